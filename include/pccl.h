@@ -1,0 +1,464 @@
+/* pccl.h - fault-tolerant collective communication between processes that may join, crash and leave at any time.
+ *
+ * One small master keeps the membership; peers move the data among themselves.  Every call ends: with success, or with
+ * a code below and a text (pcclGetLastError) that names cause, peer, phase and remedy.  For every collective either all
+ * surviving peers of the group get success with the same bits, or all get an error and their inputs are as before.
+ *
+ * What to do for which code (see also pcclErrorClass_t):
+ *   pcclRankConnectionLost                            the group is smaller or a link broke: read the sizes, call again
+ *   pcclMasterConnectionFailed                        no longer a member: pcclConnect again, synchronise shared state
+ *   pcclTooFewPeers                                   alone: pcclUpdateTopology until somebody joins
+ *   pcclPendingAsyncOps                               await the operations first
+ *   pcclInvalidArgument, pcclInvalidUsage, pcclNotInitialized   fix the call; nothing happened
+ *   pcclNoSharedStateAvailable                        nobody holds the state any more: restart from a checkpoint
+ *   pcclInternalError                                 stop and report (digest mismatch, failed invariant, no memory)
+ *
+ * Threads: any thread may call any function at any time; calls of one communicator that contradict each other get
+ * pcclInvalidUsage.  Buffers are borrowed until the call (for asynchronous operations: the await) returns.  The library
+ * never exits, aborts, prints or installs signal handlers.  After fork, the child must call pcclInit again.
+ * SPDX-License-Identifier: MIT */
+#ifndef PCCL_H
+#define PCCL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ccoip.h"
+#include "ccoip_inet.h"
+
+#if defined(_MSC_VER)
+#define PCCL_EXPORT __declspec(dllexport)
+#else
+#define PCCL_EXPORT __attribute__((visibility("default")))
+#endif
+
+/* Marks a pointer argument that may be null. */
+#define PCCL_NULLABLE
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Results ---------------------------------------------------------------------------------------------------- */
+
+typedef enum pcclResult_t {
+    pcclSuccess = 0,
+    pcclNotInitialized = 1,
+    pcclInternalError = 2,
+    pcclInvalidArgument = 3,
+    pcclInvalidUsage = 4,
+    pcclTooFewPeers = 5,
+    pcclMasterConnectionFailed = 6,
+    pcclRankConnectionFailed = 7, /* never returned */
+    pcclRankConnectionLost = 8,
+    pcclNoSharedStateAvailable = 9,
+    pcclPendingAsyncOps = 10,
+    pcclUpdateTopologyFailed = 11,       /* call again at once */
+    pcclTopologyOptimizationFailed = 12, /* call again at once */
+    pcclOptimizeTopologyFailed = pcclTopologyOptimizationFailed /* older name */
+} pcclResult_t;
+
+/* ---- Data types, operators, quantisation ------------------------------------------------------------------------ */
+
+typedef enum pcclDataType_t {
+    pcclUint8 = 0,
+    pcclInt8 = 1,
+    pcclInt16 = 2,
+    pcclUint16 = 3,
+    pcclUint32 = 4,
+    pcclInt32 = 5,
+    pcclUint64 = 6,
+    pcclInt64 = 7,
+    pcclFloat16 = 8,
+    pcclBFloat16 = 9,
+    pcclFloat = 10,
+    pcclDouble = 11
+} pcclDataType_t;
+
+typedef enum pcclDeviceType_t { pcclDeviceCpu = 0, pcclDeviceCuda = 1 } pcclDeviceType_t;
+
+/* Integers wrap; pcclAvg is the sum divided by the world size (integers truncate towards zero).  float16 and bfloat16
+ * are accumulated in float and rounded once.  pcclMax and pcclMin propagate NaN. */
+typedef enum pcclRedOp_t { pcclSum, pcclAvg, pcclProd, pcclMax, pcclMin } pcclRedOp_t;
+
+typedef enum pcclDistributionHint_t {
+    pcclDistributionNone = 0,
+    pcclDistributionNormal = 1,
+    pcclDistributionUniform = 2,
+    PCCL_DISTRIBUTION_HINT_NONE = pcclDistributionNone,      /* older names */
+    PCCL_NORMAL_DISTRIBUTION_HINT = pcclDistributionNormal,
+    PCCL_UNIFORM_DISTRIBUTION_HINT = pcclDistributionUniform
+} pcclDistributionHint_t;
+
+/* How values are compressed on the wire; each input is quantised once, summed in full precision, and the result is
+ * quantised once, so the error does not grow with the number of peers.  Scales are kept per block of 256 elements.
+ * Source types: pcclFloat and pcclDouble.  MinMax: to pcclUint8 or pcclUint16 (offset and range of each block), all
+ * operators.  ZeroPointScale: to pcclInt8, pcclInt16 (symmetric scale), pcclUint8, pcclUint16 (scale and zero point),
+ * all operators.  A block that holds a NaN or an infinity decodes to NaN everywhere. */
+typedef enum pcclQuantizationAlgorithm_t {
+    pcclQuantNone = 0,
+    pcclQuantMinMax = 1,
+    pcclQuantZeroPointScale = 2
+} pcclQuantizationAlgorithm_t;
+
+/* ---- Attributes and strategies ---------------------------------------------------------------------------------- */
+
+/* Sizes count accepted peers only and are a snapshot: they change with the answer to connect, update, optimise or sync,
+ * with an aborted operation (pcclRankConnectionLost), and with pcclTooFewPeers; never in between.  Branch on them
+ * after pcclUpdateTopology: across groups they agree after connect, update and optimise only. */
+typedef enum pcclAttribute_t {
+    PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE = 1,
+    PCCL_ATTRIBUTE_PEER_GROUP_WORLD_SIZE = 2,
+    PCCL_ATTRIBUTE_NUM_DISTINCT_PEER_GROUPS = 3,
+    PCCL_ATTRIBUTE_LARGEST_PEER_GROUP_WORLD_SIZE = 4
+} pcclAttribute_t;
+
+typedef enum pcclSharedStateSyncStrategy_t {
+    PCCL_SHARED_STATE_SYNC_STRATEGY_ENFORCE_POPULAR = 0, /* the most frequent content wins; send or receive */
+    PCCL_SHARED_STATE_SYNC_STRATEGY_RECEIVE_ONLY = 1,    /* never elected, never a source */
+    PCCL_SHARED_STATE_SYNC_STRATEGY_SEND_ONLY = 2        /* this content must win */
+} pcclSharedStateSyncStrategy_t;
+
+/* ---- Structures ------------------------------------------------------------------------------------------------- */
+
+typedef struct pcclRankUuid_t { /* unused */
+    uint8_t data[16];
+} pcclRankUuid_t;
+
+typedef struct pcclRankInfo_t pcclRankInfo_t; /* unused */
+typedef struct pcclComm_t pcclComm_t;
+typedef struct pcclMasterInstanceState_t pcclMasterInstance_t;
+
+typedef struct pcclBuildInfo_t {
+    bool has_cuda_support;
+} pcclBuildInfo_t;
+
+typedef struct pcclCommCreateParams_t {
+    ccoip_socket_address_t master_address;
+    uint32_t peer_group;
+    uint32_t p2p_connection_pool_size; /* parallel connections (lanes) to each peer; 0 means 1, at most 64 */
+} pcclCommCreateParams_t;
+
+/* tx_bytes, rx_bytes: payload really moved by this peer: 2(W-1)/W of the buffer for an evenly shared operation. */
+typedef struct pcclReduceInfo_t {
+    uint32_t local_world_size; /* members of the view that committed the operation */
+    uint64_t tx_bytes;
+    uint64_t rx_bytes;
+} pcclReduceInfo_t;
+
+typedef struct pcclReduceOperandDescriptor_t {
+    pcclDataType_t datatype;
+    pcclDistributionHint_t distribution_hint;
+} pcclReduceOperandDescriptor_t;
+
+typedef struct pcclQuantizationOptions_t {
+    pcclDataType_t quantized_datatype; /* ignored with pcclQuantNone */
+    pcclQuantizationAlgorithm_t algorithm;
+} pcclQuantizationOptions_t;
+
+typedef struct pcclReduceDescriptor_t {
+    size_t count; /* elements, not bytes */
+    pcclRedOp_t op;
+    uint64_t tag; /* names the operation: equal on all peers, unique among those not yet awaited */
+    pcclReduceOperandDescriptor_t src_descriptor;
+    pcclQuantizationOptions_t quantization_options;
+} pcclReduceDescriptor_t;
+
+typedef struct pcclReduceSingleDescriptor_t {
+    void *sendbuf;
+    void *recvbuf; /* may equal sendbuf */
+    pcclReduceDescriptor_t descriptor;
+} pcclReduceOpDescriptor_t;
+
+typedef struct pcclAsyncReduceOp_t {
+    pcclComm_t *comm;
+    uint64_t tag;
+} pcclAsyncReduceOp_t;
+
+typedef struct pcclTensorInfo_t {
+    const char *name; /* key: entries must agree in order, name, type, count and flag on all peers */
+    void *data;       /* any alignment */
+    size_t count;     /* elements */
+    pcclDataType_t datatype;
+    pcclDeviceType_t device_type;
+    bool allow_content_inequality; /* not compared; newcomers and outdated peers still receive it */
+} pcclTensorInfo_t;
+
+typedef struct pcclSharedState_t {
+    uint64_t revision; /* raise by one per successful sync; set to the elected revision on success */
+    size_t count;
+    pcclTensorInfo_t *infos;
+} pcclSharedState_t;
+
+typedef struct pcclSharedStateSyncInfo_t {
+    uint64_t tx_bytes;
+    uint64_t rx_bytes;
+} pcclSharedStateSyncInfo_t;
+
+/* ---- Library ---------------------------------------------------------------------------------------------------- */
+
+/* Prepares the library; starts nothing.  Repeatable.  Must be called again in a forked child. */
+PCCL_EXPORT pcclResult_t pcclInit(void);
+
+/* Fills `info`; needs no pcclInit.  InvalidArgument: `info` is null. */
+PCCL_EXPORT pcclResult_t pcclGetBuildInfo(pcclBuildInfo_t *info);
+
+/* ---- Communicators ---------------------------------------------------------------------------------------------- */
+
+/* Makes a communicator; no network traffic.  `params` is copied; the caller owns *comm_out until
+ * pcclDestroyCommunicator.  InvalidArgument: null pointer, pool above 64, port 0. */
+PCCL_EXPORT pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params, pcclComm_t **comm_out);
+
+/* Joins the run at the master.  Blocks until the accepted peers admit this one with their next pcclUpdateTopology; the
+ * first peer of a run is admitted at once.  MasterConnectionFailed: master not reachable, or it refused (see the text);
+ * may be called again.  InvalidUsage: already connected. */
+PCCL_EXPORT pcclResult_t pcclConnect(pcclComm_t *communicator);
+
+/* Reads one size from the snapshot (see pcclAttribute_t). */
+PCCL_EXPORT pcclResult_t pcclGetAttribute(const pcclComm_t *communicator, pcclAttribute_t attribute,
+                                          int *p_attribute_out);
+
+/* Votes to admit waiting newcomers and drop the departed.  Blocks until every accepted peer of every group has called it.
+ * PendingAsyncOps: an operation has not been awaited.  InvalidUsage: another vote is under way, here or among peers that
+ * wait for each other in different votes.  UpdateTopologyFailed: nothing changed, call again. */
+PCCL_EXPORT pcclResult_t pcclUpdateTopology(pcclComm_t *communicator);
+
+/* Asks whether newcomers wait for admission; a vote of all accepted peers that may run beside operations. */
+PCCL_EXPORT pcclResult_t pcclArePeersPending(const pcclComm_t *communicator, bool *pending_out);
+
+/* Votes to measure unknown edges and to apply the best ring order; admits nobody.  InvalidUsage: the last snapshot said
+ * this peer is alone.  PendingAsyncOps as above.  TopologyOptimizationFailed: call again. */
+PCCL_EXPORT pcclResult_t pcclOptimizeTopology(const pcclComm_t *communicator);
+
+/* Leaves the run, ends all pending calls with MasterConnectionFailed, frees everything.  Waits at most 1 s for peers to
+ * take what was sent.  Legal before connect and after any error. */
+PCCL_EXPORT pcclResult_t pcclDestroyCommunicator(pcclComm_t *communicator);
+
+/* ---- All-reduce ------------------------------------------------------------------------------------------------- */
+
+/* Reduces `count` elements of `sendbuff` over the peer group into `recvbuff`, which may be the same buffer (a hidden copy
+ * of the input is then kept until the end).
+ *
+ * Blocks until every peer has the result or the operation failed on every peer.  On RankConnectionLost the group is
+ * smaller or a link broke, the input is unchanged (an in-place buffer is restored), the rest of `recvbuff` is
+ * unspecified: read the sizes and call again.  InvalidArgument: bad enum, null buffer with count > 0, unsupported
+ * quantisation, tag in flight; or peers disagree in count, type, operator or quantisation, the same on all of them.
+ * TooFewPeers: alone.  `reduce_info_out` is written on success only. */
+PCCL_EXPORT pcclResult_t pcclAllReduce(const void *sendbuff, void *recvbuff, const pcclReduceDescriptor_t *descriptor,
+                                       const pcclComm_t *communicator,
+                                       pcclReduceInfo_t *PCCL_NULLABLE reduce_info_out);
+
+/* Launches the same and returns; end it with one of the awaits below.  Launch order may differ between peers. */
+PCCL_EXPORT pcclResult_t pcclAllReduceAsync(const void *sendbuff, void *recvbuff,
+                                            const pcclReduceDescriptor_t *descriptor, const pcclComm_t *communicator,
+                                            pcclAsyncReduceOp_t *reduce_handle_out);
+
+/* Blocks until the operation ends and spends the handle.  InvalidUsage: unknown or spent handle. */
+PCCL_EXPORT pcclResult_t pcclAwaitAsyncReduce(const pcclAsyncReduceOp_t *reduce_handle,
+                                              pcclReduceInfo_t *PCCL_NULLABLE reduce_info_out);
+
+/* Runs `count` all-reduces, at most `max_in_flight` at once, and retries those that fail with RankConnectionLost until all
+ * are done: success means that every one is complete.  Ends with TooFewPeers when alone, with any other error of an
+ * operation as it is; nothing is left in flight in either case.  The info sums the bytes of all completed operations. */
+PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(const pcclReduceOpDescriptor_t *descriptors, size_t count,
+                                                        const pcclComm_t *communicator,
+                                                        pcclReduceInfo_t *PCCL_NULLABLE reduce_info_out,
+                                                        int max_in_flight);
+
+/* ---- Shared state ----------------------------------------------------------------------------------------------- */
+
+/* Brings the tensors of all peers of the group to the same content, elected by vote.
+ *
+ * Blocks until every accepted peer of the group has called it.  A peer that must receive gets the differing 1 MiB leaves
+ * from all holders at once, keeps them beside the user's memory (up to the size of what differs), verifies each, and
+ * copies them only when all receivers have everything: tensors are either fully updated or as they were.  Peers whose
+ * keys differ from the elected ones, whose revision is too high, or that must receive against their strategy are removed
+ * with a reason (MasterConnectionFailed).  Alone it succeeds.  PendingAsyncOps, InvalidUsage as for update;
+ * NoSharedStateAvailable: no candidate is left.  `sync_info_out` counts payload bytes. */
+PCCL_EXPORT pcclResult_t pcclSynchronizeSharedState(const pcclComm_t *communicator, pcclSharedState_t *shared_state,
+                                                    pcclSharedStateSyncStrategy_t strategy,
+                                                    pcclSharedStateSyncInfo_t *PCCL_NULLABLE sync_info_out);
+
+/* ---- Master ----------------------------------------------------------------------------------------------------- */
+
+/* Allocates a master; port 0 asks for any free port (see pcclGetMasterAddress). */
+PCCL_EXPORT pcclResult_t pcclCreateMaster(ccoip_socket_address_t listen_address,
+                                          pcclMasterInstance_t **p_master_handle_out);
+
+/* Binds, starts the master's thread, returns.  InvalidUsage: already running, or the address cannot be bound (the text
+ * says which). */
+PCCL_EXPORT pcclResult_t pcclRunMaster(pcclMasterInstance_t *master_instance);
+
+/* Asks the master to stop; async-signal-safe, repeatable, from any thread.  InvalidUsage: never run. */
+PCCL_EXPORT pcclResult_t pcclInterruptMaster(pcclMasterInstance_t *master_instance);
+
+/* Blocks until the master has stopped; repeatable.  InvalidUsage: never run. */
+PCCL_EXPORT pcclResult_t pcclMasterAwaitTermination(pcclMasterInstance_t *master_instance);
+
+/* Frees a master that was never run or has stopped.  InvalidUsage: it still runs. */
+PCCL_EXPORT pcclResult_t pcclDestroyMaster(pcclMasterInstance_t *master_instance);
+
+/* ---- Beyond the original interface ------------------------------------------------------------------------------ */
+
+/* Name of a result code ("pcclRankConnectionLost"); never null. */
+PCCL_EXPORT const char *pcclGetResultString(pcclResult_t result);
+
+/* What the caller should do about an error. */
+typedef enum pcclErrorClass_t {
+    pcclClassNone = 0,   /* no error */
+    pcclClassFix = 1,    /* the call is wrong: fix it */
+    pcclClassRetry = 2,  /* still a member, inputs intact: call again */
+    pcclClassRejoin = 3, /* no longer a member: connect again */
+    pcclClassStop = 4    /* stop and report */
+} pcclErrorClass_t;
+
+typedef enum pcclCause_t {
+    pcclCauseNone = 0,
+    pcclCauseUsage = 1,            /* wrong argument, phase or order */
+    pcclCausePeerLost = 2,         /* a peer died or left */
+    pcclCausePeerSilent = 3,       /* a peer stopped answering */
+    pcclCauseLinkLost = 4,         /* a link between two living peers broke */
+    pcclCauseNoProgress = 5,       /* no bytes moved for the stall time */
+    pcclCauseDeadline = 6,         /* the deadline set by the program passed */
+    pcclCauseCancelled = 7,
+    pcclCauseMismatch = 8,         /* peers disagree in the parameters of an operation */
+    pcclCauseDigest = 9,           /* peers computed different results */
+    pcclCauseNoMemory = 10,
+    pcclCauseExcluded = 11,        /* this peer was removed from the run */
+    pcclCauseKicked = 12,          /* the master refused or removed this peer for what it did */
+    pcclCauseMasterLost = 13,
+    pcclCauseMasterUnreachable = 14,
+    pcclCauseAlone = 15,
+    pcclCauseConflict = 16,        /* peers wait for each other in different votes */
+    pcclCauseNoCandidate = 17,     /* no peer can provide the shared state */
+    pcclCauseInternal = 18,
+    pcclCauseLeft = 19             /* the communicator was destroyed or left meanwhile */
+} pcclCause_t;
+
+typedef struct pcclErrorInfo_t {
+    pcclResult_t result;
+    pcclErrorClass_t error_class;
+    pcclCause_t cause;
+    uint64_t peer;      /* id of the peer concerned, 0 if none */
+    uint64_t tag;       /* operation concerned, 0 if none */
+    int64_t age_ns;     /* how long the condition had lasted when the call returned, 0 if unknown */
+    char phase[32];     /* "connect", "launch", "reduce", "update", "sync", ... */
+    char text[512];     /* what pcclGetLastError returns */
+} pcclErrorInfo_t;
+
+/* Text of the last error that a call returned to this thread: cause, peer, phase, since when, remedy.  Valid until the
+ * thread's next call; empty if there was none. */
+PCCL_EXPORT const char *pcclGetLastError(void);
+
+/* The same with its fields.  InvalidArgument: null. */
+PCCL_EXPORT pcclResult_t pcclGetLastErrorInfo(pcclErrorInfo_t *info_out);
+
+typedef struct pcclPeerInfo_t {
+    uint64_t id;         /* never reused within a run */
+    uint32_t rank;       /* position among the members of the view, by id */
+    uint32_t ring_position;
+    uint32_t peer_group;
+    bool is_self;
+    ccoip_socket_address_t address; /* where the peer accepts connections */
+} pcclPeerInfo_t;
+
+/* This peer in the installed view of its group.  InvalidUsage before connect. */
+PCCL_EXPORT pcclResult_t pcclGetSelf(const pcclComm_t *communicator, pcclPeerInfo_t *self_out);
+
+/* Copies up to `capacity` members of the installed view, in rank order, and stores their number, which may be larger. */
+PCCL_EXPORT pcclResult_t pcclGetMembers(const pcclComm_t *communicator, pcclPeerInfo_t *members_out, size_t capacity,
+                                        size_t *count_out);
+
+typedef struct pcclWaitInfo_t {
+    uint64_t tag;     /* operation that waits; 0 with `phase` "update", "sync", ... for votes */
+    uint64_t peer;    /* who is waited for, 0 for the master */
+    int64_t age_ns;   /* since when */
+    char phase[32];   /* "launch", "data", "hold", "update", "optimise", "sync", "query", "connect" */
+} pcclWaitInfo_t;
+
+/* Who is being waited for at this moment, by all calls of this communicator. */
+PCCL_EXPORT pcclResult_t pcclGetWaits(const pcclComm_t *communicator, pcclWaitInfo_t *waits_out, size_t capacity,
+                                      size_t *count_out);
+
+typedef enum pcclOption_t {
+    PCCL_OPTION_OPERATION_DEADLINE_MS = 1,  /* operations not complete by then are refused on all peers; 0 = none */
+    PCCL_OPTION_STALL_TIMEOUT_MS = 2,       /* silence after which a peer or link counts as lost; default 10000 */
+    PCCL_OPTION_MASTER_LOSS_TIMEOUT_MS = 3, /* how long calls wait for a lost master; default 10000 */
+    PCCL_OPTION_CONNECT_TIMEOUT_MS = 4,     /* how long pcclConnect tries to reach the master; default 10000 */
+    PCCL_OPTION_VOTE_DEADLINE_MS = 5        /* update, optimise, sync, query; passing it leaves the run; 0 = none */
+} pcclOption_t;
+
+/* Sets an option; takes effect for calls made after it.  STALL and LOSS timeouts must be set before connect. */
+PCCL_EXPORT pcclResult_t pcclSetOption(pcclComm_t *communicator, pcclOption_t option, uint64_t value);
+PCCL_EXPORT pcclResult_t pcclGetOption(const pcclComm_t *communicator, pcclOption_t option, uint64_t *value_out);
+
+/* Leaves the run but keeps the communicator: pending calls end with MasterConnectionFailed, pcclConnect may follow. */
+PCCL_EXPORT pcclResult_t pcclLeave(pcclComm_t *communicator);
+
+/* Stores whether the operation has ended; does not spend the handle. */
+PCCL_EXPORT pcclResult_t pcclTestAsyncReduce(const pcclAsyncReduceOp_t *reduce_handle, bool *done_out);
+
+/* Blocks until one of `count` handles has ended or `timeout_ms` (-1: none) passed; stores its index, or `count` on
+ * timeout; spends nothing.  InvalidUsage: a handle is unknown or spent. */
+PCCL_EXPORT pcclResult_t pcclWaitAnyAsyncReduce(const pcclAsyncReduceOp_t *reduce_handles, size_t count,
+                                                int64_t timeout_ms, size_t *index_out);
+
+/* Asks all peers to give the operation up; its await returns RankConnectionLost, or success if it was complete. */
+PCCL_EXPORT pcclResult_t pcclCancelAsyncReduce(const pcclAsyncReduceOp_t *reduce_handle);
+
+typedef enum pcclLogLevel_t {
+    pcclLogTrace = 0,
+    pcclLogDebug = 1,
+    pcclLogInfo = 2,
+    pcclLogWarn = 3,
+    pcclLogError = 4,
+    pcclLogNone = 5
+} pcclLogLevel_t;
+
+typedef void (*pcclLogCallback_t)(pcclLogLevel_t level, const char *message, void *user);
+
+/* Sends log lines at or above `level` to `callback` (null: nowhere, the default).  Called from any thread, without
+ * locks; must not call back into the library. */
+PCCL_EXPORT pcclResult_t pcclSetLogCallback(pcclLogCallback_t PCCL_NULLABLE callback, pcclLogLevel_t level, void *user);
+
+/* Parses "host:port", "host", "1.2.3.4:5", "[::1]:5"; names are resolved (this may block).  InvalidArgument: the text
+ * says what is wrong. */
+PCCL_EXPORT pcclResult_t pcclParseAddress(const char *text, uint16_t default_port, ccoip_socket_address_t *address_out);
+
+/* Address a running master is bound to, with its real port.  InvalidUsage: not running. */
+PCCL_EXPORT pcclResult_t pcclGetMasterAddress(const pcclMasterInstance_t *master_instance,
+                                              ccoip_socket_address_t *address_out);
+
+typedef struct pcclConnectionStats_t {
+    uint64_t peer;
+    uint32_t lane;     /* 0 .. pool size - 1; UINT32_MAX: the control link */
+    uint64_t tx_bytes; /* payload and headers since the connection was made */
+    uint64_t rx_bytes;
+} pcclConnectionStats_t;
+
+/* Counters of every connection to other peers. */
+PCCL_EXPORT pcclResult_t pcclGetConnectionStats(const pcclComm_t *communicator, pcclConnectionStats_t *stats_out,
+                                                size_t capacity, size_t *count_out);
+
+#ifdef __cplusplus
+}
+
+/* Older form without a strategy: ENFORCE_POPULAR. */
+inline pcclResult_t pcclSynchronizeSharedState(const pcclComm_t *communicator, pcclSharedState_t *shared_state,
+                                               pcclSharedStateSyncInfo_t *sync_info_out)
+{
+    return pcclSynchronizeSharedState(communicator, shared_state, PCCL_SHARED_STATE_SYNC_STRATEGY_ENFORCE_POPULAR,
+                                      sync_info_out);
+}
+#else
+/* Older form without a strategy, told apart by the number of arguments. */
+#define PCCL_SYNC_FORM(a, b, c, d, form, ...) form
+#define PCCL_SYNC_FOUR(comm, state, strategy, info) (pcclSynchronizeSharedState)(comm, state, strategy, info)
+#define PCCL_SYNC_THREE(comm, state, info)                                                                             \
+    (pcclSynchronizeSharedState)(comm, state, PCCL_SHARED_STATE_SYNC_STRATEGY_ENFORCE_POPULAR, info)
+#define pcclSynchronizeSharedState(...)                                                                                \
+    PCCL_SYNC_FORM(__VA_ARGS__, PCCL_SYNC_FOUR, PCCL_SYNC_THREE, 0, 0)(__VA_ARGS__)
+#endif
+
+#endif

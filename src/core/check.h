@@ -1,0 +1,35 @@
+/* check.h - assertions for our own bugs, on in release builds.
+ *
+ * A failed PCCL_ASSERT never ends the process.  Step functions install a landing pad (check_pad) for the current thread
+ * at their entry; a failure jumps there and the machine is poisoned.  Outside a step a failure is recorded and
+ * execution goes on with `check_failed` visible to tests.
+ * SPDX-License-Identifier: MIT */
+#ifndef PCCL_CORE_CHECK_H
+#define PCCL_CORE_CHECK_H
+
+#include <setjmp.h>
+#include <stdbool.h>
+
+struct check_pad {
+    jmp_buf env;
+    struct check_pad *outer; /* borrowed: pads nest when one machine's step runs inside another's */
+    const char *what;        /* the condition that failed, static storage */
+    const char *where;       /* file:line */
+};
+
+/* The pad in force for this thread; null outside steps. */
+extern _Thread_local struct check_pad *check_current;
+
+/* Jumps to the pad if there is one; otherwise logs once and returns. */
+void check_fail(const char *what, const char *where);
+
+#define PCCL_STRINGIFY_(x) #x
+#define PCCL_STRINGIFY(x) PCCL_STRINGIFY_(x)
+#define PCCL_ASSERT(cond)                                                                                              \
+    do {                                                                                                               \
+        if (__builtin_expect(!(cond), 0)) {                                                                            \
+            check_fail(#cond, __FILE__ ":" PCCL_STRINGIFY(__LINE__));                                                  \
+        }                                                                                                              \
+    } while (0)
+
+#endif

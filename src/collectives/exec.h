@@ -1,0 +1,125 @@
+/* exec.h - one lane's share of one operation: the executor of plans.
+ *
+ * Frame f of an operation belongs to lane f mod L; an executor runs the plan on the frames of its lane.  It is pure: the
+ * lane tells it what happened (exec_step with an event) and does what it asks (struct exec_out).  It calls kernels on the
+ * buffers it was given, nothing else.  The simulator drives it the same way.
+ *
+ * Buffers: `in` is never written while the operation runs and never overlaps `out` (an in-place call hands a backup as
+ * `in`), so a contribution can be sent at any time and an abort restores nothing here.  Contributions (phase 0) arrive in
+ * staging slots of the lane's room; final data (phase 1) of plain types arrives straight in `out`.
+ *
+ * Flow: a sender sends a phase 0 frame only against credit.  The first credits (`window`) were reserved from half A of
+ * the room by whoever launched, and travel in READY; later ones are granted here: from half A, or from half B only for a
+ * sender whose READY is in and whose next frame is next in its order of reduction (it is folded on arrival, so the slot is free
+ * again at once).  Hence no grant ever waits for a program, and every frame at the head of a connection can be
+ * consumed.  Frames of one sender arrive in the order in which it sent them.
+ *
+ * Invariant: slots in use + grants outstanding = what this executor took from the room.
+ * SPDX-License-Identifier: MIT */
+#ifndef PCCL_COLLECTIVES_EXEC_H
+#define PCCL_COLLECTIVES_EXEC_H
+
+#include "collectives/plan.h"
+#include "kernels/numeric.h"
+
+/* A lane's staging memory, shared by all its executors; counters are atomic because launches reserve from any thread,
+ * slots themselves are taken and given back by the holder of the lane only. */
+struct room {
+    unsigned char *slots;   /* borrowed: slot_count x slot_bytes */
+    uint32_t slot_bytes, slot_count;
+    uint32_t *free_list;    /* borrowed: slot_count entries */
+    uint32_t free_slots;    /* entries of free_list in use */
+    int32_t half_a, half_b; /* grants left in each half (atomic access) */
+};
+
+void room_init(struct room *room, unsigned char *slots, uint32_t slot_bytes, uint32_t slot_count, uint32_t *free_list);
+/* Takes up to `want` grants from half A; returns how many. */
+uint32_t room_reserve(struct room *room, uint32_t want);
+void room_unreserve(struct room *room, uint32_t count);
+
+enum exec_event_kind {
+    EXEC_READY,   /* rank announced the operation: it grants us `credit` frames; we may send to it from now on */
+    EXEC_CREDIT,  /* rank grants `credit` more frames */
+    EXEC_HEADER,  /* a frame header of rank arrived: out.dst says where its bytes go; out.refused if it breaks the plan */
+    EXEC_ARRIVED, /* all bytes of the frame announced last by this rank are at out.dst */
+    EXEC_PULL,    /* rank's connection can take a frame: out.data is the next one, null if none */
+    EXEC_SENT,    /* the frame pulled last for rank has left */
+    EXEC_ROOM,    /* the lane's room has grants again: serve starved senders */
+    EXEC_STOP,    /* let go of all buffers and slots; every later event is ignored */
+};
+
+struct exec_event {
+    enum exec_event_kind kind;
+    uint32_t rank;
+    uint32_t credit;  /* READY, CREDIT */
+    uint32_t frame;   /* HEADER */
+    uint32_t phase;   /* HEADER: 0 contribution, 1 final */
+    uint32_t bytes;   /* HEADER: payload length on the wire */
+};
+
+struct exec_out {
+    void *dst;          /* HEADER */
+    bool refused;       /* HEADER: wrong frame, phase, length, or sent without credit: the sender broke the protocol */
+    const void *data;   /* PULL: valid until EXEC_SENT for this rank, or EXEC_STOP */
+    uint32_t frame, phase, bytes; /* PULL */
+};
+
+struct exec_peer; /* per rank: credits, queues, order of arrival */
+struct exec_frame; /* per frame of this lane: step reached, held slots */
+
+struct exec {
+    const struct plan *plan;       /* borrowed until stopped */
+    const struct numeric *numeric; /* borrowed */
+    struct room *room;             /* borrowed */
+    const unsigned char *in;       /* borrowed */
+    unsigned char *out;            /* borrowed */
+    uint32_t lane, lanes;
+    bool verify;        /* compute the digest */
+    bool stopped;
+    bool done;          /* every frame of this lane is complete in `out` */
+    bool idle;          /* done, and every send has left */
+    bool starved;       /* a sender waits for room: send EXEC_ROOM when the room has some */
+    uint64_t digest;    /* sum over frames of hash(offset, bytes): independent of lanes and order */
+    uint64_t tx_bytes, rx_bytes; /* payload */
+    uint64_t progress;  /* counts every frame moved: the progress watch compares */
+    struct exec_peer *peers;
+    struct exec_frame *frames;
+    unsigned char *arena;          /* owned by the caller: peers, frames, queues, accumulators */
+    uint32_t pending;   /* frames not complete */
+    uint32_t unsent;    /* sends not yet left */
+};
+
+struct exec_config {
+    const struct plan *plan;
+    const struct numeric *numeric;
+    struct room *room;
+    const void *in;
+    void *out;
+    uint32_t lane, lanes;
+    uint32_t window; /* grants per folding sender already reserved from half A and told in READY */
+    bool verify;
+};
+
+/* Bytes of arena that exec_init needs for this configuration (aligned to 64). */
+size_t exec_arena_bytes(const struct exec_config *config);
+
+/* `arena` must live until the executor is stopped or idle and dropped. */
+void exec_init(struct exec *x, const struct exec_config *config, void *arena);
+
+void exec_step(struct exec *x, const struct exec_event *event, struct exec_out *out);
+
+/* Grants that wait to be told to `rank` (the lane sends a CREDIT frame); reading takes them. */
+uint32_t exec_take_credit(struct exec *x, uint32_t rank);
+
+/* Whether a PULL for this rank would give a frame now. */
+bool exec_has_frame(const struct exec *x, uint32_t rank);
+
+/* The rank this executor waits for at its oldest unfinished frame (own rank if it waits for nobody): for "who is waited
+ * for" and the progress watch. */
+uint32_t exec_waits_for(const struct exec *x);
+
+/* Ranks that send contributions to this rank under the plan (each gets `window` grants in READY), and those it shares any
+ * edge with: bit r of the caller's bit sets (world bits). */
+void exec_edges(const struct plan *plan, uint64_t *folding_senders, uint64_t *all_edges);
+
+#endif

@@ -20,6 +20,9 @@ struct check_pad {
 /* The pad in force for this thread; null outside steps. */
 extern _Thread_local struct check_pad *check_current;
 
+/* Failures of this thread outside any pad. */
+extern _Thread_local unsigned check_failed;
+
 /* Jumps to the pad if there is one; otherwise logs once and returns. */
 void check_fail(const char *what, const char *where);
 

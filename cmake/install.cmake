@@ -1,0 +1,19 @@
+# Install rules: headers, both libraries, the CMake package, the pkg-config file, the master.
+# SPDX-License-Identifier: MIT
+include(CMakePackageConfigHelpers)
+
+install(FILES include/pccl.h include/ccoip.h include/ccoip_inet.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(TARGETS pccl pccl_static EXPORT pccl-targets
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/pccl)
+install(EXPORT pccl-targets NAMESPACE pccl:: DESTINATION ${package_dir})
+file(WRITE ${PROJECT_BINARY_DIR}/pccl-config.cmake
+    "include(CMakeFindDependencyMacro)\nfind_dependency(Threads)\n"
+    "include(\${CMAKE_CURRENT_LIST_DIR}/pccl-targets.cmake)\n")
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/pccl-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/pccl-config.cmake ${PROJECT_BINARY_DIR}/pccl-config-version.cmake
+    DESTINATION ${package_dir})
+
+configure_file(cmake/pccl.pc.in ${PROJECT_BINARY_DIR}/pccl.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/pccl.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

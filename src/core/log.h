@@ -1,0 +1,30 @@
+/* log.h - lines for people, handed to one sink.
+ *
+ * The library itself never prints: without a sink the lines go nowhere, and their arguments are not even formatted.  The
+ * sink is one of the few mutable globals; it may be changed at any time, from any thread, and is called without locks.
+ * SPDX-License-Identifier: MIT */
+#ifndef PCCL_CORE_LOG_H
+#define PCCL_CORE_LOG_H
+
+#include <stdbool.h>
+
+#include "core/status.h"
+
+/* Values as in pccl.h. */
+enum log_level { LOG_TRACE = 0, LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR, LOG_NONE };
+
+typedef void (*log_sink)(enum log_level level, const char *message, void *user);
+
+/* Lines at or above `level` go to `sink`; null: nowhere.  `user` is borrowed.  A call of the old sink that has begun in
+ * another thread may still be running when this returns. */
+void log_set_sink(log_sink sink, enum log_level level, void *user);
+
+/* Whether a line of this level would be seen; cheap. */
+bool log_enabled(enum log_level level);
+
+/* One line, without a line end; longer ones are cut at BOUNDS_LOG_LINE. */
+void log_line(enum log_level level, const char *fmt, ...) PCCL_PRINTF(2, 3);
+
+const char *log_level_name(enum log_level level); /* "info" */
+
+#endif

@@ -1,0 +1,35 @@
+/* mutant.h - known mistakes that a test-only build can switch on, to see that the tests find them.
+ *
+ * Code asks MUTANT(NAME) where the rule is kept that the mistake breaks.  In every other build that is the constant 0 and
+ * leaves nothing behind.  The first names are those of the two models in verify/.
+ * SPDX-License-Identifier: MIT */
+#ifndef PCCL_CORE_MUTANT_H
+#define PCCL_CORE_MUTANT_H
+
+#define MUTANT_LIST(X)                                                                            \
+    X(NAIVE) X(LATE_HOLD) X(FORGET) X(LISTALL) X(NODEBT) X(FENCE_RETRY) X(NOCUTREPORT)            \
+    X(STALE_VIEW) X(VOTER_EMPTY) X(QSKIP) X(QCLEAR) X(NOSHRINK) X(DROPVOTES) X(NOREQNO)           \
+    X(REPLAY_LATE) X(LIVEATTR) X(DEBTLIVE) X(HELLO_STALE) X(NOADMITLAST) X(REFUSE_HELD)           \
+    X(REFUSE_LATE) X(REFUSE_UNLISTED) X(REFUSE_ASHELD) X(REFUSE_ABORTS) X(CAUSE_FIRST)            \
+    X(ANSWER_NOT) X(UNLAUNCHED_NOT) X(CAUSE_MILD) X(REFUSE_FORGET) X(DEBT_BY_QUERY)               \
+    X(BACKUP_EARLY) X(RETURN_BEFORE_LETGO) X(CLOSE_IS_FAULT) X(SYNC_EARLY_APPLY)                  \
+    X(SYNC_NO_LEAF_CHECK)
+
+#define MUTANT_NUMBER_(name) MUTANT_##name,
+enum mutant { MUTANT_NONE = 0, MUTANT_LIST(MUTANT_NUMBER_) MUTANT_COUNT };
+#undef MUTANT_NUMBER_
+
+#ifdef PCCL_MUTANTS
+extern int mutant_active; /* an enum mutant; set before the first step, not changed afterwards */
+#define MUTANT(name) (mutant_active == MUTANT_##name)
+
+/* "NAIVE"; null for an unknown number. */
+const char *mutant_name(int number);
+
+/* The number of a name; -1 if there is none. */
+int mutant_find(const char *name);
+#else
+#define MUTANT(name) 0
+#endif
+
+#endif

@@ -1,0 +1,275 @@
+/* control.h - messages between peers and the master.
+ *
+ * One struct per message (and per list item), one put and one get each; the payload follows a frame header.  Lists come
+ * last: the struct holds the count, items are put and got one by one.  A get that returns false means that the bytes are
+ * wrong; the connection is closed.  Ids: epoch << 32 | counter.  Views: epoch << 32 | number.
+ * SPDX-License-Identifier: MIT */
+#ifndef PCCL_WIRE_CONTROL_H
+#define PCCL_WIRE_CONTROL_H
+
+#include "core/bounds.h"
+#include "wire/codec.h"
+
+/* Why something failed; values travel.  The order within operation causes is gravity: a graver one wins. */
+enum cause {
+    CAUSE_NONE = 0,
+    /* of an operation itself, mildest first (REFUSE) */
+    CAUSE_DEADLINE = 1,
+    CAUSE_CANCEL = 2,
+    CAUSE_NO_MEMORY = 3,
+    CAUSE_MISMATCH = 4,
+    /* of a view */
+    CAUSE_PEER_LOST = 16,   /* died: its connections closed */
+    CAUSE_PEER_LEFT = 17,   /* left by itself */
+    CAUSE_PEER_SILENT = 18, /* no heartbeat */
+    CAUSE_LINK_LOST = 19,   /* link between two living peers */
+    CAUSE_NO_PROGRESS = 20,
+    CAUSE_DIGEST = 21,      /* results differ */
+    CAUSE_BLOCKED = 22,     /* an operation waits for a peer that waits in a vote */
+    /* of a member */
+    CAUSE_KICK_PROTOCOL = 32, /* it broke the protocol */
+    CAUSE_KICK_KEYS = 33,     /* its shared state has other keys */
+    CAUSE_KICK_REVISION = 34, /* its revision is too high */
+    CAUSE_KICK_STRATEGY = 35, /* it would have to receive against its strategy */
+    CAUSE_KICK_NO_CANDIDATE = 36,
+    CAUSE_KICK_UNREACHABLE = 37, /* cannot be linked with the others */
+    CAUSE_KICK_STALE = 38,    /* unknown id, or excluded before */
+    CAUSE_KICK_FULL = 39,
+    CAUSE_KICK_VERSION = 40,
+};
+
+struct net_address {
+    uint8_t family; /* 4 or 6 */
+    uint8_t ip[16]; /* network order; family 4 uses the first 4 */
+    uint16_t port;
+};
+
+/* The four attributes, fixed when a view or an answer is decided. */
+struct sizes {
+    uint32_t global, group, groups, largest;
+};
+
+enum vote_kind { VOTE_NONE = 0, VOTE_UPDATE = 1, VOTE_QUERY = 2, VOTE_OPTIMISE = 3, VOTE_SYNC = 4 };
+
+/* REGISTER: first message on a connection.  id 0: a newcomer; else the connection of that id is resumed and the old one void. */
+struct msg_register {
+    uint64_t run, id;
+    uint32_t group;
+    uint16_t lanes;     /* connections per peer this one can serve */
+    uint64_t view;      /* installed, 0 none */
+    uint64_t frozen;    /* view this peer is frozen in, 0 none */
+    uint32_t answered;  /* votes answered so far */
+    uint8_t open_vote;  /* enum vote_kind; the VOTE itself follows again after WELCOME */
+    uint8_t addresses;  /* count; items: net_address, `advertise` first; ip 0.0.0.0 means "what you see" */
+    struct net_address address[BOUNDS_ADDRESSES];
+};
+
+struct msg_welcome {
+    uint64_t run, id;
+    uint32_t epoch;
+    uint32_t heartbeat_ms, dead_ms; /* what the master uses for this peer */
+    struct net_address seen;        /* the peer's address as the master sees it, port of the connection */
+};
+
+/* HEARTBEAT: `sent_ns` is the sender's clock, `echo_ns` the last one heard.  blocked_*: a peer's oldest waiting operation. */
+struct msg_heartbeat {
+    uint64_t sent_ns, echo_ns;
+    uint64_t blocked_tag, blocked_on; /* peer id, 0: not blocked */
+    uint32_t blocked_seq, blocked_ms;
+};
+
+enum suspect_target { SUSPECT_PEER = 1, SUSPECT_LINK = 2, SUSPECT_OPERATION = 3 };
+struct msg_suspect {
+    uint64_t view;
+    uint8_t target; /* enum suspect_target */
+    uint8_t cause;
+    uint64_t peer;  /* the peer, or the other end of the link, or who the operation waits for (0 unknown) */
+    uint64_t tag;
+    uint32_t seq;
+    char text[BOUNDS_TEXT];
+};
+
+/* FREEZE: stop the view, report.  Items: u64 survivor ids, ascending. */
+struct msg_freeze {
+    uint64_t view;
+    uint32_t attempt;
+    uint8_t cause;
+    uint64_t culprit;
+    uint32_t survivors;
+};
+
+enum op_state { OP_RUNNING = 1, OP_HELD = 2, OP_FINISHED = 3, OP_REFUSED = 4 };
+struct op_report {
+    uint64_t tag;
+    uint32_t seq;
+    uint8_t state;  /* enum op_state */
+    uint8_t cause;  /* gravest known, with OP_REFUSED */
+    uint64_t params, digest; /* hash of the parameters; digest of the result (held, finished) */
+};
+/* FROZEN: items op_report. */
+struct msg_frozen {
+    uint64_t view;
+    uint32_t attempt;
+    uint32_t reports;
+};
+
+struct member_info {
+    uint64_t id;
+    uint16_t lanes;
+    uint8_t addresses;
+    struct net_address address[BOUNDS_ADDRESSES];
+};
+
+enum op_outcome { OUTCOME_COMMIT = 1, OUTCOME_ABORT = 2, OUTCOME_REFUSED = 3 };
+struct op_decision {
+    uint64_t tag;
+    uint32_t seq;
+    uint8_t outcome; /* enum op_outcome */
+    uint8_t cause;
+};
+
+/* What the plans of a view need; equal on all members, part of every operation's parameter hash. */
+struct plan_view {
+    uint16_t lanes;          /* smallest of the members */
+    uint32_t frame_bytes;    /* most payload per data frame */
+    uint32_t eager_bytes;    /* up to here operations are sent along with READY */
+    uint8_t algorithm;       /* enum plan_algorithm for the larger ones: direct or ring */
+};
+
+/* VIEW: the next view of a group.  Items in this order: u64 removed ids (difference to `parent`), member_info added ones
+ * (all members if parent is 0), u32 ring (rank at each ring position; as many as members), u32 weights (as many as
+ * members, or none: all equal), missing edges, decisions on the view before. */
+struct msg_view {
+    uint64_t view, parent;
+    uint8_t answers;      /* enum vote_kind: this view is the answer to that open vote */
+    uint8_t cause;        /* why the view before ended */
+    uint64_t culprit;
+    char text[BOUNDS_TEXT]; /* the same for people */
+    uint32_t vote_number; /* a newcomer's first vote number */
+    uint64_t value;       /* of the answer */
+    struct sizes sizes;
+    struct plan_view plan;
+    uint32_t removed, added, members, weights, edges, decisions;
+};
+/* A pair without a link; `relay` forwards HOLD, REFUSE and FINISHED between them. */
+struct missing_edge {
+    uint64_t a, b, relay;
+};
+
+/* VOTE: `number` = votes this peer has had answered.  The rest is read with VOTE_SYNC only. */
+struct msg_vote {
+    uint32_t number;
+    uint8_t kind;
+    uint8_t strategy;
+    uint64_t revision;
+    uint64_t key_digest, content_digest;
+    uint8_t has_inequality; /* some entries are outside the content digest */
+};
+
+enum answer_result { ANSWER_OK = 0, ANSWER_CONFLICT = 1, ANSWER_RETRY = 2, ANSWER_NO_CANDIDATE = 3 };
+/* ANSWER: to a vote, in the view `view`.  value: query: 1 if newcomers wait; sync: the elected revision (this is APPLY). */
+struct msg_answer {
+    uint32_t number;
+    uint8_t kind;
+    uint8_t result; /* enum answer_result */
+    uint64_t view;
+    uint64_t value;
+    struct sizes sizes;
+    char text[BOUNDS_TEXT];
+};
+
+/* ADMIT: link up with the members of a proposed view.  Items: member_info of all its members. */
+struct msg_admit {
+    uint64_t view; /* proposed */
+    uint32_t attempt;
+    uint32_t members;
+};
+/* LINKED: items u64: ids that could not be linked. */
+struct msg_linked {
+    uint32_t attempt;
+    uint32_t failed;
+};
+
+/* FENCE: this peer is out; the text says why.  No answer is expected. */
+struct msg_fence {
+    uint64_t view;
+    uint8_t cause;
+    char text[BOUNDS_TEXT];
+};
+
+enum sync_role { SYNC_HOLDER = 1, SYNC_RECEIVER = 2 };
+/* ELECTED: the content that won.  `round` counts elections of one vote.  Items: u64 holders (peers that have the elected content), ascending,
+ * then u64 receivers.  whole: take inequality entries from `whole_source` (0: keep your own); receivers only. */
+struct msg_elected {
+    uint32_t number; /* of the vote */
+    uint32_t round;
+    uint8_t role;    /* enum sync_role */
+    uint64_t revision;
+    uint64_t key_digest, content_digest;
+    uint8_t whole;
+    uint64_t whole_source;
+    uint32_t holders, receivers;
+};
+enum staged_status { STAGED_OK = 0, STAGED_NO_SOURCE = 1, STAGED_NO_MEMORY = 2, STAGED_KEYS = 3 };
+/* STAGED: everything elected is here and verified, or why not.  liar: a source that sent wrong bytes, 0 none. */
+struct msg_staged {
+    uint32_t number, round;
+    uint8_t status;
+    uint64_t liar;
+};
+
+/* PROBE: measure the edge to `to` now; several peers measure in the same round. */
+struct msg_probe {
+    uint32_t round;
+    uint32_t duration_ms;
+    uint64_t to;
+};
+struct msg_measured {
+    uint32_t round;
+    uint64_t to;
+    uint64_t bits_per_second; /* 0: could not be measured */
+};
+
+/* Each put writes payload only; each get reads payload and, for messages without lists, needs nothing to be left over. */
+void put_register(struct writer *w, const struct msg_register *m);
+bool get_register(struct reader *r, struct msg_register *m);
+void put_welcome(struct writer *w, const struct msg_welcome *m);
+bool get_welcome(struct reader *r, struct msg_welcome *m);
+void put_heartbeat(struct writer *w, const struct msg_heartbeat *m);
+bool get_heartbeat(struct reader *r, struct msg_heartbeat *m);
+void put_suspect(struct writer *w, const struct msg_suspect *m);
+bool get_suspect(struct reader *r, struct msg_suspect *m);
+void put_freeze(struct writer *w, const struct msg_freeze *m);
+bool get_freeze(struct reader *r, struct msg_freeze *m);
+void put_frozen(struct writer *w, const struct msg_frozen *m);
+bool get_frozen(struct reader *r, struct msg_frozen *m);
+void put_op_report(struct writer *w, const struct op_report *m);
+bool get_op_report(struct reader *r, struct op_report *m);
+void put_member_info(struct writer *w, const struct member_info *m);
+bool get_member_info(struct reader *r, struct member_info *m);
+void put_op_decision(struct writer *w, const struct op_decision *m);
+bool get_op_decision(struct reader *r, struct op_decision *m);
+void put_view(struct writer *w, const struct msg_view *m);
+bool get_view(struct reader *r, struct msg_view *m);
+void put_missing_edge(struct writer *w, const struct missing_edge *m);
+bool get_missing_edge(struct reader *r, struct missing_edge *m);
+void put_vote(struct writer *w, const struct msg_vote *m);
+bool get_vote(struct reader *r, struct msg_vote *m);
+void put_answer(struct writer *w, const struct msg_answer *m);
+bool get_answer(struct reader *r, struct msg_answer *m);
+void put_admit(struct writer *w, const struct msg_admit *m);
+bool get_admit(struct reader *r, struct msg_admit *m);
+void put_linked(struct writer *w, const struct msg_linked *m);
+bool get_linked(struct reader *r, struct msg_linked *m);
+void put_fence(struct writer *w, const struct msg_fence *m);
+bool get_fence(struct reader *r, struct msg_fence *m);
+void put_elected(struct writer *w, const struct msg_elected *m);
+bool get_elected(struct reader *r, struct msg_elected *m);
+void put_staged(struct writer *w, const struct msg_staged *m);
+bool get_staged(struct reader *r, struct msg_staged *m);
+void put_probe(struct writer *w, const struct msg_probe *m);
+bool get_probe(struct reader *r, struct msg_probe *m);
+void put_measured(struct writer *w, const struct msg_measured *m);
+bool get_measured(struct reader *r, struct msg_measured *m);
+
+#endif

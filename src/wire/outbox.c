@@ -1,0 +1,92 @@
+/* outbox.c - see outbox.h.
+ * SPDX-License-Identifier: MIT */
+#include "wire/outbox.h"
+
+#include <string.h>
+
+void outbox_init(struct outbox *o, struct action *actions, uint32_t capacity, void *bytes, uint32_t bytes_capacity,
+                 uint64_t *dest_ids, uint32_t dest_capacity)
+{
+    memset(o, 0, sizeof *o);
+    o->actions = actions;
+    o->capacity = capacity;
+    o->bytes = bytes;
+    o->bytes_capacity = bytes_capacity;
+    o->dest_ids = dest_ids;
+    o->dest_capacity = dest_capacity;
+}
+
+void outbox_reset(struct outbox *o)
+{
+    o->count = 0;
+    o->used = 0;
+    o->dests = 0;
+    o->overflow = false;
+}
+
+struct action *outbox_add(struct outbox *o, uint32_t kind)
+{
+    /* The last entry is the scratch one: it is handed out when the box is full and never carried out. */
+    uint32_t at = o->count;
+    if (at + 1 >= o->capacity) {
+        o->overflow = true;
+        at = o->capacity - 1;
+    } else {
+        o->count++;
+    }
+    struct action *a = &o->actions[at];
+    memset(a, 0, sizeof *a);
+    a->kind = kind;
+    a->dest = o->dests;
+    return a;
+}
+
+struct writer *outbox_frame(struct outbox *o, uint8_t type, uint64_t run, uint64_t view)
+{
+    o->frame_at = o->used;
+    writer_init(&o->writer, o->bytes + o->used, o->bytes_capacity - o->used);
+    struct frame_header h = {.type = type, .run = run, .view = view};
+    unsigned char raw[FRAME_HEADER_BYTES];
+    frame_put(raw, &h);
+    put_bytes(&o->writer, raw, sizeof raw);
+    return &o->writer;
+}
+
+struct action *outbox_send_many(struct outbox *o, uint32_t kind)
+{
+    struct action *a = outbox_add(o, kind);
+    if (o->writer.bad) {
+        o->overflow = true;
+        return a;
+    }
+    struct frame_header h;
+    unsigned char *raw = o->bytes + o->frame_at;
+    uint32_t bytes = (uint32_t)o->writer.used;
+    if (!frame_get(raw, &h)) {
+        o->overflow = true;
+        return a;
+    }
+    h.length = bytes - FRAME_HEADER_BYTES;
+    frame_put(raw, &h);
+    a->frame = o->frame_at;
+    a->frame_bytes = bytes;
+    o->used += bytes;
+    return a;
+}
+
+void outbox_dest(struct outbox *o, struct action *a, uint64_t dest)
+{
+    if (o->dests >= o->dest_capacity) {
+        o->overflow = true;
+        return;
+    }
+    o->dest_ids[o->dests++] = dest;
+    a->dests++;
+}
+
+struct action *outbox_send(struct outbox *o, uint32_t kind, uint64_t dest)
+{
+    struct action *a = outbox_send_many(o, kind);
+    outbox_dest(o, a, dest);
+    return a;
+}

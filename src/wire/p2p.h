@@ -1,0 +1,139 @@
+/* p2p.h - messages between peers.
+ *
+ * As in control.h: one struct per message, payload after a frame header whose `view` names the view.
+ * SPDX-License-Identifier: MIT */
+#ifndef PCCL_WIRE_P2P_H
+#define PCCL_WIRE_P2P_H
+
+#include "wire/control.h"
+
+enum link_kind { LINK_CONTROL = 1, LINK_DATA = 2, LINK_SYNC = 3, LINK_PROBE = 4 };
+
+/* HELLO: first frame on a connection, from the dialler.  The run is in the frame header. */
+struct msg_hello {
+    uint8_t kind;       /* enum link_kind */
+    uint16_t lane;      /* LINK_DATA */
+    uint16_t lanes;     /* LINK_DATA: how many make up this bundle */
+    uint32_t group;
+    uint64_t from, to;  /* peer ids */
+    uint64_t view;      /* the newest view or admission proposal that made the dialler dial */
+    uint64_t number;    /* of this connection, or bundle of data connections: greater than any before it for this pair */
+};
+enum hello_verdict { HELLO_OK = 1, HELLO_STALE = 2, HELLO_NOT_YET = 3 };
+struct msg_hello_ack {
+    uint8_t verdict;
+    uint64_t view; /* STALE: the newest view the other side knows */
+};
+
+/* What an operation is; all members must agree. */
+struct op_params {
+    uint64_t count;
+    uint8_t dtype, op, quant, quant_dtype;
+};
+/* An operation of the view in the frame header. */
+struct op_name {
+    uint64_t tag;
+    uint32_t seq;
+};
+
+/* READY: I have launched it.  window: data frames of phase 0 you may send me on each lane, on bundle `bundle`. */
+struct msg_ready {
+    struct op_name name;
+    struct op_params params;
+    uint32_t window;
+    uint64_t bundle;
+};
+/* EAGER: READY and the whole input in one; the payload (wire representation) follows to the end of the frame. */
+struct msg_eager {
+    struct op_name name;
+    struct op_params params;
+    uint32_t bytes; /* of payload */
+};
+/* WANT: your EAGER payload was dropped here; send it again. */
+struct msg_want {
+    struct op_name name;
+};
+struct msg_hold {
+    struct op_name name;
+    uint64_t origin; /* whose HOLD this is: relays keep it */
+    uint8_t round;   /* of the dissemination; 0 in a full mesh */
+    uint64_t params, digest;
+};
+struct msg_refuse {
+    struct op_name name;
+    uint64_t origin;
+    uint8_t cause;
+    uint64_t culprit; /* who the cause is about, 0 nobody */
+};
+/* FINISHED: items op_name, each finished at `origin`. */
+struct msg_finished {
+    uint64_t origin;
+    uint32_t names;
+};
+
+/* DATA: one frame of an operation; payload follows to the end of the frame. */
+struct msg_data {
+    struct op_name name;
+    uint32_t frame;
+    uint8_t phase;
+};
+enum { P2P_DATA_PREFIX = 17 }; /* encoded size of msg_data */
+struct msg_credit {
+    struct op_name name;
+    uint32_t frames;
+};
+
+/* Sync connections; `number` and `round` name the vote and its election (msg_elected). */
+struct msg_manifest_want {
+    uint32_t number, round;
+};
+/* MANIFEST: per entry its leaf hashes; see peer/sync.h for the bytes. */
+struct msg_manifest {
+    uint32_t number, round;
+    uint32_t bytes; /* of what follows to the end of the frame */
+};
+struct msg_leaf_want {
+    uint32_t number, round, entry;
+    uint64_t leaf;
+};
+struct msg_leaf {
+    uint32_t number, round, entry;
+    uint64_t leaf;
+    uint32_t bytes; /* payload to the end of the frame; 0: I do not have it */
+};
+
+void put_hello(struct writer *w, const struct msg_hello *m);
+bool get_hello(struct reader *r, struct msg_hello *m);
+void put_hello_ack(struct writer *w, const struct msg_hello_ack *m);
+bool get_hello_ack(struct reader *r, struct msg_hello_ack *m);
+void put_ready(struct writer *w, const struct msg_ready *m);
+bool get_ready(struct reader *r, struct msg_ready *m);
+void put_eager(struct writer *w, const struct msg_eager *m); /* payload is put by the caller */
+bool get_eager(struct reader *r, struct msg_eager *m, const void **payload);
+void put_want(struct writer *w, const struct msg_want *m);
+bool get_want(struct reader *r, struct msg_want *m);
+void put_hold(struct writer *w, const struct msg_hold *m);
+bool get_hold(struct reader *r, struct msg_hold *m);
+void put_refuse(struct writer *w, const struct msg_refuse *m);
+bool get_refuse(struct reader *r, struct msg_refuse *m);
+void put_finished(struct writer *w, const struct msg_finished *m);
+bool get_finished(struct reader *r, struct msg_finished *m);
+void put_op_name(struct writer *w, const struct op_name *m);
+bool get_op_name(struct reader *r, struct op_name *m);
+void put_data(struct writer *w, const struct msg_data *m);
+bool get_data(struct reader *r, struct msg_data *m);
+void put_credit(struct writer *w, const struct msg_credit *m);
+bool get_credit(struct reader *r, struct msg_credit *m);
+void put_manifest_want(struct writer *w, const struct msg_manifest_want *m);
+bool get_manifest_want(struct reader *r, struct msg_manifest_want *m);
+void put_manifest(struct writer *w, const struct msg_manifest *m);
+bool get_manifest(struct reader *r, struct msg_manifest *m, const void **payload);
+void put_leaf_want(struct writer *w, const struct msg_leaf_want *m);
+bool get_leaf_want(struct reader *r, struct msg_leaf_want *m);
+void put_leaf(struct writer *w, const struct msg_leaf *m);
+bool get_leaf(struct reader *r, struct msg_leaf *m, const void **payload);
+
+/* 64-bit hash of the parameters of an operation together with those of the view's plans. */
+uint64_t p2p_params_hash(const struct op_params *params, const struct plan_view *plan);
+
+#endif

@@ -1,0 +1,157 @@
+/* control_member.c - messages by which a peer and the master know, watch and dismiss each other.
+ *
+ * Put and get of one message stand together and read like its schema: the same fields in the same
+ * order.
+ * SPDX-License-Identifier: MIT */
+#include "wire/control.h"
+#include "wire/parts.h"
+
+void put_register(struct writer *w, const struct msg_register *m)
+{
+    put_u64(w, m->run);
+    put_u64(w, m->id);
+    put_u32(w, m->group);
+    put_u16(w, m->lanes);
+    put_u64(w, m->view);
+    put_u64(w, m->frozen);
+    put_u32(w, m->answered);
+    put_u8(w, m->open_vote);
+    parts_put_addresses(w, m->address, m->addresses);
+}
+
+bool get_register(struct reader *r, struct msg_register *m)
+{
+    m->run = get_u64(r);
+    m->id = get_u64(r);
+    m->group = get_u32(r);
+    m->lanes = parts_get_u16(r, 0, BOUNDS_LANES);
+    m->view = get_u64(r);
+    m->frozen = get_u64(r);
+    m->answered = get_u32(r);
+    m->open_vote = parts_get_u8(r, VOTE_NONE, VOTE_SYNC);
+    m->addresses = parts_get_addresses(r, m->address);
+    return reader_done(r);
+}
+
+void put_welcome(struct writer *w, const struct msg_welcome *m)
+{
+    put_u64(w, m->run);
+    put_u64(w, m->id);
+    put_u32(w, m->epoch);
+    put_u32(w, m->heartbeat_ms);
+    put_u32(w, m->dead_ms);
+    parts_put_address(w, &m->seen);
+}
+
+bool get_welcome(struct reader *r, struct msg_welcome *m)
+{
+    m->run = get_u64(r);
+    m->id = get_u64(r);
+    m->epoch = get_u32(r);
+    m->heartbeat_ms = get_u32(r);
+    m->dead_ms = get_u32(r);
+    parts_get_address(r, &m->seen, true);
+    return reader_done(r);
+}
+
+void put_heartbeat(struct writer *w, const struct msg_heartbeat *m)
+{
+    put_u64(w, m->sent_ns);
+    put_u64(w, m->echo_ns);
+    put_u64(w, m->blocked_tag);
+    put_u64(w, m->blocked_on);
+    put_u32(w, m->blocked_seq);
+    put_u32(w, m->blocked_ms);
+}
+
+bool get_heartbeat(struct reader *r, struct msg_heartbeat *m)
+{
+    m->sent_ns = get_u64(r);
+    m->echo_ns = get_u64(r);
+    m->blocked_tag = get_u64(r);
+    m->blocked_on = get_u64(r);
+    m->blocked_seq = get_u32(r);
+    m->blocked_ms = get_u32(r);
+    return reader_done(r);
+}
+
+void put_suspect(struct writer *w, const struct msg_suspect *m)
+{
+    put_u64(w, m->view);
+    put_u8(w, m->target);
+    put_u8(w, m->cause);
+    put_u64(w, m->peer);
+    put_u64(w, m->tag);
+    put_u32(w, m->seq);
+    put_text(w, m->text);
+}
+
+bool get_suspect(struct reader *r, struct msg_suspect *m)
+{
+    m->view = get_u64(r);
+    m->target = parts_get_u8(r, SUSPECT_PEER, SUSPECT_OPERATION);
+    m->cause = parts_get_cause(r);
+    m->peer = get_u64(r);
+    m->tag = get_u64(r);
+    m->seq = get_u32(r);
+    get_text(r, m->text, sizeof m->text);
+    return reader_done(r);
+}
+
+void put_fence(struct writer *w, const struct msg_fence *m)
+{
+    put_u64(w, m->view);
+    put_u8(w, m->cause);
+    put_text(w, m->text);
+}
+
+bool get_fence(struct reader *r, struct msg_fence *m)
+{
+    m->view = get_u64(r);
+    m->cause = parts_get_cause(r);
+    get_text(r, m->text, sizeof m->text);
+    return reader_done(r);
+}
+
+void put_member_info(struct writer *w, const struct member_info *m)
+{
+    put_u64(w, m->id);
+    put_u16(w, m->lanes);
+    parts_put_addresses(w, m->address, m->addresses);
+}
+
+bool get_member_info(struct reader *r, struct member_info *m)
+{
+    m->id = get_u64(r);
+    m->lanes = parts_get_u16(r, 0, BOUNDS_LANES);
+    m->addresses = parts_get_addresses(r, m->address);
+    return !r->bad;
+}
+
+void put_admit(struct writer *w, const struct msg_admit *m)
+{
+    put_u64(w, m->view);
+    put_u32(w, m->attempt);
+    put_u32(w, m->members);
+}
+
+bool get_admit(struct reader *r, struct msg_admit *m)
+{
+    m->view = get_u64(r);
+    m->attempt = get_u32(r);
+    m->members = get_count(r, PARTS_MEMBER_BYTES, PARTS_MEMBERS);
+    return !r->bad;
+}
+
+void put_linked(struct writer *w, const struct msg_linked *m)
+{
+    put_u32(w, m->attempt);
+    put_u32(w, m->failed);
+}
+
+bool get_linked(struct reader *r, struct msg_linked *m)
+{
+    m->attempt = get_u32(r);
+    m->failed = get_count(r, PARTS_ID_BYTES, PARTS_MEMBERS);
+    return !r->bad;
+}

@@ -1,0 +1,49 @@
+/* p2p_link.c - the first words on a connection between peers: what it is for, from whom, and
+ * whether it is still wanted.
+ *
+ * Put and get of one message stand together and read like its schema: the same fields in the same
+ * order.
+ * SPDX-License-Identifier: MIT */
+#include "wire/p2p.h"
+#include "wire/parts.h"
+
+void put_hello(struct writer *w, const struct msg_hello *m)
+{
+    put_u8(w, m->kind);
+    put_u16(w, m->lane);
+    put_u16(w, m->lanes);
+    put_u32(w, m->group);
+    put_u64(w, m->from);
+    put_u64(w, m->to);
+    put_u64(w, m->view);
+    put_u64(w, m->number);
+}
+
+bool get_hello(struct reader *r, struct msg_hello *m)
+{
+    m->kind = parts_get_u8(r, LINK_CONTROL, LINK_PROBE);
+    m->lane = get_u16(r);
+    m->lanes = parts_get_u16(r, 0, BOUNDS_LANES);
+    if (m->kind == LINK_DATA && m->lane >= m->lanes) {
+        r->bad = true; /* outside its own bundle */
+    }
+    m->group = get_u32(r);
+    m->from = get_u64(r);
+    m->to = get_u64(r);
+    m->view = get_u64(r);
+    m->number = get_u64(r);
+    return reader_done(r);
+}
+
+void put_hello_ack(struct writer *w, const struct msg_hello_ack *m)
+{
+    put_u8(w, m->verdict);
+    put_u64(w, m->view);
+}
+
+bool get_hello_ack(struct reader *r, struct msg_hello_ack *m)
+{
+    m->verdict = parts_get_u8(r, HELLO_OK, HELLO_NOT_YET);
+    m->view = get_u64(r);
+    return reader_done(r);
+}

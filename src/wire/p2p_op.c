@@ -1,0 +1,172 @@
+/* p2p_op.c - messages of operations: launch, eager input, agreement on the end, data and room for
+ * it.
+ *
+ * Invariant: a payload's length is in the message and is exactly what is left of the frame.  DATA
+ * alone has no length of its own: its payload is the rest of the frame and is read into place, past
+ * this codec.
+ * SPDX-License-Identifier: MIT */
+#include "core/dtype.h"
+#include "core/mix.h"
+#include "wire/p2p.h"
+#include "wire/parts.h"
+
+void put_op_name(struct writer *w, const struct op_name *m)
+{
+    put_u64(w, m->tag);
+    put_u32(w, m->seq);
+}
+
+bool get_op_name(struct reader *r, struct op_name *m)
+{
+    m->tag = get_u64(r);
+    m->seq = get_u32(r);
+    return !r->bad;
+}
+
+static void put_params(struct writer *w, const struct op_params *p)
+{
+    put_u64(w, p->count);
+    put_u8(w, p->dtype);
+    put_u8(w, p->op);
+    put_u8(w, p->quant);
+    put_u8(w, p->quant_dtype);
+}
+
+static void get_params(struct reader *r, struct op_params *p)
+{
+    p->count = get_u64(r);
+    p->dtype = parts_get_u8(r, 0, DTYPE_COUNT - 1);
+    p->op = parts_get_u8(r, 0, REDOP_COUNT - 1);
+    p->quant = parts_get_u8(r, 0, QUANT_COUNT - 1);
+    p->quant_dtype = parts_get_u8(r, 0, DTYPE_COUNT - 1);
+}
+
+void put_ready(struct writer *w, const struct msg_ready *m)
+{
+    put_op_name(w, &m->name);
+    put_params(w, &m->params);
+    put_u32(w, m->window);
+    put_u64(w, m->bundle);
+}
+
+bool get_ready(struct reader *r, struct msg_ready *m)
+{
+    (void)get_op_name(r, &m->name);
+    get_params(r, &m->params);
+    m->window = get_u32(r);
+    m->bundle = get_u64(r);
+    return reader_done(r);
+}
+
+void put_eager(struct writer *w, const struct msg_eager *m)
+{
+    put_op_name(w, &m->name);
+    put_params(w, &m->params);
+    put_u32(w, m->bytes);
+}
+
+bool get_eager(struct reader *r, struct msg_eager *m, const void **payload)
+{
+    (void)get_op_name(r, &m->name);
+    get_params(r, &m->params);
+    m->bytes = get_u32(r);
+    *payload = get_bytes(r, m->bytes);
+    return reader_done(r);
+}
+
+void put_want(struct writer *w, const struct msg_want *m)
+{
+    put_op_name(w, &m->name);
+}
+
+bool get_want(struct reader *r, struct msg_want *m)
+{
+    (void)get_op_name(r, &m->name);
+    return reader_done(r);
+}
+
+void put_hold(struct writer *w, const struct msg_hold *m)
+{
+    put_op_name(w, &m->name);
+    put_u64(w, m->origin);
+    put_u8(w, m->round);
+    put_u64(w, m->params);
+    put_u64(w, m->digest);
+}
+
+bool get_hold(struct reader *r, struct msg_hold *m)
+{
+    (void)get_op_name(r, &m->name);
+    m->origin = get_u64(r);
+    m->round = get_u8(r);
+    m->params = get_u64(r);
+    m->digest = get_u64(r);
+    return reader_done(r);
+}
+
+void put_refuse(struct writer *w, const struct msg_refuse *m)
+{
+    put_op_name(w, &m->name);
+    put_u64(w, m->origin);
+    put_u8(w, m->cause);
+    put_u64(w, m->culprit);
+}
+
+bool get_refuse(struct reader *r, struct msg_refuse *m)
+{
+    (void)get_op_name(r, &m->name);
+    m->origin = get_u64(r);
+    m->cause = parts_get_u8(r, CAUSE_DEADLINE, CAUSE_MISMATCH); /* of an operation itself */
+    m->culprit = get_u64(r);
+    return reader_done(r);
+}
+
+void put_finished(struct writer *w, const struct msg_finished *m)
+{
+    put_u64(w, m->origin);
+    put_u32(w, m->names);
+}
+
+bool get_finished(struct reader *r, struct msg_finished *m)
+{
+    m->origin = get_u64(r);
+    m->names = get_count(r, PARTS_NAME_BYTES, PARTS_NAMES);
+    return !r->bad;
+}
+
+void put_data(struct writer *w, const struct msg_data *m)
+{
+    put_op_name(w, &m->name);
+    put_u32(w, m->frame);
+    put_u8(w, m->phase);
+}
+
+bool get_data(struct reader *r, struct msg_data *m)
+{
+    (void)get_op_name(r, &m->name);
+    m->frame = get_u32(r);
+    m->phase = parts_get_u8(r, 0, 1); /* contribution or final: see collectives/plan.h */
+    return !r->bad;
+}
+
+void put_credit(struct writer *w, const struct msg_credit *m)
+{
+    put_op_name(w, &m->name);
+    put_u32(w, m->frames);
+}
+
+bool get_credit(struct reader *r, struct msg_credit *m)
+{
+    (void)get_op_name(r, &m->name);
+    m->frames = get_u32(r);
+    return reader_done(r);
+}
+
+uint64_t p2p_params_hash(const struct op_params *params, const struct plan_view *plan)
+{
+    uint64_t h = mix64(0, params->count);
+    h = mix64(h, (uint64_t)params->dtype | (uint64_t)params->op << 8 | (uint64_t)params->quant << 16 |
+                     (uint64_t)params->quant_dtype << 24 | (uint64_t)plan->algorithm << 32 |
+                     (uint64_t)plan->lanes << 40);
+    return mix64(h, (uint64_t)plan->frame_bytes << 32 | plan->eager_bytes);
+}

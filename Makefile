@@ -22,7 +22,7 @@ bench: all
 
 verify:
 	@scripts/setup.sh verify
-	@scripts/verify.sh
+	@python3 scripts/verify.py
 
 fuzz:
 	@scripts/setup.sh fuzz

@@ -17,3 +17,6 @@ install(FILES ${PROJECT_BINARY_DIR}/pccl-config.cmake ${PROJECT_BINARY_DIR}/pccl
 
 configure_file(cmake/pccl.pc.in ${PROJECT_BINARY_DIR}/pccl.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/pccl.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+if(TARGET ccoip_master)
+    install(TARGETS ccoip_master RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()

@@ -9,9 +9,9 @@ list(JOIN exported ";\n    " exported)
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/pccl.map CONTENT
     "PCCL_0 {\nglobal:\n    @exported@;\nlocal:\n    *;\n};\n" @ONLY)
 
-add_library(pccl SHARED)
+add_library(pccl SHARED $<TARGET_OBJECTS:pccl_objects>)
 add_library(pccl::pccl ALIAS pccl)
-target_link_libraries(pccl PRIVATE pccl_objects $<BUILD_INTERFACE:pccl_flags>)
+target_link_libraries(pccl PRIVATE $<BUILD_INTERFACE:pccl_flags>)
 target_link_options(pccl PRIVATE LINKER:--version-script=${PROJECT_BINARY_DIR}/pccl.map
     $<$<NOT:$<BOOL:${PCCL_SANITIZE}${PCCL_FUZZ}>>:LINKER:--no-undefined>)
 set_target_properties(pccl PROPERTIES

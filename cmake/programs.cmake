@@ -1,7 +1,7 @@
 # A program per file: apps, examples, benchmarks, tests, fuzz targets.
 #
-# In a directory of tests, test_*.c is a test program, *_run.c and *_main.c are programs that tests start; every other
-# file is linked into all of them.
+# In a directory of tests, test_*.c is a test program, *_run.c and *_main.c are programs that tests or people start;
+# every other file is linked into all of them.  tests_unit and so on build one directory's programs.
 # SPDX-License-Identifier: MIT
 
 function(pccl_program name directory)
@@ -11,39 +11,57 @@ function(pccl_program name directory)
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${directory})
 endfunction()
 
-# Public programs see the public interface only.
-foreach(pair apps:bin:pccl_static examples/c:examples:pccl bench:bench:pccl_internal)
-    string(REPLACE ":" ";" pair ${pair})
-    list(POP_FRONT pair from to library)
+function(pccl_programs_of from directory library)
     file(GLOB files CONFIGURE_DEPENDS ${from}/*.c)
     foreach(file IN LISTS files)
         get_filename_component(name ${file} NAME_WE)
-        pccl_program(${name} ${to} SOURCES ${file} LIBRARIES ${library})
+        pccl_program(${name} ${directory} SOURCES ${file} LIBRARIES ${library})
     endforeach()
-endforeach()
+endfunction()
 
-foreach(kind unit kernel sim fault e2e)
+function(pccl_tests_of kind)
     file(GLOB files CONFIGURE_DEPENDS tests/${kind}/*.c)
+    set(program_regex "/(test_[^/]*|[^/]*_(run|main))\\.c$")
     set(programs ${files})
-    list(FILTER programs INCLUDE REGEX "/(test_[^/]*|[^/]*_(run|main))\\.c$")
+    list(FILTER programs INCLUDE REGEX ${program_regex})
     set(helpers ${files})
-    list(FILTER helpers EXCLUDE REGEX "/(test_[^/]*|[^/]*_(run|main))\\.c$")
+    list(FILTER helpers EXCLUDE REGEX ${program_regex})
+    set(parts "")
+    if(helpers)
+        add_library(helpers_${kind} OBJECT ${helpers})
+        target_link_libraries(helpers_${kind} PRIVATE pccl_internal)
+        set(parts $<TARGET_OBJECTS:helpers_${kind}>)
+    endif()
+    add_custom_target(tests_${kind})
     foreach(file IN LISTS programs)
         get_filename_component(name ${file} NAME_WE)
-        pccl_program(${name} tests/${kind} SOURCES ${file} ${helpers} LIBRARIES pccl_internal)
+        pccl_program(${name} tests/${kind} SOURCES ${file} ${parts} LIBRARIES pccl_internal)
+        add_dependencies(tests_${kind} ${name})
         if(name MATCHES "^test_")
             add_test(NAME ${kind}/${name} COMMAND ${name})
             set_tests_properties(${kind}/${name} PROPERTIES LABELS ${kind}
                 ENVIRONMENT "PCCL_BUILD_DIR=${PROJECT_BINARY_DIR}")
         endif()
     endforeach()
-endforeach()
+endfunction()
+
+# Public programs see the public interface only.
+pccl_programs_of(apps bin pccl_static)
+if(PCCL_DEVELOPER)
+    pccl_programs_of(examples/c examples pccl)
+    pccl_programs_of(bench bench pccl_internal)
+    foreach(kind unit kernel sim fault e2e)
+        pccl_tests_of(${kind})
+    endforeach()
+endif()
 
 if(PCCL_FUZZ)
+    add_custom_target(fuzz_targets)
     file(GLOB files CONFIGURE_DEPENDS fuzz/fuzz_*.c fuzz/canary.c)
     foreach(file IN LISTS files)
         get_filename_component(name ${file} NAME_WE)
         pccl_program(${name} fuzz SOURCES ${file} LIBRARIES pccl_internal)
         target_link_options(${name} PRIVATE -fsanitize=fuzzer,address)
+        add_dependencies(fuzz_targets ${name})
     endforeach()
 endif()

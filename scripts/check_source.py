@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""check_source.py ROOT - rules that a reader of the text can check; each rule is one test.
+
+Prints every breach as file:line, then PASS or FAIL per rule, then "N passed, N failed".
+SPDX-License-Identifier: MIT
+"""
+import re
+import sys
+from pathlib import Path
+
+LAYERS = {  # a file of this directory may include headers of these
+    "core": {"core"},
+    "wire": {"wire", "core"},
+    "net": {"net", "wire", "core"},
+    "kernels": {"kernels", "wire", "core"},
+    "topology": {"topology", "wire", "core"},
+    "collectives": {"collectives", "net", "kernels", "topology", "wire", "core"},
+    "master": {"master", "collectives", "net", "kernels", "topology", "wire", "core"},
+    "peer": {"peer", "collectives", "net", "kernels", "topology", "wire", "core"},
+}
+C_DIRS = ("src", "include", "apps", "bench", "examples", "tests", "fuzz")
+SCRIPT_SUFFIXES = {".py", ".sh", ".cmake"}
+FILE_LINES, FUNCTION_LINES, CMAKE_LINES = 600, 70, 300
+FORBIDDEN = re.compile(
+    r"(?<![\w.>])(exit|_exit|_Exit|quick_exit|abort|printf|vprintf|fprintf|puts|fputs|putchar|perror|strcpy|stpcpy|"
+    r"strcat|sprintf|vsprintf|gets|alloca|__builtin_alloca|signal|sigaction|system|setlocale|rand|srand|strtok)\s*\(")
+SLEEP = re.compile(r"(?<![\w.>])(sleep|usleep|nanosleep|clock_nanosleep|thrd_sleep)\s*\(")
+
+
+def blank_out(text):
+    """The text with the insides of comments, strings and character constants blanked; line numbers are kept."""
+    pattern = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
+    return pattern.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), text)
+
+
+class Tree:
+    def __init__(self, root):
+        self.root = root
+        self.c_files = sorted(f for d in C_DIRS for f in (root / d).rglob("*.[ch]") if "build" not in f.parts)
+        self.src = [f for f in self.c_files if f.relative_to(root).parts[0] == "src"]
+        self.cmake = [f for f in [root / "CMakeLists.txt", *sorted((root / "cmake").glob("*.cmake"))] if f.exists()]
+        self.scripts = sorted(f for f in (root / "scripts").glob("*") if f.suffix in SCRIPT_SUFFIXES)
+        self.text = {f: f.read_text() for f in [*self.c_files, *self.cmake, *self.scripts]}
+        self.code = {f: blank_out(self.text[f]) for f in self.c_files}
+
+    def at(self, file, line=0):
+        return f"{file.relative_to(self.root)}:{line}" if line else str(file.relative_to(self.root))
+
+
+def includes_point_down(tree):
+    for file in tree.src:
+        parts = file.relative_to(tree.root / "src").parts
+        if len(parts) == 1:  # api.c sees everything
+            continue
+        allowed = LAYERS.get(parts[0])
+        if allowed is None:
+            yield f"{tree.at(file)}: unknown layer {parts[0]}"
+            continue
+        for number, line in enumerate(tree.text[file].splitlines(), 1):
+            match = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
+            if not match:
+                continue
+            target = match.group(1)
+            layer = target.split("/")[0] if "/" in target else parts[0]
+            if target.startswith("ccoip"):
+                continue  # plain values, below everything
+            if target == "pccl.h" or layer not in allowed:
+                yield f"{tree.at(file, number)}: {parts[0]} must not include {target}"
+
+
+def files_are_short(tree):
+    for file, text in tree.text.items():
+        if text.count("\n") > FILE_LINES:
+            yield f"{tree.at(file)}: {text.count(chr(10))} lines, at most {FILE_LINES}"
+
+
+def cmake_is_short(tree):
+    total = sum(tree.text[f].count("\n") for f in tree.cmake)
+    if total > CMAKE_LINES:
+        yield f"CMake files: {total} lines in all, at most {CMAKE_LINES}"
+
+
+def functions(code):
+    """(first line, last line) of each function body: from a brace at or ending a top-level line to one in column 0."""
+    start = None
+    header = ""
+    for number, line in enumerate(code.splitlines(), 1):
+        if start is None:
+            if line.startswith("{") or (line[:1].strip() and line.rstrip().endswith("{") and "(" in line):
+                if "(" in header + line and "=" not in (header if line.startswith("{") else line):
+                    start = number
+            header = line if line.strip() else ""
+            if line.startswith(("}", "#")):
+                header = ""
+        elif line.startswith("}"):
+            yield start, number
+            start, header = None, ""
+
+
+def functions_are_short(tree):
+    for file, code in tree.code.items():
+        for first, last in functions(code):
+            if last - first + 1 > FUNCTION_LINES:
+                yield f"{tree.at(file, first)}: function of {last - first + 1} lines, at most {FUNCTION_LINES}"
+
+
+def functions_have_no_conditional_compilation(tree):
+    for file in tree.src:
+        lines = tree.code[file].splitlines()
+        for first, last in functions(tree.code[file]):
+            for number in range(first, last):
+                if re.match(r"\s*#\s*(if|ifdef|ifndef|elif|else)\b", lines[number - 1]):
+                    yield f"{tree.at(file, number)}: conditional compilation inside a function"
+
+
+def basenames_are_unique(tree):
+    seen = {}
+    for file in tree.c_files:
+        if file.name in seen:
+            yield f"{tree.at(file)}: same name as {tree.at(seen[file.name])}"
+        seen.setdefault(file.name, file)
+
+
+def library_calls_nothing_forbidden(tree):
+    for file in tree.src:
+        for number, line in enumerate(tree.code[file].splitlines(), 1):
+            match = FORBIDDEN.search(line)
+            if match:
+                yield f"{tree.at(file, number)}: call of {match.group(1)}"
+
+
+def nothing_sleeps(tree):
+    for file in tree.c_files:
+        if file.relative_to(tree.root).parts[0] not in ("src", "tests"):
+            continue
+        for number, line in enumerate(tree.code[file].splitlines(), 1):
+            match = SLEEP.search(line)
+            if match:
+                yield f"{tree.at(file, number)}: call of {match.group(1)}"
+
+
+def licence_is_named(tree):
+    for file, text in tree.text.items():
+        if text.count("SPDX-License-Identifier: MIT") < 1:
+            yield f"{tree.at(file)}: no line 'SPDX-License-Identifier: MIT'"
+
+
+def nothing_is_left_to_do(tree):
+    for file in tree.c_files:
+        for number, line in enumerate(tree.text[file].splitlines(), 1):
+            if re.search(r"\b(TODO|FIXME|XXX)\b", line):
+                yield f"{tree.at(file, number)}: {line.strip()}"
+
+
+RULES = [includes_point_down, files_are_short, cmake_is_short, functions_are_short,
+         functions_have_no_conditional_compilation, basenames_are_unique, library_calls_nothing_forbidden,
+         nothing_sleeps, licence_is_named, nothing_is_left_to_do]
+
+
+def main():
+    tree = Tree(Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve())
+    failed = 0
+    for rule in RULES:
+        breaches = list(rule(tree))
+        for breach in breaches:
+            print(breach)
+        print("FAIL" if breaches else "PASS", rule.__name__)
+        failed += bool(breaches)
+    print(f"{len(RULES) - failed} passed, {failed} failed")
+    return failed != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

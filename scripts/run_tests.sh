@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# run_tests.sh [-j N] [-s] BUILD DIR... - runs BUILD/DIR/test_* and adds up their "N passed, N failed" lines.
+#
+# A program that crashes, hangs for 10 minutes, ends without that line, or ends with another status than its line says
+# counts as one failed test.  Its output is shown only then.  -s: the programs are sanitised.
+# SPDX-License-Identifier: MIT
+set -u
+jobs=1
+while getopts j:s option; do
+    case $option in
+    j) jobs=$OPTARG ;;
+    s)
+        export ASAN_OPTIONS=detect_stack_use_after_return=1:abort_on_error=0
+        export UBSAN_OPTIONS=print_stacktrace=1
+        export TSAN_OPTIONS=halt_on_error=0:exitcode=66
+        export PCCL_SANITIZED=1
+        ;;
+    *) exit 2 ;;
+    esac
+done
+shift $((OPTIND - 1))
+export PCCL_BUILD_DIR
+PCCL_BUILD_DIR=$(cd "$1" && pwd)
+shift
+
+run_one() { # one line for the table: "passed failed seconds program"; the output first if something failed
+    local program=$1 out status line passed=0 failed=0 start=$SECONDS
+    out=$(mktemp)
+    timeout -k 10 600 "$program" >"$out" 2>&1 </dev/null
+    status=$?
+    line=$(grep -aE '^[0-9]+ passed, [0-9]+ failed$' "$out" | tail -n 1)
+    if [ -n "$line" ]; then
+        passed=${line%% *}
+        failed=${line#*, }
+        failed=${failed%% *}
+    fi
+    if [ "$failed" = 0 ] && { [ -z "$line" ] || [ $status != 0 ]; }; then
+        failed=1
+        echo "exit status $status" >>"$out"
+    fi
+    {
+        flock 9
+        if [ "$failed" != 0 ]; then
+            echo "---- $program"
+            tail -n 60 "$out"
+        fi
+        printf 'result %d %d %ds %s\n' "$passed" "$failed" $((SECONDS - start)) "${program#"$PCCL_BUILD_DIR"/}"
+    } 9>"$lock"
+    rm -f "$out"
+}
+export -f run_one
+lock=$(mktemp)
+results=$(mktemp)
+export lock
+trap 'rm -f "$lock" "$results"' EXIT
+
+for kind in "$@"; do
+    find "$PCCL_BUILD_DIR/$kind" -maxdepth 1 -name 'test_*' -type f -executable 2>/dev/null | sort
+done | xargs -r -P "$jobs" -I{} bash -c 'run_one {}' | tee "$results"
+awk '$1 == "result" { passed += $2; failed += $3 }
+     END { printf "%d passed, %d failed\n", passed, failed; exit failed != 0 }' "$results"

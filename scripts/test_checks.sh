@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# test_checks.sh [BUILD] - the checks must find what they are for: plants one breach after the other in a scratch copy and
+# expects the rule to fail, and to pass again without it.  With BUILD also the rules of check_binary.sh.
+# SPDX-License-Identifier: MIT
+set -u
+build=${1:+$(cd "$1" && pwd)}
+cd "$(dirname "$0")/.."
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+scratch=$work/tree
+mkdir "$scratch"
+cp -r CMakeLists.txt cmake scripts src include tests fuzz "$scratch"
+passed=0
+failed=0
+
+count() { # what status
+    if [ "$2" = 0 ]; then
+        echo "PASS $1"
+        passed=$((passed + 1))
+    else
+        echo "FAIL $1"
+        failed=$((failed + 1))
+    fi
+}
+
+# plant RULE FILE TEXT: makes FILE in the scratch copy; RULE must then fail, which it does not without.
+plant() {
+    local rule=$1 file=$scratch/$2
+    printf '%s\n' "$3" >"$file"
+    python3 scripts/check_source.py "$scratch" >"$work/out"
+    rm "$file"
+    grep -qx "FAIL $rule" "$work/out" && grep -qx "PASS $rule" "$work/before"
+    count "found: $rule in $2" $?
+}
+python3 scripts/check_source.py "$scratch" >"$work/before"
+
+spdx='/* SPDX-License-Identifier: MIT */'
+body() { # the text of a file with one function
+    printf '%s\nvoid planted(char *a, char *b)\n{\n%s\n}\n' "$spdx" "$1"
+}
+for pair in wire:net/x.h core:wire/x.h peer:master/x.h master:peer/x.h net:kernels/x.h collectives:pccl.h; do
+    plant includes_point_down "src/${pair%%:*}/planted.c" "$spdx"$'\n'"#include \"${pair#*:}\""
+done
+plant files_are_short src/core/planted.c "$spdx$(printf '\n%.0s;' {1..600})"
+plant cmake_is_short cmake/planted.cmake "# $spdx$(printf '\n# %d' {1..300})"
+plant functions_are_short src/core/planted.c "$(body "$(printf '    ;\n%.0s' {1..69})")"
+plant functions_have_no_conditional_compilation src/core/planted.c "$(body $'#ifdef A\n    ;\n#endif')"
+plant basenames_are_unique src/wire/status.h "$spdx"
+for call in 'exit(1)' 'abort()' 'printf("x")' 'strcpy(a, b)' 'sprintf(a, "x")' 'alloca(4)'; do
+    plant library_calls_nothing_forbidden src/net/planted.c "$(body "    $call;")"
+done
+plant nothing_sleeps tests/unit/planted.c "$(body '    usleep(1);')"
+plant licence_is_named src/core/planted.c 'int planted;'
+plant nothing_is_left_to_do src/core/planted.c "$spdx /* TODO */"
+
+# plant_binary RULE WHAT COMMAND...: COMMAND breaks the scratch copy or the copied libraries; RULE must then fail.
+plant_binary() {
+    local rule=$1 what=$2
+    shift 2
+    rm -rf "$work/case" "$work/lib"
+    cp -r "$scratch" "$work/case"
+    mkdir "$work/lib"
+    cp "$build/libpccl.so" "$build/libpccl.a" "$work/lib"
+    (cd "$work/case" && "$@")
+    ROOT=$work/case RULES=$rule scripts/check_binary.sh "$work/lib" >"$work/out" 2>&1
+    grep -qx "FAIL $rule" "$work/out"
+    count "found: $what" $?
+}
+append() { # file text
+    printf '%s\n' "$2" >>"$1"
+}
+if [ -n "$build" ]; then
+    plant_binary exports "a name missing from the list" sed -i '/pcclInit/d' scripts/exported_symbols.txt
+    plant_binary exports "a listed name that does not exist" append scripts/exported_symbols.txt pcclPlanted
+    plant_binary archive "an internal name global in the archive" objcopy --globalize-symbol=log_line ../lib/libpccl.a
+    plant_binary own_names "an internal name that clashes" objcopy --globalize-symbol=log_line ../lib/libpccl.a
+    plant_binary purity "a clock read in a pure file" append src/core/dtype.c \
+        $'#include <time.h>\nlong planted(void);\nlong planted(void)\n{\n    return time(0);\n}'
+    plant_binary purity "an allocation in a pure file" append src/core/dtype.c \
+        $'#include <stdlib.h>\nvoid *planted(void);\nvoid *planted(void)\n{\n    return malloc(9);\n}'
+    plant_binary purity "writable data in a pure file" append src/core/dtype.c \
+        $'int planted(void);\nint planted(void)\n{\n    static int calls;\n    return ++calls;\n}'
+    plant_binary headers "C11 in the public header" append include/pccl.h 'struct planted { union { int a; int b; }; };'
+    plant_binary headers "a C++ keyword in the public header" append include/pccl.h 'extern int class;'
+fi
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]

@@ -12,6 +12,25 @@
 
 #include "kernels/kernels.h"
 
+/* Both halves at once; each mixes w into h as  h = rotate((h ^ (w + add)), rotation) * multiplier. */
+#define HASH_LOW_ADD 0x9E3779B1u
+#define HASH_LOW_ROTATION 7
+#define HASH_LOW_MULTIPLIER 0x85EBCA6Bu
+#define HASH_HIGH_ADD 0xC2B2AE3Du
+#define HASH_HIGH_ROTATION 15
+#define HASH_HIGH_MULTIPLIER 0x27D4EB2Fu
+
+struct hash_lanes {
+    uint32_t low[HASH_LANES], high[HASH_LANES];
+};
+
+struct hash_kernels {
+    /* Mixes vectors of 16 bytes into the lanes, vector i into lane i mod HASH_LANES, from lanes of zero. */
+    void (*block)(struct hash_lanes *lanes, const void *data, size_t vectors);
+    /* Folds the lanes to one word per half, high << 32 | low; destroys them. */
+    uint64_t (*fold)(struct hash_lanes *lanes);
+};
+
 uint64_t hash_simple64(const void *data, size_t size);
 /* The same on a given level, for tests and benchmarks. */
 uint64_t hash_simple64_on(const struct kernels *kernels, const void *data, size_t size);

@@ -1,0 +1,33 @@
+/* dtype.c - sizes and names of element types and operators.
+ *
+ * Tables indexed by the enums of dtype.h.  Invariant: a value outside an enum gets size 0 and the name "?".
+ * SPDX-License-Identifier: MIT */
+#include "core/dtype.h"
+
+static const struct {
+    size_t size;
+    const char *name;
+} dtype_table[DTYPE_COUNT] = {
+    [DTYPE_U8] = {1, "u8"},   [DTYPE_I8] = {1, "i8"},   [DTYPE_I16] = {2, "i16"}, [DTYPE_U16] = {2, "u16"},
+    [DTYPE_U32] = {4, "u32"}, [DTYPE_I32] = {4, "i32"}, [DTYPE_U64] = {8, "u64"}, [DTYPE_I64] = {8, "i64"},
+    [DTYPE_F16] = {2, "f16"}, [DTYPE_BF16] = {2, "bf16"}, [DTYPE_F32] = {4, "f32"}, [DTYPE_F64] = {8, "f64"},
+};
+
+static const char *const redop_table[REDOP_COUNT] = {
+    [REDOP_SUM] = "sum", [REDOP_AVG] = "avg", [REDOP_PROD] = "prod", [REDOP_MAX] = "max", [REDOP_MIN] = "min",
+};
+
+size_t dtype_size(enum dtype type)
+{
+    return (unsigned)type < DTYPE_COUNT ? dtype_table[type].size : 0;
+}
+
+const char *dtype_name(enum dtype type)
+{
+    return (unsigned)type < DTYPE_COUNT ? dtype_table[type].name : "?";
+}
+
+const char *redop_name(enum redop op)
+{
+    return (unsigned)op < REDOP_COUNT ? redop_table[op] : "?";
+}

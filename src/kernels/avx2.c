@@ -1,0 +1,95 @@
+/* avx2.c - the kernels for x86-64 with AVX2 and F16C; CMake compiles it with -mavx2 -mf16c by its name.
+ *
+ * The templates with 32-byte vectors; by hand only the f16 conversions and the hash's transposition.
+ * SPDX-License-Identifier: MIT */
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+#include "kernels/levels.h"
+
+/* Eight vectors of 16 bytes; after the transposition the lane of vector 2k + j is number 4j + k. */
+#define HASH_GROUP 8
+#define HASH_PLACE(i) (4 * ((i) % 2) + (i) / 2)
+#include "kernels/hash_tmpl.h"
+#include "kernels/quant_tmpl.h"
+
+#define REDUCE_BYTES 32
+#include "kernels/reduce_tmpl.h"
+
+#include "kernels/convert_tmpl.h"
+
+#define HASH_STEP(h, w, add, rotation, multiplier)                                                                     \
+    do {                                                                                                               \
+        const __m256i t_ = _mm256_xor_si256(h, _mm256_add_epi32(w, add));                                              \
+        (h) = _mm256_mullo_epi32(                                                                                      \
+            _mm256_or_si256(_mm256_slli_epi32(t_, rotation), _mm256_srli_epi32(t_, 32 - (rotation))), multiplier);     \
+    } while (0)
+
+static void hash_groups(struct hash_lanes *lanes, const uint8_t *data, size_t groups)
+{
+    const __m256i low_add = _mm256_set1_epi32((int)HASH_LOW_ADD), high_add = _mm256_set1_epi32((int)HASH_HIGH_ADD);
+    const __m256i low_multiplier = _mm256_set1_epi32((int)HASH_LOW_MULTIPLIER);
+    const __m256i high_multiplier = _mm256_set1_epi32((int)HASH_HIGH_MULTIPLIER);
+    for (size_t g = 0; g < groups; g++) {
+        const size_t base = g * HASH_GROUP % HASH_LANES;
+        __m256i v[4], low, high;
+        memcpy(v, data + g * sizeof(v), sizeof(v));
+        memcpy(&low, lanes->low + base, sizeof(low));
+        memcpy(&high, lanes->high + base, sizeof(high));
+        const __m256i a = _mm256_unpacklo_epi32(v[0], v[1]), b = _mm256_unpackhi_epi32(v[0], v[1]);
+        const __m256i c = _mm256_unpacklo_epi32(v[2], v[3]), d = _mm256_unpackhi_epi32(v[2], v[3]);
+        v[0] = _mm256_unpacklo_epi64(a, c);
+        v[1] = _mm256_unpackhi_epi64(a, c);
+        v[2] = _mm256_unpacklo_epi64(b, d);
+        v[3] = _mm256_unpackhi_epi64(b, d);
+        for (int i = 0; i < 4; i++) {
+            HASH_STEP(low, v[i], low_add, HASH_LOW_ROTATION, low_multiplier);
+            HASH_STEP(high, v[i], high_add, HASH_HIGH_ROTATION, high_multiplier);
+        }
+        memcpy(lanes->low + base, &low, sizeof(low));
+        memcpy(lanes->high + base, &high, sizeof(high));
+    }
+}
+
+static void widen_f16(float *out, const uint16_t *in, size_t count)
+{
+    uint8_t *to = (uint8_t *)out;
+    const uint8_t *from = (const uint8_t *)in;
+    for (; count >= 8; count -= 8, to += 32, from += 16) {
+        _mm256_storeu_si256((__m256i *)to,
+                            _mm256_castps_si256(_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)from))));
+    }
+    for (; count > 0; count--, to += 4, from += 2) {
+        uint16_t h;
+        memcpy(&h, from, sizeof(h));
+        const uint32_t f = half_f16_widen_bits(h);
+        memcpy(to, &f, sizeof(f));
+    }
+}
+
+static void narrow_f16(uint16_t *out, const float *in, size_t count)
+{
+    const __m128i magnitude = _mm_set1_epi16(0x7FFF), infinite = _mm_set1_epi16(0x7C00);
+    const __m128i nan = _mm_set1_epi16(HALF_NAN_F16);
+    uint8_t *to = (uint8_t *)out;
+    const uint8_t *from = (const uint8_t *)in;
+    for (; count >= 8; count -= 8, to += 16, from += 32) {
+        const __m256 f = _mm256_castsi256_ps(_mm256_loadu_si256((const __m256i *)from));
+        const __m128i h = _mm256_cvtps_ph(f, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+        const __m128i is_nan = _mm_cmpgt_epi16(_mm_and_si128(h, magnitude), infinite);
+        _mm_storeu_si128((__m128i *)to, _mm_blendv_epi8(h, nan, is_nan));
+    }
+    for (; count > 0; count--, to += 2, from += 4) {
+        uint32_t f;
+        memcpy(&f, from, sizeof(f));
+        const uint16_t h = half_f16_narrow_bits(f);
+        memcpy(to, &h, sizeof(h));
+    }
+}
+
+#define KERNELS_NAME "avx2"
+#define KERNELS_TABLE kernels_avx2
+#include "kernels/table_tmpl.h"
+
+#endif

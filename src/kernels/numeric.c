@@ -1,0 +1,215 @@
+/* numeric.c - how the numbers of one operation travel and add up.
+ *
+ * Plain types are the same bytes in all three forms; f16 and bf16 are widened to f32 and rounded once at the end;
+ * quantised ones are decoded, summed in full precision and quantised once.  Conversions go through tiles on the stack
+ * that stay in the first cache.  Invariant: after numeric_finish, `user` is exactly what the others decode from `wire`.
+ * SPDX-License-Identifier: MIT */
+#include "kernels/numeric.h"
+
+#include <string.h>
+
+#include "kernels/quant.h"
+
+enum { NUMERIC_TILE = 4 * NUMERIC_BLOCK };
+
+/* Big enough for a tile of f64, and for a tile's wire form. */
+union numeric_tile {
+    float f32[NUMERIC_TILE];
+    double f64[NUMERIC_TILE];
+    uint8_t bytes[NUMERIC_TILE * sizeof(double)];
+};
+
+static bool numeric_is_half(const struct numeric *n)
+{
+    return n->dtype == DTYPE_F16 || n->dtype == DTYPE_BF16;
+}
+
+bool numeric_quant_supported(enum dtype dtype, enum quant quant, enum dtype quant_dtype)
+{
+    const bool is_unsigned = quant_dtype == DTYPE_U8 || quant_dtype == DTYPE_U16;
+    const bool is_signed = quant_dtype == DTYPE_I8 || quant_dtype == DTYPE_I16;
+    if (dtype != DTYPE_F32 && dtype != DTYPE_F64) {
+        return false;
+    }
+    return quant == QUANT_MINMAX ? is_unsigned : quant == QUANT_ZPS && (is_unsigned || is_signed);
+}
+
+bool numeric_init(struct numeric *n, enum dtype dtype, enum redop op, enum quant quant, enum dtype quant_dtype,
+                  const struct kernels *kernels)
+{
+    if ((unsigned)dtype >= DTYPE_COUNT || (unsigned)op >= REDOP_COUNT || (unsigned)quant >= QUANT_COUNT) {
+        return false;
+    }
+    if (quant != QUANT_NONE && !numeric_quant_supported(dtype, quant, quant_dtype)) {
+        return false;
+    }
+    n->dtype = dtype;
+    n->op = op;
+    n->quant = quant;
+    n->quant_dtype = quant != QUANT_NONE ? quant_dtype : dtype;
+    n->acc_dtype = numeric_is_half(n) ? DTYPE_F32 : dtype;
+    n->plain = quant == QUANT_NONE && !numeric_is_half(n);
+    n->kernels = kernels;
+    return true;
+}
+
+size_t numeric_user_bytes(const struct numeric *n, size_t count)
+{
+    return count * dtype_size(n->dtype);
+}
+
+size_t numeric_wire_bytes(const struct numeric *n, size_t count)
+{
+    return n->quant != QUANT_NONE ? quant_wire_bytes(n, count) : numeric_user_bytes(n, count);
+}
+
+size_t numeric_acc_bytes(const struct numeric *n, size_t count)
+{
+    return count * dtype_size(n->acc_dtype);
+}
+
+static void numeric_widen(const struct numeric *n, float *out, const uint16_t *in, size_t count)
+{
+    (n->dtype == DTYPE_F16 ? n->kernels->widen_f16 : n->kernels->widen_bf16)(out, in, count);
+}
+
+static void numeric_narrow(const struct numeric *n, uint16_t *out, const float *in, size_t count)
+{
+    (n->dtype == DTYPE_F16 ? n->kernels->narrow_f16 : n->kernels->narrow_bf16)(out, in, count);
+}
+
+/* acc form of one wire range, without touching the floating-point environment. */
+static void numeric_expand(const struct numeric *n, void *acc, const void *wire, size_t count)
+{
+    if (n->quant != QUANT_NONE) {
+        quant_decode(n, acc, wire, count);
+    } else if (n->plain) {
+        memmove(acc, wire, numeric_user_bytes(n, count));
+    } else {
+        numeric_widen(n, acc, wire, count);
+    }
+}
+
+void numeric_encode(const struct numeric *n, void *wire, const void *user, size_t count)
+{
+    if (n->quant == QUANT_NONE) {
+        memmove(wire, user, numeric_user_bytes(n, count));
+        return;
+    }
+    struct fpenv env;
+    fpenv_enter(&env);
+    quant_encode(n, wire, user, count);
+    fpenv_leave(&env);
+}
+
+void numeric_decode(const struct numeric *n, void *user, const void *wire, size_t count)
+{
+    if (n->quant == QUANT_NONE) {
+        memmove(user, wire, numeric_user_bytes(n, count));
+        return;
+    }
+    struct fpenv env;
+    fpenv_enter(&env);
+    quant_decode(n, user, wire, count);
+    fpenv_leave(&env);
+}
+
+void numeric_load(const struct numeric *n, void *acc, const void *wire, size_t count)
+{
+    struct fpenv env;
+    fpenv_enter(&env);
+    numeric_expand(n, acc, wire, count);
+    fpenv_leave(&env);
+}
+
+void numeric_fold(const struct numeric *n, void *acc, const void *wire, size_t count)
+{
+    if (n->plain) {
+        numeric_fold_plain(n, acc, acc, wire, count);
+        return;
+    }
+    const kernel_reduce reduce = n->kernels->reduce[n->acc_dtype][n->op];
+    uint8_t *to = acc;
+    const uint8_t *from = wire;
+    struct fpenv env;
+    fpenv_enter(&env);
+    while (count > 0) {
+        union numeric_tile tile;
+        const size_t part = count < NUMERIC_TILE ? count : NUMERIC_TILE;
+        numeric_expand(n, &tile, from, part);
+        reduce(to, to, &tile, part);
+        to += numeric_acc_bytes(n, part);
+        from += numeric_wire_bytes(n, part);
+        count -= part;
+    }
+    fpenv_leave(&env);
+}
+
+/* Ends one tile of a type that is not plain. */
+static void numeric_finish_tile(const struct numeric *n, void *user, void *wire, void *acc, size_t count)
+{
+    if (n->quant != QUANT_NONE) {
+        quant_encode(n, wire, acc, count);
+        quant_decode(n, user, wire, count);
+    } else {
+        numeric_narrow(n, wire, acc, count);
+        memcpy(user, wire, numeric_user_bytes(n, count));
+    }
+}
+
+void numeric_finish(const struct numeric *n, void *user, void *wire, void *acc, size_t count, uint32_t world)
+{
+    if (n->plain) {
+        numeric_finish_plain(n, acc, count, world);
+        if (wire != NULL) {
+            memmove(wire, acc, numeric_user_bytes(n, count));
+        }
+        memmove(user, acc, numeric_user_bytes(n, count));
+        return;
+    }
+    uint8_t *to_user = user, *to_wire = wire, *from = acc;
+    struct fpenv env;
+    fpenv_enter(&env);
+    while (count > 0) {
+        union numeric_tile tile;
+        const size_t part = count < NUMERIC_TILE ? count : NUMERIC_TILE;
+        if (n->op == REDOP_AVG) {
+            n->kernels->divide[n->acc_dtype](from, part, world);
+        }
+        numeric_finish_tile(n, to_user, wire != NULL ? to_wire : tile.bytes, from, part);
+        from += numeric_acc_bytes(n, part);
+        to_user += numeric_user_bytes(n, part);
+        if (wire != NULL) {
+            to_wire += numeric_wire_bytes(n, part);
+        }
+        count -= part;
+    }
+    fpenv_leave(&env);
+}
+
+void numeric_fold_plain(const struct numeric *n, void *out, const void *a, const void *b, size_t count)
+{
+    struct fpenv env;
+    fpenv_enter(&env);
+    n->kernels->reduce[n->dtype][n->op](out, a, b, count);
+    fpenv_leave(&env);
+}
+
+void numeric_finish_plain(const struct numeric *n, void *inout, size_t count, uint32_t world)
+{
+    if (n->op != REDOP_AVG) {
+        return;
+    }
+    struct fpenv env;
+    fpenv_enter(&env);
+    n->kernels->divide[n->dtype](inout, count, world);
+    fpenv_leave(&env);
+}
+
+void numeric_canonical(const struct numeric *n, void *user, size_t count)
+{
+    const kernel_canonical canonical = n->kernels->canonical[n->dtype];
+    if (canonical != NULL) {
+        canonical(user, count);
+    }
+}

@@ -1,0 +1,273 @@
+/* quant.c - chooses each block's affine map, writes and reads its metadata, and runs the kernels over it.
+ *
+ * All choices are made here, once, in scalar double arithmetic; the instruction sets only apply the map.  Scales are
+ * rounded up, so that no quotient leaves the integer's range; a decoded value is then within half a scale of the
+ * original, plus the rounding of the last addition.  Invariant: a finite block decodes to finite values, one with a NaN
+ * or an infinity to NaN everywhere.
+ * SPDX-License-Identifier: MIT */
+#include "kernels/quant.h"
+
+#include <float.h>
+#include <string.h>
+
+#include "kernels/half.h"
+
+static bool quant_is_f64(const struct numeric *n)
+{
+    return n->dtype == DTYPE_F64;
+}
+
+static bool quant_is_signed(const struct numeric *n)
+{
+    return n->quant_dtype == DTYPE_I8 || n->quant_dtype == DTYPE_I16;
+}
+
+static enum quant_target quant_target_of(const struct numeric *n)
+{
+    const bool wide = dtype_size(n->quant_dtype) == 2;
+    if (quant_is_signed(n)) {
+        return wide ? QUANT_TO_I16 : QUANT_TO_I8;
+    }
+    return wide ? QUANT_TO_U16 : QUANT_TO_U8;
+}
+
+static double quant_largest(const struct numeric *n)
+{
+    return quant_is_f64(n) ? DBL_MAX : (double)FLT_MAX;
+}
+
+/* The integer range: 127 and 32767, or 255 and 65535. */
+static int32_t quant_steps(const struct numeric *n)
+{
+    const int32_t all = dtype_size(n->quant_dtype) == 2 ? 65535 : 255;
+    return quant_is_signed(n) ? all / 2 : all;
+}
+
+static size_t quant_meta_bytes(const struct numeric *n)
+{
+    const size_t size = dtype_size(n->dtype);
+    if (n->quant == QUANT_MINMAX) {
+        return 2 * size;
+    }
+    return size / 2 + (quant_is_signed(n) ? 0 : 2);
+}
+
+size_t quant_wire_bytes(const struct numeric *n, size_t count)
+{
+    const size_t blocks = count / NUMERIC_BLOCK + (count % NUMERIC_BLOCK != 0);
+    return blocks * quant_meta_bytes(n) + count * dtype_size(n->quant_dtype);
+}
+
+static void quant_put(uint8_t *to, uint64_t value, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        to[i] = (uint8_t)(value >> (8 * i));
+    }
+}
+
+static uint64_t quant_get(const uint8_t *from, size_t size)
+{
+    uint64_t value = 0;
+    for (size_t i = 0; i < size; i++) {
+        value |= (uint64_t)from[i] << (8 * i);
+    }
+    return value;
+}
+
+/* A number of the source type to and from its bits. */
+static uint64_t quant_bits(const struct numeric *n, double value)
+{
+    uint64_t bits64;
+    uint32_t bits32;
+    const float narrow = (float)value;
+    memcpy(&bits64, &value, sizeof(bits64));
+    memcpy(&bits32, &narrow, sizeof(bits32));
+    return quant_is_f64(n) ? bits64 : bits32;
+}
+
+static double quant_value(const struct numeric *n, uint64_t bits)
+{
+    const uint32_t bits32 = (uint32_t)bits;
+    double wide;
+    float narrow;
+    memcpy(&wide, &bits, sizeof(wide));
+    memcpy(&narrow, &bits32, sizeof(narrow));
+    return quant_is_f64(n) ? wide : (double)narrow;
+}
+
+static bool quant_finite(const struct numeric *n, double value)
+{
+    return value >= -quant_largest(n) && value <= quant_largest(n); /* false for NaN */
+}
+
+/* The smallest number of the source type that is not below `value`, for positive finite values. */
+static double quant_round_up(const struct numeric *n, double value)
+{
+    const uint64_t bits = quant_bits(n, value);
+    return quant_value(n, bits) < value ? quant_value(n, bits + 1) : quant_value(n, bits);
+}
+
+/* The same, among those whose lower half of the bits is zero. */
+static double quant_round_up_half(const struct numeric *n, double value)
+{
+    const uint64_t low = quant_is_f64(n) ? 0xFFFFFFFFu : 0xFFFFu;
+    return quant_value(n, (quant_bits(n, quant_round_up(n, value)) + low) & ~low);
+}
+
+/* Rounds to nearest, ties to even, |value| < 2^31. */
+static int32_t quant_round(double value)
+{
+    const double magic = 6755399441055744.0;
+    const double sum = value + magic;
+    int64_t bits;
+    memcpy(&bits, &sum, sizeof(bits));
+    return (int32_t)(bits - 0x4338000000000000);
+}
+
+static struct quant_map quant_map_minmax(const struct numeric *n, double min, double max)
+{
+    const int32_t steps = quant_steps(n);
+    const double quarter = quant_largest(n) / 4;
+    struct quant_map map = {.pre = 1, .post = 1, .offset = min, .k_min = 0, .k_max = steps};
+    if (max > quarter || min < -quarter) {
+        /* at a quarter of the size nothing overflows; the step a little small, so that the top stays below max */
+        map.pre = 0.25;
+        map.post = 4;
+        map.offset = min / 4;
+        const double range = max / 4 - map.offset;
+        map.scale = quant_value(n, quant_bits(n, (range - range / 1048576) / steps));
+        return map;
+    }
+    const double range = max - min;
+    map.scale = range > 0 ? quant_round_up(n, range / steps) : 0;
+    if (map.scale * steps < range) { /* the division itself was rounded down */
+        map.scale = quant_value(n, quant_bits(n, map.scale) + 1);
+    }
+    return map;
+}
+
+static struct quant_map quant_map_zps(const struct numeric *n, double min, double max)
+{
+    const int32_t steps = quant_steps(n);
+    const double largest = quant_largest(n);
+    struct quant_map map = {.pre = 1, .post = 1, .k_min = -steps, .k_max = steps};
+    if (quant_is_signed(n)) {
+        const double magnitude = max > -min ? max : -min;
+        map.scale = quant_round_up_half(n, magnitude / steps);
+    } else {
+        const double low = min < 0 ? min : 0, high = max > 0 ? max : 0;
+        /* one step is kept free: low and high each may round outwards by half */
+        map.scale = quant_round_up_half(n, high / (steps - 1) - low / (steps - 1));
+        map.zero = map.scale > 0 ? quant_round(-low / map.scale) : 0;
+        map.zero = map.zero < 0 ? 0 : map.zero > steps ? steps : map.zero;
+        map.k_min = -map.zero;
+        map.k_max = steps - map.zero;
+    }
+    if (map.scale > largest / 65536) { /* the last product could overflow: bound the quotient */
+        int32_t limit = (int32_t)(largest / map.scale);
+        limit -= (double)limit * map.scale > largest;
+        map.k_min = map.k_min < -limit ? -limit : map.k_min;
+        map.k_max = map.k_max > limit ? limit : map.k_max;
+    }
+    return map;
+}
+
+static size_t quant_write_meta(const struct numeric *n, uint8_t *to, const struct quant_map *map)
+{
+    const size_t size = dtype_size(n->dtype);
+    if (n->quant == QUANT_MINMAX) {
+        quant_put(to, quant_bits(n, map->offset), size);
+        quant_put(to + size, quant_bits(n, map->post > 1 ? -map->scale : map->scale), size);
+        return 2 * size;
+    }
+    quant_put(to, quant_bits(n, map->scale) >> (4 * size), size / 2);
+    if (quant_is_signed(n)) {
+        return size / 2;
+    }
+    quant_put(to + size / 2, (uint64_t)map->zero, 2);
+    return size / 2 + 2;
+}
+
+/* False if the block is to decode to NaN. */
+static bool quant_read_meta(const struct numeric *n, const uint8_t *from, struct quant_map *map)
+{
+    const size_t size = dtype_size(n->dtype);
+    *map = (struct quant_map){.pre = 1, .post = 1};
+    if (n->quant == QUANT_MINMAX) {
+        map->offset = quant_value(n, quant_get(from, size));
+        map->scale = quant_value(n, quant_get(from + size, size));
+        if (map->scale < 0) {
+            map->scale = -map->scale;
+            map->post = 4;
+        }
+    } else {
+        map->scale = quant_value(n, quant_get(from, size / 2) << (4 * size));
+        map->zero = quant_is_signed(n) ? 0 : (int32_t)quant_get(from + size / 2, 2);
+    }
+    return quant_finite(n, map->offset) && quant_finite(n, map->scale);
+}
+
+static void quant_encode_block(const struct numeric *n, uint8_t *out, const uint8_t *in, size_t count)
+{
+    const struct quant_kernels *k = n->kernels->quant;
+    const enum quant_source source = quant_is_f64(n) ? QUANT_FROM_F64 : QUANT_FROM_F32;
+    struct quant_map map = {.post = 1};
+    double min, max;
+    if (!k->scan[source](in, count, &min, &max)) {
+        map.scale = (double)__builtin_nanf("");
+    } else if (n->quant == QUANT_MINMAX) {
+        map = quant_map_minmax(n, min, max);
+    } else {
+        map = quant_map_zps(n, min, max);
+    }
+    out += quant_write_meta(n, out, &map);
+    if (map.scale > 0) {
+        k->encode[source][quant_target_of(n)](out, in, count, &map);
+    } else { /* one value only, or NaN */
+        memset(out, 0, count * dtype_size(n->quant_dtype));
+    }
+}
+
+static void quant_fill_nan(const struct numeric *n, uint8_t *out, size_t count)
+{
+    const uint64_t bits = quant_is_f64(n) ? HALF_NAN_F64 : HALF_NAN_F32;
+    const size_t size = dtype_size(n->dtype);
+    for (size_t i = 0; i < count; i++) {
+        quant_put(out + i * size, bits, size);
+    }
+}
+
+void quant_encode(const struct numeric *n, void *out, const void *in, size_t count)
+{
+    const size_t block_bytes = quant_wire_bytes(n, NUMERIC_BLOCK);
+    uint8_t *to = out;
+    const uint8_t *from = in;
+    while (count > 0) {
+        const size_t part = count < NUMERIC_BLOCK ? count : NUMERIC_BLOCK;
+        quant_encode_block(n, to, from, part);
+        to += block_bytes;
+        from += part * dtype_size(n->dtype);
+        count -= part;
+    }
+}
+
+void quant_decode(const struct numeric *n, void *out, const void *in, size_t count)
+{
+    const struct quant_kernels *k = n->kernels->quant;
+    const enum quant_source source = quant_is_f64(n) ? QUANT_FROM_F64 : QUANT_FROM_F32;
+    const size_t meta_bytes = quant_meta_bytes(n), block_bytes = quant_wire_bytes(n, NUMERIC_BLOCK);
+    uint8_t *to = out;
+    const uint8_t *from = in;
+    while (count > 0) {
+        const size_t part = count < NUMERIC_BLOCK ? count : NUMERIC_BLOCK;
+        struct quant_map map;
+        if (quant_read_meta(n, from, &map)) {
+            k->decode[source][quant_target_of(n)](to, from + meta_bytes, part, &map);
+        } else {
+            quant_fill_nan(n, to, part);
+        }
+        from += block_bytes;
+        to += part * dtype_size(n->dtype);
+        count -= part;
+    }
+}

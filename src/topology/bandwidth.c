@@ -1,0 +1,140 @@
+/* bandwidth.c - open addressing with linear probing; removal shifts back, so there are no tombstones to clean.
+ *
+ * Its one idea: rates outlive membership, so the store is keyed by peers and knows no view.
+ * Invariant: between an entry's home slot and its own slot no slot is empty.
+ * SPDX-License-Identifier: MIT */
+#include "topology/bandwidth.h"
+
+#include <string.h>
+
+static bool slot_empty(const struct bandwidth_entry *e)
+{
+    return e->from == e->to;
+}
+
+static size_t slot_home(const struct bandwidth *b, uint64_t from, uint64_t to)
+{
+    uint64_t z = from * 0x9E3779B97F4A7C15u + (to ^ (to >> 32)) * 0xC2B2AE3D27D4EB4Fu;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return (size_t)((z ^ (z >> 31)) % b->capacity);
+}
+
+/* The slot of the edge, or the empty slot where it would go, or `capacity` if neither exists. */
+static size_t slot_find(const struct bandwidth *b, uint64_t from, uint64_t to)
+{
+    if (b->capacity == 0) {
+        return 0;
+    }
+    size_t at = slot_home(b, from, to);
+    for (size_t step = 0; step < b->capacity; step++) {
+        const struct bandwidth_entry *e = &b->entries[at];
+        if (slot_empty(e) || (e->from == from && e->to == to)) {
+            return at;
+        }
+        at = at + 1 == b->capacity ? 0 : at + 1;
+    }
+    return b->capacity;
+}
+
+void bandwidth_init(struct bandwidth *b, struct bandwidth_entry *storage, size_t capacity)
+{
+    b->entries = storage;
+    b->capacity = capacity;
+    b->count = 0;
+    if (capacity != 0) {
+        memset(storage, 0, capacity * sizeof *storage);
+    }
+}
+
+bool bandwidth_set(struct bandwidth *b, uint64_t from, uint64_t to, uint64_t rate_bps, uint64_t now_ns)
+{
+    if (from == to) {
+        return false;
+    }
+    size_t at = slot_find(b, from, to);
+    if (at == b->capacity) {
+        return false;
+    }
+    struct bandwidth_entry *e = &b->entries[at];
+    if (slot_empty(e)) {
+        if (b->count >= b->capacity - b->capacity / 8) {
+            return false;
+        }
+        b->count++;
+    }
+    *e = (struct bandwidth_entry){.from = from, .to = to, .rate_bps = rate_bps, .seen_ns = now_ns};
+    return true;
+}
+
+bool bandwidth_get(const struct bandwidth *b, uint64_t from, uint64_t to, uint64_t *rate_bps_out,
+                   uint64_t *seen_ns_out)
+{
+    size_t at = slot_find(b, from, to);
+    if (from == to || at == b->capacity || slot_empty(&b->entries[at])) {
+        return false;
+    }
+    if (rate_bps_out != NULL) {
+        *rate_bps_out = b->entries[at].rate_bps;
+    }
+    if (seen_ns_out != NULL) {
+        *seen_ns_out = b->entries[at].seen_ns;
+    }
+    return true;
+}
+
+/* Empties slot `hole` and pulls back the entries behind it whose way to their slot leads over it. */
+static void slot_remove(struct bandwidth *b, size_t hole)
+{
+    size_t at = hole;
+    for (size_t step = 1; step < b->capacity; step++) {
+        at = at + 1 == b->capacity ? 0 : at + 1;
+        const struct bandwidth_entry *e = &b->entries[at];
+        if (slot_empty(e)) {
+            break;
+        }
+        size_t home = slot_home(b, e->from, e->to);
+        size_t from_home = at >= home ? at - home : at + b->capacity - home;
+        size_t from_hole = at >= hole ? at - hole : at + b->capacity - hole;
+        if (from_home >= from_hole) {
+            b->entries[hole] = *e;
+            hole = at;
+        }
+    }
+    memset(&b->entries[hole], 0, sizeof b->entries[hole]);
+    b->count--;
+}
+
+size_t bandwidth_forget_peer(struct bandwidth *b, uint64_t peer)
+{
+    size_t removed = 0;
+    for (size_t at = 0; at < b->capacity;) {
+        const struct bandwidth_entry *e = &b->entries[at];
+        if (!slot_empty(e) && (e->from == peer || e->to == peer)) {
+            slot_remove(b, at); /* looks at `at` again: another entry may have moved there */
+            removed++;
+        } else {
+            at++;
+        }
+    }
+    return removed;
+}
+
+size_t bandwidth_missing(const struct bandwidth *b, const uint64_t *ids, size_t n, uint64_t since_ns,
+                         struct bandwidth_edge *out, size_t room)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j < n; j++) {
+            uint64_t seen_ns = 0;
+            if (ids[i] == ids[j] || (bandwidth_get(b, ids[i], ids[j], NULL, &seen_ns) && seen_ns >= since_ns)) {
+                continue;
+            }
+            if (found < room) {
+                out[found] = (struct bandwidth_edge){.from = (uint16_t)i, .to = (uint16_t)j};
+            }
+            found++;
+        }
+    }
+    return found;
+}

@@ -1,0 +1,56 @@
+/* bandwidth.h - the measured rates of a run: directed edges (from peer, to peer) -> bits/s, and when they were seen.
+ *
+ * Its one idea: knowledge about an edge belongs to the run, not to a view.  A measurement stays until it is replaced or
+ * somebody asks to forget the peer, so peers that leave and come back under the same key are not probed again.
+ * Invariant: at most one measurement per ordered pair; an unused slot is all zero.
+ * SPDX-License-Identifier: MIT */
+#ifndef PCCL_TOPOLOGY_BANDWIDTH_H
+#define PCCL_TOPOLOGY_BANDWIDTH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct bandwidth_entry {
+    uint64_t from, to; /* peer keys; equal (zero) in an unused slot, no peer has an edge to itself */
+    uint64_t rate_bps; /* 0: measured, and the pair cannot connect in this direction */
+    uint64_t seen_ns;  /* the caller's clock */
+};
+
+struct bandwidth {
+    struct bandwidth_entry *entries; /* borrowed, `capacity` slots */
+    size_t capacity;
+    size_t count;
+};
+
+/* An ordered pair of positions in a list of ids. */
+struct bandwidth_edge {
+    uint16_t from, to;
+};
+
+/* Lists of ids given below hold at most this many. */
+enum { BANDWIDTH_PEERS_MAX = 65535 };
+
+/* Slots that hold every edge among `peers` peers without long searches. */
+#define BANDWIDTH_CAPACITY(peers) ((size_t)(peers) * (size_t)(peers) * 5 / 4 + 8)
+
+/* Starts empty on the caller's storage. */
+void bandwidth_init(struct bandwidth *b, struct bandwidth_entry *storage, size_t capacity);
+
+/* Stores or replaces.  False, and nothing changed, for an edge from a peer to itself and for a new edge when an eighth
+ * of the slots or less is left: forget somebody first. */
+bool bandwidth_set(struct bandwidth *b, uint64_t from, uint64_t to, uint64_t rate_bps, uint64_t now_ns);
+
+/* False if never measured; outputs may be null. */
+bool bandwidth_get(const struct bandwidth *b, uint64_t from, uint64_t to, uint64_t *rate_bps_out,
+                   uint64_t *seen_ns_out);
+
+/* Removes every edge from or to `peer`; returns how many. */
+size_t bandwidth_forget_peer(struct bandwidth *b, uint64_t peer);
+
+/* The edges among ids[0..n) that were never measured, or last seen before `since_ns` (0: any age will do), by rows.
+ * Writes the first `room` of them and returns how many there are in all. */
+size_t bandwidth_missing(const struct bandwidth *b, const uint64_t *ids, size_t n, uint64_t since_ns,
+                         struct bandwidth_edge *out, size_t room);
+
+#endif

@@ -12,8 +12,10 @@ file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/pccl.map CONTENT
 add_library(pccl SHARED $<TARGET_OBJECTS:pccl_objects>)
 add_library(pccl::pccl ALIAS pccl)
 target_link_libraries(pccl PRIVATE $<BUILD_INTERFACE:pccl_flags>)
-target_link_options(pccl PRIVATE LINKER:--version-script=${PROJECT_BINARY_DIR}/pccl.map
-    $<$<NOT:$<BOOL:${PCCL_SANITIZE}${PCCL_FUZZ}>>:LINKER:--no-undefined>)
+target_link_options(pccl PRIVATE LINKER:--version-script=${PROJECT_BINARY_DIR}/pccl.map)
+if(NOT PCCL_SANITIZE AND NOT PCCL_FUZZ) # whose run-time library is in the program
+    target_link_options(pccl PRIVATE LINKER:--no-undefined)
+endif()
 set_target_properties(pccl PROPERTIES
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} LINK_DEPENDS ${PROJECT_BINARY_DIR}/pccl.map)
 
@@ -27,7 +29,7 @@ add_library(pccl_static STATIC ${merged})
 add_library(pccl::pccl_static ALIAS pccl_static)
 set_source_files_properties(${merged} PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)
 set_target_properties(pccl_static PROPERTIES OUTPUT_NAME pccl LINKER_LANGUAGE C)
-target_link_libraries(pccl_static INTERFACE Threads::Threads m $<$<BOOL:${PCCL_SANITIZE}>:-fsanitize=${PCCL_SANITIZE}>)
+target_link_libraries(pccl_static INTERFACE Threads::Threads m)
 
 foreach(library pccl pccl_static)
     target_include_directories(${library} INTERFACE

@@ -4,6 +4,7 @@
 #   exports   libpccl.so exports the names in scripts/exported_symbols.txt, no more, no fewer
 #   archive   libpccl.a defines no other global name
 #   own_names a program with its own vote_open and conn_send links against libpccl.a
+#   globals   the library has no writable data but what scripts/globals.txt names
 #   purity    the files of scripts/pure_files.txt need only scripts/pure_externals.txt and hold no writable data
 #   headers   pccl.h compiles alone as C99 and as C++20, pedantic, with gcc and clang
 # The purity rule compiles for itself, so that sanitizers and position independence do not blur it.
@@ -32,6 +33,15 @@ archive() {
 own_names() {
     gcc -std=gnu11 -Wall -Iinclude tests/package/own_names.c "$build/libpccl.a" -lm -pthread -o "$work/own_names" &&
         "$work/own_names"
+}
+
+globals() {
+    # A table of pointers in a position-independent library is relocated, then read-only: .data.rel.ro is no writable data.
+    objdump -t "$build/libpccl.a" | awk -F '\t' '{ n = split($1, left, " "); m = split($2, right, " ") }
+        left[n - 1] == "O" && left[n] ~ /^\.t?(data|bss)/ && left[n] !~ /^\.data\.rel\.ro/ {
+            sub(/\.[0-9]+$/, "", right[m]); print right[m] }' | LC_ALL=C sort -u >"$work/data"
+    names_of scripts/globals.txt | LC_ALL=C comm -13 - "$work/data" | grep . && return 1
+    return 0
 }
 
 pure_files() {
@@ -87,7 +97,7 @@ headers() {
 
 passed=0
 failed=0
-for rule in ${RULES:-exports archive own_names purity headers}; do
+for rule in ${RULES:-exports archive own_names globals purity headers}; do
     if $rule; then
         echo "PASS $rule"
         passed=$((passed + 1))

@@ -41,7 +41,7 @@ fuzz_one() { # target: one line "ok|FAILED target: what"
             echo "FAILED canary: ended otherwise than by the planted mistake"
         fi
     else
-        tail -n 40 "$out"
+        tail -n 40 "$out" | sed 's/^/| /'
         echo "FAILED $target: replay with $build/fuzz/$target $(ls -t "$found/$target-"* 2>/dev/null | head -n 1)"
     fi
 }

@@ -42,7 +42,8 @@ run_one() { # one line for the table: "passed failed seconds program"; the outpu
         flock 9
         if [ "$failed" != 0 ]; then
             echo "---- $program"
-            tail -n 60 "$out"
+            # The first error and the last; marked, so that a sum in it is not counted again.
+            { head -n 40 "$out" && tail -n +41 "$out" | tail -n 30; } | sed 's/^/| /'
         fi
         printf 'result %d %d %ds %s\n' "$passed" "$failed" $((SECONDS - start)) "${program#"$PCCL_BUILD_DIR"/}"
     } 9>"$lock"

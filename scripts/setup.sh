@@ -2,7 +2,7 @@
 # setup.sh WHAT... - installs what a fresh Debian or Ubuntu lacks for: build, check, verify, fuzz.
 #
 # Looks first and says nothing if everything is there; installs with apt as root or through sudo; else names what is
-# missing.  Optional packages (other processors' compilers) may stay missing: the part that needs them says so.
+# missing.  Packages that this release does not have are left out: the part that needs them says so.
 # SPDX-License-Identifier: MIT
 set -eu
 
@@ -24,6 +24,7 @@ want_clang() {
         missing="$missing clang-14|clang"
     fi
     want_file '/usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a' 'libclang-rt-14-dev|libclang-rt-dev'
+    want_file '/usr/bin/llvm-symbolizer*' 'llvm-14|llvm' # stacks with names
 }
 for what in "$@"; do
     want_build
@@ -55,7 +56,7 @@ done
 as_root=""
 if [ "$(id -u)" != 0 ]; then
     as_root="sudo"
-    if ! sudo -n true 2>/dev/null && [ ! -t 0 ]; then
+    if ! command -v sudo >/dev/null || { [ ! -t 0 ] && ! sudo -n true 2>/dev/null; }; then
         echo "setup: missing packages:$missing; install them as root, or run this once as a user with sudo" >&2
         exit 1
     fi
@@ -76,4 +77,4 @@ for choice in $missing; do # a|b: the first that this release has
     done
 done
 # shellcheck disable=SC2086
-$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $chosen >/dev/null
+$as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends $chosen >/dev/null

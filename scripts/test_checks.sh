@@ -80,6 +80,7 @@ if [ -n "$build" ]; then
     plant_binary exports "a listed name that does not exist" append scripts/exported_symbols.txt pcclPlanted
     plant_binary archive "an internal name global in the archive" objcopy --globalize-symbol=log_line ../lib/libpccl.a
     plant_binary own_names "an internal name that clashes" objcopy --globalize-symbol=log_line ../lib/libpccl.a
+    plant_binary globals "writable data that no list names" sed -i '/log_level_current/d' scripts/globals.txt
     plant_binary purity "a clock read in a pure file" impure \
         $'#include <time.h>\nlong planted(void);\nlong planted(void)\n{\n    return time(0);\n}'
     plant_binary purity "an allocation in a pure file" impure \

@@ -7,6 +7,7 @@
 
 #include "core/rng.h"
 #include "topology/cost.h"
+#include "topology/rates.h"
 #include "topology/weights.h"
 
 enum { PEERS = 32 };
@@ -219,4 +220,23 @@ TEST(one_peer_needs_no_time)
     EXPECT(cost_choose(&w.net, w.order, w.share, 7, (struct cost_job){gib, mib}, &c) && c.algo == COST_TINY);
     EXPECT(near(c.predicted_s[COST_RING], 0, 0) && near(c.predicted_s[COST_DIRECT], 0, 0));
     EXPECT_STR(cost_algo_name(COST_RING), "ring");
+}
+
+TEST(rates_are_what_was_seen) /* a link never counts for more than its best edge, an unknown peer for the least */
+{
+    struct bandwidth_entry slots[32];
+    struct bandwidth b;
+    const uint64_t ids[4] = {40, 10, 30, 20};
+    double up[4] = {0}, down[4] = {0}, path[16];
+    bandwidth_init(&b, slots, 32);
+    EXPECT(bandwidth_set(&b, 99, 40, 1000, 0) && bandwidth_set(&b, 40, 10, 0, 0));
+    EXPECT(!rates_fill(&b, ids, 4, up, down, path)); /* no rate among these four */
+    EXPECT(bandwidth_set(&b, 40, 30, 300, 0) && bandwidth_set(&b, 10, 40, 200, 0));
+    EXPECT(bandwidth_set(&b, 10, 30, 500, 0) && bandwidth_set(&b, 30, 10, 700, 0));
+    EXPECT(rates_fill(&b, ids, 4, up, down, path));
+    const double want_up[4] = {300, 500, 700, 200}, want_down[4] = {200, 700, 500, 200};
+    for (size_t i = 0; i < 4; i++) {
+        EXPECT(near(up[i], want_up[i], 0) && near(down[i], want_down[i], 0));
+    }
+    EXPECT(near(path[0 * 4 + 1], 0, 0) && near(path[0 * 4 + 2], 300, 0) && path[3 * 4 + 0] > 1e300);
 }

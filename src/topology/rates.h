@@ -1,0 +1,19 @@
+/* rates.h - the network as the cost model sees it, made from what was measured.
+ *
+ * Its one idea: probes of single edges tell a peer's link only from below.  The best edge measured out of a peer is
+ * taken for its whole uplink, the best one into it for its downlink: eight good paths count as one, so that plans
+ * are never built on capacity that nobody has seen.
+ * Invariant: every link rate is > 0; a path is what was measured on it, infinite if nothing was.
+ * SPDX-License-Identifier: MIT */
+#ifndef PCCL_TOPOLOGY_RATES_H
+#define PCCL_TOPOLOGY_RATES_H
+
+#include "topology/bandwidth.h"
+
+/* Fills up_bps[n], down_bps[n] and path_bps[n][n] (row: from; 0 if the pair cannot connect) for ids.  A peer of which
+ * nothing is known gets the least rate of the others, so that it owns little until it is measured.  False, nothing
+ * written but the paths, if no edge among ids has a rate. */
+bool rates_fill(const struct bandwidth *b, const uint64_t *ids, size_t n, double *up_bps, double *down_bps,
+                double *path_bps);
+
+#endif

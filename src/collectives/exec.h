@@ -6,13 +6,15 @@
  *
  * Buffers: `in` is never written while the operation runs and never overlaps `out` (an in-place call hands a backup as
  * `in`), so a contribution can be sent at any time and an abort restores nothing here.  Contributions (phase 0) arrive in
- * staging slots of the lane's room; final data (phase 1) of plain types arrives straight in `out`.
+ * staging slots of the lane's room; the contribution that comes first in the order of reduction, and final data (phase 1), of
+ * plain types arrive straight in `out`.
  *
  * Flow: a sender sends a phase 0 frame only against credit.  The first credits (`window`) were reserved from half A of
  * the room by whoever launched, and travel in READY; later ones are granted here: from half A, or from half B only for a
  * sender whose READY is in and whose next frame is next in its order of reduction (it is folded on arrival, so the slot is free
- * again at once).  Hence no grant ever waits for a program, and every frame at the head of a connection can be
- * consumed.  Frames of one sender arrive in the order in which it sent them.
+ * again at once).  Frames that arrive straight in `out` need no room: exec_init gives the window back and grants them all.
+ * Hence no grant of half B ever waits for a program, and every frame at the head of a connection can be consumed.  Frames of
+ * one sender and one segment arrive in their order.
  *
  * Invariant: slots in use + grants outstanding = what this executor took from the room.
  * SPDX-License-Identifier: MIT */
@@ -23,7 +25,7 @@
 #include "kernels/numeric.h"
 
 /* A lane's staging memory, shared by all its executors; counters are atomic because launches reserve from any thread,
- * slots themselves are taken and given back by the holder of the lane only. */
+ * slots themselves are taken and given back by the holder of the lane only.  At least two slots. */
 struct room {
     unsigned char *slots;   /* borrowed: slot_count x slot_bytes */
     uint32_t slot_bytes, slot_count;
@@ -39,7 +41,7 @@ void room_unreserve(struct room *room, uint32_t count);
 
 enum exec_event_kind {
     EXEC_READY,   /* rank announced the operation: it grants us `credit` frames; we may send to it from now on */
-    EXEC_CREDIT,  /* rank grants `credit` more frames */
+    EXEC_CREDIT,  /* rank grants `credit` more frames; before READY: contributions may go eagerly */
     EXEC_HEADER,  /* a frame header of rank arrived: out.dst says where its bytes go; out.refused if it breaks the plan */
     EXEC_ARRIVED, /* all bytes of the frame announced last by this rank are at out.dst */
     EXEC_PULL,    /* rank's connection can take a frame: out.data is the next one, null if none */
@@ -64,8 +66,10 @@ struct exec_out {
     uint32_t frame, phase, bytes; /* PULL */
 };
 
-struct exec_peer; /* per rank: credits, queues, order of arrival */
-struct exec_frame; /* per frame of this lane: step reached, held slots */
+struct exec_peer;  /* per rank: credits, queues, order of arrival */
+struct exec_frame; /* per frame of this lane: step reached, where its value is */
+
+enum { EXEC_ACCS = 2, EXEC_WIRES = 4 };
 
 struct exec {
     const struct plan *plan;       /* borrowed until stopped */
@@ -76,17 +80,31 @@ struct exec {
     uint32_t lane, lanes;
     bool verify;        /* compute the digest */
     bool stopped;
+    bool failed;        /* an assertion failed in a step: stopped, report an internal error */
     bool done;          /* every frame of this lane is complete in `out` */
     bool idle;          /* done, and every send has left */
     bool starved;       /* a sender waits for room: send EXEC_ROOM when the room has some */
     uint64_t digest;    /* sum over frames of hash(offset, bytes): independent of lanes and order */
     uint64_t tx_bytes, rx_bytes; /* payload */
     uint64_t progress;  /* counts every frame moved: the progress watch compares */
-    struct exec_peer *peers;
-    struct exec_frame *frames;
-    unsigned char *arena;          /* owned by the caller: peers, frames, queues, accumulators */
     uint32_t pending;   /* frames not complete */
     uint32_t unsent;    /* sends not yet left */
+    uint32_t oldest;    /* frame: all frames of this lane before it are complete */
+    /* All below lies in the caller's arena. */
+    struct exec_peer *peers;   /* world */
+    struct exec_frame *frames; /* of this lane */
+    uint32_t *cursors;         /* per plan step that receives: the next frame to be announced */
+    uint32_t *slot_next;       /* per slot of the room: the next one of the same sender's queue */
+    uint32_t *queues;          /* the peers' queues of sends */
+    unsigned char *accs;       /* not plain: accumulators */
+    unsigned char *wires;      /* quantised: results that leave */
+    unsigned char *own;        /* quantised: the own contribution as it would travel */
+    size_t acc_stride, wire_stride;
+    uint32_t wire_refs[EXEC_WIRES]; /* sends of each result not yet left */
+    uint32_t fold_first, finished;  /* not plain: first frame of the segment reduced here, frames of it finished */
+    uint32_t window;    /* grants that a sender should have, beyond what waits to be reduced */
+    uint32_t starved_peers;
+    bool direct_bytes;  /* wire bytes are user bytes: send from and receive into the user's buffers */
 };
 
 struct exec_config {
@@ -103,7 +121,7 @@ struct exec_config {
 /* Bytes of arena that exec_init needs for this configuration (aligned to 64). */
 size_t exec_arena_bytes(const struct exec_config *config);
 
-/* `arena` must live until the executor is stopped or idle and dropped. */
+/* `arena` must live until the executor is stopped or idle and dropped.  Grants may already wait to be told afterwards. */
 void exec_init(struct exec *x, const struct exec_config *config, void *arena);
 
 void exec_step(struct exec *x, const struct exec_event *event, struct exec_out *out);

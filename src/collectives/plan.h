@@ -71,6 +71,12 @@ void plan_make_direct(struct plan *plan);
 void plan_make_ring(struct plan *plan);
 void plan_make_tiny(struct plan *plan);
 
+/* For them: cuts [0, count) into `parts` segments (weights null: equal) with their frames; opens the program of a segment;
+ * appends a step to the segment opened last. */
+void plan_cut(struct plan *plan, uint32_t parts, const uint32_t *weights);
+void plan_begin_segment(struct plan *plan, uint32_t segment);
+void plan_add_step(struct plan *plan, uint32_t segment, enum step_kind kind, uint32_t rank);
+
 /* Frame size that keeps a pipeline busy: a multiple of align, wire bytes at most `max_bytes`, and smaller for small
  * operations (at least 8 frames per segment while frames stay above 4 KiB). */
 size_t plan_frame_elements(enum plan_algorithm algorithm, uint32_t world, size_t count, size_t wire_bytes_per_1024,

@@ -1,0 +1,326 @@
+/* exec.c - lays an executor out in its arena, and dispatches its events.
+ *
+ * Its one idea: all sizes follow from the plan, so a step never allocates.  Invariant: every SEND of the plan is counted
+ * once in `unsent`, every frame once in `pending`; the executor is idle when both are zero.
+ * SPDX-License-Identifier: MIT */
+#include "collectives/exec_state.h"
+
+#include <string.h>
+
+#include "core/check.h"
+
+enum { EXEC_ALIGN = 64, EXEC_MIN_WINDOW = 2 };
+
+/* Offsets into the arena. */
+struct exec_layout {
+    size_t peers, frames, cursors, slot_next, queues, accs, wires, own, buffers, total;
+    size_t acc_stride, wire_stride;
+};
+
+uint32_t exec_first_frame(const struct exec *x, const struct plan_segment *segment)
+{
+    return segment->frame + (x->lane + x->lanes - segment->frame % x->lanes) % x->lanes;
+}
+
+uint32_t exec_frame_count(const struct exec *x, const struct plan_segment *segment)
+{
+    uint32_t first = exec_first_frame(x, segment) - segment->frame;
+    return first < segment->frames ? (segment->frames - first - 1) / x->lanes + 1 : 0;
+}
+
+uint32_t exec_leading(const struct exec *x, const struct plan_segment *segment)
+{
+    uint32_t i = 0;
+    while (i < segment->steps && x->plan->steps[segment->step + i].kind == STEP_SEND) {
+        i++;
+    }
+    return i;
+}
+
+static bool sends_user_bytes(const struct numeric *n)
+{
+    return n->plain || n->quant == QUANT_NONE; /* f16 and bf16 travel as they are */
+}
+
+static size_t round_up(size_t bytes)
+{
+    return (bytes + EXEC_ALIGN - 1) / EXEC_ALIGN * EXEC_ALIGN;
+}
+
+/* Puts `bytes` at the end; returns where. */
+static size_t layout_add(struct exec_layout *l, size_t bytes)
+{
+    size_t at = l->total;
+    l->total += round_up(bytes);
+    return at;
+}
+
+static struct exec_layout layout_of(const struct exec_config *c)
+{
+    const struct exec x = {.plan = c->plan, .lane = c->lane, .lanes = c->lanes};
+    struct exec_layout l = {0};
+    size_t sends = 0, edges = 0, largest = 0, folds = 0;
+    for (uint32_t i = 0; i < c->plan->segment_count; i++) {
+        const struct plan_segment *s = &c->plan->segments[i];
+        uint32_t frames = exec_frame_count(&x, s), leading = exec_leading(&x, s);
+        size_t most = s->count < c->plan->params.frame_elements ? s->count : c->plan->params.frame_elements;
+        if (frames == 0) {
+            continue;
+        }
+        largest = most > largest ? most : largest;
+        edges += leading;
+        for (uint32_t j = leading; j < s->steps; j++) {
+            uint32_t kind = c->plan->steps[s->step + j].kind;
+            sends += kind == STEP_SEND ? frames : 0;
+            edges += kind == STEP_RECV;
+            folds += kind == STEP_FOLD;
+        }
+    }
+    bool quantised = !sends_user_bytes(c->numeric);
+    size_t accs = !c->numeric->plain && folds > 0 ? EXEC_ACCS : 0;
+    l.acc_stride = round_up(numeric_acc_bytes(c->numeric, largest));
+    l.wire_stride = round_up(numeric_wire_bytes(c->numeric, largest));
+    l.peers = layout_add(&l, c->plan->params.world * sizeof(struct exec_peer));
+    l.frames = layout_add(&l, (c->plan->frame_count / (size_t)c->lanes + 1) * sizeof(struct exec_frame));
+    l.cursors = layout_add(&l, c->plan->step_count * sizeof(uint32_t));
+    l.slot_next = layout_add(&l, c->room->slot_count * sizeof(uint32_t));
+    l.queues = layout_add(&l, sends * sizeof(uint32_t));
+    l.accs = layout_add(&l, accs * l.acc_stride);
+    l.wires = layout_add(&l, quantised && folds > 0 ? EXEC_WIRES * l.wire_stride : 0);
+    l.own = layout_add(&l, quantised && folds > 0 ? l.wire_stride : 0);
+    l.buffers = layout_add(&l, quantised ? edges * l.wire_stride : 0);
+    return l;
+}
+
+size_t exec_arena_bytes(const struct exec_config *config)
+{
+    return layout_of(config).total;
+}
+
+/* Counts what a segment's program gives and takes; `buffers` is the next free one of quantised types. */
+static void init_segment(struct exec *x, const struct plan_segment *s, unsigned char **buffers)
+{
+    uint32_t frames = exec_frame_count(x, s), first = exec_first_frame(x, s), leading = exec_leading(x, s);
+    bool first_fold = true, final = false;
+    for (uint32_t f = first, k = 0; k < frames; f += x->lanes, k++) {
+        x->frames[f / x->lanes].step = (uint16_t)leading;
+    }
+    for (uint32_t j = 0; s->frames > 0 && j < s->steps; j++) {
+        const struct plan_step *step = &x->plan->steps[s->step + j];
+        struct exec_peer *p = &x->peers[step->rank];
+        p->contributes |= step->kind == STEP_FOLD && step->rank != x->plan->params.rank;
+        if (frames == 0) {
+            continue;
+        }
+        x->cursors[s->step + j] = first;
+        switch ((enum step_kind)step->kind) {
+        case STEP_SEND:
+            x->unsent += frames;
+            if (j < leading) {
+                PCCL_ASSERT(p->lead_end == 0); /* one segment per rank begins with the input */
+                p->lead_next = first;
+                p->lead_end = s->frame + s->frames;
+                p->out_buffer = *buffers;
+                *buffers += x->direct_bytes ? 0 : x->wire_stride;
+            } else {
+                p->queue[final].tail += frames;
+            }
+            break;
+        case STEP_FOLD:
+            if (step->rank != x->plan->params.rank) {
+                bool in_place = first_fold && x->numeric->plain;
+                PCCL_ASSERT(p->expected == 0 || (in_place && p->in_place)); /* staged: from one segment only */
+                p->in_place = in_place;
+                p->expected += frames;
+                p->fold_first = first;
+            }
+            x->fold_first = first;
+            first_fold = false;
+            break;
+        case STEP_RECV:
+            p->in_buffer = *buffers;
+            *buffers += x->direct_bytes ? 0 : x->wire_stride;
+            final = true;
+            break;
+        case STEP_FINISH:
+            final = true;
+            break;
+        }
+    }
+}
+
+/* Turns the counted queue sizes into places, and settles the window with the room. */
+static void init_peers(struct exec *x, uint32_t window)
+{
+    uint32_t *queue = x->queues;
+    for (uint32_t r = 0; r < x->plan->params.world; r++) {
+        struct exec_peer *p = &x->peers[r];
+        for (int phase = 0; phase < 2; phase++) {
+            p->queue[phase].frames = queue;
+            queue += p->queue[phase].tail;
+            p->queue[phase].tail = 0;
+        }
+        p->slot_head = EXEC_NONE;
+        p->in_slot = EXEC_NONE;
+        p->granted = window < p->expected ? window : p->expected;
+        p->held_a = p->in_place ? 0 : p->granted;
+        if (p->contributes) {
+            room_unreserve(x->room, window - p->held_a); /* the launcher does not look at lanes */
+        }
+        if (p->in_place) {
+            p->untold = p->expected - p->granted;
+            p->granted = p->expected;
+        }
+    }
+}
+
+void exec_init(struct exec *x, const struct exec_config *c, void *arena)
+{
+    struct exec_layout l = layout_of(c);
+    unsigned char *base = arena, *buffers = base + l.buffers;
+    memset(x, 0, sizeof(*x));
+    memset(base, 0, l.accs); /* the tables; buffers need not be clean */
+    x->plan = c->plan;
+    x->numeric = c->numeric;
+    x->room = c->room;
+    x->in = c->in;
+    x->out = c->out;
+    x->lane = c->lane;
+    x->lanes = c->lanes;
+    x->verify = c->verify;
+    x->peers = (struct exec_peer *)(void *)(base + l.peers);
+    x->frames = (struct exec_frame *)(void *)(base + l.frames);
+    x->cursors = (uint32_t *)(void *)(base + l.cursors);
+    x->slot_next = (uint32_t *)(void *)(base + l.slot_next);
+    x->queues = (uint32_t *)(void *)(base + l.queues);
+    x->accs = base + l.accs;
+    x->wires = base + l.wires;
+    x->own = base + l.own;
+    x->acc_stride = l.acc_stride;
+    x->wire_stride = l.wire_stride;
+    x->fold_first = EXEC_NONE;
+    x->direct_bytes = sends_user_bytes(c->numeric);
+    x->window = c->window < EXEC_MIN_WINDOW ? EXEC_MIN_WINDOW : c->window;
+    x->oldest = c->lane;
+    PCCL_ASSERT(c->lane < c->lanes && c->plan->frame_count < UINT32_MAX - (EXEC_ACCS + 1) * c->lanes);
+    PCCL_ASSERT(c->numeric->plain || c->plan->params.algorithm != PLAN_RING);
+    PCCL_ASSERT(2 * c->plan->params.world < UINT16_MAX);
+    for (uint32_t i = 0; i < c->plan->segment_count; i++) {
+        init_segment(x, &c->plan->segments[i], &buffers);
+        x->pending += exec_frame_count(x, &c->plan->segments[i]);
+    }
+    init_peers(x, c->window);
+    x->done = x->pending == 0;
+    x->idle = x->done && x->unsent == 0;
+}
+
+static void dispatch(struct exec *x, const struct exec_event *e, struct exec_out *out)
+{
+    struct exec_peer *p = &x->peers[e->rank];
+    switch (e->kind) {
+    case EXEC_READY:
+        p->ready = true;
+        p->credit += e->credit;
+        exec_grant(x, p, e->rank);
+        break;
+    case EXEC_CREDIT:
+        p->credit += e->credit;
+        break;
+    case EXEC_HEADER:
+        exec_on_header(x, e, out);
+        break;
+    case EXEC_ARRIVED:
+        exec_on_arrived(x, e->rank);
+        break;
+    case EXEC_PULL:
+        exec_on_pull(x, e->rank, out);
+        break;
+    case EXEC_SENT:
+        exec_on_sent(x, e->rank);
+        break;
+    case EXEC_ROOM:
+        for (uint32_t r = 0; x->starved_peers > 0 && r < x->plan->params.world; r++) {
+            if (x->peers[r].starved) {
+                exec_grant(x, &x->peers[r], r);
+            }
+        }
+        break;
+    case EXEC_STOP:
+        exec_stop(x);
+        break;
+    }
+}
+
+void exec_step(struct exec *x, const struct exec_event *event, struct exec_out *out)
+{
+    struct check_pad pad = {.outer = check_current};
+    memset(out, 0, sizeof(*out));
+    if (x->stopped) {
+        return;
+    }
+    if (setjmp(pad.env) != 0) {
+        /* check_fail has taken the pad away.  The room's books may be wrong; the lane must not be. */
+        memset(out, 0, sizeof(*out));
+        x->failed = true;
+        x->stopped = true;
+        return;
+    }
+    check_current = &pad;
+    dispatch(x, event, out);
+    check_current = pad.outer;
+    x->done = x->pending == 0;
+    x->idle = x->done && x->unsent == 0;
+}
+
+uint32_t exec_take_credit(struct exec *x, uint32_t rank)
+{
+    uint32_t credit = x->stopped ? 0 : x->peers[rank].untold;
+    x->peers[rank].untold = 0;
+    return credit;
+}
+
+/* A rank that has not yet taken what this one sends; own rank if none. */
+static uint32_t unsent_to(const struct exec *x, bool final_only)
+{
+    for (uint32_t r = 0; r < x->plan->params.world; r++) {
+        const struct exec_peer *p = &x->peers[r];
+        bool final = p->queue[1].head != p->queue[1].tail || (p->busy && p->out_phase == 1);
+        bool first = p->lead_next < p->lead_end || p->queue[0].head != p->queue[0].tail || p->busy;
+        if (final || (!final_only && first)) {
+            return r;
+        }
+    }
+    return x->plan->params.rank;
+}
+
+uint32_t exec_waits_for(const struct exec *x)
+{
+    if (x->stopped || x->done) {
+        return x->stopped ? x->plan->params.rank : unsent_to(x, false);
+    }
+    struct exec_view v = exec_view(x, x->oldest);
+    const struct plan_step *step = &x->plan->steps[v.segment->step + v.state->step];
+    if (step->kind == STEP_FOLD && step->rank == x->plan->params.rank) {
+        step++; /* the own input waits for the first that comes to it */
+    }
+    return step->kind == STEP_FOLD || step->kind == STEP_RECV ? step->rank : unsent_to(x, true);
+}
+
+void exec_edges(const struct plan *plan, uint64_t *folding_senders, uint64_t *all_edges)
+{
+    size_t words = (plan->params.world + 63) / 64;
+    memset(folding_senders, 0, words * sizeof(uint64_t));
+    memset(all_edges, 0, words * sizeof(uint64_t));
+    for (uint32_t i = 0; i < plan->segment_count; i++) {
+        const struct plan_segment *s = &plan->segments[i];
+        for (uint32_t j = s->step; s->frames > 0 && j < s->step + s->steps; j++) {
+            const struct plan_step *step = &plan->steps[j];
+            uint64_t bit = UINT64_C(1) << (step->rank % 64);
+            if (step->kind == STEP_FINISH || step->rank == plan->params.rank) {
+                continue;
+            }
+            all_edges[step->rank / 64] |= bit;
+            folding_senders[step->rank / 64] |= step->kind == STEP_FOLD ? bit : 0;
+        }
+    }
+}

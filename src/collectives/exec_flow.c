@@ -1,0 +1,222 @@
+/* exec_flow.c - frames in and out: grants, headers, what goes next to whom.
+ *
+ * Its one idea: everything a sender may send is known from the plan, so a header is checked against a cursor before its
+ * first byte lands.  A grant of half B is made only for a frame that would be folded on arrival, and a freed slot
+ * returns to half B first: as a sender's frames come and are folded in order, what is left in half B always belongs to
+ * frames that are folded on arrival, never to one that waits for another rank's program.
+ *
+ * Invariant, per sender: folded <= announced <= granted <= expected, granted - folded = held_a + held_b.
+ * SPDX-License-Identifier: MIT */
+#include "collectives/exec_state.h"
+
+#include "core/check.h"
+
+void exec_grant(struct exec *x, struct exec_peer *p, uint32_t rank)
+{
+    bool starved = false;
+    while (p->granted < p->expected && p->held_a + p->held_b < x->window && !starved) {
+        uint32_t frame = p->fold_first + p->granted * x->lanes;
+        if (p->ready && exec_wants(x, frame, rank) && room_take_b(x->room)) {
+            p->held_b++;
+        } else if (room_take_a(x->room)) {
+            p->held_a++;
+        } else {
+            starved = true;
+            continue;
+        }
+        p->granted++;
+        p->untold++;
+    }
+    if (starved != p->starved) {
+        p->starved = starved;
+        x->starved_peers += starved ? 1 : UINT32_MAX; /* plus or minus one */
+        x->starved = x->starved_peers > 0;
+    }
+}
+
+void exec_release_slot(struct exec *x, uint32_t rank, uint32_t slot)
+{
+    struct exec_peer *p = &x->peers[rank];
+    room_slot_give(x->room, slot);
+    p->folded++;
+    if (p->held_b > 0) {
+        p->held_b--;
+        room_give_b(x->room, 1);
+    } else {
+        PCCL_ASSERT(p->held_a > 0);
+        p->held_a--;
+        room_unreserve(x->room, 1);
+    }
+    exec_grant(x, p, rank);
+}
+
+/* The step of the frame's program that takes this phase from this rank; EXEC_NONE if there is none. */
+static uint32_t receiving_step(const struct exec *x, const struct exec_view *v, uint32_t phase, uint32_t rank)
+{
+    uint32_t kind = phase == 0 ? STEP_FOLD : STEP_RECV;
+    for (uint32_t i = v->segment->step; i < v->segment->step + v->segment->steps; i++) {
+        if (x->plan->steps[i].kind == kind && x->plan->steps[i].rank == rank) {
+            return i;
+        }
+    }
+    return EXEC_NONE;
+}
+
+/* Whether the plan and the grants let `rank` send this now; the place in `step`. */
+static bool header_valid(const struct exec *x, const struct exec_event *e, uint32_t *step)
+{
+    const struct exec_peer *p = &x->peers[e->rank];
+    if (e->rank == x->plan->params.rank || p->receiving || e->phase > 1 || e->frame >= x->plan->frame_count ||
+        e->frame % x->lanes != x->lane) {
+        return false;
+    }
+    struct exec_view v = exec_view(x, e->frame);
+    *step = receiving_step(x, &v, e->phase, e->rank);
+    if (*step == EXEC_NONE || x->cursors[*step] != e->frame || e->bytes != numeric_wire_bytes(x->numeric, v.count)) {
+        return false;
+    }
+    if (e->phase == 0) {
+        return p->announced < p->granted;
+    }
+    /* Final data is a function of this rank's contribution: it cannot come while that still waits here. */
+    return v.segment->step + v.state->step == *step && !v.state->queued;
+}
+
+void exec_on_header(struct exec *x, const struct exec_event *e, struct exec_out *out)
+{
+    uint32_t step = EXEC_NONE;
+    if (e->rank >= x->plan->params.world || !header_valid(x, e, &step)) {
+        out->refused = true;
+        return;
+    }
+    struct exec_peer *p = &x->peers[e->rank];
+    struct exec_view v = exec_view(x, e->frame);
+    x->cursors[step] += x->lanes;
+    p->receiving = true;
+    p->in_frame = e->frame;
+    p->in_phase = e->phase;
+    p->in_bytes = e->bytes;
+    p->in_slot = EXEC_NONE;
+    if (e->phase == 1) {
+        out->dst = x->direct_bytes ? exec_out_bytes(x, &v) : p->in_buffer;
+        return;
+    }
+    p->announced++;
+    if (p->in_place) {
+        out->dst = exec_out_bytes(x, &v);
+        return;
+    }
+    p->in_slot = room_slot_take(x->room);
+    out->dst = x->room->slots + (size_t)p->in_slot * x->room->slot_bytes;
+}
+
+void exec_on_arrived(struct exec *x, uint32_t rank)
+{
+    struct exec_peer *p = &x->peers[rank];
+    PCCL_ASSERT(p->receiving);
+    struct exec_view v = exec_view(x, p->in_frame);
+    p->receiving = false;
+    x->rx_bytes += p->in_bytes;
+    x->progress++;
+    if (p->in_phase == 1 || p->in_place) {
+        if (p->in_phase == 1 && !x->direct_bytes) {
+            numeric_decode(x->numeric, exec_out_bytes(x, &v), p->in_buffer, v.count);
+        }
+        exec_landed(x, &v);
+        return;
+    }
+    x->slot_next[p->in_slot] = EXEC_NONE;
+    if (p->slot_head == EXEC_NONE) {
+        p->slot_head = p->in_slot;
+    } else {
+        x->slot_next[p->slot_tail] = p->in_slot;
+    }
+    p->slot_tail = p->in_slot;
+    exec_advance(x, v.frame);
+    exec_resume(x);
+}
+
+bool exec_has_frame(const struct exec *x, uint32_t rank)
+{
+    const struct exec_peer *p = &x->peers[rank];
+    if (x->stopped || p->busy) {
+        return false;
+    }
+    if (p->ready && p->queue[1].head != p->queue[1].tail) {
+        return true;
+    }
+    return p->credit > 0 && (p->lead_next < p->lead_end || p->queue[0].head != p->queue[0].tail);
+}
+
+/* Final frames go first: they end other ranks' waiting and free buffers. */
+void exec_on_pull(struct exec *x, uint32_t rank, struct exec_out *out)
+{
+    struct exec_peer *p = &x->peers[rank];
+    struct exec_view v;
+    if (!exec_has_frame(x, rank)) {
+        return;
+    }
+    if (p->ready && p->queue[1].head != p->queue[1].tail) {
+        uint32_t index;
+        v = exec_view(x, p->queue[1].frames[p->queue[1].head++]);
+        out->phase = 1;
+        out->data = x->direct_bytes ? exec_out_bytes(x, &v) : exec_wire(x, v.frame, &index);
+    } else if (p->lead_next < p->lead_end) {
+        v = exec_view(x, p->lead_next);
+        p->lead_next += x->lanes;
+        out->data = exec_in_bytes(x, &v);
+        if (!x->direct_bytes) {
+            numeric_encode(x->numeric, p->out_buffer, out->data, v.count);
+            out->data = p->out_buffer;
+        }
+    } else {
+        v = exec_view(x, p->queue[0].frames[p->queue[0].head++]);
+        v.state->queued = false;
+        out->data = exec_out_bytes(x, &v);
+    }
+    p->credit -= out->phase == 0 ? 1 : 0;
+    out->frame = v.frame;
+    out->bytes = (uint32_t)numeric_wire_bytes(x->numeric, v.count);
+    p->busy = true;
+    p->out_frame = out->frame;
+    p->out_phase = out->phase;
+    p->out_bytes = out->bytes;
+}
+
+void exec_on_sent(struct exec *x, uint32_t rank)
+{
+    struct exec_peer *p = &x->peers[rank];
+    PCCL_ASSERT(p->busy && x->unsent > 0);
+    p->busy = false;
+    x->unsent--;
+    x->tx_bytes += p->out_bytes;
+    x->progress++;
+    if (p->out_phase == 1 && !x->direct_bytes) {
+        uint32_t index;
+        exec_wire(x, p->out_frame, &index);
+        if (--x->wire_refs[index] == 0) {
+            exec_resume(x); /* a frame may wait for the buffer */
+        }
+    }
+}
+
+void exec_stop(struct exec *x)
+{
+    for (uint32_t r = 0; r < x->plan->params.world; r++) {
+        struct exec_peer *p = &x->peers[r];
+        if (p->receiving && p->in_slot != EXEC_NONE) {
+            room_slot_give(x->room, p->in_slot);
+        }
+        for (uint32_t slot = p->slot_head; slot != EXEC_NONE; slot = x->slot_next[slot]) {
+            room_slot_give(x->room, slot);
+        }
+        p->slot_head = EXEC_NONE;
+        room_unreserve(x->room, p->held_a);
+        room_give_b(x->room, p->held_b);
+        p->held_a = 0;
+        p->held_b = 0;
+        p->receiving = false;
+    }
+    x->starved = false;
+    x->stopped = true;
+}

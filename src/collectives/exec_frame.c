@@ -1,0 +1,240 @@
+/* exec_frame.c - runs one frame's program: folds, finishes, hands on.
+ *
+ * Its one idea: for plain types the value of a frame is the own input (remembered, not copied) or lies in `out`; a
+ * contribution is folded the moment it can be, and never remembered in its slot: a slot that waited for another
+ * rank's program could be one of half B.
+ *
+ * Other types add up in an accumulator.  Two per executor are enough, and cannot dead-lock: only one segment is reduced
+ * here (direct: the own shard; tiny: the only one), its k-th frame uses accumulator k mod 2 and begins when frame k - 2 is
+ * finished.  Contributions of each sender come in frame order, so frame k never waits for frame k + 1; the oldest
+ * unfinished frame always has its accumulator, and waits only for contributions (their senders have, or will get, credit:
+ * exec_wants counts its frame as foldable) or for a result buffer.  Those are used in turn, too: buffer k mod 4 is held by
+ * frame k - 4 until its sends have left, and final data can always leave, because its receivers have launched (they
+ * contributed) and need no room for it.
+ *
+ * Invariant: frames of a segment finish in their order.
+ * SPDX-License-Identifier: MIT */
+#include "collectives/exec_state.h"
+
+#include "core/check.h"
+#include "kernels/hash.h"
+
+struct exec_view exec_view(const struct exec *x, uint32_t frame)
+{
+    struct exec_view v = {.frame = frame, .state = &x->frames[frame / x->lanes]};
+    v.segment = plan_frame(x->plan, frame, &v.first, &v.count);
+    return v;
+}
+
+unsigned char *exec_out_bytes(const struct exec *x, const struct exec_view *v)
+{
+    return x->out + numeric_user_bytes(x->numeric, v->first);
+}
+
+const unsigned char *exec_in_bytes(const struct exec *x, const struct exec_view *v)
+{
+    return x->in + numeric_user_bytes(x->numeric, v->first);
+}
+
+/* Place of a frame in the one segment that is reduced here through accumulators. */
+static uint32_t fold_place(const struct exec *x, uint32_t frame)
+{
+    return (frame - x->fold_first) / x->lanes;
+}
+
+unsigned char *exec_wire(const struct exec *x, uint32_t frame, uint32_t *index)
+{
+    *index = fold_place(x, frame) % EXEC_WIRES;
+    return x->wires + *index * x->wire_stride;
+}
+
+static unsigned char *acc_of(const struct exec *x, uint32_t frame)
+{
+    return x->accs + fold_place(x, frame) % EXEC_ACCS * x->acc_stride;
+}
+
+static bool may_begin(const struct exec *x, uint32_t frame)
+{
+    return x->numeric->plain || fold_place(x, frame) < x->finished + EXEC_ACCS;
+}
+
+bool exec_wants(const struct exec *x, uint32_t frame, uint32_t rank)
+{
+    struct exec_view v = exec_view(x, frame);
+    const struct plan_step *steps = &x->plan->steps[v.segment->step];
+    uint32_t i = v.state->step;
+    if (i < v.segment->steps && steps[i].kind == STEP_FOLD && steps[i].rank == x->plan->params.rank) {
+        i++; /* the own input is always there */
+    }
+    return i < v.segment->steps && steps[i].kind == STEP_FOLD && steps[i].rank == rank && may_begin(x, frame);
+}
+
+static void complete(struct exec *x, const struct exec_view *v)
+{
+    if (x->verify) {
+        uint64_t hash = hash_simple64(exec_out_bytes(x, v), numeric_user_bytes(x->numeric, v->count));
+        x->digest += hash_mix64(hash, numeric_user_bytes(x->numeric, v->first));
+    }
+    v->state->complete = true;
+    PCCL_ASSERT(x->pending > 0);
+    x->pending--;
+    while (x->oldest < x->plan->frame_count && x->frames[x->oldest / x->lanes].complete) {
+        x->oldest += x->lanes;
+    }
+}
+
+/* Adds one contribution in wire form to the accumulator. */
+static void fold_wire(struct exec *x, const struct exec_view *v, const void *wire)
+{
+    if (v->state->value == VALUE_NONE) {
+        numeric_load(x->numeric, acc_of(x, v->frame), wire, v->count);
+        v->state->value = VALUE_BUFFER;
+    } else {
+        numeric_fold(x->numeric, acc_of(x, v->frame), wire, v->count);
+    }
+}
+
+static void fold_plain(struct exec *x, const struct exec_view *v, const void *other)
+{
+    unsigned char *out = exec_out_bytes(x, v);
+    const void *value = v->state->value == VALUE_INPUT ? (const void *)exec_in_bytes(x, v) : out;
+    PCCL_ASSERT(v->state->value != VALUE_NONE);
+    numeric_fold_plain(x->numeric, out, value, other, v->count);
+    v->state->value = VALUE_BUFFER;
+}
+
+static void fold_own(struct exec *x, const struct exec_view *v)
+{
+    const unsigned char *in = exec_in_bytes(x, v);
+    if (!x->numeric->plain) {
+        if (!x->direct_bytes) {
+            numeric_encode(x->numeric, x->own, in, v->count); /* quantised like everybody's */
+            in = x->own;
+        }
+        fold_wire(x, v, in);
+    } else if (v->state->value == VALUE_NONE) {
+        v->state->value = VALUE_INPUT;
+    } else {
+        fold_plain(x, v, in);
+    }
+}
+
+/* False: the contribution is not there, or the accumulator is not free. */
+static bool step_fold(struct exec *x, const struct exec_view *v, uint32_t rank)
+{
+    if (v->state->value == VALUE_NONE && !may_begin(x, v->frame)) {
+        return false;
+    }
+    if (rank == x->plan->params.rank) {
+        fold_own(x, v);
+        return true;
+    }
+    struct exec_peer *p = &x->peers[rank];
+    if (p->in_place || p->slot_head == EXEC_NONE || p->fold_first + p->folded * x->lanes != v->frame) {
+        if (p->starved) {
+            exec_grant(x, p, rank); /* it is next now: half B may serve it */
+        }
+        return false;
+    }
+    uint32_t slot = p->slot_head;
+    const unsigned char *wire = x->room->slots + (size_t)slot * x->room->slot_bytes;
+    if (x->numeric->plain) {
+        fold_plain(x, v, wire);
+    } else {
+        fold_wire(x, v, wire);
+    }
+    p->slot_head = x->slot_next[slot];
+    exec_release_slot(x, rank, slot);
+    return true;
+}
+
+static bool step_finish(struct exec *x, const struct exec_view *v)
+{
+    const struct numeric *n = x->numeric;
+    unsigned char *out = exec_out_bytes(x, v);
+    uint32_t world = x->plan->params.world;
+    if (n->plain) {
+        PCCL_ASSERT(v->state->value == VALUE_BUFFER); /* a world has two ranks: something was folded */
+        numeric_finish_plain(n, out, v->count, world);
+    } else {
+        uint32_t index, sends = v->segment->steps - v->state->step - 1u;
+        unsigned char *wire = exec_wire(x, v->frame, &index);
+        if (fold_place(x, v->frame) != x->finished || (!x->direct_bytes && x->wire_refs[index] != 0)) {
+            return false;
+        }
+        bool keep = !x->direct_bytes && sends > 0;
+        numeric_finish(n, out, keep ? wire : NULL, acc_of(x, v->frame), v->count, world);
+        x->wire_refs[index] = keep ? sends : 0;
+        x->finished++;
+    }
+    if (x->plan->params.algorithm == PLAN_TINY) {
+        numeric_canonical(n, out, v->count); /* all compute it: a NaN's payload must not differ */
+    }
+    complete(x, v);
+    return true;
+}
+
+static void step_send(struct exec *x, const struct exec_view *v, uint32_t rank)
+{
+    uint32_t phase = v->state->complete ? 1 : 0;
+    struct exec_queue *q = &x->peers[rank].queue[phase];
+    q->frames[q->tail++] = v->frame;
+    v->state->queued = phase == 0;
+}
+
+void exec_advance(struct exec *x, uint32_t frame)
+{
+    struct exec_view v = exec_view(x, frame);
+    const struct plan_step *steps = &x->plan->steps[v.segment->step];
+    while (v.state->step < v.segment->steps) {
+        const struct plan_step *step = &steps[v.state->step];
+        switch ((enum step_kind)step->kind) {
+        case STEP_FOLD:
+            if (!step_fold(x, &v, step->rank)) {
+                return;
+            }
+            break;
+        case STEP_FINISH:
+            if (!step_finish(x, &v)) {
+                return;
+            }
+            break;
+        case STEP_SEND:
+            step_send(x, &v, step->rank);
+            break;
+        case STEP_RECV:
+            return; /* exec_landed goes on */
+        }
+        v.state->step++;
+    }
+}
+
+void exec_resume(struct exec *x)
+{
+    uint32_t before;
+    if (x->numeric->plain || x->fold_first == EXEC_NONE) {
+        return;
+    }
+    do {
+        before = x->finished;
+        for (uint32_t i = 0; i < EXEC_ACCS; i++) {
+            uint32_t frame = x->fold_first + (before + i) * x->lanes;
+            size_t first, count;
+            if (frame < x->plan->frame_count &&
+                plan_frame(x->plan, frame, &first, &count) == plan_frame(x->plan, x->fold_first, &first, &count)) {
+                exec_advance(x, frame);
+            }
+        }
+    } while (x->finished != before);
+}
+
+void exec_landed(struct exec *x, const struct exec_view *v)
+{
+    if (x->plan->steps[v->segment->step + v->state->step].kind == STEP_RECV) {
+        complete(x, v);
+    } else {
+        v->state->value = VALUE_BUFFER;
+    }
+    v->state->step++;
+    exec_advance(x, v->frame);
+}

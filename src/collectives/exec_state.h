@@ -1,0 +1,94 @@
+/* exec_state.h - what the files of the executor share and nobody else sees.
+ *
+ * exec.c lays the state out and dispatches, exec_flow.c moves frames in and out, exec_frame.c runs a frame's program.
+ * SPDX-License-Identifier: MIT */
+#ifndef PCCL_COLLECTIVES_EXEC_STATE_H
+#define PCCL_COLLECTIVES_EXEC_STATE_H
+
+#include "collectives/exec.h"
+
+enum { EXEC_NONE = UINT32_MAX };
+
+/* Frames to be sent to one rank, in order; its capacity is what the plan sends, so it never wraps. */
+struct exec_queue {
+    uint32_t *frames; /* in exec.queues */
+    uint32_t head, tail;
+};
+
+struct exec_peer {
+    /* Out. */
+    uint32_t credit;               /* phase 0 frames it lets us send */
+    uint32_t lead_next, lead_end;  /* leading SENDs: next frame, end of their segment */
+    struct exec_queue queue[2];    /* later SENDs by phase */
+    uint32_t out_frame, out_phase, out_bytes; /* with `busy` */
+    unsigned char *out_buffer;     /* quantised: the contribution in hand */
+    /* In. */
+    uint32_t in_frame, in_phase, in_bytes, in_slot; /* with `receiving`; in_slot: EXEC_NONE if not staged */
+    unsigned char *in_buffer;      /* quantised: the final frame in hand */
+    uint32_t expected;             /* contributions it will send in all */
+    uint32_t granted, announced, folded; /* contributions, each at most the one before (granted: at most expected) */
+    uint32_t held_a, held_b;       /* of each half: grants outstanding + slots in use */
+    uint32_t untold;               /* grants that exec_take_credit will take */
+    uint32_t slot_head, slot_tail; /* arrived, not folded, in order of frames */
+    uint32_t fold_first;           /* first frame of the segment that it contributes to */
+    bool contributes; /* on any lane: the launcher reserved its window */
+    bool ready;     /* its READY is in */
+    bool busy;      /* a frame was pulled and has not left */
+    bool receiving; /* a header came, its bytes have not all arrived */
+    bool starved;
+    bool in_place;  /* its contributions arrive in `out` */
+};
+
+enum exec_value { VALUE_NONE, VALUE_INPUT, VALUE_BUFFER }; /* BUFFER: `out` for plain types, else the accumulator */
+
+struct exec_frame {
+    uint16_t step;  /* within the segment's program: the next one to do */
+    uint8_t value;  /* enum exec_value */
+    bool complete;  /* final in `out` */
+    bool queued;    /* its partial sum waits in a queue, in `out` */
+};
+
+/* A frame with all that follows from its number. */
+struct exec_view {
+    const struct plan_segment *segment;
+    struct exec_frame *state;
+    uint32_t frame;
+    size_t first, count;
+};
+
+struct exec_view exec_view(const struct exec *x, uint32_t frame);
+/* First frame of a segment on this lane (may lie beyond its end), and how many there are. */
+uint32_t exec_first_frame(const struct exec *x, const struct plan_segment *segment);
+uint32_t exec_frame_count(const struct exec *x, const struct plan_segment *segment);
+uint32_t exec_leading(const struct exec *x, const struct plan_segment *segment); /* number of leading SENDs */
+
+/* exec_frame.c */
+unsigned char *exec_out_bytes(const struct exec *x, const struct exec_view *v);
+const unsigned char *exec_in_bytes(const struct exec *x, const struct exec_view *v);
+unsigned char *exec_wire(const struct exec *x, uint32_t frame, uint32_t *index); /* result buffer of a frame */
+/* Runs the frame's program as far as it goes. */
+void exec_advance(struct exec *x, uint32_t frame);
+/* Not plain: runs the frames that may hold accumulators until none moves. */
+void exec_resume(struct exec *x);
+/* A contribution that arrived in place, or the final value, is in `out`. */
+void exec_landed(struct exec *x, const struct exec_view *v);
+/* Whether a contribution of `rank` to this frame would be folded on arrival. */
+bool exec_wants(const struct exec *x, uint32_t frame, uint32_t rank);
+
+/* exec_flow.c */
+void exec_grant(struct exec *x, struct exec_peer *p, uint32_t rank);
+void exec_release_slot(struct exec *x, uint32_t rank, uint32_t slot);
+void exec_on_header(struct exec *x, const struct exec_event *event, struct exec_out *out);
+void exec_on_arrived(struct exec *x, uint32_t rank);
+void exec_on_pull(struct exec *x, uint32_t rank, struct exec_out *out);
+void exec_on_sent(struct exec *x, uint32_t rank);
+void exec_stop(struct exec *x);
+
+/* room.c */
+bool room_take_a(struct room *room);
+bool room_take_b(struct room *room);
+void room_give_b(struct room *room, uint32_t count);
+uint32_t room_slot_take(struct room *room);
+void room_slot_give(struct room *room, uint32_t slot);
+
+#endif

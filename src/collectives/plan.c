@@ -1,0 +1,175 @@
+/* plan.c - what all algorithms share: cutting the elements into segments and frames, and reading a plan.
+ *
+ * Its one idea: the cut depends on what all members know (count, weights, align, frame size) and never on the own rank,
+ * so a frame number names the same elements everywhere.  Invariant: segments lie one after the other, cover [0, count)
+ * exactly, and begin at multiples of `align`; so do frames.
+ * SPDX-License-Identifier: MIT */
+#include "collectives/plan.h"
+
+#include "core/check.h"
+
+enum {
+    PLAN_MIN_FRAME_BYTES = 4096, /* below this a frame's header and system call cost more than the overlap gains */
+    PLAN_FRAMES_PER_SEGMENT = 8, /* enough that sending, receiving and reducing overlap */
+};
+
+uint32_t plan_max_segments(enum plan_algorithm algorithm, uint32_t world)
+{
+    return algorithm == PLAN_TINY ? 1 : world;
+}
+
+uint32_t plan_max_steps(enum plan_algorithm algorithm, uint32_t world)
+{
+    switch (algorithm) {
+    case PLAN_TINY:
+        return 2 * world; /* world - 1 sends, world folds, finish */
+    case PLAN_DIRECT:
+        return 4 * world; /* own shard 2 x world, others two each */
+    case PLAN_RING:
+        return 5 * world; /* fold, fold, send, recv, send at most */
+    }
+    return 0;
+}
+
+void plan_make(struct plan *plan, const struct plan_params *params, struct plan_segment *segments,
+               struct plan_step *steps)
+{
+    PCCL_ASSERT(params->world >= 2 && params->rank < params->world);
+    PCCL_ASSERT(params->align > 0 && params->frame_elements > 0 && params->frame_elements % params->align == 0);
+    plan->params = *params;
+    plan->segments = segments;
+    plan->steps = steps;
+    plan->segment_count = 0;
+    plan->step_count = 0;
+    plan->frame_count = 0;
+    switch (params->algorithm) {
+    case PLAN_TINY:
+        plan_make_tiny(plan);
+        break;
+    case PLAN_DIRECT:
+        plan_make_direct(plan);
+        break;
+    case PLAN_RING:
+        plan_make_ring(plan);
+        break;
+    }
+    PCCL_ASSERT(plan->step_count <= plan_max_steps(params->algorithm, params->world));
+    plan->params.ring = NULL;
+    plan->params.weights = NULL;
+}
+
+/* floor(units x part / whole) for part <= whole < 2^32, without a 128-bit product. */
+static size_t share_floor(size_t units, uint64_t part, uint64_t whole)
+{
+    uint64_t u = units;
+    return (size_t)(u / whole * part + u % whole * part / whole);
+}
+
+/* Borders lie at the rounded-down running sums of the weights: no shard is off by more than one unit of `align`, and
+ * the remainder goes where the fractions carry over, the same on every rank. */
+void plan_cut(struct plan *plan, uint32_t parts, const uint32_t *weights)
+{
+    const struct plan_params *q = &plan->params;
+    size_t units = q->count / q->align + (q->count % q->align != 0);
+    uint64_t whole = parts;
+    unsigned shift = 0;
+    if (weights != NULL) {
+        whole = 0;
+        for (uint32_t i = 0; i < parts; i++) {
+            whole += weights[i];
+        }
+        while (whole >> shift > UINT32_MAX - parts) {
+            shift++; /* the largest weight is at least whole / parts, so it stays positive */
+        }
+        whole = 0;
+        for (uint32_t i = 0; i < parts; i++) {
+            whole += weights[i] >> shift;
+        }
+    }
+    PCCL_ASSERT(whole > 0);
+    uint64_t sum = 0;
+    size_t first = 0;
+    for (uint32_t i = 0; i < parts; i++) {
+        sum += weights != NULL ? weights[i] >> shift : 1;
+        size_t end_unit = share_floor(units, sum, whole);
+        size_t end = end_unit == units ? q->count : end_unit * q->align;
+        struct plan_segment *s = &plan->segments[i];
+        s->first = first;
+        s->count = end - first;
+        s->step = 0;
+        s->steps = 0;
+        size_t frames = s->count / q->frame_elements + (s->count % q->frame_elements != 0);
+        PCCL_ASSERT(frames <= UINT32_MAX - plan->frame_count);
+        s->frame = plan->frame_count;
+        s->frames = (uint32_t)frames;
+        plan->frame_count += s->frames;
+        first = end;
+    }
+    plan->segment_count = parts;
+}
+
+void plan_begin_segment(struct plan *plan, uint32_t segment)
+{
+    plan->segments[segment].step = plan->step_count;
+}
+
+void plan_add_step(struct plan *plan, uint32_t segment, enum step_kind kind, uint32_t rank)
+{
+    plan->steps[plan->step_count].kind = kind;
+    plan->steps[plan->step_count].rank = rank;
+    plan->step_count++;
+    plan->segments[segment].steps++;
+}
+
+size_t plan_frame_elements(enum plan_algorithm algorithm, uint32_t world, size_t count, size_t wire_bytes_per_1024,
+                           size_t align, size_t max_bytes)
+{
+    PCCL_ASSERT(wire_bytes_per_1024 > 0 && align > 0 && world > 0);
+    size_t parts = algorithm == PLAN_TINY ? 1 : world;
+    size_t segment = count / parts + (count % parts != 0);
+    size_t most = max_bytes * 1024 / wire_bytes_per_1024 / align * align;
+    size_t least = ((size_t)PLAN_MIN_FRAME_BYTES * 1024 / wire_bytes_per_1024 + align - 1) / align * align;
+    size_t want = segment / PLAN_FRAMES_PER_SEGMENT / align * align;
+    want = want < least ? least : want;
+    want = want > most ? most : want;
+    return want < align ? align : want; /* a block is never cut, even if it is larger than max_bytes */
+}
+
+const struct plan_segment *plan_frame(const struct plan *plan, uint32_t frame, size_t *first, size_t *count)
+{
+    PCCL_ASSERT(frame < plan->frame_count);
+    /* The last segment that begins at or before the frame; empty ones share their number with the next and come first. */
+    uint32_t low = 0, high = plan->segment_count;
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        if (plan->segments[middle].frame <= frame) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    const struct plan_segment *s = &plan->segments[low];
+    size_t offset = (size_t)(frame - s->frame) * plan->params.frame_elements;
+    size_t left = s->count - offset;
+    *first = s->first + offset;
+    *count = left < plan->params.frame_elements ? left : plan->params.frame_elements;
+    return s;
+}
+
+void plan_traffic(const struct plan *plan, size_t *sent_elements, size_t *received_elements)
+{
+    size_t sent = 0, received = 0;
+    for (uint32_t i = 0; i < plan->segment_count; i++) {
+        const struct plan_segment *s = &plan->segments[i];
+        for (uint32_t j = s->step; j < s->step + s->steps; j++) {
+            const struct plan_step *step = &plan->steps[j];
+            if (step->kind == STEP_SEND) {
+                sent += s->count;
+            } else if (step->kind == STEP_RECV || (step->kind == STEP_FOLD && step->rank != plan->params.rank)) {
+                received += s->count;
+            }
+        }
+    }
+    *sent_elements = sent;
+    *received_elements = received;
+}

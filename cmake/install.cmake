@@ -15,6 +15,8 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/pccl-config-version.cmake
 install(FILES ${PROJECT_BINARY_DIR}/pccl-config.cmake ${PROJECT_BINARY_DIR}/pccl-config-version.cmake
     DESTINATION ${package_dir})
 
+# Relative, so that `cmake --install --prefix` and moved trees stay right.
+file(RELATIVE_PATH pc_to_prefix /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p)
 configure_file(cmake/pccl.pc.in ${PROJECT_BINARY_DIR}/pccl.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/pccl.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 if(TARGET ccoip_master)

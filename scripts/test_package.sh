@@ -15,8 +15,8 @@ subdirectory() {
         cmake --build "$work/sub" && "$work/sub/consumer" && "$work/sub/consumer_static"
 }
 install_to_prefix() {
-    cmake -S . -B "$work/build" -G Ninja -DPCCL_DEVELOPER=OFF -DCMAKE_INSTALL_PREFIX="$prefix" &&
-        cmake --build "$work/build" && cmake --install "$work/build" && [ -x "$prefix/bin/ccoip_master" ]
+    cmake -S . -B "$work/build" -G Ninja -DPCCL_DEVELOPER=OFF && cmake --build "$work/build" &&
+        cmake --install "$work/build" --prefix "$prefix" && [ -x "$prefix/bin/ccoip_master" ]
 }
 find_package() {
     cmake -S "$work/package/findpackage" -B "$work/find" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" &&

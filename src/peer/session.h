@@ -94,6 +94,7 @@ struct session_launch {
     void *out;
     bool in_place;
     bool no_memory;         /* the backup could not be allocated: refuse */
+    uint32_t window;        /* data frames per lane reserved for each folding sender (session_folding_senders) */
     int64_t deadline;       /* absolute, INT64_MAX none */
 };
 
@@ -205,11 +206,9 @@ void session_out_bounds(const struct session_config *config, uint32_t *actions, 
 /* Peers to be linked with: installed view and open admission, self excluded. */
 uint32_t session_wanted(const struct session *s, struct session_wanted *out, uint32_t capacity);
 const struct session_op *session_op(const struct session *s, uint32_t slot);
-/* Before LAUNCH of a non-eager operation: number of ranks that will send contributions here, so that the shell can reserve room; 0: eager or
- * not a member. */
+/* Before LAUNCH: number of ranks that will send contributions here, so that the shell can reserve room for launch.window;
+ * 0: eager, or not a member.  A launch deferred by a freeze starts with window 0: lanes grant later. */
 uint32_t session_folding_senders(const struct session *s, const struct op_params *params);
-/* The session's grants of a launch: the shell reserves `window` per folding sender and lane beforehand. */
-void session_set_window(struct session *s, uint32_t window);
 
 /* For api.c: the snapshot and the installed view. */
 struct session_info {

@@ -1,0 +1,459 @@
+/* wire_control_cases.c - the messages between peers and the master as cases (see wire_cases.h).
+ * SPDX-License-Identifier: MIT */
+#include "tests/unit/wire_cases.h"
+
+/* A message without lists: the functions of the case are those of the message, with untyped arguments. */
+#define PLAIN(name)                                                                                                    \
+    static void name##_put(struct writer *w, const void *m)                                                            \
+    {                                                                                                                  \
+        put_##name(w, m);                                                                                              \
+    }                                                                                                                  \
+    static bool name##_get(struct reader *r, void *m)                                                                  \
+    {                                                                                                                  \
+        return get_##name(r, m);                                                                                       \
+    }
+#define ROW(name, frame, type)                                                                                         \
+    {                                                                                                                  \
+        #name, frame, sizeof(type), name##_fill, name##_put, name##_get                                                \
+    }
+
+static uint8_t fill_addresses(struct rng *rng, struct net_address *list)
+{
+    uint8_t count = (uint8_t)rng_below(rng, BOUNDS_ADDRESSES + 1);
+    for (uint8_t i = 0; i < count; i++) {
+        wire_rnd_address(rng, &list[i]);
+    }
+    return count;
+}
+
+static void fill_sizes(struct rng *rng, struct sizes *s)
+{
+    s->global = (uint32_t)rng_next(rng);
+    s->group = (uint32_t)rng_next(rng);
+    s->groups = (uint32_t)rng_next(rng);
+    s->largest = (uint32_t)rng_next(rng);
+}
+
+static void fill_ids(struct rng *rng, uint64_t *ids, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        ids[i] = rng_next(rng);
+    }
+}
+
+static void put_ids(struct writer *w, const uint64_t *ids, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        put_u64(w, ids[i]);
+    }
+}
+
+static bool get_ids(struct reader *r, uint64_t *ids, uint32_t count)
+{
+    for (uint32_t i = 0; i < count && i < WIRE_CASE_ITEMS; i++) {
+        ids[i] = get_u64(r);
+    }
+    return !r->bad && count <= WIRE_CASE_ITEMS;
+}
+
+static void register_fill(void *at, struct rng *rng)
+{
+    struct msg_register *m = at;
+    m->run = rng_next(rng);
+    m->id = rng_next(rng);
+    m->group = (uint32_t)rng_next(rng);
+    m->lanes = (uint16_t)rng_below(rng, BOUNDS_LANES + 1);
+    m->view = rng_next(rng);
+    m->frozen = rng_next(rng);
+    m->answered = (uint32_t)rng_next(rng);
+    m->open_vote = (uint8_t)rng_below(rng, 5);
+    m->addresses = fill_addresses(rng, m->address);
+}
+PLAIN(register)
+
+static void welcome_fill(void *at, struct rng *rng)
+{
+    struct msg_welcome *m = at;
+    m->run = rng_next(rng);
+    m->id = rng_next(rng);
+    m->epoch = (uint32_t)rng_next(rng);
+    m->heartbeat_ms = (uint32_t)rng_next(rng);
+    m->dead_ms = (uint32_t)rng_next(rng);
+    if (rng_below(rng, 4) > 0) {
+        wire_rnd_address(rng, &m->seen);
+    }
+}
+PLAIN(welcome)
+
+static void heartbeat_fill(void *at, struct rng *rng)
+{
+    struct msg_heartbeat *m = at;
+    m->sent_ns = rng_next(rng);
+    m->echo_ns = rng_next(rng);
+    m->blocked_tag = rng_next(rng);
+    m->blocked_on = rng_next(rng);
+    m->blocked_seq = (uint32_t)rng_next(rng);
+    m->blocked_ms = (uint32_t)rng_next(rng);
+}
+PLAIN(heartbeat)
+
+static void suspect_fill(void *at, struct rng *rng)
+{
+    struct msg_suspect *m = at;
+    m->view = rng_next(rng);
+    m->target = (uint8_t)(1 + rng_below(rng, 3));
+    m->cause = wire_rnd_cause(rng);
+    m->peer = rng_next(rng);
+    m->tag = rng_next(rng);
+    m->seq = (uint32_t)rng_next(rng);
+    wire_rnd_text(rng, m->text);
+}
+PLAIN(suspect)
+
+struct whole_freeze {
+    struct msg_freeze m;
+    uint64_t survivors[WIRE_CASE_ITEMS];
+};
+static void freeze_fill(void *at, struct rng *rng)
+{
+    struct whole_freeze *f = at;
+    f->m.view = rng_next(rng);
+    f->m.attempt = (uint32_t)rng_next(rng);
+    f->m.cause = wire_rnd_cause(rng);
+    f->m.culprit = rng_next(rng);
+    f->m.survivors = wire_rnd_items(rng);
+    fill_ids(rng, f->survivors, f->m.survivors);
+}
+static void freeze_put(struct writer *w, const void *at)
+{
+    const struct whole_freeze *f = at;
+    put_freeze(w, &f->m);
+    put_ids(w, f->survivors, f->m.survivors);
+}
+static bool freeze_get(struct reader *r, void *at)
+{
+    struct whole_freeze *f = at;
+    return get_freeze(r, &f->m) && get_ids(r, f->survivors, f->m.survivors) && reader_done(r);
+}
+
+struct whole_frozen {
+    struct msg_frozen m;
+    struct op_report reports[WIRE_CASE_ITEMS];
+};
+static void frozen_fill(void *at, struct rng *rng)
+{
+    struct whole_frozen *f = at;
+    f->m.view = rng_next(rng);
+    f->m.attempt = (uint32_t)rng_next(rng);
+    f->m.reports = wire_rnd_items(rng);
+    for (uint32_t i = 0; i < f->m.reports; i++) {
+        struct op_report *o = &f->reports[i];
+        o->tag = rng_next(rng);
+        o->seq = (uint32_t)rng_next(rng);
+        o->state = (uint8_t)(1 + rng_below(rng, 4));
+        o->cause = wire_rnd_cause(rng);
+        o->params = rng_next(rng);
+        o->digest = rng_next(rng);
+    }
+}
+static void frozen_put(struct writer *w, const void *at)
+{
+    const struct whole_frozen *f = at;
+    put_frozen(w, &f->m);
+    for (uint32_t i = 0; i < f->m.reports; i++) {
+        put_op_report(w, &f->reports[i]);
+    }
+}
+static bool frozen_get(struct reader *r, void *at)
+{
+    struct whole_frozen *f = at;
+    bool good = get_frozen(r, &f->m) && f->m.reports <= WIRE_CASE_ITEMS;
+    for (uint32_t i = 0; good && i < f->m.reports; i++) {
+        good = get_op_report(r, &f->reports[i]);
+    }
+    return good && reader_done(r);
+}
+
+static void fill_member(struct rng *rng, struct member_info *m)
+{
+    m->id = rng_next(rng);
+    m->lanes = (uint16_t)rng_below(rng, BOUNDS_LANES + 1);
+    m->addresses = fill_addresses(rng, m->address);
+}
+
+struct whole_view {
+    struct msg_view m;
+    uint64_t removed[WIRE_CASE_ITEMS];
+    struct member_info added[WIRE_CASE_ITEMS];
+    uint32_t ring[WIRE_CASE_ITEMS], weights[WIRE_CASE_ITEMS];
+    struct missing_edge edges[WIRE_CASE_ITEMS];
+    struct op_decision decisions[WIRE_CASE_ITEMS];
+};
+
+static void view_fill_lists(struct whole_view *v, struct rng *rng)
+{
+    fill_ids(rng, v->removed, v->m.removed);
+    for (uint32_t i = 0; i < v->m.added; i++) {
+        fill_member(rng, &v->added[i]);
+    }
+    for (uint32_t i = 0; i < v->m.members; i++) {
+        v->ring[i] = (uint32_t)rng_next(rng);
+    }
+    for (uint32_t i = 0; i < v->m.weights; i++) {
+        v->weights[i] = (uint32_t)rng_next(rng);
+    }
+    for (uint32_t i = 0; i < v->m.edges; i++) {
+        v->edges[i] = (struct missing_edge){rng_next(rng), rng_next(rng), rng_next(rng)};
+    }
+    for (uint32_t i = 0; i < v->m.decisions; i++) {
+        v->decisions[i].tag = rng_next(rng);
+        v->decisions[i].seq = (uint32_t)rng_next(rng);
+        v->decisions[i].outcome = (uint8_t)(1 + rng_below(rng, 3));
+        v->decisions[i].cause = wire_rnd_cause(rng);
+    }
+}
+
+static void view_fill(void *at, struct rng *rng)
+{
+    struct whole_view *v = at;
+    v->m.view = rng_next(rng);
+    v->m.parent = rng_next(rng);
+    v->m.answers = (uint8_t)rng_below(rng, 5);
+    v->m.cause = wire_rnd_cause(rng);
+    v->m.culprit = rng_next(rng);
+    wire_rnd_text(rng, v->m.text);
+    v->m.vote_number = (uint32_t)rng_next(rng);
+    v->m.value = rng_next(rng);
+    fill_sizes(rng, &v->m.sizes);
+    v->m.plan.lanes = (uint16_t)rng_below(rng, BOUNDS_LANES + 1);
+    v->m.plan.frame_bytes = (uint32_t)rng_below(rng, BOUNDS_FRAME_BYTES + 1);
+    v->m.plan.eager_bytes = (uint32_t)rng_below(rng, BOUNDS_EAGER_BYTES + 1);
+    v->m.plan.algorithm = (uint8_t)rng_below(rng, 3);
+    v->m.removed = wire_rnd_items(rng);
+    v->m.added = wire_rnd_items(rng);
+    v->m.members = wire_rnd_items(rng);
+    v->m.weights = rng_below(rng, 2) ? v->m.members : 0;
+    v->m.edges = wire_rnd_items(rng);
+    v->m.decisions = wire_rnd_items(rng);
+    view_fill_lists(v, rng);
+}
+
+static void view_put(struct writer *w, const void *at)
+{
+    const struct whole_view *v = at;
+    put_view(w, &v->m);
+    put_ids(w, v->removed, v->m.removed);
+    for (uint32_t i = 0; i < v->m.added; i++) {
+        put_member_info(w, &v->added[i]);
+    }
+    for (uint32_t i = 0; i < v->m.members; i++) {
+        put_u32(w, v->ring[i]);
+    }
+    for (uint32_t i = 0; i < v->m.weights; i++) {
+        put_u32(w, v->weights[i]);
+    }
+    for (uint32_t i = 0; i < v->m.edges; i++) {
+        put_missing_edge(w, &v->edges[i]);
+    }
+    for (uint32_t i = 0; i < v->m.decisions; i++) {
+        put_op_decision(w, &v->decisions[i]);
+    }
+}
+
+static bool view_get(struct reader *r, void *at)
+{
+    struct whole_view *v = at;
+    bool good = get_view(r, &v->m) && v->m.added <= WIRE_CASE_ITEMS && v->m.members <= WIRE_CASE_ITEMS &&
+                v->m.weights <= WIRE_CASE_ITEMS && v->m.edges <= WIRE_CASE_ITEMS &&
+                v->m.decisions <= WIRE_CASE_ITEMS && get_ids(r, v->removed, v->m.removed);
+    for (uint32_t i = 0; good && i < v->m.added; i++) {
+        good = get_member_info(r, &v->added[i]);
+    }
+    for (uint32_t i = 0; good && i < v->m.members; i++) {
+        v->ring[i] = get_u32(r);
+    }
+    for (uint32_t i = 0; good && i < v->m.weights; i++) {
+        v->weights[i] = get_u32(r);
+    }
+    for (uint32_t i = 0; good && i < v->m.edges; i++) {
+        good = get_missing_edge(r, &v->edges[i]);
+    }
+    for (uint32_t i = 0; good && i < v->m.decisions; i++) {
+        good = get_op_decision(r, &v->decisions[i]);
+    }
+    return good && reader_done(r);
+}
+
+static void vote_fill(void *at, struct rng *rng)
+{
+    struct msg_vote *m = at;
+    m->number = (uint32_t)rng_next(rng);
+    m->kind = (uint8_t)(1 + rng_below(rng, 4));
+    if (m->kind == VOTE_SYNC) {
+        m->strategy = (uint8_t)rng_below(rng, 3);
+        m->revision = rng_next(rng);
+        m->key_digest = rng_next(rng);
+        m->content_digest = rng_next(rng);
+        m->has_inequality = (uint8_t)rng_below(rng, 2);
+    }
+}
+PLAIN(vote)
+
+static void answer_fill(void *at, struct rng *rng)
+{
+    struct msg_answer *m = at;
+    m->number = (uint32_t)rng_next(rng);
+    m->kind = (uint8_t)(1 + rng_below(rng, 4));
+    m->result = (uint8_t)rng_below(rng, 4);
+    m->view = rng_next(rng);
+    m->value = rng_next(rng);
+    fill_sizes(rng, &m->sizes);
+    wire_rnd_text(rng, m->text);
+}
+PLAIN(answer)
+
+struct whole_admit {
+    struct msg_admit m;
+    struct member_info members[WIRE_CASE_ITEMS];
+};
+static void admit_fill(void *at, struct rng *rng)
+{
+    struct whole_admit *a = at;
+    a->m.view = rng_next(rng);
+    a->m.attempt = (uint32_t)rng_next(rng);
+    a->m.members = wire_rnd_items(rng);
+    for (uint32_t i = 0; i < a->m.members; i++) {
+        fill_member(rng, &a->members[i]);
+    }
+}
+static void admit_put(struct writer *w, const void *at)
+{
+    const struct whole_admit *a = at;
+    put_admit(w, &a->m);
+    for (uint32_t i = 0; i < a->m.members; i++) {
+        put_member_info(w, &a->members[i]);
+    }
+}
+static bool admit_get(struct reader *r, void *at)
+{
+    struct whole_admit *a = at;
+    bool good = get_admit(r, &a->m) && a->m.members <= WIRE_CASE_ITEMS;
+    for (uint32_t i = 0; good && i < a->m.members; i++) {
+        good = get_member_info(r, &a->members[i]);
+    }
+    return good && reader_done(r);
+}
+
+struct whole_linked {
+    struct msg_linked m;
+    uint64_t failed[WIRE_CASE_ITEMS];
+};
+static void linked_fill(void *at, struct rng *rng)
+{
+    struct whole_linked *l = at;
+    l->m.attempt = (uint32_t)rng_next(rng);
+    l->m.failed = wire_rnd_items(rng);
+    fill_ids(rng, l->failed, l->m.failed);
+}
+static void linked_put(struct writer *w, const void *at)
+{
+    const struct whole_linked *l = at;
+    put_linked(w, &l->m);
+    put_ids(w, l->failed, l->m.failed);
+}
+static bool linked_get(struct reader *r, void *at)
+{
+    struct whole_linked *l = at;
+    return get_linked(r, &l->m) && get_ids(r, l->failed, l->m.failed) && reader_done(r);
+}
+
+static void fence_fill(void *at, struct rng *rng)
+{
+    struct msg_fence *m = at;
+    m->view = rng_next(rng);
+    m->cause = wire_rnd_cause(rng);
+    wire_rnd_text(rng, m->text);
+}
+PLAIN(fence)
+
+struct whole_elected {
+    struct msg_elected m;
+    uint64_t holders[WIRE_CASE_ITEMS], receivers[WIRE_CASE_ITEMS];
+};
+static void elected_fill(void *at, struct rng *rng)
+{
+    struct whole_elected *e = at;
+    e->m.number = (uint32_t)rng_next(rng);
+    e->m.round = (uint32_t)rng_next(rng);
+    e->m.role = (uint8_t)(1 + rng_below(rng, 2));
+    e->m.revision = rng_next(rng);
+    e->m.key_digest = rng_next(rng);
+    e->m.content_digest = rng_next(rng);
+    e->m.whole = (uint8_t)rng_below(rng, 2);
+    e->m.whole_source = rng_next(rng);
+    e->m.holders = wire_rnd_items(rng);
+    e->m.receivers = wire_rnd_items(rng);
+    fill_ids(rng, e->holders, e->m.holders);
+    fill_ids(rng, e->receivers, e->m.receivers);
+}
+static void elected_put(struct writer *w, const void *at)
+{
+    const struct whole_elected *e = at;
+    put_elected(w, &e->m);
+    put_ids(w, e->holders, e->m.holders);
+    put_ids(w, e->receivers, e->m.receivers);
+}
+static bool elected_get(struct reader *r, void *at)
+{
+    struct whole_elected *e = at;
+    return get_elected(r, &e->m) && get_ids(r, e->holders, e->m.holders) &&
+           get_ids(r, e->receivers, e->m.receivers) && reader_done(r);
+}
+
+static void staged_fill(void *at, struct rng *rng)
+{
+    struct msg_staged *m = at;
+    m->number = (uint32_t)rng_next(rng);
+    m->round = (uint32_t)rng_next(rng);
+    m->status = (uint8_t)rng_below(rng, 4);
+    m->liar = rng_next(rng);
+}
+PLAIN(staged)
+
+static void probe_fill(void *at, struct rng *rng)
+{
+    struct msg_probe *m = at;
+    m->round = (uint32_t)rng_next(rng);
+    m->duration_ms = (uint32_t)rng_next(rng);
+    m->to = rng_next(rng);
+}
+PLAIN(probe)
+
+static void measured_fill(void *at, struct rng *rng)
+{
+    struct msg_measured *m = at;
+    m->round = (uint32_t)rng_next(rng);
+    m->to = rng_next(rng);
+    m->bits_per_second = rng_next(rng);
+}
+PLAIN(measured)
+
+const struct wire_case wire_control_cases[] = {
+    ROW(register, FRAME_REGISTER, struct msg_register),
+    ROW(welcome, FRAME_WELCOME, struct msg_welcome),
+    ROW(heartbeat, FRAME_HEARTBEAT, struct msg_heartbeat),
+    ROW(suspect, FRAME_SUSPECT, struct msg_suspect),
+    ROW(freeze, FRAME_FREEZE, struct whole_freeze),
+    ROW(frozen, FRAME_FROZEN, struct whole_frozen),
+    ROW(view, FRAME_VIEW, struct whole_view),
+    ROW(vote, FRAME_VOTE, struct msg_vote),
+    ROW(answer, FRAME_ANSWER, struct msg_answer),
+    ROW(admit, FRAME_ADMIT, struct whole_admit),
+    ROW(linked, FRAME_LINKED, struct whole_linked),
+    ROW(fence, FRAME_FENCE, struct msg_fence),
+    ROW(elected, FRAME_ELECTED, struct whole_elected),
+    ROW(staged, FRAME_STAGED, struct msg_staged),
+    ROW(probe, FRAME_PROBE, struct msg_probe),
+    ROW(measured, FRAME_MEASURED, struct msg_measured),
+};
+const size_t wire_control_case_count = sizeof wire_control_cases / sizeof wire_control_cases[0];

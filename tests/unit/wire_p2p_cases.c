@@ -1,0 +1,243 @@
+/* wire_p2p_cases.c - the messages between peers as cases (see wire_cases.h).
+ * SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "tests/unit/wire_cases.h"
+
+#define PLAIN(name)                                                                                                    \
+    static void name##_put(struct writer *w, const void *m)                                                            \
+    {                                                                                                                  \
+        put_##name(w, m);                                                                                              \
+    }                                                                                                                  \
+    static bool name##_get(struct reader *r, void *m)                                                                  \
+    {                                                                                                                  \
+        return get_##name(r, m);                                                                                       \
+    }
+/* A message whose payload follows: kept beside it. */
+#define PAYLOAD(name)                                                                                                  \
+    struct whole_##name {                                                                                              \
+        struct msg_##name m;                                                                                           \
+        unsigned char payload[WIRE_CASE_PAYLOAD];                                                                      \
+    };                                                                                                                 \
+    static void name##_put(struct writer *w, const void *at)                                                           \
+    {                                                                                                                  \
+        const struct whole_##name *x = at;                                                                             \
+        put_##name(w, &x->m);                                                                                          \
+        put_bytes(w, x->payload, x->m.bytes);                                                                          \
+    }                                                                                                                  \
+    static bool name##_get(struct reader *r, void *at)                                                                 \
+    {                                                                                                                  \
+        struct whole_##name *x = at;                                                                                   \
+        const void *payload;                                                                                           \
+        bool good = get_##name(r, &x->m, &payload) && x->m.bytes <= WIRE_CASE_PAYLOAD;                                 \
+        if (good) {                                                                                                    \
+            memcpy(x->payload, payload, x->m.bytes);                                                                   \
+        }                                                                                                              \
+        return good;                                                                                                   \
+    }
+#define ROW(name, frame, type)                                                                                         \
+    {                                                                                                                  \
+        #name, frame, sizeof(type), name##_fill, name##_put, name##_get                                                \
+    }
+
+static void fill_name(struct rng *rng, struct op_name *n)
+{
+    n->tag = rng_next(rng);
+    n->seq = (uint32_t)rng_next(rng);
+}
+
+static void fill_params(struct rng *rng, struct op_params *p)
+{
+    p->count = rng_next(rng);
+    p->dtype = (uint8_t)rng_below(rng, 12);
+    p->op = (uint8_t)rng_below(rng, 5);
+    p->quant = (uint8_t)rng_below(rng, 3);
+    p->quant_dtype = (uint8_t)rng_below(rng, 12);
+}
+
+static uint32_t fill_payload(struct rng *rng, unsigned char *out)
+{
+    uint32_t bytes = (uint32_t)rng_below(rng, WIRE_CASE_PAYLOAD + 1);
+    wire_rnd_bytes(rng, out, bytes);
+    return bytes;
+}
+
+static void hello_fill(void *at, struct rng *rng)
+{
+    struct msg_hello *m = at;
+    m->kind = (uint8_t)(1 + rng_below(rng, 4));
+    m->lanes = (uint16_t)(1 + rng_below(rng, BOUNDS_LANES));
+    m->lane = (uint16_t)rng_below(rng, m->lanes);
+    m->group = (uint32_t)rng_next(rng);
+    m->from = rng_next(rng);
+    m->to = rng_next(rng);
+    m->view = rng_next(rng);
+    m->number = rng_next(rng);
+}
+PLAIN(hello)
+
+static void hello_ack_fill(void *at, struct rng *rng)
+{
+    struct msg_hello_ack *m = at;
+    m->verdict = (uint8_t)(1 + rng_below(rng, 3));
+    m->view = rng_next(rng);
+}
+PLAIN(hello_ack)
+
+static void ready_fill(void *at, struct rng *rng)
+{
+    struct msg_ready *m = at;
+    fill_name(rng, &m->name);
+    fill_params(rng, &m->params);
+    m->window = (uint32_t)rng_next(rng);
+    m->bundle = rng_next(rng);
+}
+PLAIN(ready)
+
+PAYLOAD(eager)
+static void eager_fill(void *at, struct rng *rng)
+{
+    struct whole_eager *x = at;
+    fill_name(rng, &x->m.name);
+    fill_params(rng, &x->m.params);
+    x->m.bytes = fill_payload(rng, x->payload);
+}
+
+static void want_fill(void *at, struct rng *rng)
+{
+    struct msg_want *m = at;
+    fill_name(rng, &m->name);
+}
+PLAIN(want)
+
+static void hold_fill(void *at, struct rng *rng)
+{
+    struct msg_hold *m = at;
+    fill_name(rng, &m->name);
+    m->origin = rng_next(rng);
+    m->round = (uint8_t)rng_next(rng);
+    m->params = rng_next(rng);
+    m->digest = rng_next(rng);
+}
+PLAIN(hold)
+
+static void refuse_fill(void *at, struct rng *rng)
+{
+    struct msg_refuse *m = at;
+    fill_name(rng, &m->name);
+    m->origin = rng_next(rng);
+    m->cause = (uint8_t)(1 + rng_below(rng, 4));
+    m->culprit = rng_next(rng);
+}
+PLAIN(refuse)
+
+struct whole_finished {
+    struct msg_finished m;
+    struct op_name names[WIRE_CASE_ITEMS];
+};
+static void finished_fill(void *at, struct rng *rng)
+{
+    struct whole_finished *f = at;
+    f->m.origin = rng_next(rng);
+    f->m.names = wire_rnd_items(rng);
+    for (uint32_t i = 0; i < f->m.names; i++) {
+        fill_name(rng, &f->names[i]);
+    }
+}
+static void finished_put(struct writer *w, const void *at)
+{
+    const struct whole_finished *f = at;
+    put_finished(w, &f->m);
+    for (uint32_t i = 0; i < f->m.names; i++) {
+        put_op_name(w, &f->names[i]);
+    }
+}
+static bool finished_get(struct reader *r, void *at)
+{
+    struct whole_finished *f = at;
+    bool good = get_finished(r, &f->m) && f->m.names <= WIRE_CASE_ITEMS;
+    for (uint32_t i = 0; good && i < f->m.names; i++) {
+        good = get_op_name(r, &f->names[i]);
+    }
+    return good && reader_done(r);
+}
+
+static void data_fill(void *at, struct rng *rng)
+{
+    struct msg_data *m = at;
+    fill_name(rng, &m->name);
+    m->frame = (uint32_t)rng_next(rng);
+    m->phase = (uint8_t)rng_below(rng, 2);
+}
+static void data_put(struct writer *w, const void *m)
+{
+    put_data(w, m);
+}
+static bool data_get(struct reader *r, void *m)
+{
+    return get_data(r, m) && reader_done(r); /* a frame without payload */
+}
+
+static void credit_fill(void *at, struct rng *rng)
+{
+    struct msg_credit *m = at;
+    fill_name(rng, &m->name);
+    m->frames = (uint32_t)rng_next(rng);
+}
+PLAIN(credit)
+
+static void manifest_want_fill(void *at, struct rng *rng)
+{
+    struct msg_manifest_want *m = at;
+    m->number = (uint32_t)rng_next(rng);
+    m->round = (uint32_t)rng_next(rng);
+}
+PLAIN(manifest_want)
+
+PAYLOAD(manifest)
+static void manifest_fill(void *at, struct rng *rng)
+{
+    struct whole_manifest *x = at;
+    x->m.number = (uint32_t)rng_next(rng);
+    x->m.round = (uint32_t)rng_next(rng);
+    x->m.bytes = fill_payload(rng, x->payload);
+}
+
+static void leaf_want_fill(void *at, struct rng *rng)
+{
+    struct msg_leaf_want *m = at;
+    m->number = (uint32_t)rng_next(rng);
+    m->round = (uint32_t)rng_next(rng);
+    m->entry = (uint32_t)rng_next(rng);
+    m->leaf = rng_next(rng);
+}
+PLAIN(leaf_want)
+
+PAYLOAD(leaf)
+static void leaf_fill(void *at, struct rng *rng)
+{
+    struct whole_leaf *x = at;
+    x->m.number = (uint32_t)rng_next(rng);
+    x->m.round = (uint32_t)rng_next(rng);
+    x->m.entry = (uint32_t)rng_next(rng);
+    x->m.leaf = rng_next(rng);
+    x->m.bytes = fill_payload(rng, x->payload);
+}
+
+const struct wire_case wire_p2p_cases[] = {
+    ROW(hello, FRAME_HELLO, struct msg_hello),
+    ROW(hello_ack, FRAME_HELLO_ACK, struct msg_hello_ack),
+    ROW(ready, FRAME_READY, struct msg_ready),
+    ROW(eager, FRAME_EAGER, struct whole_eager),
+    ROW(want, FRAME_WANT, struct msg_want),
+    ROW(hold, FRAME_HOLD, struct msg_hold),
+    ROW(refuse, FRAME_REFUSE, struct msg_refuse),
+    ROW(finished, FRAME_FINISHED, struct whole_finished),
+    ROW(data, FRAME_DATA, struct msg_data),
+    ROW(credit, FRAME_CREDIT, struct msg_credit),
+    ROW(manifest_want, FRAME_MANIFEST_WANT, struct msg_manifest_want),
+    ROW(manifest, FRAME_MANIFEST, struct whole_manifest),
+    ROW(leaf_want, FRAME_LEAF_WANT, struct msg_leaf_want),
+    ROW(leaf, FRAME_LEAF, struct whole_leaf),
+};
+const size_t wire_p2p_case_count = sizeof wire_p2p_cases / sizeof wire_p2p_cases[0];

@@ -2,7 +2,7 @@
 # run_tests.sh [-j N] [-s] BUILD DIR... - runs BUILD/DIR/test_* and adds up their "N passed, N failed" lines.
 #
 # A program that crashes, hangs for 10 minutes, ends without that line, or ends with another status than its line says
-# counts as one failed test.  Its output is shown only then.  -s: the programs are sanitised.
+# counts as one failed test, and so does a DIR without programs.  Output is shown only then.  -s: the programs are sanitised.
 # SPDX-License-Identifier: MIT
 set -u
 jobs=1
@@ -55,8 +55,15 @@ results=$(mktemp)
 export lock
 trap 'rm -f "$lock" "$results"' EXIT
 
+programs=""
 for kind in "$@"; do
-    find "$PCCL_BUILD_DIR/$kind" -maxdepth 1 -name 'test_*' -type f -executable 2>/dev/null | sort
-done | xargs -r -P "$jobs" -I{} bash -c 'run_one {}' | tee "$results"
+    here=$(find "$PCCL_BUILD_DIR/$kind" -maxdepth 1 -name 'test_*' -type f -executable 2>/dev/null | sort)
+    if [ -z "$here" ]; then # a build that forgot its tests must not pass
+        echo "no test programs in $kind"
+        echo "result 0 1 0s $kind" >>"$results"
+    fi
+    programs+="$here"$'\n'
+done
+printf '%s' "$programs" | grep . | xargs -r -P "$jobs" -I{} bash -c 'run_one {}' | tee -a "$results"
 awk '$1 == "result" { passed += $2; failed += $3 }
      END { printf "%d passed, %d failed\n", passed, failed; exit failed != 0 }' "$results"

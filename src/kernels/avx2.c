@@ -19,7 +19,7 @@
 
 #include "kernels/convert_tmpl.h"
 
-#define HASH_STEP(h, w, add, rotation, multiplier)                                                                     \
+#define HASH_STEP(h, w, rotation, add, multiplier)                                                                     \
     do {                                                                                                               \
         const __m256i t_ = _mm256_xor_si256(h, _mm256_add_epi32(w, add));                                              \
         (h) = _mm256_mullo_epi32(                                                                                      \
@@ -33,20 +33,24 @@ static void hash_groups(struct hash_lanes *lanes, const uint8_t *data, size_t gr
     const __m256i high_multiplier = _mm256_set1_epi32((int)HASH_HIGH_MULTIPLIER);
     for (size_t g = 0; g < groups; g++) {
         const size_t base = g * HASH_GROUP % HASH_LANES;
-        __m256i v[4], low, high;
-        memcpy(v, data + g * sizeof(v), sizeof(v));
+        const uint8_t *p = data + 16 * HASH_GROUP * g;
+        const __m256i v0 = _mm256_loadu_si256((const __m256i *)(p + 0)), v1 = _mm256_loadu_si256((const __m256i *)(p + 32));
+        const __m256i v2 = _mm256_loadu_si256((const __m256i *)(p + 64)), v3 = _mm256_loadu_si256((const __m256i *)(p + 96));
+        const __m256i a = _mm256_unpacklo_epi32(v0, v1), b = _mm256_unpackhi_epi32(v0, v1);
+        const __m256i c = _mm256_unpacklo_epi32(v2, v3), d = _mm256_unpackhi_epi32(v2, v3);
+        const __m256i w0 = _mm256_unpacklo_epi64(a, c), w1 = _mm256_unpackhi_epi64(a, c);
+        const __m256i w2 = _mm256_unpacklo_epi64(b, d), w3 = _mm256_unpackhi_epi64(b, d);
+        __m256i low, high;
         memcpy(&low, lanes->low + base, sizeof(low));
         memcpy(&high, lanes->high + base, sizeof(high));
-        const __m256i a = _mm256_unpacklo_epi32(v[0], v[1]), b = _mm256_unpackhi_epi32(v[0], v[1]);
-        const __m256i c = _mm256_unpacklo_epi32(v[2], v[3]), d = _mm256_unpackhi_epi32(v[2], v[3]);
-        v[0] = _mm256_unpacklo_epi64(a, c);
-        v[1] = _mm256_unpackhi_epi64(a, c);
-        v[2] = _mm256_unpacklo_epi64(b, d);
-        v[3] = _mm256_unpackhi_epi64(b, d);
-        for (int i = 0; i < 4; i++) {
-            HASH_STEP(low, v[i], low_add, HASH_LOW_ROTATION, low_multiplier);
-            HASH_STEP(high, v[i], high_add, HASH_HIGH_ROTATION, high_multiplier);
-        }
+        HASH_STEP(low, w0, HASH_LOW_ROTATION, low_add, low_multiplier);
+        HASH_STEP(high, w0, HASH_HIGH_ROTATION, high_add, high_multiplier);
+        HASH_STEP(low, w1, HASH_LOW_ROTATION, low_add, low_multiplier);
+        HASH_STEP(high, w1, HASH_HIGH_ROTATION, high_add, high_multiplier);
+        HASH_STEP(low, w2, HASH_LOW_ROTATION, low_add, low_multiplier);
+        HASH_STEP(high, w2, HASH_HIGH_ROTATION, high_add, high_multiplier);
+        HASH_STEP(low, w3, HASH_LOW_ROTATION, low_add, low_multiplier);
+        HASH_STEP(high, w3, HASH_HIGH_ROTATION, high_add, high_multiplier);
         memcpy(lanes->low + base, &low, sizeof(low));
         memcpy(lanes->high + base, &high, sizeof(high));
     }

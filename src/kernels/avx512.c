@@ -19,7 +19,7 @@
 
 #include "kernels/convert_tmpl.h"
 
-#define HASH_STEP(h, w, add, rotation, multiplier)                                                                     \
+#define HASH_STEP(h, w, rotation, add, multiplier)                                                                     \
     (h) = _mm512_mullo_epi32(_mm512_rol_epi32(_mm512_xor_si512(h, _mm512_add_epi32(w, add)), rotation), multiplier)
 
 static void hash_groups(struct hash_lanes *lanes, const uint8_t *data, size_t groups)
@@ -29,20 +29,24 @@ static void hash_groups(struct hash_lanes *lanes, const uint8_t *data, size_t gr
     const __m512i high_multiplier = _mm512_set1_epi32((int)HASH_HIGH_MULTIPLIER);
     for (size_t g = 0; g < groups; g++) {
         const size_t base = g * HASH_GROUP % HASH_LANES;
-        __m512i v[4], low, high;
-        memcpy(v, data + g * sizeof(v), sizeof(v));
+        const uint8_t *p = data + 16 * HASH_GROUP * g;
+        const __m512i v0 = _mm512_loadu_si512(p + 0), v1 = _mm512_loadu_si512(p + 64);
+        const __m512i v2 = _mm512_loadu_si512(p + 128), v3 = _mm512_loadu_si512(p + 192);
+        const __m512i a = _mm512_unpacklo_epi32(v0, v1), b = _mm512_unpackhi_epi32(v0, v1);
+        const __m512i c = _mm512_unpacklo_epi32(v2, v3), d = _mm512_unpackhi_epi32(v2, v3);
+        const __m512i w0 = _mm512_unpacklo_epi64(a, c), w1 = _mm512_unpackhi_epi64(a, c);
+        const __m512i w2 = _mm512_unpacklo_epi64(b, d), w3 = _mm512_unpackhi_epi64(b, d);
+        __m512i low, high;
         memcpy(&low, lanes->low + base, sizeof(low));
         memcpy(&high, lanes->high + base, sizeof(high));
-        const __m512i a = _mm512_unpacklo_epi32(v[0], v[1]), b = _mm512_unpackhi_epi32(v[0], v[1]);
-        const __m512i c = _mm512_unpacklo_epi32(v[2], v[3]), d = _mm512_unpackhi_epi32(v[2], v[3]);
-        v[0] = _mm512_unpacklo_epi64(a, c);
-        v[1] = _mm512_unpackhi_epi64(a, c);
-        v[2] = _mm512_unpacklo_epi64(b, d);
-        v[3] = _mm512_unpackhi_epi64(b, d);
-        for (int i = 0; i < 4; i++) {
-            HASH_STEP(low, v[i], low_add, HASH_LOW_ROTATION, low_multiplier);
-            HASH_STEP(high, v[i], high_add, HASH_HIGH_ROTATION, high_multiplier);
-        }
+        HASH_STEP(low, w0, HASH_LOW_ROTATION, low_add, low_multiplier);
+        HASH_STEP(high, w0, HASH_HIGH_ROTATION, high_add, high_multiplier);
+        HASH_STEP(low, w1, HASH_LOW_ROTATION, low_add, low_multiplier);
+        HASH_STEP(high, w1, HASH_HIGH_ROTATION, high_add, high_multiplier);
+        HASH_STEP(low, w2, HASH_LOW_ROTATION, low_add, low_multiplier);
+        HASH_STEP(high, w2, HASH_HIGH_ROTATION, high_add, high_multiplier);
+        HASH_STEP(low, w3, HASH_LOW_ROTATION, low_add, low_multiplier);
+        HASH_STEP(high, w3, HASH_HIGH_ROTATION, high_add, high_multiplier);
         memcpy(lanes->low + base, &low, sizeof(low));
         memcpy(lanes->high + base, &high, sizeof(high));
     }

@@ -1,0 +1,194 @@
+/* addr.c - addresses in their three forms.
+ * SPDX-License-Identifier: MIT */
+#include "net/addr.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const unsigned char mapped_prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
+
+socklen_t addr_to_system(const struct net_address *a, struct sockaddr_storage *out)
+{
+    memset(out, 0, sizeof *out);
+    if (a->family == 6) {
+        struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons(a->port)};
+        memcpy(&six.sin6_addr, a->ip, 16);
+        memcpy(out, &six, sizeof six);
+        return sizeof six;
+    }
+    struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons(a->port)};
+    memcpy(&four.sin_addr, a->ip, 4);
+    memcpy(out, &four, sizeof four);
+    return sizeof four;
+}
+
+bool addr_from_system(struct net_address *out, const struct sockaddr_storage *in)
+{
+    memset(out, 0, sizeof *out);
+    if (in->ss_family == AF_INET) {
+        struct sockaddr_in four;
+        memcpy(&four, in, sizeof four);
+        out->family = 4;
+        out->port = ntohs(four.sin_port);
+        memcpy(out->ip, &four.sin_addr, 4);
+        return true;
+    }
+    if (in->ss_family == AF_INET6) {
+        struct sockaddr_in6 six;
+        memcpy(&six, in, sizeof six);
+        out->port = ntohs(six.sin6_port);
+        const unsigned char *bytes = (const unsigned char *)&six.sin6_addr;
+        if (memcmp(bytes, mapped_prefix, sizeof mapped_prefix) == 0) {
+            out->family = 4;
+            memcpy(out->ip, bytes + 12, 4);
+        } else {
+            out->family = 6;
+            memcpy(out->ip, bytes, 16);
+        }
+        return true;
+    }
+    return false;
+}
+
+static size_t addr_bytes(const struct net_address *a)
+{
+    return a->family == 6 ? 16 : 4;
+}
+
+bool addr_same_host(const struct net_address *a, const struct net_address *b)
+{
+    return a->family == b->family && memcmp(a->ip, b->ip, addr_bytes(a)) == 0;
+}
+
+bool addr_equal(const struct net_address *a, const struct net_address *b)
+{
+    return a->port == b->port && addr_same_host(a, b);
+}
+
+bool addr_is_any(const struct net_address *a)
+{
+    static const unsigned char zeros[16];
+    return memcmp(a->ip, zeros, addr_bytes(a)) == 0;
+}
+
+bool addr_is_loopback(const struct net_address *a)
+{
+    static const unsigned char one[16] = {[15] = 1};
+    return a->family == 6 ? memcmp(a->ip, one, 16) == 0 : a->ip[0] == 127;
+}
+
+const char *addr_format(const struct net_address *a, char out[ADDR_TEXT])
+{
+    char ip[INET6_ADDRSTRLEN] = "?";
+    inet_ntop(a->family == 6 ? AF_INET6 : AF_INET, a->ip, ip, sizeof ip);
+    snprintf(out, ADDR_TEXT, a->family == 6 ? "[%s]:%u" : "%s:%u", ip, a->port);
+    return out;
+}
+
+/* Splits into host and port texts; false if the shape is wrong. */
+static bool addr_split(const char *text, char *host, size_t host_size, const char **port)
+{
+    const char *end;
+    *port = NULL;
+    if (text[0] == '[') {
+        text++;
+        end = strchr(text, ']');
+        if (end == NULL || (end[1] != 0 && end[1] != ':')) {
+            return false;
+        }
+        *port = end[1] == ':' ? end + 2 : NULL;
+    } else {
+        end = strchr(text, ':');
+        if (end == NULL || strchr(end + 1, ':') != NULL) { /* none, or an IPv6 address without brackets */
+            end = text + strlen(text);
+        } else {
+            *port = end + 1;
+        }
+    }
+    size_t length = (size_t)(end - text);
+    if (length == 0 || length >= host_size) {
+        return false;
+    }
+    memcpy(host, text, length);
+    host[length] = 0;
+    return true;
+}
+
+static bool addr_port(const char *text, uint16_t *out)
+{
+    unsigned long value = 0;
+    if (*text == 0 || strlen(text) > 5) {
+        return false;
+    }
+    for (; *text != 0; text++) {
+        if (*text < '0' || *text > '9') {
+            return false;
+        }
+        value = value * 10 + (unsigned long)(*text - '0');
+    }
+    *out = (uint16_t)value;
+    return value <= 65535;
+}
+
+pccl_status addr_parse(const char *text, uint16_t default_port, struct net_address *out, struct err *err)
+{
+    char host[256];
+    const char *port_text;
+    uint16_t port = default_port;
+    if (!addr_split(text, host, sizeof host, &port_text)) {
+        return err_set(err, PCCL_ERR_INVALID, "address '%.100s': expected host, host:port or [ipv6]:port", text);
+    }
+    if (port_text != NULL && !addr_port(port_text, &port)) {
+        return err_set(err, PCCL_ERR_INVALID, "address '%.100s': '%.20s' is no port, expected 0 to 65535", text, port_text);
+    }
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *found = NULL;
+    int rc = getaddrinfo(host, NULL, &hints, &found);
+    if (rc != 0 || found == NULL) {
+        return err_set(err, PCCL_ERR_INVALID, "address '%.100s': resolve host: %s", text,
+                       rc != 0 ? gai_strerror(rc) : "no address");
+    }
+    bool ok = false;
+    for (struct addrinfo *a = found; a != NULL && !ok; a = a->ai_next) {
+        struct sockaddr_storage ss = {0};
+        if (a->ai_addrlen <= sizeof ss) {
+            memcpy(&ss, a->ai_addr, a->ai_addrlen);
+            ok = addr_from_system(out, &ss);
+        }
+    }
+    freeaddrinfo(found);
+    out->port = port;
+    return ok ? PCCL_OK : err_set(err, PCCL_ERR_INVALID, "address '%.100s': neither IPv4 nor IPv6", text);
+}
+
+size_t addr_interfaces(struct net_address *out, size_t capacity, uint16_t port)
+{
+    struct ifaddrs *list = NULL;
+    size_t count = 0;
+    if (getifaddrs(&list) != 0) {
+        return 0;
+    }
+    for (struct ifaddrs *i = list; i != NULL && count < capacity; i = i->ifa_next) {
+        struct sockaddr_storage ss = {0};
+        struct net_address a;
+        if (i->ifa_addr == NULL || (i->ifa_flags & IFF_UP) == 0 || (i->ifa_flags & IFF_LOOPBACK) != 0 ||
+            (i->ifa_addr->sa_family != AF_INET && i->ifa_addr->sa_family != AF_INET6)) {
+            continue;
+        }
+        memcpy(&ss, i->ifa_addr, i->ifa_addr->sa_family == AF_INET ? sizeof(struct sockaddr_in)
+                                                                   : sizeof(struct sockaddr_in6));
+        if (!addr_from_system(&a, &ss) || addr_is_loopback(&a) ||
+            (a.family == 6 && a.ip[0] == 0xFE && (a.ip[1] & 0xC0) == 0x80)) {
+            continue;
+        }
+        a.port = port;
+        out[count++] = a;
+    }
+    freeifaddrs(list);
+    return count;
+}

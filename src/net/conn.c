@@ -1,0 +1,269 @@
+/* conn.c - framed connections.
+ * SPDX-License-Identifier: MIT */
+#include "net/conn.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/list.h"
+
+enum {
+    CONN_READ_BYTES = 64 << 10, /* room kept for one read */
+    CONN_KEEP_BYTES = 1 << 20,  /* an empty queue larger than this is given back */
+};
+
+struct conn *conn_new(void)
+{
+    struct conn *c = calloc(1, sizeof *c);
+    if (c == NULL) {
+        return NULL;
+    }
+    c->source.fd = -1;
+    c->transport.fd = -1;
+    c->most = UINT32_MAX;
+    atomic_init(&c->refs, 1);
+    pthread_mutex_init(&c->lock, NULL);
+    return c;
+}
+
+struct conn *conn_ref(struct conn *c)
+{
+    atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
+    return c;
+}
+
+void conn_unref(struct conn *c)
+{
+    if (c == NULL || atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1) {
+        return;
+    }
+    if (c->open) {
+        c->transport.ops->close(&c->transport);
+    }
+    pthread_mutex_destroy(&c->lock);
+    free(c->in);
+    free(c->out);
+    free(c);
+}
+
+void conn_open_take(struct conn *c, int fd)
+{
+    pthread_mutex_lock(&c->lock);
+    transport_tcp_take(&c->transport, fd);
+    c->source.fd = fd;
+    c->open = true;
+    pthread_mutex_unlock(&c->lock);
+}
+
+struct conn *conn_of(struct source *source)
+{
+    return LIST_ENTRY(source, struct conn, source);
+}
+
+pccl_status conn_attach(struct conn *c, struct loop *loop, void (*ready)(struct source *, uint32_t), void *user,
+                        struct err *err)
+{
+    pthread_mutex_lock(&c->lock);
+    c->source.ready = ready;
+    c->user = user;
+    c->loop = loop;
+    c->armed = c->out_at < c->out_used;
+    pccl_status st = loop_add(loop, &c->source, EPOLLIN | (c->armed ? EPOLLOUT : 0), err);
+    if (st != PCCL_OK) {
+        c->loop = NULL;
+    }
+    pthread_mutex_unlock(&c->lock);
+    return st;
+}
+
+void conn_detach(struct conn *c)
+{
+    pthread_mutex_lock(&c->lock);
+    if (c->loop != NULL) {
+        loop_remove(c->loop, &c->source);
+        c->loop = NULL;
+        c->armed = false;
+    }
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* Bytes that the frame at in_at takes in all, as far as it is known; 0: no frame. */
+static size_t conn_frame_bytes(const struct conn *c)
+{
+    struct frame_header h;
+    if (c->in_used - c->in_at < FRAME_HEADER_BYTES) {
+        return FRAME_HEADER_BYTES;
+    }
+    if (!frame_get(c->in + c->in_at, &h) || h.length > c->most) {
+        return 0;
+    }
+    return FRAME_HEADER_BYTES + (size_t)h.length;
+}
+
+/* Moves what is left to the front and makes room for `want` bytes from in_at on. */
+static bool conn_make_room(struct conn *c, size_t want)
+{
+    if (c->in_at > 0) {
+        memmove(c->in, c->in + c->in_at, c->in_used - c->in_at);
+        c->in_used -= c->in_at;
+        c->in_at = 0;
+    }
+    if (want > c->in_capacity) {
+        unsigned char *grown = realloc(c->in, want);
+        if (grown == NULL) {
+            return false;
+        }
+        c->in = grown;
+        c->in_capacity = want;
+    }
+    return true;
+}
+
+pccl_status conn_receive(struct conn *c)
+{
+    size_t frame = c->in_used > c->in_at ? conn_frame_bytes(c) : FRAME_HEADER_BYTES;
+    if (frame == 0) {
+        return PCCL_ERR_PROTOCOL;
+    }
+    if (c->single && c->in_used - c->in_at >= frame && frame > FRAME_HEADER_BYTES) {
+        return PCCL_ERR_AGAIN; /* the one frame is here */
+    }
+    size_t want = c->single || frame > CONN_READ_BYTES ? frame : CONN_READ_BYTES;
+    if (!conn_make_room(c, want)) {
+        return PCCL_ERR_NOMEM;
+    }
+    size_t moved;
+    struct iovec part = {c->in + c->in_used, (c->single ? frame : c->in_capacity) - c->in_used};
+    if (part.iov_len == 0) {
+        return PCCL_OK; /* whole frames wait to be taken */
+    }
+    pccl_status st = c->transport.ops->receive(&c->transport, &part, 1, &moved);
+    c->in_used += moved;
+    atomic_fetch_add_explicit(&c->rx_bytes, moved, memory_order_relaxed);
+    return st;
+}
+
+pccl_status conn_next(struct conn *c, struct frame_header *header, const void **payload)
+{
+    if (c->in_used - c->in_at < FRAME_HEADER_BYTES) {
+        return PCCL_ERR_AGAIN;
+    }
+    size_t bytes = conn_frame_bytes(c);
+    if (bytes == 0) {
+        return PCCL_ERR_PROTOCOL;
+    }
+    if (c->in_used - c->in_at < bytes) {
+        return PCCL_ERR_AGAIN;
+    }
+    bool ok = frame_get(c->in + c->in_at, header);
+    *payload = c->in + c->in_at + FRAME_HEADER_BYTES;
+    c->in_at += bytes;
+    return ok ? PCCL_OK : PCCL_ERR_PROTOCOL;
+}
+
+static bool conn_out_room(struct conn *c, size_t size)
+{
+    if (c->out_at == c->out_used) {
+        c->out_at = c->out_used = 0;
+    }
+    if (c->out_capacity - c->out_used >= size) {
+        return true;
+    }
+    size_t left = c->out_used - c->out_at;
+    if (c->out_at > 0) {
+        memmove(c->out, c->out + c->out_at, left);
+        c->out_at = 0;
+        c->out_used = left;
+        if (c->out_capacity - left >= size) {
+            return true;
+        }
+    }
+    size_t capacity = c->out_capacity < 4096 ? 4096 : c->out_capacity;
+    while (capacity - left < size) {
+        capacity *= 2;
+    }
+    unsigned char *grown = realloc(c->out, capacity);
+    if (grown == NULL) {
+        return false;
+    }
+    c->out = grown;
+    c->out_capacity = capacity;
+    return true;
+}
+
+pccl_status conn_append(struct conn *c, const void *bytes, size_t size, const void *data, size_t data_size)
+{
+    pccl_status st = PCCL_OK;
+    pthread_mutex_lock(&c->lock);
+    if (c->broken) {
+        st = PCCL_OK; /* whoever polls finds out and says so once */
+    } else if (c->out_used - c->out_at + size + data_size > CONN_QUEUE_BYTES) {
+        st = PCCL_ERR_AGAIN;
+    } else if (!conn_out_room(c, size + data_size)) {
+        st = PCCL_ERR_NOMEM;
+    } else {
+        memcpy(c->out + c->out_used, bytes, size);
+        if (data_size > 0) {
+            memcpy(c->out + c->out_used + size, data, data_size);
+        }
+        c->out_used += size + data_size;
+    }
+    pthread_mutex_unlock(&c->lock);
+    return st;
+}
+
+static void conn_arm(struct conn *c, bool armed)
+{
+    if (c->armed != armed && c->loop != NULL) {
+        c->armed = armed;
+        loop_change(c->loop, &c->source, EPOLLIN | (armed ? EPOLLOUT : 0));
+    }
+}
+
+pccl_status conn_flush(struct conn *c)
+{
+    pccl_status st = PCCL_OK;
+    pthread_mutex_lock(&c->lock);
+    while (c->open && !c->broken && c->out_at < c->out_used) {
+        size_t moved;
+        struct iovec part = {c->out + c->out_at, c->out_used - c->out_at};
+        st = c->transport.ops->send(&c->transport, &part, 1, &moved);
+        if (st != PCCL_OK) {
+            break;
+        }
+        c->out_at += moved;
+        atomic_fetch_add_explicit(&c->tx_bytes, moved, memory_order_relaxed);
+    }
+    if (st == PCCL_ERR_CLOSED) {
+        c->broken = true;
+        c->out_at = c->out_used;
+    }
+    if (c->open) {
+        conn_arm(c, c->out_at < c->out_used);
+    }
+    if (c->out_at == c->out_used && c->out_capacity > CONN_KEEP_BYTES) {
+        free(c->out);
+        c->out = NULL;
+        c->out_at = c->out_used = c->out_capacity = 0;
+    }
+    pthread_mutex_unlock(&c->lock);
+    return st;
+}
+
+size_t conn_queued(struct conn *c)
+{
+    pthread_mutex_lock(&c->lock);
+    size_t queued = c->broken ? 0 : c->out_used - c->out_at;
+    pthread_mutex_unlock(&c->lock);
+    return queued;
+}
+
+void conn_shutdown(struct conn *c)
+{
+    pthread_mutex_lock(&c->lock);
+    if (c->open) {
+        c->transport.ops->shutdown(&c->transport);
+    }
+    c->broken = true;
+    pthread_mutex_unlock(&c->lock);
+}

@@ -1,0 +1,79 @@
+/* conn.h - a framed connection that never blocks.
+ *
+ * Receiving belongs to the thread that polls its loop: conn_receive, then conn_next for each whole frame.  Sending is open to
+ * all threads: conn_append puts bytes into the queue, conn_flush tries to send and otherwise asks the loop to call when
+ * there is room.  A connection may have a queue before it has a socket.
+ *
+ * Invariant: bytes leave in the order of the appends.  The socket is closed with the last reference, so that nobody ever
+ * writes to a number that has been given to somebody else.
+ * SPDX-License-Identifier: MIT */
+#ifndef PCCL_NET_CONN_H
+#define PCCL_NET_CONN_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/status.h"
+#include "net/loop.h"
+#include "net/transport.h"
+#include "wire/frame.h"
+
+struct conn {
+    struct source source;      /* source.ready and user are the owner's */
+    void *user;                /* borrowed */
+    struct transport transport;
+    atomic_uint refs;
+    bool single;               /* reads no further than one frame: until the connection is handed on */
+    uint32_t most;             /* payload bytes accepted in a frame, below the limit of its type */
+    unsigned char *in;         /* owned: bytes received, frames from in_at on */
+    size_t in_at, in_used, in_capacity;
+    _Atomic uint64_t tx_bytes, rx_bytes;
+    pthread_mutex_t lock;      /* of what follows */
+    struct loop *loop;         /* borrowed; null: not watched */
+    unsigned char *out;        /* owned: the queue, bytes from out_at on */
+    size_t out_at, out_used, out_capacity;
+    bool open;                 /* has a socket */
+    bool armed;                /* the loop calls when there is room */
+    bool broken;               /* nothing more can be sent */
+};
+
+/* With one reference; null: no memory. */
+struct conn *conn_new(void);
+struct conn *conn_ref(struct conn *c);
+void conn_unref(struct conn *c);
+
+/* Takes a connected socket. */
+void conn_open_take(struct conn *c, int fd);
+
+/* From now on ready(&c->source, events) is called by the loop's thread: EPOLLIN: receive; EPOLLOUT: flush; EPOLLHUP,
+ * EPOLLERR: receive, which then says CLOSED.  The loop holds no reference: detach before the last one goes. */
+pccl_status conn_attach(struct conn *c, struct loop *loop, void (*ready)(struct source *, uint32_t), void *user,
+                        struct err *err) PCCL_MUST_CHECK;
+void conn_detach(struct conn *c);
+struct conn *conn_of(struct source *source);
+
+/* Reads what has arrived.  AGAIN: nothing; CLOSED: the stream has ended (frames received before are still there);
+ * PROTOCOL, NOMEM: end it. */
+pccl_status conn_receive(struct conn *c) PCCL_MUST_CHECK;
+
+/* The next whole frame; its payload is valid until the next conn_receive.  AGAIN: there is none; PROTOCOL: the bytes are
+ * no frame, or a longer one than allowed. */
+pccl_status conn_next(struct conn *c, struct frame_header *header, const void **payload) PCCL_MUST_CHECK;
+
+/* Adds bytes, and more bytes behind them (data may be null), as one piece.  AGAIN: the queue would pass CONN_QUEUE_BYTES: the
+ * other end does not read; NOMEM.  On a broken connection it does nothing. */
+enum { CONN_QUEUE_BYTES = 64 << 20 };
+pccl_status conn_append(struct conn *c, const void *bytes, size_t size, const void *data, size_t data_size);
+
+/* Sends what goes.  AGAIN: some is left and will be sent by the loop's thread; CLOSED. */
+pccl_status conn_flush(struct conn *c);
+
+size_t conn_queued(struct conn *c); /* bytes not sent */
+
+/* Ends both directions: the other end sees it, and our loop calls ready, where conn_receive says CLOSED. */
+void conn_shutdown(struct conn *c);
+
+#endif

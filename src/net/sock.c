@@ -1,0 +1,160 @@
+/* sock.c - stream sockets.
+ * SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE /* accept4 */
+#include "net/sock.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "net/addr.h"
+#include "net/fds.h"
+
+enum { SOCK_BACKLOG = 1024 };
+
+static void sock_option(int fd, int level, int name, int value)
+{
+    int rc = setsockopt(fd, level, name, &value, sizeof value);
+    (void)rc; /* options are advice: a system without one is slower, not wrong */
+}
+
+static pccl_status sock_open(const struct net_address *a, int *fd_out, struct err *err)
+{
+    int fd = fds_own(socket(a->family == 6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    if (fd < 0) {
+        return err_errno(err, "open socket");
+    }
+    *fd_out = fd;
+    return PCCL_OK;
+}
+
+pccl_status sock_listen(const struct net_address *at, int *fd_out, struct err *err)
+{
+    int fd = -1;
+    char text[ADDR_TEXT];
+    struct sockaddr_storage ss;
+    socklen_t size = addr_to_system(at, &ss);
+    pccl_status st = sock_open(at, &fd, err);
+    if (st != PCCL_OK) {
+        return st;
+    }
+    sock_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+    if (at->family == 6) {
+        sock_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, addr_is_any(at) ? 0 : 1);
+    }
+    if (bind(fd, (struct sockaddr *)&ss, size) != 0 || listen(fd, SOCK_BACKLOG) != 0) {
+        st = err_set(err, PCCL_ERR_SYSTEM, "listen at %s: %s", addr_format(at, text), strerror(errno));
+        fds_close(fd);
+        return st;
+    }
+    *fd_out = fd;
+    return PCCL_OK;
+}
+
+pccl_status sock_listen_any(uint16_t port, int *fd_out, struct err *err)
+{
+    struct net_address six = {.family = 6, .port = port}, four = {.family = 4, .port = port};
+    int probe = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (probe < 0) {
+        return sock_listen(&four, fd_out, err);
+    }
+    close(probe);
+    return sock_listen(&six, fd_out, err);
+}
+
+pccl_status sock_accept(int listener, int *fd_out, struct net_address *from, struct err *err)
+{
+    struct sockaddr_storage ss;
+    socklen_t size = sizeof ss;
+    int fd = fds_own(accept4(listener, (struct sockaddr *)&ss, &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (fd < 0) {
+        return errno == EAGAIN || errno == EWOULDBLOCK ? PCCL_ERR_AGAIN : err_errno(err, "accept connection");
+    }
+    if (!addr_from_system(from, &ss)) {
+        fds_close(fd);
+        return err_set(err, PCCL_ERR_PROTOCOL, "accept connection: unknown address family");
+    }
+    *fd_out = fd;
+    return PCCL_OK;
+}
+
+pccl_status sock_dial(const struct net_address *to, int *fd_out, struct err *err)
+{
+    int fd = -1;
+    char text[ADDR_TEXT];
+    struct sockaddr_storage ss;
+    socklen_t size = addr_to_system(to, &ss);
+    pccl_status st = sock_open(to, &fd, err);
+    if (st != PCCL_OK) {
+        return st;
+    }
+    sock_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    if (connect(fd, (struct sockaddr *)&ss, size) != 0 && errno != EINPROGRESS) {
+        st = err_set(err, PCCL_ERR_SYSTEM, "connect to %s: %s", addr_format(to, text), strerror(errno));
+        fds_close(fd);
+        return st;
+    }
+    *fd_out = fd;
+    return PCCL_OK;
+}
+
+pccl_status sock_connected(int fd, const struct net_address *to, struct err *err)
+{
+    char text[ADDR_TEXT];
+    int error = 0;
+    socklen_t size = sizeof error;
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0) {
+        error = errno;
+    }
+    if (error == 0) {
+        /* A port of our own range may have been picked as the source port: connected to itself. */
+        struct net_address local, remote;
+        if (sock_local(fd, &local) == PCCL_OK && sock_remote(fd, &remote) == PCCL_OK && addr_equal(&local, &remote)) {
+            error = ECONNREFUSED;
+        }
+    }
+    if (error != 0) {
+        return err_set(err, PCCL_ERR_SYSTEM, "connect to %s: %s", addr_format(to, text), strerror(error));
+    }
+    return PCCL_OK;
+}
+
+pccl_status sock_local(int fd, struct net_address *out)
+{
+    struct sockaddr_storage ss;
+    socklen_t size = sizeof ss;
+    return getsockname(fd, (struct sockaddr *)&ss, &size) == 0 && addr_from_system(out, &ss) ? PCCL_OK : PCCL_ERR_SYSTEM;
+}
+
+pccl_status sock_remote(int fd, struct net_address *out)
+{
+    struct sockaddr_storage ss;
+    socklen_t size = sizeof ss;
+    return getpeername(fd, (struct sockaddr *)&ss, &size) == 0 && addr_from_system(out, &ss) ? PCCL_OK : PCCL_ERR_SYSTEM;
+}
+
+void sock_tune(int fd, int64_t timeout_ns)
+{
+    struct net_address local, remote;
+    sock_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    sock_option(fd, IPPROTO_TCP, TCP_QUICKACK, 1);
+    sock_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)(timeout_ns / CLOCK_MS));
+    sock_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+    sock_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 5);
+    sock_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, 2);
+    sock_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
+    if (sock_local(fd, &local) == PCCL_OK && sock_remote(fd, &remote) == PCCL_OK && addr_same_host(&local, &remote)) {
+        int rc = setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5);
+        (void)rc;
+    }
+}
+
+void sock_tune_bulk(int fd)
+{
+    sock_option(fd, SOL_SOCKET, SO_SNDBUF, 4 << 20);
+    sock_option(fd, SOL_SOCKET, SO_RCVBUF, 4 << 20);
+}

@@ -1,0 +1,36 @@
+/* sock.h - stream sockets: listening, dialling without blocking, and the options that faults and speed need.
+ *
+ * All descriptors are non-blocking, closed on exec, and on record in fds.h.
+ * SPDX-License-Identifier: MIT */
+#ifndef PCCL_NET_SOCK_H
+#define PCCL_NET_SOCK_H
+
+#include <stdint.h>
+
+#include "core/status.h"
+#include "wire/control.h"
+
+/* Listens at `at`; port 0: any.  The IPv6 "any" address takes IPv4 connections too. */
+pccl_status sock_listen(const struct net_address *at, int *fd_out, struct err *err) PCCL_MUST_CHECK;
+
+/* Listens on all addresses, both families where the system has IPv6. */
+pccl_status sock_listen_any(uint16_t port, int *fd_out, struct err *err) PCCL_MUST_CHECK;
+
+/* PCCL_ERR_AGAIN: nobody waits.  Other failures concern one connection or a lack of descriptors. */
+pccl_status sock_accept(int listener, int *fd_out, struct net_address *from, struct err *err) PCCL_MUST_CHECK;
+
+/* Begins to connect; the descriptor becomes writable when it is decided: ask sock_connected. */
+pccl_status sock_dial(const struct net_address *to, int *fd_out, struct err *err) PCCL_MUST_CHECK;
+pccl_status sock_connected(int fd, const struct net_address *to, struct err *err) PCCL_MUST_CHECK;
+
+pccl_status sock_local(int fd, struct net_address *out) PCCL_MUST_CHECK;
+pccl_status sock_remote(int fd, struct net_address *out) PCCL_MUST_CHECK;
+
+/* For a connected socket: no delay, keepalive 5/2/3, unacknowledged bytes end it after timeout_ns, and on one host cubic
+ * in place of a default that paces (BBR halves loopback).  What the system refuses is left as it is. */
+void sock_tune(int fd, int64_t timeout_ns);
+
+/* For connections that carry bulk data: socket buffers that hold a few frames. */
+void sock_tune_bulk(int fd);
+
+#endif

@@ -1,0 +1,51 @@
+/* transport_tcp.c - bytes over a TCP socket.
+ * SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <sys/socket.h>
+
+#include "net/fds.h"
+#include "net/transport.h"
+
+static pccl_status tcp_moved(ssize_t n, size_t *moved)
+{
+    if (n > 0) {
+        *moved = (size_t)n;
+        return PCCL_OK;
+    }
+    *moved = 0;
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
+        return PCCL_ERR_AGAIN;
+    }
+    return PCCL_ERR_CLOSED;
+}
+
+static pccl_status tcp_send(struct transport *t, struct iovec *parts, int count, size_t *moved)
+{
+    struct msghdr m = {.msg_iov = parts, .msg_iovlen = (size_t)count};
+    return tcp_moved(sendmsg(t->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT), moved);
+}
+
+static pccl_status tcp_receive(struct transport *t, struct iovec *parts, int count, size_t *moved)
+{
+    struct msghdr m = {.msg_iov = parts, .msg_iovlen = (size_t)count};
+    return tcp_moved(recvmsg(t->fd, &m, MSG_DONTWAIT), moved);
+}
+
+static void tcp_shutdown(struct transport *t)
+{
+    shutdown(t->fd, SHUT_RDWR);
+}
+
+static void tcp_close(struct transport *t)
+{
+    fds_close(t->fd);
+    t->fd = -1;
+}
+
+static const struct transport_ops tcp_ops = {tcp_send, tcp_receive, tcp_shutdown, tcp_close};
+
+void transport_tcp_take(struct transport *t, int fd)
+{
+    t->ops = &tcp_ops;
+    t->fd = fd;
+}

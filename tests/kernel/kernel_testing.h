@@ -1,6 +1,6 @@
 /* kernel_testing.h - what the kernel tests share: levels, guarded memory, awkward numbers, scaling of the long ones.
  *
- * PCCL_TEST_SCALE=n divides the work of the long tests by n (for emulators and sanitizers).
+ * PCCL_TEST_SCALE=n divides the work of the long tests by n (for emulators; sanitised runs use 20 if it is unset).
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_TESTS_KERNEL_TESTING_H
 #define PCCL_TESTS_KERNEL_TESTING_H
@@ -16,16 +16,23 @@ enum { KT_LEVELS = 4, KT_GUARDED = 65536 };
 
 static const char *const kt_level_names[KT_LEVELS] = {"scalar", "avx2", "avx512", "neon"};
 
-/* The i-th level, null if this processor lacks it. */
+/* The i-th level, null if this processor lacks it; remembered, since cpuid is slow in a virtual machine. */
 static inline const struct kernels *kt_level(int i)
 {
-    return kernels_level(kt_level_names[i]);
+    static const struct kernels *known[KT_LEVELS];
+    static bool asked[KT_LEVELS];
+    if (!asked[i]) {
+        known[i] = kernels_level(kt_level_names[i]);
+        asked[i] = true;
+    }
+    return known[i];
 }
 
 static inline uint64_t kt_scaled(uint64_t work)
 {
     const char *text = getenv("PCCL_TEST_SCALE");
-    const unsigned long by = text != NULL ? strtoul(text, NULL, 10) : 1;
+    const unsigned long plain = getenv("PCCL_SANITIZED") != NULL ? 20 : 1;
+    const unsigned long by = text != NULL ? strtoul(text, NULL, 10) : plain;
     return by > 1 ? work / by + 1 : work;
 }
 

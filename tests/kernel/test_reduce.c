@@ -25,7 +25,7 @@ static void check_against_twin(const struct kernels *k, enum dtype type, enum re
     memset(got, 0xA5, sizeof(got));
     struct fpenv env;
     fpenv_enter(&env);
-    kernels_level("scalar")->reduce[type][op](want + offset, a, b, count);
+    kt_level(0)->reduce[type][op](want + offset, a, b, count);
     k->reduce[type][op](got + offset, a, b, count);
     fpenv_leave(&env);
     if (memcmp(want, got, bytes + offset + 64) != 0) {
@@ -158,7 +158,7 @@ TEST(integers_wrap_like_128_bit_arithmetic_cut_off)
             for (int round = 0; round < 50; round++) {
                 kt_fill(&r, a, COUNT_MAX, (enum dtype)type);
                 kt_fill(&r, b, COUNT_MAX, (enum dtype)type);
-                kernels_level("scalar")->reduce[type][op](out, a, b, COUNT_MAX);
+                kt_level(0)->reduce[type][op](out, a, b, COUNT_MAX);
                 for (size_t i = 0; i < COUNT_MAX; i++) {
                     const __int128 x = integer_at(a + i * size, (enum dtype)type);
                     const __int128 y = integer_at(b + i * size, (enum dtype)type);

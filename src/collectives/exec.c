@@ -14,7 +14,7 @@ enum { EXEC_ALIGN = 64, EXEC_MIN_WINDOW = 2 };
 /* Offsets into the arena. */
 struct exec_layout {
     size_t peers, frames, cursors, slot_next, queues, accs, wires, own, buffers, total;
-    size_t acc_stride, wire_stride;
+    size_t acc_stride, wire_bytes, wire_stride;
 };
 
 uint32_t exec_first_frame(const struct exec *x, const struct plan_segment *segment)
@@ -79,7 +79,8 @@ static struct exec_layout layout_of(const struct exec_config *c)
     bool quantised = !sends_user_bytes(c->numeric);
     size_t accs = !c->numeric->plain && folds > 0 ? EXEC_ACCS : 0;
     l.acc_stride = round_up(numeric_acc_bytes(c->numeric, largest));
-    l.wire_stride = round_up(numeric_wire_bytes(c->numeric, largest));
+    l.wire_bytes = numeric_wire_bytes(c->numeric, largest);
+    l.wire_stride = round_up(l.wire_bytes);
     l.peers = layout_add(&l, c->plan->params.world * sizeof(struct exec_peer));
     l.frames = layout_add(&l, (c->plan->frame_count / (size_t)c->lanes + 1) * sizeof(struct exec_frame));
     l.cursors = layout_add(&l, c->plan->step_count * sizeof(uint32_t));
@@ -204,6 +205,7 @@ void exec_init(struct exec *x, const struct exec_config *c, void *arena)
     x->oldest = c->lane;
     PCCL_ASSERT(c->lane < c->lanes && c->plan->frame_count < UINT32_MAX - (EXEC_ACCS + 1) * c->lanes);
     PCCL_ASSERT(c->numeric->plain || c->plan->params.algorithm != PLAN_RING);
+    PCCL_ASSERT(c->room->slot_bytes >= l.wire_bytes);
     PCCL_ASSERT(2 * c->plan->params.world < UINT16_MAX);
     for (uint32_t i = 0; i < c->plan->segment_count; i++) {
         init_segment(x, &c->plan->segments[i], &buffers);

@@ -67,8 +67,7 @@ bool bandwidth_set(struct bandwidth *b, uint64_t from, uint64_t to, uint64_t rat
     return true;
 }
 
-bool bandwidth_get(const struct bandwidth *b, uint64_t from, uint64_t to, uint64_t *rate_bps_out,
-                   uint64_t *seen_ns_out)
+bool bandwidth_get(const struct bandwidth *b, uint64_t from, uint64_t to, uint64_t *rate_bps_out, uint64_t *seen_ns_out)
 {
     size_t at = slot_find(b, from, to);
     if (from == to || at == b->capacity || slot_empty(&b->entries[at])) {

@@ -32,7 +32,7 @@ struct bandwidth_edge {
 enum { BANDWIDTH_PEERS_MAX = 65535 };
 
 /* Slots that hold every edge among `peers` peers without long searches. */
-#define BANDWIDTH_CAPACITY(peers) ((size_t)(peers) * (size_t)(peers) * 5 / 4 + 8)
+#define BANDWIDTH_CAPACITY(peers) (5 * (size_t)(peers) * (size_t)(peers) / 4 + 8)
 
 /* Starts empty on the caller's storage. */
 void bandwidth_init(struct bandwidth *b, struct bandwidth_entry *storage, size_t capacity);

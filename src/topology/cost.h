@@ -2,8 +2,8 @@
  *
  * Its one idea: the choice is a calculation that can be shown.  All predictions are kept, so that measured times can be
  * set against them.
- * What it knows is each peer's link and each pair's path.  It does not know uplinks that several peers share: behind one
- * `direct` is slower than predicted.
+ * What it knows is each peer's link and each pair's path.  It does not know uplinks that several peers share: behind
+ * one `direct` is slower than predicted.
  * Invariant: a prediction is > 0, or 0 for a single peer, or infinite if the algorithm cannot run at all.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_TOPOLOGY_COST_H
@@ -17,8 +17,8 @@ enum cost_algo { COST_TINY, COST_DIRECT, COST_RING, COST_ALGO_COUNT };
 
 struct cost_net {
     size_t n;
-    const double *up_bps, *down_bps; /* borrowed, [n], > 0 */
-    const double *path_bps;          /* borrowed, [n][n], row: from; infinite if unknown, 0 if the pair cannot connect;
+    const double *up_bps, *down_bps;  /* borrowed, [n], > 0 */
+    const double *path_bps;           /* borrowed, [n][n], row: from; infinite if unknown, 0 if the pair cannot connect;
                                       * null: only the peers' links count */
     double delay_mean_s, delay_max_s; /* one way, over the pairs */
 };

@@ -14,8 +14,8 @@
 enum { PROBE_ROUNDS_PEERS_MAX = 1024, PROBE_ROUNDS_NONE = 0xFFFF };
 
 struct probe_rounds {
-    size_t n;      /* peers */
-    size_t rounds; /* as few as possible */
+    size_t n;       /* peers */
+    size_t rounds;  /* as few as possible */
     uint16_t *to;   /* borrowed storage, [sender][round]: receiver or NONE */
     uint16_t *from; /* borrowed storage, [receiver][round]: sender or NONE */
 };

@@ -30,8 +30,8 @@ struct tour_score tour_score_of(const uint64_t *cost, size_t n, const uint16_t *
     return s;
 }
 
-/* The value of rank `rank` (from 0) among those entries that are neither 0 nor forbidden, digit by digit: no copy of
- * the matrix, no sorting. */
+/* The value of rank `rank` (from 0, cheapest first) among the entries that are not 0, digit by digit: no copy of the
+ * matrix, no sorting. */
 static uint64_t cost_of_rank(const uint64_t *cost, size_t cells, size_t rank)
 {
     uint64_t prefix = 0;
@@ -39,8 +39,7 @@ static uint64_t cost_of_rank(const uint64_t *cost, size_t cells, size_t rank)
         size_t histogram[256];
         memset(histogram, 0, sizeof histogram);
         for (size_t i = 0; i < cells; i++) {
-            bool known = cost[i] != 0 && cost[i] != TOUR_FORBIDDEN;
-            if (known && (shift == 56 || (cost[i] ^ prefix) >> (shift + 8) == 0)) {
+            if (cost[i] != 0 && (shift == 56 || (cost[i] ^ prefix) >> (shift + 8) == 0)) {
                 histogram[cost[i] >> shift & 0xFF]++;
             }
         }

@@ -1,7 +1,7 @@
 /* tour_exact.h - the best directed ring of a few peers.
  *
- * Its one idea: the least possible slowest edge is found first, then the least sum among the rings that keep to it; each
- * alone is a dynamic program over subsets, both together are not.
+ * Its one idea: the least possible slowest edge is found first, then the least sum among the rings that keep to it;
+ * each alone is a dynamic program over subsets, both together are not.
  * Invariant: the answer is a function of the costs only: among equal rings it is the one that reads smallest.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_TOPOLOGY_TOUR_EXACT_H

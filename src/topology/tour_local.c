@@ -217,14 +217,15 @@ static void greedy_unit(struct tour_local *t)
     }
 }
 
-/* Best exchange that makes `to` the successor of `peer`; false if none improves.
+/* Best exchange that makes `to`, a cheaper one, the successor of `peer`; false if none improves.
  * Before: peer | head .. tail | to .. end | rest; after: peer | to .. end | head .. tail | rest. */
 static bool exchange_find(struct tour_local *t, size_t peer, size_t to, struct exchange *x)
 {
     size_t n = t->n, at = t->position[peer], head = peer_after(t, peer);
     size_t first = ring_index(t, t->position[to] + n - at) - 1;
     size_t tail = t->order[ring_index(t, at + first)];
-    uint64_t base_out[2] = {edge_cost(t, peer, head), edge_cost(t, tail, to)}, in = edge_cost(t, peer, to);
+    uint64_t gone = edge_cost(t, peer, head), gone_too = edge_cost(t, tail, to);
+    uint64_t in = edge_cost(t, peer, to); /* < gone, so never a slowest edge */
     bool found = false;
     for (size_t second = 1; first + second < n; second++) {
         size_t end_at = ring_index(t, at + first + second);
@@ -234,9 +235,9 @@ static bool exchange_find(struct tour_local *t, size_t peer, size_t to, struct e
         if (back > t->slowest || on > t->slowest) {
             continue;
         }
-        int slow = (in == t->slowest) + (back == t->slowest) + (on == t->slowest) - (out == t->slowest) -
-                   (base_out[0] == t->slowest) - (base_out[1] == t->slowest);
-        int64_t by = (int64_t)(in + back + on) - (int64_t)(base_out[0] + base_out[1] + out);
+        int slow = (back == t->slowest) + (on == t->slowest) - (out == t->slowest) - (gone == t->slowest) -
+                   (gone_too == t->slowest);
+        int64_t by = (int64_t)(in + back + on) - (int64_t)(gone + gone_too + out);
         if (slow > 0 || (slow == 0 && by >= 0)) {
             continue;
         }

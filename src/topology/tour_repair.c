@@ -17,8 +17,7 @@ static bool order_has(const uint16_t *order, size_t count, size_t index)
     return false;
 }
 
-static size_t order_keep(const uint64_t *old_ids, size_t old_count, const uint64_t *members, size_t n,
-                         uint16_t *order)
+static size_t order_keep(const uint64_t *old_ids, size_t old_count, const uint64_t *members, size_t n, uint16_t *order)
 {
     size_t count = 0;
     for (size_t k = 0; k < old_count; k++) {

@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* up_bps, down_bps: rates of each peer's link, > 0.  leaf: peers that may own nothing (null: none).  Writes n shares and
- * the seconds per bit of the buffer that they allow, latency aside; cutting shares at multiples of a block is the
+/* up_bps, down_bps: rates of each peer's link, > 0.  leaf: peers that may own nothing (null: none).  Writes n shares
+ * and the seconds per bit of the buffer that they allow, latency aside; cutting shares at multiples of a block is the
  * caller's.  False, nothing written, if n is 0, a rate is not a positive number, or all are leaves. */
 bool weights_direct(size_t n, const double *up_bps, const double *down_bps, const bool *leaf, double *share_out,
                     double *s_per_bit_out);

@@ -73,6 +73,7 @@ TEST(store_keeps_rates_until_asked) /* a peer that leaves and returns is not pro
     EXPECT(edges[0].from == 0 && edges[0].to == 1 && edges[3].from == 2 && edges[3].to == 1);
     EXPECT(bandwidth_set(&b, 1, 2, 0, 20)); /* "cannot connect" is known too */
     EXPECT_EQ(bandwidth_missing(&b, three, 3, 0, edges, 2), 3);
+    EXPECT_EQ(bandwidth_missing(&b, three, 3, 10, edges, 2), 3);
     EXPECT_EQ(bandwidth_missing(&b, three, 3, 11, edges, 6), 5); /* older than 11 counts as missing */
 }
 

@@ -38,8 +38,8 @@ static void world_init(struct world *w, size_t n, size_t slow, double slow_bps, 
         w->order[i] = (uint16_t)i;
     }
     EXPECT(weights_direct(n, w->rate, w->rate, NULL, w->share, &w->s_per_bit));
-    w->net = (struct cost_net){.n = n, .up_bps = w->rate, .down_bps = w->rate, .delay_mean_s = 0.05,
-                               .delay_max_s = 0.05};
+    w->net =
+        (struct cost_net){.n = n, .up_bps = w->rate, .down_bps = w->rate, .delay_mean_s = 0.05, .delay_max_s = 0.05};
 }
 
 TEST(eight_equal_peers_case_a)

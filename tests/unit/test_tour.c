@@ -270,6 +270,26 @@ TEST(local_finds_a_hidden_ring_of_64) /* one good ring in a bad graph: the slowe
     }
 }
 
+TEST(local_lowers_the_sum_where_the_slowest_edge_is_given) /* the second half of the objective is searched for too */
+{
+    static uint64_t cost[BIG * BIG];
+    static uint16_t start[BIG], order[BIG], storage[TOUR_LOCAL_ROOM(BIG)];
+    for (unsigned seed = 0; seed < 5; seed++) {
+        struct rng r = {.state = 100 + seed};
+        draw_costs(&r, BIG, 1000, 0, cost);
+        for (size_t to = 0; to < BIG; to++) {
+            cost[to] = 5000; /* whoever follows peer 0 */
+        }
+        start_in_order(BIG, start);
+        struct tour_local t;
+        EXPECT(tour_local_init(&t, cost, BIG, start, 0, 1000000, seed, storage));
+        EXPECT(tour_local_step(&t, UINT64_MAX));
+        struct tour_score s = tour_local_best(&t, order);
+        EXPECT_EQ(s.max, 5000);
+        EXPECT(s.sum < 5000 + 2000); /* a random ring has 31,500 on top; the expected best assignment is 1,640 */
+    }
+}
+
 TEST(local_refuses_what_is_no_ring) /* an order from outside is checked before it is believed */
 {
     uint64_t cost[16] = {0};
@@ -361,10 +381,11 @@ TEST(repair_puts_one_newcomer_at_the_best_place) /* compared with every place */
 TEST(repair_takes_nothing_from_a_bad_old_order) /* doubles in it, none of the members in it, no members */
 {
     uint64_t old[4] = {5, 5, 9, 5}, members[2] = {5, 6}, cost[4] = {0, 3, 4, 0};
-    uint16_t order[2];
+    uint16_t order[8] = {9, 9, 9, 9, 9, 9, 9, 9};
     struct tour_score s;
     EXPECT(tour_repair_order(old, 4, members, 2, cost, order, &s));
     EXPECT(is_ring(order, 2) && s.max == 4 && s.sum == 7);
+    EXPECT_EQ(order[2], 9); /* nothing behind the ring is touched */
     EXPECT(tour_repair_order(old + 2, 1, members, 2, cost, order, &s));
     EXPECT(is_ring(order, 2));
     EXPECT(!tour_repair_order(old, 4, members, 0, cost, order, &s));

@@ -58,8 +58,13 @@ TEST(a_bad_writer_writes_nothing_more) /* a message with a hole would be sent */
     put_u8(&w, 3);
     EXPECT_EQ(w.used, 2);
     EXPECT_EQ(out[2], 9);
-    put_bytes(&w, out, SIZE_MAX); /* no overflow of the sum */
     EXPECT(w.bad);
+    volatile size_t huge = SIZE_MAX; /* 2 + SIZE_MAX is 1, which would fit */
+    writer_init(&w, out, sizeof out);
+    put_u16(&w, 0x0101);
+    put_bytes(&w, out, huge);
+    EXPECT(w.bad);
+    EXPECT_EQ(w.used, 2);
 }
 
 TEST(empty_input_is_done_at_once)

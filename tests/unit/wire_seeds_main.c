@@ -32,10 +32,10 @@ static bool write_case(const char *root, const char *folder, const struct wire_c
         seeds_bytes[0] = c->frame;
         size_t size = wire_case_encode(c, rng, seeds_struct, seeds_bytes + 1, WIRE_CASE_BYTES);
         good = good && size > 0 && write_file(root, folder, c->name, i, seeds_bytes, size + 1);
-        struct frame_header h = {.type = c->frame, .lane = (uint16_t)i, .length = (uint32_t)size, .run = rng_next(rng)};
+        struct frame_header h = {.type = c->frame, .length = (uint32_t)size, .run = rng_next(rng)};
         unsigned char header[FRAME_HEADER_BYTES];
         frame_put(header, &h);
-        good = good && write_file(root, "frame", c->name, i, header, sizeof header);
+        good = good && (i > 0 || write_file(root, "frame", c->name, i, header, sizeof header));
     }
     return good;
 }

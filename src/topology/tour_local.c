@@ -72,6 +72,7 @@ static void exchange_apply(struct tour_local *t, const struct exchange *x)
     awake_around(t, ring_index(t, x->at + x->second));
     awake_around(t, ring_index(t, x->at + x->first + x->second));
     slowest_update(t);
+    t->moves_used += t->n; /* not a move looked at, but as much work */
 }
 
 static void descent_enter(struct tour_local *t)

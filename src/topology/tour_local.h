@@ -3,8 +3,8 @@
  * Its one idea: the only move is to exchange two neighbouring segments ("or-3opt"; moving one segment is a case of it).
  * It replaces three edges and reverses none, so that its effect is known in constant time for costs that differ between
  * directions.  Descents start from the given ring, from greedy rings, then from the best ring after a random exchange.
- * Work is counted in evaluated moves; the search is a state machine that can stop after any slice, and where it stops
- * has no influence on what it finds.
+ * Work is counted in evaluated moves, everything else in as many as take the same time; the search is a state machine
+ * that can stop after any slice, and where it stops has no influence on what it finds.
  * Invariant: the best ring is never worse than the one given.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_TOPOLOGY_TOUR_LOCAL_H
@@ -46,7 +46,7 @@ struct tour_local {
 bool tour_local_init(struct tour_local *t, const uint64_t *cost, size_t n, const uint16_t *start, uint32_t starts,
                      uint64_t moves_limit, uint64_t seed, uint16_t *storage);
 
-/* Works for about `moves` moves (at most n more) or to the end; returns whether it is done. */
+/* Works for about `moves` moves (at most 5 n more) or to the end; returns whether it is done. */
 bool tour_local_step(struct tour_local *t, uint64_t moves);
 
 /* The best ring so far, beginning with 0; at any time after _init. */

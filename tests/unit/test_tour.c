@@ -244,10 +244,10 @@ TEST(local_ends_near_its_limit) /* bounded by counts: a slice may not run away *
     EXPECT(tour_local_init(&t, cost, BIG, start, 1, 100000, 1, storage));
     uint64_t before = 0;
     while (!tour_local_step(&t, 1000)) {
-        EXPECT(t.moves_used - before <= 1000 + BIG);
+        EXPECT(t.moves_used - before <= 1000 + 5 * BIG);
         before = t.moves_used;
     }
-    EXPECT(t.moves_used <= 100000 + BIG);
+    EXPECT(t.moves_used <= 100000 + 5 * BIG);
 }
 
 TEST(local_finds_a_hidden_ring_of_64) /* one good ring in a bad graph: the slowest edge is what must fall */

@@ -2,7 +2,7 @@
  *
  * All choices are made here, once, in scalar double arithmetic; the instruction sets only apply the map.  Scales are
  * rounded up, so that no quotient leaves the integer's range; a decoded value is then within half a scale of the
- * original, plus the rounding of the last addition.  Invariant: a finite block decodes to finite values, one with a NaN
+ * original, plus the rounding of the last addition (within a whole one where half a scale more would be infinite).  Invariant: a finite block decodes to finite values, one with a NaN
  * or an infinity to NaN everywhere.
  * SPDX-License-Identifier: MIT */
 #include "kernels/quant.h"
@@ -129,7 +129,7 @@ static struct quant_map quant_map_minmax(const struct numeric *n, double min, do
     const int32_t steps = quant_steps(n);
     const double quarter = quant_largest(n) / 4;
     struct quant_map map = {.pre = 1, .post = 1, .offset = min, .k_min = 0, .k_max = steps};
-    if (max > quarter || min < -quarter) {
+    if (max > min && (max > quarter || min < -quarter)) {
         /* at a quarter of the size nothing overflows; the step a little small, so that the top stays below max */
         map.pre = 0.25;
         map.post = 4;

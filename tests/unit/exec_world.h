@@ -1,0 +1,591 @@
+/* exec_world.h - a world of executors in one process, joined by ordered in-memory channels, driven at random.
+ *
+ * Every run is drawn from a seed: rooms of a few slots, order of launches, and which event happens next.  Programs launch
+ * in different orders; some wait for one operation before they launch the next.  A data channel holds two frames and
+ * its head must be consumable at once, as on a connection.
+ * SPDX-License-Identifier: MIT */
+#ifndef PCCL_TESTS_UNIT_EXEC_WORLD_H
+#define PCCL_TESTS_UNIT_EXEC_WORLD_H
+
+#include "collectives/exec.h"
+
+#include "core/rng.h"
+#include "tests/testing.h"
+
+enum { MAX_RANKS = 6, MAX_LANES = 3, MAX_OPS = 6, CHANNEL_FRAMES = 2, MAX_SLOTS = 8 };
+
+struct message {
+    struct message *next;
+    uint32_t op, lane, credit[MAX_LANES]; /* control: READY if `ready`, else CREDIT of `lane` */
+    bool ready;
+    uint32_t frame, phase, bytes; /* data */
+    unsigned char payload[];
+};
+
+struct channel {
+    struct message *first, **last;
+    uint32_t count;
+    void *landing;     /* of the head, once its header was accepted */
+    bool head_open;    /* its header went in, its bytes not yet */
+    struct message *leaving; /* pulled; enters the channel on SENT */
+    const void *leaving_data;
+    bool busy;
+    uint32_t busy_op;
+};
+
+struct operation {
+    struct plan_params params;
+    uint32_t ring[MAX_RANKS], weights[MAX_RANKS];
+    struct numeric numeric;
+    size_t bytes;
+    unsigned char *expected;
+    bool aborted;
+};
+
+struct share { /* one rank's part of one operation */
+    bool launched, stopped;
+    struct plan plan;
+    struct plan_segment segments[MAX_RANKS];
+    struct plan_step steps[5 * MAX_RANKS];
+    unsigned char *in, *in_copy, *out;
+    struct exec lanes[MAX_LANES];
+    void *arena[MAX_LANES];
+};
+
+struct cluster {
+    struct rng rng;
+    uint64_t seed;
+    uint32_t world, lane_count, op_count, slot_count;
+    size_t slot_bytes;
+    struct operation ops[MAX_OPS];
+    struct share shares[MAX_RANKS][MAX_OPS];
+    uint32_t order[MAX_RANKS][MAX_OPS], launches[MAX_RANKS];
+    uint32_t slow[MAX_RANKS][MAX_RANKS]; /* a connection moves at one in so many of its chances */
+    bool serial[MAX_RANKS]; /* waits for an operation before it launches the next */
+    struct room rooms[MAX_RANKS][MAX_LANES];
+    unsigned char *slots[MAX_RANKS][MAX_LANES];
+    uint32_t free_lists[MAX_RANKS][MAX_LANES][MAX_SLOTS];
+    struct channel data[MAX_RANKS][MAX_RANKS][MAX_LANES];
+    struct channel control[MAX_RANKS][MAX_RANKS];
+};
+
+static uint32_t draw(struct cluster *c, uint32_t bound)
+{
+    return (uint32_t)rng_below(&c->rng, bound);
+}
+
+/* ---- Making operations -------------------------------------------------------------------------------------------- */
+
+static bool is_float(enum dtype type)
+{
+    return type == DTYPE_F16 || type == DTYPE_BF16 || type == DTYPE_F32 || type == DTYPE_F64;
+}
+
+/* Finite values of mixed sign and size, so that the order of folding shows in the bits; NaNs only where asked for. */
+static void fill(struct cluster *c, enum dtype type, unsigned char *to, size_t count, bool nans)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint64_t bits = rng_next(&c->rng);
+        double d = ((double)(bits >> 11) / (double)(1 << 26) / (double)(1 << 26) - 0.7) * (double)(1 + (bits & 63));
+        float f = (float)d;
+        uint16_t half = (uint16_t)((bits & 0x83FF) | 0x3800), bhalf = (uint16_t)((bits & 0x807F) | 0x3F80);
+        if (nans && bits % 5 == 0) {
+            uint32_t nan32 = 0x7FC00001u | (uint32_t)(bits >> 40 & 0x80000FFF);
+            uint64_t nan64 = UINT64_C(0x7FF8000000000001) | (bits & UINT64_C(0x8000000000FFFFF0));
+            memcpy(&f, &nan32, 4);
+            memcpy(&d, &nan64, 8);
+            half |= 0x7E00;
+            bhalf |= 0x7FC0;
+        }
+        const void *from = type == DTYPE_F16    ? (void *)&half
+                           : type == DTYPE_BF16 ? (void *)&bhalf
+                           : type == DTYPE_F32  ? (void *)&f
+                           : type == DTYPE_F64  ? (void *)&d
+                                                : (void *)&bits;
+        memcpy(to + i * dtype_size(type), from, dtype_size(type));
+    }
+}
+
+/* The whole range of one chain, without frames or slots: rank chain[0] first. */
+static void reduce_range(const struct cluster *c, uint32_t o, size_t first, size_t count, const uint32_t *chain)
+{
+    const struct operation *op = &c->ops[o];
+    const struct numeric *n = &op->numeric;
+    size_t offset = numeric_user_bytes(n, first);
+    unsigned char *out = op->expected + offset;
+    if (count == 0) {
+        return;
+    }
+    if (n->plain) {
+        memcpy(out, c->shares[chain[0]][o].in + offset, numeric_user_bytes(n, count));
+        for (uint32_t i = 1; i < c->world; i++) {
+            numeric_fold_plain(n, out, out, c->shares[chain[i]][o].in + offset, count);
+        }
+        numeric_finish_plain(n, out, count, c->world);
+    } else {
+        void *wire = malloc(numeric_wire_bytes(n, count)), *acc = malloc(numeric_acc_bytes(n, count));
+        for (uint32_t i = 0; i < c->world; i++) {
+            numeric_encode(n, wire, c->shares[chain[i]][o].in + offset, count);
+            if (i == 0) {
+                numeric_load(n, acc, wire, count);
+            } else {
+                numeric_fold(n, acc, wire, count);
+            }
+        }
+        numeric_finish(n, out, wire, acc, count, c->world);
+        free(wire);
+        free(acc);
+    }
+    if (op->params.algorithm == PLAN_TINY) {
+        numeric_canonical(n, out, count);
+    }
+}
+
+static void op_expect(struct cluster *c, uint32_t o)
+{
+    struct operation *op = &c->ops[o];
+    const struct plan *plan = &c->shares[0][o].plan;
+    for (uint32_t s = 0; s < plan->segment_count; s++) {
+        uint32_t chain[MAX_RANKS];
+        for (uint32_t i = 0; i < c->world; i++) {
+            bool ring = op->params.algorithm == PLAN_RING;
+            chain[i] = ring ? op->ring[(s + 1 + i) % c->world] : i;
+        }
+        reduce_range(c, o, plan->segments[s].first, plan->segments[s].count, chain);
+    }
+}
+
+struct op_choice {
+    enum plan_algorithm algorithm;
+    enum dtype dtype;
+    enum redop op;
+    enum quant quant;
+    enum dtype quant_dtype;
+    size_t count;
+    bool even; /* no weights */
+};
+
+static void op_make(struct cluster *c, uint32_t o, const struct op_choice *choice)
+{
+    struct operation *op = &c->ops[o];
+    EXPECT(numeric_init(&op->numeric, choice->dtype, choice->op, choice->quant, choice->quant_dtype, kernels_get()));
+    if (!op->numeric.plain) {
+        EXPECT(choice->algorithm != PLAN_RING);
+    }
+    op->params = (struct plan_params){.algorithm = choice->algorithm, .world = c->world, .count = choice->count};
+    op->params.align = choice->quant != QUANT_NONE ? NUMERIC_BLOCK : 1;
+    op->params.frame_elements = op->params.align * (1 + draw(c, choice->quant != QUANT_NONE ? 2 : 16));
+    for (uint32_t i = 0; i < c->world; i++) {
+        uint32_t j = draw(c, i + 1);
+        op->ring[i] = op->ring[j];
+        op->ring[j] = i;
+        op->weights[i] = draw(c, 3) == 0 ? 0 : draw(c, 50);
+    }
+    op->weights[draw(c, c->world)] = 9;
+    op->params.ring = op->ring;
+    op->params.weights = choice->even || draw(c, 2) == 0 ? NULL : op->weights;
+    op->bytes = numeric_user_bytes(&op->numeric, choice->count);
+    op->expected = malloc(op->bytes + 1);
+    size_t wire = numeric_wire_bytes(&op->numeric, op->params.frame_elements);
+    c->slot_bytes = wire > c->slot_bytes ? wire : c->slot_bytes;
+    for (uint32_t r = 0; r < c->world; r++) {
+        struct share *s = &c->shares[r][o];
+        op->params.rank = r;
+        plan_make(&s->plan, &op->params, s->segments, s->steps);
+        s->in = malloc(op->bytes + 1);
+        s->in_copy = malloc(op->bytes + 1);
+        s->out = malloc(op->bytes + 1);
+        fill(c, choice->dtype, s->in, choice->count, choice->algorithm == PLAN_TINY && is_float(choice->dtype) &&
+                                                         choice->quant == QUANT_NONE);
+        memcpy(s->in_copy, s->in, op->bytes);
+        memset(s->out, 0xA5, op->bytes + 1);
+        s->in[op->bytes] = 0x77;
+    }
+    op_expect(c, o);
+}
+
+/* A random combination that numeric offers. */
+static struct op_choice op_draw(struct cluster *c)
+{
+    const size_t counts[] = {0, 1, c->world - 1, c->world, c->world + 1, 97, 256, 611, 1000};
+    struct op_choice choice;
+    struct numeric n;
+    do {
+        choice = (struct op_choice){.algorithm = (enum plan_algorithm)draw(c, 3),
+                                    .dtype = (enum dtype)draw(c, DTYPE_COUNT),
+                                    .op = (enum redop)draw(c, REDOP_COUNT),
+                                    .quant = draw(c, 2) ? QUANT_NONE : (enum quant)draw(c, QUANT_COUNT),
+                                    .quant_dtype = (enum dtype)draw(c, DTYPE_COUNT),
+                                    .count = counts[draw(c, sizeof(counts) / sizeof(counts[0]))]};
+    } while (!numeric_init(&n, choice.dtype, choice.op, choice.quant, choice.quant_dtype, kernels_get()) ||
+             (choice.algorithm == PLAN_RING && !n.plain));
+    return choice;
+}
+
+static struct cluster *cluster_new(uint64_t seed, uint32_t world, uint32_t lanes)
+{
+    struct cluster *c = calloc(1, sizeof(*c));
+    c->rng.state = seed * 7919 + 1;
+    c->seed = seed;
+    c->world = world;
+    c->lane_count = lanes;
+    c->slot_count = 4 + draw(c, MAX_SLOTS - 3);
+    c->slot_bytes = 64;
+    return c;
+}
+
+static void channel_init(struct channel *ch)
+{
+    ch->last = &ch->first;
+}
+
+/* Rooms and programs, after the operations are made. */
+static void cluster_start(struct cluster *c)
+{
+    for (uint32_t r = 0; r < c->world; r++) {
+        c->serial[r] = draw(c, 2) == 0;
+        for (uint32_t i = 0; i < c->op_count; i++) {
+            c->order[r][i] = i;
+            if (!c->serial[r]) { /* serial programs agree on an order, or they would dead-lock by themselves */
+                uint32_t j = draw(c, i + 1), t = c->order[r][j];
+                c->order[r][j] = c->order[r][i];
+                c->order[r][i] = t;
+            }
+        }
+        for (uint32_t l = 0; l < c->lane_count; l++) {
+            c->slots[r][l] = malloc(c->slot_bytes * c->slot_count);
+            room_init(&c->rooms[r][l], c->slots[r][l], (uint32_t)c->slot_bytes, c->slot_count, c->free_lists[r][l]);
+        }
+        for (uint32_t t = 0; t < c->world; t++) {
+            channel_init(&c->control[r][t]);
+            c->slow[r][t] = draw(c, 4) == 0 ? 30 : 1;
+            for (uint32_t l = 0; l < c->lane_count; l++) {
+                channel_init(&c->data[r][t][l]);
+            }
+        }
+    }
+}
+
+static void channel_free(struct channel *ch)
+{
+    while (ch->first != NULL) {
+        struct message *m = ch->first;
+        ch->first = m->next;
+        free(m);
+    }
+    free(ch->leaving);
+}
+
+static void cluster_free(struct cluster *c)
+{
+    for (uint32_t r = 0; r < c->world; r++) {
+        for (uint32_t o = 0; o < c->op_count; o++) {
+            struct share *s = &c->shares[r][o];
+            free(s->in);
+            free(s->in_copy);
+            free(s->out);
+            for (uint32_t l = 0; l < c->lane_count; l++) {
+                free(s->arena[l]);
+            }
+        }
+        for (uint32_t l = 0; l < c->lane_count; l++) {
+            free(c->slots[r][l]);
+        }
+        for (uint32_t t = 0; t < c->world; t++) {
+            channel_free(&c->control[r][t]);
+            for (uint32_t l = 0; l < c->lane_count; l++) {
+                channel_free(&c->data[r][t][l]);
+            }
+        }
+    }
+    for (uint32_t o = 0; o < c->op_count; o++) {
+        free(c->ops[o].expected);
+    }
+    free(c);
+}
+
+/* ---- What can happen ---------------------------------------------------------------------------------------------- */
+
+static void channel_put(struct channel *ch, struct message *m)
+{
+    m->next = NULL;
+    *ch->last = m;
+    ch->last = &m->next;
+    ch->count++;
+}
+
+static void channel_drop_head(struct channel *ch)
+{
+    struct message *m = ch->first;
+    ch->first = m->next;
+    if (ch->first == NULL) {
+        ch->last = &ch->first;
+    }
+    ch->count--;
+    free(m);
+}
+
+static struct message *message_new(size_t bytes)
+{
+    return calloc(1, sizeof(struct message) + bytes);
+}
+
+static void tell_credits(struct cluster *c, uint32_t r, uint32_t o, uint32_t l)
+{
+    for (uint32_t t = 0; t < c->world; t++) {
+        uint32_t credit = exec_take_credit(&c->shares[r][o].lanes[l], t);
+        if (credit > 0) {
+            struct message *m = message_new(0);
+            m->op = o;
+            m->lane = l;
+            m->credit[l] = credit;
+            channel_put(&c->control[r][t], m);
+        }
+    }
+}
+
+static struct exec_out step(struct cluster *c, uint32_t r, uint32_t o, uint32_t l, struct exec_event event)
+{
+    struct exec *x = &c->shares[r][o].lanes[l];
+    struct exec_out out;
+    exec_step(x, &event, &out);
+    EXPECT(!x->failed);
+    tell_credits(c, r, o, l);
+    return out;
+}
+
+static bool share_done(struct cluster *c, uint32_t r, uint32_t o)
+{
+    struct share *s = &c->shares[r][o];
+    bool done = s->launched;
+    for (uint32_t l = 0; done && l < c->lane_count; l++) {
+        done = s->stopped || s->lanes[l].done;
+    }
+    return done;
+}
+
+static bool try_launch(struct cluster *c, uint32_t r)
+{
+    uint64_t senders = 0, edges = 0;
+    while (c->launches[r] < c->op_count && c->ops[c->order[r][c->launches[r]]].aborted) {
+        c->launches[r]++; /* owed an error: never launched here */
+    }
+    uint32_t k = c->launches[r];
+    if (k == c->op_count || (c->serial[r] && k > 0 && !c->ops[c->order[r][k - 1]].aborted &&
+                                                  !share_done(c, r, c->order[r][k - 1]))) {
+        return false;
+    }
+    uint32_t o = c->order[r][k];
+    struct share *s = &c->shares[r][o];
+    struct message ready = {.op = o, .ready = true};
+    exec_edges(&s->plan, &senders, &edges);
+    EXPECT((senders & ~edges) == 0 && (edges >> r & 1) == 0);
+    uint32_t count = (uint32_t)__builtin_popcountll(senders), want = draw(c, 4);
+    for (uint32_t l = 0; l < c->lane_count; l++) {
+        uint32_t got = room_reserve(&c->rooms[r][l], want * count), window = count > 0 ? got / count : 0;
+        room_unreserve(&c->rooms[r][l], got - window * count);
+        struct exec_config config = {.plan = &s->plan, .numeric = &c->ops[o].numeric, .room = &c->rooms[r][l],
+                                     .in = s->in, .out = s->out, .lane = l, .lanes = c->lane_count,
+                                     .window = window, .verify = true};
+        size_t bytes = exec_arena_bytes(&config);
+        s->arena[l] = aligned_alloc(64, bytes);
+        memset(s->arena[l], 0xEE, bytes);
+        exec_init(&s->lanes[l], &config, s->arena[l]);
+        ready.credit[l] = window;
+    }
+    s->launched = true;
+    c->launches[r]++;
+    for (uint32_t t = 0; t < c->world; t++) {
+        if (edges >> t & 1) {
+            struct message *m = message_new(0);
+            *m = ready;
+            if (!(senders >> t & 1)) {
+                memset(m->credit, 0, sizeof(m->credit));
+            }
+            channel_put(&c->control[r][t], m);
+        }
+    }
+    for (uint32_t l = 0; l < c->lane_count; l++) {
+        tell_credits(c, r, o, l);
+    }
+    return true;
+}
+
+/* The head of a control link; what comes before the own launch is kept by the session, so it may wait here. */
+static bool try_control(struct cluster *c, uint32_t r, uint32_t t)
+{
+    struct message **at = &c->control[r][t].first;
+    while (*at != NULL && !c->shares[t][(*at)->op].launched && !c->ops[(*at)->op].aborted) {
+        at = &(*at)->next;
+    }
+    struct message *m = *at;
+    if (m == NULL) {
+        return false;
+    }
+    for (uint32_t l = 0; l < c->lane_count && c->shares[t][m->op].launched; l++) {
+        if (m->ready || l == m->lane) {
+            step(c, t, m->op, l, (struct exec_event){.kind = m->ready ? EXEC_READY : EXEC_CREDIT, .rank = r,
+                                                     .credit = m->credit[l]});
+        }
+    }
+    *at = m->next;
+    if (*at == NULL) {
+        c->control[r][t].last = at;
+    }
+    free(m);
+    return true;
+}
+
+static bool try_pull(struct cluster *c, uint32_t r, uint32_t t, uint32_t l)
+{
+    struct channel *ch = &c->data[r][t][l];
+    uint32_t start = draw(c, c->op_count);
+    if (ch->busy || ch->count >= CHANNEL_FRAMES) {
+        return false; /* back-pressure: the other end must take its head first */
+    }
+    for (uint32_t i = 0; i < c->op_count; i++) {
+        uint32_t o = (start + i) % c->op_count;
+        if (!c->shares[r][o].launched || !exec_has_frame(&c->shares[r][o].lanes[l], t)) {
+            continue;
+        }
+        struct exec_out out = step(c, r, o, l, (struct exec_event){.kind = EXEC_PULL, .rank = t});
+        EXPECT(out.data != NULL && out.bytes <= c->slot_bytes);
+        struct message *m = message_new(out.bytes);
+        m->op = o;
+        m->frame = out.frame;
+        m->phase = out.phase;
+        m->bytes = out.bytes;
+        memcpy(m->payload, out.data, out.bytes);
+        ch->busy = true;
+        ch->busy_op = o;
+        if (draw(c, 2) == 0) {
+            channel_put(ch, m); /* the bytes are there before the sender hears that they have left */
+        } else {
+            ch->leaving = m;
+            ch->leaving_data = out.data;
+        }
+        return true;
+    }
+    return false;
+}
+
+static bool try_sent(struct cluster *c, uint32_t r, uint32_t t, uint32_t l)
+{
+    struct channel *ch = &c->data[r][t][l];
+    if (!ch->busy) {
+        return false;
+    }
+    if (ch->leaving != NULL) {
+        if (!c->shares[r][ch->busy_op].stopped) { /* what was pulled stays as it is until it has left */
+            EXPECT(memcmp(ch->leaving_data, ch->leaving->payload, ch->leaving->bytes) == 0);
+        }
+        channel_put(ch, ch->leaving);
+        ch->leaving = NULL;
+    }
+    ch->busy = false;
+    step(c, r, ch->busy_op, l, (struct exec_event){.kind = EXEC_SENT, .rank = t});
+    return true;
+}
+
+/* The head of a data connection must always be consumable: nothing here may answer "not now". */
+static bool try_receive(struct cluster *c, uint32_t r, uint32_t t, uint32_t l)
+{
+    struct channel *ch = &c->data[r][t][l];
+    struct message *m = ch->first;
+    if (m == NULL) {
+        return false;
+    }
+    struct share *s = &c->shares[t][m->op];
+    if (!s->launched || s->stopped) {
+        EXPECT(s->stopped || c->ops[m->op].aborted);
+        ch->head_open = false;
+        channel_drop_head(ch);
+        return true;
+    }
+    if (!ch->head_open) {
+        struct exec_out out = step(c, t, m->op, l, (struct exec_event){.kind = EXEC_HEADER, .rank = r,
+                                   .frame = m->frame, .phase = m->phase, .bytes = m->bytes});
+        EXPECT(!out.refused && out.dst != NULL);
+        if (out.refused) {
+            channel_drop_head(ch);
+            return true;
+        }
+        ch->landing = out.dst;
+        ch->head_open = true;
+        return true;
+    }
+    memcpy(ch->landing, m->payload, m->bytes);
+    uint32_t o = m->op;
+    ch->head_open = false;
+    channel_drop_head(ch);
+    step(c, t, o, l, (struct exec_event){.kind = EXEC_ARRIVED, .rank = r});
+    return true;
+}
+
+static bool try_room(struct cluster *c, uint32_t r, uint32_t l)
+{
+    uint32_t start = draw(c, c->op_count);
+    for (uint32_t i = 0; i < c->op_count && c->rooms[r][l].half_a + c->rooms[r][l].half_b > 0; i++) {
+        uint32_t o = (start + i) % c->op_count;
+        struct exec *x = &c->shares[r][o].lanes[l];
+        if (c->shares[r][o].launched && x->starved) {
+            int32_t before = c->rooms[r][l].half_a + c->rooms[r][l].half_b;
+            step(c, r, o, l, (struct exec_event){.kind = EXEC_ROOM});
+            if (c->rooms[r][l].half_a + c->rooms[r][l].half_b != before) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool try_action(struct cluster *c, uint32_t kind, uint32_t r, uint32_t t, uint32_t l)
+{
+    switch (kind) {
+    case 0:
+        return try_launch(c, r);
+    case 1:
+        return try_control(c, r, t);
+    case 2:
+        return try_pull(c, r, t, l);
+    case 3:
+        return try_sent(c, r, t, l);
+    case 4:
+        return try_receive(c, r, t, l);
+    default:
+        return try_room(c, r, l);
+    }
+}
+
+/* One event; false if nothing at all can happen. */
+static bool cluster_step(struct cluster *c, uint32_t launch_odds)
+{
+    for (int i = 0; i < 64; i++) {
+        uint32_t kind = draw(c, 6);
+        uint32_t r = draw(c, c->world), t = draw(c, c->world);
+        if (draw(c, kind == 0 ? launch_odds : kind == 2 || kind == 3 ? c->slow[r][t] : 1) != 0) {
+            continue;
+        }
+        if (try_action(c, kind, r, t, draw(c, c->lane_count))) {
+            return true;
+        }
+    }
+    for (uint32_t kind = 6; kind-- > 0;) {
+        for (uint32_t i = 0; i < c->world * c->world * c->lane_count; i++) {
+            uint32_t l = i % c->lane_count, t = i / c->lane_count % c->world, r = i / c->lane_count / c->world;
+            if (try_action(c, kind, r, t, l)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void cluster_run(struct cluster *c)
+{
+    uint32_t odds = 1 + draw(c, 200);
+    while (cluster_step(c, odds)) {
+    }
+}
+
+#endif

@@ -1,0 +1,171 @@
+/* test_exec_rules.c - one executor, event by event: what it refuses, grants, sends first and waits for.
+ *
+ * Rank 1 of 3 with 24 elements of i32 in frames of 4: two frames per shard, frames 2 and 3 are its own.
+ * SPDX-License-Identifier: MIT */
+#include "collectives/exec.h"
+
+#include "tests/testing.h"
+
+struct single {
+    struct plan plan;
+    struct plan_segment segments[3];
+    struct plan_step steps[15];
+    struct numeric numeric;
+    struct room room;
+    unsigned char slots[8 * 16];
+    uint32_t free_list[8];
+    int32_t in[24], out[24];
+    struct exec exec;
+    void *arena;
+};
+
+static struct single *single_new(enum plan_algorithm algorithm, uint32_t window)
+{
+    struct single *s = calloc(1, sizeof(*s));
+    struct plan_params params = {.algorithm = algorithm, .world = 3, .rank = 1, .count = 24, .align = 1,
+                                 .frame_elements = 4};
+    plan_make(&s->plan, &params, s->segments, s->steps);
+    EXPECT(numeric_init(&s->numeric, DTYPE_I32, REDOP_SUM, QUANT_NONE, DTYPE_U8, kernels_get()));
+    room_init(&s->room, s->slots, 16, 8, s->free_list);
+    EXPECT_EQ(room_reserve(&s->room, 2 * window), 2 * window);
+    struct exec_config config = {.plan = &s->plan, .numeric = &s->numeric, .room = &s->room, .in = s->in,
+                                 .out = s->out, .lanes = 1, .window = window};
+    s->arena = aligned_alloc(64, exec_arena_bytes(&config));
+    exec_init(&s->exec, &config, s->arena);
+    return s;
+}
+
+static void single_free(struct single *s)
+{
+    free(s->arena);
+    free(s);
+}
+
+static struct exec_out single_step(struct single *s, struct exec_event event)
+{
+    struct exec_out out;
+    exec_step(&s->exec, &event, &out);
+    return out;
+}
+
+static bool refused(struct single *s, uint32_t rank, uint32_t frame, uint32_t phase, uint32_t bytes)
+{
+    struct exec_event e = {.kind = EXEC_HEADER, .rank = rank, .frame = frame, .phase = phase, .bytes = bytes};
+    struct exec_out out = single_step(s, e);
+    EXPECT(out.refused ? out.dst == NULL : out.dst != NULL);
+    return out.refused;
+}
+
+TEST(headers_outside_the_plan_are_refused) /* a hostile length or frame must not reach memory */
+{
+    struct single *s = single_new(PLAN_DIRECT, 1);
+    EXPECT(refused(s, 1, 2, 0, 16));          /* own rank */
+    EXPECT(refused(s, 3, 2, 0, 16));          /* no such rank */
+    EXPECT(refused(s, UINT32_MAX, 2, 0, 16));
+    EXPECT(refused(s, 2, 3, 0, 16));          /* not the next frame */
+    EXPECT(refused(s, 2, 0, 0, 16));          /* a shard that is not reduced here */
+    EXPECT(refused(s, 2, 6, 0, 16));          /* no such frame */
+    EXPECT(refused(s, 2, UINT32_MAX, 0, 16));
+    EXPECT(refused(s, 2, 2, 0, 17));          /* wrong length */
+    EXPECT(refused(s, 2, 2, 0, 0));
+    EXPECT(refused(s, 2, 2, 1, 16));          /* final data of a shard that is reduced here */
+    EXPECT(refused(s, 2, 2, 2, 16));          /* no such phase */
+    EXPECT(refused(s, 2, 5, 1, 16));          /* final data out of order */
+    EXPECT(refused(s, 2, 0, 1, 16));          /* somebody else's shard */
+    EXPECT(!refused(s, 2, 2, 0, 16));
+    EXPECT(refused(s, 2, 4, 1, 16));          /* a second header before the bytes of the first */
+    single_step(s, (struct exec_event){.kind = EXEC_ARRIVED, .rank = 2});
+    EXPECT(refused(s, 2, 2, 0, 16));          /* twice */
+    EXPECT(refused(s, 2, 3, 0, 16));          /* beyond the credit: the window was one frame, rank 2 waits for rank 0 */
+    EXPECT(!refused(s, 2, 4, 1, 16));
+    EXPECT(!s->exec.failed);
+    single_free(s);
+}
+
+TEST(final_data_before_the_partial_sum_left_is_refused) /* it would overwrite what is still to be sent */
+{
+    struct single *s = single_new(PLAN_RING, 0);
+    uint32_t frame = s->segments[2].frame; /* chain 0, 1, 2 */
+    EXPECT(refused(s, 0, frame, 1, 16));
+    EXPECT(!refused(s, 0, frame, 0, 16));
+    single_step(s, (struct exec_event){.kind = EXEC_ARRIVED, .rank = 0});
+    EXPECT(refused(s, 0, frame, 1, 16));
+    single_step(s, (struct exec_event){.kind = EXEC_READY, .rank = 2, .credit = 6});
+    for (int i = 0; i < 3; i++) { /* two leading frames, then the partial sum */
+        EXPECT(single_step(s, (struct exec_event){.kind = EXEC_PULL, .rank = 2}).data != NULL);
+        single_step(s, (struct exec_event){.kind = EXEC_SENT, .rank = 2});
+    }
+    EXPECT(!refused(s, 0, frame, 1, 16));
+    single_free(s);
+}
+
+TEST(what_comes_straight_into_place_takes_no_room) /* a ring needs no staging: it cannot starve */
+{
+    struct single *s = single_new(PLAN_RING, 0);
+    EXPECT_EQ(exec_take_credit(&s->exec, 0), 4);
+    EXPECT_EQ(exec_take_credit(&s->exec, 2), 0);
+    EXPECT_EQ(s->room.half_a, 4);
+    single_free(s);
+    s = single_new(PLAN_DIRECT, 2);
+    EXPECT_EQ(exec_take_credit(&s->exec, 0), 0); /* the window covers both frames */
+    EXPECT_EQ(s->room.half_a, 2);                /* rank 0 comes first: only rank 2 is staged */
+    single_step(s, (struct exec_event){.kind = EXEC_STOP});
+    EXPECT_EQ(s->room.half_a, 4);
+    single_free(s);
+}
+
+TEST(half_b_serves_only_what_is_folded_on_arrival) /* or a late program would hold it for ever */
+{
+    struct single *s = single_new(PLAN_DIRECT, 0);
+    EXPECT_EQ(room_reserve(&s->room, 8), 4); /* half A is gone */
+    single_step(s, (struct exec_event){.kind = EXEC_READY, .rank = 2});
+    EXPECT(s->exec.starved && exec_take_credit(&s->exec, 2) == 0); /* rank 0 comes before it */
+    EXPECT_EQ(s->room.half_b, 4);
+    EXPECT(!refused(s, 0, 2, 0, 16));
+    single_step(s, (struct exec_event){.kind = EXEC_ARRIVED, .rank = 0});
+    EXPECT_EQ(exec_take_credit(&s->exec, 2), 1); /* frame 2 only */
+    EXPECT(s->exec.starved);
+    EXPECT_EQ(s->room.half_b, 3);
+    EXPECT(!refused(s, 2, 2, 0, 16));
+    single_step(s, (struct exec_event){.kind = EXEC_ARRIVED, .rank = 2});
+    EXPECT_EQ(s->room.half_b, 4);
+    room_unreserve(&s->room, 4);
+    single_step(s, (struct exec_event){.kind = EXEC_ROOM});
+    EXPECT(!s->exec.starved && exec_take_credit(&s->exec, 2) == 1);
+    EXPECT_EQ(s->room.half_a, 3);
+    single_free(s);
+}
+
+TEST(who_is_waited_for_is_named)
+{
+    struct single *s = single_new(PLAN_DIRECT, 2);
+    EXPECT_EQ(exec_waits_for(&s->exec), 0); /* its final shard comes first */
+    for (uint32_t f = 0; f < 2; f++) {
+        EXPECT(!refused(s, 0, f, 1, 16));
+        single_step(s, (struct exec_event){.kind = EXEC_ARRIVED, .rank = 0});
+    }
+    EXPECT_EQ(exec_waits_for(&s->exec), 0); /* its contribution */
+    EXPECT(!refused(s, 0, 2, 0, 16));
+    single_step(s, (struct exec_event){.kind = EXEC_ARRIVED, .rank = 0});
+    EXPECT_EQ(exec_waits_for(&s->exec), 2);
+    EXPECT_EQ(s->exec.progress, 3);
+    single_free(s);
+}
+
+TEST(finals_go_before_contributions) /* they end other ranks' waiting */
+{
+    struct single *s = single_new(PLAN_DIRECT, 2);
+    single_step(s, (struct exec_event){.kind = EXEC_READY, .rank = 2, .credit = 2});
+    struct exec_out first = single_step(s, (struct exec_event){.kind = EXEC_PULL, .rank = 2});
+    EXPECT(first.data == s->in + 16 && first.phase == 0 && first.frame == 4);
+    EXPECT(single_step(s, (struct exec_event){.kind = EXEC_PULL, .rank = 2}).data == NULL); /* one at a time */
+    single_step(s, (struct exec_event){.kind = EXEC_SENT, .rank = 2});
+    for (uint32_t r = 0; r < 3; r += 2) {
+        EXPECT(!refused(s, r, 2, 0, 16));
+        single_step(s, (struct exec_event){.kind = EXEC_ARRIVED, .rank = r});
+    }
+    struct exec_out final = single_step(s, (struct exec_event){.kind = EXEC_PULL, .rank = 2});
+    EXPECT(final.data == s->out + 8 && final.phase == 1 && final.frame == 2);
+    EXPECT(!exec_has_frame(&s->exec, 0)); /* its READY is not in */
+    single_free(s);
+}

@@ -8,8 +8,8 @@ static const struct {
     size_t size;
     const char *name;
 } dtype_table[DTYPE_COUNT] = {
-    [DTYPE_U8] = {1, "u8"},   [DTYPE_I8] = {1, "i8"},   [DTYPE_I16] = {2, "i16"}, [DTYPE_U16] = {2, "u16"},
-    [DTYPE_U32] = {4, "u32"}, [DTYPE_I32] = {4, "i32"}, [DTYPE_U64] = {8, "u64"}, [DTYPE_I64] = {8, "i64"},
+    [DTYPE_U8] = {1, "u8"},   [DTYPE_I8] = {1, "i8"},     [DTYPE_I16] = {2, "i16"}, [DTYPE_U16] = {2, "u16"},
+    [DTYPE_U32] = {4, "u32"}, [DTYPE_I32] = {4, "i32"},   [DTYPE_U64] = {8, "u64"}, [DTYPE_I64] = {8, "i64"},
     [DTYPE_F16] = {2, "f16"}, [DTYPE_BF16] = {2, "bf16"}, [DTYPE_F32] = {4, "f32"}, [DTYPE_F64] = {8, "f64"},
 };
 

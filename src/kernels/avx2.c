@@ -34,8 +34,10 @@ static void hash_groups(struct hash_lanes *lanes, const uint8_t *data, size_t gr
     for (size_t g = 0; g < groups; g++) {
         const size_t base = g * HASH_GROUP % HASH_LANES;
         const uint8_t *p = data + 16 * HASH_GROUP * g;
-        const __m256i v0 = _mm256_loadu_si256((const __m256i *)(p + 0)), v1 = _mm256_loadu_si256((const __m256i *)(p + 32));
-        const __m256i v2 = _mm256_loadu_si256((const __m256i *)(p + 64)), v3 = _mm256_loadu_si256((const __m256i *)(p + 96));
+        const __m256i v0 = _mm256_loadu_si256((const __m256i *)(p + 0)),
+                      v1 = _mm256_loadu_si256((const __m256i *)(p + 32));
+        const __m256i v2 = _mm256_loadu_si256((const __m256i *)(p + 64)),
+                      v3 = _mm256_loadu_si256((const __m256i *)(p + 96));
         const __m256i a = _mm256_unpacklo_epi32(v0, v1), b = _mm256_unpackhi_epi32(v0, v1);
         const __m256i c = _mm256_unpacklo_epi32(v2, v3), d = _mm256_unpackhi_epi32(v2, v3);
         const __m256i w0 = _mm256_unpacklo_epi64(a, c), w1 = _mm256_unpackhi_epi64(a, c);

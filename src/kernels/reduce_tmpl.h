@@ -58,19 +58,16 @@ REDUCE_VECTOR(f64, double);
     REDUCE_KERNEL(max_##t, reduce_v_##t, size, r = REDUCE_SELECT(reduce_v_##t, x > y, x, y))                           \
     REDUCE_KERNEL(min_##t, reduce_v_##t, size, r = REDUCE_SELECT(reduce_v_##t, x < y, x, y))
 
-#define REDUCE_CLEAN(t, M, bad, value)                                                                                 \
-    (reduce_v_##t)(((M)(bad) & ((M){0} + NAN_BITS_##t)) | (~(M)(bad) & (M)(value)))
+#define REDUCE_CLEAN(t, M, bad, value) (reduce_v_##t)(((M)(bad) & ((M){0} + NAN_BITS_##t)) | (~(M)(bad) & (M)(value)))
 #define NAN_BITS_f32 0x7FC00000
 #define NAN_BITS_f64 0x7FF8000000000000
 
 #define REDUCE_FLOAT(t, M, size)                                                                                       \
     REDUCE_KERNEL(sum_##t, reduce_v_##t, size, r = x + y; r = REDUCE_CLEAN(t, M, r != r, r))                           \
     REDUCE_KERNEL(prod_##t, reduce_v_##t, size, r = x * y; r = REDUCE_CLEAN(t, M, r != r, r))                          \
-    REDUCE_KERNEL(max_##t, reduce_v_##t, size,                                                                         \
-                  r = (reduce_v_##t)REDUCE_SELECT(M, x > y, x, y);                                                     \
+    REDUCE_KERNEL(max_##t, reduce_v_##t, size, r = (reduce_v_##t)REDUCE_SELECT(M, x > y, x, y);                        \
                   r = REDUCE_CLEAN(t, M, (x != x) | (y != y), r))                                                      \
-    REDUCE_KERNEL(min_##t, reduce_v_##t, size,                                                                         \
-                  r = (reduce_v_##t)REDUCE_SELECT(M, x < y, x, y);                                                     \
+    REDUCE_KERNEL(min_##t, reduce_v_##t, size, r = (reduce_v_##t)REDUCE_SELECT(M, x < y, x, y);                        \
                   r = REDUCE_CLEAN(t, M, (x != x) | (y != y), r))
 
 REDUCE_INTEGER(u8, u8, 1)

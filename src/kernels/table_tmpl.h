@@ -2,18 +2,36 @@
  *
  * The including file defines KERNELS_NAME and KERNELS_TABLE.
  * SPDX-License-Identifier: MIT */
-#define TABLE_ROW(t) {reduce_sum_##t, reduce_sum_##t, reduce_prod_##t, reduce_max_##t, reduce_min_##t}
+#define TABLE_ROW(t)                                                                                                   \
+    {                                                                                                                  \
+        reduce_sum_##t, reduce_sum_##t, reduce_prod_##t, reduce_max_##t, reduce_min_##t                                \
+    }
 
 const struct kernels KERNELS_TABLE = {
     .name = KERNELS_NAME,
-    .reduce = {[DTYPE_U8] = TABLE_ROW(u8), [DTYPE_I8] = TABLE_ROW(i8), [DTYPE_I16] = TABLE_ROW(i16),
-               [DTYPE_U16] = TABLE_ROW(u16), [DTYPE_U32] = TABLE_ROW(u32), [DTYPE_I32] = TABLE_ROW(i32),
-               [DTYPE_U64] = TABLE_ROW(u64), [DTYPE_I64] = TABLE_ROW(i64), [DTYPE_F32] = TABLE_ROW(f32),
+    .reduce = {[DTYPE_U8] = TABLE_ROW(u8),
+               [DTYPE_I8] = TABLE_ROW(i8),
+               [DTYPE_I16] = TABLE_ROW(i16),
+               [DTYPE_U16] = TABLE_ROW(u16),
+               [DTYPE_U32] = TABLE_ROW(u32),
+               [DTYPE_I32] = TABLE_ROW(i32),
+               [DTYPE_U64] = TABLE_ROW(u64),
+               [DTYPE_I64] = TABLE_ROW(i64),
+               [DTYPE_F32] = TABLE_ROW(f32),
                [DTYPE_F64] = TABLE_ROW(f64)},
-    .divide = {[DTYPE_U8] = divide_u8, [DTYPE_I8] = divide_i8, [DTYPE_I16] = divide_i16, [DTYPE_U16] = divide_u16,
-               [DTYPE_U32] = divide_u32, [DTYPE_I32] = divide_i32, [DTYPE_U64] = divide_u64, [DTYPE_I64] = divide_i64,
-               [DTYPE_F32] = divide_f32, [DTYPE_F64] = divide_f64},
-    .canonical = {[DTYPE_F16] = canonical_f16, [DTYPE_BF16] = canonical_bf16, [DTYPE_F32] = canonical_f32,
+    .divide = {[DTYPE_U8] = divide_u8,
+               [DTYPE_I8] = divide_i8,
+               [DTYPE_I16] = divide_i16,
+               [DTYPE_U16] = divide_u16,
+               [DTYPE_U32] = divide_u32,
+               [DTYPE_I32] = divide_i32,
+               [DTYPE_U64] = divide_u64,
+               [DTYPE_I64] = divide_i64,
+               [DTYPE_F32] = divide_f32,
+               [DTYPE_F64] = divide_f64},
+    .canonical = {[DTYPE_F16] = canonical_f16,
+                  [DTYPE_BF16] = canonical_bf16,
+                  [DTYPE_F32] = canonical_f32,
                   [DTYPE_F64] = canonical_f64},
     .widen_f16 = widen_f16,
     .widen_bf16 = widen_bf16,

@@ -197,8 +197,8 @@ TEST(conversions_of_all_small_counts_and_alignments_stay_inside_their_pages)
                     (f == &f16 ? k->widen_f16 : k->widen_bf16)((float *)(void *)w, (const uint16_t *)(const void *)h,
                                                                count);
                     const struct kernels *s = kt_level(0);
-                    (f == &f16 ? s->widen_f16 : s->widen_bf16)((float *)(void *)want,
-                                                               (const uint16_t *)(const void *)h, count);
+                    (f == &f16 ? s->widen_f16 : s->widen_bf16)((float *)(void *)want, (const uint16_t *)(const void *)h,
+                                                               count);
                     EXPECT(memcmp(w, want, 4 * count) == 0);
                 }
             }

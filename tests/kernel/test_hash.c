@@ -74,7 +74,8 @@ static uint32_t naive_half(const struct half *c, const uint8_t *p, size_t size)
 static uint64_t naive_hash(const uint8_t *p, size_t size)
 {
     const uint32_t high = naive_half(&high_half, p, size);
-    const uint32_t with_length = mix(&high_half, mix(&high_half, high, (uint32_t)size), (uint32_t)((uint64_t)size >> 32));
+    const uint32_t with_length =
+        mix(&high_half, mix(&high_half, high, (uint32_t)size), (uint32_t)((uint64_t)size >> 32));
     return (uint64_t)with_length << 32 | naive_half(&low_half, p, size);
 }
 
@@ -93,12 +94,12 @@ TEST(low_half_reproduces_every_vector_of_the_reference)
         size_t size;
         uint32_t hash;
     } vectors[] = {
-        {1, 344386053},         {2, 1641605637},        {3, 1717103109},        {4, 3765247898},
-        {8, 2234200760},        {15, 2301296661},       {16, 567823145},        {17, 2732276277},
-        {25, 3651434421},       {31, 2437362842},       {32, 447659820},        {100, 662786354},
-        {1024, 2864584204},     {4096, 3023453573},     {4097, 2324126023},     {65536, 1338424665},
-        {1048576, 1004485211},  {1048583, 2358849092},  {3932160, 1021571515},  {3932176, 528289493},
-        {16777229, 1861896145}, {67108864, 328807815},  {154533888, 3391090508},
+        {1, 344386053},         {2, 1641605637},       {3, 1717103109},         {4, 3765247898},
+        {8, 2234200760},        {15, 2301296661},      {16, 567823145},         {17, 2732276277},
+        {25, 3651434421},       {31, 2437362842},      {32, 447659820},         {100, 662786354},
+        {1024, 2864584204},     {4096, 3023453573},    {4097, 2324126023},      {65536, 1338424665},
+        {1048576, 1004485211},  {1048583, 2358849092}, {3932160, 1021571515},   {3932176, 528289493},
+        {16777229, 1861896145}, {67108864, 328807815}, {154533888, 3391090508},
     };
     static const struct {
         size_t size;
@@ -208,7 +209,8 @@ static void tree_set(struct tree *t, uint32_t *at, uint32_t value)
 }
 
 /* Stores a leaf and everything above it; returns the root of these 32. */
-static uint32_t tree_climb(struct tree *t, const struct half *c, uint32_t nodes[TREE_NODES], size_t leaf, uint32_t value)
+static uint32_t tree_climb(struct tree *t, const struct half *c, uint32_t nodes[TREE_NODES], size_t leaf,
+                           uint32_t value)
 {
     tree_set(t, &nodes[32 + leaf], value);
     for (size_t o = 16; o >= 1; o /= 2) {
@@ -244,8 +246,7 @@ static uint64_t tree_update(struct tree *t, size_t vector)
         const struct half *c = tree_constants(half);
         struct tree_half *h = &t->halves[half];
         const size_t block = vector / 256;
-        const uint32_t hash = tree_climb_256(t, c, h->warps[block], vector % 256,
-                                             tree_lane(t, c, vector));
+        const uint32_t hash = tree_climb_256(t, c, h->warps[block], vector % 256, tree_lane(t, c, vector));
         roots[half] = tree_climb_256(t, c, h->sums, block, mix(c, 0, hash));
     }
     return (uint64_t)roots[1] << 32 | roots[0];

@@ -13,12 +13,12 @@ static const struct {
     double steps;
     size_t meta_bytes;
 } formats[FORMATS] = {
-    {DTYPE_F32, QUANT_MINMAX, DTYPE_U8, 255, 8}, {DTYPE_F32, QUANT_MINMAX, DTYPE_U16, 65535, 8},
-    {DTYPE_F32, QUANT_ZPS, DTYPE_I8, 127, 2},    {DTYPE_F32, QUANT_ZPS, DTYPE_I16, 32767, 2},
-    {DTYPE_F32, QUANT_ZPS, DTYPE_U8, 254, 4},    {DTYPE_F32, QUANT_ZPS, DTYPE_U16, 65534, 4},
+    {DTYPE_F32, QUANT_MINMAX, DTYPE_U8, 255, 8},  {DTYPE_F32, QUANT_MINMAX, DTYPE_U16, 65535, 8},
+    {DTYPE_F32, QUANT_ZPS, DTYPE_I8, 127, 2},     {DTYPE_F32, QUANT_ZPS, DTYPE_I16, 32767, 2},
+    {DTYPE_F32, QUANT_ZPS, DTYPE_U8, 254, 4},     {DTYPE_F32, QUANT_ZPS, DTYPE_U16, 65534, 4},
     {DTYPE_F64, QUANT_MINMAX, DTYPE_U8, 255, 16}, {DTYPE_F64, QUANT_MINMAX, DTYPE_U16, 65535, 16},
-    {DTYPE_F64, QUANT_ZPS, DTYPE_I8, 127, 4},    {DTYPE_F64, QUANT_ZPS, DTYPE_I16, 32767, 4},
-    {DTYPE_F64, QUANT_ZPS, DTYPE_U8, 254, 6},    {DTYPE_F64, QUANT_ZPS, DTYPE_U16, 65534, 6},
+    {DTYPE_F64, QUANT_ZPS, DTYPE_I8, 127, 4},     {DTYPE_F64, QUANT_ZPS, DTYPE_I16, 32767, 4},
+    {DTYPE_F64, QUANT_ZPS, DTYPE_U8, 254, 6},     {DTYPE_F64, QUANT_ZPS, DTYPE_U16, 65534, 6},
 };
 
 static struct numeric format_numeric(int format, const struct kernels *k)
@@ -64,7 +64,8 @@ static double magnitude(double x)
 /* ---- Distributions --------------------------------------------------------------------------------------------------- */
 
 enum { DIST_NORMAL, DIST_LAPLACE, DIST_STUDENT, DIST_UNIFORM, DIST_NEGATIVE, DIST_CONSTANT, DISTS };
-static const char *const dist_names[DISTS] = {"normal", "laplace", "student-t 3", "uniform", "all negative", "constant"};
+static const char *const dist_names[DISTS] = {"normal",  "laplace",      "student-t 3",
+                                              "uniform", "all negative", "constant"};
 
 static double uniform(struct rng *r)
 {
@@ -143,8 +144,8 @@ TEST(only_the_documented_pairs_of_types_are_offered)
                 }
                 EXPECT_EQ(numeric_quant_supported((enum dtype)type, (enum quant)quant, (enum dtype)to), listed);
                 struct numeric n;
-                const bool ok = numeric_init(&n, (enum dtype)type, REDOP_MAX, (enum quant)quant, (enum dtype)to,
-                                             kt_level(0));
+                const bool ok =
+                    numeric_init(&n, (enum dtype)type, REDOP_MAX, (enum quant)quant, (enum dtype)to, kt_level(0));
                 EXPECT_EQ(ok, listed || quant == QUANT_NONE);
                 offered += listed;
             }
@@ -164,7 +165,7 @@ TEST(wire_bytes_of_known_blocks)
     EXPECT(memcmp(wire, want_i8, sizeof(want_i8)) == 0);
     EXPECT_EQ(numeric_wire_bytes(&n, 4), 6);
 
-    n = format_numeric(0, kernels_get()); /* f32 to u8, min and step */
+    n = format_numeric(0, kernels_get());    /* f32 to u8, min and step */
     const float b[5] = {-255, 255, 0, 1, 3}; /* step 2: 127.5, 128 and 129 steps */
     numeric_encode(&n, wire, b, 5);
     const uint8_t want_u8[13] = {0, 0, 0x7F, 0xC3, 0, 0, 0, 0x40, 0, 255, 128, 128, 129};
@@ -444,7 +445,8 @@ TEST(levels_agree_on_awkward_numbers_and_stay_inside_their_pages)
         for (uint64_t round = 0; round < kt_scaled(400); round++) {
             const size_t count = round < 100 ? round : rng_below(&r, 700), align = rng_below(&r, 64);
             const struct numeric scalar = format_numeric(f, kt_level(0));
-            const size_t user_bytes = numeric_user_bytes(&scalar, count), wire_bytes = numeric_wire_bytes(&scalar, count);
+            const size_t user_bytes = numeric_user_bytes(&scalar, count),
+                         wire_bytes = numeric_wire_bytes(&scalar, count);
             uint8_t *u = user + KT_GUARDED - user_bytes, *w = wire + KT_GUARDED - wire_bytes;
             u -= round % 2 != 0 ? align : 0;
             w -= round % 3 != 0 ? align : 0;

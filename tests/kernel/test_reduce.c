@@ -171,8 +171,24 @@ TEST(integers_wrap_like_128_bit_arithmetic_cut_off)
 
 TEST(integer_division_truncates_towards_zero)
 {
-    static const uint64_t divisors[] = {1, 2, 3, 7, 10, 127, 128, 255, 256, 65535, 65536, 0x7FFFFFFF, 0x80000000,
-                                        0xFFFFFFFF, 0x100000000, 0x7FFFFFFFFFFFFFFF, 0x8000000000000000, UINT64_MAX};
+    static const uint64_t divisors[] = {1,
+                                        2,
+                                        3,
+                                        7,
+                                        10,
+                                        127,
+                                        128,
+                                        255,
+                                        256,
+                                        65535,
+                                        65536,
+                                        0x7FFFFFFF,
+                                        0x80000000,
+                                        0xFFFFFFFF,
+                                        0x100000000,
+                                        0x7FFFFFFFFFFFFFFF,
+                                        0x8000000000000000,
+                                        UINT64_MAX};
     struct rng r = {5};
     uint8_t in[COUNT_MAX * 8], out[COUNT_MAX * 8];
     for (int level = 0; level < KT_LEVELS; level++) {

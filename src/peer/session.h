@@ -92,6 +92,7 @@ struct session_launch {
     struct op_params params;
     const void *in;         /* never written while the operation runs (an in-place call passes its backup) */
     void *out;
+    void *scratch;          /* numeric_acc_bytes of the operation if it is eager and not plain, else null */
     bool in_place;
     bool no_memory;         /* the backup could not be allocated: refuse */
     uint32_t window;        /* data frames per lane reserved for each folding sender (session_folding_senders) */
@@ -214,6 +215,7 @@ uint32_t session_folding_senders(const struct session *s, const struct op_params
 struct session_info {
     bool connected;          /* member of a view, not left */
     uint64_t run, id, view;
+    uint64_t newest;         /* view or open proposal: what a HELLO says */
     uint32_t rank, world;
     struct sizes snapshot;
     uint32_t open_slots;     /* un-collected operations */

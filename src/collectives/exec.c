@@ -216,17 +216,23 @@ void exec_init(struct exec *x, const struct exec_config *c, void *arena)
     x->idle = x->done && x->unsent == 0;
 }
 
+static void add_credit(struct exec_peer *p, uint32_t credit)
+{
+    p->credit = credit > UINT32_MAX - p->credit ? UINT32_MAX : p->credit + credit; /* it came from outside */
+}
+
 static void dispatch(struct exec *x, const struct exec_event *e, struct exec_out *out)
 {
+    PCCL_ASSERT(e->kind == EXEC_HEADER || e->rank < x->plan->params.world);
     struct exec_peer *p = &x->peers[e->rank];
     switch (e->kind) {
     case EXEC_READY:
         p->ready = true;
-        p->credit += e->credit;
+        add_credit(p, e->credit);
         exec_grant(x, p, e->rank);
         break;
     case EXEC_CREDIT:
-        p->credit += e->credit;
+        add_credit(p, e->credit);
         break;
     case EXEC_HEADER:
         exec_on_header(x, e, out);

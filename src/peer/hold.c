@@ -132,6 +132,15 @@ void hold_check(struct session *s, struct op *op, struct outbox *out)
     }
 }
 
+void hold_suspect_again(struct session *s, struct outbox *out)
+{
+    for (uint32_t i = 0; s->op_used > 0 && i < s->op_count; i++) {
+        if (s->ops[i].phase == OP_HOLDING) {
+            hold_check(s, &s->ops[i], out);
+        }
+    }
+}
+
 /* A relay passes on what `origin` said to the members that origin has no link with. */
 static void relay(struct session *s, uint64_t origin, uint64_t from, const struct frame_header *h, const void *payload,
                   struct outbox *out)

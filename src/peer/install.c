@@ -248,6 +248,7 @@ static void adopt_members(struct session *s, const struct msg_view *m)
             continue;
         }
         s->peers[p].in_view = true;
+        s->peers[p].heard = s->now;
         s->peers[p].rank = i;
         s->peers[p].info = *info;
     }

@@ -130,6 +130,7 @@ static void welcome(struct session *s, struct reader *r, struct outbox *out)
         return;
     }
     links_suspect_again(s, out);
+    hold_suspect_again(s, out);
     fetch_again(s, out);
     ballot_send(s, out);
 }
@@ -290,7 +291,8 @@ static void blocked(const struct session *s, struct msg_heartbeat *m)
             continue;
         }
         for (uint32_t r = 0; r < s->view.world; r++) {
-            if (!s->marks[(size_t)op->marks * s->cfg.max_members + r].ready) {
+            bool linked = view_relay(s, s->id, s->view.ids[r]) == 0;
+            if (linked && !s->marks[(size_t)op->marks * s->cfg.max_members + r].ready) {
                 oldest = op->since;
                 m->blocked_tag = op->name.tag;
                 m->blocked_seq = op->name.seq;
@@ -325,6 +327,13 @@ static bool needs_master(const struct session *s)
     return false;
 }
 
+/* A vote called while the master is gone gets the whole time. */
+static int64_t needed_since(const struct session *s)
+{
+    bool vote_only = s->vote != VOTE_NONE && !s->vote_ended && !s->frozen;
+    return vote_only && s->vote_since > s->master_lost ? s->vote_since : s->master_lost;
+}
+
 static void tick_lost(struct session *s, struct outbox *out)
 {
     if (s->phase == PHASE_DIALING && s->now >= s->connect_by) {
@@ -332,7 +341,7 @@ static void tick_lost(struct session *s, struct outbox *out)
         snprintf(text, sizeof text, "%s", s->left_text[0] != 0 ? s->left_text : "the master does not answer");
         join_leave(s, CAUSE_NONE, RESULT_UNREACHABLE, text, false, out);
     } else if (s->phase == PHASE_MEMBER && !s->welcomed && s->master_lost != 0 && needs_master(s) &&
-               s->now - s->master_lost >= s->cfg.master_loss_ns && s->now - s->vote_since >= 0) {
+               s->now - needed_since(s) >= s->cfg.master_loss_ns) {
         join_leave(s, CAUSE_PEER_SILENT, RESULT_GONE, "the master was gone for too long", false, out);
     }
 }

@@ -87,7 +87,8 @@ void slot_idle(struct session *s, uint32_t slot, struct outbox *out)
 static bool op_is_eager(const struct session *s, const struct op_params *p)
 {
     uint64_t size = dtype_size((enum dtype)p->dtype);
-    return p->count <= s->view.plan.eager_bytes / size;
+    /* 0: a view with a missing edge, where not everybody can tell everybody. */
+    return s->view.plan.eager_bytes != 0 && p->count <= s->view.plan.eager_bytes / size;
 }
 
 static bool init_numeric(const struct session *s, const struct op_params *p, struct numeric *n)

@@ -219,6 +219,7 @@ void links_down(struct session *s, uint64_t id, bool silent, struct outbox *out)
     struct peer *p = &s->peers[i];
     p->link_up = false;
     p->their_view = 0;
+    p->heard = s->now;
     if (p->in_view) {
         suspect_link(s, p, silent, out);
     }
@@ -315,13 +316,15 @@ void links_tick(struct session *s, struct outbox *out)
     bool paused = s->now - s->last_step > 1000000000 + s->cfg.heartbeat_ns; /* we slept: silence means nothing */
     for (uint32_t i = 0; i < s->peer_count; i++) {
         struct peer *p = &s->peers[i];
-        if (p->id == 0 || !p->link_up) {
+        if (p->id == 0) {
             continue;
         }
+        /* Of a link that is up: since the last sign of life; of one that is not: since it was wanted. */
+        int64_t bound = p->link_up ? s->cfg.stall_ns : s->cfg.link_ns;
         if (paused) {
             p->heard = s->now;
-        } else if (s->now - p->heard > s->cfg.stall_ns && p->in_view && !p->suspected) {
-            suspect_link(s, p, true, out);
+        } else if (s->now - p->heard > bound && p->in_view && !p->suspected && view_relay(s, s->id, p->id) == 0) {
+            suspect_link(s, p, p->link_up, out);
         }
     }
     if (s->proposal != 0 && s->now >= s->link_by) {

@@ -130,8 +130,37 @@ static struct tag *tag_probe(struct session *s, uint64_t tag, bool add)
     if (!add || spare == NULL) {
         return NULL;
     }
+    s->tag_used += spare->generation == 0;
     *spare = (struct tag){.tag = tag, .slot = NONE, .owed = NONE, .owed_last = NONE, .generation = s->generation};
     return spare;
+}
+
+enum { MOST_TAGS = 1 << 20 };
+
+size_t session_tags_wanted(const struct session *s)
+{
+    bool full = s->tag_used > s->cfg.max_tags / 2 && s->cfg.max_tags < MOST_TAGS;
+    return full ? (size_t)s->cfg.max_tags * 4 * sizeof(struct tag) : 0;
+}
+
+void *session_grow_tags(struct session *s, void *storage, size_t bytes)
+{
+    struct tag *old = s->tags;
+    void *given = s->tags_given;
+    uint32_t count = s->cfg.max_tags;
+    memset(storage, 0, bytes);
+    s->tags = storage;
+    s->tags_given = storage;
+    s->cfg.max_tags = (uint32_t)(bytes / sizeof(struct tag));
+    s->tag_used = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct tag *t = &old[i];
+        if (t->generation == s->generation || (t->generation != 0 && (t->owed != NONE || t->slot != NONE))) {
+            struct tag *copy = tag_probe(s, t->tag, true);
+            *copy = *t;
+        }
+    }
+    return given;
 }
 
 /* Numbers begin again in every view. */

@@ -211,6 +211,11 @@ const struct session_op *session_op(const struct session *s, uint32_t slot);
  * 0: eager, or not a member.  A launch deferred by a freeze starts with window 0: lanes grant later. */
 uint32_t session_folding_senders(const struct session *s, const struct op_params *params);
 
+/* Tags live as long as a view.  Between steps: the bytes of a larger table if the present one is half full (0: no need), and handing it
+ * over; returns the table handed over before (null the first time), which is the caller's again. */
+size_t session_tags_wanted(const struct session *s);
+void *session_grow_tags(struct session *s, void *storage, size_t bytes);
+
 /* For api.c: the snapshot and the installed view. */
 struct session_info {
     bool connected;          /* member of a view, not left */

@@ -167,7 +167,9 @@ struct session {
     uint32_t *marks_free;
     uint32_t marks_left;
     struct tag *tags;
-    uint32_t tag_used, generation;
+    void *tags_given;    /* storage from session_grow_tags, null: the arena's */
+    uint32_t tag_used;   /* entries ever used */
+    uint32_t generation;
     struct owed *owed;
     uint32_t owed_free, owed_used;
     struct slot *slots;
@@ -277,6 +279,7 @@ void hold_ready(struct session *s, uint32_t from, struct reader *r, struct outbo
 void hold_finished(struct session *s, uint32_t from, const struct frame_header *h, struct reader *r, struct outbox *out);
 void hold_flush_finished(struct session *s, struct outbox *out);
 void hold_check(struct session *s, struct op *op, struct outbox *out);
+void hold_suspect_again(struct session *s, struct outbox *out); /* the master may not have heard of differing results */
 void hold_replay(struct session *s, struct outbox *out); /* say again, to those who just came into the view, what was said in it */
 
 /* refusal.c */

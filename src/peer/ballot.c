@@ -68,7 +68,7 @@ static void answered(struct session *s, uint8_t kind, uint64_t view, const struc
     s->vote_view = kind == VOTE_QUERY ? 0 : view;
     s->vote_sizes = *sizes;
     s->vote_outcome.value = value;
-    if (kind != VOTE_QUERY || MUTANT(QCLEAR) || MUTANT(DEBT_BY_QUERY)) {
+    if (kind != VOTE_QUERY || MUTANT(QCLEAR)) {
         owed_clear(s);
     }
     if (kind != VOTE_QUERY) {

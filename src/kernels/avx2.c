@@ -8,9 +8,8 @@
 
 #include "kernels/levels.h"
 
-/* Eight vectors of 16 bytes; after the transposition the lane of vector 2k + j is number 4j + k. */
+/* Eight vectors of 16 bytes; after the transposition the lane of vector 2k + j is number 4j + k of its group. */
 #define HASH_GROUP 8
-#define HASH_PLACE(i) (4 * ((i) % 2) + (i) / 2)
 #include "kernels/hash_tmpl.h"
 #include "kernels/quant_tmpl.h"
 
@@ -25,6 +24,15 @@
         (h) = _mm256_mullo_epi32(                                                                                      \
             _mm256_or_si256(_mm256_slli_epi32(t_, rotation), _mm256_srli_epi32(t_, 32 - (rotation))), multiplier);     \
     } while (0)
+
+static void hash_order(uint32_t lanes[HASH_LANES])
+{
+    const __m256i places = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    for (size_t base = 0; base < HASH_LANES; base += HASH_GROUP) {
+        __m256i *group = (__m256i *)(void *)(lanes + base);
+        _mm256_storeu_si256(group, _mm256_permutevar8x32_epi32(_mm256_loadu_si256(group), places));
+    }
+}
 
 static void hash_groups(struct hash_lanes *lanes, const uint8_t *data, size_t groups)
 {
@@ -56,6 +64,8 @@ static void hash_groups(struct hash_lanes *lanes, const uint8_t *data, size_t gr
         memcpy(lanes->low + base, &low, sizeof(low));
         memcpy(lanes->high + base, &high, sizeof(high));
     }
+    hash_order(lanes->low);
+    hash_order(lanes->high);
 }
 
 static void widen_f16(float *out, const uint16_t *in, size_t count)

@@ -8,9 +8,8 @@
 
 #include "kernels/levels.h"
 
-/* Sixteen vectors of 16 bytes; after the transposition the lane of vector 4k + j is number 4j + k. */
+/* Sixteen vectors of 16 bytes; after the transposition the lane of vector 4k + j is number 4j + k of its group. */
 #define HASH_GROUP 16
-#define HASH_PLACE(i) (4 * ((i) % 4) + (i) / 4)
 #include "kernels/hash_tmpl.h"
 #include "kernels/quant_tmpl.h"
 
@@ -21,6 +20,14 @@
 
 #define HASH_STEP(h, w, rotation, add, multiplier)                                                                     \
     (h) = _mm512_mullo_epi32(_mm512_rol_epi32(_mm512_xor_si512(h, _mm512_add_epi32(w, add)), rotation), multiplier)
+
+static void hash_order(uint32_t lanes[HASH_LANES])
+{
+    const __m512i places = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    for (size_t base = 0; base < HASH_LANES; base += HASH_GROUP) {
+        _mm512_storeu_si512(lanes + base, _mm512_permutexvar_epi32(places, _mm512_loadu_si512(lanes + base)));
+    }
+}
 
 static void hash_groups(struct hash_lanes *lanes, const uint8_t *data, size_t groups)
 {
@@ -50,6 +57,8 @@ static void hash_groups(struct hash_lanes *lanes, const uint8_t *data, size_t gr
         memcpy(lanes->low + base, &low, sizeof(low));
         memcpy(lanes->high + base, &high, sizeof(high));
     }
+    hash_order(lanes->low);
+    hash_order(lanes->high);
 }
 
 static void widen_f16(float *out, const uint16_t *in, size_t count)

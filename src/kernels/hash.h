@@ -27,8 +27,8 @@ struct hash_lanes {
 struct hash_kernels {
     /* Mixes vectors of 16 bytes into the lanes, vector i into lane i mod HASH_LANES, from lanes of zero. */
     void (*block)(struct hash_lanes *lanes, const void *data, size_t vectors);
-    /* Folds the lanes to one word per half, high << 32 | low; destroys them. */
-    uint64_t (*fold)(struct hash_lanes *lanes);
+    /* Folds the lanes to one word per half, high << 32 | low. */
+    uint64_t (*fold)(const struct hash_lanes *lanes);
 };
 
 uint64_t hash_simple64(const void *data, size_t size);

@@ -1,8 +1,7 @@
 /* hash_tmpl.h - template of the SimpleHash64 kernels; included once per instruction set.
  *
- * The including file defines HASH_GROUP, the number of vectors that its hash_groups takes at a time, and
- * HASH_PLACE(i), where in its group hash_groups keeps the lane of the group's vector i.  Lanes are put in order once per
- * block, what is left over is mixed one vector at a time.
+ * The including file defines HASH_GROUP, the number of vectors that its hash_groups takes at a time; hash_groups may keep
+ * the lanes of a group in another order while it runs.  What is left over is mixed one vector at a time.
  * Invariant: the result does not depend on HASH_GROUP.
  * SPDX-License-Identifier: MIT */
 #include <string.h>
@@ -14,6 +13,7 @@
 #define HASH_MIX_LOW(h, w) HASH_MIX(h, w, HASH_LOW_ADD, HASH_LOW_ROTATION, HASH_LOW_MULTIPLIER)
 #define HASH_MIX_HIGH(h, w) HASH_MIX(h, w, HASH_HIGH_ADD, HASH_HIGH_ROTATION, HASH_HIGH_MULTIPLIER)
 
+/* Mixes vectors 0 .. groups * HASH_GROUP - 1 into lanes of zero. */
 static void hash_groups(struct hash_lanes *lanes, const uint8_t *data, size_t groups);
 
 static void hash_vector(struct hash_lanes *lanes, size_t lane, const uint8_t *data)
@@ -26,61 +26,47 @@ static void hash_vector(struct hash_lanes *lanes, size_t lane, const uint8_t *da
     }
 }
 
-static void hash_order(uint32_t lanes[HASH_LANES])
-{
-    for (size_t base = 0; base < HASH_LANES; base += HASH_GROUP) {
-        uint32_t kept[HASH_GROUP];
-        memcpy(kept, lanes + base, sizeof(kept));
-        for (size_t i = 0; i < HASH_GROUP; i++) {
-            lanes[base + i] = kept[HASH_PLACE(i)];
-        }
-    }
-}
-
 static void hash_block(struct hash_lanes *lanes, const void *data, size_t vectors)
 {
     const uint8_t *p = data;
     const size_t groups = vectors / HASH_GROUP;
     memset(lanes, 0, sizeof(*lanes));
     hash_groups(lanes, p, groups);
-    hash_order(lanes->low);
-    hash_order(lanes->high);
     for (size_t i = groups * HASH_GROUP; i < vectors; i++) {
         hash_vector(lanes, i % HASH_LANES, p + 16 * i);
     }
 }
 
-/* Eight trees over 32 lanes side by side, then one over their results, padded with zeros. */
+/* One level of the trees of several warps: 2 * o words of each in `from` become o in `to`. */
+#define HASH_LEVEL(MIX, to, from, warps, o)                                                                            \
+    for (int w = 0; w < (warps); w++) {                                                                                \
+        for (int i = 0; i < (o); i++) {                                                                                \
+            (to)[w * (o) + i] = MIX((from)[2 * w * (o) + i], (from)[(2 * w + 1) * (o) + i]);                           \
+        }                                                                                                              \
+    }
+
+/* Eight trees over 32 lanes each, then one over their results, padded with zeros. */
 #define HASH_FOLD_DEFINE(half, MIX)                                                                                    \
-    static uint32_t hash_fold_##half(uint32_t lanes[HASH_LANES])                                                       \
+    static uint32_t hash_fold_##half(const uint32_t lanes[HASH_LANES])                                                 \
     {                                                                                                                  \
-        uint32_t t[32][8];                                                                                             \
-        for (int i = 0; i < 32; i++) {                                                                                 \
-            for (int warp = 0; warp < 8; warp++) {                                                                     \
-                t[i][warp] = lanes[32 * warp + i];                                                                     \
-            }                                                                                                          \
-        }                                                                                                              \
-        for (int o = 16; o > 0; o /= 2) {                                                                              \
-            for (int i = 0; i < o; i++) {                                                                              \
-                for (int warp = 0; warp < 8; warp++) {                                                                 \
-                    t[i][warp] = MIX(t[i][warp], t[i + o][warp]);                                                      \
-                }                                                                                                      \
-            }                                                                                                          \
-        }                                                                                                              \
-        uint32_t top[32] = {0};                                                                                        \
-        memcpy(top, t[0], sizeof(t[0]));                                                                               \
-        for (int o = 16; o > 0; o /= 2) {                                                                              \
-            for (int i = 0; i < o; i++) {                                                                              \
-                top[i] = MIX(top[i], top[i + o]);                                                                      \
-            }                                                                                                          \
-        }                                                                                                              \
-        return top[0];                                                                                                 \
+        uint32_t a[128], b[64], top[32] = {0};                                                                         \
+        HASH_LEVEL(MIX, a, lanes, 8, 16)                                                                               \
+        HASH_LEVEL(MIX, b, a, 8, 8)                                                                                    \
+        HASH_LEVEL(MIX, a, b, 8, 4)                                                                                    \
+        HASH_LEVEL(MIX, b, a, 8, 2)                                                                                    \
+        HASH_LEVEL(MIX, top, b, 8, 1)                                                                                  \
+        HASH_LEVEL(MIX, a, top, 1, 16)                                                                                 \
+        HASH_LEVEL(MIX, b, a, 1, 8)                                                                                    \
+        HASH_LEVEL(MIX, a, b, 1, 4)                                                                                    \
+        HASH_LEVEL(MIX, b, a, 1, 2)                                                                                    \
+        HASH_LEVEL(MIX, a, b, 1, 1)                                                                                    \
+        return a[0];                                                                                                   \
     }
 
 HASH_FOLD_DEFINE(low, HASH_MIX_LOW)
 HASH_FOLD_DEFINE(high, HASH_MIX_HIGH)
 
-static uint64_t hash_fold(struct hash_lanes *lanes)
+static uint64_t hash_fold(const struct hash_lanes *lanes)
 {
     return (uint64_t)hash_fold_high(lanes->high) << 32 | hash_fold_low(lanes->low);
 }

@@ -10,7 +10,6 @@
 
 /* Four vectors of 16 bytes, de-interleaved by the load itself. */
 #define HASH_GROUP 4
-#define HASH_PLACE(i) (i)
 #include "kernels/hash_tmpl.h"
 #include "kernels/quant_tmpl.h"
 

@@ -7,7 +7,6 @@
 #include "kernels/levels.h"
 
 #define HASH_GROUP 1
-#define HASH_PLACE(i) (i)
 #include "kernels/hash_tmpl.h"
 #include "kernels/quant_tmpl.h"
 

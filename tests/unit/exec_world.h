@@ -12,7 +12,7 @@
 #include "core/rng.h"
 #include "tests/testing.h"
 
-enum { MAX_RANKS = 6, MAX_LANES = 3, MAX_OPS = 6, CHANNEL_FRAMES = 2, MAX_SLOTS = 8 };
+enum { MAX_RANKS = 9, MAX_LANES = 3, MAX_OPS = 6, CHANNEL_FRAMES = 2, MAX_SLOTS = 8 };
 
 struct message {
     struct message *next;

@@ -18,6 +18,9 @@
 
 #include "kernels/convert_tmpl.h"
 
+/* Bytes that the loads run ahead of the arithmetic. */
+#define HASH_AHEAD 4096
+
 #define HASH_STEP(h, w, rotation, add, multiplier)                                                                     \
     do {                                                                                                               \
         const __m256i t_ = _mm256_xor_si256(h, _mm256_add_epi32(w, add));                                              \
@@ -42,6 +45,9 @@ static void hash_groups(struct hash_lanes *lanes, const uint8_t *data, size_t gr
     for (size_t g = 0; g < groups; g++) {
         const size_t base = g * HASH_GROUP % HASH_LANES;
         const uint8_t *p = data + 16 * HASH_GROUP * g;
+        for (int line = 0; line < 2; line++) { /* the hardware's own stops at pages; past the end it is harmless */
+            _mm_prefetch((const char *)p + HASH_AHEAD + 64 * line, _MM_HINT_T0);
+        }
         const __m256i v0 = _mm256_loadu_si256((const __m256i *)(p + 0)),
                       v1 = _mm256_loadu_si256((const __m256i *)(p + 32));
         const __m256i v2 = _mm256_loadu_si256((const __m256i *)(p + 64)),

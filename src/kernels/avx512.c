@@ -18,6 +18,9 @@
 
 #include "kernels/convert_tmpl.h"
 
+/* Bytes that the loads run ahead of the arithmetic. */
+#define HASH_AHEAD 4096
+
 #define HASH_STEP(h, w, rotation, add, multiplier)                                                                     \
     (h) = _mm512_mullo_epi32(_mm512_rol_epi32(_mm512_xor_si512(h, _mm512_add_epi32(w, add)), rotation), multiplier)
 
@@ -37,6 +40,9 @@ static void hash_groups(struct hash_lanes *lanes, const uint8_t *data, size_t gr
     for (size_t g = 0; g < groups; g++) {
         const size_t base = g * HASH_GROUP % HASH_LANES;
         const uint8_t *p = data + 16 * HASH_GROUP * g;
+        for (int line = 0; line < 4; line++) { /* the hardware's own stops at pages; past the end it is harmless */
+            _mm_prefetch((const char *)p + HASH_AHEAD + 64 * line, _MM_HINT_T0);
+        }
         const __m512i v0 = _mm512_loadu_si512(p + 0), v1 = _mm512_loadu_si512(p + 64);
         const __m512i v2 = _mm512_loadu_si512(p + 128), v3 = _mm512_loadu_si512(p + 192);
         const __m512i a = _mm512_unpacklo_epi32(v0, v1), b = _mm512_unpackhi_epi32(v0, v1);

@@ -506,7 +506,7 @@ static bool try_receive(struct cluster *c, uint32_t r, uint32_t t, uint32_t l)
         struct exec_out out = step(c, t, m->op, l, (struct exec_event){.kind = EXEC_HEADER, .rank = r,
                                    .frame = m->frame, .phase = m->phase, .bytes = m->bytes});
         EXPECT(!out.refused && out.dst != NULL);
-        if (out.refused) {
+        if (out.dst == NULL) {
             channel_drop_head(ch);
             return true;
         }

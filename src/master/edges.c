@@ -1,0 +1,102 @@
+/* edges.c - pairs of a view without a link: which they are, and who forwards between them.
+ *
+ * A pair is missing because an admission could not link it, or because its link broke again and again.
+ * Invariant: the edges of a view are sorted, a < b, and both ends are members once the view is decided.
+ * SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "master/master_state.h"
+
+/* Where the pair is, or would go. */
+static uint32_t edge_place(const struct view_record *v, uint64_t a, uint64_t b)
+{
+    uint32_t low = 0, high = v->edges;
+    while (low < high) {
+        uint32_t at = low + (high - low) / 2;
+        const struct missing_edge *e = &v->edge[at];
+        if (e->a < a || (e->a == a && e->b < b)) {
+            low = at + 1;
+        } else {
+            high = at;
+        }
+    }
+    return low;
+}
+
+bool edges_missing(const struct view_record *v, uint64_t x, uint64_t y)
+{
+    uint64_t a = x < y ? x : y, b = x < y ? y : x;
+    uint32_t at = edge_place(v, a, b);
+    return at < v->edges && v->edge[at].a == a && v->edge[at].b == b;
+}
+
+bool edges_note(struct view_record *v, uint64_t x, uint64_t y, uint32_t capacity)
+{
+    uint64_t a = x < y ? x : y, b = x < y ? y : x;
+    if (edges_missing(v, a, b)) {
+        return true;
+    }
+    if (v->edges >= capacity) {
+        return false;
+    }
+    uint32_t at = edge_place(v, a, b);
+    memmove(&v->edge[at + 1], &v->edge[at], (v->edges - at) * sizeof *v->edge);
+    v->edge[at] = (struct missing_edge){.a = a, .b = b};
+    v->edges++;
+    return true;
+}
+
+void edges_broken(struct master *m, struct group *g, uint64_t x, uint64_t y)
+{
+    uint64_t a = x < y ? x : y, b = x < y ? y : x;
+    struct edge_break *oldest = NULL;
+    for (uint32_t i = 0; i < g->break_count; i++) {
+        struct edge_break *k = &g->breaks[i];
+        if (k->a == a && k->b == b) {
+            if (m->now - k->since > MASTER_BREAK_NS) {
+                k->count = 0;
+                k->since = m->now;
+            }
+            k->count++;
+            return;
+        }
+        oldest = oldest == NULL || k->since < oldest->since ? k : oldest;
+    }
+    struct edge_break *k = g->break_count < m->config.max_members ? &g->breaks[g->break_count++] : oldest;
+    *k = (struct edge_break){.a = a, .b = b, .count = 1, .since = m->now};
+}
+
+void edges_inherit(struct master *m, struct group *g, const struct view_record *from, struct view_record *to)
+{
+    uint32_t capacity = m->edge_capacity;
+    for (uint32_t i = 0; i < from->edges; i++) {
+        const struct missing_edge *e = &from->edge[i];
+        if (view_has(to, e->a) && view_has(to, e->b)) {
+            (void)edges_note(to, e->a, e->b, capacity); /* fits: it did before */
+        }
+    }
+    for (uint32_t i = 0; i < g->break_count; i++) {
+        const struct edge_break *k = &g->breaks[i];
+        if (k->count >= MASTER_BREAKS && view_has(to, k->a) && view_has(to, k->b)) {
+            (void)edges_note(to, k->a, k->b, capacity); /* no room: it stays in use, that is no harm */
+        }
+    }
+}
+
+uint64_t edges_relay(struct view_record *v)
+{
+    for (uint32_t i = 0; i < v->edges; i++) {
+        struct missing_edge *e = &v->edge[i];
+        e->relay = 0;
+        for (uint32_t k = 0; k < v->members && e->relay == 0; k++) {
+            uint64_t x = v->ids[k];
+            if (x != e->a && x != e->b && !edges_missing(v, e->a, x) && !edges_missing(v, x, e->b)) {
+                e->relay = x;
+            }
+        }
+        if (e->relay == 0) {
+            return e->b; /* the newer of the two */
+        }
+    }
+    return 0;
+}

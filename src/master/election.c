@@ -1,0 +1,355 @@
+/* election.c - which shared state wins, who sends, who receives, and when all may apply it.
+ *
+ * Highest revision, then most votes, then the smaller digest: a function of the votes alone, not of their order.  Who breaks a
+ * rule is excluded with its reason before anybody is told to move a byte.
+ * Invariant: the answer (APPLY) leaves only when every living receiver has staged everything and the new revision is durable (G6).
+ * SPDX-License-Identifier: MIT */
+#include "master/journal.h"
+#include "master/master_state.h"
+
+enum strategy { STRATEGY_POPULAR = 0, STRATEGY_RECEIVE = 1, STRATEGY_SEND = 2 }; /* pcclSharedStateSyncStrategy_t */
+
+/* Voters of the group in rank order: the next at or behind *at, null at the end. */
+static struct member *voter_next(const struct master *m, const struct group *g, uint32_t *at)
+{
+    const struct view_record *v = &g->views[g->current];
+    while (*at < v->members) {
+        struct member *mb = member_find(m, v->ids[(*at)++]);
+        if (mb != NULL && mb->phase == MEMBER_ACCEPTED && mb->vote.kind == VOTE_SYNC) {
+            return mb;
+        }
+    }
+    return NULL;
+}
+
+static bool same_content(const struct msg_vote *a, const struct msg_vote *b)
+{
+    return a->key_digest == b->key_digest && a->content_digest == b->content_digest;
+}
+
+/* Revision first, then votes, then the smaller digest. */
+static bool beats(const struct msg_vote *a, uint32_t a_votes, const struct msg_vote *b, uint32_t b_votes)
+{
+    if (a->revision != b->revision) {
+        return a->revision > b->revision;
+    }
+    if (a_votes != b_votes) {
+        return a_votes > b_votes;
+    }
+    if (a->content_digest != b->content_digest) {
+        return a->content_digest < b->content_digest;
+    }
+    return a->key_digest < b->key_digest;
+}
+
+static bool candidate(const struct member *mb)
+{
+    return mb->vote.msg.strategy != STRATEGY_RECEIVE && !mb->distrusted;
+}
+
+/* The winner among those who may send; null if nobody may. */
+static const struct msg_vote *elect_content(const struct master *m, const struct group *g)
+{
+    const struct msg_vote *best = NULL;
+    uint32_t best_votes = 0, at = 0;
+    for (struct member *mb; (mb = voter_next(m, g, &at)) != NULL;) {
+        if (!candidate(mb)) {
+            continue;
+        }
+        uint32_t votes = 0, other = 0;
+        for (const struct member *o; (o = voter_next(m, g, &other)) != NULL;) {
+            votes += candidate(o) && o->vote.msg.revision == mb->vote.msg.revision &&
+                     same_content(&o->vote.msg, &mb->vote.msg);
+        }
+        if (best == NULL || beats(&mb->vote.msg, votes, best, best_votes)) {
+            best = &mb->vote.msg;
+            best_votes = votes;
+        }
+    }
+    return best;
+}
+
+/* Revisions above the expected one, and strategies that do not go together; true if somebody had to go. */
+static bool kick_voters(struct master *m, struct group *g)
+{
+    bool popular = false, kicked = false;
+    uint32_t at = 0;
+    for (const struct member *mb; (mb = voter_next(m, g, &at)) != NULL;) {
+        popular = popular || mb->vote.msg.strategy == STRATEGY_POPULAR;
+    }
+    at = 0;
+    for (struct member *mb; (mb = voter_next(m, g, &at)) != NULL;) {
+        if (g->revision != 0 && mb->vote.msg.revision > g->revision) {
+            member_exclude(m, mb, CAUSE_KICK_REVISION, "its shared state has a revision above the expected one");
+            kicked = true;
+        } else if (popular && mb->vote.msg.strategy != STRATEGY_POPULAR) {
+            member_exclude(m, mb, CAUSE_KICK_STRATEGY, "send only or receive only beside peers that enforce the popular state");
+            kicked = true;
+        }
+    }
+    return kicked;
+}
+
+/* Whether the peer takes the entries that are not compared from somebody else. */
+static bool takes_whole(const struct group *g, const struct member *mb, const struct msg_vote *won)
+{
+    bool outdated = mb->vote.msg.revision < won->revision;
+    return mb->vote.msg.has_inequality != 0 && (outdated || (g->revision != 0 && !mb->synced)) &&
+           !(mb->vote.msg.strategy == STRATEGY_SEND && !outdated);
+}
+
+/* Roles of all voters; true if somebody had to go. */
+static bool assign_roles(struct master *m, struct group *g, const struct msg_vote *won, uint32_t *receivers)
+{
+    bool kicked = false;
+    uint32_t at = 0;
+    *receivers = 0;
+    for (struct member *mb; (mb = voter_next(m, g, &at)) != NULL;) {
+        const struct msg_vote *v = &mb->vote.msg;
+        mb->whole = takes_whole(g, mb, won);
+        bool receives = !same_content(v, won) || mb->whole || mb->distrusted;
+        if (v->key_digest != won->key_digest) {
+            member_exclude(m, mb, CAUSE_KICK_KEYS, "its shared state has other entries than the elected one");
+            kicked = true;
+        } else if (receives && v->strategy == STRATEGY_SEND) {
+            member_exclude(m, mb, CAUSE_KICK_STRATEGY, "send only, but other content was elected");
+            kicked = true;
+        }
+        mb->role = receives || v->strategy == STRATEGY_RECEIVE ? SYNC_RECEIVER : SYNC_HOLDER;
+        mb->staged = !receives;
+        *receivers += receives;
+    }
+    return kicked;
+}
+
+/* The lowest holder that took part in the last sync, else the lowest holder. */
+static uint64_t whole_source(const struct master *m, const struct group *g)
+{
+    uint64_t first = 0;
+    uint32_t at = 0;
+    for (const struct member *mb; (mb = voter_next(m, g, &at)) != NULL;) {
+        if (mb->role == SYNC_HOLDER && mb->synced) {
+            return mb->id;
+        }
+        first = first == 0 && mb->role == SYNC_HOLDER ? mb->id : first;
+    }
+    return first;
+}
+
+/* ---- telling ------------------------------------------------------------------------------------------------------- */
+
+static void put_elected_frame(struct master *m, struct group *g, const struct member *to)
+{
+    struct msg_elected e = {.number = to->answered, .round = g->sync.round, .role = to->role,
+                            .revision = g->sync.revision, .key_digest = g->sync.key_digest,
+                            .content_digest = g->sync.content_digest, .whole = to->whole,
+                            .whole_source = to->whole ? g->sync.whole_source : 0};
+    uint32_t at = 0;
+    for (const struct member *mb; (mb = voter_next(m, g, &at)) != NULL;) {
+        e.holders += mb->role == SYNC_HOLDER;
+        e.receivers += mb->role == SYNC_RECEIVER;
+    }
+    struct writer *w = outbox_frame(m->out, FRAME_ELECTED, m->config.run, view_current(g)->view);
+    put_elected(w, &e);
+    for (int role = SYNC_HOLDER; role <= SYNC_RECEIVER; role++) {
+        at = 0;
+        for (const struct member *mb; (mb = voter_next(m, g, &at)) != NULL;) {
+            if (mb->role == role) {
+                put_u64(w, mb->id);
+            }
+        }
+    }
+}
+
+void election_send(struct master *m, struct group *g, struct member *only)
+{
+    uint32_t at = 0;
+    for (const struct member *mb; (mb = voter_next(m, g, &at)) != NULL;) {
+        if (mb->conn != SLOT_NONE && mb->role != 0 && (only == NULL || only == mb)) {
+            put_elected_frame(m, g, mb);
+            outbox_send(m->out, MASTER_SEND, mb->conn);
+        }
+    }
+}
+
+/* ---- the vote ------------------------------------------------------------------------------------------------------ */
+
+static void persist_revision(struct master *m, struct group *g, const char *why)
+{
+    struct outbox *o = m->out;
+    uint64_t most = g->revision > g->sync.revision ? g->revision : g->sync.revision;
+    struct journal_record head = {.kind = JOURNAL_REVISION, .run = m->config.run, .epoch = m->config.epoch,
+                                  .group = g->label, .number = m->next_persist, .value = most + 1};
+    master_move(m, PHASE_SYNC, &g->sync.phase, SYNC_PERSISTING, g->label, view_current(g)->view, why);
+    writer_init(&o->writer, o->bytes + o->used, o->bytes_capacity - o->used);
+    journal_end(&o->writer, journal_begin(&o->writer, &head));
+    struct action *a = outbox_add(o, MASTER_PERSIST);
+    a->frame = o->used;
+    a->frame_bytes = (uint32_t)o->writer.used;
+    a->value = m->next_persist;
+    o->used += a->frame_bytes;
+    o->overflow = o->overflow || o->writer.bad;
+    g->sync.persist = m->next_persist++;
+}
+
+static void answer_all(struct master *m, struct group *g, enum answer_result result, uint64_t value, const char *text)
+{
+    struct sizes sizes = view_sizes(m, g, false);
+    for (uint32_t i = 0; i < m->config.max_members; i++) {
+        struct member *mb = &m->members[i];
+        if (member_accepted_in(m, mb, g) && mb->vote.kind == VOTE_SYNC) {
+            mb->synced = result == ANSWER_OK || mb->synced;
+            mb->role = 0;
+            vote_answer(m, mb, result, value, &sizes, text);
+        }
+    }
+    g->sync.failures = 0;
+}
+
+static void elect(struct master *m, struct group *g)
+{
+    bool taken_part = false;
+    uint32_t at = 0, receivers = 0;
+    for (const struct member *mb; (mb = voter_next(m, g, &at)) != NULL;) {
+        taken_part = taken_part || mb->synced;
+    }
+    g->revision = taken_part ? g->revision : 0; /* none is left of the last sync: the group starts afresh */
+    g->sync.again = false;
+    if (kick_voters(m, g)) {
+        return; /* a freeze; the vote goes on in the next view */
+    }
+    const struct msg_vote *won = elect_content(m, g);
+    if (won == NULL) {
+        answer_all(m, g, ANSWER_NO_CANDIDATE, 0, "no peer that may send has a shared state");
+        return;
+    }
+    struct msg_vote elected = *won;
+    if (assign_roles(m, g, &elected, &receivers)) {
+        return;
+    }
+    g->sync.revision = elected.revision;
+    g->sync.key_digest = elected.key_digest;
+    g->sync.content_digest = elected.content_digest;
+    g->sync.whole_source = whole_source(m, g);
+    g->sync.round++;
+    if (receivers == 0) {
+        persist_revision(m, g, "nobody has to receive");
+        return;
+    }
+    master_move(m, PHASE_SYNC, &g->sync.phase, SYNC_STAGING, g->label, view_current(g)->view, "elected");
+    election_send(m, g, NULL);
+}
+
+/* How a round stands: living holders, receivers that have not staged, receivers that have. */
+struct tally {
+    uint32_t holders, waiting, staged;
+};
+
+static struct tally tally_of(const struct master *m, const struct group *g)
+{
+    struct tally t = {0};
+    for (uint32_t i = 0; i < m->config.max_members; i++) {
+        const struct member *mb = &m->members[i];
+        if (member_accepted_in(m, mb, g)) {
+            t.holders += mb->role == SYNC_HOLDER;
+            t.waiting += mb->role == SYNC_RECEIVER && !mb->staged;
+            t.staged += mb->role == SYNC_RECEIVER && mb->staged;
+        }
+    }
+    return t;
+}
+
+static void settle_staging(struct master *m, struct group *g)
+{
+    struct tally t = tally_of(m, g);
+    if (t.waiting == 0 || (MUTANT(SYNC_EARLY_APPLY) && t.staged > 0)) {
+        persist_revision(m, g, "all have staged");
+    } else if (g->sync.again || t.holders == 0) {
+        master_move(m, PHASE_SYNC, &g->sync.phase, SYNC_IDLE, g->label, view_current(g)->view, "no source: once more");
+    }
+}
+
+void election_settle(struct master *m, struct group *g)
+{
+    if (g->phase != GROUP_NORMAL || !vote_quiet(m, g)) {
+        return; /* elections and answers wait until no view is being ended */
+    }
+    switch ((enum sync_phase)g->sync.phase) {
+    case SYNC_IDLE:
+        if (vote_all_in(m, g, VOTE_SYNC)) {
+            elect(m, g);
+        }
+        break;
+    case SYNC_STAGING:
+        settle_staging(m, g);
+        break;
+    case SYNC_DURABLE:
+        g->revision = (g->revision > g->sync.revision ? g->revision : g->sync.revision) + 1;
+        master_move(m, PHASE_SYNC, &g->sync.phase, SYNC_IDLE, g->label, view_current(g)->view, "answered");
+        answer_all(m, g, ANSWER_OK, g->sync.revision, ""); /* this is APPLY */
+        break;
+    case SYNC_PERSISTING:
+    case SYNC_PHASES:
+        break;
+    }
+}
+
+void election_persisted(struct master *m, uint64_t number)
+{
+    for (uint32_t i = 0; i < m->config.max_groups; i++) {
+        struct group *g = &m->groups[i];
+        if (g->sync.phase == SYNC_PERSISTING && g->sync.persist == number) {
+            master_move(m, PHASE_SYNC, &g->sync.phase, SYNC_DURABLE, g->label, view_current(g)->view, "durable");
+        }
+    }
+}
+
+/* A source that sent wrong bytes is none any more, until the vote ends. */
+static bool note_liar(struct master *m, struct group *g, uint64_t id)
+{
+    struct member *liar = id == 0 ? NULL : member_find(m, id);
+    if (liar == NULL || !member_accepted_in(m, liar, g) || liar->role != SYNC_HOLDER) {
+        return false;
+    }
+    liar->distrusted = true;
+    return true;
+}
+
+void election_staged(struct master *m, struct member *mb, const struct msg_staged *s)
+{
+    struct group *g = member_group(m, mb);
+    if (g->sync.phase != SYNC_STAGING || mb->vote.kind != VOTE_SYNC || mb->role != SYNC_RECEIVER ||
+        s->number != mb->answered || s->round != g->sync.round) {
+        return; /* of an earlier round */
+    }
+    bool caught = note_liar(m, g, s->liar);
+    switch ((enum staged_status)s->status) {
+    case STAGED_OK:
+        mb->staged = true;
+        break;
+    case STAGED_NO_SOURCE:
+        g->sync.again = true;
+        g->sync.failures = caught ? 0 : g->sync.failures + 1;
+        if (g->sync.failures >= MASTER_SYNC_ROUNDS) {
+            g->sync.failures = 0;
+            member_exclude(m, mb, CAUSE_KICK_UNREACHABLE, "it reaches no source of the shared state");
+        }
+        break;
+    case STAGED_NO_MEMORY:
+        member_exclude(m, mb, CAUSE_NO_MEMORY, "no memory for the shared state");
+        break;
+    case STAGED_KEYS:
+        member_exclude(m, mb, CAUSE_KICK_KEYS, "its shared state has other entries than the elected one");
+        break;
+    }
+    m->changed = true;
+}
+
+void election_reset(struct master *m, struct group *g, const char *why)
+{
+    if (g->sync.phase != SYNC_IDLE) {
+        master_move(m, PHASE_SYNC, &g->sync.phase, SYNC_IDLE, g->label, 0, why);
+    }
+    g->sync.again = false;
+    g->sync.failures = 0;
+}

@@ -1,0 +1,310 @@
+/* master_state.h - what the master knows: connections, members, groups, votes; and who may change it.
+ *
+ * Everything is an array in one arena, indexed by slots.  Events only note what happened; master_settle then brings the
+ * state to rest: it looks at levels ("somebody of this view is lost"), never at edges, so that any number of things that
+ * happen in one step end in one FREEZE.
+ * Invariant: a phase is written by master_move alone, along the edges of its table.
+ * SPDX-License-Identifier: MIT */
+#ifndef PCCL_MASTER_MASTER_STATE_H
+#define PCCL_MASTER_MASTER_STATE_H
+
+#include "core/check.h"
+#include "core/mutant.h"
+#include "master/master.h"
+#include "topology/bandwidth.h"
+#include "topology/probe_rounds.h"
+
+#define SLOT_NONE UINT32_MAX
+#define NEVER INT64_MAX
+
+enum {
+    MASTER_MEMBERS_MAX = 1024,   /* at one time, pending ones included; BOUNDS_MEMBERS of one view */
+    MASTER_OPERATIONS_MAX = 8192, /* what fits a VIEW */
+    MASTER_EDGES_MAX = 8192,     /* missing edges of a view */
+    MASTER_BREAKS = 3,           /* breaks of an edge within MASTER_BREAK_NS that make it a missing one */
+    MASTER_SYNC_ROUNDS = 3,      /* elections of one vote that failed without anybody being lost or caught */
+};
+#define MASTER_PAUSE_NS 1000000000 /* a tick later than this: the master itself stood still (M7) */
+#define MASTER_BREAK_NS 60000000000
+
+/* Phases; the tables of allowed edges are in master.c and print the diagrams of docs/PROTOCOL.md. */
+enum member_phase { MEMBER_FREE, MEMBER_PENDING, MEMBER_ACCEPTED, MEMBER_GONE, MEMBER_PHASES };
+enum group_phase { GROUP_FREE, GROUP_NORMAL, GROUP_FREEZING, GROUP_PERSISTING, GROUP_PHASES };
+enum admit_phase { ADMIT_IDLE, ADMIT_LINKING, ADMIT_PERSISTING, ADMIT_PHASES };
+enum sync_phase { SYNC_IDLE, SYNC_STAGING, SYNC_PERSISTING, SYNC_DURABLE, SYNC_PHASES };
+enum optimise_phase { OPTIMISE_IDLE, OPTIMISE_PROBING, OPTIMISE_SOLVING, OPTIMISE_PERSISTING, OPTIMISE_PHASES };
+
+enum phase_machine { PHASE_MEMBER, PHASE_GROUP, PHASE_ADMIT, PHASE_SYNC, PHASE_OPTIMISE, PHASE_MACHINES };
+enum { PHASE_MOST = 5 };
+struct phase_table {
+    char machine[12];
+    uint32_t count;
+    char name[PHASE_MOST][12];
+    uint8_t next[PHASE_MOST]; /* bit 1 << to: allowed */
+};
+extern const struct phase_table phase_next[PHASE_MACHINES];
+
+enum conn_state { CONN_FREE, CONN_OPEN, CONN_MEMBER };
+struct conn {
+    uint8_t state;
+    uint32_t member; /* slot, with CONN_MEMBER */
+    int64_t opened;
+    struct net_address seen;
+};
+
+struct open_vote {
+    uint8_t kind; /* enum vote_kind; VOTE_NONE: waits in none */
+    int64_t since;
+    struct msg_vote msg;
+};
+
+struct member {
+    uint64_t id;
+    uint8_t phase;
+    uint32_t group;     /* slot */
+    uint32_t conn;      /* SLOT_NONE: control connection lost */
+    int64_t lost_at;    /* when it was lost */
+    int64_t heard_at, beat_at; /* last frame in; next heartbeat out */
+    uint64_t echo_ns;   /* the peer's clock in its last heartbeat */
+    int64_t link_lost_at; /* somebody reported a broken link to it in this view; 0 never */
+    uint64_t known_view; /* a view that it surely has */
+    int64_t view_sent_at; /* the published one, on this connection; NEVER: not yet */
+    struct member_info info;
+    struct net_address seen;
+    /* votes (M9) */
+    uint32_t answered;
+    struct open_vote vote;
+    struct msg_answer answer; /* the last one, for replay */
+    bool answer_by_view, replay_late;
+    /* freeze, admission */
+    bool reported, joining, linked;
+    /* stalls */
+    uint64_t waits_for;     /* told in this collecting window, 0 none */
+    uint64_t blamed_by;     /* who made its last stall, 0 none */
+    int64_t blamed_at;
+    /* shared state */
+    bool synced;            /* took part in the last sync of the group */
+    bool distrusted;        /* sent wrong bytes in this vote */
+    uint8_t role;           /* enum sync_role in this round, 0 none */
+    bool whole, staged;
+    /* optimise */
+    uint64_t probing;       /* whom it measures in this round, 0 nobody */
+};
+
+/* A view, decided or published. */
+struct view_record {
+    uint64_t view, parent;
+    uint8_t answers, cause;
+    uint64_t culprit;
+    char text[BOUNDS_TEXT];
+    struct sizes sizes;
+    struct plan_view plan;
+    uint32_t members, removed, edges, decisions;
+    uint64_t *ids;                /* owned, as all here; ascending: rank order */
+    bool *fresh;                  /* not in the parent */
+    uint64_t *gone;               /* in the parent, not here */
+    uint32_t *ring;               /* rank at each position */
+    struct missing_edge *edge;
+    struct op_decision *decision; /* on the parent */
+};
+
+/* What all reports of one freeze say about one operation. */
+struct op_record {
+    uint64_t tag;
+    uint32_t seq;
+    uint32_t holders;      /* survivors that list it as held or finished */
+    uint64_t params, digest;
+    uint64_t last;         /* id of the last member that listed it */
+    uint8_t refused;       /* gravest cause listed, 0: not refused */
+    bool finished, has_digest, params_differ, digests_differ;
+};
+
+struct edge_break {
+    uint64_t a, b;
+    uint32_t count;
+    int64_t since;
+};
+
+struct group_sync {
+    uint8_t phase;
+    uint32_t round;      /* of this group, never reused */
+    uint32_t failures;   /* rounds in a row that ended without a source and without a culprit */
+    bool again;          /* elect once more */
+    uint64_t revision, key_digest, content_digest, whole_source, persist;
+};
+
+struct group {
+    uint8_t phase;
+    uint32_t label;
+    uint64_t next_number;  /* of the next view to be proposed */
+    struct view_record views[2];
+    uint32_t current;      /* views[current] is published; the other is being decided */
+    bool lost, suspect;    /* a member of the view is lost; a freeze with the same members is wanted */
+    uint8_t cause;         /* why, of the freeze that comes or runs */
+    uint64_t culprit;
+    char text[BOUNDS_TEXT];
+    uint32_t attempt;      /* of freezes, counts on */
+    uint32_t survivors;
+    uint32_t counted;      /* scratch of view_sizes */
+    uint64_t persist;      /* number of the record under way */
+    bool in_batch;         /* the view being decided is part of the batch under way */
+    int64_t collect_until; /* NEVER: nothing collected */
+    struct op_record *records; /* owned */
+    uint32_t *record_index;    /* owned: hash of (tag, seq) -> record + 1 */
+    uint32_t record_count, index_size;
+    struct edge_break *breaks; /* owned */
+    uint32_t break_count;
+    uint64_t revision;     /* next expected by a sync */
+    struct group_sync sync;
+    uint64_t solving;      /* number of the MASTER_SOLVE under way, 0 none */
+    bool solved;           /* solution[] holds a ring */
+    uint32_t *solution;    /* owned */
+};
+
+struct admission {
+    uint8_t phase;
+    uint32_t attempt;  /* counts on for ever */
+    bool again;
+    int64_t deadline;
+    uint64_t persist;
+};
+
+struct optimise {
+    uint8_t phase;
+    uint32_t round, rounds; /* of this schedule; number = first_round + round */
+    uint32_t first_round, waiting;
+    int64_t deadline;
+    uint64_t persist;
+    struct probe_rounds schedule;
+    uint32_t count;           /* members of the schedule */
+    uint32_t *slots;          /* owned */
+    uint16_t *storage;        /* owned */
+    struct bandwidth_edge *edges; /* owned */
+};
+
+struct master {
+    struct master_config config;
+    bool poisoned, ended;
+    int64_t now, due;       /* of this step; deadline after the last one */
+    int64_t spared_at;      /* silence timers were restarted since too many were silent (M7) */
+    struct outbox *out;     /* borrowed, during a step */
+    bool changed;           /* settle must look again */
+    bool had_members;
+    bool ghost;             /* a voter died and its vote is waited for: a mistake that tests switch on */
+    uint64_t next_id, next_persist, next_solve, view_floor;
+    struct conn *conns;     /* owned, as all here */
+    struct member *members;
+    struct group *groups;
+    struct admission admit;
+    struct optimise optimise;
+    struct bandwidth bandwidth;
+    uint64_t *scratch_cost; /* a matrix over one group */
+    uint16_t *scratch_order, *scratch_search;
+    uint64_t *scratch_ids;
+    uint32_t edge_capacity; /* of a view */
+};
+
+/* The one writer of phases: asserts the edge, traces it.  `id` and `view` go into the trace. */
+void master_move(struct master *m, enum phase_machine machine, uint8_t *phase, uint8_t to, uint64_t id, uint64_t view,
+                 const char *why);
+
+/* member.c */
+void member_register(struct master *m, uint32_t conn, const struct frame_header *h, struct reader *r);
+struct member *member_find(const struct master *m, uint64_t id); /* pending or accepted; null */
+bool member_accepted_in(const struct master *m, const struct member *mb, const struct group *g);
+uint32_t member_count(const struct master *m, const struct group *g, enum member_phase phase); /* null: all groups */
+/* Out: FENCE unless it left by itself, connection closed, what it was part of notes the loss (M1). */
+void member_exclude(struct master *m, struct member *mb, enum cause cause, const char *text);
+void member_violation(struct master *m, uint32_t conn, const char *what); /* bytes or a state that cannot be */
+void member_closed(struct master *m, uint32_t conn);
+void member_heartbeat(struct master *m, struct member *mb, const struct msg_heartbeat *hb);
+void member_tick(struct master *m);
+int64_t member_deadline(const struct master *m);
+void member_sweep(struct master *m); /* gone ones give their slots back */
+void member_close(struct master *m, uint32_t conn);
+void member_fence(struct master *m, uint32_t conn, uint64_t view, enum cause cause, const char *text);
+struct group *member_group(const struct master *m, const struct member *mb);
+
+/* suspect.c */
+void suspect_report(struct master *m, struct member *from, const struct msg_suspect *s);
+void suspect_blocked(struct master *m, struct member *from, const struct msg_heartbeat *hb);
+void suspect_tick(struct master *m);
+int64_t suspect_deadline(const struct master *m);
+/* A freeze with the same members is wanted. */
+void suspect_group(struct master *m, struct group *g, enum cause cause, uint64_t culprit, const char *text);
+
+/* report.c: the reports of one freeze */
+void report_reset(struct group *g);
+bool report_take(struct master *m, struct group *g, struct member *mb, const struct msg_frozen *f, struct reader *r);
+void report_decide(struct master *m, struct group *g, struct view_record *next); /* M3 */
+
+/* view.c */
+struct view_record *view_current(struct group *g);
+struct view_record *view_next(struct group *g);
+bool view_has(const struct view_record *v, uint64_t id);
+void view_settle(struct master *m, struct group *g);
+void view_frozen(struct master *m, struct member *mb, struct reader *r);
+void view_persisted(struct master *m, uint64_t number);
+/* Begins the next view under a new number: members are the accepted ones of the group and, if asked, the joining ones. */
+void view_propose(struct master *m, struct group *g, enum vote_kind answers, bool joining);
+void view_publish(struct master *m, struct group *g);
+void view_send(struct master *m, struct group *g, struct member *only); /* the published view, to one member or to all */
+void view_send_freeze(struct master *m, struct group *g, struct member *only);
+struct sizes view_sizes(struct master *m, const struct group *g, bool joining);
+/* Ring, sizes and the rest of the next view, once its members and missing edges are known. */
+void view_finish(struct master *m, struct group *g, bool joining);
+/* The view has nobody left: the group is as if it had just been made, but for its numbers. */
+void view_empty(struct master *m, struct group *g);
+/* Every accepted member surely has the published view (it may be left out of a freeze only then: nobody is ever more than
+ * one view behind, M5). */
+bool view_known_to_all(const struct master *m, const struct group *g);
+/* One MASTER_PERSIST with the next views of all groups (only: this one) that are marked in_batch. */
+uint64_t view_persist(struct master *m, struct group *only);
+
+/* edges.c */
+bool edges_missing(const struct view_record *v, uint64_t x, uint64_t y);
+bool edges_note(struct view_record *v, uint64_t a, uint64_t b, uint32_t capacity);
+void edges_broken(struct master *m, struct group *g, uint64_t a, uint64_t b);
+void edges_inherit(struct master *m, struct group *g, const struct view_record *from, struct view_record *to);
+/* Names a relay for each missing edge; the id of a member that cannot be relayed and has to go, 0 if all is well. */
+uint64_t edges_relay(struct view_record *v);
+
+/* ring.c */
+void ring_repair(struct master *m, const struct view_record *from, struct view_record *to);
+uint32_t ring_costs(const struct master *m, const struct view_record *v, uint64_t *cost);
+
+/* vote.c */
+void vote_take(struct master *m, struct member *mb, const struct msg_vote *v, uint64_t header_view);
+void vote_settle(struct master *m);
+bool vote_all_in(const struct master *m, const struct group *g, enum vote_kind kind); /* null: all groups */
+bool vote_quiet(const struct master *m, const struct group *g); /* answers may leave; null: all groups */
+void vote_answer(struct master *m, struct member *mb, enum answer_result result, uint64_t value,
+                 const struct sizes *sizes, const char *text);
+void vote_answered_by_view(struct master *m, struct member *mb, const struct view_record *v);
+void vote_replay(struct master *m, struct member *mb); /* the stored answer once more */
+
+/* admit.c */
+void admit_settle(struct master *m);
+void admit_linked(struct master *m, struct member *mb, struct reader *r);
+void admit_send(struct master *m, struct group *g, struct member *only);
+void admit_persisted(struct master *m, uint64_t number);
+void admit_tick(struct master *m);
+/* Publishes the views of the batch and answers everybody else who waits in this kind of vote. */
+void admit_publish(struct master *m, enum vote_kind kind);
+
+/* election.c */
+void election_settle(struct master *m, struct group *g);
+void election_staged(struct master *m, struct member *mb, const struct msg_staged *s);
+void election_send(struct master *m, struct group *g, struct member *only);
+void election_persisted(struct master *m, uint64_t number);
+void election_reset(struct master *m, struct group *g, const char *why); /* nobody waits in it any more */
+
+/* optimise.c */
+void optimise_settle(struct master *m);
+void optimise_cancel(struct master *m, const char *why);
+void optimise_measured(struct master *m, struct member *mb, const struct msg_measured *ms);
+void optimise_solved(struct master *m, const struct master_event *e);
+void optimise_persisted(struct master *m, uint64_t number);
+void optimise_tick(struct master *m);
+
+#endif

@@ -1,0 +1,394 @@
+/* member.c - who is in the run: registering, resuming, heartbeats, silence, leaving.
+ *
+ * One idea: a member is its id, not its connection; a connection may be lost and resumed, an id is out for good once it is
+ * out.  Invariant: a connection of state MEMBER and its member point at each other.
+ * SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <string.h>
+
+#include "master/master_state.h"
+
+struct group *member_group(const struct master *m, const struct member *mb)
+{
+    return &m->groups[mb->group];
+}
+
+struct member *member_find(const struct master *m, uint64_t id)
+{
+    for (uint32_t i = 0; i < m->config.max_members; i++) {
+        struct member *mb = &m->members[i];
+        if (mb->id == id && (mb->phase == MEMBER_PENDING || mb->phase == MEMBER_ACCEPTED)) {
+            return mb;
+        }
+    }
+    return NULL;
+}
+
+bool member_accepted_in(const struct master *m, const struct member *mb, const struct group *g)
+{
+    return mb->phase == MEMBER_ACCEPTED && (g == NULL || member_group(m, mb) == g);
+}
+
+uint32_t member_count(const struct master *m, const struct group *g, enum member_phase phase)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < m->config.max_members; i++) {
+        const struct member *mb = &m->members[i];
+        count += mb->phase == phase && (g == NULL || member_group(m, mb) == g);
+    }
+    return count;
+}
+
+/* ---- leaving ------------------------------------------------------------------------------------------------------- */
+
+void member_close(struct master *m, uint32_t conn)
+{
+    struct action *a = outbox_add(m->out, MASTER_CLOSE);
+    a->slot = conn;
+    m->conns[conn].state = CONN_FREE;
+}
+
+void member_fence(struct master *m, uint32_t conn, uint64_t view, enum cause cause, const char *text)
+{
+    struct msg_fence f = {.view = view, .cause = (uint8_t)cause};
+    snprintf(f.text, sizeof f.text, "%s", text);
+    put_fence(outbox_frame(m->out, FRAME_FENCE, m->config.run, view), &f);
+    outbox_send(m->out, MASTER_SEND, conn);
+}
+
+/* Notes the loss of an accepted member in its group; the graver story is kept: a loss before a mere suspicion. */
+static void group_lose(struct master *m, struct group *g, const struct member *mb, enum cause cause, const char *text)
+{
+    bool told = g->lost || (g->phase == GROUP_FREEZING && (g->cause == CAUSE_PEER_LOST || g->cause == CAUSE_PEER_LEFT ||
+                                                          g->cause == CAUSE_PEER_SILENT || g->cause > CAUSE_BLOCKED));
+    g->lost = true;
+    if (!told) { /* M8: cause and culprit are part of the decision */
+        g->cause = (uint8_t)cause;
+        g->culprit = mb->id;
+        snprintf(g->text, sizeof g->text, "peer %llu of group %u: %s", (unsigned long long)mb->id, g->label, text);
+    }
+    if (MUTANT(NOSHRINK) && mb->vote.kind == VOTE_NONE) {
+        for (uint32_t i = 0; i < m->config.max_members; i++) {
+            m->ghost = m->ghost || m->members[i].vote.kind != VOTE_NONE;
+        }
+    }
+}
+
+void member_exclude(struct master *m, struct member *mb, enum cause cause, const char *text)
+{
+    struct group *g = member_group(m, mb);
+    bool accepted = mb->phase == MEMBER_ACCEPTED;
+    if (mb->phase != MEMBER_PENDING && !accepted) {
+        return;
+    }
+    if (accepted) {
+        group_lose(m, g, mb, cause, text);
+    }
+    if (m->admit.phase == ADMIT_LINKING && (accepted || mb->joining)) {
+        m->admit.again = true; /* M10: a new attempt, without FREEZE */
+    }
+    mb->vote.kind = VOTE_NONE; /* M6: a vote loses only the voters that leave */
+    mb->role = 0;
+    master_move(m, PHASE_MEMBER, &mb->phase, MEMBER_GONE, mb->id, view_current(g)->view, text);
+    if (mb->conn != SLOT_NONE) {
+        if (cause != CAUSE_PEER_LEFT) {
+            member_fence(m, mb->conn, view_current(g)->view, cause, text);
+        }
+        member_close(m, mb->conn);
+        mb->conn = SLOT_NONE;
+    }
+}
+
+void member_violation(struct master *m, uint32_t conn, const char *what)
+{
+    struct conn *c = &m->conns[conn];
+    if (c->state == CONN_MEMBER) {
+        member_exclude(m, &m->members[c->member], CAUSE_KICK_PROTOCOL, what);
+    } else if (c->state == CONN_OPEN) {
+        member_close(m, conn);
+    }
+}
+
+void member_closed(struct master *m, uint32_t conn)
+{
+    struct conn *c = &m->conns[conn];
+    bool known = c->state == CONN_MEMBER;
+    c->state = CONN_FREE;
+    if (!known) {
+        return;
+    }
+    struct member *mb = &m->members[c->member];
+    mb->conn = SLOT_NONE;
+    mb->lost_at = m->now;
+    mb->view_sent_at = mb->known_view == view_current(member_group(m, mb))->view ? mb->view_sent_at : NEVER;
+    if (mb->phase == MEMBER_PENDING) { /* M10: not accepted yet, dropped */
+        member_exclude(m, mb, CAUSE_PEER_LOST, "connection closed before it was accepted");
+    } else if (mb->link_lost_at != 0 && m->now - mb->link_lost_at <= m->config.reconnect_ns) {
+        /* Control connection and a link, both closed: that is how an ended process looks. */
+        member_exclude(m, mb, CAUSE_PEER_LOST, "its connections closed");
+    }
+}
+
+void member_sweep(struct master *m)
+{
+    for (uint32_t i = 0; i < m->config.max_members; i++) {
+        struct member *mb = &m->members[i];
+        if (mb->phase == MEMBER_GONE) {
+            master_move(m, PHASE_MEMBER, &mb->phase, MEMBER_FREE, mb->id, 0, "forgotten");
+            (void)bandwidth_forget_peer(&m->bandwidth, mb->id); /* ids do not come back */
+        }
+    }
+    for (uint32_t i = 0; i < m->config.max_groups; i++) {
+        struct group *g = &m->groups[i];
+        bool empty = g->phase == GROUP_NORMAL && view_current(g)->members == 0 && m->admit.phase == ADMIT_IDLE;
+        if (empty && member_count(m, g, MEMBER_PENDING) == 0) {
+            m->view_floor = g->next_number > m->view_floor ? g->next_number : m->view_floor;
+            master_move(m, PHASE_GROUP, &g->phase, GROUP_FREE, g->label, 0, "nobody left");
+        }
+    }
+}
+
+/* ---- registering --------------------------------------------------------------------------------------------------- */
+
+static bool address_unset(const struct net_address *a)
+{
+    static const uint8_t none[16];
+    return memcmp(a->ip, none, a->family == 6 ? 16 : 4) == 0;
+}
+
+/* The peer's own candidates; one that says "what you see" gets what the master saw, with its own port. */
+static void take_addresses(struct member_info *info, const struct msg_register *reg, const struct net_address *seen)
+{
+    info->lanes = reg->lanes == 0 ? 1 : reg->lanes;
+    info->addresses = reg->addresses;
+    memcpy(info->address, reg->address, sizeof info->address);
+    for (uint32_t i = 0; i < reg->addresses; i++) {
+        struct net_address *a = &info->address[i];
+        if (address_unset(a) && seen->family != 0) {
+            uint16_t port = a->port;
+            *a = *seen;
+            a->port = port;
+        }
+    }
+}
+
+static void send_welcome(struct master *m, const struct member *mb)
+{
+    struct msg_welcome w = {.run = m->config.run, .id = mb->id, .epoch = m->config.epoch, .seen = mb->seen};
+    w.heartbeat_ms = (uint32_t)(m->config.heartbeat_ns / 1000000);
+    w.dead_ms = (uint32_t)(m->config.dead_ns / 1000000);
+    put_welcome(outbox_frame(m->out, FRAME_WELCOME, m->config.run, 0), &w);
+    outbox_send(m->out, MASTER_SEND, mb->conn);
+}
+
+static struct group *group_of_label(struct master *m, uint32_t label)
+{
+    struct group *free = NULL;
+    for (uint32_t i = 0; i < m->config.max_groups; i++) {
+        struct group *g = &m->groups[i];
+        if (g->phase != GROUP_FREE && g->label == label) {
+            return g;
+        }
+        if (g->phase == GROUP_FREE && free == NULL) {
+            free = g;
+        }
+    }
+    if (free != NULL) {
+        free->label = label;
+        free->next_number = m->view_floor; /* a number once proposed is never used again */
+        free->lost = free->suspect = false;
+        free->revision = 0;
+        free->break_count = 0;
+        free->collect_until = NEVER;
+        view_current(free)->view = view_current(free)->parent = 0;
+        view_current(free)->members = view_current(free)->edges = 0;
+        master_move(m, PHASE_GROUP, &free->phase, GROUP_NORMAL, label, 0, "first peer");
+    }
+    return free;
+}
+
+static void bind(struct master *m, struct member *mb, uint32_t conn)
+{
+    m->conns[conn].state = CONN_MEMBER;
+    m->conns[conn].member = (uint32_t)(mb - m->members);
+    mb->conn = conn;
+    mb->seen = m->conns[conn].seen;
+    mb->heard_at = m->now;
+    mb->beat_at = m->now + m->config.heartbeat_ns;
+}
+
+static void refuse(struct master *m, uint32_t conn, enum cause cause, const char *text)
+{
+    member_fence(m, conn, 0, cause, text);
+    member_close(m, conn);
+}
+
+static void register_newcomer(struct master *m, uint32_t conn, const struct msg_register *reg)
+{
+    struct member *mb = NULL;
+    for (uint32_t i = 0; i < m->config.max_members && mb == NULL; i++) {
+        mb = m->members[i].phase == MEMBER_FREE ? &m->members[i] : NULL;
+    }
+    struct group *g = mb == NULL ? NULL : group_of_label(m, reg->group);
+    if (g == NULL) {
+        refuse(m, conn, CAUSE_KICK_FULL, mb == NULL ? "the run is full" : "no room for another peer group");
+        return;
+    }
+    *mb = (struct member){.id = m->next_id++, .group = (uint32_t)(g - m->groups)};
+    mb->info.id = mb->id;
+    take_addresses(&mb->info, reg, &m->conns[conn].seen);
+    bind(m, mb, conn);
+    master_move(m, PHASE_MEMBER, &mb->phase, MEMBER_PENDING, mb->id, 0, "registered");
+    send_welcome(m, mb);
+}
+
+/* What the lost connection may have taken with it, in the order in which it was sent (M9). */
+static void resume_replay(struct master *m, struct member *mb, const struct msg_register *reg)
+{
+    struct group *g = member_group(m, mb);
+    const struct view_record *v = view_current(g);
+    bool missing = mb->phase == MEMBER_ACCEPTED && reg->view != v->view;
+    if (missing) {
+        view_send(m, g, mb);
+    }
+    bool behind = mb->phase == MEMBER_ACCEPTED && reg->answered + 1 == mb->answered &&
+                  !(missing && mb->answer_by_view && mb->answer.view == v->view);
+    if (behind && MUTANT(REPLAY_LATE) && g->phase == GROUP_FREEZING) {
+        mb->replay_late = true;
+    } else if (behind) {
+        vote_replay(m, mb);
+    }
+    if (g->phase == GROUP_FREEZING && mb->phase == MEMBER_ACCEPTED) {
+        view_send_freeze(m, g, mb);
+    } else if (m->admit.phase == ADMIT_LINKING) {
+        admit_send(m, g, mb);
+    } else if (g->sync.phase == SYNC_STAGING) {
+        election_send(m, g, mb);
+    }
+}
+
+static void register_again(struct master *m, uint32_t conn, const struct msg_register *reg)
+{
+    struct member *mb = member_find(m, reg->id);
+    if (reg->run != m->config.run || mb == NULL || member_group(m, mb)->label != reg->group) {
+        refuse(m, conn, CAUSE_KICK_STALE, "this id is not, or no longer, part of the run: connect again");
+        return;
+    }
+    const struct view_record *v = view_current(member_group(m, mb));
+    bool first = reg->view == 0; /* it has not had its first VIEW yet */
+    bool fits = mb->phase == MEMBER_PENDING ? first
+                : first ? mb->known_view == 0
+                        : reg->view == v->view || (reg->view == v->parent && v->parent != 0);
+    /* A newcomer learns its first number with its first VIEW. */
+    bool numbered = first || reg->answered == mb->answered || reg->answered + 1 == mb->answered;
+    if (mb->conn != SLOT_NONE) {
+        member_close(m, mb->conn); /* void: what is still unread in it no longer counts */
+    }
+    bind(m, mb, conn);
+    send_welcome(m, mb);
+    if (!fits || !numbered) {
+        member_exclude(m, mb, CAUSE_KICK_PROTOCOL, "resumed with a state that it cannot have");
+        return;
+    }
+    if (reg->view > mb->known_view) {
+        mb->known_view = reg->view;
+    }
+    resume_replay(m, mb, reg);
+}
+
+void member_register(struct master *m, uint32_t conn, const struct frame_header *h, struct reader *r)
+{
+    struct msg_register reg;
+    if (!get_register(r, &reg)) {
+        member_violation(m, conn, "a registration that cannot be read");
+    } else if ((h->run != 0 && h->run != m->config.run) || (reg.run != 0 && reg.run != m->config.run)) {
+        refuse(m, conn, CAUSE_KICK_STALE, "this master serves another run");
+    } else if (reg.id == 0) {
+        register_newcomer(m, conn, &reg);
+    } else {
+        register_again(m, conn, &reg);
+    }
+}
+
+/* ---- heartbeats and silence ---------------------------------------------------------------------------------------- */
+
+void member_heartbeat(struct master *m, struct member *mb, const struct msg_heartbeat *hb)
+{
+    mb->echo_ns = hb->sent_ns;
+    if (mb->phase == MEMBER_ACCEPTED && mb->conn != SLOT_NONE && mb->view_sent_at < m->now &&
+        hb->echo_ns > (uint64_t)mb->view_sent_at && hb->echo_ns <= (uint64_t)m->now) {
+        mb->known_view = view_current(member_group(m, mb))->view; /* it heard a heartbeat sent behind the VIEW */
+    }
+    if (mb->phase == MEMBER_ACCEPTED && hb->blocked_on != 0) {
+        suspect_blocked(m, mb, hb);
+    }
+}
+
+static void send_heartbeat(struct master *m, struct member *mb)
+{
+    struct msg_heartbeat hb = {.sent_ns = (uint64_t)m->now, .echo_ns = mb->echo_ns};
+    put_heartbeat(outbox_frame(m->out, FRAME_HEARTBEAT, m->config.run, 0), &hb);
+    outbox_send(m->out, MASTER_SEND, mb->conn);
+    mb->beat_at = m->now + m->config.heartbeat_ns;
+}
+
+static bool registered(const struct member *mb)
+{
+    return mb->phase == MEMBER_PENDING || mb->phase == MEMBER_ACCEPTED;
+}
+
+static bool silent(const struct master *m, const struct member *mb)
+{
+    return registered(mb) && m->now - mb->heard_at >= m->config.dead_ns;
+}
+
+/* M7: more than half silent at once says that the fault is on this side; once, then it is believed. */
+static bool spare_all(struct master *m)
+{
+    uint32_t all = 0, quiet = 0;
+    for (uint32_t i = 0; i < m->config.max_members; i++) {
+        all += registered(&m->members[i]);
+        quiet += silent(m, &m->members[i]);
+    }
+    if (2 * quiet <= all || m->now - m->spared_at < 2 * m->config.dead_ns) {
+        return false;
+    }
+    m->spared_at = m->now;
+    for (uint32_t i = 0; i < m->config.max_members; i++) {
+        m->members[i].heard_at = m->now;
+    }
+    return true;
+}
+
+void member_tick(struct master *m)
+{
+    bool spared = spare_all(m);
+    for (uint32_t i = 0; i < m->config.max_members; i++) {
+        struct member *mb = &m->members[i];
+        if (!registered(mb)) {
+            continue;
+        }
+        if (mb->conn == SLOT_NONE && m->now - mb->lost_at >= m->config.reconnect_ns) {
+            member_exclude(m, mb, CAUSE_PEER_LOST, "its connection to the master closed");
+        } else if (!spared && silent(m, mb)) {
+            member_exclude(m, mb, CAUSE_PEER_SILENT, "no sign of life"); /* M1 */
+        } else if (mb->conn != SLOT_NONE && m->now >= mb->beat_at) {
+            send_heartbeat(m, mb);
+        }
+    }
+}
+
+int64_t member_deadline(const struct master *m)
+{
+    int64_t due = NEVER;
+    for (uint32_t i = 0; i < m->config.max_members; i++) {
+        const struct member *mb = &m->members[i];
+        if (registered(mb)) {
+            int64_t dead = mb->heard_at + m->config.dead_ns;
+            int64_t next = mb->conn == SLOT_NONE ? mb->lost_at + m->config.reconnect_ns : mb->beat_at;
+            next = next < dead ? next : dead;
+            due = next < due ? next : due;
+        }
+    }
+    return due;
+}

@@ -1,0 +1,259 @@
+/* optimise.c - measuring the edges nobody knows yet, and a better ring made of all that is known.
+ *
+ * All groups are probed in one schedule: in a round a peer sends to at most one and receives from at most one.  The search for the
+ * ring is done outside (MASTER_SOLVE), so that it never delays a client.
+ * Invariant: a member lost on the way cancels the work, not the vote: those who are left start over (R9).
+ * SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "master/master_state.h"
+
+static void start_round(struct master *m)
+{
+    struct optimise *o = &m->optimise;
+    o->waiting = 0;
+    o->deadline = m->now + m->config.probe_ns + m->config.register_ns;
+    for (uint32_t i = 0; i < o->count; i++) {
+        struct member *from = &m->members[o->slots[i]];
+        uint16_t to = probe_rounds_to(&o->schedule, o->round, i);
+        from->probing = 0;
+        if (to == PROBE_ROUNDS_NONE || from->conn == SLOT_NONE) {
+            continue;
+        }
+        from->probing = m->members[o->slots[to]].id;
+        struct msg_probe p = {.round = o->first_round + o->round, .to = from->probing};
+        p.duration_ms = (uint32_t)(m->config.probe_ns / 1000000);
+        put_probe(outbox_frame(m->out, FRAME_PROBE, m->config.run, 0), &p);
+        outbox_send(m->out, MASTER_SEND, from->conn);
+        o->waiting++;
+    }
+}
+
+/* The unmeasured edges of one group, its members being slots[first..count); edges that do not exist are not probed. */
+static uint32_t add_edges(struct master *m, const struct group *g, uint32_t first, uint32_t edge_count)
+{
+    struct optimise *o = &m->optimise;
+    uint32_t n = o->count - first;
+    for (uint32_t i = 0; i < n; i++) {
+        m->scratch_ids[i] = m->members[o->slots[first + i]].id;
+    }
+    size_t room = (size_t)m->config.max_members * m->config.max_members - edge_count;
+    size_t found = bandwidth_missing(&m->bandwidth, m->scratch_ids, n, 0, o->edges + edge_count, room);
+    uint32_t kept = edge_count;
+    for (size_t i = 0; i < found; i++) {
+        struct bandwidth_edge e = o->edges[edge_count + i];
+        if (!edges_missing(&g->views[g->current], m->scratch_ids[e.from], m->scratch_ids[e.to])) {
+            o->edges[kept++] = (struct bandwidth_edge){(uint16_t)(e.from + first), (uint16_t)(e.to + first)};
+        }
+    }
+    return kept;
+}
+
+static void solve(struct master *m)
+{
+    m->optimise.deadline = NEVER;
+    master_move(m, PHASE_OPTIMISE, &m->optimise.phase, OPTIMISE_SOLVING, 0, 0, "edges are known");
+    for (uint32_t i = 0; i < m->config.max_groups; i++) {
+        struct group *g = &m->groups[i];
+        g->solving = 0;
+        g->solved = false;
+        if (g->phase == GROUP_NORMAL && view_current(g)->members > 2) { /* of two there is one ring */
+            g->solving = m->next_solve++;
+            struct action *a = outbox_add(m->out, MASTER_SOLVE);
+            a->slot = i;
+            a->value = g->solving;
+        }
+    }
+}
+
+static void begin(struct master *m)
+{
+    struct optimise *o = &m->optimise;
+    uint32_t edges = 0;
+    o->count = 0;
+    for (uint32_t i = 0; i < m->config.max_groups; i++) {
+        uint32_t first = o->count;
+        for (uint32_t k = 0; k < m->config.max_members; k++) {
+            if (member_accepted_in(m, &m->members[k], &m->groups[i])) {
+                o->slots[o->count++] = k;
+            }
+        }
+        edges = add_edges(m, &m->groups[i], first, edges);
+    }
+    o->first_round += o->rounds; /* numbers of rounds are not used twice: late answers are told apart */
+    o->rounds = 0;
+    if (edges == 0) {
+        solve(m);
+        return;
+    }
+    PCCL_ASSERT(probe_rounds_init(&o->schedule, o->count, o->edges, edges, o->storage));
+    o->round = 0;
+    o->rounds = (uint32_t)o->schedule.rounds;
+    master_move(m, PHASE_OPTIMISE, &o->phase, OPTIMISE_PROBING, 0, 0, "edges are missing");
+    start_round(m);
+}
+
+/* Whether the ring found differs from the one in use; both begin with rank 0 after turning. */
+static bool ring_differs(const struct view_record *v, uint32_t *found)
+{
+    uint32_t n = v->members, a = 0, b = 0;
+    while (v->ring[a] != 0) {
+        a++;
+    }
+    while (found[b] != 0) {
+        b++;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if (v->ring[(a + i) % n] != found[(b + i) % n]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The next view of one group, with the ring that was found; false if somebody had to go. */
+static bool propose_ring(struct master *m, struct group *g)
+{
+    struct view_record *next = view_next(g);
+    view_propose(m, g, VOTE_OPTIMISE, false);
+    edges_inherit(m, g, view_current(g), next);
+    uint64_t unlinked = edges_relay(next);
+    if (unlinked != 0) {
+        member_exclude(m, member_find(m, unlinked), CAUSE_KICK_UNREACHABLE, "no link and nobody to relay");
+        return false;
+    }
+    view_finish(m, g, false);
+    memcpy(next->ring, g->solution, next->members * sizeof *next->ring);
+    g->in_batch = true;
+    return true;
+}
+
+static void finish(struct master *m)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < m->config.max_groups; i++) {
+        struct group *g = &m->groups[i];
+        g->in_batch = false;
+        bool better = g->phase == GROUP_NORMAL && g->solved && ring_differs(view_current(g), g->solution);
+        if (better && !view_known_to_all(m, g)) {
+            return; /* M5: heartbeats will soon say that the view arrived */
+        }
+        any = any || better;
+    }
+    for (uint32_t i = 0; i < m->config.max_groups && any; i++) {
+        struct group *g = &m->groups[i];
+        bool better = g->phase == GROUP_NORMAL && g->solved && ring_differs(view_current(g), g->solution);
+        if (better && !propose_ring(m, g)) {
+            optimise_cancel(m, "a member cannot be linked");
+            return;
+        }
+    }
+    if (any) {
+        master_move(m, PHASE_OPTIMISE, &m->optimise.phase, OPTIMISE_PERSISTING, 0, 0, "rings decided");
+        m->optimise.persist = view_persist(m, NULL); /* M4 */
+    } else {
+        master_move(m, PHASE_OPTIMISE, &m->optimise.phase, OPTIMISE_IDLE, 0, 0, "no better ring");
+        admit_publish(m, VOTE_OPTIMISE);
+    }
+}
+
+static bool all_solved(const struct master *m)
+{
+    for (uint32_t i = 0; i < m->config.max_groups; i++) {
+        if (m->groups[i].solving != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void optimise_settle(struct master *m)
+{
+    struct optimise *o = &m->optimise;
+    switch ((enum optimise_phase)o->phase) {
+    case OPTIMISE_IDLE:
+        if (vote_all_in(m, NULL, VOTE_OPTIMISE) && vote_quiet(m, NULL)) {
+            begin(m);
+        }
+        break;
+    case OPTIMISE_PROBING:
+        if (o->waiting == 0 && ++o->round < o->rounds) {
+            start_round(m);
+            m->changed = true;
+        } else if (o->waiting == 0) {
+            solve(m);
+        }
+        break;
+    case OPTIMISE_SOLVING:
+        if (all_solved(m)) {
+            finish(m);
+        }
+        break;
+    case OPTIMISE_PERSISTING:
+    case OPTIMISE_PHASES:
+        break;
+    }
+}
+
+void optimise_cancel(struct master *m, const char *why)
+{
+    if (m->optimise.phase != OPTIMISE_PROBING && m->optimise.phase != OPTIMISE_SOLVING) {
+        return;
+    }
+    m->optimise.deadline = NEVER;
+    for (uint32_t i = 0; i < m->config.max_members; i++) {
+        m->members[i].probing = 0;
+    }
+    for (uint32_t i = 0; i < m->config.max_groups; i++) {
+        m->groups[i].solving = 0;
+    }
+    master_move(m, PHASE_OPTIMISE, &m->optimise.phase, OPTIMISE_IDLE, 0, 0, why);
+}
+
+void optimise_measured(struct master *m, struct member *mb, const struct msg_measured *ms)
+{
+    struct optimise *o = &m->optimise;
+    if (o->phase != OPTIMISE_PROBING || ms->round != o->first_round + o->round || mb->probing == 0 ||
+        mb->probing != ms->to) {
+        return; /* of an earlier round, or timed out */
+    }
+    (void)bandwidth_set(&m->bandwidth, mb->id, ms->to, ms->bits_per_second, (uint64_t)m->now); /* full: stays unknown */
+    mb->probing = 0;
+    o->waiting--;
+}
+
+void optimise_solved(struct master *m, const struct master_event *e)
+{
+    for (uint32_t i = 0; i < m->config.max_groups; i++) {
+        struct group *g = &m->groups[i];
+        if (g->solving == 0 || g->solving != e->number) {
+            continue;
+        }
+        g->solving = 0;
+        PCCL_ASSERT(e->count == view_current(g)->members);
+        for (uint32_t k = 0; k < e->count; k++) {
+            g->solution[k] = SLOT_NONE;
+        }
+        for (uint32_t k = 0; k < e->count; k++) { /* every rank once */
+            PCCL_ASSERT(e->order[k] < e->count && g->solution[e->order[k]] == SLOT_NONE);
+            g->solution[e->order[k]] = 0;
+        }
+        memcpy(g->solution, e->order, e->count * sizeof *g->solution);
+        g->solved = true;
+    }
+}
+
+void optimise_persisted(struct master *m, uint64_t number)
+{
+    if (m->optimise.phase == OPTIMISE_PERSISTING && m->optimise.persist == number) {
+        master_move(m, PHASE_OPTIMISE, &m->optimise.phase, OPTIMISE_IDLE, 0, 0, "published");
+        admit_publish(m, VOTE_OPTIMISE);
+    }
+}
+
+void optimise_tick(struct master *m)
+{
+    if (m->optimise.phase == OPTIMISE_PROBING && m->now >= m->optimise.deadline) {
+        m->optimise.waiting = 0; /* what did not come stays unknown */
+    }
+}

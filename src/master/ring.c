@@ -1,0 +1,84 @@
+/* ring.c - the ring order of a new view: the old one repaired, never reset.
+ *
+ * Nothing measured: leavers drop out, newcomers come last, by id.  Otherwise the costs decide where they go in.  A ring over a
+ * missing edge is searched again.  Invariant: the ring is a permutation of the ranks.
+ * SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "master/master_state.h"
+#include "topology/tour_exact.h"
+#include "topology/tour_local.h"
+#include "topology/tour_repair.h"
+
+static uint32_t rank_of(const struct view_record *v, uint64_t id)
+{
+    uint32_t low = 0, high = v->members;
+    while (low < high) {
+        uint32_t at = low + (high - low) / 2;
+        if (v->ids[at] < id) {
+            low = at + 1;
+        } else {
+            high = at;
+        }
+    }
+    return low < v->members && v->ids[low] == id ? low : SLOT_NONE;
+}
+
+uint32_t ring_costs(const struct master *m, const struct view_record *v, uint64_t *cost)
+{
+    uint32_t n = v->members;
+    (void)tour_costs_fill(&m->bandwidth, v->ids, n, cost);
+    for (uint32_t i = 0; i < v->edges; i++) {
+        uint32_t a = rank_of(v, v->edge[i].a), b = rank_of(v, v->edge[i].b);
+        if (a != SLOT_NONE && b != SLOT_NONE) {
+            cost[a * n + b] = cost[b * n + a] = TOUR_FORBIDDEN;
+        }
+    }
+    return n;
+}
+
+static void ring_keep(const struct view_record *from, struct view_record *to)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < from->members; i++) {
+        uint32_t rank = rank_of(to, from->ids[from->ring[i]]);
+        if (rank != SLOT_NONE) {
+            to->ring[count++] = rank;
+        }
+    }
+    for (uint32_t i = 0; i < to->members; i++) {
+        if (to->fresh[i]) {
+            to->ring[count++] = i;
+        }
+    }
+    PCCL_ASSERT(count == to->members);
+}
+
+void ring_repair(struct master *m, const struct view_record *from, struct view_record *to)
+{
+    uint32_t n = to->members;
+    if ((m->bandwidth.count == 0 && to->edges == 0) || n < 3) {
+        ring_keep(from, to);
+        return;
+    }
+    uint64_t *cost = m->scratch_cost;
+    (void)ring_costs(m, to, cost);
+    for (uint32_t i = 0; i < from->members; i++) {
+        m->scratch_ids[i] = from->ids[from->ring[i]];
+    }
+    struct tour_score score = {0, 0};
+    uint16_t *order = m->scratch_order;
+    PCCL_ASSERT(tour_repair_order(m->scratch_ids, from->members, to->ids, n, cost, order, &score));
+    if (!tour_score_possible(score) && n <= TOUR_EXACT_MAX) {
+        (void)tour_exact_solve(cost, n, order, &score);
+    } else if (!tour_score_possible(score)) {
+        struct tour_local search;
+        PCCL_ASSERT(tour_local_init(&search, cost, n, order, 2, m->config.tour_moves, m->config.seed, m->scratch_search));
+        while (!tour_local_step(&search, m->config.tour_moves)) {
+        }
+        (void)tour_local_best(&search, order);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        to->ring[i] = order[i];
+    }
+}

@@ -1,0 +1,182 @@
+/* suspect.c - what peers say about one another, and whom the master blames.
+ *
+ * A closed link is acted on at once.  Silence and lack of progress are collected first: in a ring one stopped peer
+ * stalls all, so the one at the end of the chain of "waits for" is to blame, not the one complained about first.
+ * Invariant: a suspicion about anything but the group's current view changes nothing.
+ * SPDX-License-Identifier: MIT */
+#include <stdio.h>
+
+#include "master/master_state.h"
+
+void suspect_group(struct master *m, struct group *g, enum cause cause, uint64_t culprit, const char *text)
+{
+    if (g->phase != GROUP_NORMAL || g->lost || g->suspect) {
+        return; /* the view ends anyway */
+    }
+    g->suspect = true;
+    g->cause = (uint8_t)cause;
+    g->culprit = culprit;
+    snprintf(g->text, sizeof g->text, "%s", text);
+    m->changed = true;
+}
+
+static void report_peer_text(char *out, size_t size, const struct member *from, const struct msg_suspect *s)
+{
+    snprintf(out, size, "peer %llu about peer %llu: %.120s", (unsigned long long)from->id, (unsigned long long)s->peer,
+             s->text);
+}
+
+/* A link between two members closed. */
+static void suspect_link(struct master *m, struct group *g, struct member *from, struct member *to,
+                         const struct msg_suspect *s)
+{
+    to->link_lost_at = m->now;
+    if (to->conn == SLOT_NONE) {
+        /* Control connection and a link, both closed: that is how an ended process looks. */
+        member_exclude(m, to, CAUSE_PEER_LOST, "its connections closed");
+        return;
+    }
+    edges_broken(m, g, from->id, to->id);
+    if (MUTANT(NOCUTREPORT)) {
+        return;
+    }
+    if (m->admit.phase == ADMIT_LINKING) {
+        m->admit.again = true; /* the proposal counted on this link */
+        m->changed = true;
+        return;
+    }
+    char text[BOUNDS_TEXT];
+    report_peer_text(text, sizeof text, from, s);
+    suspect_group(m, g, CAUSE_LINK_LOST, to->id, text); /* M1: same members, next view */
+}
+
+void suspect_report(struct master *m, struct member *from, const struct msg_suspect *s)
+{
+    struct group *g = member_group(m, from);
+    if (s->view != view_current(g)->view) {
+        return;
+    }
+    struct member *to = member_find(m, s->peer);
+    if (to == from || (to != NULL && !member_accepted_in(m, to, g))) {
+        to = NULL;
+    }
+    bool silence = s->cause == CAUSE_NO_PROGRESS || s->cause == CAUSE_PEER_SILENT;
+    if (silence && to != NULL) {
+        from->waits_for = to->id;
+        if (g->collect_until == NEVER) {
+            g->collect_until = m->now + m->config.collect_ns;
+        }
+    } else if (s->target == SUSPECT_OPERATION) {
+        bool of_view = s->cause >= CAUSE_PEER_LOST && s->cause <= CAUSE_BLOCKED;
+        bool own = s->cause >= CAUSE_DEADLINE && s->cause <= CAUSE_MISMATCH;
+        char text[BOUNDS_TEXT];
+        report_peer_text(text, sizeof text, from, s);
+        suspect_group(m, g, of_view || own ? (enum cause)s->cause : CAUSE_NO_PROGRESS, from->id, text);
+    } else if (to != NULL) {
+        suspect_link(m, g, from, to, s);
+    }
+}
+
+/* A cycle of an operation and a vote: who is waited for waits in a vote that needs who waits. */
+void suspect_blocked(struct master *m, struct member *from, const struct msg_heartbeat *hb)
+{
+    struct group *g = member_group(m, from);
+    const struct member *to = member_find(m, hb->blocked_on);
+    if (to == NULL || to == from || !member_accepted_in(m, to, g) || to->vote.kind == VOTE_NONE ||
+        to->vote.kind == VOTE_QUERY || m->admit.phase != ADMIT_IDLE ||
+        (int64_t)hb->blocked_ms * 1000000 < m->config.heartbeat_ns ||
+        m->now - to->vote.since < m->config.heartbeat_ns) {
+        return;
+    }
+    char text[BOUNDS_TEXT];
+    snprintf(text, sizeof text,
+             "operation %u of tag %llu waits for peer %llu, which waits in a vote: all peers have to make the same calls",
+             hb->blocked_seq, (unsigned long long)hb->blocked_tag, (unsigned long long)to->id);
+    suspect_group(m, g, CAUSE_BLOCKED, to->id, text);
+}
+
+/* The end of the chain that begins at `at`; a ring of waiters ends where it began. */
+static struct member *chain_end(const struct master *m, const struct group *g, struct member *at, struct member **before)
+{
+    *before = at;
+    for (uint32_t steps = m->config.max_members; at->waits_for != 0 && steps > 0; steps--) {
+        struct member *next = member_find(m, at->waits_for);
+        if (next == NULL || !member_accepted_in(m, next, g)) {
+            break;
+        }
+        *before = at;
+        at = next;
+    }
+    return at;
+}
+
+/* Two stalls in a row make it more than an accident: the edge, if only one neighbour ever complains and another way
+ * exists; else the peer itself. */
+static void blame(struct master *m, struct group *g, struct member *to, struct member *by)
+{
+    if (m->now - to->heard_at >= 3 * m->config.heartbeat_ns) {
+        member_exclude(m, to, CAUSE_PEER_SILENT, "neither its neighbours nor the master hear of it");
+        return;
+    }
+    bool again = to->blamed_by != 0 && m->now - to->blamed_at <= MASTER_BREAK_NS;
+    if (again && to->blamed_by == by->id && view_current(g)->members > 2) {
+        for (int i = 0; i < MASTER_BREAKS; i++) {
+            edges_broken(m, g, by->id, to->id);
+        }
+    } else if (again) {
+        member_exclude(m, to, CAUSE_NO_PROGRESS, "no progress in two operations");
+        return;
+    }
+    to->blamed_by = by->id;
+    to->blamed_at = m->now;
+    char text[BOUNDS_TEXT];
+    snprintf(text, sizeof text, "peer %llu: no progress for peer %llu", (unsigned long long)to->id,
+             (unsigned long long)by->id);
+    suspect_group(m, g, CAUSE_NO_PROGRESS, to->id, text);
+}
+
+static void judge(struct master *m, struct group *g)
+{
+    struct member *first = NULL;
+    for (uint32_t i = 0; i < m->config.max_members; i++) {
+        struct member *mb = &m->members[i];
+        if (member_accepted_in(m, mb, g) && mb->waits_for != 0 && (first == NULL || mb->id < first->id)) {
+            first = mb;
+        }
+    }
+    if (first != NULL && g->phase == GROUP_NORMAL) {
+        struct member *by = NULL;
+        struct member *to = chain_end(m, g, first, &by);
+        if (to != by) {
+            blame(m, g, to, by);
+        }
+    }
+    for (uint32_t i = 0; i < m->config.max_members; i++) {
+        if (member_group(m, &m->members[i]) == g) {
+            m->members[i].waits_for = 0;
+        }
+    }
+    g->collect_until = NEVER;
+}
+
+void suspect_tick(struct master *m)
+{
+    for (uint32_t i = 0; i < m->config.max_groups; i++) {
+        struct group *g = &m->groups[i];
+        if (g->phase != GROUP_FREE && m->now >= g->collect_until) {
+            judge(m, g);
+        }
+    }
+}
+
+int64_t suspect_deadline(const struct master *m)
+{
+    int64_t due = NEVER;
+    for (uint32_t i = 0; i < m->config.max_groups; i++) {
+        const struct group *g = &m->groups[i];
+        if (g->phase != GROUP_FREE && g->collect_until < due) {
+            due = g->collect_until;
+        }
+    }
+    return due;
+}

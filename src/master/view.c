@@ -1,0 +1,484 @@
+/* view.c - ending a view and making the next: freeze, decide, persist, publish.
+ *
+ * A loss or a suspicion freezes the view: all survivors report, one decision is made of exactly their reports, and it
+ * is durable before the first VIEW leaves (M4).
+ * Invariant: views[current] is what was published last; its decisions are kept until the next one is (M5).
+ * SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <string.h>
+
+#include "collectives/plan.h"
+#include "master/journal.h"
+#include "master/master_state.h"
+
+struct view_record *view_current(struct group *g)
+{
+    return &g->views[g->current];
+}
+
+struct view_record *view_next(struct group *g)
+{
+    return &g->views[1 - g->current];
+}
+
+bool view_has(const struct view_record *v, uint64_t id)
+{
+    uint32_t low = 0, high = v->members;
+    while (low < high) {
+        uint32_t at = low + (high - low) / 2;
+        if (v->ids[at] == id) {
+            return true;
+        }
+        if (v->ids[at] < id) {
+            low = at + 1;
+        } else {
+            high = at;
+        }
+    }
+    return false;
+}
+
+struct sizes view_sizes(struct master *m, const struct group *g, bool joining)
+{
+    struct sizes s = {0};
+    for (uint32_t i = 0; i < m->config.max_groups; i++) {
+        m->groups[i].counted = 0;
+    }
+    for (uint32_t i = 0; i < m->config.max_members; i++) {
+        const struct member *mb = &m->members[i];
+        if (mb->phase == MEMBER_ACCEPTED || (joining && mb->phase == MEMBER_PENDING && mb->joining)) {
+            struct group *own = member_group(m, mb);
+            s.global++;
+            s.groups += own->counted++ == 0;
+            s.largest = own->counted > s.largest ? own->counted : s.largest;
+        }
+    }
+    s.group = g->counted;
+    return s;
+}
+
+bool view_known_to_all(const struct master *m, const struct group *g)
+{
+    for (uint32_t i = 0; i < m->config.max_members; i++) {
+        const struct member *mb = &m->members[i];
+        if (member_accepted_in(m, mb, g) && mb->known_view != g->views[g->current].view) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- making a view ------------------------------------------------------------------------------------------------- */
+
+void view_propose(struct master *m, struct group *g, enum vote_kind answers, bool joining)
+{
+    const struct view_record *cur = view_current(g);
+    struct view_record *next = view_next(g);
+    next->view = g->next_number++;
+    next->answers = (uint8_t)answers;
+    next->members = next->removed = next->edges = next->decisions = 0;
+    for (uint32_t i = 0; i < m->config.max_members; i++) {
+        const struct member *mb = &m->members[i];
+        bool in = member_accepted_in(m, mb, g) ||
+                  (joining && mb->phase == MEMBER_PENDING && mb->joining && member_group(m, mb) == g);
+        if (in) {
+            uint32_t at = next->members++;
+            for (; at > 0 && next->ids[at - 1] > mb->id; at--) {
+                next->ids[at] = next->ids[at - 1];
+            }
+            next->ids[at] = mb->id;
+        }
+    }
+    uint32_t stayed = 0;
+    for (uint32_t i = 0; i < next->members; i++) {
+        next->fresh[i] = !view_has(cur, next->ids[i]);
+        stayed += !next->fresh[i];
+    }
+    for (uint32_t i = 0; i < cur->members; i++) {
+        if (!view_has(next, cur->ids[i])) {
+            next->gone[next->removed++] = cur->ids[i];
+        }
+    }
+    next->parent = stayed > 0 ? cur->view : 0;
+    g->lost = g->suspect = false; /* taken into account by this proposal */
+}
+
+void view_finish(struct master *m, struct group *g, bool joining)
+{
+    struct view_record *next = view_next(g);
+    next->plan = m->config.plan;
+    for (uint32_t i = 0; i < next->members; i++) {
+        const struct member *mb = member_find(m, next->ids[i]);
+        if (mb != NULL && mb->info.lanes < next->plan.lanes) {
+            next->plan.lanes = mb->info.lanes;
+        }
+    }
+    if (next->edges > 0 && next->plan.algorithm == PLAN_DIRECT) {
+        next->plan.algorithm = PLAN_RING; /* direct needs every pair, a ring can go round the missing ones */
+    }
+    bool ended = next->removed > 0 || g->phase == GROUP_FREEZING;
+    next->cause = ended ? g->cause : CAUSE_NONE;
+    next->culprit = ended ? g->culprit : 0;
+    snprintf(next->text, sizeof next->text, "%s", ended ? g->text : "");
+    next->sizes = view_sizes(m, g, joining);
+    ring_repair(m, view_current(g), next);
+}
+
+void view_empty(struct master *m, struct group *g)
+{
+    struct view_record *v = view_current(g);
+    election_reset(m, g, "nobody left");
+    v->members = v->edges = v->decisions = v->removed = 0;
+    v->view = v->parent = 0;
+    g->revision = 0; /* contracts.md 7: none is left who took part, the group starts afresh */
+    g->lost = g->suspect = false;
+    g->collect_until = NEVER;
+    m->changed = true;
+}
+
+static void record_put(struct master *m, struct group *g, struct writer *w, uint32_t left)
+{
+    const struct view_record *v = view_next(g);
+    struct journal_record head = {.kind = JOURNAL_VIEW, .left = left, .run = m->config.run, .epoch = m->config.epoch,
+                                  .group = g->label, .number = m->next_persist, .value = v->view};
+    size_t at = journal_begin(w, &head);
+    put_u64(w, v->parent);
+    put_u8(w, v->answers);
+    put_u8(w, v->cause);
+    put_u64(w, v->culprit);
+    put_text(w, v->text);
+    put_u32(w, v->members);
+    put_u32(w, v->decisions);
+    for (uint32_t i = 0; i < v->members; i++) {
+        put_u64(w, v->ids[i]);
+    }
+    for (uint32_t i = 0; i < v->decisions; i++) {
+        put_op_decision(w, &v->decision[i]);
+    }
+    journal_end(w, at);
+}
+
+uint64_t view_persist(struct master *m, struct group *only)
+{
+    struct outbox *o = m->out;
+    writer_init(&o->writer, o->bytes + o->used, o->bytes_capacity - o->used);
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < m->config.max_groups; i++) {
+        left += only == NULL && m->groups[i].in_batch;
+    }
+    for (uint32_t i = 0; i < m->config.max_groups; i++) {
+        struct group *g = &m->groups[i];
+        if (g == only || (only == NULL && g->in_batch)) {
+            record_put(m, g, &o->writer, only != NULL ? 0 : --left);
+        }
+    }
+    struct action *a = outbox_add(o, MASTER_PERSIST);
+    a->frame = o->used;
+    a->frame_bytes = (uint32_t)o->writer.used;
+    a->value = m->next_persist;
+    o->used += a->frame_bytes;
+    o->overflow = o->overflow || o->writer.bad;
+    return m->next_persist++;
+}
+
+/* ---- sending ------------------------------------------------------------------------------------------------------- */
+
+static void put_member(const struct master *m, struct writer *w, uint64_t id)
+{
+    const struct member *mb = member_find(m, id);
+    struct member_info gone = {.id = id, .lanes = 1}; /* lost since: leaves with the next view */
+    put_member_info(w, mb != NULL ? &mb->info : &gone);
+}
+
+/* The published view: as a difference to its parent, or whole for those who come new into it. */
+static void put_view_frame(struct master *m, struct group *g, bool whole, uint32_t vote_number)
+{
+    const struct view_record *v = view_current(g);
+    struct msg_view msg = {.view = v->view, .parent = whole ? 0 : v->parent, .answers = v->answers, .cause = v->cause,
+                           .culprit = v->culprit, .vote_number = vote_number, .sizes = v->sizes, .plan = v->plan};
+    memcpy(msg.text, v->text, sizeof msg.text);
+    msg.members = v->members;
+    msg.removed = whole ? 0 : v->removed;
+    msg.edges = v->edges;
+    msg.decisions = whole ? 0 : v->decisions;
+    for (uint32_t i = 0; i < v->members; i++) {
+        msg.added += whole || v->fresh[i];
+    }
+    struct writer *w = outbox_frame(m->out, FRAME_VIEW, m->config.run, v->view);
+    put_view(w, &msg);
+    for (uint32_t i = 0; i < msg.removed; i++) {
+        put_u64(w, v->gone[i]);
+    }
+    for (uint32_t i = 0; i < v->members; i++) {
+        if (whole || v->fresh[i]) {
+            put_member(m, w, v->ids[i]);
+        }
+    }
+    for (uint32_t i = 0; i < v->members; i++) {
+        put_u32(w, v->ring[i]);
+    }
+    for (uint32_t i = 0; i < v->edges; i++) {
+        put_missing_edge(w, &v->edge[i]);
+    }
+    for (uint32_t i = 0; i < msg.decisions; i++) {
+        put_op_decision(w, &v->decision[i]);
+    }
+}
+
+static bool fresh_in(const struct view_record *v, uint64_t id)
+{
+    for (uint32_t i = 0; i < v->members; i++) {
+        if (v->ids[i] == id) {
+            return v->fresh[i];
+        }
+    }
+    return false;
+}
+
+void view_send(struct master *m, struct group *g, struct member *only)
+{
+    const struct view_record *v = view_current(g);
+    if (only != NULL) {
+        put_view_frame(m, g, fresh_in(v, only->id), only->answered);
+        outbox_send(m->out, MASTER_SEND, only->conn);
+        only->view_sent_at = m->now;
+        return;
+    }
+    for (int whole = 0; whole < 2; whole++) {
+        struct action *a = NULL;
+        for (uint32_t i = 0; i < v->members; i++) {
+            struct member *mb = member_find(m, v->ids[i]);
+            if (mb == NULL || v->fresh[i] != (whole == 1)) {
+                continue;
+            }
+            mb->view_sent_at = mb->conn == SLOT_NONE ? NEVER : m->now;
+            if (mb->conn == SLOT_NONE) {
+                continue;
+            }
+            if (a == NULL) {
+                put_view_frame(m, g, whole == 1, mb->answered);
+                a = outbox_send_many(m->out, MASTER_SEND);
+            }
+            outbox_dest(m->out, a, mb->conn);
+        }
+    }
+}
+
+void view_send_freeze(struct master *m, struct group *g, struct member *only)
+{
+    const struct view_record *v = view_current(g);
+    struct msg_freeze f = {.view = v->view, .attempt = g->attempt, .cause = g->cause, .culprit = g->culprit};
+    for (uint32_t i = 0; i < v->members; i++) {
+        f.survivors += member_find(m, v->ids[i]) != NULL;
+    }
+    struct writer *w = outbox_frame(m->out, FRAME_FREEZE, m->config.run, v->view);
+    put_freeze(w, &f);
+    for (uint32_t i = 0; i < v->members; i++) {
+        if (member_find(m, v->ids[i]) != NULL) {
+            put_u64(w, v->ids[i]);
+        }
+    }
+    struct action *a = outbox_send_many(m->out, MASTER_SEND);
+    for (uint32_t i = 0; i < v->members; i++) {
+        const struct member *mb = member_find(m, v->ids[i]);
+        if (mb != NULL && mb->conn != SLOT_NONE && (only == NULL || only == mb)) {
+            outbox_dest(m->out, a, mb->conn);
+        }
+    }
+}
+
+/* ---- freezing ------------------------------------------------------------------------------------------------------ */
+
+/* One more attempt with those who are left: only reports of this one will count (M2). */
+static void freeze_attempt(struct master *m, struct group *g)
+{
+    g->attempt++;
+    g->survivors = member_count(m, g, MEMBER_ACCEPTED);
+    g->lost = g->suspect = false;
+    report_reset(g);
+    for (uint32_t i = 0; i < m->config.max_members; i++) {
+        if (member_group(m, &m->members[i]) == g) {
+            m->members[i].reported = false;
+        }
+    }
+    view_send_freeze(m, g, NULL);
+}
+
+void view_frozen(struct master *m, struct member *mb, struct reader *r)
+{
+    struct group *g = member_group(m, mb);
+    struct msg_frozen f;
+    if (!get_frozen(r, &f) || mb->phase != MEMBER_ACCEPTED || f.attempt > g->attempt) {
+        member_violation(m, mb->conn, "a report that cannot be");
+        return;
+    }
+    bool counts = g->phase == GROUP_FREEZING && f.view == view_current(g)->view && f.attempt == g->attempt;
+    if (!counts || mb->reported) { /* M2 */
+        return;
+    }
+    mb->known_view = f.view;
+    if (!report_take(m, g, mb, &f, r)) {
+        member_violation(m, mb->conn, "a report that cannot be read");
+        return;
+    }
+    mb->reported = true;
+    m->changed = true;
+}
+
+static bool all_reported(const struct master *m, const struct group *g)
+{
+    for (uint32_t i = 0; i < m->config.max_members; i++) {
+        if (member_accepted_in(m, &m->members[i], g) && !m->members[i].reported) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The next view with the members that are left goes to the journal. */
+static void view_decide(struct master *m, struct group *g, const char *why)
+{
+    struct view_record *next = view_next(g);
+    bool frozen = g->phase == GROUP_FREEZING;
+    view_propose(m, g, VOTE_NONE, false);
+    edges_inherit(m, g, view_current(g), next);
+    uint64_t unlinked = edges_relay(next);
+    if (unlinked != 0) {
+        member_exclude(m, member_find(m, unlinked), CAUSE_KICK_UNREACHABLE, "no link and nobody to relay");
+        return;
+    }
+    if (frozen) {
+        report_decide(m, g, next);
+    }
+    view_finish(m, g, false);
+    master_move(m, PHASE_GROUP, &g->phase, GROUP_PERSISTING, g->label, next->view, why);
+    g->persist = view_persist(m, g); /* M4: publish only when it is durable */
+}
+
+static void settle_normal(struct master *m, struct group *g)
+{
+    bool busy = m->admit.phase != ADMIT_IDLE || m->optimise.phase == OPTIMISE_PERSISTING;
+    if ((!g->lost && !g->suspect) || busy) {
+        return; /* an admission takes losses into its next attempt; what is being persisted is published first */
+    }
+    optimise_cancel(m, "a view ends");
+    if (member_count(m, g, MEMBER_ACCEPTED) == 0) {
+        view_empty(m, g);
+        return;
+    }
+    bool voting = vote_all_in(m, g, VOTE_UPDATE) || (MUTANT(QSKIP) && vote_all_in(m, g, VOTE_QUERY));
+    if (voting && !g->suspect && view_known_to_all(m, g)) { /* M6: nobody is in an operation */
+        if (!vote_all_in(m, NULL, VOTE_UPDATE)) {
+            view_decide(m, g, "lost while all wait in an update");
+        }
+        return; /* else the update itself makes the next view */
+    }
+    master_move(m, PHASE_GROUP, &g->phase, GROUP_FREEZING, g->label, view_current(g)->view, "freeze");
+    freeze_attempt(m, g);
+}
+
+void view_settle(struct master *m, struct group *g)
+{
+    switch ((enum group_phase)g->phase) {
+    case GROUP_NORMAL:
+        settle_normal(m, g);
+        break;
+    case GROUP_FREEZING:
+        if (member_count(m, g, MEMBER_ACCEPTED) == 0) {
+            master_move(m, PHASE_GROUP, &g->phase, GROUP_NORMAL, g->label, 0, "nobody left");
+            view_empty(m, g);
+        } else if (g->lost) {
+            freeze_attempt(m, g); /* M1, M2: the set only shrinks */
+            m->changed = true;
+        } else if (all_reported(m, g)) {
+            view_decide(m, g, "all reports are in");
+        }
+        break;
+    case GROUP_PERSISTING: /* further losses wait: the view is sent as decided, then it is frozen */
+    case GROUP_FREE:
+    case GROUP_PHASES:
+        break;
+    }
+}
+
+/* ---- publishing ---------------------------------------------------------------------------------------------------- */
+
+static void view_install(struct master *m, struct group *g)
+{
+    g->current = 1 - g->current;
+    struct view_record *v = view_current(g);
+    for (uint32_t i = 0; i < v->members; i++) {
+        struct member *mb = member_find(m, v->ids[i]);
+        if (mb == NULL && !g->lost) {
+            g->lost = true;
+            g->cause = CAUSE_PEER_LOST;
+            g->culprit = v->ids[i];
+            snprintf(g->text, sizeof g->text, "peer %llu of group %u: lost while it was admitted",
+                     (unsigned long long)v->ids[i], g->label);
+        }
+        if (mb != NULL && mb->phase == MEMBER_PENDING) {
+            master_move(m, PHASE_MEMBER, &mb->phase, MEMBER_ACCEPTED, mb->id, v->view, "admitted");
+            mb->joining = false;
+            m->had_members = true;
+        }
+        if (mb != NULL) {
+            mb->link_lost_at = 0;
+            mb->waits_for = 0;
+        }
+    }
+    g->suspect = false;
+    g->collect_until = NEVER;
+}
+
+/* Whom this view answers; newcomers begin with the number that the others now have. */
+static void view_answer(struct master *m, struct group *g)
+{
+    const struct view_record *v = view_current(g);
+    uint32_t number = 0;
+    bool known = false;
+    for (uint32_t i = 0; i < v->members; i++) {
+        struct member *mb = member_find(m, v->ids[i]);
+        if (mb == NULL) {
+            continue;
+        }
+        if (v->fresh[i]) {
+            mb->answered = number;
+            mb->answer.view = v->view; /* its admission was its first answer */
+            continue;
+        }
+        if (v->answers != VOTE_NONE && mb->vote.kind == v->answers) {
+            vote_answered_by_view(m, mb, v);
+        }
+        number = known ? number : mb->answered;
+        known = true;
+    }
+}
+
+void view_publish(struct master *m, struct group *g)
+{
+    view_install(m, g);
+    view_answer(m, g);
+    view_send(m, g, NULL);
+    for (uint32_t i = 0; i < m->config.max_members; i++) {
+        struct member *mb = &m->members[i];
+        if (member_accepted_in(m, mb, g) && mb->replay_late) {
+            mb->replay_late = false;
+            vote_replay(m, mb);
+        }
+        if (MUTANT(DROPVOTES) && member_accepted_in(m, mb, g)) {
+            mb->vote.kind = VOTE_NONE;
+        }
+    }
+}
+
+void view_persisted(struct master *m, uint64_t number)
+{
+    for (uint32_t i = 0; i < m->config.max_groups; i++) {
+        struct group *g = &m->groups[i];
+        if (g->phase == GROUP_PERSISTING && g->persist == number) {
+            g->persist = 0;
+            view_publish(m, g);
+            master_move(m, PHASE_GROUP, &g->phase, GROUP_NORMAL, g->label, view_current(g)->view, "published");
+        }
+    }
+}

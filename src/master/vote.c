@@ -1,0 +1,184 @@
+/* vote.c - unanimous rounds, the master's way to agree on rare things.
+ *
+ * Update, optimise, sync and query all ask "has every member of this scope asked?".  A vote belongs to its member, not to a view:
+ * it outlives freezes and loses only the voters that leave (M6), so a death may complete a round but never hang one.
+ * Invariant: a number once answered is never counted again; the last answer is kept for replay (M9).
+ * SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <string.h>
+
+#include "master/master_state.h"
+
+static const char *kind_name(enum vote_kind kind)
+{
+    switch (kind) {
+    case VOTE_UPDATE:
+        return "an update";
+    case VOTE_QUERY:
+        return "a query";
+    case VOTE_OPTIMISE:
+        return "an optimisation";
+    case VOTE_SYNC:
+        return "a synchronisation";
+    case VOTE_NONE:
+        break;
+    }
+    return "nothing";
+}
+
+void vote_take(struct master *m, struct member *mb, const struct msg_vote *v, uint64_t header_view)
+{
+    uint64_t view = view_current(member_group(m, mb))->view;
+    if (v->number < mb->answered && !MUTANT(NOREQNO)) {
+        return; /* M9: answered already; the answer was, or will be, replayed */
+    }
+    if (v->number > mb->answered || (mb->vote.kind != VOTE_NONE && mb->vote.kind != v->kind)) {
+        member_violation(m, mb->conn, "a vote out of turn");
+        return;
+    }
+    if (mb->answer.view == view || header_view == view) {
+        mb->known_view = view; /* who asks again has had its last answer, and what was sent before it */
+    }
+    if (mb->vote.kind == VOTE_NONE) { /* a repeated one changes nothing */
+        mb->vote = (struct open_vote){.kind = v->kind, .since = m->now, .msg = *v};
+        m->changed = true;
+    }
+}
+
+bool vote_all_in(const struct master *m, const struct group *g, enum vote_kind kind)
+{
+    uint32_t voters = 0;
+    for (uint32_t i = 0; i < m->config.max_members; i++) {
+        const struct member *mb = &m->members[i];
+        if (member_accepted_in(m, mb, g)) {
+            if (mb->vote.kind != kind) {
+                return false;
+            }
+            voters++;
+        }
+    }
+    return voters > 0 && !m->ghost;
+}
+
+bool vote_quiet(const struct master *m, const struct group *g)
+{
+    if (m->admit.phase != ADMIT_IDLE) {
+        return false;
+    }
+    for (uint32_t i = 0; i < m->config.max_groups; i++) {
+        const struct group *each = &m->groups[i];
+        bool in_scope = each->phase != GROUP_FREE && (g == NULL || each == g);
+        if (in_scope && (each->phase != GROUP_NORMAL || each->suspect || each->lost)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void vote_replay(struct master *m, struct member *mb)
+{
+    put_answer(outbox_frame(m->out, FRAME_ANSWER, m->config.run, mb->answer.view), &mb->answer);
+    outbox_send(m->out, MASTER_SEND, mb->conn);
+}
+
+static void vote_close(struct master *m, struct member *mb, const struct msg_answer *answer, bool by_view)
+{
+    mb->answer = *answer;
+    mb->answer.number = mb->answered++;
+    mb->answer.kind = mb->vote.kind;
+    mb->answer_by_view = by_view;
+    mb->vote.kind = VOTE_NONE;
+    mb->distrusted = false;
+    m->changed = true;
+}
+
+void vote_answer(struct master *m, struct member *mb, enum answer_result result, uint64_t value,
+                 const struct sizes *sizes, const char *text)
+{
+    struct msg_answer a = {.result = (uint8_t)result, .value = value, .sizes = *sizes};
+    a.view = view_current(member_group(m, mb))->view;
+    snprintf(a.text, sizeof a.text, "%s", text);
+    vote_close(m, mb, &a, false);
+    if (mb->conn != SLOT_NONE) {
+        vote_replay(m, mb);
+    }
+}
+
+void vote_answered_by_view(struct master *m, struct member *mb, const struct view_record *v)
+{
+    struct msg_answer a = {.result = ANSWER_OK, .view = v->view, .sizes = v->sizes};
+    vote_close(m, mb, &a, true);
+}
+
+/* ---- conflicts ----------------------------------------------------------------------------------------------------- */
+
+/* The lowest id that waits in `kind` within the scope; null if nobody does. */
+static const struct member *voter_of(const struct master *m, const struct group *g, enum vote_kind kind)
+{
+    const struct member *found = NULL;
+    for (uint32_t i = 0; i < m->config.max_members; i++) {
+        const struct member *mb = &m->members[i];
+        if (member_accepted_in(m, mb, g) && mb->vote.kind == kind && (found == NULL || mb->id < found->id)) {
+            found = mb;
+        }
+    }
+    return found;
+}
+
+/* M9: two votes conflict when each needs a member that waits in the other; both fail at once, others go on. */
+static void settle_conflict(struct master *m, struct group *g, enum vote_kind one, enum vote_kind two)
+{
+    const struct member *a = voter_of(m, g, one), *b = voter_of(m, g, two);
+    if (a == NULL || b == NULL || !vote_quiet(m, g)) {
+        return;
+    }
+    char text[BOUNDS_TEXT];
+    snprintf(text, sizeof text, "peer %llu called %s while peer %llu called %s: all peers have to make the same calls",
+             (unsigned long long)a->id, kind_name(one), (unsigned long long)b->id, kind_name(two));
+    for (uint32_t i = 0; i < m->config.max_members; i++) {
+        struct member *mb = &m->members[i];
+        if (member_accepted_in(m, mb, g) && (mb->vote.kind == one || mb->vote.kind == two)) {
+            struct sizes sizes = view_sizes(m, member_group(m, mb), false);
+            vote_answer(m, mb, ANSWER_CONFLICT, 0, &sizes, text);
+        }
+    }
+}
+
+/* ---- queries ------------------------------------------------------------------------------------------------------- */
+
+/* M9: answered once every member that has not asked waits in another vote; never a conflict. */
+static void settle_query(struct master *m)
+{
+    bool asked = false;
+    for (uint32_t i = 0; i < m->config.max_members; i++) {
+        const struct member *mb = &m->members[i];
+        if (mb->phase == MEMBER_ACCEPTED && mb->vote.kind == VOTE_NONE) {
+            return;
+        }
+        asked = asked || (mb->phase == MEMBER_ACCEPTED && mb->vote.kind == VOTE_QUERY);
+    }
+    if (!asked || m->ghost || !vote_quiet(m, NULL)) {
+        return;
+    }
+    uint64_t pending = member_count(m, NULL, MEMBER_PENDING) > 0;
+    for (uint32_t i = 0; i < m->config.max_members; i++) {
+        struct member *mb = &m->members[i];
+        if (mb->phase == MEMBER_ACCEPTED && mb->vote.kind == VOTE_QUERY) {
+            struct sizes sizes = view_sizes(m, member_group(m, mb), false);
+            vote_answer(m, mb, ANSWER_OK, pending, &sizes, "");
+        }
+    }
+}
+
+void vote_settle(struct master *m)
+{
+    settle_conflict(m, NULL, VOTE_UPDATE, VOTE_OPTIMISE);
+    for (uint32_t i = 0; i < m->config.max_groups; i++) {
+        struct group *g = &m->groups[i];
+        if (g->phase == GROUP_NORMAL) {
+            settle_conflict(m, g, VOTE_SYNC, VOTE_UPDATE);
+            settle_conflict(m, g, VOTE_SYNC, VOTE_OPTIMISE);
+        }
+    }
+    settle_query(m);
+}

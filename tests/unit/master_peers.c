@@ -1,0 +1,583 @@
+/* master_peers.c - see master_peers.h.
+ *
+ * Answers of the peers are queued and delivered one by one, so that the order of everything is fixed.
+ * SPDX-License-Identifier: MIT */
+#include "master_peers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { QUEUE_MOST = 4096, MS = 1000000 };
+
+/* Frames on their way to the master. */
+struct queued {
+    struct queued *next;
+    uint32_t conn;
+    uint32_t size;
+    unsigned char bytes[];
+};
+
+static struct queued *queue_first, **queue_last = &queue_first;
+static bool conn_open[256];
+static uint32_t next_conn;
+
+static void queue_frame(uint32_t conn, uint8_t type, uint64_t run, const void *payload, uint32_t size)
+{
+    struct queued *q = malloc(sizeof *q + FRAME_HEADER_BYTES + size);
+    struct frame_header h = {.type = type, .length = size, .run = run};
+    *q = (struct queued){.conn = conn, .size = FRAME_HEADER_BYTES + size};
+    frame_put(q->bytes, &h);
+    if (size > 0) {
+        memcpy(q->bytes + FRAME_HEADER_BYTES, payload, size);
+    }
+    *queue_last = q;
+    queue_last = &q->next;
+}
+
+/* ---- what peers receive -------------------------------------------------------------------------------------------- */
+
+static void log_frame(struct peer *p, uint8_t type)
+{
+    if (type != FRAME_HEARTBEAT && strlen(p->log) + 20 < sizeof p->log) {
+        strncat(p->log, frame_name(type), 16);
+        strncat(p->log, " ", 2);
+    }
+}
+
+static void take_view(struct peer *p, struct reader *r)
+{
+    uint64_t ids[PEERS_MOST], removed[PEERS_MOST];
+    uint32_t count = 0;
+    if (!get_view(r, &p->last_view)) {
+        abort();
+    }
+    const struct msg_view *v = &p->last_view;
+    if (v->parent != 0 && v->parent != p->view) {
+        abort(); /* never more than one behind */
+    }
+    for (uint32_t i = 0; i < v->removed; i++) {
+        removed[i] = get_u64(r);
+    }
+    for (uint32_t i = 0; v->parent != 0 && i < p->member_count; i++) {
+        bool gone = false;
+        for (uint32_t k = 0; k < v->removed; k++) {
+            gone = gone || removed[k] == p->members[i];
+        }
+        if (!gone) {
+            ids[count++] = p->members[i];
+        }
+    }
+    for (uint32_t i = 0; i < v->added; i++) {
+        struct member_info info;
+        if (!get_member_info(r, &info)) {
+            abort();
+        }
+        uint32_t at = count++;
+        for (; at > 0 && ids[at - 1] > info.id; at--) {
+            ids[at] = ids[at - 1];
+        }
+        ids[at] = info.id;
+    }
+    if (count != v->members) {
+        abort();
+    }
+    memcpy(p->members, ids, sizeof ids);
+    p->member_count = count;
+    for (uint32_t i = 0; i < v->members; i++) {
+        p->ring[i] = get_u32(r);
+    }
+    p->edge_count = v->edges;
+    for (uint32_t i = 0; i < v->edges; i++) {
+        (void)get_missing_edge(r, &p->edges[i]);
+    }
+    p->decision_count = v->decisions;
+    for (uint32_t i = 0; i < v->decisions; i++) {
+        (void)get_op_decision(r, &p->decisions[i]);
+    }
+    if (!reader_done(r)) {
+        abort();
+    }
+    p->parent = p->view;
+    p->view = v->view;
+    if (v->parent == 0) {
+        p->answered = v->vote_number;
+    } else if (v->answers != VOTE_NONE && p->voting && p->vote_kind == v->answers) {
+        p->answered++;
+        p->voting = false;
+    }
+}
+
+static void take_elected(struct peer *p, struct reader *r)
+{
+    if (!get_elected(r, &p->elected)) {
+        abort();
+    }
+    for (uint32_t i = 0; i < p->elected.holders; i++) {
+        p->holders[i] = get_u64(r);
+    }
+    for (uint32_t i = 0; i < p->elected.receivers; i++) {
+        p->receivers[i] = get_u64(r);
+    }
+}
+
+static void take_answer(struct peer *p, struct reader *r)
+{
+    if (!get_answer(r, &p->answer)) {
+        abort();
+    }
+    if (p->answer.number == p->answered) { /* a replay may come twice */
+        p->answered++;
+        p->voting = false;
+    }
+}
+
+static void peer_take(struct cluster *c, struct peer *p, const unsigned char *frame, uint32_t size)
+{
+    struct frame_header h;
+    struct reader r;
+    if (!frame_get(frame, &h) || h.length != size - FRAME_HEADER_BYTES || h.run != c->config.run) {
+        abort();
+    }
+    reader_init(&r, frame + FRAME_HEADER_BYTES, h.length);
+    log_frame(p, h.type);
+    switch (h.type) {
+    case FRAME_WELCOME:
+        (void)get_welcome(&r, &p->welcome);
+        p->id = p->welcome.id;
+        break;
+    case FRAME_ADMIT:
+        (void)get_admit(&r, &p->admit);
+        if (!p->no_link && !p->mute) {
+            peer_linked(c, p);
+        }
+        break;
+    case FRAME_VIEW:
+        take_view(p, &r);
+        break;
+    case FRAME_FREEZE:
+        (void)get_freeze(&r, &p->freeze);
+        if (!p->no_frozen && !p->mute) {
+            peer_frozen(c, p);
+        }
+        break;
+    case FRAME_ANSWER:
+        take_answer(p, &r);
+        break;
+    case FRAME_FENCE:
+        (void)get_fence(&r, &p->fence);
+        break;
+    case FRAME_ELECTED:
+        take_elected(p, &r);
+        break;
+    case FRAME_PROBE:
+        (void)get_probe(&r, &p->probe);
+        break;
+    case FRAME_HEARTBEAT:
+        break;
+    default:
+        abort();
+    }
+}
+
+/* ---- the shell ----------------------------------------------------------------------------------------------------- */
+
+static void run_event(struct cluster *c, const struct master_event *e);
+
+static void carry_out(struct cluster *c)
+{
+    struct outbox *o = &c->out;
+    uint64_t persisted = 0;
+    c->most_actions = o->count > c->most_actions ? o->count : c->most_actions;
+    c->most_bytes = o->used > c->most_bytes ? o->used : c->most_bytes;
+    c->most_dests = o->dests > c->most_dests ? o->dests : c->most_dests;
+    for (uint32_t i = 0; i < o->count; i++) {
+        const struct action *a = &o->actions[i];
+        size_t used = strlen(c->trace);
+        switch ((enum master_action)a->kind) {
+        case MASTER_SEND:
+            for (uint32_t k = 0; k < a->dests; k++) {
+                for (uint32_t p = 0; p < c->count; p++) {
+                    if (c->peers[p].open && c->peers[p].conn == o->dest_ids[a->dest + k]) {
+                        peer_take(c, &c->peers[p], o->bytes + a->frame, a->frame_bytes);
+                    }
+                }
+            }
+            break;
+        case MASTER_CLOSE:
+            conn_open[a->slot] = false;
+            for (uint32_t p = 0; p < c->count; p++) {
+                c->peers[p].open = c->peers[p].open && c->peers[p].conn != a->slot;
+            }
+            break;
+        case MASTER_PERSIST:
+            if (!journal_append(&c->journal, o->bytes + a->frame, a->frame_bytes)) {
+                abort();
+            }
+            c->persist = a->value;
+            c->persists++;
+            persisted = a->value;
+            break;
+        case MASTER_SOLVE:
+            c->solve = a->value;
+            c->solve_group = a->slot;
+            c->solves++;
+            break;
+        case MASTER_TRACE:
+            if (used + strlen(a->data) + 2 < sizeof c->trace) {
+                memcpy(c->trace + used, a->data, strlen(a->data) + 1);
+                strncat(c->trace, "\n", 2);
+            }
+            break;
+        }
+    }
+    outbox_reset(o);
+    if (persisted != 0 && !c->hold_persist) {
+        struct master_event e = {.kind = MASTER_PERSISTED, .number = persisted};
+        run_event(c, &e);
+    }
+}
+
+static void run_event(struct cluster *c, const struct master_event *e)
+{
+    master_step(c->master, c->now, e, &c->out);
+    carry_out(c);
+}
+
+/* Delivers what peers have sent, until they are silent. */
+static void deliver(struct cluster *c)
+{
+    while (queue_first != NULL) {
+        struct queued *q = queue_first;
+        queue_first = q->next;
+        queue_last = queue_first == NULL ? &queue_first : queue_last;
+        struct frame_header h;
+        if (!frame_get(q->bytes, &h)) {
+            abort();
+        }
+        if (conn_open[q->conn]) {
+            struct master_event e = {.kind = MASTER_FRAME, .connection = q->conn, .header = &h,
+                                     .payload = q->bytes + FRAME_HEADER_BYTES};
+            run_event(c, &e);
+        }
+        free(q);
+    }
+}
+
+struct master_config cluster_config(void)
+{
+    return (struct master_config){
+        .run = 77, .epoch = 1, .max_connections = 64, .max_members = 24, .max_groups = 4, .max_operations = 64,
+        .heartbeat_ns = 1000LL * MS, .dead_ns = 10000LL * MS, .reconnect_ns = 2000LL * MS, .register_ns = 5000LL * MS,
+        .admit_ns = 5000LL * MS, .collect_ns = 200LL * MS, .probe_ns = 200LL * MS,
+        .plan = {.lanes = 4, .frame_bytes = 65536, .eager_bytes = 16384, .algorithm = 1},
+        .tour_moves = 10000, .seed = 1};
+}
+
+struct cluster *cluster_with(const struct master_config *config)
+{
+    struct cluster *c = calloc(1, sizeof *c);
+    uint32_t actions, bytes, dests;
+    c->config = *config;
+    c->now = 1000LL * MS;
+    c->arena = aligned_alloc(64, (master_arena_bytes(config) + 63) & ~(size_t)63);
+    memset(c->arena, 0xA5, master_arena_bytes(config)); /* whatever is not set up by init shows */
+    c->master = master_init(config, c->arena);
+    master_out_bounds(config, &actions, &bytes, &dests);
+    outbox_init(&c->out, calloc(actions, sizeof(struct action)), actions, malloc(bytes), bytes,
+                calloc(dests, sizeof(uint64_t)), dests);
+    journal_init(&c->journal, c->journal_bytes, sizeof c->journal_bytes);
+    memset(conn_open, 0, sizeof conn_open);
+    next_conn = 0;
+    return c;
+}
+
+struct cluster *cluster_new(void)
+{
+    struct master_config config = cluster_config();
+    return cluster_with(&config);
+}
+
+void cluster_free(struct cluster *c)
+{
+    free(c->out.actions);
+    free(c->out.bytes);
+    free(c->out.dest_ids);
+    free(c->arena);
+    free(c);
+}
+
+uint32_t cluster_open(struct cluster *c)
+{
+    while (conn_open[next_conn % c->config.max_connections]) {
+        next_conn++;
+    }
+    uint32_t conn = next_conn++ % c->config.max_connections;
+    conn_open[conn] = true;
+    struct master_event e = {.kind = MASTER_OPENED, .connection = conn};
+    e.address = (struct net_address){.family = 4, .ip = {10, 0, 0, (uint8_t)(conn + 1)}, .port = 1234};
+    run_event(c, &e);
+    return conn;
+}
+
+bool cluster_closed(const struct cluster *c, uint32_t conn)
+{
+    (void)c;
+    return !conn_open[conn];
+}
+
+void cluster_frame(struct cluster *c, uint32_t conn, uint8_t type, const void *payload, uint32_t size, uint64_t run)
+{
+    queue_frame(conn, type, run, payload, size);
+    deliver(c);
+}
+
+static void tick(struct cluster *c)
+{
+    struct master_event e = {.kind = MASTER_TICK};
+    run_event(c, &e);
+    deliver(c);
+}
+
+static void send_heartbeats(struct cluster *c)
+{
+    unsigned char bytes[256];
+    for (uint32_t i = 0; i < c->count; i++) {
+        struct msg_heartbeat hb = {.sent_ns = (uint64_t)c->now};
+        struct writer w;
+        writer_init(&w, bytes, sizeof bytes);
+        put_heartbeat(&w, &hb);
+        if (c->peers[i].open && !c->peers[i].mute) {
+            queue_frame(c->peers[i].conn, FRAME_HEARTBEAT, c->config.run, bytes, (uint32_t)w.used);
+        }
+    }
+    deliver(c);
+}
+
+void cluster_pass(struct cluster *c, int64_t ms)
+{
+    int64_t end = c->now + ms * MS, beat = c->now + 500 * MS;
+    while (c->now < end) {
+        int64_t due = master_deadline(c->master);
+        int64_t next = beat < end ? beat : end;
+        c->now = due <= next ? (due > c->now ? due : c->now) : next;
+        if (due <= next) {
+            tick(c);
+        }
+        if (c->now >= beat) {
+            send_heartbeats(c);
+            beat = c->now + 500 * MS;
+        }
+    }
+}
+
+void cluster_persisted(struct cluster *c)
+{
+    struct master_event e = {.kind = MASTER_PERSISTED, .number = c->persist};
+    run_event(c, &e);
+    deliver(c);
+}
+
+void cluster_solved(struct cluster *c, uint64_t number, const uint32_t *order, uint32_t count)
+{
+    struct master_event e = {.kind = MASTER_SOLVED, .number = number, .order = order, .count = count};
+    run_event(c, &e);
+    deliver(c);
+}
+
+/* ---- what peers do ------------------------------------------------------------------------------------------------- */
+
+static void send_register(struct cluster *c, struct peer *p)
+{
+    unsigned char bytes[512];
+    struct writer w;
+    struct msg_register reg = {.run = p->id == 0 ? 0 : c->config.run, .id = p->id, .group = p->group, .lanes = 2,
+                               .view = p->view, .answered = p->answered, .addresses = 1,
+                               .open_vote = p->voting ? p->vote_kind : VOTE_NONE};
+    reg.address[0] = (struct net_address){.family = 4, .port = 48150};
+    writer_init(&w, bytes, sizeof bytes);
+    put_register(&w, &reg);
+    queue_frame(p->conn, FRAME_REGISTER, reg.run, bytes, (uint32_t)w.used);
+}
+
+struct peer *peer_join(struct cluster *c, uint32_t group)
+{
+    struct peer *p = &c->peers[c->count];
+    memset(p, 0, sizeof *p);
+    p->group = group;
+    p->conn = cluster_open(c);
+    p->open = true;
+    c->count++;
+    send_register(c, p);
+    deliver(c);
+    return p;
+}
+
+void cluster_members(struct cluster *c, uint32_t count, uint32_t group)
+{
+    uint32_t before = c->count;
+    for (uint32_t i = 0; i < count; i++) {
+        peer_join(c, group);
+    }
+    for (uint32_t i = 0; i < before + 1 && c->peers[before + count - 1].view == 0; i++) {
+        peer_vote(c, &c->peers[i], VOTE_UPDATE);
+    }
+}
+
+static void send_vote(struct cluster *c, struct peer *p)
+{
+    unsigned char bytes[256];
+    struct writer w;
+    writer_init(&w, bytes, sizeof bytes);
+    put_vote(&w, &p->vote);
+    queue_frame(p->conn, FRAME_VOTE, c->config.run, bytes, (uint32_t)w.used);
+}
+
+void peer_vote(struct cluster *c, struct peer *p, enum vote_kind kind)
+{
+    p->voting = true;
+    p->vote_kind = (uint8_t)kind;
+    p->vote = (struct msg_vote){.number = p->answered, .kind = (uint8_t)kind};
+    send_vote(c, p);
+    deliver(c);
+}
+
+void peer_sync(struct cluster *c, struct peer *p, uint8_t strategy, uint64_t revision, uint64_t keys, uint64_t content,
+               bool inequality)
+{
+    p->voting = true;
+    p->vote_kind = VOTE_SYNC;
+    p->vote = (struct msg_vote){.number = p->answered, .kind = VOTE_SYNC, .strategy = strategy, .revision = revision,
+                                .key_digest = keys, .content_digest = content, .has_inequality = inequality};
+    send_vote(c, p);
+    deliver(c);
+}
+
+void peer_cut(struct cluster *c, struct peer *p)
+{
+    struct master_event e = {.kind = MASTER_CLOSED, .connection = p->conn};
+    p->open = false;
+    conn_open[p->conn] = false;
+    run_event(c, &e);
+    deliver(c);
+}
+
+void peer_resume(struct cluster *c, struct peer *p)
+{
+    p->conn = cluster_open(c);
+    p->open = true;
+    send_register(c, p);
+    if (p->voting) {
+        send_vote(c, p);
+    }
+    deliver(c);
+}
+
+void peer_suspect(struct cluster *c, struct peer *p, enum suspect_target target, enum cause cause, const struct peer *at)
+{
+    unsigned char bytes[512];
+    struct writer w;
+    struct msg_suspect s = {.view = p->view, .target = (uint8_t)target, .cause = (uint8_t)cause,
+                            .peer = at == NULL ? 0 : at->id, .text = "as seen from here"};
+    writer_init(&w, bytes, sizeof bytes);
+    put_suspect(&w, &s);
+    queue_frame(p->conn, FRAME_SUSPECT, c->config.run, bytes, (uint32_t)w.used);
+    deliver(c);
+}
+
+void peer_crash(struct cluster *c, struct peer *p)
+{
+    peer_cut(c, p);
+    for (uint32_t i = 0; i < c->count; i++) {
+        struct peer *o = &c->peers[i];
+        if (o != p && o->open && o->group == p->group && o->view != 0 && o->view == p->view) {
+            peer_suspect(c, o, SUSPECT_LINK, CAUSE_LINK_LOST, p);
+            return;
+        }
+    }
+}
+
+void peer_frozen(struct cluster *c, struct peer *p)
+{
+    unsigned char bytes[4096];
+    struct writer w;
+    struct msg_frozen f = {.view = p->freeze.view, .attempt = p->freeze.attempt, .reports = p->report_count};
+    writer_init(&w, bytes, sizeof bytes);
+    put_frozen(&w, &f);
+    for (uint32_t i = 0; i < p->report_count; i++) {
+        put_op_report(&w, &p->reports[i]);
+    }
+    queue_frame(p->conn, FRAME_FROZEN, c->config.run, bytes, (uint32_t)w.used);
+}
+
+void peer_linked(struct cluster *c, struct peer *p)
+{
+    unsigned char bytes[64];
+    struct writer w;
+    struct msg_linked l = {.attempt = p->admit.attempt, .failed = p->unreachable != 0};
+    writer_init(&w, bytes, sizeof bytes);
+    put_linked(&w, &l);
+    if (p->unreachable != 0) {
+        put_u64(&w, p->unreachable);
+    }
+    queue_frame(p->conn, FRAME_LINKED, c->config.run, bytes, (uint32_t)w.used);
+}
+
+void peer_staged(struct cluster *c, struct peer *p, enum staged_status status, uint64_t liar)
+{
+    unsigned char bytes[64];
+    struct writer w;
+    struct msg_staged s = {.number = p->elected.number, .round = p->elected.round, .status = (uint8_t)status,
+                           .liar = liar};
+    writer_init(&w, bytes, sizeof bytes);
+    put_staged(&w, &s);
+    queue_frame(p->conn, FRAME_STAGED, c->config.run, bytes, (uint32_t)w.used);
+    deliver(c);
+}
+
+void peer_measured(struct cluster *c, struct peer *p, uint64_t bps)
+{
+    unsigned char bytes[64];
+    struct writer w;
+    struct msg_measured ms = {.round = p->probe.round, .to = p->probe.to, .bits_per_second = bps};
+    writer_init(&w, bytes, sizeof bytes);
+    put_measured(&w, &ms);
+    queue_frame(p->conn, FRAME_MEASURED, c->config.run, bytes, (uint32_t)w.used);
+    deliver(c);
+}
+
+void peer_blocked(struct cluster *c, struct peer *p, const struct peer *on, uint32_t ms)
+{
+    unsigned char bytes[256];
+    struct writer w;
+    struct msg_heartbeat hb = {.sent_ns = (uint64_t)c->now, .blocked_on = on->id, .blocked_ms = ms, .blocked_tag = 5};
+    writer_init(&w, bytes, sizeof bytes);
+    put_heartbeat(&w, &hb);
+    queue_frame(p->conn, FRAME_HEARTBEAT, c->config.run, bytes, (uint32_t)w.used);
+    deliver(c);
+}
+
+void peer_reports(struct peer *p, uint64_t tag, uint32_t seq, enum op_state state, enum cause cause)
+{
+    p->reports[p->report_count++] = (struct op_report){.tag = tag, .seq = seq, .state = (uint8_t)state,
+                                                       .cause = (uint8_t)cause, .params = 42, .digest = 9};
+}
+
+struct op_decision peer_decision(const struct peer *p, uint64_t tag, uint32_t seq)
+{
+    for (uint32_t i = 0; i < p->decision_count; i++) {
+        if (p->decisions[i].tag == tag && p->decisions[i].seq == seq) {
+            return p->decisions[i];
+        }
+    }
+    return (struct op_decision){0};
+}
+
+bool peer_saw(const struct peer *p, const char *frames)
+{
+    return strstr(p->log, frames) != NULL;
+}
+
+void peer_forget(struct peer *p)
+{
+    p->log[0] = '\0';
+}

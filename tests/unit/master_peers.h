@@ -1,0 +1,103 @@
+/* master_peers.h - a master with fake peers around it: they decode what they are sent with the real codec, and answer as a
+ * well-behaved session would unless a test tells them not to.
+ * SPDX-License-Identifier: MIT */
+#ifndef PCCL_TESTS_MASTER_PEERS_H
+#define PCCL_TESTS_MASTER_PEERS_H
+
+#include "master/journal.h"
+#include "master/master.h"
+
+enum { PEERS_MOST = 24, PEERS_OPS = 32, PEERS_LOG = 4096 };
+
+struct peer {
+    uint32_t conn;
+    bool open;         /* the master has not closed its connection */
+    uint64_t id;
+    uint32_t group;
+    bool mute;         /* answers nothing by itself */
+    bool no_link;      /* does not answer ADMIT */
+    bool no_frozen;    /* does not answer FREEZE */
+    uint64_t view, parent;
+    uint64_t members[PEERS_MOST];
+    uint32_t member_count, ring[PEERS_MOST];
+    uint32_t answered;
+    bool voting;
+    uint8_t vote_kind;
+    struct msg_vote vote;
+    struct op_report reports[PEERS_OPS]; /* what it lists when frozen */
+    uint32_t report_count;
+    uint64_t unreachable; /* named in LINKED, 0 nobody */
+    struct op_decision decisions[PEERS_OPS];
+    uint32_t decision_count;
+    struct missing_edge edges[PEERS_OPS];
+    uint32_t edge_count;
+    struct msg_welcome welcome;
+    struct msg_freeze freeze;
+    struct msg_view last_view;
+    struct msg_answer answer;
+    struct msg_admit admit;
+    struct msg_fence fence;
+    struct msg_elected elected;
+    uint64_t holders[PEERS_MOST], receivers[PEERS_MOST];
+    struct msg_probe probe;
+    char log[PEERS_LOG]; /* names of the frames received, in order, heartbeats left out */
+};
+
+struct cluster {
+    struct master_config config;
+    struct master *master;
+    void *arena;
+    int64_t now;
+    struct outbox out;
+    struct peer peers[PEERS_MOST];
+    uint32_t count;
+    bool hold_persist; /* MASTER_PERSIST is not answered by itself */
+    uint64_t persist;  /* number of the last one */
+    uint32_t persists;
+    uint64_t solve;    /* number of the last MASTER_SOLVE, and of which group */
+    uint32_t solve_group, solves;
+    struct journal journal;
+    unsigned char journal_bytes[1 << 20];
+    char trace[1 << 16];
+    uint32_t most_actions, most_bytes, most_dests; /* high water, to check the computed bounds */
+};
+
+struct cluster *cluster_new(void);
+struct cluster *cluster_with(const struct master_config *config);
+void cluster_free(struct cluster *c);
+struct master_config cluster_config(void);
+
+/* Lets `ms` pass, ticking when the master wants it; living peers keep sending heartbeats unless mute. */
+void cluster_pass(struct cluster *c, int64_t ms);
+void cluster_persisted(struct cluster *c);
+void cluster_solved(struct cluster *c, uint64_t number, const uint32_t *order, uint32_t count);
+
+/* Opens a connection and registers; the peer is peers[count - 1] afterwards. */
+struct peer *peer_join(struct cluster *c, uint32_t group);
+/* Peers that are members of one view: joined, updated. */
+void cluster_members(struct cluster *c, uint32_t count, uint32_t group);
+void peer_vote(struct cluster *c, struct peer *p, enum vote_kind kind);
+void peer_sync(struct cluster *c, struct peer *p, uint8_t strategy, uint64_t revision, uint64_t keys, uint64_t content,
+               bool inequality);
+void peer_crash(struct cluster *c, struct peer *p);  /* its connection closes, and links to it */
+void peer_cut(struct cluster *c, struct peer *p);    /* its control connection closes */
+void peer_resume(struct cluster *c, struct peer *p); /* on a new connection */
+void peer_suspect(struct cluster *c, struct peer *p, enum suspect_target target, enum cause cause, const struct peer *at);
+void peer_frozen(struct cluster *c, struct peer *p);
+void peer_linked(struct cluster *c, struct peer *p);
+void peer_staged(struct cluster *c, struct peer *p, enum staged_status status, uint64_t liar);
+void peer_measured(struct cluster *c, struct peer *p, uint64_t bps);
+void peer_blocked(struct cluster *c, struct peer *p, const struct peer *on, uint32_t ms);
+void peer_reports(struct peer *p, uint64_t tag, uint32_t seq, enum op_state state, enum cause cause);
+/* The decision a peer was given; outcome 0 if none. */
+struct op_decision peer_decision(const struct peer *p, uint64_t tag, uint32_t seq);
+
+/* Raw: any bytes as payload of any type. */
+void cluster_frame(struct cluster *c, uint32_t conn, uint8_t type, const void *payload, uint32_t size, uint64_t run);
+uint32_t cluster_open(struct cluster *c); /* a connection that has sent nothing yet */
+bool cluster_closed(const struct cluster *c, uint32_t conn);
+
+bool peer_saw(const struct peer *p, const char *frames); /* the log holds this sequence */
+void peer_forget(struct peer *p);                        /* the log begins afresh */
+
+#endif

@@ -164,8 +164,7 @@ static struct quant_map quant_map_zps(const struct numeric *n, double min, doubl
         map.k_max = steps - map.zero;
     }
     if (map.scale > largest / 65536) { /* the last product could overflow: bound the quotient */
-        int32_t limit = (int32_t)(largest / map.scale);
-        limit -= (double)limit * map.scale > largest;
+        const int32_t limit = (int32_t)(largest / map.scale); /* truncated; no integer lies within its rounding */
         map.k_min = map.k_min < -limit ? -limit : map.k_min;
         map.k_max = map.k_max > limit ? limit : map.k_max;
     }

@@ -45,8 +45,8 @@ function(pccl_tests_of kind)
     endforeach()
 endfunction()
 
-# Public programs see the public interface only.
-pccl_programs_of(apps bin pccl_static)
+# The master's program sets what the public interface does not; other public programs see that interface only.
+pccl_programs_of(apps bin pccl_internal)
 if(PCCL_DEVELOPER)
     pccl_programs_of(examples/c examples pccl)
     pccl_programs_of(bench bench pccl_internal)

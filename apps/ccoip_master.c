@@ -1,0 +1,164 @@
+/* ccoip_master.c - the master as a program: options, signals, one line that says where it listens.
+ *
+ * One idea: everything that decides is in the library; this file turns words into its options and its errors into one
+ * sentence.  Exit status: 0 after SIGINT or SIGTERM, 1 if the run ended by itself, 2 for what the user can mend.
+ * SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "ccoip.h"
+#include "core/clock.h"
+#include "core/log.h"
+#include "master/server.h"
+#include "net/addr.h"
+
+static const char usage[] =
+    "usage: ccoip_master [--listen ADDRESS[:PORT]] [--log-level LEVEL] [--dead-ms N] [--help] [--version]\n"
+    "\n"
+    "Keeps the membership of one training run.  Peers connect to it; SIGINT or SIGTERM ends it.\n"
+    "\n"
+    "  --listen ADDRESS[:PORT]  where to accept peers: a name, 1.2.3.4:5, [::1]:5; default all addresses, port 48148;\n"
+    "                           port 0 takes any free one; the line \"listening at ...\" tells which\n"
+    "  --log-level LEVEL        trace, debug, info, warn, error or none, to standard error; default info\n"
+    "  --dead-ms N              silence after which a peer is excluded, 100 to 3600000; default 10000\n"
+    "  --help, --version        print and exit\n";
+
+struct options {
+    struct net_address listen;
+    struct server_options server;
+    enum log_level level;
+    bool done; /* --help or --version has been printed */
+};
+
+static struct server *running; /* for the signal handler, set before it is installed */
+static volatile sig_atomic_t asked_to_stop;
+
+static void on_signal(int number)
+{
+    (void)number;
+    asked_to_stop = 1;
+    (void)server_stop(running);
+}
+
+static void print_log(enum log_level level, const char *message, void *user)
+{
+    struct timespec now;
+    struct tm parts;
+    char text[32];
+    (void)user;
+    clock_gettime(CLOCK_REALTIME, &now);
+    localtime_r(&now.tv_sec, &parts);
+    strftime(text, sizeof text, "%H:%M:%S", &parts);
+    fprintf(stderr, "%s.%03ld %-5s %s\n", text, now.tv_nsec / 1000000, log_level_name(level), message);
+}
+
+static bool fail(const char *what, const char *culprit)
+{
+    fprintf(stderr, "ccoip_master: %s%s\n", what, culprit);
+    return false;
+}
+
+static bool read_level(const char *text, struct options *o)
+{
+    for (enum log_level level = LOG_TRACE; level <= LOG_NONE; level++) {
+        if (strcmp(text, log_level_name(level)) == 0) {
+            o->level = level;
+            return true;
+        }
+    }
+    return fail("--log-level takes trace, debug, info, warn, error or none, not ", text);
+}
+
+static bool read_dead(const char *text, struct options *o)
+{
+    char *end;
+    errno = 0;
+    long ms = strtol(text, &end, 10);
+    if (errno != 0 || *text == 0 || *end != 0 || ms < 100 || ms > 3600000) {
+        return fail("--dead-ms takes a number from 100 to 3600000, not ", text);
+    }
+    o->server.dead_ns = ms * CLOCK_MS;
+    return true;
+}
+
+static bool read_listen(const char *text, struct options *o)
+{
+    struct err err;
+    return addr_parse(text, CCOIP_PROTOCOL_PORT_MASTER, &o->listen, &err) == PCCL_OK || fail("--listen: ", err.text);
+}
+
+/* One option; *index moves on when its value was the next word. */
+static bool read_option(int argc, char **argv, int *index, struct options *o)
+{
+    static const struct {
+        const char *name;
+        bool (*read)(const char *text, struct options *o);
+    } known[] = {{"--listen", read_listen}, {"--log-level", read_level}, {"--dead-ms", read_dead}};
+    const char *word = argv[*index];
+    if (strcmp(word, "--help") == 0 || strcmp(word, "--version") == 0) {
+        fputs(word[2] == 'h' ? usage : "ccoip_master 0.1.0\n", stdout);
+        o->done = true;
+        return true;
+    }
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        size_t length = strlen(known[i].name);
+        if (strncmp(word, known[i].name, length) != 0 || (word[length] != 0 && word[length] != '=')) {
+            continue;
+        }
+        if (word[length] == '=') {
+            return known[i].read(word + length + 1, o);
+        }
+        if (*index + 1 >= argc) {
+            return fail("a value is missing after ", word);
+        }
+        return known[i].read(argv[++*index], o);
+    }
+    return fail("unknown option (try --help): ", word);
+}
+
+static int serve(struct server *s)
+{
+    struct net_address bound;
+    char text[ADDR_TEXT];
+    struct sigaction action = {.sa_handler = on_signal};
+    running = s;
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    if (server_address(s, &bound) == PCCL_OK) {
+        printf("ccoip_master: listening at %s\n", addr_format(&bound, text));
+        fflush(stdout);
+    }
+    (void)server_wait(s);
+    action.sa_handler = SIG_IGN; /* what `running` points at is about to go */
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    (void)server_free(s);
+    return asked_to_stop ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    struct options o = {.listen = {.family = 4, .port = CCOIP_PROTOCOL_PORT_MASTER}, .level = LOG_INFO};
+    struct server *s = NULL;
+    struct err err;
+    for (int i = 1; i < argc; i++) {
+        if (!read_option(argc, argv, &i, &o)) {
+            return 2;
+        }
+        if (o.done) {
+            return 0;
+        }
+    }
+    log_set_sink(print_log, o.level, NULL);
+    if (server_new(&o.listen, &o.server, &s, &err) != PCCL_OK || server_start(s, &err) != PCCL_OK) {
+        fail(err.text, "");
+        (void)server_free(s);
+        return 2;
+    }
+    return serve(s);
+}

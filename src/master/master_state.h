@@ -269,7 +269,7 @@ void edges_inherit(struct master *m, struct group *g, const struct view_record *
 /* Names a relay for each missing edge; the id of a member that cannot be relayed and has to go, 0 if all is well. */
 uint64_t edges_relay(struct view_record *v);
 
-/* ring.c */
+/* view_ring.c */
 void ring_repair(struct master *m, const struct view_record *from, struct view_record *to);
 uint32_t ring_costs(const struct master *m, const struct view_record *v, uint64_t *cost);
 

@@ -1,4 +1,4 @@
-/* ring.c - the ring order of a new view: the old one repaired, never reset.
+/* view_ring.c - the ring order of a new view: the old one repaired, never reset.
  *
  * Nothing measured: leavers drop out, newcomers come last, by id.  Otherwise the costs decide where they go in.  A ring over a
  * missing edge is searched again.  Invariant: the ring is a permutation of the ranks.

@@ -453,6 +453,7 @@ void session_info(const struct session *s, struct session_info *out)
         .run = s->run,
         .id = s->id,
         .view = s->view.view,
+        .newest = s->proposal > s->view.view ? s->proposal : s->view.view,
         .rank = s->view.rank,
         .world = s->view.world,
         .snapshot = s->snapshot,

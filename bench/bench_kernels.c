@@ -29,20 +29,48 @@ static double bench_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-typedef uint64_t bench_vector __attribute__((vector_size(64)));
+/* A read-only loop with vectors of `bytes`: four sums, so that additions never wait for each other. */
+#define BENCH_READ(level, bytes, attributes)                                                                           \
+    typedef uint64_t bench_##level __attribute__((vector_size(bytes)));                                                \
+    attributes static void bench_read_##level(struct bench *b)                                                         \
+    {                                                                                                                  \
+        bench_##level a = {0}, c = {0}, d = {0}, e = {0}, v;                                                           \
+        for (const uint8_t *p = b->user, *end = p + b->size; p < end; p += 4 * (bytes)) {                              \
+            memcpy(&v, p, (bytes));                                                                                    \
+            a += v;                                                                                                    \
+            memcpy(&v, p + (bytes), (bytes));                                                                          \
+            c += v;                                                                                                    \
+            memcpy(&v, p + 2 * (bytes), (bytes));                                                                      \
+            d += v;                                                                                                    \
+            memcpy(&v, p + 3 * (bytes), (bytes));                                                                      \
+            e += v;                                                                                                    \
+        }                                                                                                              \
+        a += c + d + e;                                                                                                \
+        b->sink += a[0] + a[1];                                                                                        \
+    }
+
+BENCH_READ(narrow, 16, )
+
+#if defined(__x86_64__)
+BENCH_READ(avx2, 32, __attribute__((target("avx2"))))
+BENCH_READ(avx512, 64, __attribute__((target("avx512f"))))
 
 static void bench_read(struct bench *b)
 {
-    bench_vector sum[4] = {{0}};
-    for (size_t i = 0; i + sizeof(sum) <= b->size; i += sizeof(sum)) {
-        bench_vector v[4];
-        memcpy(v, b->user + i, sizeof(v));
-        for (int k = 0; k < 4; k++) {
-            sum[k] += v[k];
-        }
+    if (strcmp(b->kernels->name, "avx512") == 0) {
+        bench_read_avx512(b);
+    } else if (strcmp(b->kernels->name, "avx2") == 0) {
+        bench_read_avx2(b);
+    } else {
+        bench_read_narrow(b);
     }
-    b->sink += (sum[0] + sum[1] + sum[2] + sum[3])[0];
 }
+#else
+static void bench_read(struct bench *b)
+{
+    bench_read_narrow(b);
+}
+#endif
 
 static void bench_copy(struct bench *b)
 {

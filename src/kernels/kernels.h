@@ -10,11 +10,12 @@
 
 #include "core/dtype.h"
 
-/* out[i] = a[i] op b[i]; `out` may equal `a` or `b`.  Floats: max and min propagate NaN (result: canonical quiet NaN). */
+/* out[i] = a[i] op b[i]; `out` may equal `a` or `b`.  Floats: max and min propagate NaN, and every NaN result, of sums and
+ * products too, is the canonical quiet one; of two zeros max and min take b[i]. */
 typedef void (*kernel_reduce)(void *out, const void *a, const void *b, size_t count);
 /* out[i] = in[i] / divisor: floats by true division, integers truncated towards zero. */
 typedef void (*kernel_divide)(void *inout, size_t count, uint64_t divisor);
-/* f16 or bf16 to f32, exactly, and back (round to nearest even). */
+/* f16 or bf16 to f32, exactly, and back (round to nearest even, NaNs canonical). */
 typedef void (*kernel_widen)(float *out, const uint16_t *in, size_t count);
 typedef void (*kernel_narrow)(uint16_t *out, const float *in, size_t count);
 /* Replaces every NaN by the canonical quiet NaN of the type. */

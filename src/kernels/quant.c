@@ -12,6 +12,8 @@
 
 #include "kernels/half.h"
 
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the kernels write integers as the wire has them");
+
 static bool quant_is_f64(const struct numeric *n)
 {
     return n->dtype == DTYPE_F64;
@@ -163,7 +165,7 @@ static struct quant_map quant_map_zps(const struct numeric *n, double min, doubl
         map.k_min = -map.zero;
         map.k_max = steps - map.zero;
     }
-    if (map.scale > largest / 65536) { /* the last product could overflow: bound the quotient */
+    if (map.scale > largest / 65536) {                        /* the last product could overflow: bound the quotient */
         const int32_t limit = (int32_t)(largest / map.scale); /* truncated; no integer lies within its rounding */
         map.k_min = map.k_min < -limit ? -limit : map.k_min;
         map.k_max = map.k_max > limit ? limit : map.k_max;

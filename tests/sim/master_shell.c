@@ -1,0 +1,263 @@
+/* master_shell.c - the master's shell: connections, journal and ring search on virtual time.
+ *
+ * One idea: carry out the actions in their order; what takes time comes back as an event.
+ * Invariant: a connection's slot is reused only after MASTER_CLOSE or the event MASTER_CLOSED.
+ * SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "topology/tour_exact.h"
+#include "topology/tour_local.h"
+#include "world.h"
+
+enum { MASTER_CONNECTIONS = 256 };
+
+static void master_config_fill(const struct world *w, struct master_config *c)
+{
+    const struct options *o = &w->opt;
+    *c = (struct master_config){
+        .run = mix64(o->seed, 77) | 1,
+        .epoch = 1,
+        .max_connections = MASTER_CONNECTIONS,
+        .max_members = WORLD_NODES,
+        .max_groups = 4,
+        .max_operations = 256,
+        .heartbeat_ns = o->heartbeat_ns,
+        .dead_ns = o->dead_ns,
+        .reconnect_ns = o->dead_ns / 5,
+        .register_ns = o->dead_ns / 2,
+        .admit_ns = o->dead_ns / 2,
+        .collect_ns = o->heartbeat_ns / 5,
+        .probe_ns = 20 * CLOCK_MS,
+        .plan = {.lanes = (uint16_t)o->lanes,
+                 .frame_bytes = o->frame_bytes,
+                 .eager_bytes = o->eager_bytes,
+                 .algorithm = o->algorithm},
+        .tour_moves = 2000,
+        .seed = o->seed,
+    };
+}
+
+static void *aligned_new(size_t bytes)
+{
+    void *memory = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    if (memory == NULL) {
+        abort();
+    }
+    return memory;
+}
+
+void master_shell_init(struct world *w)
+{
+    struct master_shell *s = &w->master;
+    uint32_t actions, bytes, dests;
+    memset(s, 0, sizeof *s);
+    master_config_fill(w, &s->config);
+    s->arena_bytes = master_arena_bytes(&s->config);
+    s->arena = aligned_new(s->arena_bytes);
+    s->master = master_init(&s->config, s->arena);
+    master_out_bounds(&s->config, &actions, &bytes, &dests);
+    size_t action_bytes = actions * sizeof(struct action), dest_bytes = dests * sizeof(uint64_t);
+    s->out_memory = aligned_new(action_bytes + dest_bytes + bytes);
+    unsigned char *at = s->out_memory;
+    outbox_init(&s->out, (struct action *)(void *)at, actions, at + action_bytes + dest_bytes, bytes,
+                (uint64_t *)(void *)(at + action_bytes), dests);
+    s->tick_at = CLOCK_NEVER;
+}
+
+void master_shell_fini(struct world *w)
+{
+    free(w->master.arena);
+    free(w->master.out_memory);
+    w->master.arena = w->master.out_memory = NULL;
+}
+
+/* Exact to TOUR_EXACT_MAX peers, local search above; answers after a while. */
+static void master_shell_solve(struct world *w, const struct action *a)
+{
+    struct master_shell *s = &w->master;
+    static double seconds[WORLD_NODES * WORLD_NODES];
+    static uint64_t cost[WORLD_NODES * WORLD_NODES];
+    uint32_t ring[WORLD_NODES];
+    uint16_t order[WORLD_NODES], start[WORLD_NODES];
+    struct tour_score score;
+    uint32_t n = master_matrix(s->master, a->slot, seconds, ring, WORLD_NODES);
+    for (uint32_t i = 0; i < n * n; i++) {
+        cost[i] = isinf(seconds[i]) || seconds[i] <= 0 ? TOUR_FORBIDDEN : tour_edge_cost((uint64_t)(1e9 / seconds[i]));
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        start[i] = (uint16_t)ring[i];
+    }
+    if (n <= TOUR_EXACT_MAX) {
+        if (!tour_exact_solve(cost, n, order, &score)) {
+            world_fail(w, "no ring for %u members", n);
+        }
+    } else {
+        static uint16_t storage[TOUR_LOCAL_ROOM(WORLD_NODES)];
+        struct tour_local t;
+        if (!tour_local_init(&t, cost, n, start, 2, 3000, w->opt.seed, storage)) {
+            world_fail(w, "the master's ring of %u members is no permutation", n);
+            return;
+        }
+        while (!tour_local_step(&t, 1000)) {
+        }
+        tour_local_best(&t, order);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        s->solve_order[i] = order[i];
+    }
+    s->solve_count = n;
+    world_post(w, (int64_t)rng_below(&w->rng, 20 * CLOCK_MS), EVENT_SOLVED, WORLD_MASTER, 0, a->value, 0);
+}
+
+static void master_shell_send(struct world *w, const struct action *a)
+{
+    struct master_shell *s = &w->master;
+    for (uint32_t i = 0; i < a->dests; i++) {
+        uint64_t slot = s->out.dest_ids[a->dest + i];
+        if (slot < MASTER_CONNECTIONS && s->connected[slot] && channel_valid(w, s->channel[slot], s->generation[slot])) {
+            channel_send(w, s->channel[slot], 1, s->out.bytes + a->frame, a->frame_bytes);
+        }
+    }
+}
+
+static void master_shell_act(struct world *w)
+{
+    struct master_shell *s = &w->master;
+    for (uint32_t i = 0; i < s->out.count; i++) {
+        const struct action *a = &s->out.actions[i];
+        switch ((enum master_action)a->kind) {
+        case MASTER_SEND:
+            master_shell_send(w, a);
+            break;
+        case MASTER_CLOSE:
+            if (a->slot < MASTER_CONNECTIONS && s->connected[a->slot]) {
+                s->connected[a->slot] = false;
+                if (channel_valid(w, s->channel[a->slot], s->generation[a->slot])) {
+                    channel_close(w, s->channel[a->slot], 1);
+                }
+            }
+            break;
+        case MASTER_PERSIST:
+            s->persisting++;
+            world_post(w, (int64_t)rng_below(&w->rng, (uint64_t)w->opt.persist_ns + 1), EVENT_PERSISTED, WORLD_MASTER, 0,
+                       a->value, 0);
+            break;
+        case MASTER_SOLVE:
+            master_shell_solve(w, a);
+            break;
+        case MASTER_TRACE:
+            world_trace(w, WORLD_MASTER, a->data != NULL ? a->data : "?", a->id, a->value);
+            break;
+        }
+    }
+}
+
+static void master_shell_step(struct world *w, const struct master_event *e)
+{
+    struct master_shell *s = &w->master;
+    outbox_reset(&s->out);
+    master_step(s->master, w->now, e, &s->out);
+    if (s->out.overflow) {
+        world_fail(w, "the master's outbox overflowed");
+    }
+    if (master_poisoned(s->master)) {
+        world_fail(w, "the master is poisoned (event %d)", (int)e->kind);
+    }
+    master_shell_act(w);
+    oracle_views(w);
+    int64_t due = master_deadline(s->master);
+    if (due < s->tick_at) {
+        s->tick_at = due;
+        world_post(w, due - w->now, EVENT_TICK, WORLD_MASTER, 0, 0, 0);
+    }
+}
+
+bool master_shell_accept(struct world *w, uint32_t channel)
+{
+    struct master_shell *s = &w->master;
+    uint32_t slot = 0;
+    while (slot < MASTER_CONNECTIONS && s->connected[slot]) {
+        slot++;
+    }
+    if (slot == MASTER_CONNECTIONS) {
+        return false;
+    }
+    struct channel *c = &w->channels[channel];
+    s->connected[slot] = true;
+    s->channel[slot] = channel;
+    s->generation[slot] = c->generation;
+    c->end[1].peer = slot;
+    c->end[1].role = ROLE_MASTER;
+    struct master_event e = {.kind = MASTER_OPENED, .connection = slot};
+    node_address(c->end[0].node, &e.address);
+    master_shell_step(w, &e);
+    return true;
+}
+
+void master_shell_readable(struct world *w, uint32_t channel, int end)
+{
+    uint32_t generation = w->channels[channel].generation;
+    uint32_t slot = (uint32_t)w->channels[channel].end[end].peer;
+    while (channel_valid(w, channel, generation) && !w->channels[channel].end[end].closed) {
+        struct frame_header header;
+        bool bad;
+        const unsigned char *frame = channel_frame(w, channel, end, &header, &bad);
+        if (bad) { /* no protocol of ours: the connection is closed, nothing else happens */
+            struct master_event e = {.kind = MASTER_CLOSED, .connection = slot};
+            w->master.connected[slot] = false;
+            channel_close(w, channel, end);
+            master_shell_step(w, &e);
+            return;
+        }
+        if (frame == NULL) {
+            return;
+        }
+        world_trace(w, WORLD_MASTER, frame_name(header.type), slot, header.view);
+        struct master_event e = {.kind = MASTER_FRAME, .connection = slot, .header = &header,
+                                 .payload = frame + FRAME_HEADER_BYTES};
+        master_shell_step(w, &e);
+        if (channel_valid(w, channel, generation)) {
+            channel_take(w, channel, end, FRAME_HEADER_BYTES + header.length);
+        }
+    }
+}
+
+void master_shell_closed(struct world *w, uint32_t channel, int end)
+{
+    uint32_t slot = (uint32_t)w->channels[channel].end[end].peer;
+    struct master_shell *s = &w->master;
+    if (s->connected[slot] && s->channel[slot] == channel) {
+        s->connected[slot] = false;
+        master_shell_step(w, &(struct master_event){.kind = MASTER_CLOSED, .connection = slot});
+    }
+}
+
+void master_shell_event(struct world *w, const struct event *e)
+{
+    struct master_shell *s = &w->master;
+    struct master_event m = {.kind = MASTER_TICK};
+    switch (e->kind) {
+    case EVENT_TICK:
+        if (e->at != s->tick_at && s->tick_at > w->now) {
+            return; /* a later deadline was replaced by an earlier one */
+        }
+        s->tick_at = CLOCK_NEVER;
+        break;
+    case EVENT_PERSISTED:
+        s->persisting--;
+        m.kind = MASTER_PERSISTED;
+        m.number = e->b;
+        break;
+    case EVENT_SOLVED:
+        m.kind = MASTER_SOLVED;
+        m.number = e->b;
+        m.order = s->solve_order;
+        m.count = s->solve_count;
+        break;
+    default:
+        return;
+    }
+    master_shell_step(w, &m);
+}

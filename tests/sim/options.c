@@ -1,0 +1,69 @@
+/* options.c - what a seed chooses: cluster, program, limits, latencies, number of faults.
+ *
+ * One idea: swarm testing; every seed switches most things off, so that rare combinations are not drowned.
+ * Invariant: a function of the seed alone.
+ * SPDX-License-Identifier: MIT */
+#include <stdio.h>
+
+#include "collectives/plan.h"
+#include "world.h"
+
+static uint32_t pick(struct rng *r, uint32_t low, uint32_t high)
+{
+    return low + (uint32_t)rng_below(r, high - low + 1);
+}
+
+void options_draw(struct options *o, uint64_t seed)
+{
+    struct rng r = {.state = seed ^ 0x5DEECE66D};
+    *o = (struct options){.seed = seed};
+    bool large = rng_below(&r, 10) == 0;
+    o->peers = large ? pick(&r, 7, rng_below(&r, 6) == 0 ? 64 : 20) : pick(&r, 2, 6);
+    o->groups = rng_below(&r, 3) != 0 ? 1 : pick(&r, 1, o->peers < 3 ? o->peers : 3);
+    o->lanes = rng_below(&r, 2) != 0 ? 1 : pick(&r, 1, WORLD_LANES);
+    o->steps = large ? pick(&r, 1, 3) : pick(&r, 2, 6);
+    o->ops = pick(&r, 1, large ? 3 : 6);
+    o->small_limits = rng_below(&r, 3) == 0;
+    o->verify = rng_below(&r, 2) == 0;
+    o->think = rng_below(&r, 2) == 0;
+    o->query_percent = rng_below(&r, 2) == 0 ? 0 : 50;
+    o->optimise_percent = rng_below(&r, 3) != 0 ? 0 : 60;
+    o->sync_percent = rng_below(&r, 3) == 0 ? 0 : 70;
+    o->update_on_error_percent = rng_below(&r, 3) * 45;
+    static const int64_t latency[] = {50000, 500000, 5000000, 40000000};
+    o->latency_ns = latency[rng_below(&r, 4)];
+    o->jitter_ns = rng_below(&r, 3) == 0 ? 0 : o->latency_ns * (int64_t)pick(&r, 1, 3);
+    o->heartbeat_ns = CLOCK_S;
+    o->dead_ns = 10 * CLOCK_S;
+    o->stall_ns = 10 * CLOCK_S;
+    if (rng_below(&r, 2) != 0) { /* the hasty profile */
+        o->heartbeat_ns = CLOCK_S / 2;
+        o->dead_ns = o->stall_ns = 3 * CLOCK_S;
+    }
+    o->persist_ns = rng_below(&r, 2) == 0 ? 0 : 20 * CLOCK_MS;
+    o->fault_ns = (int64_t)pick(&r, 1, 5) * 20 * o->latency_ns * 10 + CLOCK_S / 5;
+    o->split_percent = rng_below(&r, 2) == 0 ? 0 : pick(&r, 5, 60);
+    o->socket_bytes = rng_below(&r, 2) == 0 ? 65536 : pick(&r, 100, 3000);
+    static const uint32_t frames[] = {1024, 2048, 4096};
+    o->frame_bytes = frames[rng_below(&r, 3)];
+    o->eager_bytes = rng_below(&r, 3) == 0 ? 0 : pick(&r, 8, 1024);
+    o->mesh_members = rng_below(&r, 4) == 0 ? pick(&r, 1, 4) : 32;
+    o->room_slots = rng_below(&r, 2) == 0 ? pick(&r, 2, 4) : 32;
+    o->algorithm = rng_below(&r, 2) == 0 ? PLAN_DIRECT : PLAN_RING;
+    o->leaf_bytes = 32u << rng_below(&r, 4);
+    o->faults = rng_below(&r, 5) == 0 ? 0 : pick(&r, 1, rng_below(&r, 4) == 0 ? 20 : 5);
+}
+
+void options_print(const struct options *o)
+{
+    printf("seed %llu: %u peers, %u groups, %u lanes, %u steps, up to %u ops, %u faults in %.3f s\n", (unsigned long long)o->seed,
+           o->peers, o->groups, o->lanes, o->steps, o->ops, o->faults, (double)o->fault_ns / 1e9);
+    printf("  latency %.3f + %.3f ms, heartbeat %.1f s, dead %.1f s, journal %.0f ms, pieces %u %%, socket %u B\n",
+           (double)o->latency_ns / 1e6, (double)o->jitter_ns / 1e6, (double)o->heartbeat_ns / 1e9, (double)o->dead_ns / 1e9,
+           (double)o->persist_ns / 1e6, o->split_percent, o->socket_bytes);
+    printf("  frame %u B, eager %u B, mesh %u, room %u, %s, leaf %u B, small limits %d, verify %d, think %d\n", o->frame_bytes,
+           o->eager_bytes, o->mesh_members, o->room_slots, o->algorithm == PLAN_RING ? "ring" : "direct", o->leaf_bytes,
+           o->small_limits, o->verify, o->think);
+    printf("  query %u %%, optimise %u %%, sync %u %%, update after an error %u %%\n", o->query_percent, o->optimise_percent,
+           o->sync_percent, o->update_on_error_percent);
+}

@@ -1,0 +1,345 @@
+/* oracle.c - what must hold, checked as it happens.
+ *
+ * One idea: programs are aligned, so a call has one name in the whole group; the first return under a name is remembered and
+ * every other one is compared with it, whoever made it: crashed, excluded and late ones count too (G1).  Views are read
+ * from the master after each of its steps.
+ * Invariant: nothing here is told to the machines.
+ * SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+
+#include "program.h"
+
+uint16_t oracle_node_of(const struct world *w, uint64_t id);
+
+static bool agree(const struct world *w, uint64_t id)
+{
+    return oracle_node_of(w, id) != WORLD_NOBODY;
+}
+
+void oracle_init(struct world *w)
+{
+    memset(&w->oracle, 0, sizeof w->oracle);
+}
+
+void oracle_fini(struct world *w)
+{
+    free(w->oracle.views);
+    free(w->oracle.outcomes);
+    free(w->oracle.ids);
+    memset(&w->oracle, 0, sizeof w->oracle);
+}
+
+/* ---- identities and views ------------------------------------------------------------------------------------------- */
+uint16_t oracle_node_of(const struct world *w, uint64_t id)
+{
+    for (uint32_t i = w->oracle.id_count; i > 0; i--) {
+        if (w->oracle.ids[i - 1].id == id) {
+            return w->oracle.ids[i - 1].node;
+        }
+    }
+    return WORLD_NOBODY;
+}
+
+static struct id_record *oracle_id(struct world *w, uint64_t id)
+{
+    for (uint32_t i = 0; i < w->oracle.id_count; i++) {
+        if (w->oracle.ids[i].id == id) {
+            return &w->oracle.ids[i];
+        }
+    }
+    struct oracle *o = &w->oracle;
+    o->ids = world_grow(o->ids, &o->id_capacity, o->id_count + 1, sizeof *o->ids);
+    o->ids[o->id_count] = (struct id_record){.id = id, .node = WORLD_NOBODY};
+    return &o->ids[o->id_count++];
+}
+
+const struct view_record *oracle_view(const struct world *w, uint32_t group, uint64_t view)
+{
+    for (uint32_t i = w->oracle.view_count; i > 0; i--) {
+        const struct view_record *v = &w->oracle.views[i - 1];
+        if (v->group == group && v->view == view) {
+            return v;
+        }
+    }
+    return NULL;
+}
+
+static bool view_has(const struct view_record *v, uint64_t id)
+{
+    for (uint32_t i = 0; i < v->members; i++) {
+        if (v->ids[i] == id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void oracle_new_view(struct world *w, const struct master_group_view *g, const uint64_t *ids)
+{
+    struct oracle *o = &w->oracle;
+    o->views = world_grow(o->views, &o->view_capacity, o->view_count + 1, sizeof *o->views);
+    struct view_record *v = &o->views[o->view_count++];
+    v->group = g->group;
+    v->view = g->view;
+    v->members = g->members < WORLD_NODES ? g->members : WORLD_NODES;
+    memcpy(v->ids, ids, v->members * sizeof *ids);
+    const struct view_record *before = NULL;
+    for (uint32_t i = o->view_count - 1; i > 0 && before == NULL; i--) {
+        before = o->views[i - 1].group == g->group ? &o->views[i - 1] : NULL;
+    }
+    if (before != NULL && before->view >= g->view) {
+        world_fail(w, "view of group %u went back from %llx to %llx", g->group, (unsigned long long)before->view,
+                   (unsigned long long)g->view);
+    }
+    for (uint32_t i = 0; before != NULL && i < before->members; i++) {
+        if (!view_has(v, before->ids[i])) {
+            oracle_id(w, before->ids[i])->excluded = true;
+        }
+    }
+    for (uint32_t i = 0; i < v->members; i++) {
+        if (oracle_id(w, v->ids[i])->excluded) {
+            world_fail(w, "member %llx was excluded and is in view %llx", (unsigned long long)v->ids[i],
+                       (unsigned long long)g->view);
+        }
+        if (i > 0 && v->ids[i] <= v->ids[i - 1]) {
+            world_fail(w, "members of view %llx are not in order", (unsigned long long)g->view);
+        }
+    }
+    w->stats.views++;
+}
+
+void oracle_views(struct world *w)
+{
+    struct oracle *o = &w->oracle;
+    uint32_t groups = master_group_count(w->master.master);
+    for (uint32_t i = 0; i < groups && i < 8; i++) {
+        struct master_group_view g;
+        master_group_get(w->master.master, i, &g, NULL, 0);
+        if (g.revision < o->revision[i] && g.revision != 0) {
+            world_fail(w, "revision of group %u went back from %llu to %llu", g.group,
+                       (unsigned long long)o->revision[i], (unsigned long long)g.revision);
+        }
+        o->revision[i] = g.revision;
+        if (g.view != o->group_view[i]) {
+            uint64_t ids[WORLD_NODES];
+            master_group_get(w->master.master, i, &g, ids, WORLD_NODES);
+            o->group_view[i] = g.view;
+            if (g.view != 0 && g.members != 0) {
+                oracle_new_view(w, &g, ids);
+            }
+        }
+    }
+}
+
+void oracle_node(struct world *w, struct node *n)
+{
+    if (!n->alive || w->failed) {
+        return;
+    }
+    struct session_info info;
+    session_info(n->session, &info);
+    if (info.id != n->id && info.id != 0) {
+        oracle_id(w, info.id)->node = n->index;
+        n->id = info.id;
+        n->view = n->view_before = 0;
+    }
+    if (info.view != n->view && info.view != 0) {
+        if (info.view < n->view) {
+            world_fail(w, "peer %u went back from view %llx to %llx", n->index, (unsigned long long)n->view,
+                       (unsigned long long)info.view);
+        }
+        n->view_before = n->view;
+        n->view = info.view;
+        const struct view_record *v = oracle_view(w, n->group, info.view);
+        if (v == NULL || !view_has(v, info.id) || v->members != info.world) {
+            world_fail(w, "peer %u installed view %llx, which the master did not publish so", n->index,
+                       (unsigned long long)info.view);
+        }
+    }
+}
+
+/* ---- calls ---------------------------------------------------------------------------------------------------------- */
+static struct outcome_record *oracle_slot(struct world *w, uint64_t key)
+{
+    struct oracle *o = &w->oracle;
+    if (o->outcome_count * 2 >= o->outcome_capacity) {
+        uint32_t old = o->outcome_capacity, capacity = old == 0 ? 256 : old * 2;
+        struct outcome_record *from = o->outcomes;
+        o->outcomes = calloc(capacity, sizeof *o->outcomes);
+        if (o->outcomes == NULL) {
+            abort();
+        }
+        o->outcome_capacity = capacity;
+        o->outcome_count = 0;
+        for (uint32_t i = 0; i < old; i++) {
+            if (from[i].key != 0) {
+                *oracle_slot(w, from[i].key) = from[i];
+                o->outcome_count++;
+            }
+        }
+        free(from);
+    }
+    uint32_t i = (uint32_t)key & (o->outcome_capacity - 1);
+    while (o->outcomes[i].key != 0 && o->outcomes[i].key != key) {
+        i = (i + 1) & (o->outcome_capacity - 1);
+    }
+    return &o->outcomes[i];
+}
+
+/* All who come here with the same key bring the same value. */
+void oracle_agree(struct world *w, const struct node *n, const char *what, uint64_t key, uint64_t value)
+{
+    struct outcome_record *r = oracle_slot(w, key | 1);
+    if (r->key == 0) {
+        *r = (struct outcome_record){.key = key | 1, .result_hash = value, .by = n->index};
+        w->oracle.outcome_count++;
+    } else if (r->result_hash != value) {
+        world_fail(w, "%s: peer %u has %llx, peer %u had %llx (step %llu)", what, n->index, (unsigned long long)value, r->by,
+                   (unsigned long long)r->result_hash, (unsigned long long)n->program->step);
+    }
+}
+
+static const char *class_name(uint8_t class)
+{
+    static const char *const names[] = {"?", "success", "abort", "refusal", "mismatch", "digest", "no memory"};
+    return names[class];
+}
+
+/* Outcomes that all members share: 0 for those that are of one peer alone. */
+static uint8_t outcome_class(const struct session_outcome *o)
+{
+    switch (o->result) {
+    case RESULT_OK:
+        return 1;
+    case RESULT_LOST:
+        return o->cause != CAUSE_NONE && o->cause < CAUSE_PEER_LOST ? 3 : 2;
+    case RESULT_MISMATCH:
+        return 4;
+    case RESULT_DIGEST:
+        return 5;
+    case RESULT_NO_MEMORY:
+        return 6;
+    case RESULT_PENDING:
+    case RESULT_ALONE:
+    case RESULT_GONE:
+    case RESULT_USAGE:
+    case RESULT_PENDING_OPS:
+    case RESULT_TAG_IN_USE:
+    case RESULT_FULL:
+    case RESULT_UNREACHABLE:
+    case RESULT_NO_CANDIDATE:
+    case RESULT_RETRY:
+    case RESULT_POISONED:
+        break;
+    }
+    return 0;
+}
+
+static uint64_t result_hash(const struct call *c)
+{
+    uint64_t h = c->bytes;
+    for (size_t i = 0; i + 8 <= c->bytes; i += 8) {
+        uint64_t v;
+        memcpy(&v, c->out + i, 8);
+        h = mix64(h, v);
+    }
+    for (size_t i = c->bytes / 8 * 8; i < c->bytes; i++) {
+        h = mix64(h, c->out[i]);
+    }
+    return h;
+}
+
+/* G3: an input is what it was, in place or not. */
+static void check_inputs(struct world *w, const struct call *c, bool ok)
+{
+    static unsigned char want[WORLD_BYTES + 8];
+    if (c->op == PROGRAM_OPS) {
+        return;
+    }
+    program_input(w, c->node->index, program_key(c->node, c->op, 0), &c->params, want);
+    if (memcmp(c->in, want, c->bytes) != 0) {
+        world_fail(w, "G3: peer %u: an input was written", c->node->index);
+    }
+    if (!ok && c->in_place && memcmp(c->out, want, c->bytes) != 0) {
+        world_fail(w, "G3: peer %u: an in-place input was not restored after an error", c->node->index);
+    }
+}
+
+static void check_result(struct world *w, const struct node *n, const struct call *c, const struct session_outcome *o)
+{
+    char why[200] = "no view of that size";
+    if (c->odd) {
+        world_fail(w, "peer %u: success with parameters that differ from the others'", n->index);
+    }
+    uint64_t views[2] = {n->view, n->view_before};
+    for (int i = 0; i < 2; i++) {
+        const struct view_record *v = oracle_view(w, n->group, views[i]);
+        if (v != NULL && v->members == o->world && agree(w, v->ids[0]) && reference_check(w, v, c, why, sizeof why)) {
+            return;
+        }
+    }
+    world_fail(w, "G2: peer %u: wrong result of op %u in step %llu: %s", n->index, c->op,
+               (unsigned long long)n->program->step, why);
+}
+
+void oracle_call(struct world *w, const struct node *n, const struct call *c, const struct session_outcome *o)
+{
+    uint8_t class = outcome_class(o);
+    if (o->result == RESULT_PENDING || o->result == RESULT_POISONED || o->result == RESULT_USAGE) {
+        world_fail(w, "peer %u: a call ended with result %d", n->index, (int)o->result);
+    }
+    check_inputs(w, c, o->result == RESULT_OK);
+    w->stats.successes += class == 1;
+    w->stats.aborts += class == 2;
+    w->stats.refusals += class >= 3;
+    if (c->op == PROGRAM_OPS) {
+        if (class >= 4) {
+            world_fail(w, "peer %u: the aligning call ended with %s: calls have slipped", n->index, class_name(class));
+        }
+        return;
+    }
+    if (class == 0) {
+        return;
+    }
+    struct outcome_record *r = oracle_slot(w, c->key | 1);
+    uint64_t hash = class == 1 ? result_hash(c) : 0;
+    if (r->key == 0) {
+        *r = (struct outcome_record){.key = c->key | 1, .result_hash = hash, .first = class, .cause = o->cause, .by = n->index};
+        w->oracle.outcome_count++;
+        if (class == 1) {
+            check_result(w, n, c, o);
+            w->stats.bytes += c->bytes;
+        }
+        return;
+    }
+    if (r->first != class) {
+        world_fail(w, "G1: step %llu op %u attempt %u: %s at peer %u beside %s at peer %u",
+                   (unsigned long long)n->program->step, c->op, n->program->attempt, class_name(class), n->index,
+                   class_name(r->first), r->by);
+    } else if (r->result_hash != hash) {
+        world_fail(w, "G2: step %llu op %u: peer %u and peer %u have different bits", (unsigned long long)n->program->step,
+                   c->op, n->index, r->by);
+    } else if (class != 1 && r->cause != o->cause) {
+        world_fail(w, "G1: step %llu op %u: cause %u at peer %u beside cause %u at peer %u",
+                   (unsigned long long)n->program->step, c->op, o->cause, n->index, r->cause, r->by);
+    }
+}
+
+/* ---- at the end ----------------------------------------------------------------------------------------------------- */
+void oracle_end(struct world *w)
+{
+    for (uint32_t i = 0; i < w->node_count; i++) {
+        struct node *n = &w->nodes[i];
+        if (!n->alive) {
+            continue;
+        }
+        for (uint32_t lane = 0; lane < WORLD_LANES; lane++) {
+            const struct room *r = &n->room[lane];
+            if (program_ended(n) && (uint32_t)(r->half_a + r->half_b) != r->slot_count) {
+                world_fail(w, "peer %u: lane %u ends with %d + %d grants of %u", n->index, lane, r->half_a, r->half_b,
+                           r->slot_count);
+            }
+        }
+    }
+}

@@ -1,0 +1,576 @@
+/* peer_line.c - a process's connections to its peers: who dials, hellos, bundles of data connections.
+ *
+ * One idea: the session says who is wanted; a table of lines is kept in that state by timers and by what happens to the
+ * connections.  A session is stepped from events only, so wishes are noted and served by the next EVENT_LINKS.
+ * Invariant: a line has at most one control connection and one bundle, each with the greatest number seen.
+ * SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+
+#include "world.h"
+
+enum { LINE_RETRY_NS = 50000000, LINE_ROGUE = 0x80 };
+
+struct link *line_find(struct node *n, uint64_t peer)
+{
+    for (uint32_t i = 0; i < n->link_count; i++) {
+        if (n->links[i]->peer == peer) {
+            return n->links[i];
+        }
+    }
+    return NULL;
+}
+
+static void line_wake(struct world *w, struct node *n, int64_t at)
+{
+    if (at < w->now) {
+        at = w->now;
+    }
+    if (at < n->links_at) {
+        n->links_at = at;
+        world_post(w, at - w->now, EVENT_LINKS, n->index, 0, 0, 0);
+    }
+}
+
+static void line_shut(struct world *w, uint32_t channel, uint32_t generation, const struct node *n)
+{
+    if (channel_valid(w, channel, generation)) {
+        channel_close(w, channel, w->channels[channel].end[0].node == n->index ? 0 : 1);
+    }
+}
+
+void line_bundle_drop(struct world *w, struct node *n, struct link *l, bool tell)
+{
+    bool was_up = l->bundle_state == LINK_UP;
+    uint64_t number = l->bundle, peer = l->peer;
+    for (uint32_t i = 0; i < WORLD_LANES; i++) {
+        struct data_connection *d = &l->data_connection[i];
+        if (d->up) {
+            lanes_forget_connection(n, d);
+            line_shut(w, d->channel, d->generation, n);
+        }
+    }
+    l->bundle_state = LINK_DOWN;
+    l->bundle_ready = 0;
+    l->bundle_retry_at = w->now + LINE_RETRY_NS;
+    line_wake(w, n, l->bundle_retry_at);
+    if (was_up && tell) {
+        node_step(w, n, &(struct session_event){.kind = SESSION_DATA_DOWN, .peer = peer, .number = number});
+    }
+}
+
+static void line_drop(struct world *w, struct node *n, struct link *l)
+{
+    line_bundle_drop(w, n, l, false);
+    if (l->state != LINK_DOWN) {
+        line_shut(w, l->channel, l->generation, n);
+    }
+    l->state = LINK_DOWN;
+    for (int side = 0; side < 2; side++) {
+        if (l->sync_up[side]) {
+            line_shut(w, l->sync_channel[side], l->sync_generation[side], n);
+            l->sync_up[side] = false;
+        }
+    }
+    l->sync_dialling = false;
+    l->sync_queued = 0;
+}
+
+void line_close_all(struct world *w, struct node *n, bool flush)
+{
+    (void)flush;
+    for (uint32_t i = 0; i < n->link_count; i++) {
+        n->links[i]->wanted = false;
+        line_drop(w, n, n->links[i]);
+    }
+    for (uint32_t i = 0; i < n->held_count; i++) {
+        line_shut(w, n->held[i], n->held_generation[i], n);
+    }
+    n->held_count = 0;
+}
+
+/* The wanted set changed: notes it; connections are made by the timers. */
+void line_update(struct world *w, struct node *n)
+{
+    struct session_wanted wanted[WORLD_NODES];
+    uint32_t count = session_wanted(n->session, wanted, WORLD_NODES);
+    for (uint32_t i = 0; i < n->link_count; i++) {
+        n->links[i]->wanted = false;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        struct link *l = line_find(n, wanted[i].info.id);
+        if (l == NULL) {
+            n->links = world_grow(n->links, &n->link_capacity, n->link_count + 1, sizeof *n->links);
+            l = calloc(1, sizeof *l);
+            if (l == NULL) {
+                abort();
+            }
+            n->links[n->link_count++] = l;
+            l->peer = wanted[i].info.id;
+        }
+        l->wanted = true;
+        l->dial = wanted[i].dial;
+        l->data = wanted[i].data;
+        l->info = wanted[i].info;
+        if (l->state != LINK_UP) {
+            l->missing_since = w->now;
+            l->failed_told = false;
+        }
+    }
+    for (uint32_t i = 0; i < n->link_count; i++) {
+        if (!n->links[i]->wanted) {
+            line_drop(w, n, n->links[i]);
+        }
+    }
+    line_wake(w, n, w->now);
+}
+
+void line_dial(struct world *w, struct node *n, uint8_t kind, uint16_t lane, uint64_t peer, uint64_t number)
+{
+    struct link *l = line_find(n, peer);
+    uint16_t to = l == NULL ? WORLD_NOBODY : (uint16_t)(l->info.address[0].ip[2] << 8 | l->info.address[0].ip[3]);
+    bool lost = to >= w->node_count || w->cut[n->index][to] || w->cut[to][n->index] || w->nodes[to].gone_host;
+    bool refused = lost || !w->nodes[to].alive || n->fail_dials > 0;
+    n->fail_dials -= n->fail_dials > 0;
+    world_post(w, lost ? w->opt.stall_ns / 2 : 2 * world_delay(w), refused ? EVENT_DIAL_FAILED : EVENT_DIALLED, n->index,
+               (uint32_t)kind | (uint32_t)lane << 8, peer, number);
+}
+
+static void line_serve(struct world *w, struct node *n, struct link *l)
+{
+    if (l->dial && l->state == LINK_DOWN) {
+        if (w->now >= l->retry_at) {
+            l->state = LINK_DIALLING;
+            l->number = ++n->last_number;
+            l->generation = 0;
+            line_dial(w, n, LINK_CONTROL, 0, l->peer, l->number);
+        } else {
+            line_wake(w, n, l->retry_at);
+        }
+    }
+    if (l->dial && l->data && l->bundle_state == LINK_DOWN) {
+        if (w->now >= l->bundle_retry_at) {
+            l->bundle_state = LINK_DIALLING;
+            l->bundle = ++n->last_number;
+            l->bundle_lanes = n->config.lanes < l->info.lanes ? n->config.lanes : l->info.lanes;
+            l->bundle_ready = 0;
+            for (uint16_t lane = 0; lane < l->bundle_lanes; lane++) {
+                line_dial(w, n, LINK_DATA, lane, l->peer, l->bundle);
+            }
+        } else {
+            line_wake(w, n, l->bundle_retry_at);
+        }
+    }
+}
+
+static void line_hello(struct world *w, struct node *n, uint32_t channel);
+
+void line_timers(struct world *w, struct node *n)
+{
+    n->links_at = CLOCK_NEVER;
+    uint32_t held = n->held_count;
+    uint32_t channels[16], generations[16];
+    int64_t until[16];
+    memcpy(channels, n->held, sizeof channels);
+    memcpy(generations, n->held_generation, sizeof generations);
+    memcpy(until, n->held_until, sizeof until);
+    n->held_count = 0;
+    for (uint32_t i = 0; i < held; i++) {
+        if (channel_valid(w, channels[i], generations[i]) && w->channels[channels[i]].end[1].role == ROLE_HELD) {
+            w->channels[channels[i]].end[1].role = ROLE_HELLO;
+            w->channels[channels[i]].end[1].number = (uint64_t)until[i];
+            line_hello(w, n, channels[i]);
+        }
+    }
+    for (uint32_t i = 0; i < n->link_count && n->alive; i++) {
+        struct link *l = n->links[i];
+        if (!l->wanted) {
+            continue;
+        }
+        line_serve(w, n, l);
+        if (l->state != LINK_UP && !l->failed_told) {
+            int64_t late = l->missing_since + n->config.link_ns;
+            if (w->now >= late) {
+                l->failed_told = true;
+                node_step(w, n, &(struct session_event){.kind = SESSION_LINK_FAILED, .peer = l->peer});
+            } else {
+                line_wake(w, n, late);
+            }
+        }
+    }
+}
+
+/* ---- the dialler's side --------------------------------------------------------------------------------------------- */
+static void line_dial_failed(struct world *w, struct node *n, uint8_t kind, uint64_t peer, uint64_t number)
+{
+    struct link *l = line_find(n, peer);
+    if (l == NULL) {
+        return;
+    }
+    if (kind == LINK_CONTROL && l->number == number && l->state == LINK_DIALLING) {
+        l->state = LINK_DOWN;
+        l->retry_at = w->now + LINE_RETRY_NS;
+        line_wake(w, n, l->retry_at);
+    } else if (kind == LINK_DATA && l->bundle == number && l->bundle_state == LINK_DIALLING) {
+        line_bundle_drop(w, n, l, false);
+    } else if (kind == LINK_SYNC) {
+        sync_link_failed(w, n, peer);
+    }
+}
+
+static void line_send_hello(struct world *w, struct node *n, uint32_t channel, const struct msg_hello *hello)
+{
+    unsigned char bytes[FRAME_HEADER_BYTES + 128];
+    struct session_info info;
+    struct writer writer;
+    session_info(n->session, &info);
+    writer_init(&writer, bytes + FRAME_HEADER_BYTES, sizeof bytes - FRAME_HEADER_BYTES);
+    put_hello(&writer, hello);
+    struct frame_header header = {
+        .type = FRAME_HELLO, .length = (uint32_t)writer.used, .run = info.run, .view = hello->view};
+    frame_put(bytes, &header);
+    channel_send(w, channel, 0, bytes, FRAME_HEADER_BYTES + header.length);
+}
+
+void line_dialled(struct world *w, struct node *n, const struct event *e, bool ok)
+{
+    uint8_t kind = e->a & 0x7F;
+    uint16_t lane = (uint16_t)(e->a >> 8);
+    bool rogue = (e->a & LINE_ROGUE) != 0;
+    struct link *l = line_find(n, e->b);
+    if (l == NULL || !l->wanted) {
+        return;
+    }
+    uint16_t to = (uint16_t)(l->info.address[0].ip[2] << 8 | l->info.address[0].ip[3]);
+    if (!ok || to >= w->node_count || !w->nodes[to].alive || w->cut[n->index][to] || w->cut[to][n->index]) {
+        line_dial_failed(w, n, kind, e->b, e->c);
+        return;
+    }
+    bool current = (kind == LINK_CONTROL && l->state == LINK_DIALLING && l->number == e->c) ||
+                   (kind == LINK_DATA && l->bundle_state == LINK_DIALLING && l->bundle == e->c) ||
+                   (kind == LINK_SYNC && l->sync_dialling);
+    if (!current && !rogue) {
+        return;
+    }
+    struct session_info info;
+    session_info(n->session, &info);
+    uint32_t channel = channel_new(w, n->index, to);
+    struct channel *c = &w->channels[channel];
+    c->end[0].role = rogue ? ROLE_NONE : ROLE_DIALLING;
+    c->end[0].link_kind = kind;
+    c->end[0].lane = lane;
+    c->end[0].peer = e->b;
+    c->end[0].number = e->c;
+    c->end[1].role = ROLE_HELLO;
+    if (kind == LINK_CONTROL && !rogue) {
+        l->channel = channel;
+        l->generation = c->generation;
+    } else if (kind == LINK_SYNC) {
+        l->sync_channel[0] = channel;
+        l->sync_generation[0] = c->generation;
+    } else if (kind == LINK_DATA && !rogue) {
+        lanes_forget_connection(n, &l->data_connection[lane]);
+        l->data_connection[lane].channel = channel;
+        l->data_connection[lane].generation = c->generation;
+        l->data_connection[lane].up = true;
+    }
+    line_send_hello(w, n, channel,
+                    &(struct msg_hello){.kind = kind, .lane = lane, .lanes = l->bundle_lanes, .group = n->group,
+                                        .from = info.id, .to = e->b, .view = info.newest, .number = e->c});
+}
+
+static void line_acked(struct world *w, struct node *n, uint32_t channel, const struct msg_hello_ack *ack)
+{
+    struct channel_end end = w->channels[channel].end[0];
+    struct link *l = line_find(n, end.peer);
+    if (ack->verdict != HELLO_OK || l == NULL || !l->wanted) {
+        channel_close(w, channel, 0);
+        line_dial_failed(w, n, end.link_kind, end.peer, end.number);
+        if (ack->verdict == HELLO_STALE && end.link_kind == LINK_CONTROL) {
+            node_step(w, n, &(struct session_event){.kind = SESSION_LINK_STALE, .peer = end.peer, .view = ack->view});
+        }
+        return;
+    }
+    switch ((enum link_kind)end.link_kind) {
+    case LINK_CONTROL:
+        if (l->state != LINK_DIALLING || l->number != end.number) {
+            channel_close(w, channel, 0);
+            break;
+        }
+        w->channels[channel].end[0].role = ROLE_CONTROL;
+        l->state = LINK_UP;
+        node_step(w, n, &(struct session_event){.kind = SESSION_LINK_UP, .peer = end.peer});
+        break;
+    case LINK_DATA:
+        if (l->bundle_state != LINK_DIALLING || l->bundle != end.number) {
+            channel_close(w, channel, 0);
+            break;
+        }
+        w->channels[channel].end[0].role = ROLE_DATA;
+        if (++l->bundle_ready == l->bundle_lanes) {
+            l->bundle_state = LINK_UP;
+            node_step(w, n, &(struct session_event){.kind = SESSION_DATA_UP, .peer = end.peer, .number = end.number});
+            lanes_pump(w, n);
+        }
+        break;
+    case LINK_SYNC:
+        w->channels[channel].end[0].role = ROLE_SYNC;
+        sync_link_up(w, n, l, channel, 0);
+        break;
+    case LINK_PROBE:
+        break;
+    }
+}
+
+/* ---- the listener's side -------------------------------------------------------------------------------------------- */
+static void line_answer(struct world *w, uint32_t channel, uint8_t verdict, uint64_t view)
+{
+    unsigned char bytes[FRAME_HEADER_BYTES + 64];
+    struct writer writer;
+    writer_init(&writer, bytes + FRAME_HEADER_BYTES, sizeof bytes - FRAME_HEADER_BYTES);
+    put_hello_ack(&writer, &(struct msg_hello_ack){.verdict = verdict, .view = view});
+    struct frame_header header = {.type = FRAME_HELLO_ACK, .length = (uint32_t)writer.used};
+    frame_put(bytes, &header);
+    channel_send(w, channel, 1, bytes, FRAME_HEADER_BYTES + header.length);
+    if (verdict != HELLO_OK) {
+        channel_close(w, channel, 1);
+    }
+}
+
+static void line_accept_control(struct world *w, struct node *n, struct link *l, uint32_t channel, const struct msg_hello *h)
+{
+    if (l->dial || h->number <= l->number) {
+        channel_close(w, channel, 1); /* an older one that was late */
+        return;
+    }
+    if (l->state == LINK_UP) {
+        line_shut(w, l->channel, l->generation, n);
+        l->state = LINK_DOWN;
+        node_step(w, n, &(struct session_event){.kind = SESSION_LINK_DOWN, .peer = h->from});
+    }
+    line_answer(w, channel, HELLO_OK, 0);
+    l = line_find(n, h->from);
+    struct channel *c = &w->channels[channel];
+    c->end[1].role = ROLE_CONTROL;
+    c->end[1].peer = h->from;
+    l->channel = channel;
+    l->generation = c->generation;
+    l->number = h->number;
+    l->state = LINK_UP;
+    node_step(w, n, &(struct session_event){.kind = SESSION_LINK_UP, .peer = h->from});
+}
+
+static void line_accept_data(struct world *w, struct node *n, struct link *l, uint32_t channel, const struct msg_hello *h)
+{
+    if (l->dial || h->number < l->bundle || h->lane >= WORLD_LANES || h->lanes > WORLD_LANES ||
+        (h->number == l->bundle && l->bundle_state != LINK_DIALLING)) {
+        channel_close(w, channel, 1);
+        return;
+    }
+    if (h->number > l->bundle) {
+        line_bundle_drop(w, n, l, true);
+        l->bundle = h->number;
+        l->bundle_lanes = h->lanes;
+        l->bundle_state = LINK_DIALLING;
+    }
+    line_answer(w, channel, HELLO_OK, 0);
+    struct channel *c = &w->channels[channel];
+    c->end[1].role = ROLE_DATA;
+    c->end[1].lane = h->lane;
+    c->end[1].peer = h->from;
+    c->end[1].number = h->number;
+    struct data_connection *d = &l->data_connection[h->lane];
+    lanes_forget_connection(n, d);
+    d->channel = channel;
+    d->generation = c->generation;
+    d->up = true;
+    if (++l->bundle_ready == l->bundle_lanes) {
+        l->bundle_state = LINK_UP;
+        node_step(w, n, &(struct session_event){.kind = SESSION_DATA_UP, .peer = h->from, .number = h->number});
+        lanes_pump(w, n);
+    }
+}
+
+static void line_hold(struct world *w, struct node *n, uint32_t channel)
+{
+    struct channel *c = &w->channels[channel];
+    int64_t until = c->end[1].number != 0 ? (int64_t)c->end[1].number : w->now + n->config.link_ns;
+    if (n->held_count == 16 || w->now >= until) {
+        channel_take(w, channel, 1, 0);
+        line_answer(w, channel, HELLO_NOT_YET, 0);
+        return;
+    }
+    c->end[1].role = ROLE_HELD;
+    n->held[n->held_count] = channel;
+    n->held_generation[n->held_count] = c->generation;
+    n->held_until[n->held_count++] = until;
+    line_wake(w, n, until);
+}
+
+static void line_hello(struct world *w, struct node *n, uint32_t channel)
+{
+    struct frame_header header;
+    struct msg_hello hello;
+    struct reader reader;
+    bool bad;
+    const unsigned char *frame = channel_frame(w, channel, 1, &header, &bad);
+    if (frame == NULL && !bad) {
+        return;
+    }
+    if (!bad) {
+        reader_init(&reader, frame + FRAME_HEADER_BYTES, header.length);
+    }
+    struct session_info info;
+    session_info(n->session, &info);
+    if (bad || header.type != FRAME_HELLO || !get_hello(&reader, &hello)) {
+        channel_close(w, channel, 1);
+        return;
+    }
+    if (header.run != info.run || hello.to != info.id) {
+        line_answer(w, channel, HELLO_STALE, 0);
+        return;
+    }
+    struct session_event e = {.kind = SESSION_HELLO, .peer = hello.from, .hello = &hello, .header = &header};
+    node_step(w, n, &e);
+    struct link *l = line_find(n, hello.from);
+    if (e.verdict == HELLO_NOT_YET) {
+        line_hold(w, n, channel);
+        return;
+    }
+    channel_take(w, channel, 1, FRAME_HEADER_BYTES + header.length);
+    if (e.verdict != HELLO_OK) {
+        line_answer(w, channel, HELLO_STALE, e.view);
+    } else if (l == NULL || !l->wanted) {
+        line_answer(w, channel, HELLO_NOT_YET, 0);
+    } else if (hello.kind == LINK_CONTROL) {
+        line_accept_control(w, n, l, channel, &hello);
+    } else if (hello.kind == LINK_DATA) {
+        line_accept_data(w, n, l, channel, &hello);
+    } else if (hello.kind == LINK_SYNC) {
+        line_answer(w, channel, HELLO_OK, 0);
+        w->channels[channel].end[1].role = ROLE_SYNC;
+        w->channels[channel].end[1].peer = hello.from;
+        sync_link_up(w, n, l, channel, 1);
+    } else {
+        channel_close(w, channel, 1);
+    }
+}
+
+/* ---- bytes and ends ------------------------------------------------------------------------------------------------- */
+static bool line_frame(struct world *w, struct node *n, uint32_t channel, int end)
+{
+    struct frame_header header;
+    bool bad;
+    const unsigned char *frame = channel_frame(w, channel, end, &header, &bad);
+    uint64_t peer = w->channels[channel].end[end].peer;
+    uint32_t generation = w->channels[channel].generation;
+    if (bad) {
+        channel_break(w, channel);
+        return false;
+    }
+    if (frame == NULL) {
+        return false;
+    }
+    if (w->channels[channel].end[end].role == ROLE_DIALLING) {
+        struct msg_hello_ack ack;
+        struct reader reader;
+        reader_init(&reader, frame + FRAME_HEADER_BYTES, header.length);
+        if (header.type != FRAME_HELLO_ACK || !get_hello_ack(&reader, &ack)) {
+            channel_break(w, channel);
+            return false;
+        }
+        channel_take(w, channel, end, FRAME_HEADER_BYTES + header.length);
+        line_acked(w, n, channel, &ack);
+        return channel_valid(w, channel, generation);
+    }
+    world_trace(w, n->index, frame_name(header.type), peer, header.view);
+    node_step(w, n, &(struct session_event){.kind = SESSION_PEER_FRAME, .peer = peer, .header = &header,
+                                            .payload = frame + FRAME_HEADER_BYTES});
+    if (!channel_valid(w, channel, generation)) {
+        return false;
+    }
+    channel_take(w, channel, end, FRAME_HEADER_BYTES + header.length);
+    return true;
+}
+
+void line_readable(struct world *w, struct node *n, uint32_t channel, int end)
+{
+    uint32_t generation = w->channels[channel].generation;
+    for (bool more = true; more && n->alive && channel_valid(w, channel, generation);) {
+        struct channel_end *e = &w->channels[channel].end[end];
+        more = false;
+        if (e->closed) {
+            return;
+        }
+        switch ((enum role)e->role) {
+        case ROLE_HELLO:
+            e->number = 0;
+            line_hello(w, n, channel);
+            more = channel_valid(w, channel, generation) && w->channels[channel].end[1].role != ROLE_HELLO &&
+                   w->channels[channel].end[1].role != ROLE_HELD;
+            break;
+        case ROLE_DIALLING:
+        case ROLE_CONTROL:
+            more = line_frame(w, n, channel, end);
+            break;
+        case ROLE_DATA:
+            lanes_readable(w, n, channel, end);
+            break;
+        case ROLE_SYNC:
+            sync_link_readable(w, n, channel, end);
+            break;
+        case ROLE_NONE:
+        case ROLE_HELD:
+        case ROLE_MASTER:
+            break;
+        }
+    }
+}
+
+void line_closed(struct world *w, struct node *n, uint32_t channel, int end)
+{
+    struct channel_end e = w->channels[channel].end[end];
+    uint32_t generation = w->channels[channel].generation;
+    struct link *l = line_find(n, e.peer);
+    if (l == NULL) {
+        return;
+    }
+    switch ((enum role)e.role) {
+    case ROLE_DIALLING:
+        line_dial_failed(w, n, e.link_kind, e.peer, e.number);
+        break;
+    case ROLE_CONTROL:
+        if (l->state == LINK_UP && l->channel == channel && l->generation == generation) {
+            l->state = LINK_DOWN;
+            l->missing_since = w->now;
+            l->failed_told = false;
+            l->retry_at = w->now + LINE_RETRY_NS;
+            line_wake(w, n, l->retry_at);
+            if (l->wanted) {
+                node_step(w, n, &(struct session_event){.kind = SESSION_LINK_DOWN, .peer = e.peer});
+            }
+        }
+        break;
+    case ROLE_DATA:
+        if (l->bundle_state != LINK_DOWN && l->bundle == e.number) {
+            line_bundle_drop(w, n, l, l->wanted);
+        }
+        break;
+    case ROLE_SYNC:
+        sync_link_closed(w, n, channel, end);
+        break;
+    case ROLE_NONE:
+    case ROLE_HELLO:
+    case ROLE_HELD:
+    case ROLE_MASTER:
+        break;
+    }
+}
+
+void line_send(struct world *w, struct node *n, uint64_t peer, const void *bytes, uint32_t size)
+{
+    struct link *l = line_find(n, peer);
+    if (l != NULL && l->state == LINK_UP && channel_valid(w, l->channel, l->generation)) {
+        channel_send(w, l->channel, w->channels[l->channel].end[0].node == n->index ? 0 : 1, bytes, size);
+    }
+}

@@ -1,0 +1,132 @@
+/* peer_sync.c - connections for shared state: dialled when first needed, closed with the vote.
+ *
+ * One idea: two connections per pair, one dialled from each side; a question goes out on the own one, its answer comes back on the
+ * same.  Invariant: frames queued before the connection is up leave in their order once it is.
+ * SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+
+#include "world.h"
+
+/* Bits per second; the same for the whole run. */
+uint64_t sync_bandwidth(const struct world *w, uint16_t from, uint16_t to)
+{
+    return 1000000 + mix64(mix64(w->bandwidth_seed, from), to) % 1000000000;
+}
+
+static void sync_queue(struct link *l, const void *bytes, uint32_t size)
+{
+    l->sync_queue = world_grow(l->sync_queue, &l->sync_capacity, l->sync_queued + size, 1);
+    memcpy(l->sync_queue + l->sync_queued, bytes, size);
+    l->sync_queued += size;
+}
+
+/* A source that lies flips a bit of what it sends. */
+static void sync_corrupt(struct node *n, unsigned char *frame, uint32_t size)
+{
+    struct frame_header header;
+    if (n->lie && frame_get(frame, &header) && header.type == FRAME_LEAF && size > FRAME_HEADER_BYTES + 24) {
+        frame[size - 1] ^= 0x10;
+    }
+}
+
+void sync_link_send(struct world *w, struct node *n, const struct action *a)
+{
+    if (a->dests == 0) {
+        return;
+    }
+    uint32_t size = a->frame_bytes + (uint32_t)a->data_bytes;
+    unsigned char *frame = malloc(size);
+    memcpy(frame, n->out.bytes + a->frame, a->frame_bytes);
+    if (a->data_bytes != 0) {
+        memcpy(frame + a->frame_bytes, a->data, a->data_bytes);
+    }
+    sync_corrupt(n, frame, size);
+    uint64_t peer = n->out.dest_ids[a->dest];
+    struct link *l = line_find(n, peer);
+    int side = a->value == 1 ? 1 : 0;
+    if (l != NULL && l->sync_up[side] && channel_valid(w, l->sync_channel[side], l->sync_generation[side])) {
+        channel_send(w, l->sync_channel[side], side, frame, size);
+    } else if (l != NULL && side == 0) {
+        sync_queue(l, frame, size);
+        if (!l->sync_dialling) {
+            l->sync_dialling = true;
+            line_dial(w, n, LINK_SYNC, 0, peer, ++n->last_number);
+        }
+    } else if (l == NULL) {
+        world_post(w, 0, EVENT_STEP, n->index, SESSION_SYNC_DOWN, peer, 0);
+    }
+    free(frame);
+}
+
+void sync_link_up(struct world *w, struct node *n, struct link *l, uint32_t channel, int side)
+{
+    (void)n;
+    l->sync_channel[side] = channel;
+    l->sync_generation[side] = w->channels[channel].generation;
+    l->sync_up[side] = true;
+    if (side == 0) {
+        l->sync_dialling = false;
+        channel_send(w, channel, 0, l->sync_queue, l->sync_queued);
+        l->sync_queued = 0;
+    }
+}
+
+void sync_link_failed(struct world *w, struct node *n, uint64_t peer)
+{
+    struct link *l = line_find(n, peer);
+    if (l != NULL && l->sync_dialling) {
+        l->sync_dialling = false;
+        l->sync_queued = 0;
+        world_post(w, 0, EVENT_STEP, n->index, SESSION_SYNC_DOWN, peer, 0);
+    }
+}
+
+void sync_link_closed(struct world *w, struct node *n, uint32_t channel, int end)
+{
+    struct link *l = line_find(n, w->channels[channel].end[end].peer);
+    if (l != NULL && l->sync_up[end] && l->sync_channel[end] == channel) {
+        l->sync_up[end] = false;
+        if (end == 0) {
+            node_step(w, n, &(struct session_event){.kind = SESSION_SYNC_DOWN, .peer = l->peer});
+        }
+    }
+}
+
+void sync_link_close_all(struct world *w, struct node *n)
+{
+    for (uint32_t i = 0; i < n->link_count; i++) {
+        struct link *l = n->links[i];
+        for (int side = 0; side < 2; side++) {
+            if (l->sync_up[side] && channel_valid(w, l->sync_channel[side], l->sync_generation[side])) {
+                channel_close(w, l->sync_channel[side], side);
+            }
+            l->sync_up[side] = false;
+        }
+        l->sync_dialling = false;
+        l->sync_queued = 0;
+    }
+}
+
+void sync_link_readable(struct world *w, struct node *n, uint32_t channel, int end)
+{
+    uint32_t generation = w->channels[channel].generation;
+    uint64_t peer = w->channels[channel].end[end].peer;
+    while (n->alive && channel_valid(w, channel, generation) && !w->channels[channel].end[end].closed) {
+        struct frame_header header;
+        bool bad;
+        const unsigned char *frame = channel_frame(w, channel, end, &header, &bad);
+        if (bad) {
+            channel_break(w, channel);
+        }
+        if (frame == NULL) {
+            return;
+        }
+        world_trace(w, n->index, frame_name(header.type), peer, header.view);
+        node_step(w, n, &(struct session_event){.kind = SESSION_SYNC_FRAME, .peer = peer, .header = &header,
+                                                .payload = frame + FRAME_HEADER_BYTES});
+        if (channel_valid(w, channel, generation)) {
+            channel_take(w, channel, end, FRAME_HEADER_BYTES + header.length);
+        }
+    }
+}

@@ -1,0 +1,505 @@
+/* program.c - the flow of one process: which call comes next, and what an error leads to.
+ *
+ * One idea: a state machine that runs when one of its calls has ended, and blocks by returning.
+ * Invariant: what it does next depends on the seed, the group, the step and on outcomes that all members share; never on time.
+ * SPDX-License-Identifier: MIT */
+#include "program.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PROGRAM_WAKE_NS = 20000, PROGRAM_PAUSE_NS = 50000000 };
+
+static void program_wake(struct world *w, struct node *n, int64_t delay)
+{
+    world_post(w, delay, EVENT_PROGRAM, n->index, 0, 0, 0);
+}
+
+static void program_go(struct node *n, enum program_phase phase)
+{
+    n->program->phase = phase;
+}
+
+struct program *program_new(struct world *w, struct node *n)
+{
+    struct program *p = calloc(1, sizeof *p);
+    if (p == NULL) {
+        abort();
+    }
+    for (uint32_t i = 0; i < WORLD_SLOTS; i++) {
+        p->call[i].node = n;
+        p->call[i].slot = i;
+    }
+    n->program = p;
+    program_state_init(w, n);
+    return p;
+}
+
+void program_free(struct program *p)
+{
+    for (uint32_t i = 0; i < WORLD_SLOTS; i++) {
+        free(p->call[i].in);
+        free(p->call[i].out);
+        free(p->call[i].scratch);
+    }
+    program_state_free(p);
+    free(p);
+}
+
+bool program_ended(const struct node *n)
+{
+    return n->program->phase == PROGRAM_ENDED;
+}
+
+void program_describe(const struct node *n, char *out, size_t size)
+{
+    static const char *const names[] = {"starts", "connects", "updates", "reads sizes", "optimises", "aligns", "syncs",
+                                        "reduces", "leaves", "ended"};
+    const struct program *p = n->program;
+    struct session_wait waits[3];
+    char who[120] = "";
+    uint32_t count = session_waits(n->session, waits, 3);
+    for (uint32_t i = 0; i < count && i < 3; i++) {
+        size_t used = strlen(who);
+        snprintf(who + used, sizeof who - used, " [tag %llu %s of %llx]", (unsigned long long)waits[i].tag, waits[i].phase,
+                 (unsigned long long)waits[i].peer);
+    }
+    snprintf(out, size, "%s, step %llu attempt %u, vote %u%s%s, waits%s", names[p->phase], (unsigned long long)p->step,
+             p->attempt, p->vote, program_idle(p) ? "" : ", calls pending", n->frozen ? ", stopped" : "", who);
+}
+
+void program_wish(struct node *n, enum fault_kind kind)
+{
+    struct program *p = n->program;
+    p->want_cancel = p->want_cancel || kind == FAULT_CANCEL;
+    p->want_deadline = p->want_deadline || kind == FAULT_DEADLINE;
+    p->want_mismatch = p->want_mismatch || kind == FAULT_MISMATCH;
+    p->want_no_memory = p->want_no_memory || kind == FAULT_MEMORY;
+    p->want_drift = p->want_drift || kind == FAULT_DRIFT;
+    p->leave = p->leave || kind == FAULT_LEAVE;
+}
+
+/* ---- what the session tells ----------------------------------------------------------------------------------------- */
+void program_op_returned(struct world *w, struct node *n, uint32_t slot)
+{
+    (void)slot;
+    program_wake(w, n, PROGRAM_WAKE_NS);
+}
+
+void program_voted(struct world *w, struct node *n)
+{
+    if (n->program->vote == 0) {
+        world_fail(w, "peer %u: a vote ended that nobody cast", n->index);
+    }
+    n->program->vote_done = true;
+    program_wake(w, n, PROGRAM_WAKE_NS);
+}
+
+void program_connected(struct world *w, struct node *n)
+{
+    n->program->connect_done = true;
+    program_wake(w, n, PROGRAM_WAKE_NS);
+}
+
+void program_left(struct world *w, struct node *n)
+{
+    program_wake(w, n, PROGRAM_WAKE_NS);
+}
+
+/* ---- votes ---------------------------------------------------------------------------------------------------------- */
+/* Casts the vote, or takes its result; false: still open. */
+static bool program_vote(struct world *w, struct node *n, uint8_t kind, struct session_outcome *out)
+{
+    struct program *p = n->program;
+    if (p->vote == 0) {
+        struct msg_vote vote = {.kind = kind};
+        if (kind == VOTE_SYNC) {
+            program_state_vote(w, n, &vote);
+        }
+        struct session_event e = {.kind = SESSION_VOTE, .vote = &vote, .state = kind == VOTE_SYNC ? &p->state : NULL};
+        p->vote = kind;
+        p->vote_done = false;
+        node_step(w, n, &e);
+        if (e.outcome.result == RESULT_PENDING) {
+            return false;
+        }
+        p->vote = 0;
+        *out = e.outcome;
+    } else if (!p->vote_done) {
+        return false;
+    } else {
+        struct session_event e = {.kind = SESSION_COLLECT_VOTE};
+        node_step(w, n, &e);
+        p->vote = 0;
+        p->vote_done = false;
+        *out = e.outcome;
+        w->stats.votes++;
+    }
+    if (out->result == RESULT_PENDING_OPS) {
+        world_fail(w, "peer %u: a vote met pending operations, but all were awaited", n->index);
+    }
+    world_trace(w, n->index, "vote ended", kind, (uint64_t)out->result);
+    return true;
+}
+
+static void program_sizes(struct node *n)
+{
+    struct program *p = n->program;
+    struct session_info info;
+    session_info(n->session, &info);
+    p->sizes = info.snapshot;
+    p->sizes_hash = mix64(mix64(info.snapshot.global, info.snapshot.group), mix64(info.snapshot.groups, info.snapshot.largest));
+}
+
+/* Out of the run: connects again, a few times. */
+static void program_rejoin(struct world *w, struct node *n)
+{
+    struct program *p = n->program;
+    p->step = 0;
+    p->attempt = p->align_attempt = 0;
+    p->query_asked = false;
+    if (p->leave || p->connects > 8) {
+        program_go(n, PROGRAM_LEAVING);
+        program_wake(w, n, 0);
+        return;
+    }
+    program_go(n, PROGRAM_START);
+    program_wake(w, n, PROGRAM_PAUSE_NS);
+}
+
+/* ---- one turn of each phase; true: go on at once -------------------------------------------------------------------- */
+static bool turn_connect(struct world *w, struct node *n)
+{
+    struct program *p = n->program;
+    if (p->phase == PROGRAM_START) {
+        struct session_event e = {.kind = SESSION_CONNECT};
+        p->connects++;
+        p->connect_done = false;
+        program_go(n, PROGRAM_CONNECTING);
+        node_step(w, n, &e);
+    }
+    if (!p->connect_done) {
+        return false;
+    }
+    struct session_event e = {.kind = SESSION_COLLECT_CONNECT};
+    node_step(w, n, &e);
+    p->connect_done = false;
+    world_trace(w, n->index, "connect ended", (uint64_t)e.outcome.result, 0);
+    if (e.outcome.result != RESULT_OK) {
+        program_rejoin(w, n);
+        return false;
+    }
+    p->first = true;
+    program_go(n, PROGRAM_SIZES);
+    return true;
+}
+
+static bool turn_update(struct world *w, struct node *n)
+{
+    struct session_outcome o;
+    if (!program_vote(w, n, VOTE_UPDATE, &o)) {
+        return false;
+    }
+    switch ((int)o.result) {
+    case RESULT_OK:
+        program_go(n, PROGRAM_SIZES);
+        return true;
+    case RESULT_GONE:
+        program_rejoin(w, n);
+        return false;
+    case RESULT_RETRY:
+    case RESULT_USAGE:
+    case RESULT_ALONE:
+        program_wake(w, n, PROGRAM_PAUSE_NS);
+        return false;
+    default:
+        world_fail(w, "peer %u: update ended with %d", n->index, (int)o.result);
+        return false;
+    }
+}
+
+static bool turn_sizes(struct world *w, struct node *n)
+{
+    struct program *p = n->program;
+    program_sizes(n);
+    p->first = false;
+    p->align_attempt = 0;
+    uint64_t dice = mix64(mix64(w->opt.seed, p->sizes_hash ^ p->sizes.group), p->sizes.global);
+    dice = mix64(mix64(w->opt.seed, p->sizes.global), mix64(p->sizes.groups, p->sizes.largest));
+    program_go(n, p->sizes.global > 1 && dice % 100 < w->opt.optimise_percent ? PROGRAM_OPTIMISE : PROGRAM_ALIGN);
+    return true;
+}
+
+static bool turn_optimise(struct world *w, struct node *n)
+{
+    struct session_outcome o;
+    if (!program_vote(w, n, VOTE_OPTIMISE, &o)) {
+        return false;
+    }
+    if (o.result == RESULT_GONE) {
+        program_rejoin(w, n);
+        return false;
+    }
+    if (o.result == RESULT_RETRY) {
+        program_wake(w, n, PROGRAM_PAUSE_NS);
+        return false;
+    }
+    program_sizes(n);
+    program_go(n, PROGRAM_ALIGN);
+    return true;
+}
+
+static void program_begin_step(struct world *w, struct node *n)
+{
+    struct program *p = n->program;
+    p->attempt = 0;
+    p->results = 0;
+    p->query_asked = p->query_over = false;
+    p->ops = program_op_count(w, n->group, p->step);
+    for (uint32_t j = 0; j < p->ops; j++) {
+        p->status[j] = OP_TODO;
+        p->order[j] = j;
+    }
+    for (uint32_t j = 1; j < p->ops; j++) { /* launch order: each process its own */
+        uint32_t k = (uint32_t)rng_below(&w->rng, j + 1), t = p->order[j];
+        p->order[j] = p->order[k];
+        p->order[k] = t;
+    }
+    bool sync = mix64(mix64(w->opt.seed, n->group), p->step * 3) % 100 < w->opt.sync_percent;
+    program_go(n, sync ? PROGRAM_SYNC : PROGRAM_BODY);
+}
+
+static bool turn_align(struct world *w, struct node *n)
+{
+    struct program *p = n->program;
+    struct session_info info;
+    session_info(n->session, &info);
+    switch (p->status[PROGRAM_OPS]) {
+    case OP_PENDING:
+        return false;
+    case OP_DONE_OK:
+        p->status[PROGRAM_OPS] = OP_TODO;
+        p->lonely = 0;
+        p->step = p->seen_step + 1;
+        oracle_agree(w, n, "align attempts", mix64(mix64(n->group, p->step), 0xA1), p->align_attempt);
+        if (p->align_attempt == 0) {
+            oracle_agree(w, n, "sizes after update", mix64(mix64(n->group, p->step), 0xA2), p->sizes_hash);
+        }
+        program_begin_step(w, n);
+        return true;
+    case OP_DONE_BAD: /* alone */
+        p->status[PROGRAM_OPS] = OP_TODO;
+        p->lonely++;
+        p->step++;
+        if (p->step > w->opt.steps && p->lonely > 3 && w->healed) {
+            program_go(n, PROGRAM_LEAVING);
+            return true;
+        }
+        program_go(n, PROGRAM_UPDATE);
+        program_wake(w, n, PROGRAM_PAUSE_NS * 4);
+        return false;
+    case OP_AGAIN:
+        p->align_attempt++;
+        break;
+    case OP_TODO:
+        break;
+    }
+    p->status[PROGRAM_OPS] = OP_TODO;
+    if (!program_launch(w, n, PROGRAM_OPS)) {
+        program_wake(w, n, PROGRAM_PAUSE_NS);
+    }
+    return p->status[PROGRAM_OPS] != OP_PENDING && p->status[PROGRAM_OPS] != OP_TODO;
+}
+
+static bool turn_sync(struct world *w, struct node *n)
+{
+    struct session_outcome o;
+    if (!program_vote(w, n, VOTE_SYNC, &o)) {
+        return false;
+    }
+    program_state_result(w, n, &o);
+    switch ((int)o.result) {
+    case RESULT_OK:
+    case RESULT_NO_CANDIDATE:
+        oracle_agree(w, n, "sync outcome", mix64(mix64(n->group, n->program->step), 0xA3), (uint64_t)o.result);
+        program_go(n, PROGRAM_BODY);
+        return true;
+    case RESULT_ALONE:
+    case RESULT_USAGE:
+        program_go(n, PROGRAM_BODY);
+        return true;
+    case RESULT_GONE:
+    case RESULT_NO_MEMORY:
+        program_rejoin(w, n);
+        return false;
+    default:
+        world_fail(w, "peer %u: sync ended with %d", n->index, (int)o.result);
+        return false;
+    }
+}
+
+/* Launches what may be launched; true if everything of this attempt has returned. */
+static bool program_launch_all(struct world *w, struct node *n)
+{
+    struct program *p = n->program;
+    bool over = true;
+    for (uint32_t i = 0; i < p->ops; i++) {
+        uint32_t j = p->order[i];
+        if (p->status[j] != OP_TODO) {
+            over = over && p->status[j] != OP_PENDING;
+            continue;
+        }
+        bool first_of_tag = true;
+        uint64_t tag, other;
+        struct op_params params;
+        bool in_place;
+        program_describe_op(w, n->group, p->step, j, &params, &in_place, &tag);
+        for (uint32_t k = 0; k < p->ops; k++) {
+            program_describe_op(w, n->group, p->step, k, &params, &in_place, &other);
+            bool before = p->status[k] == OP_PENDING || (k < j && p->status[k] == OP_TODO);
+            first_of_tag = first_of_tag && !(k != j && other == tag && before);
+        }
+        if (!first_of_tag) {
+            over = false;
+            continue;
+        }
+        if (!program_launch(w, n, j)) {
+            program_wake(w, n, PROGRAM_PAUSE_NS);
+            return false;
+        }
+        over = over && p->status[j] != OP_PENDING;
+        if (w->opt.think && world_chance(w, 30)) { /* the rest comes later */
+            program_wake(w, n, (int64_t)rng_below(&w->rng, 3 * (uint64_t)w->opt.latency_ns + 1));
+            return false;
+        }
+    }
+    for (uint32_t j = 0; j < p->ops; j++) {
+        over = over && p->status[j] != OP_TODO;
+    }
+    return over;
+}
+
+static void program_end_step(struct world *w, struct node *n)
+{
+    struct program *p = n->program;
+    program_state_evolve(n);
+    program_go(n, p->step >= w->opt.steps && w->healed ? PROGRAM_LEAVING : PROGRAM_UPDATE);
+}
+
+static bool turn_body(struct world *w, struct node *n)
+{
+    struct program *p = n->program;
+    bool query = mix64(mix64(w->opt.seed, n->group), p->step * 3 + 1) % 100 < w->opt.query_percent;
+    struct session_outcome o;
+    if (query && !p->query_over) { /* the second thread */
+        p->query_over = program_vote(w, n, VOTE_QUERY, &o);
+        if (p->query_over && o.result == RESULT_OK) {
+            oracle_agree(w, n, "query", mix64(mix64(n->group, p->step), 0xA4), o.value);
+        }
+    }
+    if (!program_launch_all(w, n)) {
+        return false;
+    }
+    if (query && !p->query_over) {
+        return false;
+    }
+    struct session_info info;
+    session_info(n->session, &info);
+    if (!info.connected) {
+        program_rejoin(w, n);
+        return false;
+    }
+    program_sizes(n);
+    oracle_agree(w, n, "sizes after calls", mix64(mix64(n->group, p->step), mix64(p->attempt, 0xA5)), p->sizes_hash);
+    bool again = false;
+    for (uint32_t j = 0; j < p->ops; j++) {
+        if (p->status[j] == OP_AGAIN) {
+            again = true;
+            p->status[j] = OP_TODO;
+        }
+    }
+    if (!again) {
+        program_end_step(w, n);
+        return true;
+    }
+    uint64_t dice = mix64(mix64(w->opt.seed, n->group), mix64(p->step, p->attempt));
+    p->attempt++;
+    if (dice % 100 < w->opt.update_on_error_percent) {
+        program_go(n, PROGRAM_UPDATE); /* this step is given up, by all */
+    }
+    return true;
+}
+
+static bool turn_leave(struct world *w, struct node *n)
+{
+    struct session_event e = {.kind = SESSION_LEAVE};
+    program_go(n, PROGRAM_ENDED);
+    world_trace(w, n->index, "program ends", n->program->step, 0);
+    node_step(w, n, &e);
+    return false;
+}
+
+static bool program_turn(struct world *w, struct node *n)
+{
+    switch (n->program->phase) {
+    case PROGRAM_START:
+    case PROGRAM_CONNECTING:
+        return turn_connect(w, n);
+    case PROGRAM_UPDATE:
+        return turn_update(w, n);
+    case PROGRAM_SIZES:
+        return turn_sizes(w, n);
+    case PROGRAM_OPTIMISE:
+        return turn_optimise(w, n);
+    case PROGRAM_ALIGN:
+        return turn_align(w, n);
+    case PROGRAM_SYNC:
+        return turn_sync(w, n);
+    case PROGRAM_BODY:
+        return turn_body(w, n);
+    case PROGRAM_LEAVING:
+        return turn_leave(w, n);
+    case PROGRAM_ENDED:
+        return false;
+    }
+    return false;
+}
+
+/* A vote or calls may still be open when the run was left: they end first. */
+static bool program_gone(struct world *w, struct node *n)
+{
+    struct program *p = n->program;
+    struct session_info info;
+    session_info(n->session, &info);
+    if (info.connected || p->phase <= PROGRAM_CONNECTING || p->phase >= PROGRAM_LEAVING || !program_idle(p) || p->vote != 0) {
+        return false;
+    }
+    p->status[PROGRAM_OPS] = OP_TODO;
+    program_rejoin(w, n);
+    return true;
+}
+
+void program_event(struct world *w, struct node *n, const struct event *e)
+{
+    struct program *p = n->program;
+    (void)e;
+    program_collect(w, n);
+    if (p->phase == PROGRAM_ENDED || w->failed) {
+        return;
+    }
+    if (p->leave && p->phase > PROGRAM_CONNECTING && p->phase < PROGRAM_LEAVING) {
+        program_go(n, PROGRAM_LEAVING);
+    }
+    if (w->now < p->not_before) {
+        world_post(w, p->not_before - w->now, EVENT_PROGRAM, n->index, 0, 0, 0);
+        return;
+    }
+    if (p->phase == PROGRAM_BODY && p->vote == VOTE_QUERY && p->vote_done) {
+        /* taken by the turn */
+    } else if (program_gone(w, n)) {
+        return;
+    }
+    while (!w->failed && program_turn(w, n)) {
+    }
+}

@@ -1,0 +1,90 @@
+/* program.h - what a process of the simulated cluster does: the loop of a training program.
+ *
+ * update, sizes, perhaps optimise, an all-reduce that tells newcomers the step, shared state, then a body of all-reduces that is a
+ * function of (seed, group, step), so that all members make the same calls.  Errors are answered alike too.
+ * Invariant: a call's buffers belong to the library from launch to return; before and after, their content is checked.
+ * SPDX-License-Identifier: MIT */
+#ifndef PCCL_TESTS_SIM_PROGRAM_H
+#define PCCL_TESTS_SIM_PROGRAM_H
+
+#include "world.h"
+
+enum { PROGRAM_OPS = 8, PROGRAM_ENTRIES = 3 };
+
+enum program_phase {
+    PROGRAM_START, PROGRAM_CONNECTING, PROGRAM_UPDATE, PROGRAM_SIZES, PROGRAM_OPTIMISE, PROGRAM_ALIGN, PROGRAM_SYNC,
+    PROGRAM_BODY, PROGRAM_LEAVING, PROGRAM_ENDED
+};
+
+struct call {
+    struct node *node;
+    uint32_t slot, op;         /* op: PROGRAM_OPS for the aligning one */
+    uint64_t key;              /* names the call in the whole group */
+    struct op_params params;
+    bool pending, odd;         /* odd: this process passed other parameters than the rest */
+    bool in_place;
+    unsigned char *in, *out, *scratch;
+    size_t bytes, capacity;
+    uint64_t retired_hash;     /* of the buffers after the return */
+};
+
+enum op_status { OP_TODO, OP_PENDING, OP_DONE_OK, OP_DONE_BAD, OP_AGAIN };
+
+struct program {
+    enum program_phase phase;
+    uint64_t step, seen_step;
+    uint32_t attempt, align_attempt, lonely, connects;
+    bool first, told_end;
+    bool leave;                /* a wish: destroy at the next turn */
+    int64_t not_before;        /* a late program */
+    int64_t cancel_ns;         /* wishes for the next launch */
+    bool want_cancel, want_deadline, want_mismatch, want_no_memory, want_drift;
+    /* the open vote */
+    uint8_t vote;              /* enum vote_kind asked for, 0 none */
+    bool vote_done;
+    struct session_outcome vote_outcome;
+    bool query_asked, query_over;
+    bool connect_done;
+    struct sizes sizes;        /* read after the last phase call */
+    uint64_t sizes_hash;
+    /* the body */
+    uint32_t ops;
+    enum op_status status[PROGRAM_OPS + 1];
+    uint32_t order[PROGRAM_OPS];
+    uint64_t results;          /* hash over the results of this step */
+    struct call call[WORLD_SLOTS];
+    /* shared state */
+    bool synced;
+    uint64_t revision;
+    struct sync_state state;
+    struct sync_entry entries[PROGRAM_ENTRIES];
+    uint32_t state_leaves;
+    unsigned char *state_data, *state_before;
+    uint64_t state_bytes;
+};
+
+/* program_ops.c */
+void program_describe_op(const struct world *w, uint32_t group, uint64_t step, uint32_t j, struct op_params *params,
+                         bool *in_place, uint64_t *tag);
+uint32_t program_op_count(const struct world *w, uint32_t group, uint64_t step);
+void program_input(const struct world *w, uint32_t node, uint64_t key, const struct op_params *params, void *out);
+bool program_launch(struct world *w, struct node *n, uint32_t op);  /* false: no slot, or refused for now */
+void program_collect(struct world *w, struct node *n);
+bool program_idle(const struct program *p);
+uint64_t program_key(const struct node *n, uint32_t op, uint32_t attempt);
+
+/* program_state.c */
+void program_state_init(struct world *w, struct node *n);
+void program_state_vote(struct world *w, struct node *n, struct msg_vote *vote);
+void program_state_result(struct world *w, struct node *n, const struct session_outcome *o);
+void program_state_evolve(struct node *n);
+void program_state_free(struct program *p);
+
+/* oracle.c: what is checked of calls */
+void oracle_call(struct world *w, const struct node *n, const struct call *c, const struct session_outcome *o);
+void oracle_agree(struct world *w, const struct node *n, const char *what, uint64_t key, uint64_t value);
+
+/* reference.c: an independent all-reduce */
+bool reference_check(const struct world *w, const struct view_record *view, const struct call *c, char *why, size_t size);
+
+#endif

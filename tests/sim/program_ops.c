@@ -1,0 +1,314 @@
+/* program_ops.c - the all-reduces of a program: parameters, inputs, launch, return.
+ *
+ * One idea: parameters are a function of (seed, group, step, op) and inputs of (seed, process, step, op), so that the oracle needs no
+ * record of either.  Values are small integers and powers of two: their reductions are exact in every order.
+ * Invariant: buffers of a returned call keep their content until they are used again; whoever writes later is caught.
+ * SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/dtype.h"
+#include "program.h"
+
+uint32_t program_op_count(const struct world *w, uint32_t group, uint64_t step)
+{
+    uint64_t h = mix64(mix64(w->opt.seed, group), step * 7 + 1);
+    return (uint32_t)(h % (w->opt.ops + 1));
+}
+
+void program_describe_op(const struct world *w, uint32_t group, uint64_t step, uint32_t j, struct op_params *params,
+                         bool *in_place, uint64_t *tag)
+{
+    static const uint8_t quantised[] = {DTYPE_U8, DTYPE_I8, DTYPE_U16, DTYPE_I16};
+    if (j == PROGRAM_OPS) {
+        *params = (struct op_params){.count = 1, .dtype = DTYPE_U64, .op = REDOP_MAX};
+        *in_place = false;
+        *tag = 1;
+        return;
+    }
+    uint64_t h = mix64(mix64(mix64(w->opt.seed, group), step), j + 100);
+    *params = (struct op_params){.dtype = (uint8_t)(h % DTYPE_COUNT), .op = (uint8_t)((h >> 8) % REDOP_COUNT)};
+    uint64_t most = WORLD_BYTES / dtype_size(params->dtype);
+    switch ((h >> 16) % 6) {
+    case 0:
+        params->count = (h >> 24) % 3;
+        break;
+    case 1:
+        params->count = 1 + (h >> 24) % 40;
+        break;
+    default:
+        params->count = (h >> 24) % (most + 1);
+        break;
+    }
+    if ((h >> 48) % 5 == 0 && (params->dtype == DTYPE_F32 || params->dtype == DTYPE_F64)) {
+        params->quant = (uint8_t)(1 + (h >> 52) % 2);
+        params->quant_dtype = quantised[(h >> 54) % 4];
+        if (params->op == REDOP_PROD ||
+            !numeric_quant_supported(params->dtype, params->quant, params->quant_dtype)) {
+            params->quant = params->quant_dtype = 0;
+        }
+    }
+    *in_place = (h >> 60) % 2;
+    *tag = 10 + j % (1 + (h & 0) + w->opt.seed % 5);
+}
+
+/* Small values: sums, products and averages of any members are exact, or rounded once. */
+static double input_value(uint64_t h, enum redop op, enum dtype type)
+{
+    if (op == REDOP_PROD) {
+        static const double factors[] = {1, 2, 1, 1, 1, 2, 1, 1};
+        double v = factors[h % 8];
+        return (h >> 8) % 2 && type != DTYPE_U8 && type != DTYPE_U16 && type != DTYPE_U32 && type != DTYPE_U64 ? -v : v;
+    }
+    bool is_signed = type == DTYPE_I8 || type == DTYPE_I16 || type == DTYPE_I32 || type == DTYPE_I64 || type >= DTYPE_F16;
+    return (double)(h % 16) - (is_signed ? 8 : 0);
+}
+
+/* bfloat16 and half hold small integers exactly. */
+static uint16_t half_bits(double v, bool bfloat)
+{
+    float f = (float)v;
+    uint32_t u;
+    memcpy(&u, &f, 4);
+    if (bfloat) {
+        return (uint16_t)(u >> 16);
+    }
+    if (v == 0) {
+        return 0;
+    }
+    return (uint16_t)(((u >> 16) & 0x8000) | ((((u >> 23) & 0xFF) - 112) << 10) | ((u >> 13) & 0x3FF));
+}
+
+static void input_store(void *out, uint64_t i, enum dtype type, double v)
+{
+    switch (type) {
+    case DTYPE_U8: ((uint8_t *)out)[i] = (uint8_t)v; break;
+    case DTYPE_I8: ((int8_t *)out)[i] = (int8_t)v; break;
+    case DTYPE_I16: ((int16_t *)out)[i] = (int16_t)v; break;
+    case DTYPE_U16: ((uint16_t *)out)[i] = (uint16_t)v; break;
+    case DTYPE_U32: ((uint32_t *)out)[i] = (uint32_t)v; break;
+    case DTYPE_I32: ((int32_t *)out)[i] = (int32_t)v; break;
+    case DTYPE_U64: ((uint64_t *)out)[i] = (uint64_t)v; break;
+    case DTYPE_I64: ((int64_t *)out)[i] = (int64_t)v; break;
+    case DTYPE_F16: ((uint16_t *)out)[i] = half_bits(v, false); break;
+    case DTYPE_BF16: ((uint16_t *)out)[i] = half_bits(v, true); break;
+    case DTYPE_F32: ((float *)out)[i] = (float)v; break;
+    case DTYPE_F64: ((double *)out)[i] = v; break;
+    case DTYPE_COUNT: break;
+    }
+}
+
+void program_input(const struct world *w, uint32_t node, uint64_t key, const struct op_params *params, void *out)
+{
+    struct rng r = {.state = mix64(mix64(w->opt.seed, node), key)};
+    for (uint64_t i = 0; i < params->count; i++) {
+        input_store(out, i, (enum dtype)params->dtype, input_value(rng_next(&r) >> 5, (enum redop)params->op, (enum dtype)params->dtype));
+    }
+}
+
+uint64_t program_key(const struct node *n, uint32_t op, uint32_t attempt)
+{
+    return mix64(mix64(mix64(n->group + 1, n->program->step), op), attempt);
+}
+
+bool program_idle(const struct program *p)
+{
+    for (uint32_t i = 0; i < WORLD_SLOTS; i++) {
+        if (p->call[i].pending) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static uint64_t bytes_hash(const unsigned char *bytes, size_t size)
+{
+    uint64_t h = size;
+    for (; size >= 8; size -= 8, bytes += 8) {
+        uint64_t v;
+        memcpy(&v, bytes, 8);
+        h = (h ^ v) * 0x9E3779B97F4A7C15u;
+        h ^= h >> 29;
+    }
+    for (; size > 0; size--) {
+        h = (h ^ *bytes++) * 0x100000001B3u;
+    }
+    return h;
+}
+
+static void call_check_retired(struct world *w, const struct call *c)
+{
+    if (c->retired_hash != 0 && !c->pending &&
+        c->retired_hash != (bytes_hash(c->in, c->bytes) ^ mix64(1, bytes_hash(c->out, c->bytes)))) {
+        world_fail(w, "G3: peer %u: a buffer of slot %u was written after its call had returned", c->node->index, c->slot);
+    }
+}
+
+static void call_buffers(struct world *w, struct call *c, const struct op_params *params)
+{
+    call_check_retired(w, c);
+    size_t bytes = params->count * dtype_size((enum dtype)params->dtype);
+    if (bytes > c->capacity || c->in == NULL) {
+        free(c->in);
+        free(c->out);
+        free(c->scratch);
+        c->in = malloc(bytes + 8);
+        c->out = malloc(bytes + 8);
+        c->scratch = malloc(2 * bytes + 64);
+        c->capacity = bytes;
+        if (c->in == NULL || c->out == NULL || c->scratch == NULL) {
+            abort();
+        }
+    }
+    c->bytes = bytes;
+    c->params = *params;
+    c->retired_hash = 0;
+}
+
+/* What this process passes differs from the others' in one parameter. */
+static void call_odd(struct world *w, struct call *c, struct op_params *params)
+{
+    c->odd = true;
+    switch (rng_below(&w->rng, 2)) {
+    case 0:
+        params->count = params->count != 0 ? params->count - 1 : 1;
+        break;
+    default:
+        params->op = params->op == REDOP_SUM ? REDOP_MAX : REDOP_SUM;
+        break;
+    }
+}
+
+static void call_wishes(struct world *w, struct node *n, struct call *c, struct session_launch *launch)
+{
+    struct program *p = n->program;
+    if (c->op == PROGRAM_OPS) {
+        return;
+    }
+    if (p->want_deadline) {
+        p->want_deadline = false;
+        launch->deadline = w->now + (int64_t)rng_below(&w->rng, 8 * (uint64_t)w->opt.latency_ns);
+    }
+    if (p->want_no_memory && c->in_place) {
+        p->want_no_memory = false;
+        launch->no_memory = true;
+    }
+    if (p->want_cancel) {
+        p->want_cancel = false;
+        p->cancel_ns = w->now;
+        world_post(w, (int64_t)rng_below(&w->rng, 6 * (uint64_t)w->opt.latency_ns), EVENT_STEP, n->index, SESSION_CANCEL,
+                   c->slot, n->run[c->slot].use);
+    }
+}
+
+static bool result_later(enum session_result result)
+{
+    return result == RESULT_FULL || result == RESULT_TAG_IN_USE;
+}
+
+static void program_outcome(struct world *w, struct node *n, struct call *c, const struct session_outcome *o)
+{
+    struct program *p = n->program;
+    oracle_call(w, n, c, o);
+    if (c->op == PROGRAM_OPS && o->result == RESULT_OK) {
+        memcpy(&p->seen_step, c->out, sizeof p->seen_step);
+    }
+    if (o->result == RESULT_OK) {
+        p->status[c->op] = OP_DONE_OK;
+        p->results += mix64(c->op, bytes_hash(c->out, c->bytes)); /* calls may end in any order */
+    } else if (o->result == RESULT_LOST) {
+        p->status[c->op] = OP_AGAIN;
+    } else {
+        p->status[c->op] = OP_DONE_BAD;
+    }
+    c->retired_hash = bytes_hash(c->in, c->bytes) ^ mix64(1, bytes_hash(c->out, c->bytes));
+}
+
+bool program_launch(struct world *w, struct node *n, uint32_t op)
+{
+    struct program *p = n->program;
+    struct op_params params;
+    uint32_t slot = 0;
+    while (slot < n->config.max_ops && n->run[slot].taken) {
+        slot++;
+    }
+    if (slot == n->config.max_ops) {
+        return false;
+    }
+    struct call *c = &p->call[slot];
+    uint64_t tag;
+    c->op = op;
+    c->odd = false;
+    program_describe_op(w, n->group, p->step, op, &params, &c->in_place, &tag);
+    if (p->want_mismatch && op != PROGRAM_OPS && params.count < 200) {
+        p->want_mismatch = false;
+        call_odd(w, c, &params);
+    }
+    c->key = program_key(n, op, op == PROGRAM_OPS ? p->align_attempt : p->attempt);
+    call_buffers(w, c, &params);
+    if (op == PROGRAM_OPS) {
+        memcpy(c->in, &p->step, sizeof p->step);
+    } else {
+        program_input(w, n->index, program_key(n, op, 0), &params, c->in);
+    }
+    memset(c->out, 0xC3, c->bytes);
+    if (c->in_place) {
+        memcpy(c->out, c->in, c->bytes);
+    }
+    struct run *r = &n->run[slot];
+    r->use++;
+    r->taken = true;
+    r->started = r->done = r->idle = r->stopping = r->returned = false;
+    r->call = c;
+    r->senders = session_folding_senders(n->session, &params);
+    r->window_reserved = lanes_reserve(n, r->senders, 1 + (uint32_t)rng_below(&w->rng, 3));
+    struct session_launch launch = {.tag = tag, .params = params, .in = c->in, .out = c->out, .scratch = c->scratch,
+                                    .in_place = c->in_place, .window = r->window_reserved, .deadline = CLOCK_NEVER};
+    call_wishes(w, n, c, &launch);
+    struct session_event e = {.kind = SESSION_LAUNCH, .slot = slot, .launch = &launch};
+    c->pending = true;
+    p->status[op] = OP_PENDING;
+    w->stats.operations++;
+    node_step(w, n, &e);
+    world_trace(w, n->index, "launch", tag, (uint64_t)e.outcome.result);
+    if (e.outcome.result == RESULT_PENDING) {
+        return true;
+    }
+    lanes_unreserve(n, r->senders * r->window_reserved);
+    r->window_reserved = 0;
+    r->taken = false;
+    c->pending = false;
+    if (result_later(e.outcome.result)) {
+        p->status[op] = OP_TODO;
+        return false;
+    }
+    if (e.outcome.result == RESULT_OK) {
+        world_fail(w, "peer %u: a launch succeeded at once", n->index);
+    }
+    program_outcome(w, n, c, &e.outcome);
+    return true;
+}
+
+void program_collect(struct world *w, struct node *n)
+{
+    for (uint32_t slot = 0; slot < WORLD_SLOTS && !w->failed; slot++) {
+        struct run *r = &n->run[slot];
+        struct call *c = r->call;
+        if (!r->taken || !r->returned) {
+            continue;
+        }
+        struct session_event e = {.kind = SESSION_COLLECT, .slot = slot};
+        node_step(w, n, &e);
+        if (r->window_reserved != 0) { /* never started */
+            lanes_unreserve(n, r->senders * r->window_reserved);
+            r->window_reserved = 0;
+        }
+        r->taken = false;
+        c->pending = false;
+        world_trace(w, n->index, "call ended", c->op, (uint64_t)e.outcome.result);
+        if (e.outcome.restore) {
+            memcpy(c->out, c->in, c->bytes);
+        }
+        program_outcome(w, n, c, &e.outcome);
+    }
+}

@@ -1,0 +1,182 @@
+/* reference.c - an all-reduce computed another way, to compare with.
+ *
+ * One idea: inputs are small integers and powers of two, so that exact integer and double arithmetic gives the one right answer
+ * whatever the order; it is rounded once, here by hand.  Quantised results must lie within the sum of the steps' bounds.
+ * Invariant: nothing of the library's kernels is used.
+ * SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/dtype.h"
+#include "program.h"
+
+uint16_t oracle_node_of(const struct world *w, uint64_t id);
+
+static double float_of_half(uint16_t h, bool bfloat)
+{
+    uint32_t u;
+    float f;
+    if (bfloat) {
+        u = (uint32_t)h << 16;
+        memcpy(&f, &u, 4);
+        return f;
+    }
+    int exponent = (h >> 10) & 31;
+    double v = exponent == 0 ? ldexp(h & 0x3FF, -24) : exponent == 31 ? INFINITY : ldexp((h & 0x3FF) | 0x400, exponent - 25);
+    return h & 0x8000 ? -v : v;
+}
+
+/* Nearest value with `bits` of significand and exponents of half or bfloat16; ties to even. */
+static double round_to(double v, bool bfloat)
+{
+    if (v == 0 || !isfinite(v)) {
+        return v;
+    }
+    int exponent;
+    frexp(v, &exponent);
+    int bits = bfloat ? 8 : 11, least = bfloat ? -133 : -24;
+    int scale = exponent - bits > least ? exponent - bits : least;
+    double r = ldexp(nearbyint(ldexp(v, -scale)), scale);
+    double most = bfloat ? ldexp(255, 120) : 65504;
+    return fabs(r) > most ? copysign(INFINITY, v) : r;
+}
+
+static double value_at(const void *data, uint64_t i, enum dtype type)
+{
+    switch (type) {
+    case DTYPE_U8: return ((const uint8_t *)data)[i];
+    case DTYPE_I8: return ((const int8_t *)data)[i];
+    case DTYPE_I16: return ((const int16_t *)data)[i];
+    case DTYPE_U16: return ((const uint16_t *)data)[i];
+    case DTYPE_U32: return ((const uint32_t *)data)[i];
+    case DTYPE_I32: return ((const int32_t *)data)[i];
+    case DTYPE_U64: return (double)((const uint64_t *)data)[i];
+    case DTYPE_I64: return (double)((const int64_t *)data)[i];
+    case DTYPE_F16: return float_of_half(((const uint16_t *)data)[i], false);
+    case DTYPE_BF16: return float_of_half(((const uint16_t *)data)[i], true);
+    case DTYPE_F32: return ((const float *)data)[i];
+    case DTYPE_F64: return ((const double *)data)[i];
+    case DTYPE_COUNT: break;
+    }
+    return 0;
+}
+
+/* Integers wrap like the type does: everything modulo 2^64, cut at the end. */
+static uint64_t integer_at(const void *data, uint64_t i, enum dtype type)
+{
+    if (type == DTYPE_U64 || type == DTYPE_I64) {
+        return ((const uint64_t *)data)[i];
+    }
+    return (uint64_t)(int64_t)value_at(data, i, type);
+}
+
+static int64_t integer_cut(uint64_t v, enum dtype type)
+{
+    switch (dtype_size(type)) {
+    case 1:
+        return type == DTYPE_U8 ? (int64_t)(uint8_t)v : (int64_t)(int8_t)v;
+    case 2:
+        return type == DTYPE_U16 ? (int64_t)(uint16_t)v : (int64_t)(int16_t)v;
+    case 4:
+        return type == DTYPE_U32 ? (int64_t)(uint32_t)v : (int64_t)(int32_t)v;
+    default:
+        return (int64_t)v;
+    }
+}
+
+static bool type_is_float(enum dtype type)
+{
+    return type >= DTYPE_F16;
+}
+
+struct fold {
+    double real, bound, low, high;
+    uint64_t whole;
+};
+
+static void fold_add(struct fold *f, const void *data, uint64_t i, const struct op_params *p, bool first)
+{
+    double v = value_at(data, i, (enum dtype)p->dtype);
+    uint64_t u = integer_at(data, i, (enum dtype)p->dtype);
+    if (first) {
+        f->real = v;
+        f->whole = u;
+        return;
+    }
+    switch ((enum redop)p->op) {
+    case REDOP_SUM:
+    case REDOP_AVG:
+        f->real += v;
+        f->whole += u;
+        break;
+    case REDOP_PROD:
+        f->real *= v;
+        f->whole *= u;
+        break;
+    case REDOP_MAX:
+        f->real = v > f->real ? v : f->real;
+        f->whole = (int64_t)u > (int64_t)f->whole ? u : f->whole;
+        break;
+    case REDOP_MIN:
+        f->real = v < f->real ? v : f->real;
+        f->whole = (int64_t)u < (int64_t)f->whole ? u : f->whole;
+        break;
+    case REDOP_COUNT:
+        break;
+    }
+}
+
+static bool element_right(const struct fold *f, const struct call *c, uint64_t i, uint32_t world)
+{
+    const struct op_params *p = &c->params;
+    enum dtype type = (enum dtype)p->dtype;
+    if (!type_is_float(type)) {
+        int64_t want = integer_cut(f->whole, type), got = integer_cut(integer_at(c->out, i, type), type);
+        if (p->op == REDOP_AVG) {
+            want = type == DTYPE_U64 ? (int64_t)((uint64_t)want / world) : want / (int64_t)world;
+        }
+        return want == got;
+    }
+    double want = f->real, got = value_at(c->out, i, type);
+    if (p->quant != QUANT_NONE) {
+        want = p->op == REDOP_AVG ? want / world : want;
+        int bits = p->quant_dtype == DTYPE_U8 || p->quant_dtype == DTYPE_I8 ? 8 : 16;
+        double step = 32.0 / (ldexp(1, bits - 1) - 1); /* inputs lie in [-8, 8]; a block's range is at most twice that */
+        double each = p->op == REDOP_SUM ? (double)world : 1;
+        return fabs(got - want) <= step * (each + 1) * (p->op == REDOP_SUM ? (double)world / 2 + 1 : 2);
+    }
+    if (p->op == REDOP_AVG) {
+        want = type == DTYPE_F64 ? want / world : (double)((float)want / (float)world);
+    }
+    if (type == DTYPE_F32) {
+        want = (float)want;
+    } else if (type == DTYPE_F16 || type == DTYPE_BF16) {
+        want = round_to(want, type == DTYPE_BF16);
+    }
+    return want == got;
+}
+
+bool reference_check(const struct world *w, const struct view_record *view, const struct call *c, char *why, size_t size)
+{
+    static unsigned char inputs[WORLD_NODES][WORLD_BYTES + 8];
+    uint64_t key = program_key(c->node, c->op, 0);
+    for (uint32_t m = 0; m < view->members; m++) {
+        program_input(w, oracle_node_of(w, view->ids[m]), key, &c->params, inputs[m]);
+    }
+    for (uint64_t i = 0; i < c->params.count; i++) {
+        struct fold f = {0};
+        for (uint32_t m = 0; m < view->members; m++) {
+            fold_add(&f, inputs[m], i, &c->params, m == 0);
+        }
+        if (!element_right(&f, c, i, view->members)) {
+            snprintf(why, size, "element %llu of %llu, %s of %s, quant %u, %u members: %.9g, right is %.9g",
+                     (unsigned long long)i, (unsigned long long)c->params.count, redop_name((enum redop)c->params.op),
+                     dtype_name((enum dtype)c->params.dtype), c->params.quant, view->members,
+                     value_at(c->out, i, (enum dtype)c->params.dtype), f.real);
+            return false;
+        }
+    }
+    return true;
+}

@@ -1,0 +1,286 @@
+/* sim_run.c - runs many seeds of the simulated cluster, in several processes, and says what they did.
+ *
+ *     sim_run --seeds 20000 [--first N] [--jobs 2]      prints totals, the table fault x phase, "N passed, N failed"
+ *     sim_run --seed N [--trace]                        one seed; with its trace
+ *     sim_run --mutant NAME --seeds N                   a build with PCCL_MUTANTS: ends at the first violation
+ *
+ * One idea: jobs share nothing but one table in shared memory, so a seed that crashes or hangs costs its job's process, and is named.
+ * SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/mutant.h"
+#include "world.h"
+
+enum { JOBS_MAX = 16, FAILURES_MAX = 50, SECONDS_PER_SEED = 20, HASH_SAMPLE = 50 };
+
+struct job {
+    uint64_t seed; /* at work on */
+    uint64_t passed, failed;
+    struct stats stats;
+    uint32_t failures;
+    struct {
+        uint64_t seed;
+        char text[300];
+    } failure[FAILURES_MAX];
+};
+
+struct arguments {
+    uint64_t first, seeds, one;
+    uint32_t jobs;
+    bool has_one, trace, stop_at_first;
+    int mutant;
+};
+
+static void stats_add(struct stats *to, const struct stats *from)
+{
+    uint64_t *t = (uint64_t *)to;
+    const uint64_t *f = (const uint64_t *)from;
+    for (size_t i = 0; i < sizeof *to / sizeof *t; i++) {
+        t[i] += f[i];
+    }
+}
+
+static uint64_t seed_run(struct world *w, uint64_t seed, bool trace, char (*tail)[WORLD_LINE])
+{
+    struct options opt;
+    options_draw(&opt, seed);
+    w->tail = tail;
+    world_init(w, &opt, trace);
+    world_run(w);
+    uint64_t hash = w->trace_hash;
+    return hash;
+}
+
+static void job_seed(struct world *w, struct job *job, uint64_t seed)
+{
+    char text[400] = "";
+    job->seed = seed;
+    alarm(SECONDS_PER_SEED);
+    uint64_t hash = seed_run(w, seed, false, NULL);
+    bool failed = w->failed;
+    memcpy(text, w->violation, sizeof text);
+    stats_add(&job->stats, &w->stats);
+    world_fini(w);
+    if (!failed && seed % HASH_SAMPLE == 0) {
+        if (seed_run(w, seed, false, NULL) != hash) {
+            failed = true;
+            snprintf(text, sizeof text, "the same seed gave two traces");
+        }
+        world_fini(w);
+    }
+    alarm(0);
+    job->passed += !failed;
+    job->failed += failed;
+    if (failed && job->failures < FAILURES_MAX) {
+        job->failure[job->failures].seed = seed;
+        snprintf(job->failure[job->failures].text, sizeof job->failure[0].text, "%.299s", text);
+        job->failures++;
+    }
+}
+
+static void job_run(struct job *job, const struct arguments *a, uint64_t from, uint32_t stride)
+{
+    struct world *w = calloc(1, sizeof *w);
+    if (w == NULL) {
+        exit(2);
+    }
+    for (uint64_t seed = from; seed < a->first + a->seeds; seed += stride) {
+        job_seed(w, job, seed);
+        if (a->stop_at_first && job->failed != 0) {
+            break;
+        }
+    }
+    job->seed = UINT64_MAX;
+    free(w);
+}
+
+/* A job whose process died is started again after the seed that killed it. */
+static void jobs_supervise(struct job *jobs, const struct arguments *a)
+{
+    pid_t pids[JOBS_MAX];
+    uint32_t running = 0;
+    for (uint32_t i = 0; i < a->jobs; i++) {
+        jobs[i].seed = a->first + i;
+        pids[i] = fork();
+        if (pids[i] == 0) {
+            job_run(&jobs[i], a, a->first + i, a->jobs);
+            _exit(0);
+        }
+        running++;
+    }
+    while (running > 0) {
+        int status;
+        pid_t pid = wait(&status);
+        for (uint32_t i = 0; i < a->jobs; i++) {
+            if (pids[i] != pid) {
+                continue;
+            }
+            running--;
+            uint64_t seed = jobs[i].seed;
+            if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && seed == UINT64_MAX) {
+                break;
+            }
+            jobs[i].failed++;
+            if (jobs[i].failures < FAILURES_MAX) {
+                jobs[i].failure[jobs[i].failures].seed = seed;
+                snprintf(jobs[i].failure[jobs[i].failures++].text, sizeof jobs[i].failure[0].text, "ended by signal %d%s",
+                         WIFSIGNALED(status) ? WTERMSIG(status) : 0,
+                         WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM ? ": hangs" : "");
+            }
+            if (!a->stop_at_first && seed + a->jobs < a->first + a->seeds && jobs[i].failures < FAILURES_MAX) {
+                pids[i] = fork();
+                if (pids[i] == 0) {
+                    job_run(&jobs[i], a, seed + a->jobs, a->jobs);
+                    _exit(0);
+                }
+                running++;
+            }
+        }
+    }
+}
+
+static uint32_t table_print(const struct stats *s)
+{
+    uint32_t empty = 0;
+    printf("%-18s", "fault \\ phase");
+    for (uint32_t p = 0; p < PHASE_COUNT; p++) {
+        printf("%9s", phase_name((enum phase)p));
+    }
+    printf("\n");
+    for (uint32_t k = 0; k < FAULT_COUNT; k++) {
+        printf("%-18s", fault_name((enum fault_kind)k));
+        for (uint32_t p = 0; p < PHASE_COUNT; p++) {
+            printf("%9" PRIu64, s->cell[k][p]);
+            empty += s->cell[k][p] == 0;
+        }
+        printf("\n");
+    }
+    return empty;
+}
+
+static int seeds_run(const struct arguments *a)
+{
+    struct job *jobs = mmap(NULL, JOBS_MAX * sizeof *jobs, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (jobs == MAP_FAILED) {
+        return 2;
+    }
+    struct timespec begin, end;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    jobs_supervise(jobs, a);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    struct stats all = {0};
+    uint64_t passed = 0, failed = 0;
+    for (uint32_t i = 0; i < a->jobs; i++) {
+        stats_add(&all, &jobs[i].stats);
+        passed += jobs[i].passed;
+        failed += jobs[i].failed;
+        for (uint32_t k = 0; k < jobs[i].failures; k++) {
+            printf("seed %" PRIu64 ": %s\n  replay: sim_run --seed %" PRIu64 " --trace\n", jobs[i].failure[k].seed,
+                   jobs[i].failure[k].text, jobs[i].failure[k].seed);
+        }
+    }
+    uint32_t empty = 0;
+    if (!a->stop_at_first) {
+        empty = table_print(&all);
+    }
+    printf("%" PRIu64 " events, %" PRIu64 " faults, %" PRIu64 " calls: %" PRIu64 " succeeded, %" PRIu64 " aborted, %" PRIu64
+           " refused; %" PRIu64 " votes, %" PRIu64 " views, %" PRIu64 " joins; %" PRIu64 " reduced bytes checked\n",
+           all.events, all.faults, all.operations, all.successes, all.aborts, all.refusals, all.votes, all.views, all.joins,
+           all.bytes);
+    printf("%.1f s, %.0f seeds/s on %u jobs, %u cells of fault x phase empty\n",
+           (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9,
+           (double)(passed + failed) / ((double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9),
+           a->jobs, empty);
+    if (a->seeds >= 20000 && empty != 0 && !a->stop_at_first) {
+        printf("a cell is empty\n");
+        failed++;
+    }
+    printf("%" PRIu64 " passed, %" PRIu64 " failed\n", passed, failed);
+    return failed != 0;
+}
+
+static int one_run(const struct arguments *a)
+{
+    struct world *w = calloc(1, sizeof *w);
+    char (*tail)[WORLD_LINE] = calloc(WORLD_TAIL, WORLD_LINE);
+    if (w == NULL || tail == NULL) {
+        return 2;
+    }
+    uint64_t hash = seed_run(w, a->one, a->trace, tail);
+    if (w->failed && !a->trace) {
+        uint32_t from = w->tail_count > WORLD_TAIL ? w->tail_count - WORLD_TAIL : 0;
+        for (uint32_t i = from; i < w->tail_count; i++) {
+            puts(tail[i % WORLD_TAIL]);
+        }
+    }
+    options_print(&w->opt);
+    if (w->failed) {
+        printf("VIOLATION at %.6f ms: %s\n  replay: sim_run --seed %" PRIu64 " --trace\n", (double)w->now / 1e6, w->violation,
+               a->one);
+    }
+    printf("trace hash %016" PRIx64 ", %" PRIu64 " events\n%d passed, %d failed\n", hash, w->stats.events, !w->failed,
+           w->failed);
+    int status = w->failed;
+    world_fini(w);
+    free(w);
+    free(tail);
+    return status;
+}
+
+static bool arguments_read(struct arguments *a, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+        if (strcmp(argv[i], "--trace") == 0) {
+            a->trace = true;
+            continue;
+        }
+        if (value == NULL) {
+            return false;
+        }
+        i++;
+        if (strcmp(argv[i - 1], "--seeds") == 0) {
+            a->seeds = strtoull(value, NULL, 10);
+        } else if (strcmp(argv[i - 1], "--first") == 0) {
+            a->first = strtoull(value, NULL, 10);
+        } else if (strcmp(argv[i - 1], "--jobs") == 0) {
+            a->jobs = (uint32_t)strtoul(value, NULL, 10);
+        } else if (strcmp(argv[i - 1], "--seed") == 0) {
+            a->one = strtoull(value, NULL, 10);
+            a->has_one = true;
+        } else if (strcmp(argv[i - 1], "--mutant") == 0) {
+#ifdef PCCL_MUTANTS
+            mutant_active = mutant_find(value);
+            a->stop_at_first = true;
+            if (mutant_active < 0) {
+                return false;
+            }
+#else
+            fprintf(stderr, "sim_run: built without PCCL_MUTANTS\n");
+            return false;
+#endif
+        } else {
+            return false;
+        }
+    }
+    return a->jobs >= 1 && a->jobs <= JOBS_MAX;
+}
+
+int main(int argc, char **argv)
+{
+    struct arguments a = {.first = 1, .seeds = 1000, .jobs = 2};
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    if (!arguments_read(&a, argc, argv)) {
+        fprintf(stderr, "usage: sim_run [--seeds N] [--first N] [--jobs N] [--seed N] [--trace] [--mutant NAME]\n");
+        return 2;
+    }
+    return a.has_one ? one_run(&a) : seeds_run(&a);
+}

@@ -1,0 +1,433 @@
+/* world.h - a whole cluster on virtual time: the third shell of the step functions.
+ *
+ * One thread, one seeded generator, one heap of events ordered by (time, sequence).  The master, the sessions and the executors are
+ * the library's own; connections, programs, memory and faults are made here.  Whatever a seed decides is drawn from
+ * world.rng or computed from the seed, so that the same seed gives the same trace.
+ *
+ * Invariant: machines are stepped from world_run only, one event at a time; what a step asks for is done before the next one.
+ * SPDX-License-Identifier: MIT */
+#ifndef PCCL_TESTS_SIM_WORLD_H
+#define PCCL_TESTS_SIM_WORLD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "collectives/exec.h"
+#include "core/clock.h"
+#include "core/mix.h"
+#include "core/rng.h"
+#include "master/master.h"
+#include "peer/session.h"
+
+enum {
+    WORLD_NODES = 80,      /* processes of a run, dead ones included */
+    WORLD_LANES = 4,
+    WORLD_SLOTS = 12,      /* calls of one process not collected yet */
+    WORLD_BYTES = 4096,    /* largest buffer of an operation */
+    WORLD_MASTER = WORLD_NODES,   /* event target and end of connections: the master */
+    WORLD_NOBODY = 0xFFFF, /* event target: the world itself */
+    WORLD_TAIL = 400,      /* lines of trace kept for a failing seed */
+    WORLD_LINE = 200,
+};
+
+/* ---- faults and the phases they hit --------------------------------------------------------------------------------- */
+#define FAULT_LIST(X)                                                                                                  \
+    X(CRASH, "crash") X(POWER, "host gone") X(FREEZE, "freeze") X(PARTITION, "partition") X(ONE_WAY, "one way cut")     \
+    X(MASTER_LINE, "master line lost") X(MASTER_CUT, "master cut off") X(LINK, "control link reset")                   \
+    X(BUNDLE, "data reset") X(DIAL, "dial fails") X(DUPLICATE, "late hello") X(MEMORY, "no backup memory")             \
+    X(STAGING, "no staging memory") X(LIAR, "lying source") X(HOSTILE, "hostile frame") X(LATE, "late call")           \
+    X(CANCEL, "cancel") X(DEADLINE, "deadline") X(MISMATCH, "mismatch") X(DRIFT, "state differs") X(LEAVE, "leave")    \
+    X(JOIN, "join")
+#define FAULT_NAME_(name, text) FAULT_##name,
+enum fault_kind { FAULT_LIST(FAULT_NAME_) FAULT_COUNT };
+#undef FAULT_NAME_
+
+#define PHASE_LIST(X)                                                                                                  \
+    X(REGISTERING, "register") X(CONNECTING, "connect") X(IDLE, "idle") X(ANNOUNCED, "announce") X(FIRST, "first")     \
+    X(MIDDLE, "middle") X(LAST, "last") X(HOLD, "hold") X(FROZEN, "frozen") X(DECIDING, "decide")                      \
+    X(INSTALLING, "install") X(VOTING, "vote")
+#define PHASE_NAME_(name, text) PHASE_##name,
+enum phase { PHASE_LIST(PHASE_NAME_) PHASE_COUNT };
+#undef PHASE_NAME_
+
+struct fault {
+    enum fault_kind kind;
+    bool armed;          /* fires when `node` enters `phase`; otherwise at its time */
+    bool done;
+    uint16_t node, other;
+    enum phase phase;
+    int64_t for_ns;      /* of those that end */
+};
+
+enum { FAULTS_MAX = 24 };
+
+/* ---- what a seed chooses -------------------------------------------------------------------------------------------- */
+struct options {
+    uint64_t seed;
+    uint32_t peers, groups, lanes, steps, ops;
+    bool small_limits, verify, think;
+    uint32_t query_percent, optimise_percent, sync_percent, update_on_error_percent;
+    int64_t latency_ns, jitter_ns, heartbeat_ns, dead_ns, stall_ns, persist_ns, fault_ns;
+    uint32_t split_percent;  /* deliveries cut into pieces */
+    uint32_t socket_bytes;   /* room of a data connection */
+    uint32_t frame_bytes, eager_bytes, mesh_members, room_slots;
+    uint8_t algorithm;
+    uint32_t leaf_bytes;
+    uint32_t faults;
+    bool scripted;           /* named scenarios: no drawn faults, programs given by the test */
+};
+
+/* ---- events --------------------------------------------------------------------------------------------------------- */
+enum event_kind {
+    EVENT_DELIVER = 1, /* a: channel, b: generation, c: direction and bytes */
+    EVENT_CLOSED,      /* a, b: channel; c: end that is told */
+    EVENT_STUCK,       /* a, b: channel; c: since when */
+    EVENT_WRITABLE,    /* a, b: channel; c: end */
+    EVENT_DIALLED,     /* a: kind and lane of the link, b: peer id, c: number */
+    EVENT_DIAL_FAILED, /* as before */
+    EVENT_MASTER_DIAL, /* b: dial count */
+    EVENT_TICK,
+    EVENT_LINKS,       /* timers of the links */
+    EVENT_STEP,        /* a: session_event_kind, b: peer or slot, c: number */
+    EVENT_LANES_STOP,  /* a: slot, b: use */
+    EVENT_PROGRESS,    /* a: slot, b: use, c: progress seen */
+    EVENT_PROGRAM,     /* the program's thread runs; b: what woke it */
+    EVENT_FAULT,       /* a: index */
+    EVENT_FAULT_END,   /* a: index */
+    EVENT_HEAL,
+    EVENT_PERSISTED, EVENT_SOLVED, EVENT_MEASURED,
+};
+
+struct event {
+    int64_t at;
+    uint64_t order;
+    uint16_t kind, node;
+    uint32_t a;
+    uint64_t b, c;
+};
+
+/* ---- connections ---------------------------------------------------------------------------------------------------- */
+enum role { ROLE_NONE, ROLE_MASTER, ROLE_DIALLING, ROLE_HELLO, ROLE_HELD, ROLE_CONTROL, ROLE_DATA, ROLE_SYNC };
+
+struct channel_end {
+    uint16_t node;      /* or WORLD_MASTER */
+    uint8_t role;       /* enum role */
+    uint8_t link_kind;  /* enum link_kind while dialling */
+    uint16_t lane;
+    bool closed;        /* by its owner, or told */
+    uint64_t peer;      /* id of the other side; at the master: slot of the connection */
+    uint64_t number;
+};
+
+struct pipe { /* one direction */
+    unsigned char *bytes;
+    uint32_t capacity, used, delivered, consumed, held;
+    int64_t last_at;
+    bool eof, eof_held, blocked;
+};
+
+struct channel {
+    uint32_t generation;
+    bool open;
+    int64_t stuck_since;
+    struct channel_end end[2];
+    struct pipe pipe[2]; /* [i]: sent by end i */
+};
+
+/* ---- one process ---------------------------------------------------------------------------------------------------- */
+struct data_connection {
+    uint32_t channel, generation;
+    bool up;
+    /* sending: one frame in hand */
+    bool busy;
+    unsigned char head[64];
+    uint32_t head_bytes, body_bytes, sent;
+    const unsigned char *body;   /* borrowed from the operation, or scratch */
+    unsigned char *scratch;
+    uint32_t tx_slot, tx_rank;
+    /* receiving: payload of the frame at hand */
+    bool rx_frame;
+    unsigned char *rx_at;        /* null: to nowhere */
+    uint32_t rx_left, rx_slot, rx_rank;
+};
+
+enum link_state { LINK_DOWN, LINK_DIALLING, LINK_UP };
+
+struct link {
+    uint64_t peer;
+    bool wanted, dial, data, failed_told;
+    struct member_info info;
+    enum link_state state;
+    uint32_t channel, generation;
+    uint64_t number;              /* of the control link */
+    int64_t missing_since, retry_at;
+    enum link_state bundle_state;
+    uint64_t bundle;
+    uint16_t bundle_lanes, bundle_ready;
+    int64_t bundle_retry_at;
+    struct data_connection data_connection[WORLD_LANES];
+    uint32_t sync_channel[2], sync_generation[2]; /* dialled here, dialled by the peer */
+    bool sync_up[2], sync_dialling;
+    unsigned char *sync_queue;    /* frames that wait for the connection being dialled */
+    uint32_t sync_queued, sync_capacity;
+};
+
+
+struct call; /* program.h */
+
+struct run { /* an operation slot */
+    uint64_t use;                 /* counts uses of the slot */
+    bool taken, started, done, idle, stopping, returned;
+    uint32_t window_reserved, senders;
+    struct session_op op;
+    uint64_t ranks[WORLD_NODES];
+    struct plan plan;
+    struct plan_segment *segments;
+    struct plan_step *steps;
+    uint32_t segment_capacity, step_capacity;
+    struct exec exec[WORLD_LANES];
+    void *arena[WORLD_LANES];
+    size_t arena_bytes[WORLD_LANES];
+    struct call *call;
+};
+
+struct program;
+
+struct node {
+    uint16_t index;
+    bool used, alive, frozen, gone_host;
+    uint32_t group;
+    struct session_config config;
+    struct session *session;
+    void *arena;
+    size_t arena_bytes;
+    struct outbox out;
+    void *out_memory;
+    size_t out_bytes;
+    int64_t tick_at, links_at;
+    bool stepping;
+    uint64_t id;                  /* last one seen */
+    uint64_t view, view_before;   /* installed, and the one before */
+    uint32_t master_channel, master_generation;
+    bool master_up;
+    uint64_t master_dials;
+    struct link **links;          /* owned, never moved */
+    uint32_t link_count, link_capacity;
+    uint64_t last_number;
+    uint32_t held[16], held_generation[16], held_count;
+    int64_t held_until[16];
+    struct room room[WORLD_LANES];
+    unsigned char *room_memory;
+    uint32_t *room_list;
+    struct run run[WORLD_SLOTS];
+    struct program *program;
+    void *staging;
+    bool fail_memory, fail_staging, lie;
+    uint32_t fail_dials;
+};
+
+
+struct master_shell {
+    struct master *master;
+    struct master_config config;
+    void *arena;
+    size_t arena_bytes;
+    struct outbox out;
+    void *out_memory;
+    size_t out_bytes;
+    int64_t tick_at;
+    uint32_t channel[256], generation[256];
+    bool connected[256];
+    uint32_t persisting;          /* records on their way to the journal */
+    uint32_t solve_order[WORLD_NODES];
+    uint32_t solve_count;
+    bool frozen;
+};
+
+/* ---- what the oracle remembers -------------------------------------------------------------------------------------- */
+struct view_record {
+    uint32_t group;
+    uint64_t view;
+    uint32_t members;
+    uint64_t ids[WORLD_NODES];
+};
+
+struct id_record { /* an identity that the master gave */
+    uint64_t id;
+    uint16_t node;
+    bool excluded;
+};
+
+struct outcome_record { /* per call of the aligned programs */
+    uint64_t key;
+    uint64_t result_hash;  /* of a success */
+    uint8_t first;         /* enum session_result + 1 of the first return */
+    uint8_t cause;
+    uint16_t by;
+};
+
+struct oracle {
+    struct view_record *views;
+    uint32_t view_count, view_capacity;
+    struct id_record *ids;
+    uint32_t id_count, id_capacity;
+    struct outcome_record *outcomes;
+    uint32_t outcome_count, outcome_capacity;   /* capacity is a power of two */
+    uint64_t revision[8];
+    uint64_t group_view[8];
+};
+
+struct stats {
+    uint64_t events, faults, operations, successes, aborts, refusals, votes, views, joins, bytes;
+    uint64_t cell[FAULT_COUNT][PHASE_COUNT];
+};
+
+struct world {
+    struct options opt;
+    struct rng rng;
+    int64_t now;
+    uint64_t order;
+    struct event *heap;
+    uint32_t heap_count, heap_capacity;
+    struct event *parked;          /* of frozen processes */
+    uint32_t parked_count, parked_capacity;
+    struct channel *channels;
+    uint32_t channel_count, channel_capacity, channel_first_free;
+    struct master_shell master;
+    struct node nodes[WORLD_NODES];
+    uint32_t node_count;
+    bool cut[WORLD_NODES + 1][WORLD_NODES + 1]; /* [from][to] */
+    uint32_t cuts;
+    uint64_t bandwidth_seed;
+    struct fault faults[FAULTS_MAX];
+    uint32_t fault_count, armed;
+    bool healed;
+    int64_t heal_at, end_at;
+    struct oracle oracle;
+    struct stats stats;
+    uint64_t trace_hash;
+    bool trace;
+    char (*tail)[WORLD_LINE];
+    uint32_t tail_count;
+    bool failed;
+    char violation[400];
+    uint64_t idle_steps;
+};
+
+/* world.c */
+void world_init(struct world *w, const struct options *opt, bool trace);
+bool world_step(struct world *w);            /* one event; false: nothing is left, or a violation */
+void world_run(struct world *w);             /* to the end of all programs */
+void world_fini(struct world *w);
+void world_post(struct world *w, int64_t delay, enum event_kind kind, uint16_t node, uint32_t a, uint64_t b, uint64_t c);
+void world_fail(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void world_trace(struct world *w, uint16_t node, const char *text, uint64_t a, uint64_t b);
+bool world_chance(struct world *w, uint32_t percent);
+int64_t world_delay(struct world *w);        /* one way */
+void world_freeze(struct world *w, uint16_t node, bool frozen);
+void world_cut(struct world *w, uint16_t from, uint16_t to, bool cut);
+uint16_t world_node_of(const struct world *w, uint64_t id);
+void *world_grow(void *memory, uint32_t *capacity, uint32_t need, size_t item);
+
+/* options.c */
+void options_draw(struct options *opt, uint64_t seed);
+void options_print(const struct options *opt);
+
+/* channel.c */
+uint32_t channel_new(struct world *w, uint16_t from, uint16_t to);
+void channel_send(struct world *w, uint32_t channel, int end, const void *bytes, uint32_t size);
+uint32_t channel_room(const struct world *w, uint32_t channel, int end);
+void channel_close(struct world *w, uint32_t channel, int end); /* after what was sent */
+void channel_break(struct world *w, uint32_t channel);          /* both ends are told, what is under way is lost */
+void channel_reset_owner(struct world *w, uint32_t channel, int end); /* its process died */
+bool channel_valid(const struct world *w, uint32_t channel, uint32_t generation);
+void channel_event(struct world *w, const struct event *e);
+void channel_healed(struct world *w, uint16_t from, uint16_t to);
+/* The next whole frame of what `end` has received, or null; consumed by channel_take. */
+const unsigned char *channel_frame(struct world *w, uint32_t channel, int end, struct frame_header *header, bool *bad);
+const unsigned char *channel_peek(const struct world *w, uint32_t channel, int end, uint32_t *size);
+void channel_take(struct world *w, uint32_t channel, int end, uint32_t size);
+
+/* master_shell.c */
+void master_shell_init(struct world *w);
+void master_shell_fini(struct world *w);
+void master_shell_event(struct world *w, const struct event *e);
+bool master_shell_accept(struct world *w, uint32_t channel); /* false: no room */
+void master_shell_readable(struct world *w, uint32_t channel, int end);
+void master_shell_closed(struct world *w, uint32_t channel, int end);
+
+/* peer_shell.c */
+struct node *node_new(struct world *w, uint32_t group, int64_t delay);
+void node_fini(struct node *n);
+void node_step(struct world *w, struct node *n, struct session_event *e);
+void node_event(struct world *w, struct node *n, const struct event *e);
+void node_kill(struct world *w, struct node *n, bool silent);
+void node_readable(struct world *w, struct node *n, uint32_t channel, int end);
+void node_closed(struct world *w, struct node *n, uint32_t channel, int end);
+void node_address(uint16_t node, struct net_address *out);
+enum phase node_phase(const struct world *w, const struct node *n);
+
+/* peer_line.c */
+struct link *line_find(struct node *n, uint64_t peer);
+void line_update(struct world *w, struct node *n);
+void line_timers(struct world *w, struct node *n);
+void line_dialled(struct world *w, struct node *n, const struct event *e, bool ok);
+void line_readable(struct world *w, struct node *n, uint32_t channel, int end);
+void line_closed(struct world *w, struct node *n, uint32_t channel, int end);
+void line_send(struct world *w, struct node *n, uint64_t peer, const void *bytes, uint32_t size);
+void line_close_all(struct world *w, struct node *n, bool flush);
+void line_dial(struct world *w, struct node *n, uint8_t kind, uint16_t lane, uint64_t peer, uint64_t number);
+void line_bundle_drop(struct world *w, struct node *n, struct link *l, bool tell);
+
+/* peer_sync.c */
+void sync_link_send(struct world *w, struct node *n, const struct action *a);
+void sync_link_up(struct world *w, struct node *n, struct link *l, uint32_t channel, int side);
+void sync_link_readable(struct world *w, struct node *n, uint32_t channel, int end);
+void sync_link_closed(struct world *w, struct node *n, uint32_t channel, int end);
+void sync_link_failed(struct world *w, struct node *n, uint64_t peer);
+void sync_link_close_all(struct world *w, struct node *n);
+uint64_t sync_bandwidth(const struct world *w, uint16_t from, uint16_t to);
+
+/* peer_lanes.c */
+void lanes_start(struct world *w, struct node *n, uint32_t slot, uint32_t window);
+void lanes_ready(struct world *w, struct node *n, uint32_t slot, uint64_t peer, uint32_t credit);
+void lanes_stop_later(struct world *w, struct node *n, uint32_t slot);
+void lanes_stop(struct world *w, struct node *n, uint32_t slot);
+void lanes_readable(struct world *w, struct node *n, uint32_t channel, int end);
+void lanes_pump(struct world *w, struct node *n);
+void lanes_progress(struct world *w, struct node *n, const struct event *e);
+uint32_t lanes_reserve(struct node *n, uint32_t senders, uint32_t want);
+void lanes_unreserve(struct node *n, uint32_t grants);
+void lanes_forget_connection(struct node *n, struct data_connection *d);
+
+/* program.c */
+struct program *program_new(struct world *w, struct node *n);
+void program_free(struct program *p);
+void program_event(struct world *w, struct node *n, const struct event *e);
+void program_op_returned(struct world *w, struct node *n, uint32_t slot);
+void program_voted(struct world *w, struct node *n);
+void program_connected(struct world *w, struct node *n);
+void program_left(struct world *w, struct node *n);
+void program_apply(struct world *w, struct node *n);
+bool program_ended(const struct node *n);
+void program_describe(const struct node *n, char *out, size_t size);
+void program_wish(struct node *n, enum fault_kind kind);
+
+/* faults.c */
+void faults_draw(struct world *w);
+void faults_fire(struct world *w, uint32_t index);
+void faults_end(struct world *w, uint32_t index);
+void faults_check(struct world *w, const struct node *n);
+void faults_heal(struct world *w);
+const char *fault_name(enum fault_kind kind);
+const char *phase_name(enum phase phase);
+
+/* oracle.c */
+void oracle_init(struct world *w);
+void oracle_fini(struct world *w);
+void oracle_views(struct world *w);          /* after a step of the master */
+void oracle_node(struct world *w, struct node *n);
+const struct view_record *oracle_view(const struct world *w, uint32_t group, uint64_t view);
+void oracle_end(struct world *w);
+
+#endif

@@ -106,9 +106,10 @@ static void init_segment(struct exec *x, const struct plan_segment *s, unsigned 
     for (uint32_t f = first, k = 0; k < frames; f += x->lanes, k++) {
         x->frames[f / x->lanes].step = (uint16_t)leading;
     }
-    for (uint32_t j = 0; s->frames > 0 && j < s->steps; j++) {
+    for (uint32_t j = 0; j < s->steps; j++) {
         const struct plan_step *step = &x->plan->steps[s->step + j];
         struct exec_peer *p = &x->peers[step->rank];
+        /* Of an empty segment too: the launcher reserved for every sender of the program. */
         p->contributes |= step->kind == STEP_FOLD && step->rank != x->plan->params.rank;
         if (frames == 0) {
             continue;

@@ -247,7 +247,9 @@ void admit_linked(struct master *m, struct member *mb, struct reader *r)
         member_violation(m, mb->conn, "a linked that cannot be read");
     } else if (counts) {
         mb->linked = true;
-        mb->known_view = view_current(g)->view; /* ADMIT came behind it on the same connection */
+        if (mb->phase == MEMBER_ACCEPTED) {
+            mb->known_view = view_current(g)->view; /* ADMIT came behind it on the same connection */
+        }
         m->changed = true;
     }
 }

@@ -251,7 +251,8 @@ static void resume_replay(struct master *m, struct member *mb, const struct msg_
     if (missing) {
         view_send(m, g, mb);
     }
-    bool behind = mb->phase == MEMBER_ACCEPTED && reg->answered + 1 == mb->answered &&
+    bool first = reg->view == 0; /* its first VIEW brings its first number */
+    bool behind = mb->phase == MEMBER_ACCEPTED && !first && reg->answered + 1 == mb->answered &&
                   !(missing && mb->answer_by_view && mb->answer.view == v->view);
     if (behind && MUTANT(REPLAY_LATE) && g->phase == GROUP_FREEZING) {
         mb->replay_late = true;

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/mutant.h"
+
 enum { QUEUE_MOST = 4096, MS = 1000000 };
 
 /* Frames on their way to the master. */
@@ -273,8 +275,18 @@ struct master_config cluster_config(void)
         .tour_moves = 10000, .seed = 1};
 }
 
+/* A build with mutants runs the tests with the one named in the environment: some test has to fail. */
+static void choose_mutant(void)
+{
+#ifdef PCCL_MUTANTS
+    const char *name = getenv("PCCL_MUTANT");
+    mutant_active = name == NULL ? MUTANT_NONE : mutant_find(name);
+#endif
+}
+
 struct cluster *cluster_with(const struct master_config *config)
 {
+    choose_mutant();
     struct cluster *c = calloc(1, sizeof *c);
     uint32_t actions, bytes, dests;
     c->config = *config;

@@ -113,9 +113,10 @@ void oracle_views(struct world *w)
 {
     struct oracle *o = &w->oracle;
     uint32_t groups = master_group_count(w->master.master);
-    for (uint32_t i = 0; i < groups && i < 8; i++) {
+    for (uint32_t index = 0; index < groups; index++) {
         struct master_group_view g;
-        master_group_get(w->master.master, i, &g, NULL, 0);
+        master_group_get(w->master.master, index, &g, NULL, 0);
+        uint32_t i = g.group & 7;
         if (g.revision < o->revision[i] && g.revision != 0) {
             world_fail(w, "revision of group %u went back from %llu to %llu", g.group,
                        (unsigned long long)o->revision[i], (unsigned long long)g.revision);
@@ -123,7 +124,7 @@ void oracle_views(struct world *w)
         o->revision[i] = g.revision;
         if (g.view != o->group_view[i]) {
             uint64_t ids[WORLD_NODES];
-            master_group_get(w->master.master, i, &g, ids, WORLD_NODES);
+            master_group_get(w->master.master, index, &g, ids, WORLD_NODES);
             o->group_view[i] = g.view;
             if (g.view != 0 && g.members != 0) {
                 oracle_new_view(w, &g, ids);

@@ -143,12 +143,14 @@ static bool program_vote(struct world *w, struct node *n, uint8_t kind, struct s
     return true;
 }
 
-static void program_sizes(struct node *n)
+static void program_sizes(struct world *w, struct node *n)
 {
     struct program *p = n->program;
     struct session_info info;
     session_info(n->session, &info);
     p->sizes = info.snapshot;
+    world_trace(w, n->index, "sizes", (uint64_t)info.snapshot.global << 32 | info.snapshot.group,
+                (uint64_t)info.snapshot.groups << 32 | info.snapshot.largest);
     p->sizes_hash = mix64(mix64(info.snapshot.global, info.snapshot.group), mix64(info.snapshot.groups, info.snapshot.largest));
 }
 
@@ -222,11 +224,13 @@ static bool turn_update(struct world *w, struct node *n)
 static bool turn_sizes(struct world *w, struct node *n)
 {
     struct program *p = n->program;
-    program_sizes(n);
+    program_sizes(w, n);
+    if (p->first) {
+        p->step = w->oracle.steps[n->group];
+    }
     p->first = false;
     p->align_attempt = 0;
-    uint64_t dice = mix64(mix64(w->opt.seed, p->sizes_hash ^ p->sizes.group), p->sizes.global);
-    dice = mix64(mix64(w->opt.seed, p->sizes.global), mix64(p->sizes.groups, p->sizes.largest));
+    uint64_t dice = mix64(mix64(w->opt.seed, p->sizes.global), mix64(p->sizes.groups, p->sizes.largest));
     program_go(n, p->sizes.global > 1 && dice % 100 < w->opt.optimise_percent ? PROGRAM_OPTIMISE : PROGRAM_ALIGN);
     return true;
 }
@@ -245,9 +249,15 @@ static bool turn_optimise(struct world *w, struct node *n)
         program_wake(w, n, PROGRAM_PAUSE_NS);
         return false;
     }
-    program_sizes(n);
+    program_sizes(w, n);
     program_go(n, PROGRAM_ALIGN);
     return true;
+}
+
+static void program_note_step(struct world *w, const struct node *n)
+{
+    uint64_t *most = &w->oracle.steps[n->group];
+    *most = n->program->step > *most ? n->program->step : *most;
 }
 
 static void program_begin_step(struct world *w, struct node *n)
@@ -282,16 +292,18 @@ static bool turn_align(struct world *w, struct node *n)
         p->status[PROGRAM_OPS] = OP_TODO;
         p->lonely = 0;
         p->step = p->seen_step + 1;
-        oracle_agree(w, n, "align attempts", mix64(mix64(n->group, p->step), 0xA1), p->align_attempt);
+        program_note_step(w, n);
+        oracle_agree(w, n, "align attempts", program_name(n, 0xA1), p->align_attempt);
         if (p->align_attempt == 0) {
-            oracle_agree(w, n, "sizes after update", mix64(mix64(n->group, p->step), 0xA2), p->sizes_hash);
+            oracle_agree(w, n, "sizes after update", program_name(n, 0xA2), p->sizes_hash);
         }
         program_begin_step(w, n);
         return true;
     case OP_DONE_BAD: /* alone */
         p->status[PROGRAM_OPS] = OP_TODO;
         p->lonely++;
-        p->step++;
+        p->step = w->oracle.steps[n->group] + 1;
+        program_note_step(w, n);
         if (p->step > w->opt.steps && p->lonely > 3 && w->healed) {
             program_go(n, PROGRAM_LEAVING);
             return true;
@@ -322,7 +334,7 @@ static bool turn_sync(struct world *w, struct node *n)
     switch ((int)o.result) {
     case RESULT_OK:
     case RESULT_NO_CANDIDATE:
-        oracle_agree(w, n, "sync outcome", mix64(mix64(n->group, n->program->step), 0xA3), (uint64_t)o.result);
+        oracle_agree(w, n, "sync outcome", program_name(n, 0xA3), (uint64_t)o.result);
         program_go(n, PROGRAM_BODY);
         return true;
     case RESULT_ALONE:
@@ -395,7 +407,7 @@ static bool turn_body(struct world *w, struct node *n)
     if (query && !p->query_over) { /* the second thread */
         p->query_over = program_vote(w, n, VOTE_QUERY, &o);
         if (p->query_over && o.result == RESULT_OK) {
-            oracle_agree(w, n, "query", mix64(mix64(n->group, p->step), 0xA4), o.value);
+            oracle_agree(w, n, "query", program_name(n, 0xA4), o.value);
         }
     }
     if (!program_launch_all(w, n)) {
@@ -410,8 +422,8 @@ static bool turn_body(struct world *w, struct node *n)
         program_rejoin(w, n);
         return false;
     }
-    program_sizes(n);
-    oracle_agree(w, n, "sizes after calls", mix64(mix64(n->group, p->step), mix64(p->attempt, 0xA5)), p->sizes_hash);
+    program_sizes(w, n);
+    oracle_agree(w, n, "sizes after calls", program_name(n, mix64(p->attempt, 0xA5)), p->sizes_hash);
     bool again = false;
     for (uint32_t j = 0; j < p->ops; j++) {
         if (p->status[j] == OP_AGAIN) {

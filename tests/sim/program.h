@@ -71,6 +71,7 @@ void program_input(const struct world *w, uint32_t node, uint64_t key, const str
 bool program_launch(struct world *w, struct node *n, uint32_t op);  /* false: no slot, or refused for now */
 void program_collect(struct world *w, struct node *n);
 bool program_idle(const struct program *p);
+uint64_t program_name(const struct node *n, uint64_t what);
 uint64_t program_key(const struct node *n, uint32_t op, uint32_t attempt);
 
 /* program_state.c */

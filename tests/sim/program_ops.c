@@ -106,9 +106,15 @@ void program_input(const struct world *w, uint32_t node, uint64_t key, const str
     }
 }
 
+/* Something of this step, the same for all members of the group. */
+uint64_t program_name(const struct node *n, uint64_t what)
+{
+    return mix64(mix64(mix64(77, n->group), n->program->step), what);
+}
+
 uint64_t program_key(const struct node *n, uint32_t op, uint32_t attempt)
 {
-    return mix64(mix64(mix64(n->group + 1, n->program->step), op), attempt);
+    return mix64(program_name(n, op), attempt);
 }
 
 bool program_idle(const struct program *p)

@@ -131,7 +131,7 @@ void program_state_result(struct world *w, struct node *n, const struct session_
         p->synced = p->synced && o->result != RESULT_GONE;
         return;
     }
-    uint64_t key = mix64(mix64(n->group, p->step), 0xB1);
+    uint64_t key = program_name(n, 0xB1);
     oracle_agree(w, n, "shared state after sync", key, state_hash(p));
     oracle_agree(w, n, "revision after sync", mix64(key, 1), o->value);
     if (p->state.strategy == 2 && memcmp(p->state_before, p->state_data, p->state_bytes) != 0) {

@@ -275,6 +275,7 @@ struct oracle {
     uint32_t outcome_count, outcome_capacity;   /* capacity is a power of two */
     uint64_t revision[8];
     uint64_t group_view[8];
+    uint64_t steps[8];           /* highest step of each group: the next one is new, also when a group starts again */
 };
 
 struct stats {

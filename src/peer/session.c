@@ -222,35 +222,86 @@ static void on_tick(struct session *s, struct outbox *out)
     join_tick(s, out);
 }
 
-static void dispatch(struct session *s, struct session_event *e, struct outbox *out)
+/* Calls of the program. */
+static bool dispatch_call(struct session *s, struct session_event *e, struct outbox *out)
 {
-    switch (e->kind) {
+    switch ((uint32_t)e->kind) {
     case SESSION_CONNECT:
         join_connect(s, e, out);
-        break;
+        return true;
     case SESSION_LEAVE:
         join_leave(s, CAUSE_PEER_LEFT, RESULT_GONE, e->text != NULL ? e->text : "this peer left the run", true, out);
-        break;
+        return true;
     case SESSION_LAUNCH:
         launch_call(s, e, out);
-        break;
+        return true;
     case SESSION_CANCEL:
         on_cancel(s, e, out);
-        break;
+        return true;
     case SESSION_COLLECT:
         launch_collect(s, e);
-        break;
+        return true;
     case SESSION_VOTE:
         ballot_call(s, e, out);
-        break;
+        return true;
     case SESSION_COLLECT_VOTE:
         ballot_collect(s, e);
-        break;
+        return true;
     case SESSION_COLLECT_CONNECT:
         e->outcome = s->connect_outcome;
         e->outcome.result = s->connect_ended ? s->connect_outcome.result : RESULT_USAGE;
         s->connecting = s->connecting && !s->connect_ended;
-        break;
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* What links to peers say. */
+static bool dispatch_link(struct session *s, struct session_event *e, struct outbox *out)
+{
+    switch ((uint32_t)e->kind) {
+    case SESSION_HELLO:
+        links_hello(s, e);
+        return true;
+    case SESSION_LINK_UP:
+        links_up(s, e, out);
+        return true;
+    case SESSION_LINK_DOWN:
+        links_down(s, e->peer, false, out);
+        return true;
+    case SESSION_LINK_FAILED:
+        links_failed(s, e->peer, out);
+        return true;
+    case SESSION_LINK_STALE:
+        links_stale(s, e->view, out);
+        return true;
+    case SESSION_PEER_FRAME:
+        on_peer_frame(s, e, out);
+        return true;
+    case SESSION_DATA_UP:
+        links_data_up(s, e, out);
+        return true;
+    case SESSION_DATA_DOWN:
+        links_data_down(s, e, out);
+        return true;
+    case SESSION_SYNC_FRAME:
+        fetch_frame(s, e, out);
+        return true;
+    case SESSION_SYNC_DOWN:
+        fetch_down(s, e->peer, out);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void dispatch(struct session *s, struct session_event *e, struct outbox *out)
+{
+    if (dispatch_call(s, e, out) || dispatch_link(s, e, out)) {
+        return;
+    }
+    switch ((uint32_t)e->kind) {
     case SESSION_MASTER_UP:
         join_master_up(s, out);
         break;
@@ -259,36 +310,6 @@ static void dispatch(struct session *s, struct session_event *e, struct outbox *
         break;
     case SESSION_MASTER_FRAME:
         join_master_frame(s, e, out);
-        break;
-    case SESSION_HELLO:
-        links_hello(s, e);
-        break;
-    case SESSION_LINK_UP:
-        links_up(s, e, out);
-        break;
-    case SESSION_LINK_DOWN:
-        links_down(s, e->peer, false, out);
-        break;
-    case SESSION_LINK_FAILED:
-        links_failed(s, e->peer, out);
-        break;
-    case SESSION_LINK_STALE:
-        links_stale(s, e->view, out);
-        break;
-    case SESSION_PEER_FRAME:
-        on_peer_frame(s, e, out);
-        break;
-    case SESSION_DATA_UP:
-        links_data_up(s, e, out);
-        break;
-    case SESSION_DATA_DOWN:
-        links_data_down(s, e, out);
-        break;
-    case SESSION_SYNC_FRAME:
-        fetch_frame(s, e, out);
-        break;
-    case SESSION_SYNC_DOWN:
-        fetch_down(s, e->peer, out);
         break;
     case SESSION_DONE:
     case SESSION_IDLE:
@@ -303,6 +324,9 @@ static void dispatch(struct session *s, struct session_event *e, struct outbox *
         break;
     case SESSION_TICK:
         on_tick(s, out);
+        break;
+    default:
+        PCCL_ASSERT(false); /* every kind is somebody's */
         break;
     }
 }

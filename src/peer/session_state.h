@@ -120,7 +120,7 @@ struct view {
     struct missing_edge *edge;
 };
 
-enum { SESSION_EDGES = 256, SESSION_FINISHED_BATCH = 64 };
+enum { SESSION_EDGES = 256, SESSION_FINISHED_BATCH = 64, SESSION_ASKS = 64 };
 
 struct session {
     struct session_config cfg;
@@ -197,19 +197,32 @@ struct session {
     /* shared state: fetch.c */
     struct sync_state *state;
     struct {
-        bool active;     /* ELECTED, not answered yet */
-        bool receiving, manifest_asked, staged;
-        bool whole_manifest_asked, whole_done;
-        struct msg_elected elected;
-        uint64_t *holders;   /* max_members */
-        bool *holder_down;   /* by index in holders: broke, lies, or gone */
-        uint32_t *asked;     /* leaves asked of each holder and not here yet */
-        uint32_t holder_count;
-        uint64_t manifest_from, whole_from;
-        uint32_t cursor;     /* next leaf to look at */
-        uint32_t missing;    /* leaves wanted and not here */
-        uint64_t liar;
+        bool active;         /* an ELECTED came; `elected` is the newest */
+        bool receiving;
+        bool connected;      /* sync connections were used since the last ACT_SYNC_CLOSE */
+        bool take_content, take_whole;   /* entries that may not differ, entries that may: are they received at all */
+        bool content_known, whole_known; /* their hashes are in want_hash, or not needed */
+        bool planned;        /* it is known which leaves differ */
         bool memory_asked;
+        bool staged;         /* STAGED was said, with `status` */
+        uint8_t status;
+        struct msg_elected elected;
+        uint64_t *holders;   /* sources: the holders, then whole_source if it is none of them; max_members */
+        bool *holder_down;   /* by index in holders: broke, lies, or gone */
+        uint32_t *asked;     /* leaves asked of each source and not here yet */
+        uint32_t holder_count, source_count;
+        uint32_t first;      /* holder to begin with, so that receivers spread */
+        uint32_t manifest_from; /* index of the source asked for the content's hashes, NONE */
+        uint32_t whole, whole_from; /* index of whole_source; the same once it was asked for hashes, else NONE */
+        uint32_t cursor, whole_cursor; /* no leaf below is wanted from a holder, from whole_source */
+        uint32_t missing, whole_missing; /* leaves wanted and not here: all, of whole_source only */
+        uint64_t need;       /* bytes of the leaves that differ */
+        uint64_t memory_bytes; /* asked for by the last ACT_SYNC_ALLOC */
+        uint64_t liar;       /* first source that sent wrong bytes, 0 none */
+        struct {
+            uint32_t leaf, source;
+        } ask[SESSION_ASKS]; /* in any order */
+        uint32_t asks;
     } fetch;
 };
 

@@ -45,11 +45,13 @@ struct sync_state {
     /* the receiving side; arrays of leaf_count provided by the caller */
     uint64_t *want_hash;     /* from the manifest */
     uint64_t *stage_at;      /* offset in staging + 1 of each leaf that differs; 0: not needed */
-    unsigned char *leaf_state; /* 0 not needed, 1 wanted, 2 asked, 3 here and verified */
-    unsigned char *staging;
+    unsigned char *leaf_state; /* enum leaf_state */
+    unsigned char *staging;    /* the shell's: made for ACT_SYNC_ALLOC, freed after the vote or at the next ACT_SYNC_ALLOC */
     uint64_t staging_bytes;
-    uint64_t tx_bytes, rx_bytes;
+    uint64_t tx_bytes, rx_bytes; /* of leaves */
 };
+
+enum leaf_state { LEAF_SAME = 0, LEAF_WANTED, LEAF_WANTED_WHOLE /* only of whole_source */, LEAF_ASKED, LEAF_HERE };
 
 /* Storage a state needs, in leaves: sum over entries of ceil(bytes / leaf_bytes). */
 uint64_t sync_leaves(uint64_t bytes, uint32_t leaf_bytes);
@@ -57,6 +59,13 @@ uint64_t sync_leaves(uint64_t bytes, uint32_t leaf_bytes);
 void sync_hash_leaf(struct sync_state *state, uint32_t entry, uint32_t leaf);
 /* Entry hashes and digests from the leaf hashes. */
 void sync_finish_hashes(struct sync_state *state);
+/* The content digest of a peer whose leaf hashes these are: leaf_count u64, little-endian, at any address.  This is what a MANIFEST
+ * carries: keys are equal, so the entries' hashes follow from those of the leaves. */
+uint64_t sync_content_digest(const struct sync_state *state, const void *leaf_hashes);
+/* The entry of leaf [index] of leaf_hash. */
+uint32_t sync_entry_of(const struct sync_state *state, uint32_t index);
+/* Bytes of leaf [leaf] of an entry. */
+uint32_t sync_leaf_size(const struct sync_state *state, uint32_t entry, uint32_t leaf);
 /* Copies every staged leaf into user memory. */
 void sync_apply(struct sync_state *state);
 

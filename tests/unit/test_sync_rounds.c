@@ -1,0 +1,339 @@
+/* test_sync_rounds.c - shared state: memory, entries that may differ, elections that follow each other, and everything at random.
+ *
+ * As in test_sync.c; here the master changes its mind, and the shell is slow or has no memory.
+ * SPDX-License-Identifier: MIT */
+#include "tests/unit/sync_world.h"
+
+enum { ELEMENTS = 800 }; /* of the first entry: 50 leaves; 59 in all */
+
+/* ---- memory ---- */
+
+TEST(a_receiver_without_memory_says_so_and_leaves)
+{
+    struct world *w = world_new(2, ELEMENTS);
+    make_stale(w, 1, 5);
+    uint64_t before = w->peer[1].state.content_digest;
+    w->peer[1].no_memory = true;
+    vote_all(w);
+    elect_all(w, 0, 1, 2, NONE);
+    world_run(w);
+    EXPECT_EQ(w->peer[1].staged, 1);
+    EXPECT_EQ(w->peer[1].said.status, STAGED_NO_MEMORY);
+    EXPECT(w->peer[1].left);
+    struct session_event e = {.kind = SESSION_COLLECT_VOTE};
+    world_step(w, &w->peer[1], &e);
+    EXPECT_EQ(e.outcome.result, RESULT_NO_MEMORY);
+    world_hash(&w->peer[1]);
+    EXPECT(w->peer[1].state.content_digest == before);
+    EXPECT_EQ(w->peer[1].state.rx_bytes, 0);
+    world_free(w);
+}
+
+TEST(memory_for_an_earlier_round_is_not_taken_for_more) /* it would be written past its end */
+{
+    struct world *w = world_new(3, ELEMENTS);
+    struct world_peer *p = &w->peer[2];
+    make_stale(w, 0, 9);
+    p->entries[1].data[0] ^= 1; /* 7 bytes away from peer 1, all away from peer 0 */
+    world_hash(p);
+    p->hold_memory = true;
+    vote_all(w);
+    world_elect(w, 2, 1, 2, 4, NONE);
+    world_run(w);
+    EXPECT_EQ(p->alloc_bytes, 7);
+    w->round++;
+    world_elect(w, 2, 0, 1, 4, NONE);
+    world_run(w);
+    EXPECT_EQ(p->allocated, 1); /* one at a time */
+    world_memory(w, p);
+    EXPECT_EQ(p->allocated, 2);
+    EXPECT_EQ(p->alloc_bytes, ELEMENTS * 4 + 7 + 129);
+    EXPECT_EQ(p->leaves_asked, 0);
+    world_memory(w, p);
+    world_run(w);
+    expect_staged(p, 1, STAGED_OK, 0);
+    world_answer(w, 2, ANSWER_OK);
+    EXPECT(same_bytes(p, &w->peer[0], false));
+    world_free(w);
+}
+
+TEST(memory_that_comes_after_the_vote_is_not_touched)
+{
+    struct world *w = world_new(2, ELEMENTS);
+    make_stale(w, 1, 5);
+    w->peer[1].hold_memory = true;
+    vote_all(w);
+    elect_all(w, 0, 1, 2, NONE);
+    world_run(w);
+    world_answer(w, 1, ANSWER_RETRY);
+    struct session_event e = {.kind = SESSION_COLLECT_VOTE};
+    world_step(w, &w->peer[1], &e);
+    world_memory(w, &w->peer[1]);
+    EXPECT_EQ(w->peer[1].leaves_asked, 0);
+    EXPECT_EQ(w->peer[1].staged, 0);
+    world_free(w);
+}
+
+/* ---- entries that may differ ---- */
+
+TEST(entries_that_may_differ_stay_as_they_are) /* unless the master says otherwise */
+{
+    struct world *w = world_new(2, ELEMENTS);
+    make_stale(w, 1, 5);
+    unsigned char own[300];
+    memcpy(own, w->peer[1].entries[3].data, sizeof own);
+    vote_all(w);
+    elect_all(w, 0, 1, 2, NONE);
+    world_run(w);
+    expect_staged(&w->peer[1], 1, STAGED_OK, 0);
+    world_answer(w, 1, ANSWER_OK);
+    EXPECT(same_bytes(&w->peer[1], &w->peer[0], false));
+    EXPECT(memcmp(own, w->peer[1].entries[3].data, sizeof own) == 0);
+    world_free(w);
+}
+
+TEST(a_newcomer_takes_them_from_the_one_source_named)
+{
+    for (uint32_t source = 0; source < 3; source++) { /* 0, 1: holders; 2: a receiver */
+        for (int equal = 0; equal < 2; equal++) {
+            struct world *w = world_new(4, ELEMENTS);
+            for (uint32_t i = 0; i < 4; i++) {
+                world_write(&w->peer[i], 3, 40 + i); /* everybody has its own */
+                world_hash(&w->peer[i]);
+            }
+            w->peer[2].entries[0].data[5] ^= 1;
+            world_hash(&w->peer[2]);
+            for (uint32_t k = 0; !equal && k < WORLD_ENTRIES; k++) {
+                world_write(&w->peer[3], k, 77);
+            }
+            world_hash(&w->peer[3]);
+            vote_all(w);
+            world_elect(w, 3, 0, 3, 12, source);
+            world_elect(w, 2, 0, 3, 12, NONE);
+            world_run(w);
+            expect_staged(&w->peer[3], 1, STAGED_OK, 0);
+            EXPECT_EQ(w->peer[3].manifests_asked, equal || source == 1 ? 1 : 2);
+            EXPECT_EQ(w->peer[3].state.rx_bytes, 300 + (equal ? 0 : ELEMENTS * 4 + 7 + 129));
+            world_answer(w, 3, ANSWER_OK);
+            EXPECT(same_bytes(&w->peer[3], &w->peer[0], false));
+            EXPECT(same_bytes(&w->peer[3], &w->peer[source], true));
+            world_free(w);
+        }
+    }
+}
+
+TEST(the_one_source_cannot_be_replaced_by_a_holder)
+{
+    for (uint32_t after = 0; after < 4; after++) {
+        for (int lies = 0; lies < 2; lies++) {
+            struct world *w = world_new(3, ELEMENTS);
+            make_stale(w, 2, 5);
+            world_write(&w->peer[1], 3, 50);
+            world_hash(&w->peer[1]);
+            vote_all(w);
+            meddle_peer = 1;
+            meddle_type = after == 0 && !lies ? FRAME_MANIFEST : FRAME_LEAF;
+            meddle_left = after;
+            w->meddle = lies ? spoil : die;
+            world_elect(w, 2, 0, 1, 4, 1);
+            world_run(w);
+            expect_staged(&w->peer[2], 1, STAGED_NO_SOURCE, lies ? w->peer[1].id : 0);
+            w->meddle = NULL;
+            w->round++;
+            world_elect(w, 2, 0, 1, 4, 0);
+            world_run(w);
+            expect_staged(&w->peer[2], 2, STAGED_OK, 0);
+            world_answer(w, 2, ANSWER_OK);
+            EXPECT(same_bytes(&w->peer[2], &w->peer[0], false) && same_bytes(&w->peer[2], &w->peer[0], true));
+            world_free(w);
+        }
+    }
+}
+
+/* ---- rounds ---- */
+
+TEST(a_new_round_voids_what_was_staged) /* also a whole content that was staged and not answered */
+{
+    for (uint32_t frames = 0; frames < 60; frames += 4) {
+        struct world *w = world_new(3, 100);
+        make_stale(w, 1, 7);
+        make_stale(w, 2, 5);
+        vote_all(w);
+        world_elect(w, 2, 0, 1, 4, NONE);
+        for (uint64_t i = 0; i < frames; i++) {
+            world_deliver(w, i);
+        }
+        uint32_t staged = w->peer[2].staged;
+        w->round++;
+        world_elect(w, 2, 1, 2, 4, NONE);
+        world_run(w); /* answers of the round before come in between */
+        expect_staged(&w->peer[2], staged + 1, STAGED_OK, 0);
+        EXPECT_EQ(w->peer[2].said.round, w->round);
+        world_answer(w, 2, ANSWER_OK);
+        EXPECT_EQ(w->peer[2].applied, 1);
+        EXPECT(same_bytes(&w->peer[2], &w->peer[1], false));
+        world_free(w);
+    }
+}
+
+TEST(who_received_may_hold_in_the_next_round) /* and then applies nothing */
+{
+    struct world *w = world_new(3, ELEMENTS);
+    make_stale(w, 2, 5);
+    uint64_t before = w->peer[2].state.content_digest;
+    vote_all(w);
+    world_elect(w, 2, 0, 3, 4, NONE);
+    world_run(w);
+    expect_staged(&w->peer[2], 1, STAGED_OK, 0);
+    w->round++;
+    elect_all(w, 2, 4, 3, NONE);
+    world_run(w);
+    for (uint32_t i = 0; i < 3; i++) {
+        world_answer(w, i, ANSWER_OK);
+        world_hash(&w->peer[i]);
+        EXPECT(w->peer[i].state.content_digest == before);
+        EXPECT_EQ(w->peer[i].applied, i < 2);
+    }
+    world_free(w);
+}
+
+TEST(a_resumed_connection_hears_staged_again)
+{
+    unsigned char raw[128];
+    struct writer out;
+    struct world *w = world_new(2, ELEMENTS);
+    make_stale(w, 1, 5);
+    vote_all(w);
+    world_elect(w, 1, 0, 1, 2, NONE);
+    struct session_event down = {.kind = SESSION_MASTER_DOWN, .text = "test"}, up = {.kind = SESSION_MASTER_UP};
+    world_step(w, &w->peer[1], &down);
+    world_run(w); /* G7: goes on without the master */
+    EXPECT_EQ(w->peer[1].staged, 0);
+    world_step(w, &w->peer[1], &up);
+    struct msg_welcome m = {.run = 9, .id = w->peer[1].id, .heartbeat_ms = 1000, .dead_ms = 10000,
+                            .seen = {.family = 4}};
+    writer_init(&out, raw, sizeof raw);
+    put_welcome(&out, &m);
+    world_from_master(w, &w->peer[1], FRAME_WELCOME, &out);
+    expect_staged(&w->peer[1], 1, STAGED_OK, 0);
+    uint64_t moved = w->peer[1].state.rx_bytes;
+    world_elect(w, 1, 0, 1, 2, NONE); /* said again too: the same round begins nothing */
+    world_run(w);
+    EXPECT_EQ(w->peer[1].state.rx_bytes, moved);
+    world_answer(w, 1, ANSWER_OK);
+    EXPECT_EQ(w->peer[1].applied, 1);
+    world_free(w);
+}
+
+TEST(an_election_of_another_vote_changes_nothing)
+{
+    struct world *w = world_new(2, ELEMENTS);
+    make_stale(w, 1, 5);
+    world_elect(w, 1, 0, 1, 2, NONE); /* no vote is open */
+    EXPECT_EQ(w->peer[1].staged + w->peer[1].sync_frames, 0);
+    vote_all(w);
+    w->peer[1].session->answered++;
+    world_elect(w, 1, 0, 1, 2, NONE);
+    uint32_t asked = w->peer[1].sync_frames;
+    EXPECT_EQ(asked, 1);
+    w->peer[1].session->answered--; /* now that was for the vote after this one */
+    w->round++;
+    w->peer[1].session->answered += 2;
+    w->peer[1].session->vote_ended = true;
+    world_elect(w, 1, 0, 1, 2, NONE);
+    EXPECT_EQ(w->peer[1].sync_frames, asked);
+    world_free(w);
+}
+
+TEST(other_keys_are_said_and_nothing_is_fetched)
+{
+    struct world *w = world_new(2, ELEMENTS);
+    w->peer[1].entries[1].name_hash ^= 1;
+    make_stale(w, 1, 5);
+    vote_all(w);
+    elect_all(w, 0, 1, 2, NONE);
+    expect_staged(&w->peer[1], 1, STAGED_KEYS, 0);
+    EXPECT_EQ(w->peer[1].sync_frames, 0);
+    world_free(w);
+}
+
+/* ---- at random ---- */
+
+static uint32_t liars;
+static struct rng liar_rng;
+
+static bool lie_sometimes(struct world *w, uint32_t from, uint32_t to, unsigned char *frame, uint32_t bytes)
+{
+    struct frame_header h;
+    (void)w, (void)to;
+    bool answer = frame_get(frame, &h) && (h.type == FRAME_LEAF || h.type == FRAME_MANIFEST);
+    if (answer && (liars >> from & 1) != 0 && rng_next(&liar_rng) % 4 == 0) {
+        uint32_t head = FRAME_HEADER_BYTES + (h.type == FRAME_LEAF ? 24 : 12);
+        frame[head + rng_next(&liar_rng) % (bytes - head)] ^= 0x40;
+    }
+    return true;
+}
+
+/* Any holders, deaths, lies and orders: staged means the elected bytes; no source only if no honest one was left all the time. */
+static void run_random(uint64_t seed)
+{
+    struct rng rng = {.state = seed};
+    uint32_t peers = 2 + (uint32_t)(rng_next(&rng) % 6), holders = 0, receivers = 0, dead = 0;
+    struct world *w = world_new(peers, 20 + rng_next(&rng) % 200);
+    for (uint32_t i = 0; i < peers; i++) {
+        bool holds = i == 0 || rng_next(&rng) % 2 == 0;
+        holders |= (uint32_t)holds << i;
+        receivers |= (uint32_t)!holds << i;
+        if (!holds) {
+            for (uint32_t k = 0; k < 1 + rng_next(&rng) % 40; k++) {
+                w->peer[i].entries[0].data[rng_next(&rng) % w->peer[i].entries[0].bytes] ^= 1;
+            }
+            world_write(&w->peer[i], 3, seed + i);
+            world_hash(&w->peer[i]);
+        }
+    }
+    uint32_t whole = rng_next(&rng) % 2 == 0 ? 0 : NONE;
+    liars = (uint32_t)rng_next(&rng) & (uint32_t)rng_next(&rng) & holders;
+    liar_rng = rng;
+    w->meddle = lie_sometimes;
+    vote_all(w);
+    elect_all(w, 0, holders, receivers, whole);
+    for (uint32_t i = 0; world_deliver(w, rng_next(&rng)); i++) {
+        uint32_t victim = (uint32_t)(rng_next(&rng) % peers);
+        if (rng_next(&rng) % 64 == 0 && (holders >> victim & 1) != 0) {
+            dead |= 1u << victim;
+            world_kill(w, victim);
+        }
+    }
+    for (uint32_t i = 0; i < peers; i++) {
+        struct world_peer *p = &w->peer[i];
+        if ((receivers >> i & 1) == 0) {
+            continue;
+        }
+        EXPECT_EQ(p->staged, 1);
+        EXPECT(p->most_open <= 4);
+        EXPECT(p->said.liar == 0 || (liars >> world_index(w, p->said.liar) & 1) != 0);
+        bool faulty_source = whole != NONE && ((liars | dead) & 1) != 0;
+        bool nobody = (holders & ~liars & ~dead) == 0;
+        EXPECT(p->said.status == STAGED_OK || (p->said.status == STAGED_NO_SOURCE && (nobody || faulty_source)));
+        uint64_t before = p->state.content_digest;
+        world_hash(p);
+        EXPECT(p->state.content_digest == before); /* G6 */
+        if (p->said.status == STAGED_OK) {
+            world_answer(w, i, ANSWER_OK);
+            EXPECT(same_bytes(p, &w->peer[0], false));
+            EXPECT(whole == NONE || same_bytes(p, &w->peer[0], true));
+        }
+    }
+    world_free(w);
+}
+
+TEST(random_worlds_stage_the_elected_bytes_or_say_why_not)
+{
+    for (uint64_t seed = 1; seed <= 400 && test_failures == 0; seed++) {
+        run_random(seed);
+        if (test_failures != 0) {
+            fprintf(stderr, "seed %" PRIu64 "\n", seed);
+        }
+    }
+}

@@ -1,0 +1,185 @@
+/* test_master_program.c - ccoip_master as a user meets it: options, the line it prints, signals, exit statuses.
+ * SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE /* pipe2 */
+#include "tests/testing.h"
+
+#include "tests/wire_client.h"
+
+/* Runs it with one or two arguments to its end. */
+static int run_master(struct program *p, char *one, char *two)
+{
+    char path[PATH_MAX], name[] = "ccoip_master";
+    char *args[] = {name, one, two, NULL};
+    spawn_path("bin/ccoip_master", path);
+    return program_start(p, path, args) ? program_wait(p) : -1;
+}
+
+static int count_lines(const char *text)
+{
+    int count = 0;
+    for (; *text != 0; text++) {
+        count += *text == '\n';
+    }
+    return count;
+}
+
+/* Status 2, nothing on standard output, one sentence that holds `words` on standard error. */
+static void expect_refused(char *one, char *two, const char *words)
+{
+    struct program p;
+    EXPECT_EQ(run_master(&p, one, two), 2);
+    EXPECT_STR(p.out_text, "");
+    EXPECT_EQ(count_lines(p.err_text), 1);
+    EXPECT(strncmp(p.err_text, "ccoip_master: ", 14) == 0);
+    if (strstr(p.err_text, words) == NULL) {
+        EXPECT_STR(p.err_text, words);
+    }
+}
+
+static char listen_option[] = "--listen", any_port[] = "127.0.0.1:0", level_option[] = "--log-level", quiet[] = "none",
+            dead_option[] = "--dead-ms";
+
+TEST(help_names_every_option) /* an option that nobody can find */
+{
+    struct program p;
+    char help[] = "--help";
+    EXPECT_EQ(run_master(&p, help, NULL), 0);
+    EXPECT(strstr(p.out_text, "--listen") != NULL && strstr(p.out_text, "--log-level") != NULL);
+    EXPECT(strstr(p.out_text, "--dead-ms") != NULL && strstr(p.out_text, "48148") != NULL);
+    EXPECT_STR(p.err_text, "");
+}
+
+TEST(version_is_one_line)
+{
+    struct program p;
+    char version[] = "--version";
+    EXPECT_EQ(run_master(&p, version, NULL), 0);
+    EXPECT_EQ(count_lines(p.out_text), 1);
+}
+
+TEST(wrong_options_are_one_sentence_and_status_2) /* a typo that starts a master on the default port */
+{
+    char unknown[] = "--lisen", word[] = "here", loud[] = "loud", letters[] = "12x", small[] = "99", empty[] = "";
+    expect_refused(unknown, any_port, "--lisen");
+    expect_refused(word, NULL, "here");
+    expect_refused(listen_option, NULL, "missing");
+    expect_refused(level_option, loud, "loud");
+    expect_refused(dead_option, letters, "12x");
+    expect_refused(dead_option, small, "99");
+    expect_refused(dead_option, empty, "--dead-ms");
+}
+
+TEST(bad_addresses_are_one_sentence_and_status_2)
+{
+    char port[] = "127.0.0.1:65536", open_bracket[] = "[::1", name[] = "no-such-host.invalid:1",
+         foreign[] = "192.0.2.1:0"; /* TEST-NET-1: nobody's */
+    expect_refused(listen_option, port, "65536");
+    expect_refused(listen_option, open_bracket, "[::1");
+    expect_refused(listen_option, name, "no-such-host.invalid");
+    expect_refused(listen_option, foreign, "192.0.2.1");
+}
+
+TEST(taken_port_is_one_sentence_and_status_2)
+{
+    struct program first;
+    char taken[32];
+    uint16_t port = master_start(&first, listen_option, any_port, NULL);
+    EXPECT(port != 0);
+    snprintf(taken, sizeof taken, "127.0.0.1:%u", port);
+    expect_refused(listen_option, taken, taken);
+    EXPECT_EQ(program_end(&first, SIGTERM), 0);
+}
+
+static void expect_clean_end(int number)
+{
+    struct program p;
+    uint16_t port = master_start(&p, listen_option, any_port, NULL);
+    struct msg_welcome welcome;
+    int fd = client_dial(port, false), stranger = client_dial(port, false);
+    EXPECT(client_register(fd, &welcome));
+    EXPECT_EQ(program_end(&p, number), 0);
+    EXPECT(client_closed(fd, 0) && client_closed(stranger, 0));
+    EXPECT_EQ(client_dial(port, false), -1);
+    close(fd);
+    close(stranger);
+}
+
+TEST(signals_end_it_cleanly) /* with members, strangers and a port to give back */
+{
+    expect_clean_end(SIGINT);
+    expect_clean_end(SIGTERM);
+}
+
+TEST(members_are_told_of_the_end) /* peers that wait for seconds to find out what they could be told */
+{
+    struct program p;
+    uint16_t port = master_start(&p, listen_option, any_port, level_option, quiet, NULL);
+    struct msg_welcome welcome;
+    struct frame_header h;
+    unsigned char payload[CLIENT_FRAME];
+    int fd = client_dial(port, false);
+    EXPECT(client_register(fd, &welcome));
+    kill(p.pid, SIGTERM);
+    EXPECT(client_await(fd, FRAME_FENCE, &h, payload));
+    EXPECT(client_closed(fd, SPAWN_PATIENCE_MS));
+    close(fd);
+    EXPECT_EQ(program_wait(&p), 0);
+    EXPECT_STR(p.err_text, "");
+}
+
+TEST(any_address_takes_both_families)
+{
+    struct program p;
+    char any[] = "0.0.0.0:0";
+    uint16_t port = master_start(&p, listen_option, any, NULL);
+    EXPECT(client_visit(port));
+    int probe = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (probe >= 0) { /* a system without IPv6 has nothing to show here */
+        struct msg_welcome welcome;
+        int fd = client_dial(port, true);
+        EXPECT(fd >= 0 && client_register(fd, &welcome));
+        close(fd);
+    }
+    close(probe);
+    EXPECT_EQ(program_end(&p, SIGTERM), 0);
+}
+
+TEST(one_address_is_only_that_address)
+{
+    struct program p;
+    uint16_t port = master_start(&p, listen_option, any_port, NULL);
+    EXPECT(client_visit(port));
+    EXPECT_EQ(client_dial(port, true), -1);
+    EXPECT_EQ(program_end(&p, SIGTERM), 0);
+}
+
+TEST(dead_time_reaches_the_peers) /* an option that is read and then forgotten */
+{
+    struct program p;
+    char dead[] = "1500";
+    struct msg_welcome welcome = {0};
+    uint16_t port = master_start(&p, listen_option, any_port, dead_option, dead, NULL);
+    int fd = client_dial(port, false);
+    EXPECT(client_register(fd, &welcome));
+    EXPECT_EQ(welcome.dead_ms, 1500);
+    EXPECT(welcome.heartbeat_ms > 0 && welcome.heartbeat_ms <= 500);
+    EXPECT(welcome.run != 0 && welcome.epoch != 0);
+    close(fd);
+    EXPECT_EQ(program_end(&p, SIGTERM), 0);
+}
+
+TEST(a_silent_member_is_excluded_in_the_dead_time)
+{
+    struct program p;
+    char dead[] = "200";
+    struct msg_welcome welcome;
+    struct frame_header h;
+    unsigned char payload[CLIENT_FRAME];
+    uint16_t port = master_start(&p, listen_option, any_port, dead_option, dead, NULL);
+    int fd = client_dial(port, false);
+    EXPECT(client_register(fd, &welcome));
+    EXPECT(client_await(fd, FRAME_FENCE, &h, payload));
+    EXPECT(client_closed(fd, SPAWN_PATIENCE_MS));
+    close(fd);
+    EXPECT_EQ(program_end(&p, SIGTERM), 0);
+}

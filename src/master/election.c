@@ -98,6 +98,27 @@ static bool takes_whole(const struct group *g, const struct member *mb, const st
            !(mb->vote.msg.strategy == STRATEGY_SEND && !outdated);
 }
 
+/* Whoever has all entries of the elected state is distrusted or gone: those that have what is compared keep the rest of their own. */
+static void promote_holders(struct master *m, struct group *g, const struct msg_vote *won, uint32_t *receivers)
+{
+    uint32_t at = 0;
+    for (const struct member *mb; (mb = voter_next(m, g, &at)) != NULL;) {
+        if (mb->role == SYNC_HOLDER) {
+            return;
+        }
+    }
+    at = 0;
+    for (struct member *mb; (mb = voter_next(m, g, &at)) != NULL;) {
+        if (mb->whole && !mb->distrusted && same_content(&mb->vote.msg, won) &&
+            mb->vote.msg.strategy != STRATEGY_RECEIVE) {
+            mb->role = SYNC_HOLDER;
+            mb->whole = false;
+            mb->staged = true;
+            *receivers -= 1;
+        }
+    }
+}
+
 /* Roles of all voters; true if somebody had to go. */
 static bool assign_roles(struct master *m, struct group *g, const struct msg_vote *won, uint32_t *receivers)
 {
@@ -119,6 +140,7 @@ static bool assign_roles(struct master *m, struct group *g, const struct msg_vot
         mb->staged = !receives;
         *receivers += receives;
     }
+    promote_holders(m, g, won, receivers);
     return kicked;
 }
 

@@ -105,10 +105,9 @@ static void master_shell_solve(struct world *w, const struct action *a)
         tour_local_best(&t, order);
     }
     for (uint32_t i = 0; i < n; i++) {
-        s->solve_order[i] = order[i];
+        s->solve_order[s->solves % 8][i] = order[i];
     }
-    s->solve_count = n;
-    world_post(w, (int64_t)rng_below(&w->rng, 20 * CLOCK_MS), EVENT_SOLVED, WORLD_MASTER, 0, a->value, 0);
+    world_post(w, (int64_t)rng_below(&w->rng, 20 * CLOCK_MS), EVENT_SOLVED, WORLD_MASTER, s->solves++ % 8, a->value, n);
 }
 
 static void master_shell_send(struct world *w, const struct action *a)
@@ -253,8 +252,8 @@ void master_shell_event(struct world *w, const struct event *e)
     case EVENT_SOLVED:
         m.kind = MASTER_SOLVED;
         m.number = e->b;
-        m.order = s->solve_order;
-        m.count = s->solve_count;
+        m.order = s->solve_order[e->a];
+        m.count = (uint32_t)e->c;
         break;
     default:
         return;

@@ -239,8 +239,8 @@ struct master_shell {
     uint32_t channel[256], generation[256];
     bool connected[256];
     uint32_t persisting;          /* records on their way to the journal */
-    uint32_t solve_order[WORLD_NODES];
-    uint32_t solve_count;
+    uint32_t solve_order[8][WORLD_NODES]; /* one per group at work */
+    uint32_t solves;
     bool frozen;
 };
 

@@ -66,7 +66,7 @@ static inline bool client_closed(int fd, int64_t patience_ms)
     int64_t until = spawn_now_ms() + patience_ms;
     for (;;) {
         int64_t left = until - spawn_now_ms();
-        if (left < 0 || !client_readable(fd, left)) {
+        if (!client_readable(fd, left > 0 ? left : 0)) {
             return false;
         }
         if (recv(fd, bytes, sizeof bytes, 0) <= 0) {

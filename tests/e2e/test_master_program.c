@@ -98,7 +98,7 @@ static void expect_clean_end(int number)
     int fd = client_dial(port, false), stranger = client_dial(port, false);
     EXPECT(client_register(fd, &welcome));
     EXPECT_EQ(program_end(&p, number), 0);
-    EXPECT(client_closed(fd, 0) && client_closed(stranger, 0));
+    EXPECT(client_closed(fd, SPAWN_PATIENCE_MS) && client_closed(stranger, SPAWN_PATIENCE_MS));
     EXPECT_EQ(client_dial(port, false), -1);
     close(fd);
     close(stranger);

@@ -546,11 +546,11 @@ void peer_staged(struct cluster *c, struct peer *p, enum staged_status status, u
     deliver(c);
 }
 
-void peer_measured(struct cluster *c, struct peer *p, uint64_t bps)
+void peer_measured(struct cluster *c, struct peer *p, const struct msg_probe *probe, uint64_t bps)
 {
     unsigned char bytes[64];
     struct writer w;
-    struct msg_measured ms = {.round = p->probe.round, .to = p->probe.to, .bits_per_second = bps};
+    struct msg_measured ms = {.round = probe->round, .to = probe->to, .bits_per_second = bps};
     writer_init(&w, bytes, sizeof bytes);
     put_measured(&w, &ms);
     queue_frame(p->conn, FRAME_MEASURED, c->config.run, bytes, (uint32_t)w.used);

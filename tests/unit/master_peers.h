@@ -86,7 +86,7 @@ void peer_suspect(struct cluster *c, struct peer *p, enum suspect_target target,
 void peer_frozen(struct cluster *c, struct peer *p);
 void peer_linked(struct cluster *c, struct peer *p);
 void peer_staged(struct cluster *c, struct peer *p, enum staged_status status, uint64_t liar);
-void peer_measured(struct cluster *c, struct peer *p, uint64_t bps);
+void peer_measured(struct cluster *c, struct peer *p, const struct msg_probe *probe, uint64_t bps);
 void peer_blocked(struct cluster *c, struct peer *p, const struct peer *on, uint32_t ms);
 void peer_reports(struct peer *p, uint64_t tag, uint32_t seq, enum op_state state, enum cause cause);
 /* The decision a peer was given; outcome 0 if none. */

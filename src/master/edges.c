@@ -83,6 +83,17 @@ void edges_inherit(struct master *m, struct group *g, const struct view_record *
     }
 }
 
+/* Whether the member is linked with all others: only such a one may own a shard of `direct`. */
+bool edges_full(const struct view_record *v, uint64_t id)
+{
+    for (uint32_t i = 0; i < v->edges; i++) {
+        if (v->edge[i].a == id || v->edge[i].b == id) {
+            return false;
+        }
+    }
+    return true;
+}
+
 uint64_t edges_relay(struct view_record *v)
 {
     for (uint32_t i = 0; i < v->edges; i++) {
@@ -98,5 +109,9 @@ uint64_t edges_relay(struct view_record *v)
             return e->b; /* the newer of the two */
         }
     }
-    return 0;
+    bool full = v->edges == 0;
+    for (uint32_t k = 0; k < v->members; k++) {
+        full = full || edges_full(v, v->ids[k]);
+    }
+    return full ? 0 : v->edge[v->edges - 1].b; /* nobody left to reduce at */
 }

@@ -266,6 +266,7 @@ bool edges_missing(const struct view_record *v, uint64_t x, uint64_t y);
 bool edges_note(struct view_record *v, uint64_t a, uint64_t b, uint32_t capacity);
 void edges_broken(struct master *m, struct group *g, uint64_t a, uint64_t b);
 void edges_inherit(struct master *m, struct group *g, const struct view_record *from, struct view_record *to);
+bool edges_full(const struct view_record *v, uint64_t id);
 /* Names a relay for each missing edge; the id of a member that cannot be relayed and has to go, 0 if all is well. */
 uint64_t edges_relay(struct view_record *v);
 

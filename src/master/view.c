@@ -113,8 +113,9 @@ void view_finish(struct master *m, struct group *g, bool joining)
             next->plan.lanes = mb->info.lanes;
         }
     }
-    if (next->edges > 0 && next->plan.algorithm == PLAN_DIRECT) {
-        next->plan.algorithm = PLAN_RING; /* direct needs every pair, a ring can go round the missing ones */
+    if (next->edges > 0) { /* `direct` over those that are linked with all; eager messages would need every pair */
+        next->plan.algorithm = PLAN_DIRECT;
+        next->plan.eager_bytes = 0;
     }
     bool ended = next->removed > 0 || g->phase == GROUP_FREEZING;
     next->cause = ended ? g->cause : CAUSE_NONE;
@@ -200,6 +201,7 @@ static void put_view_frame(struct master *m, struct group *g, bool whole, uint32
     msg.members = v->members;
     msg.removed = whole ? 0 : v->removed;
     msg.edges = v->edges;
+    msg.weights = v->edges > 0 ? v->members : 0;
     msg.decisions = whole ? 0 : v->decisions;
     for (uint32_t i = 0; i < v->members; i++) {
         msg.added += whole || v->fresh[i];
@@ -216,6 +218,9 @@ static void put_view_frame(struct master *m, struct group *g, bool whole, uint32
     }
     for (uint32_t i = 0; i < v->members; i++) {
         put_u32(w, v->ring[i]);
+    }
+    for (uint32_t i = 0; i < msg.weights; i++) {
+        put_u32(w, edges_full(v, v->ids[i]));
     }
     for (uint32_t i = 0; i < v->edges; i++) {
         put_missing_edge(w, &v->edge[i]);

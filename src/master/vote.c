@@ -97,6 +97,7 @@ void vote_answer(struct master *m, struct member *mb, enum answer_result result,
 {
     struct msg_answer a = {.result = (uint8_t)result, .value = value, .sizes = *sizes};
     a.view = view_current(member_group(m, mb))->view;
+    a.round = mb->vote.kind == VOTE_SYNC ? member_group(m, mb)->sync.round : 0;
     snprintf(a.text, sizeof a.text, "%s", text);
     vote_close(m, mb, &a, false);
     if (mb->conn != SLOT_NONE) {

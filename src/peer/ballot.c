@@ -110,7 +110,7 @@ void ballot_answer(struct session *s, struct reader *r, struct outbox *out)
     answered(s, m.kind, m.view, &m.sizes, m.value);
     snprintf(s->vote_outcome.text, sizeof s->vote_outcome.text, "%s", m.text);
     if (m.kind == VOTE_SYNC && m.result == ANSWER_OK) {
-        fetch_apply(s, out);
+        fetch_apply(s, m.round, out);
     }
     ballot_end(s, result_of_answer(m.result), CAUSE_NONE, out);
 }

@@ -37,9 +37,6 @@ static void stage(struct session *s, enum staged_status status, struct outbox *o
     s->fetch.asks = 0;
     session_trace(out, "staged", s->fetch.liar, status);
     say_staged(s, out);
-    if (MUTANT(SYNC_EARLY_APPLY) && status == STAGED_OK && s->fetch.need > 0) {
-        outbox_add(out, ACT_SYNC_APPLY);
-    }
 }
 
 void fetch_again(struct session *s, struct outbox *out)
@@ -402,10 +399,12 @@ static void close_connections(struct session *s, struct outbox *out)
     s->fetch.connected = false;
 }
 
-/* Connections are closed first: they may hold leaves of this peer that were asked in an earlier round. */
-bool fetch_apply(struct session *s, struct outbox *out)
+/* An election that nobody has to receive in is answered without ELECTED, and a resumed connection may hear the answer only: so the answer
+ * names its round.  Connections are closed first: they may hold leaves of this peer that were asked in an earlier one. */
+bool fetch_apply(struct session *s, uint32_t round, struct outbox *out)
 {
-    bool any = s->fetch.active && s->fetch.staged && s->fetch.status == STAGED_OK && s->fetch.need > 0;
+    bool any = s->fetch.active && s->fetch.elected.round == round && s->fetch.staged &&
+               s->fetch.status == STAGED_OK && s->fetch.need > 0;
     if (any) {
         close_connections(s, out);
         outbox_add(out, ACT_SYNC_APPLY);

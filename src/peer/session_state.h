@@ -341,7 +341,8 @@ void fetch_down(struct session *s, uint64_t peer, struct outbox *out);
 void fetch_memory(struct session *s, void *memory, struct outbox *out);
 void fetch_again(struct session *s, struct outbox *out); /* the master's connection was resumed: STAGED again */
 void fetch_members_changed(struct session *s, struct outbox *out);
-bool fetch_apply(struct session *s, struct outbox *out); /* the answer came: ACT_SYNC_APPLY if anything is staged */
+/* The answer to election `round` came: ACT_SYNC_APPLY if anything is staged in it. */
+bool fetch_apply(struct session *s, uint32_t round, struct outbox *out);
 void fetch_reset(struct session *s, struct outbox *out);
 
 #endif

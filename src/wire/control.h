@@ -172,6 +172,7 @@ struct msg_answer {
     uint32_t number;
     uint8_t kind;
     uint8_t result; /* enum answer_result */
+    uint32_t round; /* sync: of the election that is answered; what was staged in any other must not be applied */
     uint64_t view;
     uint64_t value;
     struct sizes sizes;

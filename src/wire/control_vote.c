@@ -40,6 +40,7 @@ void put_answer(struct writer *w, const struct msg_answer *m)
     put_u32(w, m->number);
     put_u8(w, m->kind);
     put_u8(w, m->result);
+    put_u32(w, m->round);
     put_u64(w, m->view);
     put_u64(w, m->value);
     parts_put_sizes(w, &m->sizes);
@@ -51,6 +52,7 @@ bool get_answer(struct reader *r, struct msg_answer *m)
     m->number = get_u32(r);
     m->kind = parts_get_u8(r, VOTE_UPDATE, VOTE_SYNC);
     m->result = parts_get_u8(r, ANSWER_OK, ANSWER_NO_CANDIDATE);
+    m->round = get_u32(r);
     m->view = get_u64(r);
     m->value = get_u64(r);
     parts_get_sizes(r, &m->sizes);

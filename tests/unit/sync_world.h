@@ -337,7 +337,7 @@ static inline void world_answer(struct world *w, uint32_t to, enum answer_result
 {
     unsigned char raw[512];
     struct writer out;
-    struct msg_answer m = {.number = w->peer[to].session->answered, .kind = VOTE_SYNC, .result = (uint8_t)result,
+    struct msg_answer m = {.number = w->peer[to].session->answered, .kind = VOTE_SYNC, .result = (uint8_t)result, .round = w->round,
                            .view = world_view, .value = 3};
     writer_init(&out, raw, sizeof raw);
     put_answer(&out, &m);

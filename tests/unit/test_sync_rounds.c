@@ -197,6 +197,24 @@ TEST(who_received_may_hold_in_the_next_round) /* and then applies nothing */
     world_free(w);
 }
 
+TEST(an_answer_to_a_later_round_applies_nothing_staged_before) /* the later ELECTED was never sent, or was lost */
+{
+    struct world *w = world_new(3, ELEMENTS);
+    make_stale(w, 2, 5);
+    uint64_t before = w->peer[2].state.content_digest;
+    vote_all(w);
+    world_elect(w, 2, 0, 3, 4, NONE);
+    world_run(w);
+    expect_staged(&w->peer[2], 1, STAGED_OK, 0);
+    w->round++; /* the holders died; those left are equal, nobody has to receive */
+    world_answer(w, 2, ANSWER_OK);
+    world_hash(&w->peer[2]);
+    EXPECT_EQ(w->peer[2].applied, 0);
+    EXPECT_EQ(w->peer[2].voted, 1);
+    EXPECT(w->peer[2].state.content_digest == before);
+    world_free(w);
+}
+
 TEST(a_resumed_connection_hears_staged_again)
 {
     unsigned char raw[128];

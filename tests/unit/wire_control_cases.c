@@ -305,6 +305,7 @@ static void answer_fill(void *at, struct rng *rng)
     m->number = (uint32_t)rng_next(rng);
     m->kind = (uint8_t)(1 + rng_below(rng, 4));
     m->result = (uint8_t)rng_below(rng, 4);
+    m->round = (uint32_t)rng_next(rng);
     m->view = rng_next(rng);
     m->value = rng_next(rng);
     fill_sizes(rng, &m->sizes);

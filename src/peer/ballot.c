@@ -34,6 +34,10 @@ void ballot_call(struct session *s, struct session_event *e, struct outbox *out)
         memcpy(e->outcome.text, s->left_text, sizeof e->outcome.text);
         return;
     }
+    if (e->vote->kind != VOTE_QUERY) {
+        /* Now, not with the answer: others may have it first, launch, and be refused before it comes here. */
+        refusal_skip(s);
+    }
     s->ballot = *e->vote;
     s->vote = e->vote->kind;
     s->vote_ended = false;
@@ -70,9 +74,6 @@ static void answered(struct session *s, uint8_t kind, uint64_t view, const struc
     s->vote_outcome.value = value;
     if (kind != VOTE_QUERY || MUTANT(QCLEAR)) {
         owed_clear(s);
-    }
-    if (kind != VOTE_QUERY) {
-        refusal_skip(s);
     }
 }
 

@@ -120,9 +120,6 @@ void lanes_start(struct world *w, struct node *n, uint32_t slot, uint32_t window
         exec_init(&r->exec[lane], &c, r->arena[lane]);
     }
     world_post(w, w->opt.stall_ns / 2, EVENT_PROGRESS, n->index, slot, r->use, 0);
-    for (uint32_t lane = 0; lane < op->lanes; lane++) {
-        lanes_feed_starved(n, lane);
-    }
     lanes_look(w, n, slot);
     lanes_pump(w, n);
 }
@@ -202,9 +199,6 @@ void lanes_stop(struct world *w, struct node *n, uint32_t slot)
     }
     r->idle = true;
     node_step(w, n, &(struct session_event){.kind = SESSION_IDLE, .slot = slot});
-    for (uint32_t lane = 0; lane < WORLD_LANES; lane++) {
-        lanes_feed_starved(n, lane);
-    }
     lanes_pump(w, n);
 }
 
@@ -330,6 +324,9 @@ void lanes_pump(struct world *w, struct node *n)
 {
     for (bool moved = true; moved && !w->failed;) {
         moved = false;
+        for (uint32_t lane = 0; lane < WORLD_LANES; lane++) {
+            lanes_feed_starved(n, lane);
+        }
         for (uint32_t i = 0; i < n->link_count; i++) {
             struct link *l = n->links[i];
             for (uint32_t lane = 0; l->bundle_state == LINK_UP && lane < l->bundle_lanes; lane++) {
@@ -433,7 +430,6 @@ static void lanes_payload(struct world *w, struct node *n, struct data_connectio
         uint32_t slot = d->rx_slot;
         exec_step(&n->run[slot].exec[lane], &(struct exec_event){.kind = EXEC_ARRIVED, .rank = d->rx_rank},
                   &(struct exec_out){0});
-        lanes_feed_starved(n, lane);
         lanes_look(w, n, slot);
     }
 }

@@ -457,6 +457,22 @@ static void line_hello(struct world *w, struct node *n, uint32_t channel)
 }
 
 /* ---- bytes and ends ------------------------------------------------------------------------------------------------- */
+/* Operations by tag, number and what is said of them. */
+static void line_trace(struct world *w, struct node *n, uint64_t peer, const struct frame_header *header, const void *payload)
+{
+    struct reader r;
+    struct msg_refuse m;
+    reader_init(&r, payload, header->length);
+    uint64_t what = header->view;
+    if (header->type == FRAME_REFUSE && get_refuse(&r, &m)) {
+        what = m.name.tag << 32 | (uint64_t)m.name.seq << 8 | m.cause;
+    } else if (header->type >= FRAME_READY && header->type <= FRAME_HOLD && header->length >= 12) {
+        uint64_t tag = get_u64(&r);
+        what = tag << 32 | (uint64_t)get_u32(&r) << 8;
+    }
+    world_trace(w, n->index, frame_name(header->type), peer, what);
+}
+
 static bool line_frame(struct world *w, struct node *n, uint32_t channel, int end)
 {
     struct frame_header header;
@@ -483,7 +499,7 @@ static bool line_frame(struct world *w, struct node *n, uint32_t channel, int en
         line_acked(w, n, channel, &ack);
         return channel_valid(w, channel, generation);
     }
-    world_trace(w, n->index, frame_name(header.type), peer, header.view);
+    line_trace(w, n, peer, &header, frame + FRAME_HEADER_BYTES);
     node_step(w, n, &(struct session_event){.kind = SESSION_PEER_FRAME, .peer = peer, .header = &header,
                                             .payload = frame + FRAME_HEADER_BYTES});
     if (!channel_valid(w, channel, generation)) {

@@ -309,7 +309,7 @@ void world_init(struct world *w, const struct options *opt, bool trace)
     memset(&w->stats, 0, sizeof w->stats);
     w->now = CLOCK_S; /* zero means "never" in many places */
     w->heal_at = w->now + opt->fault_ns;
-    w->end_at = w->heal_at + 600 * CLOCK_S + 40 * opt->dead_ns;
+    w->end_at = w->heal_at + 100 * CLOCK_S + 30 * opt->dead_ns;
     oracle_init(w);
     master_shell_init(w);
     if (!opt->scripted) {

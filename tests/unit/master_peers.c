@@ -88,6 +88,9 @@ static void take_view(struct peer *p, struct reader *r)
     for (uint32_t i = 0; i < v->members; i++) {
         p->ring[i] = get_u32(r);
     }
+    for (uint32_t i = 0; i < v->weights; i++) {
+        p->weights[i] = get_u32(r);
+    }
     p->edge_count = v->edges;
     for (uint32_t i = 0; i < v->edges; i++) {
         (void)get_missing_edge(r, &p->edges[i]);

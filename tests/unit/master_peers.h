@@ -19,7 +19,7 @@ struct peer {
     bool no_frozen;    /* does not answer FREEZE */
     uint64_t view, parent;
     uint64_t members[PEERS_MOST];
-    uint32_t member_count, ring[PEERS_MOST];
+    uint32_t member_count, ring[PEERS_MOST], weights[PEERS_MOST];
     uint32_t answered;
     bool voting;
     uint8_t vote_kind;

@@ -240,7 +240,11 @@ TEST(edge_that_breaks_three_times_is_avoided) /* HOLD takes another way, plans d
     EXPECT_EQ(d->edges[0].a, a->id);
     EXPECT_EQ(d->edges[0].b, b->id);
     EXPECT_EQ(d->edges[0].relay, d->id);
-    EXPECT_EQ(d->last_view.plan.algorithm, 2); /* a ring: direct needs every pair */
+    EXPECT_EQ(d->last_view.plan.algorithm, 1); /* direct, over those that are linked with all */
+    EXPECT_EQ(d->last_view.plan.eager_bytes, 0);
+    EXPECT_EQ(d->last_view.weights, 3);
+    EXPECT_EQ(d->weights[0] + d->weights[1], 0);
+    EXPECT_EQ(d->weights[2], 1);
     peer_crash(c, d); /* the relay dies: the newer of the pair cannot be kept */
     EXPECT_EQ(b->fence.cause, CAUSE_KICK_UNREACHABLE);
     EXPECT_EQ(a->member_count, 1);

@@ -55,6 +55,27 @@ void conn_open_take(struct conn *c, int fd)
     pthread_mutex_unlock(&c->lock);
 }
 
+void conn_give_transport(struct conn *c, struct transport *to)
+{
+    pthread_mutex_lock(&c->lock);
+    *to = c->transport;
+    c->transport.fd = -1;
+    c->open = false;
+    pthread_mutex_unlock(&c->lock);
+    conn_unref(c);
+}
+
+void conn_give_socket(struct conn *c, struct conn *to)
+{
+    struct transport t;
+    conn_give_transport(c, &t);
+    pthread_mutex_lock(&to->lock);
+    to->transport = t;
+    to->source.fd = t.fd;
+    to->open = true;
+    pthread_mutex_unlock(&to->lock);
+}
+
 struct conn *conn_of(struct source *source)
 {
     return LIST_ENTRY(source, struct conn, source);
@@ -241,6 +262,10 @@ pccl_status conn_flush(struct conn *c)
     if (c->open) {
         conn_arm(c, c->out_at < c->out_used);
     }
+    if (c->open && c->finishing && !c->finished && c->out_at == c->out_used) {
+        c->finished = true;
+        c->transport.ops->finish(&c->transport);
+    }
     if (c->out_at == c->out_used && c->out_capacity > CONN_KEEP_BYTES) {
         free(c->out);
         c->out = NULL;
@@ -256,6 +281,14 @@ size_t conn_queued(struct conn *c)
     size_t queued = c->broken ? 0 : c->out_used - c->out_at;
     pthread_mutex_unlock(&c->lock);
     return queued;
+}
+
+void conn_finish(struct conn *c)
+{
+    pthread_mutex_lock(&c->lock);
+    c->finishing = true;
+    pthread_mutex_unlock(&c->lock);
+    conn_flush(c);
 }
 
 void conn_shutdown(struct conn *c)

@@ -38,6 +38,7 @@ struct conn {
     bool open;                 /* has a socket */
     bool armed;                /* the loop calls when there is room */
     bool broken;               /* nothing more can be sent */
+    bool finishing, finished;  /* the sending direction ends with the queue; has ended */
 };
 
 /* With one reference; null: no memory. */
@@ -47,6 +48,10 @@ void conn_unref(struct conn *c);
 
 /* Takes a connected socket. */
 void conn_open_take(struct conn *c, int fd);
+
+/* Moves the socket to a transport of the caller's, or to a connection that has none yet; `c` loses one reference. */
+void conn_give_transport(struct conn *c, struct transport *to);
+void conn_give_socket(struct conn *c, struct conn *to);
 
 /* From now on ready(&c->source, events) is called by the loop's thread: EPOLLIN: receive; EPOLLOUT: flush; EPOLLHUP,
  * EPOLLERR: receive, which then says CLOSED.  The loop holds no reference: detach before the last one goes. */
@@ -72,6 +77,9 @@ pccl_status conn_append(struct conn *c, const void *bytes, size_t size, const vo
 pccl_status conn_flush(struct conn *c);
 
 size_t conn_queued(struct conn *c); /* bytes not sent */
+
+/* Sends what is queued, then tells the other end that nothing more comes. */
+void conn_finish(struct conn *c);
 
 /* Ends both directions: the other end sees it, and our loop calls ready, where conn_receive says CLOSED. */
 void conn_shutdown(struct conn *c);

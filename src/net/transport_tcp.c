@@ -31,6 +31,11 @@ static pccl_status tcp_receive(struct transport *t, struct iovec *parts, int cou
     return tcp_moved(recvmsg(t->fd, &m, MSG_DONTWAIT), moved);
 }
 
+static void tcp_finish(struct transport *t)
+{
+    shutdown(t->fd, SHUT_WR);
+}
+
 static void tcp_shutdown(struct transport *t)
 {
     shutdown(t->fd, SHUT_RDWR);
@@ -42,7 +47,7 @@ static void tcp_close(struct transport *t)
     t->fd = -1;
 }
 
-static const struct transport_ops tcp_ops = {tcp_send, tcp_receive, tcp_shutdown, tcp_close};
+static const struct transport_ops tcp_ops = {tcp_send, tcp_receive, tcp_finish, tcp_shutdown, tcp_close};
 
 void transport_tcp_take(struct transport *t, int fd)
 {

@@ -1,0 +1,353 @@
+/* api.c - library, communicators, votes, sizes: argument checks and nothing else.
+ * SPDX-License-Identifier: MIT */
+#include "api.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/log.h"
+
+enum { API_TIMEOUT_MS = 10000 };
+
+pcclResult_t pcclInit(void)
+{
+    engine_mark(&engine_global);
+    return pcclSuccess;
+}
+
+pcclResult_t pcclGetBuildInfo(pcclBuildInfo_t *info)
+{
+    if (info == NULL) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, "build info", "info is null");
+    }
+    info->has_cuda_support = false;
+    return pcclSuccess;
+}
+
+/* ---- Entry ------------------------------------------------------------------------------------------------------------------- */
+
+pcclResult_t api_enter(const pcclComm_t *handle, const char *phase, struct comm **comm_out)
+{
+    if (handle == NULL) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "the communicator is null");
+    }
+    struct comm *c = handle->comm;
+    if (!engine_marked(&engine_global)) {
+        return api_fail(pcclNotInitialized, pcclCauseUsage, phase, "call pcclInit first");
+    }
+    if (c->generation != atomic_load(&engine_global.generation)) {
+        return api_fail(pcclInvalidUsage, pcclCauseUsage, phase,
+                        "the communicator belongs to the parent of this forked process: make a new one");
+    }
+    atomic_fetch_add(&c->calls, 1);
+    *comm_out = c;
+    return pcclSuccess;
+}
+
+void api_leave(struct comm *c)
+{
+    pthread_mutex_lock(&c->lock);
+    if (atomic_fetch_sub(&c->calls, 1) == 1 && c->closing) {
+        pthread_cond_broadcast(&c->changed);
+    }
+    pthread_mutex_unlock(&c->lock);
+}
+
+pcclResult_t api_member(struct comm *c, const char *phase, struct session_info *info)
+{
+    pthread_mutex_lock(&c->lock);
+    bool any = c->session != NULL, was_member = c->was_member;
+    bool poisoned = any && session_poisoned(c->session);
+    memset(info, 0, sizeof *info);
+    if (any) {
+        session_info(c->session, info);
+    }
+    pthread_mutex_unlock(&c->lock);
+    if (poisoned) {
+        return api_fail(pcclInternalError, pcclCauseInternal, phase, "an internal invariant failed: stop, report this");
+    }
+    if (info->connected) {
+        return pcclSuccess;
+    }
+    if (was_member) {
+        return api_fail(pcclMasterConnectionFailed, pcclCauseExcluded, phase,
+                        "not a member of the run any more: connect again");
+    }
+    return api_fail(pcclInvalidUsage, pcclCauseUsage, phase, "not connected: call pcclConnect first");
+}
+
+struct net_address api_address_in(const ccoip_socket_address_t *a)
+{
+    struct net_address n = {.family = a->inet.protocol == inetIPv6 ? 6 : 4, .port = a->port};
+    if (n.family == 6) {
+        memcpy(n.ip, a->inet.ipv6.data, 16);
+    } else {
+        memcpy(n.ip, a->inet.ipv4.data, 4);
+    }
+    return n;
+}
+
+ccoip_socket_address_t api_address_out(const struct net_address *n)
+{
+    ccoip_socket_address_t a;
+    memset(&a, 0, sizeof a);
+    a.port = n->port;
+    if (n->family == 6) {
+        a.inet.protocol = inetIPv6;
+        memcpy(a.inet.ipv6.data, n->ip, 16);
+    } else {
+        a.inet.protocol = inetIPv4;
+        memcpy(a.inet.ipv4.data, n->ip, 4);
+    }
+    return a;
+}
+
+/* ---- Communicators ----------------------------------------------------------------------------------------------------------- */
+
+pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params, pcclComm_t **comm_out)
+{
+    const char *phase = "create communicator";
+    if (!engine_marked(&engine_global)) {
+        return api_fail(pcclNotInitialized, pcclCauseUsage, phase, "call pcclInit first");
+    }
+    if (params == NULL || comm_out == NULL) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "%s is null", params == NULL ? "params" : "comm_out");
+    }
+    if (params->p2p_connection_pool_size > BOUNDS_LANES) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "pool size %" PRIu32 ", at most %d",
+                        params->p2p_connection_pool_size, (int)BOUNDS_LANES);
+    }
+    if (params->master_address.port == 0 || (unsigned)params->master_address.inet.protocol > inetIPv6) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "the master's address has no port, or no known family");
+    }
+    struct comm_params p = {
+        .master = api_address_in(&params->master_address),
+        .group = params->peer_group,
+        .lanes = (uint16_t)(params->p2p_connection_pool_size == 0 ? 1 : params->p2p_connection_pool_size),
+        .stall_ns = API_TIMEOUT_MS * CLOCK_MS,
+        .master_loss_ns = API_TIMEOUT_MS * CLOCK_MS,
+        .connect_ns = API_TIMEOUT_MS * CLOCK_MS,
+    };
+    pcclComm_t *handle = malloc(sizeof *handle);
+    if (handle == NULL || comm_new(&engine_global, &p, &handle->comm) != PCCL_OK) {
+        free(handle);
+        return api_fail(pcclInternalError, pcclCauseNoMemory, phase, "no memory");
+    }
+    *comm_out = handle;
+    return pcclSuccess;
+}
+
+pcclResult_t pcclDestroyCommunicator(pcclComm_t *communicator)
+{
+    if (communicator == NULL) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, "destroy", "the communicator is null");
+    }
+    struct comm *c = communicator->comm;
+    if (c->generation != atomic_load(&engine_global.generation)) {
+        comm_abandon(c);
+    } else {
+        comm_free(c);
+    }
+    free(communicator);
+    return pcclSuccess;
+}
+
+pcclResult_t pcclConnect(pcclComm_t *communicator)
+{
+    struct comm *c;
+    struct session_outcome o;
+    pcclResult_t rc = api_enter(communicator, "connect", &c);
+    if (rc != pcclSuccess) {
+        return rc;
+    }
+    comm_connect(c, &o);
+    rc = api_outcome(&o, "connect", 0);
+    api_leave(c);
+    return rc;
+}
+
+pcclResult_t pcclLeave(pcclComm_t *communicator)
+{
+    struct comm *c;
+    struct session_info info;
+    pcclResult_t rc = api_enter(communicator, "leave", &c);
+    if (rc != pcclSuccess) {
+        return rc;
+    }
+    rc = api_member(c, "leave", &info);
+    if (rc == pcclSuccess) {
+        comm_leave(c);
+    }
+    api_leave(c);
+    return rc;
+}
+
+pcclResult_t pcclGetAttribute(const pcclComm_t *communicator, pcclAttribute_t attribute, int *p_attribute_out)
+{
+    struct comm *c;
+    struct session_info info;
+    uint32_t value = 0;
+    pcclResult_t rc = api_enter(communicator, "attribute", &c);
+    if (rc != pcclSuccess) {
+        return rc;
+    }
+    if (p_attribute_out == NULL || attribute < PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE ||
+        attribute > PCCL_ATTRIBUTE_LARGEST_PEER_GROUP_WORLD_SIZE) {
+        api_leave(c);
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, "attribute", "unknown attribute %d, or null pointer",
+                        (int)attribute);
+    }
+    rc = api_member(c, "attribute", &info);
+    api_leave(c);
+    if (rc != pcclSuccess) {
+        return rc;
+    }
+    switch (attribute) {
+    case PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE:
+        value = info.snapshot.global;
+        break;
+    case PCCL_ATTRIBUTE_PEER_GROUP_WORLD_SIZE:
+        value = info.snapshot.group;
+        break;
+    case PCCL_ATTRIBUTE_NUM_DISTINCT_PEER_GROUPS:
+        value = info.snapshot.groups;
+        break;
+    case PCCL_ATTRIBUTE_LARGEST_PEER_GROUP_WORLD_SIZE:
+        value = info.snapshot.largest;
+        break;
+    }
+    *p_attribute_out = (int)value;
+    return pcclSuccess;
+}
+
+/* ---- Votes ------------------------------------------------------------------------------------------------------------------- */
+
+static pcclResult_t api_vote(const pcclComm_t *communicator, enum vote_kind kind, const char *phase, uint64_t *value)
+{
+    struct comm *c;
+    struct session_info info;
+    struct session_outcome o;
+    struct msg_vote vote = {.kind = (uint8_t)kind};
+    pcclResult_t rc = api_enter(communicator, phase, &c);
+    if (rc != pcclSuccess) {
+        return rc;
+    }
+    rc = api_member(c, phase, &info);
+    if (rc == pcclSuccess && kind == VOTE_OPTIMISE && info.snapshot.global <= 1) {
+        rc = api_fail(pcclInvalidUsage, pcclCauseAlone, phase, "alone: there is no edge to measure");
+    }
+    if (rc == pcclSuccess) {
+        comm_vote(c, &vote, NULL, &o);
+        rc = api_outcome(&o, phase, 0);
+        if (rc == pcclSuccess && value != NULL) {
+            *value = o.value;
+        }
+    }
+    api_leave(c);
+    return rc;
+}
+
+pcclResult_t pcclUpdateTopology(pcclComm_t *communicator)
+{
+    return api_vote(communicator, VOTE_UPDATE, "update", NULL);
+}
+
+pcclResult_t pcclOptimizeTopology(const pcclComm_t *communicator)
+{
+    return api_vote(communicator, VOTE_OPTIMISE, "optimise", NULL);
+}
+
+pcclResult_t pcclArePeersPending(const pcclComm_t *communicator, bool *pending_out)
+{
+    uint64_t value = 0;
+    if (pending_out == NULL) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, "query", "pending_out is null");
+    }
+    pcclResult_t rc = api_vote(communicator, VOTE_QUERY, "query", &value);
+    if (rc == pcclSuccess) {
+        *pending_out = value != 0;
+    }
+    return rc;
+}
+
+/* ---- Options ----------------------------------------------------------------------------------------------------------------- */
+
+static int64_t *api_option(struct comm *c, pcclOption_t option)
+{
+    switch (option) {
+    case PCCL_OPTION_OPERATION_DEADLINE_MS:
+        return &c->params.operation_ns;
+    case PCCL_OPTION_STALL_TIMEOUT_MS:
+        return &c->params.stall_ns;
+    case PCCL_OPTION_MASTER_LOSS_TIMEOUT_MS:
+        return &c->params.master_loss_ns;
+    case PCCL_OPTION_CONNECT_TIMEOUT_MS:
+        return &c->params.connect_ns;
+    case PCCL_OPTION_VOTE_DEADLINE_MS:
+        return &c->params.vote_ns;
+    }
+    return NULL;
+}
+
+pcclResult_t pcclSetOption(pcclComm_t *communicator, pcclOption_t option, uint64_t value)
+{
+    struct comm *c;
+    const char *phase = "set option";
+    pcclResult_t rc = api_enter(communicator, phase, &c);
+    if (rc != pcclSuccess) {
+        return rc;
+    }
+    int64_t *place = api_option(c, option);
+    bool timing = option == PCCL_OPTION_STALL_TIMEOUT_MS || option == PCCL_OPTION_MASTER_LOSS_TIMEOUT_MS;
+    bool may_be_none = option == PCCL_OPTION_OPERATION_DEADLINE_MS || option == PCCL_OPTION_VOTE_DEADLINE_MS;
+    if (place == NULL) {
+        rc = api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "unknown option %d", (int)option);
+    } else if ((value == 0 && !may_be_none) || value > UINT32_MAX ||
+               (option == PCCL_OPTION_STALL_TIMEOUT_MS && value < 50)) {
+        rc = api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "%" PRIu64 " ms is out of range", value);
+    } else {
+        pthread_mutex_lock(&c->lock);
+        bool late = timing && (c->session != NULL || c->connecting);
+        if (!late) {
+            *place = (int64_t)value * CLOCK_MS;
+        }
+        pthread_mutex_unlock(&c->lock);
+        if (late) {
+            rc = api_fail(pcclInvalidUsage, pcclCauseUsage, phase, "this option must be set before connect");
+        }
+    }
+    api_leave(c);
+    return rc;
+}
+
+pcclResult_t pcclGetOption(const pcclComm_t *communicator, pcclOption_t option, uint64_t *value_out)
+{
+    struct comm *c;
+    pcclResult_t rc = api_enter(communicator, "get option", &c);
+    if (rc != pcclSuccess) {
+        return rc;
+    }
+    const int64_t *place = api_option(c, option);
+    if (place == NULL || value_out == NULL) {
+        rc = api_fail(pcclInvalidArgument, pcclCauseUsage, "get option", "unknown option %d, or null pointer", (int)option);
+    } else {
+        pthread_mutex_lock(&c->lock);
+        *value_out = (uint64_t)(*place / CLOCK_MS);
+        pthread_mutex_unlock(&c->lock);
+    }
+    api_leave(c);
+    return rc;
+}
+
+pcclResult_t pcclSetLogCallback(pcclLogCallback_t callback, pcclLogLevel_t level, void *user)
+{
+    if ((unsigned)level > pcclLogNone) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, "log", "unknown level %d", (int)level);
+    }
+    /* The two enums have the same values and representation. */
+    log_set_sink((log_sink)(void (*)(void))callback, (enum log_level)level, user);
+    return pcclSuccess;
+}

@@ -1,0 +1,531 @@
+/* comm.c - a communicator: steps of its session, their actions, votes, life and death.
+ * SPDX-License-Identifier: MIT */
+#include "peer/comm.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/clock.h"
+#include "core/log.h"
+#include "kernels/kernels.h"
+#include "net/addr.h"
+#include "peer/link.h"
+
+enum { COMM_LIVE_OPS = BOUNDS_OPS + 256, COMM_FLUSH_NS = 1000000000 };
+
+/* ---- Steps ---------------------------------------------------------------------------------------------------------------- */
+
+void comm_lock(struct comm *c, struct comm_after *after)
+{
+    after->count = 0;
+    after->lanes = 0;
+    after->any_ended = false;
+    pthread_mutex_lock(&c->lock);
+}
+
+static void comm_flush(struct comm_after *after)
+{
+    for (uint32_t i = 0; i < after->count; i++) {
+        conn_flush(after->flush[i]);
+        conn_unref(after->flush[i]);
+    }
+    after->count = 0;
+}
+
+void comm_unlock(struct comm *c, struct comm_after *after)
+{
+    struct engine *e = c->engine;
+    pthread_mutex_unlock(&c->lock);
+    comm_flush(after);
+    for (uint32_t i = 0; after->lanes != 0; i++, after->lanes >>= 1) {
+        if ((after->lanes & 1) != 0) {
+            lane_poke(e->lane[i]);
+        }
+    }
+    if (after->any_ended) {
+        engine_any_ended(e);
+    }
+}
+
+void comm_send(struct comm_after *after, struct conn *conn, const void *bytes, size_t size, const void *data,
+               size_t data_size)
+{
+    if (conn_append(conn, bytes, size, data, data_size) != PCCL_OK) {
+        conn_shutdown(conn); /* it does not read, or we have no memory: either way the link is of no use */
+        return;
+    }
+    for (uint32_t i = 0; i < after->count; i++) {
+        if (after->flush[i] == conn) {
+            return;
+        }
+    }
+    if (after->count == COMM_FLUSH) {
+        comm_flush(after);
+    }
+    after->flush[after->count++] = conn_ref(conn);
+}
+
+static void comm_send_peers(struct comm *c, const struct action *a, struct comm_after *after)
+{
+    for (uint32_t i = 0; i < a->dests; i++) {
+        struct link *l = link_find(c, c->out.dest_ids[a->dest + i]);
+        if (l != NULL && l->control != NULL) {
+            comm_send(after, l->control, c->out.bytes + a->frame, a->frame_bytes, a->data, a->data_bytes);
+        }
+    }
+}
+
+static void comm_trace(const struct comm *c, const struct action *a)
+{
+    if (log_enabled(LOG_DEBUG)) {
+        log_line(LOG_DEBUG, "peer %llu: %s (%llu, %llu)", (unsigned long long)c->id, (const char *)a->data,
+                 (unsigned long long)a->id, (unsigned long long)a->value);
+    }
+}
+
+/* One action; *wanted: staging bytes that the session asks for. */
+static void comm_act(struct comm *c, const struct action *a, struct comm_after *after, uint64_t *wanted)
+{
+    switch ((enum session_action)a->kind) {
+    case ACT_MASTER:
+        if (c->master != NULL) {
+            comm_send(after, c->master, c->out.bytes + a->frame, a->frame_bytes, NULL, 0);
+        }
+        break;
+    case ACT_DIAL_MASTER:
+        c->master_at = (int64_t)a->value;
+        engine_arm(c->engine, c->master_at);
+        break;
+    case ACT_CLOSE_MASTER:
+        uplink_close(c);
+        break;
+    case ACT_PEERS:
+        comm_send_peers(c, a, after);
+        break;
+    case ACT_SYNC:
+        if (a->dests == 1) {
+            sync_link_send(c, c->out.dest_ids[a->dest], a->value == 1, c->out.bytes + a->frame, a->frame_bytes,
+                           a->data, a->data_bytes, after);
+        }
+        break;
+    case ACT_SYNC_CLOSE:
+        sync_link_end_all(c);
+        break;
+    case ACT_LINKS:
+        c->links_changed = true;
+        engine_arm(c->engine, 0);
+        break;
+    case ACT_OP_START:
+        comm_op_started(c, a, after);
+        break;
+    case ACT_OP_READY:
+        comm_op_ready(c, a, after);
+        break;
+    case ACT_OP_STOP:
+        comm_op_stopped(c, a, after);
+        break;
+    case ACT_OP_RETURN:
+        comm_op_returned(c, a, after);
+        break;
+    case ACT_VOTED:
+        c->voted = true;
+        pthread_cond_broadcast(&c->changed);
+        break;
+    case ACT_CONNECTED:
+        c->connected = true;
+        pthread_cond_broadcast(&c->changed);
+        break;
+    case ACT_LEFT:
+        sync_link_end_all(c);
+        link_end_all(c, after);
+        engine_arm(c->engine, 0);
+        break;
+    case ACT_SYNC_ALLOC:
+        *wanted = a->value > 0 ? a->value : 1;
+        break;
+    case ACT_SYNC_APPLY:
+        c->apply = true;
+        break;
+    case ACT_PROBE:
+        probe_start(c, a->id, a->slot, a->value);
+        break;
+    case ACT_TRACE:
+        comm_trace(c, a);
+        break;
+    }
+}
+
+/* The session's table of tags grows between steps, since a step never allocates. */
+static void comm_grow_tags(struct comm *c)
+{
+    size_t bytes = session_tags_wanted(c->session);
+    if (bytes > 0) {
+        void *storage = aligned_alloc(64, (bytes + 63) / 64 * 64);
+        if (storage != NULL) { /* otherwise launches of new tags fail once the table is full */
+            free(session_grow_tags(c->session, storage, bytes));
+            c->tag_table = storage;
+        }
+    }
+}
+
+void comm_step(struct comm *c, struct session_event *event, struct comm_after *after)
+{
+    struct session_event memory = {.kind = SESSION_MEMORY};
+    for (struct session_event *e = event; e != NULL;) {
+        uint64_t wanted = 0;
+        outbox_reset(&c->out);
+        session_step(c->session, clock_now_ns(), e, &c->out);
+        for (uint32_t i = 0; i < c->out.count; i++) {
+            comm_act(c, &c->out.actions[i], after, &wanted);
+        }
+        e = NULL;
+        if (wanted > 0) {
+            free(c->staging);
+            c->staging = malloc(wanted);
+            memory.memory = c->staging;
+            e = &memory;
+        }
+    }
+    comm_grow_tags(c);
+    comm_ops_failed(c, after);
+    engine_arm(c->engine, session_deadline(c->session));
+}
+
+int64_t comm_tick(struct comm *c, int64_t now, struct comm_after *after)
+{
+    int64_t next = CLOCK_NEVER;
+    if (c->session == NULL) {
+        return next;
+    }
+    if (session_deadline(c->session) <= now) {
+        comm_step(c, &(struct session_event){.kind = SESSION_TICK}, after);
+    }
+    if (c->links_changed) {
+        c->links_changed = false;
+        link_refresh(c, after);
+    }
+    int64_t at[] = {uplink_tick(c, now, after), link_tick(c, now, after), probe_tick(c, now, after),
+                    comm_ops_watch(c, now, after), CLOCK_NEVER};
+    sync_link_tick(c, after);
+    at[4] = session_deadline(c->session);
+    for (size_t i = 0; i < sizeof at / sizeof at[0]; i++) {
+        next = at[i] < next ? at[i] : next;
+    }
+    return next;
+}
+
+/* ---- Connect, votes, leave ------------------------------------------------------------------------------------------------ */
+
+/* Waits for a flag that steps set; false: the deadline passed before. */
+static bool comm_wait(struct comm *c, const bool *flag, int64_t deadline)
+{
+    while (!*flag) {
+        if (deadline == CLOCK_NEVER) {
+            pthread_cond_wait(&c->changed, &c->lock);
+            continue;
+        }
+        struct timespec at = {.tv_sec = deadline / CLOCK_S, .tv_nsec = deadline % CLOCK_S};
+        if (pthread_cond_timedwait(&c->changed, &c->lock, &at) == ETIMEDOUT && !*flag) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void comm_config(struct comm *c)
+{
+    struct session_config *k = &c->config;
+    struct net_address seen = {.family = 4, .port = c->engine->port}; /* 0.0.0.0: what the master sees */
+    const char *verify = getenv("PCCL_VERIFY");
+    *k = (struct session_config){
+        .group = c->params.group, .lanes = c->params.lanes,
+        .max_members = COMM_MEMBERS, .max_ops = BOUNDS_OPS, .max_live = COMM_LIVE_OPS, .max_records = BOUNDS_RECORDS,
+        .max_tags = 1024, .max_owed = 4096,
+        .park_blocks = 256, .park_block_bytes = 2 * BOUNDS_EAGER_BYTES + 256, .park_per_link = 16,
+        .mesh_members = 32,
+        .heartbeat_ns = c->params.stall_ns / 5 < CLOCK_S ? c->params.stall_ns / 5 : CLOCK_S,
+        .stall_ns = c->params.stall_ns, .master_loss_ns = c->params.master_loss_ns,
+        .connect_ns = c->params.connect_ns, .link_ns = 5 * CLOCK_S,
+        .kernels = kernels_get(), .verify = verify != NULL && verify[0] == '1',
+        .seed = (uint64_t)clock_now_ns() ^ (uint64_t)(uintptr_t)c,
+    };
+    k->address[0] = seen;
+    k->addresses = (uint8_t)(1 + addr_interfaces(k->address + 1, BOUNDS_ADDRESSES - 1, c->engine->port));
+}
+
+/* A session that has left, or none yet: a fresh one.  False: no memory. */
+static bool comm_fresh_session(struct comm *c, struct comm_after *after)
+{
+    uint32_t actions, bytes, dests;
+    comm_ops_detach(c, after);
+    c->session = NULL;
+    free(c->tag_table);
+    c->tag_table = NULL;
+    comm_config(c);
+    session_out_bounds(&c->config, &actions, &bytes, &dests);
+    if (c->arena == NULL) {
+        c->arena_bytes = (session_arena_bytes(&c->config) + 63) / 64 * 64;
+        c->arena = aligned_alloc(64, c->arena_bytes);
+        c->out_storage[0] = calloc(actions, sizeof(struct action));
+        c->out_storage[1] = malloc(bytes);
+        c->out_storage[2] = calloc(dests, sizeof(uint64_t));
+        if (c->arena == NULL || c->out_storage[0] == NULL || c->out_storage[1] == NULL || c->out_storage[2] == NULL) {
+            for (int i = 0; i < 3; i++) {
+                free(c->out_storage[i]);
+                c->out_storage[i] = NULL;
+            }
+            free(c->arena);
+            c->arena = NULL;
+            return false;
+        }
+    }
+    outbox_init(&c->out, c->out_storage[0], actions, c->out_storage[1], bytes, c->out_storage[2], dests);
+    c->session = session_init(&c->config, c->arena);
+    return c->session != NULL;
+}
+
+static void comm_fail(struct session_outcome *o, enum session_result result, const char *text)
+{
+    memset(o, 0, sizeof *o);
+    o->result = result;
+    size_t n = strlen(text);
+    n = n < sizeof o->text - 1 ? n : sizeof o->text - 1;
+    memcpy(o->text, text, n);
+}
+
+static bool comm_idle(struct comm *c)
+{
+    struct session_info info;
+    if (c->session == NULL) {
+        return true;
+    }
+    session_info(c->session, &info);
+    return !info.connected;
+}
+
+void comm_connect(struct comm *c, struct session_outcome *outcome)
+{
+    struct comm_after after;
+    struct err err;
+    comm_lock(c, &after);
+    bool idle = !c->connecting && comm_idle(c) && !c->closing;
+    if (idle) {
+        c->connecting = true;
+    }
+    comm_unlock(c, &after);
+    if (!idle) {
+        comm_fail(outcome, RESULT_USAGE, "already connected, or another thread is connecting");
+        return;
+    }
+    if (!c->joined && engine_join(c->engine, c, c->params.lanes, &err) != PCCL_OK) {
+        comm_fail(outcome, RESULT_UNREACHABLE, err.text);
+        comm_lock(c, &after);
+        c->connecting = false;
+        comm_unlock(c, &after);
+        return;
+    }
+    c->joined = true;
+    comm_lock(c, &after);
+    c->connected = false;
+    if (!comm_fresh_session(c, &after)) {
+        comm_fail(outcome, RESULT_NO_MEMORY, "no memory for the session");
+    } else {
+        struct session_event e = {.kind = SESSION_CONNECT};
+        comm_step(c, &e, &after);
+        *outcome = e.outcome;
+        if (outcome->result == RESULT_PENDING) {
+            comm_unlock(c, &after);
+            comm_lock(c, &after);
+            comm_wait(c, &c->connected, CLOCK_NEVER);
+            e = (struct session_event){.kind = SESSION_COLLECT_CONNECT};
+            comm_step(c, &e, &after);
+            *outcome = e.outcome;
+        }
+    }
+    c->was_member = c->was_member || outcome->result == RESULT_OK;
+    c->connecting = false;
+    pthread_cond_broadcast(&c->changed);
+    comm_unlock(c, &after);
+}
+
+void comm_vote(struct comm *c, const struct msg_vote *vote, struct sync_state *state, struct session_outcome *outcome)
+{
+    struct comm_after after;
+    int64_t deadline = c->params.vote_ns > 0 ? clock_now_ns() + c->params.vote_ns : CLOCK_NEVER;
+    struct session_event e = {.kind = SESSION_VOTE, .vote = vote, .state = state};
+    comm_lock(c, &after);
+    if (c->session == NULL) {
+        comm_fail(outcome, RESULT_USAGE, "not connected");
+        comm_unlock(c, &after);
+        return;
+    }
+    c->voted = false; /* a vote that is refused changes nothing, and only one can be open */
+    comm_step(c, &e, &after);
+    *outcome = e.outcome;
+    comm_unlock(c, &after);
+    if (outcome->result != RESULT_PENDING) {
+        return;
+    }
+    comm_lock(c, &after);
+    if (!comm_wait(c, &c->voted, deadline)) {
+        e = (struct session_event){.kind = SESSION_LEAVE, .text = "the deadline of a vote passed"};
+        comm_step(c, &e, &after);
+        comm_wait(c, &c->voted, CLOCK_NEVER);
+    }
+    if (c->apply) {
+        c->apply = false;
+        pthread_mutex_unlock(&c->lock);
+        sync_apply(state);
+        pthread_mutex_lock(&c->lock);
+    }
+    e = (struct session_event){.kind = SESSION_COLLECT_VOTE};
+    comm_step(c, &e, &after);
+    *outcome = e.outcome;
+    if (state != NULL) {
+        free(c->staging);
+        c->staging = NULL;
+    }
+    comm_unlock(c, &after);
+}
+
+void comm_leave(struct comm *c)
+{
+    struct comm_after after;
+    comm_lock(c, &after);
+    if (c->session != NULL) {
+        comm_step(c, &(struct session_event){.kind = SESSION_LEAVE, .text = "the program left the run"}, &after);
+    }
+    comm_unlock(c, &after);
+}
+
+/* ---- Life ----------------------------------------------------------------------------------------------------------------- */
+
+pccl_status comm_new(struct engine *engine, const struct comm_params *params, struct comm **out)
+{
+    struct comm *c = calloc(1, sizeof *c);
+    pthread_condattr_t attr;
+    if (c == NULL) {
+        return PCCL_ERR_NOMEM;
+    }
+    if (!comm_ops_init(c)) {
+        free(c);
+        return PCCL_ERR_NOMEM;
+    }
+    c->engine = engine;
+    c->generation = atomic_load(&engine->generation);
+    c->params = *params;
+    c->master_at = CLOCK_NEVER;
+    list_init(&c->in_engine);
+    list_init(&c->links);
+    list_init(&c->controls);
+    list_init(&c->uplinks);
+    list_init(&c->sync_links);
+    list_init(&c->probes);
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&c->changed, &attr);
+    pthread_condattr_destroy(&attr);
+    *out = c;
+    return PCCL_OK;
+}
+
+static void comm_free_memory(struct comm *c)
+{
+    free(c->tag_table);
+    comm_ops_fini(c);
+    for (int i = 0; i < 3; i++) {
+        free(c->out_storage[i]);
+    }
+    free(c->arena);
+    free(c->staging);
+    free(c->spare);
+    free(c);
+}
+
+void comm_abandon(struct comm *c)
+{
+    comm_free_memory(c);
+}
+
+/* On the service thread. */
+static void comm_detach(void *argument)
+{
+    struct comm *c = argument;
+    struct comm_after after;
+    pthread_mutex_lock(&c->engine->lock);
+    list_remove(&c->in_engine);
+    pthread_mutex_unlock(&c->engine->lock);
+    comm_lock(c, &after);
+    LIST_FOR_EACH(l, next, &c->engine->dials) {
+        struct dial *d = LIST_ENTRY(l, struct dial, all);
+        if (d->comm == c) {
+            dial_cancel(d);
+        }
+    }
+    sync_link_drop_all(c);
+    probe_drop_all(c);
+    uplink_drop_all(c);
+    comm_unlock(c, &after);
+}
+
+static void comm_drop_lanes(struct comm *c)
+{
+    uint32_t lanes = atomic_load(&c->engine->lanes);
+    struct lane_done done = {.left = lanes};
+    pthread_mutex_init(&done.lock, NULL);
+    pthread_cond_init(&done.zero, NULL);
+    for (uint32_t i = 0; i < lanes; i++) {
+        struct lane_order order = {.kind = LANE_DROP, .comm = c, .done = &done};
+        while (!lane_post(c->engine->lane[i], &order)) {
+            sched_yield(); /* no memory for 64 bytes: it cannot be left undone */
+        }
+        lane_poke(c->engine->lane[i]);
+    }
+    pthread_mutex_lock(&done.lock);
+    while (done.left > 0) {
+        pthread_cond_wait(&done.zero, &done.lock);
+    }
+    pthread_mutex_unlock(&done.lock);
+    pthread_cond_destroy(&done.zero);
+    pthread_mutex_destroy(&done.lock);
+}
+
+void comm_free(struct comm *c)
+{
+    struct comm_after after;
+    comm_lock(c, &after);
+    c->closing = true;
+    if (c->session != NULL) {
+        comm_step(c, &(struct session_event){.kind = SESSION_LEAVE, .text = "the communicator was destroyed"}, &after);
+    }
+    comm_unlock(c, &after);
+    int64_t until = clock_now_ns() + COMM_FLUSH_NS;
+    pthread_mutex_lock(&c->lock);
+    while (atomic_load(&c->calls) > 0) {
+        pthread_cond_wait(&c->changed, &c->lock);
+    }
+    while (!link_flushed(c)) {
+        struct timespec at = {.tv_sec = until / CLOCK_S, .tv_nsec = until % CLOCK_S};
+        if (pthread_cond_timedwait(&c->changed, &c->lock, &at) == ETIMEDOUT) {
+            break;
+        }
+    }
+    pthread_mutex_unlock(&c->lock);
+    if (c->joined) {
+        engine_run(c->engine, comm_detach, c);
+        comm_drop_lanes(c);
+        engine_leave(c->engine);
+    }
+    LIST_FOR_EACH(l, next, &c->links) {
+        struct link *link = LIST_ENTRY(l, struct link, all);
+        list_remove(&link->all);
+        link_unref(link);
+    }
+    pthread_cond_destroy(&c->changed);
+    pthread_mutex_destroy(&c->lock);
+    comm_free_memory(c);
+}

@@ -1,0 +1,174 @@
+/* lane.h - lanes: the data plane of this process, and who polls it.
+ *
+ * A lane is a passive object: an epoll set with one data connection (stream) per peer, the executors of its share of each
+ * operation, and staging memory.  Whoever holds its lock polls it: one of the poller threads, or a blocking call that
+ * drives lane 0.  Commands for a lane (start, ready, stop an operation; let go of a communicator) come through its inbox, so
+ * that nobody ever waits for the lock.
+ *
+ * Invariant: executors, streams and their buffers are touched by the holder of the lock only.
+ * SPDX-License-Identifier: MIT */
+#ifndef PCCL_PEER_LANE_H
+#define PCCL_PEER_LANE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "collectives/exec.h"
+#include "core/bounds.h"
+#include "core/list.h"
+#include "net/loop.h"
+#include "net/transport.h"
+#include "wire/frame.h"
+#include "wire/p2p.h"
+
+struct comm;
+struct conn;
+struct comm_op;
+struct engine;
+struct link;
+
+enum {
+    LANE_ROOM_BYTES = 16 << 20,
+    LANE_SLOT_BYTES = BOUNDS_FRAME_BYTES,
+    LANE_SLOTS = LANE_ROOM_BYTES / LANE_SLOT_BYTES,
+    LANE_SCRATCH = 64 << 10,
+};
+
+enum lane_order_kind {
+    LANE_START,  /* op */
+    LANE_READY,  /* op, peer, credit */
+    LANE_STOP,   /* op */
+    LANE_STREAM, /* stream: take it over, from now on the lane owns it */
+    LANE_DROP,   /* comm: let go of everything of it, then post `done` */
+    LANE_WATCH,  /* op: tell the session whom it waits for */
+};
+
+struct lane_order {
+    struct list all;
+    enum lane_order_kind kind;
+    struct comm *comm;
+    struct comm_op *op;    /* LANE_START: alive until this lane has let go of it */
+    uint64_t serial;       /* of the operation, which may be gone by now */
+    uint64_t peer;
+    uint32_t credit;
+    struct stream *stream;
+    struct lane_done *done;
+};
+
+/* Counts lanes that have let go. */
+struct lane_done {
+    pthread_mutex_t lock;
+    pthread_cond_t zero;
+    uint32_t left;
+};
+
+struct lane {
+    pthread_mutex_t lock;
+    struct engine *engine; /* borrowed */
+    uint32_t index;
+    struct loop loop;
+    struct source outer;   /* the lane's epoll set in its poller's */
+    struct loop *poller;   /* borrowed */
+    pthread_mutex_t mask_lock;
+    bool masked;           /* the poller does not look */
+    atomic_bool driven;    /* a blocking call holds it and may sleep in it */
+    atomic_uint sleepers;  /* calls that found it held */
+    atomic_bool busy;      /* work is left although no descriptor says so */
+    pthread_mutex_t inbox_lock;
+    struct list inbox;     /* owned struct lane_order */
+    atomic_bool inbox_full;
+    /* The holder's: */
+    struct list streams, execs;
+    bool moved;            /* something happened in this pass */
+    struct room room;
+    unsigned char *slots;  /* owned */
+    uint32_t free_list[LANE_SLOTS];
+    unsigned char scratch[LANE_SCRATCH];
+};
+
+struct lane *lane_new(struct engine *engine, uint32_t index);
+void lane_free(struct lane *lane);
+
+/* Appends an order (copied); call lane_poke when no lock is held.  False: no memory. */
+bool lane_post(struct lane *lane, const struct lane_order *order);
+void lane_poke(struct lane *lane);
+
+/* Takes the lane if nobody holds it. */
+bool lane_try(struct lane *lane);
+/* Gives it back and serves what came into the inbox meanwhile; `grace`: keep it masked for a moment, since the same
+ * thread is likely to be back. */
+void lane_release(struct lane *lane, bool grace);
+/* The holder's: serves what is ready, waiting at most timeout_ns (negative: without limit).  True if anything happened. */
+bool lane_serve(struct lane *lane, int64_t timeout_ns);
+/* Hides the lane from its poller; shows it again. */
+void lane_mask(struct lane *lane);
+void lane_unmask(struct lane *lane);
+
+/* Whether the calling thread holds this lane. */
+bool lane_is_mine(const struct lane *lane);
+
+/* ---- Inside a lane: one data connection, one executor ------------------------------------------------------------------ */
+
+enum { STREAM_HEAD = FRAME_HEADER_BYTES + P2P_DATA_PREFIX, STREAM_SMALL = 1024 };
+
+struct lane_exec {
+    struct list all;       /* in lane.execs, in the order of launches */
+    struct comm_op *op;    /* borrowed */
+    struct exec x;
+    void *arena;           /* owned */
+    uint64_t *ready;       /* owned bit set of ranks whose READY is in */
+    bool told_done;
+};
+
+struct stream {
+    struct source source;
+    struct transport transport;
+    struct list all;       /* in lane.streams */
+    struct lane *lane;     /* null until its lane has taken it over */
+    uint16_t index;        /* of that lane */
+    struct link *link;     /* one reference */
+    uint64_t number;       /* of its bundle */
+    uint64_t peer;
+    struct comm *comm;
+    uint32_t rank;         /* in rank_view */
+    uint64_t rank_view;
+    bool can_in, can_out, broken;
+    bool more;             /* the last pass stopped at its budget */
+    _Atomic uint64_t tx_bytes, rx_bytes;
+    /* receiving */
+    unsigned char small[STREAM_SMALL]; /* frame heads and credits */
+    uint32_t small_at, small_used;
+    unsigned char *rx_dst; /* where the payload goes; null: scratch */
+    uint32_t rx_left;
+    struct lane_exec *rx_exec; /* null: drained */
+    /* sending */
+    unsigned char head[2 * STREAM_SMALL]; /* credits, then at most one frame head */
+    uint32_t head_at, head_used;
+    const unsigned char *tx_data;
+    uint32_t tx_left;      /* of the payload */
+    struct lane_exec *tx_exec; /* null: from scratch */
+    bool tx_open;          /* a frame is being sent */
+    unsigned char *tx_scratch; /* owned */
+};
+
+/* Takes the socket of a connection that has shaken hands; null: no memory (it is closed). */
+struct stream *stream_new(struct link *link, uint64_t number, uint16_t index, struct conn *conn);
+void stream_free(struct stream *s);
+/* Watches it on the lane; false: it is broken. */
+bool stream_open(struct stream *s, struct lane *lane);
+void stream_close(struct stream *s);
+/* Both return true if they moved anything. */
+bool stream_receive(struct stream *s);
+bool stream_send(struct stream *s);
+/* Before an executor goes: nothing may point at its buffers any more. */
+void stream_let_go(struct stream *s, struct lane_exec *e);
+/* Rank of the stream's peer in the operation; UINT32_MAX: not a member. */
+uint32_t stream_rank(struct stream *s, const struct comm_op *op);
+
+/* Finds the executor of a frame, looking into the inbox if it is not there yet. */
+struct lane_exec *lane_find(struct lane *lane, struct comm *comm, uint64_t view, const struct op_name *name);
+void lane_step(struct lane *lane, struct lane_exec *e, const struct exec_event *event, struct exec_out *out);
+
+#endif

@@ -47,7 +47,7 @@ struct world {
     uint32_t frames;
     struct outbox out;
     void *out_memory[3];
-    uint32_t round;
+    uint32_t round, skew; /* skew: added to the number of the vote in ELECTED */
     /* called for each frame that arrives: may spoil it; false: it is lost with its connection */
     bool (*meddle)(struct world *w, uint32_t from, uint32_t to, unsigned char *frame, uint32_t bytes);
 };
@@ -308,7 +308,7 @@ static inline void world_elect(struct world *w, uint32_t to, uint32_t content, u
     unsigned char raw[512];
     struct writer out;
     const struct world_peer *c = &w->peer[content];
-    struct msg_elected m = {.number = w->peer[to].session->answered,
+    struct msg_elected m = {.number = w->peer[to].session->answered + w->skew,
                             .round = w->round,
                             .role = (holders >> to & 1) != 0 ? SYNC_HOLDER : SYNC_RECEIVER,
                             .revision = 3,
@@ -368,20 +368,19 @@ static inline void world_kill(struct world *w, uint32_t peer)
     }
 }
 
-/* Delivers one frame: the first of a pair that the number picks.  False: there is none. */
-static inline bool world_deliver(struct world *w, uint64_t pick)
+/* Delivers one frame: the first of a pair that the number picks, none from `slow`.  False: there is none. */
+static inline bool world_deliver_but(struct world *w, uint64_t pick, uint32_t slow)
 {
     uint32_t first[WORLD_PEERS * WORLD_PEERS], pairs = 0;
     bool seen[WORLD_PEERS][WORLD_PEERS] = {{false}};
     for (uint32_t i = 0; i < w->frames; i++) {
         struct world_frame *f = &w->frame[i];
-        if (f->used && !seen[f->from][f->to]) {
+        if (f->used && f->from != slow && !seen[f->from][f->to]) {
             seen[f->from][f->to] = true;
             first[pairs++] = i;
         }
     }
     if (pairs == 0) {
-        w->frames = 0;
         return false;
     }
     struct world_frame f = w->frame[first[pick % pairs]];
@@ -398,6 +397,13 @@ static inline bool world_deliver(struct world *w, uint64_t pick)
     }
     free(f.bytes);
     return true;
+}
+
+static inline bool world_deliver(struct world *w, uint64_t pick)
+{
+    bool more = world_deliver_but(w, pick, NONE);
+    w->frames = more ? w->frames : 0;
+    return more;
 }
 
 static inline void world_run(struct world *w)

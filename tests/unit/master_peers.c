@@ -74,6 +74,7 @@ static void take_view(struct peer *p, struct reader *r)
         if (!get_member_info(r, &info)) {
             abort();
         }
+        p->infos[i] = info;
         uint32_t at = count++;
         for (; at > 0 && ids[at - 1] > info.id; at--) {
             ids[at] = ids[at - 1];
@@ -383,6 +384,18 @@ void cluster_pass(struct cluster *c, int64_t ms)
             beat = c->now + 500 * MS;
         }
     }
+}
+
+void cluster_shutdown(struct cluster *c)
+{
+    struct master_event e = {.kind = MASTER_SHUTDOWN};
+    run_event(c, &e);
+}
+
+void cluster_bug(struct cluster *c)
+{
+    struct master_event e = {.kind = MASTER_OPENED, .connection = c->config.max_connections};
+    run_event(c, &e);
 }
 
 void cluster_persisted(struct cluster *c)

@@ -19,6 +19,7 @@ struct peer {
     bool no_frozen;    /* does not answer FREEZE */
     uint64_t view, parent;
     uint64_t members[PEERS_MOST];
+    struct member_info infos[PEERS_MOST]; /* of those that the last VIEW added */
     uint32_t member_count, ring[PEERS_MOST], weights[PEERS_MOST];
     uint32_t answered;
     bool voting;
@@ -69,6 +70,8 @@ struct master_config cluster_config(void);
 
 /* Lets `ms` pass, ticking when the master wants it; living peers keep sending heartbeats unless mute. */
 void cluster_pass(struct cluster *c, int64_t ms);
+void cluster_shutdown(struct cluster *c);
+void cluster_bug(struct cluster *c); /* an event that its shell must never make */
 void cluster_persisted(struct cluster *c);
 void cluster_solved(struct cluster *c, uint64_t number, const uint32_t *order, uint32_t count);
 

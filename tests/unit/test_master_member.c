@@ -1,5 +1,7 @@
-/* test_master_member.c - getting in, staying in, getting lost.
+/* test_master_member.c - getting in, staying in, getting lost; and what strangers send.
  * SPDX-License-Identifier: MIT */
+#include "core/check.h"
+#include "core/rng.h"
 #include "master_peers.h"
 #include "tests/testing.h"
 
@@ -15,6 +17,12 @@ TEST(first_peer_is_admitted_at_once) /* nobody is there to vote it in: it would 
     EXPECT_EQ(a->last_view.sizes.group, 1);
     EXPECT_EQ(a->last_view.sizes.groups, 1);
     EXPECT_EQ(a->last_view.sizes.largest, 1);
+    EXPECT_EQ(a->welcome.run, 77);
+    EXPECT_EQ(a->welcome.epoch, 1);
+    EXPECT_EQ(a->welcome.heartbeat_ms, 1000);
+    EXPECT_EQ(a->welcome.dead_ms, 10000);
+    EXPECT_EQ(a->welcome.seen.port, 1234);
+    EXPECT(a->id >> 32 == 1 && a->view >> 32 == 1); /* epoch above, counter below */
     cluster_free(c);
 }
 
@@ -34,4 +42,347 @@ TEST(second_peer_waits_for_an_update) /* a newcomer must not change the world un
     EXPECT_EQ(a->last_view.plan.lanes, 2); /* the smallest of the members and the master's */
     EXPECT_EQ(a->view, b->view);
     cluster_free(c);
+}
+
+TEST(transitions_read_as_a_trace) /* one line per transition, in order */
+{
+    struct cluster *c = cluster_new();
+    peer_join(c, 0);
+    EXPECT_STR(c->trace, "first peer\nregistered\nlinks are made\nviews decided\npublished\nadmitted\n");
+    c->trace[0] = '\0';
+    cluster_frame(c, c->peers[0].conn, FRAME_LEAVE, NULL, 0, 77);
+    EXPECT_STR(c->trace, "left\nforgotten\nnobody left\n");
+    EXPECT_EQ(master_group_count(c->master), 0);
+    cluster_free(c);
+}
+
+TEST(silence_excludes_and_fences) /* a stopped process keeps its sockets */
+{
+    struct cluster *c = cluster_new();
+    cluster_members(c, 3, 0);
+    struct peer *p = c->peers;
+    p[2].mute = true;
+    cluster_pass(c, 9000);
+    EXPECT_EQ(p[0].member_count, 3);
+    cluster_pass(c, 2500);
+    EXPECT_EQ(p[0].member_count, 2);
+    EXPECT_EQ(p[0].last_view.cause, CAUSE_PEER_SILENT);
+    EXPECT_EQ(p[2].fence.cause, CAUSE_PEER_SILENT);
+    EXPECT(!p[2].open);
+    cluster_free(c);
+}
+
+TEST(frozen_peer_that_never_answers_is_excluded) /* at most N attempts */
+{
+    struct cluster *c = cluster_new();
+    cluster_members(c, 4, 0);
+    struct peer *p = c->peers;
+    peer_reports(&p[0], 7, 0, OP_HELD, CAUSE_NONE);
+    peer_reports(&p[1], 7, 0, OP_HELD, CAUSE_NONE);
+    p[2].mute = true;
+    peer_crash(c, &p[3]);
+    EXPECT_EQ(p[0].member_count, 4);
+    cluster_pass(c, 11000);
+    EXPECT_EQ(p[0].member_count, 2);
+    EXPECT_EQ(p[0].last_view.culprit, p[3].id);
+    EXPECT_EQ(peer_decision(&p[0], 7, 0).outcome, OUTCOME_COMMIT);
+    cluster_free(c);
+}
+
+TEST(master_that_stood_still_excludes_nobody) /* M7 */
+{
+    struct cluster *c = cluster_new();
+    cluster_members(c, 3, 0);
+    c->now += 60000000000;
+    cluster_pass(c, 3000);
+    EXPECT_EQ(c->peers[0].member_count, 3);
+    EXPECT(c->peers[0].open && c->peers[1].open && c->peers[2].open);
+    cluster_free(c);
+}
+
+TEST(more_than_half_silent_at_once_are_spared_once) /* M7: the fault may be on this side */
+{
+    struct cluster *c = cluster_new();
+    cluster_members(c, 3, 0);
+    struct peer *p = c->peers;
+    p[1].mute = p[2].mute = true;
+    cluster_pass(c, 15000);
+    EXPECT_EQ(p[0].member_count, 3);
+    cluster_pass(c, 10000);
+    EXPECT_EQ(p[0].member_count, 1);
+    cluster_free(c);
+}
+
+TEST(lost_control_connection_may_be_resumed) /* broken connection is not death */
+{
+    struct cluster *c = cluster_new();
+    cluster_members(c, 2, 0);
+    struct peer *p = c->peers;
+    peer_cut(c, &p[1]);
+    cluster_pass(c, 1500);
+    peer_forget(&p[1]);
+    peer_resume(c, &p[1]);
+    EXPECT_STR(p[1].log, "WELCOME ");
+    cluster_pass(c, 5000);
+    EXPECT_EQ(p[0].member_count, 2);
+    peer_cut(c, &p[1]);
+    cluster_pass(c, 2100);
+    EXPECT_EQ(p[0].member_count, 1);
+    EXPECT_EQ(p[0].last_view.cause, CAUSE_PEER_LOST);
+    peer_forget(&p[1]);
+    peer_resume(c, &p[1]); /* too late: an id does not come back */
+    EXPECT_STR(p[1].log, "FENCE ");
+    EXPECT_EQ(p[1].fence.cause, CAUSE_KICK_STALE);
+    EXPECT(!p[1].open);
+    cluster_free(c);
+}
+
+TEST(connection_and_link_closed_is_death_at_once) /* in either order; nobody waits two seconds */
+{
+    struct cluster *c = cluster_new();
+    cluster_members(c, 4, 0);
+    struct peer *p = c->peers;
+    peer_cut(c, &p[3]);
+    EXPECT_EQ(p[0].member_count, 4);
+    peer_suspect(c, &p[0], SUSPECT_LINK, CAUSE_LINK_LOST, &p[3]);
+    EXPECT_EQ(p[0].member_count, 3);
+    p[0].no_frozen = true; /* the view does not end meanwhile */
+    peer_suspect(c, &p[0], SUSPECT_LINK, CAUSE_LINK_LOST, &p[2]);
+    peer_cut(c, &p[2]);
+    EXPECT_EQ(p[0].freeze.survivors, 2);
+    cluster_free(c);
+}
+
+TEST(leave_is_a_death_that_needs_no_detection)
+{
+    struct cluster *c = cluster_new();
+    cluster_members(c, 2, 0);
+    struct peer *p = c->peers;
+    cluster_frame(c, p[1].conn, FRAME_LEAVE, NULL, 0, 77);
+    EXPECT_EQ(p[0].member_count, 1);
+    EXPECT_EQ(p[0].last_view.cause, CAUSE_PEER_LEFT);
+    EXPECT(!p[1].open);
+    EXPECT(!peer_saw(&p[1], "FENCE"));
+    cluster_free(c);
+}
+
+TEST(unset_address_becomes_what_the_master_saw)
+{
+    struct cluster *c = cluster_new();
+    struct peer *a = peer_join(c, 0);
+    EXPECT_EQ(a->infos[0].addresses, 1);
+    EXPECT_EQ(a->infos[0].address[0].ip[0], 10);
+    EXPECT_EQ(a->infos[0].address[0].ip[3], 1);
+    EXPECT_EQ(a->infos[0].address[0].port, 48150); /* the peer's own port, not that of the connection */
+    EXPECT_EQ(a->infos[0].lanes, 2);
+    cluster_free(c);
+}
+
+TEST(full_run_refuses_with_the_reason)
+{
+    struct master_config config = cluster_config();
+    config.max_members = 2;
+    config.max_groups = 1;
+    struct cluster *c = cluster_with(&config);
+    peer_join(c, 0);
+    struct peer *b = peer_join(c, 9);
+    EXPECT_EQ(b->fence.cause, CAUSE_KICK_FULL); /* no group left */
+    EXPECT(!b->open);
+    struct peer *d = peer_join(c, 0), *e = peer_join(c, 0);
+    EXPECT(d->open);
+    EXPECT_EQ(e->fence.cause, CAUSE_KICK_FULL);
+    cluster_frame(c, d->conn, FRAME_LEAVE, NULL, 0, 77);
+    EXPECT(peer_join(c, 0)->open); /* its slot is free again */
+    cluster_free(c);
+}
+
+TEST(emptied_groups_give_their_slots_back) /* churn of labels must not fill the table */
+{
+    struct master_config config = cluster_config();
+    config.max_groups = 2;
+    struct cluster *c = cluster_with(&config);
+    peer_join(c, 0);
+    uint64_t last = 0;
+    for (uint32_t label = 1; label < 20; label++) {
+        struct peer *p = peer_join(c, label);
+        peer_vote(c, &c->peers[0], VOTE_UPDATE);
+        EXPECT_EQ(p->member_count, 1);
+        EXPECT(p->view > last); /* a number is not used twice, whatever the label */
+        last = p->view;
+        cluster_frame(c, p->conn, FRAME_LEAVE, NULL, 0, 77);
+    }
+    cluster_free(c);
+}
+
+TEST(shutdown_fences_everybody)
+{
+    struct cluster *c = cluster_new();
+    cluster_members(c, 2, 0);
+    cluster_shutdown(c);
+    EXPECT(!c->peers[0].open && !c->peers[1].open);
+    EXPECT(peer_saw(&c->peers[0], "FENCE"));
+    EXPECT(cluster_closed(c, cluster_open(c)));
+    EXPECT_EQ(master_deadline(c->master), INT64_MAX);
+    cluster_free(c);
+}
+
+/* ---- strangers ----------------------------------------------------------------------------------------------------- */
+
+TEST(stranger_that_registers_too_late_is_closed)
+{
+    struct cluster *c = cluster_new();
+    uint32_t conn = cluster_open(c);
+    cluster_pass(c, 4900);
+    EXPECT(!cluster_closed(c, conn));
+    cluster_pass(c, 200);
+    EXPECT(cluster_closed(c, conn));
+    cluster_free(c);
+}
+
+TEST(every_message_before_register_closes) /* each type, in the state where it cannot be */
+{
+    struct cluster *c = cluster_new();
+    for (int type = 0; type < 256; type++) {
+        if (frame_limit((uint8_t)type) == 0 && type != FRAME_LEAVE) {
+            continue; /* frame_get refuses it before the master */
+        }
+        uint32_t conn = cluster_open(c);
+        cluster_frame(c, conn, (uint8_t)type, NULL, 0, 0);
+        EXPECT(cluster_closed(c, conn));
+    }
+    EXPECT(!master_poisoned(c->master));
+    EXPECT_EQ(master_group_count(c->master), 0);
+    cluster_free(c);
+}
+
+TEST(message_that_no_member_may_send_excludes_it)
+{
+    for (int type = 1; type < 256; type++) {
+        if (frame_limit((uint8_t)type) == 0 || type == FRAME_LEAVE) {
+            continue;
+        }
+        struct cluster *c = cluster_new();
+        cluster_members(c, 2, 0);
+        cluster_frame(c, c->peers[1].conn, (uint8_t)type, NULL, 0, 77); /* an empty payload fits none of them */
+        EXPECT_EQ(c->peers[1].fence.cause, CAUSE_KICK_PROTOCOL);
+        EXPECT_EQ(c->peers[0].member_count, 1);
+        EXPECT_EQ(c->peers[0].last_view.cause, CAUSE_KICK_PROTOCOL);
+        cluster_free(c);
+    }
+}
+
+TEST(another_run_is_refused)
+{
+    struct cluster *c = cluster_new();
+    cluster_members(c, 2, 0);
+    struct peer *p = c->peers;
+    struct msg_heartbeat hb = {0};
+    unsigned char bytes[256];
+    struct writer w;
+    writer_init(&w, bytes, sizeof bytes);
+    put_heartbeat(&w, &hb);
+    cluster_frame(c, p[1].conn, FRAME_HEARTBEAT, bytes, (uint32_t)w.used, 77);
+    EXPECT(p[1].open);
+    cluster_frame(c, p[1].conn, FRAME_HEARTBEAT, bytes, (uint32_t)w.used, 78);
+    EXPECT(!p[1].open);
+    struct msg_register reg = {.run = 78, .lanes = 1};
+    writer_init(&w, bytes, sizeof bytes);
+    put_register(&w, &reg);
+    uint32_t conn = cluster_open(c);
+    cluster_frame(c, conn, FRAME_REGISTER, bytes, (uint32_t)w.used, 78);
+    EXPECT(cluster_closed(c, conn));
+    cluster_free(c);
+}
+
+TEST(resume_with_an_impossible_state_is_refused)
+{
+    struct cluster *c = cluster_new();
+    cluster_members(c, 3, 0);
+    struct peer *p = c->peers;
+    p[1].view += 5;
+    peer_resume(c, &p[1]);
+    EXPECT_EQ(p[1].fence.cause, CAUSE_KICK_PROTOCOL);
+    p[2].answered += 3;
+    peer_resume(c, &p[2]);
+    EXPECT_EQ(p[2].fence.cause, CAUSE_KICK_PROTOCOL);
+    EXPECT_EQ(p[0].member_count, 1);
+    cluster_free(c);
+}
+
+TEST(reports_that_list_twice_or_too_much_exclude_their_sender)
+{
+    struct master_config config = cluster_config();
+    config.max_operations = 4;
+    struct cluster *c = cluster_with(&config);
+    cluster_members(c, 4, 0);
+    struct peer *p = c->peers;
+    peer_reports(&p[0], 7, 0, OP_HELD, CAUSE_NONE);
+    peer_reports(&p[1], 7, 0, OP_HELD, CAUSE_NONE);
+    peer_reports(&p[1], 7, 0, OP_HELD, CAUSE_NONE);
+    for (uint32_t i = 0; i < 6; i++) {
+        peer_reports(&p[2], 8, i, OP_RUNNING, CAUSE_NONE);
+    }
+    peer_crash(c, &p[3]);
+    EXPECT_EQ(p[1].fence.cause, CAUSE_KICK_PROTOCOL);
+    EXPECT_EQ(p[2].fence.cause, CAUSE_KICK_PROTOCOL);
+    EXPECT_EQ(p[0].member_count, 1);
+    EXPECT_EQ(p[0].decision_count, 1); /* nothing of the dropped reports is left */
+    EXPECT_EQ(peer_decision(&p[0], 7, 0).outcome, OUTCOME_COMMIT);
+    cluster_free(c);
+}
+
+TEST(random_bytes_never_harm_the_others)
+{
+    struct rng r = {.state = 99};
+    for (int round = 0; round < 300; round++) {
+        struct cluster *c = cluster_new();
+        cluster_members(c, 3, 0);
+        for (int i = 0; i < 20; i++) {
+            unsigned char bytes[300];
+            uint32_t size = (uint32_t)rng_below(&r, sizeof bytes);
+            for (uint32_t k = 0; k < size; k++) {
+                uint64_t v = rng_next(&r);
+                bytes[k] = v >> 60 < 10 ? (unsigned char)(v & 3) : (unsigned char)v; /* small numbers get further */
+            }
+            uint8_t type = (uint8_t)(1 + rng_below(&r, 9));
+            size = type == FRAME_LEAVE ? 0 : size; /* more is refused before the master */
+            bool member = c->peers[2].open && rng_below(&r, 4) != 0;
+            uint32_t conn = member ? c->peers[2].conn : cluster_open(c);
+            cluster_frame(c, conn, type, bytes, size, rng_below(&r, 2) * 77);
+        }
+        EXPECT(!master_poisoned(c->master));
+        EXPECT(c->peers[0].open && c->peers[1].open);
+        peer_vote(c, &c->peers[0], VOTE_QUERY);
+        peer_vote(c, &c->peers[1], VOTE_QUERY);
+        cluster_pass(c, 25000);
+        EXPECT(c->peers[0].open);
+        cluster_free(c);
+    }
+}
+
+TEST(own_bug_poisons_the_master_and_closes_everybody) /* nobody waits for a machine that no longer thinks */
+{
+    struct cluster *c = cluster_new();
+    cluster_members(c, 2, 0);
+    cluster_bug(c);
+    EXPECT(master_poisoned(c->master));
+    EXPECT(!c->peers[0].open && !c->peers[1].open);
+    EXPECT_EQ(master_deadline(c->master), INT64_MAX);
+    EXPECT(check_current == NULL);
+    EXPECT_EQ(check_failed, 0);
+    cluster_free(c);
+}
+
+TEST(limits_out_of_range_are_refused)
+{
+    struct master_config config = cluster_config();
+    EXPECT(master_arena_bytes(&config) > 0);
+    config.max_members = 1u << 20;
+    EXPECT_EQ(master_arena_bytes(&config), 0);
+    config = cluster_config();
+    config.run = 0;
+    EXPECT_EQ(master_arena_bytes(&config), 0);
+    config = cluster_config();
+    config.max_operations = 0;
+    EXPECT_EQ(master_arena_bytes(&config), 0);
 }

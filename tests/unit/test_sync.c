@@ -369,28 +369,34 @@ TEST(answers_to_other_questions_change_nothing) /* of another round or vote, of 
     for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
         send_leaf(w, 0, 2, &odd[i], NULL);
     }
-    EXPECT_EQ(w->peer[2].leaves_asked, asked); /* nobody was replaced */
+    EXPECT_EQ(w->peer[2].leaves_asked, asked);
     world_run(w);
     expect_staged(&w->peer[2], 1, STAGED_OK, 0);
-    EXPECT(w->peer[0].state.tx_bytes > 0 && w->peer[1].state.tx_bytes > 0);
+    EXPECT(w->peer[2].asked_of[0] > 4 && w->peer[2].asked_of[1] > 4); /* nobody was given up */
     world_free(w);
 }
 
 TEST(a_holder_without_an_open_vote_has_nothing) /* it answers, so that nobody waits for it, and is no liar */
 {
-    struct world *w = world_new(3, ELEMENTS);
-    make_stale(w, 2, 5);
-    world_vote(w, 1);
-    world_vote(w, 2);
-    world_elect(w, 2, 0, 3, 4, NONE);
-    world_run(w);
-    expect_staged(&w->peer[2], 1, STAGED_OK, 0);
-    EXPECT_EQ(w->peer[0].state.tx_bytes, 0);
-    w->round++;
-    world_elect(w, 2, 0, 1, 4, NONE);
-    world_run(w);
-    expect_staged(&w->peer[2], 2, STAGED_NO_SOURCE, 0);
-    world_free(w);
+    for (int answered = 0; answered < 2; answered++) {
+        struct world *w = world_new(3, ELEMENTS);
+        make_stale(w, 2, 5);
+        world_vote(w, 1);
+        world_vote(w, 2);
+        if (answered) { /* its program may write its memory from now on */
+            world_vote(w, 0);
+            world_answer(w, 0, ANSWER_OK);
+        }
+        world_elect(w, 2, 0, 3, 4, NONE);
+        world_run(w);
+        expect_staged(&w->peer[2], 1, STAGED_OK, 0);
+        EXPECT_EQ(w->peer[0].state.tx_bytes, 0);
+        w->round++;
+        world_elect(w, 2, 0, 1, 4, NONE);
+        world_run(w);
+        expect_staged(&w->peer[2], 2, STAGED_NO_SOURCE, 0);
+        world_free(w);
+    }
 }
 
 TEST(a_holder_serves_before_its_own_election_has_come) /* whoever asks has it already; votes are counted per peer */

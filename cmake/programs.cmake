@@ -49,6 +49,8 @@ endfunction()
 pccl_programs_of(apps bin pccl_internal)
 if(PCCL_DEVELOPER)
     pccl_programs_of(examples/c examples pccl)
+    file(GLOB charlm CONFIGURE_DEPENDS examples/c/charlm/*.c) # one program of several files
+    pccl_program(train_charlm examples SOURCES ${charlm} LIBRARIES pccl)
     pccl_programs_of(bench bench pccl_internal)
     foreach(kind unit kernel sim fault e2e)
         pccl_tests_of(${kind})

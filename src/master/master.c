@@ -323,6 +323,7 @@ static void on_tick(struct master *m)
         }
     }
     member_tick(m);
+    view_tick(m);
     suspect_tick(m);
     admit_tick(m);
     optimise_tick(m);
@@ -384,6 +385,9 @@ static void restart_timers(struct master *m)
     for (uint32_t i = 0; i < m->config.max_members; i++) {
         m->members[i].heard_at = m->now;
         m->members[i].lost_at = m->now;
+    }
+    for (uint32_t i = 0; i < m->config.max_groups; i++) {
+        m->groups[i].report_by = m->now + m->config.dead_ns;
     }
 }
 
@@ -451,6 +455,7 @@ int64_t master_deadline(const struct master *m)
         }
     }
     due = sooner(due, member_deadline(m));
+    due = sooner(due, view_deadline(m));
     return sooner(due, suspect_deadline(m));
 }
 

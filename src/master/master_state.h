@@ -145,6 +145,7 @@ struct group {
     char text[BOUNDS_TEXT];
     uint32_t attempt;      /* of freezes, counts on */
     uint32_t survivors;
+    int64_t report_by;     /* survivors that are silent until then are none any more; NEVER outside FREEZING */
     uint32_t counted;      /* scratch of view_sizes */
     uint64_t persist;      /* number of the record under way */
     bool in_batch;         /* the view being decided is part of the batch under way */
@@ -244,6 +245,8 @@ struct view_record *view_next(struct group *g);
 bool view_has(const struct view_record *v, uint64_t id);
 void view_settle(struct master *m, struct group *g);
 void view_frozen(struct master *m, struct member *mb, struct reader *r);
+void view_tick(struct master *m);
+int64_t view_deadline(const struct master *m);
 void view_persisted(struct master *m, uint64_t number);
 /* Begins the next view under a new number: members are the accepted ones of the group and, if asked, the joining ones. */
 void view_propose(struct master *m, struct group *g, enum vote_kind answers, bool joining);

@@ -300,6 +300,7 @@ static void freeze_attempt(struct master *m, struct group *g)
     g->attempt++;
     g->survivors = member_count(m, g, MEMBER_ACCEPTED);
     g->lost = g->suspect = false;
+    g->report_by = m->now + m->config.dead_ns;
     report_reset(g);
     for (uint32_t i = 0; i < m->config.max_members; i++) {
         if (member_group(m, &m->members[i]) == g) {
@@ -328,6 +329,30 @@ void view_frozen(struct master *m, struct member *mb, struct reader *r)
     }
     mb->reported = true;
     m->changed = true;
+}
+
+/* Reports are sent in the step that hears FREEZE: a peer that shows life but no report for so long is no survivor. */
+void view_tick(struct master *m)
+{
+    for (uint32_t i = 0; i < m->config.max_members; i++) {
+        struct member *mb = &m->members[i];
+        const struct group *g = member_group(m, mb);
+        if (mb->phase == MEMBER_ACCEPTED && g->phase == GROUP_FREEZING && m->now >= g->report_by && !mb->reported) {
+            member_exclude(m, mb, CAUSE_PEER_SILENT, "no report on the view that is being ended");
+        }
+    }
+}
+
+int64_t view_deadline(const struct master *m)
+{
+    int64_t due = NEVER;
+    for (uint32_t i = 0; i < m->config.max_groups; i++) {
+        const struct group *g = &m->groups[i];
+        if (g->phase == GROUP_FREEZING && g->report_by < due) {
+            due = g->report_by;
+        }
+    }
+    return due;
 }
 
 static bool all_reported(const struct master *m, const struct group *g)

@@ -36,6 +36,21 @@ static void queue_frame(uint32_t conn, uint8_t type, uint64_t run, const void *p
     queue_last = &q->next;
 }
 
+/* Payload of the frame that is being made. */
+static unsigned char payload_bytes[4096];
+static struct writer outgoing;
+
+static struct writer *payload_begin(void)
+{
+    writer_init(&outgoing, payload_bytes, sizeof payload_bytes);
+    return &outgoing;
+}
+
+static void payload_send(struct cluster *c, const struct peer *p, uint8_t type)
+{
+    queue_frame(p->conn, type, c->config.run, payload_bytes, (uint32_t)outgoing.used);
+}
+
 /* ---- what peers receive -------------------------------------------------------------------------------------------- */
 
 static void log_frame(struct peer *p, uint8_t type)
@@ -54,8 +69,8 @@ static void take_view(struct peer *p, struct reader *r)
         abort();
     }
     const struct msg_view *v = &p->last_view;
-    if (v->parent != 0 && v->parent != p->view) {
-        abort(); /* never more than one behind */
+    if (v->parent != 0 && v->parent != p->view) { /* never more than one behind */
+        abort();
     }
     for (uint32_t i = 0; i < v->removed; i++) {
         removed[i] = get_u64(r);
@@ -81,9 +96,6 @@ static void take_view(struct peer *p, struct reader *r)
         }
         ids[at] = info.id;
     }
-    if (count != v->members) {
-        abort();
-    }
     memcpy(p->members, ids, sizeof ids);
     p->member_count = count;
     for (uint32_t i = 0; i < v->members; i++) {
@@ -100,7 +112,7 @@ static void take_view(struct peer *p, struct reader *r)
     for (uint32_t i = 0; i < v->decisions; i++) {
         (void)get_op_decision(r, &p->decisions[i]);
     }
-    if (!reader_done(r)) {
+    if (!reader_done(r) || count != v->members) {
         abort();
     }
     p->parent = p->view;
@@ -189,10 +201,17 @@ static void peer_take(struct cluster *c, struct peer *p, const unsigned char *fr
 
 static void run_event(struct cluster *c, const struct master_event *e);
 
+static void persist_all(struct cluster *c)
+{
+    while (c->durable < c->persist) {
+        struct master_event e = {.kind = MASTER_PERSISTED, .number = ++c->durable};
+        run_event(c, &e);
+    }
+}
+
 static void carry_out(struct cluster *c)
 {
     struct outbox *o = &c->out;
-    uint64_t persisted = 0;
     c->most_actions = o->count > c->most_actions ? o->count : c->most_actions;
     c->most_bytes = o->used > c->most_bytes ? o->used : c->most_bytes;
     c->most_dests = o->dests > c->most_dests ? o->dests : c->most_dests;
@@ -221,7 +240,6 @@ static void carry_out(struct cluster *c)
             }
             c->persist = a->value;
             c->persists++;
-            persisted = a->value;
             break;
         case MASTER_SOLVE:
             c->solve = a->value;
@@ -237,9 +255,8 @@ static void carry_out(struct cluster *c)
         }
     }
     outbox_reset(o);
-    if (persisted != 0 && !c->hold_persist) {
-        struct master_event e = {.kind = MASTER_PERSISTED, .number = persisted};
-        run_event(c, &e);
+    if (!c->hold_persist) {
+        persist_all(c);
     }
 }
 
@@ -356,14 +373,11 @@ static void tick(struct cluster *c)
 
 static void send_heartbeats(struct cluster *c)
 {
-    unsigned char bytes[256];
     for (uint32_t i = 0; i < c->count; i++) {
         struct msg_heartbeat hb = {.sent_ns = (uint64_t)c->now};
-        struct writer w;
-        writer_init(&w, bytes, sizeof bytes);
-        put_heartbeat(&w, &hb);
+        put_heartbeat(payload_begin(), &hb);
         if (c->peers[i].open && !c->peers[i].mute) {
-            queue_frame(c->peers[i].conn, FRAME_HEARTBEAT, c->config.run, bytes, (uint32_t)w.used);
+            payload_send(c, &c->peers[i], FRAME_HEARTBEAT);
         }
     }
     deliver(c);
@@ -400,8 +414,7 @@ void cluster_bug(struct cluster *c)
 
 void cluster_persisted(struct cluster *c)
 {
-    struct master_event e = {.kind = MASTER_PERSISTED, .number = c->persist};
-    run_event(c, &e);
+    persist_all(c);
     deliver(c);
 }
 
@@ -416,15 +429,12 @@ void cluster_solved(struct cluster *c, uint64_t number, const uint32_t *order, u
 
 static void send_register(struct cluster *c, struct peer *p)
 {
-    unsigned char bytes[512];
-    struct writer w;
     struct msg_register reg = {.run = p->id == 0 ? 0 : c->config.run, .id = p->id, .group = p->group, .lanes = 2,
                                .view = p->view, .answered = p->answered, .addresses = 1,
                                .open_vote = p->voting ? p->vote_kind : VOTE_NONE};
     reg.address[0] = (struct net_address){.family = 4, .port = 48150};
-    writer_init(&w, bytes, sizeof bytes);
-    put_register(&w, &reg);
-    queue_frame(p->conn, FRAME_REGISTER, reg.run, bytes, (uint32_t)w.used);
+    put_register(payload_begin(), &reg);
+    queue_frame(p->conn, FRAME_REGISTER, reg.run, payload_bytes, (uint32_t)outgoing.used);
 }
 
 struct peer *peer_join(struct cluster *c, uint32_t group)
@@ -453,11 +463,8 @@ void cluster_members(struct cluster *c, uint32_t count, uint32_t group)
 
 static void send_vote(struct cluster *c, struct peer *p)
 {
-    unsigned char bytes[256];
-    struct writer w;
-    writer_init(&w, bytes, sizeof bytes);
-    put_vote(&w, &p->vote);
-    queue_frame(p->conn, FRAME_VOTE, c->config.run, bytes, (uint32_t)w.used);
+    put_vote(payload_begin(), &p->vote);
+    payload_send(c, p, FRAME_VOTE);
 }
 
 void peer_vote(struct cluster *c, struct peer *p, enum vote_kind kind)
@@ -502,13 +509,10 @@ void peer_resume(struct cluster *c, struct peer *p)
 
 void peer_suspect(struct cluster *c, struct peer *p, enum suspect_target target, enum cause cause, const struct peer *at)
 {
-    unsigned char bytes[512];
-    struct writer w;
     struct msg_suspect s = {.view = p->view, .target = (uint8_t)target, .cause = (uint8_t)cause,
                             .peer = at == NULL ? 0 : at->id, .text = "as seen from here"};
-    writer_init(&w, bytes, sizeof bytes);
-    put_suspect(&w, &s);
-    queue_frame(p->conn, FRAME_SUSPECT, c->config.run, bytes, (uint32_t)w.used);
+    put_suspect(payload_begin(), &s);
+    payload_send(c, p, FRAME_SUSPECT);
     deliver(c);
 }
 
@@ -526,61 +530,46 @@ void peer_crash(struct cluster *c, struct peer *p)
 
 void peer_frozen(struct cluster *c, struct peer *p)
 {
-    unsigned char bytes[4096];
-    struct writer w;
     struct msg_frozen f = {.view = p->freeze.view, .attempt = p->freeze.attempt, .reports = p->report_count};
-    writer_init(&w, bytes, sizeof bytes);
-    put_frozen(&w, &f);
+    put_frozen(payload_begin(), &f);
     for (uint32_t i = 0; i < p->report_count; i++) {
-        put_op_report(&w, &p->reports[i]);
+        put_op_report(&outgoing, &p->reports[i]);
     }
-    queue_frame(p->conn, FRAME_FROZEN, c->config.run, bytes, (uint32_t)w.used);
+    payload_send(c, p, FRAME_FROZEN);
 }
 
 void peer_linked(struct cluster *c, struct peer *p)
 {
-    unsigned char bytes[64];
-    struct writer w;
     struct msg_linked l = {.attempt = p->admit.attempt, .failed = p->unreachable != 0};
-    writer_init(&w, bytes, sizeof bytes);
-    put_linked(&w, &l);
+    put_linked(payload_begin(), &l);
     if (p->unreachable != 0) {
-        put_u64(&w, p->unreachable);
+        put_u64(&outgoing, p->unreachable);
     }
-    queue_frame(p->conn, FRAME_LINKED, c->config.run, bytes, (uint32_t)w.used);
+    payload_send(c, p, FRAME_LINKED);
 }
 
 void peer_staged(struct cluster *c, struct peer *p, enum staged_status status, uint64_t liar)
 {
-    unsigned char bytes[64];
-    struct writer w;
     struct msg_staged s = {.number = p->elected.number, .round = p->elected.round, .status = (uint8_t)status,
                            .liar = liar};
-    writer_init(&w, bytes, sizeof bytes);
-    put_staged(&w, &s);
-    queue_frame(p->conn, FRAME_STAGED, c->config.run, bytes, (uint32_t)w.used);
+    put_staged(payload_begin(), &s);
+    payload_send(c, p, FRAME_STAGED);
     deliver(c);
 }
 
 void peer_measured(struct cluster *c, struct peer *p, const struct msg_probe *probe, uint64_t bps)
 {
-    unsigned char bytes[64];
-    struct writer w;
     struct msg_measured ms = {.round = probe->round, .to = probe->to, .bits_per_second = bps};
-    writer_init(&w, bytes, sizeof bytes);
-    put_measured(&w, &ms);
-    queue_frame(p->conn, FRAME_MEASURED, c->config.run, bytes, (uint32_t)w.used);
+    put_measured(payload_begin(), &ms);
+    payload_send(c, p, FRAME_MEASURED);
     deliver(c);
 }
 
 void peer_blocked(struct cluster *c, struct peer *p, const struct peer *on, uint32_t ms)
 {
-    unsigned char bytes[256];
-    struct writer w;
     struct msg_heartbeat hb = {.sent_ns = (uint64_t)c->now, .blocked_on = on->id, .blocked_ms = ms, .blocked_tag = 5};
-    writer_init(&w, bytes, sizeof bytes);
-    put_heartbeat(&w, &hb);
-    queue_frame(p->conn, FRAME_HEARTBEAT, c->config.run, bytes, (uint32_t)w.used);
+    put_heartbeat(payload_begin(), &hb);
+    payload_send(c, p, FRAME_HEARTBEAT);
     deliver(c);
 }
 

@@ -53,7 +53,8 @@ struct cluster {
     struct peer peers[PEERS_MOST];
     uint32_t count;
     bool hold_persist; /* MASTER_PERSIST is not answered by itself */
-    uint64_t persist;  /* number of the last one */
+    uint64_t persist;  /* number of the last one; they count up */
+    uint64_t durable;  /* answered up to here */
     uint32_t persists;
     uint64_t solve;    /* number of the last MASTER_SOLVE, and of which group */
     uint32_t solve_group, solves;
@@ -72,7 +73,7 @@ struct master_config cluster_config(void);
 void cluster_pass(struct cluster *c, int64_t ms);
 void cluster_shutdown(struct cluster *c);
 void cluster_bug(struct cluster *c); /* an event that its shell must never make */
-void cluster_persisted(struct cluster *c);
+void cluster_persisted(struct cluster *c); /* all that are held */
 void cluster_solved(struct cluster *c, uint64_t number, const uint32_t *order, uint32_t count);
 
 /* Opens a connection and registers; the peer is peers[count - 1] afterwards. */

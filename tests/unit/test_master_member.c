@@ -89,6 +89,21 @@ TEST(frozen_peer_that_never_answers_is_excluded) /* at most N attempts */
     cluster_free(c);
 }
 
+TEST(frozen_peer_that_lives_but_never_reports_is_excluded) /* heartbeats alone must not hold up the others */
+{
+    struct cluster *c = cluster_new();
+    cluster_members(c, 3, 0);
+    struct peer *p = c->peers;
+    p[1].no_frozen = true;
+    peer_crash(c, &p[2]);
+    cluster_pass(c, 9000);
+    EXPECT(!peer_saw(&p[0], "FREEZE VIEW"));
+    cluster_pass(c, 1500);
+    EXPECT_EQ(p[0].member_count, 1);
+    EXPECT_EQ(p[1].fence.cause, CAUSE_PEER_SILENT);
+    cluster_free(c);
+}
+
 TEST(master_that_stood_still_excludes_nobody) /* M7 */
 {
     struct cluster *c = cluster_new();

@@ -248,7 +248,7 @@ static void server_begin_end(struct server *s)
     while (!list_empty(&s->fresh)) { /* strangers get no last words */
         client_lose(LIST_ENTRY(s->fresh.next, struct client, link));
     }
-    server_run(s, &(struct master_event){.kind = MASTER_SHUTDOWN});
+    /* Nobody is fenced: a run outlives its master, and a restarted one takes it up again. */
 }
 
 static int64_t server_timeout(const struct server *s)

@@ -113,7 +113,7 @@ void ballot_answer(struct session *s, struct reader *r, struct outbox *out)
     if (m.kind == VOTE_SYNC && m.result == ANSWER_OK) {
         fetch_apply(s, m.round, out);
     }
-    ballot_end(s, result_of_answer(m.result), CAUSE_NONE, out);
+    ballot_end(s, result_of_answer(m.result), m.result == ANSWER_CONFLICT ? CAUSE_BLOCKED : CAUSE_NONE, out);
 }
 
 void ballot_collect(struct session *s, struct session_event *e)

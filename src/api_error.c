@@ -57,7 +57,7 @@ static const struct api_cause api_causes[] = {
     {CAUSE_LINK_LOST, pcclCauseLinkLost, "a link between two living peers broke"},
     {CAUSE_NO_PROGRESS, pcclCauseNoProgress, "no bytes moved for the stall time"},
     {CAUSE_DIGEST, pcclCauseDigest, "peers computed different results"},
-    {CAUSE_BLOCKED, pcclCauseConflict, "a peer waits in a vote instead of launching it"},
+    {CAUSE_BLOCKED, pcclCauseConflict, "peers wait for each other in different calls"},
     {CAUSE_KICK_PROTOCOL, pcclCauseKicked, "this peer broke the protocol"},
     {CAUSE_KICK_KEYS, pcclCauseKicked, "its shared state has other keys"},
     {CAUSE_KICK_REVISION, pcclCauseKicked, "its shared state's revision is too high"},
@@ -154,7 +154,8 @@ pcclResult_t api_outcome(const struct session_outcome *o, const char *phase, uin
     }
     if (o->result == RESULT_GONE) {
         cause = api_gone_cause(o);
-    } else if (known != NULL && (cause == pcclCauseNone || (o->result == RESULT_UNREACHABLE && o->cause != 0))) {
+    } else if (known != NULL &&
+               (cause == pcclCauseNone || o->result == RESULT_UNREACHABLE || o->cause == CAUSE_BLOCKED)) {
         cause = known->cause;
     }
     api_store(code, cause, phase);

@@ -23,7 +23,9 @@ static pcclResult_t reduce_check(const void *send, void *recv, const pcclReduceD
     }
     if ((unsigned)d->src_descriptor.datatype >= DTYPE_COUNT || (unsigned)d->op >= REDOP_COUNT ||
         (unsigned)d->quantization_options.algorithm >= QUANT_COUNT) {
-        return reduce_bad(phase, "unknown data type, operator or quantisation algorithm");
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase,
+                        "unknown data type %d, operator %d or quantisation algorithm %d",
+                        (int)d->src_descriptor.datatype, (int)d->op, (int)d->quantization_options.algorithm);
     }
     enum dtype type = (enum dtype)d->src_descriptor.datatype;
     enum quant quant = (enum quant)d->quantization_options.algorithm;

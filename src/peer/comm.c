@@ -384,6 +384,9 @@ void comm_vote(struct comm *c, const struct msg_vote *vote, struct sync_state *s
     e = (struct session_event){.kind = SESSION_COLLECT_VOTE};
     comm_step(c, &e, &after);
     *outcome = e.outcome;
+    if (outcome->result == RESULT_USAGE && outcome->cause == CAUSE_NONE) {
+        outcome->cause = CAUSE_BLOCKED; /* it was legal here: peers wait for each other in different votes */
+    }
     if (state != NULL) {
         free(c->staging);
         c->staging = NULL;

@@ -19,7 +19,7 @@
 #include "peer/session.h"
 
 enum {
-    COMM_MEMBERS = BOUNDS_MEMBERS,
+    COMM_MEMBERS = 256, /* the tables of a session take about 75 KB each */
     COMM_TAG_BUCKETS = 1024,
     COMM_FLUSH = 32,
 };

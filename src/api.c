@@ -35,12 +35,12 @@ pcclResult_t api_enter(const pcclComm_t *handle, const char *phase, struct comm 
         return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "the communicator is null");
     }
     struct comm *c = handle->comm;
-    if (!engine_marked(&engine_global)) {
-        return api_fail(pcclNotInitialized, pcclCauseUsage, phase, "call pcclInit first");
-    }
     if (c->generation != atomic_load(&engine_global.generation)) {
         return api_fail(pcclInvalidUsage, pcclCauseUsage, phase,
                         "the communicator belongs to the parent of this forked process: make a new one");
+    }
+    if (!engine_marked(&engine_global)) {
+        return api_fail(pcclNotInitialized, pcclCauseUsage, phase, "call pcclInit first");
     }
     atomic_fetch_add(&c->calls, 1);
     *comm_out = c;

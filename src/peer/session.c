@@ -162,6 +162,17 @@ static void on_peer_frame(struct session *s, struct session_event *e, struct out
     }
 }
 
+/* A peer stands still while it waits for a third one that has not launched: that wait is for a program, not for a machine. */
+static bool launched_by_all(struct session *s, struct op *op)
+{
+    for (uint32_t r = 0; r < s->view.world; r++) {
+        if (r != s->view.rank && !op_mark(s, op, r)->ready) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static void on_lanes(struct session *s, struct session_event *e, struct outbox *out)
 {
     if (e->slot >= s->cfg.max_ops) {
@@ -179,7 +190,7 @@ static void on_lanes(struct session *s, struct session_event *e, struct outbox *
         launch_done(s, op, e->digest, out);
     } else if (op->phase == OP_RUN && op->refused == 0 && !s->frozen) {
         uint32_t rank = view_rank(s, e->peer);
-        if (rank != NONE && rank != s->view.rank && op_mark(s, op, rank)->ready) {
+        if (rank != NONE && rank != s->view.rank && launched_by_all(s, op)) {
             links_suspect(s, SUSPECT_OPERATION, CAUSE_NO_PROGRESS, e->peer, &op->name, "no bytes moved", out);
         }
     }

@@ -1,0 +1,214 @@
+/* test_kill.c - processes that die at the worst moment: what the others see, and that they go on at once.
+ * SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "tests/testing.h"
+
+#include "tests/fault/peer_calls.h"
+
+enum { MEGABYTE = 1 << 18 /* floats */ };
+
+static bool start(struct processes *all, int count, uint32_t pool)
+{
+    struct processes_options o = {.count = count, .failures = &test_failures, .pool = pool};
+    if (!processes_start(all, &o)) {
+        return false;
+    }
+    processes_do(all, processes_set(count), peer_join, &count, sizeof count, NULL);
+    return true;
+}
+
+static void reduce_all(struct processes *all, unsigned set, size_t count, uint64_t tag)
+{
+    struct reduce_job job = {.count = count, .tag = tag, .members = set};
+    struct reply reply[PROCESSES_MOST];
+    processes_do(all, set, peer_reduce, &job, sizeof job, reply);
+    for (int i = 0; i < all->count; i++) {
+        if ((set >> i & 1) != 0) {
+            EXPECT_EQ(reply[i].result, pcclSuccess);
+        }
+    }
+}
+
+/* R2, R7, R34: inputs intact (peer_reduce checks), one error each, and the next call of all works without any other. */
+static void kill_one_of_four(bool in_place, uint32_t pool)
+{
+    struct processes all;
+    if (!start(&all, 4, pool)) {
+        return;
+    }
+    reduce_all(&all, 15, 1000, 1);
+    struct reduce_job job = {.count = 16 * MEGABYTE, .tag = 2, .members = 7, .in_place = in_place, .victim = 3,
+                             .signal = SIGKILL, .after = 20 << 20};
+    struct reply reply[PROCESSES_MOST];
+    processes_send(&all, 15, peer_reduce, &job, sizeof job);
+    process_wait_killed(&all, 3);
+    processes_take(&all, 7, reply);
+    job.signal = 0;
+    for (int i = 0; i < 3; i++) {
+        EXPECT_EQ(reply[i].result, pcclRankConnectionLost);
+        EXPECT_EQ(reply[i].cause, pcclCausePeerLost);
+        EXPECT(strlen(reply[i].text) > 0);
+    }
+    processes_do(&all, 7, peer_reduce, &job, sizeof job, reply);
+    for (int i = 0; i < 3; i++) {
+        EXPECT_EQ(reply[i].result, pcclSuccess);
+        EXPECT_EQ(reply[i].value[0], 3);
+    }
+    processes_stop(&all);
+}
+
+TEST(kill_in_the_middle_of_an_out_of_place_reduce_is_one_error_and_the_retry_succeeds)
+{
+    kill_one_of_four(false, 1);
+}
+
+TEST(kill_in_the_middle_of_an_in_place_reduce_restores_inputs_and_the_retry_succeeds)
+{
+    kill_one_of_four(true, 2);
+}
+
+/* A data loader's child keeps running when its parent dies: if it held the sockets, nobody would notice the death. */
+static void fork_and_stay(struct peer *self, const void *argument, struct reply *reply)
+{
+    (void)argument;
+    pid_t child = fork();
+    if (child == 0) {
+        int size = 0;
+        struct sigaction dfl = {.sa_handler = SIG_DFL};
+        sigaction(SIGALRM, &dfl, NULL);
+        alarm(120); /* nobody reaps it for the test: it ends by itself, or at once by the note below */
+        bool useless = pcclGetAttribute(self->comm, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE, &size) == pcclInvalidUsage &&
+                       pcclDestroyCommunicator(self->comm) == pcclSuccess && pcclInit() == pcclSuccess;
+        peer_note(self, useless ? (uint64_t)getpid() : 1);
+        for (;;) {
+            pause();
+        }
+    }
+    reply->value[0] = child;
+}
+
+TEST(a_death_is_noticed_although_a_forked_child_lives_on)
+{
+    struct processes all;
+    if (!start(&all, 3, 2)) {
+        return;
+    }
+    reduce_all(&all, 7, 100000, 1);
+    struct reply forked = process_do(&all, 2, fork_and_stay, NULL, 0);
+    uint64_t child = process_note(&all, 2);
+    EXPECT_EQ(child, forked.value[0]); /* 1: the old communicator was of use in the child */
+    struct reduce_job job = {.count = MEGABYTE, .tag = 2, .members = 3};
+    struct reply reply[PROCESSES_MOST];
+    processes_send(&all, 3, peer_reduce, &job, sizeof job);
+    process_signal(&all, 2, SIGKILL);
+    processes_take(&all, 3, reply);
+    EXPECT_EQ(kill((pid_t)forked.value[0], 0), 0); /* it does live on */
+    for (int i = 0; i < 2; i++) {
+        EXPECT_EQ(reply[i].result, pcclRankConnectionLost);
+        EXPECT_EQ(reply[i].cause, pcclCausePeerLost);
+        EXPECT(reply[i].value[1] < 5000000000); /* a silent peer would take 10 s */
+    }
+    reduce_all(&all, 3, MEGABYTE, 2);
+    kill((pid_t)forked.value[0], SIGKILL);
+    processes_stop(&all);
+}
+
+TEST(everybody_but_one_dies_and_the_last_one_goes_on_alone_until_somebody_joins)
+{
+    struct processes all;
+    if (!start(&all, 4, 1)) {
+        return;
+    }
+    reduce_all(&all, 15, 1000, 1);
+    struct reduce_job job = {.count = MEGABYTE, .tag = 2, .members = 1};
+    process_send(&all, 0, peer_reduce, &job, sizeof job);
+    for (int i = 1; i < 4; i++) {
+        process_signal(&all, i, SIGKILL);
+    }
+    /* one error, or several if the deaths were told one by one; then alone */
+    struct reply reply = process_take(&all, 0);
+    EXPECT_EQ(reply.result, pcclRankConnectionLost);
+    for (int i = 0; i < 3 && reply.result == (int)pcclRankConnectionLost; i++) {
+        reply = process_do(&all, 0, peer_reduce, &job, sizeof job);
+    }
+    EXPECT_EQ(reply.result, pcclTooFewPeers);
+    reply = process_do(&all, 0, peer_look, NULL, 0);
+    EXPECT_EQ(reply.value[0], 1);
+    EXPECT_EQ(reply.value[1], 1);
+    EXPECT_EQ(process_do(&all, 0, peer_update, NULL, 0).result, pcclSuccess);
+    int two = 2, late = processes_add(&all, 0, NULL);
+    EXPECT_EQ(late, 4);
+    process_send(&all, late, peer_join, &two, sizeof two);
+    process_do(&all, 0, peer_update_until, &two, sizeof two);
+    process_take(&all, late);
+    reduce_all(&all, 1 | 16, MEGABYTE, 3);
+    processes_stop(&all);
+}
+
+TEST(a_clean_leave_is_told_at_once_and_the_rest_goes_on)
+{
+    struct processes all;
+    if (!start(&all, 3, 1)) {
+        return;
+    }
+    struct reduce_job job = {.count = MEGABYTE, .tag = 2, .members = 3};
+    struct reply reply[PROCESSES_MOST];
+    processes_send(&all, 3, peer_reduce, &job, sizeof job);
+    EXPECT_EQ(process_do(&all, 2, peer_destroy, NULL, 0).result, pcclSuccess);
+    processes_take(&all, 3, reply);
+    for (int i = 0; i < 2; i++) {
+        EXPECT_EQ(reply[i].result, pcclRankConnectionLost);
+        EXPECT_EQ(reply[i].cause, pcclCausePeerLost);
+    }
+    reduce_all(&all, 3, MEGABYTE, 2);
+    processes_stop(&all);
+}
+
+/* The joiner dies after the master has heard of it, while two members wait in the update that would admit it. */
+TEST(a_joiner_that_dies_while_others_wait_for_it_hangs_nobody)
+{
+    for (int round = 0; round < 3; round++) {
+        struct processes all;
+        if (!start(&all, 2, 1)) {
+            return;
+        }
+        int late = processes_add(&all, 0, NULL);
+        process_send(&all, late, peer_connect, NULL, 0);
+        process_send(&all, 0, peer_update, NULL, 0);
+        if (round > 0) {
+            process_send(&all, 1, peer_update, NULL, 0); /* the admission may be under way, or be done */
+        }
+        process_signal(&all, late, SIGKILL);
+        if (round == 0) {
+            process_send(&all, 1, peer_update, NULL, 0);
+        }
+        struct reply reply[PROCESSES_MOST];
+        processes_take(&all, 3, reply);
+        EXPECT_EQ(reply[0].result, pcclSuccess);
+        EXPECT_EQ(reply[1].result, pcclSuccess);
+        int two = 2;
+        processes_do(&all, 3, peer_update_until, &two, sizeof two, NULL); /* it may have been admitted dying */
+        reduce_all(&all, 3, 1000, 1);
+        processes_stop(&all);
+    }
+}
+
+/* One dies in the vote for a better ring: the others get an answer and go on (R9). */
+TEST(a_death_in_an_optimise_vote_releases_the_other_voters)
+{
+    struct processes all;
+    if (!start(&all, 4, 1)) {
+        return;
+    }
+    processes_send(&all, 7, peer_optimise, NULL, 0);
+    EXPECT(!process_answers(&all, 0, 50)); /* one vote is missing */
+    process_signal(&all, 3, SIGKILL);
+    struct reply reply[PROCESSES_MOST];
+    processes_take(&all, 7, reply);
+    for (int i = 0; i < 3; i++) {
+        EXPECT(reply[i].result == pcclSuccess || reply[i].result == pcclTopologyOptimizationFailed);
+        EXPECT_EQ(reply[i].result, reply[0].result);
+    }
+    reduce_all(&all, 7, MEGABYTE, 1);
+    processes_stop(&all);
+}

@@ -1,0 +1,220 @@
+/* test_stop.c - processes that neither die nor go on: silence is told from slowness, and a stop that ends from one that
+ * does not.
+ * SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "tests/testing.h"
+
+#include "tests/fault/peer_calls.h"
+
+enum { MEGABYTE = 1 << 18 /* floats */ };
+
+static bool start(struct processes *all, int count, uint64_t stall_ms, const char *dead_ms)
+{
+    struct processes_options o = {
+        .count = count, .failures = &test_failures, .pool = 2, .stall_ms = stall_ms, .dead_ms = dead_ms};
+    if (!processes_start(all, &o)) {
+        return false;
+    }
+    processes_do(all, processes_set(count), peer_join, &count, sizeof count, NULL);
+    return true;
+}
+
+static void expect_all(struct processes *all, unsigned set, const struct reduce_job *job, int result)
+{
+    struct reply reply[PROCESSES_MOST];
+    processes_do(all, set, peer_reduce, job, sizeof *job, reply);
+    for (int i = 0; i < all->count; i++) {
+        if ((set >> i & 1) != 0) {
+            EXPECT_EQ(reply[i].result, result);
+        }
+    }
+}
+
+/* R8.  Its kernel keeps acknowledging: only heartbeats tell. */
+TEST(a_stopped_peer_is_excluded_in_the_stall_time_learns_it_and_may_come_back)
+{
+    struct processes all;
+    if (!start(&all, 4, 600, "600")) {
+        return;
+    }
+    struct reduce_job job = {.count = 16 * MEGABYTE, .tag = 2, .members = 7, .in_place = true, .victim = 3,
+                             .signal = SIGSTOP, .after = 20 << 20};
+    struct reply reply[PROCESSES_MOST];
+    processes_send(&all, 15, peer_reduce, &job, sizeof job);
+    process_wait_stopped(&all, 3);
+    int64_t begin = spawn_now_ms();
+    processes_take(&all, 7, reply);
+    EXPECT(spawn_now_ms() - begin < 5000); /* by default it would be 10 s at least */
+    for (int i = 0; i < 3; i++) {
+        EXPECT_EQ(reply[i].result, pcclRankConnectionLost);
+    }
+    job.signal = 0;
+    expect_all(&all, 7, &job, pcclSuccess);
+    process_signal(&all, 3, SIGCONT);
+    struct reply late = process_take(&all, 3);
+    EXPECT_EQ(late.result, pcclMasterConnectionFailed);
+    EXPECT_EQ(late.cause, pcclCauseExcluded);
+    EXPECT_EQ(process_do(&all, 3, peer_update, NULL, 0).result, pcclMasterConnectionFailed);
+    int four = 4;
+    process_send(&all, 3, peer_join, &four, sizeof four);
+    processes_send(&all, 7, peer_update_until, &four, sizeof four);
+    processes_take(&all, 15, reply);
+    job = (struct reduce_job){.count = MEGABYTE, .tag = 3, .members = 15};
+    expect_all(&all, 15, &job, pcclSuccess);
+    processes_stop(&all);
+}
+
+TEST(a_stopped_peer_outside_of_operations_is_excluded_from_a_vote)
+{
+    struct processes all;
+    if (!start(&all, 3, 600, "600")) {
+        return;
+    }
+    process_signal(&all, 2, SIGSTOP);
+    struct reply reply[PROCESSES_MOST];
+    processes_do(&all, 3, peer_update, NULL, 0, reply);
+    EXPECT_EQ(reply[0].result, pcclSuccess);
+    EXPECT_EQ(reply[1].result, pcclSuccess);
+    EXPECT_EQ(process_do(&all, 0, peer_look, NULL, 0).value[0], 2);
+    process_signal(&all, 2, SIGCONT);
+    processes_stop(&all);
+}
+
+TEST(a_stop_shorter_than_the_stall_time_harms_nothing)
+{
+    struct processes all;
+    if (!start(&all, 4, 8000, "8000")) {
+        return;
+    }
+    struct reduce_job job = {.count = 16 * MEGABYTE, .tag = 2, .members = 15, .victim = 3, .signal = SIGSTOP,
+                             .after = 20 << 20};
+    struct reply reply[PROCESSES_MOST];
+    processes_send(&all, 15, peer_reduce, &job, sizeof job);
+    process_wait_stopped(&all, 3);
+    EXPECT(!process_answers(&all, 0, 700)); /* nobody can have finished: the stop is felt */
+    process_signal(&all, 3, SIGCONT);
+    processes_take(&all, 15, reply);
+    for (int i = 0; i < 4; i++) {
+        EXPECT_EQ(reply[i].result, pcclSuccess);
+        EXPECT_EQ(reply[i].value[0], 4);
+    }
+    processes_stop(&all);
+}
+
+/* argument: none; waits until this peer's reduce (on another thread) waits for a launch longer than the note's limit. */
+static void reduce_and_tell(struct peer *self, const struct reduce_job *job, int64_t age_ns, struct reply *reply)
+{
+    float *in = peer_buffer(self, 0, job->count * sizeof(float)), *out = peer_buffer(self, 1, job->count * sizeof(float));
+    pcclAsyncReduceOp_t handle;
+    pcclReduceDescriptor_t d = peer_floats(job->count, job->tag);
+    for (size_t i = 0; i < job->count; i++) {
+        in[i] = job_value(self->index, i, job->tag);
+    }
+    PEER_EXPECT(self, pcclAllReduceAsync(in, out, &d, self->comm, &handle) == pcclSuccess);
+    for (bool told = false; !told;) {
+        pcclWaitInfo_t waits[8];
+        size_t count = 0, index = 0;
+        PEER_EXPECT(self, pcclWaitAnyAsyncReduce(&handle, 1, 20, &index) == pcclSuccess);
+        PEER_EXPECT(self, pcclGetWaits(self->comm, waits, 8, &count) == pcclSuccess);
+        for (size_t i = 0; i < count && i < 8; i++) {
+            if (waits[i].tag == job->tag && waits[i].age_ns >= age_ns && strcmp(waits[i].phase, "launch") == 0) {
+                PEER_EXPECT(self, !told); /* the others have launched */
+                reply->value[3] = (int64_t)waits[i].peer;
+                told = true;
+            }
+        }
+        if (index == 0) {
+            PEER_EXPECT(self, false); /* it ended before it was launched everywhere */
+            break;
+        }
+    }
+    peer_note(self, 1);
+    if (peer_result(reply, pcclAwaitAsyncReduce(&handle, NULL)) != pcclSuccess) {
+        fprintf(stderr, "peer %d: %s\n", self->index, reply->text);
+        return;
+    }
+    for (size_t i = 0; i < job->count; i++) {
+        PEER_EXPECT(self, out[i] == job_sum(job->members, i, job->tag));
+    }
+}
+
+static void wait_for_launch(struct peer *self, const void *argument, struct reply *reply)
+{
+    struct reduce_job job;
+    memcpy(&job, argument, sizeof job);
+    reduce_and_tell(self, &job, 1600000000, reply);
+}
+
+/* A program may compile for minutes: it is named as the one that is waited for, never excluded (G4). */
+TEST(a_peer_that_launches_late_is_named_and_never_excluded)
+{
+    for (size_t count = 100; count <= MEGABYTE; count = count == 100 ? MEGABYTE : 2 * MEGABYTE) {
+        struct processes all;
+        if (!start(&all, 3, 400, "400")) {
+            return;
+        }
+        struct reply late = process_do(&all, 2, peer_look, NULL, 0);
+        struct reduce_job job = {.count = count, .tag = 9, .members = 7};
+        processes_send(&all, 3, wait_for_launch, &job, sizeof job);
+        EXPECT_EQ(process_note(&all, 0), 1);
+        EXPECT_EQ(process_note(&all, 1), 1);
+        process_send(&all, 2, peer_reduce, &job, sizeof job);
+        struct reply reply[PROCESSES_MOST];
+        processes_take(&all, 7, reply);
+        for (int i = 0; i < 3; i++) {
+            EXPECT_EQ(reply[i].result, pcclSuccess);
+        }
+        EXPECT_EQ(reply[0].value[3], late.value[6]);
+        EXPECT_EQ(reply[1].value[3], late.value[6]);
+        processes_stop(&all);
+    }
+}
+
+/* Moves a little all the time: stopped and continued so often that the whole takes several stall times. */
+TEST(a_slow_but_moving_peer_is_never_excluded)
+{
+    struct processes all;
+    if (!start(&all, 3, 1000, "1000")) {
+        return;
+    }
+    struct reduce_job job = {.count = 16 * MEGABYTE, .tag = 2, .members = 7};
+    for (int64_t begin = spawn_now_ms(); spawn_now_ms() - begin < 3000 && test_failures == 0; job.tag++) {
+        struct reply reply[PROCESSES_MOST];
+        processes_send(&all, 7, peer_reduce, &job, sizeof job);
+        while (!process_answers(&all, 0, 10)) {
+            process_signal(&all, 2, SIGSTOP);
+            poll(NULL, 0, 150); /* the fault's own length */
+            process_signal(&all, 2, SIGCONT);
+            if (spawn_now_ms() - begin > PROCESS_PATIENCE_MS) {
+                break;
+            }
+        }
+        processes_take(&all, 7, reply);
+        for (int i = 0; i < 3; i++) {
+            EXPECT_EQ(reply[i].result, pcclSuccess);
+        }
+    }
+    processes_stop(&all);
+}
+
+/* Blocked calls cost nothing: a member waits in an update for one that does not come. */
+TEST(waiting_uses_no_processor_time)
+{
+    struct processes all;
+    if (!start(&all, 2, 0, NULL)) {
+        return;
+    }
+    struct reduce_job job = {.count = MEGABYTE, .tag = 2, .members = 3};
+    for (int what = 0; what < 2; what++) {
+        process_send(&all, 0, what == 0 ? peer_update : peer_reduce, &job, sizeof job);
+        EXPECT(!process_answers(&all, 0, 200)); /* begun, spun, asleep */
+        int64_t before = process_cpu_ns(&all, 0);
+        EXPECT(!process_answers(&all, 0, 1000));
+        int64_t used = process_cpu_ns(&all, 0) - before;
+        EXPECT(before > 0 && used < 30000000);
+        process_send(&all, 1, what == 0 ? peer_update : peer_reduce, &job, sizeof job);
+        EXPECT_EQ(process_take(&all, 0).result, pcclSuccess);
+        EXPECT_EQ(process_take(&all, 1).result, pcclSuccess);
+    }
+    processes_stop(&all);
+}

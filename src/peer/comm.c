@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include "core/clock.h"
@@ -14,7 +15,7 @@
 #include "net/addr.h"
 #include "peer/link.h"
 
-enum { COMM_LIVE_OPS = BOUNDS_OPS + 256, COMM_FLUSH_NS = 1000000000 };
+enum { COMM_LIVE_OPS = BOUNDS_OPS + 256, COMM_FLUSH_NS = 1000000000, COMM_HUGE = 2 << 20 };
 
 /* ---- Steps ---------------------------------------------------------------------------------------------------------------- */
 
@@ -244,7 +245,7 @@ static void comm_config(struct comm *c)
         .group = c->params.group, .lanes = c->params.lanes,
         .max_members = COMM_MEMBERS, .max_ops = BOUNDS_OPS, .max_live = COMM_LIVE_OPS, .max_records = BOUNDS_RECORDS,
         .max_tags = 1024, .max_owed = 4096,
-        .park_blocks = 256, .park_block_bytes = 2 * BOUNDS_EAGER_BYTES + 256, .park_per_link = 16,
+        .park_blocks = 64, .park_block_bytes = 2 * BOUNDS_EAGER_BYTES + 256, .park_per_link = 16,
         .mesh_members = 32,
         .heartbeat_ns = c->params.stall_ns / 5 < CLOCK_S ? c->params.stall_ns / 5 : CLOCK_S,
         .stall_ns = c->params.stall_ns, .master_loss_ns = c->params.master_loss_ns,
@@ -267,8 +268,11 @@ static bool comm_fresh_session(struct comm *c, struct comm_after *after)
     comm_config(c);
     session_out_bounds(&c->config, &actions, &bytes, &dests);
     if (c->arena == NULL) {
-        c->arena_bytes = (session_arena_bytes(&c->config) + 63) / 64 * 64;
-        c->arena = aligned_alloc(64, c->arena_bytes);
+        /* Huge pages where they are to be had: the session touches all of it at once, at a fault per page. */
+        c->arena_bytes = (session_arena_bytes(&c->config) + COMM_HUGE - 1) / COMM_HUGE * COMM_HUGE;
+        c->arena = aligned_alloc(COMM_HUGE, c->arena_bytes);
+        int rc = c->arena != NULL ? madvise(c->arena, c->arena_bytes, MADV_HUGEPAGE) : 0;
+        (void)rc;
         c->out_storage[0] = calloc(actions, sizeof(struct action));
         c->out_storage[1] = malloc(bytes);
         c->out_storage[2] = calloc(dests, sizeof(uint64_t));

@@ -108,6 +108,7 @@ static void link_want(struct comm *c, const struct session_wanted *w, int64_t no
         l->comm = c;
         l->peer = w->info.id;
         atomic_init(&l->refs, 1);
+        l->retry_ns = LINK_RETRY_NS;
         l->missing_since = now;
         list_append(&c->links, &l->all);
     }

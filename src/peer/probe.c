@@ -8,7 +8,7 @@
 #include "core/clock.h"
 #include "peer/link.h"
 
-enum { PROBE_FRAME = 64 << 10, PROBE_QUEUE = 256 << 10, PROBE_PATIENCE_NS = 5000000000 };
+enum { PROBE_FRAME = 64 << 10, PROBE_QUEUE = 256 << 10, PROBE_BURSTS = 8, PROBE_PATIENCE_NS = 5000000000 };
 
 struct probe {
     struct list all;  /* in comm.probes */
@@ -52,18 +52,25 @@ static void probe_frame(struct probe *p, uint8_t type, uint32_t bytes)
     p->sent_bytes += bytes;
 }
 
-/* Keeps the queue full until the time is over. */
+/* Keeps the queue full until the time is over.  A socket that takes all at once tells nobody when it wants more: the timer
+ * comes back then, so that other work of the thread gets its turn. */
 static void probe_push(struct probe *p)
 {
-    bool over = clock_now_ns() - p->start >= p->duration_ns;
-    while (!over && conn_queued(p->conn) < PROBE_QUEUE) {
-        probe_frame(p, FRAME_PROBE_DATA, PROBE_FRAME);
+    bool over = false;
+    for (int burst = 0; burst < PROBE_BURSTS && !over && (burst == 0 || conn_queued(p->conn) == 0); burst++) {
+        over = clock_now_ns() - p->start >= p->duration_ns;
+        while (!over && conn_queued(p->conn) < PROBE_QUEUE) {
+            probe_frame(p, FRAME_PROBE_DATA, PROBE_FRAME);
+        }
+        if (over) {
+            p->all_sent = true;
+            probe_frame(p, FRAME_PROBE_DONE, 0);
+        }
+        conn_flush(p->conn);
     }
-    if (over && !p->all_sent) {
-        p->all_sent = true;
-        probe_frame(p, FRAME_PROBE_DONE, 0);
+    if (!over && conn_queued(p->conn) == 0) {
+        engine_arm(p->comm->engine, clock_now_ns());
     }
-    conn_flush(p->conn);
 }
 
 static void probe_ready(struct source *source, uint32_t events)
@@ -175,6 +182,10 @@ int64_t probe_tick(struct comm *c, int64_t now, struct comm_after *after)
             continue;
         }
         next = p->deadline < next ? p->deadline : next;
+        if (p->peer != 0 && p->conn != NULL && !p->all_sent && conn_queued(p->conn) == 0) {
+            probe_push(p);
+            next = !p->all_sent && conn_queued(p->conn) == 0 ? now : next;
+        }
     }
     return next;
 }

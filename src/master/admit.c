@@ -40,8 +40,17 @@ static void admit_stop(struct master *m, const char *why)
     }
 }
 
+void admit_fix_sizes(struct master *m)
+{
+    m->admit.sizes = view_sizes(m, &m->groups[0], true);
+    for (uint32_t i = 0; i < m->config.max_groups; i++) {
+        m->groups[i].decided = m->groups[i].counted;
+    }
+}
+
 static void admit_persist(struct master *m)
 {
+    admit_fix_sizes(m);
     m->admit.deadline = NEVER;
     master_move(m, PHASE_ADMIT, &m->admit.phase, ADMIT_PERSISTING, 0, m->admit.attempt, "views decided");
     m->admit.persist = view_persist(m, NULL); /* M4 */
@@ -90,6 +99,7 @@ static void close_plain(struct master *m)
         admit_persist(m);
     } else {
         admit_stop(m, "no newcomers left");
+        admit_fix_sizes(m);
         admit_publish(m, VOTE_UPDATE); /* nothing changes: answered in the same view, not persisted */
     }
 }
@@ -212,7 +222,8 @@ void admit_publish(struct master *m, enum vote_kind kind)
     for (uint32_t i = 0; i < m->config.max_members; i++) {
         struct member *mb = &m->members[i];
         if (mb->phase == MEMBER_ACCEPTED && mb->vote.kind == kind) {
-            struct sizes sizes = view_sizes(m, member_group(m, mb), false);
+            struct sizes sizes = m->admit.sizes;
+            sizes.group = member_group(m, mb)->decided;
             vote_answer(m, mb, ANSWER_OK, 0, &sizes, "");
         }
     }

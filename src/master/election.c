@@ -293,7 +293,7 @@ static void settle_staging(struct master *m, struct group *g)
 
 void election_settle(struct master *m, struct group *g)
 {
-    if (g->phase != GROUP_NORMAL || !vote_quiet(m, g)) {
+    if (g->phase != GROUP_NORMAL || m->voters[VOTE_SYNC] == 0 || !vote_quiet(m, g)) {
         return; /* elections and answers wait until no view is being ended */
     }
     switch ((enum sync_phase)g->sync.phase) {

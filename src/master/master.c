@@ -168,13 +168,14 @@ struct master *master_init(const struct master_config *config, void *arena)
 
 void master_out_bounds(const struct master_config *c, uint32_t *actions, uint32_t *bytes, uint32_t *dests)
 {
-    enum { INFO_BYTES = 11 + BOUNDS_ADDRESSES * 19, FRAME = FRAME_HEADER_BYTES + 512, ROUNDS = 4 };
+    enum { INFO_BYTES = 11 + BOUNDS_ADDRESSES * 19, FRAME = FRAME_HEADER_BYTES + 512, EDGE = 24, ROUNDS = 4 };
     uint64_t n = c->max_members, groups = c->max_groups < n ? c->max_groups : n;
-    uint64_t edges = edges_capacity(c);
-    /* Each list of a group goes out in at most four versions, to sets that do not meet; a step that kicks lets the state
-     * settle a few times over. */
-    uint64_t of_group = 8 * FRAME + 24 * edges + 16 * (uint64_t)c->max_operations;
-    uint64_t total = ROUNDS * (groups * of_group * 2 + n * (INFO_BYTES + 64) * 4 + n * FRAME * 4 + 16 * n * n);
+    uint64_t pairs = n * (n - 1) / 2 + groups, edges = groups * (uint64_t)edges_capacity(c);
+    /* Lists over a group go out in a few versions, to sets that do not meet, and groups do not meet either: ids and edges of all
+     * groups are bounded by those of one that holds everybody. A step settles a few times over at most. */
+    uint64_t elected = 8 * n * n, views = 2 * EDGE * (edges < pairs ? edges : pairs);
+    uint64_t round = groups * 8 * FRAME + n * (INFO_BYTES + 64) * 4 + n * FRAME * 4 + 64 * (uint64_t)c->max_operations;
+    uint64_t total = elected + views + ROUNDS * round;
     *actions = (uint32_t)(64 + c->max_connections + ROUNDS * 24 * (n + groups));
     *bytes = total > UINT32_MAX / 2 ? UINT32_MAX / 2 : (uint32_t)total;
     *dests = (uint32_t)(64 + c->max_connections + ROUNDS * 8 * n);

@@ -147,6 +147,7 @@ struct group {
     uint32_t survivors;
     int64_t report_by;     /* survivors that are silent until then are none any more; NEVER outside FREEZING */
     uint32_t counted;      /* scratch of view_sizes */
+    uint32_t decided;      /* members, when the batch under way was decided */
     uint64_t persist;      /* number of the record under way */
     bool in_batch;         /* the view being decided is part of the batch under way */
     int64_t collect_until; /* NEVER: nothing collected */
@@ -168,6 +169,7 @@ struct admission {
     bool again;
     int64_t deadline;
     uint64_t persist;
+    struct sizes sizes; /* of the answers, fixed with the decision whatever happens before they leave (P11) */
 };
 
 struct optimise {
@@ -191,6 +193,7 @@ struct master {
     struct outbox *out;     /* borrowed, during a step */
     bool changed;           /* settle must look again */
     bool had_members;
+    uint32_t voters[VOTE_SYNC + 1]; /* accepted members by what they wait in, as vote_settle last counted */
     bool ghost;             /* a voter died and its vote is waited for: a mistake that tests switch on */
     uint64_t next_id, next_persist, next_solve, view_floor;
     struct conn *conns;     /* owned, as all here */
@@ -293,6 +296,8 @@ void admit_linked(struct master *m, struct member *mb, struct reader *r);
 void admit_send(struct master *m, struct group *g, struct member *only);
 void admit_persisted(struct master *m, uint64_t number);
 void admit_tick(struct master *m);
+/* Fixes the sizes that the answers of this decision carry. */
+void admit_fix_sizes(struct master *m);
 /* Publishes the views of the batch and answers everybody else who waits in this kind of vote. */
 void admit_publish(struct master *m, enum vote_kind kind);
 

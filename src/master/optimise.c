@@ -148,6 +148,7 @@ static void finish(struct master *m)
             return;
         }
     }
+    admit_fix_sizes(m);
     if (any) {
         master_move(m, PHASE_OPTIMISE, &m->optimise.phase, OPTIMISE_PERSISTING, 0, 0, "rings decided");
         m->optimise.persist = view_persist(m, NULL); /* M4 */

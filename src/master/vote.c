@@ -136,10 +136,11 @@ static void settle_conflict(struct master *m, struct group *g, enum vote_kind on
     char text[BOUNDS_TEXT];
     snprintf(text, sizeof text, "peer %llu called %s while peer %llu called %s: all peers have to make the same calls",
              (unsigned long long)a->id, kind_name(one), (unsigned long long)b->id, kind_name(two));
+    struct sizes sizes = view_sizes(m, &m->groups[0], false);
     for (uint32_t i = 0; i < m->config.max_members; i++) {
         struct member *mb = &m->members[i];
         if (member_accepted_in(m, mb, g) && (mb->vote.kind == one || mb->vote.kind == two)) {
-            struct sizes sizes = view_sizes(m, member_group(m, mb), false);
+            sizes.group = member_group(m, mb)->counted;
             vote_answer(m, mb, ANSWER_CONFLICT, 0, &sizes, text);
         }
     }
@@ -150,36 +151,46 @@ static void settle_conflict(struct master *m, struct group *g, enum vote_kind on
 /* M9: answered once every member that has not asked waits in another vote; never a conflict. */
 static void settle_query(struct master *m)
 {
-    bool asked = false;
-    for (uint32_t i = 0; i < m->config.max_members; i++) {
-        const struct member *mb = &m->members[i];
-        if (mb->phase == MEMBER_ACCEPTED && mb->vote.kind == VOTE_NONE) {
-            return;
-        }
-        asked = asked || (mb->phase == MEMBER_ACCEPTED && mb->vote.kind == VOTE_QUERY);
-    }
-    if (!asked || m->ghost || !vote_quiet(m, NULL)) {
+    if (m->ghost || !vote_quiet(m, NULL)) {
         return;
     }
     uint64_t pending = member_count(m, NULL, MEMBER_PENDING) > 0;
+    struct sizes sizes = view_sizes(m, &m->groups[0], false);
     for (uint32_t i = 0; i < m->config.max_members; i++) {
         struct member *mb = &m->members[i];
         if (mb->phase == MEMBER_ACCEPTED && mb->vote.kind == VOTE_QUERY) {
-            struct sizes sizes = view_sizes(m, member_group(m, mb), false);
+            sizes.group = member_group(m, mb)->counted;
             vote_answer(m, mb, ANSWER_OK, pending, &sizes, "");
+        }
+    }
+}
+
+static void count_voters(struct master *m)
+{
+    memset(m->voters, 0, sizeof m->voters);
+    for (uint32_t i = 0; i < m->config.max_members; i++) {
+        const struct member *mb = &m->members[i];
+        if (mb->phase == MEMBER_ACCEPTED) {
+            m->voters[mb->vote.kind]++;
         }
     }
 }
 
 void vote_settle(struct master *m)
 {
-    settle_conflict(m, NULL, VOTE_UPDATE, VOTE_OPTIMISE);
-    for (uint32_t i = 0; i < m->config.max_groups; i++) {
+    count_voters(m); /* most steps see no vote at all: they stay cheap however many groups there are */
+    if (m->voters[VOTE_UPDATE] > 0 && m->voters[VOTE_OPTIMISE] > 0) {
+        settle_conflict(m, NULL, VOTE_UPDATE, VOTE_OPTIMISE);
+    }
+    bool mixed = m->voters[VOTE_SYNC] > 0 && m->voters[VOTE_UPDATE] + m->voters[VOTE_OPTIMISE] > 0;
+    for (uint32_t i = 0; mixed && i < m->config.max_groups; i++) {
         struct group *g = &m->groups[i];
         if (g->phase == GROUP_NORMAL) {
             settle_conflict(m, g, VOTE_SYNC, VOTE_UPDATE);
             settle_conflict(m, g, VOTE_SYNC, VOTE_OPTIMISE);
         }
     }
-    settle_query(m);
+    if (m->voters[VOTE_QUERY] > 0 && m->voters[VOTE_NONE] == 0) {
+        settle_query(m);
+    }
 }

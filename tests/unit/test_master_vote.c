@@ -71,6 +71,29 @@ TEST(death_in_one_group_while_it_waits_in_an_update_is_no_answer) /* M6: the oth
     cluster_free(c);
 }
 
+TEST(sizes_are_those_of_the_decision) /* P11: the same numbers in all groups, whatever dies before the answer leaves */
+{
+    struct cluster *c = cluster_new();
+    struct peer *a = peer_join(c, 1), *b = peer_join(c, 1), *x = peer_join(c, 2), *y = peer_join(c, 2);
+    peer_vote(c, a, VOTE_UPDATE);
+    peer_vote(c, a, VOTE_UPDATE);
+    peer_vote(c, x, VOTE_UPDATE);
+    peer_vote(c, y, VOTE_UPDATE);
+    c->hold_persist = true;
+    peer_crash(c, b);  /* completes the update: group 1 gets a view, group 2 an answer */
+    EXPECT(x->voting);
+    peer_crash(c, y);  /* decided already */
+    peer_forget(x);
+    cluster_persisted(c);
+    EXPECT_EQ(a->last_view.answers, VOTE_UPDATE);
+    EXPECT_EQ(a->last_view.sizes.global, 3);
+    EXPECT_STR(x->log, "ANSWER FREEZE ");
+    EXPECT_EQ(x->answer.sizes.global, 3);
+    EXPECT_EQ(x->answer.sizes.group, 2);
+    EXPECT_EQ(x->answer.sizes.largest, 2);
+    cluster_free(c);
+}
+
 TEST(a_second_skip_needs_proof_of_the_first) /* M5: nobody may be two views behind */
 {
     struct cluster *c = cluster_new();

@@ -99,6 +99,7 @@ void lanes_start(struct world *w, struct node *n, uint32_t slot, uint32_t window
         world_fail(w, "peer %u: an operation on %u lanes of %u members", n->index, op->lanes, op->plan.world);
         return;
     }
+    memset(r->ready, 0, sizeof r->ready);
     memcpy(r->ranks, op->ranks, op->plan.world * sizeof *r->ranks);
     uint32_t segments = plan_max_segments(op->plan.algorithm, op->plan.world);
     uint32_t steps = plan_max_steps(op->plan.algorithm, op->plan.world);
@@ -146,6 +147,7 @@ void lanes_ready(struct world *w, struct node *n, uint32_t slot, uint64_t peer, 
         world_fail(w, "peer %u: slot %u is fed by %llx, no member", n->index, slot, (unsigned long long)peer);
         return;
     }
+    r->ready[rank] = true;
     for (uint32_t lane = 0; !r->idle && lane < r->op.lanes; lane++) {
         exec_step(&r->exec[lane], &(struct exec_event){.kind = EXEC_READY, .rank = rank, .credit = credit},
                   &(struct exec_out){0});
@@ -244,7 +246,7 @@ static bool lanes_next_credit(struct node *n, struct data_connection *d, uint32_
             continue;
         }
         uint32_t rank = lanes_rank(r, peer);
-        uint32_t frames = rank == LANES_NO_SLOT ? 0 : exec_take_credit(&r->exec[lane], rank);
+        uint32_t frames = rank == LANES_NO_SLOT || !r->ready[rank] ? 0 : exec_take_credit(&r->exec[lane], rank);
         if (frames != 0) {
             struct writer writer;
             writer_init(&writer, d->head + FRAME_HEADER_BYTES, sizeof d->head - FRAME_HEADER_BYTES);

@@ -28,7 +28,9 @@ static void line_wake(struct world *w, struct node *n, int64_t at)
     }
     if (at < n->links_at) {
         n->links_at = at;
-        world_post(w, at - w->now, EVENT_LINKS, n->index, 0, 0, 0);
+        if (!n->in_timers) { /* else once, at the end */
+            world_post(w, at - w->now, EVENT_LINKS, n->index, 0, 0, 0);
+        }
     }
 }
 
@@ -167,7 +169,11 @@ static void line_hello(struct world *w, struct node *n, uint32_t channel);
 
 void line_timers(struct world *w, struct node *n)
 {
+    if (w->now < n->links_at) {
+        return; /* replaced by an earlier one, which has been */
+    }
     n->links_at = CLOCK_NEVER;
+    n->in_timers = true;
     uint32_t held = n->held_count;
     uint32_t channels[16], generations[16];
     int64_t until[16];
@@ -197,6 +203,10 @@ void line_timers(struct world *w, struct node *n)
                 line_wake(w, n, late);
             }
         }
+    }
+    n->in_timers = false;
+    if (n->links_at != CLOCK_NEVER) {
+        world_post(w, n->links_at - w->now, EVENT_LINKS, n->index, 0, 0, 0);
     }
 }
 

@@ -399,7 +399,11 @@ static void node_later_step(struct world *w, struct node *n, const struct event 
                 s.rx_bytes += r->exec[i].rx_bytes;
             }
         } else if (s.kind == SESSION_STALLED) {
-            s.peer = r->ranks[exec_waits_for(&r->exec[0])];
+            uint32_t lane = 0;
+            while (lane + 1u < r->op.lanes && r->exec[lane].done) {
+                lane++;
+            }
+            s.peer = r->ranks[exec_waits_for(&r->exec[lane])];
             world_trace(w, n->index, "lanes stalled", s.slot, s.peer);
         }
         break;

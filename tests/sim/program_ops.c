@@ -175,13 +175,10 @@ static void call_buffers(struct world *w, struct call *c, const struct op_params
 static void call_odd(struct world *w, struct call *c, struct op_params *params)
 {
     c->odd = true;
-    switch (rng_below(&w->rng, 2)) {
-    case 0:
-        params->count = params->count != 0 ? params->count - 1 : 1;
-        break;
-    default:
+    if (w->odd_ops++ == 0 && rng_below(&w->rng, 2) == 0) { /* once: two processes that are odd alike agree */
         params->op = params->op == REDOP_SUM ? REDOP_MAX : REDOP_SUM;
-        break;
+    } else {
+        params->count += 1 + c->node->index;
     }
 }
 

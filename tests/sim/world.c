@@ -305,7 +305,7 @@ void world_init(struct world *w, const struct options *opt, bool trace)
     w->tail_count = 0;
     w->failed = false;
     w->violation[0] = 0;
-    w->idle_steps = 0;
+    w->idle_steps = w->odd_ops = 0;
     memset(&w->stats, 0, sizeof w->stats);
     w->now = CLOCK_S; /* zero means "never" in many places */
     w->heal_at = w->now + opt->fault_ns;

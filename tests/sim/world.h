@@ -181,6 +181,7 @@ struct run { /* an operation slot */
     uint32_t window_reserved, senders;
     struct session_op op;
     uint64_t ranks[WORLD_NODES];
+    bool ready[WORLD_NODES];      /* by rank: it has launched, so it can keep grants */
     struct plan plan;
     struct plan_segment *segments;
     struct plan_step *steps;
@@ -205,7 +206,7 @@ struct node {
     void *out_memory;
     size_t out_bytes;
     int64_t tick_at, links_at;
-    bool stepping;
+    bool stepping, in_timers;
     uint64_t id;                  /* last one seen */
     uint64_t view, view_before;   /* installed, and the one before */
     uint32_t master_channel, master_generation;
@@ -313,6 +314,7 @@ struct world {
     bool failed;
     char violation[400];
     uint64_t idle_steps;
+    uint32_t odd_ops;
 };
 
 /* world.c */

@@ -355,7 +355,7 @@ static bool turn_sync(struct world *w, struct node *n)
 static bool program_launch_all(struct world *w, struct node *n)
 {
     struct program *p = n->program;
-    bool over = true;
+    bool over = true, at_once = false;
     for (uint32_t i = 0; i < p->ops; i++) {
         uint32_t j = p->order[i];
         if (p->status[j] != OP_TODO) {
@@ -381,6 +381,7 @@ static bool program_launch_all(struct world *w, struct node *n)
             return false;
         }
         over = over && p->status[j] != OP_PENDING;
+        at_once = at_once || p->status[j] != OP_PENDING;
         if (w->opt.think && world_chance(w, 30)) { /* the rest comes later */
             program_wake(w, n, (int64_t)rng_below(&w->rng, 3 * (uint64_t)w->opt.latency_ns + 1));
             return false;
@@ -388,6 +389,9 @@ static bool program_launch_all(struct world *w, struct node *n)
     }
     for (uint32_t j = 0; j < p->ops; j++) {
         over = over && p->status[j] != OP_TODO;
+    }
+    if (at_once && !over) { /* a call that ended at once makes way for the next of its tag */
+        program_wake(w, n, PROGRAM_WAKE_NS);
     }
     return over;
 }

@@ -150,7 +150,11 @@ static void admit_close(struct master *m)
 {
     for (uint32_t i = 0; i < m->config.max_groups; i++) {
         struct group *g = &m->groups[i];
-        uint64_t unlinked = g->in_batch ? edges_relay(view_next(g)) : 0;
+        if (!g->in_batch) {
+            continue;
+        }
+        edges_add_broken(m, g, view_next(g)); /* linked for the moment, but it never lasts */
+        uint64_t unlinked = edges_relay(view_next(g));
         struct member *mb = unlinked != 0 ? member_find(m, unlinked) : NULL;
         if (mb != NULL) {
             member_exclude(m, mb, CAUSE_KICK_UNREACHABLE, "no link with the others and nobody to relay");

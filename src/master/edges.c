@@ -46,24 +46,56 @@ bool edges_note(struct view_record *v, uint64_t x, uint64_t y, uint32_t capacity
     return true;
 }
 
-void edges_broken(struct master *m, struct group *g, uint64_t x, uint64_t y)
+/* The counter of the edge; a new one takes the place of the oldest if there is no room. */
+static struct edge_break *break_of(struct master *m, struct group *g, uint64_t x, uint64_t y)
 {
     uint64_t a = x < y ? x : y, b = x < y ? y : x;
     struct edge_break *oldest = NULL;
     for (uint32_t i = 0; i < g->break_count; i++) {
         struct edge_break *k = &g->breaks[i];
         if (k->a == a && k->b == b) {
-            if (m->now - k->since > MASTER_BREAK_NS) {
-                k->count = 0;
-                k->since = m->now;
-            }
-            k->count++;
-            return;
+            return k;
         }
         oldest = oldest == NULL || k->since < oldest->since ? k : oldest;
     }
     struct edge_break *k = g->break_count < m->config.max_members ? &g->breaks[g->break_count++] : oldest;
-    *k = (struct edge_break){.a = a, .b = b, .count = 1, .since = m->now};
+    *k = (struct edge_break){.a = a, .b = b, .since = m->now};
+    return k;
+}
+
+bool edges_broken(struct master *m, struct group *g, uint64_t x, uint64_t y)
+{
+    struct edge_break *k = break_of(m, g, x, y);
+    uint64_t view = view_current(g)->view;
+    if (k->count > 0 && k->view == view && k->attempt == m->admit.attempt) {
+        return k->count >= MASTER_BREAKS;
+    }
+    if (m->now - k->since > MASTER_BREAK_NS) {
+        k->count = 0;
+        k->since = m->now;
+    }
+    k->view = view;
+    k->attempt = m->admit.attempt;
+    k->count++;
+    return k->count >= MASTER_BREAKS;
+}
+
+void edges_give_up(struct master *m, struct group *g, uint64_t x, uint64_t y)
+{
+    struct edge_break *k = break_of(m, g, x, y);
+    k->count = MASTER_BREAKS;
+    k->since = m->now;
+}
+
+void edges_add_broken(struct master *m, struct group *g, struct view_record *to)
+{
+    for (uint32_t i = 0; i < g->break_count; i++) {
+        const struct edge_break *k = &g->breaks[i];
+        bool bad = k->count >= MASTER_BREAKS && m->now - k->since <= MASTER_BREAK_NS; /* later an admission may try again */
+        if (bad && view_has(to, k->a) && view_has(to, k->b)) {
+            (void)edges_note(to, k->a, k->b, m->edge_capacity); /* no room: it stays in use, that is no harm */
+        }
+    }
 }
 
 void edges_inherit(struct master *m, struct group *g, const struct view_record *from, struct view_record *to)
@@ -75,12 +107,7 @@ void edges_inherit(struct master *m, struct group *g, const struct view_record *
             (void)edges_note(to, e->a, e->b, capacity); /* fits: it did before */
         }
     }
-    for (uint32_t i = 0; i < g->break_count; i++) {
-        const struct edge_break *k = &g->breaks[i];
-        if (k->count >= MASTER_BREAKS && view_has(to, k->a) && view_has(to, k->b)) {
-            (void)edges_note(to, k->a, k->b, capacity); /* no room: it stays in use, that is no harm */
-        }
-    }
+    edges_add_broken(m, g, to);
 }
 
 /* Whether the member is linked with all others: only such a one may own a shard of `direct`. */

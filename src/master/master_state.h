@@ -121,6 +121,8 @@ struct op_record {
 
 struct edge_break {
     uint64_t a, b;
+    uint64_t view;    /* and attempt of an admission in which it was counted last: both ends report the same break */
+    uint32_t attempt;
     uint32_t count;
     int64_t since;
 };
@@ -270,7 +272,10 @@ uint64_t view_persist(struct master *m, struct group *only);
 /* edges.c */
 bool edges_missing(const struct view_record *v, uint64_t x, uint64_t y);
 bool edges_note(struct view_record *v, uint64_t a, uint64_t b, uint32_t capacity);
-void edges_broken(struct master *m, struct group *g, uint64_t a, uint64_t b);
+/* Counts a break of the edge; true if it has become a missing one of the views to come. */
+bool edges_broken(struct master *m, struct group *g, uint64_t a, uint64_t b);
+void edges_give_up(struct master *m, struct group *g, uint64_t a, uint64_t b); /* without counting */
+void edges_add_broken(struct master *m, struct group *g, struct view_record *to);
 void edges_inherit(struct master *m, struct group *g, const struct view_record *from, struct view_record *to);
 bool edges_full(const struct view_record *v, uint64_t id);
 /* Names a relay for each missing edge; the id of a member that cannot be relayed and has to go, 0 if all is well. */

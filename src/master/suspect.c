@@ -36,12 +36,12 @@ static void suspect_link(struct master *m, struct group *g, struct member *from,
         member_exclude(m, to, CAUSE_PEER_LOST, "its connections closed");
         return;
     }
-    edges_broken(m, g, from->id, to->id);
-    if (MUTANT(NOCUTREPORT)) {
-        return;
+    if (edges_missing(view_current(g), from->id, to->id) || MUTANT(NOCUTREPORT)) {
+        return; /* nothing of this view goes over that link */
     }
+    bool bad = edges_broken(m, g, from->id, to->id);
     if (m->admit.phase == ADMIT_LINKING) {
-        m->admit.again = true; /* the proposal counted on this link */
+        m->admit.again = m->admit.again || !bad; /* the proposal counted on this link; a bad one becomes a missing edge */
         m->changed = true;
         return;
     }
@@ -120,9 +120,7 @@ static void blame(struct master *m, struct group *g, struct member *to, struct m
     }
     bool again = to->blamed_by != 0 && m->now - to->blamed_at <= MASTER_BREAK_NS;
     if (again && to->blamed_by == by->id && view_current(g)->members > 2) {
-        for (int i = 0; i < MASTER_BREAKS; i++) {
-            edges_broken(m, g, by->id, to->id);
-        }
+        edges_give_up(m, g, by->id, to->id);
     } else if (again) {
         member_exclude(m, to, CAUSE_NO_PROGRESS, "no progress in two operations");
         return;

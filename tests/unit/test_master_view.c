@@ -234,7 +234,12 @@ TEST(edge_that_breaks_three_times_is_avoided) /* HOLD takes another way, plans d
     struct peer *a = &c->peers[0], *b = &c->peers[1], *d = &c->peers[2];
     for (int i = 0; i < 3; i++) {
         EXPECT_EQ(d->edge_count, 0);
+        d->no_frozen = true;
         peer_suspect(c, a, SUSPECT_LINK, CAUSE_LINK_LOST, b);
+        peer_suspect(c, b, SUSPECT_LINK, CAUSE_LINK_LOST, a); /* the other end tells of the same break */
+        d->no_frozen = false;
+        peer_frozen(c, d);
+        cluster_pass(c, 600);
     }
     EXPECT_EQ(d->edge_count, 1);
     EXPECT_EQ(d->edges[0].a, a->id);
@@ -245,6 +250,9 @@ TEST(edge_that_breaks_three_times_is_avoided) /* HOLD takes another way, plans d
     EXPECT_EQ(d->last_view.weights, 3);
     EXPECT_EQ(d->weights[0] + d->weights[1], 0);
     EXPECT_EQ(d->weights[2], 1);
+    peer_forget(a);
+    peer_suspect(c, a, SUSPECT_LINK, CAUSE_LINK_LOST, b);
+    EXPECT_STR(a->log, ""); /* nothing goes over it any more: no reason to end the view */
     peer_crash(c, d); /* the relay dies: the newer of the pair cannot be kept */
     EXPECT_EQ(b->fence.cause, CAUSE_KICK_UNREACHABLE);
     EXPECT_EQ(a->member_count, 1);

@@ -8,11 +8,11 @@
 set -u
 build=$(cd "${1:?build directory}" && pwd)
 text=${2:-/usr/share/common-licenses}
-steps=${STEPS:-2000}
+steps=${STEPS:-1600}
 batch=${BATCH:-64}
 work=$(mktemp -d)
 log=$work/log
-: >"$log"
+touch "$log" "$work/master"
 began=$(date +%s.%N)
 pids=()
 cleanup() {
@@ -65,6 +65,7 @@ await_step() {
 await_step $((steps * 30 / 100))
 say "kill -9 peer-3 (process ${peer[peer-3]})"
 kill -9 "${peer[peer-3]}"
+wait "${peer[peer-3]}" 2>/dev/null # the shell's own words about it
 await_step $((steps * 55 / 100))
 say "peer-5 is started: it joins the run under way"
 start_peer peer-5 2
@@ -73,7 +74,6 @@ status=0
 for name in peer-1 peer-2 peer-4 peer-5; do
     wait "${peer[$name]}" || { say "$name ended with status $?"; status=1; }
 done
-wait "${peer[peer-3]}" 2>/dev/null
 exec 3>&-
 kill -TERM "$master"
 wait "$master" || { say "the master ended with status $?"; status=1; }

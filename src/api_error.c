@@ -133,7 +133,7 @@ static pcclCause_t api_gone_cause(const struct session_outcome *o)
     switch (o->cause) {
     case CAUSE_PEER_LEFT:
         return pcclCauseLeft;
-    case CAUSE_PEER_SILENT:
+    case CAUSE_LINK_LOST: /* its own link with the master, for too long */
         return pcclCauseMasterLost;
     default:
         return known != NULL && o->cause >= CAUSE_KICK_PROTOCOL ? known->cause : pcclCauseExcluded;

@@ -342,7 +342,7 @@ static void tick_lost(struct session *s, struct outbox *out)
         join_leave(s, CAUSE_NONE, RESULT_UNREACHABLE, text, false, out);
     } else if (s->phase == PHASE_MEMBER && !s->welcomed && s->master_lost != 0 && needs_master(s) &&
                s->now - needed_since(s) >= s->cfg.master_loss_ns) {
-        join_leave(s, CAUSE_PEER_SILENT, RESULT_GONE, "the master was gone for too long", false, out);
+        join_leave(s, CAUSE_LINK_LOST, RESULT_GONE, "the master was gone for too long", false, out);
     }
 }
 

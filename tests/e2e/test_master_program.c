@@ -110,7 +110,7 @@ TEST(signals_end_it_cleanly) /* with members, strangers and a port to give back 
     expect_clean_end(SIGTERM);
 }
 
-TEST(members_are_told_of_the_end) /* peers that wait for seconds to find out what they could be told */
+TEST(members_are_not_fenced_at_the_end) /* a run that ends with its master, although it could go on without */
 {
     struct program p;
     uint16_t port = master_start(&p, listen_option, any_port, level_option, quiet, NULL);
@@ -120,8 +120,7 @@ TEST(members_are_told_of_the_end) /* peers that wait for seconds to find out wha
     int fd = client_dial(port, false);
     EXPECT(client_register(fd, &welcome));
     kill(p.pid, SIGTERM);
-    EXPECT(client_await(fd, FRAME_FENCE, &h, payload));
-    EXPECT(client_closed(fd, SPAWN_PATIENCE_MS));
+    EXPECT(!client_await(fd, FRAME_FENCE, &h, payload)); /* the connection closes without */
     close(fd);
     EXPECT_EQ(program_wait(&p), 0);
     EXPECT_STR(p.err_text, "");

@@ -55,6 +55,7 @@ void comm_op_free(struct comm_op *op)
     list_remove(&op->by_tag);
     pthread_cond_destroy(&op->ended);
     free(op->backup);
+    free(op->scratch);
     free(op->ranks);
     free(op->ring);
     free(op->weights);
@@ -113,6 +114,19 @@ static void async_backup(struct comm *c, struct comm_op *op, const void *in)
     if (op->backup != NULL) {
         memcpy(op->backup, in, op->bytes);
     }
+}
+
+/* Small operations of types that are not summed as they are need room for the wider sum. */
+static bool async_scratch(struct comm_op *op, const struct op_params *p)
+{
+    struct numeric n;
+    if (op->bytes > BOUNDS_EAGER_BYTES ||
+        !numeric_init(&n, (enum dtype)p->dtype, (enum redop)p->op, (enum quant)p->quant, (enum dtype)p->quant_dtype,
+                      kernels_get()) || n.plain) {
+        return true;
+    }
+    op->scratch = malloc(numeric_acc_bytes(&n, (size_t)p->count) + 1);
+    return op->scratch != NULL;
 }
 
 /* With comm.lock: keeps the larger of two backups for the next call, since fresh memory costs a page fault per page. */
@@ -187,8 +201,8 @@ static void async_launch_locked(struct comm *c, const struct comm_launch *launch
     struct session_launch l = {
         .tag = launch->tag, .params = launch->params, .out = launch->out,
         .in = in_place && op->backup != NULL ? op->backup : launch->in,
-        .in_place = in_place && launch->bytes > 0, .no_memory = in_place && launch->bytes > 0 && op->backup == NULL,
-        .window = op->window,
+        .in_place = in_place && launch->bytes > 0, .no_memory = op->no_memory,
+        .scratch = op->scratch, .window = op->window,
         .deadline = c->params.operation_ns > 0 ? clock_now_ns() + c->params.operation_ns : CLOCK_NEVER,
     };
     struct session_event e = {.kind = SESSION_LAUNCH, .slot = op->slot, .launch = &l};
@@ -224,6 +238,7 @@ void comm_launch(struct comm *c, const struct comm_launch *launch, struct comm_o
     if (launch->in == launch->out && launch->bytes > 0) {
         async_backup(c, op, launch->in);
     }
+    op->no_memory = !async_scratch(op, &launch->params) || (launch->in == launch->out && op->bytes > 0 && op->backup == NULL);
     comm_lock(c, &after);
     async_launch_locked(c, launch, op, outcome, &after);
     bool pending = outcome->result == RESULT_PENDING;

@@ -40,6 +40,8 @@ struct comm_op {
     uint32_t slot;
     bool awaited;            /* somebody is in await */
     void *backup;            /* owned, in place only */
+    void *scratch;           /* owned: sums of a small operation in a wider type, or null */
+    bool no_memory;          /* for one of the two: refused on all peers */
     size_t bytes, backup_bytes; /* of the buffers; of the backup's memory */
     void *out;               /* borrowed from the caller */
     uint32_t window, reserved; /* grants per sender told in READY; grants taken from each lane's room */

@@ -115,6 +115,19 @@ TEST(master_that_stood_still_excludes_nobody) /* M7 */
     cluster_free(c);
 }
 
+TEST(master_that_stood_still_gives_time_to_resume) /* M7: its own pause does not count against a lost connection */
+{
+    struct cluster *c = cluster_new();
+    cluster_members(c, 3, 0);
+    peer_cut(c, &c->peers[2]);
+    c->now += 60000000000;
+    cluster_pass(c, 100);
+    peer_resume(c, &c->peers[2]);
+    EXPECT(c->peers[2].open);
+    EXPECT_EQ(c->peers[0].member_count, 3);
+    cluster_free(c);
+}
+
 TEST(more_than_half_silent_at_once_are_spared_once) /* M7: the fault may be on this side */
 {
     struct cluster *c = cluster_new();

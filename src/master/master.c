@@ -300,20 +300,6 @@ static void on_opened(struct master *m, const struct master_event *e)
     struct conn *c = &m->conns[e->connection];
     PCCL_ASSERT(c->state == CONN_FREE);
     *c = (struct conn){.state = CONN_OPEN, .member = SLOT_NONE, .opened = m->now, .seen = e->address};
-    if (m->ended) {
-        member_close(m, e->connection);
-    }
-}
-
-static void on_shutdown(struct master *m)
-{
-    m->ended = true;
-    for (uint32_t i = 0; i < m->config.max_connections; i++) {
-        if (m->conns[i].state != CONN_FREE) {
-            member_fence(m, i, 0, CAUSE_NONE, "the master ends the run");
-            member_close(m, i);
-        }
-    }
 }
 
 static void on_tick(struct master *m)
@@ -375,9 +361,6 @@ static void master_event_take(struct master *m, const struct master_event *e)
     case MASTER_SOLVED:
         optimise_solved(m, e);
         break;
-    case MASTER_SHUTDOWN:
-        on_shutdown(m);
-        break;
     }
 }
 
@@ -398,12 +381,10 @@ static void master_run(struct master *m, const struct master_event *e)
         restart_timers(m); /* M7: it was the master that stood still */
     }
     master_event_take(m, e);
-    if (!m->ended) {
-        if (e->kind == MASTER_TICK) {
-            on_tick(m);
-        }
-        master_settle(m);
+    if (e->kind == MASTER_TICK) {
+        on_tick(m);
     }
+    master_settle(m);
     m->due = master_deadline(m);
     PCCL_ASSERT(!m->out->overflow);
 }
@@ -446,7 +427,7 @@ static int64_t sooner(int64_t a, int64_t b)
 
 int64_t master_deadline(const struct master *m)
 {
-    if (m->poisoned || m->ended) {
+    if (m->poisoned) {
         return NEVER;
     }
     int64_t due = sooner(m->admit.deadline, m->optimise.deadline);

@@ -46,7 +46,6 @@ enum master_event_kind {
     MASTER_TICK,       /* time passed: call at master_deadline at the latest */
     MASTER_PERSISTED,  /* the record of MASTER_PERSIST `number` is durable */
     MASTER_SOLVED,     /* the ring of MASTER_SOLVE `number`: order[] holds `count` ranks */
-    MASTER_SHUTDOWN,   /* fence everybody: the run ends */
 };
 
 struct master_event {

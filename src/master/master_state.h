@@ -189,7 +189,7 @@ struct optimise {
 
 struct master {
     struct master_config config;
-    bool poisoned, ended;
+    bool poisoned;
     int64_t now, due;       /* of this step; deadline after the last one */
     int64_t spared_at;      /* silence timers were restarted since too many were silent (M7) */
     struct outbox *out;     /* borrowed, during a step */

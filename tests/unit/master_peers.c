@@ -400,12 +400,6 @@ void cluster_pass(struct cluster *c, int64_t ms)
     }
 }
 
-void cluster_shutdown(struct cluster *c)
-{
-    struct master_event e = {.kind = MASTER_SHUTDOWN};
-    run_event(c, &e);
-}
-
 void cluster_bug(struct cluster *c)
 {
     struct master_event e = {.kind = MASTER_OPENED, .connection = c->config.max_connections};

@@ -71,7 +71,6 @@ struct master_config cluster_config(void);
 
 /* Lets `ms` pass, ticking when the master wants it; living peers keep sending heartbeats unless mute. */
 void cluster_pass(struct cluster *c, int64_t ms);
-void cluster_shutdown(struct cluster *c);
 void cluster_bug(struct cluster *c); /* an event that its shell must never make */
 void cluster_persisted(struct cluster *c); /* all that are held */
 void cluster_solved(struct cluster *c, uint64_t number, const uint32_t *order, uint32_t count);

@@ -242,18 +242,6 @@ TEST(emptied_groups_give_their_slots_back) /* churn of labels must not fill the 
     cluster_free(c);
 }
 
-TEST(shutdown_fences_everybody)
-{
-    struct cluster *c = cluster_new();
-    cluster_members(c, 2, 0);
-    cluster_shutdown(c);
-    EXPECT(!c->peers[0].open && !c->peers[1].open);
-    EXPECT(peer_saw(&c->peers[0], "FENCE"));
-    EXPECT(cluster_closed(c, cluster_open(c)));
-    EXPECT_EQ(master_deadline(c->master), INT64_MAX);
-    cluster_free(c);
-}
-
 /* ---- strangers ----------------------------------------------------------------------------------------------------- */
 
 TEST(stranger_that_registers_too_late_is_closed)

@@ -22,6 +22,11 @@ static void info_peer(struct comm *c, uint32_t rank, const struct session_info *
         out->ring_position = position;
         out->peer_group = c->params.group;
         out->is_self = m.id == self->id;
+        if (out->is_self && addr_is_any(&m.address[0]) && c->seen.family != 0) {
+            uint16_t port = m.address[0].port; /* the first candidate means "what the master sees" */
+            m.address[0] = c->seen;
+            m.address[0].port = port;
+        }
         out->address = api_address_out(&m.address[0]);
     }
 }

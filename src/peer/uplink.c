@@ -29,6 +29,11 @@ static void uplink_look(struct comm *c, const struct frame_header *h, const void
         if (get_admit(&r, &m) && m.view > c->newest) {
             c->newest = m.view;
         }
+    } else if (h->type == FRAME_WELCOME) {
+        struct msg_welcome m;
+        if (get_welcome(&r, &m)) {
+            c->seen = m.seen;
+        }
     } else if (h->type == FRAME_VIEW && h->view > c->newest) {
         c->newest = h->view;
     }

@@ -45,6 +45,10 @@ part_mutants() {
         scripts/mutants.sh "$build/mutants"
 }
 part_process() { scripts/run_tests.sh "$build/gcc" tests/fault tests/e2e; }
+part_examples() {
+    scripts/test_seeds.sh "$build/gcc"
+    scripts/test_examples.sh "$build/gcc"
+}
 part_asan() {
     configure_and_build "$build/asan" "ccoip_master tests_unit tests_fault tests_e2e" -DCMAKE_C_COMPILER="$clang" \
         -DCMAKE_BUILD_TYPE=None -DCMAKE_C_FLAGS="-O1 -g" -DPCCL_SANITIZE=address,undefined &&
@@ -94,7 +98,7 @@ run_part() {
 }
 
 if [ $# = 0 ]; then
-    set -- setup gcc clang source binary unit sim mutants process asan tsan fuzz package neon
+    set -- setup gcc clang source binary unit sim mutants process examples asan tsan fuzz package neon
 fi
 begin=$SECONDS
 for part in "$@"; do

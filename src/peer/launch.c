@@ -48,7 +48,7 @@ void slot_stop(struct session *s, uint32_t slot, struct outbox *out)
 
 static void slot_return(struct session *s, uint32_t slot, struct outbox *out)
 {
-    s->slots[slot].phase = SLOT_RETURNED;
+    phase_move(MACHINE_CALL, &s->slots[slot].phase, SLOT_RETURNED);
     outbox_add(out, ACT_OP_RETURN)->slot = slot;
 }
 
@@ -57,16 +57,17 @@ void slot_end(struct session *s, uint32_t slot, enum session_result result, uint
 {
     struct slot *c = &s->slots[slot];
     PCCL_ASSERT(c->phase == SLOT_DEFERRED || c->phase == SLOT_RUNNING);
+    bool dropped = MUTANT(BACKUP_EARLY) && c->op != NONE && s->ops[c->op].phase == OP_HOLDING;
     c->op = NONE;
     c->outcome.result = result;
     c->outcome.cause = cause;
     c->outcome.culprit = culprit;
     c->outcome.world = s->view.world;
-    c->outcome.restore = c->launch.in_place && !c->launch.no_memory && result != RESULT_OK;
+    c->outcome.restore = c->launch.in_place && !c->launch.no_memory && result != RESULT_OK && !dropped;
     if (result != RESULT_OK) {
         slot_stop(s, slot, out);
     }
-    c->phase = SLOT_ENDING;
+    phase_move(MACHINE_CALL, &c->phase, SLOT_ENDING);
     if (!c->started || MUTANT(RETURN_BEFORE_LETGO)) {
         slot_return(s, slot, out);
     }
@@ -227,7 +228,7 @@ static void launch_now(struct session *s, uint32_t slot, struct outbox *out)
     struct tag *t = tag_get(s, c->launch.tag);
     PCCL_ASSERT(t != NULL);
     struct owed owed;
-    c->phase = SLOT_RUNNING;
+    phase_move(MACHINE_CALL, &c->phase, SLOT_RUNNING);
     if (owed_take(s, t, &owed)) {
         if (owed.outcome == OUTCOME_ABORT) {
             slot_sizes(s, slot, MUTANT(DEBTLIVE) ? s->view.view : owed.view,
@@ -248,7 +249,7 @@ static void launch_now(struct session *s, uint32_t slot, struct outbox *out)
         return;
     }
     t->next_seq++;
-    op->phase = OP_RUN;
+    phase_move(MACHINE_OPERATION, &op->phase, OP_RUN);
     op->slot = slot;
     op->since = s->now;
     op->eager = op_is_eager(s, &c->launch.params);
@@ -312,7 +313,7 @@ void launch_call(struct session *s, struct session_event *e, struct outbox *out)
     }
     struct slot *c = &s->slots[e->slot];
     memset(c, 0, sizeof *c);
-    c->phase = SLOT_DEFERRED;
+    phase_move(MACHINE_CALL, &c->phase, SLOT_DEFERRED);
     c->op = NONE;
     c->launch = *l;
     c->order = ++s->order;
@@ -349,7 +350,7 @@ void launch_done(struct session *s, struct op *op, uint64_t digest, struct outbo
     if (op->phase != OP_RUN || op->refused != 0 || (s->frozen && !MUTANT(LATE_HOLD))) {
         return; /* P4: nothing becomes held in a frozen view; P10: who refused never holds */
     }
-    op->phase = OP_HOLDING;
+    phase_move(MACHINE_OPERATION, &op->phase, OP_HOLDING);
     op->digest = digest;
     struct mark *own = op_mark(s, op, s->view.rank);
     own->held = true;
@@ -377,6 +378,6 @@ void launch_collect(struct session *s, struct session_event *e)
     struct tag *t = tag_find(s, c->launch.tag);
     PCCL_ASSERT(t != NULL && t->slot == e->slot);
     t->slot = NONE;
-    c->phase = SLOT_FREE;
+    phase_move(MACHINE_CALL, &c->phase, SLOT_FREE);
     s->slots_used--;
 }

@@ -29,6 +29,19 @@ void faults_draw(struct world *w)
     for (uint32_t i = 0; i < kinds; i++) {
         enabled[i] = (uint32_t)rng_below(&w->rng, FAULT_COUNT);
     }
+    static const uint8_t themes[][6] = { /* what rare rules are for */
+        {FAULT_CRASH, FAULT_LATE, FAULT_LATE, FAULT_LEAVE, FAULT_LATE, FAULT_CRASH},
+        {FAULT_CANCEL, FAULT_DEADLINE, FAULT_MISMATCH, FAULT_CRASH, FAULT_MEMORY, FAULT_LINK},
+        {FAULT_MASTER_LINE, FAULT_CRASH, FAULT_MASTER_LINE, FAULT_LATE, FAULT_LEAVE, FAULT_MASTER_LINE},
+        {FAULT_LINK, FAULT_BUNDLE, FAULT_ONE_WAY, FAULT_LINK, FAULT_CRASH, FAULT_LATE},
+    };
+    if (rng_below(&w->rng, 3) == 0) {
+        uint64_t theme = rng_below(&w->rng, 4);
+        for (uint32_t i = 0; i < 6; i++) {
+            enabled[i] = themes[theme][i];
+        }
+        kinds = 6;
+    }
     w->bandwidth_seed = w->opt.seed;
     for (uint32_t i = 0; i < w->opt.faults; i++) {
         struct fault *f = &w->faults[w->fault_count++];

@@ -201,6 +201,28 @@ void oracle_agree(struct world *w, const struct node *n, const char *what, uint6
     }
 }
 
+void oracle_launched(struct world *w, const struct call *c)
+{
+    struct outcome_record *r = oracle_slot(w, c->key | 1);
+    if (r->key == 0) {
+        *r = (struct outcome_record){.key = c->key | 1};
+        w->oracle.outcome_count++;
+    }
+    r->launched[c->node->index / 64] |= UINT64_C(1) << (c->node->index % 64);
+}
+
+/* Nobody succeeds before all members have launched. */
+static bool all_launched(const struct world *w, const struct view_record *v, const struct outcome_record *r)
+{
+    for (uint32_t i = 0; i < v->members; i++) {
+        uint16_t node = oracle_node_of(w, v->ids[i]);
+        if (node < WORLD_NODES && (r->launched[node / 64] >> (node % 64) & 1) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static const char *class_name(uint8_t class)
 {
     static const char *const names[] = {"?", "success", "abort", "refusal", "mismatch", "digest", "no memory"};
@@ -267,16 +289,17 @@ static void check_inputs(struct world *w, const struct call *c, bool ok)
     }
 }
 
-static void check_result(struct world *w, const struct node *n, const struct call *c, const struct session_outcome *o)
+static void check_result(struct world *w, const struct node *n, const struct call *c, const struct session_outcome *o,
+                         const struct outcome_record *r)
 {
-    char why[200] = "no view of that size";
+    char why[200] = "no view of that size, or a member has not launched it";
     if (c->odd) {
         world_fail(w, "peer %u: success with parameters that differ from the others'", n->index);
     }
-    uint64_t views[2] = {n->view, n->view_before};
-    for (int i = 0; i < 2; i++) {
-        const struct view_record *v = oracle_view(w, n->group, views[i]);
-        if (v != NULL && v->members == o->world && agree(w, v->ids[0]) && reference_check(w, v, c, why, sizeof why)) {
+    for (uint32_t i = w->oracle.view_count; i > 0; i--) { /* it may be collected views later */
+        const struct view_record *v = &w->oracle.views[i - 1];
+        if (v->group == n->group && v->members == o->world && view_has(v, n->id) && agree(w, v->ids[0]) && all_launched(w, v, r) &&
+            reference_check(w, v, c, why, sizeof why)) {
             return;
         }
     }
@@ -305,11 +328,17 @@ void oracle_call(struct world *w, const struct node *n, const struct call *c, co
     }
     struct outcome_record *r = oracle_slot(w, c->key | 1);
     uint64_t hash = class == 1 ? result_hash(c) : 0;
-    if (r->key == 0) {
-        *r = (struct outcome_record){.key = c->key | 1, .result_hash = hash, .first = class, .cause = o->cause, .by = n->index};
-        w->oracle.outcome_count++;
+    if (r->first == 0) {
+        r->result_hash = hash;
+        r->first = class;
+        r->cause = o->cause;
+        r->by = n->index;
+        if (r->key == 0) {
+            r->key = c->key | 1;
+            w->oracle.outcome_count++;
+        }
         if (class == 1) {
-            check_result(w, n, c, o);
+            check_result(w, n, c, o, r);
             w->stats.bytes += c->bytes;
         }
         return;

@@ -95,6 +95,7 @@ void lanes_start(struct world *w, struct node *n, uint32_t slot, uint32_t window
         return;
     }
     r->op = *op;
+    n->ready_view = op->view;
     if (op->lanes == 0 || op->lanes > WORLD_LANES || op->plan.world > WORLD_NODES) {
         world_fail(w, "peer %u: an operation on %u lanes of %u members", n->index, op->lanes, op->plan.world);
         return;

@@ -57,7 +57,15 @@ void line_bundle_drop(struct world *w, struct node *n, struct link *l, bool tell
     l->bundle_retry_at = w->now + LINE_RETRY_NS;
     line_wake(w, n, l->bundle_retry_at);
     if (was_up && tell) {
+        bool quiet = n->ready_view != n->view;
         node_step(w, n, &(struct session_event){.kind = SESSION_DATA_DOWN, .peer = peer, .number = number});
+        for (uint32_t i = 0; quiet && i < n->out.count; i++) {
+            struct frame_header header;
+            const struct action *a = &n->out.actions[i];
+            if (a->kind == ACT_MASTER && frame_get(n->out.bytes + a->frame, &header) && header.type == FRAME_SUSPECT) {
+                world_fail(w, "peer %u reports the end of connections that no operation of this view has used", n->index);
+            }
+        }
     }
 }
 
@@ -443,6 +451,9 @@ static void line_hello(struct world *w, struct node *n, uint32_t channel)
     struct session_event e = {.kind = SESSION_HELLO, .peer = hello.from, .hello = &hello, .header = &header};
     node_step(w, n, &e);
     struct link *l = line_find(n, hello.from);
+    if (e.verdict == HELLO_STALE && info.connected && hello.view > info.newest) {
+        world_fail(w, "P8: peer %u refused a hello that speaks of a later view", n->index);
+    }
     if (e.verdict == HELLO_NOT_YET) {
         line_hold(w, n, channel);
         return;
@@ -508,6 +519,9 @@ static bool line_frame(struct world *w, struct node *n, uint32_t channel, int en
         channel_take(w, channel, end, FRAME_HEADER_BYTES + header.length);
         line_acked(w, n, channel, &ack);
         return channel_valid(w, channel, generation);
+    }
+    if (header.type == FRAME_READY) {
+        n->ready_view = header.view;
     }
     line_trace(w, n, peer, &header, frame + FRAME_HEADER_BYTES);
     node_step(w, n, &(struct session_event){.kind = SESSION_PEER_FRAME, .peer = peer, .header = &header,

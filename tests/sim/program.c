@@ -72,8 +72,8 @@ void program_describe(const struct node *n, char *out, size_t size)
 void program_wish(struct node *n, enum fault_kind kind)
 {
     struct program *p = n->program;
-    p->want_cancel = p->want_cancel || kind == FAULT_CANCEL;
-    p->want_deadline = p->want_deadline || kind == FAULT_DEADLINE;
+    p->want_cancel += kind == FAULT_CANCEL ? 3 : 0;
+    p->want_deadline += kind == FAULT_DEADLINE ? 3 : 0;
     p->want_mismatch = p->want_mismatch || kind == FAULT_MISMATCH;
     p->want_no_memory = p->want_no_memory || kind == FAULT_MEMORY;
     p->want_drift = p->want_drift || kind == FAULT_DRIFT;
@@ -409,9 +409,15 @@ static bool turn_body(struct world *w, struct node *n)
     bool query = mix64(mix64(w->opt.seed, n->group), p->step * 3 + 1) % 100 < w->opt.query_percent;
     struct session_outcome o;
     if (query && !p->query_over) { /* the second thread */
+        bool first = p->vote == 0;
         p->query_over = program_vote(w, n, VOTE_QUERY, &o);
         if (p->query_over && o.result == RESULT_OK) {
             oracle_agree(w, n, "query", program_name(n, 0xA4), o.value);
+        }
+        if (first && p->vote != 0 && world_chance(w, 30)) { /* the first thread takes its time */
+            p->not_before = w->now + (int64_t)rng_below(&w->rng, 20 * (uint64_t)w->opt.latency_ns);
+            program_wake(w, n, p->not_before - w->now);
+            return false;
         }
     }
     if (!program_launch_all(w, n)) {

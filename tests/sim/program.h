@@ -38,7 +38,8 @@ struct program {
     bool leave;                /* a wish: destroy at the next turn */
     int64_t not_before;        /* a late program */
     int64_t cancel_ns;         /* wishes for the next launch */
-    bool want_cancel, want_deadline, want_mismatch, want_no_memory, want_drift;
+    uint32_t want_cancel, want_deadline;
+    bool want_mismatch, want_no_memory, want_drift;
     /* the open vote */
     uint8_t vote;              /* enum vote_kind asked for, 0 none */
     bool vote_done;
@@ -83,6 +84,7 @@ void program_state_free(struct program *p);
 
 /* oracle.c: what is checked of calls */
 void oracle_call(struct world *w, const struct node *n, const struct call *c, const struct session_outcome *o);
+void oracle_launched(struct world *w, const struct call *c);
 void oracle_agree(struct world *w, const struct node *n, const char *what, uint64_t key, uint64_t value);
 
 /* reference.c: an independent all-reduce */

@@ -188,16 +188,16 @@ static void call_wishes(struct world *w, struct node *n, struct call *c, struct 
     if (c->op == PROGRAM_OPS) {
         return;
     }
-    if (p->want_deadline) {
-        p->want_deadline = false;
+    if (p->want_deadline != 0) {
+        p->want_deadline--;
         launch->deadline = w->now + (int64_t)rng_below(&w->rng, 8 * (uint64_t)w->opt.latency_ns);
     }
     if (p->want_no_memory && c->in_place) {
         p->want_no_memory = false;
         launch->no_memory = true;
     }
-    if (p->want_cancel) {
-        p->want_cancel = false;
+    if (p->want_cancel != 0) {
+        p->want_cancel--;
         p->cancel_ns = w->now;
         world_post(w, (int64_t)rng_below(&w->rng, 6 * (uint64_t)w->opt.latency_ns), EVENT_STEP, n->index, SESSION_CANCEL,
                    c->slot, n->run[c->slot].use);
@@ -272,6 +272,7 @@ bool program_launch(struct world *w, struct node *n, uint32_t op)
     c->pending = true;
     p->status[op] = OP_PENDING;
     w->stats.operations++;
+    oracle_launched(w, c);
     node_step(w, n, &e);
     world_trace(w, n->index, "launch", tag, (uint64_t)e.outcome.result);
     if (e.outcome.result == RESULT_PENDING) {

@@ -209,6 +209,7 @@ struct node {
     bool stepping, in_timers;
     uint64_t id;                  /* last one seen */
     uint64_t view, view_before;   /* installed, and the one before */
+    uint64_t ready_view;          /* the last one in which an operation used data connections */
     uint32_t master_channel, master_generation;
     bool master_up;
     uint64_t master_dials;
@@ -265,6 +266,7 @@ struct outcome_record { /* per call of the aligned programs */
     uint8_t first;         /* enum session_result + 1 of the first return */
     uint8_t cause;
     uint16_t by;
+    uint64_t launched[2];  /* bit per process */
 };
 
 struct oracle {

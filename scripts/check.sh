@@ -30,7 +30,9 @@ part_gcc() { one_test configure_and_build "$build/gcc" all -DCMAKE_C_COMPILER=gc
 part_clang() { one_test configure_and_build "$build/clang" all -DCMAKE_C_COMPILER="$clang"; }
 part_source() { python3 scripts/check_source.py .; }
 part_binary() { scripts/check_binary.sh "$build/gcc" && scripts/test_checks.sh "$build/gcc"; }
-part_unit() { scripts/run_tests.sh -j "$cores" "$build/gcc" tests/unit tests/kernel; }
+part_unit() {
+    scripts/run_tests.sh -j "$cores" "$build/gcc" tests/unit tests/kernel && scripts/diagrams.sh "$build/gcc" --check
+}
 part_sim() {
     if compgen -G 'tests/sim/test_*.c' >/dev/null; then
         scripts/run_tests.sh -j "$cores" "$build/gcc" tests/sim || return

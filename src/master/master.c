@@ -31,11 +31,16 @@ const struct phase_table phase_next[PHASE_MACHINES] = {
                          TO(OPTIMISE_IDLE) | TO(OPTIMISE_PERSISTING), TO(OPTIMISE_IDLE)}},
 };
 
+const struct phase_table *master_phases(uint32_t *count)
+{
+    *count = PHASE_MACHINES;
+    return phase_next;
+}
+
 void master_move(struct master *m, enum phase_machine machine, uint8_t *phase, uint8_t to, uint64_t id, uint64_t view,
                  const char *why)
 {
-    PCCL_ASSERT(to < phase_next[machine].count);
-    PCCL_ASSERT((phase_next[machine].next[*phase] >> to & 1) != 0);
+    PCCL_ASSERT(phase_allowed(&phase_next[machine], *phase, to));
     struct action *a = outbox_add(m->out, MASTER_TRACE);
     a->slot = (uint32_t)machine << 16 | (uint32_t)*phase << 8 | to;
     a->id = id;

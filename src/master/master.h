@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/phase.h"
 #include "wire/control.h"
 #include "wire/outbox.h"
 
@@ -86,6 +87,9 @@ uint32_t master_matrix(const struct master *m, uint32_t group, double *cost, uin
 
 /* Size of an outbox that no step overflows. */
 void master_out_bounds(const struct master_config *config, uint32_t *actions, uint32_t *bytes, uint32_t *dests);
+
+/* The tables of its state machines, for diagrams. */
+const struct phase_table *master_phases(uint32_t *count);
 
 /* What oracles and status displays read. */
 struct master_group_view {

@@ -10,6 +10,7 @@
 
 #include "core/check.h"
 #include "core/mutant.h"
+#include "core/phase.h"
 #include "master/master.h"
 #include "topology/bandwidth.h"
 #include "topology/probe_rounds.h"
@@ -35,13 +36,6 @@ enum sync_phase { SYNC_IDLE, SYNC_STAGING, SYNC_PERSISTING, SYNC_DURABLE, SYNC_P
 enum optimise_phase { OPTIMISE_IDLE, OPTIMISE_PROBING, OPTIMISE_SOLVING, OPTIMISE_PERSISTING, OPTIMISE_PHASES };
 
 enum phase_machine { PHASE_MEMBER, PHASE_GROUP, PHASE_ADMIT, PHASE_SYNC, PHASE_OPTIMISE, PHASE_MACHINES };
-enum { PHASE_MOST = 5 };
-struct phase_table {
-    char machine[12];
-    uint32_t count;
-    char name[PHASE_MOST][12];
-    uint8_t next[PHASE_MOST]; /* bit 1 << to: allowed */
-};
 extern const struct phase_table phase_next[PHASE_MACHINES];
 
 enum conn_state { CONN_FREE, CONN_OPEN, CONN_MEMBER };

@@ -85,7 +85,7 @@ static void finish(struct session *s, struct op *op, struct outbox *out)
     t->refusals = 0; /* everybody has launched this number, hence taken all before it */
     slot_end(s, op->slot, RESULT_OK, CAUSE_NONE, 0, out);
     op->slot = NONE;
-    op->phase = OP_DONE;
+    phase_move(MACHINE_OPERATION, &op->phase, OP_DONE);
     s->records++;
     op_drop_marks(s, op);
     bitset_add(op->finished, s->view.rank);

@@ -29,7 +29,7 @@ void join_connect(struct session *s, struct session_event *e, struct outbox *out
         return;
     }
     e->outcome.result = RESULT_PENDING;
-    s->phase = PHASE_DIALING;
+    phase_move(MACHINE_SESSION, &s->phase, PHASE_DIALING);
     s->left_cause = 0;
     s->left_text[0] = 0;
     s->run = 0;
@@ -96,7 +96,7 @@ void join_master_down(struct session *s, const char *text, struct outbox *out)
     s->master_up = false;
     s->welcomed = false;
     if (s->phase == PHASE_JOINING) {
-        s->phase = PHASE_DIALING;
+        phase_move(MACHINE_SESSION, &s->phase, PHASE_DIALING);
         s->connect_by = s->now + s->cfg.master_loss_ns;
         s->proposal = 0;
         for (uint32_t i = 0; i < s->peer_count; i++) {
@@ -126,7 +126,7 @@ static void welcome(struct session *s, struct reader *r, struct outbox *out)
     s->left_text[0] = 0;
     s->next_heartbeat = s->now;
     if (s->phase == PHASE_DIALING) {
-        s->phase = PHASE_JOINING;
+        phase_move(MACHINE_SESSION, &s->phase, PHASE_JOINING);
         return;
     }
     links_suspect_again(s, out);
@@ -137,7 +137,7 @@ static void welcome(struct session *s, struct reader *r, struct outbox *out)
 
 void join_connected(struct session *s, struct outbox *out)
 {
-    s->phase = PHASE_MEMBER;
+    phase_move(MACHINE_SESSION, &s->phase, PHASE_MEMBER);
     s->connect_outcome.result = RESULT_OK;
     s->connect_ended = true;
     snapshot_take(s, s->view.view, &s->view.sizes);
@@ -258,7 +258,7 @@ void join_leave(struct session *s, uint8_t cause, enum session_result result, co
         outbox_send(out, ACT_MASTER, 0);
     }
     end_calls(s, cause, result, out);
-    s->phase = PHASE_IDLE;
+    phase_move(MACHINE_SESSION, &s->phase, PHASE_IDLE);
     s->master_up = false;
     s->welcomed = false;
     s->master_lost = 0;

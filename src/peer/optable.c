@@ -40,7 +40,7 @@ struct op *op_make(struct session *s, const struct op_name *name)
     op->finished = set;
     bitset_clear(set, s->cfg.max_members);
     op->name = *name;
-    op->phase = OP_GHOST;
+    phase_move(MACHINE_OPERATION, &op->phase, OP_GHOST);
     op->slot = NONE;
     op->marks = s->marks_free[--s->marks_left];
     memset(&s->marks[(size_t)op->marks * s->cfg.max_members], 0, sizeof(struct mark) * s->cfg.max_members);
@@ -74,7 +74,7 @@ void op_drop(struct session *s, struct op *op)
         PCCL_ASSERT(s->records > 0);
         s->records--;
     }
-    op->phase = OP_FREE;
+    phase_move(MACHINE_OPERATION, &op->phase, OP_FREE);
     op->next = s->op_free;
     s->op_free = i;
     s->op_used--;

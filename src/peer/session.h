@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "collectives/plan.h"
+#include "core/phase.h"
 #include "kernels/numeric.h"
 #include "peer/sync.h"
 #include "wire/control.h"
@@ -229,6 +230,9 @@ struct session_info {
 };
 void session_info(const struct session *s, struct session_info *out);
 bool session_member(const struct session *s, uint32_t rank, struct member_info *out, uint32_t *ring_position);
+
+/* The tables of its state machines, for diagrams. */
+const struct phase_table *session_phases(uint32_t *count);
 
 /* Who is waited for: up to capacity entries; returns their number. */
 struct session_wait {

@@ -226,6 +226,10 @@ struct session {
     } fetch;
 };
 
+/* phases.c: the one writer of phases */
+enum session_machine { MACHINE_SESSION, MACHINE_CALL, MACHINE_OPERATION };
+void phase_move(enum session_machine machine, uint8_t *phase, uint8_t to);
+
 /* session.c */
 uint64_t session_epoch_view(const struct session *s);
 void session_trace(struct outbox *out, const char *text, uint64_t id, uint64_t value);

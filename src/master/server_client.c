@@ -254,6 +254,19 @@ static void client_welcome(struct server *s, int fd, const struct net_address *f
     server_run(s, &(struct master_event){.kind = MASTER_OPENED, .connection = c->slot, .address = *from});
 }
 
+/* The system has no descriptor left: a stranger gives up its own, which is free in the next turn; else accepting rests. */
+static void client_want_descriptor(struct server *s)
+{
+    if (s->fresh_count > 0) {
+        client_lose(LIST_ENTRY(s->fresh.next, struct client, link));
+        server_run(s, NULL);
+        return;
+    }
+    log_line(LOG_WARN, "no descriptor left: accepting rests");
+    s->accept_at = clock_now_ns() + SERVER_ACCEPT_NS;
+    loop_change(&s->loop, &s->listener, 0);
+}
+
 void client_accept_ready(struct source *listener, uint32_t events)
 {
     struct server *s = LIST_ENTRY(listener, struct server, listener);
@@ -267,9 +280,7 @@ void client_accept_ready(struct source *listener, uint32_t events)
         } else if (st == PCCL_ERR_AGAIN) {
             return;
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-            log_line(LOG_WARN, "no descriptor left: accepting rests");
-            s->accept_at = clock_now_ns() + SERVER_ACCEPT_NS;
-            loop_change(&s->loop, listener, 0);
+            client_want_descriptor(s);
             return;
         } /* else the one connection that failed is gone */
     }

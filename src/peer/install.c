@@ -72,7 +72,7 @@ void install_freeze(struct session *s, const struct frame_header *h, struct read
 static void owe(struct session *s, const struct msg_view *m, const struct op_decision *d, struct outbox *out)
 {
     struct owed what = {.outcome = d->outcome, .cause = d->cause != 0 ? d->cause : m->cause, .culprit = m->culprit,
-                        .view = m->view, .sizes = m->sizes};
+                        .view = m->view, .seq = d->seq, .sizes = m->sizes};
     if (!MUTANT(NODEBT) && !owed_add(s, d->tag, &what)) {
         join_leave(s, CAUSE_KICK_PROTOCOL, RESULT_GONE, "too many aborted operations not called yet", true, out);
     }
@@ -114,7 +114,6 @@ static void decide(struct session *s, const struct msg_view *m, const struct op_
     owe(s, m, d, out);
 }
 
-/* Owed errors of one tag must queue in the order of its numbers; lists are short. */
 static bool apply_decisions(struct session *s, const struct msg_view *m, struct reader *r, struct outbox *out)
 {
     struct reader check = *r;

@@ -131,7 +131,7 @@ static struct tag *tag_probe(struct session *s, uint64_t tag, bool add)
         return NULL;
     }
     s->tag_used += spare->generation == 0;
-    *spare = (struct tag){.tag = tag, .slot = NONE, .owed = NONE, .owed_last = NONE, .generation = s->generation};
+    *spare = (struct tag){.tag = tag, .slot = NONE, .owed = NONE, .generation = s->generation};
     return spare;
 }
 
@@ -194,13 +194,13 @@ bool owed_add(struct session *s, uint64_t tag, const struct owed *what)
     s->owed_free = s->owed[i].next;
     s->owed_used++;
     s->owed[i] = *what;
-    s->owed[i].next = NONE;
-    if (t->owed == NONE) {
-        t->owed = i;
-    } else {
-        s->owed[t->owed_last].next = i;
+    /* In the order of the numbers, whatever the order of the decisions: calls take them one by one. */
+    uint32_t *link = &t->owed;
+    while (*link != NONE && (s->owed[*link].view < what->view || s->owed[*link].seq < what->seq)) {
+        link = &s->owed[*link].next;
     }
-    t->owed_last = i;
+    s->owed[i].next = *link;
+    *link = i;
     return true;
 }
 

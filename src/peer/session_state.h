@@ -76,7 +76,7 @@ struct tag {
     uint64_t tag;
     uint32_t next_seq;
     uint32_t slot;       /* un-collected operation of this tag, NONE */
-    uint32_t owed, owed_last; /* list of owed errors, NONE */
+    uint32_t owed;       /* list of owed errors, NONE */
     uint32_t refusals;   /* since the last success in this view */
     uint32_t generation; /* of the view that next_seq and refusals belong to; 0: entry not in use */
 };
@@ -88,6 +88,7 @@ struct owed {
     uint8_t cause;
     uint64_t culprit;
     uint64_t view;       /* whose sizes come with it */
+    uint32_t seq;        /* its number in the view before that */
     struct sizes sizes;
 };
 

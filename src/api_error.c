@@ -166,7 +166,7 @@ pcclResult_t api_outcome(const struct session_outcome *o, const char *phase, uin
     if (tag != 0) {
         snprintf(operation, sizeof operation, " tag %" PRIu64, tag);
     }
-    if (o->culprit != 0) {
+    if (o->culprit != 0 && o->text[0] == 0) { /* texts name it themselves */
         snprintf(peer, sizeof peer, ", peer %" PRIu64, o->culprit);
     }
     if (api_last.age_ns > 0) {

@@ -63,6 +63,7 @@ void ballot_end(struct session *s, enum session_result result, uint8_t cause, st
     s->vote_ended = true;
     s->vote_outcome.result = result;
     s->vote_outcome.cause = cause;
+    s->vote_outcome.since = result == RESULT_OK ? 0 : s->master_lost != 0 ? s->master_lost : s->vote_since;
     outbox_add(out, ACT_VOTED);
 }
 

@@ -55,6 +55,7 @@ void install_freeze(struct session *s, const struct frame_header *h, struct read
     if (s->phase != PHASE_MEMBER || m.view != s->view.view) {
         return;
     }
+    s->frozen_at = s->frozen ? s->frozen_at : s->now;
     s->frozen = true;
     s->attempt = m.attempt;
     if (!MUTANT(LATE_HOLD)) {

@@ -52,12 +52,25 @@ static void slot_return(struct session *s, uint32_t slot, struct outbox *out)
     outbox_add(out, ACT_OP_RETURN)->slot = slot;
 }
 
+/* Since when things were as they are: the freeze, the loss of the master, else the launch. */
+static int64_t ends_since(const struct session *s, const struct slot *c)
+{
+    if (s->frozen) {
+        return s->frozen_at;
+    }
+    if (s->master_lost != 0) {
+        return s->master_lost;
+    }
+    return c->op != NONE ? s->ops[c->op].since : s->now;
+}
+
 void slot_end(struct session *s, uint32_t slot, enum session_result result, uint8_t cause, uint64_t culprit,
               struct outbox *out)
 {
     struct slot *c = &s->slots[slot];
     PCCL_ASSERT(c->phase == SLOT_DEFERRED || c->phase == SLOT_RUNNING);
     bool dropped = MUTANT(BACKUP_EARLY) && c->op != NONE && s->ops[c->op].phase == OP_HOLDING;
+    c->outcome.since = result == RESULT_OK ? 0 : ends_since(s, c);
     c->op = NONE;
     c->outcome.result = result;
     c->outcome.cause = cause;

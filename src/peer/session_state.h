@@ -144,6 +144,7 @@ struct session {
     /* view: install.c */
     struct view view;
     bool frozen;
+    int64_t frozen_at;
     uint32_t attempt;
     uint64_t snapshot_view;
     struct sizes snapshot;

@@ -170,7 +170,7 @@ pcclResult_t api_outcome(const struct session_outcome *o, const char *phase, uin
         snprintf(peer, sizeof peer, ", peer %" PRIu64, o->culprit);
     }
     if (api_last.age_ns > 0) {
-        snprintf(age, sizeof age, ", since %.1f s", (double)api_last.age_ns / 1e9);
+        snprintf(age, sizeof age, ", for %.1f s", (double)api_last.age_ns / 1e9);
     }
     const char *detail = o->text[0] != 0 ? o->text : known != NULL && o->result != RESULT_GONE ? known->what : "";
     snprintf(api_last.text, sizeof api_last.text, "%s%s: %s%s%s%s%s: %s", phase, operation, row->what,

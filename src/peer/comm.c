@@ -253,8 +253,14 @@ static void comm_config(struct comm *c)
         .kernels = kernels_get(), .verify = verify != NULL && verify[0] == '1',
         .seed = (uint64_t)clock_now_ns() ^ (uint64_t)(uintptr_t)c,
     };
-    k->address[0] = seen;
-    k->addresses = (uint8_t)(1 + addr_interfaces(k->address + 1, BOUNDS_ADDRESSES - 1, c->engine->port));
+    const char *advertise = getenv("PCCL_ADVERTISE"); /* host, or host:port where a port is mapped */
+    if (advertise != NULL && *advertise != 0 &&
+        addr_parse(advertise, c->engine->port, &k->address[0], NULL) == PCCL_OK) {
+        k->addresses = 1;
+    }
+    k->address[k->addresses++] = seen;
+    k->addresses += (uint8_t)addr_interfaces(k->address + k->addresses, (size_t)BOUNDS_ADDRESSES - k->addresses,
+                                             c->engine->port);
 }
 
 /* A session that has left, or none yet: a fresh one.  False: no memory. */

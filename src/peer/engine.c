@@ -41,6 +41,7 @@ static void engine_reset(struct engine *e)
     e->started = false;
     e->users = 0;
     e->greeting_count = 0;
+    e->accept_at = 0;
     atomic_store(&e->lanes, 0);
     atomic_store(&e->stopping, false);
     atomic_store(&e->armed, CLOCK_NEVER);

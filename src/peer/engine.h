@@ -58,6 +58,7 @@ struct engine {
     /* The service thread's: */
     struct list greetings, dials;
     uint32_t greeting_count;
+    int64_t accept_at;      /* not before; 0: at once */
 
     pthread_mutex_t any_lock; /* waits for any of several operations */
     pthread_cond_t any_cond;

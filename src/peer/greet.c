@@ -9,7 +9,7 @@
 #include "net/sock.h"
 #include "peer/link.h"
 
-enum { GREET_NS = 5000000000 };
+enum { GREET_NS = 5000000000, GREET_PAUSE_NS = 100000000 };
 
 static void greet_ready(struct source *source, uint32_t events);
 
@@ -28,8 +28,14 @@ bool greet_accept(struct engine *e)
 {
     int fd = -1;
     struct net_address from;
-    if (sock_accept(e->listener.fd, &fd, &from, NULL) != PCCL_OK) {
-        return false; /* nobody, or no descriptors: the system keeps them waiting */
+    pccl_status st = sock_accept(e->listener.fd, &fd, &from, NULL);
+    if (st != PCCL_OK) {
+        if (st != PCCL_ERR_AGAIN) { /* no descriptors: they wait with the system, and this thread does not spin */
+            loop_change(&e->service, &e->listener, 0);
+            e->accept_at = clock_now_ns() + GREET_PAUSE_NS;
+            engine_arm(e, e->accept_at);
+        }
+        return false;
     }
     struct conn *conn = conn_new();
     struct greeting *g = calloc(1, sizeof *g);
@@ -184,7 +190,12 @@ static void greet_ready(struct source *source, uint32_t events)
 
 int64_t greet_tick(struct engine *e, int64_t now)
 {
-    int64_t next = CLOCK_NEVER;
+    int64_t next = e->accept_at != 0 ? e->accept_at : CLOCK_NEVER;
+    if (next <= now) {
+        e->accept_at = 0;
+        next = CLOCK_NEVER;
+        loop_change(&e->service, &e->listener, EPOLLIN);
+    }
     LIST_FOR_EACH(l, after, &e->greetings) {
         struct greeting *g = LIST_ENTRY(l, struct greeting, all);
         if (g->deadline <= now) {

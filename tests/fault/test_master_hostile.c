@@ -247,6 +247,111 @@ TEST(lists_that_announce_more_than_they_bring_are_closed) /* memory from a count
     end();
 }
 
+/* One message of each kind that a member sends, as large as they come without lists. */
+static void member_message(unsigned kind, struct writer *w, uint8_t *type)
+{
+    static const uint8_t types[] = {FRAME_HEARTBEAT, FRAME_SUSPECT, FRAME_FROZEN, FRAME_VOTE,
+                                    FRAME_LINKED, FRAME_STAGED, FRAME_MEASURED};
+    *type = types[kind];
+    switch (*type) {
+    case FRAME_HEARTBEAT:
+        put_heartbeat(w, &(struct msg_heartbeat){.sent_ns = 1, .blocked_on = 99});
+        break;
+    case FRAME_SUSPECT:
+        put_suspect(w, &(struct msg_suspect){.view = 7, .target = SUSPECT_PEER, .cause = CAUSE_PEER_LOST, .text = "text"});
+        break;
+    case FRAME_FROZEN:
+        put_frozen(w, &(struct msg_frozen){.view = 7, .attempt = 3, .reports = 1});
+        put_op_report(w, &(struct op_report){.tag = 1, .seq = 1, .state = OP_HELD});
+        break;
+    case FRAME_VOTE:
+        put_vote(w, &(struct msg_vote){.number = 77, .kind = VOTE_SYNC, .strategy = 2, .revision = 5});
+        break;
+    case FRAME_LINKED:
+        put_linked(w, &(struct msg_linked){.attempt = 12345, .failed = 1});
+        put_u64(w, 4711);
+        break;
+    case FRAME_STAGED:
+        put_staged(w, &(struct msg_staged){.number = 4, .round = 5});
+        break;
+    default:
+        put_measured(w, &(struct msg_measured){.round = 9, .to = 4711, .bits_per_second = 1});
+        break;
+    }
+}
+enum { MEMBER_MESSAGES = 7 };
+
+TEST(every_message_of_a_member_cut_anywhere_is_survived) /* a frame of the right form around a message that ends too soon */
+{
+    unsigned char bytes[512];
+    struct frame_bytes f;
+    uint8_t type;
+    begin(minute);
+    for (unsigned kind = 0; kind < MEMBER_MESSAGES; kind++) {
+        struct writer w;
+        writer_init(&w, bytes, sizeof bytes);
+        member_message(kind, &w, &type);
+        for (size_t whole = w.used; w.used > 0; w.used--) {
+            client_frame(&f, type, 0, &w);
+            EXPECT(w.used == whole || member_swallowed(f.at, f.size));
+            EXPECT(member_swallowed(f.at, f.size - 1)); /* and the frame itself cut */
+        }
+    }
+    end();
+}
+
+TEST(messages_that_come_at_the_wrong_time_are_survived) /* whole ones, from a newcomer and from an accepted member */
+{
+    unsigned char bytes[512];
+    struct frame_bytes f, leave;
+    struct msg_welcome welcome;
+    struct msg_view view;
+    uint8_t type;
+    begin(minute);
+    for (unsigned kind = 0; kind < MEMBER_MESSAGES; kind++) {
+        struct writer w;
+        writer_init(&w, bytes, sizeof bytes);
+        member_message(kind, &w, &type);
+        client_frame(&f, type, 0, &w);
+        EXPECT(member_swallowed(f.at, f.size));
+        int fd = client_dial(master_port, false);
+        EXPECT(client_become_first(fd, &welcome, &view));
+        client_frame(&leave, FRAME_LEAVE, welcome.run, NULL);
+        (void)client_send(fd, f.at, f.size); /* taken, ignored, or the end of this one */
+        (void)client_send(fd, leave.at, leave.size);
+        EXPECT(client_closed(fd, SPAWN_PATIENCE_MS));
+        close(fd);
+    }
+    end();
+}
+
+TEST(an_id_that_is_nobodys_cannot_be_resumed)
+{
+    unsigned char bytes[512], payload[CLIENT_FRAME];
+    struct msg_welcome welcome;
+    struct frame_header h;
+    struct frame_bytes f;
+    begin(minute);
+    int member = client_dial(master_port, false);
+    EXPECT(client_register(member, &welcome));
+    uint64_t ids[] = {1, welcome.id + 1, UINT64_MAX}, runs[] = {welcome.run, welcome.run + 2, 0};
+    for (size_t i = 0; i < 9; i++) {
+        struct writer w;
+        struct msg_register m = {.run = runs[i / 3], .id = ids[i % 3], .lanes = 1, .addresses = 1,
+                                 .address = {{.family = 4, .port = 9}}};
+        int fd = client_dial(master_port, false);
+        writer_init(&w, bytes, sizeof bytes);
+        put_register(&w, &m);
+        client_frame(&f, FRAME_REGISTER, 0, &w);
+        EXPECT(client_send(fd, f.at, f.size) && client_await(fd, FRAME_FENCE, &h, payload));
+        EXPECT(client_closed(fd, SPAWN_PATIENCE_MS));
+        close(fd);
+    }
+    EXPECT(!client_closed(member, 0)); /* the one who is there is not disturbed */
+    close(member);
+    end();
+}
+
 TEST(a_frame_of_another_run_is_closed)
 {
     struct frame_bytes f;

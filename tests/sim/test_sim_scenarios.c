@@ -1,0 +1,218 @@
+/* test_sim_scenarios.c - small clusters in which one thing happens, and what must come of it.
+ *
+ * One idea: the drawn options are replaced by plain ones, the fault is fired by hand at a named moment of the trace, and the run goes
+ * on to its end under all oracles.  Invariant: a scenario is a function of its code; nothing is drawn but latencies.
+ * SPDX-License-Identifier: MIT */
+#include "program.h"
+#include "testing.h"
+#include "world.h"
+
+static struct world *scene_new(uint32_t peers, uint32_t steps)
+{
+    struct world *w = calloc(1, sizeof *w);
+    struct options o = {.seed = 4711, .peers = peers, .groups = 1, .lanes = 2, .steps = steps, .ops = 4, .verify = true,
+                        .sync_percent = 100, .latency_ns = CLOCK_MS, .jitter_ns = CLOCK_MS, .heartbeat_ns = CLOCK_S / 2,
+                        .dead_ns = 3 * CLOCK_S, .stall_ns = 3 * CLOCK_S, .persist_ns = CLOCK_MS, .fault_ns = 2 * CLOCK_S,
+                        .socket_bytes = 2000, .frame_bytes = 1024, .eager_bytes = 256, .mesh_members = 32,
+                        .room_slots = 8, .algorithm = PLAN_DIRECT, .leaf_bytes = 64, .scripted = true};
+    world_init(w, &o, false);
+    w->tail = calloc(WORLD_TAIL, WORLD_LINE);
+    for (uint32_t i = 0; i < peers; i++) {
+        node_new(w, 0, 0);
+    }
+    world_post(w, o.fault_ns, EVENT_HEAL, WORLD_NOBODY, 0, 0, 0);
+    return w;
+}
+
+/* Runs until process `node` is in `phase` with at least `members` in its view; false if that does not come. */
+static bool scene_until(struct world *w, uint32_t node, enum phase phase, uint32_t members)
+{
+    struct session_info info;
+    while (world_step(w)) {
+        session_info(w->nodes[node].session, &info);
+        if (info.world >= members && node_phase(w, &w->nodes[node]) == phase) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void scene_fault(struct world *w, enum fault_kind kind, uint16_t node, uint16_t other, int64_t for_ns)
+{
+    w->faults[w->fault_count] = (struct fault){.kind = kind, .node = node, .other = other, .for_ns = for_ns};
+    faults_fire(w, w->fault_count++);
+}
+
+static bool scene_said(const struct world *w, const char *text)
+{
+    for (uint32_t i = 0; i < w->tail_count && i < WORLD_TAIL; i++) {
+        if (strstr(w->tail[i], text) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* To the end; every oracle held and everybody's calls returned. */
+static void scene_end(struct world *w)
+{
+    world_run(w);
+    if (w->failed) {
+        fprintf(stderr, "%s\n", w->violation);
+    }
+    EXPECT(!w->failed);
+    free(w->tail);
+    w->tail = NULL;
+    world_fini(w);
+    free(w);
+}
+
+TEST(a_quiet_run_has_one_view_per_admission_and_no_abort) /* a freeze without a cause would show here */
+{
+    struct world *w = scene_new(4, 3);
+    EXPECT(scene_until(w, 0, PHASE_VOTING, 4));
+    scene_end(w);
+}
+
+TEST(death_aborts_a_running_reduce_and_the_retry_succeeds) /* R34, R7: survivors would hang, or count a part twice */
+{
+    struct world *w = scene_new(4, 4);
+    EXPECT(scene_until(w, 1, PHASE_MIDDLE, 4) || scene_until(w, 1, PHASE_ANNOUNCED, 4));
+    scene_fault(w, FAULT_CRASH, 1, 0, 0);
+    while (w->stats.aborts == 0 && world_step(w)) {
+    }
+    EXPECT(w->stats.aborts > 0);
+    uint64_t before = w->stats.successes;
+    for (int i = 0; i < 4000 && world_step(w); i++) {
+    }
+    EXPECT(w->stats.successes > before);
+    scene_end(w);
+}
+
+TEST(a_late_caller_owes_the_abort) /* without the debt its next call would pair with the others' retry */
+{
+    struct world *w = scene_new(4, 4);
+    EXPECT(scene_until(w, 2, PHASE_ANNOUNCED, 4));
+    scene_fault(w, FAULT_LATE, 3, 0, CLOCK_S / 4);
+    scene_fault(w, FAULT_CRASH, 0, 0, 0);
+    scene_end(w);
+}
+
+TEST(a_frozen_process_is_excluded_and_comes_back_as_a_newcomer) /* R8: SIGSTOP would stall everybody for ever */
+{
+    struct world *w = scene_new(3, 6);
+    EXPECT(scene_until(w, 1, PHASE_ANNOUNCED, 3));
+    uint64_t id = w->nodes[1].id;
+    w->heal_at += 30 * CLOCK_S;
+    scene_fault(w, FAULT_FREEZE, 1, 0, 8 * CLOCK_S);
+    while (w->nodes[1].id == id && world_step(w)) {
+    }
+    EXPECT(w->nodes[1].id != id || w->failed == false);
+    scene_end(w);
+}
+
+TEST(a_mismatch_is_the_same_error_everywhere_and_harms_nothing_else) /* R5: it would hang, or misreduce */
+{
+    struct world *w = scene_new(3, 5);
+    scene_fault(w, FAULT_MISMATCH, 2, 0, 0);
+    while (w->stats.refusals < 3 && world_step(w)) {
+    }
+    EXPECT_EQ(w->stats.refusals, 3);
+    EXPECT_EQ(w->stats.aborts, 0);
+    scene_end(w);
+}
+
+TEST(a_source_that_lies_is_found_out_and_nothing_of_it_is_applied) /* R10, G6 */
+{
+    struct world *w = scene_new(3, 3);
+    scene_fault(w, FAULT_LIAR, 0, 0, 0);
+    scene_end(w);
+}
+
+TEST(a_broken_link_between_two_living_peers_costs_no_member) /* R6: it was never dialled again */
+{
+    struct world *w = scene_new(3, 5);
+    EXPECT(scene_until(w, 0, PHASE_ANNOUNCED, 3));
+    uint32_t ids = w->oracle.id_count;
+    scene_fault(w, FAULT_LINK, 0, 1, 0);
+    for (int i = 0; i < 3000 && world_step(w); i++) {
+    }
+    EXPECT_EQ(w->oracle.id_count, ids);
+    for (uint32_t i = 0; i < w->oracle.id_count; i++) {
+        EXPECT(!w->oracle.ids[i].excluded || program_ended(&w->nodes[w->oracle.ids[i].node]));
+    }
+    scene_end(w);
+}
+
+TEST(a_departed_voter_is_not_waited_for) /* R9, R19: the others' update would hang */
+{
+    struct world *w = scene_new(3, 4);
+    EXPECT(scene_until(w, 1, PHASE_VOTING, 3));
+    scene_fault(w, FAULT_CRASH, 1, 0, 0);
+    scene_end(w);
+}
+
+TEST(groups_of_one_run_do_not_wait_for_each_others_failures) /* R11, R13 */
+{
+    struct world *w = scene_new(2, 4);
+    node_new(w, 1, 0);
+    node_new(w, 1, 0);
+    EXPECT(scene_until(w, 3, PHASE_ANNOUNCED, 2));
+    scene_fault(w, FAULT_CRASH, 3, 0, 0);
+    scene_end(w);
+}
+
+TEST(an_optimised_ring_is_the_order_of_the_next_view) /* R18: the solver's result was thrown away */
+{
+    struct world *w = scene_new(4, 2);
+    w->opt.optimise_percent = 100;
+    w->opt.algorithm = PLAN_RING;
+    w->bandwidth_seed = 99;
+    while (!scene_said(w, "peer 0   vote ended 3 1") && world_step(w)) {
+    }
+    EXPECT(scene_said(w, "peer 0   vote ended 3 1"));
+    uint32_t next[8] = {0};
+    uint32_t members = 0;
+    for (uint32_t rank = 0; rank < 4; rank++) {
+        struct member_info info;
+        uint32_t place;
+        if (session_member(w->nodes[0].session, rank, &info, &place)) {
+            next[place & 7] = world_node_of(w, info.id);
+            members++;
+        }
+    }
+    EXPECT_EQ(members, 4);
+    uint64_t ours = UINT64_MAX, best = 0; /* slowest edge: of the view's ring, and of the best of all 6 rings */
+    for (uint32_t i = 0; i < 4; i++) {
+        uint64_t rate = sync_bandwidth(w, (uint16_t)next[i], (uint16_t)next[(i + 1) % 4]);
+        ours = rate < ours ? rate : ours;
+    }
+    static const uint16_t rings[6][4] = {{0, 1, 2, 3}, {0, 1, 3, 2}, {0, 2, 1, 3}, {0, 2, 3, 1}, {0, 3, 1, 2}, {0, 3, 2, 1}};
+    for (uint32_t k = 0; k < 6; k++) {
+        uint64_t slowest = UINT64_MAX;
+        for (uint32_t i = 0; i < 4; i++) {
+            uint64_t rate = sync_bandwidth(w, rings[k][i], rings[k][(i + 1) % 4]);
+            slowest = rate < slowest ? rate : slowest;
+        }
+        best = slowest > best ? slowest : best;
+    }
+    EXPECT_EQ(ours, best);
+    scene_end(w);
+}
+
+TEST(the_same_seed_gives_the_same_trace) /* a clock, an address or an order of hashing in a step would show here */
+{
+    static struct world w;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        struct options o;
+        uint64_t hash[2];
+        for (int i = 0; i < 2; i++) {
+            options_draw(&o, seed);
+            world_init(&w, &o, false);
+            world_run(&w);
+            hash[i] = w.trace_hash;
+            world_fini(&w);
+        }
+        EXPECT_EQ(hash[0], hash[1]);
+    }
+}

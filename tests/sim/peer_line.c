@@ -21,7 +21,7 @@ struct link *line_find(struct node *n, uint64_t peer)
     return NULL;
 }
 
-static void line_wake(struct world *w, struct node *n, int64_t at)
+void line_wake(struct world *w, struct node *n, int64_t at)
 {
     if (at < w->now) {
         at = w->now;
@@ -34,7 +34,7 @@ static void line_wake(struct world *w, struct node *n, int64_t at)
     }
 }
 
-static void line_shut(struct world *w, uint32_t channel, uint32_t generation, const struct node *n)
+void line_shut(struct world *w, uint32_t channel, uint32_t generation, const struct node *n)
 {
     if (channel_valid(w, channel, generation)) {
         channel_close(w, channel, w->channels[channel].end[0].node == n->index ? 0 : 1);
@@ -172,8 +172,6 @@ static void line_serve(struct world *w, struct node *n, struct link *l)
         }
     }
 }
-
-static void line_hello(struct world *w, struct node *n, uint32_t channel);
 
 void line_timers(struct world *w, struct node *n)
 {
@@ -337,143 +335,6 @@ static void line_acked(struct world *w, struct node *n, uint32_t channel, const 
         break;
     case LINK_PROBE:
         break;
-    }
-}
-
-/* ---- the listener's side -------------------------------------------------------------------------------------------- */
-static void line_answer(struct world *w, uint32_t channel, uint8_t verdict, uint64_t view)
-{
-    unsigned char bytes[FRAME_HEADER_BYTES + 64];
-    struct writer writer;
-    writer_init(&writer, bytes + FRAME_HEADER_BYTES, sizeof bytes - FRAME_HEADER_BYTES);
-    put_hello_ack(&writer, &(struct msg_hello_ack){.verdict = verdict, .view = view});
-    struct frame_header header = {.type = FRAME_HELLO_ACK, .length = (uint32_t)writer.used};
-    frame_put(bytes, &header);
-    channel_send(w, channel, 1, bytes, FRAME_HEADER_BYTES + header.length);
-    if (verdict != HELLO_OK) {
-        channel_close(w, channel, 1);
-    }
-}
-
-static void line_accept_control(struct world *w, struct node *n, struct link *l, uint32_t channel, const struct msg_hello *h)
-{
-    if (l->dial || h->number <= l->number) {
-        channel_close(w, channel, 1); /* an older one that was late */
-        return;
-    }
-    if (l->state == LINK_UP) {
-        line_shut(w, l->channel, l->generation, n);
-        l->state = LINK_DOWN;
-        node_step(w, n, &(struct session_event){.kind = SESSION_LINK_DOWN, .peer = h->from});
-    }
-    line_answer(w, channel, HELLO_OK, 0);
-    l = line_find(n, h->from);
-    struct channel *c = &w->channels[channel];
-    c->end[1].role = ROLE_CONTROL;
-    c->end[1].peer = h->from;
-    l->channel = channel;
-    l->generation = c->generation;
-    l->number = h->number;
-    l->state = LINK_UP;
-    node_step(w, n, &(struct session_event){.kind = SESSION_LINK_UP, .peer = h->from});
-}
-
-static void line_accept_data(struct world *w, struct node *n, struct link *l, uint32_t channel, const struct msg_hello *h)
-{
-    if (l->dial || h->number < l->bundle || h->lane >= WORLD_LANES || h->lanes > WORLD_LANES ||
-        (h->number == l->bundle && l->bundle_state != LINK_DIALLING)) {
-        channel_close(w, channel, 1);
-        return;
-    }
-    if (h->number > l->bundle) {
-        line_bundle_drop(w, n, l, true);
-        l->bundle = h->number;
-        l->bundle_lanes = h->lanes;
-        l->bundle_state = LINK_DIALLING;
-    }
-    line_answer(w, channel, HELLO_OK, 0);
-    struct channel *c = &w->channels[channel];
-    c->end[1].role = ROLE_DATA;
-    c->end[1].lane = h->lane;
-    c->end[1].peer = h->from;
-    c->end[1].number = h->number;
-    struct data_connection *d = &l->data_connection[h->lane];
-    lanes_forget_connection(n, d);
-    d->channel = channel;
-    d->generation = c->generation;
-    d->up = true;
-    if (++l->bundle_ready == l->bundle_lanes) {
-        l->bundle_state = LINK_UP;
-        node_step(w, n, &(struct session_event){.kind = SESSION_DATA_UP, .peer = h->from, .number = h->number});
-        lanes_pump(w, n);
-    }
-}
-
-static void line_hold(struct world *w, struct node *n, uint32_t channel)
-{
-    struct channel *c = &w->channels[channel];
-    int64_t until = c->end[1].number != 0 ? (int64_t)c->end[1].number : w->now + n->config.link_ns;
-    if (n->held_count == 16 || w->now >= until) {
-        channel_take(w, channel, 1, 0);
-        line_answer(w, channel, HELLO_NOT_YET, 0);
-        return;
-    }
-    c->end[1].role = ROLE_HELD;
-    n->held[n->held_count] = channel;
-    n->held_generation[n->held_count] = c->generation;
-    n->held_until[n->held_count++] = until;
-    line_wake(w, n, until);
-}
-
-static void line_hello(struct world *w, struct node *n, uint32_t channel)
-{
-    struct frame_header header;
-    struct msg_hello hello;
-    struct reader reader;
-    bool bad;
-    const unsigned char *frame = channel_frame(w, channel, 1, &header, &bad);
-    if (frame == NULL && !bad) {
-        return;
-    }
-    if (!bad) {
-        reader_init(&reader, frame + FRAME_HEADER_BYTES, header.length);
-    }
-    struct session_info info;
-    session_info(n->session, &info);
-    if (bad || header.type != FRAME_HELLO || !get_hello(&reader, &hello)) {
-        channel_close(w, channel, 1);
-        return;
-    }
-    if (header.run != info.run || hello.to != info.id) {
-        line_answer(w, channel, HELLO_STALE, 0);
-        return;
-    }
-    struct session_event e = {.kind = SESSION_HELLO, .peer = hello.from, .hello = &hello, .header = &header};
-    node_step(w, n, &e);
-    struct link *l = line_find(n, hello.from);
-    if (e.verdict == HELLO_STALE && info.connected && hello.view > info.newest) {
-        world_fail(w, "P8: peer %u refused a hello that speaks of a later view", n->index);
-    }
-    if (e.verdict == HELLO_NOT_YET) {
-        line_hold(w, n, channel);
-        return;
-    }
-    channel_take(w, channel, 1, FRAME_HEADER_BYTES + header.length);
-    if (e.verdict != HELLO_OK) {
-        line_answer(w, channel, HELLO_STALE, e.view);
-    } else if (l == NULL || !l->wanted) {
-        line_answer(w, channel, HELLO_NOT_YET, 0);
-    } else if (hello.kind == LINK_CONTROL) {
-        line_accept_control(w, n, l, channel, &hello);
-    } else if (hello.kind == LINK_DATA) {
-        line_accept_data(w, n, l, channel, &hello);
-    } else if (hello.kind == LINK_SYNC) {
-        line_answer(w, channel, HELLO_OK, 0);
-        w->channels[channel].end[1].role = ROLE_SYNC;
-        w->channels[channel].end[1].peer = hello.from;
-        sync_link_up(w, n, l, channel, 1);
-    } else {
-        channel_close(w, channel, 1);
     }
 }
 

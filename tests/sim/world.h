@@ -384,6 +384,12 @@ void line_close_all(struct world *w, struct node *n, bool flush);
 void line_dial(struct world *w, struct node *n, uint8_t kind, uint16_t lane, uint64_t peer, uint64_t number);
 void line_bundle_drop(struct world *w, struct node *n, struct link *l, bool tell);
 
+void line_wake(struct world *w, struct node *n, int64_t at);
+void line_shut(struct world *w, uint32_t channel, uint32_t generation, const struct node *n);
+
+/* peer_accept.c */
+void line_hello(struct world *w, struct node *n, uint32_t channel);
+
 /* peer_sync.c */
 void sync_link_send(struct world *w, struct node *n, const struct action *a);
 void sync_link_up(struct world *w, struct node *n, struct link *l, uint32_t channel, int side);

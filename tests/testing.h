@@ -1,7 +1,8 @@
 /* testing.h - the test runner: TEST(name) registers itself; main() runs all, or those whose names contain argv[1].
  *
  * The name is a claim, the first comment says what would break.  A failed EXPECT is printed, the test goes on, and counts
- * as failed once.  The last line is "N passed, N failed"; exit status 1 if any failed.
+ * as failed once; one that cannot be done here says why (TEST_SKIP) and counts as neither.  The last line is
+ * "N passed, N failed"; exit status 1 if any failed.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_TESTS_TESTING_H
 #define PCCL_TESTS_TESTING_H
@@ -21,6 +22,20 @@ struct test_case {
 
 static struct test_case *test_first, **test_last = &test_first;
 static int test_failures; /* of the running test */
+static const char *test_skipped; /* why the running test cannot be done here */
+
+/* Ends the running test, which counts neither as passed nor as failed. */
+#define TEST_SKIP(reason)                                                                                              \
+    do {                                                                                                               \
+        test_skipped = (reason);                                                                                       \
+        return;                                                                                                        \
+    } while (0)
+
+/* How much of a long test to do: all of it, or a tenth where sanitizers slow everything down. */
+static inline unsigned test_scaled(unsigned work)
+{
+    return getenv("PCCL_SANITIZED") != NULL ? (work + 9) / 10 : work;
+}
 
 #define TEST(test_name)                                                                                                \
     static void test_##test_name(void);                                                                               \
@@ -63,20 +78,27 @@ static int test_failures; /* of the running test */
 
 int main(int argc, char **argv)
 {
-    int passed = 0, failed = 0;
+    int passed = 0, failed = 0, skipped = 0;
     for (struct test_case *c = test_first; c != NULL; c = c->next) {
         if (argc > 1 && strstr(c->name, argv[1]) == NULL) {
             continue;
         }
         test_failures = 0;
+        test_skipped = NULL;
         c->run();
-        if (test_failures != 0) {
+        if (test_failures == 0 && test_skipped != NULL) {
+            skipped++;
+            printf("SKIPPED %s: %s\n", c->name, test_skipped);
+        } else if (test_failures != 0) {
             failed++;
             printf("FAILED %s\n", c->name);
         } else {
             passed++;
         }
         fflush(stdout);
+    }
+    if (skipped != 0) {
+        printf("%d skipped\n", skipped);
     }
     printf("%d passed, %d failed\n", passed, failed);
     return failed != 0;

@@ -107,7 +107,7 @@ TEST(every_type_and_operator_gives_the_bits_of_a_fold_in_order) /* order or conv
                 if (algorithm == PLAN_RING && (type == DTYPE_F16 || type == DTYPE_BF16)) {
                     continue;
                 }
-                for (uint32_t world = 2; world <= MAX_RANKS; world += world == 5 ? 4 : 1) {
+                for (uint32_t world = 2; world <= MAX_RANKS; world += world == 5 || test_scaled(10) == 1 ? 4 : 1) {
                     run_one(seed++, world, 1 + world % 3,
                             &(struct op_choice){.algorithm = (enum plan_algorithm)algorithm,
                                                 .dtype = (enum dtype)type, .op = (enum redop)op, .count = 131});
@@ -142,7 +142,7 @@ TEST(quantised_operations_do_not_depend_on_who_owns_what) /* an owner's own inpu
 
 TEST(integer_sums_equal_a_plain_loop) /* independent of the kernels */
 {
-    for (uint64_t seed = 0; seed < 30; seed++) {
+    for (uint64_t seed = 0; seed < test_scaled(30); seed++) {
         struct cluster *c = cluster_new(seed, 2 + (uint32_t)seed % 5, 2);
         c->op_count = 1;
         op_make(c, 0, &(struct op_choice){.algorithm = (enum plan_algorithm)(seed % 3), .dtype = DTYPE_I64,
@@ -166,7 +166,7 @@ TEST(integer_sums_equal_a_plain_loop) /* independent of the kernels */
 TEST(traffic_is_two_w_minus_one_over_w_of_the_buffer)
 {
     for (uint32_t world = 2; world <= MAX_RANKS; world++) {
-        for (uint64_t seed = 0; seed < 6; seed++) {
+        for (uint64_t seed = 0; seed < test_scaled(6); seed++) {
             size_t bytes = (size_t)60 * 4 * world;
             struct cluster *c = cluster_new(seed, world, 1 + (uint32_t)seed % 3);
             c->op_count = 1;
@@ -204,7 +204,7 @@ static struct cluster *cluster_mixed(uint64_t seed)
 /* A room shared by operations that are launched in different orders: a grant that waits for a program would stop all. */
 TEST(operations_launched_in_opposite_orders_never_dead_lock)
 {
-    for (uint64_t seed = 0; seed < 600 && test_failures == 0; seed++) {
+    for (uint64_t seed = 0; seed < test_scaled(600) && test_failures == 0; seed++) {
         struct cluster *c = cluster_mixed(seed);
         cluster_run(c);
         cluster_check(c);
@@ -227,7 +227,7 @@ static void abort_op(struct cluster *c, uint32_t o)
 
 TEST(stop_at_any_point_gives_everything_back) /* a leaked grant starves every later operation of the lane */
 {
-    for (uint64_t seed = 0; seed < 600 && test_failures == 0; seed++) {
+    for (uint64_t seed = 0; seed < test_scaled(600) && test_failures == 0; seed++) {
         struct cluster *c = cluster_mixed(seed + 100000);
         uint32_t steps = draw(c, 400);
         for (uint32_t i = 0; i < steps && cluster_step(c, 4); i++) {

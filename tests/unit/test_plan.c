@@ -207,10 +207,16 @@ static void check_counts(struct plan_params params)
     }
 }
 
+/* All worlds; up to 9, 20, 31, ... 64 where sanitizers slow everything down. */
+static uint32_t next_world(uint32_t world)
+{
+    return world + (world < 9 || test_scaled(10) == 10 ? 1 : 11);
+}
+
 TEST(direct_gives_every_rank_every_contribution_once) /* a rank folded twice, or in another order, changes gradients */
 {
     struct rng rng = {1};
-    for (uint32_t world = 2; world <= MAX_WORLD; world++) {
+    for (uint32_t world = 2; world <= MAX_WORLD; world = next_world(world)) {
         uint32_t weights[MAX_WORLD];
         struct plan_params params = {.algorithm = PLAN_DIRECT, .world = world};
         check_counts(params);
@@ -231,7 +237,7 @@ TEST(direct_gives_every_rank_every_contribution_once) /* a rank folded twice, or
 TEST(ring_gives_every_rank_every_contribution_once_in_any_order_of_the_ring)
 {
     struct rng rng = {2};
-    for (uint32_t world = 2; world <= MAX_WORLD; world++) {
+    for (uint32_t world = 2; world <= MAX_WORLD; world = next_world(world)) {
         uint32_t ring[MAX_WORLD];
         struct plan_params params = {.algorithm = PLAN_RING, .world = world};
         check_counts(params);
@@ -250,7 +256,7 @@ TEST(ring_gives_every_rank_every_contribution_once_in_any_order_of_the_ring)
 
 TEST(tiny_gives_every_rank_every_contribution_once)
 {
-    for (uint32_t world = 2; world <= MAX_WORLD; world++) {
+    for (uint32_t world = 2; world <= MAX_WORLD; world = next_world(world)) {
         check_counts((struct plan_params){.algorithm = PLAN_TINY, .world = world});
     }
 }

@@ -5,6 +5,7 @@
  * time, busbw = algbw * 2(n-1)/n; #wrong counts elements that differ from the exact sum, over all peers.
  * Beside the all-reduce: an update that changes nothing, and the sync of an unchanged 64 MB state next to a plain read
  * of the same memory by as many processes.
+ * Usage: bench_allreduce [PEERS [SMALLEST LARGEST]] in bytes; by default 2 and 4 peers, 4 B to 256 MB.
  * SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -24,6 +25,13 @@ static double times[MOST_TIMES];
 static size_t size_at(int i)
 {
     return (size_t)4 << (2 * i);
+}
+
+/* Which sizes are wanted; the peers inherit it. */
+static bool wanted(size_t size)
+{
+    const char *least = getenv("BENCH_SMALLEST"), *most = getenv("BENCH_LARGEST");
+    return (least == NULL || size >= strtoull(least, NULL, 10)) && (most == NULL || size <= strtoull(most, NULL, 10));
 }
 
 static int iterations_of(size_t size)
@@ -178,8 +186,10 @@ static int peer_main(uint16_t port, int world, int index)
     }
     p.comm = bench_join(port, world);
     for (int i = 0; i < SIZES; i++) {
-        measure_reduce(&p, size_at(i), OUT_OF_PLACE);
-        measure_reduce(&p, size_at(i), IN_PLACE);
+        if (wanted(size_at(i))) {
+            measure_reduce(&p, size_at(i), OUT_OF_PLACE);
+            measure_reduce(&p, size_at(i), IN_PLACE);
+        }
     }
     measure_update(&p);
     measure_state(&p);
@@ -331,6 +341,9 @@ static void print_table(const struct best *b, int world)
     printf("#%10s %12s %9s %8s %10s %7s %7s %7s %10s %7s %7s %7s\n", "(B)", "(elements)", "", "", "(us)", "(GB/s)",
            "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)", "");
     for (int at = 0; at < SIZES; at++) {
+        if (!wanted(size_at(at))) {
+            continue;
+        }
         printf(" %10zu %12zu %9s %8s", size_at(at), size_at(at) / sizeof(float), "float", "sum");
         print_side(b, OUT_OF_PLACE, at, world);
         print_side(b, IN_PLACE, at, world);
@@ -349,8 +362,16 @@ int main(int argc, char **argv)
     if (argc == 5 && strcmp(argv[1], "peer") == 0) {
         return peer_main((uint16_t)atoi(argv[2]), atoi(argv[3]), atoi(argv[4]));
     }
-    int failed = 0;
-    for (int world = 2; world <= 4; world += 2) {
+    int failed = 0, first = argc > 1 ? atoi(argv[1]) : 2, last = argc > 1 ? first : 4;
+    if (first < 2 || first > BENCH_PEERS_MAX || (argc != 1 && argc != 2 && argc != 4)) {
+        fprintf(stderr, "usage: bench_allreduce [PEERS [SMALLEST LARGEST]]\n");
+        return 2;
+    }
+    if (argc == 4) {
+        setenv("BENCH_SMALLEST", argv[2], 1);
+        setenv("BENCH_LARGEST", argv[3], 1);
+    }
+    for (int world = first; world <= last; world += 2) {
         struct best b = {0};
         for (int run = 0; run < RUNS; run++) {
             run_once(&b, world);

@@ -1,0 +1,251 @@
+/* test_conn.c - framed connections over a socket pair, and addresses as text.
+ * SPDX-License-Identifier: MIT */
+#include "tests/testing.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "net/addr.h"
+#include "net/conn.h"
+#include "net/fds.h"
+
+static struct conn *pair(int *other)
+{
+    int fd[2] = {-1, -1};
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fd), 0);
+    struct conn *c = conn_new();
+    conn_open_take(c, fds_own(fd[0]));
+    *other = fd[1];
+    return c;
+}
+
+static size_t frame_make(unsigned char *out, uint8_t type, uint32_t length, uint64_t view)
+{
+    frame_put(out, &(struct frame_header){.type = type, .length = length, .run = 1, .view = view});
+    for (uint32_t i = 0; i < length; i++) {
+        out[FRAME_HEADER_BYTES + i] = (unsigned char)(i * 7 + view);
+    }
+    return FRAME_HEADER_BYTES + length;
+}
+
+static bool frame_right(const struct frame_header *h, const unsigned char *payload)
+{
+    for (uint32_t i = 0; i < h->length; i++) {
+        if (payload[i] != (unsigned char)(i * 7 + h->view)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+TEST(frames_split_at_any_byte_are_put_together) /* the original dropped clients below 8 header bytes */
+{
+    unsigned char bytes[512];
+    size_t size = frame_make(bytes, FRAME_VOTE, 37, 1);
+    size += frame_make(bytes + size, FRAME_PING, 0, 2);
+    size += frame_make(bytes + size, FRAME_VOTE, 90, 3);
+    for (size_t cut = 0; cut <= size; cut++) {
+        int other;
+        struct conn *c = pair(&other);
+        uint64_t seen = 0;
+        for (int part = 0; part < 2; part++) {
+            size_t from = part == 0 ? 0 : cut, length = part == 0 ? cut : size - cut;
+            EXPECT_EQ(write(other, bytes + from, length), length);
+            struct frame_header h;
+            const void *payload;
+            pccl_status st = conn_receive(c);
+            EXPECT(st == (length > 0 ? PCCL_OK : PCCL_ERR_AGAIN));
+            while (conn_next(c, &h, &payload) == PCCL_OK) {
+                EXPECT_EQ(h.view, ++seen);
+                EXPECT(frame_right(&h, payload));
+            }
+        }
+        EXPECT_EQ(seen, 3);
+        close(other);
+        EXPECT_EQ(conn_receive(c), PCCL_ERR_CLOSED);
+        conn_unref(c);
+    }
+}
+
+TEST(one_frame_is_read_before_a_connection_is_handed_on) /* bytes behind it belong to the next owner */
+{
+    unsigned char bytes[256];
+    int other;
+    struct conn *c = pair(&other);
+    struct frame_header h;
+    const void *payload;
+    size_t first = frame_make(bytes, FRAME_HELLO, 50, 1), all = first + frame_make(bytes + first, FRAME_PING, 0, 2);
+    c->single = true;
+    c->most = 4096;
+    EXPECT_EQ(write(other, bytes, all), all);
+    EXPECT_EQ(conn_receive(c), PCCL_OK);
+    EXPECT_EQ(conn_receive(c), PCCL_OK);
+    EXPECT_EQ(conn_next(c, &h, &payload), PCCL_OK);
+    EXPECT_EQ(h.type, FRAME_HELLO);
+    EXPECT_EQ(read(other, bytes, 0), 0);
+    EXPECT_EQ(recv(c->transport.fd, bytes, sizeof bytes, MSG_PEEK), all - first);
+    conn_unref(c);
+    close(other);
+}
+
+TEST(wrong_and_oversized_frames_are_refused)
+{
+    unsigned char bytes[FRAME_HEADER_BYTES];
+    struct frame_header h;
+    const void *payload;
+    for (int kind = 0; kind < 3; kind++) {
+        int other;
+        struct conn *c = pair(&other);
+        c->most = kind == 1 ? 100 : UINT32_MAX;
+        frame_put(bytes, &(struct frame_header){.type = FRAME_VOTE, .length = kind == 2 ? 1u << 30 : 200});
+        bytes[0] ^= kind == 0;
+        EXPECT_EQ(write(other, bytes, sizeof bytes), sizeof bytes);
+        EXPECT_EQ(conn_receive(c), PCCL_OK);
+        EXPECT_EQ(conn_next(c, &h, &payload), PCCL_ERR_PROTOCOL);
+        EXPECT(c->in_capacity < 1 << 20); /* nothing was reserved for what it claims */
+        conn_unref(c);
+        close(other);
+    }
+}
+
+static void conn_drain(struct source *source, uint32_t events)
+{
+    if ((events & EPOLLOUT) != 0) {
+        conn_flush(conn_of(source));
+    }
+}
+
+TEST(a_queue_is_sent_in_order_when_the_other_end_reads_at_last)
+{
+    enum { FRAMES = 3000, LENGTH = 3000 };
+    static unsigned char bytes[FRAME_HEADER_BYTES + LENGTH];
+    int other;
+    struct conn *c = pair(&other), *r = conn_new();
+    struct loop loop;
+    uint64_t seen = 0;
+    conn_open_take(r, fds_own(other));
+    EXPECT_EQ(loop_open(&loop, NULL), PCCL_OK);
+    EXPECT_EQ(conn_attach(c, &loop, conn_drain, NULL, NULL), PCCL_OK);
+    for (uint64_t i = 1; i <= FRAMES; i++) {
+        size_t size = frame_make(bytes, FRAME_VOTE, LENGTH, i);
+        EXPECT_EQ(conn_append(c, bytes, FRAME_HEADER_BYTES, bytes + FRAME_HEADER_BYTES, size - FRAME_HEADER_BYTES), PCCL_OK);
+        conn_flush(c);
+    }
+    EXPECT(conn_queued(c) > 0);
+    conn_finish(c);
+    pccl_status st = PCCL_OK;
+    while (st != PCCL_ERR_CLOSED) {
+        struct frame_header h;
+        const void *payload;
+        loop_poll(&loop, 0);
+        st = conn_receive(r);
+        while (conn_next(r, &h, &payload) == PCCL_OK) {
+            EXPECT_EQ(h.view, ++seen);
+            EXPECT(frame_right(&h, payload));
+        }
+    }
+    EXPECT_EQ(seen, FRAMES);
+    EXPECT_EQ(conn_queued(c), 0);
+    conn_detach(c);
+    conn_unref(c);
+    conn_unref(r);
+    loop_close(&loop);
+}
+
+TEST(a_queue_that_nobody_reads_is_bounded)
+{
+    static unsigned char megabyte[1 << 20];
+    int other;
+    struct conn *c = pair(&other);
+    int pieces = 0;
+    while (pieces < 1000 && conn_append(c, megabyte, sizeof megabyte, NULL, 0) == PCCL_OK) {
+        pieces++;
+    }
+    EXPECT_EQ(pieces, CONN_QUEUE_BYTES >> 20);
+    conn_unref(c);
+    close(other);
+}
+
+struct sender {
+    struct conn *conn;
+    uint64_t id;
+};
+
+enum { SENDERS = 4, SENDER_FRAMES = 20000 };
+
+static void *send_frames(void *argument)
+{
+    struct sender *s = argument;
+    unsigned char bytes[FRAME_HEADER_BYTES + 16];
+    for (uint32_t i = 1; i <= SENDER_FRAMES; i++) {
+        size_t size = frame_make(bytes, FRAME_VOTE, 16, s->id << 32 | i);
+        conn_append(s->conn, bytes, size, NULL, 0);
+        conn_flush(s->conn);
+    }
+    return NULL;
+}
+
+TEST(no_frame_is_left_behind_when_many_threads_send) /* a lost wake-up would park the last one for ever */
+{
+    int other;
+    struct conn *c = pair(&other), *r = conn_new();
+    struct loop loop;
+    struct sender sender[SENDERS];
+    pthread_t thread[SENDERS];
+    uint64_t last[SENDERS] = {0}, seen = 0;
+    int64_t until = clock_now_ns() + 60 * CLOCK_S;
+    conn_open_take(r, fds_own(other));
+    EXPECT_EQ(loop_open(&loop, NULL), PCCL_OK);
+    EXPECT_EQ(conn_attach(c, &loop, conn_drain, NULL, NULL), PCCL_OK);
+    for (uint64_t i = 0; i < SENDERS; i++) {
+        sender[i] = (struct sender){c, i};
+        EXPECT_EQ(pthread_create(&thread[i], NULL, send_frames, &sender[i]), 0);
+    }
+    while (seen < (uint64_t)SENDERS * SENDER_FRAMES && clock_now_ns() < until) {
+        struct frame_header h;
+        const void *payload;
+        loop_poll(&loop, 0);
+        if (conn_receive(r) != PCCL_OK) {
+            continue;
+        }
+        while (conn_next(r, &h, &payload) == PCCL_OK) {
+            EXPECT_EQ(h.view & UINT32_MAX, ++last[h.view >> 32]);
+            EXPECT(frame_right(&h, payload));
+            seen++;
+        }
+    }
+    EXPECT_EQ(seen, SENDERS * SENDER_FRAMES);
+    for (int i = 0; i < SENDERS; i++) {
+        pthread_join(thread[i], NULL);
+    }
+    conn_detach(c);
+    conn_unref(c);
+    conn_unref(r);
+    loop_close(&loop);
+}
+
+TEST(addresses_survive_text_and_system_forms)
+{
+    static const char *const good[][2] = {
+        {"1.2.3.4:5", "1.2.3.4:5"}, {"1.2.3.4", "1.2.3.4:99"}, {"[::1]:5", "[::1]:5"}, {"[::1]", "[::1]:99"},
+        {"::1", "[::1]:99"}, {"127.0.0.1:65535", "127.0.0.1:65535"}, {"::ffff:10.0.0.1", "10.0.0.1:99"},
+    };
+    static const char *const bad[] = {"", ":5", "1.2.3.4:", "1.2.3.4:65536", "1.2.3.4:x", "[::1", "[::1]5", "1.2.3.4:-1"};
+    struct err err;
+    char text[ADDR_TEXT];
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        struct net_address a, back;
+        struct sockaddr_storage ss;
+        EXPECT_EQ(addr_parse(good[i][0], 99, &a, &err), PCCL_OK);
+        EXPECT_STR(addr_format(&a, text), good[i][1]);
+        addr_to_system(&a, &ss);
+        EXPECT(addr_from_system(&back, &ss) && addr_equal(&a, &back));
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct net_address a;
+        err.text[0] = 0;
+        EXPECT_EQ(addr_parse(bad[i], 99, &a, &err), PCCL_ERR_INVALID);
+        EXPECT(err.text[0] != 0);
+    }
+}

@@ -23,8 +23,26 @@ const char *phase_name(enum phase phase)
     return phase_names[phase];
 }
 
+/* One process is late while two others die, one after the other: it owes two errors that came with different members. */
+static void faults_draw_debts(struct world *w)
+{
+    int64_t at = (int64_t)rng_below(&w->rng, (uint64_t)w->opt.fault_ns);
+    uint16_t first = (uint16_t)rng_below(&w->rng, w->opt.peers);
+    for (uint32_t i = 0; i < 3; i++) {
+        w->faults[w->fault_count] = (struct fault){
+            .kind = i == 0 ? FAULT_LATE : FAULT_CRASH, .node = (uint16_t)((first + i) % w->opt.peers), .for_ns = w->opt.latency_ns * 60};
+        world_post(w, at, EVENT_FAULT, WORLD_NOBODY, w->fault_count++, 0, 0);
+        at += w->opt.latency_ns * (int64_t)(10 + rng_below(&w->rng, 30));
+    }
+}
+
 void faults_draw(struct world *w)
 {
+    w->bandwidth_seed = w->opt.seed;
+    if (w->opt.peers >= 4 && w->opt.faults >= 3 && rng_below(&w->rng, 20) == 0) {
+        faults_draw_debts(w);
+        return;
+    }
     uint32_t kinds = 1 + (uint32_t)rng_below(&w->rng, 6), enabled[8];
     for (uint32_t i = 0; i < kinds; i++) {
         enabled[i] = (uint32_t)rng_below(&w->rng, FAULT_COUNT);
@@ -33,7 +51,7 @@ void faults_draw(struct world *w)
         {FAULT_CRASH, FAULT_LATE, FAULT_LATE, FAULT_LEAVE, FAULT_LATE, FAULT_CRASH},
         {FAULT_CANCEL, FAULT_DEADLINE, FAULT_MISMATCH, FAULT_CRASH, FAULT_MEMORY, FAULT_LINK},
         {FAULT_MASTER_LINE, FAULT_CRASH, FAULT_MASTER_LINE, FAULT_LATE, FAULT_LEAVE, FAULT_MASTER_LINE},
-        {FAULT_LINK, FAULT_BUNDLE, FAULT_ONE_WAY, FAULT_LINK, FAULT_CRASH, FAULT_LATE},
+        {FAULT_LINK, FAULT_BUNDLE, FAULT_ONE_WAY, FAULT_APART, FAULT_CRASH, FAULT_LATE},
     };
     if (rng_below(&w->rng, 3) == 0) {
         uint64_t theme = rng_below(&w->rng, 4);
@@ -42,7 +60,6 @@ void faults_draw(struct world *w)
         }
         kinds = 6;
     }
-    w->bandwidth_seed = w->opt.seed;
     for (uint32_t i = 0; i < w->opt.faults; i++) {
         struct fault *f = &w->faults[w->fault_count++];
         *f = (struct fault){.kind = (enum fault_kind)enabled[rng_below(&w->rng, kinds)]};
@@ -259,6 +276,13 @@ void faults_fire(struct world *w, uint32_t index)
     case FAULT_MASTER_CUT:
         fault_cut(w, f, true);
         world_post(w, f->for_ns, EVENT_FAULT_END, WORLD_NOBODY, index, 0, 0);
+        break;
+    case FAULT_APART: /* one pair, and there must be somebody to relay */
+        if (w->opt.peers >= 4 && f->other != f->node && !w->apart_any) {
+            w->apart_any = w->apart[f->node][f->other] = w->apart[f->other][f->node] = true;
+            world_cut(w, f->node, f->other, true);
+            world_cut(w, f->other, f->node, true);
+        }
         break;
     case FAULT_MASTER_LINE:
         if (n->master_up && channel_valid(w, n->master_channel, n->master_generation)) {

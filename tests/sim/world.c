@@ -135,7 +135,8 @@ uint16_t world_node_of(const struct world *w, uint64_t id)
 
 void world_cut(struct world *w, uint16_t from, uint16_t to, bool cut)
 {
-    if (w->cut[from][to] == cut) {
+    bool lasts = !cut && from < WORLD_NODES && to < WORLD_NODES && w->apart[from][to];
+    if (w->cut[from][to] == cut || lasts) {
         return;
     }
     w->cut[from][to] = cut;
@@ -297,8 +298,10 @@ void world_init(struct world *w, const struct options *opt, bool trace)
     w->channel_count = w->channel_first_free = 0;
     w->node_count = 0;
     memset(w->cut, 0, sizeof w->cut);
+    memset(w->apart, 0, sizeof w->apart);
     w->cuts = 0;
     w->fault_count = w->armed = 0;
+    w->apart_any = false;
     w->healed = false;
     w->trace_hash = opt->seed;
     w->trace = trace;

@@ -32,7 +32,7 @@ enum {
 
 /* ---- faults and the phases they hit --------------------------------------------------------------------------------- */
 #define FAULT_LIST(X)                                                                                                  \
-    X(CRASH, "crash") X(POWER, "host gone") X(FREEZE, "freeze") X(PARTITION, "partition") X(ONE_WAY, "one way cut")     \
+    X(CRASH, "crash") X(POWER, "host gone") X(FREEZE, "freeze") X(PARTITION, "partition") X(ONE_WAY, "one way cut") X(APART, "pair cut for good") \
     X(MASTER_LINE, "master line lost") X(MASTER_CUT, "master cut off") X(LINK, "control link reset")                   \
     X(BUNDLE, "data reset") X(DIAL, "dial fails") X(DUPLICATE, "late hello") X(MEMORY, "no backup memory")             \
     X(STAGING, "no staging memory") X(LIAR, "lying source") X(HOSTILE, "hostile frame") X(LATE, "late call")           \
@@ -301,6 +301,8 @@ struct world {
     struct node nodes[WORLD_NODES];
     uint32_t node_count;
     bool cut[WORLD_NODES + 1][WORLD_NODES + 1]; /* [from][to] */
+    bool apart[WORLD_NODES][WORLD_NODES];       /* cuts that never heal */
+    bool apart_any;
     uint32_t cuts;
     uint64_t bandwidth_seed;
     struct fault faults[FAULTS_MAX];

@@ -291,6 +291,18 @@ static void settle_staging(struct master *m, struct group *g)
     }
 }
 
+/* A source is best missed by those who read from it: its own connection may be about to tell why. */
+static bool voter_is_missing(const struct master *m, const struct group *g)
+{
+    uint32_t at = 0;
+    for (const struct member *mb; (mb = voter_next(m, g, &at)) != NULL;) {
+        if (mb->conn == SLOT_NONE) {
+            return true; /* it comes back, or is excluded, within reconnect_ns */
+        }
+    }
+    return false;
+}
+
 void election_settle(struct master *m, struct group *g)
 {
     if (g->phase != GROUP_NORMAL || m->voters[VOTE_SYNC] == 0 || !vote_quiet(m, g)) {
@@ -298,7 +310,7 @@ void election_settle(struct master *m, struct group *g)
     }
     switch ((enum sync_phase)g->sync.phase) {
     case SYNC_IDLE:
-        if (vote_all_in(m, g, VOTE_SYNC)) {
+        if (vote_all_in(m, g, VOTE_SYNC) && (g->sync.failures == 0 || !voter_is_missing(m, g))) {
             elect(m, g);
         }
         break;
@@ -350,8 +362,8 @@ void election_staged(struct master *m, struct member *mb, const struct msg_stage
         mb->staged = true;
         break;
     case STAGED_NO_SOURCE:
+        g->sync.failures = caught ? 0 : g->sync.failures + !g->sync.again; /* once a round, however many say so */
         g->sync.again = true;
-        g->sync.failures = caught ? 0 : g->sync.failures + 1;
         if (g->sync.failures >= MASTER_SYNC_ROUNDS) {
             g->sync.failures = 0;
             member_exclude(m, mb, CAUSE_KICK_UNREACHABLE, "it reaches no source of the shared state");

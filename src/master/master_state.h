@@ -74,6 +74,7 @@ struct member {
     bool reported, joining, linked;
     /* stalls */
     uint64_t waits_for;     /* told in this collecting window, 0 none */
+    bool waits_for_life;    /* ... because nothing at all comes over the link */
     uint64_t blamed_by;     /* who made its last stall, 0 none */
     int64_t blamed_at;
     /* shared state */

@@ -63,6 +63,7 @@ void suspect_report(struct master *m, struct member *from, const struct msg_susp
     bool silence = s->cause == CAUSE_NO_PROGRESS || s->cause == CAUSE_PEER_SILENT;
     if (silence && to != NULL) {
         from->waits_for = to->id;
+        from->waits_for_life = s->target == SUSPECT_LINK && s->cause == CAUSE_PEER_SILENT;
         if (g->collect_until == NEVER) {
             g->collect_until = m->now + m->config.collect_ns;
         }
@@ -133,6 +134,26 @@ static void blame(struct master *m, struct group *g, struct member *to, struct m
     suspect_group(m, g, CAUSE_NO_PROGRESS, to->id, text);
 }
 
+/* A link that is silent although the master hears both ends is at fault itself: without it, in the next view. */
+static bool give_up_silent_links(struct master *m, struct group *g)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < m->config.max_members && view_current(g)->members > 2; i++) {
+        struct member *mb = &m->members[i];
+        const struct member *to = member_accepted_in(m, mb, g) && mb->waits_for_life ? member_find(m, mb->waits_for) : NULL;
+        if (to == NULL || !member_accepted_in(m, to, g) || m->now - to->heard_at >= 3 * m->config.heartbeat_ns) {
+            continue;
+        }
+        char text[BOUNDS_TEXT];
+        snprintf(text, sizeof text, "peer %llu hears nothing from peer %llu, which lives", (unsigned long long)mb->id,
+                 (unsigned long long)to->id);
+        edges_give_up(m, g, mb->id, to->id);
+        suspect_group(m, g, CAUSE_LINK_LOST, to->id, text);
+        any = true;
+    }
+    return any;
+}
+
 static void judge(struct master *m, struct group *g)
 {
     struct member *first = NULL;
@@ -142,7 +163,7 @@ static void judge(struct master *m, struct group *g)
             first = mb;
         }
     }
-    if (first != NULL && g->phase == GROUP_NORMAL) {
+    if (first != NULL && g->phase == GROUP_NORMAL && !give_up_silent_links(m, g)) {
         struct member *by = NULL;
         struct member *to = chain_end(m, g, first, &by);
         if (to != by) {
@@ -152,6 +173,7 @@ static void judge(struct master *m, struct group *g)
     for (uint32_t i = 0; i < m->config.max_members; i++) {
         if (member_group(m, &m->members[i]) == g) {
             m->members[i].waits_for = 0;
+            m->members[i].waits_for_life = false;
         }
     }
     g->collect_until = NEVER;

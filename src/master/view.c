@@ -454,6 +454,7 @@ static void view_install(struct master *m, struct group *g)
         if (mb != NULL) {
             mb->link_lost_at = 0;
             mb->waits_for = 0;
+            mb->waits_for_life = false;
         }
     }
     g->suspect = false;

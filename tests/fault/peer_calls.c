@@ -3,8 +3,11 @@
  * One idea: each function is one call of the library with its checks.
  * SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/socket.h>
 
 #include "tests/fault/peer_calls.h"
 
@@ -49,13 +52,67 @@ uint64_t peer_moved(struct peer *self)
     return sum;
 }
 
+uint64_t peer_socket_bytes(struct peer *self)
+{
+    (void)self;
+    uint64_t sum = 0;
+    for (int fd = 3; fd < 256; fd++) {
+        struct tcp_info info;
+        socklen_t size = sizeof info;
+        memset(&info, 0, sizeof info);
+        if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0) {
+            sum += info.tcpi_bytes_acked + info.tcpi_bytes_received;
+        }
+    }
+    return sum;
+}
+
+/* ---- Memory ------------------------------------------------------------------------------------------------------------ */
+
+static int64_t status_kilobytes(const char *name)
+{
+    char line[128];
+    int64_t kilobytes = 0;
+    FILE *f = fopen("/proc/self/status", "re");
+    while (f != NULL && fgets(line, sizeof line, f) != NULL) {
+        if (strncmp(line, name, strlen(name)) == 0) {
+            kilobytes = atoll(line + strlen(name));
+        }
+    }
+    if (f != NULL) {
+        fclose(f);
+    }
+    return kilobytes * 1024;
+}
+
+int64_t peer_resident(void)
+{
+    return status_kilobytes("VmRSS:");
+}
+
+void peer_peak_reset(void)
+{
+    int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || write(fd, "5", 1) != 1) {
+        fprintf(stderr, "clear_refs: cannot reset the peak\n");
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+int64_t peer_peak(void)
+{
+    return status_kilobytes("VmHWM:");
+}
+
 /* ---- Watch ---------------------------------------------------------------------------------------------------------- */
 
 static void *watch_main(void *argument)
 {
     struct watch *w = argument;
     while (!w->stop) {
-        if (peer_moved(w->peer) >= w->until) {
+        if (w->moved(w->peer) >= w->until) {
             w->fired = true;
             if (w->signal == 0) {
                 peer_note(w->peer, 1);
@@ -69,9 +126,9 @@ static void *watch_main(void *argument)
     return NULL;
 }
 
-void watch_start(struct watch *w, struct peer *self, uint64_t after, int number)
+void watch_start(struct watch *w, struct peer *self, uint64_t (*moved)(struct peer *self), uint64_t after, int number)
 {
-    *w = (struct watch){.peer = self, .until = peer_moved(self) + after, .signal = number};
+    *w = (struct watch){.peer = self, .moved = moved, .until = moved(self) + after, .signal = number};
     if (pthread_create(&w->thread, NULL, watch_main, w) != 0) {
         abort();
     }
@@ -196,7 +253,7 @@ void peer_reduce(struct peer *self, const void *argument, struct reply *reply)
     pcclReduceInfo_t info = {0};
     bool watched = job.victim == self->index && (job.signal != 0 || job.note);
     if (watched) {
-        watch_start(&watch, self, job.after, job.signal);
+        watch_start(&watch, self, peer_moved, job.after, job.signal);
     }
     int64_t begin = now_ns();
     peer_result(reply, pcclAllReduce(in, out, &d, self->comm, &info));

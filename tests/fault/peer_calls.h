@@ -46,17 +46,24 @@ int peer_size(struct peer *self, pcclAttribute_t attribute);
 pcclReduceDescriptor_t peer_floats(size_t count, uint64_t tag);
 /* Bytes moved over all connections. */
 uint64_t peer_moved(struct peer *self);
+/* Bytes that all TCP sockets of this process have moved: counts shared state too. */
+uint64_t peer_socket_bytes(struct peer *self);
+/* Bytes resident now, and the most since peer_peak_reset. */
+int64_t peer_resident(void);
+void peer_peak_reset(void);
+int64_t peer_peak(void);
 
 /* A thread that acts when this peer has moved so many bytes from now on. */
 struct watch {
     struct peer *peer;
+    uint64_t (*moved)(struct peer *self);
     uint64_t until;
     int signal; /* 0: a note */
     volatile bool stop;
     bool fired;
     pthread_t thread;
 };
-void watch_start(struct watch *w, struct peer *self, uint64_t after, int number);
+void watch_start(struct watch *w, struct peer *self, uint64_t (*moved)(struct peer *self), uint64_t after, int number);
 bool watch_end(struct watch *w);
 
 #endif

@@ -202,9 +202,11 @@ int processes_add(struct processes *all, uint32_t group, const char *space)
 static bool start_master(struct processes *all)
 {
     const struct processes_options *o = &all->options;
+    const char *log = getenv("PCCL_TEST_MASTER_LOG"); /* a level: what the master says is printed at the end */
     const char *listen = o->listen != NULL ? o->listen : "127.0.0.1:0";
     int own = -1;
-    char words[3][64] = {"", "--dead-ms", ""};
+    char words[4][64] = {"", "--dead-ms", "", ""};
+    snprintf(words[3], sizeof words[3], "--log-level=%s", log != NULL ? log : "none");
     snprintf(words[0], sizeof words[0], "--listen=%s", listen);
     snprintf(words[2], sizeof words[2], "%s", o->dead_ms != NULL ? o->dead_ms : "10000");
     if (o->master_space != NULL) {
@@ -213,7 +215,7 @@ static bool start_master(struct processes *all)
             return false;
         }
     }
-    uint16_t port = master_start(&all->master, words[0], "--log-level=none", words[1], words[2], NULL);
+    uint16_t port = master_start(&all->master, words[0], words[3], words[1], words[2], NULL);
     if (own >= 0) {
         if (setns(own, CLONE_NEWNET) != 0) {
             abort(); /* this process would be in the wrong network for good */
@@ -268,9 +270,9 @@ void processes_stop(struct processes *all)
         process_close(p);
     }
     program_end(&all->master, SIGTERM);
+    fprintf(stderr, "%s", all->master.err_text);
     if (all->master.status != 0) {
         fail(all, "the master did not end well", -1);
-        fprintf(stderr, "%s", all->master.err_text);
     }
 }
 
@@ -425,13 +427,16 @@ void process_signal(struct processes *all, int index, int number)
 /* Waits with a deadline for a state that waitpid tells; waitid would block, so its non-blocking form is polled. */
 static bool wait_state(struct processes *all, int index, int options, int *status)
 {
+    struct process *p = &all->process[index];
+    struct pollfd result = {.fd = p->result, .events = POLLIN};
     int64_t until = deadline(all);
-    while (spawn_now_ms() < until) {
-        pid_t pid = waitpid(all->process[index].pid, status, options | WNOHANG);
+    for (bool answered = false; spawn_now_ms() < until && !answered;) {
+        answered = poll(&result, 1, 1) > 0; /* one look more: it may have ended just now */
+        pid_t pid = waitpid(p->pid, status, options | WNOHANG);
         if (pid != 0) {
             return pid > 0;
         }
-        poll(NULL, 0, 1);
+        answered = answered && (result.revents & POLLIN) != 0;
     }
     return false;
 }

@@ -79,7 +79,7 @@ static void bulk_retry(struct peer *self, const void *argument, struct reply *re
         op[k] = (pcclReduceOpDescriptor_t){x, y, peer_floats(BULK_COUNT, (uint64_t)k)};
     }
     if (self->index == b.victim) {
-        watch_start(&watch, self, 20 << 20, SIGKILL); /* of 48 MB in all */
+        watch_start(&watch, self, peer_moved, 20 << 20, SIGKILL); /* of 48 MB in all */
     }
     pcclReduceInfo_t info = {0};
     peer_result(reply, pcclAllReduceMultipleWithRetry(op, BULK, self->comm, &info, b.window));
@@ -131,19 +131,6 @@ TEST(bulk_retry_returns_success_only_if_every_operation_is_complete)
 
 /* ---- Nothing grows (R26) --------------------------------------------------------------------------------------------- */
 
-static int64_t resident_bytes(void)
-{
-    long size = 0, resident = 0;
-    FILE *f = fopen("/proc/self/statm", "re");
-    if (f == NULL || fscanf(f, "%ld %ld", &size, &resident) != 2) {
-        resident = 0;
-    }
-    if (f != NULL) {
-        fclose(f);
-    }
-    return (int64_t)resident * sysconf(_SC_PAGESIZE);
-}
-
 static int64_t open_descriptors(void)
 {
     DIR *d = opendir("/proc/self/fd");
@@ -185,7 +172,7 @@ static void many_reduces(struct peer *self, const void *argument, struct reply *
             PEER_EXPECT(self, (k == 0 && round % 16 == 0) || out[k] == 2 * (in[k] - (float)self->index) + 1);
         }
     }
-    reply->value[0] = resident_bytes();
+    reply->value[0] = peer_resident();
     reply->value[1] = open_descriptors();
 }
 

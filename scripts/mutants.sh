@@ -18,7 +18,7 @@ names=$(sed -n '/define MUTANT_LIST/,/^$/p' src/core/mutant.h | grep -o 'X([A-Z_
 
 one() { # a line of the table: name, found or missed, seed and violation
     local name=$1 out
-    out=$(timeout -k 5 150 "$2" --mutant "$name" --seeds "$3" --jobs 1 2>&1)
+    out=$(timeout -k 5 60 "$2" --mutant "$name" --seeds "$3" --jobs 1 2>&1)
     local line
     line=$(printf '%s\n' "$out" | grep -m1 '^seed ')
     if [ -n "$line" ]; then

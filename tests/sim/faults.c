@@ -36,9 +36,48 @@ static void faults_draw_debts(struct world *w)
     }
 }
 
+/* Several processes refuse for different causes while the view ends. */
+static void faults_draw_refusals(struct world *w)
+{
+    static const uint8_t kinds[] = {FAULT_DEADLINE, FAULT_CANCEL, FAULT_MEMORY, FAULT_LINK, FAULT_LINK, FAULT_LINK};
+    int64_t at = (int64_t)rng_below(&w->rng, (uint64_t)w->opt.fault_ns);
+    for (uint32_t i = 0; i < sizeof kinds; i++) {
+        w->faults[w->fault_count] = (struct fault){.kind = (enum fault_kind)kinds[i], .node = (uint16_t)(i % w->opt.peers),
+                                                   .other = (uint16_t)rng_below(&w->rng, w->opt.peers)};
+        world_post(w, at, EVENT_FAULT, WORLD_NOBODY, w->fault_count++, 0, 0);
+        at += i < 2 ? 0 : (int64_t)rng_below(&w->rng, 8 * (uint64_t)w->opt.latency_ns);
+    }
+}
+
+/* A process loses the master's connection with an answer under way, and another dies before it is back. */
+static void faults_draw_lost_answer(struct world *w)
+{
+    static const uint8_t phases[] = {PHASE_DECIDING, PHASE_VOTING, PHASE_DECIDING};
+    uint16_t first = (uint16_t)rng_below(&w->rng, w->opt.peers);
+    for (uint32_t i = 0; i < 3; i++) {
+        w->faults[w->fault_count++] = (struct fault){
+            .kind = FAULT_MASTER_LINE, .node = (uint16_t)((first + i / 2) % w->opt.peers), .armed = true, .phase = phases[i]};
+        w->armed++;
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        w->faults[w->fault_count] = (struct fault){.kind = i == 0 ? FAULT_LINK : FAULT_CRASH,
+                                                   .node = (uint16_t)((first + 2) % w->opt.peers), .other = first};
+        world_post(w, (int64_t)rng_below(&w->rng, (uint64_t)w->opt.fault_ns), EVENT_FAULT, WORLD_NOBODY, w->fault_count++, 0, 0);
+    }
+}
+
 void faults_draw(struct world *w)
 {
     w->bandwidth_seed = w->opt.seed;
+    uint64_t chain = w->opt.peers >= 3 && w->opt.faults >= 3 ? rng_below(&w->rng, 20) : 20;
+    if (chain == 1) {
+        faults_draw_refusals(w);
+        return;
+    }
+    if (chain == 2) {
+        faults_draw_lost_answer(w);
+        return;
+    }
     if (w->opt.peers >= 4 && w->opt.faults >= 3 && rng_below(&w->rng, 20) == 0) {
         faults_draw_debts(w);
         return;

@@ -359,8 +359,10 @@ static pccl_status stream_write(struct stream *s, size_t *moved)
         s->head_at = s->head_used = 0;
     }
     uint32_t payload = (uint32_t)(*moved - head);
-    s->tx_data += payload;
-    s->tx_left -= payload;
+    if (payload > 0) { /* else there may be no data at all, not even an address */
+        s->tx_data += payload;
+        s->tx_left -= payload;
+    }
     if (payload > 0 && s->tx_exec != NULL) {
         atomic_fetch_add_explicit(&s->tx_exec->op->progress, payload, memory_order_relaxed);
     }

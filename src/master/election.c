@@ -291,26 +291,29 @@ static void settle_staging(struct master *m, struct group *g)
     }
 }
 
-/* A source is best missed by those who read from it: its own connection may be about to tell why. */
-static bool voter_is_missing(const struct master *m, const struct group *g)
+int64_t election_deadline(const struct master *m)
 {
-    uint32_t at = 0;
-    for (const struct member *mb; (mb = voter_next(m, g, &at)) != NULL;) {
-        if (mb->conn == SLOT_NONE) {
-            return true; /* it comes back, or is excluded, within reconnect_ns */
+    int64_t due = NEVER;
+    for (uint32_t i = 0; i < m->config.max_groups; i++) {
+        const struct group *g = &m->groups[i];
+        if (g->phase != GROUP_FREE && g->sync.elect_at != 0 && g->sync.elect_at < due) {
+            due = g->sync.elect_at;
         }
     }
-    return false;
+    return due;
 }
 
 void election_settle(struct master *m, struct group *g)
 {
+    if (m->now >= g->sync.elect_at) {
+        g->sync.elect_at = 0;
+    }
     if (g->phase != GROUP_NORMAL || m->voters[VOTE_SYNC] == 0 || !vote_quiet(m, g)) {
         return; /* elections and answers wait until no view is being ended */
     }
     switch ((enum sync_phase)g->sync.phase) {
     case SYNC_IDLE:
-        if (vote_all_in(m, g, VOTE_SYNC) && (g->sync.failures == 0 || !voter_is_missing(m, g))) {
+        if (vote_all_in(m, g, VOTE_SYNC) && g->sync.elect_at == 0) {
             elect(m, g);
         }
         break;
@@ -364,6 +367,7 @@ void election_staged(struct master *m, struct member *mb, const struct msg_stage
     case STAGED_NO_SOURCE:
         g->sync.failures = caught ? 0 : g->sync.failures + !g->sync.again; /* once a round, however many say so */
         g->sync.again = true;
+        g->sync.elect_at = caught ? 0 : m->now + m->config.collect_ns;
         if (g->sync.failures >= MASTER_SYNC_ROUNDS) {
             g->sync.failures = 0;
             member_exclude(m, mb, CAUSE_KICK_UNREACHABLE, "it reaches no source of the shared state");
@@ -385,5 +389,6 @@ void election_reset(struct master *m, struct group *g, const char *why)
         master_move(m, PHASE_SYNC, &g->sync.phase, SYNC_IDLE, g->label, 0, why);
     }
     g->sync.again = false;
+    g->sync.elect_at = 0;
     g->sync.failures = 0;
 }

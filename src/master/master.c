@@ -443,6 +443,7 @@ int64_t master_deadline(const struct master *m)
     }
     due = sooner(due, member_deadline(m));
     due = sooner(due, view_deadline(m));
+    due = sooner(due, election_deadline(m));
     return sooner(due, suspect_deadline(m));
 }
 

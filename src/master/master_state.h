@@ -65,6 +65,7 @@ struct member {
     int64_t view_sent_at; /* the published one, on this connection; NEVER: not yet */
     struct member_info info;
     struct net_address seen;
+    bool verify;        /* asked for digests */
     /* votes (M9) */
     uint32_t answered;
     struct open_vote vote;
@@ -127,6 +128,7 @@ struct group_sync {
     uint32_t round;      /* of this group, never reused */
     uint32_t failures;   /* rounds in a row that ended without a source and without a culprit */
     bool again;          /* elect once more */
+    int64_t elect_at;    /* not before: the master is about to hear why a source was missing; 0: at once */
     uint64_t revision, key_digest, content_digest, whole_source, persist;
 };
 
@@ -306,6 +308,7 @@ void election_settle(struct master *m, struct group *g);
 void election_staged(struct master *m, struct member *mb, const struct msg_staged *s);
 void election_send(struct master *m, struct group *g, struct member *only);
 void election_persisted(struct master *m, uint64_t number);
+int64_t election_deadline(const struct master *m);
 void election_reset(struct master *m, struct group *g, const char *why); /* nobody waits in it any more */
 
 /* optimise.c */

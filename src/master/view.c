@@ -103,6 +103,25 @@ void view_propose(struct master *m, struct group *g, enum vote_kind answers, boo
     g->lost = g->suspect = false; /* taken into account by this proposal */
 }
 
+static bool same_host(const struct net_address *a, const struct net_address *b)
+{
+    return a->family == b->family && memcmp(a->ip, b->ip, sizeof a->ip) == 0;
+}
+
+/* Digests where a link leaves the host, or where somebody asks for them: for all members or for none. */
+static bool wants_verify(const struct master *m, const struct view_record *v)
+{
+    const struct member *first = NULL;
+    for (uint32_t i = 0; i < v->members; i++) {
+        const struct member *mb = member_find(m, v->ids[i]);
+        if (mb != NULL && (mb->verify || (first != NULL && !same_host(&first->seen, &mb->seen)))) {
+            return true;
+        }
+        first = first == NULL ? mb : first;
+    }
+    return false;
+}
+
 void view_finish(struct master *m, struct group *g, bool joining)
 {
     struct view_record *next = view_next(g);
@@ -113,6 +132,7 @@ void view_finish(struct master *m, struct group *g, bool joining)
             next->plan.lanes = mb->info.lanes;
         }
     }
+    next->plan.verify = wants_verify(m, next);
     if (next->edges > 0) { /* `direct` over those that are linked with all; eager messages would need every pair */
         next->plan.algorithm = PLAN_DIRECT;
         next->plan.eager_bytes = 0;
@@ -459,6 +479,8 @@ static void view_install(struct master *m, struct group *g)
     }
     g->suspect = false;
     g->collect_until = NEVER;
+    g->sync.elect_at = 0;
+    g->sync.failures = v->members < g->views[1 - g->current].members ? 0 : g->sync.failures;
 }
 
 /* Whom this view answers; newcomers begin with the number that the others now have. */

@@ -246,6 +246,7 @@ TEST(receiver_that_reaches_no_source_again_and_again_has_to_go) /* or the others
     for (int i = 0; i < 3; i++) {
         EXPECT(p[3].open);
         peer_staged(c, &p[3], STAGED_NO_SOURCE, 0);
+        cluster_pass(c, 250); /* the next election waits for news of the source */
     }
     EXPECT_EQ(p[3].fence.cause, CAUSE_KICK_UNREACHABLE);
     peer_staged(c, &p[2], STAGED_OK, 0);

@@ -236,6 +236,7 @@ static void register_newcomer(struct master *m, uint32_t conn, const struct msg_
     }
     *mb = (struct member){.id = m->next_id++, .group = (uint32_t)(g - m->groups)};
     mb->info.id = mb->id;
+    mb->verify = reg->verify != 0;
     take_addresses(&mb->info, reg, &m->conns[conn].seen);
     bind(m, mb, conn);
     master_move(m, PHASE_MEMBER, &mb->phase, MEMBER_PENDING, mb->id, 0, "registered");

@@ -90,7 +90,7 @@ static void complete(struct session *s, struct op *op, const struct numeric *n, 
     uint64_t moved = (uint64_t)numeric_wire_bytes(n, count) * (s->view.world - 1);
     c->outcome.tx_bytes = moved;
     c->outcome.rx_bytes = moved;
-    uint64_t digest = s->cfg.verify ? hash_simple64(c->launch.out, numeric_user_bytes(n, count)) : 0;
+    uint64_t digest = s->view.plan.verify != 0 ? hash_simple64(c->launch.out, numeric_user_bytes(n, count)) : 0;
     launch_done(s, op, digest, out);
 }
 

@@ -57,7 +57,7 @@ void join_master_up(struct session *s, struct outbox *out)
     s->welcomed = false;
     s->master_heard = s->now;
     struct msg_register m = {.run = s->run, .group = s->cfg.group, .lanes = s->cfg.lanes,
-                             .addresses = s->cfg.addresses};
+                             .addresses = s->cfg.addresses, .verify = s->cfg.verify};
     memcpy(m.address, s->cfg.address, sizeof m.address);
     if (s->phase == PHASE_MEMBER) {
         m.id = s->id;

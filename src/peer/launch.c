@@ -123,7 +123,7 @@ static void fill_run(struct session *s, struct slot *c, const struct op_name *na
     run->lanes = s->view.plan.lanes;
     run->in = c->launch.in;
     run->out = c->launch.out;
-    run->verify = s->cfg.verify;
+    run->verify = s->view.plan.verify != 0;
     run->ranks = s->view.ids;
     PCCL_ASSERT(init_numeric(s, p, &run->numeric));
     enum plan_algorithm algorithm = (enum plan_algorithm)s->view.plan.algorithm;

@@ -51,7 +51,7 @@ struct session_config {
     int64_t connect_ns;         /* connect tries so long to reach the master; 10 s */
     int64_t link_ns;            /* links of a proposal must be up within; 5 s */
     const struct kernels *kernels;
-    bool verify;                /* compute result digests */
+    bool verify;                /* ask for digests of results; the view decides for all its members */
     uint64_t seed;
 };
 

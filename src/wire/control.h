@@ -60,6 +60,7 @@ struct msg_register {
     uint64_t frozen;    /* view this peer is frozen in, 0 none */
     uint32_t answered;  /* votes answered so far */
     uint8_t open_vote;  /* enum vote_kind; the VOTE itself follows again after WELCOME */
+    uint8_t verify;     /* 1: wants digests of results in its views */
     uint8_t addresses;  /* count; items: net_address, `advertise` first; ip 0.0.0.0 means "what you see" */
     struct net_address address[BOUNDS_ADDRESSES];
 };
@@ -134,6 +135,7 @@ struct plan_view {
     uint32_t frame_bytes;    /* most payload per data frame */
     uint32_t eager_bytes;    /* up to here operations are sent along with READY */
     uint8_t algorithm;       /* enum plan_algorithm for the larger ones: direct or ring */
+    uint8_t verify;          /* 1: HOLD carries a digest of the result (members on several hosts, or one asked for it) */
 };
 
 /* VIEW: the next view of a group.  Items in this order: u64 removed ids (difference to `parent`), member_info added ones

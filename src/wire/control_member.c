@@ -16,6 +16,7 @@ void put_register(struct writer *w, const struct msg_register *m)
     put_u64(w, m->frozen);
     put_u32(w, m->answered);
     put_u8(w, m->open_vote);
+    put_u8(w, m->verify);
     parts_put_addresses(w, m->address, m->addresses);
 }
 
@@ -29,6 +30,7 @@ bool get_register(struct reader *r, struct msg_register *m)
     m->frozen = get_u64(r);
     m->answered = get_u32(r);
     m->open_vote = parts_get_u8(r, VOTE_NONE, VOTE_SYNC);
+    m->verify = parts_get_u8(r, 0, 1);
     m->addresses = parts_get_addresses(r, m->address);
     return reader_done(r);
 }

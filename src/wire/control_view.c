@@ -101,6 +101,7 @@ static void put_plan_view(struct writer *w, const struct plan_view *p)
     put_u32(w, p->frame_bytes);
     put_u32(w, p->eager_bytes);
     put_u8(w, p->algorithm);
+    put_u8(w, p->verify);
 }
 
 static void get_plan_view(struct reader *r, struct plan_view *p)
@@ -110,6 +111,7 @@ static void get_plan_view(struct reader *r, struct plan_view *p)
     p->frame_bytes = parts_get_u32(r, 0, BOUNDS_FRAME_BYTES);
     p->eager_bytes = parts_get_u32(r, 0, BOUNDS_EAGER_BYTES);
     p->algorithm = parts_get_u8(r, 0, LAST_ALGORITHM);
+    p->verify = parts_get_u8(r, 0, 1);
 }
 
 void put_view(struct writer *w, const struct msg_view *m)

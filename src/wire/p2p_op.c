@@ -167,6 +167,6 @@ uint64_t p2p_params_hash(const struct op_params *params, const struct plan_view 
     uint64_t h = mix64(0, params->count);
     h = mix64(h, (uint64_t)params->dtype | (uint64_t)params->op << 8 | (uint64_t)params->quant << 16 |
                      (uint64_t)params->quant_dtype << 24 | (uint64_t)plan->algorithm << 32 |
-                     (uint64_t)plan->lanes << 40);
+                     (uint64_t)plan->lanes << 40 | (uint64_t)plan->verify << 56);
     return mix64(h, (uint64_t)plan->frame_bytes << 32 | plan->eager_bytes);
 }

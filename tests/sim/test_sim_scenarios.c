@@ -4,7 +4,7 @@
  * on to its end under all oracles.  Invariant: a scenario is a function of its code; nothing is drawn but latencies.
  * SPDX-License-Identifier: MIT */
 #include "program.h"
-#include "testing.h"
+#include "tests/testing.h"
 #include "world.h"
 
 static struct world *scene_new(uint32_t peers, uint32_t steps)

@@ -67,6 +67,7 @@ static void register_fill(void *at, struct rng *rng)
     m->frozen = rng_next(rng);
     m->answered = (uint32_t)rng_next(rng);
     m->open_vote = (uint8_t)rng_below(rng, 5);
+    m->verify = (uint8_t)rng_below(rng, 2);
     m->addresses = fill_addresses(rng, m->address);
 }
 PLAIN(register)
@@ -229,6 +230,7 @@ static void view_fill(void *at, struct rng *rng)
     v->m.plan.frame_bytes = (uint32_t)rng_below(rng, BOUNDS_FRAME_BYTES + 1);
     v->m.plan.eager_bytes = (uint32_t)rng_below(rng, BOUNDS_EAGER_BYTES + 1);
     v->m.plan.algorithm = (uint8_t)rng_below(rng, 3);
+    v->m.plan.verify = (uint8_t)rng_below(rng, 2);
     v->m.removed = wire_rnd_items(rng);
     v->m.added = wire_rnd_items(rng);
     v->m.members = wire_rnd_items(rng);

@@ -280,6 +280,15 @@ static void fault_hostile(struct world *w, const struct fault *f)
     }
 }
 
+static void fault_apart(struct world *w, const struct fault *f)
+{
+    if (w->opt.peers >= 4 && f->other != f->node && !w->apart_any) {
+        w->apart_any = w->apart[f->node][f->other] = w->apart[f->other][f->node] = true;
+        world_cut(w, f->node, f->other, true);
+        world_cut(w, f->other, f->node, true);
+    }
+}
+
 static uint32_t members_left(const struct world *w)
 {
     uint32_t count = 0;
@@ -317,11 +326,7 @@ void faults_fire(struct world *w, uint32_t index)
         world_post(w, f->for_ns, EVENT_FAULT_END, WORLD_NOBODY, index, 0, 0);
         break;
     case FAULT_APART: /* one pair, and there must be somebody to relay */
-        if (w->opt.peers >= 4 && f->other != f->node && !w->apart_any) {
-            w->apart_any = w->apart[f->node][f->other] = w->apart[f->other][f->node] = true;
-            world_cut(w, f->node, f->other, true);
-            world_cut(w, f->other, f->node, true);
-        }
+        fault_apart(w, f);
         break;
     case FAULT_MASTER_LINE:
         if (n->master_up && channel_valid(w, n->master_channel, n->master_generation)) {

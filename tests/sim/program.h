@@ -22,7 +22,7 @@ struct call {
     uint64_t key;              /* names the call in the whole group */
     struct op_params params;
     bool pending, odd;         /* odd: this process passed other parameters than the rest */
-    bool in_place;
+    bool in_place, no_memory;
     unsigned char *in, *out, *scratch;
     size_t bytes, capacity;
     uint64_t retired_hash;     /* of the buffers after the return */

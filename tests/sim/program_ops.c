@@ -194,7 +194,7 @@ static void call_wishes(struct world *w, struct node *n, struct call *c, struct 
     }
     if (p->want_no_memory && c->in_place) {
         p->want_no_memory = false;
-        launch->no_memory = true;
+        launch->no_memory = c->no_memory = true;
     }
     if (p->want_cancel != 0) {
         p->want_cancel--;
@@ -241,7 +241,7 @@ bool program_launch(struct world *w, struct node *n, uint32_t op)
     struct call *c = &p->call[slot];
     uint64_t tag;
     c->op = op;
-    c->odd = false;
+    c->odd = c->no_memory = false;
     program_describe_op(w, n->group, p->step, op, &params, &c->in_place, &tag);
     if (p->want_mismatch && op != PROGRAM_OPS && params.count < 200) {
         p->want_mismatch = false;

@@ -1,0 +1,231 @@
+/* test_members.c - coming and going while calls run: newcomers, destroyed communicators, ports.
+ * SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "tests/testing.h"
+
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/e2e/cluster.h"
+
+/* ---- A newcomer while the others reduce ----------------------------------------------------------------------------- */
+
+struct coming {
+    pthread_barrier_t begun;
+    int sizes[3]; /* of the reduces before, at and after the update that admits, as seen by peer 0 */
+};
+
+static void reduce_ones(struct cluster_peer *p, uint64_t tag, uint32_t want)
+{
+    float ones[5000], sum[5000];
+    for (int i = 0; i < 5000; i++) {
+        ones[i] = 1;
+    }
+    pcclReduceDescriptor_t d = cluster_floats(5000, tag);
+    pcclReduceInfo_t info = {0};
+    EXPECT_EQ(pcclAllReduce(ones, sum, &d, p->comm, &info), pcclSuccess);
+    EXPECT_EQ(info.local_world_size, want);
+    EXPECT(sum[0] == (float)want && sum[4999] == (float)want);
+}
+
+/* Peer 2 connects while 0 and 1 go on reducing; only their update lets it in, and the sizes change with that answer only. */
+static void come_while_reducing(struct cluster_peer *p, void *context)
+{
+    struct coming *x = context;
+    if (p->index == 2) {
+        pthread_barrier_wait(&x->begun);
+        EXPECT_EQ(pcclConnect(p->comm), pcclSuccess);
+        EXPECT_EQ(cluster_size(p->comm, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE), 3);
+        reduce_ones(p, 100, 3);
+        return;
+    }
+    reduce_ones(p, 1, 2);
+    if (p->index == 0) {
+        pthread_barrier_wait(&x->begun);
+    }
+    uint64_t stop = 0, seen = 0;
+    for (uint64_t tag = 2; stop == 0; tag++) {
+        reduce_ones(p, tag, 2);
+        EXPECT_EQ(cluster_size(p->comm, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE), 2);
+        bool pending = false;
+        EXPECT_EQ(pcclArePeersPending(p->comm, &pending), pcclSuccess);
+        uint64_t mine = pending;
+        pcclReduceDescriptor_t d = cluster_floats(1, 1000);
+        d.src_descriptor.datatype = pcclUint64;
+        d.op = pcclMin;
+        EXPECT_EQ(pcclAllReduce(&mine, &stop, &d, p->comm, NULL), pcclSuccess);
+        seen++;
+    }
+    EXPECT(seen > 0);
+    EXPECT_EQ(pcclUpdateTopology(p->comm), pcclSuccess);
+    EXPECT_EQ(cluster_size(p->comm, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE), 3);
+    reduce_ones(p, 100, 3);
+}
+
+static void join_two(struct cluster_peer *p, void *context)
+{
+    (void)context;
+    if (p->index < 2) {
+        EXPECT_EQ(cluster_join(p->comm, 2), pcclSuccess);
+    }
+}
+
+TEST(a_newcomer_waits_beside_running_reduces_and_is_admitted_by_the_update)
+{
+    struct cluster c;
+    struct coming x;
+    pthread_barrier_init(&x.begun, NULL, 2);
+    cluster_master(&c);
+    for (int i = 0; i < 3; i++) {
+        cluster_create(&c, i, 0, 2, 0);
+    }
+    cluster_run(&c, join_two, NULL);
+    cluster_run(&c, come_while_reducing, &x);
+    cluster_stop(&c);
+    pthread_barrier_destroy(&x.begun);
+}
+
+/* ---- Destroy beside pending calls --------------------------------------------------------------------------------------- */
+
+enum { CALLS = 4 };
+
+struct pending {
+    pcclComm_t *comm;
+    int kind;
+    pcclResult_t result;
+    pthread_t thread;
+};
+
+static void *pending_main(void *argument)
+{
+    struct pending *x = argument;
+    float one = 1, sum = 0;
+    pcclReduceDescriptor_t d = cluster_floats(1, 70 + (uint64_t)x->kind);
+    float *many = calloc(1 << 20, sizeof *many);
+    pcclReduceDescriptor_t large = cluster_floats(1 << 20, 80);
+    pcclAsyncReduceOp_t handle;
+    switch (x->kind) {
+    case 0:
+        x->result = pcclAllReduce(&one, &sum, &d, x->comm, NULL);
+        break;
+    case 1:
+        x->result = pcclAllReduce(many, many, &large, x->comm, NULL);
+        break;
+    case 2:
+        x->result = pcclAllReduceAsync(&one, &sum, &d, x->comm, &handle);
+        if (x->result == pcclSuccess) {
+            x->result = pcclAwaitAsyncReduce(&handle, NULL);
+        }
+        break;
+    default: {
+        bool pending = false;
+        x->result = pcclArePeersPending(x->comm, &pending);
+        break;
+    }
+    }
+    free(many);
+    return NULL;
+}
+
+TEST(destroy_ends_the_pending_calls_of_other_threads)
+{
+    struct cluster c;
+    cluster_start(&c, 2, NULL, 2);
+    struct pending x[CALLS];
+    for (int k = 0; k < CALLS; k++) {
+        x[k] = (struct pending){.comm = c.peer[0].comm, .kind = k};
+        EXPECT_EQ(pthread_create(&x[k].thread, NULL, pending_main, &x[k]), 0);
+    }
+    for (size_t count = 0; count < CALLS;) { /* all wait for peer 1, which calls nothing */
+        pcclWaitInfo_t waits[8];
+        EXPECT_EQ(pcclGetWaits(c.peer[0].comm, waits, 8, &count), pcclSuccess);
+    }
+    EXPECT_EQ(pcclDestroyCommunicator(c.peer[0].comm), pcclSuccess);
+    c.peer[0].comm = NULL;
+    for (int k = 0; k < CALLS; k++) {
+        pthread_join(x[k].thread, NULL);
+        EXPECT_EQ(x[k].result, pcclMasterConnectionFailed);
+    }
+    EXPECT_EQ(pcclUpdateTopology(c.peer[1].comm), pcclSuccess);
+    EXPECT_EQ(cluster_size(c.peer[1].comm, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE), 1);
+    cluster_stop(&c);
+}
+
+/* ---- Ports -------------------------------------------------------------------------------------------------------------- */
+
+static uint16_t free_port(void)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET};
+    socklen_t size = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool ok = bind(fd, (struct sockaddr *)&at, sizeof at) == 0 && getsockname(fd, (struct sockaddr *)&at, &size) == 0;
+    close(fd);
+    return ok ? ntohs(at.sin_port) : 0;
+}
+
+static void reduce_some(struct cluster_peer *p, void *context)
+{
+    (void)context;
+    reduce_ones(p, 5, 2);
+}
+
+TEST(the_environment_chooses_the_port_and_a_wrong_one_is_named)
+{
+    char text[16];
+    uint16_t port = free_port();
+    snprintf(text, sizeof text, "%u", port);
+    setenv("PCCL_PORT", text, 1);
+    struct cluster c;
+    cluster_start(&c, 2, NULL, 1);
+    for (int i = 0; i < 2; i++) { /* two peers of one process share it */
+        pcclPeerInfo_t self;
+        EXPECT_EQ(pcclGetSelf(c.peer[i].comm, &self), pcclSuccess);
+        EXPECT_EQ(self.address.port, port);
+    }
+    cluster_run(&c, reduce_some, NULL);
+    cluster_stop(&c);
+    setenv("PCCL_PORT", "many", 1);
+    cluster_master(&c);
+    cluster_create(&c, 0, 0, 1, 0);
+    EXPECT_EQ(pcclConnect(c.peer[0].comm), pcclMasterConnectionFailed);
+    EXPECT(strstr(pcclGetLastError(), "many") != NULL);
+    cluster_stop(&c);
+    unsetenv("PCCL_PORT");
+}
+
+/* ---- Several groups and masters in one process ------------------------------------------------------------------------- */
+
+static void groups_apart(struct cluster_peer *p, void *context)
+{
+    (void)context;
+    EXPECT_EQ(cluster_size(p->comm, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE), 5);
+    EXPECT_EQ(cluster_size(p->comm, PCCL_ATTRIBUTE_PEER_GROUP_WORLD_SIZE), p->index < 2 ? 2 : 3);
+    EXPECT_EQ(cluster_size(p->comm, PCCL_ATTRIBUTE_NUM_DISTINCT_PEER_GROUPS), 2);
+    EXPECT_EQ(cluster_size(p->comm, PCCL_ATTRIBUTE_LARGEST_PEER_GROUP_WORLD_SIZE), 3);
+    for (uint64_t tag = 1; tag < 50; tag++) {
+        reduce_ones(p, tag, p->index < 2 ? 2 : 3); /* the same tags in both groups */
+    }
+}
+
+TEST(peers_of_two_groups_and_the_master_live_in_one_process)
+{
+    static const uint32_t groups[5] = {7, 7, 9, 9, 9};
+    struct cluster c;
+    cluster_start(&c, 5, groups, 2);
+    cluster_run(&c, groups_apart, NULL);
+    cluster_stop(&c);
+}
+
+TEST(two_runs_in_one_process_do_not_meet)
+{
+    struct cluster a, b;
+    cluster_start(&a, 2, NULL, 1);
+    cluster_start(&b, 2, NULL, 1);
+    cluster_run(&a, reduce_some, NULL);
+    cluster_run(&b, reduce_some, NULL);
+    cluster_stop(&a);
+    cluster_run(&b, reduce_some, NULL);
+    cluster_stop(&b);
+}

@@ -194,6 +194,8 @@ static int peer_main(uint16_t port, int world, int index)
     measure_update(&p);
     measure_state(&p);
     bench_must(pcclDestroyCommunicator(p.comm), "destroy");
+    free(p.in);
+    free(p.out);
     return 0;
 }
 

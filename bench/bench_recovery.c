@@ -23,15 +23,11 @@ static uint64_t count_wrong(const float *data, int world)
     return wrong;
 }
 
-static int peer_main(uint16_t port, int world)
+static void peer_run(uint16_t port, int world, float *in, float *out)
 {
-    float *in = malloc(BYTES), *out = malloc(BYTES);
     pcclReduceDescriptor_t what = {.count = COUNT, .op = pcclSum, .src_descriptor = {.datatype = pcclFloat}};
     pcclReduceInfo_t info = {0};
     pcclResult_t result = pcclSuccess;
-    if (in == NULL || out == NULL) {
-        return 1;
-    }
     for (size_t i = 0; i < COUNT; i++) {
         in[i] = (float)(i % 7);
         out[i] = 0;
@@ -48,7 +44,7 @@ static int peer_main(uint16_t port, int world)
         if (result == pcclSuccess && (int)info.local_world_size < world) { /* the one before was committed without it */
             bench_tell(COMMITTED, 0, 0, count_wrong(out, world - 1));
             bench_must(pcclDestroyCommunicator(comm), "destroy");
-            return 0;
+            return;
         }
     }
     bench_tell(ERROR_SEEN, (uint64_t)result, bench_now_us(), 0);
@@ -58,7 +54,18 @@ static int peer_main(uint16_t port, int world)
     bench_must(result, "retry");
     bench_tell(RETRY_DONE, (uint64_t)bench_world(comm), done, count_wrong(out, bench_world(comm)));
     bench_must(pcclDestroyCommunicator(comm), "destroy");
-    return 0;
+}
+
+static int peer_main(uint16_t port, int world)
+{
+    float *in = malloc(BYTES), *out = malloc(BYTES);
+    bool ok = in != NULL && out != NULL;
+    if (ok) {
+        peer_run(port, world, in, out);
+    }
+    free(in);
+    free(out);
+    return ok ? 0 : 1;
 }
 
 /* ---- the parent ---------------------------------------------------------------------------------------------------- */

@@ -18,7 +18,12 @@
 #include "net/fds.h"
 #include "net/sock.h"
 
-enum { SERVER_MEMBERS = 1024, SERVER_GROUPS = 64, SERVER_OPERATIONS = 8192, SERVER_JOURNAL_BYTES = 1 << 16 };
+enum {
+    SERVER_MEMBERS = 256, /* what the tables of a peer hold of one view: better refused here than by every member */
+    SERVER_GROUPS = 64,
+    SERVER_OPERATIONS = 8192,
+    SERVER_JOURNAL_BYTES = 1 << 16,
+};
 
 /* ---- memory -------------------------------------------------------------------------------------------------------- */
 

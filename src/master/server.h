@@ -16,7 +16,7 @@ struct server;
 /* Zero is a valid default everywhere. */
 struct server_options {
     int64_t dead_ns;      /* silence after which a member is excluded; 0: 10 s; shorter times shorten the heartbeats too */
-    uint32_t max_members; /* at one time; 0: 1024 */
+    uint32_t max_members; /* at one time, of all groups; 0: 256 */
     uint32_t max_groups;  /* 0: 64 */
 };
 

@@ -352,6 +352,36 @@ TEST(an_id_that_is_nobodys_cannot_be_resumed)
     end();
 }
 
+TEST(one_too_many_is_refused_with_the_reason) /* a 257th member that breaks the tables of all others */
+{
+    enum { MEMBERS = 256 };
+    static int member[MEMBERS];
+    struct msg_welcome welcome;
+    struct msg_fence fence;
+    struct frame_bytes f;
+    struct frame_header h;
+    struct reader r;
+    unsigned char payload[CLIENT_FRAME];
+    begin(minute);
+    for (int i = 0; i < MEMBERS; i++) {
+        member[i] = client_dial(master_port, false);
+        EXPECT(client_register(member[i], &welcome));
+    }
+    int fd = client_dial(master_port, false);
+    client_register_frame(&f, 0);
+    EXPECT(client_send(fd, f.at, f.size) && client_await(fd, FRAME_FENCE, &h, payload));
+    reader_init(&r, payload, h.length);
+    EXPECT(get_fence(&r, &fence) && fence.cause == CAUSE_KICK_FULL && fence.text[0] != 0);
+    EXPECT(client_closed(fd, SPAWN_PATIENCE_MS));
+    close(fd);
+    client_frame(&f, FRAME_LEAVE, welcome.run, NULL);
+    for (int i = 0; i < MEMBERS; i++) {
+        EXPECT(client_send(member[i], f.at, f.size) && client_closed(member[i], SPAWN_PATIENCE_MS));
+        close(member[i]);
+    }
+    end();
+}
+
 TEST(a_frame_of_another_run_is_closed)
 {
     struct frame_bytes f;

@@ -83,15 +83,29 @@ bool edges_broken(struct master *m, struct group *g, uint64_t x, uint64_t y)
 void edges_give_up(struct master *m, struct group *g, uint64_t x, uint64_t y)
 {
     struct edge_break *k = break_of(m, g, x, y);
-    k->count = MASTER_BREAKS;
+    k->count = MASTER_BREAKS_ALONE;
     k->since = m->now;
 }
 
+/* A member that is linked with both; 0 if there is none. */
+static uint64_t relay_of(const struct view_record *v, uint64_t a, uint64_t b)
+{
+    for (uint32_t k = 0; k < v->members; k++) {
+        uint64_t x = v->ids[k];
+        if (x != a && x != b && !edges_missing(v, a, x) && !edges_missing(v, x, b)) {
+            return x;
+        }
+    }
+    return 0;
+}
+
+/* An edge that nobody can stand in for costs a member its place: it gets more patience. */
 void edges_add_broken(struct master *m, struct group *g, struct view_record *to)
 {
     for (uint32_t i = 0; i < g->break_count; i++) {
         const struct edge_break *k = &g->breaks[i];
-        bool bad = k->count >= MASTER_BREAKS && m->now - k->since <= MASTER_BREAK_NS; /* later an admission may try again */
+        uint32_t bound = relay_of(to, k->a, k->b) != 0 ? MASTER_BREAKS : MASTER_BREAKS_ALONE;
+        bool bad = k->count >= bound && m->now - k->since <= MASTER_BREAK_NS; /* later an admission may try again */
         if (bad && view_has(to, k->a) && view_has(to, k->b)) {
             (void)edges_note(to, k->a, k->b, m->edge_capacity); /* no room: it stays in use, that is no harm */
         }
@@ -125,13 +139,7 @@ uint64_t edges_relay(struct view_record *v)
 {
     for (uint32_t i = 0; i < v->edges; i++) {
         struct missing_edge *e = &v->edge[i];
-        e->relay = 0;
-        for (uint32_t k = 0; k < v->members && e->relay == 0; k++) {
-            uint64_t x = v->ids[k];
-            if (x != e->a && x != e->b && !edges_missing(v, e->a, x) && !edges_missing(v, x, e->b)) {
-                e->relay = x;
-            }
-        }
+        e->relay = relay_of(v, e->a, e->b);
         if (e->relay == 0) {
             return e->b; /* the newer of the two */
         }

@@ -22,7 +22,8 @@ enum {
     MASTER_MEMBERS_MAX = 1024,   /* at one time, pending ones included; BOUNDS_MEMBERS of one view */
     MASTER_OPERATIONS_MAX = 8192, /* what fits a VIEW */
     MASTER_EDGES_MAX = 8192,     /* missing edges of a view */
-    MASTER_BREAKS = 3,           /* breaks of an edge within MASTER_BREAK_NS that make it a missing one */
+    MASTER_BREAKS = 3,           /* breaks of an edge within MASTER_BREAK_NS that make it a missing one, */
+    MASTER_BREAKS_ALONE = 8,     /* and if no member can stand in for it: the newer end loses its place */
     MASTER_SYNC_ROUNDS = 3,      /* elections of one vote that failed without anybody being lost or caught */
 };
 #define MASTER_PAUSE_NS 1000000000 /* a tick later than this: the master itself stood still (M7) */

@@ -326,9 +326,6 @@ void oracle_call(struct world *w, const struct node *n, const struct call *c, co
     if (class == 0) {
         return;
     }
-    if (c->no_memory && class == 3) {
-        world_fail(w, "P10: peer %u refused for want of memory, and a milder cause %u was returned", n->index, o->cause);
-    }
     struct outcome_record *r = oracle_slot(w, c->key | 1);
     uint64_t hash = class == 1 ? result_hash(c) : 0;
     if (r->first == 0) {

@@ -100,6 +100,8 @@ struct node *node_new(struct world *w, uint32_t group, int64_t delay)
 static void node_free_session(struct node *n)
 {
     free(n->arena);
+    free(n->report);
+    n->report = NULL;
     free(n->out_memory);
     free(n->room_memory);
     free(n->room_list);
@@ -200,6 +202,7 @@ static void node_master_readable(struct world *w, struct node *n, uint32_t chann
             return;
         }
         world_trace(w, n->index, frame_name(header.type), header.view, 0);
+        oracle_decisions(w, n, &header, frame + FRAME_HEADER_BYTES);
         struct session_event e = {.kind = SESSION_MASTER_FRAME, .header = &header, .payload = frame + FRAME_HEADER_BYTES};
         node_step(w, n, &e);
         if (channel_valid(w, channel, generation)) {
@@ -285,6 +288,7 @@ static void node_act(struct world *w, struct node *n, const struct action *a)
     const unsigned char *frame = n->out.bytes + a->frame;
     switch ((enum session_action)a->kind) {
     case ACT_MASTER:
+        oracle_frozen(n, frame, a->frame_bytes);
         if (n->master_up && channel_valid(w, n->master_channel, n->master_generation)) {
             channel_send(w, n->master_channel, 0, frame, a->frame_bytes);
         }

@@ -225,6 +225,9 @@ struct node {
     struct program *program;
     void *staging;
     bool fail_memory, fail_staging, lie;
+    unsigned char *report;        /* owned: its last FROZEN */
+    uint32_t report_bytes;
+    uint64_t report_view;
     uint32_t fail_dials;
 };
 
@@ -440,6 +443,8 @@ void oracle_init(struct world *w);
 void oracle_fini(struct world *w);
 void oracle_views(struct world *w);          /* after a step of the master */
 void oracle_node(struct world *w, struct node *n);
+void oracle_frozen(struct node *n, const unsigned char *frame, uint32_t bytes); /* a frame leaves for the master */
+void oracle_decisions(struct world *w, const struct node *at, const struct frame_header *h, const void *payload);
 const struct view_record *oracle_view(const struct world *w, uint32_t group, uint64_t view);
 void oracle_end(struct world *w);
 

@@ -1,0 +1,98 @@
+/* oracle_decision.c - what the master decides, held against the reports it decided from.
+ *
+ * Every FROZEN that leaves a peer is kept; every VIEW that arrives is compared: a refused operation carries the gravest cause
+ * that a survivor listed, and an operation that a survivor finished is never aborted.
+ * SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/sim/world.h"
+
+void oracle_frozen(struct node *n, const unsigned char *frame, uint32_t bytes)
+{
+    struct frame_header h;
+    if (!frame_get(frame, &h) || h.type != FRAME_FROZEN) {
+        return;
+    }
+    unsigned char *copy = realloc(n->report, bytes);
+    if (copy != NULL) {
+        n->report = copy;
+        n->report_view = h.view;
+        n->report_bytes = bytes - FRAME_HEADER_BYTES;
+        memcpy(copy, frame + FRAME_HEADER_BYTES, n->report_bytes);
+    }
+}
+
+static void check(struct world *w, const struct node *n, const struct op_decision *d)
+{
+    struct reader r;
+    struct msg_frozen f;
+    reader_init(&r, n->report, n->report_bytes);
+    bool good = get_frozen(&r, &f);
+    for (uint32_t i = 0; good && i < f.reports; i++) {
+        struct op_report o;
+        good = get_op_report(&r, &o);
+        if (!good || o.tag != d->tag || o.seq != d->seq) {
+            continue;
+        }
+        if (o.state == OP_REFUSED && (d->outcome != OUTCOME_REFUSED || o.cause > d->cause)) {
+            world_fail(w, "M3: peer %u listed op %llu/%u as refused with cause %u, decided %u with cause %u", n->index,
+                       (unsigned long long)o.tag, o.seq, o.cause, d->outcome, d->cause);
+        }
+        if (o.state == OP_FINISHED && d->outcome != OUTCOME_COMMIT) {
+            world_fail(w, "M3: peer %u had finished op %llu/%u, decided %u", n->index, (unsigned long long)o.tag, o.seq,
+                       d->outcome);
+        }
+    }
+}
+
+/* The ids that left with this view; the reader stands behind the ring, weights and edges afterwards. */
+static bool skip_lists(struct reader *r, const struct msg_view *m, uint64_t *removed)
+{
+    for (uint32_t i = 0; i < m->removed; i++) {
+        uint64_t id = get_u64(r);
+        if (i < WORLD_NODES) {
+            removed[i] = id;
+        }
+    }
+    struct member_info info;
+    bool good = true;
+    for (uint32_t i = 0; good && i < m->added; i++) {
+        good = get_member_info(r, &info);
+    }
+    for (uint32_t i = 0; i < m->members + m->weights; i++) {
+        (void)get_u32(r);
+    }
+    struct missing_edge edge;
+    for (uint32_t i = 0; good && i < m->edges; i++) {
+        good = get_missing_edge(r, &edge);
+    }
+    return good;
+}
+
+void oracle_decisions(struct world *w, const struct node *at, const struct frame_header *h, const void *payload)
+{
+    struct reader r;
+    struct msg_view m;
+    uint64_t removed[WORLD_NODES] = {0};
+    reader_init(&r, payload, h->length);
+    if (h->type != FRAME_VIEW || !get_view(&r, &m) || m.parent == 0 || !skip_lists(&r, &m, removed)) {
+        return;
+    }
+    for (uint32_t i = 0; i < m.decisions; i++) {
+        struct op_decision d;
+        if (!get_op_decision(&r, &d)) {
+            return;
+        }
+        for (uint32_t k = 0; k < w->node_count; k++) {
+            const struct node *n = &w->nodes[k];
+            bool survivor = n->report != NULL && n->group == at->group && n->report_view == m.parent;
+            for (uint32_t x = 0; x < m.removed && x < WORLD_NODES; x++) {
+                survivor = survivor && removed[x] != n->id;
+            }
+            if (survivor) {
+                check(w, n, &d);
+            }
+        }
+    }
+}

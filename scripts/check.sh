@@ -43,7 +43,7 @@ part_sim() {
 }
 part_mutants() {
     [ -x scripts/mutants.sh ] || return 0
-    configure_and_build "$build/mutants" tests_sim -DCMAKE_C_COMPILER=gcc -DPCCL_MUTANTS=ON &&
+    configure_and_build "$build/mutants" mutant_programs -DCMAKE_C_COMPILER=gcc -DPCCL_MUTANTS=ON &&
         scripts/mutants.sh "$build/mutants"
 }
 part_process() { scripts/run_tests.sh "$build/gcc" tests/fault tests/e2e; }

@@ -256,7 +256,14 @@ void peer_reduce(struct peer *self, const void *argument, struct reply *reply)
         watch_start(&watch, self, peer_moved, job.after, job.signal);
     }
     int64_t begin = now_ns();
-    peer_result(reply, pcclAllReduce(in, out, &d, self->comm, &info));
+    if (job.announce) {
+        pcclAsyncReduceOp_t handle;
+        pcclResult_t launched = pcclAllReduceAsync(in, out, &d, self->comm, &handle);
+        peer_note(self, job.tag + 1);
+        peer_result(reply, launched != pcclSuccess ? launched : pcclAwaitAsyncReduce(&handle, &info));
+    } else {
+        peer_result(reply, pcclAllReduce(in, out, &d, self->comm, &info));
+    }
     reply->value[1] = now_ns() - begin;
     if (watched) {
         PEER_EXPECT(self, watch_end(&watch));

@@ -17,6 +17,7 @@ struct reduce_job {
     int victim;           /* this index sends itself `signal` when it has moved `after` bytes ... */
     int signal;           /* 0: nobody does */
     bool note;            /* ... or sends the test a note instead */
+    bool announce;        /* all send the note tag + 1 when they have launched */
     uint64_t after;
 };
 

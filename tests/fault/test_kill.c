@@ -29,6 +29,19 @@ static void reduce_all(struct processes *all, unsigned set, size_t count, uint64
     }
 }
 
+/* Returns when all in the set have launched it. */
+static void send_and_launch(struct processes *all, unsigned set, struct reduce_job *job)
+{
+    job->announce = true;
+    processes_send(all, set, peer_reduce, job, sizeof *job);
+    for (int i = 0; i < all->count; i++) {
+        if ((set >> i & 1) != 0) {
+            EXPECT_EQ(process_note(all, i), job->tag + 1);
+        }
+    }
+    job->announce = false;
+}
+
 /* R2, R7, R34: inputs intact (peer_reduce checks), one error each, and the next call of all works without any other. */
 static void kill_one_of_four(bool in_place, uint32_t pool)
 {
@@ -67,6 +80,30 @@ TEST(kill_in_the_middle_of_an_in_place_reduce_restores_inputs_and_the_retry_succ
     kill_one_of_four(true, 2);
 }
 
+/* Peer 2 launches only after the abort that the others have had: its call takes the same error, and the retries pair up.  A
+ * forgotten debt would pair its first call with their second. */
+TEST(a_peer_that_had_not_launched_owes_the_abort_to_its_next_call)
+{
+    for (size_t count = 10; count <= MEGABYTE; count = count == 10 ? MEGABYTE : 2 * MEGABYTE) {
+        struct processes all;
+        if (!start(&all, 4, 1)) {
+            return;
+        }
+        struct reduce_job job = {.count = count, .tag = 5, .members = 7};
+        struct reply reply[PROCESSES_MOST];
+        send_and_launch(&all, 3, &job);
+        process_signal(&all, 3, SIGKILL);
+        processes_take(&all, 3, reply);
+        EXPECT_EQ(reply[0].result, pcclRankConnectionLost);
+        EXPECT_EQ(reply[1].result, pcclRankConnectionLost);
+        struct reply late = process_do(&all, 2, peer_reduce, &job, sizeof job); /* at once: it waits for nobody */
+        EXPECT_EQ(late.result, pcclRankConnectionLost);
+        EXPECT_EQ(late.cause, pcclCausePeerLost);
+        reduce_all(&all, 7, count, 5);
+        processes_stop(&all);
+    }
+}
+
 /* A data loader's child keeps running when its parent dies: if it held the sockets, nobody would notice the death. */
 static void fork_and_stay(struct peer *self, const void *argument, struct reply *reply)
 {
@@ -99,7 +136,7 @@ TEST(a_death_is_noticed_although_a_forked_child_lives_on)
     EXPECT_EQ(child, forked.value[0]); /* 1: the old communicator was of use in the child */
     struct reduce_job job = {.count = MEGABYTE, .tag = 2, .members = 3};
     struct reply reply[PROCESSES_MOST];
-    processes_send(&all, 3, peer_reduce, &job, sizeof job);
+    send_and_launch(&all, 3, &job);
     process_signal(&all, 2, SIGKILL);
     processes_take(&all, 3, reply);
     EXPECT_EQ(kill((pid_t)forked.value[0], 0), 0); /* it does live on */
@@ -121,7 +158,7 @@ TEST(everybody_but_one_dies_and_the_last_one_goes_on_alone_until_somebody_joins)
     }
     reduce_all(&all, 15, 1000, 1);
     struct reduce_job job = {.count = MEGABYTE, .tag = 2, .members = 1};
-    process_send(&all, 0, peer_reduce, &job, sizeof job);
+    send_and_launch(&all, 1, &job);
     for (int i = 1; i < 4; i++) {
         process_signal(&all, i, SIGKILL);
     }
@@ -153,7 +190,7 @@ TEST(a_clean_leave_is_told_at_once_and_the_rest_goes_on)
     }
     struct reduce_job job = {.count = MEGABYTE, .tag = 2, .members = 3};
     struct reply reply[PROCESSES_MOST];
-    processes_send(&all, 3, peer_reduce, &job, sizeof job);
+    send_and_launch(&all, 3, &job);
     EXPECT_EQ(process_do(&all, 2, peer_destroy, NULL, 0).result, pcclSuccess);
     processes_take(&all, 3, reply);
     for (int i = 0; i < 2; i++) {

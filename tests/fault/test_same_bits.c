@@ -190,19 +190,21 @@ static void reduce_quantised(struct peer *self, const void *argument, struct rep
         pcclDataType_t type;
     } forms[] = {{pcclQuantMinMax, pcclUint8}, {pcclQuantMinMax, pcclUint16}, {pcclQuantZeroPointScale, pcclInt8},
                  {pcclQuantZeroPointScale, pcclUint16}};
-    enum { COUNT = 30000 };
+    static const size_t counts[] = {30000, 300, 1, 0};
     float *in = peer_buffer(self, 0, MOST * 8), *out = peer_buffer(self, 1, MOST * 8);
     for (size_t f = 0; f < sizeof forms / sizeof forms[0]; f++) {
         uint64_t hash = UINT64_C(0xcbf29ce484222325), seed = (uint64_t)self->index * 77 + f;
-        for (int op = 0; op < OPERATORS; op++) {
-            pcclReduceDescriptor_t d = peer_floats(COUNT, 5000 + (uint64_t)op);
+        for (int round = 0; round < OPERATORS * 4; round++) {
+            int op = round / 4;
+            size_t count = counts[round % 4];
+            pcclReduceDescriptor_t d = peer_floats(count, 5000 + (uint64_t)op);
             d.op = (pcclRedOp_t)op;
             d.quantization_options = (pcclQuantizationOptions_t){forms[f].type, forms[f].algorithm};
-            for (size_t i = 0; i < COUNT; i++) {
+            for (size_t i = 0; i < count; i++) {
                 in[i] = ldexpf((float)(int32_t)next_random(&seed), -31 - (int)(i / 5000) * 30); /* down to denormals */
             }
             reduce(self, in, out, &d);
-            hash = hash_bytes(hash, out, COUNT * sizeof(float));
+            hash = hash_bytes(hash, out, count * sizeof(float));
         }
         reply->value[f] = (int64_t)hash;
     }
@@ -238,6 +240,10 @@ TEST(worlds_of_two_to_nine_mixed_processes_get_the_same_bits_and_the_right_value
     for (; world >= 2 && test_failures == 0; world--) {
         struct reply reply[PROCESSES_MOST];
         processes_do(&all, processes_set(world), peer_update_until, &world, sizeof world, NULL);
+        if (getenv("PCCL_SANITIZED") != NULL && world % 3 != 0) {
+            EXPECT_EQ(process_do(&all, world - 1, peer_destroy, NULL, 0).result, pcclSuccess);
+            continue;
+        }
         processes_do(&all, processes_set(world), reduce_everything, &world, sizeof world, reply);
         expect_same(reply, world, TYPES);
         processes_do(&all, processes_set(world), reduce_quantised, NULL, 0, reply);

@@ -1,0 +1,105 @@
+/* test_master_embedded.c - the master inside a program: its life, its errors, interrupts from anywhere (R32).
+ * SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "tests/testing.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/time.h>
+
+#include "pccl.h"
+
+static ccoip_socket_address_t loopback(uint16_t port)
+{
+    return (ccoip_socket_address_t){.inet = {.protocol = inetIPv4, .ipv4 = {{127, 0, 0, 1}}}, .port = port};
+}
+
+TEST(a_master_that_was_never_run_says_so)
+{
+    pcclMasterInstance_t *m = NULL;
+    ccoip_socket_address_t at;
+    EXPECT_EQ(pcclCreateMaster(loopback(0), NULL), pcclInvalidArgument);
+    EXPECT_EQ(pcclCreateMaster(loopback(0), &m), pcclSuccess);
+    EXPECT_EQ(pcclInterruptMaster(m), pcclInvalidUsage);
+    EXPECT_EQ(pcclMasterAwaitTermination(m), pcclInvalidUsage);
+    EXPECT_EQ(pcclGetMasterAddress(m, &at), pcclInvalidUsage);
+    EXPECT_EQ(pcclRunMaster(NULL), pcclInvalidArgument);
+    EXPECT_EQ(pcclDestroyMaster(m), pcclSuccess);
+}
+
+TEST(run_twice_and_a_taken_port_are_told_apart)
+{
+    pcclMasterInstance_t *m = NULL, *second = NULL;
+    ccoip_socket_address_t at;
+    char port[16];
+    EXPECT_EQ(pcclCreateMaster(loopback(0), &m), pcclSuccess);
+    EXPECT_EQ(pcclRunMaster(m), pcclSuccess);
+    EXPECT_EQ(pcclRunMaster(m), pcclInvalidUsage);
+    EXPECT(strstr(pcclGetLastError(), "running") != NULL || strstr(pcclGetLastError(), "started") != NULL);
+    EXPECT_EQ(pcclDestroyMaster(m), pcclInvalidUsage); /* it still runs */
+    EXPECT_EQ(pcclGetMasterAddress(m, &at), pcclSuccess);
+    EXPECT(at.port != 0);
+    snprintf(port, sizeof port, "%u", at.port);
+    EXPECT_EQ(pcclCreateMaster(at, &second), pcclSuccess);
+    EXPECT_EQ(pcclRunMaster(second), pcclInvalidUsage);
+    EXPECT(strstr(pcclGetLastError(), port) != NULL);
+    EXPECT_EQ(pcclInterruptMaster(m), pcclSuccess);
+    EXPECT_EQ(pcclMasterAwaitTermination(m), pcclSuccess);
+    EXPECT_EQ(pcclRunMaster(second), pcclSuccess); /* the port is free again */
+    EXPECT_EQ(pcclInterruptMaster(second), pcclSuccess);
+    EXPECT_EQ(pcclMasterAwaitTermination(second), pcclSuccess);
+    EXPECT_EQ(pcclDestroyMaster(second), pcclSuccess);
+    EXPECT_EQ(pcclDestroyMaster(m), pcclSuccess);
+}
+
+static pcclMasterInstance_t *to_interrupt;
+static volatile sig_atomic_t interrupts, refused;
+
+static void on_alarm(int number)
+{
+    (void)number;
+    refused += pcclInterruptMaster(to_interrupt) != pcclSuccess;
+    interrupts++;
+}
+
+static void *await_main(void *argument)
+{
+    EXPECT_EQ(pcclMasterAwaitTermination(argument), pcclSuccess);
+    return NULL;
+}
+
+static void *interrupt_main(void *argument)
+{
+    for (int i = 0; i < 1000; i++) {
+        EXPECT_EQ(pcclInterruptMaster(argument), pcclSuccess);
+    }
+    return NULL;
+}
+
+/* The handler runs in the middle of whatever the threads do, a master's own calls among them. */
+TEST(interrupts_come_from_signal_handlers_and_many_threads_and_may_be_repeated)
+{
+    struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART}, old;
+    for (int round = 0; round < 20; round++) {
+        pthread_t threads[6];
+        EXPECT_EQ(pcclCreateMaster(loopback(0), &to_interrupt), pcclSuccess);
+        EXPECT_EQ(pcclRunMaster(to_interrupt), pcclSuccess);
+        interrupts = refused = 0;
+        sigaction(SIGALRM, &action, &old);
+        struct itimerval often = {.it_interval = {.tv_usec = 500}, .it_value = {.tv_usec = 500}}, never = {{0, 0}, {0, 0}};
+        setitimer(ITIMER_REAL, &often, NULL);
+        for (int i = 0; i < 6; i++) {
+            EXPECT_EQ(pthread_create(&threads[i], NULL, i < 3 ? await_main : interrupt_main, to_interrupt), 0);
+        }
+        for (int i = 0; i < 6; i++) {
+            pthread_join(threads[i], NULL);
+        }
+        while (interrupts < 3) {
+            EXPECT_EQ(pcclMasterAwaitTermination(to_interrupt), pcclSuccess); /* repeatable */
+        }
+        setitimer(ITIMER_REAL, &never, NULL);
+        sigaction(SIGALRM, &old, NULL);
+        EXPECT_EQ(refused, 0);
+        EXPECT_EQ(pcclDestroyMaster(to_interrupt), pcclSuccess);
+    }
+}

@@ -355,7 +355,7 @@ PCCL_EXPORT const char *pcclGetLastError(void);
 PCCL_EXPORT pcclResult_t pcclGetLastErrorInfo(pcclErrorInfo_t *info_out);
 
 typedef struct pcclPeerInfo_t {
-    uint64_t id;         /* never reused within a run */
+    uint64_t id;         /* epoch << 32 | counter, never reused within a run; texts write it as "epoch.counter" */
     uint32_t rank;       /* position among the members of the view, by id */
     uint32_t ring_position;
     uint32_t peer_group;

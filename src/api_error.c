@@ -7,6 +7,7 @@
 
 #include "api.h"
 #include "core/clock.h"
+#include "core/id.h"
 
 static _Thread_local pcclErrorInfo_t api_last;
 
@@ -167,7 +168,7 @@ pcclResult_t api_outcome(const struct session_outcome *o, const char *phase, uin
         snprintf(operation, sizeof operation, " tag %" PRIu64, tag);
     }
     if (o->culprit != 0 && o->text[0] == 0) { /* texts name it themselves */
-        snprintf(peer, sizeof peer, ", peer %" PRIu64, o->culprit);
+        snprintf(peer, sizeof peer, ", peer " ID_FORMAT, ID_PARTS(o->culprit));
     }
     if (api_last.age_ns > 0) {
         snprintf(age, sizeof age, ", for %.1f s", (double)api_last.age_ns / 1e9);

@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/id.h"
 #include "master/master_state.h"
+#include "wire/address.h"
 
 struct group *member_group(const struct master *m, const struct member *mb)
 {
@@ -65,7 +67,10 @@ static void group_lose(struct master *m, struct group *g, const struct member *m
     if (!told) { /* M8: cause and culprit are part of the decision */
         g->cause = (uint8_t)cause;
         g->culprit = mb->id;
-        snprintf(g->text, sizeof g->text, "peer %llu of group %u: %s", (unsigned long long)mb->id, g->label, text);
+        char where[ADDRESS_TEXT];
+        address_text(&mb->info.address[0], where);
+        snprintf(g->text, sizeof g->text, "peer " ID_FORMAT " at %s, group %u: %s", ID_PARTS(mb->id), where, g->label,
+                 text);
     }
     if (MUTANT(NOSHRINK) && mb->vote.kind == VOTE_NONE) {
         for (uint32_t i = 0; i < m->config.max_members; i++) {

@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
 
+#include "core/id.h"
 #include "master/master_state.h"
 
 void suspect_group(struct master *m, struct group *g, enum cause cause, uint64_t culprit, const char *text)
@@ -22,7 +23,7 @@ void suspect_group(struct master *m, struct group *g, enum cause cause, uint64_t
 
 static void report_peer_text(char *out, size_t size, const struct member *from, const struct msg_suspect *s)
 {
-    snprintf(out, size, "peer %llu about peer %llu: %.120s", (unsigned long long)from->id, (unsigned long long)s->peer,
+    snprintf(out, size, "peer " ID_FORMAT " about peer " ID_FORMAT ": %.120s", ID_PARTS(from->id), ID_PARTS(s->peer),
              s->text);
 }
 
@@ -91,8 +92,8 @@ void suspect_blocked(struct master *m, struct member *from, const struct msg_hea
     }
     char text[BOUNDS_TEXT];
     snprintf(text, sizeof text,
-             "operation %u of tag %llu waits for peer %llu, which waits in a vote: all peers have to make the same calls",
-             hb->blocked_seq, (unsigned long long)hb->blocked_tag, (unsigned long long)to->id);
+             "operation %u of tag %llu waits for peer " ID_FORMAT ", which waits in a vote: all peers have to make the same calls",
+             hb->blocked_seq, (unsigned long long)hb->blocked_tag, ID_PARTS(to->id));
     suspect_group(m, g, CAUSE_BLOCKED, to->id, text);
 }
 
@@ -129,8 +130,8 @@ static void blame(struct master *m, struct group *g, struct member *to, struct m
     to->blamed_by = by->id;
     to->blamed_at = m->now;
     char text[BOUNDS_TEXT];
-    snprintf(text, sizeof text, "peer %llu: no progress for peer %llu", (unsigned long long)to->id,
-             (unsigned long long)by->id);
+    snprintf(text, sizeof text, "peer " ID_FORMAT ": no progress for peer " ID_FORMAT "", ID_PARTS(to->id),
+             ID_PARTS(by->id));
     suspect_group(m, g, CAUSE_NO_PROGRESS, to->id, text);
 }
 
@@ -145,8 +146,8 @@ static bool give_up_silent_links(struct master *m, struct group *g)
             continue;
         }
         char text[BOUNDS_TEXT];
-        snprintf(text, sizeof text, "peer %llu hears nothing from peer %llu, which lives", (unsigned long long)mb->id,
-                 (unsigned long long)to->id);
+        snprintf(text, sizeof text, "peer " ID_FORMAT " hears nothing from peer " ID_FORMAT ", which lives", ID_PARTS(mb->id),
+                 ID_PARTS(to->id));
         edges_give_up(m, g, mb->id, to->id);
         suspect_group(m, g, CAUSE_LINK_LOST, to->id, text);
         any = true;

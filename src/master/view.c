@@ -9,6 +9,7 @@
 
 #include "collectives/plan.h"
 #include "master/journal.h"
+#include "core/id.h"
 #include "master/master_state.h"
 
 struct view_record *view_current(struct group *g)
@@ -463,8 +464,8 @@ static void view_install(struct master *m, struct group *g)
             g->lost = true;
             g->cause = CAUSE_PEER_LOST;
             g->culprit = v->ids[i];
-            snprintf(g->text, sizeof g->text, "peer %llu of group %u: lost while it was admitted",
-                     (unsigned long long)v->ids[i], g->label);
+            snprintf(g->text, sizeof g->text, "peer " ID_FORMAT " of group %u: lost while it was admitted",
+                     ID_PARTS(v->ids[i]), g->label);
         }
         if (mb != NULL && mb->phase == MEMBER_PENDING) {
             master_move(m, PHASE_MEMBER, &mb->phase, MEMBER_ACCEPTED, mb->id, v->view, "admitted");

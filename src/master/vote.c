@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/id.h"
 #include "master/master_state.h"
 
 static const char *kind_name(enum vote_kind kind)
@@ -134,8 +135,8 @@ static void settle_conflict(struct master *m, struct group *g, enum vote_kind on
         return;
     }
     char text[BOUNDS_TEXT];
-    snprintf(text, sizeof text, "peer %llu called %s while peer %llu called %s: all peers have to make the same calls",
-             (unsigned long long)a->id, kind_name(one), (unsigned long long)b->id, kind_name(two));
+    snprintf(text, sizeof text, "peer " ID_FORMAT " called %s while peer " ID_FORMAT " called %s: all peers have to make the same calls",
+             ID_PARTS(a->id), kind_name(one), ID_PARTS(b->id), kind_name(two));
     struct sizes sizes = view_sizes(m, &m->groups[0], false);
     for (uint32_t i = 0; i < m->config.max_members; i++) {
         struct member *mb = &m->members[i];

@@ -185,15 +185,8 @@ void eager_message(struct session *s, uint32_t from, struct reader *r, struct ou
         links_down(s, s->peers[from].id, false, out);
         return;
     }
-    if (s->frozen || op_past(s, &m.name)) {
-        return;
-    }
-    struct op *op = op_make(s, &m.name);
+    struct op *op = s->frozen ? NULL : op_hear(s, &m.name, out);
     if (op == NULL) {
-        join_leave(s, CAUSE_KICK_PROTOCOL, RESULT_GONE, "too many operations in flight at other peers", true, out);
-        return;
-    }
-    if (op->phase == OP_DONE) {
         return;
     }
     struct mark *mark = op_mark(s, op, s->peers[from].rank);

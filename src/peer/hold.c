@@ -141,35 +141,6 @@ void hold_suspect_again(struct session *s, struct outbox *out)
     }
 }
 
-/* A relay passes on what `origin` said to the members that origin has no link with. */
-static void relay(struct session *s, uint64_t origin, uint64_t from, const struct frame_header *h, const void *payload,
-                  struct outbox *out)
-{
-    if (origin != from) {
-        return;
-    }
-    for (uint32_t i = 0; i < s->view.edges; i++) {
-        const struct missing_edge *e = &s->view.edge[i];
-        uint64_t to = e->a == origin ? e->b : e->b == origin ? e->a : 0;
-        uint32_t rank = to == 0 || e->relay != s->id ? NONE : view_rank(s, to);
-        if (rank != NONE && peer_reachable(s, rank)) {
-            put_bytes(outbox_frame(out, h->type, s->run, h->view), payload, h->length);
-            outbox_send(out, ACT_PEERS, to);
-        }
-    }
-}
-
-/* A member may speak for itself, its relay may speak for it. */
-static uint32_t origin_rank(const struct session *s, uint32_t from, uint64_t origin)
-{
-    uint32_t rank = view_rank(s, origin);
-    if (rank == NONE || rank == s->view.rank) {
-        return NONE;
-    }
-    uint64_t sender = s->peers[from].id;
-    return sender == origin || view_relay(s, s->id, origin) == sender ? rank : NONE;
-}
-
 static void held(struct session *s, struct op *op, uint32_t rank, const struct msg_hold *m, struct outbox *out)
 {
     struct mark *mark = op_mark(s, op, rank);
@@ -196,20 +167,16 @@ void hold_message(struct session *s, uint32_t from, const struct frame_header *h
     if ((h->view != s->view.view && !MUTANT(STALE_VIEW)) || (s->frozen && !MUTANT(LATE_HOLD))) {
         return; /* P4, P8 */
     }
-    relay(s, m.origin, s->peers[from].id, h, payload, out);
+    links_relay(s, from, m.origin, h, payload, out);
     uint32_t rank = origin_rank(s, from, m.origin);
-    if (rank == NONE || op_past(s, &m.name)) {
+    if (rank == NONE) {
         return;
     }
     if (disseminates(s) && (rank + ((uint32_t)1 << (m.round & 31))) % s->view.world != s->view.rank) {
         return;
     }
-    struct op *op = op_make(s, &m.name);
-    if (op == NULL) {
-        join_leave(s, CAUSE_KICK_PROTOCOL, RESULT_GONE, "too many operations in flight at other peers", true, out);
-        return;
-    }
-    if (op->phase != OP_DONE) {
+    struct op *op = op_hear(s, &m.name, out);
+    if (op != NULL) {
         held(s, op, rank, &m, out);
     }
 }
@@ -221,15 +188,11 @@ void hold_ready(struct session *s, uint32_t from, struct reader *r, struct outbo
         links_down(s, s->peers[from].id, false, out);
         return;
     }
-    if (s->frozen || op_past(s, &m.name)) {
+    if (s->frozen) {
         return;
     }
-    struct op *op = op_make(s, &m.name);
+    struct op *op = op_hear(s, &m.name, out);
     if (op == NULL) {
-        join_leave(s, CAUSE_KICK_PROTOCOL, RESULT_GONE, "too many operations in flight at other peers", true, out);
-        return;
-    }
-    if (op->phase == OP_DONE) {
         return;
     }
     struct peer *p = &s->peers[from];
@@ -271,7 +234,7 @@ void hold_finished(struct session *s, uint32_t from, const struct frame_header *
         return;
     }
     if (rank != NONE) {
-        relay(s, m.origin, s->peers[from].id, h, payload, out);
+        links_relay(s, from, m.origin, h, payload, out);
         launch_deferred(s, out);
     }
 }

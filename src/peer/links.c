@@ -66,6 +66,34 @@ uint64_t view_relay(const struct session *s, uint64_t a, uint64_t b)
     return 0;
 }
 
+/* A member may speak for itself, its relay may speak for it. */
+uint32_t origin_rank(const struct session *s, uint32_t from, uint64_t origin)
+{
+    uint32_t rank = view_rank(s, origin);
+    if (rank == NONE || rank == s->view.rank) {
+        return NONE;
+    }
+    uint64_t sender = s->peers[from].id;
+    return sender == origin || view_relay(s, s->id, origin) == sender ? rank : NONE;
+}
+
+void links_relay(struct session *s, uint32_t from, uint64_t origin, const struct frame_header *h, const void *payload,
+                 struct outbox *out)
+{
+    if (origin != s->peers[from].id) {
+        return;
+    }
+    for (uint32_t i = 0; i < s->view.edges; i++) {
+        const struct missing_edge *e = &s->view.edge[i];
+        uint64_t to = e->a == origin ? e->b : e->b == origin ? e->a : 0;
+        uint32_t rank = to == 0 || e->relay != s->id ? NONE : view_rank(s, to);
+        if (rank != NONE && peer_reachable(s, rank)) {
+            put_bytes(outbox_frame(out, h->type, s->run, h->view), payload, h->length);
+            outbox_send(out, ACT_PEERS, to);
+        }
+    }
+}
+
 void links_suspect(struct session *s, uint8_t target, uint8_t cause, uint64_t peer, const struct op_name *name,
                    const char *text, struct outbox *out)
 {

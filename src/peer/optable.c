@@ -104,6 +104,15 @@ bool op_past(struct session *s, const struct op_name *name)
     return t != NULL && t->generation == s->generation && name->seq < t->next_seq && op_find(s, name) == NULL;
 }
 
+struct op *op_hear(struct session *s, const struct op_name *name, struct outbox *out)
+{
+    struct op *op = op_past(s, name) ? NULL : op_make(s, name);
+    if (op == NULL && !op_past(s, name)) {
+        join_leave(s, CAUSE_KICK_PROTOCOL, RESULT_GONE, "too many operations in flight at other peers", true, out);
+    }
+    return op == NULL || op->phase == OP_DONE ? NULL : op;
+}
+
 /* Entries of dead generations that owe nothing and have no call are reused as if free, but lookups must walk over
  * them, so a probe ends only at an entry that was never used. */
 static struct tag *tag_probe(struct session *s, uint64_t tag, bool add)

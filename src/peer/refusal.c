@@ -50,23 +50,6 @@ void refusal_check(struct session *s, struct op *op, struct outbox *out)
     op_drop(s, op);
 }
 
-/* Passes a REFUSE on to those its origin has no link with. */
-static void relay(struct session *s, uint32_t from, const struct msg_refuse *m, struct outbox *out)
-{
-    if (s->peers[from].id != m->origin) {
-        return;
-    }
-    for (uint32_t i = 0; i < s->view.edges; i++) {
-        const struct missing_edge *e = &s->view.edge[i];
-        uint64_t to = e->a == m->origin ? e->b : e->b == m->origin ? e->a : 0;
-        uint32_t rank = to == 0 || e->relay != s->id ? NONE : view_rank(s, to);
-        if (rank != NONE && peer_reachable(s, rank)) {
-            put_refuse(outbox_frame(out, FRAME_REFUSE, s->run, s->view.view), m);
-            outbox_send(out, ACT_PEERS, to);
-        }
-    }
-}
-
 static void hear(struct session *s, struct op *op, uint32_t rank, const struct msg_refuse *m, struct outbox *out)
 {
     struct mark *mark = op_mark(s, op, rank);
@@ -89,23 +72,18 @@ void refusal_message(struct session *s, uint32_t from, const struct frame_header
                      struct outbox *out)
 {
     struct msg_refuse m;
+    const void *payload = r->at;
     if (!get_refuse(r, &m)) {
         links_down(s, s->peers[from].id, false, out);
         return;
     }
-    if (h->view != s->view.view || (s->frozen && !MUTANT(REFUSE_LATE)) || op_past(s, &m.name)) {
+    if (h->view != s->view.view || (s->frozen && !MUTANT(REFUSE_LATE))) {
         return;
     }
-    relay(s, from, &m, out);
-    uint32_t rank = view_rank(s, m.origin);
-    bool heard = rank != NONE && rank != s->view.rank &&
-                 (m.origin == s->peers[from].id || view_relay(s, s->id, m.origin) == s->peers[from].id);
-    struct op *op = heard ? op_make(s, &m.name) : NULL;
-    if (heard && op == NULL) {
-        join_leave(s, CAUSE_KICK_PROTOCOL, RESULT_GONE, "too many operations in flight at other peers", true, out);
-        return;
-    }
-    if (heard && op->phase != OP_DONE) {
+    links_relay(s, from, m.origin, h, payload, out);
+    uint32_t rank = origin_rank(s, from, m.origin);
+    struct op *op = rank != NONE ? op_hear(s, &m.name, out) : NULL;
+    if (op != NULL) {
         hear(s, op, rank, &m, out);
     }
 }

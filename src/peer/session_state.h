@@ -242,6 +242,10 @@ uint32_t peer_get(struct session *s, uint64_t id); /* adds; NONE if full */
 uint32_t view_rank(const struct session *s, uint64_t id); /* NONE if not a member */
 bool peer_reachable(const struct session *s, uint32_t rank); /* linked and known to be in our view */
 uint64_t view_relay(const struct session *s, uint64_t a, uint64_t b); /* 0: linked directly */
+uint32_t origin_rank(const struct session *s, uint32_t from, uint64_t origin); /* NONE: may not speak for it */
+/* Passes on what `from` said for itself to the members it has no link with, if we stand in for that link. */
+void links_relay(struct session *s, uint32_t from, uint64_t origin, const struct frame_header *h, const void *payload,
+                 struct outbox *out);
 void links_admit(struct session *s, const struct frame_header *h, struct reader *r, struct outbox *out);
 void links_check(struct session *s, struct outbox *out);
 void links_hello(struct session *s, struct session_event *e);
@@ -262,6 +266,8 @@ void links_suspect(struct session *s, uint8_t target, uint8_t cause, uint64_t pe
 /* optable.c */
 struct op *op_find(struct session *s, const struct op_name *name);
 struct op *op_make(struct session *s, const struct op_name *name); /* finds or adds a ghost; null if full */
+/* The operation that a peer speaks of; null if it is over here, or if there are too many (then this peer leaves). */
+struct op *op_hear(struct session *s, const struct op_name *name, struct outbox *out);
 void op_drop(struct session *s, struct op *op);
 void op_drop_marks(struct session *s, struct op *op);
 void op_clear(struct session *s); /* all of them: a new view */

@@ -1,0 +1,77 @@
+/* test_memory.c - a peer without memory for its backup: the operation fails alike everywhere, nothing else does.
+ * SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "tests/testing.h"
+
+#include <sys/resource.h>
+
+#include "tests/fault/peer_calls.h"
+
+enum { FLOATS = 16 << 20 };
+
+static int64_t address_space(void)
+{
+    long long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    int got = f != NULL ? fscanf(f, "%lld", &pages) : 0;
+    if (f != NULL) {
+        fclose(f);
+    }
+    return got == 1 ? pages * 4096 : 0;
+}
+
+/* An in-place reduce of 64 MB; peer 1 may not map that much more.  Then a small one that needs little. */
+static void reduce_without_memory(struct peer *self, const void *argument, struct reply *reply)
+{
+    (void)argument;
+    float *data = peer_buffer(self, 0, FLOATS * sizeof(float));
+    for (size_t i = 0; i < FLOATS; i++) {
+        data[i] = (float)(i % 5);
+    }
+    struct rlimit before, tight;
+    getrlimit(RLIMIT_AS, &before);
+    tight = before;
+    if (self->index == 1) {
+        tight.rlim_cur = (rlim_t)address_space() + (32 << 20);
+        setrlimit(RLIMIT_AS, &tight);
+    }
+    pcclReduceDescriptor_t d = peer_floats(FLOATS, 8);
+    pcclErrorInfo_t info = {0};
+    reply->result = pcclAllReduce(data, data, &d, self->comm, NULL);
+    EXPECT_EQ(pcclGetLastErrorInfo(&info), pcclSuccess);
+    reply->cause = info.cause;
+    setrlimit(RLIMIT_AS, &before);
+    for (size_t i = 0; i < FLOATS; i++) {
+        if (data[i] != (float)(i % 5)) {
+            EXPECT(!"input unchanged");
+            break;
+        }
+    }
+    float one = 1, sum = 0;
+    pcclReduceDescriptor_t small = peer_floats(1, 9);
+    EXPECT_EQ(pcclAllReduce(&one, &sum, &small, self->comm, NULL), pcclSuccess);
+    EXPECT(sum == 3.0f);
+    EXPECT_EQ(peer_size(self, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE), 3);
+}
+
+TEST(no_memory_at_one_peer_is_the_same_error_on_all_and_harms_no_other_operation)
+{
+    if (getenv("PCCL_SANITIZED") != NULL) {
+        TEST_SKIP("sanitizers map more than any limit");
+    }
+    struct processes all;
+    struct reply reply[PROCESSES_MOST];
+    struct processes_options o = {.count = 3, .failures = &test_failures, .pool = 1};
+    if (!processes_start(&all, &o)) {
+        EXPECT(!"start");
+        return;
+    }
+    int three = 3;
+    processes_do(&all, 7, peer_join, &three, sizeof three, NULL);
+    processes_do(&all, 7, reduce_without_memory, NULL, 0, reply);
+    for (int i = 0; i < 3; i++) {
+        EXPECT_EQ(reply[i].result, pcclInternalError);
+        EXPECT_EQ(reply[i].cause, pcclCauseNoMemory);
+    }
+    processes_stop(&all);
+}

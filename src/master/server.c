@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: MIT */
 #include "master/server.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -371,8 +372,10 @@ pccl_status server_stop(struct server *s)
     if (atomic_load(&s->phase) == SERVER_NEW) {
         return PCCL_ERR_INVALID;
     }
+    int saved = errno; /* in a signal handler it is somebody else's */
     atomic_store(&s->stop, true);
     loop_wake(&s->loop);
+    errno = saved;
     return PCCL_OK;
 }
 

@@ -3,8 +3,10 @@
 #define _GNU_SOURCE
 #include "tests/testing.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/time.h>
 
 #include "pccl.h"
@@ -53,13 +55,16 @@ TEST(run_twice_and_a_taken_port_are_told_apart)
 }
 
 static pcclMasterInstance_t *to_interrupt;
-static volatile sig_atomic_t interrupts, refused;
+static atomic_int interrupts, refused;
 
 static void on_alarm(int number)
 {
+    int saved = errno;
     (void)number;
-    refused += pcclInterruptMaster(to_interrupt) != pcclSuccess;
-    interrupts++;
+    errno = ENOTTY; /* stands for what the interrupted code is about to read */
+    atomic_fetch_add(&refused, pcclInterruptMaster(to_interrupt) != pcclSuccess || errno != ENOTTY);
+    atomic_fetch_add(&interrupts, 1);
+    errno = saved;
 }
 
 static void *await_main(void *argument)
@@ -84,7 +89,8 @@ TEST(interrupts_come_from_signal_handlers_and_many_threads_and_may_be_repeated)
         pthread_t threads[6];
         EXPECT_EQ(pcclCreateMaster(loopback(0), &to_interrupt), pcclSuccess);
         EXPECT_EQ(pcclRunMaster(to_interrupt), pcclSuccess);
-        interrupts = refused = 0;
+        atomic_store(&interrupts, 0);
+        atomic_store(&refused, 0);
         sigaction(SIGALRM, &action, &old);
         struct itimerval often = {.it_interval = {.tv_usec = 500}, .it_value = {.tv_usec = 500}}, never = {{0, 0}, {0, 0}};
         setitimer(ITIMER_REAL, &often, NULL);
@@ -94,12 +100,12 @@ TEST(interrupts_come_from_signal_handlers_and_many_threads_and_may_be_repeated)
         for (int i = 0; i < 6; i++) {
             pthread_join(threads[i], NULL);
         }
-        while (interrupts < 3) {
+        while (atomic_load(&interrupts) < 3) {
             EXPECT_EQ(pcclMasterAwaitTermination(to_interrupt), pcclSuccess); /* repeatable */
         }
         setitimer(ITIMER_REAL, &never, NULL);
         sigaction(SIGALRM, &old, NULL);
-        EXPECT_EQ(refused, 0);
+        EXPECT_EQ(atomic_load(&refused), 0);
         EXPECT_EQ(pcclDestroyMaster(to_interrupt), pcclSuccess);
     }
 }

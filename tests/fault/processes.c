@@ -83,6 +83,19 @@ static void write_whole(int fd, const void *from, size_t size)
     (void)n;
 }
 
+/* The end of every peer that is free to end: its library is shut down whatever state the test has left it in, and a
+ * sanitizer has its say in the exit status. */
+static void peer_end(struct peer *self)
+{
+    if (self->comm != NULL && pcclDestroyCommunicator(self->comm) != pcclSuccess) {
+        _exit(4);
+    }
+    for (int i = 0; i < PROCESS_BUFFERS; i++) {
+        free(self->buffer[i]);
+    }
+    exit(0);
+}
+
 static void peer_main(struct peer *self, int commands, int results)
 {
     pthread_t waits;
@@ -94,10 +107,13 @@ static void peer_main(struct peer *self, int commands, int results)
     if (pthread_create(&waits, NULL, waits_main, self) != 0) {
         _exit(3);
     }
-    while (read_whole(commands, &command, sizeof command) && command.call != NULL) {
+    while (read_whole(commands, &command, sizeof command)) {
         struct reply reply;
         int before = *self->failures;
         memset(&reply, 0, sizeof reply);
+        if (command.call == NULL) {
+            peer_end(self);
+        }
         command.call(self, command.argument, &reply);
         reply.failures = *self->failures - before;
         write_whole(results, &reply, sizeof reply);
@@ -258,16 +274,42 @@ static void process_close(struct process *p)
     }
 }
 
-void processes_stop(struct processes *all)
+/* Asks those that are idle to end; kills those that are busy, stopped, or do not end. */
+static void end_peers(struct processes *all)
 {
+    static const struct command end;
     for (int i = 0; i < all->count; i++) {
         struct process *p = &all->process[i];
-        if (p->pid > 0) {
+        if (p->pid > 0 && !p->busy && !all->broken) {
+            write_whole(p->command, &end, sizeof end);
+        } else if (p->pid > 0) {
             kill(p->pid, SIGKILL);
-            waitpid(p->pid, NULL, 0);
-            p->pid = 0;
         }
-        process_close(p);
+    }
+    for (int i = 0; i < all->count; i++) {
+        struct process *p = &all->process[i];
+        struct pollfd fd = {.fd = p->pidfd, .events = POLLIN};
+        int status = 0;
+        if (p->pid <= 0) {
+            continue;
+        }
+        if (poll(&fd, 1, PROCESS_PATIENCE_MS) <= 0) {
+            fail(all, "does not end", i);
+            kill(p->pid, SIGKILL);
+        }
+        waitpid(p->pid, &status, 0);
+        if (WIFEXITED(status) && WEXITSTATUS(status) != 0) {
+            fail(all, "ended badly", i);
+        }
+        p->pid = 0;
+    }
+}
+
+void processes_stop(struct processes *all)
+{
+    end_peers(all);
+    for (int i = 0; i < all->count; i++) {
+        process_close(&all->process[i]);
     }
     program_end(&all->master, SIGTERM);
     fprintf(stderr, "%s", all->master.err_text);

@@ -211,10 +211,12 @@ static void expect_apart(struct processes *all, unsigned set, int a, int b)
 static void slow_edge(struct network *net, int a, int b)
 {
     struct processes all;
+    /* a sanitizer on a busy machine makes the other edges slow as well */
+    const char *rate = getenv("PCCL_SANITIZED") != NULL ? "10mbit" : "100mbit";
     for (int i = 0; i < 5; i++) {
         EXPECT(network_shape(net, i));
     }
-    EXPECT(network_limit(net, a, b, "100mbit") && network_limit(net, b, a, "100mbit"));
+    EXPECT(network_limit(net, a, b, rate) && network_limit(net, b, a, rate));
     if (!start(&all, net, 4, 0, NULL)) {
         return;
     }

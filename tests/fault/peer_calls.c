@@ -7,7 +7,9 @@
 #include <netinet/in.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 
 #include "tests/fault/peer_calls.h"
 
@@ -111,7 +113,8 @@ int64_t peer_peak(void)
 static void *watch_main(void *argument)
 {
     struct watch *w = argument;
-    while (!w->stop) {
+    (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), -10); /* it must not come too late on a busy machine */
+    while (!atomic_load(&w->stop)) {
         if (w->moved(w->peer) >= w->until) {
             w->fired = true;
             if (w->signal == 0) {
@@ -128,7 +131,11 @@ static void *watch_main(void *argument)
 
 void watch_start(struct watch *w, struct peer *self, uint64_t (*moved)(struct peer *self), uint64_t after, int number)
 {
-    *w = (struct watch){.peer = self, .moved = moved, .until = moved(self) + after, .signal = number};
+    memset(w, 0, sizeof *w);
+    w->peer = self;
+    w->moved = moved;
+    w->until = moved(self) + after;
+    w->signal = number;
     if (pthread_create(&w->thread, NULL, watch_main, w) != 0) {
         abort();
     }
@@ -136,7 +143,7 @@ void watch_start(struct watch *w, struct peer *self, uint64_t (*moved)(struct pe
 
 bool watch_end(struct watch *w)
 {
-    w->stop = true;
+    atomic_store(&w->stop, true);
     pthread_join(w->thread, NULL);
     return w->fired;
 }

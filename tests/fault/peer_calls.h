@@ -6,6 +6,8 @@
 #ifndef PCCL_TESTS_PEER_CALLS_H
 #define PCCL_TESTS_PEER_CALLS_H
 
+#include <stdatomic.h>
+
 #include "tests/fault/processes.h"
 
 /* One all-reduce (sum of floats) by pcclAllReduce. */
@@ -60,7 +62,7 @@ struct watch {
     uint64_t (*moved)(struct peer *self);
     uint64_t until;
     int signal; /* 0: a note */
-    volatile bool stop;
+    atomic_bool stop;
     bool fired;
     pthread_t thread;
 };

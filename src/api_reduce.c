@@ -75,6 +75,7 @@ pcclResult_t pcclAllReduce(const void *sendbuff, void *recvbuff, const pcclReduc
         rc = api_member(c, "reduce", &member);
     }
     if (rc == pcclSuccess) {
+        launch.awaited = true;
         comm_reduce(c, &launch, &o);
         rc = api_outcome(&o, "reduce", launch.tag);
         if (rc == pcclSuccess) {
@@ -197,15 +198,10 @@ static pcclResult_t reduce_look(const pcclAsyncReduceOp_t *handles, size_t count
 {
     *index = count;
     for (size_t i = 0; i < count; i++) {
-        struct comm *c;
+        struct comm *c = handles[i].comm->comm;
         bool done = false;
-        pcclResult_t rc = api_enter(handles[i].comm, "wait any", &c);
-        if (rc != pcclSuccess) {
-            return rc;
-        }
         bool known = reduce_peek(c, handles[i].tag, &done);
         reduce_unmask(c);
-        api_leave(c);
         if (!known) {
             return reduce_spent("wait any", handles[i].tag);
         }
@@ -231,10 +227,13 @@ pcclResult_t pcclWaitAnyAsyncReduce(const pcclAsyncReduceOp_t *reduce_handles, s
     int64_t wait_ns = timeout_ms < 0 || timeout_ms > limit / CLOCK_MS ? limit : timeout_ms * CLOCK_MS;
     int64_t until = clock_now_ns() + wait_ns;
     struct timespec at = {.tv_sec = until / CLOCK_S, .tv_nsec = until % CLOCK_S};
+    size_t index = count, entered = 0; /* a communicator that is being destroyed waits for those inside */
+    pcclResult_t rc = pcclSuccess;
+    for (struct comm *c; entered < count && rc == pcclSuccess; entered += rc == pcclSuccess) {
+        rc = api_enter(reduce_handles[entered].comm, "wait any", &c);
+    }
     atomic_fetch_add(&e->any_waiters, 1);
-    pcclResult_t rc;
-    size_t index = count;
-    for (;;) {
+    while (rc == pcclSuccess) {
         pthread_mutex_lock(&e->any_lock);
         uint64_t seen = e->any_count;
         pthread_mutex_unlock(&e->any_lock);
@@ -248,6 +247,9 @@ pcclResult_t pcclWaitAnyAsyncReduce(const pcclAsyncReduceOp_t *reduce_handles, s
         pthread_mutex_unlock(&e->any_lock);
     }
     atomic_fetch_sub(&e->any_waiters, 1);
+    while (entered > 0) {
+        api_leave(reduce_handles[--entered].comm->comm);
+    }
     if (rc == pcclSuccess) {
         *index_out = index;
     }
@@ -319,11 +321,11 @@ static bool bulk_launch(struct bulk *b, size_t i)
     if (reduce_check(b->list[i].sendbuf, b->list[i].recvbuf, &b->list[i].descriptor, &launch) != pcclSuccess) {
         o = (struct session_outcome){.result = RESULT_MISMATCH}; /* all were checked before: not reached */
     } else {
+        launch.awaited = true;
         comm_launch(b->comm, &launch, &op, &o);
     }
     if (o.result == RESULT_PENDING) {
         size_t at = (b->first + b->used) % b->capacity;
-        op->awaited = true;
         b->window[at].index = i;
         b->window[at].op = op;
         b->used++;

@@ -169,28 +169,20 @@ static void async_reserve(struct comm *c, struct comm_op *op, const struct op_pa
 
 /* ---- Launch --------------------------------------------------------------------------------------------------------------- */
 
-static void async_refuse(struct session_outcome *o, enum session_result result, const char *text)
-{
-    memset(o, 0, sizeof *o);
-    o->result = result;
-    size_t n = strlen(text);
-    memcpy(o->text, text, n < sizeof o->text ? n : sizeof o->text - 1);
-}
-
 static void async_launch_locked(struct comm *c, const struct comm_launch *launch, struct comm_op *op,
                                 struct session_outcome *outcome, struct comm_after *after)
 {
     bool in_place = launch->in == launch->out;
     if (c->session == NULL) {
-        async_refuse(outcome, RESULT_USAGE, "not connected");
+        comm_fail(outcome, RESULT_USAGE, "not connected");
         return;
     }
     if (comm_find(c, launch->tag) != NULL) {
-        async_refuse(outcome, RESULT_TAG_IN_USE, "the tag is in flight: await it first");
+        comm_fail(outcome, RESULT_TAG_IN_USE, "the tag is in flight: await it first");
         return;
     }
     if (c->free_count == 0) {
-        async_refuse(outcome, RESULT_FULL, "too many operations have not been awaited");
+        comm_fail(outcome, RESULT_FULL, "too many operations have not been awaited");
         return;
     }
     op->serial = atomic_fetch_add(&c->engine->serials, 1);
@@ -223,7 +215,7 @@ void comm_launch(struct comm *c, const struct comm_launch *launch, struct comm_o
     struct comm_op *op = calloc(1, sizeof *op);
     pthread_condattr_t attr;
     if (op == NULL) {
-        async_refuse(outcome, RESULT_NO_MEMORY, "no memory for the operation");
+        comm_fail(outcome, RESULT_NO_MEMORY, "no memory for the operation");
         return;
     }
     list_init(&op->by_tag);
@@ -235,6 +227,7 @@ void comm_launch(struct comm *c, const struct comm_launch *launch, struct comm_o
     op->tag = launch->tag;
     op->bytes = launch->bytes;
     op->out = launch->out;
+    op->awaited = launch->awaited;
     if (launch->in == launch->out && launch->bytes > 0) {
         async_backup(c, op, launch->in);
     }
@@ -345,6 +338,9 @@ static void async_collect(struct comm *c, struct comm_op *op, struct session_out
         pthread_mutex_lock(&c->lock);
     }
     async_backup_done(c, op);
+    if (c->connecting) {
+        pthread_cond_broadcast(&c->changed);
+    }
     comm_unlock(c, &after);
     comm_op_free(op);
 }
@@ -369,9 +365,6 @@ void comm_reduce(struct comm *c, const struct comm_launch *launch, struct sessio
     bool mine = async_take_lane(c); /* before the launch: nobody is to be woken for its start */
     comm_launch(c, launch, &op, outcome);
     bool pending = outcome->result == RESULT_PENDING;
-    if (pending) {
-        op->awaited = true;
-    }
     if (mine) {
         if (pending) {
             atomic_store(&op->driving, true);
@@ -386,13 +379,18 @@ void comm_reduce(struct comm *c, const struct comm_launch *launch, struct sessio
     }
 }
 
-void comm_cancel(struct comm *c, struct comm_op *op)
+static void async_cancel(struct comm *c, struct comm_op *op, enum cause why, struct comm_after *after)
+{
+    if (!op->detached && !atomic_load(&op->returned)) {
+        comm_step(c, &(struct session_event){.kind = SESSION_CANCEL, .slot = op->slot, .number = why}, after);
+    }
+}
+
+void comm_cancel(struct comm *c, struct comm_op *op, enum cause why)
 {
     struct comm_after after;
     comm_lock(c, &after);
-    if (!op->detached && !atomic_load(&op->returned)) {
-        comm_step(c, &(struct session_event){.kind = SESSION_CANCEL, .slot = op->slot}, &after);
-    }
+    async_cancel(c, op, why, &after);
     comm_unlock(c, &after);
 }
 
@@ -401,8 +399,8 @@ bool comm_cancel_tag(struct comm *c, uint64_t tag)
     struct comm_after after;
     comm_lock(c, &after);
     struct comm_op *op = comm_find(c, tag);
-    if (op != NULL && !op->detached && !atomic_load(&op->returned)) {
-        comm_step(c, &(struct session_event){.kind = SESSION_CANCEL, .slot = op->slot}, &after);
+    if (op != NULL) {
+        async_cancel(c, op, CAUSE_CANCEL, &after);
     }
     comm_unlock(c, &after);
     return op != NULL;
@@ -494,6 +492,9 @@ void comm_op_returned(struct comm *c, const struct action *a, struct comm_after 
     struct lane *lane = c->engine->lane[0];
     atomic_store(&op->returned, true);
     pthread_cond_broadcast(&op->ended);
+    if (c->connecting) {
+        pthread_cond_broadcast(&c->changed);
+    }
     if (atomic_load(&op->driving) && !lane_is_mine(lane)) {
         after->lanes |= 1;
     }
@@ -509,7 +510,7 @@ void comm_ops_failed(struct comm *c, struct comm_after *after)
             if (op != NULL && op->failed && op->started && !op->told_failed) {
                 op->told_failed = true;
                 c->running--;
-                comm_step(c, &(struct session_event){.kind = SESSION_CANCEL, .slot = i}, after);
+                async_cancel(c, op, CAUSE_NO_MEMORY, after);
                 comm_step(c, &(struct session_event){.kind = SESSION_IDLE, .slot = i}, after);
             }
         }
@@ -520,7 +521,7 @@ void comm_ops_detach(struct comm *c, struct comm_after *after)
 {
     for (uint32_t i = 0; i < BOUNDS_OPS; i++) {
         struct comm_op *op = c->ops[i];
-        if (op != NULL && !op->awaited) {
+        if (op != NULL) {
             struct session_event e = {.kind = SESSION_COLLECT, .slot = i};
             comm_step(c, &e, after);
             op->outcome = e.outcome;

@@ -297,7 +297,7 @@ static bool comm_fresh_session(struct comm *c, struct comm_after *after)
     return c->session != NULL;
 }
 
-static void comm_fail(struct session_outcome *o, enum session_result result, const char *text)
+void comm_fail(struct session_outcome *o, enum session_result result, const char *text)
 {
     memset(o, 0, sizeof *o);
     o->result = result;
@@ -314,6 +314,21 @@ static bool comm_idle(struct comm *c)
     }
     session_info(c->session, &info);
     return !info.connected;
+}
+
+/* Whether calls have still to collect what the last membership left them; they end by themselves. */
+static bool comm_calls_left(const struct comm *c)
+{
+    if (c->voters > 0) {
+        return true;
+    }
+    for (uint32_t i = 0; i < BOUNDS_OPS; i++) {
+        const struct comm_op *op = c->ops[i];
+        if (op != NULL && (op->awaited || !atomic_load(&op->returned))) {
+            return true;
+        }
+    }
+    return false;
 }
 
 void comm_connect(struct comm *c, struct session_outcome *outcome)
@@ -339,6 +354,9 @@ void comm_connect(struct comm *c, struct session_outcome *outcome)
     }
     c->joined = true;
     comm_lock(c, &after);
+    while (comm_calls_left(c)) {
+        pthread_cond_wait(&c->changed, &c->lock);
+    }
     c->connected = false;
     if (!comm_fresh_session(c, &after)) {
         comm_fail(outcome, RESULT_NO_MEMORY, "no memory for the session");
@@ -372,11 +390,15 @@ void comm_vote(struct comm *c, const struct msg_vote *vote, struct sync_state *s
         comm_unlock(c, &after);
         return;
     }
-    c->voted = false; /* a vote that is refused changes nothing, and only one can be open */
+    bool ended = c->voted; /* another thread's vote, not collected yet: this one is refused and must not hide it */
+    c->voted = false;
     comm_step(c, &e, &after);
     *outcome = e.outcome;
+    bool pending = outcome->result == RESULT_PENDING;
+    c->voted = c->voted || (ended && !pending);
+    c->voters += pending;
     comm_unlock(c, &after);
-    if (outcome->result != RESULT_PENDING) {
+    if (!pending) {
         return;
     }
     comm_lock(c, &after);
@@ -401,6 +423,8 @@ void comm_vote(struct comm *c, const struct msg_vote *vote, struct sync_state *s
         free(c->staging);
         c->staging = NULL;
     }
+    c->voters--;
+    pthread_cond_broadcast(&c->changed);
     comm_unlock(c, &after);
 }
 

@@ -98,6 +98,7 @@ struct comm {
     void *out_storage[3];    /* owned */
     pthread_cond_t changed;  /* voted, connected, left, calls */
     bool voted, connected, connecting, closing;
+    uint32_t voters;         /* calls between their vote and its collection */
     bool apply;              /* the answer is APPLY: the voter copies */
     void *staging;           /* owned */
     struct comm_op **ops;    /* owned; by slot */
@@ -138,6 +139,7 @@ struct comm_launch {
     const void *in;
     void *out;
     size_t bytes;
+    bool awaited;            /* by the caller, from the start: no handle leads to it */
 };
 /* RESULT_PENDING: launched, *op_out is it; otherwise why not. */
 void comm_launch(struct comm *c, const struct comm_launch *launch, struct comm_op **op_out,
@@ -150,12 +152,14 @@ void comm_reduce(struct comm *c, const struct comm_launch *launch, struct sessio
 struct comm_op *comm_find(struct comm *c, uint64_t tag);
 /* Marks it as being awaited; null if unknown, spent, or awaited by another thread. */
 struct comm_op *comm_claim(struct comm *c, uint64_t tag);
-void comm_cancel(struct comm *c, struct comm_op *op);
+/* Gives it up on all peers: CAUSE_CANCEL or CAUSE_NO_MEMORY. */
+void comm_cancel(struct comm *c, struct comm_op *op, enum cause why);
 /* The same by its handle; false: unknown or spent. */
 bool comm_cancel_tag(struct comm *c, uint64_t tag);
 void comm_vote(struct comm *c, const struct msg_vote *vote, struct sync_state *state, struct session_outcome *outcome);
 
 /* Inside the peer layer. */
+void comm_fail(struct session_outcome *outcome, enum session_result result, const char *text);
 void comm_lock(struct comm *c, struct comm_after *after);
 void comm_step(struct comm *c, struct session_event *event, struct comm_after *after);
 void comm_unlock(struct comm *c, struct comm_after *after);

@@ -224,7 +224,7 @@ static void lane_start(struct lane *lane, struct comm_op *op)
     if (ready == NULL) {
         free(arena);
         free(e);
-        comm_cancel(op->comm, op);
+        comm_cancel(op->comm, op, CAUSE_NO_MEMORY);
         comm_op_lane_idle(op);
         return;
     }
@@ -396,7 +396,7 @@ static void lane_sweep(struct lane *lane)
             lane->moved |= e->x.progress != before;
         }
         if (e->x.failed) {
-            comm_cancel(e->op->comm, e->op);
+            comm_cancel(e->op->comm, e->op, CAUSE_CANCEL);
         } else if (e->x.done && !e->told_done) {
             e->told_done = true;
             comm_op_lane_done(e->op, &e->x);

@@ -5,6 +5,7 @@
 
 #include <netinet/in.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -151,6 +152,98 @@ TEST(destroy_ends_the_pending_calls_of_other_threads)
     EXPECT_EQ(pcclUpdateTopology(c.peer[1].comm), pcclSuccess);
     EXPECT_EQ(cluster_size(c.peer[1].comm, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE), 1);
     cluster_stop(&c);
+}
+
+/* ---- Connecting again beside calls that end ------------------------------------------------------------------------------ */
+
+enum { RETURNS = 60 };
+
+struct returning {
+    atomic_bool over;
+};
+
+/* The others admit whoever is there, and go on until peer 0 has come and gone often enough. */
+static void admit_until_over(struct cluster_peer *p, struct returning *x)
+{
+    while (!atomic_load(&x->over)) {
+        EXPECT_EQ(pcclUpdateTopology(p->comm), pcclSuccess);
+    }
+}
+
+/* Peer 0 leaves while its other thread waits in a call, and connects at once: the call must end with the old membership's
+ * error, a handle of before must still have its outcome, and the new membership must know nothing of either. */
+static void leave_and_return(struct cluster_peer *p, void *context)
+{
+    struct returning *x = context;
+    if (p->index != 0) {
+        admit_until_over(p, x);
+        return;
+    }
+    float *many = calloc(1 << 18, sizeof *many);
+    for (int i = 0; i < RETURNS; i++) {
+        struct pending other = {.comm = p->comm, .kind = i % (CALLS - 1)}; /* a query is answered: peer 1 votes */
+        pcclReduceDescriptor_t large = cluster_floats(1 << 18, 90);
+        pcclAsyncReduceOp_t handle;
+        EXPECT_EQ(pcclAllReduceAsync(many, many, &large, p->comm, &handle), pcclSuccess);
+        EXPECT_EQ(pthread_create(&other.thread, NULL, pending_main, &other), 0);
+        for (size_t count = 0; count < 2;) {
+            pcclWaitInfo_t waits[8];
+            EXPECT_EQ(pcclGetWaits(p->comm, waits, 8, &count), pcclSuccess);
+        }
+        EXPECT_EQ(pcclLeave(p->comm), pcclSuccess);
+        EXPECT_EQ(pcclConnect(p->comm), pcclSuccess);
+        EXPECT_EQ(pcclAwaitAsyncReduce(&handle, NULL), pcclMasterConnectionFailed);
+        pthread_join(other.thread, NULL);
+        EXPECT_EQ(other.result, pcclMasterConnectionFailed);
+        EXPECT_EQ(cluster_size(p->comm, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE), 2);
+    }
+    free(many);
+    atomic_store(&x->over, true);
+    EXPECT_EQ(pcclUpdateTopology(p->comm), pcclSuccess); /* the one that peer 1 waits in */
+}
+
+TEST(connecting_again_beside_calls_that_end_mixes_nothing_up)
+{
+    struct cluster c;
+    struct returning x;
+    atomic_init(&x.over, false);
+    cluster_start(&c, 2, NULL, 2);
+    cluster_run(&c, leave_and_return, &x);
+    cluster_stop(&c);
+}
+
+static void *wait_any_main(void *argument)
+{
+    struct pending *x = argument;
+    float one = 1, sum = 0;
+    pcclReduceDescriptor_t d = cluster_floats(1, 7);
+    pcclAsyncReduceOp_t handle;
+    size_t index = 9;
+    x->result = pcclAllReduceAsync(&one, &sum, &d, x->comm, &handle);
+    if (x->result == pcclSuccess) {
+        x->result = pcclWaitAnyAsyncReduce(&handle, 1, -1, &index);
+        EXPECT_EQ(index, 0);
+    }
+    return NULL;
+}
+
+TEST(destroy_ends_a_wait_for_any_of_another_thread)
+{
+    for (int i = 0; i < 20; i++) {
+        struct cluster c;
+        cluster_start(&c, 2, NULL, 1);
+        struct pending x = {.comm = c.peer[0].comm};
+        EXPECT_EQ(pthread_create(&x.thread, NULL, wait_any_main, &x), 0);
+        for (size_t count = 0; count < 1;) {
+            pcclWaitInfo_t waits[1];
+            EXPECT_EQ(pcclGetWaits(c.peer[0].comm, waits, 1, &count), pcclSuccess);
+        }
+        EXPECT_EQ(pcclDestroyCommunicator(c.peer[0].comm), pcclSuccess);
+        c.peer[0].comm = NULL;
+        pthread_join(x.thread, NULL);
+        EXPECT_EQ(x.result, pcclSuccess);
+        cluster_stop(&c);
+    }
 }
 
 /* ---- Ports -------------------------------------------------------------------------------------------------------------- */

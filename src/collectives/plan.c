@@ -9,7 +9,7 @@
 #include "core/check.h"
 
 enum {
-    PLAN_MIN_FRAME_BYTES = 4096, /* below this a frame's header and system call cost more than the overlap gains */
+    PLAN_MIN_FRAME_BYTES = 32768, /* below this a frame's header and system calls cost more than the overlap gains */
     PLAN_FRAMES_PER_SEGMENT = 8, /* enough that sending, receiving and reducing overlap */
 };
 

@@ -78,7 +78,7 @@ void plan_begin_segment(struct plan *plan, uint32_t segment);
 void plan_add_step(struct plan *plan, uint32_t segment, enum step_kind kind, uint32_t rank);
 
 /* Frame size that keeps a pipeline busy: a multiple of align, wire bytes at most `max_bytes`, and smaller for small
- * operations (at least 8 frames per segment while frames stay above 4 KiB). */
+ * operations (at least 8 frames per segment while frames stay above 32 KiB). */
 size_t plan_frame_elements(enum plan_algorithm algorithm, uint32_t world, size_t count, size_t wire_bytes_per_1024,
                            size_t align, size_t max_bytes);
 

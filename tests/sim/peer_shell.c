@@ -411,6 +411,9 @@ static void node_later_step(struct world *w, struct node *n, const struct event 
             world_trace(w, n->index, "lanes stalled", s.slot, s.peer);
         }
         break;
+    case SESSION_CANCEL:
+        s.number = 0; /* the program's wish */
+        break;
     case SESSION_MEMORY:
         s.memory = n->staging;
         break;

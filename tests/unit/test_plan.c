@@ -314,10 +314,10 @@ TEST(frames_keep_a_pipeline_busy_and_fit_their_limit)
         EXPECT(got > 0 && got % align == 0);
         EXPECT(got * wire / 1024 <= max);
         /* Fewer than 8 frames only where they would be small; smaller than the limit only where there are 8. */
-        EXPECT((segment + got - 1) / got >= 8 || got * wire / 1024 <= 4096 + (align + 1) * wire / 1024);
+        EXPECT((segment + got - 1) / got >= 8 || got * wire / 1024 <= 32768 + (align + 1) * wire / 1024);
         EXPECT(got + align > max * 1024 / wire || 8 * (got + align + 1) > segment);
     }
     EXPECT_EQ(plan_frame_elements(PLAN_DIRECT, 2, 1 << 24, 4096, 1, 128 << 10), 32768);
-    EXPECT_EQ(plan_frame_elements(PLAN_DIRECT, 2, 0, 4096, 256, 128 << 10), 1024);
+    EXPECT_EQ(plan_frame_elements(PLAN_DIRECT, 2, 0, 4096, 256, 128 << 10), 8192);
     EXPECT_EQ(plan_frame_elements(PLAN_TINY, 8, 100, 4096, 256, 16), 256);
 }

@@ -364,11 +364,11 @@ static int64_t deadline(const struct processes *all)
 static void give_up(struct processes *all, int index)
 {
     struct process *p = &all->process[index];
-    uint64_t note = 0;
     fail(all, "no answer in time", index);
     all->broken = true;
     for (int i = 0; i < all->count; i++) {
         struct process *other = &all->process[i];
+        uint64_t note = 0;
         if (other->pid > 0 && kill(other->pid, SIGUSR1) == 0 && !process_ended(other)) {
             while (process_poll(other, other->notes, spawn_now_ms() + 500) && note != UINT64_MAX) {
                 (void)read_whole(other->notes, &note, sizeof note);

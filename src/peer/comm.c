@@ -24,6 +24,7 @@ void comm_lock(struct comm *c, struct comm_after *after)
     after->count = 0;
     after->lanes = 0;
     after->any_ended = false;
+    after->traces = 0;
     pthread_mutex_lock(&c->lock);
 }
 
@@ -34,6 +35,18 @@ static void comm_flush(struct comm_after *after)
         conn_unref(after->flush[i]);
     }
     after->count = 0;
+}
+
+static void comm_log(const struct comm_after *after)
+{
+    for (uint32_t i = 0; i < after->traces && i < COMM_TRACES; i++) {
+        const struct comm_trace *t = &after->trace[i];
+        log_line(LOG_DEBUG, "peer %llu: %s (%llu, %llu)", (unsigned long long)t->own, t->text,
+                 (unsigned long long)t->id, (unsigned long long)t->value);
+    }
+    if (after->traces > COMM_TRACES) {
+        log_line(LOG_DEBUG, "and %u lines more", after->traces - COMM_TRACES);
+    }
 }
 
 void comm_unlock(struct comm *c, struct comm_after *after)
@@ -49,6 +62,7 @@ void comm_unlock(struct comm *c, struct comm_after *after)
     if (after->any_ended) {
         engine_any_ended(e);
     }
+    comm_log(after);
 }
 
 void comm_send(struct comm_after *after, struct conn *conn, const void *bytes, size_t size, const void *data,
@@ -79,11 +93,13 @@ static void comm_send_peers(struct comm *c, const struct action *a, struct comm_
     }
 }
 
-static void comm_trace(const struct comm *c, const struct action *a)
+static void comm_trace(const struct comm *c, const struct action *a, struct comm_after *after)
 {
     if (log_enabled(LOG_DEBUG)) {
-        log_line(LOG_DEBUG, "peer %llu: %s (%llu, %llu)", (unsigned long long)c->id, (const char *)a->data,
-                 (unsigned long long)a->id, (unsigned long long)a->value);
+        if (after->traces < COMM_TRACES) {
+            after->trace[after->traces] = (struct comm_trace){a->data, c->id, a->id, a->value};
+        }
+        after->traces++;
     }
 }
 
@@ -154,7 +170,7 @@ static void comm_act(struct comm *c, const struct action *a, struct comm_after *
         probe_start(c, a->id, a->slot, a->value);
         break;
     case ACT_TRACE:
-        comm_trace(c, a);
+        comm_trace(c, a, after);
         break;
     }
 }

@@ -22,6 +22,13 @@ enum {
     COMM_MEMBERS = 256, /* the tables of a session take about 75 KB each */
     COMM_TAG_BUCKETS = 1024,
     COMM_FLUSH = 32,
+    COMM_TRACES = 16,
+};
+
+/* A line for the log: the callback is the program's, which may hold locks of its own that other callers wait with. */
+struct comm_trace {
+    const char *text; /* static */
+    uint64_t own, id, value;
 };
 
 /* Work that waits until no lock is held. */
@@ -30,6 +37,8 @@ struct comm_after {
     uint32_t count;
     uint64_t lanes; /* to poke */
     bool any_ended;
+    struct comm_trace trace[COMM_TRACES];
+    uint32_t traces; /* of one step and more; what finds no room is counted only */
 };
 
 struct comm_op {

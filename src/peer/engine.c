@@ -146,6 +146,15 @@ void engine_run(struct engine *e, void (*run)(void *), void *argument)
     pthread_mutex_unlock(&e->arm_lock);
 }
 
+/* Only this thread takes communicators off the list; so no lock is held while one is served, and its log lines told. */
+static struct list *engine_next(struct engine *e, struct list *l)
+{
+    pthread_mutex_lock(&e->lock);
+    struct list *next = l->next;
+    pthread_mutex_unlock(&e->lock);
+    return next;
+}
+
 static void engine_timers(struct engine *e, int64_t now)
 {
     struct comm_after after;
@@ -153,15 +162,13 @@ static void engine_timers(struct engine *e, int64_t now)
     atomic_store(&e->armed, CLOCK_NEVER); /* whoever arms from here on is heard at the end */
     pthread_mutex_unlock(&e->arm_lock);
     int64_t next = greet_tick(e, now);
-    pthread_mutex_lock(&e->lock);
-    LIST_FOR_EACH(l, following, &e->comms) {
+    for (struct list *l = engine_next(e, &e->comms); l != &e->comms; l = engine_next(e, l)) {
         struct comm *c = LIST_ENTRY(l, struct comm, in_engine);
         comm_lock(c, &after);
         int64_t at = comm_tick(c, now, &after);
         comm_unlock(c, &after);
         next = at < next ? at : next;
     }
-    pthread_mutex_unlock(&e->lock);
     int64_t at = dial_tick(e, now);
     next = at < next ? at : next;
     engine_arm(e, next);

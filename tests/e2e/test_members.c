@@ -5,10 +5,12 @@
 
 #include <netinet/in.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "api.h"
 #include "tests/e2e/cluster.h"
 
 /* ---- A newcomer while the others reduce ----------------------------------------------------------------------------- */
@@ -96,8 +98,23 @@ struct pending {
     pcclComm_t *comm;
     int kind;
     pcclResult_t result;
+    atomic_bool last_call; /* the call that waits comes next, and is the last one */
     pthread_t thread;
 };
+
+
+/* Until the calls of all these threads are inside the library: nobody may start one while the communicator is destroyed. */
+static void until_inside(struct pending *x, uint32_t count)
+{
+    for (uint32_t k = 0; k < count; k++) {
+        while (!atomic_load(&x[k].last_call)) {
+            sched_yield();
+        }
+    }
+    while (atomic_load(&x->comm->comm->calls) < count) {
+        sched_yield();
+    }
+}
 
 static void *pending_main(void *argument)
 {
@@ -107,6 +124,7 @@ static void *pending_main(void *argument)
     float *many = calloc(1 << 20, sizeof *many);
     pcclReduceDescriptor_t large = cluster_floats(1 << 20, 80);
     pcclAsyncReduceOp_t handle;
+    atomic_store(&x->last_call, x->kind != 2);
     switch (x->kind) {
     case 0:
         x->result = pcclAllReduce(&one, &sum, &d, x->comm, NULL);
@@ -116,6 +134,7 @@ static void *pending_main(void *argument)
         break;
     case 2:
         x->result = pcclAllReduceAsync(&one, &sum, &d, x->comm, &handle);
+        atomic_store(&x->last_call, true);
         if (x->result == pcclSuccess) {
             x->result = pcclAwaitAsyncReduce(&handle, NULL);
         }
@@ -143,6 +162,7 @@ TEST(destroy_ends_the_pending_calls_of_other_threads)
         pcclWaitInfo_t waits[8];
         EXPECT_EQ(pcclGetWaits(c.peer[0].comm, waits, 8, &count), pcclSuccess);
     }
+    until_inside(x, CALLS);
     EXPECT_EQ(pcclDestroyCommunicator(c.peer[0].comm), pcclSuccess);
     c.peer[0].comm = NULL;
     for (int k = 0; k < CALLS; k++) {
@@ -159,6 +179,7 @@ TEST(destroy_ends_the_pending_calls_of_other_threads)
 enum { RETURNS = 60 };
 
 struct returning {
+    pcclComm_t *comm;
     atomic_bool over;
 };
 
@@ -168,6 +189,15 @@ static void admit_until_over(struct cluster_peer *p, struct returning *x)
     while (!atomic_load(&x->over)) {
         EXPECT_EQ(pcclUpdateTopology(p->comm), pcclSuccess);
     }
+}
+
+/* A query is answered when the other one waits in its next update: so that is its last one. */
+static void finish(struct cluster_peer *p, struct returning *x)
+{
+    bool pending = false;
+    EXPECT_EQ(pcclArePeersPending(p->comm, &pending), pcclSuccess);
+    atomic_store(&x->over, true);
+    EXPECT_EQ(pcclUpdateTopology(p->comm), pcclSuccess);
 }
 
 /* Peer 0 leaves while its other thread waits in a call, and connects at once: the call must end with the old membership's
@@ -198,8 +228,7 @@ static void leave_and_return(struct cluster_peer *p, void *context)
         EXPECT_EQ(cluster_size(p->comm, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE), 2);
     }
     free(many);
-    atomic_store(&x->over, true);
-    EXPECT_EQ(pcclUpdateTopology(p->comm), pcclSuccess); /* the one that peer 1 waits in */
+    finish(p, x);
 }
 
 TEST(connecting_again_beside_calls_that_end_mixes_nothing_up)
@@ -212,6 +241,108 @@ TEST(connecting_again_beside_calls_that_end_mixes_nothing_up)
     cluster_stop(&c);
 }
 
+/* A program's callback takes a lock that the program also holds around calls: an interpreter's, say. */
+static pthread_mutex_t program_lock = PTHREAD_MUTEX_INITIALIZER;
+static atomic_uint lines_heard;
+
+static void hear(pcclLogLevel_t level, const char *message, void *user)
+{
+    EXPECT(level >= pcclLogTrace && level <= pcclLogError && message[0] != 0 && user == &program_lock);
+    pthread_mutex_lock(&program_lock);
+    atomic_fetch_add(&lines_heard, 1);
+    pthread_mutex_unlock(&program_lock);
+}
+
+static void *ask_under_the_lock(void *argument)
+{
+    struct returning *x = argument;
+    while (!atomic_load(&x->over)) {
+        pthread_mutex_lock(&program_lock);
+        EXPECT(cluster_size(x->comm, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE) > 0);
+        pthread_mutex_unlock(&program_lock);
+    }
+    return NULL;
+}
+
+static void come_and_go_logged(struct cluster_peer *p, void *context)
+{
+    struct returning *x = context;
+    if (p->index == 0) {
+        admit_until_over(p, x);
+        return;
+    }
+    for (int i = 0; i < RETURNS; i++) {
+        EXPECT_EQ(pcclLeave(p->comm), pcclSuccess);
+        EXPECT_EQ(pcclConnect(p->comm), pcclSuccess);
+    }
+    finish(p, x);
+}
+
+TEST(the_log_is_told_without_locks) /* a callback that waits for a thread inside the library would hang both */
+{
+    struct cluster c;
+    pthread_t asker;
+    cluster_start(&c, 2, NULL, 1);
+    struct returning x = {.comm = c.peer[0].comm};
+    EXPECT_EQ(pcclSetLogCallback(hear, (pcclLogLevel_t)6, NULL), pcclInvalidArgument);
+    EXPECT_EQ(pcclSetLogCallback(hear, pcclLogTrace, &program_lock), pcclSuccess);
+    EXPECT_EQ(pthread_create(&asker, NULL, ask_under_the_lock, &x), 0);
+    cluster_run(&c, come_and_go_logged, &x);
+    pthread_join(asker, NULL);
+    EXPECT_EQ(pcclSetLogCallback(NULL, pcclLogNone, NULL), pcclSuccess);
+    EXPECT(atomic_load(&lines_heard) > 0);
+    cluster_stop(&c);
+}
+
+/* ---- Options -------------------------------------------------------------------------------------------------------------- */
+
+static void let_a_vote_pass_its_deadline(struct cluster_peer *p, void *context)
+{
+    (void)context;
+    uint64_t value = 1;
+    if (p->index == 1) {
+        return; /* votes for nothing */
+    }
+    EXPECT_EQ(pcclSetOption(p->comm, PCCL_OPTION_STALL_TIMEOUT_MS, 1000), pcclInvalidUsage); /* members may not */
+    EXPECT_EQ(pcclGetOption(p->comm, PCCL_OPTION_STALL_TIMEOUT_MS, &value), pcclSuccess);
+    EXPECT_EQ(value, 10000);
+    EXPECT_EQ(pcclSetOption(p->comm, (pcclOption_t)9, 1), pcclInvalidArgument);
+    EXPECT_EQ(pcclSetOption(p->comm, PCCL_OPTION_CONNECT_TIMEOUT_MS, 0), pcclInvalidArgument);
+    EXPECT_EQ(pcclGetOption(p->comm, PCCL_OPTION_VOTE_DEADLINE_MS, &value), pcclSuccess);
+    EXPECT_EQ(value, 0);
+    EXPECT_EQ(pcclSetOption(p->comm, PCCL_OPTION_VOTE_DEADLINE_MS, 60), pcclSuccess);
+    EXPECT_EQ(pcclUpdateTopology(p->comm), pcclMasterConnectionFailed);
+    EXPECT(strstr(pcclGetLastError(), "deadline") != NULL);
+    EXPECT_EQ(pcclUpdateTopology(p->comm), pcclMasterConnectionFailed); /* it has left */
+}
+
+/* The left one may be gone already, or not yet: an update lets it go, the next one in. */
+static pcclResult_t update_until_two(pcclComm_t *comm)
+{
+    pcclResult_t result;
+    bool pending = false;
+    do {
+        result = pcclArePeersPending(comm, &pending);
+    } while (result == pcclSuccess && !pending);
+    return result == pcclSuccess ? pcclUpdateTopology(comm) : result;
+}
+
+static void return_after_the_deadline(struct cluster_peer *p, void *context)
+{
+    (void)context;
+    EXPECT_EQ(p->index == 0 ? pcclConnect(p->comm) : update_until_two(p->comm), pcclSuccess);
+    reduce_ones(p, 5, 2);
+}
+
+TEST(a_vote_past_its_deadline_leaves_the_run)
+{
+    struct cluster c;
+    cluster_start(&c, 2, NULL, 1);
+    cluster_run(&c, let_a_vote_pass_its_deadline, NULL);
+    cluster_run(&c, return_after_the_deadline, NULL);
+    cluster_stop(&c);
+}
+
 static void *wait_any_main(void *argument)
 {
     struct pending *x = argument;
@@ -220,6 +351,7 @@ static void *wait_any_main(void *argument)
     pcclAsyncReduceOp_t handle;
     size_t index = 9;
     x->result = pcclAllReduceAsync(&one, &sum, &d, x->comm, &handle);
+    atomic_store(&x->last_call, true);
     if (x->result == pcclSuccess) {
         x->result = pcclWaitAnyAsyncReduce(&handle, 1, -1, &index);
         EXPECT_EQ(index, 0);
@@ -234,10 +366,7 @@ TEST(destroy_ends_a_wait_for_any_of_another_thread)
         cluster_start(&c, 2, NULL, 1);
         struct pending x = {.comm = c.peer[0].comm};
         EXPECT_EQ(pthread_create(&x.thread, NULL, wait_any_main, &x), 0);
-        for (size_t count = 0; count < 1;) {
-            pcclWaitInfo_t waits[1];
-            EXPECT_EQ(pcclGetWaits(c.peer[0].comm, waits, 1, &count), pcclSuccess);
-        }
+        until_inside(&x, 1);
         EXPECT_EQ(pcclDestroyCommunicator(c.peer[0].comm), pcclSuccess);
         c.peer[0].comm = NULL;
         pthread_join(x.thread, NULL);

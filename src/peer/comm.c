@@ -269,10 +269,8 @@ static void comm_config(struct comm *c)
         .kernels = kernels_get(), .verify = verify != NULL && verify[0] == '1',
         .seed = (uint64_t)clock_now_ns() ^ (uint64_t)(uintptr_t)c,
     };
-    const char *advertise = getenv("PCCL_ADVERTISE"); /* host, or host:port where a port is mapped */
-    if (advertise != NULL && *advertise != 0 &&
-        addr_parse(advertise, c->engine->port, &k->address[0], NULL) == PCCL_OK) {
-        k->addresses = 1;
+    if (c->advertised.family != 0) {
+        k->address[k->addresses++] = c->advertised;
     }
     k->address[k->addresses++] = seen;
     k->addresses += (uint8_t)addr_interfaces(k->address + k->addresses, (size_t)BOUNDS_ADDRESSES - k->addresses,
@@ -347,6 +345,23 @@ static bool comm_calls_left(const struct comm *c)
     return false;
 }
 
+/* The engine runs and the environment is understood; names are resolved here, where no lock is held. */
+static pccl_status comm_prepare(struct comm *c, struct err *err)
+{
+    struct err why;
+    pccl_status st = c->joined ? PCCL_OK : engine_join(c->engine, c, c->params.lanes, err);
+    if (st != PCCL_OK) {
+        return st;
+    }
+    c->joined = true;
+    c->advertised = (struct net_address){.family = 0};
+    const char *advertise = getenv("PCCL_ADVERTISE"); /* host, or host:port where a port is mapped */
+    if (advertise != NULL && *advertise != 0) {
+        st = addr_parse(advertise, c->engine->port, &c->advertised, &why);
+    }
+    return st == PCCL_OK ? st : err_set(err, st, "PCCL_ADVERTISE: %.200s", why.text);
+}
+
 void comm_connect(struct comm *c, struct session_outcome *outcome)
 {
     struct comm_after after;
@@ -361,14 +376,13 @@ void comm_connect(struct comm *c, struct session_outcome *outcome)
         comm_fail(outcome, RESULT_USAGE, "already connected, or another thread is connecting");
         return;
     }
-    if (!c->joined && engine_join(c->engine, c, c->params.lanes, &err) != PCCL_OK) {
+    if (comm_prepare(c, &err) != PCCL_OK) {
         comm_fail(outcome, RESULT_UNREACHABLE, err.text);
         comm_lock(c, &after);
         c->connecting = false;
         comm_unlock(c, &after);
         return;
     }
-    c->joined = true;
     comm_lock(c, &after);
     while (comm_calls_left(c)) {
         pthread_cond_wait(&c->changed, &c->lock);

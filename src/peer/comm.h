@@ -118,6 +118,7 @@ struct comm {
 
     struct list links;       /* struct link */
     struct list controls;    /* struct control */
+    struct net_address advertised; /* by PCCL_ADVERTISE; family 0: nothing */
     struct net_address seen; /* this peer, as the master sees it */
     uint64_t newest;         /* view or proposal that the master has named */
     bool links_changed;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include "collectives/plan.h"
 #include "core/log.h"
@@ -353,6 +354,7 @@ pccl_status server_start(struct server *s, struct err *err)
     sigset_t all, before; /* signals are for the program's threads */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
+    s->owner = getpid();
     atomic_store(&s->phase, SERVER_RUNNING);
     int rc = pthread_create(&s->thread, NULL, server_main, s);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -367,9 +369,15 @@ pccl_status server_start(struct server *s, struct err *err)
     return PCCL_OK;
 }
 
+/* A forked child has the memory of a running master, but not its thread, and its descriptors' numbers are others' now. */
+static bool server_here(const struct server *s)
+{
+    return atomic_load(&s->phase) != SERVER_NEW && s->owner == getpid();
+}
+
 pccl_status server_stop(struct server *s)
 {
-    if (atomic_load(&s->phase) == SERVER_NEW) {
+    if (!server_here(s)) {
         return PCCL_ERR_INVALID;
     }
     int saved = errno; /* in a signal handler it is somebody else's */
@@ -381,7 +389,7 @@ pccl_status server_stop(struct server *s)
 
 pccl_status server_wait(struct server *s)
 {
-    if (atomic_load(&s->phase) == SERVER_NEW) {
+    if (!server_here(s)) {
         return PCCL_ERR_INVALID;
     }
     pthread_mutex_lock(&s->lock);

@@ -8,6 +8,7 @@
 #define PCCL_MASTER_SERVER_STATE_H
 
 #include <pthread.h>
+#include <sys/types.h>
 #include <stdatomic.h>
 
 #include "core/clock.h"
@@ -86,6 +87,7 @@ struct server {
     uint32_t durable_count, durable_capacity;
     struct solve solve;
     pthread_t thread;
+    pid_t owner; /* the process that has the thread */
     bool ending;             /* the thread's: the run ends */
     int64_t end_at;
     atomic_bool stop;        /* asked for */

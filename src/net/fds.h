@@ -1,7 +1,7 @@
 /* fds.h - the descriptors that belong to the library, so that a forked child can let go of them.
  *
  * A child that kept a parent's sockets would hide the parent's death from its peers.  The table is a bit per number, atomic,
- * because the child's handler may take no lock.  Invariant: a bit is set only while this library owns the number.
+ * because the child's handler, installed with the first descriptor, may take no lock.  Invariant: a bit is set only while this library owns the number.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_NET_FDS_H
 #define PCCL_NET_FDS_H
@@ -15,8 +15,5 @@ int fds_own(int fd);
 
 /* Takes it off the record and closes it; -1 does nothing. */
 void fds_close(int fd);
-
-/* In the child after fork: closes all (close only), forgets all. */
-void fds_drop_all(void);
 
 #endif

@@ -49,12 +49,11 @@ static void engine_reset(struct engine *e)
     memset(e->poller, 0, sizeof e->poller);
 }
 
-/* The child of a fork has none of the threads and must not hold the parent's sockets open; what the parent's threads were
- * doing to the rest is unknown, so it is left alone. */
+/* The child of a fork has none of the threads (fds.c closes its descriptors); what the parent's threads were doing to the
+ * rest is unknown, so it is left alone. */
 static void engine_forked(void)
 {
     struct engine *e = &engine_global;
-    fds_drop_all();
     atomic_fetch_add(&e->generation, 1);
     atomic_store(&e->marked, false);
     engine_reset(e);
@@ -64,7 +63,7 @@ static void engine_first(void)
 {
     engine_reset(&engine_global);
     int rc = pthread_atfork(NULL, NULL, engine_forked);
-    (void)rc; /* no memory for the handler: a child would keep descriptors, nothing else */
+    (void)rc; /* no memory for the handler: a child would believe in threads that it has not */
 }
 
 void engine_mark(struct engine *e)

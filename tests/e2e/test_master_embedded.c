@@ -8,6 +8,8 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "pccl.h"
 
@@ -52,6 +54,37 @@ TEST(run_twice_and_a_taken_port_are_told_apart)
     EXPECT_EQ(pcclMasterAwaitTermination(second), pcclSuccess);
     EXPECT_EQ(pcclDestroyMaster(second), pcclSuccess);
     EXPECT_EQ(pcclDestroyMaster(m), pcclSuccess);
+}
+
+/* A child that kept the port would keep a new master from it; and its copy of the handle has no thread to wait for. */
+TEST(a_forked_child_keeps_nothing_of_a_master)
+{
+    pcclMasterInstance_t *m = NULL;
+    ccoip_socket_address_t at;
+    int pipe_fds[2], status = 0;
+    char byte;
+    EXPECT_EQ(pcclCreateMaster(loopback(0), &m), pcclSuccess);
+    EXPECT_EQ(pcclRunMaster(m), pcclSuccess);
+    EXPECT_EQ(pcclGetMasterAddress(m, &at), pcclSuccess);
+    EXPECT_EQ(pipe(pipe_fds), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        bool refused_all = pcclInterruptMaster(m) == pcclInvalidUsage && pcclMasterAwaitTermination(m) == pcclInvalidUsage;
+        close(pipe_fds[1]);
+        _exit(read(pipe_fds[0], &byte, 1) == 0 && refused_all ? 0 : 1); /* lives until the parent lets go */
+    }
+    close(pipe_fds[0]);
+    EXPECT_EQ(pcclInterruptMaster(m), pcclSuccess);
+    EXPECT_EQ(pcclMasterAwaitTermination(m), pcclSuccess);
+    EXPECT_EQ(pcclDestroyMaster(m), pcclSuccess);
+    EXPECT_EQ(pcclCreateMaster(at, &m), pcclSuccess);
+    EXPECT_EQ(pcclRunMaster(m), pcclSuccess); /* on the same port, while the child lives */
+    EXPECT_EQ(pcclInterruptMaster(m), pcclSuccess);
+    EXPECT_EQ(pcclMasterAwaitTermination(m), pcclSuccess);
+    EXPECT_EQ(pcclDestroyMaster(m), pcclSuccess);
+    close(pipe_fds[1]);
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
 }
 
 static pcclMasterInstance_t *to_interrupt;

@@ -10,7 +10,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 
-enum { API_TIMEOUT_MS = 10000 };
+enum { API_TIMEOUT_MS = 10000, API_STALL_LEAST_MS = 50 };
 
 pcclResult_t pcclInit(void)
 {
@@ -117,11 +117,16 @@ pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params, pcclCo
         return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "%s is null", params == NULL ? "params" : "comm_out");
     }
     if (params->p2p_connection_pool_size > BOUNDS_LANES) {
-        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "pool size %" PRIu32 ", at most %d",
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "p2p_connection_pool_size is %" PRIu32 ", at most %d",
                         params->p2p_connection_pool_size, (int)BOUNDS_LANES);
     }
-    if (params->master_address.port == 0 || (unsigned)params->master_address.inet.protocol > inetIPv6) {
-        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "the master's address has no port, or no known family");
+    if ((unsigned)params->master_address.inet.protocol > inetIPv6) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "master_address: unknown protocol %d: inetIPv4 or inetIPv6",
+                        (int)params->master_address.inet.protocol);
+    }
+    if (params->master_address.port == 0) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase,
+                        "master_address: port 0: fill it in with pcclParseAddress and check its result");
     }
     struct comm_params p = {
         .master = api_address_in(&params->master_address),
@@ -194,11 +199,13 @@ pcclResult_t pcclGetAttribute(const pcclComm_t *communicator, pcclAttribute_t at
     if (rc != pcclSuccess) {
         return rc;
     }
-    if (p_attribute_out == NULL || attribute < PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE ||
-        attribute > PCCL_ATTRIBUTE_LARGEST_PEER_GROUP_WORLD_SIZE) {
+    if (p_attribute_out == NULL) {
         api_leave(c);
-        return api_fail(pcclInvalidArgument, pcclCauseUsage, "attribute", "unknown attribute %d, or null pointer",
-                        (int)attribute);
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, "attribute", "p_attribute_out is null");
+    }
+    if (attribute < PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE || attribute > PCCL_ATTRIBUTE_LARGEST_PEER_GROUP_WORLD_SIZE) {
+        api_leave(c);
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, "attribute", "unknown attribute %d", (int)attribute);
     }
     rc = api_member(c, "attribute", &info);
     api_leave(c);
@@ -303,11 +310,12 @@ pcclResult_t pcclSetOption(pcclComm_t *communicator, pcclOption_t option, uint64
     int64_t *place = api_option(c, option);
     bool timing = option == PCCL_OPTION_STALL_TIMEOUT_MS || option == PCCL_OPTION_MASTER_LOSS_TIMEOUT_MS;
     bool may_be_none = option == PCCL_OPTION_OPERATION_DEADLINE_MS || option == PCCL_OPTION_VOTE_DEADLINE_MS;
+    uint64_t least = may_be_none ? 0 : option == PCCL_OPTION_STALL_TIMEOUT_MS ? API_STALL_LEAST_MS : 1;
     if (place == NULL) {
         rc = api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "unknown option %d", (int)option);
-    } else if ((value == 0 && !may_be_none) || value > UINT32_MAX ||
-               (option == PCCL_OPTION_STALL_TIMEOUT_MS && value < 50)) {
-        rc = api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "%" PRIu64 " ms is out of range", value);
+    } else if (value < least || value > UINT32_MAX) {
+        rc = api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "option %d: %" PRIu64 " ms, expected %" PRIu64 " to %" PRIu32,
+                      (int)option, value, least, UINT32_MAX);
     } else {
         pthread_mutex_lock(&c->lock);
         bool late = timing && (c->session != NULL || c->connecting);
@@ -331,8 +339,10 @@ pcclResult_t pcclGetOption(const pcclComm_t *communicator, pcclOption_t option, 
         return rc;
     }
     const int64_t *place = api_option(c, option);
-    if (place == NULL || value_out == NULL) {
-        rc = api_fail(pcclInvalidArgument, pcclCauseUsage, "get option", "unknown option %d, or null pointer", (int)option);
+    if (place == NULL) {
+        rc = api_fail(pcclInvalidArgument, pcclCauseUsage, "get option", "unknown option %d", (int)option);
+    } else if (value_out == NULL) {
+        rc = api_fail(pcclInvalidArgument, pcclCauseUsage, "get option", "value_out is null");
     } else {
         pthread_mutex_lock(&c->lock);
         *value_out = (uint64_t)(*place / CLOCK_MS);

@@ -10,6 +10,9 @@ struct pcclComm_t {
     struct comm *comm; /* owned */
 };
 
+/* No process has more memory than a 47 bit address reaches; plans and state trees can number all of that. */
+#define API_MOST_BYTES ((size_t)1 << 47)
+
 /* ---- Errors: api_error.c ---------------------------------------------------------------------------------------------------- */
 
 /* Stores this thread's last error; returns `result`. */

@@ -29,7 +29,7 @@ static const struct api_row api_rows[] = {
     [RESULT_NO_MEMORY] = {pcclInternalError, pcclCauseNoMemory, "no memory", "free some, or reduce out of place"},
     [RESULT_ALONE] = {pcclTooFewPeers, pcclCauseAlone, "alone in the peer group", "update the topology until somebody joins"},
     [RESULT_GONE] = {pcclMasterConnectionFailed, pcclCauseNone, "not a member of the run any more", "connect again"},
-    [RESULT_USAGE] = {pcclInvalidUsage, pcclCauseUsage, "not now", "wait for the calls under way, connect first"},
+    [RESULT_USAGE] = {pcclInvalidUsage, pcclCauseUsage, "not now", "fix the order of the calls"},
     [RESULT_PENDING_OPS] = {pcclPendingAsyncOps, pcclCauseUsage, "an operation has not been awaited", "await it first"},
     [RESULT_TAG_IN_USE] = {pcclInvalidArgument, pcclCauseUsage, "the tag is in flight", "await it first, or use another tag"},
     [RESULT_FULL] = {pcclRankConnectionLost, pcclCauseUsage, "too many unfinished operations", "await some, call again"},
@@ -170,12 +170,14 @@ pcclResult_t api_outcome(const struct session_outcome *o, const char *phase, uin
     if (o->culprit != 0 && o->text[0] == 0) { /* texts name it themselves */
         snprintf(peer, sizeof peer, ", peer " ID_FORMAT, ID_PARTS(o->culprit));
     }
-    if (api_last.age_ns > 0) {
+    if (api_last.age_ns >= 50 * CLOCK_MS) { /* less is no delay worth a word */
         snprintf(age, sizeof age, ", for %.1f s", (double)api_last.age_ns / 1e9);
     }
-    const char *detail = o->text[0] != 0 ? o->text : known != NULL && o->result != RESULT_GONE ? known->what : "";
+    const char *remedy = o->result == RESULT_GONE && cause == pcclCauseKicked ? "mend that, connect again" : row->remedy;
+    bool said = o->result == RESULT_GONE || o->result == RESULT_MISMATCH || o->result == RESULT_DIGEST; /* by row->what */
+    const char *detail = o->text[0] != 0 ? o->text : known != NULL && !said ? known->what : "";
     snprintf(api_last.text, sizeof api_last.text, "%s%s: %s%s%s%s%s: %s", phase, operation, row->what,
-             detail[0] != 0 ? ": " : "", detail, peer, age, row->remedy);
+             detail[0] != 0 ? ": " : "", detail, peer, age, remedy);
     return code;
 }
 

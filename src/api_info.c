@@ -60,7 +60,8 @@ pcclResult_t pcclGetMembers(const pcclComm_t *communicator, pcclPeerInfo_t *memb
         return rc;
     }
     rc = count_out == NULL || (members_out == NULL && capacity > 0)
-             ? api_fail(pcclInvalidArgument, pcclCauseUsage, "members", "null pointer")
+             ? api_fail(pcclInvalidArgument, pcclCauseUsage, "members", "%s is null",
+                        count_out == NULL ? "count_out" : "members_out")
              : api_member(c, "members", &info);
     if (rc == pcclSuccess) {
         pthread_mutex_lock(&c->lock);
@@ -85,7 +86,8 @@ pcclResult_t pcclGetWaits(const pcclComm_t *communicator, pcclWaitInfo_t *waits_
     }
     struct session_wait *waits = calloc(MOST, sizeof *waits);
     if (count_out == NULL || (waits_out == NULL && capacity > 0)) {
-        rc = api_fail(pcclInvalidArgument, pcclCauseUsage, "waits", "null pointer");
+        rc = api_fail(pcclInvalidArgument, pcclCauseUsage, "waits", "%s is null",
+                      count_out == NULL ? "count_out" : "waits_out");
     } else if (waits == NULL) {
         rc = api_fail(pcclInternalError, pcclCauseNoMemory, "waits", "no memory");
     } else {
@@ -126,7 +128,8 @@ pcclResult_t pcclGetConnectionStats(const pcclComm_t *communicator, pcclConnecti
     }
     if (count_out == NULL || (stats_out == NULL && capacity > 0)) {
         api_leave(c);
-        return api_fail(pcclInvalidArgument, pcclCauseUsage, "connection stats", "null pointer");
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, "connection stats", "%s is null",
+                        count_out == NULL ? "count_out" : "stats_out");
     }
     size_t count = 0;
     pthread_mutex_lock(&c->lock);
@@ -155,7 +158,8 @@ pcclResult_t pcclParseAddress(const char *text, uint16_t default_port, ccoip_soc
     struct err err;
     struct net_address a;
     if (text == NULL || address_out == NULL) {
-        return api_fail(pcclInvalidArgument, pcclCauseUsage, "parse address", "null pointer");
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, "parse address", "%s is null",
+                        text == NULL ? "text" : "address_out");
     }
     if (addr_parse(text, default_port, &a, &err) != PCCL_OK) {
         return api_fail(pcclInvalidArgument, pcclCauseUsage, "parse address", "%s", err.text);

@@ -21,8 +21,12 @@ pcclResult_t pcclCreateMaster(ccoip_socket_address_t listen_address, pcclMasterI
 {
     struct err err = {.text = ""};
     struct net_address at = api_address_in(&listen_address);
-    if (p_master_handle_out == NULL || (unsigned)listen_address.inet.protocol > inetIPv6) {
-        return api_fail(pcclInvalidArgument, pcclCauseUsage, "create master", "null pointer, or unknown address family");
+    if (p_master_handle_out == NULL) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, "create master", "p_master_handle_out is null");
+    }
+    if ((unsigned)listen_address.inet.protocol > inetIPv6) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, "create master",
+                        "listen_address: unknown protocol %d: inetIPv4 or inetIPv6", (int)listen_address.inet.protocol);
     }
     pcclMasterInstance_t *m = malloc(sizeof *m);
     if (m == NULL || server_new(&at, NULL, &m->server, &err) != PCCL_OK) {
@@ -67,7 +71,8 @@ pcclResult_t pcclGetMasterAddress(const pcclMasterInstance_t *m, ccoip_socket_ad
 {
     struct net_address at;
     if (m == NULL || address_out == NULL) {
-        return api_fail(pcclInvalidArgument, pcclCauseUsage, "master address", "null pointer");
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, "master address", "%s is null",
+                        m == NULL ? "master_instance" : "address_out");
     }
     if (server_address(m->server, &at) != PCCL_OK) {
         return api_fail(pcclInvalidUsage, pcclCauseUsage, "master address", "the master is not running");

@@ -21,23 +21,31 @@ static pcclResult_t reduce_check(const void *send, void *recv, const pcclReduceD
     if (d == NULL) {
         return reduce_bad(phase, "the descriptor is null");
     }
-    if ((unsigned)d->src_descriptor.datatype >= DTYPE_COUNT || (unsigned)d->op >= REDOP_COUNT ||
-        (unsigned)d->quantization_options.algorithm >= QUANT_COUNT) {
-        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase,
-                        "unknown data type %d, operator %d or quantisation algorithm %d",
-                        (int)d->src_descriptor.datatype, (int)d->op, (int)d->quantization_options.algorithm);
+    const struct { const char *what; unsigned value, count; } choices[] = {
+        {"data type", d->src_descriptor.datatype, DTYPE_COUNT},
+        {"operator", d->op, REDOP_COUNT},
+        {"distribution hint", d->src_descriptor.distribution_hint, pcclDistributionUniform + 1},
+        {"quantisation algorithm", d->quantization_options.algorithm, QUANT_COUNT},
+    };
+    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
+        if (choices[i].value >= choices[i].count) {
+            return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "unknown %s %d", choices[i].what,
+                            (int)choices[i].value);
+        }
     }
     enum dtype type = (enum dtype)d->src_descriptor.datatype;
     enum quant quant = (enum quant)d->quantization_options.algorithm;
-    if (d->count > PTRDIFF_MAX / dtype_size(type)) {
-        return reduce_bad(phase, "count is larger than memory");
+    if (d->count > API_MOST_BYTES / dtype_size(type)) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "count %zu is larger than any memory", d->count);
     }
     if (d->count > 0 && (send == NULL || recv == NULL)) {
         return reduce_bad(phase, send == NULL ? "sendbuff is null" : "recvbuff is null");
     }
     enum dtype quant_type = quant == QUANT_NONE ? DTYPE_U8 : (enum dtype)d->quantization_options.quantized_datatype;
     if (!numeric_init(&n, type, (enum redop)d->op, quant, quant_type, kernels_get())) {
-        return reduce_bad(phase, "this quantisation does not take these types");
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase,
+                        "quantisation algorithm %d does not take data type %d to quantised type %d", (int)quant, (int)type,
+                        (int)quant_type);
     }
     *out = (struct comm_launch){
         .tag = d->tag,
@@ -174,7 +182,7 @@ pcclResult_t pcclTestAsyncReduce(const pcclAsyncReduceOp_t *reduce_handle, bool 
 {
     struct comm *c;
     if (reduce_handle == NULL || done_out == NULL) {
-        return reduce_bad("test", "null pointer");
+        return reduce_bad("test", reduce_handle == NULL ? "the handle is null" : "done_out is null");
     }
     pcclResult_t rc = api_enter(reduce_handle->comm, "test", &c);
     if (rc != pcclSuccess) {
@@ -217,8 +225,11 @@ pcclResult_t pcclWaitAnyAsyncReduce(const pcclAsyncReduceOp_t *reduce_handles, s
                                     size_t *index_out)
 {
     struct engine *e = &engine_global;
-    if (reduce_handles == NULL || count == 0 || index_out == NULL || timeout_ms < -1) {
-        return reduce_bad("wait any", "null pointer, no handles, or a timeout below -1");
+    if (reduce_handles == NULL || index_out == NULL) {
+        return reduce_bad("wait any", reduce_handles == NULL ? "reduce_handles is null" : "index_out is null");
+    }
+    if (count == 0 || timeout_ms < -1) {
+        return reduce_bad("wait any", count == 0 ? "count is 0: nothing would ever end" : "timeout_ms is below -1");
     }
     if (!engine_marked(e)) {
         return api_fail(pcclNotInitialized, pcclCauseUsage, "wait any", "call pcclInit first");

@@ -13,10 +13,14 @@ static pcclResult_t state_check(const pcclSharedState_t *s, pcclSharedStateSyncS
 {
     const char *phase = "sync", *bad = NULL;
     if (s == NULL || (s->count > 0 && s->infos == NULL)) {
-        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "the shared state or its list is null");
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "%s is null",
+                        s == NULL ? "shared_state" : "shared_state->infos");
     }
-    if ((unsigned)strategy > PCCL_SHARED_STATE_SYNC_STRATEGY_SEND_ONLY || s->count > UINT32_MAX) {
-        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "unknown strategy, or too many entries");
+    if ((unsigned)strategy > PCCL_SHARED_STATE_SYNC_STRATEGY_SEND_ONLY) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "unknown strategy %d", (int)strategy);
+    }
+    if (s->count > UINT32_MAX) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "%zu entries are too many", s->count);
     }
     for (size_t i = 0; i < s->count; i++) {
         const pcclTensorInfo_t *t = &s->infos[i];
@@ -27,8 +31,8 @@ static pcclResult_t state_check(const pcclSharedState_t *s, pcclSharedStateSyncS
             bad = "unknown data type";
         } else if (t->device_type != pcclDeviceCpu) {
             bad = "this build moves host memory only";
-        } else if (t->count > PTRDIFF_MAX / dtype_size((enum dtype)t->datatype)) {
-            bad = "count is larger than memory";
+        } else if (t->count > API_MOST_BYTES / dtype_size((enum dtype)t->datatype)) {
+            bad = "count is larger than any memory";
         } else if (t->data == NULL && t->count > 0) {
             bad = "data is null";
         }

@@ -78,13 +78,21 @@ static void numeric_narrow(const struct numeric *n, uint16_t *out, const float *
     (n->dtype == DTYPE_F16 ? n->kernels->narrow_f16 : n->kernels->narrow_bf16)(out, in, count);
 }
 
+/* A buffer of no elements may be null, which memmove does not take. */
+static void numeric_move(const struct numeric *n, void *to, const void *from, size_t count)
+{
+    if (count > 0) {
+        memmove(to, from, numeric_user_bytes(n, count));
+    }
+}
+
 /* acc form of one wire range, without touching the floating-point environment. */
 static void numeric_expand(const struct numeric *n, void *acc, const void *wire, size_t count)
 {
     if (n->quant != QUANT_NONE) {
         quant_decode(n, acc, wire, count);
     } else if (n->plain) {
-        memmove(acc, wire, numeric_user_bytes(n, count));
+        numeric_move(n, acc, wire, count);
     } else {
         numeric_widen(n, acc, wire, count);
     }
@@ -93,7 +101,7 @@ static void numeric_expand(const struct numeric *n, void *acc, const void *wire,
 void numeric_encode(const struct numeric *n, void *wire, const void *user, size_t count)
 {
     if (n->quant == QUANT_NONE) {
-        memmove(wire, user, numeric_user_bytes(n, count));
+        numeric_move(n, wire, user, count);
         return;
     }
     struct fpenv env;
@@ -105,7 +113,7 @@ void numeric_encode(const struct numeric *n, void *wire, const void *user, size_
 void numeric_decode(const struct numeric *n, void *user, const void *wire, size_t count)
 {
     if (n->quant == QUANT_NONE) {
-        memmove(user, wire, numeric_user_bytes(n, count));
+        numeric_move(n, user, wire, count);
         return;
     }
     struct fpenv env;

@@ -147,6 +147,9 @@ pccl_status addr_parse(const char *text, uint16_t default_port, struct net_addre
     if (port_text != NULL && !addr_port(port_text, &port)) {
         return err_set(err, PCCL_ERR_INVALID, "address '%.100s': '%.20s' is no port, expected 0 to 65535", text, port_text);
     }
+    if (host[strspn(host, "0123456789")] == 0) { /* the resolver would make 5000 the address 0.0.19.136 */
+        return err_set(err, PCCL_ERR_INVALID, "address '%.100s': '%.20s' is no host: write host:port", text, host);
+    }
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *found = NULL;
     int rc = getaddrinfo(host, NULL, &hints, &found);
     if (rc != 0 || found == NULL) {

@@ -178,7 +178,7 @@ static void async_launch_locked(struct comm *c, const struct comm_launch *launch
         return;
     }
     if (comm_find(c, launch->tag) != NULL) {
-        comm_fail(outcome, RESULT_TAG_IN_USE, "the tag is in flight: await it first");
+        comm_fail(outcome, RESULT_TAG_IN_USE, "");
         return;
     }
     if (c->free_count == 0) {

@@ -21,12 +21,18 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", pcclGetLastError());
         return 1;
     }
-    while (pcclGetAttribute(comm, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE, &world) == pcclSuccess && world < 2) {
-        pcclUpdateTopology(comm); /* alone: until somebody comes */
+    pcclResult_t result = pcclSuccess;
+    while (result == pcclSuccess && (result = pcclGetAttribute(comm, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE, &world)) == pcclSuccess &&
+           world < 2) {
+        result = pcclUpdateTopology(comm); /* alone: until somebody comes */
     }
-    while (pcclAllReduce(&mine, &sum, &what, comm, &info) == pcclRankConnectionLost) {
-        /* somebody died: again, with those who are left */
+    while (result == pcclSuccess && (result = pcclAllReduce(&mine, &sum, &what, comm, &info)) == pcclRankConnectionLost) {
+        result = pcclSuccess; /* somebody died: again, with those who are left */
     }
-    printf("sum over %u peers: %g\n", info.local_world_size, (double)sum);
-    return pcclDestroyCommunicator(comm) != pcclSuccess;
+    if (result == pcclSuccess) {
+        printf("sum over %u peers: %g\n", info.local_world_size, (double)sum);
+    } else {
+        fprintf(stderr, "%s\n", pcclGetLastError());
+    }
+    return pcclDestroyCommunicator(comm) != pcclSuccess || result != pcclSuccess;
 }

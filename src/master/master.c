@@ -125,6 +125,8 @@ static size_t lay_out(struct arena *a, const struct master_config *c, struct mas
     m->optimise.storage = arena_take(a, PROBE_ROUNDS_ROOM(n), sizeof *m->optimise.storage);
     m->optimise.edges = arena_take(a, n * n, sizeof *m->optimise.edges);
     m->scratch_cost = arena_take(a, n * n, sizeof *m->scratch_cost);
+    m->scratch_path = arena_take(a, n * n, sizeof *m->scratch_path);
+    m->scratch_rates = arena_take(a, 3 * n, sizeof *m->scratch_rates);
     m->scratch_order = arena_take(a, n, sizeof *m->scratch_order);
     m->scratch_search = arena_take(a, 16 * n, sizeof *m->scratch_search);
     m->scratch_ids = arena_take(a, 2 * n, sizeof *m->scratch_ids);

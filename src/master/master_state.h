@@ -203,6 +203,7 @@ struct master {
     struct optimise optimise;
     struct bandwidth bandwidth;
     uint64_t *scratch_cost; /* a matrix over one group */
+    double *scratch_path, *scratch_rates; /* rates of one group: pairs; up, down, share */
     uint16_t *scratch_order, *scratch_search;
     uint64_t *scratch_ids;
     uint32_t edge_capacity; /* of a view */
@@ -282,6 +283,9 @@ uint64_t edges_relay(struct view_record *v);
 /* view_ring.c */
 void ring_repair(struct master *m, const struct view_record *from, struct view_record *to);
 uint32_t ring_costs(const struct master *m, const struct view_record *v, uint64_t *cost);
+
+/* algorithm.c: of the larger operations in a view with this ring; `before`: what is used until now */
+uint8_t algorithm_choose(struct master *m, const struct view_record *v, const uint32_t *ring, uint8_t before);
 
 /* vote.c */
 void vote_take(struct master *m, struct member *mb, const struct msg_vote *v, uint64_t header_view);

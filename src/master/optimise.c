@@ -111,6 +111,15 @@ static bool ring_differs(const struct view_record *v, uint32_t *found)
     return false;
 }
 
+/* Whether a view with the ring that was found would send its data another way. */
+static bool plan_differs(struct master *m, struct group *g)
+{
+    const struct view_record *v = view_current(g);
+    return g->phase == GROUP_NORMAL && g->solved &&
+           (ring_differs(v, g->solution) ||
+            (v->edges == 0 && algorithm_choose(m, v, g->solution, v->plan.algorithm) != v->plan.algorithm));
+}
+
 /* The next view of one group, with the ring that was found; false if somebody had to go. */
 static bool propose_ring(struct master *m, struct group *g)
 {
@@ -124,6 +133,9 @@ static bool propose_ring(struct master *m, struct group *g)
     }
     view_finish(m, g, false);
     memcpy(next->ring, g->solution, next->members * sizeof *next->ring);
+    if (next->edges == 0) {
+        next->plan.algorithm = algorithm_choose(m, next, next->ring, next->plan.algorithm);
+    }
     g->in_batch = true;
     return true;
 }
@@ -134,7 +146,7 @@ static void finish(struct master *m)
     for (uint32_t i = 0; i < m->config.max_groups; i++) {
         struct group *g = &m->groups[i];
         g->in_batch = false;
-        bool better = g->phase == GROUP_NORMAL && g->solved && ring_differs(view_current(g), g->solution);
+        bool better = plan_differs(m, g);
         if (better && !view_known_to_all(m, g)) {
             return; /* M5: heartbeats will soon say that the view arrived */
         }
@@ -142,7 +154,7 @@ static void finish(struct master *m)
     }
     for (uint32_t i = 0; i < m->config.max_groups && any; i++) {
         struct group *g = &m->groups[i];
-        bool better = g->phase == GROUP_NORMAL && g->solved && ring_differs(view_current(g), g->solution);
+        bool better = plan_differs(m, g);
         if (better && !propose_ring(m, g)) {
             optimise_cancel(m, "a member cannot be linked");
             return;

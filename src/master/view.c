@@ -144,6 +144,11 @@ void view_finish(struct master *m, struct group *g, bool joining)
     snprintf(next->text, sizeof next->text, "%s", ended ? g->text : "");
     next->sizes = view_sizes(m, g, joining);
     ring_repair(m, view_current(g), next);
+    const struct view_record *cur = view_current(g);
+    uint8_t before = cur->members > 0 ? cur->plan.algorithm : next->plan.algorithm;
+    if (next->edges == 0) {
+        next->plan.algorithm = algorithm_choose(m, next, next->ring, before);
+    }
 }
 
 void view_empty(struct master *m, struct group *g)

@@ -207,6 +207,32 @@ static void expect_apart(struct processes *all, unsigned set, int a, int b)
     }
 }
 
+/* argument: a peer id.  value[0]: bytes on data connections with it, value[1]: with all others. */
+static void lane_bytes(struct peer *self, const void *argument, struct reply *reply)
+{
+    uint64_t id = *(const uint64_t *)argument;
+    pcclConnectionStats_t stats[64];
+    size_t count = 0;
+    reply->result = (int)pcclGetConnectionStats(self->comm, stats, 64, &count);
+    for (size_t i = 0; i < count && i < 64; i++) {
+        if (stats[i].lane != UINT32_MAX) {
+            reply->value[stats[i].peer == id ? 0 : 1] += (int64_t)(stats[i].tx_bytes + stats[i].rx_bytes);
+        }
+    }
+}
+
+/* The data of a reduce goes round the slow edge, not over it: the order is applied. */
+static void expect_unused(struct processes *all, int a, int b)
+{
+    struct reply reply[PROCESSES_MOST];
+    processes_do(all, 1u << a | 1u << b, peer_look, NULL, 0, reply);
+    uint64_t id = (uint64_t)reply[b].value[6];
+    processes_do(all, 1u << a, lane_bytes, &id, sizeof id, reply);
+    EXPECT_EQ(reply[a].result, pcclSuccess);
+    EXPECT(reply[a].value[0] < 4096);
+    EXPECT(reply[a].value[1] > 1 << 20);
+}
+
 /* R18.  Which pair is adjacent by default depends on the order of joining: every edge is tried. */
 static void slow_edge(struct network *net, int a, int b)
 {
@@ -226,6 +252,7 @@ static void slow_edge(struct network *net, int a, int b)
     EXPECT_EQ(reply[0].result, pcclSuccess);
     expect_apart(&all, 15, a, b);
     reduce_with_retry(&all, 15, &job, 0);
+    expect_unused(&all, a, b);
     int five = 5, four = 4, late = processes_add(&all, 0, net->name[4]);
     process_send(&all, late, peer_join, &five, sizeof five);
     processes_do(&all, 15, peer_update_until, &five, sizeof five, NULL);

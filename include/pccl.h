@@ -259,7 +259,8 @@ PCCL_EXPORT pcclResult_t pcclAwaitAsyncReduce(const pcclAsyncReduceOp_t *reduce_
                                               pcclReduceInfo_t *PCCL_NULLABLE reduce_info_out);
 
 /* Runs `count` all-reduces, at most `max_in_flight` at once, and retries those that fail with RankConnectionLost until all
- * are done: success means that every one is complete.  Ends with TooFewPeers when alone, with any other error of an
+ * are done: success means that every one is complete.  One that ended by its deadline or a cancel is not retried.  Ends with
+ * TooFewPeers when alone, with any other error of an
  * operation as it is; nothing is left in flight in either case.  The info sums the bytes of all completed operations. */
 PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(const pcclReduceOpDescriptor_t *descriptors, size_t count,
                                                         const pcclComm_t *communicator,

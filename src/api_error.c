@@ -51,6 +51,7 @@ static const struct api_cause api_causes[] = {
     {CAUSE_DEADLINE, pcclCauseDeadline, "its deadline passed"},
     {CAUSE_CANCEL, pcclCauseCancelled, "cancelled"},
     {CAUSE_NO_MEMORY, pcclCauseNoMemory, "a peer has no memory for it"},
+    {CAUSE_INTERNAL, pcclCauseInternal, "an internal invariant failed at a peer"},
     {CAUSE_MISMATCH, pcclCauseMismatch, "peers disagree in its parameters"},
     {CAUSE_PEER_LOST, pcclCausePeerLost, "a peer died"},
     {CAUSE_PEER_LEFT, pcclCausePeerLost, "a peer left"},

@@ -69,7 +69,7 @@ bool report_take(struct master *m, struct group *g, struct member *mb, const str
         if (!get_op_report(r, &rep)) {
             return false;
         }
-        bool refused_cause = rep.cause >= CAUSE_DEADLINE && rep.cause <= CAUSE_MISMATCH;
+        bool refused_cause = rep.cause >= CAUSE_DEADLINE && rep.cause <= CAUSE_INTERNAL;
         if (rep.state == OP_REFUSED && !refused_cause) {
             return false;
         }

@@ -70,7 +70,7 @@ void suspect_report(struct master *m, struct member *from, const struct msg_susp
         }
     } else if (s->target == SUSPECT_OPERATION) {
         bool of_view = s->cause >= CAUSE_PEER_LOST && s->cause <= CAUSE_BLOCKED;
-        bool own = s->cause >= CAUSE_DEADLINE && s->cause <= CAUSE_MISMATCH;
+        bool own = s->cause >= CAUSE_DEADLINE && s->cause <= CAUSE_INTERNAL;
         char text[BOUNDS_TEXT];
         report_peer_text(text, sizeof text, from, s);
         suspect_group(m, g, of_view || own ? (enum cause)s->cause : CAUSE_NO_PROGRESS, from->id, text);

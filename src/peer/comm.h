@@ -162,7 +162,7 @@ void comm_reduce(struct comm *c, const struct comm_launch *launch, struct sessio
 struct comm_op *comm_find(struct comm *c, uint64_t tag);
 /* Marks it as being awaited; null if unknown, spent, or awaited by another thread. */
 struct comm_op *comm_claim(struct comm *c, uint64_t tag);
-/* Gives it up on all peers: CAUSE_CANCEL or CAUSE_NO_MEMORY. */
+/* Gives it up on all peers: CAUSE_CANCEL, CAUSE_NO_MEMORY or CAUSE_INTERNAL. */
 void comm_cancel(struct comm *c, struct comm_op *op, enum cause why);
 /* The same by its handle; false: unknown or spent. */
 bool comm_cancel_tag(struct comm *c, uint64_t tag);

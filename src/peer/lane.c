@@ -396,7 +396,7 @@ static void lane_sweep(struct lane *lane)
             lane->moved |= e->x.progress != before;
         }
         if (e->x.failed) {
-            comm_cancel(e->op->comm, e->op, CAUSE_CANCEL);
+            comm_cancel(e->op->comm, e->op, CAUSE_INTERNAL);
         } else if (e->x.done && !e->told_done) {
             e->told_done = true;
             comm_op_lane_done(e->op, &e->x);

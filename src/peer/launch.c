@@ -9,6 +9,8 @@
 enum session_result result_of_cause(uint8_t cause)
 {
     switch (cause) {
+    case CAUSE_INTERNAL:
+        return RESULT_POISONED;
     case CAUSE_MISMATCH:
         return RESULT_MISMATCH;
     case CAUSE_DIGEST:

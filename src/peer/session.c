@@ -199,7 +199,8 @@ static void on_lanes(struct session *s, struct session_event *e, struct outbox *
 static void on_cancel(struct session *s, struct session_event *e, struct outbox *out)
 {
     if (e->slot < s->cfg.max_ops && s->slots[e->slot].phase == SLOT_RUNNING && s->slots[e->slot].op != NONE) {
-        uint8_t why = e->number == CAUSE_NO_MEMORY ? CAUSE_NO_MEMORY : CAUSE_CANCEL;
+        bool own = e->number == CAUSE_NO_MEMORY || e->number == CAUSE_INTERNAL;
+        uint8_t why = own ? (uint8_t)e->number : CAUSE_CANCEL;
         refusal_request(s, &s->ops[s->slots[e->slot].op], why, out);
     }
 }

@@ -105,7 +105,7 @@ enum session_event_kind {
     SESSION_CONNECT = 1,  /* start joining; ends with an ACT_CONNECTED */
     SESSION_LEAVE,        /* leave the run now; all pending calls end with GONE; ends with ACT_LEFT */
     SESSION_LAUNCH,       /* slot, launch: outcome.result says RESULT_PENDING (slot in use) or why not (slot not in use) */
-    SESSION_CANCEL,       /* slot; number: CAUSE_NO_MEMORY, otherwise the program's wish */
+    SESSION_CANCEL,       /* slot; number: CAUSE_NO_MEMORY, CAUSE_INTERNAL, otherwise the program's wish */
     SESSION_COLLECT,      /* slot that has returned: fills outcome, updates the snapshot, frees the slot */
     SESSION_VOTE,         /* vote: outcome.result RESULT_PENDING or why not; ends with ACT_VOTED */
     SESSION_COLLECT_VOTE, /* after ACT_VOTED: fills outcome, updates the snapshot */

@@ -18,6 +18,7 @@ enum cause {
     CAUSE_CANCEL = 2,
     CAUSE_NO_MEMORY = 3,
     CAUSE_MISMATCH = 4,
+    CAUSE_INTERNAL = 5, /* a failed invariant in its executor */
     /* of a view */
     CAUSE_PEER_LOST = 16,   /* died: its connections closed */
     CAUSE_PEER_LEFT = 17,   /* left by itself */

@@ -116,7 +116,7 @@ bool get_refuse(struct reader *r, struct msg_refuse *m)
 {
     (void)get_op_name(r, &m->name);
     m->origin = get_u64(r);
-    m->cause = parts_get_u8(r, CAUSE_DEADLINE, CAUSE_MISMATCH); /* of an operation itself */
+    m->cause = parts_get_u8(r, CAUSE_DEADLINE, CAUSE_INTERNAL); /* of an operation itself */
     m->culprit = get_u64(r);
     return reader_done(r);
 }

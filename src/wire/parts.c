@@ -43,6 +43,7 @@ static bool parts_is_cause(uint8_t v)
     case CAUSE_CANCEL:
     case CAUSE_NO_MEMORY:
     case CAUSE_MISMATCH:
+    case CAUSE_INTERNAL:
     case CAUSE_PEER_LOST:
     case CAUSE_PEER_LEFT:
     case CAUSE_PEER_SILENT:

@@ -59,7 +59,7 @@ TEST(unknown_values_are_refused) /* a table indexed by them would be read past i
         {"eager", 21, 0, 4},
         {"eager", 22, 0, 2},
         {"eager", 23, 0, 11},
-        {"refuse", 20, 1, 4}, /* causes of an operation only */
+        {"refuse", 20, 1, 5}, /* causes of an operation only */
         {"data", 16, 0, 1},   /* phase */
         {"hold", 20, 0, 255}, /* round: any */
     };

@@ -126,7 +126,7 @@ static void refuse_fill(void *at, struct rng *rng)
     struct msg_refuse *m = at;
     fill_name(rng, &m->name);
     m->origin = rng_next(rng);
-    m->cause = (uint8_t)(1 + rng_below(rng, 4));
+    m->cause = (uint8_t)(1 + rng_below(rng, 5));
     m->culprit = rng_next(rng);
 }
 PLAIN(refuse)

@@ -232,7 +232,8 @@ PCCL_EXPORT pcclResult_t pcclArePeersPending(const pcclComm_t *communicator, boo
 PCCL_EXPORT pcclResult_t pcclOptimizeTopology(const pcclComm_t *communicator);
 
 /* Leaves the run, ends all pending calls with MasterConnectionFailed, frees everything.  Waits at most 1 s for peers to
- * take what was sent.  Legal before connect and after any error. */
+ * take what was sent.  Legal before connect and after any error; a second one is InvalidUsage, as is any other call, until
+ * a new communicator takes the handle's place. */
 PCCL_EXPORT pcclResult_t pcclDestroyCommunicator(pcclComm_t *communicator);
 
 /* ---- All-reduce ------------------------------------------------------------------------------------------------- */

@@ -34,7 +34,10 @@ pcclResult_t api_enter(const pcclComm_t *handle, const char *phase, struct comm 
     if (handle == NULL) {
         return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "the communicator is null");
     }
-    struct comm *c = handle->comm;
+    struct comm *c = atomic_load(&handle->comm);
+    if (c == NULL) {
+        return api_fail(pcclInvalidUsage, pcclCauseUsage, phase, "the communicator was destroyed: make a new one");
+    }
     if (c->generation != atomic_load(&engine_global.generation)) {
         return api_fail(pcclInvalidUsage, pcclCauseUsage, phase,
                         "the communicator belongs to the parent of this forked process: make a new one");
@@ -107,6 +110,25 @@ ccoip_socket_address_t api_address_out(const struct net_address *n)
 
 /* ---- Communicators ----------------------------------------------------------------------------------------------------------- */
 
+static pcclComm_t *handle_take(void)
+{
+    pthread_mutex_lock(&engine_global.life_lock);
+    pcclComm_t *h = engine_global.spare_handles;
+    if (h != NULL) {
+        engine_global.spare_handles = h->next;
+    }
+    pthread_mutex_unlock(&engine_global.life_lock);
+    return h != NULL ? h : calloc(1, sizeof *h);
+}
+
+static void handle_give(pcclComm_t *h)
+{
+    pthread_mutex_lock(&engine_global.life_lock);
+    h->next = engine_global.spare_handles;
+    engine_global.spare_handles = h;
+    pthread_mutex_unlock(&engine_global.life_lock);
+}
+
 pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params, pcclComm_t **comm_out)
 {
     const char *phase = "create communicator";
@@ -136,11 +158,15 @@ pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params, pcclCo
         .master_loss_ns = API_TIMEOUT_MS * CLOCK_MS,
         .connect_ns = API_TIMEOUT_MS * CLOCK_MS,
     };
-    pcclComm_t *handle = malloc(sizeof *handle);
-    if (handle == NULL || comm_new(&engine_global, &p, &handle->comm) != PCCL_OK) {
-        free(handle);
+    pcclComm_t *handle = handle_take();
+    struct comm *c = NULL;
+    if (handle == NULL || comm_new(&engine_global, &p, &c) != PCCL_OK) {
+        if (handle != NULL) {
+            handle_give(handle);
+        }
         return api_fail(pcclInternalError, pcclCauseNoMemory, phase, "no memory");
     }
+    atomic_store(&handle->comm, c);
     *comm_out = handle;
     return pcclSuccess;
 }
@@ -150,13 +176,17 @@ pcclResult_t pcclDestroyCommunicator(pcclComm_t *communicator)
     if (communicator == NULL) {
         return api_fail(pcclInvalidArgument, pcclCauseUsage, "destroy", "the communicator is null");
     }
-    struct comm *c = communicator->comm;
+    struct comm *c = atomic_load(&communicator->comm);
+    if (c == NULL) {
+        return api_fail(pcclInvalidUsage, pcclCauseUsage, "destroy", "the communicator was destroyed before");
+    }
     if (c->generation != atomic_load(&engine_global.generation)) {
         comm_abandon(c);
     } else {
         comm_free(c);
     }
-    free(communicator);
+    atomic_store(&communicator->comm, NULL); /* only now: calls inside may still have looked at it */
+    handle_give(communicator);
     return pcclSuccess;
 }
 

@@ -6,8 +6,10 @@
 #include "include/pccl.h"
 #include "peer/comm.h"
 
+/* A handle outlives its communicator, as a spare for the next one, so that a destroyed one is known as such. */
 struct pcclComm_t {
-    struct comm *comm; /* owned */
+    _Atomic(struct comm *) comm; /* owned; null: destroyed */
+    struct pcclComm_t *next;     /* among the spare ones */
 };
 
 /* No process has more memory than a 47 bit address reaches; plans and state trees can number all of that. */

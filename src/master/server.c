@@ -408,7 +408,7 @@ pccl_status server_free(struct server *s)
     if (atomic_load(&s->phase) == SERVER_RUNNING) {
         return PCCL_ERR_INVALID;
     }
-    if (atomic_load(&s->phase) == SERVER_ENDED) {
+    if (atomic_load(&s->phase) == SERVER_ENDED && s->owner == getpid()) { /* a forked child has no such thread */
         pthread_join(s->thread, NULL); /* it has nothing left to do but return */
         loop_close(&s->loop);
     }

@@ -113,3 +113,18 @@ TEST(counts_and_buffers_at_the_edges)
     cluster_run(&c, odd_operations, NULL);
     cluster_stop(&c);
 }
+
+TEST(destroyed_communicators_are_known_as_such) /* a second destroy frees what is freed */
+{
+    struct cluster c;
+    cluster_start(&c, 2, NULL, 1);
+    pcclComm_t *gone = c.peer[1].comm;
+    EXPECT_EQ(pcclDestroyCommunicator(gone), pcclSuccess);
+    EXPECT_EQ(pcclDestroyCommunicator(gone), pcclInvalidUsage);
+    EXPECT_EQ(pcclConnect(gone), pcclInvalidUsage);
+    EXPECT(says("destroyed"));
+    int size = 0;
+    EXPECT_EQ(pcclGetAttribute(gone, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE, &size), pcclInvalidUsage);
+    c.peer[1].comm = NULL;
+    cluster_stop(&c);
+}

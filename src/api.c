@@ -4,11 +4,13 @@
 
 #include <inttypes.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/clock.h"
 #include "core/log.h"
+#include "net/addr.h"
 
 enum { API_TIMEOUT_MS = 10000, API_STALL_LEAST_MS = 50 };
 
@@ -190,6 +192,17 @@ pcclResult_t pcclDestroyCommunicator(pcclComm_t *communicator)
     return pcclSuccess;
 }
 
+/* A failed connect names the master, whoever noticed: a typo in the address is the likeliest cause. */
+static void name_master(const struct comm *c, struct session_outcome *o)
+{
+    char master[ADDR_TEXT], text[sizeof o->text];
+    addr_format(&c->params.master, master);
+    if (o->result == RESULT_UNREACHABLE && strstr(o->text, master) == NULL) {
+        snprintf(text, sizeof text, "%s: %.130s", master, o->text);
+        memcpy(o->text, text, sizeof text);
+    }
+}
+
 pcclResult_t pcclConnect(pcclComm_t *communicator)
 {
     struct comm *c;
@@ -199,6 +212,7 @@ pcclResult_t pcclConnect(pcclComm_t *communicator)
         return rc;
     }
     comm_connect(c, &o);
+    name_master(c, &o);
     rc = api_outcome(&o, "connect", 0);
     api_leave(c);
     return rc;

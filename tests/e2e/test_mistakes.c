@@ -2,6 +2,11 @@
  * SPDX-License-Identifier: MIT */
 #include "tests/testing.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include "tests/e2e/cluster.h"
 
 static bool says(const char *part)
@@ -127,4 +132,26 @@ TEST(destroyed_communicators_are_known_as_such) /* a second destroy frees what i
     EXPECT_EQ(pcclGetAttribute(gone, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE, &size), pcclInvalidUsage);
     c.peer[1].comm = NULL;
     cluster_stop(&c);
+}
+
+/* Something listens there that is no master: it takes the connection and says nothing. */
+TEST(an_address_where_no_master_answers_is_named)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof at;
+    EXPECT(bind(fd, (struct sockaddr *)&at, size) == 0 && listen(fd, 8) == 0);
+    EXPECT(getsockname(fd, (struct sockaddr *)&at, &size) == 0);
+    pcclCommCreateParams_t params = {.master_address = {.inet = {.protocol = inetIPv4, .ipv4 = {{127, 0, 0, 1}}},
+                                                        .port = ntohs(at.sin_port)}};
+    pcclComm_t *comm = NULL;
+    char name[32];
+    snprintf(name, sizeof name, "127.0.0.1:%u", ntohs(at.sin_port));
+    EXPECT_EQ(pcclInit(), pcclSuccess);
+    EXPECT_EQ(pcclCreateCommunicator(&params, &comm), pcclSuccess);
+    EXPECT_EQ(pcclSetOption(comm, PCCL_OPTION_CONNECT_TIMEOUT_MS, 200), pcclSuccess);
+    EXPECT_EQ(pcclConnect(comm), pcclMasterConnectionFailed);
+    EXPECT(says(name));
+    EXPECT_EQ(pcclDestroyCommunicator(comm), pcclSuccess);
+    close(fd);
 }

@@ -343,3 +343,35 @@ TEST(call_returns_the_gravest_cause_once_all_name_it) /* two peers return differ
     EXPECT_EQ(collect(b, 0), RESULT_MISMATCH);
     bench_free(b);
 }
+
+TEST(different_digests_are_no_success_but_an_internal_error) /* peers train on with different bits */
+{
+    struct bench *b = bench_new();
+    struct plan_view plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024, .algorithm = PLAN_DIRECT};
+    float x = 1, y = 0;
+    launch(b, 0, 5, &x, &y);
+    eager(b, 1, 1, 5, 10);
+    eager(b, 2, 1, 5, 100);
+    hold(b, 1, 1, 5);
+    unsigned char raw[1024];
+    struct writer w;
+    writer_init(&w, raw, sizeof raw);
+    put_hold(&w, &(struct msg_hold){.name = {.tag = 5}, .origin = peer_id(2), .digest = 666,
+                                    .params = p2p_params_hash(&one_float, &plan)});
+    from_peer(b, 2, FRAME_HOLD, view_id(1), &w);
+    EXPECT(!b->returned);
+    EXPECT(sent(b, FRAME_SUSPECT));
+    freeze(b, 1);
+    writer_init(&w, raw, sizeof raw);
+    struct msg_view m = {.view = view_id(2), .parent = view_id(1), .cause = CAUSE_DIGEST,
+                         .sizes = {PEERS, PEERS, 1, PEERS}, .plan = plan, .members = PEERS, .decisions = 1};
+    put_view(&w, &m);
+    for (uint32_t i = 0; i < PEERS; i++) {
+        put_u32(&w, i);
+    }
+    put_op_decision(&w, &(struct op_decision){.tag = 5, .outcome = OUTCOME_ABORT, .cause = CAUSE_DIGEST});
+    from_master(b, FRAME_VIEW, m.view, &w);
+    EXPECT(b->returned);
+    EXPECT_EQ(collect(b, 0), RESULT_DIGEST);
+    bench_free(b);
+}

@@ -68,6 +68,8 @@ struct program {
 void program_describe_op(const struct world *w, uint32_t group, uint64_t step, uint32_t j, struct op_params *params,
                          bool *in_place, uint64_t *tag);
 uint32_t program_op_count(const struct world *w, uint32_t group, uint64_t step);
+/* Whether inputs have fractions: the order of folding then shows in the last bits. */
+bool program_fractions(const struct op_params *params);
 void program_input(const struct world *w, uint32_t node, uint64_t key, const struct op_params *params, void *out);
 bool program_launch(struct world *w, struct node *n, uint32_t op);  /* false: no slot, or refused for now */
 void program_collect(struct world *w, struct node *n);

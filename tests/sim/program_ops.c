@@ -98,11 +98,19 @@ static void input_store(void *out, uint64_t i, enum dtype type, double v)
     }
 }
 
+bool program_fractions(const struct op_params *params)
+{
+    bool wide = params->dtype == DTYPE_F32 || params->dtype == DTYPE_F64;
+    return wide && params->quant == QUANT_NONE && (params->op == REDOP_SUM || params->op == REDOP_AVG);
+}
+
 void program_input(const struct world *w, uint32_t node, uint64_t key, const struct op_params *params, void *out)
 {
     struct rng r = {.state = mix64(mix64(w->opt.seed, node), key)};
     for (uint64_t i = 0; i < params->count; i++) {
-        input_store(out, i, (enum dtype)params->dtype, input_value(rng_next(&r) >> 5, (enum redop)params->op, (enum dtype)params->dtype));
+        double value = input_value(rng_next(&r) >> 5, (enum redop)params->op, (enum dtype)params->dtype);
+        value += program_fractions(params) ? (double)rng_below(&r, 1000003) / 1000003.0 : 0;
+        input_store(out, i, (enum dtype)params->dtype, value);
     }
 }
 

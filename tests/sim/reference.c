@@ -2,6 +2,8 @@
  *
  * One idea: inputs are small integers and powers of two, so that exact integer and double arithmetic gives the one right answer
  * whatever the order; it is rounded once, here by hand.  Quantised results must lie within the sum of the steps' bounds.
+ * Sums of f32 and f64 have fractions, so that the order of folding shows: they must lie within the rounding of each step
+ * here, and be the same bits on all peers (oracle.c).
  * Invariant: nothing of the library's kernels is used.
  * SPDX-License-Identifier: MIT */
 #include <math.h>
@@ -92,7 +94,7 @@ static bool type_is_float(enum dtype type)
 }
 
 struct fold {
-    double real, bound, low, high;
+    double real, size; /* size: sum of magnitudes */
     uint64_t whole;
 };
 
@@ -100,6 +102,7 @@ static void fold_add(struct fold *f, const void *data, uint64_t i, const struct 
 {
     double v = value_at(data, i, (enum dtype)p->dtype);
     uint64_t u = integer_at(data, i, (enum dtype)p->dtype);
+    f->size += fabs(v);
     if (first) {
         f->real = v;
         f->whole = u;
@@ -146,6 +149,10 @@ static bool element_right(const struct fold *f, const struct call *c, uint64_t i
         double step = 32.0 / (ldexp(1, bits - 1) - 1); /* inputs lie in [-8, 8]; a block's range is at most twice that */
         double each = p->op == REDOP_SUM ? (double)world : 1;
         return fabs(got - want) <= step * (each + 1) * (p->op == REDOP_SUM ? (double)world / 2 + 1 : 2);
+    }
+    if (program_fractions(p)) {
+        double step = type == DTYPE_F32 ? 0x1p-23 : 0x1p-52, over = p->op == REDOP_AVG ? world : 1;
+        return fabs(got - want / over) <= step * (world + 1) * f->size / over;
     }
     if (p->op == REDOP_AVG) {
         want = type == DTYPE_F64 ? want / world : (double)((float)want / (float)world);

@@ -44,7 +44,7 @@ TEST(a_stopped_peer_is_excluded_in_the_stall_time_learns_it_and_may_come_back)
     process_wait_stopped(&all, 3);
     int64_t begin = spawn_now_ms();
     processes_take(&all, 7, reply);
-    EXPECT(spawn_now_ms() - begin < 5000); /* by default it would be 10 s at least */
+    EXPECT(spawn_now_ms() - begin < 9000); /* by default it would be 10 s at least */
     for (int i = 0; i < 3; i++) {
         EXPECT_EQ(reply[i].result, pcclRankConnectionLost);
     }

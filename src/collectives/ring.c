@@ -30,11 +30,15 @@ void plan_make_ring(struct plan *plan)
         plan_begin_segment(plan, s);
         if (link > 0) {
             plan_add_step(plan, s, STEP_FOLD, prev);
+        }
+        if (link > 0 || world == 1) {
             plan_add_step(plan, s, STEP_FOLD, q->rank);
         }
         if (link == world - 1) {
             plan_add_step(plan, s, STEP_FINISH, 0);
-            plan_add_step(plan, s, STEP_SEND, next);
+            if (world > 1) {
+                plan_add_step(plan, s, STEP_SEND, next);
+            }
             continue;
         }
         plan_add_step(plan, s, STEP_SEND, next);

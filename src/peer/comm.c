@@ -157,7 +157,7 @@ static void comm_act(struct comm *c, const struct action *a, struct comm_after *
         break;
     case ACT_LEFT:
         sync_link_end_all(c);
-        link_end_all(c, after);
+        link_end_all(c);
         engine_arm(c->engine, 0);
         break;
     case ACT_SYNC_ALLOC:

@@ -40,14 +40,13 @@ static void report(struct session *s, struct outbox *out)
     outbox_send(out, ACT_MASTER, 0);
 }
 
-void install_freeze(struct session *s, const struct frame_header *h, struct reader *r, struct outbox *out)
+void install_freeze(struct session *s, struct reader *r, struct outbox *out)
 {
     struct msg_freeze m;
     bool good = get_freeze(r, &m);
     for (uint32_t i = 0; good && i < m.survivors; i++) {
         (void)get_u64(r);
     }
-    (void)h;
     if (!good || !reader_done(r)) {
         join_master_down(s, "the master sent a malformed FREEZE", out);
         return;
@@ -261,7 +260,7 @@ static void adopt_members(struct session *s, const struct msg_view *m)
 /* Links that broke while the next view was on its way, or were never made: report them in this view too. */
 static void greet_members(struct session *s, struct outbox *out)
 {
-    links_drop_unwanted(s, out);
+    links_drop_unwanted(s);
     outbox_add(out, ACT_LINKS);
     links_announce(s, out);
     for (uint32_t r = 0; r < s->view.world; r++) {
@@ -273,10 +272,9 @@ static void greet_members(struct session *s, struct outbox *out)
     hold_replay(s, out);
 }
 
-void install_view(struct session *s, const struct frame_header *h, struct reader *r, struct outbox *out)
+void install_view(struct session *s, struct reader *r, struct outbox *out)
 {
     struct msg_view m;
-    (void)h;
     if (!get_view(r, &m)) {
         join_master_down(s, "the master sent a malformed VIEW", out);
         return;

@@ -102,7 +102,7 @@ void join_master_down(struct session *s, const char *text, struct outbox *out)
         for (uint32_t i = 0; i < s->peer_count; i++) {
             s->peers[i].in_proposal = false;
         }
-        links_drop_unwanted(s, out);
+        links_drop_unwanted(s);
         outbox_add(out, ACT_LINKS);
     }
     if (text != NULL) {
@@ -197,16 +197,16 @@ void join_master_frame(struct session *s, struct session_event *e, struct outbox
         heartbeat_heard(s, &r, out);
         break;
     case FRAME_FREEZE:
-        install_freeze(s, e->header, &r, out);
+        install_freeze(s, &r, out);
         break;
     case FRAME_VIEW:
-        install_view(s, e->header, &r, out);
+        install_view(s, &r, out);
         break;
     case FRAME_ANSWER:
         ballot_answer(s, &r, out);
         break;
     case FRAME_ADMIT:
-        links_admit(s, e->header, &r, out);
+        links_admit(s, &r, out);
         break;
     case FRAME_FENCE:
         fenced(s, &r, out);

@@ -68,9 +68,8 @@ static void link_cancel_dials(struct link *l)
     l->control_dial = NULL;
 }
 
-void link_end_all(struct comm *c, struct comm_after *after)
+void link_end_all(struct comm *c)
 {
-    (void)after;
     LIST_FOR_EACH(i, next, &c->links) {
         struct link *l = LIST_ENTRY(i, struct link, all);
         l->wanted = false; /* the service thread takes it out of the table */

@@ -46,7 +46,7 @@ struct link *link_find(struct comm *c, uint64_t peer);
 void link_refresh(struct comm *c, struct comm_after *after);
 int64_t link_tick(struct comm *c, int64_t now, struct comm_after *after);
 /* With comm.lock: ends all connections after what was sent. */
-void link_end_all(struct comm *c, struct comm_after *after);
+void link_end_all(struct comm *c);
 /* From a lane: a data connection broke. */
 void link_stream_down(struct stream *s);
 void link_stream_gone(struct stream *s); /* about to be freed */

@@ -129,14 +129,13 @@ void links_suspect_again(struct session *s, struct outbox *out)
 
 /* ---- admission ---- */
 
-void links_admit(struct session *s, const struct frame_header *h, struct reader *r, struct outbox *out)
+void links_admit(struct session *s, struct reader *r, struct outbox *out)
 {
     struct msg_admit m;
     if (!get_admit(r, &m) || m.members > s->cfg.max_members) {
         join_master_down(s, "the master sent a malformed ADMIT", out);
         return;
     }
-    (void)h;
     for (uint32_t i = 0; i < s->peer_count; i++) {
         s->peers[i].in_proposal = false;
         s->peers[i].link_failed = false;
@@ -160,7 +159,7 @@ void links_admit(struct session *s, const struct frame_header *h, struct reader 
     s->proposal_attempt = m.attempt;
     s->linked_sent = false;
     s->link_by = s->now + s->cfg.link_ns;
-    links_drop_unwanted(s, out);
+    links_drop_unwanted(s);
     outbox_add(out, ACT_LINKS);
     links_check(s, out);
 }
@@ -191,7 +190,7 @@ void links_check(struct session *s, struct outbox *out)
     outbox_send(out, ACT_MASTER, 0);
 }
 
-void links_drop_unwanted(struct session *s, struct outbox *out)
+void links_drop_unwanted(struct session *s)
 {
     for (uint32_t i = 0; i < s->peer_count; i++) {
         struct peer *p = &s->peers[i];
@@ -199,7 +198,6 @@ void links_drop_unwanted(struct session *s, struct outbox *out)
             memset(p, 0, sizeof *p);
         }
     }
-    (void)out;
 }
 
 /* ---- links ---- */

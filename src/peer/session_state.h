@@ -233,7 +233,6 @@ enum session_machine { MACHINE_SESSION, MACHINE_CALL, MACHINE_OPERATION };
 void phase_move(enum session_machine machine, uint8_t *phase, uint8_t to);
 
 /* session.c */
-uint64_t session_epoch_view(const struct session *s);
 void session_trace(struct outbox *out, const char *text, uint64_t id, uint64_t value);
 
 /* links.c */
@@ -246,7 +245,7 @@ uint32_t origin_rank(const struct session *s, uint32_t from, uint64_t origin); /
 /* Passes on what `from` said for itself to the members it has no link with, if we stand in for that link. */
 void links_relay(struct session *s, uint32_t from, uint64_t origin, const struct frame_header *h, const void *payload,
                  struct outbox *out);
-void links_admit(struct session *s, const struct frame_header *h, struct reader *r, struct outbox *out);
+void links_admit(struct session *s, struct reader *r, struct outbox *out);
 void links_check(struct session *s, struct outbox *out);
 void links_hello(struct session *s, struct session_event *e);
 void links_up(struct session *s, struct session_event *e, struct outbox *out);
@@ -259,7 +258,7 @@ void links_ping(struct session *s, uint32_t peer, uint64_t view, struct outbox *
 void links_announce(struct session *s, struct outbox *out); /* PING to all linked members */
 void links_tick(struct session *s, struct outbox *out);
 void links_suspect_again(struct session *s, struct outbox *out);
-void links_drop_unwanted(struct session *s, struct outbox *out);
+void links_drop_unwanted(struct session *s);
 void links_suspect(struct session *s, uint8_t target, uint8_t cause, uint64_t peer, const struct op_name *name,
                    const char *text, struct outbox *out);
 
@@ -325,8 +324,8 @@ void eager_advance(struct session *s, struct op *op, struct outbox *out);
 void eager_release(struct session *s, struct op *op); /* gives parked payloads back */
 
 /* install.c */
-void install_freeze(struct session *s, const struct frame_header *h, struct reader *r, struct outbox *out);
-void install_view(struct session *s, const struct frame_header *h, struct reader *r, struct outbox *out);
+void install_freeze(struct session *s, struct reader *r, struct outbox *out);
+void install_view(struct session *s, struct reader *r, struct outbox *out);
 
 /* join.c */
 void join_connect(struct session *s, struct session_event *e, struct outbox *out);

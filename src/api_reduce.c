@@ -173,7 +173,7 @@ static bool reduce_peek(struct comm *c, uint64_t tag, bool *done)
 
 static void reduce_unmask(struct comm *c)
 {
-    if (c->joined) {
+    if (atomic_load(&c->joined)) {
         lane_unmask(c->engine->lane[0]);
     }
 }

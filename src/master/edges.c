@@ -1,6 +1,6 @@
 /* edges.c - pairs of a view without a link: which they are, and who forwards between them.
  *
- * A pair is missing because an admission could not link it, or because its link broke again and again.
+ * A pair is missing because it could not be linked, or because its link broke again and again.
  * Invariant: the edges of a view are sorted, a < b, and both ends are members once the view is decided.
  * SPDX-License-Identifier: MIT */
 #include <string.h>
@@ -63,7 +63,7 @@ static struct edge_break *break_of(struct master *m, struct group *g, uint64_t x
     return k;
 }
 
-bool edges_broken(struct master *m, struct group *g, uint64_t x, uint64_t y)
+bool edges_broken(struct master *m, struct group *g, uint64_t x, uint64_t y, bool unreachable)
 {
     struct edge_break *k = break_of(m, g, x, y);
     uint64_t view = view_current(g)->view;
@@ -76,7 +76,7 @@ bool edges_broken(struct master *m, struct group *g, uint64_t x, uint64_t y)
     }
     k->view = view;
     k->attempt = m->admit.attempt;
-    k->count++;
+    k->count = unreachable && k->count < MASTER_BREAKS ? MASTER_BREAKS : k->count + 1;
     return k->count >= MASTER_BREAKS;
 }
 

@@ -271,8 +271,9 @@ uint64_t view_persist(struct master *m, struct group *only);
 /* edges.c */
 bool edges_missing(const struct view_record *v, uint64_t x, uint64_t y);
 bool edges_note(struct view_record *v, uint64_t a, uint64_t b, uint32_t capacity);
-/* Counts a break of the edge; true if it has become a missing one of the views to come. */
-bool edges_broken(struct master *m, struct group *g, uint64_t a, uint64_t b);
+/* Counts a break of the edge; true if it has become a missing one of the views to come.  Unreachable: it could not be made
+ * at all, which once is enough, provided that somebody can stand in. */
+bool edges_broken(struct master *m, struct group *g, uint64_t a, uint64_t b, bool unreachable);
 void edges_give_up(struct master *m, struct group *g, uint64_t a, uint64_t b); /* without counting */
 void edges_add_broken(struct master *m, struct group *g, struct view_record *to);
 void edges_inherit(struct master *m, struct group *g, const struct view_record *from, struct view_record *to);

@@ -27,7 +27,7 @@ static void report_peer_text(char *out, size_t size, const struct member *from, 
              s->text);
 }
 
-/* A link between two members closed. */
+/* A link between two members closed, or cannot be made although both live. */
 static void suspect_link(struct master *m, struct group *g, struct member *from, struct member *to,
                          const struct msg_suspect *s)
 {
@@ -40,7 +40,8 @@ static void suspect_link(struct master *m, struct group *g, struct member *from,
     if (edges_missing(view_current(g), from->id, to->id) || MUTANT(NOCUTREPORT)) {
         return; /* nothing of this view goes over that link */
     }
-    bool bad = edges_broken(m, g, from->id, to->id);
+    bool unreachable = s->cause == CAUSE_KICK_UNREACHABLE && m->now - to->heard_at < 3 * m->config.heartbeat_ns;
+    bool bad = edges_broken(m, g, from->id, to->id, unreachable);
     if (m->admit.phase == ADMIT_LINKING) {
         m->admit.again = m->admit.again || !bad; /* the proposal counted on this link; a bad one becomes a missing edge */
         m->changed = true;

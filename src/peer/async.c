@@ -279,7 +279,7 @@ static void async_drive(struct comm_op *op, struct lane *lane)
 
 static bool async_take_lane(struct comm *c)
 {
-    struct lane *lane = c->joined ? c->engine->lane[0] : NULL;
+    struct lane *lane = atomic_load(&c->joined) ? c->engine->lane[0] : NULL;
     for (int i = 0; lane != NULL && i < ASYNC_TRIES; i++) {
         if (atomic_load(&lane->driven)) {
             return false;

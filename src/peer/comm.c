@@ -349,11 +349,11 @@ static bool comm_calls_left(const struct comm *c)
 static pccl_status comm_prepare(struct comm *c, struct err *err)
 {
     struct err why;
-    pccl_status st = c->joined ? PCCL_OK : engine_join(c->engine, c, c->params.lanes, err);
+    pccl_status st = atomic_load(&c->joined) ? PCCL_OK : engine_join(c->engine, c, c->params.lanes, err);
     if (st != PCCL_OK) {
         return st;
     }
-    c->joined = true;
+    atomic_store(&c->joined, true);
     c->advertised = (struct net_address){.family = 0};
     const char *advertise = getenv("PCCL_ADVERTISE"); /* host, or host:port where a port is mapped */
     if (advertise != NULL && *advertise != 0) {
@@ -582,7 +582,7 @@ void comm_free(struct comm *c)
         }
     }
     pthread_mutex_unlock(&c->lock);
-    if (c->joined) {
+    if (atomic_load(&c->joined)) {
         engine_run(c->engine, comm_detach, c);
         comm_drop_lanes(c);
         engine_leave(c->engine);

@@ -92,7 +92,7 @@ struct comm {
     struct list in_engine;
     uint32_t generation;
     struct comm_params params;
-    bool joined;             /* a user of the engine */
+    atomic_bool joined;      /* a user of the engine; once set, it stays */
     atomic_uint calls;       /* inside the library; destroy waits for none */
 
     pthread_mutex_t lock;    /* of what follows */

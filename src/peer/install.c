@@ -231,7 +231,7 @@ static void adopt_members(struct session *s, const struct msg_view *m)
         struct peer *p = &s->peers[i];
         p->in_view = false;
         p->in_proposal = false;
-        p->suspected = false;
+        p->suspected = CAUSE_NONE;
         p->replay = NONE;
         p->rank = NONE;
     }

@@ -110,19 +110,23 @@ void links_suspect(struct session *s, uint8_t target, uint8_t cause, uint64_t pe
     outbox_send(out, ACT_MASTER, 0);
 }
 
-static void suspect_link(struct session *s, struct peer *p, bool silent, struct outbox *out)
+/* LINK_LOST: it may well be made again; PEER_SILENT: nothing comes over it; KICK_UNREACHABLE: it cannot be made. */
+static void suspect_link(struct session *s, struct peer *p, enum cause cause, struct outbox *out)
 {
-    p->suspected = true;
-    links_suspect(s, SUSPECT_LINK, silent ? CAUSE_PEER_SILENT : CAUSE_LINK_LOST, p->id, NULL,
-                  silent ? "no sign of life on the link" : "the link closed", out);
+    p->suspected = (uint8_t)cause;
+    links_suspect(s, SUSPECT_LINK, p->suspected, p->id, NULL,
+                  cause == CAUSE_PEER_SILENT ? "no sign of life on the link"
+                  : cause == CAUSE_LINK_LOST ? "the link closed"
+                                             : "the link cannot be made",
+                  out);
 }
 
 void links_suspect_again(struct session *s, struct outbox *out)
 {
     for (uint32_t r = 0; r < s->view.world; r++) {
         struct peer *p = r == s->view.rank ? NULL : &s->peers[s->view.peer[r]];
-        if (p != NULL && p->suspected) {
-            suspect_link(s, p, false, out);
+        if (p != NULL && p->suspected != CAUSE_NONE) {
+            suspect_link(s, p, (enum cause)p->suspected, out);
         }
     }
 }
@@ -247,7 +251,7 @@ void links_down(struct session *s, uint64_t id, bool silent, struct outbox *out)
     p->their_view = 0;
     p->heard = s->now;
     if (p->in_view) {
-        suspect_link(s, p, silent, out);
+        suspect_link(s, p, silent ? CAUSE_PEER_SILENT : CAUSE_LINK_LOST, out);
     }
 }
 
@@ -261,7 +265,7 @@ void links_failed(struct session *s, uint64_t id, struct outbox *out)
         s->peers[i].link_failed = true;
         links_check(s, out);
     } else if (view_relay(s, s->id, id) == 0) {
-        suspect_link(s, &s->peers[i], false, out);
+        suspect_link(s, &s->peers[i], CAUSE_KICK_UNREACHABLE, out);
     }
 }
 
@@ -331,7 +335,7 @@ void links_data_down(struct session *s, struct session_event *e, struct outbox *
     struct peer *p = &s->peers[i];
     p->bundle = 0;
     if (p->in_view && (p->bundle_view == s->view.view || MUTANT(CLOSE_IS_FAULT))) {
-        suspect_link(s, p, false, out);
+        suspect_link(s, p, CAUSE_LINK_LOST, out);
     }
 }
 
@@ -345,12 +349,15 @@ void links_tick(struct session *s, struct outbox *out)
         if (p->id == 0) {
             continue;
         }
-        /* Of a link that is up: since the last sign of life; of one that is not: since it was wanted. */
-        int64_t bound = p->link_up ? s->cfg.stall_ns : s->cfg.link_ns;
+        /* Of a link that is up: since the last sign of life; of one that is not: since it was wanted.  That is told before
+         * a third peer, whose operation stalls with this one, can take this one for the cause. */
+        int64_t bound = p->link_up                                ? s->cfg.stall_ns
+                        : s->cfg.link_ns < s->cfg.stall_ns / 2 ? s->cfg.link_ns
+                                                                   : s->cfg.stall_ns / 2;
         if (paused) {
             p->heard = s->now;
-        } else if (s->now - p->heard > bound && p->in_view && !p->suspected && view_relay(s, s->id, p->id) == 0) {
-            suspect_link(s, p, p->link_up, out);
+        } else if (s->now - p->heard > bound && p->in_view && p->suspected == CAUSE_NONE && view_relay(s, s->id, p->id) == 0) {
+            suspect_link(s, p, p->link_up ? CAUSE_PEER_SILENT : CAUSE_KICK_UNREACHABLE, out);
         }
     }
     if (s->proposal != 0 && s->now >= s->link_by) {

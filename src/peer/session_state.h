@@ -31,7 +31,7 @@ struct peer {
     bool in_view, in_proposal;
     bool link_up;
     bool link_failed;    /* in this proposal */
-    bool suspected;      /* its link was reported in this view: again after a resumed master connection */
+    uint8_t suspected;   /* why its link was reported in this view: again after a resumed master connection; CAUSE_NONE */
     uint32_t rank;       /* in_view */
     uint64_t their_view; /* newest view it said to be in, on this link */
     uint64_t bundle;     /* number of the usable data bundle, 0 none */

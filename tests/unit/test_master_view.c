@@ -259,6 +259,24 @@ TEST(edge_that_breaks_three_times_is_avoided) /* HOLD takes another way, plans d
     cluster_free(c);
 }
 
+TEST(pair_that_cannot_be_linked_is_avoided_at_once) /* a stall may not be blamed on a third that waits for one of them */
+{
+    struct cluster *c = three();
+    struct peer *a = &c->peers[0], *b = &c->peers[1], *d = &c->peers[2];
+    peer_suspect(c, a, SUSPECT_LINK, CAUSE_LINK_LOST, b);
+    EXPECT_EQ(d->edge_count, 0);
+    peer_suspect(c, b, SUSPECT_LINK, CAUSE_KICK_UNREACHABLE, a);
+    EXPECT_EQ(d->edge_count, 1);
+    EXPECT_EQ(d->edges[0].relay, d->id);
+    EXPECT_EQ(d->member_count, 3);
+    for (int i = 0; i < 4; i++) { /* nobody stands in for this one: more patience, then the newer of the two */
+        peer_suspect(c, d, SUSPECT_LINK, CAUSE_KICK_UNREACHABLE, a);
+        EXPECT_EQ(d->edge_count, 1);
+        EXPECT_EQ(d->member_count, 3);
+    }
+    cluster_free(c);
+}
+
 TEST(failure_in_one_group_leaves_others_alone) /* R11 */
 {
     struct cluster *c = cluster_new();

@@ -375,3 +375,49 @@ TEST(different_digests_are_no_success_but_an_internal_error) /* peers train on w
     EXPECT_EQ(collect(b, 0), RESULT_DIGEST);
     bench_free(b);
 }
+
+/* The cause that the last step told the master about the link with this peer; CAUSE_NONE: nothing. */
+static uint8_t suspected(const struct bench *b, uint32_t peer)
+{
+    for (uint32_t i = 0; i < b->out.count; i++) {
+        struct frame_header h;
+        struct msg_suspect m;
+        struct reader r;
+        const struct action *a = &b->out.actions[i];
+        if (a->kind != ACT_MASTER || !frame_get(b->out.bytes + a->frame, &h) || h.type != FRAME_SUSPECT) {
+            continue;
+        }
+        reader_init(&r, b->out.bytes + a->frame + FRAME_HEADER_BYTES, h.length);
+        if (get_suspect(&r, &m) && m.target == SUSPECT_LINK && m.peer == peer_id(peer)) {
+            return m.cause;
+        }
+    }
+    return CAUSE_NONE;
+}
+
+/* One heartbeat's time later, all others having been heard of. */
+static uint8_t suspected_later(struct bench *b, uint32_t peer)
+{
+    ping(b, 3 - peer, view_id(2));
+    b->now += 1000000000;
+    step(b, &(struct session_event){.kind = SESSION_TICK});
+    return suspected(b, peer);
+}
+
+TEST(link_that_cannot_be_made_is_told_of_before_its_silence_stalls_a_third) /* the third blames this one instead */
+{
+    struct bench *b = bench_new();
+    step(b, &(struct session_event){.kind = SESSION_LINK_DOWN, .peer = peer_id(1)});
+    EXPECT_EQ(suspected(b, 1), CAUSE_LINK_LOST);
+    freeze(b, 1);
+    install(b, 2, false);
+    int beats = 1;
+    uint8_t cause;
+    while ((cause = suspected_later(b, 1)) == CAUSE_NONE && beats < 20) {
+        beats++;
+    }
+    EXPECT(beats > 4 && beats <= 6); /* half of the 10 s after which an operation counts as stalled */
+    EXPECT_EQ(cause, CAUSE_KICK_UNREACHABLE);
+    EXPECT_EQ(suspected_later(b, 1), CAUSE_NONE); /* said once */
+    bench_free(b);
+}

@@ -75,6 +75,7 @@ part_neon() {
 # Runs one part; adds a row to the table.  The result is the sum of the part's lines, or one failure if it ended badly
 # without saying so.
 table=""
+failures="" # the lines that name them, repeated at the very end
 total_passed=0
 total_failed=0
 run_part() {
@@ -96,6 +97,8 @@ run_part() {
         echo "---- end of $log"
         tail -n 80 "$log"
         echo "----"
+        failures+=$(grep -aE '^(\| )?(FAIL|SUMMARY: |---- |exit status )|: (expected|error: )|, expected ' "$log" |
+            head -n 8 | cut -c 1-200 | sed "s/^/$name: /")$'\n'
     fi
 }
 
@@ -107,5 +110,6 @@ for part in "$@"; do
     run_part "$part"
 done
 printf '\n%s%-10s %7.1f s\n' "$table" "all parts" $((SECONDS - begin))
+printf '%s' "$failures"
 echo "$total_passed passed, $total_failed failed"
 [ "$total_failed" = 0 ]

@@ -1,7 +1,6 @@
-/* async.c - operations: from a call to the lanes and back.
+/* async.c - operations: from a launch to the lanes and back.
  *
- * A call launches, then waits for `returned`: it drives lane 0 if nobody else holds it, and sleeps otherwise.  The executors
- * report to the operation's counters; the last lane runs the session's step itself.
+ * The executors report to the operation's counters; the last lane runs the session's step itself.
  *
  * Invariant: the memory of an operation goes when its slot has been collected; lanes have let go of it by then.
  * SPDX-License-Identifier: MIT */
@@ -15,9 +14,6 @@
 enum {
     ASYNC_WINDOW = 8,         /* grants per sender and lane told in READY */
     ASYNC_RESERVE = 32,       /* of one operation in one lane at most */
-    ASYNC_SPIN_MIN_NS = 2000, /* spinning before sleep: doubled when it paid, halved when not */
-    ASYNC_SPIN_MAX_NS = 200000,
-    ASYNC_TRIES = 64,         /* to get lane 0 from a poller that is about to let go */
 };
 
 bool comm_ops_init(struct comm *c)
@@ -57,8 +53,6 @@ void comm_op_free(struct comm_op *op)
     free(op->backup);
     free(op->scratch);
     free(op->ranks);
-    free(op->ring);
-    free(op->weights);
     free(op->segments);
     free(op->steps);
     free(op);
@@ -129,8 +123,7 @@ static bool async_scratch(struct comm_op *op, const struct op_params *p)
     return op->scratch != NULL;
 }
 
-/* With comm.lock: keeps the larger of two backups for the next call, since fresh memory costs a page fault per page. */
-static void async_backup_done(struct comm *c, struct comm_op *op)
+void comm_op_keep_backup(struct comm *c, struct comm_op *op)
 {
     if (op->backup != NULL && op->backup_bytes > c->spare_bytes) {
         void *smaller = c->spare;
@@ -140,7 +133,7 @@ static void async_backup_done(struct comm *c, struct comm_op *op)
     }
 }
 
-static void async_unreserve(struct comm *c, struct comm_op *op, uint32_t first)
+void comm_op_unreserve(struct comm *c, struct comm_op *op, uint32_t first)
 {
     for (uint32_t i = first; i < c->config.lanes && op->reserved > 0; i++) {
         room_unreserve(&c->engine->lane[i]->room, op->reserved);
@@ -201,7 +194,7 @@ static void async_launch_locked(struct comm *c, const struct comm_launch *launch
     comm_step(c, &e, after);
     *outcome = e.outcome;
     if (outcome->result != RESULT_PENDING) {
-        async_unreserve(c, op, 0);
+        comm_op_unreserve(c, op, 0);
         c->ops[op->slot] = NULL;
         c->free_slots[c->free_count++] = op->slot;
         list_remove(&op->by_tag);
@@ -236,7 +229,7 @@ void comm_launch(struct comm *c, const struct comm_launch *launch, struct comm_o
     async_launch_locked(c, launch, op, outcome, &after);
     bool pending = outcome->result == RESULT_PENDING;
     if (!pending) {
-        async_backup_done(c, op);
+        comm_op_keep_backup(c, op);
     }
     comm_unlock(c, &after);
     if (pending) {
@@ -244,166 +237,6 @@ void comm_launch(struct comm *c, const struct comm_launch *launch, struct comm_o
     } else {
         comm_op_free(op);
     }
-}
-
-/* ---- Waiting -------------------------------------------------------------------------------------------------------------- */
-
-/* The holder of lane 0 polls until the operation has ended.  Spinning pays while a peer runs at the same time; where
- * processes outnumber cores it hinders the one waited for, so each thread learns how long to. */
-static void async_drive(struct comm_op *op, struct lane *lane)
-{
-    static _Thread_local int64_t spin_ns = ASYNC_SPIN_MAX_NS / 4;
-    int64_t spin_until = 0;
-    while (!atomic_load(&op->returned)) {
-        if (lane_serve(lane, 0)) {
-            if (spin_until != 0 && spin_ns < ASYNC_SPIN_MAX_NS) {
-                spin_ns *= 2;
-            }
-            spin_until = 0;
-            continue;
-        }
-        int64_t now = clock_now_ns();
-        if (spin_until == 0) {
-            spin_until = now + spin_ns;
-        } else if (now < spin_until) {
-            sched_yield();
-        } else {
-            spin_ns = spin_ns / 2 > ASYNC_SPIN_MIN_NS ? spin_ns / 2 : ASYNC_SPIN_MIN_NS;
-            spin_until = 0;
-            if (!atomic_load(&op->returned)) {
-                lane_serve(lane, -1);
-            }
-        }
-    }
-}
-
-static bool async_take_lane(struct comm *c)
-{
-    struct lane *lane = atomic_load(&c->joined) ? c->engine->lane[0] : NULL;
-    for (int i = 0; lane != NULL && i < ASYNC_TRIES; i++) {
-        if (atomic_load(&lane->driven)) {
-            return false;
-        }
-        if (lane_try(lane)) {
-            atomic_store(&lane->driven, true);
-            lane_mask(lane);
-            return true;
-        }
-        sched_yield();
-    }
-    return false;
-}
-
-static void async_give_lane(struct comm *c)
-{
-    struct lane *lane = c->engine->lane[0];
-    atomic_store(&lane->driven, false);
-    lane_release(lane, true);
-}
-
-static void async_sleep(struct comm *c, struct comm_op *op)
-{
-    struct lane *lane = c->engine->lane[0];
-    atomic_fetch_add(&lane->sleepers, 1);
-    lane_unmask(lane);
-    pthread_mutex_lock(&c->lock);
-    while (!atomic_load(&op->returned)) {
-        pthread_cond_wait(&op->ended, &c->lock);
-    }
-    pthread_mutex_unlock(&c->lock);
-    atomic_fetch_sub(&lane->sleepers, 1);
-}
-
-/* The call is over: takes the outcome, restores an in-place input, spends the slot. */
-static void async_collect(struct comm *c, struct comm_op *op, struct session_outcome *outcome)
-{
-    struct comm_after after;
-    comm_lock(c, &after);
-    if (!op->detached) {
-        struct session_event e = {.kind = SESSION_COLLECT, .slot = op->slot};
-        comm_step(c, &e, &after);
-        op->outcome = e.outcome;
-        c->ops[op->slot] = NULL;
-        c->free_slots[c->free_count++] = op->slot;
-        if (!op->started) {
-            async_unreserve(c, op, 0);
-        }
-    }
-    list_remove(&op->by_tag);
-    *outcome = op->outcome;
-    bool restore = outcome->restore && op->backup != NULL;
-    if (restore) {
-        pthread_mutex_unlock(&c->lock);
-        memcpy(op->out, op->backup, op->bytes);
-        pthread_mutex_lock(&c->lock);
-    }
-    async_backup_done(c, op);
-    if (c->connecting) {
-        pthread_cond_broadcast(&c->changed);
-    }
-    comm_unlock(c, &after);
-    comm_op_free(op);
-}
-
-void comm_await(struct comm *c, struct comm_op *op, struct session_outcome *outcome)
-{
-    if (!atomic_load(&op->returned)) {
-        if (async_take_lane(c)) {
-            atomic_store(&op->driving, true);
-            async_drive(op, c->engine->lane[0]);
-            async_give_lane(c);
-        } else {
-            async_sleep(c, op);
-        }
-    }
-    async_collect(c, op, outcome);
-}
-
-void comm_reduce(struct comm *c, const struct comm_launch *launch, struct session_outcome *outcome)
-{
-    struct comm_op *op = NULL;
-    bool mine = async_take_lane(c); /* before the launch: nobody is to be woken for its start */
-    comm_launch(c, launch, &op, outcome);
-    bool pending = outcome->result == RESULT_PENDING;
-    if (mine) {
-        if (pending) {
-            atomic_store(&op->driving, true);
-            async_drive(op, c->engine->lane[0]);
-        }
-        async_give_lane(c);
-    } else if (pending) {
-        async_sleep(c, op);
-    }
-    if (pending) {
-        async_collect(c, op, outcome);
-    }
-}
-
-static void async_cancel(struct comm *c, struct comm_op *op, enum cause why, struct comm_after *after)
-{
-    if (!op->detached && !atomic_load(&op->returned)) {
-        comm_step(c, &(struct session_event){.kind = SESSION_CANCEL, .slot = op->slot, .number = why}, after);
-    }
-}
-
-void comm_cancel(struct comm *c, struct comm_op *op, enum cause why)
-{
-    struct comm_after after;
-    comm_lock(c, &after);
-    async_cancel(c, op, why, &after);
-    comm_unlock(c, &after);
-}
-
-bool comm_cancel_tag(struct comm *c, uint64_t tag)
-{
-    struct comm_after after;
-    comm_lock(c, &after);
-    struct comm_op *op = comm_find(c, tag);
-    if (op != NULL) {
-        async_cancel(c, op, CAUSE_CANCEL, &after);
-    }
-    comm_unlock(c, &after);
-    return op != NULL;
 }
 
 /* ---- What the session wants done ------------------------------------------------------------------------------------------ */
@@ -450,16 +283,16 @@ void comm_op_started(struct comm *c, const struct action *a, struct comm_after *
     op->in = run->in;
     op->watched_at = clock_now_ns();
     if (a->value != op->window) {
-        async_unreserve(c, op, 0); /* of another view: the lanes grant anew */
+        comm_op_unreserve(c, op, 0); /* of another view: the lanes grant anew */
         op->window = op->reserved = 0;
     } else {
-        async_unreserve(c, op, op->lanes);
+        comm_op_unreserve(c, op, op->lanes);
     }
     atomic_store(&op->done_left, op->lanes);
     atomic_store(&op->idle_left, op->lanes);
     if (!async_plan(op, run)) {
         /* Nothing was handed to lanes: it is idle, and is asked to be given up once this step is over. */
-        async_unreserve(c, op, 0);
+        comm_op_unreserve(c, op, 0);
         op->reserved = 0;
         op->failed = true;
         c->failed_ops = true;
@@ -510,7 +343,7 @@ void comm_ops_failed(struct comm *c, struct comm_after *after)
             if (op != NULL && op->failed && op->started && !op->told_failed) {
                 op->told_failed = true;
                 c->running--;
-                async_cancel(c, op, CAUSE_NO_MEMORY, after);
+                comm_op_cancel(c, op, CAUSE_NO_MEMORY, after);
                 comm_step(c, &(struct session_event){.kind = SESSION_IDLE, .slot = i}, after);
             }
         }

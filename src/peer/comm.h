@@ -70,7 +70,6 @@ struct comm_op {
     bool verify;
     const void *in;
     uint64_t *ranks;         /* owned */
-    uint32_t *ring, *weights; /* owned or null */
     struct plan plan;
     struct plan_segment *segments; /* owned */
     struct plan_step *steps; /* owned */
@@ -173,10 +172,15 @@ void comm_fail(struct session_outcome *outcome, enum session_result result, cons
 void comm_lock(struct comm *c, struct comm_after *after);
 void comm_step(struct comm *c, struct session_event *event, struct comm_after *after);
 void comm_unlock(struct comm *c, struct comm_after *after);
+/* For the loop's callback of a connection: sends what is left, reads what has come, takes comm.lock, which stays taken, and hands
+ * on every frame.  AGAIN: more may come; PROTOCOL: the bytes are no frames; CLOSED, NOMEM: the end as well. */
+typedef void comm_frame_fn(void *user, const struct frame_header *h, const void *payload, struct comm_after *after);
+pccl_status comm_receive(struct comm *c, struct conn *conn, uint32_t events, comm_frame_fn *frame, void *user,
+                         struct comm_after *after) PCCL_MUST_CHECK;
 /* Appends a frame to a connection; it is sent when the lock is given back. */
 void comm_send(struct comm_after *after, struct conn *conn, const void *bytes, size_t size, const void *data,
                size_t data_size);
-/* With comm.lock: carries out actions about operations (comm_op.c). */
+/* With comm.lock: carries out actions about operations (async.c). */
 void comm_op_started(struct comm *c, const struct action *a, struct comm_after *after);
 void comm_op_ready(struct comm *c, const struct action *a, struct comm_after *after);
 void comm_op_stopped(struct comm *c, const struct action *a, struct comm_after *after);
@@ -187,6 +191,11 @@ void comm_ops_detach(struct comm *c, struct comm_after *after);
 /* Looks for operations that have not moved; returns when to look again. */
 int64_t comm_ops_watch(struct comm *c, int64_t now, struct comm_after *after);
 void comm_op_free(struct comm_op *op);
+void comm_op_cancel(struct comm *c, struct comm_op *op, enum cause why, struct comm_after *after);
+/* Gives back what it has taken from the lanes' rooms, from lane `first` on. */
+void comm_op_unreserve(struct comm *c, struct comm_op *op, uint32_t first);
+/* Keeps the larger of two backups for the next call, since fresh memory costs a page fault per page. */
+void comm_op_keep_backup(struct comm *c, struct comm_op *op);
 bool comm_ops_init(struct comm *c);
 void comm_ops_fini(struct comm *c);
 /* From lanes: all have the result; all have let go; one of two. */

@@ -176,30 +176,25 @@ static void link_missing(struct link *l)
     engine_arm(l->comm->engine, 0);
 }
 
+static void link_control_frame(void *user, const struct frame_header *h, const void *payload, struct comm_after *after)
+{
+    struct control *k = user;
+    struct link *l = k->link;
+    if (l->control == k->conn) {
+        struct session_event e = {.kind = SESSION_PEER_FRAME, .peer = l->peer, .header = h, .payload = payload};
+        comm_step(l->comm, &e, after);
+    }
+}
+
 /* By the holder of lane 0. */
 static void link_control_ready(struct source *source, uint32_t events)
 {
-    struct conn *conn = conn_of(source);
-    struct control *k = conn->user;
+    struct control *k = conn_of(source)->user;
     struct link *l = k->link;
     struct comm *c = l->comm;
     struct comm_after after;
-    struct frame_header h;
-    const void *payload;
-    pccl_status next;
-    if ((events & EPOLLOUT) != 0) {
-        conn_flush(conn);
-    }
-    pccl_status st = conn_receive(conn);
-    comm_lock(c, &after);
-    while ((next = conn_next(conn, &h, &payload)) == PCCL_OK) {
-        if (l->control == conn) {
-            struct session_event e = {.kind = SESSION_PEER_FRAME, .peer = l->peer, .header = &h, .payload = payload};
-            comm_step(c, &e, &after);
-        }
-    }
-    if (next == PCCL_ERR_PROTOCOL || (st != PCCL_OK && st != PCCL_ERR_AGAIN)) {
-        if (l->control == conn) {
+    if (comm_receive(c, k->conn, events, link_control_frame, k, &after) != PCCL_ERR_AGAIN) {
+        if (l->control == k->conn) {
             link_forget_control(l);
             link_missing(l);
             comm_step(c, &(struct session_event){.kind = SESSION_LINK_DOWN, .peer = l->peer}, &after);

@@ -43,27 +43,21 @@ static void sync_link_down(struct sync_link *s, struct comm_after *after)
     }
 }
 
+static void sync_link_frame(void *user, const struct frame_header *h, const void *payload, struct comm_after *after)
+{
+    struct sync_link *s = user;
+    if (!s->ended) {
+        struct session_event e = {.kind = SESSION_SYNC_FRAME, .peer = s->peer, .header = h, .payload = payload};
+        comm_step(s->comm, &e, after);
+    }
+}
+
 static void sync_link_ready(struct source *source, uint32_t events)
 {
-    struct conn *conn = conn_of(source);
-    struct sync_link *s = conn->user;
+    struct sync_link *s = conn_of(source)->user;
     struct comm *c = s->comm;
     struct comm_after after;
-    struct frame_header h;
-    const void *payload;
-    pccl_status next;
-    if ((events & EPOLLOUT) != 0) {
-        conn_flush(conn);
-    }
-    pccl_status st = conn_receive(conn);
-    comm_lock(c, &after);
-    while ((next = conn_next(conn, &h, &payload)) == PCCL_OK) {
-        if (!s->ended) {
-            struct session_event e = {.kind = SESSION_SYNC_FRAME, .peer = s->peer, .header = &h, .payload = payload};
-            comm_step(c, &e, &after);
-        }
-    }
-    if (next == PCCL_ERR_PROTOCOL || (st != PCCL_OK && st != PCCL_ERR_AGAIN)) {
+    if (comm_receive(c, s->conn, events, sync_link_frame, s, &after) != PCCL_ERR_AGAIN) {
         sync_link_down(s, &after);
     }
     comm_unlock(c, &after);

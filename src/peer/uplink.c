@@ -44,31 +44,27 @@ static void uplink_look(struct comm *c, const struct frame_header *h, const void
     }
 }
 
+static void uplink_frame(void *user, const struct frame_header *h, const void *payload, struct comm_after *after)
+{
+    struct uplink *u = user;
+    struct comm *c = u->comm;
+    if (c->master == u->conn) {
+        struct session_event e = {.kind = SESSION_MASTER_FRAME, .header = h, .payload = payload};
+        comm_step(c, &e, after);
+        uplink_look(c, h, payload);
+    }
+}
+
 static void uplink_ready(struct source *source, uint32_t events)
 {
-    struct conn *conn = conn_of(source);
-    struct uplink *u = conn->user;
+    struct uplink *u = conn_of(source)->user;
     struct comm *c = u->comm;
     struct comm_after after;
-    struct frame_header h;
-    const void *payload;
-    pccl_status next;
-    if ((events & EPOLLOUT) != 0) {
-        conn_flush(conn);
-    }
-    pccl_status st = conn_receive(conn);
-    comm_lock(c, &after);
-    while ((next = conn_next(conn, &h, &payload)) == PCCL_OK) {
-        if (c->master == conn) {
-            struct session_event e = {.kind = SESSION_MASTER_FRAME, .header = &h, .payload = payload};
-            comm_step(c, &e, &after);
-            uplink_look(c, &h, payload);
-        }
-    }
-    if (next == PCCL_ERR_PROTOCOL || (st != PCCL_OK && st != PCCL_ERR_AGAIN)) {
-        if (c->master == conn) {
-            const char *text = next == PCCL_ERR_PROTOCOL ? "the master sent bytes that are no message"
-                                                         : "the connection to the master closed";
+    pccl_status st = comm_receive(c, u->conn, events, uplink_frame, u, &after);
+    if (st != PCCL_ERR_AGAIN) {
+        if (c->master == u->conn) {
+            const char *text = st == PCCL_ERR_PROTOCOL ? "the master sent bytes that are no message"
+                                                       : "the connection to the master closed";
             c->master = NULL;
             comm_step(c, &(struct session_event){.kind = SESSION_MASTER_DOWN, .text = text}, &after);
         }

@@ -45,7 +45,6 @@ enum frame_type {
     FRAME_REFUSE = 38,
     FRAME_FINISHED = 39,
     FRAME_PING = 40,
-    FRAME_BYE = 41,
     /* between peers: data connection */
     FRAME_DATA = 48,
     FRAME_CREDIT = 49,

@@ -3,40 +3,12 @@
  * Each message is decoded and, item by item, encoded again.  What was accepted as a whole must come out byte by byte as it
  * went in; only texts may change, once: control characters and what lies beyond their length are gone afterwards.
  * SPDX-License-Identifier: MIT */
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "fuzz/echo.h"
 #include "wire/control.h"
-#include "wire/frame.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* What was decoded goes here, so that no read of it is optimised away. */
-static volatile uint64_t sink;
-
-static void swallow(const void *m, size_t size)
-{
-    const unsigned char *at = m;
-    uint64_t sum = 0;
-    for (size_t i = 0; i < size; i++) {
-        sum += at[i];
-    }
-    sink = sum;
-}
-
-/* A message without lists: decode, encode. */
-#define PLAIN(name)                                                                                                    \
-    static bool echo_##name(struct reader *r, struct writer *w)                                                        \
-    {                                                                                                                  \
-        struct msg_##name m = {0};                                                                                     \
-        if (!get_##name(r, &m)) {                                                                                      \
-            return false;                                                                                              \
-        }                                                                                                              \
-        swallow(&m, sizeof m);                                                                                         \
-        put_##name(w, &m);                                                                                             \
-        return true;                                                                                                   \
-    }
 PLAIN(register)
 PLAIN(welcome)
 PLAIN(heartbeat)

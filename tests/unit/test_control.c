@@ -10,38 +10,22 @@ static unsigned char big[2 << 20]; /* room behind a count: zeroes, so that only 
 
 TEST(control_messages_survive_the_wire)
 {
-    for (size_t i = 0; i < wire_control_case_count; i++) {
-        for (uint64_t seed = 0; seed < SEEDS; seed++) {
-            wire_case_round_trip(&wire_control_cases[i], seed, &test_failures);
-        }
-    }
+    wire_cases_check(wire_control_cases, wire_control_case_count, SEEDS, wire_case_round_trip, &test_failures);
 }
 
 TEST(control_messages_cut_anywhere_are_refused) /* a field of a half message would be read as zero */
 {
-    for (size_t i = 0; i < wire_control_case_count; i++) {
-        for (uint64_t seed = 0; seed < SEEDS; seed++) {
-            wire_case_cut(&wire_control_cases[i], seed, &test_failures);
-        }
-    }
+    wire_cases_check(wire_control_cases, wire_control_case_count, SEEDS, wire_case_cut, &test_failures);
 }
 
 TEST(control_messages_with_a_byte_too_many_are_refused)
 {
-    for (size_t i = 0; i < wire_control_case_count; i++) {
-        for (uint64_t seed = 0; seed < SEEDS; seed++) {
-            wire_case_overlong(&wire_control_cases[i], seed, &test_failures);
-        }
-    }
+    wire_cases_check(wire_control_cases, wire_control_case_count, SEEDS, wire_case_overlong, &test_failures);
 }
 
 TEST(control_messages_have_no_bit_without_meaning) /* two encodings of one message, or a field that is not read */
 {
-    for (size_t i = 0; i < wire_control_case_count; i++) {
-        for (uint64_t seed = 0; seed < 20; seed++) {
-            wire_case_flips(&wire_control_cases[i], seed, &test_failures);
-        }
-    }
+    wire_cases_check(wire_control_cases, wire_control_case_count, 20, wire_case_flips, &test_failures);
 }
 
 /* Where a byte is, by hand from the schema, and the range that enum allows. */

@@ -8,38 +8,22 @@ enum { SEEDS = 200 };
 
 TEST(p2p_messages_survive_the_wire)
 {
-    for (size_t i = 0; i < wire_p2p_case_count; i++) {
-        for (uint64_t seed = 0; seed < SEEDS; seed++) {
-            wire_case_round_trip(&wire_p2p_cases[i], seed, &test_failures);
-        }
-    }
+    wire_cases_check(wire_p2p_cases, wire_p2p_case_count, SEEDS, wire_case_round_trip, &test_failures);
 }
 
 TEST(p2p_messages_cut_anywhere_are_refused) /* a field of a half message would be read as zero */
 {
-    for (size_t i = 0; i < wire_p2p_case_count; i++) {
-        for (uint64_t seed = 0; seed < SEEDS; seed++) {
-            wire_case_cut(&wire_p2p_cases[i], seed, &test_failures);
-        }
-    }
+    wire_cases_check(wire_p2p_cases, wire_p2p_case_count, SEEDS, wire_case_cut, &test_failures);
 }
 
 TEST(p2p_messages_with_a_byte_too_many_are_refused)
 {
-    for (size_t i = 0; i < wire_p2p_case_count; i++) {
-        for (uint64_t seed = 0; seed < SEEDS; seed++) {
-            wire_case_overlong(&wire_p2p_cases[i], seed, &test_failures);
-        }
-    }
+    wire_cases_check(wire_p2p_cases, wire_p2p_case_count, SEEDS, wire_case_overlong, &test_failures);
 }
 
 TEST(p2p_messages_have_no_bit_without_meaning) /* two encodings of one message, or a field that is not read */
 {
-    for (size_t i = 0; i < wire_p2p_case_count; i++) {
-        for (uint64_t seed = 0; seed < 20; seed++) {
-            wire_case_flips(&wire_p2p_cases[i], seed, &test_failures);
-        }
-    }
+    wire_cases_check(wire_p2p_cases, wire_p2p_case_count, 20, wire_case_flips, &test_failures);
 }
 
 TEST(unknown_values_are_refused) /* a table indexed by them would be read past its end */

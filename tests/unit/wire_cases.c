@@ -48,6 +48,15 @@ static bool decode(const struct wire_case *c, const void *bytes, size_t size, vo
     return c->get(&r, m);
 }
 
+void wire_cases_check(const struct wire_case *cases, size_t count, uint64_t seeds, wire_check *check, int *failures)
+{
+    for (size_t i = 0; i < count; i++) {
+        for (uint64_t seed = 0; seed < seeds; seed++) {
+            check(&cases[i], seed, failures);
+        }
+    }
+}
+
 void wire_case_round_trip(const struct wire_case *c, uint64_t seed, int *failures)
 {
     struct rng rng = {seed};

@@ -31,17 +31,34 @@ extern const size_t wire_control_case_count;
 extern const struct wire_case wire_p2p_cases[];
 extern const size_t wire_p2p_case_count;
 
+/* A message without lists: the functions of the case are those of the message, with untyped arguments. */
+#define WIRE_PLAIN(name)                                                                                               \
+    static void name##_put(struct writer *w, const void *m)                                                            \
+    {                                                                                                                  \
+        put_##name(w, m);                                                                                              \
+    }                                                                                                                  \
+    static bool name##_get(struct reader *r, void *m)                                                                  \
+    {                                                                                                                  \
+        return get_##name(r, m);                                                                                       \
+    }
+#define WIRE_ROW(name, frame, type)                                                                                    \
+    {                                                                                                                  \
+        #name, frame, sizeof(type), name##_fill, name##_put, name##_get                                                \
+    }
+
 /* Null if there is none of that name. */
 const struct wire_case *wire_case_find(const char *name);
 
 /* Fills a case and encodes it; returns the bytes used. */
 size_t wire_case_encode(const struct wire_case *c, struct rng *rng, void *m, void *out, size_t capacity);
 
-/* What all messages have in common; each is called by the tests of both families. */
-void wire_case_round_trip(const struct wire_case *c, uint64_t seed, int *failures);
-void wire_case_cut(const struct wire_case *c, uint64_t seed, int *failures);
-void wire_case_overlong(const struct wire_case *c, uint64_t seed, int *failures);
-void wire_case_flips(const struct wire_case *c, uint64_t seed, int *failures);
+/* What all messages have in common: each is a check, wire_cases_check runs one over a family and many seeds. */
+typedef void wire_check(const struct wire_case *c, uint64_t seed, int *failures);
+void wire_cases_check(const struct wire_case *cases, size_t count, uint64_t seeds, wire_check *check, int *failures);
+wire_check wire_case_round_trip;
+wire_check wire_case_cut;
+wire_check wire_case_overlong;
+wire_check wire_case_flips;
 
 /* Which values of the byte at `offset` are accepted in a message that is otherwise as it was. */
 void wire_case_accepted(const struct wire_case *c, size_t offset, bool accepted[256]);

@@ -2,21 +2,6 @@
  * SPDX-License-Identifier: MIT */
 #include "tests/unit/wire_cases.h"
 
-/* A message without lists: the functions of the case are those of the message, with untyped arguments. */
-#define PLAIN(name)                                                                                                    \
-    static void name##_put(struct writer *w, const void *m)                                                            \
-    {                                                                                                                  \
-        put_##name(w, m);                                                                                              \
-    }                                                                                                                  \
-    static bool name##_get(struct reader *r, void *m)                                                                  \
-    {                                                                                                                  \
-        return get_##name(r, m);                                                                                       \
-    }
-#define ROW(name, frame, type)                                                                                         \
-    {                                                                                                                  \
-        #name, frame, sizeof(type), name##_fill, name##_put, name##_get                                                \
-    }
-
 static uint8_t fill_addresses(struct rng *rng, struct net_address *list)
 {
     uint8_t count = (uint8_t)rng_below(rng, BOUNDS_ADDRESSES + 1);
@@ -70,7 +55,7 @@ static void register_fill(void *at, struct rng *rng)
     m->verify = (uint8_t)rng_below(rng, 2);
     m->addresses = fill_addresses(rng, m->address);
 }
-PLAIN(register)
+WIRE_PLAIN(register)
 
 static void welcome_fill(void *at, struct rng *rng)
 {
@@ -84,7 +69,7 @@ static void welcome_fill(void *at, struct rng *rng)
         wire_rnd_address(rng, &m->seen);
     }
 }
-PLAIN(welcome)
+WIRE_PLAIN(welcome)
 
 static void heartbeat_fill(void *at, struct rng *rng)
 {
@@ -96,7 +81,7 @@ static void heartbeat_fill(void *at, struct rng *rng)
     m->blocked_seq = (uint32_t)rng_next(rng);
     m->blocked_ms = (uint32_t)rng_next(rng);
 }
-PLAIN(heartbeat)
+WIRE_PLAIN(heartbeat)
 
 static void suspect_fill(void *at, struct rng *rng)
 {
@@ -109,7 +94,7 @@ static void suspect_fill(void *at, struct rng *rng)
     m->seq = (uint32_t)rng_next(rng);
     wire_rnd_text(rng, m->text);
 }
-PLAIN(suspect)
+WIRE_PLAIN(suspect)
 
 struct whole_freeze {
     struct msg_freeze m;
@@ -299,7 +284,7 @@ static void vote_fill(void *at, struct rng *rng)
         m->has_inequality = (uint8_t)rng_below(rng, 2);
     }
 }
-PLAIN(vote)
+WIRE_PLAIN(vote)
 
 static void answer_fill(void *at, struct rng *rng)
 {
@@ -313,7 +298,7 @@ static void answer_fill(void *at, struct rng *rng)
     fill_sizes(rng, &m->sizes);
     wire_rnd_text(rng, m->text);
 }
-PLAIN(answer)
+WIRE_PLAIN(answer)
 
 struct whole_admit {
     struct msg_admit m;
@@ -377,7 +362,7 @@ static void fence_fill(void *at, struct rng *rng)
     m->cause = wire_rnd_cause(rng);
     wire_rnd_text(rng, m->text);
 }
-PLAIN(fence)
+WIRE_PLAIN(fence)
 
 struct whole_elected {
     struct msg_elected m;
@@ -421,7 +406,7 @@ static void staged_fill(void *at, struct rng *rng)
     m->status = (uint8_t)rng_below(rng, 4);
     m->liar = rng_next(rng);
 }
-PLAIN(staged)
+WIRE_PLAIN(staged)
 
 static void probe_fill(void *at, struct rng *rng)
 {
@@ -430,7 +415,7 @@ static void probe_fill(void *at, struct rng *rng)
     m->duration_ms = (uint32_t)rng_next(rng);
     m->to = rng_next(rng);
 }
-PLAIN(probe)
+WIRE_PLAIN(probe)
 
 static void measured_fill(void *at, struct rng *rng)
 {
@@ -439,24 +424,24 @@ static void measured_fill(void *at, struct rng *rng)
     m->to = rng_next(rng);
     m->bits_per_second = rng_next(rng);
 }
-PLAIN(measured)
+WIRE_PLAIN(measured)
 
 const struct wire_case wire_control_cases[] = {
-    ROW(register, FRAME_REGISTER, struct msg_register),
-    ROW(welcome, FRAME_WELCOME, struct msg_welcome),
-    ROW(heartbeat, FRAME_HEARTBEAT, struct msg_heartbeat),
-    ROW(suspect, FRAME_SUSPECT, struct msg_suspect),
-    ROW(freeze, FRAME_FREEZE, struct whole_freeze),
-    ROW(frozen, FRAME_FROZEN, struct whole_frozen),
-    ROW(view, FRAME_VIEW, struct whole_view),
-    ROW(vote, FRAME_VOTE, struct msg_vote),
-    ROW(answer, FRAME_ANSWER, struct msg_answer),
-    ROW(admit, FRAME_ADMIT, struct whole_admit),
-    ROW(linked, FRAME_LINKED, struct whole_linked),
-    ROW(fence, FRAME_FENCE, struct msg_fence),
-    ROW(elected, FRAME_ELECTED, struct whole_elected),
-    ROW(staged, FRAME_STAGED, struct msg_staged),
-    ROW(probe, FRAME_PROBE, struct msg_probe),
-    ROW(measured, FRAME_MEASURED, struct msg_measured),
+    WIRE_ROW(register, FRAME_REGISTER, struct msg_register),
+    WIRE_ROW(welcome, FRAME_WELCOME, struct msg_welcome),
+    WIRE_ROW(heartbeat, FRAME_HEARTBEAT, struct msg_heartbeat),
+    WIRE_ROW(suspect, FRAME_SUSPECT, struct msg_suspect),
+    WIRE_ROW(freeze, FRAME_FREEZE, struct whole_freeze),
+    WIRE_ROW(frozen, FRAME_FROZEN, struct whole_frozen),
+    WIRE_ROW(view, FRAME_VIEW, struct whole_view),
+    WIRE_ROW(vote, FRAME_VOTE, struct msg_vote),
+    WIRE_ROW(answer, FRAME_ANSWER, struct msg_answer),
+    WIRE_ROW(admit, FRAME_ADMIT, struct whole_admit),
+    WIRE_ROW(linked, FRAME_LINKED, struct whole_linked),
+    WIRE_ROW(fence, FRAME_FENCE, struct msg_fence),
+    WIRE_ROW(elected, FRAME_ELECTED, struct whole_elected),
+    WIRE_ROW(staged, FRAME_STAGED, struct msg_staged),
+    WIRE_ROW(probe, FRAME_PROBE, struct msg_probe),
+    WIRE_ROW(measured, FRAME_MEASURED, struct msg_measured),
 };
 const size_t wire_control_case_count = sizeof wire_control_cases / sizeof wire_control_cases[0];

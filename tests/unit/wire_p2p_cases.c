@@ -4,15 +4,6 @@
 
 #include "tests/unit/wire_cases.h"
 
-#define PLAIN(name)                                                                                                    \
-    static void name##_put(struct writer *w, const void *m)                                                            \
-    {                                                                                                                  \
-        put_##name(w, m);                                                                                              \
-    }                                                                                                                  \
-    static bool name##_get(struct reader *r, void *m)                                                                  \
-    {                                                                                                                  \
-        return get_##name(r, m);                                                                                       \
-    }
 /* A message whose payload follows: kept beside it. */
 #define PAYLOAD(name)                                                                                                  \
     struct whole_##name {                                                                                              \
@@ -34,10 +25,6 @@
             memcpy(x->payload, payload, x->m.bytes);                                                                   \
         }                                                                                                              \
         return good;                                                                                                   \
-    }
-#define ROW(name, frame, type)                                                                                         \
-    {                                                                                                                  \
-        #name, frame, sizeof(type), name##_fill, name##_put, name##_get                                                \
     }
 
 static void fill_name(struct rng *rng, struct op_name *n)
@@ -74,7 +61,7 @@ static void hello_fill(void *at, struct rng *rng)
     m->view = rng_next(rng);
     m->number = rng_next(rng);
 }
-PLAIN(hello)
+WIRE_PLAIN(hello)
 
 static void hello_ack_fill(void *at, struct rng *rng)
 {
@@ -82,7 +69,7 @@ static void hello_ack_fill(void *at, struct rng *rng)
     m->verdict = (uint8_t)(1 + rng_below(rng, 3));
     m->view = rng_next(rng);
 }
-PLAIN(hello_ack)
+WIRE_PLAIN(hello_ack)
 
 static void ready_fill(void *at, struct rng *rng)
 {
@@ -92,7 +79,7 @@ static void ready_fill(void *at, struct rng *rng)
     m->window = (uint32_t)rng_next(rng);
     m->bundle = rng_next(rng);
 }
-PLAIN(ready)
+WIRE_PLAIN(ready)
 
 PAYLOAD(eager)
 static void eager_fill(void *at, struct rng *rng)
@@ -108,7 +95,7 @@ static void want_fill(void *at, struct rng *rng)
     struct msg_want *m = at;
     fill_name(rng, &m->name);
 }
-PLAIN(want)
+WIRE_PLAIN(want)
 
 static void hold_fill(void *at, struct rng *rng)
 {
@@ -119,7 +106,7 @@ static void hold_fill(void *at, struct rng *rng)
     m->params = rng_next(rng);
     m->digest = rng_next(rng);
 }
-PLAIN(hold)
+WIRE_PLAIN(hold)
 
 static void refuse_fill(void *at, struct rng *rng)
 {
@@ -129,7 +116,7 @@ static void refuse_fill(void *at, struct rng *rng)
     m->cause = (uint8_t)(1 + rng_below(rng, 5));
     m->culprit = rng_next(rng);
 }
-PLAIN(refuse)
+WIRE_PLAIN(refuse)
 
 struct whole_finished {
     struct msg_finished m;
@@ -184,7 +171,7 @@ static void credit_fill(void *at, struct rng *rng)
     fill_name(rng, &m->name);
     m->frames = (uint32_t)rng_next(rng);
 }
-PLAIN(credit)
+WIRE_PLAIN(credit)
 
 static void manifest_want_fill(void *at, struct rng *rng)
 {
@@ -192,7 +179,7 @@ static void manifest_want_fill(void *at, struct rng *rng)
     m->number = (uint32_t)rng_next(rng);
     m->round = (uint32_t)rng_next(rng);
 }
-PLAIN(manifest_want)
+WIRE_PLAIN(manifest_want)
 
 PAYLOAD(manifest)
 static void manifest_fill(void *at, struct rng *rng)
@@ -211,7 +198,7 @@ static void leaf_want_fill(void *at, struct rng *rng)
     m->entry = (uint32_t)rng_next(rng);
     m->leaf = rng_next(rng);
 }
-PLAIN(leaf_want)
+WIRE_PLAIN(leaf_want)
 
 PAYLOAD(leaf)
 static void leaf_fill(void *at, struct rng *rng)
@@ -225,19 +212,19 @@ static void leaf_fill(void *at, struct rng *rng)
 }
 
 const struct wire_case wire_p2p_cases[] = {
-    ROW(hello, FRAME_HELLO, struct msg_hello),
-    ROW(hello_ack, FRAME_HELLO_ACK, struct msg_hello_ack),
-    ROW(ready, FRAME_READY, struct msg_ready),
-    ROW(eager, FRAME_EAGER, struct whole_eager),
-    ROW(want, FRAME_WANT, struct msg_want),
-    ROW(hold, FRAME_HOLD, struct msg_hold),
-    ROW(refuse, FRAME_REFUSE, struct msg_refuse),
-    ROW(finished, FRAME_FINISHED, struct whole_finished),
-    ROW(data, FRAME_DATA, struct msg_data),
-    ROW(credit, FRAME_CREDIT, struct msg_credit),
-    ROW(manifest_want, FRAME_MANIFEST_WANT, struct msg_manifest_want),
-    ROW(manifest, FRAME_MANIFEST, struct whole_manifest),
-    ROW(leaf_want, FRAME_LEAF_WANT, struct msg_leaf_want),
-    ROW(leaf, FRAME_LEAF, struct whole_leaf),
+    WIRE_ROW(hello, FRAME_HELLO, struct msg_hello),
+    WIRE_ROW(hello_ack, FRAME_HELLO_ACK, struct msg_hello_ack),
+    WIRE_ROW(ready, FRAME_READY, struct msg_ready),
+    WIRE_ROW(eager, FRAME_EAGER, struct whole_eager),
+    WIRE_ROW(want, FRAME_WANT, struct msg_want),
+    WIRE_ROW(hold, FRAME_HOLD, struct msg_hold),
+    WIRE_ROW(refuse, FRAME_REFUSE, struct msg_refuse),
+    WIRE_ROW(finished, FRAME_FINISHED, struct whole_finished),
+    WIRE_ROW(data, FRAME_DATA, struct msg_data),
+    WIRE_ROW(credit, FRAME_CREDIT, struct msg_credit),
+    WIRE_ROW(manifest_want, FRAME_MANIFEST_WANT, struct msg_manifest_want),
+    WIRE_ROW(manifest, FRAME_MANIFEST, struct whole_manifest),
+    WIRE_ROW(leaf_want, FRAME_LEAF_WANT, struct msg_leaf_want),
+    WIRE_ROW(leaf, FRAME_LEAF, struct whole_leaf),
 };
 const size_t wire_p2p_case_count = sizeof wire_p2p_cases / sizeof wire_p2p_cases[0];

@@ -4,6 +4,8 @@
  * known, lanes still hold buffers), RETURNED (collectable).  Invariant: a call takes exactly one of an owed error, TooFewPeers,
  * or the next number of its tag (P1), and OP_RETURN comes once, never before the lanes have let go.
  * SPDX-License-Identifier: MIT */
+#include <stdio.h>
+
 #include "peer/session_state.h"
 
 enum session_result result_of_cause(uint8_t cause)
@@ -66,6 +68,17 @@ static int64_t ends_since(const struct session *s, const struct slot *c)
     return c->op != NONE ? s->ops[c->op].since : s->now;
 }
 
+/* A disagreement is found by comparing what each peer was told. */
+static void tell_own_call(struct slot *c)
+{
+    const struct op_params *p = &c->launch.params;
+    const char *const quants[] = {"", ", min-max ", ", zero-point "};
+    bool quantised = p->quant > QUANT_NONE && p->quant < QUANT_COUNT;
+    snprintf(c->outcome.text, sizeof c->outcome.text, "this peer has %llu %s, %s%s%s", (unsigned long long)p->count,
+             dtype_name((enum dtype)p->dtype), redop_name((enum redop)p->op), quantised ? quants[p->quant] : "",
+             quantised ? dtype_name((enum dtype)p->quant_dtype) : "");
+}
+
 void slot_end(struct session *s, uint32_t slot, enum session_result result, uint8_t cause, uint64_t culprit,
               struct outbox *out)
 {
@@ -79,6 +92,9 @@ void slot_end(struct session *s, uint32_t slot, enum session_result result, uint
     c->outcome.culprit = culprit;
     c->outcome.world = s->view.world;
     c->outcome.restore = c->launch.in_place && !c->launch.no_memory && result != RESULT_OK && !dropped;
+    if (result == RESULT_MISMATCH) {
+        tell_own_call(c);
+    }
     if (result != RESULT_OK) {
         slot_stop(s, slot, out);
     }

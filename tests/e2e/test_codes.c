@@ -96,6 +96,7 @@ static void mismatch(struct cluster_peer *p, void *context)
     size_t count = *(const size_t *)context;
     float *x = calloc(count + 1, sizeof *x), *y = calloc(count + 1, sizeof *y);
     float other = 3, other_sum = 0;
+    char own[100];
     pcclReduceDescriptor_t good = cluster_floats(1, 1000), d = cluster_floats(count, 5);
     pcclAsyncReduceOp_t handle;
     EXPECT_EQ(pcclAllReduceAsync(&other, &other_sum, &good, p->comm, &handle), pcclSuccess);
@@ -112,6 +113,10 @@ static void mismatch(struct cluster_peer *p, void *context)
         }
         EXPECT_EQ(pcclAllReduce(x, x, &d, p->comm, NULL), pcclInvalidArgument);
         EXPECT_EQ(last_error().cause, pcclCauseMismatch);
+        snprintf(own, sizeof own, "this peer has %zu %s, %s%s: ", d.count,
+                 d.src_descriptor.datatype == pcclInt32 ? "i32" : "f32", d.op == pcclMax ? "max" : "sum",
+                 d.quantization_options.algorithm == pcclQuantMinMax ? ", min-max u8" : "");
+        EXPECT(strstr(pcclGetLastError(), own) != NULL); /* values that can be compared */
         for (size_t i = 0; i < count; i++) {
             EXPECT(x[i] == (float)i);
         }

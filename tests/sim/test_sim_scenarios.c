@@ -144,6 +144,38 @@ TEST(a_broken_link_between_two_living_peers_costs_no_member) /* R6: it was never
     scene_end(w);
 }
 
+static bool anybody_ended(const struct world *w)
+{
+    for (uint32_t i = 0; i < w->node_count; i++) {
+        if (program_ended(&w->nodes[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+TEST(a_pair_that_cannot_talk_costs_no_member) /* R15: a third that waits for one of them would have that one blamed */
+{
+    for (uint16_t k = 0; k < 6; k++) { /* each pair of three, cut one way or both */
+        uint16_t a = k % 3, b = (k + 1) % 3;
+        struct world *w = scene_new(3, 60);
+        while (w->stats.successes < 60 && world_step(w)) { /* all have the state: a receiver needs a link with a source */
+        }
+        w->apart_any = w->apart[a][b] = true;
+        w->apart[b][a] = k < 3;
+        world_cut(w, a, b, true);
+        world_cut(w, b, a, k < 3);
+        scene_fault(w, FAULT_LINK, a, b, 0); /* closed, not silent: it may well be made again, as far as anybody knows */
+        while (!anybody_ended(w) && world_step(w)) {
+        }
+        for (uint32_t i = 0; i < w->oracle.id_count; i++) {
+            EXPECT(!w->oracle.ids[i].excluded);
+        }
+        EXPECT(w->stats.aborts > 0 && w->stats.aborts <= 2 * 3); /* for all three: it breaks, it cannot be made */
+        scene_end(w);
+    }
+}
+
 TEST(a_departed_voter_is_not_waited_for) /* R9, R19: the others' update would hang */
 {
     struct world *w = scene_new(3, 4);

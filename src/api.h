@@ -3,13 +3,13 @@
 #ifndef PCCL_API_H
 #define PCCL_API_H
 
+#include "api_handle.h"
 #include "include/pccl.h"
 #include "peer/comm.h"
 
-/* A handle outlives its communicator, as a spare for the next one, so that a destroyed one is known as such. */
 struct pcclComm_t {
-    _Atomic(struct comm *) comm; /* owned; null: destroyed */
-    struct pcclComm_t *next;     /* among the spare ones */
+    struct api_handle handle;
+    struct comm *comm; /* owned */
 };
 
 /* No process has more memory than a 47 bit address reaches; plans and state trees can number all of that. */
@@ -29,6 +29,8 @@ pcclResult_t api_enter(const pcclComm_t *handle, const char *phase, struct comm 
 void api_leave(struct comm *comm);
 /* Checks that it is a member of a view. */
 pcclResult_t api_member(struct comm *comm, const char *phase, struct session_info *info);
+/* The same error where it was one and is none any more; success before the first connect, and while connecting. */
+pcclResult_t api_not_gone(struct comm *comm, const char *phase);
 
 struct net_address api_address_in(const ccoip_socket_address_t *a);
 ccoip_socket_address_t api_address_out(const struct net_address *a);

@@ -94,8 +94,13 @@ static bool server_allocate(struct server *s)
     return true;
 }
 
-static void server_release(struct server *s)
+/* forked: the threads that wait with these two are the parent's, nobody will come. */
+static void server_release(struct server *s, bool forked)
 {
+    if (!forked) {
+        pthread_cond_destroy(&s->ended);
+        pthread_mutex_destroy(&s->lock);
+    }
     solve_fini(&s->solve);
     free(s->journal.bytes);
     free(s->durable);
@@ -103,8 +108,6 @@ static void server_release(struct server *s)
     free(s->clients);
     free(s->out_memory);
     free(s->arena);
-    pthread_cond_destroy(&s->ended);
-    pthread_mutex_destroy(&s->lock);
     free(s);
 }
 
@@ -132,7 +135,7 @@ pccl_status server_new(const struct net_address *listen, const struct server_opt
     s->config.run = random[0] | 1; /* 0 means "not known" on the wire */
     s->config.seed = random[1];
     if (!server_allocate(s)) {
-        server_release(s);
+        server_release(s, false);
         return err_set(err, PCCL_ERR_NOMEM, "master: no memory, or a limit is out of range");
     }
     *out = s;
@@ -369,10 +372,19 @@ pccl_status server_start(struct server *s, struct err *err)
     return PCCL_OK;
 }
 
-/* A forked child has the memory of a running master, but not its thread, and its descriptors' numbers are others' now. */
+bool server_forked(const struct server *s)
+{
+    return atomic_load(&s->phase) != SERVER_NEW && s->owner != getpid();
+}
+
+bool server_running(const struct server *s)
+{
+    return atomic_load(&s->phase) == SERVER_RUNNING && !server_forked(s);
+}
+
 static bool server_here(const struct server *s)
 {
-    return atomic_load(&s->phase) != SERVER_NEW && s->owner == getpid();
+    return atomic_load(&s->phase) != SERVER_NEW && !server_forked(s);
 }
 
 pccl_status server_stop(struct server *s)
@@ -405,20 +417,21 @@ pccl_status server_free(struct server *s)
     if (s == NULL) {
         return PCCL_OK;
     }
-    if (atomic_load(&s->phase) == SERVER_RUNNING) {
+    if (server_running(s)) {
         return PCCL_ERR_INVALID;
     }
-    if (atomic_load(&s->phase) == SERVER_ENDED && s->owner == getpid()) { /* a forked child has no such thread */
+    bool forked = server_forked(s); /* it has no such thread, and its descriptors are closed */
+    if (atomic_load(&s->phase) == SERVER_ENDED && !forked) {
         pthread_join(s->thread, NULL); /* it has nothing left to do but return */
         loop_close(&s->loop);
     }
-    server_release(s);
+    server_release(s, forked);
     return PCCL_OK;
 }
 
 pccl_status server_address(const struct server *s, struct net_address *out)
 {
-    if (atomic_load(&s->phase) != SERVER_RUNNING) {
+    if (!server_running(s)) {
         return PCCL_ERR_INVALID;
     }
     *out = s->listen;

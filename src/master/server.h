@@ -6,6 +6,7 @@
 #ifndef PCCL_MASTER_SERVER_H
 #define PCCL_MASTER_SERVER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "core/status.h"
@@ -27,13 +28,19 @@ pccl_status server_new(const struct net_address *listen, const struct server_opt
 /* Binds, starts the thread.  INVALID: started before; SYSTEM: the address cannot be bound (it may be tried again). */
 pccl_status server_start(struct server *s, struct err *err) PCCL_MUST_CHECK;
 
+/* Whether its thread has been started and has not ended.  Signal-safe, as the next is. */
+bool server_running(const struct server *s);
+
+/* In a child forked since the start: it has the memory of the master, but not its thread nor its descriptors. */
+bool server_forked(const struct server *s);
+
 /* Asks the thread to end: every member is told.  Async-signal-safe, repeatable.  INVALID: never started. */
 pccl_status server_stop(struct server *s);
 
 /* Waits until the thread has ended; repeatable, from any thread.  INVALID: never started. */
 pccl_status server_wait(struct server *s);
 
-/* Frees a server that was never started or has ended; null does nothing.  INVALID: it still runs. */
+/* Frees a server that was never started, has ended, or is the parent's; null does nothing.  INVALID: it still runs. */
 pccl_status server_free(struct server *s);
 
 /* Where it listens, with the real port, in the family that was asked for.  INVALID: not running. */

@@ -36,7 +36,6 @@ struct engine {
     pthread_mutex_t lock;   /* of `comms` */
     atomic_bool marked;     /* pcclInit was called in this process */
     bool started;
-    void *spare_handles;    /* of destroyed communicators; api.c's, under life_lock */
     uint32_t users;         /* communicators that have connected */
     struct list comms;      /* struct comm.in_engine */
     atomic_uint generation; /* forks seen: communicators of another one are dead */

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,15 +32,9 @@ pcclResult_t pcclGetBuildInfo(pcclBuildInfo_t *info)
 
 /* ---- Entry ------------------------------------------------------------------------------------------------------------------- */
 
-pcclResult_t api_enter(const pcclComm_t *handle, const char *phase, struct comm **comm_out)
+/* With a pin: whether the communicator can be used by this process; counts the call. */
+static pcclResult_t enter_pinned(struct comm *c, const char *phase)
 {
-    if (handle == NULL) {
-        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "the communicator is null");
-    }
-    struct comm *c = atomic_load(&handle->comm);
-    if (c == NULL) {
-        return api_fail(pcclInvalidUsage, pcclCauseUsage, phase, "the communicator was destroyed: make a new one");
-    }
     if (c->generation != atomic_load(&engine_global.generation)) {
         return api_fail(pcclInvalidUsage, pcclCauseUsage, phase,
                         "the communicator belongs to the parent of this forked process: make a new one");
@@ -48,8 +43,23 @@ pcclResult_t api_enter(const pcclComm_t *handle, const char *phase, struct comm 
         return api_fail(pcclNotInitialized, pcclCauseUsage, phase, "call pcclInit first");
     }
     atomic_fetch_add(&c->calls, 1);
-    *comm_out = c;
     return pcclSuccess;
+}
+
+pcclResult_t api_enter(const pcclComm_t *communicator, const char *phase, struct comm **comm_out)
+{
+    /* The reference's calls take it as const; what is counted here is the library's own. */
+    pcclComm_t *handle = ((union { const pcclComm_t *in; pcclComm_t *own; }){.in = communicator}).own;
+    if (handle == NULL) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "the communicator is null");
+    }
+    if (!handle_pin(&handle->handle)) {
+        return api_fail(pcclInvalidUsage, pcclCauseUsage, phase, "the communicator was destroyed: make a new one");
+    }
+    *comm_out = handle->comm;
+    pcclResult_t rc = enter_pinned(*comm_out, phase);
+    handle_unpin(&handle->handle);
+    return rc;
 }
 
 void api_leave(struct comm *c)
@@ -61,14 +71,25 @@ void api_leave(struct comm *c)
     pthread_mutex_unlock(&c->lock);
 }
 
+pcclResult_t api_not_gone(struct comm *c, const char *phase)
+{
+    struct session_info info;
+    pthread_mutex_lock(&c->lock);
+    bool gone = c->was_member && !c->connecting && comm_idle(c);
+    pthread_mutex_unlock(&c->lock);
+    return gone ? api_member(c, phase, &info) : pcclSuccess;
+}
+
 pcclResult_t api_member(struct comm *c, const char *phase, struct session_info *info)
 {
     pthread_mutex_lock(&c->lock);
+    struct session_outcome left = {.result = RESULT_GONE};
     bool any = c->session != NULL, was_member = c->was_member;
     bool poisoned = any && session_poisoned(c->session);
     memset(info, 0, sizeof *info);
     if (any) {
         session_info(c->session, info);
+        session_left(c->session, &left);
     }
     pthread_mutex_unlock(&c->lock);
     if (poisoned) {
@@ -78,8 +99,7 @@ pcclResult_t api_member(struct comm *c, const char *phase, struct session_info *
         return pcclSuccess;
     }
     if (was_member) {
-        return api_fail(pcclMasterConnectionFailed, pcclCauseExcluded, phase,
-                        "not a member of the run any more: connect again");
+        return api_outcome(&left, phase, 0); /* the same for every call: why this peer is out, and since when */
     }
     return api_fail(pcclInvalidUsage, pcclCauseUsage, phase, "not connected: call pcclConnect first");
 }
@@ -112,25 +132,6 @@ ccoip_socket_address_t api_address_out(const struct net_address *n)
 
 /* ---- Communicators ----------------------------------------------------------------------------------------------------------- */
 
-static pcclComm_t *handle_take(void)
-{
-    pthread_mutex_lock(&engine_global.life_lock);
-    pcclComm_t *h = engine_global.spare_handles;
-    if (h != NULL) {
-        engine_global.spare_handles = h->next;
-    }
-    pthread_mutex_unlock(&engine_global.life_lock);
-    return h != NULL ? h : calloc(1, sizeof *h);
-}
-
-static void handle_give(pcclComm_t *h)
-{
-    pthread_mutex_lock(&engine_global.life_lock);
-    h->next = engine_global.spare_handles;
-    engine_global.spare_handles = h;
-    pthread_mutex_unlock(&engine_global.life_lock);
-}
-
 pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params, pcclComm_t **comm_out)
 {
     const char *phase = "create communicator";
@@ -160,16 +161,15 @@ pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params, pcclCo
         .master_loss_ns = API_TIMEOUT_MS * CLOCK_MS,
         .connect_ns = API_TIMEOUT_MS * CLOCK_MS,
     };
-    pcclComm_t *handle = handle_take();
-    struct comm *c = NULL;
-    if (handle == NULL || comm_new(&engine_global, &p, &c) != PCCL_OK) {
-        if (handle != NULL) {
-            handle_give(handle);
+    pcclComm_t *communicator = (pcclComm_t *)handle_take(HANDLE_COMM, sizeof *communicator);
+    if (communicator == NULL || comm_new(&engine_global, &p, &communicator->comm) != PCCL_OK) {
+        if (communicator != NULL) {
+            handle_give(HANDLE_COMM, &communicator->handle);
         }
         return api_fail(pcclInternalError, pcclCauseNoMemory, phase, "no memory");
     }
-    atomic_store(&handle->comm, c);
-    *comm_out = handle;
+    handle_open(&communicator->handle);
+    *comm_out = communicator;
     return pcclSuccess;
 }
 
@@ -178,17 +178,19 @@ pcclResult_t pcclDestroyCommunicator(pcclComm_t *communicator)
     if (communicator == NULL) {
         return api_fail(pcclInvalidArgument, pcclCauseUsage, "destroy", "the communicator is null");
     }
-    struct comm *c = atomic_load(&communicator->comm);
-    if (c == NULL) {
+    if (!handle_close(&communicator->handle)) {
         return api_fail(pcclInvalidUsage, pcclCauseUsage, "destroy", "the communicator was destroyed before");
     }
-    if (c->generation != atomic_load(&engine_global.generation)) {
-        comm_abandon(c);
+    if (communicator->comm->generation != atomic_load(&engine_global.generation)) {
+        handle_forked(&communicator->handle);
+        comm_abandon(communicator->comm);
     } else {
-        comm_free(c);
+        while (handle_pinned(&communicator->handle)) {
+            sched_yield(); /* for a few instructions */
+        }
+        comm_free(communicator->comm);
     }
-    atomic_store(&communicator->comm, NULL); /* only now: calls inside may still have looked at it */
-    handle_give(communicator);
+    handle_give(HANDLE_COMM, &communicator->handle);
     return pcclSuccess;
 }
 
@@ -362,13 +364,14 @@ pcclResult_t pcclSetOption(pcclComm_t *communicator, pcclOption_t option, uint64
                       (int)option, value, least, UINT32_MAX);
     } else {
         pthread_mutex_lock(&c->lock);
-        bool late = timing && (c->session != NULL || c->connecting);
+        bool late = timing && (c->connecting || !comm_idle(c));
         if (!late) {
             *place = (int64_t)value * CLOCK_MS;
         }
         pthread_mutex_unlock(&c->lock);
         if (late) {
-            rc = api_fail(pcclInvalidUsage, pcclCauseUsage, phase, "this option must be set before connect");
+            rc = api_fail(pcclInvalidUsage, pcclCauseUsage, phase, "option %d must be set before pcclConnect: pcclLeave first",
+                          (int)option);
         }
     }
     api_leave(c);

@@ -33,6 +33,7 @@ static const struct api_row api_rows[] = {
     [RESULT_PENDING_OPS] = {pcclPendingAsyncOps, pcclCauseUsage, "an operation has not been awaited", "await it first"},
     [RESULT_TAG_IN_USE] = {pcclInvalidArgument, pcclCauseUsage, "the tag is in flight", "await it first, or use another tag"},
     [RESULT_FULL] = {pcclRankConnectionLost, pcclCauseUsage, "too many unfinished operations", "await some, call again"},
+    [RESULT_SETUP] = {pcclMasterConnectionFailed, pcclCauseUsage, "this peer cannot start", "mend that, connect again"},
     [RESULT_UNREACHABLE] = {pcclMasterConnectionFailed, pcclCauseMasterUnreachable, "the master cannot be reached",
                             "check its address, connect again"},
     [RESULT_NO_CANDIDATE] = {pcclNoSharedStateAvailable, pcclCauseNoCandidate, "no peer can provide the shared state",
@@ -161,6 +162,9 @@ pcclResult_t api_outcome(const struct session_outcome *o, const char *phase, uin
         cause = known->cause;
     }
     api_store(code, cause, phase);
+    if (o->result == RESULT_SETUP) {
+        api_last.error_class = pcclClassFix; /* connecting again alone would fail for ever */
+    }
     api_last.peer = o->culprit;
     api_last.tag = tag;
     api_last.age_ns = o->since > 0 ? clock_now_ns() - o->since : 0;
@@ -168,7 +172,7 @@ pcclResult_t api_outcome(const struct session_outcome *o, const char *phase, uin
     if (tag != 0) {
         snprintf(operation, sizeof operation, " tag %" PRIu64, tag);
     }
-    if (o->culprit != 0 && o->text[0] == 0) { /* texts name it themselves */
+    if (o->culprit != 0 && (o->text[0] == 0 || o->result == RESULT_MISMATCH)) { /* other texts name it themselves */
         snprintf(peer, sizeof peer, ", peer " ID_FORMAT, ID_PARTS(o->culprit));
     }
     if (api_last.age_ns >= 50 * CLOCK_MS) { /* less is no delay worth a word */

@@ -91,6 +91,9 @@ pcclResult_t pcclGetWaits(const pcclComm_t *communicator, pcclWaitInfo_t *waits_
     } else if (waits == NULL) {
         rc = api_fail(pcclInternalError, pcclCauseNoMemory, "waits", "no memory");
     } else {
+        rc = api_not_gone(c, "waits");
+    }
+    if (rc == pcclSuccess) {
         int64_t now = clock_now_ns();
         pthread_mutex_lock(&c->lock);
         uint32_t count = c->session != NULL ? session_waits(c->session, waits, MOST) : 0;
@@ -130,6 +133,11 @@ pcclResult_t pcclGetConnectionStats(const pcclComm_t *communicator, pcclConnecti
         api_leave(c);
         return api_fail(pcclInvalidArgument, pcclCauseUsage, "connection stats", "%s is null",
                         count_out == NULL ? "count_out" : "stats_out");
+    }
+    rc = api_not_gone(c, "connection stats");
+    if (rc != pcclSuccess) {
+        api_leave(c);
+        return rc;
     }
     size_t count = 0;
     pthread_mutex_lock(&c->lock);

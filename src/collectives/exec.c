@@ -251,6 +251,7 @@ static void dispatch(struct exec *x, const struct exec_event *e, struct exec_out
         for (uint32_t r = 0; x->starved_peers > 0 && r < x->plan->params.world; r++) {
             if (x->peers[r].starved) {
                 exec_grant(x, &x->peers[r], r);
+                out->granted |= x->peers[r].untold > 0;
             }
         }
         break;

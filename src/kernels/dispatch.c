@@ -38,6 +38,17 @@ const struct kernels *kernels_level(const char *name)
     return NULL;
 }
 
+bool kernels_known(const char *name)
+{
+    static const char *const names[] = {"scalar", "avx2", "avx512", "neon"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(names[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static const struct kernels *dispatch_choose(const char *mask)
 {
     const unsigned have = cpu_features();

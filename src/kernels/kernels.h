@@ -36,6 +36,9 @@ struct kernels {
     const struct hash_kernels *hash;
 };
 
+/* Whether some processor has a level of this name: what PCCL_CPU may say. */
+bool kernels_known(const char *name);
+
 /* The best table that this processor and PCCL_CPU allow; never null. */
 const struct kernels *kernels_get(void);
 

@@ -243,8 +243,8 @@ static void conn_arm(struct conn *c, bool armed)
 
 pccl_status conn_flush(struct conn *c)
 {
-    pccl_status st = PCCL_OK;
     pthread_mutex_lock(&c->lock);
+    pccl_status st = c->broken ? PCCL_ERR_CLOSED : PCCL_OK;
     while (c->open && !c->broken && c->out_at < c->out_used) {
         size_t moved;
         struct iovec part = {c->out + c->out_at, c->out_used - c->out_at};

@@ -133,10 +133,18 @@ void comm_op_keep_backup(struct comm *c, struct comm_op *op)
     }
 }
 
-void comm_op_unreserve(struct comm *c, struct comm_op *op, uint32_t first)
+static void async_unreserve(struct comm *c, const struct comm_op *op, uint32_t first, uint32_t end)
 {
-    for (uint32_t i = first; i < c->config.lanes && op->reserved > 0; i++) {
+    for (uint32_t i = first; i < end && op->reserved > 0; i++) {
         room_unreserve(&c->engine->lane[i]->room, op->reserved);
+    }
+}
+
+void comm_op_unreserve(struct comm *c, struct comm_op *op)
+{
+    if (!op->started) { /* else the lanes have it, and give it back */
+        async_unreserve(c, op, 0, c->config.lanes);
+        op->reserved = 0;
     }
 }
 
@@ -194,22 +202,19 @@ static void async_launch_locked(struct comm *c, const struct comm_launch *launch
     comm_step(c, &e, after);
     *outcome = e.outcome;
     if (outcome->result != RESULT_PENDING) {
-        comm_op_unreserve(c, op, 0);
+        comm_op_unreserve(c, op);
         c->ops[op->slot] = NULL;
         c->free_slots[c->free_count++] = op->slot;
         list_remove(&op->by_tag);
     }
 }
 
-void comm_launch(struct comm *c, const struct comm_launch *launch, struct comm_op **op_out,
-                 struct session_outcome *outcome)
+struct comm_op *comm_op_new(struct comm *c, const struct comm_launch *launch)
 {
-    struct comm_after after;
     struct comm_op *op = calloc(1, sizeof *op);
     pthread_condattr_t attr;
     if (op == NULL) {
-        comm_fail(outcome, RESULT_NO_MEMORY, "no memory for the operation");
-        return;
+        return NULL;
     }
     list_init(&op->by_tag);
     pthread_condattr_init(&attr);
@@ -225,6 +230,16 @@ void comm_launch(struct comm *c, const struct comm_launch *launch, struct comm_o
         async_backup(c, op, launch->in);
     }
     op->no_memory = !async_scratch(op, &launch->params) || (launch->in == launch->out && op->bytes > 0 && op->backup == NULL);
+    return op;
+}
+
+bool comm_op_launch(struct comm *c, const struct comm_launch *launch, struct comm_op *op, struct session_outcome *outcome)
+{
+    struct comm_after after;
+    if (op == NULL) {
+        comm_fail(outcome, RESULT_NO_MEMORY, "no memory for the operation");
+        return false;
+    }
     comm_lock(c, &after);
     async_launch_locked(c, launch, op, outcome, &after);
     bool pending = outcome->result == RESULT_PENDING;
@@ -232,10 +247,18 @@ void comm_launch(struct comm *c, const struct comm_launch *launch, struct comm_o
         comm_op_keep_backup(c, op);
     }
     comm_unlock(c, &after);
-    if (pending) {
-        *op_out = op;
-    } else {
+    if (!pending) {
         comm_op_free(op);
+    }
+    return pending;
+}
+
+void comm_launch(struct comm *c, const struct comm_launch *launch, struct comm_op **op_out,
+                 struct session_outcome *outcome)
+{
+    struct comm_op *op = comm_op_new(c, launch);
+    if (comm_op_launch(c, launch, op, outcome)) {
+        *op_out = op;
     }
 }
 
@@ -283,16 +306,16 @@ void comm_op_started(struct comm *c, const struct action *a, struct comm_after *
     op->in = run->in;
     op->watched_at = clock_now_ns();
     if (a->value != op->window) {
-        comm_op_unreserve(c, op, 0); /* of another view: the lanes grant anew */
+        async_unreserve(c, op, 0, c->config.lanes); /* of another view: the lanes grant anew */
         op->window = op->reserved = 0;
     } else {
-        comm_op_unreserve(c, op, op->lanes);
+        async_unreserve(c, op, op->lanes, c->config.lanes);
     }
     atomic_store(&op->done_left, op->lanes);
     atomic_store(&op->idle_left, op->lanes);
     if (!async_plan(op, run)) {
         /* Nothing was handed to lanes: it is idle, and is asked to be given up once this step is over. */
-        comm_op_unreserve(c, op, 0);
+        async_unreserve(c, op, 0, op->lanes);
         op->reserved = 0;
         op->failed = true;
         c->failed_ops = true;
@@ -350,6 +373,15 @@ void comm_ops_failed(struct comm *c, struct comm_after *after)
     }
 }
 
+void comm_ops_unreserve(struct comm *c)
+{
+    for (uint32_t i = 0; i < COMM_TAG_BUCKETS; i++) {
+        LIST_FOR_EACH(l, next, &c->tags[i]) {
+            comm_op_unreserve(c, LIST_ENTRY(l, struct comm_op, by_tag));
+        }
+    }
+}
+
 void comm_ops_detach(struct comm *c, struct comm_after *after)
 {
     for (uint32_t i = 0; i < BOUNDS_OPS; i++) {
@@ -359,6 +391,7 @@ void comm_ops_detach(struct comm *c, struct comm_after *after)
             comm_step(c, &e, after);
             op->outcome = e.outcome;
             op->detached = true;
+            comm_op_unreserve(c, op);
             c->ops[i] = NULL;
             c->free_slots[c->free_count++] = i;
         }

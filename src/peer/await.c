@@ -92,9 +92,7 @@ static void await_collect(struct comm *c, struct comm_op *op, struct session_out
         op->outcome = e.outcome;
         c->ops[op->slot] = NULL;
         c->free_slots[c->free_count++] = op->slot;
-        if (!op->started) {
-            comm_op_unreserve(c, op, 0);
-        }
+        comm_op_unreserve(c, op);
     }
     list_remove(&op->by_tag);
     *outcome = op->outcome;
@@ -128,10 +126,9 @@ void comm_await(struct comm *c, struct comm_op *op, struct session_outcome *outc
 
 void comm_reduce(struct comm *c, const struct comm_launch *launch, struct session_outcome *outcome)
 {
-    struct comm_op *op = NULL;
-    bool mine = await_take_lane(c); /* before the launch: nobody is to be woken for its start */
-    comm_launch(c, launch, &op, outcome);
-    bool pending = outcome->result == RESULT_PENDING;
+    struct comm_op *op = comm_op_new(c, launch); /* copies an in-place input: for that long no lane may be held */
+    bool mine = await_take_lane(c);              /* before the launch: nobody is to be woken for its start */
+    bool pending = comm_op_launch(c, launch, op, outcome);
     if (mine) {
         if (pending) {
             atomic_store(&op->driving, true);

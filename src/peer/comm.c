@@ -102,7 +102,7 @@ void comm_fail(struct session_outcome *o, enum session_result result, const char
     memcpy(o->text, text, n);
 }
 
-static bool comm_idle(struct comm *c)
+bool comm_idle(struct comm *c)
 {
     struct session_info info;
     if (c->session == NULL) {
@@ -127,7 +127,7 @@ static bool comm_calls_left(const struct comm *c)
     return false;
 }
 
-/* The engine runs and the environment is understood; names are resolved here, where no lock is held. */
+/* The environment is understood, the engine runs; names are resolved here, where no lock is held. */
 static pccl_status comm_prepare(struct comm *c, struct err *err)
 {
     struct err why;
@@ -137,6 +137,13 @@ static pccl_status comm_prepare(struct comm *c, struct err *err)
     }
     atomic_store(&c->joined, true);
     c->advertised = (struct net_address){.family = 0};
+    const char *verify = getenv("PCCL_VERIFY"), *cpu = getenv("PCCL_CPU");
+    if (verify != NULL && strcmp(verify, "") != 0 && strcmp(verify, "0") != 0 && strcmp(verify, "1") != 0) {
+        return err_set(err, PCCL_ERR_INVALID, "PCCL_VERIFY '%.20s': expected 0 or 1", verify);
+    }
+    if (cpu != NULL && *cpu != 0 && !kernels_known(cpu)) {
+        return err_set(err, PCCL_ERR_INVALID, "PCCL_CPU '%.20s': expected scalar, avx2, avx512 or neon", cpu);
+    }
     const char *advertise = getenv("PCCL_ADVERTISE"); /* host, or host:port where a port is mapped */
     if (advertise != NULL && *advertise != 0) {
         st = addr_parse(advertise, c->engine->port, &c->advertised, &why);
@@ -159,18 +166,21 @@ void comm_connect(struct comm *c, struct session_outcome *outcome)
         return;
     }
     if (comm_prepare(c, &err) != PCCL_OK) {
-        comm_fail(outcome, RESULT_UNREACHABLE, err.text);
+        comm_fail(outcome, RESULT_SETUP, err.text);
         comm_lock(c, &after);
         c->connecting = false;
         comm_unlock(c, &after);
         return;
     }
     comm_lock(c, &after);
-    while (comm_calls_left(c)) {
+    while (comm_calls_left(c) && !c->closing) {
         pthread_cond_wait(&c->changed, &c->lock);
     }
     c->connected = false;
-    if (!comm_fresh_session(c, &after)) {
+    if (c->closing) { /* destroyed meanwhile: it has left already, and waits for this call */
+        comm_fail(outcome, RESULT_GONE, "the communicator was destroyed");
+        outcome->cause = CAUSE_PEER_LEFT;
+    } else if (!comm_fresh_session(c, &after)) {
         comm_fail(outcome, RESULT_NO_MEMORY, "no memory for the session");
     } else {
         struct session_event e = {.kind = SESSION_CONNECT};
@@ -367,6 +377,7 @@ void comm_free(struct comm *c)
     if (atomic_load(&c->joined)) {
         engine_run(c->engine, comm_detach, c);
         comm_drop_lanes(c);
+        comm_ops_unreserve(c);
         engine_leave(c->engine);
     }
     LIST_FOR_EACH(l, next, &c->links) {

@@ -168,6 +168,8 @@ bool comm_cancel_tag(struct comm *c, uint64_t tag);
 void comm_vote(struct comm *c, const struct msg_vote *vote, struct sync_state *state, struct session_outcome *outcome);
 
 /* Inside the peer layer. */
+/* With comm.lock: no session, or one that is neither a member nor becoming one. */
+bool comm_idle(struct comm *c);
 void comm_fail(struct session_outcome *outcome, enum session_result result, const char *text);
 void comm_lock(struct comm *c, struct comm_after *after);
 void comm_step(struct comm *c, struct session_event *event, struct comm_after *after);
@@ -190,10 +192,15 @@ void comm_ops_failed(struct comm *c, struct comm_after *after);
 void comm_ops_detach(struct comm *c, struct comm_after *after);
 /* Looks for operations that have not moved; returns when to look again. */
 int64_t comm_ops_watch(struct comm *c, int64_t now, struct comm_after *after);
+/* The two halves of comm_launch: memory and the copy of an in-place input, which takes its time; then the launch itself.
+ * True: pending; false: *outcome says why not, and `op`, which may be null, is freed. */
+struct comm_op *comm_op_new(struct comm *c, const struct comm_launch *launch);
+bool comm_op_launch(struct comm *c, const struct comm_launch *launch, struct comm_op *op, struct session_outcome *outcome);
 void comm_op_free(struct comm_op *op);
 void comm_op_cancel(struct comm *c, struct comm_op *op, enum cause why, struct comm_after *after);
-/* Gives back what it has taken from the lanes' rooms, from lane `first` on. */
-void comm_op_unreserve(struct comm *c, struct comm_op *op, uint32_t first);
+/* Gives back what it has taken from the lanes' rooms, unless they have it by now; all that were never started. */
+void comm_op_unreserve(struct comm *c, struct comm_op *op);
+void comm_ops_unreserve(struct comm *c);
 /* Keeps the larger of two backups for the next call, since fresh memory costs a page fault per page. */
 void comm_op_keep_backup(struct comm *c, struct comm_op *op);
 bool comm_ops_init(struct comm *c);

@@ -133,11 +133,11 @@ static bool greet_ask(struct comm *c, struct greeting *g)
     return over;
 }
 
-/* Finds whom it is for and asks; ends the greeting if that settles it. */
-static void greet_settle(struct greeting *g)
+/* Whom it is for; only this thread takes communicators out of the engine. */
+static struct comm *greet_receiver(struct greeting *g)
 {
     struct engine *e = g->engine;
-    bool over = true; /* for nobody here: closed, the dialler tries its next candidate */
+    struct comm *found = NULL;
     pthread_mutex_lock(&e->lock);
     LIST_FOR_EACH(l, after, &e->comms) {
         struct comm *c = LIST_ENTRY(l, struct comm, in_engine);
@@ -146,12 +146,19 @@ static void greet_settle(struct greeting *g)
                      c->params.group == g->hello.group;
         pthread_mutex_unlock(&c->lock);
         if (match) {
-            over = greet_ask(c, g);
+            found = c;
             break;
         }
     }
     pthread_mutex_unlock(&e->lock);
-    if (over) {
+    return found;
+}
+
+/* Ends the greeting if that settles it. */
+static void greet_settle(struct greeting *g)
+{
+    struct comm *receiver = greet_receiver(g);
+    if (receiver == NULL || greet_ask(receiver, g)) { /* for nobody here: closed, the dialler tries its next candidate */
         greet_close(g);
     }
 }

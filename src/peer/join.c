@@ -40,6 +40,7 @@ void join_connect(struct session *s, struct session_event *e, struct outbox *out
     memset(&s->snapshot, 0, sizeof s->snapshot);
     s->answered = 0;
     s->connecting = true;
+    s->connect_since = s->now;
     s->connect_ended = false;
     memset(&s->connect_outcome, 0, sizeof s->connect_outcome);
     s->connect_by = s->now + s->cfg.connect_ns;
@@ -253,6 +254,7 @@ void join_leave(struct session *s, uint8_t cause, enum session_result result, co
     snprintf(copy, sizeof copy, "%s", text);
     memcpy(s->left_text, copy, sizeof copy);
     s->left_cause = cause;
+    s->left_since = s->now;
     if (tell_master && s->welcomed) {
         outbox_frame(out, FRAME_LEAVE, s->run, s->view.view);
         outbox_send(out, ACT_MASTER, 0);

@@ -224,6 +224,7 @@ static void lane_start(struct lane *lane, struct comm_op *op)
     if (ready == NULL) {
         free(arena);
         free(e);
+        room_unreserve(&lane->room, op->reserved);
         comm_cancel(op->comm, op, CAUSE_NO_MEMORY);
         comm_op_lane_idle(op);
         return;
@@ -391,9 +392,8 @@ static void lane_sweep(struct lane *lane)
         struct lane_exec *e = LIST_ENTRY(l, struct lane_exec, all);
         struct exec_out out;
         if (e->x.starved) {
-            uint64_t before = e->x.progress;
             exec_step(&e->x, &(struct exec_event){.kind = EXEC_ROOM}, &out);
-            lane->moved |= e->x.progress != before;
+            lane->again |= out.granted;
         }
         if (e->x.failed) {
             comm_cancel(e->op->comm, e->op, CAUSE_INTERNAL);
@@ -403,6 +403,7 @@ static void lane_sweep(struct lane *lane)
         }
         if (e->x.idle || e->x.failed) {
             lane_exec_end(lane, e);
+            lane->again = true; /* its room may be what one before it in the list starves for */
         }
     }
 }
@@ -410,6 +411,7 @@ static void lane_sweep(struct lane *lane)
 static bool lane_pass(struct lane *lane)
 {
     bool moved = false;
+    lane->again = false;
     LIST_FOR_EACH(l, after, &lane->streams) {
         struct stream *s = LIST_ENTRY(l, struct stream, all);
         if (s->can_in && !s->broken) {
@@ -423,7 +425,7 @@ static bool lane_pass(struct lane *lane)
         }
     }
     lane_sweep(lane);
-    bool busy = false;
+    bool busy = lane->again;
     LIST_FOR_EACH(l, after, &lane->streams) {
         struct stream *s = LIST_ENTRY(l, struct stream, all);
         if (s->broken) {

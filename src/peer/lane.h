@@ -82,6 +82,7 @@ struct lane {
     /* The holder's: */
     struct list streams, execs;
     bool moved;            /* something happened in this pass */
+    bool again;            /* something to send has come up behind the streams of this pass */
     struct room room;
     unsigned char *slots;  /* owned */
     uint32_t free_list[LANE_SLOTS];

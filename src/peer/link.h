@@ -35,6 +35,7 @@ struct link {
     uint16_t bundle_lanes, bundle_here;
     bool bundle_up;
     int64_t data_retry_at, data_retry_ns;
+    bool sync_lost;           /* no memory for a request for its shared state: told with the next tick */
     struct stream *streams[BOUNDS_LANES]; /* of the current bundle: for counters and to end them; null once closed */
 };
 

@@ -43,30 +43,38 @@ static void probe_end(struct probe *p, uint64_t bps, struct comm_after *after)
     }
 }
 
-static void probe_frame(struct probe *p, uint8_t type, uint32_t bytes)
+static bool probe_frame(struct probe *p, uint8_t type, uint32_t bytes)
 {
     static const unsigned char zeros[PROBE_FRAME];
     unsigned char head[FRAME_HEADER_BYTES];
     frame_put(head, &(struct frame_header){.type = type, .length = bytes, .run = p->comm->run});
-    conn_append(p->conn, head, sizeof head, bytes > 0 ? zeros : NULL, bytes);
+    if (conn_append(p->conn, head, sizeof head, bytes > 0 ? zeros : NULL, bytes) != PCCL_OK) {
+        return false;
+    }
     p->sent_bytes += bytes;
+    return true;
 }
 
-/* Keeps the queue full until the time is over.  A socket that takes all at once tells nobody when it wants more: the timer
+/* Keeps the queue full until the time is over, or the connection, whose loop then ends the probe.  A socket that takes all at once tells nobody when it wants more: the timer
  * comes back then, so that other work of the thread gets its turn. */
 static void probe_push(struct probe *p)
 {
     bool over = false;
     for (int burst = 0; burst < PROBE_BURSTS && !over && (burst == 0 || conn_queued(p->conn) == 0); burst++) {
         over = clock_now_ns() - p->start >= p->duration_ns;
-        while (!over && conn_queued(p->conn) < PROBE_QUEUE) {
-            probe_frame(p, FRAME_PROBE_DATA, PROBE_FRAME);
+        for (size_t queued = conn_queued(p->conn); !over && queued < PROBE_QUEUE; queued += PROBE_FRAME) {
+            if (!probe_frame(p, FRAME_PROBE_DATA, PROBE_FRAME)) {
+                return;
+            }
         }
         if (over) {
             p->all_sent = true;
             probe_frame(p, FRAME_PROBE_DONE, 0);
         }
-        conn_flush(p->conn);
+        pccl_status st = conn_flush(p->conn);
+        if (st != PCCL_OK && st != PCCL_ERR_AGAIN) {
+            return;
+        }
     }
     if (!over && conn_queued(p->conn) == 0) {
         engine_arm(p->comm->engine, clock_now_ns());

@@ -500,6 +500,15 @@ void session_info(const struct session *s, struct session_info *out)
     };
 }
 
+void session_left(const struct session *s, struct session_outcome *out)
+{
+    memset(out, 0, sizeof *out);
+    out->result = RESULT_GONE;
+    out->cause = s->left_cause;
+    out->since = s->left_since;
+    memcpy(out->text, s->left_text, sizeof out->text);
+}
+
 bool session_member(const struct session *s, uint32_t rank, struct member_info *out, uint32_t *ring_position)
 {
     if (rank >= s->view.world) {
@@ -543,7 +552,7 @@ uint32_t session_waits(const struct session *s, struct session_wait *out, uint32
 {
     uint32_t n = 0;
     if (s->connecting && !s->connect_ended && n < capacity) {
-        out[n++] = (struct session_wait){.since = s->now, .phase = "connect"};
+        out[n++] = (struct session_wait){.since = s->connect_since, .phase = "connect"};
     }
     if (s->vote != VOTE_NONE && !s->vote_ended && n < capacity) {
         out[n++] = (struct session_wait){.since = s->vote_since, .phase = vote_phase(s->vote)};

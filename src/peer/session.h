@@ -69,6 +69,7 @@ enum session_result {
     RESULT_PENDING_OPS,  /* PendingAsyncOps */
     RESULT_TAG_IN_USE,   /* InvalidArgument */
     RESULT_FULL,         /* RankConnectionLost: too many unfinished operations or refusals ahead */
+    RESULT_SETUP,        /* MasterConnectionFailed: what this peer itself was told is wrong, the master was not tried */
     RESULT_UNREACHABLE,  /* connect: MasterConnectionFailed */
     RESULT_NO_CANDIDATE, /* NoSharedStateAvailable */
     RESULT_RETRY,        /* update, optimise: call again at once */
@@ -216,6 +217,9 @@ uint32_t session_folding_senders(const struct session *s, const struct op_params
  * over; returns the table handed over before (null the first time), which is the caller's again. */
 size_t session_tags_wanted(const struct session *s);
 void *session_grow_tags(struct session *s, void *storage, size_t bytes);
+
+/* Why it is no member: the outcome of every call until it connects again. */
+void session_left(const struct session *s, struct session_outcome *out);
 
 /* For api.c: the snapshot and the installed view. */
 struct session_info {

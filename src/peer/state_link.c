@@ -87,8 +87,11 @@ void sync_link_send(struct comm *c, uint64_t peer, bool answer, const void *byte
         s = sync_link_new(c, peer, true, conn_new());
         engine_arm(c->engine, 0);
     }
+    struct link *l = s == NULL ? link_find(c, peer) : NULL;
     if (s != NULL) {
         comm_send(after, s->conn, bytes, size, data, data_size);
+    } else if (l != NULL) {
+        l->sync_lost = true;
     }
 }
 
@@ -151,6 +154,13 @@ static void sync_link_dial(struct sync_link *s, struct comm_after *after)
 
 void sync_link_tick(struct comm *c, struct comm_after *after)
 {
+    LIST_FOR_EACH(i, next, &c->links) {
+        struct link *l = LIST_ENTRY(i, struct link, all);
+        if (l->sync_lost) {
+            l->sync_lost = false;
+            comm_step(c, &(struct session_event){.kind = SESSION_SYNC_DOWN, .peer = l->peer}, after);
+        }
+    }
     LIST_FOR_EACH(l, next, &c->sync_links) {
         struct sync_link *s = LIST_ENTRY(l, struct sync_link, all);
         if (s->ended) {

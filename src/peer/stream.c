@@ -329,6 +329,7 @@ static void stream_sent(struct stream *s)
     s->tx_data = NULL;
     if (e != NULL) {
         lane_step(s->lane, e, &(struct exec_event){.kind = EXEC_SENT, .rank = stream_rank(s, e->op)}, &out);
+        s->lane->again |= !e->op->numeric.plain; /* results wait for such buffers, whose streams may have had their turn */
     }
 }
 

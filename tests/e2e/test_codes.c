@@ -113,7 +113,7 @@ static void mismatch(struct cluster_peer *p, void *context)
         }
         EXPECT_EQ(pcclAllReduce(x, x, &d, p->comm, NULL), pcclInvalidArgument);
         EXPECT_EQ(last_error().cause, pcclCauseMismatch);
-        snprintf(own, sizeof own, "this peer has %zu %s, %s%s: ", d.count,
+        snprintf(own, sizeof own, "this peer has %zu %s, %s%s, peer ", d.count,
                  d.src_descriptor.datatype == pcclInt32 ? "i32" : "f32", d.op == pcclMax ? "max" : "sum",
                  d.quantization_options.algorithm == pcclQuantMinMax ? ", min-max u8" : "");
         EXPECT(strstr(pcclGetLastError(), own) != NULL); /* values that can be compared */

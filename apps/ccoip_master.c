@@ -57,9 +57,16 @@ static void print_log(enum log_level level, const char *message, void *user)
     fprintf(stderr, "%s.%03ld %-5s %s\n", text, now.tv_nsec / 1000000, log_level_name(level), message);
 }
 
-static bool fail(const char *what, const char *culprit)
+static bool fail(const char *what, const char *why)
 {
-    fprintf(stderr, "ccoip_master: %s%s\n", what, culprit);
+    fprintf(stderr, "ccoip_master: %s%s\n", what, why);
+    return false;
+}
+
+/* The word in quotes, so that one that is empty or has spaces can be seen. */
+static bool fail_word(const char *what, const char *word, const char *remedy)
+{
+    fprintf(stderr, "ccoip_master: %s '%s'%s\n", what, word, remedy);
     return false;
 }
 
@@ -71,7 +78,7 @@ static bool read_level(const char *text, struct options *o)
             return true;
         }
     }
-    return fail("--log-level takes trace, debug, info, warn, error or none, not ", text);
+    return fail_word("--log-level takes trace, debug, info, warn, error or none, not", text, "");
 }
 
 static bool read_dead(const char *text, struct options *o)
@@ -79,8 +86,9 @@ static bool read_dead(const char *text, struct options *o)
     char *end;
     errno = 0;
     long ms = strtol(text, &end, 10);
-    if (errno != 0 || *text == 0 || *end != 0 || ms < 100 || ms > 3600000) {
-        return fail("--dead-ms takes a number from 100 to 3600000, not ", text);
+    bool digits = text[0] >= '0' && text[0] <= '9'; /* strtol would skip spaces and take a sign */
+    if (errno != 0 || !digits || *end != 0 || ms < 100 || ms > 3600000) {
+        return fail_word("--dead-ms takes a number from 100 to 3600000, not", text, "");
     }
     o->server.dead_ns = ms * CLOCK_MS;
     return true;
@@ -114,11 +122,11 @@ static bool read_option(int argc, char **argv, int *index, struct options *o)
             return known[i].read(word + length + 1, o);
         }
         if (*index + 1 >= argc) {
-            return fail("a value is missing after ", word);
+            return fail_word("a value is missing after", word, ", try --help");
         }
         return known[i].read(argv[++*index], o);
     }
-    return fail("unknown option (try --help): ", word);
+    return fail_word("unknown option", word, ", try --help");
 }
 
 static int serve(struct server *s)
@@ -156,7 +164,7 @@ int main(int argc, char **argv)
     }
     log_set_sink(print_log, o.level, NULL);
     if (server_new(&o.listen, &o.server, &s, &err) != PCCL_OK || server_start(s, &err) != PCCL_OK) {
-        fail(err.text, "");
+        fail("", err.text);
         (void)server_free(s);
         return 2;
     }

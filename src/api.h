@@ -15,6 +15,9 @@ struct pcclComm_t {
 /* No process has more memory than a 47 bit address reaches; plans and state trees can number all of that. */
 #define API_MOST_BYTES ((size_t)1 << 47)
 
+/* The values of pcclDataType_t, for texts. */
+#define API_DATATYPES "0 (pcclUint8) to 11 (pcclDouble)"
+
 /* ---- Errors: api_error.c ---------------------------------------------------------------------------------------------------- */
 
 /* Stores this thread's last error; returns `result`. */

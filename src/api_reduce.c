@@ -1,6 +1,8 @@
 /* api_reduce.c - all-reduce in its forms: checks, handles, and the loop that retries.
  * SPDX-License-Identifier: MIT */
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -8,44 +10,99 @@
 #include "api.h"
 #include "core/clock.h"
 
-static pcclResult_t reduce_bad(const char *phase, const char *what)
+/* Where a descriptor was given, so that an error names what the program wrote. */
+struct reduce_where {
+    const char *phase;
+    size_t index; /* in `descriptors`; REDUCE_SINGLE: it is `descriptor` */
+};
+
+#define REDUCE_SINGLE SIZE_MAX
+
+static pcclResult_t reduce_null(const char *phase, const char *argument, const char *remedy)
 {
-    return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "%s", what);
+    return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "%s is null: %s", argument, remedy);
 }
 
-/* Checks what a single peer can check and fills in the launch. */
-static pcclResult_t reduce_check(const void *send, void *recv, const pcclReduceDescriptor_t *d, struct comm_launch *out)
+static pcclResult_t reduce_bad_field(const struct reduce_where *at, const char *fmt, ...) PCCL_PRINTF(2, 3);
+
+/* The text goes on from the descriptor: "field is value: remedy". */
+static pcclResult_t reduce_bad_field(const struct reduce_where *at, const char *fmt, ...)
 {
-    const char *phase = "launch";
-    struct numeric n;
-    if (d == NULL) {
-        return reduce_bad(phase, "the descriptor is null");
+    char text[400], place[64] = "descriptor->";
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    if (at->index != REDUCE_SINGLE) {
+        snprintf(place, sizeof place, "descriptors[%zu].descriptor.", at->index);
     }
-    const struct { const char *what; unsigned value, count; } choices[] = {
-        {"data type", d->src_descriptor.datatype, DTYPE_COUNT},
-        {"operator", d->op, REDOP_COUNT},
-        {"distribution hint", d->src_descriptor.distribution_hint, pcclDistributionUniform + 1},
-        {"quantisation algorithm", d->quantization_options.algorithm, QUANT_COUNT},
+    return api_fail(pcclInvalidArgument, pcclCauseUsage, at->phase, "%s%s", place, text);
+}
+
+static pcclResult_t reduce_bad_buffer(const struct reduce_where *at, bool send, size_t count)
+{
+    static const char remedy[] = "pass a buffer, or count 0";
+    if (at->index == REDUCE_SINGLE) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, at->phase, "%s is null while descriptor->count is %zu: %s",
+                        send ? "sendbuff" : "recvbuff", count, remedy);
+    }
+    return api_fail(pcclInvalidArgument, pcclCauseUsage, at->phase,
+                    "descriptors[%zu].%s is null while its descriptor.count is %zu: %s", at->index,
+                    send ? "sendbuf" : "recvbuf", count, remedy);
+}
+
+/* Checks what has a range of its own. */
+static pcclResult_t reduce_check_ranges(const struct reduce_where *at, const pcclReduceDescriptor_t *d)
+{
+    const pcclQuantizationOptions_t *q = &d->quantization_options;
+    const struct { const char *field; unsigned value, count; const char *range; } choices[] = {
+        {"src_descriptor.datatype", d->src_descriptor.datatype, DTYPE_COUNT, API_DATATYPES},
+        {"op", d->op, REDOP_COUNT, "0 (pcclSum) to 4 (pcclMin)"},
+        {"src_descriptor.distribution_hint", d->src_descriptor.distribution_hint, pcclDistributionUniform + 1,
+         "0 (pcclDistributionNone) to 2 (pcclDistributionUniform)"},
+        {"quantization_options.algorithm", q->algorithm, QUANT_COUNT,
+         "0 (pcclQuantNone) to 2 (pcclQuantZeroPointScale)"},
+        {"quantization_options.quantized_datatype", q->algorithm == pcclQuantNone ? pcclUint8 : q->quantized_datatype,
+         DTYPE_COUNT, API_DATATYPES},
     };
     for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
         if (choices[i].value >= choices[i].count) {
-            return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "unknown %s %d", choices[i].what,
-                            (int)choices[i].value);
+            return reduce_bad_field(at, "%s is %d: expected %s", choices[i].field, (int)choices[i].value, choices[i].range);
         }
     }
     enum dtype type = (enum dtype)d->src_descriptor.datatype;
-    enum quant quant = (enum quant)d->quantization_options.algorithm;
-    if (d->count > API_MOST_BYTES / dtype_size(type)) {
-        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "count %zu is larger than any memory", d->count);
+    size_t most = API_MOST_BYTES / dtype_size(type);
+    if (d->count > most) {
+        return reduce_bad_field(at, "count is %zu: at most %zu elements of %s fit any memory", d->count, most, dtype_name(type));
     }
+    return pcclSuccess;
+}
+
+/* Checks what a single peer can check and fills in the launch. */
+static pcclResult_t reduce_check(const struct reduce_where *at, const void *send, void *recv, const pcclReduceDescriptor_t *d,
+                                 struct comm_launch *out)
+{
+    struct numeric n;
+    if (d == NULL) {
+        return reduce_null(at->phase, "descriptor", "pass a pcclReduceDescriptor_t");
+    }
+    pcclResult_t rc = reduce_check_ranges(at, d);
+    if (rc != pcclSuccess) {
+        return rc;
+    }
+    enum dtype type = (enum dtype)d->src_descriptor.datatype;
+    enum quant quant = (enum quant)d->quantization_options.algorithm;
     if (d->count > 0 && (send == NULL || recv == NULL)) {
-        return reduce_bad(phase, send == NULL ? "sendbuff is null" : "recvbuff is null");
+        return reduce_bad_buffer(at, send == NULL, d->count);
     }
     enum dtype quant_type = quant == QUANT_NONE ? DTYPE_U8 : (enum dtype)d->quantization_options.quantized_datatype;
     if (!numeric_init(&n, type, (enum redop)d->op, quant, quant_type, kernels_get())) {
-        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase,
-                        "quantisation algorithm %d does not take data type %d to quantised type %d", (int)quant, (int)type,
-                        (int)quant_type);
+        return reduce_bad_field(at,
+                                "quantization_options.algorithm is %d (%s): it takes src_descriptor.datatype f32 or f64 to "
+                                "quantized_datatype %s, not %s to %s",
+                                (int)quant, quant == QUANT_MINMAX ? "pcclQuantMinMax" : "pcclQuantZeroPointScale",
+                                quant == QUANT_MINMAX ? "u8 or u16" : "u8, u16, i8 or i16", dtype_name(type),
+                                dtype_name(quant_type));
     }
     *out = (struct comm_launch){
         .tag = d->tag,
@@ -78,7 +135,7 @@ pcclResult_t pcclAllReduce(const void *sendbuff, void *recvbuff, const pcclReduc
     if (rc != pcclSuccess) {
         return rc;
     }
-    rc = reduce_check(sendbuff, recvbuff, descriptor, &launch);
+    rc = reduce_check(&(struct reduce_where){"reduce", REDUCE_SINGLE}, sendbuff, recvbuff, descriptor, &launch);
     if (rc == pcclSuccess) {
         rc = api_member(c, "reduce", &member);
     }
@@ -106,8 +163,9 @@ pcclResult_t pcclAllReduceAsync(const void *sendbuff, void *recvbuff, const pccl
     if (rc != pcclSuccess) {
         return rc;
     }
-    rc = reduce_handle_out == NULL ? reduce_bad("launch", "reduce_handle_out is null")
-                                   : reduce_check(sendbuff, recvbuff, descriptor, &launch);
+    rc = reduce_handle_out == NULL
+             ? reduce_null("launch", "reduce_handle_out", "pass where to store the handle")
+             : reduce_check(&(struct reduce_where){"launch", REDUCE_SINGLE}, sendbuff, recvbuff, descriptor, &launch);
     if (rc == pcclSuccess) {
         rc = api_member(c, "launch", &member);
     }
@@ -129,26 +187,38 @@ pcclResult_t pcclAllReduceAsync(const void *sendbuff, void *recvbuff, const pccl
 
 /* ---- Handles ----------------------------------------------------------------------------------------------------------------- */
 
-static pcclResult_t reduce_spent(const char *phase, uint64_t tag)
+/* `field`: what the program knows it as. */
+static pcclResult_t reduce_spent(const char *phase, const char *field, uint64_t tag)
 {
     return api_fail(pcclInvalidUsage, pcclCauseUsage, phase,
-                    "tag %" PRIu64 ": unknown or spent handle, or awaited by another thread", tag);
+                    "%s is %" PRIu64 ": unknown or spent handle, or awaited by another thread: "
+                    "use a handle until its one await", field, tag);
+}
+
+/* Checks what the program passed before anything is looked up. */
+static pcclResult_t reduce_check_handle(const char *phase, const pcclAsyncReduceOp_t *handle)
+{
+    static const char remedy[] = "pass a handle that pcclAllReduceAsync has stored";
+    if (handle == NULL) {
+        return reduce_null(phase, "reduce_handle", remedy);
+    }
+    return handle->comm == NULL ? reduce_null(phase, "reduce_handle->comm", remedy) : pcclSuccess;
 }
 
 pcclResult_t pcclAwaitAsyncReduce(const pcclAsyncReduceOp_t *reduce_handle, pcclReduceInfo_t *reduce_info_out)
 {
     struct comm *c;
     struct session_outcome o;
-    if (reduce_handle == NULL) {
-        return reduce_bad("await", "the handle is null");
+    pcclResult_t rc = reduce_check_handle("await", reduce_handle);
+    if (rc == pcclSuccess) {
+        rc = api_enter(reduce_handle->comm, "await", &c);
     }
-    pcclResult_t rc = api_enter(reduce_handle->comm, "await", &c);
     if (rc != pcclSuccess) {
         return rc;
     }
     struct comm_op *op = comm_claim(c, reduce_handle->tag);
     if (op == NULL) {
-        rc = reduce_spent("await", reduce_handle->tag);
+        rc = reduce_spent("await", "reduce_handle->tag", reduce_handle->tag);
     } else {
         comm_await(c, op, &o);
         rc = api_outcome(&o, "reduce", reduce_handle->tag);
@@ -181,16 +251,18 @@ static void reduce_unmask(struct comm *c)
 pcclResult_t pcclTestAsyncReduce(const pcclAsyncReduceOp_t *reduce_handle, bool *done_out)
 {
     struct comm *c;
-    if (reduce_handle == NULL || done_out == NULL) {
-        return reduce_bad("test", reduce_handle == NULL ? "the handle is null" : "done_out is null");
+    pcclResult_t rc = reduce_handle != NULL && done_out == NULL
+                          ? reduce_null("test", "done_out", "pass where to store the answer")
+                          : reduce_check_handle("test", reduce_handle);
+    if (rc == pcclSuccess) {
+        rc = api_enter(reduce_handle->comm, "test", &c);
     }
-    pcclResult_t rc = api_enter(reduce_handle->comm, "test", &c);
     if (rc != pcclSuccess) {
         return rc;
     }
     bool done = false;
     if (!reduce_peek(c, reduce_handle->tag, &done)) {
-        rc = reduce_spent("test", reduce_handle->tag);
+        rc = reduce_spent("test", "reduce_handle->tag", reduce_handle->tag);
     } else {
         *done_out = done;
         if (!done) {
@@ -211,7 +283,9 @@ static pcclResult_t reduce_look(const pcclAsyncReduceOp_t *handles, size_t count
         bool known = reduce_peek(c, handles[i].tag, &done);
         reduce_unmask(c);
         if (!known) {
-            return reduce_spent("wait any", handles[i].tag);
+            char field[48];
+            snprintf(field, sizeof field, "reduce_handles[%zu].tag", i);
+            return reduce_spent("wait any", field, handles[i].tag);
         }
         if (done) {
             *index = i;
@@ -221,15 +295,39 @@ static pcclResult_t reduce_look(const pcclAsyncReduceOp_t *handles, size_t count
     return pcclSuccess;
 }
 
+static pcclResult_t reduce_check_any(const pcclAsyncReduceOp_t *handles, size_t count, int64_t timeout_ms, const size_t *index_out)
+{
+    const char *phase = "wait any";
+    if (handles == NULL) {
+        return reduce_null(phase, "reduce_handles", "pass handles that pcclAllReduceAsync has stored");
+    }
+    if (index_out == NULL) {
+        return reduce_null(phase, "index_out", "pass where to store the index");
+    }
+    if (count == 0) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase,
+                        "count is 0: pass at least 1 handle, or nothing would ever end");
+    }
+    if (timeout_ms < -1) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase,
+                        "timeout_ms is %" PRId64 ": expected -1 (no limit), 0 or more", timeout_ms);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (handles[i].comm == NULL) {
+            return api_fail(pcclInvalidArgument, pcclCauseUsage, phase,
+                            "reduce_handles[%zu].comm is null: pass a handle that pcclAllReduceAsync has stored", i);
+        }
+    }
+    return pcclSuccess;
+}
+
 pcclResult_t pcclWaitAnyAsyncReduce(const pcclAsyncReduceOp_t *reduce_handles, size_t count, int64_t timeout_ms,
                                     size_t *index_out)
 {
     struct engine *e = &engine_global;
-    if (reduce_handles == NULL || index_out == NULL) {
-        return reduce_bad("wait any", reduce_handles == NULL ? "reduce_handles is null" : "index_out is null");
-    }
-    if (count == 0 || timeout_ms < -1) {
-        return reduce_bad("wait any", count == 0 ? "count is 0: nothing would ever end" : "timeout_ms is below -1");
+    pcclResult_t rc = reduce_check_any(reduce_handles, count, timeout_ms, index_out);
+    if (rc != pcclSuccess) {
+        return rc;
     }
     if (!engine_marked(e)) {
         return api_fail(pcclNotInitialized, pcclCauseUsage, "wait any", "call pcclInit first");
@@ -239,7 +337,6 @@ pcclResult_t pcclWaitAnyAsyncReduce(const pcclAsyncReduceOp_t *reduce_handles, s
     int64_t until = clock_now_ns() + wait_ns;
     struct timespec at = {.tv_sec = until / CLOCK_S, .tv_nsec = until % CLOCK_S};
     size_t index = count, entered = 0; /* a communicator that is being destroyed waits for those inside */
-    pcclResult_t rc = pcclSuccess;
     for (struct comm *c; entered < count && rc == pcclSuccess; entered += rc == pcclSuccess) {
         rc = api_enter(reduce_handles[entered].comm, "wait any", &c);
     }
@@ -270,15 +367,15 @@ pcclResult_t pcclWaitAnyAsyncReduce(const pcclAsyncReduceOp_t *reduce_handles, s
 pcclResult_t pcclCancelAsyncReduce(const pcclAsyncReduceOp_t *reduce_handle)
 {
     struct comm *c;
-    if (reduce_handle == NULL) {
-        return reduce_bad("cancel", "the handle is null");
+    pcclResult_t rc = reduce_check_handle("cancel", reduce_handle);
+    if (rc == pcclSuccess) {
+        rc = api_enter(reduce_handle->comm, "cancel", &c);
     }
-    pcclResult_t rc = api_enter(reduce_handle->comm, "cancel", &c);
     if (rc != pcclSuccess) {
         return rc;
     }
     if (!comm_cancel_tag(c, reduce_handle->tag)) {
-        rc = reduce_spent("cancel", reduce_handle->tag);
+        rc = reduce_spent("cancel", "reduce_handle->tag", reduce_handle->tag);
     }
     api_leave(c);
     return rc;
@@ -329,7 +426,8 @@ static bool bulk_launch(struct bulk *b, size_t i)
     struct comm_launch launch;
     struct comm_op *op;
     struct session_outcome o;
-    if (reduce_check(b->list[i].sendbuf, b->list[i].recvbuf, &b->list[i].descriptor, &launch) != pcclSuccess) {
+    const struct reduce_where where = {"reduce many", i};
+    if (reduce_check(&where, b->list[i].sendbuf, b->list[i].recvbuf, &b->list[i].descriptor, &launch) != pcclSuccess) {
         o = (struct session_outcome){.result = RESULT_MISMATCH}; /* all were checked before: not reached */
     } else {
         launch.awaited = true;
@@ -388,12 +486,20 @@ static pcclResult_t bulk_run(struct bulk *b, pcclReduceInfo_t *info)
 
 static pcclResult_t bulk_check(const pcclReduceOpDescriptor_t *list, size_t count, int max_in_flight)
 {
+    const char *phase = "reduce many";
     struct comm_launch launch;
-    if (list == NULL || count == 0 || max_in_flight <= 0) {
-        return reduce_bad("reduce many", "null or empty list, or max_in_flight below 1");
+    if (list == NULL) {
+        return reduce_null(phase, "descriptors", "pass an array of pcclReduceOpDescriptor_t");
+    }
+    if (count == 0) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "count is 0: pass at least 1 descriptor");
+    }
+    if (max_in_flight <= 0) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "max_in_flight is %d: expected 1 or more", max_in_flight);
     }
     for (size_t i = 0; i < count; i++) {
-        pcclResult_t rc = reduce_check(list[i].sendbuf, list[i].recvbuf, &list[i].descriptor, &launch);
+        pcclResult_t rc = reduce_check(&(struct reduce_where){phase, i}, list[i].sendbuf, list[i].recvbuf, &list[i].descriptor,
+                                       &launch);
         if (rc != pcclSuccess) {
             return rc;
         }
@@ -422,7 +528,8 @@ pcclResult_t pcclAllReduceMultipleWithRetry(const pcclReduceOpDescriptor_t *desc
         b.flying = calloc(count, sizeof *b.flying);
         b.window = calloc(b.capacity, sizeof *b.window);
         rc = b.done == NULL || b.flying == NULL || b.window == NULL
-                 ? api_fail(pcclInternalError, pcclCauseNoMemory, "reduce many", "no memory")
+                 ? api_fail(pcclInternalError, pcclCauseNoMemory, "reduce many",
+                            "no memory to keep track of count %zu operations: pass fewer at a time", count)
                  : bulk_run(&b, reduce_info_out);
         free(b.done);
         free(b.flying);

@@ -1,5 +1,8 @@
 /* api_sync.c - shared state: checks, hashing in the caller's thread, the vote.
  * SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,38 +12,116 @@
 
 enum { STATE_LEAF_BYTES = 1 << 20 };
 
-static pcclResult_t state_check(const pcclSharedState_t *s, pcclSharedStateSyncStrategy_t strategy)
+/* So many entries, with leaves for API_MOST_BYTES in all, can be numbered in 31 bits. */
+#define STATE_MOST_ENTRIES ((size_t)1 << 30)
+
+static pcclResult_t state_bad(const char *fmt, ...) PCCL_PRINTF(1, 2);
+
+static pcclResult_t state_bad(const char *fmt, ...)
 {
-    const char *phase = "sync", *bad = NULL;
-    if (s == NULL || (s->count > 0 && s->infos == NULL)) {
-        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "%s is null",
-                        s == NULL ? "shared_state" : "shared_state->infos");
+    char text[400];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    return api_fail(pcclInvalidArgument, pcclCauseUsage, "sync", "%s", text);
+}
+
+/* Checks entry i alone. */
+static pcclResult_t state_check_entry(const pcclTensorInfo_t *t, size_t i)
+{
+    if (t->name == NULL) {
+        return state_bad("shared_state->infos[%zu].name is null: give each entry a name of its own", i);
     }
-    if ((unsigned)strategy > PCCL_SHARED_STATE_SYNC_STRATEGY_SEND_ONLY) {
-        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "unknown strategy %d", (int)strategy);
+    if ((unsigned)t->datatype >= DTYPE_COUNT) {
+        return state_bad("shared_state->infos[%zu].datatype of '%.100s' is %d: expected " API_DATATYPES, i, t->name,
+                         (int)t->datatype);
     }
-    if (s->count > UINT32_MAX) {
-        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "%zu entries are too many", s->count);
+    if (t->device_type != pcclDeviceCpu) {
+        return state_bad("shared_state->infos[%zu].device_type of '%.100s' is %d: expected 0 (pcclDeviceCpu), "
+                         "this build moves host memory only", i, t->name, (int)t->device_type);
     }
-    for (size_t i = 0; i < s->count; i++) {
-        const pcclTensorInfo_t *t = &s->infos[i];
-        if (t->name == NULL) {
-            return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "entry %zu has no name", i);
-        }
-        if ((unsigned)t->datatype >= DTYPE_COUNT) {
-            bad = "unknown data type";
-        } else if (t->device_type != pcclDeviceCpu) {
-            bad = "this build moves host memory only";
-        } else if (t->count > API_MOST_BYTES / dtype_size((enum dtype)t->datatype)) {
-            bad = "count is larger than any memory";
-        } else if (t->data == NULL && t->count > 0) {
-            bad = "data is null";
-        }
-        if (bad != NULL) {
-            return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "entry '%.100s': %s", t->name, bad);
-        }
+    enum dtype type = (enum dtype)t->datatype;
+    size_t most = API_MOST_BYTES / dtype_size(type);
+    if (t->count > most) {
+        return state_bad("shared_state->infos[%zu].count of '%.100s' is %zu: at most %zu elements of %s fit any memory", i,
+                         t->name, t->count, most, dtype_name(type));
+    }
+    if (t->data == NULL && t->count > 0) {
+        return state_bad("shared_state->infos[%zu].data of '%.100s' is null while its count is %zu: "
+                         "give its memory, or count 0", i, t->name, t->count);
     }
     return pcclSuccess;
+}
+
+struct state_name {
+    const char *text; /* borrowed */
+    size_t index;
+};
+
+static int state_name_order(const void *a, const void *b)
+{
+    const struct state_name *x = a, *y = b;
+    int order = strcmp(x->text, y->text);
+    return order != 0 ? order : (x->index > y->index) - (x->index < y->index);
+}
+
+/* Two entries of one name would be told apart by their order alone: sorts, so that many entries cost little. */
+static pcclResult_t state_check_names(const pcclSharedState_t *s)
+{
+    if (s->count < 2) {
+        return pcclSuccess;
+    }
+    struct state_name *names = calloc(s->count, sizeof *names);
+    if (names == NULL) {
+        return api_fail(pcclInternalError, pcclCauseNoMemory, "sync",
+                        "no memory to compare the names of shared_state->count %zu entries: free some", s->count);
+    }
+    for (size_t i = 0; i < s->count; i++) {
+        names[i] = (struct state_name){s->infos[i].name, i};
+    }
+    qsort(names, s->count, sizeof *names, state_name_order);
+    pcclResult_t rc = pcclSuccess;
+    for (size_t i = 1; i < s->count && rc == pcclSuccess; i++) {
+        if (strcmp(names[i - 1].text, names[i].text) == 0) {
+            rc = state_bad("shared_state->infos[%zu].name and shared_state->infos[%zu].name are both '%.100s': "
+                           "the name is the key, give each entry one of its own", names[i - 1].index, names[i].index,
+                           names[i].text);
+        }
+    }
+    free(names);
+    return rc;
+}
+
+static pcclResult_t state_check(const pcclSharedState_t *s, pcclSharedStateSyncStrategy_t strategy)
+{
+    if (s == NULL) {
+        return state_bad("shared_state is null: pass a pcclSharedState_t");
+    }
+    if ((unsigned)strategy > PCCL_SHARED_STATE_SYNC_STRATEGY_SEND_ONLY) {
+        return state_bad("strategy is %d: expected 0 (PCCL_SHARED_STATE_SYNC_STRATEGY_ENFORCE_POPULAR) to 2 "
+                         "(PCCL_SHARED_STATE_SYNC_STRATEGY_SEND_ONLY)", (int)strategy);
+    }
+    if (s->count > STATE_MOST_ENTRIES) {
+        return state_bad("shared_state->count is %zu: at most %zu entries", s->count, STATE_MOST_ENTRIES);
+    }
+    if (s->count > 0 && s->infos == NULL) {
+        return state_bad("shared_state->infos is null while shared_state->count is %zu: give the entries, or count 0", s->count);
+    }
+    size_t bytes = 0;
+    for (size_t i = 0; i < s->count; i++) {
+        const pcclTensorInfo_t *t = &s->infos[i];
+        pcclResult_t rc = state_check_entry(t, i);
+        if (rc != pcclSuccess) {
+            return rc;
+        }
+        bytes += t->count * dtype_size((enum dtype)t->datatype);
+        if (bytes > API_MOST_BYTES) {
+            return state_bad("shared_state->infos[%zu].count of '%.100s' is %zu: the entries up to it have %zu bytes, "
+                             "at most %zu fit any memory", i, t->name, t->count, bytes, API_MOST_BYTES);
+        }
+    }
+    return state_check_names(s);
 }
 
 static void state_free(struct sync_state *s)
@@ -52,7 +133,7 @@ static void state_free(struct sync_state *s)
     free(s->leaf_state);
 }
 
-/* Lays the entries out; false: no memory, or more leaves than can be numbered. */
+/* Lays the entries out; false: no memory. */
 static bool state_make(struct sync_state *s, const pcclSharedState_t *in, pcclSharedStateSyncStrategy_t strategy)
 {
     uint64_t leaves = 0;
@@ -76,10 +157,7 @@ static bool state_make(struct sync_state *s, const pcclSharedState_t *in, pcclSh
         e->first_leaf = (uint32_t)leaves;
         uint64_t own = sync_leaves(e->bytes, STATE_LEAF_BYTES);
         e->leaves = (uint32_t)own;
-        leaves += own;
-        if (leaves > UINT32_MAX / 2) {
-            return false;
-        }
+        leaves += own; /* state_check limits the sum */
     }
     s->leaf_count = (uint32_t)leaves;
     s->leaf_hash = calloc(leaves + 1, sizeof *s->leaf_hash);
@@ -96,7 +174,8 @@ static pcclResult_t state_sync(struct comm *c, pcclSharedState_t *shared_state, 
     struct session_outcome o;
     if (!state_make(&state, shared_state, strategy)) {
         state_free(&state);
-        return api_fail(pcclInternalError, pcclCauseNoMemory, "sync", "no memory for the hashes");
+        return api_fail(pcclInternalError, pcclCauseNoMemory, "sync",
+                        "no memory for the hashes of shared_state->count %zu entries: free some", shared_state->count);
     }
     leaves_hash(&state, c->engine->cores);
     sync_finish_hashes(&state);
@@ -131,7 +210,8 @@ pcclResult_t(pcclSynchronizeSharedState)(const pcclComm_t *communicator, pcclSha
         rc = api_member(c, "sync", &member);
     }
     if (rc == pcclSuccess && member.open_slots > 0) {
-        rc = api_fail(pcclPendingAsyncOps, pcclCauseUsage, "sync", "an operation has not been awaited: await it first");
+        rc = api_fail(pcclPendingAsyncOps, pcclCauseUsage, "sync",
+                      "operations not awaited: %" PRIu32 ": await them first", member.open_slots);
     }
     if (rc == pcclSuccess) {
         rc = state_sync(c, shared_state, strategy, sync_info_out);

@@ -150,6 +150,11 @@ pccl_status addr_parse(const char *text, uint16_t default_port, struct net_addre
     if (host[strspn(host, "0123456789")] == 0) { /* the resolver would make 5000 the address 0.0.19.136 */
         return err_set(err, PCCL_ERR_INVALID, "address '%.100s': '%.20s' is no host: write host:port", text, host);
     }
+    const char *scope = strchr(host, '%');
+    if (scope != NULL) { /* struct net_address has no room for it: the address would silently mean another interface */
+        return err_set(err, PCCL_ERR_INVALID, "address '%.100s': the scope '%.20s' would be lost: write an address without a scope",
+                       text, scope);
+    }
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *found = NULL;
     int rc = getaddrinfo(host, NULL, &hints, &found);
     if (rc != 0 || found == NULL) {

@@ -28,7 +28,8 @@ bool addr_is_loopback(const struct net_address *a);
 /* "1.2.3.4:5" or "[::1]:5" into `out`, which it returns. */
 const char *addr_format(const struct net_address *a, char out[ADDR_TEXT]);
 
-/* "host:port", "host", "1.2.3.4:5", "[::1]:5", "::1"; names are resolved, which may block. */
+/* "host:port", "host", "1.2.3.4:5", "[::1]:5", "::1"; names are resolved, which may block.  Scopes ("fe80::1%eth0")
+ * are refused. */
 pccl_status addr_parse(const char *text, uint16_t default_port, struct net_address *out, struct err *err) PCCL_MUST_CHECK;
 
 /* Addresses of this host's interfaces that are up, loopback and link-local ones left out; returns how many were written. */

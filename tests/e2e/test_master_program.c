@@ -59,24 +59,32 @@ TEST(version_is_one_line)
 
 TEST(wrong_options_are_one_sentence_and_status_2) /* a typo that starts a master on the default port */
 {
-    char unknown[] = "--lisen", word[] = "here", loud[] = "loud", letters[] = "12x", small[] = "99", empty[] = "";
-    expect_refused(unknown, any_port, "--lisen");
-    expect_refused(word, NULL, "here");
+    char unknown[] = "--lisen", word[] = "here", loud[] = "loud", letters[] = "12x", small[] = "99", empty[] = "",
+         spaced[] = " 500", sign[] = "+500", no_level[] = "--log-level=", no_dead[] = "--dead-ms=";
+    expect_refused(unknown, any_port, "unknown option '--lisen'");
+    expect_refused(word, NULL, "unknown option 'here'");
+    expect_refused(empty, NULL, "unknown option ''");
     expect_refused(listen_option, NULL, "missing");
-    expect_refused(level_option, loud, "loud");
-    expect_refused(dead_option, letters, "12x");
-    expect_refused(dead_option, small, "99");
-    expect_refused(dead_option, empty, "--dead-ms");
+    expect_refused(level_option, loud, "--log-level takes trace, debug, info, warn, error or none, not 'loud'");
+    expect_refused(no_level, NULL, "none, not ''");
+    expect_refused(dead_option, letters, "--dead-ms takes a number from 100 to 3600000, not '12x'");
+    expect_refused(dead_option, small, "not '99'");
+    expect_refused(dead_option, spaced, "not ' 500'"); /* strtol skips spaces */
+    expect_refused(dead_option, sign, "not '+500'");
+    expect_refused(dead_option, empty, "not ''");
+    expect_refused(no_dead, NULL, "not ''");
 }
 
 TEST(bad_addresses_are_one_sentence_and_status_2)
 {
     char port[] = "127.0.0.1:65536", open_bracket[] = "[::1", name[] = "no-such-host.invalid:1",
-         foreign[] = "192.0.2.1:0"; /* TEST-NET-1: nobody's */
+         foreign[] = "192.0.2.1:0", /* TEST-NET-1: nobody's */
+         scoped[] = "[fe80::1%lo]:0";
     expect_refused(listen_option, port, "65536");
     expect_refused(listen_option, open_bracket, "[::1");
     expect_refused(listen_option, name, "no-such-host.invalid");
     expect_refused(listen_option, foreign, "192.0.2.1");
+    expect_refused(listen_option, scoped, "scope '%lo'");
 }
 
 TEST(taken_port_is_one_sentence_and_status_2)

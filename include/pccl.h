@@ -5,7 +5,7 @@
  * surviving peers of the group get success with the same bits, or all get an error and their inputs are as before.
  *
  * What to do for which code (see also pcclErrorClass_t):
- *   pcclRankConnectionLost                            the group is smaller or a link broke: read the sizes, call again
+ *   pcclRankConnectionLost                            a peer or a link was lost, or an operation given up: read the sizes, call again
  *   pcclMasterConnectionFailed                        no longer a member: pcclConnect again, synchronise shared state
  *   pcclTooFewPeers                                   alone: pcclUpdateTopology until somebody joins
  *   pcclPendingAsyncOps                               await the operations first
@@ -137,7 +137,7 @@ typedef struct pcclBuildInfo_t {
 typedef struct pcclCommCreateParams_t {
     ccoip_socket_address_t master_address;
     uint32_t peer_group;
-    uint32_t p2p_connection_pool_size; /* parallel connections (lanes) to each peer; 0 means 1, at most 64 */
+    uint32_t p2p_connection_pool_size; /* parallel connections (lanes) to each peer; 0 means 1, more than 64 mean 64 */
 } pcclCommCreateParams_t;
 
 /* tx_bytes, rx_bytes: payload really moved by this peer: 2(W-1)/W of the buffer for an evenly shared operation. */
@@ -177,7 +177,8 @@ typedef struct pcclAsyncReduceOp_t {
 } pcclAsyncReduceOp_t;
 
 typedef struct pcclTensorInfo_t {
-    const char *name; /* key: entries must agree in order, name, type, count and flag on all peers */
+    const char *name; /* key: no two entries of a state may share one; entries must agree in order, name, type, count and flag
+                         on all peers */
     void *data;       /* any alignment */
     size_t count;     /* elements */
     pcclDataType_t datatype;
@@ -207,12 +208,14 @@ PCCL_EXPORT pcclResult_t pcclGetBuildInfo(pcclBuildInfo_t *info);
 /* ---- Communicators ---------------------------------------------------------------------------------------------- */
 
 /* Makes a communicator; no network traffic.  `params` is copied; the caller owns *comm_out until
- * pcclDestroyCommunicator.  InvalidArgument: null pointer, pool above 64, port 0. */
+ * pcclDestroyCommunicator.  InvalidArgument: null pointer, unknown protocol, port 0. */
 PCCL_EXPORT pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params, pcclComm_t **comm_out);
 
-/* Joins the run at the master.  Blocks until the accepted peers admit this one with their next pcclUpdateTopology; the
- * first peer of a run is admitted at once.  MasterConnectionFailed: master not reachable, or it refused (see the text);
- * may be called again.  InvalidUsage: already connected. */
+/* Joins the run at the master.  What the environment asks of this peer (PCCL_PORT, PCCL_ADVERTISE, PCCL_CPU, PCCL_VERIFY) is
+ * looked at first: a mistake there is MasterConnectionFailed as well, with the class pcclClassFix.  Blocks until the accepted
+ * peers admit this one with their next pcclUpdateTopology; the first peer of a run is admitted at once.
+ * MasterConnectionFailed: master not reachable, or it refused (see the text); may be called again.  InvalidUsage: already
+ * connected. */
 PCCL_EXPORT pcclResult_t pcclConnect(pcclComm_t *communicator);
 
 /* Reads one size from the snapshot (see pcclAttribute_t). */
@@ -232,8 +235,8 @@ PCCL_EXPORT pcclResult_t pcclArePeersPending(const pcclComm_t *communicator, boo
 PCCL_EXPORT pcclResult_t pcclOptimizeTopology(const pcclComm_t *communicator);
 
 /* Leaves the run, ends all pending calls with MasterConnectionFailed, frees everything.  Waits at most 1 s for peers to
- * take what was sent.  Legal before connect and after any error; a second one is InvalidUsage, as is any other call, until
- * a new communicator takes the handle's place. */
+ * take what was sent.  Legal before connect, after any error and beside any other call; a second one is InvalidUsage, as is
+ * any other call afterwards (a handle's memory is used again only after more than 1000 others have been destroyed). */
 PCCL_EXPORT pcclResult_t pcclDestroyCommunicator(pcclComm_t *communicator);
 
 /* ---- All-reduce ------------------------------------------------------------------------------------------------- */
@@ -241,9 +244,11 @@ PCCL_EXPORT pcclResult_t pcclDestroyCommunicator(pcclComm_t *communicator);
 /* Reduces `count` elements of `sendbuff` over the peer group into `recvbuff`, which may be the same buffer (a hidden copy
  * of the input is then kept until the end).
  *
- * Blocks until every peer has the result or the operation failed on every peer.  On RankConnectionLost the group is
- * smaller or a link broke, the input is unchanged (an in-place buffer is restored), the rest of `recvbuff` is
- * unspecified: read the sizes and call again.  InvalidArgument: bad enum, null buffer with count > 0, unsupported
+ * Blocks until every peer has the result or the operation failed on every peer.  RankConnectionLost: a peer or a link was
+ * lost, the operation's deadline passed or somebody cancelled it at any peer (pcclGetLastErrorInfo tells which); it is
+ * also what the first call of this tag gets whose operation the others started, and gave up, before this peer came to it.
+ * The input is unchanged (an in-place buffer is restored), the rest of `recvbuff` is unspecified: read the sizes and call
+ * again.  InvalidArgument: bad enum, null buffer with count > 0, unsupported
  * quantisation, tag in flight; or peers disagree in count, type, operator or quantisation, the same on all of them.
  * TooFewPeers: alone.  `reduce_info_out` is written on success only. */
 PCCL_EXPORT pcclResult_t pcclAllReduce(const void *sendbuff, void *recvbuff, const pcclReduceDescriptor_t *descriptor,
@@ -262,7 +267,8 @@ PCCL_EXPORT pcclResult_t pcclAwaitAsyncReduce(const pcclAsyncReduceOp_t *reduce_
 /* Runs `count` all-reduces, at most `max_in_flight` at once, and retries those that fail with RankConnectionLost until all
  * are done: success means that every one is complete.  One that ended by its deadline or a cancel is not retried.  Ends with
  * TooFewPeers when alone, with any other error of an
- * operation as it is; nothing is left in flight in either case.  The info sums the bytes of all completed operations. */
+ * operation as it is; nothing is left in flight in either case.  InvalidArgument: null list, count 0, max_in_flight below 1, or a
+ * bad element (the text names its index).  The info sums the bytes of all completed operations. */
 PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(const pcclReduceOpDescriptor_t *descriptors, size_t count,
                                                         const pcclComm_t *communicator,
                                                         pcclReduceInfo_t *PCCL_NULLABLE reduce_info_out,
@@ -277,6 +283,8 @@ PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(const pcclReduceOpDescri
  * copies them only when all receivers have everything: tensors are either fully updated or as they were.  Peers whose
  * keys differ from the elected ones, whose revision is too high, or that must receive against their strategy are removed
  * with a reason (MasterConnectionFailed).  Alone it succeeds.  PendingAsyncOps, InvalidUsage as for update;
+ * InvalidArgument: null pointer, bad enum, memory that is not the host's, two entries of one name, more than 2^30 entries or
+ * 2^47 bytes in all; nothing was sent or changed.
  * NoSharedStateAvailable: no candidate is left.  `sync_info_out` counts payload bytes. */
 PCCL_EXPORT pcclResult_t pcclSynchronizeSharedState(const pcclComm_t *communicator, pcclSharedState_t *shared_state,
                                                     pcclSharedStateSyncStrategy_t strategy,
@@ -298,7 +306,8 @@ PCCL_EXPORT pcclResult_t pcclInterruptMaster(pcclMasterInstance_t *master_instan
 /* Blocks until the master has stopped; repeatable.  InvalidUsage: never run. */
 PCCL_EXPORT pcclResult_t pcclMasterAwaitTermination(pcclMasterInstance_t *master_instance);
 
-/* Frees a master that was never run or has stopped.  InvalidUsage: it still runs. */
+/* Frees a master that was never run, has stopped, or is the parent's of this forked process.  InvalidUsage: it still runs, or
+ * was destroyed before, which every other call says as well. */
 PCCL_EXPORT pcclResult_t pcclDestroyMaster(pcclMasterInstance_t *master_instance);
 
 /* ---- Beyond the original interface ------------------------------------------------------------------------------ */
@@ -391,7 +400,8 @@ typedef enum pcclOption_t {
     PCCL_OPTION_VOTE_DEADLINE_MS = 5        /* update, optimise, sync, query; passing it leaves the run; 0 = none */
 } pcclOption_t;
 
-/* Sets an option; takes effect for calls made after it.  STALL and LOSS timeouts must be set before connect. */
+/* Sets an option; takes effect for calls made after it.  STALL and LOSS timeouts must be set while this peer is neither a
+ * member nor connecting. */
 PCCL_EXPORT pcclResult_t pcclSetOption(pcclComm_t *communicator, pcclOption_t option, uint64_t value);
 PCCL_EXPORT pcclResult_t pcclGetOption(const pcclComm_t *communicator, pcclOption_t option, uint64_t *value_out);
 
@@ -402,7 +412,8 @@ PCCL_EXPORT pcclResult_t pcclLeave(pcclComm_t *communicator);
 PCCL_EXPORT pcclResult_t pcclTestAsyncReduce(const pcclAsyncReduceOp_t *reduce_handle, bool *done_out);
 
 /* Blocks until one of `count` handles has ended or `timeout_ms` (-1: none) passed; stores its index, or `count` on
- * timeout; spends nothing.  InvalidUsage: a handle is unknown or spent. */
+ * timeout; spends nothing.  InvalidArgument: null pointer or handle, count 0, timeout below -1.  InvalidUsage: a handle is
+ * unknown or spent. */
 PCCL_EXPORT pcclResult_t pcclWaitAnyAsyncReduce(const pcclAsyncReduceOp_t *reduce_handles, size_t count,
                                                 int64_t timeout_ms, size_t *index_out);
 
@@ -424,8 +435,8 @@ typedef void (*pcclLogCallback_t)(pcclLogLevel_t level, const char *message, voi
  * locks; must not call back into the library. */
 PCCL_EXPORT pcclResult_t pcclSetLogCallback(pcclLogCallback_t PCCL_NULLABLE callback, pcclLogLevel_t level, void *user);
 
-/* Parses "host:port", "host", "1.2.3.4:5", "[::1]:5"; names are resolved (this may block).  InvalidArgument: the text
- * says what is wrong. */
+/* Parses "host:port", "host", "1.2.3.4:5", "[::1]:5"; names are resolved (this may block).  A scope ("fe80::1%eth0") is
+ * refused: the structure has no room for it.  InvalidArgument: the text says what is wrong. */
 PCCL_EXPORT pcclResult_t pcclParseAddress(const char *text, uint16_t default_port, ccoip_socket_address_t *address_out);
 
 /* Address a running master is bound to, with its real port.  InvalidUsage: not running. */
@@ -446,7 +457,7 @@ PCCL_EXPORT pcclResult_t pcclGetConnectionStats(const pcclComm_t *communicator, 
 #ifdef __cplusplus
 }
 
-/* Older form without a strategy: ENFORCE_POPULAR. */
+/* Older form without a strategy: ENFORCE_POPULAR.  It makes the name overloaded: to take the function's address, say which. */
 inline pcclResult_t pcclSynchronizeSharedState(const pcclComm_t *communicator, pcclSharedState_t *shared_state,
                                                pcclSharedStateSyncInfo_t *sync_info_out)
 {
@@ -454,13 +465,18 @@ inline pcclResult_t pcclSynchronizeSharedState(const pcclComm_t *communicator, p
                                       sync_info_out);
 }
 #else
-/* Older form without a strategy, told apart by the number of arguments. */
-#define PCCL_SYNC_FORM(a, b, c, d, form, ...) form
-#define PCCL_SYNC_FOUR(comm, state, strategy, info) (pcclSynchronizeSharedState)(comm, state, strategy, info)
+/* Older form without a strategy, told apart by the number of arguments: three, commas outside of parentheses counted; any
+ * other number (a compound literal has commas, too) goes to the function as it is. */
+#define PCCL_SYNC_FORM(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, form, ...) form
+#define PCCL_SYNC_FOUR(...) (pcclSynchronizeSharedState)(__VA_ARGS__)
 #define PCCL_SYNC_THREE(comm, state, info)                                                                             \
     (pcclSynchronizeSharedState)(comm, state, PCCL_SHARED_STATE_SYNC_STRATEGY_ENFORCE_POPULAR, info)
 #define pcclSynchronizeSharedState(...)                                                                                \
-    PCCL_SYNC_FORM(__VA_ARGS__, PCCL_SYNC_FOUR, PCCL_SYNC_THREE, 0, 0)(__VA_ARGS__)
+    PCCL_SYNC_FORM(__VA_ARGS__, PCCL_SYNC_FOUR, PCCL_SYNC_FOUR, PCCL_SYNC_FOUR, PCCL_SYNC_FOUR, PCCL_SYNC_FOUR,        \
+                   PCCL_SYNC_FOUR, PCCL_SYNC_FOUR, PCCL_SYNC_FOUR, PCCL_SYNC_FOUR, PCCL_SYNC_FOUR,                     \
+                   PCCL_SYNC_FOUR, PCCL_SYNC_FOUR, PCCL_SYNC_FOUR, PCCL_SYNC_FOUR, PCCL_SYNC_FOUR,                     \
+                   PCCL_SYNC_FOUR, PCCL_SYNC_FOUR, PCCL_SYNC_THREE, PCCL_SYNC_FOUR, PCCL_SYNC_FOUR,                    \
+                   0)(__VA_ARGS__)
 #endif
 
 #endif

@@ -141,10 +141,6 @@ pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params, pcclCo
     if (params == NULL || comm_out == NULL) {
         return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "%s is null", params == NULL ? "params" : "comm_out");
     }
-    if (params->p2p_connection_pool_size > BOUNDS_LANES) {
-        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "p2p_connection_pool_size is %" PRIu32 ", at most %d",
-                        params->p2p_connection_pool_size, (int)BOUNDS_LANES);
-    }
     if ((unsigned)params->master_address.inet.protocol > inetIPv6) {
         return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "master_address: unknown protocol %d: inetIPv4 or inetIPv6",
                         (int)params->master_address.inet.protocol);
@@ -153,10 +149,11 @@ pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params, pcclCo
         return api_fail(pcclInvalidArgument, pcclCauseUsage, phase,
                         "master_address: port 0: fill it in with pcclParseAddress and check its result");
     }
+    uint32_t pool = params->p2p_connection_pool_size == 0 ? 1 : params->p2p_connection_pool_size;
     struct comm_params p = {
         .master = api_address_in(&params->master_address),
         .group = params->peer_group,
-        .lanes = (uint16_t)(params->p2p_connection_pool_size == 0 ? 1 : params->p2p_connection_pool_size),
+        .lanes = (uint16_t)(pool < BOUNDS_LANES ? pool : BOUNDS_LANES),
         .stall_ns = API_TIMEOUT_MS * CLOCK_MS,
         .master_loss_ns = API_TIMEOUT_MS * CLOCK_MS,
         .connect_ns = API_TIMEOUT_MS * CLOCK_MS,

@@ -77,6 +77,16 @@ TEST(a_stopped_peer_outside_of_operations_is_excluded_from_a_vote)
     EXPECT_EQ(reply[1].result, pcclSuccess);
     EXPECT_EQ(process_do(&all, 0, peer_look, NULL, 0).value[0], 2);
     process_signal(&all, 2, SIGCONT);
+    struct reply late;
+    do { /* it sleeps in no call, and learns it by itself */
+        late = process_do(&all, 2, peer_look, NULL, 0);
+    } while (late.result == pcclSuccess);
+    for (int i = 0; i < 2; i++) { /* every call says why, not only the first */
+        EXPECT_EQ(late.result, pcclMasterConnectionFailed);
+        /* By the master, or by a peer that knows a newer view: whoever is heard first. */
+        EXPECT(strstr(late.text, "no sign of life") != NULL || strstr(late.text, "without this peer") != NULL);
+        late = process_do(&all, 2, peer_update, NULL, 0);
+    }
     processes_stop(&all);
 }
 

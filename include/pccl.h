@@ -383,7 +383,8 @@ PCCL_EXPORT pcclResult_t pcclGetMembers(const pcclComm_t *communicator, pcclPeer
 
 typedef struct pcclWaitInfo_t {
     uint64_t tag;     /* operation that waits; 0 with `phase` "update", "sync", ... for votes */
-    uint64_t peer;    /* who is waited for, 0 for the master */
+    uint64_t peer;    /* who is waited for; of a vote or an admission one of those who have not called, by the master's word of at
+                         most a heartbeat ago; 0 for the master */
     int64_t age_ns;   /* since when */
     char phase[32];   /* "launch", "data", "hold", "update", "optimise", "sync", "query", "connect" */
 } pcclWaitInfo_t;

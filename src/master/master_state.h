@@ -291,6 +291,8 @@ uint8_t algorithm_choose(struct master *m, const struct view_record *v, const ui
 /* vote.c */
 void vote_take(struct master *m, struct member *mb, const struct msg_vote *v, uint64_t header_view);
 void vote_settle(struct master *m);
+/* A member that the vote or the admission of this one still needs; 0: none, or it waits for nothing. */
+uint64_t vote_waits_for(const struct master *m, const struct member *mb);
 bool vote_all_in(const struct master *m, const struct group *g, enum vote_kind kind); /* null: all groups */
 bool vote_quiet(const struct master *m, const struct group *g); /* answers may leave; null: all groups */
 void vote_answer(struct master *m, struct member *mb, enum answer_result result, uint64_t value,

@@ -333,7 +333,7 @@ void member_heartbeat(struct master *m, struct member *mb, const struct msg_hear
 
 static void send_heartbeat(struct master *m, struct member *mb)
 {
-    struct msg_heartbeat hb = {.sent_ns = (uint64_t)m->now, .echo_ns = mb->echo_ns};
+    struct msg_heartbeat hb = {.sent_ns = (uint64_t)m->now, .echo_ns = mb->echo_ns, .blocked_on = vote_waits_for(m, mb)};
     put_heartbeat(outbox_frame(m->out, FRAME_HEARTBEAT, m->config.run, 0), &hb);
     outbox_send(m->out, MASTER_SEND, mb->conn);
     mb->beat_at = m->now + m->config.heartbeat_ns;

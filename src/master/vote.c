@@ -61,6 +61,23 @@ bool vote_all_in(const struct master *m, const struct group *g, enum vote_kind k
     return voters > 0 && !m->ghost;
 }
 
+uint64_t vote_waits_for(const struct master *m, const struct member *mb)
+{
+    bool pending = mb->phase == MEMBER_PENDING; /* for the next update of all */
+    uint8_t kind = pending ? VOTE_UPDATE : mb->vote.kind;
+    if (kind == VOTE_NONE) {
+        return 0;
+    }
+    for (uint32_t i = 0; i < m->config.max_members; i++) {
+        const struct member *other = &m->members[i];
+        bool in_scope = other->phase == MEMBER_ACCEPTED && (kind != VOTE_SYNC || member_group(m, other) == member_group(m, mb));
+        if (in_scope && other->vote.kind != kind) {
+            return other->id;
+        }
+    }
+    return 0;
+}
+
 bool vote_quiet(const struct master *m, const struct group *g)
 {
     if (m->admit.phase != ADMIT_IDLE) {

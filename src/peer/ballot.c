@@ -42,6 +42,7 @@ void ballot_call(struct session *s, struct session_event *e, struct outbox *out)
     s->vote = e->vote->kind;
     s->vote_ended = false;
     s->vote_since = s->now;
+    s->vote_waits_for = 0;
     s->state = e->vote->kind == VOTE_SYNC ? e->state : NULL;
     memset(&s->vote_outcome, 0, sizeof s->vote_outcome);
     ballot_send(s, out);

@@ -41,6 +41,7 @@ void join_connect(struct session *s, struct session_event *e, struct outbox *out
     s->answered = 0;
     s->connecting = true;
     s->connect_since = s->now;
+    s->vote_waits_for = 0;
     s->connect_ended = false;
     memset(&s->connect_outcome, 0, sizeof s->connect_outcome);
     s->connect_by = s->now + s->cfg.connect_ns;
@@ -164,6 +165,7 @@ static void heartbeat_heard(struct session *s, struct reader *r, struct outbox *
         return;
     }
     s->echo = m.sent_ns;
+    s->vote_waits_for = m.blocked_on;
 }
 
 static void probe(struct session *s, struct reader *r, struct outbox *out)

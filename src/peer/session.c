@@ -552,10 +552,12 @@ uint32_t session_waits(const struct session *s, struct session_wait *out, uint32
 {
     uint32_t n = 0;
     if (s->connecting && !s->connect_ended && n < capacity) {
-        out[n++] = (struct session_wait){.since = s->connect_since, .phase = "connect"};
+        out[n++] = (struct session_wait){
+            .peer = s->vote_waits_for, .since = s->connect_since, .phase = "connect"};
     }
     if (s->vote != VOTE_NONE && !s->vote_ended && n < capacity) {
-        out[n++] = (struct session_wait){.since = s->vote_since, .phase = vote_phase(s->vote)};
+        out[n++] = (struct session_wait){
+            .peer = s->vote_waits_for, .since = s->vote_since, .phase = vote_phase(s->vote)};
     }
     for (uint32_t i = 0; s->op_used > 0 && i < s->op_count; i++) {
         const struct op *op = &s->ops[i];

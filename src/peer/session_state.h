@@ -134,6 +134,7 @@ struct session {
     uint8_t left_cause;
     char left_text[BOUNDS_TEXT];
     int64_t left_since, connect_since;
+    uint64_t vote_waits_for; /* whom the vote or the admission waits for, by the master's last heartbeat; 0: nobody it knows of */
     uint64_t run, id;
     bool master_up, welcomed;
     int64_t master_heard, master_lost, next_heartbeat, next_dial, connect_by;

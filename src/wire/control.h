@@ -76,7 +76,8 @@ struct msg_welcome {
 /* HEARTBEAT: `sent_ns` is the sender's clock, `echo_ns` the last one heard.  blocked_*: a peer's oldest waiting operation. */
 struct msg_heartbeat {
     uint64_t sent_ns, echo_ns;
-    uint64_t blocked_tag, blocked_on; /* peer id, 0: not blocked */
+    uint64_t blocked_tag, blocked_on; /* peer id: whom an operation waits for; from the master: whom the receiver's vote, or its
+                                         admission, waits for.  0: nobody */
     uint32_t blocked_seq, blocked_ms;
 };
 

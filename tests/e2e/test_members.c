@@ -174,6 +174,57 @@ TEST(destroy_ends_the_pending_calls_of_other_threads)
     cluster_stop(&c);
 }
 
+static void *connect_main(void *argument)
+{
+    struct pending *x = argument;
+    x->result = pcclConnect(x->comm);
+    return NULL;
+}
+
+/* Polls until a wait names a peer: the master tells with its heartbeats. */
+static pcclWaitInfo_t named_wait(const pcclComm_t *comm)
+{
+    pcclWaitInfo_t waits[8];
+    size_t count = 0;
+    do {
+        EXPECT_EQ(pcclGetWaits(comm, waits, 8, &count), pcclSuccess);
+    } while (count == 0 || waits[0].peer == 0);
+    return waits[0];
+}
+
+TEST(a_vote_and_an_admission_name_a_peer_that_has_not_called) /* "waits for the master" sends its user to the wrong machine */
+{
+    struct cluster c;
+    pcclPeerInfo_t idle;
+    cluster_start(&c, 2, NULL, 1);
+    cluster_create(&c, 2, 0, 1, 0);
+    struct pending vote = {.comm = c.peer[0].comm, .kind = CALLS}, newcomer = {.comm = c.peer[2].comm};
+    EXPECT_EQ(pcclGetSelf(c.peer[1].comm, &idle), pcclSuccess);
+    EXPECT_EQ(pthread_create(&vote.thread, NULL, pending_main, &vote), 0);
+    pcclWaitInfo_t w = named_wait(vote.comm);
+    EXPECT_EQ(w.peer, idle.id);
+    EXPECT_STR(w.phase, "query");
+    bool pending = false;
+    EXPECT_EQ(pcclArePeersPending(c.peer[1].comm, &pending), pcclSuccess);
+    pthread_join(vote.thread, NULL);
+    EXPECT_EQ(vote.result, pcclSuccess);
+    EXPECT_EQ(pthread_create(&newcomer.thread, NULL, connect_main, &newcomer), 0);
+    w = named_wait(newcomer.comm);
+    EXPECT(w.peer <= idle.id); /* both have not updated */
+    EXPECT_STR(w.phase, "connect");
+    int64_t age = w.age_ns;
+    while (w.age_ns < age + 20000000) { /* counts from the call on */
+        w = named_wait(newcomer.comm);
+        EXPECT(w.age_ns >= age);
+    }
+    EXPECT_EQ(pcclLeave(newcomer.comm), pcclInvalidUsage); /* not a member yet */
+    EXPECT_EQ(pcclDestroyCommunicator(newcomer.comm), pcclSuccess);
+    c.peer[2].comm = NULL;
+    pthread_join(newcomer.thread, NULL);
+    EXPECT_EQ(newcomer.result, pcclMasterConnectionFailed);
+    cluster_stop(&c);
+}
+
 /* ---- Connecting again beside calls that end ------------------------------------------------------------------------------ */
 
 enum { RETURNS = 60 };

@@ -367,6 +367,13 @@ static bool spare_all(struct master *m)
     return true;
 }
 
+static void exclude_silent(struct master *m, struct member *mb)
+{
+    char text[BOUNDS_TEXT];
+    snprintf(text, sizeof text, "no sign of life for %.1f s", (double)(m->now - mb->heard_at) / 1e9);
+    member_exclude(m, mb, CAUSE_PEER_SILENT, text); /* M1 */
+}
+
 void member_tick(struct master *m)
 {
     bool spared = spare_all(m);
@@ -378,7 +385,7 @@ void member_tick(struct master *m)
         if (mb->conn == SLOT_NONE && m->now - mb->lost_at >= m->config.reconnect_ns) {
             member_exclude(m, mb, CAUSE_PEER_LOST, "its connection to the master closed");
         } else if (!spared && silent(m, mb)) {
-            member_exclude(m, mb, CAUSE_PEER_SILENT, "no sign of life"); /* M1 */
+            exclude_silent(m, mb);
         } else if (mb->conn != SLOT_NONE && m->now >= mb->beat_at) {
             send_heartbeat(m, mb);
         }

@@ -34,10 +34,6 @@ void ballot_call(struct session *s, struct session_event *e, struct outbox *out)
         memcpy(e->outcome.text, s->left_text, sizeof e->outcome.text);
         return;
     }
-    if (e->vote->kind != VOTE_QUERY) {
-        /* Now, not with the answer: others may have it first, launch, and be refused before it comes here. */
-        refusal_skip(s);
-    }
     s->ballot = *e->vote;
     s->vote = e->vote->kind;
     s->vote_ended = false;
@@ -111,6 +107,10 @@ void ballot_answer(struct session *s, struct reader *r, struct outbox *out)
         return; /* a stored answer that had arrived */
     }
     answered(s, m.kind, m.view, &m.sizes, m.value);
+    if (m.kind != VOTE_QUERY && m.result == ANSWER_OK && m.view == s->view.view) {
+        refusal_skip(s, s->settled);
+        s->settled++;
+    }
     snprintf(s->vote_outcome.text, sizeof s->vote_outcome.text, "%s", m.text);
     if (m.kind == VOTE_SYNC && m.result == ANSWER_OK) {
         fetch_apply(s, m.round, out);

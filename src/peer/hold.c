@@ -272,7 +272,8 @@ static void replay_relayed(struct session *s, const struct op *op, uint32_t rank
             outbox_send(out, ACT_PEERS, to);
         }
         if (m->refuse != 0) {
-            struct msg_refuse refuse = {.name = op->name, .origin = origin, .cause = m->refuse, .culprit = op->culprit};
+            struct msg_refuse refuse = {.name = op->name, .origin = origin, .cause = m->refuse, .culprit = op->culprit,
+                                        .settled = op->settled};
             put_refuse(outbox_frame(out, FRAME_REFUSE, s->run, s->view.view), &refuse);
             outbox_send(out, ACT_PEERS, to);
         }
@@ -284,7 +285,8 @@ static void replay_one(struct session *s, struct op *op, uint32_t rank, struct o
     uint64_t to = s->view.ids[rank];
     replay_relayed(s, op, rank, out);
     if (op->refused != 0) {
-        struct msg_refuse m = {.name = op->name, .origin = s->id, .cause = op->refused, .culprit = op->culprit};
+        struct msg_refuse m = {.name = op->name, .origin = s->id, .cause = op->refused, .culprit = op->culprit,
+                               .settled = op->settled};
         put_refuse(outbox_frame(out, FRAME_REFUSE, s->run, s->view.view), &m);
         outbox_send(out, ACT_PEERS, to);
         return;

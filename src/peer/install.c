@@ -301,6 +301,7 @@ void install_view(struct session *s, struct reader *r, struct outbox *out)
     op_clear(s);
     s->finished_count = 0;
     s->finished_by = INT64_MAX;
+    s->settled = 0;
     s->generation++;
     s->frozen = false;
     s->proposal = 0;

@@ -272,6 +272,7 @@ void join_leave(struct session *s, uint8_t cause, enum session_result result, co
     owed_clear(s);
     s->finished_count = 0;
     s->finished_by = INT64_MAX;
+    s->settled = 0;
     s->generation++;
     s->view.world = 0;
     s->view.view = 0;

@@ -40,6 +40,7 @@ struct op *op_make(struct session *s, const struct op_name *name)
     op->finished = set;
     bitset_clear(set, s->cfg.max_members);
     op->name = *name;
+    op->settled = UINT32_MAX;
     phase_move(MACHINE_OPERATION, &op->phase, OP_GHOST);
     op->slot = NONE;
     op->marks = s->marks_free[--s->marks_left];

@@ -17,11 +17,13 @@ void refusal_send(struct session *s, struct op *op, uint8_t cause, uint64_t culp
 {
     op->refused = cause;
     op->culprit = culprit;
+    op->settled = op->settled == UINT32_MAX ? s->settled : op->settled;
     op_mark(s, op, s->view.rank)->refuse = cause;
     if (op->slot != NONE) {
         slot_stop(s, op->slot, out);
     }
-    struct msg_refuse m = {.name = op->name, .origin = s->id, .cause = cause, .culprit = culprit};
+    struct msg_refuse m = {
+        .name = op->name, .origin = s->id, .cause = cause, .culprit = culprit, .settled = op->settled};
     put_refuse(outbox_frame(out, FRAME_REFUSE, s->run, s->view.view), &m);
     struct action *a = outbox_send_many(out, ACT_PEERS);
     for (uint32_t r = 0; r < s->view.world; r++) {
@@ -53,6 +55,7 @@ void refusal_check(struct session *s, struct op *op, struct outbox *out)
 static void hear(struct session *s, struct op *op, uint32_t rank, const struct msg_refuse *m, struct outbox *out)
 {
     struct mark *mark = op_mark(s, op, rank);
+    op->settled = m->settled < op->settled ? m->settled : op->settled;
     if (m->cause > mark->refuse) {
         mark->refuse = m->cause;
     }
@@ -99,12 +102,13 @@ void refusal_request(struct session *s, struct op *op, uint8_t cause, struct out
     }
 }
 
-/* The answer to an update in the same view: numbers refused but never launched here are skipped (P10). */
-void refusal_skip(struct session *s)
+/* The answer to an update in the same view: numbers refused but never launched here are skipped (P10).  Others may have had
+ * the answer first, launched and refused: those are of after it, and stay. */
+void refusal_skip(struct session *s, uint32_t settled)
 {
     for (uint32_t i = 0; s->op_used > 0 && i < s->op_count; i++) {
         struct op *op = &s->ops[i];
-        if (op->phase == OP_GHOST && op->refused != 0) {
+        if (op->phase == OP_GHOST && op->refused != 0 && op->settled <= settled) {
             struct tag *t = tag_get(s, op->name.tag);
             if (t != NULL && t->next_seq <= op->name.seq) {
                 t->next_seq = op->name.seq + 1;

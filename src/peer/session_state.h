@@ -68,6 +68,7 @@ struct op {
     uint32_t fold;       /* eager: next rank to fold */
     uint64_t params, digest;
     uint64_t culprit;    /* of the refusal */
+    uint32_t settled;    /* at the first refuser: votes settled in this view before; UINT32_MAX: none has refused */
     int64_t since;       /* launched */
     uint64_t *finished;  /* bit set over ranks */
 };
@@ -192,6 +193,7 @@ struct session {
     uint8_t vote;        /* enum vote_kind, VOTE_NONE */
     bool vote_ended;     /* not collected yet */
     uint32_t answered;
+    uint32_t settled;    /* updates, optimisations and syncs answered in the installed view: the same sequence at all members */
     int64_t vote_since;
     struct msg_vote ballot;
     struct session_outcome vote_outcome;
@@ -315,7 +317,7 @@ void refusal_message(struct session *s, uint32_t from, const struct frame_header
                      struct outbox *out);
 void refusal_check(struct session *s, struct op *op, struct outbox *out);
 void refusal_request(struct session *s, struct op *op, uint8_t cause, struct outbox *out); /* deadline, cancel */
-void refusal_skip(struct session *s);
+void refusal_skip(struct session *s, uint32_t settled); /* those first refused before so many votes were settled, that one included */
 
 /* eager.c */
 void eager_start(struct session *s, struct op *op, struct outbox *out);

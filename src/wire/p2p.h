@@ -64,6 +64,7 @@ struct msg_refuse {
     uint64_t origin;
     uint8_t cause;
     uint64_t culprit; /* who the cause is about, 0 nobody */
+    uint32_t settled; /* updates, optimisations and syncs answered in this view before it was first refused */
 };
 /* FINISHED: items op_name, each finished at `origin`. */
 struct msg_finished {

@@ -110,6 +110,7 @@ void put_refuse(struct writer *w, const struct msg_refuse *m)
     put_u64(w, m->origin);
     put_u8(w, m->cause);
     put_u64(w, m->culprit);
+    put_u32(w, m->settled);
 }
 
 bool get_refuse(struct reader *r, struct msg_refuse *m)
@@ -118,6 +119,7 @@ bool get_refuse(struct reader *r, struct msg_refuse *m)
     m->origin = get_u64(r);
     m->cause = parts_get_u8(r, CAUSE_DEADLINE, CAUSE_INTERNAL); /* of an operation itself */
     m->culprit = get_u64(r);
+    m->settled = get_u32(r);
     return reader_done(r);
 }
 

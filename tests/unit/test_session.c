@@ -305,13 +305,52 @@ static uint8_t reported(const struct bench *b)
     return 0;
 }
 
-static void refuse(struct bench *b, uint32_t peer, uint8_t cause)
+static void refuse_after(struct bench *b, uint32_t peer, uint8_t cause, uint32_t settled)
 {
     unsigned char raw[64];
     struct writer w;
     writer_init(&w, raw, sizeof raw);
-    put_refuse(&w, &(struct msg_refuse){.name = {.tag = 5}, .origin = peer_id(peer), .cause = cause});
+    put_refuse(&w, &(struct msg_refuse){.name = {.tag = 5}, .origin = peer_id(peer), .cause = cause, .settled = settled});
     from_peer(b, peer, FRAME_REFUSE, view_id(1), &w);
+}
+
+static void refuse(struct bench *b, uint32_t peer, uint8_t cause)
+{
+    refuse_after(b, peer, cause, 0);
+}
+
+static void update_answered(struct bench *b)
+{
+    unsigned char raw[512];
+    struct writer w;
+    writer_init(&w, raw, sizeof raw);
+    put_answer(&w, &(struct msg_answer){.kind = VOTE_UPDATE, .result = ANSWER_OK, .view = view_id(1), .sizes = {3, 3, 1, 3}});
+    b->voted = false;
+    from_master(b, FRAME_ANSWER, view_id(1), &w);
+    EXPECT(b->voted);
+    step(b, &(struct session_event){.kind = SESSION_COLLECT_VOTE});
+    EXPECT_EQ(b->outcome.result, RESULT_OK);
+}
+
+/* The slow waits for an update, the fast give an operation up and then come to the update, too. */
+TEST(update_skips_what_was_refused_before_it_and_nothing_of_after_it) /* an old error for a new call, which the others wait for */
+{
+    for (uint32_t settled = 0; settled < 2; settled++) {
+        struct bench *b = bench_new();
+        struct msg_vote vote = {.kind = VOTE_UPDATE};
+        float x = 1, y = 0;
+        step(b, &(struct session_event){.kind = SESSION_VOTE, .vote = &vote});
+        EXPECT_EQ(b->outcome.result, RESULT_PENDING);
+        refuse_after(b, 1, CAUSE_CANCEL, settled);
+        refuse_after(b, 2, CAUSE_CANCEL, settled);
+        update_answered(b);
+        launch(b, 0, 5, &x, &y);
+        EXPECT_EQ(b->returned, settled == 1);
+        if (settled == 1) { /* the others had the answer first, and refused their next operation: this one */
+            EXPECT_EQ(collect(b, 0), RESULT_LOST);
+        }
+        bench_free(b);
+    }
 }
 
 TEST(refused_overrides_held_in_the_report) /* others returned the refusal, the decision would say something else */

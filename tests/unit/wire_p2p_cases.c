@@ -115,6 +115,7 @@ static void refuse_fill(void *at, struct rng *rng)
     m->origin = rng_next(rng);
     m->cause = (uint8_t)(1 + rng_below(rng, 5));
     m->culprit = rng_next(rng);
+    m->settled = (uint32_t)rng_next(rng);
 }
 WIRE_PLAIN(refuse)
 

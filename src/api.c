@@ -61,6 +61,17 @@ void api_leave(struct comm *c)
     pthread_mutex_unlock(&c->lock);
 }
 
+static pcclResult_t api_gone(struct comm *c, const char *phase)
+{
+    struct session_outcome gone = {.result = RESULT_GONE};
+    pthread_mutex_lock(&c->lock);
+    if (c->session != NULL) {
+        session_gone(c->session, &gone);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return api_outcome(&gone, phase, 0);
+}
+
 pcclResult_t api_member(struct comm *c, const char *phase, struct session_info *info)
 {
     pthread_mutex_lock(&c->lock);
@@ -78,8 +89,7 @@ pcclResult_t api_member(struct comm *c, const char *phase, struct session_info *
         return pcclSuccess;
     }
     if (was_member) {
-        return api_fail(pcclMasterConnectionFailed, pcclCauseExcluded, phase,
-                        "not a member of the run any more: connect again");
+        return api_gone(c, phase);
     }
     return api_fail(pcclInvalidUsage, pcclCauseUsage, phase, "not connected: call pcclConnect first");
 }

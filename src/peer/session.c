@@ -500,6 +500,12 @@ void session_info(const struct session *s, struct session_info *out)
     };
 }
 
+void session_gone(const struct session *s, struct session_outcome *out)
+{
+    *out = (struct session_outcome){.result = RESULT_GONE, .cause = s->left_cause};
+    memcpy(out->text, s->left_text, sizeof out->text);
+}
+
 bool session_member(const struct session *s, uint32_t rank, struct member_info *out, uint32_t *ring_position)
 {
     if (rank >= s->view.world) {

@@ -229,6 +229,9 @@ struct session_info {
     bool frozen;
 };
 void session_info(const struct session *s, struct session_info *out);
+
+/* What a call of one that is no member any more returns: RESULT_GONE and why it is none. */
+void session_gone(const struct session *s, struct session_outcome *out);
 bool session_member(const struct session *s, uint32_t rank, struct member_info *out, uint32_t *ring_position);
 
 /* The tables of its state machines, for diagrams. */

@@ -120,11 +120,34 @@ frozen_peer_does_not_bring_an_old_run_back() {
         kill -CONT "${peer[1]}" && until_says 1 'no longer a member' && until_says 1 'received .* goes on at step' && finish 1 3 4
 }
 
+# ---- a text of the user's ----
+refused_with_one_sentence() { # pattern, text: what make demo TEXT=... does, and train_charlm where the demo is not asked
+    local out
+    out=$(scripts/demo.sh "$build" "$2" 2>&1)
+    [ $? = 2 ] && [ "$(echo "$out" | wc -l)" = 1 ] && echo "$out" | grep -q -- "$1" || { echo "$out"; return 1; }
+    out=$("$build/examples/train_charlm" --text "$2" --master nobody:at:all 2>&1)
+    [ $? = 2 ] && [ "$(echo "$out" | wc -l)" = 1 ] || { echo "$out"; return 1; }
+}
+demo_refuses_a_text_that_it_cannot_learn() {
+    printf '%8191s' 'all work' >"$work/short text"
+    mkdir "$work/empty"
+    refused_with_one_sentence "/nonexistent cannot be read" /nonexistent &&
+        refused_with_one_sentence "short text is too short: it has 8191 characters" "$work/short text" &&
+        refused_with_one_sentence "empty is too short: it has 0 characters" "$work/empty"
+}
+demo_learns_the_users_text() { # the shortest one that there may be; a name with a blank
+    printf '%8192s' ' all work and no play' >"$work/own text"
+    STEPS=60 scripts/demo.sh "$build" "$work/own text" | tee "$work/own.log"
+    grep -q "the text is $work/own text" "$work/own.log" && [ "$(grep -c 'finished: step 60' "$work/own.log")" = 4 ]
+}
+
 check smallest_program_adds_up smallest_program_adds_up
 check smallest_program_says_what_is_wrong smallest_program_says_what_is_wrong
 check options_are_checked options_are_checked
 check frozen_peer_comes_back_with_the_others_state with_trainers frozen_peer_comes_back_with_the_others_state
 check frozen_peer_does_not_bring_an_old_run_back with_trainers frozen_peer_does_not_bring_an_old_run_back
+check demo_refuses_a_text_that_it_cannot_learn demo_refuses_a_text_that_it_cannot_learn
+check demo_learns_the_users_text demo_learns_the_users_text
 check demo_survives_and_learns env STEPS=300 timeout 300 scripts/demo.sh "$build"
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # test_examples.sh BUILD - the examples do what they say: the smallest program twice, a peer of the training program that is
-# frozen and comes back, and a short demo with its kill, its late peer and its proof.  The last line is "N passed, N failed".
+# frozen and comes back, the listing of README.md, and a short demo with its kill, its late peer and its proof.  The last line
+# is "N passed, N failed".
 # SPDX-License-Identifier: MIT
 set -u
 cd "$(dirname "$0")/.."
@@ -120,6 +121,29 @@ frozen_peer_does_not_bring_an_old_run_back() {
         kill -CONT "${peer[1]}" && until_says 1 'no longer a member' && until_says 1 'received .* goes on at step' && finish 1 3 4
 }
 
+# ---- the ten lines of README.md: three run them, one of these dies in the middle ----
+readme_listing_compiles() {
+    [ "$(python3 scripts/extract_seeds.py README.md "$work" c)" = fragment_1.c ] &&
+        "${CC:-gcc}" -std=c11 -pedantic-errors -Wall -Wextra -Werror -include tests/seeds/readme_names.h -Iinclude \
+            "$work/fragment_1.c" -L"$build" -lpccl -Wl,-rpath,"$build" -o "$work/readme"
+}
+readme_listing_runs() {
+    local status=0 i together
+    local -a peer
+    start_master || return 1
+    for i in 1 2 3; do
+        README_MASTER=$address README_DIES_AT=$((i == 3 ? 20 : 0)) timeout 60 "$work/readme" >"$work/readme-$i" &
+        peer[$i]=$!
+    done
+    wait "${peer[1]}" && wait "${peer[2]}" || status=1
+    wait "${peer[3]}" # killed by itself
+    stop_master || status=1
+    # Lines: revision, parameter, peers.  Both survivors hold the same after each step that both have made.
+    together=$(join <(sort "$work/readme-1") <(sort "$work/readme-2"))
+    echo "$together"
+    [ $status = 0 ] && echo "$together" | awk '$2 != $4 { exit 1 } { seen[$3]++ } END { exit !(seen[3] >= 10 && seen[2] >= 10) }'
+}
+
 # ---- a text of the user's ----
 refused_with_one_sentence() { # pattern, text: what make demo TEXT=... does, and train_charlm where the demo is not asked
     local out
@@ -146,6 +170,8 @@ check smallest_program_says_what_is_wrong smallest_program_says_what_is_wrong
 check options_are_checked options_are_checked
 check frozen_peer_comes_back_with_the_others_state with_trainers frozen_peer_comes_back_with_the_others_state
 check frozen_peer_does_not_bring_an_old_run_back with_trainers frozen_peer_does_not_bring_an_old_run_back
+check readme_listing_compiles readme_listing_compiles
+check readme_listing_runs readme_listing_runs
 check demo_refuses_a_text_that_it_cannot_learn demo_refuses_a_text_that_it_cannot_learn
 check demo_learns_the_users_text demo_learns_the_users_text
 check demo_survives_and_learns env STEPS=300 timeout 300 scripts/demo.sh "$build"

@@ -144,6 +144,15 @@ readme_listing_runs() {
     [ $status = 0 ] && echo "$together" | awk '$2 != $4 { exit 1 } { seen[$3]++ } END { exit !(seen[3] >= 10 && seen[2] >= 10) }'
 }
 
+readme_names_tests_that_exist() { # `kind/test_file: name`
+    local file name missing=0 count=0
+    while IFS=': ' read -r file name; do
+        grep -q "^TEST($name)" "tests/$file.c" || { echo "README.md names $file: $name"; missing=1; }
+        count=$((count + 1))
+    done < <(grep -o '`[a-z0-9]*/test_[a-z_]*: [a-z0-9_]*`' README.md | tr -d '`')
+    [ $missing = 0 ] && [ $count -gt 0 ]
+}
+
 # ---- a text of the user's ----
 refused_with_one_sentence() { # pattern, text: what make demo TEXT=... does, and train_charlm where the demo is not asked
     local out
@@ -172,6 +181,7 @@ check frozen_peer_comes_back_with_the_others_state with_trainers frozen_peer_com
 check frozen_peer_does_not_bring_an_old_run_back with_trainers frozen_peer_does_not_bring_an_old_run_back
 check readme_listing_compiles readme_listing_compiles
 check readme_listing_runs readme_listing_runs
+check readme_names_tests_that_exist readme_names_tests_that_exist
 check demo_refuses_a_text_that_it_cannot_learn demo_refuses_a_text_that_it_cannot_learn
 check demo_learns_the_users_text demo_learns_the_users_text
 check demo_survives_and_learns env STEPS=300 timeout 300 scripts/demo.sh "$build"

@@ -11,7 +11,7 @@ setup:
 	@scripts/setup.sh build
 
 demo: all
-	@scripts/demo.sh $(BUILD)
+	@scripts/demo.sh $(BUILD) $(if $(TEXT),"$(TEXT)")
 
 check:
 	@scripts/setup.sh check

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# test_examples.sh BUILD - the examples do what they say: the smallest program twice, and a short demo with its kill, its
-# late peer and its proof.  The last line is "N passed, N failed".
+# test_examples.sh BUILD - the examples do what they say: the smallest program twice, a peer of the training program that is
+# frozen and comes back, the listing of README.md, and a short demo with its kill, its late peer and its proof.  The last line
+# is "N passed, N failed".
 # SPDX-License-Identifier: MIT
 set -u
 cd "$(dirname "$0")/.."
@@ -22,21 +23,29 @@ check() { # name command...: one test; its output is shown if it fails
     fi
 }
 
-smallest_program_adds_up() {
-    touch "$work/master"
-    "$build/bin/ccoip_master" --listen 127.0.0.1:0 >"$work/master" &
-    local master=$! address first status=0
+start_master() { # options...: sets $master and $address
+    : >"$work/master"
+    "$build/bin/ccoip_master" --listen 127.0.0.1:0 "$@" >"$work/master" &
+    master=$!
     until grep -q listening "$work/master"; do
         kill -0 $master || return 1
         sleep 0.02
     done
     address=$(sed 's/.*listening at //' "$work/master")
+}
+stop_master() { # status 0 expected
+    kill -TERM $master
+    wait $master
+}
+
+smallest_program_adds_up() {
+    local first status=0
+    start_master || return 1
     timeout 30 "$build/examples/allreduce_min" 40 "$address" >"$work/first" &
     first=$!
     timeout 30 "$build/examples/allreduce_min" 2 "$address" >"$work/second" || status=1
     wait $first || status=1
-    kill -TERM $master
-    wait $master || status=1
+    stop_master || status=1
     cat "$work/first" "$work/second"
     [ "$(cat "$work/first" "$work/second" | grep -c 'sum over 2 peers: 42')" = 2 ] && [ $status = 0 ]
 }
@@ -52,9 +61,129 @@ options_are_checked() {
     [ $? = 2 ]
 }
 
+
+# ---- a peer that is frozen (SIGSTOP) for longer than the master waits, and then continued ----
+start_trainer() { # number, peers to wait for: its process in peer[number], its log in $work/peer-NUMBER
+    : >"$work/peer-$1"
+    "$build/examples/train_charlm" --master "$address" --steps 600 --batch 64 --wait-for "$2" --name "peer-$1" \
+        >"$work/peer-$1" 2>&1 &
+    peer[$1]=$!
+}
+until_says() { # number, pattern: until its log has such a line; fails if the peer ends, or 60 s pass, without one
+    local try
+    for ((try = 0; try < 3000; try++)); do
+        grep -q -- "$2" "$work/peer-$1" && return 0
+        kill -0 "${peer[$1]}" 2>/dev/null || break
+        sleep 0.02
+    done
+    grep -q -- "$2" "$work/peer-$1" || { echo "peer-$1 never said: $2"; return 1; }
+}
+finish() { # numbers: all come to their end, with status 0 and the same hash
+    local i hashes
+    for i in "$@"; do
+        until_says "$i" 'finished: step 600' && wait "${peer[$i]}" || return 1
+        hashes+=$(sed -n 's/.*have hash //p' "$work/peer-$i")$'\n'
+    done
+    [ "$(printf %s "$hashes" | sort -u | wc -l)" = 1 ]
+}
+with_trainers() { # command...: between a master that waits 1 s for a silent peer, and the end of all that was started
+    local status=0
+    local -a peer=()
+    start_master --dead-ms 1000 || return 1
+    "$@" || status=1
+    kill -9 "${peer[@]}" 2>/dev/null
+    wait "${peer[@]}" 2>/dev/null
+    stop_master || status=1
+    tail -n 100 "$work"/peer-*
+    rm -f "$work"/peer-*
+    return $status
+}
+step_of() { # number, text: the last step that its log names up to the first line with that text
+    sed "/$2/q" "$work/peer-$1" | sed -n 's/.* step *\([0-9][0-9]*\).*/\1/p' | tail -n 1
+}
+
+# The others exclude it and go on; then one of these is killed.  What the last one holds can only be finished together with
+# the frozen one: that must come back, and take this state instead of bringing its own, which is older.
+frozen_peer_comes_back_with_the_others_state() {
+    start_trainer 1 3 && until_says 1 'joined: rank 0 of 1' && # so it is peer 1 that tells the steps
+        start_trainer 2 3 && start_trainer 3 3 && until_says 1 ' step .* 3 peers' &&
+        kill -STOP "${peer[3]}" && until_says 1 ' step .* 2 peers' &&
+        kill -9 "${peer[2]}" && until_says 1 'now 1 peers, before 2' &&
+        kill -CONT "${peer[3]}" && until_says 3 'no longer a member: .*any more: .*: connect again' &&
+        until_says 3 'connected again' && until_says 3 'received .* goes on at step' && finish 1 3 &&
+        [ "$(step_of 3 'goes on at step')" -ge "$(step_of 1 'now 1 peers')" ]
+}
+# All others die, and a new run begins meanwhile: the old state must not be taken for a newer one, though it has seen more steps.
+frozen_peer_does_not_bring_an_old_run_back() {
+    start_trainer 1 2 && until_says 1 'joined: rank 0 of 1' && start_trainer 2 2 && until_says 1 ' step *216 ' &&
+        kill -STOP "${peer[1]}" && kill -9 "${peer[2]}" &&
+        start_trainer 3 2 && start_trainer 4 2 && until_says 3 'joined' && until_says 4 'joined' &&
+        kill -CONT "${peer[1]}" && until_says 1 'no longer a member' && until_says 1 'received .* goes on at step' && finish 1 3 4
+}
+
+# ---- the ten lines of README.md: three run them, one of these dies in the middle ----
+readme_listing_compiles() {
+    [ "$(python3 scripts/extract_seeds.py README.md "$work" c)" = fragment_1.c ] &&
+        "${CC:-gcc}" -std=c11 -pedantic-errors -Wall -Wextra -Werror -include tests/seeds/readme_names.h -Iinclude \
+            "$work/fragment_1.c" -L"$build" -lpccl -Wl,-rpath,"$build" -o "$work/readme"
+}
+readme_listing_runs() {
+    local status=0 i together
+    local -a peer
+    start_master || return 1
+    for i in 1 2 3; do
+        README_MASTER=$address README_DIES_AT=$((i == 3 ? 20 : 0)) timeout 60 "$work/readme" >"$work/readme-$i" &
+        peer[$i]=$!
+    done
+    wait "${peer[1]}" && wait "${peer[2]}" || status=1
+    wait "${peer[3]}" # killed by itself
+    stop_master || status=1
+    # Lines: revision, parameter, peers.  Both survivors hold the same after each step that both have made.
+    together=$(join <(sort "$work/readme-1") <(sort "$work/readme-2"))
+    echo "$together"
+    [ $status = 0 ] && echo "$together" | awk '$2 != $4 { exit 1 } { seen[$3]++ } END { exit !(seen[3] >= 10 && seen[2] >= 10) }'
+}
+
+readme_names_tests_that_exist() { # `kind/test_file: name`
+    local file name missing=0 count=0
+    while IFS=': ' read -r file name; do
+        grep -q "^TEST($name)" "tests/$file.c" || { echo "README.md names $file: $name"; missing=1; }
+        count=$((count + 1))
+    done < <(grep -o '`[a-z0-9]*/test_[a-z_]*: [a-z0-9_]*`' README.md | tr -d '`')
+    [ $missing = 0 ] && [ $count -gt 0 ]
+}
+
+# ---- a text of the user's ----
+refused_with_one_sentence() { # pattern, text: what make demo TEXT=... does, and train_charlm where the demo is not asked
+    local out
+    out=$(scripts/demo.sh "$build" "$2" 2>&1)
+    [ $? = 2 ] && [ "$(echo "$out" | wc -l)" = 1 ] && echo "$out" | grep -q -- "$1" || { echo "$out"; return 1; }
+    out=$("$build/examples/train_charlm" --text "$2" --master nobody:at:all 2>&1)
+    [ $? = 2 ] && [ "$(echo "$out" | wc -l)" = 1 ] || { echo "$out"; return 1; }
+}
+demo_refuses_a_text_that_it_cannot_learn() {
+    printf '%8191s' 'all work' >"$work/short text"
+    mkdir "$work/empty"
+    refused_with_one_sentence "/nonexistent cannot be read" /nonexistent &&
+        refused_with_one_sentence "short text is too short: it has 8191 characters" "$work/short text" &&
+        refused_with_one_sentence "empty is too short: it has 0 characters" "$work/empty"
+}
+demo_learns_the_users_text() { # the shortest one that there may be; a name with a blank
+    printf '%8192s' ' all work and no play' >"$work/own text"
+    STEPS=60 scripts/demo.sh "$build" "$work/own text" | tee "$work/own.log"
+    grep -q "the text is $work/own text" "$work/own.log" && [ "$(grep -c 'finished: step 60' "$work/own.log")" = 4 ]
+}
+
 check smallest_program_adds_up smallest_program_adds_up
 check smallest_program_says_what_is_wrong smallest_program_says_what_is_wrong
 check options_are_checked options_are_checked
+check frozen_peer_comes_back_with_the_others_state with_trainers frozen_peer_comes_back_with_the_others_state
+check frozen_peer_does_not_bring_an_old_run_back with_trainers frozen_peer_does_not_bring_an_old_run_back
+check readme_listing_compiles readme_listing_compiles
+check readme_listing_runs readme_listing_runs
+check readme_names_tests_that_exist readme_names_tests_that_exist
+check demo_refuses_a_text_that_it_cannot_learn demo_refuses_a_text_that_it_cannot_learn
+check demo_learns_the_users_text demo_learns_the_users_text
 check demo_survives_and_learns env STEPS=300 timeout 300 scripts/demo.sh "$build"
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

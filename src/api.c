@@ -71,25 +71,33 @@ void api_leave(struct comm *c)
     pthread_mutex_unlock(&c->lock);
 }
 
+static pcclResult_t api_gone(struct comm *c, const char *phase)
+{
+    struct session_outcome gone = {.result = RESULT_GONE};
+    pthread_mutex_lock(&c->lock);
+    if (c->session != NULL) {
+        session_gone(c->session, &gone);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return api_outcome(&gone, phase, 0);
+}
+
 pcclResult_t api_not_gone(struct comm *c, const char *phase)
 {
-    struct session_info info;
     pthread_mutex_lock(&c->lock);
     bool gone = c->was_member && !c->connecting && comm_idle(c);
     pthread_mutex_unlock(&c->lock);
-    return gone ? api_member(c, phase, &info) : pcclSuccess;
+    return gone ? api_gone(c, phase) : pcclSuccess;
 }
 
 pcclResult_t api_member(struct comm *c, const char *phase, struct session_info *info)
 {
     pthread_mutex_lock(&c->lock);
-    struct session_outcome left = {.result = RESULT_GONE};
     bool any = c->session != NULL, was_member = c->was_member;
     bool poisoned = any && session_poisoned(c->session);
     memset(info, 0, sizeof *info);
     if (any) {
         session_info(c->session, info);
-        session_left(c->session, &left);
     }
     pthread_mutex_unlock(&c->lock);
     if (poisoned) {
@@ -99,7 +107,7 @@ pcclResult_t api_member(struct comm *c, const char *phase, struct session_info *
         return pcclSuccess;
     }
     if (was_member) {
-        return api_outcome(&left, phase, 0); /* the same for every call: why this peer is out, and since when */
+        return api_gone(c, phase); /* the same for every call: why this peer is out, and since when */
     }
     return api_fail(pcclInvalidUsage, pcclCauseUsage, phase, "not connected: call pcclConnect first");
 }

@@ -500,12 +500,9 @@ void session_info(const struct session *s, struct session_info *out)
     };
 }
 
-void session_left(const struct session *s, struct session_outcome *out)
+void session_gone(const struct session *s, struct session_outcome *out)
 {
-    memset(out, 0, sizeof *out);
-    out->result = RESULT_GONE;
-    out->cause = s->left_cause;
-    out->since = s->left_since;
+    *out = (struct session_outcome){.result = RESULT_GONE, .cause = s->left_cause, .since = s->left_since};
     memcpy(out->text, s->left_text, sizeof out->text);
 }
 

@@ -218,9 +218,6 @@ uint32_t session_folding_senders(const struct session *s, const struct op_params
 size_t session_tags_wanted(const struct session *s);
 void *session_grow_tags(struct session *s, void *storage, size_t bytes);
 
-/* Why it is no member: the outcome of every call until it connects again. */
-void session_left(const struct session *s, struct session_outcome *out);
-
 /* For api.c: the snapshot and the installed view. */
 struct session_info {
     bool connected;          /* member of a view, not left */
@@ -233,6 +230,9 @@ struct session_info {
     bool frozen;
 };
 void session_info(const struct session *s, struct session_info *out);
+
+/* What a call of one that is no member any more returns: RESULT_GONE and why it is none. */
+void session_gone(const struct session *s, struct session_outcome *out);
 bool session_member(const struct session *s, uint32_t rank, struct member_info *out, uint32_t *ring_position);
 
 /* The tables of its state machines, for diagrams. */

@@ -288,8 +288,11 @@ static void too_high(struct cluster_peer *p, void *context)
     int size = 0;
     pcclReduceDescriptor_t d = cluster_floats(1, 7);
     EXPECT_EQ(pcclGetAttribute(p->comm, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE, &size), pcclMasterConnectionFailed);
+    EXPECT(last_error().cause == pcclCauseKicked && strstr(pcclGetLastError(), "revision") != NULL);
     EXPECT_EQ(pcclAllReduce(&x, &x, &d, p->comm, NULL), pcclMasterConnectionFailed);
+    EXPECT(last_error().cause == pcclCauseKicked && strstr(pcclGetLastError(), "revision") != NULL);
     EXPECT_EQ(pcclUpdateTopology(p->comm), pcclMasterConnectionFailed);
+    EXPECT(last_error().cause == pcclCauseKicked && strstr(pcclGetLastError(), "revision") != NULL);
 }
 
 static void rejoin(struct cluster_peer *p, void *context)

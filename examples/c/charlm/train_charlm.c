@@ -1,4 +1,4 @@
-/* train_charlm.c - trains a character-level language model with several processes that may be killed and may join.
+/* train_charlm.c - trains a character-level language model with several processes that may be killed, may freeze and may join.
  *
  * Every process runs the same loop; it is the part to copy:
  *
@@ -7,6 +7,7 @@
  *                 synchronise shared state   parameters, optimiser state and step number agree, newcomers receive them
  *                 all-reduce the gradient    again, with those who are left, when somebody died
  *                 optimiser step             the same bits on all peers
+ *     any call:   no longer a member?        connect again, go on as a newcomer (rejoin)
  *
  * Invariant: whatever decides about the next call (world size, step) is equal on all peers at that point.
  * SPDX-License-Identifier: MIT */
@@ -21,7 +22,7 @@
 #include "model.h"
 #include "show.h"
 
-enum { REPORTS = 25, VALIDATION_QUICK = 1500 };
+enum { REPORTS = 25, VALIDATION_QUICK = 1500, REJOIN_TRIES = 6 };
 
 struct options {
     const char *master, *text, *name;
@@ -35,9 +36,11 @@ struct trainer {
     struct text text;
     double bigram;
     pcclComm_t *comm;
-    int world, rank;
+    int world, rank, rejoin_tries;
+    bool done;
     /* shared state */
-    uint64_t step;
+    uint64_t step, synced; /* synced: revision of the last successful synchronisation */
+    bool newcomer;         /* none yet since this peer was admitted */
     float params[MODEL_COUNT], adam_m[MODEL_COUNT], adam_v[MODEL_COUNT];
     pcclTensorInfo_t tensors[4];
     pcclSharedState_t state;
@@ -62,16 +65,22 @@ static void wait_ms(long ms)
 /* ---- membership ---------------------------------------------------------------------------------------------------- */
 
 /* Reads the sizes that the last call has agreed on, and tells when they have changed. */
-static void read_world(struct trainer *t)
+static pcclResult_t read_world(struct trainer *t)
 {
     pcclPeerInfo_t self;
     int before = t->world;
-    must(pcclGetAttribute(t->comm, PCCL_ATTRIBUTE_PEER_GROUP_WORLD_SIZE, &t->world), "read the world size");
-    must(pcclGetSelf(t->comm, &self), "read the own rank");
+    pcclResult_t result = pcclGetAttribute(t->comm, PCCL_ATTRIBUTE_PEER_GROUP_WORLD_SIZE, &t->world);
+    if (result == pcclSuccess) {
+        result = pcclGetSelf(t->comm, &self);
+    }
+    if (result != pcclSuccess) {
+        return result;
+    }
     t->rank = (int)self.rank;
     if (t->world != before && before != 0) {
         show_line("now %d peers, before %d", t->world, before);
     }
+    return pcclSuccess;
 }
 
 static void join_run(struct trainer *t)
@@ -81,18 +90,41 @@ static void join_run(struct trainer *t)
     must(pcclParseAddress(t->options.master, CCOIP_PROTOCOL_PORT_MASTER, &params.master_address), "read --master");
     must(pcclCreateCommunicator(&params, &t->comm), "create the communicator");
     must(pcclConnect(t->comm), "connect");
-    read_world(t);
+    must(read_world(t), "read the world size");
+    t->newcomer = true;
     show_line("joined: rank %d of %d", t->rank, t->world);
 }
 
-static void update_topology(struct trainer *t)
+/* After pcclMasterConnectionFailed: this peer was excluded (it was silent for too long, say) or its master is gone.
+ *
+ * Nothing is in flight here: a blocking call lets go of its buffers before it returns.  A program with asynchronous
+ * operations awaits each of them first; they end at once with the same error.  The half-made step is thrown away. */
+static void rejoin(struct trainer *t)
+{
+    pcclErrorInfo_t why;
+    pcclResult_t result = pcclMasterConnectionFailed;
+    must(pcclGetLastErrorInfo(&why), "read the last error");
+    show_line("no longer a member: %s", why.text);
+    if (why.cause == pcclCauseKicked) {
+        t->synced = 0; /* what it says of its state does not fit this run: take the others' */
+    }
+    while (result == pcclMasterConnectionFailed && t->rejoin_tries++ < REJOIN_TRIES) {
+        wait_ms(100);
+        result = pcclConnect(t->comm); /* until the others' next update admits this peer */
+    }
+    must(result, "connect again");
+    t->world = 0;
+    t->newcomer = true;
+    show_line("connected again");
+}
+
+static pcclResult_t update_topology(struct trainer *t)
 {
     pcclResult_t result;
     while ((result = pcclUpdateTopology(t->comm)) == pcclUpdateTopologyFailed) {
         wait_ms(10);
     }
-    must(result, "update the topology");
-    read_world(t);
+    return result == pcclSuccess ? read_world(t) : result;
 }
 
 /* ---- shared state -------------------------------------------------------------------------------------------------- */
@@ -109,15 +141,26 @@ static void describe_state(struct trainer *t)
     t->state = (pcclSharedState_t){.revision = 0, .count = 4, .infos = t->tensors};
 }
 
-static void synchronise(struct trainer *t)
+/* The revision says whose content is newer: the highest wins, then the most frequent content.  It rises by one with each
+ * successful synchronisation, so it is raised for the call only and kept if that succeeds.  A newcomer does not raise it: it
+ * says 0, or, after a rejoin, what it had; those who went on without it say more, so it takes their state. */
+static pcclResult_t synchronise(struct trainer *t)
 {
     pcclSharedStateSyncInfo_t info = {0};
-    t->state.revision++; /* once per synchronisation */
-    must(pcclSynchronizeSharedState(t->comm, &t->state, &info), "synchronise the shared state");
+    t->state.revision = t->newcomer ? t->synced : t->synced + 1;
+    pcclResult_t result =
+        pcclSynchronizeSharedState(t->comm, &t->state, PCCL_SHARED_STATE_SYNC_STRATEGY_ENFORCE_POPULAR, &info);
+    if (result != pcclSuccess) {
+        return result;
+    }
+    t->synced = t->state.revision; /* the elected one */
+    t->newcomer = false;
+    t->rejoin_tries = 0;
     if (info.rx_bytes > 0) {
         show_line("received %.0f KB of state from the others: goes on at step %llu", (double)info.rx_bytes / 1e3,
                   (unsigned long long)t->step);
     }
+    return pcclSuccess;
 }
 
 /* ---- one step ------------------------------------------------------------------------------------------------------ */
@@ -136,23 +179,20 @@ static void compute_gradient(struct trainer *t)
     }
 }
 
-/* True: `mean` holds the mean over all peers.  False: everybody else has gone. */
-static bool average_gradient(struct trainer *t)
+/* Success: `mean` holds the mean over all peers.  TooFewPeers: everybody else has gone. */
+static pcclResult_t average_gradient(struct trainer *t)
 {
     pcclReduceDescriptor_t what = {
         .count = MODEL_COUNT + 1, .op = pcclAvg, .tag = 0, .src_descriptor = {.datatype = pcclFloat}};
     for (;;) {
         pcclResult_t result = pcclAllReduce(t->local, t->mean, &what, t->comm, NULL);
-        if (result == pcclSuccess) {
-            return true;
-        }
         if (result != pcclRankConnectionLost && result != pcclTooFewPeers) {
-            must(result, "all-reduce");
+            return result;
         }
         show_line("all-reduce of step %llu failed: %s", (unsigned long long)t->step, pcclGetLastError());
-        read_world(t);
-        if (t->world < 2) {
-            return false;
+        result = read_world(t);
+        if (result != pcclSuccess || t->world < 2) {
+            return result != pcclSuccess ? result : pcclTooFewPeers;
         }
     }
 }
@@ -171,24 +211,41 @@ static void take_step(struct trainer *t)
     }
 }
 
+/* Once round the loop.  `admitted`: this peer has just been let in, which was its first update. */
+static pcclResult_t turn(struct trainer *t, bool admitted)
+{
+    pcclResult_t result = admitted ? read_world(t) : update_topology(t);
+    if (result != pcclSuccess) {
+        return result;
+    }
+    if (t->world < 2 || t->world < t->options.wait_for) {
+        t->done = t->world < 2 && t->step >= t->options.steps; /* the others have finished and gone */
+        wait_ms(20); /* too few to work: look again whether somebody has come */
+        return pcclSuccess;
+    }
+    t->options.wait_for = 0;
+    result = synchronise(t);
+    if (result != pcclSuccess || t->step >= t->options.steps) {
+        t->done = result == pcclSuccess; /* the step is shared state: all peers end here together */
+        return result;
+    }
+    compute_gradient(t);
+    result = average_gradient(t);
+    if (result == pcclSuccess) {
+        take_step(t);
+    }
+    return result == pcclTooFewPeers ? pcclSuccess : result;
+}
+
 static void train(struct trainer *t)
 {
-    for (bool first = true;; first = false) {
-        if (!first) { /* being admitted was this peer's first update */
-            update_topology(t);
-        }
-        if (t->world < 2 || t->world < t->options.wait_for) {
-            wait_ms(20); /* too few to work: look again whether somebody has come */
-            continue;
-        }
-        t->options.wait_for = 0;
-        synchronise(t);
-        if (t->step >= t->options.steps) {
-            return; /* the step is shared state: all peers end here together */
-        }
-        compute_gradient(t);
-        if (average_gradient(t)) {
-            take_step(t);
+    for (bool admitted = true; !t->done;) {
+        pcclResult_t result = turn(t, admitted);
+        admitted = result == pcclMasterConnectionFailed;
+        if (admitted) {
+            rejoin(t);
+        } else {
+            must(result, "train");
         }
     }
 }

@@ -249,3 +249,35 @@ TEST(a_death_in_an_optimise_vote_releases_the_other_voters)
     reduce_all(&all, 7, MEGABYTE, 1);
     processes_stop(&all);
 }
+
+static void optimise_and_die(struct peer *self, const void *argument, struct reply *reply)
+{
+    struct watch watch;
+    uint64_t after;
+    memcpy(&after, argument, sizeof after);
+    watch_start(&watch, self, peer_socket_bytes, after, SIGKILL);
+    peer_optimise(self, NULL, reply);
+    watch_end(&watch);
+}
+
+/* One dies while edges with it are measured: whoever sends to it has a queue that never fills (R9). */
+TEST(a_death_while_edges_are_measured_hangs_nobody)
+{
+    for (uint64_t after = 1 << 16; after <= 1 << 26; after *= 4) {
+        struct processes all;
+        if (!start(&all, 3, 1)) {
+            return;
+        }
+        processes_send(&all, 3, peer_optimise, NULL, 0);
+        process_send(&all, 2, optimise_and_die, &after, sizeof after);
+        struct reply reply[PROCESSES_MOST];
+        processes_take(&all, 3, reply);
+        EXPECT(reply[0].result == pcclSuccess || reply[0].result == pcclTopologyOptimizationFailed);
+        EXPECT_EQ(reply[0].result, reply[1].result);
+        process_signal(&all, 2, SIGKILL); /* should it have lived to see the answer */
+        int two = 2;
+        processes_do(&all, 3, peer_update_until, &two, sizeof two, NULL);
+        reduce_all(&all, 3, MEGABYTE, 1);
+        processes_stop(&all);
+    }
+}

@@ -530,8 +530,9 @@ static bool try_room(struct cluster *c, uint32_t r, uint32_t l)
         struct exec *x = &c->shares[r][o].lanes[l];
         if (c->shares[r][o].launched && x->starved) {
             int32_t before = c->rooms[r][l].half_a + c->rooms[r][l].half_b;
-            step(c, r, o, l, (struct exec_event){.kind = EXEC_ROOM});
-            if (c->rooms[r][l].half_a + c->rooms[r][l].half_b != before) {
+            struct exec_out out = step(c, r, o, l, (struct exec_event){.kind = EXEC_ROOM});
+            EXPECT_EQ(out.granted, c->rooms[r][l].half_a + c->rooms[r][l].half_b != before);
+            if (out.granted) {
                 return true;
             }
         }

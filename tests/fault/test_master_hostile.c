@@ -68,6 +68,12 @@ static bool refused(const void *bytes, size_t size)
     return closed;
 }
 
+/* What was sent before this call has been read when it returns: the master has meanwhile served a later connection. */
+static void let_the_master_read(void)
+{
+    EXPECT(refused("barrier barrier barrier barrier.", 32));
+}
+
 TEST(foreign_protocols_are_closed) /* a scanner ends the run */
 {
     static const char http[] = "GET / HTTP/1.1\r\nHost: master\r\n\r\n";
@@ -127,7 +133,11 @@ TEST(a_stranger_cannot_make_the_master_hold_more_than_4_kib)
     struct frame_header h = {.type = FRAME_REGISTER, .length = 4065};
     begin(minute);
     frame_put(bytes, &h);
-    EXPECT(refused(bytes, FRAME_HEADER_BYTES)); /* closed on the header alone */
+    int fd = client_dial(master_port, false);
+    EXPECT(client_send(fd, bytes, FRAME_HEADER_BYTES));
+    let_the_master_read();
+    EXPECT(client_closed(fd, 0)); /* on the header alone, not when its time to register is over */
+    close(fd);
     EXPECT(refused(bytes, sizeof bytes));
     end();
 }
@@ -154,12 +164,6 @@ TEST(register_with_every_bit_flipped_is_survived)
         f.at[bit / 8] ^= (unsigned char)(1u << bit % 8);
     }
     end();
-}
-
-/* What was sent before this call has been read when it returns: the master has meanwhile served a later connection. */
-static void let_the_master_read(void)
-{
-    EXPECT(refused("barrier barrier barrier barrier.", 32));
 }
 
 TEST(register_split_at_every_byte_works) /* an honest peer is dropped for how the network cuts its bytes */
@@ -321,6 +325,40 @@ TEST(messages_that_come_at_the_wrong_time_are_survived) /* whole ones, from a ne
         (void)client_send(fd, leave.at, leave.size);
         EXPECT(client_closed(fd, SPAWN_PATIENCE_MS));
         close(fd);
+    }
+    end();
+}
+
+/* Fields of half a message would be acted on; and whoever sends it goes alone. */
+TEST(an_accepted_member_that_sends_half_a_message_is_closed_and_nobody_else)
+{
+    unsigned char bytes[512];
+    struct frame_bytes f;
+    struct msg_welcome welcome;
+    struct msg_view view;
+    uint8_t type;
+    begin(minute);
+    for (unsigned kind = 0; kind < MEMBER_MESSAGES; kind++) {
+        struct writer w;
+        int fd = client_dial(master_port, false), newcomer = client_dial(master_port, false);
+        EXPECT(client_become_first(fd, &welcome, &view));
+        EXPECT(client_register(newcomer, &welcome));
+        writer_init(&w, bytes, sizeof bytes);
+        member_message(kind, &w, &type);
+        if (type == FRAME_VOTE) { /* one that would count, were it whole */
+            writer_init(&w, bytes, sizeof bytes);
+            put_vote(&w, &(struct msg_vote){.number = view.vote_number, .kind = VOTE_SYNC, .revision = 1});
+        }
+        w.used--;
+        client_frame(&f, type, welcome.run, &w);
+        EXPECT(client_send(fd, f.at, f.size));
+        EXPECT(client_closed(fd, SPAWN_PATIENCE_MS));
+        let_the_master_read();
+        EXPECT(!client_closed(newcomer, 0));
+        close(fd);
+        client_frame(&f, FRAME_LEAVE, welcome.run, NULL);
+        EXPECT(client_send(newcomer, f.at, f.size) && client_closed(newcomer, SPAWN_PATIENCE_MS));
+        close(newcomer);
     }
     end();
 }
@@ -515,6 +553,30 @@ TEST(a_member_that_does_not_read_is_closed) /* answers pile up without a bound *
     }
     EXPECT(closed);
     close(fd);
+    end();
+}
+
+/* Half closed, then reset, while an answer to it is on its way: writing there is the signal that ends a process. */
+TEST(answers_to_whoever_is_gone_do_not_end_the_master)
+{
+    struct linger reset = {.l_onoff = 1};
+    struct frame_bytes f;
+    struct msg_welcome welcome;
+    siginfo_t state = {0};
+    begin(minute);
+    for (int round = 0; round < 5 && test_failures == 0; round++) {
+        int fd = client_dial(master_port, false);
+        EXPECT(client_register(fd, &welcome));
+        kill(master.pid, SIGSTOP);
+        EXPECT(waitid(P_PID, (id_t)master.pid, &state, WSTOPPED | WEXITED | WNOWAIT) == 0 && state.si_code == CLD_STOPPED);
+        client_frame(&f, FRAME_VOTE, welcome.run, NULL); /* is answered by a fence */
+        EXPECT(client_send(fd, f.at, f.size));
+        shutdown(fd, SHUT_WR);
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+        close(fd);
+        kill(master.pid, SIGCONT);
+        EXPECT(client_visit(master_port));
+    }
     end();
 }
 

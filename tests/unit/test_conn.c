@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "tests/testing.h"
 
+#include <sched.h>
+#include <stdatomic.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -56,10 +58,11 @@ TEST(frames_split_at_any_byte_are_put_together) /* the original dropped clients 
             const void *payload;
             pccl_status st = conn_receive(c);
             EXPECT(st == (length > 0 ? PCCL_OK : PCCL_ERR_AGAIN));
-            while (conn_next(c, &h, &payload) == PCCL_OK) {
+            while ((st = conn_next(c, &h, &payload)) == PCCL_OK) {
                 EXPECT_EQ(h.view, ++seen);
                 EXPECT(frame_right(&h, payload));
             }
+            EXPECT_EQ(st, PCCL_ERR_AGAIN); /* a part of a frame is no mistake */
         }
         EXPECT_EQ(seen, 3);
         close(other);
@@ -219,6 +222,67 @@ TEST(no_frame_is_left_behind_when_many_threads_send) /* a lost wake-up would par
     for (int i = 0; i < SENDERS; i++) {
         pthread_join(thread[i], NULL);
     }
+    conn_detach(c);
+    conn_unref(c);
+    conn_unref(r);
+    loop_close(&loop);
+}
+
+enum { ROUNDS = 20000, ROUND_FRAMES = 12, ROUND_LENGTH = 700 };
+
+struct rounds {
+    struct conn *conn;
+    _Atomic uint64_t seen; /* frames that have arrived */
+    _Atomic bool over;
+};
+
+static void *send_rounds(void *argument)
+{
+    struct rounds *s = argument;
+    unsigned char bytes[FRAME_HEADER_BYTES + ROUND_LENGTH];
+    for (uint64_t sent = 0; sent < (uint64_t)ROUNDS * ROUND_FRAMES && !atomic_load(&s->over);) {
+        for (int i = 0; i < ROUND_FRAMES; i++) {
+            size_t size = frame_make(bytes, FRAME_VOTE, ROUND_LENGTH, ++sent);
+            conn_append(s->conn, bytes, size, NULL, 0);
+            conn_flush(s->conn);
+        }
+        while (atomic_load(&s->seen) < sent && !atomic_load(&s->over)) {
+            sched_yield();
+        }
+    }
+    return NULL;
+}
+
+/* After each burst nobody sends until all has arrived, so that no later frame makes up for a wake-up that was lost. */
+TEST(no_wake_up_is_lost_while_another_thread_drains)
+{
+    int other, small = 1;
+    struct conn *c = pair(&other), *r = conn_new();
+    struct loop loop;
+    struct rounds s = {.conn = c};
+    pthread_t thread;
+    uint64_t seen = 0;
+    int64_t until = clock_now_ns() + 60 * CLOCK_S;
+    setsockopt(c->transport.fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof small); /* the system's least: a few frames */
+    conn_open_take(r, fds_own(other));
+    EXPECT_EQ(loop_open(&loop, NULL), PCCL_OK);
+    EXPECT_EQ(conn_attach(c, &loop, conn_drain, NULL, NULL), PCCL_OK);
+    EXPECT_EQ(pthread_create(&thread, NULL, send_rounds, &s), 0);
+    while (seen < (uint64_t)ROUNDS * ROUND_FRAMES && clock_now_ns() < until) {
+        struct frame_header h;
+        const void *payload;
+        loop_poll(&loop, 0);
+        if (conn_receive(r) != PCCL_OK) {
+            continue;
+        }
+        while (conn_next(r, &h, &payload) == PCCL_OK) {
+            EXPECT_EQ(h.view, ++seen);
+        }
+        atomic_store(&s.seen, seen);
+    }
+    EXPECT_EQ(seen, ROUNDS * ROUND_FRAMES);
+    atomic_store(&s.over, true);
+    pthread_join(thread, NULL);
     conn_detach(c);
     conn_unref(c);
     conn_unref(r);

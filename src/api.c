@@ -187,7 +187,6 @@ pcclResult_t pcclDestroyCommunicator(pcclComm_t *communicator)
         return api_fail(pcclInvalidUsage, pcclCauseUsage, "destroy", "the communicator was destroyed before");
     }
     if (communicator->comm->generation != atomic_load(&engine_global.generation)) {
-        handle_forked(&communicator->handle);
         comm_abandon(communicator->comm);
     } else {
         while (handle_pinned(&communicator->handle)) {

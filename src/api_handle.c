@@ -15,11 +15,28 @@ enum { HANDLE_SPARES = 1024 };
 static struct {
     struct api_handle *first, *last;
     unsigned count;
+    unsigned generation; /* a fork may have come in the middle of a change: its child begins with none */
 } handle_spares[HANDLE_KINDS]; /* under life_lock */
+
+static unsigned handle_generation(void)
+{
+    return atomic_load(&engine_global.generation);
+}
+
+static void handle_lock(enum handle_kind kind)
+{
+    engine_prepare();
+    pthread_mutex_lock(&engine_global.life_lock);
+    if (handle_spares[kind].generation != handle_generation()) {
+        handle_spares[kind].first = handle_spares[kind].last = NULL;
+        handle_spares[kind].count = 0;
+        handle_spares[kind].generation = handle_generation();
+    }
+}
 
 struct api_handle *handle_take(enum handle_kind kind, size_t size)
 {
-    pthread_mutex_lock(&engine_global.life_lock);
+    handle_lock(kind);
     struct api_handle *h = handle_spares[kind].count > HANDLE_SPARES ? handle_spares[kind].first : NULL;
     if (h != NULL) {
         handle_spares[kind].first = h->next;
@@ -31,7 +48,7 @@ struct api_handle *handle_take(enum handle_kind kind, size_t size)
 
 void handle_give(enum handle_kind kind, struct api_handle *h)
 {
-    pthread_mutex_lock(&engine_global.life_lock);
+    handle_lock(kind);
     h->next = NULL;
     if (handle_spares[kind].count++ == 0) {
         handle_spares[kind].first = h;
@@ -44,6 +61,7 @@ void handle_give(enum handle_kind kind, struct api_handle *h)
 
 void handle_open(struct api_handle *h)
 {
+    h->generation = handle_generation();
     atomic_store(&h->open, true);
 }
 
@@ -64,15 +82,16 @@ void handle_unpin(struct api_handle *h)
 
 bool handle_close(struct api_handle *h)
 {
-    return atomic_exchange(&h->open, false);
+    if (!atomic_exchange(&h->open, false)) {
+        return false;
+    }
+    if (h->generation != handle_generation()) {
+        atomic_store(&h->pins, 0); /* they are of threads that only the parent has */
+    }
+    return true;
 }
 
 bool handle_pinned(const struct api_handle *h)
 {
     return atomic_load(&h->pins) > 0;
-}
-
-void handle_forked(struct api_handle *h)
-{
-    atomic_store(&h->pins, 0);
 }

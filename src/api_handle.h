@@ -13,6 +13,7 @@ enum handle_kind { HANDLE_COMM, HANDLE_MASTER, HANDLE_KINDS };
 struct api_handle {
     atomic_bool open;        /* leads to an object */
     atomic_uint pins;        /* calls that look at it just now */
+    unsigned generation;     /* forks seen when it was opened */
     struct api_handle *next; /* among the spare ones */
 };
 
@@ -27,7 +28,5 @@ void handle_unpin(struct api_handle *h);
 /* The caller owns the object from now on, once nobody looks at it any more; false: closed before. */
 bool handle_close(struct api_handle *h);
 bool handle_pinned(const struct api_handle *h);
-/* In a forked child: pins are of threads that only the parent has. */
-void handle_forked(struct api_handle *h);
 
 #endif

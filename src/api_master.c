@@ -79,13 +79,15 @@ pcclResult_t pcclMasterAwaitTermination(pcclMasterInstance_t *m)
 /* The handle is closed: waits for those who still look; false: one of them has started the master meanwhile. */
 static bool master_quiet(pcclMasterInstance_t *m)
 {
-    if (server_forked(m->server)) {
-        handle_forked(&m->handle);
-    }
-    while (handle_pinned(&m->handle) && !server_running(m->server)) {
+    for (;;) {
+        if (server_running(m->server)) {
+            return false;
+        }
+        if (!handle_pinned(&m->handle)) {
+            return !server_running(m->server);
+        }
         sched_yield(); /* they wait for a thread that has ended, or for none */
     }
-    return !server_running(m->server);
 }
 
 pcclResult_t pcclDestroyMaster(pcclMasterInstance_t *m)

@@ -250,8 +250,9 @@ static void dispatch(struct exec *x, const struct exec_event *e, struct exec_out
     case EXEC_ROOM:
         for (uint32_t r = 0; x->starved_peers > 0 && r < x->plan->params.world; r++) {
             if (x->peers[r].starved) {
+                uint32_t before = x->peers[r].granted;
                 exec_grant(x, &x->peers[r], r);
-                out->granted |= x->peers[r].untold > 0;
+                out->granted |= x->peers[r].granted != before;
             }
         }
         break;

@@ -64,7 +64,7 @@ struct exec_out {
     bool refused;       /* HEADER: wrong frame, phase, length, or sent without credit: the sender broke the protocol */
     const void *data;   /* PULL: valid until EXEC_SENT for this rank, or EXEC_STOP */
     uint32_t frame, phase, bytes; /* PULL */
-    bool granted;       /* ROOM: some sender's grants wait to be told */
+    bool granted;       /* ROOM: some sender has got grants, which are to be told */
 };
 
 struct exec_peer;  /* per rank: credits, queues, order of arrival */

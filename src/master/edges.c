@@ -46,6 +46,18 @@ bool edges_note(struct view_record *v, uint64_t x, uint64_t y, uint32_t capacity
     return true;
 }
 
+/* A member that is linked with both; 0 if there is none. */
+static uint64_t relay_of(const struct view_record *v, uint64_t a, uint64_t b)
+{
+    for (uint32_t k = 0; k < v->members; k++) {
+        uint64_t x = v->ids[k];
+        if (x != a && x != b && !edges_missing(v, a, x) && !edges_missing(v, x, b)) {
+            return x;
+        }
+    }
+    return 0;
+}
+
 /* The counter of the edge; a new one takes the place of the oldest if there is no room. */
 static struct edge_break *break_of(struct master *m, struct group *g, uint64_t x, uint64_t y)
 {
@@ -76,7 +88,8 @@ bool edges_broken(struct master *m, struct group *g, uint64_t x, uint64_t y, boo
     }
     k->view = view;
     k->attempt = m->admit.attempt;
-    k->count = unreachable && k->count < MASTER_BREAKS ? MASTER_BREAKS : k->count + 1;
+    bool enough = unreachable && k->count < MASTER_BREAKS && relay_of(view_current(g), k->a, k->b) != 0;
+    k->count = enough ? MASTER_BREAKS : k->count + 1;
     return k->count >= MASTER_BREAKS;
 }
 
@@ -85,18 +98,6 @@ void edges_give_up(struct master *m, struct group *g, uint64_t x, uint64_t y)
     struct edge_break *k = break_of(m, g, x, y);
     k->count = MASTER_BREAKS_ALONE;
     k->since = m->now;
-}
-
-/* A member that is linked with both; 0 if there is none. */
-static uint64_t relay_of(const struct view_record *v, uint64_t a, uint64_t b)
-{
-    for (uint32_t k = 0; k < v->members; k++) {
-        uint64_t x = v->ids[k];
-        if (x != a && x != b && !edges_missing(v, a, x) && !edges_missing(v, x, b)) {
-            return x;
-        }
-    }
-    return 0;
 }
 
 /* An edge that nobody can stand in for costs a member its place: it gets more patience. */

@@ -71,7 +71,8 @@ uint64_t vote_waits_for(const struct master *m, const struct member *mb)
     for (uint32_t i = 0; i < m->config.max_members; i++) {
         const struct member *other = &m->members[i];
         bool in_scope = other->phase == MEMBER_ACCEPTED && (kind != VOTE_SYNC || member_group(m, other) == member_group(m, mb));
-        if (in_scope && other->vote.kind != kind) {
+        bool missing = kind == VOTE_QUERY ? other->vote.kind == VOTE_NONE : other->vote.kind != kind;
+        if (in_scope && missing) {
             return other->id;
         }
     }

@@ -66,9 +66,14 @@ static void engine_first(void)
     (void)rc; /* no memory for the handler: a child would believe in threads that it has not */
 }
 
-void engine_mark(struct engine *e)
+void engine_prepare(void)
 {
     pthread_once(&engine_once, engine_first);
+}
+
+void engine_mark(struct engine *e)
+{
+    engine_prepare();
     atomic_store(&e->marked, true);
 }
 

@@ -76,6 +76,8 @@ struct engine_job {
 
 extern struct engine engine_global;
 
+/* The locks of engine_global exist, and forks are seen: before anything else is done with it. */
+void engine_prepare(void);
 void engine_mark(struct engine *e);
 bool engine_marked(struct engine *e);
 /* Starts it if need be and makes sure that it has `lanes` lanes; one user more. */

@@ -130,7 +130,8 @@ TEST(half_b_serves_only_what_is_folded_on_arrival) /* or a late program would ho
     single_step(s, (struct exec_event){.kind = EXEC_ARRIVED, .rank = 2});
     EXPECT_EQ(s->room.half_b, 4);
     room_unreserve(&s->room, 4);
-    EXPECT(single_step(s, (struct exec_event){.kind = EXEC_ROOM}).granted); /* the lane has to tell: its turn for that may be over */
+    EXPECT(single_step(s, (struct exec_event){.kind = EXEC_ROOM}).granted);  /* the lane has to tell: its turn may be over */
+    EXPECT(!single_step(s, (struct exec_event){.kind = EXEC_ROOM}).granted); /* once: a link that is full lets nobody spin */
     EXPECT(!s->exec.starved && exec_take_credit(&s->exec, 2) == 1);
     EXPECT_EQ(s->room.half_a, 3);
     single_free(s);

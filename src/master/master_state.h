@@ -218,7 +218,7 @@ void member_register(struct master *m, uint32_t conn, const struct frame_header 
 struct member *member_find(const struct master *m, uint64_t id); /* pending or accepted; null */
 bool member_accepted_in(const struct master *m, const struct member *mb, const struct group *g);
 uint32_t member_count(const struct master *m, const struct group *g, enum member_phase phase); /* null: all groups */
-/* Out: FENCE unless it left by itself, connection closed, what it was part of notes the loss (M1). */
+/* Out: FENCE unless it left by itself, connection closed, what it was part of notes the loss (M1).  `text` is static: it is logged. */
 void member_exclude(struct master *m, struct member *mb, enum cause cause, const char *text);
 void member_violation(struct master *m, uint32_t conn, const char *what); /* bytes or a state that cannot be */
 void member_closed(struct master *m, uint32_t conn);

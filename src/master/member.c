@@ -79,7 +79,8 @@ static void group_lose(struct master *m, struct group *g, const struct member *m
     }
 }
 
-void member_exclude(struct master *m, struct member *mb, enum cause cause, const char *text)
+/* `why` is static: it goes to the log; `text` is copied: it goes to the others and to the excluded one. */
+static void exclude(struct master *m, struct member *mb, enum cause cause, const char *why, const char *text)
 {
     struct group *g = member_group(m, mb);
     bool accepted = mb->phase == MEMBER_ACCEPTED;
@@ -94,7 +95,7 @@ void member_exclude(struct master *m, struct member *mb, enum cause cause, const
     }
     mb->vote.kind = VOTE_NONE; /* M6: a vote loses only the voters that leave */
     mb->role = 0;
-    master_move(m, PHASE_MEMBER, &mb->phase, MEMBER_GONE, mb->id, view_current(g)->view, text);
+    master_move(m, PHASE_MEMBER, &mb->phase, MEMBER_GONE, mb->id, view_current(g)->view, why);
     if (mb->conn != SLOT_NONE) {
         if (cause != CAUSE_PEER_LEFT) {
             member_fence(m, mb->conn, view_current(g)->view, cause, text);
@@ -102,6 +103,11 @@ void member_exclude(struct master *m, struct member *mb, enum cause cause, const
         member_close(m, mb->conn);
         mb->conn = SLOT_NONE;
     }
+}
+
+void member_exclude(struct master *m, struct member *mb, enum cause cause, const char *text)
+{
+    exclude(m, mb, cause, text, text);
 }
 
 void member_violation(struct master *m, uint32_t conn, const char *what)
@@ -371,7 +377,7 @@ static void exclude_silent(struct master *m, struct member *mb)
 {
     char text[BOUNDS_TEXT];
     snprintf(text, sizeof text, "no sign of life for %.1f s", (double)(m->now - mb->heard_at) / 1e9);
-    member_exclude(m, mb, CAUSE_PEER_SILENT, text); /* M1 */
+    exclude(m, mb, CAUSE_PEER_SILENT, "no sign of life", text); /* M1 */
 }
 
 void member_tick(struct master *m)

@@ -233,6 +233,8 @@ enum { ROUNDS = 20000, ROUND_FRAMES = 12, ROUND_LENGTH = 700 };
 struct rounds {
     struct conn *conn;
     _Atomic uint64_t seen; /* frames that have arrived */
+    _Atomic uint64_t all;  /* frames that will have been sent */
+    _Atomic bool enough;   /* no more rounds: on a busy machine each takes its time */
     _Atomic bool over;
 };
 
@@ -240,7 +242,8 @@ static void *send_rounds(void *argument)
 {
     struct rounds *s = argument;
     unsigned char bytes[FRAME_HEADER_BYTES + ROUND_LENGTH];
-    for (uint64_t sent = 0; sent < (uint64_t)ROUNDS * ROUND_FRAMES && !atomic_load(&s->over);) {
+    uint64_t sent = 0;
+    while (sent < (uint64_t)ROUNDS * ROUND_FRAMES && !atomic_load(&s->enough) && !atomic_load(&s->over)) {
         for (int i = 0; i < ROUND_FRAMES; i++) {
             size_t size = frame_make(bytes, FRAME_VOTE, ROUND_LENGTH, ++sent);
             conn_append(s->conn, bytes, size, NULL, 0);
@@ -250,6 +253,7 @@ static void *send_rounds(void *argument)
             sched_yield();
         }
     }
+    atomic_store(&s->all, sent);
     return NULL;
 }
 
@@ -259,18 +263,21 @@ TEST(no_wake_up_is_lost_while_another_thread_drains)
     int other, small = 1;
     struct conn *c = pair(&other), *r = conn_new();
     struct loop loop;
-    struct rounds s = {.conn = c};
+    struct rounds s = {.conn = c, .all = (uint64_t)ROUNDS * ROUND_FRAMES};
     pthread_t thread;
     uint64_t seen = 0;
-    int64_t until = clock_now_ns() + 60 * CLOCK_S;
+    int64_t enough_at = clock_now_ns() + 5 * CLOCK_S, lost_at = enough_at + 30 * CLOCK_S;
     setsockopt(c->transport.fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof small); /* the system's least: a few frames */
     conn_open_take(r, fds_own(other));
     EXPECT_EQ(loop_open(&loop, NULL), PCCL_OK);
     EXPECT_EQ(conn_attach(c, &loop, conn_drain, NULL, NULL), PCCL_OK);
     EXPECT_EQ(pthread_create(&thread, NULL, send_rounds, &s), 0);
-    while (seen < (uint64_t)ROUNDS * ROUND_FRAMES && clock_now_ns() < until) {
+    while (seen < atomic_load(&s.all) && clock_now_ns() < lost_at) {
         struct frame_header h;
         const void *payload;
+        if (clock_now_ns() > enough_at) {
+            atomic_store(&s.enough, true);
+        }
         loop_poll(&loop, 0);
         if (conn_receive(r) != PCCL_OK) {
             continue;
@@ -278,9 +285,10 @@ TEST(no_wake_up_is_lost_while_another_thread_drains)
         while (conn_next(r, &h, &payload) == PCCL_OK) {
             EXPECT_EQ(h.view, ++seen);
         }
+        lost_at = clock_now_ns() + 30 * CLOCK_S; /* nothing for so long: it never comes */
         atomic_store(&s.seen, seen);
     }
-    EXPECT_EQ(seen, ROUNDS * ROUND_FRAMES);
+    EXPECT_EQ(seen, atomic_load(&s.all));
     atomic_store(&s.over, true);
     pthread_join(thread, NULL);
     conn_detach(c);

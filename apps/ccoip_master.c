@@ -14,7 +14,7 @@
 #include "ccoip.h"
 #include "core/clock.h"
 #include "core/log.h"
-#include "master/server.h"
+#include "server/server.h"
 #include "net/addr.h"
 
 static const char usage[] =

@@ -39,7 +39,9 @@ spdx='/* SPDX-License-Identifier: MIT */'
 body() { # the text of a file with one function
     printf '%s\nvoid planted(char *a, char *b)\n{\n%s\n}\n' "$spdx" "$1"
 }
-for pair in wire:net/x.h core:wire/x.h peer:master/x.h master:peer/x.h net:kernels/x.h collectives:pccl.h; do
+for pair in wire:net/x.h core:wire/x.h session:master/x.h master:session/x.h session:net/x.h \
+    master:net/x.h session:engine/x.h master:server/x.h engine:server/x.h server:session/x.h engine:api/x.h api:master/x.h \
+    net:kernels/x.h collectives:net/x.h collectives:pccl.h; do
     plant includes_point_down "src/${pair%%:*}/planted.c" "$spdx"$'\n'"#include \"${pair#*:}\""
 done
 plant files_are_short src/core/planted.c "$spdx$(printf '\n%.0s;' {1..600})"

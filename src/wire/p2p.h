@@ -88,7 +88,7 @@ struct msg_credit {
 struct msg_manifest_want {
     uint32_t number, round;
 };
-/* MANIFEST: per entry its leaf hashes; see peer/sync.h for the bytes. */
+/* MANIFEST: per entry its leaf hashes; see session/sync.h for the bytes. */
 struct msg_manifest {
     uint32_t number, round;
     uint32_t bytes; /* of what follows to the end of the frame */

@@ -12,8 +12,8 @@
 
 #include "net/fds.h"
 #include "net/sock.h"
-#include "peer/link.h"
-#include "src/api.h"
+#include "engine/link.h"
+#include "src/api/api.h"
 #include "tests/e2e/cluster.h"
 
 enum { COUNT = 300000, TRIES = 50 };

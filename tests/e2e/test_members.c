@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "api.h"
+#include "api/api.h"
 #include "tests/e2e/cluster.h"
 
 /* ---- A newcomer while the others reduce ----------------------------------------------------------------------------- */

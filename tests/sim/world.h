@@ -17,7 +17,7 @@
 #include "core/mix.h"
 #include "core/rng.h"
 #include "master/master.h"
-#include "peer/session.h"
+#include "session/session.h"
 
 enum {
     WORLD_NODES = 80,      /* processes of a run, dead ones included */

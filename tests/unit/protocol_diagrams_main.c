@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "master/master.h"
-#include "peer/session.h"
+#include "session/session.h"
 
 static void print_table(const char *owner, const struct phase_table *t)
 {

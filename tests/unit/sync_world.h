@@ -8,7 +8,7 @@
 
 #include "core/rng.h"
 #include "kernels/hash.h"
-#include "peer/session_state.h"
+#include "session/session_state.h"
 #include "tests/testing.h"
 
 enum { WORLD_PEERS = 8, WORLD_ENTRIES = 5, WORLD_LEAVES = 256, WORLD_FRAMES = 2048, WORLD_LEAF_BYTES = 64 };

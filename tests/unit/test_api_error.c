@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "tests/testing.h"
 
-#include "api.h"
+#include "api/api.h"
 
 struct row {
     enum session_result result;

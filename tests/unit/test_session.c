@@ -4,7 +4,7 @@
 
 #include "core/mutant.h"
 #include "kernels/kernels.h"
-#include "peer/session.h"
+#include "session/session.h"
 
 enum { PEERS = 3 };
 static const uint64_t self = 1ull << 32 | 1, run = 77;

@@ -1,0 +1,414 @@
+/* api.c - library, communicators, votes, sizes: argument checks and nothing else.
+ * SPDX-License-Identifier: MIT */
+#include "api/api.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/log.h"
+#include "net/addr.h"
+
+enum { API_TIMEOUT_MS = 10000, API_STALL_LEAST_MS = 50 };
+
+pcclResult_t pcclInit(void)
+{
+    engine_mark(&engine_global);
+    return pcclSuccess;
+}
+
+pcclResult_t pcclGetBuildInfo(pcclBuildInfo_t *info)
+{
+    if (info == NULL) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, "build info", "info is null");
+    }
+    info->has_cuda_support = false;
+    return pcclSuccess;
+}
+
+/* ---- Entry ------------------------------------------------------------------------------------------------------------------- */
+
+/* With a pin: whether the communicator can be used by this process; counts the call. */
+static pcclResult_t enter_pinned(struct comm *c, const char *phase)
+{
+    if (c->generation != atomic_load(&engine_global.generation)) {
+        return api_fail(pcclInvalidUsage, pcclCauseUsage, phase,
+                        "the communicator belongs to the parent of this forked process: make a new one");
+    }
+    if (!engine_marked(&engine_global)) {
+        return api_fail(pcclNotInitialized, pcclCauseUsage, phase, "call pcclInit first");
+    }
+    atomic_fetch_add(&c->calls, 1);
+    return pcclSuccess;
+}
+
+pcclResult_t api_enter(const pcclComm_t *communicator, const char *phase, struct comm **comm_out)
+{
+    /* The reference's calls take it as const; what is counted here is the library's own. */
+    pcclComm_t *handle = ((union { const pcclComm_t *in; pcclComm_t *own; }){.in = communicator}).own;
+    if (handle == NULL) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "the communicator is null");
+    }
+    if (!handle_pin(&handle->handle)) {
+        return api_fail(pcclInvalidUsage, pcclCauseUsage, phase, "the communicator was destroyed: make a new one");
+    }
+    *comm_out = handle->comm;
+    pcclResult_t rc = enter_pinned(*comm_out, phase);
+    handle_unpin(&handle->handle);
+    return rc;
+}
+
+void api_leave(struct comm *c)
+{
+    pthread_mutex_lock(&c->lock);
+    if (atomic_fetch_sub(&c->calls, 1) == 1 && c->closing) {
+        pthread_cond_broadcast(&c->changed);
+    }
+    pthread_mutex_unlock(&c->lock);
+}
+
+static pcclResult_t api_gone(struct comm *c, const char *phase)
+{
+    struct session_outcome gone = {.result = RESULT_GONE};
+    pthread_mutex_lock(&c->lock);
+    if (c->session != NULL) {
+        session_gone(c->session, &gone);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return api_outcome(&gone, phase, 0);
+}
+
+pcclResult_t api_not_gone(struct comm *c, const char *phase)
+{
+    pthread_mutex_lock(&c->lock);
+    bool gone = c->was_member && !c->connecting && comm_idle(c);
+    pthread_mutex_unlock(&c->lock);
+    return gone ? api_gone(c, phase) : pcclSuccess;
+}
+
+pcclResult_t api_member(struct comm *c, const char *phase, struct session_info *info)
+{
+    pthread_mutex_lock(&c->lock);
+    bool any = c->session != NULL, was_member = c->was_member;
+    bool poisoned = any && session_poisoned(c->session);
+    memset(info, 0, sizeof *info);
+    if (any) {
+        session_info(c->session, info);
+    }
+    pthread_mutex_unlock(&c->lock);
+    if (poisoned) {
+        return api_fail(pcclInternalError, pcclCauseInternal, phase, "an internal invariant failed: stop, report this");
+    }
+    if (info->connected) {
+        return pcclSuccess;
+    }
+    if (was_member) {
+        return api_gone(c, phase); /* the same for every call: why this peer is out, and since when */
+    }
+    return api_fail(pcclInvalidUsage, pcclCauseUsage, phase, "not connected: call pcclConnect first");
+}
+
+struct net_address api_address_in(const ccoip_socket_address_t *a)
+{
+    struct net_address n = {.family = a->inet.protocol == inetIPv6 ? 6 : 4, .port = a->port};
+    if (n.family == 6) {
+        memcpy(n.ip, a->inet.ipv6.data, 16);
+    } else {
+        memcpy(n.ip, a->inet.ipv4.data, 4);
+    }
+    return n;
+}
+
+ccoip_socket_address_t api_address_out(const struct net_address *n)
+{
+    ccoip_socket_address_t a;
+    memset(&a, 0, sizeof a);
+    a.port = n->port;
+    if (n->family == 6) {
+        a.inet.protocol = inetIPv6;
+        memcpy(a.inet.ipv6.data, n->ip, 16);
+    } else {
+        a.inet.protocol = inetIPv4;
+        memcpy(a.inet.ipv4.data, n->ip, 4);
+    }
+    return a;
+}
+
+/* ---- Communicators ----------------------------------------------------------------------------------------------------------- */
+
+pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params, pcclComm_t **comm_out)
+{
+    const char *phase = "create communicator";
+    if (!engine_marked(&engine_global)) {
+        return api_fail(pcclNotInitialized, pcclCauseUsage, phase, "call pcclInit first");
+    }
+    if (params == NULL || comm_out == NULL) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "%s is null", params == NULL ? "params" : "comm_out");
+    }
+    if ((unsigned)params->master_address.inet.protocol > inetIPv6) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "master_address: unknown protocol %d: inetIPv4 or inetIPv6",
+                        (int)params->master_address.inet.protocol);
+    }
+    if (params->master_address.port == 0) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase,
+                        "master_address: port 0: fill it in with pcclParseAddress and check its result");
+    }
+    uint32_t pool = params->p2p_connection_pool_size == 0 ? 1 : params->p2p_connection_pool_size;
+    struct comm_params p = {
+        .master = api_address_in(&params->master_address),
+        .group = params->peer_group,
+        .lanes = (uint16_t)(pool < BOUNDS_LANES ? pool : BOUNDS_LANES),
+        .stall_ns = API_TIMEOUT_MS * CLOCK_MS,
+        .master_loss_ns = API_TIMEOUT_MS * CLOCK_MS,
+        .connect_ns = API_TIMEOUT_MS * CLOCK_MS,
+    };
+    pcclComm_t *communicator = (pcclComm_t *)handle_take(HANDLE_COMM, sizeof *communicator);
+    if (communicator == NULL || comm_new(&engine_global, &p, &communicator->comm) != PCCL_OK) {
+        if (communicator != NULL) {
+            handle_give(HANDLE_COMM, &communicator->handle);
+        }
+        return api_fail(pcclInternalError, pcclCauseNoMemory, phase, "no memory");
+    }
+    handle_open(&communicator->handle);
+    *comm_out = communicator;
+    return pcclSuccess;
+}
+
+pcclResult_t pcclDestroyCommunicator(pcclComm_t *communicator)
+{
+    if (communicator == NULL) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, "destroy", "the communicator is null");
+    }
+    if (!handle_close(&communicator->handle)) {
+        return api_fail(pcclInvalidUsage, pcclCauseUsage, "destroy", "the communicator was destroyed before");
+    }
+    if (communicator->comm->generation != atomic_load(&engine_global.generation)) {
+        comm_abandon(communicator->comm);
+    } else {
+        while (handle_pinned(&communicator->handle)) {
+            sched_yield(); /* for a few instructions */
+        }
+        comm_free(communicator->comm);
+    }
+    handle_give(HANDLE_COMM, &communicator->handle);
+    return pcclSuccess;
+}
+
+/* A failed connect names the master, whoever noticed: a typo in the address is the likeliest cause. */
+static void name_master(const struct comm *c, struct session_outcome *o)
+{
+    char master[ADDR_TEXT], text[sizeof o->text];
+    addr_format(&c->params.master, master);
+    if (o->result == RESULT_UNREACHABLE && strstr(o->text, master) == NULL) {
+        snprintf(text, sizeof text, "%s: %.130s", master, o->text);
+        memcpy(o->text, text, sizeof text);
+    }
+}
+
+pcclResult_t pcclConnect(pcclComm_t *communicator)
+{
+    struct comm *c;
+    struct session_outcome o;
+    pcclResult_t rc = api_enter(communicator, "connect", &c);
+    if (rc != pcclSuccess) {
+        return rc;
+    }
+    comm_connect(c, &o);
+    name_master(c, &o);
+    rc = api_outcome(&o, "connect", 0);
+    api_leave(c);
+    return rc;
+}
+
+pcclResult_t pcclLeave(pcclComm_t *communicator)
+{
+    struct comm *c;
+    struct session_info info;
+    pcclResult_t rc = api_enter(communicator, "leave", &c);
+    if (rc != pcclSuccess) {
+        return rc;
+    }
+    rc = api_member(c, "leave", &info);
+    if (rc == pcclSuccess) {
+        comm_leave(c);
+    }
+    api_leave(c);
+    return rc;
+}
+
+pcclResult_t pcclGetAttribute(const pcclComm_t *communicator, pcclAttribute_t attribute, int *p_attribute_out)
+{
+    struct comm *c;
+    struct session_info info;
+    uint32_t value = 0;
+    pcclResult_t rc = api_enter(communicator, "attribute", &c);
+    if (rc != pcclSuccess) {
+        return rc;
+    }
+    if (p_attribute_out == NULL) {
+        api_leave(c);
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, "attribute", "p_attribute_out is null");
+    }
+    if (attribute < PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE || attribute > PCCL_ATTRIBUTE_LARGEST_PEER_GROUP_WORLD_SIZE) {
+        api_leave(c);
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, "attribute", "unknown attribute %d", (int)attribute);
+    }
+    rc = api_member(c, "attribute", &info);
+    api_leave(c);
+    if (rc != pcclSuccess) {
+        return rc;
+    }
+    switch (attribute) {
+    case PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE:
+        value = info.snapshot.global;
+        break;
+    case PCCL_ATTRIBUTE_PEER_GROUP_WORLD_SIZE:
+        value = info.snapshot.group;
+        break;
+    case PCCL_ATTRIBUTE_NUM_DISTINCT_PEER_GROUPS:
+        value = info.snapshot.groups;
+        break;
+    case PCCL_ATTRIBUTE_LARGEST_PEER_GROUP_WORLD_SIZE:
+        value = info.snapshot.largest;
+        break;
+    }
+    *p_attribute_out = (int)value;
+    return pcclSuccess;
+}
+
+/* ---- Votes ------------------------------------------------------------------------------------------------------------------- */
+
+static pcclResult_t api_vote(const pcclComm_t *communicator, enum vote_kind kind, const char *phase, uint64_t *value)
+{
+    struct comm *c;
+    struct session_info info;
+    struct session_outcome o;
+    struct msg_vote vote = {.kind = (uint8_t)kind};
+    pcclResult_t rc = api_enter(communicator, phase, &c);
+    if (rc != pcclSuccess) {
+        return rc;
+    }
+    rc = api_member(c, phase, &info);
+    if (rc == pcclSuccess && kind == VOTE_OPTIMISE && info.snapshot.global <= 1) {
+        rc = api_fail(pcclInvalidUsage, pcclCauseAlone, phase, "alone: there is no edge to measure");
+    }
+    if (rc == pcclSuccess) {
+        comm_vote(c, &vote, NULL, &o);
+        rc = api_outcome(&o, phase, 0);
+        if (rc == pcclSuccess && value != NULL) {
+            *value = o.value;
+        }
+    }
+    api_leave(c);
+    return rc;
+}
+
+pcclResult_t pcclUpdateTopology(pcclComm_t *communicator)
+{
+    return api_vote(communicator, VOTE_UPDATE, "update", NULL);
+}
+
+pcclResult_t pcclOptimizeTopology(const pcclComm_t *communicator)
+{
+    return api_vote(communicator, VOTE_OPTIMISE, "optimise", NULL);
+}
+
+pcclResult_t pcclArePeersPending(const pcclComm_t *communicator, bool *pending_out)
+{
+    uint64_t value = 0;
+    if (pending_out == NULL) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, "query", "pending_out is null");
+    }
+    pcclResult_t rc = api_vote(communicator, VOTE_QUERY, "query", &value);
+    if (rc == pcclSuccess) {
+        *pending_out = value != 0;
+    }
+    return rc;
+}
+
+/* ---- Options ----------------------------------------------------------------------------------------------------------------- */
+
+static int64_t *api_option(struct comm *c, pcclOption_t option)
+{
+    switch (option) {
+    case PCCL_OPTION_OPERATION_DEADLINE_MS:
+        return &c->params.operation_ns;
+    case PCCL_OPTION_STALL_TIMEOUT_MS:
+        return &c->params.stall_ns;
+    case PCCL_OPTION_MASTER_LOSS_TIMEOUT_MS:
+        return &c->params.master_loss_ns;
+    case PCCL_OPTION_CONNECT_TIMEOUT_MS:
+        return &c->params.connect_ns;
+    case PCCL_OPTION_VOTE_DEADLINE_MS:
+        return &c->params.vote_ns;
+    }
+    return NULL;
+}
+
+pcclResult_t pcclSetOption(pcclComm_t *communicator, pcclOption_t option, uint64_t value)
+{
+    struct comm *c;
+    const char *phase = "set option";
+    pcclResult_t rc = api_enter(communicator, phase, &c);
+    if (rc != pcclSuccess) {
+        return rc;
+    }
+    int64_t *place = api_option(c, option);
+    bool timing = option == PCCL_OPTION_STALL_TIMEOUT_MS || option == PCCL_OPTION_MASTER_LOSS_TIMEOUT_MS;
+    bool may_be_none = option == PCCL_OPTION_OPERATION_DEADLINE_MS || option == PCCL_OPTION_VOTE_DEADLINE_MS;
+    uint64_t least = may_be_none ? 0 : option == PCCL_OPTION_STALL_TIMEOUT_MS ? API_STALL_LEAST_MS : 1;
+    if (place == NULL) {
+        rc = api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "unknown option %d", (int)option);
+    } else if (value < least || value > UINT32_MAX) {
+        rc = api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "option %d: %" PRIu64 " ms, expected %" PRIu64 " to %" PRIu32,
+                      (int)option, value, least, UINT32_MAX);
+    } else {
+        pthread_mutex_lock(&c->lock);
+        bool late = timing && (c->connecting || !comm_idle(c));
+        if (!late) {
+            *place = (int64_t)value * CLOCK_MS;
+        }
+        pthread_mutex_unlock(&c->lock);
+        if (late) {
+            rc = api_fail(pcclInvalidUsage, pcclCauseUsage, phase, "option %d must be set before pcclConnect: pcclLeave first",
+                          (int)option);
+        }
+    }
+    api_leave(c);
+    return rc;
+}
+
+pcclResult_t pcclGetOption(const pcclComm_t *communicator, pcclOption_t option, uint64_t *value_out)
+{
+    struct comm *c;
+    pcclResult_t rc = api_enter(communicator, "get option", &c);
+    if (rc != pcclSuccess) {
+        return rc;
+    }
+    const int64_t *place = api_option(c, option);
+    if (place == NULL) {
+        rc = api_fail(pcclInvalidArgument, pcclCauseUsage, "get option", "unknown option %d", (int)option);
+    } else if (value_out == NULL) {
+        rc = api_fail(pcclInvalidArgument, pcclCauseUsage, "get option", "value_out is null");
+    } else {
+        pthread_mutex_lock(&c->lock);
+        *value_out = (uint64_t)(*place / CLOCK_MS);
+        pthread_mutex_unlock(&c->lock);
+    }
+    api_leave(c);
+    return rc;
+}
+
+pcclResult_t pcclSetLogCallback(pcclLogCallback_t callback, pcclLogLevel_t level, void *user)
+{
+    if ((unsigned)level > pcclLogNone) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, "log", "unknown level %d", (int)level);
+    }
+    /* The two enums have the same values and representation. */
+    log_set_sink((log_sink)(void (*)(void))callback, (enum log_level)level, user);
+    return pcclSuccess;
+}

@@ -1,0 +1,41 @@
+/* api.h - what the files behind pccl.h share: handles, entry checks, errors, conversions.
+ * SPDX-License-Identifier: MIT */
+#ifndef PCCL_API_H
+#define PCCL_API_H
+
+#include "api/api_handle.h"
+#include "include/pccl.h"
+#include "engine/comm.h"
+
+struct pcclComm_t {
+    struct api_handle handle;
+    struct comm *comm; /* owned */
+};
+
+/* No process has more memory than a 47 bit address reaches; plans and state trees can number all of that. */
+#define API_MOST_BYTES ((size_t)1 << 47)
+
+/* The values of pcclDataType_t, for texts. */
+#define API_DATATYPES "0 (pcclUint8) to 11 (pcclDouble)"
+
+/* ---- Errors: api_error.c ---------------------------------------------------------------------------------------------------- */
+
+/* Stores this thread's last error; returns `result`. */
+pcclResult_t api_fail(pcclResult_t result, pcclCause_t cause, const char *phase, const char *fmt, ...) PCCL_PRINTF(4, 5);
+/* The same for what a session said; success stores nothing.  `phase`: the call; tag: of the operation, or 0. */
+pcclResult_t api_outcome(const struct session_outcome *o, const char *phase, uint64_t tag);
+
+/* ---- Entry: api.c ------------------------------------------------------------------------------------------------------------ */
+
+/* Checks a communicator and counts the call; the comm stays alive until api_leave. */
+pcclResult_t api_enter(const pcclComm_t *handle, const char *phase, struct comm **comm_out);
+void api_leave(struct comm *comm);
+/* Checks that it is a member of a view. */
+pcclResult_t api_member(struct comm *comm, const char *phase, struct session_info *info);
+/* The same error where it was one and is none any more; success before the first connect, and while connecting. */
+pcclResult_t api_not_gone(struct comm *comm, const char *phase);
+
+struct net_address api_address_in(const ccoip_socket_address_t *a);
+ccoip_socket_address_t api_address_out(const struct net_address *a);
+
+#endif

@@ -1,0 +1,215 @@
+/* api_error.c - result codes, causes and texts: the one place where an outcome becomes what a program sees.
+ * SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "core/clock.h"
+#include "core/id.h"
+
+static _Thread_local pcclErrorInfo_t api_last;
+
+/* ---- The table --------------------------------------------------------------------------------------------------------------- */
+
+struct api_row {
+    pcclResult_t code;
+    pcclCause_t cause; /* pcclCauseNone: by the wire's cause */
+    const char *what, *remedy;
+};
+
+static const struct api_row api_rows[] = {
+    [RESULT_PENDING] = {pcclInternalError, pcclCauseInternal, "the call has not ended", "report this"},
+    [RESULT_OK] = {pcclSuccess, pcclCauseNone, "", ""},
+    [RESULT_LOST] = {pcclRankConnectionLost, pcclCauseNone, "given up on all peers", "read the sizes, call again"},
+    [RESULT_MISMATCH] = {pcclInvalidArgument, pcclCauseMismatch,
+                         "peers disagree in count, type, operator or quantisation", "make the calls equal"},
+    [RESULT_DIGEST] = {pcclInternalError, pcclCauseDigest, "peers computed different results", "stop, report this"},
+    [RESULT_NO_MEMORY] = {pcclInternalError, pcclCauseNoMemory, "no memory", "free some, or reduce out of place"},
+    [RESULT_ALONE] = {pcclTooFewPeers, pcclCauseAlone, "alone in the peer group", "update the topology until somebody joins"},
+    [RESULT_GONE] = {pcclMasterConnectionFailed, pcclCauseNone, "not a member of the run any more", "connect again"},
+    [RESULT_USAGE] = {pcclInvalidUsage, pcclCauseUsage, "not now", "fix the order of the calls"},
+    [RESULT_PENDING_OPS] = {pcclPendingAsyncOps, pcclCauseUsage, "an operation has not been awaited", "await it first"},
+    [RESULT_TAG_IN_USE] = {pcclInvalidArgument, pcclCauseUsage, "the tag is in flight", "await it first, or use another tag"},
+    [RESULT_FULL] = {pcclRankConnectionLost, pcclCauseUsage, "too many unfinished operations", "await some, call again"},
+    [RESULT_SETUP] = {pcclMasterConnectionFailed, pcclCauseUsage, "this peer cannot start", "mend that, connect again"},
+    [RESULT_UNREACHABLE] = {pcclMasterConnectionFailed, pcclCauseMasterUnreachable, "the master cannot be reached",
+                            "check its address, connect again"},
+    [RESULT_NO_CANDIDATE] = {pcclNoSharedStateAvailable, pcclCauseNoCandidate, "no peer can provide the shared state",
+                             "restart the run from a checkpoint"},
+    [RESULT_RETRY] = {pcclUpdateTopologyFailed, pcclCausePeerLost, "nothing changed", "call again"},
+    [RESULT_POISONED] = {pcclInternalError, pcclCauseInternal, "an internal invariant failed", "stop, report this"},
+};
+
+struct api_cause {
+    uint8_t wire; /* enum cause */
+    pcclCause_t cause;
+    const char *what;
+};
+
+static const struct api_cause api_causes[] = {
+    {CAUSE_DEADLINE, pcclCauseDeadline, "its deadline passed"},
+    {CAUSE_CANCEL, pcclCauseCancelled, "cancelled"},
+    {CAUSE_NO_MEMORY, pcclCauseNoMemory, "a peer has no memory for it"},
+    {CAUSE_INTERNAL, pcclCauseInternal, "an internal invariant failed at a peer"},
+    {CAUSE_MISMATCH, pcclCauseMismatch, "peers disagree in its parameters"},
+    {CAUSE_PEER_LOST, pcclCausePeerLost, "a peer died"},
+    {CAUSE_PEER_LEFT, pcclCausePeerLost, "a peer left"},
+    {CAUSE_PEER_SILENT, pcclCausePeerSilent, "a peer stopped answering"},
+    {CAUSE_LINK_LOST, pcclCauseLinkLost, "a link between two living peers broke"},
+    {CAUSE_NO_PROGRESS, pcclCauseNoProgress, "no bytes moved for the stall time"},
+    {CAUSE_DIGEST, pcclCauseDigest, "peers computed different results"},
+    {CAUSE_BLOCKED, pcclCauseConflict, "peers wait for each other in different calls"},
+    {CAUSE_KICK_PROTOCOL, pcclCauseKicked, "this peer broke the protocol"},
+    {CAUSE_KICK_KEYS, pcclCauseKicked, "its shared state has other keys"},
+    {CAUSE_KICK_REVISION, pcclCauseKicked, "its shared state's revision is too high"},
+    {CAUSE_KICK_STRATEGY, pcclCauseKicked, "it would have had to receive against its strategy"},
+    {CAUSE_KICK_NO_CANDIDATE, pcclCauseNoCandidate, "no peer can provide the shared state"},
+    {CAUSE_KICK_UNREACHABLE, pcclCauseKicked, "other peers could not be linked with it"},
+    {CAUSE_KICK_STALE, pcclCauseExcluded, "the others went on without it"},
+    {CAUSE_KICK_FULL, pcclCauseKicked, "the run is full"},
+    {CAUSE_KICK_VERSION, pcclCauseKicked, "it speaks another version of the protocol"},
+};
+
+static const struct api_cause *api_cause_find(uint8_t wire)
+{
+    for (size_t i = 0; i < sizeof api_causes / sizeof api_causes[0]; i++) {
+        if (api_causes[i].wire == wire) {
+            return &api_causes[i];
+        }
+    }
+    return NULL;
+}
+
+static pcclErrorClass_t api_class(pcclResult_t result)
+{
+    switch (result) {
+    case pcclSuccess:
+        return pcclClassNone;
+    case pcclNotInitialized:
+    case pcclInvalidArgument:
+    case pcclInvalidUsage:
+    case pcclPendingAsyncOps:
+        return pcclClassFix;
+    case pcclTooFewPeers:
+    case pcclRankConnectionFailed:
+    case pcclRankConnectionLost:
+    case pcclUpdateTopologyFailed:
+    case pcclTopologyOptimizationFailed:
+        return pcclClassRetry;
+    case pcclMasterConnectionFailed:
+        return pcclClassRejoin;
+    case pcclInternalError:
+    case pcclNoSharedStateAvailable:
+        break;
+    }
+    return pcclClassStop;
+}
+
+/* ---- Storing ----------------------------------------------------------------------------------------------------------------- */
+
+static void api_store(pcclResult_t result, pcclCause_t cause, const char *phase)
+{
+    memset(&api_last, 0, sizeof api_last);
+    api_last.result = result;
+    api_last.error_class = api_class(result);
+    api_last.cause = cause;
+    snprintf(api_last.phase, sizeof api_last.phase, "%s", phase);
+}
+
+pcclResult_t api_fail(pcclResult_t result, pcclCause_t cause, const char *phase, const char *fmt, ...)
+{
+    char text[sizeof api_last.text];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    api_store(result, cause, phase);
+    snprintf(api_last.text, sizeof api_last.text, "%.31s: %.470s", phase, text);
+    return result;
+}
+
+static pcclCause_t api_gone_cause(const struct session_outcome *o)
+{
+    const struct api_cause *known = api_cause_find(o->cause);
+    switch (o->cause) {
+    case CAUSE_PEER_LEFT:
+        return pcclCauseLeft;
+    case CAUSE_LINK_LOST: /* its own link with the master, for too long */
+        return pcclCauseMasterLost;
+    default:
+        return known != NULL && o->cause >= CAUSE_KICK_PROTOCOL ? known->cause : pcclCauseExcluded;
+    }
+}
+
+pcclResult_t api_outcome(const struct session_outcome *o, const char *phase, uint64_t tag)
+{
+    if (o->result == RESULT_OK) {
+        return pcclSuccess;
+    }
+    const struct api_row *row = &api_rows[o->result];
+    const struct api_cause *known = api_cause_find(o->cause);
+    pcclCause_t cause = row->cause;
+    pcclResult_t code = row->code;
+    if (o->result == RESULT_RETRY && strcmp(phase, "optimise") == 0) {
+        code = pcclTopologyOptimizationFailed;
+    }
+    if (o->result == RESULT_GONE) {
+        cause = api_gone_cause(o);
+    } else if (known != NULL &&
+               (cause == pcclCauseNone || o->result == RESULT_UNREACHABLE || o->cause == CAUSE_BLOCKED)) {
+        cause = known->cause;
+    }
+    api_store(code, cause, phase);
+    if (o->result == RESULT_SETUP) {
+        api_last.error_class = pcclClassFix; /* connecting again alone would fail for ever */
+    }
+    api_last.peer = o->culprit;
+    api_last.tag = tag;
+    api_last.age_ns = o->since > 0 ? clock_now_ns() - o->since : 0;
+    char operation[40] = "", peer[40] = "", age[40] = "";
+    if (tag != 0) {
+        snprintf(operation, sizeof operation, " tag %" PRIu64, tag);
+    }
+    if (o->culprit != 0 && (o->text[0] == 0 || o->result == RESULT_MISMATCH)) { /* other texts name it themselves */
+        snprintf(peer, sizeof peer, ", peer " ID_FORMAT, ID_PARTS(o->culprit));
+    }
+    if (api_last.age_ns >= 50 * CLOCK_MS) { /* less is no delay worth a word */
+        snprintf(age, sizeof age, ", for %.1f s", (double)api_last.age_ns / 1e9);
+    }
+    const char *remedy = o->result == RESULT_GONE && cause == pcclCauseKicked ? "mend that, connect again" : row->remedy;
+    bool said = o->result == RESULT_GONE || o->result == RESULT_MISMATCH || o->result == RESULT_DIGEST; /* by row->what */
+    const char *detail = o->text[0] != 0 ? o->text : known != NULL && !said ? known->what : "";
+    snprintf(api_last.text, sizeof api_last.text, "%s%s: %s%s%s%s%s: %s", phase, operation, row->what,
+             detail[0] != 0 ? ": " : "", detail, peer, age, remedy);
+    return code;
+}
+
+/* ---- Reading ----------------------------------------------------------------------------------------------------------------- */
+
+const char *pcclGetLastError(void)
+{
+    return api_last.text;
+}
+
+pcclResult_t pcclGetLastErrorInfo(pcclErrorInfo_t *info_out)
+{
+    if (info_out == NULL) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, "error info", "info_out is null");
+    }
+    *info_out = api_last;
+    return pcclSuccess;
+}
+
+const char *pcclGetResultString(pcclResult_t result)
+{
+    static const char *const names[] = {
+        "pcclSuccess", "pcclNotInitialized", "pcclInternalError", "pcclInvalidArgument", "pcclInvalidUsage",
+        "pcclTooFewPeers", "pcclMasterConnectionFailed", "pcclRankConnectionFailed", "pcclRankConnectionLost",
+        "pcclNoSharedStateAvailable", "pcclPendingAsyncOps", "pcclUpdateTopologyFailed",
+        "pcclTopologyOptimizationFailed",
+    };
+    size_t i = (size_t)result;
+    return i < sizeof names / sizeof names[0] ? names[i] : "unknown result";
+}

@@ -1,0 +1,177 @@
+/* api_info.c - what a program may ask: itself, the others, who is waited for, counters, addresses.
+ * SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "core/clock.h"
+#include "net/addr.h"
+#include "engine/link.h"
+
+static void info_peer(struct comm *c, uint32_t rank, const struct session_info *self, pcclPeerInfo_t *out)
+{
+    struct member_info m;
+    uint32_t position = 0;
+    memset(out, 0, sizeof *out);
+    memset(&m, 0, sizeof m);
+    if (session_member(c->session, rank, &m, &position)) {
+        out->id = m.id;
+        out->rank = rank;
+        out->ring_position = position;
+        out->peer_group = c->params.group;
+        out->is_self = m.id == self->id;
+        if (out->is_self && addr_is_any(&m.address[0]) && c->seen.family != 0) {
+            uint16_t port = m.address[0].port; /* the first candidate means "what the master sees" */
+            m.address[0] = c->seen;
+            m.address[0].port = port;
+        }
+        out->address = api_address_out(&m.address[0]);
+    }
+}
+
+pcclResult_t pcclGetSelf(const pcclComm_t *communicator, pcclPeerInfo_t *self_out)
+{
+    struct comm *c;
+    struct session_info info;
+    pcclResult_t rc = api_enter(communicator, "self", &c);
+    if (rc != pcclSuccess) {
+        return rc;
+    }
+    rc = self_out == NULL ? api_fail(pcclInvalidArgument, pcclCauseUsage, "self", "self_out is null")
+                          : api_member(c, "self", &info);
+    if (rc == pcclSuccess) {
+        pthread_mutex_lock(&c->lock);
+        session_info(c->session, &info);
+        info_peer(c, info.rank, &info, self_out);
+        pthread_mutex_unlock(&c->lock);
+    }
+    api_leave(c);
+    return rc;
+}
+
+pcclResult_t pcclGetMembers(const pcclComm_t *communicator, pcclPeerInfo_t *members_out, size_t capacity, size_t *count_out)
+{
+    struct comm *c;
+    struct session_info info;
+    pcclResult_t rc = api_enter(communicator, "members", &c);
+    if (rc != pcclSuccess) {
+        return rc;
+    }
+    rc = count_out == NULL || (members_out == NULL && capacity > 0)
+             ? api_fail(pcclInvalidArgument, pcclCauseUsage, "members", "%s is null",
+                        count_out == NULL ? "count_out" : "members_out")
+             : api_member(c, "members", &info);
+    if (rc == pcclSuccess) {
+        pthread_mutex_lock(&c->lock);
+        session_info(c->session, &info);
+        for (uint32_t i = 0; i < info.world && i < capacity; i++) {
+            info_peer(c, i, &info, &members_out[i]);
+        }
+        pthread_mutex_unlock(&c->lock);
+        *count_out = info.world;
+    }
+    api_leave(c);
+    return rc;
+}
+
+pcclResult_t pcclGetWaits(const pcclComm_t *communicator, pcclWaitInfo_t *waits_out, size_t capacity, size_t *count_out)
+{
+    struct comm *c;
+    enum { MOST = BOUNDS_OPS + 16 };
+    pcclResult_t rc = api_enter(communicator, "waits", &c);
+    if (rc != pcclSuccess) {
+        return rc;
+    }
+    struct session_wait *waits = calloc(MOST, sizeof *waits);
+    if (count_out == NULL || (waits_out == NULL && capacity > 0)) {
+        rc = api_fail(pcclInvalidArgument, pcclCauseUsage, "waits", "%s is null",
+                      count_out == NULL ? "count_out" : "waits_out");
+    } else if (waits == NULL) {
+        rc = api_fail(pcclInternalError, pcclCauseNoMemory, "waits", "no memory");
+    } else {
+        rc = api_not_gone(c, "waits");
+    }
+    if (rc == pcclSuccess) {
+        int64_t now = clock_now_ns();
+        pthread_mutex_lock(&c->lock);
+        uint32_t count = c->session != NULL ? session_waits(c->session, waits, MOST) : 0;
+        pthread_mutex_unlock(&c->lock);
+        count = count < MOST ? count : MOST;
+        for (uint32_t i = 0; i < count && i < capacity; i++) {
+            memset(&waits_out[i], 0, sizeof waits_out[i]);
+            waits_out[i].tag = waits[i].tag;
+            waits_out[i].peer = waits[i].peer;
+            waits_out[i].age_ns = waits[i].since > 0 ? now - waits[i].since : 0;
+            snprintf(waits_out[i].phase, sizeof waits_out[i].phase, "%s", waits[i].phase);
+        }
+        *count_out = count;
+    }
+    free(waits);
+    api_leave(c);
+    return rc;
+}
+
+static void info_stats(pcclConnectionStats_t *out, size_t capacity, size_t *count, const pcclConnectionStats_t *one)
+{
+    if (*count < capacity) {
+        out[*count] = *one;
+    }
+    (*count)++;
+}
+
+pcclResult_t pcclGetConnectionStats(const pcclComm_t *communicator, pcclConnectionStats_t *stats_out, size_t capacity,
+                                    size_t *count_out)
+{
+    struct comm *c;
+    pcclResult_t rc = api_enter(communicator, "connection stats", &c);
+    if (rc != pcclSuccess) {
+        return rc;
+    }
+    if (count_out == NULL || (stats_out == NULL && capacity > 0)) {
+        api_leave(c);
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, "connection stats", "%s is null",
+                        count_out == NULL ? "count_out" : "stats_out");
+    }
+    rc = api_not_gone(c, "connection stats");
+    if (rc != pcclSuccess) {
+        api_leave(c);
+        return rc;
+    }
+    size_t count = 0;
+    pthread_mutex_lock(&c->lock);
+    LIST_FOR_EACH(i, after, &c->links) {
+        struct link *l = LIST_ENTRY(i, struct link, all);
+        if (l->control != NULL) {
+            info_stats(stats_out, capacity, &count, &(pcclConnectionStats_t){
+                l->peer, UINT32_MAX, atomic_load(&l->control->tx_bytes), atomic_load(&l->control->rx_bytes)});
+        }
+        for (uint32_t k = 0; k < BOUNDS_LANES; k++) {
+            const struct stream *s = l->streams[k];
+            if (s != NULL) {
+                info_stats(stats_out, capacity, &count, &(pcclConnectionStats_t){
+                    l->peer, k, atomic_load(&s->tx_bytes), atomic_load(&s->rx_bytes)});
+            }
+        }
+    }
+    pthread_mutex_unlock(&c->lock);
+    *count_out = count;
+    api_leave(c);
+    return pcclSuccess;
+}
+
+pcclResult_t pcclParseAddress(const char *text, uint16_t default_port, ccoip_socket_address_t *address_out)
+{
+    struct err err;
+    struct net_address a;
+    if (text == NULL || address_out == NULL) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, "parse address", "%s is null",
+                        text == NULL ? "text" : "address_out");
+    }
+    if (addr_parse(text, default_port, &a, &err) != PCCL_OK) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, "parse address", "%s", err.text);
+    }
+    *address_out = api_address_out(&a);
+    return pcclSuccess;
+}

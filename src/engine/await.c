@@ -1,0 +1,171 @@
+/* await.c - waiting for an operation, and giving it up.
+ *
+ * Who waits drives lane 0 if nobody else holds it, so that nobody is woken for its operation, and sleeps otherwise.
+ * Invariant: an operation is collected exactly once, by the thread that claimed it.
+ * SPDX-License-Identifier: MIT */
+#include <sched.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "engine/comm.h"
+
+enum {
+    AWAIT_SPIN_MIN_NS = 2000, /* spinning before sleep: doubled when it paid, halved when not */
+    AWAIT_SPIN_MAX_NS = 200000,
+    AWAIT_TRIES = 64,         /* to get lane 0 from a poller that is about to let go */
+};
+
+/* The holder of lane 0 polls until the operation has ended.  Spinning pays while a peer runs at the same time; where
+ * processes outnumber cores it hinders the one waited for, so each thread learns how long to. */
+static void await_drive(struct comm_op *op, struct lane *lane)
+{
+    static _Thread_local int64_t spin_ns = AWAIT_SPIN_MAX_NS / 4;
+    int64_t spin_until = 0;
+    while (!atomic_load(&op->returned)) {
+        if (lane_serve(lane, 0)) {
+            if (spin_until != 0 && spin_ns < AWAIT_SPIN_MAX_NS) {
+                spin_ns *= 2;
+            }
+            spin_until = 0;
+            continue;
+        }
+        int64_t now = clock_now_ns();
+        if (spin_until == 0) {
+            spin_until = now + spin_ns;
+        } else if (now < spin_until) {
+            sched_yield();
+        } else {
+            spin_ns = spin_ns / 2 > AWAIT_SPIN_MIN_NS ? spin_ns / 2 : AWAIT_SPIN_MIN_NS;
+            spin_until = 0;
+            if (!atomic_load(&op->returned)) {
+                lane_serve(lane, -1);
+            }
+        }
+    }
+}
+
+static bool await_take_lane(struct comm *c)
+{
+    struct lane *lane = atomic_load(&c->joined) ? c->engine->lane[0] : NULL;
+    for (int i = 0; lane != NULL && i < AWAIT_TRIES; i++) {
+        if (atomic_load(&lane->driven)) {
+            return false;
+        }
+        if (lane_try(lane)) {
+            atomic_store(&lane->driven, true);
+            lane_mask(lane);
+            return true;
+        }
+        sched_yield();
+    }
+    return false;
+}
+
+static void await_give_lane(struct comm *c)
+{
+    struct lane *lane = c->engine->lane[0];
+    atomic_store(&lane->driven, false);
+    lane_release(lane, true);
+}
+
+static void await_sleep(struct comm *c, struct comm_op *op)
+{
+    struct lane *lane = c->engine->lane[0];
+    atomic_fetch_add(&lane->sleepers, 1);
+    lane_unmask(lane);
+    pthread_mutex_lock(&c->lock);
+    while (!atomic_load(&op->returned)) {
+        pthread_cond_wait(&op->ended, &c->lock);
+    }
+    pthread_mutex_unlock(&c->lock);
+    atomic_fetch_sub(&lane->sleepers, 1);
+}
+
+/* The call is over: takes the outcome, restores an in-place input, spends the slot. */
+static void await_collect(struct comm *c, struct comm_op *op, struct session_outcome *outcome)
+{
+    struct comm_after after;
+    comm_lock(c, &after);
+    if (!op->detached) {
+        struct session_event e = {.kind = SESSION_COLLECT, .slot = op->slot};
+        comm_step(c, &e, &after);
+        op->outcome = e.outcome;
+        c->ops[op->slot] = NULL;
+        c->free_slots[c->free_count++] = op->slot;
+        comm_op_unreserve(c, op);
+    }
+    list_remove(&op->by_tag);
+    *outcome = op->outcome;
+    bool restore = outcome->restore && op->backup != NULL;
+    if (restore) {
+        pthread_mutex_unlock(&c->lock);
+        memcpy(op->out, op->backup, op->bytes);
+        pthread_mutex_lock(&c->lock);
+    }
+    comm_op_keep_backup(c, op);
+    if (c->connecting) {
+        pthread_cond_broadcast(&c->changed);
+    }
+    comm_unlock(c, &after);
+    comm_op_free(op);
+}
+
+void comm_await(struct comm *c, struct comm_op *op, struct session_outcome *outcome)
+{
+    if (!atomic_load(&op->returned)) {
+        if (await_take_lane(c)) {
+            atomic_store(&op->driving, true);
+            await_drive(op, c->engine->lane[0]);
+            await_give_lane(c);
+        } else {
+            await_sleep(c, op);
+        }
+    }
+    await_collect(c, op, outcome);
+}
+
+void comm_reduce(struct comm *c, const struct comm_launch *launch, struct session_outcome *outcome)
+{
+    struct comm_op *op = comm_op_new(c, launch); /* copies an in-place input: for that long no lane may be held */
+    bool mine = await_take_lane(c);              /* before the launch: nobody is to be woken for its start */
+    bool pending = comm_op_launch(c, launch, op, outcome);
+    if (mine) {
+        if (pending) {
+            atomic_store(&op->driving, true);
+            await_drive(op, c->engine->lane[0]);
+        }
+        await_give_lane(c);
+    } else if (pending) {
+        await_sleep(c, op);
+    }
+    if (pending) {
+        await_collect(c, op, outcome);
+    }
+}
+
+void comm_op_cancel(struct comm *c, struct comm_op *op, enum cause why, struct comm_after *after)
+{
+    if (!op->detached && !atomic_load(&op->returned)) {
+        comm_step(c, &(struct session_event){.kind = SESSION_CANCEL, .slot = op->slot, .number = why}, after);
+    }
+}
+
+void comm_cancel(struct comm *c, struct comm_op *op, enum cause why)
+{
+    struct comm_after after;
+    comm_lock(c, &after);
+    comm_op_cancel(c, op, why, &after);
+    comm_unlock(c, &after);
+}
+
+bool comm_cancel_tag(struct comm *c, uint64_t tag)
+{
+    struct comm_after after;
+    comm_lock(c, &after);
+    struct comm_op *op = comm_find(c, tag);
+    if (op != NULL) {
+        comm_op_cancel(c, op, CAUSE_CANCEL, &after);
+    }
+    comm_unlock(c, &after);
+    return op != NULL;
+}

@@ -1,0 +1,222 @@
+/* dial.c - outgoing connections: candidates in order, HELLO, the verdict.
+ *
+ * Everything here runs on the service thread.  Invariant: `done` is called exactly once, unless the dial is cancelled.
+ * SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "net/addr.h"
+#include "net/sock.h"
+#include "engine/link.h"
+
+enum { DIAL_TRY_NS = 2000000000 }; /* per candidate: five of them must not eat up a link's 5 s when the first answers */
+
+static void dial_ready(struct source *source, uint32_t events);
+
+static void dial_close_try(struct dial *d)
+{
+    if (d->conn != NULL) {
+        conn_detach(d->conn);
+        conn_unref(d->conn);
+        d->conn = NULL;
+    }
+    d->greeting = false;
+}
+
+static void dial_free(struct dial *d)
+{
+    list_remove(&d->all);
+    free(d);
+}
+
+void dial_cancel(struct dial *d)
+{
+    dial_close_try(d);
+    dial_free(d);
+}
+
+/* Ends the dial; takes `conn`.  With comm.lock. */
+static void dial_end(struct dial *d, struct conn *conn, uint64_t stale_view, struct comm_after *after)
+{
+    d->done(d, conn, stale_view, after);
+    dial_close_try(d);
+    dial_free(d);
+}
+
+/* Begins with the next candidate that can be begun with; false: there is none left. */
+static bool dial_next(struct dial *d)
+{
+    dial_close_try(d);
+    while (d->next < d->addresses) {
+        struct net_address to = d->address[d->next++];
+        struct err err = {.text = ""};
+        int fd = -1;
+        if (to.port == 0 || addr_is_any(&to) || sock_dial(&to, &fd, &err) != PCCL_OK) {
+            if (err.text[0] != 0) {
+                snprintf(d->why, sizeof d->why, "%.*s", (int)sizeof d->why - 1, err.text);
+            }
+            continue;
+        }
+        d->conn = conn_new();
+        if (d->conn == NULL) {
+            struct transport t;
+            transport_tcp_take(&t, fd);
+            t.ops->close(&t);
+            return false;
+        }
+        conn_open_take(d->conn, fd);
+        d->conn->single = true;
+        d->conn->most = LINK_HELLO_BYTES;
+        d->conn->source.ready = dial_ready;
+        d->conn->user = d;
+        d->conn->loop = &d->engine->service;
+        if (loop_add(d->conn->loop, &d->conn->source, EPOLLOUT, &err) == PCCL_OK) {
+            d->try_deadline = clock_now_ns() + DIAL_TRY_NS;
+            engine_arm(d->engine, d->try_deadline);
+            return true;
+        }
+        d->conn->loop = NULL;
+        dial_close_try(d);
+    }
+    return false;
+}
+
+/* The candidate under way is of no use.  With comm.lock. */
+static void dial_failed(struct dial *d, struct comm_after *after)
+{
+    if (!dial_next(d)) {
+        dial_end(d, NULL, 0, after);
+    }
+}
+
+/* With comm.lock. */
+static void dial_connected(struct dial *d, struct comm_after *after)
+{
+    struct err err;
+    struct net_address to = d->address[d->next - 1];
+    struct conn *c = d->conn;
+    unsigned char frame[FRAME_HEADER_BYTES + 256];
+    if (sock_connected(c->source.fd, &to, &err) != PCCL_OK) {
+        snprintf(d->why, sizeof d->why, "%.*s", (int)sizeof d->why - 1, err.text);
+        dial_failed(d, after);
+        return;
+    }
+    sock_tune(c->source.fd, d->comm->params.stall_ns + (d->hello.kind == LINK_DATA ? d->comm->params.stall_ns / 2 : 0));
+    if (d->hello.kind == 0) {
+        conn_detach(c);
+        d->conn = NULL;
+        c->single = false;
+        c->most = UINT32_MAX;
+        dial_end(d, c, 0, after);
+        return;
+    }
+    struct writer w;
+    writer_init(&w, frame + FRAME_HEADER_BYTES, sizeof frame - FRAME_HEADER_BYTES);
+    put_hello(&w, &d->hello);
+    frame_put(frame, &(struct frame_header){.type = FRAME_HELLO, .length = (uint32_t)w.used, .run = d->comm->run});
+    conn_append(c, frame, FRAME_HEADER_BYTES + w.used, NULL, 0);
+    conn_flush(c);
+    d->greeting = true;
+    loop_change(c->loop, &c->source, EPOLLIN);
+    c->armed = false;
+}
+
+/* With comm.lock. */
+static void dial_answered(struct dial *d, struct comm_after *after)
+{
+    struct frame_header h;
+    const void *payload;
+    struct msg_hello_ack ack;
+    struct reader r;
+    pccl_status st = conn_receive(d->conn);
+    pccl_status next = conn_next(d->conn, &h, &payload);
+    if (next == PCCL_ERR_AGAIN && (st == PCCL_OK || st == PCCL_ERR_AGAIN)) {
+        return;
+    }
+    if (next == PCCL_OK && h.type == FRAME_HELLO_ACK) {
+        reader_init(&r, payload, h.length);
+        if (get_hello_ack(&r, &ack) && ack.verdict == HELLO_OK) {
+            struct conn *c = d->conn;
+            conn_detach(c);
+            c->single = false;
+            c->most = UINT32_MAX;
+            d->conn = NULL;
+            dial_end(d, c, 0, after);
+            return;
+        }
+        if (!r.bad && ack.verdict == HELLO_STALE) {
+            dial_end(d, NULL, ack.view, after);
+            return;
+        }
+    }
+    snprintf(d->why, sizeof d->why, "the other end closed the connection at the greeting");
+    dial_failed(d, after);
+}
+
+static void dial_ready(struct source *source, uint32_t events)
+{
+    struct dial *d = conn_of(source)->user;
+    struct comm *c = d->comm;
+    struct comm_after after;
+    (void)events;
+    comm_lock(c, &after);
+    if (d->greeting) {
+        dial_answered(d, &after);
+    } else {
+        dial_connected(d, &after);
+    }
+    comm_unlock(c, &after);
+}
+
+struct dial *dial_start(struct comm *c, const struct msg_hello *hello, const struct net_address *address,
+                        uint8_t addresses, void (*done)(struct dial *, struct conn *, uint64_t, struct comm_after *),
+                        void *user)
+{
+    struct dial *d = calloc(1, sizeof *d);
+    if (d == NULL) {
+        return NULL;
+    }
+    d->engine = c->engine;
+    d->comm = c;
+    d->hello = *hello;
+    d->addresses = addresses < BOUNDS_ADDRESSES ? addresses : BOUNDS_ADDRESSES;
+    memcpy(d->address, address, d->addresses * sizeof *address);
+    d->done = done;
+    d->user = user;
+    snprintf(d->why, sizeof d->why, "no address to connect to");
+    list_append(&c->engine->dials, &d->all);
+    if (!dial_next(d)) {
+        d->try_deadline = 0; /* reported by the next tick: the caller is not called back while it calls */
+        engine_arm(d->engine, 0);
+    }
+    return d;
+}
+
+int64_t dial_tick(struct engine *e, int64_t now)
+{
+    struct comm_after after;
+    int64_t next = CLOCK_NEVER;
+    LIST_FOR_EACH(l, following, &e->dials) {
+        struct dial *d = LIST_ENTRY(l, struct dial, all);
+        if (d->try_deadline > now) {
+            next = d->try_deadline < next ? d->try_deadline : next;
+            continue;
+        }
+        struct comm *c = d->comm;
+        comm_lock(c, &after);
+        if (d->conn != NULL) {
+            char text[ADDR_TEXT];
+            snprintf(d->why, sizeof d->why, "connect to %s: no answer for 2 s",
+                     addr_format(&d->address[d->next - 1], text));
+        }
+        if (dial_next(d)) {
+            next = d->try_deadline < next ? d->try_deadline : next;
+        } else {
+            dial_end(d, NULL, 0, &after);
+        }
+        comm_unlock(c, &after);
+    }
+    return next;
+}

@@ -1,0 +1,415 @@
+/* engine.c - start, stop, fork, the service thread and the pollers.
+ * SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE /* sched_getaffinity */
+#include "engine/engine.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "net/fds.h"
+#include "net/sock.h"
+#include "engine/comm.h"
+#include "engine/link.h"
+
+enum { ENGINE_PORT = 48150, ENGINE_PORTS = 1000, ENGINE_ACCEPTS = 32 };
+
+struct engine engine_global;
+static pthread_once_t engine_once = PTHREAD_ONCE_INIT;
+
+static void engine_reset(struct engine *e)
+{
+    pthread_mutex_init(&e->life_lock, NULL);
+    pthread_mutex_init(&e->lock, NULL);
+    pthread_mutex_init(&e->arm_lock, NULL);
+    pthread_mutex_init(&e->any_lock, NULL);
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&e->any_cond, &attr);
+    pthread_cond_init(&e->job_done, NULL);
+    pthread_condattr_destroy(&attr);
+    list_init(&e->comms);
+    list_init(&e->jobs);
+    list_init(&e->greetings);
+    list_init(&e->dials);
+    e->started = false;
+    e->users = 0;
+    e->greeting_count = 0;
+    e->accept_at = 0;
+    atomic_store(&e->lanes, 0);
+    atomic_store(&e->stopping, false);
+    atomic_store(&e->armed, CLOCK_NEVER);
+    memset(e->lane, 0, sizeof e->lane);
+    memset(e->poller, 0, sizeof e->poller);
+}
+
+/* The child of a fork has none of the threads (fds.c closes its descriptors); what the parent's threads were doing to the
+ * rest is unknown, so it is left alone. */
+static void engine_forked(void)
+{
+    struct engine *e = &engine_global;
+    atomic_fetch_add(&e->generation, 1);
+    atomic_store(&e->marked, false);
+    engine_reset(e);
+}
+
+static void engine_first(void)
+{
+    engine_reset(&engine_global);
+    int rc = pthread_atfork(NULL, NULL, engine_forked);
+    (void)rc; /* no memory for the handler: a child would believe in threads that it has not */
+}
+
+void engine_prepare(void)
+{
+    pthread_once(&engine_once, engine_first);
+}
+
+void engine_mark(struct engine *e)
+{
+    engine_prepare();
+    atomic_store(&e->marked, true);
+}
+
+bool engine_marked(struct engine *e)
+{
+    return atomic_load(&e->marked);
+}
+
+/* ---- The service thread ------------------------------------------------------------------------------------------------- */
+
+void engine_arm(struct engine *e, int64_t when)
+{
+    if (when >= atomic_load(&e->armed)) {
+        return;
+    }
+    pthread_mutex_lock(&e->arm_lock);
+    if (when < atomic_load(&e->armed)) {
+        atomic_store(&e->armed, when);
+        int64_t at = when > 0 ? when : 1; /* 0 would switch it off */
+        struct itimerspec spec = {.it_value = {.tv_sec = at / CLOCK_S, .tv_nsec = at % CLOCK_S}};
+        if (timerfd_settime(e->timer.fd, TFD_TIMER_ABSTIME, &spec, NULL) != 0) {
+            loop_wake(&e->service);
+        }
+    }
+    pthread_mutex_unlock(&e->arm_lock);
+}
+
+static void engine_drain_timer(struct source *source, uint32_t events)
+{
+    uint64_t count;
+    (void)events;
+    ssize_t rc = read(source->fd, &count, sizeof count);
+    (void)rc;
+}
+
+static void engine_accept(struct source *source, uint32_t events)
+{
+    struct engine *e = LIST_ENTRY(source, struct engine, listener);
+    (void)events;
+    for (int i = 0; i < ENGINE_ACCEPTS; i++) {
+        if (!greet_accept(e)) {
+            break;
+        }
+    }
+}
+
+static void engine_jobs(struct engine *e)
+{
+    for (;;) {
+        pthread_mutex_lock(&e->arm_lock);
+        struct list *l = list_pop(&e->jobs);
+        pthread_mutex_unlock(&e->arm_lock);
+        if (l == NULL) {
+            return;
+        }
+        struct engine_job *job = LIST_ENTRY(l, struct engine_job, all);
+        job->run(job->argument);
+        pthread_mutex_lock(&e->arm_lock);
+        job->done = true;
+        pthread_cond_broadcast(&e->job_done);
+        pthread_mutex_unlock(&e->arm_lock);
+    }
+}
+
+void engine_run(struct engine *e, void (*run)(void *), void *argument)
+{
+    struct engine_job job = {.run = run, .argument = argument};
+    pthread_mutex_lock(&e->arm_lock);
+    list_append(&e->jobs, &job.all);
+    loop_wake(&e->service);
+    while (!job.done) {
+        pthread_cond_wait(&e->job_done, &e->arm_lock);
+    }
+    pthread_mutex_unlock(&e->arm_lock);
+}
+
+/* Only this thread takes communicators off the list; so no lock is held while one is served, and its log lines told. */
+static struct list *engine_next(struct engine *e, struct list *l)
+{
+    pthread_mutex_lock(&e->lock);
+    struct list *next = l->next;
+    pthread_mutex_unlock(&e->lock);
+    return next;
+}
+
+static void engine_timers(struct engine *e, int64_t now)
+{
+    struct comm_after after;
+    pthread_mutex_lock(&e->arm_lock);
+    atomic_store(&e->armed, CLOCK_NEVER); /* whoever arms from here on is heard at the end */
+    pthread_mutex_unlock(&e->arm_lock);
+    int64_t next = greet_tick(e, now);
+    for (struct list *l = engine_next(e, &e->comms); l != &e->comms; l = engine_next(e, l)) {
+        struct comm *c = LIST_ENTRY(l, struct comm, in_engine);
+        comm_lock(c, &after);
+        int64_t at = comm_tick(c, now, &after);
+        comm_unlock(c, &after);
+        next = at < next ? at : next;
+    }
+    int64_t at = dial_tick(e, now);
+    next = at < next ? at : next;
+    engine_arm(e, next);
+}
+
+static void *engine_service(void *argument)
+{
+    struct engine *e = argument;
+    while (!atomic_load(&e->stopping)) {
+        loop_poll(&e->service, -1);
+        engine_jobs(e);
+        int64_t now = clock_now_ns();
+        if (now >= atomic_load(&e->armed)) {
+            engine_timers(e, now);
+        }
+    }
+    greet_drop_all(e);
+    return NULL;
+}
+
+/* ---- Pollers -------------------------------------------------------------------------------------------------------------- */
+
+static void engine_grace_over(struct source *source, uint32_t events)
+{
+    struct poller *p = LIST_ENTRY(source, struct poller, timer);
+    engine_drain_timer(source, events);
+    if (atomic_load(&p->engine->lanes) > 0) {
+        lane_unmask(p->engine->lane[0]);
+    }
+}
+
+static void *engine_poller(void *argument)
+{
+    struct poller *p = argument;
+    while (!atomic_load(&p->engine->stopping)) {
+        loop_poll(&p->loop, -1); /* a lane with work left wakes itself */
+    }
+    return NULL;
+}
+
+/* Library threads take no signals of the program. */
+static int engine_thread(pthread_t *thread, void *(*run)(void *), void *argument)
+{
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int rc = pthread_create(thread, NULL, run, argument);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return rc;
+}
+
+static uint32_t engine_cores(void)
+{
+    cpu_set_t set;
+    int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    return count < 1 ? 1 : (uint32_t)count;
+}
+
+static pccl_status engine_poller_start(struct engine *e, uint32_t index, struct err *err)
+{
+    struct poller *p = &e->poller[index];
+    if (p->running) {
+        return PCCL_OK;
+    }
+    p->engine = e;
+    p->index = index;
+    pccl_status st = loop_open(&p->loop, err);
+    if (st != PCCL_OK) {
+        return st;
+    }
+    p->timer.fd = fds_own(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
+    p->timer.ready = engine_grace_over;
+    st = p->timer.fd < 0 ? err_errno(err, "open timer") : loop_add(&p->loop, &p->timer, EPOLLIN, err);
+    if (st == PCCL_OK && engine_thread(&p->thread, engine_poller, p) != 0) {
+        st = err_set(err, PCCL_ERR_SYSTEM, "start thread: no resources");
+    }
+    if (st != PCCL_OK) {
+        fds_close(p->timer.fd);
+        loop_close(&p->loop);
+        return st;
+    }
+    p->running = true;
+    return PCCL_OK;
+}
+
+static pccl_status engine_lanes(struct engine *e, uint32_t lanes, struct err *err)
+{
+    uint32_t most = e->cores < ENGINE_POLLERS ? e->cores : ENGINE_POLLERS;
+    for (uint32_t i = atomic_load(&e->lanes); i < lanes; i++) {
+        pccl_status st = engine_poller_start(e, i % most, err);
+        if (st != PCCL_OK) {
+            return st;
+        }
+        struct lane *lane = lane_new(e, i);
+        if (lane == NULL) {
+            return err_set(err, PCCL_ERR_NOMEM, "make lane %u: no memory or no descriptors", i);
+        }
+        lane->poller = &e->poller[i % most].loop;
+        st = loop_add(lane->poller, &lane->outer, EPOLLIN, err);
+        if (st != PCCL_OK) {
+            lane_free(lane);
+            return st;
+        }
+        e->lane[i] = lane;
+        atomic_store(&e->lanes, i + 1);
+    }
+    return PCCL_OK;
+}
+
+/* ---- Start and stop ------------------------------------------------------------------------------------------------------- */
+
+static pccl_status engine_listen(struct engine *e, struct err *err)
+{
+    const char *text = getenv("PCCL_PORT");
+    struct net_address local;
+    pccl_status st = PCCL_ERR_INVALID;
+    int fd = -1;
+    if (text != NULL && *text != 0) {
+        char *end;
+        unsigned long port = strtoul(text, &end, 10);
+        if (*end != 0 || port > 65535) {
+            return err_set(err, PCCL_ERR_INVALID, "PCCL_PORT '%.20s' is no port, expected 0 to 65535", text);
+        }
+        st = sock_listen_any((uint16_t)port, &fd, err);
+    } else {
+        for (uint16_t port = ENGINE_PORT; port < ENGINE_PORT + ENGINE_PORTS && st != PCCL_OK; port++) {
+            st = sock_listen_any(port, &fd, err);
+        }
+    }
+    if (st == PCCL_OK && (st = sock_local(fd, &local)) != PCCL_OK) {
+        fds_close(fd);
+    }
+    if (st != PCCL_OK) {
+        return st;
+    }
+    e->port = local.port;
+    e->listener.fd = fd;
+    e->listener.ready = engine_accept;
+    return PCCL_OK;
+}
+
+static void engine_stop(struct engine *e)
+{
+    atomic_store(&e->stopping, true);
+    loop_wake(&e->service);
+    pthread_join(e->service_thread, NULL);
+    for (uint32_t i = 0; i < ENGINE_POLLERS; i++) {
+        struct poller *p = &e->poller[i];
+        if (p->running) {
+            loop_wake(&p->loop);
+            pthread_join(p->thread, NULL);
+            p->running = false;
+            fds_close(p->timer.fd);
+            loop_close(&p->loop);
+        }
+    }
+    for (uint32_t i = 0; i < BOUNDS_LANES && e->lane[i] != NULL; i++) {
+        lane_free(e->lane[i]);
+        e->lane[i] = NULL;
+    }
+    atomic_store(&e->lanes, 0);
+    fds_close(e->listener.fd);
+    fds_close(e->timer.fd);
+    loop_close(&e->service);
+    e->started = false;
+    atomic_store(&e->stopping, false);
+    atomic_store(&e->armed, CLOCK_NEVER);
+}
+
+static pccl_status engine_start(struct engine *e, struct err *err)
+{
+    e->cores = engine_cores();
+    pccl_status st = loop_open(&e->service, err);
+    if (st != PCCL_OK) {
+        return st;
+    }
+    e->timer.fd = fds_own(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
+    e->timer.ready = engine_drain_timer;
+    if (e->timer.fd < 0) {
+        st = err_errno(err, "open timer");
+        goto fail;
+    }
+    st = engine_listen(e, err);
+    if (st != PCCL_OK) {
+        goto fail_timer;
+    }
+    st = loop_add(&e->service, &e->timer, EPOLLIN, err);
+    if (st == PCCL_OK) {
+        st = loop_add(&e->service, &e->listener, EPOLLIN, err);
+    }
+    if (st == PCCL_OK && engine_thread(&e->service_thread, engine_service, e) != 0) {
+        st = err_set(err, PCCL_ERR_SYSTEM, "start thread: no resources");
+    }
+    if (st == PCCL_OK) {
+        e->started = true;
+        return PCCL_OK;
+    }
+    fds_close(e->listener.fd);
+fail_timer:
+    fds_close(e->timer.fd);
+fail:
+    loop_close(&e->service);
+    return st;
+}
+
+pccl_status engine_join(struct engine *e, struct comm *comm, uint32_t lanes, struct err *err)
+{
+    pthread_mutex_lock(&e->life_lock);
+    pccl_status st = e->started ? PCCL_OK : engine_start(e, err);
+    if (st == PCCL_OK) {
+        st = engine_lanes(e, lanes, err);
+        if (st == PCCL_OK) {
+            e->users++;
+            pthread_mutex_lock(&e->lock);
+            list_append(&e->comms, &comm->in_engine);
+            pthread_mutex_unlock(&e->lock);
+        } else if (e->users == 0) {
+            engine_stop(e);
+        }
+    }
+    pthread_mutex_unlock(&e->life_lock);
+    return st;
+}
+
+void engine_leave(struct engine *e)
+{
+    pthread_mutex_lock(&e->life_lock);
+    if (--e->users == 0) {
+        engine_stop(e);
+    }
+    pthread_mutex_unlock(&e->life_lock);
+}
+
+void engine_any_ended(struct engine *e)
+{
+    pthread_mutex_lock(&e->any_lock);
+    e->any_count++;
+    pthread_cond_broadcast(&e->any_cond);
+    pthread_mutex_unlock(&e->any_lock);
+}

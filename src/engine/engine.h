@@ -1,0 +1,94 @@
+/* engine.h - what all communicators of a process share: a port, the lanes, and the threads that serve them.
+ *
+ * Marked by pcclInit, started at the first connect, stopped when the last communicator is gone.  The service thread owns the
+ * listening socket, the masters' connections, dials, handshakes, sync and probe connections and all timers.
+ *
+ * Locks, in the order in which they may be taken: a lane's, engine.lock, a communicator's, a connection's or an inbox's.
+ * SPDX-License-Identifier: MIT */
+#ifndef PCCL_PEER_ENGINE_H
+#define PCCL_PEER_ENGINE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/list.h"
+#include "net/conn.h"
+#include "net/loop.h"
+#include "engine/lane.h"
+
+enum { ENGINE_POLLERS = 8, ENGINE_GREETINGS = 64 };
+
+struct comm;
+
+struct poller {
+    struct engine *engine; /* borrowed */
+    uint32_t index;
+    struct loop loop;
+    struct source timer;   /* poller 0: ends the grace of lane 0; fd owned */
+    pthread_t thread;
+    bool running;
+};
+
+struct engine {
+    pthread_mutex_t life_lock; /* held over start and stop, taken before any other */
+    pthread_mutex_t lock;   /* of `comms` */
+    atomic_bool marked;     /* pcclInit was called in this process */
+    bool started;
+    uint32_t users;         /* communicators that have connected */
+    struct list comms;      /* struct comm.in_engine */
+    atomic_uint generation; /* forks seen: communicators of another one are dead */
+
+    uint16_t port;
+    uint32_t cores;
+    struct lane *lane[BOUNDS_LANES]; /* owned */
+    atomic_uint lanes;
+    _Atomic uint64_t serials; /* of operations */
+    struct poller poller[ENGINE_POLLERS];
+    atomic_bool stopping;
+
+    struct loop service;
+    pthread_t service_thread;
+    struct source listener, timer; /* fds owned */
+    pthread_mutex_t arm_lock;
+    _Atomic int64_t armed;  /* when the timer fires */
+    struct list jobs;       /* struct engine_job, under arm_lock */
+    pthread_cond_t job_done;
+    /* The service thread's: */
+    struct list greetings, dials;
+    uint32_t greeting_count;
+    int64_t accept_at;      /* not before; 0: at once */
+
+    pthread_mutex_t any_lock; /* waits for any of several operations */
+    pthread_cond_t any_cond;
+    uint64_t any_count;
+    atomic_uint any_waiters;
+};
+
+/* Runs on the service thread while the poster waits. */
+struct engine_job {
+    struct list all;
+    void (*run)(void *argument);
+    void *argument;
+    bool done;
+};
+
+extern struct engine engine_global;
+
+/* The locks of engine_global exist, and forks are seen: before anything else is done with it. */
+void engine_prepare(void);
+void engine_mark(struct engine *e);
+bool engine_marked(struct engine *e);
+/* Starts it if need be and makes sure that it has `lanes` lanes; one user more. */
+pccl_status engine_join(struct engine *e, struct comm *comm, uint32_t lanes, struct err *err) PCCL_MUST_CHECK;
+/* One user less; the last one stops the engine. */
+void engine_leave(struct engine *e);
+/* The service thread looks at everything again at `when` at the latest. */
+void engine_arm(struct engine *e, int64_t when);
+/* Runs a function on the service thread and waits for its end. */
+void engine_run(struct engine *e, void (*run)(void *), void *argument);
+/* An operation has ended: wakes those who wait for any. */
+void engine_any_ended(struct engine *e);
+
+#endif

@@ -1,0 +1,228 @@
+/* greet.c - incoming connections until they have said who they are, and for whom.
+ *
+ * At most 64 at once, 5 s each, 4 KiB of HELLO.  A dialler ahead of our view is held and asked about again when the session's
+ * wants change (P8).  Invariant: a HELLO is acknowledged only when its receiver has taken the connection.
+ * SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+
+#include "core/clock.h"
+#include "net/sock.h"
+#include "engine/link.h"
+
+enum { GREET_NS = 5000000000, GREET_PAUSE_NS = 100000000 };
+
+static void greet_ready(struct source *source, uint32_t events);
+
+static void greet_close(struct greeting *g)
+{
+    list_remove(&g->all);
+    g->engine->greeting_count--;
+    if (g->conn != NULL) {
+        conn_detach(g->conn);
+        conn_unref(g->conn);
+    }
+    free(g);
+}
+
+bool greet_accept(struct engine *e)
+{
+    int fd = -1;
+    struct net_address from;
+    pccl_status st = sock_accept(e->listener.fd, &fd, &from, NULL);
+    if (st != PCCL_OK) {
+        if (st != PCCL_ERR_AGAIN) { /* no descriptors: they wait with the system, and this thread does not spin */
+            loop_change(&e->service, &e->listener, 0);
+            e->accept_at = clock_now_ns() + GREET_PAUSE_NS;
+            engine_arm(e, e->accept_at);
+        }
+        return false;
+    }
+    struct conn *conn = conn_new();
+    struct greeting *g = calloc(1, sizeof *g);
+    if (conn == NULL || g == NULL || e->greeting_count >= ENGINE_GREETINGS) {
+        struct transport t;
+        transport_tcp_take(&t, fd);
+        t.ops->close(&t);
+        conn_unref(conn);
+        free(g);
+        return true;
+    }
+    conn_open_take(conn, fd);
+    conn->single = true;
+    conn->most = LINK_HELLO_BYTES;
+    g->engine = e;
+    g->conn = conn;
+    g->from = from;
+    g->deadline = clock_now_ns() + GREET_NS;
+    list_append(&e->greetings, &g->all);
+    e->greeting_count++;
+    if (conn_attach(conn, &e->service, greet_ready, g, NULL) != PCCL_OK) {
+        greet_close(g);
+        return true;
+    }
+    engine_arm(e, g->deadline);
+    return true;
+}
+
+static void greet_answer(struct conn *conn, uint64_t run, uint8_t verdict, uint64_t view)
+{
+    unsigned char frame[FRAME_HEADER_BYTES + 64];
+    struct writer w;
+    writer_init(&w, frame + FRAME_HEADER_BYTES, sizeof frame - FRAME_HEADER_BYTES);
+    put_hello_ack(&w, &(struct msg_hello_ack){.verdict = verdict, .view = view});
+    frame_put(frame, &(struct frame_header){.type = FRAME_HELLO_ACK, .length = (uint32_t)w.used, .run = run});
+    conn_append(conn, frame, FRAME_HEADER_BYTES + w.used, NULL, 0);
+    conn_flush(conn);
+}
+
+/* Hands the connection to whom it is for.  With comm.lock. */
+static void greet_hand_over(struct comm *c, struct greeting *g, struct comm_after *after)
+{
+    const struct msg_hello *m = &g->hello;
+    struct link *l = link_find(c, m->from);
+    struct conn *conn = g->conn;
+    g->conn = NULL;
+    conn_detach(conn);
+    conn->single = false;
+    conn->most = UINT32_MAX;
+    sock_tune(conn->source.fd, c->params.stall_ns + (m->kind == LINK_DATA ? c->params.stall_ns / 2 : 0));
+    greet_answer(conn, g->run, HELLO_OK, 0);
+    switch ((enum link_kind)m->kind) {
+    case LINK_CONTROL:
+        link_control_up(l, conn, after);
+        break;
+    case LINK_DATA:
+        link_stream_up(l, m->number, m->lane, m->lanes, conn, after);
+        break;
+    case LINK_SYNC:
+        sync_link_adopt(c, m->from, conn, after);
+        break;
+    case LINK_PROBE:
+        probe_adopt(c, conn);
+        break;
+    }
+}
+
+static bool greet_fits(struct comm *c, const struct msg_hello *m)
+{
+    return m->kind >= LINK_CONTROL && m->kind <= LINK_PROBE &&
+           (m->kind != LINK_DATA || (m->lanes >= 1 && m->lanes <= c->config.lanes && m->lane < m->lanes));
+}
+
+/* Asks the session; true: the greeting is over. */
+static bool greet_ask(struct comm *c, struct greeting *g)
+{
+    struct comm_after after;
+    struct session_event e = {.kind = SESSION_HELLO, .peer = g->hello.from, .hello = &g->hello};
+    bool over = true;
+    comm_lock(c, &after);
+    if (greet_fits(c, &g->hello)) {
+        comm_step(c, &e, &after);
+        if (e.verdict == HELLO_OK && link_find(c, g->hello.from) == NULL) {
+            link_refresh(c, &after); /* wanted, but the table is a step behind */
+        }
+        if (e.verdict == HELLO_OK && link_find(c, g->hello.from) != NULL) {
+            greet_hand_over(c, g, &after);
+        } else if (e.verdict == HELLO_STALE) {
+            greet_answer(g->conn, g->run, HELLO_STALE, e.view);
+        } else {
+            over = false; /* held: ahead of us */
+        }
+    }
+    comm_unlock(c, &after);
+    return over;
+}
+
+/* Whom it is for; only this thread takes communicators out of the engine. */
+static struct comm *greet_receiver(struct greeting *g)
+{
+    struct engine *e = g->engine;
+    struct comm *found = NULL;
+    pthread_mutex_lock(&e->lock);
+    LIST_FOR_EACH(l, after, &e->comms) {
+        struct comm *c = LIST_ENTRY(l, struct comm, in_engine);
+        pthread_mutex_lock(&c->lock);
+        bool match = c->session != NULL && c->id == g->hello.to && c->run == g->run && c->id != 0 &&
+                     c->params.group == g->hello.group;
+        pthread_mutex_unlock(&c->lock);
+        if (match) {
+            found = c;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&e->lock);
+    return found;
+}
+
+/* Ends the greeting if that settles it. */
+static void greet_settle(struct greeting *g)
+{
+    struct comm *receiver = greet_receiver(g);
+    if (receiver == NULL || greet_ask(receiver, g)) { /* for nobody here: closed, the dialler tries its next candidate */
+        greet_close(g);
+    }
+}
+
+static void greet_ready(struct source *source, uint32_t events)
+{
+    struct greeting *g = conn_of(source)->user;
+    struct frame_header h;
+    const void *payload;
+    struct reader r;
+    (void)events;
+    pccl_status st = conn_receive(g->conn);
+    if (g->heard) {
+        if (st != PCCL_ERR_AGAIN) {
+            greet_close(g); /* it went away, or speaks before it is asked */
+        }
+        return;
+    }
+    pccl_status next = conn_next(g->conn, &h, &payload);
+    if (next == PCCL_ERR_AGAIN && (st == PCCL_OK || st == PCCL_ERR_AGAIN)) {
+        return;
+    }
+    if (next != PCCL_OK || h.type != FRAME_HELLO) {
+        greet_close(g);
+        return;
+    }
+    reader_init(&r, payload, h.length);
+    if (!get_hello(&r, &g->hello)) {
+        greet_close(g);
+        return;
+    }
+    g->heard = true;
+    g->run = h.run;
+    greet_settle(g);
+}
+
+int64_t greet_tick(struct engine *e, int64_t now)
+{
+    int64_t next = e->accept_at != 0 ? e->accept_at : CLOCK_NEVER;
+    if (next <= now) {
+        e->accept_at = 0;
+        next = CLOCK_NEVER;
+        loop_change(&e->service, &e->listener, EPOLLIN);
+    }
+    LIST_FOR_EACH(l, after, &e->greetings) {
+        struct greeting *g = LIST_ENTRY(l, struct greeting, all);
+        if (g->deadline <= now) {
+            if (g->heard) {
+                greet_answer(g->conn, g->run, HELLO_NOT_YET, 0);
+            }
+            greet_close(g);
+            continue;
+        }
+        next = g->deadline < next ? g->deadline : next;
+        if (g->heard) {
+            greet_settle(g);
+        }
+    }
+    return next;
+}
+
+void greet_drop_all(struct engine *e)
+{
+    LIST_FOR_EACH(l, after, &e->greetings) {
+        greet_close(LIST_ENTRY(l, struct greeting, all));
+    }
+}

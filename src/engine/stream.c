@@ -1,0 +1,426 @@
+/* stream.c - a data connection on a lane: frames straight from and into the buffers of operations.
+ *
+ * One read takes the rest of a payload into its place and the head of the next frame behind it; one write takes credits, a
+ * head and its payload.  The descriptor is watched edge-triggered: can_in and can_out say what is known.
+ *
+ * Invariant: rx_exec and tx_exec are executors of this lane that have not been let go of; everything else goes through
+ * scratch memory.
+ * SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/conn.h"
+#include "net/sock.h"
+#include "engine/comm.h"
+#include "engine/link.h"
+
+enum {
+    STREAM_BUDGET = 512 << 10, /* bytes per pass and direction, so that both keep moving */
+    STREAM_AHEAD = 192,        /* read beyond what is known to come */
+    STREAM_CREDIT_BYTES = FRAME_HEADER_BYTES + 16,
+};
+
+struct stream *stream_new(struct link *link, uint64_t number, uint16_t index, struct conn *conn)
+{
+    struct stream *s = calloc(1, sizeof *s);
+    if (s == NULL) {
+        conn_unref(conn);
+        return NULL;
+    }
+    conn_give_transport(conn, &s->transport);
+    list_init(&s->all);
+    s->source.fd = s->transport.fd;
+    s->link = link;
+    link_ref(link);
+    s->comm = link->comm;
+    s->peer = link->peer;
+    s->number = number;
+    s->index = index;
+    sock_tune_bulk(s->transport.fd);
+    return s;
+}
+
+void stream_free(struct stream *s)
+{
+    s->transport.ops->close(&s->transport);
+    link_unref(s->link);
+    free(s->tx_scratch);
+    free(s);
+}
+
+static void stream_ready(struct source *source, uint32_t events)
+{
+    struct stream *s = LIST_ENTRY(source, struct stream, source);
+    if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR | EPOLLRDHUP)) != 0) {
+        s->can_in = true;
+    }
+    if ((events & EPOLLOUT) != 0) {
+        s->can_out = true;
+    }
+}
+
+bool stream_open(struct stream *s, struct lane *lane)
+{
+    s->lane = lane;
+    s->source.ready = stream_ready;
+    list_append(&lane->streams, &s->all);
+    s->can_in = s->can_out = true;
+    return loop_add(&lane->loop, &s->source, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, NULL) == PCCL_OK;
+}
+
+void stream_close(struct stream *s)
+{
+    if (s->lane != NULL) {
+        loop_remove(&s->lane->loop, &s->source);
+        list_remove(&s->all);
+    }
+    link_stream_gone(s);
+    stream_free(s);
+}
+
+/* ---- Receiving ------------------------------------------------------------------------------------------------------------ */
+
+static bool stream_credit(struct stream *s, const struct frame_header *h, struct reader *r)
+{
+    struct msg_credit m;
+    struct exec_out out;
+    if (!get_credit(r, &m)) {
+        return false;
+    }
+    struct lane_exec *e = lane_find(s->lane, s->comm, h->view, &m.name);
+    if (e != NULL) {
+        struct exec_event event = {.kind = EXEC_CREDIT, .rank = stream_rank(s, e->op), .credit = m.frames};
+        if (event.rank != UINT32_MAX) {
+            lane_step(s->lane, e, &event, &out);
+        }
+    }
+    return true;
+}
+
+static bool stream_data(struct stream *s, const struct frame_header *h, struct reader *r)
+{
+    struct msg_data m;
+    struct exec_out out;
+    uint32_t bytes = h->length - P2P_DATA_PREFIX;
+    if (!get_data(r, &m)) {
+        return false;
+    }
+    struct lane_exec *e = lane_find(s->lane, s->comm, h->view, &m.name);
+    s->rx_exec = NULL;
+    s->rx_dst = NULL;
+    s->rx_left = bytes;
+    if (e == NULL) {
+        return true; /* of an operation that has been stopped: drained */
+    }
+    struct exec_event event = {
+        .kind = EXEC_HEADER, .rank = stream_rank(s, e->op), .frame = m.frame, .phase = m.phase, .bytes = bytes,
+    };
+    if (event.rank == UINT32_MAX) {
+        return false;
+    }
+    lane_step(s->lane, e, &event, &out);
+    if (out.refused || (out.dst == NULL && bytes > 0)) {
+        return false;
+    }
+    s->rx_exec = e;
+    s->rx_dst = out.dst;
+    return true;
+}
+
+/* The payload announced last is complete. */
+static void stream_arrived(struct stream *s)
+{
+    struct lane_exec *e = s->rx_exec;
+    struct exec_out out;
+    s->rx_exec = NULL;
+    s->rx_dst = NULL;
+    if (e != NULL) {
+        lane_step(s->lane, e, &(struct exec_event){.kind = EXEC_ARRIVED, .rank = stream_rank(s, e->op)}, &out);
+    }
+}
+
+/* Takes the next head out of `small` and what is there of its payload.  AGAIN: more bytes are needed. */
+static pccl_status stream_parse(struct stream *s)
+{
+    struct frame_header h;
+    struct reader r;
+    uint32_t have = s->small_used - s->small_at;
+    const unsigned char *at = s->small + s->small_at;
+    if (have < FRAME_HEADER_BYTES) {
+        return PCCL_ERR_AGAIN;
+    }
+    if (!frame_get(at, &h) || (h.type != FRAME_DATA && h.type != FRAME_CREDIT)) {
+        return PCCL_ERR_PROTOCOL;
+    }
+    uint32_t fixed = h.type == FRAME_DATA ? P2P_DATA_PREFIX : h.length;
+    if (h.length < fixed || fixed > STREAM_SMALL / 2) {
+        return PCCL_ERR_PROTOCOL;
+    }
+    if (have < FRAME_HEADER_BYTES + fixed) {
+        return PCCL_ERR_AGAIN;
+    }
+    s->small_at += FRAME_HEADER_BYTES + fixed;
+    reader_init(&r, at + FRAME_HEADER_BYTES, fixed);
+    if (h.type == FRAME_CREDIT) {
+        return stream_credit(s, &h, &r) ? PCCL_OK : PCCL_ERR_PROTOCOL;
+    }
+    if (!stream_data(s, &h, &r)) {
+        return PCCL_ERR_PROTOCOL;
+    }
+    uint32_t here = s->small_used - s->small_at;
+    here = here < s->rx_left ? here : s->rx_left;
+    if (s->rx_dst != NULL) {
+        memcpy(s->rx_dst, s->small + s->small_at, here);
+        s->rx_dst += here;
+    }
+    s->small_at += here;
+    s->rx_left -= here;
+    if (s->rx_left == 0) {
+        stream_arrived(s);
+    }
+    return PCCL_OK;
+}
+
+/* One read: the rest of a payload, then heads. */
+static pccl_status stream_read(struct stream *s, size_t *moved)
+{
+    struct iovec parts[2];
+    int count = 0;
+    if (s->small_at == s->small_used) {
+        s->small_at = s->small_used = 0;
+    } else if (s->small_at > 0) {
+        memmove(s->small, s->small + s->small_at, s->small_used - s->small_at);
+        s->small_used -= s->small_at;
+        s->small_at = 0;
+    }
+    uint32_t want = s->rx_left;
+    if (want > 0) {
+        if (s->rx_dst == NULL && want > LANE_SCRATCH) {
+            want = LANE_SCRATCH;
+        }
+        parts[count].iov_base = s->rx_dst != NULL ? s->rx_dst : s->lane->scratch;
+        parts[count++].iov_len = want;
+    }
+    /* Few bytes behind a payload, so that most of the next one goes straight to its place, too. */
+    size_t heads = want == s->rx_left ? STREAM_AHEAD - s->small_used : 0;
+    if (heads > 0) {
+        parts[count].iov_base = s->small + s->small_used;
+        parts[count++].iov_len = heads;
+    }
+    pccl_status st = s->transport.ops->receive(&s->transport, parts, count, moved);
+    if (st != PCCL_OK) {
+        return st;
+    }
+    size_t payload = *moved < want ? *moved : want;
+    if (s->rx_dst != NULL) {
+        s->rx_dst += payload;
+    }
+    s->rx_left -= (uint32_t)payload;
+    s->small_used += (uint32_t)(*moved - payload);
+    if (payload > 0) {
+        if (s->rx_exec != NULL) {
+            atomic_fetch_add_explicit(&s->rx_exec->op->progress, payload, memory_order_relaxed);
+        }
+        if (s->rx_left == 0) {
+            stream_arrived(s);
+        }
+    }
+    return PCCL_OK;
+}
+
+bool stream_receive(struct stream *s)
+{
+    size_t total = 0;
+    while (s->can_in && !s->broken && total < STREAM_BUDGET) {
+        size_t moved = 0;
+        pccl_status st = stream_read(s, &moved);
+        if (st == PCCL_ERR_AGAIN) {
+            s->can_in = false;
+            break;
+        }
+        if (st != PCCL_OK) {
+            s->broken = true;
+            break;
+        }
+        total += moved;
+        while (s->rx_left == 0 && (st = stream_parse(s)) == PCCL_OK) {
+        }
+        if (st == PCCL_ERR_PROTOCOL) {
+            s->broken = true;
+        }
+    }
+    atomic_fetch_add_explicit(&s->rx_bytes, total, memory_order_relaxed);
+    return total > 0;
+}
+
+/* ---- Sending -------------------------------------------------------------------------------------------------------------- */
+
+static void stream_head(struct stream *s, uint8_t type, uint32_t length, uint64_t view)
+{
+    struct frame_header h = {
+        .type = type, .lane = (uint16_t)s->lane->index, .length = length, .run = s->comm->run, .view = view,
+    };
+    frame_put(s->head + s->head_used, &h);
+    s->head_used += FRAME_HEADER_BYTES;
+}
+
+/* Grants that wait to be told, as far as the head buffer goes. */
+static void stream_credits(struct stream *s)
+{
+    LIST_FOR_EACH(l, after, &s->lane->execs) {
+        struct lane_exec *e = LIST_ENTRY(l, struct lane_exec, all);
+        if (s->head_used + STREAM_CREDIT_BYTES > STREAM_SMALL) {
+            return;
+        }
+        if (e->op->comm != s->comm) {
+            continue;
+        }
+        uint32_t rank = stream_rank(s, e->op);
+        /* Only to those who have launched: before, nobody there could keep the number. */
+        if (rank == UINT32_MAX || (e->ready[rank / 64] >> (rank % 64) & 1) == 0) {
+            continue;
+        }
+        struct msg_credit m = {.name = e->op->name, .frames = exec_take_credit(&e->x, rank)};
+        if (m.frames > 0) {
+            struct writer w;
+            stream_head(s, FRAME_CREDIT, STREAM_CREDIT_BYTES - FRAME_HEADER_BYTES, e->op->view);
+            writer_init(&w, s->head + s->head_used, STREAM_CREDIT_BYTES - FRAME_HEADER_BYTES);
+            put_credit(&w, &m);
+            s->head_used += (uint32_t)w.used;
+        }
+    }
+}
+
+/* Picks the next frame, in the order of launches; false: there is none. */
+static bool stream_pull(struct stream *s)
+{
+    LIST_FOR_EACH(l, after, &s->lane->execs) {
+        struct lane_exec *e = LIST_ENTRY(l, struct lane_exec, all);
+        struct exec_out out;
+        uint32_t rank = e->op->comm == s->comm ? stream_rank(s, e->op) : UINT32_MAX;
+        if (rank == UINT32_MAX || !exec_has_frame(&e->x, rank)) {
+            continue;
+        }
+        lane_step(s->lane, e, &(struct exec_event){.kind = EXEC_PULL, .rank = rank}, &out);
+        if (out.data == NULL) {
+            continue;
+        }
+        struct msg_data m = {.name = e->op->name, .frame = out.frame, .phase = (uint8_t)out.phase};
+        struct writer w;
+        stream_head(s, FRAME_DATA, P2P_DATA_PREFIX + out.bytes, e->op->view);
+        writer_init(&w, s->head + s->head_used, P2P_DATA_PREFIX);
+        put_data(&w, &m);
+        s->head_used += P2P_DATA_PREFIX;
+        s->tx_open = true;
+        s->tx_exec = e;
+        s->tx_data = out.data;
+        s->tx_left = out.bytes;
+        return true;
+    }
+    return false;
+}
+
+static void stream_sent(struct stream *s)
+{
+    struct lane_exec *e = s->tx_exec;
+    struct exec_out out;
+    s->tx_open = false;
+    s->tx_exec = NULL;
+    s->tx_data = NULL;
+    if (e != NULL) {
+        lane_step(s->lane, e, &(struct exec_event){.kind = EXEC_SENT, .rank = stream_rank(s, e->op)}, &out);
+        s->lane->again |= !e->op->numeric.plain; /* results wait for such buffers, whose streams may have had their turn */
+    }
+}
+
+static pccl_status stream_write(struct stream *s, size_t *moved)
+{
+    struct iovec parts[2];
+    int count = 0;
+    if (s->head_at < s->head_used) {
+        parts[count].iov_base = s->head + s->head_at;
+        parts[count++].iov_len = s->head_used - s->head_at;
+    }
+    if (s->tx_left > 0) {
+        union {
+            const unsigned char *in;
+            void *out;
+        } data = {.in = s->tx_data}; /* iovec has no const form */
+        parts[count].iov_base = data.out;
+        parts[count++].iov_len = s->tx_left;
+    }
+    pccl_status st = s->transport.ops->send(&s->transport, parts, count, moved);
+    if (st != PCCL_OK) {
+        return st;
+    }
+    size_t head = s->head_used - s->head_at;
+    head = *moved < head ? *moved : head;
+    s->head_at += (uint32_t)head;
+    if (s->head_at == s->head_used) {
+        s->head_at = s->head_used = 0;
+    }
+    uint32_t payload = (uint32_t)(*moved - head);
+    if (payload > 0) { /* else there may be no data at all, not even an address */
+        s->tx_data += payload;
+        s->tx_left -= payload;
+    }
+    if (payload > 0 && s->tx_exec != NULL) {
+        atomic_fetch_add_explicit(&s->tx_exec->op->progress, payload, memory_order_relaxed);
+    }
+    return PCCL_OK;
+}
+
+bool stream_send(struct stream *s)
+{
+    size_t total = 0;
+    s->more = false;
+    while (s->can_out && !s->broken) {
+        if (!s->tx_open) {
+            if (total >= STREAM_BUDGET) {
+                s->more = true;
+                break;
+            }
+            stream_credits(s);
+            stream_pull(s);
+            if (s->head_at == s->head_used) {
+                break; /* nothing to say */
+            }
+        }
+        size_t moved = 0;
+        pccl_status st = stream_write(s, &moved);
+        total += moved;
+        if (st == PCCL_ERR_AGAIN) {
+            s->can_out = false;
+        } else if (st != PCCL_OK) {
+            s->broken = true;
+        } else if (s->tx_open && s->head_at == s->head_used && s->tx_left == 0) {
+            stream_sent(s);
+        }
+    }
+    atomic_fetch_add_explicit(&s->tx_bytes, total, memory_order_relaxed);
+    return total > 0;
+}
+
+/* ---- An executor goes ----------------------------------------------------------------------------------------------------- */
+
+void stream_let_go(struct stream *s, struct lane_exec *e)
+{
+    if (s->rx_exec == e) {
+        s->rx_exec = NULL;
+        s->rx_dst = NULL; /* the rest is drained */
+    }
+    if (s->tx_exec == e) {
+        s->tx_exec = NULL;
+        if (s->tx_left > 0) {
+            free(s->tx_scratch);
+            s->tx_scratch = malloc(s->tx_left);
+            if (s->tx_scratch == NULL) {
+                s->broken = true; /* cannot end the frame: the connection goes */
+                s->tx_left = 0;
+                return;
+            }
+            memcpy(s->tx_scratch, s->tx_data, s->tx_left);
+            s->tx_data = s->tx_scratch;
+        }
+    }
+}

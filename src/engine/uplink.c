@@ -1,0 +1,131 @@
+/* uplink.c - connections with the master: dialling, frames, closing after what was sent.
+ * SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "engine/link.h"
+
+static void uplink_gone(struct uplink *u)
+{
+    struct comm *c = u->comm;
+    conn_detach(u->conn);
+    conn_unref(u->conn);
+    list_remove(&u->all);
+    free(u);
+    if (c->closing) {
+        pthread_cond_broadcast(&c->changed);
+    }
+}
+
+/* What the shell itself must know of a frame: who we are, and the newest view that exists. */
+static void uplink_look(struct comm *c, const struct frame_header *h, const void *payload)
+{
+    struct session_info info;
+    struct reader r;
+    reader_init(&r, payload, h->length);
+    if (h->type == FRAME_ADMIT) {
+        struct msg_admit m;
+        if (get_admit(&r, &m) && m.view > c->newest) {
+            c->newest = m.view;
+        }
+    } else if (h->type == FRAME_WELCOME) {
+        struct msg_welcome m;
+        if (get_welcome(&r, &m)) {
+            c->seen = m.seen;
+        }
+    } else if (h->type == FRAME_VIEW && h->view > c->newest) {
+        c->newest = h->view;
+    }
+    session_info(c->session, &info);
+    if (info.id != c->id || info.run != c->run) {
+        c->id = info.id;
+        c->run = info.run;
+    }
+}
+
+static void uplink_frame(void *user, const struct frame_header *h, const void *payload, struct comm_after *after)
+{
+    struct uplink *u = user;
+    struct comm *c = u->comm;
+    if (c->master == u->conn) {
+        struct session_event e = {.kind = SESSION_MASTER_FRAME, .header = h, .payload = payload};
+        comm_step(c, &e, after);
+        uplink_look(c, h, payload);
+    }
+}
+
+static void uplink_ready(struct source *source, uint32_t events)
+{
+    struct uplink *u = conn_of(source)->user;
+    struct comm *c = u->comm;
+    struct comm_after after;
+    pccl_status st = comm_receive(c, u->conn, events, uplink_frame, u, &after);
+    if (st != PCCL_ERR_AGAIN) {
+        if (c->master == u->conn) {
+            const char *text = st == PCCL_ERR_PROTOCOL ? "the master sent bytes that are no message"
+                                                       : "the connection to the master closed";
+            c->master = NULL;
+            comm_step(c, &(struct session_event){.kind = SESSION_MASTER_DOWN, .text = text}, &after);
+        }
+        uplink_gone(u);
+    }
+    comm_unlock(c, &after);
+}
+
+static void uplink_dialled(struct dial *d, struct conn *conn, uint64_t stale_view, struct comm_after *after)
+{
+    struct comm *c = d->comm;
+    struct uplink *u = conn != NULL ? calloc(1, sizeof *u) : NULL;
+    (void)stale_view;
+    c->master_dial = NULL;
+    if (u == NULL) {
+        conn_unref(conn);
+        comm_step(c, &(struct session_event){.kind = SESSION_MASTER_DOWN, .text = d->why}, after);
+        return;
+    }
+    u->comm = c;
+    u->conn = conn;
+    list_append(&c->uplinks, &u->all);
+    if (conn_attach(conn, &c->engine->service, uplink_ready, u, NULL) != PCCL_OK) {
+        uplink_gone(u);
+        comm_step(c, &(struct session_event){.kind = SESSION_MASTER_DOWN, .text = "no descriptors left"}, after);
+        return;
+    }
+    c->master = conn;
+    comm_step(c, &(struct session_event){.kind = SESSION_MASTER_UP}, after);
+}
+
+int64_t uplink_tick(struct comm *c, int64_t now, struct comm_after *after)
+{
+    (void)after;
+    if (c->master_at == CLOCK_NEVER || c->master_dial != NULL || c->master != NULL) {
+        return CLOCK_NEVER;
+    }
+    if (c->master_at > now) {
+        return c->master_at;
+    }
+    struct msg_hello none = {.kind = 0};
+    c->master_at = CLOCK_NEVER;
+    c->master_dial = dial_start(c, &none, &c->params.master, 1, uplink_dialled, c);
+    if (c->master_dial == NULL) {
+        c->master_at = now + CLOCK_S; /* no memory: later */
+    }
+    return c->master_at;
+}
+
+void uplink_close(struct comm *c)
+{
+    if (c->master != NULL) {
+        conn_finish(c->master);
+        c->master = NULL;
+    }
+}
+
+void uplink_drop_all(struct comm *c)
+{
+    c->master = NULL;
+    LIST_FOR_EACH(l, after, &c->uplinks) {
+        uplink_gone(LIST_ENTRY(l, struct uplink, all));
+    }
+}

@@ -1,0 +1,439 @@
+/* server.c - the master's thread: life, steps, actions, time.
+ *
+ * One idea: server_run gives the master one event, carries out the actions, and then gives it what those have caused,
+ * until nothing is left; bytes are flushed once per turn of the loop.
+ * Invariant: only the server's thread touches the master, the clients and the loop's sources.
+ * SPDX-License-Identifier: MIT */
+#include "server/server.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "collectives/plan.h"
+#include "core/log.h"
+#include "server/server_state.h"
+#include "net/addr.h"
+#include "net/fds.h"
+#include "net/sock.h"
+
+enum {
+    SERVER_MEMBERS = 256, /* what the tables of a peer hold of one view: better refused here than by every member */
+    SERVER_GROUPS = 64,
+    SERVER_OPERATIONS = 8192,
+    SERVER_JOURNAL_BYTES = 1 << 16,
+};
+
+/* ---- memory -------------------------------------------------------------------------------------------------------- */
+
+static int64_t at_most(int64_t value, int64_t most)
+{
+    return value < most ? value : most;
+}
+
+static void config_fill(struct master_config *c, const struct server_options *o)
+{
+    int64_t dead = o->dead_ns > 0 ? o->dead_ns : 10 * CLOCK_S;
+    *c = (struct master_config){
+        .epoch = 1,
+        .max_members = o->max_members > 0 ? o->max_members : SERVER_MEMBERS,
+        .max_groups = o->max_groups > 0 ? o->max_groups : SERVER_GROUPS,
+        .max_operations = SERVER_OPERATIONS,
+        .heartbeat_ns = at_most(CLOCK_S, dead / 5),
+        .dead_ns = dead,
+        .reconnect_ns = at_most(2 * CLOCK_S, dead / 5),
+        .register_ns = 5 * CLOCK_S,
+        .admit_ns = 5 * CLOCK_S,
+        .collect_ns = at_most(200 * CLOCK_MS, dead / 10),
+        .probe_ns = 200 * CLOCK_MS,
+        .plan = {.lanes = BOUNDS_LANES,
+                 .frame_bytes = BOUNDS_FRAME_BYTES,
+                 .eager_bytes = BOUNDS_EAGER_BYTES,
+                 .algorithm = PLAN_DIRECT},
+        .tour_moves = 20000,
+    };
+    c->max_connections = c->max_members + 2 * SERVER_FRESH; /* resumed members have two for a moment */
+}
+
+static void *aligned_new(size_t bytes)
+{
+    return aligned_alloc(64, (bytes + 63) / 64 * 64);
+}
+
+static bool server_allocate(struct server *s)
+{
+    uint32_t actions, bytes, dests, connections = s->config.max_connections;
+    size_t arena_bytes = master_arena_bytes(&s->config);
+    if (arena_bytes == 0) {
+        return false;
+    }
+    master_out_bounds(&s->config, &actions, &bytes, &dests);
+    size_t action_bytes = actions * sizeof(struct action), dest_bytes = dests * sizeof(uint64_t);
+    s->arena = aligned_new(arena_bytes);
+    s->out_memory = aligned_new(action_bytes + dest_bytes + bytes);
+    s->clients = calloc(connections, sizeof(struct client *));
+    s->free_slots = malloc(connections * sizeof *s->free_slots);
+    s->durable = malloc(actions * sizeof *s->durable);
+    unsigned char *records = malloc(SERVER_JOURNAL_BYTES), *out = s->out_memory;
+    journal_init(&s->journal, records, records != NULL ? SERVER_JOURNAL_BYTES : 0);
+    if (s->arena == NULL || out == NULL || s->clients == NULL || s->free_slots == NULL || s->durable == NULL ||
+        records == NULL || !solve_init(&s->solve, s->config.max_members, s->config.max_groups)) {
+        return false;
+    }
+    s->durable_capacity = actions;
+    outbox_init(&s->out, (struct action *)(void *)out, actions, out + action_bytes + dest_bytes, bytes,
+                (uint64_t *)(void *)(out + action_bytes), dests);
+    for (uint32_t i = 0; i < connections; i++) {
+        s->free_slots[i] = connections - 1 - i;
+    }
+    s->free_count = connections;
+    s->master = master_init(&s->config, s->arena);
+    return true;
+}
+
+/* forked: the threads that wait with these two are the parent's, nobody will come. */
+static void server_release(struct server *s, bool forked)
+{
+    if (!forked) {
+        pthread_cond_destroy(&s->ended);
+        pthread_mutex_destroy(&s->lock);
+    }
+    solve_fini(&s->solve);
+    free(s->journal.bytes);
+    free(s->durable);
+    free(s->free_slots);
+    free(s->clients);
+    free(s->out_memory);
+    free(s->arena);
+    free(s);
+}
+
+pccl_status server_new(const struct net_address *listen, const struct server_options *options, struct server **out,
+                       struct err *err)
+{
+    uint64_t random[2];
+    struct server_options none = {0};
+    if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random) {
+        return err_errno(err, "draw a run id");
+    }
+    struct server *s = calloc(1, sizeof *s);
+    if (s == NULL) {
+        return err_set(err, PCCL_ERR_NOMEM, "master: no memory");
+    }
+    s->listen = *listen;
+    s->loop.epoll = s->loop.wake = s->listener.fd = -1;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->ended, NULL);
+    struct list *lists[] = {&s->fresh, &s->registered, &s->lost, &s->leaving, &s->dirty};
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        list_init(lists[i]);
+    }
+    config_fill(&s->config, options != NULL ? options : &none);
+    s->config.run = random[0] | 1; /* 0 means "not known" on the wire */
+    s->config.seed = random[1];
+    if (!server_allocate(s)) {
+        server_release(s, false);
+        return err_set(err, PCCL_ERR_NOMEM, "master: no memory, or a limit is out of range");
+    }
+    *out = s;
+    return PCCL_OK;
+}
+
+/* ---- actions ------------------------------------------------------------------------------------------------------- */
+
+static bool journal_grow(struct journal *j, size_t size)
+{
+    size_t capacity = 2 * j->capacity + size;
+    unsigned char *grown = realloc(j->bytes, capacity);
+    if (grown != NULL) {
+        j->bytes = grown;
+        j->capacity = capacity;
+    }
+    return grown != NULL;
+}
+
+/* M4: the master is told only of what is on record; a record that cannot be kept ends the run rather than its safety. */
+static void act_persist(struct server *s, const struct action *a)
+{
+    const unsigned char *batch = s->out.bytes + a->frame;
+    if (!journal_append(&s->journal, batch, a->frame_bytes) &&
+        !(journal_grow(&s->journal, a->frame_bytes) && journal_append(&s->journal, batch, a->frame_bytes))) {
+        log_line(LOG_ERROR, "the journal cannot keep a record of %u bytes: the run ends", a->frame_bytes);
+        atomic_store(&s->stop, true);
+        return;
+    }
+    if (s->durable_count < s->durable_capacity) {
+        s->durable[s->durable_count++] = a->value;
+    }
+}
+
+static void act_send(struct server *s, const struct action *a)
+{
+    for (uint32_t i = 0; i < a->dests; i++) {
+        uint64_t slot = s->out.dest_ids[a->dest + i];
+        if (slot < s->config.max_connections && s->clients[slot] != NULL) {
+            client_send(s->clients[slot], s->out.bytes + a->frame, a->frame_bytes);
+        }
+    }
+}
+
+static void act_trace(const struct action *a)
+{
+    enum { MACHINE_MEMBER = 0 }; /* joins and losses are for everybody, the rest for those who look closer */
+    bool member = a->slot >> 16 == MACHINE_MEMBER;
+    log_line(member ? LOG_INFO : LOG_DEBUG, "%s %llu (view %llu): %s", member ? "peer" : "group",
+             (unsigned long long)(uint32_t)a->id, (unsigned long long)(uint32_t)a->value,
+             a->data != NULL ? (const char *)a->data : "");
+}
+
+static void server_act(struct server *s)
+{
+    for (uint32_t i = 0; i < s->out.count; i++) {
+        const struct action *a = &s->out.actions[i];
+        switch ((enum master_action)a->kind) {
+        case MASTER_SEND:
+            act_send(s, a);
+            break;
+        case MASTER_CLOSE:
+            if (a->slot < s->config.max_connections && s->clients[a->slot] != NULL) {
+                client_leave(s->clients[a->slot]);
+            }
+            break;
+        case MASTER_PERSIST:
+            act_persist(s, a);
+            break;
+        case MASTER_SOLVE:
+            solve_add(s, a->slot, a->value);
+            break;
+        case MASTER_TRACE:
+            act_trace(a);
+            break;
+        }
+    }
+}
+
+static void server_step(struct server *s, const struct master_event *e)
+{
+    outbox_reset(&s->out);
+    master_step(s->master, clock_now_ns(), e, &s->out);
+    server_act(s);
+    if (master_poisoned(s->master) && !atomic_exchange(&s->stop, true)) {
+        log_line(LOG_ERROR, "an assertion of the master failed: the run ends");
+    }
+}
+
+void server_run(struct server *s, const struct master_event *e)
+{
+    if (e != NULL) {
+        server_step(s, e);
+    }
+    while (!list_empty(&s->lost) || s->durable_count > 0) {
+        struct master_event next = {.kind = MASTER_PERSISTED};
+        if (s->durable_count > 0) {
+            next.number = s->durable[0];
+            s->durable_count--;
+            memmove(s->durable, s->durable + 1, s->durable_count * sizeof *s->durable);
+        } else {
+            struct client *c = LIST_ENTRY(s->lost.next, struct client, link);
+            next = (struct master_event){.kind = MASTER_CLOSED, .connection = c->slot};
+            client_drop(c);
+        }
+        server_step(s, &next);
+    }
+}
+
+/* ---- the thread ---------------------------------------------------------------------------------------------------- */
+
+static void server_begin_end(struct server *s)
+{
+    s->ending = true;
+    s->end_at = clock_now_ns() + SERVER_LINGER_NS;
+    loop_remove(&s->loop, &s->listener);
+    fds_close(s->listener.fd);
+    s->listener.fd = -1;
+    s->accept_at = 0;
+    while (!list_empty(&s->fresh)) { /* strangers get no last words */
+        client_lose(LIST_ENTRY(s->fresh.next, struct client, link));
+    }
+    /* Nobody is fenced: a run outlives its master, and a restarted one takes it up again. */
+}
+
+static int64_t server_timeout(const struct server *s)
+{
+    if (s->solve.wanted_count > 0) {
+        return 0;
+    }
+    int64_t due = at_most(master_deadline(s->master), client_deadline(s));
+    due = s->ending ? at_most(due, s->end_at) : due;
+    int64_t left = due == CLOCK_NEVER ? -1 : due - clock_now_ns();
+    return due != CLOCK_NEVER && left < 0 ? 0 : left;
+}
+
+static void server_turn(struct server *s)
+{
+    struct master_event solved;
+    int count = loop_poll(&s->loop, server_timeout(s));
+    (void)count;
+    if (atomic_load(&s->stop) && !s->ending) {
+        server_begin_end(s);
+    }
+    if (master_deadline(s->master) <= clock_now_ns()) {
+        server_run(s, &(struct master_event){.kind = MASTER_TICK});
+    }
+    if (solve_work(s, &solved)) {
+        server_run(s, &solved);
+    }
+    client_flush_dirty(s);
+    client_sweep(s, clock_now_ns());
+}
+
+static void *server_main(void *user)
+{
+    struct server *s = user;
+    while (!s->ending || (!list_empty(&s->leaving) && clock_now_ns() < s->end_at)) {
+        server_turn(s);
+    }
+    struct list *lists[] = {&s->fresh, &s->registered, &s->lost, &s->leaving};
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        LIST_FOR_EACH (l, after, lists[i]) {
+            struct client *c = LIST_ENTRY(l, struct client, link);
+            if (c->phase != CLIENT_DONE) {
+                client_drop(c);
+            }
+        }
+    }
+    client_sweep(s, clock_now_ns());
+    pthread_mutex_lock(&s->lock);
+    atomic_store(&s->phase, SERVER_ENDED);
+    pthread_cond_broadcast(&s->ended);
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+/* ---- life ---------------------------------------------------------------------------------------------------------- */
+
+static pccl_status server_open(struct server *s, struct err *err)
+{
+    pccl_status st = loop_open(&s->loop, err);
+    if (st != PCCL_OK) {
+        return st;
+    }
+    s->listener.ready = client_accept_ready;
+    st = addr_is_any(&s->listen) ? sock_listen_any(s->listen.port, &s->listener.fd, err)
+                                 : sock_listen(&s->listen, &s->listener.fd, err);
+    if (st != PCCL_OK && addr_is_any(&s->listen) && s->listen.family == 4) { /* IPv6 may be there and switched off */
+        st = sock_listen(&s->listen, &s->listener.fd, err);
+    }
+    struct net_address bound;
+    if (st == PCCL_OK) {
+        st = sock_local(s->listener.fd, &bound) == PCCL_OK ? PCCL_OK : err_errno(err, "read the master's own address");
+    }
+    if (st == PCCL_OK) {
+        st = loop_add(&s->loop, &s->listener, EPOLLIN, err);
+    }
+    if (st != PCCL_OK) {
+        fds_close(s->listener.fd);
+        s->listener.fd = -1;
+        loop_close(&s->loop);
+        return st;
+    }
+    s->listen.port = bound.port;
+    return PCCL_OK;
+}
+
+pccl_status server_start(struct server *s, struct err *err)
+{
+    if (atomic_load(&s->phase) != SERVER_NEW) {
+        return err_set(err, PCCL_ERR_INVALID, "the master has been started before");
+    }
+    uint16_t port = s->listen.port;
+    pccl_status st = server_open(s, err);
+    if (st != PCCL_OK) {
+        return st;
+    }
+    sigset_t all, before; /* signals are for the program's threads */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    s->owner = getpid();
+    atomic_store(&s->phase, SERVER_RUNNING);
+    int rc = pthread_create(&s->thread, NULL, server_main, s);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (rc != 0) {
+        atomic_store(&s->phase, SERVER_NEW);
+        s->listen.port = port;
+        fds_close(s->listener.fd);
+        s->listener.fd = -1;
+        loop_close(&s->loop);
+        return err_set(err, PCCL_ERR_SYSTEM, "start the master's thread: %s", strerror(rc));
+    }
+    return PCCL_OK;
+}
+
+bool server_forked(const struct server *s)
+{
+    return atomic_load(&s->phase) != SERVER_NEW && s->owner != getpid();
+}
+
+bool server_running(const struct server *s)
+{
+    return atomic_load(&s->phase) == SERVER_RUNNING && !server_forked(s);
+}
+
+static bool server_here(const struct server *s)
+{
+    return atomic_load(&s->phase) != SERVER_NEW && !server_forked(s);
+}
+
+pccl_status server_stop(struct server *s)
+{
+    if (!server_here(s)) {
+        return PCCL_ERR_INVALID;
+    }
+    int saved = errno; /* in a signal handler it is somebody else's */
+    atomic_store(&s->stop, true);
+    loop_wake(&s->loop);
+    errno = saved;
+    return PCCL_OK;
+}
+
+pccl_status server_wait(struct server *s)
+{
+    if (!server_here(s)) {
+        return PCCL_ERR_INVALID;
+    }
+    pthread_mutex_lock(&s->lock);
+    while (atomic_load(&s->phase) != SERVER_ENDED) {
+        pthread_cond_wait(&s->ended, &s->lock);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return PCCL_OK;
+}
+
+pccl_status server_free(struct server *s)
+{
+    if (s == NULL) {
+        return PCCL_OK;
+    }
+    if (server_running(s)) {
+        return PCCL_ERR_INVALID;
+    }
+    bool forked = server_forked(s); /* it has no such thread, and its descriptors are closed */
+    if (atomic_load(&s->phase) == SERVER_ENDED && !forked) {
+        pthread_join(s->thread, NULL); /* it has nothing left to do but return */
+        loop_close(&s->loop);
+    }
+    server_release(s, forked);
+    return PCCL_OK;
+}
+
+pccl_status server_address(const struct server *s, struct net_address *out)
+{
+    if (!server_running(s)) {
+        return PCCL_ERR_INVALID;
+    }
+    *out = s->listen;
+    return PCCL_OK;
+}

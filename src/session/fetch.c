@@ -1,0 +1,573 @@
+/* fetch.c - one election of shared state as a receiver sees it: hashes, memory, leaves, STAGED.
+ *
+ * ELECTED names the holders.  One of them gives the MANIFEST, which must have the elected digest; what differs from the own leaf
+ * hashes is asked of all holders at once, a few leaves of each, so that a fast one gets more to do.  A source that breaks or lies is
+ * out for this round and its leaves go to the others.  `fetch_advance` alone decides what comes next.
+ * Invariant: a leaf is in staging only if its bytes have the hash that the elected digest stands for; nothing is applied
+ * unless STAGED(OK) was said and answered.
+ * SPDX-License-Identifier: MIT */
+#include "kernels/hash.h"
+#include "session/session_state.h"
+
+enum {
+    FETCH_DEPTH = 4,         /* leaves asked of one source at a time: enough to hide a round trip */
+    FETCH_HASH_BYTES = sizeof(uint64_t),
+    FETCH_MESSAGE_BYTES = 64 /* the largest message in front of a payload is smaller */
+};
+
+/* ---- what is said ---- */
+
+static void say_staged(struct session *s, struct outbox *out)
+{
+    if (!s->welcomed) {
+        return; /* said again when the master is back */
+    }
+    struct msg_staged m = {.number = s->fetch.elected.number,
+                           .round = s->fetch.elected.round,
+                           .status = s->fetch.status,
+                           .liar = s->fetch.liar};
+    put_staged(outbox_frame(out, FRAME_STAGED, s->run, s->view.view), &m);
+    outbox_send(out, ACT_MASTER, 0);
+}
+
+static void stage(struct session *s, enum staged_status status, struct outbox *out)
+{
+    s->fetch.staged = true;
+    s->fetch.status = (uint8_t)status;
+    s->fetch.asks = 0;
+    session_trace(out, "staged", s->fetch.liar, status);
+    say_staged(s, out);
+}
+
+void fetch_again(struct session *s, struct outbox *out)
+{
+    if (s->fetch.active && s->fetch.staged) {
+        say_staged(s, out);
+    }
+}
+
+static void send_to_source(struct session *s, uint32_t source, struct outbox *out)
+{
+    s->fetch.connected = true;
+    outbox_send(out, ACT_SYNC, s->fetch.holders[source]);
+}
+
+static void ask_manifest(struct session *s, uint32_t source, struct outbox *out)
+{
+    struct msg_manifest_want m = {.number = s->fetch.elected.number, .round = s->fetch.elected.round};
+    put_manifest_want(outbox_frame(out, FRAME_MANIFEST_WANT, s->run, s->view.view), &m);
+    send_to_source(s, source, out);
+}
+
+static void ask_leaf(struct session *s, uint32_t leaf, uint32_t source, struct outbox *out)
+{
+    uint32_t entry = sync_entry_of(s->state, leaf);
+    struct msg_leaf_want m = {.number = s->fetch.elected.number,
+                              .round = s->fetch.elected.round,
+                              .entry = entry,
+                              .leaf = leaf - s->state->entries[entry].first_leaf};
+    s->state->leaf_state[leaf] = LEAF_ASKED;
+    s->fetch.asked[source]++;
+    s->fetch.ask[s->fetch.asks].leaf = leaf;
+    s->fetch.ask[s->fetch.asks++].source = source;
+    put_leaf_want(outbox_frame(out, FRAME_LEAF_WANT, s->run, s->view.view), &m);
+    send_to_source(s, source, out);
+}
+
+/* ---- sources ---- */
+
+static uint32_t source_find(const struct session *s, uint64_t id)
+{
+    for (uint32_t i = 0; i < s->fetch.source_count; i++) {
+        if (s->fetch.holders[i] == id) {
+            return i;
+        }
+    }
+    return NONE;
+}
+
+static bool source_in_reach(const struct session *s, uint64_t id)
+{
+    return id != s->id && view_rank(s, id) != NONE && view_relay(s, s->id, id) == 0;
+}
+
+/* The living holder with the least to do, from `first` on; NONE if none is below `limit`. */
+static uint32_t source_idle(const struct session *s, uint32_t limit)
+{
+    uint32_t best = NONE;
+    for (uint32_t k = 0; k < s->fetch.holder_count; k++) {
+        uint32_t i = (s->fetch.first + k) % s->fetch.holder_count;
+        if (!s->fetch.holder_down[i] && s->fetch.asked[i] < limit) {
+            limit = s->fetch.asked[i];
+            best = i;
+        }
+    }
+    return best;
+}
+
+static void ask_drop(struct session *s, uint32_t ask)
+{
+    s->fetch.asked[s->fetch.ask[ask].source]--;
+    s->fetch.ask[ask] = s->fetch.ask[--s->fetch.asks];
+}
+
+static void leaf_want_again(struct session *s, uint32_t leaf)
+{
+    bool whole = s->state->entries[sync_entry_of(s->state, leaf)].inequality;
+    uint32_t *cursor = whole ? &s->fetch.whole_cursor : &s->fetch.cursor;
+    s->state->leaf_state[leaf] = whole ? LEAF_WANTED_WHOLE : LEAF_WANTED;
+    *cursor = leaf < *cursor ? leaf : *cursor;
+}
+
+/* It is not asked again in this round; what it was asked goes to the others. */
+static void source_lost(struct session *s, uint32_t source, bool lied)
+{
+    if (lied && s->fetch.liar == 0) {
+        s->fetch.liar = s->fetch.holders[source];
+    }
+    s->fetch.holder_down[source] = true;
+    for (uint32_t i = s->fetch.asks; i-- > 0;) {
+        if (s->fetch.ask[i].source == source) {
+            leaf_want_again(s, s->fetch.ask[i].leaf);
+            ask_drop(s, i);
+        }
+    }
+    if (s->fetch.manifest_from == source && !s->fetch.content_known) {
+        s->fetch.manifest_from = NONE;
+    }
+}
+
+/* ---- what comes next ---- */
+
+/* A source that only one of its kind could replace is gone. */
+static bool is_cut_off(const struct session *s)
+{
+    bool whole_open = s->fetch.take_whole && (!s->fetch.whole_known || s->fetch.whole_missing > 0);
+    bool content_open = s->fetch.take_content && (!s->fetch.content_known || s->fetch.missing > s->fetch.whole_missing);
+    return (whole_open && s->fetch.holder_down[s->fetch.whole]) || (content_open && source_idle(s, NONE) == NONE);
+}
+
+static void ask_for_hashes(struct session *s, struct outbox *out)
+{
+    if (!s->fetch.content_known && s->fetch.manifest_from == NONE) {
+        s->fetch.manifest_from = source_idle(s, NONE);
+        ask_manifest(s, s->fetch.manifest_from, out);
+    }
+    if (!s->fetch.whole_known && s->fetch.whole_from == NONE) {
+        s->fetch.whole_from = s->fetch.whole;
+        if (s->fetch.whole != s->fetch.manifest_from || s->fetch.content_known) {
+            ask_manifest(s, s->fetch.whole, out);
+        }
+    }
+}
+
+static void plan_leaves(struct session *s)
+{
+    struct sync_state *state = s->state;
+    for (uint32_t i = 0; i < state->entry_count; i++) {
+        const struct sync_entry *e = &state->entries[i];
+        if (!(e->inequality ? s->fetch.take_whole : s->fetch.take_content)) {
+            continue;
+        }
+        for (uint32_t leaf = 0; leaf < e->leaves; leaf++) {
+            uint32_t k = e->first_leaf + leaf;
+            if (state->want_hash[k] != state->leaf_hash[k]) {
+                state->leaf_state[k] = e->inequality ? LEAF_WANTED_WHOLE : LEAF_WANTED;
+                state->stage_at[k] = s->fetch.need + 1;
+                s->fetch.need += sync_leaf_size(state, i, leaf);
+                s->fetch.missing++;
+                s->fetch.whole_missing += e->inequality;
+            }
+        }
+    }
+    s->fetch.planned = true;
+}
+
+/* One request at a time: the answer is then for the size asked last, whatever rounds came in between. */
+static bool has_memory(struct session *s, struct outbox *out)
+{
+    if (s->fetch.memory_asked) {
+        return false;
+    }
+    if (s->state->staging != NULL && s->state->staging_bytes >= s->fetch.need) {
+        return true;
+    }
+    s->state->staging = NULL; /* the shell gives it up for the new one */
+    s->state->staging_bytes = 0;
+    s->fetch.memory_asked = true;
+    s->fetch.memory_bytes = s->fetch.need;
+    outbox_add(out, ACT_SYNC_ALLOC)->value = s->fetch.need;
+    return false;
+}
+
+static uint32_t next_leaf(struct session *s, enum leaf_state wanted, uint32_t *cursor)
+{
+    while (*cursor < s->state->leaf_count && s->state->leaf_state[*cursor] != wanted) {
+        (*cursor)++;
+    }
+    return *cursor < s->state->leaf_count ? *cursor : NONE;
+}
+
+static void ask_for_leaves(struct session *s, struct outbox *out)
+{
+    while (s->fetch.take_whole && s->fetch.asks < SESSION_ASKS && s->fetch.asked[s->fetch.whole] < FETCH_DEPTH) {
+        uint32_t leaf = next_leaf(s, LEAF_WANTED_WHOLE, &s->fetch.whole_cursor);
+        if (leaf == NONE) {
+            break;
+        }
+        ask_leaf(s, leaf, s->fetch.whole, out);
+    }
+    while (s->fetch.asks < SESSION_ASKS) {
+        uint32_t source = source_idle(s, FETCH_DEPTH);
+        uint32_t leaf = source == NONE ? NONE : next_leaf(s, LEAF_WANTED, &s->fetch.cursor);
+        if (leaf == NONE) {
+            break;
+        }
+        ask_leaf(s, leaf, source, out);
+    }
+}
+
+static void fetch_advance(struct session *s, struct outbox *out)
+{
+    if (!s->fetch.active || !s->fetch.receiving || s->fetch.staged) {
+        return;
+    }
+    if (is_cut_off(s)) {
+        stage(s, STAGED_NO_SOURCE, out);
+        return;
+    }
+    ask_for_hashes(s, out);
+    if (!s->fetch.content_known || !s->fetch.whole_known) {
+        return;
+    }
+    if (!s->fetch.planned) {
+        plan_leaves(s);
+    }
+    if (s->fetch.missing == 0) {
+        stage(s, STAGED_OK, out);
+    } else if (is_cut_off(s)) {
+        stage(s, STAGED_NO_SOURCE, out);
+    } else if (has_memory(s, out)) {
+        ask_for_leaves(s, out);
+    }
+}
+
+/* ---- a round ---- */
+
+static void round_clear(struct session *s)
+{
+    s->fetch.receiving = s->fetch.staged = s->fetch.planned = false;
+    s->fetch.holder_count = s->fetch.source_count = s->fetch.asks = 0;
+    s->fetch.cursor = s->fetch.whole_cursor = s->fetch.missing = s->fetch.whole_missing = 0;
+    s->fetch.manifest_from = s->fetch.whole = s->fetch.whole_from = NONE;
+    s->fetch.first = 0;
+    s->fetch.need = s->fetch.liar = 0;
+}
+
+/* Everything that an earlier round staged is void. */
+static void round_begin(struct session *s, const struct msg_elected *m)
+{
+    struct sync_state *state = s->state;
+    round_clear(s);
+    s->fetch.active = true;
+    s->fetch.receiving = m->role == SYNC_RECEIVER;
+    s->fetch.elected = *m;
+    if (state->leaf_count > 0) {
+        memset(state->leaf_state, LEAF_SAME, state->leaf_count);
+        memset(state->stage_at, 0, (size_t)state->leaf_count * sizeof *state->stage_at);
+    }
+    s->fetch.take_content = state->content_digest != m->content_digest;
+    s->fetch.take_whole = m->whole != 0 && m->whole_source != 0 && m->whole_source != s->id && state->has_inequality;
+    s->fetch.content_known = !s->fetch.take_content;
+    s->fetch.whole_known = !s->fetch.take_whole;
+}
+
+static void add_source(struct session *s, uint64_t id)
+{
+    uint32_t i = s->fetch.source_count++;
+    s->fetch.holders[i] = id;
+    s->fetch.holder_down[i] = !source_in_reach(s, id);
+    s->fetch.asked[i] = 0;
+}
+
+/* A receiver has itself left out, so the holders leave room for a whole_source that is none of them. */
+static bool read_sources(struct session *s, const struct msg_elected *m, struct reader *r)
+{
+    for (uint32_t i = 0; i < m->holders; i++) {
+        uint64_t id = get_u64(r);
+        if (s->fetch.receiving) {
+            add_source(s, id);
+        }
+    }
+    s->fetch.holder_count = s->fetch.source_count;
+    for (uint32_t i = 0; i < m->receivers; i++) {
+        if (get_u64(r) == s->id && m->holders > 0) {
+            s->fetch.first = i % m->holders;
+        }
+    }
+    if (s->fetch.receiving && s->fetch.take_whole) {
+        s->fetch.whole = source_find(s, m->whole_source);
+        if (s->fetch.whole == NONE) {
+            s->fetch.whole = s->fetch.source_count;
+            add_source(s, m->whole_source);
+        }
+    }
+    return reader_done(r);
+}
+
+static bool has_manifest_room(const struct session *s)
+{
+    return (uint64_t)s->state->leaf_count * FETCH_HASH_BYTES + FETCH_MESSAGE_BYTES <= frame_limit(FRAME_MANIFEST);
+}
+
+static bool is_voting(const struct session *s)
+{
+    return s->vote == VOTE_SYNC && !s->vote_ended && s->state != NULL;
+}
+
+void fetch_elected(struct session *s, struct reader *r, struct outbox *out)
+{
+    struct msg_elected m;
+    bool good = get_elected(r, &m) && m.holders + (m.role == SYNC_RECEIVER) <= s->cfg.max_members;
+    if (good && (!is_voting(s) || m.number != s->answered)) {
+        return; /* a vote that is over */
+    }
+    if (good && s->fetch.active && m.round == s->fetch.elected.round) {
+        return; /* said again to a resumed connection; STAGED was as well */
+    }
+    if (good) {
+        round_begin(s, &m);
+        good = s->fetch.active = read_sources(s, &m, r);
+    }
+    if (!good) {
+        join_master_down(s, "the master sent a malformed ELECTED", out);
+        return;
+    }
+    session_trace(out, "elected", m.round, m.role);
+    if (s->fetch.receiving && m.key_digest != s->state->key_digest) {
+        stage(s, STAGED_KEYS, out);
+    } else if (s->fetch.receiving && !has_manifest_room(s)) {
+        stage(s, STAGED_NO_SOURCE, out);
+    } else {
+        fetch_advance(s, out);
+    }
+}
+
+void fetch_memory(struct session *s, void *memory, struct outbox *out)
+{
+    if (!s->fetch.memory_asked) {
+        return; /* the vote it was for is over */
+    }
+    s->fetch.memory_asked = false;
+    s->state->staging = memory;
+    s->state->staging_bytes = memory == NULL ? 0 : s->fetch.memory_bytes;
+    if (memory == NULL && s->fetch.receiving && s->fetch.planned && !s->fetch.staged) {
+        stage(s, STAGED_NO_MEMORY, out);
+        join_leave(s, CAUSE_NO_MEMORY, RESULT_NO_MEMORY, "no memory to stage the shared state", true, out);
+        return;
+    }
+    fetch_advance(s, out);
+}
+
+void fetch_down(struct session *s, uint64_t peer, struct outbox *out)
+{
+    uint32_t source = s->fetch.active && !s->fetch.staged ? source_find(s, peer) : NONE;
+    if (source != NONE && !s->fetch.holder_down[source]) {
+        source_lost(s, source, false);
+        fetch_advance(s, out);
+    }
+}
+
+void fetch_members_changed(struct session *s, struct outbox *out)
+{
+    if (!s->fetch.active || s->fetch.staged) {
+        return;
+    }
+    for (uint32_t i = 0; i < s->fetch.source_count; i++) {
+        if (!s->fetch.holder_down[i] && !source_in_reach(s, s->fetch.holders[i])) {
+            source_lost(s, i, false);
+        }
+    }
+    fetch_advance(s, out);
+}
+
+static void close_connections(struct session *s, struct outbox *out)
+{
+    if (s->fetch.connected) {
+        outbox_add(out, ACT_SYNC_CLOSE);
+    }
+    s->fetch.connected = false;
+}
+
+/* An election that nobody has to receive in is answered without ELECTED, and a resumed connection may hear the answer only: so the answer
+ * names its round.  Connections are closed first: they may hold leaves of this peer that were asked in an earlier one. */
+bool fetch_apply(struct session *s, uint32_t round, struct outbox *out)
+{
+    bool any = s->fetch.active && s->fetch.elected.round == round && s->fetch.staged &&
+               s->fetch.status == STAGED_OK && s->fetch.need > 0;
+    if (any) {
+        close_connections(s, out);
+        outbox_add(out, ACT_SYNC_APPLY);
+    }
+    return any;
+}
+
+void fetch_reset(struct session *s, struct outbox *out)
+{
+    close_connections(s, out);
+    round_clear(s);
+    s->fetch.active = s->fetch.memory_asked = false;
+}
+
+/* ---- the holder's side ---- */
+
+/* Payload stays where it is; its bytes belong to the frame. */
+static void send_answer(struct session *s, uint64_t peer, const void *data, uint32_t bytes, struct outbox *out)
+{
+    struct frame_header h;
+    struct action *a = outbox_send(out, ACT_SYNC, peer);
+    a->value = 1;
+    a->data = bytes > 0 ? data : NULL;
+    a->data_bytes = bytes;
+    s->fetch.connected = true;
+    if (!out->overflow && frame_get(out->bytes + a->frame, &h)) {
+        h.length += bytes;
+        frame_put(out->bytes + a->frame, &h);
+    }
+}
+
+/* Numbers and rounds are the asker's: every peer counts its own votes, and ELECTED may still be on its way here.  What is asked for is checked by
+ * the asker, so a holder just says what it has. */
+static void serve_manifest(struct session *s, uint64_t peer, const struct msg_manifest_want *want, struct outbox *out)
+{
+    struct msg_manifest m = {.number = want->number, .round = want->round};
+    bool have = is_voting(s) && has_manifest_room(s);
+    m.bytes = have ? s->state->leaf_count * FETCH_HASH_BYTES : 0;
+    put_manifest(outbox_frame(out, FRAME_MANIFEST, s->run, s->view.view), &m);
+    send_answer(s, peer, have ? s->state->leaf_hash : NULL, m.bytes, out);
+}
+
+static void serve_leaf(struct session *s, uint64_t peer, const struct msg_leaf_want *want, struct outbox *out)
+{
+    struct msg_leaf m = {.number = want->number, .round = want->round, .entry = want->entry, .leaf = want->leaf};
+    const unsigned char *data = NULL;
+    if (is_voting(s) && want->entry < s->state->entry_count && want->leaf < s->state->entries[want->entry].leaves &&
+        s->state->leaf_bytes <= frame_limit(FRAME_LEAF) - FETCH_MESSAGE_BYTES) {
+        data = s->state->entries[want->entry].data + want->leaf * s->state->leaf_bytes;
+        m.bytes = sync_leaf_size(s->state, want->entry, (uint32_t)want->leaf);
+        s->state->tx_bytes += m.bytes;
+    }
+    put_leaf(outbox_frame(out, FRAME_LEAF, s->run, s->view.view), &m);
+    send_answer(s, peer, data, m.bytes, out);
+}
+
+/* ---- the receiver's side ---- */
+
+/* Which source an answer comes from; NONE if this round did not ask it. */
+static uint32_t answer_source(const struct session *s, uint64_t peer, uint32_t number, uint32_t round)
+{
+    if (!is_voting(s) || !s->fetch.active || s->fetch.staged || number != s->fetch.elected.number ||
+        round != s->fetch.elected.round) {
+        return NONE;
+    }
+    uint32_t source = source_find(s, peer);
+    return source != NONE && s->fetch.holder_down[source] ? NONE : source;
+}
+
+static void keep_hashes(struct session *s, const unsigned char *hashes, bool inequality)
+{
+    for (uint32_t i = 0; i < s->state->entry_count; i++) {
+        const struct sync_entry *e = &s->state->entries[i];
+        if (e->inequality == inequality && e->leaves > 0) {
+            memcpy(s->state->want_hash + e->first_leaf, hashes + (size_t)e->first_leaf * FETCH_HASH_BYTES,
+                   (size_t)e->leaves * FETCH_HASH_BYTES);
+        }
+    }
+}
+
+static void take_manifest(struct session *s, uint64_t peer, const struct msg_manifest *m, const void *hashes,
+                          struct outbox *out)
+{
+    uint32_t source = answer_source(s, peer, m->number, m->round);
+    bool content = !s->fetch.content_known && source == s->fetch.manifest_from;
+    bool whole = !s->fetch.whole_known && source == s->fetch.whole_from;
+    if (source == NONE || (!content && !whole)) {
+        return;
+    }
+    bool whole_size = m->bytes == (uint64_t)s->state->leaf_count * FETCH_HASH_BYTES;
+    if (!whole_size ||
+        (content && sync_content_digest(s->state, hashes) != s->fetch.elected.content_digest)) {
+        source_lost(s, source, m->bytes != 0); /* nothing at all: it does not have it, which is no lie */
+        fetch_advance(s, out);
+        return;
+    }
+    if (content) {
+        keep_hashes(s, hashes, false);
+        s->fetch.content_known = true;
+    }
+    if (whole) {
+        keep_hashes(s, hashes, true);
+        s->fetch.whole_known = true;
+    }
+    fetch_advance(s, out);
+}
+
+static uint32_t ask_find(const struct session *s, uint32_t source, uint32_t leaf)
+{
+    for (uint32_t i = 0; i < s->fetch.asks; i++) {
+        if (s->fetch.ask[i].source == source && s->fetch.ask[i].leaf == leaf) {
+            return i;
+        }
+    }
+    return NONE;
+}
+
+static void take_leaf(struct session *s, uint64_t peer, const struct msg_leaf *m, const void *payload,
+                      struct outbox *out)
+{
+    uint32_t source = answer_source(s, peer, m->number, m->round);
+    if (source == NONE || m->entry >= s->state->entry_count || m->leaf >= s->state->entries[m->entry].leaves) {
+        return;
+    }
+    uint32_t leaf = s->state->entries[m->entry].first_leaf + (uint32_t)m->leaf;
+    uint32_t ask = ask_find(s, source, leaf);
+    if (ask == NONE) {
+        return;
+    }
+    uint32_t size = sync_leaf_size(s->state, m->entry, (uint32_t)m->leaf);
+    s->state->rx_bytes += m->bytes;
+    if (m->bytes != size ||
+        (hash_simple64(payload, size) != s->state->want_hash[leaf] && !MUTANT(SYNC_NO_LEAF_CHECK))) {
+        source_lost(s, source, m->bytes != 0);
+        fetch_advance(s, out);
+        return;
+    }
+    ask_drop(s, ask);
+    memcpy(s->state->staging + s->state->stage_at[leaf] - 1, payload, size);
+    s->state->leaf_state[leaf] = LEAF_HERE;
+    s->fetch.missing--;
+    s->fetch.whole_missing -= s->state->entries[m->entry].inequality;
+    fetch_advance(s, out);
+}
+
+void fetch_frame(struct session *s, struct session_event *e, struct outbox *out)
+{
+    struct reader r;
+    struct msg_manifest_want manifest_want;
+    struct msg_manifest manifest;
+    struct msg_leaf_want leaf_want;
+    struct msg_leaf leaf;
+    const void *payload = NULL;
+    reader_init(&r, e->payload, e->header->length);
+    if (e->header->type == FRAME_MANIFEST_WANT && get_manifest_want(&r, &manifest_want)) {
+        serve_manifest(s, e->peer, &manifest_want, out);
+    } else if (e->header->type == FRAME_LEAF_WANT && get_leaf_want(&r, &leaf_want)) {
+        serve_leaf(s, e->peer, &leaf_want, out);
+    } else if (e->header->type == FRAME_MANIFEST && get_manifest(&r, &manifest, &payload)) {
+        take_manifest(s, e->peer, &manifest, payload, out);
+    } else if (e->header->type == FRAME_LEAF && get_leaf(&r, &leaf, &payload)) {
+        take_leaf(s, e->peer, &leaf, payload, out);
+    } else {
+        fetch_down(s, e->peer, out); /* malformed, or no business here: as good as gone */
+    }
+}

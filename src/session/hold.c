@@ -1,0 +1,336 @@
+/* hold.c - READY, HOLD and FINISHED: how peers agree that an operation is complete.
+ *
+ * Success needs the HOLD of every member with equal parameters and digest (P3).  Up to mesh_members everybody tells everybody;
+ * above, HOLD is disseminated: round k goes to (rank + 2^k) mod n once all rounds before k came in, so that the last round
+ * means all.  A pair without a link is served by its relay, origin kept.  FINISHED lets records go (P5).
+ * Invariant: a frozen view counts nothing (P4).
+ * SPDX-License-Identifier: MIT */
+#include "session/session_state.h"
+
+static bool disseminates(const struct session *s)
+{
+    return s->view.world > s->cfg.mesh_members;
+}
+
+static uint8_t rounds_of(uint32_t world)
+{
+    uint8_t k = 0;
+    while (((uint32_t)1 << k) < world) {
+        k++;
+    }
+    return k;
+}
+
+/* Ends the frame under way with every member who has to hear it from us: all reachable ones, and the relays of the others hear it too. */
+static void send_to_all(struct session *s, struct outbox *out)
+{
+    struct action *a = outbox_send_many(out, ACT_PEERS);
+    for (uint32_t r = 0; r < s->view.world; r++) {
+        if (r != s->view.rank && peer_reachable(s, r)) {
+            outbox_dest(out, a, s->view.ids[r]);
+        }
+    }
+}
+
+/* To one member, or to the relay that stands in for it.  The frame is dropped if neither is reachable yet: it is said again at PING. */
+static void send_to_rank(struct session *s, uint32_t rank, struct outbox *out)
+{
+    uint64_t id = s->view.ids[rank], relay = view_relay(s, s->id, id);
+    uint32_t via = relay == 0 ? rank : view_rank(s, relay);
+    struct action *a = outbox_send_many(out, ACT_PEERS);
+    if (via != NONE && via != s->view.rank && peer_reachable(s, via)) {
+        outbox_dest(out, a, s->view.ids[via]);
+    }
+}
+
+static struct writer *hold_frame(struct session *s, const struct op *op, uint64_t origin, uint8_t round,
+                                 uint64_t params, uint64_t digest, struct outbox *out)
+{
+    struct msg_hold m = {.name = op->name, .origin = origin, .round = round, .params = params, .digest = digest};
+    struct writer *w = outbox_frame(out, FRAME_HOLD, s->run, s->view.view);
+    put_hold(w, &m);
+    return w;
+}
+
+/* Sends every round that may go: round k once rounds 0 .. k-1 came in. */
+static void hold_rounds(struct session *s, struct op *op, bool again, struct outbox *out)
+{
+    uint8_t rounds = rounds_of(s->view.world);
+    if (again) {
+        op->round = 0;
+    }
+    while (op->round < rounds && (op->rounds_in & (((uint32_t)1 << op->round) - 1)) ==
+                                     (((uint32_t)1 << op->round) - 1)) {
+        uint32_t to = (s->view.rank + ((uint32_t)1 << op->round)) % s->view.world;
+        hold_frame(s, op, s->id, op->round, op->params, op->digest, out);
+        send_to_rank(s, to, out);
+        op->round++;
+    }
+}
+
+void hold_send(struct session *s, struct op *op, struct outbox *out)
+{
+    if (disseminates(s)) {
+        hold_rounds(s, op, false, out);
+        return;
+    }
+    hold_frame(s, op, s->id, 0, op->params, op->digest, out);
+    send_to_all(s, out);
+}
+
+static void finish(struct session *s, struct op *op, struct outbox *out)
+{
+    struct tag *t = tag_find(s, op->name.tag);
+    PCCL_ASSERT(t != NULL);
+    t->refusals = 0; /* everybody has launched this number, hence taken all before it */
+    slot_end(s, op->slot, RESULT_OK, CAUSE_NONE, 0, out);
+    op->slot = NONE;
+    phase_move(MACHINE_OPERATION, &op->phase, OP_DONE);
+    s->records++;
+    op_drop_marks(s, op);
+    bitset_add(op->finished, s->view.rank);
+    PCCL_ASSERT(s->finished_count < SESSION_FINISHED_BATCH);
+    s->finished[s->finished_count++] = op->name;
+    if (s->finished_count == 1) {
+        s->finished_by = s->now + 100000000;
+    }
+    if (s->finished_count == SESSION_FINISHED_BATCH) {
+        hold_flush_finished(s, out);
+    }
+    if (bitset_full(op->finished, s->view.world)) {
+        op_drop(s, op);
+    }
+}
+
+void hold_check(struct session *s, struct op *op, struct outbox *out)
+{
+    if (op->phase != OP_HOLDING || (op->refused != 0 && !MUTANT(REFUSE_HELD)) || (s->frozen && !MUTANT(LATE_HOLD))) {
+        return;
+    }
+    if (MUTANT(NAIVE)) {
+        finish(s, op, out);
+        return;
+    }
+    bool mesh = !disseminates(s);
+    for (uint32_t r = 0; r < s->view.world; r++) {
+        const struct mark *m = op_mark(s, op, r);
+        if (!m->held) {
+            if (mesh) {
+                return;
+            }
+            continue;
+        }
+        if (m->hold_params != op->params || m->hold_digest != op->digest) {
+            links_suspect(s, SUSPECT_OPERATION, m->hold_params != op->params ? CAUSE_MISMATCH : CAUSE_DIGEST,
+                          s->view.ids[r], &op->name, "peers hold different results", out);
+            return;
+        }
+    }
+    uint8_t rounds = rounds_of(s->view.world);
+    if (mesh || op->rounds_in == ((uint32_t)1 << rounds) - 1) {
+        finish(s, op, out);
+    }
+}
+
+void hold_suspect_again(struct session *s, struct outbox *out)
+{
+    for (uint32_t i = 0; s->op_used > 0 && i < s->op_count; i++) {
+        if (s->ops[i].phase == OP_HOLDING) {
+            hold_check(s, &s->ops[i], out);
+        }
+    }
+}
+
+static void held(struct session *s, struct op *op, uint32_t rank, const struct msg_hold *m, struct outbox *out)
+{
+    struct mark *mark = op_mark(s, op, rank);
+    mark->held = true;
+    mark->hold_params = m->params;
+    mark->hold_digest = m->digest;
+    if (disseminates(s) && m->round < 32) {
+        op->rounds_in |= (uint32_t)1 << m->round;
+        if (op->phase == OP_HOLDING && m->params == op->params && m->digest == op->digest) {
+            hold_rounds(s, op, false, out);
+        }
+    }
+    hold_check(s, op, out);
+}
+
+void hold_message(struct session *s, uint32_t from, const struct frame_header *h, struct reader *r, struct outbox *out)
+{
+    struct msg_hold m;
+    const void *payload = r->at;
+    if (!get_hold(r, &m)) {
+        links_down(s, s->peers[from].id, false, out);
+        return;
+    }
+    if ((h->view != s->view.view && !MUTANT(STALE_VIEW)) || (s->frozen && !MUTANT(LATE_HOLD))) {
+        return; /* P4, P8 */
+    }
+    links_relay(s, from, m.origin, h, payload, out);
+    uint32_t rank = origin_rank(s, from, m.origin);
+    if (rank == NONE) {
+        return;
+    }
+    if (disseminates(s) && (rank + ((uint32_t)1 << (m.round & 31))) % s->view.world != s->view.rank) {
+        return;
+    }
+    struct op *op = op_hear(s, &m.name, out);
+    if (op != NULL) {
+        held(s, op, rank, &m, out);
+    }
+}
+
+void hold_ready(struct session *s, uint32_t from, struct reader *r, struct outbox *out)
+{
+    struct msg_ready m;
+    if (!get_ready(r, &m)) {
+        links_down(s, s->peers[from].id, false, out);
+        return;
+    }
+    if (s->frozen) {
+        return;
+    }
+    struct op *op = op_hear(s, &m.name, out);
+    if (op == NULL) {
+        return;
+    }
+    struct peer *p = &s->peers[from];
+    struct mark *mark = op_mark(s, op, p->rank);
+    mark->ready = true;
+    mark->ready_params = p2p_params_hash(&m.params, &s->view.plan);
+    mark->window = m.window;
+    mark->bundle = m.bundle;
+    if (m.bundle == p->bundle) {
+        p->bundle_view = s->view.view;
+    }
+    if (op->phase == OP_RUN && mark->ready_params != op->params && op->refused == 0) {
+        refusal_send(s, op, CAUSE_MISMATCH, p->id, out);
+        return;
+    }
+    launch_feed(s, op, p->rank, out);
+}
+
+void hold_finished(struct session *s, uint32_t from, const struct frame_header *h, struct reader *r, struct outbox *out)
+{
+    struct msg_finished m;
+    const void *payload = r->at;
+    bool good = get_finished(r, &m);
+    uint32_t rank = good && h->view == s->view.view ? origin_rank(s, from, m.origin) : NONE;
+    for (uint32_t i = 0; good && i < m.names; i++) {
+        struct op_name name;
+        good = get_op_name(r, &name);
+        struct op *op = good && rank != NONE ? op_find(s, &name) : NULL;
+        if (op == NULL) {
+            continue; /* all have finished it and it was forgotten */
+        }
+        bitset_add(op->finished, rank);
+        if (op->phase == OP_DONE && bitset_full(op->finished, s->view.world)) {
+            op_drop(s, op);
+        }
+    }
+    if (!good || !reader_done(r)) {
+        links_down(s, s->peers[from].id, false, out);
+        return;
+    }
+    if (rank != NONE) {
+        links_relay(s, from, m.origin, h, payload, out);
+        launch_deferred(s, out);
+    }
+}
+
+void hold_flush_finished(struct session *s, struct outbox *out)
+{
+    s->finished_by = INT64_MAX;
+    if (s->finished_count == 0) {
+        return;
+    }
+    struct msg_finished m = {.origin = s->id, .names = s->finished_count};
+    struct writer *w = outbox_frame(out, FRAME_FINISHED, s->run, s->view.view);
+    put_finished(w, &m);
+    for (uint32_t i = 0; i < s->finished_count; i++) {
+        put_op_name(w, &s->finished[i]);
+    }
+    s->finished_count = 0;
+    send_to_all(s, out);
+}
+
+/* What the members behind missing edges said, to the member that we relay for. */
+static void replay_relayed(struct session *s, const struct op *op, uint32_t rank, struct outbox *out)
+{
+    for (uint32_t i = 0; i < s->view.edges; i++) {
+        const struct missing_edge *e = &s->view.edge[i];
+        uint64_t to = s->view.ids[rank];
+        uint64_t origin = e->relay != s->id ? 0 : e->a == to ? e->b : e->b == to ? e->a : 0;
+        uint32_t from = origin == 0 ? NONE : view_rank(s, origin);
+        if (from == NONE || op->marks == NONE) {
+            continue;
+        }
+        const struct mark *m = op_mark(s, op, from);
+        if (m->held && !disseminates(s)) {
+            hold_frame(s, op, origin, 0, m->hold_params, m->hold_digest, out);
+            outbox_send(out, ACT_PEERS, to);
+        }
+        if (m->refuse != 0) {
+            struct msg_refuse refuse = {.name = op->name, .origin = origin, .cause = m->refuse, .culprit = op->culprit,
+                                        .settled = op->settled};
+            put_refuse(outbox_frame(out, FRAME_REFUSE, s->run, s->view.view), &refuse);
+            outbox_send(out, ACT_PEERS, to);
+        }
+    }
+}
+
+static void replay_one(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
+{
+    uint64_t to = s->view.ids[rank];
+    replay_relayed(s, op, rank, out);
+    if (op->refused != 0) {
+        struct msg_refuse m = {.name = op->name, .origin = s->id, .cause = op->refused, .culprit = op->culprit,
+                               .settled = op->settled};
+        put_refuse(outbox_frame(out, FRAME_REFUSE, s->run, s->view.view), &m);
+        outbox_send(out, ACT_PEERS, to);
+        return;
+    }
+    launch_announce(s, op, rank, out);
+    if (op->phase != OP_HOLDING && op->phase != OP_DONE) {
+        return;
+    }
+    if (disseminates(s)) {
+        if (op->phase == OP_HOLDING || op->round > 0) {
+            hold_rounds(s, op, true, out);
+        }
+    } else {
+        hold_frame(s, op, s->id, 0, op->params, op->digest, out);
+        outbox_send(out, ACT_PEERS, to);
+    }
+    if (op->phase == OP_DONE) {
+        struct msg_finished m = {.origin = s->id, .names = 1};
+        struct writer *w = outbox_frame(out, FRAME_FINISHED, s->run, s->view.view);
+        put_finished(w, &m);
+        put_op_name(w, &op->name);
+        outbox_send(out, ACT_PEERS, to);
+    }
+}
+
+/* Payloads of many operations may not fit one outbox: what is left is said in the next step, which is due at once. */
+void hold_replay(struct session *s, struct outbox *out)
+{
+    s->replaying = false;
+    for (uint32_t r = 0; r < s->view.world; r++) {
+        struct peer *p = r == s->view.rank ? NULL : &s->peers[s->view.peer[r]];
+        if (p == NULL || p->replay == NONE || !peer_reachable(s, r)) {
+            continue;
+        }
+        while (p->replay < s->op_count && s->op_used > 0 && !s->frozen) {
+            if (out->used > out->bytes_capacity / 2 || out->count > out->capacity / 2) {
+                s->replaying = true;
+                return;
+            }
+            struct op *op = &s->ops[p->replay++];
+            if (op->phase != OP_FREE) {
+                replay_one(s, op, r, out);
+            }
+        }
+        p->replay = NONE;
+    }
+}

@@ -1,0 +1,319 @@
+/* install.c - FREEZE and VIEW: ending a view and installing the next.
+ *
+ * From FREEZE on nothing of the view becomes held, is sent or counted (P4), and the report leaves in the same step.  VIEW
+ * brings the decisions: own operations end by them, aborts and refusals of numbers not launched here are owed to the next
+ * calls (P7), then the tables are cleared and the new view stands.  Invariant: views only grow; a decision is applied once.
+ * SPDX-License-Identifier: MIT */
+#include "session/session_state.h"
+
+static void report(struct session *s, struct outbox *out)
+{
+    struct msg_frozen m = {.view = s->view.view, .attempt = s->attempt};
+    struct writer *w = outbox_frame(out, FRAME_FROZEN, s->run, s->view.view);
+    size_t at = w->used;
+    put_frozen(w, &m);
+    for (uint32_t i = 0; s->op_used > 0 && i < s->op_count; i++) {
+        const struct op *op = &s->ops[i];
+        struct op_report r = {.tag = op->name.tag, .seq = op->name.seq, .params = op->params, .digest = op->digest};
+        bool as_held = MUTANT(REFUSE_ASHELD) && op->phase == OP_HOLDING;
+        if (op->phase == OP_FREE || (op->phase == OP_DONE && MUTANT(FORGET))) {
+            continue;
+        }
+        if (op->refused != 0 && !MUTANT(REFUSE_UNLISTED) && !as_held) {
+            r.state = OP_REFUSED;
+            r.cause = op->refused;
+        } else if (op->phase == OP_DONE) {
+            r.state = OP_FINISHED;
+        } else if (op->phase == OP_HOLDING) {
+            r.state = OP_HELD;
+        } else if (op->phase == OP_RUN) {
+            r.state = OP_RUNNING;
+        } else {
+            continue; /* heard of, not launched here: not listed is a veto */
+        }
+        put_op_report(w, &r);
+        m.reports++;
+    }
+    struct writer head;
+    writer_init(&head, w->start + at, w->capacity - at);
+    put_frozen(&head, &m);
+    outbox_send(out, ACT_MASTER, 0);
+}
+
+void install_freeze(struct session *s, struct reader *r, struct outbox *out)
+{
+    struct msg_freeze m;
+    bool good = get_freeze(r, &m);
+    for (uint32_t i = 0; good && i < m.survivors; i++) {
+        (void)get_u64(r);
+    }
+    if (!good || !reader_done(r)) {
+        join_master_down(s, "the master sent a malformed FREEZE", out);
+        return;
+    }
+    if (s->phase != PHASE_MEMBER || m.view != s->view.view) {
+        return;
+    }
+    s->frozen_at = s->frozen ? s->frozen_at : s->now;
+    s->frozen = true;
+    s->attempt = m.attempt;
+    if (!MUTANT(LATE_HOLD)) {
+        for (uint32_t i = 0; s->slots_used > 0 && i < s->cfg.max_ops; i++) {
+            if (s->slots[i].phase == SLOT_RUNNING) {
+                slot_stop(s, i, out);
+            }
+        }
+    }
+    report(s, out);
+}
+
+/* ---- decisions ---- */
+
+static void owe(struct session *s, const struct msg_view *m, const struct op_decision *d, struct outbox *out)
+{
+    struct owed what = {.outcome = d->outcome, .cause = d->cause != 0 ? d->cause : m->cause, .culprit = m->culprit,
+                        .view = m->view, .seq = d->seq, .sizes = m->sizes};
+    if (!MUTANT(NODEBT) && !owed_add(s, d->tag, &what)) {
+        join_leave(s, CAUSE_KICK_PROTOCOL, RESULT_GONE, "too many aborted operations not called yet", true, out);
+    }
+}
+
+static void decide_own(struct session *s, struct op *op, const struct msg_view *m, const struct op_decision *d,
+                       struct outbox *out)
+{
+    uint32_t slot = op->slot;
+    uint8_t cause = d->cause != 0 ? d->cause : m->cause;
+    uint64_t culprit = op->refused != 0 ? op->culprit : m->culprit;
+    op->slot = NONE;
+    if (d->outcome == OUTCOME_COMMIT) {
+        PCCL_ASSERT(op->phase == OP_HOLDING); /* commit means that every survivor holds the result */
+        slot_end(s, slot, RESULT_OK, CAUSE_NONE, 0, out);
+        slot_stop(s, slot, out);
+    } else {
+        if (d->outcome == OUTCOME_ABORT) {
+            slot_sizes(s, slot, m->view, &m->sizes);
+        }
+        slot_end(s, slot, result_of_cause(cause), cause, culprit, out);
+    }
+    memcpy(s->slots[slot].outcome.text, m->text, sizeof m->text);
+}
+
+static void decide(struct session *s, const struct msg_view *m, const struct op_decision *d, struct outbox *out)
+{
+    struct op_name name = {.tag = d->tag, .seq = d->seq};
+    struct op *op = op_find(s, &name);
+    if (op != NULL && op->slot != NONE) {
+        decide_own(s, op, m, d, out);
+        return;
+    }
+    if ((op != NULL && op->phase == OP_DONE) || op_past(s, &name)) {
+        PCCL_ASSERT(d->outcome != OUTCOME_ABORT); /* finished here: everybody held it */
+        return;
+    }
+    PCCL_ASSERT(d->outcome != OUTCOME_COMMIT); /* not launched here is a veto */
+    owe(s, m, d, out);
+}
+
+static bool apply_decisions(struct session *s, const struct msg_view *m, struct reader *r, struct outbox *out)
+{
+    struct reader check = *r;
+    for (uint32_t i = 0; i < m->decisions; i++) {
+        struct op_decision d;
+        if (!get_op_decision(&check, &d)) {
+            return false;
+        }
+    }
+    if (!reader_done(&check)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < m->decisions && s->phase == PHASE_MEMBER; i++) {
+        struct op_decision d;
+        (void)get_op_decision(r, &d);
+        decide(s, m, &d, out);
+    }
+    return true;
+}
+
+/* ---- members ---- */
+
+static void sort_members(struct member_info *list, uint32_t n)
+{
+    for (uint32_t i = 1; i < n; i++) {
+        struct member_info x = list[i];
+        uint32_t k = i;
+        for (; k > 0 && list[k - 1].id > x.id; k--) {
+            list[k] = list[k - 1];
+        }
+        list[k] = x;
+    }
+}
+
+static bool is_listed(const uint64_t *ids, uint32_t n, uint64_t id)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (ids[i] == id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Reads removed and added ids into scratch_members: the members of the next view in rank order. */
+static bool read_members(struct session *s, const struct msg_view *m, struct reader *r)
+{
+    if (m->removed > s->cfg.max_members || m->added > s->cfg.max_members || m->members > s->cfg.max_members ||
+        (m->parent == 0 ? m->removed != 0 : m->parent != s->view.view)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < m->removed; i++) {
+        s->scratch_ids[i] = get_u64(r);
+    }
+    uint32_t n = 0;
+    for (uint32_t rank = 0; m->parent != 0 && rank < s->view.world; rank++) {
+        uint64_t id = s->view.ids[rank];
+        if (!is_listed(s->scratch_ids, m->removed, id)) {
+            s->scratch_members[n] = (struct member_info){.id = id};
+            if (s->view.peer[rank] != NONE) {
+                s->scratch_members[n] = s->peers[s->view.peer[rank]].info;
+            }
+            n++;
+        }
+    }
+    for (uint32_t i = 0; i < m->added; i++) {
+        if (n >= s->cfg.max_members || !get_member_info(r, &s->scratch_members[n])) {
+            return false;
+        }
+        n++;
+    }
+    sort_members(s->scratch_members, n);
+    bool self = false;
+    for (uint32_t i = 0; i < n; i++) {
+        self = self || s->scratch_members[i].id == s->id;
+        if (i > 0 && s->scratch_members[i].id == s->scratch_members[i - 1].id) {
+            return false;
+        }
+    }
+    return self && n == m->members && !r->bad;
+}
+
+/* The ring must name every rank once, or plans would not match. */
+static bool read_order(struct session *s, const struct msg_view *m, struct reader *r)
+{
+    struct view *v = &s->view;
+    uint32_t n = m->members, positive = m->weights == 0;
+    for (uint32_t i = 0; i < n; i++) {
+        v->weights[i] = 0;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        v->ring[i] = get_u32(r);
+        if (v->ring[i] >= n || v->weights[v->ring[i]]++ != 0) {
+            return false;
+        }
+    }
+    v->weighted = m->weights != 0;
+    for (uint32_t i = 0; i < m->weights; i++) {
+        v->weights[i] = get_u32(r);
+        positive += v->weights[i] != 0;
+    }
+    v->edges = m->edges;
+    for (uint32_t i = 0; i < m->edges; i++) {
+        if (i >= SESSION_EDGES || !get_missing_edge(r, &v->edge[i])) {
+            return false;
+        }
+    }
+    return (m->weights == 0 || m->weights == n) && positive != 0 && !r->bad;
+}
+
+static void adopt_members(struct session *s, const struct msg_view *m)
+{
+    struct view *v = &s->view;
+    for (uint32_t i = 0; i < s->peer_count; i++) {
+        struct peer *p = &s->peers[i];
+        p->in_view = false;
+        p->in_proposal = false;
+        p->suspected = CAUSE_NONE;
+        p->replay = NONE;
+        p->rank = NONE;
+    }
+    v->world = 0; /* peer_get must not look ranks up while they change */
+    for (uint32_t i = 0; i < m->members; i++) {
+        const struct member_info *info = &s->scratch_members[i];
+        uint32_t p = info->id == s->id ? NONE : peer_get(s, info->id);
+        PCCL_ASSERT(p != NONE || info->id == s->id);
+        v->ids[i] = info->id;
+        v->peer[i] = p;
+        if (p == NONE) {
+            v->rank = i;
+            continue;
+        }
+        s->peers[p].in_view = true;
+        s->peers[p].heard = s->now;
+        s->peers[p].rank = i;
+        s->peers[p].info = *info;
+    }
+    v->world = m->members;
+    v->view = m->view;
+    v->plan = m->plan;
+    v->sizes = m->sizes;
+}
+
+/* Links that broke while the next view was on its way, or were never made: report them in this view too. */
+static void greet_members(struct session *s, struct outbox *out)
+{
+    links_drop_unwanted(s);
+    outbox_add(out, ACT_LINKS);
+    links_announce(s, out);
+    for (uint32_t r = 0; r < s->view.world; r++) {
+        struct peer *p = r == s->view.rank ? NULL : &s->peers[s->view.peer[r]];
+        if (p != NULL && p->their_view == s->view.view) {
+            p->replay = 0;
+        }
+    }
+    hold_replay(s, out);
+}
+
+void install_view(struct session *s, struct reader *r, struct outbox *out)
+{
+    struct msg_view m;
+    if (!get_view(r, &m)) {
+        join_master_down(s, "the master sent a malformed VIEW", out);
+        return;
+    }
+    if (m.view <= s->view.view || (s->phase != PHASE_MEMBER && s->phase != PHASE_JOINING)) {
+        return; /* P7: only greater views */
+    }
+    uint64_t parent = s->view.view;
+    if (!read_members(s, &m, r) || !read_order(s, &m, r)) {
+        join_leave(s, CAUSE_KICK_PROTOCOL, RESULT_GONE, "the master sent a view that does not follow from the last one",
+                   true, out);
+        return;
+    }
+    if (!apply_decisions(s, &m, r, out)) {
+        join_leave(s, CAUSE_KICK_PROTOCOL, RESULT_GONE, "the master sent malformed decisions", true, out);
+        return;
+    }
+    if (s->phase == PHASE_IDLE) {
+        return; /* left on the way */
+    }
+    for (uint32_t i = 0; s->slots_used > 0 && i < s->cfg.max_ops; i++) {
+        PCCL_ASSERT(s->slots[i].phase != SLOT_RUNNING); /* every listed operation was decided */
+    }
+    op_clear(s);
+    s->finished_count = 0;
+    s->finished_by = INT64_MAX;
+    s->settled = 0;
+    s->generation++;
+    s->frozen = false;
+    s->proposal = 0;
+    adopt_members(s, &m);
+    session_trace(out, "installed view", parent, m.view);
+    greet_members(s, out);
+    if (s->phase == PHASE_JOINING) {
+        s->answered = m.vote_number;
+        join_connected(s, out);
+    } else if (m.answers != VOTE_NONE && m.answers == s->vote && !s->vote_ended) {
+        ballot_by_view(s, &m, out);
+    }
+    fetch_members_changed(s, out);
+    launch_deferred(s, out);
+}

@@ -1,0 +1,375 @@
+/* join.c - the connection with the master: joining, resuming, heartbeats, leaving.
+ *
+ * A lost connection is not an exclusion: the same id resumes, running operations go on meanwhile (G7).  Calls that need
+ * the master, and frozen operations, wait master_loss_ns for it, then this peer leaves.  Leaving ends every pending call with GONE;
+ * nothing else ends one alone (P6, P9).  Invariant: phase is written here only.
+ * SPDX-License-Identifier: MIT */
+#include <stdio.h>
+
+#include "session/session_state.h"
+
+enum { BACKOFF_FIRST_MS = 100, BACKOFF_MOST_MS = 2000 };
+
+static void dial(struct session *s, bool at_once, struct outbox *out)
+{
+    int64_t wait = 0;
+    if (!at_once) {
+        s->backoff = s->backoff == 0 ? BACKOFF_FIRST_MS : s->backoff * 2;
+        s->backoff = s->backoff > BACKOFF_MOST_MS ? BACKOFF_MOST_MS : s->backoff;
+        wait = (s->backoff / 2 + (int64_t)rng_below(&s->rng, (uint64_t)s->backoff)) * 1000000;
+    }
+    outbox_add(out, ACT_DIAL_MASTER)->value = (uint64_t)(s->now + wait);
+}
+
+void join_connect(struct session *s, struct session_event *e, struct outbox *out)
+{
+    memset(&e->outcome, 0, sizeof e->outcome);
+    if (s->phase != PHASE_IDLE || s->connecting || s->slots_used > 0 || s->vote != VOTE_NONE) {
+        e->outcome.result = RESULT_USAGE;
+        return;
+    }
+    e->outcome.result = RESULT_PENDING;
+    phase_move(MACHINE_SESSION, &s->phase, PHASE_DIALING);
+    s->left_cause = 0;
+    s->left_text[0] = 0;
+    s->run = 0;
+    s->id = 0;
+    s->view.view = 0;
+    s->view.world = 0;
+    s->snapshot_view = 0;
+    memset(&s->snapshot, 0, sizeof s->snapshot);
+    s->answered = 0;
+    s->connecting = true;
+    s->connect_since = s->now;
+    s->vote_waits_for = 0;
+    s->connect_ended = false;
+    memset(&s->connect_outcome, 0, sizeof s->connect_outcome);
+    s->connect_by = s->now + s->cfg.connect_ns;
+    s->backoff = 0;
+    dial(s, true, out);
+}
+
+void join_master_up(struct session *s, struct outbox *out)
+{
+    if (s->phase == PHASE_IDLE) {
+        outbox_add(out, ACT_CLOSE_MASTER);
+        return;
+    }
+    s->master_up = true;
+    s->welcomed = false;
+    s->master_heard = s->now;
+    struct msg_register m = {.run = s->run, .group = s->cfg.group, .lanes = s->cfg.lanes,
+                             .addresses = s->cfg.addresses, .verify = s->cfg.verify};
+    memcpy(m.address, s->cfg.address, sizeof m.address);
+    if (s->phase == PHASE_MEMBER) {
+        m.id = s->id;
+        m.view = s->view.view;
+        m.frozen = s->frozen ? s->view.view : 0;
+        m.answered = s->answered;
+        m.open_vote = s->vote != VOTE_NONE && !s->vote_ended ? s->vote : VOTE_NONE;
+    } else {
+        m.run = 0; /* whoever was not accepted yet comes as a newcomer again */
+    }
+    put_register(outbox_frame(out, FRAME_REGISTER, m.run, 0), &m);
+    outbox_send(out, ACT_MASTER, 0);
+}
+
+static void connect_failed(struct session *s, enum session_result result, uint8_t cause, const char *text,
+                           struct outbox *out)
+{
+    s->connect_outcome.result = result;
+    s->connect_outcome.cause = cause;
+    snprintf(s->connect_outcome.text, sizeof s->connect_outcome.text, "%s", text);
+    s->connect_ended = true;
+    outbox_add(out, ACT_CONNECTED);
+}
+
+void join_master_down(struct session *s, const char *text, struct outbox *out)
+{
+    if (s->phase == PHASE_IDLE) {
+        return;
+    }
+    if (s->master_up) {
+        outbox_add(out, ACT_CLOSE_MASTER);
+    }
+    if (s->master_lost == 0) {
+        s->master_lost = s->now;
+    }
+    s->master_up = false;
+    s->welcomed = false;
+    if (s->phase == PHASE_JOINING) {
+        phase_move(MACHINE_SESSION, &s->phase, PHASE_DIALING);
+        s->connect_by = s->now + s->cfg.master_loss_ns;
+        s->proposal = 0;
+        for (uint32_t i = 0; i < s->peer_count; i++) {
+            s->peers[i].in_proposal = false;
+        }
+        links_drop_unwanted(s);
+        outbox_add(out, ACT_LINKS);
+    }
+    if (text != NULL) {
+        snprintf(s->left_text, sizeof s->left_text, "%s", text);
+    }
+    dial(s, false, out);
+}
+
+static void welcome(struct session *s, struct reader *r, struct outbox *out)
+{
+    struct msg_welcome m;
+    if (!get_welcome(r, &m) || m.id == 0 || m.run == 0 || (s->phase == PHASE_MEMBER && m.id != s->id)) {
+        join_master_down(s, "the master sent a malformed WELCOME", out);
+        return;
+    }
+    s->run = m.run;
+    s->id = m.id;
+    s->welcomed = true;
+    s->master_lost = 0;
+    s->backoff = 0;
+    s->left_text[0] = 0;
+    s->next_heartbeat = s->now;
+    if (s->phase == PHASE_DIALING) {
+        phase_move(MACHINE_SESSION, &s->phase, PHASE_JOINING);
+        return;
+    }
+    links_suspect_again(s, out);
+    hold_suspect_again(s, out);
+    fetch_again(s, out);
+    ballot_send(s, out);
+}
+
+void join_connected(struct session *s, struct outbox *out)
+{
+    phase_move(MACHINE_SESSION, &s->phase, PHASE_MEMBER);
+    s->connect_outcome.result = RESULT_OK;
+    s->connect_ended = true;
+    snapshot_take(s, s->view.view, &s->view.sizes);
+    outbox_add(out, ACT_CONNECTED);
+}
+
+static void fenced(struct session *s, struct reader *r, struct outbox *out)
+{
+    struct msg_fence m;
+    if (!get_fence(r, &m)) {
+        join_master_down(s, "the master sent a malformed FENCE", out);
+        return;
+    }
+    join_leave(s, m.cause == 0 ? CAUSE_KICK_STALE : m.cause, MUTANT(FENCE_RETRY) ? RESULT_LOST : RESULT_GONE, m.text,
+               false, out);
+}
+
+static void heartbeat_heard(struct session *s, struct reader *r, struct outbox *out)
+{
+    struct msg_heartbeat m;
+    if (!get_heartbeat(r, &m)) {
+        join_master_down(s, "the master sent a malformed HEARTBEAT", out);
+        return;
+    }
+    s->echo = m.sent_ns;
+    s->vote_waits_for = m.blocked_on;
+}
+
+static void probe(struct session *s, struct reader *r, struct outbox *out)
+{
+    struct msg_probe m;
+    if (!get_probe(r, &m)) {
+        join_master_down(s, "the master sent a malformed PROBE", out);
+        return;
+    }
+    struct action *a = outbox_add(out, ACT_PROBE);
+    a->slot = m.round;
+    a->id = m.to;
+    a->value = m.duration_ms;
+}
+
+void join_master_frame(struct session *s, struct session_event *e, struct outbox *out)
+{
+    if (s->phase == PHASE_IDLE || !s->master_up) {
+        return;
+    }
+    struct reader r;
+    reader_init(&r, e->payload, e->header->length);
+    s->master_heard = s->now;
+    if (!s->welcomed && e->header->type != FRAME_WELCOME && e->header->type != FRAME_FENCE) {
+        return;
+    }
+    switch (e->header->type) {
+    case FRAME_WELCOME:
+        welcome(s, &r, out);
+        break;
+    case FRAME_HEARTBEAT:
+        heartbeat_heard(s, &r, out);
+        break;
+    case FRAME_FREEZE:
+        install_freeze(s, &r, out);
+        break;
+    case FRAME_VIEW:
+        install_view(s, &r, out);
+        break;
+    case FRAME_ANSWER:
+        ballot_answer(s, &r, out);
+        break;
+    case FRAME_ADMIT:
+        links_admit(s, &r, out);
+        break;
+    case FRAME_FENCE:
+        fenced(s, &r, out);
+        break;
+    case FRAME_ELECTED:
+        fetch_elected(s, &r, out);
+        break;
+    case FRAME_PROBE:
+        probe(s, &r, out);
+        break;
+    default:
+        join_master_down(s, "the master sent a message that only peers send", out);
+        break;
+    }
+}
+
+/* ---- leaving ---- */
+
+static void end_calls(struct session *s, uint8_t cause, enum session_result result, struct outbox *out)
+{
+    for (uint32_t i = 0; i < s->cfg.max_ops; i++) {
+        struct slot *c = &s->slots[i];
+        if (c->phase == SLOT_RUNNING || c->phase == SLOT_DEFERRED) {
+            slot_end(s, i, result, cause, 0, out);
+            memcpy(c->outcome.text, s->left_text, sizeof c->outcome.text);
+        }
+    }
+    if (s->vote != VOTE_NONE && !s->vote_ended) {
+        ballot_end(s, result, cause, out);
+        memcpy(s->vote_outcome.text, s->left_text, sizeof s->vote_outcome.text);
+    }
+    if (s->connecting && !s->connect_ended) {
+        connect_failed(s, s->phase == PHASE_DIALING ? RESULT_UNREACHABLE : RESULT_GONE, cause, s->left_text, out);
+    }
+}
+
+void join_leave(struct session *s, uint8_t cause, enum session_result result, const char *text, bool tell_master,
+                struct outbox *out)
+{
+    if (s->phase == PHASE_IDLE) {
+        return;
+    }
+    char copy[BOUNDS_TEXT];
+    snprintf(copy, sizeof copy, "%s", text);
+    memcpy(s->left_text, copy, sizeof copy);
+    s->left_cause = cause;
+    s->left_since = s->now;
+    if (tell_master && s->welcomed) {
+        outbox_frame(out, FRAME_LEAVE, s->run, s->view.view);
+        outbox_send(out, ACT_MASTER, 0);
+    }
+    end_calls(s, cause, result, out);
+    phase_move(MACHINE_SESSION, &s->phase, PHASE_IDLE);
+    s->master_up = false;
+    s->welcomed = false;
+    s->master_lost = 0;
+    s->frozen = false;
+    s->proposal = 0;
+    op_clear(s);
+    owed_clear(s);
+    s->finished_count = 0;
+    s->finished_by = INT64_MAX;
+    s->settled = 0;
+    s->generation++;
+    s->view.world = 0;
+    s->view.view = 0;
+    s->view.edges = 0;
+    memset(s->peers, 0, sizeof *s->peers * s->peer_count);
+    session_trace(out, "left", s->id, cause);
+    outbox_add(out, ACT_CLOSE_MASTER);
+    outbox_add(out, ACT_LINKS);
+    outbox_add(out, ACT_LEFT);
+}
+
+/* ---- time ---- */
+
+/* The oldest operation that waits for somebody to launch it: the master looks for cycles of operations and votes. */
+static void blocked(const struct session *s, struct msg_heartbeat *m)
+{
+    int64_t oldest = INT64_MAX;
+    for (uint32_t i = 0; s->op_used > 0 && i < s->op_count; i++) {
+        const struct op *op = &s->ops[i];
+        if (op->phase != OP_RUN || op->since >= oldest) {
+            continue;
+        }
+        for (uint32_t r = 0; r < s->view.world; r++) {
+            bool linked = view_relay(s, s->id, s->view.ids[r]) == 0;
+            if (linked && !s->marks[(size_t)op->marks * s->cfg.max_members + r].ready) {
+                oldest = op->since;
+                m->blocked_tag = op->name.tag;
+                m->blocked_seq = op->name.seq;
+                m->blocked_on = s->view.ids[r];
+                m->blocked_ms = (uint32_t)((s->now - op->since) / 1000000);
+                break;
+            }
+        }
+    }
+}
+
+static void send_heartbeat(struct session *s, struct outbox *out)
+{
+    struct msg_heartbeat m = {.sent_ns = (uint64_t)s->now, .echo_ns = s->echo};
+    if (s->phase == PHASE_MEMBER && !s->frozen) {
+        blocked(s, &m);
+    }
+    put_heartbeat(outbox_frame(out, FRAME_HEARTBEAT, s->run, s->view.view), &m);
+    outbox_send(out, ACT_MASTER, 0);
+}
+
+static bool needs_master(const struct session *s)
+{
+    if (s->frozen || (s->vote != VOTE_NONE && !s->vote_ended)) {
+        return true;
+    }
+    for (uint32_t i = 0; s->slots_used > 0 && i < s->cfg.max_ops; i++) {
+        if (s->slots[i].phase == SLOT_DEFERRED) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A vote called while the master is gone gets the whole time. */
+static int64_t needed_since(const struct session *s)
+{
+    bool vote_only = s->vote != VOTE_NONE && !s->vote_ended && !s->frozen;
+    return vote_only && s->vote_since > s->master_lost ? s->vote_since : s->master_lost;
+}
+
+static void tick_lost(struct session *s, struct outbox *out)
+{
+    if (s->phase == PHASE_DIALING && s->now >= s->connect_by) {
+        char text[BOUNDS_TEXT];
+        snprintf(text, sizeof text, "%s", s->left_text[0] != 0 ? s->left_text : "the master does not answer");
+        join_leave(s, CAUSE_NONE, RESULT_UNREACHABLE, text, false, out);
+    } else if (s->phase == PHASE_MEMBER && !s->welcomed && s->master_lost != 0 && needs_master(s) &&
+               s->now - needed_since(s) >= s->cfg.master_loss_ns) {
+        join_leave(s, CAUSE_LINK_LOST, RESULT_GONE, "the master was gone for too long", false, out);
+    }
+}
+
+void join_tick(struct session *s, struct outbox *out)
+{
+    if (s->phase == PHASE_IDLE) {
+        return;
+    }
+    if (s->now - s->last_step > 1000000000 + s->cfg.heartbeat_ns) {
+        s->master_heard = s->now; /* M7: we slept, not the master */
+    }
+    if (s->master_up && s->now - s->master_heard > s->cfg.stall_ns) {
+        join_master_down(s, "the master does not answer", out);
+    }
+    if (s->now >= s->next_heartbeat) {
+        s->next_heartbeat = s->now + s->cfg.heartbeat_ns;
+        if (s->welcomed) {
+            send_heartbeat(s, out);
+        }
+        if (s->phase == PHASE_MEMBER) {
+            links_announce(s, out); /* the heartbeat between peers */
+        }
+    }
+    tick_lost(s, out);
+}

@@ -1,0 +1,250 @@
+/* session.h - one communicator's side of the protocol as a step function.
+ *
+ * session_step turns one event into actions; it never blocks, allocates, reads a clock or sees a socket.  Its shells are
+ * engine.c/comm.c (real sockets and lanes) and the simulator.  What it decides: which view is installed, which
+ * operations run, are held, succeed, abort or are refused, what votes answer, whom to be linked with.  What it does not do:
+ * move data of large operations (lanes and exec.h do), wait, allocate backups, hash shared state.
+ *
+ * Slots.  A call that launches an operation gets a slot (index below max_ops) from the shell's event and keeps it until
+ * SESSION_COLLECT.  The session tells the shell to start, feed, stop lanes for a slot and finally that the call may
+ * return.  Between OP_STOP and SESSION_IDLE lanes still touch the buffers; OP_RETURN is never emitted before SESSION_IDLE
+ * of a started slot.
+ *
+ * Rules P1 to P11 are those of the reliability reference and are named where they are kept.
+ * SPDX-License-Identifier: MIT */
+#ifndef PCCL_PEER_SESSION_H
+#define PCCL_PEER_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "collectives/plan.h"
+#include "core/phase.h"
+#include "kernels/numeric.h"
+#include "session/sync.h"
+#include "wire/control.h"
+#include "wire/outbox.h"
+#include "wire/p2p.h"
+
+struct session; /* the arena's first object */
+
+enum { SESSION_NO_SLOT = 0xFFFFFFFFu };
+
+struct session_config {
+    uint32_t group;
+    uint16_t lanes;             /* connections per peer this one can serve */
+    uint8_t addresses;          /* candidates told to the master */
+    struct net_address address[BOUNDS_ADDRESSES];
+    uint32_t max_members;       /* of a view or proposal */
+    uint32_t max_ops;           /* slots: calls not collected yet */
+    uint32_t max_live;          /* operations not finished, launched here or only heard of; >= max_ops */
+    uint32_t max_records;       /* finished operations on record */
+    uint32_t max_tags;          /* power of two */
+    uint32_t max_owed;
+    uint32_t park_blocks, park_block_bytes; /* parked EAGER payloads; at most park_per_link each */
+    uint32_t park_per_link;
+    uint32_t mesh_members;      /* up to here HOLD goes to all members directly, above by dissemination; 32 */
+    int64_t heartbeat_ns;       /* 1 s */
+    int64_t stall_ns;           /* silence after which a link, or an operation without progress, is suspected; 10 s */
+    int64_t master_loss_ns;     /* calls that need a lost master wait so long; 10 s */
+    int64_t connect_ns;         /* connect tries so long to reach the master; 10 s */
+    int64_t link_ns;            /* links of a proposal must be up within; 5 s */
+    const struct kernels *kernels;
+    bool verify;                /* ask for digests of results; the view decides for all its members */
+    uint64_t seed;
+};
+
+/* What a call ends with: the cause decides the public code (api.c has the table). */
+enum session_result {
+    RESULT_PENDING = 0,  /* not ended yet */
+    RESULT_OK,
+    RESULT_LOST,         /* aborted: RankConnectionLost */
+    RESULT_MISMATCH,     /* InvalidArgument */
+    RESULT_DIGEST,       /* InternalError */
+    RESULT_NO_MEMORY,    /* InternalError */
+    RESULT_ALONE,        /* TooFewPeers */
+    RESULT_GONE,         /* no longer a member: MasterConnectionFailed */
+    RESULT_USAGE,        /* InvalidUsage: wrong phase, votes in conflict */
+    RESULT_PENDING_OPS,  /* PendingAsyncOps */
+    RESULT_TAG_IN_USE,   /* InvalidArgument */
+    RESULT_FULL,         /* RankConnectionLost: too many unfinished operations or refusals ahead */
+    RESULT_SETUP,        /* MasterConnectionFailed: what this peer itself was told is wrong, the master was not tried */
+    RESULT_UNREACHABLE,  /* connect: MasterConnectionFailed */
+    RESULT_NO_CANDIDATE, /* NoSharedStateAvailable */
+    RESULT_RETRY,        /* update, optimise: call again at once */
+    RESULT_POISONED,     /* InternalError */
+};
+
+/* How a call ended; filled by SESSION_COLLECT and the vote and connect actions. */
+struct session_outcome {
+    enum session_result result;
+    uint8_t cause;          /* enum cause */
+    uint64_t culprit;       /* peer id or 0 */
+    int64_t since;          /* when the condition began, 0 unknown */
+    uint32_t world;         /* members of the view that committed the operation */
+    uint64_t tx_bytes, rx_bytes;
+    uint64_t value;         /* query: pending; sync: revision */
+    bool restore;           /* operation, in place: copy the backup over the buffer before returning */
+    char text[BOUNDS_TEXT];
+};
+
+struct session_launch {
+    uint64_t tag;
+    struct op_params params;
+    const void *in;         /* never written while the operation runs (an in-place call passes its backup) */
+    void *out;
+    void *scratch;          /* numeric_acc_bytes of the operation if it is eager and not plain, else null */
+    bool in_place;
+    bool no_memory;         /* the backup could not be allocated: refuse */
+    uint32_t window;        /* data frames per lane reserved for each folding sender (session_folding_senders) */
+    int64_t deadline;       /* absolute, INT64_MAX none */
+};
+
+enum session_event_kind {
+    /* calls of the program */
+    SESSION_CONNECT = 1,  /* start joining; ends with an ACT_CONNECTED */
+    SESSION_LEAVE,        /* leave the run now; all pending calls end with GONE; ends with ACT_LEFT */
+    SESSION_LAUNCH,       /* slot, launch: outcome.result says RESULT_PENDING (slot in use) or why not (slot not in use) */
+    SESSION_CANCEL,       /* slot; number: CAUSE_NO_MEMORY, CAUSE_INTERNAL, otherwise the program's wish */
+    SESSION_COLLECT,      /* slot that has returned: fills outcome, updates the snapshot, frees the slot */
+    SESSION_VOTE,         /* vote: outcome.result RESULT_PENDING or why not; ends with ACT_VOTED */
+    SESSION_COLLECT_VOTE, /* after ACT_VOTED: fills outcome, updates the snapshot */
+    SESSION_COLLECT_CONNECT, /* after ACT_CONNECTED */
+    /* the master's connection */
+    SESSION_MASTER_UP,    /* asked for by ACT_DIAL_MASTER */
+    SESSION_MASTER_DOWN,  /* lost, or could not be made (text says why) */
+    SESSION_MASTER_FRAME, /* header, payload */
+    /* links to peers: the shell keeps a control link and a data bundle to every wanted peer (session_wanted) */
+    SESSION_HELLO,        /* a peer dialled in: peer, hello; verdict comes back in event.verdict */
+    SESSION_LINK_UP,      /* control link to `peer` is usable (both ends) */
+    SESSION_LINK_DOWN,    /* it closed or broke */
+    SESSION_LINK_FAILED,  /* it could not be made in link_ns (dialler), or is still missing then (listener) */
+    SESSION_LINK_STALE,   /* dialled, answered STALE with `view` */
+    SESSION_PEER_FRAME,   /* header, payload from `peer` on its control link */
+    SESSION_DATA_UP,      /* all connections of bundle `number` with `peer` are usable */
+    SESSION_DATA_DOWN,    /* one of them broke: the bundle is gone */
+    SESSION_SYNC_FRAME,   /* header, payload from `peer` on a sync connection */
+    SESSION_SYNC_DOWN,    /* the sync connection to `peer` broke or could not be made */
+    /* lanes */
+    SESSION_DONE,         /* slot: all lanes complete: the whole result is in `out`; digest, tx/rx bytes */
+    SESSION_IDLE,         /* slot: all lanes have let go of its buffers */
+    SESSION_STALLED,      /* slot: no byte moved for stall_ns; `peer` is who it waits for */
+    /* memory asked for by ACT_SYNC_ALLOC: memory (null: there is none) */
+    SESSION_MEMORY,
+    SESSION_MEASURED,     /* probe: peer, round in `slot`, bits per second in `number` */
+    SESSION_TICK,         /* time passed */
+};
+
+struct session_event {
+    enum session_event_kind kind;
+    uint32_t slot;
+    uint64_t peer;
+    uint64_t number;                 /* bundle; bits per second */
+    uint64_t view;
+    const struct frame_header *header;
+    const void *payload;             /* borrowed for the step */
+    const struct session_launch *launch;
+    const struct msg_vote *vote;     /* number is filled in by the session */
+    struct sync_state *state;        /* VOTE_SYNC: borrowed until the vote is collected */
+    const struct msg_hello *hello;
+    uint64_t digest, tx_bytes, rx_bytes;
+    void *memory;
+    const char *text;
+    /* results of the step */
+    uint8_t verdict;                 /* HELLO: enum hello_verdict; NOT_YET means: keep it, ask again when wants change */
+    struct session_outcome outcome;  /* LAUNCH, VOTE, COLLECT... */
+};
+
+enum session_action {
+    ACT_MASTER = 1,    /* frame to the master */
+    ACT_DIAL_MASTER,   /* connect to the master, not before action.value (absolute ns) */
+    ACT_CLOSE_MASTER,  /* after what was sent */
+    ACT_PEERS,         /* frame to the control link of each peer in dest_ids */
+    ACT_SYNC,          /* frame (+ data) to the sync connection of the one peer in dest_ids, dialled if there is none;
+                          action.value 1: answer on the connection that peer dialled */
+    ACT_SYNC_CLOSE,    /* the vote is over: close all sync connections of this session */
+    ACT_LINKS,         /* the set of wanted peers changed: read session_wanted; re-ask held HELLOs */
+    ACT_OP_START,      /* slot: session_op tells plan parameters; lanes make executors with window `value` */
+    ACT_OP_READY,      /* slot: peer `id` launched it and grants `value` frames per lane on the current bundle */
+    ACT_OP_STOP,       /* slot: lanes let go, then SESSION_IDLE */
+    ACT_OP_RETURN,     /* slot: the call may return (collect) */
+    ACT_VOTED,         /* the open vote has ended (collect) */
+    ACT_CONNECTED,     /* connect has ended (collect) */
+    ACT_LEFT,          /* out of the run: close all links after what was sent */
+    ACT_SYNC_ALLOC,    /* action.value bytes of staging wanted: answer with SESSION_MEMORY */
+    ACT_SYNC_APPLY,    /* the vote's answer is APPLY: copy staging into user memory (sync_apply) before the vote is collected */
+    ACT_PROBE,         /* measure the edge to peer `id` for `value` ms, round in slot: answer with SESSION_MEASURED */
+    ACT_TRACE,         /* data: static text; id, value: context.  For logs and golden traces */
+};
+
+/* What lanes need to run the operation in a slot; valid from ACT_OP_START until SESSION_IDLE. */
+struct session_op {
+    uint64_t view;
+    struct op_name name;
+    struct op_params params;
+    struct numeric numeric;
+    struct plan_params plan;     /* ring and weights point into the session: copy under its lock */
+    uint16_t lanes;
+    const void *in;
+    void *out;
+    bool verify;
+    const uint64_t *ranks;       /* peer id by rank; world entries */
+};
+
+struct session_wanted {
+    struct member_info info;
+    bool dial;                   /* this end dials (it is the newer member) */
+    bool data;                   /* a data bundle is wanted too (member of the installed view) */
+};
+
+size_t session_arena_bytes(const struct session_config *config);
+/* `arena` is zeroed by the call; aligned to 64. */
+struct session *session_init(const struct session_config *config, void *arena);
+void session_step(struct session *s, int64_t now, struct session_event *event, struct outbox *out);
+int64_t session_deadline(const struct session *s);
+bool session_poisoned(const struct session *s);
+void session_out_bounds(const struct session_config *config, uint32_t *actions, uint32_t *bytes, uint32_t *dests);
+
+/* Peers to be linked with: installed view and open admission, self excluded. */
+uint32_t session_wanted(const struct session *s, struct session_wanted *out, uint32_t capacity);
+const struct session_op *session_op(const struct session *s, uint32_t slot);
+/* Before LAUNCH: number of ranks that will send contributions here, so that the shell can reserve room for launch.window;
+ * 0: eager, or not a member.  A launch deferred by a freeze starts with window 0: lanes grant later. */
+uint32_t session_folding_senders(const struct session *s, const struct op_params *params);
+
+/* Tags live as long as a view.  Between steps: the bytes of a larger table if the present one is half full (0: no need), and handing it
+ * over; returns the table handed over before (null the first time), which is the caller's again. */
+size_t session_tags_wanted(const struct session *s);
+void *session_grow_tags(struct session *s, void *storage, size_t bytes);
+
+/* For api.c: the snapshot and the installed view. */
+struct session_info {
+    bool connected;          /* member of a view, not left */
+    uint64_t run, id, view;
+    uint64_t newest;         /* view or open proposal: what a HELLO says */
+    uint32_t rank, world;
+    struct sizes snapshot;
+    uint32_t open_slots;     /* un-collected operations */
+    bool voting;
+    bool frozen;
+};
+void session_info(const struct session *s, struct session_info *out);
+
+/* What a call of one that is no member any more returns: RESULT_GONE and why it is none. */
+void session_gone(const struct session *s, struct session_outcome *out);
+bool session_member(const struct session *s, uint32_t rank, struct member_info *out, uint32_t *ring_position);
+
+/* The tables of its state machines, for diagrams. */
+const struct phase_table *session_phases(uint32_t *count);
+
+/* Who is waited for: up to capacity entries; returns their number. */
+struct session_wait {
+    uint64_t tag;
+    uint64_t peer;
+    int64_t since;
+    const char *phase; /* static: "launch", "data", "hold", "update", ... */
+};
+uint32_t session_waits(const struct session *s, struct session_wait *out, uint32_t capacity);
+
+#endif

@@ -1,0 +1,363 @@
+/* session_state.h - what a session remembers; shared by the files that make up session_step, seen by nobody else.
+ *
+ * Four tables: peers (whom we are or want to be linked with), ops (operations of the installed view, by (tag, seq)), tags
+ * (next number and owed errors of each tag), slots (calls of the program).  Everything is an index into an arena.
+ * Which file writes what: links.c peers, optable.c ops and tags, launch.c slots, install.c the view, ballot.c the vote, join.c the
+ * phase and the master's connection.
+ * SPDX-License-Identifier: MIT */
+#ifndef PCCL_PEER_SESSION_STATE_H
+#define PCCL_PEER_SESSION_STATE_H
+
+#include <string.h>
+
+#include "core/bitset.h"
+#include "core/check.h"
+#include "core/mutant.h"
+#include "core/rng.h"
+#include "session/session.h"
+
+enum { NONE = 0xFFFFFFFFu };
+
+enum session_phase {
+    PHASE_IDLE,    /* before connect, and after leaving: left_cause says why */
+    PHASE_DIALING, /* connect was called; no WELCOME yet */
+    PHASE_JOINING, /* registered, waits for the first view */
+    PHASE_MEMBER,  /* in a view */
+};
+
+struct peer {
+    uint64_t id;         /* 0: entry not in use */
+    struct member_info info;
+    bool in_view, in_proposal;
+    bool link_up;
+    bool link_failed;    /* in this proposal */
+    uint8_t suspected;   /* why its link was reported in this view: again after a resumed master connection; CAUSE_NONE */
+    uint32_t rank;       /* in_view */
+    uint64_t their_view; /* newest view it said to be in, on this link */
+    uint64_t bundle;     /* number of the usable data bundle, 0 none */
+    uint64_t bundle_view; /* last view in which a READY named this bundle */
+    int64_t heard;
+    uint32_t parked;     /* EAGER payloads of it that are parked */
+    uint32_t replay;     /* operation from which hold_replay goes on, NONE: nothing left to say again */
+};
+
+/* What one member said about one operation. */
+struct mark {
+    uint64_t ready_params, hold_params, hold_digest, bundle;
+    uint32_t window;
+    uint32_t park;       /* park block + 1 of its EAGER payload, 0 none */
+    uint32_t park_bytes;
+    uint8_t refuse;      /* cause of its last REFUSE, 0 none */
+    bool ready, held, fed; /* fed: lanes were told */
+    bool dropped;        /* its EAGER payload found no room */
+    bool wanted;         /* ... and was asked for again */
+};
+
+enum op_phase { OP_FREE = 0, OP_GHOST, OP_RUN, OP_HOLDING, OP_DONE };
+
+struct op {
+    struct op_name name;
+    uint8_t phase;       /* enum op_phase; GHOST: heard of, not launched here; DONE: finished, on record */
+    uint8_t refused;     /* cause of the own last REFUSE, 0 none */
+    bool eager;
+    uint8_t round;       /* dissemination: next round to send */
+    uint32_t rounds_in;  /* dissemination: bit per round that came in */
+    uint32_t slot;
+    uint32_t next;       /* hash chain */
+    uint32_t marks;      /* index of its marks, NONE once done */
+    uint32_t fold;       /* eager: next rank to fold */
+    uint64_t params, digest;
+    uint64_t culprit;    /* of the refusal */
+    uint32_t settled;    /* at the first refuser: votes settled in this view before; UINT32_MAX: none has refused */
+    int64_t since;       /* launched */
+    uint64_t *finished;  /* bit set over ranks */
+};
+
+struct tag {
+    uint64_t tag;
+    uint32_t next_seq;
+    uint32_t slot;       /* un-collected operation of this tag, NONE */
+    uint32_t owed;       /* list of owed errors, NONE */
+    uint32_t refusals;   /* since the last success in this view */
+    uint32_t generation; /* of the view that next_seq and refusals belong to; 0: entry not in use */
+};
+
+/* An error that the next call of a tag takes (P7). */
+struct owed {
+    uint32_t next;
+    uint8_t outcome;     /* OUTCOME_ABORT or OUTCOME_REFUSED */
+    uint8_t cause;
+    uint64_t culprit;
+    uint64_t view;       /* whose sizes come with it */
+    uint32_t seq;        /* its number in the view before that */
+    struct sizes sizes;
+};
+
+enum slot_phase { SLOT_FREE = 0, SLOT_DEFERRED, SLOT_RUNNING, SLOT_ENDING, SLOT_RETURNED };
+
+struct slot {
+    uint8_t phase;       /* ENDING: outcome known, lanes have not let go yet */
+    bool started;        /* lanes have it and have not said IDLE */
+    bool stopped;        /* ACT_OP_STOP was emitted */
+    bool has_sizes;
+    uint32_t op;
+    uint64_t order;
+    uint64_t sizes_view;
+    struct sizes sizes;
+    struct session_launch launch;
+    struct session_op run;
+    struct session_outcome outcome;
+};
+
+struct view {
+    uint64_t view;       /* 0: none installed */
+    uint32_t world, rank;
+    uint64_t *ids;       /* by rank */
+    uint32_t *peer;      /* by rank: index into peers, NONE for self */
+    uint32_t *ring, *weights;
+    bool weighted;
+    struct plan_view plan;
+    struct sizes sizes;
+    uint32_t edges;
+    struct missing_edge *edge;
+};
+
+enum { SESSION_EDGES = 256, SESSION_FINISHED_BATCH = 64, SESSION_ASKS = 64 };
+
+struct session {
+    struct session_config cfg;
+    bool poisoned;
+    struct rng rng;
+    int64_t now, last_step;
+
+    /* membership: join.c */
+    uint8_t phase;
+    uint8_t left_cause;
+    char left_text[BOUNDS_TEXT];
+    int64_t left_since, connect_since;
+    uint64_t vote_waits_for; /* whom the vote or the admission waits for, by the master's last heartbeat; 0: nobody it knows of */
+    uint64_t run, id;
+    bool master_up, welcomed;
+    int64_t master_heard, master_lost, next_heartbeat, next_dial, connect_by;
+    int64_t backoff;
+    uint64_t echo;
+    bool connecting, connect_ended;
+    struct session_outcome connect_outcome;
+
+    /* view: install.c */
+    struct view view;
+    bool frozen;
+    int64_t frozen_at;
+    uint32_t attempt;
+    uint64_t snapshot_view;
+    struct sizes snapshot;
+    struct member_info *scratch_members;
+    uint64_t *scratch_ids;
+
+    /* admission: links.c */
+    uint64_t proposal;   /* proposed view, 0 none */
+    uint32_t proposal_attempt;
+    bool linked_sent;
+    int64_t link_by;
+    struct peer *peers;
+    uint32_t peer_count; /* capacity */
+
+    /* operations: optable.c, launch.c, hold.c, refusal.c, eager.c */
+    struct op *ops;
+    uint32_t op_count, op_free, op_used, records;
+    uint32_t *op_bucket;
+    uint32_t buckets;    /* power of two */
+    uint64_t *op_sets;
+    struct mark *marks;  /* max_live x max_members */
+    uint32_t *marks_free;
+    uint32_t marks_left;
+    struct tag *tags;
+    void *tags_given;    /* storage from session_grow_tags, null: the arena's */
+    uint32_t tag_used;   /* entries ever used */
+    uint32_t generation;
+    struct owed *owed;
+    uint32_t owed_free, owed_used;
+    struct slot *slots;
+    uint32_t slots_used;
+    uint64_t order;
+    unsigned char *park;
+    uint32_t *park_free;
+    uint32_t park_left;
+    unsigned char *wire; /* scratch for one EAGER payload */
+    bool replaying;      /* some peer's replay is not NONE */
+    struct op_name finished[SESSION_FINISHED_BATCH];
+    uint32_t finished_count;
+    int64_t finished_by;
+
+    /* vote: ballot.c */
+    uint8_t vote;        /* enum vote_kind, VOTE_NONE */
+    bool vote_ended;     /* not collected yet */
+    uint32_t answered;
+    uint32_t settled;    /* updates, optimisations and syncs answered in the installed view: the same sequence at all members */
+    int64_t vote_since;
+    struct msg_vote ballot;
+    struct session_outcome vote_outcome;
+    uint64_t vote_view;
+    struct sizes vote_sizes;
+
+    /* shared state: fetch.c */
+    struct sync_state *state;
+    struct {
+        bool active;         /* an ELECTED came; `elected` is the newest */
+        bool receiving;
+        bool connected;      /* sync connections were used since the last ACT_SYNC_CLOSE */
+        bool take_content, take_whole;   /* entries that may not differ, entries that may: are they received at all */
+        bool content_known, whole_known; /* their hashes are in want_hash, or not needed */
+        bool planned;        /* it is known which leaves differ */
+        bool memory_asked;
+        bool staged;         /* STAGED was said, with `status` */
+        uint8_t status;
+        struct msg_elected elected;
+        uint64_t *holders;   /* sources: the holders, then whole_source if it is none of them; max_members */
+        bool *holder_down;   /* by index in holders: broke, lies, or gone */
+        uint32_t *asked;     /* leaves asked of each source and not here yet */
+        uint32_t holder_count, source_count;
+        uint32_t first;      /* holder to begin with, so that receivers spread */
+        uint32_t manifest_from; /* index of the source asked for the content's hashes, NONE */
+        uint32_t whole, whole_from; /* index of whole_source; the same once it was asked for hashes, else NONE */
+        uint32_t cursor, whole_cursor; /* no leaf below is wanted from a holder, from whole_source */
+        uint32_t missing, whole_missing; /* leaves wanted and not here: all, of whole_source only */
+        uint64_t need;       /* bytes of the leaves that differ */
+        uint64_t memory_bytes; /* asked for by the last ACT_SYNC_ALLOC */
+        uint64_t liar;       /* first source that sent wrong bytes, 0 none */
+        struct {
+            uint32_t leaf, source;
+        } ask[SESSION_ASKS]; /* in any order */
+        uint32_t asks;
+    } fetch;
+};
+
+/* phases.c: the one writer of phases */
+enum session_machine { MACHINE_SESSION, MACHINE_CALL, MACHINE_OPERATION };
+void phase_move(enum session_machine machine, uint8_t *phase, uint8_t to);
+
+/* session.c */
+void session_trace(struct outbox *out, const char *text, uint64_t id, uint64_t value);
+
+/* links.c */
+uint32_t peer_find(const struct session *s, uint64_t id);
+uint32_t peer_get(struct session *s, uint64_t id); /* adds; NONE if full */
+uint32_t view_rank(const struct session *s, uint64_t id); /* NONE if not a member */
+bool peer_reachable(const struct session *s, uint32_t rank); /* linked and known to be in our view */
+uint64_t view_relay(const struct session *s, uint64_t a, uint64_t b); /* 0: linked directly */
+uint32_t origin_rank(const struct session *s, uint32_t from, uint64_t origin); /* NONE: may not speak for it */
+/* Passes on what `from` said for itself to the members it has no link with, if we stand in for that link. */
+void links_relay(struct session *s, uint32_t from, uint64_t origin, const struct frame_header *h, const void *payload,
+                 struct outbox *out);
+void links_admit(struct session *s, struct reader *r, struct outbox *out);
+void links_check(struct session *s, struct outbox *out);
+void links_hello(struct session *s, struct session_event *e);
+void links_up(struct session *s, struct session_event *e, struct outbox *out);
+void links_down(struct session *s, uint64_t id, bool silent, struct outbox *out);
+void links_failed(struct session *s, uint64_t id, struct outbox *out);
+void links_stale(struct session *s, uint64_t view, struct outbox *out);
+void links_data_up(struct session *s, struct session_event *e, struct outbox *out);
+void links_data_down(struct session *s, struct session_event *e, struct outbox *out);
+void links_ping(struct session *s, uint32_t peer, uint64_t view, struct outbox *out);
+void links_announce(struct session *s, struct outbox *out); /* PING to all linked members */
+void links_tick(struct session *s, struct outbox *out);
+void links_suspect_again(struct session *s, struct outbox *out);
+void links_drop_unwanted(struct session *s);
+void links_suspect(struct session *s, uint8_t target, uint8_t cause, uint64_t peer, const struct op_name *name,
+                   const char *text, struct outbox *out);
+
+/* optable.c */
+struct op *op_find(struct session *s, const struct op_name *name);
+struct op *op_make(struct session *s, const struct op_name *name); /* finds or adds a ghost; null if full */
+/* The operation that a peer speaks of; null if it is over here, or if there are too many (then this peer leaves). */
+struct op *op_hear(struct session *s, const struct op_name *name, struct outbox *out);
+void op_drop(struct session *s, struct op *op);
+void op_drop_marks(struct session *s, struct op *op);
+void op_clear(struct session *s); /* all of them: a new view */
+struct mark *op_mark(struct session *s, const struct op *op, uint32_t rank);
+bool op_past(struct session *s, const struct op_name *name); /* launched here, finished and forgotten */
+struct tag *tag_find(struct session *s, uint64_t tag);
+struct tag *tag_get(struct session *s, uint64_t tag); /* adds; null if full */
+bool owed_add(struct session *s, uint64_t tag, const struct owed *what);
+bool owed_take(struct session *s, struct tag *t, struct owed *what);
+void owed_clear(struct session *s);
+uint32_t park_take(struct session *s);  /* block + 1, 0 none */
+void park_give(struct session *s, uint32_t block);
+unsigned char *park_at(struct session *s, uint32_t block);
+
+/* launch.c */
+void launch_call(struct session *s, struct session_event *e, struct outbox *out);
+void launch_deferred(struct session *s, struct outbox *out);
+void launch_collect(struct session *s, struct session_event *e);
+void launch_feed(struct session *s, struct op *op, uint32_t rank, struct outbox *out);
+void launch_announce(struct session *s, struct op *op, uint32_t rank, struct outbox *out); /* READY or EAGER to one */
+void launch_done(struct session *s, struct op *op, uint64_t digest, struct outbox *out);
+void slot_end(struct session *s, uint32_t slot, enum session_result result, uint8_t cause, uint64_t culprit,
+              struct outbox *out);
+void slot_sizes(struct session *s, uint32_t slot, uint64_t view, const struct sizes *sizes);
+void slot_stop(struct session *s, uint32_t slot, struct outbox *out);
+void slot_idle(struct session *s, uint32_t slot, struct outbox *out);
+void snapshot_take(struct session *s, uint64_t view, const struct sizes *sizes);
+enum session_result result_of_cause(uint8_t cause);
+
+/* hold.c */
+void hold_send(struct session *s, struct op *op, struct outbox *out);
+void hold_message(struct session *s, uint32_t from, const struct frame_header *h, struct reader *r, struct outbox *out);
+void hold_ready(struct session *s, uint32_t from, struct reader *r, struct outbox *out);
+void hold_finished(struct session *s, uint32_t from, const struct frame_header *h, struct reader *r, struct outbox *out);
+void hold_flush_finished(struct session *s, struct outbox *out);
+void hold_check(struct session *s, struct op *op, struct outbox *out);
+void hold_suspect_again(struct session *s, struct outbox *out); /* the master may not have heard of differing results */
+void hold_replay(struct session *s, struct outbox *out); /* say again, to those who just came into the view, what was said in it */
+
+/* refusal.c */
+void refusal_send(struct session *s, struct op *op, uint8_t cause, uint64_t culprit, struct outbox *out);
+bool refusal_allowed(const struct session *s, const struct op *op);
+void refusal_message(struct session *s, uint32_t from, const struct frame_header *h, struct reader *r,
+                     struct outbox *out);
+void refusal_check(struct session *s, struct op *op, struct outbox *out);
+void refusal_request(struct session *s, struct op *op, uint8_t cause, struct outbox *out); /* deadline, cancel */
+void refusal_skip(struct session *s, uint32_t settled); /* those first refused before so many votes were settled, that one included */
+
+/* eager.c */
+void eager_start(struct session *s, struct op *op, struct outbox *out);
+void eager_send(struct session *s, struct op *op, uint32_t rank, struct outbox *out); /* rank NONE: to all reachable */
+void eager_message(struct session *s, uint32_t from, struct reader *r, struct outbox *out);
+void eager_want(struct session *s, uint32_t from, struct reader *r, struct outbox *out);
+void eager_advance(struct session *s, struct op *op, struct outbox *out);
+void eager_release(struct session *s, struct op *op); /* gives parked payloads back */
+
+/* install.c */
+void install_freeze(struct session *s, struct reader *r, struct outbox *out);
+void install_view(struct session *s, struct reader *r, struct outbox *out);
+
+/* join.c */
+void join_connect(struct session *s, struct session_event *e, struct outbox *out);
+void join_master_up(struct session *s, struct outbox *out);
+void join_master_down(struct session *s, const char *text, struct outbox *out);
+void join_master_frame(struct session *s, struct session_event *e, struct outbox *out);
+void join_tick(struct session *s, struct outbox *out);
+void join_leave(struct session *s, uint8_t cause, enum session_result result, const char *text, bool tell_master,
+                struct outbox *out);
+void join_connected(struct session *s, struct outbox *out);
+
+/* ballot.c */
+void ballot_call(struct session *s, struct session_event *e, struct outbox *out);
+void ballot_send(struct session *s, struct outbox *out);
+void ballot_answer(struct session *s, struct reader *r, struct outbox *out);
+void ballot_by_view(struct session *s, const struct msg_view *m, struct outbox *out);
+void ballot_end(struct session *s, enum session_result result, uint8_t cause, struct outbox *out);
+void ballot_collect(struct session *s, struct session_event *e);
+
+/* fetch.c */
+void fetch_elected(struct session *s, struct reader *r, struct outbox *out);
+void fetch_frame(struct session *s, struct session_event *e, struct outbox *out);
+void fetch_down(struct session *s, uint64_t peer, struct outbox *out);
+void fetch_memory(struct session *s, void *memory, struct outbox *out);
+void fetch_again(struct session *s, struct outbox *out); /* the master's connection was resumed: STAGED again */
+void fetch_members_changed(struct session *s, struct outbox *out);
+/* The answer to election `round` came: ACT_SYNC_APPLY if anything is staged in it. */
+bool fetch_apply(struct session *s, uint32_t round, struct outbox *out);
+void fetch_reset(struct session *s, struct outbox *out);
+
+#endif

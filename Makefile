@@ -3,22 +3,33 @@
 BUILD ?= build
 PREFIX ?= /usr/local
 
+configure = cmake -S . -B "$(BUILD)" -G Ninja
+build = cmake --build "$(BUILD)" --target
+
 all: setup
-	@cmake -S . -B $(BUILD) -G Ninja
-	@cmake --build $(BUILD)
+	@$(configure) -DCMAKE_INSTALL_PREFIX="$(PREFIX)"
+	@$(build) pccl_product
 
 setup:
 	@scripts/setup.sh build
 
 demo: all
-	@scripts/demo.sh $(BUILD) $(if $(TEXT),"$(TEXT)")
+	@$(build) pccl_examples
+	@scripts/demo.sh "$(BUILD)" $(if $(TEXT),"$(TEXT)")
 
 check:
 	@scripts/setup.sh check
 	@scripts/check.sh
 
+# Time, seed and number of rounds side by side: make chaos SECONDS=600 SEED=1 JOBS=4
+chaos: all
+	@$(build) tests_chaos
+	@"$(BUILD)/tests/chaos/chaos_run" --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED)) \
+		$(if $(JOBS),--jobs $(JOBS)) --logs "$(BUILD)/chaos"
+
 bench: all
-	@scripts/bench.sh $(BUILD)
+	@$(build) pccl_benchmarks
+	@scripts/bench.sh "$(BUILD)"
 
 verify:
 	@scripts/setup.sh verify
@@ -29,9 +40,12 @@ fuzz:
 	@scripts/fuzz.sh
 
 install: all
-	@cmake --install $(BUILD) --prefix $(PREFIX)
+	@scripts/install.sh "$(BUILD)"
+
+uninstall:
+	@scripts/install.sh "$(BUILD)" --remove
 
 clean:
-	rm -rf $(BUILD)
+	rm -rf "$(BUILD)"
 
-.PHONY: all setup demo check bench verify fuzz install clean
+.PHONY: all setup demo check chaos bench verify fuzz install uninstall clean

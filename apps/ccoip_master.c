@@ -9,16 +9,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "ccoip.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "server/server.h"
 #include "net/addr.h"
+#include "pccl.h"
 
 static const char usage[] =
-    "usage: ccoip_master [--listen ADDRESS[:PORT]] [--log-level LEVEL] [--dead-ms N] [--help] [--version]\n"
+    "usage: ccoip_master [--listen ADDRESS[:PORT]] [--log-level LEVEL] [--dead-ms N]\n"
     "\n"
     "Keeps the membership of one training run.  Peers connect to it; SIGINT or SIGTERM ends it.\n"
     "\n"
@@ -26,13 +26,16 @@ static const char usage[] =
     "                           port 0 takes any free one; the line \"listening at ...\" tells which\n"
     "  --log-level LEVEL        trace, debug, info, warn, error or none, to standard error; default info\n"
     "  --dead-ms N              silence after which a peer is excluded, 100 to 3600000; default 10000\n"
-    "  --help, --version        print and exit\n";
+    "  -h, --help               print this and exit\n"
+    "  -V, --version            print the version and exit\n";
+
+static char program[] = "ccoip_master"; /* in front of each line of the log */
 
 struct options {
     struct net_address listen;
     struct server_options server;
     enum log_level level;
-    bool done; /* --help or --version has been printed */
+    bool done; /* help or version has been printed */
 };
 
 static struct server *running; /* for the signal handler, set before it is installed */
@@ -43,18 +46,6 @@ static void on_signal(int number)
     (void)number;
     asked_to_stop = 1;
     (void)server_stop(running);
-}
-
-static void print_log(enum log_level level, const char *message, void *user)
-{
-    struct timespec now;
-    struct tm parts;
-    char text[32];
-    (void)user;
-    clock_gettime(CLOCK_REALTIME, &now);
-    localtime_r(&now.tv_sec, &parts);
-    strftime(text, sizeof text, "%H:%M:%S", &parts);
-    fprintf(stderr, "%s.%03ld %-5s %s\n", text, now.tv_nsec / 1000000, log_level_name(level), message);
 }
 
 static bool fail(const char *what, const char *why)
@@ -72,13 +63,7 @@ static bool fail_word(const char *what, const char *word, const char *remedy)
 
 static bool read_level(const char *text, struct options *o)
 {
-    for (enum log_level level = LOG_TRACE; level <= LOG_NONE; level++) {
-        if (strcmp(text, log_level_name(level)) == 0) {
-            o->level = level;
-            return true;
-        }
-    }
-    return fail_word("--log-level takes trace, debug, info, warn, error or none, not", text, "");
+    return log_level_read(text, &o->level) || fail_word("--log-level takes trace, debug, info, warn, error or none, not", text, "");
 }
 
 static bool read_dead(const char *text, struct options *o)
@@ -108,10 +93,13 @@ static bool read_option(int argc, char **argv, int *index, struct options *o)
         bool (*read)(const char *text, struct options *o);
     } known[] = {{"--listen", read_listen}, {"--log-level", read_level}, {"--dead-ms", read_dead}};
     const char *word = argv[*index];
-    if (strcmp(word, "--help") == 0 || strcmp(word, "--version") == 0) {
-        fputs(word[2] == 'h' ? usage : "ccoip_master 0.1.0\n", stdout);
-        o->done = true;
-        return true;
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+        fputs(usage, stdout);
+        return o->done = true;
+    }
+    if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0) {
+        printf("ccoip_master %d.%d.%d\n", PCCL_VERSION_MAJOR, PCCL_VERSION_MINOR, PCCL_VERSION_PATCH);
+        return o->done = true;
     }
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         size_t length = strlen(known[i].name);
@@ -162,7 +150,7 @@ int main(int argc, char **argv)
             return 0;
         }
     }
-    log_set_sink(print_log, o.level, NULL);
+    log_set_sink(log_stderr, o.level, program);
     if (server_new(&o.listen, &o.server, &s, &err) != PCCL_OK || server_start(s, &err) != PCCL_OK) {
         fail("", err.text);
         (void)server_free(s);

@@ -19,6 +19,7 @@ struct bench_rank {
     struct plan_segment segments[BENCH_RANKS];
     struct plan_step steps[5 * BENCH_RANKS];
     struct room room;
+    struct frame_pool pool;
     unsigned char *slots;
     uint32_t free_list[BENCH_SLOTS];
     float *in, *out;
@@ -52,8 +53,11 @@ static void bench_begin(struct bench_rank *ranks, const struct plan_params *para
         q.rank = r;
         plan_make(&b->plan, &q, b->segments, b->steps);
         room_init(&b->room, b->slots, BENCH_FRAME, BENCH_SLOTS, b->free_list);
-        struct exec_config config = {.plan = &b->plan, .numeric = numeric, .room = &b->room, .in = b->in,
+        struct exec_config config = {.plan = &b->plan, .numeric = numeric, .room = &b->room, .pool = &b->pool, .in = b->in,
                                      .out = b->out, .lanes = 1};
+        for (uint32_t i = 0; i < 2 * params->world && b->pool.count < 2 * params->world; i++) {
+            frame_pool_give(&b->pool, bench_alloc(BENCH_FRAME));
+        }
         b->arena = bench_alloc(exec_arena_bytes(&config));
         exec_init(&b->exec, &config, b->arena);
     }
@@ -72,8 +76,8 @@ static size_t bench_move(struct bench_rank *ranks, uint32_t r, uint32_t t)
 {
     struct exec *from = &ranks[r].exec, *to = &ranks[t].exec;
     struct exec_out pulled, landed;
-    uint32_t credit = exec_take_credit(to, r);
-    if (credit > 0) {
+    uint32_t credit;
+    if (exec_take_credit(to, r, &credit)) {
         exec_step(from, &(struct exec_event){.kind = EXEC_CREDIT, .rank = t, .credit = credit}, &landed);
     }
     if (!exec_has_frame(from, t)) {

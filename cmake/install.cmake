@@ -1,4 +1,5 @@
-# Install rules: headers, both libraries, the CMake package, the pkg-config file, the master.
+# Install rules: headers, both libraries, the CMake package, the pkg-config file, the master with its manual page and its
+# systemd unit, licence, documents and examples.
 # SPDX-License-Identifier: MIT
 include(CMakePackageConfigHelpers)
 
@@ -19,6 +20,13 @@ install(FILES ${PROJECT_BINARY_DIR}/pccl-config.cmake ${PROJECT_BINARY_DIR}/pccl
 file(RELATIVE_PATH pc_to_prefix /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p)
 configure_file(cmake/pccl.pc.in ${PROJECT_BINARY_DIR}/pccl.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/pccl.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-if(TARGET ccoip_master)
-    install(TARGETS ccoip_master RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-endif()
+
+install(TARGETS ccoip_master RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(FILES apps/ccoip_master.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# The unit names the program with its whole path, which is known when it is installed.
+set(unit ${PROJECT_BINARY_DIR}/ccoip_master.service)
+install(CODE "set(bindir \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}\")
+    configure_file(\"${PROJECT_SOURCE_DIR}/apps/ccoip_master.service.in\" \"${unit}\" @ONLY)")
+install(FILES ${unit} DESTINATION lib/systemd/system)

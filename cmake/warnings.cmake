@@ -1,4 +1,4 @@
-# Warnings of developer builds: what docs/design/style.md implies, as flags.  Own files only, never a parent project's.
+# Warnings of developer builds: the rules of style in docs/CONTRIBUTING.md, as flags.  Own files only, never a parent project's.
 # SPDX-License-Identifier: MIT
 add_library(pccl_warnings INTERFACE)
 target_compile_options(pccl_warnings INTERFACE

@@ -10,8 +10,11 @@
  *   pcclTooFewPeers                                   alone: pcclUpdateTopology until somebody joins
  *   pcclPendingAsyncOps                               await the operations first
  *   pcclInvalidArgument, pcclInvalidUsage, pcclNotInitialized   fix the call; nothing happened
- *   pcclNoSharedStateAvailable                        nobody holds the state any more: restart from a checkpoint
- *   pcclInternalError                                 stop and report (digest mismatch, failed invariant, no memory)
+ *   pcclNoSharedStateAvailable                        nobody holds the state any more: restart from a checkpoint; or, cause
+ *                                                     pcclCauseRevision, all offer an old one: raise the revision, call again
+ *   pcclInternalError                                 stop and report (digest mismatch, failed invariant, no memory); for an
+ *                                                     operation that lacks memory, or whose executor failed, at that
+ *                                                     peer alone: the others get RankConnectionLost, the cause names it
  *
  * Threads: any thread may call any function at any time; calls of one communicator that contradict each other get
  * pcclInvalidUsage.  Buffers are borrowed until the call (for asynchronous operations: the await) returns.  The library
@@ -35,6 +38,12 @@
 
 /* Marks a pointer argument that may be null. */
 #define PCCL_NULLABLE
+
+/* Version of this header; pcclGetVersion tells that of the library that runs.  Comparable: 0.1.0 is 100, 1.2.3 is 10203. */
+#define PCCL_VERSION_MAJOR 0
+#define PCCL_VERSION_MINOR 1
+#define PCCL_VERSION_PATCH 0
+#define PCCL_VERSION (PCCL_VERSION_MAJOR * 10000 + PCCL_VERSION_MINOR * 100 + PCCL_VERSION_PATCH)
 
 #ifdef __cplusplus
 extern "C" {
@@ -140,7 +149,8 @@ typedef struct pcclCommCreateParams_t {
     uint32_t p2p_connection_pool_size; /* parallel connections (lanes) to each peer; 0 means 1, more than 64 mean 64 */
 } pcclCommCreateParams_t;
 
-/* tx_bytes, rx_bytes: payload really moved by this peer: 2(W-1)/W of the buffer for an evenly shared operation. */
+/* tx_bytes, rx_bytes: payload really moved by this peer: 2(W-1)/W of the buffer for an evenly shared operation.  Each payload
+ * counts once, at the one who sends it and at the one who receives it; headers, and what a link's loss makes say again, do not. */
 typedef struct pcclReduceInfo_t {
     uint32_t local_world_size; /* members of the view that committed the operation */
     uint64_t tx_bytes;
@@ -187,7 +197,8 @@ typedef struct pcclTensorInfo_t {
 } pcclTensorInfo_t;
 
 typedef struct pcclSharedState_t {
-    uint64_t revision; /* raise by one per successful sync; set to the elected revision on success */
+    uint64_t revision; /* raise by exactly one per successful sync; set to the elected revision on success.  A newcomer
+                          says any lower one, such as 0, and gets the others' */
     size_t count;
     pcclTensorInfo_t *infos;
 } pcclSharedState_t;
@@ -204,6 +215,9 @@ PCCL_EXPORT pcclResult_t pcclInit(void);
 
 /* Fills `info`; needs no pcclInit.  InvalidArgument: `info` is null. */
 PCCL_EXPORT pcclResult_t pcclGetBuildInfo(pcclBuildInfo_t *info);
+
+/* Stores the version of the library that runs, in the form of PCCL_VERSION; needs no pcclInit.  InvalidArgument: null. */
+PCCL_EXPORT pcclResult_t pcclGetVersion(int *version_out);
 
 /* ---- Communicators ---------------------------------------------------------------------------------------------- */
 
@@ -223,6 +237,8 @@ PCCL_EXPORT pcclResult_t pcclGetAttribute(const pcclComm_t *communicator, pcclAt
                                           int *p_attribute_out);
 
 /* Votes to admit waiting newcomers and drop the departed.  Blocks until every accepted peer of every group has called it.
+ * A peer that has just been accepted may call it first thing or not: the others' update was its admission, and if they go
+ * on without another its call returns at once, with nothing changed.
  * PendingAsyncOps: an operation has not been awaited.  InvalidUsage: another vote is under way, here or among peers that
  * wait for each other in different votes.  UpdateTopologyFailed: nothing changed, call again. */
 PCCL_EXPORT pcclResult_t pcclUpdateTopology(pcclComm_t *communicator);
@@ -264,11 +280,14 @@ PCCL_EXPORT pcclResult_t pcclAllReduceAsync(const void *sendbuff, void *recvbuff
 PCCL_EXPORT pcclResult_t pcclAwaitAsyncReduce(const pcclAsyncReduceOp_t *reduce_handle,
                                               pcclReduceInfo_t *PCCL_NULLABLE reduce_info_out);
 
-/* Runs `count` all-reduces, at most `max_in_flight` at once, and retries those that fail with RankConnectionLost until all
- * are done: success means that every one is complete.  One that ended by its deadline or a cancel is not retried.  Ends with
- * TooFewPeers when alone, with any other error of an
- * operation as it is; nothing is left in flight in either case.  InvalidArgument: null list, count 0, max_in_flight below 1, or a
- * bad element (the text names its index).  The info sums the bytes of all completed operations. */
+/* Runs `count` all-reduces, at most `max_in_flight` at once, and retries those that fail with RankConnectionLost until
+ * all are done: success means that every one is complete.  What was lost is launched again, lowest index first, while
+ * the rest is in flight; peers may pass different values of max_in_flight.  One that was given up by itself (its
+ * deadline, a cancel, no memory at one peer) is not retried.  Ends with TooFewPeers when alone, else with the error of
+ * the lowest index that has one, as it is and the same on all peers; what is in flight behind that one is given up,
+ * nothing is left in flight.  Peers with different values of max_in_flight have then made different calls of the tags
+ * behind it: call pcclUpdateTopology before using them again. InvalidArgument: null list, count 0, max_in_flight below
+ * 1, or a bad element (the text names its index).  The info sums the bytes of all completed operations. */
 PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(const pcclReduceOpDescriptor_t *descriptors, size_t count,
                                                         const pcclComm_t *communicator,
                                                         pcclReduceInfo_t *PCCL_NULLABLE reduce_info_out,
@@ -285,7 +304,10 @@ PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(const pcclReduceOpDescri
  * with a reason (MasterConnectionFailed).  Alone it succeeds.  PendingAsyncOps, InvalidUsage as for update;
  * InvalidArgument: null pointer, bad enum, memory that is not the host's, two entries of one name, more than 2^30 entries or
  * 2^47 bytes in all; nothing was sent or changed.
- * NoSharedStateAvailable: no candidate is left.  `sync_info_out` counts payload bytes. */
+ * NoSharedStateAvailable: no candidate is left (class stop); or, cause pcclCauseRevision (class fix), none of those who may send is
+ * at the expected revision, one above the last sync's, though somebody who took part in that is left: all peers get it,
+ * nothing has changed, and the same revision is expected of the next call.  A group that has never synchronised, or
+ * whose last sync nobody has survived, takes the highest there is.  `sync_info_out` counts payload bytes. */
 PCCL_EXPORT pcclResult_t pcclSynchronizeSharedState(const pcclComm_t *communicator, pcclSharedState_t *shared_state,
                                                     pcclSharedStateSyncStrategy_t strategy,
                                                     pcclSharedStateSyncInfo_t *PCCL_NULLABLE sync_info_out);
@@ -344,7 +366,8 @@ typedef enum pcclCause_t {
     pcclCauseConflict = 16,        /* peers wait for each other in different votes */
     pcclCauseNoCandidate = 17,     /* no peer can provide the shared state */
     pcclCauseInternal = 18,
-    pcclCauseLeft = 19             /* the communicator was destroyed or left meanwhile */
+    pcclCauseLeft = 19,            /* the communicator was destroyed or left meanwhile */
+    pcclCauseRevision = 20         /* nobody offers the expected revision of the shared state */
 } pcclCause_t;
 
 typedef struct pcclErrorInfo_t {
@@ -387,6 +410,13 @@ typedef struct pcclWaitInfo_t {
                          most a heartbeat ago; 0 for the master */
     int64_t age_ns;   /* since when */
     char phase[32];   /* "launch", "data", "hold", "update", "optimise", "sync", "query", "connect" */
+    /* What that peer waits for itself, by the master's word of at most two heartbeats ago; 0 and "" if it waits for nothing, or nothing
+     * is known.  In a ring: the end of the chain. */
+    uint64_t then_peer;
+    uint64_t then_tag;
+    char then_phase[32];
+    char then_vote[32]; /* the vote that the end of that chain waits in: "update", ...; "" none */
+    char text[256];     /* all of it in one sentence, with the address */
 } pcclWaitInfo_t;
 
 /* Who is being waited for at this moment, by all calls of this communicator. */
@@ -433,7 +463,8 @@ typedef enum pcclLogLevel_t {
 typedef void (*pcclLogCallback_t)(pcclLogLevel_t level, const char *message, void *user);
 
 /* Sends log lines at or above `level` to `callback` (null: nowhere, the default).  Called from any thread, without
- * locks; must not call back into the library. */
+ * locks; must not call back into the library.  Without a call of this, the variable PCCL_LOG_LEVEL (trace, debug, info, warn,
+ * error, none; read by pcclInit) sends the lines to standard error. */
 PCCL_EXPORT pcclResult_t pcclSetLogCallback(pcclLogCallback_t PCCL_NULLABLE callback, pcclLogLevel_t level, void *user);
 
 /* Parses "host:port", "host", "1.2.3.4:5", "[::1]:5"; names are resolved (this may block).  A scope ("fe80::1%eth0") is

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # check.sh [PART...] - everything that must hold, part by part, with the wall time of each; all parts by default.
 #
-# The last line is "N passed, N failed" over all parts.  Logs are in build/logs; a part that fails shows the end of its own.
+# The last line is "N passed, N failed" over all parts; before it stand the times, what was skipped and why, and the name of
+# every test that failed.  Logs are in build/logs; a part that fails shows the end of its own.
 # SPDX-License-Identifier: MIT
 set -u
 cd "$(dirname "$0")/.."
@@ -11,11 +12,6 @@ mkdir -p "$logs"
 clang=$(scripts/clang.sh) || exit 1
 cores=$(nproc)
 
-configure_and_build() { # directory targets options...
-    local dir=$1 targets=$2
-    shift 2
-    cmake -S . -B "$dir" -G Ninja -DPCCL_WERROR=ON "$@" && cmake --build "$dir" -j "$cores" --target $targets
-}
 one_test() { # runs a command as one test
     if "$@"; then
         echo "1 passed, 0 failed"
@@ -26,56 +22,81 @@ one_test() { # runs a command as one test
 }
 
 part_setup() { scripts/setup.sh check; }
-part_gcc() { one_test configure_and_build "$build/gcc" all -DCMAKE_C_COMPILER=gcc; }
-part_clang() { one_test configure_and_build "$build/clang" all -DCMAKE_C_COMPILER="$clang"; }
+part_gcc() { one_test scripts/build.sh "$build/gcc" all -DCMAKE_C_COMPILER=gcc; }
+part_clang() { one_test scripts/build.sh "$build/clang" all -DCMAKE_C_COMPILER="$clang"; }
+part_builds() { # what users build, in every other way that they may build it
+    local compiler type dir
+    for compiler in gcc "$clang" "$(scripts/clang.sh --newest)"; do
+        for type in RelWithDebInfo Release Debug MinSizeRel; do
+            dir=$build/$compiler-$type
+            if [ "$type" = RelWithDebInfo ] && [[ $compiler == gcc || $compiler == "$clang" ]]; then
+                continue # parts gcc and clang build all of it
+            fi
+            echo "== $compiler $type"
+            one_test scripts/build.sh "$dir" "pccl_product pccl_examples" -DCMAKE_C_COMPILER="$compiler" -DCMAKE_BUILD_TYPE="$type"
+        done
+        if [ "$compiler" = "$clang" ] && [ "$clang" = "$(scripts/clang.sh --newest)" ]; then
+            echo "SKIPPED newest clang: none newer than $clang is installed"
+            break
+        fi
+    done
+}
 part_source() { python3 scripts/check_source.py .; }
-part_binary() { scripts/check_binary.sh "$build/gcc" && scripts/test_checks.sh "$build/gcc"; }
+part_docs() {
+    python3 scripts/check_docs.py .
+    scripts/test_check_docs.sh
+}
+part_binary() {
+    scripts/check_binary.sh "$build/gcc" && python3 scripts/check_circles.py "$build/gcc" && scripts/test_checks.sh "$build/gcc"
+}
 part_unit() {
     scripts/run_tests.sh -j "$cores" "$build/gcc" tests/unit tests/kernel && scripts/diagrams.sh "$build/gcc" --check
 }
 part_sim() {
-    if compgen -G 'tests/sim/test_*.c' >/dev/null; then
-        scripts/run_tests.sh -j "$cores" "$build/gcc" tests/sim || return
-    fi
-    if [ -x "$build/gcc/tests/sim/sim_run" ]; then
-        "$build/gcc/tests/sim/sim_run" --seeds 20000
-    fi
+    scripts/run_tests.sh -j "$cores" "$build/gcc" tests/sim && "$build/gcc/tests/sim/sim_run" --seeds 20000
 }
 part_mutants() {
-    [ -x scripts/mutants.sh ] || return 0
-    configure_and_build "$build/mutants" mutant_programs -DCMAKE_C_COMPILER=gcc -DPCCL_MUTANTS=ON &&
+    scripts/build.sh "$build/mutants" mutant_programs -DCMAKE_C_COMPILER=gcc -DPCCL_MUTANTS=ON &&
         scripts/mutants.sh "$build/mutants"
 }
 part_process() { scripts/run_tests.sh "$build/gcc" tests/fault tests/e2e; }
+part_chaos() { "$build/gcc/tests/chaos/chaos_run" --seconds 60 --seed 1 --jobs "$cores" --logs "$logs/chaos"; }
 part_examples() {
     scripts/test_seeds.sh "$build/gcc"
     scripts/test_examples.sh "$build/gcc"
 }
 part_asan() {
-    configure_and_build "$build/asan" "ccoip_master tests_unit tests_fault tests_e2e" -DCMAKE_C_COMPILER="$clang" \
+    scripts/build.sh "$build/asan" "ccoip_master tests_unit tests_fault tests_e2e" -DCMAKE_C_COMPILER="$clang" \
         -DCMAKE_BUILD_TYPE=None -DCMAKE_C_FLAGS="-O1 -g" -DPCCL_SANITIZE=address,undefined &&
         scripts/run_tests.sh -s -j "$cores" "$build/asan" tests/unit tests/fault tests/e2e
 }
 part_tsan() {
-    configure_and_build "$build/tsan" "ccoip_master tests_unit tests_fault tests_e2e" -DCMAKE_C_COMPILER="$clang" \
+    scripts/build.sh "$build/tsan" "ccoip_master tests_unit tests_fault tests_e2e" -DCMAKE_C_COMPILER="$clang" \
         -DCMAKE_BUILD_TYPE=None -DCMAKE_C_FLAGS="-O1 -g" -DPCCL_SANITIZE=thread &&
         scripts/run_tests.sh -s -j "$cores" "$build/tsan" tests/unit tests/fault tests/e2e
 }
 part_fuzz() { scripts/fuzz.sh 10; }
-part_package() { scripts/test_package.sh; }
-part_neon() {
-    [ -x scripts/test_neon.sh ] || return 0
-    if ! command -v aarch64-linux-gnu-gcc >/dev/null || ! command -v qemu-aarch64 >/dev/null; then
-        echo "skipped: no aarch64 compiler or qemu-user here"
-        return 0
-    fi
-    scripts/test_neon.sh
+part_package() {
+    scripts/test_setup.sh
+    scripts/test_package.sh
+}
+part_neon() { scripts/test_neon.sh "$build/neon"; }
+
+named_failures() { # part, log: every test that failed, then what was seen of the first
+    local names
+    names=$(grep -aE '^(\| )?FAIL|^seed [0-9]+(:| FAILED)| MISSED$' "$2" | sed 's/^| //' | cut -c 1-200 | sort -u)
+    [ -n "$names" ] || names="no test says so; see $2"
+    {
+        printf '%s\n' "$names"
+        grep -aE '^(\| )?(SUMMARY: |---- |exit status )|: (expected|error: |warning: )|, expected ' "$2" | head -n 5 | cut -c 1-200
+    } | sed "s/^/$1: /"
 }
 
 # Runs one part; adds a row to the table.  The result is the sum of the part's lines, or one failure if it ended badly
 # without saying so.
 table=""
 failures="" # the lines that name them, repeated at the very end
+skipped=""  # what could not be done here
 total_passed=0
 total_failed=0
 run_part() {
@@ -97,19 +118,25 @@ run_part() {
         echo "---- end of $log"
         tail -n 80 "$log"
         echo "----"
-        failures+=$(grep -aE '^(\| )?(FAIL|SUMMARY: |---- |exit status )|: (expected|error: )|, expected ' "$log" |
-            head -n 8 | cut -c 1-200 | sed "s/^/$name: /")$'\n'
+        failures+=$(named_failures "$name" "$log")$'\n'
     fi
+    skipped+=$(grep -a '^SKIPPED' "$log" | sort | uniq -c | sed "s/^ *\([0-9]*\) /$name: \1 x /; s/: 1 x /: /")$'\n'
 }
 
 if [ $# = 0 ]; then
-    set -- setup gcc clang source binary unit sim mutants process examples asan tsan fuzz package neon
+    set -- setup gcc clang builds source docs binary unit sim mutants process chaos examples asan tsan fuzz package neon
 fi
+for part in "$@"; do
+    if ! declare -F "part_$part" >/dev/null; then
+        echo "check.sh: there is no part '$part'" >&2
+        exit 2
+    fi
+done
 begin=$SECONDS
 for part in "$@"; do
     run_part "$part"
 done
 printf '\n%s%-10s %7.1f s\n' "$table" "all parts" $((SECONDS - begin))
-printf '%s' "$failures"
+printf '%s%s' "$skipped" "$failures" | grep .
 echo "$total_passed passed, $total_failed failed"
 [ "$total_failed" = 0 ]

@@ -11,9 +11,8 @@
 # SPDX-License-Identifier: MIT
 set -u
 build=$(cd "${1:?build directory}" && pwd)
+. "$(dirname "$0")/testing.sh"
 cd "${ROOT:-$(dirname "$0")/..}" || exit 2
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 
 names_of() { # file: its list without comments, sorted
     sed -e 's/#.*//' -e 's/[[:space:]]*$//' -e '/^$/d' "$1" | LC_ALL=C sort -u
@@ -63,7 +62,7 @@ purity() {
     pure_files >"$work/pure" || return 1
     [ -s "$work/pure" ] || { echo "no pure files found"; return 1; }
     # No-PIE: a constant table of pointers is then read-only data, not data to be relocated.
-    (cd "$work" && sed "s|^|$OLDPWD/|" pure | xargs -P "$(nproc)" -n 4 gcc -std=gnu11 -O2 -ffp-contract=off -fno-pie -fno-pic \
+    (cd "$work" && sed "s|^|$OLDPWD/|" pure | xargs -d '\n' -P "$(nproc)" -n 4 gcc -std=gnu11 -O2 -ffp-contract=off -fno-pie -fno-pic \
         -fno-stack-protector -U_FORTIFY_SOURCE -I"$OLDPWD/src" -I"$OLDPWD/include" -I"$OLDPWD" -c) || return 1
     ld -r -o "$work/pure.all" "$work"/*.o || return 1
     nm -u "$work/pure.all" | awk '{ print $2 }' | LC_ALL=C sort -u >"$work/needs"
@@ -95,16 +94,6 @@ headers() {
     done
 }
 
-passed=0
-failed=0
-for rule in ${RULES:-exports archive own_names globals purity headers}; do
-    if $rule; then
-        echo "PASS $rule"
-        passed=$((passed + 1))
-    else
-        echo "FAIL $rule"
-        failed=$((failed + 1))
-    fi
-done
-echo "$passed passed, $failed failed"
-[ $failed = 0 ]
+# shellcheck disable=SC2086
+check_each ${RULES:-exports archive own_names globals purity headers}
+sum_up

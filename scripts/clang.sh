@@ -1,11 +1,20 @@
 #!/usr/bin/env bash
-# Prints the clang to use: 14 if it is there, else any.
+# clang.sh [--newest] - prints the clang to use: the system's own, or the newest that is installed.
 # SPDX-License-Identifier: MIT
-for name in clang-14 clang clang-15 clang-16 clang-17 clang-18 clang-19; do
-    if command -v "$name" >/dev/null; then
-        echo "$name"
-        exit 0
+version() { # of a clang
+    "$1" -dumpversion | sed 's/[.].*//'
+}
+names=$(compgen -c | grep -xE 'clang(-[0-9]+)?' | sort -u)
+best=""
+for name in $names; do # "clang" comes first, then those with a number
+    if [ -z "$best" ]; then
+        best=$name
+    elif [ "${1:-}" = --newest ] && [ "$(version "$name")" -gt "$(version "$best")" ]; then
+        best=$name
     fi
 done
-echo "no clang found" >&2
-exit 1
+if [ -z "$best" ]; then
+    echo "no clang found; scripts/setup.sh check installs one" >&2
+    exit 1
+fi
+echo "$best"

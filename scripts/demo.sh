@@ -10,6 +10,16 @@ build=$(cd "${1:?build directory}" && pwd)
 text=${2:-/usr/share/common-licenses}
 steps=${STEPS:-1600}
 batch=${BATCH:-64}
+number() { # name value least most
+    case $2 in
+    '' | *[!0-9]* | ????????*) ;;
+    *) [ "$2" -ge "$3" ] && [ "$2" -le "$4" ] && return ;;
+    esac
+    echo "demo: $1 is '$2': expected a number from $3 to $4" >&2
+    exit 2
+}
+number STEPS "$steps" 50 1000000
+number BATCH "$batch" 1 4096
 needed=8192 # characters; train_charlm says so too, but once per peer
 if ! cat "$text" >/dev/null 2>&1 && ! ls "$text/" >/dev/null 2>&1; then
     echo "demo: the text $text cannot be read: name a file, or a directory of files, to learn from" >&2
@@ -26,12 +36,15 @@ touch "$log" "$work/master"
 began=$(date +%s.%N)
 pids=()
 cleanup() {
+    exec 2>/dev/null # the shell's own words about whom it kills
     for pid in "${pids[@]}"; do
         kill -9 "$pid" 2>/dev/null
     done
     rm -rf "$work"
 }
 trap cleanup EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 
 say() { # an event of this script, in the peers' format
     printf '%6.2f s  %-7s %s\n' "$(echo "$(date +%s.%N) $began" | awk '{ print $1 - $2 }')" demo "$*" | tee -a "$log"
@@ -74,16 +87,30 @@ await_step() {
 }
 await_step $((steps * 30 / 100))
 say "kill -9 peer-3 (process ${peer[peer-3]})"
-kill -9 "${peer[peer-3]}"
-wait "${peer[peer-3]}" 2>/dev/null # the shell's own words about it
+{ # without the shell's own words about it
+    kill -9 "${peer[peer-3]}"
+    wait "${peer[peer-3]}"
+} 2>/dev/null
 await_step $((steps * 55 / 100))
 say "peer-5 is started: it joins the run under way"
 start_peer peer-5 2
 
 status=0
-for name in peer-1 peer-2 peer-4 peer-5; do
+for name in peer-1 peer-2 peer-4; do
     wait "${peer[$name]}" || { say "$name ended with status $?"; status=1; }
 done
+for _ in {1..100}; do # it ends with the others, or it came when they had gone and waits for others to come
+    kill -0 "${peer[peer-5]}" 2>/dev/null || break
+    sleep 0.1
+done
+if kill -0 "${peer[peer-5]}" 2>/dev/null; then
+    {
+        kill -9 "${peer[peer-5]}"
+        wait "${peer[peer-5]}"
+    } 2>/dev/null
+    give_up "peer-5 came after the others had finished: more than STEPS=$steps are needed on this machine"
+fi
+wait "${peer[peer-5]}" || { say "peer-5 ended with status $?"; status=1; }
 exec 3>&-
 kill -TERM "$master"
 wait "$master" || { say "the master ended with status $?"; status=1; }

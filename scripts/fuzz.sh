@@ -12,9 +12,8 @@ export build=${BUILD:-build}/fuzz
 export found=$build/found
 mkdir -p "$found" "$build"
 clang=$(scripts/clang.sh) || exit 1
-if ! { cmake -S . -B "$build" -G Ninja -DCMAKE_C_COMPILER="$clang" -DCMAKE_BUILD_TYPE=None -DCMAKE_C_FLAGS="-O1 -g" \
-        -DPCCL_FUZZ=ON && cmake --build "$build" --target fuzz_targets; } >"$build/build.log" 2>&1; then
-    tail -n 60 "$build/build.log"
+if ! scripts/build.sh "$build" fuzz_targets -DCMAKE_C_COMPILER="$clang" -DCMAKE_BUILD_TYPE=None -DCMAKE_C_FLAGS="-O1 -g" \
+    -DPCCL_FUZZ=ON; then
     echo "0 passed, 1 failed"
     exit 1
 fi

@@ -1,14 +1,17 @@
 #!/usr/bin/env bash
-# run_tests.sh [-j N] [-s] BUILD DIR... - runs BUILD/DIR/test_* and adds up their "N passed, N failed" lines.
+# run_tests.sh [-j N] [-s] [-r RUNNER] BUILD DIR... - runs BUILD/DIR/test_* and adds up their "N passed, N failed" lines.
 #
 # A program that crashes, hangs for 10 minutes, ends without that line, or ends with another status than its line says
 # counts as one failed test, and so does a DIR without programs.  Output is shown only then.  -s: the programs are sanitised.
+# -r: a program that runs them, an emulator.
 # SPDX-License-Identifier: MIT
 set -u
 jobs=1
-while getopts j:s option; do
+export runner=""
+while getopts j:r:s option; do
     case $option in
     j) jobs=$OPTARG ;;
+    r) runner=$OPTARG ;;
     s)
         export ASAN_OPTIONS=detect_stack_use_after_return=1:abort_on_error=0
         export UBSAN_OPTIONS=print_stacktrace=1
@@ -26,7 +29,7 @@ shift
 run_one() { # one line for the table: "passed failed seconds program"; the output first if something failed
     local program=$1 out status line passed=0 failed=0 start=$SECONDS
     out=$(mktemp)
-    timeout -k 10 600 "$program" >"$out" 2>&1 </dev/null
+    timeout -k 10 600 $runner "$program" >"$out" 2>&1 </dev/null
     status=$?
     line=$(grep -aE '^[0-9]+ passed, [0-9]+ failed$' "$out" | tail -n 1)
     if [ -n "$line" ]; then
@@ -43,8 +46,9 @@ run_one() { # one line for the table: "passed failed seconds program"; the outpu
         if [ "$failed" != 0 ]; then
             echo "---- $program"
             # The first error and the last; marked, so that a sum in it is not counted again.
-            { head -n 40 "$out" && tail -n +41 "$out" | tail -n 30; } | sed 's/^/| /'
+            { head -n 40 "$out"; tail -n +41 "$out" | grep -a '^FAIL'; tail -n +41 "$out" | tail -n 30; } | sed 's/^/| /'
         fi
+        grep -a '^SKIPPED' "$out"
         printf 'result %d %d %ds %s\n' "$passed" "$failed" $((SECONDS - start)) "${program#"$PCCL_BUILD_DIR"/}"
     } 9>"$lock"
     rm -f "$out"
@@ -64,6 +68,6 @@ for kind in "$@"; do
     fi
     programs+="$here"$'\n'
 done
-printf '%s' "$programs" | grep . | xargs -r -P "$jobs" -I{} bash -c 'run_one {}' | tee -a "$results"
+printf '%s' "$programs" | grep . | xargs -r -d '\n' -n 1 -P "$jobs" bash -c 'run_one "$1"' _ | tee -a "$results"
 awk '$1 == "result" { passed += $2; failed += $3 }
      END { printf "%d passed, %d failed\n", passed, failed; exit failed != 0 }' "$results"

@@ -1,17 +1,38 @@
 #!/usr/bin/env bash
 # setup.sh WHAT... - installs what a fresh Debian or Ubuntu lacks for: build, check, verify, fuzz.
 #
-# Looks first and says nothing if everything is there; installs with apt as root or through sudo; else names what is
-# missing.  Packages that this release does not have are left out: the part that needs them says so.
+# Looks first and says nothing if everything is there; installs with apt as root or through sudo; else prints the command
+# that does.  Some packages are needed, others wished for: the tests that use these are skipped without, and say so.  Where
+# names differ between releases the first that this one has is taken.
 # SPDX-License-Identifier: MIT
 set -eu
+cd "$(dirname "$0")/.."
 
-missing=""
+needed=() # a name, or a|b: the first that this release has
+wished=()
+is_there() { PATH=$PATH:/usr/sbin command -v "$1" >/dev/null; }
 want() { # command package...: the packages, unless the command is there
-    command -v "$1" >/dev/null 2>&1 || missing="$missing ${*:2}"
+    is_there "$1" || needed+=("${@:2}")
+}
+wish() {
+    is_there "$1" || wished+=("${@:2}")
 }
 want_file() { # pattern package...
-    compgen -G "$1" >/dev/null || missing="$missing ${*:2}"
+    compgen -G "$1" >/dev/null || needed+=("${@:2}")
+}
+wish_file() {
+    compgen -G "$1" >/dev/null || wished+=("${@:2}")
+}
+has_apt() { command -v apt-cache >/dev/null; }
+known() { has_apt && apt-cache show "$1" >/dev/null 2>&1; } # a name that nobody provides is no package
+wish_newest_clang() {
+    local name
+    for name in $(has_apt && apt-cache pkgnames clang- 2>/dev/null | grep -xE 'clang-[0-9]+' | sort -rV); do
+        if known "$name"; then
+            wish "$name" "$name"
+            return
+        fi
+    done
 }
 
 want_build() {
@@ -20,61 +41,91 @@ want_build() {
     want ninja ninja-build
 }
 want_clang() {
-    if ! compgen -c | grep -qE '^clang(-1[4-9])?$'; then
-        missing="$missing clang-14|clang"
-    fi
-    want_file '/usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a' 'libclang-rt-14-dev|libclang-rt-dev'
-    want_file '/usr/bin/llvm-symbolizer*' 'llvm-14|llvm' # stacks with names
+    scripts/clang.sh >/dev/null 2>&1 || needed+=(clang)
+    want_file '/usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a' 'libclang-rt-dev|libclang-rt-14-dev'
+    wish_file '/usr/bin/llvm-symbolizer*' llvm # stacks with names
 }
-for what in "$@"; do
-    want_build
-    case "$what" in
-    build) ;;
-    check)
-        want_clang
-        want python3 python3
-        want g++ g++
-        want pkg-config pkg-config
-        want ip iproute2
-        want aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
-        want_file '/usr/aarch64-linux-gnu/lib/libc.so*' libc6-dev-arm64-cross
-        want qemu-aarch64 qemu-user
-        ;;
-    fuzz) want_clang ;;
-    verify)
-        want spin spin
-        want python3 python3
-        ;;
-    *)
-        echo "setup.sh: unknown part '$what'" >&2
-        exit 2
-        ;;
-    esac
-done
-[ -n "$missing" ] || exit 0
-
-as_root=""
-if [ "$(id -u)" != 0 ]; then
-    as_root="sudo"
-    if ! command -v sudo >/dev/null || { [ ! -t 0 ] && ! sudo -n true 2>/dev/null; }; then
-        echo "setup: missing packages:$missing; install them as root, or run this once as a user with sudo" >&2
-        exit 1
-    fi
-fi
-if ! command -v apt-get >/dev/null; then
-    echo "setup: missing:$missing (Debian package names); this system has no apt-get to install them with" >&2
-    exit 1
-fi
-echo "setup: installing$missing"
-$as_root apt-get update -qq >/dev/null || true # a stale list may still do
-chosen=""
-for choice in $missing; do # a|b: the first that this release has
-    for package in ${choice//|/ }; do
-        if apt-cache show "$package" >/dev/null 2>&1; then
-            chosen="$chosen $package"
-            break
-        fi
+want_check() {
+    want_clang
+    want g++ g++
+    want python3 python3
+    wish_newest_clang
+    wish pkg-config pkg-config
+    wish mandoc mandoc
+    wish ip iproute2
+    wish aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
+    wish_file '/usr/aarch64-linux-gnu/lib/libc.so*' libc6-dev-arm64-cross
+    wish qemu-aarch64 qemu-user
+}
+want_all() { # parts
+    local what
+    needed=()
+    wished=()
+    for what in "$@"; do
+        want_build
+        case "$what" in
+        build) ;;
+        check) want_check ;;
+        fuzz) want_clang ;;
+        verify) want spin spin && want python3 python3 ;;
+        *)
+            echo "setup.sh: unknown part '$what'" >&2
+            exit 2
+            ;;
+        esac
     done
-done
-# shellcheck disable=SC2086
-$as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends $chosen >/dev/null
+}
+choose() { # choices...: names for apt; without its lists (a fresh system before the first update) the first of each
+    local choice package lists=false
+    if known gcc; then
+        lists=true
+    fi
+    for choice in "$@"; do
+        for package in ${choice//|/ }; do
+            if ! $lists || known "$package"; then
+                echo "$package"
+                break
+            fi
+        done
+    done | sort -u
+}
+root_command() { # nothing for root, sudo where it works or can ask; fails without
+    [ "$(id -u)" != 0 ] || return 0
+    command -v sudo >/dev/null && { [ -t 0 ] || sudo -n true 2>/dev/null; } && echo sudo
+}
+
+install() { # packages...
+    echo "setup: installing $*"
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends "$@" \
+        >/dev/null 2> >(grep -v "^debconf: delaying package configuration" >&2)
+}
+do_without() { # why: no error if it is only tests that are skipped
+    echo "setup: $1" >&2
+    [ ${#needed[@]} = 0 ] || exit 1
+    echo "setup: without these some tests are skipped" >&2
+    exit 0
+}
+
+want_all "$@"
+[ ${#needed[@]} != 0 ] || [ ${#wished[@]} != 0 ] || exit 0
+if ! has_apt; then
+    choices=("${needed[@]}" "${wished[@]}")
+    do_without "missing here: ${choices[*]//|/ or } (Debian's names of the packages); there is no apt to install them with"
+fi
+if ! as_root=$(root_command); then
+    do_without "packages are missing and you are not root; as root:
+    apt update && apt install --no-install-recommends $(choose "${needed[@]}" "${wished[@]}" | xargs)"
+fi
+$as_root apt-get update -qq >/dev/null || true # a stale list may still do
+want_all "$@"                                  # the newest of something is known only now
+mapfile -t packages < <(choose "${needed[@]}" "${wished[@]}")
+if [ ${#packages[@]} = 0 ]; then
+    do_without "this release has no package for what is missing: ${needed[*]} ${wished[*]}"
+fi
+if ! install "${packages[@]}"; then
+    mapfile -t packages < <(choose "${needed[@]}")
+    if [ ${#packages[@]} != 0 ] && install "${packages[@]}"; then
+        needed=()
+    fi
+    do_without "apt could not install all of it"
+fi

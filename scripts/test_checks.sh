@@ -5,23 +5,10 @@
 set -u
 build=${1:+$(cd "$1" && pwd)}
 cd "$(dirname "$0")/.."
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. scripts/testing.sh
 scratch=$work/tree
 mkdir "$scratch"
 cp -r CMakeLists.txt cmake scripts src include tests fuzz "$scratch"
-passed=0
-failed=0
-
-count() { # what status
-    if [ "$2" = 0 ]; then
-        echo "PASS $1"
-        passed=$((passed + 1))
-    else
-        echo "FAIL $1"
-        failed=$((failed + 1))
-    fi
-}
 
 # plant RULE FILE TEXT: makes FILE in the scratch copy; RULE must then fail, which it does not without.
 plant() {
@@ -92,5 +79,48 @@ if [ -n "$build" ]; then
     plant_binary headers "C11 in the public header" append include/pccl.h 'struct planted { union { int a; int b; }; };'
     plant_binary headers "a C++ keyword in the public header" append include/pccl.h 'extern int class;'
 fi
-echo "$passed passed, $failed failed"
-[ $failed = 0 ]
+
+# Two files that call each other, and the same two in a line.
+circles_are_found() {
+    local folder=$work/circle/CMakeFiles/pccl_objects.dir/src/core back
+    mkdir -p "$folder"
+    echo 'void b(void); void a(void); void a(void) { b(); }' | gcc -c -x c - -o "$folder/a.c.o"
+    for back in 'a();' ';'; do
+        echo "void a(void); void b(void); void b(void) { $back }" | gcc -c -x c - -o "$folder/b.c.o"
+        python3 scripts/check_circles.py "$work/circle" >"$work/circle.out"
+        if [ "$back" = ';' ]; then
+            grep -qx 'PASS no circle in src/core' "$work/circle.out" || return 1
+        else
+            grep -qx 'FAIL no circle in src/core' "$work/circle.out" && grep -q 'a.c calls b.c: b' "$work/circle.out" || return 1
+        fi
+    done
+}
+check_each circles_are_found
+
+# The whole check, with parts of our own in its place: what fails is named again at the end.
+cat >"$work/parts" <<'PARTS'
+part_named() {
+    echo "SKIPPED one: not here"
+    for i in $(seq 30); do echo "FAIL rule_$i"; done
+    echo "3 passed, 30 failed"
+    return 1
+}
+part_silent() { return 3; }
+part_good() { echo "4 passed, 0 failed"; }
+PARTS
+sed -i "/^# Runs one part/r $work/parts" "$scratch/scripts/check.sh"
+all_failures_are_named_at_the_end() {
+    local i out=$work/check.out
+    BUILD=$work/check "$scratch/scripts/check.sh" named silent good >"$out"
+    [ $? = 1 ] && [ "$(tail -n 1 "$out")" = "7 passed, 31 failed" ] || { cat "$out"; return 1; }
+    sed -i '1,/^all parts/d' "$out"
+    for i in $(seq 30); do
+        grep -qx "named: FAIL rule_$i" "$out" || return 1
+    done
+    grep -q '^silent: no test says so' "$out" && grep -q '^named: SKIPPED one: not here' "$out"
+}
+unknown_part_is_refused() { # a word mistyped is not a check that passed
+    fails_saying "no part 'unti'" "$scratch/scripts/check.sh" unti
+}
+check_each all_failures_are_named_at_the_end unknown_part_is_refused
+sum_up

@@ -6,41 +6,11 @@
 set -u
 cd "$(dirname "$0")/.."
 build=$(cd "${1:?build directory}" && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-passed=0
-failed=0
-
-check() { # name command...: one test; its output is shown if it fails
-    local name=$1
-    shift
-    if "$@" >"$work/out" 2>&1; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "FAILED $name"
-        cat "$work/out"
-    fi
-}
-
-start_master() { # options...: sets $master and $address
-    : >"$work/master"
-    "$build/bin/ccoip_master" --listen 127.0.0.1:0 "$@" >"$work/master" &
-    master=$!
-    until grep -q listening "$work/master"; do
-        kill -0 $master || return 1
-        sleep 0.02
-    done
-    address=$(sed 's/.*listening at //' "$work/master")
-}
-stop_master() { # status 0 expected
-    kill -TERM $master
-    wait $master
-}
+. scripts/testing.sh
 
 smallest_program_adds_up() {
     local first status=0
-    start_master || return 1
+    start_master --listen 127.0.0.1:0 || return 1
     timeout 30 "$build/examples/allreduce_min" 40 "$address" >"$work/first" &
     first=$!
     timeout 30 "$build/examples/allreduce_min" 2 "$address" >"$work/second" || status=1
@@ -89,7 +59,7 @@ finish() { # numbers: all come to their end, with status 0 and the same hash
 with_trainers() { # command...: between a master that waits 1 s for a silent peer, and the end of all that was started
     local status=0
     local -a peer=()
-    start_master --dead-ms 1000 || return 1
+    start_master --listen 127.0.0.1:0 --dead-ms 1000 || return 1
     "$@" || status=1
     kill -9 "${peer[@]}" 2>/dev/null
     wait "${peer[@]}" 2>/dev/null
@@ -121,16 +91,22 @@ frozen_peer_does_not_bring_an_old_run_back() {
         kill -CONT "${peer[1]}" && until_says 1 'no longer a member' && until_says 1 'received .* goes on at step' && finish 1 3 4
 }
 
-# ---- the ten lines of README.md: three run them, one of these dies in the middle ----
-readme_listing_compiles() {
-    [ "$(python3 scripts/extract_seeds.py README.md "$work" c)" = fragment_1.c ] &&
-        "${CC:-gcc}" -std=c11 -pedantic-errors -Wall -Wextra -Werror -include tests/seeds/readme_names.h -Iinclude \
-            "$work/fragment_1.c" -L"$build" -lpccl -Wl,-rpath,"$build" -o "$work/readme"
+# ---- the loop of README.md: three run it, one of these dies in the middle ----
+readme_listing_compiles() { # as it stands, and with what it calls "yours"
+    [ "$(python3 scripts/extract_seeds.py README.md "$work" c)" = program_1.c ] &&
+        "${CC:-gcc}" -std=c11 -pedantic-errors -Wall -Wextra -Werror -Iinclude -c "$work/program_1.c" -o "$work/listing.o" &&
+        "${CC:-gcc}" -std=c11 -pedantic-errors -Wall -Wextra -Werror -Iinclude -I"$work" tests/seeds/readme_model.c \
+            -L"$build" -lpccl -Wl,-rpath,"$build" -o "$work/readme"
+}
+porting_listing_compiles() { # the declarations are those of README.md
+    [ "$(python3 scripts/extract_seeds.py docs/PORTING.md "$work" c)" = fragment_1.c ] &&
+        cat "$work/program_1.c" "$work/fragment_1.c" >"$work/porting.c" &&
+        "${CC:-gcc}" -std=c11 -Wall -Wextra -Werror -Iinclude -fsyntax-only "$work/porting.c"
 }
 readme_listing_runs() {
     local status=0 i together
     local -a peer
-    start_master || return 1
+    start_master --listen 127.0.0.1:0 || return 1
     for i in 1 2 3; do
         README_MASTER=$address README_DIES_AT=$((i == 3 ? 20 : 0)) timeout 60 "$work/readme" >"$work/readme-$i" &
         peer[$i]=$!
@@ -142,15 +118,6 @@ readme_listing_runs() {
     together=$(join <(sort "$work/readme-1") <(sort "$work/readme-2"))
     echo "$together"
     [ $status = 0 ] && echo "$together" | awk '$2 != $4 { exit 1 } { seen[$3]++ } END { exit !(seen[3] >= 10 && seen[2] >= 10) }'
-}
-
-readme_names_tests_that_exist() { # `kind/test_file: name`
-    local file name missing=0 count=0
-    while IFS=': ' read -r file name; do
-        grep -q "^TEST($name)" "tests/$file.c" || { echo "README.md names $file: $name"; missing=1; }
-        count=$((count + 1))
-    done < <(grep -o '`[a-z0-9]*/test_[a-z_]*: [a-z0-9_]*`' README.md | tr -d '`')
-    [ $missing = 0 ] && [ $count -gt 0 ]
 }
 
 # ---- a text of the user's ----
@@ -174,16 +141,35 @@ demo_learns_the_users_text() { # the shortest one that there may be; a name with
     grep -q "the text is $work/own text" "$work/own.log" && [ "$(grep -c 'finished: step 60' "$work/own.log")" = 4 ]
 }
 
-check smallest_program_adds_up smallest_program_adds_up
-check smallest_program_says_what_is_wrong smallest_program_says_what_is_wrong
-check options_are_checked options_are_checked
+# ---- what a person may do to the demo ----
+demo_refuses_numbers_that_are_none() {
+    local steps
+    for steps in 0 x -3 12 99999999; do
+        STEPS=$steps scripts/demo.sh "$build" >"$work/number.out" 2>"$work/number.err"
+        [ $? = 2 ] && [ ! -s "$work/number.out" ] && [ "$(wc -l <"$work/number.err")" = 1 ] &&
+            grep -q "STEPS is '$steps': expected a number from" "$work/number.err" || return 1
+    done
+}
+demo_ends_in_silence_at_ctrl_c() { # the terminal interrupts the whole process group, and nobody is left
+    python3 - "$build" "$work/interrupted" <<'PYTHON'
+import os, signal, subprocess, sys, time
+build, log = sys.argv[1:]
+with open(log, "w") as out:
+    demo = subprocess.Popen(["scripts/demo.sh", build], stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
+deadline = time.monotonic() + 60
+while "joined" not in open(log).read() and demo.poll() is None and time.monotonic() < deadline:
+    time.sleep(0.02)
+os.killpg(demo.pid, signal.SIGINT)
+status = demo.wait(60)
+noise = [line for line in open(log).read().splitlines() if not line[:7].strip().replace(".", "").isdigit()]
+sys.exit(f"status {status}, printed {noise}" if status != 130 or noise else 0)
+PYTHON
+}
+
+check_each smallest_program_adds_up smallest_program_says_what_is_wrong options_are_checked \
+    readme_listing_compiles porting_listing_compiles readme_listing_runs demo_refuses_numbers_that_are_none \
+    demo_ends_in_silence_at_ctrl_c demo_refuses_a_text_that_it_cannot_learn demo_learns_the_users_text
 check frozen_peer_comes_back_with_the_others_state with_trainers frozen_peer_comes_back_with_the_others_state
 check frozen_peer_does_not_bring_an_old_run_back with_trainers frozen_peer_does_not_bring_an_old_run_back
-check readme_listing_compiles readme_listing_compiles
-check readme_listing_runs readme_listing_runs
-check readme_names_tests_that_exist readme_names_tests_that_exist
-check demo_refuses_a_text_that_it_cannot_learn demo_refuses_a_text_that_it_cannot_learn
-check demo_learns_the_users_text demo_learns_the_users_text
 check demo_survives_and_learns env STEPS=300 timeout 300 scripts/demo.sh "$build"
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+sum_up

@@ -1,45 +1,142 @@
 #!/usr/bin/env bash
-# test_package.sh - builds and runs a program against PCCL in each way a project can take it in: as a subdirectory, by
-# find_package, by pkg-config; shared and static.  Installs into a temporary prefix only.
+# test_package.sh - PCCL as those get it who use it: make, make install and make uninstall from a source folder with a blank
+# in its name; then programs built against what was installed (find_package, pkg-config, the installed examples), and
+# projects that hold it as a subdirectory.  Installs into temporary folders only.
 # SPDX-License-Identifier: MIT
-set -u
+set -u -o pipefail
 cd "$(dirname "$0")/.."
-source_dir=$PWD
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-prefix=$work/prefix
-cp -r tests/package "$work/package" # the makefile builds where it stands
+. scripts/testing.sh
+tree="$work/a blank/pccl"
+prefix="$work/a prefix"
+build="$tree/build"
+mkdir -p "$tree" "$work/fake"
+cp -r CMakeLists.txt Makefile LICENSE README.md apps bench cmake docs examples include scripts src tests "$tree"
+package=$tree/tests/package
+version=$(sed -n 's/^#define PCCL_VERSION_[MP][A-Z]* //p' include/pccl.h | paste -sd .)
+export CMAKE_GENERATOR=Ninja
+unset DESTDIR LD_LIBRARY_PATH PKG_CONFIG_PATH CMAKE_PREFIX_PATH
 
-subdirectory() {
-    cmake -S "$work/package/subdirectory" -B "$work/sub" -G Ninja -DPCCL_SOURCE="$source_dir" &&
-        cmake --build "$work/sub" && "$work/sub/consumer" && "$work/sub/consumer_static"
+in_tree() { (cd "$tree" && "$@"); }
+
+# ---- what make builds ----
+make_builds_library_and_programs_only() { # a user waits for no test
+    in_tree make PREFIX="$prefix" || return 1
+    [ -x "$build/bin/ccoip_master" ] && [ -f "$build/libpccl.so" ] && [ -f "$build/libpccl.a" ] &&
+        [ "$(find "$build" -type f -executable -path '*/bin/*' | wc -l)" = 1 ] &&
+        ! compgen -G "$build/tests/*/*" && ! compgen -G "$build/bench/*" && ! compgen -G "$build/examples/*"
 }
-install_to_prefix() {
-    cmake -S . -B "$work/build" -G Ninja -DPCCL_DEVELOPER=OFF && cmake --build "$work/build" &&
-        cmake --install "$work/build" --prefix "$prefix" && [ -x "$prefix/bin/ccoip_master" ]
+warnings_are_errors_only_when_asked_for() { # another compiler's warning must not stop a user
+    local object=CMakeFiles/pccl_objects.dir/src/core/planted.c.o
+    echo 'static int planted;' >"$tree/src/core/planted.c"
+    cmake -S "$tree" -B "$work/warn" && cmake --build "$work/warn" --target "$object" &&
+        cmake -S "$tree" -B "$work/warn" -DPCCL_WERROR=ON &&
+        fails_saying 'planted.*-Werror' cmake --build "$work/warn" --target "$object"
+    local status=$?
+    rm "$tree/src/core/planted.c"
+    return $status
 }
+a_32_bit_compiler_is_refused_in_one_sentence() { # by the size of its pointers; its libraries need not be there
+    fails_saying '^  PCCL needs a 64-bit system and compiler: this one makes 32-bit programs\.$' \
+        cmake -S "$tree" -B "$work/small" -DCMAKE_C_FLAGS=-m32 -DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY
+}
+
+# ---- install ----
+expected_files="bin/ccoip_master include/pccl.h include/ccoip.h include/ccoip_inet.h lib/libpccl.so lib/libpccl.a
+    lib/libpccl.so.${version%%.*} lib/libpccl.so.$version lib/cmake/pccl/pccl-config.cmake lib/pkgconfig/pccl.pc
+    lib/systemd/system/ccoip_master.service share/man/man1/ccoip_master.1 share/doc/pccl/LICENSE
+    $(printf 'share/doc/pccl/%s ' README.md docs/*.md examples/c/*.c examples/c/charlm/*)"
+install_puts_everything_there_and_says_how_to_find_it() {
+    local file
+    in_tree make install PREFIX="$prefix" | tee "$work/said" || return 1
+    for file in $expected_files; do
+        [ -e "$prefix/$file" ] || { echo "missing: $file"; return 1; }
+    done
+    grep '^ *export ' "$work/said" >"$work/environment" # the hint is used below, as it was printed
+}
+install_that_the_loader_finds_says_nothing_more() { # root's is found after ldconfig; this one only notes that it ran
+    cat >"$work/fake/ldconfig" <<-end
+	#!/bin/sh
+	[ "\$1" = -p ] || { echo ran >>"$work/ldconfig.log"; exit; }
+	printf '\tlibpccl.so.${version%%.*} (libc6,x86-64) => $prefix/lib/libpccl.so.${version%%.*}\n'
+	end
+    printf '#!/bin/sh\necho 0\n' >"$work/fake/id"
+    chmod +x "$work/fake/ldconfig" "$work/fake/id"
+    PATH=$work/fake:$PATH in_tree scripts/install.sh build >"$work/said" && cat "$work/said"
+    ! grep -q export "$work/said" && [ "$(cat "$work/ldconfig.log")" = ran ] || return 1
+    DESTDIR=$work/stage PATH=$work/fake:$PATH in_tree scripts/install.sh build && # a packager has no cache to renew
+        [ "$(cat "$work/ldconfig.log")" = ran ] && [ -f "$work/stage$prefix/lib/libpccl.a" ]
+}
+install_where_one_may_not_write_says_what_to_do() {
+    [ "$(id -u)" != 0 ] || { echo "root may write anywhere"; return 77; }
+    in_tree make PREFIX=/proc/pccl && fails_saying 'make install PREFIX=$HOME/.local' in_tree make install PREFIX=/proc/pccl
+}
+with_hint() { (eval "$(cat "$work/environment")" && "$@"); } # each command in the environment that the install advised
 find_package() {
-    cmake -S "$work/package/findpackage" -B "$work/find" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" &&
-        cmake --build "$work/find" && "$work/find/consumer" && "$work/find/consumer_static"
+    with_hint cmake -S "$package/findpackage" -B "$work/find" -DWANT="$version" &&
+        cmake --build "$work/find" && "$work/find/consumer" "$version" && "$work/find/consumer_static" "$version"
 }
 pkg_config() {
-    local libdir
-    libdir=$(dirname "$(find "$prefix" -name libpccl.so)")
-    PKG_CONFIG_PATH=$libdir/pkgconfig make -C "$work/package/pkgconfig" &&
-        LD_LIBRARY_PATH=$libdir "$work/package/pkgconfig/consumer" && "$work/package/pkgconfig/consumer_static"
+    needs pkg-config || return
+    with_hint make -C "$package/pkgconfig" && with_hint "$package/pkgconfig/consumer" "$version" &&
+        "$package/pkgconfig/consumer_static" "$version" && [ "$(with_hint pkg-config --modversion pccl)" = "$version" ]
+}
+installed_examples_compile_as_they_are() (
+    local examples=$prefix/share/doc/pccl/examples/c
+    needs pkg-config || return
+    cp -r "$examples" "$work/examples" && cd "$work/examples" || return 1
+    with_hint sh -c 'eval "cc allreduce_min.c $(pkg-config --cflags --libs pccl) -o allreduce_min"' &&
+        with_hint sh -c 'eval "cc charlm/*.c $(pkg-config --cflags --libs pccl) -lm -o train_charlm"' &&
+        with_hint fails_saying --master ./train_charlm --help
+)
+manual_page_is_sound_and_names_every_option() {
+    local page=$prefix/share/man/man1/ccoip_master.1 option said
+    needs mandoc || return
+    said=$(mandoc -T lint -W warning "$page") && [ -z "$said" ] || { echo "$said"; return 1; }
+    mandoc -T ascii "$page" | sed 's/.\x08//g' >"$work/page"
+    for option in $("$prefix/bin/ccoip_master" --help | grep -oE -- '(^| )--?[a-zA-Z-]+' | sort -u); do
+        grep -q -- "$option" "$work/page" || { echo "not in the page: $option"; return 1; }
+    done
+}
+unit=$prefix/lib/systemd/system/ccoip_master.service
+unit_starts_the_installed_master() {
+    local program
+    program=$(sed -n 's/^ExecStart="\([^"]*\)".*/\1/p' "$unit")
+    [ "$("$program" -V)" = "ccoip_master $version" ]
+}
+unit_is_one_that_systemd_takes() {
+    local said
+    needs systemd-analyze || return
+    said=$(systemd-analyze verify --man=no "$unit" 2>&1 | grep -F ccoip_master) # it speaks of other units as well
+    [ -z "$said" ] || { echo "$said"; return 1; }
+}
+uninstall_leaves_what_is_not_ours() {
+    touch "$prefix/lib/theirs" "$prefix/share/doc/pccl/theirs"
+    in_tree make uninstall || return 1
+    find "$prefix" ! -type d
+    [ "$(find "$prefix" ! -type d | wc -l)" = 2 ] && [ ! -e "$prefix/lib/cmake/pccl" ] &&
+        fails_saying 'nothing was installed' in_tree make uninstall
 }
 
-passed=0
-failed=0
-for way in subdirectory install_to_prefix find_package pkg_config; do
-    if $way >"$work/$way.log" 2>&1; then
-        echo "PASS $way"
-        passed=$((passed + 1))
-    else
-        tail -n 30 "$work/$way.log"
-        echo "FAIL $way"
-        failed=$((failed + 1))
-    fi
-done
-echo "$passed passed, $failed failed"
-[ $failed = 0 ]
+# ---- as a part of another project ----
+parent() { # options...: configures, builds and installs one that sets no build type
+    cmake -S "$package/subdirectory" -B "$work/sub" -DPCCL_SOURCE="$tree" "$@" && cmake --build "$work/sub" &&
+        cmake --install "$work/sub" --prefix "$work/parent"
+}
+subdirectory_is_not_installed_with_its_parent() {
+    parent && "$work/sub/consumer" "$version" && "$work/sub/consumer_static" "$version" || return 1
+    [ "$(cd "$work/parent" && find . ! -type d)" = ./bin/consumer ] && ! grep -q -- '-Werror' "$work/sub/build.ninja" &&
+        grep -q -- '-O2' "$work/sub/build.ninja"
+}
+subdirectory_installed_on_request_is_a_package_that_works() {
+    parent -DPCCL_INSTALL=ON && cmake -S "$package/findpackage" -B "$work/find2" -DWANT="$version" \
+        -DCMAKE_PREFIX_PATH="$work/parent" && cmake --build "$work/find2" && "$work/find2/consumer" "$version" &&
+        "$work/find2/consumer_static" "$version"
+}
+
+check_each make_builds_library_and_programs_only warnings_are_errors_only_when_asked_for \
+    a_32_bit_compiler_is_refused_in_one_sentence install_puts_everything_there_and_says_how_to_find_it \
+    install_that_the_loader_finds_says_nothing_more install_where_one_may_not_write_says_what_to_do find_package pkg_config \
+    installed_examples_compile_as_they_are manual_page_is_sound_and_names_every_option \
+    unit_starts_the_installed_master unit_is_one_that_systemd_takes uninstall_leaves_what_is_not_ours subdirectory_is_not_installed_with_its_parent \
+    subdirectory_installed_on_request_is_a_package_that_works
+sum_up

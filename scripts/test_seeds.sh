@@ -11,19 +11,8 @@ build=$(cd "${1:?build directory}" && pwd)
 cxx=${CXX:-g++}
 cc=${CC:-gcc}
 seeds=$PWD/tests/seeds
-passed=0
-failed=0
-
-check() { # name command...: one test; its output is shown if it fails
-    local name=$1 out
-    shift
-    if out=$("$@" 2>&1); then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        printf 'FAILED %s\n%s\n' "$name" "$out"
-    fi
-}
+. scripts/testing.sh
+programs=${PCCL_SEED_PROGRAMS:-$work} # compiled outside of the namespace
 
 # ---- inside the namespace: run one scenario ----
 listens() { # port
@@ -37,34 +26,24 @@ until_listening() {
     echo "nobody listens at port 48148"
     return 1
 }
-start_master() {
-    "$build/bin/ccoip_master" --log-level debug >"$work/master.out" 2>&1 &
-    master=$!
-    until_listening
-}
-stop_master() { # status 0 expected
-    kill -TERM "$master"
-    wait "$master"
-}
-
 run_master_program() { # the document's own master ends by SIGTERM
-    "$work/program_1" >"$work/program_1.out" 2>&1 &
+    "$programs/program_1" >"$work/program_1.out" 2>&1 &
     master=$!
     until_listening && stop_master || { cat "$work/program_1.out"; return 1; }
     grep -q "Interrupting master node" "$work/program_1.out" && grep -q "Master node terminated" "$work/program_1.out"
 }
 run_connect_program() { # the master is at 10.1.2.92
-    start_master || return 1
-    timeout 30 "$work/program_2" >"$work/program_2.out" 2>&1
+    start_master --log-level debug || return 1
+    timeout 30 "$programs/program_2" >"$work/program_2.out" 2>&1
     local status=$?
     cat "$work/program_2.out"
     stop_master && [ $status = 0 ] && grep -q "Peer successfully connected!" "$work/program_2.out"
 }
 hello_world_twice() {
     local first second status=0
-    timeout 60 "$work/program_7" >"$work/hello_1.out" 2>&1 &
+    timeout 60 "$programs/program_7" >"$work/hello_1.out" 2>&1 &
     first=$!
-    timeout 60 "$work/program_7" >"$work/hello_2.out" 2>&1 &
+    timeout 60 "$programs/program_7" >"$work/hello_2.out" 2>&1 &
     second=$!
     wait $first || status=1
     wait $second || status=1
@@ -78,13 +57,13 @@ hello_world_twice() {
     return $status
 }
 run_hello_world() {
-    start_master || return 1
+    start_master --log-level debug || return 1
     hello_world_twice
     local status=$?
-    stop_master && [ $status = 0 ] || { cat "$work/master.out"; return 1; }
+    stop_master && [ $status = 0 ] || { cat "$work/master.log"; return 1; }
 }
 run_hello_world_with_the_documents_master() {
-    "$work/program_1" >"$work/program_1.out" 2>&1 &
+    "$programs/program_1" >"$work/program_1.out" 2>&1 &
     master=$!
     until_listening || return 1
     hello_world_twice
@@ -93,15 +72,11 @@ run_hello_world_with_the_documents_master() {
 }
 if [ -n "${PCCL_SEED_RUN:-}" ]; then
     ip link set lo up && ip addr add 10.1.2.92/32 dev lo || exit 1
-    work=$PCCL_SEED_WORK
     "$PCCL_SEED_RUN"
     exit
 fi
 
 # ---- outside ----
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-
 own_network=""
 for how in "unshare -n" "unshare -r -n"; do
     if $how sh -c 'ip link set lo up' >/dev/null 2>&1; then
@@ -110,7 +85,11 @@ for how in "unshare -n" "unshare -r -n"; do
     fi
 done
 run() { # scenario
-    check "$1" env PCCL_SEED_RUN="$1" PCCL_SEED_WORK="$work" $own_network "$0" "$build"
+    if [ -z "$own_network" ]; then
+        echo "SKIPPED $1: it needs a fixed port and address, and network namespaces are not permitted here"
+        return
+    fi
+    check "$1" env PCCL_SEED_RUN="$1" PCCL_SEED_PROGRAMS="$work" $own_network "$0" "$build"
 }
 
 check header_is_c99 "$cc" -std=c99 -pedantic-errors -Wall -Wextra -Werror -Iinclude -c "$seeds/header_c99.c" -o "$work/c99.o"
@@ -131,13 +110,8 @@ for name in $names; do
         ;;
     esac
 done
-if [ -n "$own_network" ]; then
-    run run_master_program
-    run run_connect_program
-    run run_hello_world
-    run run_hello_world_with_the_documents_master
-else
-    echo "skipped: the four runs; making a network namespace is not permitted here (they need the fixed port and address)"
-fi
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+run run_master_program
+run run_connect_program
+run run_hello_world
+run run_hello_world_with_the_documents_master
+sum_up

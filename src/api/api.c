@@ -12,11 +12,30 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "net/addr.h"
+#include "engine/link.h"
 
 enum { API_TIMEOUT_MS = 10000, API_STALL_LEAST_MS = 50 };
 
+/* PCCL_LOG_LEVEL, as the original has it: a log without a line of code.  A word that is none of its levels is told once, since
+ * whoever sets the variable wants to see something. */
+static void log_from_environment(void)
+{
+    const char *word = getenv("PCCL_LOG_LEVEL");
+    enum log_level level;
+    if (word == NULL || *word == 0) {
+        return;
+    }
+    if (log_level_read(word, &level)) {
+        log_set_default(level == LOG_NONE ? NULL : log_stderr, level, NULL);
+        return;
+    }
+    log_set_default(log_stderr, LOG_WARN, NULL);
+    log_line(LOG_WARN, "PCCL_LOG_LEVEL is '%.20s': expected trace, debug, info, warn, error or none; warn is used", word);
+}
+
 pcclResult_t pcclInit(void)
 {
+    log_from_environment();
     engine_mark(&engine_global);
     return pcclSuccess;
 }
@@ -27,6 +46,15 @@ pcclResult_t pcclGetBuildInfo(pcclBuildInfo_t *info)
         return api_fail(pcclInvalidArgument, pcclCauseUsage, "build info", "info is null");
     }
     info->has_cuda_support = false;
+    return pcclSuccess;
+}
+
+pcclResult_t pcclGetVersion(int *version_out)
+{
+    if (version_out == NULL) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, "version", "version_out is null");
+    }
+    *version_out = PCCL_VERSION;
     return pcclSuccess;
 }
 
@@ -48,8 +76,9 @@ static pcclResult_t enter_pinned(struct comm *c, const char *phase)
 
 pcclResult_t api_enter(const pcclComm_t *communicator, const char *phase, struct comm **comm_out)
 {
-    /* The reference's calls take it as const; what is counted here is the library's own. */
+    /* The original's calls take it as const; what is counted here is the library's own. */
     pcclComm_t *handle = ((union { const pcclComm_t *in; pcclComm_t *own; }){.in = communicator}).own;
+    *comm_out = NULL;
     if (handle == NULL) {
         return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "the communicator is null");
     }
@@ -155,7 +184,9 @@ pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params, pcclCo
     }
     if (params->master_address.port == 0) {
         return api_fail(pcclInvalidArgument, pcclCauseUsage, phase,
-                        "master_address: port 0: fill it in with pcclParseAddress and check its result");
+                        "master_address: port 0: give pcclParseAddress the port at which ccoip_master listens (%d unless "
+                        "--listen says another), as in '10.0.0.1:%d', and check its result",
+                        CCOIP_PROTOCOL_PORT_MASTER, CCOIP_PROTOCOL_PORT_MASTER);
     }
     uint32_t pool = params->p2p_connection_pool_size == 0 ? 1 : params->p2p_connection_pool_size;
     struct comm_params p = {
@@ -198,15 +229,30 @@ pcclResult_t pcclDestroyCommunicator(pcclComm_t *communicator)
     return pcclSuccess;
 }
 
-/* A failed connect names the master, whoever noticed: a typo in the address is the likeliest cause. */
-static void name_master(const struct comm *c, struct session_outcome *o)
+/* A failed connect names the master, whoever noticed, and says what is likely to be wrong there. */
+static const char *connect_hint(const struct comm *c, struct session_outcome *o)
 {
     char master[ADDR_TEXT], text[sizeof o->text];
+    if (o->result != RESULT_UNREACHABLE) {
+        return NULL;
+    }
     addr_format(&c->params.master, master);
-    if (o->result == RESULT_UNREACHABLE && strstr(o->text, master) == NULL) {
+    if (strstr(o->text, master) == NULL) {
         snprintf(text, sizeof text, "%s: %.130s", master, o->text);
         memcpy(o->text, text, sizeof text);
     }
+    switch ((enum dial_met)c->master_met) {
+    case DIAL_MET_NOBODY:
+        return "is ccoip_master running there? (PCCL_OPTION_CONNECT_TIMEOUT_MS says how long to try)";
+    case DIAL_MET_SILENCE:
+        return "is the address right, and does no firewall on the way drop TCP to that port? "
+               "(PCCL_OPTION_CONNECT_TIMEOUT_MS says how long to try)";
+    case DIAL_MET_STRANGER:
+        return "what listens there does not talk like a running ccoip_master: check the address and the port";
+    case DIAL_MET_OTHER:
+        break;
+    }
+    return "check its address, connect again (PCCL_OPTION_CONNECT_TIMEOUT_MS says how long to try)";
 }
 
 pcclResult_t pcclConnect(pcclComm_t *communicator)
@@ -217,9 +263,11 @@ pcclResult_t pcclConnect(pcclComm_t *communicator)
     if (rc != pcclSuccess) {
         return rc;
     }
+    int64_t began = clock_now_ns();
     comm_connect(c, &o);
-    name_master(c, &o);
-    rc = api_outcome(&o, "connect", 0);
+    const char *hint = connect_hint(c, &o);
+    o.since = hint != NULL ? began : o.since;
+    rc = api_outcome_hint(&o, "connect", 0, hint);
     api_leave(c);
     return rc;
 }

@@ -1,7 +1,7 @@
 /* api.h - what the files behind pccl.h share: handles, entry checks, errors, conversions.
  * SPDX-License-Identifier: MIT */
-#ifndef PCCL_API_H
-#define PCCL_API_H
+#ifndef PCCL_API_API_H
+#define PCCL_API_API_H
 
 #include "api/api_handle.h"
 #include "include/pccl.h"
@@ -23,17 +23,36 @@ struct pcclComm_t {
 /* Stores this thread's last error; returns `result`. */
 pcclResult_t api_fail(pcclResult_t result, pcclCause_t cause, const char *phase, const char *fmt, ...) PCCL_PRINTF(4, 5);
 /* The same for what a session said; success stores nothing.  `phase`: the call; tag: of the operation, or 0. */
+/* `remedy`: in place of the one that the table has for such an outcome; null: that one. */
+pcclResult_t api_outcome_hint(const struct session_outcome *o, const char *phase, uint64_t tag, const char *remedy);
 pcclResult_t api_outcome(const struct session_outcome *o, const char *phase, uint64_t tag);
 
 /* ---- Entry: api.c ------------------------------------------------------------------------------------------------------------ */
 
-/* Checks a communicator and counts the call; the comm stays alive until api_leave. */
+/* Checks a communicator and counts the call; the comm stays alive until api_leave; null unless that succeeds. */
 pcclResult_t api_enter(const pcclComm_t *handle, const char *phase, struct comm **comm_out);
 void api_leave(struct comm *comm);
 /* Checks that it is a member of a view. */
 pcclResult_t api_member(struct comm *comm, const char *phase, struct session_info *info);
 /* The same error where it was one and is none any more; success before the first connect, and while connecting. */
 pcclResult_t api_not_gone(struct comm *comm, const char *phase);
+
+/* ---- What all forms of all-reduce check: api_reduce.c -------------------------------------------------------------------------- */
+
+/* Where a descriptor was given, so that an error names what the program wrote. */
+struct api_reduce_where {
+    const char *phase;
+    size_t index; /* in `descriptors`; API_REDUCE_SINGLE: it is `descriptor` */
+};
+
+#define API_REDUCE_SINGLE SIZE_MAX
+
+pcclResult_t api_reduce_null(const char *phase, const char *argument, const char *remedy);
+/* Checks what a single peer can check and fills in the launch. */
+pcclResult_t api_reduce_check(const struct api_reduce_where *at, const void *send, void *recv, const pcclReduceDescriptor_t *d,
+                              struct comm_launch *out);
+
+/* ---- Addresses: api.c --------------------------------------------------------------------------------------------------------- */
 
 struct net_address api_address_in(const ccoip_socket_address_t *a);
 ccoip_socket_address_t api_address_out(const struct net_address *a);

@@ -38,6 +38,8 @@ static const struct api_row api_rows[] = {
                             "check its address, connect again"},
     [RESULT_NO_CANDIDATE] = {pcclNoSharedStateAvailable, pcclCauseNoCandidate, "no peer can provide the shared state",
                              "restart the run from a checkpoint"},
+    [RESULT_REVISION] = {pcclNoSharedStateAvailable, pcclCauseRevision, "nobody who may send is at the expected revision",
+                         "raise the revision by one per sync, call again"},
     [RESULT_RETRY] = {pcclUpdateTopologyFailed, pcclCausePeerLost, "nothing changed", "call again"},
     [RESULT_POISONED] = {pcclInternalError, pcclCauseInternal, "an internal invariant failed", "stop, report this"},
 };
@@ -82,7 +84,7 @@ static const struct api_cause *api_cause_find(uint8_t wire)
     return NULL;
 }
 
-static pcclErrorClass_t api_class(pcclResult_t result)
+static pcclErrorClass_t api_class(pcclResult_t result, pcclCause_t cause)
 {
     switch (result) {
     case pcclSuccess:
@@ -100,8 +102,9 @@ static pcclErrorClass_t api_class(pcclResult_t result)
         return pcclClassRetry;
     case pcclMasterConnectionFailed:
         return pcclClassRejoin;
-    case pcclInternalError:
     case pcclNoSharedStateAvailable:
+        return cause == pcclCauseRevision ? pcclClassFix : pcclClassStop;
+    case pcclInternalError:
         break;
     }
     return pcclClassStop;
@@ -113,7 +116,7 @@ static void api_store(pcclResult_t result, pcclCause_t cause, const char *phase)
 {
     memset(&api_last, 0, sizeof api_last);
     api_last.result = result;
-    api_last.error_class = api_class(result);
+    api_last.error_class = api_class(result, cause);
     api_last.cause = cause;
     snprintf(api_last.phase, sizeof api_last.phase, "%s", phase);
 }
@@ -144,6 +147,11 @@ static pcclCause_t api_gone_cause(const struct session_outcome *o)
 }
 
 pcclResult_t api_outcome(const struct session_outcome *o, const char *phase, uint64_t tag)
+{
+    return api_outcome_hint(o, phase, tag, NULL);
+}
+
+pcclResult_t api_outcome_hint(const struct session_outcome *o, const char *phase, uint64_t tag, const char *hint)
 {
     if (o->result == RESULT_OK) {
         return pcclSuccess;
@@ -178,7 +186,9 @@ pcclResult_t api_outcome(const struct session_outcome *o, const char *phase, uin
     if (api_last.age_ns >= 50 * CLOCK_MS) { /* less is no delay worth a word */
         snprintf(age, sizeof age, ", for %.1f s", (double)api_last.age_ns / 1e9);
     }
-    const char *remedy = o->result == RESULT_GONE && cause == pcclCauseKicked ? "mend that, connect again" : row->remedy;
+    const char *remedy = hint != NULL                                           ? hint
+                         : o->result == RESULT_GONE && cause == pcclCauseKicked ? "mend that, connect again"
+                                                                                : row->remedy;
     bool said = o->result == RESULT_GONE || o->result == RESULT_MISMATCH || o->result == RESULT_DIGEST; /* by row->what */
     const char *detail = o->text[0] != 0 ? o->text : known != NULL && !said ? known->what : "";
     snprintf(api_last.text, sizeof api_last.text, "%s%s: %s%s%s%s%s: %s", phase, operation, row->what,

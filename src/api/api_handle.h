@@ -1,7 +1,7 @@
 /* api_handle.h - what a program holds of a communicator or a master.
  * SPDX-License-Identifier: MIT */
-#ifndef PCCL_API_HANDLE_H
-#define PCCL_API_HANDLE_H
+#ifndef PCCL_API_API_HANDLE_H
+#define PCCL_API_API_HANDLE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

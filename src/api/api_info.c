@@ -76,6 +76,14 @@ pcclResult_t pcclGetMembers(const pcclComm_t *communicator, pcclPeerInfo_t *memb
     return rc;
 }
 
+static void info_then(pcclWaitInfo_t *out, const struct session_wait *w)
+{
+    out->then_peer = w->then;
+    out->then_tag = w->then_tag;
+    snprintf(out->then_phase, sizeof out->then_phase, "%s", w->then_phase != NULL ? w->then_phase : "");
+    snprintf(out->then_vote, sizeof out->then_vote, "%s", w->then_vote != NULL ? w->then_vote : "");
+}
+
 pcclResult_t pcclGetWaits(const pcclComm_t *communicator, pcclWaitInfo_t *waits_out, size_t capacity, size_t *count_out)
 {
     struct comm *c;
@@ -97,14 +105,18 @@ pcclResult_t pcclGetWaits(const pcclComm_t *communicator, pcclWaitInfo_t *waits_
         int64_t now = clock_now_ns();
         pthread_mutex_lock(&c->lock);
         uint32_t count = c->session != NULL ? session_waits(c->session, waits, MOST) : 0;
-        pthread_mutex_unlock(&c->lock);
         count = count < MOST ? count : MOST;
         for (uint32_t i = 0; i < count && i < capacity; i++) {
-            memset(&waits_out[i], 0, sizeof waits_out[i]);
+            session_wait_text(c->session, &waits[i], waits_out[i].text, sizeof waits_out[i].text);
+        }
+        pthread_mutex_unlock(&c->lock);
+        for (uint32_t i = 0; i < count && i < capacity; i++) {
             waits_out[i].tag = waits[i].tag;
             waits_out[i].peer = waits[i].peer;
             waits_out[i].age_ns = waits[i].since > 0 ? now - waits[i].since : 0;
+            memset(waits_out[i].phase, 0, sizeof waits_out[i].phase);
             snprintf(waits_out[i].phase, sizeof waits_out[i].phase, "%s", waits[i].phase);
+            info_then(&waits_out[i], &waits[i]);
         }
         *count_out = count;
     }

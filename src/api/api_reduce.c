@@ -1,4 +1,4 @@
-/* api_reduce.c - all-reduce in its forms: checks, handles, and the loop that retries.
+/* api_reduce.c - all-reduce, blocking and asynchronous: checks, handles, waiting for any.
  * SPDX-License-Identifier: MIT */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -10,39 +10,31 @@
 #include "api/api.h"
 #include "core/clock.h"
 
-/* Where a descriptor was given, so that an error names what the program wrote. */
-struct reduce_where {
-    const char *phase;
-    size_t index; /* in `descriptors`; REDUCE_SINGLE: it is `descriptor` */
-};
-
-#define REDUCE_SINGLE SIZE_MAX
-
-static pcclResult_t reduce_null(const char *phase, const char *argument, const char *remedy)
+pcclResult_t api_reduce_null(const char *phase, const char *argument, const char *remedy)
 {
     return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "%s is null: %s", argument, remedy);
 }
 
-static pcclResult_t reduce_bad_field(const struct reduce_where *at, const char *fmt, ...) PCCL_PRINTF(2, 3);
+static pcclResult_t reduce_bad_field(const struct api_reduce_where *at, const char *fmt, ...) PCCL_PRINTF(2, 3);
 
 /* The text goes on from the descriptor: "field is value: remedy". */
-static pcclResult_t reduce_bad_field(const struct reduce_where *at, const char *fmt, ...)
+static pcclResult_t reduce_bad_field(const struct api_reduce_where *at, const char *fmt, ...)
 {
     char text[400], place[64] = "descriptor->";
     va_list args;
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    if (at->index != REDUCE_SINGLE) {
+    if (at->index != API_REDUCE_SINGLE) {
         snprintf(place, sizeof place, "descriptors[%zu].descriptor.", at->index);
     }
     return api_fail(pcclInvalidArgument, pcclCauseUsage, at->phase, "%s%s", place, text);
 }
 
-static pcclResult_t reduce_bad_buffer(const struct reduce_where *at, bool send, size_t count)
+static pcclResult_t reduce_bad_buffer(const struct api_reduce_where *at, bool send, size_t count)
 {
     static const char remedy[] = "pass a buffer, or count 0";
-    if (at->index == REDUCE_SINGLE) {
+    if (at->index == API_REDUCE_SINGLE) {
         return api_fail(pcclInvalidArgument, pcclCauseUsage, at->phase, "%s is null while descriptor->count is %zu: %s",
                         send ? "sendbuff" : "recvbuff", count, remedy);
     }
@@ -52,7 +44,7 @@ static pcclResult_t reduce_bad_buffer(const struct reduce_where *at, bool send, 
 }
 
 /* Checks what has a range of its own. */
-static pcclResult_t reduce_check_ranges(const struct reduce_where *at, const pcclReduceDescriptor_t *d)
+static pcclResult_t reduce_check_ranges(const struct api_reduce_where *at, const pcclReduceDescriptor_t *d)
 {
     const pcclQuantizationOptions_t *q = &d->quantization_options;
     const struct { const char *field; unsigned value, count; const char *range; } choices[] = {
@@ -78,13 +70,12 @@ static pcclResult_t reduce_check_ranges(const struct reduce_where *at, const pcc
     return pcclSuccess;
 }
 
-/* Checks what a single peer can check and fills in the launch. */
-static pcclResult_t reduce_check(const struct reduce_where *at, const void *send, void *recv, const pcclReduceDescriptor_t *d,
+pcclResult_t api_reduce_check(const struct api_reduce_where *at, const void *send, void *recv, const pcclReduceDescriptor_t *d,
                                  struct comm_launch *out)
 {
     struct numeric n;
     if (d == NULL) {
-        return reduce_null(at->phase, "descriptor", "pass a pcclReduceDescriptor_t");
+        return api_reduce_null(at->phase, "descriptor", "pass a pcclReduceDescriptor_t");
     }
     pcclResult_t rc = reduce_check_ranges(at, d);
     if (rc != pcclSuccess) {
@@ -135,7 +126,7 @@ pcclResult_t pcclAllReduce(const void *sendbuff, void *recvbuff, const pcclReduc
     if (rc != pcclSuccess) {
         return rc;
     }
-    rc = reduce_check(&(struct reduce_where){"reduce", REDUCE_SINGLE}, sendbuff, recvbuff, descriptor, &launch);
+    rc = api_reduce_check(&(struct api_reduce_where){"reduce", API_REDUCE_SINGLE}, sendbuff, recvbuff, descriptor, &launch);
     if (rc == pcclSuccess) {
         rc = api_member(c, "reduce", &member);
     }
@@ -164,8 +155,8 @@ pcclResult_t pcclAllReduceAsync(const void *sendbuff, void *recvbuff, const pccl
         return rc;
     }
     rc = reduce_handle_out == NULL
-             ? reduce_null("launch", "reduce_handle_out", "pass where to store the handle")
-             : reduce_check(&(struct reduce_where){"launch", REDUCE_SINGLE}, sendbuff, recvbuff, descriptor, &launch);
+             ? api_reduce_null("launch", "reduce_handle_out", "pass where to store the handle")
+             : api_reduce_check(&(struct api_reduce_where){"launch", API_REDUCE_SINGLE}, sendbuff, recvbuff, descriptor, &launch);
     if (rc == pcclSuccess) {
         rc = api_member(c, "launch", &member);
     }
@@ -200,9 +191,9 @@ static pcclResult_t reduce_check_handle(const char *phase, const pcclAsyncReduce
 {
     static const char remedy[] = "pass a handle that pcclAllReduceAsync has stored";
     if (handle == NULL) {
-        return reduce_null(phase, "reduce_handle", remedy);
+        return api_reduce_null(phase, "reduce_handle", remedy);
     }
-    return handle->comm == NULL ? reduce_null(phase, "reduce_handle->comm", remedy) : pcclSuccess;
+    return handle->comm == NULL ? api_reduce_null(phase, "reduce_handle->comm", remedy) : pcclSuccess;
 }
 
 pcclResult_t pcclAwaitAsyncReduce(const pcclAsyncReduceOp_t *reduce_handle, pcclReduceInfo_t *reduce_info_out)
@@ -236,7 +227,7 @@ static bool reduce_peek(struct comm *c, uint64_t tag, bool *done)
     pthread_mutex_lock(&c->lock);
     const struct comm_op *op = comm_find(c, tag);
     bool known = op != NULL && !op->awaited;
-    *done = known && (op->detached || atomic_load(&op->returned));
+    *done = known && (op->detached || atomic_load(&op->returned.over));
     pthread_mutex_unlock(&c->lock);
     return known;
 }
@@ -252,7 +243,7 @@ pcclResult_t pcclTestAsyncReduce(const pcclAsyncReduceOp_t *reduce_handle, bool 
 {
     struct comm *c;
     pcclResult_t rc = reduce_handle != NULL && done_out == NULL
-                          ? reduce_null("test", "done_out", "pass where to store the answer")
+                          ? api_reduce_null("test", "done_out", "pass where to store the answer")
                           : reduce_check_handle("test", reduce_handle);
     if (rc == pcclSuccess) {
         rc = api_enter(reduce_handle->comm, "test", &c);
@@ -299,10 +290,10 @@ static pcclResult_t reduce_check_any(const pcclAsyncReduceOp_t *handles, size_t 
 {
     const char *phase = "wait any";
     if (handles == NULL) {
-        return reduce_null(phase, "reduce_handles", "pass handles that pcclAllReduceAsync has stored");
+        return api_reduce_null(phase, "reduce_handles", "pass handles that pcclAllReduceAsync has stored");
     }
     if (index_out == NULL) {
-        return reduce_null(phase, "index_out", "pass where to store the index");
+        return api_reduce_null(phase, "index_out", "pass where to store the index");
     }
     if (count == 0) {
         return api_fail(pcclInvalidArgument, pcclCauseUsage, phase,
@@ -376,164 +367,6 @@ pcclResult_t pcclCancelAsyncReduce(const pcclAsyncReduceOp_t *reduce_handle)
     }
     if (!comm_cancel_tag(c, reduce_handle->tag)) {
         rc = reduce_spent("cancel", "reduce_handle->tag", reduce_handle->tag);
-    }
-    api_leave(c);
-    return rc;
-}
-
-/* ---- Many, with retry -------------------------------------------------------------------------------------------------------- */
-
-struct bulk {
-    struct comm *comm;
-    const pcclReduceOpDescriptor_t *list;
-    size_t count, left;
-    bool *done, *flying;          /* per descriptor */
-    struct { size_t index; struct comm_op *op; } *window; /* a ring of those in flight, oldest first */
-    size_t first, used, capacity;
-    struct session_outcome bad;   /* the error that ends it all; RESULT_OK: none */
-    uint64_t bad_tag, tx_bytes, rx_bytes;
-    uint32_t world;
-    bool lost;                    /* some failed since the last round */
-};
-
-/* Ends the oldest in flight. */
-static void bulk_await(struct bulk *b)
-{
-    struct session_outcome o;
-    size_t i = b->window[b->first].index;
-    struct comm_op *op = b->window[b->first].op;
-    b->first = (b->first + 1) % b->capacity;
-    b->used--;
-    b->flying[i] = false;
-    comm_await(b->comm, op, &o);
-    if (o.result == RESULT_OK) {
-        b->done[i] = true;
-        b->left--;
-        b->tx_bytes += o.tx_bytes;
-        b->rx_bytes += o.rx_bytes;
-        b->world = o.world;
-    } else if (o.result == RESULT_LOST && o.cause != CAUSE_DEADLINE && o.cause != CAUSE_CANCEL) {
-        b->lost = true;
-    } else if (b->bad.result == RESULT_OK) {
-        b->bad = o;
-        b->bad_tag = b->list[i].descriptor.tag;
-    }
-}
-
-/* Launches descriptor i.  False: it was refused. */
-static bool bulk_launch(struct bulk *b, size_t i)
-{
-    struct comm_launch launch;
-    struct comm_op *op;
-    struct session_outcome o;
-    const struct reduce_where where = {"reduce many", i};
-    if (reduce_check(&where, b->list[i].sendbuf, b->list[i].recvbuf, &b->list[i].descriptor, &launch) != pcclSuccess) {
-        o = (struct session_outcome){.result = RESULT_MISMATCH}; /* all were checked before: not reached */
-    } else {
-        launch.awaited = true;
-        comm_launch(b->comm, &launch, &op, &o);
-    }
-    if (o.result == RESULT_PENDING) {
-        size_t at = (b->first + b->used) % b->capacity;
-        b->window[at].index = i;
-        b->window[at].op = op;
-        b->used++;
-        b->flying[i] = true;
-        return true;
-    }
-    if (o.result != RESULT_FULL || b->used == 0) {
-        b->bad = o;
-        b->bad_tag = b->list[i].descriptor.tag;
-    }
-    return false;
-}
-
-/* One round over all that are not done; after a failure nothing more is launched until the rest has ended. */
-static void bulk_round(struct bulk *b)
-{
-    b->lost = false;
-    for (size_t i = 0; i < b->count && b->bad.result == RESULT_OK && !b->lost; i++) {
-        if (b->done[i] || b->flying[i]) {
-            continue;
-        }
-        while (b->used == b->capacity) {
-            bulk_await(b);
-        }
-        while (b->bad.result == RESULT_OK && !b->lost && !bulk_launch(b, i) && b->used > 0) {
-            bulk_await(b); /* full: room comes with the end of others */
-        }
-    }
-    while (b->used > 0) {
-        bulk_await(b);
-    }
-}
-
-static pcclResult_t bulk_run(struct bulk *b, pcclReduceInfo_t *info)
-{
-    while (b->left > 0 && b->bad.result == RESULT_OK) {
-        bulk_round(b);
-    }
-    if (b->bad.result != RESULT_OK) {
-        return api_outcome(&b->bad, "reduce", b->bad_tag);
-    }
-    if (info != NULL) {
-        info->local_world_size = b->world;
-        info->tx_bytes = b->tx_bytes;
-        info->rx_bytes = b->rx_bytes;
-    }
-    return pcclSuccess;
-}
-
-static pcclResult_t bulk_check(const pcclReduceOpDescriptor_t *list, size_t count, int max_in_flight)
-{
-    const char *phase = "reduce many";
-    struct comm_launch launch;
-    if (list == NULL) {
-        return reduce_null(phase, "descriptors", "pass an array of pcclReduceOpDescriptor_t");
-    }
-    if (count == 0) {
-        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "count is 0: pass at least 1 descriptor");
-    }
-    if (max_in_flight <= 0) {
-        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "max_in_flight is %d: expected 1 or more", max_in_flight);
-    }
-    for (size_t i = 0; i < count; i++) {
-        pcclResult_t rc = reduce_check(&(struct reduce_where){phase, i}, list[i].sendbuf, list[i].recvbuf, &list[i].descriptor,
-                                       &launch);
-        if (rc != pcclSuccess) {
-            return rc;
-        }
-    }
-    return pcclSuccess;
-}
-
-pcclResult_t pcclAllReduceMultipleWithRetry(const pcclReduceOpDescriptor_t *descriptors, size_t count,
-                                            const pcclComm_t *communicator, pcclReduceInfo_t *reduce_info_out,
-                                            int max_in_flight)
-{
-    struct comm *c;
-    struct session_info member;
-    pcclResult_t rc = api_enter(communicator, "reduce many", &c);
-    if (rc != pcclSuccess) {
-        return rc;
-    }
-    rc = bulk_check(descriptors, count, max_in_flight);
-    if (rc == pcclSuccess) {
-        rc = api_member(c, "reduce many", &member);
-    }
-    if (rc == pcclSuccess) {
-        struct bulk b = {.comm = c, .list = descriptors, .count = count, .left = count, .bad = {.result = RESULT_OK}};
-        b.capacity = (size_t)max_in_flight < count ? (size_t)max_in_flight : count;
-        b.done = calloc(count, sizeof *b.done);
-        b.flying = calloc(count, sizeof *b.flying);
-        b.window = calloc(b.capacity, sizeof *b.window);
-        rc = b.done == NULL || b.flying == NULL || b.window == NULL
-                 ? api_fail(pcclInternalError, pcclCauseNoMemory, "reduce many",
-                            "no memory to keep track of count %zu operations: pass fewer at a time", count)
-                 : bulk_run(&b, reduce_info_out);
-        free(b.done);
-        free(b.flying);
-        free(b.window);
     }
     api_leave(c);
     return rc;

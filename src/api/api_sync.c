@@ -105,6 +105,9 @@ static pcclResult_t state_check(const pcclSharedState_t *s, pcclSharedStateSyncS
     if (s->count > STATE_MOST_ENTRIES) {
         return state_bad("shared_state->count is %zu: at most %zu entries", s->count, STATE_MOST_ENTRIES);
     }
+    if (s->revision == UINT64_MAX) {
+        return state_bad("shared_state->revision is 2^64 - 1, after which there is none: count it up from 0 or 1");
+    }
     if (s->count > 0 && s->infos == NULL) {
         return state_bad("shared_state->infos is null while shared_state->count is %zu: give the entries, or count 0", s->count);
     }

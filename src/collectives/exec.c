@@ -13,7 +13,7 @@ enum { EXEC_ALIGN = 64, EXEC_MIN_WINDOW = 2 };
 
 /* Offsets into the arena. */
 struct exec_layout {
-    size_t peers, frames, cursors, slot_next, queues, accs, wires, own, buffers, total;
+    size_t peers, frames, cursors, slot_next, queues, touched, accs, wires, own, total;
     size_t acc_stride, wire_bytes, wire_stride;
 };
 
@@ -59,7 +59,7 @@ static struct exec_layout layout_of(const struct exec_config *c)
 {
     const struct exec x = {.plan = c->plan, .lane = c->lane, .lanes = c->lanes};
     struct exec_layout l = {0};
-    size_t sends = 0, edges = 0, largest = 0, folds = 0;
+    size_t sends = 0, largest = 0, folds = 0;
     for (uint32_t i = 0; i < c->plan->segment_count; i++) {
         const struct plan_segment *s = &c->plan->segments[i];
         uint32_t frames = exec_frame_count(&x, s), leading = exec_leading(&x, s);
@@ -68,11 +68,9 @@ static struct exec_layout layout_of(const struct exec_config *c)
             continue;
         }
         largest = most > largest ? most : largest;
-        edges += leading;
         for (uint32_t j = leading; j < s->steps; j++) {
             uint32_t kind = c->plan->steps[s->step + j].kind;
             sends += kind == STEP_SEND ? frames : 0;
-            edges += kind == STEP_RECV;
             folds += kind == STEP_FOLD;
         }
     }
@@ -86,10 +84,10 @@ static struct exec_layout layout_of(const struct exec_config *c)
     l.cursors = layout_add(&l, c->plan->step_count * sizeof(uint32_t));
     l.slot_next = layout_add(&l, c->room->slot_count * sizeof(uint32_t));
     l.queues = layout_add(&l, sends * sizeof(uint32_t));
+    l.touched = layout_add(&l, c->plan->params.world * sizeof(uint32_t));
     l.accs = layout_add(&l, accs * l.acc_stride);
     l.wires = layout_add(&l, quantised && folds > 0 ? EXEC_WIRES * l.wire_stride : 0);
     l.own = layout_add(&l, quantised && folds > 0 ? l.wire_stride : 0);
-    l.buffers = layout_add(&l, quantised ? edges * l.wire_stride : 0);
     return l;
 }
 
@@ -98,8 +96,8 @@ size_t exec_arena_bytes(const struct exec_config *config)
     return layout_of(config).total;
 }
 
-/* Counts what a segment's program gives and takes; `buffers` is the next free one of quantised types. */
-static void init_segment(struct exec *x, const struct plan_segment *s, unsigned char **buffers)
+/* Counts what a segment's program gives and takes. */
+static void init_segment(struct exec *x, const struct plan_segment *s)
 {
     uint32_t frames = exec_frame_count(x, s), first = exec_first_frame(x, s), leading = exec_leading(x, s);
     bool first_fold = true, final = false;
@@ -122,8 +120,6 @@ static void init_segment(struct exec *x, const struct plan_segment *s, unsigned 
                 PCCL_ASSERT(p->lead_end == 0); /* one segment per rank begins with the input */
                 p->lead_next = first;
                 p->lead_end = s->frame + s->frames;
-                p->out_buffer = *buffers;
-                *buffers += x->direct_bytes ? 0 : x->wire_stride;
             } else {
                 p->queue[final].tail += frames;
             }
@@ -140,8 +136,6 @@ static void init_segment(struct exec *x, const struct plan_segment *s, unsigned 
             first_fold = false;
             break;
         case STEP_RECV:
-            p->in_buffer = *buffers;
-            *buffers += x->direct_bytes ? 0 : x->wire_stride;
             final = true;
             break;
         case STEP_FINISH:
@@ -179,22 +173,26 @@ static void init_peers(struct exec *x, uint32_t window)
 void exec_init(struct exec *x, const struct exec_config *c, void *arena)
 {
     struct exec_layout l = layout_of(c);
-    unsigned char *base = arena, *buffers = base + l.buffers;
+    unsigned char *base = arena;
     memset(x, 0, sizeof(*x));
     memset(base, 0, l.accs); /* the tables; buffers need not be clean */
     x->plan = c->plan;
     x->numeric = c->numeric;
     x->room = c->room;
+    x->pool = c->pool;
     x->in = c->in;
     x->out = c->out;
     x->lane = c->lane;
     x->lanes = c->lanes;
     x->verify = c->verify;
+    x->check_every = c->check_every;
+    x->check_in = c->check_every;
     x->peers = (struct exec_peer *)(void *)(base + l.peers);
     x->frames = (struct exec_frame *)(void *)(base + l.frames);
     x->cursors = (uint32_t *)(void *)(base + l.cursors);
     x->slot_next = (uint32_t *)(void *)(base + l.slot_next);
     x->queues = (uint32_t *)(void *)(base + l.queues);
+    x->touched = (uint32_t *)(void *)(base + l.touched);
     x->accs = base + l.accs;
     x->wires = base + l.wires;
     x->own = base + l.own;
@@ -206,10 +204,10 @@ void exec_init(struct exec *x, const struct exec_config *c, void *arena)
     x->oldest = c->lane;
     PCCL_ASSERT(c->lane < c->lanes && c->plan->frame_count < UINT32_MAX - (EXEC_ACCS + 1) * c->lanes);
     PCCL_ASSERT(c->numeric->plain || c->plan->params.algorithm != PLAN_RING);
-    PCCL_ASSERT(c->room->slot_bytes >= l.wire_bytes);
+    PCCL_ASSERT(c->room->slot_bytes >= l.wire_bytes && (x->direct_bytes || c->pool != NULL));
     PCCL_ASSERT(2 * c->plan->params.world < UINT16_MAX);
     for (uint32_t i = 0; i < c->plan->segment_count; i++) {
-        init_segment(x, &c->plan->segments[i], &buffers);
+        init_segment(x, &c->plan->segments[i]);
         x->pending += exec_frame_count(x, &c->plan->segments[i]);
     }
     init_peers(x, c->window);
@@ -231,9 +229,11 @@ static void dispatch(struct exec *x, const struct exec_event *e, struct exec_out
         p->ready = true;
         add_credit(p, e->credit);
         exec_grant(x, p, e->rank);
+        exec_touch(x, e->rank);
         break;
     case EXEC_CREDIT:
         add_credit(p, e->credit);
+        exec_touch(x, e->rank);
         break;
     case EXEC_HEADER:
         exec_on_header(x, e, out);
@@ -256,6 +256,14 @@ static void dispatch(struct exec *x, const struct exec_event *e, struct exec_out
             }
         }
         break;
+    case EXEC_TELL:
+        for (uint32_t r = 0; x->starved_peers > 0 && r < x->plan->params.world; r++) {
+            if (x->peers[r].starved) {
+                x->peers[r].tell = true;
+                exec_touch(x, r);
+            }
+        }
+        break;
     case EXEC_STOP:
         exec_stop(x);
         break;
@@ -273,48 +281,41 @@ void exec_step(struct exec *x, const struct exec_event *event, struct exec_out *
         /* check_fail has taken the pad away.  The room's books may be wrong; the lane must not be. */
         memset(out, 0, sizeof(*out));
         x->failed = true;
+        x->failed_what = pad.what;
         x->stopped = true;
         return;
     }
     check_current = &pad;
     dispatch(x, event, out);
-    check_current = pad.outer;
     x->done = x->pending == 0;
     x->idle = x->done && x->unsent == 0;
+    exec_check(x);
+    check_current = pad.outer;
 }
 
-uint32_t exec_take_credit(struct exec *x, uint32_t rank)
+bool exec_take_credit(struct exec *x, uint32_t rank, uint32_t *frames)
 {
-    uint32_t credit = x->stopped ? 0 : x->peers[rank].untold;
-    x->peers[rank].untold = 0;
-    return credit;
+    struct exec_peer *p = &x->peers[rank];
+    bool say = !x->stopped && (p->untold > 0 || p->tell);
+    *frames = p->untold;
+    p->untold = 0;
+    p->tell = false;
+    return say;
 }
 
-/* A rank that has not yet taken what this one sends; own rank if none. */
-static uint32_t unsent_to(const struct exec *x, bool final_only)
+bool exec_has_credit(const struct exec *x, uint32_t rank)
 {
-    for (uint32_t r = 0; r < x->plan->params.world; r++) {
-        const struct exec_peer *p = &x->peers[r];
-        bool final = p->queue[1].head != p->queue[1].tail || (p->busy && p->out_phase == 1);
-        bool first = p->lead_next < p->lead_end || p->queue[0].head != p->queue[0].tail || p->busy;
-        if (final || (!final_only && first)) {
-            return r;
-        }
-    }
-    return x->plan->params.rank;
+    return !x->stopped && (x->peers[rank].untold > 0 || x->peers[rank].tell);
 }
 
-uint32_t exec_waits_for(const struct exec *x)
+uint32_t exec_touched(struct exec *x)
 {
-    if (x->stopped || x->done) {
-        return x->stopped ? x->plan->params.rank : unsent_to(x, false);
+    if (x->touched_count == 0) {
+        return EXEC_NO_RANK;
     }
-    struct exec_view v = exec_view(x, x->oldest);
-    const struct plan_step *step = &x->plan->steps[v.segment->step + v.state->step];
-    if (step->kind == STEP_FOLD && step->rank == x->plan->params.rank) {
-        step++; /* the own input waits for the first that comes to it */
-    }
-    return step->kind == STEP_FOLD || step->kind == STEP_RECV ? step->rank : unsent_to(x, true);
+    uint32_t rank = x->touched[--x->touched_count];
+    x->peers[rank].touched = false;
+    return rank;
 }
 
 void exec_edges(const struct plan *plan, uint64_t *folding_senders, uint64_t *all_edges)

@@ -38,6 +38,19 @@ void room_init(struct room *room, unsigned char *slots, uint32_t slot_bytes, uin
 /* Takes up to `want` grants from half A; returns how many. */
 uint32_t room_reserve(struct room *room, uint32_t want);
 void room_unreserve(struct room *room, uint32_t count);
+/* Nobody holds a slot or a grant: so it must be when no executor is left, and none is about to be made. */
+bool room_whole(const struct room *room);
+bool room_has_grants(const struct room *room); /* in either half */
+
+/* A lane's buffers for frames in hand of types that travel encoded, shared by all its executors: they take one with a frame and
+ * give it back when it has left or has been decoded.  The lane keeps it filled.  Linked through their first bytes. */
+struct frame_pool {
+    void *first;
+    uint32_t count;
+};
+
+void frame_pool_give(struct frame_pool *pool, void *buffer);
+void *frame_pool_take(struct frame_pool *pool); /* null: empty */
 
 enum exec_event_kind {
     EXEC_READY,   /* rank announced the operation: it grants us `credit` frames; we may send to it from now on */
@@ -47,6 +60,7 @@ enum exec_event_kind {
     EXEC_PULL,    /* rank's connection can take a frame: out.data is the next one, null if none */
     EXEC_SENT,    /* the frame pulled last for rank has left */
     EXEC_ROOM,    /* the lane's room has grants again: serve starved senders */
+    EXEC_TELL,    /* this lane moves: whoever starves is to be told so */
     EXEC_STOP,    /* let go of all buffers and slots; every later event is ignored */
 };
 
@@ -64,6 +78,7 @@ struct exec_out {
     bool refused;       /* HEADER: wrong frame, phase, length, or sent without credit: the sender broke the protocol */
     const void *data;   /* PULL: valid until EXEC_SENT for this rank, or EXEC_STOP */
     uint32_t frame, phase, bytes; /* PULL */
+    bool no_buffer;     /* HEADER: the pool is empty; nothing has changed.  PULL gives null then */
     bool granted;       /* ROOM: some sender has got grants, which are to be told */
 };
 
@@ -76,12 +91,14 @@ struct exec {
     const struct plan *plan;       /* borrowed until stopped */
     const struct numeric *numeric; /* borrowed */
     struct room *room;             /* borrowed */
+    struct frame_pool *pool;       /* borrowed; null: its type travels as it is */
     const unsigned char *in;       /* borrowed */
     unsigned char *out;            /* borrowed */
     uint32_t lane, lanes;
     bool verify;        /* compute the digest */
     bool stopped;
     bool failed;        /* an assertion failed in a step: stopped, report an internal error */
+    const char *failed_what; /* ... which; static */
     bool done;          /* every frame of this lane is complete in `out` */
     bool idle;          /* done, and every send has left */
     bool starved;       /* a sender waits for room: send EXEC_ROOM when the room has some */
@@ -97,6 +114,8 @@ struct exec {
     uint32_t *cursors;         /* per plan step that receives: the next frame to be announced */
     uint32_t *slot_next;       /* per slot of the room: the next one of the same sender's queue */
     uint32_t *queues;          /* the peers' queues of sends */
+    uint32_t *touched;         /* ranks, see exec_touched */
+    uint32_t touched_count;
     unsigned char *accs;       /* not plain: accumulators */
     unsigned char *wires;      /* quantised: results that leave */
     unsigned char *own;        /* quantised: the own contribution as it would travel */
@@ -105,6 +124,7 @@ struct exec {
     uint32_t fold_first, finished;  /* not plain: first frame of the segment reduced here, frames of it finished */
     uint32_t window;    /* grants that a sender should have, beyond what waits to be reduced */
     uint32_t starved_peers;
+    uint32_t check_every, check_in; /* steps until all invariants are looked at again */
     bool direct_bytes;  /* wire bytes are user bytes: send from and receive into the user's buffers */
 };
 
@@ -112,11 +132,13 @@ struct exec_config {
     const struct plan *plan;
     const struct numeric *numeric;
     struct room *room;
+    struct frame_pool *pool; /* of buffers of room.slot_bytes */
     const void *in;
     void *out;
     uint32_t lane, lanes;
     uint32_t window; /* grants per folding sender already reserved from half A and told in READY */
     bool verify;
+    uint32_t check_every; /* steps between two looks at all invariants; 0: seldom enough to cost next to nothing */
 };
 
 /* Bytes of arena that exec_init needs for this configuration (aligned to 64). */
@@ -127,15 +149,16 @@ void exec_init(struct exec *x, const struct exec_config *config, void *arena);
 
 void exec_step(struct exec *x, const struct exec_event *event, struct exec_out *out);
 
-/* Grants that wait to be told to `rank` (the lane sends a CREDIT frame); reading takes them. */
-uint32_t exec_take_credit(struct exec *x, uint32_t rank);
+/* Whether a CREDIT frame is to be sent to `rank`, and the grants that wait to be told in it, which may be none; reading takes them. */
+bool exec_take_credit(struct exec *x, uint32_t rank, uint32_t *frames);
+bool exec_has_credit(const struct exec *x, uint32_t rank);
+
+enum { EXEC_NO_RANK = UINT32_MAX };
+/* A rank for which exec_has_frame or exec_has_credit may have become true since it was last given here; EXEC_NO_RANK: no more. */
+uint32_t exec_touched(struct exec *x);
 
 /* Whether a PULL for this rank would give a frame now. */
 bool exec_has_frame(const struct exec *x, uint32_t rank);
-
-/* The rank this executor waits for at its oldest unfinished frame (own rank if it waits for nobody): for "who is waited
- * for" and the progress watch. */
-uint32_t exec_waits_for(const struct exec *x);
 
 /* Ranks that send contributions to this rank under the plan (each gets `window` grants in READY), and those it shares any
  * edge with: bit r of the caller's bit sets (world bits). */

@@ -1,54 +1,11 @@
-/* exec_flow.c - frames in and out: grants, headers, what goes next to whom.
+/* exec_flow.c - frames in and out: headers, what goes next to whom.
  *
  * Its one idea: everything a sender may send is known from the plan, so a header is checked against a cursor before its
- * first byte lands.  A grant of half B is made only for a frame that would be folded on arrival, and a freed slot
- * returns to half B first: as a sender's frames come and are folded in order, what is left in half B always belongs to
- * frames that are folded on arrival, never to one that waits for another rank's program.
- *
- * Invariant, per sender: folded <= announced <= granted <= expected, granted - folded = held_a + held_b.
+ * first byte lands.
  * SPDX-License-Identifier: MIT */
 #include "collectives/exec_state.h"
 
 #include "core/check.h"
-
-void exec_grant(struct exec *x, struct exec_peer *p, uint32_t rank)
-{
-    bool starved = false;
-    while (p->granted < p->expected && p->held_a + p->held_b < x->window && !starved) {
-        uint32_t frame = p->fold_first + p->granted * x->lanes;
-        if (p->ready && exec_wants(x, frame, rank) && room_take_b(x->room)) {
-            p->held_b++;
-        } else if (room_take_a(x->room)) {
-            p->held_a++;
-        } else {
-            starved = true;
-            continue;
-        }
-        p->granted++;
-        p->untold++;
-    }
-    if (starved != p->starved) {
-        p->starved = starved;
-        x->starved_peers += starved ? 1 : UINT32_MAX; /* plus or minus one */
-        x->starved = x->starved_peers > 0;
-    }
-}
-
-void exec_release_slot(struct exec *x, uint32_t rank, uint32_t slot)
-{
-    struct exec_peer *p = &x->peers[rank];
-    room_slot_give(x->room, slot);
-    p->folded++;
-    if (p->held_b > 0) {
-        p->held_b--;
-        room_give_b(x->room, 1);
-    } else {
-        PCCL_ASSERT(p->held_a > 0);
-        p->held_a--;
-        room_unreserve(x->room, 1);
-    }
-    exec_grant(x, p, rank);
-}
 
 /* The step of the frame's program that takes this phase from this rank; EXEC_NONE if there is none. */
 static uint32_t receiving_step(const struct exec *x, const struct exec_view *v, uint32_t phase, uint32_t rank)
@@ -91,6 +48,13 @@ void exec_on_header(struct exec *x, const struct exec_event *e, struct exec_out 
     }
     struct exec_peer *p = &x->peers[e->rank];
     struct exec_view v = exec_view(x, e->frame);
+    if (e->phase == 1 && !x->direct_bytes) {
+        p->in_buffer = frame_pool_take(x->pool);
+        out->no_buffer = p->in_buffer == NULL;
+        if (out->no_buffer) {
+            return;
+        }
+    }
     x->cursors[step] += x->lanes;
     p->receiving = true;
     p->in_frame = e->frame;
@@ -121,6 +85,8 @@ void exec_on_arrived(struct exec *x, uint32_t rank)
     if (p->in_phase == 1 || p->in_place) {
         if (p->in_phase == 1 && !x->direct_bytes) {
             numeric_decode(x->numeric, exec_out_bytes(x, &v), p->in_buffer, v.count);
+            frame_pool_give(x->pool, p->in_buffer);
+            p->in_buffer = NULL;
         }
         exec_landed(x, &v);
         return;
@@ -162,6 +128,9 @@ void exec_on_pull(struct exec *x, uint32_t rank, struct exec_out *out)
         out->phase = 1;
         out->data = x->direct_bytes ? exec_out_bytes(x, &v) : exec_wire(x, v.frame, &index);
     } else if (p->lead_next < p->lead_end) {
+        if (!x->direct_bytes && (p->out_buffer = frame_pool_take(x->pool)) == NULL) {
+            return;
+        }
         v = exec_view(x, p->lead_next);
         p->lead_next += x->lanes;
         out->data = exec_in_bytes(x, &v);
@@ -188,6 +157,11 @@ void exec_on_sent(struct exec *x, uint32_t rank)
     struct exec_peer *p = &x->peers[rank];
     PCCL_ASSERT(p->busy && x->unsent > 0);
     p->busy = false;
+    if (p->out_buffer != NULL) {
+        frame_pool_give(x->pool, p->out_buffer);
+        p->out_buffer = NULL;
+    }
+    exec_touch(x, rank); /* for its next one */
     x->unsent--;
     x->tx_bytes += p->out_bytes;
     x->progress++;
@@ -211,6 +185,13 @@ void exec_stop(struct exec *x)
             room_slot_give(x->room, slot);
         }
         p->slot_head = EXEC_NONE;
+        if (p->out_buffer != NULL) {
+            frame_pool_give(x->pool, p->out_buffer);
+        }
+        if (p->in_buffer != NULL) {
+            frame_pool_give(x->pool, p->in_buffer);
+        }
+        p->out_buffer = p->in_buffer = NULL;
         room_unreserve(x->room, p->held_a);
         room_give_b(x->room, p->held_b);
         p->held_a = 0;

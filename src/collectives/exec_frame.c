@@ -19,54 +19,9 @@
 #include "core/check.h"
 #include "kernels/hash.h"
 
-struct exec_view exec_view(const struct exec *x, uint32_t frame)
-{
-    struct exec_view v = {.frame = frame, .state = &x->frames[frame / x->lanes]};
-    v.segment = plan_frame(x->plan, frame, &v.first, &v.count);
-    return v;
-}
-
-unsigned char *exec_out_bytes(const struct exec *x, const struct exec_view *v)
-{
-    return x->out + numeric_user_bytes(x->numeric, v->first);
-}
-
-const unsigned char *exec_in_bytes(const struct exec *x, const struct exec_view *v)
-{
-    return x->in + numeric_user_bytes(x->numeric, v->first);
-}
-
-/* Place of a frame in the one segment that is reduced here through accumulators. */
-static uint32_t fold_place(const struct exec *x, uint32_t frame)
-{
-    return (frame - x->fold_first) / x->lanes;
-}
-
-unsigned char *exec_wire(const struct exec *x, uint32_t frame, uint32_t *index)
-{
-    *index = fold_place(x, frame) % EXEC_WIRES;
-    return x->wires + *index * x->wire_stride;
-}
-
 static unsigned char *acc_of(const struct exec *x, uint32_t frame)
 {
-    return x->accs + fold_place(x, frame) % EXEC_ACCS * x->acc_stride;
-}
-
-static bool may_begin(const struct exec *x, uint32_t frame)
-{
-    return x->numeric->plain || fold_place(x, frame) < x->finished + EXEC_ACCS;
-}
-
-bool exec_wants(const struct exec *x, uint32_t frame, uint32_t rank)
-{
-    struct exec_view v = exec_view(x, frame);
-    const struct plan_step *steps = &x->plan->steps[v.segment->step];
-    uint32_t i = v.state->step;
-    if (i < v.segment->steps && steps[i].kind == STEP_FOLD && steps[i].rank == x->plan->params.rank) {
-        i++; /* the own input is always there */
-    }
-    return i < v.segment->steps && steps[i].kind == STEP_FOLD && steps[i].rank == rank && may_begin(x, frame);
+    return x->accs + exec_fold_place(x, frame) % EXEC_ACCS * x->acc_stride;
 }
 
 static void complete(struct exec *x, const struct exec_view *v)
@@ -122,7 +77,7 @@ static void fold_own(struct exec *x, const struct exec_view *v)
 /* False: the contribution is not there, or the accumulator is not free. */
 static bool step_fold(struct exec *x, const struct exec_view *v, uint32_t rank)
 {
-    if (v->state->value == VALUE_NONE && !may_begin(x, v->frame)) {
+    if (v->state->value == VALUE_NONE && !exec_may_begin(x, v->frame)) {
         return false;
     }
     if (rank == x->plan->params.rank) {
@@ -162,7 +117,7 @@ static bool step_finish(struct exec *x, const struct exec_view *v)
         if (!x->direct_bytes && x->wire_refs[index] != 0) {
             return false;
         }
-        PCCL_ASSERT(fold_place(x, v->frame) == x->finished); /* buffers come free in the order of frames */
+        PCCL_ASSERT(exec_fold_place(x, v->frame) == x->finished); /* buffers come free in the order of frames */
         bool keep = !x->direct_bytes && sends > 0;
         numeric_finish(n, out, keep ? wire : NULL, acc_of(x, v->frame), v->count, world);
         x->wire_refs[index] = keep ? sends : 0;
@@ -181,6 +136,7 @@ static void step_send(struct exec *x, const struct exec_view *v, uint32_t rank)
     struct exec_queue *q = &x->peers[rank].queue[phase];
     q->frames[q->tail++] = v->frame;
     v->state->queued = phase == 0;
+    exec_touch(x, rank);
 }
 
 void exec_advance(struct exec *x, uint32_t frame)

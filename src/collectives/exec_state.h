@@ -1,6 +1,7 @@
 /* exec_state.h - what the files of the executor share and nobody else sees.
  *
- * exec.c lays the state out and dispatches, exec_flow.c moves frames in and out, exec_frame.c runs a frame's program.
+ * exec.c lays the state out and dispatches, exec_flow.c moves frames in and out, exec_frame.c runs a frame's program,
+ * exec_grant.c grants room for contributions, exec_view.c says where a frame's bytes are.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_COLLECTIVES_EXEC_STATE_H
 #define PCCL_COLLECTIVES_EXEC_STATE_H
@@ -21,10 +22,10 @@ struct exec_peer {
     uint32_t lead_next, lead_end;  /* leading SENDs: next frame, end of their segment */
     struct exec_queue queue[2];    /* later SENDs by phase */
     uint32_t out_frame, out_phase, out_bytes; /* with `busy` */
-    unsigned char *out_buffer;     /* quantised: the contribution in hand */
+    unsigned char *out_buffer;     /* quantised: the contribution in hand, of the pool */
     /* In. */
     uint32_t in_frame, in_phase, in_bytes, in_slot; /* with `receiving`; in_slot: EXEC_NONE if not staged */
-    unsigned char *in_buffer;      /* quantised: the final frame in hand */
+    unsigned char *in_buffer;      /* quantised: the final frame in hand, of the pool */
     uint32_t expected;             /* contributions it will send in all */
     uint32_t granted, announced, folded; /* contributions, each at most the one before (granted: at most expected) */
     uint32_t held_a, held_b;       /* of each half: grants outstanding + slots in use */
@@ -36,6 +37,8 @@ struct exec_peer {
     bool busy;      /* a frame was pulled and has not left */
     bool receiving; /* a header came, its bytes have not all arrived */
     bool starved;
+    bool tell;      /* while it starves: that we move nevertheless */
+    bool touched;   /* in exec.touched */
     bool in_place;  /* its contributions arrive in `out` */
 };
 
@@ -56,33 +59,46 @@ struct exec_view {
     size_t first, count;
 };
 
-struct exec_view exec_view(const struct exec *x, uint32_t frame);
 /* First frame of a segment on this lane (may lie beyond its end), and how many there are. */
 uint32_t exec_first_frame(const struct exec *x, const struct plan_segment *segment);
 uint32_t exec_frame_count(const struct exec *x, const struct plan_segment *segment);
 uint32_t exec_leading(const struct exec *x, const struct plan_segment *segment); /* number of leading SENDs */
 
-/* exec_frame.c */
+
+/* exec_view.c */
+struct exec_view exec_view(const struct exec *x, uint32_t frame);
 unsigned char *exec_out_bytes(const struct exec *x, const struct exec_view *v);
 const unsigned char *exec_in_bytes(const struct exec *x, const struct exec_view *v);
 unsigned char *exec_wire(const struct exec *x, uint32_t frame, uint32_t *index); /* result buffer of a frame */
+/* Place of a frame in the one segment that is reduced here through accumulators. */
+uint32_t exec_fold_place(const struct exec *x, uint32_t frame);
+/* Whether its accumulator is, or will be with its turn, free; plain types need none. */
+bool exec_may_begin(const struct exec *x, uint32_t frame);
+/* Whether a contribution of `rank` to this frame would be folded on arrival. */
+bool exec_wants(const struct exec *x, uint32_t frame, uint32_t rank);
+
+/* exec_grant.c */
+void exec_touch(struct exec *x, uint32_t rank);
+void exec_grant(struct exec *x, struct exec_peer *p, uint32_t rank);
+void exec_release_slot(struct exec *x, uint32_t rank, uint32_t slot);
+
+/* exec_frame.c */
 /* Runs the frame's program as far as it goes. */
 void exec_advance(struct exec *x, uint32_t frame);
 /* Not plain: runs the frames that may hold accumulators until none moves. */
 void exec_resume(struct exec *x);
 /* A contribution that arrived in place, or the final value, is in `out`. */
 void exec_landed(struct exec *x, const struct exec_view *v);
-/* Whether a contribution of `rank` to this frame would be folded on arrival. */
-bool exec_wants(const struct exec *x, uint32_t frame, uint32_t rank);
 
 /* exec_flow.c */
-void exec_grant(struct exec *x, struct exec_peer *p, uint32_t rank);
-void exec_release_slot(struct exec *x, uint32_t rank, uint32_t slot);
 void exec_on_header(struct exec *x, const struct exec_event *event, struct exec_out *out);
 void exec_on_arrived(struct exec *x, uint32_t rank);
 void exec_on_pull(struct exec *x, uint32_t rank, struct exec_out *out);
 void exec_on_sent(struct exec *x, uint32_t rank);
 void exec_stop(struct exec *x);
+
+/* exec_check.c: asserts what must hold between two steps */
+void exec_check(struct exec *x);
 
 /* room.c */
 bool room_take_a(struct room *room);

@@ -25,6 +25,7 @@
 #include <stdint.h>
 
 enum plan_algorithm { PLAN_TINY = 0, PLAN_DIRECT = 1, PLAN_RING = 2 };
+enum { PLAN_RING_LEAST = 3 }; /* of two members a ring is no other plan than direct */
 
 enum step_kind { STEP_FOLD, STEP_FINISH, STEP_SEND, STEP_RECV };
 

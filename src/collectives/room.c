@@ -50,6 +50,34 @@ void room_unreserve(struct room *room, uint32_t count)
     __atomic_fetch_add(&room->half_a, (int32_t)count, __ATOMIC_ACQ_REL);
 }
 
+bool room_whole(const struct room *room)
+{
+    int32_t a = __atomic_load_n(&room->half_a, __ATOMIC_ACQUIRE), b = __atomic_load_n(&room->half_b, __ATOMIC_ACQUIRE);
+    return a >= 0 && b >= 0 && (uint32_t)a + (uint32_t)b == room->slot_count && room->free_slots == room->slot_count;
+}
+
+bool room_has_grants(const struct room *room)
+{
+    return __atomic_load_n(&room->half_a, __ATOMIC_RELAXED) > 0 || __atomic_load_n(&room->half_b, __ATOMIC_RELAXED) > 0;
+}
+
+void frame_pool_give(struct frame_pool *pool, void *buffer)
+{
+    *(void **)buffer = pool->first;
+    pool->first = buffer;
+    pool->count++;
+}
+
+void *frame_pool_take(struct frame_pool *pool)
+{
+    void *buffer = pool->first;
+    if (buffer != NULL) {
+        pool->first = *(void **)buffer;
+        pool->count--;
+    }
+    return buffer;
+}
+
 bool room_take_a(struct room *room)
 {
     return take(&room->half_a, 1) == 1;

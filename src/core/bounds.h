@@ -5,6 +5,8 @@
 #ifndef PCCL_CORE_BOUNDS_H
 #define PCCL_CORE_BOUNDS_H
 
+#include <stdint.h>
+
 enum {
     /* Texts, bytes with the zero. */
     BOUNDS_TEXT = 200,     /* reasons that travel on the wire */
@@ -24,6 +26,14 @@ enum {
     BOUNDS_RECORDS = 4096, /* operations on record in a report */
     BOUNDS_REFUSALS = 64,  /* refusals that a member has not taken yet, per tag */
     BOUNDS_MEMBERS = 1024, /* members of a view */
+    BOUNDS_EDGES = 8192,   /* missing edges of a view: the master counts, sessions have room for as many */
 };
+
+/* Missing edges that a view of so many members can have. */
+static inline uint32_t bounds_edges(uint32_t members)
+{
+    uint32_t pairs = members < 2 ? 0 : members * (members - 1) / 2;
+    return pairs < BOUNDS_EDGES ? pairs : BOUNDS_EDGES;
+}
 
 #endif

@@ -9,6 +9,7 @@
 
 #include <setjmp.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 struct check_pad {
     jmp_buf env;
@@ -25,6 +26,19 @@ extern _Thread_local unsigned check_failed;
 
 /* Jumps to the pad if there is one; otherwise logs once and returns. */
 void check_fail(const char *what, const char *where);
+
+/* Steps of a machine between two looks at all that must hold in it; each step in debug builds. */
+#ifdef NDEBUG
+enum { CHECK_EVERY = 100 };
+#else
+enum { CHECK_EVERY = 1 };
+#endif
+
+/* `wanted` if it is not 0; else the above, and more for tables that are larger: a step hardly pays for it. */
+static inline uint32_t check_interval(uint32_t wanted, uint32_t entries)
+{
+    return wanted != 0 ? wanted : CHECK_EVERY == 1 ? 1 : CHECK_EVERY + entries / 8;
+}
 
 #define PCCL_STRINGIFY_(x) #x
 #define PCCL_STRINGIFY(x) PCCL_STRINGIFY_(x)

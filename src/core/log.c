@@ -24,16 +24,33 @@ struct log_slot {
 static struct log_slot log_slots[LOG_SLOTS];
 static atomic_uint log_slot_current;
 static atomic_int log_level_current = LOG_NONE;
+static bool log_chosen; /* with log_writer: a sink was set */
 static pthread_mutex_t log_writer = PTHREAD_MUTEX_INITIALIZER; /* one change of the sink at a time */
 
-void log_set_sink(log_sink sink, enum log_level level, void *user)
+/* With log_writer. */
+static void log_publish(log_sink sink, enum log_level level, void *user)
 {
-    pthread_mutex_lock(&log_writer);
     unsigned next = (atomic_load(&log_slot_current) + 1) % LOG_SLOTS;
     atomic_store(&log_slots[next].sink, sink);
     atomic_store(&log_slots[next].user, user);
     atomic_store(&log_slot_current, next);
     atomic_store(&log_level_current, sink != NULL ? (int)level : (int)LOG_NONE);
+    log_chosen = true;
+}
+
+void log_set_sink(log_sink sink, enum log_level level, void *user)
+{
+    pthread_mutex_lock(&log_writer);
+    log_publish(sink, level, user);
+    pthread_mutex_unlock(&log_writer);
+}
+
+void log_set_default(log_sink sink, enum log_level level, void *user)
+{
+    pthread_mutex_lock(&log_writer);
+    if (!log_chosen) {
+        log_publish(sink, level, user);
+    }
     pthread_mutex_unlock(&log_writer);
 }
 

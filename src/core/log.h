@@ -27,4 +27,13 @@ void log_line(enum log_level level, const char *fmt, ...) PCCL_PRINTF(2, 3);
 
 const char *log_level_name(enum log_level level); /* "info" */
 
+/* The level of a word in upper or lower case: a name of the above, or "err", "fatal" as in the original; false: none of them. */
+bool log_level_read(const char *text, enum log_level *out);
+
+/* Sends lines to `sink` unless log_set_sink was ever called: what the program says goes before what its environment says. */
+void log_set_default(log_sink sink, enum log_level level, void *user);
+
+/* A sink: date, time, `user` (a name, borrowed, or null), process id, level and message as a line on standard error. */
+void log_stderr(enum log_level level, const char *message, void *user);
+
 #endif

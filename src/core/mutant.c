@@ -7,6 +7,7 @@
 #ifdef PCCL_MUTANTS
 
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 int mutant_active;
@@ -27,6 +28,14 @@ int mutant_find(const char *name)
         }
     }
     return -1;
+}
+
+/* Every program of such a build, the library in a process of a test included: PCCL_MUTANT=NAME in its environment. */
+__attribute__((constructor)) static void mutant_choose(void)
+{
+    const char *name = getenv("PCCL_MUTANT");
+    int found = name == NULL ? MUTANT_NONE : mutant_find(name);
+    mutant_active = found < 0 ? MUTANT_NONE : found;
 }
 
 #endif

@@ -1,76 +1,12 @@
-/* act.c - steps of a communicator's session, and what they want done.
+/* act.c - what the steps of a communicator's session want done, and its timers.
  *
- * Invariant: nothing is sent, no thread woken and no line logged while comm.lock is held.
+ * Its one idea: an action is one line here and the work of the file that it names.
  * SPDX-License-Identifier: MIT */
-#include <stdlib.h>
+#include <stdio.h>
 
 #include "core/clock.h"
 #include "core/log.h"
 #include "engine/link.h"
-
-void comm_lock(struct comm *c, struct comm_after *after)
-{
-    after->count = 0;
-    after->lanes = 0;
-    after->any_ended = false;
-    after->traces = 0;
-    pthread_mutex_lock(&c->lock);
-}
-
-static void comm_flush(struct comm_after *after)
-{
-    for (uint32_t i = 0; i < after->count; i++) {
-        conn_flush(after->flush[i]);
-        conn_unref(after->flush[i]);
-    }
-    after->count = 0;
-}
-
-static void comm_log(const struct comm_after *after)
-{
-    for (uint32_t i = 0; i < after->traces && i < COMM_TRACES; i++) {
-        const struct comm_trace *t = &after->trace[i];
-        log_line(LOG_DEBUG, "peer %llu: %s (%llu, %llu)", (unsigned long long)t->own, t->text,
-                 (unsigned long long)t->id, (unsigned long long)t->value);
-    }
-    if (after->traces > COMM_TRACES) {
-        log_line(LOG_DEBUG, "and %u lines more", after->traces - COMM_TRACES);
-    }
-}
-
-void comm_unlock(struct comm *c, struct comm_after *after)
-{
-    struct engine *e = c->engine;
-    pthread_mutex_unlock(&c->lock);
-    comm_flush(after);
-    for (uint32_t i = 0; after->lanes != 0; i++, after->lanes >>= 1) {
-        if ((after->lanes & 1) != 0) {
-            lane_poke(e->lane[i]);
-        }
-    }
-    if (after->any_ended) {
-        engine_any_ended(e);
-    }
-    comm_log(after);
-}
-
-void comm_send(struct comm_after *after, struct conn *conn, const void *bytes, size_t size, const void *data,
-               size_t data_size)
-{
-    if (conn_append(conn, bytes, size, data, data_size) != PCCL_OK) {
-        conn_shutdown(conn); /* it does not read, or we have no memory: either way the link is of no use */
-        return;
-    }
-    for (uint32_t i = 0; i < after->count; i++) {
-        if (after->flush[i] == conn) {
-            return;
-        }
-    }
-    if (after->count == COMM_FLUSH) {
-        comm_flush(after);
-    }
-    after->flush[after->count++] = conn_ref(conn);
-}
 
 static void comm_send_peers(struct comm *c, const struct action *a, struct comm_after *after)
 {
@@ -80,6 +16,14 @@ static void comm_send_peers(struct comm *c, const struct action *a, struct comm_
             comm_send(after, l->control, c->out.bytes + a->frame, a->frame_bytes, a->data, a->data_bytes);
         }
     }
+}
+
+static void comm_left(struct comm *c)
+{
+    sync_link_end_all(c);
+    probe_end_all(c);
+    link_end_all(c);
+    engine_arm(c->engine, 0);
 }
 
 static void comm_trace(const struct comm *c, const struct action *a, struct comm_after *after)
@@ -124,6 +68,9 @@ static void comm_act(struct comm *c, const struct action *a, struct comm_after *
         c->links_changed = true;
         engine_arm(c->engine, 0);
         break;
+    case ACT_UNLINK:
+        link_unlink(c, a->id);
+        break;
     case ACT_OP_START:
         comm_op_started(c, a, after);
         break;
@@ -145,9 +92,7 @@ static void comm_act(struct comm *c, const struct action *a, struct comm_after *
         pthread_cond_broadcast(&c->changed);
         break;
     case ACT_LEFT:
-        sync_link_end_all(c);
-        link_end_all(c);
-        engine_arm(c->engine, 0);
+        comm_left(c);
         break;
     case ACT_SYNC_ALLOC:
         *wanted = a->value > 0 ? a->value : 1;
@@ -164,57 +109,32 @@ static void comm_act(struct comm *c, const struct action *a, struct comm_after *
     }
 }
 
-/* The session's table of tags grows between steps, since a step never allocates. */
-static void comm_grow_tags(struct comm *c)
-{
-    size_t bytes = session_tags_wanted(c->session);
-    if (bytes > 0) {
-        void *storage = aligned_alloc(64, (bytes + 63) / 64 * 64);
-        if (storage != NULL) { /* otherwise launches of new tags fail once the table is full */
-            free(session_grow_tags(c->session, storage, bytes));
-            c->tag_table = storage;
-        }
-    }
-}
+const struct comm_seam comm_acts = {.act = comm_act, .settled = comm_ops_failed};
 
-void comm_step(struct comm *c, struct session_event *event, struct comm_after *after)
-{
-    struct session_event memory = {.kind = SESSION_MEMORY};
-    for (struct session_event *e = event; e != NULL;) {
-        uint64_t wanted = 0;
-        outbox_reset(&c->out);
-        session_step(c->session, clock_now_ns(), e, &c->out);
-        for (uint32_t i = 0; i < c->out.count; i++) {
-            comm_act(c, &c->out.actions[i], after, &wanted);
-        }
-        e = NULL;
-        if (wanted > 0) {
-            free(c->staging);
-            c->staging = malloc(wanted);
-            memory.memory = c->staging;
-            e = &memory;
-        }
-    }
-    comm_grow_tags(c);
-    comm_ops_failed(c, after);
-    engine_arm(c->engine, session_deadline(c->session));
-}
+#define COMM_PATIENCE_NS (10 * (int64_t)CLOCK_S)
 
-pccl_status comm_receive(struct comm *c, struct conn *conn, uint32_t events, comm_frame_fn *frame, void *user,
-                         struct comm_after *after)
+/* Once for each call that another program keeps waiting: such a wait has no limit, and without this no word. */
+static void comm_notice(struct comm *c, int64_t now, struct comm_after *after)
 {
-    struct frame_header h;
-    const void *payload;
-    pccl_status next;
-    if ((events & EPOLLOUT) != 0) {
-        conn_flush(conn);
+    struct session_wait waits[64];
+    if (now < c->notice_at || !log_enabled(LOG_WARN)) {
+        return;
     }
-    pccl_status st = conn_receive(conn);
-    comm_lock(c, after);
-    while ((next = conn_next(conn, &h, &payload)) == PCCL_OK) {
-        frame(user, &h, payload, after);
+    c->notice_at = now + CLOCK_S;
+    uint32_t count = session_waits(c->session, waits, 64), first = count;
+    for (uint32_t i = 0; i < count; i++) {
+        bool due = session_wait_of_program(&waits[i]) && now - waits[i].since >= COMM_PATIENCE_NS && waits[i].since > c->noticed;
+        if (due && (first == count || waits[i].since < waits[first].since)) {
+            first = i;
+        }
     }
-    return next == PCCL_ERR_PROTOCOL ? next : st == PCCL_OK ? PCCL_ERR_AGAIN : st;
+    if (first < count) {
+        char text[256];
+        c->noticed = waits[first].since;
+        session_wait_text(c->session, &waits[first], text, sizeof text);
+        snprintf(after->notice, sizeof after->notice, "a call %s (for %.0f s)", text,
+                 (double)(now - waits[first].since) / 1e9);
+    }
 }
 
 int64_t comm_tick(struct comm *c, int64_t now, struct comm_after *after)
@@ -226,6 +146,7 @@ int64_t comm_tick(struct comm *c, int64_t now, struct comm_after *after)
     if (session_deadline(c->session) <= now) {
         comm_step(c, &(struct session_event){.kind = SESSION_TICK}, after);
     }
+    comm_notice(c, now, after);
     if (c->links_changed) {
         c->links_changed = false;
         link_refresh(c, after);

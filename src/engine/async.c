@@ -14,7 +14,19 @@
 enum {
     ASYNC_WINDOW = 8,         /* grants per sender and lane told in READY */
     ASYNC_RESERVE = 32,       /* of one operation in one lane at most */
+    ASYNC_LOOKS = 4,          /* for progress, in a stall time */
 };
+
+void comm_wait_init(struct comm_wait *w)
+{
+    pthread_condattr_t attr;
+    atomic_init(&w->over, false);
+    atomic_init(&w->driving, false);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&w->changed, &attr);
+    pthread_condattr_destroy(&attr);
+}
 
 bool comm_ops_init(struct comm *c)
 {
@@ -49,7 +61,7 @@ void comm_ops_fini(struct comm *c)
 void comm_op_free(struct comm_op *op)
 {
     list_remove(&op->by_tag);
-    pthread_cond_destroy(&op->ended);
+    pthread_cond_destroy(&op->returned.changed);
     free(op->backup);
     free(op->scratch);
     free(op->ranks);
@@ -186,7 +198,6 @@ static void async_launch_locked(struct comm *c, const struct comm_launch *launch
         comm_fail(outcome, RESULT_FULL, "too many operations have not been awaited");
         return;
     }
-    op->serial = atomic_fetch_add(&c->engine->serials, 1);
     op->slot = c->free_slots[--c->free_count];
     c->ops[op->slot] = op;
     list_append(async_bucket(c, op->tag), &op->by_tag);
@@ -202,6 +213,9 @@ static void async_launch_locked(struct comm *c, const struct comm_launch *launch
     comm_step(c, &e, after);
     *outcome = e.outcome;
     if (outcome->result != RESULT_PENDING) {
+        if (outcome->restore && op->backup != NULL) {
+            memcpy(op->out, op->backup, op->bytes);
+        }
         comm_op_unreserve(c, op);
         c->ops[op->slot] = NULL;
         c->free_slots[c->free_count++] = op->slot;
@@ -212,20 +226,19 @@ static void async_launch_locked(struct comm *c, const struct comm_launch *launch
 struct comm_op *comm_op_new(struct comm *c, const struct comm_launch *launch)
 {
     struct comm_op *op = calloc(1, sizeof *op);
-    pthread_condattr_t attr;
     if (op == NULL) {
         return NULL;
     }
     list_init(&op->by_tag);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&op->ended, &attr);
-    pthread_condattr_destroy(&attr);
+    list_init(&op->in_batch);
+    comm_wait_init(&op->returned);
     op->comm = c;
     op->tag = launch->tag;
     op->bytes = launch->bytes;
     op->out = launch->out;
     op->awaited = launch->awaited;
+    op->batch = launch->batch;
+    op->index = launch->index;
     if (launch->in == launch->out && launch->bytes > 0) {
         async_backup(c, op, launch->in);
     }
@@ -281,11 +294,11 @@ static bool async_plan(struct comm_op *op, const struct session_op *run)
 static void async_post(struct comm *c, struct comm_op *op, struct lane_order order, struct comm_after *after)
 {
     order.op = op;
-    order.serial = op->serial;
+    order.comm = c;
+    order.view = op->view;
+    order.name = op->name;
     for (uint32_t i = 0; i < op->lanes; i++) {
-        while (!lane_post(c->engine->lane[i], &order)) {
-            sched_yield(); /* no memory for 64 bytes: it cannot be left undone */
-        }
+        lane_post_surely(c->engine->lane[i], &order);
         after->lanes |= UINT64_C(1) << i;
     }
 }
@@ -304,7 +317,7 @@ void comm_op_started(struct comm *c, const struct action *a, struct comm_after *
     op->lanes = run->lanes < c->config.lanes ? run->lanes : c->config.lanes;
     op->verify = run->verify;
     op->in = run->in;
-    op->watched_at = clock_now_ns();
+    op->launch = run->launch;
     if (a->value != op->window) {
         async_unreserve(c, op, 0, c->config.lanes); /* of another view: the lanes grant anew */
         op->window = op->reserved = 0;
@@ -322,15 +335,15 @@ void comm_op_started(struct comm *c, const struct action *a, struct comm_after *
         return;
     }
     async_post(c, op, (struct lane_order){.kind = LANE_START}, after);
-    engine_arm(c->engine, op->watched_at + c->config.stall_ns / 4);
+    engine_arm(c->engine, clock_now_ns() + c->config.stall_ns / ASYNC_LOOKS);
 }
 
 void comm_op_ready(struct comm *c, const struct action *a, struct comm_after *after)
 {
     struct comm_op *op = c->ops[a->slot];
-    op->watched_at = clock_now_ns();
     if (!op->failed) {
-        async_post(c, op, (struct lane_order){.kind = LANE_READY, .peer = a->id, .credit = (uint32_t)a->value}, after);
+        struct lane_order order = {.kind = LANE_READY, .peer = a->id, .credit = (uint32_t)a->value, .launch = a->order};
+        async_post(c, op, order, after);
     }
 }
 
@@ -342,17 +355,25 @@ void comm_op_stopped(struct comm *c, const struct action *a, struct comm_after *
     }
 }
 
+static void async_wake(struct comm *c, struct comm_wait *w, struct comm_after *after)
+{
+    atomic_store(&w->over, true);
+    pthread_cond_broadcast(&w->changed);
+    if (atomic_load(&w->driving) && !lane_is_mine(c->engine->lane[0])) {
+        after->lanes |= 1;
+    }
+}
+
 void comm_op_returned(struct comm *c, const struct action *a, struct comm_after *after)
 {
     struct comm_op *op = c->ops[a->slot];
-    struct lane *lane = c->engine->lane[0];
-    atomic_store(&op->returned, true);
-    pthread_cond_broadcast(&op->ended);
+    async_wake(c, &op->returned, after);
+    if (op->batch != NULL) {
+        list_append(&op->batch->ended, &op->in_batch);
+        async_wake(c, &op->batch->any, after);
+    }
     if (c->connecting) {
         pthread_cond_broadcast(&c->changed);
-    }
-    if (atomic_load(&op->driving) && !lane_is_mine(lane)) {
-        after->lanes |= 1;
     }
     after->any_ended |= atomic_load(&c->engine->any_waiters) > 0;
 }
@@ -405,30 +426,34 @@ void comm_op_lane_done(struct comm_op *op, const struct exec *x)
     struct comm *c = op->comm;
     struct comm_after after;
     atomic_fetch_add(&op->digest, x->digest);
-    atomic_fetch_add(&op->tx_bytes, x->tx_bytes);
-    atomic_fetch_add(&op->rx_bytes, x->rx_bytes);
     if (atomic_fetch_sub(&op->done_left, 1) != 1) {
         return;
     }
     comm_lock(c, &after);
     struct session_event e = {
         .kind = SESSION_DONE, .slot = op->slot, .digest = atomic_load(&op->digest),
-        .tx_bytes = atomic_load(&op->tx_bytes), .rx_bytes = atomic_load(&op->rx_bytes),
     };
     comm_step(c, &e, &after);
     comm_unlock(c, &after);
 }
 
-void comm_op_lane_idle(struct comm_op *op)
+/* Bytes are counted here and not when the result is complete: the last sends may leave after that. */
+void comm_op_lane_idle(struct comm_op *op, uint64_t tx_bytes, uint64_t rx_bytes)
 {
     struct comm *c = op->comm;
     struct comm_after after;
+    atomic_fetch_add(&op->tx_bytes, tx_bytes);
+    atomic_fetch_add(&op->rx_bytes, rx_bytes);
     if (atomic_fetch_sub(&op->idle_left, 1) != 1) {
         return;
     }
     comm_lock(c, &after);
     c->running--;
-    comm_step(c, &(struct session_event){.kind = SESSION_IDLE, .slot = op->slot}, &after);
+    struct session_event e = {
+        .kind = SESSION_IDLE, .slot = op->slot,
+        .tx_bytes = atomic_load(&op->tx_bytes), .rx_bytes = atomic_load(&op->rx_bytes),
+    };
+    comm_step(c, &e, &after);
     comm_unlock(c, &after);
 }
 
@@ -446,19 +471,39 @@ int64_t comm_ops_watch(struct comm *c, int64_t now, struct comm_after *after)
     if (c->running == 0) {
         return CLOCK_NEVER;
     }
-    for (uint32_t i = 0; i < BOUNDS_OPS; i++) {
-        struct comm_op *op = c->ops[i];
-        if (op == NULL || !op->started || op->failed || atomic_load(&op->idle_left) == 0) {
-            continue;
-        }
-        uint64_t progress = atomic_load(&op->progress);
-        if (progress != op->watched) {
-            op->watched = progress;
-            op->watched_at = now;
-        } else if (now - op->watched_at >= c->config.stall_ns) {
-            op->watched_at = now;
-            async_post(c, op, (struct lane_order){.kind = LANE_WATCH}, after);
+    if (now >= c->look_at) {
+        c->look_at = now + c->config.stall_ns / ASYNC_LOOKS;
+        for (uint32_t i = 0; i < c->config.lanes; i++) {
+            lane_post_surely(c->engine->lane[i], &(struct lane_order){.kind = LANE_WATCH, .comm = c});
+            after->lanes |= UINT64_C(1) << i;
         }
     }
-    return now + c->config.stall_ns / 4;
+    return c->look_at;
+}
+
+void comm_op_cancel(struct comm *c, struct comm_op *op, enum cause why, struct comm_after *after)
+{
+    if (!op->detached && !atomic_load(&op->returned.over)) {
+        comm_step(c, &(struct session_event){.kind = SESSION_CANCEL, .slot = op->slot, .number = why}, after);
+    }
+}
+
+void comm_cancel(struct comm *c, struct comm_op *op, enum cause why)
+{
+    struct comm_after after;
+    comm_lock(c, &after);
+    comm_op_cancel(c, op, why, &after);
+    comm_unlock(c, &after);
+}
+
+bool comm_cancel_tag(struct comm *c, uint64_t tag)
+{
+    struct comm_after after;
+    comm_lock(c, &after);
+    struct comm_op *op = comm_find(c, tag);
+    if (op != NULL) {
+        comm_op_cancel(c, op, CAUSE_CANCEL, &after);
+    }
+    comm_unlock(c, &after);
+    return op != NULL;
 }

@@ -15,13 +15,14 @@ enum {
     AWAIT_TRIES = 64,         /* to get lane 0 from a poller that is about to let go */
 };
 
-/* The holder of lane 0 polls until the operation has ended.  Spinning pays while a peer runs at the same time; where
+/* The holder of lane 0 polls until what it waits for is over.  Spinning pays while a peer runs at the same time; where
  * processes outnumber cores it hinders the one waited for, so each thread learns how long to. */
-static void await_drive(struct comm_op *op, struct lane *lane)
+static void await_drive(struct comm_wait *w, struct lane *lane)
 {
     static _Thread_local int64_t spin_ns = AWAIT_SPIN_MAX_NS / 4;
     int64_t spin_until = 0;
-    while (!atomic_load(&op->returned)) {
+    atomic_store(&w->driving, true);
+    while (!atomic_load(&w->over)) {
         if (lane_serve(lane, 0)) {
             if (spin_until != 0 && spin_ns < AWAIT_SPIN_MAX_NS) {
                 spin_ns *= 2;
@@ -37,11 +38,12 @@ static void await_drive(struct comm_op *op, struct lane *lane)
         } else {
             spin_ns = spin_ns / 2 > AWAIT_SPIN_MIN_NS ? spin_ns / 2 : AWAIT_SPIN_MIN_NS;
             spin_until = 0;
-            if (!atomic_load(&op->returned)) {
+            if (!atomic_load(&w->over)) {
                 lane_serve(lane, -1);
             }
         }
     }
+    atomic_store(&w->driving, false);
 }
 
 static bool await_take_lane(struct comm *c)
@@ -68,17 +70,30 @@ static void await_give_lane(struct comm *c)
     lane_release(lane, true);
 }
 
-static void await_sleep(struct comm *c, struct comm_op *op)
+static void await_sleep(struct comm *c, struct comm_wait *w)
 {
     struct lane *lane = c->engine->lane[0];
     atomic_fetch_add(&lane->sleepers, 1);
     lane_unmask(lane);
     pthread_mutex_lock(&c->lock);
-    while (!atomic_load(&op->returned)) {
-        pthread_cond_wait(&op->ended, &c->lock);
+    while (!atomic_load(&w->over)) {
+        pthread_cond_wait(&w->changed, &c->lock);
     }
     pthread_mutex_unlock(&c->lock);
     atomic_fetch_sub(&lane->sleepers, 1);
+}
+
+static void await_over(struct comm *c, struct comm_wait *w)
+{
+    if (atomic_load(&w->over)) {
+        return;
+    }
+    if (await_take_lane(c)) {
+        await_drive(w, c->engine->lane[0]);
+        await_give_lane(c);
+    } else {
+        await_sleep(c, w);
+    }
 }
 
 /* The call is over: takes the outcome, restores an in-place input, spends the slot. */
@@ -112,16 +127,36 @@ static void await_collect(struct comm *c, struct comm_op *op, struct session_out
 
 void comm_await(struct comm *c, struct comm_op *op, struct session_outcome *outcome)
 {
-    if (!atomic_load(&op->returned)) {
-        if (await_take_lane(c)) {
-            atomic_store(&op->driving, true);
-            await_drive(op, c->engine->lane[0]);
-            await_give_lane(c);
-        } else {
-            await_sleep(c, op);
-        }
-    }
+    await_over(c, &op->returned);
     await_collect(c, op, outcome);
+}
+
+void comm_batch_init(struct comm_batch *b)
+{
+    comm_wait_init(&b->any);
+    list_init(&b->ended);
+}
+
+void comm_batch_fini(struct comm_batch *b)
+{
+    pthread_cond_destroy(&b->any.changed);
+}
+
+bool comm_batch_ended(struct comm_batch *b)
+{
+    return atomic_load(&b->any.over);
+}
+
+size_t comm_batch_await(struct comm *c, struct comm_batch *b, struct session_outcome *outcome)
+{
+    await_over(c, &b->any);
+    pthread_mutex_lock(&c->lock);
+    struct comm_op *op = LIST_ENTRY(list_pop(&b->ended), struct comm_op, in_batch);
+    atomic_store(&b->any.over, !list_empty(&b->ended));
+    pthread_mutex_unlock(&c->lock);
+    size_t index = op->index;
+    await_collect(c, op, outcome);
+    return index;
 }
 
 void comm_reduce(struct comm *c, const struct comm_launch *launch, struct session_outcome *outcome)
@@ -131,41 +166,13 @@ void comm_reduce(struct comm *c, const struct comm_launch *launch, struct sessio
     bool pending = comm_op_launch(c, launch, op, outcome);
     if (mine) {
         if (pending) {
-            atomic_store(&op->driving, true);
-            await_drive(op, c->engine->lane[0]);
+            await_drive(&op->returned, c->engine->lane[0]);
         }
         await_give_lane(c);
     } else if (pending) {
-        await_sleep(c, op);
+        await_sleep(c, &op->returned);
     }
     if (pending) {
         await_collect(c, op, outcome);
     }
-}
-
-void comm_op_cancel(struct comm *c, struct comm_op *op, enum cause why, struct comm_after *after)
-{
-    if (!op->detached && !atomic_load(&op->returned)) {
-        comm_step(c, &(struct session_event){.kind = SESSION_CANCEL, .slot = op->slot, .number = why}, after);
-    }
-}
-
-void comm_cancel(struct comm *c, struct comm_op *op, enum cause why)
-{
-    struct comm_after after;
-    comm_lock(c, &after);
-    comm_op_cancel(c, op, why, &after);
-    comm_unlock(c, &after);
-}
-
-bool comm_cancel_tag(struct comm *c, uint64_t tag)
-{
-    struct comm_after after;
-    comm_lock(c, &after);
-    struct comm_op *op = comm_find(c, tag);
-    if (op != NULL) {
-        comm_op_cancel(c, op, CAUSE_CANCEL, &after);
-    }
-    comm_unlock(c, &after);
-    return op != NULL;
 }

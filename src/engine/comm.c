@@ -6,7 +6,6 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 
 #include "core/clock.h"
@@ -14,7 +13,7 @@
 #include "net/addr.h"
 #include "engine/link.h"
 
-enum { COMM_LIVE_OPS = BOUNDS_OPS + 256, COMM_FLUSH_NS = 1000000000, COMM_HUGE = 2 << 20 };
+enum { COMM_LIVE_OPS = 32, COMM_FLUSH_NS = 1000000000 };
 
 /* ---- Connect, votes, leave ------------------------------------------------------------------------------------------------ */
 
@@ -66,15 +65,13 @@ static bool comm_fresh_session(struct comm *c, struct comm_after *after)
     comm_ops_detach(c, after);
     c->session = NULL;
     free(c->tag_table);
-    c->tag_table = NULL;
+    free(c->op_table);
+    c->tag_table = c->op_table = NULL;
     comm_config(c);
     session_out_bounds(&c->config, &actions, &bytes, &dests);
     if (c->arena == NULL) {
-        /* Huge pages where they are to be had: the session touches all of it at once, at a fault per page. */
-        c->arena_bytes = (session_arena_bytes(&c->config) + COMM_HUGE - 1) / COMM_HUGE * COMM_HUGE;
-        c->arena = aligned_alloc(COMM_HUGE, c->arena_bytes);
-        int rc = c->arena != NULL ? madvise(c->arena, c->arena_bytes, MADV_HUGEPAGE) : 0;
-        (void)rc;
+        c->arena_bytes = (session_arena_bytes(&c->config) + 63) / 64 * 64;
+        c->arena = aligned_alloc(64, c->arena_bytes);
         c->out_storage[0] = calloc(actions, sizeof(struct action));
         c->out_storage[1] = malloc(bytes);
         c->out_storage[2] = calloc(dests, sizeof(uint64_t));
@@ -91,15 +88,6 @@ static bool comm_fresh_session(struct comm *c, struct comm_after *after)
     outbox_init(&c->out, c->out_storage[0], actions, c->out_storage[1], bytes, c->out_storage[2], dests);
     c->session = session_init(&c->config, c->arena);
     return c->session != NULL;
-}
-
-void comm_fail(struct session_outcome *o, enum session_result result, const char *text)
-{
-    memset(o, 0, sizeof *o);
-    o->result = result;
-    size_t n = strlen(text);
-    n = n < sizeof o->text - 1 ? n : sizeof o->text - 1;
-    memcpy(o->text, text, n);
 }
 
 bool comm_idle(struct comm *c)
@@ -120,7 +108,7 @@ static bool comm_calls_left(const struct comm *c)
     }
     for (uint32_t i = 0; i < BOUNDS_OPS; i++) {
         const struct comm_op *op = c->ops[i];
-        if (op != NULL && (op->awaited || !atomic_load(&op->returned))) {
+        if (op != NULL && (op->awaited || !atomic_load(&op->returned.over))) {
             return true;
         }
     }
@@ -274,6 +262,7 @@ pccl_status comm_new(struct engine *engine, const struct comm_params *params, st
         return PCCL_ERR_NOMEM;
     }
     c->engine = engine;
+    c->seam = &comm_acts;
     c->generation = atomic_load(&engine->generation);
     c->params = *params;
     c->master_at = CLOCK_NEVER;
@@ -295,6 +284,7 @@ pccl_status comm_new(struct engine *engine, const struct comm_params *params, st
 static void comm_free_memory(struct comm *c)
 {
     free(c->tag_table);
+    free(c->op_table);
     comm_ops_fini(c);
     for (int i = 0; i < 3; i++) {
         free(c->out_storage[i]);
@@ -339,9 +329,7 @@ static void comm_drop_lanes(struct comm *c)
     pthread_cond_init(&done.zero, NULL);
     for (uint32_t i = 0; i < lanes; i++) {
         struct lane_order order = {.kind = LANE_DROP, .comm = c, .done = &done};
-        while (!lane_post(c->engine->lane[i], &order)) {
-            sched_yield(); /* no memory for 64 bytes: it cannot be left undone */
-        }
+        lane_post_surely(c->engine->lane[i], &order);
         lane_poke(c->engine->lane[i]);
     }
     pthread_mutex_lock(&done.lock);

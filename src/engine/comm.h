@@ -5,8 +5,8 @@
  *
  * Invariant: every entry of ops[] is in use by a call or a handle from comm_launch to comm_collect.
  * SPDX-License-Identifier: MIT */
-#ifndef PCCL_PEER_COMM_H
-#define PCCL_PEER_COMM_H
+#ifndef PCCL_ENGINE_COMM_H
+#define PCCL_ENGINE_COMM_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -32,6 +32,8 @@ struct comm_trace {
 };
 
 /* Work that waits until no lock is held. */
+enum { COMM_NOTICE = 320 };
+
 struct comm_after {
     struct conn *flush[COMM_FLUSH]; /* one reference each */
     uint32_t count;
@@ -39,13 +41,29 @@ struct comm_after {
     bool any_ended;
     struct comm_trace trace[COMM_TRACES];
     uint32_t traces; /* of one step and more; what finds no room is counted only */
+    char notice[COMM_NOTICE]; /* a call waits for another program for long; "" none does */
+};
+
+/* What a call waits for: one operation, or any of a batch.  `changed` goes with comm.lock. */
+struct comm_wait {
+    atomic_bool over;
+    atomic_bool driving;     /* by driving lane 0, which is to be poked when it is over */
+    pthread_cond_t changed;
+};
+
+/* Operations of which any may be awaited: with comm.lock. */
+struct comm_batch {
+    struct comm_wait any;
+    struct list ended;       /* comm_op.in_batch: returned, not collected */
 };
 
 struct comm_op {
     struct list by_tag;      /* in comm.tags while its handle is live */
+    struct list in_batch;    /* in batch.ended once it has returned */
+    struct comm_batch *batch; /* borrowed; null: it is awaited by itself */
+    size_t index;            /* in the batch */
     struct comm *comm;
     uint64_t tag;
-    uint64_t serial;         /* never used again in this process */
     uint32_t slot;
     bool awaited;            /* somebody is in await */
     void *backup;            /* owned, in place only */
@@ -54,9 +72,7 @@ struct comm_op {
     size_t bytes, backup_bytes; /* of the buffers; of the backup's memory */
     void *out;               /* borrowed from the caller */
     uint32_t window, reserved; /* grants per sender told in READY; grants taken from each lane's room */
-    pthread_cond_t ended;    /* with comm.lock */
-    atomic_bool returned;
-    atomic_bool driving;
+    struct comm_wait returned;
     bool detached;           /* outcome is stored, the session has forgotten it */
     struct session_outcome outcome;
     /* From LANE_START on: */
@@ -74,10 +90,19 @@ struct comm_op {
     struct plan_segment *segments; /* owned */
     struct plan_step *steps; /* owned */
     atomic_uint done_left, idle_left;
-    _Atomic uint64_t digest, tx_bytes, rx_bytes, progress;
-    uint64_t watched;        /* progress when last looked at */
-    int64_t watched_at;
+    uint64_t launch;         /* number among this peer's launches */
+    _Atomic uint64_t digest, tx_bytes, rx_bytes;
+    _Atomic uint64_t moved;  /* payload bytes so far, both ways, those of frames in hand included */
 };
+
+/* What comm_step has done without knowing by whom. */
+struct comm_seam {
+    /* One action; *wanted: staging bytes that the session asks for. */
+    void (*act)(struct comm *c, const struct action *a, struct comm_after *after, uint64_t *wanted);
+    /* The actions of a step are carried out: what could not be begun is given up, in steps of its own. */
+    void (*settled)(struct comm *c, struct comm_after *after);
+};
+extern const struct comm_seam comm_acts;
 
 struct comm_params {
     struct net_address master;
@@ -88,6 +113,7 @@ struct comm_params {
 
 struct comm {
     struct engine *engine;
+    const struct comm_seam *seam;
     struct list in_engine;
     uint32_t generation;
     struct comm_params params;
@@ -99,7 +125,8 @@ struct comm {
     struct session *session; /* null before the first connect */
     void *arena;             /* owned */
     size_t arena_bytes;
-    void *tag_table;         /* owned; null: the one in the arena */
+    int64_t notice_at, noticed; /* when to look again for calls that wait for long; the last one told of began then */
+    void *tag_table, *op_table; /* owned; null: the ones in the arena */
     bool was_member;         /* a connect has succeeded */
     uint64_t run, id;        /* of this membership */
     struct outbox out;
@@ -127,8 +154,10 @@ struct comm {
     struct list uplinks;     /* struct uplink: the current one and those being closed */
     int64_t master_at;       /* dial then; CLOCK_NEVER: not wanted */
     struct dial *master_dial;
+    uint8_t master_met;      /* enum dial_met: by the last attempt to reach it */
     struct list sync_links, probes;
     uint32_t running;        /* operations on lanes */
+    int64_t look_at;         /* when lanes look next whether they move */
     bool failed_ops;         /* some of them are to be given up */
 };
 
@@ -149,12 +178,21 @@ struct comm_launch {
     void *out;
     size_t bytes;
     bool awaited;            /* by the caller, from the start: no handle leads to it */
+    struct comm_batch *batch; /* it is to be awaited through; or null */
+    size_t index;            /* what comm_batch_await calls it */
 };
 /* RESULT_PENDING: launched, *op_out is it; otherwise why not. */
 void comm_launch(struct comm *c, const struct comm_launch *launch, struct comm_op **op_out,
                  struct session_outcome *outcome);
 /* Waits for its end, spends it. */
 void comm_await(struct comm *c, struct comm_op *op, struct session_outcome *outcome);
+/* Batches: any of those launched into it may be awaited. */
+void comm_batch_init(struct comm_batch *b);
+void comm_batch_fini(struct comm_batch *b); /* nothing of it is in flight */
+/* Whether comm_batch_await returns at once. */
+bool comm_batch_ended(struct comm_batch *b);
+/* Waits for one of them, spends it; returns its index. */
+size_t comm_batch_await(struct comm *c, struct comm_batch *b, struct session_outcome *outcome);
 /* Launches and waits, driving lane 0. */
 void comm_reduce(struct comm *c, const struct comm_launch *launch, struct session_outcome *outcome);
 /* The operation behind a handle that nobody awaits yet; null if there is none.  With comm.lock. */
@@ -168,6 +206,7 @@ bool comm_cancel_tag(struct comm *c, uint64_t tag);
 void comm_vote(struct comm *c, const struct msg_vote *vote, struct sync_state *state, struct session_outcome *outcome);
 
 /* Inside the peer layer. */
+void comm_wait_init(struct comm_wait *w);
 /* With comm.lock: no session, or one that is neither a member nor becoming one. */
 bool comm_idle(struct comm *c);
 void comm_fail(struct session_outcome *outcome, enum session_result result, const char *text);
@@ -190,7 +229,7 @@ void comm_op_returned(struct comm *c, const struct action *a, struct comm_after 
 /* After a step: gives up those that could not be started. */
 void comm_ops_failed(struct comm *c, struct comm_after *after);
 void comm_ops_detach(struct comm *c, struct comm_after *after);
-/* Looks for operations that have not moved; returns when to look again. */
+/* Has the lanes look for operations that do not move; returns when to come back. */
 int64_t comm_ops_watch(struct comm *c, int64_t now, struct comm_after *after);
 /* The two halves of comm_launch: memory and the copy of an in-place input, which takes its time; then the launch itself.
  * True: pending; false: *outcome says why not, and `op`, which may be null, is freed. */
@@ -207,7 +246,7 @@ bool comm_ops_init(struct comm *c);
 void comm_ops_fini(struct comm *c);
 /* From lanes: all have the result; all have let go; one of two. */
 void comm_op_lane_done(struct comm_op *op, const struct exec *x);
-void comm_op_lane_idle(struct comm_op *op);
+void comm_op_lane_idle(struct comm_op *op, uint64_t tx_bytes, uint64_t rx_bytes);
 void comm_op_stalled(struct comm_op *op, uint64_t peer);
 /* On the service thread, comm.lock held: timers; returns when to come back. */
 int64_t comm_tick(struct comm *c, int64_t now, struct comm_after *after);

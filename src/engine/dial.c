@@ -98,7 +98,9 @@ static void dial_connected(struct dial *d, struct comm_after *after)
     struct net_address to = d->address[d->next - 1];
     struct conn *c = d->conn;
     unsigned char frame[FRAME_HEADER_BYTES + 256];
-    if (sock_connected(c->source.fd, &to, &err) != PCCL_OK) {
+    pccl_status st = sock_connected(c->source.fd, &to, &err);
+    if (st != PCCL_OK) {
+        d->met = st == PCCL_ERR_CLOSED ? DIAL_MET_NOBODY : DIAL_MET_OTHER;
         snprintf(d->why, sizeof d->why, "%.*s", (int)sizeof d->why - 1, err.text);
         dial_failed(d, after);
         return;
@@ -208,6 +210,7 @@ int64_t dial_tick(struct engine *e, int64_t now)
         comm_lock(c, &after);
         if (d->conn != NULL) {
             char text[ADDR_TEXT];
+            d->met = DIAL_MET_SILENCE;
             snprintf(d->why, sizeof d->why, "connect to %s: no answer for 2 s",
                      addr_format(&d->address[d->next - 1], text));
         }

@@ -84,23 +84,6 @@ bool engine_marked(struct engine *e)
 
 /* ---- The service thread ------------------------------------------------------------------------------------------------- */
 
-void engine_arm(struct engine *e, int64_t when)
-{
-    if (when >= atomic_load(&e->armed)) {
-        return;
-    }
-    pthread_mutex_lock(&e->arm_lock);
-    if (when < atomic_load(&e->armed)) {
-        atomic_store(&e->armed, when);
-        int64_t at = when > 0 ? when : 1; /* 0 would switch it off */
-        struct itimerspec spec = {.it_value = {.tv_sec = at / CLOCK_S, .tv_nsec = at % CLOCK_S}};
-        if (timerfd_settime(e->timer.fd, TFD_TIMER_ABSTIME, &spec, NULL) != 0) {
-            loop_wake(&e->service);
-        }
-    }
-    pthread_mutex_unlock(&e->arm_lock);
-}
-
 static void engine_drain_timer(struct source *source, uint32_t events)
 {
     uint64_t count;
@@ -136,18 +119,6 @@ static void engine_jobs(struct engine *e)
         pthread_cond_broadcast(&e->job_done);
         pthread_mutex_unlock(&e->arm_lock);
     }
-}
-
-void engine_run(struct engine *e, void (*run)(void *), void *argument)
-{
-    struct engine_job job = {.run = run, .argument = argument};
-    pthread_mutex_lock(&e->arm_lock);
-    list_append(&e->jobs, &job.all);
-    loop_wake(&e->service);
-    while (!job.done) {
-        pthread_cond_wait(&e->job_done, &e->arm_lock);
-    }
-    pthread_mutex_unlock(&e->arm_lock);
 }
 
 /* Only this thread takes communicators off the list; so no lock is held while one is served, and its log lines told. */
@@ -192,6 +163,16 @@ static void *engine_service(void *argument)
     greet_drop_all(e);
     return NULL;
 }
+
+const struct lane_calls engine_lane_calls = {
+    .done = comm_op_lane_done,
+    .idle = comm_op_lane_idle,
+    .stalled = comm_op_stalled,
+    .cancel = comm_cancel,
+    .broken = link_stream_down,
+    .gone = link_stream_gone,
+    .drop = link_detach_controls,
+};
 
 /* ---- Pollers -------------------------------------------------------------------------------------------------------------- */
 
@@ -266,7 +247,7 @@ static pccl_status engine_lanes(struct engine *e, uint32_t lanes, struct err *er
         if (st != PCCL_OK) {
             return st;
         }
-        struct lane *lane = lane_new(e, i);
+        struct lane *lane = lane_new(e, i, &engine_lane_calls);
         if (lane == NULL) {
             return err_set(err, PCCL_ERR_NOMEM, "make lane %u: no memory or no descriptors", i);
         }
@@ -404,12 +385,4 @@ void engine_leave(struct engine *e)
         engine_stop(e);
     }
     pthread_mutex_unlock(&e->life_lock);
-}
-
-void engine_any_ended(struct engine *e)
-{
-    pthread_mutex_lock(&e->any_lock);
-    e->any_count++;
-    pthread_cond_broadcast(&e->any_cond);
-    pthread_mutex_unlock(&e->any_lock);
 }

@@ -5,8 +5,8 @@
  *
  * Locks, in the order in which they may be taken: a lane's, engine.lock, a communicator's, a connection's or an inbox's.
  * SPDX-License-Identifier: MIT */
-#ifndef PCCL_PEER_ENGINE_H
-#define PCCL_PEER_ENGINE_H
+#ifndef PCCL_ENGINE_ENGINE_H
+#define PCCL_ENGINE_ENGINE_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -44,7 +44,6 @@ struct engine {
     uint32_t cores;
     struct lane *lane[BOUNDS_LANES]; /* owned */
     atomic_uint lanes;
-    _Atomic uint64_t serials; /* of operations */
     struct poller poller[ENGINE_POLLERS];
     atomic_bool stopping;
 
@@ -75,6 +74,7 @@ struct engine_job {
 };
 
 extern struct engine engine_global;
+extern const struct lane_calls engine_lane_calls; /* what lanes report, and who hears it */
 
 /* The locks of engine_global exist, and forks are seen: before anything else is done with it. */
 void engine_prepare(void);

@@ -1,26 +1,24 @@
-/* lane.c - lanes: locks, masks, the inbox, and one pass over what is ready.
+/* lane.c - lanes: their life, the orders of others, and one pass over what is ready.
  *
- * A lock that is held is never waited for: the poller hides the lane and goes on, a poster leaves an order and a wake-up, a
- * call sleeps on its operation.  So whoever gives the lock back looks at the inbox once more and shows the lane again.
+ * Its one idea: a pass stands on streams and executors, so orders, which may free one, are carried out between passes.
  * SPDX-License-Identifier: MIT */
 #include "engine/lane.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/timerfd.h>
 
 #include "core/clock.h"
+#include "core/mix.h"
 #include "engine/comm.h"
-#include "engine/link.h"
 
 enum { LANE_GRACE_NS = 500000 };
 
-static _Thread_local struct lane *lane_held;
-
 static void lane_outer_ready(struct source *source, uint32_t events);
 
-struct lane *lane_new(struct engine *engine, uint32_t index)
+struct lane *lane_new(struct engine *engine, uint32_t index, const struct lane_calls *calls)
 {
     struct lane *lane = calloc(1, sizeof *lane);
     if (lane == NULL) {
@@ -33,19 +31,24 @@ struct lane *lane_new(struct engine *engine, uint32_t index)
     }
     int rc = madvise(lane->slots, LANE_ROOM_BYTES, MADV_HUGEPAGE);
     (void)rc; /* only faster */
-    if (loop_open(&lane->loop, NULL) != PCCL_OK) {
+    if (!lane_execs_init(lane) || loop_open(&lane->loop, NULL) != PCCL_OK) {
         munmap(lane->slots, LANE_ROOM_BYTES);
+        free(lane->buckets);
         free(lane);
         return NULL;
+    }
+    for (uint32_t i = 0; i < LANE_PEER_BUCKETS; i++) {
+        list_init(&lane->peers[i]);
     }
     pthread_mutex_init(&lane->lock, NULL);
     pthread_mutex_init(&lane->mask_lock, NULL);
     pthread_mutex_init(&lane->inbox_lock, NULL);
     list_init(&lane->inbox);
+    list_init(&lane->later);
     list_init(&lane->streams);
-    list_init(&lane->execs);
     room_init(&lane->room, lane->slots, LANE_SLOT_BYTES, LANE_SLOTS, lane->free_list);
     lane->engine = engine;
+    lane->calls = calls;
     lane->index = index;
     lane->outer.fd = lane->loop.epoll;
     lane->outer.ready = lane_outer_ready;
@@ -62,44 +65,14 @@ void lane_free(struct lane *lane)
     pthread_mutex_destroy(&lane->lock);
     pthread_mutex_destroy(&lane->mask_lock);
     pthread_mutex_destroy(&lane->inbox_lock);
+    free(lane->buckets);
+    while (lane->pool.first != NULL) {
+        free(frame_pool_take(&lane->pool));
+    }
     free(lane);
 }
 
 /* ---- Who holds it, who looks at it --------------------------------------------------------------------------------------- */
-
-bool lane_is_mine(const struct lane *lane)
-{
-    return lane_held == lane;
-}
-
-bool lane_try(struct lane *lane)
-{
-    if (pthread_mutex_trylock(&lane->lock) != 0) {
-        return false;
-    }
-    lane_held = lane;
-    return true;
-}
-
-void lane_mask(struct lane *lane)
-{
-    pthread_mutex_lock(&lane->mask_lock);
-    if (!lane->masked) {
-        lane->masked = true;
-        loop_change(lane->poller, &lane->outer, 0);
-    }
-    pthread_mutex_unlock(&lane->mask_lock);
-}
-
-void lane_unmask(struct lane *lane)
-{
-    pthread_mutex_lock(&lane->mask_lock);
-    if (lane->masked && !atomic_load(&lane->driven)) {
-        lane->masked = false;
-        loop_change(lane->poller, &lane->outer, EPOLLIN);
-    }
-    pthread_mutex_unlock(&lane->mask_lock);
-}
 
 /* Shows lane 0 again when the grace is over, unless a call comes back before. */
 static void lane_grace(struct lane *lane)
@@ -114,8 +87,7 @@ static void lane_grace(struct lane *lane)
 void lane_release(struct lane *lane, bool grace)
 {
     for (;;) {
-        lane_held = NULL;
-        pthread_mutex_unlock(&lane->lock);
+        lane_let(lane);
         if (!atomic_load(&lane->inbox_full) || !lane_try(lane)) {
             break; /* nothing came, or somebody else holds it and will look */
         }
@@ -149,129 +121,31 @@ static void lane_outer_ready(struct source *source, uint32_t events)
 
 /* ---- Orders --------------------------------------------------------------------------------------------------------------- */
 
-bool lane_post(struct lane *lane, const struct lane_order *order)
+/* The newest connection with a peer. */
+static struct stream *lane_stream(struct lane *lane, const struct comm *comm, uint64_t peer)
 {
-    struct lane_order *copy = malloc(sizeof *copy);
-    if (copy == NULL) {
-        return false;
-    }
-    *copy = *order;
-    pthread_mutex_lock(&lane->inbox_lock);
-    list_append(&lane->inbox, &copy->all);
-    atomic_store(&lane->inbox_full, true);
-    pthread_mutex_unlock(&lane->inbox_lock);
-    return true;
-}
-
-void lane_poke(struct lane *lane)
-{
-    if (lane_held == lane) {
-        return; /* this thread looks before it sleeps or lets go */
-    }
-    lane_unmask(lane);
-    loop_wake(&lane->loop);
-}
-
-static struct lane_exec *lane_exec_of(struct lane *lane, uint64_t serial)
-{
-    LIST_FOR_EACH(l, after, &lane->execs) {
-        struct lane_exec *e = LIST_ENTRY(l, struct lane_exec, all);
-        if (e->op->serial == serial) {
-            return e;
+    struct stream *newest = NULL;
+    LIST_FOR_EACH(l, after, lane_peers(lane, peer)) {
+        struct stream *s = LIST_ENTRY(l, struct stream, by_peer);
+        if (s->comm == comm && s->peer == peer && !s->broken && (newest == NULL || s->number > newest->number)) {
+            newest = s;
         }
     }
-    return NULL;
+    return newest;
 }
 
-void lane_step(struct lane *lane, struct lane_exec *e, const struct exec_event *event, struct exec_out *out)
+static struct lane_exec *lane_exec_of(struct lane *lane, const struct lane_order *o)
 {
-    memset(out, 0, sizeof *out);
-    exec_step(&e->x, event, out);
-    lane->moved = true;
-}
-
-static void lane_exec_free(struct lane_exec *e)
-{
-    list_remove(&e->all);
-    free(e->arena);
-    free(e->ready);
-    free(e);
-}
-
-/* Takes an executor out and tells its operation. */
-static void lane_exec_end(struct lane *lane, struct lane_exec *e)
-{
-    struct comm_op *op = e->op;
-    struct exec_out out;
-    LIST_FOR_EACH(l, after, &lane->streams) {
-        stream_let_go(LIST_ENTRY(l, struct stream, all), e);
-    }
-    lane_step(lane, e, &(struct exec_event){.kind = EXEC_STOP}, &out);
-    lane_exec_free(e);
-    comm_op_lane_idle(op);
-}
-
-static void lane_start(struct lane *lane, struct comm_op *op)
-{
-    struct lane_exec *e = calloc(1, sizeof *e);
-    struct exec_config config = {
-        .plan = &op->plan, .numeric = &op->numeric, .room = &lane->room, .in = op->in, .out = op->out,
-        .lane = lane->index, .lanes = op->lanes, .window = op->window, .verify = op->verify,
-    };
-    size_t bytes = (exec_arena_bytes(&config) + 63) / 64 * 64;
-    void *arena = e != NULL ? aligned_alloc(64, bytes > 0 ? bytes : 64) : NULL;
-    uint64_t *ready = arena != NULL ? calloc((op->world + 63) / 64, sizeof *ready) : NULL;
-    if (ready == NULL) {
-        free(arena);
-        free(e);
-        room_unreserve(&lane->room, op->reserved);
-        comm_cancel(op->comm, op, CAUSE_NO_MEMORY);
-        comm_op_lane_idle(op);
-        return;
-    }
-    e->op = op;
-    e->arena = arena;
-    e->ready = ready;
-    exec_init(&e->x, &config, arena);
-    list_append(&lane->execs, &e->all);
-    lane->moved = true;
-}
-
-static uint32_t lane_rank(const struct comm_op *op, uint64_t peer)
-{
-    for (uint32_t low = 0, high = op->world; low < high;) {
-        uint32_t middle = low + (high - low) / 2;
-        if (op->ranks[middle] == peer) {
-            return middle;
-        }
-        if (op->ranks[middle] < peer) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return UINT32_MAX;
-}
-
-uint32_t stream_rank(struct stream *s, const struct comm_op *op)
-{
-    if (s->rank_view != op->view) {
-        s->rank = lane_rank(op, s->peer);
-        s->rank_view = op->view;
-    }
-    return s->rank;
+    return lane_exec_find(lane, o->comm, o->view, &o->name);
 }
 
 static void lane_ready(struct lane *lane, const struct lane_order *o)
 {
-    struct lane_exec *e = lane_exec_of(lane, o->serial);
-    uint32_t rank = e != NULL ? lane_rank(e->op, o->peer) : UINT32_MAX;
-    struct exec_out out;
-    if (rank == UINT32_MAX) {
-        return; /* stopped meanwhile */
+    struct lane_exec *e = lane_exec_of(lane, o);
+    uint32_t rank = e != NULL ? lane_rank_of(e->op, o->peer) : UINT32_MAX;
+    if (rank != UINT32_MAX) { /* else stopped meanwhile */
+        lane_exec_ready(lane, e, rank, lane_stream(lane, o->comm, o->peer), o);
     }
-    e->ready[rank / 64] |= UINT64_C(1) << (rank % 64);
-    lane_step(lane, e, &(struct exec_event){.kind = EXEC_READY, .rank = rank, .credit = o->credit}, &out);
 }
 
 /* Lets go of all that belongs to a communicator. */
@@ -290,7 +164,7 @@ static void lane_drop(struct lane *lane, struct comm *comm, struct lane_done *do
         }
     }
     if (lane->index == 0) {
-        link_detach_controls(comm);
+        lane->calls->drop(comm);
     }
     pthread_mutex_lock(&done->lock);
     if (--done->left == 0) {
@@ -299,18 +173,45 @@ static void lane_drop(struct lane *lane, struct comm *comm, struct lane_done *do
     pthread_mutex_unlock(&done->lock);
 }
 
-static void lane_watch(struct lane *lane, uint64_t serial)
+static void lane_look(struct lane *lane, struct lane_exec *e, int64_t now)
 {
-    struct lane_exec *e = lane_exec_of(lane, serial);
-    if (e == NULL || e->x.done) {
-        return;
-    }
     struct comm_op *op = e->op;
-    uint32_t rank = exec_waits_for(&e->x);
-    if (rank == op->rank || rank >= op->world) {
-        return;
+    struct exec_wait wait = exec_waits_for(&e->x);
+    struct exec_look look = {
+        .now = now, .stall_ns = op->comm->config.stall_ns, .own_bytes = atomic_load(&op->moved), .own = op->launch,
+        .lane_bytes = lane->received,
+    };
+    bool lane_moves = lane->received != e->watch.lane_bytes;
+    bool other = wait.rank != op->rank;
+    if (other) {
+        const struct lane_rank *r = &e->rank[wait.rank];
+        look.edge = r->stream != NULL ? &r->stream->edge : NULL;
+        look.theirs = r->launch;
     }
-    comm_op_stalled(op, op->ranks[rank]);
+    if (exec_watch_stalled(&e->watch, &wait, &look) && other && !e->x.done) {
+        lane->calls->stalled(op, op->ranks[wait.rank]);
+    }
+    if (e->x.starved && lane_moves) {
+        struct exec_out out;
+        lane_step(lane, e, &(struct exec_event){.kind = EXEC_TELL}, &out);
+    }
+}
+
+static void lane_watch(struct lane *lane, struct comm *comm)
+{
+    int64_t now = clock_now_ns();
+    LIST_FOR_EACH(l, after, &lane->execs) {
+        struct lane_exec *e = LIST_ENTRY(l, struct lane_exec, all);
+        if (e->op->comm == comm) {
+            lane_look(lane, e, now);
+        }
+    }
+    LIST_FOR_EACH(l, after, &lane->streams) {
+        struct stream *s = LIST_ENTRY(l, struct stream, all);
+        if (s->comm == comm) {
+            exec_edge_clear(&s->edge);
+        }
+    }
 }
 
 static void lane_order(struct lane *lane, const struct lane_order *o)
@@ -319,94 +220,40 @@ static void lane_order(struct lane *lane, const struct lane_order *o)
     lane->moved = true;
     switch (o->kind) {
     case LANE_START:
-        lane_start(lane, o->op);
-        break;
+        break; /* lane_take has seen to it */
     case LANE_READY:
         lane_ready(lane, o);
         break;
     case LANE_STOP:
-        e = lane_exec_of(lane, o->serial);
+        e = lane_exec_of(lane, o);
         if (e != NULL) {
             lane_exec_end(lane, e);
         }
         break;
     case LANE_STREAM:
-        if (!stream_open(o->stream, lane)) {
-            stream_close(o->stream);
-        }
+        o->stream->broken = !stream_open(o->stream, lane); /* then the pass ends it */
         break;
     case LANE_DROP:
         lane_drop(lane, o->comm, o->done);
         break;
     case LANE_WATCH:
-        lane_watch(lane, o->serial);
+        lane_watch(lane, o->comm);
         break;
     }
 }
 
+/* Carries out what has come, between passes. */
 static void lane_inbox(struct lane *lane)
 {
-    while (atomic_load(&lane->inbox_full)) {
-        pthread_mutex_lock(&lane->inbox_lock);
-        struct list *l = list_pop(&lane->inbox);
-        if (l == NULL) {
-            atomic_store(&lane->inbox_full, false);
-        }
-        pthread_mutex_unlock(&lane->inbox_lock);
-        if (l != NULL) {
-            struct lane_order *o = LIST_ENTRY(l, struct lane_order, all);
-            lane_order(lane, o);
-            free(o);
-        }
+    lane_take(lane);
+    for (struct list *l = list_pop(&lane->later); l != NULL; l = list_pop(&lane->later)) {
+        struct lane_order *o = LIST_ENTRY(l, struct lane_order, all);
+        lane_order(lane, o);
+        free(o);
     }
 }
 
 /* ---- One pass ------------------------------------------------------------------------------------------------------------- */
-
-static struct lane_exec *lane_look(struct lane *lane, struct comm *comm, uint64_t view, const struct op_name *name)
-{
-    LIST_FOR_EACH(l, after, &lane->execs) {
-        struct lane_exec *e = LIST_ENTRY(l, struct lane_exec, all);
-        if (e->op->comm == comm && e->op->view == view && e->op->name.tag == name->tag && e->op->name.seq == name->seq) {
-            return e;
-        }
-    }
-    return NULL;
-}
-
-struct lane_exec *lane_find(struct lane *lane, struct comm *comm, uint64_t view, const struct op_name *name)
-{
-    struct lane_exec *e = lane_look(lane, comm, view, name);
-    if (e == NULL && atomic_load(&lane->inbox_full)) {
-        /* Its start was posted before our READY left, and so before this frame could: it is there now. */
-        lane_inbox(lane);
-        e = lane_look(lane, comm, view, name);
-    }
-    return e;
-}
-
-/* Executors that have finished or starve. */
-static void lane_sweep(struct lane *lane)
-{
-    LIST_FOR_EACH(l, after, &lane->execs) {
-        struct lane_exec *e = LIST_ENTRY(l, struct lane_exec, all);
-        struct exec_out out;
-        if (e->x.starved) {
-            exec_step(&e->x, &(struct exec_event){.kind = EXEC_ROOM}, &out);
-            lane->again |= out.granted;
-        }
-        if (e->x.failed) {
-            comm_cancel(e->op->comm, e->op, CAUSE_INTERNAL);
-        } else if (e->x.done && !e->told_done) {
-            e->told_done = true;
-            comm_op_lane_done(e->op, &e->x);
-        }
-        if (e->x.idle || e->x.failed) {
-            lane_exec_end(lane, e);
-            lane->again = true; /* its room may be what one before it in the list starves for */
-        }
-    }
-}
 
 static bool lane_pass(struct lane *lane)
 {
@@ -429,7 +276,7 @@ static bool lane_pass(struct lane *lane)
     LIST_FOR_EACH(l, after, &lane->streams) {
         struct stream *s = LIST_ENTRY(l, struct stream, all);
         if (s->broken) {
-            link_stream_down(s);
+            lane->calls->broken(s);
             stream_close(s);
         } else {
             busy |= s->can_in || s->more;
@@ -449,5 +296,6 @@ bool lane_serve(struct lane *lane, int64_t timeout_ns)
     int served = loop_poll(&lane->loop, timeout_ns);
     lane_inbox(lane);
     bool moved = lane_pass(lane);
+    lane_inbox(lane);
     return moved || lane->moved || served > 0;
 }

@@ -5,26 +5,29 @@
  * drives lane 0.  Commands for a lane (start, ready, stop an operation; let go of a communicator) come through its inbox, so
  * that nobody ever waits for the lock.
  *
- * Invariant: executors, streams and their buffers are touched by the holder of the lock only.
+ * Invariant: executors, streams and their buffers are touched by the holder of the lock only, and are freed between passes only,
+ * but for an executor that a pass itself finds at its end.
  * SPDX-License-Identifier: MIT */
-#ifndef PCCL_PEER_LANE_H
-#define PCCL_PEER_LANE_H
+#ifndef PCCL_ENGINE_LANE_H
+#define PCCL_ENGINE_LANE_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "collectives/exec.h"
+#include "collectives/exec_wait.h"
 #include "core/bounds.h"
 #include "core/list.h"
 #include "net/loop.h"
 #include "net/transport.h"
+#include "wire/control.h"
 #include "wire/frame.h"
 #include "wire/p2p.h"
 
 struct comm;
 struct conn;
+struct stream;
 struct comm_op;
 struct engine;
 struct link;
@@ -34,6 +37,7 @@ enum {
     LANE_SLOT_BYTES = BOUNDS_FRAME_BYTES,
     LANE_SLOTS = LANE_ROOM_BYTES / LANE_SLOT_BYTES,
     LANE_SCRATCH = 64 << 10,
+    LANE_PEER_BUCKETS = 64,
 };
 
 enum lane_order_kind {
@@ -42,7 +46,7 @@ enum lane_order_kind {
     LANE_STOP,   /* op */
     LANE_STREAM, /* stream: take it over, from now on the lane owns it */
     LANE_DROP,   /* comm: let go of everything of it, then post `done` */
-    LANE_WATCH,  /* op: tell the session whom it waits for */
+    LANE_WATCH,  /* comm: look whether its operations move; tell the session whom those wait for that do not */
 };
 
 struct lane_order {
@@ -50,8 +54,10 @@ struct lane_order {
     enum lane_order_kind kind;
     struct comm *comm;
     struct comm_op *op;    /* LANE_START: alive until this lane has let go of it */
-    uint64_t serial;       /* of the operation, which may be gone by now */
+    uint64_t view;         /* of the operation, which may be gone by now; with its comm */
+    struct op_name name;
     uint64_t peer;
+    uint64_t launch;       /* LANE_READY: number among the peer's launches */
     uint32_t credit;
     struct stream *stream;
     struct lane_done *done;
@@ -64,8 +70,20 @@ struct lane_done {
     uint32_t left;
 };
 
+/* What a lane reports, and to whom, which it need not know: on its holder's thread, no lock held but the lane's. */
+struct lane_calls {
+    void (*done)(struct comm_op *op, const struct exec *x);          /* its share of the result is complete */
+    void (*idle)(struct comm_op *op, uint64_t tx_bytes, uint64_t rx_bytes); /* it has let go of the operation */
+    void (*stalled)(struct comm_op *op, uint64_t peer);              /* it waits for that peer */
+    void (*cancel)(struct comm *comm, struct comm_op *op, enum cause why);
+    void (*broken)(struct stream *s);                                /* a data connection broke */
+    void (*gone)(struct stream *s);                                  /* it is about to be freed */
+    void (*drop)(struct comm *comm);                                 /* lane 0: lets go of the control links */
+};
+
 struct lane {
     pthread_mutex_t lock;
+    const struct lane_calls *calls;
     struct engine *engine; /* borrowed */
     uint32_t index;
     struct loop loop;
@@ -80,24 +98,36 @@ struct lane {
     struct list inbox;     /* owned struct lane_order */
     atomic_bool inbox_full;
     /* The holder's: */
-    struct list streams, execs;
+    struct list streams, peers[LANE_PEER_BUCKETS]; /* peers: the same by peer */
+    struct list execs;     /* in the order of launches */
+    struct list *buckets;  /* owned: executors by name */
+    uint32_t bucket_count, exec_count;
+    struct list stepped;   /* executors to be looked at after the pass */
+    struct list starving;  /* executors that lack grants, in the order of launches */
+    struct list later;     /* owned struct lane_order: taken out of the inbox, carried out when no pass is under way */
+    uint64_t received;     /* payload bytes, of all operations */
     bool moved;            /* something happened in this pass */
     bool again;            /* something to send has come up behind the streams of this pass */
     struct room room;
     unsigned char *slots;  /* owned */
+    struct frame_pool pool; /* of owned buffers */
     uint32_t free_list[LANE_SLOTS];
     unsigned char scratch[LANE_SCRATCH];
 };
 
-struct lane *lane_new(struct engine *engine, uint32_t index);
+struct lane *lane_new(struct engine *engine, uint32_t index, const struct lane_calls *calls);
 void lane_free(struct lane *lane);
 
 /* Appends an order (copied); call lane_poke when no lock is held.  False: no memory. */
 bool lane_post(struct lane *lane, const struct lane_order *order);
+/* The same for what cannot be left undone: waits for memory. */
+void lane_post_surely(struct lane *lane, const struct lane_order *order);
 void lane_poke(struct lane *lane);
 
 /* Takes the lane if nobody holds it. */
 bool lane_try(struct lane *lane);
+/* Gives it back and looks at nothing: lane_release does. */
+void lane_let(struct lane *lane);
 /* Gives it back and serves what came into the inbox meanwhile; `grace`: keep it masked for a moment, since the same
  * thread is likely to be back. */
 void lane_release(struct lane *lane, bool grace);
@@ -114,19 +144,35 @@ bool lane_is_mine(const struct lane *lane);
 
 enum { STREAM_HEAD = FRAME_HEADER_BYTES + P2P_DATA_PREFIX, STREAM_SMALL = 1024 };
 
+/* What an executor has to do with one rank. */
+struct lane_rank {
+    struct lane_exec *exec;
+    struct stream *stream; /* its connection; null: not known yet, or gone */
+    struct list bound;     /* in stream.ranks */
+    struct list work;      /* in stream.work: there may be a frame for it */
+    struct list grants;    /* in stream.grants: there may be grants to tell it */
+    uint64_t launch;       /* number among its launches, from 1; 0: its READY is not in */
+};
+
 struct lane_exec {
     struct list all;       /* in lane.execs, in the order of launches */
+    struct list by_name;   /* in its bucket */
+    struct list stepped, starving;
     struct comm_op *op;    /* borrowed */
     struct exec x;
     void *arena;           /* owned */
-    uint64_t *ready;       /* owned bit set of ranks whose READY is in */
+    struct lane_rank *rank; /* owned, by rank */
+    struct exec_watch watch;
     bool told_done;
+    bool given_up;         /* no memory: what comes for it is drained, until it is stopped */
 };
 
 struct stream {
     struct source source;
     struct transport transport;
     struct list all;       /* in lane.streams */
+    struct list by_peer;   /* in its bucket of lane.peers */
+    struct list ranks, work, grants; /* struct lane_rank: all; with a frame, in the order of launches; with grants to tell */
     struct lane *lane;     /* null until its lane has taken it over */
     uint16_t index;        /* of that lane */
     struct link *link;     /* one reference */
@@ -137,6 +183,7 @@ struct stream {
     uint64_t rank_view;
     bool can_in, can_out, broken;
     bool more;             /* the last pass stopped at its budget */
+    struct exec_edge edge; /* what it has moved since the last look */
     _Atomic uint64_t tx_bytes, rx_bytes;
     /* receiving */
     unsigned char small[STREAM_SMALL]; /* frame heads and credits */
@@ -168,8 +215,27 @@ void stream_let_go(struct stream *s, struct lane_exec *e);
 /* Rank of the stream's peer in the operation; UINT32_MAX: not a member. */
 uint32_t stream_rank(struct stream *s, const struct comm_op *op);
 
+/* Empties the inbox: begins executors; puts all other orders off, in their order, until no pass is under way. */
+void lane_take(struct lane *lane);
+uint32_t lane_rank_of(const struct comm_op *op, uint64_t peer);
 /* Finds the executor of a frame, looking into the inbox if it is not there yet. */
 struct lane_exec *lane_find(struct lane *lane, struct comm *comm, uint64_t view, const struct op_name *name);
 void lane_step(struct lane *lane, struct lane_exec *e, const struct exec_event *event, struct exec_out *out);
+struct list *lane_peers(struct lane *lane, uint64_t peer); /* the bucket */
+
+/* lane_exec.c */
+bool lane_execs_init(struct lane *lane);
+void lane_exec_start(struct lane *lane, struct comm_op *op);
+/* Takes an executor out and tells its operation. */
+void lane_exec_end(struct lane *lane, struct lane_exec *e);
+void lane_exec_ready(struct lane *lane, struct lane_exec *e, uint32_t rank, struct stream *s, const struct lane_order *o);
+struct lane_exec *lane_exec_find(struct lane *lane, const struct comm *comm, uint64_t view, const struct op_name *name);
+/* Makes sure that a frame of it finds a buffer; false: no memory, its operation is given up. */
+bool lane_exec_buffer(struct lane *lane, struct lane_exec *e);
+/* The connection with a rank. */
+void lane_bind(struct lane_exec *e, uint32_t rank, struct stream *s);
+void lane_unbind(struct lane_rank *r);
+/* Executors that have finished or starve. */
+void lane_sweep(struct lane *lane);
 
 #endif

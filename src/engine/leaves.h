@@ -1,7 +1,7 @@
 /* leaves.h - hashing all leaves of a shared state, with helpers where there is much of it.
  * SPDX-License-Identifier: MIT */
-#ifndef PCCL_PEER_LEAVES_H
-#define PCCL_PEER_LEAVES_H
+#ifndef PCCL_ENGINE_LEAVES_H
+#define PCCL_ENGINE_LEAVES_H
 
 #include "session/sync.h"
 

@@ -11,30 +11,10 @@
 
 #include "core/clock.h"
 
-enum { LINK_RETRY_NS = 10000000, LINK_RETRY_MOST_NS = 1000000000 };
-
-void link_ref(struct link *l)
-{
-    atomic_fetch_add(&l->refs, 1);
-}
-
-void link_unref(struct link *l)
-{
-    if (atomic_fetch_sub(&l->refs, 1) == 1) {
-        free(l);
-    }
-}
-
-struct link *link_find(struct comm *c, uint64_t peer)
-{
-    LIST_FOR_EACH(i, after, &c->links) {
-        struct link *l = LIST_ENTRY(i, struct link, all);
-        if (l->peer == peer && l->wanted) {
-            return l;
-        }
-    }
-    return NULL;
-}
+#define LINK_RETRY_NS INT64_C(10000000)
+#define LINK_RETRY_MOST_NS INT64_C(1000000000)
+#define LINK_SPARE_NS INT64_C(500000000) /* of a link that the view does without */
+#define LINK_SPARE_MOST_NS INT64_C(30000000000)
 
 /* ---- Ends ----------------------------------------------------------------------------------------------------------------- */
 
@@ -111,12 +91,20 @@ static void link_want(struct comm *c, const struct session_wanted *w, int64_t no
         l->missing_since = now;
         list_append(&c->links, &l->all);
     }
+    if (l->spare != w->spare) {
+        l->retry_ns = w->spare ? LINK_SPARE_NS : LINK_RETRY_NS;
+        l->retry_at = w->spare ? now + LINK_SPARE_NS : 0;
+    }
+    l->spare = w->spare;
     l->wanted = true;
     l->info = w->info;
     l->dial = w->dial;
     l->data = w->data;
     if (l->control == NULL && l->missing_since == CLOCK_NEVER) {
         l->missing_since = now;
+    }
+    if (l->spare && l->bundle != 0) { /* the view goes round this pair now */
+        link_end_streams(l);
     }
 }
 
@@ -171,8 +159,8 @@ static void link_control_gone(struct control *k)
 static void link_missing(struct link *l)
 {
     l->missing_since = clock_now_ns();
-    l->retry_ns = LINK_RETRY_NS;
-    l->retry_at = 0;
+    l->retry_ns = l->spare ? LINK_SPARE_NS : LINK_RETRY_NS;
+    l->retry_at = l->spare ? l->missing_since + l->retry_ns : 0;
     engine_arm(l->comm->engine, 0);
 }
 
@@ -183,6 +171,16 @@ static void link_control_frame(void *user, const struct frame_header *h, const v
     if (l->control == k->conn) {
         struct session_event e = {.kind = SESSION_PEER_FRAME, .peer = l->peer, .header = h, .payload = payload};
         comm_step(l->comm, &e, after);
+    }
+}
+
+void link_unlink(struct comm *c, uint64_t peer)
+{
+    struct link *l = link_find(c, peer);
+    if (l != NULL && l->control != NULL) {
+        conn_shutdown(l->control);
+        link_forget_control(l);
+        link_missing(l);
     }
 }
 
@@ -258,7 +256,8 @@ static void link_control_dialled(struct dial *d, struct conn *conn, uint64_t sta
         link_control_up(l, conn, after);
         return;
     }
-    l->retry_ns = l->retry_ns * 2 < LINK_RETRY_MOST_NS ? l->retry_ns * 2 : LINK_RETRY_MOST_NS;
+    int64_t most = l->spare ? LINK_SPARE_MOST_NS : LINK_RETRY_MOST_NS;
+    l->retry_ns = l->retry_ns * 2 < most ? l->retry_ns * 2 : most;
     l->retry_at = clock_now_ns() + l->retry_ns;
     engine_arm(d->engine, l->retry_at);
     if (stale_view != 0) {
@@ -340,9 +339,7 @@ void link_stream_up(struct link *l, uint64_t number, uint16_t lane, uint16_t lan
         return;
     }
     l->streams[lane] = s;
-    while (!lane_post(c->engine->lane[lane], &(struct lane_order){.kind = LANE_STREAM, .stream = s})) {
-        sched_yield(); /* no memory for 64 bytes: it cannot be left undone */
-    }
+    lane_post_surely(c->engine->lane[lane], &(struct lane_order){.kind = LANE_STREAM, .stream = s});
     after->lanes |= UINT64_C(1) << lane;
     if (++l->bundle_here == lanes) {
         l->bundle_up = true;

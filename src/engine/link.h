@@ -4,8 +4,8 @@
  *
  * Invariant: link.control is the one control connection whose frames count; an older one is only read to its end.
  * SPDX-License-Identifier: MIT */
-#ifndef PCCL_PEER_LINK_H
-#define PCCL_PEER_LINK_H
+#ifndef PCCL_ENGINE_LINK_H
+#define PCCL_ENGINE_LINK_H
 
 #include "engine/comm.h"
 
@@ -28,6 +28,7 @@ struct link {
     /* Under comm.lock: */
     struct conn *control;     /* one reference; null: down */
     struct dial *control_dial;
+    bool spare;               /* the view does without it: tried now and then */
     int64_t retry_at, retry_ns;
     int64_t missing_since;    /* of the control link, CLOCK_NEVER: it is there, or its lack is known */
     uint64_t bundle;          /* number of the current one, 0 none */
@@ -48,6 +49,7 @@ void link_refresh(struct comm *c, struct comm_after *after);
 int64_t link_tick(struct comm *c, int64_t now, struct comm_after *after);
 /* With comm.lock: ends all connections after what was sent. */
 void link_end_all(struct comm *c);
+void link_unlink(struct comm *c, uint64_t peer); /* gives the control link up; with comm.lock */
 /* From a lane: a data connection broke. */
 void link_stream_down(struct stream *s);
 void link_stream_gone(struct stream *s); /* about to be freed */
@@ -60,6 +62,8 @@ void link_stream_up(struct link *l, uint64_t number, uint16_t lane, uint16_t lan
 
 /* ---- Dials: on the service thread (dial.c) ----------------------------------------------------------------------------- */
 
+enum dial_met { DIAL_MET_SILENCE, DIAL_MET_NOBODY, DIAL_MET_STRANGER, DIAL_MET_OTHER };
+
 struct dial {
     struct list all;          /* in engine.dials */
     struct engine *engine;
@@ -71,6 +75,7 @@ struct dial {
     bool greeting;            /* connected, HELLO sent */
     int64_t try_deadline;
     char why[BOUNDS_TEXT];    /* the last failure */
+    enum dial_met met;        /* and what it met */
     /* Called once, with comm.lock: conn is null if no address worked (why says so; stale_view if the other end is ahead).
      * Takes the connection. */
     void (*done)(struct dial *d, struct conn *conn, uint64_t stale_view, struct comm_after *after);
@@ -139,6 +144,7 @@ void sync_link_drop_all(struct comm *c);
 void probe_start(struct comm *c, uint64_t peer, uint32_t round, uint64_t duration_ms);
 void probe_adopt(struct comm *c, struct conn *conn);
 int64_t probe_tick(struct comm *c, int64_t now, struct comm_after *after);
+void probe_end_all(struct comm *c); /* of the membership that is over; the service thread takes them away */
 void probe_drop_all(struct comm *c);
 
 /* With comm.lock, after leaving: whether the other ends have read everything and closed. */

@@ -8,7 +8,8 @@
 #include "core/clock.h"
 #include "engine/link.h"
 
-enum { PROBE_FRAME = 64 << 10, PROBE_QUEUE = 256 << 10, PROBE_BURSTS = 8, PROBE_PATIENCE_NS = 5000000000 };
+enum { PROBE_FRAME = 64 << 10, PROBE_QUEUE = 256 << 10, PROBE_BURSTS = 8 };
+#define PROBE_PATIENCE_NS INT64_C(5000000000) /* as an enumerator it would make the others wider, too */
 
 struct probe {
     struct list all;  /* in comm.probes */
@@ -20,6 +21,7 @@ struct probe {
     int64_t duration_ns, start, deadline;
     uint64_t sent_bytes;
     bool wanted, all_sent;
+    bool ended;       /* of a membership that is over: tells nobody, the service thread frees it */
 };
 
 static void probe_gone(struct probe *p)
@@ -37,8 +39,9 @@ static void probe_end(struct probe *p, uint64_t bps, struct comm_after *after)
 {
     struct comm *c = p->comm;
     struct session_event e = {.kind = SESSION_MEASURED, .peer = p->peer, .slot = p->round, .number = bps};
+    bool tell = p->peer != 0 && !p->ended;
     probe_gone(p);
-    if (e.peer != 0) {
+    if (tell) {
         comm_step(c, &e, after);
     }
 }
@@ -172,6 +175,13 @@ int64_t probe_tick(struct comm *c, int64_t now, struct comm_after *after)
     int64_t next = CLOCK_NEVER;
     LIST_FOR_EACH(l, following, &c->probes) {
         struct probe *p = LIST_ENTRY(l, struct probe, all);
+        if (p->ended) {
+            if (p->dial != NULL) {
+                dial_cancel(p->dial);
+            }
+            probe_gone(p);
+            continue;
+        }
         if (p->wanted) {
             struct link *link = link_find(c, p->peer);
             struct msg_hello m = {
@@ -196,6 +206,16 @@ int64_t probe_tick(struct comm *c, int64_t now, struct comm_after *after)
         }
     }
     return next;
+}
+
+void probe_end_all(struct comm *c)
+{
+    LIST_FOR_EACH(l, after, &c->probes) {
+        LIST_ENTRY(l, struct probe, all)->ended = true;
+    }
+    if (!list_empty(&c->probes)) {
+        engine_arm(c->engine, 0);
+    }
 }
 
 void probe_drop_all(struct comm *c)

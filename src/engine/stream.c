@@ -63,18 +63,25 @@ bool stream_open(struct stream *s, struct lane *lane)
 {
     s->lane = lane;
     s->source.ready = stream_ready;
+    list_init(&s->ranks);
+    list_init(&s->work);
+    list_init(&s->grants);
     list_append(&lane->streams, &s->all);
+    list_append(lane_peers(lane, s->peer), &s->by_peer);
     s->can_in = s->can_out = true;
+    exec_edge_clear(&s->edge);
     return loop_add(&lane->loop, &s->source, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, NULL) == PCCL_OK;
 }
 
 void stream_close(struct stream *s)
 {
-    if (s->lane != NULL) {
-        loop_remove(&s->lane->loop, &s->source);
-        list_remove(&s->all);
+    loop_remove(&s->lane->loop, &s->source);
+    list_remove(&s->all);
+    list_remove(&s->by_peer);
+    LIST_FOR_EACH(l, after, &s->ranks) {
+        lane_unbind(LIST_ENTRY(l, struct lane_rank, bound));
     }
-    link_stream_gone(s);
+    s->lane->calls->gone(s);
     stream_free(s);
 }
 
@@ -91,6 +98,8 @@ static bool stream_credit(struct stream *s, const struct frame_header *h, struct
     if (e != NULL) {
         struct exec_event event = {.kind = EXEC_CREDIT, .rank = stream_rank(s, e->op), .credit = m.frames};
         if (event.rank != UINT32_MAX) {
+            exec_edge_note(&s->edge.granted, e->rank[event.rank].launch);
+            lane_bind(e, event.rank, s);
             lane_step(s->lane, e, &event, &out);
         }
     }
@@ -109,8 +118,8 @@ static bool stream_data(struct stream *s, const struct frame_header *h, struct r
     s->rx_exec = NULL;
     s->rx_dst = NULL;
     s->rx_left = bytes;
-    if (e == NULL) {
-        return true; /* of an operation that has been stopped: drained */
+    if (e == NULL || !lane_exec_buffer(s->lane, e)) {
+        return true; /* of an operation that has been stopped, or is about to be: drained */
     }
     struct exec_event event = {
         .kind = EXEC_HEADER, .rank = stream_rank(s, e->op), .frame = m.frame, .phase = m.phase, .bytes = bytes,
@@ -118,6 +127,7 @@ static bool stream_data(struct stream *s, const struct frame_header *h, struct r
     if (event.rank == UINT32_MAX) {
         return false;
     }
+    lane_bind(e, event.rank, s);
     lane_step(s->lane, e, &event, &out);
     if (out.refused || (out.dst == NULL && bytes > 0)) {
         return false;
@@ -137,6 +147,14 @@ static void stream_arrived(struct stream *s)
     if (e != NULL) {
         lane_step(s->lane, e, &(struct exec_event){.kind = EXEC_ARRIVED, .rank = stream_rank(s, e->op)}, &out);
     }
+}
+
+/* Payload of an operation has come. */
+static void stream_count(struct stream *s, struct lane_exec *e, size_t payload)
+{
+    atomic_fetch_add_explicit(&e->op->moved, payload, memory_order_relaxed);
+    exec_edge_note(&s->edge.received, e->rank[stream_rank(s, e->op)].launch);
+    s->lane->received += payload;
 }
 
 /* Takes the next head out of `small` and what is there of its payload.  AGAIN: more bytes are needed. */
@@ -172,6 +190,9 @@ static pccl_status stream_parse(struct stream *s)
     if (s->rx_dst != NULL) {
         memcpy(s->rx_dst, s->small + s->small_at, here);
         s->rx_dst += here;
+    }
+    if (here > 0 && s->rx_exec != NULL) {
+        stream_count(s, s->rx_exec, here);
     }
     s->small_at += here;
     s->rx_left -= here;
@@ -219,7 +240,7 @@ static pccl_status stream_read(struct stream *s, size_t *moved)
     s->small_used += (uint32_t)(*moved - payload);
     if (payload > 0) {
         if (s->rx_exec != NULL) {
-            atomic_fetch_add_explicit(&s->rx_exec->op->progress, payload, memory_order_relaxed);
+            stream_count(s, s->rx_exec, payload);
         }
         if (s->rx_left == 0) {
             stream_arrived(s);
@@ -267,23 +288,13 @@ static void stream_head(struct stream *s, uint8_t type, uint32_t length, uint64_
 /* Grants that wait to be told, as far as the head buffer goes. */
 static void stream_credits(struct stream *s)
 {
-    LIST_FOR_EACH(l, after, &s->lane->execs) {
-        struct lane_exec *e = LIST_ENTRY(l, struct lane_exec, all);
-        if (s->head_used + STREAM_CREDIT_BYTES > STREAM_SMALL) {
-            return;
-        }
-        if (e->op->comm != s->comm) {
-            continue;
-        }
-        uint32_t rank = stream_rank(s, e->op);
-        /* Only to those who have launched: before, nobody there could keep the number. */
-        if (rank == UINT32_MAX || (e->ready[rank / 64] >> (rank % 64) & 1) == 0) {
-            continue;
-        }
-        struct msg_credit m = {.name = e->op->name, .frames = exec_take_credit(&e->x, rank)};
-        if (m.frames > 0) {
+    while (!list_empty(&s->grants) && s->head_used + STREAM_CREDIT_BYTES <= STREAM_SMALL) {
+        struct lane_rank *r = LIST_ENTRY(list_pop(&s->grants), struct lane_rank, grants);
+        const struct comm_op *op = r->exec->op;
+        struct msg_credit m = {.name = op->name};
+        if (exec_take_credit(&r->exec->x, (uint32_t)(r - r->exec->rank), &m.frames)) {
             struct writer w;
-            stream_head(s, FRAME_CREDIT, STREAM_CREDIT_BYTES - FRAME_HEADER_BYTES, e->op->view);
+            stream_head(s, FRAME_CREDIT, STREAM_CREDIT_BYTES - FRAME_HEADER_BYTES, op->view);
             writer_init(&w, s->head + s->head_used, STREAM_CREDIT_BYTES - FRAME_HEADER_BYTES);
             put_credit(&w, &m);
             s->head_used += (uint32_t)w.used;
@@ -294,16 +305,16 @@ static void stream_credits(struct stream *s)
 /* Picks the next frame, in the order of launches; false: there is none. */
 static bool stream_pull(struct stream *s)
 {
-    LIST_FOR_EACH(l, after, &s->lane->execs) {
-        struct lane_exec *e = LIST_ENTRY(l, struct lane_exec, all);
+    for (struct list *l = list_pop(&s->work); l != NULL; l = list_pop(&s->work)) {
+        struct lane_rank *r = LIST_ENTRY(l, struct lane_rank, work);
+        struct lane_exec *e = r->exec;
         struct exec_out out;
-        uint32_t rank = e->op->comm == s->comm ? stream_rank(s, e->op) : UINT32_MAX;
-        if (rank == UINT32_MAX || !exec_has_frame(&e->x, rank)) {
+        if (!lane_exec_buffer(s->lane, e)) {
             continue;
         }
-        lane_step(s->lane, e, &(struct exec_event){.kind = EXEC_PULL, .rank = rank}, &out);
+        lane_step(s->lane, e, &(struct exec_event){.kind = EXEC_PULL, .rank = (uint32_t)(r - e->rank)}, &out);
         if (out.data == NULL) {
-            continue;
+            continue; /* it is offered again when it has one */
         }
         struct msg_data m = {.name = e->op->name, .frame = out.frame, .phase = (uint8_t)out.phase};
         struct writer w;
@@ -365,7 +376,8 @@ static pccl_status stream_write(struct stream *s, size_t *moved)
         s->tx_left -= payload;
     }
     if (payload > 0 && s->tx_exec != NULL) {
-        atomic_fetch_add_explicit(&s->tx_exec->op->progress, payload, memory_order_relaxed);
+        atomic_fetch_add_explicit(&s->tx_exec->op->moved, payload, memory_order_relaxed);
+        exec_edge_note(&s->edge.sent, s->tx_exec->op->launch);
     }
     return PCCL_OK;
 }
@@ -401,26 +413,3 @@ bool stream_send(struct stream *s)
     return total > 0;
 }
 
-/* ---- An executor goes ----------------------------------------------------------------------------------------------------- */
-
-void stream_let_go(struct stream *s, struct lane_exec *e)
-{
-    if (s->rx_exec == e) {
-        s->rx_exec = NULL;
-        s->rx_dst = NULL; /* the rest is drained */
-    }
-    if (s->tx_exec == e) {
-        s->tx_exec = NULL;
-        if (s->tx_left > 0) {
-            free(s->tx_scratch);
-            s->tx_scratch = malloc(s->tx_left);
-            if (s->tx_scratch == NULL) {
-                s->broken = true; /* cannot end the frame: the connection goes */
-                s->tx_left = 0;
-                return;
-            }
-            memcpy(s->tx_scratch, s->tx_data, s->tx_left);
-            s->tx_data = s->tx_scratch;
-        }
-    }
-}

@@ -49,6 +49,7 @@ static void uplink_frame(void *user, const struct frame_header *h, const void *p
     struct uplink *u = user;
     struct comm *c = u->comm;
     if (c->master == u->conn) {
+        c->master_met = DIAL_MET_OTHER;
         struct session_event e = {.kind = SESSION_MASTER_FRAME, .header = h, .payload = payload};
         comm_step(c, &e, after);
         uplink_look(c, h, payload);
@@ -80,6 +81,7 @@ static void uplink_dialled(struct dial *d, struct conn *conn, uint64_t stale_vie
     (void)stale_view;
     c->master_dial = NULL;
     if (u == NULL) {
+        c->master_met = (uint8_t)(conn == NULL ? d->met : DIAL_MET_OTHER);
         conn_unref(conn);
         comm_step(c, &(struct session_event){.kind = SESSION_MASTER_DOWN, .text = d->why}, after);
         return;
@@ -93,6 +95,7 @@ static void uplink_dialled(struct dial *d, struct conn *conn, uint64_t stale_vie
         return;
     }
     c->master = conn;
+    c->master_met = DIAL_MET_STRANGER; /* until it says something that a master says */
     comm_step(c, &(struct session_event){.kind = SESSION_MASTER_UP}, after);
 }
 

@@ -1,6 +1,6 @@
 /* hash.h - SimpleHash64: the lane-and-tree hash of shared state, equal on CPU and GPU.
  *
- * Low 32 bits: exactly the SimpleHash of the PCCL reference (256 lanes of mix with rotation 7, blocks, tree folds, tail).
+ * Low 32 bits: exactly the SimpleHash of the original PCCL (256 lanes of mix with rotation 7, blocks, tree folds, tail).
  * High 32 bits: a second set of lanes over the same words with other constants and another rotation (15), folded the same
  * way, with the length mixed in at the end.  Hash of zero bytes: 0 in the low half; the high half still mixes the length.
  * SPDX-License-Identifier: MIT */

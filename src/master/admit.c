@@ -6,31 +6,6 @@
  * SPDX-License-Identifier: MIT */
 #include "master/master_state.h"
 
-static bool takes_part(const struct member *mb)
-{
-    return mb->phase == MEMBER_ACCEPTED || (mb->phase == MEMBER_PENDING && mb->joining);
-}
-
-void admit_send(struct master *m, struct group *g, struct member *only)
-{
-    const struct view_record *v = view_next(g);
-    struct msg_admit a = {.view = v->view, .attempt = m->admit.attempt, .members = v->members};
-    struct writer *w = outbox_frame(m->out, FRAME_ADMIT, m->config.run, v->view);
-    put_admit(w, &a);
-    for (uint32_t i = 0; i < v->members; i++) {
-        const struct member *mb = member_find(m, v->ids[i]);
-        struct member_info gone = {.id = v->ids[i], .lanes = 1}; /* lost since: a new attempt is on its way */
-        put_member_info(w, mb != NULL ? &mb->info : &gone);
-    }
-    struct action *act = outbox_send_many(m->out, MASTER_SEND);
-    for (uint32_t i = 0; i < v->members; i++) {
-        const struct member *mb = member_find(m, v->ids[i]);
-        if (mb != NULL && mb->conn != SLOT_NONE && takes_part(mb) && (only == NULL || only == mb)) {
-            outbox_dest(m->out, act, mb->conn);
-        }
-    }
-}
-
 static void admit_stop(struct master *m, const char *why)
 {
     m->admit.deadline = NEVER;
@@ -56,14 +31,12 @@ static void admit_persist(struct master *m)
     m->admit.persist = view_persist(m, NULL); /* M4 */
 }
 
-/* The next view of a group whose members are linked already; false if somebody had to go. */
+/* The next view of a group whose members are linked already; false if nobody knows whether all of them are, or are relayed. */
 static bool propose_changed(struct master *m, struct group *g)
 {
     view_propose(m, g, VOTE_UPDATE, false);
-    edges_inherit(m, g, view_current(g), view_next(g));
-    uint64_t unlinked = edges_relay(view_next(g));
-    if (unlinked != 0) {
-        member_exclude(m, member_find(m, unlinked), CAUSE_KICK_UNREACHABLE, "no link and nobody to relay");
+    edges_inherit(m, g);
+    if (edges_unsure(m, g)) {
         return false;
     }
     view_finish(m, g, false);
@@ -71,26 +44,27 @@ static bool propose_changed(struct master *m, struct group *g)
     return true;
 }
 
-/* An update without newcomers: a next view where members were lost, an answer in the same view everywhere else. */
-static void close_plain(struct master *m)
+/* An update without newcomers: a next view where members were lost or a missing edge has healed, an answer in the same view
+ * everywhere else.  False: links have to be made for it. */
+static bool close_plain(struct master *m)
 {
     bool any = false;
     for (uint32_t i = 0; i < m->config.max_groups; i++) {
         struct group *g = &m->groups[i];
         uint32_t left = member_count(m, g, MEMBER_ACCEPTED);
+        bool lost = left != view_current(g)->members, known = view_known_to_all(m, g);
         g->in_batch = false;
-        if (g->phase == GROUP_FREE || left == view_current(g)->members) {
+        if (g->phase == GROUP_FREE || (!lost && !(known && edges_healed(m, g)))) {
             continue;
         }
         if (left == 0) {
             view_empty(m, g);
-        } else if (!view_known_to_all(m, g)) {
+        } else if (!known) {
             admit_stop(m, "a member may lack its view: freeze first"); /* M5 */
             g->lost = true;
-            return;
+            return true;
         } else if (!propose_changed(m, g)) {
-            admit_stop(m, "a member cannot be linked");
-            return;
+            return false;
         } else {
             any = true;
         }
@@ -102,6 +76,7 @@ static void close_plain(struct master *m)
         admit_fix_sizes(m);
         admit_publish(m, VOTE_UPDATE); /* nothing changes: answered in the same view, not persisted */
     }
+    return true;
 }
 
 /* One more attempt to link all voters and all newcomers. */
@@ -109,19 +84,18 @@ static void admit_attempt(struct master *m)
 {
     uint32_t joining = 0;
     m->admit.again = false;
-    m->admit.attempt++;
+    m->admit.current = ++m->admit.attempt;
     for (uint32_t i = 0; i < m->config.max_members; i++) {
         struct member *mb = &m->members[i];
         mb->joining = mb->phase == MEMBER_PENDING;
         mb->linked = false;
         joining += mb->joining;
     }
-    if (joining == 0) {
-        if (member_count(m, NULL, MEMBER_ACCEPTED) > 0) {
-            close_plain(m);
-        } else {
-            admit_stop(m, "nobody left");
-        }
+    if (joining == 0 && member_count(m, NULL, MEMBER_ACCEPTED) == 0) {
+        admit_stop(m, "nobody left");
+        return;
+    }
+    if (joining == 0 && close_plain(m)) {
         return;
     }
     if (m->admit.phase == ADMIT_IDLE) {
@@ -140,7 +114,7 @@ static void admit_attempt(struct master *m)
         view_propose(m, g, VOTE_UPDATE, true);
         g->in_batch = view_next(g)->members > 0;
         if (g->in_batch) {
-            admit_send(m, g, NULL);
+            linking_send(m, g, m->admit.current, NULL);
         }
     }
 }
@@ -153,8 +127,7 @@ static void admit_close(struct master *m)
         if (!g->in_batch) {
             continue;
         }
-        edges_add_broken(m, g, view_next(g)); /* linked for the moment, but it never lasts */
-        uint64_t unlinked = edges_relay(view_next(g));
+        uint64_t unlinked = edges_close(m, g);
         struct member *mb = unlinked != 0 ? member_find(m, unlinked) : NULL;
         if (mb != NULL) {
             member_exclude(m, mb, CAUSE_KICK_UNREACHABLE, "no link with the others and nobody to relay");
@@ -169,22 +142,12 @@ static void admit_close(struct master *m)
     admit_persist(m);
 }
 
-static bool all_linked(const struct master *m)
-{
-    for (uint32_t i = 0; i < m->config.max_members; i++) {
-        if (takes_part(&m->members[i]) && !m->members[i].linked) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* A completed update, or nobody left to ask (M10). */
 static bool admit_due(const struct master *m)
 {
     for (uint32_t i = 0; i < m->config.max_groups; i++) {
         const struct group *g = &m->groups[i];
-        if (g->phase == GROUP_FREEZING || g->phase == GROUP_PERSISTING || (g->phase == GROUP_NORMAL && g->suspect)) {
+        if (view_ending(g) || g->phase == GROUP_PERSISTING || (g->phase == GROUP_NORMAL && g->suspect)) {
             return false;
         }
     }
@@ -205,7 +168,7 @@ void admit_settle(struct master *m)
     case ADMIT_LINKING:
         if (m->admit.again) {
             admit_attempt(m);
-        } else if (all_linked(m)) {
+        } else if (linking_all(m, NULL)) {
             admit_close(m);
         }
         break;
@@ -241,15 +204,28 @@ void admit_persisted(struct master *m, uint64_t number)
     }
 }
 
-void admit_linked(struct master *m, struct member *mb, struct reader *r)
+/* Of the attempt that is open for this member: an admission's, or that of its group's freeze. */
+static bool is_awaited(const struct master *m, const struct member *mb, uint32_t attempt)
+{
+    const struct group *g = member_group(m, mb);
+    bool freeze = g->phase == GROUP_LINKING && mb->phase == MEMBER_ACCEPTED && attempt == g->link_attempt;
+    bool admission = m->admit.phase == ADMIT_LINKING && linking_takes_part(mb) && attempt == m->admit.current;
+    return (freeze || admission) && !mb->linked;
+}
+
+void admit_linked(struct master *m, struct member *mb, uint64_t view, struct reader *r)
 {
     struct msg_linked l;
     if (!get_linked(r, &l) || l.attempt > m->admit.attempt) {
         member_violation(m, mb->conn, "a linked that cannot be");
         return;
     }
+    if (l.attempt == 0) { /* unasked: a missing edge of its view has healed */
+        edges_linked(m, mb, &l, view, r);
+        return;
+    }
     struct group *g = member_group(m, mb);
-    bool counts = m->admit.phase == ADMIT_LINKING && l.attempt == m->admit.attempt && takes_part(mb) && !mb->linked;
+    bool counts = is_awaited(m, mb, l.attempt);
     for (uint32_t i = 0; i < l.failed; i++) {
         uint64_t id = get_u64(r);
         bool known = counts && id != mb->id && view_has(view_next(g), id);
@@ -276,7 +252,7 @@ void admit_tick(struct master *m)
     }
     for (uint32_t i = 0; i < m->config.max_members; i++) {
         struct member *mb = &m->members[i];
-        if (takes_part(mb) && !mb->linked) {
+        if (linking_takes_part(mb) && !mb->linked) {
             member_exclude(m, mb, CAUSE_KICK_UNREACHABLE, "did not link with the others in time");
         }
     }

@@ -26,7 +26,7 @@ static bool all_measured(const struct master *m, const struct view_record *v)
 uint8_t algorithm_choose(struct master *m, const struct view_record *v, const uint32_t *ring, uint8_t before)
 {
     uint32_t n = v->members;
-    if (n < 3) {
+    if (n < PLAN_RING_LEAST) {
         return PLAN_DIRECT;
     }
     double *up = m->scratch_rates, *down = up + n, *share = down + n;

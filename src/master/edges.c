@@ -1,6 +1,7 @@
-/* edges.c - pairs of a view without a link: which they are, and who forwards between them.
+/* edges.c - pairs of a view without a link: which they are, who forwards between them, and when they end.
  *
- * A pair is missing because it could not be linked, or because its link broke again and again.
+ * A pair is missing because it could not be linked, or because its link broke again and again.  It is missing in the views that
+ * follow until both ends have said that they are linked again.
  * Invariant: the edges of a view are sorted, a < b, and both ends are members once the view is decided.
  * SPDX-License-Identifier: MIT */
 #include <string.h>
@@ -41,7 +42,9 @@ bool edges_note(struct view_record *v, uint64_t x, uint64_t y, uint32_t capacity
     }
     uint32_t at = edge_place(v, a, b);
     memmove(&v->edge[at + 1], &v->edge[at], (v->edges - at) * sizeof *v->edge);
+    memmove(&v->linked[at + 1], &v->linked[at], (v->edges - at) * sizeof *v->linked);
     v->edge[at] = (struct missing_edge){.a = a, .b = b};
+    v->linked[at] = 0;
     v->edges++;
     return true;
 }
@@ -56,6 +59,34 @@ static uint64_t relay_of(const struct view_record *v, uint64_t a, uint64_t b)
         }
     }
     return 0;
+}
+
+/* Whether the member is linked with all others: only such a one may own a shard of `direct`. */
+bool edges_full(const struct view_record *v, uint64_t id)
+{
+    for (uint32_t i = 0; i < v->edges; i++) {
+        if (v->edge[i].a == id || v->edge[i].b == id) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Names a relay for each missing edge; the id of a member that cannot be relayed, 0 if all is well. */
+static uint64_t name_relays(struct view_record *v)
+{
+    for (uint32_t i = 0; i < v->edges; i++) {
+        struct missing_edge *e = &v->edge[i];
+        e->relay = relay_of(v, e->a, e->b);
+        if (e->relay == 0) {
+            return e->b; /* the newer of the two */
+        }
+    }
+    bool full = v->edges == 0;
+    for (uint32_t k = 0; k < v->members; k++) {
+        full = full || edges_full(v, v->ids[k]);
+    }
+    return full ? 0 : v->edge[v->edges - 1].b; /* nobody left to reduce at */
 }
 
 /* The counter of the edge; a new one takes the place of the oldest if there is no room. */
@@ -75,79 +106,181 @@ static struct edge_break *break_of(struct master *m, struct group *g, uint64_t x
     return k;
 }
 
+static bool recent(const struct master *m, int64_t at)
+{
+    return m->now - at <= MASTER_BREAK_NS;
+}
+
+/* It broke too often to be relied on, or was given up in the view that ends.  An edge that nobody can stand in for costs a
+ * member its place: there only breaks count, and there it gets more patience. */
+static bool is_bad(const struct master *m, struct group *g, const struct edge_break *k, bool relayed)
+{
+    if (!relayed) {
+        return k->count >= MASTER_BREAKS_ALONE && recent(m, k->since);
+    }
+    bool gave = k->gave_view != 0 && (k->gave_view == view_current(g)->view || (k->again && recent(m, k->gave_at)));
+    return gave || (k->count >= MASTER_BREAKS && recent(m, k->since));
+}
+
 bool edges_broken(struct master *m, struct group *g, uint64_t x, uint64_t y, bool unreachable)
 {
     struct edge_break *k = break_of(m, g, x, y);
     uint64_t view = view_current(g)->view;
-    if (k->count > 0 && k->view == view && k->attempt == m->admit.attempt) {
-        return k->count >= MASTER_BREAKS;
+    bool relayed = relay_of(view_current(g), k->a, k->b) != 0;
+    if (k->count == 0 || k->view != view || k->attempt != m->admit.attempt) {
+        if (!recent(m, k->since)) {
+            k->count = 0;
+            k->since = m->now;
+        }
+        k->view = view;
+        k->attempt = m->admit.attempt;
+        k->count++;
     }
-    if (m->now - k->since > MASTER_BREAK_NS) {
-        k->count = 0;
-        k->since = m->now;
+    if (unreachable && relayed) {
+        edges_give_up(m, g, x, y);
     }
-    k->view = view;
-    k->attempt = m->admit.attempt;
-    bool enough = unreachable && k->count < MASTER_BREAKS && relay_of(view_current(g), k->a, k->b) != 0;
-    k->count = enough ? MASTER_BREAKS : k->count + 1;
-    return k->count >= MASTER_BREAKS;
+    return is_bad(m, g, k, true);
 }
 
 void edges_give_up(struct master *m, struct group *g, uint64_t x, uint64_t y)
 {
     struct edge_break *k = break_of(m, g, x, y);
-    k->count = MASTER_BREAKS_ALONE;
-    k->since = m->now;
+    uint64_t view = view_current(g)->view;
+    if (k->gave_view != view) { /* what comes back at once and breaks again is waited for */
+        k->again = k->gave_view != 0 && recent(m, k->gave_at);
+        k->gave_view = view;
+        k->gave_at = m->now;
+    }
 }
 
-/* An edge that nobody can stand in for costs a member its place: it gets more patience. */
-void edges_add_broken(struct master *m, struct group *g, struct view_record *to)
+/* ---- links that are made again --------------------------------------------------------------------------------------- */
+
+enum { LINKED_BOTH = 3, EDGE_SOFT = 4 }; /* SOFT: in a view being made: may be left out again */
+
+static bool is_healed(const struct master *m, const struct group *g, const struct view_record *v, uint32_t edge)
 {
+    const struct missing_edge *e = &v->edge[edge];
+    bool healed = v->linked[edge] == LINKED_BOTH;
+    for (uint32_t i = 0; healed && i < g->break_count; i++) {
+        const struct edge_break *k = &g->breaks[i];
+        bool waits = (k->count >= MASTER_BREAKS && recent(m, k->since)) || (k->again && recent(m, k->gave_at));
+        healed = k->a != e->a || k->b != e->b || !waits;
+    }
+    return healed;
+}
+
+bool edges_healed(const struct master *m, const struct group *g)
+{
+    const struct view_record *v = &g->views[g->current];
+    for (uint32_t i = 0; i < v->edges; i++) {
+        if (is_healed(m, g, v, i)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The mark of `from` at its missing edge with `to`; null if that is none of the published view. */
+static uint8_t *mark_of(struct group *g, uint64_t from, uint64_t to, uint8_t *bit)
+{
+    struct view_record *v = view_current(g);
+    *bit = from < to ? 1 : 2;
+    return edges_missing(v, from, to) ? &v->linked[edge_place(v, from < to ? from : to, from < to ? to : from)] : NULL;
+}
+
+void edges_linked(struct master *m, struct member *mb, const struct msg_linked *l, uint64_t view, struct reader *r)
+{
+    struct group *g = member_group(m, mb);
+    bool counts = mb->phase == MEMBER_ACCEPTED && view == view_current(g)->view;
+    for (uint32_t i = 0; i < l->failed; i++) {
+        uint8_t bit, *mark = mark_of(g, mb->id, get_u64(r), &bit);
+        if (counts && mark != NULL) {
+            *mark |= bit;
+            m->changed = true;
+        }
+    }
+    if (!reader_done(r)) {
+        member_violation(m, mb->conn, "a linked that cannot be read");
+    }
+}
+
+void edges_unlinked(struct group *g, uint64_t from, uint64_t to)
+{
+    uint8_t bit, *mark = mark_of(g, from, to, &bit);
+    if (mark != NULL) {
+        *mark &= (uint8_t)~bit;
+    }
+}
+
+void edges_unlinked_all(struct group *g, uint64_t from)
+{
+    const struct view_record *v = view_current(g);
+    for (uint32_t i = 0; i < v->edges; i++) {
+        if (v->edge[i].a == from || v->edge[i].b == from) {
+            edges_unlinked(g, from, v->edge[i].a == from ? v->edge[i].b : v->edge[i].a);
+        }
+    }
+}
+
+/* ---- of the next view ------------------------------------------------------------------------------------------------ */
+
+/* What breaks too often, though it may be linked for the moment. */
+static void add_bad(struct master *m, struct group *g)
+{
+    struct view_record *to = view_next(g);
     for (uint32_t i = 0; i < g->break_count; i++) {
         const struct edge_break *k = &g->breaks[i];
-        uint32_t bound = relay_of(to, k->a, k->b) != 0 ? MASTER_BREAKS : MASTER_BREAKS_ALONE;
-        bool bad = k->count >= bound && m->now - k->since <= MASTER_BREAK_NS; /* later an admission may try again */
-        if (bad && view_has(to, k->a) && view_has(to, k->b)) {
-            (void)edges_note(to, k->a, k->b, m->edge_capacity); /* no room: it stays in use, that is no harm */
+        if (!view_has(to, k->a) || !view_has(to, k->b) || edges_missing(to, k->a, k->b)) {
+            continue;
+        }
+        bool relayed = relay_of(to, k->a, k->b) != 0;
+        if (is_bad(m, g, k, relayed) && edges_note(to, k->a, k->b, m->edge_capacity)) { /* no room: it stays in use, no harm */
+            to->linked[edge_place(to, k->a, k->b)] = relayed ? EDGE_SOFT : 0;
         }
     }
 }
 
-void edges_inherit(struct master *m, struct group *g, const struct view_record *from, struct view_record *to)
+static void drop_soft(struct view_record *v, bool edges_too)
 {
-    uint32_t capacity = m->edge_capacity;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < v->edges; i++) {
+        if (v->linked[i] != EDGE_SOFT || !edges_too) {
+            v->edge[kept] = v->edge[i];
+            v->linked[kept++] = 0;
+        }
+    }
+    v->edges = kept;
+}
+
+void edges_inherit(struct master *m, struct group *g)
+{
+    const struct view_record *from = view_current(g);
+    struct view_record *to = view_next(g);
     for (uint32_t i = 0; i < from->edges; i++) {
         const struct missing_edge *e = &from->edge[i];
-        if (view_has(to, e->a) && view_has(to, e->b)) {
-            (void)edges_note(to, e->a, e->b, capacity); /* fits: it did before */
+        if (view_has(to, e->a) && view_has(to, e->b) && !is_healed(m, g, from, i)) {
+            (void)edges_note(to, e->a, e->b, m->edge_capacity); /* fits: it did before */
         }
     }
-    edges_add_broken(m, g, to);
 }
 
-/* Whether the member is linked with all others: only such a one may own a shard of `direct`. */
-bool edges_full(const struct view_record *v, uint64_t id)
+uint64_t edges_close(struct master *m, struct group *g)
 {
-    for (uint32_t i = 0; i < v->edges; i++) {
-        if (v->edge[i].a == id || v->edge[i].b == id) {
-            return false;
-        }
-    }
-    return true;
+    struct view_record *v = view_next(g);
+    add_bad(m, g);
+    uint64_t alone = name_relays(v);
+    drop_soft(v, alone != 0); /* a link that breaks now and then is better than none */
+    return alone == 0 ? 0 : name_relays(v);
 }
 
-uint64_t edges_relay(struct view_record *v)
+bool edges_unsure(struct master *m, struct group *g)
 {
-    for (uint32_t i = 0; i < v->edges; i++) {
-        struct missing_edge *e = &v->edge[i];
-        e->relay = relay_of(v, e->a, e->b);
-        if (e->relay == 0) {
-            return e->b; /* the newer of the two */
-        }
+    const struct view_record *v = view_next(g);
+    bool unsure = edges_close(m, g) != 0;
+    for (uint32_t i = 0; i < g->break_count; i++) {
+        const struct edge_break *k = &g->breaks[i];
+        bool gave = k->gave_view == view_current(g)->view && view_has(v, k->a) && view_has(v, k->b);
+        unsure = unsure || (gave && !edges_missing(v, k->a, k->b));
     }
-    bool full = v->edges == 0;
-    for (uint32_t k = 0; k < v->members; k++) {
-        full = full || edges_full(v, v->ids[k]);
-    }
-    return full ? 0 : v->edge[v->edges - 1].b; /* nobody left to reduce at */
+    return unsure;
 }

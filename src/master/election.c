@@ -1,26 +1,18 @@
 /* election.c - which shared state wins, who sends, who receives, and when all may apply it.
  *
- * Highest revision, then most votes, then the smaller digest: a function of the votes alone, not of their order.  Who breaks a
- * rule is excluded with its reason before anybody is told to move a byte.
+ * Highest revision, then most votes, then the smaller digest: a function of the votes alone, not of their order.  While somebody
+ * of the last sync is left, only the expected revision can win.  Who breaks a rule is excluded with its reason before
+ * anybody is told to move a byte.
  * Invariant: the answer (APPLY) leaves only when every living receiver has staged everything and the new revision is durable (G6).
  * SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "core/id.h"
 #include "master/journal.h"
 #include "master/master_state.h"
 
 enum strategy { STRATEGY_POPULAR = 0, STRATEGY_RECEIVE = 1, STRATEGY_SEND = 2 }; /* pcclSharedStateSyncStrategy_t */
-
-/* Voters of the group in rank order: the next at or behind *at, null at the end. */
-static struct member *voter_next(const struct master *m, const struct group *g, uint32_t *at)
-{
-    const struct view_record *v = &g->views[g->current];
-    while (*at < v->members) {
-        struct member *mb = member_find(m, v->ids[(*at)++]);
-        if (mb != NULL && mb->phase == MEMBER_ACCEPTED && mb->vote.kind == VOTE_SYNC) {
-            return mb;
-        }
-    }
-    return NULL;
-}
 
 static bool same_content(const struct msg_vote *a, const struct msg_vote *b)
 {
@@ -48,11 +40,11 @@ static bool candidate(const struct member *mb)
 }
 
 /* The winner among those who may send; null if nobody may. */
-static const struct msg_vote *elect_content(const struct master *m, const struct group *g)
+static const struct member *elect_content(const struct master *m, const struct group *g)
 {
-    const struct msg_vote *best = NULL;
+    const struct member *best = NULL;
     uint32_t best_votes = 0, at = 0;
-    for (struct member *mb; (mb = voter_next(m, g, &at)) != NULL;) {
+    for (const struct member *mb; (mb = voter_next(m, g, &at)) != NULL;) {
         if (!candidate(mb)) {
             continue;
         }
@@ -61,8 +53,8 @@ static const struct msg_vote *elect_content(const struct master *m, const struct
             votes += candidate(o) && o->vote.msg.revision == mb->vote.msg.revision &&
                      same_content(&o->vote.msg, &mb->vote.msg);
         }
-        if (best == NULL || beats(&mb->vote.msg, votes, best, best_votes)) {
-            best = &mb->vote.msg;
+        if (best == NULL || beats(&mb->vote.msg, votes, &best->vote.msg, best_votes)) {
+            best = mb;
             best_votes = votes;
         }
     }
@@ -138,60 +130,11 @@ static bool assign_roles(struct master *m, struct group *g, const struct msg_vot
         }
         mb->role = receives || v->strategy == STRATEGY_RECEIVE ? SYNC_RECEIVER : SYNC_HOLDER;
         mb->staged = !receives;
+        mb->told = false;
         *receivers += receives;
     }
     promote_holders(m, g, won, receivers);
     return kicked;
-}
-
-/* The lowest holder that took part in the last sync, else the lowest holder. */
-static uint64_t whole_source(const struct master *m, const struct group *g)
-{
-    uint64_t first = 0;
-    uint32_t at = 0;
-    for (const struct member *mb; (mb = voter_next(m, g, &at)) != NULL;) {
-        if (mb->role == SYNC_HOLDER && mb->synced) {
-            return mb->id;
-        }
-        first = first == 0 && mb->role == SYNC_HOLDER ? mb->id : first;
-    }
-    return first;
-}
-
-/* ---- telling ------------------------------------------------------------------------------------------------------- */
-
-static void put_elected_frame(struct master *m, struct group *g, const struct member *to)
-{
-    struct msg_elected e = {.number = to->answered, .round = g->sync.round, .role = to->role,
-                            .revision = g->sync.revision, .key_digest = g->sync.key_digest,
-                            .content_digest = g->sync.content_digest, .whole = to->whole,
-                            .whole_source = to->whole ? g->sync.whole_source : 0};
-    uint32_t at = 0;
-    for (const struct member *mb; (mb = voter_next(m, g, &at)) != NULL;) {
-        e.holders += mb->role == SYNC_HOLDER;
-        e.receivers += mb->role == SYNC_RECEIVER;
-    }
-    struct writer *w = outbox_frame(m->out, FRAME_ELECTED, m->config.run, view_current(g)->view);
-    put_elected(w, &e);
-    for (int role = SYNC_HOLDER; role <= SYNC_RECEIVER; role++) {
-        at = 0;
-        for (const struct member *mb; (mb = voter_next(m, g, &at)) != NULL;) {
-            if (mb->role == role) {
-                put_u64(w, mb->id);
-            }
-        }
-    }
-}
-
-void election_send(struct master *m, struct group *g, struct member *only)
-{
-    uint32_t at = 0;
-    for (const struct member *mb; (mb = voter_next(m, g, &at)) != NULL;) {
-        if (mb->conn != SLOT_NONE && mb->role != 0 && (only == NULL || only == mb)) {
-            put_elected_frame(m, g, mb);
-            outbox_send(m->out, MASTER_SEND, mb->conn);
-        }
-    }
 }
 
 /* ---- the vote ------------------------------------------------------------------------------------------------------ */
@@ -228,6 +171,15 @@ static void answer_all(struct master *m, struct group *g, enum answer_result res
     g->sync.failures = 0;
 }
 
+/* Nobody who may send has raised the revision since the last sync: what they offer may be older than what some have. */
+static void answer_outdated(struct master *m, struct group *g, const struct member *most)
+{
+    char text[BOUNDS_TEXT];
+    snprintf(text, sizeof text, "expected %" PRIu64 ", highest offered %" PRIu64 " by peer " ID_FORMAT, g->revision,
+             most->vote.msg.revision, ID_PARTS(most->id));
+    answer_all(m, g, ANSWER_REVISION, 0, text);
+}
+
 static void elect(struct master *m, struct group *g)
 {
     bool taken_part = false;
@@ -240,31 +192,34 @@ static void elect(struct master *m, struct group *g)
     if (kick_voters(m, g)) {
         return; /* a freeze; the vote goes on in the next view */
     }
-    const struct msg_vote *won = elect_content(m, g);
+    const struct member *won = elect_content(m, g);
     if (won == NULL) {
         answer_all(m, g, ANSWER_NO_CANDIDATE, 0, "no peer that may send has a shared state");
         return;
     }
-    struct msg_vote elected = *won;
+    if (won->vote.msg.revision < g->revision && !MUTANT(REVISION_ANY)) {
+        answer_outdated(m, g, won);
+        return;
+    }
+    struct msg_vote elected = won->vote.msg;
     if (assign_roles(m, g, &elected, &receivers)) {
         return;
     }
     g->sync.revision = elected.revision;
     g->sync.key_digest = elected.key_digest;
     g->sync.content_digest = elected.content_digest;
-    g->sync.whole_source = whole_source(m, g);
     g->sync.round++;
     if (receivers == 0) {
         persist_revision(m, g, "nobody has to receive");
         return;
     }
     master_move(m, PHASE_SYNC, &g->sync.phase, SYNC_STAGING, g->label, view_current(g)->view, "elected");
-    election_send(m, g, NULL);
+    source_tell(m, g, NULL);
 }
 
 /* How a round stands: living holders, receivers that have not staged, receivers that have. */
 struct tally {
-    uint32_t holders, waiting, staged;
+    uint32_t holders, waiting, told, staged; /* told: of those that wait */
 };
 
 static struct tally tally_of(const struct master *m, const struct group *g)
@@ -275,19 +230,34 @@ static struct tally tally_of(const struct master *m, const struct group *g)
         if (member_accepted_in(m, mb, g)) {
             t.holders += mb->role == SYNC_HOLDER;
             t.waiting += mb->role == SYNC_RECEIVER && !mb->staged;
+            t.told += mb->role == SYNC_RECEIVER && !mb->staged && mb->told;
             t.staged += mb->role == SYNC_RECEIVER && mb->staged;
         }
     }
     return t;
 }
 
+/* Whoever could have passed the state on to them is none that is believed. */
+static void exclude_unserved(struct master *m, struct group *g)
+{
+    for (uint32_t i = 0; i < m->config.max_members; i++) {
+        struct member *mb = &m->members[i];
+        if (member_accepted_in(m, mb, g) && mb->role == SYNC_RECEIVER && !mb->staged) {
+            member_exclude(m, mb, CAUSE_KICK_UNREACHABLE, "it reaches no source of the shared state");
+        }
+    }
+}
+
 static void settle_staging(struct master *m, struct group *g)
 {
+    source_tell(m, g, NULL);
     struct tally t = tally_of(m, g);
     if (t.waiting == 0 || (MUTANT(SYNC_EARLY_APPLY) && t.staged > 0)) {
         persist_revision(m, g, "all have staged");
     } else if (g->sync.again || t.holders == 0) {
         master_move(m, PHASE_SYNC, &g->sync.phase, SYNC_IDLE, g->label, view_current(g)->view, "no source: once more");
+    } else if (t.told == 0) {
+        exclude_unserved(m, g);
     }
 }
 
@@ -345,7 +315,7 @@ void election_persisted(struct master *m, uint64_t number)
 static bool note_liar(struct master *m, struct group *g, uint64_t id)
 {
     struct member *liar = id == 0 ? NULL : member_find(m, id);
-    if (liar == NULL || !member_accepted_in(m, liar, g) || liar->role != SYNC_HOLDER) {
+    if (liar == NULL || !member_accepted_in(m, liar, g) || !source_has(liar)) {
         return false;
     }
     liar->distrusted = true;

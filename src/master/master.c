@@ -12,44 +12,6 @@
 #include "master/master_state.h"
 #include "topology/tour.h"
 
-#define TO(phase) (1u << (phase))
-const struct phase_table phase_next[PHASE_MACHINES] = {
-    [PHASE_MEMBER] = {"member", MEMBER_PHASES, {"FREE", "PENDING", "ACCEPTED", "GONE"},
-                      {TO(MEMBER_PENDING), TO(MEMBER_ACCEPTED) | TO(MEMBER_GONE), TO(MEMBER_GONE), TO(MEMBER_FREE)}},
-    [PHASE_GROUP] = {"group", GROUP_PHASES, {"FREE", "NORMAL", "FREEZING", "PERSISTING"},
-                     {TO(GROUP_NORMAL), TO(GROUP_FREE) | TO(GROUP_FREEZING) | TO(GROUP_PERSISTING),
-                      TO(GROUP_NORMAL) | TO(GROUP_PERSISTING), TO(GROUP_NORMAL)}},
-    [PHASE_ADMIT] = {"admission", ADMIT_PHASES, {"IDLE", "LINKING", "PERSISTING"},
-                     {TO(ADMIT_LINKING) | TO(ADMIT_PERSISTING), TO(ADMIT_IDLE) | TO(ADMIT_PERSISTING),
-                      TO(ADMIT_IDLE)}},
-    [PHASE_SYNC] = {"sync", SYNC_PHASES, {"IDLE", "STAGING", "PERSISTING", "DURABLE"},
-                    {TO(SYNC_STAGING) | TO(SYNC_PERSISTING), TO(SYNC_IDLE) | TO(SYNC_PERSISTING),
-                     TO(SYNC_IDLE) | TO(SYNC_DURABLE), TO(SYNC_IDLE)}},
-    [PHASE_OPTIMISE] = {"optimise", OPTIMISE_PHASES, {"IDLE", "PROBING", "SOLVING", "PERSISTING"},
-                        {TO(OPTIMISE_PROBING) | TO(OPTIMISE_SOLVING),
-                         TO(OPTIMISE_IDLE) | TO(OPTIMISE_SOLVING),
-                         TO(OPTIMISE_IDLE) | TO(OPTIMISE_PERSISTING), TO(OPTIMISE_IDLE)}},
-};
-
-const struct phase_table *master_phases(uint32_t *count)
-{
-    *count = PHASE_MACHINES;
-    return phase_next;
-}
-
-void master_move(struct master *m, enum phase_machine machine, uint8_t *phase, uint8_t to, uint64_t id, uint64_t view,
-                 const char *why)
-{
-    PCCL_ASSERT(phase_allowed(&phase_next[machine], *phase, to));
-    struct action *a = outbox_add(m->out, MASTER_TRACE);
-    a->slot = (uint32_t)machine << 16 | (uint32_t)*phase << 8 | to;
-    a->id = id;
-    a->value = view;
-    a->data = why;
-    *phase = to;
-    m->changed = true;
-}
-
 /* ---- arena --------------------------------------------------------------------------------------------------------- */
 
 struct arena {
@@ -69,14 +31,15 @@ static bool config_valid(const struct master_config *c)
     return c->run != 0 && c->epoch != 0 && c->max_connections > 0 && c->max_connections <= 65536 &&
            c->max_members > 0 && c->max_members <= MASTER_MEMBERS_MAX && c->max_groups > 0 &&
            c->max_groups <= MASTER_MEMBERS_MAX && c->max_operations > 0 &&
-           c->max_operations <= MASTER_OPERATIONS_MAX && c->heartbeat_ns > 0 && c->dead_ns > c->heartbeat_ns &&
+           c->max_operations <= MASTER_OPERATIONS_MAX && c->max_edges > 0 && c->max_edges <= BOUNDS_EDGES &&
+           c->heartbeat_ns > 0 && c->dead_ns > c->heartbeat_ns &&
            c->reconnect_ns >= 0 && c->register_ns > 0 && c->admit_ns > 0 && c->collect_ns >= 0 && c->probe_ns > 0;
 }
 
 static uint32_t edges_capacity(const struct master_config *c)
 {
-    uint32_t all = c->max_members * (c->max_members - 1) / 2 + 1;
-    return all < MASTER_EDGES_MAX ? all : MASTER_EDGES_MAX;
+    uint32_t all = bounds_edges(c->max_members);
+    return all < c->max_edges ? all : c->max_edges;
 }
 
 static uint32_t index_size(const struct master_config *c)
@@ -98,6 +61,7 @@ static void lay_out_group(struct arena *a, const struct master_config *c, struct
         v->gone = arena_take(a, n, sizeof *v->gone);
         v->ring = arena_take(a, n, sizeof *v->ring);
         v->edge = arena_take(a, edges_capacity(c), sizeof *v->edge);
+        v->linked = arena_take(a, edges_capacity(c), sizeof *v->linked);
         v->decision = arena_take(a, c->max_operations, sizeof *v->decision);
     }
     g->records = arena_take(a, c->max_operations, sizeof *g->records);
@@ -230,14 +194,14 @@ static void take_measured(struct master *m, struct member *mb, struct reader *r)
     optimise_measured(m, mb, &ms);
 }
 
-static void take_heartbeat(struct master *m, struct member *mb, struct reader *r)
+static void take_heartbeat(struct master *m, struct member *mb, const struct frame_header *h, struct reader *r)
 {
     struct msg_heartbeat hb;
     if (!get_heartbeat(r, &hb)) {
         member_violation(m, mb->conn, "a heartbeat that cannot be read");
         return;
     }
-    member_heartbeat(m, mb, &hb);
+    member_heartbeat(m, mb, &hb, h->view);
 }
 
 /* A frame of a registered peer. */
@@ -245,7 +209,7 @@ static void take_frame(struct master *m, struct member *mb, const struct frame_h
 {
     switch (h->type) {
     case FRAME_HEARTBEAT:
-        take_heartbeat(m, mb, r);
+        take_heartbeat(m, mb, h, r);
         break;
     case FRAME_SUSPECT:
         take_suspect(m, mb, r);
@@ -257,7 +221,7 @@ static void take_frame(struct master *m, struct member *mb, const struct frame_h
         take_vote(m, mb, h, r);
         break;
     case FRAME_LINKED:
-        admit_linked(m, mb, r);
+        admit_linked(m, mb, h->view, r);
         break;
     case FRAME_LEAVE:
         member_exclude(m, mb, CAUSE_PEER_LEFT, "left");
@@ -394,11 +358,14 @@ static void master_run(struct master *m, const struct master_event *e)
     master_settle(m);
     m->due = master_deadline(m);
     PCCL_ASSERT(!m->out->overflow);
+    master_check(m);
 }
 
-static void master_poison(struct master *m, struct outbox *out)
+static void master_poison(struct master *m, const struct check_pad *pad, struct outbox *out)
 {
     m->poisoned = true;
+    m->failed_what = pad->what;
+    m->failed_where = pad->where;
     outbox_reset(out);
     for (uint32_t i = 0; i < m->config.max_connections; i++) {
         if (m->conns[i].state != CONN_FREE) {
@@ -422,7 +389,7 @@ void master_step(struct master *m, int64_t now, const struct master_event *event
         master_run(m, event);
         check_current = pad.outer;
     } else {
-        master_poison(m, out); /* check_fail has put the outer pad back */
+        master_poison(m, &pad, out); /* check_fail has put the outer pad back */
     }
     m->out = NULL;
 }
@@ -454,6 +421,12 @@ int64_t master_deadline(const struct master *m)
 bool master_poisoned(const struct master *m)
 {
     return m->poisoned;
+}
+
+const char *master_failure(const struct master *m, const char **where)
+{
+    *where = m->failed_where;
+    return m->failed_what;
 }
 
 uint32_t master_matrix(const struct master *m, uint32_t group, double *cost, uint32_t *current_ring, uint32_t capacity)
@@ -496,7 +469,7 @@ void master_group_get(const struct master *m, uint32_t index, struct master_grou
         const struct view_record *v = &g->views[g->current];
         out->group = g->label;
         out->view = v->view;
-        out->freezing = g->phase == GROUP_FREEZING;
+        out->freezing = view_ending(g);
         out->members = v->members;
         out->revision = g->revision;
         memcpy(ids, v->ids, (v->members < capacity ? v->members : capacity) * sizeof *ids);
@@ -507,4 +480,10 @@ void master_group_get(const struct master *m, uint32_t index, struct master_grou
 uint32_t master_pending_count(const struct master *m)
 {
     return member_count(m, NULL, MEMBER_PENDING);
+}
+
+uint64_t master_known_view(const struct master *m, uint64_t id)
+{
+    const struct member *mb = member_find(m, id);
+    return mb != NULL && mb->phase == MEMBER_ACCEPTED ? mb->known_view : 0;
 }

@@ -8,7 +8,7 @@
  * Life of a group: NORMAL, FREEZING (a view is being ended: FREEZE out, FROZEN coming in), PERSISTING (the decision is
  * with the journal).  Admission is one for all groups: ADMITTING (ADMIT out, LINKED coming in), then PERSISTING.
  *
- * Rules M1 to M10 and the decision table are those of the reliability reference; each is named where it is kept.
+ * Rules M1 to M10 and the decision table are stated in docs/RULES.md; each is named where it is kept.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_MASTER_MASTER_H
 #define PCCL_MASTER_MASTER_H
@@ -27,6 +27,7 @@ struct master_config {
     uint64_t run;              /* not 0 */
     uint32_t epoch;            /* of this incarnation, from 1 */
     uint32_t max_connections, max_members, max_groups;
+    uint32_t max_edges;        /* missing edges of a view, at most BOUNDS_EDGES: whoever has one more too many is refused */
     uint32_t max_operations;   /* operations on record in one freeze, all members' lists merged */
     int64_t heartbeat_ns;      /* default 1 s */
     int64_t dead_ns;           /* silence after which a member is excluded; default 10 s */
@@ -38,6 +39,7 @@ struct master_config {
     struct plan_view plan;     /* frame_bytes, eager_bytes, algorithm; lanes = most lanes of a view */
     uint32_t tour_moves;       /* budget of the ring search */
     uint64_t seed;
+    uint32_t check_every;      /* steps between two looks at all invariants; 0: seldom enough to cost next to nothing */
 };
 
 enum master_event_kind {
@@ -80,6 +82,8 @@ void master_step(struct master *m, int64_t now, const struct master_event *event
 int64_t master_deadline(const struct master *m);
 
 bool master_poisoned(const struct master *m);
+/* The assertion that poisoned it, and where; static. */
+const char *master_failure(const struct master *m, const char **where);
 
 /* For MASTER_SOLVE: members of the view of the group in rank order and their cost matrix, cost[from * n + to] in seconds per gigabit,
  * infinity where there is no edge; returns n.  For status displays too. */
@@ -87,6 +91,10 @@ uint32_t master_matrix(const struct master *m, uint32_t group, double *cost, uin
 
 /* Size of an outbox that no step overflows. */
 void master_out_bounds(const struct master_config *config, uint32_t *actions, uint32_t *bytes, uint32_t *dests);
+
+/* What a MASTER_TRACE of the last step says, for the log: who, where, what, why.  True: of members, for everybody; false: for
+ * those who look closer. */
+bool master_trace_text(const struct master *m, const struct action *a, char *out, size_t size);
 
 /* The tables of its state machines, for diagrams. */
 const struct phase_table *master_phases(uint32_t *count);
@@ -103,5 +111,8 @@ uint32_t master_group_count(const struct master *m);
 void master_group_get(const struct master *m, uint32_t index, struct master_group_view *out, uint64_t *ids,
                       uint32_t capacity);
 uint32_t master_pending_count(const struct master *m);
+
+/* The newest view that this accepted member surely has; 0: none, or no such member. */
+uint64_t master_known_view(const struct master *m, uint64_t id);
 
 #endif

@@ -21,7 +21,6 @@
 enum {
     MASTER_MEMBERS_MAX = 1024,   /* at one time, pending ones included; BOUNDS_MEMBERS of one view */
     MASTER_OPERATIONS_MAX = 8192, /* what fits a VIEW */
-    MASTER_EDGES_MAX = 8192,     /* missing edges of a view */
     MASTER_BREAKS = 3,           /* breaks of an edge within MASTER_BREAK_NS that make it a missing one, */
     MASTER_BREAKS_ALONE = 8,     /* and if no member can stand in for it: the newer end loses its place */
     MASTER_SYNC_ROUNDS = 3,      /* elections of one vote that failed without anybody being lost or caught */
@@ -29,9 +28,9 @@ enum {
 #define MASTER_PAUSE_NS 1000000000 /* a tick later than this: the master itself stood still (M7) */
 #define MASTER_BREAK_NS 60000000000
 
-/* Phases; the tables of allowed edges are in master.c and print the diagrams of docs/PROTOCOL.md. */
+/* Phases; the tables of allowed edges are in moves.c and print the diagrams of docs/PROTOCOL.md. */
 enum member_phase { MEMBER_FREE, MEMBER_PENDING, MEMBER_ACCEPTED, MEMBER_GONE, MEMBER_PHASES };
-enum group_phase { GROUP_FREE, GROUP_NORMAL, GROUP_FREEZING, GROUP_PERSISTING, GROUP_PHASES };
+enum group_phase { GROUP_FREE, GROUP_NORMAL, GROUP_FREEZING, GROUP_LINKING, GROUP_PERSISTING, GROUP_PHASES };
 enum admit_phase { ADMIT_IDLE, ADMIT_LINKING, ADMIT_PERSISTING, ADMIT_PHASES };
 enum sync_phase { SYNC_IDLE, SYNC_STAGING, SYNC_PERSISTING, SYNC_DURABLE, SYNC_PHASES };
 enum optimise_phase { OPTIMISE_IDLE, OPTIMISE_PROBING, OPTIMISE_SOLVING, OPTIMISE_PERSISTING, OPTIMISE_PHASES };
@@ -75,15 +74,16 @@ struct member {
     /* freeze, admission */
     bool reported, joining, linked;
     /* stalls */
+    struct peer_wait wait;  /* of its last heartbeat in this view */
     uint64_t waits_for;     /* told in this collecting window, 0 none */
-    bool waits_for_life;    /* ... because nothing at all comes over the link */
+    uint64_t unheard_by;    /* ... who hears nothing of it, while the master does not either; 0 nobody */
     uint64_t blamed_by;     /* who made its last stall, 0 none */
     int64_t blamed_at;
     /* shared state */
     bool synced;            /* took part in the last sync of the group */
     bool distrusted;        /* sent wrong bytes in this vote */
     uint8_t role;           /* enum sync_role in this round, 0 none */
-    bool whole, staged;
+    bool whole, staged, told; /* told: ELECTED of this round */
     /* optimise */
     uint64_t probing;       /* whom it measures in this round, 0 nobody */
 };
@@ -102,6 +102,7 @@ struct view_record {
     uint64_t *gone;               /* in the parent, not here */
     uint32_t *ring;               /* rank at each position */
     struct missing_edge *edge;
+    uint8_t *linked;              /* of each missing edge: bit 0, bit 1: its end a, b has a link again */
     struct op_decision *decision; /* on the parent */
 };
 
@@ -113,6 +114,7 @@ struct op_record {
     uint64_t params, digest;
     uint64_t last;         /* id of the last member that listed it */
     uint8_t refused;       /* gravest cause listed, 0: not refused */
+    uint64_t culprit;      /* of that cause */
     bool finished, has_digest, params_differ, digests_differ;
 };
 
@@ -122,6 +124,9 @@ struct edge_break {
     uint32_t attempt;
     uint32_t count;
     int64_t since;
+    uint64_t gave_view; /* in which it was given up last without counting, at gave_at; 0 never */
+    int64_t gave_at;
+    bool again;         /* ... for the second time within MASTER_BREAK_NS */
 };
 
 struct group_sync {
@@ -130,7 +135,7 @@ struct group_sync {
     uint32_t failures;   /* rounds in a row that ended without a source and without a culprit */
     bool again;          /* elect once more */
     int64_t elect_at;    /* not before: the master is about to hear why a source was missing; 0: at once */
-    uint64_t revision, key_digest, content_digest, whole_source, persist;
+    uint64_t revision, key_digest, content_digest, persist;
 };
 
 struct group {
@@ -145,12 +150,17 @@ struct group {
     char text[BOUNDS_TEXT];
     uint32_t attempt;      /* of freezes, counts on */
     uint32_t survivors;
-    int64_t report_by;     /* survivors that are silent until then are none any more; NEVER outside FREEZING */
+    uint32_t link_attempt; /* LINKING: what its ADMIT was numbered */
+    int64_t report_by;     /* FREEZING, LINKING: survivors that have not answered until then are none any more */
     uint32_t counted;      /* scratch of view_sizes */
     uint32_t decided;      /* members, when the batch under way was decided */
     uint64_t persist;      /* number of the record under way */
     bool in_batch;         /* the view being decided is part of the batch under way */
     int64_t collect_until; /* NEVER: nothing collected */
+    bool silent;           /* ... links fell silent, of which the first is named here */
+    uint64_t silent_from, silent_to;
+    uint64_t blocked_tag, blocked_on; /* of the last freeze with the cause BLOCKED: operation, and who waits in a vote, */
+    uint32_t blocked_vote;            /* ... its number; a vote outlives the freeze */
     struct op_record *records; /* owned */
     uint32_t *record_index;    /* owned: hash of (tag, seq) -> record + 1 */
     uint32_t record_count, index_size;
@@ -165,7 +175,8 @@ struct group {
 
 struct admission {
     uint8_t phase;
-    uint32_t attempt;  /* counts on for ever */
+    uint32_t attempt;  /* counts on for ever, over all that ADMIT is sent for */
+    uint32_t current;  /* LINKING: the admission's own */
     bool again;
     int64_t deadline;
     uint64_t persist;
@@ -188,6 +199,8 @@ struct optimise {
 struct master {
     struct master_config config;
     bool poisoned;
+    const char *failed_what, *failed_where; /* static: the assertion that poisoned it */
+    uint32_t check_in;      /* steps until all of it is checked again */
     int64_t now, due;       /* of this step; deadline after the last one */
     int64_t spared_at;      /* silence timers were restarted since too many were silent (M7) */
     struct outbox *out;     /* borrowed, during a step */
@@ -209,30 +222,60 @@ struct master {
     uint32_t edge_capacity; /* of a view */
 };
 
+/* master_check.c: asserts what must hold between two steps */
+void master_check(struct master *m);
+
+/* moves.c */
 /* The one writer of phases: asserts the edge, traces it.  `id` and `view` go into the trace. */
 void master_move(struct master *m, enum phase_machine machine, uint8_t *phase, uint8_t to, uint64_t id, uint64_t view,
                  const char *why);
 
-/* member.c */
-void member_register(struct master *m, uint32_t conn, const struct frame_header *h, struct reader *r);
+/* member_read.c */
+struct group *member_group(const struct master *m, const struct member *mb);
 struct member *member_find(const struct master *m, uint64_t id); /* pending or accepted; null */
 bool member_accepted_in(const struct master *m, const struct member *mb, const struct group *g);
 uint32_t member_count(const struct master *m, const struct group *g, enum member_phase phase); /* null: all groups */
+
+/* view_read.c */
+struct view_record *view_current(struct group *g);
+struct view_record *view_next(struct group *g);
+bool view_has(const struct view_record *v, uint64_t id);
+bool view_ending(const struct group *g); /* its members are frozen */
+/* Every accepted member surely has the published view (it may be left out of a freeze only then: nobody is ever more than
+ * one view behind, M5). */
+bool view_known_to_all(const struct master *m, const struct group *g);
+struct sizes view_sizes(struct master *m, const struct group *g, bool joining);
+
+/* linking.c */
+bool linking_takes_part(const struct member *mb);
+/* ADMIT of the next view, to one member or to all of it. */
+void linking_send(struct master *m, struct group *g, uint32_t attempt, struct member *only);
+/* A new attempt to link the members of the group's next view; returns its number. */
+uint32_t linking_begin(struct master *m, struct group *g);
+bool linking_all(const struct master *m, const struct group *g); /* null: all groups, newcomers too */
+
+/* member_out.c */
 /* Out: FENCE unless it left by itself, connection closed, what it was part of notes the loss (M1).  `text` is static: it is logged. */
 void member_exclude(struct master *m, struct member *mb, enum cause cause, const char *text);
+/* The same; `why` is static, it is logged; `text` is copied: it goes to the others and to the excluded one. */
+void member_exclude_told(struct master *m, struct member *mb, enum cause cause, const char *why, const char *text);
 void member_violation(struct master *m, uint32_t conn, const char *what); /* bytes or a state that cannot be */
+void member_close(struct master *m, uint32_t conn);
+void member_fence(struct master *m, uint32_t conn, uint64_t view, enum cause cause, const char *text);
+
+/* member.c */
+void member_register(struct master *m, uint32_t conn, const struct frame_header *h, struct reader *r);
 void member_closed(struct master *m, uint32_t conn);
-void member_heartbeat(struct master *m, struct member *mb, const struct msg_heartbeat *hb);
+void member_heartbeat(struct master *m, struct member *mb, const struct msg_heartbeat *hb, uint64_t view);
 void member_tick(struct master *m);
 int64_t member_deadline(const struct master *m);
 void member_sweep(struct master *m); /* gone ones give their slots back */
-void member_close(struct master *m, uint32_t conn);
-void member_fence(struct master *m, uint32_t conn, uint64_t view, enum cause cause, const char *text);
-struct group *member_group(const struct master *m, const struct member *mb);
 
 /* suspect.c */
 void suspect_report(struct master *m, struct member *from, const struct msg_suspect *s);
-void suspect_blocked(struct master *m, struct member *from, const struct msg_heartbeat *hb);
+void suspect_blocked(struct master *m, struct member *from, const struct peer_wait *wait);
+/* Fills what a heartbeat tells of whom `mb` waits for. */
+void suspect_tell_wait(const struct master *m, const struct member *mb, struct msg_heartbeat *hb);
 void suspect_tick(struct master *m);
 int64_t suspect_deadline(const struct master *m);
 /* A freeze with the same members is wanted. */
@@ -244,9 +287,6 @@ bool report_take(struct master *m, struct group *g, struct member *mb, const str
 void report_decide(struct master *m, struct group *g, struct view_record *next); /* M3 */
 
 /* view.c */
-struct view_record *view_current(struct group *g);
-struct view_record *view_next(struct group *g);
-bool view_has(const struct view_record *v, uint64_t id);
 void view_settle(struct master *m, struct group *g);
 void view_frozen(struct master *m, struct member *mb, struct reader *r);
 void view_tick(struct master *m);
@@ -257,14 +297,10 @@ void view_propose(struct master *m, struct group *g, enum vote_kind answers, boo
 void view_publish(struct master *m, struct group *g);
 void view_send(struct master *m, struct group *g, struct member *only); /* the published view, to one member or to all */
 void view_send_freeze(struct master *m, struct group *g, struct member *only);
-struct sizes view_sizes(struct master *m, const struct group *g, bool joining);
 /* Ring, sizes and the rest of the next view, once its members and missing edges are known. */
 void view_finish(struct master *m, struct group *g, bool joining);
 /* The view has nobody left: the group is as if it had just been made, but for its numbers. */
 void view_empty(struct master *m, struct group *g);
-/* Every accepted member surely has the published view (it may be left out of a freeze only then: nobody is ever more than
- * one view behind, M5). */
-bool view_known_to_all(const struct master *m, const struct group *g);
 /* One MASTER_PERSIST with the next views of all groups (only: this one) that are marked in_batch. */
 uint64_t view_persist(struct master *m, struct group *only);
 
@@ -275,11 +311,19 @@ bool edges_note(struct view_record *v, uint64_t a, uint64_t b, uint32_t capacity
  * at all, which once is enough, provided that somebody can stand in. */
 bool edges_broken(struct master *m, struct group *g, uint64_t a, uint64_t b, bool unreachable);
 void edges_give_up(struct master *m, struct group *g, uint64_t a, uint64_t b); /* without counting */
-void edges_add_broken(struct master *m, struct group *g, struct view_record *to);
-void edges_inherit(struct master *m, struct group *g, const struct view_record *from, struct view_record *to);
+/* LINKED that nobody asked for: a member has a link again where its view misses one. */
+void edges_linked(struct master *m, struct member *mb, const struct msg_linked *l, uint64_t view, struct reader *r);
+void edges_unlinked(struct group *g, uint64_t from, uint64_t to); /* ... and has lost it */
+void edges_unlinked_all(struct group *g, uint64_t from); /* its connection was resumed: it will say again which it has */
+bool edges_healed(const struct master *m, const struct group *g); /* a next view would miss fewer */
+/* Into the next view: the missing edges of the published one that have not healed. */
+void edges_inherit(struct master *m, struct group *g);
+/* All that is missing is noted, LINKED of all included: adds what breaks too often and names relays; the id of a member that
+ * cannot be relayed and has to go, 0 if all is well. */
+uint64_t edges_close(struct master *m, struct group *g);
+/* The same where nobody has been asked to make links yet: true if that has to be tried before anybody loses its place. */
+bool edges_unsure(struct master *m, struct group *g);
 bool edges_full(const struct view_record *v, uint64_t id);
-/* Names a relay for each missing edge; the id of a member that cannot be relayed and has to go, 0 if all is well. */
-uint64_t edges_relay(struct view_record *v);
 
 /* view_ring.c */
 void ring_repair(struct master *m, const struct view_record *from, struct view_record *to);
@@ -292,6 +336,7 @@ uint8_t algorithm_choose(struct master *m, const struct view_record *v, const ui
 void vote_take(struct master *m, struct member *mb, const struct msg_vote *v, uint64_t header_view);
 void vote_settle(struct master *m);
 /* A member that the vote or the admission of this one still needs; 0: none, or it waits for nothing. */
+const char *vote_name(enum vote_kind kind); /* "an update" */
 uint64_t vote_waits_for(const struct master *m, const struct member *mb);
 bool vote_all_in(const struct master *m, const struct group *g, enum vote_kind kind); /* null: all groups */
 bool vote_quiet(const struct master *m, const struct group *g); /* answers may leave; null: all groups */
@@ -302,8 +347,7 @@ void vote_replay(struct master *m, struct member *mb); /* the stored answer once
 
 /* admit.c */
 void admit_settle(struct master *m);
-void admit_linked(struct master *m, struct member *mb, struct reader *r);
-void admit_send(struct master *m, struct group *g, struct member *only);
+void admit_linked(struct master *m, struct member *mb, uint64_t view, struct reader *r);
 void admit_persisted(struct master *m, uint64_t number);
 void admit_tick(struct master *m);
 /* Fixes the sizes that the answers of this decision carry. */
@@ -311,17 +355,22 @@ void admit_fix_sizes(struct master *m);
 /* Publishes the views of the batch and answers everybody else who waits in this kind of vote. */
 void admit_publish(struct master *m, enum vote_kind kind);
 
+/* source.c */
+/* Voters of the group's sync in rank order: the next at or behind *at, null at the end. */
+struct member *voter_next(const struct master *m, const struct group *g, uint32_t *at);
+bool source_has(const struct member *mb); /* it holds what this round has elected, or has staged it */
+/* ELECTED to all that can be told and were not; `again`: once more to that one alone, if it was told. */
+void source_tell(struct master *m, struct group *g, struct member *again);
+
 /* election.c */
 void election_settle(struct master *m, struct group *g);
 void election_staged(struct master *m, struct member *mb, const struct msg_staged *s);
-void election_send(struct master *m, struct group *g, struct member *only);
 void election_persisted(struct master *m, uint64_t number);
 int64_t election_deadline(const struct master *m);
 void election_reset(struct master *m, struct group *g, const char *why); /* nobody waits in it any more */
 
 /* optimise.c */
 void optimise_settle(struct master *m);
-void optimise_cancel(struct master *m, const char *why);
 void optimise_measured(struct master *m, struct member *mb, const struct msg_measured *ms);
 void optimise_solved(struct master *m, const struct master_event *e);
 void optimise_persisted(struct master *m, uint64_t number);

@@ -10,116 +10,6 @@
 #include "master/master_state.h"
 #include "wire/address.h"
 
-struct group *member_group(const struct master *m, const struct member *mb)
-{
-    return &m->groups[mb->group];
-}
-
-struct member *member_find(const struct master *m, uint64_t id)
-{
-    for (uint32_t i = 0; i < m->config.max_members; i++) {
-        struct member *mb = &m->members[i];
-        if (mb->id == id && (mb->phase == MEMBER_PENDING || mb->phase == MEMBER_ACCEPTED)) {
-            return mb;
-        }
-    }
-    return NULL;
-}
-
-bool member_accepted_in(const struct master *m, const struct member *mb, const struct group *g)
-{
-    return mb->phase == MEMBER_ACCEPTED && (g == NULL || member_group(m, mb) == g);
-}
-
-uint32_t member_count(const struct master *m, const struct group *g, enum member_phase phase)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < m->config.max_members; i++) {
-        const struct member *mb = &m->members[i];
-        count += mb->phase == phase && (g == NULL || member_group(m, mb) == g);
-    }
-    return count;
-}
-
-/* ---- leaving ------------------------------------------------------------------------------------------------------- */
-
-void member_close(struct master *m, uint32_t conn)
-{
-    struct action *a = outbox_add(m->out, MASTER_CLOSE);
-    a->slot = conn;
-    m->conns[conn].state = CONN_FREE;
-}
-
-void member_fence(struct master *m, uint32_t conn, uint64_t view, enum cause cause, const char *text)
-{
-    struct msg_fence f = {.view = view, .cause = (uint8_t)cause};
-    snprintf(f.text, sizeof f.text, "%s", text);
-    put_fence(outbox_frame(m->out, FRAME_FENCE, m->config.run, view), &f);
-    outbox_send(m->out, MASTER_SEND, conn);
-}
-
-/* Notes the loss of an accepted member in its group; the graver story is kept: a loss before a mere suspicion. */
-static void group_lose(struct master *m, struct group *g, const struct member *mb, enum cause cause, const char *text)
-{
-    bool told = g->lost || (g->phase == GROUP_FREEZING && (g->cause == CAUSE_PEER_LOST || g->cause == CAUSE_PEER_LEFT ||
-                                                          g->cause == CAUSE_PEER_SILENT || g->cause > CAUSE_BLOCKED));
-    g->lost = true;
-    if (!told) { /* M8: cause and culprit are part of the decision */
-        g->cause = (uint8_t)cause;
-        g->culprit = mb->id;
-        char where[ADDRESS_TEXT];
-        address_text(&mb->info.address[0], where);
-        snprintf(g->text, sizeof g->text, "peer " ID_FORMAT " at %s, group %u: %s", ID_PARTS(mb->id), where, g->label,
-                 text);
-    }
-    if (MUTANT(NOSHRINK) && mb->vote.kind == VOTE_NONE) {
-        for (uint32_t i = 0; i < m->config.max_members; i++) {
-            m->ghost = m->ghost || m->members[i].vote.kind != VOTE_NONE;
-        }
-    }
-}
-
-/* `why` is static: it goes to the log; `text` is copied: it goes to the others and to the excluded one. */
-static void exclude(struct master *m, struct member *mb, enum cause cause, const char *why, const char *text)
-{
-    struct group *g = member_group(m, mb);
-    bool accepted = mb->phase == MEMBER_ACCEPTED;
-    if (mb->phase != MEMBER_PENDING && !accepted) {
-        return;
-    }
-    if (accepted) {
-        group_lose(m, g, mb, cause, text);
-    }
-    if (m->admit.phase == ADMIT_LINKING && (accepted || mb->joining)) {
-        m->admit.again = true; /* M10: a new attempt, without FREEZE */
-    }
-    mb->vote.kind = VOTE_NONE; /* M6: a vote loses only the voters that leave */
-    mb->role = 0;
-    master_move(m, PHASE_MEMBER, &mb->phase, MEMBER_GONE, mb->id, view_current(g)->view, why);
-    if (mb->conn != SLOT_NONE) {
-        if (cause != CAUSE_PEER_LEFT) {
-            member_fence(m, mb->conn, view_current(g)->view, cause, text);
-        }
-        member_close(m, mb->conn);
-        mb->conn = SLOT_NONE;
-    }
-}
-
-void member_exclude(struct master *m, struct member *mb, enum cause cause, const char *text)
-{
-    exclude(m, mb, cause, text, text);
-}
-
-void member_violation(struct master *m, uint32_t conn, const char *what)
-{
-    struct conn *c = &m->conns[conn];
-    if (c->state == CONN_MEMBER) {
-        member_exclude(m, &m->members[c->member], CAUSE_KICK_PROTOCOL, what);
-    } else if (c->state == CONN_OPEN) {
-        member_close(m, conn);
-    }
-}
-
 void member_closed(struct master *m, uint32_t conn)
 {
     struct conn *c = &m->conns[conn];
@@ -258,6 +148,7 @@ static void register_newcomer(struct master *m, uint32_t conn, const struct msg_
 static void resume_replay(struct master *m, struct member *mb, const struct msg_register *reg)
 {
     struct group *g = member_group(m, mb);
+    edges_unlinked_all(g, mb->id);
     const struct view_record *v = view_current(g);
     bool missing = mb->phase == MEMBER_ACCEPTED && reg->view != v->view;
     if (missing) {
@@ -273,10 +164,13 @@ static void resume_replay(struct master *m, struct member *mb, const struct msg_
     }
     if (g->phase == GROUP_FREEZING && mb->phase == MEMBER_ACCEPTED) {
         view_send_freeze(m, g, mb);
+    } else if (g->phase == GROUP_LINKING && mb->phase == MEMBER_ACCEPTED) {
+        linking_send(m, g, g->link_attempt, mb); /* its report is here, so it is frozen */
     } else if (m->admit.phase == ADMIT_LINKING) {
-        admit_send(m, g, mb);
-    } else if (g->sync.phase == SYNC_STAGING) {
-        election_send(m, g, mb);
+        linking_send(m, g, m->admit.current, mb);
+    }
+    if (g->sync.phase == SYNC_STAGING) { /* it goes on in a freeze: frozen receivers fetch, and their STAGED counts */
+        source_tell(m, g, mb);
     }
 }
 
@@ -325,21 +219,24 @@ void member_register(struct master *m, uint32_t conn, const struct frame_header 
 
 /* ---- heartbeats and silence ---------------------------------------------------------------------------------------- */
 
-void member_heartbeat(struct master *m, struct member *mb, const struct msg_heartbeat *hb)
+void member_heartbeat(struct master *m, struct member *mb, const struct msg_heartbeat *hb, uint64_t view)
 {
     mb->echo_ns = hb->sent_ns;
     if (mb->phase == MEMBER_ACCEPTED && mb->conn != SLOT_NONE && mb->view_sent_at < m->now &&
-        hb->echo_ns > (uint64_t)mb->view_sent_at && hb->echo_ns <= (uint64_t)m->now) {
+        (hb->echo_ns > (uint64_t)mb->view_sent_at || MUTANT(KNOWN_BY_HEARTBEAT)) && hb->echo_ns <= (uint64_t)m->now) {
         mb->known_view = view_current(member_group(m, mb))->view; /* it heard a heartbeat sent behind the VIEW */
     }
-    if (mb->phase == MEMBER_ACCEPTED && hb->blocked_on != 0) {
-        suspect_blocked(m, mb, hb);
+    mb->wait = mb->phase == MEMBER_ACCEPTED && view == view_current(member_group(m, mb))->view ? hb->wait
+                                                                                             : (struct peer_wait){0};
+    if (mb->wait.phase == WAIT_LAUNCH) {
+        suspect_blocked(m, mb, &mb->wait);
     }
 }
 
 static void send_heartbeat(struct master *m, struct member *mb)
 {
-    struct msg_heartbeat hb = {.sent_ns = (uint64_t)m->now, .echo_ns = mb->echo_ns, .blocked_on = vote_waits_for(m, mb)};
+    struct msg_heartbeat hb = {.sent_ns = (uint64_t)m->now, .echo_ns = mb->echo_ns, .vote_on = vote_waits_for(m, mb)};
+    suspect_tell_wait(m, mb, &hb);
     put_heartbeat(outbox_frame(m->out, FRAME_HEARTBEAT, m->config.run, 0), &hb);
     outbox_send(m->out, MASTER_SEND, mb->conn);
     mb->beat_at = m->now + m->config.heartbeat_ns;
@@ -377,7 +274,7 @@ static void exclude_silent(struct master *m, struct member *mb)
 {
     char text[BOUNDS_TEXT];
     snprintf(text, sizeof text, "no sign of life for %.1f s", (double)(m->now - mb->heard_at) / 1e9);
-    exclude(m, mb, CAUSE_PEER_SILENT, "no sign of life", text); /* M1 */
+    member_exclude_told(m, mb, CAUSE_PEER_SILENT, "no sign of life", text); /* M1 */
 }
 
 void member_tick(struct master *m)

@@ -8,6 +8,24 @@
 
 #include "master/master_state.h"
 
+static void forget_probes(struct master *m)
+{
+    m->optimise.waiting = 0;
+    for (uint32_t i = 0; i < m->config.max_members; i++) {
+        m->members[i].probing = 0;
+    }
+}
+
+static void optimise_cancel(struct master *m, const char *why)
+{
+    m->optimise.deadline = NEVER;
+    forget_probes(m);
+    for (uint32_t i = 0; i < m->config.max_groups; i++) {
+        m->groups[i].solving = 0;
+    }
+    master_move(m, PHASE_OPTIMISE, &m->optimise.phase, OPTIMISE_IDLE, 0, 0, why);
+}
+
 static void start_round(struct master *m)
 {
     struct optimise *o = &m->optimise;
@@ -120,15 +138,14 @@ static bool plan_differs(struct master *m, struct group *g)
             (v->edges == 0 && algorithm_choose(m, v, g->solution, v->plan.algorithm) != v->plan.algorithm));
 }
 
-/* The next view of one group, with the ring that was found; false if somebody had to go. */
+/* The next view of one group, with the ring that was found; false if links have to be made for it: a freeze does that. */
 static bool propose_ring(struct master *m, struct group *g)
 {
     struct view_record *next = view_next(g);
     view_propose(m, g, VOTE_OPTIMISE, false);
-    edges_inherit(m, g, view_current(g), next);
-    uint64_t unlinked = edges_relay(next);
-    if (unlinked != 0) {
-        member_exclude(m, member_find(m, unlinked), CAUSE_KICK_UNREACHABLE, "no link and nobody to relay");
+    edges_inherit(m, g);
+    if (edges_unsure(m, g)) {
+        suspect_group(m, g, CAUSE_LINK_LOST, 0, "a pair of members has neither a link nor a relay");
         return false;
     }
     view_finish(m, g, false);
@@ -183,6 +200,11 @@ static bool all_solved(const struct master *m)
 void optimise_settle(struct master *m)
 {
     struct optimise *o = &m->optimise;
+    bool working = o->phase == OPTIMISE_PROBING || o->phase == OPTIMISE_SOLVING;
+    if (working && !vote_quiet(m, NULL)) {
+        optimise_cancel(m, "a view ends");
+        return; /* the vote goes on: those who are left start over */
+    }
     switch ((enum optimise_phase)o->phase) {
     case OPTIMISE_IDLE:
         if (vote_all_in(m, NULL, VOTE_OPTIMISE) && vote_quiet(m, NULL)) {
@@ -206,21 +228,6 @@ void optimise_settle(struct master *m)
     case OPTIMISE_PHASES:
         break;
     }
-}
-
-void optimise_cancel(struct master *m, const char *why)
-{
-    if (m->optimise.phase != OPTIMISE_PROBING && m->optimise.phase != OPTIMISE_SOLVING) {
-        return;
-    }
-    m->optimise.deadline = NEVER;
-    for (uint32_t i = 0; i < m->config.max_members; i++) {
-        m->members[i].probing = 0;
-    }
-    for (uint32_t i = 0; i < m->config.max_groups; i++) {
-        m->groups[i].solving = 0;
-    }
-    master_move(m, PHASE_OPTIMISE, &m->optimise.phase, OPTIMISE_IDLE, 0, 0, why);
 }
 
 void optimise_measured(struct master *m, struct member *mb, const struct msg_measured *ms)
@@ -267,6 +274,6 @@ void optimise_persisted(struct master *m, uint64_t number)
 void optimise_tick(struct master *m)
 {
     if (m->optimise.phase == OPTIMISE_PROBING && m->now >= m->optimise.deadline) {
-        m->optimise.waiting = 0; /* what did not come stays unknown */
+        forget_probes(m); /* what did not come stays unknown */
     }
 }

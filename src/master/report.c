@@ -35,15 +35,19 @@ static struct op_record *report_find(const struct master *m, struct group *g, ui
     return rec;
 }
 
-static bool graver(uint8_t a, uint8_t b)
+static bool graver(const struct op_report *a, const struct op_record *b)
 {
-    return MUTANT(CAUSE_MILD) ? b == 0 || a < b : a > b;
+    return MUTANT(CAUSE_MILD) ? b->refused == 0 || a->cause < b->refused
+                              : cause_outweighs(a->cause, a->culprit, b->refused, b->culprit);
 }
 
 static void report_merge(struct op_record *rec, const struct op_report *rep)
 {
     if (rep->state == OP_REFUSED) {
-        rec->refused = graver(rep->cause, rec->refused) ? rep->cause : rec->refused;
+        if (graver(rep, rec)) {
+            rec->refused = rep->cause;
+            rec->culprit = rep->culprit;
+        }
         return; /* never launched there, perhaps: it knows neither parameters nor a digest */
     }
     if (rec->params == 0) {
@@ -89,18 +93,22 @@ bool report_take(struct master *m, struct group *g, struct member *mb, const str
 /* M3, the table. */
 static struct op_decision decide(const struct group *g, const struct op_record *rec)
 {
-    struct op_decision d = {.tag = rec->tag, .seq = rec->seq, .outcome = OUTCOME_ABORT, .cause = g->cause};
+    struct op_decision d = {.tag = rec->tag, .seq = rec->seq, .outcome = OUTCOME_ABORT, .cause = g->cause,
+                            .culprit = g->culprit};
     bool held_by_all = rec->holders == g->survivors;
     bool finished = MUTANT(LISTALL) ? rec->finished && held_by_all : rec->finished;
     if (rec->refused != 0 && !MUTANT(REFUSE_ABORTS)) { /* 0: refused at any survivor */
         d.outcome = OUTCOME_REFUSED;
         d.cause = rec->refused;
+        d.culprit = rec->culprit;
     } else if (rec->refused == 0 && finished) { /* 1: finished at any survivor */
         d.outcome = OUTCOME_COMMIT;
         d.cause = CAUSE_NONE;
+        d.culprit = 0;
     } else if (rec->refused == 0 && held_by_all && !rec->params_differ && !rec->digests_differ) { /* 2 */
         d.outcome = OUTCOME_COMMIT;
         d.cause = CAUSE_NONE;
+        d.culprit = 0;
     } else if (rec->params_differ) { /* 3: the cause sets the code on all */
         d.cause = CAUSE_MISMATCH;
     } else if (rec->digests_differ) {

@@ -31,14 +31,18 @@ static void report_peer_text(char *out, size_t size, const struct member *from, 
 static void suspect_link(struct master *m, struct group *g, struct member *from, struct member *to,
                          const struct msg_suspect *s)
 {
+    if (edges_missing(view_current(g), from->id, to->id)) {
+        edges_unlinked(g, from->id, to->id); /* nothing of this view goes over that link */
+        return;
+    }
     to->link_lost_at = m->now;
     if (to->conn == SLOT_NONE) {
         /* Control connection and a link, both closed: that is how an ended process looks. */
         member_exclude(m, to, CAUSE_PEER_LOST, "its connections closed");
         return;
     }
-    if (edges_missing(view_current(g), from->id, to->id) || MUTANT(NOCUTREPORT)) {
-        return; /* nothing of this view goes over that link */
+    if (MUTANT(NOCUTREPORT)) {
+        return;
     }
     bool unreachable = s->cause == CAUSE_KICK_UNREACHABLE && m->now - to->heard_at < 3 * m->config.heartbeat_ns;
     bool bad = edges_broken(m, g, from->id, to->id, unreachable);
@@ -50,6 +54,33 @@ static void suspect_link(struct master *m, struct group *g, struct member *from,
     char text[BOUNDS_TEXT];
     report_peer_text(text, sizeof text, from, s);
     suspect_group(m, g, CAUSE_LINK_LOST, to->id, text); /* M1: same members, next view */
+}
+
+/* Each peer looks for silence at its own heartbeats: what fell silent together is told within one of them. */
+static void collect(struct master *m, struct group *g, bool life)
+{
+    int64_t until = m->now + m->config.collect_ns + (life ? m->config.heartbeat_ns : 0);
+    if (g->collect_until == NEVER || (life && !g->silent && until > g->collect_until)) {
+        g->collect_until = until;
+    }
+    g->silent = g->silent || life;
+}
+
+static bool heard(const struct master *m, const struct member *mb)
+{
+    return m->now - mb->heard_at < 3 * m->config.heartbeat_ns;
+}
+
+/* A link that is silent although the master hears both ends is at fault itself: the next view does without it. */
+static void link_silent(struct master *m, struct group *g, const struct member *from, struct member *to)
+{
+    if (!heard(m, to)) {
+        to->unheard_by = from->id;
+        return;
+    }
+    edges_give_up(m, g, from->id, to->id);
+    g->silent_from = g->silent_to == 0 ? from->id : g->silent_from;
+    g->silent_to = g->silent_to == 0 ? to->id : g->silent_to;
 }
 
 void suspect_report(struct master *m, struct member *from, const struct msg_suspect *s)
@@ -64,10 +95,12 @@ void suspect_report(struct master *m, struct member *from, const struct msg_susp
     }
     bool silence = s->cause == CAUSE_NO_PROGRESS || s->cause == CAUSE_PEER_SILENT;
     if (silence && to != NULL) {
-        from->waits_for = to->id;
-        from->waits_for_life = s->target == SUSPECT_LINK && s->cause == CAUSE_PEER_SILENT;
-        if (g->collect_until == NEVER) {
-            g->collect_until = m->now + m->config.collect_ns;
+        bool life = s->target == SUSPECT_LINK && s->cause == CAUSE_PEER_SILENT && view_current(g)->members > 2;
+        collect(m, g, life);
+        if (life) {
+            link_silent(m, g, from, to);
+        } else {
+            from->waits_for = to->id;
         }
     } else if (s->target == SUSPECT_OPERATION) {
         bool of_view = s->cause >= CAUSE_PEER_LOST && s->cause <= CAUSE_BLOCKED;
@@ -80,25 +113,71 @@ void suspect_report(struct master *m, struct member *from, const struct msg_susp
     }
 }
 
+/* Whom a member waits for in an operation, by its last heartbeat; null: nobody of its group. */
+static struct member *waited_on(const struct master *m, const struct member *mb)
+{
+    struct member *to = mb->wait.phase != WAIT_NONE ? member_find(m, mb->wait.on) : NULL;
+    return to != NULL && to != mb && member_accepted_in(m, to, member_group(m, mb)) ? to : NULL;
+}
+
 /* A cycle of an operation and a vote: who is waited for waits in a vote that needs who waits. */
-void suspect_blocked(struct master *m, struct member *from, const struct msg_heartbeat *hb)
+void suspect_blocked(struct master *m, struct member *from, const struct peer_wait *wait)
 {
     struct group *g = member_group(m, from);
-    const struct member *to = member_find(m, hb->blocked_on);
-    if (to == NULL || to == from || !member_accepted_in(m, to, g) || to->vote.kind == VOTE_NONE ||
-        to->vote.kind == VOTE_QUERY || m->admit.phase != ADMIT_IDLE ||
-        (int64_t)hb->blocked_ms * 1000000 < m->config.heartbeat_ns ||
-        m->now - to->vote.since < m->config.heartbeat_ns) {
-        return;
+    const struct member *to = waited_on(m, from);
+    if (to == NULL || to->vote.kind == VOTE_NONE || to->vote.kind == VOTE_QUERY || m->admit.phase != ADMIT_IDLE ||
+        (int64_t)wait->ms * 1000000 < m->config.heartbeat_ns || m->now - to->vote.since < m->config.heartbeat_ns ||
+        g->phase != GROUP_NORMAL || g->lost || g->suspect) {
+        return; /* no cycle yet, or the view ends anyway */
     }
+    bool again = g->blocked_on == to->id && g->blocked_tag == wait->tag && g->blocked_vote == to->answered;
     char text[BOUNDS_TEXT];
     snprintf(text, sizeof text,
-             "operation %u of tag %llu waits for peer " ID_FORMAT ", which waits in a vote: all peers have to make the same calls",
-             hb->blocked_seq, (unsigned long long)hb->blocked_tag, ID_PARTS(to->id));
+             "%speer " ID_FORMAT " launched operation %u of tag %llu while peer " ID_FORMAT " called %s: all peers have to make the same calls",
+             again ? "once more after an error: " : "", ID_PARTS(from->id), wait->seq, (unsigned long long)wait->tag,
+             ID_PARTS(to->id), vote_name(to->vote.kind));
+    if (again) { /* programs that retry on every error would do so for ever in silence */
+        struct action *a = outbox_add(m->out, MASTER_TRACE);
+        a->data = "waits in a vote, while others launch an operation again: all peers have to make the same calls";
+        a->id = to->id;
+        a->value = view_current(g)->view;
+    }
+    g->blocked_on = to->id;
+    g->blocked_tag = wait->tag;
+    g->blocked_vote = to->answered;
     suspect_group(m, g, CAUSE_BLOCKED, to->id, text);
 }
 
-/* The end of the chain that begins at `at`; a ring of waiters ends where it began. */
+void suspect_tell_wait(const struct master *m, const struct member *mb, struct msg_heartbeat *hb)
+{
+    const struct member *at = waited_on(m, mb);
+    at = at != NULL ? at : member_find(m, hb->vote_on);
+    if (at == NULL) {
+        return;
+    }
+    hb->about = at->id;
+    const struct member *next = waited_on(m, at);
+    for (uint32_t steps = m->config.max_members; next != NULL && steps > 0; steps--) {
+        hb->wait = at->wait;
+        at = next;
+        next = next == mb || next->id == hb->about ? NULL : waited_on(m, next); /* a ring of waiters is told once round */
+    }
+    hb->vote = at->vote.kind;
+}
+
+/* In the end this one waits for a program: over whom it waits for data of, one that has not launched is reached. */
+static bool waits_for_launch(const struct master *m, const struct member *at)
+{
+    for (uint32_t steps = m->config.max_members; at != NULL && steps > 0; steps--) {
+        if (at->wait.phase == WAIT_LAUNCH) {
+            return true;
+        }
+        at = waited_on(m, at);
+    }
+    return false;
+}
+
+/* The end of the chain of complaints that begins at `at`; a ring of waiters ends where it began. */
 static struct member *chain_end(const struct master *m, const struct group *g, struct member *at, struct member **before)
 {
     *before = at;
@@ -117,7 +196,7 @@ static struct member *chain_end(const struct master *m, const struct group *g, s
  * exists; else the peer itself. */
 static void blame(struct master *m, struct group *g, struct member *to, struct member *by)
 {
-    if (m->now - to->heard_at >= 3 * m->config.heartbeat_ns) {
+    if (!heard(m, to)) {
         member_exclude(m, to, CAUSE_PEER_SILENT, "neither its neighbours nor the master hear of it");
         return;
     }
@@ -136,21 +215,28 @@ static void blame(struct master *m, struct group *g, struct member *to, struct m
     suspect_group(m, g, CAUSE_NO_PROGRESS, to->id, text);
 }
 
-/* A link that is silent although the master hears both ends is at fault itself: without it, in the next view. */
-static bool give_up_silent_links(struct master *m, struct group *g)
+/* All that fell silent in one window: members that nobody hears go, links between living ones are given up; one freeze for all. */
+static bool settle_silence(struct master *m, struct group *g)
 {
     bool any = false;
-    for (uint32_t i = 0; i < m->config.max_members && view_current(g)->members > 2; i++) {
+    for (uint32_t i = 0; i < m->config.max_members; i++) {
         struct member *mb = &m->members[i];
-        const struct member *to = member_accepted_in(m, mb, g) && mb->waits_for_life ? member_find(m, mb->waits_for) : NULL;
-        if (to == NULL || !member_accepted_in(m, to, g) || m->now - to->heard_at >= 3 * m->config.heartbeat_ns) {
+        struct member *by = member_accepted_in(m, mb, g) && mb->unheard_by != 0 ? member_find(m, mb->unheard_by) : NULL;
+        if (by == NULL) {
             continue;
         }
+        any = true;
+        if (heard(m, mb)) {
+            link_silent(m, g, by, mb); /* it is back, and the link has not been heard of since */
+        } else {
+            member_exclude(m, mb, CAUSE_PEER_SILENT, "neither its neighbours nor the master hear of it");
+        }
+    }
+    if (g->silent_to != 0) {
         char text[BOUNDS_TEXT];
-        snprintf(text, sizeof text, "peer " ID_FORMAT " hears nothing from peer " ID_FORMAT ", which lives", ID_PARTS(mb->id),
-                 ID_PARTS(to->id));
-        edges_give_up(m, g, mb->id, to->id);
-        suspect_group(m, g, CAUSE_LINK_LOST, to->id, text);
+        snprintf(text, sizeof text, "peer " ID_FORMAT " hears nothing from peer " ID_FORMAT ", which lives",
+                 ID_PARTS(g->silent_from), ID_PARTS(g->silent_to));
+        suspect_group(m, g, CAUSE_LINK_LOST, g->silent_to, text);
         any = true;
     }
     return any;
@@ -165,20 +251,22 @@ static void judge(struct master *m, struct group *g)
             first = mb;
         }
     }
-    if (first != NULL && g->phase == GROUP_NORMAL && !give_up_silent_links(m, g)) {
+    if (g->phase == GROUP_NORMAL && !settle_silence(m, g) && first != NULL) {
         struct member *by = NULL;
         struct member *to = chain_end(m, g, first, &by);
-        if (to != by) {
+        if (to != by && !waits_for_launch(m, to)) { /* who waits for a program is not to blame, nor is the program */
             blame(m, g, to, by);
         }
     }
     for (uint32_t i = 0; i < m->config.max_members; i++) {
         if (member_group(m, &m->members[i]) == g) {
             m->members[i].waits_for = 0;
-            m->members[i].waits_for_life = false;
+            m->members[i].unheard_by = 0;
         }
     }
     g->collect_until = NEVER;
+    g->silent = false;
+    g->silent_to = 0;
 }
 
 void suspect_tick(struct master *m)

@@ -12,63 +12,6 @@
 #include "core/id.h"
 #include "master/master_state.h"
 
-struct view_record *view_current(struct group *g)
-{
-    return &g->views[g->current];
-}
-
-struct view_record *view_next(struct group *g)
-{
-    return &g->views[1 - g->current];
-}
-
-bool view_has(const struct view_record *v, uint64_t id)
-{
-    uint32_t low = 0, high = v->members;
-    while (low < high) {
-        uint32_t at = low + (high - low) / 2;
-        if (v->ids[at] == id) {
-            return true;
-        }
-        if (v->ids[at] < id) {
-            low = at + 1;
-        } else {
-            high = at;
-        }
-    }
-    return false;
-}
-
-struct sizes view_sizes(struct master *m, const struct group *g, bool joining)
-{
-    struct sizes s = {0};
-    for (uint32_t i = 0; i < m->config.max_groups; i++) {
-        m->groups[i].counted = 0;
-    }
-    for (uint32_t i = 0; i < m->config.max_members; i++) {
-        const struct member *mb = &m->members[i];
-        if (mb->phase == MEMBER_ACCEPTED || (joining && mb->phase == MEMBER_PENDING && mb->joining)) {
-            struct group *own = member_group(m, mb);
-            s.global++;
-            s.groups += own->counted++ == 0;
-            s.largest = own->counted > s.largest ? own->counted : s.largest;
-        }
-    }
-    s.group = g->counted;
-    return s;
-}
-
-bool view_known_to_all(const struct master *m, const struct group *g)
-{
-    for (uint32_t i = 0; i < m->config.max_members; i++) {
-        const struct member *mb = &m->members[i];
-        if (member_accepted_in(m, mb, g) && mb->known_view != g->views[g->current].view) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* ---- making a view ------------------------------------------------------------------------------------------------- */
 
 void view_propose(struct master *m, struct group *g, enum vote_kind answers, bool joining)
@@ -138,14 +81,14 @@ void view_finish(struct master *m, struct group *g, bool joining)
         next->plan.algorithm = PLAN_DIRECT;
         next->plan.eager_bytes = 0;
     }
-    bool ended = next->removed > 0 || g->phase == GROUP_FREEZING;
+    bool ended = next->removed > 0 || view_ending(g);
     next->cause = ended ? g->cause : CAUSE_NONE;
     next->culprit = ended ? g->culprit : 0;
     snprintf(next->text, sizeof next->text, "%s", ended ? g->text : "");
     next->sizes = view_sizes(m, g, joining);
     ring_repair(m, view_current(g), next);
     const struct view_record *cur = view_current(g);
-    uint8_t before = cur->members > 0 ? cur->plan.algorithm : next->plan.algorithm;
+    uint8_t before = cur->members >= PLAN_RING_LEAST ? cur->plan.algorithm : next->plan.algorithm;
     if (next->edges == 0) {
         next->plan.algorithm = algorithm_choose(m, next, next->ring, before);
     }
@@ -157,7 +100,7 @@ void view_empty(struct master *m, struct group *g)
     election_reset(m, g, "nobody left");
     v->members = v->edges = v->decisions = v->removed = 0;
     v->view = v->parent = 0;
-    g->revision = 0; /* contracts.md 7: none is left who took part, the group starts afresh */
+    g->revision = 0; /* none is left who took part in the last sync: the group starts afresh */
     g->lost = g->suspect = false;
     g->collect_until = NEVER;
     m->changed = true;
@@ -363,8 +306,13 @@ void view_tick(struct master *m)
     for (uint32_t i = 0; i < m->config.max_members; i++) {
         struct member *mb = &m->members[i];
         const struct group *g = member_group(m, mb);
-        if (mb->phase == MEMBER_ACCEPTED && g->phase == GROUP_FREEZING && m->now >= g->report_by && !mb->reported) {
+        if (mb->phase != MEMBER_ACCEPTED || m->now < g->report_by) {
+            continue;
+        }
+        if (g->phase == GROUP_FREEZING && !mb->reported) {
             member_exclude(m, mb, CAUSE_PEER_SILENT, "no report on the view that is being ended");
+        } else if (g->phase == GROUP_LINKING && !mb->linked) {
+            member_exclude(m, mb, CAUSE_PEER_SILENT, "did not say whom it can be linked with in the next view");
         }
     }
 }
@@ -374,7 +322,7 @@ int64_t view_deadline(const struct master *m)
     int64_t due = NEVER;
     for (uint32_t i = 0; i < m->config.max_groups; i++) {
         const struct group *g = &m->groups[i];
-        if (g->phase == GROUP_FREEZING && g->report_by < due) {
+        if (view_ending(g) && g->report_by < due) {
             due = g->report_by;
         }
     }
@@ -391,24 +339,47 @@ static bool all_reported(const struct master *m, const struct group *g)
     return true;
 }
 
-/* The next view with the members that are left goes to the journal. */
+/* The next view, members and missing edges known, goes to the journal. */
 static void view_decide(struct master *m, struct group *g, const char *why)
 {
     struct view_record *next = view_next(g);
-    bool frozen = g->phase == GROUP_FREEZING;
-    view_propose(m, g, VOTE_NONE, false);
-    edges_inherit(m, g, view_current(g), next);
-    uint64_t unlinked = edges_relay(next);
-    if (unlinked != 0) {
-        member_exclude(m, member_find(m, unlinked), CAUSE_KICK_UNREACHABLE, "no link and nobody to relay");
-        return;
-    }
-    if (frozen) {
+    if (view_ending(g)) {
         report_decide(m, g, next);
     }
     view_finish(m, g, false);
     master_move(m, PHASE_GROUP, &g->phase, GROUP_PERSISTING, g->label, next->view, why);
     g->persist = view_persist(m, g); /* M4: publish only when it is durable */
+}
+
+/* Proposes the members that are left; false: nobody knows whether all of them can be linked or relayed. */
+static bool propose_left(struct master *m, struct group *g)
+{
+    view_propose(m, g, VOTE_NONE, false);
+    edges_inherit(m, g);
+    return !edges_unsure(m, g);
+}
+
+/* All reports are in.  A pair that would be left without link and relay is asked to try before anybody loses its place for it. */
+static void settle_reported(struct master *m, struct group *g)
+{
+    if (propose_left(m, g)) {
+        view_decide(m, g, "all reports are in");
+        return;
+    }
+    g->link_attempt = linking_begin(m, g);
+    g->report_by = m->now + 2 * m->config.admit_ns;
+    master_move(m, PHASE_GROUP, &g->phase, GROUP_LINKING, g->label, view_next(g)->view, "a pair has no relay");
+    linking_send(m, g, g->link_attempt, NULL);
+}
+
+static void settle_linked(struct master *m, struct group *g)
+{
+    uint64_t unlinked = edges_close(m, g);
+    if (unlinked != 0) {
+        member_exclude(m, member_find(m, unlinked), CAUSE_KICK_UNREACHABLE, "no link and nobody to relay");
+        return;
+    }
+    view_decide(m, g, "links are made");
 }
 
 static void settle_normal(struct master *m, struct group *g)
@@ -417,17 +388,19 @@ static void settle_normal(struct master *m, struct group *g)
     if ((!g->lost && !g->suspect) || busy) {
         return; /* an admission takes losses into its next attempt; what is being persisted is published first */
     }
-    optimise_cancel(m, "a view ends");
     if (member_count(m, g, MEMBER_ACCEPTED) == 0) {
         view_empty(m, g);
         return;
     }
     bool voting = vote_all_in(m, g, VOTE_UPDATE) || (MUTANT(QSKIP) && vote_all_in(m, g, VOTE_QUERY));
     if (voting && !g->suspect && view_known_to_all(m, g)) { /* M6: nobody is in an operation */
-        if (!vote_all_in(m, NULL, VOTE_UPDATE)) {
-            view_decide(m, g, "lost while all wait in an update");
+        if (vote_all_in(m, NULL, VOTE_UPDATE)) {
+            return; /* the update itself makes the next view */
         }
-        return; /* else the update itself makes the next view */
+        if (propose_left(m, g)) {
+            view_decide(m, g, "lost while all wait in an update");
+            return;
+        }
     }
     master_move(m, PHASE_GROUP, &g->phase, GROUP_FREEZING, g->label, view_current(g)->view, "freeze");
     freeze_attempt(m, g);
@@ -447,7 +420,15 @@ void view_settle(struct master *m, struct group *g)
             freeze_attempt(m, g); /* M1, M2: the set only shrinks */
             m->changed = true;
         } else if (all_reported(m, g)) {
-            view_decide(m, g, "all reports are in");
+            settle_reported(m, g);
+        }
+        break;
+    case GROUP_LINKING:
+        if (g->lost) { /* with fewer members other pairs may lack a relay: from the reports on */
+            master_move(m, PHASE_GROUP, &g->phase, GROUP_FREEZING, g->label, view_current(g)->view, "lost while links are made");
+            freeze_attempt(m, g);
+        } else if (linking_all(m, g)) {
+            settle_linked(m, g);
         }
         break;
     case GROUP_PERSISTING: /* further losses wait: the view is sent as decided, then it is frozen */
@@ -479,12 +460,16 @@ static void view_install(struct master *m, struct group *g)
         }
         if (mb != NULL) {
             mb->link_lost_at = 0;
-            mb->waits_for = 0;
-            mb->waits_for_life = false;
+            mb->waits_for = MUTANT(COMPLAINT_KEPT) ? mb->waits_for : 0;
+            mb->unheard_by = 0;
+            mb->wait = (struct peer_wait){0};
+            mb->vote.msg.passed = 0;
         }
     }
     g->suspect = false;
     g->collect_until = NEVER;
+    g->silent = false;
+    g->silent_to = 0;
     g->sync.elect_at = 0;
     g->sync.failures = v->members < g->views[1 - g->current].members ? 0 : g->sync.failures;
 }

@@ -10,7 +10,7 @@
 #include "core/id.h"
 #include "master/master_state.h"
 
-static const char *kind_name(enum vote_kind kind)
+const char *vote_name(enum vote_kind kind)
 {
     switch (kind) {
     case VOTE_UPDATE:
@@ -37,11 +37,16 @@ void vote_take(struct master *m, struct member *mb, const struct msg_vote *v, ui
         member_violation(m, mb->conn, "a vote out of turn");
         return;
     }
-    if (mb->answer.view == view || header_view == view) {
+    if (mb->answer.view == view || header_view == view || MUTANT(KNOWN_BY_VOTE)) {
         mb->known_view = view; /* who asks again has had its last answer, and what was sent before it */
     }
     if (mb->vote.kind == VOTE_NONE) { /* a repeated one changes nothing */
         mb->vote = (struct open_vote){.kind = v->kind, .since = m->now, .msg = *v};
+        mb->vote.msg.passed = 0;
+        m->changed = true;
+    }
+    if (v->passed && header_view == view && !mb->vote.msg.passed) {
+        mb->vote.msg.passed = 1; /* said later, or again after a resume */
         m->changed = true;
     }
 }
@@ -107,7 +112,7 @@ static void vote_close(struct master *m, struct member *mb, const struct msg_ans
     mb->answer.kind = mb->vote.kind;
     mb->answer_by_view = by_view;
     mb->vote.kind = VOTE_NONE;
-    mb->distrusted = false;
+    mb->distrusted = MUTANT(DISTRUST_KEPT) && mb->distrusted;
     m->changed = true;
 }
 
@@ -128,6 +133,39 @@ void vote_answered_by_view(struct master *m, struct member *mb, const struct vie
 {
     struct msg_answer a = {.result = ANSWER_OK, .view = v->view, .sizes = v->sizes};
     vote_close(m, mb, &a, true);
+}
+
+/* ---- a newcomer's first update ------------------------------------------------------------------------------------- */
+
+static const struct member *voter_of(const struct master *m, const struct group *g, enum vote_kind kind);
+
+/* The others go on without an update: they launch, or wait in a vote that needs this member.  A query says nothing of that. */
+static bool others_go_on(const struct master *m, const struct member *mb)
+{
+    return mb->vote.msg.passed || m->voters[VOTE_OPTIMISE] > 0 || voter_of(m, member_group(m, mb), VOTE_SYNC) != NULL;
+}
+
+/* Everybody writes the loop with the update at its beginning: who was just admitted by the others' update waits in one of its own,
+ * and they do not come.  Its admission was that update. */
+static void settle_first(struct master *m)
+{
+    if (vote_all_in(m, NULL, VOTE_UPDATE) || MUTANT(ALONE_NEVER)) {
+        return;
+    }
+    for (uint32_t i = 0; i < m->config.max_members; i++) {
+        struct member *mb = &m->members[i];
+        struct group *g = member_group(m, mb);
+        bool first = mb->phase == MEMBER_ACCEPTED && mb->vote.kind == VOTE_UPDATE && mb->vote.msg.first;
+        if (first && others_go_on(m, mb) && vote_quiet(m, g)) {
+            struct msg_answer a = {.result = ANSWER_OK, .alone = 1, .view = view_current(g)->view, .sizes = view_current(g)->sizes};
+            vote_close(m, mb, &a, false);
+            m->voters[VOTE_UPDATE]--;
+            m->voters[VOTE_NONE]++;
+            if (mb->conn != SLOT_NONE) {
+                vote_replay(m, mb);
+            }
+        }
+    }
 }
 
 /* ---- conflicts ----------------------------------------------------------------------------------------------------- */
@@ -154,7 +192,7 @@ static void settle_conflict(struct master *m, struct group *g, enum vote_kind on
     }
     char text[BOUNDS_TEXT];
     snprintf(text, sizeof text, "peer " ID_FORMAT " called %s while peer " ID_FORMAT " called %s: all peers have to make the same calls",
-             ID_PARTS(a->id), kind_name(one), ID_PARTS(b->id), kind_name(two));
+             ID_PARTS(a->id), vote_name(one), ID_PARTS(b->id), vote_name(two));
     struct sizes sizes = view_sizes(m, &m->groups[0], false);
     for (uint32_t i = 0; i < m->config.max_members; i++) {
         struct member *mb = &m->members[i];
@@ -198,6 +236,9 @@ static void count_voters(struct master *m)
 void vote_settle(struct master *m)
 {
     count_voters(m); /* most steps see no vote at all: they stay cheap however many groups there are */
+    if (m->voters[VOTE_UPDATE] > 0) {
+        settle_first(m);
+    }
     if (m->voters[VOTE_UPDATE] > 0 && m->voters[VOTE_OPTIMISE] > 0) {
         settle_conflict(m, NULL, VOTE_UPDATE, VOTE_OPTIMISE);
     }

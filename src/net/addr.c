@@ -136,19 +136,61 @@ static bool addr_port(const char *text, uint16_t *out)
     return value <= 65535;
 }
 
+/* Forms that people write and that are none of ours, with what to write instead; false: nothing to say. */
+static bool addr_mistake(const char *text, struct err *err)
+{
+    struct in6_addr six;
+    char bare[INET6_ADDRSTRLEN];
+    const char *scheme = strstr(text, "://"), *last = strrchr(text, ':');
+    size_t before = last != NULL ? (size_t)(last - text) : 0;
+    if (scheme != NULL) {
+        const char *rest = scheme + 3;
+        (void)err_set(err, PCCL_ERR_INVALID, "address '%.100s': write it without '%.*s': '%.*s'", text,
+                      (int)(rest - text < 20 ? rest - text : 20), text, (int)(strcspn(rest, "/") < 100 ? strcspn(rest, "/") : 100),
+                      rest);
+        return true;
+    }
+    if (text[0] != '[' && last != NULL && strchr(text, ':') != last && inet_pton(AF_INET6, text, &six) != 1 &&
+        before < sizeof bare) { /* ::1:48148 */
+        memcpy(bare, text, before);
+        bare[before] = 0;
+        if (inet_pton(AF_INET6, bare, &six) == 1) {
+            (void)err_set(err, PCCL_ERR_INVALID, "address '%.100s': an IPv6 address with a port takes brackets: '[%s]:%.10s'",
+                          text, bare, last + 1);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Digits and dots that are no IPv4 address: the resolver would make 5000 the address 0.0.19.136, and 1.2.3 the address 1.2.0.3. */
+static bool addr_half_number(const char *host)
+{
+    struct in_addr four;
+    return host[strspn(host, "0123456789.")] == 0 && inet_pton(AF_INET, host, &four) != 1;
+}
+
 pccl_status addr_parse(const char *text, uint16_t default_port, struct net_address *out, struct err *err)
 {
     char host[256];
     const char *port_text;
     uint16_t port = default_port;
+    if (addr_mistake(text, err)) {
+        return PCCL_ERR_INVALID;
+    }
     if (!addr_split(text, host, sizeof host, &port_text)) {
         return err_set(err, PCCL_ERR_INVALID, "address '%.100s': expected host, host:port or [ipv6]:port", text);
     }
     if (port_text != NULL && !addr_port(port_text, &port)) {
         return err_set(err, PCCL_ERR_INVALID, "address '%.100s': '%.20s' is no port, expected 0 to 65535", text, port_text);
     }
-    if (host[strspn(host, "0123456789")] == 0) { /* the resolver would make 5000 the address 0.0.19.136 */
+    if (host[strspn(host, "0123456789")] == 0) {
         return err_set(err, PCCL_ERR_INVALID, "address '%.100s': '%.20s' is no host: write host:port", text, host);
+    }
+    if (addr_half_number(host)) {
+        return err_set(err, PCCL_ERR_INVALID,
+                       "address '%.100s': '%.20s' is no IPv4 address: write four numbers from 0 to 255, such as 192.168.1.7", text,
+                       host);
     }
     const char *scope = strchr(host, '%');
     if (scope != NULL) { /* struct net_address has no room for it: the address would silently mean another interface */

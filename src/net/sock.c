@@ -118,7 +118,8 @@ pccl_status sock_connected(int fd, const struct net_address *to, struct err *err
         }
     }
     if (error != 0) {
-        return err_set(err, PCCL_ERR_SYSTEM, "connect to %s: %s", addr_format(to, text), strerror(error));
+        return err_set(err, error == ECONNREFUSED ? PCCL_ERR_CLOSED : PCCL_ERR_SYSTEM, "connect to %s: %s", addr_format(to, text),
+                       strerror(error));
     }
     return PCCL_OK;
 }

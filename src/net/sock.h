@@ -19,7 +19,7 @@ pccl_status sock_listen_any(uint16_t port, int *fd_out, struct err *err) PCCL_MU
 /* PCCL_ERR_AGAIN: nobody waits.  Other failures concern one connection or a lack of descriptors. */
 pccl_status sock_accept(int listener, int *fd_out, struct net_address *from, struct err *err) PCCL_MUST_CHECK;
 
-/* Begins to connect; the descriptor becomes writable when it is decided: ask sock_connected. */
+/* Begins to connect; the descriptor becomes writable when it is decided: ask sock_connected (PCCL_ERR_CLOSED: nobody listens). */
 pccl_status sock_dial(const struct net_address *to, int *fd_out, struct err *err) PCCL_MUST_CHECK;
 pccl_status sock_connected(int fd, const struct net_address *to, struct err *err) PCCL_MUST_CHECK;
 

@@ -1,7 +1,7 @@
-/* server.c - the master's thread: life, steps, actions, time.
+/* server.c - the master's thread: its life, its memory, a turn of its loop.
  *
- * One idea: server_run gives the master one event, carries out the actions, and then gives it what those have caused,
- * until nothing is left; bytes are flushed once per turn of the loop.
+ * One idea: a turn takes what has come, gives the master its time, works on a ring search for a moment, and flushes the
+ * bytes once.
  * Invariant: only the server's thread touches the master, the clients and the loop's sources.
  * SPDX-License-Identifier: MIT */
 #include "server/server.h"
@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "collectives/plan.h"
-#include "core/log.h"
 #include "server/server_state.h"
 #include "net/addr.h"
 #include "net/fds.h"
@@ -41,6 +40,7 @@ static void config_fill(struct master_config *c, const struct server_options *o)
         .epoch = 1,
         .max_members = o->max_members > 0 ? o->max_members : SERVER_MEMBERS,
         .max_groups = o->max_groups > 0 ? o->max_groups : SERVER_GROUPS,
+        .max_edges = BOUNDS_EDGES,
         .max_operations = SERVER_OPERATIONS,
         .heartbeat_ns = at_most(CLOCK_S, dead / 5),
         .dead_ns = dead,
@@ -140,109 +140,6 @@ pccl_status server_new(const struct net_address *listen, const struct server_opt
     }
     *out = s;
     return PCCL_OK;
-}
-
-/* ---- actions ------------------------------------------------------------------------------------------------------- */
-
-static bool journal_grow(struct journal *j, size_t size)
-{
-    size_t capacity = 2 * j->capacity + size;
-    unsigned char *grown = realloc(j->bytes, capacity);
-    if (grown != NULL) {
-        j->bytes = grown;
-        j->capacity = capacity;
-    }
-    return grown != NULL;
-}
-
-/* M4: the master is told only of what is on record; a record that cannot be kept ends the run rather than its safety. */
-static void act_persist(struct server *s, const struct action *a)
-{
-    const unsigned char *batch = s->out.bytes + a->frame;
-    if (!journal_append(&s->journal, batch, a->frame_bytes) &&
-        !(journal_grow(&s->journal, a->frame_bytes) && journal_append(&s->journal, batch, a->frame_bytes))) {
-        log_line(LOG_ERROR, "the journal cannot keep a record of %u bytes: the run ends", a->frame_bytes);
-        atomic_store(&s->stop, true);
-        return;
-    }
-    if (s->durable_count < s->durable_capacity) {
-        s->durable[s->durable_count++] = a->value;
-    }
-}
-
-static void act_send(struct server *s, const struct action *a)
-{
-    for (uint32_t i = 0; i < a->dests; i++) {
-        uint64_t slot = s->out.dest_ids[a->dest + i];
-        if (slot < s->config.max_connections && s->clients[slot] != NULL) {
-            client_send(s->clients[slot], s->out.bytes + a->frame, a->frame_bytes);
-        }
-    }
-}
-
-static void act_trace(const struct action *a)
-{
-    enum { MACHINE_MEMBER = 0 }; /* joins and losses are for everybody, the rest for those who look closer */
-    bool member = a->slot >> 16 == MACHINE_MEMBER;
-    log_line(member ? LOG_INFO : LOG_DEBUG, "%s %llu (view %llu): %s", member ? "peer" : "group",
-             (unsigned long long)(uint32_t)a->id, (unsigned long long)(uint32_t)a->value,
-             a->data != NULL ? (const char *)a->data : "");
-}
-
-static void server_act(struct server *s)
-{
-    for (uint32_t i = 0; i < s->out.count; i++) {
-        const struct action *a = &s->out.actions[i];
-        switch ((enum master_action)a->kind) {
-        case MASTER_SEND:
-            act_send(s, a);
-            break;
-        case MASTER_CLOSE:
-            if (a->slot < s->config.max_connections && s->clients[a->slot] != NULL) {
-                client_leave(s->clients[a->slot]);
-            }
-            break;
-        case MASTER_PERSIST:
-            act_persist(s, a);
-            break;
-        case MASTER_SOLVE:
-            solve_add(s, a->slot, a->value);
-            break;
-        case MASTER_TRACE:
-            act_trace(a);
-            break;
-        }
-    }
-}
-
-static void server_step(struct server *s, const struct master_event *e)
-{
-    outbox_reset(&s->out);
-    master_step(s->master, clock_now_ns(), e, &s->out);
-    server_act(s);
-    if (master_poisoned(s->master) && !atomic_exchange(&s->stop, true)) {
-        log_line(LOG_ERROR, "an assertion of the master failed: the run ends");
-    }
-}
-
-void server_run(struct server *s, const struct master_event *e)
-{
-    if (e != NULL) {
-        server_step(s, e);
-    }
-    while (!list_empty(&s->lost) || s->durable_count > 0) {
-        struct master_event next = {.kind = MASTER_PERSISTED};
-        if (s->durable_count > 0) {
-            next.number = s->durable[0];
-            s->durable_count--;
-            memmove(s->durable, s->durable + 1, s->durable_count * sizeof *s->durable);
-        } else {
-            struct client *c = LIST_ENTRY(s->lost.next, struct client, link);
-            next = (struct master_event){.kind = MASTER_CLOSED, .connection = c->slot};
-            client_drop(c);
-        }
-        server_step(s, &next);
-    }
 }
 
 /* ---- the thread ---------------------------------------------------------------------------------------------------- */

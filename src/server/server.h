@@ -3,8 +3,8 @@
  * One thread, no blocking calls.  Clients are strangers until their REGISTER has been taken: few of them, for a short
  * time, with little memory; afterwards a client that does not read, or never finishes a frame, is let go.
  * SPDX-License-Identifier: MIT */
-#ifndef PCCL_MASTER_SERVER_H
-#define PCCL_MASTER_SERVER_H
+#ifndef PCCL_SERVER_SERVER_H
+#define PCCL_SERVER_SERVER_H
 
 #include <stdbool.h>
 #include <stdint.h>

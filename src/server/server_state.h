@@ -4,8 +4,8 @@
  * does not read, a record that has become durable) waits in a queue until they are done.
  * Invariant: a client with a slot is in exactly one of the lists fresh, registered, lost; one without is in `leaving`.
  * SPDX-License-Identifier: MIT */
-#ifndef PCCL_MASTER_SERVER_STATE_H
-#define PCCL_MASTER_SERVER_STATE_H
+#ifndef PCCL_SERVER_SERVER_STATE_H
+#define PCCL_SERVER_SERVER_STATE_H
 
 #include <pthread.h>
 #include <sys/types.h>
@@ -98,11 +98,9 @@ struct server {
 
 enum server_phase { SERVER_NEW, SERVER_RUNNING, SERVER_ENDED };
 
-/* One event and everything that follows from it. */
-void server_run(struct server *s, const struct master_event *e);
-
 /* ---- server_client.c ---- */
-void client_accept_ready(struct source *listener, uint32_t events);
+/* Takes it out of its list and puts it into another: the one writer of phases. */
+void client_move(struct client *c, enum client_phase phase, struct list *to);
 /* Puts a frame into the client's queue; lost if it does not read. */
 void client_send(struct client *c, const void *bytes, size_t size);
 /* The master closes it: last words, then the end. */
@@ -111,7 +109,16 @@ void client_leave(struct client *c);
 void client_lose(struct client *c);
 /* Ends it at once and gives its slot back. */
 void client_drop(struct client *c);
+void client_flush(struct client *c);
 void client_flush_dirty(struct server *s);
+void client_free(struct client *c);
+
+/* ---- server_step.c ---- */
+/* One event and everything that follows from it. */
+void server_run(struct server *s, const struct master_event *e);
+
+/* ---- server_serve.c ---- */
+void client_accept_ready(struct source *listener, uint32_t events);
 /* Ends what has taken too long, frees what has ended. */
 void client_sweep(struct server *s, int64_t now);
 /* When client_sweep has something to do. */

@@ -1,5 +1,7 @@
 /* ballot.c - the votes of this peer: asking, being answered, and what an answer changes.
  *
+ * A newcomer's first update may be answered to it alone: its admission was that update, so it changes nothing but its number.
+ *
  * One vote at a time.  A request carries the number of votes answered so far, so a replayed request or answer is known as
  * such (M9).  The answer to update, optimise and sync clears what is owed; a query's never does (P7).  The sizes that came with the answer are
  * taken when the program collects it (P11).
@@ -7,6 +9,19 @@
 #include <stdio.h>
 
 #include "session/session_state.h"
+
+void ballot_in_the_way(const struct session *s, char *out, size_t size)
+{
+    static const char *const calls[] = {[VOTE_UPDATE] = "pcclUpdateTopology", [VOTE_QUERY] = "pcclArePeersPending",
+                                        [VOTE_OPTIMISE] = "pcclOptimizeTopology", [VOTE_SYNC] = "pcclSynchronizeSharedState"};
+    if (s->phase != PHASE_MEMBER) {
+        snprintf(out, size, "%s", s->connecting ? "pcclConnect has not returned" : "not connected: pcclConnect comes first");
+    } else if (s->vote != VOTE_NONE) {
+        snprintf(out, size, "%s is under way in another thread", calls[s->vote]);
+    } else {
+        snprintf(out, size, "alone in the run: there is nothing to optimise");
+    }
+}
 
 static enum session_result vote_refused(const struct session *s, const struct session_event *e)
 {
@@ -25,6 +40,16 @@ static enum session_result vote_refused(const struct session *s, const struct se
     return RESULT_PENDING;
 }
 
+static bool goes_on_without_us(const struct session *s)
+{
+    for (uint32_t i = 0; s->op_used > 0 && i < s->op_count; i++) {
+        if (s->ops[i].phase == OP_GHOST) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void ballot_call(struct session *s, struct session_event *e, struct outbox *out)
 {
     memset(&e->outcome, 0, sizeof e->outcome);
@@ -32,13 +57,21 @@ void ballot_call(struct session *s, struct session_event *e, struct outbox *out)
     if (e->outcome.result != RESULT_PENDING) {
         e->outcome.cause = s->left_cause;
         memcpy(e->outcome.text, s->left_text, sizeof e->outcome.text);
+        if (e->outcome.result == RESULT_USAGE) {
+            e->outcome.cause = CAUSE_NONE;
+            ballot_in_the_way(s, e->outcome.text, sizeof e->outcome.text);
+        }
         return;
     }
     s->ballot = *e->vote;
+    s->ballot.first = s->fresh && e->vote->kind == VOTE_UPDATE;
+    s->ballot.passed = s->ballot.first && goes_on_without_us(s);
+    s->fresh = false;
     s->vote = e->vote->kind;
     s->vote_ended = false;
+    s->vote_called_in = s->steps;
     s->vote_since = s->now;
-    s->vote_waits_for = 0;
+    s->told.vote_on = 0; /* the master's last word was about another wait */
     s->state = e->vote->kind == VOTE_SYNC ? e->state : NULL;
     memset(&s->vote_outcome, 0, sizeof s->vote_outcome);
     ballot_send(s, out);
@@ -54,30 +87,40 @@ void ballot_send(struct session *s, struct outbox *out)
     outbox_send(out, ACT_MASTER, 0);
 }
 
+void ballot_passed(struct session *s, struct outbox *out)
+{
+    if (s->vote == VOTE_UPDATE && !s->vote_ended && s->ballot.first && !s->ballot.passed) {
+        s->ballot.passed = 1;
+        ballot_send(s, out);
+    }
+}
+
 void ballot_end(struct session *s, enum session_result result, uint8_t cause, struct outbox *out)
 {
     fetch_reset(s, out);
     s->vote_ended = true;
+    s->vote_ended_in = s->steps;
     s->vote_outcome.result = result;
     s->vote_outcome.cause = cause;
     s->vote_outcome.since = result == RESULT_OK ? 0 : s->master_lost != 0 ? s->master_lost : s->vote_since;
     outbox_add(out, ACT_VOTED);
 }
 
-static void answered(struct session *s, uint8_t kind, uint64_t view, const struct sizes *sizes, uint64_t value)
+/* `settles`: an answer that all in its scope got, to a vote that changes something. */
+static void answered(struct session *s, bool settles, uint64_t view, const struct sizes *sizes, uint64_t value)
 {
     s->answered++;
-    s->vote_view = kind == VOTE_QUERY ? 0 : view;
+    s->vote_view = settles || MUTANT(QUERY_SIZES) ? view : 0;
     s->vote_sizes = *sizes;
     s->vote_outcome.value = value;
-    if (kind != VOTE_QUERY || MUTANT(QCLEAR)) {
+    if (settles || MUTANT(QCLEAR)) {
         owed_clear(s);
     }
 }
 
 void ballot_by_view(struct session *s, const struct msg_view *m, struct outbox *out)
 {
-    answered(s, m->answers, m->view, &m->sizes, m->value);
+    answered(s, true, m->view, &m->sizes, m->value);
     ballot_end(s, RESULT_OK, CAUSE_NONE, out);
 }
 
@@ -92,6 +135,8 @@ static enum session_result result_of_answer(uint8_t result)
         return RESULT_RETRY;
     case ANSWER_NO_CANDIDATE:
         return RESULT_NO_CANDIDATE;
+    case ANSWER_REVISION:
+        return RESULT_REVISION;
     }
     return RESULT_RETRY;
 }
@@ -100,16 +145,18 @@ void ballot_answer(struct session *s, struct reader *r, struct outbox *out)
 {
     struct msg_answer m;
     if (!get_answer(r, &m)) {
-        join_master_down(s, "the master sent a malformed ANSWER", out);
+        wish_redial(s, "the master sent a malformed ANSWER");
         return;
     }
     if (s->vote == VOTE_NONE || s->vote_ended || m.number != s->answered || m.kind != s->vote) {
         return; /* a stored answer that had arrived */
     }
-    answered(s, m.kind, m.view, &m.sizes, m.value);
-    if (m.kind != VOTE_QUERY && m.result == ANSWER_OK && m.view == s->view.view) {
+    bool settles = m.kind != VOTE_QUERY && (!m.alone || MUTANT(ALONE_SETTLES));
+    answered(s, settles, m.view, &m.sizes, m.value);
+    if (settles && m.result == ANSWER_OK && m.view == s->view.view) {
         refusal_skip(s, s->settled);
         s->settled++;
+        s->refusals = 0;
     }
     snprintf(s->vote_outcome.text, sizeof s->vote_outcome.text, "%s", m.text);
     if (m.kind == VOTE_SYNC && m.result == ANSWER_OK) {

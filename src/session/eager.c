@@ -8,40 +8,10 @@
 #include "kernels/hash.h"
 #include "session/session_state.h"
 
-static bool numbers(const struct session *s, const struct op *op, struct numeric *n)
-{
-    const struct op_params *p = &s->slots[op->slot].launch.params;
-    return numeric_init(n, (enum dtype)p->dtype, (enum redop)p->op, (enum quant)p->quant,
-                        (enum dtype)p->quant_dtype, s->cfg.kernels);
-}
-
 /* Plain types accumulate in the result buffer, others in scratch that came with the call. */
 static void *accumulator(const struct session_launch *l, const struct numeric *n)
 {
     return n->plain ? l->out : l->scratch;
-}
-
-void eager_send(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
-{
-    const struct session_launch *l = &s->slots[op->slot].launch;
-    struct numeric n;
-    PCCL_ASSERT(numbers(s, op, &n));
-    size_t count = (size_t)l->params.count, bytes = numeric_wire_bytes(&n, count);
-    struct msg_eager m = {.name = op->name, .params = l->params, .bytes = (uint32_t)bytes};
-    struct writer *w = outbox_frame(out, FRAME_EAGER, s->run, s->view.view);
-    put_eager(w, &m);
-    if (n.plain) {
-        put_bytes(w, l->in, bytes);
-    } else {
-        numeric_encode(&n, s->wire, l->in, count);
-        put_bytes(w, s->wire, bytes);
-    }
-    struct action *a = outbox_send_many(out, ACT_PEERS);
-    for (uint32_t r = 0; r < s->view.world; r++) {
-        if (r != s->view.rank && (rank == NONE || rank == r) && peer_reachable(s, r)) {
-            outbox_dest(out, a, s->view.ids[r]);
-        }
-    }
 }
 
 static void fold(struct session *s, struct op *op, const struct numeric *n, const void *wire)
@@ -67,16 +37,6 @@ static void fold_own(struct session *s, struct op *op, const struct numeric *n)
     }
 }
 
-static void unpark(struct session *s, const struct op *op, uint32_t rank)
-{
-    struct mark *m = op_mark(s, op, rank);
-    struct peer *p = &s->peers[s->view.peer[rank]];
-    PCCL_ASSERT(p->parked > 0);
-    p->parked--;
-    park_give(s, m->park);
-    m->park = 0;
-}
-
 static void complete(struct session *s, struct op *op, const struct numeric *n, struct outbox *out)
 {
     struct slot *c = &s->slots[op->slot];
@@ -91,13 +51,13 @@ static void complete(struct session *s, struct op *op, const struct numeric *n, 
     c->outcome.tx_bytes = moved;
     c->outcome.rx_bytes = moved;
     uint64_t digest = s->view.plan.verify != 0 ? hash_simple64(c->launch.out, numeric_user_bytes(n, count)) : 0;
-    launch_done(s, op, digest, out);
+    hold_complete(s, op, digest, out);
 }
 
 static void ask_again(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
 {
     struct mark *m = op_mark(s, op, rank);
-    if (m->dropped && !m->wanted && peer_reachable(s, rank)) {
+    if (m->dropped && (!m->wanted || MUTANT(WANT_TWICE)) && peer_reachable(s, rank)) {
         m->wanted = true;
         struct msg_want want = {.name = op->name};
         put_want(outbox_frame(out, FRAME_WANT, s->run, s->view.view), &want);
@@ -111,7 +71,7 @@ void eager_advance(struct session *s, struct op *op, struct outbox *out)
     if (op->phase != OP_RUN || !op->eager || op->refused != 0 || s->frozen || op->fold >= s->view.world) {
         return;
     }
-    PCCL_ASSERT(numbers(s, op, &n));
+    PCCL_ASSERT(announce_numbers(s, op, &n));
     while (op->fold < s->view.world) {
         if (op->fold == s->view.rank) {
             fold_own(s, op, &n);
@@ -123,14 +83,14 @@ void eager_advance(struct session *s, struct op *op, struct outbox *out)
             return;
         }
         fold(s, op, &n, park_at(s, m->park));
-        unpark(s, op, op->fold - 1);
+        park_drop(s, op, op->fold - 1);
     }
     complete(s, op, &n, out);
 }
 
 void eager_start(struct session *s, struct op *op, struct outbox *out)
 {
-    eager_send(s, op, NONE, out);
+    announce_eager(s, op, NONE, out);
     eager_advance(s, op, out);
 }
 
@@ -143,7 +103,7 @@ static void take(struct session *s, struct op *op, uint32_t rank, const struct m
         return; /* said again after a reconnect */
     }
     struct numeric n;
-    if (op->phase == OP_RUN && op->refused == 0 && op->fold == rank && numbers(s, op, &n)) {
+    if (op->phase == OP_RUN && op->refused == 0 && op->fold == rank && announce_numbers(s, op, &n)) {
         if (m->bytes == numeric_wire_bytes(&n, (size_t)m->params.count)) {
             fold(s, op, &n, payload);
             if (op->fold == s->view.world) {
@@ -157,7 +117,8 @@ static void take(struct session *s, struct op *op, uint32_t rank, const struct m
     mark->dropped = true;
     mark->wanted = false;
     uint32_t parked = s->peers[s->view.peer[rank]].parked;
-    uint32_t block = m->bytes > s->cfg.park_block_bytes || parked >= s->cfg.park_per_link ? 0 : park_take(s);
+    bool full = parked >= s->cfg.park_per_link && !MUTANT(PARK_ALL);
+    uint32_t block = m->bytes > s->cfg.park_block_bytes || full ? 0 : park_take(s);
     if (block != 0) {
         memcpy(park_at(s, block), payload, m->bytes);
         mark->park = block;
@@ -182,10 +143,10 @@ void eager_message(struct session *s, uint32_t from, struct reader *r, struct ou
     struct msg_eager m;
     const void *payload;
     if (!get_eager(r, &m, &payload) || !payload_fits(s, &m)) {
-        links_down(s, s->peers[from].id, false, out);
+        links_bad(s, s->peers[from].id, out);
         return;
     }
-    struct op *op = s->frozen ? NULL : op_hear(s, &m.name, out);
+    struct op *op = s->frozen ? NULL : op_hear(s, from, s->peers[from].rank, &m.name);
     if (op == NULL) {
         return;
     }
@@ -207,20 +168,11 @@ void eager_want(struct session *s, uint32_t from, struct reader *r, struct outbo
 {
     struct msg_want m;
     if (!get_want(r, &m)) {
-        links_down(s, s->peers[from].id, false, out);
+        links_bad(s, s->peers[from].id, out);
         return;
     }
     struct op *op = op_find(s, &m.name);
     if (op != NULL && op->eager && (op->phase == OP_RUN || op->phase == OP_HOLDING) && op->refused == 0 && !s->frozen) {
-        eager_send(s, op, s->peers[from].rank, out);
-    }
-}
-
-void eager_release(struct session *s, struct op *op)
-{
-    for (uint32_t r = 0; r < s->view.world; r++) {
-        if (op_mark(s, op, r)->park != 0) {
-            unpark(s, op, r);
-        }
+        announce_eager(s, op, s->peers[from].rank, out);
     }
 }

@@ -30,8 +30,23 @@ static void say_staged(struct session *s, struct outbox *out)
     outbox_send(out, ACT_MASTER, 0);
 }
 
+/* All that is received is here: want_hash says what this peer will hold, so that it may pass it on. */
+static void complete_hashes(struct session *s)
+{
+    struct sync_state *state = s->state;
+    for (uint32_t i = 0; i < state->entry_count; i++) {
+        const struct sync_entry *e = &state->entries[i];
+        if (!(e->inequality ? s->fetch.take_whole : s->fetch.take_content) && e->leaves > 0) {
+            memcpy(state->want_hash + e->first_leaf, state->leaf_hash + e->first_leaf, e->leaves * sizeof *state->want_hash);
+        }
+    }
+}
+
 static void stage(struct session *s, enum staged_status status, struct outbox *out)
 {
+    if (status == STAGED_OK) {
+        complete_hashes(s);
+    }
     s->fetch.staged = true;
     s->fetch.status = (uint8_t)status;
     s->fetch.asks = 0;
@@ -340,7 +355,7 @@ void fetch_elected(struct session *s, struct reader *r, struct outbox *out)
         good = s->fetch.active = read_sources(s, &m, r);
     }
     if (!good) {
-        join_master_down(s, "the master sent a malformed ELECTED", out);
+        wish_redial(s, "the master sent a malformed ELECTED");
         return;
     }
     session_trace(out, "elected", m.round, m.role);
@@ -363,7 +378,7 @@ void fetch_memory(struct session *s, void *memory, struct outbox *out)
     s->state->staging_bytes = memory == NULL ? 0 : s->fetch.memory_bytes;
     if (memory == NULL && s->fetch.receiving && s->fetch.planned && !s->fetch.staged) {
         stage(s, STAGED_NO_MEMORY, out);
-        join_leave(s, CAUSE_NO_MEMORY, RESULT_NO_MEMORY, "no memory to stage the shared state", true, out);
+        wish_leave(s, CAUSE_NO_MEMORY, RESULT_NO_MEMORY, "no memory to stage the shared state", true);
         return;
     }
     fetch_advance(s, out);
@@ -436,15 +451,22 @@ static void send_answer(struct session *s, uint64_t peer, const void *data, uint
     }
 }
 
-/* Numbers and rounds are the asker's: every peer counts its own votes, and ELECTED may still be on its way here.  What is asked for is checked by
- * the asker, so a holder just says what it has. */
+/* Numbers are the asker's: every peer counts its own votes, and ELECTED may still be on its way here.  What is asked for is checked by
+ * the asker, so a holder just says what it has.  Who has staged this round's state passes that on. */
+static bool passes_on(const struct session *s, uint32_t round)
+{
+    return s->fetch.active && s->fetch.receiving && s->fetch.staged && s->fetch.status == STAGED_OK &&
+           s->fetch.elected.round == round;
+}
+
 static void serve_manifest(struct session *s, uint64_t peer, const struct msg_manifest_want *want, struct outbox *out)
 {
     struct msg_manifest m = {.number = want->number, .round = want->round};
     bool have = is_voting(s) && has_manifest_room(s);
     m.bytes = have ? s->state->leaf_count * FETCH_HASH_BYTES : 0;
     put_manifest(outbox_frame(out, FRAME_MANIFEST, s->run, s->view.view), &m);
-    send_answer(s, peer, have ? s->state->leaf_hash : NULL, m.bytes, out);
+    const uint64_t *hashes = have && passes_on(s, want->round) ? s->state->want_hash : have ? s->state->leaf_hash : NULL;
+    send_answer(s, peer, hashes, m.bytes, out);
 }
 
 static void serve_leaf(struct session *s, uint64_t peer, const struct msg_leaf_want *want, struct outbox *out)
@@ -453,7 +475,10 @@ static void serve_leaf(struct session *s, uint64_t peer, const struct msg_leaf_w
     const unsigned char *data = NULL;
     if (is_voting(s) && want->entry < s->state->entry_count && want->leaf < s->state->entries[want->entry].leaves &&
         s->state->leaf_bytes <= frame_limit(FRAME_LEAF) - FETCH_MESSAGE_BYTES) {
-        data = s->state->entries[want->entry].data + want->leaf * s->state->leaf_bytes;
+        uint32_t leaf = s->state->entries[want->entry].first_leaf + (uint32_t)want->leaf;
+        bool staged = passes_on(s, want->round) && s->state->leaf_state[leaf] == LEAF_HERE;
+        data = staged ? s->state->staging + s->state->stage_at[leaf] - 1
+                      : s->state->entries[want->entry].data + want->leaf * s->state->leaf_bytes;
         m.bytes = sync_leaf_size(s->state, want->entry, (uint32_t)want->leaf);
         s->state->tx_bytes += m.bytes;
     }

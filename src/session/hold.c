@@ -1,8 +1,8 @@
 /* hold.c - READY, HOLD and FINISHED: how peers agree that an operation is complete.
  *
  * Success needs the HOLD of every member with equal parameters and digest (P3).  Up to mesh_members everybody tells everybody;
- * above, HOLD is disseminated: round k goes to (rank + 2^k) mod n once all rounds before k came in, so that the last round
- * means all.  A pair without a link is served by its relay, origin kept.  FINISHED lets records go (P5).
+ * above, HOLD is disseminated: round k goes to (rank + 2^k) mod n once all rounds before k came in and agree with the own
+ * result, so that the last round means all.  A pair without a link is served by its relay, origin kept.  FINISHED lets records go (P5).
  * Invariant: a frozen view counts nothing (P4).
  * SPDX-License-Identifier: MIT */
 #include "session/session_state.h"
@@ -43,6 +43,12 @@ static void send_to_rank(struct session *s, uint32_t rank, struct outbox *out)
     }
 }
 
+/* Dissemination: whom the round of a member is for. */
+static uint32_t round_goes_to(const struct session *s, uint32_t rank, uint8_t round)
+{
+    return (rank + ((uint32_t)1 << (round & 31))) % s->view.world;
+}
+
 static struct writer *hold_frame(struct session *s, const struct op *op, uint64_t origin, uint8_t round,
                                  uint64_t params, uint64_t digest, struct outbox *out)
 {
@@ -52,18 +58,40 @@ static struct writer *hold_frame(struct session *s, const struct op *op, uint64_
     return w;
 }
 
-/* Sends every round that may go: round k once rounds 0 .. k-1 came in. */
+static bool agrees(const struct op *op, const struct mark *m)
+{
+    return m->hold_params == op->params && m->hold_digest == op->digest;
+}
+
+/* How many rounds, from the first on, have come in and agree with our own result.  A HOLD that differs ends the row: passed on, it
+ * would vouch for results that nobody has compared. */
+static uint8_t rounds_agreed(struct session *s, const struct op *op)
+{
+    uint8_t rounds = rounds_of(s->view.world), k = 0;
+    if (op->phase == OP_DONE) {
+        return rounds;
+    }
+    while (k < rounds) {
+        uint32_t from = (s->view.rank + s->view.world - ((uint32_t)1 << k)) % s->view.world;
+        const struct mark *m = op_mark(s, op, from);
+        if (!m->held || (!agrees(op, m) && !MUTANT(ROUNDS_DIFFER))) {
+            break;
+        }
+        k++;
+    }
+    return k;
+}
+
+/* Sends every round that may go: round k once rounds 0 .. k-1 came in and agree. */
 static void hold_rounds(struct session *s, struct op *op, bool again, struct outbox *out)
 {
-    uint8_t rounds = rounds_of(s->view.world);
+    uint8_t rounds = rounds_of(s->view.world), agreed = rounds_agreed(s, op);
     if (again) {
         op->round = 0;
     }
-    while (op->round < rounds && (op->rounds_in & (((uint32_t)1 << op->round) - 1)) ==
-                                     (((uint32_t)1 << op->round) - 1)) {
-        uint32_t to = (s->view.rank + ((uint32_t)1 << op->round)) % s->view.world;
+    while (op->round < rounds && op->round <= agreed) {
         hold_frame(s, op, s->id, op->round, op->params, op->digest, out);
-        send_to_rank(s, to, out);
+        send_to_rank(s, round_goes_to(s, s->view.rank, op->round), out);
         op->round++;
     }
 }
@@ -82,7 +110,9 @@ static void finish(struct session *s, struct op *op, struct outbox *out)
 {
     struct tag *t = tag_find(s, op->name.tag);
     PCCL_ASSERT(t != NULL);
-    t->refusals = 0; /* everybody has launched this number, hence taken all before it */
+    if (!MUTANT(REFUSALS_KEPT)) {
+        tag_caught_up(s, t); /* everybody has launched this number, hence taken all before it */
+    }
     slot_end(s, op->slot, RESULT_OK, CAUSE_NONE, 0, out);
     op->slot = NONE;
     phase_move(MACHINE_OPERATION, &op->phase, OP_DONE);
@@ -120,24 +150,14 @@ void hold_check(struct session *s, struct op *op, struct outbox *out)
             }
             continue;
         }
-        if (m->hold_params != op->params || m->hold_digest != op->digest) {
-            links_suspect(s, SUSPECT_OPERATION, m->hold_params != op->params ? CAUSE_MISMATCH : CAUSE_DIGEST,
-                          s->view.ids[r], &op->name, "peers hold different results", out);
+        if (!agrees(op, m)) {
+            complaint_op(s, op, m->hold_params != op->params ? CAUSE_MISMATCH : CAUSE_DIGEST, s->view.ids[r],
+                         "peers hold different results", out);
             return;
         }
     }
-    uint8_t rounds = rounds_of(s->view.world);
-    if (mesh || op->rounds_in == ((uint32_t)1 << rounds) - 1) {
+    if (mesh || rounds_agreed(s, op) == rounds_of(s->view.world)) {
         finish(s, op, out);
-    }
-}
-
-void hold_suspect_again(struct session *s, struct outbox *out)
-{
-    for (uint32_t i = 0; s->op_used > 0 && i < s->op_count; i++) {
-        if (s->ops[i].phase == OP_HOLDING) {
-            hold_check(s, &s->ops[i], out);
-        }
     }
 }
 
@@ -147,11 +167,8 @@ static void held(struct session *s, struct op *op, uint32_t rank, const struct m
     mark->held = true;
     mark->hold_params = m->params;
     mark->hold_digest = m->digest;
-    if (disseminates(s) && m->round < 32) {
-        op->rounds_in |= (uint32_t)1 << m->round;
-        if (op->phase == OP_HOLDING && m->params == op->params && m->digest == op->digest) {
-            hold_rounds(s, op, false, out);
-        }
+    if (disseminates(s) && op->phase == OP_HOLDING) {
+        hold_rounds(s, op, false, out);
     }
     hold_check(s, op, out);
 }
@@ -161,23 +178,34 @@ void hold_message(struct session *s, uint32_t from, const struct frame_header *h
     struct msg_hold m;
     const void *payload = r->at;
     if (!get_hold(r, &m)) {
-        links_down(s, s->peers[from].id, false, out);
+        links_bad(s, s->peers[from].id, out);
         return;
     }
     if ((h->view != s->view.view && !MUTANT(STALE_VIEW)) || (s->frozen && !MUTANT(LATE_HOLD))) {
         return; /* P4, P8 */
     }
-    links_relay(s, from, m.origin, h, payload, out);
+    if (m.round >= (disseminates(s) ? rounds_of(s->view.world) : 1) && h->view == s->view.view) {
+        links_bad(s, s->peers[from].id, out); /* there is no such round */
+        return;
+    }
+    peers_relay(s, from, m.origin, h, payload, out);
     uint32_t rank = origin_rank(s, from, m.origin);
     if (rank == NONE) {
         return;
     }
-    if (disseminates(s) && (rank + ((uint32_t)1 << (m.round & 31))) % s->view.world != s->view.rank) {
+    uint32_t to = round_goes_to(s, rank, m.round);
+    bool ours = !disseminates(s) || to == s->view.rank;
+    if (!ours && view_relay(s, m.origin, s->view.ids[to]) != s->id) {
         return;
     }
-    struct op *op = op_hear(s, &m.name, out);
-    if (op != NULL) {
+    struct op *op = op_hear(s, from, rank, &m.name);
+    if (op != NULL && ours) {
         held(s, op, rank, &m, out);
+    } else if (op != NULL) {
+        struct mark *mark = op_mark(s, op, rank);
+        mark->relayed |= (uint32_t)1 << (m.round & 31);
+        mark->hold_params = m.params;
+        mark->hold_digest = m.digest;
     }
 }
 
@@ -185,13 +213,13 @@ void hold_ready(struct session *s, uint32_t from, struct reader *r, struct outbo
 {
     struct msg_ready m;
     if (!get_ready(r, &m)) {
-        links_down(s, s->peers[from].id, false, out);
+        links_bad(s, s->peers[from].id, out);
         return;
     }
     if (s->frozen) {
         return;
     }
-    struct op *op = op_hear(s, &m.name, out);
+    struct op *op = op_hear(s, from, s->peers[from].rank, &m.name);
     if (op == NULL) {
         return;
     }
@@ -201,6 +229,7 @@ void hold_ready(struct session *s, uint32_t from, struct reader *r, struct outbo
     mark->ready_params = p2p_params_hash(&m.params, &s->view.plan);
     mark->window = m.window;
     mark->bundle = m.bundle;
+    mark->launch = m.launch;
     if (m.bundle == p->bundle) {
         p->bundle_view = s->view.view;
     }
@@ -208,7 +237,7 @@ void hold_ready(struct session *s, uint32_t from, struct reader *r, struct outbo
         refusal_send(s, op, CAUSE_MISMATCH, p->id, out);
         return;
     }
-    launch_feed(s, op, p->rank, out);
+    announce_feed(s, op, p->rank, out);
 }
 
 void hold_finished(struct session *s, uint32_t from, const struct frame_header *h, struct reader *r, struct outbox *out)
@@ -230,12 +259,11 @@ void hold_finished(struct session *s, uint32_t from, const struct frame_header *
         }
     }
     if (!good || !reader_done(r)) {
-        links_down(s, s->peers[from].id, false, out);
+        links_bad(s, s->peers[from].id, out);
         return;
     }
     if (rank != NONE) {
-        links_relay(s, from, m.origin, h, payload, out);
-        launch_deferred(s, out);
+        peers_relay(s, from, m.origin, h, payload, out);
     }
 }
 
@@ -255,6 +283,28 @@ void hold_flush_finished(struct session *s, struct outbox *out)
     send_to_all(s, out);
 }
 
+/* The HOLD of a member that is behind a missing edge for `rank`: its only one, or its rounds for that rank.  Of an operation that is
+ * over here nothing is remembered, but then all hold it alike. */
+static void replay_hold(struct session *s, const struct op *op, uint32_t origin, uint32_t rank, struct outbox *out)
+{
+    const struct mark *m = op->marks == NONE ? NULL : op_mark(s, op, origin);
+    uint64_t params = m == NULL ? op->params : m->hold_params, digest = m == NULL ? op->digest : m->hold_digest;
+    if (!disseminates(s)) {
+        if (m == NULL || m->held) {
+            hold_frame(s, op, s->view.ids[origin], 0, params, digest, out);
+            outbox_send(out, ACT_PEERS, s->view.ids[rank]);
+        }
+        return;
+    }
+    for (uint8_t round = 0; round < rounds_of(s->view.world); round++) {
+        bool said = m == NULL || (m->relayed >> round & 1) != 0;
+        if (said && round_goes_to(s, origin, round) == rank) {
+            hold_frame(s, op, s->view.ids[origin], round, params, digest, out);
+            outbox_send(out, ACT_PEERS, s->view.ids[rank]);
+        }
+    }
+}
+
 /* What the members behind missing edges said, to the member that we relay for. */
 static void replay_relayed(struct session *s, const struct op *op, uint32_t rank, struct outbox *out)
 {
@@ -263,16 +313,13 @@ static void replay_relayed(struct session *s, const struct op *op, uint32_t rank
         uint64_t to = s->view.ids[rank];
         uint64_t origin = e->relay != s->id ? 0 : e->a == to ? e->b : e->b == to ? e->a : 0;
         uint32_t from = origin == 0 ? NONE : view_rank(s, origin);
-        if (from == NONE || op->marks == NONE) {
+        if (from == NONE) {
             continue;
         }
-        const struct mark *m = op_mark(s, op, from);
-        if (m->held && !disseminates(s)) {
-            hold_frame(s, op, origin, 0, m->hold_params, m->hold_digest, out);
-            outbox_send(out, ACT_PEERS, to);
-        }
-        if (m->refuse != 0) {
-            struct msg_refuse refuse = {.name = op->name, .origin = origin, .cause = m->refuse, .culprit = op->culprit,
+        replay_hold(s, op, from, rank, out);
+        const struct mark *m = op->marks == NONE ? NULL : op_mark(s, op, from);
+        if (m != NULL && m->refuse != 0) {
+            struct msg_refuse refuse = {.name = op->name, .origin = origin, .cause = m->refuse, .culprit = m->refuse_culprit,
                                         .settled = op->settled};
             put_refuse(outbox_frame(out, FRAME_REFUSE, s->run, s->view.view), &refuse);
             outbox_send(out, ACT_PEERS, to);
@@ -291,7 +338,7 @@ static void replay_one(struct session *s, struct op *op, uint32_t rank, struct o
         outbox_send(out, ACT_PEERS, to);
         return;
     }
-    launch_announce(s, op, rank, out);
+    announce_to(s, op, rank, out);
     if (op->phase != OP_HOLDING && op->phase != OP_DONE) {
         return;
     }
@@ -322,7 +369,7 @@ void hold_replay(struct session *s, struct outbox *out)
             continue;
         }
         while (p->replay < s->op_count && s->op_used > 0 && !s->frozen) {
-            if (out->used > out->bytes_capacity / 2 || out->count > out->capacity / 2) {
+            if (!outbox_half_free(out)) {
                 s->replaying = true;
                 return;
             }
@@ -333,4 +380,20 @@ void hold_replay(struct session *s, struct outbox *out)
         }
         p->replay = NONE;
     }
+}
+
+/* The whole result is in the caller's buffer (P2). */
+void hold_complete(struct session *s, struct op *op, uint64_t digest, struct outbox *out)
+{
+    if (op->phase != OP_RUN || op->refused != 0 || (s->frozen && !MUTANT(LATE_HOLD))) {
+        return; /* P4: nothing becomes held in a frozen view; P10: who refused never holds */
+    }
+    phase_move(MACHINE_OPERATION, &op->phase, OP_HOLDING);
+    op->digest = digest;
+    struct mark *own = op_mark(s, op, s->view.rank);
+    own->held = true;
+    own->hold_params = op->params;
+    own->hold_digest = digest;
+    hold_send(s, op, out);
+    hold_check(s, op, out);
 }

@@ -22,6 +22,7 @@ static void report(struct session *s, struct outbox *out)
         if (op->refused != 0 && !MUTANT(REFUSE_UNLISTED) && !as_held) {
             r.state = OP_REFUSED;
             r.cause = op->refused;
+            r.culprit = op->culprit;
         } else if (op->phase == OP_DONE) {
             r.state = OP_FINISHED;
         } else if (op->phase == OP_HOLDING) {
@@ -48,7 +49,7 @@ void install_freeze(struct session *s, struct reader *r, struct outbox *out)
         (void)get_u64(r);
     }
     if (!good || !reader_done(r)) {
-        join_master_down(s, "the master sent a malformed FREEZE", out);
+        wish_redial(s, "the master sent a malformed FREEZE");
         return;
     }
     if (s->phase != PHASE_MEMBER || m.view != s->view.view) {
@@ -59,7 +60,7 @@ void install_freeze(struct session *s, struct reader *r, struct outbox *out)
     s->attempt = m.attempt;
     if (!MUTANT(LATE_HOLD)) {
         for (uint32_t i = 0; s->slots_used > 0 && i < s->cfg.max_ops; i++) {
-            if (s->slots[i].phase == SLOT_RUNNING) {
+            if (s->slots[i].at.phase == SLOT_RUNNING) {
                 slot_stop(s, i, out);
             }
         }
@@ -69,12 +70,12 @@ void install_freeze(struct session *s, struct reader *r, struct outbox *out)
 
 /* ---- decisions ---- */
 
-static void owe(struct session *s, const struct msg_view *m, const struct op_decision *d, struct outbox *out)
+static void owe(struct session *s, const struct msg_view *m, const struct op_decision *d)
 {
-    struct owed what = {.outcome = d->outcome, .cause = d->cause != 0 ? d->cause : m->cause, .culprit = m->culprit,
+    struct owed what = {.outcome = d->outcome, .cause = d->cause != 0 ? d->cause : m->cause, .culprit = d->culprit,
                         .view = m->view, .seq = d->seq, .sizes = m->sizes};
     if (!MUTANT(NODEBT) && !owed_add(s, d->tag, &what)) {
-        join_leave(s, CAUSE_KICK_PROTOCOL, RESULT_GONE, "too many aborted operations not called yet", true, out);
+        wish_leave(s, CAUSE_KICK_PROTOCOL, RESULT_GONE, "too many aborted operations not called yet", true);
     }
 }
 
@@ -83,7 +84,6 @@ static void decide_own(struct session *s, struct op *op, const struct msg_view *
 {
     uint32_t slot = op->slot;
     uint8_t cause = d->cause != 0 ? d->cause : m->cause;
-    uint64_t culprit = op->refused != 0 ? op->culprit : m->culprit;
     op->slot = NONE;
     if (d->outcome == OUTCOME_COMMIT) {
         PCCL_ASSERT(op->phase == OP_HOLDING); /* commit means that every survivor holds the result */
@@ -93,7 +93,7 @@ static void decide_own(struct session *s, struct op *op, const struct msg_view *
         if (d->outcome == OUTCOME_ABORT) {
             slot_sizes(s, slot, m->view, &m->sizes);
         }
-        slot_end(s, slot, result_of_cause(cause), cause, culprit, out);
+        slot_end(s, slot, slot_result(&s->slots[slot], cause), cause, d->culprit, out);
     }
     memcpy(s->slots[slot].outcome.text, m->text, sizeof m->text);
 }
@@ -111,7 +111,7 @@ static void decide(struct session *s, const struct msg_view *m, const struct op_
         return;
     }
     PCCL_ASSERT(d->outcome != OUTCOME_COMMIT); /* not launched here is a veto */
-    owe(s, m, d, out);
+    owe(s, m, d);
 }
 
 static bool apply_decisions(struct session *s, const struct msg_view *m, struct reader *r, struct outbox *out)
@@ -126,7 +126,7 @@ static bool apply_decisions(struct session *s, const struct msg_view *m, struct 
     if (!reader_done(&check)) {
         return false;
     }
-    for (uint32_t i = 0; i < m->decisions && s->phase == PHASE_MEMBER; i++) {
+    for (uint32_t i = 0; i < m->decisions && s->phase == PHASE_MEMBER && !s->wish.leave; i++) {
         struct op_decision d;
         (void)get_op_decision(r, &d);
         decide(s, m, &d, out);
@@ -215,13 +215,24 @@ static bool read_order(struct session *s, const struct msg_view *m, struct reade
         v->weights[i] = get_u32(r);
         positive += v->weights[i] != 0;
     }
-    v->edges = m->edges;
-    for (uint32_t i = 0; i < m->edges; i++) {
-        if (i >= SESSION_EDGES || !get_missing_edge(r, &v->edge[i])) {
+    return (m->weights == 0 || m->weights == n) && positive != 0 && !r->bad;
+}
+
+/* Ascending, so that a pair is found without looking at all. */
+static bool read_edges(struct session *s, const struct msg_view *m, struct reader *r)
+{
+    struct view *v = &s->view;
+    if (m->edges > bounds_edges(s->cfg.max_members)) {
+        return false;
+    }
+    for (v->edges = 0; v->edges < m->edges; v->edges++) {
+        struct missing_edge *e = &v->edge[v->edges];
+        bool good = get_missing_edge(r, e) && e->a < e->b && (v->edges == 0 || edge_before(e - 1, e->a, e->b));
+        if (!good) {
             return false;
         }
     }
-    return (m->weights == 0 || m->weights == n) && positive != 0 && !r->bad;
+    return true;
 }
 
 static void adopt_members(struct session *s, const struct msg_view *m)
@@ -236,6 +247,13 @@ static void adopt_members(struct session *s, const struct msg_view *m)
         p->rank = NONE;
     }
     v->world = 0; /* peer_get must not look ranks up while they change */
+    for (uint32_t i = 0; i < m->members; i++) {
+        uint32_t p = peer_find(s, s->scratch_members[i].id);
+        if (p != NONE) {
+            s->peers[p].in_view = true;
+        }
+    }
+    peers_drop_unwanted(s); /* whom the last view or a proposal wanted, but not this one, makes room first */
     for (uint32_t i = 0; i < m->members; i++) {
         const struct member_info *info = &s->scratch_members[i];
         uint32_t p = info->id == s->id ? NONE : peer_get(s, info->id);
@@ -255,65 +273,69 @@ static void adopt_members(struct session *s, const struct msg_view *m)
     v->view = m->view;
     v->plan = m->plan;
     v->sizes = m->sizes;
+    v->place = 0;
+    while (v->ring[v->place] != v->rank) {
+        v->place++;
+    }
 }
 
 /* Links that broke while the next view was on its way, or were never made: report them in this view too. */
 static void greet_members(struct session *s, struct outbox *out)
 {
-    links_drop_unwanted(s);
+    links_spare(s, out);
     outbox_add(out, ACT_LINKS);
     links_announce(s, out);
     for (uint32_t r = 0; r < s->view.world; r++) {
         struct peer *p = r == s->view.rank ? NULL : &s->peers[s->view.peer[r]];
         if (p != NULL && p->their_view == s->view.view) {
             p->replay = 0;
+            s->replaying = true;
         }
     }
-    hold_replay(s, out);
 }
 
 void install_view(struct session *s, struct reader *r, struct outbox *out)
 {
     struct msg_view m;
     if (!get_view(r, &m)) {
-        join_master_down(s, "the master sent a malformed VIEW", out);
+        wish_redial(s, "the master sent a malformed VIEW");
         return;
     }
     if (m.view <= s->view.view || (s->phase != PHASE_MEMBER && s->phase != PHASE_JOINING)) {
         return; /* P7: only greater views */
     }
     uint64_t parent = s->view.view;
-    if (!read_members(s, &m, r) || !read_order(s, &m, r)) {
-        join_leave(s, CAUSE_KICK_PROTOCOL, RESULT_GONE, "the master sent a view that does not follow from the last one",
-                   true, out);
+    if (!read_members(s, &m, r) || !read_order(s, &m, r) || !read_edges(s, &m, r)) {
+        wish_leave(s, CAUSE_KICK_PROTOCOL, RESULT_GONE, "the master sent a view that does not follow from the last one",
+                   true);
         return;
     }
     if (!apply_decisions(s, &m, r, out)) {
-        join_leave(s, CAUSE_KICK_PROTOCOL, RESULT_GONE, "the master sent malformed decisions", true, out);
+        wish_leave(s, CAUSE_KICK_PROTOCOL, RESULT_GONE, "the master sent malformed decisions", true);
         return;
     }
-    if (s->phase == PHASE_IDLE) {
-        return; /* left on the way */
+    if (s->wish.leave) {
+        return;
     }
     for (uint32_t i = 0; s->slots_used > 0 && i < s->cfg.max_ops; i++) {
-        PCCL_ASSERT(s->slots[i].phase != SLOT_RUNNING); /* every listed operation was decided */
+        PCCL_ASSERT(s->slots[i].at.phase != SLOT_RUNNING); /* every listed operation was decided */
     }
     op_clear(s);
     s->finished_count = 0;
     s->finished_by = INT64_MAX;
-    s->settled = 0;
+    s->settled = MUTANT(SETTLED_KEPT) ? s->settled : 0;
+    s->refusals = 0;
     s->generation++;
     s->frozen = false;
     s->proposal = 0;
+    s->ballot.passed = 0; /* the master forgets it with the view, too */
     adopt_members(s, &m);
     session_trace(out, "installed view", parent, m.view);
     greet_members(s, out);
     if (s->phase == PHASE_JOINING) {
-        s->answered = m.vote_number;
-        join_connected(s, out);
+        s->answered = m.vote_number; /* join_settle makes it a member */
     } else if (m.answers != VOTE_NONE && m.answers == s->vote && !s->vote_ended) {
         ballot_by_view(s, &m, out);
     }
     fetch_members_changed(s, out);
-    launch_deferred(s, out);
 }

@@ -40,8 +40,9 @@ void join_connect(struct session *s, struct session_event *e, struct outbox *out
     memset(&s->snapshot, 0, sizeof s->snapshot);
     s->answered = 0;
     s->connecting = true;
+    s->connect_called_in = s->steps;
     s->connect_since = s->now;
-    s->vote_waits_for = 0;
+    s->told.vote_on = 0;
     s->connect_ended = false;
     memset(&s->connect_outcome, 0, sizeof s->connect_outcome);
     s->connect_by = s->now + s->cfg.connect_ns;
@@ -81,6 +82,7 @@ static void connect_failed(struct session *s, enum session_result result, uint8_
     s->connect_outcome.cause = cause;
     snprintf(s->connect_outcome.text, sizeof s->connect_outcome.text, "%s", text);
     s->connect_ended = true;
+    s->connect_ended_in = s->steps;
     outbox_add(out, ACT_CONNECTED);
 }
 
@@ -104,7 +106,7 @@ void join_master_down(struct session *s, const char *text, struct outbox *out)
         for (uint32_t i = 0; i < s->peer_count; i++) {
             s->peers[i].in_proposal = false;
         }
-        links_drop_unwanted(s);
+        peers_drop_unwanted(s);
         outbox_add(out, ACT_LINKS);
     }
     if (text != NULL) {
@@ -131,19 +133,10 @@ static void welcome(struct session *s, struct reader *r, struct outbox *out)
         phase_move(MACHINE_SESSION, &s->phase, PHASE_JOINING);
         return;
     }
-    links_suspect_again(s, out);
-    hold_suspect_again(s, out);
+    complaint_again(s, out);
+    links_healed_again(s, out);
     fetch_again(s, out);
     ballot_send(s, out);
-}
-
-void join_connected(struct session *s, struct outbox *out)
-{
-    phase_move(MACHINE_SESSION, &s->phase, PHASE_MEMBER);
-    s->connect_outcome.result = RESULT_OK;
-    s->connect_ended = true;
-    snapshot_take(s, s->view.view, &s->view.sizes);
-    outbox_add(out, ACT_CONNECTED);
 }
 
 static void fenced(struct session *s, struct reader *r, struct outbox *out)
@@ -165,7 +158,7 @@ static void heartbeat_heard(struct session *s, struct reader *r, struct outbox *
         return;
     }
     s->echo = m.sent_ns;
-    s->vote_waits_for = m.blocked_on;
+    s->told = m;
 }
 
 static void probe(struct session *s, struct reader *r, struct outbox *out)
@@ -175,6 +168,8 @@ static void probe(struct session *s, struct reader *r, struct outbox *out)
         join_master_down(s, "the master sent a malformed PROBE", out);
         return;
     }
+    s->probing = m.to;
+    s->probing_round = m.round;
     struct action *a = outbox_add(out, ACT_PROBE);
     a->slot = m.round;
     a->id = m.to;
@@ -232,11 +227,12 @@ static void end_calls(struct session *s, uint8_t cause, enum session_result resu
 {
     for (uint32_t i = 0; i < s->cfg.max_ops; i++) {
         struct slot *c = &s->slots[i];
-        if (c->phase == SLOT_RUNNING || c->phase == SLOT_DEFERRED) {
+        if (c->at.phase == SLOT_RUNNING || c->at.phase == SLOT_DEFERRED) {
             slot_end(s, i, result, cause, 0, out);
             memcpy(c->outcome.text, s->left_text, sizeof c->outcome.text);
         }
     }
+    s->deferred = NONE;
     if (s->vote != VOTE_NONE && !s->vote_ended) {
         ballot_end(s, result, cause, out);
         memcpy(s->vote_outcome.text, s->left_text, sizeof s->vote_outcome.text);
@@ -268,11 +264,13 @@ void join_leave(struct session *s, uint8_t cause, enum session_result result, co
     s->master_lost = 0;
     s->frozen = false;
     s->proposal = 0;
+    s->probing = 0;
     op_clear(s);
     owed_clear(s);
     s->finished_count = 0;
     s->finished_by = INT64_MAX;
     s->settled = 0;
+    s->refusals = 0;
     s->generation++;
     s->view.world = 0;
     s->view.view = 0;
@@ -284,69 +282,51 @@ void join_leave(struct session *s, uint8_t cause, enum session_result result, co
     outbox_add(out, ACT_LEFT);
 }
 
-/* ---- time ---- */
-
-/* The oldest operation that waits for somebody to launch it: the master looks for cycles of operations and votes. */
-static void blocked(const struct session *s, struct msg_heartbeat *m)
+static void connected(struct session *s, struct outbox *out)
 {
-    int64_t oldest = INT64_MAX;
-    for (uint32_t i = 0; s->op_used > 0 && i < s->op_count; i++) {
-        const struct op *op = &s->ops[i];
-        if (op->phase != OP_RUN || op->since >= oldest) {
-            continue;
-        }
-        for (uint32_t r = 0; r < s->view.world; r++) {
-            bool linked = view_relay(s, s->id, s->view.ids[r]) == 0;
-            if (linked && !s->marks[(size_t)op->marks * s->cfg.max_members + r].ready) {
-                oldest = op->since;
-                m->blocked_tag = op->name.tag;
-                m->blocked_seq = op->name.seq;
-                m->blocked_on = s->view.ids[r];
-                m->blocked_ms = (uint32_t)((s->now - op->since) / 1000000);
-                break;
-            }
-        }
-    }
+    phase_move(MACHINE_SESSION, &s->phase, PHASE_MEMBER);
+    s->connect_outcome.result = RESULT_OK;
+    s->connect_ended = true;
+    s->connect_ended_in = s->steps;
+    s->fresh = true;
+    snapshot_take(s, s->view.view, &s->view.sizes);
+    outbox_add(out, ACT_CONNECTED);
 }
+
+void join_settle(struct session *s, struct outbox *out)
+{
+    char text[BOUNDS_TEXT];
+    memcpy(text, s->wish.text, sizeof text);
+    if (s->wish.leave) {
+        join_leave(s, s->wish.cause, (enum session_result)s->wish.result, text, s->wish.tell_master, out);
+    } else if (s->wish.redial) {
+        join_master_down(s, text, out);
+    } else if (s->phase == PHASE_JOINING && s->view.view != 0) {
+        connected(s, out);
+    }
+    s->wish.leave = s->wish.redial = false;
+}
+
+/* ---- time ---- */
 
 static void send_heartbeat(struct session *s, struct outbox *out)
 {
     struct msg_heartbeat m = {.sent_ns = (uint64_t)s->now, .echo_ns = s->echo};
     if (s->phase == PHASE_MEMBER && !s->frozen) {
-        blocked(s, &m);
+        waits_oldest(s, &m.wait);
     }
     put_heartbeat(outbox_frame(out, FRAME_HEARTBEAT, s->run, s->view.view), &m);
     outbox_send(out, ACT_MASTER, 0);
 }
 
-static bool needs_master(const struct session *s)
-{
-    if (s->frozen || (s->vote != VOTE_NONE && !s->vote_ended)) {
-        return true;
-    }
-    for (uint32_t i = 0; s->slots_used > 0 && i < s->cfg.max_ops; i++) {
-        if (s->slots[i].phase == SLOT_DEFERRED) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* A vote called while the master is gone gets the whole time. */
-static int64_t needed_since(const struct session *s)
-{
-    bool vote_only = s->vote != VOTE_NONE && !s->vote_ended && !s->frozen;
-    return vote_only && s->vote_since > s->master_lost ? s->vote_since : s->master_lost;
-}
-
 static void tick_lost(struct session *s, struct outbox *out)
 {
+    int64_t needed = complaint_since(s);
     if (s->phase == PHASE_DIALING && s->now >= s->connect_by) {
         char text[BOUNDS_TEXT];
         snprintf(text, sizeof text, "%s", s->left_text[0] != 0 ? s->left_text : "the master does not answer");
         join_leave(s, CAUSE_NONE, RESULT_UNREACHABLE, text, false, out);
-    } else if (s->phase == PHASE_MEMBER && !s->welcomed && s->master_lost != 0 && needs_master(s) &&
-               s->now - needed_since(s) >= s->cfg.master_loss_ns) {
+    } else if (needed != INT64_MAX && s->now - needed >= s->cfg.master_loss_ns) {
         join_leave(s, CAUSE_LINK_LOST, RESULT_GONE, "the master was gone for too long", false, out);
     }
 }

@@ -5,165 +5,110 @@
  * Messages of a view go to a member only after its PING of that view (it has installed it); everything said before is then said again, so nobody
  * parks messages of views to come (P8).  Invariant: a broken link between members of the view is always reported.
  * SPDX-License-Identifier: MIT */
-#include <stdio.h>
-
 #include "session/session_state.h"
 
-uint32_t peer_find(const struct session *s, uint64_t id)
+/* ---- links that the view does without ---- */
+
+static void unlink_peer(struct peer *p, struct outbox *out)
 {
-    uint32_t rank = view_rank(s, id);
-    if (rank != NONE && s->view.peer[rank] != NONE) {
-        return s->view.peer[rank];
-    }
-    for (uint32_t i = 0; id != 0 && i < s->peer_count; i++) {
-        if (s->peers[i].id == id) {
-            return i;
-        }
-    }
-    return NONE;
+    p->link_up = false;
+    p->their_view = 0;
+    outbox_add(out, ACT_UNLINK)->id = p->id;
 }
 
-uint32_t peer_get(struct session *s, uint64_t id)
-{
-    uint32_t i = peer_find(s, id);
-    for (uint32_t k = 0; i == NONE && k < s->peer_count; k++) {
-        if (s->peers[k].id == 0) {
-            i = k;
-            s->peers[i] = (struct peer){.id = id, .rank = NONE, .replay = NONE};
-        }
-    }
-    return i;
-}
-
-uint32_t view_rank(const struct session *s, uint64_t id)
-{
-    uint32_t low = 0, high = s->view.world;
-    while (low < high) {
-        uint32_t mid = low + (high - low) / 2;
-        if (s->view.ids[mid] < id) {
-            low = mid + 1;
-        } else {
-            high = mid;
-        }
-    }
-    return low < s->view.world && s->view.ids[low] == id ? low : NONE;
-}
-
-bool peer_reachable(const struct session *s, uint32_t rank)
-{
-    const struct peer *p = &s->peers[s->view.peer[rank]];
-    return p->link_up && p->their_view == s->view.view;
-}
-
-uint64_t view_relay(const struct session *s, uint64_t a, uint64_t b)
-{
-    for (uint32_t i = 0; i < s->view.edges; i++) {
-        const struct missing_edge *e = &s->view.edge[i];
-        if ((e->a == a && e->b == b) || (e->a == b && e->b == a)) {
-            return e->relay;
-        }
-    }
-    return 0;
-}
-
-/* A member may speak for itself, its relay may speak for it. */
-uint32_t origin_rank(const struct session *s, uint32_t from, uint64_t origin)
-{
-    uint32_t rank = view_rank(s, origin);
-    if (rank == NONE || rank == s->view.rank) {
-        return NONE;
-    }
-    uint64_t sender = s->peers[from].id;
-    return sender == origin || view_relay(s, s->id, origin) == sender ? rank : NONE;
-}
-
-void links_relay(struct session *s, uint32_t from, uint64_t origin, const struct frame_header *h, const void *payload,
-                 struct outbox *out)
-{
-    if (origin != s->peers[from].id) {
-        return;
-    }
-    for (uint32_t i = 0; i < s->view.edges; i++) {
-        const struct missing_edge *e = &s->view.edge[i];
-        uint64_t to = e->a == origin ? e->b : e->b == origin ? e->a : 0;
-        uint32_t rank = to == 0 || e->relay != s->id ? NONE : view_rank(s, to);
-        if (rank != NONE && peer_reachable(s, rank)) {
-            put_bytes(outbox_frame(out, h->type, s->run, h->view), payload, h->length);
-            outbox_send(out, ACT_PEERS, to);
-        }
-    }
-}
-
-void links_suspect(struct session *s, uint8_t target, uint8_t cause, uint64_t peer, const struct op_name *name,
-                   const char *text, struct outbox *out)
-{
-    if (s->phase != PHASE_MEMBER || !s->welcomed) {
-        return; /* said again when the master is back */
-    }
-    struct msg_suspect m = {.view = s->view.view, .target = target, .cause = cause, .peer = peer};
-    if (name != NULL) {
-        m.tag = name->tag;
-        m.seq = name->seq;
-    }
-    snprintf(m.text, sizeof m.text, "%s", text);
-    put_suspect(outbox_frame(out, FRAME_SUSPECT, s->run, s->view.view), &m);
-    outbox_send(out, ACT_MASTER, 0);
-}
-
-/* LINK_LOST: it may well be made again; PEER_SILENT: nothing comes over it; KICK_UNREACHABLE: it cannot be made. */
-static void suspect_link(struct session *s, struct peer *p, enum cause cause, struct outbox *out)
-{
-    p->suspected = (uint8_t)cause;
-    links_suspect(s, SUSPECT_LINK, p->suspected, p->id, NULL,
-                  cause == CAUSE_PEER_SILENT ? "no sign of life on the link"
-                  : cause == CAUSE_LINK_LOST ? "the link closed"
-                                             : "the link cannot be made",
-                  out);
-}
-
-void links_suspect_again(struct session *s, struct outbox *out)
+/* A link that was given up for its silence may still look as if it were up: it is made again. */
+void links_spare(struct session *s, struct outbox *out)
 {
     for (uint32_t r = 0; r < s->view.world; r++) {
         struct peer *p = r == s->view.rank ? NULL : &s->peers[s->view.peer[r]];
-        if (p != NULL && p->suspected != CAUSE_NONE) {
-            suspect_link(s, p, (enum cause)p->suspected, out);
+        bool spare = p != NULL && view_relay(s, s->id, p->id) != 0;
+        if (p == NULL || spare == p->spare) {
+            continue;
+        }
+        p->spare = spare;
+        p->bundle = spare ? 0 : p->bundle;
+        if (spare && p->link_up) {
+            unlink_peer(p, out);
+        }
+    }
+}
+
+/* Both ends are in the view, and hear each other. */
+static bool is_healed(const struct session *s, const struct peer *p)
+{
+    return p->in_view && p->spare && p->link_up && p->their_view == s->view.view;
+}
+
+/* LINKED that nobody asked for. */
+static void tell_healed(struct session *s, uint64_t peer, struct outbox *out)
+{
+    if (s->welcomed) { /* else said when the master is back */
+        struct writer *w = outbox_frame(out, FRAME_LINKED, s->run, s->view.view);
+        put_linked(w, &(struct msg_linked){.attempt = 0, .failed = 1});
+        put_u64(w, peer);
+        outbox_send(out, ACT_MASTER, 0);
+    }
+}
+
+void links_healed_again(struct session *s, struct outbox *out)
+{
+    for (uint32_t i = 0; i < s->peer_count; i++) {
+        if (s->peers[i].id != 0 && is_healed(s, &s->peers[i])) {
+            tell_healed(s, s->peers[i].id, out);
         }
     }
 }
 
 /* ---- admission ---- */
 
-void links_admit(struct session *s, struct reader *r, struct outbox *out)
+/* The members of scratch_members are the proposal, in place of the last one: whom only that one wanted makes room first. */
+static void propose_members(struct session *s, uint32_t members)
 {
-    struct msg_admit m;
-    if (!get_admit(r, &m) || m.members > s->cfg.max_members) {
-        join_master_down(s, "the master sent a malformed ADMIT", out);
-        return;
-    }
     for (uint32_t i = 0; i < s->peer_count; i++) {
         s->peers[i].in_proposal = false;
         s->peers[i].link_failed = false;
     }
-    bool known = true;
-    for (uint32_t i = 0; i < m.members; i++) {
-        struct member_info *info = &s->scratch_members[0];
-        if (!get_member_info(r, info)) {
-            join_master_down(s, "the master sent a malformed ADMIT", out);
-            return;
+    for (uint32_t i = 0; i < members; i++) {
+        uint32_t p = peer_find(s, s->scratch_members[i].id);
+        if (p != NONE) {
+            s->peers[p].in_proposal = true;
         }
+    }
+    peers_drop_unwanted(s);
+    for (uint32_t i = 0; i < members; i++) {
+        const struct member_info *info = &s->scratch_members[i];
         uint32_t p = info->id == s->id ? NONE : peer_get(s, info->id);
+        PCCL_ASSERT(p != NONE || info->id == s->id); /* room for a view and a proposal */
         if (p != NONE) {
             s->peers[p].in_proposal = true;
             s->peers[p].info = *info;
         }
-        known = known && (p != NONE || info->id == s->id);
     }
-    PCCL_ASSERT(known); /* views have at most max_members, and there is room for two */
+}
+
+void links_admit(struct session *s, struct reader *r, struct outbox *out)
+{
+    struct msg_admit m;
+    if (!get_admit(r, &m) || m.members > s->cfg.max_members) {
+        wish_redial(s, "the master sent a malformed ADMIT");
+        return;
+    }
+    for (uint32_t i = 0; i < m.members; i++) {
+        if (!get_member_info(r, &s->scratch_members[i])) {
+            wish_redial(s, "the master sent a malformed ADMIT");
+            return;
+        }
+    }
+    propose_members(s, m.members);
+    for (uint32_t i = 0; i < s->peer_count; i++) { /* LINKED will vouch for it */
+        if (s->peers[i].in_proposal && s->peers[i].link_up && s->peers[i].suspected == CAUSE_PEER_SILENT) {
+            unlink_peer(&s->peers[i], out);
+        }
+    }
     s->proposal = m.view;
     s->proposal_attempt = m.attempt;
     s->linked_sent = false;
     s->link_by = s->now + s->cfg.link_ns;
-    links_drop_unwanted(s);
     outbox_add(out, ACT_LINKS);
     links_check(s, out);
 }
@@ -194,16 +139,6 @@ void links_check(struct session *s, struct outbox *out)
     outbox_send(out, ACT_MASTER, 0);
 }
 
-void links_drop_unwanted(struct session *s)
-{
-    for (uint32_t i = 0; i < s->peer_count; i++) {
-        struct peer *p = &s->peers[i];
-        if (p->id != 0 && !p->in_view && !p->in_proposal) {
-            memset(p, 0, sizeof *p);
-        }
-    }
-}
-
 /* ---- links ---- */
 
 /* P8: who may dial in.  A dialler ahead of us is held, not refused. */
@@ -231,7 +166,7 @@ void links_up(struct session *s, struct session_event *e, struct outbox *out)
     struct peer *p = &s->peers[i];
     p->link_up = true;
     p->link_failed = false;
-    p->their_view = 0;
+    p->their_view = MUTANT(THEIR_VIEW_KEPT) ? p->their_view : 0;
     p->heard = s->now;
     if (p->in_view) {
         outbox_frame(out, FRAME_PING, s->run, s->view.view);
@@ -240,18 +175,30 @@ void links_up(struct session *s, struct session_event *e, struct outbox *out)
     links_check(s, out);
 }
 
-void links_down(struct session *s, uint64_t id, bool silent, struct outbox *out)
+void links_down(struct session *s, uint64_t id, struct outbox *out)
 {
     uint32_t i = peer_find(s, id);
     if (i == NONE) {
         return;
     }
     struct peer *p = &s->peers[i];
+    bool healed = is_healed(s, p);
     p->link_up = false;
-    p->their_view = 0;
+    p->their_view = MUTANT(THEIR_VIEW_KEPT) ? p->their_view : 0;
     p->heard = s->now;
-    if (p->in_view) {
-        suspect_link(s, p, silent ? CAUSE_PEER_SILENT : CAUSE_LINK_LOST, out);
+    if (healed) {
+        complaint_spare(s, p, out);
+    } else if (p->in_view && !p->spare) {
+        complaint_link(s, p, CAUSE_LINK_LOST, out);
+    }
+}
+
+void links_bad(struct session *s, uint64_t id, struct outbox *out)
+{
+    uint32_t i = peer_find(s, id);
+    if (i != NONE) {
+        outbox_add(out, ACT_UNLINK)->id = id;
+        links_down(s, id, out);
     }
 }
 
@@ -264,16 +211,16 @@ void links_failed(struct session *s, uint64_t id, struct outbox *out)
     if (s->peers[i].in_proposal) {
         s->peers[i].link_failed = true;
         links_check(s, out);
-    } else if (view_relay(s, s->id, id) == 0) {
-        suspect_link(s, &s->peers[i], CAUSE_KICK_UNREACHABLE, out);
+    } else if (!s->peers[i].spare) {
+        complaint_link(s, &s->peers[i], CAUSE_KICK_UNREACHABLE, out);
     }
 }
 
 /* A member of a newer view that does not know us: we were excluded (P9). */
-void links_stale(struct session *s, uint64_t view, struct outbox *out)
+void links_stale(struct session *s, uint64_t view)
 {
     if (s->phase == PHASE_MEMBER && view > s->view.view && (view >> 32) >= (s->view.view >> 32) && s->proposal == 0) {
-        join_leave(s, CAUSE_KICK_STALE, RESULT_GONE, "the group went on in a newer view without this peer", false, out);
+        wish_leave(s, CAUSE_KICK_STALE, RESULT_GONE, "the group went on in a newer view without this peer", false);
     }
 }
 
@@ -295,9 +242,11 @@ void links_ping(struct session *s, uint32_t peer, uint64_t view, struct outbox *
     if (fresh) {
         p->their_view = view;
     }
-    if (fresh && p->in_view && view == s->view.view) {
+    if (fresh && is_healed(s, p)) {
+        tell_healed(s, p->id, out);
+    } else if (fresh && p->in_view && view == s->view.view) {
         p->replay = 0;
-        hold_replay(s, out);
+        s->replaying = true;
     }
 }
 
@@ -315,12 +264,12 @@ void links_data_up(struct session *s, struct session_event *e, struct outbox *ou
         struct op *op = &s->ops[k];
         if (op->phase == OP_RUN || op->phase == OP_HOLDING) {
             if (!op->eager) {
-                launch_announce(s, op, p->rank, out);
+                announce_to(s, op, p->rank, out);
             }
             if (op_mark(s, op, p->rank)->bundle == p->bundle) {
                 p->bundle_view = s->view.view;
             }
-            launch_feed(s, op, p->rank, out);
+            announce_feed(s, op, p->rank, out);
         }
     }
 }
@@ -335,7 +284,7 @@ void links_data_down(struct session *s, struct session_event *e, struct outbox *
     struct peer *p = &s->peers[i];
     p->bundle = 0;
     if (p->in_view && (p->bundle_view == s->view.view || MUTANT(CLOSE_IS_FAULT))) {
-        suspect_link(s, p, CAUSE_LINK_LOST, out);
+        complaint_link(s, p, CAUSE_LINK_LOST, out);
     }
 }
 
@@ -356,15 +305,15 @@ void links_tick(struct session *s, struct outbox *out)
                                                                    : s->cfg.stall_ns / 2;
         if (paused) {
             p->heard = s->now;
-        } else if (s->now - p->heard > bound && p->in_view && p->suspected == CAUSE_NONE && view_relay(s, s->id, p->id) == 0) {
-            suspect_link(s, p, p->link_up ? CAUSE_PEER_SILENT : CAUSE_KICK_UNREACHABLE, out);
+        } else if (s->now - p->heard > bound && p->spare && p->link_up) {
+            unlink_peer(p, out);
+            complaint_spare(s, p, out);
+        } else if (s->now - p->heard > bound && p->in_view && p->suspected == CAUSE_NONE && !p->spare) {
+            complaint_link(s, p, p->link_up ? CAUSE_PEER_SILENT : CAUSE_KICK_UNREACHABLE, out);
         }
     }
     if (s->proposal != 0 && s->now >= s->link_by) {
         links_check(s, out);
-    }
-    if (s->replaying) {
-        hold_replay(s, out);
     }
 }
 
@@ -373,10 +322,10 @@ uint32_t session_wanted(const struct session *s, struct session_wanted *out, uin
     uint32_t n = 0;
     for (uint32_t i = 0; i < s->peer_count; i++) {
         const struct peer *p = &s->peers[i];
-        if (p->id != 0 && (p->in_view || p->in_proposal) &&
-            !(p->in_view && !p->in_proposal && view_relay(s, s->id, p->id) != 0)) {
+        if (p->id != 0 && (p->in_view || p->in_proposal)) {
             if (n < capacity) {
-                out[n] = (struct session_wanted){.info = p->info, .dial = s->id > p->id, .data = p->in_view};
+                out[n] = (struct session_wanted){.info = p->info, .dial = s->id > p->id, .data = p->in_view && !p->spare,
+                                                 .spare = p->spare && !p->in_proposal};
             }
             n++;
         }

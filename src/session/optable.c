@@ -22,6 +22,108 @@ struct op *op_find(struct session *s, const struct op_name *name)
     return NULL;
 }
 
+/* ---- the table of operations, in one block ---- */
+
+struct op_layout {
+    size_t sets, buckets, marks, marks_free, bytes;
+    uint32_t entries, bucket_count;
+};
+
+static size_t op_section(size_t *at, size_t bytes)
+{
+    size_t from = *at;
+    *at = (from + bytes + 63) & ~(size_t)63;
+    return from;
+}
+
+static struct op_layout op_lay_out(const struct session_config *cfg, uint32_t live)
+{
+    struct op_layout l = {.entries = live + cfg->max_records, .bucket_count = 1};
+    while (l.bucket_count < l.entries) {
+        l.bucket_count *= 2;
+    }
+    size_t at = 0;
+    (void)op_section(&at, l.entries * sizeof(struct op));
+    l.sets = op_section(&at, (size_t)l.entries * bitset_words(cfg->max_members) * sizeof(uint64_t));
+    l.buckets = op_section(&at, l.bucket_count * sizeof(uint32_t));
+    l.marks = op_section(&at, (size_t)live * cfg->max_members * sizeof(struct mark));
+    l.marks_free = op_section(&at, live * sizeof(uint32_t));
+    l.bytes = at;
+    return l;
+}
+
+size_t op_table_bytes(const struct session_config *cfg, uint32_t live)
+{
+    return op_lay_out(cfg, live).bytes;
+}
+
+/* Points the session at a block, of which the first `used` entries and `rows` rows of marks are in place already. */
+static void op_table_use(struct session *s, unsigned char *block, uint32_t live, uint32_t used, uint32_t rows)
+{
+    struct op_layout l = op_lay_out(&s->cfg, live);
+    uint32_t words = bitset_words(s->cfg.max_members);
+    s->ops = (struct op *)(void *)block;
+    s->op_sets = (uint64_t *)(void *)(block + l.sets);
+    s->op_bucket = (uint32_t *)(void *)(block + l.buckets);
+    s->marks = (struct mark *)(void *)(block + l.marks);
+    s->marks_free = (uint32_t *)(void *)(block + l.marks_free);
+    s->op_count = l.entries;
+    s->buckets = l.bucket_count;
+    s->op_live = live;
+    s->op_free = NONE;
+    for (uint32_t i = 0; i < s->buckets; i++) {
+        s->op_bucket[i] = NONE;
+    }
+    for (uint32_t i = l.entries; i-- > 0;) {
+        struct op *op = &s->ops[i];
+        op->finished = s->op_sets + (size_t)i * words;
+        uint32_t *head = &s->op_free;
+        if (i < used && op->phase != OP_FREE) {
+            head = &s->op_bucket[op_hash(s, &op->name)];
+        } else {
+            op->phase = OP_FREE;
+        }
+        op->next = *head;
+        *head = i;
+    }
+    for (uint32_t i = live; i-- > rows;) {
+        s->marks_free[s->marks_left++] = i;
+    }
+}
+
+void op_table_init(struct session *s, void *block)
+{
+    op_table_use(s, block, s->cfg.max_live, 0, 0);
+}
+
+bool op_room(const struct session *s)
+{
+    return s->op_free != NONE && s->marks_left > 0;
+}
+
+size_t session_ops_wanted(const struct session *s)
+{
+    bool few = s->op_count - s->op_used < OPS_SPARE || s->marks_left < OPS_SPARE;
+    return few && !s->poisoned ? op_table_bytes(&s->cfg, 2 * s->op_live) : 0;
+}
+
+void *session_grow_ops(struct session *s, void *storage, size_t bytes)
+{
+    uint32_t live = s->op_live, entries = s->op_count, left = s->marks_left, words = bitset_words(s->cfg.max_members);
+    struct op_layout l = op_lay_out(&s->cfg, 2 * live);
+    PCCL_ASSERT(bytes >= l.bytes);
+    unsigned char *block = storage;
+    void *given = s->ops_given;
+    memcpy(block, s->ops, entries * sizeof *s->ops);
+    memcpy(block + l.sets, s->op_sets, (size_t)entries * words * sizeof(uint64_t));
+    memcpy(block + l.marks, s->marks, (size_t)live * s->cfg.max_members * sizeof *s->marks);
+    memcpy(block + l.marks_free, s->marks_free, left * sizeof *s->marks_free);
+    memset(block + entries * sizeof *s->ops, 0, (l.entries - entries) * sizeof *s->ops);
+    s->ops_given = storage;
+    op_table_use(s, block, 2 * live, entries, live);
+    return given;
+}
+
 struct op *op_make(struct session *s, const struct op_name *name)
 {
     struct op *op = op_find(s, name);
@@ -56,7 +158,12 @@ void op_drop_marks(struct session *s, struct op *op)
     if (op->marks == NONE) {
         return;
     }
-    eager_release(s, op);
+    op_taken(s, op);
+    for (uint32_t r = 0; r < s->view.world; r++) {
+        if (op_mark(s, op, r)->park != 0) {
+            park_drop(s, op, r);
+        }
+    }
     s->marks_free[s->marks_left++] = op->marks;
     op->marks = NONE;
 }
@@ -105,11 +212,39 @@ bool op_past(struct session *s, const struct op_name *name)
     return t != NULL && t->generation == s->generation && name->seq < t->next_seq && op_find(s, name) == NULL;
 }
 
-struct op *op_hear(struct session *s, const struct op_name *name, struct outbox *out)
+/* An honest member has so many calls unfinished, and so many refused that another has not taken. */
+enum { MOST_NAMED = BOUNDS_OPS + BOUNDS_REFUSALS };
+
+void op_taken(struct session *s, const struct op *op)
+{
+    for (uint32_t r = 0; op->marks != NONE && r < s->view.world; r++) {
+        struct mark *m = op_mark(s, op, r);
+        if (m->named) {
+            m->named = false;
+            s->peers[s->view.peer[r]].named--;
+        }
+    }
+}
+
+struct op *op_hear(struct session *s, uint32_t from, uint32_t rank, const struct op_name *name)
 {
     struct op *op = op_past(s, name) ? NULL : op_make(s, name);
     if (op == NULL && !op_past(s, name)) {
-        join_leave(s, CAUSE_KICK_PROTOCOL, RESULT_GONE, "too many operations in flight at other peers", true, out);
+        s->wish.bad = s->peers[from].id; /* no memory for it: it is said again over the next link */
+        return NULL;
+    }
+    if (op != NULL && op->phase == OP_GHOST) {
+        struct mark *m = op_mark(s, op, rank);
+        struct peer *speaker = &s->peers[s->view.peer[rank]];
+        if (!m->named && speaker->named >= MOST_NAMED) {
+            if (rank == s->peers[from].rank) { /* a relay only passes it on */
+                s->wish.bad = s->peers[from].id;
+            }
+            return NULL;
+        }
+        speaker->named += !m->named;
+        m->named = true;
+        s->wish.passed = true;
     }
     return op == NULL || op->phase == OP_DONE ? NULL : op;
 }
@@ -194,6 +329,25 @@ struct tag *tag_get(struct session *s, uint64_t tag)
     return tag_now(s, tag_probe(s, tag, true));
 }
 
+/* The answer to an update skips what was refused, so all members begin anew with it. */
+uint32_t tag_refusals(const struct session *s, const struct tag *t)
+{
+    return t->generation == s->generation && t->settled == s->settled ? t->refusals : 0;
+}
+
+void tag_caught_up(struct session *s, struct tag *t)
+{
+    s->refusals -= tag_refusals(s, t);
+    t->refusals = 0;
+}
+
+void tag_refused(struct session *s, struct tag *t)
+{
+    t->refusals = tag_refusals(s, t) + 1;
+    t->settled = s->settled;
+    s->refusals++;
+}
+
 bool owed_add(struct session *s, uint64_t tag, const struct owed *what)
 {
     struct tag *t = tag_get(s, tag);
@@ -253,4 +407,14 @@ void park_give(struct session *s, uint32_t block)
 unsigned char *park_at(struct session *s, uint32_t block)
 {
     return s->park + (size_t)(block - 1) * s->cfg.park_block_bytes;
+}
+
+void park_drop(struct session *s, const struct op *op, uint32_t rank)
+{
+    struct mark *m = op_mark(s, op, rank);
+    struct peer *p = &s->peers[s->view.peer[rank]];
+    PCCL_ASSERT(p->parked > 0);
+    p->parked--;
+    park_give(s, m->park);
+    m->park = 0;
 }

@@ -1,9 +1,10 @@
 /* refusal.c - REFUSE: one operation fails alike everywhere, the view and all other operations live on (P10).
  *
  * Who runs an operation and has not sent HOLD may refuse it, and then never holds it.  Every session answers the first
- * REFUSE of an operation with its own, whatever its program does, and again when it hears a graver cause.  A call returns
- * once the last REFUSE of every member names the same cause: then nobody can have succeeded, nobody can return another
- * cause, and the operation may be forgotten.  Invariant: what a session has sent last is the gravest cause it knows.
+ * REFUSE of an operation with its own, whatever its program does, and again when it hears a graver cause, or of the same cause
+ * a culprit of lower id.  A call returns once the last REFUSE of every member names the same cause and culprit: then nobody
+ * can have succeeded, nobody can return another, and the operation may be forgotten.
+ * Invariant: what a session has sent last is the gravest refusal it knows.
  * SPDX-License-Identifier: MIT */
 #include "session/session_state.h"
 
@@ -19,6 +20,7 @@ void refusal_send(struct session *s, struct op *op, uint8_t cause, uint64_t culp
     op->culprit = culprit;
     op->settled = op->settled == UINT32_MAX ? s->settled : op->settled;
     op_mark(s, op, s->view.rank)->refuse = cause;
+    op_mark(s, op, s->view.rank)->refuse_culprit = culprit;
     if (op->slot != NONE) {
         slot_stop(s, op->slot, out);
     }
@@ -39,15 +41,20 @@ void refusal_check(struct session *s, struct op *op, struct outbox *out)
     if (op->slot == NONE || op->refused == 0) {
         return; /* not launched here: the error waits for the call of this number */
     }
+    bool launched = true;
     for (uint32_t r = 0; r < s->view.world; r++) {
-        if (op_mark(s, op, r)->refuse != op->refused && !MUTANT(CAUSE_FIRST)) {
+        const struct mark *m = op_mark(s, op, r);
+        launched = launched && m->ready;
+        if ((m->refuse != op->refused || m->refuse_culprit != op->culprit) && !MUTANT(CAUSE_FIRST)) {
             return;
         }
     }
     struct tag *t = tag_find(s, op->name.tag);
     PCCL_ASSERT(t != NULL);
-    t->refusals++;
-    slot_end(s, op->slot, result_of_cause(op->refused), op->refused, op->culprit, out);
+    if (!launched) {
+        tag_refused(s, t);
+    }
+    slot_end(s, op->slot, slot_result(&s->slots[op->slot], op->refused), op->refused, op->culprit, out);
     op->slot = NONE;
     op_drop(s, op);
 }
@@ -56,17 +63,16 @@ static void hear(struct session *s, struct op *op, uint32_t rank, const struct m
 {
     struct mark *mark = op_mark(s, op, rank);
     op->settled = m->settled < op->settled ? m->settled : op->settled;
-    if (m->cause > mark->refuse) {
+    if (cause_outweighs(m->cause, m->culprit, mark->refuse, mark->refuse_culprit)) {
         mark->refuse = m->cause;
+        mark->refuse_culprit = m->culprit;
     }
     bool answers = !(MUTANT(ANSWER_NOT) && op->phase == OP_HOLDING) &&
                    !(MUTANT(UNLAUNCHED_NOT) && op->phase == OP_GHOST);
-    if (answers && mark->refuse > op->refused && (op->refused == 0 || !MUTANT(CAUSE_FIRST))) {
-        refusal_send(s, op, mark->refuse, m->culprit, out);
+    bool graver = cause_outweighs(mark->refuse, mark->refuse_culprit, op->refused, op->culprit);
+    if (answers && graver && (op->refused == 0 || !MUTANT(CAUSE_FIRST))) {
+        refusal_send(s, op, mark->refuse, mark->refuse_culprit, out);
     } else {
-        if (op->culprit == 0 && m->cause == op->refused) {
-            op->culprit = m->culprit;
-        }
         refusal_check(s, op, out);
     }
 }
@@ -77,15 +83,15 @@ void refusal_message(struct session *s, uint32_t from, const struct frame_header
     struct msg_refuse m;
     const void *payload = r->at;
     if (!get_refuse(r, &m)) {
-        links_down(s, s->peers[from].id, false, out);
+        links_bad(s, s->peers[from].id, out);
         return;
     }
     if (h->view != s->view.view || (s->frozen && !MUTANT(REFUSE_LATE))) {
         return;
     }
-    links_relay(s, from, m.origin, h, payload, out);
+    peers_relay(s, from, m.origin, h, payload, out);
     uint32_t rank = origin_rank(s, from, m.origin);
-    struct op *op = rank != NONE ? op_hear(s, &m.name, out) : NULL;
+    struct op *op = rank != NONE ? op_hear(s, from, rank, &m.name) : NULL;
     if (op != NULL) {
         hear(s, op, rank, &m, out);
     }
@@ -97,8 +103,7 @@ void refusal_request(struct session *s, struct op *op, uint8_t cause, struct out
     if (refusal_allowed(s, op)) {
         refusal_send(s, op, cause, s->id, out);
     } else if (op->phase == OP_HOLDING && op->refused == 0 && !s->frozen) {
-        links_suspect(s, SUSPECT_OPERATION, cause, 0, &op->name, "given up by the program after it was complete here",
-                      out);
+        complaint_op(s, op, (enum cause)cause, 0, "given up by the program after it was complete here", out);
     }
 }
 

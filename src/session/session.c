@@ -9,19 +9,12 @@
 
 #include "session/session_state.h"
 
-void session_trace(struct outbox *out, const char *text, uint64_t id, uint64_t value)
-{
-    struct action *a = outbox_add(out, ACT_TRACE);
-    a->data = text;
-    a->id = id;
-    a->value = value;
-}
-
 /* ---- arena ---- */
 
 struct carver {
     unsigned char *base; /* null: only measure */
     size_t used;
+    size_t blank; /* where what need not be cleared begins */
 };
 
 static void *carve(struct carver *c, size_t count, size_t size)
@@ -31,42 +24,29 @@ static void *carve(struct carver *c, size_t count, size_t size)
     return c->base == NULL ? NULL : c->base + at;
 }
 
-static uint32_t op_capacity(const struct session_config *cfg)
-{
-    return cfg->max_live + cfg->max_records;
-}
-
 static size_t lay_out(const struct session_config *cfg, struct carver *c, struct session *s)
 {
     struct session measure;
     struct session *t = s == NULL ? &measure : s;
-    uint32_t ops = op_capacity(cfg);
-    t->buckets = 1;
-    while (t->buckets < ops) {
-        t->buckets *= 2;
-    }
     t->view.ids = carve(c, cfg->max_members, sizeof(uint64_t));
     t->view.peer = carve(c, cfg->max_members, sizeof(uint32_t));
     t->view.ring = carve(c, cfg->max_members, sizeof(uint32_t));
     t->view.weights = carve(c, cfg->max_members, sizeof(uint32_t));
-    t->view.edge = carve(c, SESSION_EDGES, sizeof(struct missing_edge));
+    t->view.edge = carve(c, bounds_edges(cfg->max_members), sizeof(struct missing_edge));
     t->scratch_members = carve(c, cfg->max_members, sizeof(struct member_info));
     t->scratch_ids = carve(c, 2 * cfg->max_members, sizeof(uint64_t));
     t->peers = carve(c, 2 * cfg->max_members, sizeof(struct peer));
-    t->ops = carve(c, ops, sizeof(struct op));
-    t->op_bucket = carve(c, t->buckets, sizeof(uint32_t));
-    t->op_sets = carve(c, (size_t)ops * bitset_words(cfg->max_members), sizeof(uint64_t));
-    t->marks = carve(c, (size_t)cfg->max_live * cfg->max_members, sizeof(struct mark));
-    t->marks_free = carve(c, cfg->max_live, sizeof(uint32_t));
+    t->ops = carve(c, 1, op_table_bytes(cfg, cfg->max_live));
     t->tags = carve(c, cfg->max_tags, sizeof(struct tag));
     t->owed = carve(c, cfg->max_owed, sizeof(struct owed));
     t->slots = carve(c, cfg->max_ops, sizeof(struct slot));
-    t->park = carve(c, cfg->park_blocks, cfg->park_block_bytes);
     t->park_free = carve(c, cfg->park_blocks, sizeof(uint32_t));
     t->wire = carve(c, 2 * BOUNDS_EAGER_BYTES + 256, 1);
     t->fetch.holders = carve(c, cfg->max_members, sizeof(uint64_t));
     t->fetch.holder_down = carve(c, cfg->max_members, sizeof(bool));
     t->fetch.asked = carve(c, cfg->max_members, sizeof(uint32_t));
+    c->blank = c->used;
+    t->park = carve(c, cfg->park_blocks, cfg->park_block_bytes); /* last: not cleared, hence not touched before it is used */
     return c->used;
 }
 
@@ -78,25 +58,16 @@ size_t session_arena_bytes(const struct session_config *config)
 
 struct session *session_init(const struct session_config *config, void *arena)
 {
-    memset(arena, 0, session_arena_bytes(config));
+    struct carver measure = {.used = sizeof(struct session)};
+    (void)lay_out(config, &measure, NULL);
+    memset(arena, 0, measure.blank);
     struct session *s = arena;
     struct carver c = {.base = arena, .used = sizeof *s};
     s->cfg = *config;
     lay_out(config, &c, s);
     s->rng.state = config->seed;
     s->peer_count = 2 * config->max_members;
-    s->op_count = op_capacity(config);
-    for (uint32_t i = 0; i < s->op_count; i++) {
-        s->ops[i].next = i + 1 < s->op_count ? i + 1 : NONE;
-        s->ops[i].finished = s->op_sets + (size_t)i * bitset_words(config->max_members);
-    }
-    for (uint32_t i = 0; i < s->buckets; i++) {
-        s->op_bucket[i] = NONE;
-    }
-    for (uint32_t i = 0; i < config->max_live; i++) {
-        s->marks_free[i] = config->max_live - 1 - i;
-    }
-    s->marks_left = config->max_live;
+    op_table_init(s, s->ops);
     for (uint32_t i = 0; i < config->max_owed; i++) {
         s->owed[i].next = i + 1 < config->max_owed ? i + 1 : NONE;
     }
@@ -105,6 +76,7 @@ struct session *session_init(const struct session_config *config, void *arena)
         s->park_free[i] = i;
     }
     s->park_left = config->park_blocks;
+    s->deferred = s->deferred_last = NONE;
     s->generation = 1;
     s->finished_by = INT64_MAX;
     s->next_heartbeat = 0;
@@ -157,20 +129,9 @@ static void on_peer_frame(struct session *s, struct session_event *e, struct out
         }
         break;
     default:
-        links_down(s, e->peer, false, out); /* no business on a control link */
+        links_bad(s, e->peer, out); /* no business on a control link */
         break;
     }
-}
-
-/* A peer stands still while it waits for a third one that has not launched: that wait is for a program, not for a machine. */
-static bool launched_by_all(struct session *s, struct op *op)
-{
-    for (uint32_t r = 0; r < s->view.world; r++) {
-        if (r != s->view.rank && !op_mark(s, op, r)->ready) {
-            return false;
-        }
-    }
-    return true;
 }
 
 static void on_lanes(struct session *s, struct session_event *e, struct outbox *out)
@@ -179,35 +140,39 @@ static void on_lanes(struct session *s, struct session_event *e, struct outbox *
         return;
     }
     struct slot *c = &s->slots[e->slot];
-    struct op *op = c->op == NONE || c->phase != SLOT_RUNNING ? NULL : &s->ops[c->op];
+    struct op *op = c->op == NONE || c->at.phase != SLOT_RUNNING ? NULL : &s->ops[c->op];
     if (e->kind == SESSION_IDLE) {
+        c->outcome.tx_bytes = e->tx_bytes;
+        c->outcome.rx_bytes = e->rx_bytes;
         slot_idle(s, e->slot, out);
     } else if (op == NULL) {
         return; /* it ended while the lane was on its way here */
     } else if (e->kind == SESSION_DONE) {
-        c->outcome.tx_bytes = e->tx_bytes;
-        c->outcome.rx_bytes = e->rx_bytes;
-        launch_done(s, op, e->digest, out);
+        hold_complete(s, op, e->digest, out);
     } else if (op->phase == OP_RUN && op->refused == 0 && !s->frozen) {
         uint32_t rank = view_rank(s, e->peer);
-        if (rank != NONE && rank != s->view.rank && launched_by_all(s, op)) {
-            links_suspect(s, SUSPECT_OPERATION, CAUSE_NO_PROGRESS, e->peer, &op->name, "no bytes moved", out);
+        if (rank != NONE && rank != s->view.rank && waits_launched(s, op)) {
+            complaint_op(s, op, CAUSE_NO_PROGRESS, e->peer, "no bytes moved", out);
         }
     }
 }
 
 static void on_cancel(struct session *s, struct session_event *e, struct outbox *out)
 {
-    if (e->slot < s->cfg.max_ops && s->slots[e->slot].phase == SLOT_RUNNING && s->slots[e->slot].op != NONE) {
+    if (e->slot < s->cfg.max_ops && s->slots[e->slot].at.phase == SLOT_RUNNING && s->slots[e->slot].op != NONE) {
         bool own = e->number == CAUSE_NO_MEMORY || e->number == CAUSE_INTERNAL;
         uint8_t why = own ? (uint8_t)e->number : CAUSE_CANCEL;
+        s->slots[e->slot].failed = s->slots[e->slot].failed || own;
         refusal_request(s, &s->ops[s->slots[e->slot].op], why, out);
     }
 }
 
+/* Of what the master has asked for in this membership only: to a newcomer nothing was asked yet. */
 static void on_measured(struct session *s, const struct session_event *e, struct outbox *out)
 {
-    if (s->welcomed) {
+    bool asked = s->probing != 0 && e->peer == s->probing && e->slot == s->probing_round;
+    s->probing = asked ? 0 : s->probing;
+    if (asked && s->welcomed) {
         struct msg_measured m = {.round = e->slot, .to = e->peer, .bits_per_second = e->number};
         put_measured(outbox_frame(out, FRAME_MEASURED, s->run, s->view.view), &m);
         outbox_send(out, ACT_MASTER, 0);
@@ -218,7 +183,7 @@ static void check_deadlines(struct session *s, struct outbox *out)
 {
     for (uint32_t i = 0; s->slots_used > 0 && i < s->cfg.max_ops; i++) {
         struct slot *c = &s->slots[i];
-        if (c->phase == SLOT_RUNNING && c->op != NONE && s->now >= c->launch.deadline) {
+        if (c->at.phase == SLOT_RUNNING && c->op != NONE && s->now >= c->launch.deadline) {
             c->launch.deadline = INT64_MAX;
             refusal_request(s, &s->ops[c->op], CAUSE_DEADLINE, out);
         }
@@ -281,13 +246,13 @@ static bool dispatch_link(struct session *s, struct session_event *e, struct out
         links_up(s, e, out);
         return true;
     case SESSION_LINK_DOWN:
-        links_down(s, e->peer, false, out);
+        links_down(s, e->peer, out);
         return true;
     case SESSION_LINK_FAILED:
         links_failed(s, e->peer, out);
         return true;
     case SESSION_LINK_STALE:
-        links_stale(s, e->view, out);
+        links_stale(s, e->view);
         return true;
     case SESSION_PEER_FRAME:
         on_peer_frame(s, e, out);
@@ -344,64 +309,22 @@ static void dispatch(struct session *s, struct session_event *e, struct outbox *
     }
 }
 
-/* Whatever state the tables are in: every call ends, everything is closed. */
-static void poison(struct session *s, const struct check_pad *pad, struct outbox *out)
+/* What the step has decided, by level: leaving before all else, since nothing is said or launched by one who leaves. */
+static void settle(struct session *s, struct outbox *out)
 {
-    s->poisoned = true;
-    outbox_reset(out);
-    snprintf(s->left_text, sizeof s->left_text, "failed invariant %s at %s", pad->what, pad->where);
-    for (uint32_t i = 0; i < s->cfg.max_ops; i++) {
-        struct slot *c = &s->slots[i];
-        if (c->phase == SLOT_FREE || c->phase == SLOT_RETURNED) {
-            continue;
-        }
-        c->outcome.result = RESULT_POISONED;
-        c->outcome.restore = c->launch.in_place && !c->launch.no_memory;
-        c->phase = SLOT_ENDING;
-        slot_stop(s, i, out);
-        if (!c->started) {
-            c->phase = SLOT_RETURNED;
-            outbox_add(out, ACT_OP_RETURN)->slot = i;
-        }
+    join_settle(s, out);
+    if (s->wish.bad != 0) {
+        links_bad(s, s->wish.bad, out);
+        s->wish.bad = 0;
     }
-    s->vote_outcome.result = RESULT_POISONED;
-    if (s->vote != VOTE_NONE && !s->vote_ended) {
-        s->vote_ended = true;
-        outbox_add(out, ACT_VOTED);
+    if (s->wish.passed) {
+        s->wish.passed = false;
+        ballot_passed(s, out);
     }
-    s->connect_outcome.result = RESULT_POISONED;
-    if (s->connecting && !s->connect_ended) {
-        s->connect_ended = true;
-        outbox_add(out, ACT_CONNECTED);
+    if (s->replaying) {
+        hold_replay(s, out);
     }
-    s->phase = PHASE_IDLE;
-    s->view.world = 0;
-    memset(s->peers, 0, sizeof *s->peers * s->peer_count);
-    outbox_add(out, ACT_CLOSE_MASTER);
-    outbox_add(out, ACT_LINKS);
-    outbox_add(out, ACT_LEFT);
-}
-
-static void step_poisoned(struct session *s, struct session_event *e, struct outbox *out)
-{
-    memset(&e->outcome, 0, sizeof e->outcome);
-    e->outcome.result = RESULT_POISONED;
-    memcpy(e->outcome.text, s->left_text, sizeof e->outcome.text);
-    if (e->kind == SESSION_HELLO) {
-        e->verdict = HELLO_STALE;
-        e->view = 0;
-    }
-    if (e->slot >= s->cfg.max_ops) {
-        return;
-    }
-    struct slot *c = &s->slots[e->slot];
-    if (e->kind == SESSION_IDLE) {
-        slot_idle(s, e->slot, out);
-    } else if (e->kind == SESSION_COLLECT && c->phase == SLOT_RETURNED) {
-        e->outcome = c->outcome;
-        c->phase = SLOT_FREE;
-        s->slots_used--;
-    }
+    launch_deferred(s, out);
 }
 
 /* setjmp lives in a frame of its own: nothing but the pad changes between it and the jump. */
@@ -412,15 +335,18 @@ static bool dispatch_guarded(struct session *s, struct session_event *e, struct 
     }
     check_current = pad;
     dispatch(s, e, out);
+    settle(s, out);
     PCCL_ASSERT(!out->overflow);
+    session_check(s);
     return true;
 }
 
 void session_step(struct session *s, int64_t now, struct session_event *event, struct outbox *out)
 {
     s->now = now;
+    s->steps++;
     if (s->poisoned) {
-        step_poisoned(s, event, out);
+        poison_step(s, event, out);
         return;
     }
     struct check_pad pad = {.outer = check_current};
@@ -429,8 +355,7 @@ void session_step(struct session *s, int64_t now, struct session_event *event, s
     if (good) {
         s->last_step = event->kind == SESSION_TICK ? now : s->last_step;
     } else {
-        poison(s, &pad, out);
-        step_poisoned(s, event, out);
+        poison_machine(s, &pad, event, out);
     }
 }
 
@@ -453,15 +378,19 @@ int64_t session_deadline(const struct session *s)
     if (s->proposal != 0 && !s->linked_sent) {
         at = earlier(at, s->link_by);
     }
-    if (s->replaying) {
+    if (s->replaying || launch_due(s)) {
         at = s->now;
     }
+    int64_t lost = complaint_since(s);
+    if (lost != INT64_MAX) {
+        at = earlier(at, lost + s->cfg.master_loss_ns);
+    }
     for (uint32_t i = 0; s->slots_used > 0 && i < s->cfg.max_ops; i++) {
-        if (s->slots[i].phase == SLOT_RUNNING) {
+        if (s->slots[i].at.phase == SLOT_RUNNING) {
             at = earlier(at, s->slots[i].launch.deadline);
         }
     }
-    return at;
+    return MUTANT(TIMERS_LATE) ? at + 1000000000 : at;
 }
 
 bool session_poisoned(const struct session *s)
@@ -472,7 +401,7 @@ bool session_poisoned(const struct session *s)
 /* A step answers one message or ends everything: each slot and peer once, each live operation said again in part. */
 void session_out_bounds(const struct session_config *config, uint32_t *actions, uint32_t *bytes, uint32_t *dests)
 {
-    uint32_t ops = op_capacity(config);
+    uint32_t ops = config->max_ops + config->max_records;
     *actions = 4 * ops + 8 * config->max_ops + 8 * config->max_members + 256;
     *bytes = 2 * (2 * BOUNDS_EAGER_BYTES + 512) + ops * 384 + config->max_members * 256 + BOUNDS_CONTROL_FRAME;
     *dests = *actions + ops * config->max_members;
@@ -526,50 +455,4 @@ bool session_member(const struct session *s, uint32_t rank, struct member_info *
         }
     }
     return true;
-}
-
-static const char *vote_phase(uint8_t kind)
-{
-    switch ((enum vote_kind)kind) {
-    case VOTE_UPDATE:
-        return "update";
-    case VOTE_QUERY:
-        return "query";
-    case VOTE_OPTIMISE:
-        return "optimise";
-    case VOTE_SYNC:
-        return "sync";
-    case VOTE_NONE:
-        break;
-    }
-    return "";
-}
-
-uint32_t session_waits(const struct session *s, struct session_wait *out, uint32_t capacity)
-{
-    uint32_t n = 0;
-    if (s->connecting && !s->connect_ended && n < capacity) {
-        out[n++] = (struct session_wait){
-            .peer = s->vote_waits_for, .since = s->connect_since, .phase = "connect"};
-    }
-    if (s->vote != VOTE_NONE && !s->vote_ended && n < capacity) {
-        out[n++] = (struct session_wait){
-            .peer = s->vote_waits_for, .since = s->vote_since, .phase = vote_phase(s->vote)};
-    }
-    for (uint32_t i = 0; s->op_used > 0 && i < s->op_count; i++) {
-        const struct op *op = &s->ops[i];
-        if (op->phase != OP_RUN && op->phase != OP_HOLDING) {
-            continue;
-        }
-        for (uint32_t r = 0; r < s->view.world && n < capacity; r++) {
-            const struct mark *m = &s->marks[(size_t)op->marks * s->cfg.max_members + r];
-            if (r == s->view.rank || m->held) {
-                continue;
-            }
-            const char *phase = !m->ready ? "launch" : op->phase == OP_RUN ? "data" : "hold";
-            out[n++] = (struct session_wait){
-                .tag = op->name.tag, .peer = s->view.ids[r], .since = op->since, .phase = phase};
-        }
-    }
-    return n;
 }

@@ -10,10 +10,10 @@
  * return.  Between OP_STOP and SESSION_IDLE lanes still touch the buffers; OP_RETURN is never emitted before SESSION_IDLE
  * of a started slot.
  *
- * Rules P1 to P11 are those of the reliability reference and are named where they are kept.
+ * Rules P1 to P11 are stated in docs/RULES.md and named where they are kept.
  * SPDX-License-Identifier: MIT */
-#ifndef PCCL_PEER_SESSION_H
-#define PCCL_PEER_SESSION_H
+#ifndef PCCL_SESSION_SESSION_H
+#define PCCL_SESSION_SESSION_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,7 +38,7 @@ struct session_config {
     struct net_address address[BOUNDS_ADDRESSES];
     uint32_t max_members;       /* of a view or proposal */
     uint32_t max_ops;           /* slots: calls not collected yet */
-    uint32_t max_live;          /* operations not finished, launched here or only heard of; >= max_ops */
+    uint32_t max_live;          /* operations not finished, launched here or only heard of: room to begin with */
     uint32_t max_records;       /* finished operations on record */
     uint32_t max_tags;          /* power of two */
     uint32_t max_owed;
@@ -53,6 +53,7 @@ struct session_config {
     const struct kernels *kernels;
     bool verify;                /* ask for digests of results; the view decides for all its members */
     uint64_t seed;
+    uint32_t check_every;       /* steps between two looks at all invariants; 0: seldom enough to cost next to nothing */
 };
 
 /* What a call ends with: the cause decides the public code (api.c has the table). */
@@ -72,6 +73,7 @@ enum session_result {
     RESULT_SETUP,        /* MasterConnectionFailed: what this peer itself was told is wrong, the master was not tried */
     RESULT_UNREACHABLE,  /* connect: MasterConnectionFailed */
     RESULT_NO_CANDIDATE, /* NoSharedStateAvailable */
+    RESULT_REVISION,     /* NoSharedStateAvailable: nobody who may send is at the expected revision; nothing changed */
     RESULT_RETRY,        /* update, optimise: call again at once */
     RESULT_POISONED,     /* InternalError */
 };
@@ -127,8 +129,8 @@ enum session_event_kind {
     SESSION_SYNC_FRAME,   /* header, payload from `peer` on a sync connection */
     SESSION_SYNC_DOWN,    /* the sync connection to `peer` broke or could not be made */
     /* lanes */
-    SESSION_DONE,         /* slot: all lanes complete: the whole result is in `out`; digest, tx/rx bytes */
-    SESSION_IDLE,         /* slot: all lanes have let go of its buffers */
+    SESSION_DONE,         /* slot: all lanes complete: the whole result is in `out`; digest */
+    SESSION_IDLE,         /* slot: all lanes have let go of its buffers; tx/rx bytes: payload moved until then */
     SESSION_STALLED,      /* slot: no byte moved for stall_ns; `peer` is who it waits for */
     /* memory asked for by ACT_SYNC_ALLOC: memory (null: there is none) */
     SESSION_MEMORY,
@@ -165,8 +167,9 @@ enum session_action {
                           action.value 1: answer on the connection that peer dialled */
     ACT_SYNC_CLOSE,    /* the vote is over: close all sync connections of this session */
     ACT_LINKS,         /* the set of wanted peers changed: read session_wanted; re-ask held HELLOs */
+    ACT_UNLINK,        /* give up the control link to peer `id`, nothing is heard of it any more; made again like any other */
     ACT_OP_START,      /* slot: session_op tells plan parameters; lanes make executors with window `value` */
-    ACT_OP_READY,      /* slot: peer `id` launched it and grants `value` frames per lane on the current bundle */
+    ACT_OP_READY,      /* slot: peer `id` launched it and grants `value` frames per lane on the current bundle; its launch `order` */
     ACT_OP_STOP,       /* slot: lanes let go, then SESSION_IDLE */
     ACT_OP_RETURN,     /* slot: the call may return (collect) */
     ACT_VOTED,         /* the open vote has ended (collect) */
@@ -189,6 +192,7 @@ struct session_op {
     const void *in;
     void *out;
     bool verify;
+    uint64_t launch;             /* its number among our launches */
     const uint64_t *ranks;       /* peer id by rank; world entries */
 };
 
@@ -196,10 +200,11 @@ struct session_wanted {
     struct member_info info;
     bool dial;                   /* this end dials (it is the newer member) */
     bool data;                   /* a data bundle is wanted too (member of the installed view) */
+    bool spare;                  /* the view does without this link: tried now and then */
 };
 
 size_t session_arena_bytes(const struct session_config *config);
-/* `arena` is zeroed by the call; aligned to 64. */
+/* `arena` is cleared by the call as far as need be; aligned to 64. */
 struct session *session_init(const struct session_config *config, void *arena);
 void session_step(struct session *s, int64_t now, struct session_event *event, struct outbox *out);
 int64_t session_deadline(const struct session *s);
@@ -217,6 +222,9 @@ uint32_t session_folding_senders(const struct session *s, const struct op_params
  * over; returns the table handed over before (null the first time), which is the caller's again. */
 size_t session_tags_wanted(const struct session *s);
 void *session_grow_tags(struct session *s, void *storage, size_t bytes);
+/* The same for operations: as many as all members may launch, at most. */
+size_t session_ops_wanted(const struct session *s);
+void *session_grow_ops(struct session *s, void *storage, size_t bytes);
 
 /* For api.c: the snapshot and the installed view. */
 struct session_info {
@@ -244,7 +252,17 @@ struct session_wait {
     uint64_t peer;
     int64_t since;
     const char *phase; /* static: "launch", "data", "hold", "update", ... */
+    /* What the master says of `peer`: whom it waits for in the end, in which operation and phase (null: in none), and in which vote
+     * that one waits (null: in none).  0: nothing is known. */
+    uint64_t then;
+    uint64_t then_tag;
+    const char *then_phase, *then_vote;
+    bool told;         /* the master has spoken of `peer` at all */
 };
+/* One sentence: "waits for peer 1.2 (10.0.0.3:48150) to launch tag 7; its program is in no call". */
+void session_wait_text(const struct session *s, const struct session_wait *w, char *out, size_t size);
+/* It ends when another program does something, not a machine: there is no limit to it. */
+bool session_wait_of_program(const struct session_wait *w);
 uint32_t session_waits(const struct session *s, struct session_wait *out, uint32_t capacity);
 
 #endif

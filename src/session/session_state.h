@@ -5,8 +5,8 @@
  * Which file writes what: links.c peers, optable.c ops and tags, launch.c slots, install.c the view, ballot.c the vote, join.c the
  * phase and the master's connection.
  * SPDX-License-Identifier: MIT */
-#ifndef PCCL_PEER_SESSION_STATE_H
-#define PCCL_PEER_SESSION_STATE_H
+#ifndef PCCL_SESSION_SESSION_STATE_H
+#define PCCL_SESSION_SESSION_STATE_H
 
 #include <string.h>
 
@@ -31,12 +31,15 @@ struct peer {
     bool in_view, in_proposal;
     bool link_up;
     bool link_failed;    /* in this proposal */
+    bool spare;          /* in_view: the pair is a missing edge of the view; a link, if there is one, carries PING only */
     uint8_t suspected;   /* why its link was reported in this view: again after a resumed master connection; CAUSE_NONE */
+    int64_t lost_at;     /* when it was last */
     uint32_t rank;       /* in_view */
     uint64_t their_view; /* newest view it said to be in, on this link */
     uint64_t bundle;     /* number of the usable data bundle, 0 none */
     uint64_t bundle_view; /* last view in which a READY named this bundle */
     int64_t heard;
+    uint32_t named;      /* operations that it speaks of and that are not launched here */
     uint32_t parked;     /* EAGER payloads of it that are parked */
     uint32_t replay;     /* operation from which hold_replay goes on, NONE: nothing left to say again */
 };
@@ -44,10 +47,14 @@ struct peer {
 /* What one member said about one operation. */
 struct mark {
     uint64_t ready_params, hold_params, hold_digest, bundle;
+    uint64_t launch;     /* number among its launches */
     uint32_t window;
     uint32_t park;       /* park block + 1 of its EAGER payload, 0 none */
     uint32_t park_bytes;
+    uint32_t relayed;    /* dissemination: bit per round of it that we pass on to a member behind a missing edge */
     uint8_t refuse;      /* cause of its last REFUSE, 0 none */
+    uint64_t refuse_culprit;
+    bool named;          /* it spoke of this one, which is not launched here: counted in peer.named */
     bool ready, held, fed; /* fed: lanes were told */
     bool dropped;        /* its EAGER payload found no room */
     bool wanted;         /* ... and was asked for again */
@@ -61,7 +68,6 @@ struct op {
     uint8_t refused;     /* cause of the own last REFUSE, 0 none */
     bool eager;
     uint8_t round;       /* dissemination: next round to send */
-    uint32_t rounds_in;  /* dissemination: bit per round that came in */
     uint32_t slot;
     uint32_t next;       /* hash chain */
     uint32_t marks;      /* index of its marks, NONE once done */
@@ -70,6 +76,11 @@ struct op {
     uint64_t culprit;    /* of the refusal */
     uint32_t settled;    /* at the first refuser: votes settled in this view before; UINT32_MAX: none has refused */
     int64_t since;       /* launched */
+    int64_t lost_at;     /* a member's link broke after the launch: bytes may be missing for good; 0: none did */
+    uint8_t suspected;   /* what the master was told, or would be, of this operation; CAUSE_NONE */
+    uint64_t suspected_peer;
+    const char *suspected_text; /* static */
+    int64_t suspected_at, suspected_last; /* first time without a break, last time */
     uint64_t *finished;  /* bit set over ranks */
 };
 
@@ -78,7 +89,8 @@ struct tag {
     uint32_t next_seq;
     uint32_t slot;       /* un-collected operation of this tag, NONE */
     uint32_t owed;       /* list of owed errors, NONE */
-    uint32_t refusals;   /* since the last success in this view */
+    uint32_t refusals;   /* since the last success, since `settled` votes in this view, that somebody may not have taken */
+    uint32_t settled;
     uint32_t generation; /* of the view that next_seq and refusals belong to; 0: entry not in use */
 };
 
@@ -95,13 +107,22 @@ struct owed {
 
 enum slot_phase { SLOT_FREE = 0, SLOT_DEFERRED, SLOT_RUNNING, SLOT_ENDING, SLOT_RETURNED };
 
-struct slot {
+/* Where a call stands. */
+struct slot_state {
     uint8_t phase;       /* ENDING: outcome known, lanes have not let go yet */
     bool started;        /* lanes have it and have not said IDLE */
     bool stopped;        /* ACT_OP_STOP was emitted */
+};
+
+struct slot {
+    struct slot_state at;
+    struct slot_state before; /* this step, if `moved_in` is this step: as the shell knows it */
+    uint64_t moved_in;
     bool has_sizes;
+    bool failed;         /* this peer is why it cannot be done: no memory for it, or its executor failed */
     uint32_t op;
-    uint64_t order;
+    int64_t since;       /* called */
+    uint32_t next;       /* deferred: the call after it, NONE */
     uint64_t sizes_view;
     struct sizes sizes;
     struct session_launch launch;
@@ -112,6 +133,7 @@ struct slot {
 struct view {
     uint64_t view;       /* 0: none installed */
     uint32_t world, rank;
+    uint32_t place;      /* of the own rank in the ring */
     uint64_t *ids;       /* by rank */
     uint32_t *peer;      /* by rank: index into peers, NONE for self */
     uint32_t *ring, *weights;
@@ -119,30 +141,42 @@ struct view {
     struct plan_view plan;
     struct sizes sizes;
     uint32_t edges;
-    struct missing_edge *edge;
+    struct missing_edge *edge; /* ascending, a < b; room for bounds_edges(max_members) */
 };
 
-enum { SESSION_EDGES = 256, SESSION_FINISHED_BATCH = 64, SESSION_ASKS = 64 };
+enum { SESSION_FINISHED_BATCH = 64, SESSION_ASKS = 64, OPS_SPARE = 2 };
 
 struct session {
     struct session_config cfg;
     bool poisoned;
+    uint32_t check_in;   /* steps until all of it is checked again */
     struct rng rng;
     int64_t now, last_step;
+    uint64_t steps;      /* number of this one */
 
     /* membership: join.c */
     uint8_t phase;
     uint8_t left_cause;
     char left_text[BOUNDS_TEXT];
     int64_t left_since, connect_since;
-    uint64_t vote_waits_for; /* whom the vote or the admission waits for, by the master's last heartbeat; 0: nobody it knows of */
+    struct msg_heartbeat told; /* the master's last heartbeat: whom the vote or the admission waits for, and what that one does */
     uint64_t run, id;
     bool master_up, welcomed;
     int64_t master_heard, master_lost, next_heartbeat, next_dial, connect_by;
     int64_t backoff;
     uint64_t echo;
+    uint64_t probing;        /* whom the master has asked to measure, in which round; 0: nobody */
+    uint32_t probing_round;
     bool connecting, connect_ended;
+    uint64_t connect_called_in, connect_ended_in; /* steps */
     struct session_outcome connect_outcome;
+    struct {             /* wishes.c: of the step under way */
+        bool leave, redial, tell_master;
+        bool passed;     /* an operation was heard of that is not launched here */
+        uint64_t bad;    /* peer that names more than it may: its link is given up; 0: nobody */
+        uint8_t cause, result;
+        char text[BOUNDS_TEXT];
+    } wish;
 
     /* view: install.c */
     struct view view;
@@ -164,11 +198,13 @@ struct session {
 
     /* operations: optable.c, launch.c, hold.c, refusal.c, eager.c */
     struct op *ops;
+    void *ops_given;     /* storage from session_grow_ops, null: the arena's */
+    uint32_t op_live;    /* rows of marks: entries that are not DONE */
     uint32_t op_count, op_free, op_used, records;
     uint32_t *op_bucket;
     uint32_t buckets;    /* power of two */
     uint64_t *op_sets;
-    struct mark *marks;  /* max_live x max_members */
+    struct mark *marks;  /* op_live x max_members */
     uint32_t *marks_free;
     uint32_t marks_left;
     struct tag *tags;
@@ -179,7 +215,9 @@ struct session {
     uint32_t owed_free, owed_used;
     struct slot *slots;
     uint32_t slots_used;
-    uint64_t order;
+    uint64_t launches;   /* that lanes have got, in all */
+    uint32_t refusals;   /* of all tags */
+    uint32_t deferred, deferred_last; /* calls not launched yet, in their order; NONE */
     unsigned char *park;
     uint32_t *park_free;
     uint32_t park_left;
@@ -192,9 +230,11 @@ struct session {
     /* vote: ballot.c */
     uint8_t vote;        /* enum vote_kind, VOTE_NONE */
     bool vote_ended;     /* not collected yet */
+    uint64_t vote_called_in, vote_ended_in; /* steps */
     uint32_t answered;
     uint32_t settled;    /* updates, optimisations and syncs answered in the installed view: the same sequence at all members */
     int64_t vote_since;
+    bool fresh;          /* nothing was launched or voted since the admission */
     struct msg_vote ballot;
     struct session_outcome vote_outcome;
     uint64_t vote_view;
@@ -235,42 +275,84 @@ struct session {
 /* phases.c: the one writer of phases */
 enum session_machine { MACHINE_SESSION, MACHINE_CALL, MACHINE_OPERATION };
 void phase_move(enum session_machine machine, uint8_t *phase, uint8_t to);
-
-/* session.c */
 void session_trace(struct outbox *out, const char *text, uint64_t id, uint64_t value);
 
-/* links.c */
+/* wishes.c: what join_settle does at the end of the step */
+void wish_leave(struct session *s, uint8_t cause, enum session_result result, const char *text, bool tell_master);
+void wish_redial(struct session *s, const char *text); /* the connection with the master is of no use */
+
+/* peers.c */
 uint32_t peer_find(const struct session *s, uint64_t id);
 uint32_t peer_get(struct session *s, uint64_t id); /* adds; NONE if full */
 uint32_t view_rank(const struct session *s, uint64_t id); /* NONE if not a member */
 bool peer_reachable(const struct session *s, uint32_t rank); /* linked and known to be in our view */
+bool edge_before(const struct missing_edge *e, uint64_t a, uint64_t b); /* in the order of a view's missing edges */
 uint64_t view_relay(const struct session *s, uint64_t a, uint64_t b); /* 0: linked directly */
 uint32_t origin_rank(const struct session *s, uint32_t from, uint64_t origin); /* NONE: may not speak for it */
 /* Passes on what `from` said for itself to the members it has no link with, if we stand in for that link. */
-void links_relay(struct session *s, uint32_t from, uint64_t origin, const struct frame_header *h, const void *payload,
+void peers_relay(struct session *s, uint32_t from, uint64_t origin, const struct frame_header *h, const void *payload,
                  struct outbox *out);
+void peers_drop_unwanted(struct session *s);
+
+/* slots.c */
+/* Before the first change in a step: what it tells the shell is lost if it fails (poison.c). */
+struct slot *slot_touch(struct session *s, uint32_t slot);
+void slot_move(struct session *s, uint32_t slot, uint8_t phase);
+void slot_end(struct session *s, uint32_t slot, enum session_result result, uint8_t cause, uint64_t culprit,
+              struct outbox *out);
+void slot_sizes(struct session *s, uint32_t slot, uint64_t view, const struct sizes *sizes);
+void slot_stop(struct session *s, uint32_t slot, struct outbox *out);
+void slot_idle(struct session *s, uint32_t slot, struct outbox *out);
+void snapshot_take(struct session *s, uint64_t view, const struct sizes *sizes);
+enum session_result slot_result(const struct slot *c, uint8_t cause);
+void slot_return(struct session *s, uint32_t slot, struct outbox *out);
+
+/* announce.c */
+bool announce_numbers(const struct session *s, const struct op *op, struct numeric *n); /* of a call that is launched */
+bool announce_neighbour(const struct session *s, const struct op *op, uint32_t rank); /* it exchanges data with that rank */
+void announce_feed(struct session *s, struct op *op, uint32_t rank, struct outbox *out);
+void announce_to(struct session *s, struct op *op, uint32_t rank, struct outbox *out); /* READY or EAGER to one */
+void announce_eager(struct session *s, struct op *op, uint32_t rank, struct outbox *out); /* rank NONE: to all reachable */
+
+/* session_check.c: asserts what must hold between two steps */
+void session_check(struct session *s);
+
+/* links.c */
 void links_admit(struct session *s, struct reader *r, struct outbox *out);
 void links_check(struct session *s, struct outbox *out);
 void links_hello(struct session *s, struct session_event *e);
 void links_up(struct session *s, struct session_event *e, struct outbox *out);
-void links_down(struct session *s, uint64_t id, bool silent, struct outbox *out);
+void links_down(struct session *s, uint64_t id, struct outbox *out);
+void links_bad(struct session *s, uint64_t id, struct outbox *out); /* it sent what it must not: its link is given up */
 void links_failed(struct session *s, uint64_t id, struct outbox *out);
-void links_stale(struct session *s, uint64_t view, struct outbox *out);
+void links_stale(struct session *s, uint64_t view);
 void links_data_up(struct session *s, struct session_event *e, struct outbox *out);
 void links_data_down(struct session *s, struct session_event *e, struct outbox *out);
+void links_spare(struct session *s, struct outbox *out); /* a view was installed: which links it does without */
+void links_healed_again(struct session *s, struct outbox *out); /* the master's connection was resumed */
 void links_ping(struct session *s, uint32_t peer, uint64_t view, struct outbox *out);
 void links_announce(struct session *s, struct outbox *out); /* PING to all linked members */
 void links_tick(struct session *s, struct outbox *out);
-void links_suspect_again(struct session *s, struct outbox *out);
-void links_drop_unwanted(struct session *s);
-void links_suspect(struct session *s, uint8_t target, uint8_t cause, uint64_t peer, const struct op_name *name,
-                   const char *text, struct outbox *out);
+
+/* complaint.c */
+/* The link with a member of the view broke, is silent or cannot be made. */
+void complaint_link(struct session *s, struct peer *p, enum cause cause, struct outbox *out);
+/* An operation that only the master can settle.  `text` is static. */
+void complaint_op(struct session *s, struct op *op, enum cause cause, uint64_t peer, const char *text, struct outbox *out);
+void complaint_spare(struct session *s, const struct peer *p, struct outbox *out); /* LINKED is taken back */
+void complaint_again(struct session *s, struct outbox *out); /* the master is back: it may not have heard */
+/* Since when a call that is open here cannot end without the master, which is lost; INT64_MAX: each may end without it. */
+int64_t complaint_since(const struct session *s);
 
 /* optable.c */
 struct op *op_find(struct session *s, const struct op_name *name);
 struct op *op_make(struct session *s, const struct op_name *name); /* finds or adds a ghost; null if full */
-/* The operation that a peer speaks of; null if it is over here, or if there are too many (then this peer leaves). */
-struct op *op_hear(struct session *s, const struct op_name *name, struct outbox *out);
+/* The operation that the member of this rank speaks of over the link of peer `from`; null if it is over here, or if the sender may not. */
+struct op *op_hear(struct session *s, uint32_t from, uint32_t rank, const struct op_name *name);
+void op_taken(struct session *s, const struct op *op); /* launched here, or forgotten: counts as named by nobody */
+bool op_room(const struct session *s); /* for one more */
+size_t op_table_bytes(const struct session_config *cfg, uint32_t live);
+void op_table_init(struct session *s, void *block);
 void op_drop(struct session *s, struct op *op);
 void op_drop_marks(struct session *s, struct op *op);
 void op_clear(struct session *s); /* all of them: a new view */
@@ -278,36 +360,31 @@ struct mark *op_mark(struct session *s, const struct op *op, uint32_t rank);
 bool op_past(struct session *s, const struct op_name *name); /* launched here, finished and forgotten */
 struct tag *tag_find(struct session *s, uint64_t tag);
 struct tag *tag_get(struct session *s, uint64_t tag); /* adds; null if full */
+uint32_t tag_refusals(const struct session *s, const struct tag *t);
+void tag_refused(struct session *s, struct tag *t);
+void tag_caught_up(struct session *s, struct tag *t); /* all members have taken what was refused of it */
 bool owed_add(struct session *s, uint64_t tag, const struct owed *what);
 bool owed_take(struct session *s, struct tag *t, struct owed *what);
 void owed_clear(struct session *s);
 uint32_t park_take(struct session *s);  /* block + 1, 0 none */
 void park_give(struct session *s, uint32_t block);
+void park_drop(struct session *s, const struct op *op, uint32_t rank); /* gives the parked payload of that rank back */
 unsigned char *park_at(struct session *s, uint32_t block);
 
 /* launch.c */
 void launch_call(struct session *s, struct session_event *e, struct outbox *out);
-void launch_deferred(struct session *s, struct outbox *out);
+void launch_deferred(struct session *s, struct outbox *out); /* as many as the outbox takes: the rest in a later step */
+bool launch_due(const struct session *s); /* a deferred call need not wait any longer */
 void launch_collect(struct session *s, struct session_event *e);
-void launch_feed(struct session *s, struct op *op, uint32_t rank, struct outbox *out);
-void launch_announce(struct session *s, struct op *op, uint32_t rank, struct outbox *out); /* READY or EAGER to one */
-void launch_done(struct session *s, struct op *op, uint64_t digest, struct outbox *out);
-void slot_end(struct session *s, uint32_t slot, enum session_result result, uint8_t cause, uint64_t culprit,
-              struct outbox *out);
-void slot_sizes(struct session *s, uint32_t slot, uint64_t view, const struct sizes *sizes);
-void slot_stop(struct session *s, uint32_t slot, struct outbox *out);
-void slot_idle(struct session *s, uint32_t slot, struct outbox *out);
-void snapshot_take(struct session *s, uint64_t view, const struct sizes *sizes);
-enum session_result result_of_cause(uint8_t cause);
 
 /* hold.c */
+void hold_complete(struct session *s, struct op *op, uint64_t digest, struct outbox *out);
 void hold_send(struct session *s, struct op *op, struct outbox *out);
 void hold_message(struct session *s, uint32_t from, const struct frame_header *h, struct reader *r, struct outbox *out);
 void hold_ready(struct session *s, uint32_t from, struct reader *r, struct outbox *out);
 void hold_finished(struct session *s, uint32_t from, const struct frame_header *h, struct reader *r, struct outbox *out);
 void hold_flush_finished(struct session *s, struct outbox *out);
 void hold_check(struct session *s, struct op *op, struct outbox *out);
-void hold_suspect_again(struct session *s, struct outbox *out); /* the master may not have heard of differing results */
 void hold_replay(struct session *s, struct outbox *out); /* say again, to those who just came into the view, what was said in it */
 
 /* refusal.c */
@@ -321,11 +398,14 @@ void refusal_skip(struct session *s, uint32_t settled); /* those first refused b
 
 /* eager.c */
 void eager_start(struct session *s, struct op *op, struct outbox *out);
-void eager_send(struct session *s, struct op *op, uint32_t rank, struct outbox *out); /* rank NONE: to all reachable */
 void eager_message(struct session *s, uint32_t from, struct reader *r, struct outbox *out);
 void eager_want(struct session *s, uint32_t from, struct reader *r, struct outbox *out);
 void eager_advance(struct session *s, struct op *op, struct outbox *out);
-void eager_release(struct session *s, struct op *op); /* gives parked payloads back */
+
+/* waits.c */
+/* All that have to launch it before it can go on here have done so: what stands still now waits for a machine. */
+bool waits_launched(const struct session *s, const struct op *op);
+void waits_oldest(const struct session *s, struct peer_wait *out); /* for the heartbeat */
 
 /* install.c */
 void install_freeze(struct session *s, struct reader *r, struct outbox *out);
@@ -337,9 +417,16 @@ void join_master_up(struct session *s, struct outbox *out);
 void join_master_down(struct session *s, const char *text, struct outbox *out);
 void join_master_frame(struct session *s, struct session_event *e, struct outbox *out);
 void join_tick(struct session *s, struct outbox *out);
+void join_settle(struct session *s, struct outbox *out); /* what the step has decided about the membership */
 void join_leave(struct session *s, uint8_t cause, enum session_result result, const char *text, bool tell_master,
                 struct outbox *out);
-void join_connected(struct session *s, struct outbox *out);
+
+/* poison.c */
+void poison_machine(struct session *s, const struct check_pad *pad, struct session_event *e, struct outbox *out);
+void poison_step(struct session *s, struct session_event *e, struct outbox *out); /* every step from then on */
+
+/* What stands in the way of a call that returns RESULT_USAGE. */
+void ballot_in_the_way(const struct session *s, char *out, size_t size);
 
 /* ballot.c */
 void ballot_call(struct session *s, struct session_event *e, struct outbox *out);
@@ -348,6 +435,8 @@ void ballot_answer(struct session *s, struct reader *r, struct outbox *out);
 void ballot_by_view(struct session *s, const struct msg_view *m, struct outbox *out);
 void ballot_end(struct session *s, enum session_result result, uint8_t cause, struct outbox *out);
 void ballot_collect(struct session *s, struct session_event *e);
+/* Others go on with an operation that was not launched here: the master is told if this peer waits in its first update. */
+void ballot_passed(struct session *s, struct outbox *out);
 
 /* fetch.c */
 void fetch_elected(struct session *s, struct reader *r, struct outbox *out);

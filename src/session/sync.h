@@ -8,8 +8,8 @@
  * differ from its own from all holders at once, checks each against its hash, keeps them in staging, and reports
  * STAGED.  Invariant: user memory is written by sync_apply only, after APPLY, and then completely.
  * SPDX-License-Identifier: MIT */
-#ifndef PCCL_PEER_SYNC_H
-#define PCCL_PEER_SYNC_H
+#ifndef PCCL_SESSION_SYNC_H
+#define PCCL_SESSION_SYNC_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -39,6 +39,12 @@ enum cause {
     CAUSE_KICK_VERSION = 40,
 };
 
+/* Whether one refusal outweighs another: the graver cause, else the lower id of who is to blame; 0 blames nobody and weighs least. */
+static inline bool cause_outweighs(uint8_t cause, uint64_t culprit, uint8_t other, uint64_t other_culprit)
+{
+    return cause > other || (cause == other && culprit != 0 && (other_culprit == 0 || culprit < other_culprit));
+}
+
 struct net_address {
     uint8_t family; /* 4 or 6 */
     uint8_t ip[16]; /* network order; family 4 uses the first 4 */
@@ -73,12 +79,22 @@ struct msg_welcome {
     struct net_address seen;        /* the peer's address as the master sees it, port of the connection */
 };
 
-/* HEARTBEAT: `sent_ns` is the sender's clock, `echo_ns` the last one heard.  blocked_*: a peer's oldest waiting operation. */
+/* Whom a peer waits for: in its oldest operation that somebody has not launched, else in its oldest one.  Nobody: phase NONE. */
+enum wait_phase { WAIT_NONE = 0, WAIT_LAUNCH = 1, WAIT_DATA = 2, WAIT_HOLD = 3 };
+struct peer_wait {
+    uint64_t tag, on;   /* on: a peer id */
+    uint32_t seq, ms;   /* ms: since the launch */
+    uint8_t phase;      /* enum wait_phase */
+};
+
+/* HEARTBEAT: `sent_ns` is the sender's clock, `echo_ns` the last one heard.  From a peer: its wait.  From the master: whom the
+ * receiver's vote or admission still waits for, and what is known of `about`, the one that the receiver waits for. */
 struct msg_heartbeat {
     uint64_t sent_ns, echo_ns;
-    uint64_t blocked_tag, blocked_on; /* peer id: whom an operation waits for; from the master: whom the receiver's vote, or its
-                                         admission, waits for.  0: nobody */
-    uint32_t blocked_seq, blocked_ms;
+    uint64_t vote_on;      /* 0: nobody */
+    uint64_t about;        /* 0: nobody */
+    uint8_t vote;          /* enum vote_kind: of the end of the chain of waits that begins at `about` */
+    struct peer_wait wait; /* the last of that chain: whom `about` waits for in the end; NONE: about waits in no operation */
 };
 
 enum suspect_target { SUSPECT_PEER = 1, SUSPECT_LINK = 2, SUSPECT_OPERATION = 3 };
@@ -107,6 +123,7 @@ struct op_report {
     uint32_t seq;
     uint8_t state;  /* enum op_state */
     uint8_t cause;  /* gravest known, with OP_REFUSED */
+    uint64_t culprit; /* of that cause */
     uint64_t params, digest; /* hash of the parameters; digest of the result (held, finished) */
 };
 /* FROZEN: items op_report. */
@@ -129,6 +146,7 @@ struct op_decision {
     uint32_t seq;
     uint8_t outcome; /* enum op_outcome */
     uint8_t cause;
+    uint64_t culprit; /* of the cause, 0 nobody: alike on all */
 };
 
 /* What the plans of a view need; equal on all members, part of every operation's parameter hash. */
@@ -164,18 +182,22 @@ struct missing_edge {
 struct msg_vote {
     uint32_t number;
     uint8_t kind;
+    uint8_t first;  /* update: this peer has done nothing since its admission, which was an update of the others */
+    uint8_t passed; /* ... and has heard, in the view of the header, of an operation that others launched: they do not update now */
     uint8_t strategy;
     uint64_t revision;
     uint64_t key_digest, content_digest;
     uint8_t has_inequality; /* some entries are outside the content digest */
 };
 
-enum answer_result { ANSWER_OK = 0, ANSWER_CONFLICT = 1, ANSWER_RETRY = 2, ANSWER_NO_CANDIDATE = 3 };
+enum answer_result { ANSWER_OK = 0, ANSWER_CONFLICT = 1, ANSWER_RETRY = 2, ANSWER_NO_CANDIDATE = 3,
+                     ANSWER_REVISION = 4 /* sync: nobody who may send is at the expected one */ };
 /* ANSWER: to a vote, in the view `view`.  value: query: 1 if newcomers wait; sync: the elected revision (this is APPLY). */
 struct msg_answer {
     uint32_t number;
     uint8_t kind;
     uint8_t result; /* enum answer_result */
+    uint8_t alone;  /* a newcomer's first update, answered to it only: no vote of the group was settled */
     uint32_t round; /* sync: of the election that is answered; what was staged in any other must not be applied */
     uint64_t view;
     uint64_t value;
@@ -189,7 +211,8 @@ struct msg_admit {
     uint32_t attempt;
     uint32_t members;
 };
-/* LINKED: items u64: ids that could not be linked. */
+/* LINKED: items u64: ids that could not be linked.  Attempt 0, unasked: ids that the sender's view misses an edge with, and
+ * that it hears again over a link. */
 struct msg_linked {
     uint32_t attempt;
     uint32_t failed;
@@ -203,8 +226,9 @@ struct msg_fence {
 };
 
 enum sync_role { SYNC_HOLDER = 1, SYNC_RECEIVER = 2 };
-/* ELECTED: the content that won.  `round` counts elections of one vote.  Items: u64 holders (peers that have the elected content), ascending,
- * then u64 receivers.  whole: take inequality entries from `whole_source` (0: keep your own); receivers only. */
+/* ELECTED: the content that won.  `round` counts elections of one vote.  Items: u64 holders (that have the elected content, or
+ * have staged it, and that the receiver of this message has a link with), ascending, then u64 receivers.  whole: take
+ * inequality entries from `whole_source` (0: keep your own); receivers only. */
 struct msg_elected {
     uint32_t number; /* of the vote */
     uint32_t round;

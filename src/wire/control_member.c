@@ -60,20 +60,28 @@ void put_heartbeat(struct writer *w, const struct msg_heartbeat *m)
 {
     put_u64(w, m->sent_ns);
     put_u64(w, m->echo_ns);
-    put_u64(w, m->blocked_tag);
-    put_u64(w, m->blocked_on);
-    put_u32(w, m->blocked_seq);
-    put_u32(w, m->blocked_ms);
+    put_u64(w, m->vote_on);
+    put_u64(w, m->about);
+    put_u8(w, m->vote);
+    put_u64(w, m->wait.tag);
+    put_u64(w, m->wait.on);
+    put_u32(w, m->wait.seq);
+    put_u32(w, m->wait.ms);
+    put_u8(w, m->wait.phase);
 }
 
 bool get_heartbeat(struct reader *r, struct msg_heartbeat *m)
 {
     m->sent_ns = get_u64(r);
     m->echo_ns = get_u64(r);
-    m->blocked_tag = get_u64(r);
-    m->blocked_on = get_u64(r);
-    m->blocked_seq = get_u32(r);
-    m->blocked_ms = get_u32(r);
+    m->vote_on = get_u64(r);
+    m->about = get_u64(r);
+    m->vote = parts_get_u8(r, VOTE_NONE, VOTE_SYNC);
+    m->wait.tag = get_u64(r);
+    m->wait.on = get_u64(r);
+    m->wait.seq = get_u32(r);
+    m->wait.ms = get_u32(r);
+    m->wait.phase = parts_get_u8(r, WAIT_NONE, WAIT_HOLD);
     return reader_done(r);
 }
 

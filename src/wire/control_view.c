@@ -48,6 +48,7 @@ void put_op_report(struct writer *w, const struct op_report *m)
     put_u32(w, m->seq);
     put_u8(w, m->state);
     put_u8(w, m->cause);
+    put_u64(w, m->culprit);
     put_u64(w, m->params);
     put_u64(w, m->digest);
 }
@@ -58,6 +59,7 @@ bool get_op_report(struct reader *r, struct op_report *m)
     m->seq = get_u32(r);
     m->state = parts_get_u8(r, OP_RUNNING, OP_REFUSED);
     m->cause = parts_get_cause(r);
+    m->culprit = get_u64(r);
     m->params = get_u64(r);
     m->digest = get_u64(r);
     return !r->bad;
@@ -69,6 +71,7 @@ void put_op_decision(struct writer *w, const struct op_decision *m)
     put_u32(w, m->seq);
     put_u8(w, m->outcome);
     put_u8(w, m->cause);
+    put_u64(w, m->culprit);
 }
 
 bool get_op_decision(struct reader *r, struct op_decision *m)
@@ -77,6 +80,7 @@ bool get_op_decision(struct reader *r, struct op_decision *m)
     m->seq = get_u32(r);
     m->outcome = parts_get_u8(r, OUTCOME_COMMIT, OUTCOME_REFUSED);
     m->cause = parts_get_cause(r);
+    m->culprit = get_u64(r);
     return !r->bad;
 }
 
@@ -161,7 +165,7 @@ bool get_view(struct reader *r, struct msg_view *m)
     m->added = get_count(r, PARTS_MEMBER_BYTES, PARTS_MEMBERS);
     m->members = get_count(r, PARTS_RANK_BYTES, PARTS_MEMBERS);
     m->weights = get_count(r, PARTS_RANK_BYTES, PARTS_MEMBERS);
-    m->edges = get_count(r, PARTS_EDGE_BYTES, PARTS_EDGES);
+    m->edges = get_count(r, PARTS_EDGE_BYTES, BOUNDS_EDGES);
     m->decisions = get_count(r, PARTS_DECISION_BYTES, PARTS_DECISIONS);
     if (!view_lists_fit(m, r->left)) {
         r->bad = true;

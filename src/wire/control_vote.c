@@ -10,6 +10,10 @@ void put_vote(struct writer *w, const struct msg_vote *m)
 {
     put_u32(w, m->number);
     put_u8(w, m->kind);
+    if (m->kind == VOTE_UPDATE) {
+        put_u8(w, m->first);
+        put_u8(w, m->passed);
+    }
     if (m->kind == VOTE_SYNC) {
         put_u8(w, m->strategy);
         put_u64(w, m->revision);
@@ -25,6 +29,10 @@ bool get_vote(struct reader *r, struct msg_vote *m)
     *m = (struct msg_vote){0};
     m->number = get_u32(r);
     m->kind = parts_get_u8(r, VOTE_UPDATE, VOTE_SYNC);
+    if (m->kind == VOTE_UPDATE) {
+        m->first = parts_get_u8(r, 0, 1);
+        m->passed = parts_get_u8(r, 0, m->first);
+    }
     if (m->kind == VOTE_SYNC) {
         m->strategy = parts_get_u8(r, 0, LAST_STRATEGY);
         m->revision = get_u64(r);
@@ -32,7 +40,7 @@ bool get_vote(struct reader *r, struct msg_vote *m)
         m->content_digest = get_u64(r);
         m->has_inequality = parts_get_u8(r, 0, 1);
     }
-    return reader_done(r);
+    return reader_done(r) && m->revision != UINT64_MAX; /* there is none after it */
 }
 
 void put_answer(struct writer *w, const struct msg_answer *m)
@@ -40,6 +48,7 @@ void put_answer(struct writer *w, const struct msg_answer *m)
     put_u32(w, m->number);
     put_u8(w, m->kind);
     put_u8(w, m->result);
+    put_u8(w, m->alone);
     put_u32(w, m->round);
     put_u64(w, m->view);
     put_u64(w, m->value);
@@ -51,7 +60,8 @@ bool get_answer(struct reader *r, struct msg_answer *m)
 {
     m->number = get_u32(r);
     m->kind = parts_get_u8(r, VOTE_UPDATE, VOTE_SYNC);
-    m->result = parts_get_u8(r, ANSWER_OK, ANSWER_NO_CANDIDATE);
+    m->result = parts_get_u8(r, ANSWER_OK, ANSWER_REVISION);
+    m->alone = parts_get_u8(r, 0, m->kind == VOTE_UPDATE);
     m->round = get_u32(r);
     m->view = get_u64(r);
     m->value = get_u64(r);

@@ -24,6 +24,11 @@ void outbox_reset(struct outbox *o)
     o->overflow = false;
 }
 
+bool outbox_half_free(const struct outbox *o)
+{
+    return o->used <= o->bytes_capacity / 2 && o->count <= o->capacity / 2 && o->dests <= o->dest_capacity / 2;
+}
+
 struct action *outbox_add(struct outbox *o, uint32_t kind)
 {
     /* The last entry is the scratch one: it is handed out when the box is full and never carried out. */

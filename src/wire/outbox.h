@@ -13,7 +13,7 @@ struct action {
     uint32_t kind;          /* enum of the machine: master_action or session_action */
     uint32_t slot;          /* operation slot, connection, group: by kind */
     uint64_t id;            /* peer id: by kind */
-    uint64_t value;         /* by kind */
+    uint64_t value, order;  /* by kind */
     uint32_t frame, frame_bytes; /* into bytes: a whole frame, header included */
     uint32_t dest, dests;   /* into dest_ids */
     const void *data;       /* borrowed payload that follows the frame (sync leaves), or null */
@@ -35,6 +35,9 @@ struct outbox {
 void outbox_init(struct outbox *o, struct action *actions, uint32_t capacity, void *bytes, uint32_t bytes_capacity,
                  uint64_t *dest_ids, uint32_t dest_capacity);
 void outbox_reset(struct outbox *o);
+
+/* Whether at least half of it is free: who has much to say stops otherwise, and goes on in a step of its own. */
+bool outbox_half_free(const struct outbox *o);
 
 /* Appends an action without a frame; never null (a scratch action if the box is full). */
 struct action *outbox_add(struct outbox *o, uint32_t kind);

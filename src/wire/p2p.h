@@ -42,6 +42,7 @@ struct msg_ready {
     struct op_params params;
     uint32_t window;
     uint64_t bundle;
+    uint64_t launch; /* number among the launches of the sender, from 1: its data comes in this order */
 };
 /* EAGER: READY and the whole input in one; the payload (wire representation) follows to the end of the frame. */
 struct msg_eager {

@@ -47,6 +47,7 @@ void put_ready(struct writer *w, const struct msg_ready *m)
     put_params(w, &m->params);
     put_u32(w, m->window);
     put_u64(w, m->bundle);
+    put_u64(w, m->launch);
 }
 
 bool get_ready(struct reader *r, struct msg_ready *m)
@@ -55,7 +56,8 @@ bool get_ready(struct reader *r, struct msg_ready *m)
     get_params(r, &m->params);
     m->window = get_u32(r);
     m->bundle = get_u64(r);
-    return reader_done(r);
+    m->launch = get_u64(r);
+    return reader_done(r) && m->launch != 0;
 }
 
 void put_eager(struct writer *w, const struct msg_eager *m)

@@ -11,7 +11,6 @@
 /* Most items of a list in one message. */
 enum {
     PARTS_MEMBERS = 16384,
-    PARTS_EDGES = 32768,
     PARTS_DECISIONS = 8192,
     PARTS_REPORTS = 8192,
     PARTS_NAMES = 4096,
@@ -23,8 +22,8 @@ enum {
     PARTS_RANK_BYTES = 4,
     PARTS_MEMBER_BYTES = 11,
     PARTS_EDGE_BYTES = 24,
-    PARTS_DECISION_BYTES = 14,
-    PARTS_REPORT_BYTES = 30,
+    PARTS_DECISION_BYTES = 22,
+    PARTS_REPORT_BYTES = 38,
     PARTS_NAME_BYTES = 12,
 };
 

@@ -80,6 +80,7 @@ void cluster_run(struct cluster *c, void (*run)(struct cluster_peer *peer, void 
     for (int i = 0; i < c->count; i++) {
         pthread_join(c->peer[i].thread, NULL);
     }
+    c->context = NULL; /* the caller's */
 }
 
 void cluster_start(struct cluster *c, int count, const uint32_t *groups, uint32_t pool)

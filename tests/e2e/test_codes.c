@@ -23,6 +23,10 @@ TEST(before_init_everything_on_communicators_is_not_initialized)
     pcclBuildInfo_t build;
     EXPECT_EQ(pcclGetBuildInfo(&build), pcclSuccess);
     EXPECT_EQ(pcclGetBuildInfo(NULL), pcclInvalidArgument);
+    int version = 0;
+    EXPECT_EQ(pcclGetVersion(&version), pcclSuccess);
+    EXPECT_EQ(version, PCCL_VERSION);
+    EXPECT_EQ(pcclGetVersion(NULL), pcclInvalidArgument);
 }
 
 TEST(null_and_unknown_arguments_are_named)
@@ -216,6 +220,7 @@ TEST(cancel_and_deadline_end_an_operation_that_somebody_never_launched)
 static void conflict(struct cluster_peer *p, void *context)
 {
     (void)context;
+    EXPECT_EQ(pcclUpdateTopology(p->comm), pcclSuccess); /* a newcomer's first update beside an optimise is answered alone */
     pcclResult_t r = p->index == 0 ? pcclUpdateTopology(p->comm) : pcclOptimizeTopology(p->comm);
     EXPECT_EQ(r, pcclInvalidUsage);
     EXPECT_EQ(last_error().cause, pcclCauseConflict);
@@ -265,6 +270,33 @@ TEST(nobody_can_provide_the_state)
     struct cluster c;
     cluster_start(&c, 2, NULL, 1);
     cluster_run(&c, only_receive, NULL);
+    cluster_stop(&c);
+}
+
+/* All forget to raise the revision: nobody can say whose content is newer. */
+static void repeats(struct cluster_peer *p, void *context)
+{
+    (void)context;
+    float x = 1;
+    pcclTensorInfo_t t = {.name = "x", .data = &x, .count = 1, .datatype = pcclFloat};
+    pcclSharedState_t state = {.revision = 57, .count = 1, .infos = &t};
+    EXPECT_EQ(pcclSynchronizeSharedState(p->comm, &state, NULL), pcclSuccess);
+    x = 2 + (float)p->index;
+    EXPECT_EQ(pcclSynchronizeSharedState(p->comm, &state, NULL), pcclNoSharedStateAvailable);
+    EXPECT_EQ(last_error().cause, pcclCauseRevision);
+    EXPECT_EQ(last_error().error_class, pcclClassFix);
+    EXPECT(strstr(pcclGetLastError(), "expected 58, highest offered 57 by peer 1.") != NULL);
+    EXPECT(x == 2 + (float)p->index && state.revision == 57);
+    state.revision++;
+    EXPECT_EQ(pcclSynchronizeSharedState(p->comm, &state, NULL), pcclSuccess);
+    EXPECT_EQ(state.revision, 58);
+}
+
+TEST(a_revision_that_nobody_raised_is_an_error_on_all_and_changes_nothing)
+{
+    struct cluster c;
+    cluster_start(&c, 3, NULL, 1);
+    cluster_run(&c, repeats, NULL);
     cluster_stop(&c);
 }
 

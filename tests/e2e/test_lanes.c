@@ -323,3 +323,41 @@ TEST(many_with_retry_reduces_every_one)
     cluster_run(&c, bulk, NULL);
     cluster_stop(&c);
 }
+
+enum { TOLD_CALLS = 60, TOLD_OPS = 6, TOLD_COUNT = 150000 };
+
+static uint64_t told_tx[2][TOLD_CALLS], told_rx[2][TOLD_CALLS];
+
+static void told(struct cluster_peer *p, void *context)
+{
+    (void)context;
+    float *x = input_new(p->index, TOLD_COUNT), *y = calloc(TOLD_OPS * TOLD_COUNT, sizeof *y);
+    for (int k = 0; k < TOLD_CALLS; k++) {
+        pcclReduceOpDescriptor_t op[TOLD_OPS];
+        pcclReduceInfo_t info = {0};
+        for (uint64_t i = 0; i < TOLD_OPS; i++) {
+            op[i] = (pcclReduceOpDescriptor_t){
+                .sendbuf = x, .recvbuf = y + i * TOLD_COUNT, .descriptor = cluster_floats(TOLD_COUNT - i, i)};
+        }
+        EXPECT_EQ(pcclAllReduceMultipleWithRetry(op, TOLD_OPS, p->comm, &info, TOLD_OPS), pcclSuccess);
+        told_tx[p->index][k] = info.tx_bytes;
+        told_rx[p->index][k] = info.rx_bytes;
+    }
+    free(x);
+    free(y);
+}
+
+/* Bytes read when the result is complete miss those that leave after it. */
+TEST(what_one_peer_tells_it_has_sent_the_other_tells_it_has_received)
+{
+    struct cluster c;
+    cluster_start(&c, 2, NULL, 4);
+    cluster_run(&c, told, NULL);
+    for (int k = 0; k < TOLD_CALLS; k++) {
+        EXPECT_EQ(told_tx[0][k], told_rx[1][k]);
+        EXPECT_EQ(told_tx[1][k], told_rx[0][k]);
+        EXPECT_EQ(told_tx[0][k] + told_rx[0][k],
+                  2 * sizeof(float) * (TOLD_OPS * (uint64_t)TOLD_COUNT - TOLD_OPS * (TOLD_OPS - 1) / 2));
+    }
+    cluster_stop(&c);
+}

@@ -13,7 +13,7 @@
 #include "net/fds.h"
 #include "net/sock.h"
 #include "engine/link.h"
-#include "src/api/api.h"
+#include "api/api.h"
 #include "tests/e2e/cluster.h"
 
 enum { COUNT = 300000, TRIES = 50 };
@@ -99,7 +99,7 @@ TEST(a_data_connection_cut_between_operations_is_dialled_again)
     cluster_run(&c, reduce_unharmed, &failures);
     for (int round = 0; round < 2; round++) { /* a third break within a minute marks the edge as bad */
         cut(&c, false);
-        failures = TRIES; /* an operation of this view has named it: reported, as the contracts say */
+        failures = TRIES; /* an operation of this view has named it: reported, as docs/PROTOCOL.md says */
         cluster_run(&c, reduce_unharmed, &failures);
         cluster_run(&c, vote_update, NULL);
     }

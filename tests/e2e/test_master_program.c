@@ -3,6 +3,7 @@
 #define _GNU_SOURCE /* pipe2 */
 #include "tests/testing.h"
 
+#include "pccl.h"
 #include "tests/wire_client.h"
 
 /* Runs it with one or two arguments to its end. */
@@ -41,20 +42,26 @@ static char listen_option[] = "--listen", any_port[] = "127.0.0.1:0", level_opti
 
 TEST(help_names_every_option) /* an option that nobody can find */
 {
-    struct program p;
-    char help[] = "--help";
+    struct program p, brief;
+    char help[] = "--help", h[] = "-h";
     EXPECT_EQ(run_master(&p, help, NULL), 0);
     EXPECT(strstr(p.out_text, "--listen") != NULL && strstr(p.out_text, "--log-level") != NULL);
     EXPECT(strstr(p.out_text, "--dead-ms") != NULL && strstr(p.out_text, "48148") != NULL);
+    EXPECT(strstr(p.out_text, "-h, --help") != NULL && strstr(p.out_text, "-V, --version") != NULL);
     EXPECT_STR(p.err_text, "");
+    EXPECT_EQ(run_master(&brief, h, NULL), 0);
+    EXPECT_STR(brief.out_text, p.out_text);
 }
 
-TEST(version_is_one_line)
+TEST(version_is_that_of_the_header) /* a program that tells another one than the package it came with */
 {
     struct program p;
-    char version[] = "--version";
+    char version[] = "--version", v[] = "-V", want[64];
+    snprintf(want, sizeof want, "ccoip_master %d.%d.%d\n", PCCL_VERSION_MAJOR, PCCL_VERSION_MINOR, PCCL_VERSION_PATCH);
     EXPECT_EQ(run_master(&p, version, NULL), 0);
-    EXPECT_EQ(count_lines(p.out_text), 1);
+    EXPECT_STR(p.out_text, want);
+    EXPECT_EQ(run_master(&p, v, NULL), 0);
+    EXPECT_STR(p.out_text, want);
 }
 
 TEST(wrong_options_are_one_sentence_and_status_2) /* a typo that starts a master on the default port */

@@ -29,6 +29,22 @@ TEST(a_port_alone_is_no_host_and_a_scope_is_refused) /* the resolver reads 5000 
     EXPECT_EQ(a.port, 9);
 }
 
+TEST(addresses_in_other_shapes_say_what_to_write_instead) /* http://, ::1 with a port and 1.2.3 are what people write first */
+{
+    static const struct {
+        const char *text, *instead;
+    } shapes[] = {{"::1:48148", "'[::1]:48148'"},         {"fe80::7:48148", "'[fe80::7]:48148'"},
+                  {"http://node-1:48148", "'node-1:48148'"}, {"tcp://10.0.0.1:7/run", "'10.0.0.1:7'"},
+                  {"1.2.3", "four numbers"},              {"1.2.3:5", "four numbers"},
+                  {"256.1.1.1", "four numbers"}};
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        ccoip_socket_address_t a = {.port = 7};
+        EXPECT_EQ(pcclParseAddress(shapes[i].text, 1, &a), pcclInvalidArgument);
+        EXPECT(says(shapes[i].text) && says(shapes[i].instead));
+        EXPECT_EQ(a.port, 7);
+    }
+}
+
 TEST(null_pointers_are_named) /* "null pointer" of four arguments */
 {
     ccoip_socket_address_t a;
@@ -52,7 +68,7 @@ TEST(a_master_address_that_was_never_filled_in_says_how) /* the result of pcclPa
     pcclComm_t *comm = NULL;
     EXPECT_EQ(pcclInit(), pcclSuccess);
     EXPECT_EQ(pcclCreateCommunicator(&params, &comm), pcclInvalidArgument);
-    EXPECT(says("port 0") && says("pcclParseAddress"));
+    EXPECT(says("port 0") && says("pcclParseAddress") && says("'10.0.0.1:48148'"));
     params.master_address.inet.protocol = (ccoip_inet_protocol_t)7;
     EXPECT_EQ(pcclCreateCommunicator(&params, &comm), pcclInvalidArgument);
     EXPECT(says("protocol 7"));

@@ -6,34 +6,20 @@
 #define _GNU_SOURCE
 #include "tests/fault/network.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-__attribute__((format(printf, 1, 2))) static bool run(const char *format, ...)
-{
-    static const char silence[] = " >/dev/null 2>&1";
-    char command[1024];
-    va_list list;
-    va_start(list, format);
-    int n = vsnprintf(command, sizeof command - sizeof silence, format, list);
-    va_end(list);
-    if (n < 0 || (size_t)n >= sizeof command - sizeof silence) {
-        return false;
-    }
-    memcpy(command + n, silence, sizeof silence);
-    return system(command) == 0;
-}
+#include "tests/shell.h"
 
 static bool start_host(struct network *net, int i)
 {
     const char *name = net->name[i], *bridge = net->bridge;
-    return run("ip netns add %s", name) &&
-           run("ip -n %s link add eth0 type veth peer name h%d netns %s", name, i, bridge) &&
-           run("ip -n %s addr add 10.77.0.%d/24 dev eth0", name, i + 1) && run("ip -n %s link set lo up", name) &&
-           run("ip -n %s link set eth0 up", name) && run("ip -n %s link set h%d master br0 up", bridge, i);
+    return shell_run("ip netns add %s", name) &&
+           shell_run("ip -n %s link add eth0 type veth peer name h%d netns %s", name, i, bridge) &&
+           shell_run("ip -n %s addr add 10.77.0.%d/24 dev eth0", name, i + 1) && shell_run("ip -n %s link set lo up", name) &&
+           shell_run("ip -n %s link set eth0 up", name) && shell_run("ip -n %s link set h%d master br0 up", bridge, i);
 }
 
 const char *network_start(struct network *net, int hosts)
@@ -43,13 +29,13 @@ const char *network_start(struct network *net, int hosts)
     if (geteuid() != 0) {
         return "network namespaces need root";
     }
-    if (!run("command -v ip") || !run("command -v tc") || !run("command -v ss")) {
+    if (!shell_run("command -v ip") || !shell_run("command -v tc") || !shell_run("command -v ss")) {
         return "network namespaces need iproute2";
     }
-    bool ok = run("ip netns add %s", net->bridge) && run("ip -n %s link set lo up", net->bridge) &&
-              run("ip -n %s link add br0 type bridge", net->bridge) &&
-              run("ip -n %s addr add 10.77.0.100/24 dev br0", net->bridge) &&
-              run("ip -n %s link set br0 up", net->bridge);
+    bool ok = shell_run("ip netns add %s", net->bridge) && shell_run("ip -n %s link set lo up", net->bridge) &&
+              shell_run("ip -n %s link add br0 type bridge", net->bridge) &&
+              shell_run("ip -n %s addr add 10.77.0.100/24 dev br0", net->bridge) &&
+              shell_run("ip -n %s link set br0 up", net->bridge);
     for (; ok && net->hosts < hosts; net->hosts++) {
         snprintf(net->name[net->hosts], NETWORK_NAME, "pccl%dh%d", (int)getpid(), net->hosts);
         ok = start_host(net, net->hosts);
@@ -64,40 +50,40 @@ const char *network_start(struct network *net, int hosts)
 void network_stop(struct network *net)
 {
     for (int i = 0; i < NETWORK_HOSTS && net->name[i][0] != 0; i++) {
-        run("ip netns del %s", net->name[i]);
+        shell_run("ip netns del %s", net->name[i]);
     }
-    run("ip netns del %s", net->bridge);
+    shell_run("ip netns del %s", net->bridge);
 }
 
 bool network_drop(const struct network *net, int from, int to, bool on)
 {
     const char *name = net->name[from];
-    return on ? run("ip -n %s neigh replace 10.77.0.%d lladdr 02:de:ad:00:00:01 nud permanent dev eth0", name, to + 1)
-              : run("ip -n %s neigh del 10.77.0.%d dev eth0", name, to + 1);
+    return on ? shell_run("ip -n %s neigh replace 10.77.0.%d lladdr 02:de:ad:00:00:01 nud permanent dev eth0", name, to + 1)
+              : shell_run("ip -n %s neigh del 10.77.0.%d dev eth0", name, to + 1);
 }
 
 bool network_isolate(const struct network *net, int host, bool on)
 {
-    return run("ip -n %s link set h%d %s", net->bridge, host, on ? "nomaster" : "master br0");
+    return shell_run("ip -n %s link set h%d %s", net->bridge, host, on ? "nomaster" : "master br0");
 }
 
 bool network_kill_connections(const struct network *net, int host, int to)
 {
-    return run("ip netns exec %s ss -K dst 10.77.0.%d", net->name[host], to + 1);
+    return shell_run("ip netns exec %s ss -K dst 10.77.0.%d", net->name[host], to + 1);
 }
 
 bool network_shape(const struct network *net, int host)
 {
     const char *name = net->name[host];
-    return run("tc -n %s qdisc add dev eth0 root handle 1: htb default 1", name) &&
-           run("tc -n %s class add dev eth0 parent 1: classid 1:1 htb rate 2gbit burst 256kb quantum 60000", name);
+    return shell_run("tc -n %s qdisc add dev eth0 root handle 1: htb default 1", name) &&
+           shell_run("tc -n %s class add dev eth0 parent 1: classid 1:1 htb rate 2gbit burst 256kb quantum 60000", name);
 }
 
 bool network_limit(const struct network *net, int from, int to, const char *rate)
 {
     const char *name = net->name[from];
-    return run("tc -n %s class replace dev eth0 parent 1: classid 1:%d htb rate %s burst 32kb quantum 60000", name, to + 10,
+    return shell_run("tc -n %s class replace dev eth0 parent 1: classid 1:%d htb rate %s burst 32kb quantum 60000", name, to + 10,
                rate) &&
-           run("tc -n %s filter add dev eth0 parent 1: protocol ip prio 1 u32 match ip dst 10.77.0.%d/32 flowid 1:%d",
+           shell_run("tc -n %s filter add dev eth0 parent 1: protocol ip prio 1 u32 match ip dst 10.77.0.%d/32 flowid 1:%d",
                name, to + 1, to + 10);
 }

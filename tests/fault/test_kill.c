@@ -1,6 +1,9 @@
 /* test_kill.c - processes that die at the worst moment: what the others see, and that they go on at once.
  * SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+
 #include "tests/testing.h"
 
 #include "tests/fault/peer_calls.h"
@@ -279,6 +282,67 @@ TEST(a_death_while_edges_are_measured_hangs_nobody)
         int two = 2;
         processes_do(&all, 3, peer_update_until, &two, sizeof two, NULL);
         reduce_all(&all, 3, MEGABYTE, 1);
+        processes_stop(&all);
+    }
+}
+
+struct beside {
+    struct peer *self;
+    atomic_bool over;
+};
+
+static void *optimise_beside(void *argument)
+{
+    struct beside *b = argument;
+    pcclResult_t result = pcclOptimizeTopology(b->self->comm);
+    PEER_EXPECT(b->self, result == pcclMasterConnectionFailed || result == pcclSuccess);
+    atomic_store(&b->over, true);
+    return NULL;
+}
+
+/* argument: bytes after which it leaves the vote, and the run; then it connects again and is a member like any other. */
+static void leave_and_return(struct peer *self, const void *argument, struct reply *reply)
+{
+    uint64_t until;
+    int three = 3;
+    pthread_t thread;
+    struct beside beside = {.self = self};
+    memcpy(&until, argument, sizeof until);
+    until += peer_socket_bytes(self);
+    if (pthread_create(&thread, NULL, optimise_beside, &beside) != 0) {
+        abort();
+    }
+    while (peer_socket_bytes(self) < until && !atomic_load(&beside.over)) { /* a slow machine does not move so many */
+        sched_yield();
+    }
+    peer_result(reply, pcclLeave(self->comm));
+    pthread_join(thread, NULL);
+    peer_join(self, &three, reply);
+}
+
+/* What is measured by the membership that is over means nothing in the next one: the master would exclude who tells it. */
+TEST(a_peer_that_leaves_while_edges_are_measured_may_come_back)
+{
+    for (uint64_t after = 1 << 16; after <= 1 << 26; after *= 4) {
+        struct processes all;
+        if (!start(&all, 3, 1)) {
+            return;
+        }
+        processes_send(&all, 3, peer_optimise, NULL, 0);
+        process_send(&all, 2, leave_and_return, &after, sizeof after);
+        struct reply reply[PROCESSES_MOST];
+        processes_take(&all, 3, reply);
+        EXPECT(reply[0].result == pcclSuccess || reply[0].result == pcclTopologyOptimizationFailed);
+        EXPECT_EQ(reply[0].result, reply[1].result);
+        int three = 3;
+        processes_send(&all, 3, peer_update, NULL, 0); /* it waits for the leaver where the optimisation ended before */
+        processes_take(&all, 3, reply);
+        EXPECT_EQ(reply[0].result, pcclSuccess);
+        processes_send(&all, 3, peer_update_until, &three, sizeof three);
+        struct reply back = process_take(&all, 2);
+        processes_take(&all, 3, reply);
+        EXPECT_EQ(back.result, pcclSuccess);
+        reduce_all(&all, 7, MEGABYTE, 1);
         processes_stop(&all);
     }
 }

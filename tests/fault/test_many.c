@@ -185,7 +185,7 @@ TEST(memory_and_descriptors_stay_flat_over_a_hundred_thousand_reduces_with_fresh
     struct reply warm[PROCESSES_MOST], end[PROCESSES_MOST];
     struct series s = {.first_tag = 1, .rounds = 100};
     processes_do(&all, 3, many_reduces, &s, sizeof s, warm);
-    s = (struct series){.first_tag = 1000000, .rounds = (int)test_scaled(100000 / 64 + 1)};
+    s = (struct series){.first_tag = 1000000, .rounds = (int)test_scaled(test_scaled(100000 / 64 + 1))};
     processes_do(&all, 3, many_reduces, &s, sizeof s, end);
     for (int i = 0; i < 2; i++) {
         /* the tag table, at most half empty, and old one beside new while it grows: documented in ARCHITECTURE */

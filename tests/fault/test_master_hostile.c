@@ -259,7 +259,7 @@ static void member_message(unsigned kind, struct writer *w, uint8_t *type)
     *type = types[kind];
     switch (*type) {
     case FRAME_HEARTBEAT:
-        put_heartbeat(w, &(struct msg_heartbeat){.sent_ns = 1, .blocked_on = 99});
+        put_heartbeat(w, &(struct msg_heartbeat){.sent_ns = 1, .wait = {.on = 99, .phase = WAIT_LAUNCH}});
         break;
     case FRAME_SUSPECT:
         put_suspect(w, &(struct msg_suspect){.view = 7, .target = SUSPECT_PEER, .cause = CAUSE_PEER_LOST, .text = "text"});

@@ -124,6 +124,96 @@ TEST(a_pair_that_cannot_talk_is_relayed_by_the_third_and_nobody_is_excluded)
     network_stop(&net);
 }
 
+/* argument: a peer id.  value[0]: bytes on data connections with it, value[1]: with all others. */
+static void lane_bytes(struct peer *self, const void *argument, struct reply *reply)
+{
+    uint64_t id = *(const uint64_t *)argument;
+    pcclConnectionStats_t stats[64];
+    size_t count = 0;
+    reply->result = (int)pcclGetConnectionStats(self->comm, stats, 64, &count);
+    for (size_t i = 0; i < count && i < 64; i++) {
+        if (stats[i].lane != UINT32_MAX) {
+            reply->value[stats[i].peer == id ? 0 : 1] += (int64_t)(stats[i].tx_bytes + stats[i].rx_bytes);
+        }
+    }
+}
+
+/* Whether the last reduces moved data between two peers directly: bytes on their connections, told before and after. */
+static int64_t bytes_between(struct processes *all, int a, int b)
+{
+    struct reply reply[PROCESSES_MOST];
+    processes_do(all, 1u << a | 1u << b, peer_look, NULL, 0, reply);
+    uint64_t id = (uint64_t)reply[b].value[6];
+    processes_do(all, 1u << a, lane_bytes, &id, sizeof id, reply);
+    return reply[a].value[0];
+}
+
+/* Three of which the first two cannot talk for a while: the third relays. */
+static bool start_relayed(struct processes *all, const struct network *net)
+{
+    if (!start(all, net, 3, 800, "800")) {
+        return false;
+    }
+    struct reduce_job job = {.count = 2 * MEGABYTE, .tag = 1, .members = 7};
+    reduce_with_retry(all, 7, &job, 0);
+    EXPECT(network_drop(net, 0, 1, true) && network_drop(net, 1, 0, true));
+    reduce_with_retry(all, 7, &job, 4);
+    for (int64_t before = bytes_between(all, 0, 1);; before = bytes_between(all, 0, 1)) {
+        reduce_with_retry(all, 7, &job, 4);
+        if (bytes_between(all, 0, 1) == before || test_failures != 0) {
+            break; /* the view goes round the pair */
+        }
+    }
+    EXPECT(network_drop(net, 0, 1, false) && network_drop(net, 1, 0, false));
+    return true;
+}
+
+TEST(a_pair_that_heals_is_linked_again_and_does_without_its_relay)
+{
+    struct network net;
+    struct processes all;
+    const char *why = network_start(&net, 3);
+    if (why != NULL) {
+        TEST_SKIP(why);
+    }
+    if (start_relayed(&all, &net)) {
+        struct reduce_job job = {.count = 2 * MEGABYTE, .tag = 2, .members = 7};
+        int64_t end = spawn_now_ms() + 60000, before = bytes_between(&all, 0, 1);
+        while (bytes_between(&all, 0, 1) <= before + (1 << 20) && test_failures == 0) {
+            processes_do(&all, 7, peer_update, NULL, 0, NULL);
+            reduce_with_retry(&all, 7, &job, 0); /* no freeze for it */
+            EXPECT(spawn_now_ms() < end);
+        }
+        expect_members(&all, 7, 3);
+        process_signal(&all, 2, SIGKILL);
+        job.members = 3;
+        reduce_with_retry(&all, 3, &job, 2);
+        processes_do(&all, 3, peer_update, NULL, 0, NULL);
+        expect_members(&all, 3, 2);
+        processes_stop(&all);
+    }
+    network_stop(&net);
+}
+
+TEST(a_relay_killed_after_a_cut_has_healed_costs_nobody_else_its_place) /* the newer of the pair was excluded */
+{
+    struct network net;
+    struct processes all;
+    const char *why = network_start(&net, 3);
+    if (why != NULL) {
+        TEST_SKIP(why);
+    }
+    if (start_relayed(&all, &net)) {
+        process_signal(&all, 2, SIGKILL); /* no update has come between: the pair is still a missing edge */
+        struct reduce_job job = {.count = 2 * MEGABYTE, .tag = 2, .members = 3};
+        reduce_with_retry(&all, 3, &job, 3);
+        processes_do(&all, 3, peer_update, NULL, 0, NULL);
+        expect_members(&all, 3, 2);
+        processes_stop(&all);
+    }
+    network_stop(&net);
+}
+
 TEST(a_peer_cut_off_from_everybody_is_excluded_and_may_come_back)
 {
     struct network net;
@@ -203,20 +293,6 @@ static void expect_apart(struct processes *all, unsigned set, int a, int b)
             for (int k = 0; k < 8; k++) {
                 EXPECT_EQ(reply[i].value[8 + k], reply[__builtin_ctz(set)].value[8 + k]); /* one ring for all */
             }
-        }
-    }
-}
-
-/* argument: a peer id.  value[0]: bytes on data connections with it, value[1]: with all others. */
-static void lane_bytes(struct peer *self, const void *argument, struct reply *reply)
-{
-    uint64_t id = *(const uint64_t *)argument;
-    pcclConnectionStats_t stats[64];
-    size_t count = 0;
-    reply->result = (int)pcclGetConnectionStats(self->comm, stats, 64, &count);
-    for (size_t i = 0; i < count && i < 64; i++) {
-        if (stats[i].lane != UINT32_MAX) {
-            reply->value[stats[i].peer == id ? 0 : 1] += (int64_t)(stats[i].tx_bytes + stats[i].rx_bytes);
         }
     }
 }

@@ -1,4 +1,4 @@
-/* test_hash.c - SimpleHash64: the reference's vectors, a second implementation, equality of levels, and what it must tell
+/* test_hash.c - SimpleHash64: the original's vectors, a second implementation, equality of levels, and what it must tell
  * apart.
  *
  * Millions of bit flips are tried on a tree of intermediate values of which only the path above the flipped bit is
@@ -29,7 +29,7 @@ static uint32_t word_at(const uint8_t *p, size_t size)
     return w;
 }
 
-/* Steps 4 of the reference, word for word. */
+/* The tree over 256 lanes as the original describes it, word for word. */
 static uint32_t naive_fold(const struct half *c, const uint32_t lanes[256])
 {
     uint32_t top[32] = {0};

@@ -60,13 +60,15 @@ static void channel_post(struct world *w, uint32_t channel, int end, uint32_t si
 {
     struct channel *c = &w->channels[channel];
     struct pipe *p = &c->pipe[end];
+    uint32_t rate = slow_rate(w, c->end[end].node, c->end[1 - end].node);
     uint32_t pieces = size > 1 && world_chance(w, w->opt.split_percent) ? 2 + (uint32_t)rng_below(&w->rng, 2) : 1;
     while (size > 0) {
-        uint32_t part = pieces > 1 ? 1 + (uint32_t)rng_below(&w->rng, size) : size;
+        uint32_t part = slow_piece(rate, pieces > 1 ? 1 + (uint32_t)rng_below(&w->rng, size) : size);
         int64_t at = w->now + world_delay(w);
         if (at <= p->last_at) {
             at = p->last_at + 1;
         }
+        at += slow_ns(rate, part);
         p->last_at = at;
         world_post(w, at - w->now, EVENT_DELIVER, c->end[1 - end].node, channel, c->generation,
                    (uint64_t)end << 32 | part);

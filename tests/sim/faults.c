@@ -23,63 +23,21 @@ const char *phase_name(enum phase phase)
     return phase_names[phase];
 }
 
-/* One process is late while two others die, one after the other: it owes two errors that came with different members. */
-static void faults_draw_debts(struct world *w)
+/* A vote against an operation leaves programs that answer errors alike in step only if nothing else is voted on. */
+static void faults_fit_program(struct world *w)
 {
-    int64_t at = (int64_t)rng_below(&w->rng, (uint64_t)w->opt.fault_ns);
-    uint16_t first = (uint16_t)rng_below(&w->rng, w->opt.peers);
-    for (uint32_t i = 0; i < 3; i++) {
-        w->faults[w->fault_count] = (struct fault){
-            .kind = i == 0 ? FAULT_LATE : FAULT_CRASH, .node = (uint16_t)((first + i) % w->opt.peers), .for_ns = w->opt.latency_ns * 60};
-        world_post(w, at, EVENT_FAULT, WORLD_NOBODY, w->fault_count++, 0, 0);
-        at += w->opt.latency_ns * (int64_t)(10 + rng_below(&w->rng, 30));
-    }
-}
-
-/* Several processes refuse for different causes while the view ends. */
-static void faults_draw_refusals(struct world *w)
-{
-    static const uint8_t kinds[] = {FAULT_DEADLINE, FAULT_CANCEL, FAULT_MEMORY, FAULT_LINK, FAULT_LINK, FAULT_LINK};
-    int64_t at = (int64_t)rng_below(&w->rng, (uint64_t)w->opt.fault_ns);
-    for (uint32_t i = 0; i < sizeof kinds; i++) {
-        w->faults[w->fault_count] = (struct fault){.kind = (enum fault_kind)kinds[i], .node = (uint16_t)(i % w->opt.peers),
-                                                   .other = (uint16_t)rng_below(&w->rng, w->opt.peers)};
-        world_post(w, at, EVENT_FAULT, WORLD_NOBODY, w->fault_count++, 0, 0);
-        at += i < 2 ? 0 : (int64_t)rng_below(&w->rng, 8 * (uint64_t)w->opt.latency_ns);
-    }
-}
-
-/* A process loses the master's connection with an answer under way, and another dies before it is back. */
-static void faults_draw_lost_answer(struct world *w)
-{
-    static const uint8_t phases[] = {PHASE_DECIDING, PHASE_VOTING, PHASE_DECIDING};
-    uint16_t first = (uint16_t)rng_below(&w->rng, w->opt.peers);
-    for (uint32_t i = 0; i < 3; i++) {
-        w->faults[w->fault_count++] = (struct fault){
-            .kind = FAULT_MASTER_LINE, .node = (uint16_t)((first + i / 2) % w->opt.peers), .armed = true, .phase = phases[i]};
-        w->armed++;
-    }
-    for (uint32_t i = 0; i < 2; i++) {
-        w->faults[w->fault_count] = (struct fault){.kind = i == 0 ? FAULT_LINK : FAULT_CRASH,
-                                                   .node = (uint16_t)((first + 2) % w->opt.peers), .other = first};
-        world_post(w, (int64_t)rng_below(&w->rng, (uint64_t)w->opt.fault_ns), EVENT_FAULT, WORLD_NOBODY, w->fault_count++, 0, 0);
+    for (uint32_t i = 0; i < w->fault_count; i++) {
+        if (w->faults[i].kind == FAULT_VOTE) {
+            w->opt.sync_percent = w->opt.query_percent = w->opt.optimise_percent = 0;
+            w->opt.update_on_error_percent = w->opt.update_on_error_percent == 0 ? 45 : w->opt.update_on_error_percent;
+        }
     }
 }
 
 void faults_draw(struct world *w)
 {
     w->bandwidth_seed = w->opt.seed;
-    uint64_t chain = w->opt.peers >= 3 && w->opt.faults >= 3 ? rng_below(&w->rng, 20) : 20;
-    if (chain == 1) {
-        faults_draw_refusals(w);
-        return;
-    }
-    if (chain == 2) {
-        faults_draw_lost_answer(w);
-        return;
-    }
-    if (w->opt.peers >= 4 && w->opt.faults >= 3 && rng_below(&w->rng, 20) == 0) {
-        faults_draw_debts(w);
+    if (faults_draw_chain(w)) {
         return;
     }
     uint32_t kinds = 1 + (uint32_t)rng_below(&w->rng, 6), enabled[8];
@@ -91,9 +49,12 @@ void faults_draw(struct world *w)
         {FAULT_CANCEL, FAULT_DEADLINE, FAULT_MISMATCH, FAULT_CRASH, FAULT_MEMORY, FAULT_LINK},
         {FAULT_MASTER_LINE, FAULT_CRASH, FAULT_MASTER_LINE, FAULT_LATE, FAULT_LEAVE, FAULT_MASTER_LINE},
         {FAULT_LINK, FAULT_BUNDLE, FAULT_ONE_WAY, FAULT_APART, FAULT_CRASH, FAULT_LATE},
+        {FAULT_MASTER_DEATH, FAULT_CRASH, FAULT_LINK, FAULT_MASTER_PAUSE, FAULT_POWER, FAULT_DEADLINE},
+        {FAULT_PAIR, FAULT_RELAY, FAULT_PAIR, FAULT_SPARSE, FAULT_LINK, FAULT_RELAY},
+        {FAULT_RETURN, FAULT_JOIN, FAULT_LINK, FAULT_RETURN, FAULT_MASTER_LINE, FAULT_CRASH},
     };
     if (rng_below(&w->rng, 3) == 0) {
-        uint64_t theme = rng_below(&w->rng, 4);
+        uint64_t theme = rng_below(&w->rng, sizeof themes / sizeof *themes);
         for (uint32_t i = 0; i < 6; i++) {
             enabled[i] = themes[theme][i];
         }
@@ -114,13 +75,14 @@ void faults_draw(struct world *w)
             world_post(w, (int64_t)rng_below(&w->rng, (uint64_t)w->opt.fault_ns), EVENT_FAULT, WORLD_NOBODY, i, 0, 0);
         }
     }
+    faults_fit_program(w);
 }
 
 /* Where the process stands in the protocol. */
 static enum phase phase_of_run(const struct node *n)
 {
     enum phase best = PHASE_IDLE;
-    for (uint32_t i = 0; i < WORLD_SLOTS; i++) {
+    for (uint32_t i = 0; i < n->config.max_ops; i++) {
         const struct run *r = &n->run[i];
         if (!r->taken || r->returned) {
             continue;
@@ -151,8 +113,14 @@ enum phase node_phase(const struct world *w, const struct node *n)
     if (w->master.persisting != 0) {
         return PHASE_DECIDING;
     }
+    if (n->probes != 0) {
+        return PHASE_PROBING;
+    }
+    if (info.newest > info.view) {
+        return PHASE_LINKING;
+    }
     if (info.frozen) {
-        return PHASE_FROZEN;
+        return n->elected ? PHASE_STAGING_FROZEN : PHASE_FROZEN;
     }
     if (n->group < 8) {
         for (uint32_t i = w->oracle.view_count; i > 0; i--) {
@@ -165,7 +133,10 @@ enum phase node_phase(const struct world *w, const struct node *n)
         }
     }
     enum phase phase = phase_of_run(n);
-    return phase == PHASE_IDLE && info.voting ? PHASE_VOTING : phase;
+    if (phase != PHASE_IDLE || !info.voting) {
+        return phase;
+    }
+    return n->elected ? PHASE_STAGING : PHASE_VOTING;
 }
 
 void faults_check(struct world *w, const struct node *n)
@@ -189,6 +160,9 @@ static void fault_cut(struct world *w, struct fault *f, bool cut)
 {
     uint32_t side = (uint32_t)mix64(w->opt.seed, f->node * 31u + f->other);
     switch ((int)f->kind) {
+    case FAULT_SLOW:
+        slow_set(w, f, cut);
+        break;
     case FAULT_PARTITION: /* two halves; the master is with one of them */
         for (uint16_t i = 0; i < w->node_count; i++) {
             for (uint16_t k = 0; k < w->node_count; k++) {
@@ -201,6 +175,22 @@ static void fault_cut(struct world *w, struct fault *f, bool cut)
                 world_cut(w, i, WORLD_MASTER, cut);
                 world_cut(w, WORLD_MASTER, i, cut);
             }
+        }
+        break;
+    case FAULT_SPARSE: /* all that is left to some is one of them */
+        for (uint16_t i = 0; i < w->node_count; i++) {
+            for (uint16_t k = 0; k < w->node_count; k++) {
+                bool hub = i == f->other || k == f->other || w->nodes[i].gone_host || w->nodes[k].gone_host;
+                if (i != k && !hub && mix64(side, i < k ? i * 97u + k : k * 97u + i) % 3 != 0) {
+                    world_cut(w, i, k, cut);
+                }
+            }
+        }
+        break;
+    case FAULT_PAIR:
+        if (f->node != f->other && !w->nodes[f->node].gone_host && !w->nodes[f->other].gone_host) {
+            world_cut(w, f->node, f->other, cut);
+            world_cut(w, f->other, f->node, cut);
         }
         break;
     case FAULT_MASTER_CUT:
@@ -298,17 +288,61 @@ static uint32_t members_left(const struct world *w)
     return count;
 }
 
-void faults_fire(struct world *w, uint32_t index)
+/* What a program does, or has happen to it. */
+static void fault_in_process(struct world *w, const struct fault *f)
 {
-    struct fault *f = &w->faults[index];
     struct node *n = &w->nodes[f->node];
-    if (w->healed || !n->alive) {
-        return;
+    switch ((int)f->kind) {
+    case FAULT_LATE:
+        n->program->not_before = w->now + f->for_ns * 3;
+        break;
+    case FAULT_JOIN:
+        node_new(w, n->group, world_delay(w));
+        break;
+    case FAULT_RETURN: /* the program connects again, as after an exclusion */
+        world_post(w, 0, EVENT_STEP, f->node, SESSION_LEAVE, 0, 0);
+        break;
+    case FAULT_STAGING:
+        n->fail_staging = true;
+        break;
+    case FAULT_LIAR:
+        n->lie = true;
+        break;
+    case FAULT_RESULT:
+        n->wrong_result = true;
+        break;
+    case FAULT_EXECUTOR:
+        n->fail_executor = true;
+        break;
+    case FAULT_POISON:
+        poison_wish(w, n);
+        break;
+    default:
+        program_wish(n, f->kind);
+        break;
+    }
+}
+
+static bool fault_begins(struct world *w, const struct fault *f, const struct node *n)
+{
+    uint16_t relay = f->kind == FAULT_RELAY ? world_node_of(w, n->relay) : f->node;
+    if (w->healed || !n->alive || relay == WORLD_NOBODY || !w->nodes[relay].alive) {
+        return false;
     }
     w->stats.faults++;
     w->stats.cell[f->kind][node_phase(w, n)]++;
     world_trace(w, f->node, fault_name(f->kind), f->other, node_phase(w, n));
-    switch (f->kind) {
+    return true;
+}
+
+void faults_fire(struct world *w, uint32_t index)
+{
+    struct fault *f = &w->faults[index];
+    struct node *n = &w->nodes[f->node];
+    if (!fault_begins(w, f, n)) {
+        return;
+    }
+    switch ((int)f->kind) {
     case FAULT_CRASH:
     case FAULT_POWER:
         if (members_left(w) > 1) {
@@ -321,9 +355,15 @@ void faults_fire(struct world *w, uint32_t index)
         break;
     case FAULT_PARTITION:
     case FAULT_ONE_WAY:
+    case FAULT_PAIR:
+    case FAULT_SPARSE:
     case FAULT_MASTER_CUT:
+    case FAULT_SLOW:
         fault_cut(w, f, true);
         world_post(w, f->for_ns, EVENT_FAULT_END, WORLD_NOBODY, index, 0, 0);
+        break;
+    case FAULT_RELAY:
+        node_kill(w, &w->nodes[world_node_of(w, n->relay)], f->other % 2 != 0);
         break;
     case FAULT_APART: /* one pair, and there must be somebody to relay */
         fault_apart(w, f);
@@ -339,32 +379,18 @@ void faults_fire(struct world *w, uint32_t index)
         fault_on_link(w, f);
         break;
     case FAULT_DIAL:
+        w->still_at = w->now;
         n->fail_dials += 1 + f->other % 4;
-        break;
-    case FAULT_STAGING:
-        n->fail_staging = true;
-        break;
-    case FAULT_LIAR:
-        n->lie = true;
         break;
     case FAULT_HOSTILE:
         fault_hostile(w, f);
         break;
-    case FAULT_LATE:
-        n->program->not_before = w->now + f->for_ns * 3;
+    case FAULT_MASTER_PAUSE:
+    case FAULT_MASTER_DEATH:
+        master_fault_begin(w, index);
         break;
-    case FAULT_MEMORY:
-    case FAULT_CANCEL:
-    case FAULT_DEADLINE:
-    case FAULT_MISMATCH:
-    case FAULT_DRIFT:
-    case FAULT_LEAVE:
-        program_wish(n, f->kind);
-        break;
-    case FAULT_JOIN:
-        node_new(w, n->group, world_delay(w));
-        break;
-    case FAULT_COUNT:
+    default:
+        fault_in_process(w, f);
         break;
     }
 }
@@ -377,6 +403,8 @@ void faults_end(struct world *w, uint32_t index)
     }
     if (f->kind == FAULT_FREEZE) {
         world_freeze(w, f->node, false);
+    } else if (f->kind == FAULT_MASTER_PAUSE || f->kind == FAULT_MASTER_DEATH) {
+        master_fault_end(w);
     } else {
         fault_cut(w, f, false);
     }
@@ -387,6 +415,7 @@ void faults_heal(struct world *w)
     w->healed = true;
     w->armed = 0;
     world_trace(w, WORLD_NOBODY, "faults end", 0, 0);
+    master_fault_end(w);
     for (uint16_t i = 0; i <= WORLD_NODES; i++) {
         for (uint16_t k = 0; w->cuts != 0 && k <= WORLD_NODES; k++) {
             bool gone = (i < WORLD_NODES && i < w->node_count && w->nodes[i].gone_host) ||
@@ -396,12 +425,15 @@ void faults_heal(struct world *w)
             }
         }
     }
+    memset(w->slow, 0, sizeof w->slow);
     for (uint16_t i = 0; i < w->node_count; i++) {
         struct node *n = &w->nodes[i];
         if (n->frozen) {
             world_freeze(w, i, false);
         }
         n->fail_dials = 0;
+        n->poison_after = POISON_NEVER;
+        n->wrong_result = n->fail_executor = false;
         n->fail_staging = n->lie = false;
         if (n->program->not_before > w->now + w->opt.dead_ns) {
             n->program->not_before = w->now + w->opt.dead_ns;

@@ -17,12 +17,13 @@ static void master_config_fill(const struct world *w, struct master_config *c)
 {
     const struct options *o = &w->opt;
     *c = (struct master_config){
-        .run = mix64(o->seed, 77) | 1,
-        .epoch = 1,
+        .run = mix64(o->seed, 76 + w->master.life) | 1,
+        .epoch = w->master.life,
         .max_connections = MASTER_CONNECTIONS,
-        .max_members = WORLD_NODES,
+        .max_members = o->max_members,
         .max_groups = 4,
-        .max_operations = 256,
+        .max_edges = o->max_edges,
+        .max_operations = 2048, /* a burst of calls that a freeze meets */
         .heartbeat_ns = o->heartbeat_ns,
         .dead_ns = o->dead_ns,
         .reconnect_ns = o->dead_ns / 5,
@@ -36,6 +37,7 @@ static void master_config_fill(const struct world *w, struct master_config *c)
                  .algorithm = o->algorithm},
         .tour_moves = 2000,
         .seed = o->seed,
+        .check_every = o->check_every,
     };
 }
 
@@ -53,6 +55,7 @@ void master_shell_init(struct world *w)
     struct master_shell *s = &w->master;
     uint32_t actions, bytes, dests;
     memset(s, 0, sizeof *s);
+    s->life = 1;
     master_config_fill(w, &s->config);
     s->arena_bytes = master_arena_bytes(&s->config);
     s->arena = aligned_new(s->arena_bytes);
@@ -71,6 +74,36 @@ void master_shell_fini(struct world *w)
     free(w->master.arena);
     free(w->master.out_memory);
     w->master.arena = w->master.out_memory = NULL;
+}
+
+void master_shell_kill(struct world *w)
+{
+    struct master_shell *s = &w->master;
+    if (s->frozen) {
+        world_freeze(w, WORLD_MASTER, false);
+    }
+    for (uint32_t i = 0; i < w->channel_count; i++) {
+        if (w->channels[i].open && w->channels[i].end[1].node == WORLD_MASTER) {
+            channel_reset_owner(w, i, 1);
+        }
+    }
+    memset(s->connected, 0, sizeof s->connected);
+    s->dead = true;
+    s->persisting = 0;
+    s->tick_at = CLOCK_NEVER;
+}
+
+/* Ids and views of another life are greater ones here, so that the oracle can tell them apart; peers tell the run. */
+void master_shell_start(struct world *w)
+{
+    struct master_shell *s = &w->master;
+    s->dead = false;
+    s->life++;
+    master_config_fill(w, &s->config);
+    s->master = master_init(&s->config, s->arena);
+    memset(w->oracle.revision, 0, sizeof w->oracle.revision);
+    memset(w->oracle.group_view, 0, sizeof w->oracle.group_view);
+    world_trace(w, WORLD_MASTER, "starts again", s->life, 0);
 }
 
 /* Exact to TOUR_EXACT_MAX peers, local search above; answers after a while. */
@@ -107,7 +140,8 @@ static void master_shell_solve(struct world *w, const struct action *a)
     for (uint32_t i = 0; i < n; i++) {
         s->solve_order[s->solves % 8][i] = order[i];
     }
-    world_post(w, (int64_t)rng_below(&w->rng, 20 * CLOCK_MS), EVENT_SOLVED, WORLD_MASTER, s->solves++ % 8, a->value, n);
+    world_post(w, (int64_t)rng_below(&w->rng, 20 * CLOCK_MS), EVENT_SOLVED, WORLD_MASTER, s->solves++ % 8, a->value,
+               (uint64_t)s->life << 32 | n);
 }
 
 static void master_shell_send(struct world *w, const struct action *a)
@@ -141,7 +175,7 @@ static void master_shell_act(struct world *w)
         case MASTER_PERSIST:
             s->persisting++;
             world_post(w, (int64_t)rng_below(&w->rng, (uint64_t)w->opt.persist_ns + 1), EVENT_PERSISTED, WORLD_MASTER, 0,
-                       a->value, 0);
+                       a->value, (uint64_t)s->life << 32);
             break;
         case MASTER_SOLVE:
             master_shell_solve(w, a);
@@ -162,14 +196,16 @@ static void master_shell_step(struct world *w, const struct master_event *e)
         world_fail(w, "the master's outbox overflowed");
     }
     if (master_poisoned(s->master)) {
-        world_fail(w, "the master is poisoned (event %d)", (int)e->kind);
+        const char *where, *what = master_failure(s->master, &where);
+        world_fail(w, "the master is poisoned (event %d): %s at %s", (int)e->kind, what, where);
     }
     master_shell_act(w);
     oracle_views(w);
+    oracle_known_views(w);
     int64_t due = master_deadline(s->master);
     if (due < s->tick_at) {
         s->tick_at = due;
-        world_post(w, due - w->now, EVENT_TICK, WORLD_MASTER, 0, 0, 0);
+        world_post(w, due - w->now, EVENT_TICK, WORLD_MASTER, 0, 0, (uint64_t)s->life << 32);
     }
 }
 
@@ -180,7 +216,7 @@ bool master_shell_accept(struct world *w, uint32_t channel)
     while (slot < MASTER_CONNECTIONS && s->connected[slot]) {
         slot++;
     }
-    if (slot == MASTER_CONNECTIONS) {
+    if (slot == MASTER_CONNECTIONS || s->dead) {
         return false;
     }
     struct channel *c = &w->channels[channel];
@@ -237,6 +273,9 @@ void master_shell_event(struct world *w, const struct event *e)
 {
     struct master_shell *s = &w->master;
     struct master_event m = {.kind = MASTER_TICK};
+    if (s->dead || e->c >> 32 != s->life) {
+        return; /* of a process that is no more */
+    }
     switch (e->kind) {
     case EVENT_TICK:
         if (e->at != s->tick_at && s->tick_at > w->now) {

@@ -17,19 +17,25 @@ void options_draw(struct options *o, uint64_t seed)
 {
     struct rng r = {.state = seed ^ 0x5DEECE66D};
     *o = (struct options){.seed = seed};
+    o->op_bytes = 4096;
     bool large = rng_below(&r, 10) == 0;
+    o->check_every = seed % 16 == 0 ? 1 : 100;
     o->peers = large ? pick(&r, 7, rng_below(&r, 6) == 0 ? 64 : 20) : pick(&r, 2, 6);
     o->groups = rng_below(&r, 3) != 0 ? 1 : pick(&r, 1, o->peers < 3 ? o->peers : 3);
     o->lanes = rng_below(&r, 2) != 0 ? 1 : pick(&r, 1, WORLD_LANES);
     o->steps = large ? pick(&r, 1, 3) : pick(&r, 2, 6);
     o->ops = pick(&r, 1, large ? 3 : 6);
     o->small_limits = rng_below(&r, 3) == 0;
+    o->max_members = o->small_limits ? o->peers + pick(&r, 0, 2) : WORLD_NODES;
+    o->max_edges = o->small_limits ? pick(&r, 1, 4) : BOUNDS_EDGES;
     o->verify = rng_below(&r, 2) == 0;
     o->think = rng_below(&r, 2) == 0;
     o->query_percent = rng_below(&r, 2) == 0 ? 0 : 50;
     o->optimise_percent = rng_below(&r, 3) != 0 ? 0 : 60;
     o->sync_percent = rng_below(&r, 3) == 0 ? 0 : 70;
+    o->repeat_percent = rng_below(&r, 4) == 0 ? 30 : 0;
     o->update_on_error_percent = rng_below(&r, 3) * 45;
+    o->update_first_percent = mix64(seed, 77) % 3 * 50; /* nobody, some, everybody: without a draw of its own */
     static const int64_t latency[] = {50000, 500000, 5000000, 40000000};
     o->latency_ns = latency[rng_below(&r, 4)];
     o->jitter_ns = rng_below(&r, 3) == 0 ? 0 : o->latency_ns * (int64_t)pick(&r, 1, 3);
@@ -50,20 +56,29 @@ void options_draw(struct options *o, uint64_t seed)
     o->mesh_members = rng_below(&r, 4) == 0 ? pick(&r, 1, 4) : 32;
     o->room_slots = rng_below(&r, 2) == 0 ? pick(&r, 2, 4) : 32;
     o->algorithm = rng_below(&r, 2) == 0 ? PLAN_DIRECT : PLAN_RING;
+    /* Limits of the library: one element goes round a ring alone: nobody else has anything to do meanwhile, and that must not look like a standstill. */
+    int64_t round_ns = 2 * (int64_t)(o->peers + 8) * (o->latency_ns + o->jitter_ns);
+    o->algorithm = round_ns < o->stall_ns ? o->algorithm : PLAN_DIRECT;
+    /* And who has sent its part waits while all others send theirs into what room there is. */
+    o->room_slots = round_ns / (o->room_slots / 2) < o->stall_ns ? o->room_slots : 32;
     o->leaf_bytes = 32u << rng_below(&r, 4);
     o->faults = rng_below(&r, 5) == 0 ? 0 : pick(&r, 1, rng_below(&r, 4) == 0 ? 20 : 5);
+    crowd_draw(o);
+    burst_draw(o);
+    o->bulk = rng_below(&r, 4) == 0;
+    o->rate = rng_below(&r, 8) == 0 && o->burst == 0 ? pick(&r, 1000, 12000) : 0;
 }
 
 void options_print(const struct options *o)
 {
     printf("seed %llu: %u peers, %u groups, %u lanes, %u steps, up to %u ops, %u faults in %.3f s\n", (unsigned long long)o->seed,
            o->peers, o->groups, o->lanes, o->steps, o->ops, o->faults, (double)o->fault_ns / 1e9);
-    printf("  latency %.3f + %.3f ms, heartbeat %.1f s, dead %.1f s, journal %.0f ms, pieces %u %%, socket %u B\n",
+    printf("  latency %.3f + %.3f ms, heartbeat %.1f s, dead %.1f s, journal %.0f ms, pieces %u %%, socket %u B, %u B/s\n",
            (double)o->latency_ns / 1e6, (double)o->jitter_ns / 1e6, (double)o->heartbeat_ns / 1e9, (double)o->dead_ns / 1e9,
-           (double)o->persist_ns / 1e6, o->split_percent, o->socket_bytes);
-    printf("  frame %u B, eager %u B, mesh %u, room %u, %s, leaf %u B, small limits %d, verify %d, think %d\n", o->frame_bytes,
-           o->eager_bytes, o->mesh_members, o->room_slots, o->algorithm == PLAN_RING ? "ring" : "direct", o->leaf_bytes,
-           o->small_limits, o->verify, o->think);
-    printf("  query %u %%, optimise %u %%, sync %u %%, update after an error %u %%\n", o->query_percent, o->optimise_percent,
-           o->sync_percent, o->update_on_error_percent);
+           (double)o->persist_ns / 1e6, o->split_percent, o->socket_bytes, o->rate);
+    printf("  frame %u B, eager %u B, mesh %u, room %u, %s, leaf %u B, small limits %d, members %u, verify %d, think %d,\n  burst %u at %u, lists %d\n",
+           o->frame_bytes, o->eager_bytes, o->mesh_members, o->room_slots, o->algorithm == PLAN_RING ? "ring" : "direct",
+           o->leaf_bytes, o->small_limits, o->max_members, o->verify, o->think, o->burst, o->burst_at, o->bulk);
+    printf("  query %u %%, optimise %u %%, sync %u %%, update after an error %u %%, first %u %%\n", o->query_percent,
+           o->optimise_percent, o->sync_percent, o->update_on_error_percent, o->update_first_percent);
 }

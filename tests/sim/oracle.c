@@ -133,11 +133,29 @@ void oracle_views(struct world *w)
     }
 }
 
+/* Staging is nobody's while no operation is. */
+static void check_rooms(struct world *w, const struct node *n)
+{
+    for (uint32_t i = 0; i < n->config.max_ops; i++) {
+        if (n->run[i].taken) {
+            return;
+        }
+    }
+    for (uint32_t lane = 0; lane < WORLD_LANES; lane++) {
+        const struct room *r = &n->room[lane];
+        if (!room_whole(r)) {
+            world_fail(w, "peer %u: no operation is left, but lane %u has %d + %d grants and %u slots of %u", n->index, lane,
+                       r->half_a, r->half_b, r->free_slots, r->slot_count);
+        }
+    }
+}
+
 void oracle_node(struct world *w, struct node *n)
 {
     if (!n->alive || w->failed) {
         return;
     }
+    check_rooms(w, n);
     struct session_info info;
     session_info(n->session, &info);
     if (info.id != n->id && info.id != 0) {
@@ -241,8 +259,8 @@ static uint8_t outcome_class(const struct session_outcome *o)
         return 4;
     case RESULT_DIGEST:
         return 5;
-    case RESULT_NO_MEMORY:
-        return 6;
+    case RESULT_NO_MEMORY: /* the same refusal, at who caused it */
+        return 3;
     case RESULT_PENDING:
     case RESULT_ALONE:
     case RESULT_GONE:
@@ -253,9 +271,11 @@ static uint8_t outcome_class(const struct session_outcome *o)
     case RESULT_SETUP:
     case RESULT_UNREACHABLE:
     case RESULT_NO_CANDIDATE:
+    case RESULT_REVISION:
     case RESULT_RETRY:
-    case RESULT_POISONED:
         break;
+    case RESULT_POISONED: /* its executor failed */
+        return o->cause == CAUSE_INTERNAL ? 3 : 0;
     }
     return 0;
 }
@@ -311,10 +331,19 @@ static void check_result(struct world *w, const struct node *n, const struct cal
 void oracle_call(struct world *w, const struct node *n, const struct call *c, const struct session_outcome *o)
 {
     uint8_t class = outcome_class(o);
-    if (o->result == RESULT_PENDING || o->result == RESULT_POISONED || o->result == RESULT_USAGE) {
+    bool stops = o->result == RESULT_NO_MEMORY || (o->result == RESULT_POISONED && !n->poisoned);
+    if ((stops && !c->failed) || (o->cause == CAUSE_NO_MEMORY && c->no_memory && !stops)) {
+        world_fail(w, "peer %u: result %d for cause %u, which is %s", n->index, (int)o->result, o->cause,
+                   c->failed ? "its own" : "another's");
+    }
+    if (o->result == RESULT_PENDING || (o->result == RESULT_POISONED && !n->poisoned && !c->failed) || o->result == RESULT_USAGE) {
         world_fail(w, "peer %u: a call ended with result %d", n->index, (int)o->result);
     }
     check_inputs(w, c, o->result == RESULT_OK);
+    if (class == 1) {
+        oracle_bytes(w, n, c, o);
+    }
+    oracle_calm(w, n, c, o);
     w->stats.successes += class == 1;
     w->stats.aborts += class == 2;
     w->stats.refusals += class >= 3;
@@ -333,6 +362,7 @@ void oracle_call(struct world *w, const struct node *n, const struct call *c, co
         r->result_hash = hash;
         r->first = class;
         r->cause = o->cause;
+        r->culprit = o->culprit;
         r->by = n->index;
         if (r->key == 0) {
             r->key = c->key | 1;
@@ -351,9 +381,10 @@ void oracle_call(struct world *w, const struct node *n, const struct call *c, co
     } else if (r->result_hash != hash) {
         world_fail(w, "G2: step %llu op %u: peer %u and peer %u have different bits", (unsigned long long)n->program->step,
                    c->op, n->index, r->by);
-    } else if (class != 1 && r->cause != o->cause) {
-        world_fail(w, "G1: step %llu op %u: cause %u at peer %u beside cause %u at peer %u",
-                   (unsigned long long)n->program->step, c->op, o->cause, n->index, r->cause, r->by);
+    } else if (class != 1 && (r->cause != o->cause || r->culprit != o->culprit)) {
+        world_fail(w, "G1: step %llu op %u: cause %u of %llx at peer %u beside cause %u of %llx at peer %u",
+                   (unsigned long long)n->program->step, c->op, o->cause, (unsigned long long)o->culprit, n->index, r->cause,
+                   (unsigned long long)r->culprit, r->by);
     }
 }
 
@@ -365,12 +396,6 @@ void oracle_end(struct world *w)
         if (!n->alive) {
             continue;
         }
-        for (uint32_t lane = 0; lane < WORLD_LANES; lane++) {
-            const struct room *r = &n->room[lane];
-            if (program_ended(n) && (uint32_t)(r->half_a + r->half_b) != r->slot_count) {
-                world_fail(w, "peer %u: lane %u ends with %d + %d grants of %u", n->index, lane, r->half_a, r->half_b,
-                           r->slot_count);
-            }
-        }
+        check_rooms(w, n);
     }
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "program.h"
 #include "world.h"
 
 enum { LANES_HEAD = FRAME_HEADER_BYTES + P2P_DATA_PREFIX, LANES_NO_SLOT = 0xFFFFFFFF };
@@ -57,7 +58,7 @@ static void lanes_look(struct world *w, struct node *n, uint32_t slot)
     bool done = true, idle = true;
     for (uint32_t i = 0; i < r->op.lanes; i++) {
         if (r->exec[i].failed) {
-            world_fail(w, "peer %u: an executor failed an assertion", n->index);
+            world_fail(w, "peer %u: an executor failed %s", n->index, r->exec[i].failed_what);
         }
         done = done && r->exec[i].done;
         idle = idle && r->exec[i].idle;
@@ -78,12 +79,26 @@ static void lanes_look(struct world *w, struct node *n, uint32_t slot)
 /* Somebody gave grants back: executors whose senders starve may have them. */
 static void lanes_feed_starved(struct node *n, uint32_t lane)
 {
-    for (uint32_t i = 0; i < WORLD_SLOTS; i++) {
+    for (uint32_t i = 0; i < n->run_top; i++) {
         struct run *r = &n->run[i];
         if (r->taken && r->started && !r->idle && lane < r->op.lanes && r->exec[lane].starved) {
             exec_step(&r->exec[lane], &(struct exec_event){.kind = EXEC_ROOM}, &(struct exec_out){0});
         }
     }
+}
+
+/* No memory for its plan, or a failed invariant: nothing was handed to lanes, it is idle, and is given up once this step is over. */
+static void lanes_fail(struct world *w, struct node *n, uint32_t slot)
+{
+    struct run *r = &n->run[slot];
+    n->fail_executor = false;
+    r->failing = rng_below(&w->rng, 2) == 0 ? CAUSE_NO_MEMORY : CAUSE_INTERNAL;
+    r->started = r->stopping = true;
+    r->op.lanes = 0;
+    lanes_unreserve(n, r->senders * r->window_reserved);
+    r->window_reserved = 0;
+    world_post(w, 0, EVENT_STEP, n->index, SESSION_CANCEL, slot, r->use);
+    world_post(w, 0, EVENT_LANES_STOP, n->index, slot, r->use, 0);
 }
 
 void lanes_start(struct world *w, struct node *n, uint32_t slot, uint32_t window)
@@ -96,11 +111,16 @@ void lanes_start(struct world *w, struct node *n, uint32_t slot, uint32_t window
     }
     r->op = *op;
     n->ready_view = op->view;
+    if (n->fail_executor && r->call->op != PROGRAM_OPS) {
+        lanes_fail(w, n, slot);
+        return;
+    }
     if (op->lanes == 0 || op->lanes > WORLD_LANES || op->plan.world > WORLD_NODES) {
         world_fail(w, "peer %u: an operation on %u lanes of %u members", n->index, op->lanes, op->plan.world);
         return;
     }
-    memset(r->ready, 0, sizeof r->ready);
+    memset(r->launch, 0, sizeof r->launch);
+    r->moved = 0;
     memcpy(r->ranks, op->ranks, op->plan.world * sizeof *r->ranks);
     uint32_t segments = plan_max_segments(op->plan.algorithm, op->plan.world);
     uint32_t steps = plan_max_steps(op->plan.algorithm, op->plan.world);
@@ -108,6 +128,7 @@ void lanes_start(struct world *w, struct node *n, uint32_t slot, uint32_t window
     r->steps = world_grow(r->steps, &r->step_capacity, steps, sizeof *r->steps);
     plan_make(&r->plan, &op->plan, r->segments, r->steps);
     r->started = true;
+    n->run_top = slot < n->run_top ? n->run_top : slot + 1;
     if (r->window_reserved > window) { /* the session told less than was reserved */
         lanes_unreserve(n, r->senders * (r->window_reserved - window));
     }
@@ -116,14 +137,30 @@ void lanes_start(struct world *w, struct node *n, uint32_t slot, uint32_t window
     }
     r->window_reserved = 0;
     for (uint32_t lane = 0; lane < op->lanes; lane++) {
-        struct exec_config c = {.plan = &r->plan, .numeric = &r->op.numeric, .room = &n->room[lane], .in = op->in,
-                                .out = op->out, .lane = lane, .lanes = op->lanes, .window = window, .verify = op->verify};
+        struct exec_config c = {.plan = &r->plan, .numeric = &r->op.numeric, .room = &n->room[lane], .pool = &n->pool, .in = op->in,
+                                .out = op->out, .lane = lane, .lanes = op->lanes, .window = window, .verify = op->verify,
+                                .check_every = w->opt.check_every};
         r->arena[lane] = lanes_memory(r->arena[lane], &r->arena_bytes[lane], exec_arena_bytes(&c));
         exec_init(&r->exec[lane], &c, r->arena[lane]);
+        exec_watch_start(&r->watch[lane], w->now);
     }
-    world_post(w, w->opt.stall_ns / 2, EVENT_PROGRESS, n->index, slot, r->use, 0);
+    watch_start(w, n);
     lanes_look(w, n, slot);
     lanes_pump(w, n);
+}
+
+/* For the next frame, if its type travels encoded. */
+static void lanes_buffer(const struct world *w, struct node *n)
+{
+    if (n->pool.first == NULL) {
+        void **b = malloc(2 * sizeof *b + w->opt.frame_bytes + 64);
+        if (b == NULL) {
+            abort();
+        }
+        b[0] = n->buffers;
+        n->buffers = b;
+        frame_pool_give(&n->pool, b + 1);
+    }
 }
 
 static uint32_t lanes_rank(const struct run *r, uint64_t peer)
@@ -136,25 +173,29 @@ static uint32_t lanes_rank(const struct run *r, uint64_t peer)
     return LANES_NO_SLOT;
 }
 
-void lanes_ready(struct world *w, struct node *n, uint32_t slot, uint64_t peer, uint32_t credit)
+void lanes_ready(struct world *w, struct node *n, const struct action *a)
 {
-    struct run *r = &n->run[slot];
+    struct run *r = &n->run[a->slot];
     if (!r->taken || !r->started) {
-        world_fail(w, "peer %u: slot %u is fed before it was started", n->index, slot);
+        world_fail(w, "peer %u: slot %u is fed before it was started", n->index, a->slot);
         return;
     }
-    uint32_t rank = lanes_rank(r, peer);
+    if (r->failing != 0) {
+        return;
+    }
+    uint32_t rank = lanes_rank(r, a->id);
     if (rank == LANES_NO_SLOT) {
-        world_fail(w, "peer %u: slot %u is fed by %llx, no member", n->index, slot, (unsigned long long)peer);
+        world_fail(w, "peer %u: slot %u is fed by %llx, no member", n->index, a->slot, (unsigned long long)a->id);
         return;
     }
-    r->ready[rank] = true;
+    r->launch[rank] = a->order;
     for (uint32_t lane = 0; !r->idle && lane < r->op.lanes; lane++) {
-        exec_step(&r->exec[lane], &(struct exec_event){.kind = EXEC_READY, .rank = rank, .credit = credit},
+        exec_watch_start(&r->watch[lane], w->now);
+        exec_step(&r->exec[lane], &(struct exec_event){.kind = EXEC_READY, .rank = rank, .credit = (uint32_t)a->value},
                   &(struct exec_out){0});
     }
     if (!r->idle) {
-        lanes_look(w, n, slot);
+        lanes_look(w, n, a->slot);
         lanes_pump(w, n);
     }
 }
@@ -201,8 +242,18 @@ void lanes_stop(struct world *w, struct node *n, uint32_t slot)
         }
     }
     r->idle = true;
-    node_step(w, n, &(struct session_event){.kind = SESSION_IDLE, .slot = slot});
+    struct session_event idle = {.kind = SESSION_IDLE, .slot = slot};
+    lanes_bytes(r, &idle);
+    node_step(w, n, &idle);
     lanes_pump(w, n);
+}
+
+void lanes_bytes(const struct run *r, struct session_event *idle)
+{
+    for (uint32_t lane = 0; lane < r->op.lanes; lane++) {
+        idle->tx_bytes += r->exec[lane].tx_bytes;
+        idle->rx_bytes += r->exec[lane].rx_bytes;
+    }
 }
 
 void lanes_forget_connection(struct node *n, struct data_connection *d)
@@ -210,23 +261,16 @@ void lanes_forget_connection(struct node *n, struct data_connection *d)
     (void)n;
     unsigned char *scratch = d->scratch;
     *d = (struct data_connection){.scratch = scratch};
+    exec_edge_clear(&d->edge);
 }
 
-/* No byte for stall_ns: the session is told whom the lanes wait for. */
-void lanes_progress(struct world *w, struct node *n, const struct event *e)
+/* The same, remembered: views are large and change seldom. */
+static uint32_t lanes_rank_of_link(const struct run *r, struct link *l)
 {
-    struct run *r = &n->run[e->a];
-    if (!r->taken || r->use != e->b || r->idle || r->returned) {
-        return;
+    if (l->rank >= r->op.plan.world || r->ranks[l->rank] != l->peer) {
+        l->rank = lanes_rank(r, l->peer);
     }
-    uint64_t progress = 1;
-    for (uint32_t lane = 0; lane < r->op.lanes; lane++) {
-        progress += r->exec[lane].progress + r->exec[lane].rx_bytes + r->exec[lane].tx_bytes;
-    }
-    if (progress == e->c && !r->done && !r->stopping) {
-        world_post(w, 0, EVENT_STEP, n->index, SESSION_STALLED, e->a, r->use);
-    }
-    world_post(w, w->opt.stall_ns, EVENT_PROGRESS, n->index, e->a, r->use, progress);
+    return l->rank;
 }
 
 /* ---- sending -------------------------------------------------------------------------------------------------------- */
@@ -239,16 +283,16 @@ static void lanes_head(struct data_connection *d, const struct run *r, uint8_t t
     d->busy = true;
 }
 
-static bool lanes_next_credit(struct node *n, struct data_connection *d, uint32_t lane, uint64_t peer)
+static bool lanes_next_credit(struct node *n, struct data_connection *d, uint32_t lane, struct link *l)
 {
-    for (uint32_t i = 0; i < WORLD_SLOTS; i++) {
+    for (uint32_t i = 0; i < n->run_top; i++) {
         struct run *r = &n->run[i];
         if (!r->taken || !r->started || r->idle || lane >= r->op.lanes) {
             continue;
         }
-        uint32_t rank = lanes_rank(r, peer);
-        uint32_t frames = rank == LANES_NO_SLOT || !r->ready[rank] ? 0 : exec_take_credit(&r->exec[lane], rank);
-        if (frames != 0) {
+        uint32_t rank = lanes_rank_of_link(r, l);
+        uint32_t frames;
+        if (rank != LANES_NO_SLOT && r->launch[rank] != 0 && exec_take_credit(&r->exec[lane], rank, &frames)) {
             struct writer writer;
             writer_init(&writer, d->head + FRAME_HEADER_BYTES, sizeof d->head - FRAME_HEADER_BYTES);
             put_credit(&writer, &(struct msg_credit){.name = r->op.name, .frames = frames});
@@ -262,34 +306,46 @@ static bool lanes_next_credit(struct node *n, struct data_connection *d, uint32_
     return false;
 }
 
-static bool lanes_next_data(struct node *n, struct data_connection *d, uint32_t lane, uint64_t peer)
+/* The first in the order of launches that has something for the peer. */
+static struct run *lanes_first(struct node *n, uint32_t lane, struct link *l)
 {
-    for (uint32_t i = 0; i < WORLD_SLOTS; i++) {
+    struct run *first = NULL;
+    for (uint32_t i = 0; i < n->run_top; i++) {
         struct run *r = &n->run[i];
-        if (!r->taken || !r->started || r->idle || lane >= r->op.lanes) {
+        if (!r->taken || !r->started || r->idle || lane >= r->op.lanes || (first != NULL && first->op.launch < r->op.launch)) {
             continue;
         }
-        uint32_t rank = lanes_rank(r, peer);
-        if (rank == LANES_NO_SLOT || !exec_has_frame(&r->exec[lane], rank)) {
-            continue;
+        uint32_t rank = lanes_rank_of_link(r, l);
+        if (rank != LANES_NO_SLOT && exec_has_frame(&r->exec[lane], rank)) {
+            first = r;
         }
-        struct exec_out out = {0};
-        exec_step(&r->exec[lane], &(struct exec_event){.kind = EXEC_PULL, .rank = rank}, &out);
-        if (out.data == NULL) {
-            continue;
-        }
-        struct writer writer;
-        writer_init(&writer, d->head + FRAME_HEADER_BYTES, sizeof d->head - FRAME_HEADER_BYTES);
-        put_data(&writer, &(struct msg_data){.name = r->op.name, .frame = out.frame, .phase = (uint8_t)out.phase});
-        lanes_head(d, r, FRAME_DATA, lane, P2P_DATA_PREFIX + out.bytes);
-        d->head_bytes = LANES_HEAD;
-        d->body = out.data;
-        d->body_bytes = out.bytes;
-        d->tx_slot = i;
-        d->tx_rank = rank;
-        return true;
     }
-    return false;
+    return first;
+}
+
+static bool lanes_next_data(const struct world *w, struct node *n, struct data_connection *d, uint32_t lane, struct link *l)
+{
+    struct run *r = lanes_first(n, lane, l);
+    struct exec_out out = {0};
+    if (r == NULL) {
+        return false;
+    }
+    uint32_t rank = lanes_rank_of_link(r, l);
+    lanes_buffer(w, n);
+    exec_step(&r->exec[lane], &(struct exec_event){.kind = EXEC_PULL, .rank = rank}, &out);
+    if (out.data == NULL) {
+        return false;
+    }
+    struct writer writer;
+    writer_init(&writer, d->head + FRAME_HEADER_BYTES, sizeof d->head - FRAME_HEADER_BYTES);
+    put_data(&writer, &(struct msg_data){.name = r->op.name, .frame = out.frame, .phase = (uint8_t)out.phase});
+    lanes_head(d, r, FRAME_DATA, lane, P2P_DATA_PREFIX + out.bytes);
+    d->head_bytes = LANES_HEAD;
+    d->body = out.data;
+    d->body_bytes = out.bytes;
+    d->tx_slot = (uint32_t)(r - n->run);
+    d->tx_rank = rank;
+    return true;
 }
 
 /* Fills the connection's room; a frame is cut wherever the room ends. */
@@ -309,6 +365,10 @@ static bool lanes_write(struct world *w, struct node *n, struct data_connection 
         size = size < room ? size : room;
         channel_send(w, d->channel, end, at, size);
         d->sent += size;
+        if (!in_head && d->tx_slot != LANES_NO_SLOT) {
+            n->run[d->tx_slot].moved += size;
+            exec_edge_note(&d->edge.sent, n->run[d->tx_slot].op.launch);
+        }
         moved = true;
         if (d->sent == total) {
             d->busy = false;
@@ -325,6 +385,9 @@ static bool lanes_write(struct world *w, struct node *n, struct data_connection 
 
 void lanes_pump(struct world *w, struct node *n)
 {
+    while (n->run_top > 0 && (!n->run[n->run_top - 1].started || n->run[n->run_top - 1].idle)) {
+        n->run_top--; /* a burst has a thousand slots, and most turns have none at work */
+    }
     for (bool moved = true; moved && !w->failed;) {
         moved = false;
         for (uint32_t lane = 0; lane < WORLD_LANES; lane++) {
@@ -337,7 +400,7 @@ void lanes_pump(struct world *w, struct node *n)
                 if (!d->up || !channel_valid(w, d->channel, d->generation)) {
                     continue;
                 }
-                if (d->busy || lanes_next_credit(n, d, lane, l->peer) || lanes_next_data(n, d, lane, l->peer)) {
+                if (d->busy || lanes_next_credit(n, d, lane, l) || lanes_next_data(w, n, d, lane, l)) {
                     moved = lanes_write(w, n, d, lane) || moved;
                 }
             }
@@ -348,7 +411,7 @@ void lanes_pump(struct world *w, struct node *n)
 /* ---- receiving ------------------------------------------------------------------------------------------------------ */
 static struct run *lanes_find(struct node *n, uint64_t view, const struct op_name *name, uint32_t lane, uint32_t *slot)
 {
-    for (uint32_t i = 0; i < WORLD_SLOTS; i++) {
+    for (uint32_t i = 0; i < n->run_top; i++) {
         struct run *r = &n->run[i];
         if (r->taken && r->started && !r->idle && lane < r->op.lanes && r->op.view == view && r->op.name.tag == name->tag &&
             r->op.name.seq == name->seq) {
@@ -381,6 +444,7 @@ static bool lanes_begin(struct world *w, struct node *n, struct link *l, struct 
     uint32_t rank = lanes_rank(r, l->peer);
     struct exec_out out = {0};
     if (rank != LANES_NO_SLOT) {
+        lanes_buffer(w, n);
         exec_step(&r->exec[lane],
                   &(struct exec_event){.kind = EXEC_HEADER, .rank = rank, .frame = data.frame, .phase = data.phase,
                                        .bytes = d->rx_left},
@@ -396,7 +460,7 @@ static bool lanes_begin(struct world *w, struct node *n, struct link *l, struct 
     return true;
 }
 
-static void lanes_credit(struct node *n, struct link *l, uint32_t lane, const struct frame_header *header,
+static void lanes_credit(struct node *n, const struct link *l, struct data_connection *d, uint32_t lane, const struct frame_header *header,
                          const unsigned char *payload)
 {
     struct reader reader;
@@ -409,6 +473,7 @@ static void lanes_credit(struct node *n, struct link *l, uint32_t lane, const st
     struct run *r = lanes_find(n, header->view, &credit.name, lane, &slot);
     uint32_t rank = r == NULL ? LANES_NO_SLOT : lanes_rank(r, l->peer);
     if (rank != LANES_NO_SLOT) {
+        exec_edge_note(&d->edge.granted, r->launch[rank]);
         exec_step(&r->exec[lane], &(struct exec_event){.kind = EXEC_CREDIT, .rank = rank, .credit = credit.frames},
                   &(struct exec_out){0});
     }
@@ -424,6 +489,12 @@ static void lanes_payload(struct world *w, struct node *n, struct data_connectio
         d->rx_at += part;
     }
     d->rx_left -= part;
+    n->lane_bytes[lane] += part;
+    if (d->rx_slot != LANES_NO_SLOT && part > 0) {
+        struct run *r = &n->run[d->rx_slot];
+        r->moved += part;
+        exec_edge_note(&d->edge.received, r->launch[d->rx_rank]);
+    }
     channel_take(w, channel, end, part);
     if (d->rx_left != 0) {
         return;
@@ -468,7 +539,7 @@ void lanes_readable(struct world *w, struct node *n, uint32_t channel, int end)
             break;
         }
         if (header.type == FRAME_CREDIT) {
-            lanes_credit(n, l, e.lane, &header, bytes + FRAME_HEADER_BYTES);
+            lanes_credit(n, l, d, e.lane, &header, bytes + FRAME_HEADER_BYTES);
         } else if (!lanes_begin(w, n, l, d, e.lane, &header, bytes + FRAME_HEADER_BYTES)) {
             break;
         }

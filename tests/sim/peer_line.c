@@ -10,6 +10,8 @@
 #include "world.h"
 
 enum { LINE_RETRY_NS = 50000000, LINE_ROGUE = 0x80 };
+#define LINE_SPARE_NS (CLOCK_S / 2) /* a link that the view does without is tried less and less often */
+#define LINE_SPARE_MOST_NS (30 * CLOCK_S)
 
 struct link *line_find(struct node *n, uint64_t peer)
 {
@@ -99,6 +101,17 @@ void line_close_all(struct world *w, struct node *n, bool flush)
     n->held_count = 0;
 }
 
+/* The control link is there no more, or not yet. */
+static void line_missing(struct world *w, struct node *n, struct link *l)
+{
+    l->state = LINK_DOWN;
+    l->missing_since = w->now;
+    l->failed_told = false;
+    l->retry_ns = l->spare ? LINE_SPARE_NS : LINE_RETRY_NS;
+    l->retry_at = w->now + l->retry_ns;
+    line_wake(w, n, l->retry_at);
+}
+
 /* The wanted set changed: notes it; connections are made by the timers. */
 void line_update(struct world *w, struct node *n)
 {
@@ -117,10 +130,19 @@ void line_update(struct world *w, struct node *n)
             }
             n->links[n->link_count++] = l;
             l->peer = wanted[i].info.id;
+            l->retry_ns = LINE_RETRY_NS;
+        }
+        if (l->spare != wanted[i].spare) {
+            l->retry_ns = wanted[i].spare ? LINE_SPARE_NS : LINE_RETRY_NS;
+            l->retry_at = wanted[i].spare ? w->now + LINE_SPARE_NS : w->now;
         }
         l->wanted = true;
+        l->spare = wanted[i].spare;
         l->dial = wanted[i].dial;
         l->data = wanted[i].data;
+        if (l->spare && l->bundle_state != LINK_DOWN) { /* the view goes round this pair now */
+            line_bundle_drop(w, n, l, false);
+        }
         l->info = wanted[i].info;
         if (l->state != LINK_UP) {
             l->missing_since = w->now;
@@ -133,6 +155,15 @@ void line_update(struct world *w, struct node *n)
         }
     }
     line_wake(w, n, w->now);
+}
+
+void line_unlink(struct world *w, struct node *n, uint64_t peer)
+{
+    struct link *l = line_find(n, peer);
+    if (l != NULL && l->state == LINK_UP) {
+        line_shut(w, l->channel, l->generation, n);
+        line_missing(w, n, l);
+    }
 }
 
 void line_dial(struct world *w, struct node *n, uint8_t kind, uint16_t lane, uint64_t peer, uint64_t number)
@@ -225,7 +256,8 @@ static void line_dial_failed(struct world *w, struct node *n, uint8_t kind, uint
     }
     if (kind == LINK_CONTROL && l->number == number && l->state == LINK_DIALLING) {
         l->state = LINK_DOWN;
-        l->retry_at = w->now + LINE_RETRY_NS;
+        l->retry_ns = l->spare && 2 * l->retry_ns < LINE_SPARE_MOST_NS ? 2 * l->retry_ns : l->retry_ns;
+        l->retry_at = w->now + l->retry_ns;
         line_wake(w, n, l->retry_at);
     } else if (kind == LINK_DATA && l->bundle == number && l->bundle_state == LINK_DIALLING) {
         line_bundle_drop(w, n, l, false);
@@ -442,11 +474,7 @@ void line_closed(struct world *w, struct node *n, uint32_t channel, int end)
         break;
     case ROLE_CONTROL:
         if (l->state == LINK_UP && l->channel == channel && l->generation == generation) {
-            l->state = LINK_DOWN;
-            l->missing_since = w->now;
-            l->failed_told = false;
-            l->retry_at = w->now + LINE_RETRY_NS;
-            line_wake(w, n, l->retry_at);
+            line_missing(w, n, l);
             if (l->wanted) {
                 node_step(w, n, &(struct session_event){.kind = SESSION_LINK_DOWN, .peer = e.peer});
             }

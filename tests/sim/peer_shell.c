@@ -27,17 +27,17 @@ void node_address(uint16_t node, struct net_address *out)
 static void node_config(struct world *w, struct node *n)
 {
     const struct options *o = &w->opt;
-    uint32_t calls = o->ops + 2 < WORLD_SLOTS ? o->ops + 2 : WORLD_SLOTS;
+    uint32_t calls = (o->burst > o->ops ? o->burst : o->ops) + 2;
     n->config = (struct session_config){
         .group = n->group,
         .lanes = (uint16_t)(1 + (o->lanes > 1 ? rng_below(&w->rng, o->lanes) : 0)),
         .addresses = 1,
-        .max_members = WORLD_NODES,
+        .max_members = o->max_members,
         .max_ops = calls,
-        .max_live = o->small_limits ? calls + 4 : 2 * calls + 16,
+        .max_live = o->small_limits ? 2 : 16, /* grows with use */
         .max_records = o->small_limits ? 12 : 64,
-        .max_tags = 64,
-        .max_owed = 64,
+        .max_tags = o->burst != 0 ? 4096 : 64,
+        .max_owed = 64 + o->burst,
         .park_blocks = o->small_limits ? 2 : 32,
         .park_block_bytes = o->eager_bytes + 64,
         .park_per_link = o->small_limits ? 1 : 8,
@@ -50,6 +50,7 @@ static void node_config(struct world *w, struct node *n)
         .kernels = kernels_level("scalar"),
         .verify = o->verify,
         .seed = mix64(o->seed, n->index),
+        .check_every = o->check_every,
     };
     n->config.lanes = n->config.lanes < 1 ? 1 : n->config.lanes;
     node_address(n->index, &n->config.address[0]);
@@ -80,6 +81,10 @@ struct node *node_new(struct world *w, uint32_t group, int64_t delay)
     n->group = group;
     node_config(w, n);
     node_rooms(w, n);
+    n->run = calloc(n->config.max_ops, sizeof *n->run);
+    if (n->run == NULL) {
+        abort();
+    }
     n->arena_bytes = session_arena_bytes(&n->config);
     n->arena = memory_aligned(n->arena_bytes);
     n->session = session_init(&n->config, n->arena);
@@ -91,6 +96,7 @@ struct node *node_new(struct world *w, uint32_t group, int64_t delay)
     outbox_init(&n->out, (struct action *)(void *)at, actions, at + action_bytes + dest_bytes, bytes,
                 (uint64_t *)(void *)(at + action_bytes), dests);
     n->tick_at = n->links_at = CLOCK_NEVER;
+    n->poison_after = POISON_NEVER;
     n->program = program_new(w, n);
     world_post(w, delay, EVENT_PROGRAM, n->index, 0, 0, 0);
     w->stats.joins++;
@@ -100,10 +106,15 @@ struct node *node_new(struct world *w, uint32_t group, int64_t delay)
 static void node_free_session(struct node *n)
 {
     free(n->arena);
+    free(n->op_table);
     free(n->report);
     n->report = NULL;
     free(n->out_memory);
     free(n->room_memory);
+    for (void **b = n->buffers; b != NULL; b = n->buffers) {
+        n->buffers = b[0];
+        free(b);
+    }
     free(n->room_list);
     for (uint32_t i = 0; i < n->link_count; i++) {
         for (uint32_t k = 0; k < WORLD_LANES; k++) {
@@ -113,13 +124,14 @@ static void node_free_session(struct node *n)
         free(n->links[i]);
     }
     free(n->links);
-    for (uint32_t i = 0; i < WORLD_SLOTS; i++) {
+    for (uint32_t i = 0; i < n->config.max_ops; i++) {
         free(n->run[i].segments);
         free(n->run[i].steps);
         for (uint32_t k = 0; k < WORLD_LANES; k++) {
             free(n->run[i].arena[k]);
         }
     }
+    free(n->run);
     free(n->staging);
 }
 
@@ -127,7 +139,7 @@ void node_fini(struct node *n)
 {
     if (n->used) {
         node_free_session(n);
-        program_free(n->program);
+        program_free(n);
         n->used = false;
     }
 }
@@ -203,6 +215,8 @@ static void node_master_readable(struct world *w, struct node *n, uint32_t chann
         }
         world_trace(w, n->index, frame_name(header.type), header.view, 0);
         oracle_decisions(w, n, &header, frame + FRAME_HEADER_BYTES);
+        oracle_links(w, n, &header, frame + FRAME_HEADER_BYTES);
+        n->elected = n->elected || (header.type == FRAME_ELECTED && n->program->vote == VOTE_SYNC);
         struct session_event e = {.kind = SESSION_MASTER_FRAME, .header = &header, .payload = frame + FRAME_HEADER_BYTES};
         node_step(w, n, &e);
         if (channel_valid(w, channel, generation)) {
@@ -263,7 +277,7 @@ static void node_alloc(struct world *w, struct node *n, uint64_t bytes)
 
 static void node_op_action(struct world *w, struct node *n, const struct action *a)
 {
-    if (a->slot >= WORLD_SLOTS) {
+    if (a->slot >= n->config.max_ops) {
         world_fail(w, "peer %u: action %u for slot %u", n->index, a->kind, a->slot);
         return;
     }
@@ -272,7 +286,7 @@ static void node_op_action(struct world *w, struct node *n, const struct action 
         lanes_start(w, n, a->slot, (uint32_t)a->value);
         break;
     case ACT_OP_READY:
-        lanes_ready(w, n, a->slot, a->id, (uint32_t)a->value);
+        lanes_ready(w, n, a);
         break;
     case ACT_OP_STOP:
         lanes_stop_later(w, n, a->slot);
@@ -315,6 +329,9 @@ static void node_act(struct world *w, struct node *n, const struct action *a)
     case ACT_LINKS:
         line_update(w, n);
         break;
+    case ACT_UNLINK:
+        line_unlink(w, n, a->id);
+        break;
     case ACT_OP_START:
     case ACT_OP_READY:
     case ACT_OP_STOP:
@@ -338,6 +355,7 @@ static void node_act(struct world *w, struct node *n, const struct action *a)
         program_apply(w, n);
         break;
     case ACT_PROBE:
+        n->probes++;
         world_post(w, (int64_t)a->value * CLOCK_MS + world_delay(w), EVENT_MEASURED, n->index, a->slot, a->id, 0);
         break;
     case ACT_TRACE:
@@ -355,6 +373,17 @@ static void node_deadlines(struct world *w, struct node *n)
     }
 }
 
+/* As the library's shell does: tables grow between steps. */
+static void node_grow(struct node *n)
+{
+    size_t bytes = session_ops_wanted(n->session);
+    if (bytes > 0) {
+        void *storage = memory_aligned(bytes);
+        free(session_grow_ops(n->session, storage, bytes));
+        n->op_table = storage;
+    }
+}
+
 void node_step(struct world *w, struct node *n, struct session_event *e)
 {
     if (!n->alive) {
@@ -366,18 +395,18 @@ void node_step(struct world *w, struct node *n, struct session_event *e)
     }
     n->stepping = true;
     outbox_reset(&n->out);
+    poison_arm(n, e);
     session_step(n->session, w->now, e, &n->out);
+    poison_stepped(w, n, e);
     if (n->out.overflow) {
         world_fail(w, "peer %u: the session's outbox overflowed (event %d)", n->index, (int)e->kind);
-    }
-    if (session_poisoned(n->session)) {
-        world_fail(w, "peer %u: the session is poisoned (event %d)", n->index, (int)e->kind);
     }
     w->trace_hash = mix64(w->trace_hash, (uint64_t)e->kind << 32 | n->out.count);
     for (uint32_t i = 0; i < n->out.count && !w->failed; i++) {
         node_act(w, n, &n->out.actions[i]);
     }
     n->stepping = false;
+    node_grow(n);
     node_deadlines(w, n);
     if (w->armed != 0) {
         faults_check(w, n);
@@ -388,31 +417,30 @@ void node_step(struct world *w, struct node *n, struct session_event *e)
 static void node_later_step(struct world *w, struct node *n, const struct event *e)
 {
     struct session_event s = {.kind = (enum session_event_kind)e->a, .peer = e->b, .slot = (uint32_t)e->b, .number = e->c};
-    struct run *r = s.slot < WORLD_SLOTS ? &n->run[s.slot] : NULL;
+    struct run *r = s.slot < n->config.max_ops ? &n->run[s.slot] : NULL;
     switch ((int)s.kind) {
     case SESSION_DONE:
     case SESSION_IDLE:
-    case SESSION_STALLED:
         if (!r->taken || r->use != e->c) {
             return;
         }
         if (s.kind == SESSION_DONE) {
             for (uint32_t i = 0; i < r->op.lanes; i++) {
                 s.digest += r->exec[i].digest;
-                s.tx_bytes += r->exec[i].tx_bytes;
-                s.rx_bytes += r->exec[i].rx_bytes;
             }
-        } else if (s.kind == SESSION_STALLED) {
-            uint32_t lane = 0;
-            while (lane + 1u < r->op.lanes && r->exec[lane].done) {
-                lane++;
-            }
-            s.peer = r->ranks[exec_waits_for(&r->exec[lane])];
-            world_trace(w, n->index, "lanes stalled", s.slot, s.peer);
+            bool wrong = n->wrong_result && r->op.verify && r->call->op != PROGRAM_OPS;
+            s.digest += wrong;
+            n->wrong_result = n->wrong_result && !wrong;
+        } else {
+            lanes_bytes(r, &s);
         }
         break;
     case SESSION_CANCEL:
-        s.number = 0; /* the program's wish */
+        if (!r->taken || r->use != e->c) {
+            return;
+        }
+        s.number = r->failing; /* 0: the program's wish */
+        r->call->failed = r->call->failed || r->failing != 0;
         break;
     case SESSION_MEMORY:
         s.memory = n->staging;
@@ -455,12 +483,13 @@ void node_event(struct world *w, struct node *n, const struct event *e)
         }
         break;
     case EVENT_PROGRESS:
-        lanes_progress(w, n, e);
+        watch_look(w, n);
         break;
     case EVENT_PROGRAM:
         program_event(w, n, e);
         break;
     case EVENT_MEASURED: {
+        n->probes--;
         uint16_t to = world_node_of(w, e->b);
         bool ok = to != WORLD_NOBODY && w->nodes[to].alive && !w->cut[n->index][to] && !w->cut[to][n->index];
         node_step(w, n, &(struct session_event){.kind = SESSION_MEASURED, .peer = e->b, .slot = e->a,

@@ -27,7 +27,11 @@ struct program *program_new(struct world *w, struct node *n)
     if (p == NULL) {
         abort();
     }
-    for (uint32_t i = 0; i < WORLD_SLOTS; i++) {
+    p->call = calloc(n->config.max_ops, sizeof *p->call);
+    if (p->call == NULL) {
+        abort();
+    }
+    for (uint32_t i = 0; i < n->config.max_ops; i++) {
         p->call[i].node = n;
         p->call[i].slot = i;
     }
@@ -36,14 +40,16 @@ struct program *program_new(struct world *w, struct node *n)
     return p;
 }
 
-void program_free(struct program *p)
+void program_free(struct node *n)
 {
-    for (uint32_t i = 0; i < WORLD_SLOTS; i++) {
+    struct program *p = n->program;
+    for (uint32_t i = 0; i < n->config.max_ops; i++) {
         free(p->call[i].in);
         free(p->call[i].out);
         free(p->call[i].scratch);
     }
     program_state_free(p);
+    free(p->call);
     free(p);
 }
 
@@ -66,7 +72,7 @@ void program_describe(const struct node *n, char *out, size_t size)
                  (unsigned long long)waits[i].peer);
     }
     snprintf(out, size, "%s, step %llu attempt %u, vote %u%s%s, waits%s", names[p->phase], (unsigned long long)p->step,
-             p->attempt, p->vote, program_idle(p) ? "" : ", calls pending", n->frozen ? ", stopped" : "", who);
+             p->attempt, p->vote, program_idle(n) ? "" : ", calls pending", n->frozen ? ", stopped" : "", who);
 }
 
 void program_wish(struct node *n, enum fault_kind kind)
@@ -77,7 +83,9 @@ void program_wish(struct node *n, enum fault_kind kind)
     p->want_mismatch = p->want_mismatch || kind == FAULT_MISMATCH;
     p->want_no_memory = p->want_no_memory || kind == FAULT_MEMORY;
     p->want_drift = p->want_drift || kind == FAULT_DRIFT;
+    p->want_stale = p->want_stale || kind == FAULT_STALE;
     p->leave = p->leave || kind == FAULT_LEAVE;
+    p->want_vote = p->want_vote || kind == FAULT_VOTE;
 }
 
 /* ---- what the session tells ----------------------------------------------------------------------------------------- */
@@ -93,6 +101,7 @@ void program_voted(struct world *w, struct node *n)
         world_fail(w, "peer %u: a vote ended that nobody cast", n->index);
     }
     n->program->vote_done = true;
+    n->elected = false;
     program_wake(w, n, PROGRAM_WAKE_NS);
 }
 
@@ -130,11 +139,20 @@ static bool program_vote(struct world *w, struct node *n, uint8_t kind, struct s
         return false;
     } else {
         struct session_event e = {.kind = SESSION_COLLECT_VOTE};
+        struct session_info before, after;
+        session_info(n->session, &before);
         node_step(w, n, &e);
+        session_info(n->session, &after);
+        if (kind == VOTE_QUERY && memcmp(&before.snapshot, &after.snapshot, sizeof before.snapshot) != 0) {
+            world_fail(w, "P11: peer %u: the answer to a query changed the sizes", n->index);
+        }
         p->vote = 0;
         p->vote_done = false;
         *out = e.outcome;
         w->stats.votes++;
+    }
+    if (n->poisoned && out->result == RESULT_POISONED) {
+        out->result = RESULT_GONE; /* as was wished: connects again */
     }
     if (out->result == RESULT_PENDING_OPS) {
         world_fail(w, "peer %u: a vote met pending operations, but all were awaited", n->index);
@@ -161,7 +179,8 @@ static void program_rejoin(struct world *w, struct node *n)
     p->step = 0;
     p->attempt = p->align_attempt = 0;
     p->query_asked = false;
-    if (p->leave || p->connects > 8) {
+    bool over = w->healed && w->master.gone; /* nobody is there to join */
+    if (p->leave || over || p->connects > 8) {
         program_go(n, PROGRAM_LEAVING);
         program_wake(w, n, 0);
         return;
@@ -178,8 +197,13 @@ static bool turn_connect(struct world *w, struct node *n)
         struct session_event e = {.kind = SESSION_CONNECT};
         p->connects++;
         p->connect_done = false;
+        poison_renew(w, n);
         program_go(n, PROGRAM_CONNECTING);
         node_step(w, n, &e);
+        if (e.outcome.result != RESULT_PENDING) {
+            program_rejoin(w, n);
+            return false;
+        }
     }
     if (!p->connect_done) {
         return false;
@@ -193,7 +217,8 @@ static bool turn_connect(struct world *w, struct node *n)
         return false;
     }
     p->first = true;
-    program_go(n, PROGRAM_SIZES);
+    bool updates = mix64(mix64(w->opt.seed, n->index), p->connects) % 100 < w->opt.update_first_percent; /* both ways to write the loop */
+    program_go(n, updates ? PROGRAM_UPDATE : PROGRAM_SIZES);
     return true;
 }
 
@@ -271,13 +296,16 @@ static void program_begin_step(struct world *w, struct node *n)
         p->status[j] = OP_TODO;
         p->order[j] = j;
     }
-    for (uint32_t j = 1; j < p->ops; j++) { /* launch order: each process its own */
+    for (uint32_t j = 1; j < p->ops && w->opt.burst % 4 == 0; j++) { /* launch order: each process its own */
         uint32_t k = (uint32_t)rng_below(&w->rng, j + 1), t = p->order[j];
         p->order[j] = p->order[k];
         p->order[k] = t;
     }
+    program_bulk_begin(w, n);
     bool sync = mix64(mix64(w->opt.seed, n->group), p->step * 3) % 100 < w->opt.sync_percent;
-    program_go(n, sync ? PROGRAM_SYNC : PROGRAM_BODY);
+    bool gives_up = p->want_vote && w->opt.update_on_error_percent > 0; /* the others follow, once their calls have failed */
+    p->want_vote = false;
+    program_go(n, gives_up ? PROGRAM_UPDATE : sync ? PROGRAM_SYNC : PROGRAM_BODY);
 }
 
 static bool turn_align(struct world *w, struct node *n)
@@ -334,6 +362,7 @@ static bool turn_sync(struct world *w, struct node *n)
     switch ((int)o.result) {
     case RESULT_OK:
     case RESULT_NO_CANDIDATE:
+    case RESULT_REVISION:
         oracle_agree(w, n, "sync outcome", program_name(n, 0xA3), (uint64_t)o.result);
         program_go(n, PROGRAM_BODY);
         return true;
@@ -367,7 +396,7 @@ static bool program_launch_all(struct world *w, struct node *n)
         struct op_params params;
         bool in_place;
         program_describe_op(w, n->group, p->step, j, &params, &in_place, &tag);
-        for (uint32_t k = 0; k < p->ops; k++) {
+        for (uint32_t k = 0; w->opt.burst == 0 && k < p->ops; k++) {
             program_describe_op(w, n->group, p->step, k, &params, &in_place, &other);
             bool before = p->status[k] == OP_PENDING || (k < j && p->status[k] == OP_TODO);
             first_of_tag = first_of_tag && !(k != j && other == tag && before);
@@ -382,7 +411,7 @@ static bool program_launch_all(struct world *w, struct node *n)
         }
         over = over && p->status[j] != OP_PENDING;
         at_once = at_once || p->status[j] != OP_PENDING;
-        if (w->opt.think && world_chance(w, 30)) { /* the rest comes later */
+        if (w->opt.think && world_chance(w, w->opt.burst != 0 ? 4 : 30)) { /* the rest comes later */
             program_wake(w, n, (int64_t)rng_below(&w->rng, 3 * (uint64_t)w->opt.latency_ns + 1));
             return false;
         }
@@ -420,7 +449,7 @@ static bool turn_body(struct world *w, struct node *n)
             return false;
         }
     }
-    if (!program_launch_all(w, n)) {
+    if (p->listed ? !program_bulk_turn(w, n) : !program_launch_all(w, n)) {
         return false;
     }
     if (query && !p->query_over) {
@@ -433,10 +462,14 @@ static bool turn_body(struct world *w, struct node *n)
         return false;
     }
     program_sizes(w, n);
+    if (!program_bulk_same(p)) {
+        program_end_step(w, n);
+        return true;
+    }
     oracle_agree(w, n, "sizes after calls", program_name(n, mix64(p->attempt, 0xA5)), p->sizes_hash);
     bool again = false;
     for (uint32_t j = 0; j < p->ops; j++) {
-        if (p->status[j] == OP_AGAIN) {
+        if (!p->listed && p->status[j] == OP_AGAIN) {
             again = true;
             p->status[j] = OP_TODO;
         }
@@ -494,7 +527,7 @@ static bool program_gone(struct world *w, struct node *n)
     struct program *p = n->program;
     struct session_info info;
     session_info(n->session, &info);
-    if (info.connected || p->phase <= PROGRAM_CONNECTING || p->phase >= PROGRAM_LEAVING || !program_idle(p) || p->vote != 0) {
+    if (info.connected || p->phase <= PROGRAM_CONNECTING || p->phase >= PROGRAM_LEAVING || !program_idle(n) || p->vote != 0) {
         return false;
     }
     p->status[PROGRAM_OPS] = OP_TODO;

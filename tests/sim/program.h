@@ -7,9 +7,10 @@
 #ifndef PCCL_TESTS_SIM_PROGRAM_H
 #define PCCL_TESTS_SIM_PROGRAM_H
 
+#include "session/bulk.h"
 #include "world.h"
 
-enum { PROGRAM_OPS = 8, PROGRAM_ENTRIES = 3 };
+enum { PROGRAM_OPS = 1000, PROGRAM_ENTRIES = 3 };
 
 enum program_phase {
     PROGRAM_START, PROGRAM_CONNECTING, PROGRAM_UPDATE, PROGRAM_SIZES, PROGRAM_OPTIMISE, PROGRAM_ALIGN, PROGRAM_SYNC,
@@ -23,6 +24,7 @@ struct call {
     struct op_params params;
     bool pending, odd;         /* odd: this process passed other parameters than the rest */
     bool in_place, no_memory;
+    bool failed;               /* this process is why it cannot be done: no memory, or its executor failed */
     unsigned char *in, *out, *scratch;
     size_t bytes, capacity;
     uint64_t retired_hash;     /* of the buffers after the return */
@@ -36,10 +38,11 @@ struct program {
     uint32_t attempt, align_attempt, lonely, connects;
     bool first, told_end;
     bool leave;                /* a wish: destroy at the next turn */
+    bool want_vote;            /* ... to update where the others launch */
     int64_t not_before;        /* a late program */
     int64_t cancel_ns;         /* wishes for the next launch */
     uint32_t want_cancel, want_deadline;
-    bool want_mismatch, want_no_memory, want_drift;
+    bool want_mismatch, want_no_memory, want_drift, want_stale;
     /* the open vote */
     uint8_t vote;              /* enum vote_kind asked for, 0 none */
     bool vote_done;
@@ -53,10 +56,15 @@ struct program {
     enum op_status status[PROGRAM_OPS + 1];
     uint32_t order[PROGRAM_OPS];
     uint64_t results;          /* hash over the results of this step */
-    struct call call[WORLD_SLOTS];
+    struct call *call;         /* owned, by slot */
+    /* the body as a list with retry */
+    bool listed;
+    struct bulk list;
+    unsigned char list_state[PROGRAM_OPS];
+    uint32_t tries[PROGRAM_OPS + 1];
     /* shared state */
     bool synced;
-    uint64_t revision;
+    uint64_t revision, synced_as; /* of its last successful sync; its id then */
     struct sync_state state;
     struct sync_entry entries[PROGRAM_ENTRIES];
     uint32_t state_leaves;
@@ -73,9 +81,15 @@ bool program_fractions(const struct op_params *params);
 void program_input(const struct world *w, uint32_t node, uint64_t key, const struct op_params *params, void *out);
 bool program_launch(struct world *w, struct node *n, uint32_t op);  /* false: no slot, or refused for now */
 void program_collect(struct world *w, struct node *n);
-bool program_idle(const struct program *p);
+bool program_idle(const struct node *n);
 uint64_t program_name(const struct node *n, uint64_t what);
 uint64_t program_key(const struct node *n, uint32_t op, uint32_t attempt);
+
+/* program_bulk.c */
+void program_bulk_begin(struct world *w, struct node *n);
+bool program_bulk_turn(struct world *w, struct node *n); /* true: the list is over */
+void program_bulk_ended(struct world *w, struct node *n, uint32_t op, const struct session_outcome *o);
+bool program_bulk_same(const struct program *p); /* all peers have made the same calls */
 
 /* program_state.c */
 void program_state_init(struct world *w, struct node *n);
@@ -88,6 +102,12 @@ void program_state_free(struct program *p);
 void oracle_call(struct world *w, const struct node *n, const struct call *c, const struct session_outcome *o);
 void oracle_launched(struct world *w, const struct call *c);
 void oracle_agree(struct world *w, const struct node *n, const char *what, uint64_t key, uint64_t value);
+
+/* oracle_calm.c */
+void oracle_calm(struct world *w, const struct node *n, const struct call *c, const struct session_outcome *o);
+
+/* oracle_bytes.c */
+void oracle_bytes(struct world *w, const struct node *n, const struct call *c, const struct session_outcome *o);
 
 /* reference.c: an independent all-reduce */
 bool reference_check(const struct world *w, const struct view_record *view, const struct call *c, char *why, size_t size);

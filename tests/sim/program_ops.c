@@ -13,6 +13,9 @@
 uint32_t program_op_count(const struct world *w, uint32_t group, uint64_t step)
 {
     uint64_t h = mix64(mix64(w->opt.seed, group), step * 7 + 1);
+    if (w->opt.burst != 0 && (step == 1 || step == 3)) {
+        return w->opt.burst;
+    }
     return (uint32_t)(h % (w->opt.ops + 1));
 }
 
@@ -28,7 +31,7 @@ void program_describe_op(const struct world *w, uint32_t group, uint64_t step, u
     }
     uint64_t h = mix64(mix64(mix64(w->opt.seed, group), step), j + 100);
     *params = (struct op_params){.dtype = (uint8_t)(h % DTYPE_COUNT), .op = (uint8_t)((h >> 8) % REDOP_COUNT)};
-    uint64_t most = WORLD_BYTES / dtype_size(params->dtype);
+    uint64_t most = w->opt.op_bytes / dtype_size(params->dtype);
     switch ((h >> 16) % 6) {
     case 0:
         params->count = (h >> 24) % 3;
@@ -49,7 +52,11 @@ void program_describe_op(const struct world *w, uint32_t group, uint64_t step, u
         }
     }
     *in_place = (h >> 60) % 2;
-    *tag = 10 + j % (1 + (h & 0) + w->opt.seed % 5);
+    *tag = 10 + j % (1 + w->opt.seed % 5);
+    if (w->opt.burst != 0) { /* all at once: a tag each; full payloads, but for some */
+        *tag = 10 + j;
+        params->count = (h >> 16) % 6 == 0 ? params->count : most - params->count % 3;
+    }
 }
 
 /* Small values: sums, products and averages of any members are exact, or rounded once. */
@@ -114,10 +121,11 @@ void program_input(const struct world *w, uint32_t node, uint64_t key, const str
     }
 }
 
-/* Something of this step, the same for all members of the group. */
+/* Something of this step, the same for all members of the group under one master: a view of a dead one may live beside the next. */
 uint64_t program_name(const struct node *n, uint64_t what)
 {
-    return mix64(mix64(mix64(77, n->group), n->program->step), what);
+    uint64_t group = (n->id >> 32) << 32 | n->group;
+    return mix64(mix64(mix64(77, group), n->program->step), what);
 }
 
 uint64_t program_key(const struct node *n, uint32_t op, uint32_t attempt)
@@ -125,10 +133,10 @@ uint64_t program_key(const struct node *n, uint32_t op, uint32_t attempt)
     return mix64(program_name(n, op), attempt);
 }
 
-bool program_idle(const struct program *p)
+bool program_idle(const struct node *n)
 {
-    for (uint32_t i = 0; i < WORLD_SLOTS; i++) {
-        if (p->call[i].pending) {
+    for (uint32_t i = 0; i < n->config.max_ops; i++) {
+        if (n->program->call[i].pending) {
             return false;
         }
     }
@@ -202,7 +210,7 @@ static void call_wishes(struct world *w, struct node *n, struct call *c, struct 
     }
     if (p->want_no_memory && c->in_place) {
         p->want_no_memory = false;
-        launch->no_memory = c->no_memory = true;
+        launch->no_memory = c->no_memory = c->failed = true;
     }
     if (p->want_cancel != 0) {
         p->want_cancel--;
@@ -227,12 +235,25 @@ static void program_outcome(struct world *w, struct node *n, struct call *c, con
     if (o->result == RESULT_OK) {
         p->status[c->op] = OP_DONE_OK;
         p->results += mix64(c->op, bytes_hash(c->out, c->bytes)); /* calls may end in any order */
-    } else if (o->result == RESULT_LOST) {
+    } else if (c->failed && world_chance(w, 50)) {
+        p->status[c->op] = OP_DONE_BAD;
+        p->leave = true; /* the others go on without it */
+    } else if (o->result == RESULT_LOST || c->failed) {
         p->status[c->op] = OP_AGAIN;
     } else {
         p->status[c->op] = OP_DONE_BAD;
     }
+    if (p->listed && c->op != PROGRAM_OPS) {
+        program_bulk_ended(w, n, c->op, o);
+    }
     c->retired_hash = bytes_hash(c->in, c->bytes) ^ mix64(1, bytes_hash(c->out, c->bytes));
+}
+
+static void call_restore(struct call *c, const struct session_outcome *o)
+{
+    if (o->restore) {
+        memcpy(c->out, c->in, c->bytes);
+    }
 }
 
 bool program_launch(struct world *w, struct node *n, uint32_t op)
@@ -249,13 +270,14 @@ bool program_launch(struct world *w, struct node *n, uint32_t op)
     struct call *c = &p->call[slot];
     uint64_t tag;
     c->op = op;
-    c->odd = c->no_memory = false;
+    c->odd = c->no_memory = c->failed = false;
     program_describe_op(w, n->group, p->step, op, &params, &c->in_place, &tag);
     if (p->want_mismatch && op != PROGRAM_OPS && params.count < 200) {
         p->want_mismatch = false;
         call_odd(w, c, &params);
     }
-    c->key = program_key(n, op, op == PROGRAM_OPS ? p->align_attempt : p->attempt);
+    bool listed = p->listed && op != PROGRAM_OPS;
+    c->key = program_key(n, op, listed ? p->tries[op] : op == PROGRAM_OPS ? p->align_attempt : p->attempt);
     call_buffers(w, c, &params);
     if (op == PROGRAM_OPS) {
         memcpy(c->in, &p->step, sizeof p->step);
@@ -270,6 +292,7 @@ bool program_launch(struct world *w, struct node *n, uint32_t op)
     r->use++;
     r->taken = true;
     r->started = r->done = r->idle = r->stopping = r->returned = false;
+    r->failing = 0;
     r->call = c;
     r->senders = session_folding_senders(n->session, &params);
     r->window_reserved = lanes_reserve(n, r->senders, 1 + (uint32_t)rng_below(&w->rng, 3));
@@ -281,9 +304,11 @@ bool program_launch(struct world *w, struct node *n, uint32_t op)
     p->status[op] = OP_PENDING;
     w->stats.operations++;
     oracle_launched(w, c);
+    burst_launched(w, n->index);
     node_step(w, n, &e);
     world_trace(w, n->index, "launch", tag, (uint64_t)e.outcome.result);
     if (e.outcome.result == RESULT_PENDING) {
+        p->tries[op] += listed;
         return true;
     }
     lanes_unreserve(n, r->senders * r->window_reserved);
@@ -294,6 +319,8 @@ bool program_launch(struct world *w, struct node *n, uint32_t op)
         p->status[op] = OP_TODO;
         return false;
     }
+    p->tries[op] += listed;
+    call_restore(c, &e.outcome);
     if (e.outcome.result == RESULT_OK) {
         world_fail(w, "peer %u: a launch succeeded at once", n->index);
     }
@@ -303,7 +330,7 @@ bool program_launch(struct world *w, struct node *n, uint32_t op)
 
 void program_collect(struct world *w, struct node *n)
 {
-    for (uint32_t slot = 0; slot < WORLD_SLOTS && !w->failed; slot++) {
+    for (uint32_t slot = 0; slot < n->config.max_ops && !w->failed; slot++) {
         struct run *r = &n->run[slot];
         struct call *c = r->call;
         if (!r->taken || !r->returned) {
@@ -318,9 +345,7 @@ void program_collect(struct world *w, struct node *n)
         r->taken = false;
         c->pending = false;
         world_trace(w, n->index, "call ended", c->op, (uint64_t)e.outcome.result);
-        if (e.outcome.restore) {
-            memcpy(c->out, c->in, c->bytes);
-        }
+        call_restore(c, &e.outcome);
         program_outcome(w, n, c, &e.outcome);
     }
 }

@@ -80,7 +80,9 @@ void program_state_vote(struct world *w, struct node *n, struct msg_vote *vote)
     }
     bool roles = mix64(mix64(w->opt.seed, n->group), p->step * 3 + 2) % 4 == 0;
     s->strategy = roles ? (p->synced ? 2 : 1) : 0;
-    s->revision = p->synced ? p->revision + 1 : 0;
+    bool repeats = mix64(mix64(w->opt.seed, n->group), p->step * 3 + 7) % 100 < w->opt.repeat_percent;
+    s->revision = !p->synced ? 0 : p->revision + !(repeats || p->want_stale);
+    p->want_stale = p->want_stale && !p->synced;
     s->staging = NULL;
     s->staging_bytes = 0;
     s->tx_bytes = s->rx_bytes = 0;
@@ -137,7 +139,12 @@ void program_state_result(struct world *w, struct node *n, const struct session_
     if (p->state.strategy == 2 && memcmp(p->state_before, p->state_data, p->state_bytes) != 0) {
         world_fail(w, "peer %u only sends, but its shared state changed", n->index);
     }
+    if (p->synced && p->synced_as == n->id && o->value != p->revision + 1) { /* the group has its last sync still */
+        world_fail(w, "peer %u: a sync succeeded with revision %llu after %llu", n->index, (unsigned long long)o->value,
+                   (unsigned long long)p->revision);
+    }
     p->synced = true;
+    p->synced_as = n->id;
     p->revision = o->value;
 }
 

@@ -1,10 +1,12 @@
 /* sim_run.c - runs many seeds of the simulated cluster, in several processes, and says what they did.
  *
- *     sim_run --seeds 20000 [--first N] [--jobs 2]      prints totals, the table fault x phase, "N passed, N failed"
+ *     sim_run --seeds 20000 [--first N] [--jobs 2]      prints totals, the table fault x phase, one hash over the traces of all
+ *                                                       seeds (the same for any number of jobs), "N passed, N failed"
  *     sim_run --seed N [--trace]                        one seed; with its trace
  *     sim_run --mutant NAME --seeds N                   a build with PCCL_MUTANTS: ends at the first violation
  *
  * One idea: jobs share nothing but one table in shared memory, so a seed that crashes or hangs costs its job's process, and is named.
+ * A seed hangs when it has used so much processor time: a loaded machine makes none fail.
  * SPDX-License-Identifier: MIT */
 #include <inttypes.h>
 #include <signal.h>
@@ -12,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,6 +28,7 @@ enum { JOBS_MAX = 16, FAILURES_MAX = 50, SECONDS_PER_SEED = 20, HASH_SAMPLE = 50
 struct job {
     uint64_t seed; /* at work on */
     uint64_t passed, failed;
+    uint64_t hash; /* sum over its seeds: a sum does not ask who ran which */
     struct stats stats;
     uint32_t failures;
     struct {
@@ -34,6 +39,7 @@ struct job {
 
 struct arguments {
     uint64_t first, seeds, one;
+    uint32_t seconds; /* of processor time: no job begins a seed after it; 0: no limit */
     uint32_t jobs;
     bool has_one, trace, stop_at_first;
     int mutant;
@@ -59,12 +65,20 @@ static uint64_t seed_run(struct world *w, uint64_t seed, bool trace, char (*tail
     return hash;
 }
 
+/* SIGPROF ends the process when it has used so many seconds of processor time; 0: never. */
+static void seed_limit(uint32_t seconds)
+{
+    struct itimerval limit = {.it_value.tv_sec = seconds};
+    setitimer(ITIMER_PROF, &limit, NULL);
+}
+
 static void job_seed(struct world *w, struct job *job, uint64_t seed)
 {
     char text[400] = "";
     job->seed = seed;
-    alarm(SECONDS_PER_SEED);
+    seed_limit(SECONDS_PER_SEED);
     uint64_t hash = seed_run(w, seed, false, NULL);
+    job->hash += mix64(seed, hash);
     bool failed = w->failed;
     memcpy(text, w->violation, sizeof text);
     stats_add(&job->stats, &w->stats);
@@ -76,7 +90,7 @@ static void job_seed(struct world *w, struct job *job, uint64_t seed)
         }
         world_fini(w);
     }
-    alarm(0);
+    seed_limit(0);
     job->passed += !failed;
     job->failed += failed;
     if (failed && job->failures < FAILURES_MAX) {
@@ -84,6 +98,15 @@ static void job_seed(struct world *w, struct job *job, uint64_t seed)
         snprintf(job->failure[job->failures].text, sizeof job->failure[0].text, "%.299s", text);
         job->failures++;
     }
+}
+
+/* Processor time of this process. */
+static double own_seconds(void)
+{
+    struct rusage used = {0};
+    getrusage(RUSAGE_SELF, &used);
+    return (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+           (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
 }
 
 static void job_run(struct job *job, const struct arguments *a, uint64_t from, uint32_t stride)
@@ -94,7 +117,7 @@ static void job_run(struct job *job, const struct arguments *a, uint64_t from, u
     }
     for (uint64_t seed = from; seed < a->first + a->seeds; seed += stride) {
         job_seed(w, job, seed);
-        if (a->stop_at_first && job->failed != 0) {
+        if ((a->stop_at_first && job->failed != 0) || (a->seconds != 0 && own_seconds() >= a->seconds)) {
             break;
         }
     }
@@ -133,7 +156,7 @@ static void jobs_supervise(struct job *jobs, const struct arguments *a)
                 jobs[i].failure[jobs[i].failures].seed = seed;
                 snprintf(jobs[i].failure[jobs[i].failures++].text, sizeof jobs[i].failure[0].text, "ended by signal %d%s",
                          WIFSIGNALED(status) ? WTERMSIG(status) : 0,
-                         WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM ? ": hangs" : "");
+                         WIFSIGNALED(status) && WTERMSIG(status) == SIGPROF ? ": hangs" : "");
             }
             if (!a->stop_at_first && seed + a->jobs < a->first + a->seeds && jobs[i].failures < FAILURES_MAX) {
                 pids[i] = fork();
@@ -145,6 +168,15 @@ static void jobs_supervise(struct job *jobs, const struct arguments *a)
             }
         }
     }
+}
+
+/* Processor time of all jobs that have ended. */
+static double jobs_seconds(void)
+{
+    struct rusage used = {0};
+    getrusage(RUSAGE_CHILDREN, &used);
+    return (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+           (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
 }
 
 static uint32_t table_print(const struct stats *s)
@@ -163,6 +195,12 @@ static uint32_t table_print(const struct stats *s)
         }
         printf("\n");
     }
+    printf("steps failed on purpose, by event:");
+    for (uint32_t k = 1; k <= SESSION_TICK; k++) {
+        printf(" %" PRIu64, s->poisoned[k]);
+        empty += s->poisoned[k] == 0;
+    }
+    printf("\n");
     return empty;
 }
 
@@ -177,11 +215,12 @@ static int seeds_run(const struct arguments *a)
     jobs_supervise(jobs, a);
     clock_gettime(CLOCK_MONOTONIC, &end);
     struct stats all = {0};
-    uint64_t passed = 0, failed = 0;
+    uint64_t passed = 0, failed = 0, hash = 0;
     for (uint32_t i = 0; i < a->jobs; i++) {
         stats_add(&all, &jobs[i].stats);
         passed += jobs[i].passed;
         failed += jobs[i].failed;
+        hash += jobs[i].hash;
         for (uint32_t k = 0; k < jobs[i].failures; k++) {
             printf("seed %" PRIu64 ": %s\n  replay: sim_run --seed %" PRIu64 " --trace\n", jobs[i].failure[k].seed,
                    jobs[i].failure[k].text, jobs[i].failure[k].seed);
@@ -195,10 +234,10 @@ static int seeds_run(const struct arguments *a)
            " refused; %" PRIu64 " votes, %" PRIu64 " views, %" PRIu64 " joins; %" PRIu64 " reduced bytes checked\n",
            all.events, all.faults, all.operations, all.successes, all.aborts, all.refusals, all.votes, all.views, all.joins,
            all.bytes);
-    printf("%.1f s, %.0f seeds/s on %u jobs, %u cells of fault x phase empty\n",
-           (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9,
-           (double)(passed + failed) / ((double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9),
-           a->jobs, empty);
+    double wall = (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9, used = jobs_seconds();
+    printf("%.1f s on %u jobs, %.1f s of processor time, %.0f seeds for a second of it; %u cells of fault x phase empty\n", wall,
+           a->jobs, used, (double)(passed + failed) / used, empty);
+    printf("trace hash of all seeds %016" PRIx64 "\n", hash);
     if (a->seeds >= 20000 && empty != 0 && !a->stop_at_first) {
         printf("a cell is empty\n");
         failed++;
@@ -251,6 +290,8 @@ static bool arguments_read(struct arguments *a, int argc, char **argv)
             a->seeds = strtoull(value, NULL, 10);
         } else if (strcmp(argv[i - 1], "--first") == 0) {
             a->first = strtoull(value, NULL, 10);
+        } else if (strcmp(argv[i - 1], "--seconds") == 0) {
+            a->seconds = (uint32_t)strtoul(value, NULL, 10);
         } else if (strcmp(argv[i - 1], "--jobs") == 0) {
             a->jobs = (uint32_t)strtoul(value, NULL, 10);
         } else if (strcmp(argv[i - 1], "--seed") == 0) {
@@ -279,7 +320,7 @@ int main(int argc, char **argv)
     struct arguments a = {.first = 1, .seeds = 1000, .jobs = 2};
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (!arguments_read(&a, argc, argv)) {
-        fprintf(stderr, "usage: sim_run [--seeds N] [--first N] [--jobs N] [--seed N] [--trace] [--mutant NAME]\n");
+        fprintf(stderr, "usage: sim_run [--seeds N] [--first N] [--jobs N] [--seconds N] [--seed N] [--trace] [--mutant NAME]\n");
         return 2;
     }
     return a.has_one ? one_run(&a) : seeds_run(&a);

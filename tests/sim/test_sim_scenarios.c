@@ -3,69 +3,7 @@
  * One idea: the drawn options are replaced by plain ones, the fault is fired by hand at a named moment of the trace, and the run goes
  * on to its end under all oracles.  Invariant: a scenario is a function of its code; nothing is drawn but latencies.
  * SPDX-License-Identifier: MIT */
-#include "program.h"
-#include "tests/testing.h"
-#include "world.h"
-
-static struct world *scene_new(uint32_t peers, uint32_t steps)
-{
-    struct world *w = calloc(1, sizeof *w);
-    struct options o = {.seed = 4711, .peers = peers, .groups = 1, .lanes = 2, .steps = steps, .ops = 4, .verify = true,
-                        .sync_percent = 100, .latency_ns = CLOCK_MS, .jitter_ns = CLOCK_MS, .heartbeat_ns = CLOCK_S / 2,
-                        .dead_ns = 3 * CLOCK_S, .stall_ns = 3 * CLOCK_S, .persist_ns = CLOCK_MS, .fault_ns = 2 * CLOCK_S,
-                        .socket_bytes = 2000, .frame_bytes = 1024, .eager_bytes = 256, .mesh_members = 32,
-                        .room_slots = 8, .algorithm = PLAN_DIRECT, .leaf_bytes = 64, .scripted = true};
-    world_init(w, &o, false);
-    w->tail = calloc(WORLD_TAIL, WORLD_LINE);
-    for (uint32_t i = 0; i < peers; i++) {
-        node_new(w, 0, 0);
-    }
-    world_post(w, o.fault_ns, EVENT_HEAL, WORLD_NOBODY, 0, 0, 0);
-    return w;
-}
-
-/* Runs until process `node` is in `phase` with at least `members` in its view; false if that does not come. */
-static bool scene_until(struct world *w, uint32_t node, enum phase phase, uint32_t members)
-{
-    struct session_info info;
-    while (world_step(w)) {
-        session_info(w->nodes[node].session, &info);
-        if (info.world >= members && node_phase(w, &w->nodes[node]) == phase) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void scene_fault(struct world *w, enum fault_kind kind, uint16_t node, uint16_t other, int64_t for_ns)
-{
-    w->faults[w->fault_count] = (struct fault){.kind = kind, .node = node, .other = other, .for_ns = for_ns};
-    faults_fire(w, w->fault_count++);
-}
-
-static bool scene_said(const struct world *w, const char *text)
-{
-    for (uint32_t i = 0; i < w->tail_count && i < WORLD_TAIL; i++) {
-        if (strstr(w->tail[i], text) != NULL) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* To the end; every oracle held and everybody's calls returned. */
-static void scene_end(struct world *w)
-{
-    world_run(w);
-    if (w->failed) {
-        fprintf(stderr, "%s\n", w->violation);
-    }
-    EXPECT(!w->failed);
-    free(w->tail);
-    w->tail = NULL;
-    world_fini(w);
-    free(w);
-}
+#include "scene.h"
 
 TEST(a_quiet_run_has_one_view_per_admission_and_no_abort) /* a freeze without a cause would show here */
 {
@@ -126,6 +64,25 @@ TEST(a_source_that_lies_is_found_out_and_nothing_of_it_is_applied) /* R10, G6 */
 {
     struct world *w = scene_new(3, 3);
     scene_fault(w, FAULT_LIAR, 0, 0, 0);
+    scene_end(w);
+}
+
+TEST(a_receiver_that_resumes_while_the_view_ends_still_gets_its_state) /* nobody told it of the election: all hung */
+{
+    struct world *w = scene_new(4, 3);
+    while (w->nodes[2].program->vote != VOTE_SYNC && world_step(w)) { /* the first one: all but one have to receive */
+    }
+    EXPECT(w->nodes[1].program->vote != VOTE_SYNC);
+    scene_fault(w, FAULT_LATE, 1, 0, 10 * CLOCK_MS); /* meanwhile the master gets the vote of 2 */
+    int64_t voted = w->now;
+    while (w->now < voted + 10 * CLOCK_MS && world_step(w)) {
+    }
+    scene_fault(w, FAULT_MASTER_LINE, 2, 0, 0);
+    EXPECT(scene_until(w, 0, PHASE_STAGING, 4));
+    EXPECT(!w->nodes[2].elected);
+    scene_fault(w, FAULT_FREEZE, 3, 0, 2 * CLOCK_S); /* its report on the view comes late */
+    scene_fault(w, FAULT_LINK, 0, 1, 0);
+    EXPECT(scene_until(w, 2, PHASE_STAGING_FROZEN, 4));
     scene_end(w);
 }
 

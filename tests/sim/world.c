@@ -140,6 +140,9 @@ void world_cut(struct world *w, uint16_t from, uint16_t to, bool cut)
         return;
     }
     w->cut[from][to] = cut;
+    if (from < w->node_count && to < w->node_count) {
+        w->nodes[from].cut_at = w->nodes[to].cut_at = w->now;
+    }
     w->cuts += cut ? 1 : -1u;
     if (!cut) {
         channel_healed(w, from, to);
@@ -148,6 +151,7 @@ void world_cut(struct world *w, uint16_t from, uint16_t to, bool cut)
 
 void world_freeze(struct world *w, uint16_t node, bool frozen)
 {
+    w->still_at = w->now;
     if (node == WORLD_MASTER) {
         w->master.frozen = frozen;
     } else {
@@ -239,6 +243,7 @@ bool world_step(struct world *w)
     world_dispatch(w, &e);
     if (e.node < WORLD_NODES) {
         oracle_node(w, &w->nodes[e.node]);
+        oracle_deadline(w, &w->nodes[e.node]);
     }
     return !w->failed;
 }
@@ -302,17 +307,16 @@ void world_init(struct world *w, const struct options *opt, bool trace)
     w->cuts = 0;
     w->fault_count = w->armed = 0;
     w->apart_any = false;
+    w->still_at = 0;
     w->healed = false;
     w->trace_hash = opt->seed;
     w->trace = trace;
     w->tail_count = 0;
     w->failed = false;
     w->violation[0] = 0;
-    w->idle_steps = w->odd_ops = 0;
+    w->idle_steps = w->odd_ops = w->burst_launched = 0;
     memset(&w->stats, 0, sizeof w->stats);
     w->now = CLOCK_S; /* zero means "never" in many places */
-    w->heal_at = w->now + opt->fault_ns;
-    w->end_at = w->heal_at + 100 * CLOCK_S + 30 * opt->dead_ns;
     oracle_init(w);
     master_shell_init(w);
     if (!opt->scripted) {
@@ -321,8 +325,12 @@ void world_init(struct world *w, const struct options *opt, bool trace)
             node_new(w, i % opt->groups, late);
         }
         faults_draw(w);
-        world_post(w, opt->fault_ns, EVENT_HEAL, WORLD_NOBODY, 0, 0, 0);
+        crowd_fault(w);
+        poison_draw(w);
+        world_post(w, w->opt.fault_ns, EVENT_HEAL, WORLD_NOBODY, 0, 0, 0);
     }
+    w->heal_at = w->now + w->opt.fault_ns;
+    w->end_at = w->heal_at + 100 * CLOCK_S + 30 * opt->dead_ns;
 }
 
 void world_fini(struct world *w)

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "collectives/exec.h"
+#include "collectives/exec_wait.h"
 #include "core/clock.h"
 #include "core/mix.h"
 #include "core/rng.h"
@@ -22,8 +22,7 @@
 enum {
     WORLD_NODES = 80,      /* processes of a run, dead ones included */
     WORLD_LANES = 4,
-    WORLD_SLOTS = 12,      /* calls of one process not collected yet */
-    WORLD_BYTES = 4096,    /* largest buffer of an operation */
+    WORLD_BYTES = 16384,   /* largest buffer of an operation; most seeds keep to options.op_bytes */
     WORLD_MASTER = WORLD_NODES,   /* event target and end of connections: the master */
     WORLD_NOBODY = 0xFFFF, /* event target: the world itself */
     WORLD_TAIL = 400,      /* lines of trace kept for a failing seed */
@@ -36,8 +35,12 @@ enum {
     X(MASTER_LINE, "master line lost") X(MASTER_CUT, "master cut off") X(LINK, "control link reset")                   \
     X(BUNDLE, "data reset") X(DIAL, "dial fails") X(DUPLICATE, "late hello") X(MEMORY, "no backup memory")             \
     X(STAGING, "no staging memory") X(LIAR, "lying source") X(HOSTILE, "hostile frame") X(LATE, "late call")           \
-    X(CANCEL, "cancel") X(DEADLINE, "deadline") X(MISMATCH, "mismatch") X(DRIFT, "state differs") X(LEAVE, "leave")    \
-    X(JOIN, "join")
+    X(CANCEL, "cancel") X(DEADLINE, "deadline") X(MISMATCH, "mismatch") X(DRIFT, "state differs") X(STALE, "old revision") X(LEAVE, "leave")    \
+    X(JOIN, "join")                                                                                                    \
+    X(MASTER_PAUSE, "master paused") X(MASTER_DEATH, "master dead") X(RETURN, "leave and return") \
+    X(VOTE, "vote, no launch") X(SLOW, "slow link")                     \
+    X(POISON, "failed invariant") X(RESULT, "wrong result") X(EXECUTOR, "failed executor") \
+    X(PAIR, "pair cut") X(SPARSE, "many pairs cut") X(RELAY, "relay lost")
 #define FAULT_NAME_(name, text) FAULT_##name,
 enum fault_kind { FAULT_LIST(FAULT_NAME_) FAULT_COUNT };
 #undef FAULT_NAME_
@@ -45,7 +48,8 @@ enum fault_kind { FAULT_LIST(FAULT_NAME_) FAULT_COUNT };
 #define PHASE_LIST(X)                                                                                                  \
     X(REGISTERING, "register") X(CONNECTING, "connect") X(IDLE, "idle") X(ANNOUNCED, "announce") X(FIRST, "first")     \
     X(MIDDLE, "middle") X(LAST, "last") X(HOLD, "hold") X(FROZEN, "frozen") X(DECIDING, "decide")                      \
-    X(INSTALLING, "install") X(VOTING, "vote")
+    X(INSTALLING, "install") X(VOTING, "vote") X(LINKING, "link up") X(PROBING, "probe") X(STAGING, "staging")         \
+    X(STAGING_FROZEN, "staging*")
 #define PHASE_NAME_(name, text) PHASE_##name,
 enum phase { PHASE_LIST(PHASE_NAME_) PHASE_COUNT };
 #undef PHASE_NAME_
@@ -64,16 +68,25 @@ enum { FAULTS_MAX = 24 };
 /* ---- what a seed chooses -------------------------------------------------------------------------------------------- */
 struct options {
     uint64_t seed;
-    uint32_t peers, groups, lanes, steps, ops;
+    uint32_t peers, groups, lanes, steps, ops, op_bytes;
+    uint32_t max_members;    /* of the run, and of a view */
+    uint32_t max_edges;      /* missing ones of a view */
     bool small_limits, verify, think;
-    uint32_t query_percent, optimise_percent, sync_percent, update_on_error_percent;
+    bool bulk;               /* bodies are lists with retry, with different windows */
+    uint32_t query_percent, optimise_percent, sync_percent, update_on_error_percent, update_first_percent;
+    uint32_t repeat_percent; /* syncs to which all members come with the revision of the last one */
     int64_t latency_ns, jitter_ns, heartbeat_ns, dead_ns, stall_ns, persist_ns, fault_ns;
     uint32_t split_percent;  /* deliveries cut into pieces */
     uint32_t socket_bytes;   /* room of a data connection */
+    uint32_t rate;           /* bytes a second from one process to another; 0: no limit */
     uint32_t frame_bytes, eager_bytes, mesh_members, room_slots;
     uint8_t algorithm;
     uint32_t leaf_bytes;
     uint32_t faults;
+    uint32_t check_every;    /* steps of a machine between two looks at all of its invariants */
+    uint32_t burst;          /* calls of the first and third step, launched in a few turns; 0: as many as `ops` */
+    uint32_t burst_at;       /* how many of one process are launched when something goes wrong */
+    bool crowd;              /* 33 to 64 peers */
     bool scripted;           /* named scenarios: no drawn faults, programs given by the test */
 };
 
@@ -90,7 +103,7 @@ enum event_kind {
     EVENT_LINKS,       /* timers of the links */
     EVENT_STEP,        /* a: session_event_kind, b: peer or slot, c: number */
     EVENT_LANES_STOP,  /* a: slot, b: use */
-    EVENT_PROGRESS,    /* a: slot, b: use, c: progress seen */
+    EVENT_PROGRESS,    /* lanes look whether operations move */
     EVENT_PROGRAM,     /* the program's thread runs; b: what woke it */
     EVENT_FAULT,       /* a: index */
     EVENT_FAULT_END,   /* a: index */
@@ -149,18 +162,20 @@ struct data_connection {
     bool rx_frame;
     unsigned char *rx_at;        /* null: to nowhere */
     uint32_t rx_left, rx_slot, rx_rank;
+    struct exec_edge edge;       /* what it has moved since the last look */
 };
 
 enum link_state { LINK_DOWN, LINK_DIALLING, LINK_UP };
 
 struct link {
     uint64_t peer;
-    bool wanted, dial, data, failed_told;
+    uint32_t rank;                /* in the operation that lanes looked at last */
+    bool wanted, dial, data, spare, failed_told;
     struct member_info info;
     enum link_state state;
     uint32_t channel, generation;
     uint64_t number;              /* of the control link */
-    int64_t missing_since, retry_at;
+    int64_t missing_since, retry_at, retry_ns;
     enum link_state bundle_state;
     uint64_t bundle;
     uint16_t bundle_lanes, bundle_ready;
@@ -178,10 +193,13 @@ struct call; /* program.h */
 struct run { /* an operation slot */
     uint64_t use;                 /* counts uses of the slot */
     bool taken, started, done, idle, stopping, returned;
+    uint8_t failing;              /* cause of its executor's failure, 0 none */
     uint32_t window_reserved, senders;
     struct session_op op;
     uint64_t ranks[WORLD_NODES];
-    bool ready[WORLD_NODES];      /* by rank: it has launched, so it can keep grants */
+    uint64_t launch[WORLD_NODES]; /* by rank: number among its launches, 0: it has not launched, so it cannot keep grants */
+    uint64_t moved;               /* payload bytes, both ways */
+    struct exec_watch watch[WORLD_LANES];
     struct plan plan;
     struct plan_segment *segments;
     struct plan_step *steps;
@@ -201,12 +219,14 @@ struct node {
     struct session_config config;
     struct session *session;
     void *arena;
+    void *op_table;               /* owned: the session's table of operations once it has grown */
     size_t arena_bytes;
     struct outbox out;
     void *out_memory;
     size_t out_bytes;
     int64_t tick_at, links_at;
-    bool stepping, in_timers;
+    bool stepping, in_timers, watching;
+    uint64_t lane_bytes[WORLD_LANES]; /* payload received */
     uint64_t id;                  /* last one seen */
     uint64_t view, view_before;   /* installed, and the one before */
     uint64_t ready_view;          /* the last one in which an operation used data connections */
@@ -220,15 +240,28 @@ struct node {
     int64_t held_until[16];
     struct room room[WORLD_LANES];
     unsigned char *room_memory;
+    struct frame_pool pool;
+    void **buffers;               /* owned: all that the pool has ever got, linked through their first word */
     uint32_t *room_list;
-    struct run run[WORLD_SLOTS];
+    struct run *run;              /* owned, of config.max_ops entries */
+    uint32_t run_top;             /* above are no slots that lanes work at */
     struct program *program;
     void *staging;
     bool fail_memory, fail_staging, lie;
+    bool elected;                 /* it was told of an election, and its sync is not answered yet */
     unsigned char *report;        /* owned: its last FROZEN */
     uint32_t report_bytes;
     uint64_t report_view;
     uint32_t fail_dials;
+    bool fail_executor;           /* no memory for its next plan, or a failed invariant in its executor */
+    bool wrong_result;            /* its next result has other bits than the others' */
+    bool poisoned;                /* its session failed, as was wished, and has not been replaced yet */
+    uint32_t poison_kind;         /* of the step that is to fail (enum session_event_kind), 0 any */
+    uint32_t poison_after;        /* so many actions; POISON_AT_END: all of them; POISON_NEVER */
+    uint32_t probes;              /* edges being measured */
+    int64_t cut_at;               /* a cut of its began or ended last */
+    uint32_t edges;               /* missing ones of its last VIEW, and who relays the first of them */
+    uint64_t relay;
 };
 
 
@@ -247,6 +280,8 @@ struct master_shell {
     uint32_t solve_order[8][WORLD_NODES]; /* one per group at work */
     uint32_t solves;
     bool frozen;
+    bool dead, gone;              /* no process; and none will come back */
+    uint32_t life;                /* of the process, from 1: events of an earlier one are void */
 };
 
 /* ---- what the oracle remembers -------------------------------------------------------------------------------------- */
@@ -268,6 +303,7 @@ struct outcome_record { /* per call of the aligned programs */
     uint64_t result_hash;  /* of a success */
     uint8_t first;         /* enum session_result + 1 of the first return */
     uint8_t cause;
+    uint64_t culprit;
     uint16_t by;
     uint64_t launched[2];  /* bit per process */
 };
@@ -287,6 +323,7 @@ struct oracle {
 struct stats {
     uint64_t events, faults, operations, successes, aborts, refusals, votes, views, joins, bytes;
     uint64_t cell[FAULT_COUNT][PHASE_COUNT];
+    uint64_t poisoned[SESSION_TICK + 1]; /* steps failed, by what they handled */
 };
 
 struct world {
@@ -306,6 +343,8 @@ struct world {
     bool cut[WORLD_NODES + 1][WORLD_NODES + 1]; /* [from][to] */
     bool apart[WORLD_NODES][WORLD_NODES];       /* cuts that never heal */
     bool apart_any;
+    uint32_t slow[WORLD_NODES][WORLD_NODES];    /* [from][to] bytes a second; 0: as all */
+    int64_t still_at;                           /* a process stood still, or could not dial, last */
     uint32_t cuts;
     uint64_t bandwidth_seed;
     struct fault faults[FAULTS_MAX];
@@ -322,6 +361,7 @@ struct world {
     char violation[400];
     uint64_t idle_steps;
     uint32_t odd_ops;
+    uint32_t burst_launched;
 };
 
 /* world.c */
@@ -342,6 +382,22 @@ void *world_grow(void *memory, uint32_t *capacity, uint32_t need, size_t item);
 /* options.c */
 void options_draw(struct options *opt, uint64_t seed);
 void options_print(const struct options *opt);
+
+/* poison_fault.c */
+enum { POISON_NEVER = 0xFFFFFFFF, POISON_AT_END = 0xFFFFFFFE };
+void poison_draw(struct world *w);
+void poison_wish(struct world *w, struct node *n);
+void poison_arm(struct node *n, const struct session_event *e);                        /* before a step */
+void poison_stepped(struct world *w, struct node *n, const struct session_event *e);   /* after it */
+void poison_renew(struct world *w, struct node *n);
+
+/* crowd.c */
+void crowd_draw(struct options *opt);
+void crowd_fault(struct world *w);
+
+/* burst.c */
+void burst_draw(struct options *opt);
+void burst_launched(struct world *w, uint16_t node); /* one more call of its program */
 
 /* channel.c */
 uint32_t channel_new(struct world *w, uint16_t from, uint16_t to);
@@ -365,6 +421,8 @@ void master_shell_event(struct world *w, const struct event *e);
 bool master_shell_accept(struct world *w, uint32_t channel); /* false: no room */
 void master_shell_readable(struct world *w, uint32_t channel, int end);
 void master_shell_closed(struct world *w, uint32_t channel, int end);
+void master_shell_kill(struct world *w);
+void master_shell_start(struct world *w); /* after a death: a fresh master, which knows nothing and serves another run */
 
 /* peer_shell.c */
 struct node *node_new(struct world *w, uint32_t group, int64_t delay);
@@ -380,6 +438,7 @@ enum phase node_phase(const struct world *w, const struct node *n);
 /* peer_line.c */
 struct link *line_find(struct node *n, uint64_t peer);
 void line_update(struct world *w, struct node *n);
+void line_unlink(struct world *w, struct node *n, uint64_t peer);
 void line_timers(struct world *w, struct node *n);
 void line_dialled(struct world *w, struct node *n, const struct event *e, bool ok);
 void line_readable(struct world *w, struct node *n, uint32_t channel, int end);
@@ -406,19 +465,29 @@ uint64_t sync_bandwidth(const struct world *w, uint16_t from, uint16_t to);
 
 /* peer_lanes.c */
 void lanes_start(struct world *w, struct node *n, uint32_t slot, uint32_t window);
-void lanes_ready(struct world *w, struct node *n, uint32_t slot, uint64_t peer, uint32_t credit);
+void lanes_ready(struct world *w, struct node *n, const struct action *a);
 void lanes_stop_later(struct world *w, struct node *n, uint32_t slot);
 void lanes_stop(struct world *w, struct node *n, uint32_t slot);
 void lanes_readable(struct world *w, struct node *n, uint32_t channel, int end);
 void lanes_pump(struct world *w, struct node *n);
-void lanes_progress(struct world *w, struct node *n, const struct event *e);
 uint32_t lanes_reserve(struct node *n, uint32_t senders, uint32_t want);
 void lanes_unreserve(struct node *n, uint32_t grants);
+void lanes_bytes(const struct run *r, struct session_event *idle); /* payload that it has moved */
 void lanes_forget_connection(struct node *n, struct data_connection *d);
+
+/* slow.c */
+uint32_t slow_rate(const struct world *w, uint16_t from, uint16_t to); /* 0: no limit */
+uint32_t slow_piece(uint32_t rate, uint32_t size);
+int64_t slow_ns(uint32_t rate, uint32_t size);
+void slow_set(struct world *w, const struct fault *f, bool on);
+
+/* peer_watch.c */
+void watch_start(struct world *w, struct node *n);
+void watch_look(struct world *w, struct node *n);
 
 /* program.c */
 struct program *program_new(struct world *w, struct node *n);
-void program_free(struct program *p);
+void program_free(struct node *n);
 void program_event(struct world *w, struct node *n, const struct event *e);
 void program_op_returned(struct world *w, struct node *n, uint32_t slot);
 void program_voted(struct world *w, struct node *n);
@@ -435,8 +504,18 @@ void faults_fire(struct world *w, uint32_t index);
 void faults_end(struct world *w, uint32_t index);
 void faults_check(struct world *w, const struct node *n);
 void faults_heal(struct world *w);
+
+/* master_fault.c */
+void master_fault_begin(struct world *w, uint32_t index);
+void master_fault_end(struct world *w);
 const char *fault_name(enum fault_kind kind);
 const char *phase_name(enum phase phase);
+
+/* faults_chain.c: several faults that need one another */
+bool faults_draw_chain(struct world *w);
+
+/* oracle_links.c: pairs without a link, and whether who is excluded may be */
+void oracle_links(struct world *w, struct node *n, const struct frame_header *h, const void *payload);
 
 /* oracle.c */
 void oracle_init(struct world *w);
@@ -447,5 +526,9 @@ void oracle_frozen(struct node *n, const unsigned char *frame, uint32_t bytes); 
 void oracle_decisions(struct world *w, const struct node *at, const struct frame_header *h, const void *payload);
 const struct view_record *oracle_view(const struct world *w, uint32_t group, uint64_t view);
 void oracle_end(struct world *w);
+
+/* oracle_inside.c */
+void oracle_known_views(struct world *w);             /* after a step of the master */
+void oracle_deadline(struct world *w, struct node *n); /* between two steps of the process */
 
 #endif

@@ -7,7 +7,7 @@
 #ifndef PCCL_TESTS_UNIT_EXEC_WORLD_H
 #define PCCL_TESTS_UNIT_EXEC_WORLD_H
 
-#include "collectives/exec.h"
+#include "collectives/exec_wait.h"
 
 #include "core/rng.h"
 #include "tests/testing.h"
@@ -64,6 +64,7 @@ struct cluster {
     bool serial[MAX_RANKS]; /* waits for an operation before it launches the next */
     struct room rooms[MAX_RANKS][MAX_LANES];
     unsigned char *slots[MAX_RANKS][MAX_LANES];
+    struct frame_pool pool; /* of buffers for frames in hand */
     uint32_t free_lists[MAX_RANKS][MAX_LANES][MAX_SLOTS];
     struct channel data[MAX_RANKS][MAX_RANKS][MAX_LANES];
     struct channel control[MAX_RANKS][MAX_RANKS];
@@ -301,6 +302,9 @@ static void cluster_free(struct cluster *c)
     for (uint32_t o = 0; o < c->op_count; o++) {
         free(c->ops[o].expected);
     }
+    while (c->pool.first != NULL) {
+        free(frame_pool_take(&c->pool));
+    }
     free(c);
 }
 
@@ -333,8 +337,8 @@ static struct message *message_new(size_t bytes)
 static void tell_credits(struct cluster *c, uint32_t r, uint32_t o, uint32_t l)
 {
     for (uint32_t t = 0; t < c->world; t++) {
-        uint32_t credit = exec_take_credit(&c->shares[r][o].lanes[l], t);
-        if (credit > 0) {
+        uint32_t credit;
+        if (exec_take_credit(&c->shares[r][o].lanes[l], t, &credit)) {
             struct message *m = message_new(0);
             m->op = o;
             m->lane = l;
@@ -348,6 +352,9 @@ static struct exec_out step(struct cluster *c, uint32_t r, uint32_t o, uint32_t 
 {
     struct exec *x = &c->shares[r][o].lanes[l];
     struct exec_out out;
+    if (c->pool.first == NULL) {
+        frame_pool_give(&c->pool, malloc(c->slot_bytes + sizeof(void *)));
+    }
     exec_step(x, &event, &out);
     EXPECT(!x->failed);
     tell_credits(c, r, o, l);
@@ -384,7 +391,7 @@ static bool try_launch(struct cluster *c, uint32_t r)
     for (uint32_t l = 0; l < c->lane_count; l++) {
         uint32_t got = room_reserve(&c->rooms[r][l], want * count), window = count > 0 ? got / count : 0;
         room_unreserve(&c->rooms[r][l], got - window * count);
-        struct exec_config config = {.plan = &s->plan, .numeric = &c->ops[o].numeric, .room = &c->rooms[r][l],
+        struct exec_config config = {.check_every = 1, .plan = &s->plan, .numeric = &c->ops[o].numeric, .room = &c->rooms[r][l], .pool = &c->pool,
                                      .in = s->in, .out = s->out, .lane = l, .lanes = c->lane_count,
                                      .window = window, .verify = true};
         size_t bytes = exec_arena_bytes(&config);

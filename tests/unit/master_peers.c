@@ -23,10 +23,10 @@ static struct queued *queue_first, **queue_last = &queue_first;
 static bool conn_open[256];
 static uint32_t next_conn;
 
-static void queue_frame(uint32_t conn, uint8_t type, uint64_t run, const void *payload, uint32_t size)
+static void queue_frame(uint32_t conn, uint8_t type, uint64_t run, uint64_t view, const void *payload, uint32_t size)
 {
     struct queued *q = malloc(sizeof *q + FRAME_HEADER_BYTES + size);
-    struct frame_header h = {.type = type, .length = size, .run = run};
+    struct frame_header h = {.type = type, .length = size, .run = run, .view = view};
     *q = (struct queued){.conn = conn, .size = FRAME_HEADER_BYTES + size};
     frame_put(q->bytes, &h);
     if (size > 0) {
@@ -48,7 +48,7 @@ static struct writer *payload_begin(void)
 
 static void payload_send(struct cluster *c, const struct peer *p, uint8_t type)
 {
-    queue_frame(p->conn, type, c->config.run, payload_bytes, (uint32_t)outgoing.used);
+    queue_frame(p->conn, type, c->config.run, p->view, payload_bytes, (uint32_t)outgoing.used);
 }
 
 /* ---- what peers receive -------------------------------------------------------------------------------------------- */
@@ -171,6 +171,7 @@ static void peer_take(struct cluster *c, struct peer *p, const unsigned char *fr
         break;
     case FRAME_VIEW:
         take_view(p, &r);
+        p->wait = (struct peer_wait){.phase = WAIT_NONE};
         break;
     case FRAME_FREEZE:
         (void)get_freeze(&r, &p->freeze);
@@ -191,6 +192,7 @@ static void peer_take(struct cluster *c, struct peer *p, const unsigned char *fr
         (void)get_probe(&r, &p->probe);
         break;
     case FRAME_HEARTBEAT:
+        (void)get_heartbeat(&r, &p->told);
         break;
     default:
         abort();
@@ -247,6 +249,9 @@ static void carry_out(struct cluster *c)
             c->solves++;
             break;
         case MASTER_TRACE:
+            if (master_trace_text(c->master, a, c->line, sizeof c->line) && strstr(c->line, c->listen) != NULL) {
+                memcpy(c->heard, c->line, sizeof c->heard);
+            }
             if (used + strlen(a->data) + 2 < sizeof c->trace) {
                 memcpy(c->trace + used, a->data, strlen(a->data) + 1);
                 strncat(c->trace, "\n", 2);
@@ -289,25 +294,15 @@ static void deliver(struct cluster *c)
 struct master_config cluster_config(void)
 {
     return (struct master_config){
-        .run = 77, .epoch = 1, .max_connections = 64, .max_members = 24, .max_groups = 4, .max_operations = 64,
+        .run = 77, .epoch = 1, .max_connections = 64, .max_members = 24, .max_groups = 4, .max_edges = BOUNDS_EDGES, .max_operations = 64,
         .heartbeat_ns = 1000LL * MS, .dead_ns = 10000LL * MS, .reconnect_ns = 2000LL * MS, .register_ns = 5000LL * MS,
         .admit_ns = 5000LL * MS, .collect_ns = 200LL * MS, .probe_ns = 200LL * MS,
         .plan = {.lanes = 4, .frame_bytes = 65536, .eager_bytes = 16384, .algorithm = 1},
-        .tour_moves = 10000, .seed = 1};
-}
-
-/* A build with mutants runs the tests with the one named in the environment: some test has to fail. */
-static void choose_mutant(void)
-{
-#ifdef PCCL_MUTANTS
-    const char *name = getenv("PCCL_MUTANT");
-    mutant_active = name == NULL ? MUTANT_NONE : mutant_find(name);
-#endif
+        .tour_moves = 10000, .seed = 1, .check_every = 1};
 }
 
 struct cluster *cluster_with(const struct master_config *config)
 {
-    choose_mutant();
     struct cluster *c = calloc(1, sizeof *c);
     uint32_t actions, bytes, dests;
     c->config = *config;
@@ -360,7 +355,7 @@ bool cluster_closed(const struct cluster *c, uint32_t conn)
 
 void cluster_frame(struct cluster *c, uint32_t conn, uint8_t type, const void *payload, uint32_t size, uint64_t run)
 {
-    queue_frame(conn, type, run, payload, size);
+    queue_frame(conn, type, run, 0, payload, size);
     deliver(c);
 }
 
@@ -374,7 +369,7 @@ static void tick(struct cluster *c)
 static void send_heartbeats(struct cluster *c)
 {
     for (uint32_t i = 0; i < c->count; i++) {
-        struct msg_heartbeat hb = {.sent_ns = (uint64_t)c->now};
+        struct msg_heartbeat hb = {.sent_ns = (uint64_t)c->now, .wait = c->peers[i].wait};
         put_heartbeat(payload_begin(), &hb);
         if (c->peers[i].open && !c->peers[i].mute) {
             payload_send(c, &c->peers[i], FRAME_HEARTBEAT);
@@ -428,7 +423,7 @@ static void send_register(struct cluster *c, struct peer *p)
                                .open_vote = p->voting ? p->vote_kind : VOTE_NONE};
     reg.address[0] = (struct net_address){.family = 4, .port = 48150};
     put_register(payload_begin(), &reg);
-    queue_frame(p->conn, FRAME_REGISTER, reg.run, payload_bytes, (uint32_t)outgoing.used);
+    queue_frame(p->conn, FRAME_REGISTER, reg.run, 0, payload_bytes, (uint32_t)outgoing.used);
 }
 
 struct peer *peer_join(struct cluster *c, uint32_t group)
@@ -459,6 +454,15 @@ static void send_vote(struct cluster *c, struct peer *p)
 {
     put_vote(payload_begin(), &p->vote);
     payload_send(c, p, FRAME_VOTE);
+}
+
+void peer_first_update(struct cluster *c, struct peer *p, bool passed)
+{
+    p->voting = true;
+    p->vote_kind = VOTE_UPDATE;
+    p->vote = (struct msg_vote){.number = p->answered, .kind = VOTE_UPDATE, .first = 1, .passed = passed};
+    send_vote(c, p);
+    deliver(c);
 }
 
 void peer_vote(struct cluster *c, struct peer *p, enum vote_kind kind)
@@ -559,9 +563,10 @@ void peer_measured(struct cluster *c, struct peer *p, const struct msg_probe *pr
     deliver(c);
 }
 
-void peer_blocked(struct cluster *c, struct peer *p, const struct peer *on, uint32_t ms)
+void peer_waits(struct cluster *c, struct peer *p, const struct peer_wait *wait)
 {
-    struct msg_heartbeat hb = {.sent_ns = (uint64_t)c->now, .blocked_on = on->id, .blocked_ms = ms, .blocked_tag = 5};
+    struct msg_heartbeat hb = {.sent_ns = (uint64_t)c->now, .wait = *wait};
+    p->wait = *wait;
     put_heartbeat(payload_begin(), &hb);
     payload_send(c, p, FRAME_HEARTBEAT);
     deliver(c);

@@ -41,6 +41,8 @@ struct peer {
     struct msg_elected elected;
     uint64_t holders[PEERS_MOST], receivers[PEERS_MOST];
     struct msg_probe probe;
+    struct peer_wait wait;     /* what its heartbeats say, until its view changes */
+    struct msg_heartbeat told; /* the master's last one */
     char log[PEERS_LOG]; /* names of the frames received, in order, heartbeats left out */
 };
 
@@ -61,6 +63,8 @@ struct cluster {
     struct journal journal;
     unsigned char journal_bytes[1 << 20];
     char trace[1 << 16];
+    char line[400], heard[400]; /* of the log; the last one for everybody with the word `listen` in it */
+    char listen[40];
     uint32_t most_actions, most_bytes, most_dests; /* high water, to check the computed bounds */
 };
 
@@ -79,6 +83,8 @@ void cluster_solved(struct cluster *c, uint64_t number, const uint32_t *order, u
 struct peer *peer_join(struct cluster *c, uint32_t group);
 /* Peers that are members of one view: joined, updated. */
 void cluster_members(struct cluster *c, uint32_t count, uint32_t group);
+/* A newcomer's, that has done nothing since its admission; passed: it hears of an operation that others launched. */
+void peer_first_update(struct cluster *c, struct peer *p, bool passed);
 void peer_vote(struct cluster *c, struct peer *p, enum vote_kind kind);
 void peer_sync(struct cluster *c, struct peer *p, uint8_t strategy, uint64_t revision, uint64_t keys, uint64_t content,
                bool inequality);
@@ -90,7 +96,7 @@ void peer_frozen(struct cluster *c, struct peer *p);
 void peer_linked(struct cluster *c, struct peer *p);
 void peer_staged(struct cluster *c, struct peer *p, enum staged_status status, uint64_t liar);
 void peer_measured(struct cluster *c, struct peer *p, const struct msg_probe *probe, uint64_t bps);
-void peer_blocked(struct cluster *c, struct peer *p, const struct peer *on, uint32_t ms);
+void peer_waits(struct cluster *c, struct peer *p, const struct peer_wait *wait); /* says so at once, and with each heartbeat */
 void peer_reports(struct peer *p, uint64_t tag, uint32_t seq, enum op_state state, enum cause cause);
 /* The decision a peer was given; outcome 0 if none. */
 struct op_decision peer_decision(const struct peer *p, uint64_t tag, uint32_t seq);

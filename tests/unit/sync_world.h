@@ -108,7 +108,7 @@ static inline void world_state(struct world_peer *p, uint64_t elements)
 
 static inline struct session_config world_config(void)
 {
-    return (struct session_config){.lanes = 1, .max_members = WORLD_PEERS, .max_ops = 4, .max_live = 8, .max_records = 8,
+    return (struct session_config){.check_every = 1, .lanes = 1, .max_members = WORLD_PEERS, .max_ops = 4, .max_live = 8, .max_records = 8,
                                    .max_tags = 8, .max_owed = 8, .park_blocks = 2, .park_block_bytes = 256,
                                    .park_per_link = 1, .mesh_members = 32, .heartbeat_ns = 1000000000,
                                    .stall_ns = 10000000000, .master_loss_ns = 10000000000,
@@ -138,7 +138,7 @@ static inline void world_join(struct world *w, struct world_peer *p)
             s->peers[r] = (struct peer){.id = w->peer[r].id, .in_view = true, .rank = r, .replay = NONE};
         }
     }
-    s->view.rank = p->index;
+    s->view.rank = s->view.place = p->index;
 }
 
 static inline struct world *world_new(uint32_t peers, uint64_t elements)

@@ -32,6 +32,7 @@ static const struct row rows[] = {
     {RESULT_UNREACHABLE, 0, pcclMasterConnectionFailed, pcclClassRejoin, pcclCauseMasterUnreachable},
     {RESULT_ALONE, 0, pcclTooFewPeers, pcclClassRetry, pcclCauseAlone},
     {RESULT_NO_CANDIDATE, 0, pcclNoSharedStateAvailable, pcclClassStop, pcclCauseNoCandidate},
+    {RESULT_REVISION, 0, pcclNoSharedStateAvailable, pcclClassFix, pcclCauseRevision},
     {RESULT_DIGEST, CAUSE_DIGEST, pcclInternalError, pcclClassStop, pcclCauseDigest},
     {RESULT_NO_MEMORY, CAUSE_NO_MEMORY, pcclInternalError, pcclClassStop, pcclCauseNoMemory},
     {RESULT_POISONED, CAUSE_INTERNAL, pcclInternalError, pcclClassStop, pcclCauseInternal},

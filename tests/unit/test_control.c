@@ -42,7 +42,7 @@ TEST(unknown_enum_values_are_refused) /* a switch would fall through on them */
         {"suspect", 8, 1, 3},                          /* target */
         {"view", 8 + 8, 0, 4},                         /* answers */
         {"answer", 4, 1, 4},                           /* kind */
-        {"answer", 5, 0, 3},                           /* result */
+        {"answer", 5, 0, 4},                           /* result */
         {"elected", 8, 1, 2},                          /* role */
         {"elected", 8 + 1 + 24, 0, 1},                 /* whole */
         {"staged", 8, 0, 3},                           /* status */
@@ -75,7 +75,7 @@ TEST(unknown_causes_are_refused_everywhere)
 static bool item_accepts(bool (*get)(struct reader *), size_t size, size_t offset, int value)
 {
     unsigned char bytes[64] = {0};
-    if (size == 14 || size == 30) { /* op_decision, op_report: outcome and state are never 0 */
+    if (size == 22 || size == 38) { /* op_decision, op_report: outcome and state are never 0 */
         bytes[12] = 1;
     }
     bytes[offset] = (unsigned char)value;
@@ -100,10 +100,10 @@ TEST(unknown_values_in_list_items_are_refused)
 {
     for (int v = 0; v < 256; v++) {
         bool cause = v <= 5 || (v >= 16 && v <= 22) || (v >= 32 && v <= 40);
-        EXPECT_EQ(item_accepts(get_report_alone, 30, 12, v), v >= 1 && v <= 4);
-        EXPECT_EQ(item_accepts(get_report_alone, 30, 13, v), cause);
-        EXPECT_EQ(item_accepts(get_decision_alone, 14, 12, v), v >= 1 && v <= 3);
-        EXPECT_EQ(item_accepts(get_decision_alone, 14, 13, v), cause);
+        EXPECT_EQ(item_accepts(get_report_alone, 38, 12, v), v >= 1 && v <= 4);
+        EXPECT_EQ(item_accepts(get_report_alone, 38, 13, v), cause);
+        EXPECT_EQ(item_accepts(get_decision_alone, 22, 12, v), v >= 1 && v <= 3);
+        EXPECT_EQ(item_accepts(get_decision_alone, 22, 13, v), cause);
     }
 }
 
@@ -117,7 +117,7 @@ TEST(a_vote_carries_its_state_only_when_it_synchronises)
         struct writer w;
         writer_init(&w, bytes, sizeof bytes);
         put_vote(&w, &m);
-        EXPECT_EQ(w.used, kind == VOTE_SYNC ? 5 + 26 : 5);
+        EXPECT_EQ(w.used, kind == VOTE_SYNC ? 5 + 26 : kind == VOTE_UPDATE ? 5 + 2 : 5);
         struct reader r;
         reader_init(&r, bytes, w.used);
         struct msg_vote back;
@@ -197,7 +197,7 @@ static void check_count(bool (*get)(struct reader *), size_t offset, size_t fixe
 TEST(counts_of_lists_are_held_to_their_limits)
 {
     check_count(get_freeze_count, 21, 25, 8, 16384);
-    check_count(get_frozen_count, 12, 16, 30, 8192);
+    check_count(get_frozen_count, 12, 16, 38, 8192);
     check_count(get_admit_count, 12, 16, 11, 16384);
     check_count(get_linked_count, 4, 8, 8, 16384);
 }
@@ -223,8 +223,8 @@ TEST(counts_of_a_view_are_held_to_their_limits)
         uint32_t most;
     } rows[] = {
         {offsetof(struct msg_view, removed), 8, 16384},  {offsetof(struct msg_view, added), 11, 16384},
-        {offsetof(struct msg_view, members), 4, 16384},  {offsetof(struct msg_view, edges), 24, 32768},
-        {offsetof(struct msg_view, decisions), 14, 8192},
+        {offsetof(struct msg_view, members), 4, 16384},  {offsetof(struct msg_view, edges), 24, 8192},
+        {offsetof(struct msg_view, decisions), 22, 8192},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const uint32_t bad[] = {rows[i].most + 1, 0x80000000u, 0xFFFFFFFFu};
@@ -247,7 +247,7 @@ TEST(counts_of_a_view_are_held_to_their_limits)
 TEST(lists_of_a_view_must_fit_together) /* each alone would, on the same bytes */
 {
     struct msg_view m = {.removed = 10, .added = 10, .members = 10, .weights = 10, .edges = 10, .decisions = 10};
-    size_t all = 10 * (8 + 11 + 4 + 4 + 24 + 14);
+    size_t all = 10 * (8 + 11 + 4 + 4 + 24 + 22);
     EXPECT(view_accepted(&m, all));
     EXPECT(!view_accepted(&m, all - 1));
     m.weights = 9; /* one per member or none */

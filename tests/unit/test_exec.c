@@ -48,7 +48,7 @@ static void check_share(struct cluster *c, uint32_t r, uint32_t o)
     size_t sent, received;
     for (uint32_t l = 0; l < c->lane_count; l++) {
         EXPECT(s->lanes[l].done && s->lanes[l].idle && !s->lanes[l].starved);
-        EXPECT_EQ(exec_waits_for(&s->lanes[l]), r);
+        EXPECT_EQ(exec_waits_for(&s->lanes[l]).rank, r);
         digest += s->lanes[l].digest;
         tx += s->lanes[l].tx_bytes;
         rx += s->lanes[l].rx_bytes;

@@ -2,7 +2,7 @@
  *
  * Rank 1 of 3 with 24 elements of i32 in frames of 4: two frames per shard, frames 2 and 3 are its own.
  * SPDX-License-Identifier: MIT */
-#include "collectives/exec.h"
+#include "collectives/exec_wait.h"
 
 #include "tests/testing.h"
 
@@ -28,7 +28,7 @@ static struct single *single_new(enum plan_algorithm algorithm, uint32_t window)
     EXPECT(numeric_init(&s->numeric, DTYPE_I32, REDOP_SUM, QUANT_NONE, DTYPE_U8, kernels_get()));
     room_init(&s->room, s->slots, 16, 8, s->free_list);
     EXPECT_EQ(room_reserve(&s->room, 2 * window), 2 * window);
-    struct exec_config config = {.plan = &s->plan, .numeric = &s->numeric, .room = &s->room, .in = s->in,
+    struct exec_config config = {.check_every = 1, .plan = &s->plan, .numeric = &s->numeric, .room = &s->room, .in = s->in,
                                  .out = s->out, .lanes = 1, .window = window};
     s->arena = aligned_alloc(64, exec_arena_bytes(&config));
     exec_init(&s->exec, &config, s->arena);
@@ -46,6 +46,13 @@ static struct exec_out single_step(struct single *s, struct exec_event event)
     struct exec_out out;
     exec_step(&s->exec, &event, &out);
     return out;
+}
+
+/* Grants told to a rank; 0 if nothing is. */
+static uint32_t take_credit(struct exec *x, uint32_t rank)
+{
+    uint32_t frames;
+    return exec_take_credit(x, rank, &frames) ? frames : 0;
 }
 
 static bool refused(struct single *s, uint32_t rank, uint32_t frame, uint32_t phase, uint32_t bytes)
@@ -102,12 +109,12 @@ TEST(final_data_before_the_partial_sum_left_is_refused) /* it would overwrite wh
 TEST(what_comes_straight_into_place_takes_no_room) /* a ring needs no staging: it cannot starve */
 {
     struct single *s = single_new(PLAN_RING, 0);
-    EXPECT_EQ(exec_take_credit(&s->exec, 0), 4);
-    EXPECT_EQ(exec_take_credit(&s->exec, 2), 0);
+    EXPECT_EQ(take_credit(&s->exec, 0), 4);
+    EXPECT_EQ(take_credit(&s->exec, 2), 0);
     EXPECT_EQ(s->room.half_a, 4);
     single_free(s);
     s = single_new(PLAN_DIRECT, 2);
-    EXPECT_EQ(exec_take_credit(&s->exec, 0), 0); /* the window covers both frames */
+    EXPECT_EQ(take_credit(&s->exec, 0), 0); /* the window covers both frames */
     EXPECT_EQ(s->room.half_a, 2);                /* rank 0 comes first: only rank 2 is staged */
     single_step(s, (struct exec_event){.kind = EXEC_STOP});
     EXPECT_EQ(s->room.half_a, 4);
@@ -119,11 +126,11 @@ TEST(half_b_serves_only_what_is_folded_on_arrival) /* or a late program would ho
     struct single *s = single_new(PLAN_DIRECT, 0);
     EXPECT_EQ(room_reserve(&s->room, 8), 4); /* half A is gone */
     single_step(s, (struct exec_event){.kind = EXEC_READY, .rank = 2});
-    EXPECT(s->exec.starved && exec_take_credit(&s->exec, 2) == 0); /* rank 0 comes before it */
+    EXPECT(s->exec.starved && take_credit(&s->exec, 2) == 0); /* rank 0 comes before it */
     EXPECT_EQ(s->room.half_b, 4);
     EXPECT(!refused(s, 0, 2, 0, 16));
     single_step(s, (struct exec_event){.kind = EXEC_ARRIVED, .rank = 0});
-    EXPECT_EQ(exec_take_credit(&s->exec, 2), 1); /* frame 2 only */
+    EXPECT_EQ(take_credit(&s->exec, 2), 1); /* frame 2 only */
     EXPECT(s->exec.starved);
     EXPECT_EQ(s->room.half_b, 3);
     EXPECT(!refused(s, 2, 2, 0, 16));
@@ -132,7 +139,7 @@ TEST(half_b_serves_only_what_is_folded_on_arrival) /* or a late program would ho
     room_unreserve(&s->room, 4);
     EXPECT(single_step(s, (struct exec_event){.kind = EXEC_ROOM}).granted);  /* the lane has to tell: its turn may be over */
     EXPECT(!single_step(s, (struct exec_event){.kind = EXEC_ROOM}).granted); /* once: a link that is full lets nobody spin */
-    EXPECT(!s->exec.starved && exec_take_credit(&s->exec, 2) == 1);
+    EXPECT(!s->exec.starved && take_credit(&s->exec, 2) == 1);
     EXPECT_EQ(s->room.half_a, 3);
     single_free(s);
 }
@@ -140,15 +147,15 @@ TEST(half_b_serves_only_what_is_folded_on_arrival) /* or a late program would ho
 TEST(who_is_waited_for_is_named)
 {
     struct single *s = single_new(PLAN_DIRECT, 2);
-    EXPECT_EQ(exec_waits_for(&s->exec), 0); /* its final shard comes first */
+    EXPECT_EQ(exec_waits_for(&s->exec).rank, 0); /* its final shard comes first */
     for (uint32_t f = 0; f < 2; f++) {
         EXPECT(!refused(s, 0, f, 1, 16));
         single_step(s, (struct exec_event){.kind = EXEC_ARRIVED, .rank = 0});
     }
-    EXPECT_EQ(exec_waits_for(&s->exec), 0); /* its contribution */
+    EXPECT_EQ(exec_waits_for(&s->exec).rank, 0); /* its contribution */
     EXPECT(!refused(s, 0, 2, 0, 16));
     single_step(s, (struct exec_event){.kind = EXEC_ARRIVED, .rank = 0});
-    EXPECT_EQ(exec_waits_for(&s->exec), 2);
+    EXPECT_EQ(exec_waits_for(&s->exec).rank, 2);
     EXPECT_EQ(s->exec.progress, 3);
     single_free(s);
 }
@@ -169,4 +176,30 @@ TEST(finals_go_before_contributions) /* they end other ranks' waiting */
     EXPECT(final.data == s->out + 8 && final.phase == 1 && final.frame == 2);
     EXPECT(!exec_has_frame(&s->exec, 0)); /* its READY is not in */
     single_free(s);
+}
+
+/* 1 GiB among 256: a buffer for each member's frame would be 68 MB for each operation, in flight or not. */
+TEST(arena_does_not_grow_with_members_times_frames)
+{
+    enum { WORLD = 256 };
+    struct plan_segment *segments = calloc(plan_max_segments(PLAN_DIRECT, WORLD), sizeof *segments);
+    struct plan_step *steps = calloc(plan_max_steps(PLAN_DIRECT, WORLD), sizeof *steps);
+    uint32_t *free_list = calloc(128, sizeof *free_list);
+    unsigned char slots[1];
+    struct room room;
+    struct frame_pool pool = {0};
+    room_init(&room, slots, 128 << 10, 128, free_list);
+    for (int quantised = 0; quantised < 2; quantised++) {
+        struct plan plan;
+        struct numeric n;
+        EXPECT(numeric_init(&n, DTYPE_F32, REDOP_SUM, quantised ? QUANT_MINMAX : QUANT_NONE, DTYPE_U8, kernels_get()));
+        struct plan_params params = {.algorithm = PLAN_DIRECT, .world = WORLD, .rank = 7, .count = (size_t)1 << 28,
+                                     .align = NUMERIC_BLOCK, .frame_elements = 16384};
+        plan_make(&plan, &params, segments, steps);
+        struct exec_config config = {.plan = &plan, .numeric = &n, .room = &room, .pool = &pool, .lanes = 1, .verify = true};
+        EXPECT(exec_arena_bytes(&config) < (1 << 20));
+    }
+    free(segments);
+    free(steps);
+    free(free_list);
 }

@@ -12,12 +12,14 @@ struct ballot {
     bool inequality;
 };
 
+enum { ELECTION_PEERS = 4 };
+
 /* What is expected of each voter: 'h' holder, 'r' receiver, 'k' kicked (with the cause), 'a' answered at once. */
 struct election {
     const char *name;
     uint32_t count;
     uint64_t revision; /* that the group expects, 0 first sync */
-    struct ballot ballot[4];
+    struct ballot ballot[ELECTION_PEERS];
     const char *roles;
     enum cause kick;
     enum answer_result result; /* if answered at once */
@@ -33,7 +35,10 @@ static const struct election table[] = {
     {"in revision beats outdated", 3, 5, {{0, 4, KEYS, 1, 0}, {0, 4, KEYS, 1, 0}, {0, 5, KEYS, 2, 0}}, "rrh", 0, 0, 0},
     {"outdated with equal content receives nothing", 2, 5, {{0, 4, KEYS, 1, 0}, {0, 5, KEYS, 1, 0}}, "aa", 0, ANSWER_OK, 5},
     {"outdated with entries that are not compared receives them", 2, 5, {{0, 4, KEYS, 1, 1}, {0, 5, KEYS, 1, 1}}, "rh", 0, 0, 0},
-    {"all outdated: the highest of them", 2, 5, {{0, 2, KEYS, 1, 0}, {0, 3, KEYS, 2, 0}}, "rh", 0, 0, 0},
+    {"all outdated: nobody wins", 2, 5, {{0, 2, KEYS, 1, 0}, {0, 3, KEYS, 2, 0}}, "aa", 0, ANSWER_REVISION, 0},
+    {"all repeat the last revision, with one content", 3, 5, {{0, 4, KEYS, 1, 0}, {0, 4, KEYS, 1, 0}, {0, 4, KEYS, 1, 0}}, "aaa", 0, ANSWER_REVISION, 0},
+    {"who is in revision may only receive", 3, 5, {{RECEIVE, 5, KEYS, 1, 0}, {SEND, 4, KEYS, 2, 0}, {RECEIVE, 5, KEYS, 1, 0}}, "aaa", 0, ANSWER_REVISION, 0},
+    {"above the expected one beside outdated", 3, 5, {{0, 4, KEYS, 1, 0}, {0, 6, KEYS, 2, 0}, {0, 4, KEYS, 1, 0}}, "aka", CAUSE_KICK_REVISION, ANSWER_REVISION, 0},
     {"revision above the expected one", 3, 5, {{0, 5, KEYS, 1, 0}, {0, 5, KEYS, 1, 0}, {0, 6, KEYS, 1, 0}}, "aak", CAUSE_KICK_REVISION, ANSWER_OK, 5},
     {"other keys", 3, 0, {{0, 1, KEYS, 1, 0}, {0, 1, OTHER_KEYS, 1, 0}, {0, 1, KEYS, 1, 0}}, "aka", CAUSE_KICK_KEYS, ANSWER_OK, 1},
     {"outdated with other keys", 3, 5, {{0, 5, KEYS, 1, 0}, {0, 4, OTHER_KEYS, 1, 0}, {0, 5, KEYS, 1, 0}}, "aka", CAUSE_KICK_KEYS, ANSWER_OK, 5},
@@ -95,8 +100,9 @@ static void check_election(const struct election *e, const uint32_t *order)
 
 static void permute(const struct election *e, uint32_t *order, uint32_t from)
 {
-    if (from == e->count) {
+    if (from == e->count || from == ELECTION_PEERS) {
         check_election(e, order);
+        return;
     }
     for (uint32_t i = from; i < e->count; i++) {
         uint32_t t = order[from];
@@ -111,7 +117,7 @@ static void permute(const struct election *e, uint32_t *order, uint32_t from)
 TEST(election_does_not_depend_on_the_order_of_votes) /* R19: the whole table, in every order */
 {
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-        uint32_t order[4] = {0, 1, 2, 3};
+        uint32_t order[ELECTION_PEERS] = {0, 1, 2, 3};
         permute(&table[i], order, 0);
     }
 }
@@ -199,6 +205,46 @@ TEST(staged_before_all_holders_died_is_kept)
     cluster_pass(c, 600);
     EXPECT(!p[3].voting);
     EXPECT_EQ(p[3].answer.value, 5);
+    cluster_free(c);
+}
+
+TEST(last_one_in_revision_that_dies_leaves_no_state_but_the_same_expectation) /* outdated state would pass for the newest */
+{
+    struct cluster *c = group_with(4, 5);
+    struct peer *p = c->peers;
+    for (int i = 0; i < 4; i++) {
+        peer_sync(c, &p[i], POPULAR, i == 0 ? 5 : (uint64_t)i, KEYS, 1 + (uint64_t)i, false);
+    }
+    EXPECT_EQ(p[3].elected.role, SYNC_RECEIVER);
+    peer_crash(c, &p[0]);
+    char text[100];
+    snprintf(text, sizeof text, "expected 5, highest offered 3 by peer %u.%u", (unsigned)(p[3].id >> 32), (unsigned)p[3].id);
+    for (int i = 1; i < 4; i++) {
+        EXPECT_EQ(p[i].answer.result, ANSWER_REVISION);
+        EXPECT_STR(p[i].answer.text, text);
+        EXPECT(!p[i].voting && p[i].open);
+    }
+    for (int i = 1; i < 4; i++) { /* the vote was numbered, so the next one is a new one; it still expects 5 */
+        peer_sync(c, &p[i], POPULAR, 5, KEYS, 1, false);
+    }
+    for (int i = 1; i < 4; i++) {
+        EXPECT_EQ(p[i].answer.result, ANSWER_OK);
+        EXPECT_EQ(p[i].answer.value, 5);
+    }
+    cluster_free(c);
+}
+
+TEST(source_in_revision_that_lies_leaves_no_state) /* distrusted, it is no candidate */
+{
+    struct cluster *c = group_with(3, 5);
+    struct peer *p = c->peers;
+    for (int i = 0; i < 3; i++) {
+        peer_sync(c, &p[i], POPULAR, i == 0 ? 5 : 4, KEYS, 1 + (uint64_t)i, false);
+    }
+    peer_staged(c, &p[1], STAGED_NO_SOURCE, p[0].id);
+    for (int i = 0; i < 3; i++) {
+        EXPECT_EQ(p[i].answer.result, ANSWER_REVISION);
+    }
     cluster_free(c);
 }
 
@@ -301,6 +347,26 @@ TEST(elected_is_sent_again_to_who_resumes)
     peer_forget(&p[2]);
     peer_resume(c, &p[2]);
     EXPECT_STR(p[2].log, "WELCOME ANSWER ");
+    EXPECT_EQ(p[2].answer.value, 5);
+    cluster_free(c);
+}
+
+TEST(elected_is_sent_again_to_who_resumes_during_a_freeze) /* it would wait for its state for ever, and all others for it */
+{
+    struct cluster *c = staging();
+    struct peer *p = c->peers;
+    peer_cut(c, &p[2]);
+    p[0].no_frozen = true; /* the view does not end meanwhile */
+    peer_suspect(c, &p[1], SUSPECT_LINK, CAUSE_LINK_LOST, &p[0]);
+    peer_forget(&p[2]);
+    peer_resume(c, &p[2]);
+    EXPECT_STR(p[2].log, "WELCOME FREEZE ELECTED ");
+    peer_staged(c, &p[2], STAGED_OK, 0); /* frozen or not, what it fetched counts */
+    peer_staged(c, &p[3], STAGED_OK, 0);
+    EXPECT(p[2].voting); /* but nothing is answered before the view has ended */
+    peer_frozen(c, &p[0]);
+    cluster_pass(c, 600);
+    EXPECT(!p[2].voting && !p[3].voting);
     EXPECT_EQ(p[2].answer.value, 5);
     cluster_free(c);
 }

@@ -402,3 +402,20 @@ TEST(limits_out_of_range_are_refused)
     config.max_operations = 0;
     EXPECT_EQ(master_arena_bytes(&config), 0);
 }
+
+TEST(log_names_who_was_excluded_with_its_address_and_why) /* "peer 3 (view 7): gone" helps nobody at night */
+{
+    struct cluster *c = cluster_new();
+    cluster_members(c, 3, 0);
+    struct peer *p = c->peers;
+    snprintf(c->listen, sizeof c->listen, "excluded");
+    p[2].mute = true;
+    cluster_pass(c, 11500);
+    EXPECT(strstr(c->heard, "peer 1.3 (") != NULL);
+    EXPECT(strstr(c->heard, "of group 0 excluded from view ") != NULL && strstr(c->heard, ": no sign of life") != NULL);
+    snprintf(c->listen, sizeof c->listen, "left");
+    cluster_frame(c, p[1].conn, FRAME_LEAVE, NULL, 0, c->config.run);
+    EXPECT(strstr(c->heard, "peer 1.2 (") != NULL && strstr(c->heard, "of group 0 left view ") != NULL);
+    EXPECT(strstr(c->heard, "excluded") == NULL);
+    cluster_free(c);
+}

@@ -76,8 +76,14 @@ TEST(decision_table_row_by_row) /* M3 */
     peer_reports(b, 9, 2, OP_RUNNING, CAUSE_NONE);
     peer_reports(a, 6, 1, OP_REFUSED, CAUSE_NO_MEMORY); /* mild one listed last */
     peer_reports(b, 6, 1, OP_REFUSED, CAUSE_CANCEL);
+    a->reports[a->report_count - 1].culprit = 11;
+    b->reports[b->report_count - 1].culprit = 7;
+    peer_reports(a, 6, 2, OP_REFUSED, CAUSE_CANCEL); /* the same cause, two culprits */
+    peer_reports(b, 6, 2, OP_REFUSED, CAUSE_CANCEL);
+    a->reports[a->report_count - 1].culprit = 9;
+    b->reports[b->report_count - 1].culprit = 8;
     peer_crash(c, &c->peers[2]);
-    EXPECT_EQ(b->decision_count, 11);
+    EXPECT_EQ(b->decision_count, 12);
     EXPECT_EQ(peer_decision(b, 1, 0).outcome, OUTCOME_COMMIT);
     EXPECT_EQ(peer_decision(b, 2, 0).outcome, OUTCOME_COMMIT);
     EXPECT_EQ(peer_decision(b, 3, 0).outcome, OUTCOME_ABORT);
@@ -88,6 +94,8 @@ TEST(decision_table_row_by_row) /* M3 */
     EXPECT_EQ(peer_decision(b, 6, 0).outcome, OUTCOME_REFUSED);
     EXPECT_EQ(peer_decision(b, 6, 0).cause, CAUSE_MISMATCH);
     EXPECT_EQ(peer_decision(b, 6, 1).cause, CAUSE_NO_MEMORY);
+    EXPECT_EQ(peer_decision(b, 6, 1).culprit, 11);
+    EXPECT_EQ(peer_decision(b, 6, 2).culprit, 8);
     EXPECT_EQ(peer_decision(b, 7, 0).outcome, OUTCOME_ABORT);
     EXPECT_EQ(peer_decision(b, 7, 0).cause, CAUSE_DIGEST);
     EXPECT_EQ(peer_decision(b, 8, 0).outcome, OUTCOME_ABORT);
@@ -253,7 +261,8 @@ TEST(edge_that_breaks_three_times_is_avoided) /* HOLD takes another way, plans d
     peer_forget(a);
     peer_suspect(c, a, SUSPECT_LINK, CAUSE_LINK_LOST, b);
     EXPECT_STR(a->log, ""); /* nothing goes over it any more: no reason to end the view */
-    peer_crash(c, d); /* the relay dies: the newer of the pair cannot be kept */
+    a->unreachable = b->id;
+    peer_crash(c, d); /* the relay dies, and the two try in vain: the newer of them cannot be kept */
     EXPECT_EQ(b->fence.cause, CAUSE_KICK_UNREACHABLE);
     EXPECT_EQ(a->member_count, 1);
     cluster_free(c);
@@ -325,7 +334,7 @@ TEST(peer_that_neither_neighbours_nor_master_hear_is_excluded)
     cluster_pass(c, 4000);
     EXPECT_EQ(p[0].member_count, 3);
     peer_suspect(c, &p[0], SUSPECT_LINK, CAUSE_PEER_SILENT, &p[2]);
-    cluster_pass(c, 250);
+    cluster_pass(c, 1250); /* a heartbeat for others to say the same */
     EXPECT_EQ(p[0].member_count, 2);
     EXPECT_EQ(p[0].last_view.cause, CAUSE_PEER_SILENT);
     cluster_free(c);
@@ -336,10 +345,9 @@ TEST(operation_that_waits_for_a_voter_is_aborted) /* vote against operation: a c
     struct cluster *c = three();
     struct peer *a = &c->peers[0], *b = &c->peers[1];
     peer_vote(c, b, VOTE_UPDATE);
-    peer_blocked(c, a, b, 1500);
+    peer_waits(c, a, &(struct peer_wait){.tag = 5, .on = b->id, .ms = 1500, .phase = WAIT_LAUNCH});
     EXPECT_STR(a->log, ""); /* the vote is younger than a heartbeat */
-    cluster_pass(c, 1200);
-    peer_blocked(c, a, b, 2500);
+    cluster_pass(c, 1200); /* its next heartbeat says so again */
     EXPECT_STR(a->log, "FREEZE VIEW ");
     EXPECT_EQ(a->last_view.cause, CAUSE_BLOCKED);
     EXPECT_EQ(a->member_count, 3);

@@ -314,3 +314,21 @@ TEST(answers_wait_for_the_end_of_a_freeze) /* and name the view after it */
     EXPECT_EQ(p[0].answer.view, p[0].view);
     cluster_free(c);
 }
+
+TEST(vote_from_the_view_before_is_no_proof_of_the_next) /* who lacks a view would be left out of the next freeze (M5) */
+{
+    struct cluster *c = cluster_new();
+    cluster_members(c, 3, 0);
+    struct peer *p = c->peers;
+    uint64_t before = p[0].view;
+    peer_crash(c, &p[2]);
+    uint64_t now = p[0].view;
+    EXPECT(now > before);
+    p[0].view = before; /* its VIEW is still under way */
+    peer_vote(c, &p[0], VOTE_QUERY);
+    EXPECT_EQ(master_known_view(c->master, p[0].id), before);
+    p[1].view = now;
+    peer_vote(c, &p[1], VOTE_QUERY);
+    EXPECT_EQ(master_known_view(c->master, p[1].id), now);
+    cluster_free(c);
+}

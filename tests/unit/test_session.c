@@ -1,203 +1,6 @@
 /* test_session.c - rules of a session that are easier to show with one session and hand-made frames than in a cluster.
  * SPDX-License-Identifier: MIT */
-#include "tests/testing.h"
-
-#include "core/mutant.h"
-#include "kernels/kernels.h"
-#include "session/session.h"
-
-enum { PEERS = 3 };
-static const uint64_t self = 1ull << 32 | 1, run = 77;
-
-struct bench {
-    void *arena, *memory[3]; /* owned */
-    struct session *s;
-    struct outbox out;
-    int64_t now;
-    struct session_outcome outcome; /* of the last event */
-    bool returned;                  /* an OP_RETURN was seen */
-    bool voted;
-};
-
-static uint64_t peer_id(uint32_t i)
-{
-    return self + i;
-}
-
-static uint64_t view_id(uint32_t number)
-{
-    return 1ull << 32 | number;
-}
-
-static void step(struct bench *b, struct session_event *e)
-{
-    outbox_reset(&b->out);
-    session_step(b->s, ++b->now, e, &b->out);
-    b->outcome = e->outcome;
-    for (uint32_t i = 0; i < b->out.count; i++) {
-        b->returned = b->returned || b->out.actions[i].kind == ACT_OP_RETURN;
-        b->voted = b->voted || b->out.actions[i].kind == ACT_VOTED;
-    }
-}
-
-/* Whether the last step sent a frame of this type, to whomever. */
-static bool sent(const struct bench *b, uint8_t type)
-{
-    for (uint32_t i = 0; i < b->out.count; i++) {
-        struct frame_header h;
-        const struct action *a = &b->out.actions[i];
-        bool frame = (a->kind == ACT_MASTER || a->kind == ACT_PEERS) && a->dests > 0;
-        if (frame && frame_get(b->out.bytes + a->frame, &h) && h.type == type) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void from_master(struct bench *b, uint8_t type, uint64_t view, struct writer *w)
-{
-    struct frame_header h = {.type = type, .length = (uint32_t)w->used, .run = run, .view = view};
-    EXPECT(!w->bad);
-    step(b, &(struct session_event){.kind = SESSION_MASTER_FRAME, .header = &h, .payload = w->start});
-}
-
-static void from_peer(struct bench *b, uint32_t peer, uint8_t type, uint64_t view, struct writer *w)
-{
-    struct frame_header h = {.type = type, .length = (uint32_t)w->used, .run = run, .view = view};
-    EXPECT(!w->bad);
-    step(b, &(struct session_event){
-                .kind = SESSION_PEER_FRAME, .peer = peer_id(peer), .header = &h, .payload = w->start});
-}
-
-static void ping(struct bench *b, uint32_t peer, uint64_t view)
-{
-    unsigned char nothing[1];
-    struct writer w;
-    writer_init(&w, nothing, 0);
-    from_peer(b, peer, FRAME_PING, view, &w);
-}
-
-/* The next view with the same three members; `abort` decides operation (tag 5, number 0) of the one before. */
-static void install(struct bench *b, uint32_t number, bool abort)
-{
-    unsigned char raw[2048];
-    struct writer w;
-    writer_init(&w, raw, sizeof raw);
-    struct msg_view m = {.view = view_id(number), .parent = number == 1 ? 0 : view_id(number - 1),
-                         .sizes = {PEERS, PEERS, 1, PEERS},
-                         .plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024, .algorithm = PLAN_DIRECT},
-                         .members = PEERS, .added = number == 1 ? PEERS : 0, .decisions = abort};
-    put_view(&w, &m);
-    for (uint32_t i = 0; i < m.added; i++) {
-        put_member_info(&w, &(struct member_info){.id = peer_id(i), .lanes = 1});
-    }
-    for (uint32_t i = 0; i < PEERS; i++) {
-        put_u32(&w, i);
-    }
-    if (abort) {
-        put_op_decision(&w, &(struct op_decision){.tag = 5, .outcome = OUTCOME_ABORT, .cause = CAUSE_LINK_LOST});
-    }
-    from_master(b, FRAME_VIEW, m.view, &w);
-    for (uint32_t i = 1; i < PEERS; i++) {
-        ping(b, i, m.view);
-    }
-}
-
-static void freeze(struct bench *b, uint32_t number)
-{
-    unsigned char raw[256];
-    struct writer w;
-    writer_init(&w, raw, sizeof raw);
-    put_freeze(&w, &(struct msg_freeze){.view = view_id(number), .attempt = 1, .cause = CAUSE_LINK_LOST,
-                                        .survivors = PEERS});
-    for (uint32_t i = 0; i < PEERS; i++) {
-        put_u64(&w, peer_id(i));
-    }
-    from_master(b, FRAME_FREEZE, view_id(number), &w);
-}
-
-static struct bench *bench_new(void)
-{
-#ifdef PCCL_MUTANTS
-    const char *mutant = getenv("PCCL_MUTANT");
-    mutant_active = mutant != NULL ? mutant_find(mutant) : MUTANT_NONE;
-#endif
-    struct bench *b = calloc(1, sizeof *b);
-    struct session_config c = {.lanes = 1, .max_members = 8, .max_ops = 8, .max_live = 16, .max_records = 16,
-                               .max_tags = 16, .max_owed = 16, .park_blocks = 4, .park_block_bytes = 1024,
-                               .park_per_link = 2, .mesh_members = 32, .heartbeat_ns = 1000000000,
-                               .stall_ns = 10000000000, .master_loss_ns = 10000000000, .connect_ns = 10000000000,
-                               .link_ns = 5000000000, .kernels = kernels_level("scalar"), .seed = 1};
-    uint32_t actions, bytes, dests;
-    b->arena = aligned_alloc(64, (session_arena_bytes(&c) + 63) / 64 * 64);
-    b->s = session_init(&c, b->arena);
-    session_out_bounds(&c, &actions, &bytes, &dests);
-    b->memory[0] = calloc(actions, sizeof(struct action));
-    b->memory[1] = malloc(bytes);
-    b->memory[2] = calloc(dests, sizeof(uint64_t));
-    outbox_init(&b->out, b->memory[0], actions, b->memory[1], bytes, b->memory[2], dests);
-    step(b, &(struct session_event){.kind = SESSION_CONNECT});
-    step(b, &(struct session_event){.kind = SESSION_MASTER_UP});
-    unsigned char raw[256];
-    struct writer w;
-    writer_init(&w, raw, sizeof raw);
-    put_welcome(&w, &(struct msg_welcome){.run = run, .id = self, .epoch = 1, .heartbeat_ms = 1000, .dead_ms = 10000});
-    from_master(b, FRAME_WELCOME, 0, &w);
-    install(b, 1, false);
-    for (uint32_t i = 1; i < PEERS; i++) {
-        step(b, &(struct session_event){.kind = SESSION_LINK_UP, .peer = peer_id(i)});
-        ping(b, i, view_id(1));
-    }
-    step(b, &(struct session_event){.kind = SESSION_COLLECT_CONNECT});
-    EXPECT_EQ(b->outcome.result, RESULT_OK);
-    return b;
-}
-
-static void bench_free(struct bench *b)
-{
-    for (int i = 0; i < 3; i++) {
-        free(b->memory[i]);
-    }
-    free(b->arena);
-    free(b);
-}
-
-static const struct op_params one_float = {.count = 1, .dtype = DTYPE_F32, .op = REDOP_SUM};
-
-static void launch(struct bench *b, uint32_t slot, uint64_t tag, const float *in, float *out)
-{
-    struct session_launch l = {.tag = tag, .params = one_float, .in = in, .out = out, .deadline = INT64_MAX};
-    b->returned = false;
-    step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = slot, .launch = &l});
-    EXPECT_EQ(b->outcome.result, RESULT_PENDING);
-}
-
-static void eager(struct bench *b, uint32_t peer, uint32_t view, uint64_t tag, float value)
-{
-    unsigned char raw[128];
-    struct writer w;
-    writer_init(&w, raw, sizeof raw);
-    put_eager(&w, &(struct msg_eager){.name = {.tag = tag}, .params = one_float, .bytes = 4});
-    put_bytes(&w, &value, 4);
-    from_peer(b, peer, FRAME_EAGER, view_id(view), &w);
-}
-
-static void hold(struct bench *b, uint32_t peer, uint32_t view, uint64_t tag)
-{
-    struct plan_view plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024, .algorithm = PLAN_DIRECT};
-    unsigned char raw[128];
-    struct writer w;
-    writer_init(&w, raw, sizeof raw);
-    put_hold(&w, &(struct msg_hold){.name = {.tag = tag}, .origin = peer_id(peer),
-                                    .params = p2p_params_hash(&one_float, &plan)});
-    from_peer(b, peer, FRAME_HOLD, view_id(view), &w);
-}
-
-static enum session_result collect(struct bench *b, uint32_t slot)
-{
-    step(b, &(struct session_event){.kind = SESSION_COLLECT, .slot = slot});
-    return b->outcome.result;
-}
+#include "session_bench.h"
 
 TEST(success_needs_the_hold_of_every_member) /* own completion taken for everybody's */
 {
@@ -458,5 +261,151 @@ TEST(link_that_cannot_be_made_is_told_of_before_its_silence_stalls_a_third) /* t
     EXPECT(beats > 4 && beats <= 6); /* half of the 10 s after which an operation counts as stalled */
     EXPECT_EQ(cause, CAUSE_KICK_UNREACHABLE);
     EXPECT_EQ(suspected_later(b, 1), CAUSE_NONE); /* said once */
+    bench_free(b);
+}
+
+/* Whether the last step passed on to `to` what `origin` held. */
+static bool passed_on(const struct bench *b, uint32_t origin, uint32_t to)
+{
+    for (uint32_t i = 0; i < b->out.count; i++) {
+        struct frame_header h;
+        struct msg_hold m;
+        struct reader r;
+        const struct action *a = &b->out.actions[i];
+        if (a->kind != ACT_PEERS || a->dests != 1 || !frame_get(b->out.bytes + a->frame, &h) || h.type != FRAME_HOLD) {
+            continue;
+        }
+        reader_init(&r, b->out.bytes + a->frame + FRAME_HEADER_BYTES, h.length);
+        if (get_hold(&r, &m) && m.origin == peer_id(origin) && b->out.dest_ids[a->dest] == peer_id(to)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+TEST(relay_says_a_hold_again_to_whom_it_could_not_reach) /* nobody else ever does: the operation hangs at that member */
+{
+    for (uint32_t mesh = 1; mesh <= 32; mesh += 31) { /* disseminated, and to all directly */
+        struct bench *b = bench_with(mesh, true);
+        step(b, &(struct session_event){.kind = SESSION_LINK_DOWN, .peer = peer_id(2)});
+        hold(b, 1, 1, 5); /* its first round, which is for the other */
+        EXPECT(!passed_on(b, 1, 2));
+        step(b, &(struct session_event){.kind = SESSION_LINK_UP, .peer = peer_id(2)});
+        ping(b, 2, view_id(1));
+        EXPECT(passed_on(b, 1, 2));
+        bench_free(b);
+    }
+}
+
+static void answer(struct bench *b, bool alone)
+{
+    unsigned char raw[512];
+    struct writer w;
+    writer_init(&w, raw, sizeof raw);
+    put_answer(&w, &(struct msg_answer){.kind = VOTE_UPDATE, .result = ANSWER_OK, .alone = alone, .view = view_id(1),
+                                        .sizes = {9, 9, 1, 9}});
+    b->voted = false;
+    from_master(b, FRAME_ANSWER, view_id(1), &w);
+    EXPECT(b->voted);
+    step(b, &(struct session_event){.kind = SESSION_COLLECT_VOTE});
+    EXPECT_EQ(b->outcome.result, RESULT_OK);
+}
+
+/* What the last step said in VOTE: 1 first, 2 and others go on; 0: nothing, or neither. */
+static int voted_first(const struct bench *b)
+{
+    for (uint32_t i = 0; i < b->out.count; i++) {
+        struct frame_header h;
+        struct msg_vote m;
+        struct reader r;
+        const struct action *a = &b->out.actions[i];
+        if (a->kind == ACT_MASTER && frame_get(b->out.bytes + a->frame, &h) && h.type == FRAME_VOTE) {
+            reader_init(&r, b->out.bytes + a->frame + FRAME_HEADER_BYTES, h.length);
+            return get_vote(&r, &m) ? m.first + m.passed : 0;
+        }
+    }
+    return 0;
+}
+
+TEST(first_update_says_so_and_tells_at_once_when_others_launch) /* the master cannot know, and nobody else would say it */
+{
+    struct msg_vote update = {.kind = VOTE_UPDATE}, query = {.kind = VOTE_QUERY};
+    for (int before = 0; before < 2; before++) { /* they launch while it waits, or already before it calls */
+        struct bench *b = bench_new();
+        if (before) {
+            eager(b, 1, 1, 5, 10);
+            EXPECT_EQ(voted_first(b), 0);
+        }
+        step(b, &(struct session_event){.kind = SESSION_VOTE, .vote = &update});
+        EXPECT_EQ(voted_first(b), before ? 2 : 1);
+        eager(b, 2, 1, 5, 10);
+        EXPECT_EQ(voted_first(b), before ? 0 : 2); /* once */
+        answer(b, true);
+        step(b, &(struct session_event){.kind = SESSION_VOTE, .vote = &update});
+        EXPECT_EQ(voted_first(b), 0); /* no longer the first */
+        bench_free(b);
+    }
+    struct bench *b = bench_new();
+    float x = 1, y = 0;
+    launch(b, 0, 5, &x, &y); /* it has done something */
+    eager(b, 1, 1, 5, 10);
+    eager(b, 2, 1, 5, 10);
+    hold(b, 1, 1, 5);
+    hold(b, 2, 1, 5);
+    EXPECT_EQ(collect(b, 0), RESULT_OK);
+    step(b, &(struct session_event){.kind = SESSION_VOTE, .vote = &update});
+    EXPECT_EQ(voted_first(b), 0);
+    bench_free(b);
+    b = bench_new();
+    step(b, &(struct session_event){.kind = SESSION_VOTE, .vote = &query});
+    eager(b, 1, 1, 5, 10);
+    EXPECT_EQ(voted_first(b), 0);
+    bench_free(b);
+}
+
+TEST(answer_given_alone_clears_nothing_skips_nothing_and_changes_no_size) /* the others have had no answer */
+{
+    for (int alone = 0; alone < 2; alone++) {
+        struct bench *b = bench_new();
+        struct msg_vote vote = {.kind = VOTE_UPDATE};
+        struct session_info info;
+        float x = 1, y = 0;
+        step(b, &(struct session_event){.kind = SESSION_VOTE, .vote = &vote});
+        refuse(b, 1, CAUSE_CANCEL);
+        refuse(b, 2, CAUSE_CANCEL);
+        answer(b, alone);
+        session_info(b->s, &info);
+        EXPECT_EQ(info.snapshot.global, alone ? 3 : 9);
+        launch(b, 0, 5, &x, &y);
+        EXPECT_EQ(b->returned, alone); /* the refused one is its next */
+        bench_free(b);
+    }
+    struct bench *b = bench_new();
+    struct msg_vote vote = {.kind = VOTE_UPDATE};
+    float x = 1, y = 0;
+    step(b, &(struct session_event){.kind = SESSION_VOTE, .vote = &vote});
+    freeze(b, 1);
+    install(b, 2, true); /* owes an abort */
+    answer(b, true);
+    launch(b, 0, 5, &x, &y);
+    EXPECT(b->returned);
+    EXPECT_EQ(collect(b, 0), RESULT_LOST);
+    bench_free(b);
+}
+
+TEST(call_that_may_not_be_made_now_names_the_call_in_the_way) /* "not now" alone sends people looking */
+{
+    struct bench *b = bench_new();
+    struct msg_vote vote = {.kind = VOTE_SYNC};
+    float x = 1, y = 0;
+    step(b, &(struct session_event){.kind = SESSION_VOTE, .vote = &vote});
+    struct session_launch l = {.tag = 5, .params = one_float, .in = &x, .out = &y, .deadline = INT64_MAX};
+    step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = 0, .launch = &l});
+    EXPECT_EQ(b->outcome.result, RESULT_USAGE);
+    EXPECT_STR(b->outcome.text, "pcclSynchronizeSharedState is under way in another thread");
+    vote.kind = VOTE_UPDATE;
+    step(b, &(struct session_event){.kind = SESSION_VOTE, .vote = &vote});
+    EXPECT_EQ(b->outcome.result, RESULT_USAGE);
+    EXPECT_STR(b->outcome.text, "pcclSynchronizeSharedState is under way in another thread");
     bench_free(b);
 }

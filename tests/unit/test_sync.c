@@ -441,11 +441,19 @@ static void exclude(struct world *w, uint32_t at, uint32_t peer)
 {
     struct session *s = w->peer[at].session;
     uint32_t rank = view_rank(s, w->peer[peer].id);
-    for (uint32_t r = rank; r + 1 < s->view.world; r++) {
-        s->view.ids[r] = s->view.ids[r + 1];
-        s->view.peer[r] = s->view.peer[r + 1];
-    }
+    memset(&s->peers[s->view.peer[rank]], 0, sizeof *s->peers);
     s->view.world--;
+    for (uint32_t r = 0; r < s->view.world; r++) {
+        uint32_t from = r < rank ? r : r + 1;
+        s->view.ids[r] = s->view.ids[from];
+        s->view.peer[r] = s->view.peer[from];
+        s->view.ring[r] = r;
+        if (s->view.peer[r] == NONE) {
+            s->view.rank = s->view.place = r;
+        } else {
+            s->peers[s->view.peer[r]].rank = r;
+        }
+    }
     outbox_reset(&w->out);
     fetch_members_changed(s, &w->out);
     for (uint32_t i = 0; i < w->out.count; i++) {

@@ -225,6 +225,45 @@ TEST(who_received_may_hold_in_the_next_round) /* and then applies nothing */
     world_free(w);
 }
 
+TEST(who_has_staged_passes_it_on) /* for a receiver that has a link with no holder */
+{
+    struct world *w = world_new(3, ELEMENTS);
+    make_stale(w, 1, 31);
+    make_stale(w, 2, 32);
+    w->peer[1].entries[0].data[0] = w->peer[0].entries[0].data[0]; /* of some leaves it has its own */
+    memcpy(w->peer[1].entries[1].data, w->peer[0].entries[1].data, w->peer[0].entries[1].bytes);
+    world_hash(&w->peer[1]);
+    vote_all(w);
+    world_elect(w, 1, 0, 1, 6, NONE);
+    world_run(w);
+    expect_staged(&w->peer[1], 1, STAGED_OK, 0);
+    world_elect(w, 2, 0, 2, 6, NONE);
+    world_run(w);
+    expect_staged(&w->peer[2], 1, STAGED_OK, 0);
+    EXPECT_EQ(w->peer[2].asked_of[0], 0);
+    EXPECT(w->peer[2].asked_of[1] > 0);
+    world_answer(w, 1, ANSWER_OK);
+    world_answer(w, 2, ANSWER_OK);
+    EXPECT(same_bytes(&w->peer[1], &w->peer[0], false));
+    EXPECT(same_bytes(&w->peer[2], &w->peer[0], false));
+    world_free(w);
+}
+
+TEST(what_was_staged_in_another_round_is_not_passed_on) /* who asks in a later one would take it for a lie */
+{
+    struct world *w = world_new(3, ELEMENTS);
+    make_stale(w, 1, 31);
+    make_stale(w, 2, 32);
+    vote_all(w);
+    world_elect(w, 1, 0, 1, 6, NONE);
+    world_run(w);
+    w->round++;
+    world_elect(w, 2, 1, 2, 4, NONE); /* 1 holds what this round elects, but has not heard of it yet */
+    world_run(w);
+    expect_staged(&w->peer[2], 1, STAGED_OK, 0);
+    world_free(w);
+}
+
 TEST(an_answer_to_a_later_round_applies_nothing_staged_before) /* the later ELECTED was never sent, or was lost */
 {
     struct world *w = world_new(3, ELEMENTS);
@@ -343,7 +382,7 @@ static void run_random(uint64_t seed)
     w->meddle = lie_sometimes;
     vote_all(w);
     elect_all(w, 0, holders, receivers, whole);
-    for (uint32_t i = 0; world_deliver(w, rng_next(&rng)); i++) {
+    while (world_deliver(w, rng_next(&rng))) {
         uint32_t victim = (uint32_t)(rng_next(&rng) % peers);
         if (rng_next(&rng) % 64 == 0 && (holders >> victim & 1) != 0) {
             dead |= 1u << victim;

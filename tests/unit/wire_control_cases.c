@@ -76,10 +76,14 @@ static void heartbeat_fill(void *at, struct rng *rng)
     struct msg_heartbeat *m = at;
     m->sent_ns = rng_next(rng);
     m->echo_ns = rng_next(rng);
-    m->blocked_tag = rng_next(rng);
-    m->blocked_on = rng_next(rng);
-    m->blocked_seq = (uint32_t)rng_next(rng);
-    m->blocked_ms = (uint32_t)rng_next(rng);
+    m->vote_on = rng_next(rng);
+    m->about = rng_next(rng);
+    m->vote = (uint8_t)rng_below(rng, VOTE_SYNC + 1);
+    m->wait.tag = rng_next(rng);
+    m->wait.on = rng_next(rng);
+    m->wait.seq = (uint32_t)rng_next(rng);
+    m->wait.ms = (uint32_t)rng_next(rng);
+    m->wait.phase = (uint8_t)rng_below(rng, WAIT_HOLD + 1);
 }
 WIRE_PLAIN(heartbeat)
 
@@ -138,6 +142,7 @@ static void frozen_fill(void *at, struct rng *rng)
         o->seq = (uint32_t)rng_next(rng);
         o->state = (uint8_t)(1 + rng_below(rng, 4));
         o->cause = wire_rnd_cause(rng);
+        o->culprit = rng_next(rng);
         o->params = rng_next(rng);
         o->digest = rng_next(rng);
     }
@@ -196,6 +201,7 @@ static void view_fill_lists(struct whole_view *v, struct rng *rng)
         v->decisions[i].seq = (uint32_t)rng_next(rng);
         v->decisions[i].outcome = (uint8_t)(1 + rng_below(rng, 3));
         v->decisions[i].cause = wire_rnd_cause(rng);
+        v->decisions[i].culprit = rng_next(rng);
     }
 }
 
@@ -276,6 +282,8 @@ static void vote_fill(void *at, struct rng *rng)
     struct msg_vote *m = at;
     m->number = (uint32_t)rng_next(rng);
     m->kind = (uint8_t)(1 + rng_below(rng, 4));
+    m->first = m->kind == VOTE_UPDATE && rng_below(rng, 2);
+    m->passed = m->first && rng_below(rng, 2);
     if (m->kind == VOTE_SYNC) {
         m->strategy = (uint8_t)rng_below(rng, 3);
         m->revision = rng_next(rng);
@@ -291,7 +299,8 @@ static void answer_fill(void *at, struct rng *rng)
     struct msg_answer *m = at;
     m->number = (uint32_t)rng_next(rng);
     m->kind = (uint8_t)(1 + rng_below(rng, 4));
-    m->result = (uint8_t)rng_below(rng, 4);
+    m->result = (uint8_t)rng_below(rng, 5);
+    m->alone = m->kind == VOTE_UPDATE && rng_below(rng, 2);
     m->round = (uint32_t)rng_next(rng);
     m->view = rng_next(rng);
     m->value = rng_next(rng);

@@ -78,6 +78,7 @@ static void ready_fill(void *at, struct rng *rng)
     fill_params(rng, &m->params);
     m->window = (uint32_t)rng_next(rng);
     m->bundle = rng_next(rng);
+    m->launch = 1 + (rng_next(rng) >> 1);
 }
 WIRE_PLAIN(ready)
 

@@ -1,0 +1,511 @@
+#!/usr/bin/env python3
+"""check_docs.py [ROOT [RULE...]] - what documents and comments say of the project must be so; each rule is one test.
+
+A document is README.md or a file under docs/; a span is what stands between backquotes in it.  How documents write things
+down, so that they can be checked:
+
+    `src/a/b.c`, `b.c`, `a/b*`         a path, from the root, src/ or tests/; or a file's name alone
+    `build/bench/x`, `BUILD/tests/y`   a program that the build makes
+    `kind/test_x: name`                a test; `name` alone may follow for more of the same program, "..." shortens a name
+    `src/a/b.c: function`              a function defined in that file
+    `some_name`, `pcclSomething`       a name that occurs in the code; what is not ours has no backquotes
+    Mutants: A, B.                     names of src/core/mutant.h
+    ```sh blocks, spans with a blank   commands, if they begin with one of our programs, scripts or make
+    spans with a blank in TROUBLESHOOTING.md that are no commands: texts of the library or of ccoip_master, "..." for what varies
+
+Prints every breach as file:line, then PASS or FAIL per rule, then "N passed, N failed".
+SPDX-License-Identifier: MIT
+"""
+import re
+import shlex
+import sys
+from pathlib import Path
+
+LINE = 110
+CODE = {".c", ".h", ".cpp", ".py", ".sh", ".cmake", ".in", ".txt", ".pml", ".service", ".1", ".8"}
+TOP = ("src", "include", "apps", "bench", "examples", "tests", "fuzz", "scripts", "cmake", "docs", "verify", "packaging")
+LANGUAGES = {"sh", "c", "text", "mermaid", "ini", "cmake"}
+PLANTS = {"test_checks.sh", "test_check_docs.sh", "check_docs.py"}  # name what does not exist, on purpose
+SHELL_WORDS = {"sudo", "nice", "env", "timeout", "exec", "then", "do", "if", "while", "for", "fi", "done"}
+# What the documents may ask a reader to run that is not ours.
+FOREIGN_COMMANDS = set("apt apt-get cc cd cmake cp curl export gcc git ip journalctl kill ldconfig man mkdir nft ping printf "
+                       "ps rm ss ssh sysctl systemctl ufw useradd install cat echo nc firewall-cmd ulimit".split())
+FOREIGN_NAMES = {"LD_LIBRARY_PATH", "CMAKE_BUILD_TYPE", "CMAKE_INSTALL_PREFIX", "CMAKE_PREFIX_PATH", "DESTDIR"}
+
+
+class Document:
+    def __init__(self, root, path):
+        self.path = path
+        self.name = str(path.relative_to(root))
+        self.lines = path.read_text().splitlines()
+        self.blocks = []  # (language, first line number, lines)
+        prose, fence = [], None
+        for number, line in enumerate(self.lines, 1):
+            if line.lstrip().startswith("```"):
+                if fence is None:
+                    fence = (line.strip()[3:].strip(), number + 1, [])
+                else:
+                    self.blocks.append(fence)
+                    fence = None
+                prose.append("")
+            elif fence is not None:
+                fence[2].append(line)
+                prose.append("")
+            else:
+                prose.append(line)
+        self.prose = "\n".join(prose)
+        self.spans = []  # (line number, text)
+        for match in re.finditer(r"`([^`]+)`", self.prose):
+            line = self.prose.count("\n", 0, match.start()) + 1
+            self.spans.append((line, re.sub(r"\s+", " ", match.group(1)).strip()))
+        self.headings = [m.group(2) for m in re.finditer(r"^(#+) +(.*)$", self.prose, re.M)]
+
+    def anchors(self):
+        seen, out = {}, set()
+        for heading in self.headings:
+            slug = re.sub(r"[^\w\- ]", "", heading.replace("`", "").lower()).replace(" ", "-")
+            count = seen.get(slug, 0)
+            seen[slug] = count + 1
+            out.add(f"{slug}-{count}" if count else slug)
+        return out
+
+    def commands(self):
+        """(line number, command) of every sh block and of every span that looks like one of ours."""
+        for language, first, lines in self.blocks:
+            if language == "sh":
+                joined = "\n".join(lines).replace("\\\n", " \x00")  # a continued line stays where it began
+                for at, line in enumerate(joined.split("\n")):
+                    for text in split_commands(line.replace("\x00", "")):
+                        yield first + at, text, True
+        for line, text in self.spans:
+            for command in split_commands(text):
+                yield line, command, False
+
+
+def split_commands(line):
+    line = re.sub(r"(^|\s)#.*$", "", line)
+    for part in re.split(r"&&|\|\||[;|&]", line):
+        if part.strip():
+            yield part.strip()
+
+
+class Tree:
+    def __init__(self, root):
+        self.root = root
+        skip = {".git", "build", "corpus", "__pycache__"}
+        self.files = sorted(f for f in root.rglob("*") if f.is_file() and not skip & set(f.relative_to(root).parts)
+                            and not any(p.startswith("build") for p in f.relative_to(root).parts))
+        self.documents = [Document(root, f) for f in self.files if f.suffix == ".md" and self.is_document(f)]
+        self.code = {f: f.read_text(errors="replace") for f in self.files
+                     if f.suffix in CODE or f.name in ("Makefile", "run")}
+        told = [t for f, t in self.code.items() if f.name not in PLANTS]
+        self.words = set(re.findall(r"\w+", "\n".join(told)))
+        self.tails = {w[i + 1:] for w in self.words for i, ch in enumerate(w) if ch == "_"}
+        self.basenames = {f.name for f in self.files}
+        self.tests = {}
+        for f, text in self.code.items():
+            if f.relative_to(root).parts[0] == "tests":
+                self.tests[str(f.relative_to(root).with_suffix(""))[6:]] = re.findall(r"^TEST\((\w+)\)", text, re.M)
+        self.programs = self.find_programs()
+        makefile = root / "Makefile"
+        self.makefile = makefile.read_text() if makefile.exists() else ""
+        self.shell = "\n".join(t for f, t in self.code.items() if f.suffix == ".sh" and f.name not in PLANTS)
+
+    def is_document(self, file):
+        parts = file.relative_to(self.root).parts
+        return len(parts) == 1 or parts[0] == "docs"
+
+    def find_programs(self):
+        """Program -> text of the sources that read its options."""
+        out = {}
+        for f in self.code:
+            parts = f.relative_to(self.root).parts
+            alone = parts[0] in ("apps", "bench", "fuzz") or parts[:2] == ("examples", "c") and len(parts) == 3
+            family = parts[0] == "tests" or parts[:2] == ("examples", "c") and len(parts) == 4
+            if f.suffix == ".c" and (alone or family):
+                near = [f] if alone else [g for g in self.code if g.parent == f.parent]
+                out[f.stem] = "\n".join(self.code[g] for g in near)
+        return out
+
+    def document(self, name):
+        return next((d for d in self.documents if d.path.name == name), None)
+
+    def exists(self, text):
+        """Whether a path that a document or a comment names is there."""
+        folder, text = text.endswith("/"), text.rstrip("/")
+        if re.match(r"(\$?BUILD|build)(/|$)", text):
+            last = text.split("/")[-1]
+            return (last in self.programs or last.startswith("libpccl") or "*" in text or last.upper() == last
+                    or last.split("/")[-1] in ("build", "BUILD", "$BUILD", "bin", "gcc", "clang", "asan", "logs", "mutants"))
+        if "/" not in text and not folder:
+            return any(Path(n).match(text) for n in self.basenames)
+        for base in ("", "src", "tests", "docs", "include"):
+            where = self.root / base
+            if any(True for _ in where.glob(text)) or any(True for _ in where.glob(text + ".c")):
+                return True
+        return False
+
+
+# ---- Rules of documents -------------------------------------------------------------------------------------------
+
+def lines_are_short(tree):
+    for doc in tree.documents:
+        for number, line in enumerate(doc.lines, 1):
+            if len(line) > LINE:
+                yield f"{doc.name}:{number}: {len(line)} columns, at most {LINE}"
+
+
+def blocks_have_a_language(tree):
+    for doc in tree.documents:
+        for language, first, _ in doc.blocks:
+            if language not in LANGUAGES:
+                yield f"{doc.name}:{first - 1}: a block of '{language}': expected one of {' '.join(sorted(LANGUAGES))}"
+
+
+def links_resolve(tree):
+    for doc in tree.documents:
+        for match in re.finditer(r"\]\(([^)\s]+)\)", doc.prose):
+            target, _, anchor = match.group(1).partition("#")
+            line = doc.prose.count("\n", 0, match.start()) + 1
+            if re.match(r"(https?|mailto):", match.group(1)):
+                continue
+            file = (doc.path.parent / target).resolve() if target else doc.path
+            if not file.exists():
+                yield f"{doc.name}:{line}: no file {target}"
+            elif anchor:
+                to = next((d for d in tree.documents if d.path == file), None)
+                if to is None or anchor not in to.anchors():
+                    yield f"{doc.name}:{line}: {target or doc.name} has no heading #{anchor}"
+
+
+def documents_are_indexed(tree):
+    readme = tree.root / "README.md"
+    text = readme.read_text() if readme.exists() else ""
+    for doc in tree.documents:
+        if doc.path.parent == tree.root / "docs" and f"(docs/{doc.path.name})" not in text:
+            yield f"README.md: no link to {doc.name}"
+
+
+def decisions_are_numbered(tree):
+    seen = {}
+    for doc in tree.documents:
+        if doc.path.parent.name != "decisions":
+            continue
+        number = re.match(r"(\d{4})-", doc.path.name)
+        if not number or not re.match(rf"# {int(number.group(1))}\. ", doc.lines[0] if doc.lines else ""):
+            yield f"{doc.name}: expected NNNN-words.md that begins with '# N. Title'"
+        elif number.group(1) in seen:
+            yield f"{doc.name}: the same number as {seen[number.group(1)]}"
+        else:
+            seen[number.group(1)] = doc.name
+
+
+PATH = re.compile(r"^\$?[\w.*-]+(/[\w.*+-]+)*/?$")
+
+
+def paths_exist(tree):
+    for doc in tree.documents:
+        for line, span in doc.spans:
+            text = span.split(": ")[0]
+            shaped = PATH.match(text) and ("/" in text or re.search(r"\.(c|h|py|sh|md|pml|cmake|service|txt)$", text))
+            if shaped and not tree.exists(text):
+                yield f"{doc.name}:{line}: no file {text}"
+
+
+def names_exist(tree):
+    for doc in tree.documents:
+        names = [(line, span) for line, span in doc.spans]
+        for language, first, lines in doc.blocks:
+            if language in ("c", "cmake"):
+                names += [(first + i, n) for i, text in enumerate(lines)
+                          for n in re.findall(r"\b(?:pccl|PCCL_|CCOIP_|ccoip_)\w+", text)]
+        for line, text in names:
+            name = re.sub(r"\(\)$", "", text.split("=")[0])
+            shaped = re.match(r"^(\w*[a-z]_\w+|pccl[A-Z]\w*|[A-Z][A-Z0-9_]{3,})$", name)
+            if shaped and name not in tree.words and name not in tree.tails and name not in FOREIGN_NAMES \
+                    and name not in {t for names in tree.tests.values() for t in names}:
+                yield f"{doc.name}:{line}: nothing is called {name}"
+
+
+def test_matches(pattern, tests):
+    if pattern.endswith("..."):
+        return any(t.startswith(pattern[:-3]) for t in tests)
+    return pattern in tests
+
+
+def tests_exist(tree):
+    everywhere = [t for tests in tree.tests.values() for t in tests]
+    for doc in tree.documents:
+        for line, span in doc.spans:
+            match = re.match(r"^((?:tests/)?[a-z0-9]+/test_\w+|test_\w+)(?:\.c)?: (.+)$", span)
+            if match:
+                file = match.group(1).removeprefix("tests/")
+                known = tree.tests.get(file) or next((t for f, t in tree.tests.items() if f.endswith("/" + file)), None)
+                if known is None:
+                    yield f"{doc.name}:{line}: no test program {file}"
+                    continue
+                for name in match.group(2).split(", "):
+                    if not test_matches(name, known):
+                        yield f"{doc.name}:{line}: {file} has no test {name}"
+            elif re.match(r"^[a-z]\w*_\w*\.\.\.$", span) and not test_matches(span, everywhere):
+                yield f"{doc.name}:{line}: no test begins with {span[:-3]}"
+
+
+def functions_exist(tree):
+    for doc in tree.documents:
+        for line, span in doc.spans:
+            match = re.match(r"^([\w/.-]+\.(?:[ch]|py)): (\w+)(?:\(\))?$", span)
+            if not match or re.match(r"(tests/)?\w+/test_", match.group(1)):
+                continue
+            found = [f for f in tree.code if str(f.relative_to(tree.root)).endswith(match.group(1))]
+            pattern = re.compile(rf"^(?:\w[^;=\n]*\b{match.group(2)}\([^;]*?\)\s*\n?{{|def {match.group(2)}\()", re.M)
+            if not any(pattern.search(tree.code[f]) for f in found):
+                yield f"{doc.name}:{line}: {match.group(1)} defines no function {match.group(2)}"
+
+
+def mutants_exist(tree):
+    header = tree.root / "src/core/mutant.h"
+    known = set(re.findall(r"X\(([A-Z_]+)\)", header.read_text())) - {"X"} if header.exists() else set()
+    named = set()
+    for doc in tree.documents:
+        for match in re.finditer(r"\bMutants?: ([^.]+)\.", doc.prose):
+            line = doc.prose.count("\n", 0, match.start()) + 1
+            for name in re.findall(r"\b[A-Z][A-Z_]{2,}\b", match.group(1)):
+                named.add(name)
+                if name not in known:
+                    yield f"{doc.name}:{line}: no mutant {name}"
+        for line, command, _ in doc.commands():
+            match = re.search(r"--mutant[ =](\w+)", command)
+            if match and match.group(1) not in known | {"NAME"}:
+                yield f"{doc.name}:{line}: no mutant {match.group(1)}"
+    testing = tree.document("TESTING.md")
+    for name in sorted(known):
+        if testing is None or not re.search(rf"\b{name}\b", testing.prose):
+            yield f"docs/TESTING.md: the mutant {name} is not named"
+
+
+def messages_are_described(tree):
+    """Of the wire: every type of src/wire/frame.h stands in PROTOCOL.md."""
+    doc = tree.document("PROTOCOL.md")
+    header = tree.root / "src/wire/frame.h"
+    types = re.findall(r"^ +FRAME_(\w+) = \d+,", header.read_text(), re.M) if header.exists() else []
+    for name in types:
+        if doc is None or not re.search(rf"\b{name}\b", doc.prose):
+            yield f"docs/PROTOCOL.md: the message {name} is not described"
+
+
+def environment_is_described(tree):
+    """Every variable that the library reads stands in README.md; mutant.c is no part of a library that is used."""
+    doc = tree.document("README.md")
+    for file, text in tree.code.items():
+        used = file.relative_to(tree.root).parts[0] in ("src", "apps") and file.name != "mutant.c"
+        for name in re.findall(r'getenv\("(\w+)"\)', text if used else ""):
+            if doc is None or not any(re.split(r"[ =]", span)[0] == name for _, span in doc.spans):
+                yield f"README.md: the variable {name}, which {file.relative_to(tree.root)} reads, is not described"
+
+
+# ---- Commands -----------------------------------------------------------------------------------------------------
+
+def make_is_known(tree, words):
+    for word in words:
+        name, given, _ = word.partition("=")
+        if given:
+            if not re.search(rf"\b{name}\b", tree.makefile + tree.shell):
+                return f"make does not know {name}="
+        elif word.startswith("-"):
+            continue
+        elif not re.search(rf"^[\w .-]*\b{re.escape(word)}\b[\w .-]*:(?!=)", tree.makefile, re.M):
+            return f"make has no target {word}"
+    return None
+
+
+def options_are_known(source, words):
+    letters = "".join(re.findall(r"getopts (\S+)", source))
+    for word in words:
+        option = word.split("=")[0]
+        if re.match(r"--[a-z]", option) and not re.search(rf"{option}(?![\w-])", source):
+            return f"no option {option}"
+        if re.match(r"-[A-Za-z]$", option) and option[1] not in letters and not re.search(rf"{option}(?![\w-])", source):
+            return f"no option {option}"
+    return None
+
+
+def script_is_known(tree, path, words):
+    file = tree.root / path
+    if not file.exists():
+        return f"no script {path}"
+    source = file.read_text()
+    if path == "scripts/check.sh":
+        for word in words:
+            if not re.search(rf"^part_{word}\(\)", source, re.M) and word.upper() != word:
+                return f"{path} has no part {word}"
+    return options_are_known(source, words)
+
+
+def command_breach(tree, command, in_block):
+    """What is wrong with a command; None if nothing is, or if it is not ours to judge."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return "a quote that does not end" if in_block else None
+    while words and (re.match(r"^[A-Z_]+=", words[0]) or words[0] in SHELL_WORDS or re.match(r"^-?\d+$|^-n$", words[0])):
+        words.pop(0)
+    if not words:
+        return None
+    head, rest = words[0].removeprefix("./"), words[1:]
+    if head == "make":
+        return make_is_known(tree, rest) if in_block or all(re.match(r"^[\w.-]+(=.*)?$", w) for w in rest) else None
+    if head == "python3" and rest:
+        head, rest = rest[0], rest[1:]
+    if head.startswith("scripts/") and not head.endswith(":"):
+        return script_is_known(tree, head, rest)
+    program = head.split("/")[-1]
+    if re.match(r"(\$?BUILD|build)/", head) or (program in tree.programs and (in_block or rest)):
+        if program not in tree.programs:
+            return f"no program {program}"
+        return options_are_known(tree.programs[program], rest)
+    if head == "cmake":
+        for name in re.findall(r"-D(PCCL_\w+)", command):
+            if name not in tree.words:
+                return f"cmake has no option {name}"
+        return None
+    if in_block and head not in FOREIGN_COMMANDS and not re.match(r"^[\w-]+\(\)|^[{}()\[]", head):
+        return f"an unknown command {head}"
+    return None
+
+
+def commands_exist(tree):
+    for doc in tree.documents:
+        for line, command, in_block in doc.commands():
+            breach = command_breach(tree, command, in_block)
+            if breach:
+                yield f"{doc.name}:{line}: {breach}: {command}"
+
+
+# ---- Messages -----------------------------------------------------------------------------------------------------
+
+def messages_exist(tree):
+    doc = tree.document("TROUBLESHOOTING.md")
+    if doc is None:
+        return
+    literals = set()
+    for file, text in tree.code.items():
+        if file.relative_to(tree.root).parts[0] in ("src", "apps"):
+            for match in re.finditer(r'"(?:\\.|[^"\\\n])*"(?:\s*(?:[A-Z][A-Z_0-9a-z]*\s*)?"(?:\\.|[^"\\\n])*")*', text):
+                parts = re.findall(r'"((?:\\.|[^"\\\n])*)"', match.group())
+                literals.add("".join(parts).replace('\\"', '"'))
+    for line, span in doc.spans:
+        if " " not in span or re.match(r"[\w/.-]+: \w+$", span) or is_command(tree, span):
+            continue
+        pieces = [p.strip() for p in span.split("...")]
+        pattern = re.compile(".*?".join(re.escape(p) for p in pieces if p), re.S)
+        if not any(pattern.search(text) for text in literals):
+            yield f"{doc.name}:{line}: no message of the library or the master says: {span}"
+
+
+def is_command(tree, span):
+    head = re.split(r"[ =]", span)[0].split("/")[-1]
+    return head in tree.programs or head in FOREIGN_COMMANDS | {"make"} or span.startswith(("scripts/", "PCCL_"))
+
+
+# ---- Rules of all text --------------------------------------------------------------------------------------------
+
+def told_text(tree):
+    """(name, text) of all that a person reads: code with its comments, and documents."""
+    for file, text in tree.code.items():
+        if file.name not in PLANTS:
+            yield str(file.relative_to(tree.root)), text
+    for doc in tree.documents:
+        yield doc.name, "\n".join(doc.lines)
+
+
+def line_of(text, match):
+    return text.count("\n", 0, match.start()) + 1
+
+
+def only_own_documents_are_named(tree):
+    for name, text in told_text(tree):
+        for match in re.finditer(r"[\w./-]*\w\.md\b", text):
+            if not tree.exists(match.group().removeprefix("../")):
+                yield f"{name}:{line_of(text, match)}: names {match.group()}, which is no file of the project"
+        for match in re.finditer(r"reliability reference|(?<![\w/])(?:reference|design)/\w+", text):
+            yield f"{name}:{line_of(text, match)}: names {match.group()}, which is not in the project"
+
+
+def comments_name_files_that_exist(tree):
+    whole = re.compile(rf"(?<![\w/.$}}\"-])(?:{'|'.join(TOP)})/[\w./*-]*\w")
+    for name, text in told_text(tree):
+        if not name.startswith("docs/") and not name.endswith(".md"):
+            for match in whole.finditer(text):
+                path = match.group()
+                if "*" not in path and not path.split("/")[-1].isupper() and not tree.exists(path):
+                    yield f"{name}:{line_of(text, match)}: no file {path}"
+        if name.startswith(("src/", "tests/", "apps/", "include/", "fuzz/", "bench/", "examples/")):
+            for comment in re.finditer(r"/\*.*?\*/", text, re.S):
+                for match in re.finditer(r"(?<![\w/.<*-])(?:\w+/)*\w+\.[ch]\b(?!\w)", comment.group()):
+                    if not tree.exists(match.group()):
+                        line = text.count("\n", 0, comment.start() + match.start()) + 1
+                        yield f"{name}:{line}: the comment names {match.group()}, which does not exist"
+
+
+RULE_NAME = re.compile(r"(?<![\w%.])([GPMR])(\d{1,2})(?![\w.])")
+
+
+def stated_rules(tree):
+    """Rule or heading -> where it stands in RULES.md."""
+    doc = tree.document("RULES.md")
+    found = [] if doc is None else re.finditer(r"^(?:### (?:([PM]\d+)\b|(.+))|\* \*\*([GR]\d+)\*\*)", doc.prose, re.M)
+    return {m.group(1) or m.group(2) or m.group(3): m.start() for m in found}
+
+
+def cited_rules_are_stated(tree):
+    stated = stated_rules(tree)
+    for name, text in told_text(tree):
+        if name == "docs/RULES.md" or not name.startswith(("src/", "tests/", "docs/", "include/", "README")) \
+                or name.startswith("tests/seeds"):
+            continue
+        texts = re.finditer(r"/\*.*?\*/|\"[^\"\n]*\"", text, re.S) if not name.endswith(".md") else [re.match(r"(?s).*", text)]
+        for part in texts:
+            for match in RULE_NAME.finditer(part.group()):
+                if match.group() not in stated:
+                    line = text.count("\n", 0, part.start() + match.start()) + 1
+                    yield f"{name}:{line}: {match.group()} is not stated in docs/RULES.md"
+
+
+def stated_rules_are_shown(tree):
+    """A rule of peers or master says which file keeps it and what shows it; of G and R TESTING.md says the latter."""
+    doc, testing, stated = tree.document("RULES.md"), tree.document("TESTING.md"), stated_rules(tree)
+    for name, start in stated.items():
+        line = doc.prose.count("\n", 0, start) + 1
+        text = re.split(r"\n##+ ", doc.prose[start + 4:])[0]
+        if re.match(r"[GR]\d", name):
+            if testing is None or f"* **{name}** " not in testing.prose:
+                yield f"{doc.name}:{line}: docs/TESTING.md has no entry **{name}**"
+        elif not re.search(r"Kept\s+in\s+`[\w/]+\.c`", text):
+            yield f"{doc.name}:{line}: {name} names no file that keeps it"
+        elif not re.search(r"Shown\s+by\s", text) or not re.search(r"`\w+/test_|Mutants:|`tests/sim", text):
+            yield f"{doc.name}:{line}: {name} names nothing that shows it"
+
+
+RULES = [lines_are_short, blocks_have_a_language, links_resolve, documents_are_indexed, decisions_are_numbered, paths_exist,
+         names_exist, tests_exist, functions_exist, mutants_exist, messages_are_described, environment_is_described,
+         commands_exist, messages_exist, only_own_documents_are_named, comments_name_files_that_exist,
+         cited_rules_are_stated, stated_rules_are_shown]
+
+
+def main():
+    tree = Tree(Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve())
+    failed = 0
+    rules = [rule for rule in RULES if not sys.argv[2:] or rule.__name__ in sys.argv[2:]]
+    for rule in rules:
+        breaches = list(rule(tree))
+        for breach in breaches:
+            print(breach)
+        print("FAIL" if breaches else "PASS", rule.__name__)
+        failed += bool(breaches)
+    print(f"{len(rules) - failed} passed, {failed} failed")
+    return failed != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,59 @@
+/* exec_grant.c - room for contributions: granted to their senders, given back when they are folded.
+ *
+ * Its one idea: a grant of half B is made only for a frame that would be folded on arrival, and a freed slot returns to
+ * half B first: as a sender's frames come and are folded in order, what is left in half B always belongs to frames that are
+ * folded on arrival, never to one that waits for another rank's program.
+ *
+ * Invariant, per sender: folded <= announced <= granted <= expected, granted - folded = held_a + held_b.
+ * SPDX-License-Identifier: MIT */
+#include "collectives/exec_state.h"
+
+#include "core/check.h"
+
+void exec_touch(struct exec *x, uint32_t rank)
+{
+    if (!x->peers[rank].touched) {
+        x->peers[rank].touched = true;
+        x->touched[x->touched_count++] = rank;
+    }
+}
+
+void exec_grant(struct exec *x, struct exec_peer *p, uint32_t rank)
+{
+    bool starved = false;
+    while (p->granted < p->expected && p->held_a + p->held_b < x->window && !starved) {
+        uint32_t frame = p->fold_first + p->granted * x->lanes;
+        if (p->ready && exec_wants(x, frame, rank) && room_take_b(x->room)) {
+            p->held_b++;
+        } else if (room_take_a(x->room)) {
+            p->held_a++;
+        } else {
+            starved = true;
+            continue;
+        }
+        p->granted++;
+        p->untold++;
+        exec_touch(x, rank);
+    }
+    if (starved != p->starved) {
+        p->starved = starved;
+        x->starved_peers += starved ? 1 : UINT32_MAX; /* plus or minus one */
+        x->starved = x->starved_peers > 0;
+    }
+}
+
+void exec_release_slot(struct exec *x, uint32_t rank, uint32_t slot)
+{
+    struct exec_peer *p = &x->peers[rank];
+    room_slot_give(x->room, slot);
+    p->folded++;
+    if (p->held_b > 0) {
+        p->held_b--;
+        room_give_b(x->room, 1);
+    } else {
+        PCCL_ASSERT(p->held_a > 0);
+        p->held_a--;
+        room_unreserve(x->room, 1);
+    }
+    exec_grant(x, p, rank);
+}

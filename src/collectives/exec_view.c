@@ -1,0 +1,47 @@
+/* exec_view.c - a frame of an executor, asked without changing anything: where its bytes are, and whether it could go on.
+ * SPDX-License-Identifier: MIT */
+#include "collectives/exec_state.h"
+
+struct exec_view exec_view(const struct exec *x, uint32_t frame)
+{
+    struct exec_view v = {.frame = frame, .state = &x->frames[frame / x->lanes]};
+    v.segment = plan_frame(x->plan, frame, &v.first, &v.count);
+    return v;
+}
+
+unsigned char *exec_out_bytes(const struct exec *x, const struct exec_view *v)
+{
+    return x->out + numeric_user_bytes(x->numeric, v->first);
+}
+
+const unsigned char *exec_in_bytes(const struct exec *x, const struct exec_view *v)
+{
+    return x->in + numeric_user_bytes(x->numeric, v->first);
+}
+
+uint32_t exec_fold_place(const struct exec *x, uint32_t frame)
+{
+    return (frame - x->fold_first) / x->lanes;
+}
+
+unsigned char *exec_wire(const struct exec *x, uint32_t frame, uint32_t *index)
+{
+    *index = exec_fold_place(x, frame) % EXEC_WIRES;
+    return x->wires + *index * x->wire_stride;
+}
+
+bool exec_may_begin(const struct exec *x, uint32_t frame)
+{
+    return x->numeric->plain || exec_fold_place(x, frame) < x->finished + EXEC_ACCS;
+}
+
+bool exec_wants(const struct exec *x, uint32_t frame, uint32_t rank)
+{
+    struct exec_view v = exec_view(x, frame);
+    const struct plan_step *steps = &x->plan->steps[v.segment->step];
+    uint32_t i = v.state->step;
+    if (i < v.segment->steps && steps[i].kind == STEP_FOLD && steps[i].rank == x->plan->params.rank) {
+        i++; /* the own input is always there */
+    }
+    return i < v.segment->steps && steps[i].kind == STEP_FOLD && steps[i].rank == rank && exec_may_begin(x, frame);
+}

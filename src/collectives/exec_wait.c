@@ -1,0 +1,115 @@
+/* exec_wait.c - see exec_wait.h.
+ * SPDX-License-Identifier: MIT */
+#include "collectives/exec_wait.h"
+
+#include "collectives/exec_state.h"
+#include "core/mutant.h"
+
+/* A rank that has not yet taken what this one sends; own rank if none. */
+static uint32_t unsent_to(const struct exec *x, bool final_only)
+{
+    for (uint32_t r = 0; r < x->plan->params.world; r++) {
+        const struct exec_peer *p = &x->peers[r];
+        bool final = p->queue[1].head != p->queue[1].tail || (p->busy && p->out_phase == 1);
+        bool first = p->lead_next < p->lead_end || p->queue[0].head != p->queue[0].tail || p->busy;
+        if (final || (!final_only && first)) {
+            return r;
+        }
+    }
+    return x->plan->params.rank;
+}
+
+static struct exec_wait wait_take(const struct exec *x, bool final_only)
+{
+    uint32_t rank = unsent_to(x, final_only);
+    return (struct exec_wait){rank == x->plan->params.rank ? EXEC_WAIT_NOBODY : EXEC_WAIT_TAKE, rank};
+}
+
+static bool may_send(const struct exec_peer *p)
+{
+    return p->receiving || p->announced < p->granted;
+}
+
+/* Our own room is short: it comes back from those who hold it. */
+static struct exec_wait wait_room(const struct exec *x)
+{
+    struct exec_wait w = {EXEC_WAIT_ROOM, x->plan->params.rank};
+    for (uint32_t r = 0; r < x->plan->params.world; r++) {
+        if (x->peers[r].ready && !x->peers[r].in_place && may_send(&x->peers[r])) {
+            w.rank = r;
+        }
+    }
+    return w;
+}
+
+struct exec_wait exec_waits_for(const struct exec *x)
+{
+    if (x->stopped) {
+        return (struct exec_wait){EXEC_WAIT_NOBODY, x->plan->params.rank};
+    }
+    if (x->done) {
+        return wait_take(x, false);
+    }
+    struct exec_view v = exec_view(x, x->oldest);
+    const struct plan_step *step = &x->plan->steps[v.segment->step + v.state->step];
+    if (step->kind == STEP_FOLD && step->rank == x->plan->params.rank) {
+        step++; /* the own input waits for the first that comes to it */
+    }
+    if (step->kind != STEP_FOLD && step->kind != STEP_RECV) {
+        return wait_take(x, true);
+    }
+    const struct exec_peer *p = &x->peers[step->rank];
+    bool short_of_room = step->kind == STEP_FOLD && p->starved && !may_send(p);
+    return short_of_room ? wait_room(x) : (struct exec_wait){EXEC_WAIT_DATA, step->rank};
+}
+
+void exec_edge_clear(struct exec_edge *edge)
+{
+    *edge = (struct exec_edge){UINT64_MAX, UINT64_MAX, UINT64_MAX};
+}
+
+void exec_edge_note(uint64_t *least, uint64_t launch)
+{
+    *least = launch < *least ? launch : *least;
+}
+
+void exec_watch_start(struct exec_watch *w, int64_t now)
+{
+    *w = (struct exec_watch){.moved_at = now, .looked_at = now};
+}
+
+static bool moves(const struct exec_watch *w, const struct exec_wait *wait, const struct exec_look *look)
+{
+    if (MUTANT(SLOW_IS_STILL)) {
+        return wait->kind == EXEC_WAIT_NOBODY;
+    }
+    switch (wait->kind) {
+    case EXEC_WAIT_NOBODY:
+        return true;
+    case EXEC_WAIT_ROOM:
+        return look->lane_bytes != w->lane_bytes;
+    case EXEC_WAIT_DATA:
+        return look->edge != NULL && look->edge->received <= look->theirs;
+    case EXEC_WAIT_TAKE:
+        return look->edge != NULL && (look->edge->granted <= look->theirs || look->edge->sent <= look->own);
+    }
+    return true;
+}
+
+bool exec_watch_stalled(struct exec_watch *w, const struct exec_wait *wait, const struct exec_look *look)
+{
+    bool slept = look->now - w->looked_at > look->stall_ns; /* this process stood still itself */
+    bool moved = look->own_bytes != w->own_bytes || moves(w, wait, look);
+    w->looked_at = look->now;
+    w->own_bytes = look->own_bytes;
+    w->lane_bytes = look->lane_bytes;
+    if (slept || moved) {
+        w->moved_at = look->now;
+        return false;
+    }
+    if (look->now - w->moved_at < look->stall_ns) {
+        return false;
+    }
+    w->moved_at = look->now;
+    return true;
+}

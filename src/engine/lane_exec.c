@@ -1,0 +1,361 @@
+/* lane_exec.c - the executors of a lane: found by the names of their operations, each known to the connections it has work for.
+ *
+ * After each step the executor names the ranks for which a frame or a grant may have come up; their connections keep these in lists, frames
+ * in the order of launches.  So no connection ever looks through the operations in flight.  What a step may have ended or starved is
+ * looked at once, after the pass.
+ *
+ * Invariant: a rank whose connection is known, and for which exec_has_frame holds, is in that connection's list of work.
+ * SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/mix.h"
+#include "engine/comm.h"
+
+enum { LANE_BUCKETS_FIRST = 64, LANE_POOL_KEEP = 8 };
+
+/* ---- By name ------------------------------------------------------------------------------------------------------------- */
+
+static struct list *exec_bucket(struct lane *lane, const struct comm *comm, uint64_t view, const struct op_name *name)
+{
+    uint64_t h = mix64(mix64(mix64((uint64_t)(uintptr_t)comm, view), name->tag), name->seq);
+    return &lane->buckets[h & (lane->bucket_count - 1)];
+}
+
+bool lane_execs_init(struct lane *lane)
+{
+    list_init(&lane->execs);
+    list_init(&lane->stepped);
+    list_init(&lane->starving);
+    lane->bucket_count = LANE_BUCKETS_FIRST;
+    lane->buckets = malloc(lane->bucket_count * sizeof *lane->buckets);
+    for (uint32_t i = 0; lane->buckets != NULL && i < lane->bucket_count; i++) {
+        list_init(&lane->buckets[i]);
+    }
+    return lane->buckets != NULL;
+}
+
+/* Twice the buckets, if there is memory for them; else the lists grow. */
+static void execs_grow(struct lane *lane)
+{
+    struct list *old = lane->buckets, *buckets = malloc(2 * (size_t)lane->bucket_count * sizeof *buckets);
+    if (buckets == NULL) {
+        return;
+    }
+    lane->bucket_count *= 2;
+    lane->buckets = buckets;
+    for (uint32_t i = 0; i < lane->bucket_count; i++) {
+        list_init(&buckets[i]);
+    }
+    LIST_FOR_EACH(l, after, &lane->execs) {
+        struct lane_exec *e = LIST_ENTRY(l, struct lane_exec, all);
+        list_remove(&e->by_name);
+        list_append(exec_bucket(lane, e->op->comm, e->op->view, &e->op->name), &e->by_name);
+    }
+    free(old);
+}
+
+struct lane_exec *lane_exec_find(struct lane *lane, const struct comm *comm, uint64_t view, const struct op_name *name)
+{
+    LIST_FOR_EACH(l, after, exec_bucket(lane, comm, view, name)) {
+        struct lane_exec *e = LIST_ENTRY(l, struct lane_exec, by_name);
+        if (e->op->comm == comm && e->op->view == view && e->op->name.tag == name->tag && e->op->name.seq == name->seq) {
+            return e;
+        }
+    }
+    return NULL;
+}
+
+/* ---- Work for connections ------------------------------------------------------------------------------------------------ */
+
+/* Those that come up again are mostly the first, new ones the last. */
+static void work_insert(struct stream *s, struct lane_rank *r)
+{
+    struct list *place = &s->work;
+    while (place->prev != &s->work && LIST_ENTRY(place->prev, struct lane_rank, work)->exec->op->launch > r->exec->op->launch) {
+        place = place->prev;
+        struct list *first = s->work.next;
+        if (LIST_ENTRY(first, struct lane_rank, work)->exec->op->launch > r->exec->op->launch) {
+            place = first;
+            break;
+        }
+    }
+    list_insert(place, &r->work);
+}
+
+static void exec_offer(struct lane_exec *e, uint32_t rank)
+{
+    struct lane_rank *r = &e->rank[rank];
+    if (r->stream == NULL) {
+        return;
+    }
+    if (list_empty(&r->work) && exec_has_frame(&e->x, rank)) {
+        work_insert(r->stream, r);
+    }
+    /* Only to those who have launched: before, nobody there could keep the number. */
+    if (list_empty(&r->grants) && r->launch != 0 && exec_has_credit(&e->x, rank)) {
+        list_append(&r->stream->grants, &r->grants);
+    }
+}
+
+/* After whatever may have changed it. */
+static void exec_changed(struct lane *lane, struct lane_exec *e)
+{
+    for (uint32_t rank = exec_touched(&e->x); rank != EXEC_NO_RANK; rank = exec_touched(&e->x)) {
+        exec_offer(e, rank);
+    }
+    if (list_empty(&e->stepped)) {
+        list_append(&lane->stepped, &e->stepped);
+    }
+    lane->moved = true;
+}
+
+void lane_step(struct lane *lane, struct lane_exec *e, const struct exec_event *event, struct exec_out *out)
+{
+    memset(out, 0, sizeof *out);
+    exec_step(&e->x, event, out);
+    exec_changed(lane, e);
+}
+
+void lane_bind(struct lane_exec *e, uint32_t rank, struct stream *s)
+{
+    struct lane_rank *r = &e->rank[rank];
+    if (r->stream != s) {
+        lane_unbind(r);
+        r->stream = s;
+        list_append(&s->ranks, &r->bound);
+        exec_offer(e, rank);
+    }
+}
+
+void lane_unbind(struct lane_rank *r)
+{
+    list_remove(&r->bound);
+    list_remove(&r->work);
+    list_remove(&r->grants);
+    r->stream = NULL;
+}
+
+/* ---- Start and end ------------------------------------------------------------------------------------------------------- */
+
+void lane_exec_start(struct lane *lane, struct comm_op *op)
+{
+    struct lane_exec *e = calloc(1, sizeof *e);
+    struct exec_config config = {
+        .plan = &op->plan, .numeric = &op->numeric, .room = &lane->room, .pool = &lane->pool, .in = op->in, .out = op->out,
+        .lane = lane->index, .lanes = op->lanes, .window = op->window, .verify = op->verify,
+    };
+    size_t bytes = (exec_arena_bytes(&config) + 63) / 64 * 64;
+    void *arena = e != NULL ? aligned_alloc(64, bytes > 0 ? bytes : 64) : NULL;
+    struct lane_rank *rank = arena != NULL ? calloc(op->world, sizeof *rank) : NULL;
+    if (rank == NULL) {
+        free(arena);
+        free(e);
+        room_unreserve(&lane->room, op->reserved);
+        lane->calls->cancel(op->comm, op, CAUSE_NO_MEMORY);
+        lane->calls->idle(op, 0, 0);
+        return;
+    }
+    e->op = op;
+    e->arena = arena;
+    e->rank = rank;
+    for (uint32_t i = 0; i < op->world; i++) {
+        rank[i].exec = e;
+        list_init(&rank[i].bound);
+        list_init(&rank[i].work);
+        list_init(&rank[i].grants);
+    }
+    list_init(&e->stepped);
+    list_init(&e->starving);
+    exec_watch_start(&e->watch, clock_now_ns());
+    exec_init(&e->x, &config, arena);
+    list_append(&lane->execs, &e->all);
+    list_append(exec_bucket(lane, op->comm, op->view, &op->name), &e->by_name);
+    if (++lane->exec_count > lane->bucket_count) {
+        execs_grow(lane);
+    }
+    exec_changed(lane, e);
+}
+
+void lane_exec_end(struct lane *lane, struct lane_exec *e)
+{
+    struct comm_op *op = e->op;
+    struct exec_out out;
+    for (uint32_t i = 0; i < op->world; i++) {
+        if (e->rank[i].stream != NULL) {
+            stream_let_go(e->rank[i].stream, e);
+            lane_unbind(&e->rank[i]);
+        }
+    }
+    exec_step(&e->x, &(struct exec_event){.kind = EXEC_STOP}, &out);
+    lane->moved = true;
+    uint64_t tx_bytes = e->x.tx_bytes, rx_bytes = e->x.rx_bytes;
+    list_remove(&e->all);
+    list_remove(&e->by_name);
+    list_remove(&e->stepped);
+    list_remove(&e->starving);
+    lane->exec_count--;
+    free(e->arena);
+    free(e->rank);
+    free(e);
+    lane->calls->idle(op, tx_bytes, rx_bytes);
+}
+
+void lane_exec_ready(struct lane *lane, struct lane_exec *e, uint32_t rank, struct stream *s, const struct lane_order *o)
+{
+    struct exec_out out;
+    e->rank[rank].launch = o->launch;
+    exec_watch_start(&e->watch, clock_now_ns()); /* before, it waited for a program */
+    if (s != NULL) {
+        lane_bind(e, rank, s);
+    }
+    lane_step(lane, e, &(struct exec_event){.kind = EXEC_READY, .rank = rank, .credit = o->credit}, &out);
+}
+
+bool lane_exec_buffer(struct lane *lane, struct lane_exec *e)
+{
+    if (e->given_up || e->x.direct_bytes || lane->pool.first != NULL) {
+        return !e->given_up;
+    }
+    void *buffer = malloc(LANE_SLOT_BYTES);
+    if (buffer == NULL) {
+        e->given_up = true;
+        comm_cancel(e->op->comm, e->op, CAUSE_NO_MEMORY);
+        return false;
+    }
+    frame_pool_give(&lane->pool, buffer);
+    return true;
+}
+
+/* ---- After a pass -------------------------------------------------------------------------------------------------------- */
+
+/* Grants for those that starve, in the order of launches, for as long as there are any. */
+static void sweep_starving(struct lane *lane)
+{
+    LIST_FOR_EACH(l, after, &lane->starving) {
+        struct lane_exec *e = LIST_ENTRY(l, struct lane_exec, starving);
+        struct exec_out out;
+        if (!room_has_grants(&lane->room)) {
+            return;
+        }
+        exec_step(&e->x, &(struct exec_event){.kind = EXEC_ROOM}, &out);
+        if (out.granted) {
+            exec_changed(lane, e);
+            lane->again = true;
+        }
+        if (!e->x.starved) {
+            list_remove(&e->starving);
+        }
+    }
+}
+
+static void starving_insert(struct lane *lane, struct lane_exec *e)
+{
+    struct list *place = &lane->starving;
+    while (place->prev != &lane->starving && LIST_ENTRY(place->prev, struct lane_exec, starving)->op->launch > e->op->launch) {
+        place = place->prev;
+    }
+    list_insert(place, &e->starving);
+}
+
+void lane_sweep(struct lane *lane)
+{
+    for (struct list *l = list_pop(&lane->stepped); l != NULL; l = list_pop(&lane->stepped)) {
+        struct lane_exec *e = LIST_ENTRY(l, struct lane_exec, stepped);
+        if (e->x.starved && list_empty(&e->starving)) {
+            starving_insert(lane, e);
+        }
+        if (e->x.failed) {
+            lane->calls->cancel(e->op->comm, e->op, CAUSE_INTERNAL);
+        } else if (e->x.done && !e->told_done) {
+            e->told_done = true;
+            lane->calls->done(e->op, &e->x);
+        }
+        if (e->x.idle || e->x.failed) {
+            lane_exec_end(lane, e);
+            lane->again = true; /* its room may be what others starve for */
+        }
+    }
+    sweep_starving(lane);
+    while (lane->pool.count > LANE_POOL_KEEP) {
+        free(frame_pool_take(&lane->pool));
+    }
+}
+
+uint32_t lane_rank_of(const struct comm_op *op, uint64_t peer)
+{
+    for (uint32_t low = 0, high = op->world; low < high;) {
+        uint32_t middle = low + (high - low) / 2;
+        if (op->ranks[middle] == peer) {
+            return middle;
+        }
+        if (op->ranks[middle] < peer) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return UINT32_MAX;
+}
+
+uint32_t stream_rank(struct stream *s, const struct comm_op *op)
+{
+    if (s->rank_view != op->view) {
+        s->rank = lane_rank_of(op, s->peer);
+        s->rank_view = op->view;
+    }
+    return s->rank;
+}
+
+void lane_take(struct lane *lane)
+{
+    while (atomic_load(&lane->inbox_full)) {
+        pthread_mutex_lock(&lane->inbox_lock);
+        struct list *l = list_pop(&lane->inbox);
+        if (l == NULL) {
+            atomic_store(&lane->inbox_full, false);
+        }
+        pthread_mutex_unlock(&lane->inbox_lock);
+        struct lane_order *o = l != NULL ? LIST_ENTRY(l, struct lane_order, all) : NULL;
+        if (o != NULL && o->kind == LANE_START) {
+            lane_exec_start(lane, o->op);
+            free(o);
+        } else if (o != NULL) {
+            list_append(&lane->later, &o->all);
+        }
+    }
+}
+
+struct lane_exec *lane_find(struct lane *lane, struct comm *comm, uint64_t view, const struct op_name *name)
+{
+    struct lane_exec *e = lane_exec_find(lane, comm, view, name);
+    if (e == NULL && atomic_load(&lane->inbox_full)) {
+        /* Its start was posted before our READY left, and so before this frame could: it is there now. */
+        lane_take(lane);
+        e = lane_exec_find(lane, comm, view, name);
+    }
+    return e;
+}
+
+void stream_let_go(struct stream *s, struct lane_exec *e)
+{
+    if (s->rx_exec == e) {
+        s->rx_exec = NULL;
+        s->rx_dst = NULL; /* the rest is drained */
+    }
+    if (s->tx_exec == e) {
+        s->tx_exec = NULL;
+        if (s->tx_left > 0) {
+            free(s->tx_scratch);
+            s->tx_scratch = malloc(s->tx_left);
+            if (s->tx_scratch == NULL) {
+                s->broken = true; /* cannot end the frame: the connection goes */
+                s->tx_left = 0;
+                return;
+            }
+            memcpy(s->tx_scratch, s->tx_data, s->tx_left);
+            s->tx_data = s->tx_scratch;
+        }
+    }
+}

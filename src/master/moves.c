@@ -1,0 +1,45 @@
+/* moves.c - the phases of the master's machines, the moves that each allows, and the one writer of phases.
+ *
+ * Its one idea: a phase changes along an edge of a table or not at all, so the tables are the diagrams of docs/PROTOCOL.md.
+ * Invariant: every change of a phase is traced, and makes master_settle look again.
+ * SPDX-License-Identifier: MIT */
+#include "master/master_state.h"
+
+#define TO(phase) (1u << (phase))
+const struct phase_table phase_next[PHASE_MACHINES] = {
+    [PHASE_MEMBER] = {"member", MEMBER_PHASES, {"FREE", "PENDING", "ACCEPTED", "GONE"},
+                      {TO(MEMBER_PENDING), TO(MEMBER_ACCEPTED) | TO(MEMBER_GONE), TO(MEMBER_GONE), TO(MEMBER_FREE)}},
+    [PHASE_GROUP] = {"group", GROUP_PHASES, {"FREE", "NORMAL", "FREEZING", "LINKING", "PERSISTING"},
+                     {TO(GROUP_NORMAL), TO(GROUP_FREE) | TO(GROUP_FREEZING) | TO(GROUP_PERSISTING),
+                      TO(GROUP_NORMAL) | TO(GROUP_LINKING) | TO(GROUP_PERSISTING),
+                      TO(GROUP_NORMAL) | TO(GROUP_FREEZING) | TO(GROUP_PERSISTING), TO(GROUP_NORMAL)}},
+    [PHASE_ADMIT] = {"admission", ADMIT_PHASES, {"IDLE", "LINKING", "PERSISTING"},
+                     {TO(ADMIT_LINKING) | TO(ADMIT_PERSISTING), TO(ADMIT_IDLE) | TO(ADMIT_PERSISTING),
+                      TO(ADMIT_IDLE)}},
+    [PHASE_SYNC] = {"sync", SYNC_PHASES, {"IDLE", "STAGING", "PERSISTING", "DURABLE"},
+                    {TO(SYNC_STAGING) | TO(SYNC_PERSISTING), TO(SYNC_IDLE) | TO(SYNC_PERSISTING),
+                     TO(SYNC_IDLE) | TO(SYNC_DURABLE), TO(SYNC_IDLE)}},
+    [PHASE_OPTIMISE] = {"optimise", OPTIMISE_PHASES, {"IDLE", "PROBING", "SOLVING", "PERSISTING"},
+                        {TO(OPTIMISE_PROBING) | TO(OPTIMISE_SOLVING),
+                         TO(OPTIMISE_IDLE) | TO(OPTIMISE_SOLVING),
+                         TO(OPTIMISE_IDLE) | TO(OPTIMISE_PERSISTING), TO(OPTIMISE_IDLE)}},
+};
+
+const struct phase_table *master_phases(uint32_t *count)
+{
+    *count = PHASE_MACHINES;
+    return phase_next;
+}
+
+void master_move(struct master *m, enum phase_machine machine, uint8_t *phase, uint8_t to, uint64_t id, uint64_t view,
+                 const char *why)
+{
+    PCCL_ASSERT(phase_allowed(&phase_next[machine], *phase, to));
+    struct action *a = outbox_add(m->out, MASTER_TRACE);
+    a->slot = (uint32_t)machine << 16 | (uint32_t)*phase << 8 | to;
+    a->id = id;
+    a->value = view;
+    a->data = why;
+    *phase = to;
+    m->changed = true;
+}

@@ -1,0 +1,55 @@
+/* trace_text.c - a line of the master's log: "peer 1.2 (10.0.0.7:48150) of group 0 excluded from view 4: no sign of life for 10.0 s".
+ * SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/id.h"
+#include "master/master_state.h"
+#include "wire/address.h"
+
+/* Also one that has gone in this step: its slot keeps its data until somebody else registers. */
+static const struct member *traced(const struct master *m, uint64_t id)
+{
+    for (uint32_t i = 0; i < m->config.max_members; i++) {
+        if (m->members[i].id == id) {
+            return &m->members[i];
+        }
+    }
+    return NULL;
+}
+
+bool master_trace_text(const struct master *m, const struct action *a, char *out, size_t size)
+{
+    const char *why = a->data != NULL ? a->data : "";
+    uint32_t view = (uint32_t)a->value;
+    if (a->slot >> 16 != PHASE_MEMBER) {
+        snprintf(out, size, "group %llu, view %u: %s", (unsigned long long)a->id, view, why);
+        return false;
+    }
+    const struct member *mb = traced(m, a->id);
+    char who[ADDRESS_TEXT + 64], where[ADDRESS_TEXT] = "?";
+    if (mb != NULL) {
+        address_text(&mb->info.address[0], where);
+    }
+    snprintf(who, sizeof who, "peer " ID_FORMAT " (%s) of group %u", ID_PARTS(a->id), where,
+             mb != NULL ? member_group(m, mb)->label : 0);
+    switch ((enum member_phase)(a->slot & 0xFF)) {
+    case MEMBER_PENDING:
+        snprintf(out, size, "%s registered, waits for the next update", who);
+        return true;
+    case MEMBER_ACCEPTED:
+        snprintf(out, size, "%s admitted to view %u", who, view);
+        return true;
+    case MEMBER_GONE:
+        snprintf(out, size, "%s %s view %u%s%s", who, strcmp(why, "left") == 0 ? "left" : "excluded from", view,
+                 strcmp(why, "left") == 0 ? "" : ": ", strcmp(why, "left") == 0 ? "" : why);
+        return true;
+    case MEMBER_FREE:
+        snprintf(out, size, "%s: %s", who, why);
+        return a->slot == 0; /* no transition: something to be told */
+    case MEMBER_PHASES:
+        break;
+    }
+    snprintf(out, size, "%s: %s", who, why);
+    return false;
+}

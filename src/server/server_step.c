@@ -1,0 +1,112 @@
+/* server_step.c - one event for the master, and everything that follows from it.
+ *
+ * One idea: server_run gives the master one event, carries out the actions, and then gives it what those have caused (a
+ * client that does not read, a record that has become durable), until nothing is left.
+ * Invariant: actions are carried out by the server's thread, in the order of the step, and never start another step.
+ * SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/log.h"
+#include "server/server_state.h"
+
+static bool journal_grow(struct journal *j, size_t size)
+{
+    size_t capacity = 2 * j->capacity + size;
+    unsigned char *grown = realloc(j->bytes, capacity);
+    if (grown != NULL) {
+        j->bytes = grown;
+        j->capacity = capacity;
+    }
+    return grown != NULL;
+}
+
+/* M4: the master is told only of what is on record; a record that cannot be kept ends the run rather than its safety. */
+static void act_persist(struct server *s, const struct action *a)
+{
+    const unsigned char *batch = s->out.bytes + a->frame;
+    if (!journal_append(&s->journal, batch, a->frame_bytes) &&
+        !(journal_grow(&s->journal, a->frame_bytes) && journal_append(&s->journal, batch, a->frame_bytes))) {
+        log_line(LOG_ERROR, "the journal cannot keep a record of %u bytes: the run ends", a->frame_bytes);
+        atomic_store(&s->stop, true);
+        return;
+    }
+    if (s->durable_count < s->durable_capacity) {
+        s->durable[s->durable_count++] = a->value;
+    }
+}
+
+static void act_send(struct server *s, const struct action *a)
+{
+    for (uint32_t i = 0; i < a->dests; i++) {
+        uint64_t slot = s->out.dest_ids[a->dest + i];
+        if (slot < s->config.max_connections && s->clients[slot] != NULL) {
+            client_send(s->clients[slot], s->out.bytes + a->frame, a->frame_bytes);
+        }
+    }
+}
+
+static void act_trace(const struct server *s, const struct action *a)
+{
+    char text[400];
+    if (log_enabled(LOG_INFO)) { /* joins and losses are for everybody, the rest for those who look closer */
+        log_line(master_trace_text(s->master, a, text, sizeof text) ? LOG_INFO : LOG_DEBUG, "%s", text);
+    }
+}
+
+static void server_act(struct server *s)
+{
+    for (uint32_t i = 0; i < s->out.count; i++) {
+        const struct action *a = &s->out.actions[i];
+        switch ((enum master_action)a->kind) {
+        case MASTER_SEND:
+            act_send(s, a);
+            break;
+        case MASTER_CLOSE:
+            if (a->slot < s->config.max_connections && s->clients[a->slot] != NULL) {
+                client_leave(s->clients[a->slot]);
+            }
+            break;
+        case MASTER_PERSIST:
+            act_persist(s, a);
+            break;
+        case MASTER_SOLVE:
+            solve_add(s, a->slot, a->value);
+            break;
+        case MASTER_TRACE:
+            act_trace(s, a);
+            break;
+        }
+    }
+}
+
+static void server_step(struct server *s, const struct master_event *e)
+{
+    outbox_reset(&s->out);
+    master_step(s->master, clock_now_ns(), e, &s->out);
+    server_act(s);
+    if (master_poisoned(s->master) && !atomic_exchange(&s->stop, true)) {
+        const char *where, *what = master_failure(s->master, &where);
+        log_line(LOG_ERROR, "the master failed %s at %s: the run ends; this is a bug, please report it", what, where);
+    }
+}
+
+void server_run(struct server *s, const struct master_event *e)
+{
+    if (e != NULL) {
+        server_step(s, e);
+    }
+    while (!list_empty(&s->lost) || s->durable_count > 0) {
+        struct master_event next = {.kind = MASTER_PERSISTED};
+        if (s->durable_count > 0) {
+            next.number = s->durable[0];
+            s->durable_count--;
+            memmove(s->durable, s->durable + 1, s->durable_count * sizeof *s->durable);
+        } else {
+            struct client *c = LIST_ENTRY(s->lost.next, struct client, link);
+            next = (struct master_event){.kind = MASTER_CLOSED, .connection = c->slot};
+            client_drop(c);
+        }
+        server_step(s, &next);
+    }
+}

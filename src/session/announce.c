@@ -1,0 +1,87 @@
+/* announce.c - telling the others that an operation was launched here, and the lanes that it was launched there.
+ *
+ * Larger operations are announced by READY, which grants room, to those they exchange data with; small ones by EAGER, which
+ * carries the input, to all.  Invariant: lanes hear of a READY once, and only if it names the bundle that is up.
+ * SPDX-License-Identifier: MIT */
+#include "session/session_state.h"
+
+bool announce_numbers(const struct session *s, const struct op *op, struct numeric *n)
+{
+    const struct op_params *p = &s->slots[op->slot].launch.params;
+    return numeric_init(n, (enum dtype)p->dtype, (enum redop)p->op, (enum quant)p->quant,
+                        (enum dtype)p->quant_dtype, s->cfg.kernels);
+}
+
+void announce_eager(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
+{
+    const struct session_launch *l = &s->slots[op->slot].launch;
+    struct numeric n;
+    PCCL_ASSERT(announce_numbers(s, op, &n));
+    size_t count = (size_t)l->params.count, bytes = numeric_wire_bytes(&n, count);
+    struct msg_eager m = {.name = op->name, .params = l->params, .bytes = (uint32_t)bytes};
+    struct writer *w = outbox_frame(out, FRAME_EAGER, s->run, s->view.view);
+    put_eager(w, &m);
+    if (n.plain) {
+        put_bytes(w, l->in, bytes);
+    } else {
+        numeric_encode(&n, s->wire, l->in, count);
+        put_bytes(w, s->wire, bytes);
+    }
+    struct action *a = outbox_send_many(out, ACT_PEERS);
+    for (uint32_t r = 0; r < s->view.world; r++) {
+        if (r != s->view.rank && (rank == NONE || rank == r) && peer_reachable(s, r)) {
+            outbox_dest(out, a, s->view.ids[r]);
+        }
+    }
+}
+
+/* The ranks this operation exchanges data with: all for eager and direct, the neighbours for ring. */
+bool announce_neighbour(const struct session *s, const struct op *op, uint32_t rank)
+{
+    const struct slot *c = &s->slots[op->slot];
+    if (op->eager || c->run.plan.algorithm != PLAN_RING) {
+        return true;
+    }
+    uint32_t n = s->view.world, at = s->view.place;
+    return s->view.ring[(at + 1) % n] == rank || s->view.ring[(at + n - 1) % n] == rank;
+}
+
+void announce_to(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
+{
+    if (op->phase == OP_GHOST || op->phase == OP_DONE || op->refused != 0 || !announce_neighbour(s, op, rank)) {
+        return;
+    }
+    if (op->eager) {
+        announce_eager(s, op, rank, out);
+        return;
+    }
+    struct peer *p = &s->peers[s->view.peer[rank]];
+    if (!peer_reachable(s, rank) || p->bundle == 0) {
+        return; /* said when its PING, or the bundle, has come */
+    }
+    const struct slot *c = &s->slots[op->slot];
+    p->bundle_view = s->view.view;
+    struct msg_ready m = {
+        .name = op->name, .params = c->launch.params, .window = c->launch.window, .bundle = p->bundle,
+        .launch = c->run.launch};
+    put_ready(outbox_frame(out, FRAME_READY, s->run, s->view.view), &m);
+    outbox_send(out, ACT_PEERS, p->id);
+}
+
+void announce_feed(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
+{
+    if ((op->phase != OP_RUN && op->phase != OP_HOLDING) || op->eager || op->slot == NONE ||
+        !s->slots[op->slot].at.started || s->slots[op->slot].at.stopped) {
+        return;
+    }
+    struct mark *m = op_mark(s, op, rank);
+    const struct peer *p = &s->peers[s->view.peer[rank]];
+    if (m->ready && (!m->fed || MUTANT(FED_TWICE)) && m->bundle != 0 && m->bundle == p->bundle) {
+        m->fed = true;
+        struct action *a = outbox_add(out, ACT_OP_READY);
+        a->slot = op->slot;
+        a->id = p->id;
+        a->value = m->window;
+        a->order = m->launch;
+    }
+}

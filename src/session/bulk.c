@@ -1,0 +1,81 @@
+/* bulk.c - see bulk.h.
+ * SPDX-License-Identifier: MIT */
+#include "session/bulk.h"
+
+#include <string.h>
+
+#include "core/check.h"
+#include "core/mutant.h"
+
+void bulk_init(struct bulk *b, unsigned char *state, size_t count, size_t window)
+{
+    PCCL_ASSERT(window > 0);
+    *b = (struct bulk){.state = state, .count = count, .window = window, .bad = BULK_NONE};
+    memset(state, BULK_READY, count);
+}
+
+size_t bulk_end(const struct bulk *b)
+{
+    return b->window < b->count - b->low ? b->low + b->window : b->count;
+}
+
+/* Whether something behind the next one is in flight. */
+static bool bulk_rest(const struct bulk *b)
+{
+    for (size_t i = b->next; i < bulk_end(b); i++) {
+        if (b->state[i] == BULK_FLYING) {
+            return true;
+        }
+    }
+    return false;
+}
+
+size_t bulk_next(struct bulk *b)
+{
+    size_t end = bulk_end(b);
+    while (b->next < end && b->state[b->next] != BULK_READY) {
+        b->next++;
+    }
+    if (MUTANT(BULK_REST) && bulk_rest(b)) {
+        return BULK_NONE;
+    }
+    return b->next < end ? b->next : BULK_NONE;
+}
+
+void bulk_launched(struct bulk *b, size_t index)
+{
+    PCCL_ASSERT(b->state[index] == BULK_READY && index < bulk_end(b));
+    b->state[index] = BULK_FLYING;
+    b->flying++;
+}
+
+/* Its next attempt may succeed: it ended with its view.  What was refused, for lack of memory at one peer too, is for programs to decide. */
+static bool bulk_again(const struct session_outcome *o)
+{
+    return o->result == RESULT_LOST && (o->cause == CAUSE_NONE || o->cause >= CAUSE_PEER_LOST);
+}
+
+void bulk_ended(struct bulk *b, size_t index, const struct session_outcome *outcome)
+{
+    b->flying -= b->state[index] == BULK_FLYING;
+    if (outcome->result == RESULT_OK) {
+        b->state[index] = BULK_DONE;
+        while (b->low < b->count && b->state[b->low] == BULK_DONE) {
+            b->low++;
+        }
+    } else if (bulk_again(outcome)) {
+        b->state[index] = BULK_READY;
+        b->next = index < b->next ? index : b->next;
+    } else {
+        b->state[index] = BULK_BAD;
+        if (index < b->bad) { /* BULK_NONE is above all */
+            b->bad = index;
+            b->error = *outcome;
+        }
+    }
+}
+
+bool bulk_doomed(const struct bulk *b, size_t index)
+{
+    return index > b->bad && b->state[index] == BULK_FLYING;
+}

@@ -1,0 +1,162 @@
+/* complaint.c - what only the master can settle: lost links and stuck operations, told to it, and told again when it is back.
+ *
+ * Running operations do not need the master (G7).  But one whose member is lost, that stalls, whose results differ or that was given up
+ * when it was complete here ends by a freeze alone, and a refusal that a lost member does not answer just so.  While
+ * the master is gone too, nobody freezes: after the master-loss time this peer leaves, which ends every call (P6, P9).
+ * Behind a missing edge that is heard of only when the relay has left: twice that time.
+ * Invariant: a complaint stands until its view ends, or the link or the operation that it is about goes on.
+ * SPDX-License-Identifier: MIT */
+#include <stdio.h>
+
+#include "session/session_state.h"
+
+static void tell(struct session *s, const struct msg_suspect *complaint, const char *text, struct outbox *out)
+{
+    if (s->phase != PHASE_MEMBER || !s->welcomed) {
+        return; /* said when the master is back */
+    }
+    struct msg_suspect m = *complaint;
+    m.view = s->view.view;
+    snprintf(m.text, sizeof m.text, "%s", text);
+    put_suspect(outbox_frame(out, FRAME_SUSPECT, s->run, s->view.view), &m);
+    outbox_send(out, ACT_MASTER, 0);
+}
+
+/* LINK_LOST: it may well be made again; PEER_SILENT: nothing comes over it; KICK_UNREACHABLE: it cannot be made. */
+static void tell_link(struct session *s, const struct peer *p, struct outbox *out)
+{
+    tell(s, &(struct msg_suspect){.target = SUSPECT_LINK, .cause = p->suspected, .peer = p->id},
+         p->suspected == CAUSE_PEER_SILENT ? "no sign of life on the link"
+         : p->suspected == CAUSE_LINK_LOST ? "the link closed"
+                                           : "the link cannot be made",
+         out);
+}
+
+void complaint_spare(struct session *s, const struct peer *p, struct outbox *out)
+{
+    tell(s, &(struct msg_suspect){.target = SUSPECT_LINK, .cause = CAUSE_LINK_LOST, .peer = p->id},
+         "a link that the view does without closed", out);
+}
+
+static void tell_op(struct session *s, const struct op *op, struct outbox *out)
+{
+    tell(s, &(struct msg_suspect){.target = SUSPECT_OPERATION, .cause = op->suspected, .peer = op->suspected_peer,
+                                  .tag = op->name.tag, .seq = op->name.seq},
+         op->suspected_text, out);
+}
+
+/* A call waits for it. */
+static bool unfinished(const struct op *op)
+{
+    return (op->phase == OP_RUN || op->phase == OP_HOLDING) && op->slot != NONE;
+}
+
+void complaint_link(struct session *s, struct peer *p, enum cause cause, struct outbox *out)
+{
+    p->suspected = (uint8_t)cause;
+    p->lost_at = s->now;
+    bool broken = !p->link_up || cause != CAUSE_PEER_SILENT; /* what only stands still may go on with nothing missing */
+    for (uint32_t i = 0; broken && s->op_used > 0 && i < s->op_count; i++) {
+        struct op *op = &s->ops[i];
+        if (unfinished(op) && op->lost_at == 0) {
+            op->lost_at = s->now;
+        }
+    }
+    tell_link(s, p, out);
+}
+
+/* A stall is told of at every stall time for as long as it lasts; anything else does not pass by itself. */
+static bool passed(const struct session *s, const struct op *op)
+{
+    return op->suspected == CAUSE_NO_PROGRESS && s->now - op->suspected_last > 2 * s->cfg.stall_ns;
+}
+
+void complaint_op(struct session *s, struct op *op, enum cause cause, uint64_t peer, const char *text, struct outbox *out)
+{
+    if (op->suspected != cause || passed(s, op)) {
+        op->suspected_at = s->now;
+    } else if (cause != CAUSE_NO_PROGRESS) {
+        return; /* it stands */
+    }
+    op->suspected = (uint8_t)cause;
+    op->suspected_peer = peer;
+    op->suspected_text = text;
+    op->suspected_last = s->now;
+    tell_op(s, op, out);
+}
+
+void complaint_again(struct session *s, struct outbox *out)
+{
+    for (uint32_t r = 0; r < s->view.world; r++) {
+        const struct peer *p = r == s->view.rank ? NULL : &s->peers[s->view.peer[r]];
+        if (p != NULL && p->suspected != CAUSE_NONE) {
+            tell_link(s, p, out);
+        }
+    }
+    for (uint32_t i = 0; s->op_used > 0 && i < s->op_count; i++) {
+        const struct op *op = &s->ops[i];
+        if (unfinished(op) && op->suspected != CAUSE_NONE && op->suspected != CAUSE_NO_PROGRESS) {
+            tell_op(s, op, out);
+        }
+    }
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static bool reached(const struct session *s, const struct peer *p)
+{
+    bool silent = p->suspected == CAUSE_PEER_SILENT && s->now - p->heard > s->cfg.stall_ns;
+    return p->suspected == CAUSE_NONE || (p->link_up && p->bundle != 0 && !silent);
+}
+
+/* When the first of those members was lost that are still out of reach. */
+static int64_t out_of_reach(const struct session *s)
+{
+    int64_t at = INT64_MAX;
+    for (uint32_t r = 0; r < s->view.world; r++) {
+        const struct peer *p = r == s->view.rank ? NULL : &s->peers[s->view.peer[r]];
+        if (p != NULL && !reached(s, p)) {
+            at = earlier(at, p->lost_at);
+        }
+    }
+    return at;
+}
+
+/* Whoever is out of reach ends nothing, neither what ran before nor what is called later. */
+static int64_t stuck_since(const struct session *s, const struct op *op, int64_t lost)
+{
+    int64_t at = op->lost_at != 0 ? op->lost_at : INT64_MAX;
+    if (op->suspected != CAUSE_NONE && !passed(s, op)) {
+        at = earlier(at, op->suspected_at);
+    }
+    return lost == INT64_MAX ? at : earlier(at, later(lost, op->since));
+}
+
+int64_t complaint_since(const struct session *s)
+{
+    if (s->phase != PHASE_MEMBER || s->welcomed || s->master_lost == 0) {
+        return INT64_MAX;
+    }
+    if (s->frozen) {
+        return s->master_lost;
+    }
+    int64_t at = s->vote != VOTE_NONE && !s->vote_ended ? s->vote_since : INT64_MAX;
+    int64_t lost = out_of_reach(s);
+    for (uint32_t i = 0; s->slots_used > 0 && i < s->cfg.max_ops; i++) {
+        const struct slot *c = &s->slots[i];
+        if (c->at.phase == SLOT_RUNNING && c->op != NONE) {
+            at = earlier(at, stuck_since(s, &s->ops[c->op], lost));
+        } else if (c->at.phase == SLOT_DEFERRED && lost != INT64_MAX) {
+            at = earlier(at, later(lost, c->since)); /* it waits for records, which go when all members say so */
+        }
+    }
+    return at == INT64_MAX ? at : later(at, s->master_lost);
+}

@@ -1,0 +1,264 @@
+/* session_check.c - what must hold between two steps of a session, in one place.
+ *
+ * Counters, flags and phases are compared after every step; lists, marks, rooms and tables, which cost as much as they are
+ * large, every so many steps: each in unit tests and debug builds, else so seldom that a step hardly pays for it.
+ * Each rule here was broken by some change that no other test noticed.  Invariant: nothing is written but the count-down.
+ * SPDX-License-Identifier: MIT */
+#include "core/census.h"
+#include "session/session_state.h"
+
+/* ---- after every step ---- */
+
+static void check_membership(const struct session *s)
+{
+    bool member = s->phase == PHASE_MEMBER;
+    PCCL_ASSERT(member == (s->view.world > 0));
+    PCCL_ASSERT(!member || (s->view.view != 0 && s->id != 0 && s->run != 0));
+    PCCL_ASSERT(s->view.world <= s->cfg.max_members && (!member || s->view.rank < s->view.world));
+    PCCL_ASSERT(member || (!s->frozen && s->op_used == 0 && s->owed_used == 0 && !s->replaying));
+    PCCL_ASSERT(s->phase != PHASE_IDLE || (!s->master_up && s->proposal == 0));
+    PCCL_ASSERT(!s->welcomed || (s->master_up && s->master_lost == 0));
+    PCCL_ASSERT(s->proposal == 0 || member || s->phase == PHASE_JOINING);
+    bool joins = s->phase == PHASE_DIALING || s->phase == PHASE_JOINING;
+    PCCL_ASSERT((s->connecting && !s->connect_ended) == joins);
+}
+
+static void check_counts(const struct session *s)
+{
+    PCCL_ASSERT(s->op_used <= s->op_count && s->records <= s->op_used);
+    PCCL_ASSERT(s->marks_left == s->op_live - (s->op_used - s->records)); /* all have marks but those on record */
+    PCCL_ASSERT(s->slots_used <= s->cfg.max_ops);
+    PCCL_ASSERT(s->owed_used <= s->cfg.max_owed && s->park_left <= s->cfg.park_blocks);
+    PCCL_ASSERT(s->tag_used <= s->cfg.max_tags);
+    PCCL_ASSERT((s->finished_count == 0) == (s->finished_by == INT64_MAX));
+    PCCL_ASSERT(s->finished_count < SESSION_FINISHED_BATCH && s->finished_count <= s->records + SESSION_FINISHED_BATCH);
+    PCCL_ASSERT(s->slots_used > 0 || s->deferred == NONE);
+}
+
+static void check_vote(const struct session *s)
+{
+    bool open = s->vote != VOTE_NONE && !s->vote_ended;
+    PCCL_ASSERT(s->vote != VOTE_NONE || (!s->vote_ended && s->state == NULL));
+    PCCL_ASSERT(!open || s->phase == PHASE_MEMBER);
+    PCCL_ASSERT(!open || s->ballot.kind == s->vote);
+    PCCL_ASSERT(!s->fetch.active || (open && s->vote == VOTE_SYNC && s->state != NULL));
+    PCCL_ASSERT(!s->fetch.memory_asked || (open && s->vote == VOTE_SYNC));
+    PCCL_ASSERT(s->fetch.asks <= SESSION_ASKS && (s->fetch.asks == 0 || (s->fetch.receiving && !s->fetch.staged)));
+    PCCL_ASSERT(s->fetch.holder_count <= s->fetch.source_count && s->fetch.source_count <= s->cfg.max_members);
+    PCCL_ASSERT(!s->fetch.staged || s->fetch.status != STAGED_OK || s->fetch.missing == 0);
+    PCCL_ASSERT(s->settled <= s->answered);
+}
+
+/* ---- all of it ---- */
+
+static void check_peer(const struct session *s, uint32_t i)
+{
+    const struct peer *p = &s->peers[i];
+    if (p->id == 0) {
+        PCCL_ASSERT(!p->in_view && !p->in_proposal && !p->link_up && p->parked == 0);
+        return;
+    }
+    PCCL_ASSERT(p->id != s->id && (p->in_view || p->in_proposal));
+    PCCL_ASSERT(!p->in_view || (p->rank < s->view.world && s->view.peer[p->rank] == i && s->view.ids[p->rank] == p->id));
+    PCCL_ASSERT(!p->in_proposal || s->proposal != 0);
+    PCCL_ASSERT(p->in_view || (p->suspected == CAUSE_NONE && p->replay == NONE && p->parked == 0));
+    PCCL_ASSERT(p->link_up || p->their_view == 0); /* what it said on a link that is gone counts no more */
+    PCCL_ASSERT(!p->link_up || !p->link_failed);
+    PCCL_ASSERT(p->parked <= s->cfg.park_per_link);
+    PCCL_ASSERT(p->replay == NONE || !peer_reachable(s, p->rank) || s->replaying || s->frozen);
+}
+
+static void check_peers(const struct session *s)
+{
+    uint32_t members = 0;
+    for (uint32_t i = 0; i < s->peer_count; i++) {
+        check_peer(s, i);
+        members += s->peers[i].in_view;
+    }
+    PCCL_ASSERT(members + (s->view.world > 0) == s->view.world);
+    struct census ring = {0};
+    for (uint32_t r = 0; r < s->view.world; r++) {
+        PCCL_ASSERT(r == 0 || s->view.ids[r - 1] < s->view.ids[r]);
+        PCCL_ASSERT((r == s->view.rank) == (s->view.ids[r] == s->id));
+        census_add(&ring, s->view.ring[r]);
+    }
+    PCCL_ASSERT(census_whole(&ring, s->view.world));
+    PCCL_ASSERT(s->view.world == 0 || s->view.ring[s->view.place] == s->view.rank);
+}
+
+static uint32_t check_marks(const struct session *s, const struct op *op, struct census *parked)
+{
+    uint32_t blocks = 0;
+    for (uint32_t r = 0; r < s->view.world; r++) {
+        const struct mark *m = &s->marks[(size_t)op->marks * s->cfg.max_members + r];
+        PCCL_ASSERT(!m->fed || (m->ready && m->bundle != 0));
+        PCCL_ASSERT(!m->wanted || m->dropped);
+        PCCL_ASSERT(m->park == 0 || (m->ready && !m->dropped && r != s->view.rank && m->park <= s->cfg.park_blocks));
+        PCCL_ASSERT(m->park == 0 || m->park_bytes <= s->cfg.park_block_bytes);
+        PCCL_ASSERT(m->park == 0 || !op->eager || op->fold <= r || op->refused != 0);
+        if (m->park != 0) {
+            census_add(parked, m->park - 1);
+            blocks++;
+        }
+    }
+    return blocks;
+}
+
+/* The fields that its phase wants; its marks are counted by the caller. */
+static void check_op(const struct session *s, uint32_t i)
+{
+    const struct op *op = &s->ops[i];
+    bool launched = op->phase == OP_RUN || op->phase == OP_HOLDING;
+    PCCL_ASSERT((op->marks == NONE) == (op->phase == OP_DONE));
+    PCCL_ASSERT(launched == (op->slot != NONE));
+    if (op->phase == OP_DONE) {
+        PCCL_ASSERT(op->refused == 0 && bitset_has(op->finished, s->view.rank));
+        PCCL_ASSERT(!bitset_full(op->finished, s->view.world)); /* forgotten once all have finished it */
+        return;
+    }
+    const struct mark *own = &s->marks[(size_t)op->marks * s->cfg.max_members + s->view.rank];
+    PCCL_ASSERT(own->refuse == op->refused && (op->refused == 0 || op->settled != UINT32_MAX));
+    PCCL_ASSERT(own->ready == launched && own->held == (op->phase == OP_HOLDING));
+    PCCL_ASSERT(op->phase != OP_HOLDING || (own->hold_params == op->params && own->hold_digest == op->digest));
+    PCCL_ASSERT(!op->eager || op->phase != OP_HOLDING || op->fold == s->view.world);
+    if (launched) {
+        const struct slot *c = &s->slots[op->slot];
+        PCCL_ASSERT(c->at.phase == SLOT_RUNNING && c->op == i && c->launch.tag == op->name.tag);
+        PCCL_ASSERT(op->phase == OP_HOLDING || op->eager || op->refused != 0 || c->at.started || s->frozen);
+        PCCL_ASSERT(!c->at.started || c->at.stopped || (op->refused == 0 && !s->frozen)); /* P4, P10 */
+    }
+}
+
+static void check_ops(const struct session *s)
+{
+    struct census marks = {0}, park = {0}, entries = {0};
+    uint32_t records = 0, chained = 0, parked = 0;
+    for (uint32_t i = 0; i < s->op_count; i++) {
+        const struct op *op = &s->ops[i];
+        if (op->phase == OP_FREE) {
+            continue;
+        }
+        census_add(&entries, i);
+        records += op->phase == OP_DONE;
+        check_op(s, i);
+        if (op->marks != NONE) {
+            census_add(&marks, op->marks);
+            parked += check_marks(s, op, &park);
+        }
+    }
+    PCCL_ASSERT(entries.count == s->op_used && records == s->records);
+    for (uint32_t i = s->op_free; i != NONE && entries.count <= s->op_count; i = s->ops[i].next) {
+        census_add(&entries, i);
+    }
+    PCCL_ASSERT(census_whole(&entries, s->op_count));
+    for (uint32_t i = 0; i < s->marks_left; i++) {
+        census_add(&marks, s->marks_free[i]);
+    }
+    PCCL_ASSERT(census_whole(&marks, s->op_live));
+    for (uint32_t i = 0; i < s->park_left; i++) {
+        census_add(&park, s->park_free[i]);
+    }
+    PCCL_ASSERT(census_whole(&park, s->cfg.park_blocks));
+    for (uint32_t b = 0; b < s->buckets; b++) {
+        for (uint32_t i = s->op_bucket[b]; i != NONE && chained <= s->op_used; i = s->ops[i].next) {
+            PCCL_ASSERT(s->ops[i].phase != OP_FREE);
+            chained++;
+        }
+    }
+    PCCL_ASSERT(chained == s->op_used);
+    for (uint32_t i = 0; i < s->peer_count; i++) {
+        parked -= s->peers[i].parked;
+    }
+    PCCL_ASSERT(parked == 0);
+}
+
+static void check_slots(const struct session *s)
+{
+    uint32_t used = 0, deferred = 0;
+    for (uint32_t i = 0; i < s->cfg.max_ops; i++) {
+        const struct slot *c = &s->slots[i];
+        used += c->at.phase != SLOT_FREE;
+        deferred += c->at.phase == SLOT_DEFERRED;
+        PCCL_ASSERT(!c->at.started || c->at.phase == SLOT_RUNNING || c->at.phase == SLOT_ENDING);
+        PCCL_ASSERT(c->at.phase != SLOT_RUNNING || (c->op < s->op_count && s->ops[c->op].slot == i));
+        PCCL_ASSERT(c->at.phase == SLOT_FREE || c->at.phase == SLOT_RUNNING || c->op == NONE);
+        PCCL_ASSERT(c->at.phase != SLOT_ENDING || c->at.started); /* nothing else keeps it from returning */
+        PCCL_ASSERT(c->at.phase != SLOT_RETURNED || c->outcome.result != RESULT_PENDING);
+        PCCL_ASSERT((c->at.phase != SLOT_DEFERRED && c->at.phase != SLOT_RUNNING) || s->phase == PHASE_MEMBER);
+    }
+    PCCL_ASSERT(used == s->slots_used);
+    uint32_t last = NONE;
+    for (uint32_t i = s->deferred; i != NONE && deferred > 0; i = s->slots[i].next) {
+        PCCL_ASSERT(s->slots[i].at.phase == SLOT_DEFERRED);
+        deferred--;
+        last = i;
+    }
+    PCCL_ASSERT(deferred == 0 && (last == NONE || (last == s->deferred_last && s->slots[last].next == NONE)));
+}
+
+static void check_tags(const struct session *s)
+{
+    uint32_t calls = 0;
+    struct census owed = {0};
+    for (uint32_t i = 0; i < s->cfg.max_tags; i++) {
+        const struct tag *t = &s->tags[i];
+        if (t->generation == 0) {
+            continue;
+        }
+        PCCL_ASSERT(t->generation <= s->generation && t->refusals <= t->next_seq + BOUNDS_REFUSALS);
+        if (t->slot != NONE) {
+            PCCL_ASSERT(t->slot < s->cfg.max_ops && s->slots[t->slot].at.phase != SLOT_FREE &&
+                        s->slots[t->slot].launch.tag == t->tag);
+            calls++;
+        }
+        for (uint32_t k = t->owed; k != NONE && owed.count <= s->cfg.max_owed; k = s->owed[k].next) {
+            const struct owed *after = s->owed[k].next == NONE ? NULL : &s->owed[s->owed[k].next];
+            PCCL_ASSERT(after == NULL || s->owed[k].view < after->view ||
+                        (s->owed[k].view == after->view && s->owed[k].seq < after->seq)); /* calls take them in this order */
+            census_add(&owed, k);
+        }
+    }
+    PCCL_ASSERT(calls == s->slots_used); /* one call of a tag at a time */
+    PCCL_ASSERT(owed.count == s->owed_used);
+    for (uint32_t k = s->owed_free; k != NONE && owed.count <= s->cfg.max_owed; k = s->owed[k].next) {
+        census_add(&owed, k);
+    }
+    PCCL_ASSERT(census_whole(&owed, s->cfg.max_owed));
+}
+
+static void check_fetch(const struct session *s)
+{
+    if (!s->fetch.active || !s->fetch.receiving || s->fetch.staged) {
+        return;
+    }
+    uint32_t asked = 0, missing = 0, marked = 0;
+    for (uint32_t i = 0; i < s->fetch.source_count; i++) {
+        PCCL_ASSERT(!s->fetch.holder_down[i] || s->fetch.asked[i] == 0);
+        asked += s->fetch.asked[i];
+    }
+    for (uint32_t i = 0; i < s->state->leaf_count; i++) {
+        uint8_t leaf = s->state->leaf_state[i];
+        missing += leaf == LEAF_WANTED || leaf == LEAF_WANTED_WHOLE || leaf == LEAF_ASKED;
+        marked += leaf == LEAF_ASKED;
+        PCCL_ASSERT(leaf == LEAF_SAME || s->state->stage_at[i] != 0);
+    }
+    PCCL_ASSERT(asked == s->fetch.asks && marked == s->fetch.asks);
+    PCCL_ASSERT(missing == s->fetch.missing && s->fetch.whole_missing <= s->fetch.missing);
+    PCCL_ASSERT(s->fetch.asks == 0 || s->state->staging_bytes >= s->fetch.need);
+}
+
+void session_check(struct session *s)
+{
+    check_membership(s);
+    check_counts(s);
+    check_vote(s);
+    if (s->check_in-- > 1) {
+        return;
+    }
+    s->check_in = check_interval(s->cfg.check_every, s->op_count + s->cfg.max_tags);
+    check_peers(s);
+    check_ops(s);
+    check_slots(s);
+    check_tags(s);
+    check_fetch(s);
+}

@@ -1,0 +1,139 @@
+/* waits.c - whom the calls of this session wait for, for the program that asks and for the master.
+ *
+ * An operation waits for those it exchanges data with: in a ring its two neighbours, of whom it hears READY; what holds them up, the
+ * master knows from their heartbeats, and says in its own.  A wait for a launch is one for a program, with no limit;
+ * all others are for machines.  Behind a missing edge nobody's READY comes.
+ * SPDX-License-Identifier: MIT */
+#include "session/session_state.h"
+
+static const struct mark *mark_of(const struct session *s, const struct op *op, uint32_t rank)
+{
+    return &s->marks[(size_t)op->marks * s->cfg.max_members + rank];
+}
+
+/* It has not launched, and we would have heard if it had. */
+static bool missing(const struct session *s, const struct op *op, uint32_t rank)
+{
+    return rank != s->view.rank && !mark_of(s, op, rank)->ready && announce_neighbour(s, op, rank) &&
+           view_relay(s, s->id, s->view.ids[rank]) == 0;
+}
+
+bool waits_launched(const struct session *s, const struct op *op)
+{
+    for (uint32_t r = 0; r < s->view.world; r++) {
+        if (missing(s, op, r)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What this operation waits for of that rank. */
+static enum wait_phase wait_of(const struct session *s, const struct op *op, uint32_t rank)
+{
+    const struct mark *m = mark_of(s, op, rank);
+    if (rank == s->view.rank || (op->refused != 0 ? m->refuse == op->refused : m->held)) {
+        return WAIT_NONE;
+    }
+    if (op->refused != 0) {
+        return WAIT_HOLD; /* its word on the end: sessions give it by themselves */
+    }
+    if (missing(s, op, rank)) {
+        return WAIT_LAUNCH; /* also of an operation without elements, which is complete here at once */
+    }
+    return op->phase == OP_HOLDING ? WAIT_HOLD : announce_neighbour(s, op, rank) ? WAIT_DATA : WAIT_NONE;
+}
+
+static bool waiting(const struct op *op)
+{
+    return (op->phase == OP_RUN || op->phase == OP_HOLDING) && op->slot != NONE;
+}
+
+/* The rank that holds it up: one that has not launched; in a ring else the one whose data come from. */
+static uint32_t held_up_by(const struct session *s, const struct op *op, enum wait_phase *phase)
+{
+    uint32_t n = s->view.world, found = NONE, before = s->view.ring[(s->view.place + n - 1) % n];
+    *phase = WAIT_NONE;
+    for (uint32_t r = 0; r < n; r++) {
+        enum wait_phase of = wait_of(s, op, r);
+        bool better = found == NONE || (of == WAIT_LAUNCH && *phase != WAIT_LAUNCH) || (of == *phase && r == before);
+        if (of != WAIT_NONE && better) {
+            found = r;
+            *phase = of;
+        }
+    }
+    return found;
+}
+
+void waits_oldest(const struct session *s, struct peer_wait *out)
+{
+    int64_t oldest = INT64_MAX;
+    *out = (struct peer_wait){.phase = WAIT_NONE};
+    for (uint32_t i = 0; s->op_used > 0 && i < s->op_count; i++) {
+        const struct op *op = &s->ops[i];
+        enum wait_phase phase;
+        uint32_t rank = waiting(op) ? held_up_by(s, op, &phase) : NONE;
+        if (rank == NONE) {
+            continue;
+        }
+        bool first = phase == WAIT_LAUNCH && out->phase != WAIT_LAUNCH;
+        if (first || (op->since < oldest && (phase == WAIT_LAUNCH) == (out->phase == WAIT_LAUNCH)) || oldest == INT64_MAX) {
+            oldest = op->since;
+            *out = (struct peer_wait){.tag = op->name.tag, .on = s->view.ids[rank], .seq = op->name.seq,
+                                      .ms = (uint32_t)((s->now - op->since) / 1000000), .phase = (uint8_t)phase};
+        }
+    }
+}
+
+/* ---- for the program ---- */
+
+static const char *phase_name(uint8_t phase)
+{
+    static const char *const names[] = {[WAIT_NONE] = NULL, [WAIT_LAUNCH] = "launch", [WAIT_DATA] = "data", [WAIT_HOLD] = "hold"};
+    return names[phase];
+}
+
+static const char *vote_name(uint8_t kind)
+{
+    static const char *const names[] = {[VOTE_NONE] = NULL, [VOTE_UPDATE] = "update", [VOTE_QUERY] = "query",
+                                        [VOTE_OPTIMISE] = "optimise", [VOTE_SYNC] = "sync"};
+    return names[kind];
+}
+
+/* What the master has said of the one that is waited for. */
+static void add_then(const struct session *s, struct session_wait *w)
+{
+    const struct msg_heartbeat *m = &s->told;
+    if (w->peer != 0 && m->about == w->peer) {
+        w->told = true;
+        w->then = m->wait.phase != WAIT_NONE ? m->wait.on : 0;
+        w->then_tag = m->wait.tag;
+        w->then_phase = phase_name(m->wait.phase);
+        w->then_vote = vote_name(m->vote);
+    }
+}
+
+uint32_t session_waits(const struct session *s, struct session_wait *out, uint32_t capacity)
+{
+    uint32_t n = 0;
+    if (s->connecting && !s->connect_ended && n < capacity) {
+        out[n++] = (struct session_wait){.peer = s->told.vote_on, .since = s->connect_since, .phase = "connect"};
+    }
+    if (s->vote != VOTE_NONE && !s->vote_ended && n < capacity) {
+        out[n++] = (struct session_wait){.peer = s->told.vote_on, .since = s->vote_since, .phase = vote_name(s->vote)};
+    }
+    for (uint32_t i = 0; s->op_used > 0 && i < s->op_count; i++) {
+        const struct op *op = &s->ops[i];
+        for (uint32_t r = 0; waiting(op) && r < s->view.world && n < capacity; r++) {
+            enum wait_phase phase = wait_of(s, op, r);
+            if (phase != WAIT_NONE) {
+                out[n++] = (struct session_wait){.tag = op->name.tag, .peer = s->view.ids[r], .since = op->since,
+                                                 .phase = phase_name((uint8_t)phase)};
+            }
+        }
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        add_then(s, &out[i]);
+    }
+    return n;
+}

@@ -1,0 +1,93 @@
+/* waits_text.c - what a wait is, in one sentence: whom for, to do what, and what that one does instead.
+ *
+ * "waits for peer 1.10 (10.0.0.3:48150) to launch tag 1; it waits for this peer to launch tag 2".
+ * SPDX-License-Identifier: MIT */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "core/id.h"
+#include "session/session_state.h"
+#include "wire/address.h"
+
+struct sentence {
+    char *out;
+    size_t size, used;
+};
+
+static void say(struct sentence *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void say(struct sentence *t, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    int n = vsnprintf(t->out + t->used, t->size - t->used, fmt, args);
+    va_end(args);
+    t->used += n < 0 ? 0 : (size_t)n < t->size - t->used ? (size_t)n : t->size - t->used - 1;
+}
+
+static void say_peer(struct sentence *t, const struct session *s, uint64_t id)
+{
+    char where[ADDRESS_TEXT];
+    uint32_t i = peer_find(s, id);
+    if (id == s->id) {
+        say(t, "this peer");
+    } else if (i == NONE || s->peers[i].info.addresses == 0) {
+        say(t, "peer " ID_FORMAT, ID_PARTS(id)); /* of another group */
+    } else {
+        address_text(&s->peers[i].info.address[0], where);
+        say(t, "peer " ID_FORMAT " (%s)", ID_PARTS(id), where);
+    }
+}
+
+/* "for peer 1.2 to launch tag 7" */
+static void say_op(struct sentence *t, const struct session *s, const char *phase, uint64_t peer, uint64_t tag)
+{
+    bool data = strcmp(phase, "data") == 0, launch = strcmp(phase, "launch") == 0;
+    say(t, data ? "for data from " : "for ");
+    say_peer(t, s, peer);
+    say(t, data ? " in tag %llu" : launch ? " to launch tag %llu" : " to complete tag %llu", (unsigned long long)tag);
+}
+
+static const char *vote_noun(const char *phase)
+{
+    static const char *const names[][2] = {{"update", "an update"}, {"query", "a query"}, {"optimise", "an optimisation"},
+                                           {"sync", "a synchronisation"}, {"connect", "an admission"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(phase, names[i][0]) == 0) {
+            return names[i][1];
+        }
+    }
+    return NULL;
+}
+
+void session_wait_text(const struct session *s, const struct session_wait *w, char *out, size_t size)
+{
+    struct sentence t = {.out = out, .size = size};
+    const char *vote = vote_noun(w->phase);
+    say(&t, "waits ");
+    if (vote == NULL) {
+        say_op(&t, s, w->phase, w->peer, w->tag);
+    } else {
+        say(&t, "in %s for ", vote);
+        if (w->peer == 0) {
+            say(&t, "the master");
+            return;
+        }
+        say_peer(&t, s, w->peer);
+        say(&t, w->phase[0] == 'c' ? " to update" : " to call it");
+    }
+    if (w->then_phase != NULL) {
+        say(&t, "; it waits in turn ");
+        say_op(&t, s, w->then_phase, w->then, w->then_tag);
+    }
+    if (w->then_vote != NULL) {
+        say(&t, "; %s waits in %s", w->then_phase != NULL ? "that one" : "it", vote_noun(w->then_vote));
+    } else if (w->told && w->then_phase == NULL) {
+        say(&t, "; its program is in no call");
+    }
+}
+
+bool session_wait_of_program(const struct session_wait *w)
+{
+    return vote_noun(w->phase) != NULL || strcmp(w->phase, "launch") == 0 ||
+           (w->then_phase != NULL && strcmp(w->then_phase, "launch") == 0);
+}

@@ -1,0 +1,104 @@
+/* test_slow.c - operations that take many stall times on slow links, and others behind them: slowness is no standstill.
+ * SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "tests/testing.h"
+
+#include "tests/fault/network.h"
+#include "tests/fault/peer_calls.h"
+
+enum { STALL_MS = 2000, BEHIND = 3 };
+
+struct behind_job {
+    size_t count[BEHIND]; /* floats; launched in this order */
+    unsigned members;
+};
+
+/* Launches all, awaits all.  value[k]: the result of each. */
+static void launch_behind(struct peer *self, const void *argument, struct reply *reply)
+{
+    struct behind_job b;
+    pcclAsyncReduceOp_t handle[BEHIND];
+    float *out[BEHIND];
+    memcpy(&b, argument, sizeof b);
+    size_t most = b.count[0], at = 0;
+    float *in = peer_buffer(self, 0, most * sizeof *in), *all = peer_buffer(self, 1, (most * 2) * sizeof *all);
+    for (size_t i = 0; i < most; i++) {
+        in[i] = job_value(self->index, i, 1);
+    }
+    for (int k = 0; k < BEHIND; k++) {
+        pcclReduceDescriptor_t d = peer_floats(b.count[k], (uint64_t)k);
+        out[k] = all + at;
+        at += b.count[k];
+        PEER_EXPECT(self, at <= 2 * most);
+        PEER_EXPECT(self, pcclAllReduceAsync(in, out[k], &d, self->comm, &handle[k]) == pcclSuccess);
+    }
+    for (int k = 0; k < BEHIND; k++) {
+        reply->value[k] = (int64_t)peer_result(reply, pcclAwaitAsyncReduce(&handle[k], NULL));
+        for (size_t i = 0; reply->value[k] == pcclSuccess && i < b.count[k]; i++) {
+            PEER_EXPECT(self, out[k][i] == job_sum(b.members, i, 1));
+        }
+    }
+}
+
+static void expect_all(struct processes *all, unsigned set, const struct behind_job *b)
+{
+    struct reply reply[PROCESSES_MOST];
+    processes_do(all, set, launch_behind, b, sizeof *b, reply);
+    for (int i = 0; i < all->count; i++) {
+        for (int k = 0; k < BEHIND; k++) {
+            EXPECT_EQ(reply[i].value[k], pcclSuccess);
+        }
+        if (reply[i].result != pcclSuccess) {
+            fprintf(stderr, "peer %d: %s\n", i, reply[i].text);
+        }
+    }
+}
+
+static bool start(struct processes *all, const struct network *net, int count)
+{
+    struct processes_options o = {.count = count, .failures = &test_failures, .pool = 1, .stall_ms = STALL_MS,
+                                  .listen = "10.77.0.100:0", .master_space = net->bridge, .loss_ms = 20000};
+    for (int i = 0; i < count; i++) {
+        o.space[i] = net->name[i];
+    }
+    if (!processes_start(all, &o)) {
+        return false;
+    }
+    processes_do(all, processes_set(count), peer_join, &count, sizeof count, NULL);
+    return true;
+}
+
+static void slow_links(int hosts, const char *rate, const struct behind_job *b)
+{
+    struct network net;
+    struct processes all;
+    const char *why = network_start(&net, hosts);
+    if (why != NULL) {
+        TEST_SKIP(why);
+    }
+    for (int i = 0; i < hosts; i++) {
+        EXPECT(network_shape(&net, i));
+        for (int k = 0; k < hosts; k++) {
+            EXPECT(k == i || network_limit(&net, i, k, rate));
+        }
+    }
+    if (start(&all, &net, hosts)) {
+        int64_t begin = spawn_now_ms();
+        expect_all(&all, processes_set(hosts), b);
+        EXPECT(spawn_now_ms() - begin > 2 * STALL_MS); /* those behind have waited longer than a stall time */
+        processes_stop(&all);
+    }
+    network_stop(&net);
+}
+
+/* 240 MiB at 200 Mb/s take ten seconds, in which nothing of what is behind them can move. */
+TEST(operations_behind_a_large_one_succeed_however_long_it_takes)
+{
+    slow_links(2, "200mbit", &(struct behind_job){.count = {60 << 20, 1 << 18, 10}, .members = 3});
+}
+
+/* Five peers whose staging slots are taken by the first operation for many stall times. */
+TEST(operations_of_many_senders_that_share_room_succeed)
+{
+    slow_links(5, "50mbit", &(struct behind_job){.count = {6 << 20, 6 << 19, 1 << 18}, .members = 31});
+}

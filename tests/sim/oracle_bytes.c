@@ -1,0 +1,36 @@
+/* oracle_bytes.c - the bytes that a success tells of are those of its plan.
+ *
+ * One idea: what a rank sends and receives follows from the plan, frame by frame; a payload counts once, at the one who sends and at the
+ * one who receives.  Invariant: a member that died may have missed some of what was sent to it, nobody else has.
+ * SPDX-License-Identifier: MIT */
+#include "program.h"
+
+static void planned_bytes(const struct run *r, uint64_t *tx, uint64_t *rx)
+{
+    for (uint32_t f = 0; f < r->plan.frame_count; f++) {
+        size_t first, count;
+        const struct plan_segment *s = plan_frame(&r->plan, f, &first, &count);
+        uint64_t bytes = numeric_wire_bytes(&r->op.numeric, count);
+        for (uint32_t j = s->step; j < s->step + s->steps; j++) {
+            const struct plan_step *step = &r->plan.steps[j];
+            *tx += step->kind == STEP_SEND ? bytes : 0;
+            *rx += step->kind == STEP_RECV || (step->kind == STEP_FOLD && step->rank != r->plan.params.rank) ? bytes : 0;
+        }
+    }
+}
+
+void oracle_bytes(struct world *w, const struct node *n, const struct call *c, const struct session_outcome *o)
+{
+    const struct run *r = &n->run[c->slot];
+    uint64_t tx = 0, rx = 0;
+    if (!r->started) {
+        return; /* a small one, whose payload travels with its launch */
+    }
+    planned_bytes(r, &tx, &rx);
+    bool all_live = n->view == r->op.view;
+    if (o->rx_bytes != rx || o->tx_bytes > tx || (all_live && o->tx_bytes != tx)) {
+        world_fail(w, "peer %u: op %u in step %llu tells of %llu bytes sent, %llu received, its plan has %llu and %llu", n->index,
+                   c->op, (unsigned long long)n->program->step, (unsigned long long)o->tx_bytes, (unsigned long long)o->rx_bytes,
+                   (unsigned long long)tx, (unsigned long long)rx);
+    }
+}

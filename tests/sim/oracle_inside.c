@@ -1,0 +1,59 @@
+/* oracle_inside.c - what is asked of the machines themselves, not of what they say.
+ *
+ * One idea: a deadline is honest if a tick just before it does nothing, and the master knows of a member what that member
+ * has.  Both are looked at in the seeds that check all invariants.  Invariant: a machine that was asked is put back.
+ * SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+
+#include "world.h"
+
+/* M5: a member is believed to have a view only if it has it. */
+void oracle_known_views(struct world *w)
+{
+    for (uint32_t i = 0; w->opt.check_every == 1 && i < w->node_count; i++) {
+        struct session_info info;
+        if (!w->nodes[i].alive) {
+            continue;
+        }
+        session_info(w->nodes[i].session, &info);
+        uint64_t known = info.connected ? master_known_view(w->master.master, info.id) : 0;
+        if (info.view < known) {
+            world_fail(w, "M5: the master takes peer %u to have view %llx, but it has %llx", i, (unsigned long long)known,
+                       (unsigned long long)info.view);
+        }
+    }
+}
+
+/* Silence is looked at with each heartbeat, so it may be noticed by so much later. */
+static bool waits_for_heartbeat(const struct node *n, const struct action *a)
+{
+    struct frame_header header;
+    bool suspects = a->kind == ACT_MASTER && frame_get(n->out.bytes + a->frame, &header) && header.type == FRAME_SUSPECT;
+    return suspects || a->kind == ACT_CLOSE_MASTER || a->kind == ACT_DIAL_MASTER || a->kind == ACT_TRACE;
+}
+
+/* Nothing else is due before the deadline that a session names: it would be done late. */
+void oracle_deadline(struct world *w, struct node *n)
+{
+    int64_t due = session_deadline(n->session);
+    bool asked = w->opt.check_every == 1 && n->alive && due > w->now + 1 && due != CLOCK_NEVER && !n->poisoned;
+    if (!asked || mix64(w->order, n->index) % 8 != 0) {
+        return;
+    }
+    void *before = malloc(n->arena_bytes);
+    if (before == NULL) {
+        abort();
+    }
+    memcpy(before, n->arena, n->arena_bytes);
+    outbox_reset(&n->out);
+    session_step(n->session, due - 1, &(struct session_event){.kind = SESSION_TICK}, &n->out);
+    for (uint32_t i = 0; i < n->out.count; i++) {
+        if (!waits_for_heartbeat(n, &n->out.actions[i])) {
+            world_fail(w, "peer %u: action %u is due before its deadline", n->index, n->out.actions[i].kind);
+        }
+    }
+    memcpy(n->arena, before, n->arena_bytes);
+    outbox_reset(&n->out);
+    free(before);
+}

@@ -1,0 +1,64 @@
+/* peer_watch.c - lanes look whether operations move, as the real ones do: several times in a stall time, all at once.
+ *
+ * Invariant: what connections have moved is forgotten only when every operation has been looked at.
+ * SPDX-License-Identifier: MIT */
+#include "world.h"
+
+enum { WATCH_LOOKS = 4 };
+
+static bool watch_runs(const struct run *r)
+{
+    return r->taken && r->started && !r->idle;
+}
+
+void watch_start(struct world *w, struct node *n)
+{
+    if (!n->watching) {
+        n->watching = true;
+        world_post(w, w->opt.stall_ns / WATCH_LOOKS, EVENT_PROGRESS, n->index, 0, 0, 0);
+    }
+}
+
+static void watch_lane(struct world *w, struct node *n, uint32_t slot, uint32_t lane)
+{
+    struct run *r = &n->run[slot];
+    struct exec *x = &r->exec[lane];
+    struct exec_wait wait = exec_waits_for(x);
+    bool lane_moves = n->lane_bytes[lane] != r->watch[lane].lane_bytes, other = wait.rank != r->op.plan.rank;
+    struct exec_look look = {.now = w->now, .stall_ns = w->opt.stall_ns, .own_bytes = r->moved, .own = r->op.launch,
+                             .lane_bytes = n->lane_bytes[lane]};
+    if (other) {
+        struct link *l = line_find(n, r->ranks[wait.rank]);
+        look.edge = l != NULL && l->data_connection[lane].up ? &l->data_connection[lane].edge : NULL;
+        look.theirs = r->launch[wait.rank];
+    }
+    bool stalled = exec_watch_stalled(&r->watch[lane], &wait, &look);
+    if (x->starved && lane_moves) {
+        exec_step(x, &(struct exec_event){.kind = EXEC_TELL}, &(struct exec_out){0});
+    }
+    if (stalled && other && !x->done && !r->stopping) {
+        world_trace(w, n->index, "lanes stalled", slot, r->ranks[wait.rank]);
+        node_step(w, n, &(struct session_event){.kind = SESSION_STALLED, .slot = slot, .peer = r->ranks[wait.rank]});
+    }
+}
+
+void watch_look(struct world *w, struct node *n)
+{
+    bool any = false;
+    for (uint32_t slot = 0; slot < n->config.max_ops; slot++) {
+        for (uint32_t lane = 0; watch_runs(&n->run[slot]) && lane < n->run[slot].op.lanes; lane++) {
+            any = true;
+            watch_lane(w, n, slot, lane);
+        }
+    }
+    for (uint32_t i = 0; i < n->link_count; i++) {
+        for (uint32_t lane = 0; lane < WORLD_LANES; lane++) {
+            exec_edge_clear(&n->links[i]->data_connection[lane].edge);
+        }
+    }
+    n->watching = false;
+    if (any) {
+        watch_start(w, n);
+    }
+    lanes_pump(w, n);
+}

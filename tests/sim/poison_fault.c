@@ -1,0 +1,113 @@
+/* poison_fault.c - invariants that fail on purpose: in the middle of a step, or after it has done everything.
+ *
+ * One idea: a step says what it does through the outbox, so each entry it makes is a point at which it can be failed; the linker puts
+ * this file's functions before the outbox's own.  A box that has overflowed fails the step when all its state has moved.
+ * Invariant: only the step that poison_arm was called before is failed.
+ * SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+
+#include "program.h"
+
+#include "core/check.h"
+#include "world.h"
+
+struct action *__real_outbox_add(struct outbox *o, uint32_t kind);
+struct action *__real_outbox_send_many(struct outbox *o, uint32_t kind);
+struct action *__wrap_outbox_add(struct outbox *o, uint32_t kind);
+struct action *__wrap_outbox_send_many(struct outbox *o, uint32_t kind);
+
+static struct {
+    bool on;
+    uint32_t left; /* entries of the outbox until it fails */
+} planted;
+
+static void point(void)
+{
+    if (planted.on && planted.left-- == 0) {
+        planted.on = false;
+        check_fail("planted by the simulator", "tests/sim/poison_fault.c");
+    }
+}
+
+struct action *__wrap_outbox_add(struct outbox *o, uint32_t kind)
+{
+    point();
+    return __real_outbox_add(o, kind);
+}
+
+struct action *__wrap_outbox_send_many(struct outbox *o, uint32_t kind)
+{
+    point();
+    return __real_outbox_send_many(o, kind);
+}
+
+void poison_wish(struct world *w, struct node *n)
+{
+    n->poison_kind = rng_below(&w->rng, 3) == 0 ? 0 : 1 + (uint32_t)rng_below(&w->rng, SESSION_TICK);
+    n->poison_after = (uint32_t)rng_below(&w->rng, 2) == 0 ? POISON_AT_END : (uint32_t)rng_below(&w->rng, 6);
+}
+
+void poison_arm(struct node *n, const struct session_event *e)
+{
+    if (n->poison_after == POISON_NEVER || (n->poison_kind != 0 && n->poison_kind != (uint32_t)e->kind) || n->poisoned) {
+        return;
+    }
+    n->out.overflow = n->poison_after == POISON_AT_END;
+    planted.on = n->poison_after != POISON_AT_END;
+    planted.left = n->poison_after;
+}
+
+void poison_stepped(struct world *w, struct node *n, const struct session_event *e)
+{
+    bool meant = n->poison_after != POISON_NEVER && (n->poison_kind == 0 || n->poison_kind == (uint32_t)e->kind);
+    planted.on = false;
+    if (!session_poisoned(n->session) || n->poisoned) {
+        return;
+    }
+    struct session_outcome why;
+    session_gone(n->session, &why);
+    if (!meant || (strstr(why.text, "planted") == NULL && strstr(why.text, "overflow") == NULL)) {
+        world_fail(w, "peer %u: the session is poisoned (event %d): %s", n->index, (int)e->kind, why.text);
+        return;
+    }
+    n->poisoned = true;
+    n->poison_after = POISON_NEVER;
+    w->stats.poisoned[e->kind]++;
+    world_trace(w, n->index, "poisoned", (uint64_t)e->kind, n->out.count);
+}
+
+/* A fresh session in place of the failed one, as a program gets one by connecting again. */
+void poison_renew(struct world *w, struct node *n)
+{
+    if (!n->poisoned) {
+        return;
+    }
+    for (uint32_t i = 0; i < n->config.max_ops; i++) {
+        if (n->run[i].taken) {
+            world_fail(w, "peer %u: slot %u is in use after all calls have ended", n->index, i);
+        }
+    }
+    n->poisoned = false;
+    n->config.seed++;
+    free(n->op_table);
+    n->op_table = NULL;
+    n->session = session_init(&n->config, n->arena);
+}
+
+/* One more fault in one seed of eight: there are many kinds of steps to fail. */
+void poison_draw(struct world *w)
+{
+    if (w->opt.seed % 8 != 6 || w->fault_count == FAULTS_MAX) {
+        return;
+    }
+    struct rng r = {.state = mix64(w->opt.seed, 0x9015)};
+    struct fault *f = &w->faults[w->fault_count];
+    *f = (struct fault){.kind = FAULT_POISON, .node = (uint16_t)rng_below(&r, w->opt.peers), .armed = rng_below(&r, 2) == 0,
+                        .phase = (enum phase)rng_below(&r, PHASE_COUNT)};
+    w->armed += f->armed;
+    if (!f->armed) {
+        world_post(w, (int64_t)rng_below(&r, (uint64_t)w->opt.fault_ns), EVENT_FAULT, WORLD_NOBODY, w->fault_count, 0, 0);
+    }
+    w->fault_count++;
+}

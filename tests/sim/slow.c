@@ -1,0 +1,34 @@
+/* slow.c - links on which bytes take time: all of a run's, or one pair's for a while.
+ *
+ * One idea: a byte leaves when the one before it has, in pieces as small as packets, so that a long frame is seen to move.
+ * Invariant: no direction between two processes carries more than its rate.
+ * SPDX-License-Identifier: MIT */
+#include "world.h"
+
+enum { SLOW_PIECES = 16 /* a second */ };
+
+uint32_t slow_rate(const struct world *w, uint16_t from, uint16_t to)
+{
+    if (from >= WORLD_NODES || to >= WORLD_NODES) {
+        return 0; /* the master's messages are small */
+    }
+    uint32_t of_pair = w->slow[from][to], of_all = w->opt.rate;
+    return of_pair == 0 || (of_all != 0 && of_all < of_pair) ? of_all : of_pair;
+}
+
+uint32_t slow_piece(uint32_t rate, uint32_t size)
+{
+    uint32_t most = 1 + rate / SLOW_PIECES;
+    return rate != 0 && size > most ? most : size;
+}
+
+int64_t slow_ns(uint32_t rate, uint32_t size)
+{
+    return rate == 0 ? 0 : (int64_t)size * CLOCK_S / rate;
+}
+
+void slow_set(struct world *w, const struct fault *f, bool on)
+{
+    uint32_t rate = on ? 1000 + f->other % 8 * 1000u : 0;
+    w->slow[f->node][f->other] = w->slow[f->other][f->node] = rate;
+}

@@ -1,0 +1,226 @@
+/* session_bench.h - one session of a view of three, and hand-made frames of the other two and of the master.
+ *
+ * A test takes what it needs; nothing here expects more than that a frame is well made.
+ * SPDX-License-Identifier: MIT */
+#ifndef PCCL_TESTS_SESSION_BENCH_H
+#define PCCL_TESTS_SESSION_BENCH_H
+
+#include "tests/testing.h"
+
+#include "core/mutant.h"
+#include "kernels/kernels.h"
+#include "session/session.h"
+
+enum { PEERS = 3 };
+static const uint64_t self = 1ull << 32 | 1, run = 77;
+
+struct bench {
+    void *arena, *memory[3]; /* owned */
+    struct session *s;
+    struct outbox out;
+    int64_t now;
+    struct session_outcome outcome; /* of the last event */
+    bool returned;                  /* an OP_RETURN was seen */
+    bool voted;
+    bool edge;                      /* its views miss the edge between the other two, which this one relays */
+};
+
+static inline uint64_t peer_id(uint32_t i)
+{
+    return self + i;
+}
+
+static inline uint64_t view_id(uint32_t number)
+{
+    return 1ull << 32 | number;
+}
+
+static inline void step(struct bench *b, struct session_event *e)
+{
+    outbox_reset(&b->out);
+    session_step(b->s, ++b->now, e, &b->out);
+    b->outcome = e->outcome;
+    for (uint32_t i = 0; i < b->out.count; i++) {
+        b->returned = b->returned || b->out.actions[i].kind == ACT_OP_RETURN;
+        b->voted = b->voted || b->out.actions[i].kind == ACT_VOTED;
+    }
+}
+
+/* Whether the last step sent a frame of this type, to whomever. */
+static inline bool sent(const struct bench *b, uint8_t type)
+{
+    for (uint32_t i = 0; i < b->out.count; i++) {
+        struct frame_header h;
+        const struct action *a = &b->out.actions[i];
+        bool frame = (a->kind == ACT_MASTER || a->kind == ACT_PEERS) && a->dests > 0;
+        if (frame && frame_get(b->out.bytes + a->frame, &h) && h.type == type) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static inline void from_master(struct bench *b, uint8_t type, uint64_t view, struct writer *w)
+{
+    struct frame_header h = {.type = type, .length = (uint32_t)w->used, .run = run, .view = view};
+    EXPECT(!w->bad);
+    step(b, &(struct session_event){.kind = SESSION_MASTER_FRAME, .header = &h, .payload = w->start});
+}
+
+static inline void from_peer(struct bench *b, uint32_t peer, uint8_t type, uint64_t view, struct writer *w)
+{
+    struct frame_header h = {.type = type, .length = (uint32_t)w->used, .run = run, .view = view};
+    EXPECT(!w->bad);
+    step(b, &(struct session_event){
+                .kind = SESSION_PEER_FRAME, .peer = peer_id(peer), .header = &h, .payload = w->start});
+}
+
+static inline void ping(struct bench *b, uint32_t peer, uint64_t view)
+{
+    unsigned char nothing[1];
+    struct writer w;
+    writer_init(&w, nothing, 0);
+    from_peer(b, peer, FRAME_PING, view, &w);
+}
+
+/* The next view with the same three members; `abort` decides operation (tag 5, number 0) of the one before. */
+static inline void install(struct bench *b, uint32_t number, bool abort)
+{
+    unsigned char raw[2048];
+    struct writer w;
+    writer_init(&w, raw, sizeof raw);
+    struct msg_view m = {.view = view_id(number), .parent = number == 1 ? 0 : view_id(number - 1),
+                         .sizes = {PEERS, PEERS, 1, PEERS},
+                         .plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024, .algorithm = PLAN_DIRECT},
+                         .members = PEERS, .added = number == 1 ? PEERS : 0, .edges = b->edge, .decisions = abort};
+    put_view(&w, &m);
+    for (uint32_t i = 0; i < m.added; i++) {
+        put_member_info(&w, &(struct member_info){.id = peer_id(i), .lanes = 1});
+    }
+    for (uint32_t i = 0; i < PEERS; i++) {
+        put_u32(&w, i);
+    }
+    if (b->edge) {
+        put_missing_edge(&w, &(struct missing_edge){.a = peer_id(1), .b = peer_id(2), .relay = self});
+    }
+    if (abort) {
+        put_op_decision(&w, &(struct op_decision){.tag = 5, .outcome = OUTCOME_ABORT, .cause = CAUSE_LINK_LOST});
+    }
+    from_master(b, FRAME_VIEW, m.view, &w);
+    for (uint32_t i = 1; i < PEERS; i++) {
+        ping(b, i, m.view);
+    }
+}
+
+static inline void freeze(struct bench *b, uint32_t number)
+{
+    unsigned char raw[256];
+    struct writer w;
+    writer_init(&w, raw, sizeof raw);
+    put_freeze(&w, &(struct msg_freeze){.view = view_id(number), .attempt = 1, .cause = CAUSE_LINK_LOST,
+                                        .survivors = PEERS});
+    for (uint32_t i = 0; i < PEERS; i++) {
+        put_u64(&w, peer_id(i));
+    }
+    from_master(b, FRAME_FREEZE, view_id(number), &w);
+}
+
+static inline struct session_config bench_config(void)
+{
+    return (struct session_config){.check_every = 1, .lanes = 1, .max_members = 8, .max_ops = 8, .max_live = 16, .max_records = 16,
+                                   .max_tags = 16, .max_owed = 16, .park_blocks = 4, .park_block_bytes = 1024,
+                                   .park_per_link = 2, .mesh_members = 32, .heartbeat_ns = 1000000000,
+                                   .stall_ns = 10000000000, .master_loss_ns = 10000000000, .connect_ns = 10000000000,
+                                   .link_ns = 5000000000, .kernels = kernels_level("scalar"), .seed = 1};
+}
+
+/* A member of view 1 whose session has these limits. */
+static inline struct bench *bench_of(const struct session_config *config, bool edge)
+{
+    struct bench *b = calloc(1, sizeof *b);
+    b->edge = edge;
+    struct session_config c = *config;
+    uint32_t actions, bytes, dests;
+    b->arena = aligned_alloc(64, (session_arena_bytes(&c) + 63) / 64 * 64);
+    b->s = session_init(&c, b->arena);
+    session_out_bounds(&c, &actions, &bytes, &dests);
+    b->memory[0] = calloc(actions, sizeof(struct action));
+    b->memory[1] = malloc(bytes);
+    b->memory[2] = calloc(dests, sizeof(uint64_t));
+    outbox_init(&b->out, b->memory[0], actions, b->memory[1], bytes, b->memory[2], dests);
+    step(b, &(struct session_event){.kind = SESSION_CONNECT});
+    step(b, &(struct session_event){.kind = SESSION_MASTER_UP});
+    unsigned char raw[256];
+    struct writer w;
+    writer_init(&w, raw, sizeof raw);
+    put_welcome(&w, &(struct msg_welcome){.run = run, .id = self, .epoch = 1, .heartbeat_ms = 1000, .dead_ms = 10000});
+    from_master(b, FRAME_WELCOME, 0, &w);
+    install(b, 1, false);
+    for (uint32_t i = 1; i < PEERS; i++) {
+        step(b, &(struct session_event){.kind = SESSION_LINK_UP, .peer = peer_id(i)});
+        ping(b, i, view_id(1));
+    }
+    step(b, &(struct session_event){.kind = SESSION_COLLECT_CONNECT});
+    EXPECT_EQ(b->outcome.result, RESULT_OK);
+    return b;
+}
+
+static inline struct bench *bench_with(uint32_t mesh_members, bool edge)
+{
+    struct session_config c = bench_config();
+    c.mesh_members = mesh_members;
+    return bench_of(&c, edge);
+}
+
+static inline struct bench *bench_new(void)
+{
+    return bench_with(32, false);
+}
+
+static inline void bench_free(struct bench *b)
+{
+    for (int i = 0; i < 3; i++) {
+        free(b->memory[i]);
+    }
+    free(b->arena);
+    free(b);
+}
+
+static const struct op_params one_float = {.count = 1, .dtype = DTYPE_F32, .op = REDOP_SUM};
+
+static inline void launch(struct bench *b, uint32_t slot, uint64_t tag, const float *in, float *out)
+{
+    struct session_launch l = {.tag = tag, .params = one_float, .in = in, .out = out, .deadline = INT64_MAX};
+    b->returned = false;
+    step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = slot, .launch = &l});
+    EXPECT_EQ(b->outcome.result, RESULT_PENDING);
+}
+
+static inline void eager(struct bench *b, uint32_t peer, uint32_t view, uint64_t tag, float value)
+{
+    unsigned char raw[128];
+    struct writer w;
+    writer_init(&w, raw, sizeof raw);
+    put_eager(&w, &(struct msg_eager){.name = {.tag = tag}, .params = one_float, .bytes = 4});
+    put_bytes(&w, &value, 4);
+    from_peer(b, peer, FRAME_EAGER, view_id(view), &w);
+}
+
+static inline void hold(struct bench *b, uint32_t peer, uint32_t view, uint64_t tag)
+{
+    struct plan_view plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024, .algorithm = PLAN_DIRECT};
+    unsigned char raw[128];
+    struct writer w;
+    writer_init(&w, raw, sizeof raw);
+    put_hold(&w, &(struct msg_hold){.name = {.tag = tag}, .origin = peer_id(peer),
+                                    .params = p2p_params_hash(&one_float, &plan)});
+    from_peer(b, peer, FRAME_HOLD, view_id(view), &w);
+}
+
+static inline enum session_result collect(struct bench *b, uint32_t slot)
+{
+    step(b, &(struct session_event){.kind = SESSION_COLLECT, .slot = slot});
+    return b->outcome.result;
+}
+
+#endif

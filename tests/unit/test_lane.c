@@ -1,0 +1,210 @@
+/* test_lane.c - a lane by itself: orders that arrive while it serves its connections.
+ *
+ * The transport is the test's: what a connection "receives" is written here, and orders can be posted at the very moment at which the
+ * lane reads, where real threads hit them once in a million passes.
+ * SPDX-License-Identifier: MIT */
+#include "tests/testing.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "net/fds.h"
+#include "engine/comm.h"
+#include "engine/link.h"
+
+enum { STREAMS = 3, VIEW = 7, SENT = 64 };
+
+struct bench {
+    struct engine engine;
+    struct loop poller;
+    struct comm comm;
+    struct link link[STREAMS];
+    struct stream *stream[STREAMS];
+    struct lane *lane;
+    struct lane_done done;
+    bool posted;
+    uint64_t tag[SENT]; /* of the frames sent, in their order */
+    int sent;
+    int closed, closed_in_pass;
+};
+
+static struct bench *bench; /* of the running test: a transport has no user pointer */
+
+/* The head of a frame of an operation that this lane does not have. */
+static size_t strange_frame(unsigned char *out)
+{
+    struct writer w;
+    writer_init(&w, out + FRAME_HEADER_BYTES, P2P_DATA_PREFIX);
+    put_data(&w, &(struct msg_data){.name = {.tag = 5, .seq = 1}, .frame = 0, .phase = 0});
+    frame_put(out, &(struct frame_header){.type = FRAME_DATA, .length = P2P_DATA_PREFIX, .view = VIEW});
+    return FRAME_HEADER_BYTES + P2P_DATA_PREFIX;
+}
+
+/* Whoever destroys the communicator posts its order while this read is under way. */
+static pccl_status fake_receive(struct transport *t, struct iovec *parts, int count, size_t *moved)
+{
+    (void)t;
+    if (bench->posted) {
+        return PCCL_ERR_AGAIN;
+    }
+    bench->posted = true;
+    EXPECT(lane_post(bench->lane, &(struct lane_order){.kind = LANE_DROP, .comm = &bench->comm, .done = &bench->done}));
+    EXPECT_EQ(count, 1);
+    *moved = strange_frame(parts[0].iov_base);
+    return PCCL_OK;
+}
+
+/* Takes everything, and notes whose frames they are. */
+static pccl_status fake_send(struct transport *t, struct iovec *parts, int count, size_t *moved)
+{
+    struct frame_header h;
+    struct msg_data m;
+    struct reader r;
+    (void)t;
+    *moved = 0;
+    for (int i = 0; i < count; i++) {
+        *moved += parts[i].iov_len;
+    }
+    const unsigned char *head = parts[0].iov_base, *end = head + parts[0].iov_len;
+    while (head < end) { /* grants, then at most one head of a data frame */
+        EXPECT(frame_get(head, &h));
+        bool data = h.type == FRAME_DATA;
+        reader_init(&r, head + FRAME_HEADER_BYTES, data ? P2P_DATA_PREFIX : h.length);
+        if (data && bench->sent < SENT) {
+            EXPECT(get_data(&r, &m));
+            bench->tag[bench->sent++] = m.name.tag;
+        }
+        head += FRAME_HEADER_BYTES + (data ? P2P_DATA_PREFIX : h.length);
+    }
+    return PCCL_OK;
+}
+
+static void fake_nothing(struct transport *t)
+{
+    (void)t;
+}
+
+static void fake_close(struct transport *t)
+{
+    fds_close(t->fd);
+    bench->closed++;
+    bench->closed_in_pass += false;
+}
+
+static const struct transport_ops fake = {fake_send, fake_receive, fake_nothing, fake_nothing, fake_close};
+
+static void bench_start(struct bench *b)
+{
+    memset(b, 0, sizeof *b);
+    bench = b;
+    EXPECT_EQ(loop_open(&b->poller, NULL), PCCL_OK);
+    b->lane = lane_new(&b->engine, 1, &engine_lane_calls); /* lane 0 has the control links, too */
+    b->lane->poller = &b->poller;
+    pthread_mutex_init(&b->comm.lock, NULL);
+    pthread_mutex_init(&b->done.lock, NULL);
+    pthread_cond_init(&b->done.zero, NULL);
+    b->done.left = 1;
+    for (uint32_t i = 0; i < STREAMS; i++) {
+        struct stream *s = calloc(1, sizeof *s);
+        b->link[i].comm = &b->comm;
+        b->link[i].peer = 100 + i;
+        atomic_init(&b->link[i].refs, 2); /* this test's and the stream's */
+        list_init(&s->all);
+        s->transport = (struct transport){.ops = &fake, .fd = fds_own(eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC))};
+        s->source.fd = s->transport.fd;
+        s->link = &b->link[i];
+        s->peer = b->link[i].peer;
+        s->comm = &b->comm;
+        b->stream[i] = b->link[i].streams[1] = s;
+        s->index = 1;
+        EXPECT(lane_post(b->lane, &(struct lane_order){.kind = LANE_STREAM, .stream = s}));
+    }
+}
+
+static void bench_stop(struct bench *b)
+{
+    lane_free(b->lane);
+    loop_close(&b->poller);
+    pthread_mutex_destroy(&b->comm.lock);
+    pthread_mutex_destroy(&b->done.lock);
+    pthread_cond_destroy(&b->done.zero);
+}
+
+/* The connection that reads would be freed under its own feet, and the next one under the list's. */
+TEST(a_communicator_dropped_while_a_frame_is_read_lets_go_after_the_pass)
+{
+    struct bench b;
+    bench_start(&b);
+    EXPECT(lane_try(b.lane));
+    lane_serve(b.lane, 0);
+    EXPECT(b.posted);
+    EXPECT_EQ(b.closed_in_pass, 0);
+    EXPECT_EQ(b.closed, STREAMS); /* in the same turn: whoever waits for it is not woken again */
+    EXPECT_EQ(b.done.left, 0);
+    EXPECT(list_empty(&b.lane->streams));
+    for (uint32_t i = 0; i < STREAMS; i++) {
+        EXPECT(b.link[i].streams[1] == NULL);
+        EXPECT_EQ(atomic_load(&b.link[i].refs), 1);
+    }
+    lane_release(b.lane, false);
+    bench_stop(&b);
+}
+
+enum { OPS = 200, ELEMENTS = 32 };
+
+/* An operation of two ranks; this one is the first, the other one is the peer of the first connection.  Two frames go there. */
+struct flight {
+    struct comm_op op;
+    struct plan_segment segments[2];
+    struct plan_step steps[10];
+    uint64_t ranks[2];
+    int32_t in[ELEMENTS], out[ELEMENTS];
+};
+
+static void flight_init(struct flight *f, struct comm *comm, uint64_t launch)
+{
+    struct plan_params p = {.algorithm = PLAN_DIRECT, .world = 2, .count = ELEMENTS, .align = 1, .frame_elements = 4};
+    f->ranks[0] = 50;
+    f->ranks[1] = 100;
+    f->op = (struct comm_op){.comm = comm, .view = VIEW, .name = {.tag = launch}, .world = 2, .lanes = 2, .in = f->in,
+                             .out = f->out, .ranks = f->ranks, .launch = launch};
+    plan_make(&f->op.plan, &p, f->segments, f->steps);
+    EXPECT(numeric_init(&f->op.numeric, DTYPE_I32, REDOP_SUM, QUANT_NONE, DTYPE_U8, kernels_get()));
+    atomic_init(&f->op.done_left, 3); /* more than there are: the session is not asked */
+    atomic_init(&f->op.idle_left, 3);
+}
+
+/* Found through the hash table while it grows; a connection sends in the order of launches, whatever the order in which it may. */
+TEST(frames_leave_in_the_order_of_launches_however_many_are_in_flight)
+{
+    struct bench b;
+    struct flight *f = calloc(OPS, sizeof *f);
+    bench_start(&b);
+    b.posted = true; /* nothing is received */
+    for (uint64_t k = 0; k < OPS; k++) {
+        flight_init(&f[k], &b.comm, k + 1);
+        EXPECT(lane_post(b.lane, &(struct lane_order){.kind = LANE_START, .op = &f[k].op}));
+    }
+    for (uint64_t n = 0; n < OPS; n += 10) {
+        uint64_t k = n * 7 % OPS; /* in another order */
+        EXPECT(lane_post(b.lane, &(struct lane_order){.kind = LANE_READY, .comm = &b.comm, .view = VIEW, .name = f[k].op.name,
+                                                      .peer = 100, .launch = k + 1, .credit = 8}));
+    }
+    EXPECT(lane_try(b.lane));
+    lane_serve(b.lane, 0);
+    EXPECT_EQ(b.lane->exec_count, OPS);
+    EXPECT_EQ(b.sent, 2 * OPS / 10);
+    for (int i = 0; i < b.sent; i++) {
+        EXPECT_EQ(b.tag[i], 1 + 10 * (i / 2));
+    }
+    EXPECT(lane_exec_find(b.lane, &b.comm, VIEW, &f[OPS - 1].op.name) != NULL);
+    EXPECT(lane_exec_find(b.lane, &b.comm, VIEW + 1, &f[OPS - 1].op.name) == NULL);
+    EXPECT(lane_post(b.lane, &(struct lane_order){.kind = LANE_DROP, .comm = &b.comm, .done = &b.done}));
+    lane_serve(b.lane, 0);
+    EXPECT_EQ(b.lane->exec_count, 0);
+    EXPECT_EQ(b.closed, STREAMS);
+    EXPECT_EQ((uint32_t)(b.lane->room.half_a + b.lane->room.half_b), b.lane->room.slot_count);
+    lane_release(b.lane, false);
+    bench_stop(&b);
+    free(f);
+}

@@ -1,0 +1,145 @@
+/* test_master_suspect.c - who is to blame, who only waits, and what each is told of the others.
+ * SPDX-License-Identifier: MIT */
+#include "master_peers.h"
+#include "tests/testing.h"
+
+static struct cluster *some(uint32_t count)
+{
+    struct cluster *c = cluster_new();
+    cluster_members(c, count, 0);
+    for (uint32_t i = 0; i < c->count; i++) {
+        peer_forget(&c->peers[i]);
+    }
+    return c;
+}
+
+static void stalls(struct cluster *c, struct peer *p, const struct peer *on)
+{
+    peer_suspect(c, p, SUSPECT_OPERATION, CAUSE_NO_PROGRESS, on);
+}
+
+static void waits(struct cluster *c, struct peer *p, const struct peer *on, enum wait_phase phase)
+{
+    peer_waits(c, p, &(struct peer_wait){.tag = 7, .on = on->id, .ms = 12000, .phase = (uint8_t)phase});
+}
+
+TEST(chain_that_ends_at_a_launch_blames_nobody) /* a peer is excluded because the program of another computes for long */
+{
+    struct cluster *c = some(5); /* in a ring: 4 has not launched, 3 waits for it, 2 for 3's data, and so on */
+    struct peer *p = c->peers;
+    waits(c, &p[3], &p[4], WAIT_LAUNCH);
+    waits(c, &p[2], &p[3], WAIT_DATA);
+    for (int round = 0; round < 3; round++) {
+        stalls(c, &p[0], &p[1]);
+        stalls(c, &p[1], &p[2]);
+        cluster_pass(c, 250);
+        EXPECT(!peer_saw(&p[0], "FREEZE"));
+        cluster_pass(c, 10000);
+    }
+    EXPECT_EQ(p[0].member_count, 5);
+    waits(c, &p[3], &p[4], WAIT_DATA); /* it has launched now, and 2 still stands still */
+    stalls(c, &p[0], &p[1]);
+    stalls(c, &p[1], &p[2]);
+    cluster_pass(c, 250);
+    EXPECT_EQ(p[0].last_view.cause, CAUSE_NO_PROGRESS);
+    EXPECT_EQ(p[0].last_view.culprit, p[2].id);
+    cluster_free(c);
+}
+
+TEST(heartbeat_tells_whom_the_one_waited_for_waits_for_in_the_end) /* nobody in a ring but two knows who is late */
+{
+    struct cluster *c = some(5);
+    struct peer *p = c->peers;
+    waits(c, &p[3], &p[4], WAIT_LAUNCH);
+    waits(c, &p[2], &p[3], WAIT_DATA);
+    waits(c, &p[1], &p[2], WAIT_DATA);
+    waits(c, &p[0], &p[1], WAIT_DATA);
+    cluster_pass(c, 1100);
+    EXPECT_EQ(p[0].told.about, p[1].id);
+    EXPECT_EQ(p[0].told.wait.on, p[4].id);
+    EXPECT_EQ(p[0].told.wait.phase, WAIT_LAUNCH);
+    EXPECT_EQ(p[0].told.wait.tag, 7);
+    EXPECT_EQ(p[3].told.about, p[4].id);
+    EXPECT_EQ(p[3].told.wait.phase, WAIT_NONE);
+    EXPECT_EQ(p[3].told.vote, VOTE_NONE);
+    peer_waits(c, &p[4], &(struct peer_wait){.tag = 8, .on = p[3].id, .ms = 500, .phase = WAIT_LAUNCH});
+    cluster_pass(c, 1100);
+    EXPECT_EQ(p[3].told.about, p[4].id); /* two that launched in different orders: once round, not for ever */
+    EXPECT_EQ(p[3].told.wait.on, p[3].id);
+    EXPECT_EQ(p[3].told.wait.tag, 8);
+    peer_waits(c, &p[4], &(struct peer_wait){.phase = WAIT_NONE});
+    peer_vote(c, &p[4], VOTE_QUERY);
+    cluster_pass(c, 1100);
+    EXPECT_EQ(p[3].told.vote, VOTE_QUERY);
+    EXPECT_EQ(p[0].told.vote, VOTE_QUERY);
+    EXPECT_EQ(p[4].told.vote_on, p[0].id);
+    EXPECT_EQ(p[4].told.about, p[0].id); /* and that one waits for this one */
+    EXPECT_EQ(p[4].told.wait.on, p[4].id);
+    cluster_free(c);
+}
+
+TEST(wait_of_an_older_view_tells_nothing) /* its operation was decided with it */
+{
+    struct cluster *c = some(3);
+    struct peer *p = c->peers;
+    waits(c, &p[0], &p[1], WAIT_LAUNCH);
+    peer_suspect(c, &p[0], SUSPECT_LINK, CAUSE_LINK_LOST, &p[2]);
+    EXPECT(peer_saw(&p[0], "VIEW"));
+    peer_vote(c, &p[1], VOTE_UPDATE);
+    cluster_pass(c, 3500);
+    EXPECT(!peer_saw(&p[0], "VIEW FREEZE"));
+    EXPECT_EQ(p[0].told.about, 0);
+    cluster_free(c);
+}
+
+TEST(second_freeze_for_one_operation_against_one_vote_says_that_it_is_the_second) /* programs retry for ever in silence */
+{
+    struct cluster *c = some(3);
+    struct peer *p = c->peers;
+    peer_vote(c, &p[1], VOTE_UPDATE);
+    for (int round = 0; round < 2; round++) {
+        cluster_pass(c, 1100);
+        peer_forget(&p[0]);
+        waits(c, &p[0], &p[1], WAIT_LAUNCH);
+        EXPECT_STR(p[0].log, "FREEZE VIEW ");
+        EXPECT_EQ(p[0].last_view.cause, CAUSE_BLOCKED);
+        EXPECT(strstr(p[0].last_view.text, "tag 7") != NULL && strstr(p[0].last_view.text, "called an update") != NULL);
+        EXPECT_EQ(strstr(p[0].last_view.text, "once more") != NULL, round == 1);
+        EXPECT_EQ(strstr(c->trace, "while others launch an operation again") != NULL, round == 1);
+    }
+    cluster_free(c);
+}
+
+TEST(links_that_fall_silent_together_are_settled_by_one_freeze) /* one stall time after the other, each with an abort */
+{
+    struct cluster *c = some(6);
+    struct peer *p = c->peers;
+    peer_suspect(c, &p[0], SUSPECT_LINK, CAUSE_PEER_SILENT, &p[1]);
+    peer_suspect(c, &p[0], SUSPECT_LINK, CAUSE_PEER_SILENT, &p[2]); /* one peer hears nothing of two */
+    cluster_pass(c, 900);                                           /* others look at other moments */
+    EXPECT_STR(p[0].log, "");
+    peer_suspect(c, &p[4], SUSPECT_LINK, CAUSE_PEER_SILENT, &p[3]);
+    cluster_pass(c, 2000);
+    EXPECT_STR(p[0].log, "FREEZE VIEW ");
+    EXPECT_EQ(p[0].last_view.cause, CAUSE_LINK_LOST);
+    EXPECT_EQ(p[0].member_count, 6);
+    EXPECT_EQ(p[0].edge_count, 3);
+    cluster_free(c);
+}
+
+TEST(peers_that_fall_silent_together_go_with_one_freeze) /* the second would be waited for once more */
+{
+    struct cluster *c = some(6);
+    struct peer *p = c->peers;
+    p[4].mute = p[5].mute = true;
+    cluster_pass(c, 4000);
+    peer_suspect(c, &p[0], SUSPECT_LINK, CAUSE_PEER_SILENT, &p[4]);
+    peer_suspect(c, &p[0], SUSPECT_LINK, CAUSE_PEER_SILENT, &p[5]);
+    peer_suspect(c, &p[1], SUSPECT_LINK, CAUSE_PEER_SILENT, &p[2]); /* and a link between two that live */
+    cluster_pass(c, 1300);
+    EXPECT_STR(p[0].log, "FREEZE VIEW ");
+    EXPECT_EQ(p[0].member_count, 4);
+    EXPECT_EQ(p[0].edge_count, 1);
+    EXPECT_EQ(p[0].last_view.cause, CAUSE_PEER_SILENT);
+    cluster_free(c);
+}

@@ -1,0 +1,174 @@
+/* test_session_faults.c - a member that breaks the protocol, or only makes much use of it: it costs nobody else anything.
+ * SPDX-License-Identifier: MIT */
+#include "tests/unit/session_bench.h"
+
+#include "core/bounds.h"
+
+enum { MOST = BOUNDS_OPS + BOUNDS_REFUSALS };
+
+static void *tables[8]; /* owned: what sessions of this test have grown to */
+static uint32_t table_count;
+
+/* As a shell does between steps. */
+static void grow(struct bench *b)
+{
+    size_t bytes = session_ops_wanted(b->s);
+    if (bytes > 0) {
+        EXPECT(table_count < 8);
+        void *storage = aligned_alloc(64, (bytes + 63) / 64 * 64);
+        void *old = session_grow_ops(b->s, storage, bytes);
+        for (uint32_t i = 0; i < table_count && old != NULL; i++) {
+            if (tables[i] == old) {
+                free(old);
+                tables[i] = tables[--table_count];
+            }
+        }
+        tables[table_count++] = storage;
+    }
+}
+
+static void end(struct bench *b)
+{
+    while (table_count > 0) {
+        free(tables[--table_count]);
+    }
+    bench_free(b);
+}
+
+static void ready(struct bench *b, uint32_t peer, uint64_t tag)
+{
+    unsigned char raw[128];
+    struct writer w;
+    writer_init(&w, raw, sizeof raw);
+    put_ready(&w, &(struct msg_ready){.name = {.tag = tag}, .params = one_float, .window = 1, .launch = tag + 1});
+    from_peer(b, peer, FRAME_READY, view_id(1), &w);
+    grow(b);
+}
+
+static uint64_t closed(const struct bench *b) /* whose link the last step closed */
+{
+    for (uint32_t i = 0; i < b->out.count; i++) {
+        if (b->out.actions[i].kind == ACT_UNLINK) {
+            return b->out.actions[i].id;
+        }
+    }
+    return 0;
+}
+
+TEST(all_that_every_member_may_launch_finds_room) /* a table that honest neighbours filled made the hearer leave */
+{
+    struct bench *b = bench_new();
+    for (uint64_t tag = 0; tag < MOST; tag++) {
+        for (uint32_t peer = 1; peer < PEERS; peer++) {
+            ready(b, peer, 1000 * MOST * peer + tag);
+            EXPECT_EQ(closed(b), 0);
+        }
+    }
+    struct session_info info;
+    session_info(b->s, &info);
+    EXPECT(info.connected && !session_poisoned(b->s));
+    float x = 1, y = 0;
+    launch(b, 0, 5, &x, &y); /* and what was there before is still found */
+    grow(b);
+    eager(b, 1, 1, 5, 10);
+    eager(b, 2, 1, 5, 100);
+    hold(b, 1, 1, 5);
+    hold(b, 2, 1, 5);
+    EXPECT(b->returned && y == 111);
+    end(b);
+}
+
+TEST(one_name_more_than_a_member_may_open_costs_it_its_link) /* it fills our tables, or costs us our place */
+{
+    struct bench *b = bench_new();
+    for (uint64_t tag = 0; tag < MOST; tag++) {
+        ready(b, 1, 1000 + tag);
+        ready(b, 1, 1000 + tag); /* said again: counts once */
+    }
+    EXPECT_EQ(closed(b), 0);
+    ready(b, 1, 5000);
+    EXPECT_EQ(closed(b), peer_id(1));
+    ready(b, 2, 5000); /* the other one may */
+    EXPECT_EQ(closed(b), 0);
+    struct session_info info;
+    session_info(b->s, &info);
+    EXPECT(info.connected);
+    end(b);
+}
+
+TEST(what_is_launched_here_counts_no_longer) /* an honest sender would use its share up */
+{
+    struct bench *b = bench_new();
+    float x = 1, y = 0;
+    for (uint64_t tag = 0; tag < MOST; tag++) {
+        ready(b, 1, 1000 + tag);
+    }
+    launch(b, 0, 1000, &x, &y);
+    grow(b);
+    ready(b, 1, 5000);
+    EXPECT_EQ(closed(b), 0);
+    ready(b, 1, 5001);
+    EXPECT_EQ(closed(b), peer_id(1));
+    end(b);
+}
+
+TEST(hold_of_a_round_that_there_is_not_costs_its_sender_the_link) /* 33 was taken for round 1 */
+{
+    unsigned char raw[128];
+    struct writer w;
+    struct bench *b = bench_with(2, false);
+    writer_init(&w, raw, sizeof raw);
+    put_hold(&w, &(struct msg_hold){.name = {.tag = 5}, .origin = peer_id(1), .round = 33});
+    from_peer(b, 1, FRAME_HOLD, view_id(1), &w);
+    EXPECT_EQ(closed(b), peer_id(1));
+    end(b);
+}
+
+static void refused(struct bench *b, uint32_t peer, uint32_t seq)
+{
+    unsigned char raw[128];
+    struct writer w;
+    writer_init(&w, raw, sizeof raw);
+    put_refuse(&w, &(struct msg_refuse){
+                       .name = {.tag = 5, .seq = seq}, .origin = peer_id(peer), .cause = CAUSE_CANCEL, .culprit = self});
+    from_peer(b, peer, FRAME_REFUSE, view_id(1), &w);
+}
+
+TEST(an_update_lets_a_tag_begin_anew_after_64_refusals) /* the tag was of no use for the rest of the view */
+{
+    struct bench *b = bench_new();
+    float x = 1, y = 0;
+    for (uint32_t i = 0; i <= BOUNDS_REFUSALS; i++) {
+        launch(b, 0, 5, &x, &y);
+        step(b, &(struct session_event){.kind = SESSION_CANCEL});
+        refused(b, 1, i);
+        refused(b, 2, i);
+        EXPECT_EQ(collect(b, 0), i < BOUNDS_REFUSALS ? RESULT_LOST : RESULT_FULL); /* the last one took no number */
+    }
+    step(b, &(struct session_event){.kind = SESSION_VOTE, .vote = &(struct msg_vote){.kind = VOTE_UPDATE}});
+    unsigned char raw[512];
+    struct writer w;
+    writer_init(&w, raw, sizeof raw);
+    put_answer(&w, &(struct msg_answer){.kind = VOTE_UPDATE, .view = view_id(1), .sizes = {PEERS, PEERS, 1, PEERS}});
+    from_master(b, FRAME_ANSWER, view_id(1), &w);
+    step(b, &(struct session_event){.kind = SESSION_COLLECT_VOTE});
+    EXPECT_EQ(b->outcome.result, RESULT_OK);
+    launch(b, 0, 5, &x, &y);
+    EXPECT(sent(b, FRAME_EAGER));
+    end(b);
+}
+
+TEST(vote_with_the_last_revision_of_all_is_malformed) /* the master would expect revision 0 next, which any old state has */
+{
+    unsigned char raw[64];
+    struct writer w;
+    struct reader r;
+    struct msg_vote m = {.kind = VOTE_SYNC, .revision = UINT64_MAX - 1}, back;
+    for (int last = 0; last < 2; last++) {
+        m.revision += (uint64_t)last;
+        writer_init(&w, raw, sizeof raw);
+        put_vote(&w, &m);
+        reader_init(&r, raw, (uint32_t)w.used);
+        EXPECT_EQ(get_vote(&r, &back), last == 0);
+    }
+}

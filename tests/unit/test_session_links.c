@@ -1,0 +1,238 @@
+/* test_session_links.c - whom a session is linked with: admissions, pairs without a link, links that come back.
+ * SPDX-License-Identifier: MIT */
+#include "tests/unit/session_bench.h"
+
+static void admit(struct bench *b, uint32_t number, uint32_t attempt, uint32_t first, uint32_t count)
+{
+    unsigned char raw[1024];
+    struct writer w;
+    writer_init(&w, raw, sizeof raw);
+    put_admit(&w, &(struct msg_admit){.view = view_id(number), .attempt = attempt, .members = count + 1});
+    put_member_info(&w, &(struct member_info){.id = self, .lanes = 1});
+    for (uint32_t i = 0; i < count; i++) {
+        put_member_info(&w, &(struct member_info){.id = peer_id(first + i), .lanes = 1});
+    }
+    from_master(b, FRAME_ADMIT, view_id(number), &w);
+}
+
+/* View 2: this one and `count` peers from 1 on. */
+static void grow(struct bench *b, uint32_t count)
+{
+    unsigned char raw[2048];
+    struct writer w;
+    writer_init(&w, raw, sizeof raw);
+    struct msg_view m = {.view = view_id(2), .parent = view_id(1), .sizes = {count + 1, count + 1, 1, count + 1},
+                         .plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024, .algorithm = PLAN_DIRECT},
+                         .members = count + 1, .added = count + 1 - PEERS};
+    put_view(&w, &m);
+    for (uint32_t i = PEERS; i <= count; i++) {
+        put_member_info(&w, &(struct member_info){.id = peer_id(i), .lanes = 1});
+    }
+    for (uint32_t i = 0; i <= count; i++) {
+        put_u32(&w, i);
+    }
+    from_master(b, FRAME_VIEW, m.view, &w);
+}
+
+static uint32_t wanted(const struct bench *b)
+{
+    return session_wanted(b->s, NULL, 0);
+}
+
+TEST(attempts_with_ever_new_peers_find_room_for_each) /* the table of peers holds a view and one proposal, not all attempts */
+{
+    struct bench *b = bench_new();
+    grow(b, 7);
+    EXPECT_EQ(wanted(b), 7);
+    for (uint32_t attempt = 1; attempt <= 5; attempt++) {
+        admit(b, 3, attempt, 10 * attempt, 7); /* everybody else is lost, newcomers come and go */
+        EXPECT(!session_poisoned(b->s));
+        EXPECT_EQ(wanted(b), 7 + 7);
+    }
+    bench_free(b);
+}
+
+TEST(malformed_admission_changes_nothing) /* half a proposal would stand */
+{
+    struct bench *b = bench_new();
+    unsigned char raw[64];
+    struct writer w;
+    writer_init(&w, raw, sizeof raw);
+    put_admit(&w, &(struct msg_admit){.view = view_id(2), .attempt = 1, .members = 2});
+    put_member_info(&w, &(struct member_info){.id = peer_id(7), .lanes = 1});
+    put_u64(&w, peer_id(8));
+    put_u16(&w, 1);
+    put_u8(&w, BOUNDS_ADDRESSES + 1);
+    from_master(b, FRAME_ADMIT, view_id(2), &w);
+    EXPECT_EQ(wanted(b), PEERS - 1);
+    bench_free(b);
+}
+
+TEST(measurement_of_an_older_membership_is_not_told) /* the master would exclude a newcomer that says what it cannot know */
+{
+    struct bench *b = bench_new();
+    unsigned char raw[256];
+    struct writer w;
+    writer_init(&w, raw, sizeof raw);
+    put_probe(&w, &(struct msg_probe){.round = 4, .duration_ms = 200, .to = peer_id(1)});
+    from_master(b, FRAME_PROBE, 0, &w);
+    struct session_event measured = {.kind = SESSION_MEASURED, .peer = peer_id(1), .slot = 4, .number = 1000};
+    step(b, &(struct session_event){.kind = SESSION_LEAVE});
+    step(b, &(struct session_event){.kind = SESSION_CONNECT});
+    EXPECT_EQ(b->outcome.result, RESULT_PENDING);
+    step(b, &(struct session_event){.kind = SESSION_MASTER_UP});
+    writer_init(&w, raw, sizeof raw);
+    put_welcome(&w, &(struct msg_welcome){.run = run, .id = peer_id(9), .epoch = 1, .heartbeat_ms = 1000, .dead_ms = 10000});
+    from_master(b, FRAME_WELCOME, 0, &w);
+    step(b, &measured);
+    EXPECT(!sent(b, FRAME_MEASURED));
+    bench_free(b);
+}
+
+TEST(measurement_is_told_once_and_only_of_the_edge_asked_for) /* another edge's rate would be taken for this one's */
+{
+    struct bench *b = bench_new();
+    unsigned char raw[64];
+    struct writer w;
+    writer_init(&w, raw, sizeof raw);
+    put_probe(&w, &(struct msg_probe){.round = 4, .duration_ms = 200, .to = peer_id(1)});
+    from_master(b, FRAME_PROBE, 0, &w);
+    step(b, &(struct session_event){.kind = SESSION_MEASURED, .peer = peer_id(2), .slot = 4, .number = 1000});
+    EXPECT(!sent(b, FRAME_MEASURED));
+    step(b, &(struct session_event){.kind = SESSION_MEASURED, .peer = peer_id(1), .slot = 4, .number = 1000});
+    EXPECT(sent(b, FRAME_MEASURED));
+    step(b, &(struct session_event){.kind = SESSION_MEASURED, .peer = peer_id(1), .slot = 4, .number = 1000});
+    EXPECT(!sent(b, FRAME_MEASURED));
+    bench_free(b);
+}
+
+/* View 2 of the three: the pair of this one and peer 1 has no link. */
+static void part(struct bench *b, uint32_t number, bool apart)
+{
+    unsigned char raw[1024];
+    struct writer w;
+    writer_init(&w, raw, sizeof raw);
+    struct msg_view m = {.view = view_id(number), .parent = view_id(number - 1), .sizes = {PEERS, PEERS, 1, PEERS},
+                         .plan = {.lanes = 1, .frame_bytes = 4096, .algorithm = PLAN_DIRECT},
+                         .members = PEERS, .edges = apart};
+    put_view(&w, &m);
+    for (uint32_t i = 0; i < PEERS; i++) {
+        put_u32(&w, i);
+    }
+    if (apart) {
+        put_missing_edge(&w, &(struct missing_edge){.a = self, .b = peer_id(1), .relay = peer_id(2)});
+    }
+    from_master(b, FRAME_VIEW, m.view, &w);
+}
+
+/* The last step gave up the control link to this peer. */
+static bool unlinked(const struct bench *b, uint32_t peer)
+{
+    for (uint32_t i = 0; i < b->out.count; i++) {
+        if (b->out.actions[i].kind == ACT_UNLINK && b->out.actions[i].id == peer_id(peer)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct session_wanted want(const struct bench *b, uint32_t peer)
+{
+    struct session_wanted list[8], none = {0};
+    uint32_t n = session_wanted(b->s, list, 8);
+    for (uint32_t i = 0; i < n; i++) {
+        if (list[i].info.id == peer_id(peer)) {
+            return list[i];
+        }
+    }
+    return none;
+}
+
+TEST(link_of_a_missing_edge_is_made_anew_beside_the_traffic) /* it would look up for ever, or never be tried again */
+{
+    struct bench *b = bench_new();
+    part(b, 2, true);
+    EXPECT(unlinked(b, 1)); /* it may have been given up for its silence */
+    EXPECT(!unlinked(b, 2));
+    EXPECT(want(b, 1).spare && !want(b, 1).data);
+    EXPECT(!want(b, 2).spare && want(b, 2).data);
+    bench_free(b);
+}
+
+TEST(healed_link_is_told_once_when_both_are_heard_in_the_view) /* the master drops the edge for it */
+{
+    struct bench *b = bench_new();
+    part(b, 2, true);
+    ping(b, 2, view_id(2));
+    step(b, &(struct session_event){.kind = SESSION_LINK_UP, .peer = peer_id(1)});
+    EXPECT(!sent(b, FRAME_LINKED));
+    ping(b, 1, view_id(1));
+    EXPECT(!sent(b, FRAME_LINKED)); /* it is not in the view yet: the link is of before the cut */
+    ping(b, 1, view_id(2));
+    EXPECT(sent(b, FRAME_LINKED));
+    ping(b, 1, view_id(2));
+    EXPECT(!sent(b, FRAME_LINKED));
+    float x = 1, y = 0;
+    launch(b, 0, 5, &x, &y);
+    for (uint32_t i = 0; i < b->out.count; i++) { /* the view goes round it until it ends */
+        const struct action *a = &b->out.actions[i];
+        for (uint32_t k = 0; a->kind == ACT_PEERS && k < a->dests; k++) {
+            EXPECT(b->out.dest_ids[a->dest + k] != peer_id(1));
+        }
+    }
+    step(b, &(struct session_event){.kind = SESSION_LINK_DOWN, .peer = peer_id(1)});
+    EXPECT(sent(b, FRAME_SUSPECT)); /* taken back */
+    bench_free(b);
+}
+
+TEST(healed_link_is_told_again_to_a_master_that_comes_back)
+{
+    struct bench *b = bench_new();
+    unsigned char raw[256];
+    struct writer w;
+    part(b, 2, true);
+    step(b, &(struct session_event){.kind = SESSION_MASTER_DOWN});
+    step(b, &(struct session_event){.kind = SESSION_LINK_UP, .peer = peer_id(1)});
+    ping(b, 1, view_id(2));
+    EXPECT(!sent(b, FRAME_LINKED));
+    step(b, &(struct session_event){.kind = SESSION_MASTER_UP});
+    writer_init(&w, raw, sizeof raw);
+    put_welcome(&w, &(struct msg_welcome){.run = run, .id = self, .epoch = 1, .heartbeat_ms = 1000, .dead_ms = 10000});
+    from_master(b, FRAME_WELCOME, 0, &w);
+    EXPECT(sent(b, FRAME_LINKED));
+    bench_free(b);
+}
+
+TEST(edges_out_of_order_are_no_view) /* a pair would be looked for where it is not */
+{
+    struct bench *b = bench_new();
+    unsigned char raw[1024];
+    struct writer w;
+    writer_init(&w, raw, sizeof raw);
+    struct msg_view m = {.view = view_id(2), .parent = view_id(1), .sizes = {PEERS, PEERS, 1, PEERS},
+                         .plan = {.lanes = 1, .frame_bytes = 4096, .algorithm = PLAN_DIRECT}, .members = PEERS, .edges = 2};
+    put_view(&w, &m);
+    for (uint32_t i = 0; i < PEERS; i++) {
+        put_u32(&w, i);
+    }
+    put_missing_edge(&w, &(struct missing_edge){.a = self, .b = peer_id(2), .relay = peer_id(1)});
+    put_missing_edge(&w, &(struct missing_edge){.a = self, .b = peer_id(1), .relay = peer_id(2)});
+    from_master(b, FRAME_VIEW, m.view, &w);
+    struct session_info info;
+    session_info(b->s, &info);
+    EXPECT(!info.connected);
+    bench_free(b);
+}
+
+TEST(bad_bytes_cost_their_sender_its_link) /* the shell would keep a link that the session thinks is gone */
+{
+    struct bench *b = bench_new();
+    unsigned char raw[8] = {0};
+    struct writer w;
+    writer_init(&w, raw, sizeof raw);
+    put_u32(&w, 7);
+    from_peer(b, 1, FRAME_HOLD, view_id(1), &w);
+    EXPECT(unlinked(b, 1));
+    EXPECT(sent(b, FRAME_SUSPECT));
+    bench_free(b);
+}

@@ -1,0 +1,150 @@
+/* test_session_rules.c - rules of a session whose breach the simulator meets seldom, or only as a number that is off.
+ * SPDX-License-Identifier: MIT */
+#include "session_bench.h"
+
+static const struct op_params large = {.count = 1000, .dtype = DTYPE_F32, .op = REDOP_SUM}; /* too many for EAGER */
+static const struct plan_view bench_plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024, .algorithm = PLAN_DIRECT};
+
+static uint32_t actions(const struct bench *b, enum session_action kind)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < b->out.count; i++) {
+        count += b->out.actions[i].kind == kind;
+    }
+    return count;
+}
+
+/* Peer `peer` says EAGER, HOLD or REFUSE of number `seq` of tag 5. */
+static void says(struct bench *b, uint32_t peer, uint8_t type, uint32_t seq)
+{
+    unsigned char raw[128];
+    struct writer w;
+    struct op_name name = {.tag = 5, .seq = seq};
+    float value = 1;
+    writer_init(&w, raw, sizeof raw);
+    if (type == FRAME_EAGER) {
+        put_eager(&w, &(struct msg_eager){.name = name, .params = one_float, .bytes = 4});
+        put_bytes(&w, &value, 4);
+    } else if (type == FRAME_HOLD) {
+        put_hold(&w, &(struct msg_hold){
+                         .name = name, .origin = peer_id(peer), .params = p2p_params_hash(&one_float, &bench_plan)});
+    } else {
+        put_refuse(&w, &(struct msg_refuse){.name = name, .origin = peer_id(peer), .cause = CAUSE_CANCEL, .culprit = self});
+    }
+    from_peer(b, peer, type, view_id(1), &w);
+}
+
+static void both_say(struct bench *b, uint8_t type, uint32_t seq)
+{
+    says(b, 1, type, seq);
+    says(b, 2, type, seq);
+}
+
+TEST(refusals_that_all_have_taken_count_no_more) /* a tag would end for good after so many in its whole life */
+{
+    struct bench *b = bench_new();
+    float x = 1, y = 0;
+    uint32_t seq = 0;
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < BOUNDS_REFUSALS / 2; i++, seq++) {
+            launch(b, 0, 5, &x, &y);
+            step(b, &(struct session_event){.kind = SESSION_CANCEL, .slot = 0});
+            both_say(b, FRAME_REFUSE, seq);
+            EXPECT_EQ(collect(b, 0), RESULT_LOST);
+        }
+        launch(b, 0, 5, &x, &y);
+        both_say(b, FRAME_EAGER, seq);
+        both_say(b, FRAME_HOLD, seq++);
+        EXPECT_EQ(collect(b, 0), RESULT_OK); /* everybody has come as far as this number */
+        EXPECT(y == 3);
+    }
+    bench_free(b);
+}
+
+static void launch_large(struct bench *b, uint32_t window)
+{
+    static float in[1000], out[1000];
+    struct session_launch l = {.tag = 5, .params = large, .in = in, .out = out, .window = window, .deadline = INT64_MAX};
+    step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = 0, .launch = &l});
+    EXPECT_EQ(b->outcome.result, RESULT_PENDING);
+}
+
+static void ready(struct bench *b, uint32_t peer)
+{
+    unsigned char raw[128];
+    struct writer w;
+    writer_init(&w, raw, sizeof raw);
+    put_ready(&w, &(struct msg_ready){.name = {.tag = 5}, .params = large, .window = 3, .bundle = 7, .launch = 1});
+    from_peer(b, peer, FRAME_READY, view_id(1), &w);
+}
+
+TEST(lanes_are_told_of_a_grant_once) /* told twice, they would send into room that nobody keeps */
+{
+    struct bench *b = bench_new();
+    step(b, &(struct session_event){.kind = SESSION_DATA_UP, .peer = peer_id(1), .number = 7});
+    launch_large(b, 3);
+    ready(b, 1);
+    EXPECT_EQ(actions(b, ACT_OP_READY), 1);
+    ready(b, 1); /* said again after a reconnect */
+    EXPECT_EQ(actions(b, ACT_OP_READY), 0);
+    bench_free(b);
+}
+
+TEST(deferred_call_starts_without_the_window_of_the_view_before) /* other members: room would be promised twice */
+{
+    struct bench *b = bench_new();
+    freeze(b, 1);
+    launch_large(b, 3);
+    EXPECT_EQ(actions(b, ACT_OP_START), 0);
+    uint32_t started = 0;
+    unsigned char raw[2048];
+    struct writer w;
+    writer_init(&w, raw, sizeof raw);
+    put_view(&w, &(struct msg_view){.view = view_id(2), .parent = view_id(1), .sizes = {PEERS, PEERS, 1, PEERS},
+                                    .plan = bench_plan, .members = PEERS});
+    for (uint32_t i = 0; i < PEERS; i++) {
+        put_u32(&w, i);
+    }
+    from_master(b, FRAME_VIEW, view_id(2), &w);
+    for (uint32_t i = 0; i < b->out.count; i++) {
+        if (b->out.actions[i].kind == ACT_OP_START) {
+            started++;
+            EXPECT_EQ(b->out.actions[i].value, 0);
+        }
+    }
+    EXPECT_EQ(started, 1);
+    bench_free(b);
+}
+
+TEST(payload_that_found_no_room_is_asked_for_once) /* each further one would be sent for nothing */
+{
+    struct session_config c = bench_config();
+    c.park_per_link = 0;
+    struct bench *b = bench_of(&c, false);
+    float x = 1, y = 0;
+    says(b, 1, FRAME_EAGER, 0); /* before the launch, and nowhere to keep it */
+    launch(b, 0, 5, &x, &y);
+    EXPECT(sent(b, FRAME_WANT));
+    says(b, 2, FRAME_EAGER, 0);
+    EXPECT(!sent(b, FRAME_WANT)); /* the answer of the first is under way, the second has its turn after it */
+    says(b, 1, FRAME_EAGER, 0);
+    EXPECT(sent(b, FRAME_WANT));
+    says(b, 2, FRAME_EAGER, 0);
+    both_say(b, FRAME_HOLD, 0);
+    EXPECT_EQ(collect(b, 0), RESULT_OK);
+    EXPECT(y == 3);
+    bench_free(b);
+}
+
+TEST(operation_that_is_complete_here_waits_for_the_launch_of_those_who_have_not) /* else a vote against it hangs */
+{
+    struct bench *b = bench_new();
+    struct session_wait waits[4];
+    launch_large(b, 3);
+    step(b, &(struct session_event){.kind = SESSION_DONE, .slot = 0}); /* no elements: nothing was needed of the others */
+    EXPECT(sent(b, FRAME_HOLD));
+    EXPECT_EQ(session_waits(b->s, waits, 4), 2);
+    EXPECT_STR(waits[0].phase, "launch");
+    EXPECT(waits[0].peer == peer_id(1) && waits[1].peer == peer_id(2));
+    bench_free(b);
+}

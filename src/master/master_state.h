@@ -185,6 +185,7 @@ struct admission {
 
 struct optimise {
     uint8_t phase;
+    bool lost;              /* one of the schedule, whose group may have ended with it: nobody freezes then */
     uint32_t round, rounds; /* of this schedule; number = first_round + round */
     uint32_t first_round, waiting;
     int64_t deadline;

@@ -55,6 +55,7 @@ void member_exclude_told(struct master *m, struct member *mb, enum cause cause, 
     }
     if (accepted) {
         group_lose(m, g, mb, cause, text);
+        m->optimise.lost = true;
     }
     if (m->admit.phase == ADMIT_LINKING && (accepted || mb->joining)) {
         m->admit.again = true; /* M10: a new attempt, without FREEZE */

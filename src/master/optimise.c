@@ -89,6 +89,7 @@ static void begin(struct master *m)
     struct optimise *o = &m->optimise;
     uint32_t edges = 0;
     o->count = 0;
+    o->lost = false;
     for (uint32_t i = 0; i < m->config.max_groups; i++) {
         uint32_t first = o->count;
         for (uint32_t k = 0; k < m->config.max_members; k++) {
@@ -201,7 +202,7 @@ void optimise_settle(struct master *m)
 {
     struct optimise *o = &m->optimise;
     bool working = o->phase == OPTIMISE_PROBING || o->phase == OPTIMISE_SOLVING;
-    if (working && !vote_quiet(m, NULL)) {
+    if (working && (o->lost || !vote_quiet(m, NULL))) {
         optimise_cancel(m, "a view ends");
         return; /* the vote goes on: those who are left start over */
     }

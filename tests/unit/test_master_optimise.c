@@ -105,6 +105,28 @@ TEST(member_lost_between_probes_releases_the_others) /* R9 */
     cluster_free(c);
 }
 
+TEST(group_that_ends_between_probes_releases_the_other_groups)
+{
+    struct cluster *c = cluster_new();
+    struct peer *a = peer_join(c, 1);
+    peer_join(c, 1);
+    peer_join(c, 2);
+    peer_join(c, 2);
+    peer_vote(c, a, VOTE_UPDATE);
+    for (int i = 0; i < 4; i++) {
+        peer_vote(c, &c->peers[i], VOTE_OPTIMISE);
+    }
+    EXPECT(peer_saw(&c->peers[3], "PROBE"));
+    for (int i = 0; i < 2; i++) { /* one whole group ends in one step: nobody is left to freeze */
+        peer_cut(c, &c->peers[i]);
+    }
+    cluster_pass(c, 60000);
+    EXPECT_EQ(measure_all(c, 0, 0), 2);
+    EXPECT(!c->peers[2].voting && !c->peers[3].voting);
+    EXPECT(!master_poisoned(c->master));
+    cluster_free(c);
+}
+
 TEST(member_lost_while_the_ring_is_searched)
 {
     struct cluster *c = voted(4);

@@ -27,17 +27,18 @@ extern _Thread_local unsigned check_failed;
 /* Jumps to the pad if there is one; otherwise logs once and returns. */
 void check_fail(const char *what, const char *where);
 
-/* Steps of a machine between two looks at all that must hold in it; each step in debug builds. */
+/* Steps of a machine between two looks at all that must hold in it, and the entries of its tables that put one step more
+ * between them: each step in debug builds while the tables are small, and never a look that costs more than its steps. */
 #ifdef NDEBUG
-enum { CHECK_EVERY = 100 };
+enum { CHECK_EVERY = 100, CHECK_ENTRIES = 8 };
 #else
-enum { CHECK_EVERY = 1 };
+enum { CHECK_EVERY = 1, CHECK_ENTRIES = 256 };
 #endif
 
-/* `wanted` if it is not 0; else the above, and more for tables that are larger: a step hardly pays for it. */
+/* `wanted` if it is not 0; else the above. */
 static inline uint32_t check_interval(uint32_t wanted, uint32_t entries)
 {
-    return wanted != 0 ? wanted : CHECK_EVERY == 1 ? 1 : CHECK_EVERY + entries / 8;
+    return wanted != 0 ? wanted : CHECK_EVERY + entries / CHECK_ENTRIES;
 }
 
 #define PCCL_STRINGIFY_(x) #x

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "core/rng.h"
+#include "core/random.h"
 #include "topology/tour_exact.h"
 #include "topology/tour_local.h"
 

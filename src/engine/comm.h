@@ -221,7 +221,7 @@ pccl_status comm_receive(struct comm *c, struct conn *conn, uint32_t events, com
 /* Appends a frame to a connection; it is sent when the lock is given back. */
 void comm_send(struct comm_after *after, struct conn *conn, const void *bytes, size_t size, const void *data,
                size_t data_size);
-/* With comm.lock: carries out actions about operations (async.c). */
+/* With comm.lock: carries out actions about operations (comm_op.c). */
 void comm_op_started(struct comm *c, const struct action *a, struct comm_after *after);
 void comm_op_ready(struct comm *c, const struct action *a, struct comm_after *after);
 void comm_op_stopped(struct comm *c, const struct action *a, struct comm_after *after);

@@ -2,7 +2,7 @@
  *
  * Four tables: peers (whom we are or want to be linked with), ops (operations of the installed view, by (tag, seq)), tags
  * (next number and owed errors of each tag), slots (calls of the program).  Everything is an index into an arena.
- * Which file writes what: links.c peers, optable.c ops and tags, launch.c slots, install.c the view, ballot.c the vote, join.c the
+ * Which file writes what: peer_links.c peers, optable.c ops and tags, launch.c slots, install.c the view, ballot.c the vote, join.c the
  * phase and the master's connection.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_SESSION_SESSION_STATE_H
@@ -13,7 +13,7 @@
 #include "core/bitset.h"
 #include "core/check.h"
 #include "core/mutant.h"
-#include "core/rng.h"
+#include "core/random.h"
 #include "session/session.h"
 
 enum { NONE = 0xFFFFFFFFu };
@@ -188,7 +188,7 @@ struct session {
     struct member_info *scratch_members;
     uint64_t *scratch_ids;
 
-    /* admission: links.c */
+    /* admission: peer_links.c */
     uint64_t proposal;   /* proposed view, 0 none */
     uint32_t proposal_attempt;
     bool linked_sent;
@@ -272,7 +272,7 @@ struct session {
     } fetch;
 };
 
-/* phases.c: the one writer of phases */
+/* transitions.c: the one writer of phases */
 enum session_machine { MACHINE_SESSION, MACHINE_CALL, MACHINE_OPERATION };
 void phase_move(enum session_machine machine, uint8_t *phase, uint8_t to);
 void session_trace(struct outbox *out, const char *text, uint64_t id, uint64_t value);
@@ -317,7 +317,7 @@ void announce_eager(struct session *s, struct op *op, uint32_t rank, struct outb
 /* session_check.c: asserts what must hold between two steps */
 void session_check(struct session *s);
 
-/* links.c */
+/* peer_links.c */
 void links_admit(struct session *s, struct reader *r, struct outbox *out);
 void links_check(struct session *s, struct outbox *out);
 void links_hello(struct session *s, struct session_event *e);

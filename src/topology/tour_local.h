@@ -10,7 +10,7 @@
 #ifndef PCCL_TOPOLOGY_TOUR_LOCAL_H
 #define PCCL_TOPOLOGY_TOUR_LOCAL_H
 
-#include "core/rng.h"
+#include "core/random.h"
 #include "topology/tour.h"
 
 enum { TOUR_LOCAL_NEAR = 10 }; /* cheapest successors that are tried for each peer */

@@ -8,7 +8,7 @@
 
 #include <sys/resource.h>
 
-#include "core/rng.h"
+#include "core/random.h"
 #include "tests/wire_client.h"
 
 enum { IDLE_CLIENTS = 900, FRESH_MOST = 64, MEMORY_MOST = 64 << 20 };

@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "core/rng.h"
+#include "core/random.h"
 #include "kernels/kernels.h"
 #include "tests/testing.h"
 

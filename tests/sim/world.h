@@ -15,7 +15,7 @@
 #include "collectives/exec_wait.h"
 #include "core/clock.h"
 #include "core/mix.h"
-#include "core/rng.h"
+#include "core/random.h"
 #include "master/master.h"
 #include "session/session.h"
 

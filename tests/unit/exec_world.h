@@ -9,7 +9,7 @@
 
 #include "collectives/exec_wait.h"
 
-#include "core/rng.h"
+#include "core/random.h"
 #include "tests/testing.h"
 
 enum { MAX_RANKS = 9, MAX_LANES = 3, MAX_OPS = 6, CHANNEL_FRAMES = 2, MAX_SLOTS = 8 };

@@ -6,7 +6,7 @@
 #ifndef PCCL_TESTS_SYNC_WORLD_H
 #define PCCL_TESTS_SYNC_WORLD_H
 
-#include "core/rng.h"
+#include "core/random.h"
 #include "kernels/hash.h"
 #include "session/session_state.h"
 #include "tests/testing.h"

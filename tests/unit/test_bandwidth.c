@@ -5,7 +5,7 @@
  * SPDX-License-Identifier: MIT */
 #include "tests/testing.h"
 
-#include "core/rng.h"
+#include "core/random.h"
 #include "topology/bandwidth.h"
 #include "topology/probe_rounds.h"
 

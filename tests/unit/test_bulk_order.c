@@ -6,7 +6,7 @@
 #include "tests/testing.h"
 
 #include "core/mutant.h"
-#include "core/rng.h"
+#include "core/random.h"
 #include "session/bulk.h"
 
 enum { PEERS = 4, OPS = 30, ATTEMPTS = 40 };

@@ -5,7 +5,7 @@
  * SPDX-License-Identifier: MIT */
 #include "tests/testing.h"
 
-#include "core/rng.h"
+#include "core/random.h"
 #include "topology/cost.h"
 #include "topology/rates.h"
 #include "topology/weights.h"

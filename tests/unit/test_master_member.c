@@ -1,7 +1,7 @@
 /* test_master_member.c - getting in, staying in, getting lost; and what strangers send.
  * SPDX-License-Identifier: MIT */
 #include "core/check.h"
-#include "core/rng.h"
+#include "core/random.h"
 #include "master_peers.h"
 #include "tests/testing.h"
 

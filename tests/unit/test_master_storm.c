@@ -3,7 +3,7 @@
  * The fake peers abort on a view that is not the next one of theirs, so that "never more than one behind" is checked with
  * each VIEW.  After the storm everybody left must come to rest: one view, no open vote.
  * SPDX-License-Identifier: MIT */
-#include "core/rng.h"
+#include "core/random.h"
 #include "master_peers.h"
 #include "tests/testing.h"
 

@@ -5,7 +5,7 @@
  * SPDX-License-Identifier: MIT */
 #include "collectives/plan.h"
 
-#include "core/rng.h"
+#include "core/random.h"
 #include "tests/testing.h"
 
 enum { MAX_WORLD = 64, GUARD = 0x5A5A5A5A };

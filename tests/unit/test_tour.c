@@ -5,7 +5,7 @@
  * SPDX-License-Identifier: MIT */
 #include "tests/testing.h"
 
-#include "core/rng.h"
+#include "core/random.h"
 #include "topology/tour_exact.h"
 #include "topology/tour_local.h"
 #include "topology/tour_repair.h"

@@ -6,7 +6,7 @@
 #ifndef PCCL_TESTS_WIRE_CASES_H
 #define PCCL_TESTS_WIRE_CASES_H
 
-#include "core/rng.h"
+#include "core/random.h"
 #include "wire/frame.h"
 #include "wire/p2p.h"
 

@@ -1,4 +1,4 @@
-/* phases.c - the state machines of a session as tables, and the one function that writes a phase.
+/* transitions.c - the state machines of a session as tables, and the one function that writes a phase.
  * SPDX-License-Identifier: MIT */
 #include "session/session_state.h"
 

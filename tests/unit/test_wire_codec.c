@@ -1,9 +1,9 @@
-/* test_codec.c - the cursors and the frame header: nothing is touched past an end, nothing wrong is believed.
+/* test_wire_codec.c - the cursors and the frame header: nothing is touched past an end, nothing wrong is believed.
  * SPDX-License-Identifier: MIT */
 #include "tests/testing.h"
 
 #include "core/bounds.h"
-#include "core/rng.h"
+#include "core/random.h"
 #include "wire/codec.h"
 #include "wire/frame.h"
 #include "wire/p2p.h"

@@ -1,4 +1,4 @@
-/* test_lane.c - a lane by itself: orders that arrive while it serves its connections.
+/* test_lane_pass.c - a lane by itself: orders that arrive while it serves its connections.
  *
  * The transport is the test's: what a connection "receives" is written here, and orders can be posted at the very moment at which the
  * lane reads, where real threads hit them once in a million passes.

@@ -1,4 +1,4 @@
-/* async.c - operations: from a launch to the lanes and back.
+/* comm_op.c - operations: from a launch to the lanes and back.
  *
  * The executors report to the operation's counters; the last lane runs the session's step itself.
  *

@@ -1,4 +1,4 @@
-/* links.c - whom this session is linked with, and what a broken or silent link means.
+/* peer_links.c - whom this session is linked with, and what a broken or silent link means.
  *
  * The shell keeps a control link and a data bundle to every wanted peer (members of the view and of an open proposal); here
  * it is decided who is wanted, who may dial in, when an admission is LINKED, and what is reported to the master.

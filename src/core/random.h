@@ -1,7 +1,7 @@
-/* rng.h - small seeded generator (splitmix64), for simulation, jitter and searches; never for secrets.
+/* random.h - small seeded generator (splitmix64), for simulation, jitter and searches; never for secrets.
  * SPDX-License-Identifier: MIT */
-#ifndef PCCL_CORE_RNG_H
-#define PCCL_CORE_RNG_H
+#ifndef PCCL_CORE_RANDOM_H
+#define PCCL_CORE_RANDOM_H
 
 #include <stdint.h>
 

@@ -12,6 +12,8 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
+from rules import report
+
 OBJECTS = "CMakeFiles/pccl_objects.dir/src"
 
 
@@ -65,6 +67,15 @@ def circles(calls):
     return found
 
 
+def told(folder, calls):
+    """Each call of each circle."""
+    for circle in circles(calls):
+        for a in circle:
+            for b in circle:
+                if calls[a][b]:
+                    yield f"{folder.name}/{a.stem} calls {b.stem}: {' '.join(sorted(calls[a][b]))}"
+
+
 def main():
     root = Path(sys.argv[1]) / OBJECTS
     folders = defaultdict(list)
@@ -74,19 +85,8 @@ def main():
         print(f"no object files under {root}")
         return 2
     defined, needed = symbols([file for files in folders.values() for file in files])
-    failed = 0
-    for folder, files in sorted(folders.items()):
-        calls = graph(files, defined, needed)
-        found = circles(calls)
-        for circle in found:
-            for a in circle:
-                for b in circle:
-                    if calls[a][b]:
-                        print(f"{folder.name}/{a.stem} calls {b.stem}: {' '.join(sorted(calls[a][b]))}")
-        print("FAIL" if found else "PASS", f"no circle in {folder.relative_to(root.parent)}")
-        failed += bool(found)
-    print(f"{len(folders) - failed} passed, {failed} failed")
-    return failed != 0
+    return report((f"no circle in {folder.relative_to(root.parent)}", told(folder, graph(files, defined, needed)))
+                  for folder, files in sorted(folders.items()))
 
 
 if __name__ == "__main__":

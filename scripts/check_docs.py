@@ -21,6 +21,8 @@ import shlex
 import sys
 from pathlib import Path
 
+from rules import check_tree
+
 LINE = 110
 CODE = {".c", ".h", ".cpp", ".py", ".sh", ".cmake", ".in", ".txt", ".pml", ".service", ".1", ".8"}
 TOP = ("src", "include", "apps", "bench", "examples", "tests", "fuzz", "scripts", "cmake", "docs", "verify", "packaging")
@@ -493,19 +495,5 @@ RULES = [lines_are_short, blocks_have_a_language, links_resolve, documents_are_i
          cited_rules_are_stated, stated_rules_are_shown]
 
 
-def main():
-    tree = Tree(Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve())
-    failed = 0
-    rules = [rule for rule in RULES if not sys.argv[2:] or rule.__name__ in sys.argv[2:]]
-    for rule in rules:
-        breaches = list(rule(tree))
-        for breach in breaches:
-            print(breach)
-        print("FAIL" if breaches else "PASS", rule.__name__)
-        failed += bool(breaches)
-    print(f"{len(rules) - failed} passed, {failed} failed")
-    return failed != 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(check_tree(Tree, RULES))

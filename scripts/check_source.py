@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""check_source.py ROOT - rules that a reader of the text can check; each rule is one test.
+"""check_source.py [ROOT [RULE...]] - rules that a reader of the text can check; each rule is one test.
 
 Prints every breach as file:line, then PASS or FAIL per rule, then "N passed, N failed".
 SPDX-License-Identifier: MIT
 """
+import itertools
 import re
 import sys
 from pathlib import Path
+
+from rules import check_tree
 
 LAYERS = {  # a file of this directory may include headers of these
     "core": {"core"},
@@ -123,6 +126,25 @@ def basenames_are_unique(tree):
         seen.setdefault(file.name, file)
 
 
+def one_letter_apart(a, b):
+    """Whether a letter put in, left out or changed makes one of the other."""
+    if len(a) > len(b):
+        a, b = b, a
+    if len(a) == len(b):
+        return sum(x != y for x, y in zip(a, b)) == 1
+    return len(a) + 1 == len(b) and any(b[:i] + b[i + 1:] == a for i in range(len(b)))
+
+
+def names_differ_by_more_than_a_letter(tree):
+    """Two files of the library, or two of the tests: a name says what the file decides, and nobody mistakes one for another."""
+    first = {}  # of each name without its suffix
+    for file in tree.c_files:
+        first.setdefault((file.relative_to(tree.root).parts[0], file.stem), file)
+    for (top, a), (other, b) in itertools.combinations(sorted(first), 2):
+        if top == other and top in ("src", "tests") and one_letter_apart(a, b):
+            yield f"{tree.at(first[top, b])}: a letter away from {tree.at(first[top, a])}"
+
+
 def library_calls_nothing_forbidden(tree):
     for file in tree.src:
         for number, line in enumerate(tree.code[file].splitlines(), 1):
@@ -155,22 +177,9 @@ def nothing_is_left_to_do(tree):
 
 
 RULES = [includes_point_down, files_are_short, cmake_is_short, functions_are_short,
-         functions_have_no_conditional_compilation, basenames_are_unique, library_calls_nothing_forbidden,
-         nothing_sleeps, licence_is_named, nothing_is_left_to_do]
-
-
-def main():
-    tree = Tree(Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve())
-    failed = 0
-    for rule in RULES:
-        breaches = list(rule(tree))
-        for breach in breaches:
-            print(breach)
-        print("FAIL" if breaches else "PASS", rule.__name__)
-        failed += bool(breaches)
-    print(f"{len(RULES) - failed} passed, {failed} failed")
-    return failed != 0
+         functions_have_no_conditional_compilation, basenames_are_unique, names_differ_by_more_than_a_letter,
+         library_calls_nothing_forbidden, nothing_sleeps, licence_is_named, nothing_is_left_to_do]
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(check_tree(Tree, RULES))

@@ -36,6 +36,9 @@ plant cmake_is_short cmake/planted.cmake "# $spdx$(printf '\n# %d' {1..300})"
 plant functions_are_short src/core/planted.c "$(body "$(printf '    ;\n%.0s' {1..69})")"
 plant functions_have_no_conditional_compilation src/core/planted.c "$(body $'#ifdef A\n    ;\n#endif')"
 plant basenames_are_unique src/wire/status.h "$spdx"
+for name in src/session/lanes.c src/master/statuq.h src/engine/conm.c tests/unit/test_conns.c; do # lane, status, comm, test_conn
+    plant names_differ_by_more_than_a_letter "$name" "$spdx"
+done
 for call in 'exit(1)' 'abort()' 'printf("x")' 'strcpy(a, b)' 'sprintf(a, "x")' 'alloca(4)'; do
     plant library_calls_nothing_forbidden src/net/planted.c "$(body "    $call;")"
 done

@@ -83,6 +83,48 @@ TEST(kill_in_the_middle_of_an_in_place_reduce_restores_inputs_and_the_retry_succ
     kill_one_of_four(true, 2);
 }
 
+/* Nobody can settle the loss: the calls end within the master-loss time, and say that it is the master that is gone. */
+static void kill_master_and_one_of_three(bool master_first)
+{
+    struct processes all;
+    struct processes_options o = {.count = 3, .failures = &test_failures, .pool = 1, .loss_ms = 1500};
+    if (!processes_start(&all, &o)) {
+        return;
+    }
+    processes_do(&all, 7, peer_join, &o.count, sizeof o.count, NULL);
+    struct reduce_job job = {.count = 16 * MEGABYTE, .tag = 2, .members = 7, .in_place = true, .victim = 2,
+                             .signal = SIGSTOP, .after = 20 << 20};
+    struct reply reply[PROCESSES_MOST];
+    processes_send(&all, 7, peer_reduce, &job, sizeof job);
+    process_wait_stopped(&all, 2); /* in the middle of the operation, which waits for it */
+    for (int k = 0; k < 2; k++) {
+        if (master_first == (k == 0)) {
+            EXPECT_EQ(program_end(&all.master, SIGKILL), 128 + SIGKILL);
+        } else {
+            process_signal(&all, 2, SIGKILL);
+        }
+    }
+    all.master.status = 0; /* it was not asked to end well */
+    processes_take(&all, 3, reply);
+    for (int i = 0; i < 2; i++) { /* never "try again": no later view could have another outcome for others */
+        bool settled = !master_first && reply[i].result == pcclRankConnectionLost; /* the loss was before */
+        EXPECT(settled || reply[i].result == pcclMasterConnectionFailed);
+        EXPECT(settled || reply[i].cause == pcclCauseMasterLost);
+    }
+    EXPECT_EQ(reply[0].result, reply[1].result);
+    processes_stop(&all);
+}
+
+TEST(a_death_while_the_master_is_gone_ends_all_calls_with_the_loss_of_the_master)
+{
+    kill_master_and_one_of_three(true);
+}
+
+TEST(a_death_just_before_the_masters_ends_all_calls_alike)
+{
+    kill_master_and_one_of_three(false);
+}
+
 /* Peer 2 launches only after the abort that the others have had: its call takes the same error, and the retries pair up.  A
  * forgotten debt would pair its first call with their second. */
 TEST(a_peer_that_had_not_launched_owes_the_abort_to_its_next_call)

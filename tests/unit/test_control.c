@@ -107,6 +107,20 @@ TEST(unknown_values_in_list_items_are_refused)
     }
 }
 
+TEST(a_vote_for_the_last_revision_there_is_is_refused) /* the next one would be 0: expected by nobody */
+{
+    for (uint64_t back_by = 0; back_by < 3; back_by++) {
+        unsigned char bytes[64];
+        struct msg_vote m = {.number = 5, .kind = VOTE_SYNC, .revision = UINT64_MAX - back_by}, back;
+        struct writer w;
+        struct reader r;
+        writer_init(&w, bytes, sizeof bytes);
+        put_vote(&w, &m);
+        reader_init(&r, bytes, w.used);
+        EXPECT_EQ(get_vote(&r, &back), back_by > 0);
+    }
+}
+
 TEST(a_vote_carries_its_state_only_when_it_synchronises)
 {
     struct msg_vote m = {.number = 5, .strategy = 2, .revision = 6, .key_digest = 7, .content_digest = 8,

@@ -68,6 +68,7 @@ static void line_accept_data(struct world *w, struct node *n, struct link *l, ui
     d->up = true;
     if (++l->bundle_ready == l->bundle_lanes) {
         l->bundle_state = LINK_UP;
+        lanes_offer(l);
         node_step(w, n, &(struct session_event){.kind = SESSION_DATA_UP, .peer = h->from, .number = h->number});
         lanes_pump(w, n);
     }

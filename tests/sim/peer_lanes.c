@@ -1,7 +1,7 @@
 /* peer_lanes.c - the lanes of one process: executors on one side, data connections on the other.
  *
  * One idea: bytes go straight to where the executor says, in whatever pieces they come, and straight from the
- * caller's buffer into the connection's room.  When an operation is stopped, what is left of a frame in hand goes through
+ * caller's buffer into the connection's room.  Only peers that an executor has touched are looked at, as in the library.  When an operation is stopped, what is left of a frame in hand goes through
  * scratch, both ways; the stop comes late on purpose, so that lanes still write while the session already knows.
  * Invariant: no pointer into a buffer is kept after the executor of its operation was stopped.
  * SPDX-License-Identifier: MIT */
@@ -76,13 +76,32 @@ static void lanes_look(struct world *w, struct node *n, uint32_t slot)
     }
 }
 
-/* Somebody gave grants back: executors whose senders starve may have them. */
-static void lanes_feed_starved(struct node *n, uint32_t lane)
+void lanes_offer(struct link *l)
+{
+    l->offers = (1u << WORLD_LANES) - 1;
+}
+
+/* The ranks that something has changed for, since the last time. */
+static void lanes_touched(struct node *n, struct run *r, uint32_t lane)
+{
+    for (uint32_t rank = exec_touched(&r->exec[lane]); rank != EXEC_NO_RANK; rank = exec_touched(&r->exec[lane])) {
+        r->link[rank] = r->link[rank] == NULL ? line_find(n, r->ranks[rank]) : r->link[rank];
+        if (r->link[rank] != NULL) { /* else it is offered all once it is there */
+            r->link[rank]->offers |= (uint8_t)(1u << lane);
+        }
+    }
+}
+
+/* Somebody gave grants back: executors whose senders starve may have them; and what has changed since. */
+static void lanes_changes(struct node *n, uint32_t lane)
 {
     for (uint32_t i = 0; i < n->run_top; i++) {
         struct run *r = &n->run[i];
         if (r->taken && r->started && !r->idle && lane < r->op.lanes && r->exec[lane].starved) {
             exec_step(&r->exec[lane], &(struct exec_event){.kind = EXEC_ROOM}, &(struct exec_out){0});
+        }
+        if (r->taken && r->started && !r->idle && lane < r->op.lanes) {
+            lanes_touched(n, r, lane);
         }
     }
 }
@@ -120,6 +139,7 @@ void lanes_start(struct world *w, struct node *n, uint32_t slot, uint32_t window
         return;
     }
     memset(r->launch, 0, sizeof r->launch);
+    memset(r->link, 0, sizeof r->link);
     r->moved = 0;
     memcpy(r->ranks, op->ranks, op->plan.world * sizeof *r->ranks);
     uint32_t segments = plan_max_segments(op->plan.algorithm, op->plan.world);
@@ -333,6 +353,7 @@ static bool lanes_next_data(const struct world *w, struct node *n, struct data_c
     uint32_t rank = lanes_rank_of_link(r, l);
     lanes_buffer(w, n);
     exec_step(&r->exec[lane], &(struct exec_event){.kind = EXEC_PULL, .rank = rank}, &out);
+    lanes_touched(n, r, lane);
     if (out.data == NULL) {
         return false;
     }
@@ -376,6 +397,7 @@ static bool lanes_write(struct world *w, struct node *n, struct data_connection 
                 uint32_t slot = d->tx_slot;
                 exec_step(&n->run[slot].exec[lane], &(struct exec_event){.kind = EXEC_SENT, .rank = d->tx_rank},
                           &(struct exec_out){0});
+                lanes_touched(n, &n->run[slot], lane);
                 lanes_look(w, n, slot);
             }
         }
@@ -391,17 +413,19 @@ void lanes_pump(struct world *w, struct node *n)
     for (bool moved = true; moved && !w->failed;) {
         moved = false;
         for (uint32_t lane = 0; lane < WORLD_LANES; lane++) {
-            lanes_feed_starved(n, lane);
+            lanes_changes(n, lane);
         }
         for (uint32_t i = 0; i < n->link_count; i++) {
             struct link *l = n->links[i];
-            for (uint32_t lane = 0; l->bundle_state == LINK_UP && lane < l->bundle_lanes; lane++) {
+            for (uint32_t lane = 0; l->offers != 0 && l->bundle_state == LINK_UP && lane < l->bundle_lanes; lane++) {
                 struct data_connection *d = &l->data_connection[lane];
-                if (!d->up || !channel_valid(w, d->channel, d->generation)) {
+                if ((l->offers >> lane & 1) == 0 || !d->up || !channel_valid(w, d->channel, d->generation)) {
                     continue;
                 }
                 if (d->busy || lanes_next_credit(n, d, lane, l) || lanes_next_data(w, n, d, lane, l)) {
                     moved = lanes_write(w, n, d, lane) || moved;
+                } else {
+                    l->offers &= (uint8_t)~(1u << lane);
                 }
             }
         }

@@ -357,6 +357,7 @@ static void line_acked(struct world *w, struct node *n, uint32_t channel, const 
         w->channels[channel].end[0].role = ROLE_DATA;
         if (++l->bundle_ready == l->bundle_lanes) {
             l->bundle_state = LINK_UP;
+            lanes_offer(l);
             node_step(w, n, &(struct session_event){.kind = SESSION_DATA_UP, .peer = end.peer, .number = end.number});
             lanes_pump(w, n);
         }

@@ -27,6 +27,7 @@ struct call {
     bool failed;               /* this process is why it cannot be done: no memory, or its executor failed */
     unsigned char *in, *out, *scratch;
     size_t bytes, capacity;
+    uint64_t input_hash;       /* of what it was given */
     uint64_t retired_hash;     /* of the buffers after the return */
 };
 
@@ -79,6 +80,7 @@ uint32_t program_op_count(const struct world *w, uint32_t group, uint64_t step);
 /* Whether inputs have fractions: the order of folding then shows in the last bits. */
 bool program_fractions(const struct op_params *params);
 void program_input(const struct world *w, uint32_t node, uint64_t key, const struct op_params *params, void *out);
+uint64_t program_hash(const unsigned char *bytes, size_t size);
 bool program_launch(struct world *w, struct node *n, uint32_t op);  /* false: no slot, or refused for now */
 void program_collect(struct world *w, struct node *n);
 bool program_idle(const struct node *n);

@@ -60,9 +60,9 @@ void program_describe_op(const struct world *w, uint32_t group, uint64_t step, u
 }
 
 /* Small values: sums, products and averages of any members are exact, or rounded once. */
-static double input_value(uint64_t h, enum redop op, enum dtype type)
+static inline __attribute__((always_inline)) double input_value(uint64_t h, bool product, enum dtype type)
 {
-    if (op == REDOP_PROD) {
+    if (product) {
         static const double factors[] = {1, 2, 1, 1, 1, 2, 1, 1};
         double v = factors[h % 8];
         return (h >> 8) % 2 && type != DTYPE_U8 && type != DTYPE_U16 && type != DTYPE_U32 && type != DTYPE_U64 ? -v : v;
@@ -86,7 +86,7 @@ static uint16_t half_bits(double v, bool bfloat)
     return (uint16_t)(((u >> 16) & 0x8000) | ((((u >> 23) & 0xFF) - 112) << 10) | ((u >> 13) & 0x3FF));
 }
 
-static void input_store(void *out, uint64_t i, enum dtype type, double v)
+static inline __attribute__((always_inline)) void input_store(void *out, uint64_t i, enum dtype type, double v)
 {
     switch (type) {
     case DTYPE_U8: ((uint8_t *)out)[i] = (uint8_t)v; break;
@@ -111,13 +111,34 @@ bool program_fractions(const struct op_params *params)
     return wide && params->quant == QUANT_NONE && (params->op == REDOP_SUM || params->op == REDOP_AVG);
 }
 
+/* A loop for each type, which the compiler makes of one: these are the bytes of all inputs of all seeds. */
+static inline __attribute__((always_inline)) void input_fill(struct rng r, const struct op_params *params, void *out, enum dtype type)
+{
+    bool fractions = program_fractions(params), product = params->op == REDOP_PROD;
+    for (uint64_t i = 0; i < params->count; i++) {
+        double value = input_value(rng_next(&r) >> 5, product, type);
+        value += fractions ? (double)rng_below(&r, 1000003) / 1000003.0 : 0;
+        input_store(out, i, type, value);
+    }
+}
+
 void program_input(const struct world *w, uint32_t node, uint64_t key, const struct op_params *params, void *out)
 {
     struct rng r = {.state = mix64(mix64(w->opt.seed, node), key)};
-    for (uint64_t i = 0; i < params->count; i++) {
-        double value = input_value(rng_next(&r) >> 5, (enum redop)params->op, (enum dtype)params->dtype);
-        value += program_fractions(params) ? (double)rng_below(&r, 1000003) / 1000003.0 : 0;
-        input_store(out, i, (enum dtype)params->dtype, value);
+    switch ((enum dtype)params->dtype) {
+    case DTYPE_U8: input_fill(r, params, out, DTYPE_U8); break;
+    case DTYPE_I8: input_fill(r, params, out, DTYPE_I8); break;
+    case DTYPE_U16: input_fill(r, params, out, DTYPE_U16); break;
+    case DTYPE_I16: input_fill(r, params, out, DTYPE_I16); break;
+    case DTYPE_U32: input_fill(r, params, out, DTYPE_U32); break;
+    case DTYPE_I32: input_fill(r, params, out, DTYPE_I32); break;
+    case DTYPE_U64: input_fill(r, params, out, DTYPE_U64); break;
+    case DTYPE_I64: input_fill(r, params, out, DTYPE_I64); break;
+    case DTYPE_F16: input_fill(r, params, out, DTYPE_F16); break;
+    case DTYPE_BF16: input_fill(r, params, out, DTYPE_BF16); break;
+    case DTYPE_F32: input_fill(r, params, out, DTYPE_F32); break;
+    case DTYPE_F64: input_fill(r, params, out, DTYPE_F64); break;
+    case DTYPE_COUNT: break;
     }
 }
 
@@ -143,7 +164,7 @@ bool program_idle(const struct node *n)
     return true;
 }
 
-static uint64_t bytes_hash(const unsigned char *bytes, size_t size)
+uint64_t program_hash(const unsigned char *bytes, size_t size)
 {
     uint64_t h = size;
     for (; size >= 8; size -= 8, bytes += 8) {
@@ -158,10 +179,14 @@ static uint64_t bytes_hash(const unsigned char *bytes, size_t size)
     return h;
 }
 
+static uint64_t call_hash(const struct call *c)
+{
+    return program_hash(c->in, c->bytes) ^ mix64(1, program_hash(c->out, c->bytes));
+}
+
 static void call_check_retired(struct world *w, const struct call *c)
 {
-    if (c->retired_hash != 0 && !c->pending &&
-        c->retired_hash != (bytes_hash(c->in, c->bytes) ^ mix64(1, bytes_hash(c->out, c->bytes)))) {
+    if (c->retired_hash != 0 && !c->pending && c->retired_hash != call_hash(c)) {
         world_fail(w, "G3: peer %u: a buffer of slot %u was written after its call had returned", c->node->index, c->slot);
     }
 }
@@ -234,7 +259,7 @@ static void program_outcome(struct world *w, struct node *n, struct call *c, con
     }
     if (o->result == RESULT_OK) {
         p->status[c->op] = OP_DONE_OK;
-        p->results += mix64(c->op, bytes_hash(c->out, c->bytes)); /* calls may end in any order */
+        p->results += mix64(c->op, program_hash(c->out, c->bytes)); /* calls may end in any order */
     } else if (c->failed && world_chance(w, 50)) {
         p->status[c->op] = OP_DONE_BAD;
         p->leave = true; /* the others go on without it */
@@ -246,12 +271,26 @@ static void program_outcome(struct world *w, struct node *n, struct call *c, con
     if (p->listed && c->op != PROGRAM_OPS) {
         program_bulk_ended(w, n, c->op, o);
     }
-    c->retired_hash = bytes_hash(c->in, c->bytes) ^ mix64(1, bytes_hash(c->out, c->bytes));
+    c->retired_hash = call_hash(c);
 }
 
 static void call_restore(struct call *c, const struct session_outcome *o)
 {
     if (o->restore) {
+        memcpy(c->out, c->in, c->bytes);
+    }
+}
+
+static void call_inputs(const struct world *w, const struct node *n, struct call *c)
+{
+    if (c->op == PROGRAM_OPS) {
+        memcpy(c->in, &n->program->step, sizeof n->program->step);
+    } else {
+        program_input(w, n->index, program_key(n, c->op, 0), &c->params, c->in);
+    }
+    c->input_hash = program_hash(c->in, c->bytes);
+    memset(c->out, 0xC3, c->bytes);
+    if (c->in_place) {
         memcpy(c->out, c->in, c->bytes);
     }
 }
@@ -279,15 +318,7 @@ bool program_launch(struct world *w, struct node *n, uint32_t op)
     bool listed = p->listed && op != PROGRAM_OPS;
     c->key = program_key(n, op, listed ? p->tries[op] : op == PROGRAM_OPS ? p->align_attempt : p->attempt);
     call_buffers(w, c, &params);
-    if (op == PROGRAM_OPS) {
-        memcpy(c->in, &p->step, sizeof p->step);
-    } else {
-        program_input(w, n->index, program_key(n, op, 0), &params, c->in);
-    }
-    memset(c->out, 0xC3, c->bytes);
-    if (c->in_place) {
-        memcpy(c->out, c->in, c->bytes);
-    }
+    call_inputs(w, n, c);
     struct run *r = &n->run[slot];
     r->use++;
     r->taken = true;

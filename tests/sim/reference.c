@@ -18,16 +18,22 @@ uint16_t oracle_node_of(const struct world *w, uint64_t id);
 
 static double float_of_half(uint16_t h, bool bfloat)
 {
-    uint32_t u;
+    uint64_t u = h;
     float f;
+    double v;
     if (bfloat) {
-        u = (uint32_t)h << 16;
-        memcpy(&f, &u, 4);
+        uint32_t b = (uint32_t)h << 16;
+        memcpy(&f, &b, 4);
         return f;
     }
-    int exponent = (h >> 10) & 31;
-    double v = exponent == 0 ? ldexp(h & 0x3FF, -24) : exponent == 31 ? INFINITY : ldexp((h & 0x3FF) | 0x400, exponent - 25);
-    return h & 0x8000 ? -v : v;
+    unsigned exponent = (h >> 10) & 31;
+    if (exponent == 0) {
+        v = (h & 0x3FF) * 0x1p-24;
+        return h & 0x8000 ? -v : v;
+    }
+    u = (u & 0x8000) << 48 | (uint64_t)(exponent == 31 ? 2047 : exponent + 1008) << 52 | (u & 0x3FF) << 42;
+    memcpy(&v, &u, 8);
+    return v;
 }
 
 /* Nearest value with `bits` of significand and exponents of half or bfloat16; ties to even. */
@@ -45,7 +51,7 @@ static double round_to(double v, bool bfloat)
     return fabs(r) > most ? copysign(INFINITY, v) : r;
 }
 
-static double value_at(const void *data, uint64_t i, enum dtype type)
+static inline __attribute__((always_inline)) double value_at(const void *data, uint64_t i, enum dtype type)
 {
     switch (type) {
     case DTYPE_U8: return ((const uint8_t *)data)[i];
@@ -66,7 +72,7 @@ static double value_at(const void *data, uint64_t i, enum dtype type)
 }
 
 /* Integers wrap like the type does: everything modulo 2^64, cut at the end. */
-static uint64_t integer_at(const void *data, uint64_t i, enum dtype type)
+static inline __attribute__((always_inline)) uint64_t integer_at(const void *data, uint64_t i, enum dtype type)
 {
     if (type == DTYPE_U64 || type == DTYPE_I64) {
         return ((const uint64_t *)data)[i];
@@ -88,7 +94,7 @@ static int64_t integer_cut(uint64_t v, enum dtype type)
     }
 }
 
-static bool type_is_float(enum dtype type)
+static inline bool type_is_float(enum dtype type)
 {
     return type >= DTYPE_F16;
 }
@@ -98,36 +104,59 @@ struct fold {
     uint64_t whole;
 };
 
-static void fold_add(struct fold *f, const void *data, uint64_t i, const struct op_params *p, bool first)
+/* One member's input into the folds of all elements; floating point needs no whole numbers. */
+static inline __attribute__((always_inline)) void fold_add(struct fold *folds, const void *data, const struct op_params *p, bool first,
+                                                           enum dtype type)
 {
-    double v = value_at(data, i, (enum dtype)p->dtype);
-    uint64_t u = integer_at(data, i, (enum dtype)p->dtype);
-    f->size += fabs(v);
-    if (first) {
-        f->real = v;
-        f->whole = u;
-        return;
+    for (uint64_t i = 0; i < p->count; i++) {
+        struct fold *f = &folds[i];
+        double v = value_at(data, i, type);
+        uint64_t u = type_is_float(type) ? 0 : integer_at(data, i, type);
+        if (first) {
+            *f = (struct fold){.real = v, .size = fabs(v), .whole = u};
+            continue;
+        }
+        f->size += fabs(v);
+        switch ((enum redop)p->op) {
+        case REDOP_SUM:
+        case REDOP_AVG:
+            f->real += v;
+            f->whole += u;
+            break;
+        case REDOP_PROD:
+            f->real *= v;
+            f->whole *= u;
+            break;
+        case REDOP_MAX:
+            f->real = v > f->real ? v : f->real;
+            f->whole = (int64_t)u > (int64_t)f->whole ? u : f->whole;
+            break;
+        case REDOP_MIN:
+            f->real = v < f->real ? v : f->real;
+            f->whole = (int64_t)u < (int64_t)f->whole ? u : f->whole;
+            break;
+        case REDOP_COUNT:
+            break;
+        }
     }
-    switch ((enum redop)p->op) {
-    case REDOP_SUM:
-    case REDOP_AVG:
-        f->real += v;
-        f->whole += u;
-        break;
-    case REDOP_PROD:
-        f->real *= v;
-        f->whole *= u;
-        break;
-    case REDOP_MAX:
-        f->real = v > f->real ? v : f->real;
-        f->whole = (int64_t)u > (int64_t)f->whole ? u : f->whole;
-        break;
-    case REDOP_MIN:
-        f->real = v < f->real ? v : f->real;
-        f->whole = (int64_t)u < (int64_t)f->whole ? u : f->whole;
-        break;
-    case REDOP_COUNT:
-        break;
+}
+
+static void fold_member(struct fold *folds, const void *data, const struct op_params *p, bool first)
+{
+    switch ((enum dtype)p->dtype) {
+    case DTYPE_U8: fold_add(folds, data, p, first, DTYPE_U8); break;
+    case DTYPE_I8: fold_add(folds, data, p, first, DTYPE_I8); break;
+    case DTYPE_U16: fold_add(folds, data, p, first, DTYPE_U16); break;
+    case DTYPE_I16: fold_add(folds, data, p, first, DTYPE_I16); break;
+    case DTYPE_U32: fold_add(folds, data, p, first, DTYPE_U32); break;
+    case DTYPE_I32: fold_add(folds, data, p, first, DTYPE_I32); break;
+    case DTYPE_U64: fold_add(folds, data, p, first, DTYPE_U64); break;
+    case DTYPE_I64: fold_add(folds, data, p, first, DTYPE_I64); break;
+    case DTYPE_F16: fold_add(folds, data, p, first, DTYPE_F16); break;
+    case DTYPE_BF16: fold_add(folds, data, p, first, DTYPE_BF16); break;
+    case DTYPE_F32: fold_add(folds, data, p, first, DTYPE_F32); break;
+    case DTYPE_F64: fold_add(folds, data, p, first, DTYPE_F64); break;
+    case DTYPE_COUNT: break;
     }
 }
 
@@ -167,21 +196,19 @@ static bool element_right(const struct fold *f, const struct call *c, uint64_t i
 
 bool reference_check(const struct world *w, const struct view_record *view, const struct call *c, char *why, size_t size)
 {
-    static unsigned char inputs[WORLD_NODES][WORLD_BYTES + 8];
+    static unsigned char input[WORLD_BYTES + 8];
+    static struct fold folds[WORLD_BYTES];
     uint64_t key = program_key(c->node, c->op, 0);
     for (uint32_t m = 0; m < view->members; m++) {
-        program_input(w, oracle_node_of(w, view->ids[m]), key, &c->params, inputs[m]);
+        program_input(w, oracle_node_of(w, view->ids[m]), key, &c->params, input);
+        fold_member(folds, input, &c->params, m == 0);
     }
     for (uint64_t i = 0; i < c->params.count; i++) {
-        struct fold f = {0};
-        for (uint32_t m = 0; m < view->members; m++) {
-            fold_add(&f, inputs[m], i, &c->params, m == 0);
-        }
-        if (!element_right(&f, c, i, view->members)) {
+        if (!element_right(&folds[i], c, i, view->members)) {
             snprintf(why, size, "element %llu of %llu, %s of %s, quant %u, %u members: %.9g, right is %.9g",
                      (unsigned long long)i, (unsigned long long)c->params.count, redop_name((enum redop)c->params.op),
                      dtype_name((enum dtype)c->params.dtype), c->params.quant, view->members,
-                     value_at(c->out, i, (enum dtype)c->params.dtype), f.real);
+                     value_at(c->out, i, (enum dtype)c->params.dtype), folds[i].real);
             return false;
         }
     }

@@ -169,6 +169,7 @@ enum link_state { LINK_DOWN, LINK_DIALLING, LINK_UP };
 
 struct link {
     uint64_t peer;
+    uint8_t offers;               /* bit per lane: something may go out there now */
     uint32_t rank;                /* in the operation that lanes looked at last */
     bool wanted, dial, data, spare, failed_told;
     struct member_info info;
@@ -197,6 +198,7 @@ struct run { /* an operation slot */
     uint32_t window_reserved, senders;
     struct session_op op;
     uint64_t ranks[WORLD_NODES];
+    struct link *link[WORLD_NODES]; /* by rank, null until asked for */
     uint64_t launch[WORLD_NODES]; /* by rank: number among its launches, 0: it has not launched, so it cannot keep grants */
     uint64_t moved;               /* payload bytes, both ways */
     struct exec_watch watch[WORLD_LANES];
@@ -474,6 +476,7 @@ uint32_t lanes_reserve(struct node *n, uint32_t senders, uint32_t want);
 void lanes_unreserve(struct node *n, uint32_t grants);
 void lanes_bytes(const struct run *r, struct session_event *idle); /* payload that it has moved */
 void lanes_forget_connection(struct node *n, struct data_connection *d);
+void lanes_offer(struct link *l);                        /* its bundle is up */
 
 /* slow.c */
 uint32_t slow_rate(const struct world *w, uint16_t from, uint16_t to); /* 0: no limit */

@@ -22,6 +22,7 @@ struct bench {
     struct session_outcome outcome; /* of the last event */
     bool returned;                  /* an OP_RETURN was seen */
     bool voted;
+    uint32_t largest;               /* what its views say of another group; 0: as its own */
     bool edge;                      /* its views miss the edge between the other two, which this one relays */
 };
 
@@ -90,7 +91,7 @@ static inline void install(struct bench *b, uint32_t number, bool abort)
     struct writer w;
     writer_init(&w, raw, sizeof raw);
     struct msg_view m = {.view = view_id(number), .parent = number == 1 ? 0 : view_id(number - 1),
-                         .sizes = {PEERS, PEERS, 1, PEERS},
+                         .sizes = {PEERS, PEERS, 1, b->largest != 0 ? b->largest : PEERS},
                          .plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024, .algorithm = PLAN_DIRECT},
                          .members = PEERS, .added = number == 1 ? PEERS : 0, .edges = b->edge, .decisions = abort};
     put_view(&w, &m);

@@ -72,6 +72,27 @@ TEST(late_caller_takes_the_abort_of_its_number) /* its call would pair with the 
     bench_free(b);
 }
 
+/* P11: what the call of an aborted number tells is what the others were told, whatever has been installed since. */
+TEST(late_caller_reads_the_sizes_of_the_decision) /* it reads other sizes than they after the same call: one reduces, one updates */
+{
+    struct bench *b = bench_new();
+    struct session_info info;
+    float x = 1, y = 0;
+    freeze(b, 1);
+    b->largest = 7;
+    install(b, 2, true);
+    freeze(b, 2);
+    b->largest = 9;
+    install(b, 3, false);
+    session_info(b->s, &info);
+    EXPECT_EQ(info.snapshot.largest, PEERS);
+    launch(b, 0, 5, &x, &y);
+    EXPECT_EQ(collect(b, 0), RESULT_LOST);
+    session_info(b->s, &info);
+    EXPECT_EQ(info.snapshot.largest, 7);
+    bench_free(b);
+}
+
 TEST(failed_invariant_ends_every_call_and_the_machine) /* somebody waits for a machine that no longer thinks */
 {
     struct bench *b = bench_new();
@@ -154,6 +175,24 @@ TEST(update_skips_what_was_refused_before_it_and_nothing_of_after_it) /* an old 
         }
         bench_free(b);
     }
+}
+
+TEST(nothing_is_refused_or_counted_once_frozen) /* the report says running: others abort beside this error, or succeed */
+{
+    struct bench *b = bench_new();
+    float x = 1, y = 0;
+    launch(b, 0, 5, &x, &y);
+    freeze(b, 1);
+    EXPECT_EQ(reported(b), OP_RUNNING);
+    step(b, &(struct session_event){.kind = SESSION_CANCEL, .slot = 0});
+    EXPECT(!sent(b, FRAME_REFUSE));
+    refuse(b, 1, CAUSE_CANCEL);
+    refuse(b, 2, CAUSE_CANCEL);
+    EXPECT(!sent(b, FRAME_REFUSE));
+    EXPECT(!b->returned);
+    install(b, 2, true);
+    EXPECT_EQ(collect(b, 0), RESULT_LOST);
+    bench_free(b);
 }
 
 TEST(refused_overrides_held_in_the_report) /* others returned the refusal, the decision would say something else */

@@ -114,26 +114,31 @@ static inline void client_frame(struct frame_bytes *f, uint8_t type, uint64_t ru
     f->size = FRAME_HEADER_BYTES + h.length;
 }
 
-/* A newcomer's REGISTER. */
-static inline void client_register_frame(struct frame_bytes *f, uint32_t group)
+/* A newcomer's REGISTER; `port`: where it says that it can be reached. */
+static inline void client_register_frame_at(struct frame_bytes *f, uint32_t group, uint16_t port)
 {
     unsigned char bytes[512];
     struct writer w;
     struct msg_register m = {.group = group, .lanes = 1, .addresses = 1,
-                             .address = {{.family = 4, .ip = {127, 0, 0, 1}, .port = 9}}};
+                             .address = {{.family = 4, .ip = {127, 0, 0, 1}, .port = port}}};
     writer_init(&w, bytes, sizeof bytes);
     put_register(&w, &m);
     client_frame(f, FRAME_REGISTER, 0, &w);
 }
 
+static inline void client_register_frame(struct frame_bytes *f, uint32_t group)
+{
+    client_register_frame_at(f, group, 9);
+}
+
 /* Registers on a connected socket. */
-static inline bool client_register(int fd, struct msg_welcome *welcome)
+static inline bool client_register_at(int fd, uint16_t port, struct msg_welcome *welcome)
 {
     struct frame_bytes f;
     struct frame_header h;
     unsigned char payload[CLIENT_FRAME];
     struct reader r;
-    client_register_frame(&f, 0);
+    client_register_frame_at(&f, 0, port);
     if (!client_send(fd, f.at, f.size) || !client_await(fd, FRAME_WELCOME, &h, payload)) {
         return false;
     }
@@ -141,8 +146,13 @@ static inline bool client_register(int fd, struct msg_welcome *welcome)
     return get_welcome(&r, welcome);
 }
 
+static inline bool client_register(int fd, struct msg_welcome *welcome)
+{
+    return client_register_at(fd, 9, welcome);
+}
+
 /* Registers and, nobody else being there, becomes the first accepted member; *view is what it is told. */
-static inline bool client_become_first(int fd, struct msg_welcome *welcome, struct msg_view *view)
+static inline bool client_become_first_at(int fd, uint16_t port, struct msg_welcome *welcome, struct msg_view *view)
 {
     struct frame_bytes f;
     struct frame_header h;
@@ -150,7 +160,7 @@ static inline bool client_become_first(int fd, struct msg_welcome *welcome, stru
     struct msg_admit admit;
     struct reader r;
     struct writer w;
-    if (!client_register(fd, welcome) || !client_await(fd, FRAME_ADMIT, &h, payload)) {
+    if (!client_register_at(fd, port, welcome) || !client_await(fd, FRAME_ADMIT, &h, payload)) {
         return false;
     }
     reader_init(&r, payload, h.length);
@@ -165,6 +175,11 @@ static inline bool client_become_first(int fd, struct msg_welcome *welcome, stru
     }
     reader_init(&r, payload, h.length);
     return get_view(&r, view);
+}
+
+static inline bool client_become_first(int fd, struct msg_welcome *welcome, struct msg_view *view)
+{
+    return client_become_first_at(fd, 9, welcome, view);
 }
 
 /* Comes and goes like an honest peer; false if it was not let in. */

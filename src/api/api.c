@@ -233,13 +233,16 @@ pcclResult_t pcclDestroyCommunicator(pcclComm_t *communicator)
 static const char *connect_hint(const struct comm *c, struct session_outcome *o)
 {
     char master[ADDR_TEXT], text[sizeof o->text];
-    if (o->result != RESULT_UNREACHABLE) {
-        return NULL;
+    if (o->cause == CAUSE_KICK_VERSION || (o->result != RESULT_UNREACHABLE && o->result != RESULT_REFUSED)) {
+        return NULL; /* it names who is of another version */
     }
     addr_format(&c->params.master, master);
     if (strstr(o->text, master) == NULL) {
         snprintf(text, sizeof text, "%s: %.130s", master, o->text);
         memcpy(o->text, text, sizeof text);
+    }
+    if (o->result == RESULT_REFUSED) {
+        return NULL;
     }
     switch ((enum dial_met)c->master_met) {
     case DIAL_MET_NOBODY:
@@ -249,6 +252,7 @@ static const char *connect_hint(const struct comm *c, struct session_outcome *o)
                "(PCCL_OPTION_CONNECT_TIMEOUT_MS says how long to try)";
     case DIAL_MET_STRANGER:
         return "what listens there does not talk like a running ccoip_master: check the address and the port";
+    case DIAL_MET_FOREIGN: /* said by the session */
     case DIAL_MET_OTHER:
         break;
     }

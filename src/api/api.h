@@ -15,6 +15,13 @@ struct pcclComm_t {
 /* No process has more memory than a 47 bit address reaches; plans and state trees can number all of that. */
 #define API_MOST_BYTES ((size_t)1 << 47)
 
+/* The remedy where versions of the protocol differ: this side's release, since the other's is not known. */
+#define API_TEXT_OF(x) #x
+#define API_TEXT(x) API_TEXT_OF(x)
+#define API_SAME_VERSION                                                                                              \
+    "run the same version of PCCL everywhere (this is PCCL " API_TEXT(PCCL_VERSION_MAJOR) "." API_TEXT(PCCL_VERSION_MINOR) \
+    "." API_TEXT(PCCL_VERSION_PATCH) ")"
+
 /* The values of pcclDataType_t, for texts. */
 #define API_DATATYPES "0 (pcclUint8) to 11 (pcclDouble)"
 

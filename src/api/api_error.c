@@ -36,6 +36,7 @@ static const struct api_row api_rows[] = {
     [RESULT_SETUP] = {pcclMasterConnectionFailed, pcclCauseUsage, "this peer cannot start", "mend that, connect again"},
     [RESULT_UNREACHABLE] = {pcclMasterConnectionFailed, pcclCauseMasterUnreachable, "the master cannot be reached",
                             "check its address, connect again"},
+    [RESULT_REFUSED] = {pcclMasterConnectionFailed, pcclCauseNone, "the master refused this peer", "mend that, connect again"},
     [RESULT_NO_CANDIDATE] = {pcclNoSharedStateAvailable, pcclCauseNoCandidate, "no peer can provide the shared state",
                              "restart the run from a checkpoint"},
     [RESULT_REVISION] = {pcclNoSharedStateAvailable, pcclCauseRevision, "nobody who may send is at the expected revision",
@@ -48,30 +49,34 @@ struct api_cause {
     uint8_t wire; /* enum cause */
     pcclCause_t cause;
     const char *what;
+    const char *remedy; /* for whom it has cost its place, or was refused one; null: the row's */
 };
 
 static const struct api_cause api_causes[] = {
-    {CAUSE_DEADLINE, pcclCauseDeadline, "its deadline passed"},
-    {CAUSE_CANCEL, pcclCauseCancelled, "cancelled"},
-    {CAUSE_NO_MEMORY, pcclCauseNoMemory, "a peer has no memory for it"},
-    {CAUSE_INTERNAL, pcclCauseInternal, "an internal invariant failed at a peer"},
-    {CAUSE_MISMATCH, pcclCauseMismatch, "peers disagree in its parameters"},
-    {CAUSE_PEER_LOST, pcclCausePeerLost, "a peer died"},
-    {CAUSE_PEER_LEFT, pcclCausePeerLost, "a peer left"},
-    {CAUSE_PEER_SILENT, pcclCausePeerSilent, "a peer stopped answering"},
-    {CAUSE_LINK_LOST, pcclCauseLinkLost, "a link between two living peers broke"},
-    {CAUSE_NO_PROGRESS, pcclCauseNoProgress, "no bytes moved for the stall time"},
-    {CAUSE_DIGEST, pcclCauseDigest, "peers computed different results"},
-    {CAUSE_BLOCKED, pcclCauseConflict, "peers wait for each other in different calls"},
-    {CAUSE_KICK_PROTOCOL, pcclCauseKicked, "this peer broke the protocol"},
-    {CAUSE_KICK_KEYS, pcclCauseKicked, "its shared state has other keys"},
-    {CAUSE_KICK_REVISION, pcclCauseKicked, "its shared state's revision is too high"},
-    {CAUSE_KICK_STRATEGY, pcclCauseKicked, "it would have had to receive against its strategy"},
-    {CAUSE_KICK_NO_CANDIDATE, pcclCauseNoCandidate, "no peer can provide the shared state"},
-    {CAUSE_KICK_UNREACHABLE, pcclCauseKicked, "other peers could not be linked with it"},
-    {CAUSE_KICK_STALE, pcclCauseExcluded, "the others went on without it"},
-    {CAUSE_KICK_FULL, pcclCauseKicked, "the run is full"},
-    {CAUSE_KICK_VERSION, pcclCauseKicked, "it speaks another version of the protocol"},
+    {CAUSE_DEADLINE, pcclCauseDeadline, "its deadline passed", NULL},
+    {CAUSE_CANCEL, pcclCauseCancelled, "cancelled", NULL},
+    {CAUSE_NO_MEMORY, pcclCauseNoMemory, "a peer has no memory for it", NULL},
+    {CAUSE_INTERNAL, pcclCauseInternal, "an internal invariant failed at a peer", NULL},
+    {CAUSE_MISMATCH, pcclCauseMismatch, "peers disagree in its parameters", NULL},
+    {CAUSE_PEER_LOST, pcclCausePeerLost, "a peer died", NULL},
+    {CAUSE_PEER_LEFT, pcclCausePeerLost, "a peer left", NULL},
+    {CAUSE_PEER_SILENT, pcclCausePeerSilent, "a peer stopped answering", NULL},
+    {CAUSE_LINK_LOST, pcclCauseLinkLost, "a link between two living peers broke", NULL},
+    {CAUSE_NO_PROGRESS, pcclCauseNoProgress, "no bytes moved for the stall time", NULL},
+    {CAUSE_DIGEST, pcclCauseDigest, "peers computed different results", NULL},
+    {CAUSE_BLOCKED, pcclCauseConflict, "peers wait for each other in different calls", NULL},
+    {CAUSE_KICK_PROTOCOL, pcclCauseKicked, "this peer broke the protocol", "report this, connect again"},
+    {CAUSE_KICK_KEYS, pcclCauseKicked, "its shared state has other entries", "make the entries equal, connect again"},
+    {CAUSE_KICK_REVISION, pcclCauseKicked, "its shared state's revision is too high",
+     "raise the revision by one per sync, connect again"},
+    {CAUSE_KICK_STRATEGY, pcclCauseKicked, "it would have had to receive against its strategy",
+     "choose strategies that go together, connect again"},
+    {CAUSE_KICK_NO_CANDIDATE, pcclCauseNoCandidate, "no peer can provide the shared state", NULL},
+    {CAUSE_KICK_UNREACHABLE, pcclCauseKicked, "other peers could not be linked with it",
+     "let it and the others reach each other's ports, connect again"},
+    {CAUSE_KICK_STALE, pcclCauseExcluded, "the others went on without it", NULL},
+    {CAUSE_KICK_FULL, pcclCauseKicked, "the run is full", "wait until others have left, connect again"},
+    {CAUSE_KICK_VERSION, pcclCauseKicked, "it speaks another version of the protocol", API_SAME_VERSION},
 };
 
 static const struct api_cause *api_cause_find(uint8_t wire)
@@ -146,6 +151,31 @@ static pcclCause_t api_gone_cause(const struct session_outcome *o)
     }
 }
 
+/* What the session said, or else what is known of its cause where the row's text does not say the same. */
+static const char *api_detail(const struct session_outcome *o, const struct api_cause *known)
+{
+    if (o->text[0] != 0 || known == NULL) {
+        return o->text;
+    }
+    bool said = o->result == RESULT_MISMATCH || o->result == RESULT_DIGEST || o->result == RESULT_NO_MEMORY ||
+                o->result == RESULT_POISONED;
+    bool own = o->result == RESULT_GONE && o->cause < CAUSE_KICK_PROTOCOL; /* the peer that left is this one */
+    return said || own ? "" : known->what;
+}
+
+/* One, and for what has happened: by the cause for whom it has cost its place, by the call where memory is short. */
+static const char *api_remedy(const struct session_outcome *o, const char *phase, const struct api_cause *known)
+{
+    bool out = o->result == RESULT_GONE || o->result == RESULT_REFUSED;
+    if (out && known != NULL && known->remedy != NULL) {
+        return known->remedy;
+    }
+    if (o->result == RESULT_NO_MEMORY && strcmp(phase, "reduce") != 0 && strcmp(phase, "launch") != 0) {
+        return "free some, connect again";
+    }
+    return api_rows[o->result].remedy;
+}
+
 pcclResult_t api_outcome(const struct session_outcome *o, const char *phase, uint64_t tag)
 {
     return api_outcome_hint(o, phase, tag, NULL);
@@ -163,14 +193,14 @@ pcclResult_t api_outcome_hint(const struct session_outcome *o, const char *phase
     if (o->result == RESULT_RETRY && strcmp(phase, "optimise") == 0) {
         code = pcclTopologyOptimizationFailed;
     }
-    if (o->result == RESULT_GONE) {
+    if (o->result == RESULT_GONE || o->result == RESULT_REFUSED) {
         cause = api_gone_cause(o);
     } else if (known != NULL &&
                (cause == pcclCauseNone || o->result == RESULT_UNREACHABLE || o->cause == CAUSE_BLOCKED)) {
         cause = known->cause;
     }
     api_store(code, cause, phase);
-    if (o->result == RESULT_SETUP) {
+    if (o->result == RESULT_SETUP || o->cause == CAUSE_KICK_VERSION) {
         api_last.error_class = pcclClassFix; /* connecting again alone would fail for ever */
     }
     api_last.peer = o->culprit;
@@ -186,13 +216,13 @@ pcclResult_t api_outcome_hint(const struct session_outcome *o, const char *phase
     if (api_last.age_ns >= 50 * CLOCK_MS) { /* less is no delay worth a word */
         snprintf(age, sizeof age, ", for %.1f s", (double)api_last.age_ns / 1e9);
     }
-    const char *remedy = hint != NULL                                           ? hint
-                         : o->result == RESULT_GONE && cause == pcclCauseKicked ? "mend that, connect again"
-                                                                                : row->remedy;
-    bool said = o->result == RESULT_GONE || o->result == RESULT_MISMATCH || o->result == RESULT_DIGEST; /* by row->what */
-    const char *detail = o->text[0] != 0 ? o->text : known != NULL && !said ? known->what : "";
-    snprintf(api_last.text, sizeof api_last.text, "%s%s: %s%s%s%s%s: %s", phase, operation, row->what,
-             detail[0] != 0 ? ": " : "", detail, peer, age, remedy);
+    const char *what = row->what, *detail = api_detail(o, known);
+    if (o->result == RESULT_NO_MEMORY && detail[0] != 0) { /* it says for what */
+        what = detail;
+        detail = "";
+    }
+    snprintf(api_last.text, sizeof api_last.text, "%s%s: %s%s%s%s%s: %s", phase, operation, what,
+             detail[0] != 0 ? ": " : "", detail, peer, age, hint != NULL ? hint : api_remedy(o, phase, known));
     return code;
 }
 

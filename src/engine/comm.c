@@ -165,6 +165,7 @@ void comm_connect(struct comm *c, struct session_outcome *outcome)
         pthread_cond_wait(&c->changed, &c->lock);
     }
     c->connected = false;
+    c->foreign[0] = 0;
     if (c->closing) { /* destroyed meanwhile: it has left already, and waits for this call */
         comm_fail(outcome, RESULT_GONE, "the communicator was destroyed");
         outcome->cause = CAUSE_PEER_LEFT;
@@ -181,6 +182,10 @@ void comm_connect(struct comm *c, struct session_outcome *outcome)
             e = (struct session_event){.kind = SESSION_COLLECT_CONNECT};
             comm_step(c, &e, &after);
             *outcome = e.outcome;
+        }
+        if (outcome->cause == CAUSE_KICK_UNREACHABLE && c->foreign[0] != 0) { /* that is why it could not be linked */
+            outcome->cause = CAUSE_KICK_VERSION;
+            memcpy(outcome->text, c->foreign, sizeof outcome->text);
         }
     }
     c->was_member = c->was_member || outcome->result == RESULT_OK;

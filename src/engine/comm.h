@@ -41,7 +41,7 @@ struct comm_after {
     bool any_ended;
     struct comm_trace trace[COMM_TRACES];
     uint32_t traces; /* of one step and more; what finds no room is counted only */
-    char notice[COMM_NOTICE]; /* a call waits for another program for long; "" none does */
+    char notice[COMM_NOTICE]; /* a call waits for another program for long, or a peer is of another version; "" none */
 };
 
 /* What a call waits for: one operation, or any of a batch.  `changed` goes with comm.lock. */
@@ -143,6 +143,7 @@ struct comm {
     size_t spare_bytes;
 
     struct list links;       /* struct link */
+    char foreign[BOUNDS_TEXT]; /* of this connect: which peer speaks another version of the protocol; "" none */
     struct list controls;    /* struct control */
     struct net_address advertised; /* by PCCL_ADVERTISE; family 0: nothing */
     struct net_address seen; /* this peer, as the master sees it */

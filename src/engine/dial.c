@@ -153,7 +153,15 @@ static void dial_answered(struct dial *d, struct comm_after *after)
             return;
         }
     }
-    snprintf(d->why, sizeof d->why, "the other end closed the connection at the greeting");
+    uint8_t version = next == PCCL_ERR_PROTOCOL ? conn_other_version(d->conn) : 0;
+    char where[ADDR_TEXT];
+    d->met = version != 0 ? DIAL_MET_FOREIGN : DIAL_MET_OTHER;
+    if (version != 0) {
+        snprintf(d->why, sizeof d->why, "the peer at %s speaks version %u of the protocol, this peer version %d",
+                 addr_format(&d->address[d->next - 1], where), version, FRAME_VERSION);
+    } else {
+        snprintf(d->why, sizeof d->why, "the other end closed the connection at the greeting");
+    }
     dial_failed(d, after);
 }
 

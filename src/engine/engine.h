@@ -58,6 +58,7 @@ struct engine {
     struct list greetings, dials;
     uint32_t greeting_count;
     int64_t accept_at;      /* not before; 0: at once */
+    int64_t foreign_at;     /* a caller of another version is told of in the log, not before */
 
     pthread_mutex_t any_lock; /* waits for any of several operations */
     pthread_cond_t any_cond;

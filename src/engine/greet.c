@@ -6,10 +6,12 @@
 #include <stdlib.h>
 
 #include "core/clock.h"
+#include "core/log.h"
+#include "net/addr.h"
 #include "net/sock.h"
 #include "engine/link.h"
 
-enum { GREET_NS = 5000000000, GREET_PAUSE_NS = 100000000 };
+enum { GREET_NS = 5000000000, GREET_PAUSE_NS = 100000000, GREET_TOLD_NS = 10000000000 };
 
 static void greet_ready(struct source *source, uint32_t events);
 
@@ -163,6 +165,23 @@ static void greet_settle(struct greeting *g)
     }
 }
 
+/* The answer is ours in its header, which is what the other end, of another version, can read of it. */
+static void greet_misunderstood(struct greeting *g)
+{
+    char where[ADDR_TEXT];
+    uint8_t version = conn_other_version(g->conn);
+    int64_t now = clock_now_ns();
+    if (version == 0) {
+        return;
+    }
+    greet_answer(g->conn, 0, HELLO_STALE, 0);
+    if (now >= g->engine->foreign_at) {
+        g->engine->foreign_at = now + GREET_TOLD_NS;
+        log_line(LOG_WARN, "a peer at %s speaks version %u of the protocol, this peer version %d: refused; run the same "
+                 "version of PCCL everywhere", addr_format(&g->from, where), version, FRAME_VERSION);
+    }
+}
+
 static void greet_ready(struct source *source, uint32_t events)
 {
     struct greeting *g = conn_of(source)->user;
@@ -182,6 +201,7 @@ static void greet_ready(struct source *source, uint32_t events)
         return;
     }
     if (next != PCCL_OK || h.type != FRAME_HELLO) {
+        greet_misunderstood(g);
         greet_close(g);
         return;
     }

@@ -6,6 +6,7 @@
 #include "engine/link.h"
 
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -260,6 +261,11 @@ static void link_control_dialled(struct dial *d, struct conn *conn, uint64_t sta
     l->retry_ns = l->retry_ns * 2 < most ? l->retry_ns * 2 : most;
     l->retry_at = clock_now_ns() + l->retry_ns;
     engine_arm(d->engine, l->retry_at);
+    if (d->met == DIAL_MET_FOREIGN && !l->foreign) {
+        l->foreign = true;
+        memcpy(l->comm->foreign, d->why, sizeof l->comm->foreign);
+        snprintf(after->notice, sizeof after->notice, "%s: run the same version of PCCL everywhere", d->why);
+    }
     if (stale_view != 0) {
         struct session_event e = {.kind = SESSION_LINK_STALE, .peer = l->peer, .view = stale_view};
         comm_step(l->comm, &e, after);

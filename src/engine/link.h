@@ -36,6 +36,7 @@ struct link {
     uint16_t bundle_lanes, bundle_here;
     bool bundle_up;
     int64_t data_retry_at, data_retry_ns;
+    bool foreign;             /* the log was told that it speaks another version of the protocol */
     bool sync_lost;           /* no memory for a request for its shared state: told with the next tick */
     struct stream *streams[BOUNDS_LANES]; /* of the current bundle: for counters and to end them; null once closed */
 };
@@ -62,7 +63,7 @@ void link_stream_up(struct link *l, uint64_t number, uint16_t lane, uint16_t lan
 
 /* ---- Dials: on the service thread (dial.c) ----------------------------------------------------------------------------- */
 
-enum dial_met { DIAL_MET_SILENCE, DIAL_MET_NOBODY, DIAL_MET_STRANGER, DIAL_MET_OTHER };
+enum dial_met { DIAL_MET_SILENCE, DIAL_MET_NOBODY, DIAL_MET_STRANGER, DIAL_MET_FOREIGN, DIAL_MET_OTHER };
 
 struct dial {
     struct list all;          /* in engine.dials */

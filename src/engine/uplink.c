@@ -1,9 +1,11 @@
 /* uplink.c - connections with the master: dialling, frames, closing after what was sent.
  * SPDX-License-Identifier: MIT */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/clock.h"
+#include "net/addr.h"
 #include "engine/link.h"
 
 static void uplink_gone(struct uplink *u)
@@ -56,6 +58,24 @@ static void uplink_frame(void *user, const struct frame_header *h, const void *p
     }
 }
 
+/* Tells the session that the connection, which is still the master's, is of no use any more. */
+static void uplink_down(struct uplink *u, pccl_status st, struct comm_after *after)
+{
+    struct comm *c = u->comm;
+    uint8_t version = st == PCCL_ERR_PROTOCOL ? conn_other_version(u->conn) : 0;
+    char where[ADDR_TEXT], text[BOUNDS_TEXT];
+    struct session_event e = {.kind = SESSION_MASTER_DOWN, .text = "the connection to the master closed"};
+    c->master = NULL;
+    if (version != 0) {
+        snprintf(text, sizeof text, "the master at %s speaks version %u of the protocol, this peer version %d",
+                 addr_format(&c->params.master, where), version, FRAME_VERSION);
+        e = (struct session_event){.kind = SESSION_MASTER_FOREIGN, .text = text};
+    } else if (st == PCCL_ERR_PROTOCOL) {
+        e.text = "the master sent bytes that are no message";
+    }
+    comm_step(c, &e, after);
+}
+
 static void uplink_ready(struct source *source, uint32_t events)
 {
     struct uplink *u = conn_of(source)->user;
@@ -64,10 +84,7 @@ static void uplink_ready(struct source *source, uint32_t events)
     pccl_status st = comm_receive(c, u->conn, events, uplink_frame, u, &after);
     if (st != PCCL_ERR_AGAIN) {
         if (c->master == u->conn) {
-            const char *text = st == PCCL_ERR_PROTOCOL ? "the master sent bytes that are no message"
-                                                       : "the connection to the master closed";
-            c->master = NULL;
-            comm_step(c, &(struct session_event){.kind = SESSION_MASTER_DOWN, .text = text}, &after);
+            uplink_down(u, st, &after);
         }
         uplink_gone(u);
     }

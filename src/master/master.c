@@ -321,6 +321,10 @@ static void master_event_take(struct master *m, const struct master_event *e)
         PCCL_ASSERT(e->connection < m->config.max_connections);
         on_frame(m, e);
         break;
+    case MASTER_FOREIGN:
+        PCCL_ASSERT(e->connection < m->config.max_connections);
+        member_foreign(m, e->connection, e->number);
+        break;
     case MASTER_TICK:
         break;
     case MASTER_PERSISTED:

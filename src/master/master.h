@@ -46,6 +46,7 @@ enum master_event_kind {
     MASTER_OPENED = 1, /* connection accepted; address says from where */
     MASTER_CLOSED,     /* connection closed or reset by the other end (not after MASTER_CLOSE) */
     MASTER_FRAME,      /* one whole frame arrived */
+    MASTER_FOREIGN,    /* bytes of version `number` of the protocol arrived, which is not ours */
     MASTER_TICK,       /* time passed: call at master_deadline at the latest */
     MASTER_PERSISTED,  /* the record of MASTER_PERSIST `number` is durable */
     MASTER_SOLVED,     /* the ring of MASTER_SOLVE `number`: order[] holds `count` ranks */
@@ -57,7 +58,7 @@ struct master_event {
     struct net_address address;    /* OPENED */
     const struct frame_header *header; /* FRAME; borrowed for the step */
     const void *payload;
-    uint64_t number;               /* PERSISTED, SOLVED */
+    uint64_t number;               /* PERSISTED, SOLVED, FOREIGN */
     const uint32_t *order;         /* SOLVED; borrowed */
     uint32_t count;
 };

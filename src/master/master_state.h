@@ -267,6 +267,8 @@ void member_fence(struct master *m, uint32_t conn, uint64_t view, enum cause cau
 /* member.c */
 void member_register(struct master *m, uint32_t conn, const struct frame_header *h, struct reader *r);
 void member_closed(struct master *m, uint32_t conn);
+/* A stranger of another version of the protocol is told so: whatever it makes of FENCE, the header names our version. */
+void member_foreign(struct master *m, uint32_t conn, uint64_t version);
 void member_heartbeat(struct master *m, struct member *mb, const struct msg_heartbeat *hb, uint64_t view);
 void member_tick(struct master *m);
 int64_t member_deadline(const struct master *m);

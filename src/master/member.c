@@ -178,7 +178,7 @@ static void register_again(struct master *m, uint32_t conn, const struct msg_reg
 {
     struct member *mb = member_find(m, reg->id);
     if (reg->run != m->config.run || mb == NULL || member_group(m, mb)->label != reg->group) {
-        refuse(m, conn, CAUSE_KICK_STALE, "this id is not, or no longer, part of the run: connect again");
+        refuse(m, conn, CAUSE_KICK_STALE, "this id is not, or no longer, part of the run");
         return;
     }
     const struct view_record *v = view_current(member_group(m, mb));
@@ -214,6 +214,18 @@ void member_register(struct master *m, uint32_t conn, const struct frame_header 
         register_newcomer(m, conn, &reg);
     } else {
         register_again(m, conn, &reg);
+    }
+}
+
+void member_foreign(struct master *m, uint32_t conn, uint64_t version)
+{
+    char text[BOUNDS_TEXT];
+    snprintf(text, sizeof text, "this master speaks version %d of the protocol, the peer version %llu", FRAME_VERSION,
+             (unsigned long long)version);
+    if (m->conns[conn].state == CONN_OPEN) {
+        refuse(m, conn, CAUSE_KICK_VERSION, text);
+    } else {
+        member_violation(m, conn, "a frame of another version of the protocol");
     }
 }
 

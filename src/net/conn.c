@@ -182,6 +182,11 @@ pccl_status conn_next(struct conn *c, struct frame_header *header, const void **
     return ok ? PCCL_OK : PCCL_ERR_PROTOCOL;
 }
 
+uint8_t conn_other_version(const struct conn *c)
+{
+    return c->in_used - c->in_at < FRAME_HEADER_BYTES ? 0 : frame_other_version(c->in + c->in_at);
+}
+
 static bool conn_out_room(struct conn *c, size_t size)
 {
     if (c->out_at == c->out_used) {

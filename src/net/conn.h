@@ -68,6 +68,9 @@ pccl_status conn_receive(struct conn *c) PCCL_MUST_CHECK;
  * no frame, or a longer one than allowed. */
 pccl_status conn_next(struct conn *c, struct frame_header *header, const void **payload) PCCL_MUST_CHECK;
 
+/* After PROTOCOL: the version in which the other end speaks this protocol; 0: it speaks something else. */
+uint8_t conn_other_version(const struct conn *c);
+
 /* Adds bytes, and more bytes behind them (data may be null), as one piece.  AGAIN: the queue would pass CONN_QUEUE_BYTES: the
  * other end does not read; NOMEM.  On a broken connection it does nothing. */
 enum { CONN_QUEUE_BYTES = 64 << 20 };

@@ -50,15 +50,29 @@ static pccl_status client_frames(struct client *c)
     return st;
 }
 
-static void client_receive(struct client *c)
+/* What came is no frame.  Who speaks another version of this protocol, and has not registered, is answered. */
+static void client_misunderstood(struct client *c)
 {
     char text[ADDR_TEXT];
+    uint8_t version = conn_other_version(c->conn);
+    addr_format(&c->from, text);
+    if (version == 0 || c->phase != CLIENT_FRESH) {
+        log_line(LOG_DEBUG, "client at %s speaks another protocol: closed", text);
+        client_lose(c);
+        return;
+    }
+    log_line(LOG_WARN, "client at %s speaks version %u of the protocol, this master version %d: refused; run the same "
+             "version of PCCL everywhere", text, version, FRAME_VERSION);
+    server_run(c->server, &(struct master_event){.kind = MASTER_FOREIGN, .connection = c->slot, .number = version});
+}
+
+static void client_receive(struct client *c)
+{
     for (int reads = 0; reads < SERVER_READS && client_is_served(c); reads++) {
         pccl_status st = conn_receive(c->conn);
         pccl_status frames = client_frames(c);
         if (frames == PCCL_ERR_PROTOCOL || st == PCCL_ERR_PROTOCOL) {
-            log_line(LOG_DEBUG, "client at %s speaks another protocol: closed", addr_format(&c->from, text));
-            client_lose(c);
+            client_misunderstood(c);
         } else if (st == PCCL_ERR_AGAIN) {
             break;
         } else if (st != PCCL_OK) {

@@ -95,7 +95,9 @@ static void decide_own(struct session *s, struct op *op, const struct msg_view *
         }
         slot_end(s, slot, slot_result(&s->slots[slot], cause), cause, d->culprit, out);
     }
-    memcpy(s->slots[slot].outcome.text, m->text, sizeof m->text);
+    if (cause == m->cause && d->culprit == m->culprit) { /* else the text is about what ended the view, not this operation */
+        memcpy(s->slots[slot].outcome.text, m->text, sizeof m->text);
+    }
 }
 
 static void decide(struct session *s, const struct msg_view *m, const struct op_decision *d, struct outbox *out)

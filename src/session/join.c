@@ -223,6 +223,12 @@ void join_master_frame(struct session *s, struct session_event *e, struct outbox
 
 /* ---- leaving ---- */
 
+/* Who is put out while it connects was never a member, and has reached the master. */
+static enum session_result connect_result(const struct session *s, uint8_t cause)
+{
+    return cause >= CAUSE_KICK_PROTOCOL ? RESULT_REFUSED : s->phase == PHASE_DIALING ? RESULT_UNREACHABLE : RESULT_GONE;
+}
+
 static void end_calls(struct session *s, uint8_t cause, enum session_result result, struct outbox *out)
 {
     for (uint32_t i = 0; i < s->cfg.max_ops; i++) {
@@ -238,7 +244,7 @@ static void end_calls(struct session *s, uint8_t cause, enum session_result resu
         memcpy(s->vote_outcome.text, s->left_text, sizeof s->vote_outcome.text);
     }
     if (s->connecting && !s->connect_ended) {
-        connect_failed(s, s->phase == PHASE_DIALING ? RESULT_UNREACHABLE : RESULT_GONE, cause, s->left_text, out);
+        connect_failed(s, connect_result(s, cause), cause, s->left_text, out);
     }
 }
 

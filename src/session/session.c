@@ -289,6 +289,9 @@ static void dispatch(struct session *s, struct session_event *e, struct outbox *
     case SESSION_MASTER_FRAME:
         join_master_frame(s, e, out);
         break;
+    case SESSION_MASTER_FOREIGN:
+        join_leave(s, CAUSE_KICK_VERSION, RESULT_GONE, e->text, false, out);
+        break;
     case SESSION_DONE:
     case SESSION_IDLE:
     case SESSION_STALLED:

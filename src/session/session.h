@@ -72,6 +72,7 @@ enum session_result {
     RESULT_FULL,         /* RankConnectionLost: too many unfinished operations or refusals ahead */
     RESULT_SETUP,        /* MasterConnectionFailed: what this peer itself was told is wrong, the master was not tried */
     RESULT_UNREACHABLE,  /* connect: MasterConnectionFailed */
+    RESULT_REFUSED,      /* connect: MasterConnectionFailed; the master is there and does not want this peer */
     RESULT_NO_CANDIDATE, /* NoSharedStateAvailable */
     RESULT_REVISION,     /* NoSharedStateAvailable: nobody who may send is at the expected revision; nothing changed */
     RESULT_RETRY,        /* update, optimise: call again at once */
@@ -117,6 +118,7 @@ enum session_event_kind {
     SESSION_MASTER_UP,    /* asked for by ACT_DIAL_MASTER */
     SESSION_MASTER_DOWN,  /* lost, or could not be made (text says why) */
     SESSION_MASTER_FRAME, /* header, payload */
+    SESSION_MASTER_FOREIGN, /* what listens there is of another version (text says of which) */
     /* links to peers: the shell keeps a control link and a data bundle to every wanted peer (session_wanted) */
     SESSION_HELLO,        /* a peer dialled in: peer, hello; verdict comes back in event.verdict */
     SESSION_LINK_UP,      /* control link to `peer` is usable (both ends) */

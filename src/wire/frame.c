@@ -99,6 +99,15 @@ bool frame_get(const void *in, struct frame_header *header)
     return row != NULL && zero == 0 && header->length <= row->limit && reader_done(&r);
 }
 
+uint8_t frame_other_version(const void *in)
+{
+    struct reader r;
+    reader_init(&r, in, FRAME_HEADER_BYTES);
+    uint32_t magic = get_u32(&r);
+    uint8_t version = get_u8(&r);
+    return magic == FRAME_MAGIC && version != FRAME_VERSION ? version : 0;
+}
+
 uint32_t frame_limit(uint8_t type)
 {
     const struct frame_row *row = frame_find(type);

@@ -270,6 +270,7 @@ static uint8_t outcome_class(const struct session_outcome *o)
     case RESULT_FULL:
     case RESULT_SETUP:
     case RESULT_UNREACHABLE:
+    case RESULT_REFUSED:
     case RESULT_NO_CANDIDATE:
     case RESULT_REVISION:
     case RESULT_RETRY:

@@ -29,6 +29,9 @@ static const struct row rows[] = {
     {RESULT_GONE, CAUSE_KICK_REVISION, pcclMasterConnectionFailed, pcclClassRejoin, pcclCauseKicked},
     {RESULT_GONE, CAUSE_PEER_LEFT, pcclMasterConnectionFailed, pcclClassRejoin, pcclCauseLeft},
     {RESULT_GONE, CAUSE_LINK_LOST, pcclMasterConnectionFailed, pcclClassRejoin, pcclCauseMasterLost},
+    {RESULT_REFUSED, CAUSE_KICK_FULL, pcclMasterConnectionFailed, pcclClassRejoin, pcclCauseKicked},
+    {RESULT_REFUSED, CAUSE_KICK_VERSION, pcclMasterConnectionFailed, pcclClassFix, pcclCauseKicked},
+    {RESULT_REFUSED, CAUSE_KICK_STALE, pcclMasterConnectionFailed, pcclClassRejoin, pcclCauseExcluded},
     {RESULT_UNREACHABLE, 0, pcclMasterConnectionFailed, pcclClassRejoin, pcclCauseMasterUnreachable},
     {RESULT_ALONE, 0, pcclTooFewPeers, pcclClassRetry, pcclCauseAlone},
     {RESULT_NO_CANDIDATE, 0, pcclNoSharedStateAvailable, pcclClassStop, pcclCauseNoCandidate},
@@ -52,6 +55,69 @@ TEST(every_outcome_has_its_code_class_cause_and_text)
         EXPECT(info.peer == (1ull << 32 | 7) && info.tag == 12);
         EXPECT(strstr(info.text, "reduce tag 12: ") == info.text && strstr(info.text, "1.7") != NULL);
         EXPECT_STR(info.text, pcclGetLastError());
+    }
+}
+
+/* What a session says, and the whole text that becomes of it: cause and remedy once each, and for this call. */
+struct told {
+    struct session_outcome outcome;
+    const char *phase;
+    uint64_t tag;
+    const char *text;
+};
+
+enum { THREE = 3 };
+static const uint64_t epoch = 1ull << 32;
+
+TEST(texts_say_the_cause_and_the_remedy_once) /* "no memory: no memory ...: reduce out of place" to one who synchronises */
+{
+    const struct told all[] = {
+        /* out of memory: at the peer itself, at the others, in other calls */
+        {{.result = RESULT_NO_MEMORY, .cause = CAUSE_NO_MEMORY, .culprit = epoch + 1}, "reduce", 7,
+         "reduce tag 7: no memory, peer 1.1: free some, or reduce out of place"},
+        {{.result = RESULT_LOST, .cause = CAUSE_NO_MEMORY, .culprit = epoch + 1}, "reduce", 7,
+         "reduce tag 7: given up on all peers: a peer has no memory for it, peer 1.1: read the sizes, call again"},
+        {{.result = RESULT_NO_MEMORY, .cause = CAUSE_NO_MEMORY, .text = "no memory to stage the shared state"}, "sync", 0,
+         "sync: no memory to stage the shared state: free some, connect again"},
+        {{.result = RESULT_NO_MEMORY, .text = "no memory for the session"}, "connect", 0,
+         "connect: no memory for the session: free some, connect again"},
+        /* a failed executor */
+        {{.result = RESULT_POISONED, .cause = CAUSE_INTERNAL, .culprit = epoch + 1}, "reduce", 7,
+         "reduce tag 7: an internal invariant failed, peer 1.1: stop, report this"},
+        /* cancelled, past its deadline */
+        {{.result = RESULT_LOST, .cause = CAUSE_CANCEL, .culprit = epoch + THREE}, "reduce", 7,
+         "reduce tag 7: given up on all peers: cancelled, peer 1.3: read the sizes, call again"},
+        {{.result = RESULT_LOST, .cause = CAUSE_DEADLINE, .culprit = epoch + THREE}, "reduce", 7,
+         "reduce tag 7: given up on all peers: its deadline passed, peer 1.3: read the sizes, call again"},
+        /* excluded: told by the master, or learnt without a word */
+        {{.result = RESULT_GONE, .cause = CAUSE_PEER_SILENT, .text = "no sign of life for 10.0 s"}, "update", 0,
+         "update: not a member of the run any more: no sign of life for 10.0 s: connect again"},
+        {{.result = RESULT_GONE, .cause = CAUSE_KICK_STALE}, "update", 0,
+         "update: not a member of the run any more: the others went on without it: connect again"},
+        {{.result = RESULT_GONE, .cause = CAUSE_KICK_STALE, .text = "this id is not, or no longer, part of the run"}, "reduce", 7,
+         "reduce tag 7: not a member of the run any more: this id is not, or no longer, part of the run: connect again"},
+        /* left, by itself or with the master gone */
+        {{.result = RESULT_GONE, .cause = CAUSE_PEER_LEFT}, "update", 0,
+         "update: not a member of the run any more: connect again"},
+        /* kicked for what can be mended */
+        {{.result = RESULT_GONE, .cause = CAUSE_KICK_KEYS}, "sync", 0,
+         "sync: not a member of the run any more: its shared state has other entries: make the entries equal, connect again"},
+        {{.result = RESULT_GONE, .cause = CAUSE_KICK_REVISION}, "sync", 0,
+         "sync: not a member of the run any more: its shared state's revision is too high: raise the revision by one per sync, "
+         "connect again"},
+        {{.result = RESULT_GONE, .cause = CAUSE_KICK_STRATEGY}, "sync", 0,
+         "sync: not a member of the run any more: it would have had to receive against its strategy: choose strategies that go "
+         "together, connect again"},
+        /* refused at the door */
+        {{.result = RESULT_REFUSED, .cause = CAUSE_KICK_FULL, .text = "127.0.0.1:48148: the run is full"}, "connect", 0,
+         "connect: the master refused this peer: 127.0.0.1:48148: the run is full: wait until others have left, connect again"},
+        {{.result = RESULT_REFUSED, .cause = CAUSE_KICK_UNREACHABLE, .text = "did not link with the others in time"}, "connect", 0,
+         "connect: the master refused this peer: did not link with the others in time: let it and the others reach each other's "
+         "ports, connect again"},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        EXPECT(api_outcome(&all[i].outcome, all[i].phase, all[i].tag) != pcclSuccess);
+        EXPECT_STR(pcclGetLastError(), all[i].text);
     }
 }
 

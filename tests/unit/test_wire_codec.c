@@ -192,6 +192,19 @@ TEST(every_flipped_bit_of_a_header_is_refused_or_means_something)
     }
 }
 
+TEST(another_version_is_told_from_another_protocol) /* both looked alike, and neither side could name what differs */
+{
+    unsigned char raw[FRAME_HEADER_BYTES];
+    for (int version = 0; version < 256; version++) {
+        frame_put(raw, &(struct frame_header){.type = FRAME_REGISTER});
+        raw[4] = (unsigned char)version;
+        memset(raw + 5, 0xEE, sizeof raw - 5); /* whatever the rest is by then */
+        EXPECT_EQ(frame_other_version(raw), version == FRAME_VERSION ? 0 : version);
+        raw[0] ^= 1;
+        EXPECT_EQ(frame_other_version(raw), 0);
+    }
+}
+
 TEST(lengths_are_held_to_the_limit_of_the_type) /* else a header alone makes us wait for, or keep, 4 GiB */
 {
     unsigned char raw[FRAME_HEADER_BYTES];

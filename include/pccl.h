@@ -374,7 +374,7 @@ typedef struct pcclErrorInfo_t {
     pcclResult_t result;
     pcclErrorClass_t error_class;
     pcclCause_t cause;
-    uint64_t peer;      /* id of the peer concerned, 0 if none */
+    uint64_t peer;      /* id of the peer concerned, 0 if none; with pcclCauseMismatch one whose call differs from this one */
     uint64_t tag;       /* operation concerned, 0 if none */
     int64_t age_ns;     /* how long the condition had lasted when the call returned, 0 if unknown */
     char phase[32];     /* "connect", "launch", "reduce", "update", "sync", ... */

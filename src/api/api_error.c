@@ -203,14 +203,15 @@ pcclResult_t api_outcome_hint(const struct session_outcome *o, const char *phase
     if (o->result == RESULT_SETUP || o->cause == CAUSE_KICK_VERSION) {
         api_last.error_class = pcclClassFix; /* connecting again alone would fail for ever */
     }
-    api_last.peer = o->culprit;
+    api_last.peer = o->differs != 0 ? o->differs : o->culprit; /* never itself, where another is known */
     api_last.tag = tag;
     api_last.age_ns = o->since > 0 ? clock_now_ns() - o->since : 0;
     char operation[40] = "", peer[40] = "", age[40] = "";
     if (tag != 0) {
         snprintf(operation, sizeof operation, " tag %" PRIu64, tag);
     }
-    if (o->culprit != 0 && (o->text[0] == 0 || o->result == RESULT_MISMATCH)) { /* other texts name it themselves */
+    bool named = o->text[0] != 0 && (o->result != RESULT_MISMATCH || o->differs != 0);
+    if (o->culprit != 0 && !named) {
         snprintf(peer, sizeof peer, ", peer " ID_FORMAT, ID_PARTS(o->culprit));
     }
     if (api_last.age_ns >= 50 * CLOCK_MS) { /* less is no delay worth a word */

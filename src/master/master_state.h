@@ -23,6 +23,7 @@ enum {
     MASTER_OPERATIONS_MAX = 8192, /* what fits a VIEW */
     MASTER_BREAKS = 3,           /* breaks of an edge within MASTER_BREAK_NS that make it a missing one, */
     MASTER_BREAKS_ALONE = 8,     /* and if no member can stand in for it: the newer end loses its place */
+    MASTER_CLASHES = 16,         /* operations of one freeze whose two sides are told; of more only that they differ */
     MASTER_SYNC_ROUNDS = 3,      /* elections of one vote that failed without anybody being lost or caught */
 };
 #define MASTER_PAUSE_NS 1000000000 /* a tick later than this: the master itself stood still (M7) */
@@ -104,6 +105,11 @@ struct view_record {
     struct missing_edge *edge;
     uint8_t *linked;              /* of each missing edge: bit 0, bit 1: its end a, b has a link again */
     struct op_decision *decision; /* on the parent */
+    uint32_t clashes;             /* of those with the cause MISMATCH: the first few, so that both sides can be told */
+    struct decision_clash {
+        uint32_t decision;        /* its index */
+        struct op_clash clash;
+    } clash[MASTER_CLASHES];
 };
 
 /* What all reports of one freeze say about one operation. */
@@ -116,6 +122,9 @@ struct op_record {
     uint8_t refused;       /* gravest cause listed, 0: not refused */
     uint64_t culprit;      /* of that cause */
     bool finished, has_digest, params_differ, digests_differ;
+    uint8_t clash;         /* number of it among the group's, 0: none is known */
+    uint64_t caller;       /* who has listed its call first, and which */
+    struct op_params call;
 };
 
 struct edge_break {
@@ -164,6 +173,8 @@ struct group {
     struct op_record *records; /* owned */
     uint32_t *record_index;    /* owned: hash of (tag, seq) -> record + 1 */
     uint32_t record_count, index_size;
+    struct op_clash clash[MASTER_CLASHES];
+    uint32_t clashes;
     struct edge_break *breaks; /* owned */
     uint32_t break_count;
     uint64_t revision;     /* next expected by a sync */

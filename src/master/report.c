@@ -1,7 +1,8 @@
 /* report.c - what the survivors of a view report about its operations, and what is decided on each (M3).
  *
  * All lists are merged as they come in; the decision then looks at one record per operation.
- * Invariant: the records hold reports of the current attempt only (M2); an operation has one record.
+ * A mismatch names two members, the second being the culprit: of a refusal as it was listed, else of the first two reports that
+ * differ.  Invariant: the records hold reports of the current attempt only (M2); an operation has one record.
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 
@@ -14,6 +15,7 @@ void report_reset(struct group *g)
         memset(g->record_index, 0, g->index_size * sizeof *g->record_index);
     }
     g->record_count = 0;
+    g->clashes = 0;
 }
 
 /* The record of an operation, made if it is new; null if there is no room. */
@@ -41,17 +43,46 @@ static bool graver(const struct op_report *a, const struct op_record *b)
                               : cause_outweighs(a->cause, a->culprit, b->refused, b->culprit);
 }
 
-static void report_merge(struct op_record *rec, const struct op_report *rep)
+/* Keeps whose calls differ; there is room for a few. */
+static void clash_note(struct group *g, struct op_record *rec, const struct op_clash *clash)
+{
+    if (clash->id[1] == 0 || (rec->clash == 0 && g->clashes == MASTER_CLASHES)) {
+        return;
+    }
+    rec->clash = rec->clash != 0 ? rec->clash : (uint8_t)++g->clashes;
+    g->clash[rec->clash - 1] = *clash;
+}
+
+/* What each of the two has called is in its own report. */
+static void clash_find(struct group *g, struct op_record *rec, uint64_t id, const struct op_params *call)
+{
+    bool later = rec->caller < id;
+    struct op_clash clash = {.id = {later ? rec->caller : id, later ? id : rec->caller},
+                             .params = {later ? rec->call : *call, later ? *call : rec->call}};
+    rec->params_differ = true;
+    rec->culprit = clash.id[1];
+    clash_note(g, rec, &clash);
+}
+
+static void report_merge(struct group *g, struct op_record *rec, uint64_t id, const struct op_report *rep,
+                         const struct op_clash *clash)
 {
     if (rep->state == OP_REFUSED) {
         if (graver(rep, rec)) {
             rec->refused = rep->cause;
             rec->culprit = rep->culprit;
+            rec->clash = 0;
+            clash_note(g, rec, clash);
         }
         return; /* never launched there, perhaps: it knows neither parameters nor a digest */
     }
     if (rec->params == 0) {
         rec->params = rep->params;
+        rec->caller = id;
+        rec->call = rep->call;
+    }
+    if (rec->params != rep->params && rec->refused == 0 && !rec->params_differ) {
+        clash_find(g, rec, id, &rep->call);
     }
     rec->params_differ = rec->params_differ || rec->params != rep->params;
     if (rep->state == OP_RUNNING) {
@@ -70,7 +101,9 @@ bool report_take(struct master *m, struct group *g, struct member *mb, const str
 {
     for (uint32_t i = 0; i < f->reports; i++) {
         struct op_report rep;
-        if (!get_op_report(r, &rep)) {
+        struct op_clash clash = {0};
+        if (!get_op_report(r, &rep) ||
+            (rep.state == OP_REFUSED && rep.cause == CAUSE_MISMATCH && !get_op_clash(r, &clash))) {
             return false;
         }
         bool refused_cause = rep.cause >= CAUSE_DEADLINE && rep.cause <= CAUSE_INTERNAL;
@@ -84,7 +117,7 @@ bool report_take(struct master *m, struct group *g, struct member *mb, const str
         if (rec == NULL || rec->last == mb->id) { /* more than fits any honest run, or listed twice */
             return false;
         }
-        report_merge(rec, &rep);
+        report_merge(g, rec, mb->id, &rep, &clash);
         rec->last = mb->id;
     }
     return reader_done(r);
@@ -111,8 +144,10 @@ static struct op_decision decide(const struct group *g, const struct op_record *
         d.culprit = 0;
     } else if (rec->params_differ) { /* 3: the cause sets the code on all */
         d.cause = CAUSE_MISMATCH;
+        d.culprit = rec->culprit;
     } else if (rec->digests_differ) {
         d.cause = CAUSE_DIGEST;
+        d.culprit = g->cause == CAUSE_DIGEST ? g->culprit : 0; /* not whose loss ended the view */
     }
     return d;
 }
@@ -120,8 +155,13 @@ static struct op_decision decide(const struct group *g, const struct op_record *
 void report_decide(struct master *m, struct group *g, struct view_record *next)
 {
     PCCL_ASSERT(g->record_count <= m->config.max_operations);
+    next->clashes = 0;
     for (uint32_t i = 0; i < g->record_count; i++) {
-        next->decision[i] = decide(g, &g->records[i]);
+        const struct op_record *rec = &g->records[i];
+        next->decision[i] = decide(g, rec);
+        if (next->decision[i].cause == CAUSE_MISMATCH && rec->clash != 0) {
+            next->clash[next->clashes++] = (struct decision_clash){.decision = i, .clash = g->clash[rec->clash - 1]};
+        }
     }
     next->decisions = g->record_count;
 }

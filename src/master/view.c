@@ -194,8 +194,14 @@ static void put_view_frame(struct master *m, struct group *g, bool whole, uint32
     for (uint32_t i = 0; i < v->edges; i++) {
         put_missing_edge(w, &v->edge[i]);
     }
+    uint32_t next = 0; /* they are in the order of the decisions */
     for (uint32_t i = 0; i < msg.decisions; i++) {
         put_op_decision(w, &v->decision[i]);
+        if (v->decision[i].cause == CAUSE_MISMATCH) {
+            bool known = next < v->clashes && v->clash[next].decision == i;
+            struct op_clash none = {0};
+            put_op_clash(w, known ? &v->clash[next++].clash : &none);
+        }
     }
 }
 

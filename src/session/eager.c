@@ -150,12 +150,10 @@ void eager_message(struct session *s, uint32_t from, struct reader *r, struct ou
     if (op == NULL) {
         return;
     }
-    struct mark *mark = op_mark(s, op, s->peers[from].rank);
-    mark->ready = true;
-    mark->ready_params = p2p_params_hash(&m.params, &s->view.plan);
-    if (op->phase == OP_RUN && mark->ready_params != op->params) {
+    mismatch_hear(s, op, s->peers[from].rank, &m.params);
+    if (op->phase == OP_RUN && mismatch_with(s, op, s->peers[from].rank)) {
         if (op->refused == 0) {
-            refusal_send(s, op, CAUSE_MISMATCH, s->peers[from].id, out);
+            refusal_mismatch(s, op, s->peers[from].id, out);
         }
         return;
     }

@@ -151,8 +151,9 @@ void hold_check(struct session *s, struct op *op, struct outbox *out)
             continue;
         }
         if (!agrees(op, m)) {
-            complaint_op(s, op, m->hold_params != op->params ? CAUSE_MISMATCH : CAUSE_DIGEST, s->view.ids[r],
-                         "peers hold different results", out);
+            bool other = m->hold_params != op->params;
+            complaint_op(s, op, other ? CAUSE_MISMATCH : CAUSE_DIGEST, s->view.ids[r],
+                         other ? "peers hold results of different calls" : "peers hold different results", out);
             return;
         }
     }
@@ -225,16 +226,15 @@ void hold_ready(struct session *s, uint32_t from, struct reader *r, struct outbo
     }
     struct peer *p = &s->peers[from];
     struct mark *mark = op_mark(s, op, p->rank);
-    mark->ready = true;
-    mark->ready_params = p2p_params_hash(&m.params, &s->view.plan);
+    mismatch_hear(s, op, p->rank, &m.params);
     mark->window = m.window;
     mark->bundle = m.bundle;
     mark->launch = m.launch;
     if (m.bundle == p->bundle) {
         p->bundle_view = s->view.view;
     }
-    if (op->phase == OP_RUN && mark->ready_params != op->params && op->refused == 0) {
-        refusal_send(s, op, CAUSE_MISMATCH, p->id, out);
+    if (op->phase == OP_RUN && mismatch_with(s, op, p->rank) && op->refused == 0) {
+        refusal_mismatch(s, op, p->id, out);
         return;
     }
     announce_feed(s, op, p->rank, out);
@@ -321,6 +321,9 @@ static void replay_relayed(struct session *s, const struct op *op, uint32_t rank
         if (m != NULL && m->refuse != 0) {
             struct msg_refuse refuse = {.name = op->name, .origin = origin, .cause = m->refuse, .culprit = m->refuse_culprit,
                                         .settled = op->settled};
+            if (m->refuse == CAUSE_MISMATCH && m->refuse_culprit == op->culprit) {
+                refuse.clash = mismatch_clash(s, op);
+            }
             put_refuse(outbox_frame(out, FRAME_REFUSE, s->run, s->view.view), &refuse);
             outbox_send(out, ACT_PEERS, to);
         }
@@ -333,7 +336,7 @@ static void replay_one(struct session *s, struct op *op, uint32_t rank, struct o
     replay_relayed(s, op, rank, out);
     if (op->refused != 0) {
         struct msg_refuse m = {.name = op->name, .origin = s->id, .cause = op->refused, .culprit = op->culprit,
-                               .settled = op->settled};
+                               .settled = op->settled, .clash = mismatch_clash(s, op)};
         put_refuse(outbox_frame(out, FRAME_REFUSE, s->run, s->view.view), &m);
         outbox_send(out, ACT_PEERS, to);
         return;

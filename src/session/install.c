@@ -32,7 +32,14 @@ static void report(struct session *s, struct outbox *out)
         } else {
             continue; /* heard of, not launched here: not listed is a veto */
         }
+        if (op->slot != NONE) {
+            r.call = s->slots[op->slot].launch.params;
+        }
         put_op_report(w, &r);
+        if (r.state == OP_REFUSED && r.cause == CAUSE_MISMATCH) {
+            struct op_clash clash = mismatch_clash(s, op);
+            put_op_clash(w, &clash);
+        }
         m.reports++;
     }
     struct writer head;
@@ -70,12 +77,28 @@ void install_freeze(struct session *s, struct reader *r, struct outbox *out)
 
 /* ---- decisions ---- */
 
-static void owe(struct session *s, const struct msg_view *m, const struct op_decision *d)
+/* A decision as it was read, with what comes behind it. */
+struct decision {
+    struct op_decision d;
+    struct op_clash clash; /* MISMATCH */
+};
+
+static bool get_decision(struct reader *r, struct decision *out)
+{
+    bool good = get_op_decision(r, &out->d);
+    out->clash = (struct op_clash){0};
+    return good && (out->d.cause != CAUSE_MISMATCH || get_op_clash(r, &out->clash));
+}
+
+static void owe(struct session *s, const struct msg_view *m, const struct op_decision *d, const struct op_clash *clash)
 {
     struct owed what = {.outcome = d->outcome, .cause = d->cause != 0 ? d->cause : m->cause, .culprit = d->culprit,
                         .view = m->view, .seq = d->seq, .sizes = m->sizes};
     if (!MUTANT(NODEBT) && !owed_add(s, d->tag, &what)) {
         wish_leave(s, CAUSE_KICK_PROTOCOL, RESULT_GONE, "too many aborted operations not called yet", true);
+    }
+    if (what.cause == CAUSE_MISMATCH) {
+        mismatch_owe(s, m->view, &(struct op_name){.tag = d->tag, .seq = d->seq}, clash);
     }
 }
 
@@ -100,11 +123,15 @@ static void decide_own(struct session *s, struct op *op, const struct msg_view *
     }
 }
 
-static void decide(struct session *s, const struct msg_view *m, const struct op_decision *d, struct outbox *out)
+static void decide(struct session *s, const struct msg_view *m, const struct decision *decided, struct outbox *out)
 {
+    const struct op_decision *d = &decided->d;
     struct op_name name = {.tag = d->tag, .seq = d->seq};
     struct op *op = op_find(s, &name);
     if (op != NULL && op->slot != NONE) {
+        if (d->cause == CAUSE_MISMATCH) {
+            mismatch_learn(s, op, &decided->clash);
+        }
         decide_own(s, op, m, d, out);
         return;
     }
@@ -113,15 +140,15 @@ static void decide(struct session *s, const struct msg_view *m, const struct op_
         return;
     }
     PCCL_ASSERT(d->outcome != OUTCOME_COMMIT); /* not launched here is a veto */
-    owe(s, m, d);
+    owe(s, m, d, &decided->clash);
 }
 
 static bool apply_decisions(struct session *s, const struct msg_view *m, struct reader *r, struct outbox *out)
 {
     struct reader check = *r;
     for (uint32_t i = 0; i < m->decisions; i++) {
-        struct op_decision d;
-        if (!get_op_decision(&check, &d)) {
+        struct decision d;
+        if (!get_decision(&check, &d)) {
             return false;
         }
     }
@@ -129,8 +156,8 @@ static bool apply_decisions(struct session *s, const struct msg_view *m, struct 
         return false;
     }
     for (uint32_t i = 0; i < m->decisions && s->phase == PHASE_MEMBER && !s->wish.leave; i++) {
-        struct op_decision d;
-        (void)get_op_decision(r, &d);
+        struct decision d;
+        (void)get_decision(r, &d);
         decide(s, m, &d, out);
     }
     return true;

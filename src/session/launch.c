@@ -65,9 +65,8 @@ static void start(struct session *s, struct op *op, uint32_t slot, struct outbox
 {
     struct slot *c = &s->slots[slot];
     for (uint32_t r = 0; r < s->view.world; r++) {
-        struct mark *m = op_mark(s, op, r);
-        if (r != s->view.rank && m->ready && m->ready_params != op->params) {
-            refusal_send(s, op, CAUSE_MISMATCH, s->view.ids[r], out);
+        if (mismatch_with(s, op, r)) {
+            refusal_mismatch(s, op, s->view.ids[r], out);
             return;
         }
     }
@@ -113,6 +112,10 @@ static void launch_now(struct session *s, uint32_t slot, struct outbox *out)
                        MUTANT(DEBTLIVE) ? &s->view.sizes : &owed.sizes);
         }
         slot_end(s, slot, slot_result(c, owed.cause), owed.cause, owed.culprit, out);
+        if (owed.cause == CAUSE_MISMATCH) {
+            struct op_clash clash = mismatch_owed(s, c->launch.tag, &owed);
+            mismatch_tell(s, c, &clash);
+        }
         return;
     }
     if (s->view.world < 2) {
@@ -134,7 +137,7 @@ static void launch_now(struct session *s, uint32_t slot, struct outbox *out)
     op->eager = op_is_eager(s, &c->launch.params);
     op->params = p2p_params_hash(&c->launch.params, &s->view.plan);
     c->op = (uint32_t)(op - s->ops);
-    op_mark(s, op, s->view.rank)->ready = true;
+    mismatch_hear(s, op, s->view.rank, &c->launch.params);
     if (MUTANT(UNLAUNCHED_NOT) && op->refused == 0) {
         for (uint32_t r = 0; r < s->view.world; r++) {
             const struct mark *m = op_mark(s, op, r);

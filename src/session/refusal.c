@@ -24,8 +24,8 @@ void refusal_send(struct session *s, struct op *op, uint8_t cause, uint64_t culp
     if (op->slot != NONE) {
         slot_stop(s, op->slot, out);
     }
-    struct msg_refuse m = {
-        .name = op->name, .origin = s->id, .cause = cause, .culprit = culprit, .settled = op->settled};
+    struct msg_refuse m = {.name = op->name, .origin = s->id, .cause = cause, .culprit = culprit,
+                           .settled = op->settled, .clash = mismatch_clash(s, op)};
     put_refuse(outbox_frame(out, FRAME_REFUSE, s->run, s->view.view), &m);
     struct action *a = outbox_send_many(out, ACT_PEERS);
     for (uint32_t r = 0; r < s->view.world; r++) {
@@ -34,6 +34,12 @@ void refusal_send(struct session *s, struct op *op, uint8_t cause, uint64_t culp
         }
     }
     refusal_check(s, op, out);
+}
+
+void refusal_mismatch(struct session *s, struct op *op, uint64_t with, struct outbox *out)
+{
+    op->other = with < s->id ? with : s->id;
+    refusal_send(s, op, CAUSE_MISMATCH, with < s->id ? s->id : with, out);
 }
 
 void refusal_check(struct session *s, struct op *op, struct outbox *out)
@@ -71,6 +77,9 @@ static void hear(struct session *s, struct op *op, uint32_t rank, const struct m
                    !(MUTANT(UNLAUNCHED_NOT) && op->phase == OP_GHOST);
     bool graver = cause_outweighs(mark->refuse, mark->refuse_culprit, op->refused, op->culprit);
     if (answers && graver && (op->refused == 0 || !MUTANT(CAUSE_FIRST))) {
+        if (mark->refuse == CAUSE_MISMATCH && mark->refuse_culprit == m->culprit) {
+            mismatch_learn(s, op, &m->clash);
+        }
         refusal_send(s, op, mark->refuse, mark->refuse_culprit, out);
     } else {
         refusal_check(s, op, out);

@@ -84,6 +84,7 @@ struct session_outcome {
     enum session_result result;
     uint8_t cause;          /* enum cause */
     uint64_t culprit;       /* peer id or 0 */
+    uint64_t differs;       /* MISMATCH: a member whose call differs from this one, 0 not known */
     int64_t since;          /* when the condition began, 0 unknown */
     uint32_t world;         /* members of the view that committed the operation */
     uint64_t tx_bytes, rx_bytes;

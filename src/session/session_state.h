@@ -46,7 +46,8 @@ struct peer {
 
 /* What one member said about one operation. */
 struct mark {
-    uint64_t ready_params, hold_params, hold_digest, bundle;
+    struct op_params params; /* of its call, if `called` */
+    uint64_t hold_params, hold_digest, bundle;
     uint64_t launch;     /* number among its launches */
     uint32_t window;
     uint32_t park;       /* park block + 1 of its EAGER payload, 0 none */
@@ -56,6 +57,7 @@ struct mark {
     uint64_t refuse_culprit;
     bool named;          /* it spoke of this one, which is not launched here: counted in peer.named */
     bool ready, held, fed; /* fed: lanes were told */
+    bool called;         /* its parameters are known: by its READY, or by the REFUSE of somebody who had it */
     bool dropped;        /* its EAGER payload found no room */
     bool wanted;         /* ... and was asked for again */
 };
@@ -74,6 +76,7 @@ struct op {
     uint32_t fold;       /* eager: next rank to fold */
     uint64_t params, digest;
     uint64_t culprit;    /* of the refusal */
+    uint64_t other;      /* MISMATCH: whose parameters differ from the culprit's, 0 not known */
     uint32_t settled;    /* at the first refuser: votes settled in this view before; UINT32_MAX: none has refused */
     int64_t since;       /* launched */
     int64_t lost_at;     /* a member's link broke after the launch: bytes may be missing for good; 0: none did */
@@ -103,6 +106,14 @@ struct owed {
     uint64_t view;       /* whose sizes come with it */
     uint32_t seq;        /* its number in the view before that */
     struct sizes sizes;
+};
+
+/* MISMATCH among what is owed: the newest few, for the text of the calls that take them. */
+enum { SESSION_CLASHES = 8 };
+struct owed_clash {
+    uint64_t view, tag;
+    uint32_t seq;
+    struct op_clash clash;
 };
 
 enum slot_phase { SLOT_FREE = 0, SLOT_DEFERRED, SLOT_RUNNING, SLOT_ENDING, SLOT_RETURNED };
@@ -213,6 +224,8 @@ struct session {
     uint32_t generation;
     struct owed *owed;
     uint32_t owed_free, owed_used;
+    struct owed_clash clashes[SESSION_CLASHES];
+    uint32_t clash_next;
     struct slot *slots;
     uint32_t slots_used;
     uint64_t launches;   /* that lanes have got, in all */
@@ -293,6 +306,17 @@ uint32_t origin_rank(const struct session *s, uint32_t from, uint64_t origin); /
 void peers_relay(struct session *s, uint32_t from, uint64_t origin, const struct frame_header *h, const void *payload,
                  struct outbox *out);
 void peers_drop_unwanted(struct session *s);
+
+/* mismatch.c: whose call of an operation differs from whose, and how that is told */
+void mismatch_hear(struct session *s, struct op *op, uint32_t rank, const struct op_params *params); /* a launch, the own one too */
+bool mismatch_with(struct session *s, const struct op *op, uint32_t rank); /* both have launched it, with other parameters */
+/* What is known of an operation that is refused for it; and what others know. */
+struct op_clash mismatch_clash(struct session *s, const struct op *op);
+void mismatch_learn(struct session *s, struct op *op, const struct op_clash *clash);
+/* The outcome of a call names a member whose call differs, and says both. */
+void mismatch_tell(const struct session *s, struct slot *c, const struct op_clash *clash);
+void mismatch_owe(struct session *s, uint64_t view, const struct op_name *name, const struct op_clash *clash);
+struct op_clash mismatch_owed(const struct session *s, uint64_t tag, const struct owed *owed);
 
 /* slots.c */
 /* Before the first change in a step: what it tells the shell is lost if it fails (poison.c). */
@@ -389,6 +413,7 @@ void hold_replay(struct session *s, struct outbox *out); /* say again, to those 
 
 /* refusal.c */
 void refusal_send(struct session *s, struct op *op, uint8_t cause, uint64_t culprit, struct outbox *out);
+void refusal_mismatch(struct session *s, struct op *op, uint64_t with, struct outbox *out); /* our call and theirs differ */
 bool refusal_allowed(const struct session *s, const struct op *op);
 void refusal_message(struct session *s, uint32_t from, const struct frame_header *h, struct reader *r,
                      struct outbox *out);

@@ -4,8 +4,6 @@
  * outcome is known, lanes still hold buffers), RETURNED (collectable).  Invariant: OP_RETURN comes once, never before the
  * lanes have let go.
  * SPDX-License-Identifier: MIT */
-#include <stdio.h>
-
 #include "session/session_state.h"
 
 /* Only a peer whose own memory or executor failed is to stop; the others may go on without it. */
@@ -85,17 +83,6 @@ static int64_t ends_since(const struct session *s, const struct slot *c)
     return c->op != NONE ? s->ops[c->op].since : s->now;
 }
 
-/* A disagreement is found by comparing what each peer was told. */
-static void tell_own_call(struct slot *c)
-{
-    const struct op_params *p = &c->launch.params;
-    const char *const quants[] = {"", ", min-max ", ", zero-point "};
-    bool quantised = p->quant > QUANT_NONE && p->quant < QUANT_COUNT;
-    snprintf(c->outcome.text, sizeof c->outcome.text, "this peer has %llu %s, %s%s%s", (unsigned long long)p->count,
-             dtype_name((enum dtype)p->dtype), redop_name((enum redop)p->op), quantised ? quants[p->quant] : "",
-             quantised ? dtype_name((enum dtype)p->quant_dtype) : "");
-}
-
 void slot_end(struct session *s, uint32_t slot, enum session_result result, uint8_t cause, uint64_t culprit,
               struct outbox *out)
 {
@@ -103,15 +90,16 @@ void slot_end(struct session *s, uint32_t slot, enum session_result result, uint
     PCCL_ASSERT(c->at.phase == SLOT_DEFERRED || c->at.phase == SLOT_RUNNING);
     bool dropped = MUTANT(BACKUP_EARLY) && c->op != NONE && s->ops[c->op].phase == OP_HOLDING;
     c->outcome.since = result == RESULT_OK ? 0 : ends_since(s, c);
+    if (result == RESULT_MISMATCH) {
+        struct op_clash clash = c->op == NONE ? (struct op_clash){0} : mismatch_clash(s, &s->ops[c->op]);
+        mismatch_tell(s, c, &clash);
+    }
     c->op = NONE;
     c->outcome.result = result;
     c->outcome.cause = cause;
     c->outcome.culprit = culprit;
     c->outcome.world = s->view.world;
     c->outcome.restore = c->launch.in_place && !c->launch.no_memory && result != RESULT_OK && !dropped;
-    if (result == RESULT_MISMATCH) {
-        tell_own_call(c);
-    }
     if (result != RESULT_OK) {
         slot_stop(s, slot, out);
     }

@@ -45,6 +45,19 @@ static inline bool cause_outweighs(uint8_t cause, uint64_t culprit, uint8_t othe
     return cause > other || (cause == other && culprit != 0 && (other_culprit == 0 || culprit < other_culprit));
 }
 
+/* What an operation is; all members must agree. */
+struct op_params {
+    uint64_t count;
+    uint8_t dtype, op, quant, quant_dtype;
+};
+
+/* Two members whose calls of one operation differ, the lower id first; 0: not known.  Comes with the cause MISMATCH, whose
+ * culprit is the second. */
+struct op_clash {
+    uint64_t id[2];
+    struct op_params params[2];
+};
+
 struct net_address {
     uint8_t family; /* 4 or 6 */
     uint8_t ip[16]; /* network order; family 4 uses the first 4 */
@@ -125,8 +138,9 @@ struct op_report {
     uint8_t cause;  /* gravest known, with OP_REFUSED */
     uint64_t culprit; /* of that cause */
     uint64_t params, digest; /* hash of the parameters; digest of the result (held, finished) */
+    struct op_params call;   /* running, held: the parameters themselves */
 };
-/* FROZEN: items op_report. */
+/* FROZEN: items op_report, each refused one with the cause MISMATCH followed by its op_clash. */
 struct msg_frozen {
     uint64_t view;
     uint32_t attempt;
@@ -160,7 +174,8 @@ struct plan_view {
 
 /* VIEW: the next view of a group.  Items in this order: u64 removed ids (difference to `parent`), member_info added ones
  * (all members if parent is 0), u32 ring (rank at each ring position; as many as members), u32 weights (as many as
- * members, or none: all equal), missing edges, decisions on the view before. */
+ * members, or none: all equal), missing edges, decisions on the view before (each with the
+ * cause MISMATCH followed by its op_clash). */
 struct msg_view {
     uint64_t view, parent;
     uint8_t answers;      /* enum vote_kind: this view is the answer to that open vote */
@@ -276,6 +291,8 @@ void put_op_report(struct writer *w, const struct op_report *m);
 bool get_op_report(struct reader *r, struct op_report *m);
 void put_member_info(struct writer *w, const struct member_info *m);
 bool get_member_info(struct reader *r, struct member_info *m);
+void put_op_clash(struct writer *w, const struct op_clash *m);
+bool get_op_clash(struct reader *r, struct op_clash *m);
 void put_op_decision(struct writer *w, const struct op_decision *m);
 bool get_op_decision(struct reader *r, struct op_decision *m);
 void put_view(struct writer *w, const struct msg_view *m);

@@ -51,6 +51,7 @@ void put_op_report(struct writer *w, const struct op_report *m)
     put_u64(w, m->culprit);
     put_u64(w, m->params);
     put_u64(w, m->digest);
+    parts_put_params(w, &m->call);
 }
 
 bool get_op_report(struct reader *r, struct op_report *m)
@@ -62,6 +63,18 @@ bool get_op_report(struct reader *r, struct op_report *m)
     m->culprit = get_u64(r);
     m->params = get_u64(r);
     m->digest = get_u64(r);
+    parts_get_params(r, &m->call);
+    return !r->bad;
+}
+
+void put_op_clash(struct writer *w, const struct op_clash *m)
+{
+    parts_put_clash(w, m);
+}
+
+bool get_op_clash(struct reader *r, struct op_clash *m)
+{
+    parts_get_clash(r, m);
     return !r->bad;
 }
 

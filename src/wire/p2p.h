@@ -25,11 +25,6 @@ struct msg_hello_ack {
     uint64_t view; /* STALE: the newest view the other side knows */
 };
 
-/* What an operation is; all members must agree. */
-struct op_params {
-    uint64_t count;
-    uint8_t dtype, op, quant, quant_dtype;
-};
 /* An operation of the view in the frame header. */
 struct op_name {
     uint64_t tag;
@@ -66,6 +61,7 @@ struct msg_refuse {
     uint8_t cause;
     uint64_t culprit; /* who the cause is about, 0 nobody */
     uint32_t settled; /* updates, optimisations and syncs answered in this view before it was first refused */
+    struct op_clash clash; /* read with MISMATCH only */
 };
 /* FINISHED: items op_name, each finished at `origin`. */
 struct msg_finished {

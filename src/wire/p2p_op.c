@@ -5,7 +5,6 @@
  * alone has no length of its own: its payload is the rest of the frame and is read into place, past
  * this codec.
  * SPDX-License-Identifier: MIT */
-#include "core/dtype.h"
 #include "core/mix.h"
 #include "wire/p2p.h"
 #include "wire/parts.h"
@@ -23,28 +22,10 @@ bool get_op_name(struct reader *r, struct op_name *m)
     return !r->bad;
 }
 
-static void put_params(struct writer *w, const struct op_params *p)
-{
-    put_u64(w, p->count);
-    put_u8(w, p->dtype);
-    put_u8(w, p->op);
-    put_u8(w, p->quant);
-    put_u8(w, p->quant_dtype);
-}
-
-static void get_params(struct reader *r, struct op_params *p)
-{
-    p->count = get_u64(r);
-    p->dtype = parts_get_u8(r, 0, DTYPE_COUNT - 1);
-    p->op = parts_get_u8(r, 0, REDOP_COUNT - 1);
-    p->quant = parts_get_u8(r, 0, QUANT_COUNT - 1);
-    p->quant_dtype = parts_get_u8(r, 0, DTYPE_COUNT - 1);
-}
-
 void put_ready(struct writer *w, const struct msg_ready *m)
 {
     put_op_name(w, &m->name);
-    put_params(w, &m->params);
+    parts_put_params(w, &m->params);
     put_u32(w, m->window);
     put_u64(w, m->bundle);
     put_u64(w, m->launch);
@@ -53,7 +34,7 @@ void put_ready(struct writer *w, const struct msg_ready *m)
 bool get_ready(struct reader *r, struct msg_ready *m)
 {
     (void)get_op_name(r, &m->name);
-    get_params(r, &m->params);
+    parts_get_params(r, &m->params);
     m->window = get_u32(r);
     m->bundle = get_u64(r);
     m->launch = get_u64(r);
@@ -63,14 +44,14 @@ bool get_ready(struct reader *r, struct msg_ready *m)
 void put_eager(struct writer *w, const struct msg_eager *m)
 {
     put_op_name(w, &m->name);
-    put_params(w, &m->params);
+    parts_put_params(w, &m->params);
     put_u32(w, m->bytes);
 }
 
 bool get_eager(struct reader *r, struct msg_eager *m, const void **payload)
 {
     (void)get_op_name(r, &m->name);
-    get_params(r, &m->params);
+    parts_get_params(r, &m->params);
     m->bytes = get_u32(r);
     *payload = get_bytes(r, m->bytes);
     return reader_done(r);
@@ -113,6 +94,9 @@ void put_refuse(struct writer *w, const struct msg_refuse *m)
     put_u8(w, m->cause);
     put_u64(w, m->culprit);
     put_u32(w, m->settled);
+    if (m->cause == CAUSE_MISMATCH) {
+        parts_put_clash(w, &m->clash);
+    }
 }
 
 bool get_refuse(struct reader *r, struct msg_refuse *m)
@@ -122,6 +106,11 @@ bool get_refuse(struct reader *r, struct msg_refuse *m)
     m->cause = parts_get_u8(r, CAUSE_DEADLINE, CAUSE_INTERNAL); /* of an operation itself */
     m->culprit = get_u64(r);
     m->settled = get_u32(r);
+    m->clash = (struct op_clash){0};
+    if (m->cause == CAUSE_MISMATCH) {
+        parts_get_clash(r, &m->clash);
+        r->bad = r->bad || (m->clash.id[1] != 0 && m->clash.id[1] != m->culprit);
+    }
     return reader_done(r);
 }
 

@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "core/dtype.h"
+
 uint32_t parts_get_u32(struct reader *r, uint32_t least, uint32_t most)
 {
     uint32_t v = get_u32(r);
@@ -144,4 +146,39 @@ void parts_get_sizes(struct reader *r, struct sizes *s)
     s->group = get_u32(r);
     s->groups = get_u32(r);
     s->largest = get_u32(r);
+}
+
+void parts_put_params(struct writer *w, const struct op_params *p)
+{
+    put_u64(w, p->count);
+    put_u8(w, p->dtype);
+    put_u8(w, p->op);
+    put_u8(w, p->quant);
+    put_u8(w, p->quant_dtype);
+}
+
+void parts_get_params(struct reader *r, struct op_params *p)
+{
+    p->count = get_u64(r);
+    p->dtype = parts_get_u8(r, 0, DTYPE_COUNT - 1);
+    p->op = parts_get_u8(r, 0, REDOP_COUNT - 1);
+    p->quant = parts_get_u8(r, 0, QUANT_COUNT - 1);
+    p->quant_dtype = parts_get_u8(r, 0, DTYPE_COUNT - 1);
+}
+
+void parts_put_clash(struct writer *w, const struct op_clash *c)
+{
+    for (int i = 0; i < 2; i++) {
+        put_u64(w, c->id[i]);
+        parts_put_params(w, &c->params[i]);
+    }
+}
+
+void parts_get_clash(struct reader *r, struct op_clash *c)
+{
+    for (int i = 0; i < 2; i++) {
+        c->id[i] = get_u64(r);
+        parts_get_params(r, &c->params[i]);
+    }
+    r->bad = r->bad || (c->id[0] >= c->id[1] && c->id[1] != 0) || (c->id[0] != 0 && c->id[1] == 0);
 }

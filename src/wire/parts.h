@@ -23,7 +23,7 @@ enum {
     PARTS_MEMBER_BYTES = 11,
     PARTS_EDGE_BYTES = 24,
     PARTS_DECISION_BYTES = 22,
-    PARTS_REPORT_BYTES = 38,
+    PARTS_REPORT_BYTES = 50,
     PARTS_NAME_BYTES = 12,
 };
 
@@ -34,6 +34,12 @@ uint32_t parts_get_u32(struct reader *r, uint32_t least, uint32_t most);
 
 /* A u8 that is one of enum cause. */
 uint8_t parts_get_cause(struct reader *r);
+
+void parts_put_params(struct writer *w, const struct op_params *p);
+void parts_get_params(struct reader *r, struct op_params *p);
+/* Bad unless the first id is the lower one, or none is known. */
+void parts_put_clash(struct writer *w, const struct op_clash *c);
+void parts_get_clash(struct reader *r, struct op_clash *c);
 
 /* Family u8, port u16, then 4 or 16 bytes; an unset address (family 0) has none and is refused
  * unless `unset` is true. */

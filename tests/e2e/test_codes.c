@@ -93,12 +93,37 @@ TEST(bad_arguments_fail_locally_and_harm_nothing)
     cluster_stop(&c);
 }
 
+/* The text holds both calls and the address of the other; the peer of the info is that other. */
+static void expect_both_calls(struct cluster_peer *p, size_t count, int kind)
+{
+    char usual[60], odd[60], want[400];
+    pcclPeerInfo_t members[3], own;
+    size_t found = 0, odd_at = 3, named = 3;
+    snprintf(usual, sizeof usual, "%zu f32, sum", count);
+    snprintf(odd, sizeof odd, "%zu %s, %s%s", count + (kind == 0), kind == 2 ? "i32" : "f32", kind == 1 ? "max" : "sum",
+             kind == 3 ? ", min-max u8" : "");
+    EXPECT_EQ(pcclGetMembers(p->comm, members, 3, &found), pcclSuccess);
+    EXPECT_EQ(pcclGetSelf(p->cluster->peer[1].comm, &own), pcclSuccess);
+    for (size_t i = 0; i < found; i++) {
+        odd_at = members[i].id == own.id ? i : odd_at;
+        named = members[i].id == last_error().peer ? i : named;
+    }
+    EXPECT(named < 3 && !members[named].is_self && (p->index == 1) != (named == odd_at));
+    snprintf(want, sizeof want,
+             "peers disagree in count, type, operator or quantisation: this peer has %s; peer %llu.%llu (127.0.0.1:%u) has %s",
+             p->index == 1 ? odd : usual, (unsigned long long)members[named % 3].id >> 32,
+             (unsigned long long)members[named % 3].id & 0xFFFFFFFF, members[named % 3].address.port, p->index == 1 ? usual : odd);
+    EXPECT(strstr(pcclGetLastError(), want) != NULL);
+    if (strstr(pcclGetLastError(), want) == NULL) {
+        fprintf(stderr, "no '%s' in: %s\n", want, pcclGetLastError());
+    }
+}
+
 static void mismatch(struct cluster_peer *p, void *context)
 {
     size_t count = *(const size_t *)context;
     float *x = calloc(count + 1, sizeof *x), *y = calloc(count + 1, sizeof *y);
     float other = 3, other_sum = 0;
-    char own[100];
     pcclReduceDescriptor_t good = cluster_floats(1, 1000), d = cluster_floats(count, 5);
     pcclAsyncReduceOp_t handle;
     EXPECT_EQ(pcclAllReduceAsync(&other, &other_sum, &good, p->comm, &handle), pcclSuccess);
@@ -115,10 +140,7 @@ static void mismatch(struct cluster_peer *p, void *context)
         }
         EXPECT_EQ(pcclAllReduce(x, x, &d, p->comm, NULL), pcclInvalidArgument);
         EXPECT_EQ(last_error().cause, pcclCauseMismatch);
-        snprintf(own, sizeof own, "this peer has %zu %s, %s%s, peer ", d.count,
-                 d.src_descriptor.datatype == pcclInt32 ? "i32" : "f32", d.op == pcclMax ? "max" : "sum",
-                 d.quantization_options.algorithm == pcclQuantMinMax ? ", min-max u8" : "");
-        EXPECT(strstr(pcclGetLastError(), own) != NULL); /* values that can be compared */
+        expect_both_calls(p, count, kind);
         for (size_t i = 0; i < count; i++) {
             EXPECT(x[i] == (float)i);
         }

@@ -310,6 +310,17 @@ static void check_result(struct world *w, const struct node *n, const struct cal
                (unsigned long long)n->program->step, why);
 }
 
+/* A mismatch names another peer, and both calls. */
+static void check_told(struct world *w, const struct node *n, const struct session_outcome *o)
+{
+    struct session_info info;
+    session_info(n->session, &info);
+    bool both = strstr(o->text, "this peer has ") == o->text && strstr(o->text, "; peer ") != NULL;
+    if (!both || o->differs == 0 || o->differs == info.id) {
+        world_fail(w, "peer %u is told of a mismatch with %llx: %s", n->index, (unsigned long long)o->differs, o->text);
+    }
+}
+
 void oracle_call(struct world *w, const struct node *n, const struct call *c, const struct session_outcome *o)
 {
     uint8_t class = outcome_class(o);
@@ -337,6 +348,9 @@ void oracle_call(struct world *w, const struct node *n, const struct call *c, co
     }
     if (class == 0) {
         return;
+    }
+    if (o->result == RESULT_MISMATCH) {
+        check_told(w, n, o);
     }
     struct outcome_record *r = oracle_slot(w, c->key | 1);
     uint64_t hash = class == 1 ? program_hash(c->out, c->bytes) : 0;

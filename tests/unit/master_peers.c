@@ -111,6 +111,10 @@ static void take_view(struct peer *p, struct reader *r)
     p->decision_count = v->decisions;
     for (uint32_t i = 0; i < v->decisions; i++) {
         (void)get_op_decision(r, &p->decisions[i]);
+        p->decided_clash[i] = (struct op_clash){0};
+        if (p->decisions[i].cause == CAUSE_MISMATCH) {
+            (void)get_op_clash(r, &p->decided_clash[i]);
+        }
     }
     if (!reader_done(r) || count != v->members) {
         abort();
@@ -532,6 +536,9 @@ void peer_frozen(struct cluster *c, struct peer *p)
     put_frozen(payload_begin(), &f);
     for (uint32_t i = 0; i < p->report_count; i++) {
         put_op_report(&outgoing, &p->reports[i]);
+        if (p->reports[i].state == OP_REFUSED && p->reports[i].cause == CAUSE_MISMATCH) {
+            put_op_clash(&outgoing, &p->clash[i]);
+        }
     }
     payload_send(c, p, FRAME_FROZEN);
 }
@@ -576,16 +583,6 @@ void peer_reports(struct peer *p, uint64_t tag, uint32_t seq, enum op_state stat
 {
     p->reports[p->report_count++] = (struct op_report){.tag = tag, .seq = seq, .state = (uint8_t)state,
                                                        .cause = (uint8_t)cause, .params = 42, .digest = 9};
-}
-
-struct op_decision peer_decision(const struct peer *p, uint64_t tag, uint32_t seq)
-{
-    for (uint32_t i = 0; i < p->decision_count; i++) {
-        if (p->decisions[i].tag == tag && p->decisions[i].seq == seq) {
-            return p->decisions[i];
-        }
-    }
-    return (struct op_decision){0};
 }
 
 bool peer_saw(const struct peer *p, const char *frames)

@@ -26,9 +26,11 @@ struct peer {
     uint8_t vote_kind;
     struct msg_vote vote;
     struct op_report reports[PEERS_OPS]; /* what it lists when frozen */
+    struct op_clash clash[PEERS_OPS];    /* ... with the cause MISMATCH */
     uint32_t report_count;
     uint64_t unreachable; /* named in LINKED, 0 nobody */
     struct op_decision decisions[PEERS_OPS];
+    struct op_clash decided_clash[PEERS_OPS];
     uint32_t decision_count;
     struct missing_edge edges[PEERS_OPS];
     uint32_t edge_count;
@@ -98,8 +100,29 @@ void peer_staged(struct cluster *c, struct peer *p, enum staged_status status, u
 void peer_measured(struct cluster *c, struct peer *p, const struct msg_probe *probe, uint64_t bps);
 void peer_waits(struct cluster *c, struct peer *p, const struct peer_wait *wait); /* says so at once, and with each heartbeat */
 void peer_reports(struct peer *p, uint64_t tag, uint32_t seq, enum op_state state, enum cause cause);
+/* Index of the decision; decision_count if there is none. */
+static inline uint32_t peer_decided(const struct peer *p, uint64_t tag, uint32_t seq)
+{
+    uint32_t i = 0;
+    while (i < p->decision_count && (p->decisions[i].tag != tag || p->decisions[i].seq != seq)) {
+        i++;
+    }
+    return i;
+}
+
 /* The decision a peer was given; outcome 0 if none. */
-struct op_decision peer_decision(const struct peer *p, uint64_t tag, uint32_t seq);
+static inline struct op_decision peer_decision(const struct peer *p, uint64_t tag, uint32_t seq)
+{
+    uint32_t i = peer_decided(p, tag, seq);
+    return i < p->decision_count ? p->decisions[i] : (struct op_decision){0};
+}
+
+/* What came with it; zeros if nothing. */
+static inline struct op_clash peer_clash(const struct peer *p, uint64_t tag, uint32_t seq)
+{
+    uint32_t i = peer_decided(p, tag, seq);
+    return i < p->decision_count ? p->decided_clash[i] : (struct op_clash){0};
+}
 
 /* Raw: any bytes as payload of any type. */
 void cluster_frame(struct cluster *c, uint32_t conn, uint8_t type, const void *payload, uint32_t size, uint64_t run);

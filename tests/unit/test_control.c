@@ -75,7 +75,7 @@ TEST(unknown_causes_are_refused_everywhere)
 static bool item_accepts(bool (*get)(struct reader *), size_t size, size_t offset, int value)
 {
     unsigned char bytes[64] = {0};
-    if (size == 22 || size == 38) { /* op_decision, op_report: outcome and state are never 0 */
+    if (size == 22 || size == 50) { /* op_decision, op_report: outcome and state are never 0 */
         bytes[12] = 1;
     }
     bytes[offset] = (unsigned char)value;
@@ -100,8 +100,8 @@ TEST(unknown_values_in_list_items_are_refused)
 {
     for (int v = 0; v < 256; v++) {
         bool cause = v <= 5 || (v >= 16 && v <= 22) || (v >= 32 && v <= 40);
-        EXPECT_EQ(item_accepts(get_report_alone, 38, 12, v), v >= 1 && v <= 4);
-        EXPECT_EQ(item_accepts(get_report_alone, 38, 13, v), cause);
+        EXPECT_EQ(item_accepts(get_report_alone, 50, 12, v), v >= 1 && v <= 4);
+        EXPECT_EQ(item_accepts(get_report_alone, 50, 13, v), cause);
         EXPECT_EQ(item_accepts(get_decision_alone, 22, 12, v), v >= 1 && v <= 3);
         EXPECT_EQ(item_accepts(get_decision_alone, 22, 13, v), cause);
     }
@@ -211,7 +211,7 @@ static void check_count(bool (*get)(struct reader *), size_t offset, size_t fixe
 TEST(counts_of_lists_are_held_to_their_limits)
 {
     check_count(get_freeze_count, 21, 25, 8, 16384);
-    check_count(get_frozen_count, 12, 16, 38, 8192);
+    check_count(get_frozen_count, 12, 16, 50, 8192);
     check_count(get_admit_count, 12, 16, 11, 16384);
     check_count(get_linked_count, 4, 8, 8, 16384);
 }

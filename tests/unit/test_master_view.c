@@ -71,6 +71,8 @@ TEST(decision_table_row_by_row) /* M3 */
     peer_reports(a, 8, 0, OP_RUNNING, CAUSE_NONE);  /* other parameters */
     peer_reports(b, 8, 0, OP_HELD, CAUSE_NONE);
     b->reports[b->report_count - 1].params = 43;
+    a->reports[a->report_count - 1].call = (struct op_params){.count = 4};
+    b->reports[b->report_count - 1].call = (struct op_params){.count = 5};
     peer_reports(a, 9, 1, OP_FINISHED, CAUSE_NONE); /* same tag, two numbers: one record each */
     peer_reports(b, 9, 1, OP_HELD, CAUSE_NONE);
     peer_reports(b, 9, 2, OP_RUNNING, CAUSE_NONE);
@@ -100,8 +102,34 @@ TEST(decision_table_row_by_row) /* M3 */
     EXPECT_EQ(peer_decision(b, 7, 0).cause, CAUSE_DIGEST);
     EXPECT_EQ(peer_decision(b, 8, 0).outcome, OUTCOME_ABORT);
     EXPECT_EQ(peer_decision(b, 8, 0).cause, CAUSE_MISMATCH);
+    EXPECT_EQ(peer_decision(b, 8, 0).culprit, b->id); /* not the one whose death ended the view */
+    struct op_clash clash = peer_clash(b, 8, 0);
+    EXPECT(clash.id[0] == a->id && clash.id[1] == b->id && clash.params[0].count == 4 && clash.params[1].count == 5);
     EXPECT_EQ(peer_decision(b, 9, 1).outcome, OUTCOME_COMMIT);
     EXPECT_EQ(peer_decision(b, 9, 2).outcome, OUTCOME_ABORT);
+    cluster_free(c);
+}
+
+TEST(both_sides_of_a_refused_mismatch_reach_all) /* one of them is dead, the other's word is all there is */
+{
+    struct cluster *c = three();
+    struct peer *a = &c->peers[0], *b = &c->peers[1], *d = &c->peers[2];
+    peer_reports(a, 6, 0, OP_REFUSED, CAUSE_MISMATCH);
+    a->reports[0].culprit = d->id;
+    a->clash[0] = (struct op_clash){.id = {a->id, d->id}, .params = {{.count = 4}, {.count = 5}}};
+    peer_reports(b, 6, 0, OP_RUNNING, CAUSE_NONE);
+    for (uint32_t tag = 100; tag < 120; tag++) { /* more than are told of in full */
+        peer_reports(b, tag, 0, OP_REFUSED, CAUSE_MISMATCH);
+        b->reports[b->report_count - 1].culprit = d->id;
+        b->clash[b->report_count - 1] = (struct op_clash){.id = {b->id, d->id}, .params = {{.count = tag}, {.count = 5}}};
+    }
+    peer_crash(c, d);
+    struct op_clash clash = peer_clash(b, 6, 0);
+    EXPECT_EQ(peer_decision(b, 6, 0).culprit, d->id);
+    EXPECT(clash.id[0] == a->id && clash.id[1] == d->id && clash.params[0].count == 4 && clash.params[1].count == 5);
+    EXPECT_EQ(peer_clash(b, 110, 0).params[0].count, 110);
+    EXPECT_EQ(peer_decision(b, 119, 0).cause, CAUSE_MISMATCH);
+    EXPECT_EQ(peer_clash(b, 119, 0).id[1], 0);
     cluster_free(c);
 }
 

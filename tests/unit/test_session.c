@@ -131,7 +131,7 @@ static uint8_t reported(const struct bench *b)
 
 static void refuse_after(struct bench *b, uint32_t peer, uint8_t cause, uint32_t settled)
 {
-    unsigned char raw[64];
+    unsigned char raw[128];
     struct writer w;
     writer_init(&w, raw, sizeof raw);
     put_refuse(&w, &(struct msg_refuse){.name = {.tag = 5}, .origin = peer_id(peer), .cause = cause, .settled = settled});
@@ -223,6 +223,81 @@ TEST(call_returns_the_gravest_cause_once_all_name_it) /* two peers return differ
     EXPECT(b->returned);
     EXPECT_EQ(collect(b, 0), RESULT_MISMATCH);
     bench_free(b);
+}
+
+static const struct op_params two_floats = {.count = 2, .dtype = DTYPE_F32, .op = REDOP_MAX};
+static const char both_calls[] = "this peer has 1 f32, sum; peer 1.3 has 2 f32, max";
+
+/* Peer 1 and 2 disagree, as each of them says. */
+static void refuse_clash(struct bench *b, uint32_t peer, bool first_as_ours)
+{
+    unsigned char raw[128];
+    struct writer w;
+    writer_init(&w, raw, sizeof raw);
+    put_refuse(&w, &(struct msg_refuse){
+                       .name = {.tag = 5}, .origin = peer_id(peer), .cause = CAUSE_MISMATCH, .culprit = peer_id(2),
+                       .clash = {.id = {peer_id(1), peer_id(2)}, .params = {first_as_ours ? one_float : two_floats,
+                                                                            first_as_ours ? two_floats : one_float}}});
+    from_peer(b, peer, FRAME_REFUSE, view_id(1), &w);
+}
+
+TEST(third_that_hears_of_a_mismatch_reads_who_differs_from_itself) /* in a ring it has heard neither of them launch */
+{
+    for (int ours = 0; ours < 2; ours++) {
+        struct bench *b = bench_new();
+        float x = 1, y = 0;
+        launch(b, 0, 5, &x, &y);
+        refuse_clash(b, 1, ours);
+        EXPECT(sent(b, FRAME_REFUSE));
+        refuse_clash(b, 2, ours);
+        EXPECT(b->returned);
+        EXPECT_EQ(collect(b, 0), RESULT_MISMATCH);
+        EXPECT_EQ(b->outcome.culprit, peer_id(2)); /* alike on all */
+        EXPECT_EQ(b->outcome.differs, peer_id(ours ? 2 : 1));
+        EXPECT_STR(b->outcome.text, ours ? both_calls : "this peer has 1 f32, sum; peer 1.2 has 2 f32, max");
+        bench_free(b);
+    }
+}
+
+/* The next view decides operation (tag 5, number 0) as a mismatch of the other two. */
+static void decide_clash(struct bench *b)
+{
+    unsigned char raw[2048];
+    struct writer w;
+    struct plan_view plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024, .algorithm = PLAN_DIRECT};
+    writer_init(&w, raw, sizeof raw);
+    struct msg_view m = {.view = view_id(2), .parent = view_id(1), .cause = CAUSE_PEER_LOST, .culprit = peer_id(1),
+                         .text = "peer 1.2 at 10.0.0.2:48150, group 0: its connections closed",
+                         .sizes = {PEERS, PEERS, 1, PEERS}, .plan = plan, .members = PEERS, .decisions = 1};
+    put_view(&w, &m);
+    for (uint32_t i = 0; i < PEERS; i++) {
+        put_u32(&w, i);
+    }
+    put_op_decision(&w, &(struct op_decision){.tag = 5, .outcome = OUTCOME_ABORT, .cause = CAUSE_MISMATCH, .culprit = peer_id(2)});
+    put_op_clash(&w, &(struct op_clash){.id = {peer_id(1), peer_id(2)}, .params = {one_float, two_floats}});
+    from_master(b, FRAME_VIEW, m.view, &w);
+}
+
+TEST(mismatch_that_the_master_finds_is_told_with_both_calls) /* its text was about the death that ended the view */
+{
+    for (int launched = 0; launched < 2; launched++) { /* decided while it runs, or owed to a call that comes later */
+        struct bench *b = bench_new();
+        float x = 1, y = 0;
+        if (launched) {
+            launch(b, 0, 5, &x, &y);
+        }
+        freeze(b, 1);
+        decide_clash(b);
+        if (!launched) {
+            launch(b, 0, 5, &x, &y);
+        }
+        EXPECT(b->returned);
+        EXPECT_EQ(collect(b, 0), RESULT_MISMATCH);
+        EXPECT_EQ(b->outcome.culprit, peer_id(2));
+        EXPECT_EQ(b->outcome.differs, peer_id(2));
+        EXPECT_STR(b->outcome.text, both_calls);
+        bench_free(b);
+    }
 }
 
 TEST(different_digests_are_no_success_but_an_internal_error) /* peers train on with different bits */

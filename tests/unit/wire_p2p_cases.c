@@ -117,6 +117,11 @@ static void refuse_fill(void *at, struct rng *rng)
     m->cause = (uint8_t)(1 + rng_below(rng, 5));
     m->culprit = rng_next(rng);
     m->settled = (uint32_t)rng_next(rng);
+    if (m->cause == CAUSE_MISMATCH && m->culprit > 1) {
+        m->clash = (struct op_clash){.id = {1, m->culprit}};
+        fill_params(rng, &m->clash.params[0]);
+        fill_params(rng, &m->clash.params[1]);
+    }
 }
 WIRE_PLAIN(refuse)
 

@@ -1,0 +1,108 @@
+/* mismatch.c - whose call of an operation differs from whose, and how that is told.
+ *
+ * Two members are named, the lower id first; the second is the culprit, so that all name the same one.  Whoever hears of them
+ * knows both calls, and tells its own program of the one that differs from its own.
+ * Invariant: what a member said of itself is not replaced by what another says of it.
+ * SPDX-License-Identifier: MIT */
+#include <stdio.h>
+
+#include "core/id.h"
+#include "session/session_state.h"
+#include "wire/address.h"
+
+static bool equal(const struct op_params *a, const struct op_params *b)
+{
+    return a->count == b->count && a->dtype == b->dtype && a->op == b->op && a->quant == b->quant &&
+           a->quant_dtype == b->quant_dtype;
+}
+
+void mismatch_hear(struct session *s, struct op *op, uint32_t rank, const struct op_params *params)
+{
+    struct mark *m = op_mark(s, op, rank);
+    m->ready = true;
+    m->called = true;
+    m->params = *params;
+}
+
+bool mismatch_with(struct session *s, const struct op *op, uint32_t rank)
+{
+    const struct mark *m = op_mark(s, op, rank), *own = op_mark(s, op, s->view.rank);
+    return m->ready && own->ready && !equal(&m->params, &own->params);
+}
+
+struct op_clash mismatch_clash(struct session *s, const struct op *op)
+{
+    struct op_clash clash = {.id = {op->other, op->culprit}};
+    for (int i = 0; i < 2; i++) {
+        uint32_t rank = view_rank(s, clash.id[i]);
+        const struct mark *m = rank == NONE || op->marks == NONE ? NULL : op_mark(s, op, rank);
+        if (m == NULL || !m->called || op->other >= op->culprit) {
+            return (struct op_clash){0};
+        }
+        clash.params[i] = m->params;
+    }
+    return clash;
+}
+
+void mismatch_learn(struct session *s, struct op *op, const struct op_clash *clash)
+{
+    op->other = clash->id[0];
+    op->culprit = clash->id[1] != 0 ? clash->id[1] : op->culprit;
+    for (int i = 0; i < 2; i++) {
+        uint32_t rank = view_rank(s, clash->id[i]);
+        struct mark *m = rank == NONE || rank == s->view.rank || op->marks == NONE ? NULL : op_mark(s, op, rank);
+        if (m != NULL && !m->called) {
+            m->called = true;
+            m->params = clash->params[i];
+        }
+    }
+}
+
+/* "40 f32, sum, min-max u8" */
+static void say_params(const struct op_params *p, char *out, size_t size)
+{
+    const char *const quants[] = {"", ", min-max ", ", zero-point "};
+    bool quantised = p->quant > QUANT_NONE && p->quant < QUANT_COUNT;
+    snprintf(out, size, "%llu %s, %s%s%s", (unsigned long long)p->count, dtype_name((enum dtype)p->dtype),
+             redop_name((enum redop)p->op), quantised ? quants[p->quant] : "",
+             quantised ? dtype_name((enum dtype)p->quant_dtype) : "");
+}
+
+void mismatch_tell(const struct session *s, struct slot *c, const struct op_clash *clash)
+{
+    char own[64], theirs[64], where[ADDRESS_TEXT];
+    say_params(&c->launch.params, own, sizeof own);
+    for (int i = 1; i >= 0; i--) {
+        uint32_t p = peer_find(s, clash->id[i]);
+        if (clash->id[i] == 0 || clash->id[i] == s->id || equal(&clash->params[i], &c->launch.params)) {
+            continue;
+        }
+        c->outcome.differs = clash->id[i];
+        say_params(&clash->params[i], theirs, sizeof theirs);
+        where[0] = 0;
+        if (p != NONE && s->peers[p].info.addresses > 0) {
+            address_text(&s->peers[p].info.address[0], where);
+        }
+        snprintf(c->outcome.text, sizeof c->outcome.text, "this peer has %s; peer " ID_FORMAT "%s%s%s has %s", own,
+                 ID_PARTS(clash->id[i]), where[0] != 0 ? " (" : "", where, where[0] != 0 ? ")" : "", theirs);
+        return;
+    }
+    snprintf(c->outcome.text, sizeof c->outcome.text, "this peer has %s", own);
+}
+
+void mismatch_owe(struct session *s, uint64_t view, const struct op_name *name, const struct op_clash *clash)
+{
+    s->clashes[s->clash_next] = (struct owed_clash){.view = view, .tag = name->tag, .seq = name->seq, .clash = *clash};
+    s->clash_next = (s->clash_next + 1) % SESSION_CLASHES;
+}
+
+struct op_clash mismatch_owed(const struct session *s, uint64_t tag, const struct owed *owed)
+{
+    for (uint32_t i = 0; i < SESSION_CLASHES; i++) {
+        const struct owed_clash *k = &s->clashes[i];
+        if (k->view == owed->view && k->tag == tag && k->seq == owed->seq) {
+            return k->clash;
+        }
+    }
+    return (struct op_clash){0};
+}

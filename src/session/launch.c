@@ -193,17 +193,18 @@ void launch_call(struct session *s, struct session_event *e, struct outbox *out)
         }
         return;
     }
-    struct tag *t = tag_get(s, l->tag);
-    if (t == NULL) {
-        e->outcome.result = RESULT_FULL;
-        return;
-    }
-    if (t->slot != NONE) {
+    struct tag *t = tag_find(s, l->tag);
+    if (t != NULL && t->slot != NONE) {
         e->outcome.result = RESULT_TAG_IN_USE;
         return;
     }
-    if (s->view.world < 2 && s->snapshot.group < 2 && t->owed == NONE && !s->frozen) {
+    if (s->view.world < 2 && s->snapshot.group < 2 && (t == NULL || t->owed == NONE) && !s->frozen) {
         e->outcome.result = RESULT_ALONE;
+        return;
+    }
+    t = tag_get(s, l->tag);
+    if (t == NULL) {
+        e->outcome.result = RESULT_FULL;
         return;
     }
     struct slot *c = &s->slots[e->slot];

@@ -1,8 +1,8 @@
-/* optable.c - the tables of a session: operations of the installed view, tags with their owed errors, parked payloads.
+/* optable.c - the operations of the installed view, and parked payloads.
  *
  * An operation enters when it is launched here or when somebody else speaks of it (a ghost); its marks (what each member
- * said) go when it is finished, its entry when every member is known to have finished it (P5).  Tags outlive views only
- * through what they owe.  Invariant: entries in use of each arena = its capacity - what its free list holds.
+ * said) go when it is finished, its entry when every member is known to have finished it (P5).
+ * Invariant: entries in use of each arena = its capacity - what its free list holds.
  * SPDX-License-Identifier: MIT */
 #include "core/mix.h"
 #include "session/session_state.h"
@@ -209,7 +209,7 @@ struct mark *op_mark(struct session *s, const struct op *op, uint32_t rank)
 bool op_past(struct session *s, const struct op_name *name)
 {
     struct tag *t = tag_find(s, name->tag);
-    return t != NULL && t->generation == s->generation && name->seq < t->next_seq && op_find(s, name) == NULL;
+    return t != NULL && name->seq < t->next_seq && op_find(s, name) == NULL;
 }
 
 /* An honest member has so many calls unfinished, and so many refused that another has not taken. */
@@ -247,150 +247,6 @@ struct op *op_hear(struct session *s, uint32_t from, uint32_t rank, const struct
         s->wish.passed = true;
     }
     return op == NULL || op->phase == OP_DONE ? NULL : op;
-}
-
-/* Entries of dead generations that owe nothing and have no call are reused as if free, but lookups must walk over
- * them, so a probe ends only at an entry that was never used. */
-static struct tag *tag_probe(struct session *s, uint64_t tag, bool add)
-{
-    uint32_t mask = s->cfg.max_tags - 1;
-    struct tag *spare = NULL;
-    uint32_t i = (uint32_t)mix64(tag, 1) & mask;
-    for (uint32_t n = 0; n <= mask; n++, i = (i + 1) & mask) {
-        struct tag *t = &s->tags[i];
-        if (t->generation == 0) {
-            if (spare == NULL) {
-                spare = t;
-            }
-            break;
-        }
-        if (t->tag == tag) {
-            return t;
-        }
-        bool dead = t->generation != s->generation && t->owed == NONE && t->slot == NONE;
-        if (dead && spare == NULL) {
-            spare = t;
-        }
-    }
-    if (!add || spare == NULL) {
-        return NULL;
-    }
-    s->tag_used += spare->generation == 0;
-    *spare = (struct tag){.tag = tag, .slot = NONE, .owed = NONE, .generation = s->generation};
-    return spare;
-}
-
-enum { MOST_TAGS = 1 << 20 };
-
-size_t session_tags_wanted(const struct session *s)
-{
-    bool full = s->tag_used > s->cfg.max_tags / 2 && s->cfg.max_tags < MOST_TAGS;
-    return full ? (size_t)s->cfg.max_tags * 4 * sizeof(struct tag) : 0;
-}
-
-void *session_grow_tags(struct session *s, void *storage, size_t bytes)
-{
-    struct tag *old = s->tags;
-    void *given = s->tags_given;
-    uint32_t count = s->cfg.max_tags;
-    memset(storage, 0, bytes);
-    s->tags = storage;
-    s->tags_given = storage;
-    s->cfg.max_tags = (uint32_t)(bytes / sizeof(struct tag));
-    s->tag_used = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct tag *t = &old[i];
-        if (t->generation == s->generation || (t->generation != 0 && (t->owed != NONE || t->slot != NONE))) {
-            struct tag *copy = tag_probe(s, t->tag, true);
-            *copy = *t;
-        }
-    }
-    return given;
-}
-
-/* Numbers begin again in every view. */
-static struct tag *tag_now(struct session *s, struct tag *t)
-{
-    if (t != NULL && t->generation != s->generation) {
-        t->generation = s->generation;
-        t->next_seq = 0;
-        t->refusals = 0;
-    }
-    return t;
-}
-
-struct tag *tag_find(struct session *s, uint64_t tag)
-{
-    return tag_now(s, tag_probe(s, tag, false));
-}
-
-struct tag *tag_get(struct session *s, uint64_t tag)
-{
-    return tag_now(s, tag_probe(s, tag, true));
-}
-
-/* The answer to an update skips what was refused, so all members begin anew with it. */
-uint32_t tag_refusals(const struct session *s, const struct tag *t)
-{
-    return t->generation == s->generation && t->settled == s->settled ? t->refusals : 0;
-}
-
-void tag_caught_up(struct session *s, struct tag *t)
-{
-    s->refusals -= tag_refusals(s, t);
-    t->refusals = 0;
-}
-
-void tag_refused(struct session *s, struct tag *t)
-{
-    t->refusals = tag_refusals(s, t) + 1;
-    t->settled = s->settled;
-    s->refusals++;
-}
-
-bool owed_add(struct session *s, uint64_t tag, const struct owed *what)
-{
-    struct tag *t = tag_get(s, tag);
-    if (t == NULL || s->owed_free == NONE) {
-        return false;
-    }
-    uint32_t i = s->owed_free;
-    s->owed_free = s->owed[i].next;
-    s->owed_used++;
-    s->owed[i] = *what;
-    /* In the order of the numbers, whatever the order of the decisions: calls take them one by one. */
-    uint32_t *link = &t->owed;
-    while (*link != NONE && (s->owed[*link].view < what->view || s->owed[*link].seq < what->seq)) {
-        link = &s->owed[*link].next;
-    }
-    s->owed[i].next = *link;
-    *link = i;
-    return true;
-}
-
-bool owed_take(struct session *s, struct tag *t, struct owed *what)
-{
-    if (t->owed == NONE) {
-        return false;
-    }
-    uint32_t i = t->owed;
-    *what = s->owed[i];
-    t->owed = what->next;
-    s->owed[i].next = s->owed_free;
-    s->owed_free = i;
-    s->owed_used--;
-    return true;
-}
-
-void owed_clear(struct session *s)
-{
-    struct owed ignored;
-    for (uint32_t i = 0; s->owed_used > 0 && i < s->cfg.max_tags; i++) {
-        if (s->tags[i].generation != 0) {
-            while (owed_take(s, &s->tags[i], &ignored)) {
-            }
-        }
-    }
 }
 
 uint32_t park_take(struct session *s)

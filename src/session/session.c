@@ -37,7 +37,7 @@ static size_t lay_out(const struct session_config *cfg, struct carver *c, struct
     t->scratch_ids = carve(c, 2 * cfg->max_members, sizeof(uint64_t));
     t->peers = carve(c, 2 * cfg->max_members, sizeof(struct peer));
     t->ops = carve(c, 1, op_table_bytes(cfg, cfg->max_live));
-    t->tags = carve(c, cfg->max_tags, sizeof(struct tag));
+    t->tags = carve(c, 1, tag_table_bytes(cfg->max_tags));
     t->owed = carve(c, cfg->max_owed, sizeof(struct owed));
     t->slots = carve(c, cfg->max_ops, sizeof(struct slot));
     t->park_free = carve(c, cfg->park_blocks, sizeof(uint32_t));
@@ -68,16 +68,14 @@ struct session *session_init(const struct session_config *config, void *arena)
     s->rng.state = config->seed;
     s->peer_count = 2 * config->max_members;
     op_table_init(s, s->ops);
-    for (uint32_t i = 0; i < config->max_owed; i++) {
-        s->owed[i].next = i + 1 < config->max_owed ? i + 1 : NONE;
-    }
-    s->owed_free = config->max_owed > 0 ? 0 : NONE;
+    tag_table_use(s, s->tags, config->max_tags);
+    s->owed_free = NONE;
+    owed_table_use(s, s->owed, config->max_owed);
     for (uint32_t i = 0; i < config->park_blocks; i++) {
         s->park_free[i] = i;
     }
     s->park_left = config->park_blocks;
     s->deferred = s->deferred_last = NONE;
-    s->generation = 1;
     s->finished_by = INT64_MAX;
     s->next_heartbeat = 0;
     return s;

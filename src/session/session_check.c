@@ -28,8 +28,8 @@ static void check_counts(const struct session *s)
     PCCL_ASSERT(s->op_used <= s->op_count && s->records <= s->op_used);
     PCCL_ASSERT(s->marks_left == s->op_live - (s->op_used - s->records)); /* all have marks but those on record */
     PCCL_ASSERT(s->slots_used <= s->cfg.max_ops);
-    PCCL_ASSERT(s->owed_used <= s->cfg.max_owed && s->park_left <= s->cfg.park_blocks);
-    PCCL_ASSERT(s->tag_used <= s->cfg.max_tags);
+    PCCL_ASSERT(s->owed_used <= s->owed_count && s->park_left <= s->cfg.park_blocks);
+    PCCL_ASSERT(s->tag_used <= s->tag_count);
     PCCL_ASSERT((s->finished_count == 0) == (s->finished_by == INT64_MAX));
     PCCL_ASSERT(s->finished_count < SESSION_FINISHED_BATCH && s->finished_count <= s->records + SESSION_FINISHED_BATCH);
     PCCL_ASSERT(s->slots_used > 0 || s->deferred == NONE);
@@ -198,20 +198,25 @@ static void check_slots(const struct session *s)
 
 static void check_tags(const struct session *s)
 {
-    uint32_t calls = 0;
+    uint32_t calls = 0, chained = 0;
     struct census owed = {0};
-    for (uint32_t i = 0; i < s->cfg.max_tags; i++) {
-        const struct tag *t = &s->tags[i];
-        if (t->generation == 0) {
-            continue;
+    for (uint32_t b = 0; b < s->tag_buckets; b++) {
+        for (uint32_t i = s->tag_bucket[b]; i != NONE && chained <= s->tag_used; i = s->tags[i].next) {
+            PCCL_ASSERT(i < s->tag_used);
+            chained++;
         }
-        PCCL_ASSERT(t->generation <= s->generation && t->refusals <= t->next_seq + BOUNDS_REFUSALS);
+    }
+    PCCL_ASSERT(chained == s->tag_used);
+    for (uint32_t i = 0; i < s->tag_used; i++) {
+        const struct tag *t = &s->tags[i];
+        PCCL_ASSERT(t->refusals <= t->next_seq + BOUNDS_REFUSALS);
         if (t->slot != NONE) {
             PCCL_ASSERT(t->slot < s->cfg.max_ops && s->slots[t->slot].at.phase != SLOT_FREE &&
                         s->slots[t->slot].launch.tag == t->tag);
             calls++;
         }
-        for (uint32_t k = t->owed; k != NONE && owed.count <= s->cfg.max_owed; k = s->owed[k].next) {
+        for (uint32_t k = t->owed; k != NONE && owed.count <= s->owed_count; k = s->owed[k].next) {
+            PCCL_ASSERT(s->owed[k].outcome != 0 && s->owed[k].tag == t->tag);
             const struct owed *after = s->owed[k].next == NONE ? NULL : &s->owed[s->owed[k].next];
             PCCL_ASSERT(after == NULL || s->owed[k].view < after->view ||
                         (s->owed[k].view == after->view && s->owed[k].seq < after->seq)); /* calls take them in this order */
@@ -220,10 +225,11 @@ static void check_tags(const struct session *s)
     }
     PCCL_ASSERT(calls == s->slots_used); /* one call of a tag at a time */
     PCCL_ASSERT(owed.count == s->owed_used);
-    for (uint32_t k = s->owed_free; k != NONE && owed.count <= s->cfg.max_owed; k = s->owed[k].next) {
+    for (uint32_t k = s->owed_free; k != NONE && owed.count <= s->owed_count; k = s->owed[k].next) {
+        PCCL_ASSERT(s->owed[k].outcome == 0);
         census_add(&owed, k);
     }
-    PCCL_ASSERT(census_whole(&owed, s->cfg.max_owed));
+    PCCL_ASSERT(census_whole(&owed, s->owed_count));
 }
 
 static void check_fetch(const struct session *s)
@@ -255,7 +261,7 @@ void session_check(struct session *s)
     if (s->check_in-- > 1) {
         return;
     }
-    s->check_in = check_interval(s->cfg.check_every, s->op_count + s->cfg.max_tags);
+    s->check_in = check_interval(s->cfg.check_every, s->op_count + s->tag_count);
     check_peers(s);
     check_ops(s);
     check_slots(s);

@@ -94,13 +94,14 @@ struct tag {
     uint32_t owed;       /* list of owed errors, NONE */
     uint32_t refusals;   /* since the last success, since `settled` votes in this view, that somebody may not have taken */
     uint32_t settled;
-    uint32_t generation; /* of the view that next_seq and refusals belong to; 0: entry not in use */
+    uint32_t next;       /* in the chain of its bucket */
 };
 
 /* An error that the next call of a tag takes (P7). */
 struct owed {
+    uint64_t tag;
     uint32_t next;
-    uint8_t outcome;     /* OUTCOME_ABORT or OUTCOME_REFUSED */
+    uint8_t outcome;     /* OUTCOME_ABORT or OUTCOME_REFUSED; 0: entry not in use */
     uint8_t cause;
     uint64_t culprit;
     uint64_t view;       /* whose sizes come with it */
@@ -220,10 +221,12 @@ struct session {
     uint32_t marks_left;
     struct tag *tags;
     void *tags_given;    /* storage from session_grow_tags, null: the arena's */
-    uint32_t tag_used;   /* entries ever used */
-    uint32_t generation;
+    uint32_t tag_count, tag_used; /* capacity; the first so many are in use */
+    uint32_t *tag_bucket;
+    uint32_t tag_buckets; /* power of two */
+    uint64_t tag_steps;  /* entries looked at so far */
     struct owed *owed;
-    uint32_t owed_free, owed_used;
+    uint32_t owed_count, owed_free, owed_used;
     struct owed_clash clashes[SESSION_CLASHES];
     uint32_t clash_next;
     struct slot *slots;
@@ -382,6 +385,14 @@ void op_drop_marks(struct session *s, struct op *op);
 void op_clear(struct session *s); /* all of them: a new view */
 struct mark *op_mark(struct session *s, const struct op *op, uint32_t rank);
 bool op_past(struct session *s, const struct op_name *name); /* launched here, finished and forgotten */
+uint32_t park_take(struct session *s);  /* block + 1, 0 none */
+void park_give(struct session *s, uint32_t block);
+void park_drop(struct session *s, const struct op *op, uint32_t rank); /* gives the parked payload of that rank back */
+unsigned char *park_at(struct session *s, uint32_t block);
+
+/* tags.c */
+size_t tag_table_bytes(uint32_t count);
+void tag_table_use(struct session *s, void *storage, uint32_t count); /* in place of the present one */
 struct tag *tag_find(struct session *s, uint64_t tag);
 struct tag *tag_get(struct session *s, uint64_t tag); /* adds; null if full */
 uint32_t tag_refusals(const struct session *s, const struct tag *t);
@@ -390,10 +401,8 @@ void tag_caught_up(struct session *s, struct tag *t); /* all members have taken 
 bool owed_add(struct session *s, uint64_t tag, const struct owed *what);
 bool owed_take(struct session *s, struct tag *t, struct owed *what);
 void owed_clear(struct session *s);
-uint32_t park_take(struct session *s);  /* block + 1, 0 none */
-void park_give(struct session *s, uint32_t block);
-void park_drop(struct session *s, const struct op *op, uint32_t rank); /* gives the parked payload of that rank back */
-unsigned char *park_at(struct session *s, uint32_t block);
+void owed_table_use(struct session *s, void *storage, uint32_t count); /* in place of the present one */
+void tags_renew(struct session *s); /* a new view, or none */
 
 /* launch.c */
 void launch_call(struct session *s, struct session_event *e, struct outbox *out);

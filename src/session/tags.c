@@ -1,0 +1,201 @@
+/* tags.c - the tags of the installed view, by hash, and the errors that are owed to their next calls.
+ *
+ * Its one idea: entries in use lie side by side, and each is in the chain of its bucket, so that nothing that was there before is ever
+ * walked over: a table that is full, or was, costs a lookup nothing.  A new view forgets all tags but those that owe an error or
+ * have a call.  Invariant: the first tag_used entries are in use and each in one chain; an error is owed to a tag that is known.
+ * SPDX-License-Identifier: MIT */
+#include "core/mix.h"
+#include "session/session_state.h"
+
+static uint32_t *bucket_of(struct session *s, uint64_t tag)
+{
+    return &s->tag_bucket[mix64(tag, 1) & (s->tag_buckets - 1)];
+}
+
+static uint32_t buckets_for(uint32_t count)
+{
+    uint32_t buckets = 1;
+    while (buckets < count) {
+        buckets *= 2;
+    }
+    return buckets;
+}
+
+size_t tag_table_bytes(uint32_t count)
+{
+    return count * sizeof(struct tag) + buckets_for(count) * sizeof(uint32_t);
+}
+
+void tag_table_use(struct session *s, void *storage, uint32_t count)
+{
+    struct tag *tags = storage;
+    if (s->tag_used > 0) {
+        memcpy(tags, s->tags, s->tag_used * sizeof *tags);
+    }
+    s->tags = tags;
+    s->tag_count = count;
+    s->tag_bucket = (uint32_t *)(void *)(tags + count);
+    s->tag_buckets = buckets_for(count);
+    for (uint32_t i = 0; i < s->tag_buckets; i++) {
+        s->tag_bucket[i] = NONE;
+    }
+    for (uint32_t i = 0; i < s->tag_used; i++) {
+        uint32_t *head = bucket_of(s, tags[i].tag);
+        tags[i].next = *head;
+        *head = i;
+    }
+}
+
+struct tag *tag_find(struct session *s, uint64_t tag)
+{
+    for (uint32_t i = *bucket_of(s, tag); i != NONE; i = s->tags[i].next) {
+        s->tag_steps++;
+        if (s->tags[i].tag == tag) {
+            return &s->tags[i];
+        }
+    }
+    return NULL;
+}
+
+struct tag *tag_get(struct session *s, uint64_t tag)
+{
+    struct tag *t = tag_find(s, tag);
+    if (t != NULL || s->tag_used == s->tag_count) {
+        return t;
+    }
+    uint32_t *head = bucket_of(s, tag);
+    t = &s->tags[s->tag_used];
+    *t = (struct tag){.tag = tag, .slot = NONE, .owed = NONE, .next = *head};
+    *head = s->tag_used++;
+    return t;
+}
+
+/* The link of a chain that names the entry. */
+static uint32_t *link_to(struct session *s, uint32_t i)
+{
+    uint32_t *link = bucket_of(s, s->tags[i].tag);
+    while (*link != i) {
+        PCCL_ASSERT(*link != NONE);
+        link = &s->tags[*link].next;
+    }
+    return link;
+}
+
+static void forget(struct session *s, uint32_t i)
+{
+    uint32_t last = --s->tag_used;
+    *link_to(s, i) = s->tags[i].next;
+    if (i != last) {
+        *link_to(s, last) = i;
+        s->tags[i] = s->tags[last];
+    }
+}
+
+enum { MOST_TAGS = 1 << 20 };
+
+size_t session_tags_wanted(const struct session *s)
+{
+    return s->tag_used == s->tag_count && s->tag_count < MOST_TAGS ? tag_table_bytes(2 * s->tag_count) : 0;
+}
+
+void *session_grow_tags(struct session *s, void *storage, size_t bytes)
+{
+    void *given = s->tags_given;
+    PCCL_ASSERT(bytes >= tag_table_bytes(2 * s->tag_count));
+    tag_table_use(s, storage, 2 * s->tag_count);
+    s->tags_given = storage;
+    return given;
+}
+
+/* Numbers begin again in every view. */
+void tags_renew(struct session *s)
+{
+    for (uint32_t i = s->tag_used; i-- > 0;) {
+        struct tag *t = &s->tags[i];
+        if (t->owed == NONE && t->slot == NONE) {
+            forget(s, i);
+        } else {
+            t->next_seq = t->refusals = 0;
+        }
+    }
+}
+
+/* The answer to an update skips what was refused, so all members begin anew with it. */
+uint32_t tag_refusals(const struct session *s, const struct tag *t)
+{
+    return t->settled == s->settled ? t->refusals : 0;
+}
+
+void tag_caught_up(struct session *s, struct tag *t)
+{
+    s->refusals -= tag_refusals(s, t);
+    t->refusals = 0;
+}
+
+void tag_refused(struct session *s, struct tag *t)
+{
+    t->refusals = tag_refusals(s, t) + 1;
+    t->settled = s->settled;
+    s->refusals++;
+}
+
+/* ---- errors that are owed ---- */
+
+void owed_table_use(struct session *s, void *storage, uint32_t count)
+{
+    struct owed *owed = storage;
+    if (s->owed_count > 0) {
+        memcpy(owed, s->owed, s->owed_count * sizeof *owed);
+    }
+    s->owed = owed;
+    for (uint32_t i = count; i-- > s->owed_count;) {
+        owed[i] = (struct owed){.next = s->owed_free};
+        s->owed_free = i;
+    }
+    s->owed_count = count;
+}
+
+bool owed_add(struct session *s, uint64_t tag, const struct owed *what)
+{
+    struct tag *t = tag_get(s, tag);
+    if (t == NULL || s->owed_free == NONE) {
+        return false;
+    }
+    uint32_t i = s->owed_free;
+    s->owed_free = s->owed[i].next;
+    s->owed_used++;
+    s->owed[i] = *what;
+    s->owed[i].tag = tag;
+    /* In the order of the numbers, whatever the order of the decisions: calls take them one by one. */
+    uint32_t *link = &t->owed;
+    while (*link != NONE && (s->owed[*link].view < what->view || s->owed[*link].seq < what->seq)) {
+        link = &s->owed[*link].next;
+    }
+    s->owed[i].next = *link;
+    *link = i;
+    return true;
+}
+
+bool owed_take(struct session *s, struct tag *t, struct owed *what)
+{
+    if (t->owed == NONE) {
+        return false;
+    }
+    uint32_t i = t->owed;
+    *what = s->owed[i];
+    t->owed = what->next;
+    s->owed[i] = (struct owed){.next = s->owed_free};
+    s->owed_free = i;
+    s->owed_used--;
+    return true;
+}
+
+void owed_clear(struct session *s)
+{
+    for (uint32_t i = 0; s->owed_used > 0 && i < s->owed_count; i++) {
+        struct tag *t = s->owed[i].outcome == 0 ? NULL : tag_find(s, s->owed[i].tag);
+        struct owed ignored;
+        while (t != NULL && owed_take(s, t, &ignored)) {
+        }
+    }
+}

@@ -51,8 +51,47 @@ static bool unfinished(const struct op *op)
     return (op->phase == OP_RUN || op->phase == OP_HOLDING) && op->slot != NONE;
 }
 
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* A stall is told of at every stall time for as long as it lasts; anything else does not pass by itself. */
+static bool passed(const struct session *s, const struct op *op)
+{
+    return op->suspected == CAUSE_NO_PROGRESS && s->now - op->suspected_last > 2 * s->cfg.stall_ns;
+}
+
+int64_t complaint_stuck(const struct session *s, const struct op *op)
+{
+    int64_t at = op->lost_at != 0 ? op->lost_at : INT64_MAX;
+    return op->suspected == CAUSE_NONE || passed(s, op) ? at : earlier(at, op->suspected_at);
+}
+
+/* Only the first one is told, so only that has to be right. */
+void complaint_pass(struct session *s)
+{
+    while (s->stuck.used > 0) {
+        uint32_t slot = heap_first(&s->stuck);
+        int64_t since = complaint_stuck(s, &s->ops[s->slots[slot].op]);
+        if (since == heap_least(&s->stuck)) {
+            return;
+        }
+        heap_set(&s->stuck, slot, since);
+    }
+}
+
 void complaint_link(struct session *s, struct peer *p, enum cause cause, struct outbox *out)
 {
+    if (p->suspected == CAUSE_NONE) {
+        p->next_suspected = s->suspected;
+        s->suspected = (uint32_t)(p - s->peers);
+    }
     p->suspected = (uint8_t)cause;
     p->lost_at = s->now;
     bool broken = !p->link_up || cause != CAUSE_PEER_SILENT; /* what only stands still may go on with nothing missing */
@@ -60,15 +99,10 @@ void complaint_link(struct session *s, struct peer *p, enum cause cause, struct 
         struct op *op = &s->ops[i];
         if (unfinished(op) && op->lost_at == 0) {
             op->lost_at = s->now;
+            heap_set(&s->stuck, op->slot, complaint_stuck(s, op));
         }
     }
     tell_link(s, p, out);
-}
-
-/* A stall is told of at every stall time for as long as it lasts; anything else does not pass by itself. */
-static bool passed(const struct session *s, const struct op *op)
-{
-    return op->suspected == CAUSE_NO_PROGRESS && s->now - op->suspected_last > 2 * s->cfg.stall_ns;
 }
 
 void complaint_op(struct session *s, struct op *op, enum cause cause, uint64_t peer, const char *text, struct outbox *out)
@@ -82,6 +116,9 @@ void complaint_op(struct session *s, struct op *op, enum cause cause, uint64_t p
     op->suspected_peer = peer;
     op->suspected_text = text;
     op->suspected_last = s->now;
+    if (unfinished(op)) {
+        heap_set(&s->stuck, op->slot, complaint_stuck(s, op));
+    }
     tell_op(s, op, out);
 }
 
@@ -101,16 +138,6 @@ void complaint_again(struct session *s, struct outbox *out)
     }
 }
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t later(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 static bool reached(const struct session *s, const struct peer *p)
 {
     bool silent = p->suspected == CAUSE_PEER_SILENT && s->now - p->heard > s->cfg.stall_ns;
@@ -121,23 +148,12 @@ static bool reached(const struct session *s, const struct peer *p)
 static int64_t out_of_reach(const struct session *s)
 {
     int64_t at = INT64_MAX;
-    for (uint32_t r = 0; r < s->view.world; r++) {
-        const struct peer *p = r == s->view.rank ? NULL : &s->peers[s->view.peer[r]];
-        if (p != NULL && !reached(s, p)) {
-            at = earlier(at, p->lost_at);
+    for (uint32_t i = s->suspected; i != NONE; i = s->peers[i].next_suspected) {
+        if (!reached(s, &s->peers[i])) {
+            at = earlier(at, s->peers[i].lost_at);
         }
     }
     return at;
-}
-
-/* Whoever is out of reach ends nothing, neither what ran before nor what is called later. */
-static int64_t stuck_since(const struct session *s, const struct op *op, int64_t lost)
-{
-    int64_t at = op->lost_at != 0 ? op->lost_at : INT64_MAX;
-    if (op->suspected != CAUSE_NONE && !passed(s, op)) {
-        at = earlier(at, op->suspected_at);
-    }
-    return lost == INT64_MAX ? at : earlier(at, later(lost, op->since));
 }
 
 int64_t complaint_since(const struct session *s)
@@ -149,14 +165,14 @@ int64_t complaint_since(const struct session *s)
         return s->master_lost;
     }
     int64_t at = s->vote != VOTE_NONE && !s->vote_ended ? s->vote_since : INT64_MAX;
+    at = earlier(at, heap_least(&s->stuck));
     int64_t lost = out_of_reach(s);
-    for (uint32_t i = 0; s->slots_used > 0 && i < s->cfg.max_ops; i++) {
-        const struct slot *c = &s->slots[i];
-        if (c->at.phase == SLOT_RUNNING && c->op != NONE) {
-            at = earlier(at, stuck_since(s, &s->ops[c->op], lost));
-        } else if (c->at.phase == SLOT_DEFERRED && lost != INT64_MAX) {
-            at = earlier(at, later(lost, c->since)); /* it waits for records, which go when all members say so */
-        }
+    /* Whoever is out of reach ends nothing, neither what ran before nor what is called later: the oldest call counts. */
+    if (lost != INT64_MAX && s->running != NONE) {
+        at = earlier(at, later(lost, s->ops[s->slots[s->running].op].since));
+    }
+    if (lost != INT64_MAX && s->deferred != NONE) {
+        at = earlier(at, later(lost, s->slots[s->deferred].since)); /* it waits for records, which go when all members say so */
     }
     return at == INT64_MAX ? at : later(at, s->master_lost);
 }

@@ -66,7 +66,7 @@ void install_freeze(struct session *s, struct reader *r, struct outbox *out)
     s->frozen = true;
     s->attempt = m.attempt;
     if (!MUTANT(LATE_HOLD)) {
-        for (uint32_t i = 0; s->slots_used > 0 && i < s->cfg.max_ops; i++) {
+        for (uint32_t i = 0; s->slots_used > 0 && i < s->slot_count; i++) {
             if (s->slots[i].at.phase == SLOT_RUNNING) {
                 slot_stop(s, i, out);
             }
@@ -275,6 +275,7 @@ static void adopt_members(struct session *s, const struct msg_view *m)
         p->replay = NONE;
         p->rank = NONE;
     }
+    s->suspected = NONE;
     v->world = 0; /* peer_get must not look ranks up while they change */
     for (uint32_t i = 0; i < m->members; i++) {
         uint32_t p = peer_find(s, s->scratch_members[i].id);
@@ -346,7 +347,7 @@ void install_view(struct session *s, struct reader *r, struct outbox *out)
     if (s->wish.leave) {
         return;
     }
-    for (uint32_t i = 0; s->slots_used > 0 && i < s->cfg.max_ops; i++) {
+    for (uint32_t i = 0; s->slots_used > 0 && i < s->slot_count; i++) {
         PCCL_ASSERT(s->slots[i].at.phase != SLOT_RUNNING); /* every listed operation was decided */
     }
     op_clear(s);

@@ -231,7 +231,7 @@ static enum session_result connect_result(const struct session *s, uint8_t cause
 
 static void end_calls(struct session *s, uint8_t cause, enum session_result result, struct outbox *out)
 {
-    for (uint32_t i = 0; i < s->cfg.max_ops; i++) {
+    for (uint32_t i = 0; i < s->slot_count; i++) {
         struct slot *c = &s->slots[i];
         if (c->at.phase == SLOT_RUNNING || c->at.phase == SLOT_DEFERRED) {
             slot_end(s, i, result, cause, 0, out);
@@ -282,6 +282,7 @@ void join_leave(struct session *s, uint8_t cause, enum session_result result, co
     s->view.view = 0;
     s->view.edges = 0;
     memset(s->peers, 0, sizeof *s->peers * s->peer_count);
+    s->suspected = NONE;
     session_trace(out, "left", s->id, cause);
     outbox_add(out, ACT_CLOSE_MASTER);
     outbox_add(out, ACT_LINKS);

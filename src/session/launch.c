@@ -164,7 +164,7 @@ static enum session_result launch_refused(const struct session *s, const struct 
     if (s->vote != VOTE_NONE && s->vote != VOTE_QUERY) {
         return RESULT_USAGE;
     }
-    if (slot >= s->cfg.max_ops || s->slots[slot].at.phase != SLOT_FREE || !init_numeric(s, &l->params, &n)) {
+    if (slot >= s->slot_count || s->slots[slot].at.phase != SLOT_FREE || !init_numeric(s, &l->params, &n)) {
         return RESULT_FULL;
     }
     return RESULT_PENDING;
@@ -247,7 +247,7 @@ void launch_deferred(struct session *s, struct outbox *out)
 void launch_collect(struct session *s, struct session_event *e)
 {
     memset(&e->outcome, 0, sizeof e->outcome);
-    if (e->slot >= s->cfg.max_ops || s->slots[e->slot].at.phase != SLOT_RETURNED) {
+    if (e->slot >= s->slot_count || s->slots[e->slot].at.phase != SLOT_RETURNED) {
         e->outcome.result = RESULT_USAGE;
         return;
     }

@@ -29,7 +29,7 @@ static void end_call(struct session *s, uint32_t slot, bool idle, struct outbox 
 static void end_calls(struct session *s, struct session_event *e, struct outbox *out)
 {
     s->slots_used = 0;
-    for (uint32_t i = 0; i < s->cfg.max_ops; i++) {
+    for (uint32_t i = 0; i < s->slot_count; i++) {
         struct slot *c = &s->slots[i];
         if (c->moved_in == s->steps) {
             c->at = c->before;
@@ -130,7 +130,7 @@ void poison_step(struct session *s, struct session_event *e, struct outbox *out)
         e->outcome = s->connect_outcome;
         s->connecting = s->connect_ended = false;
     }
-    struct slot *c = e->slot < s->cfg.max_ops ? &s->slots[e->slot] : NULL;
+    struct slot *c = e->slot < s->slot_count ? &s->slots[e->slot] : NULL;
     if (c != NULL && e->kind == SESSION_IDLE) {
         slot_idle(s, e->slot, out);
     } else if (c != NULL && e->kind == SESSION_COLLECT && c->at.phase == SLOT_RETURNED) {

@@ -39,7 +39,7 @@ static size_t lay_out(const struct session_config *cfg, struct carver *c, struct
     t->ops = carve(c, 1, op_table_bytes(cfg, cfg->max_live));
     t->tags = carve(c, 1, tag_table_bytes(cfg->max_tags));
     t->owed = carve(c, cfg->max_owed, sizeof(struct owed));
-    t->slots = carve(c, cfg->max_ops, sizeof(struct slot));
+    t->slots = carve(c, 1, slot_table_bytes(cfg->max_ops));
     t->park_free = carve(c, cfg->park_blocks, sizeof(uint32_t));
     t->wire = carve(c, 2 * BOUNDS_EAGER_BYTES + 256, 1);
     t->fetch.holders = carve(c, cfg->max_members, sizeof(uint64_t));
@@ -69,13 +69,14 @@ struct session *session_init(const struct session_config *config, void *arena)
     s->peer_count = 2 * config->max_members;
     op_table_init(s, s->ops);
     tag_table_use(s, s->tags, config->max_tags);
+    slot_table_use(s, s->slots, config->max_ops);
     s->owed_free = NONE;
     owed_table_use(s, s->owed, config->max_owed);
     for (uint32_t i = 0; i < config->park_blocks; i++) {
         s->park_free[i] = i;
     }
     s->park_left = config->park_blocks;
-    s->deferred = s->deferred_last = NONE;
+    s->deferred = s->deferred_last = s->running = s->running_last = s->suspected = NONE;
     s->finished_by = INT64_MAX;
     s->next_heartbeat = 0;
     return s;
@@ -134,7 +135,7 @@ static void on_peer_frame(struct session *s, struct session_event *e, struct out
 
 static void on_lanes(struct session *s, struct session_event *e, struct outbox *out)
 {
-    if (e->slot >= s->cfg.max_ops) {
+    if (e->slot >= s->slot_count) {
         return;
     }
     struct slot *c = &s->slots[e->slot];
@@ -157,7 +158,7 @@ static void on_lanes(struct session *s, struct session_event *e, struct outbox *
 
 static void on_cancel(struct session *s, struct session_event *e, struct outbox *out)
 {
-    if (e->slot < s->cfg.max_ops && s->slots[e->slot].at.phase == SLOT_RUNNING && s->slots[e->slot].op != NONE) {
+    if (e->slot < s->slot_count && s->slots[e->slot].at.phase == SLOT_RUNNING && s->slots[e->slot].op != NONE) {
         bool own = e->number == CAUSE_NO_MEMORY || e->number == CAUSE_INTERNAL;
         uint8_t why = own ? (uint8_t)e->number : CAUSE_CANCEL;
         s->slots[e->slot].failed = s->slots[e->slot].failed || own;
@@ -179,12 +180,11 @@ static void on_measured(struct session *s, const struct session_event *e, struct
 
 static void check_deadlines(struct session *s, struct outbox *out)
 {
-    for (uint32_t i = 0; s->slots_used > 0 && i < s->cfg.max_ops; i++) {
-        struct slot *c = &s->slots[i];
-        if (c->at.phase == SLOT_RUNNING && c->op != NONE && s->now >= c->launch.deadline) {
-            c->launch.deadline = INT64_MAX;
-            refusal_request(s, &s->ops[c->op], CAUSE_DEADLINE, out);
-        }
+    while (heap_least(&s->due) <= s->now) {
+        struct slot *c = &s->slots[heap_first(&s->due)];
+        c->launch.deadline = INT64_MAX;
+        heap_set(&s->due, heap_first(&s->due), INT64_MAX);
+        refusal_request(s, &s->ops[c->op], CAUSE_DEADLINE, out);
     }
 }
 
@@ -335,6 +335,7 @@ static bool dispatch_guarded(struct session *s, struct session_event *e, struct 
         return false;
     }
     check_current = pad;
+    complaint_pass(s);
     dispatch(s, e, out);
     settle(s, out);
     PCCL_ASSERT(!out->overflow);
@@ -386,11 +387,7 @@ int64_t session_deadline(const struct session *s)
     if (lost != INT64_MAX) {
         at = earlier(at, lost + s->cfg.master_loss_ns);
     }
-    for (uint32_t i = 0; s->slots_used > 0 && i < s->cfg.max_ops; i++) {
-        if (s->slots[i].at.phase == SLOT_RUNNING) {
-            at = earlier(at, s->slots[i].launch.deadline);
-        }
-    }
+    at = earlier(at, heap_least(&s->due));
     return MUTANT(TIMERS_LATE) ? at + 1000000000 : at;
 }
 

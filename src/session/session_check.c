@@ -27,7 +27,7 @@ static void check_counts(const struct session *s)
 {
     PCCL_ASSERT(s->op_used <= s->op_count && s->records <= s->op_used);
     PCCL_ASSERT(s->marks_left == s->op_live - (s->op_used - s->records)); /* all have marks but those on record */
-    PCCL_ASSERT(s->slots_used <= s->cfg.max_ops);
+    PCCL_ASSERT(s->slots_used <= s->slot_count);
     PCCL_ASSERT(s->owed_used <= s->owed_count && s->park_left <= s->cfg.park_blocks);
     PCCL_ASSERT(s->tag_used <= s->tag_count);
     PCCL_ASSERT((s->finished_count == 0) == (s->finished_by == INT64_MAX));
@@ -175,7 +175,7 @@ static void check_ops(const struct session *s)
 static void check_slots(const struct session *s)
 {
     uint32_t used = 0, deferred = 0;
-    for (uint32_t i = 0; i < s->cfg.max_ops; i++) {
+    for (uint32_t i = 0; i < s->slot_count; i++) {
         const struct slot *c = &s->slots[i];
         used += c->at.phase != SLOT_FREE;
         deferred += c->at.phase == SLOT_DEFERRED;
@@ -196,6 +196,39 @@ static void check_slots(const struct session *s)
     PCCL_ASSERT(deferred == 0 && (last == NONE || (last == s->deferred_last && s->slots[last].next == NONE)));
 }
 
+/* What is kept in order is the least of all, and nobody is forgotten. */
+static void check_due(const struct session *s)
+{
+    int64_t due = INT64_MAX, stuck = INT64_MAX, since = INT64_MIN;
+    uint32_t running = 0, before = NONE, suspected = 0;
+    for (uint32_t i = 0; i < s->slot_count; i++) {
+        const struct slot *c = &s->slots[i];
+        if (c->at.phase == SLOT_RUNNING) {
+            int64_t at = complaint_stuck(s, &s->ops[c->op]);
+            stuck = at < stuck ? at : stuck;
+            due = c->launch.deadline < due ? c->launch.deadline : due;
+            running++;
+        }
+    }
+    PCCL_ASSERT(due == heap_least(&s->due) && stuck == heap_least(&s->stuck));
+    PCCL_ASSERT(heap_sound(&s->due) && heap_sound(&s->stuck));
+    for (uint32_t i = s->running; i != NONE && running > 0; i = s->slots[i].next) {
+        const struct slot *c = &s->slots[i];
+        PCCL_ASSERT(c->at.phase == SLOT_RUNNING && c->prev == before && s->ops[c->op].since >= since);
+        since = s->ops[c->op].since;
+        before = i;
+        running--;
+    }
+    PCCL_ASSERT(running == 0 && s->running_last == before && (before == NONE || s->slots[before].next == NONE));
+    for (uint32_t i = 0; i < s->peer_count; i++) {
+        suspected += s->peers[i].suspected != CAUSE_NONE;
+    }
+    for (uint32_t i = s->suspected; i != NONE; i = s->peers[i].next_suspected, suspected--) {
+        PCCL_ASSERT(suspected > 0 && s->peers[i].suspected != CAUSE_NONE);
+    }
+    PCCL_ASSERT(suspected == 0);
+}
+
 static void check_tags(const struct session *s)
 {
     uint32_t calls = 0, chained = 0;
@@ -211,7 +244,7 @@ static void check_tags(const struct session *s)
         const struct tag *t = &s->tags[i];
         PCCL_ASSERT(t->refusals <= t->next_seq + BOUNDS_REFUSALS);
         if (t->slot != NONE) {
-            PCCL_ASSERT(t->slot < s->cfg.max_ops && s->slots[t->slot].at.phase != SLOT_FREE &&
+            PCCL_ASSERT(t->slot < s->slot_count && s->slots[t->slot].at.phase != SLOT_FREE &&
                         s->slots[t->slot].launch.tag == t->tag);
             calls++;
         }
@@ -265,6 +298,7 @@ void session_check(struct session *s)
     check_peers(s);
     check_ops(s);
     check_slots(s);
+    check_due(s);
     check_tags(s);
     check_fetch(s);
 }

@@ -12,6 +12,7 @@
 
 #include "core/bitset.h"
 #include "core/check.h"
+#include "core/heap.h"
 #include "core/mutant.h"
 #include "core/random.h"
 #include "session/session.h"
@@ -34,6 +35,7 @@ struct peer {
     bool spare;          /* in_view: the pair is a missing edge of the view; a link, if there is one, carries PING only */
     uint8_t suspected;   /* why its link was reported in this view: again after a resumed master connection; CAUSE_NONE */
     int64_t lost_at;     /* when it was last */
+    uint32_t next_suspected; /* suspected: another one that is, NONE */
     uint32_t rank;       /* in_view */
     uint64_t their_view; /* newest view it said to be in, on this link */
     uint64_t bundle;     /* number of the usable data bundle, 0 none */
@@ -134,7 +136,8 @@ struct slot {
     bool failed;         /* this peer is why it cannot be done: no memory for it, or its executor failed */
     uint32_t op;
     int64_t since;       /* called */
-    uint32_t next;       /* deferred: the call after it, NONE */
+    uint32_t next;       /* deferred, running: the call after it, NONE */
+    uint32_t prev;       /* running: the call before it, NONE */
     uint64_t sizes_view;
     struct sizes sizes;
     struct session_launch launch;
@@ -230,7 +233,11 @@ struct session {
     struct owed_clash clashes[SESSION_CLASHES];
     uint32_t clash_next;
     struct slot *slots;
-    uint32_t slots_used;
+    uint32_t slot_count, slots_used;
+    uint32_t running, running_last; /* calls with an operation, in the order of their launches; NONE */
+    struct heap due;     /* by slot: its deadline, while it runs */
+    struct heap stuck;   /* by slot: since when only the master can end it (complaint.c), while it runs */
+    uint32_t suspected;  /* a peer whose link was reported in this view, NONE */
     uint64_t launches;   /* that lanes have got, in all */
     uint32_t refusals;   /* of all tags */
     uint32_t deferred, deferred_last; /* calls not launched yet, in their order; NONE */
@@ -322,6 +329,8 @@ void mismatch_owe(struct session *s, uint64_t view, const struct op_name *name, 
 struct op_clash mismatch_owed(const struct session *s, uint64_t tag, const struct owed *owed);
 
 /* slots.c */
+size_t slot_table_bytes(uint32_t count);
+void slot_table_use(struct session *s, void *storage, uint32_t count); /* in place of the present one */
 /* Before the first change in a step: what it tells the shell is lost if it fails (poison.c). */
 struct slot *slot_touch(struct session *s, uint32_t slot);
 void slot_move(struct session *s, uint32_t slot, uint8_t phase);
@@ -368,6 +377,9 @@ void complaint_link(struct session *s, struct peer *p, enum cause cause, struct 
 void complaint_op(struct session *s, struct op *op, enum cause cause, uint64_t peer, const char *text, struct outbox *out);
 void complaint_spare(struct session *s, const struct peer *p, struct outbox *out); /* LINKED is taken back */
 void complaint_again(struct session *s, struct outbox *out); /* the master is back: it may not have heard */
+/* Since when the operation cannot end without the master; INT64_MAX: it can. */
+int64_t complaint_stuck(const struct session *s, const struct op *op);
+void complaint_pass(struct session *s); /* time has passed: what moves again is not stuck */
 /* Since when a call that is open here cannot end without the master, which is lost; INT64_MAX: each may end without it. */
 int64_t complaint_since(const struct session *s);
 

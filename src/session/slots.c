@@ -2,9 +2,28 @@
  *
  * A slot is one call: DEFERRED (asked for while the view is frozen, records are full or others wait so), RUNNING, ENDING (the
  * outcome is known, lanes still hold buffers), RETURNED (collectable).  Invariant: OP_RETURN comes once, never before the
- * lanes have let go.
+ * lanes have let go; those that run are in one list, in the order of their launches, and in the heap of their deadlines.
  * SPDX-License-Identifier: MIT */
 #include "session/session_state.h"
+
+size_t slot_table_bytes(uint32_t count)
+{
+    return count * sizeof(struct slot) + 2 * heap_bytes(count);
+}
+
+void slot_table_use(struct session *s, void *storage, uint32_t count)
+{
+    struct slot *slots = storage;
+    unsigned char *heaps = (unsigned char *)(slots + count);
+    if (s->slot_count > 0) {
+        memcpy(slots, s->slots, s->slot_count * sizeof *slots);
+    }
+    memset(slots + s->slot_count, 0, (count - s->slot_count) * sizeof *slots);
+    heap_use(&s->due, heaps, count);
+    heap_use(&s->stuck, heaps + heap_bytes(count), count);
+    s->slots = slots;
+    s->slot_count = count;
+}
 
 /* Only a peer whose own memory or executor failed is to stop; the others may go on without it. */
 enum session_result slot_result(const struct slot *c, uint8_t cause)
@@ -51,9 +70,35 @@ struct slot *slot_touch(struct session *s, uint32_t slot)
     return c;
 }
 
+static void run(struct session *s, uint32_t slot)
+{
+    struct slot *c = &s->slots[slot];
+    c->prev = s->running_last;
+    c->next = NONE;
+    *(c->prev == NONE ? &s->running : &s->slots[c->prev].next) = slot;
+    s->running_last = slot;
+    heap_set(&s->due, slot, c->launch.deadline);
+}
+
+static void run_no_more(struct session *s, uint32_t slot)
+{
+    struct slot *c = &s->slots[slot];
+    *(c->prev == NONE ? &s->running : &s->slots[c->prev].next) = c->next;
+    *(c->next == NONE ? &s->running_last : &s->slots[c->next].prev) = c->prev;
+    heap_set(&s->due, slot, INT64_MAX);
+    heap_set(&s->stuck, slot, INT64_MAX);
+}
+
 void slot_move(struct session *s, uint32_t slot, uint8_t phase)
 {
-    phase_move(MACHINE_CALL, &slot_touch(s, slot)->at.phase, phase);
+    struct slot *c = slot_touch(s, slot);
+    if (c->at.phase == SLOT_RUNNING) {
+        run_no_more(s, slot);
+    }
+    phase_move(MACHINE_CALL, &c->at.phase, phase);
+    if (phase == SLOT_RUNNING) {
+        run(s, slot);
+    }
 }
 
 void slot_stop(struct session *s, uint32_t slot, struct outbox *out)

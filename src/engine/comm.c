@@ -13,7 +13,7 @@
 #include "net/addr.h"
 #include "engine/link.h"
 
-enum { COMM_LIVE_OPS = 32, COMM_FLUSH_NS = 1000000000 };
+enum { COMM_TAGS = 1 << 20, COMM_FLUSH_NS = 1000000000 };
 
 /* ---- Connect, votes, leave ------------------------------------------------------------------------------------------------ */
 
@@ -40,8 +40,8 @@ static void comm_config(struct comm *c)
     const char *verify = getenv("PCCL_VERIFY");
     *k = (struct session_config){
         .group = c->params.group, .lanes = c->params.lanes,
-        .max_members = COMM_MEMBERS, .max_ops = BOUNDS_OPS, .max_live = COMM_LIVE_OPS, .max_records = BOUNDS_RECORDS,
-        .max_tags = 1024, .max_owed = 4096,
+        .max_members = COMM_MEMBERS, .max_ops = BOUNDS_OPS, .max_records = BOUNDS_RECORDS,
+        .max_tags = COMM_TAGS, .max_owed = 4096,
         .park_blocks = 64, .park_block_bytes = 2 * BOUNDS_EAGER_BYTES + 256, .park_per_link = 16,
         .mesh_members = 32,
         .heartbeat_ns = c->params.stall_ns / 5 < CLOCK_S ? c->params.stall_ns / 5 : CLOCK_S,
@@ -58,15 +58,21 @@ static void comm_config(struct comm *c)
                                              c->engine->port);
 }
 
+static void comm_free_tables(struct comm *c)
+{
+    for (uint32_t i = 0; i < SESSION_TABLES; i++) {
+        free(c->table[i]);
+        c->table[i] = NULL;
+    }
+}
+
 /* A session that has left, or none yet: a fresh one.  False: no memory. */
 static bool comm_fresh_session(struct comm *c, struct comm_after *after)
 {
     uint32_t actions, bytes, dests;
     comm_ops_detach(c, after);
     c->session = NULL;
-    free(c->tag_table);
-    free(c->op_table);
-    c->tag_table = c->op_table = NULL;
+    comm_free_tables(c);
     comm_config(c);
     session_out_bounds(&c->config, &actions, &bytes, &dests);
     if (c->arena == NULL) {
@@ -288,8 +294,7 @@ pccl_status comm_new(struct engine *engine, const struct comm_params *params, st
 
 static void comm_free_memory(struct comm *c)
 {
-    free(c->tag_table);
-    free(c->op_table);
+    comm_free_tables(c);
     comm_ops_fini(c);
     for (int i = 0; i < 3; i++) {
         free(c->out_storage[i]);

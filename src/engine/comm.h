@@ -126,7 +126,7 @@ struct comm {
     void *arena;             /* owned */
     size_t arena_bytes;
     int64_t notice_at, noticed; /* when to look again for calls that wait for long; the last one told of began then */
-    void *tag_table, *op_table; /* owned; null: the ones in the arena */
+    void *table[SESSION_TABLES]; /* owned; null: the one in the arena */
     bool was_member;         /* a connect has succeeded */
     uint64_t run, id;        /* of this membership */
     struct outbox out;

@@ -79,25 +79,18 @@ void comm_send(struct comm_after *after, struct conn *conn, const void *bytes, s
     after->flush[after->count++] = conn_ref(conn);
 }
 
-static void *comm_table(size_t bytes)
+/* The session's tables grow between steps, since a step never allocates.  What there is no memory for, the step says. */
+static void comm_grow(struct comm *c, const struct session_event *next)
 {
-    return bytes > 0 ? aligned_alloc(64, (bytes + 63) / 64 * 64) : NULL;
-}
-
-/* The session's tables grow between steps, since a step never allocates.  Without memory launches fail once a table is full. */
-static void comm_grow(struct comm *c)
-{
-    size_t bytes = session_tags_wanted(c->session);
-    void *storage = comm_table(bytes);
-    if (storage != NULL) {
-        free(session_grow_tags(c->session, storage, bytes));
-        c->tag_table = storage;
-    }
-    bytes = session_ops_wanted(c->session);
-    storage = comm_table(bytes);
-    if (storage != NULL) {
-        free(session_grow_ops(c->session, storage, bytes));
-        c->op_table = storage;
+    struct session_growth g[SESSION_TABLES];
+    uint32_t count = session_growth(c->session, next, g);
+    for (uint32_t i = 0; i < count; i++) {
+        void *storage = aligned_alloc(64, (g[i].bytes + 63) / 64 * 64);
+        if (storage != NULL) {
+            session_grow(c->session, &g[i], storage);
+            free(c->table[g[i].table]);
+            c->table[g[i].table] = storage;
+        }
     }
 }
 
@@ -106,6 +99,7 @@ void comm_step(struct comm *c, struct session_event *event, struct comm_after *a
     struct session_event memory = {.kind = SESSION_MEMORY};
     for (struct session_event *e = event; e != NULL;) {
         uint64_t wanted = 0;
+        comm_grow(c, e);
         outbox_reset(&c->out);
         session_step(c->session, clock_now_ns(), e, &c->out);
         for (uint32_t i = 0; i < c->out.count; i++) {
@@ -119,7 +113,6 @@ void comm_step(struct comm *c, struct session_event *event, struct comm_after *a
             e = &memory;
         }
     }
-    comm_grow(c);
     c->seam->settled(c, after);
     engine_arm(c->engine, session_deadline(c->session));
 }

@@ -94,11 +94,16 @@ static void owe(struct session *s, const struct msg_view *m, const struct op_dec
 {
     struct owed what = {.outcome = d->outcome, .cause = d->cause != 0 ? d->cause : m->cause, .culprit = d->culprit,
                         .view = m->view, .seq = d->seq, .sizes = m->sizes};
-    if (!MUTANT(NODEBT) && !owed_add(s, d->tag, &what)) {
-        wish_leave(s, CAUSE_KICK_PROTOCOL, RESULT_GONE, "too many aborted operations not called yet", true);
-    }
     if (what.cause == CAUSE_MISMATCH) {
         mismatch_owe(s, m->view, &(struct op_name){.tag = d->tag, .seq = d->seq}, clash);
+    }
+    if (MUTANT(NODEBT) || owed_add(s, d->tag, &what)) {
+        return;
+    }
+    if (s->tag_used < s->cfg.max_tags && s->owed_used < s->cfg.max_owed) {
+        wish_leave(s, CAUSE_NO_MEMORY, RESULT_NO_MEMORY, "no memory for the errors of operations not called yet", true);
+    } else {
+        wish_leave(s, CAUSE_KICK_PROTOCOL, RESULT_GONE, "too many aborted operations not called yet", true);
     }
 }
 
@@ -190,7 +195,7 @@ static bool is_listed(const uint64_t *ids, uint32_t n, uint64_t id)
 /* Reads removed and added ids into scratch_members: the members of the next view in rank order. */
 static bool read_members(struct session *s, const struct msg_view *m, struct reader *r)
 {
-    if (m->removed > s->cfg.max_members || m->added > s->cfg.max_members || m->members > s->cfg.max_members ||
+    if (m->removed > s->peer_count || m->added > s->members || m->members > s->members ||
         (m->parent == 0 ? m->removed != 0 : m->parent != s->view.view)) {
         return false;
     }
@@ -209,7 +214,7 @@ static bool read_members(struct session *s, const struct msg_view *m, struct rea
         }
     }
     for (uint32_t i = 0; i < m->added; i++) {
-        if (n >= s->cfg.max_members || !get_member_info(r, &s->scratch_members[n])) {
+        if (n >= s->members || !get_member_info(r, &s->scratch_members[n])) {
             return false;
         }
         n++;
@@ -251,7 +256,7 @@ static bool read_order(struct session *s, const struct msg_view *m, struct reade
 static bool read_edges(struct session *s, const struct msg_view *m, struct reader *r)
 {
     struct view *v = &s->view;
-    if (m->edges > bounds_edges(s->cfg.max_members)) {
+    if (m->edges > s->edge_count) {
         return false;
     }
     for (v->edges = 0; v->edges < m->edges; v->edges++) {

@@ -187,6 +187,10 @@ void join_master_frame(struct session *s, struct session_event *e, struct outbox
     if (!s->welcomed && e->header->type != FRAME_WELCOME && e->header->type != FRAME_FENCE) {
         return;
     }
+    if (!growth_met(s, e)) {
+        wish_leave(s, CAUSE_NO_MEMORY, RESULT_NO_MEMORY, "no memory for so many members", true);
+        return;
+    }
     switch (e->header->type) {
     case FRAME_WELCOME:
         welcome(s, &r, out);
@@ -239,6 +243,7 @@ static void end_calls(struct session *s, uint8_t cause, enum session_result resu
         }
     }
     s->deferred = NONE;
+    s->deferred_count = 0;
     if (s->vote != VOTE_NONE && !s->vote_ended) {
         ballot_end(s, result, cause, out);
         memcpy(s->vote_outcome.text, s->left_text, sizeof s->vote_outcome.text);

@@ -61,6 +61,13 @@ uint32_t session_folding_senders(const struct session *s, const struct op_params
     return ring ? 1 : s->view.world - 1;
 }
 
+bool launch_encodes(const struct session *s, const struct op_params *p)
+{
+    struct numeric n;
+    uint64_t size = dtype_size((enum dtype)p->dtype);
+    return size != 0 && p->count <= BOUNDS_EAGER_BYTES / size && init_numeric(s, p, &n) && !n.plain;
+}
+
 static void start(struct session *s, struct op *op, uint32_t slot, struct outbox *out)
 {
     struct slot *c = &s->slots[slot];
@@ -124,9 +131,13 @@ static void launch_now(struct session *s, uint32_t slot, struct outbox *out)
         return;
     }
     struct op_name name = {.tag = c->launch.tag, .seq = t->next_seq};
-    struct op *op = too_far_ahead(s, t) ? NULL : op_make(s, &name);
-    if (op == NULL) {
+    if (too_far_ahead(s, t)) {
         slot_end(s, slot, RESULT_FULL, CAUSE_NONE, 0, out);
+        return;
+    }
+    struct op *op = op_make(s, &name);
+    if (op == NULL) {
+        slot_end(s, slot, RESULT_NO_MEMORY, CAUSE_NO_MEMORY, s->id, out);
         return;
     }
     t->next_seq++;
@@ -164,10 +175,17 @@ static enum session_result launch_refused(const struct session *s, const struct 
     if (s->vote != VOTE_NONE && s->vote != VOTE_QUERY) {
         return RESULT_USAGE;
     }
-    if (slot >= s->slot_count || s->slots[slot].at.phase != SLOT_FREE || !init_numeric(s, &l->params, &n)) {
+    if (slot >= s->cfg.max_ops || (slot < s->slot_count && s->slots[slot].at.phase != SLOT_FREE) ||
+        !init_numeric(s, &l->params, &n)) {
         return RESULT_FULL;
     }
-    return RESULT_PENDING;
+    return slot >= s->slot_count || (s->wire == NULL && launch_encodes(s, &l->params)) ? RESULT_NO_MEMORY : RESULT_PENDING;
+}
+
+static void no_memory(const struct session *s, struct session_event *e)
+{
+    e->outcome = (struct session_outcome){.result = RESULT_NO_MEMORY, .cause = CAUSE_NO_MEMORY, .culprit = s->id};
+    snprintf(e->outcome.text, sizeof e->outcome.text, "no memory for one more operation");
 }
 
 static void defer(struct session *s, uint32_t slot)
@@ -178,6 +196,7 @@ static void defer(struct session *s, uint32_t slot)
         s->slots[s->deferred_last].next = slot;
     }
     s->deferred_last = slot;
+    s->deferred_count++;
 }
 
 void launch_call(struct session *s, struct session_event *e, struct outbox *out)
@@ -185,6 +204,10 @@ void launch_call(struct session *s, struct session_event *e, struct outbox *out)
     const struct session_launch *l = e->launch;
     memset(&e->outcome, 0, sizeof e->outcome);
     e->outcome.result = launch_refused(s, l, e->slot);
+    if (e->outcome.result == RESULT_NO_MEMORY) {
+        no_memory(s, e);
+        return;
+    }
     if (e->outcome.result != RESULT_PENDING) {
         e->outcome.cause = s->left_cause;
         memcpy(e->outcome.text, s->left_text, sizeof e->outcome.text);
@@ -203,6 +226,10 @@ void launch_call(struct session *s, struct session_event *e, struct outbox *out)
         return;
     }
     t = tag_get(s, l->tag);
+    if (t == NULL && s->tag_count < s->cfg.max_tags) {
+        no_memory(s, e);
+        return;
+    }
     if (t == NULL) {
         e->outcome.result = RESULT_FULL;
         return;
@@ -227,7 +254,7 @@ void launch_call(struct session *s, struct session_event *e, struct outbox *out)
 
 bool launch_due(const struct session *s)
 {
-    return s->deferred != NONE && s->phase == PHASE_MEMBER && !must_defer(s) && op_room(s);
+    return s->deferred != NONE && s->phase == PHASE_MEMBER && !must_defer(s);
 }
 
 /* In the order of the calls.  Their payloads together may not fit one outbox: the rest goes out in the next step, which is due at once. */
@@ -238,6 +265,7 @@ void launch_deferred(struct session *s, struct outbox *out)
         struct slot *c = &s->slots[slot];
         PCCL_ASSERT(c->at.phase == SLOT_DEFERRED);
         s->deferred = c->next;
+        s->deferred_count--;
         c->next = NONE;
         c->launch.window = MUTANT(WINDOW_STALE) ? c->launch.window : 0; /* reserved for another view's plan: lanes grant anew */
         launch_now(s, slot, out);

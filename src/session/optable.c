@@ -26,7 +26,7 @@ struct op *op_find(struct session *s, const struct op_name *name)
 
 struct op_layout {
     size_t sets, buckets, marks, marks_free, bytes;
-    uint32_t entries, bucket_count;
+    uint32_t bucket_count;
 };
 
 static size_t op_section(size_t *at, size_t bytes)
@@ -36,49 +36,70 @@ static size_t op_section(size_t *at, size_t bytes)
     return from;
 }
 
-static struct op_layout op_lay_out(const struct session_config *cfg, uint32_t live)
+static struct op_layout op_lay_out(const struct session_growth *g)
 {
-    struct op_layout l = {.entries = live + cfg->max_records, .bucket_count = 1};
-    while (l.bucket_count < l.entries) {
+    struct op_layout l = {.bucket_count = 1};
+    while (l.bucket_count < g->entries) {
         l.bucket_count *= 2;
     }
     size_t at = 0;
-    (void)op_section(&at, l.entries * sizeof(struct op));
-    l.sets = op_section(&at, (size_t)l.entries * bitset_words(cfg->max_members) * sizeof(uint64_t));
+    (void)op_section(&at, g->entries * sizeof(struct op));
+    l.sets = op_section(&at, (size_t)g->entries * bitset_words(g->width) * sizeof(uint64_t));
     l.buckets = op_section(&at, l.bucket_count * sizeof(uint32_t));
-    l.marks = op_section(&at, (size_t)live * cfg->max_members * sizeof(struct mark));
-    l.marks_free = op_section(&at, live * sizeof(uint32_t));
+    l.marks = op_section(&at, (size_t)g->rows * g->width * sizeof(struct mark));
+    l.marks_free = op_section(&at, g->rows * sizeof(uint32_t));
     l.bytes = at;
     return l;
 }
 
-size_t op_table_bytes(const struct session_config *cfg, uint32_t live)
+size_t op_table_bytes(const struct session_growth *g)
 {
-    return op_lay_out(cfg, live).bytes;
+    return op_lay_out(g).bytes;
 }
 
-/* Points the session at a block, of which the first `used` entries and `rows` rows of marks are in place already. */
-static void op_table_use(struct session *s, unsigned char *block, uint32_t live, uint32_t used, uint32_t rows)
+/* What the present table holds, to one that is larger in one way or another. */
+static void op_table_move(struct session *s, unsigned char *block, const struct op_layout *l, const struct session_growth *g)
 {
-    struct op_layout l = op_lay_out(&s->cfg, live);
-    uint32_t words = bitset_words(s->cfg.max_members);
+    uint32_t words = bitset_words(s->op_width), more_words = bitset_words(g->width);
+    memcpy(block, s->ops, s->op_count * sizeof *s->ops);
+    for (uint32_t i = 0; i < s->op_count; i++) {
+        uint64_t *set = (uint64_t *)(void *)(block + l->sets) + (size_t)i * more_words;
+        memset(set, 0, more_words * sizeof *set);
+        memcpy(set, s->op_sets + (size_t)i * words, words * sizeof *set);
+    }
+    for (uint32_t i = 0; i < s->op_live; i++) {
+        memcpy((struct mark *)(void *)(block + l->marks) + (size_t)i * g->width, s->marks + (size_t)i * s->op_width,
+               s->op_width * sizeof *s->marks);
+    }
+    memcpy(block + l->marks_free, s->marks_free, s->marks_left * sizeof *s->marks_free);
+}
+
+void op_table_use(struct session *s, void *storage, const struct session_growth *g)
+{
+    unsigned char *block = storage;
+    struct op_layout l = op_lay_out(g);
+    uint32_t before = s->op_count, rows = s->op_live;
+    if (before > 0) {
+        op_table_move(s, block, &l, g);
+    }
     s->ops = (struct op *)(void *)block;
     s->op_sets = (uint64_t *)(void *)(block + l.sets);
     s->op_bucket = (uint32_t *)(void *)(block + l.buckets);
     s->marks = (struct mark *)(void *)(block + l.marks);
     s->marks_free = (uint32_t *)(void *)(block + l.marks_free);
-    s->op_count = l.entries;
+    s->op_count = g->entries;
     s->buckets = l.bucket_count;
-    s->op_live = live;
+    s->op_live = g->rows;
+    s->op_width = g->width;
     s->op_free = NONE;
     for (uint32_t i = 0; i < s->buckets; i++) {
         s->op_bucket[i] = NONE;
     }
-    for (uint32_t i = l.entries; i-- > 0;) {
+    for (uint32_t i = g->entries; i-- > 0;) {
         struct op *op = &s->ops[i];
-        op->finished = s->op_sets + (size_t)i * words;
         uint32_t *head = &s->op_free;
-        if (i < used && op->phase != OP_FREE) {
+        op->finished = s->op_sets + (size_t)i * bitset_words(g->width);
+        if (i < before && op->phase != OP_FREE) {
             head = &s->op_bucket[op_hash(s, &op->name)];
         } else {
             op->phase = OP_FREE;
@@ -86,42 +107,9 @@ static void op_table_use(struct session *s, unsigned char *block, uint32_t live,
         op->next = *head;
         *head = i;
     }
-    for (uint32_t i = live; i-- > rows;) {
+    for (uint32_t i = g->rows; i-- > rows;) {
         s->marks_free[s->marks_left++] = i;
     }
-}
-
-void op_table_init(struct session *s, void *block)
-{
-    op_table_use(s, block, s->cfg.max_live, 0, 0);
-}
-
-bool op_room(const struct session *s)
-{
-    return s->op_free != NONE && s->marks_left > 0;
-}
-
-size_t session_ops_wanted(const struct session *s)
-{
-    bool few = s->op_count - s->op_used < OPS_SPARE || s->marks_left < OPS_SPARE;
-    return few && !s->poisoned ? op_table_bytes(&s->cfg, 2 * s->op_live) : 0;
-}
-
-void *session_grow_ops(struct session *s, void *storage, size_t bytes)
-{
-    uint32_t live = s->op_live, entries = s->op_count, left = s->marks_left, words = bitset_words(s->cfg.max_members);
-    struct op_layout l = op_lay_out(&s->cfg, 2 * live);
-    PCCL_ASSERT(bytes >= l.bytes);
-    unsigned char *block = storage;
-    void *given = s->ops_given;
-    memcpy(block, s->ops, entries * sizeof *s->ops);
-    memcpy(block + l.sets, s->op_sets, (size_t)entries * words * sizeof(uint64_t));
-    memcpy(block + l.marks, s->marks, (size_t)live * s->cfg.max_members * sizeof *s->marks);
-    memcpy(block + l.marks_free, s->marks_free, left * sizeof *s->marks_free);
-    memset(block + entries * sizeof *s->ops, 0, (l.entries - entries) * sizeof *s->ops);
-    s->ops_given = storage;
-    op_table_use(s, block, 2 * live, entries, live);
-    return given;
 }
 
 struct op *op_make(struct session *s, const struct op_name *name)
@@ -140,13 +128,13 @@ struct op *op_make(struct session *s, const struct op_name *name)
     uint64_t *set = op->finished;
     memset(op, 0, sizeof *op);
     op->finished = set;
-    bitset_clear(set, s->cfg.max_members);
+    bitset_clear(set, s->view.world);
     op->name = *name;
     op->settled = UINT32_MAX;
     phase_move(MACHINE_OPERATION, &op->phase, OP_GHOST);
     op->slot = NONE;
     op->marks = s->marks_free[--s->marks_left];
-    memset(&s->marks[(size_t)op->marks * s->cfg.max_members], 0, sizeof(struct mark) * s->cfg.max_members);
+    memset(&s->marks[(size_t)op->marks * s->op_width], 0, sizeof(struct mark) * s->view.world);
     uint32_t b = op_hash(s, name);
     op->next = s->op_bucket[b];
     s->op_bucket[b] = i;
@@ -203,7 +191,7 @@ void op_clear(struct session *s)
 struct mark *op_mark(struct session *s, const struct op *op, uint32_t rank)
 {
     PCCL_ASSERT(op->marks != NONE && rank < s->view.world);
-    return &s->marks[(size_t)op->marks * s->cfg.max_members + rank];
+    return &s->marks[(size_t)op->marks * s->op_width + rank];
 }
 
 bool op_past(struct session *s, const struct op_name *name)
@@ -256,13 +244,13 @@ uint32_t park_take(struct session *s)
 
 void park_give(struct session *s, uint32_t block)
 {
-    PCCL_ASSERT(block > 0 && s->park_left < s->cfg.park_blocks);
+    PCCL_ASSERT(block > 0 && s->park_left < s->park_count);
     s->park_free[s->park_left++] = block - 1;
 }
 
 unsigned char *park_at(struct session *s, uint32_t block)
 {
-    return s->park + (size_t)(block - 1) * s->cfg.park_block_bytes;
+    return s->park + (size_t)(block - 1) * s->park_pitch;
 }
 
 void park_drop(struct session *s, const struct op *op, uint32_t rank)

@@ -89,7 +89,7 @@ static void propose_members(struct session *s, uint32_t members)
 void links_admit(struct session *s, struct reader *r, struct outbox *out)
 {
     struct msg_admit m;
-    if (!get_admit(r, &m) || m.members > s->cfg.max_members) {
+    if (!get_admit(r, &m) || m.members > s->members) {
         wish_redial(s, "the master sent a malformed ADMIT");
         return;
     }

@@ -124,7 +124,11 @@ void refusal_skip(struct session *s, uint32_t settled)
         struct op *op = &s->ops[i];
         if (op->phase == OP_GHOST && op->refused != 0 && op->settled <= settled) {
             struct tag *t = tag_get(s, op->name.tag);
-            if (t != NULL && t->next_seq <= op->name.seq) {
+            if (t == NULL) {
+                wish_leave(s, CAUSE_NO_MEMORY, RESULT_NO_MEMORY, "no memory for what was refused", true);
+                return;
+            }
+            if (t->next_seq <= op->name.seq) {
                 t->next_seq = op->name.seq + 1;
             }
             op_drop(s, op);

@@ -9,76 +9,16 @@
 
 #include "session/session_state.h"
 
-/* ---- arena ---- */
-
-struct carver {
-    unsigned char *base; /* null: only measure */
-    size_t used;
-    size_t blank; /* where what need not be cleared begins */
-};
-
-static void *carve(struct carver *c, size_t count, size_t size)
-{
-    size_t at = (c->used + 63) & ~(size_t)63;
-    c->used = at + count * size;
-    return c->base == NULL ? NULL : c->base + at;
-}
-
-static size_t lay_out(const struct session_config *cfg, struct carver *c, struct session *s)
-{
-    struct session measure;
-    struct session *t = s == NULL ? &measure : s;
-    t->view.ids = carve(c, cfg->max_members, sizeof(uint64_t));
-    t->view.peer = carve(c, cfg->max_members, sizeof(uint32_t));
-    t->view.ring = carve(c, cfg->max_members, sizeof(uint32_t));
-    t->view.weights = carve(c, cfg->max_members, sizeof(uint32_t));
-    t->view.edge = carve(c, bounds_edges(cfg->max_members), sizeof(struct missing_edge));
-    t->scratch_members = carve(c, cfg->max_members, sizeof(struct member_info));
-    t->scratch_ids = carve(c, 2 * cfg->max_members, sizeof(uint64_t));
-    t->peers = carve(c, 2 * cfg->max_members, sizeof(struct peer));
-    t->ops = carve(c, 1, op_table_bytes(cfg, cfg->max_live));
-    t->tags = carve(c, 1, tag_table_bytes(cfg->max_tags));
-    t->owed = carve(c, cfg->max_owed, sizeof(struct owed));
-    t->slots = carve(c, 1, slot_table_bytes(cfg->max_ops));
-    t->park_free = carve(c, cfg->park_blocks, sizeof(uint32_t));
-    t->wire = carve(c, 2 * BOUNDS_EAGER_BYTES + 256, 1);
-    t->fetch.holders = carve(c, cfg->max_members, sizeof(uint64_t));
-    t->fetch.holder_down = carve(c, cfg->max_members, sizeof(bool));
-    t->fetch.asked = carve(c, cfg->max_members, sizeof(uint32_t));
-    c->blank = c->used;
-    t->park = carve(c, cfg->park_blocks, cfg->park_block_bytes); /* last: not cleared, hence not touched before it is used */
-    return c->used;
-}
-
-size_t session_arena_bytes(const struct session_config *config)
-{
-    struct carver c = {.used = sizeof(struct session)};
-    return lay_out(config, &c, NULL) + 64;
-}
-
 struct session *session_init(const struct session_config *config, void *arena)
 {
-    struct carver measure = {.used = sizeof(struct session)};
-    (void)lay_out(config, &measure, NULL);
-    memset(arena, 0, measure.blank);
     struct session *s = arena;
-    struct carver c = {.base = arena, .used = sizeof *s};
+    memset(s, 0, sizeof *s);
     s->cfg = *config;
-    lay_out(config, &c, s);
     s->rng.state = config->seed;
-    s->peer_count = 2 * config->max_members;
-    op_table_init(s, s->ops);
-    tag_table_use(s, s->tags, config->max_tags);
-    slot_table_use(s, s->slots, config->max_ops);
     s->owed_free = NONE;
-    owed_table_use(s, s->owed, config->max_owed);
-    for (uint32_t i = 0; i < config->park_blocks; i++) {
-        s->park_free[i] = i;
-    }
-    s->park_left = config->park_blocks;
     s->deferred = s->deferred_last = s->running = s->running_last = s->suspected = NONE;
     s->finished_by = INT64_MAX;
-    s->next_heartbeat = 0;
+    growth_init(s);
     return s;
 }
 

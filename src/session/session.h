@@ -38,12 +38,12 @@ struct session_config {
     struct net_address address[BOUNDS_ADDRESSES];
     uint32_t max_members;       /* of a view or proposal */
     uint32_t max_ops;           /* slots: calls not collected yet */
-    uint32_t max_live;          /* operations not finished, launched here or only heard of: room to begin with */
     uint32_t max_records;       /* finished operations on record */
-    uint32_t max_tags;          /* power of two */
+    uint32_t max_tags;
     uint32_t max_owed;
     uint32_t park_blocks, park_block_bytes; /* parked EAGER payloads; at most park_per_link each */
     uint32_t park_per_link;
+    uint32_t first;             /* entries that tables begin with; 0: a few */
     uint32_t mesh_members;      /* up to here HOLD goes to all members directly, above by dissemination; 32 */
     int64_t heartbeat_ns;       /* 1 s */
     int64_t stall_ns;           /* silence after which a link, or an operation without progress, is suspected; 10 s */
@@ -184,7 +184,7 @@ enum session_action {
     ACT_TRACE,         /* data: static text; id, value: context.  For logs and golden traces */
 };
 
-/* What lanes need to run the operation in a slot; valid from ACT_OP_START until SESSION_IDLE. */
+/* What lanes need to run the operation in a slot: valid from ACT_OP_START until the next event, which may move it. */
 struct session_op {
     uint64_t view;
     struct op_name name;
@@ -207,7 +207,7 @@ struct session_wanted {
 };
 
 size_t session_arena_bytes(const struct session_config *config);
-/* `arena` is cleared by the call as far as need be; aligned to 64. */
+/* `arena` need not be cleared; aligned to 64.  Tables begin in it. */
 struct session *session_init(const struct session_config *config, void *arena);
 void session_step(struct session *s, int64_t now, struct session_event *event, struct outbox *out);
 int64_t session_deadline(const struct session *s);
@@ -221,13 +221,32 @@ const struct session_op *session_op(const struct session *s, uint32_t slot);
  * 0: eager, or not a member.  A launch deferred by a freeze starts with window 0: lanes grant later. */
 uint32_t session_folding_senders(const struct session *s, const struct op_params *params);
 
-/* Tags live as long as a view.  Between steps: the bytes of a larger table if the present one is half full (0: no need), and handing it
- * over; returns the table handed over before (null the first time), which is the caller's again. */
-size_t session_tags_wanted(const struct session *s);
-void *session_grow_tags(struct session *s, void *storage, size_t bytes);
-/* The same for operations: as many as all members may launch, at most. */
-size_t session_ops_wanted(const struct session *s);
-void *session_grow_ops(struct session *s, void *storage, size_t bytes);
+/* ---- Tables grow with use, between steps: a step never allocates ---- */
+
+enum session_table {
+    SESSION_MEMBERS, /* of a view or a proposal */
+    SESSION_PEERS,   /* of both */
+    SESSION_EDGES,   /* that the view misses */
+    SESSION_OPS,     /* launched here or heard of, or on record */
+    SESSION_TAGS,
+    SESSION_OWED,    /* errors that calls have still to take */
+    SESSION_SLOTS,   /* calls */
+    SESSION_PARK,    /* payloads that came early */
+    SESSION_WIRE,    /* a payload while it is encoded */
+    SESSION_TABLES
+};
+
+struct session_growth {
+    enum session_table table;
+    uint32_t entries, rows, width; /* of SESSION_OPS: unfinished operations, members; the session's business */
+    size_t bytes;                  /* of storage wanted, aligned to 64 */
+};
+
+/* Before each event: the tables that are too small for it (at most SESSION_TABLES); returns their number.  Whatever the shell cannot
+ * give, `next` ends with NO_MEMORY where it needs it, and nothing else does. */
+uint32_t session_growth(const struct session *s, const struct session_event *next, struct session_growth *out);
+/* Moves a table into `storage`, which need not be cleared and is the session's until the next growth of this table, or its end. */
+void session_grow(struct session *s, const struct session_growth *g, void *storage);
 
 /* For api.c: the snapshot and the installed view. */
 struct session_info {

@@ -14,7 +14,7 @@ static void check_membership(const struct session *s)
     bool member = s->phase == PHASE_MEMBER;
     PCCL_ASSERT(member == (s->view.world > 0));
     PCCL_ASSERT(!member || (s->view.view != 0 && s->id != 0 && s->run != 0));
-    PCCL_ASSERT(s->view.world <= s->cfg.max_members && (!member || s->view.rank < s->view.world));
+    PCCL_ASSERT(s->view.world <= s->members && s->view.world <= s->op_width && (!member || s->view.rank < s->view.world));
     PCCL_ASSERT(member || (!s->frozen && s->op_used == 0 && s->owed_used == 0 && !s->replaying));
     PCCL_ASSERT(s->phase != PHASE_IDLE || (!s->master_up && s->proposal == 0));
     PCCL_ASSERT(!s->welcomed || (s->master_up && s->master_lost == 0));
@@ -28,7 +28,7 @@ static void check_counts(const struct session *s)
     PCCL_ASSERT(s->op_used <= s->op_count && s->records <= s->op_used);
     PCCL_ASSERT(s->marks_left == s->op_live - (s->op_used - s->records)); /* all have marks but those on record */
     PCCL_ASSERT(s->slots_used <= s->slot_count);
-    PCCL_ASSERT(s->owed_used <= s->owed_count && s->park_left <= s->cfg.park_blocks);
+    PCCL_ASSERT(s->owed_used <= s->owed_count && s->park_left <= s->park_count);
     PCCL_ASSERT(s->tag_used <= s->tag_count);
     PCCL_ASSERT((s->finished_count == 0) == (s->finished_by == INT64_MAX));
     PCCL_ASSERT(s->finished_count < SESSION_FINISHED_BATCH && s->finished_count <= s->records + SESSION_FINISHED_BATCH);
@@ -44,7 +44,7 @@ static void check_vote(const struct session *s)
     PCCL_ASSERT(!s->fetch.active || (open && s->vote == VOTE_SYNC && s->state != NULL));
     PCCL_ASSERT(!s->fetch.memory_asked || (open && s->vote == VOTE_SYNC));
     PCCL_ASSERT(s->fetch.asks <= SESSION_ASKS && (s->fetch.asks == 0 || (s->fetch.receiving && !s->fetch.staged)));
-    PCCL_ASSERT(s->fetch.holder_count <= s->fetch.source_count && s->fetch.source_count <= s->cfg.max_members);
+    PCCL_ASSERT(s->fetch.holder_count <= s->fetch.source_count && s->fetch.source_count <= s->members);
     PCCL_ASSERT(!s->fetch.staged || s->fetch.status != STAGED_OK || s->fetch.missing == 0);
     PCCL_ASSERT(s->settled <= s->answered);
 }
@@ -90,10 +90,10 @@ static uint32_t check_marks(const struct session *s, const struct op *op, struct
 {
     uint32_t blocks = 0;
     for (uint32_t r = 0; r < s->view.world; r++) {
-        const struct mark *m = &s->marks[(size_t)op->marks * s->cfg.max_members + r];
+        const struct mark *m = &s->marks[(size_t)op->marks * s->op_width + r];
         PCCL_ASSERT(!m->fed || (m->ready && m->bundle != 0));
         PCCL_ASSERT(!m->wanted || m->dropped);
-        PCCL_ASSERT(m->park == 0 || (m->ready && !m->dropped && r != s->view.rank && m->park <= s->cfg.park_blocks));
+        PCCL_ASSERT(m->park == 0 || (m->ready && !m->dropped && r != s->view.rank && m->park <= s->park_count));
         PCCL_ASSERT(m->park == 0 || m->park_bytes <= s->cfg.park_block_bytes);
         PCCL_ASSERT(m->park == 0 || !op->eager || op->fold <= r || op->refused != 0);
         if (m->park != 0) {
@@ -116,7 +116,7 @@ static void check_op(const struct session *s, uint32_t i)
         PCCL_ASSERT(!bitset_full(op->finished, s->view.world)); /* forgotten once all have finished it */
         return;
     }
-    const struct mark *own = &s->marks[(size_t)op->marks * s->cfg.max_members + s->view.rank];
+    const struct mark *own = &s->marks[(size_t)op->marks * s->op_width + s->view.rank];
     PCCL_ASSERT(own->refuse == op->refused && (op->refused == 0 || op->settled != UINT32_MAX));
     PCCL_ASSERT(own->ready == launched && own->held == (op->phase == OP_HOLDING));
     PCCL_ASSERT(op->phase != OP_HOLDING || (own->hold_params == op->params && own->hold_digest == op->digest));
@@ -158,7 +158,7 @@ static void check_ops(const struct session *s)
     for (uint32_t i = 0; i < s->park_left; i++) {
         census_add(&park, s->park_free[i]);
     }
-    PCCL_ASSERT(census_whole(&park, s->cfg.park_blocks));
+    PCCL_ASSERT(census_whole(&park, s->park_count));
     for (uint32_t b = 0; b < s->buckets; b++) {
         for (uint32_t i = s->op_bucket[b]; i != NONE && chained <= s->op_used; i = s->ops[i].next) {
             PCCL_ASSERT(s->ops[i].phase != OP_FREE);
@@ -188,11 +188,13 @@ static void check_slots(const struct session *s)
     }
     PCCL_ASSERT(used == s->slots_used);
     uint32_t last = NONE;
+    PCCL_ASSERT(deferred == s->deferred_count);
     for (uint32_t i = s->deferred; i != NONE && deferred > 0; i = s->slots[i].next) {
         PCCL_ASSERT(s->slots[i].at.phase == SLOT_DEFERRED);
         deferred--;
         last = i;
     }
+    PCCL_ASSERT(s->deferred != NONE || s->deferred_count == 0);
     PCCL_ASSERT(deferred == 0 && (last == NONE || (last == s->deferred_last && s->slots[last].next == NONE)));
 }
 

@@ -1,8 +1,8 @@
 /* session_state.h - what a session remembers; shared by the files that make up session_step, seen by nobody else.
  *
- * Four tables: peers (whom we are or want to be linked with), ops (operations of the installed view, by (tag, seq)), tags
- * (next number and owed errors of each tag), slots (calls of the program).  Everything is an index into an arena.
- * Which file writes what: peer_links.c peers, optable.c ops and tags, launch.c slots, install.c the view, ballot.c the vote, join.c the
+ * Its tables: peers (whom we are or want to be linked with), ops (operations of the installed view, by (tag, seq)), tags
+ * (next number and owed errors of each tag), slots (calls of the program).  Everything is an index: tables move when they grow.
+ * Which file writes what: peer_links.c peers, optable.c ops, tags.c tags, slots.c slots, install.c the view, ballot.c the vote, join.c the
  * phase and the master's connection.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_SESSION_SESSION_STATE_H
@@ -156,7 +156,7 @@ struct view {
     struct plan_view plan;
     struct sizes sizes;
     uint32_t edges;
-    struct missing_edge *edge; /* ascending, a < b; room for bounds_edges(max_members) */
+    struct missing_edge *edge; /* ascending, a < b; room for edge_count */
 };
 
 enum { SESSION_FINISHED_BATCH = 64, SESSION_ASKS = 64, OPS_SPARE = 2 };
@@ -195,6 +195,7 @@ struct session {
 
     /* view: install.c */
     struct view view;
+    uint32_t members, edge_count; /* a view and a proposal find room for so many */
     bool frozen;
     int64_t frozen_at;
     uint32_t attempt;
@@ -213,17 +214,16 @@ struct session {
 
     /* operations: optable.c, launch.c, hold.c, refusal.c, eager.c */
     struct op *ops;
-    void *ops_given;     /* storage from session_grow_ops, null: the arena's */
     uint32_t op_live;    /* rows of marks: entries that are not DONE */
+    uint32_t op_width;   /* marks in a row: members of a view */
     uint32_t op_count, op_free, op_used, records;
     uint32_t *op_bucket;
     uint32_t buckets;    /* power of two */
     uint64_t *op_sets;
-    struct mark *marks;  /* op_live x max_members */
+    struct mark *marks;  /* op_live x op_width */
     uint32_t *marks_free;
     uint32_t marks_left;
     struct tag *tags;
-    void *tags_given;    /* storage from session_grow_tags, null: the arena's */
     uint32_t tag_count, tag_used; /* capacity; the first so many are in use */
     uint32_t *tag_bucket;
     uint32_t tag_buckets; /* power of two */
@@ -241,10 +241,12 @@ struct session {
     uint64_t launches;   /* that lanes have got, in all */
     uint32_t refusals;   /* of all tags */
     uint32_t deferred, deferred_last; /* calls not launched yet, in their order; NONE */
-    unsigned char *park;
+    uint32_t deferred_count;
+    unsigned char *park; /* blocks */
+    size_t park_pitch;
     uint32_t *park_free;
-    uint32_t park_left;
-    unsigned char *wire; /* scratch for one EAGER payload */
+    uint32_t park_count, park_left;
+    unsigned char *wire; /* scratch for one EAGER payload; null: no call has needed it */
     bool replaying;      /* some peer's replay is not NONE */
     struct op_name finished[SESSION_FINISHED_BATCH];
     uint32_t finished_count;
@@ -389,9 +391,8 @@ struct op *op_make(struct session *s, const struct op_name *name); /* finds or a
 /* The operation that the member of this rank speaks of over the link of peer `from`; null if it is over here, or if the sender may not. */
 struct op *op_hear(struct session *s, uint32_t from, uint32_t rank, const struct op_name *name);
 void op_taken(struct session *s, const struct op *op); /* launched here, or forgotten: counts as named by nobody */
-bool op_room(const struct session *s); /* for one more */
-size_t op_table_bytes(const struct session_config *cfg, uint32_t live);
-void op_table_init(struct session *s, void *block);
+size_t op_table_bytes(const struct session_growth *g);
+void op_table_use(struct session *s, void *storage, const struct session_growth *g); /* in place of the present one */
 void op_drop(struct session *s, struct op *op);
 void op_drop_marks(struct session *s, struct op *op);
 void op_clear(struct session *s); /* all of them: a new view */
@@ -416,7 +417,12 @@ void owed_clear(struct session *s);
 void owed_table_use(struct session *s, void *storage, uint32_t count); /* in place of the present one */
 void tags_renew(struct session *s); /* a new view, or none */
 
+/* growth.c */
+void growth_init(struct session *s); /* all tables, in the arena */
+bool growth_met(const struct session *s, const struct session_event *e); /* what the master sent finds room */
+
 /* launch.c */
+bool launch_encodes(const struct session *s, const struct op_params *p); /* its input travels with it, and not as it is */
 void launch_call(struct session *s, struct session_event *e, struct outbox *out);
 void launch_deferred(struct session *s, struct outbox *out); /* as many as the outbox takes: the rest in a later step */
 bool launch_due(const struct session *s); /* a deferred call need not wait any longer */

@@ -91,22 +91,6 @@ static void forget(struct session *s, uint32_t i)
     }
 }
 
-enum { MOST_TAGS = 1 << 20 };
-
-size_t session_tags_wanted(const struct session *s)
-{
-    return s->tag_used == s->tag_count && s->tag_count < MOST_TAGS ? tag_table_bytes(2 * s->tag_count) : 0;
-}
-
-void *session_grow_tags(struct session *s, void *storage, size_t bytes)
-{
-    void *given = s->tags_given;
-    PCCL_ASSERT(bytes >= tag_table_bytes(2 * s->tag_count));
-    tag_table_use(s, storage, 2 * s->tag_count);
-    s->tags_given = storage;
-    return given;
-}
-
 /* Numbers begin again in every view. */
 void tags_renew(struct session *s)
 {

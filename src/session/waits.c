@@ -8,7 +8,7 @@
 
 static const struct mark *mark_of(const struct session *s, const struct op *op, uint32_t rank)
 {
-    return &s->marks[(size_t)op->marks * s->cfg.max_members + rank];
+    return &s->marks[(size_t)op->marks * s->op_width + rank];
 }
 
 /* It has not launched, and we would have heard if it had. */

@@ -195,3 +195,28 @@ TEST(memory_and_descriptors_stay_flat_over_a_hundred_thousand_reduces_with_fresh
     processes_do(&all, 3, peer_update, NULL, 0, NULL);
     processes_stop(&all);
 }
+
+/* ---- What an idle peer holds ------------------------------------------------------------------------------------------ */
+
+static void resident(struct peer *self, const void *argument, struct reply *reply)
+{
+    (void)self;
+    (void)argument;
+    reply->value[0] = peer_resident();
+}
+
+TEST(idle_peer_in_a_world_of_three_is_small) /* 25 MB of tables for the most that may ever be in flight */
+{
+    struct processes all;
+    struct reply reply[PROCESSES_MOST];
+    if (!start(&all, 3, 1)) {
+        return;
+    }
+    processes_do(&all, 7, peer_update, NULL, 0, NULL);
+    processes_do(&all, 7, resident, NULL, 0, reply);
+    for (int i = 0; i < 3; i++) {
+        printf("# an idle peer in a world of 3 holds %lld bytes\n", (long long)reply[i].value[0]);
+        EXPECT(reply[i].value[0] <= 8 << 20 || getenv("PCCL_SANITIZED") != NULL);
+    }
+    processes_stop(&all);
+}

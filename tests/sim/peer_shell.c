@@ -34,9 +34,9 @@ static void node_config(struct world *w, struct node *n)
         .addresses = 1,
         .max_members = o->max_members,
         .max_ops = calls,
-        .max_live = o->small_limits ? 2 : 16, /* grows with use */
         .max_records = o->small_limits ? 12 : 64,
         .max_tags = o->burst != 0 ? 4096 : 64,
+        .first = o->small_limits ? 1 : 0,
         .max_owed = 64 + o->burst,
         .park_blocks = o->small_limits ? 2 : 32,
         .park_block_bytes = o->eager_bytes + 64,
@@ -106,7 +106,9 @@ struct node *node_new(struct world *w, uint32_t group, int64_t delay)
 static void node_free_session(struct node *n)
 {
     free(n->arena);
-    free(n->op_table);
+    for (uint32_t i = 0; i < SESSION_TABLES; i++) {
+        free(n->table[i]);
+    }
     free(n->report);
     n->report = NULL;
     free(n->out_memory);
@@ -374,13 +376,15 @@ static void node_deadlines(struct world *w, struct node *n)
 }
 
 /* As the library's shell does: tables grow between steps. */
-static void node_grow(struct node *n)
+static void node_grow(struct node *n, const struct session_event *next)
 {
-    size_t bytes = session_ops_wanted(n->session);
-    if (bytes > 0) {
-        void *storage = memory_aligned(bytes);
-        free(session_grow_ops(n->session, storage, bytes));
-        n->op_table = storage;
+    struct session_growth g[SESSION_TABLES];
+    uint32_t count = session_growth(n->session, next, g);
+    for (uint32_t i = 0; i < count; i++) {
+        void *storage = memory_aligned(g[i].bytes);
+        session_grow(n->session, &g[i], storage);
+        free(n->table[g[i].table]);
+        n->table[g[i].table] = storage;
     }
 }
 
@@ -394,6 +398,7 @@ void node_step(struct world *w, struct node *n, struct session_event *e)
         return;
     }
     n->stepping = true;
+    node_grow(n, e);
     outbox_reset(&n->out);
     poison_arm(n, e);
     session_step(n->session, w->now, e, &n->out);
@@ -406,7 +411,6 @@ void node_step(struct world *w, struct node *n, struct session_event *e)
         node_act(w, n, &n->out.actions[i]);
     }
     n->stepping = false;
-    node_grow(n);
     node_deadlines(w, n);
     if (w->armed != 0) {
         faults_check(w, n);

@@ -90,8 +90,10 @@ void poison_renew(struct world *w, struct node *n)
     }
     n->poisoned = false;
     n->config.seed++;
-    free(n->op_table);
-    n->op_table = NULL;
+    for (uint32_t i = 0; i < SESSION_TABLES; i++) {
+        free(n->table[i]);
+        n->table[i] = NULL;
+    }
     n->session = session_init(&n->config, n->arena);
 }
 

@@ -221,7 +221,7 @@ struct node {
     struct session_config config;
     struct session *session;
     void *arena;
-    void *op_table;               /* owned: the session's table of operations once it has grown */
+    void *table[SESSION_TABLES];  /* owned: the session's tables once they have grown */
     size_t arena_bytes;
     struct outbox out;
     void *out_memory;

@@ -17,6 +17,9 @@ static const uint64_t self = 1ull << 32 | 1, run = 77;
 struct bench {
     void *arena, *memory[3]; /* owned */
     struct session *s;
+    void *table[SESSION_TABLES];    /* owned */
+    size_t grown[SESSION_TABLES];   /* their bytes */
+    bool no_memory;                 /* the shell refuses all growth */
     struct outbox out;
     int64_t now;
     struct session_outcome outcome; /* of the last event */
@@ -36,8 +39,24 @@ static inline uint64_t view_id(uint32_t number)
     return 1ull << 32 | number;
 }
 
+/* As a shell does before each event. */
+static inline void bench_grow(struct bench *b, const struct session_event *next)
+{
+    struct session_growth g[SESSION_TABLES];
+    uint32_t count = session_growth(b->s, next, g);
+    for (uint32_t i = 0; i < count && !b->no_memory; i++) {
+        void *storage = aligned_alloc(64, (g[i].bytes + 63) / 64 * 64);
+        memset(storage, 0xA5, g[i].bytes);
+        session_grow(b->s, &g[i], storage);
+        free(b->table[g[i].table]);
+        b->table[g[i].table] = storage;
+        b->grown[g[i].table] = g[i].bytes;
+    }
+}
+
 static inline void step(struct bench *b, struct session_event *e)
 {
+    bench_grow(b, e);
     outbox_reset(&b->out);
     session_step(b->s, ++b->now, e, &b->out);
     b->outcome = e->outcome;
@@ -128,7 +147,7 @@ static inline void freeze(struct bench *b, uint32_t number)
 
 static inline struct session_config bench_config(void)
 {
-    return (struct session_config){.check_every = 1, .lanes = 1, .max_members = 8, .max_ops = 8, .max_live = 16, .max_records = 16,
+    return (struct session_config){.check_every = 1, .lanes = 1, .max_members = 8, .max_ops = 8, .max_records = 16,
                                    .max_tags = 16, .max_owed = 16, .park_blocks = 4, .park_block_bytes = 1024,
                                    .park_per_link = 2, .mesh_members = 32, .heartbeat_ns = 1000000000,
                                    .stall_ns = 10000000000, .master_loss_ns = 10000000000, .connect_ns = 10000000000,
@@ -143,6 +162,7 @@ static inline struct bench *bench_of(const struct session_config *config, bool e
     struct session_config c = *config;
     uint32_t actions, bytes, dests;
     b->arena = aligned_alloc(64, (session_arena_bytes(&c) + 63) / 64 * 64);
+    memset(b->arena, 0xA5, session_arena_bytes(&c));
     b->s = session_init(&c, b->arena);
     session_out_bounds(&c, &actions, &bytes, &dests);
     b->memory[0] = calloc(actions, sizeof(struct action));
@@ -182,6 +202,9 @@ static inline void bench_free(struct bench *b)
 {
     for (int i = 0; i < 3; i++) {
         free(b->memory[i]);
+    }
+    for (uint32_t i = 0; i < SESSION_TABLES; i++) {
+        free(b->table[i]);
     }
     free(b->arena);
     free(b);

@@ -108,7 +108,7 @@ static inline void world_state(struct world_peer *p, uint64_t elements)
 
 static inline struct session_config world_config(void)
 {
-    return (struct session_config){.check_every = 1, .lanes = 1, .max_members = WORLD_PEERS, .max_ops = 4, .max_live = 8, .max_records = 8,
+    return (struct session_config){.check_every = 1, .lanes = 1, .max_members = WORLD_PEERS, .max_ops = 4, .first = WORLD_PEERS, .max_records = 8,
                                    .max_tags = 8, .max_owed = 8, .park_blocks = 2, .park_block_bytes = 256,
                                    .park_per_link = 1, .mesh_members = 32, .heartbeat_ns = 1000000000,
                                    .stall_ns = 10000000000, .master_loss_ns = 10000000000,

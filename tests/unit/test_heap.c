@@ -3,7 +3,7 @@
 #include "tests/testing.h"
 
 #include "core/heap.h"
-#include "core/rng.h"
+#include "core/random.h"
 
 enum { MOST = 300 };
 

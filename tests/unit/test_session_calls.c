@@ -35,7 +35,7 @@ TEST(deferred_calls_leave_in_order_in_as_many_steps_as_they_need) /* one outbox 
     static float in[MANY_FLOATS], out[MANY][MANY_FLOATS];
     uint64_t tags[MANY];
     struct session_config c = bench_config();
-    c.max_ops = c.max_live = MANY;
+    c.max_ops = MANY;
     c.max_tags = 512;
     struct bench *b = bench_of(&c, false);
     b->out.bytes_capacity = 100000; /* of half of them */

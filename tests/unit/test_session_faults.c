@@ -6,35 +6,6 @@
 
 enum { MOST = BOUNDS_OPS + BOUNDS_REFUSALS };
 
-static void *tables[8]; /* owned: what sessions of this test have grown to */
-static uint32_t table_count;
-
-/* As a shell does between steps. */
-static void grow(struct bench *b)
-{
-    size_t bytes = session_ops_wanted(b->s);
-    if (bytes > 0) {
-        EXPECT(table_count < 8);
-        void *storage = aligned_alloc(64, (bytes + 63) / 64 * 64);
-        void *old = session_grow_ops(b->s, storage, bytes);
-        for (uint32_t i = 0; i < table_count && old != NULL; i++) {
-            if (tables[i] == old) {
-                free(old);
-                tables[i] = tables[--table_count];
-            }
-        }
-        tables[table_count++] = storage;
-    }
-}
-
-static void end(struct bench *b)
-{
-    while (table_count > 0) {
-        free(tables[--table_count]);
-    }
-    bench_free(b);
-}
-
 static void ready(struct bench *b, uint32_t peer, uint64_t tag)
 {
     unsigned char raw[128];
@@ -42,7 +13,6 @@ static void ready(struct bench *b, uint32_t peer, uint64_t tag)
     writer_init(&w, raw, sizeof raw);
     put_ready(&w, &(struct msg_ready){.name = {.tag = tag}, .params = one_float, .window = 1, .launch = tag + 1});
     from_peer(b, peer, FRAME_READY, view_id(1), &w);
-    grow(b);
 }
 
 static uint64_t closed(const struct bench *b) /* whose link the last step closed */
@@ -69,13 +39,12 @@ TEST(all_that_every_member_may_launch_finds_room) /* a table that honest neighbo
     EXPECT(info.connected && !session_poisoned(b->s));
     float x = 1, y = 0;
     launch(b, 0, 5, &x, &y); /* and what was there before is still found */
-    grow(b);
     eager(b, 1, 1, 5, 10);
     eager(b, 2, 1, 5, 100);
     hold(b, 1, 1, 5);
     hold(b, 2, 1, 5);
     EXPECT(b->returned && y == 111);
-    end(b);
+    bench_free(b);
 }
 
 TEST(one_name_more_than_a_member_may_open_costs_it_its_link) /* it fills our tables, or costs us our place */
@@ -93,7 +62,7 @@ TEST(one_name_more_than_a_member_may_open_costs_it_its_link) /* it fills our tab
     struct session_info info;
     session_info(b->s, &info);
     EXPECT(info.connected);
-    end(b);
+    bench_free(b);
 }
 
 TEST(what_is_launched_here_counts_no_longer) /* an honest sender would use its share up */
@@ -104,12 +73,11 @@ TEST(what_is_launched_here_counts_no_longer) /* an honest sender would use its s
         ready(b, 1, 1000 + tag);
     }
     launch(b, 0, 1000, &x, &y);
-    grow(b);
     ready(b, 1, 5000);
     EXPECT_EQ(closed(b), 0);
     ready(b, 1, 5001);
     EXPECT_EQ(closed(b), peer_id(1));
-    end(b);
+    bench_free(b);
 }
 
 TEST(hold_of_a_round_that_there_is_not_costs_its_sender_the_link) /* 33 was taken for round 1 */
@@ -121,7 +89,7 @@ TEST(hold_of_a_round_that_there_is_not_costs_its_sender_the_link) /* 33 was take
     put_hold(&w, &(struct msg_hold){.name = {.tag = 5}, .origin = peer_id(1), .round = 33});
     from_peer(b, 1, FRAME_HOLD, view_id(1), &w);
     EXPECT_EQ(closed(b), peer_id(1));
-    end(b);
+    bench_free(b);
 }
 
 static void refused(struct bench *b, uint32_t peer, uint32_t seq)
@@ -155,7 +123,7 @@ TEST(an_update_lets_a_tag_begin_anew_after_64_refusals) /* the tag was of no use
     EXPECT_EQ(b->outcome.result, RESULT_OK);
     launch(b, 0, 5, &x, &y);
     EXPECT(sent(b, FRAME_EAGER));
-    end(b);
+    bench_free(b);
 }
 
 TEST(vote_with_the_last_revision_of_all_is_malformed) /* the master would expect revision 0 next, which any old state has */

@@ -21,9 +21,12 @@ TEST(tag_table_that_is_full_or_was_costs_a_lookup_nothing) /* each message walke
     struct session_config c = bench_config();
     c.max_tags = LIMIT;
     struct bench *b = bench_of(&c, false);
+    struct session_launch l = {.params = one_float};
     for (uint64_t tag = 0; tag < LIMIT; tag++) {
+        bench_grow(b, &(struct session_event){.kind = SESSION_LAUNCH, .launch = &l});
         EXPECT(tag_get(b->s, tag) != NULL);
     }
+    bench_grow(b, &(struct session_event){.kind = SESSION_LAUNCH, .launch = &l});
     EXPECT(tag_get(b->s, LIMIT) == NULL);
     EXPECT(steps_of(b->s, LIMIT, 1000) < 2 * 1000); /* chains of one on average */
     tag_find(b->s, 7)->next_seq = 3;
@@ -37,7 +40,7 @@ TEST(tag_table_that_is_full_or_was_costs_a_lookup_nothing) /* each message walke
 TEST(new_view_keeps_the_tags_that_owe_or_have_a_call) /* the error that a call has to take, or the call itself, is lost */
 {
     struct session_config c = bench_config();
-    c.max_tags = 64;
+    c.max_tags = c.first = 64;
     struct bench *b = bench_of(&c, false);
     float x = 1, y = 0;
     for (uint64_t tag = 0; tag < 30; tag++) {
@@ -45,6 +48,8 @@ TEST(new_view_keeps_the_tags_that_owe_or_have_a_call) /* the error that a call h
     }
     launch(b, 0, 6, &x, &y);
     step(b, &(struct session_event){.kind = SESSION_CANCEL, .slot = 0});
+    b->s->owed_free = NONE;
+    owed_table_use(b->s, (b->table[SESSION_OWED] = malloc(4 * sizeof(struct owed))), 4);
     struct owed what = {.outcome = OUTCOME_ABORT, .cause = CAUSE_LINK_LOST, .view = 9};
     EXPECT(owed_add(b->s, 120, &what) && owed_add(b->s, 101, &what));
     tags_renew(b->s);

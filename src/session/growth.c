@@ -1,0 +1,349 @@
+/* growth.c - tables grow with use: which are too small for the next event, and moving into larger ones.
+ *
+ * Its one idea: a step never allocates, so the shell asks before each event, which says by itself what may come with it: a call its slot,
+ * a view its members, any frame of a peer one operation more.  What a table holds moves along; what it lacks when the shell had no
+ * memory for it, the step meets as no memory.  Invariant: a table never shrinks, and never exceeds its limit in the configuration.
+ * SPDX-License-Identifier: MIT */
+#include "session/session_state.h"
+
+enum { FIRST = 8, FIRST_IF_NONE = 4 };
+
+/* ---- what there is ---- */
+
+static uint32_t limit_of(const struct session_config *cfg, enum session_table table)
+{
+    switch (table) {
+    case SESSION_MEMBERS:
+        return cfg->max_members;
+    case SESSION_PEERS:
+        return 2 * cfg->max_members; /* a view, and a proposal */
+    case SESSION_EDGES:
+        return bounds_edges(cfg->max_members);
+    case SESSION_OPS:
+        return 1 << 24; /* each member may name BOUNDS_OPS + BOUNDS_REFUSALS */
+    case SESSION_TAGS:
+        return cfg->max_tags;
+    case SESSION_OWED:
+        return cfg->max_owed;
+    case SESSION_SLOTS:
+        return cfg->max_ops;
+    case SESSION_PARK:
+        return cfg->park_blocks;
+    case SESSION_WIRE:
+        return 1;
+    case SESSION_TABLES:
+        break;
+    }
+    return 0;
+}
+
+static struct session_growth first_of(const struct session_config *cfg, enum session_table table)
+{
+    uint32_t first = cfg->first == 0 ? FIRST : cfg->first;
+    bool later = table == SESSION_EDGES || table == SESSION_OWED || table == SESSION_PARK || table == SESSION_WIRE;
+    uint32_t limit = limit_of(cfg, table), members = cfg->max_members;
+    return (struct session_growth){
+        .table = table, .entries = later ? 0 : first < limit ? first : limit,
+        .rows = (first + 3) / 4, .width = first < members ? first : members};
+}
+
+static struct session_growth present(const struct session *s, enum session_table table)
+{
+    const uint32_t entries[] = {
+        [SESSION_MEMBERS] = s->members,  [SESSION_PEERS] = s->peer_count, [SESSION_EDGES] = s->edge_count,
+        [SESSION_OPS] = s->op_count,     [SESSION_TAGS] = s->tag_count,   [SESSION_OWED] = s->owed_count,
+        [SESSION_SLOTS] = s->slot_count, [SESSION_PARK] = s->park_count,  [SESSION_WIRE] = s->wire != NULL,
+    };
+    return (struct session_growth){.table = table, .entries = entries[table], .rows = s->op_live, .width = s->op_width};
+}
+
+/* ---- their storage ---- */
+
+enum { WIRE_BYTES = 2 * BOUNDS_EAGER_BYTES + 256, LINE = 64 };
+
+static size_t whole_lines(size_t bytes)
+{
+    return (bytes + LINE - 1) / LINE * LINE;
+}
+
+static size_t member_bytes(void)
+{
+    return sizeof(struct member_info) + 2 * sizeof(uint64_t) + 4 * sizeof(uint32_t) + sizeof(bool);
+}
+
+static size_t bytes_of(const struct session_config *cfg, const struct session_growth *g)
+{
+    switch (g->table) {
+    case SESSION_MEMBERS:
+        return g->entries * member_bytes();
+    case SESSION_PEERS:
+        return g->entries * (sizeof(struct peer) + sizeof(uint64_t));
+    case SESSION_EDGES:
+        return g->entries * sizeof(struct missing_edge);
+    case SESSION_OPS:
+        return op_table_bytes(g);
+    case SESSION_TAGS:
+        return tag_table_bytes(g->entries);
+    case SESSION_OWED:
+        return g->entries * sizeof(struct owed);
+    case SESSION_SLOTS:
+        return slot_table_bytes(g->entries);
+    case SESSION_PARK:
+        return g->entries * (whole_lines(cfg->park_block_bytes) + sizeof(uint32_t));
+    case SESSION_WIRE:
+        return g->entries * (size_t)WIRE_BYTES;
+    case SESSION_TABLES:
+        break;
+    }
+    return 0;
+}
+
+/* The next array of a block, with the first `used` entries of the present one. */
+static void *moved(unsigned char **at, size_t size, uint32_t count, const void *from, uint32_t used)
+{
+    void *to = *at;
+    *at += size * count;
+    if (used > 0) {
+        memcpy(to, from, size * used);
+    }
+    return to;
+}
+
+static void members_use(struct session *s, unsigned char *at, uint32_t count)
+{
+    struct view *v = &s->view;
+    uint32_t sources = s->fetch.source_count;
+    s->scratch_members = moved(&at, sizeof *s->scratch_members, count, NULL, 0);
+    v->ids = moved(&at, sizeof *v->ids, count, v->ids, v->world);
+    s->fetch.holders = moved(&at, sizeof *s->fetch.holders, count, s->fetch.holders, sources);
+    v->peer = moved(&at, sizeof *v->peer, count, v->peer, v->world);
+    v->ring = moved(&at, sizeof *v->ring, count, v->ring, v->world);
+    v->weights = moved(&at, sizeof *v->weights, count, v->weights, v->world);
+    s->fetch.asked = moved(&at, sizeof *s->fetch.asked, count, s->fetch.asked, sources);
+    s->fetch.holder_down = moved(&at, sizeof *s->fetch.holder_down, count, s->fetch.holder_down, sources);
+    s->members = count;
+}
+
+static void peers_use(struct session *s, unsigned char *at, uint32_t count)
+{
+    s->peers = moved(&at, sizeof *s->peers, count, s->peers, s->peer_count);
+    s->scratch_ids = moved(&at, sizeof *s->scratch_ids, count, NULL, 0);
+    memset(s->peers + s->peer_count, 0, (count - s->peer_count) * sizeof *s->peers);
+    s->peer_count = count;
+}
+
+/* It grows when no block is free. */
+static void park_use(struct session *s, unsigned char *at, uint32_t count)
+{
+    uint32_t used = s->park_left == 0 ? s->park_count : 0;
+    PCCL_ASSERT(s->park_left == 0);
+    s->park_pitch = whole_lines(s->cfg.park_block_bytes);
+    s->park = moved(&at, s->park_pitch, count, s->park, used);
+    s->park_free = moved(&at, sizeof *s->park_free, count, NULL, 0);
+    for (uint32_t i = count; i-- > s->park_count;) {
+        s->park_free[s->park_left++] = i;
+    }
+    s->park_count = count;
+}
+
+static void use(struct session *s, const struct session_growth *g, void *storage)
+{
+    switch (g->table) {
+    case SESSION_MEMBERS:
+        members_use(s, storage, g->entries);
+        break;
+    case SESSION_PEERS:
+        peers_use(s, storage, g->entries);
+        break;
+    case SESSION_EDGES: {
+        unsigned char *at = storage;
+        s->view.edge = moved(&at, sizeof *s->view.edge, g->entries, s->view.edge, s->view.edges);
+        s->edge_count = g->entries;
+        break;
+    }
+    case SESSION_OPS:
+        op_table_use(s, storage, g);
+        break;
+    case SESSION_TAGS:
+        tag_table_use(s, storage, g->entries);
+        break;
+    case SESSION_OWED:
+        owed_table_use(s, storage, g->entries);
+        break;
+    case SESSION_SLOTS:
+        slot_table_use(s, storage, g->entries);
+        break;
+    case SESSION_PARK:
+        park_use(s, storage, g->entries);
+        break;
+    case SESSION_WIRE:
+        s->wire = g->entries == 0 ? NULL : storage;
+        break;
+    case SESSION_TABLES:
+        break;
+    }
+}
+
+size_t session_arena_bytes(const struct session_config *config)
+{
+    size_t bytes = whole_lines(sizeof(struct session));
+    for (uint32_t t = 0; t < SESSION_TABLES; t++) {
+        struct session_growth g = first_of(config, (enum session_table)t);
+        bytes += whole_lines(bytes_of(config, &g));
+    }
+    return bytes;
+}
+
+void growth_init(struct session *s)
+{
+    unsigned char *at = (unsigned char *)s + whole_lines(sizeof *s);
+    for (uint32_t t = 0; t < SESSION_TABLES; t++) {
+        struct session_growth g = first_of(&s->cfg, (enum session_table)t);
+        use(s, &g, at);
+        at += whole_lines(bytes_of(&s->cfg, &g));
+    }
+}
+
+/* ---- what the next event needs ---- */
+
+struct needs {
+    uint32_t entries[SESSION_TABLES], rows, width;
+};
+
+/* Peers in the table, and those of the next members that are not. */
+static uint32_t peers_with(const struct session *s, struct reader *r, uint32_t members)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->peer_count; i++) {
+        n += s->peers[i].id != 0;
+    }
+    for (uint32_t i = 0; i < members; i++) {
+        struct member_info info;
+        if (!get_member_info(r, &info)) {
+            break; /* the step says so */
+        }
+        n += info.id != s->id && peer_find(s, info.id) == NONE;
+    }
+    return n;
+}
+
+static void view_needs(const struct session *s, struct reader *r, struct needs *n)
+{
+    struct msg_view m;
+    if (!get_view(r, &m)) {
+        return;
+    }
+    for (uint32_t i = 0; i < m.removed; i++) {
+        (void)get_u64(r);
+    }
+    n->entries[SESSION_MEMBERS] = n->width = m.members;
+    n->entries[SESSION_PEERS] = peers_with(s, r, m.added);
+    n->entries[SESSION_EDGES] = m.edges;
+    n->entries[SESSION_TAGS] = s->tag_used + m.decisions; /* what is not decided of a call here is owed */
+    n->entries[SESSION_OWED] = s->owed_used + m.decisions;
+}
+
+static void master_needs(const struct session *s, const struct session_event *e, struct needs *n)
+{
+    struct reader r;
+    struct msg_admit admit;
+    struct msg_elected elected;
+    reader_init(&r, e->payload, e->header->length);
+    switch (e->header->type) {
+    case FRAME_VIEW:
+        view_needs(s, &r, n);
+        break;
+    case FRAME_ADMIT:
+        if (get_admit(&r, &admit)) {
+            n->entries[SESSION_MEMBERS] = admit.members;
+            n->entries[SESSION_PEERS] = peers_with(s, &r, admit.members);
+        }
+        break;
+    case FRAME_ELECTED:
+        if (get_elected(&r, &elected)) {
+            n->entries[SESSION_MEMBERS] = elected.holders + 1;
+        }
+        break;
+    case FRAME_ANSWER: /* numbers that were refused but never launched here are skipped */
+        n->entries[SESSION_TAGS] = s->tag_used + (s->op_used - s->records);
+        break;
+    default:
+        break;
+    }
+}
+
+static void needs_of(const struct session *s, const struct session_event *e, struct needs *n)
+{
+    /* An operation that is launched or heard of, and all calls that wait for that. */
+    uint32_t ops = s->deferred_count + 1;
+    *n = (struct needs){.rows = s->op_live - s->marks_left + ops};
+    n->entries[SESSION_OPS] = s->op_used + ops;
+    switch ((uint32_t)e->kind) {
+    case SESSION_LAUNCH:
+        n->entries[SESSION_SLOTS] = e->slot + 1;
+        n->entries[SESSION_TAGS] = s->tag_used + 1;
+        n->entries[SESSION_WIRE] = launch_encodes(s, &e->launch->params);
+        break;
+    case SESSION_MASTER_FRAME:
+        master_needs(s, e, n);
+        break;
+    case SESSION_PEER_FRAME:
+        n->entries[SESSION_PARK] = e->header->type == FRAME_EAGER ? s->park_count - s->park_left + 1 : 0;
+        break;
+    default:
+        break;
+    }
+}
+
+static uint32_t at_least(uint32_t have, uint32_t need, uint32_t limit)
+{
+    uint64_t size = have;
+    while (size < need) {
+        size = size == 0 ? FIRST_IF_NONE : 2 * size;
+    }
+    return size > have && size > limit ? limit : (uint32_t)size;
+}
+
+uint32_t session_growth(const struct session *s, const struct session_event *next, struct session_growth *out)
+{
+    struct needs needs;
+    uint32_t n = 0;
+    if (s->poisoned) {
+        return 0;
+    }
+    needs_of(s, next, &needs);
+    for (uint32_t t = 0; t < SESSION_TABLES; t++) {
+        enum session_table table = (enum session_table)t;
+        struct session_growth have = present(s, table), g = have;
+        g.entries = at_least(have.entries, needs.entries[t], limit_of(&s->cfg, table));
+        if (table == SESSION_OPS) {
+            g.rows = at_least(have.rows, needs.rows, limit_of(&s->cfg, table));
+            g.width = at_least(have.width, needs.width, s->cfg.max_members);
+        }
+        if (g.entries > have.entries || g.rows > have.rows || g.width > have.width) {
+            g.bytes = bytes_of(&s->cfg, &g);
+            out[n++] = g;
+        }
+    }
+    return n;
+}
+
+void session_grow(struct session *s, const struct session_growth *g, void *storage)
+{
+    struct session_growth have = present(s, g->table);
+    PCCL_ASSERT(g->entries >= have.entries && g->rows >= have.rows && g->width >= have.width);
+    use(s, g, storage);
+}
+
+bool growth_met(const struct session *s, const struct session_event *e)
+{
+    static const enum session_table tables[] = {SESSION_MEMBERS, SESSION_PEERS, SESSION_EDGES};
+    struct needs n;
+    needs_of(s, e, &n);
+    bool met = s->op_width >= n.width || n.width > s->cfg.max_members;
+    for (uint32_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        uint32_t need = n.entries[tables[i]], limit = limit_of(&s->cfg, tables[i]);
+        met = met && (present(s, tables[i]).entries >= need || need > limit); /* too many for anybody: the step refuses them */
+    }
+    return met;
+}

@@ -1,0 +1,231 @@
+/* test_growth.c - tables of a session grow with use: each past its first size, what each holds when idle, and each without memory.
+ * SPDX-License-Identifier: MIT */
+#include "tests/unit/session_bench.h"
+
+#include "session/session_state.h"
+
+enum { MANY = 100 };
+
+/* All tables begin as small as can be, and may become as large as the library's. */
+static struct session_config from_one(void)
+{
+    struct session_config c = bench_config();
+    c.first = 1;
+    c.max_members = 256;
+    c.max_ops = BOUNDS_OPS;
+    c.max_records = BOUNDS_RECORDS;
+    c.max_tags = 1 << 20;
+    c.max_owed = BOUNDS_RECORDS;
+    c.park_blocks = 64;
+    c.park_block_bytes = 2 * BOUNDS_EAGER_BYTES + 256;
+    c.park_per_link = 16;
+    return c;
+}
+
+/* A view of so many members, all of them listed; what was heard of but not launched is owed. */
+static void view_of(struct bench *b, uint32_t number, uint32_t members, uint32_t edges, uint32_t aborts)
+{
+    static unsigned char raw[1 << 17];
+    struct writer w;
+    writer_init(&w, raw, sizeof raw);
+    struct msg_view m = {.view = view_id(number), .sizes = {members, members, 1, members},
+                         .plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024, .algorithm = PLAN_DIRECT},
+                         .members = members, .added = members, .edges = edges, .decisions = aborts};
+    put_view(&w, &m);
+    for (uint32_t i = 0; i < members; i++) {
+        put_member_info(&w, &(struct member_info){.id = peer_id(i), .lanes = 1});
+    }
+    for (uint32_t i = 0; i < members; i++) {
+        put_u32(&w, i);
+    }
+    for (uint32_t i = 0; i < edges; i++) {
+        put_missing_edge(&w, &(struct missing_edge){.a = peer_id(1), .b = peer_id(2 + i), .relay = self});
+    }
+    for (uint32_t i = 0; i < aborts; i++) {
+        put_op_decision(&w, &(struct op_decision){.tag = 500 + i, .outcome = OUTCOME_ABORT, .cause = CAUSE_LINK_LOST});
+    }
+    from_master(b, FRAME_VIEW, m.view, &w);
+}
+
+static bool connected(const struct bench *b)
+{
+    struct session_info info;
+    session_info(b->s, &info);
+    EXPECT(!session_poisoned(b->s));
+    return info.connected;
+}
+
+/* Operations of others, until there is no room for one more. */
+static void fill(struct bench *b)
+{
+    uint64_t tag = 1000;
+    while (op_make(b->s, &(struct op_name){.tag = tag}) != NULL) {
+        tag++;
+    }
+}
+
+/* Bytes that the session holds: its arena and what it has grown to. */
+static size_t held(const struct session_config *c, const struct bench *b)
+{
+    size_t bytes = session_arena_bytes(c);
+    for (uint32_t i = 0; i < SESSION_TABLES; i++) {
+        bytes += b->grown[i];
+    }
+    return bytes;
+}
+
+TEST(every_table_grows_under_use) /* what it held is lost, or found at its old place */
+{
+    static float in[MANY], out[MANY];
+    struct session_config c = from_one();
+    struct bench *b = bench_of(&c, false);
+    EXPECT(b->s->members >= PEERS && b->s->peer_count >= PEERS - 1 && b->s->slot_count == 1 && b->s->tag_count == 1);
+    for (uint32_t i = 0; i < MANY; i++) { /* early payloads, then the calls: slots, tags, operations */
+        eager(b, 1, 1, i, 10);
+    }
+    EXPECT(b->s->park_count >= c.park_per_link && b->s->op_count >= MANY && b->s->op_live >= MANY);
+    for (uint32_t i = 0; i < MANY; i++) {
+        in[i] = (float)i;
+        launch(b, i, i, &in[i], &out[i]);
+    }
+    EXPECT(b->s->slot_count >= MANY && b->s->tag_count >= MANY);
+    for (uint32_t i = 0; i < MANY; i++) {
+        eager(b, 2, 1, i, 100);
+        eager(b, 1, 1, i, 10); /* what was dropped for want of room was asked for again */
+        hold(b, 1, 1, i);
+        hold(b, 2, 1, i);
+        EXPECT_EQ(collect(b, i), RESULT_OK);
+        EXPECT(out[i] == (float)i + 110);
+    }
+    eager(b, 1, 1, 7777, 10); /* an operation of this view, in a table that becomes wider */
+    view_of(b, 2, 200, 150, MANY);
+    EXPECT(connected(b) && b->s->view.world == 200 && b->s->view.edges == 150);
+    EXPECT(b->s->members >= 200 && b->s->peer_count >= 199 && b->s->op_width >= 200 && b->s->owed_count >= MANY);
+    for (uint32_t i = 0; i < MANY; i++) {
+        launch(b, i, 500 + i, &in[i], &out[i]);
+        EXPECT_EQ(collect(b, i), RESULT_LOST);
+        EXPECT_EQ(b->outcome.cause, CAUSE_LINK_LOST);
+    }
+    EXPECT(connected(b));
+    bench_free(b);
+}
+
+TEST(calls_that_find_no_memory_say_so_and_take_no_number) /* they fail the machine, or wait for ever */
+{
+    struct session_config c = from_one();
+    struct bench *b = bench_of(&c, false);
+    float x = 1, y = 0;
+    uint16_t half[2] = {0, 0};
+    struct session_launch l = {.tag = 5, .params = one_float, .in = &x, .out = &y, .deadline = INT64_MAX};
+    struct session_launch encoded = {.tag = 5, .params = {.count = 1, .dtype = DTYPE_BF16, .op = REDOP_SUM}, .in = &half[0],
+                                     .out = &half[1], .scratch = &y, .deadline = INT64_MAX};
+    b->no_memory = true;
+    step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = 1, .launch = &l}); /* no slot */
+    EXPECT_EQ(b->outcome.result, RESULT_NO_MEMORY);
+    EXPECT(b->outcome.cause == CAUSE_NO_MEMORY && b->outcome.culprit == self && b->outcome.text[0] != 0);
+    step(b, &(struct session_event){.kind = SESSION_LAUNCH, .launch = &encoded}); /* no room to encode */
+    EXPECT_EQ(b->outcome.result, RESULT_NO_MEMORY);
+    step(b, &(struct session_event){.kind = SESSION_LAUNCH, .launch = &l});
+    EXPECT_EQ(b->outcome.result, RESULT_PENDING);
+    b->no_memory = false;
+    bench_grow(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = 2, .launch = &l}); /* slots, and no more tags */
+    b->no_memory = true;
+    b->s->tag_count = b->s->tag_used;
+    l.tag = 6;
+    step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = 1, .launch = &l});
+    EXPECT_EQ(b->outcome.result, RESULT_NO_MEMORY);
+    EXPECT(connected(b));
+    bench_free(b);
+}
+
+TEST(operation_without_a_record_is_told_so) /* the call waits for room that never comes */
+{
+    struct session_config c = from_one();
+    struct bench *b = bench_of(&c, false);
+    float x = 1, y = 0;
+    launch(b, 0, 5, &x, &y);
+    struct session_launch l = {.tag = 6, .params = one_float, .in = &x, .out = &y, .deadline = INT64_MAX};
+    for (uint32_t slot = 1; slot < 3; slot++, l.tag++) { /* at once, and put off by a freeze */
+        struct session_event e = {.kind = SESSION_LAUNCH, .slot = slot, .launch = &l};
+        bench_grow(b, &e);
+        b->no_memory = true;
+        fill(b);
+        b->returned = false;
+        step(b, &e);
+        EXPECT(b->outcome.result == RESULT_PENDING && b->returned);
+        EXPECT_EQ(collect(b, slot), RESULT_NO_MEMORY);
+        EXPECT(b->outcome.cause == CAUSE_NO_MEMORY && b->outcome.culprit == self);
+        b->no_memory = false;
+    }
+    EXPECT(connected(b));
+    bench_free(b);
+}
+
+TEST(frames_of_a_peer_that_find_no_memory_cost_its_link_or_a_second_sending) /* an assertion, or the place of this peer */
+{
+    struct session_config c = from_one();
+    struct bench *b = bench_of(&c, false);
+    b->no_memory = true;
+    fill(b);
+    eager(b, 1, 1, 5, 10);
+    EXPECT(b->out.count > 0 && b->out.actions[0].kind == ACT_UNLINK && connected(b));
+    b = (bench_free(b), bench_of(&c, false));
+    float x = 1, y = 0;
+    b->no_memory = true;
+    eager(b, 2, 1, 5, 100); /* nowhere to park it */
+    EXPECT_EQ(b->s->park_count, 0);
+    b->no_memory = false;
+    launch(b, 0, 5, &x, &y);
+    eager(b, 1, 1, 5, 10);
+    EXPECT(sent(b, FRAME_WANT));
+    eager(b, 2, 1, 5, 100);
+    hold(b, 1, 1, 5);
+    hold(b, 2, 1, 5);
+    EXPECT(collect(b, 0) == RESULT_OK && y == 111);
+    bench_free(b);
+}
+
+TEST(view_that_finds_no_memory_ends_the_membership_and_says_why) /* a view half installed, or calls that never return */
+{
+    static const struct {
+        uint32_t members, edges, aborts;
+    } view[] = {{200, 0, 0}, {PEERS, 1, 0}, {PEERS, 0, 9}};
+    for (uint32_t i = 0; i < sizeof view / sizeof view[0]; i++) {
+        struct session_config c = from_one();
+        struct bench *b = bench_of(&c, false);
+        float x = 1, y = 0;
+        launch(b, 0, 5, &x, &y);
+        hold(b, 1, 1, 5);
+        struct session_launch l = {.tag = 6, .params = one_float, .in = &x, .out = &y, .deadline = INT64_MAX};
+        freeze(b, 1);
+        step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = 1, .launch = &l}); /* deferred */
+        b->no_memory = true;
+        view_of(b, 2, view[i].members, view[i].edges, view[i].aborts);
+        EXPECT(!connected(b));
+        for (uint32_t slot = 0; slot < 2; slot++) {
+            EXPECT_EQ(collect(b, slot), RESULT_NO_MEMORY);
+            EXPECT_EQ(b->outcome.cause, CAUSE_NO_MEMORY);
+            EXPECT(strstr(b->outcome.text, "no memory") != NULL);
+        }
+        bench_free(b);
+    }
+}
+
+TEST(idle_sessions_of_64_members_hold_4_MB_in_all) /* 8.1 MB each, before anything was in flight */
+{
+    struct session_config c = from_one();
+    c.first = 0;
+    static const struct {
+        uint32_t members;
+        size_t most;
+    } world[] = {{4, 64 << 10}, {64, (4 << 20) / 64}};
+    for (uint32_t i = 0; i < 2; i++) {
+        struct bench *b = bench_of(&c, false);
+        view_of(b, 2, world[i].members, 0, 0);
+        EXPECT(connected(b));
+        size_t bytes = held(&c, b);
+        printf("# an idle session among %u members holds %zu bytes\n", world[i].members, bytes);
+        EXPECT(bytes <= world[i].most);
+        bench_free(b);
+    }
+}

@@ -145,6 +145,28 @@ def names_differ_by_more_than_a_letter(tree):
             yield f"{tree.at(first[top, b])}: a letter away from {tree.at(first[top, a])}"
 
 
+OWNED = re.compile(r"/\*(?:(?!\*/).)*?Written by (\w+\.c)\b(?:(?!\*/).)*\*/\nstruct (\w+) \{", re.S)
+CHANGES = r"list_(?:append|insert|remove|pop|init)|atomic_(?:store|init|exchange|fetch_\w+)|memset|memcpy"
+
+
+def owners_alone_write(tree):
+    """A struct whose comment says "Written by FILE.c", as a part of others: set and changed in FILE.c only."""
+    headers = "\n".join(tree.text[f] for f in tree.src if f.suffix == ".h")
+    for header in (f for f in tree.src if f.suffix == ".h"):
+        folder = [f for f in tree.src if f.suffix == ".c" and (f.parent == header.parent or f.parent.name == "api")]
+        for owner, kind in OWNED.findall(tree.text[header]):
+            if not any(f.name == owner for f in folder):
+                yield f"{tree.at(header)}: struct {kind} is written by {owner}, which is not there"
+            for member in re.findall(rf"^    struct {kind} (\w+);", headers, re.M):
+                field = rf"\w+(?:->|\.){member}\.\w+(?:\.\w+|\[[^]]*\])*(?![\w[])(?!->)"
+                write = re.compile(rf"{field}\s*(?:[-+|&^]?=(?!=)|\+\+|--)|(?:\+\+|--){field}|"
+                                   rf"(?:{CHANGES})\w*\(&{field}|= &\w+->{member};")
+                for file in folder:
+                    for number, line in enumerate(tree.code[file].splitlines(), 1):
+                        if file.name != owner and write.search(line):
+                            yield f"{tree.at(file, number)}: {member} is written by {owner} only"
+
+
 def library_calls_nothing_forbidden(tree):
     for file in tree.src:
         for number, line in enumerate(tree.code[file].splitlines(), 1):
@@ -178,7 +200,7 @@ def nothing_is_left_to_do(tree):
 
 RULES = [includes_point_down, files_are_short, cmake_is_short, functions_are_short,
          functions_have_no_conditional_compilation, basenames_are_unique, names_differ_by_more_than_a_letter,
-         library_calls_nothing_forbidden, nothing_sleeps, licence_is_named, nothing_is_left_to_do]
+         owners_alone_write, library_calls_nothing_forbidden, nothing_sleeps, licence_is_named, nothing_is_left_to_do]
 
 
 if __name__ == "__main__":

@@ -39,6 +39,10 @@ plant basenames_are_unique src/wire/status.h "$spdx"
 for name in src/session/lanes.c src/master/statuq.h src/engine/conm.c tests/unit/test_conns.c; do # lane, status, comm, test_conn
     plant names_differ_by_more_than_a_letter "$name" "$spdx"
 done
+for line in 'c->calls.voted = true' 'c->running.count++' '++c->master.id' 'list_append(&c->links.all, a)' 'c->ops.at[0] = b' \
+    'atomic_store(&op->end.returned.over, true)' 'struct comm_machine *m = &c->machine'; do
+    plant owners_alone_write src/engine/planted.c "$(body "    $line;")"
+done
 for call in 'exit(1)' 'abort()' 'printf("x")' 'strcpy(a, b)' 'sprintf(a, "x")' 'alloca(4)'; do
     plant library_calls_nothing_forbidden src/net/planted.c "$(body "    $call;")"
 done

@@ -70,7 +70,7 @@ static pcclResult_t enter_pinned(struct comm *c, const char *phase)
     if (!engine_marked(&engine_global)) {
         return api_fail(pcclNotInitialized, pcclCauseUsage, phase, "call pcclInit first");
     }
-    atomic_fetch_add(&c->calls, 1);
+    comm_enter(c);
     return pcclSuccess;
 }
 
@@ -93,19 +93,15 @@ pcclResult_t api_enter(const pcclComm_t *communicator, const char *phase, struct
 
 void api_leave(struct comm *c)
 {
-    pthread_mutex_lock(&c->lock);
-    if (atomic_fetch_sub(&c->calls, 1) == 1 && c->closing) {
-        pthread_cond_broadcast(&c->changed);
-    }
-    pthread_mutex_unlock(&c->lock);
+    comm_exit(c);
 }
 
 static pcclResult_t api_gone(struct comm *c, const char *phase)
 {
     struct session_outcome gone = {.result = RESULT_GONE};
     pthread_mutex_lock(&c->lock);
-    if (c->session != NULL) {
-        session_gone(c->session, &gone);
+    if (c->machine.session != NULL) {
+        session_gone(c->machine.session, &gone);
     }
     pthread_mutex_unlock(&c->lock);
     return api_outcome(&gone, phase, 0);
@@ -114,7 +110,7 @@ static pcclResult_t api_gone(struct comm *c, const char *phase)
 pcclResult_t api_not_gone(struct comm *c, const char *phase)
 {
     pthread_mutex_lock(&c->lock);
-    bool gone = c->was_member && !c->connecting && comm_idle(c);
+    bool gone = c->calls.was_member && !c->calls.connecting && comm_idle(c);
     pthread_mutex_unlock(&c->lock);
     return gone ? api_gone(c, phase) : pcclSuccess;
 }
@@ -122,11 +118,11 @@ pcclResult_t api_not_gone(struct comm *c, const char *phase)
 pcclResult_t api_member(struct comm *c, const char *phase, struct session_info *info)
 {
     pthread_mutex_lock(&c->lock);
-    bool any = c->session != NULL, was_member = c->was_member;
-    bool poisoned = any && session_poisoned(c->session);
+    bool any = c->machine.session != NULL, was_member = c->calls.was_member;
+    bool poisoned = any && session_poisoned(c->machine.session);
     memset(info, 0, sizeof *info);
     if (any) {
-        session_info(c->session, info);
+        session_info(c->machine.session, info);
     }
     pthread_mutex_unlock(&c->lock);
     if (poisoned) {
@@ -244,7 +240,7 @@ static const char *connect_hint(const struct comm *c, struct session_outcome *o)
     if (o->result == RESULT_REFUSED) {
         return NULL;
     }
-    switch ((enum dial_met)c->master_met) {
+    switch ((enum dial_met)c->master.met) {
     case DIAL_MET_NOBODY:
         return "is ccoip_master running there? (PCCL_OPTION_CONNECT_TIMEOUT_MS says how long to try)";
     case DIAL_MET_SILENCE:
@@ -420,7 +416,7 @@ pcclResult_t pcclSetOption(pcclComm_t *communicator, pcclOption_t option, uint64
                       (int)option, value, least, UINT32_MAX);
     } else {
         pthread_mutex_lock(&c->lock);
-        bool late = timing && (c->connecting || !comm_idle(c));
+        bool late = timing && (c->calls.connecting || !comm_idle(c));
         if (!late) {
             *place = (int64_t)value * CLOCK_MS;
         }

@@ -16,15 +16,15 @@ static void info_peer(struct comm *c, uint32_t rank, const struct session_info *
     uint32_t position = 0;
     memset(out, 0, sizeof *out);
     memset(&m, 0, sizeof m);
-    if (session_member(c->session, rank, &m, &position)) {
+    if (session_member(c->machine.session, rank, &m, &position)) {
         out->id = m.id;
         out->rank = rank;
         out->ring_position = position;
         out->peer_group = c->params.group;
         out->is_self = m.id == self->id;
-        if (out->is_self && addr_is_any(&m.address[0]) && c->seen.family != 0) {
+        if (out->is_self && addr_is_any(&m.address[0]) && c->master.seen.family != 0) {
             uint16_t port = m.address[0].port; /* the first candidate means "what the master sees" */
-            m.address[0] = c->seen;
+            m.address[0] = c->master.seen;
             m.address[0].port = port;
         }
         out->address = api_address_out(&m.address[0]);
@@ -43,7 +43,7 @@ pcclResult_t pcclGetSelf(const pcclComm_t *communicator, pcclPeerInfo_t *self_ou
                           : api_member(c, "self", &info);
     if (rc == pcclSuccess) {
         pthread_mutex_lock(&c->lock);
-        session_info(c->session, &info);
+        session_info(c->machine.session, &info);
         info_peer(c, info.rank, &info, self_out);
         pthread_mutex_unlock(&c->lock);
     }
@@ -65,7 +65,7 @@ pcclResult_t pcclGetMembers(const pcclComm_t *communicator, pcclPeerInfo_t *memb
              : api_member(c, "members", &info);
     if (rc == pcclSuccess) {
         pthread_mutex_lock(&c->lock);
-        session_info(c->session, &info);
+        session_info(c->machine.session, &info);
         for (uint32_t i = 0; i < info.world && i < capacity; i++) {
             info_peer(c, i, &info, &members_out[i]);
         }
@@ -104,10 +104,10 @@ pcclResult_t pcclGetWaits(const pcclComm_t *communicator, pcclWaitInfo_t *waits_
     if (rc == pcclSuccess) {
         int64_t now = clock_now_ns();
         pthread_mutex_lock(&c->lock);
-        uint32_t count = c->session != NULL ? session_waits(c->session, waits, MOST) : 0;
+        uint32_t count = c->machine.session != NULL ? session_waits(c->machine.session, waits, MOST) : 0;
         count = count < MOST ? count : MOST;
         for (uint32_t i = 0; i < count && i < capacity; i++) {
-            session_wait_text(c->session, &waits[i], waits_out[i].text, sizeof waits_out[i].text);
+            session_wait_text(c->machine.session, &waits[i], waits_out[i].text, sizeof waits_out[i].text);
         }
         pthread_mutex_unlock(&c->lock);
         for (uint32_t i = 0; i < count && i < capacity; i++) {
@@ -153,7 +153,7 @@ pcclResult_t pcclGetConnectionStats(const pcclComm_t *communicator, pcclConnecti
     }
     size_t count = 0;
     pthread_mutex_lock(&c->lock);
-    LIST_FOR_EACH(i, after, &c->links) {
+    LIST_FOR_EACH(i, after, &c->links.all) {
         struct link *l = LIST_ENTRY(i, struct link, all);
         if (l->control != NULL) {
             info_stats(stats_out, capacity, &count, &(pcclConnectionStats_t){

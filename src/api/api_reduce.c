@@ -226,8 +226,8 @@ static bool reduce_peek(struct comm *c, uint64_t tag, bool *done)
 {
     pthread_mutex_lock(&c->lock);
     const struct comm_op *op = comm_find(c, tag);
-    bool known = op != NULL && !op->awaited;
-    *done = known && (op->detached || atomic_load(&op->returned.over));
+    bool known = op != NULL && !op->given.awaited;
+    *done = known && (op->place.detached || atomic_load(&op->end.returned.over));
     pthread_mutex_unlock(&c->lock);
     return known;
 }

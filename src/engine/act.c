@@ -11,9 +11,9 @@
 static void comm_send_peers(struct comm *c, const struct action *a, struct comm_after *after)
 {
     for (uint32_t i = 0; i < a->dests; i++) {
-        struct link *l = link_find(c, c->out.dest_ids[a->dest + i]);
+        struct link *l = link_find(c, c->machine.out.dest_ids[a->dest + i]);
         if (l != NULL && l->control != NULL) {
-            comm_send(after, l->control, c->out.bytes + a->frame, a->frame_bytes, a->data, a->data_bytes);
+            comm_send(after, l->control, c->machine.out.bytes + a->frame, a->frame_bytes, a->data, a->data_bytes);
         }
     }
 }
@@ -30,7 +30,7 @@ static void comm_trace(const struct comm *c, const struct action *a, struct comm
 {
     if (log_enabled(LOG_DEBUG)) {
         if (after->traces < COMM_TRACES) {
-            after->trace[after->traces] = (struct comm_trace){a->data, c->id, a->id, a->value};
+            after->trace[after->traces] = (struct comm_trace){a->data, c->master.id, a->id, a->value};
         }
         after->traces++;
     }
@@ -41,13 +41,12 @@ static void comm_act(struct comm *c, const struct action *a, struct comm_after *
 {
     switch ((enum session_action)a->kind) {
     case ACT_MASTER:
-        if (c->master != NULL) {
-            comm_send(after, c->master, c->out.bytes + a->frame, a->frame_bytes, NULL, 0);
+        if (c->master.conn != NULL) {
+            comm_send(after, c->master.conn, c->machine.out.bytes + a->frame, a->frame_bytes, NULL, 0);
         }
         break;
     case ACT_DIAL_MASTER:
-        c->master_at = (int64_t)a->value;
-        engine_arm(c->engine, c->master_at);
+        uplink_dial_at(c, (int64_t)a->value);
         break;
     case ACT_CLOSE_MASTER:
         uplink_close(c);
@@ -57,7 +56,7 @@ static void comm_act(struct comm *c, const struct action *a, struct comm_after *
         break;
     case ACT_SYNC:
         if (a->dests == 1) {
-            sync_link_send(c, c->out.dest_ids[a->dest], a->value == 1, c->out.bytes + a->frame, a->frame_bytes,
+            sync_link_send(c, c->machine.out.dest_ids[a->dest], a->value == 1, c->machine.out.bytes + a->frame, a->frame_bytes,
                            a->data, a->data_bytes, after);
         }
         break;
@@ -65,31 +64,28 @@ static void comm_act(struct comm *c, const struct action *a, struct comm_after *
         sync_link_end_all(c);
         break;
     case ACT_LINKS:
-        c->links_changed = true;
-        engine_arm(c->engine, 0);
+        link_changed(c);
         break;
     case ACT_UNLINK:
         link_unlink(c, a->id);
         break;
     case ACT_OP_START:
-        comm_op_started(c, a, after);
+        op_lanes_start(c, a, after);
         break;
     case ACT_OP_READY:
-        comm_op_ready(c, a, after);
+        op_lanes_ready(c, a, after);
         break;
     case ACT_OP_STOP:
-        comm_op_stopped(c, a, after);
+        op_lanes_stop(c, a, after);
         break;
     case ACT_OP_RETURN:
-        comm_op_returned(c, a, after);
+        op_end_returned(c, c->ops.at[a->slot], after);
         break;
     case ACT_VOTED:
-        c->voted = true;
-        pthread_cond_broadcast(&c->changed);
+        comm_say_voted(c);
         break;
     case ACT_CONNECTED:
-        c->connected = true;
-        pthread_cond_broadcast(&c->changed);
+        comm_say_connected(c);
         break;
     case ACT_LEFT:
         comm_left(c);
@@ -98,7 +94,7 @@ static void comm_act(struct comm *c, const struct action *a, struct comm_after *
         *wanted = a->value > 0 ? a->value : 1;
         break;
     case ACT_SYNC_APPLY:
-        c->apply = true;
+        comm_say_apply(c);
         break;
     case ACT_PROBE:
         probe_start(c, a->id, a->slot, a->value);
@@ -109,54 +105,53 @@ static void comm_act(struct comm *c, const struct action *a, struct comm_after *
     }
 }
 
-const struct comm_seam comm_acts = {.act = comm_act, .settled = comm_ops_failed};
-
 #define COMM_PATIENCE_NS (10 * (int64_t)CLOCK_S)
 
 /* Once for each call that another program keeps waiting: such a wait has no limit, and without this no word. */
 static void comm_notice(struct comm *c, int64_t now, struct comm_after *after)
 {
     struct session_wait waits[64];
-    if (now < c->notice_at || !log_enabled(LOG_WARN)) {
+    if (now < c->patience.look_at || !log_enabled(LOG_WARN)) {
         return;
     }
-    c->notice_at = now + CLOCK_S;
-    uint32_t count = session_waits(c->session, waits, 64), first = count;
+    c->patience.look_at = now + CLOCK_S;
+    uint32_t count = session_waits(c->machine.session, waits, 64), first = count;
     for (uint32_t i = 0; i < count; i++) {
-        bool due = session_wait_of_program(&waits[i]) && now - waits[i].since >= COMM_PATIENCE_NS && waits[i].since > c->noticed;
+        bool due = session_wait_of_program(&waits[i]) && now - waits[i].since >= COMM_PATIENCE_NS && waits[i].since > c->patience.told;
         if (due && (first == count || waits[i].since < waits[first].since)) {
             first = i;
         }
     }
     if (first < count) {
         char text[256];
-        c->noticed = waits[first].since;
-        session_wait_text(c->session, &waits[first], text, sizeof text);
+        c->patience.told = waits[first].since;
+        session_wait_text(c->machine.session, &waits[first], text, sizeof text);
         snprintf(after->notice, sizeof after->notice, "a call %s (for %.0f s)", text,
                  (double)(now - waits[first].since) / 1e9);
     }
 }
 
-int64_t comm_tick(struct comm *c, int64_t now, struct comm_after *after)
+static int64_t comm_tick(struct comm *c, int64_t now, struct comm_after *after)
 {
     int64_t next = CLOCK_NEVER;
-    if (c->session == NULL) {
+    if (c->machine.session == NULL) {
         return next;
     }
-    if (session_deadline(c->session) <= now) {
+    if (session_deadline(c->machine.session) <= now) {
         comm_step(c, &(struct session_event){.kind = SESSION_TICK}, after);
     }
     comm_notice(c, now, after);
-    if (c->links_changed) {
-        c->links_changed = false;
-        link_refresh(c, after);
+    if (c->links.changed) {
+        link_refresh(c);
     }
     int64_t at[] = {uplink_tick(c, now, after), link_tick(c, now, after), probe_tick(c, now, after),
-                    comm_ops_watch(c, now, after), CLOCK_NEVER};
+                    op_lanes_watch(c, now, after), CLOCK_NEVER};
     sync_link_tick(c, after);
-    at[4] = session_deadline(c->session);
+    at[4] = session_deadline(c->machine.session);
     for (size_t i = 0; i < sizeof at / sizeof at[0]; i++) {
         next = at[i] < next ? at[i] : next;
     }
     return next;
 }
+
+const struct comm_seam comm_acts = {.act = comm_act, .settled = op_lanes_failed, .tick = comm_tick};

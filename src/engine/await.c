@@ -101,60 +101,36 @@ static void await_collect(struct comm *c, struct comm_op *op, struct session_out
 {
     struct comm_after after;
     comm_lock(c, &after);
-    if (!op->detached) {
-        struct session_event e = {.kind = SESSION_COLLECT, .slot = op->slot};
-        comm_step(c, &e, &after);
-        op->outcome = e.outcome;
-        c->ops[op->slot] = NULL;
-        c->free_slots[c->free_count++] = op->slot;
-        comm_op_unreserve(c, op);
+    if (!op->place.detached) {
+        op_end_collect(c, op, &after);
     }
-    list_remove(&op->by_tag);
-    *outcome = op->outcome;
-    bool restore = outcome->restore && op->backup != NULL;
+    comm_op_spend(c, op);
+    *outcome = op->end.outcome;
+    bool restore = outcome->restore && op->memory.backup != NULL;
     if (restore) {
         pthread_mutex_unlock(&c->lock);
-        memcpy(op->out, op->backup, op->bytes);
+        memcpy(op->given.out, op->memory.backup, op->given.bytes);
         pthread_mutex_lock(&c->lock);
     }
     comm_op_keep_backup(c, op);
-    if (c->connecting) {
-        pthread_cond_broadcast(&c->changed);
-    }
+    comm_ended(c);
     comm_unlock(c, &after);
     comm_op_free(op);
 }
 
 void comm_await(struct comm *c, struct comm_op *op, struct session_outcome *outcome)
 {
-    await_over(c, &op->returned);
+    await_over(c, &op->end.returned);
     await_collect(c, op, outcome);
-}
-
-void comm_batch_init(struct comm_batch *b)
-{
-    comm_wait_init(&b->any);
-    list_init(&b->ended);
-}
-
-void comm_batch_fini(struct comm_batch *b)
-{
-    pthread_cond_destroy(&b->any.changed);
-}
-
-bool comm_batch_ended(struct comm_batch *b)
-{
-    return atomic_load(&b->any.over);
 }
 
 size_t comm_batch_await(struct comm *c, struct comm_batch *b, struct session_outcome *outcome)
 {
     await_over(c, &b->any);
     pthread_mutex_lock(&c->lock);
-    struct comm_op *op = LIST_ENTRY(list_pop(&b->ended), struct comm_op, in_batch);
-    atomic_store(&b->any.over, !list_empty(&b->ended));
+    struct comm_op *op = op_end_of_batch(b);
     pthread_mutex_unlock(&c->lock);
-    size_t index = op->index;
+    size_t index = op->given.index;
     await_collect(c, op, outcome);
     return index;
 }
@@ -166,11 +142,11 @@ void comm_reduce(struct comm *c, const struct comm_launch *launch, struct sessio
     bool pending = comm_op_launch(c, launch, op, outcome);
     if (mine) {
         if (pending) {
-            await_drive(&op->returned, c->engine->lane[0]);
+            await_drive(&op->end.returned, c->engine->lane[0]);
         }
         await_give_lane(c);
     } else if (pending) {
-        await_sleep(c, &op->returned);
+        await_sleep(c, &op->end.returned);
     }
     if (pending) {
         await_collect(c, op, outcome);

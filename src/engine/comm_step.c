@@ -83,13 +83,13 @@ void comm_send(struct comm_after *after, struct conn *conn, const void *bytes, s
 static void comm_grow(struct comm *c, const struct session_event *next)
 {
     struct session_growth g[SESSION_TABLES];
-    uint32_t count = session_growth(c->session, next, g);
+    uint32_t count = session_growth(c->machine.session, next, g);
     for (uint32_t i = 0; i < count; i++) {
         void *storage = aligned_alloc(64, (g[i].bytes + 63) / 64 * 64);
         if (storage != NULL) {
-            session_grow(c->session, &g[i], storage);
-            free(c->table[g[i].table]);
-            c->table[g[i].table] = storage;
+            session_grow(c->machine.session, &g[i], storage);
+            free(c->machine.table[g[i].table]);
+            c->machine.table[g[i].table] = storage;
         }
     }
 }
@@ -100,21 +100,21 @@ void comm_step(struct comm *c, struct session_event *event, struct comm_after *a
     for (struct session_event *e = event; e != NULL;) {
         uint64_t wanted = 0;
         comm_grow(c, e);
-        outbox_reset(&c->out);
-        session_step(c->session, clock_now_ns(), e, &c->out);
-        for (uint32_t i = 0; i < c->out.count; i++) {
-            c->seam->act(c, &c->out.actions[i], after, &wanted);
+        outbox_reset(&c->machine.out);
+        session_step(c->machine.session, clock_now_ns(), e, &c->machine.out);
+        for (uint32_t i = 0; i < c->machine.out.count; i++) {
+            c->seam->act(c, &c->machine.out.actions[i], after, &wanted);
         }
         e = NULL;
         if (wanted > 0) {
-            free(c->staging);
-            c->staging = malloc(wanted);
-            memory.memory = c->staging;
+            free(c->machine.staging);
+            c->machine.staging = malloc(wanted);
+            memory.memory = c->machine.staging;
             e = &memory;
         }
     }
     c->seam->settled(c, after);
-    engine_arm(c->engine, session_deadline(c->session));
+    engine_arm(c->engine, session_deadline(c->machine.session));
 }
 
 pccl_status comm_receive(struct comm *c, struct conn *conn, uint32_t events, comm_frame_fn *frame, void *user,
@@ -141,4 +141,60 @@ void comm_fail(struct session_outcome *o, enum session_result result, const char
     size_t n = strlen(text);
     n = n < sizeof o->text - 1 ? n : sizeof o->text - 1;
     memcpy(o->text, text, n);
+}
+
+/* ---- The session's memory -------------------------------------------------------------------------------------- */
+
+static void free_tables(struct comm_machine *m)
+{
+    for (uint32_t i = 0; i < SESSION_TABLES; i++) {
+        free(m->table[i]);
+        m->table[i] = NULL;
+    }
+}
+
+bool comm_session_start(struct comm *c, const struct session_config *config)
+{
+    struct comm_machine *m = &c->machine;
+    uint32_t actions, bytes, dests;
+    m->session = NULL;
+    free_tables(m);
+    m->config = *config;
+    session_out_bounds(&m->config, &actions, &bytes, &dests);
+    if (m->arena == NULL) {
+        m->arena_bytes = (session_arena_bytes(&m->config) + 63) / 64 * 64;
+        m->arena = aligned_alloc(64, m->arena_bytes);
+        m->out_storage[0] = calloc(actions, sizeof(struct action));
+        m->out_storage[1] = malloc(bytes);
+        m->out_storage[2] = calloc(dests, sizeof(uint64_t));
+        if (m->arena == NULL || m->out_storage[0] == NULL || m->out_storage[1] == NULL || m->out_storage[2] == NULL) {
+            for (int i = 0; i < 3; i++) {
+                free(m->out_storage[i]);
+                m->out_storage[i] = NULL;
+            }
+            free(m->arena);
+            m->arena = NULL;
+            return false;
+        }
+    }
+    outbox_init(&m->out, m->out_storage[0], actions, m->out_storage[1], bytes, m->out_storage[2], dests);
+    m->session = session_init(&m->config, m->arena);
+    return m->session != NULL;
+}
+
+void comm_staging_free(struct comm *c)
+{
+    free(c->machine.staging);
+    c->machine.staging = NULL;
+}
+
+void comm_session_free(struct comm *c)
+{
+    struct comm_machine *m = &c->machine;
+    free_tables(m);
+    for (int i = 0; i < 3; i++) {
+        free(m->out_storage[i]);
+    }
+    free(m->arena);
+    free(m->staging);
 }

@@ -117,7 +117,7 @@ static void dial_connected(struct dial *d, struct comm_after *after)
     struct writer w;
     writer_init(&w, frame + FRAME_HEADER_BYTES, sizeof frame - FRAME_HEADER_BYTES);
     put_hello(&w, &d->hello);
-    frame_put(frame, &(struct frame_header){.type = FRAME_HELLO, .length = (uint32_t)w.used, .run = d->comm->run});
+    frame_put(frame, &(struct frame_header){.type = FRAME_HELLO, .length = (uint32_t)w.used, .run = d->comm->master.run});
     conn_append(c, frame, FRAME_HEADER_BYTES + w.used, NULL, 0);
     conn_flush(c);
     d->greeting = true;
@@ -178,6 +178,11 @@ static void dial_ready(struct source *source, uint32_t events)
         dial_connected(d, &after);
     }
     comm_unlock(c, &after);
+}
+
+uint64_t dial_number(struct comm *c)
+{
+    return ++c->dialled;
 }
 
 struct dial *dial_start(struct comm *c, const struct msg_hello *hello, const struct net_address *address,

@@ -140,7 +140,7 @@ static void engine_timers(struct engine *e, int64_t now)
     for (struct list *l = engine_next(e, &e->comms); l != &e->comms; l = engine_next(e, l)) {
         struct comm *c = LIST_ENTRY(l, struct comm, in_engine);
         comm_lock(c, &after);
-        int64_t at = comm_tick(c, now, &after);
+        int64_t at = c->seam->tick(c, now, &after);
         comm_unlock(c, &after);
         next = at < next ? at : next;
     }
@@ -165,9 +165,9 @@ static void *engine_service(void *argument)
 }
 
 const struct lane_calls engine_lane_calls = {
-    .done = comm_op_lane_done,
-    .idle = comm_op_lane_idle,
-    .stalled = comm_op_stalled,
+    .done = op_lanes_done,
+    .idle = op_lanes_idle,
+    .stalled = op_lanes_stalled,
     .cancel = comm_cancel,
     .broken = link_stream_down,
     .gone = link_stream_gone,

@@ -108,7 +108,7 @@ static void greet_hand_over(struct comm *c, struct greeting *g, struct comm_afte
 static bool greet_fits(struct comm *c, const struct msg_hello *m)
 {
     return m->kind >= LINK_CONTROL && m->kind <= LINK_PROBE &&
-           (m->kind != LINK_DATA || (m->lanes >= 1 && m->lanes <= c->config.lanes && m->lane < m->lanes));
+           (m->kind != LINK_DATA || (m->lanes >= 1 && m->lanes <= c->machine.config.lanes && m->lane < m->lanes));
 }
 
 /* Asks the session; true: the greeting is over. */
@@ -121,7 +121,7 @@ static bool greet_ask(struct comm *c, struct greeting *g)
     if (greet_fits(c, &g->hello)) {
         comm_step(c, &e, &after);
         if (e.verdict == HELLO_OK && link_find(c, g->hello.from) == NULL) {
-            link_refresh(c, &after); /* wanted, but the table is a step behind */
+            link_refresh(c); /* wanted, but the table is a step behind */
         }
         if (e.verdict == HELLO_OK && link_find(c, g->hello.from) != NULL) {
             greet_hand_over(c, g, &after);
@@ -144,7 +144,7 @@ static struct comm *greet_receiver(struct greeting *g)
     LIST_FOR_EACH(l, after, &e->comms) {
         struct comm *c = LIST_ENTRY(l, struct comm, in_engine);
         pthread_mutex_lock(&c->lock);
-        bool match = c->session != NULL && c->id == g->hello.to && c->run == g->run && c->id != 0 &&
+        bool match = c->machine.session != NULL && c->master.id == g->hello.to && c->master.run == g->run && c->master.id != 0 &&
                      c->params.group == g->hello.group;
         pthread_mutex_unlock(&c->lock);
         if (match) {

@@ -178,18 +178,18 @@ static void lane_look(struct lane *lane, struct lane_exec *e, int64_t now)
     struct comm_op *op = e->op;
     struct exec_wait wait = exec_waits_for(&e->x);
     struct exec_look look = {
-        .now = now, .stall_ns = op->comm->config.stall_ns, .own_bytes = atomic_load(&op->moved), .own = op->launch,
+        .now = now, .stall_ns = op->comm->machine.config.stall_ns, .own_bytes = atomic_load(&op->moved), .own = op->run.launch,
         .lane_bytes = lane->received,
     };
     bool lane_moves = lane->received != e->watch.lane_bytes;
-    bool other = wait.rank != op->rank;
+    bool other = wait.rank != op->run.rank;
     if (other) {
         const struct lane_rank *r = &e->rank[wait.rank];
         look.edge = r->stream != NULL ? &r->stream->edge : NULL;
         look.theirs = r->launch;
     }
     if (exec_watch_stalled(&e->watch, &wait, &look) && other && !e->x.done) {
-        lane->calls->stalled(op, op->ranks[wait.rank]);
+        lane->calls->stalled(op, op->plan.ranks[wait.rank]);
     }
     if (e->x.starved && lane_moves) {
         struct exec_out out;

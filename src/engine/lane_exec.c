@@ -51,7 +51,7 @@ static void execs_grow(struct lane *lane)
     LIST_FOR_EACH(l, after, &lane->execs) {
         struct lane_exec *e = LIST_ENTRY(l, struct lane_exec, all);
         list_remove(&e->by_name);
-        list_append(exec_bucket(lane, e->op->comm, e->op->view, &e->op->name), &e->by_name);
+        list_append(exec_bucket(lane, e->op->comm, e->op->run.view, &e->op->run.name), &e->by_name);
     }
     free(old);
 }
@@ -60,7 +60,7 @@ struct lane_exec *lane_exec_find(struct lane *lane, const struct comm *comm, uin
 {
     LIST_FOR_EACH(l, after, exec_bucket(lane, comm, view, name)) {
         struct lane_exec *e = LIST_ENTRY(l, struct lane_exec, by_name);
-        if (e->op->comm == comm && e->op->view == view && e->op->name.tag == name->tag && e->op->name.seq == name->seq) {
+        if (e->op->comm == comm && e->op->run.view == view && e->op->run.name.tag == name->tag && e->op->run.name.seq == name->seq) {
             return e;
         }
     }
@@ -73,10 +73,10 @@ struct lane_exec *lane_exec_find(struct lane *lane, const struct comm *comm, uin
 static void work_insert(struct stream *s, struct lane_rank *r)
 {
     struct list *place = &s->work;
-    while (place->prev != &s->work && LIST_ENTRY(place->prev, struct lane_rank, work)->exec->op->launch > r->exec->op->launch) {
+    while (place->prev != &s->work && LIST_ENTRY(place->prev, struct lane_rank, work)->exec->op->run.launch > r->exec->op->run.launch) {
         place = place->prev;
         struct list *first = s->work.next;
-        if (LIST_ENTRY(first, struct lane_rank, work)->exec->op->launch > r->exec->op->launch) {
+        if (LIST_ENTRY(first, struct lane_rank, work)->exec->op->run.launch > r->exec->op->run.launch) {
             place = first;
             break;
         }
@@ -143,16 +143,16 @@ void lane_exec_start(struct lane *lane, struct comm_op *op)
 {
     struct lane_exec *e = calloc(1, sizeof *e);
     struct exec_config config = {
-        .plan = &op->plan, .numeric = &op->numeric, .room = &lane->room, .pool = &lane->pool, .in = op->in, .out = op->out,
-        .lane = lane->index, .lanes = op->lanes, .window = op->window, .verify = op->verify,
+        .plan = &op->plan.plan, .numeric = &op->run.numeric, .room = &lane->room, .pool = &lane->pool, .in = op->run.in, .out = op->given.out,
+        .lane = lane->index, .lanes = op->run.lanes, .window = op->room.window, .verify = op->run.verify,
     };
     size_t bytes = (exec_arena_bytes(&config) + 63) / 64 * 64;
     void *arena = e != NULL ? aligned_alloc(64, bytes > 0 ? bytes : 64) : NULL;
-    struct lane_rank *rank = arena != NULL ? calloc(op->world, sizeof *rank) : NULL;
+    struct lane_rank *rank = arena != NULL ? calloc(op->run.world, sizeof *rank) : NULL;
     if (rank == NULL) {
         free(arena);
         free(e);
-        room_unreserve(&lane->room, op->reserved);
+        room_unreserve(&lane->room, op->room.reserved);
         lane->calls->cancel(op->comm, op, CAUSE_NO_MEMORY);
         lane->calls->idle(op, 0, 0);
         return;
@@ -160,7 +160,7 @@ void lane_exec_start(struct lane *lane, struct comm_op *op)
     e->op = op;
     e->arena = arena;
     e->rank = rank;
-    for (uint32_t i = 0; i < op->world; i++) {
+    for (uint32_t i = 0; i < op->run.world; i++) {
         rank[i].exec = e;
         list_init(&rank[i].bound);
         list_init(&rank[i].work);
@@ -171,7 +171,7 @@ void lane_exec_start(struct lane *lane, struct comm_op *op)
     exec_watch_start(&e->watch, clock_now_ns());
     exec_init(&e->x, &config, arena);
     list_append(&lane->execs, &e->all);
-    list_append(exec_bucket(lane, op->comm, op->view, &op->name), &e->by_name);
+    list_append(exec_bucket(lane, op->comm, op->run.view, &op->run.name), &e->by_name);
     if (++lane->exec_count > lane->bucket_count) {
         execs_grow(lane);
     }
@@ -182,7 +182,7 @@ void lane_exec_end(struct lane *lane, struct lane_exec *e)
 {
     struct comm_op *op = e->op;
     struct exec_out out;
-    for (uint32_t i = 0; i < op->world; i++) {
+    for (uint32_t i = 0; i < op->run.world; i++) {
         if (e->rank[i].stream != NULL) {
             stream_let_go(e->rank[i].stream, e);
             lane_unbind(&e->rank[i]);
@@ -221,7 +221,7 @@ bool lane_exec_buffer(struct lane *lane, struct lane_exec *e)
     void *buffer = malloc(LANE_SLOT_BYTES);
     if (buffer == NULL) {
         e->given_up = true;
-        comm_cancel(e->op->comm, e->op, CAUSE_NO_MEMORY);
+        lane->calls->cancel(e->op->comm, e->op, CAUSE_NO_MEMORY);
         return false;
     }
     frame_pool_give(&lane->pool, buffer);
@@ -253,7 +253,7 @@ static void sweep_starving(struct lane *lane)
 static void starving_insert(struct lane *lane, struct lane_exec *e)
 {
     struct list *place = &lane->starving;
-    while (place->prev != &lane->starving && LIST_ENTRY(place->prev, struct lane_exec, starving)->op->launch > e->op->launch) {
+    while (place->prev != &lane->starving && LIST_ENTRY(place->prev, struct lane_exec, starving)->op->run.launch > e->op->run.launch) {
         place = place->prev;
     }
     list_insert(place, &e->starving);
@@ -285,12 +285,12 @@ void lane_sweep(struct lane *lane)
 
 uint32_t lane_rank_of(const struct comm_op *op, uint64_t peer)
 {
-    for (uint32_t low = 0, high = op->world; low < high;) {
+    for (uint32_t low = 0, high = op->run.world; low < high;) {
         uint32_t middle = low + (high - low) / 2;
-        if (op->ranks[middle] == peer) {
+        if (op->plan.ranks[middle] == peer) {
             return middle;
         }
-        if (op->ranks[middle] < peer) {
+        if (op->plan.ranks[middle] < peer) {
             low = middle + 1;
         } else {
             high = middle;
@@ -301,9 +301,9 @@ uint32_t lane_rank_of(const struct comm_op *op, uint64_t peer)
 
 uint32_t stream_rank(struct stream *s, const struct comm_op *op)
 {
-    if (s->rank_view != op->view) {
+    if (s->rank_view != op->run.view) {
         s->rank = lane_rank_of(op, s->peer);
-        s->rank_view = op->view;
+        s->rank_view = op->run.view;
     }
     return s->rank;
 }

@@ -17,6 +17,21 @@
 #define LINK_SPARE_NS INT64_C(500000000) /* of a link that the view does without */
 #define LINK_SPARE_MOST_NS INT64_C(30000000000)
 
+void link_init(struct comm *c)
+{
+    list_init(&c->links.all);
+    list_init(&c->links.controls);
+}
+
+void link_forget_all(struct comm *c)
+{
+    LIST_FOR_EACH(i, next, &c->links.all) {
+        struct link *l = LIST_ENTRY(i, struct link, all);
+        list_remove(&l->all);
+        link_unref(l);
+    }
+}
+
 /* ---- Ends ----------------------------------------------------------------------------------------------------------------- */
 
 static void link_end_streams(struct link *l)
@@ -51,7 +66,7 @@ static void link_cancel_dials(struct link *l)
 
 void link_end_all(struct comm *c)
 {
-    LIST_FOR_EACH(i, next, &c->links) {
+    LIST_FOR_EACH(i, next, &c->links.all) {
         struct link *l = LIST_ENTRY(i, struct link, all);
         l->wanted = false; /* the service thread takes it out of the table */
         if (l->control != NULL) {
@@ -60,12 +75,12 @@ void link_end_all(struct comm *c)
         link_forget_control(l);
         link_end_streams(l);
     }
-    c->links_changed = true;
+    c->links.changed = true;
 }
 
 bool link_flushed(const struct comm *c)
 {
-    return list_empty(&c->controls) && list_empty(&c->uplinks);
+    return list_empty(&c->links.controls) && list_empty(&c->master.uplinks);
 }
 
 /* ---- The table ------------------------------------------------------------------------------------------------------------ */
@@ -73,7 +88,7 @@ bool link_flushed(const struct comm *c)
 static void link_want(struct comm *c, const struct session_wanted *w, int64_t now)
 {
     struct link *l = NULL;
-    LIST_FOR_EACH(i, after, &c->links) {
+    LIST_FOR_EACH(i, after, &c->links.all) {
         struct link *known = LIST_ENTRY(i, struct link, all);
         if (known->peer == w->info.id && !known->wanted) {
             l = known;
@@ -82,7 +97,7 @@ static void link_want(struct comm *c, const struct session_wanted *w, int64_t no
     if (l == NULL) {
         l = calloc(1, sizeof *l);
         if (l == NULL) {
-            c->links_changed = true; /* looked at again with the next step */
+            c->links.changed = true; /* looked at again with the next step */
             return;
         }
         l->comm = c;
@@ -90,7 +105,7 @@ static void link_want(struct comm *c, const struct session_wanted *w, int64_t no
         atomic_init(&l->refs, 1);
         l->retry_ns = LINK_RETRY_NS;
         l->missing_since = now;
-        list_append(&c->links, &l->all);
+        list_append(&c->links.all, &l->all);
     }
     if (l->spare != w->spare) {
         l->retry_ns = w->spare ? LINK_SPARE_NS : LINK_RETRY_NS;
@@ -109,25 +124,35 @@ static void link_want(struct comm *c, const struct session_wanted *w, int64_t no
     }
 }
 
-void link_refresh(struct comm *c, struct comm_after *after)
+void link_forget_foreign(struct comm *c)
 {
-    uint32_t count = session_wanted(c->session, NULL, 0);
+    c->links.foreign[0] = 0;
+}
+
+void link_changed(struct comm *c)
+{
+    c->links.changed = true;
+    engine_arm(c->engine, 0);
+}
+
+void link_refresh(struct comm *c)
+{
+    uint32_t count = session_wanted(c->machine.session, NULL, 0);
     struct session_wanted *wanted = calloc(count + 1, sizeof *wanted);
     int64_t now = clock_now_ns();
-    (void)after;
+    c->links.changed = wanted == NULL;
     if (wanted == NULL) {
-        c->links_changed = true;
         return;
     }
-    count = session_wanted(c->session, wanted, count);
-    LIST_FOR_EACH(i, next, &c->links) {
+    count = session_wanted(c->machine.session, wanted, count);
+    LIST_FOR_EACH(i, next, &c->links.all) {
         LIST_ENTRY(i, struct link, all)->wanted = false;
     }
     for (uint32_t k = 0; k < count; k++) {
         link_want(c, &wanted[k], now);
     }
     free(wanted);
-    LIST_FOR_EACH(i, next, &c->links) {
+    LIST_FOR_EACH(i, next, &c->links.all) {
         struct link *l = LIST_ENTRY(i, struct link, all);
         if (!l->wanted) {
             if (l->control != NULL) {
@@ -152,9 +177,7 @@ static void link_control_gone(struct control *k)
     conn_unref(k->conn);
     link_unref(k->link);
     free(k);
-    if (c->closing) {
-        pthread_cond_broadcast(&c->changed);
-    }
+    comm_ended(c);
 }
 
 static void link_missing(struct link *l)
@@ -220,7 +243,7 @@ void link_control_up(struct link *l, struct conn *conn, struct comm_after *after
     k->conn = conn;
     k->link = l;
     link_ref(l);
-    list_append(&c->controls, &k->all);
+    list_append(&c->links.controls, &k->all);
     l->control = conn_ref(conn);
     l->missing_since = CLOCK_NEVER;
     l->retry_ns = LINK_RETRY_NS;
@@ -239,7 +262,7 @@ void link_detach_controls(struct comm *c)
 {
     struct comm_after after;
     comm_lock(c, &after);
-    LIST_FOR_EACH(i, next, &c->controls) {
+    LIST_FOR_EACH(i, next, &c->links.controls) {
         struct control *k = LIST_ENTRY(i, struct control, all);
         if (k->link->control == k->conn) {
             link_forget_control(k->link);
@@ -263,7 +286,7 @@ static void link_control_dialled(struct dial *d, struct conn *conn, uint64_t sta
     engine_arm(d->engine, l->retry_at);
     if (d->met == DIAL_MET_FOREIGN && !l->foreign) {
         l->foreign = true;
-        memcpy(l->comm->foreign, d->why, sizeof l->comm->foreign);
+        memcpy(l->comm->links.foreign, d->why, sizeof l->comm->links.foreign);
         snprintf(after->notice, sizeof after->notice, "%s: run the same version of PCCL everywhere", d->why);
     }
     if (stale_view != 0) {
@@ -276,7 +299,7 @@ static struct msg_hello link_hello(const struct link *l, enum link_kind kind, ui
 {
     struct comm *c = l->comm;
     return (struct msg_hello){
-        .kind = (uint8_t)kind, .group = c->params.group, .from = c->id, .to = l->peer, .view = c->newest, .number = number,
+        .kind = (uint8_t)kind, .group = c->params.group, .from = c->master.id, .to = l->peer, .view = c->master.newest, .number = number,
         .lanes = 1,
     };
 }
@@ -370,9 +393,9 @@ static void link_data_dialled(struct dial *d, struct conn *conn, uint64_t stale_
 static void link_dial_bundle(struct link *l, struct comm_after *after)
 {
     struct comm *c = l->comm;
-    uint16_t lanes = l->info.lanes < c->config.lanes ? l->info.lanes : c->config.lanes;
+    uint16_t lanes = l->info.lanes < c->machine.config.lanes ? l->info.lanes : c->machine.config.lanes;
     memset(l->streams, 0, sizeof l->streams);
-    l->bundle = ++c->numbers;
+    l->bundle = dial_number(c);
     l->bundle_lanes = lanes;
     l->bundle_here = 0;
     for (uint16_t i = 0; i < lanes; i++) {
@@ -393,7 +416,7 @@ static int64_t link_tick_one(struct link *l, int64_t now, struct comm_after *aft
     struct comm *c = l->comm;
     int64_t next = CLOCK_NEVER;
     if (l->control == NULL && l->missing_since != CLOCK_NEVER) {
-        int64_t by = l->missing_since + c->config.link_ns;
+        int64_t by = l->missing_since + c->machine.config.link_ns;
         if (by <= now) {
             l->missing_since = CLOCK_NEVER; /* said once */
             comm_step(c, &(struct session_event){.kind = SESSION_LINK_FAILED, .peer = l->peer}, after);
@@ -403,7 +426,7 @@ static int64_t link_tick_one(struct link *l, int64_t now, struct comm_after *aft
     }
     if (l->control == NULL && l->dial && l->control_dial == NULL) {
         if (l->retry_at <= now) {
-            struct msg_hello m = link_hello(l, LINK_CONTROL, ++c->numbers);
+            struct msg_hello m = link_hello(l, LINK_CONTROL, dial_number(c));
             l->control_dial = dial_start(c, &m, l->info.address, l->info.addresses, link_control_dialled, l);
             l->retry_at = now + LINK_RETRY_MOST_NS;
         } else {
@@ -424,7 +447,7 @@ static int64_t link_tick_one(struct link *l, int64_t now, struct comm_after *aft
 int64_t link_tick(struct comm *c, int64_t now, struct comm_after *after)
 {
     int64_t next = CLOCK_NEVER;
-    LIST_FOR_EACH(i, following, &c->links) {
+    LIST_FOR_EACH(i, following, &c->links.all) {
         struct link *l = LIST_ENTRY(i, struct link, all);
         if (l->wanted) {
             int64_t at = link_tick_one(l, now, after);

@@ -45,8 +45,14 @@ void link_ref(struct link *l);
 void link_unref(struct link *l);
 struct link *link_find(struct comm *c, uint64_t peer);
 
+void link_init(struct comm *c);
+void link_forget_all(struct comm *c); /* nobody else knows the communicator any more */
+/* With comm.lock: the session wants others than before. */
+void link_changed(struct comm *c);
+/* With comm.lock: a connect begins. */
+void link_forget_foreign(struct comm *c);
 /* With comm.lock, on the service thread: makes the table what session_wanted says; timers. */
-void link_refresh(struct comm *c, struct comm_after *after);
+void link_refresh(struct comm *c);
 int64_t link_tick(struct comm *c, int64_t now, struct comm_after *after);
 /* With comm.lock: ends all connections after what was sent. */
 void link_end_all(struct comm *c);
@@ -83,6 +89,8 @@ struct dial {
     void *user;
 };
 
+/* With comm.lock: of a connection, greater than all before. */
+uint64_t dial_number(struct comm *c);
 /* With comm.lock.  The list of addresses is tried in order. */
 struct dial *dial_start(struct comm *c, const struct msg_hello *hello, const struct net_address *address,
                         uint8_t addresses, void (*done)(struct dial *, struct conn *, uint64_t, struct comm_after *),
@@ -118,7 +126,9 @@ struct uplink {
     struct comm *comm;
     struct conn *conn; /* one reference; comm.master while it is the current one */
 };
+void uplink_init(struct comm *c);
 /* With comm.lock, any thread. */
+void uplink_dial_at(struct comm *c, int64_t when);
 void uplink_close(struct comm *c);
 /* On the service thread. */
 void uplink_drop_all(struct comm *c);

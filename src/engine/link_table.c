@@ -20,7 +20,7 @@ void link_unref(struct link *l)
 
 struct link *link_find(struct comm *c, uint64_t peer)
 {
-    LIST_FOR_EACH(i, after, &c->links) {
+    LIST_FOR_EACH(i, after, &c->links.all) {
         struct link *l = LIST_ENTRY(i, struct link, all);
         if (l->peer == peer && l->wanted) {
             return l;

@@ -50,7 +50,7 @@ static bool probe_frame(struct probe *p, uint8_t type, uint32_t bytes)
 {
     static const unsigned char zeros[PROBE_FRAME];
     unsigned char head[FRAME_HEADER_BYTES];
-    frame_put(head, &(struct frame_header){.type = type, .length = bytes, .run = p->comm->run});
+    frame_put(head, &(struct frame_header){.type = type, .length = bytes, .run = p->comm->master.run});
     if (conn_append(p->conn, head, sizeof head, bytes > 0 ? zeros : NULL, bytes) != PCCL_OK) {
         return false;
     }
@@ -185,8 +185,8 @@ int64_t probe_tick(struct comm *c, int64_t now, struct comm_after *after)
         if (p->wanted) {
             struct link *link = link_find(c, p->peer);
             struct msg_hello m = {
-                .kind = LINK_PROBE, .group = c->params.group, .from = c->id, .to = p->peer, .view = c->newest,
-                .number = ++c->numbers, .lanes = 1,
+                .kind = LINK_PROBE, .group = c->params.group, .from = c->master.id, .to = p->peer, .view = c->master.newest,
+                .number = dial_number(c), .lanes = 1,
             };
             p->wanted = false;
             p->dial = link != NULL ? dial_start(c, &m, link->info.address, link->info.addresses, probe_dialled, p) : NULL;

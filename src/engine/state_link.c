@@ -142,8 +142,8 @@ static void sync_link_dial(struct sync_link *s, struct comm_after *after)
     s->wanted = false;
     if (l != NULL) {
         struct msg_hello m = {
-            .kind = LINK_SYNC, .group = c->params.group, .from = c->id, .to = s->peer, .view = c->newest,
-            .number = ++c->numbers, .lanes = 1,
+            .kind = LINK_SYNC, .group = c->params.group, .from = c->master.id, .to = s->peer, .view = c->master.newest,
+            .number = dial_number(c), .lanes = 1,
         };
         s->dial = dial_start(c, &m, l->info.address, l->info.addresses, sync_link_dialled, s);
     }
@@ -154,7 +154,7 @@ static void sync_link_dial(struct sync_link *s, struct comm_after *after)
 
 void sync_link_tick(struct comm *c, struct comm_after *after)
 {
-    LIST_FOR_EACH(i, next, &c->links) {
+    LIST_FOR_EACH(i, next, &c->links.all) {
         struct link *l = LIST_ENTRY(i, struct link, all);
         if (l->sync_lost) {
             l->sync_lost = false;

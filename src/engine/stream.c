@@ -279,7 +279,7 @@ bool stream_receive(struct stream *s)
 static void stream_head(struct stream *s, uint8_t type, uint32_t length, uint64_t view)
 {
     struct frame_header h = {
-        .type = type, .lane = (uint16_t)s->lane->index, .length = length, .run = s->comm->run, .view = view,
+        .type = type, .lane = (uint16_t)s->lane->index, .length = length, .run = s->comm->master.run, .view = view,
     };
     frame_put(s->head + s->head_used, &h);
     s->head_used += FRAME_HEADER_BYTES;
@@ -291,10 +291,10 @@ static void stream_credits(struct stream *s)
     while (!list_empty(&s->grants) && s->head_used + STREAM_CREDIT_BYTES <= STREAM_SMALL) {
         struct lane_rank *r = LIST_ENTRY(list_pop(&s->grants), struct lane_rank, grants);
         const struct comm_op *op = r->exec->op;
-        struct msg_credit m = {.name = op->name};
+        struct msg_credit m = {.name = op->run.name};
         if (exec_take_credit(&r->exec->x, (uint32_t)(r - r->exec->rank), &m.frames)) {
             struct writer w;
-            stream_head(s, FRAME_CREDIT, STREAM_CREDIT_BYTES - FRAME_HEADER_BYTES, op->view);
+            stream_head(s, FRAME_CREDIT, STREAM_CREDIT_BYTES - FRAME_HEADER_BYTES, op->run.view);
             writer_init(&w, s->head + s->head_used, STREAM_CREDIT_BYTES - FRAME_HEADER_BYTES);
             put_credit(&w, &m);
             s->head_used += (uint32_t)w.used;
@@ -316,9 +316,9 @@ static bool stream_pull(struct stream *s)
         if (out.data == NULL) {
             continue; /* it is offered again when it has one */
         }
-        struct msg_data m = {.name = e->op->name, .frame = out.frame, .phase = (uint8_t)out.phase};
+        struct msg_data m = {.name = e->op->run.name, .frame = out.frame, .phase = (uint8_t)out.phase};
         struct writer w;
-        stream_head(s, FRAME_DATA, P2P_DATA_PREFIX + out.bytes, e->op->view);
+        stream_head(s, FRAME_DATA, P2P_DATA_PREFIX + out.bytes, e->op->run.view);
         writer_init(&w, s->head + s->head_used, P2P_DATA_PREFIX);
         put_data(&w, &m);
         s->head_used += P2P_DATA_PREFIX;
@@ -340,7 +340,7 @@ static void stream_sent(struct stream *s)
     s->tx_data = NULL;
     if (e != NULL) {
         lane_step(s->lane, e, &(struct exec_event){.kind = EXEC_SENT, .rank = stream_rank(s, e->op)}, &out);
-        s->lane->again |= !e->op->numeric.plain; /* results wait for such buffers, whose streams may have had their turn */
+        s->lane->again |= !e->op->run.numeric.plain; /* results wait for such buffers, whose streams may have had their turn */
     }
 }
 
@@ -377,7 +377,7 @@ static pccl_status stream_write(struct stream *s, size_t *moved)
     }
     if (payload > 0 && s->tx_exec != NULL) {
         atomic_fetch_add_explicit(&s->tx_exec->op->moved, payload, memory_order_relaxed);
-        exec_edge_note(&s->edge.sent, s->tx_exec->op->launch);
+        exec_edge_note(&s->edge.sent, s->tx_exec->op->run.launch);
     }
     return PCCL_OK;
 }

@@ -56,7 +56,7 @@ static void cut(struct cluster *c, bool control)
     struct comm *comm = c->peer[0].comm->comm;
     bool found = false;
     pthread_mutex_lock(&comm->lock);
-    LIST_FOR_EACH(i, after, &comm->links) {
+    LIST_FOR_EACH(i, after, &comm->links.all) {
         struct link *l = LIST_ENTRY(i, struct link, all);
         if (!found && control && l->control != NULL) {
             shutdown(l->control->transport.fd, SHUT_RDWR);

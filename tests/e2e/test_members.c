@@ -111,7 +111,7 @@ static void until_inside(struct pending *x, uint32_t count)
             sched_yield();
         }
     }
-    while (atomic_load(&x->comm->comm->calls) < count) {
+    while (atomic_load(&x->comm->comm->calls.inside) < count) {
         sched_yield();
     }
 }

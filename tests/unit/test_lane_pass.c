@@ -166,12 +166,14 @@ static void flight_init(struct flight *f, struct comm *comm, uint64_t launch)
     struct plan_params p = {.algorithm = PLAN_DIRECT, .world = 2, .count = ELEMENTS, .align = 1, .frame_elements = 4};
     f->ranks[0] = 50;
     f->ranks[1] = 100;
-    f->op = (struct comm_op){.comm = comm, .view = VIEW, .name = {.tag = launch}, .world = 2, .lanes = 2, .in = f->in,
-                             .out = f->out, .ranks = f->ranks, .launch = launch};
-    plan_make(&f->op.plan, &p, f->segments, f->steps);
-    EXPECT(numeric_init(&f->op.numeric, DTYPE_I32, REDOP_SUM, QUANT_NONE, DTYPE_U8, kernels_get()));
-    atomic_init(&f->op.done_left, 3); /* more than there are: the session is not asked */
-    atomic_init(&f->op.idle_left, 3);
+    f->op = (struct comm_op){
+        .comm = comm, .given.out = f->out, .plan.ranks = f->ranks,
+        .run = {.view = VIEW, .name = {.tag = launch}, .world = 2, .lanes = 2, .in = f->in, .launch = launch},
+    };
+    plan_make(&f->op.plan.plan, &p, f->segments, f->steps);
+    EXPECT(numeric_init(&f->op.run.numeric, DTYPE_I32, REDOP_SUM, QUANT_NONE, DTYPE_U8, kernels_get()));
+    atomic_init(&f->op.share.done_left, 3); /* more than there are: the session is not asked */
+    atomic_init(&f->op.share.idle_left, 3);
 }
 
 /* Found through the hash table while it grows; a connection sends in the order of launches, whatever the order in which it may. */
@@ -187,7 +189,7 @@ TEST(frames_leave_in_the_order_of_launches_however_many_are_in_flight)
     }
     for (uint64_t n = 0; n < OPS; n += 10) {
         uint64_t k = n * 7 % OPS; /* in another order */
-        EXPECT(lane_post(b.lane, &(struct lane_order){.kind = LANE_READY, .comm = &b.comm, .view = VIEW, .name = f[k].op.name,
+        EXPECT(lane_post(b.lane, &(struct lane_order){.kind = LANE_READY, .comm = &b.comm, .view = VIEW, .name = f[k].op.run.name,
                                                       .peer = 100, .launch = k + 1, .credit = 8}));
     }
     EXPECT(lane_try(b.lane));
@@ -197,8 +199,8 @@ TEST(frames_leave_in_the_order_of_launches_however_many_are_in_flight)
     for (int i = 0; i < b.sent; i++) {
         EXPECT_EQ(b.tag[i], 1 + 10 * (i / 2));
     }
-    EXPECT(lane_exec_find(b.lane, &b.comm, VIEW, &f[OPS - 1].op.name) != NULL);
-    EXPECT(lane_exec_find(b.lane, &b.comm, VIEW + 1, &f[OPS - 1].op.name) == NULL);
+    EXPECT(lane_exec_find(b.lane, &b.comm, VIEW, &f[OPS - 1].op.run.name) != NULL);
+    EXPECT(lane_exec_find(b.lane, &b.comm, VIEW + 1, &f[OPS - 1].op.run.name) == NULL);
     EXPECT(lane_post(b.lane, &(struct lane_order){.kind = LANE_DROP, .comm = &b.comm, .done = &b.done}));
     lane_serve(b.lane, 0);
     EXPECT_EQ(b.lane->exec_count, 0);

@@ -1,0 +1,287 @@
+/* comm_calls.c - the program's calls about membership: connecting, votes, leaving, and who is inside the library.
+ *
+ * A call hands its event to the session and waits until a step says that it is over (comm_say_..., from act.c).
+ *
+ * Invariant: a connect begins when all calls of the last membership have been collected, the end when none is inside.
+ * SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/clock.h"
+#include "engine/comm.h"
+#include "engine/link.h"
+#include "kernels/kernels.h"
+#include "net/addr.h"
+
+enum { CALLS_TAGS = 1 << 20, CALLS_FLUSH_NS = 1000000000 };
+
+bool comm_idle(struct comm *c)
+{
+    struct session_info info;
+    if (c->machine.session == NULL) {
+        return true;
+    }
+    session_info(c->machine.session, &info);
+    return !info.connected;
+}
+
+void comm_enter(struct comm *c)
+{
+    atomic_fetch_add(&c->calls.inside, 1);
+}
+
+void comm_exit(struct comm *c)
+{
+    pthread_mutex_lock(&c->lock);
+    if (atomic_fetch_sub(&c->calls.inside, 1) == 1 && c->calls.closing) {
+        pthread_cond_broadcast(&c->changed);
+    }
+    pthread_mutex_unlock(&c->lock);
+}
+
+void comm_say_connected(struct comm *c)
+{
+    c->calls.connected = true;
+    pthread_cond_broadcast(&c->changed);
+}
+
+void comm_say_voted(struct comm *c)
+{
+    c->calls.voted = true;
+    pthread_cond_broadcast(&c->changed);
+}
+
+void comm_say_apply(struct comm *c)
+{
+    c->calls.apply = true;
+}
+
+/* Waits for a flag that steps set; false: the deadline passed before. */
+static bool comm_wait(struct comm *c, const bool *flag, int64_t deadline)
+{
+    while (!*flag) {
+        if (deadline == CLOCK_NEVER) {
+            pthread_cond_wait(&c->changed, &c->lock);
+            continue;
+        }
+        struct timespec at = {.tv_sec = deadline / CLOCK_S, .tv_nsec = deadline % CLOCK_S};
+        if (pthread_cond_timedwait(&c->changed, &c->lock, &at) == ETIMEDOUT && !*flag) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- Connect ----------------------------------------------------------------------------------------------------- */
+
+static void comm_config(const struct comm *c, struct session_config *k)
+{
+    struct net_address seen = {.family = 4, .port = c->engine->port}; /* 0.0.0.0: what the master sees */
+    const char *verify = getenv("PCCL_VERIFY");
+    *k = (struct session_config){
+        .group = c->params.group, .lanes = c->params.lanes,
+        .max_members = COMM_MEMBERS, .max_ops = BOUNDS_OPS, .max_records = BOUNDS_RECORDS,
+        .max_tags = CALLS_TAGS, .max_owed = 4096,
+        .park_blocks = 64, .park_block_bytes = 2 * BOUNDS_EAGER_BYTES + 256, .park_per_link = 16,
+        .mesh_members = 32,
+        .heartbeat_ns = c->params.stall_ns / 5 < CLOCK_S ? c->params.stall_ns / 5 : CLOCK_S,
+        .stall_ns = c->params.stall_ns, .master_loss_ns = c->params.master_loss_ns,
+        .connect_ns = c->params.connect_ns, .link_ns = 5 * CLOCK_S,
+        .kernels = kernels_get(), .verify = verify != NULL && verify[0] == '1',
+        .seed = (uint64_t)clock_now_ns() ^ (uint64_t)(uintptr_t)c,
+    };
+    if (c->calls.advertised.family != 0) {
+        k->address[k->addresses++] = c->calls.advertised;
+    }
+    k->address[k->addresses++] = seen;
+    k->addresses += (uint8_t)addr_interfaces(k->address + k->addresses, (size_t)BOUNDS_ADDRESSES - k->addresses,
+                                             c->engine->port);
+}
+
+/* A session that has left, or none yet: a fresh one.  False: no memory. */
+static bool comm_fresh_session(struct comm *c, struct comm_after *after)
+{
+    struct session_config config;
+    comm_ops_detach(c, after);
+    comm_config(c, &config);
+    return comm_session_start(c, &config);
+}
+
+/* Whether calls have still to collect what the last membership left them; they end by themselves. */
+static bool comm_calls_left(const struct comm *c)
+{
+    if (c->calls.voters > 0) {
+        return true;
+    }
+    for (uint32_t i = 0; i < BOUNDS_OPS; i++) {
+        const struct comm_op *op = c->ops.at[i];
+        if (op != NULL && (op->given.awaited || !atomic_load(&op->end.returned.over))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The environment is understood, the engine runs; names are resolved here, where no lock is held. */
+static pccl_status comm_prepare(struct comm *c, struct err *err)
+{
+    struct err why;
+    pccl_status st = atomic_load(&c->joined) ? PCCL_OK : engine_join(c->engine, c, c->params.lanes, err);
+    if (st != PCCL_OK) {
+        return st;
+    }
+    atomic_store(&c->joined, true);
+    c->calls.advertised = (struct net_address){.family = 0};
+    const char *verify = getenv("PCCL_VERIFY"), *cpu = getenv("PCCL_CPU");
+    if (verify != NULL && strcmp(verify, "") != 0 && strcmp(verify, "0") != 0 && strcmp(verify, "1") != 0) {
+        return err_set(err, PCCL_ERR_INVALID, "PCCL_VERIFY '%.20s': expected 0 or 1", verify);
+    }
+    if (cpu != NULL && *cpu != 0 && !kernels_known(cpu)) {
+        return err_set(err, PCCL_ERR_INVALID, "PCCL_CPU '%.20s': expected scalar, avx2, avx512 or neon", cpu);
+    }
+    const char *advertise = getenv("PCCL_ADVERTISE"); /* host, or host:port where a port is mapped */
+    if (advertise != NULL && *advertise != 0) {
+        st = addr_parse(advertise, c->engine->port, &c->calls.advertised, &why);
+    }
+    return st == PCCL_OK ? st : err_set(err, st, "PCCL_ADVERTISE: %.200s", why.text);
+}
+
+void comm_connect(struct comm *c, struct session_outcome *outcome)
+{
+    struct comm_after after;
+    struct err err;
+    comm_lock(c, &after);
+    bool idle = !c->calls.connecting && comm_idle(c) && !c->calls.closing;
+    if (idle) {
+        c->calls.connecting = true;
+    }
+    comm_unlock(c, &after);
+    if (!idle) {
+        comm_fail(outcome, RESULT_USAGE, "already connected, or another thread is connecting");
+        return;
+    }
+    if (comm_prepare(c, &err) != PCCL_OK) {
+        comm_fail(outcome, RESULT_SETUP, err.text);
+        comm_lock(c, &after);
+        c->calls.connecting = false;
+        comm_unlock(c, &after);
+        return;
+    }
+    comm_lock(c, &after);
+    while (comm_calls_left(c) && !c->calls.closing) {
+        pthread_cond_wait(&c->changed, &c->lock);
+    }
+    c->calls.connected = false;
+    link_forget_foreign(c);
+    if (c->calls.closing) { /* destroyed meanwhile: it has left already, and waits for this call */
+        comm_fail(outcome, RESULT_GONE, "the communicator was destroyed");
+        outcome->cause = CAUSE_PEER_LEFT;
+    } else if (!comm_fresh_session(c, &after)) {
+        comm_fail(outcome, RESULT_NO_MEMORY, "no memory for the session");
+    } else {
+        struct session_event e = {.kind = SESSION_CONNECT};
+        comm_step(c, &e, &after);
+        *outcome = e.outcome;
+        if (outcome->result == RESULT_PENDING) {
+            comm_unlock(c, &after);
+            comm_lock(c, &after);
+            comm_wait(c, &c->calls.connected, CLOCK_NEVER);
+            e = (struct session_event){.kind = SESSION_COLLECT_CONNECT};
+            comm_step(c, &e, &after);
+            *outcome = e.outcome;
+        }
+        if (outcome->cause == CAUSE_KICK_UNREACHABLE && c->links.foreign[0] != 0) { /* that is why it could not be linked */
+            outcome->cause = CAUSE_KICK_VERSION;
+            memcpy(outcome->text, c->links.foreign, sizeof outcome->text);
+        }
+    }
+    c->calls.was_member = c->calls.was_member || outcome->result == RESULT_OK;
+    c->calls.connecting = false;
+    pthread_cond_broadcast(&c->changed);
+    comm_unlock(c, &after);
+}
+
+/* ---- Votes, leaving ---------------------------------------------------------------------------------------------- */
+
+void comm_vote(struct comm *c, const struct msg_vote *vote, struct sync_state *state, struct session_outcome *outcome)
+{
+    struct comm_after after;
+    int64_t deadline = c->params.vote_ns > 0 ? clock_now_ns() + c->params.vote_ns : CLOCK_NEVER;
+    struct session_event e = {.kind = SESSION_VOTE, .vote = vote, .state = state};
+    comm_lock(c, &after);
+    if (c->machine.session == NULL) {
+        comm_fail(outcome, RESULT_USAGE, "not connected");
+        comm_unlock(c, &after);
+        return;
+    }
+    bool ended = c->calls.voted; /* another thread's vote, not collected yet: this one is refused, and hides it not */
+    c->calls.voted = false;
+    comm_step(c, &e, &after);
+    *outcome = e.outcome;
+    bool pending = outcome->result == RESULT_PENDING;
+    c->calls.voted = c->calls.voted || (ended && !pending);
+    c->calls.voters += pending;
+    comm_unlock(c, &after);
+    if (!pending) {
+        return;
+    }
+    comm_lock(c, &after);
+    if (!comm_wait(c, &c->calls.voted, deadline)) {
+        e = (struct session_event){.kind = SESSION_LEAVE, .text = "the deadline of a vote passed"};
+        comm_step(c, &e, &after);
+        comm_wait(c, &c->calls.voted, CLOCK_NEVER);
+    }
+    if (c->calls.apply) {
+        c->calls.apply = false;
+        pthread_mutex_unlock(&c->lock);
+        sync_apply(state);
+        pthread_mutex_lock(&c->lock);
+    }
+    e = (struct session_event){.kind = SESSION_COLLECT_VOTE};
+    comm_step(c, &e, &after);
+    *outcome = e.outcome;
+    if (outcome->result == RESULT_USAGE && outcome->cause == CAUSE_NONE) {
+        outcome->cause = CAUSE_BLOCKED; /* it was legal here: peers wait for each other in different votes */
+    }
+    if (state != NULL) {
+        comm_staging_free(c);
+    }
+    c->calls.voters--;
+    pthread_cond_broadcast(&c->changed);
+    comm_unlock(c, &after);
+}
+
+void comm_leave(struct comm *c)
+{
+    struct comm_after after;
+    comm_lock(c, &after);
+    if (c->machine.session != NULL) {
+        comm_step(c, &(struct session_event){.kind = SESSION_LEAVE, .text = "the program left the run"}, &after);
+    }
+    comm_unlock(c, &after);
+}
+
+void comm_close(struct comm *c)
+{
+    struct comm_after after;
+    comm_lock(c, &after);
+    c->calls.closing = true;
+    if (c->machine.session != NULL) {
+        comm_step(c, &(struct session_event){.kind = SESSION_LEAVE, .text = "the communicator was destroyed"}, &after);
+    }
+    comm_unlock(c, &after);
+    int64_t until = clock_now_ns() + CALLS_FLUSH_NS;
+    pthread_mutex_lock(&c->lock);
+    while (atomic_load(&c->calls.inside) > 0) {
+        pthread_cond_wait(&c->changed, &c->lock);
+    }
+    while (!link_flushed(c)) {
+        struct timespec at = {.tv_sec = until / CLOCK_S, .tv_nsec = until % CLOCK_S};
+        if (pthread_cond_timedwait(&c->changed, &c->lock, &at) == ETIMEDOUT) {
+            break;
+        }
+    }
+    pthread_mutex_unlock(&c->lock);
+}

@@ -1,0 +1,209 @@
+/* comm_op.h - operations: what the program gave, what the session made of it, what the lanes do with it, how it ends.
+ *
+ * An operation is cut like its communicator by who writes it: each part has one file that alone does, and says when.
+ *
+ * Invariant: the memory of an operation goes when its slot has been collected; lanes have let go of it by then.
+ * SPDX-License-Identifier: MIT */
+#ifndef PCCL_ENGINE_COMM_OP_H
+#define PCCL_ENGINE_COMM_OP_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "collectives/plan.h"
+#include "core/list.h"
+#include "kernels/numeric.h"
+#include "session/session.h"
+
+struct comm;
+struct comm_after;
+struct comm_op;
+struct exec;
+
+/* What a call waits for: one operation, or any of a batch.  `changed` goes with comm.lock. */
+struct comm_wait {
+    atomic_bool over;        /* op_end.c */
+    atomic_bool driving;     /* await.c: by driving lane 0, which is to be poked when it is over */
+    pthread_cond_t changed;
+};
+
+/* Operations of which any may be awaited.  Written by op_end.c, with comm.lock. */
+struct comm_batch {
+    struct comm_wait any;
+    struct list ended;       /* op_end.in_batch: returned, not collected */
+};
+
+/* What the program gave.  Written by comm_op.c before the launch; `awaited` later too, with comm.lock. */
+struct op_given {
+    uint64_t tag;
+    void *out;               /* borrowed from the caller */
+    size_t bytes;            /* of its buffers */
+    struct comm_batch *batch; /* borrowed; null: it is awaited by itself */
+    size_t index;            /* in the batch */
+    bool awaited;            /* somebody is in await */
+};
+
+/* What it needs of its own.  Written by comm_op.c. */
+struct op_memory {
+    void *backup;            /* owned, in place only */
+    size_t backup_bytes;
+    void *scratch;           /* owned: sums of a small operation in a wider type, or null */
+    bool lacking;            /* for one of the two: refused on all peers */
+};
+
+/* Where it is kept.  Written by comm_op.c, with comm.lock. */
+struct op_place {
+    struct list by_tag;      /* in ops.tags while its handle is live */
+    uint32_t slot;
+    bool detached;           /* outcome is stored, the session has forgotten it: it has no slot */
+};
+
+/* Grants taken for it from the lanes' rooms before the launch.  Written by op_room.c, with comm.lock. */
+struct op_room {
+    uint32_t window;         /* per sender, told in READY */
+    uint32_t reserved;       /* of each lane */
+};
+
+/* How it ends.  Written by op_end.c, with comm.lock. */
+struct op_end {
+    struct comm_wait returned;
+    struct list in_batch;    /* in batch.ended once it has returned */
+    struct session_outcome outcome;
+};
+
+/* What the session has decided.  Written by op_lanes.c before LANE_START; `failed` and `told` with comm.lock. */
+struct op_run {
+    bool started;
+    bool failed, told;       /* no memory for its plan: given up after the step */
+    uint64_t view;
+    struct op_name name;
+    struct numeric numeric;
+    uint32_t world, rank;
+    uint16_t lanes;
+    bool verify;
+    const void *in;
+    uint64_t launch;         /* number among this peer's launches */
+};
+
+/* What its executors run.  Written by op_lanes.c before LANE_START. */
+struct op_plan {
+    uint64_t *ranks;         /* owned */
+    struct plan plan;
+    struct plan_segment *segments; /* owned */
+    struct plan_step *steps; /* owned */
+};
+
+/* What the lanes have reported.  Written by op_lanes.c, on any lane. */
+struct op_share {
+    atomic_uint done_left, idle_left;
+    _Atomic uint64_t digest, tx_bytes, rx_bytes;
+};
+
+struct comm_op {
+    struct comm *comm;       /* comm_op.c, once */
+    struct op_given given;
+    struct op_memory memory;
+    struct op_place place;
+    struct op_room room;
+    struct op_end end;
+    struct op_run run;
+    struct op_plan plan;
+    struct op_share share;
+    _Atomic uint64_t moved;  /* stream.c: payload bytes so far, both ways, those of frames in hand included */
+};
+
+struct comm_launch {
+    uint64_t tag;
+    struct op_params params;
+    const void *in;
+    void *out;
+    size_t bytes;
+    bool awaited;            /* by the caller, from the start: no handle leads to it */
+    struct comm_batch *batch; /* it is to be awaited through; or null */
+    size_t index;            /* what comm_batch_await calls it */
+};
+
+/* ---- Calls of the program ---------------------------------------------------------------------------------------- */
+
+/* RESULT_PENDING: launched, *op_out is it; otherwise why not. */
+void comm_launch(struct comm *c, const struct comm_launch *launch, struct comm_op **op_out,
+                 struct session_outcome *outcome);
+/* Waits for its end, spends it. */
+void comm_await(struct comm *c, struct comm_op *op, struct session_outcome *outcome);
+/* Batches: any of those launched into it may be awaited. */
+void comm_batch_init(struct comm_batch *b);
+void comm_batch_fini(struct comm_batch *b); /* nothing of it is in flight */
+/* Whether comm_batch_await returns at once. */
+bool comm_batch_ended(struct comm_batch *b);
+/* Waits for one of them, spends it; returns its index. */
+size_t comm_batch_await(struct comm *c, struct comm_batch *b, struct session_outcome *outcome);
+/* Launches and waits, driving lane 0. */
+void comm_reduce(struct comm *c, const struct comm_launch *launch, struct session_outcome *outcome);
+/* The operation behind a handle that nobody awaits yet; null if there is none.  With comm.lock. */
+struct comm_op *comm_find(struct comm *c, uint64_t tag);
+/* Marks it as being awaited; null if unknown, spent, or awaited by another thread. */
+struct comm_op *comm_claim(struct comm *c, uint64_t tag);
+/* Gives it up on all peers: CAUSE_CANCEL, CAUSE_NO_MEMORY or CAUSE_INTERNAL. */
+void comm_cancel(struct comm *c, struct comm_op *op, enum cause why);
+/* The same by its handle; false: unknown or spent. */
+bool comm_cancel_tag(struct comm *c, uint64_t tag);
+
+/* ---- Inside the engine: comm_op.c -------------------------------------------------------------------------------- */
+
+bool comm_ops_init(struct comm *c);
+void comm_ops_fini(struct comm *c);
+/* The two halves of comm_launch: memory and the copy of an in-place input, which takes its time; then the launch
+ * itself.  True: pending; false: *outcome says why not, and `op`, which may be null, is freed. */
+struct comm_op *comm_op_new(struct comm *c, const struct comm_launch *launch);
+bool comm_op_launch(struct comm *c, const struct comm_launch *launch, struct comm_op *op,
+                    struct session_outcome *outcome);
+/* With comm.lock: it has been collected; nobody finds it any more. */
+void comm_op_spend(struct comm *c, struct comm_op *op);
+/* With comm.lock: keeps the larger of two backups for the next call: fresh memory costs a page fault per page. */
+void comm_op_keep_backup(struct comm *c, struct comm_op *op);
+void comm_op_free(struct comm_op *op);
+/* With comm.lock: the session goes; all operations keep their outcomes for those who will ask. */
+void comm_ops_detach(struct comm *c, struct comm_after *after);
+/* What was never started gives back its grants. */
+void comm_ops_unreserve(struct comm *c);
+
+/* ---- op_room.c: with comm.lock ----------------------------------------------------------------------------------- */
+
+/* The same window in every lane, or none at all: what is not granted now will be by the lanes. */
+void op_room_reserve(struct comm *c, struct comm_op *op, const struct op_params *params);
+/* Its start in `window` of the senders and on `lanes` lanes: what is too much goes back. */
+void op_room_keep(struct comm *c, struct comm_op *op, uint64_t window, uint32_t lanes);
+/* All goes back. */
+void op_room_give(struct comm *c, struct comm_op *op);
+
+/* ---- op_end.c: with comm.lock ------------------------------------------------------------------------------------ */
+
+void op_end_init(struct comm_op *op);
+void op_end_fini(struct comm_op *op);
+/* ACT_OP_RETURN: wakes whoever waits for it. */
+void op_end_returned(struct comm *c, struct comm_op *op, struct comm_after *after);
+/* Takes its outcome from the session, which forgets it. */
+void op_end_collect(struct comm *c, struct comm_op *op, struct comm_after *after);
+/* One that has ended. */
+struct comm_op *op_end_of_batch(struct comm_batch *b);
+/* Gives it up on all peers, if it has not ended. */
+void op_end_cancel(struct comm *c, struct comm_op *op, enum cause why, struct comm_after *after);
+
+/* ---- op_lanes.c -------------------------------------------------------------------------------------------------- */
+
+/* With comm.lock: ACT_OP_START, ACT_OP_READY, ACT_OP_STOP. */
+void op_lanes_start(struct comm *c, const struct action *a, struct comm_after *after);
+void op_lanes_ready(struct comm *c, const struct action *a, struct comm_after *after);
+void op_lanes_stop(struct comm *c, const struct action *a, struct comm_after *after);
+/* After a step: gives up those that could not be started. */
+void op_lanes_failed(struct comm *c, struct comm_after *after);
+/* Has the lanes look for operations that do not move; returns when to come back. */
+int64_t op_lanes_watch(struct comm *c, int64_t now, struct comm_after *after);
+/* From lanes: its share of the result is there; it has let go; it waits for that peer. */
+void op_lanes_done(struct comm_op *op, const struct exec *x);
+void op_lanes_idle(struct comm_op *op, uint64_t tx_bytes, uint64_t rx_bytes);
+void op_lanes_stalled(struct comm_op *op, uint64_t peer);
+
+#endif

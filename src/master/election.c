@@ -148,12 +148,7 @@ static void persist_revision(struct master *m, struct group *g, const char *why)
     master_move(m, PHASE_SYNC, &g->sync.phase, SYNC_PERSISTING, g->label, view_current(g)->view, why);
     writer_init(&o->writer, o->bytes + o->used, o->bytes_capacity - o->used);
     journal_end(&o->writer, journal_begin(&o->writer, &head));
-    struct action *a = outbox_add(o, MASTER_PERSIST);
-    a->frame = o->used;
-    a->frame_bytes = (uint32_t)o->writer.used;
-    a->value = m->next_persist;
-    o->used += a->frame_bytes;
-    o->overflow = o->overflow || o->writer.bad;
+    journal_persist(o, m->next_persist);
     g->sync.persist = m->next_persist++;
 }
 

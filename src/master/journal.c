@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/mix.h"
+#include "master/master.h"
 
 #define JOURNAL_MAGIC 0x4A4C4350u /* "PCLJ" */
 
@@ -46,6 +47,16 @@ void journal_end(struct writer *w, size_t at)
     writer_init(&length, w->start + at + 8, 4);
     put_u32(&length, (uint32_t)(w->used - at + JOURNAL_TAIL_BYTES));
     put_u64(w, journal_sum(w->start + at, w->used - at));
+}
+
+void journal_persist(struct outbox *o, uint64_t number)
+{
+    struct action *a = outbox_add(o, MASTER_PERSIST);
+    a->frame = o->used;
+    a->frame_bytes = (uint32_t)o->writer.used;
+    a->value = number;
+    o->used += a->frame_bytes;
+    o->overflow = o->overflow || o->writer.bad;
 }
 
 bool journal_next(const void *bytes, size_t size, size_t *at, struct journal_record *out)

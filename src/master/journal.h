@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "wire/control.h"
+#include "wire/outbox.h"
 
 enum journal_kind { JOURNAL_VIEW = 1, JOURNAL_REVISION = 2 };
 
@@ -36,6 +37,9 @@ void journal_end(struct writer *w, size_t at);
 
 /* The record at *at; moves *at behind it.  False at the end and at anything that is not a whole record. */
 bool journal_next(const void *bytes, size_t size, size_t *at, struct journal_record *out);
+
+/* What is in the writer of `o` is to be made durable: MASTER_PERSIST of this number. */
+void journal_persist(struct outbox *o, uint64_t number);
 
 /* A journal in the caller's memory. */
 struct journal {

@@ -142,12 +142,7 @@ uint64_t view_persist(struct master *m, struct group *only)
             record_put(m, g, &o->writer, only != NULL ? 0 : --left);
         }
     }
-    struct action *a = outbox_add(o, MASTER_PERSIST);
-    a->frame = o->used;
-    a->frame_bytes = (uint32_t)o->writer.used;
-    a->value = m->next_persist;
-    o->used += a->frame_bytes;
-    o->overflow = o->overflow || o->writer.bad;
+    journal_persist(o, m->next_persist);
     return m->next_persist++;
 }
 

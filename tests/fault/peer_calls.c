@@ -13,6 +13,26 @@
 
 #include "tests/fault/peer_calls.h"
 
+bool peers_start(struct processes *all, const struct processes_options *options)
+{
+    if (!processes_start(all, options)) {
+        return false;
+    }
+    processes_do(all, processes_set(options->count), peer_join, &options->count, sizeof options->count, NULL);
+    return true;
+}
+
+bool peers_start_on(struct processes *all, const struct network *net, const struct processes_options *options)
+{
+    struct processes_options o = *options;
+    o.listen = "10.77.0.100:0";
+    o.master_space = net->bridge;
+    for (int i = 0; i < o.count; i++) {
+        o.space[i] = net->name[i];
+    }
+    return peers_start(all, &o);
+}
+
 float job_value(int index, size_t i, uint64_t tag)
 {
     return (float)(((i * 31 + (size_t)index * 177 + (size_t)tag * 7) & 1023)) - 511.0f;

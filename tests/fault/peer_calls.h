@@ -8,6 +8,7 @@
 
 #include <stdatomic.h>
 
+#include "tests/fault/network.h"
 #include "tests/fault/processes.h"
 
 /* One all-reduce (sum of floats) by pcclAllReduce. */
@@ -22,6 +23,11 @@ struct reduce_job {
     bool announce;        /* all send the note tag + 1 when they have launched */
     uint64_t after;
 };
+
+/* processes_start, and all have joined one group. */
+bool peers_start(struct processes *all, const struct processes_options *options);
+/* The same with one process per host, the master on the bridge. */
+bool peers_start_on(struct processes *all, const struct network *net, const struct processes_options *options);
 
 float job_value(int index, size_t i, uint64_t tag);
 float job_sum(unsigned members, size_t i, uint64_t tag);

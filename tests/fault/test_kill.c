@@ -12,12 +12,7 @@ enum { MEGABYTE = 1 << 18 /* floats */ };
 
 static bool start(struct processes *all, int count, uint32_t pool)
 {
-    struct processes_options o = {.count = count, .failures = &test_failures, .pool = pool};
-    if (!processes_start(all, &o)) {
-        return false;
-    }
-    processes_do(all, processes_set(count), peer_join, &count, sizeof count, NULL);
-    return true;
+    return peers_start(all, &(struct processes_options){.count = count, .failures = &test_failures, .pool = pool});
 }
 
 static void reduce_all(struct processes *all, unsigned set, size_t count, uint64_t tag)

@@ -11,12 +11,7 @@ enum { OPS = 64, BULK = 8, BULK_COUNT = 1 << 20 };
 
 static bool start(struct processes *all, int count, uint32_t pool)
 {
-    struct processes_options o = {.count = count, .failures = &test_failures, .pool = pool};
-    if (!processes_start(all, &o)) {
-        return false;
-    }
-    processes_do(all, processes_set(count), peer_join, &count, sizeof count, NULL);
-    return true;
+    return peers_start(all, &(struct processes_options){.count = count, .failures = &test_failures, .pool = pool});
 }
 
 /* Launches the k-th of 64 operations in an order of its own: forwards, backwards, in steps of 27. */

@@ -11,17 +11,38 @@ enum { MEGABYTE = 1 << 18 /* floats */ };
 /* One process per host; the master on the bridge. */
 static bool start(struct processes *all, const struct network *net, int count, uint64_t stall_ms, const char *dead_ms)
 {
-    struct processes_options o = {.count = count, .failures = &test_failures, .pool = 2, .stall_ms = stall_ms,
-                                  .dead_ms = dead_ms, .listen = "10.77.0.100:0", .master_space = net->bridge,
-                                  .loss_ms = 20000};
-    for (int i = 0; i < count; i++) {
-        o.space[i] = net->name[i];
+    return peers_start_on(all, net, &(struct processes_options){.count = count, .failures = &test_failures, .pool = 2,
+                                                                .stall_ms = stall_ms, .dead_ms = dead_ms,
+                                                                .loss_ms = 20000});
+}
+
+/* Three hosts, for a test and what it starts there. */
+struct scene {
+    struct network net;
+    struct processes all;
+};
+
+/* False: the test is over; where there can be no namespaces, it is skipped. */
+static bool scene_hosts(struct scene *s)
+{
+    const char *why = network_start(&s->net, 3);
+    test_skipped = why != NULL ? why : test_skipped;
+    return why == NULL;
+}
+
+static bool scene_peers(struct scene *s, uint64_t stall_ms, const char *dead_ms)
+{
+    bool runs = start(&s->all, &s->net, 3, stall_ms, dead_ms);
+    if (!runs) {
+        network_stop(&s->net);
     }
-    if (!processes_start(all, &o)) {
-        return false;
-    }
-    processes_do(all, processes_set(count), peer_join, &count, sizeof count, NULL);
-    return true;
+    return runs;
+}
+
+static void scene_close(struct scene *s)
+{
+    processes_stop(&s->all);
+    network_stop(&s->net);
 }
 
 /* Calls until all have success; no more than `most` errors, all of them RankConnectionLost and the same for all. */
@@ -66,62 +87,52 @@ static void expect_members(struct processes *all, unsigned set, int members)
 /* R6: both ends live, every connection between them dies in the middle of an operation. */
 TEST(a_link_killed_between_living_peers_aborts_and_is_dialled_again)
 {
-    struct network net;
-    struct processes all;
-    const char *why = network_start(&net, 3);
-    if (why != NULL) {
-        TEST_SKIP(why);
+    struct scene s;
+    if (!scene_hosts(&s) || !scene_peers(&s, 0, NULL)) {
+        return;
     }
-    if (start(&all, &net, 3, 0, NULL)) {
-        struct reply reply[PROCESSES_MOST];
-        for (uint64_t round = 0; round < 3; round++) {
-            struct reduce_job job = {
-                .count = 24 * MEGABYTE, .tag = round, .members = 7, .victim = 0, .note = true, .after = 4 << 20,
-                .in_place = true};
-            processes_send(&all, 7, peer_reduce, &job, sizeof job);
-            EXPECT_EQ(process_note(&all, 0), 1);
-            EXPECT(network_kill_connections(&net, 0, 1));
-            processes_take(&all, 7, reply);
-            for (int i = 0; i < 3; i++) {
-                EXPECT_EQ(reply[i].result, reply[0].result);
-            }
-            EXPECT(reply[0].result == pcclRankConnectionLost || reply[0].result == pcclSuccess);
-            job.note = false;
-            reduce_with_retry(&all, 7, &job, 3);
-            expect_members(&all, 7, 3); /* nobody is excluded */
+    struct reply reply[PROCESSES_MOST];
+    for (uint64_t round = 0; round < 3; round++) {
+        struct reduce_job job = {
+            .count = 24 * MEGABYTE, .tag = round, .members = 7, .victim = 0, .note = true, .after = 4 << 20,
+            .in_place = true};
+        processes_send(&s.all, 7, peer_reduce, &job, sizeof job);
+        EXPECT_EQ(process_note(&s.all, 0), 1);
+        EXPECT(network_kill_connections(&s.net, 0, 1));
+        processes_take(&s.all, 7, reply);
+        for (int i = 0; i < 3; i++) {
+            EXPECT_EQ(reply[i].result, reply[0].result);
         }
-        processes_stop(&all);
+        EXPECT(reply[0].result == pcclRankConnectionLost || reply[0].result == pcclSuccess);
+        job.note = false;
+        reduce_with_retry(&s.all, 7, &job, 3);
+        expect_members(&s.all, 7, 3); /* nobody is excluded */
     }
-    network_stop(&net);
+    scene_close(&s);
 }
 
 /* R15: what one sends to the other arrives nowhere, for good: found by silence, then the third relays. */
 TEST(a_pair_that_cannot_talk_is_relayed_by_the_third_and_nobody_is_excluded)
 {
-    struct network net;
-    struct processes all;
-    const char *why = network_start(&net, 3);
-    if (why != NULL) {
-        TEST_SKIP(why);
+    struct scene s;
+    if (!scene_hosts(&s) || !scene_peers(&s, 800, "800")) {
+        return;
     }
-    if (start(&all, &net, 3, 800, "800")) {
-        struct reduce_job job = {.count = 8 * MEGABYTE, .tag = 1, .members = 7};
-        reduce_with_retry(&all, 7, &job, 0);
-        EXPECT(network_drop(&net, 0, 1, true)); /* one direction only */
-        reduce_with_retry(&all, 7, &job, 4);
-        for (job.tag = 2; job.tag < 6; job.tag++) {
-            reduce_with_retry(&all, 7, &job, 2);
-        }
-        struct reduce_job small = {.count = 10, .tag = 9, .members = 7};
-        reduce_with_retry(&all, 7, &small, 1);
-        expect_members(&all, 7, 3);
-        EXPECT(network_drop(&net, 0, 1, false));
-        processes_do(&all, 7, peer_update, NULL, 0, NULL);
-        reduce_with_retry(&all, 7, &job, 3);
-        expect_members(&all, 7, 3);
-        processes_stop(&all);
+    struct reduce_job job = {.count = 8 * MEGABYTE, .tag = 1, .members = 7};
+    reduce_with_retry(&s.all, 7, &job, 0);
+    EXPECT(network_drop(&s.net, 0, 1, true)); /* one direction only */
+    reduce_with_retry(&s.all, 7, &job, 4);
+    for (job.tag = 2; job.tag < 6; job.tag++) {
+        reduce_with_retry(&s.all, 7, &job, 2);
     }
-    network_stop(&net);
+    struct reduce_job small = {.count = 10, .tag = 9, .members = 7};
+    reduce_with_retry(&s.all, 7, &small, 1);
+    expect_members(&s.all, 7, 3);
+    EXPECT(network_drop(&s.net, 0, 1, false));
+    processes_do(&s.all, 7, peer_update, NULL, 0, NULL);
+    reduce_with_retry(&s.all, 7, &job, 3);
+    expect_members(&s.all, 7, 3);
+    scene_close(&s);
 }
 
 /* argument: a peer id.  value[0]: bytes on data connections with it, value[1]: with all others. */
@@ -149,9 +160,11 @@ static int64_t bytes_between(struct processes *all, int a, int b)
 }
 
 /* Three of which the first two cannot talk for a while: the third relays. */
-static bool start_relayed(struct processes *all, const struct network *net)
+static bool start_relayed(struct scene *s)
 {
-    if (!start(all, net, 3, 800, "800")) {
+    struct network *net = &s->net;
+    struct processes *all = &s->all;
+    if (!scene_hosts(s) || !scene_peers(s, 800, "800")) {
         return false;
     }
     struct reduce_job job = {.count = 2 * MEGABYTE, .tag = 1, .members = 7};
@@ -170,103 +183,86 @@ static bool start_relayed(struct processes *all, const struct network *net)
 
 TEST(a_pair_that_heals_is_linked_again_and_does_without_its_relay)
 {
-    struct network net;
-    struct processes all;
-    const char *why = network_start(&net, 3);
-    if (why != NULL) {
-        TEST_SKIP(why);
+    struct scene s;
+    if (!start_relayed(&s)) {
+        return;
     }
-    if (start_relayed(&all, &net)) {
-        struct reduce_job job = {.count = 2 * MEGABYTE, .tag = 2, .members = 7};
-        int64_t end = spawn_now_ms() + 60000, before = bytes_between(&all, 0, 1);
-        while (bytes_between(&all, 0, 1) <= before + (1 << 20) && test_failures == 0) {
-            processes_do(&all, 7, peer_update, NULL, 0, NULL);
-            reduce_with_retry(&all, 7, &job, 0); /* no freeze for it */
-            EXPECT(spawn_now_ms() < end);
-        }
-        expect_members(&all, 7, 3);
-        process_signal(&all, 2, SIGKILL);
-        job.members = 3;
-        reduce_with_retry(&all, 3, &job, 2);
-        processes_do(&all, 3, peer_update, NULL, 0, NULL);
-        expect_members(&all, 3, 2);
-        processes_stop(&all);
+    struct reduce_job job = {.count = 2 * MEGABYTE, .tag = 2, .members = 7};
+    int64_t end = spawn_now_ms() + 60000, before = bytes_between(&s.all, 0, 1);
+    while (bytes_between(&s.all, 0, 1) <= before + (1 << 20) && test_failures == 0) {
+        processes_do(&s.all, 7, peer_update, NULL, 0, NULL);
+        reduce_with_retry(&s.all, 7, &job, 0); /* no freeze for it */
+        EXPECT(spawn_now_ms() < end);
     }
-    network_stop(&net);
+    expect_members(&s.all, 7, 3);
+    process_signal(&s.all, 2, SIGKILL);
+    job.members = 3;
+    reduce_with_retry(&s.all, 3, &job, 2);
+    processes_do(&s.all, 3, peer_update, NULL, 0, NULL);
+    expect_members(&s.all, 3, 2);
+    scene_close(&s);
 }
 
 TEST(a_relay_killed_after_a_cut_has_healed_costs_nobody_else_its_place) /* the newer of the pair was excluded */
 {
-    struct network net;
-    struct processes all;
-    const char *why = network_start(&net, 3);
-    if (why != NULL) {
-        TEST_SKIP(why);
+    struct scene s;
+    if (!start_relayed(&s)) {
+        return;
     }
-    if (start_relayed(&all, &net)) {
-        process_signal(&all, 2, SIGKILL); /* no update has come between: the pair is still a missing edge */
-        struct reduce_job job = {.count = 2 * MEGABYTE, .tag = 2, .members = 3};
-        reduce_with_retry(&all, 3, &job, 3);
-        processes_do(&all, 3, peer_update, NULL, 0, NULL);
-        expect_members(&all, 3, 2);
-        processes_stop(&all);
-    }
-    network_stop(&net);
+    process_signal(&s.all, 2, SIGKILL); /* no update has come between: the pair is still a missing edge */
+    struct reduce_job job = {.count = 2 * MEGABYTE, .tag = 2, .members = 3};
+    reduce_with_retry(&s.all, 3, &job, 3);
+    processes_do(&s.all, 3, peer_update, NULL, 0, NULL);
+    expect_members(&s.all, 3, 2);
+    scene_close(&s);
 }
 
 TEST(a_peer_cut_off_from_everybody_is_excluded_and_may_come_back)
 {
-    struct network net;
-    struct processes all;
-    const char *why = network_start(&net, 3);
-    if (why != NULL) {
-        TEST_SKIP(why);
+    struct scene s;
+    if (!scene_hosts(&s) || !scene_peers(&s, 800, "800")) {
+        return;
     }
-    if (start(&all, &net, 3, 800, "800")) {
-        struct reply reply[PROCESSES_MOST];
-        struct reduce_job job = {
-            .count = 24 * MEGABYTE, .tag = 1, .members = 3, .victim = 2, .note = true, .after = 4 << 20};
-        processes_send(&all, 7, peer_reduce, &job, sizeof job);
-        EXPECT_EQ(process_note(&all, 2), 1);
-        EXPECT(network_isolate(&net, 2, true));
-        processes_take(&all, 3, reply);
-        EXPECT_EQ(reply[0].result, pcclRankConnectionLost);
-        EXPECT_EQ(reply[1].result, pcclRankConnectionLost);
-        job.note = false;
-        reduce_with_retry(&all, 3, &job, 2);
-        EXPECT(network_isolate(&net, 2, false));
-        struct reply late = process_take(&all, 2);
-        EXPECT_EQ(late.result, pcclMasterConnectionFailed);
-        int three = 3;
-        process_send(&all, 2, peer_join, &three, sizeof three);
-        processes_do(&all, 3, peer_update_until, &three, sizeof three, NULL);
-        process_take(&all, 2);
-        job = (struct reduce_job){.count = MEGABYTE, .tag = 3, .members = 7};
-        reduce_with_retry(&all, 7, &job, 0);
-        processes_stop(&all);
-    }
-    network_stop(&net);
+    struct reply reply[PROCESSES_MOST];
+    struct reduce_job job = {
+        .count = 24 * MEGABYTE, .tag = 1, .members = 3, .victim = 2, .note = true, .after = 4 << 20};
+    processes_send(&s.all, 7, peer_reduce, &job, sizeof job);
+    EXPECT_EQ(process_note(&s.all, 2), 1);
+    EXPECT(network_isolate(&s.net, 2, true));
+    processes_take(&s.all, 3, reply);
+    EXPECT_EQ(reply[0].result, pcclRankConnectionLost);
+    EXPECT_EQ(reply[1].result, pcclRankConnectionLost);
+    job.note = false;
+    reduce_with_retry(&s.all, 3, &job, 2);
+    EXPECT(network_isolate(&s.net, 2, false));
+    struct reply late = process_take(&s.all, 2);
+    EXPECT_EQ(late.result, pcclMasterConnectionFailed);
+    int three = 3;
+    process_send(&s.all, 2, peer_join, &three, sizeof three);
+    processes_do(&s.all, 3, peer_update_until, &three, sizeof three, NULL);
+    process_take(&s.all, 2);
+    job = (struct reduce_job){.count = MEGABYTE, .tag = 3, .members = 7};
+    reduce_with_retry(&s.all, 7, &job, 0);
+    scene_close(&s);
 }
 
 /* The whole takes several stall times, bytes move all the time. */
 TEST(a_slow_network_excludes_nobody)
 {
-    struct network net;
-    struct processes all;
-    const char *why = network_start(&net, 3);
-    if (why != NULL) {
-        TEST_SKIP(why);
+    struct scene s;
+    if (!scene_hosts(&s)) {
+        return;
     }
-    EXPECT(network_shape(&net, 2) && network_limit(&net, 2, 0, "24mbit") && network_limit(&net, 2, 1, "24mbit"));
-    if (start(&all, &net, 3, 1000, "1000")) {
-        struct reduce_job job = {.count = 14 * MEGABYTE, .tag = 1, .members = 7};
-        int64_t begin = spawn_now_ms();
-        reduce_with_retry(&all, 7, &job, 0);
-        EXPECT(spawn_now_ms() - begin > 2000); /* it was slow indeed */
-        expect_members(&all, 7, 3);
-        processes_stop(&all);
+    EXPECT(network_shape(&s.net, 2) && network_limit(&s.net, 2, 0, "24mbit") && network_limit(&s.net, 2, 1, "24mbit"));
+    if (!scene_peers(&s, 1000, "1000")) {
+        return;
     }
-    network_stop(&net);
+    struct reduce_job job = {.count = 14 * MEGABYTE, .tag = 1, .members = 7};
+    int64_t begin = spawn_now_ms();
+    reduce_with_retry(&s.all, 7, &job, 0);
+    EXPECT(spawn_now_ms() - begin > 2000); /* it was slow indeed */
+    expect_members(&s.all, 7, 3);
+    scene_close(&s);
 }
 
 /* ---- Rings ------------------------------------------------------------------------------------------------------------ */

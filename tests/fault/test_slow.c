@@ -56,16 +56,8 @@ static void expect_all(struct processes *all, unsigned set, const struct behind_
 
 static bool start(struct processes *all, const struct network *net, int count)
 {
-    struct processes_options o = {.count = count, .failures = &test_failures, .pool = 1, .stall_ms = STALL_MS,
-                                  .listen = "10.77.0.100:0", .master_space = net->bridge, .loss_ms = 20000};
-    for (int i = 0; i < count; i++) {
-        o.space[i] = net->name[i];
-    }
-    if (!processes_start(all, &o)) {
-        return false;
-    }
-    processes_do(all, processes_set(count), peer_join, &count, sizeof count, NULL);
-    return true;
+    return peers_start_on(all, net, &(struct processes_options){.count = count, .failures = &test_failures, .pool = 1,
+                                                                .stall_ms = STALL_MS, .loss_ms = 20000});
 }
 
 static void slow_links(int hosts, const char *rate, const struct behind_job *b)

@@ -80,6 +80,22 @@ static inline bool sent(const struct bench *b, uint8_t type)
     return false;
 }
 
+/* A frame of this type that the last step sent by actions of this kind: *at is the index of its action, the first to be looked
+ * at before, and the place after it then; `r` reads its message. */
+static inline const struct action *sent_next(const struct bench *b, enum session_action kind, uint8_t type, uint32_t *at,
+                                             struct reader *r)
+{
+    while (*at < b->out.count) {
+        struct frame_header h;
+        const struct action *a = &b->out.actions[(*at)++];
+        if (a->kind == kind && frame_get(b->out.bytes + a->frame, &h) && h.type == type) {
+            reader_init(r, b->out.bytes + a->frame + FRAME_HEADER_BYTES, h.length);
+            return a;
+        }
+    }
+    return NULL;
+}
+
 static inline void from_master(struct bench *b, uint8_t type, uint64_t view, struct writer *w)
 {
     struct frame_header h = {.type = type, .length = (uint32_t)w->used, .run = run, .view = view};
@@ -228,6 +244,15 @@ static inline void eager(struct bench *b, uint32_t peer, uint32_t view, uint64_t
     put_eager(&w, &(struct msg_eager){.name = {.tag = tag}, .params = one_float, .bytes = 4});
     put_bytes(&w, &value, 4);
     from_peer(b, peer, FRAME_EAGER, view_id(view), &w);
+}
+
+static inline void refusal_from(struct bench *b, uint32_t peer, const struct msg_refuse *m)
+{
+    unsigned char raw[128];
+    struct writer w;
+    writer_init(&w, raw, sizeof raw);
+    put_refuse(&w, m);
+    from_peer(b, peer, FRAME_REFUSE, view_id(1), &w);
 }
 
 static inline void hold(struct bench *b, uint32_t peer, uint32_t view, uint64_t tag)

@@ -112,16 +112,10 @@ TEST(failed_invariant_ends_every_call_and_the_machine) /* somebody waits for a m
 /* What the last FROZEN says of operation (tag 5, number 0); 0 if nothing. */
 static uint8_t reported(const struct bench *b)
 {
-    for (uint32_t i = 0; i < b->out.count; i++) {
-        struct frame_header h;
-        const struct action *a = &b->out.actions[i];
-        if (a->kind != ACT_MASTER || !frame_get(b->out.bytes + a->frame, &h) || h.type != FRAME_FROZEN) {
-            continue;
-        }
-        struct reader r;
-        struct msg_frozen f;
-        struct op_report o;
-        reader_init(&r, b->out.bytes + a->frame + FRAME_HEADER_BYTES, h.length);
+    struct reader r;
+    struct msg_frozen f;
+    struct op_report o;
+    for (uint32_t at = 0; sent_next(b, ACT_MASTER, FRAME_FROZEN, &at, &r) != NULL;) {
         if (get_frozen(&r, &f) && f.reports == 1 && get_op_report(&r, &o) && o.tag == 5 && o.seq == 0) {
             return o.state;
         }
@@ -131,11 +125,7 @@ static uint8_t reported(const struct bench *b)
 
 static void refuse_after(struct bench *b, uint32_t peer, uint8_t cause, uint32_t settled)
 {
-    unsigned char raw[128];
-    struct writer w;
-    writer_init(&w, raw, sizeof raw);
-    put_refuse(&w, &(struct msg_refuse){.name = {.tag = 5}, .origin = peer_id(peer), .cause = cause, .settled = settled});
-    from_peer(b, peer, FRAME_REFUSE, view_id(1), &w);
+    refusal_from(b, peer, &(struct msg_refuse){.name = {.tag = 5}, .origin = peer_id(peer), .cause = cause, .settled = settled});
 }
 
 static void refuse(struct bench *b, uint32_t peer, uint8_t cause)
@@ -335,15 +325,9 @@ TEST(different_digests_are_no_success_but_an_internal_error) /* peers train on w
 /* The cause that the last step told the master about the link with this peer; CAUSE_NONE: nothing. */
 static uint8_t suspected(const struct bench *b, uint32_t peer)
 {
-    for (uint32_t i = 0; i < b->out.count; i++) {
-        struct frame_header h;
-        struct msg_suspect m;
-        struct reader r;
-        const struct action *a = &b->out.actions[i];
-        if (a->kind != ACT_MASTER || !frame_get(b->out.bytes + a->frame, &h) || h.type != FRAME_SUSPECT) {
-            continue;
-        }
-        reader_init(&r, b->out.bytes + a->frame + FRAME_HEADER_BYTES, h.length);
+    struct reader r;
+    struct msg_suspect m;
+    for (uint32_t at = 0; sent_next(b, ACT_MASTER, FRAME_SUSPECT, &at, &r) != NULL;) {
         if (get_suspect(&r, &m) && m.target == SUSPECT_LINK && m.peer == peer_id(peer)) {
             return m.cause;
         }
@@ -381,16 +365,11 @@ TEST(link_that_cannot_be_made_is_told_of_before_its_silence_stalls_a_third) /* t
 /* Whether the last step passed on to `to` what `origin` held. */
 static bool passed_on(const struct bench *b, uint32_t origin, uint32_t to)
 {
-    for (uint32_t i = 0; i < b->out.count; i++) {
-        struct frame_header h;
-        struct msg_hold m;
-        struct reader r;
-        const struct action *a = &b->out.actions[i];
-        if (a->kind != ACT_PEERS || a->dests != 1 || !frame_get(b->out.bytes + a->frame, &h) || h.type != FRAME_HOLD) {
-            continue;
-        }
-        reader_init(&r, b->out.bytes + a->frame + FRAME_HEADER_BYTES, h.length);
-        if (get_hold(&r, &m) && m.origin == peer_id(origin) && b->out.dest_ids[a->dest] == peer_id(to)) {
+    struct reader r;
+    struct msg_hold m;
+    uint32_t at = 0;
+    for (const struct action *a; (a = sent_next(b, ACT_PEERS, FRAME_HOLD, &at, &r)) != NULL;) {
+        if (a->dests == 1 && get_hold(&r, &m) && m.origin == peer_id(origin) && b->out.dest_ids[a->dest] == peer_id(to)) {
             return true;
         }
     }
@@ -428,17 +407,10 @@ static void answer(struct bench *b, bool alone)
 /* What the last step said in VOTE: 1 first, 2 and others go on; 0: nothing, or neither. */
 static int voted_first(const struct bench *b)
 {
-    for (uint32_t i = 0; i < b->out.count; i++) {
-        struct frame_header h;
-        struct msg_vote m;
-        struct reader r;
-        const struct action *a = &b->out.actions[i];
-        if (a->kind == ACT_MASTER && frame_get(b->out.bytes + a->frame, &h) && h.type == FRAME_VOTE) {
-            reader_init(&r, b->out.bytes + a->frame + FRAME_HEADER_BYTES, h.length);
-            return get_vote(&r, &m) ? m.first + m.passed : 0;
-        }
-    }
-    return 0;
+    struct reader r;
+    struct msg_vote m;
+    uint32_t at = 0;
+    return sent_next(b, ACT_MASTER, FRAME_VOTE, &at, &r) != NULL && get_vote(&r, &m) ? m.first + m.passed : 0;
 }
 
 TEST(first_update_says_so_and_tells_at_once_when_others_launch) /* the master cannot know, and nobody else would say it */

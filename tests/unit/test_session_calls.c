@@ -7,17 +7,12 @@ enum { MANY = 200, MANY_FLOATS = 250 };
 /* Appends the tags of the EAGER frames of the last step, in their order, to those of earlier ones. */
 static uint32_t eager_tags(const struct bench *b, uint64_t *tags, uint32_t at)
 {
-    for (uint32_t i = 0; i < b->out.count; i++) {
-        const struct action *a = &b->out.actions[i];
-        struct frame_header h;
-        struct reader r;
-        struct msg_eager m;
-        const void *payload;
-        if (a->kind == ACT_PEERS && frame_get(b->out.bytes + a->frame, &h) && h.type == FRAME_EAGER && at < MANY) {
-            reader_init(&r, b->out.bytes + a->frame + FRAME_HEADER_BYTES, h.length);
-            EXPECT(get_eager(&r, &m, &payload));
-            tags[at++] = m.name.tag;
-        }
+    struct reader r;
+    struct msg_eager m;
+    const void *payload;
+    for (uint32_t next = 0; at < MANY && sent_next(b, ACT_PEERS, FRAME_EAGER, &next, &r) != NULL;) {
+        EXPECT(get_eager(&r, &m, &payload));
+        tags[at++] = m.name.tag;
     }
     return at;
 }
@@ -254,11 +249,7 @@ TEST(rounds_stop_at_the_first_result_that_differs) /* passed on, it counts as ag
 
 static void refusal(struct bench *b, uint32_t peer, uint8_t cause, uint64_t culprit)
 {
-    unsigned char raw[128];
-    struct writer w;
-    writer_init(&w, raw, sizeof raw);
-    put_refuse(&w, &(struct msg_refuse){.name = {.tag = 5}, .origin = peer_id(peer), .cause = cause, .culprit = culprit});
-    from_peer(b, peer, FRAME_REFUSE, view_id(1), &w);
+    refusal_from(b, peer, &(struct msg_refuse){.name = {.tag = 5}, .origin = peer_id(peer), .cause = cause, .culprit = culprit});
 }
 
 TEST(refusals_of_one_cause_agree_on_one_culprit) /* each peer blames the one it heard first */

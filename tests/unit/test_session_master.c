@@ -112,16 +112,11 @@ TEST(call_to_a_lost_member_gets_the_whole_time) /* it is made long after both lo
 /* The cause that the last step told the master about an operation; CAUSE_NONE: nothing. */
 static uint8_t complained(const struct bench *b)
 {
-    for (uint32_t i = 0; i < b->out.count; i++) {
-        struct frame_header h;
-        struct msg_suspect m;
-        struct reader r;
-        const struct action *a = &b->out.actions[i];
-        if (a->kind == ACT_MASTER && frame_get(b->out.bytes + a->frame, &h) && h.type == FRAME_SUSPECT) {
-            reader_init(&r, b->out.bytes + a->frame + FRAME_HEADER_BYTES, h.length);
-            if (get_suspect(&r, &m) && m.target == SUSPECT_OPERATION) {
-                return m.cause;
-            }
+    struct reader r;
+    struct msg_suspect m;
+    for (uint32_t at = 0; sent_next(b, ACT_MASTER, FRAME_SUSPECT, &at, &r) != NULL;) {
+        if (get_suspect(&r, &m) && m.target == SUSPECT_OPERATION) {
+            return m.cause;
         }
     }
     return CAUSE_NONE;

@@ -155,12 +155,12 @@ pcclResult_t pcclGetConnectionStats(const pcclComm_t *communicator, pcclConnecti
     pthread_mutex_lock(&c->lock);
     LIST_FOR_EACH(i, after, &c->links.all) {
         struct link *l = LIST_ENTRY(i, struct link, all);
-        if (l->control != NULL) {
+        if (l->control.conn != NULL) {
             info_stats(stats_out, capacity, &count, &(pcclConnectionStats_t){
-                l->peer, UINT32_MAX, atomic_load(&l->control->tx_bytes), atomic_load(&l->control->rx_bytes)});
+                l->peer, UINT32_MAX, atomic_load(&l->control.conn->tx_bytes), atomic_load(&l->control.conn->rx_bytes)});
         }
         for (uint32_t k = 0; k < BOUNDS_LANES; k++) {
-            const struct stream *s = l->streams[k];
+            const struct stream *s = l->bundle.streams[k];
             if (s != NULL) {
                 info_stats(stats_out, capacity, &count, &(pcclConnectionStats_t){
                     l->peer, k, atomic_load(&s->tx_bytes), atomic_load(&s->rx_bytes)});

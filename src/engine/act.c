@@ -12,8 +12,8 @@ static void comm_send_peers(struct comm *c, const struct action *a, struct comm_
 {
     for (uint32_t i = 0; i < a->dests; i++) {
         struct link *l = link_find(c, c->machine.out.dest_ids[a->dest + i]);
-        if (l != NULL && l->control != NULL) {
-            comm_send(after, l->control, c->machine.out.bytes + a->frame, a->frame_bytes, a->data, a->data_bytes);
+        if (l != NULL && l->control.conn != NULL) {
+            comm_send(after, l->control.conn, c->machine.out.bytes + a->frame, a->frame_bytes, a->data, a->data_bytes);
         }
     }
 }
@@ -67,7 +67,7 @@ static void comm_act(struct comm *c, const struct action *a, struct comm_after *
         link_changed(c);
         break;
     case ACT_UNLINK:
-        link_unlink(c, a->id);
+        control_unlink(c, a->id);
         break;
     case ACT_OP_START:
         op_lanes_start(c, a, after);

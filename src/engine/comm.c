@@ -23,6 +23,7 @@ pccl_status comm_new(struct engine *engine, const struct comm_params *params, st
     c->params = *params;
     list_init(&c->in_engine);
     link_init(c);
+    controls_init(c);
     uplink_init(c);
     list_init(&c->sync_links);
     list_init(&c->probes);

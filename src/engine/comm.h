@@ -108,8 +108,12 @@ struct comm_running {
 /* Links with peers.  Written by link.c, with comm.lock. */
 struct comm_links {
     struct list all;         /* struct link */
-    struct list controls;    /* struct control */
     bool changed;            /* the session wants others than these */
+};
+
+/* Control links with peers.  Written by control_link.c, with comm.lock. */
+struct comm_controls {
+    struct list all;         /* struct control: those being closed, too */
     char foreign[BOUNDS_TEXT]; /* of this connect: which peer speaks another version of the protocol; "" none */
 };
 
@@ -140,12 +144,13 @@ struct comm {
     atomic_bool joined;      /* comm_calls.c: a user of the engine; once set, it stays */
 
     pthread_mutex_t lock;    /* of what follows */
-    pthread_cond_t changed;  /* something that a call waits for in `calls`; its end in `links` and `master` */
+    pthread_cond_t changed;  /* something that a call waits for in `calls`; or the end of a connection */
     struct comm_calls calls;
     struct comm_machine machine;
     struct comm_ops ops;
     struct comm_running running;
     struct comm_links links;
+    struct comm_controls controls;
     struct comm_master master;
     struct comm_patience patience;
     struct list sync_links;  /* state_link.c: struct sync_link */

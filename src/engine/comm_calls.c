@@ -174,7 +174,7 @@ void comm_connect(struct comm *c, struct session_outcome *outcome)
         pthread_cond_wait(&c->changed, &c->lock);
     }
     c->calls.connected = false;
-    link_forget_foreign(c);
+    controls_forget_foreign(c);
     if (c->calls.closing) { /* destroyed meanwhile: it has left already, and waits for this call */
         comm_fail(outcome, RESULT_GONE, "the communicator was destroyed");
         outcome->cause = CAUSE_PEER_LEFT;
@@ -192,9 +192,10 @@ void comm_connect(struct comm *c, struct session_outcome *outcome)
             comm_step(c, &e, &after);
             *outcome = e.outcome;
         }
-        if (outcome->cause == CAUSE_KICK_UNREACHABLE && c->links.foreign[0] != 0) { /* that is why it could not be linked */
+        if (outcome->cause == CAUSE_KICK_UNREACHABLE && c->controls.foreign[0] != 0) {
+            /* that is why it could not be linked */
             outcome->cause = CAUSE_KICK_VERSION;
-            memcpy(outcome->text, c->links.foreign, sizeof outcome->text);
+            memcpy(outcome->text, c->controls.foreign, sizeof outcome->text);
         }
     }
     c->calls.was_member = c->calls.was_member || outcome->result == RESULT_OK;

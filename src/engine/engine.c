@@ -169,9 +169,9 @@ const struct lane_calls engine_lane_calls = {
     .idle = op_lanes_idle,
     .stalled = op_lanes_stalled,
     .cancel = comm_cancel,
-    .broken = link_stream_down,
-    .gone = link_stream_gone,
-    .drop = link_detach_controls,
+    .broken = bundle_stream_down,
+    .gone = bundle_stream_gone,
+    .drop = control_detach_all,
 };
 
 /* ---- Pollers -------------------------------------------------------------------------------------------------------------- */

@@ -91,10 +91,10 @@ static void greet_hand_over(struct comm *c, struct greeting *g, struct comm_afte
     greet_answer(conn, g->run, HELLO_OK, 0);
     switch ((enum link_kind)m->kind) {
     case LINK_CONTROL:
-        link_control_up(l, conn, after);
+        control_up(l, conn, after);
         break;
     case LINK_DATA:
-        link_stream_up(l, m->number, m->lane, m->lanes, conn, after);
+        bundle_add(l, m->number, m->lane, m->lanes, conn, after);
         break;
     case LINK_SYNC:
         sync_link_adopt(c, m->from, conn, after);

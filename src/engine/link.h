@@ -2,7 +2,7 @@
  *
  * The service thread dials and shakes hands; then a control link belongs to lane 0 and each data connection to its lane.
  *
- * Invariant: link.control is the one control connection whose frames count; an older one is only read to its end.
+ * Invariant: control.conn of a link is the one control connection whose frames count; an older one is read to its end.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_ENGINE_LINK_H
 #define PCCL_ENGINE_LINK_H
@@ -13,59 +13,97 @@ enum { LINK_HELLO_BYTES = 4096 };
 
 /* A control connection on lane 0. */
 struct control {
-    struct list all;          /* in comm.controls */
+    struct list all;          /* in controls.all */
     struct conn *conn;        /* one reference */
     struct link *link;        /* one reference */
 };
 
-struct link {
-    struct list all;          /* in comm.links */
-    struct comm *comm;
-    atomic_uint refs;         /* the table, and each connection on a lane */
-    uint64_t peer;
+/* What the session wants of a peer.  Written by link.c, with comm.lock. */
+struct link_want {
     struct member_info info;
-    bool wanted, dial, data;
-    /* Under comm.lock: */
-    struct conn *control;     /* one reference; null: down */
-    struct dial *control_dial;
+    bool listed, dial, data;  /* the peer at all; by this end; operations */
     bool spare;               /* the view does without it: tried now and then */
-    int64_t retry_at, retry_ns;
-    int64_t missing_since;    /* of the control link, CLOCK_NEVER: it is there, or its lack is known */
-    uint64_t bundle;          /* number of the current one, 0 none */
-    uint64_t bundle_last;     /* of the one before */
-    uint16_t bundle_lanes, bundle_here;
-    bool bundle_up;
-    int64_t data_retry_at, data_retry_ns;
-    bool foreign;             /* the log was told that it speaks another version of the protocol */
-    bool sync_lost;           /* no memory for a request for its shared state: told with the next tick */
-    struct stream *streams[BOUNDS_LANES]; /* of the current bundle: for counters and to end them; null once closed */
 };
 
+/* The control link.  Written by control_link.c, with comm.lock. */
+struct link_control {
+    struct conn *conn;        /* one reference; null: down */
+    struct dial *dial;
+    int64_t retry_at, retry_ns;
+    int64_t missing_since;    /* CLOCK_NEVER: it is there, or its lack is known */
+    bool foreign;             /* the log was told that it speaks another version of the protocol */
+};
+
+/* The data connections.  Written by bundle.c, with comm.lock. */
+struct link_bundle {
+    uint64_t number;          /* of the current one, 0 none */
+    uint64_t last;            /* of the one before */
+    uint16_t lanes, here;
+    bool up;
+    int64_t retry_at, retry_ns;
+    struct stream *streams[BOUNDS_LANES]; /* of the current one: for counters and to end them; null once closed */
+};
+
+struct link {
+    struct list all;          /* link.c: in links.all */
+    struct comm *comm;        /* this and the next: link.c, once */
+    uint64_t peer;
+    atomic_uint refs;         /* link.c, link_table.c: the table, and each connection on a lane */
+    struct link_want want;
+    struct link_control control;
+    struct link_bundle bundle;
+    bool sync_lost;           /* state_link.c: no memory for a request for its shared state: told with the next tick */
+};
+
+/* link_table.c */
 void link_ref(struct link *l);
 void link_unref(struct link *l);
 struct link *link_find(struct comm *c, uint64_t peer);
+struct msg_hello link_hello(const struct link *l, enum link_kind kind, uint64_t number);
 
+/* link.c */
 void link_init(struct comm *c);
 void link_forget_all(struct comm *c); /* nobody else knows the communicator any more */
 /* With comm.lock: the session wants others than before. */
 void link_changed(struct comm *c);
-/* With comm.lock: a connect begins. */
-void link_forget_foreign(struct comm *c);
 /* With comm.lock, on the service thread: makes the table what session_wanted says; timers. */
 void link_refresh(struct comm *c);
 int64_t link_tick(struct comm *c, int64_t now, struct comm_after *after);
 /* With comm.lock: ends all connections after what was sent. */
 void link_end_all(struct comm *c);
-void link_unlink(struct comm *c, uint64_t peer); /* gives the control link up; with comm.lock */
-/* From a lane: a data connection broke. */
-void link_stream_down(struct stream *s);
-void link_stream_gone(struct stream *s); /* about to be freed */
-/* By the holder of lane 0: lets go of all control links. */
-void link_detach_controls(struct comm *c);
+/* With comm.lock, after leaving: whether the other ends have read everything and closed. */
+bool link_flushed(const struct comm *c);
+
+/* ---- Control links (control_link.c): with comm.lock -------------------------------------------------------------- */
+
+void controls_init(struct comm *c);
+/* A connect begins. */
+void controls_forget_foreign(struct comm *c);
+void control_init(struct link *l, int64_t now);
 /* A connection has been accepted or dialled and both ends have agreed.  Takes `conn`. */
-void link_control_up(struct link *l, struct conn *conn, struct comm_after *after);
-void link_stream_up(struct link *l, uint64_t number, uint16_t lane, uint16_t lanes, struct conn *conn,
-                    struct comm_after *after);
+void control_up(struct link *l, struct conn *conn, struct comm_after *after);
+/* The session gives it up. */
+void control_unlink(struct comm *c, uint64_t peer);
+/* Ends it: after what was sent, or at once, and the caller cancels its dial. */
+void control_end(struct link *l, bool finish);
+/* What the session wants of it has changed: how often it is tried, from when on its lack counts. */
+void control_wanted(struct link *l, bool spare, int64_t now);
+int64_t control_tick(struct link *l, int64_t now, struct comm_after *after);
+/* By the holder of lane 0, no lock held: lets go of all of them. */
+void control_detach_all(struct comm *c);
+
+/* ---- Bundles of data connections (bundle.c): with comm.lock ------------------------------------------------------ */
+
+/* A connection has been accepted or dialled and both ends have agreed.  Takes `conn`. */
+void bundle_add(struct link *l, uint64_t number, uint16_t lane, uint16_t lanes, struct conn *conn,
+                struct comm_after *after);
+void bundle_end(struct link *l);
+/* It may be dialled at once, whatever failed before. */
+void bundle_retry_now(struct link *l);
+int64_t bundle_tick(struct link *l, int64_t now, struct comm_after *after);
+/* From a lane, no lock held: one of its connections broke; is about to be freed. */
+void bundle_stream_down(struct stream *s);
+void bundle_stream_gone(struct stream *s);
 
 /* ---- Dials: on the service thread (dial.c) ----------------------------------------------------------------------------- */
 
@@ -157,8 +195,5 @@ void probe_adopt(struct comm *c, struct conn *conn);
 int64_t probe_tick(struct comm *c, int64_t now, struct comm_after *after);
 void probe_end_all(struct comm *c); /* of the membership that is over; the service thread takes them away */
 void probe_drop_all(struct comm *c);
-
-/* With comm.lock, after leaving: whether the other ends have read everything and closed. */
-bool link_flushed(const struct comm *c);
 
 #endif

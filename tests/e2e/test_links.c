@@ -58,11 +58,11 @@ static void cut(struct cluster *c, bool control)
     pthread_mutex_lock(&comm->lock);
     LIST_FOR_EACH(i, after, &comm->links.all) {
         struct link *l = LIST_ENTRY(i, struct link, all);
-        if (!found && control && l->control != NULL) {
-            shutdown(l->control->transport.fd, SHUT_RDWR);
+        if (!found && control && l->control.conn != NULL) {
+            shutdown(l->control.conn->transport.fd, SHUT_RDWR);
             found = true;
-        } else if (!found && !control && l->streams[0] != NULL) {
-            shutdown(l->streams[0]->transport.fd, SHUT_RDWR);
+        } else if (!found && !control && l->bundle.streams[0] != NULL) {
+            shutdown(l->bundle.streams[0]->transport.fd, SHUT_RDWR);
             found = true;
         }
     }

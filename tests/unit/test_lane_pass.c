@@ -115,7 +115,7 @@ static void bench_start(struct bench *b)
         s->link = &b->link[i];
         s->peer = b->link[i].peer;
         s->comm = &b->comm;
-        b->stream[i] = b->link[i].streams[1] = s;
+        b->stream[i] = b->link[i].bundle.streams[1] = s;
         s->index = 1;
         EXPECT(lane_post(b->lane, &(struct lane_order){.kind = LANE_STREAM, .stream = s}));
     }
@@ -143,7 +143,7 @@ TEST(a_communicator_dropped_while_a_frame_is_read_lets_go_after_the_pass)
     EXPECT_EQ(b.done.left, 0);
     EXPECT(list_empty(&b.lane->streams));
     for (uint32_t i = 0; i < STREAMS; i++) {
-        EXPECT(b.link[i].streams[1] == NULL);
+        EXPECT(b.link[i].bundle.streams[1] == NULL);
         EXPECT_EQ(atomic_load(&b.link[i].refs), 1);
     }
     lane_release(b.lane, false);

@@ -1,0 +1,223 @@
+/* control_link.c - control links: one connection per peer, on lane 0, for all but data.
+ *
+ * The newer member dials, later and later while that fails, now and then where the view does without the link.  That it
+ * is there or not is told to the session; for how long it may be missing is counted here.
+ *
+ * Invariant: a link has an entry in controls.all for each of its control connections that is still read.
+ * SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "engine/link.h"
+
+#define CONTROL_RETRY_NS INT64_C(10000000)
+#define CONTROL_RETRY_MOST_NS INT64_C(1000000000)
+#define CONTROL_SPARE_NS INT64_C(500000000) /* of a link that the view does without */
+#define CONTROL_SPARE_MOST_NS INT64_C(30000000000)
+
+void controls_init(struct comm *c)
+{
+    list_init(&c->controls.all);
+}
+
+void controls_forget_foreign(struct comm *c)
+{
+    c->controls.foreign[0] = 0;
+}
+
+/* ---- Ends -------------------------------------------------------------------------------------------------------- */
+
+static void control_forget(struct link *l)
+{
+    if (l->control.conn != NULL) {
+        conn_unref(l->control.conn);
+        l->control.conn = NULL;
+    }
+}
+
+static void control_missing(struct link *l)
+{
+    l->control.missing_since = clock_now_ns();
+    l->control.retry_ns = l->want.spare ? CONTROL_SPARE_NS : CONTROL_RETRY_NS;
+    l->control.retry_at = l->want.spare ? l->control.missing_since + l->control.retry_ns : 0;
+    engine_arm(l->comm->engine, 0);
+}
+
+void control_init(struct link *l, int64_t now)
+{
+    l->control.retry_ns = CONTROL_RETRY_NS;
+    l->control.missing_since = now;
+}
+
+void control_wanted(struct link *l, bool spare, int64_t now)
+{
+    if (l->want.spare != spare) {
+        l->control.retry_ns = spare ? CONTROL_SPARE_NS : CONTROL_RETRY_NS;
+        l->control.retry_at = spare ? now + CONTROL_SPARE_NS : 0;
+    }
+    if (l->control.conn == NULL && l->control.missing_since == CLOCK_NEVER) {
+        l->control.missing_since = now;
+    }
+}
+
+void control_end(struct link *l, bool finish)
+{
+    if (l->control.conn != NULL) {
+        if (finish) {
+            conn_finish(l->control.conn);
+        } else {
+            conn_shutdown(l->control.conn);
+        }
+    }
+    control_forget(l);
+    l->control.dial = finish ? l->control.dial : NULL;
+}
+
+void control_unlink(struct comm *c, uint64_t peer)
+{
+    struct link *l = link_find(c, peer);
+    if (l != NULL && l->control.conn != NULL) {
+        conn_shutdown(l->control.conn);
+        control_forget(l);
+        control_missing(l);
+    }
+}
+
+static void control_gone(struct control *k)
+{
+    struct comm *c = k->link->comm;
+    conn_detach(k->conn);
+    list_remove(&k->all);
+    conn_unref(k->conn);
+    link_unref(k->link);
+    free(k);
+    comm_ended(c);
+}
+
+void control_detach_all(struct comm *c)
+{
+    struct comm_after after;
+    comm_lock(c, &after);
+    LIST_FOR_EACH(i, next, &c->controls.all) {
+        struct control *k = LIST_ENTRY(i, struct control, all);
+        if (k->link->control.conn == k->conn) {
+            control_forget(k->link);
+        }
+        control_gone(k);
+    }
+    comm_unlock(c, &after);
+}
+
+/* ---- A connection ------------------------------------------------------------------------------------------------ */
+
+static void control_frame(void *user, const struct frame_header *h, const void *payload, struct comm_after *after)
+{
+    struct control *k = user;
+    struct link *l = k->link;
+    if (l->control.conn == k->conn) {
+        struct session_event e = {.kind = SESSION_PEER_FRAME, .peer = l->peer, .header = h, .payload = payload};
+        comm_step(l->comm, &e, after);
+    }
+}
+
+/* By the holder of lane 0. */
+static void control_ready(struct source *source, uint32_t events)
+{
+    struct control *k = conn_of(source)->user;
+    struct link *l = k->link;
+    struct comm *c = l->comm;
+    struct comm_after after;
+    if (comm_receive(c, k->conn, events, control_frame, k, &after) != PCCL_ERR_AGAIN) {
+        if (l->control.conn == k->conn) {
+            control_forget(l);
+            control_missing(l);
+            comm_step(c, &(struct session_event){.kind = SESSION_LINK_DOWN, .peer = l->peer}, &after);
+        }
+        control_gone(k);
+    }
+    comm_unlock(c, &after);
+}
+
+void control_up(struct link *l, struct conn *conn, struct comm_after *after)
+{
+    struct comm *c = l->comm;
+    struct control *k = calloc(1, sizeof *k);
+    if (k == NULL) {
+        conn_unref(conn);
+        return;
+    }
+    if (l->control.conn != NULL) {
+        /* The other end has given the old one up. */
+        conn_shutdown(l->control.conn);
+        control_forget(l);
+        comm_step(c, &(struct session_event){.kind = SESSION_LINK_DOWN, .peer = l->peer}, after);
+    }
+    k->conn = conn;
+    k->link = l;
+    link_ref(l);
+    list_append(&c->controls.all, &k->all);
+    l->control.conn = conn_ref(conn);
+    l->control.missing_since = CLOCK_NEVER;
+    l->control.retry_ns = CONTROL_RETRY_NS;
+    bundle_retry_now(l);
+    comm_step(c, &(struct session_event){.kind = SESSION_LINK_UP, .peer = l->peer}, after);
+    if (conn_attach(conn, &c->engine->lane[0]->loop, control_ready, k, NULL) != PCCL_OK) {
+        control_forget(l);
+        control_missing(l);
+        comm_step(c, &(struct session_event){.kind = SESSION_LINK_DOWN, .peer = l->peer}, after);
+        control_gone(k);
+    }
+    engine_arm(c->engine, 0);
+}
+
+/* ---- Time -------------------------------------------------------------------------------------------------------- */
+
+static void control_dialled(struct dial *d, struct conn *conn, uint64_t stale_view, struct comm_after *after)
+{
+    struct link *l = d->user;
+    l->control.dial = NULL;
+    if (conn != NULL) {
+        control_up(l, conn, after);
+        return;
+    }
+    int64_t most = l->want.spare ? CONTROL_SPARE_MOST_NS : CONTROL_RETRY_MOST_NS;
+    l->control.retry_ns = l->control.retry_ns * 2 < most ? l->control.retry_ns * 2 : most;
+    l->control.retry_at = clock_now_ns() + l->control.retry_ns;
+    engine_arm(d->engine, l->control.retry_at);
+    if (d->met == DIAL_MET_FOREIGN && !l->control.foreign) {
+        l->control.foreign = true;
+        memcpy(l->comm->controls.foreign, d->why, sizeof l->comm->controls.foreign);
+        snprintf(after->notice, sizeof after->notice, "%s: run the same version of PCCL everywhere", d->why);
+    }
+    if (stale_view != 0) {
+        struct session_event e = {.kind = SESSION_LINK_STALE, .peer = l->peer, .view = stale_view};
+        comm_step(l->comm, &e, after);
+    }
+}
+
+int64_t control_tick(struct link *l, int64_t now, struct comm_after *after)
+{
+    struct comm *c = l->comm;
+    int64_t next = CLOCK_NEVER;
+    if (l->control.conn == NULL && l->control.missing_since != CLOCK_NEVER) {
+        int64_t by = l->control.missing_since + c->machine.config.link_ns;
+        if (by <= now) {
+            l->control.missing_since = CLOCK_NEVER; /* said once */
+            comm_step(c, &(struct session_event){.kind = SESSION_LINK_FAILED, .peer = l->peer}, after);
+        } else {
+            next = by;
+        }
+    }
+    if (l->control.conn == NULL && l->want.dial && l->control.dial == NULL) {
+        if (l->control.retry_at <= now) {
+            struct msg_hello m = link_hello(l, LINK_CONTROL, dial_number(c));
+            l->control.dial = dial_start(c, &m, l->want.info.address, l->want.info.addresses, control_dialled, l);
+            l->control.retry_at = now + CONTROL_RETRY_MOST_NS;
+        } else {
+            next = l->control.retry_at < next ? l->control.retry_at : next;
+        }
+    }
+    return next;
+}

@@ -12,7 +12,6 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "net/addr.h"
-#include "engine/link.h"
 
 enum { API_TIMEOUT_MS = 10000, API_STALL_LEAST_MS = 50 };
 
@@ -240,7 +239,7 @@ static const char *connect_hint(const struct comm *c, struct session_outcome *o)
     if (o->result == RESULT_REFUSED) {
         return NULL;
     }
-    switch ((enum dial_met)c->master.met) {
+    switch (c->master.met) {
     case DIAL_MET_NOBODY:
         return "is ccoip_master running there? (PCCL_OPTION_CONNECT_TIMEOUT_MS says how long to try)";
     case DIAL_MET_SILENCE:

@@ -8,7 +8,6 @@
 #include "api/api.h"
 #include "core/clock.h"
 #include "net/addr.h"
-#include "engine/link.h"
 
 static void info_peer(struct comm *c, uint32_t rank, const struct session_info *self, pcclPeerInfo_t *out)
 {
@@ -125,12 +124,18 @@ pcclResult_t pcclGetWaits(const pcclComm_t *communicator, pcclWaitInfo_t *waits_
     return rc;
 }
 
-static void info_stats(pcclConnectionStats_t *out, size_t capacity, size_t *count, const pcclConnectionStats_t *one)
+struct info_stats {
+    pcclConnectionStats_t *out;
+    size_t capacity, count;
+};
+
+static void info_stat(void *user, const struct comm_traffic *one)
 {
-    if (*count < capacity) {
-        out[*count] = *one;
+    struct info_stats *stats = user;
+    if (stats->count < stats->capacity) {
+        stats->out[stats->count] = (pcclConnectionStats_t){one->peer, one->lane, one->tx_bytes, one->rx_bytes};
     }
-    (*count)++;
+    stats->count++;
 }
 
 pcclResult_t pcclGetConnectionStats(const pcclComm_t *communicator, pcclConnectionStats_t *stats_out, size_t capacity,
@@ -151,24 +156,11 @@ pcclResult_t pcclGetConnectionStats(const pcclComm_t *communicator, pcclConnecti
         api_leave(c);
         return rc;
     }
-    size_t count = 0;
+    struct info_stats stats = {.out = stats_out, .capacity = capacity};
     pthread_mutex_lock(&c->lock);
-    LIST_FOR_EACH(i, after, &c->links.all) {
-        struct link *l = LIST_ENTRY(i, struct link, all);
-        if (l->control.conn != NULL) {
-            info_stats(stats_out, capacity, &count, &(pcclConnectionStats_t){
-                l->peer, UINT32_MAX, atomic_load(&l->control.conn->tx_bytes), atomic_load(&l->control.conn->rx_bytes)});
-        }
-        for (uint32_t k = 0; k < BOUNDS_LANES; k++) {
-            const struct stream *s = l->bundle.streams[k];
-            if (s != NULL) {
-                info_stats(stats_out, capacity, &count, &(pcclConnectionStats_t){
-                    l->peer, k, atomic_load(&s->tx_bytes), atomic_load(&s->rx_bytes)});
-            }
-        }
-    }
+    comm_traffic(c, info_stat, &stats);
     pthread_mutex_unlock(&c->lock);
-    *count_out = count;
+    *count_out = stats.count;
     api_leave(c);
     return pcclSuccess;
 }

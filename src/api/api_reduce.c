@@ -165,9 +165,7 @@ pcclResult_t pcclAllReduceAsync(const void *sendbuff, void *recvbuff, const pccl
         if (o.result == RESULT_PENDING) {
             reduce_handle_out->comm = ((union { const pcclComm_t *in; pcclComm_t *out; }){.in = communicator}).out;
             reduce_handle_out->tag = launch.tag;
-            if (c->engine->lane[0] != NULL) {
-                lane_unmask(c->engine->lane[0]); /* nobody drives it on this operation's behalf */
-            }
+            comm_undriven(c);
         } else {
             rc = api_outcome(&o, "launch", launch.tag);
         }
@@ -232,13 +230,6 @@ static bool reduce_peek(struct comm *c, uint64_t tag, bool *done)
     return known;
 }
 
-static void reduce_unmask(struct comm *c)
-{
-    if (atomic_load(&c->joined)) {
-        lane_unmask(c->engine->lane[0]);
-    }
-}
-
 pcclResult_t pcclTestAsyncReduce(const pcclAsyncReduceOp_t *reduce_handle, bool *done_out)
 {
     struct comm *c;
@@ -257,7 +248,7 @@ pcclResult_t pcclTestAsyncReduce(const pcclAsyncReduceOp_t *reduce_handle, bool 
     } else {
         *done_out = done;
         if (!done) {
-            reduce_unmask(c);
+            comm_undriven(c);
         }
     }
     api_leave(c);
@@ -272,7 +263,7 @@ static pcclResult_t reduce_look(const pcclAsyncReduceOp_t *handles, size_t count
         struct comm *c = handles[i].comm->comm;
         bool done = false;
         bool known = reduce_peek(c, handles[i].tag, &done);
-        reduce_unmask(c);
+        comm_undriven(c);
         if (!known) {
             char field[48];
             snprintf(field, sizeof field, "reduce_handles[%zu].tag", i);

@@ -70,6 +70,13 @@ static void await_give_lane(struct comm *c)
     lane_release(lane, true);
 }
 
+void comm_undriven(struct comm *c)
+{
+    if (atomic_load(&c->joined)) {
+        lane_unmask(c->engine->lane[0]);
+    }
+}
+
 static void await_sleep(struct comm *c, struct comm_wait *w)
 {
     struct lane *lane = c->engine->lane[0];

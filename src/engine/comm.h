@@ -117,13 +117,17 @@ struct comm_controls {
     char foreign[BOUNDS_TEXT]; /* of this connect: which peer speaks another version of the protocol; "" none */
 };
 
+/* What an attempt to reach somebody has met: no answer, a refusal, somebody who says nothing of ours,
+ * another version, anything else. */
+enum dial_met { DIAL_MET_SILENCE, DIAL_MET_NOBODY, DIAL_MET_STRANGER, DIAL_MET_FOREIGN, DIAL_MET_OTHER };
+
 /* The connection with the master, and what has come by it.  Written by uplink.c, with comm.lock. */
 struct comm_master {
     struct conn *conn;       /* null: down; borrowed from its uplink */
     struct list uplinks;     /* struct uplink: the current one and those being closed */
     int64_t dial_at;         /* CLOCK_NEVER: not wanted */
     struct dial *dial;
-    uint8_t met;             /* enum dial_met: by the last attempt to reach it */
+    enum dial_met met;       /* by the last attempt to reach it */
     uint64_t run, id;        /* of this membership */
     uint64_t newest;         /* view or proposal that it has named */
     struct net_address seen; /* this peer, as it sees it */
@@ -187,6 +191,15 @@ static inline void comm_ended(struct comm *c)
         pthread_cond_broadcast(&c->changed);
     }
 }
+
+/* What a connection with a peer has carried. */
+struct comm_traffic {
+    uint64_t peer;
+    uint32_t lane;           /* UINT32_MAX: the control link */
+    uint64_t tx_bytes, rx_bytes;
+};
+/* With comm.lock: tells of each connection (link_table.c). */
+void comm_traffic(struct comm *c, void (*tell)(void *user, const struct comm_traffic *one), void *user);
 
 /* A step (comm_step.c). */
 void comm_fail(struct session_outcome *outcome, enum session_result result, const char *text);

@@ -141,6 +141,8 @@ bool comm_batch_ended(struct comm_batch *b);
 size_t comm_batch_await(struct comm *c, struct comm_batch *b, struct session_outcome *outcome);
 /* Launches and waits, driving lane 0. */
 void comm_reduce(struct comm *c, const struct comm_launch *launch, struct session_outcome *outcome);
+/* Operations are in flight that nobody drives: the poller of lane 0 looks again. */
+void comm_undriven(struct comm *c);
 /* The operation behind a handle that nobody awaits yet; null if there is none.  With comm.lock. */
 struct comm_op *comm_find(struct comm *c, uint64_t tag);
 /* Marks it as being awaited; null if unknown, spent, or awaited by another thread. */

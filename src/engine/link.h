@@ -107,8 +107,6 @@ void bundle_stream_gone(struct stream *s);
 
 /* ---- Dials: on the service thread (dial.c) ----------------------------------------------------------------------------- */
 
-enum dial_met { DIAL_MET_SILENCE, DIAL_MET_NOBODY, DIAL_MET_STRANGER, DIAL_MET_FOREIGN, DIAL_MET_OTHER };
-
 struct dial {
     struct list all;          /* in engine.dials */
     struct engine *engine;

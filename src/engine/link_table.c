@@ -29,6 +29,27 @@ struct link *link_find(struct comm *c, uint64_t peer)
     return NULL;
 }
 
+void comm_traffic(struct comm *c, void (*tell)(void *user, const struct comm_traffic *one), void *user)
+{
+    LIST_FOR_EACH(i, after, &c->links.all) {
+        const struct link *l = LIST_ENTRY(i, struct link, all);
+        struct comm_traffic one = {.peer = l->peer, .lane = UINT32_MAX};
+        if (l->control.conn != NULL) {
+            one.tx_bytes = atomic_load(&l->control.conn->tx_bytes);
+            one.rx_bytes = atomic_load(&l->control.conn->rx_bytes);
+            tell(user, &one);
+        }
+        for (one.lane = 0; one.lane < BOUNDS_LANES; one.lane++) {
+            const struct stream *s = l->bundle.streams[one.lane];
+            if (s != NULL) {
+                one.tx_bytes = atomic_load(&s->tx_bytes);
+                one.rx_bytes = atomic_load(&s->rx_bytes);
+                tell(user, &one);
+            }
+        }
+    }
+}
+
 struct msg_hello link_hello(const struct link *l, enum link_kind kind, uint64_t number)
 {
     struct comm *c = l->comm;

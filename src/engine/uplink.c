@@ -108,7 +108,7 @@ static void uplink_dialled(struct dial *d, struct conn *conn, uint64_t stale_vie
     (void)stale_view;
     c->master.dial = NULL;
     if (u == NULL) {
-        c->master.met = (uint8_t)(conn == NULL ? d->met : DIAL_MET_OTHER);
+        c->master.met = conn == NULL ? d->met : DIAL_MET_OTHER;
         conn_unref(conn);
         comm_step(c, &(struct session_event){.kind = SESSION_MASTER_DOWN, .text = d->why}, after);
         return;

@@ -30,8 +30,23 @@ PLAIN(measured)
             put_##name(w, &m);                                                                                         \
         }                                                                                                              \
     }
-ITEMS(op_report, struct op_report)
-ITEMS(op_decision, struct op_decision)
+
+/* The same where a mismatch has its two sides behind it. */
+#define ITEMS_CLASH(name, type, clashes)                                                                               \
+    static void echo_##name##s(struct reader *r, struct writer *w, uint32_t count)                                     \
+    {                                                                                                                  \
+        type m = {0};                                                                                                  \
+        for (uint32_t i = 0; i < count && get_##name(r, &m); i++) {                                                    \
+            struct op_clash clash;                                                                                     \
+            swallow(&m, sizeof m);                                                                                     \
+            put_##name(w, &m);                                                                                         \
+            if (m.cause == CAUSE_MISMATCH && (clashes) && get_op_clash(r, &clash)) {                                   \
+                put_op_clash(w, &clash);                                                                               \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+ITEMS_CLASH(op_report, struct op_report, m.state == OP_REFUSED)
+ITEMS_CLASH(op_decision, struct op_decision, true)
 ITEMS(member_info, struct member_info)
 ITEMS(missing_edge, struct missing_edge)
 
@@ -135,7 +150,8 @@ static const echo echoes[] = {
 
 static bool has_text(uint8_t type)
 {
-    return type == FRAME_SUSPECT || type == FRAME_VIEW || type == FRAME_ANSWER || type == FRAME_FENCE;
+    return type == FRAME_SUSPECT || type == FRAME_VIEW || type == FRAME_ANSWER || type == FRAME_FENCE ||
+           type == FRAME_STAGED;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

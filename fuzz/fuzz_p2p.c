@@ -17,6 +17,7 @@ PLAIN(refuse)
 PLAIN(credit)
 PLAIN(manifest_want)
 PLAIN(leaf_want)
+PLAIN(entries_want)
 
 #define PAYLOAD(name)                                                                                                  \
     static bool echo_##name(struct reader *r, struct writer *w)                                                        \
@@ -64,6 +65,23 @@ static bool echo_finished(struct reader *r, struct writer *w)
     return reader_done(r);
 }
 
+static bool echo_entries(struct reader *r, struct writer *w)
+{
+    struct msg_entries m = {0};
+    if (!get_entries(r, &m)) {
+        return false;
+    }
+    put_entries(w, &m);
+    for (uint32_t i = 0; i < m.entries; i++) {
+        struct entry_key key = {0};
+        if (!get_entry_key(r, &key)) {
+            return false;
+        }
+        put_entry_key(w, &key);
+    }
+    return reader_done(r);
+}
+
 static bool echo_data(struct reader *r, struct writer *w)
 {
     struct msg_data m = {0};
@@ -86,6 +104,7 @@ static const echo echoes[] = {
     [FRAME_DATA] = echo_data,         [FRAME_CREDIT] = echo_credit,
     [FRAME_MANIFEST] = echo_manifest, [FRAME_MANIFEST_WANT] = echo_manifest_want,
     [FRAME_LEAF] = echo_leaf,         [FRAME_LEAF_WANT] = echo_leaf_want,
+    [FRAME_ENTRIES] = echo_entries,   [FRAME_ENTRIES_WANT] = echo_entries_want,
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -102,7 +121,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!echoes[data[0]](&r, &w)) {
         return 0;
     }
-    if (w.bad || w.used != size - 1 || memcmp(again, data + 1, w.used) != 0) {
+    bool names = data[0] == FRAME_ENTRIES; /* a name is cut off, and what would move a cursor is gone */
+    if (w.bad || (!names && (w.used != size - 1 || memcmp(again, data + 1, w.used) != 0))) {
         abort();
     }
     return 0;

@@ -151,6 +151,7 @@ static bool state_make(struct sync_state *s, const pcclSharedState_t *in, pcclSh
     for (size_t i = 0; i < in->count; i++) {
         const pcclTensorInfo_t *t = &in->infos[i];
         struct sync_entry *e = &s->entries[i];
+        e->name = t->name;
         e->name_hash = hash_simple64(t->name, strlen(t->name));
         e->dtype = (enum dtype)t->datatype;
         e->count = t->count;

@@ -2,7 +2,7 @@
  *
  * Highest revision, then most votes, then the smaller digest: a function of the votes alone, not of their order.  While somebody
  * of the last sync is left, only the expected revision can win.  Who breaks a rule is excluded with its reason before
- * anybody is told to move a byte.
+ * anybody is told to move a byte; who has other entries only after it has learnt from a holder which.
  * Invariant: the answer (APPLY) leaves only when every living receiver has staged everything and the new revision is durable (G6).
  * SPDX-License-Identifier: MIT */
 #include <inttypes.h>
@@ -111,6 +111,15 @@ static void promote_holders(struct master *m, struct group *g, const struct msg_
     }
 }
 
+/* `what`: as it has learnt from a holder; "": it could not. */
+static void exclude_for_keys(struct master *m, struct member *mb, const char *what)
+{
+    static const char why[] = "its shared state has other entries than the elected one";
+    char text[BOUNDS_TEXT];
+    snprintf(text, sizeof text, "%s%s%.140s", why, what[0] != 0 ? ": " : "", what);
+    member_exclude_told(m, mb, CAUSE_KICK_KEYS, why, text);
+}
+
 /* Roles of all voters; true if somebody had to go. */
 static bool assign_roles(struct master *m, struct group *g, const struct msg_vote *won, uint32_t *receivers)
 {
@@ -119,12 +128,10 @@ static bool assign_roles(struct master *m, struct group *g, const struct msg_vot
     *receivers = 0;
     for (struct member *mb; (mb = voter_next(m, g, &at)) != NULL;) {
         const struct msg_vote *v = &mb->vote.msg;
-        mb->whole = takes_whole(g, mb, won);
+        bool other_keys = v->key_digest != won->key_digest; /* it can receive nothing but the reason why it has to go */
+        mb->whole = !other_keys && takes_whole(g, mb, won);
         bool receives = !same_content(v, won) || mb->whole || mb->distrusted;
-        if (v->key_digest != won->key_digest) {
-            member_exclude(m, mb, CAUSE_KICK_KEYS, "its shared state has other entries than the elected one");
-            kicked = true;
-        } else if (receives && v->strategy == STRATEGY_SEND) {
+        if (receives && !other_keys && v->strategy == STRATEGY_SEND) {
             member_exclude(m, mb, CAUSE_KICK_STRATEGY, "send only, but other content was elected");
             kicked = true;
         }
@@ -237,7 +244,12 @@ static void exclude_unserved(struct master *m, struct group *g)
 {
     for (uint32_t i = 0; i < m->config.max_members; i++) {
         struct member *mb = &m->members[i];
-        if (member_accepted_in(m, mb, g) && mb->role == SYNC_RECEIVER && !mb->staged) {
+        if (!member_accepted_in(m, mb, g) || mb->role != SYNC_RECEIVER || mb->staged) {
+            continue;
+        }
+        if (mb->vote.msg.key_digest != g->sync.key_digest) {
+            exclude_for_keys(m, mb, "");
+        } else {
             member_exclude(m, mb, CAUSE_KICK_UNREACHABLE, "it reaches no source of the shared state");
         }
     }
@@ -342,7 +354,7 @@ void election_staged(struct master *m, struct member *mb, const struct msg_stage
         member_exclude(m, mb, CAUSE_NO_MEMORY, "no memory for the shared state");
         break;
     case STAGED_KEYS:
-        member_exclude(m, mb, CAUSE_KICK_KEYS, "its shared state has other entries than the elected one");
+        exclude_for_keys(m, mb, s->text);
         break;
     }
     m->changed = true;

@@ -64,6 +64,7 @@ struct member {
     int64_t link_lost_at; /* somebody reported a broken link to it in this view; 0 never */
     uint64_t known_view; /* a view that it surely has */
     int64_t view_sent_at; /* the published one, on this connection; NEVER: not yet */
+    char gone_text[BOUNDS_TEXT]; /* why it went, for the log */
     struct member_info info;
     struct net_address seen;
     bool verify;        /* asked for digests */
@@ -269,7 +270,7 @@ bool linking_all(const struct master *m, const struct group *g); /* null: all gr
 /* member_out.c */
 /* Out: FENCE unless it left by itself, connection closed, what it was part of notes the loss (M1).  `text` is static: it is logged. */
 void member_exclude(struct master *m, struct member *mb, enum cause cause, const char *text);
-/* The same; `why` is static, it is logged; `text` is copied: it goes to the others and to the excluded one. */
+/* The same; `why` is static, it is traced; `text` is copied: it goes to the log, to the others and to the excluded one. */
 void member_exclude_told(struct master *m, struct member *mb, enum cause cause, const char *why, const char *text);
 void member_violation(struct master *m, uint32_t conn, const char *what); /* bytes or a state that cannot be */
 void member_close(struct master *m, uint32_t conn);

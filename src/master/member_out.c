@@ -45,7 +45,7 @@ static void group_lose(struct master *m, struct group *g, const struct member *m
     }
 }
 
-/* `why` is static: it goes to the log; `text` is copied: it goes to the others and to the excluded one. */
+/* `why` is static: it goes to traces; `text` is copied: it goes to the log, to the others and to the excluded one. */
 void member_exclude_told(struct master *m, struct member *mb, enum cause cause, const char *why, const char *text)
 {
     struct group *g = member_group(m, mb);
@@ -60,6 +60,7 @@ void member_exclude_told(struct master *m, struct member *mb, enum cause cause, 
     if (m->admit.phase == ADMIT_LINKING && (accepted || mb->joining)) {
         m->admit.again = true; /* M10: a new attempt, without FREEZE */
     }
+    snprintf(mb->gone_text, sizeof mb->gone_text, "%s", text);
     mb->vote.kind = VOTE_NONE; /* M6: a vote loses only the voters that leave */
     mb->role = 0;
     master_move(m, PHASE_MEMBER, &mb->phase, MEMBER_GONE, mb->id, view_current(g)->view, why);

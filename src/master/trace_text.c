@@ -41,8 +41,11 @@ bool master_trace_text(const struct master *m, const struct action *a, char *out
         snprintf(out, size, "%s admitted to view %u", who, view);
         return true;
     case MEMBER_GONE:
-        snprintf(out, size, "%s %s view %u%s%s", who, strcmp(why, "left") == 0 ? "left" : "excluded from", view,
-                 strcmp(why, "left") == 0 ? "" : ": ", strcmp(why, "left") == 0 ? "" : why);
+        if (strcmp(why, "left") == 0) {
+            snprintf(out, size, "%s left view %u", who, view);
+        } else {
+            snprintf(out, size, "%s excluded from view %u: %s", who, view, mb != NULL ? mb->gone_text : why);
+        }
         return true;
     case MEMBER_FREE:
         snprintf(out, size, "%s: %s", who, why);

@@ -1,4 +1,4 @@
-/* fetch.c - one election of shared state as a receiver sees it: hashes, memory, leaves, STAGED.
+/* fetch.c - one election of shared state as a receiver sees it: hashes, memory, leaves, STAGED; what it is given comes from holder.c of others.
  *
  * ELECTED names the holders.  One of them gives the MANIFEST, which must have the elected digest; what differs from the own leaf
  * hashes is asked of all holders at once, a few leaves of each, so that a fast one gets more to do.  A source that breaks or lies is
@@ -11,8 +11,7 @@
 
 enum {
     FETCH_DEPTH = 4,         /* leaves asked of one source at a time: enough to hide a round trip */
-    FETCH_HASH_BYTES = sizeof(uint64_t),
-    FETCH_MESSAGE_BYTES = 64 /* the largest message in front of a payload is smaller */
+    FETCH_HASH_BYTES = sizeof(uint64_t)
 };
 
 /* ---- what is said ---- */
@@ -26,6 +25,9 @@ static void say_staged(struct session *s, struct outbox *out)
                            .round = s->fetch.elected.round,
                            .status = s->fetch.status,
                            .liar = s->fetch.liar};
+    if (m.status == STAGED_KEYS) {
+        memcpy(m.text, s->fetch.diff.text, sizeof m.text);
+    }
     put_staged(outbox_frame(out, FRAME_STAGED, s->run, s->view.view), &m);
     outbox_send(out, ACT_MASTER, 0);
 }
@@ -242,9 +244,32 @@ static void ask_for_leaves(struct session *s, struct outbox *out)
     }
 }
 
+/* This peer is going to lose its place: it asks a holder, from the first on, which of its entries is not as elected. */
+static void ask_for_entries(struct session *s, struct outbox *out)
+{
+    if (s->fetch.manifest_from == NONE) {
+        s->fetch.manifest_from = source_idle(s, NONE);
+        entries_begin(&s->fetch.diff);
+    }
+    if (s->fetch.manifest_from == NONE) {
+        stage(s, STAGED_KEYS, out);
+        return;
+    }
+    struct msg_entries_want m = {
+        .number = s->fetch.elected.number, .round = s->fetch.elected.round, .first = s->fetch.diff.next};
+    put_entries_want(outbox_frame(out, FRAME_ENTRIES_WANT, s->run, s->view.view), &m);
+    send_to_source(s, s->fetch.manifest_from, out);
+}
+
 static void fetch_advance(struct session *s, struct outbox *out)
 {
     if (!s->fetch.active || !s->fetch.receiving || s->fetch.staged) {
+        return;
+    }
+    if (s->fetch.diff.active) {
+        if (s->fetch.manifest_from == NONE) {
+            ask_for_entries(s, out);
+        }
         return;
     }
     if (is_cut_off(s)) {
@@ -277,6 +302,7 @@ static void round_clear(struct session *s)
     s->fetch.manifest_from = s->fetch.whole = s->fetch.whole_from = NONE;
     s->fetch.first = 0;
     s->fetch.need = s->fetch.liar = 0;
+    s->fetch.diff = (struct entries_diff){.active = false};
 }
 
 /* Everything that an earlier round staged is void. */
@@ -330,21 +356,11 @@ static bool read_sources(struct session *s, const struct msg_elected *m, struct 
     return reader_done(r);
 }
 
-static bool has_manifest_room(const struct session *s)
-{
-    return (uint64_t)s->state->leaf_count * FETCH_HASH_BYTES + FETCH_MESSAGE_BYTES <= frame_limit(FRAME_MANIFEST);
-}
-
-static bool is_voting(const struct session *s)
-{
-    return s->vote == VOTE_SYNC && !s->vote_ended && s->state != NULL;
-}
-
 void fetch_elected(struct session *s, struct reader *r, struct outbox *out)
 {
     struct msg_elected m;
     bool good = get_elected(r, &m) && m.holders + (m.role == SYNC_RECEIVER) <= s->cfg.max_members;
-    if (good && (!is_voting(s) || m.number != s->answered)) {
+    if (good && (!holder_is_voting(s) || m.number != s->answered)) {
         return; /* a vote that is over */
     }
     if (good && s->fetch.active && m.round == s->fetch.elected.round) {
@@ -360,8 +376,10 @@ void fetch_elected(struct session *s, struct reader *r, struct outbox *out)
     }
     session_trace(out, "elected", m.round, m.role);
     if (s->fetch.receiving && m.key_digest != s->state->key_digest) {
-        stage(s, STAGED_KEYS, out);
-    } else if (s->fetch.receiving && !has_manifest_room(s)) {
+        entries_begin(&s->fetch.diff);
+        s->fetch.content_known = false;
+        fetch_advance(s, out);
+    } else if (s->fetch.receiving && !holder_has_room(s)) {
         stage(s, STAGED_NO_SOURCE, out);
     } else {
         fetch_advance(s, out);
@@ -434,64 +452,12 @@ void fetch_reset(struct session *s, struct outbox *out)
     s->fetch.active = s->fetch.memory_asked = false;
 }
 
-/* ---- the holder's side ---- */
-
-/* Payload stays where it is; its bytes belong to the frame. */
-static void send_answer(struct session *s, uint64_t peer, const void *data, uint32_t bytes, struct outbox *out)
-{
-    struct frame_header h;
-    struct action *a = outbox_send(out, ACT_SYNC, peer);
-    a->value = 1;
-    a->data = bytes > 0 ? data : NULL;
-    a->data_bytes = bytes;
-    s->fetch.connected = true;
-    if (!out->overflow && frame_get(out->bytes + a->frame, &h)) {
-        h.length += bytes;
-        frame_put(out->bytes + a->frame, &h);
-    }
-}
-
-/* Numbers are the asker's: every peer counts its own votes, and ELECTED may still be on its way here.  What is asked for is checked by
- * the asker, so a holder just says what it has.  Who has staged this round's state passes that on. */
-static bool passes_on(const struct session *s, uint32_t round)
-{
-    return s->fetch.active && s->fetch.receiving && s->fetch.staged && s->fetch.status == STAGED_OK &&
-           s->fetch.elected.round == round;
-}
-
-static void serve_manifest(struct session *s, uint64_t peer, const struct msg_manifest_want *want, struct outbox *out)
-{
-    struct msg_manifest m = {.number = want->number, .round = want->round};
-    bool have = is_voting(s) && has_manifest_room(s);
-    m.bytes = have ? s->state->leaf_count * FETCH_HASH_BYTES : 0;
-    put_manifest(outbox_frame(out, FRAME_MANIFEST, s->run, s->view.view), &m);
-    const uint64_t *hashes = have && passes_on(s, want->round) ? s->state->want_hash : have ? s->state->leaf_hash : NULL;
-    send_answer(s, peer, hashes, m.bytes, out);
-}
-
-static void serve_leaf(struct session *s, uint64_t peer, const struct msg_leaf_want *want, struct outbox *out)
-{
-    struct msg_leaf m = {.number = want->number, .round = want->round, .entry = want->entry, .leaf = want->leaf};
-    const unsigned char *data = NULL;
-    if (is_voting(s) && want->entry < s->state->entry_count && want->leaf < s->state->entries[want->entry].leaves &&
-        s->state->leaf_bytes <= frame_limit(FRAME_LEAF) - FETCH_MESSAGE_BYTES) {
-        uint32_t leaf = s->state->entries[want->entry].first_leaf + (uint32_t)want->leaf;
-        bool staged = passes_on(s, want->round) && s->state->leaf_state[leaf] == LEAF_HERE;
-        data = staged ? s->state->staging + s->state->stage_at[leaf] - 1
-                      : s->state->entries[want->entry].data + want->leaf * s->state->leaf_bytes;
-        m.bytes = sync_leaf_size(s->state, want->entry, (uint32_t)want->leaf);
-        s->state->tx_bytes += m.bytes;
-    }
-    put_leaf(outbox_frame(out, FRAME_LEAF, s->run, s->view.view), &m);
-    send_answer(s, peer, data, m.bytes, out);
-}
-
 /* ---- the receiver's side ---- */
 
 /* Which source an answer comes from; NONE if this round did not ask it. */
 static uint32_t answer_source(const struct session *s, uint64_t peer, uint32_t number, uint32_t round)
 {
-    if (!is_voting(s) || !s->fetch.active || s->fetch.staged || number != s->fetch.elected.number ||
+    if (!holder_is_voting(s) || !s->fetch.active || s->fetch.staged || number != s->fetch.elected.number ||
         round != s->fetch.elected.round) {
         return NONE;
     }
@@ -535,6 +501,34 @@ static void take_manifest(struct session *s, uint64_t peer, const struct msg_man
         s->fetch.whole_known = true;
     }
     fetch_advance(s, out);
+}
+
+static void take_entries(struct session *s, uint64_t peer, const struct msg_entries *m, struct reader *r, struct outbox *out)
+{
+    struct entries_diff *d = &s->fetch.diff;
+    uint32_t source = answer_source(s, peer, m->number, m->round);
+    if (source == NONE || !d->active || source != s->fetch.manifest_from || m->first != d->next) {
+        return;
+    }
+    bool open = true;
+    for (uint32_t i = 0; open && i < m->entries; i++) {
+        struct entry_key key;
+        if (!get_entry_key(r, &key)) {
+            break;
+        }
+        open = entries_next(d, s->state, &key);
+    }
+    if (r->bad || (open && (m->total == 0 || (d->next < m->total && m->entries == 0)))) {
+        source_lost(s, source, false);
+        fetch_advance(s, out);
+    } else if (open && d->next < m->total) {
+        ask_for_entries(s, out);
+    } else {
+        if (open) {
+            entries_end(d, s->state);
+        }
+        stage(s, STAGED_KEYS, out);
+    }
 }
 
 static uint32_t ask_find(const struct session *s, uint32_t source, uint32_t leaf)
@@ -582,16 +576,22 @@ void fetch_frame(struct session *s, struct session_event *e, struct outbox *out)
     struct msg_manifest manifest;
     struct msg_leaf_want leaf_want;
     struct msg_leaf leaf;
+    struct msg_entries_want entries_want;
+    struct msg_entries entries;
     const void *payload = NULL;
     reader_init(&r, e->payload, e->header->length);
     if (e->header->type == FRAME_MANIFEST_WANT && get_manifest_want(&r, &manifest_want)) {
-        serve_manifest(s, e->peer, &manifest_want, out);
+        holder_give_manifest(s, e->peer, &manifest_want, out);
     } else if (e->header->type == FRAME_LEAF_WANT && get_leaf_want(&r, &leaf_want)) {
-        serve_leaf(s, e->peer, &leaf_want, out);
+        holder_give_leaf(s, e->peer, &leaf_want, out);
     } else if (e->header->type == FRAME_MANIFEST && get_manifest(&r, &manifest, &payload)) {
         take_manifest(s, e->peer, &manifest, payload, out);
     } else if (e->header->type == FRAME_LEAF && get_leaf(&r, &leaf, &payload)) {
         take_leaf(s, e->peer, &leaf, payload, out);
+    } else if (e->header->type == FRAME_ENTRIES_WANT && get_entries_want(&r, &entries_want)) {
+        holder_give_entries(s, e->peer, &entries_want, out);
+    } else if (e->header->type == FRAME_ENTRIES && get_entries(&r, &entries)) {
+        take_entries(s, e->peer, &entries, &r, out);
     } else {
         fetch_down(s, e->peer, out); /* malformed, or no business here: as good as gone */
     }

@@ -159,6 +159,15 @@ struct view {
     struct missing_edge *edge; /* ascending, a < b; room for edge_count */
 };
 
+/* entries.c: how a list of entries that comes piece by piece differs from the own one */
+struct entries_diff {
+    bool active;         /* it is being asked for */
+    uint32_t next;       /* index of theirs that comes next */
+    uint32_t at;         /* first index where they differ, NONE: not found yet */
+    struct entry_key theirs; /* at that index */
+    char text[BOUNDS_TEXT];
+};
+
 enum { SESSION_FINISHED_BATCH = 64, SESSION_ASKS = 64, OPS_SPARE = 2 };
 
 struct session {
@@ -294,6 +303,7 @@ struct session {
             uint32_t leaf, source;
         } ask[SESSION_ASKS]; /* in any order */
         uint32_t asks;
+        struct entries_diff diff; /* our entries are not those elected: which differs */
     } fetch;
 };
 
@@ -329,6 +339,20 @@ void mismatch_learn(struct session *s, struct op *op, const struct op_clash *cla
 void mismatch_tell(const struct session *s, struct slot *c, const struct op_clash *clash);
 void mismatch_owe(struct session *s, uint64_t view, const struct op_name *name, const struct op_clash *clash);
 struct op_clash mismatch_owed(const struct session *s, uint64_t tag, const struct owed *owed);
+
+/* entries.c */
+void entries_begin(struct entries_diff *d);
+struct entry_key entries_key(const struct sync_entry *e, uint32_t index);
+/* The next of their entries; false: it is known what differs, d->text says it. */
+bool entries_next(struct entries_diff *d, const struct sync_state *own, const struct entry_key *theirs);
+void entries_end(struct entries_diff *d, const struct sync_state *own); /* that was all of them */
+
+/* holder.c: what a holder of the elected state gives to who asks */
+bool holder_is_voting(const struct session *s);
+bool holder_has_room(const struct session *s); /* for its leaf hashes in one message */
+void holder_give_manifest(struct session *s, uint64_t peer, const struct msg_manifest_want *want, struct outbox *out);
+void holder_give_leaf(struct session *s, uint64_t peer, const struct msg_leaf_want *want, struct outbox *out);
+void holder_give_entries(struct session *s, uint64_t peer, const struct msg_entries_want *want, struct outbox *out);
 
 /* slots.c */
 size_t slot_table_bytes(uint32_t count);

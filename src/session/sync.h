@@ -19,6 +19,7 @@
 #include "wire/p2p.h"
 
 struct sync_entry {
+    const char *name;        /* borrowed: the program's; null: it has none */
     uint64_t name_hash;      /* of the name's bytes */
     enum dtype dtype;
     uint64_t count;

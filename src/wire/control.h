@@ -260,6 +260,7 @@ struct msg_staged {
     uint32_t number, round;
     uint8_t status;
     uint64_t liar;
+    char text[BOUNDS_TEXT]; /* KEYS: which entry, and what differs; "" if nobody was left to ask.  Read with KEYS only */
 };
 
 /* PROBE: measure the edge to `to` now; several peers measure in the same round. */

@@ -110,6 +110,9 @@ void put_staged(struct writer *w, const struct msg_staged *m)
     put_u32(w, m->round);
     put_u8(w, m->status);
     put_u64(w, m->liar);
+    if (m->status == STAGED_KEYS) {
+        put_text(w, m->text);
+    }
 }
 
 bool get_staged(struct reader *r, struct msg_staged *m)
@@ -118,6 +121,10 @@ bool get_staged(struct reader *r, struct msg_staged *m)
     m->round = get_u32(r);
     m->status = parts_get_u8(r, STAGED_OK, STAGED_KEYS);
     m->liar = get_u64(r);
+    m->text[0] = '\0';
+    if (m->status == STAGED_KEYS) {
+        get_text(r, m->text, sizeof m->text);
+    }
     return reader_done(r);
 }
 

@@ -55,6 +55,8 @@ static const struct frame_row frame_rows[] = {
     [FRAME_MANIFEST] = {"MANIFEST", 16u << 20},
     [FRAME_LEAF_WANT] = {"LEAF_WANT", FRAME_SMALL},
     [FRAME_LEAF] = {"LEAF", (1u << 20) + 64},
+    [FRAME_ENTRIES_WANT] = {"ENTRIES_WANT", FRAME_SMALL},
+    [FRAME_ENTRIES] = {"ENTRIES", FRAME_SMALL},
     [FRAME_PROBE_DATA] = {"PROBE_DATA", 256u << 10},
     [FRAME_PROBE_DONE] = {"PROBE_DONE", 0},
 };

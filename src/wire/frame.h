@@ -54,6 +54,8 @@ enum frame_type {
     FRAME_MANIFEST = 57,
     FRAME_LEAF_WANT = 58,
     FRAME_LEAF = 59,
+    FRAME_ENTRIES_WANT = 60,
+    FRAME_ENTRIES = 61,
     /* between peers: probe connection */
     FRAME_PROBE_DATA = 64,
     FRAME_PROBE_DONE = 65,

@@ -100,6 +100,23 @@ struct msg_leaf {
     uint32_t bytes; /* payload to the end of the frame; 0: I do not have it */
 };
 
+/* ENTRIES_WANT: what entries have you, from this one on?  For whom has other ones than were elected. */
+struct msg_entries_want {
+    uint32_t number, round, first;
+};
+/* ENTRIES: items entry_key, from `first` on; of `total` in all, 0: I have none to tell. */
+struct msg_entries {
+    uint32_t number, round, first, total;
+    uint32_t entries;
+};
+enum { P2P_ENTRIES = 32, P2P_NAME = 48 }; /* most in one message; bytes of a name, with the zero */
+struct entry_key {
+    uint64_t name_hash;
+    uint64_t count;
+    uint8_t dtype, inequality;
+    char name[P2P_NAME]; /* cut off: for people */
+};
+
 void put_hello(struct writer *w, const struct msg_hello *m);
 bool get_hello(struct reader *r, struct msg_hello *m);
 void put_hello_ack(struct writer *w, const struct msg_hello_ack *m);
@@ -130,6 +147,12 @@ void put_leaf_want(struct writer *w, const struct msg_leaf_want *m);
 bool get_leaf_want(struct reader *r, struct msg_leaf_want *m);
 void put_leaf(struct writer *w, const struct msg_leaf *m);
 bool get_leaf(struct reader *r, struct msg_leaf *m, const void **payload);
+void put_entries_want(struct writer *w, const struct msg_entries_want *m);
+bool get_entries_want(struct reader *r, struct msg_entries_want *m);
+void put_entries(struct writer *w, const struct msg_entries *m);
+bool get_entries(struct reader *r, struct msg_entries *m);
+void put_entry_key(struct writer *w, const struct entry_key *m);
+bool get_entry_key(struct reader *r, struct entry_key *m);
 
 /* 64-bit hash of the parameters of an operation together with those of the view's plans. */
 uint64_t p2p_params_hash(const struct op_params *params, const struct plan_view *plan);

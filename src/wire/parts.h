@@ -25,6 +25,7 @@ enum {
     PARTS_DECISION_BYTES = 22,
     PARTS_REPORT_BYTES = 50,
     PARTS_NAME_BYTES = 12,
+    PARTS_ENTRY_BYTES = 20,
 };
 
 /* A u8, u16, u32 of at least `least` and at most `most`; bad and 0 otherwise. */

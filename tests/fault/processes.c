@@ -228,7 +228,7 @@ static bool start_master(struct processes *all)
     const char *listen = o->listen != NULL ? o->listen : "127.0.0.1:0";
     int own = -1;
     char words[4][64] = {"", "--dead-ms", "", ""};
-    snprintf(words[3], sizeof words[3], "--log-level=%s", log != NULL ? log : "none");
+    snprintf(words[3], sizeof words[3], "--log-level=%s", log != NULL ? log : o->master_log != NULL ? o->master_log : "none");
     snprintf(words[0], sizeof words[0], "--listen=%s", listen);
     snprintf(words[2], sizeof words[2], "%llu",
              (unsigned long long)patient(o->dead_ms != NULL ? strtoull(o->dead_ms, NULL, 10) : 10000));
@@ -321,7 +321,9 @@ void processes_stop(struct processes *all)
         process_close(&all->process[i]);
     }
     program_end(&all->master, SIGTERM);
-    fprintf(stderr, "%s", all->master.err_text);
+    if (all->options.master_log == NULL) {
+        fprintf(stderr, "%s", all->master.err_text);
+    }
     if (all->master.status != 0) {
         fail(all, "the master did not end well", -1);
     }

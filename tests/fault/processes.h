@@ -71,6 +71,7 @@ struct processes_options {
     uint32_t group[PROCESSES_MOST];
     const char *space[PROCESSES_MOST]; /* network namespace of each; null: the test's own */
     const char *master_space;
+    const char *master_log;    /* level at which it logs, for tests that read master.err_text after processes_stop */
     bool flush_to_zero[PROCESSES_MOST];
 };
 

@@ -557,6 +557,7 @@ void peer_staged(struct cluster *c, struct peer *p, enum staged_status status, u
 {
     struct msg_staged s = {.number = p->elected.number, .round = p->elected.round, .status = (uint8_t)status,
                            .liar = liar};
+    memcpy(s.text, p->differs, sizeof s.text);
     put_staged(payload_begin(), &s);
     payload_send(c, p, FRAME_STAGED);
     deliver(c);

@@ -72,6 +72,13 @@ static void check_election(const struct election *e, const uint32_t *order)
         const struct ballot *b = &e->ballot[order[i]];
         peer_sync(c, &c->peers[order[i]], b->strategy, b->revision, b->keys, b->content, b->inequality);
     }
+    bool asked = false; /* then all have been told of an election */
+    for (uint32_t i = 0; i < e->count; i++) {
+        asked = asked || e->ballot[i].keys == OTHER_KEYS;
+        if (e->ballot[i].keys == OTHER_KEYS && c->peers[i].elected.role == SYNC_RECEIVER) { /* it has asked which */
+            peer_staged(c, &c->peers[i], STAGED_KEYS, 0);
+        }
+    }
     bool good = true;
     for (uint32_t i = 0; i < e->count; i++) {
         const struct peer *p = &c->peers[i];
@@ -87,7 +94,7 @@ static void check_election(const struct election *e, const uint32_t *order)
             break;
         default:
             good = good && !p->voting && p->answer.kind == VOTE_SYNC && p->answer.result == e->result &&
-                   p->answer.value == e->value && p->elected.role == 0;
+                   p->answer.value == e->value && (p->elected.role == 0 || asked);
             break;
         }
     }
@@ -120,6 +127,37 @@ TEST(election_does_not_depend_on_the_order_of_votes) /* R19: the whole table, in
         uint32_t order[ELECTION_PEERS] = {0, 1, 2, 3};
         permute(&table[i], order, 0);
     }
+}
+
+TEST(who_has_other_entries_is_told_which_and_so_is_the_log) /* "other entries" of a thousand: which? */
+{
+    struct cluster *c = group_with(3, 0);
+    struct peer *odd = &c->peers[1];
+    peer_sync(c, &c->peers[0], POPULAR, 1, KEYS, 1, false);
+    peer_sync(c, odd, POPULAR, 1, OTHER_KEYS, 2, true);
+    peer_sync(c, &c->peers[2], POPULAR, 1, KEYS, 1, false);
+    EXPECT(odd->open && odd->elected.role == SYNC_RECEIVER && odd->elected.holders == 2 && odd->elected.whole == 0);
+    EXPECT(c->peers[0].voting); /* until it is known */
+    snprintf(odd->differs, sizeof odd->differs, "'w' has 100 f32, elected: 50 f32");
+    snprintf(c->listen, sizeof c->listen, "excluded");
+    peer_staged(c, odd, STAGED_KEYS, 0);
+    EXPECT_EQ(odd->fence.cause, CAUSE_KICK_KEYS);
+    EXPECT_STR(odd->fence.text, "its shared state has other entries than the elected one: 'w' has 100 f32, elected: 50 f32");
+    EXPECT(strstr(c->heard, " excluded from view 2: its shared state has other entries than the elected one: 'w' has 100 f32, ") != NULL);
+    EXPECT(!c->peers[0].voting && c->peers[0].answer.result == ANSWER_OK);
+    cluster_free(c);
+}
+
+TEST(who_has_other_entries_and_nobody_to_ask_has_to_go_all_the_same) /* the others would wait for ever */
+{
+    struct cluster *c = group_with(2, 0);
+    peer_sync(c, &c->peers[0], POPULAR, 1, KEYS, 1, false);
+    peer_sync(c, &c->peers[1], POPULAR, 1, OTHER_KEYS, 2, false);
+    peer_staged(c, &c->peers[1], STAGED_KEYS, 0);
+    EXPECT_EQ(c->peers[1].fence.cause, CAUSE_KICK_KEYS);
+    EXPECT_STR(c->peers[1].fence.text, "its shared state has other entries than the elected one");
+    EXPECT_EQ(c->peers[0].answer.result, ANSWER_OK);
+    cluster_free(c);
 }
 
 /* Three members; the third has to receive. */

@@ -336,8 +336,10 @@ TEST(other_keys_are_said_and_nothing_is_fetched)
     make_stale(w, 1, 5);
     vote_all(w);
     elect_all(w, 0, 1, 2, NONE);
+    world_run(w);
     expect_staged(&w->peer[1], 1, STAGED_KEYS, 0);
-    EXPECT_EQ(w->peer[1].sync_frames, 0);
+    EXPECT_EQ(w->peer[1].manifests_asked + w->peer[1].leaves_asked, 0);
+    EXPECT_EQ(w->peer[1].allocated, 0);
     world_free(w);
 }
 
@@ -419,5 +421,153 @@ TEST(random_worlds_stage_the_elected_bytes_or_say_why_not)
         if (test_failures != 0) {
             fprintf(stderr, "seed %" PRIu64 "\n", seed);
         }
+    }
+}
+
+/* ---- other entries than the elected ones ---- */
+
+static const char *const names[WORLD_ENTRIES] = {"w", "b", "empty", "step", "mask"};
+
+/* Peer 1 has other entries than peer 0, of which it is told; `said` is what it tells the master. */
+static void expect_difference(void (*change)(struct world_peer *p), const char *said)
+{
+    struct world *w = world_new(2, ELEMENTS);
+    for (uint32_t i = 0; i < 2; i++) {
+        for (uint32_t k = 0; k < WORLD_ENTRIES; k++) {
+            w->peer[i].entries[k].name = names[k];
+        }
+    }
+    change(&w->peer[1]);
+    world_hash(&w->peer[1]);
+    vote_all(w);
+    elect_all(w, 0, 1, 2, NONE);
+    world_run(w);
+    EXPECT_EQ(w->peer[1].staged, 1);
+    EXPECT_EQ(w->peer[1].said.status, STAGED_KEYS);
+    EXPECT_STR(w->peer[1].said.text, said);
+    EXPECT(!w->peer[1].left); /* the master says so, with this text */
+    world_free(w);
+}
+
+static void other_count(struct world_peer *p)
+{
+    p->entries[4].count = 100;
+}
+
+static void other_type(struct world_peer *p)
+{
+    p->entries[1].dtype = DTYPE_I8;
+}
+
+static void other_flag(struct world_peer *p)
+{
+    p->entries[3].inequality = false;
+}
+
+static void one_less(struct world_peer *p)
+{
+    memmove(&p->entries[1], &p->entries[2], 3 * sizeof p->entries[0]);
+    p->state.entry_count = 4;
+}
+
+static void last_less(struct world_peer *p)
+{
+    p->state.entry_count = 4;
+}
+
+static void other_name(struct world_peer *p)
+{
+    p->entries[2].name = "vacant";
+    p->entries[2].name_hash = 99;
+}
+
+static void swapped(struct world_peer *p)
+{
+    struct sync_entry e = p->entries[1];
+    p->entries[1] = p->entries[4];
+    p->entries[4] = e;
+}
+
+static void none(struct world_peer *p)
+{
+    p->state.entry_count = 0;
+}
+
+TEST(which_entry_differs_and_in_what) /* the user of a thousand entries compares two programs line by line */
+{
+    expect_difference(other_count, "'mask' has 100 i8, elected: 129 i8");
+    expect_difference(other_type, "'b' has 7 i8, elected: 7 u8");
+    expect_difference(other_flag, "'step' has allow_content_inequality false, elected: true");
+    expect_difference(one_less, "'b' is missing, elected: 7 u8");
+    expect_difference(last_less, "'mask' is missing, elected: 129 i8");
+    expect_difference(other_name, "'empty' is missing, elected: 0 f64");
+    expect_difference(swapped, "entry 1 is 'mask', elected: 'b', in another order");
+    expect_difference(none, "'w' is missing, elected: 800 f32");
+}
+
+TEST(an_entry_too_many_is_found_at_the_end_of_their_list) /* their list is a prefix of ours, or has a gap where ours has it */
+{
+    for (int last = 0; last < 2; last++) {
+        struct world *w = world_new(2, ELEMENTS);
+        for (uint32_t k = 0; k < WORLD_ENTRIES; k++) {
+            w->peer[0].entries[k].name = w->peer[1].entries[k].name = names[k];
+        }
+        if (last) {
+            last_less(&w->peer[0]);
+        } else {
+            one_less(&w->peer[0]);
+        }
+        world_hash(&w->peer[0]);
+        vote_all(w);
+        elect_all(w, 0, 1, 2, NONE);
+        world_run(w);
+        EXPECT_STR(w->peer[1].said.text, last ? "'mask' with 129 i8 is one more" : "'b' with 7 u8 is one more");
+        world_free(w);
+    }
+}
+
+TEST(entries_beyond_one_message_are_compared_too)
+{
+    enum { MANY = 3 * P2P_ENTRIES + 5 };
+    struct sync_entry own[MANY] = {{0}};
+    struct sync_state state = {.entries = own, .entry_count = MANY};
+    struct entries_diff d;
+    for (uint32_t odd = 0; odd < MANY; odd += 7) {
+        bool open = true;
+        char want[80];
+        entries_begin(&d);
+        for (uint32_t i = 0; i < MANY; i++) {
+            own[i] = (struct sync_entry){.name_hash = i + 1, .dtype = DTYPE_F32, .count = i};
+        }
+        for (uint32_t i = 0; i < MANY && open; i++) {
+            struct entry_key theirs = entries_key(&own[i], i);
+            theirs.count += i == odd;
+            open = entries_next(&d, &state, &theirs);
+        }
+        snprintf(want, sizeof want, "'#%u' has %u f32, elected: %u f32", odd, odd, odd + 1);
+        EXPECT_STR(d.text, want);
+    }
+}
+
+TEST(source_that_is_lost_while_entries_are_compared_is_replaced_and_none_is_no_reason_to_stay)
+{
+    for (uint32_t others = 1; others < 3; others++) {
+        struct world *w = world_new(3, ELEMENTS);
+        for (uint32_t i = 0; i < 3; i++) {
+            for (uint32_t k = 0; k < WORLD_ENTRIES; k++) {
+                w->peer[i].entries[k].name = names[k];
+            }
+        }
+        other_count(&w->peer[2]);
+        world_hash(&w->peer[2]);
+        vote_all(w);
+        elect_all(w, 0, others == 1 ? 1 : 3, 4, NONE);
+        uint32_t first = world_index(w, w->peer[2].first_asked);
+        world_kill(w, first);
+        world_run(w);
+        EXPECT_EQ(w->peer[2].staged, 1);
+        EXPECT_EQ(w->peer[2].said.status, STAGED_KEYS);
+        EXPECT_STR(w->peer[2].said.text, others == 1 ? "" : "'mask' has 100 i8, elected: 129 i8");
+        world_free(w);
     }
 }

@@ -414,6 +414,9 @@ static void staged_fill(void *at, struct rng *rng)
     m->round = (uint32_t)rng_next(rng);
     m->status = (uint8_t)rng_below(rng, 4);
     m->liar = rng_next(rng);
+    if (m->status == STAGED_KEYS) {
+        wire_rnd_text(rng, m->text);
+    }
 }
 WIRE_PLAIN(staged)
 

@@ -1,5 +1,6 @@
 /* wire_p2p_cases.c - the messages between peers as cases (see wire_cases.h).
  * SPDX-License-Identifier: MIT */
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/unit/wire_cases.h"
@@ -218,6 +219,54 @@ static void leaf_fill(void *at, struct rng *rng)
     x->m.bytes = fill_payload(rng, x->payload);
 }
 
+static void entries_want_fill(void *at, struct rng *rng)
+{
+    struct msg_entries_want *m = at;
+    m->number = (uint32_t)rng_next(rng);
+    m->round = (uint32_t)rng_next(rng);
+    m->first = (uint32_t)rng_next(rng);
+}
+WIRE_PLAIN(entries_want)
+
+struct whole_entries {
+    struct msg_entries m;
+    struct entry_key keys[WIRE_CASE_ITEMS];
+};
+static void entries_fill(void *at, struct rng *rng)
+{
+    struct whole_entries *x = at;
+    x->m.number = (uint32_t)rng_next(rng);
+    x->m.round = (uint32_t)rng_next(rng);
+    x->m.first = (uint32_t)rng_next(rng);
+    x->m.total = (uint32_t)rng_next(rng);
+    x->m.entries = wire_rnd_items(rng);
+    for (uint32_t i = 0; i < x->m.entries; i++) {
+        struct entry_key *k = &x->keys[i];
+        k->name_hash = rng_next(rng);
+        k->count = rng_next(rng);
+        k->dtype = (uint8_t)rng_below(rng, 12);
+        k->inequality = (uint8_t)rng_below(rng, 2);
+        snprintf(k->name, sizeof k->name, "w%u", (unsigned)rng_below(rng, 1000));
+    }
+}
+static void entries_put(struct writer *w, const void *at)
+{
+    const struct whole_entries *x = at;
+    put_entries(w, &x->m);
+    for (uint32_t i = 0; i < x->m.entries; i++) {
+        put_entry_key(w, &x->keys[i]);
+    }
+}
+static bool entries_get(struct reader *r, void *at)
+{
+    struct whole_entries *x = at;
+    bool good = get_entries(r, &x->m) && x->m.entries <= WIRE_CASE_ITEMS;
+    for (uint32_t i = 0; good && i < x->m.entries; i++) {
+        good = get_entry_key(r, &x->keys[i]);
+    }
+    return good && reader_done(r);
+}
+
 const struct wire_case wire_p2p_cases[] = {
     WIRE_ROW(hello, FRAME_HELLO, struct msg_hello),
     WIRE_ROW(hello_ack, FRAME_HELLO_ACK, struct msg_hello_ack),
@@ -233,5 +282,7 @@ const struct wire_case wire_p2p_cases[] = {
     WIRE_ROW(manifest, FRAME_MANIFEST, struct whole_manifest),
     WIRE_ROW(leaf_want, FRAME_LEAF_WANT, struct msg_leaf_want),
     WIRE_ROW(leaf, FRAME_LEAF, struct whole_leaf),
+    WIRE_ROW(entries_want, FRAME_ENTRIES_WANT, struct msg_entries_want),
+    WIRE_ROW(entries, FRAME_ENTRIES, struct whole_entries),
 };
 const size_t wire_p2p_case_count = sizeof wire_p2p_cases / sizeof wire_p2p_cases[0];

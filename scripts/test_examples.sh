@@ -166,9 +166,38 @@ sys.exit(f"status {status}, printed {noise}" if status != 130 or noise else 0)
 PYTHON
 }
 
+demo_says_so_when_the_late_peer_comes_after_the_end() { # it waits for others for ever, and the demo for it
+    local late=$work/late
+    mkdir -p "$late/bin" "$late/examples"
+    ln -sf "$build/bin/ccoip_master" "$late/bin/"
+    cat >"$late/examples/train_charlm" <<'WRAPPER'
+#!/usr/bin/env bash
+here=$(dirname "$0")
+case " $* " in
+*" peer-5 "*)
+    until [ -e "$here/peer-1" ] && [ -e "$here/peer-2" ] && [ -e "$here/peer-4" ]; do sleep 0.05; done
+    exec "$here/real" "$@"
+    ;;
+esac
+name=$(echo " $* " | sed 's/.* --name \([^ ]*\) .*/\1/')
+[ "$name" = peer-3 ] && exec "$here/real" "$@" # it is killed by its number
+"$here/real" "$@"
+status=$?
+touch "$here/$name"
+exit $status
+WRAPPER
+    chmod +x "$late/examples/train_charlm"
+    ln -sf "$build/examples/train_charlm" "$late/examples/real"
+    printf '%8192s' ' all work and no play' >"$work/late text"
+    STEPS=60 timeout 120 scripts/demo.sh "$late" "$work/late text" >"$work/late.log" 2>&1
+    [ $? = 1 ] && grep -q "peer-5 came after the others had finished: more than STEPS=60 are needed" "$work/late.log" ||
+        { cat "$work/late.log"; return 1; }
+}
+
 check_each smallest_program_adds_up smallest_program_says_what_is_wrong options_are_checked \
     readme_listing_compiles porting_listing_compiles readme_listing_runs demo_refuses_numbers_that_are_none \
-    demo_ends_in_silence_at_ctrl_c demo_refuses_a_text_that_it_cannot_learn demo_learns_the_users_text
+    demo_ends_in_silence_at_ctrl_c demo_says_so_when_the_late_peer_comes_after_the_end \
+    demo_refuses_a_text_that_it_cannot_learn demo_learns_the_users_text
 check frozen_peer_comes_back_with_the_others_state with_trainers frozen_peer_comes_back_with_the_others_state
 check frozen_peer_does_not_bring_an_old_run_back with_trainers frozen_peer_does_not_bring_an_old_run_back
 check demo_survives_and_learns env STEPS=300 timeout 300 scripts/demo.sh "$build"

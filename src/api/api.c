@@ -117,7 +117,7 @@ pcclResult_t api_not_gone(struct comm *c, const char *phase)
 pcclResult_t api_member(struct comm *c, const char *phase, struct session_info *info)
 {
     pthread_mutex_lock(&c->lock);
-    bool any = c->machine.session != NULL, was_member = c->calls.was_member;
+    bool any = c->machine.session != NULL, was_member = c->calls.was_member, connecting = c->calls.connecting;
     bool poisoned = any && session_poisoned(c->machine.session);
     memset(info, 0, sizeof *info);
     if (any) {
@@ -133,7 +133,8 @@ pcclResult_t api_member(struct comm *c, const char *phase, struct session_info *
     if (was_member) {
         return api_gone(c, phase); /* the same for every call: why this peer is out, and since when */
     }
-    return api_fail(pcclInvalidUsage, pcclCauseUsage, phase, "not connected: call pcclConnect first");
+    return api_fail(pcclInvalidUsage, pcclCauseUsage, phase,
+                    connecting ? "pcclConnect has not returned" : "not connected: call pcclConnect first");
 }
 
 struct net_address api_address_in(const ccoip_socket_address_t *a)

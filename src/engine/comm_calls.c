@@ -153,13 +153,14 @@ void comm_connect(struct comm *c, struct session_outcome *outcome)
     struct comm_after after;
     struct err err;
     comm_lock(c, &after);
-    bool idle = !c->calls.connecting && comm_idle(c) && !c->calls.closing;
-    if (idle) {
-        c->calls.connecting = true;
-    }
+    const char *in_the_way = c->calls.closing      ? "pcclDestroyCommunicator is under way in another thread"
+                             : c->calls.connecting ? "pcclConnect is under way in another thread"
+                             : !comm_idle(c)       ? "already connected: pcclLeave comes first"
+                                                   : NULL;
+    c->calls.connecting = c->calls.connecting || in_the_way == NULL;
     comm_unlock(c, &after);
-    if (!idle) {
-        comm_fail(outcome, RESULT_USAGE, "already connected, or another thread is connecting");
+    if (in_the_way != NULL) {
+        comm_fail(outcome, RESULT_USAGE, in_the_way);
         return;
     }
     if (comm_prepare(c, &err) != PCCL_OK) {

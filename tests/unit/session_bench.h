@@ -170,11 +170,10 @@ static inline struct session_config bench_config(void)
                                    .link_ns = 5000000000, .kernels = kernels_level("scalar"), .seed = 1};
 }
 
-/* A member of view 1 whose session has these limits. */
-static inline struct bench *bench_of(const struct session_config *config, bool edge)
+/* A session with these limits that has not been connected. */
+static inline struct bench *bench_idle(const struct session_config *config)
 {
     struct bench *b = calloc(1, sizeof *b);
-    b->edge = edge;
     struct session_config c = *config;
     uint32_t actions, bytes, dests;
     b->arena = aligned_alloc(64, (session_arena_bytes(&c) + 63) / 64 * 64);
@@ -185,6 +184,14 @@ static inline struct bench *bench_of(const struct session_config *config, bool e
     b->memory[1] = malloc(bytes);
     b->memory[2] = calloc(dests, sizeof(uint64_t));
     outbox_init(&b->out, b->memory[0], actions, b->memory[1], bytes, b->memory[2], dests);
+    return b;
+}
+
+/* A member of view 1. */
+static inline struct bench *bench_of(const struct session_config *config, bool edge)
+{
+    struct bench *b = bench_idle(config);
+    b->edge = edge;
     step(b, &(struct session_event){.kind = SESSION_CONNECT});
     step(b, &(struct session_event){.kind = SESSION_MASTER_UP});
     unsigned char raw[256];

@@ -108,6 +108,9 @@ TEST(texts_say_the_cause_and_the_remedy_once) /* "no memory: no memory ...: redu
         {{.result = RESULT_GONE, .cause = CAUSE_KICK_STRATEGY}, "sync", 0,
          "sync: not a member of the run any more: it would have had to receive against its strategy: choose strategies that go "
          "together, connect again"},
+        /* not now: what stands in the way comes from the session */
+        {{.result = RESULT_USAGE, .text = "pcclUpdateTopology is under way in another thread"}, "launch", 7,
+         "launch tag 7: not now: pcclUpdateTopology is under way in another thread: fix the order of the calls"},
         /* refused at the door */
         {{.result = RESULT_REFUSED, .cause = CAUSE_KICK_FULL, .text = "127.0.0.1:48148: the run is full"}, "connect", 0,
          "connect: the master refused this peer: 127.0.0.1:48148: the run is full: wait until others have left, connect again"},

@@ -479,19 +479,47 @@ TEST(answer_given_alone_clears_nothing_skips_nothing_and_changes_no_size) /* the
     bench_free(b);
 }
 
-TEST(call_that_may_not_be_made_now_names_the_call_in_the_way) /* "not now" alone sends people looking */
+/* What a launch and a vote are told now. */
+static void expect_in_the_way(struct bench *b, const char *text)
 {
-    struct bench *b = bench_new();
-    struct msg_vote vote = {.kind = VOTE_SYNC};
     float x = 1, y = 0;
-    step(b, &(struct session_event){.kind = SESSION_VOTE, .vote = &vote});
     struct session_launch l = {.tag = 5, .params = one_float, .in = &x, .out = &y, .deadline = INT64_MAX};
+    struct msg_vote vote = {.kind = VOTE_UPDATE};
     step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = 0, .launch = &l});
     EXPECT_EQ(b->outcome.result, RESULT_USAGE);
-    EXPECT_STR(b->outcome.text, "pcclSynchronizeSharedState is under way in another thread");
-    vote.kind = VOTE_UPDATE;
+    EXPECT_STR(b->outcome.text, text);
     step(b, &(struct session_event){.kind = SESSION_VOTE, .vote = &vote});
     EXPECT_EQ(b->outcome.result, RESULT_USAGE);
-    EXPECT_STR(b->outcome.text, "pcclSynchronizeSharedState is under way in another thread");
+    EXPECT_STR(b->outcome.text, text);
+}
+
+TEST(call_that_may_not_be_made_now_names_the_call_in_the_way) /* "not now" alone sends people looking */
+{
+    static const struct {
+        enum vote_kind kind;
+        const char *call;
+    } votes[] = {{VOTE_UPDATE, "pcclUpdateTopology is under way in another thread"},
+                 {VOTE_OPTIMISE, "pcclOptimizeTopology is under way in another thread"},
+                 {VOTE_SYNC, "pcclSynchronizeSharedState is under way in another thread"}};
+    for (size_t i = 0; i < sizeof votes / sizeof votes[0]; i++) {
+        struct bench *b = bench_new();
+        struct msg_vote vote = {.kind = (uint8_t)votes[i].kind};
+        step(b, &(struct session_event){.kind = SESSION_VOTE, .vote = &vote});
+        EXPECT_EQ(b->outcome.result, RESULT_PENDING);
+        expect_in_the_way(b, votes[i].call);
+        bench_free(b);
+    }
+    struct bench *b = bench_new();
+    struct msg_vote query = {.kind = VOTE_QUERY}, update = {.kind = VOTE_UPDATE};
+    step(b, &(struct session_event){.kind = SESSION_VOTE, .vote = &query}); /* beside it operations may run, votes may not */
+    step(b, &(struct session_event){.kind = SESSION_VOTE, .vote = &update});
+    EXPECT_EQ(b->outcome.result, RESULT_USAGE);
+    EXPECT_STR(b->outcome.text, "pcclArePeersPending is under way in another thread");
+    bench_free(b);
+    struct session_config config = bench_config();
+    b = bench_idle(&config);
+    expect_in_the_way(b, "not connected: pcclConnect comes first");
+    step(b, &(struct session_event){.kind = SESSION_CONNECT});
+    expect_in_the_way(b, "pcclConnect has not returned");
     bench_free(b);
 }

@@ -217,13 +217,10 @@ pcclResult_t api_outcome_hint(const struct session_outcome *o, const char *phase
     if (api_last.age_ns >= 50 * CLOCK_MS) { /* less is no delay worth a word */
         snprintf(age, sizeof age, ", for %.1f s", (double)api_last.age_ns / 1e9);
     }
-    const char *what = row->what, *detail = api_detail(o, known);
-    if (o->result == RESULT_NO_MEMORY && detail[0] != 0) { /* it says for what */
-        what = detail;
-        detail = "";
-    }
+    const char *detail = api_detail(o, known);
+    const char *what = o->result == RESULT_NO_MEMORY && detail[0] != 0 ? "" : row->what; /* the detail says for what */
     snprintf(api_last.text, sizeof api_last.text, "%s%s: %s%s%s%s%s: %s", phase, operation, what,
-             detail[0] != 0 ? ": " : "", detail, peer, age, hint != NULL ? hint : api_remedy(o, phase, known));
+             what[0] != 0 && detail[0] != 0 ? ": " : "", detail, peer, age, hint != NULL ? hint : api_remedy(o, phase, known));
     return code;
 }
 

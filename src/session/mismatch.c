@@ -70,7 +70,7 @@ static void say_params(const struct op_params *p, char *out, size_t size)
 
 void mismatch_tell(const struct session *s, struct slot *c, const struct op_clash *clash)
 {
-    char own[64], theirs[64], where[ADDRESS_TEXT];
+    char own[48], theirs[48], where[ADDRESS_TEXT]; /* the longest of all three just fit */
     say_params(&c->launch.params, own, sizeof own);
     for (int i = 1; i >= 0; i--) {
         uint32_t p = peer_find(s, clash->id[i]);

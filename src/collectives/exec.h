@@ -40,7 +40,8 @@ uint32_t room_reserve(struct room *room, uint32_t want);
 void room_unreserve(struct room *room, uint32_t count);
 /* Nobody holds a slot or a grant: so it must be when no executor is left, and none is about to be made. */
 bool room_whole(const struct room *room);
-bool room_has_grants(const struct room *room); /* in either half */
+bool room_has_a(const struct room *room); /* grants, in this half */
+bool room_has_b(const struct room *room);
 
 /* A lane's buffers for frames in hand of types that travel encoded, shared by all its executors: they take one with a frame and
  * give it back when it has left or has been decoded.  The lane keeps it filled.  Linked through their first bytes. */
@@ -123,7 +124,7 @@ struct exec {
     uint32_t wire_refs[EXEC_WIRES]; /* sends of each result not yet left */
     uint32_t fold_first, finished;  /* not plain: first frame of the segment reduced here, frames of it finished */
     uint32_t window;    /* grants that a sender should have, beyond what waits to be reduced */
-    uint32_t starved_peers;
+    uint32_t starved_peers, starved_next; /* senders that wait for room; those whom half B may serve, too */
     uint32_t check_every, check_in; /* steps until all invariants are looked at again */
     bool direct_bytes;  /* wire bytes are user bytes: send from and receive into the user's buffers */
 };

@@ -35,14 +35,16 @@ static void check_account(const struct exec *x, const struct exec_peer *p)
 
 static void check_peers(const struct exec *x)
 {
-    uint32_t starved = 0, in_hand = 0;
+    uint32_t starved = 0, next = 0, in_hand = 0;
     for (uint32_t r = 0; r < x->plan->params.world; r++) {
         const struct exec_peer *p = &x->peers[r];
         check_account(x, p);
         starved += p->starved;
+        next += p->starved_next;
+        PCCL_ASSERT(!p->starved_next || (p->starved && p->ready));
         in_hand += p->busy + (p->queue[0].tail - p->queue[0].head) + (p->queue[1].tail - p->queue[1].head);
     }
-    PCCL_ASSERT(starved == x->starved_peers);
+    PCCL_ASSERT(starved == x->starved_peers && next == x->starved_next);
     PCCL_ASSERT(in_hand <= x->unsent);
 }
 

@@ -20,10 +20,11 @@ void exec_touch(struct exec *x, uint32_t rank)
 
 void exec_grant(struct exec *x, struct exec_peer *p, uint32_t rank)
 {
-    bool starved = false;
+    bool starved = false, next = false; /* next: its frame would be folded on arrival */
     while (p->granted < p->expected && p->held_a + p->held_b < x->window && !starved) {
         uint32_t frame = p->fold_first + p->granted * x->lanes;
-        if (p->ready && exec_wants(x, frame, rank) && room_take_b(x->room)) {
+        next = p->ready && exec_wants(x, frame, rank);
+        if (next && room_take_b(x->room)) {
             p->held_b++;
         } else if (room_take_a(x->room)) {
             p->held_a++;
@@ -39,6 +40,11 @@ void exec_grant(struct exec *x, struct exec_peer *p, uint32_t rank)
         p->starved = starved;
         x->starved_peers += starved ? 1 : UINT32_MAX; /* plus or minus one */
         x->starved = x->starved_peers > 0;
+    }
+    next = next && starved;
+    if (next != p->starved_next) {
+        p->starved_next = next;
+        x->starved_next += next ? 1 : UINT32_MAX;
     }
 }
 

@@ -37,6 +37,7 @@ struct exec_peer {
     bool busy;      /* a frame was pulled and has not left */
     bool receiving; /* a header came, its bytes have not all arrived */
     bool starved;
+    bool starved_next; /* ... for a frame that would be folded on arrival: half B may serve it */
     bool tell;      /* while it starves: that we move nevertheless */
     bool touched;   /* in exec.touched */
     bool in_place;  /* its contributions arrive in `out` */

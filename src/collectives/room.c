@@ -56,9 +56,14 @@ bool room_whole(const struct room *room)
     return a >= 0 && b >= 0 && (uint32_t)a + (uint32_t)b == room->slot_count && room->free_slots == room->slot_count;
 }
 
-bool room_has_grants(const struct room *room)
+bool room_has_a(const struct room *room)
 {
-    return __atomic_load_n(&room->half_a, __ATOMIC_RELAXED) > 0 || __atomic_load_n(&room->half_b, __ATOMIC_RELAXED) > 0;
+    return __atomic_load_n(&room->half_a, __ATOMIC_RELAXED) > 0;
+}
+
+bool room_has_b(const struct room *room)
+{
+    return __atomic_load_n(&room->half_b, __ATOMIC_RELAXED) > 0;
 }
 
 void frame_pool_give(struct frame_pool *pool, void *buffer)

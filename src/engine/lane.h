@@ -19,6 +19,7 @@
 #include "collectives/exec_wait.h"
 #include "core/bounds.h"
 #include "core/list.h"
+#include "core/turns.h"
 #include "net/loop.h"
 #include "net/transport.h"
 #include "wire/control.h"
@@ -103,7 +104,7 @@ struct lane {
     struct list *buckets;  /* owned: executors by name */
     uint32_t bucket_count, exec_count;
     struct list stepped;   /* executors to be looked at after the pass */
-    struct list starving;  /* executors that lack grants, in the order of launches */
+    struct turns starving, starving_next; /* executors that lack grants, by launch; those whom half B of the room may serve, too */
     struct list later;     /* owned struct lane_order: taken out of the inbox, carried out when no pass is under way */
     uint64_t received;     /* payload bytes, of all operations */
     bool moved;            /* something happened in this pass */
@@ -149,7 +150,7 @@ struct lane_rank {
     struct lane_exec *exec;
     struct stream *stream; /* its connection; null: not known yet, or gone */
     struct list bound;     /* in stream.ranks */
-    struct list work;      /* in stream.work: there may be a frame for it */
+    struct turn work;      /* in stream.work: there may be a frame for it */
     struct list grants;    /* in stream.grants: there may be grants to tell it */
     uint64_t launch;       /* number among its launches, from 1; 0: its READY is not in */
 };
@@ -157,7 +158,8 @@ struct lane_rank {
 struct lane_exec {
     struct list all;       /* in lane.execs, in the order of launches */
     struct list by_name;   /* in its bucket */
-    struct list stepped, starving;
+    struct list stepped;
+    struct turn starving, starving_next;
     struct comm_op *op;    /* borrowed */
     struct exec x;
     void *arena;           /* owned */
@@ -172,7 +174,8 @@ struct stream {
     struct transport transport;
     struct list all;       /* in lane.streams */
     struct list by_peer;   /* in its bucket of lane.peers */
-    struct list ranks, work, grants; /* struct lane_rank: all; with a frame, in the order of launches; with grants to tell */
+    struct list ranks, grants; /* struct lane_rank: all; with grants to tell */
+    struct turns work;     /* struct lane_rank with a frame, by launch */
     struct lane *lane;     /* null until its lane has taken it over */
     uint16_t index;        /* of that lane */
     struct link *link;     /* one reference */

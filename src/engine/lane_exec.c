@@ -27,7 +27,6 @@ bool lane_execs_init(struct lane *lane)
 {
     list_init(&lane->execs);
     list_init(&lane->stepped);
-    list_init(&lane->starving);
     lane->bucket_count = LANE_BUCKETS_FIRST;
     lane->buckets = malloc(lane->bucket_count * sizeof *lane->buckets);
     for (uint32_t i = 0; lane->buckets != NULL && i < lane->bucket_count; i++) {
@@ -69,29 +68,14 @@ struct lane_exec *lane_exec_find(struct lane *lane, const struct comm *comm, uin
 
 /* ---- Work for connections ------------------------------------------------------------------------------------------------ */
 
-/* Those that come up again are mostly the first, new ones the last. */
-static void work_insert(struct stream *s, struct lane_rank *r)
-{
-    struct list *place = &s->work;
-    while (place->prev != &s->work && LIST_ENTRY(place->prev, struct lane_rank, work)->exec->op->run.launch > r->exec->op->run.launch) {
-        place = place->prev;
-        struct list *first = s->work.next;
-        if (LIST_ENTRY(first, struct lane_rank, work)->exec->op->run.launch > r->exec->op->run.launch) {
-            place = first;
-            break;
-        }
-    }
-    list_insert(place, &r->work);
-}
-
 static void exec_offer(struct lane_exec *e, uint32_t rank)
 {
     struct lane_rank *r = &e->rank[rank];
     if (r->stream == NULL) {
         return;
     }
-    if (list_empty(&r->work) && exec_has_frame(&e->x, rank)) {
-        work_insert(r->stream, r);
+    if (!turn_waits(&r->work) && exec_has_frame(&e->x, rank)) {
+        turns_add(&r->stream->work, &r->work, e->op->run.launch);
     }
     /* Only to those who have launched: before, nobody there could keep the number. */
     if (list_empty(&r->grants) && r->launch != 0 && exec_has_credit(&e->x, rank)) {
@@ -132,7 +116,7 @@ void lane_bind(struct lane_exec *e, uint32_t rank, struct stream *s)
 void lane_unbind(struct lane_rank *r)
 {
     list_remove(&r->bound);
-    list_remove(&r->work);
+    turn_leave(&r->work);
     list_remove(&r->grants);
     r->stream = NULL;
 }
@@ -163,11 +147,9 @@ void lane_exec_start(struct lane *lane, struct comm_op *op)
     for (uint32_t i = 0; i < op->run.world; i++) {
         rank[i].exec = e;
         list_init(&rank[i].bound);
-        list_init(&rank[i].work);
         list_init(&rank[i].grants);
     }
     list_init(&e->stepped);
-    list_init(&e->starving);
     exec_watch_start(&e->watch, clock_now_ns());
     exec_init(&e->x, &config, arena);
     list_append(&lane->execs, &e->all);
@@ -194,7 +176,8 @@ void lane_exec_end(struct lane *lane, struct lane_exec *e)
     list_remove(&e->all);
     list_remove(&e->by_name);
     list_remove(&e->stepped);
-    list_remove(&e->starving);
+    turn_leave(&e->starving);
+    turn_leave(&e->starving_next);
     lane->exec_count--;
     free(e->arena);
     free(e->rank);
@@ -230,42 +213,50 @@ bool lane_exec_buffer(struct lane *lane, struct lane_exec *e)
 
 /* ---- After a pass -------------------------------------------------------------------------------------------------------- */
 
-/* Grants for those that starve, in the order of launches, for as long as there are any. */
-static void sweep_starving(struct lane *lane)
+static void turn_set(struct turns *all, struct turn *t, bool waits, uint64_t number)
 {
-    LIST_FOR_EACH(l, after, &lane->starving) {
-        struct lane_exec *e = LIST_ENTRY(l, struct lane_exec, starving);
-        struct exec_out out;
-        if (!room_has_grants(&lane->room)) {
-            return;
-        }
-        exec_step(&e->x, &(struct exec_event){.kind = EXEC_ROOM}, &out);
-        if (out.granted) {
-            exec_changed(lane, e);
-            lane->again = true;
-        }
-        if (!e->x.starved) {
-            list_remove(&e->starving);
-        }
+    if (!waits) {
+        turn_leave(t);
+    } else if (!turn_waits(t)) {
+        turns_add(all, t, number);
     }
 }
 
-static void starving_insert(struct lane *lane, struct lane_exec *e)
+static void starving_set(struct lane *lane, struct lane_exec *e)
 {
-    struct list *place = &lane->starving;
-    while (place->prev != &lane->starving && LIST_ENTRY(place->prev, struct lane_exec, starving)->op->run.launch > e->op->run.launch) {
-        place = place->prev;
+    turn_set(&lane->starving, &e->starving, e->x.starved, e->op->run.launch);
+    turn_set(&lane->starving_next, &e->starving_next, e->x.starved && e->x.starved_next > 0, e->op->run.launch);
+}
+
+/* Grants for those that starve, in the order of launches, for as long as there are any: half A of the room may serve any of them, half B
+ * only whoever folds the frame on arrival. */
+static void sweep_starving(struct lane *lane)
+{
+    for (;;) {
+        struct turn *any = room_has_a(&lane->room) ? lane->starving.first : NULL;
+        struct turn *next = any == NULL && room_has_b(&lane->room) ? lane->starving_next.first : NULL;
+        if (any == NULL && next == NULL) {
+            return;
+        }
+        struct lane_exec *e = any != NULL ? LIST_ENTRY(any, struct lane_exec, starving)
+                                          : LIST_ENTRY(next, struct lane_exec, starving_next);
+        struct exec_out out = {0};
+        exec_step(&e->x, &(struct exec_event){.kind = EXEC_ROOM}, &out);
+        starving_set(lane, e);
+        if (out.granted) {
+            exec_changed(lane, e);
+            lane->again = true;
+        } else if (turn_waits(any != NULL ? any : next)) {
+            return; /* another thread was quicker: looked at again with the next pass */
+        }
     }
-    list_insert(place, &e->starving);
 }
 
 void lane_sweep(struct lane *lane)
 {
     for (struct list *l = list_pop(&lane->stepped); l != NULL; l = list_pop(&lane->stepped)) {
         struct lane_exec *e = LIST_ENTRY(l, struct lane_exec, stepped);
-        if (e->x.starved && list_empty(&e->starving)) {
-            starving_insert(lane, e);
-        }
+        starving_set(lane, e);
         if (e->x.failed) {
             lane->calls->cancel(e->op->comm, e->op, CAUSE_INTERNAL);
         } else if (e->x.done && !e->told_done) {

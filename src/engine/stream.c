@@ -64,7 +64,6 @@ bool stream_open(struct stream *s, struct lane *lane)
     s->lane = lane;
     s->source.ready = stream_ready;
     list_init(&s->ranks);
-    list_init(&s->work);
     list_init(&s->grants);
     list_append(&lane->streams, &s->all);
     list_append(lane_peers(lane, s->peer), &s->by_peer);
@@ -305,8 +304,8 @@ static void stream_credits(struct stream *s)
 /* Picks the next frame, in the order of launches; false: there is none. */
 static bool stream_pull(struct stream *s)
 {
-    for (struct list *l = list_pop(&s->work); l != NULL; l = list_pop(&s->work)) {
-        struct lane_rank *r = LIST_ENTRY(l, struct lane_rank, work);
+    for (struct turn *t = turns_pop(&s->work); t != NULL; t = turns_pop(&s->work)) {
+        struct lane_rank *r = LIST_ENTRY(t, struct lane_rank, work);
         struct lane_exec *e = r->exec;
         struct exec_out out;
         if (!lane_exec_buffer(s->lane, e)) {

@@ -33,6 +33,19 @@ static bool waits_for_heartbeat(const struct node *n, const struct action *a)
     return suspects || a->kind == ACT_CLOSE_MASTER || a->kind == ACT_DIAL_MASTER || a->kind == ACT_TRACE;
 }
 
+/* Copies all that a session remembers, its tables behind its arena: there, or back. */
+static void remember(struct node *n, unsigned char *copy, bool back)
+{
+    memcpy(back ? n->arena : copy, back ? copy : n->arena, n->arena_bytes);
+    copy += n->arena_bytes;
+    for (uint32_t i = 0; i < SESSION_TABLES; i++) {
+        if (n->table_bytes[i] > 0) {
+            memcpy(back ? n->table[i] : copy, back ? copy : n->table[i], n->table_bytes[i]);
+            copy += n->table_bytes[i];
+        }
+    }
+}
+
 /* Nothing else is due before the deadline that a session names: it would be done late. */
 void oracle_deadline(struct world *w, struct node *n)
 {
@@ -41,11 +54,15 @@ void oracle_deadline(struct world *w, struct node *n)
     if (!asked || mix64(w->order, n->index) % 8 != 0) {
         return;
     }
-    void *before = malloc(n->arena_bytes);
+    size_t bytes = n->arena_bytes;
+    for (uint32_t i = 0; i < SESSION_TABLES; i++) {
+        bytes += n->table_bytes[i];
+    }
+    unsigned char *before = malloc(bytes);
     if (before == NULL) {
         abort();
     }
-    memcpy(before, n->arena, n->arena_bytes);
+    remember(n, before, false);
     outbox_reset(&n->out);
     session_step(n->session, due - 1, &(struct session_event){.kind = SESSION_TICK}, &n->out);
     for (uint32_t i = 0; i < n->out.count; i++) {
@@ -53,7 +70,7 @@ void oracle_deadline(struct world *w, struct node *n)
             world_fail(w, "peer %u: action %u is due before its deadline", n->index, n->out.actions[i].kind);
         }
     }
-    memcpy(n->arena, before, n->arena_bytes);
+    remember(n, before, true);
     outbox_reset(&n->out);
     free(before);
 }

@@ -385,6 +385,7 @@ static void node_grow(struct node *n, const struct session_event *next)
         session_grow(n->session, &g[i], storage);
         free(n->table[g[i].table]);
         n->table[g[i].table] = storage;
+        n->table_bytes[g[i].table] = g[i].bytes;
     }
 }
 

@@ -93,6 +93,7 @@ void poison_renew(struct world *w, struct node *n)
     for (uint32_t i = 0; i < SESSION_TABLES; i++) {
         free(n->table[i]);
         n->table[i] = NULL;
+        n->table_bytes[i] = 0;
     }
     n->session = session_init(&n->config, n->arena);
 }

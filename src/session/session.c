@@ -278,6 +278,7 @@ static bool dispatch_guarded(struct session *s, struct session_event *e, struct 
     complaint_pass(s);
     dispatch(s, e, out);
     settle(s, out);
+    complaint_pass(s);
     PCCL_ASSERT(!out->overflow);
     session_check(s);
     return true;

@@ -25,6 +25,7 @@
 enum {
     COMM_MEMBERS = 256, /* the tables of a session take about 75 KB each */
     COMM_TAG_BUCKETS = 1024, /* comm_op.c hashes to ten bits */
+    COMM_LINK_BUCKETS = 256,
     COMM_FLUSH = 32,
     COMM_TRACES = 16,
 };
@@ -108,6 +109,7 @@ struct comm_running {
 /* Links with peers.  Written by link.c, with comm.lock. */
 struct comm_links {
     struct list all;         /* struct link */
+    struct list by_peer[COMM_LINK_BUCKETS]; /* the same by peer */
     bool changed;            /* the session wants others than these */
 };
 

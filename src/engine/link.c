@@ -11,14 +11,15 @@
 void link_init(struct comm *c)
 {
     list_init(&c->links.all);
+    for (uint32_t i = 0; i < COMM_LINK_BUCKETS; i++) {
+        list_init(&c->links.by_peer[i]);
+    }
 }
 
 void link_forget_all(struct comm *c)
 {
     LIST_FOR_EACH(i, next, &c->links.all) {
-        struct link *l = LIST_ENTRY(i, struct link, all);
-        list_remove(&l->all);
-        link_unref(l);
+        link_remove(LIST_ENTRY(i, struct link, all));
     }
 }
 
@@ -42,13 +43,7 @@ void link_end_all(struct comm *c)
 
 static void link_want(struct comm *c, const struct session_wanted *w, int64_t now)
 {
-    struct link *l = NULL;
-    LIST_FOR_EACH(i, after, &c->links.all) {
-        struct link *known = LIST_ENTRY(i, struct link, all);
-        if (known->peer == w->info.id && !known->want.listed) {
-            l = known;
-        }
-    }
+    struct link *l = link_unlisted(c, w->info.id);
     if (l == NULL) {
         l = calloc(1, sizeof *l);
         if (l == NULL) {
@@ -59,7 +54,7 @@ static void link_want(struct comm *c, const struct session_wanted *w, int64_t no
         l->peer = w->info.id;
         atomic_init(&l->refs, 1);
         control_init(l, now);
-        list_append(&c->links.all, &l->all);
+        link_enter(l);
     }
     control_wanted(l, w->spare, now);
     l->want.spare = w->spare;
@@ -111,8 +106,7 @@ void link_refresh(struct comm *c)
             control_end(l, false);
             bundle_end(l);
             link_cancel_dials(l);
-            list_remove(&l->all);
-            link_unref(l);
+            link_remove(l);
         }
     }
 }

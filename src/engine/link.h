@@ -45,7 +45,8 @@ struct link_bundle {
 };
 
 struct link {
-    struct list all;          /* link.c: in links.all */
+    struct list all;          /* link_table.c: in links.all */
+    struct list by_peer;      /* link_table.c: in its bucket of links.by_peer */
     struct comm *comm;        /* this and the next: link.c, once */
     uint64_t peer;
     atomic_uint refs;         /* link.c, link_table.c: the table, and each connection on a lane */
@@ -58,7 +59,11 @@ struct link {
 /* link_table.c */
 void link_ref(struct link *l);
 void link_unref(struct link *l);
-struct link *link_find(struct comm *c, uint64_t peer);
+/* Puts it into the table of its communicator; takes it out, with the table's reference. */
+void link_enter(struct link *l);
+void link_remove(struct link *l);
+struct link *link_find(struct comm *c, uint64_t peer); /* listed */
+struct link *link_unlisted(struct comm *c, uint64_t peer);
 struct msg_hello link_hello(const struct link *l, enum link_kind kind, uint64_t number);
 
 /* link.c */

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 
+#include "core/mix.h"
 #include "engine/link.h"
 
 void link_ref(struct link *l)
@@ -18,15 +19,43 @@ void link_unref(struct link *l)
     }
 }
 
-struct link *link_find(struct comm *c, uint64_t peer)
+static struct list *bucket_of(struct comm *c, uint64_t peer)
 {
-    LIST_FOR_EACH(i, after, &c->links.all) {
-        struct link *l = LIST_ENTRY(i, struct link, all);
-        if (l->peer == peer && l->want.listed) {
+    return &c->links.by_peer[mix64(0, peer) % COMM_LINK_BUCKETS];
+}
+
+void link_enter(struct link *l)
+{
+    list_append(&l->comm->links.all, &l->all);
+    list_append(bucket_of(l->comm, l->peer), &l->by_peer);
+}
+
+void link_remove(struct link *l)
+{
+    list_remove(&l->all);
+    list_remove(&l->by_peer);
+    link_unref(l);
+}
+
+static struct link *find(struct comm *c, uint64_t peer, bool listed)
+{
+    LIST_FOR_EACH(i, after, bucket_of(c, peer)) {
+        struct link *l = LIST_ENTRY(i, struct link, by_peer);
+        if (l->peer == peer && l->want.listed == listed) {
             return l;
         }
     }
     return NULL;
+}
+
+struct link *link_find(struct comm *c, uint64_t peer)
+{
+    return find(c, peer, true);
+}
+
+struct link *link_unlisted(struct comm *c, uint64_t peer)
+{
+    return find(c, peer, false);
 }
 
 void comm_traffic(struct comm *c, void (*tell)(void *user, const struct comm_traffic *one), void *user)

@@ -68,18 +68,18 @@ static size_t whole_lines(size_t bytes)
 
 static size_t member_bytes(void)
 {
-    return sizeof(struct member_info) + 2 * sizeof(uint64_t) + 4 * sizeof(uint32_t) + sizeof(bool);
+    return sizeof(struct member_info) + 2 * sizeof(uint64_t) + 5 * sizeof(uint32_t) + sizeof(bool);
 }
 
 static size_t bytes_of(const struct session_config *cfg, const struct session_growth *g)
 {
     switch (g->table) {
     case SESSION_MEMBERS:
-        return g->entries * member_bytes();
+        return g->entries * member_bytes() + sizeof(uint32_t);
     case SESSION_PEERS:
         return g->entries * (sizeof(struct peer) + sizeof(uint64_t));
     case SESSION_EDGES:
-        return g->entries * sizeof(struct missing_edge);
+        return g->entries * (sizeof(struct missing_edge) + 2 * sizeof(uint32_t));
     case SESSION_OPS:
         return op_table_bytes(g);
     case SESSION_TAGS:
@@ -119,8 +119,12 @@ static void members_use(struct session *s, unsigned char *at, uint32_t count)
     v->peer = moved(&at, sizeof *v->peer, count, v->peer, v->world);
     v->ring = moved(&at, sizeof *v->ring, count, v->ring, v->world);
     v->weights = moved(&at, sizeof *v->weights, count, v->weights, v->world);
+    v->relay_first = moved(&at, sizeof *v->relay_first, count + 1, v->relay_first, v->world > 0 ? v->world + 1 : 0);
     s->fetch.asked = moved(&at, sizeof *s->fetch.asked, count, s->fetch.asked, sources);
     s->fetch.holder_down = moved(&at, sizeof *s->fetch.holder_down, count, s->fetch.holder_down, sources);
+    if (v->world == 0) {
+        memset(v->relay_first, 0, (count + 1) * sizeof *v->relay_first);
+    }
     s->members = count;
 }
 
@@ -158,6 +162,7 @@ static void use(struct session *s, const struct session_growth *g, void *storage
     case SESSION_EDGES: {
         unsigned char *at = storage;
         s->view.edge = moved(&at, sizeof *s->view.edge, g->entries, s->view.edge, s->view.edges);
+        s->view.relay_to = moved(&at, sizeof *s->view.relay_to, 2 * g->entries, s->view.relay_to, 2 * s->view.edges);
         s->edge_count = g->entries;
         break;
     }

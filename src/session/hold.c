@@ -132,7 +132,16 @@ static void finish(struct session *s, struct op *op, struct outbox *out)
     }
 }
 
-void hold_check(struct session *s, struct op *op, struct outbox *out)
+/* Where to look for what is missing: everything before is known to agree.  `rank`: whose HOLD is new, NONE: our own. */
+static uint32_t first_to_check(struct session *s, const struct op *op, uint32_t rank)
+{
+    if (disseminates(s)) {
+        return rank == NONE ? 0 : rank;
+    }
+    return rank < op->agreed && !agrees(op, op_mark(s, op, rank)) ? rank : op->agreed;
+}
+
+static void check(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
 {
     if (op->phase != OP_HOLDING || (op->refused != 0 && !MUTANT(REFUSE_HELD)) || (s->frozen && !MUTANT(LATE_HOLD))) {
         return;
@@ -142,8 +151,10 @@ void hold_check(struct session *s, struct op *op, struct outbox *out)
         return;
     }
     bool mesh = !disseminates(s);
-    for (uint32_t r = 0; r < s->view.world; r++) {
+    uint32_t end = mesh || rank == NONE ? s->view.world : rank + 1;
+    for (uint32_t r = first_to_check(s, op, rank); r < end; r++) {
         const struct mark *m = op_mark(s, op, r);
+        op->agreed = mesh ? r : 0;
         if (!m->held) {
             if (mesh) {
                 return;
@@ -151,9 +162,8 @@ void hold_check(struct session *s, struct op *op, struct outbox *out)
             continue;
         }
         if (!agrees(op, m)) {
-            bool other = m->hold_params != op->params;
-            complaint_op(s, op, other ? CAUSE_MISMATCH : CAUSE_DIGEST, s->view.ids[r],
-                         other ? "peers hold results of different calls" : "peers hold different results", out);
+            complaint_op(s, op, m->hold_params != op->params ? CAUSE_MISMATCH : CAUSE_DIGEST, s->view.ids[r],
+                         "peers hold different results", out);
             return;
         }
     }
@@ -171,7 +181,7 @@ static void held(struct session *s, struct op *op, uint32_t rank, const struct m
     if (disseminates(s) && op->phase == OP_HOLDING) {
         hold_rounds(s, op, false, out);
     }
-    hold_check(s, op, out);
+    check(s, op, rank, out);
 }
 
 void hold_message(struct session *s, uint32_t from, const struct frame_header *h, struct reader *r, struct outbox *out)
@@ -398,5 +408,5 @@ void hold_complete(struct session *s, struct op *op, uint64_t digest, struct out
     own->hold_params = op->params;
     own->hold_digest = digest;
     hold_send(s, op, out);
-    hold_check(s, op, out);
+    check(s, op, NONE, out);
 }

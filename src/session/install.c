@@ -308,6 +308,7 @@ static void adopt_members(struct session *s, const struct msg_view *m)
     v->view = m->view;
     v->plan = m->plan;
     v->sizes = m->sizes;
+    peers_relays(s);
     v->place = 0;
     while (v->ring[v->place] != v->rank) {
         v->place++;

@@ -87,16 +87,45 @@ uint32_t origin_rank(const struct session *s, uint32_t from, uint64_t origin)
 void peers_relay(struct session *s, uint32_t from, uint64_t origin, const struct frame_header *h, const void *payload,
                  struct outbox *out)
 {
-    if (origin != s->peers[from].id) {
+    uint32_t rank = s->peers[from].rank;
+    if (origin != s->peers[from].id || rank == NONE) {
         return;
     }
-    for (uint32_t i = 0; i < s->view.edges; i++) {
-        const struct missing_edge *e = &s->view.edge[i];
-        uint64_t to = e->a == origin ? e->b : e->b == origin ? e->a : 0;
-        uint32_t rank = to == 0 || e->relay != s->id ? NONE : view_rank(s, to);
-        if (rank != NONE && peer_reachable(s, rank)) {
+    for (uint32_t i = s->view.relay_first[rank]; i < s->view.relay_first[rank + 1]; i++) {
+        if (peer_reachable(s, s->view.relay_to[i])) {
             put_bytes(outbox_frame(out, h->type, s->run, h->view), payload, h->length);
-            outbox_send(out, ACT_PEERS, to);
+            outbox_send(out, ACT_PEERS, s->view.ids[s->view.relay_to[i]]);
+        }
+    }
+}
+
+/* The ends of a missing edge that this peer stands in for. */
+static bool relayed(const struct session *s, uint32_t edge, uint32_t *a, uint32_t *b)
+{
+    const struct missing_edge *e = &s->view.edge[edge];
+    *a = e->relay == s->id ? view_rank(s, e->a) : NONE;
+    *b = e->relay == s->id ? view_rank(s, e->b) : NONE;
+    return *a != NONE && *b != NONE && *a != s->view.rank && *b != s->view.rank;
+}
+
+void peers_relays(struct session *s)
+{
+    struct view *v = &s->view;
+    uint32_t a, b;
+    memset(v->relay_first, 0, (v->world + 1) * sizeof *v->relay_first);
+    for (uint32_t i = 0; i < v->edges; i++) {
+        if (relayed(s, i, &a, &b)) {
+            v->relay_first[a]++;
+            v->relay_first[b]++;
+        }
+    }
+    for (uint32_t r = 0; r < v->world; r++) { /* now where each ends; filled from there, it is where each begins */
+        v->relay_first[r + 1] += v->relay_first[r];
+    }
+    for (uint32_t i = v->edges; i-- > 0;) {
+        if (relayed(s, i, &a, &b)) {
+            v->relay_to[--v->relay_first[a]] = b;
+            v->relay_to[--v->relay_first[b]] = a;
         }
     }
 }

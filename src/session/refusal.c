@@ -18,6 +18,7 @@ void refusal_send(struct session *s, struct op *op, uint8_t cause, uint64_t culp
 {
     op->refused = cause;
     op->culprit = culprit;
+    op->agreed = 0;
     op->settled = op->settled == UINT32_MAX ? s->settled : op->settled;
     op_mark(s, op, s->view.rank)->refuse = cause;
     op_mark(s, op, s->view.rank)->refuse_culprit = culprit;
@@ -47,13 +48,15 @@ void refusal_check(struct session *s, struct op *op, struct outbox *out)
     if (op->slot == NONE || op->refused == 0) {
         return; /* not launched here: the error waits for the call of this number */
     }
-    bool launched = true;
-    for (uint32_t r = 0; r < s->view.world; r++) {
-        const struct mark *m = op_mark(s, op, r);
-        launched = launched && m->ready;
+    for (; op->agreed < s->view.world; op->agreed++) { /* whoever has said the same says another only if we do */
+        const struct mark *m = op_mark(s, op, op->agreed);
         if ((m->refuse != op->refused || m->refuse_culprit != op->culprit) && !MUTANT(CAUSE_FIRST)) {
             return;
         }
+    }
+    bool launched = true;
+    for (uint32_t r = 0; r < s->view.world; r++) {
+        launched = launched && op_mark(s, op, r)->ready;
     }
     struct tag *t = tag_find(s, op->name.tag);
     PCCL_ASSERT(t != NULL);

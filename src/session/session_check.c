@@ -121,6 +121,10 @@ static void check_op(const struct session *s, uint32_t i)
     PCCL_ASSERT(own->ready == launched && own->held == (op->phase == OP_HOLDING));
     PCCL_ASSERT(op->phase != OP_HOLDING || (own->hold_params == op->params && own->hold_digest == op->digest));
     PCCL_ASSERT(!op->eager || op->phase != OP_HOLDING || op->fold == s->view.world);
+    for (uint32_t r = 0; launched && op->refused == 0 && r < op->agreed; r++) {
+        const struct mark *m = &s->marks[(size_t)op->marks * s->op_width + r];
+        PCCL_ASSERT(m->held && m->hold_params == op->params && m->hold_digest == op->digest);
+    }
     if (launched) {
         const struct slot *c = &s->slots[op->slot];
         PCCL_ASSERT(c->at.phase == SLOT_RUNNING && c->op == i && c->launch.tag == op->name.tag);

@@ -76,6 +76,7 @@ struct op {
     uint32_t next;       /* hash chain */
     uint32_t marks;      /* index of its marks, NONE once done */
     uint32_t fold;       /* eager: next rank to fold */
+    uint32_t agreed;     /* all ranks below hold what we hold; refused: they have said the same last */
     uint64_t params, digest;
     uint64_t culprit;    /* of the refusal */
     uint64_t other;      /* MISMATCH: whose parameters differ from the culprit's, 0 not known */
@@ -152,6 +153,7 @@ struct view {
     uint64_t *ids;       /* by rank */
     uint32_t *peer;      /* by rank: index into peers, NONE for self */
     uint32_t *ring, *weights;
+    uint32_t *relay_first, *relay_to; /* by rank: where those begin whom we pass its words on to; their ranks */
     bool weighted;
     struct plan_view plan;
     struct sizes sizes;
@@ -328,6 +330,7 @@ uint32_t origin_rank(const struct session *s, uint32_t from, uint64_t origin); /
 void peers_relay(struct session *s, uint32_t from, uint64_t origin, const struct frame_header *h, const void *payload,
                  struct outbox *out);
 void peers_drop_unwanted(struct session *s);
+void peers_relays(struct session *s); /* a view was installed: for whom this peer stands in */
 
 /* mismatch.c: whose call of an operation differs from whose, and how that is told */
 void mismatch_hear(struct session *s, struct op *op, uint32_t rank, const struct op_params *params); /* a launch, the own one too */
@@ -405,7 +408,7 @@ void complaint_spare(struct session *s, const struct peer *p, struct outbox *out
 void complaint_again(struct session *s, struct outbox *out); /* the master is back: it may not have heard */
 /* Since when the operation cannot end without the master; INT64_MAX: it can. */
 int64_t complaint_stuck(const struct session *s, const struct op *op);
-void complaint_pass(struct session *s); /* time has passed: what moves again is not stuck */
+void complaint_pass(struct session *s); /* time has passed, or operations have ended: what moves again is not stuck */
 /* Since when a call that is open here cannot end without the master, which is lost; INT64_MAX: each may end without it. */
 int64_t complaint_since(const struct session *s);
 
@@ -459,7 +462,6 @@ void hold_message(struct session *s, uint32_t from, const struct frame_header *h
 void hold_ready(struct session *s, uint32_t from, struct reader *r, struct outbox *out);
 void hold_finished(struct session *s, uint32_t from, const struct frame_header *h, struct reader *r, struct outbox *out);
 void hold_flush_finished(struct session *s, struct outbox *out);
-void hold_check(struct session *s, struct op *op, struct outbox *out);
 void hold_replay(struct session *s, struct outbox *out); /* say again, to those who just came into the view, what was said in it */
 
 /* refusal.c */

@@ -46,6 +46,7 @@ struct lane *lane_new(struct engine *engine, uint32_t index, const struct lane_c
     list_init(&lane->inbox);
     list_init(&lane->later);
     list_init(&lane->streams);
+    list_init(&lane->due);
     room_init(&lane->room, lane->slots, LANE_SLOT_BYTES, LANE_SLOTS, lane->free_list);
     lane->engine = engine;
     lane->calls = calls;
@@ -259,27 +260,29 @@ static bool lane_pass(struct lane *lane)
 {
     bool moved = false;
     lane->again = false;
-    LIST_FOR_EACH(l, after, &lane->streams) {
-        struct stream *s = LIST_ENTRY(l, struct stream, all);
+    LIST_FOR_EACH(l, after, &lane->due) {
+        struct stream *s = LIST_ENTRY(l, struct stream, due);
         if (s->can_in && !s->broken) {
             moved |= stream_receive(s);
         }
     }
-    LIST_FOR_EACH(l, after, &lane->streams) {
-        struct stream *s = LIST_ENTRY(l, struct stream, all);
+    LIST_FOR_EACH(l, after, &lane->due) {
+        struct stream *s = LIST_ENTRY(l, struct stream, due);
         if (s->can_out && !s->broken) {
             moved |= stream_send(s);
         }
     }
     lane_sweep(lane);
     bool busy = lane->again;
-    LIST_FOR_EACH(l, after, &lane->streams) {
-        struct stream *s = LIST_ENTRY(l, struct stream, all);
+    LIST_FOR_EACH(l, after, &lane->due) {
+        struct stream *s = LIST_ENTRY(l, struct stream, due);
         if (s->broken) {
             lane->calls->broken(s);
             stream_close(s);
+        } else if (stream_has_work(s)) {
+            busy = true;
         } else {
-            busy |= s->can_in || s->more;
+            list_remove(&s->due);
         }
     }
     atomic_store(&lane->busy, busy);
@@ -297,5 +300,8 @@ bool lane_serve(struct lane *lane, int64_t timeout_ns)
     lane_inbox(lane);
     bool moved = lane_pass(lane);
     lane_inbox(lane);
+    if (!list_empty(&lane->due)) {
+        atomic_store(&lane->busy, true); /* an order that came in the pass has made something to send */
+    }
     return moved || lane->moved || served > 0;
 }

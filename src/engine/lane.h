@@ -5,6 +5,8 @@
  * drives lane 0.  Commands for a lane (start, ready, stop an operation; let go of a communicator) come through its inbox, so
  * that nobody ever waits for the lock.
  *
+ * A pass looks only at streams that something has happened to: an event of their descriptor, or a frame or grant that came up for them.
+ *
  * Invariant: executors, streams and their buffers are touched by the holder of the lock only, and are freed between passes only,
  * but for an executor that a pass itself finds at its end.
  * SPDX-License-Identifier: MIT */
@@ -100,6 +102,7 @@ struct lane {
     atomic_bool inbox_full;
     /* The holder's: */
     struct list streams, peers[LANE_PEER_BUCKETS]; /* peers: the same by peer */
+    struct list due;       /* streams that a pass looks at: something came, or may be sent */
     struct list execs;     /* in the order of launches */
     struct list *buckets;  /* owned: executors by name */
     uint32_t bucket_count, exec_count;
@@ -174,6 +177,7 @@ struct stream {
     struct transport transport;
     struct list all;       /* in lane.streams */
     struct list by_peer;   /* in its bucket of lane.peers */
+    struct list due;       /* in lane.due */
     struct list ranks, grants; /* struct lane_rank: all; with grants to tell */
     struct turns work;     /* struct lane_rank with a frame, by launch */
     struct lane *lane;     /* null until its lane has taken it over */
@@ -210,6 +214,10 @@ void stream_free(struct stream *s);
 /* Watches it on the lane; false: it is broken. */
 bool stream_open(struct stream *s, struct lane *lane);
 void stream_close(struct stream *s);
+/* The next pass looks at it. */
+void stream_due(struct stream *s);
+/* Whether a pass would find something to do. */
+bool stream_has_work(const struct stream *s);
 /* Both return true if they moved anything. */
 bool stream_receive(struct stream *s);
 bool stream_send(struct stream *s);

@@ -68,6 +68,13 @@ struct lane_exec *lane_exec_find(struct lane *lane, const struct comm *comm, uin
 
 /* ---- Work for connections ------------------------------------------------------------------------------------------------ */
 
+void stream_due(struct stream *s)
+{
+    if (list_empty(&s->due)) {
+        list_append(&s->lane->due, &s->due);
+    }
+}
+
 static void exec_offer(struct lane_exec *e, uint32_t rank)
 {
     struct lane_rank *r = &e->rank[rank];
@@ -76,10 +83,12 @@ static void exec_offer(struct lane_exec *e, uint32_t rank)
     }
     if (!turn_waits(&r->work) && exec_has_frame(&e->x, rank)) {
         turns_add(&r->stream->work, &r->work, e->op->run.launch);
+        stream_due(r->stream);
     }
     /* Only to those who have launched: before, nobody there could keep the number. */
     if (list_empty(&r->grants) && r->launch != 0 && exec_has_credit(&e->x, rank)) {
         list_append(&r->stream->grants, &r->grants);
+        stream_due(r->stream);
     }
 }
 
@@ -342,6 +351,7 @@ void stream_let_go(struct stream *s, struct lane_exec *e)
             s->tx_scratch = malloc(s->tx_left);
             if (s->tx_scratch == NULL) {
                 s->broken = true; /* cannot end the frame: the connection goes */
+                stream_due(s);
                 s->tx_left = 0;
                 return;
             }

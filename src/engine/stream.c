@@ -29,6 +29,7 @@ struct stream *stream_new(struct link *link, uint64_t number, uint16_t index, st
     }
     conn_give_transport(conn, &s->transport);
     list_init(&s->all);
+    list_init(&s->due);
     s->source.fd = s->transport.fd;
     s->link = link;
     link_ref(link);
@@ -48,6 +49,12 @@ void stream_free(struct stream *s)
     free(s);
 }
 
+bool stream_has_work(const struct stream *s)
+{
+    bool says = s->tx_open || s->work.first != NULL || !list_empty(&s->grants);
+    return s->broken || s->can_in || s->more || (s->can_out && says);
+}
+
 static void stream_ready(struct source *source, uint32_t events)
 {
     struct stream *s = LIST_ENTRY(source, struct stream, source);
@@ -57,6 +64,7 @@ static void stream_ready(struct source *source, uint32_t events)
     if ((events & EPOLLOUT) != 0) {
         s->can_out = true;
     }
+    stream_due(s);
 }
 
 bool stream_open(struct stream *s, struct lane *lane)
@@ -68,6 +76,7 @@ bool stream_open(struct stream *s, struct lane *lane)
     list_append(&lane->streams, &s->all);
     list_append(lane_peers(lane, s->peer), &s->by_peer);
     s->can_in = s->can_out = true;
+    stream_due(s);
     exec_edge_clear(&s->edge);
     return loop_add(&lane->loop, &s->source, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, NULL) == PCCL_OK;
 }
@@ -77,6 +86,7 @@ void stream_close(struct stream *s)
     loop_remove(&s->lane->loop, &s->source);
     list_remove(&s->all);
     list_remove(&s->by_peer);
+    list_remove(&s->due);
     LIST_FOR_EACH(l, after, &s->ranks) {
         lane_unbind(LIST_ENTRY(l, struct lane_rank, bound));
     }

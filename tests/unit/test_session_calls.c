@@ -269,6 +269,37 @@ TEST(refusals_of_one_cause_agree_on_one_culprit) /* each peer blames the one it 
     bench_free(b);
 }
 
+TEST(refusal_that_outweighs_is_waited_for_from_those_who_had_agreed_before) /* returned while a peer still says another culprit */
+{
+    struct bench *b = bench_new();
+    float x = 1, y = 0;
+    launch(b, 0, 5, &x, &y);
+    refusal(b, 1, CAUSE_DEADLINE, peer_id(2)); /* this peer says the same */
+    refusal(b, 2, CAUSE_DEADLINE, peer_id(1));
+    EXPECT(!b->returned);
+    refusal(b, 1, CAUSE_DEADLINE, peer_id(1));
+    EXPECT(b->returned);
+    EXPECT_EQ(collect(b, 0), RESULT_LOST);
+    EXPECT_EQ(b->outcome.culprit, peer_id(1));
+    bench_free(b);
+}
+
+TEST(hold_that_is_taken_back_for_another_is_told) /* success beside another result */
+{
+    struct bench *b = bench_new();
+    float x = 1, y = 0;
+    launch(b, 0, 5, &x, &y);
+    eager(b, 1, 1, 5, 10);
+    eager(b, 2, 1, 5, 100);
+    hold_round(b, 1, 0, 0);
+    EXPECT(!sent(b, FRAME_SUSPECT));
+    hold_round(b, 1, 0, 99);
+    EXPECT(sent(b, FRAME_SUSPECT));
+    hold_round(b, 2, 0, 0);
+    EXPECT(!b->returned);
+    bench_free(b);
+}
+
 static enum session_result without_memory(bool own)
 {
     struct bench *b = bench_new();

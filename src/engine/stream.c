@@ -29,7 +29,6 @@ struct stream *stream_new(struct link *link, uint64_t number, uint16_t index, st
     }
     conn_give_transport(conn, &s->transport);
     list_init(&s->all);
-    list_init(&s->due);
     s->source.fd = s->transport.fd;
     s->link = link;
     link_ref(link);
@@ -76,6 +75,7 @@ bool stream_open(struct stream *s, struct lane *lane)
     list_append(&lane->streams, &s->all);
     list_append(lane_peers(lane, s->peer), &s->by_peer);
     s->can_in = s->can_out = true;
+    list_init(&s->due);
     stream_due(s);
     exec_edge_clear(&s->edge);
     return loop_add(&lane->loop, &s->source, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, NULL) == PCCL_OK;

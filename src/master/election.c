@@ -329,6 +329,12 @@ static bool note_liar(struct master *m, struct group *g, uint64_t id)
     return true;
 }
 
+bool election_known(const struct master *m, const struct member *mb, const struct msg_staged *s)
+{
+    const struct group *g = member_group(m, mb);
+    return s->number < mb->answered || (s->number == mb->answered && s->round <= g->sync.round);
+}
+
 void election_staged(struct master *m, struct member *mb, const struct msg_staged *s)
 {
     struct group *g = member_group(m, mb);

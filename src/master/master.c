@@ -177,7 +177,7 @@ static void take_suspect(struct master *m, struct member *mb, struct reader *r)
 static void take_staged(struct master *m, struct member *mb, struct reader *r)
 {
     struct msg_staged s;
-    if (!get_staged(r, &s) || mb->phase != MEMBER_ACCEPTED) {
+    if (!get_staged(r, &s) || mb->phase != MEMBER_ACCEPTED || !election_known(m, mb, &s)) {
         member_violation(m, mb->conn, "a staged that cannot be");
         return;
     }

@@ -379,6 +379,7 @@ void source_tell(struct master *m, struct group *g, struct member *again);
 
 /* election.c */
 void election_settle(struct master *m, struct group *g);
+bool election_known(const struct master *m, const struct member *mb, const struct msg_staged *s); /* a round that there has been */
 void election_staged(struct master *m, struct member *mb, const struct msg_staged *s);
 void election_persisted(struct master *m, uint64_t number);
 int64_t election_deadline(const struct master *m);

@@ -201,12 +201,12 @@ void hold_message(struct session *s, uint32_t from, const struct frame_header *h
     }
     peers_relay(s, from, m.origin, h, payload, out);
     uint32_t rank = origin_rank(s, from, m.origin);
-    if (rank == NONE) {
-        return;
-    }
-    uint32_t to = round_goes_to(s, rank, m.round);
-    bool ours = !disseminates(s) || to == s->view.rank;
-    if (!ours && view_relay(s, m.origin, s->view.ids[to]) != s->id) {
+    uint32_t to = rank == NONE ? NONE : round_goes_to(s, rank, m.round);
+    bool ours = rank != NONE && (!disseminates(s) || to == s->view.rank);
+    if (!ours && (rank == NONE || view_relay(s, m.origin, s->view.ids[to]) != s->id)) {
+        if (h->view == s->view.view && (rank == NONE || rank == s->peers[from].rank)) {
+            links_bad(s, s->peers[from].id, out); /* it speaks for somebody else, or says to us what is not for us */
+        }
         return;
     }
     struct op *op = op_hear(s, from, rank, &m.name);
@@ -250,12 +250,38 @@ void hold_ready(struct session *s, uint32_t from, struct reader *r, struct outbo
     announce_feed(s, op, p->rank, out);
 }
 
+/* Whether the HOLD of a member comes to us, from itself or its relay. */
+static bool hold_is_due(const struct session *s, uint32_t rank)
+{
+    bool due = !disseminates(s);
+    for (uint8_t k = 0; disseminates(s) && k < rounds_of(s->view.world); k++) {
+        due = due || round_goes_to(s, rank, k) == s->view.rank;
+    }
+    return due;
+}
+
+/* What somebody has finished all hold alike: that says its HOLD too, should it not have come.  False: it cannot be, without ours. */
+static bool hear_finished(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
+{
+    if ((op->phase == OP_GHOST || op->phase == OP_RUN) && !s->frozen) {
+        return false;
+    }
+    bitset_add(op->finished, rank);
+    if (op->phase == OP_DONE && bitset_full(op->finished, s->view.world)) {
+        op_drop(s, op);
+    } else if (op->phase == OP_HOLDING && !s->frozen && hold_is_due(s, rank) && !op_mark(s, op, rank)->held) {
+        held(s, op, rank, &(struct msg_hold){.params = op->params, .digest = op->digest}, out);
+    }
+    return true;
+}
+
 void hold_finished(struct session *s, uint32_t from, const struct frame_header *h, struct reader *r, struct outbox *out)
 {
     struct msg_finished m;
     const void *payload = r->at;
-    bool good = get_finished(r, &m);
-    uint32_t rank = good && h->view == s->view.view ? origin_rank(s, from, m.origin) : NONE;
+    bool good = get_finished(r, &m), current = good && h->view == s->view.view;
+    uint32_t rank = current ? origin_rank(s, from, m.origin) : NONE;
+    good = good && !(current && rank == NONE); /* else it speaks for somebody else */
     for (uint32_t i = 0; good && i < m.names; i++) {
         struct op_name name;
         good = get_op_name(r, &name);
@@ -263,10 +289,7 @@ void hold_finished(struct session *s, uint32_t from, const struct frame_header *
         if (op == NULL) {
             continue; /* all have finished it and it was forgotten */
         }
-        bitset_add(op->finished, rank);
-        if (op->phase == OP_DONE && bitset_full(op->finished, s->view.world)) {
-            op_drop(s, op);
-        }
+        good = hear_finished(s, op, rank, out) || rank != s->peers[from].rank; /* a relay only passes it on */
     }
     if (!good || !reader_done(r)) {
         links_bad(s, s->peers[from].id, out);

@@ -136,7 +136,7 @@ static void launch_now(struct session *s, uint32_t slot, struct outbox *out)
         return;
     }
     struct op *op = op_make(s, &name);
-    if (op == NULL) {
+    if (op == NULL) { /* the table could not grow; nobody has been told of the call, and its number is free */
         slot_end(s, slot, RESULT_NO_MEMORY, CAUSE_NO_MEMORY, s->id, out);
         return;
     }

@@ -52,6 +52,7 @@ void faults_draw(struct world *w)
         {FAULT_MASTER_DEATH, FAULT_CRASH, FAULT_LINK, FAULT_MASTER_PAUSE, FAULT_POWER, FAULT_DEADLINE},
         {FAULT_PAIR, FAULT_RELAY, FAULT_PAIR, FAULT_SPARSE, FAULT_LINK, FAULT_RELAY},
         {FAULT_RETURN, FAULT_JOIN, FAULT_LINK, FAULT_RETURN, FAULT_MASTER_LINE, FAULT_CRASH},
+        {FAULT_LIE_READY, FAULT_LIE_HOLD, FAULT_LIE_FINISHED, FAULT_LIE_STAGED, FAULT_GROWTH, FAULT_LINK},
     };
     if (rng_below(&w->rng, 3) == 0) {
         uint64_t theme = rng_below(&w->rng, sizeof themes / sizeof *themes);
@@ -317,6 +318,15 @@ static void fault_in_process(struct world *w, const struct fault *f)
     case FAULT_POISON:
         poison_wish(w, n);
         break;
+    case FAULT_LIE_READY:
+    case FAULT_LIE_HOLD:
+    case FAULT_LIE_FINISHED:
+    case FAULT_LIE_STAGED:
+        lie_wish(w, n, f->kind);
+        break;
+    case FAULT_GROWTH:
+        growth_fail(n, f);
+        break;
     default:
         program_wish(n, f->kind);
         break;
@@ -435,6 +445,8 @@ void faults_heal(struct world *w)
         n->poison_after = POISON_NEVER;
         n->wrong_result = n->fail_executor = false;
         n->fail_staging = n->lie = false;
+        n->fail_growth = 0;
+        lie_ends(w, n);
         if (n->program->not_before > w->now + w->opt.dead_ns) {
             n->program->not_before = w->now + w->opt.dead_ns;
             world_post(w, w->opt.dead_ns, EVENT_PROGRAM, i, 0, 0, 0);

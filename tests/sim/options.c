@@ -65,6 +65,7 @@ void options_draw(struct options *o, uint64_t seed)
     o->faults = rng_below(&r, 5) == 0 ? 0 : pick(&r, 1, rng_below(&r, 4) == 0 ? 20 : 5);
     crowd_draw(o);
     burst_draw(o);
+    growth_options(o);
     o->bulk = rng_below(&r, 4) == 0;
     o->rate = rng_below(&r, 8) == 0 && o->burst == 0 ? pick(&r, 1000, 12000) : 0;
 }

@@ -210,6 +210,9 @@ static struct outcome_record *oracle_slot(struct world *w, uint64_t key)
 void oracle_agree(struct world *w, const struct node *n, const char *what, uint64_t key, uint64_t value)
 {
     struct outcome_record *r = oracle_slot(w, key | 1);
+    if (lie_is_liar(n)) {
+        return;
+    }
     if (r->key == 0) {
         *r = (struct outcome_record){.key = key | 1, .result_hash = value, .by = n->index};
         w->oracle.outcome_count++;
@@ -316,7 +319,7 @@ static void check_told(struct world *w, const struct node *n, const struct sessi
     struct session_info info;
     session_info(n->session, &info);
     bool both = strstr(o->text, "this peer has ") == o->text && strstr(o->text, "; peer ") != NULL;
-    if (!both || o->differs == 0 || o->differs == info.id) {
+    if (w->lies == 0 && (!both || o->differs == 0 || o->differs == info.id)) {
         world_fail(w, "peer %u is told of a mismatch with %llx: %s", n->index, (unsigned long long)o->differs, o->text);
     }
 }
@@ -341,12 +344,12 @@ void oracle_call(struct world *w, const struct node *n, const struct call *c, co
     w->stats.aborts += class == 2;
     w->stats.refusals += class >= 3;
     if (c->op == PROGRAM_OPS) {
-        if (class >= 4) {
+        if (class >= 4 && w->lies == 0) {
             world_fail(w, "peer %u: the aligning call ended with %s: calls have slipped", n->index, class_name(class));
         }
         return;
     }
-    if (class == 0) {
+    if (class == 0 || lie_is_liar(n)) {
         return;
     }
     if (o->result == RESULT_MISMATCH) {
@@ -364,7 +367,7 @@ void oracle_call(struct world *w, const struct node *n, const struct call *c, co
             r->key = c->key | 1;
             w->oracle.outcome_count++;
         }
-        if (class == 1) {
+        if (class == 1 && w->lies == 0) { /* a liar that has lost its place in the program passes what it likes */
             check_result(w, n, c, o, r);
             w->stats.bytes += c->bytes;
         }

@@ -23,7 +23,7 @@ static void oracle_fence(struct world *w, const struct node *n, struct reader *r
         return;
     }
     world_trace(w, n->index, m.text, m.cause, m.view);
-    if (m.cause == CAUSE_KICK_PROTOCOL) {
+    if (m.cause == CAUSE_KICK_PROTOCOL && !lie_is_liar(n)) {
         world_fail(w, "peer %u keeps the protocol, yet it is excluded: %s", n->index, m.text);
     }
     if (m.cause == CAUSE_KICK_UNREACHABLE && is_undisturbed(w, n)) {

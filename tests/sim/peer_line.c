@@ -501,6 +501,6 @@ void line_send(struct world *w, struct node *n, uint64_t peer, const void *bytes
 {
     struct link *l = line_find(n, peer);
     if (l != NULL && l->state == LINK_UP && channel_valid(w, l->channel, l->generation)) {
-        channel_send(w, l->channel, w->channels[l->channel].end[0].node == n->index ? 0 : 1, bytes, size);
+        channel_send(w, l->channel, w->channels[l->channel].end[0].node == n->index ? 0 : 1, lie_tell(w, n, bytes, size), size);
     }
 }

@@ -34,9 +34,9 @@ static void node_config(struct world *w, struct node *n)
         .addresses = 1,
         .max_members = o->max_members,
         .max_ops = calls,
-        .max_records = o->small_limits ? 12 : 64,
+        .max_records = o->small_limits || o->growth ? 12 : 64,
         .max_tags = o->burst != 0 ? 4096 : 64,
-        .first = o->small_limits ? 1 : 0,
+        .first = o->small_limits || o->growth ? 1 : 0,
         .max_owed = 64 + o->burst,
         .park_blocks = o->small_limits ? 2 : 32,
         .park_block_bytes = o->eager_bytes + 64,
@@ -306,7 +306,7 @@ static void node_act(struct world *w, struct node *n, const struct action *a)
     case ACT_MASTER:
         oracle_frozen(n, frame, a->frame_bytes);
         if (n->master_up && channel_valid(w, n->master_channel, n->master_generation)) {
-            channel_send(w, n->master_channel, 0, frame, a->frame_bytes);
+            channel_send(w, n->master_channel, 0, lie_tell(w, n, frame, a->frame_bytes), a->frame_bytes);
         }
         break;
     case ACT_DIAL_MASTER:
@@ -375,12 +375,15 @@ static void node_deadlines(struct world *w, struct node *n)
     }
 }
 
-/* As the library's shell does: tables grow between steps. */
-static void node_grow(struct node *n, const struct session_event *next)
+/* As the library's shell does: tables grow between steps, if there is memory. */
+static void node_grow(struct world *w, struct node *n, const struct session_event *next)
 {
     struct session_growth g[SESSION_TABLES];
     uint32_t count = session_growth(n->session, next, g);
     for (uint32_t i = 0; i < count; i++) {
+        if (!growth_succeeds(w, n)) {
+            continue;
+        }
         void *storage = memory_aligned(g[i].bytes);
         session_grow(n->session, &g[i], storage);
         free(n->table[g[i].table]);
@@ -399,7 +402,7 @@ void node_step(struct world *w, struct node *n, struct session_event *e)
         return;
     }
     n->stepping = true;
-    node_grow(n, e);
+    node_grow(w, n, e);
     outbox_reset(&n->out);
     poison_arm(n, e);
     session_step(n->session, w->now, e, &n->out);

@@ -52,7 +52,7 @@ void program_describe_op(const struct world *w, uint32_t group, uint64_t step, u
         }
     }
     *in_place = (h >> 60) % 2;
-    *tag = 10 + j % (1 + w->opt.seed % 5);
+    *tag = 10 + j % (w->opt.growth ? PROGRAM_OPS : 1 + w->opt.seed % 5);
     if (w->opt.burst != 0) { /* all at once: a tag each; full payloads, but for some */
         *tag = 10 + j;
         params->count = (h >> 16) % 6 == 0 ? params->count : most - params->count % 3;
@@ -250,9 +250,31 @@ static bool result_later(enum session_result result)
     return result == RESULT_FULL || result == RESULT_TAG_IN_USE;
 }
 
+/* A table of its session could not grow: nobody else knows of the call.  It is made again a while later, or this process leaves. */
+static bool outcome_unsaid(struct world *w, struct node *n, struct call *c, const struct session_outcome *o)
+{
+    struct program *p = n->program;
+    if (o->result != RESULT_NO_MEMORY || c->failed || !n->starved) {
+        return false;
+    }
+    bool listed = p->listed && c->op != PROGRAM_OPS;
+    p->leave = listed || world_chance(w, 20);
+    p->status[c->op] = listed ? OP_DONE_BAD : OP_TODO;
+    if (listed) {
+        program_bulk_ended(w, n, c->op, o);
+    }
+    p->not_before = w->now + w->opt.latency_ns * 20;
+    world_post(w, p->not_before - w->now, EVENT_PROGRAM, n->index, 0, 0, 0);
+    w->stats.refusals++;
+    return true;
+}
+
 static void program_outcome(struct world *w, struct node *n, struct call *c, const struct session_outcome *o)
 {
     struct program *p = n->program;
+    if (outcome_unsaid(w, n, c, o)) {
+        return;
+    }
     oracle_call(w, n, c, o);
     if (c->op == PROGRAM_OPS && o->result == RESULT_OK) {
         memcpy(&p->seen_step, c->out, sizeof p->seen_step);

@@ -314,7 +314,7 @@ void world_init(struct world *w, const struct options *opt, bool trace)
     w->tail_count = 0;
     w->failed = false;
     w->violation[0] = 0;
-    w->idle_steps = w->odd_ops = w->burst_launched = 0;
+    w->idle_steps = w->odd_ops = w->burst_launched = w->lies = 0;
     memset(&w->stats, 0, sizeof w->stats);
     w->now = CLOCK_S; /* zero means "never" in many places */
     oracle_init(w);
@@ -327,6 +327,7 @@ void world_init(struct world *w, const struct options *opt, bool trace)
         faults_draw(w);
         crowd_fault(w);
         poison_draw(w);
+        growth_draw(w);
         world_post(w, w->opt.fault_ns, EVENT_HEAL, WORLD_NOBODY, 0, 0, 0);
     }
     w->heal_at = w->now + w->opt.fault_ns;

@@ -40,7 +40,9 @@ enum {
     X(MASTER_PAUSE, "master paused") X(MASTER_DEATH, "master dead") X(RETURN, "leave and return") \
     X(VOTE, "vote, no launch") X(SLOW, "slow link")                     \
     X(POISON, "failed invariant") X(RESULT, "wrong result") X(EXECUTOR, "failed executor") \
-    X(PAIR, "pair cut") X(SPARSE, "many pairs cut") X(RELAY, "relay lost")
+    X(PAIR, "pair cut") X(SPARSE, "many pairs cut") X(RELAY, "relay lost")                                               \
+    X(LIE_READY, "wrong READY") X(LIE_HOLD, "wrong HOLD") X(LIE_FINISHED, "wrong FINISHED")                            \
+    X(LIE_STAGED, "wrong STAGED") X(GROWTH, "no memory to grow")
 #define FAULT_NAME_(name, text) FAULT_##name,
 enum fault_kind { FAULT_LIST(FAULT_NAME_) FAULT_COUNT };
 #undef FAULT_NAME_
@@ -87,6 +89,7 @@ struct options {
     uint32_t burst;          /* calls of the first and third step, launched in a few turns; 0: as many as `ops` */
     uint32_t burst_at;       /* how many of one process are launched when something goes wrong */
     bool crowd;              /* 33 to 64 peers */
+    bool growth;             /* small tables, many calls at once */
     bool scripted;           /* named scenarios: no drawn faults, programs given by the test */
 };
 
@@ -251,6 +254,11 @@ struct node {
     struct program *program;
     void *staging;
     bool fail_memory, fail_staging, lie;
+    uint8_t lie_type;             /* frames of this type say what is not so */
+    uint32_t lies;                /* so many of them */
+    uint64_t lied_as;             /* its id when it lied last, 0 never */
+    uint32_t fail_growth;         /* percent of the times that a table of its wants to grow */
+    bool starved;                 /* it has wanted to, and did not */
     bool elected;                 /* it was told of an election, and its sync is not answered yet */
     unsigned char *report;        /* owned: its last FROZEN */
     uint32_t report_bytes;
@@ -365,6 +373,7 @@ struct world {
     uint64_t idle_steps;
     uint32_t odd_ops;
     uint32_t burst_launched;
+    uint32_t lies;                              /* told by members so far */
 };
 
 /* world.c */
@@ -393,6 +402,18 @@ void poison_wish(struct world *w, struct node *n);
 void poison_arm(struct node *n, const struct session_event *e);                        /* before a step */
 void poison_stepped(struct world *w, struct node *n, const struct session_event *e);   /* after it */
 void poison_renew(struct world *w, struct node *n);
+
+/* lie.c */
+void lie_wish(struct world *w, struct node *n, enum fault_kind kind);
+void lie_ends(struct world *w, struct node *n);
+bool lie_is_liar(const struct node *n);
+const void *lie_tell(struct world *w, struct node *n, const void *bytes, uint32_t size); /* what leaves in place of a frame */
+
+/* growth_fault.c */
+void growth_options(struct options *opt);
+void growth_draw(struct world *w);
+void growth_fail(struct node *n, const struct fault *f);
+bool growth_succeeds(struct world *w, struct node *n);
 
 /* crowd.c */
 void crowd_draw(struct options *opt);

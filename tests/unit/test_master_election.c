@@ -323,6 +323,21 @@ TEST(old_staged_does_not_count_for_a_new_round)
     cluster_free(c);
 }
 
+TEST(staged_of_a_round_to_come_costs_its_sender_the_place) /* ignored, the others wait for the one that is due for ever */
+{
+    for (uint32_t k = 0; k < 2; k++) {
+        struct cluster *c = staging();
+        struct peer *p = c->peers;
+        p[3].elected.round += k == 0;
+        p[3].elected.number += k == 1;
+        peer_staged(c, &p[3], STAGED_OK, 0);
+        EXPECT_EQ(p[3].fence.cause, CAUSE_KICK_PROTOCOL);
+        peer_staged(c, &p[2], STAGED_OK, 0);
+        EXPECT(!p[0].voting);
+        cluster_free(c);
+    }
+}
+
 TEST(receiver_that_reaches_no_source_again_and_again_has_to_go) /* or the others wait for ever */
 {
     struct cluster *c = staging();

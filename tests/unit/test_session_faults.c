@@ -92,6 +92,104 @@ TEST(hold_of_a_round_that_there_is_not_costs_its_sender_the_link) /* 33 was take
     bench_free(b);
 }
 
+static void hold_of(struct bench *b, uint32_t peer, uint32_t origin, uint8_t round)
+{
+    unsigned char raw[128];
+    struct writer w;
+    writer_init(&w, raw, sizeof raw);
+    put_hold(&w, &(struct msg_hold){.name = {.tag = 5}, .origin = peer_id(origin), .round = round});
+    from_peer(b, peer, FRAME_HOLD, view_id(1), &w);
+}
+
+static void finished(struct bench *b, uint32_t peer, uint32_t origin)
+{
+    unsigned char raw[128];
+    struct writer w;
+    writer_init(&w, raw, sizeof raw);
+    put_finished(&w, &(struct msg_finished){.origin = peer_id(origin), .names = 1});
+    put_op_name(&w, &(struct op_name){.tag = 5});
+    from_peer(b, peer, FRAME_FINISHED, view_id(1), &w);
+}
+
+TEST(round_that_is_for_another_costs_its_sender_the_link) /* swallowed in silence, whom it was for waits for ever */
+{
+    struct bench *b = bench_with(2, false);
+    hold_of(b, 1, 1, 1);
+    EXPECT_EQ(closed(b), 0); /* 2 behind us: ours */
+    hold_of(b, 1, 1, 0);
+    EXPECT_EQ(closed(b), peer_id(1));
+    end(b);
+}
+
+TEST(who_speaks_for_another_loses_its_link) /* one liar could say the HOLD of all */
+{
+    struct bench *b = bench_new();
+    hold_of(b, 1, 2, 0);
+    EXPECT_EQ(closed(b), peer_id(1));
+    finished(b, 2, 1);
+    EXPECT_EQ(closed(b), peer_id(2));
+    end(b);
+}
+
+TEST(what_is_not_held_here_nobody_has_finished) /* its record would go early: who reports it last is believed not to have launched */
+{
+    struct bench *b = bench_new();
+    float x = 1, y = 0;
+    launch(b, 0, 5, &x, &y);
+    finished(b, 1, 1);
+    EXPECT_EQ(closed(b), peer_id(1));
+    EXPECT(!b->returned);
+    b = (end(b), bench_new());
+    ready(b, 2, 5); /* not launched here */
+    finished(b, 1, 1);
+    EXPECT_EQ(closed(b), peer_id(1));
+    end(b);
+}
+
+TEST(finished_says_the_hold_that_did_not_come) /* sent for another call, or lost with its link: the call waits for ever */
+{
+    struct bench *b = bench_new();
+    float x = 1, y = 0;
+    launch(b, 0, 5, &x, &y);
+    eager(b, 1, 1, 5, 10);
+    eager(b, 2, 1, 5, 100);
+    hold(b, 1, 1, 5);
+    EXPECT(!b->returned);
+    finished(b, 2, 2);
+    EXPECT_EQ(closed(b), 0);
+    EXPECT(b->returned);
+    EXPECT_EQ(collect(b, 0), RESULT_OK);
+    EXPECT_EQ(y, 111);
+    end(b);
+}
+
+TEST(call_without_room_for_it_ends_for_want_of_memory) /* "await some" is no help where nothing is left to await */
+{
+    struct bench *b = bench_new();
+    float x = 1, y = 0;
+    for (uint64_t tag = 100; tag < 116; tag++) { /* all that a table holds which does not grow */
+        unsigned char raw[128];
+        struct writer w;
+        writer_init(&w, raw, sizeof raw);
+        put_ready(&w, &(struct msg_ready){.name = {.tag = tag}, .params = one_float, .window = 1, .launch = tag});
+        from_peer(b, 1, FRAME_READY, view_id(1), &w);
+        EXPECT_EQ(closed(b), 0);
+    }
+    EXPECT(session_ops_wanted(b->s) > 0);
+    launch(b, 0, 5, &x, &y);
+    EXPECT(b->returned);
+    EXPECT_EQ(collect(b, 0), RESULT_NO_MEMORY);
+    EXPECT_EQ(b->outcome.cause, CAUSE_NO_MEMORY);
+    EXPECT_EQ(b->outcome.culprit, self);
+    grow(b);
+    launch(b, 0, 5, &x, &y); /* nobody knew of it: its number is the next one's */
+    EXPECT(!b->returned);
+    eager(b, 1, 1, 5, 10);
+    eager(b, 2, 1, 5, 100);
+    EXPECT(sent(b, FRAME_HOLD));
+    end(b);
+}
+
 static void refused(struct bench *b, uint32_t peer, uint32_t seq)
 {
     unsigned char raw[128];

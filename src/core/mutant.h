@@ -17,7 +17,9 @@
     X(WINDOW_STALE) X(WANT_TWICE) X(PARK_ALL) X(DISTRUST_KEPT) X(COMPLAINT_KEPT)                  \
     X(KNOWN_UNASKED) X(KNOWN_BY_VOTE) X(KNOWN_BY_HEARTBEAT) X(TIMERS_LATE)                        \
     X(SYNC_NO_LEAF_CHECK) X(BULK_REST) X(SLOW_IS_STILL) X(ALONE_NEVER) X(ALONE_SETTLES)           \
-    X(REVISION_ANY) /* the highest on offer wins, however old */ X(ROUNDS_DIFFER)
+    X(REVISION_ANY) /* the highest on offer wins, however old */ X(ROUNDS_DIFFER)  \
+    /* of the shells: process tests and tests of the master find them, see scripts/mutants.sh */              \
+    X(RESTORE_NOT) X(NO_USER_TIMEOUT) X(FRAME_TIMER_NOT) X(ROOM_LEAK) X(BLAME_KEPT)
 
 #define MUTANT_NUMBER_(name) MUTANT_##name,
 enum mutant { MUTANT_NONE = 0, MUTANT_LIST(MUTANT_NUMBER_) MUTANT_COUNT };

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/mutant.h"
 #include "engine/comm.h"
 
 enum {
@@ -108,12 +109,13 @@ static void await_collect(struct comm *c, struct comm_op *op, struct session_out
 {
     struct comm_after after;
     comm_lock(c, &after);
-    if (!op->place.detached) {
+    bool late = op->place.detached;
+    if (!late) {
         op_end_collect(c, op, &after);
     }
     comm_op_spend(c, op);
     *outcome = op->end.outcome;
-    bool restore = outcome->restore && op->memory.backup != NULL;
+    bool restore = outcome->restore && op->memory.backup != NULL && !(late && MUTANT(RESTORE_NOT));
     if (restore) {
         pthread_mutex_unlock(&c->lock);
         memcpy(op->given.out, op->memory.backup, op->given.bytes);

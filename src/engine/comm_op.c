@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/mutant.h"
 #include "engine/comm.h"
 
 /* ---- By tag and by slot ------------------------------------------------------------------------------------------ */
@@ -143,7 +144,7 @@ void comm_op_keep_backup(struct comm *c, struct comm_op *op)
 
 static void op_unreserve(struct comm *c, struct comm_op *op)
 {
-    if (!op->run.started) { /* else the lanes have it, and give it back */
+    if (!op->run.started && !MUTANT(ROOM_LEAK)) { /* else the lanes have it, and give it back */
         op_room_give(c, op);
     }
 }

@@ -11,6 +11,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "core/check.h"
 #include "core/clock.h"
 #include "net/fds.h"
 #include "net/sock.h"
@@ -378,10 +379,19 @@ pccl_status engine_join(struct engine *e, struct comm *comm, uint32_t lanes, str
     return st;
 }
 
+/* Whoever leaves has given back all that was granted: what is missing would be missing for as long as the process lives. */
+static void engine_check(const struct engine *e)
+{
+    for (uint32_t i = 0; i < atomic_load(&e->lanes); i++) {
+        PCCL_ASSERT(room_whole(&e->lane[i]->room));
+    }
+}
+
 void engine_leave(struct engine *e)
 {
     pthread_mutex_lock(&e->life_lock);
     if (--e->users == 0) {
+        engine_check(e);
         engine_stop(e);
     }
     pthread_mutex_unlock(&e->life_lock);

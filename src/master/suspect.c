@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "core/id.h"
+#include "core/mutant.h"
 #include "master/master_state.h"
 
 void suspect_group(struct master *m, struct group *g, enum cause cause, uint64_t culprit, const char *text)
@@ -200,7 +201,7 @@ static void blame(struct master *m, struct group *g, struct member *to, struct m
         member_exclude(m, to, CAUSE_PEER_SILENT, "neither its neighbours nor the master hear of it");
         return;
     }
-    bool again = to->blamed_by != 0 && m->now - to->blamed_at <= MASTER_BREAK_NS;
+    bool again = to->blamed_by != 0 && (m->now - to->blamed_at <= MASTER_BREAK_NS || MUTANT(BLAME_KEPT));
     if (again && to->blamed_by == by->id && view_current(g)->members > 2) {
         edges_give_up(m, g, by->id, to->id);
     } else if (again) {

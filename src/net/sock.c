@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/mutant.h"
 #include "net/addr.h"
 #include "net/fds.h"
 
@@ -143,7 +144,9 @@ void sock_tune(int fd, int64_t timeout_ns)
     struct net_address local, remote;
     sock_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
     sock_option(fd, IPPROTO_TCP, TCP_QUICKACK, 1);
-    sock_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)(timeout_ns / CLOCK_MS));
+    if (!MUTANT(NO_USER_TIMEOUT)) {
+        sock_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)(timeout_ns / CLOCK_MS));
+    }
     sock_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
     sock_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 5);
     sock_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, 2);

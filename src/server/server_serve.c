@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "core/log.h"
+#include "core/mutant.h"
 #include "net/addr.h"
 #include "net/fds.h"
 #include "net/sock.h"
@@ -219,7 +220,7 @@ static void client_sweep_unfinished(struct server *s, struct list *list, int64_t
     char text[ADDR_TEXT];
     LIST_FOR_EACH (l, after, list) {
         struct client *c = LIST_ENTRY(l, struct client, link);
-        if (c->unfinished_at != CLOCK_NEVER && now - c->unfinished_at >= SERVER_FRAME_NS) {
+        if (c->unfinished_at != CLOCK_NEVER && !MUTANT(FRAME_TIMER_NOT) && now - c->unfinished_at >= SERVER_FRAME_NS) {
             log_line(LOG_WARN, "client at %s does not finish a message: closed", addr_format(&c->from, text));
             client_lose(c);
         }

@@ -6,6 +6,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -118,6 +120,36 @@ static void leave(struct cluster_peer *p, void *context)
     int size = 0;
     EXPECT_EQ(pcclLeave(p->comm), pcclSuccess);
     EXPECT_EQ(pcclGetAttribute(p->comm, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE, &size), pcclMasterConnectionFailed);
+}
+
+/* Connected sockets of this process, the library's all; and those of them on which unacknowledged bytes have no limit of time. */
+static int sockets_without_timeout(int *connected)
+{
+    int without = 0;
+    *connected = 0;
+    for (int fd = 3; fd < 1024; fd++) {
+        struct sockaddr_storage to;
+        socklen_t size = sizeof to;
+        unsigned timeout = 0;
+        if (getpeername(fd, (struct sockaddr *)&to, &size) != 0 || to.ss_family == AF_UNIX) {
+            continue;
+        }
+        size = sizeof timeout;
+        EXPECT_EQ(getsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, &size), 0);
+        ++*connected;
+        without += timeout == 0;
+    }
+    return without;
+}
+
+TEST(every_connection_has_a_limit_for_bytes_that_nobody_acknowledges) /* a host that is gone is noticed after a quarter of an hour */
+{
+    struct cluster c;
+    int connected;
+    cluster_start(&c, 2, NULL, 2);
+    EXPECT_EQ(sockets_without_timeout(&connected), 0);
+    EXPECT_EQ(connected, 2 * (2 + 1 + 2)); /* both ends: to the master, control links, two data connections */
+    cluster_stop(&c);
 }
 
 TEST(whoever_left_can_connect_again)

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -171,6 +172,43 @@ TEST(destroy_ends_the_pending_calls_of_other_threads)
     }
     EXPECT_EQ(pcclUpdateTopology(c.peer[1].comm), pcclSuccess);
     EXPECT_EQ(cluster_size(c.peer[1].comm, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE), 1);
+    cluster_stop(&c);
+}
+
+static void join_both(struct cluster_peer *p, void *context)
+{
+    (void)context;
+    EXPECT_EQ(cluster_join(p->comm, 2), pcclSuccess);
+}
+
+/* The await comes when the session that ran the operation is gone, and its communicator has tried to connect again. */
+TEST(an_input_is_restored_by_an_await_after_connecting_again) /* the caller goes on with half a sum */
+{
+    struct cluster c;
+    float x[100], y = 1;
+    pcclAsyncReduceOp_t handle;
+    pcclReduceDescriptor_t d = cluster_floats(100, 7), other = cluster_floats(1, 8);
+    cluster_master(&c);
+    cluster_create(&c, 0, 0, 1, 300);
+    cluster_create(&c, 1, 0, 1, 300);
+    cluster_run(&c, join_both, NULL);
+    for (int i = 0; i < 100; i++) {
+        x[i] = (float)i;
+    }
+    EXPECT_EQ(pcclAllReduceAsync(x, x, &d, c.peer[0].comm, &handle), pcclSuccess);
+    memset(x, 0, sizeof x); /* as the library does while it runs */
+    EXPECT_EQ(pcclInterruptMaster(c.master), pcclSuccess);
+    EXPECT_EQ(pcclMasterAwaitTermination(c.master), pcclSuccess);
+    EXPECT_EQ(pcclDestroyCommunicator(c.peer[1].comm), pcclSuccess);
+    c.peer[1].comm = NULL;
+    EXPECT_EQ(pcclAllReduce(&y, &y, &other, c.peer[0].comm, NULL), pcclMasterConnectionFailed);
+    EXPECT_EQ(pcclSetOption(c.peer[0].comm, PCCL_OPTION_CONNECT_TIMEOUT_MS, 200), pcclSuccess);
+    EXPECT_EQ(pcclConnect(c.peer[0].comm), pcclMasterConnectionFailed);
+    EXPECT_EQ(pcclAwaitAsyncReduce(&handle, NULL), pcclMasterConnectionFailed);
+    for (int i = 0; i < 100; i++) {
+        EXPECT(x[i] == (float)i);
+    }
+    EXPECT(y == 1);
     cluster_stop(&c);
 }
 

@@ -127,6 +127,22 @@ TEST(links_that_fall_silent_together_are_settled_by_one_freeze) /* one stall tim
     cluster_free(c);
 }
 
+TEST(second_stall_counts_only_soon_after_the_first) /* a healthy peer is excluded for two accidents hours apart */
+{
+    for (int soon = 0; soon < 2; soon++) {
+        struct cluster *c = some(4);
+        struct peer *p = c->peers;
+        stalls(c, &p[0], &p[1]);
+        cluster_pass(c, 2000);
+        EXPECT_EQ(p[0].last_view.culprit, p[1].id);
+        cluster_pass(c, soon ? 1000 : 61000);
+        stalls(c, &p[2], &p[1]);
+        cluster_pass(c, 2000);
+        EXPECT_EQ(p[0].member_count, soon ? 3 : 4);
+        cluster_free(c);
+    }
+}
+
 TEST(peers_that_fall_silent_together_go_with_one_freeze) /* the second would be waited for once more */
 {
     struct cluster *c = some(6);

@@ -104,6 +104,17 @@ static enum phase phase_of_run(const struct node *n)
     return best;
 }
 
+/* The master has published a view of its group that it has not installed. */
+static bool view_is_due(const struct world *w, const struct node *n, uint64_t view)
+{
+    for (uint32_t i = w->oracle.view_count; i > 0; i--) {
+        if (w->oracle.views[i - 1].group == n->group) {
+            return w->oracle.views[i - 1].view != view;
+        }
+    }
+    return false;
+}
+
 enum phase node_phase(const struct world *w, const struct node *n)
 {
     struct session_info info;
@@ -117,21 +128,14 @@ enum phase node_phase(const struct world *w, const struct node *n)
     if (n->probes != 0) {
         return PHASE_PROBING;
     }
+    if (view_is_due(w, n, info.view)) {
+        return PHASE_INSTALLING;
+    }
     if (info.newest > info.view) {
         return PHASE_LINKING;
     }
     if (info.frozen) {
         return n->elected ? PHASE_STAGING_FROZEN : PHASE_FROZEN;
-    }
-    if (n->group < 8) {
-        for (uint32_t i = w->oracle.view_count; i > 0; i--) {
-            if (w->oracle.views[i - 1].group == n->group) {
-                if (w->oracle.views[i - 1].view != info.view) {
-                    return PHASE_INSTALLING;
-                }
-                break;
-            }
-        }
     }
     enum phase phase = phase_of_run(n);
     if (phase != PHASE_IDLE || !info.voting) {

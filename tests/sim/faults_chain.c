@@ -106,12 +106,38 @@ static void faults_draw_relay_lost(struct world *w)
     }
 }
 
+/* Any fault in the phases that are seldom met: a view ends while shared state is on its way, or is published. */
+static void faults_draw_rare(struct world *w)
+{
+    static const uint8_t phases[] = {PHASE_STAGING_FROZEN, PHASE_STAGING_FROZEN, PHASE_INSTALLING, PHASE_DECIDING, PHASE_PROBING,
+                                     PHASE_PROBING, PHASE_FROZEN, PHASE_FROZEN, PHASE_HOLD, PHASE_FIRST};
+    w->opt.sync_percent = 100;
+    w->opt.optimise_percent = 60;
+    w->faults[w->fault_count++] = (struct fault){
+        .kind = FAULT_LINK, .node = (uint16_t)rng_below(&w->rng, w->opt.peers), .armed = true, .phase = PHASE_STAGING};
+    for (uint32_t i = 0; i < 2 * sizeof phases; i++) {
+        w->faults[w->fault_count++] = (struct fault){
+            .kind = (enum fault_kind)rng_below(&w->rng, FAULT_COUNT), .node = (uint16_t)rng_below(&w->rng, w->opt.peers),
+            .other = (uint16_t)rng_below(&w->rng, w->opt.peers), .armed = true, .phase = (enum phase)phases[i % sizeof phases],
+            .for_ns = 1 + (int64_t)rng_below(&w->rng, (uint64_t)w->opt.latency_ns * 40)};
+    }
+    w->armed += w->fault_count;
+}
+
 bool faults_draw_chain(struct world *w)
 {
     if (w->opt.faults < 3 || w->opt.peers < 3) {
         return false;
     }
     switch (rng_below(&w->rng, 20)) {
+    case 8:
+    case 9:
+    case 10:
+        if (w->opt.peers > 8 || w->opt.burst != 0) {
+            return false;
+        }
+        faults_draw_rare(w);
+        return true;
     case 1:
         faults_draw_refusals(w);
         return true;

@@ -121,6 +121,9 @@ static void faults_draw_rare(struct world *w)
             .other = (uint16_t)rng_below(&w->rng, w->opt.peers), .armed = true, .phase = (enum phase)phases[i % sizeof phases],
             .for_ns = 1 + (int64_t)rng_below(&w->rng, (uint64_t)w->opt.latency_ns * 40)};
     }
+    for (uint32_t i = 0; i < w->fault_count; i++) { /* votes that others answer by calls keep in step only where nothing else is voted on */
+        w->faults[i].kind = w->faults[i].kind == FAULT_VOTE ? FAULT_CRASH : w->faults[i].kind;
+    }
     w->armed += w->fault_count;
 }
 

@@ -228,11 +228,15 @@ static bool turn_update(struct world *w, struct node *n)
     if (!program_vote(w, n, VOTE_UPDATE, &o)) {
         return false;
     }
+    if (o.result == RESULT_NO_MEMORY && !n->starved) {
+        world_fail(w, "peer %u: an update ends for want of memory, of which there is enough", n->index);
+    }
     switch ((int)o.result) {
     case RESULT_OK:
         program_go(n, PROGRAM_SIZES);
         return true;
     case RESULT_GONE:
+    case RESULT_NO_MEMORY:
         program_rejoin(w, n);
         return false;
     case RESULT_RETRY:

@@ -233,7 +233,7 @@ static void call_wishes(struct world *w, struct node *n, struct call *c, struct 
         p->want_deadline--;
         launch->deadline = w->now + (int64_t)rng_below(&w->rng, 8 * (uint64_t)w->opt.latency_ns);
     }
-    if (p->want_no_memory && c->in_place) {
+    if (p->want_no_memory && c->in_place && n->fail_growth == 0) { /* else it may end before anybody knows of it */
         p->want_no_memory = false;
         launch->no_memory = c->no_memory = c->failed = true;
     }
@@ -254,8 +254,10 @@ static bool result_later(enum session_result result)
 static bool outcome_unsaid(struct world *w, struct node *n, struct call *c, const struct session_outcome *o)
 {
     struct program *p = n->program;
-    if (o->result != RESULT_NO_MEMORY || c->failed || !n->starved) {
-        return false;
+    struct session_info info;
+    session_info(n->session, &info);
+    if (o->result != RESULT_NO_MEMORY || !n->starved || (c->failed && info.connected)) {
+        return false; /* a session that could not hold a view has left: that is its own affair, too */
     }
     bool listed = p->listed && c->op != PROGRAM_OPS;
     p->leave = listed || world_chance(w, 20);

@@ -179,6 +179,12 @@ static double jobs_seconds(void)
            (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
 }
 
+/* See faults_fit_program: where programs vote instead of launching, nothing is optimised or synchronised. */
+static bool cell_impossible(enum fault_kind kind, enum phase phase)
+{
+    return kind == FAULT_VOTE && (phase == PHASE_PROBING || phase == PHASE_STAGING || phase == PHASE_STAGING_FROZEN);
+}
+
 static uint32_t table_print(const struct stats *s)
 {
     uint32_t empty = 0;
@@ -191,7 +197,7 @@ static uint32_t table_print(const struct stats *s)
         printf("%-18s", fault_name((enum fault_kind)k));
         for (uint32_t p = 0; p < PHASE_COUNT; p++) {
             printf("%9" PRIu64, s->cell[k][p]);
-            empty += s->cell[k][p] == 0;
+            empty += s->cell[k][p] == 0 && !cell_impossible((enum fault_kind)k, (enum phase)p);
         }
         printf("\n");
     }

@@ -118,7 +118,7 @@ TEST(round_that_is_for_another_costs_its_sender_the_link) /* swallowed in silenc
     EXPECT_EQ(closed(b), 0); /* 2 behind us: ours */
     hold_of(b, 1, 1, 0);
     EXPECT_EQ(closed(b), peer_id(1));
-    end(b);
+    bench_free(b);
 }
 
 TEST(who_speaks_for_another_loses_its_link) /* one liar could say the HOLD of all */
@@ -128,7 +128,7 @@ TEST(who_speaks_for_another_loses_its_link) /* one liar could say the HOLD of al
     EXPECT_EQ(closed(b), peer_id(1));
     finished(b, 2, 1);
     EXPECT_EQ(closed(b), peer_id(2));
-    end(b);
+    bench_free(b);
 }
 
 TEST(what_is_not_held_here_nobody_has_finished) /* its record would go early: who reports it last is believed not to have launched */
@@ -139,11 +139,11 @@ TEST(what_is_not_held_here_nobody_has_finished) /* its record would go early: wh
     finished(b, 1, 1);
     EXPECT_EQ(closed(b), peer_id(1));
     EXPECT(!b->returned);
-    b = (end(b), bench_new());
+    b = (bench_free(b), bench_new());
     ready(b, 2, 5); /* not launched here */
     finished(b, 1, 1);
     EXPECT_EQ(closed(b), peer_id(1));
-    end(b);
+    bench_free(b);
 }
 
 TEST(finished_says_the_hold_that_did_not_come) /* sent for another call, or lost with its link: the call waits for ever */
@@ -160,34 +160,7 @@ TEST(finished_says_the_hold_that_did_not_come) /* sent for another call, or lost
     EXPECT(b->returned);
     EXPECT_EQ(collect(b, 0), RESULT_OK);
     EXPECT_EQ(y, 111);
-    end(b);
-}
-
-TEST(call_without_room_for_it_ends_for_want_of_memory) /* "await some" is no help where nothing is left to await */
-{
-    struct bench *b = bench_new();
-    float x = 1, y = 0;
-    for (uint64_t tag = 100; tag < 116; tag++) { /* all that a table holds which does not grow */
-        unsigned char raw[128];
-        struct writer w;
-        writer_init(&w, raw, sizeof raw);
-        put_ready(&w, &(struct msg_ready){.name = {.tag = tag}, .params = one_float, .window = 1, .launch = tag});
-        from_peer(b, 1, FRAME_READY, view_id(1), &w);
-        EXPECT_EQ(closed(b), 0);
-    }
-    EXPECT(session_ops_wanted(b->s) > 0);
-    launch(b, 0, 5, &x, &y);
-    EXPECT(b->returned);
-    EXPECT_EQ(collect(b, 0), RESULT_NO_MEMORY);
-    EXPECT_EQ(b->outcome.cause, CAUSE_NO_MEMORY);
-    EXPECT_EQ(b->outcome.culprit, self);
-    grow(b);
-    launch(b, 0, 5, &x, &y); /* nobody knew of it: its number is the next one's */
-    EXPECT(!b->returned);
-    eager(b, 1, 1, 5, 10);
-    eager(b, 2, 1, 5, 100);
-    EXPECT(sent(b, FRAME_HOLD));
-    end(b);
+    bench_free(b);
 }
 
 static void refused(struct bench *b, uint32_t peer, uint32_t seq)

@@ -49,6 +49,7 @@ void comm_ops_fini(struct comm *c)
             comm_op_free(LIST_ENTRY(l, struct comm_op, place.by_tag));
         }
     }
+    free(c->ops.spare);
     free(c->ops.at);
     free(c->ops.free_slots);
 }

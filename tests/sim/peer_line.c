@@ -59,7 +59,7 @@ void line_bundle_drop(struct world *w, struct node *n, struct link *l, bool tell
     l->bundle_retry_at = w->now + LINE_RETRY_NS;
     line_wake(w, n, l->bundle_retry_at);
     if (was_up && tell) {
-        bool quiet = n->ready_view != n->view;
+        bool quiet = n->ready_view != n->view && w->lies == 0;
         node_step(w, n, &(struct session_event){.kind = SESSION_DATA_DOWN, .peer = peer, .number = number});
         for (uint32_t i = 0; quiet && i < n->out.count; i++) {
             struct frame_header header;

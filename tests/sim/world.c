@@ -284,8 +284,8 @@ void world_run(struct world *w)
             }
             break;
         }
-        if (w->stats.events > 4000000) {
-            world_fail(w, "four million events and no end");
+        if (w->stats.events > 12000000) {
+            world_fail(w, "twelve million events and no end");
         }
     }
     if (!w->failed) {

@@ -52,6 +52,23 @@ TEST(attempts_with_ever_new_peers_find_room_for_each) /* the table of peers hold
     bench_free(b);
 }
 
+static uint8_t hello(struct bench *b, uint64_t from, uint64_t view)
+{
+    struct msg_hello m = {.kind = LINK_CONTROL, .from = from, .to = self, .view = view, .number = 1};
+    struct session_event e = {.kind = SESSION_HELLO, .peer = from, .hello = &m};
+    step(b, &e);
+    return e.verdict;
+}
+
+TEST(dialler_that_is_ahead_is_kept_and_one_that_is_behind_is_not) /* told that it is stale, it gives a link up that is wanted */
+{
+    struct bench *b = bench_new();
+    EXPECT_EQ(hello(b, peer_id(1), view_id(1)), HELLO_OK);
+    EXPECT_EQ(hello(b, peer_id(7), view_id(2)), HELLO_NOT_YET);
+    EXPECT_EQ(hello(b, peer_id(7), view_id(1)), HELLO_STALE);
+    bench_free(b);
+}
+
 TEST(malformed_admission_changes_nothing) /* half a proposal would stand */
 {
     struct bench *b = bench_new();

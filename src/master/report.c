@@ -148,6 +148,9 @@ static struct op_decision decide(const struct group *g, const struct op_record *
     } else if (rec->digests_differ) {
         d.cause = CAUSE_DIGEST;
         d.culprit = g->cause == CAUSE_DIGEST ? g->culprit : 0; /* not whose loss ended the view */
+    } else if (g->cause == CAUSE_MISMATCH || g->cause == CAUSE_DIGEST) { /* of another one, or with who has left: call again */
+        d.cause = CAUSE_CANCEL;
+        d.culprit = 0;
     }
     return d;
 }

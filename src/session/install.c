@@ -123,7 +123,8 @@ static void decide_own(struct session *s, struct op *op, const struct msg_view *
         }
         slot_end(s, slot, slot_result(&s->slots[slot], cause), cause, d->culprit, out);
     }
-    if (cause == m->cause && d->culprit == m->culprit) { /* else the text is about what ended the view, not this operation */
+    bool told = s->slots[slot].outcome.result == RESULT_MISMATCH; /* both calls: more than the view knows */
+    if (cause == m->cause && d->culprit == m->culprit && !told) { /* else the text is about what ended the view, not this operation */
         memcpy(s->slots[slot].outcome.text, m->text, sizeof m->text);
     }
 }

@@ -257,11 +257,28 @@ TEST(own_request_aborts_one_operation) /* SUSPECT(operation): same members, its 
     struct cluster *c = three();
     struct peer *a = &c->peers[0];
     peer_reports(a, 7, 0, OP_HELD, CAUSE_NONE);
-    peer_suspect(c, a, SUSPECT_OPERATION, CAUSE_DIGEST, NULL);
+    peer_suspect(c, a, SUSPECT_OPERATION, CAUSE_DEADLINE, NULL);
     EXPECT_EQ(a->member_count, 3);
     EXPECT_EQ(peer_decision(a, 7, 0).outcome, OUTCOME_ABORT);
-    EXPECT_EQ(peer_decision(a, 7, 0).cause, CAUSE_DIGEST);
+    EXPECT_EQ(peer_decision(a, 7, 0).cause, CAUSE_DEADLINE);
     cluster_free(c);
+}
+
+/* A program that would have to mend its calls, or to stop, for what it has not done. */
+TEST(disagreement_about_one_operation_is_not_said_of_another)
+{
+    static const enum cause causes[] = {CAUSE_MISMATCH, CAUSE_DIGEST};
+    for (int k = 0; k < 2; k++) {
+        struct cluster *c = three();
+        struct peer *a = &c->peers[0];
+        peer_reports(a, 7, 0, OP_HELD, CAUSE_NONE);
+        peer_suspect(c, a, SUSPECT_OPERATION, causes[k], NULL);
+        EXPECT_EQ(a->member_count, 3);
+        EXPECT_EQ(peer_decision(a, 7, 0).outcome, OUTCOME_ABORT);
+        EXPECT_EQ(peer_decision(a, 7, 0).cause, CAUSE_CANCEL);
+        EXPECT_EQ(peer_decision(a, 7, 0).culprit, 0);
+        cluster_free(c);
+    }
 }
 
 TEST(edge_that_breaks_three_times_is_avoided) /* HOLD takes another way, plans do not use the pair */

@@ -278,16 +278,17 @@ static void program_outcome(struct world *w, struct node *n, struct call *c, con
         return;
     }
     oracle_call(w, n, c, o);
+    bool own = c->failed && (o->result == RESULT_NO_MEMORY || o->result == RESULT_POISONED); /* not a graver cause, the same on all */
     if (c->op == PROGRAM_OPS && o->result == RESULT_OK) {
         memcpy(&p->seen_step, c->out, sizeof p->seen_step);
     }
     if (o->result == RESULT_OK) {
         p->status[c->op] = OP_DONE_OK;
         p->results += mix64(c->op, program_hash(c->out, c->bytes)); /* calls may end in any order */
-    } else if (c->failed && world_chance(w, 50)) {
+    } else if (own && world_chance(w, 50)) {
         p->status[c->op] = OP_DONE_BAD;
         p->leave = true; /* the others go on without it */
-    } else if (o->result == RESULT_LOST || c->failed) {
+    } else if (o->result == RESULT_LOST || own) {
         p->status[c->op] = OP_AGAIN;
     } else {
         p->status[c->op] = OP_DONE_BAD;

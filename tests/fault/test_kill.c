@@ -106,7 +106,7 @@ static void kill_master_and_one_of_three(bool master_first)
         EXPECT(settled || reply[i].result == pcclMasterConnectionFailed);
         EXPECT(settled || reply[i].cause == pcclCauseMasterLost);
     }
-    EXPECT_EQ(reply[0].result, reply[1].result);
+    EXPECT(!master_first || reply[0].result == reply[1].result); /* its last view may have reached one of them only */
     processes_stop(&all);
 }
 

@@ -5,11 +5,13 @@
  *     sim_run --seed N [--trace]                        one seed; with its trace
  *     sim_run --mutant NAME --seeds N                   a build with PCCL_MUTANTS: ends at the first violation
  *
- * One idea: jobs share nothing but one table in shared memory, so a seed that crashes or hangs costs its job's process, and is named.
+ * One idea: jobs share nothing but one table in shared memory, from which each takes its next seed, so a seed that crashes or
+ * hangs costs its job's process, and is named.
  * A seed hangs when it has used so much processor time: a loaded machine makes none fail.
  * SPDX-License-Identifier: MIT */
 #include <inttypes.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +37,12 @@ struct job {
         uint64_t seed;
         char text[300];
     } failure[FAILURES_MAX];
+};
+
+/* What the jobs share. */
+struct work {
+    _Atomic uint64_t taken; /* seeds that a job has, or had: large worlds are not spread evenly over them */
+    struct job job[JOBS_MAX];
 };
 
 struct arguments {
@@ -109,14 +117,14 @@ static double own_seconds(void)
            (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
 }
 
-static void job_run(struct job *job, const struct arguments *a, uint64_t from, uint32_t stride)
+static void job_run(struct work *work, struct job *job, const struct arguments *a)
 {
     struct world *w = calloc(1, sizeof *w);
     if (w == NULL) {
         exit(2);
     }
-    for (uint64_t seed = from; seed < a->first + a->seeds; seed += stride) {
-        job_seed(w, job, seed);
+    for (uint64_t taken; (taken = atomic_fetch_add(&work->taken, 1)) < a->seeds;) {
+        job_seed(w, job, a->first + taken);
         if ((a->stop_at_first && job->failed != 0) || (a->seconds != 0 && own_seconds() >= a->seconds)) {
             break;
         }
@@ -126,15 +134,15 @@ static void job_run(struct job *job, const struct arguments *a, uint64_t from, u
 }
 
 /* A job whose process died is started again after the seed that killed it. */
-static void jobs_supervise(struct job *jobs, const struct arguments *a)
+static void jobs_supervise(struct work *work, const struct arguments *a)
 {
+    struct job *jobs = work->job;
     pid_t pids[JOBS_MAX];
     uint32_t running = 0;
     for (uint32_t i = 0; i < a->jobs; i++) {
-        jobs[i].seed = a->first + i;
         pids[i] = fork();
         if (pids[i] == 0) {
-            job_run(&jobs[i], a, a->first + i, a->jobs);
+            job_run(work, &jobs[i], a);
             _exit(0);
         }
         running++;
@@ -158,10 +166,10 @@ static void jobs_supervise(struct job *jobs, const struct arguments *a)
                          WIFSIGNALED(status) ? WTERMSIG(status) : 0,
                          WIFSIGNALED(status) && WTERMSIG(status) == SIGPROF ? ": hangs" : "");
             }
-            if (!a->stop_at_first && seed + a->jobs < a->first + a->seeds && jobs[i].failures < FAILURES_MAX) {
+            if (!a->stop_at_first && jobs[i].failures < FAILURES_MAX) {
                 pids[i] = fork();
                 if (pids[i] == 0) {
-                    job_run(&jobs[i], a, seed + a->jobs, a->jobs);
+                    job_run(work, &jobs[i], a);
                     _exit(0);
                 }
                 running++;
@@ -212,13 +220,14 @@ static uint32_t table_print(const struct stats *s)
 
 static int seeds_run(const struct arguments *a)
 {
-    struct job *jobs = mmap(NULL, JOBS_MAX * sizeof *jobs, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (jobs == MAP_FAILED) {
+    struct work *work = mmap(NULL, sizeof *work, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (work == MAP_FAILED) {
         return 2;
     }
+    struct job *jobs = work->job;
     struct timespec begin, end;
     clock_gettime(CLOCK_MONOTONIC, &begin);
-    jobs_supervise(jobs, a);
+    jobs_supervise(work, a);
     clock_gettime(CLOCK_MONOTONIC, &end);
     struct stats all = {0};
     uint64_t passed = 0, failed = 0, hash = 0;

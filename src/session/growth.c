@@ -47,14 +47,38 @@ static struct session_growth first_of(const struct session_config *cfg, enum ses
         .rows = (first + 3) / 4, .width = first < members ? first : members};
 }
 
+static uint32_t entries_of(const struct session *s, enum session_table table)
+{
+    switch (table) {
+    case SESSION_MEMBERS:
+        return s->members;
+    case SESSION_PEERS:
+        return s->peer_count;
+    case SESSION_EDGES:
+        return s->edge_count;
+    case SESSION_OPS:
+        return s->op_count;
+    case SESSION_TAGS:
+        return s->tag_count;
+    case SESSION_OWED:
+        return s->owed_count;
+    case SESSION_SLOTS:
+        return s->slot_count;
+    case SESSION_PARK:
+        return s->park_count;
+    case SESSION_WIRE:
+        return s->wire != NULL;
+    case SESSION_TABLES:
+        break;
+    }
+    return 0;
+}
+
 static struct session_growth present(const struct session *s, enum session_table table)
 {
-    const uint32_t entries[] = {
-        [SESSION_MEMBERS] = s->members,  [SESSION_PEERS] = s->peer_count, [SESSION_EDGES] = s->edge_count,
-        [SESSION_OPS] = s->op_count,     [SESSION_TAGS] = s->tag_count,   [SESSION_OWED] = s->owed_count,
-        [SESSION_SLOTS] = s->slot_count, [SESSION_PARK] = s->park_count,  [SESSION_WIRE] = s->wire != NULL,
-    };
-    return (struct session_growth){.table = table, .entries = entries[table], .rows = s->op_live, .width = s->op_width};
+    bool marks = table == SESSION_OPS;
+    return (struct session_growth){
+        .table = table, .entries = entries_of(s, table), .rows = marks ? s->op_live : 0, .width = marks ? s->op_width : 0};
 }
 
 /* ---- their storage ---- */
@@ -319,6 +343,10 @@ uint32_t session_growth(const struct session *s, const struct session_event *nex
     needs_of(s, next, &needs);
     for (uint32_t t = 0; t < SESSION_TABLES; t++) {
         enum session_table table = (enum session_table)t;
+        bool wider = table == SESSION_OPS && (needs.rows > s->op_live || needs.width > s->op_width);
+        if (needs.entries[t] <= entries_of(s, table) && !wider) {
+            continue; /* as nearly always */
+        }
         struct session_growth have = present(s, table), g = have;
         g.entries = at_least(have.entries, needs.entries[t], limit_of(&s->cfg, table));
         if (table == SESSION_OPS) {
@@ -348,7 +376,7 @@ bool growth_met(const struct session *s, const struct session_event *e)
     bool met = s->op_width >= n.width || n.width > s->cfg.max_members;
     for (uint32_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         uint32_t need = n.entries[tables[i]], limit = limit_of(&s->cfg, tables[i]);
-        met = met && (present(s, tables[i]).entries >= need || need > limit); /* too many for anybody: the step refuses them */
+        met = met && (entries_of(s, tables[i]) >= need || need > limit); /* too many for anybody: the step refuses them */
     }
     return met;
 }

@@ -42,10 +42,18 @@ struct action *__wrap_outbox_send_many(struct outbox *o, uint32_t kind)
     return __real_outbox_send_many(o, kind);
 }
 
+/* Events that most worlds do not meet, or whose steps say nothing: met on purpose, and failed at the end. */
+static const uint8_t seldom[] = {SESSION_LINK_FAILED, SESSION_LINK_STALE, SESSION_SYNC_DOWN, SESSION_STALLED, SESSION_COLLECT_CONNECT,
+                                 SESSION_MASTER_DOWN, SESSION_MEMORY};
+
 void poison_wish(struct world *w, struct node *n)
 {
     n->poison_kind = rng_below(&w->rng, 3) == 0 ? 0 : 1 + (uint32_t)rng_below(&w->rng, SESSION_TICK);
     n->poison_after = (uint32_t)rng_below(&w->rng, 2) == 0 ? POISON_AT_END : (uint32_t)rng_below(&w->rng, 6);
+    if (rng_below(&w->rng, 2) == 0) {
+        n->poison_kind = seldom[rng_below(&w->rng, sizeof seldom)];
+        n->poison_after = POISON_AT_END;
+    }
 }
 
 void poison_arm(struct node *n, const struct session_event *e)

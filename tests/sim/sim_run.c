@@ -22,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/check.h"
 #include "core/mutant.h"
 #include "world.h"
 
@@ -87,8 +88,12 @@ static void job_seed(struct world *w, struct job *job, uint64_t seed)
     seed_limit(SECONDS_PER_SEED);
     uint64_t hash = seed_run(w, seed, false, NULL);
     job->hash += mix64(seed, hash);
-    bool failed = w->failed;
+    bool failed = w->failed || check_failed != 0;
     memcpy(text, w->violation, sizeof text);
+    if (check_failed != 0 && !w->failed) {
+        snprintf(text, sizeof text, "an invariant failed outside of a step");
+    }
+    check_failed = 0;
     stats_add(&job->stats, &w->stats);
     world_fini(w);
     if (!failed && seed % HASH_SAMPLE == 0) {
@@ -212,7 +217,7 @@ static uint32_t table_print(const struct stats *s)
     printf("steps failed on purpose, by event:");
     for (uint32_t k = 1; k <= SESSION_TICK; k++) {
         printf(" %" PRIu64, s->poisoned[k]);
-        empty += s->poisoned[k] == 0;
+        empty += s->poisoned[k] == 0 && k != SESSION_MASTER_FOREIGN; /* all masters here are of one version */
     }
     printf("\n");
     return empty;

@@ -32,7 +32,7 @@ static bool bulk_rest(const struct bulk *b)
 
 size_t bulk_next(struct bulk *b)
 {
-    size_t end = bulk_end(b);
+    size_t end = b->halted ? 0 : bulk_end(b);
     while (b->next < end && b->state[b->next] != BULK_READY) {
         b->next++;
     }
@@ -55,8 +55,17 @@ static bool bulk_again(const struct session_outcome *o)
     return o->result == RESULT_LOST && (o->cause == CAUSE_NONE || o->cause >= CAUSE_PEER_LOST);
 }
 
+/* Refused at its launch for a reason of this peer alone: it has no number, so that the next of its tag would have the one that it
+ * has at the others. */
+static bool bulk_unsaid(const struct bulk *b, size_t index, const struct session_outcome *o)
+{
+    bool shared = o->result == RESULT_OK || o->result == RESULT_LOST || o->result == RESULT_MISMATCH || o->result == RESULT_DIGEST;
+    return b->state[index] == BULK_READY && !shared;
+}
+
 void bulk_ended(struct bulk *b, size_t index, const struct session_outcome *outcome)
 {
+    b->halted = b->halted || bulk_unsaid(b, index, outcome);
     b->flying -= b->state[index] == BULK_FLYING;
     if (outcome->result == RESULT_OK) {
         b->state[index] = BULK_DONE;

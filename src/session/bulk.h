@@ -7,6 +7,7 @@
  *
  * An error that a retry cannot mend stops the list there, on all peers alike: everything up to `window` behind it is launched all the
  * same, so that the numbers of calls agree afterwards, and given up at once, since a peer with a smaller window launches less.
+ * Nothing is launched behind a call that was refused here alone: its number would go to another one.
  *
  * Invariant: all before `low` are done; every one in flight is below low + window.
  * SPDX-License-Identifier: MIT */
@@ -25,6 +26,7 @@ struct bulk {
     size_t low;           /* the lowest that is not done */
     size_t next;          /* none before it waits to be launched */
     size_t flying;
+    bool halted;          /* nothing is launched any more */
     size_t bad;           /* the lowest that ended with an error for good; BULK_NONE: none */
     struct session_outcome error; /* of that one */
 };

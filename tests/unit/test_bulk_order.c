@@ -147,3 +147,23 @@ TEST(with_equal_windows_all_have_made_the_same_calls_after_an_error)
         }
     }
 }
+
+/* The next one of its tag would get its number, and be added to another one's at the others. */
+TEST(nothing_is_launched_behind_a_call_that_was_refused_here_alone)
+{
+    unsigned char state[4];
+    struct bulk b;
+    bulk_init(&b, state, 4, 4);
+    EXPECT_EQ(bulk_next(&b), 0);
+    bulk_launched(&b, 0);
+    EXPECT_EQ(bulk_next(&b), 1);
+    bulk_ended(&b, 1, &(struct session_outcome){.result = RESULT_NO_MEMORY});
+    EXPECT_EQ(bulk_next(&b), BULK_NONE);
+    bulk_ended(&b, 0, &(struct session_outcome){.result = RESULT_OK});
+    EXPECT_EQ(bulk_next(&b), BULK_NONE);
+    EXPECT_EQ(b.flying, 0);
+    EXPECT_EQ(b.bad, 1);
+    bulk_init(&b, state, 4, 4);
+    bulk_ended(&b, 0, &(struct session_outcome){.result = RESULT_MISMATCH}); /* owed: all others have it, too */
+    EXPECT_EQ(bulk_next(&b), 1);
+}

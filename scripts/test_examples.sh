@@ -155,7 +155,8 @@ demo_ends_in_silence_at_ctrl_c() { # the terminal interrupts the whole process g
 import os, signal, subprocess, sys, time
 build, log = sys.argv[1:]
 with open(log, "w") as out:
-    demo = subprocess.Popen(["scripts/demo.sh", build], stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
+    demo = subprocess.Popen(["scripts/demo.sh", build], stdout=out, stderr=subprocess.STDOUT, start_new_session=True,
+                            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))  # a job in the background ignores it
 deadline = time.monotonic() + 60
 while "joined" not in open(log).read() and demo.poll() is None and time.monotonic() < deadline:
     time.sleep(0.02)

@@ -148,14 +148,16 @@ static int sockets_without_timeout(int *connected)
 TEST(every_connection_has_a_limit_for_bytes_that_nobody_acknowledges) /* a host that is gone is noticed after a quarter of an hour */
 {
     struct cluster c;
-    int connected, without;
+    int connected = 0, without = 1;
+    const int all = 2 * (2 + 1 + 2); /* both ends: to the master, control links, two data connections */
     cluster_start(&c, 2, NULL, 2);
     int64_t until = spawn_now_ms() + SPAWN_PATIENCE_MS;
-    while ((without = sockets_without_timeout(&connected)) != 0 && spawn_now_ms() < until) {
-        sched_yield(); /* the end that was called may just have been accepted */
+    while ((connected != all || without != 0) && spawn_now_ms() < until) {
+        sched_yield(); /* the last ones may just be on their way */
+        without = sockets_without_timeout(&connected);
     }
     EXPECT_EQ(without, 0);
-    EXPECT_EQ(connected, 2 * (2 + 1 + 2)); /* both ends: to the master, control links, two data connections */
+    EXPECT_EQ(connected, all);
     cluster_stop(&c);
 }
 

@@ -107,7 +107,7 @@ TEST(unknown_values_in_list_items_are_refused)
     }
 }
 
-TEST(a_vote_for_the_last_revision_there_is_is_refused) /* the next one would be 0: expected by nobody */
+TEST(a_vote_for_the_last_revision_there_is_is_refused) /* the master would expect 0 next, which any old state has */
 {
     for (uint64_t back_by = 0; back_by < 3; back_by++) {
         unsigned char bytes[64];

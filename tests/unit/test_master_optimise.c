@@ -17,6 +17,18 @@ static struct cluster *voted(uint32_t count)
     return c;
 }
 
+/* Members 0 and 1 of one group, 2 and 3 of another. */
+static struct cluster *two_pairs(void)
+{
+    struct cluster *c = cluster_new();
+    struct peer *a = peer_join(c, 1);
+    peer_join(c, 1);
+    peer_join(c, 2);
+    peer_join(c, 2);
+    peer_vote(c, a, VOTE_UPDATE);
+    return c;
+}
+
 /* Answers all probes until none comes any more; every edge has 100 Mbit/s but for the one named. Returns how many. */
 static uint32_t measure_all(struct cluster *c, uint64_t slow_from, uint64_t slow_to)
 {
@@ -107,12 +119,7 @@ TEST(member_lost_between_probes_releases_the_others) /* R9 */
 
 TEST(group_that_ends_between_probes_releases_the_other_groups)
 {
-    struct cluster *c = cluster_new();
-    struct peer *a = peer_join(c, 1);
-    peer_join(c, 1);
-    peer_join(c, 2);
-    peer_join(c, 2);
-    peer_vote(c, a, VOTE_UPDATE);
+    struct cluster *c = two_pairs();
     for (int i = 0; i < 4; i++) {
         peer_vote(c, &c->peers[i], VOTE_OPTIMISE);
     }
@@ -165,12 +172,7 @@ TEST(optimise_alone_is_answered_at_once)
 
 TEST(optimise_covers_all_groups_in_one_schedule)
 {
-    struct cluster *c = cluster_new();
-    struct peer *a = peer_join(c, 1);
-    peer_join(c, 1);
-    peer_join(c, 2);
-    peer_join(c, 2);
-    peer_vote(c, a, VOTE_UPDATE);
+    struct cluster *c = two_pairs();
     for (int i = 0; i < 4; i++) {
         peer_forget(&c->peers[i]);
         peer_vote(c, &c->peers[i], VOTE_OPTIMISE);

@@ -196,18 +196,3 @@ TEST(an_update_lets_a_tag_begin_anew_after_64_refusals) /* the tag was of no use
     EXPECT(sent(b, FRAME_EAGER));
     bench_free(b);
 }
-
-TEST(vote_with_the_last_revision_of_all_is_malformed) /* the master would expect revision 0 next, which any old state has */
-{
-    unsigned char raw[64];
-    struct writer w;
-    struct reader r;
-    struct msg_vote m = {.kind = VOTE_SYNC, .revision = UINT64_MAX - 1}, back;
-    for (int last = 0; last < 2; last++) {
-        m.revision += (uint64_t)last;
-        writer_init(&w, raw, sizeof raw);
-        put_vote(&w, &m);
-        reader_init(&r, raw, (uint32_t)w.used);
-        EXPECT_EQ(get_vote(&r, &back), last == 0);
-    }
-}

@@ -107,14 +107,24 @@ static void owe(struct session *s, const struct msg_view *m, const struct op_dec
     }
 }
 
+/* Not what members that report what they did can lead to: whoever goes on would tell its caller other than they tell theirs. */
+static void disbelieve(struct session *s)
+{
+    wish_leave(s, CAUSE_KICK_PROTOCOL, RESULT_GONE,
+               "the master's view contradicts what was done here: some member reported what is not so", true);
+}
+
 static void decide_own(struct session *s, struct op *op, const struct msg_view *m, const struct op_decision *d,
                        struct outbox *out)
 {
     uint32_t slot = op->slot;
     uint8_t cause = d->cause != 0 ? d->cause : m->cause;
+    if (d->outcome == OUTCOME_COMMIT && op->phase != OP_HOLDING) { /* commit means that every survivor holds the result */
+        disbelieve(s);
+        return;
+    }
     op->slot = NONE;
     if (d->outcome == OUTCOME_COMMIT) {
-        PCCL_ASSERT(op->phase == OP_HOLDING); /* commit means that every survivor holds the result */
         slot_end(s, slot, RESULT_OK, CAUSE_NONE, 0, out);
         slot_stop(s, slot, out);
     } else {
@@ -142,10 +152,15 @@ static void decide(struct session *s, const struct msg_view *m, const struct dec
         return;
     }
     if ((op != NULL && op->phase == OP_DONE) || op_past(s, &name)) {
-        PCCL_ASSERT(d->outcome != OUTCOME_ABORT); /* finished here: everybody held it */
+        if (d->outcome == OUTCOME_ABORT) { /* finished here: everybody held it */
+            disbelieve(s);
+        }
         return;
     }
-    PCCL_ASSERT(d->outcome != OUTCOME_COMMIT); /* not launched here is a veto */
+    if (d->outcome == OUTCOME_COMMIT) { /* not launched here is a veto */
+        disbelieve(s);
+        return;
+    }
     owe(s, m, d, &decided->clash);
 }
 
@@ -165,6 +180,11 @@ static bool apply_decisions(struct session *s, const struct msg_view *m, struct 
         struct decision d;
         (void)get_decision(r, &d);
         decide(s, m, &d, out);
+    }
+    for (uint32_t i = 0; s->slots_used > 0 && i < s->slot_count && !s->wish.leave; i++) {
+        if (s->slots[i].at.phase == SLOT_RUNNING) { /* every listed operation is decided */
+            disbelieve(s);
+        }
     }
     return true;
 }
@@ -353,9 +373,6 @@ void install_view(struct session *s, struct reader *r, struct outbox *out)
     }
     if (s->wish.leave) {
         return;
-    }
-    for (uint32_t i = 0; s->slots_used > 0 && i < s->slot_count; i++) {
-        PCCL_ASSERT(s->slots[i].at.phase != SLOT_RUNNING); /* every listed operation was decided */
     }
     op_clear(s);
     s->finished_count = 0;

@@ -13,6 +13,7 @@
 
 enum { PEERS = 3 };
 static const uint64_t self = 1ull << 32 | 1, run = 77;
+static const char lost_text[] = "peer 1.2 at 10.0.0.2:48150, group 0: its connections closed";
 
 struct bench {
     void *arena, *memory[3]; /* owned */
@@ -119,16 +120,22 @@ static inline void ping(struct bench *b, uint32_t peer, uint64_t view)
     from_peer(b, peer, FRAME_PING, view, &w);
 }
 
-/* The next view with the same three members; `abort` decides operation (tag 5, number 0) of the one before. */
-static inline void install(struct bench *b, uint32_t number, bool abort)
+/* The next view with the same three members, with what was decided on an operation of the one before, and whose calls clash
+ * where that is why; null: on none.  Its cause is why it came. */
+static inline void decided(struct bench *b, uint32_t number, uint8_t cause, const struct op_decision *d,
+                           const struct op_clash *clash)
 {
     unsigned char raw[2048];
     struct writer w;
     writer_init(&w, raw, sizeof raw);
-    struct msg_view m = {.view = view_id(number), .parent = number == 1 ? 0 : view_id(number - 1),
+    struct msg_view m = {.view = view_id(number), .parent = number == 1 ? 0 : view_id(number - 1), .cause = cause,
                          .sizes = {PEERS, PEERS, 1, b->largest != 0 ? b->largest : PEERS},
                          .plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024, .algorithm = PLAN_DIRECT},
-                         .members = PEERS, .added = number == 1 ? PEERS : 0, .edges = b->edge, .decisions = abort};
+                         .members = PEERS, .added = number == 1 ? PEERS : 0, .edges = b->edge, .decisions = d != NULL};
+    if (cause == CAUSE_PEER_LOST) {
+        m.culprit = peer_id(1);
+        memcpy(m.text, lost_text, sizeof lost_text);
+    }
     put_view(&w, &m);
     for (uint32_t i = 0; i < m.added; i++) {
         put_member_info(&w, &(struct member_info){.id = peer_id(i), .lanes = 1});
@@ -139,12 +146,22 @@ static inline void install(struct bench *b, uint32_t number, bool abort)
     if (b->edge) {
         put_missing_edge(&w, &(struct missing_edge){.a = peer_id(1), .b = peer_id(2), .relay = self});
     }
-    if (abort) {
-        put_op_decision(&w, &(struct op_decision){.tag = 5, .outcome = OUTCOME_ABORT, .cause = CAUSE_LINK_LOST});
+    if (d != NULL) {
+        put_op_decision(&w, d);
+    }
+    if (clash != NULL) {
+        put_op_clash(&w, clash);
     }
     from_master(b, FRAME_VIEW, m.view, &w);
+}
+
+/* The next view with the same three members; `abort` decides operation (tag 5, number 0) of the one before. */
+static inline void install(struct bench *b, uint32_t number, bool abort)
+{
+    struct op_decision d = {.tag = 5, .outcome = OUTCOME_ABORT, .cause = CAUSE_LINK_LOST};
+    decided(b, number, CAUSE_NONE, abort ? &d : NULL, NULL);
     for (uint32_t i = 1; i < PEERS; i++) {
-        ping(b, i, m.view);
+        ping(b, i, view_id(number));
     }
 }
 

@@ -93,22 +93,6 @@ TEST(late_caller_reads_the_sizes_of_the_decision) /* it reads other sizes than t
     bench_free(b);
 }
 
-TEST(failed_invariant_ends_every_call_and_the_machine) /* somebody waits for a machine that no longer thinks */
-{
-    struct bench *b = bench_new();
-    float x = 1, y = 0;
-    launch(b, 0, 9, &x, &y); /* running, listed, and then not decided: the master cannot do that */
-    install(b, 2, false);
-    EXPECT(session_poisoned(b->s));
-    EXPECT(b->returned);
-    EXPECT_EQ(collect(b, 0), RESULT_POISONED);
-    struct session_launch l = {.tag = 1, .params = one_float, .in = &x, .out = &y, .deadline = INT64_MAX};
-    step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = 1, .launch = &l});
-    EXPECT_EQ(b->outcome.result, RESULT_POISONED);
-    EXPECT_EQ(session_deadline(b->s), INT64_MAX);
-    bench_free(b);
-}
-
 /* What the last FROZEN says of operation (tag 5, number 0); 0 if nothing. */
 static uint8_t reported(const struct bench *b)
 {
@@ -252,20 +236,9 @@ TEST(third_that_hears_of_a_mismatch_reads_who_differs_from_itself) /* in a ring 
 /* The next view decides operation (tag 5, number 0) as a mismatch of the other two. */
 static void decide_clash(struct bench *b)
 {
-    unsigned char raw[2048];
-    struct writer w;
-    struct plan_view plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024, .algorithm = PLAN_DIRECT};
-    writer_init(&w, raw, sizeof raw);
-    struct msg_view m = {.view = view_id(2), .parent = view_id(1), .cause = CAUSE_PEER_LOST, .culprit = peer_id(1),
-                         .text = "peer 1.2 at 10.0.0.2:48150, group 0: its connections closed",
-                         .sizes = {PEERS, PEERS, 1, PEERS}, .plan = plan, .members = PEERS, .decisions = 1};
-    put_view(&w, &m);
-    for (uint32_t i = 0; i < PEERS; i++) {
-        put_u32(&w, i);
-    }
-    put_op_decision(&w, &(struct op_decision){.tag = 5, .outcome = OUTCOME_ABORT, .cause = CAUSE_MISMATCH, .culprit = peer_id(2)});
-    put_op_clash(&w, &(struct op_clash){.id = {peer_id(1), peer_id(2)}, .params = {one_float, two_floats}});
-    from_master(b, FRAME_VIEW, m.view, &w);
+    struct op_decision d = {.tag = 5, .outcome = OUTCOME_ABORT, .cause = CAUSE_MISMATCH, .culprit = peer_id(2)};
+    struct op_clash clash = {.id = {peer_id(1), peer_id(2)}, .params = {one_float, two_floats}};
+    decided(b, 2, CAUSE_PEER_LOST, &d, &clash);
 }
 
 TEST(mismatch_that_the_master_finds_is_told_with_both_calls) /* its text was about the death that ended the view */
@@ -308,18 +281,39 @@ TEST(different_digests_are_no_success_but_an_internal_error) /* peers train on w
     EXPECT(!b->returned);
     EXPECT(sent(b, FRAME_SUSPECT));
     freeze(b, 1);
-    writer_init(&w, raw, sizeof raw);
-    struct msg_view m = {.view = view_id(2), .parent = view_id(1), .cause = CAUSE_DIGEST,
-                         .sizes = {PEERS, PEERS, 1, PEERS}, .plan = plan, .members = PEERS, .decisions = 1};
-    put_view(&w, &m);
-    for (uint32_t i = 0; i < PEERS; i++) {
-        put_u32(&w, i);
-    }
-    put_op_decision(&w, &(struct op_decision){.tag = 5, .outcome = OUTCOME_ABORT, .cause = CAUSE_DIGEST});
-    from_master(b, FRAME_VIEW, m.view, &w);
+    struct op_decision d = {.tag = 5, .outcome = OUTCOME_ABORT, .cause = CAUSE_DIGEST};
+    decided(b, 2, CAUSE_DIGEST, &d, NULL);
     EXPECT(b->returned);
     EXPECT_EQ(collect(b, 0), RESULT_DIGEST);
     bench_free(b);
+}
+
+TEST(view_that_contradicts_what_was_done_is_left_with_a_word) /* a liar's report, believed by the master: no assertion of ours */
+{
+    enum { RUNNING, NOT_LAUNCHED, FINISHED, UNDECIDED, CASES };
+    for (int of = 0; of < CASES; of++) {
+        struct bench *b = bench_new();
+        float x = 1, y = 0;
+        if (of != NOT_LAUNCHED) {
+            launch(b, 0, 5, &x, &y);
+        }
+        for (uint32_t i = 1; of == FINISHED && i < PEERS; i++) {
+            eager(b, i, 1, 5, 10);
+            hold(b, i, 1, 5);
+        }
+        EXPECT_EQ(b->returned, of == FINISHED);
+        freeze(b, 1);
+        struct op_decision d = {.tag = 5, .outcome = of == FINISHED ? OUTCOME_ABORT : OUTCOME_COMMIT};
+        decided(b, 2, CAUSE_PEER_LOST, of == UNDECIDED ? NULL : &d, NULL);
+        EXPECT(!session_poisoned(b->s));
+        EXPECT(sent(b, FRAME_LEAVE));
+        if (of == RUNNING || of == UNDECIDED) {
+            EXPECT(b->returned);
+            EXPECT_EQ(collect(b, 0), RESULT_GONE);
+            EXPECT_STR(b->outcome.text, "the master's view contradicts what was done here: some member reported what is not so");
+        }
+        bench_free(b);
+    }
 }
 
 /* The cause that the last step told the master about the link with this peer; CAUSE_NONE: nothing. */

@@ -118,6 +118,21 @@ TEST(return_that_a_failed_step_had_decided_is_told_all_the_same) /* state says r
     bench_free(b);
 }
 
+TEST(failed_invariant_ends_every_call_and_the_machine) /* somebody waits for a machine that no longer thinks */
+{
+    struct bench *b = bench_new();
+    float x = 1, y = 0;
+    launch(b, 0, 9, &x, &y);
+    failing_step(b, &(struct session_event){.kind = SESSION_TICK});
+    EXPECT(b->returned);
+    EXPECT_EQ(collect(b, 0), RESULT_POISONED);
+    struct session_launch l = {.tag = 1, .params = one_float, .in = &x, .out = &y, .deadline = INT64_MAX};
+    step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = 1, .launch = &l});
+    EXPECT_EQ(b->outcome.result, RESULT_POISONED);
+    EXPECT_EQ(session_deadline(b->s), INT64_MAX);
+    bench_free(b);
+}
+
 TEST(operation_started_by_a_failed_step_is_not_waited_for) /* lanes that were never started say no IDLE */
 {
     static float in[1000], out[1000];

@@ -170,7 +170,8 @@ typedef struct pcclQuantizationOptions_t {
 typedef struct pcclReduceDescriptor_t {
     size_t count; /* elements, not bytes */
     pcclRedOp_t op;
-    uint64_t tag; /* names the operation: equal on all peers, unique among those not yet awaited */
+    uint64_t tag; /* names the operation: equal on all peers, unique among those not yet awaited; at most 2^20 different ones
+                   * between two updates that see more than 16,384 */
     pcclReduceOperandDescriptor_t src_descriptor;
     pcclQuantizationOptions_t quantization_options;
 } pcclReduceDescriptor_t;
@@ -283,7 +284,8 @@ PCCL_EXPORT pcclResult_t pcclAwaitAsyncReduce(const pcclAsyncReduceOp_t *reduce_
 /* Runs `count` all-reduces, at most `max_in_flight` at once, and retries those that fail with RankConnectionLost until
  * all are done: success means that every one is complete.  What was lost is launched again, lowest index first, while
  * the rest is in flight; peers may pass different values of max_in_flight.  One that was given up by itself (its
- * deadline, a cancel, no memory at one peer) is not retried.  Ends with TooFewPeers when alone, else with the error of
+ * deadline, a cancel, no memory at one peer) is not retried, nor one that another peer called a vote against, since that
+ * peer waits for all: it ends with RankConnectionLost, cause Blocked.  Ends with TooFewPeers when alone, else with the error of
  * the lowest index that has one, as it is and the same on all peers; what is in flight behind that one is given up,
  * nothing is left in flight.  Peers with different values of max_in_flight have then made different calls of the tags
  * behind it: call pcclUpdateTopology before using them again. InvalidArgument: null list, count 0, max_in_flight below

@@ -44,8 +44,20 @@ static bool propose_changed(struct master *m, struct group *g)
     return true;
 }
 
-/* An update without newcomers: a next view where members were lost or a missing edge has healed, an answer in the same view
- * everywhere else.  False: links have to be made for it. */
+/* Names of operations are forgotten by a view alone: who never sees one keeps every tag that it has ever used. */
+static bool tags_pile_up(const struct master *m, const struct group *g)
+{
+    for (uint32_t i = 0; i < m->config.max_members; i++) {
+        const struct member *mb = &m->members[i];
+        if (member_accepted_in(m, mb, g) && mb->vote.kind == VOTE_UPDATE && mb->vote.msg.idle > m->config.idle_tags) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* An update without newcomers: a next view where members were lost, a missing edge has healed or tags have piled up, an answer in
+ * the same view everywhere else.  False: links have to be made for it. */
 static bool close_plain(struct master *m)
 {
     bool any = false;
@@ -54,7 +66,7 @@ static bool close_plain(struct master *m)
         uint32_t left = member_count(m, g, MEMBER_ACCEPTED);
         bool lost = left != view_current(g)->members, known = view_known_to_all(m, g);
         g->in_batch = false;
-        if (g->phase == GROUP_FREE || (!lost && !(known && edges_healed(m, g)))) {
+        if (g->phase == GROUP_FREE || (!lost && !(known && (edges_healed(m, g) || tags_pile_up(m, g))))) {
             continue;
         }
         if (left == 0) {

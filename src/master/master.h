@@ -28,6 +28,7 @@ struct master_config {
     uint32_t epoch;            /* of this incarnation, from 1 */
     uint32_t max_connections, max_members, max_groups;
     uint32_t max_edges;        /* missing edges of a view, at most BOUNDS_EDGES: whoever has one more too many is refused */
+    uint32_t idle_tags;        /* an update of a peer that knows more makes a view of the same members: they are forgotten with it */
     uint32_t max_operations;   /* operations on record in one freeze, all members' lists merged */
     int64_t heartbeat_ns;      /* default 1 s */
     int64_t dead_ns;           /* silence after which a member is excluded; default 10 s */

@@ -161,7 +161,8 @@ void suspect_tell_wait(const struct master *m, const struct member *mb, struct m
     for (uint32_t steps = m->config.max_members; next != NULL && steps > 0; steps--) {
         hb->wait = at->wait;
         at = next;
-        next = next == mb || next->id == hb->about ? NULL : waited_on(m, next); /* a ring of waiters is told once round */
+        next = next == mb ? NULL : waited_on(m, next); /* a ring of waiters is told once round, */
+        next = next != NULL && next->id == hb->about ? NULL : next; /* ... and of others no further than back to whom it is about */
     }
     hb->vote = at->vote.kind;
 }

@@ -23,6 +23,7 @@ enum {
     SERVER_MEMBERS = 256, /* what the tables of a peer hold of one view: better refused here than by every member */
     SERVER_GROUPS = 64,
     SERVER_OPERATIONS = 8192,
+    SERVER_IDLE_TAGS = 16384, /* about a megabyte at the peer */
     SERVER_JOURNAL_BYTES = 1 << 16,
 };
 
@@ -41,6 +42,7 @@ static void config_fill(struct master_config *c, const struct server_options *o)
         .max_members = o->max_members > 0 ? o->max_members : SERVER_MEMBERS,
         .max_groups = o->max_groups > 0 ? o->max_groups : SERVER_GROUPS,
         .max_edges = BOUNDS_EDGES,
+        .idle_tags = SERVER_IDLE_TAGS,
         .max_operations = SERVER_OPERATIONS,
         .heartbeat_ns = at_most(CLOCK_S, dead / 5),
         .dead_ns = dead,

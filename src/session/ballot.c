@@ -66,6 +66,7 @@ void ballot_call(struct session *s, struct session_event *e, struct outbox *out)
     s->ballot = *e->vote;
     s->ballot.first = s->fresh && e->vote->kind == VOTE_UPDATE;
     s->ballot.passed = s->ballot.first && goes_on_without_us(s);
+    s->ballot.idle = s->tag_used;
     s->fresh = false;
     s->vote = e->vote->kind;
     s->vote_ended = false;

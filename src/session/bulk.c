@@ -49,10 +49,11 @@ void bulk_launched(struct bulk *b, size_t index)
     b->flying++;
 }
 
-/* Its next attempt may succeed: it ended with its view.  What was refused, for lack of memory at one peer too, is for programs to decide. */
+/* Its next attempt may succeed: it ended with its view.  What was refused, for lack of memory at one peer too, is for programs to
+ * decide, and so is what a peer called something else against: that peer waits for all, so no attempt ever will. */
 static bool bulk_again(const struct session_outcome *o)
 {
-    return o->result == RESULT_LOST && (o->cause == CAUSE_NONE || o->cause >= CAUSE_PEER_LOST);
+    return o->result == RESULT_LOST && (o->cause == CAUSE_NONE || o->cause >= CAUSE_PEER_LOST) && o->cause != CAUSE_BLOCKED;
 }
 
 /* Refused at its launch for a reason of this peer alone: it has no number, so that the next of its tag would have the one that it

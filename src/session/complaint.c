@@ -88,17 +88,18 @@ void complaint_pass(struct session *s)
 
 void complaint_link(struct session *s, struct peer *p, enum cause cause, struct outbox *out)
 {
+    bool anew = p->suspected == CAUSE_NONE || cause != CAUSE_KICK_UNREACHABLE; /* what cannot be made again was lost before */
     if (p->suspected == CAUSE_NONE) {
         p->next_suspected = s->suspected;
         s->suspected = (uint32_t)(p - s->peers);
     }
     p->suspected = (uint8_t)cause;
-    p->lost_at = s->now;
+    p->lost_at = anew ? s->now : p->lost_at;
     bool broken = !p->link_up || cause != CAUSE_PEER_SILENT; /* what only stands still may go on with nothing missing */
     for (uint32_t i = 0; broken && s->op_used > 0 && i < s->op_count; i++) {
         struct op *op = &s->ops[i];
         if (unfinished(op) && op->lost_at == 0) {
-            op->lost_at = s->now;
+            op->lost_at = later(p->lost_at, op->since);
             heap_set(&s->stuck, op->slot, complaint_stuck(s, op));
         }
     }

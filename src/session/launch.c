@@ -159,8 +159,8 @@ static void launch_now(struct session *s, uint32_t slot, struct outbox *out)
     }
     if (op->refused != 0) {
         refusal_check(s, op, out); /* refused by all before we came: the error at once */
-    } else if (c->launch.no_memory) {
-        refusal_send(s, op, CAUSE_NO_MEMORY, s->id, out);
+    } else if (c->launch.no_memory || c->given_up != CAUSE_NONE) {
+        refusal_send(s, op, c->launch.no_memory ? CAUSE_NO_MEMORY : c->given_up, s->id, out);
     } else {
         start(s, op, slot, out);
     }
@@ -231,7 +231,7 @@ void launch_call(struct session *s, struct session_event *e, struct outbox *out)
         return;
     }
     if (t == NULL) {
-        e->outcome.result = RESULT_FULL;
+        e->outcome.result = RESULT_TAGS;
         return;
     }
     struct slot *c = &s->slots[e->slot];

@@ -98,11 +98,15 @@ static void on_lanes(struct session *s, struct session_event *e, struct outbox *
 
 static void on_cancel(struct session *s, struct session_event *e, struct outbox *out)
 {
-    if (e->slot < s->slot_count && s->slots[e->slot].at.phase == SLOT_RUNNING && s->slots[e->slot].op != NONE) {
-        bool own = e->number == CAUSE_NO_MEMORY || e->number == CAUSE_INTERNAL;
-        uint8_t why = own ? (uint8_t)e->number : CAUSE_CANCEL;
-        s->slots[e->slot].failed = s->slots[e->slot].failed || own;
-        refusal_request(s, &s->ops[s->slots[e->slot].op], why, out);
+    struct slot *c = e->slot < s->slot_count ? &s->slots[e->slot] : NULL;
+    bool own = e->number == CAUSE_NO_MEMORY || e->number == CAUSE_INTERNAL;
+    uint8_t why = own ? (uint8_t)e->number : CAUSE_CANCEL;
+    if (c != NULL && c->at.phase == SLOT_RUNNING && c->op != NONE) {
+        c->failed = c->failed || own;
+        refusal_request(s, &s->ops[c->op], why, out);
+    } else if (c != NULL && c->at.phase == SLOT_DEFERRED) { /* it is refused when it has its number */
+        c->failed = c->failed || own;
+        c->given_up = c->given_up != CAUSE_NONE ? c->given_up : why;
     }
 }
 

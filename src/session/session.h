@@ -70,6 +70,7 @@ enum session_result {
     RESULT_PENDING_OPS,  /* PendingAsyncOps */
     RESULT_TAG_IN_USE,   /* InvalidArgument */
     RESULT_FULL,         /* RankConnectionLost: too many unfinished operations or refusals ahead */
+    RESULT_TAGS,         /* InvalidUsage: too many tags since the last update that made a view */
     RESULT_SETUP,        /* MasterConnectionFailed: what this peer itself was told is wrong, the master was not tried */
     RESULT_UNREACHABLE,  /* connect: MasterConnectionFailed */
     RESULT_REFUSED,      /* connect: MasterConnectionFailed; the master is there and does not want this peer */

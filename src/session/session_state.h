@@ -134,6 +134,7 @@ struct slot {
     struct slot_state before; /* this step, if `moved_in` is this step: as the shell knows it */
     uint64_t moved_in;
     bool has_sizes;
+    uint8_t given_up;    /* by the program, before it was launched: why; CAUSE_NONE: not */
     bool failed;         /* this peer is why it cannot be done: no memory for it, or its executor failed */
     uint32_t op;
     int64_t since;       /* called */

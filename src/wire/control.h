@@ -197,6 +197,7 @@ struct missing_edge {
 struct msg_vote {
     uint32_t number;
     uint8_t kind;
+    uint32_t idle;  /* update: tags that this peer knows, and forgets with a view */
     uint8_t first;  /* update: this peer has done nothing since its admission, which was an update of the others */
     uint8_t passed; /* ... and has heard, in the view of the header, of an operation that others launched: they do not update now */
     uint8_t strategy;

@@ -11,6 +11,7 @@ void put_vote(struct writer *w, const struct msg_vote *m)
     put_u32(w, m->number);
     put_u8(w, m->kind);
     if (m->kind == VOTE_UPDATE) {
+        put_u32(w, m->idle);
         put_u8(w, m->first);
         put_u8(w, m->passed);
     }
@@ -30,6 +31,7 @@ bool get_vote(struct reader *r, struct msg_vote *m)
     m->number = get_u32(r);
     m->kind = parts_get_u8(r, VOTE_UPDATE, VOTE_SYNC);
     if (m->kind == VOTE_UPDATE) {
+        m->idle = get_u32(r);
         m->first = parts_get_u8(r, 0, 1);
         m->passed = parts_get_u8(r, 0, m->first);
     }

@@ -23,6 +23,7 @@ static void master_config_fill(const struct world *w, struct master_config *c)
         .max_members = o->max_members,
         .max_groups = 4,
         .max_edges = o->max_edges,
+        .idle_tags = o->idle_tags,
         .max_operations = 2048, /* a burst of calls that a freeze meets */
         .heartbeat_ns = o->heartbeat_ns,
         .dead_ns = o->dead_ns,

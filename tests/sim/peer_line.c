@@ -415,7 +415,7 @@ static bool line_frame(struct world *w, struct node *n, uint32_t channel, int en
         return channel_valid(w, channel, generation);
     }
     if (header.type == FRAME_READY) {
-        n->ready_view = header.view;
+        n->ready_view = header.view > n->ready_view ? header.view : n->ready_view;
     }
     line_trace(w, n, peer, &header, frame + FRAME_HEADER_BYTES);
     node_step(w, n, &(struct session_event){.kind = SESSION_PEER_FRAME, .peer = peer, .header = &header,

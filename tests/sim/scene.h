@@ -11,7 +11,7 @@
 static inline struct world *scene_new(uint32_t peers, uint32_t steps)
 {
     struct world *w = calloc(1, sizeof *w);
-    struct options o = {.seed = 4711, .peers = peers, .max_members = WORLD_NODES, .max_edges = BOUNDS_EDGES,
+    struct options o = {.seed = 4711, .peers = peers, .max_members = WORLD_NODES, .max_edges = BOUNDS_EDGES, .idle_tags = 16384,
                         .groups = 1, .lanes = 2, .steps = steps, .ops = 4,
                         .op_bytes = 4096, .verify = true,
                         .sync_percent = 100, .latency_ns = CLOCK_MS, .jitter_ns = CLOCK_MS, .heartbeat_ns = CLOCK_S / 2,

@@ -73,6 +73,7 @@ struct options {
     uint32_t peers, groups, lanes, steps, ops, op_bytes;
     uint32_t max_members;    /* of the run, and of a view */
     uint32_t max_edges;      /* missing ones of a view */
+    uint32_t idle_tags;      /* of a voter, before an update makes a view */
     bool small_limits, verify, think;
     bool bulk;               /* bodies are lists with retry, with different windows */
     uint32_t query_percent, optimise_percent, sync_percent, update_on_error_percent, update_first_percent;

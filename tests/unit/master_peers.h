@@ -25,6 +25,7 @@ struct peer {
     bool voting;
     uint8_t vote_kind;
     struct msg_vote vote;
+    uint32_t idle;     /* tags that its updates say it knows */
     char differs[BOUNDS_TEXT]; /* what it says with STAGED_KEYS */
     struct op_report reports[PEERS_OPS]; /* what it lists when frozen */
     struct op_clash clash[PEERS_OPS];    /* ... with the cause MISMATCH */

@@ -20,6 +20,7 @@ static const struct row rows[] = {
     {RESULT_LOST, CAUSE_DEADLINE, pcclRankConnectionLost, pcclClassRetry, pcclCauseDeadline},
     {RESULT_LOST, CAUSE_CANCEL, pcclRankConnectionLost, pcclClassRetry, pcclCauseCancelled},
     {RESULT_FULL, 0, pcclRankConnectionLost, pcclClassRetry, pcclCauseUsage},
+    {RESULT_TAGS, 0, pcclInvalidUsage, pcclClassFix, pcclCauseUsage},
     {RESULT_MISMATCH, CAUSE_MISMATCH, pcclInvalidArgument, pcclClassFix, pcclCauseMismatch},
     {RESULT_TAG_IN_USE, 0, pcclInvalidArgument, pcclClassFix, pcclCauseUsage},
     {RESULT_USAGE, 0, pcclInvalidUsage, pcclClassFix, pcclCauseUsage},

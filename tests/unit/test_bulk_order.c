@@ -167,3 +167,18 @@ TEST(nothing_is_launched_behind_a_call_that_was_refused_here_alone)
     bulk_ended(&b, 0, &(struct session_outcome){.result = RESULT_MISMATCH}); /* owed: all others have it, too */
     EXPECT_EQ(bulk_next(&b), 1);
 }
+
+TEST(call_that_a_vote_stands_against_is_not_made_again) /* who waits in the vote waits for all: no attempt would ever end */
+{
+    unsigned char state[2];
+    struct bulk b;
+    bulk_init(&b, state, 2, 1);
+    bulk_launched(&b, bulk_next(&b));
+    bulk_ended(&b, 0, &(struct session_outcome){.result = RESULT_LOST, .cause = CAUSE_PEER_LOST});
+    EXPECT_EQ(bulk_next(&b), 0);
+    bulk_launched(&b, 0);
+    bulk_ended(&b, 0, &(struct session_outcome){.result = RESULT_LOST, .cause = CAUSE_BLOCKED});
+    EXPECT_EQ(bulk_next(&b), BULK_NONE);
+    EXPECT_EQ(b.bad, 0);
+    EXPECT_EQ(b.error.cause, CAUSE_BLOCKED);
+}

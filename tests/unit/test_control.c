@@ -131,7 +131,7 @@ TEST(a_vote_carries_its_state_only_when_it_synchronises)
         struct writer w;
         writer_init(&w, bytes, sizeof bytes);
         put_vote(&w, &m);
-        EXPECT_EQ(w.used, kind == VOTE_SYNC ? 5 + 26 : kind == VOTE_UPDATE ? 5 + 2 : 5);
+        EXPECT_EQ(w.used, kind == VOTE_SYNC ? 5 + 26 : kind == VOTE_UPDATE ? 5 + 6 : 5);
         struct reader r;
         reader_init(&r, bytes, w.used);
         struct msg_vote back;

@@ -78,6 +78,20 @@ TEST(heartbeat_tells_whom_the_one_waited_for_waits_for_in_the_end) /* nobody in 
     cluster_free(c);
 }
 
+TEST(two_that_wait_for_each_other_are_told_to_a_third_as_they_wait) /* "1.2 waits in turn for 1.2" */
+{
+    struct cluster *c = some(3);
+    struct peer *p = c->peers;
+    peer_waits(c, &p[0], &(struct peer_wait){.tag = 1, .on = p[1].id, .ms = 500, .phase = WAIT_LAUNCH});
+    peer_waits(c, &p[1], &(struct peer_wait){.tag = 2, .on = p[0].id, .ms = 500, .phase = WAIT_LAUNCH});
+    peer_waits(c, &p[2], &(struct peer_wait){.tag = 1, .on = p[1].id, .ms = 500, .phase = WAIT_LAUNCH});
+    cluster_pass(c, 1100);
+    EXPECT_EQ(p[2].told.about, p[1].id);
+    EXPECT_EQ(p[2].told.wait.on, p[0].id);
+    EXPECT_EQ(p[2].told.wait.tag, 2);
+    cluster_free(c);
+}
+
 TEST(wait_of_an_older_view_tells_nothing) /* its operation was decided with it */
 {
     struct cluster *c = some(3);

@@ -33,6 +33,31 @@ TEST(update_that_changes_nothing_is_answered_in_the_same_view) /* and is not per
     cluster_free(c);
 }
 
+TEST(update_of_one_who_knows_many_tags_makes_a_view) /* only a view forgets them: a table that fills ends the run */
+{
+    struct cluster *c = some(3);
+    struct peer *p = c->peers;
+    uint64_t view = p[0].view;
+    p[1].idle = c->config.idle_tags;
+    for (uint32_t i = 0; i < 3; i++) {
+        peer_vote(c, &p[i], VOTE_UPDATE);
+    }
+    EXPECT_STR(p[0].log, "ANSWER "); /* not more than it may keep */
+    p[1].idle++;
+    cluster_pass(c, 1500); /* until all surely have the view, or it would take a freeze */
+    peer_forget(&p[0]);
+    for (uint32_t i = 0; i < 3; i++) {
+        peer_vote(c, &p[i], VOTE_UPDATE);
+    }
+    EXPECT_STR(p[0].log, "VIEW ");
+    EXPECT_EQ(p[0].last_view.answers, VOTE_UPDATE);
+    EXPECT_EQ(p[0].last_view.cause, CAUSE_NONE);
+    EXPECT_EQ(p[0].last_view.parent, view);
+    EXPECT_EQ(p[0].member_count, 3);
+    EXPECT_EQ(p[0].last_view.sizes.global, 3);
+    cluster_free(c);
+}
+
 TEST(death_completes_a_vote) /* a dead member's vote must not be waited for */
 {
     struct cluster *c = some(3);

@@ -211,6 +211,31 @@ TEST(call_that_fails_the_machine_fails_itself_and_holds_nothing) /* told twice: 
     bench_free(b);
 }
 
+TEST(call_given_up_before_it_was_launched_is_refused_with_its_number) /* launched as if nobody had, it waits for the others for ever */
+{
+    struct bench *b = bench_new();
+    float x = 1, y = 0;
+    freeze(b, 1);
+    launch(b, 0, 5, &x, &y); /* deferred */
+    step(b, &(struct session_event){.kind = SESSION_CANCEL, .slot = 0});
+    step(b, &(struct session_event){.kind = SESSION_CANCEL, .slot = 0, .number = CAUSE_NO_MEMORY}); /* the first reason stands */
+    EXPECT(!b->returned);
+    install(b, 2, false);
+    for (uint32_t i = 1; i < PEERS; i++) {
+        unsigned char raw[128];
+        struct writer w;
+        writer_init(&w, raw, sizeof raw);
+        put_refuse(&w, &(struct msg_refuse){.name = {.tag = 5}, .origin = peer_id(i), .cause = CAUSE_CANCEL, .culprit = self});
+        EXPECT(!b->returned);
+        from_peer(b, i, FRAME_REFUSE, view_id(2), &w);
+    }
+    EXPECT(b->returned);
+    EXPECT_EQ(collect(b, 0), RESULT_LOST);
+    EXPECT_EQ(b->outcome.cause, CAUSE_CANCEL);
+    EXPECT_EQ(b->outcome.culprit, self);
+    bench_free(b);
+}
+
 /* ---- Dissemination ---------------------------------------------------------------------------------------------------------- */
 
 static void hold_round(struct bench *b, uint32_t peer, uint8_t round, uint64_t digest)

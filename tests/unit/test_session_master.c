@@ -109,6 +109,23 @@ TEST(call_to_a_lost_member_gets_the_whole_time) /* it is made long after both lo
     bench_free(b);
 }
 
+TEST(link_that_cannot_be_made_again_was_lost_when_it_broke) /* else a call made in between waits for so much longer */
+{
+    struct bench *b = bench_new();
+    float x = 1, y = 0;
+    master_down(b);
+    step(b, &(struct session_event){.kind = SESSION_LINK_DOWN, .peer = peer_id(1)});
+    launch(b, 0, 5, &x, &y);
+    int64_t called = b->now;
+    EXPECT(!returns_within(b, 1, 5));
+    step(b, &(struct session_event){.kind = SESSION_LINK_FAILED, .peer = peer_id(1)});
+    EXPECT(returns_within(b, 1, 60));
+    EXPECT(b->now - called >= MASTER_LOSS_S * second);
+    EXPECT(b->now - called <= (MASTER_LOSS_S + 1) * second);
+    EXPECT_EQ(collect(b, 0), RESULT_GONE);
+    bench_free(b);
+}
+
 /* The cause that the last step told the master about an operation; CAUSE_NONE: nothing. */
 static uint8_t complained(const struct bench *b)
 {

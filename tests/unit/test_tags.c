@@ -37,6 +37,27 @@ TEST(tag_table_that_is_full_or_was_costs_a_lookup_nothing) /* each message walke
     bench_free(b);
 }
 
+TEST(call_of_one_tag_too_many_says_so) /* "too many unfinished operations: await some", with nothing to await, for ever */
+{
+    struct session_config c = bench_config();
+    c.max_tags = LIMIT;
+    struct bench *b = bench_of(&c, false);
+    struct session_launch l = {.tag = LIMIT, .params = one_float, .deadline = INT64_MAX};
+    for (uint64_t tag = 0; tag < LIMIT; tag++) {
+        bench_grow(b, &(struct session_event){.kind = SESSION_LAUNCH, .launch = &l});
+        EXPECT(tag_get(b->s, tag) != NULL);
+    }
+    step(b, &(struct session_event){.kind = SESSION_LAUNCH, .launch = &l});
+    EXPECT_EQ(b->outcome.result, RESULT_TAGS);
+    step(b, &(struct session_event){.kind = SESSION_VOTE, .vote = &(struct msg_vote){.kind = VOTE_UPDATE}});
+    struct reader r;
+    struct msg_vote v = {0};
+    uint32_t at = 0;
+    EXPECT(sent_next(b, ACT_MASTER, FRAME_VOTE, &at, &r) != NULL && get_vote(&r, &v));
+    EXPECT_EQ(v.idle, LIMIT);
+    bench_free(b);
+}
+
 TEST(new_view_keeps_the_tags_that_owe_or_have_a_call) /* the error that a call has to take, or the call itself, is lost */
 {
     struct session_config c = bench_config();

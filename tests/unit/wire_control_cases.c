@@ -282,6 +282,7 @@ static void vote_fill(void *at, struct rng *rng)
     struct msg_vote *m = at;
     m->number = (uint32_t)rng_next(rng);
     m->kind = (uint8_t)(1 + rng_below(rng, 4));
+    m->idle = m->kind == VOTE_UPDATE ? (uint32_t)rng_next(rng) : 0;
     m->first = m->kind == VOTE_UPDATE && rng_below(rng, 2);
     m->passed = m->first && rng_below(rng, 2);
     if (m->kind == VOTE_SYNC) {

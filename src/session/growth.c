@@ -20,7 +20,7 @@ static uint32_t limit_of(const struct session_config *cfg, enum session_table ta
     case SESSION_EDGES:
         return bounds_edges(cfg->max_members);
     case SESSION_OPS:
-        return 1 << 24; /* each member may name BOUNDS_OPS + BOUNDS_REFUSALS */
+        return 1 << 24; /* each member may open MOST_NAMED + MOST_OPENED + MOST_ANSWERED */
     case SESSION_TAGS:
         return cfg->max_tags;
     case SESSION_OWED:

@@ -32,17 +32,6 @@ static void send_to_all(struct session *s, struct outbox *out)
     }
 }
 
-/* To one member, or to the relay that stands in for it.  The frame is dropped if neither is reachable yet: it is said again at PING. */
-static void send_to_rank(struct session *s, uint32_t rank, struct outbox *out)
-{
-    uint64_t id = s->view.ids[rank], relay = view_relay(s, s->id, id);
-    uint32_t via = relay == 0 ? rank : view_rank(s, relay);
-    struct action *a = outbox_send_many(out, ACT_PEERS);
-    if (via != NONE && via != s->view.rank && peer_reachable(s, via)) {
-        outbox_dest(out, a, s->view.ids[via]);
-    }
-}
-
 /* Dissemination: whom the round of a member is for. */
 static uint32_t round_goes_to(const struct session *s, uint32_t rank, uint8_t round)
 {
@@ -91,7 +80,7 @@ static void hold_rounds(struct session *s, struct op *op, bool again, struct out
     }
     while (op->round < rounds && op->round <= agreed) {
         hold_frame(s, op, s->id, op->round, op->params, op->digest, out);
-        send_to_rank(s, round_goes_to(s, s->view.rank, op->round), out);
+        peers_send(s, round_goes_to(s, s->view.rank, op->round), out);
         op->round++;
     }
 }
@@ -368,10 +357,7 @@ static void replay_one(struct session *s, struct op *op, uint32_t rank, struct o
     uint64_t to = s->view.ids[rank];
     replay_relayed(s, op, rank, out);
     if (op->refused != 0) {
-        struct msg_refuse m = {.name = op->name, .origin = s->id, .cause = op->refused, .culprit = op->culprit,
-                               .settled = op->settled, .clash = mismatch_clash(s, op)};
-        put_refuse(outbox_frame(out, FRAME_REFUSE, s->run, s->view.view), &m);
-        outbox_send(out, ACT_PEERS, to);
+        refusal_again(s, op, rank, out);
         return;
     }
     announce_to(s, op, rank, out);

@@ -282,6 +282,7 @@ void join_leave(struct session *s, uint8_t cause, enum session_result result, co
     s->finished_by = INT64_MAX;
     s->settled = 0;
     s->refusals = 0;
+    s->answers = 0;
     tags_renew(s);
     s->view.world = 0;
     s->view.view = 0;

@@ -131,6 +131,7 @@ struct op *op_make(struct session *s, const struct op_name *name)
     bitset_clear(set, s->view.world);
     op->name = *name;
     op->settled = UINT32_MAX;
+    op->opener = NONE;
     phase_move(MACHINE_OPERATION, &op->phase, OP_GHOST);
     op->slot = NONE;
     op->marks = s->marks_free[--s->marks_left];
@@ -200,10 +201,9 @@ bool op_past(struct session *s, const struct op_name *name)
     return t != NULL && name->seq < t->next_seq && op_find(s, name) == NULL;
 }
 
-/* An honest member has so many calls unfinished, and so many refused that another has not taken. */
-enum { MOST_NAMED = BOUNDS_OPS + BOUNDS_REFUSALS };
+/* ---- what others open here ---- */
 
-void op_taken(struct session *s, const struct op *op)
+void op_taken(struct session *s, struct op *op)
 {
     for (uint32_t r = 0; op->marks != NONE && r < s->view.world; r++) {
         struct mark *m = op_mark(s, op, r);
@@ -212,29 +212,98 @@ void op_taken(struct session *s, const struct op *op)
             s->peers[s->view.peer[r]].named--;
         }
     }
+    if (op->opener != NONE) {
+        struct peer *p = &s->peers[s->view.peer[op->opener]];
+        *(op->answered ? &p->answered : &p->opened) -= 1;
+        op->opener = NONE;
+    }
+}
+
+/* It names more than it may: its link is given up, unless a relay only passes it on. */
+static void names_too_many(struct session *s, uint32_t from, uint32_t rank)
+{
+    if (rank == s->peers[from].rank) {
+        s->wish.bad = s->peers[from].id;
+    }
+}
+
+/* The operation of which somebody spoke, made if it is new. */
+static struct op *open_for(struct session *s, uint32_t from, struct op *op, const struct op_name *name)
+{
+    op = op != NULL ? op : op_make(s, name);
+    if (op == NULL) {
+        s->wish.bad = s->peers[from].id; /* no memory for it: it is said again over the next link */
+    } else {
+        s->wish.passed = true;
+    }
+    return op;
+}
+
+/* Launched here, or over: whoever speaks of it opens nothing. */
+static bool is_settled(struct session *s, const struct op *op, const struct op_name *name)
+{
+    return op == NULL ? op_past(s, name) : op->phase != OP_GHOST;
 }
 
 struct op *op_hear(struct session *s, uint32_t from, uint32_t rank, const struct op_name *name)
 {
-    struct op *op = op_past(s, name) ? NULL : op_make(s, name);
-    if (op == NULL && !op_past(s, name)) {
-        s->wish.bad = s->peers[from].id; /* no memory for it: it is said again over the next link */
+    struct op *op = op_find(s, name);
+    if (is_settled(s, op, name)) {
+        return op == NULL || op->phase == OP_DONE ? NULL : op;
+    }
+    if (op != NULL && op->opener != NONE) {
+        return op; /* refused: it is whoever did so that keeps it open */
+    }
+    struct peer *speaker = &s->peers[s->view.peer[rank]];
+    bool again = op != NULL && op_mark(s, op, rank)->named;
+    if (!again && speaker->named >= MOST_NAMED) {
+        names_too_many(s, from, rank);
         return NULL;
     }
-    if (op != NULL && op->phase == OP_GHOST) {
-        struct mark *m = op_mark(s, op, rank);
-        struct peer *speaker = &s->peers[s->view.peer[rank]];
-        if (!m->named && speaker->named >= MOST_NAMED) {
-            if (rank == s->peers[from].rank) { /* a relay only passes it on */
-                s->wish.bad = s->peers[from].id;
-            }
-            return NULL;
-        }
-        speaker->named += !m->named;
-        m->named = true;
-        s->wish.passed = true;
+    op = open_for(s, from, op, name);
+    if (op != NULL && !again) {
+        op_mark(s, op, rank)->named = true;
+        speaker->named++;
     }
-    return op == NULL || op->phase == OP_DONE ? NULL : op;
+    return op;
+}
+
+bool op_refusal_of(uint8_t cause, uint64_t culprit, const struct op_clash *clash, uint64_t id)
+{
+    return culprit == id || (cause == CAUSE_MISMATCH && (clash->id[0] == id || clash->id[1] == id));
+}
+
+/* Every session answers what it hears refused, so a member may be heard before those whom it answers, and answers as much as they all
+ * have refused: that is not its doing, and costs it nothing. */
+struct op *op_hear_refusal(struct session *s, uint32_t from, uint32_t rank, const struct msg_refuse *m)
+{
+    struct op *op = op_find(s, &m->name);
+    if (is_settled(s, op, &m->name)) {
+        return op == NULL || op->phase == OP_DONE ? NULL : op;
+    }
+    if (op != NULL && op->opener != NONE) {
+        return op;
+    }
+    if (op_refusal_of(m->cause, m->culprit, &m->clash, s->id)) {
+        return NULL; /* of a call that this peer has not made: repeated, it would be the own word of this one */
+    }
+    struct peer *speaker = &s->peers[s->view.peer[rank]];
+    bool answers = !op_refusal_of(m->cause, m->culprit, &m->clash, s->view.ids[rank]);
+    if (answers && speaker->answered >= MOST_ANSWERED) {
+        return NULL; /* whom it answers is heard in time, and then it says so again */
+    }
+    if (!answers && speaker->opened >= MOST_OPENED) {
+        names_too_many(s, from, rank);
+        return NULL;
+    }
+    op = open_for(s, from, op, &m->name);
+    if (op != NULL) {
+        op_taken(s, op); /* none of those who run it can go on */
+        op->opener = rank;
+        op->answered = answers;
+        *(answers ? &speaker->answered : &speaker->opened) += 1;
+    }
+    return op;
 }
 
 uint32_t park_take(struct session *s)

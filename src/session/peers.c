@@ -99,6 +99,16 @@ void peers_relay(struct session *s, uint32_t from, uint64_t origin, const struct
     }
 }
 
+void peers_send(const struct session *s, uint32_t rank, struct outbox *out)
+{
+    uint64_t id = s->view.ids[rank], relay = view_relay(s, s->id, id);
+    uint32_t via = relay == 0 ? rank : view_rank(s, relay);
+    struct action *a = outbox_send_many(out, ACT_PEERS);
+    if (via != NONE && via != s->view.rank && peer_reachable(s, via)) {
+        outbox_dest(out, a, s->view.ids[via]);
+    }
+}
+
 /* The ends of a missing edge that this peer stands in for. */
 static bool relayed(const struct session *s, uint32_t edge, uint32_t *a, uint32_t *b)
 {

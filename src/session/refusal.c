@@ -2,7 +2,8 @@
  *
  * Who runs an operation and has not sent HOLD may refuse it, and then never holds it.  Every session answers the first
  * REFUSE of an operation with its own, whatever its program does, and again when it hears a graver cause, or of the same cause
- * a culprit of lower id.  A call returns once the last REFUSE of every member names the same cause and culprit: then nobody
+ * a culprit of lower id.  A member that has answered very much says its answer once more to whoever names the operation later, since
+ * its answer may not have been taken there (op_hear_refusal).  A call returns once the last REFUSE of every member names the same cause and culprit: then nobody
  * can have succeeded, nobody can return another, and the operation may be forgotten.
  * Invariant: what a session has sent last is the gravest refusal it knows.
  * SPDX-License-Identifier: MIT */
@@ -12,6 +13,20 @@ bool refusal_allowed(const struct session *s, const struct op *op)
 {
     bool running = op->phase == OP_RUN || (MUTANT(REFUSE_HELD) && op->phase == OP_HOLDING);
     return running && op->refused == 0 && (!s->frozen || MUTANT(REFUSE_LATE));
+}
+
+static void put(struct session *s, const struct op *op, const struct op_clash *clash, struct outbox *out)
+{
+    struct msg_refuse m = {.name = op->name, .origin = s->id, .cause = op->refused, .culprit = op->culprit,
+                           .settled = op->settled, .clash = *clash};
+    put_refuse(outbox_frame(out, FRAME_REFUSE, s->run, s->view.view), &m);
+}
+
+void refusal_again(struct session *s, const struct op *op, uint32_t rank, struct outbox *out)
+{
+    struct op_clash clash = mismatch_clash(s, op);
+    put(s, op, &clash, out);
+    peers_send(s, rank, out);
 }
 
 void refusal_send(struct session *s, struct op *op, uint8_t cause, uint64_t culprit, struct outbox *out)
@@ -25,9 +40,9 @@ void refusal_send(struct session *s, struct op *op, uint8_t cause, uint64_t culp
     if (op->slot != NONE) {
         slot_stop(s, op->slot, out);
     }
-    struct msg_refuse m = {.name = op->name, .origin = s->id, .cause = cause, .culprit = culprit,
-                           .settled = op->settled, .clash = mismatch_clash(s, op)};
-    put_refuse(outbox_frame(out, FRAME_REFUSE, s->run, s->view.view), &m);
+    struct op_clash clash = mismatch_clash(s, op);
+    s->answers += !op_refusal_of(cause, culprit, &clash, s->id);
+    put(s, op, &clash, out);
     struct action *a = outbox_send_many(out, ACT_PEERS);
     for (uint32_t r = 0; r < s->view.world; r++) {
         if (r != s->view.rank && peer_reachable(s, r)) {
@@ -71,6 +86,7 @@ void refusal_check(struct session *s, struct op *op, struct outbox *out)
 static void hear(struct session *s, struct op *op, uint32_t rank, const struct msg_refuse *m, struct outbox *out)
 {
     struct mark *mark = op_mark(s, op, rank);
+    bool first = mark->refuse == 0 && op->refused != 0;
     op->settled = m->settled < op->settled ? m->settled : op->settled;
     if (cause_outweighs(m->cause, m->culprit, mark->refuse, mark->refuse_culprit)) {
         mark->refuse = m->cause;
@@ -84,9 +100,12 @@ static void hear(struct session *s, struct op *op, uint32_t rank, const struct m
             mismatch_learn(s, op, &m->clash);
         }
         refusal_send(s, op, mark->refuse, mark->refuse_culprit, out);
-    } else {
-        refusal_check(s, op, out);
+        return;
     }
+    if (first && s->answers > MOST_ANSWERED) {
+        refusal_again(s, op, rank, out); /* it may not have taken ours */
+    }
+    refusal_check(s, op, out);
 }
 
 void refusal_message(struct session *s, uint32_t from, const struct frame_header *h, struct reader *r,
@@ -103,7 +122,7 @@ void refusal_message(struct session *s, uint32_t from, const struct frame_header
     }
     peers_relay(s, from, m.origin, h, payload, out);
     uint32_t rank = origin_rank(s, from, m.origin);
-    struct op *op = rank != NONE ? op_hear(s, from, rank, &m.name) : NULL;
+    struct op *op = rank != NONE ? op_hear_refusal(s, from, rank, &m) : NULL;
     if (op != NULL) {
         hear(s, op, rank, &m, out);
     }

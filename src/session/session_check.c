@@ -86,9 +86,13 @@ static void check_peers(const struct session *s)
     PCCL_ASSERT(s->view.world == 0 || s->view.ring[s->view.place] == s->view.rank);
 }
 
-static uint32_t check_marks(const struct session *s, const struct op *op, struct census *parked)
+/* What was counted to a member, whichever it is. */
+struct opened {
+    uint32_t parked, named, opened, answered;
+};
+
+static void check_marks(const struct session *s, const struct op *op, struct census *parked, struct opened *all)
 {
-    uint32_t blocks = 0;
     for (uint32_t r = 0; r < s->view.world; r++) {
         const struct mark *m = &s->marks[(size_t)op->marks * s->op_width + r];
         PCCL_ASSERT(!m->fed || (m->ready && m->bundle != 0));
@@ -98,10 +102,13 @@ static uint32_t check_marks(const struct session *s, const struct op *op, struct
         PCCL_ASSERT(m->park == 0 || !op->eager || op->fold <= r || op->refused != 0);
         if (m->park != 0) {
             census_add(parked, m->park - 1);
-            blocks++;
+            all->parked++;
         }
+        PCCL_ASSERT(!m->named || (op->phase == OP_GHOST && op->opener == NONE));
+        all->named += m->named;
     }
-    return blocks;
+    all->opened += op->opener != NONE && !op->answered;
+    all->answered += op->opener != NONE && op->answered;
 }
 
 /* The fields that its phase wants; its marks are counted by the caller. */
@@ -111,6 +118,8 @@ static void check_op(const struct session *s, uint32_t i)
     bool launched = op->phase == OP_RUN || op->phase == OP_HOLDING;
     PCCL_ASSERT((op->marks == NONE) == (op->phase == OP_DONE));
     PCCL_ASSERT(launched == (op->slot != NONE));
+    PCCL_ASSERT(op->opener == NONE || (op->phase == OP_GHOST && op->opener < s->view.world && op->opener != s->view.rank));
+    PCCL_ASSERT(op->phase != OP_GHOST || op->refused == 0 || op->opener != NONE);
     if (op->phase == OP_DONE) {
         PCCL_ASSERT(op->refused == 0 && bitset_has(op->finished, s->view.rank));
         PCCL_ASSERT(!bitset_full(op->finished, s->view.world)); /* forgotten once all have finished it */
@@ -136,7 +145,8 @@ static void check_op(const struct session *s, uint32_t i)
 static void check_ops(const struct session *s)
 {
     struct census marks = {0}, park = {0}, entries = {0};
-    uint32_t records = 0, chained = 0, parked = 0;
+    struct opened all = {0};
+    uint32_t records = 0, chained = 0;
     for (uint32_t i = 0; i < s->op_count; i++) {
         const struct op *op = &s->ops[i];
         if (op->phase == OP_FREE) {
@@ -147,7 +157,7 @@ static void check_ops(const struct session *s)
         check_op(s, i);
         if (op->marks != NONE) {
             census_add(&marks, op->marks);
-            parked += check_marks(s, op, &park);
+            check_marks(s, op, &park, &all);
         }
     }
     PCCL_ASSERT(entries.count == s->op_used && records == s->records);
@@ -171,9 +181,14 @@ static void check_ops(const struct session *s)
     }
     PCCL_ASSERT(chained == s->op_used);
     for (uint32_t i = 0; i < s->peer_count; i++) {
-        parked -= s->peers[i].parked;
+        const struct peer *p = &s->peers[i];
+        PCCL_ASSERT(p->named <= MOST_NAMED && p->opened <= MOST_OPENED && p->answered <= MOST_ANSWERED);
+        all.parked -= p->parked;
+        all.named -= p->named;
+        all.opened -= p->opened;
+        all.answered -= p->answered;
     }
-    PCCL_ASSERT(parked == 0);
+    PCCL_ASSERT(all.parked == 0 && all.named == 0 && all.opened == 0 && all.answered == 0);
 }
 
 static void check_slots(const struct session *s)

@@ -41,7 +41,8 @@ struct peer {
     uint64_t bundle;     /* number of the usable data bundle, 0 none */
     uint64_t bundle_view; /* last view in which a READY named this bundle */
     int64_t heard;
-    uint32_t named;      /* operations that it speaks of and that are not launched here */
+    uint32_t named;      /* operations that it runs and that are neither launched nor refused here */
+    uint32_t opened, answered; /* not launched here and refused: it was heard first, for itself; in answer to another */
     uint32_t parked;     /* EAGER payloads of it that are parked */
     uint32_t replay;     /* operation from which hold_replay goes on, NONE: nothing left to say again */
 };
@@ -57,7 +58,7 @@ struct mark {
     uint32_t relayed;    /* dissemination: bit per round of it that we pass on to a member behind a missing edge */
     uint8_t refuse;      /* cause of its last REFUSE, 0 none */
     uint64_t refuse_culprit;
-    bool named;          /* it spoke of this one, which is not launched here: counted in peer.named */
+    bool named;          /* it runs this one, which is neither launched nor refused here: counted in peer.named */
     bool ready, held, fed; /* fed: lanes were told */
     bool called;         /* its parameters are known: by its READY, or by the REFUSE of somebody who had it */
     bool dropped;        /* its EAGER payload found no room */
@@ -70,6 +71,8 @@ struct op {
     struct op_name name;
     uint8_t phase;       /* enum op_phase; GHOST: heard of, not launched here; DONE: finished, on record */
     uint8_t refused;     /* cause of the own last REFUSE, 0 none */
+    bool answered;       /* by `opener` in answer to another: counted in peer.answered, else in peer.opened */
+    uint32_t opener;     /* GHOST: rank whose REFUSE was heard first, NONE */
     bool eager;
     uint8_t round;       /* dissemination: next round to send */
     uint32_t slot;
@@ -173,6 +176,11 @@ struct entries_diff {
 
 enum { SESSION_FINISHED_BATCH = 64, SESSION_ASKS = 64, OPS_SPARE = 2 };
 
+/* Names that one member may open here, which this peer has not launched.  NAMED: what it runs.  OPENED: what it has refused for
+ * itself and others have not taken; twice, since it may have had the answer to an update that this peer waits for, and begun anew.
+ * ANSWERED: what it has refused in answer to others that are not heard here yet; beyond, an answer is not taken but asked for again. */
+enum { MOST_NAMED = BOUNDS_OPS + BOUNDS_REFUSALS, MOST_OPENED = 2 * MOST_NAMED, MOST_ANSWERED = MOST_NAMED };
+
 struct session {
     struct session_config cfg;
     bool poisoned;
@@ -252,6 +260,7 @@ struct session {
     uint32_t suspected;  /* a peer whose link was reported in this view, NONE */
     uint64_t launches;   /* that lanes have got, in all */
     uint32_t refusals;   /* of all tags */
+    uint64_t answers;    /* REFUSEs sent in this view in answer to others */
     uint32_t deferred, deferred_last; /* calls not launched yet, in their order; NONE */
     uint32_t deferred_count;
     unsigned char *park; /* blocks */
@@ -330,6 +339,9 @@ uint32_t origin_rank(const struct session *s, uint32_t from, uint64_t origin); /
 /* Passes on what `from` said for itself to the members it has no link with, if we stand in for that link. */
 void peers_relay(struct session *s, uint32_t from, uint64_t origin, const struct frame_header *h, const void *payload,
                  struct outbox *out);
+/* Ends the frame under way: to one member, or to the relay that stands in for it.  It is dropped if neither is reachable yet: it is
+ * said again at PING. */
+void peers_send(const struct session *s, uint32_t rank, struct outbox *out);
 void peers_drop_unwanted(struct session *s);
 void peers_relays(struct session *s); /* a view was installed: for whom this peer stands in */
 
@@ -418,7 +430,10 @@ struct op *op_find(struct session *s, const struct op_name *name);
 struct op *op_make(struct session *s, const struct op_name *name); /* finds or adds a ghost; null if full */
 /* The operation that the member of this rank speaks of over the link of peer `from`; null if it is over here, or if the sender may not. */
 struct op *op_hear(struct session *s, uint32_t from, uint32_t rank, const struct op_name *name);
-void op_taken(struct session *s, const struct op *op); /* launched here, or forgotten: counts as named by nobody */
+struct op *op_hear_refusal(struct session *s, uint32_t from, uint32_t rank, const struct msg_refuse *m);
+/* Whether a refusal is about this member: it says so for itself, not in answer to another. */
+bool op_refusal_of(uint8_t cause, uint64_t culprit, const struct op_clash *clash, uint64_t id);
+void op_taken(struct session *s, struct op *op); /* launched here, or forgotten: counts as opened by nobody */
 size_t op_table_bytes(const struct session_growth *g);
 void op_table_use(struct session *s, void *storage, const struct session_growth *g); /* in place of the present one */
 void op_drop(struct session *s, struct op *op);
@@ -467,6 +482,7 @@ void hold_replay(struct session *s, struct outbox *out); /* say again, to those 
 
 /* refusal.c */
 void refusal_send(struct session *s, struct op *op, uint8_t cause, uint64_t culprit, struct outbox *out);
+void refusal_again(struct session *s, const struct op *op, uint32_t rank, struct outbox *out); /* what was sent last, to one */
 void refusal_mismatch(struct session *s, struct op *op, uint64_t with, struct outbox *out); /* our call and theirs differ */
 bool refusal_allowed(const struct session *s, const struct op *op);
 void refusal_message(struct session *s, uint32_t from, const struct frame_header *h, struct reader *r,

@@ -5,6 +5,7 @@
 #include "core/bounds.h"
 
 enum { MOST = BOUNDS_OPS + BOUNDS_REFUSALS };
+static const uint32_t tags = 20; /* that refusals are spread over */
 
 static void ready(struct bench *b, uint32_t peer, uint64_t tag)
 {
@@ -171,6 +172,115 @@ static void refused(struct bench *b, uint32_t peer, uint32_t seq)
     put_refuse(&w, &(struct msg_refuse){
                        .name = {.tag = 5, .seq = seq}, .origin = peer_id(peer), .cause = CAUSE_CANCEL, .culprit = self});
     from_peer(b, peer, FRAME_REFUSE, view_id(1), &w);
+}
+
+/* Peer `peer` refuses number `n` of many: for itself, or in answer to another. */
+static void refuses(struct bench *b, uint32_t peer, uint32_t n, uint32_t culprit)
+{
+    refusal_from(b, peer, &(struct msg_refuse){.name = {.tag = 10 + n % tags, .seq = n / tags}, .origin = peer_id(peer),
+                                               .cause = CAUSE_CANCEL, .culprit = peer_id(culprit)});
+}
+
+TEST(answers_to_what_another_refused_cost_an_honest_member_nothing) /* a liar's refusals cost others their links */
+{
+    static const uint32_t refused[] = {BOUNDS_REFUSALS + 1, MOST, 2 * MOST};
+    for (uint32_t i = 0; i < 2 * sizeof refused / sizeof *refused; i++) {
+        struct bench *b = bench_new();
+        bool first = i % 2 == 0; /* the answer is heard before what it answers */
+        for (uint32_t n = 0; n < refused[i / 2]; n++) {
+            refuses(b, first ? 1 : 2, n, 2);
+            EXPECT_EQ(closed(b), 0);
+            refuses(b, first ? 2 : 1, n, 2);
+            EXPECT_EQ(closed(b), 0);
+        }
+        for (uint32_t n = 0; n < MOST; n++) {
+            ready(b, 1, 1000 + n);
+            EXPECT_EQ(closed(b), 0);
+        }
+        ready(b, 1, 5000);
+        EXPECT_EQ(closed(b), peer_id(1));
+        bench_free(b);
+    }
+}
+
+TEST(what_was_refused_before_an_update_does_not_count_after_it) /* the others have the answer first, and call again */
+{
+    struct bench *b = bench_new();
+    for (uint32_t n = 0; n < MOST; n++) {
+        ready(b, 1, 1000 + n); /* of calls that it gives up */
+    }
+    for (uint32_t n = 0; n < MOST; n++) {
+        refusal_from(b, 1, &(struct msg_refuse){.name = {.tag = 1000 + n}, .origin = peer_id(1), .cause = CAUSE_CANCEL,
+                                                .culprit = peer_id(1)});
+        EXPECT(sent(b, FRAME_REFUSE));
+    }
+    step(b, &(struct session_event){.kind = SESSION_VOTE, .vote = &(struct msg_vote){.kind = VOTE_UPDATE}});
+    for (uint32_t n = 0; n < MOST; n++) {
+        ready(b, 1, 5000 + n);
+        EXPECT_EQ(closed(b), 0);
+    }
+    for (uint32_t n = 0; n < MOST; n++) {
+        refusal_from(b, 1, &(struct msg_refuse){.name = {.tag = 5000 + n}, .origin = peer_id(1), .cause = CAUSE_CANCEL,
+                                                .culprit = peer_id(1), .settled = 1});
+        EXPECT_EQ(closed(b), 0);
+    }
+    bench_free(b);
+}
+
+TEST(one_refusal_more_than_a_member_may_open_costs_it_its_link) /* it fills our tables */
+{
+    struct bench *b = bench_new();
+    for (uint32_t n = 0; n < 2 * MOST; n++) {
+        refuses(b, 1, n, 1);
+        refuses(b, 1, n, 1); /* said again: counts once */
+        EXPECT_EQ(closed(b), 0);
+    }
+    refuses(b, 1, 2 * MOST, 1);
+    EXPECT_EQ(closed(b), peer_id(1));
+    refuses(b, 2, 2 * MOST, 2); /* the other one may */
+    EXPECT(sent(b, FRAME_REFUSE) && closed(b) == 0);
+    bench_free(b);
+}
+
+TEST(answers_beyond_what_is_kept_are_not_taken_and_said_again) /* a late call waits for ever, or tables grow without end */
+{
+    struct bench *b = bench_new();
+    struct msg_refuse m = {.name = {.tag = 7}, .cause = CAUSE_CANCEL, .culprit = peer_id(2)};
+    float x = 1, y = 0;
+    for (uint32_t n = 0; n < MOST; n++) {
+        refuses(b, 1, n, 2);
+        EXPECT(sent(b, FRAME_REFUSE));
+    }
+    for (uint32_t said = 0; said < 2; said++) { /* before and after that of whom it answers */
+        m.origin = peer_id(1);
+        refusal_from(b, 1, &m);
+        EXPECT(sent(b, FRAME_REFUSE) == (said == 1) && closed(b) == 0);
+        m.origin = peer_id(2);
+        refusal_from(b, 2, &m);
+        EXPECT_EQ(sent(b, FRAME_REFUSE), said == 0);
+    }
+    launch(b, 0, 7, &x, &y);
+    EXPECT(b->returned && collect(b, 0) == RESULT_LOST);
+    bench_free(b);
+
+    /* The other side: an answer to which that one has not replied is said again when it does. */
+    b = bench_new();
+    for (uint32_t n = 0; n <= MOST; n++) {
+        refuses(b, 1, n, 1);
+        refuses(b, 2, n, 1);
+        EXPECT_EQ(sent(b, FRAME_REFUSE), n == MOST); /* more than peer 2 keeps if it has not heard peer 1 */
+    }
+    bench_free(b);
+}
+
+TEST(refusal_of_a_call_that_was_not_made_is_not_repeated) /* it would count as the own word of whom a liar names */
+{
+    struct bench *b = bench_new();
+    refuses(b, 1, 0, 0);
+    EXPECT(!sent(b, FRAME_REFUSE));
+    refuses(b, 1, 0, 1);
+    EXPECT(sent(b, FRAME_REFUSE));
+    bench_free(b);
 }
 
 TEST(an_update_lets_a_tag_begin_anew_after_64_refusals) /* the tag was of no use for the rest of the view */

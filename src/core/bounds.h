@@ -25,6 +25,7 @@ enum {
     BOUNDS_OPS = 1024,     /* unfinished operations of a peer */
     BOUNDS_RECORDS = 4096, /* operations on record in a report */
     BOUNDS_REFUSALS = 64,  /* refusals that a member has not taken yet, per tag */
+    BOUNDS_OWED = 1 << 24, /* errors of calls not made yet: 64 neighbours with BOUNDS_OPS each, lost 256 times over without an update */
     BOUNDS_MEMBERS = 1024, /* members of a view */
     BOUNDS_EDGES = 8192,   /* missing edges of a view: the master counts, sessions have room for as many */
 };

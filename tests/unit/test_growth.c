@@ -15,7 +15,7 @@ static struct session_config from_one(void)
     c.max_ops = BOUNDS_OPS;
     c.max_records = BOUNDS_RECORDS;
     c.max_tags = 1 << 20;
-    c.max_owed = BOUNDS_RECORDS;
+    c.max_owed = BOUNDS_OWED;
     c.park_blocks = 64;
     c.park_block_bytes = 2 * BOUNDS_EAGER_BYTES + 256;
     c.park_per_link = 16;
@@ -25,7 +25,7 @@ static struct session_config from_one(void)
 /* A view of so many members, all of them listed; what was heard of but not launched is owed. */
 static void view_of(struct bench *b, uint32_t number, uint32_t members, uint32_t edges, uint32_t aborts)
 {
-    static unsigned char raw[1 << 17];
+    static unsigned char raw[1 << 19];
     struct writer w;
     writer_init(&w, raw, sizeof raw);
     struct msg_view m = {.view = view_id(number), .sizes = {members, members, 1, members},
@@ -209,6 +209,26 @@ TEST(view_that_finds_no_memory_ends_the_membership_and_says_why) /* a view half 
         }
         bench_free(b);
     }
+}
+
+TEST(what_others_lost_many_times_over_is_owed_to_a_late_caller) /* honest neighbours cost the one that is late its place */
+{
+    enum { VIEWS = 6 };
+    struct session_config c = from_one();
+    struct bench *b = bench_of(&c, false);
+    float x = 1, y = 0;
+    for (uint32_t lost = 0; lost < VIEWS; lost++) { /* all calls that one may have in flight, made again each time */
+        view_of(b, 2 + lost, PEERS, 0, BOUNDS_OPS);
+        EXPECT(connected(b));
+    }
+    EXPECT_EQ(b->s->owed_used, VIEWS * BOUNDS_OPS);
+    for (uint32_t lost = 0; lost < VIEWS; lost++) {
+        launch(b, 0, 500 + BOUNDS_OPS - 1, &x, &y);
+        EXPECT(b->returned && collect(b, 0) == RESULT_LOST);
+    }
+    launch(b, 0, 500 + BOUNDS_OPS - 1, &x, &y);
+    EXPECT(!b->returned);
+    bench_free(b);
 }
 
 TEST(idle_sessions_of_64_members_hold_4_MB_in_all) /* 8.1 MB each, before anything was in flight */

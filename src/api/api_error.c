@@ -8,6 +8,7 @@
 #include "api/api.h"
 #include "core/clock.h"
 #include "core/id.h"
+#include "wire/cause.h"
 
 static _Thread_local pcclErrorInfo_t api_last;
 
@@ -50,35 +51,31 @@ static const struct api_row api_rows[] = {
 struct api_cause {
     uint8_t wire; /* enum cause */
     pcclCause_t cause;
-    const char *what;
     const char *remedy; /* for whom it has cost its place, or was refused one; null: the row's */
 };
 
 static const struct api_cause api_causes[] = {
-    {CAUSE_DEADLINE, pcclCauseDeadline, "its deadline passed", NULL},
-    {CAUSE_CANCEL, pcclCauseCancelled, "cancelled", NULL},
-    {CAUSE_NO_MEMORY, pcclCauseNoMemory, "a peer has no memory for it", NULL},
-    {CAUSE_INTERNAL, pcclCauseInternal, "an internal invariant failed at a peer", NULL},
-    {CAUSE_MISMATCH, pcclCauseMismatch, "peers disagree in its parameters", NULL},
-    {CAUSE_PEER_LOST, pcclCausePeerLost, "a peer died", NULL},
-    {CAUSE_PEER_LEFT, pcclCausePeerLost, "a peer left", NULL},
-    {CAUSE_PEER_SILENT, pcclCausePeerSilent, "a peer stopped answering", NULL},
-    {CAUSE_LINK_LOST, pcclCauseLinkLost, "a link between two living peers broke", NULL},
-    {CAUSE_NO_PROGRESS, pcclCauseNoProgress, "no bytes moved for the stall time", NULL},
-    {CAUSE_DIGEST, pcclCauseDigest, "peers computed different results", NULL},
-    {CAUSE_BLOCKED, pcclCauseConflict, "peers wait for each other in different calls", NULL},
-    {CAUSE_KICK_PROTOCOL, pcclCauseKicked, "this peer broke the protocol", "report this, connect again"},
-    {CAUSE_KICK_KEYS, pcclCauseKicked, "its shared state has other entries", "make the entries equal, connect again"},
-    {CAUSE_KICK_REVISION, pcclCauseKicked, "its shared state's revision is too high",
-     "raise the revision by one per sync, connect again"},
-    {CAUSE_KICK_STRATEGY, pcclCauseKicked, "it would have had to receive against its strategy",
-     "choose strategies that go together, connect again"},
-    {CAUSE_KICK_NO_CANDIDATE, pcclCauseNoCandidate, "no peer can provide the shared state", NULL},
-    {CAUSE_KICK_UNREACHABLE, pcclCauseKicked, "other peers could not be linked with it",
-     "let it and the others reach each other's ports, connect again"},
-    {CAUSE_KICK_STALE, pcclCauseExcluded, "the others went on without it", NULL},
-    {CAUSE_KICK_FULL, pcclCauseKicked, "the run is full", "wait until others have left, connect again"},
-    {CAUSE_KICK_VERSION, pcclCauseKicked, "it speaks another version of the protocol", API_SAME_VERSION},
+    {CAUSE_DEADLINE, pcclCauseDeadline, NULL},
+    {CAUSE_CANCEL, pcclCauseCancelled, NULL},
+    {CAUSE_NO_MEMORY, pcclCauseNoMemory, NULL},
+    {CAUSE_INTERNAL, pcclCauseInternal, NULL},
+    {CAUSE_MISMATCH, pcclCauseMismatch, NULL},
+    {CAUSE_PEER_LOST, pcclCausePeerLost, NULL},
+    {CAUSE_PEER_LEFT, pcclCausePeerLost, NULL},
+    {CAUSE_PEER_SILENT, pcclCausePeerSilent, NULL},
+    {CAUSE_LINK_LOST, pcclCauseLinkLost, NULL},
+    {CAUSE_NO_PROGRESS, pcclCauseNoProgress, NULL},
+    {CAUSE_DIGEST, pcclCauseDigest, NULL},
+    {CAUSE_BLOCKED, pcclCauseConflict, NULL},
+    {CAUSE_KICK_PROTOCOL, pcclCauseKicked, "report this, connect again"},
+    {CAUSE_KICK_KEYS, pcclCauseKicked, "make the entries equal, connect again"},
+    {CAUSE_KICK_REVISION, pcclCauseKicked, "raise the revision by one per sync, connect again"},
+    {CAUSE_KICK_STRATEGY, pcclCauseKicked, "choose strategies that go together, connect again"},
+    {CAUSE_KICK_NO_CANDIDATE, pcclCauseNoCandidate, NULL},
+    {CAUSE_KICK_UNREACHABLE, pcclCauseKicked, "let it and the others reach each other's ports, connect again"},
+    {CAUSE_KICK_STALE, pcclCauseExcluded, NULL},
+    {CAUSE_KICK_FULL, pcclCauseKicked, "wait until others have left, connect again"},
+    {CAUSE_KICK_VERSION, pcclCauseKicked, API_SAME_VERSION},
 };
 
 static const struct api_cause *api_cause_find(uint8_t wire)
@@ -162,7 +159,7 @@ static const char *api_detail(const struct session_outcome *o, const struct api_
     bool said = o->result == RESULT_MISMATCH || o->result == RESULT_DIGEST || o->result == RESULT_NO_MEMORY ||
                 o->result == RESULT_POISONED;
     bool own = o->result == RESULT_GONE && o->cause < CAUSE_KICK_PROTOCOL; /* the peer that left is this one */
-    return said || own ? "" : known->what;
+    return said || own ? "" : cause_text(o->cause);
 }
 
 /* One, and for what has happened: by the cause for whom it has cost its place, by the call where memory is short. */

@@ -2,10 +2,10 @@
  *
  * Its one idea: an action is one line here and the work of the file that it names.
  * SPDX-License-Identifier: MIT */
-#include <stdio.h>
-
 #include "core/clock.h"
+#include "core/id.h"
 #include "core/log.h"
+#include "net/addr.h"
 #include "engine/link.h"
 
 static void comm_send_peers(struct comm *c, const struct action *a, struct comm_after *after)
@@ -26,13 +26,29 @@ static void comm_left(struct comm *c)
     engine_arm(c->engine, 0);
 }
 
+/* What the session has to tell, with the id that it has: a process may hold several. */
 static void comm_trace(const struct comm *c, const struct action *a, struct comm_after *after)
 {
-    if (log_enabled(LOG_DEBUG)) {
-        if (after->traces < COMM_TRACES) {
-            after->trace[after->traces] = (struct comm_trace){a->data, c->master.id, a->id, a->value};
-        }
-        after->traces++;
+    struct session_info info;
+    session_info(c->machine.session, &info);
+    comm_say(after, a->value == 1 ? LOG_INFO : LOG_DEBUG, "peer " ID_FORMAT ": %s", ID_PARTS(info.id),
+             (const char *)c->machine.out.bytes + a->frame);
+}
+
+static void comm_connected(struct comm *c, struct comm_after *after)
+{
+    struct session_info info;
+    char where[ADDR_TEXT];
+    comm_say_connected(c);
+    session_info(c->machine.session, &info);
+    addr_format(&c->params.master, where);
+    if (info.connected) {
+        comm_say(after, LOG_INFO, "connected to the master at %s as peer " ID_FORMAT " of group %u, world of %u, view %u", where,
+                 ID_PARTS(info.id), c->params.group, info.world, (uint32_t)info.view);
+    } else {
+        struct session_outcome why;
+        session_gone(c->machine.session, &why);
+        comm_say(after, LOG_INFO, "not connected to the master at %s: %s", where, why.text);
     }
 }
 
@@ -85,7 +101,7 @@ static void comm_act(struct comm *c, const struct action *a, struct comm_after *
         comm_say_voted(c);
         break;
     case ACT_CONNECTED:
-        comm_say_connected(c);
+        comm_connected(c, after);
         break;
     case ACT_LEFT:
         comm_left(c);
@@ -126,8 +142,7 @@ static void comm_notice(struct comm *c, int64_t now, struct comm_after *after)
         char text[256];
         c->patience.told = waits[first].since;
         session_wait_text(c->machine.session, &waits[first], text, sizeof text);
-        snprintf(after->notice, sizeof after->notice, "a call %s (for %.0f s)", text,
-                 (double)(now - waits[first].since) / 1e9);
+        comm_say(after, LOG_WARN, "a call %s (for %.0f s)", text, (double)(now - waits[first].since) / 1e9);
     }
 }
 

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "core/list.h"
+#include "core/log.h"
 #include "net/conn.h"
 #include "engine/comm_op.h"
 #include "engine/engine.h"
@@ -27,26 +28,24 @@ enum {
     COMM_TAG_BUCKETS = 1024, /* comm_op.c hashes to ten bits */
     COMM_LINK_BUCKETS = 256,
     COMM_FLUSH = 32,
-    COMM_TRACES = 16,
+    COMM_LINES = 64,
 };
 
 /* A line for the log: the callback is the program's, which may hold locks of its own that other callers wait with. */
-struct comm_trace {
-    const char *text; /* static */
-    uint64_t own, id, value;
+struct comm_line {
+    struct comm_line *next;
+    enum log_level level;
+    char text[];
 };
 
 /* Work that waits until no lock is held. */
-enum { COMM_NOTICE = 320 };
-
 struct comm_after {
     struct conn *flush[COMM_FLUSH]; /* one reference each */
     uint32_t count;
     uint64_t lanes; /* to poke */
     bool any_ended;
-    struct comm_trace trace[COMM_TRACES];
-    uint32_t traces; /* of one step and more; what finds no room is counted only */
-    char notice[COMM_NOTICE]; /* a call waits for another program for long, or a peer is of another version; "" none */
+    struct comm_line *line, *last_line; /* owned; null: none */
+    uint32_t lines; /* of one step and more; what finds no room or memory is counted only */
 };
 
 /* What a step and the service thread have done without knowing by whom. */
@@ -208,6 +207,8 @@ void comm_fail(struct session_outcome *outcome, enum session_result result, cons
 void comm_lock(struct comm *c, struct comm_after *after);
 void comm_step(struct comm *c, struct session_event *event, struct comm_after *after);
 void comm_unlock(struct comm *c, struct comm_after *after);
+/* With comm.lock: a line for the log when the lock is given back, if the log is on for that level. */
+void comm_say(struct comm_after *after, enum log_level level, const char *fmt, ...) PCCL_PRINTF(3, 4);
 /* For the loop's callback of a connection: sends what is left, reads what has come, takes comm.lock, which stays taken,
  * and hands on every frame.  AGAIN: more may come; PROTOCOL: the bytes are no frames; CLOSED, NOMEM: the end as well. */
 typedef void comm_frame_fn(void *user, const struct frame_header *h, const void *payload, struct comm_after *after);

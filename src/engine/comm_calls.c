@@ -260,7 +260,7 @@ void comm_leave(struct comm *c)
     struct comm_after after;
     comm_lock(c, &after);
     if (c->machine.session != NULL) {
-        comm_step(c, &(struct session_event){.kind = SESSION_LEAVE, .text = "the program left the run"}, &after);
+        comm_step(c, &(struct session_event){.kind = SESSION_LEAVE, .text = "the program left"}, &after);
     }
     comm_unlock(c, &after);
 }

@@ -4,6 +4,8 @@
  * through a seam, so that whoever reports an event needs to know nothing of those who carry out actions.
  * Invariant: nothing is sent, no thread woken and no line logged while comm.lock is held.
  * SPDX-License-Identifier: MIT */
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,8 +18,8 @@ void comm_lock(struct comm *c, struct comm_after *after)
     after->count = 0;
     after->lanes = 0;
     after->any_ended = false;
-    after->traces = 0;
-    after->notice[0] = 0;
+    after->line = after->last_line = NULL;
+    after->lines = 0;
     pthread_mutex_lock(&c->lock);
 }
 
@@ -30,19 +32,43 @@ static void comm_flush(struct comm_after *after)
     after->count = 0;
 }
 
-static void comm_log(const struct comm_after *after)
+void comm_say(struct comm_after *after, enum log_level level, const char *fmt, ...)
 {
-    if (after->notice[0] != 0) {
-        log_line(LOG_WARN, "%s", after->notice);
+    if (!log_enabled(level)) {
+        return;
     }
-    for (uint32_t i = 0; i < after->traces && i < COMM_TRACES; i++) {
-        const struct comm_trace *t = &after->trace[i];
-        log_line(LOG_DEBUG, "peer %llu: %s (%llu, %llu)", (unsigned long long)t->own, t->text,
-                 (unsigned long long)t->id, (unsigned long long)t->value);
+    char text[BOUNDS_LOG_LINE];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    size_t bytes = strlen(text) + 1;
+    struct comm_line *line = after->lines++ < COMM_LINES ? malloc(sizeof *line + bytes) : NULL;
+    if (line == NULL) {
+        return;
     }
-    if (after->traces > COMM_TRACES) {
-        log_line(LOG_DEBUG, "and %u lines more", after->traces - COMM_TRACES);
+    line->next = NULL;
+    line->level = level;
+    memcpy(line->text, text, bytes);
+    *(after->last_line != NULL ? &after->last_line->next : &after->line) = line;
+    after->last_line = line;
+}
+
+static void comm_log(struct comm_after *after)
+{
+    uint32_t written = 0;
+    while (after->line != NULL) {
+        struct comm_line *line = after->line;
+        log_line(line->level, "%s", line->text);
+        after->line = line->next;
+        free(line);
+        written++;
     }
+    if (after->lines > written) {
+        log_line(LOG_INFO, "and %u lines more", after->lines - written);
+    }
+    after->last_line = NULL;
+    after->lines = 0;
 }
 
 void comm_unlock(struct comm *c, struct comm_after *after)

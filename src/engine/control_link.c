@@ -189,7 +189,7 @@ static void control_dialled(struct dial *d, struct conn *conn, uint64_t stale_vi
     if (d->met == DIAL_MET_FOREIGN && !l->control.foreign) {
         l->control.foreign = true;
         memcpy(l->comm->controls.foreign, d->why, sizeof l->comm->controls.foreign);
-        snprintf(after->notice, sizeof after->notice, "%s: run the same version of PCCL everywhere", d->why);
+        comm_say(after, LOG_WARN, "%s: run the same version of PCCL everywhere", d->why);
     }
     if (stale_view != 0) {
         struct session_event e = {.kind = SESSION_LINK_STALE, .peer = l->peer, .view = stale_view};

@@ -224,7 +224,7 @@ static void take_frame(struct master *m, struct member *mb, const struct frame_h
         admit_linked(m, mb, h->view, r);
         break;
     case FRAME_LEAVE:
-        member_exclude(m, mb, CAUSE_PEER_LEFT, "left");
+        member_exclude_told(m, mb, CAUSE_PEER_LEFT, "left", "it left the run");
         break;
     case FRAME_STAGED:
         take_staged(m, mb, r);

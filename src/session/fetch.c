@@ -52,7 +52,7 @@ static void stage(struct session *s, enum staged_status status, struct outbox *o
     s->fetch.staged = true;
     s->fetch.status = (uint8_t)status;
     s->fetch.asks = 0;
-    session_trace(out, "staged", s->fetch.liar, status);
+    session_trace_staged(out, status);
     say_staged(s, out);
 }
 
@@ -374,7 +374,8 @@ void fetch_elected(struct session *s, struct reader *r, struct outbox *out)
         wish_redial(s, "the master sent a malformed ELECTED");
         return;
     }
-    session_trace(out, "elected", m.round, m.role);
+    session_trace(out, TRACE_CLOSER, "shared state: round %u of its election: this peer %s", m.round,
+                  m.role == SYNC_RECEIVER ? "receives" : "has it");
     if (s->fetch.receiving && m.key_digest != s->state->key_digest) {
         entries_begin(&s->fetch.diff);
         s->fetch.content_known = false;

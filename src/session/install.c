@@ -62,6 +62,9 @@ void install_freeze(struct session *s, struct reader *r, struct outbox *out)
     if (s->phase != PHASE_MEMBER || m.view != s->view.view) {
         return;
     }
+    if (!s->frozen) { /* each further attempt is the same event */
+        membership_say_freeze(s, &m, out);
+    }
     s->frozen_at = s->frozen ? s->frozen_at : s->now;
     s->frozen = true;
     s->attempt = m.attempt;
@@ -361,7 +364,6 @@ void install_view(struct session *s, struct reader *r, struct outbox *out)
     if (m.view <= s->view.view || (s->phase != PHASE_MEMBER && s->phase != PHASE_JOINING)) {
         return; /* P7: only greater views */
     }
-    uint64_t parent = s->view.view;
     if (!read_members(s, &m, r) || !read_order(s, &m, r) || !read_edges(s, &m, r)) {
         wish_leave(s, CAUSE_KICK_PROTOCOL, RESULT_GONE, "the master sent a view that does not follow from the last one",
                    true);
@@ -384,8 +386,8 @@ void install_view(struct session *s, struct reader *r, struct outbox *out)
     s->frozen = false;
     s->proposal = 0;
     s->ballot.passed = 0; /* the master forgets it with the view, too */
+    membership_say_view(s, &m, out);
     adopt_members(s, &m);
-    session_trace(out, "installed view", parent, m.view);
     greet_members(s, out);
     if (s->phase == PHASE_JOINING) {
         s->answered = m.vote_number; /* join_settle makes it a member */

@@ -96,6 +96,9 @@ void join_master_down(struct session *s, const char *text, struct outbox *out)
     }
     if (s->master_lost == 0) {
         s->master_lost = s->now;
+        if (s->phase == PHASE_MEMBER) {
+            membership_say_master_lost(out, text);
+        }
     }
     s->master_up = false;
     s->welcomed = false;
@@ -125,6 +128,11 @@ static void welcome(struct session *s, struct reader *r, struct outbox *out)
     s->run = m.run;
     s->id = m.id;
     s->welcomed = true;
+    if (s->phase == PHASE_MEMBER) {
+        membership_say_master_back(s, out);
+    } else {
+        membership_say_registered(s, out);
+    }
     s->master_lost = 0;
     s->backoff = 0;
     s->left_text[0] = 0;
@@ -268,6 +276,10 @@ void join_leave(struct session *s, uint8_t cause, enum session_result result, co
         outbox_frame(out, FRAME_LEAVE, s->run, s->view.view);
         outbox_send(out, ACT_MASTER, 0);
     }
+    if (s->phase == PHASE_MEMBER) { /* else the end of connect says it */
+        bool alone = cause == CAUSE_LINK_LOST || cause == CAUSE_KICK_VERSION; /* with a master that is gone, or another one */
+        membership_say_left(s, !tell_master && !alone, out);
+    }
     end_calls(s, cause, result, out);
     phase_move(MACHINE_SESSION, &s->phase, PHASE_IDLE);
     s->master_up = false;
@@ -289,7 +301,6 @@ void join_leave(struct session *s, uint8_t cause, enum session_result result, co
     s->view.edges = 0;
     memset(s->peers, 0, sizeof *s->peers * s->peer_count);
     s->suspected = NONE;
-    session_trace(out, "left", s->id, cause);
     outbox_add(out, ACT_CLOSE_MASTER);
     outbox_add(out, ACT_LINKS);
     outbox_add(out, ACT_LEFT);

@@ -346,7 +346,8 @@ void session_out_bounds(const struct session_config *config, uint32_t *actions, 
 {
     uint32_t ops = config->max_ops + config->max_records;
     *actions = 4 * ops + 8 * config->max_ops + 8 * config->max_members + 256;
-    *bytes = 2 * (2 * BOUNDS_EAGER_BYTES + 512) + ops * 384 + config->max_members * 256 + BOUNDS_CONTROL_FRAME;
+    *bytes = 2 * (2 * BOUNDS_EAGER_BYTES + 512) + ops * 384 + config->max_members * 256 + BOUNDS_CONTROL_FRAME +
+             8 * BOUNDS_LOG_LINE; /* a freeze or a view, what follows from it for the shared state, leaving */
     *dests = *actions + ops * config->max_members;
 }
 

@@ -182,7 +182,7 @@ enum session_action {
     ACT_SYNC_ALLOC,    /* action.value bytes of staging wanted: answer with SESSION_MEMORY */
     ACT_SYNC_APPLY,    /* the vote's answer is APPLY: copy staging into user memory (sync_apply) before the vote is collected */
     ACT_PROBE,         /* measure the edge to peer `id` for `value` ms, round in slot: answer with SESSION_MEASURED */
-    ACT_TRACE,         /* data: static text; id, value: context.  For logs and golden traces */
+    ACT_TRACE,         /* a line for the log, as text instead of a frame; value 1: for everybody, 0: for those who look closer */
 };
 
 /* What lanes need to run the operation in a slot: valid from ACT_OP_START until the next event, which may move it. */

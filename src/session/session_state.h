@@ -15,6 +15,7 @@
 #include "core/heap.h"
 #include "core/mutant.h"
 #include "core/random.h"
+#include "core/status.h"
 #include "session/session.h"
 
 enum { NONE = 0xFFFFFFFFu };
@@ -322,7 +323,18 @@ struct session {
 /* transitions.c: the one writer of phases */
 enum session_machine { MACHINE_SESSION, MACHINE_CALL, MACHINE_OPERATION };
 void phase_move(enum session_machine machine, uint8_t *phase, uint8_t to);
-void session_trace(struct outbox *out, const char *text, uint64_t id, uint64_t value);
+
+/* membership_text.c: lines for the log, of what happens to the membership (for everybody) and of what else is worth one */
+enum trace_for { TRACE_CLOSER, TRACE_EVERYBODY };
+void session_trace(struct outbox *out, enum trace_for reader, const char *fmt, ...) PCCL_PRINTF(3, 4);
+void session_trace_staged(struct outbox *out, enum staged_status status);
+void membership_say_registered(const struct session *s, struct outbox *out);
+void membership_say_master_lost(struct outbox *out, const char *why); /* why: null: not known */
+void membership_say_master_back(const struct session *s, struct outbox *out);
+void membership_say_freeze(const struct session *s, const struct msg_freeze *m, struct outbox *out);
+/* The view is about to be installed: its members are in scratch_members, its edges in view.edge, those of before still in view.ids. */
+void membership_say_view(const struct session *s, const struct msg_view *m, struct outbox *out);
+void membership_say_left(const struct session *s, bool excluded, struct outbox *out);
 
 /* wishes.c: what join_settle does at the end of the step */
 void wish_leave(struct session *s, uint8_t cause, enum session_result result, const char *text, bool tell_master);

@@ -26,11 +26,3 @@ const struct phase_table *session_phases(uint32_t *count)
     *count = sizeof phases / sizeof phases[0];
     return phases;
 }
-
-void session_trace(struct outbox *out, const char *text, uint64_t id, uint64_t value)
-{
-    struct action *a = outbox_add(out, ACT_TRACE);
-    a->data = text;
-    a->id = id;
-    a->value = value;
-}

@@ -2,41 +2,7 @@
  *
  * "waits for peer 1.10 (10.0.0.3:48150) to launch tag 1; it waits for this peer to launch tag 2".
  * SPDX-License-Identifier: MIT */
-#include <stdarg.h>
-#include <stdio.h>
-
-#include "core/id.h"
-#include "session/session_state.h"
-#include "wire/address.h"
-
-struct sentence {
-    char *out;
-    size_t size, used;
-};
-
-static void say(struct sentence *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void say(struct sentence *t, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    int n = vsnprintf(t->out + t->used, t->size - t->used, fmt, args);
-    va_end(args);
-    t->used += n < 0 ? 0 : (size_t)n < t->size - t->used ? (size_t)n : t->size - t->used - 1;
-}
-
-static void say_peer(struct sentence *t, const struct session *s, uint64_t id)
-{
-    char where[ADDRESS_TEXT];
-    uint32_t i = peer_find(s, id);
-    if (id == s->id) {
-        say(t, "this peer");
-    } else if (i == NONE || s->peers[i].info.addresses == 0) {
-        say(t, "peer " ID_FORMAT, ID_PARTS(id)); /* of another group */
-    } else {
-        address_text(&s->peers[i].info.address[0], where);
-        say(t, "peer " ID_FORMAT " (%s)", ID_PARTS(id), where);
-    }
-}
+#include "session/sentence.h"
 
 /* "for peer 1.2 to launch tag 7" */
 static void say_op(struct sentence *t, const struct session *s, const char *phase, uint64_t peer, uint64_t tag)

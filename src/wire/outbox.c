@@ -46,6 +46,21 @@ struct action *outbox_add(struct outbox *o, uint32_t kind)
     return a;
 }
 
+void outbox_text(struct outbox *o, uint32_t kind, uint64_t value, const char *text)
+{
+    struct action *a = outbox_add(o, kind);
+    size_t bytes = strlen(text) + 1;
+    if (bytes > o->bytes_capacity - o->used) {
+        o->overflow = true;
+        return;
+    }
+    a->value = value;
+    a->frame = o->used;
+    a->frame_bytes = (uint32_t)bytes;
+    memcpy(o->bytes + o->used, text, bytes);
+    o->used += (uint32_t)bytes;
+}
+
 struct writer *outbox_frame(struct outbox *o, uint8_t type, uint64_t run, uint64_t view)
 {
     o->frame_at = o->used;

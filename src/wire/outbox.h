@@ -14,7 +14,7 @@ struct action {
     uint32_t slot;          /* operation slot, connection, group: by kind */
     uint64_t id;            /* peer id: by kind */
     uint64_t value, order;  /* by kind */
-    uint32_t frame, frame_bytes; /* into bytes: a whole frame, header included */
+    uint32_t frame, frame_bytes; /* into bytes: a whole frame, header included, or a text */
     uint32_t dest, dests;   /* into dest_ids */
     const void *data;       /* borrowed payload that follows the frame (sync leaves), or null */
     uint64_t data_bytes;    /* counted in the frame header's length */
@@ -41,6 +41,9 @@ bool outbox_half_free(const struct outbox *o);
 
 /* Appends an action without a frame; never null (a scratch action if the box is full). */
 struct action *outbox_add(struct outbox *o, uint32_t kind);
+
+/* Appends an action with a text, zero included, where others have their frame.  Not while a frame is being written. */
+void outbox_text(struct outbox *o, uint32_t kind, uint64_t value, const char *text);
 
 /* Starts a frame; put its payload into the writer returned, then call outbox_send or outbox_send_many. */
 struct writer *outbox_frame(struct outbox *o, uint8_t type, uint64_t run, uint64_t view);

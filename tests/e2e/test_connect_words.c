@@ -20,6 +20,18 @@ static bool says(const char *part)
     return found;
 }
 
+static char logged[400]; /* what the log says of a connect that failed */
+static int logged_lines;
+
+static void log_keep(pcclLogLevel_t level, const char *message, void *user)
+{
+    (void)user;
+    if (level == pcclLogInfo && strstr(message, "not connected to the master at ") == message) {
+        logged_lines++;
+        snprintf(logged, sizeof logged, "%s", message);
+    }
+}
+
 /* A listening socket at a free port of loopback; `backlog` < 0: bound only. */
 static int listener(int backlog, struct sockaddr_in *at)
 {
@@ -40,6 +52,8 @@ static void fails_to_connect(const struct sockaddr_in *at, uint64_t ms)
     pcclComm_t *comm = NULL;
     pcclErrorInfo_t info;
     snprintf(address, sizeof address, "127.0.0.1:%u", ntohs(at->sin_port));
+    logged_lines = 0;
+    pcclSetLogCallback(log_keep, pcclLogInfo, NULL);
     EXPECT_EQ(pcclInit(), pcclSuccess);
     EXPECT_EQ(pcclParseAddress(address, 1, &params.master_address), pcclSuccess);
     EXPECT_EQ(pcclCreateCommunicator(&params, &comm), pcclSuccess);
@@ -48,7 +62,9 @@ static void fails_to_connect(const struct sockaddr_in *at, uint64_t ms)
     EXPECT(says(address) && says(", for "));
     EXPECT_EQ(pcclGetLastErrorInfo(&info), pcclSuccess);
     EXPECT_EQ(info.cause, pcclCauseMasterUnreachable);
-    EXPECT_EQ(pcclDestroyCommunicator(comm), pcclSuccess);
+    EXPECT_EQ(pcclDestroyCommunicator(comm), pcclSuccess); /* the last line is written */
+    pcclSetLogCallback(NULL, pcclLogNone, NULL);
+    EXPECT(logged_lines == 1 && strstr(logged, address) != NULL);
 }
 
 TEST(a_port_where_nobody_listens_asks_whether_the_master_runs)

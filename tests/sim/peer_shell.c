@@ -361,7 +361,7 @@ static void node_act(struct world *w, struct node *n, const struct action *a)
         world_post(w, (int64_t)a->value * CLOCK_MS + world_delay(w), EVENT_MEASURED, n->index, a->slot, a->id, 0);
         break;
     case ACT_TRACE:
-        world_trace(w, n->index, a->data != NULL ? a->data : "?", a->id, a->value);
+        world_trace(w, n->index, (const char *)n->out.bytes + a->frame, a->frame_bytes, a->value);
         break;
     }
 }

@@ -253,3 +253,82 @@ TEST(bad_bytes_cost_their_sender_its_link) /* the shell would keep a link that t
     EXPECT(sent(b, FRAME_SUSPECT));
     bench_free(b);
 }
+
+/* ---- the log ---- */
+
+/* The line for everybody that the last step has for the log; null: none. */
+static const char *logged(const struct bench *b)
+{
+    for (uint32_t i = 0; i < b->out.count; i++) {
+        const struct action *a = &b->out.actions[i];
+        if (a->kind == ACT_TRACE && a->value == 1) {
+            return (const char *)b->out.bytes + a->frame;
+        }
+    }
+    return NULL;
+}
+
+enum { NEW = 5 };
+
+/* After view 1: the other two are gone, five have come, the first of whom has no link with this peer. */
+static void crowded(struct bench *b, const char *why)
+{
+    unsigned char raw[2048];
+    struct writer w;
+    writer_init(&w, raw, sizeof raw);
+    struct msg_view m = {.view = view_id(2), .parent = view_id(1), .sizes = {NEW + 1, NEW + 1, 1, NEW + 1},
+                         .plan = {.lanes = 1, .frame_bytes = 4096, .algorithm = PLAN_DIRECT}, .cause = CAUSE_PEER_LOST,
+                         .culprit = peer_id(1), .members = NEW + 1, .added = NEW, .removed = PEERS - 1, .edges = 1};
+    snprintf(m.text, sizeof m.text, "%s", why);
+    put_view(&w, &m);
+    put_u64(&w, peer_id(1));
+    put_u64(&w, peer_id(2));
+    for (uint32_t i = 0; i < NEW; i++) {
+        put_member_info(&w, &(struct member_info){.id = peer_id(PEERS + i), .lanes = 1, .addresses = 1,
+                                                  .address = {{.family = 4, .ip = {10, 0, 0, (uint8_t)(4 + i)}, .port = 48150}}});
+    }
+    for (uint32_t i = 0; i <= NEW; i++) {
+        put_u32(&w, i);
+    }
+    put_missing_edge(&w, &(struct missing_edge){.a = self, .b = peer_id(PEERS), .relay = peer_id(PEERS + 1)});
+    from_master(b, FRAME_VIEW, m.view, &w);
+}
+
+TEST(log_of_a_view_names_who_went_why_and_who_came) /* numbers that nobody can read, or nothing */
+{
+    struct bench *b = bench_new();
+    crowded(b, lost_text);
+    EXPECT_STR(logged(b), "view 2: peer 1.2 at 10.0.0.2:48150, group 0: its connections closed; peer 1.3 is gone; "
+                          "peer 1.4 (10.0.0.4:48150) joined; peer 1.5 (10.0.0.5:48150) joined; "
+                          "peer 1.6 (10.0.0.6:48150) joined; 2 more joined; 6 members; no link between 1.1 and 1.4");
+    bench_free(b);
+}
+
+TEST(log_of_a_view_keeps_its_end_behind_a_long_reason) /* the size of the group would be cut off */
+{
+    char why[BOUNDS_TEXT];
+    struct bench *b = bench_new();
+    memset(why, 'x', sizeof why - 1);
+    why[sizeof why - 1] = 0;
+    crowded(b, why);
+    EXPECT(logged(b) != NULL && strstr(logged(b), "; 6 members; no link between 1.1 and 1.4") != NULL);
+    bench_free(b);
+}
+
+TEST(log_of_a_view_with_the_same_members_says_so) /* or "view 2: ; 3 members" */
+{
+    struct bench *b = bench_new();
+    decided(b, 2, CAUSE_NONE, NULL, NULL);
+    EXPECT_STR(logged(b), "view 2: the same 3 members");
+    bench_free(b);
+}
+
+TEST(log_tells_a_freeze_once_whatever_its_attempts) /* a line for each attempt */
+{
+    struct bench *b = bench_new();
+    freeze(b, 1);
+    EXPECT_STR(logged(b), "view 1 is being ended: a link between two living peers broke");
+    freeze(b, 1);
+    EXPECT(logged(b) == NULL);
+    bench_free(b);
+}

@@ -1,0 +1,148 @@
+/* membership_text.c - what happens to this peer's membership, one sentence for each event: who came and went, and why.
+ *
+ * "view 5: peer 1.3 at 10.0.0.4:48150, group 0: its connections closed; 2 members".
+ *
+ * Its one idea: only in the step that installs a view are both its members and those of the view before known, with their
+ * addresses; so the sentence is made there, and the shell writes it to the log when its locks are given back.
+ * SPDX-License-Identifier: MIT */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "core/id.h"
+#include "session/sentence.h"
+#include "wire/cause.h"
+
+enum {
+    TEXT_LINE = BOUNDS_LOG_LINE - 32, /* the shell puts the own id in front */
+    TEXT_TAIL = 140,                  /* of a view: its size and missing edges, which must not be cut */
+    TEXT_NAMED = 3,                   /* of many that come, go or have no link */
+};
+
+void session_trace(struct outbox *out, enum trace_for reader, const char *fmt, ...)
+{
+    char text[TEXT_LINE];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    outbox_text(out, ACT_TRACE, reader == TRACE_EVERYBODY, text);
+}
+
+void session_trace_staged(struct outbox *out, enum staged_status status)
+{
+    static const char *const words[] = {
+        [STAGED_OK] = "staged and verified",
+        [STAGED_NO_SOURCE] = "it cannot be had from anybody",
+        [STAGED_NO_MEMORY] = "no memory to stage it",
+        [STAGED_KEYS] = "the entries here are not the elected ones",
+    };
+    session_trace(out, TRACE_CLOSER, "shared state: %s", words[status]);
+}
+
+void membership_say_registered(const struct session *s, struct outbox *out)
+{
+    session_trace(out, TRACE_EVERYBODY, "registered for group %u, waits until the members update", s->cfg.group);
+}
+
+void membership_say_master_lost(struct outbox *out, const char *why)
+{
+    session_trace(out, TRACE_EVERYBODY, "the master is out of reach%s%s: operations go on, it is dialled again",
+                  why != NULL ? ": " : "", why != NULL ? why : "");
+}
+
+void membership_say_master_back(const struct session *s, struct outbox *out)
+{
+    session_trace(out, TRACE_EVERYBODY, "the master is back after %.1f s",
+                  s->master_lost != 0 ? (double)(s->now - s->master_lost) / 1e9 : 0.0);
+}
+
+void membership_say_freeze(const struct session *s, const struct msg_freeze *m, struct outbox *out)
+{
+    char text[TEXT_LINE];
+    struct sentence t = {.out = text, .size = sizeof text};
+    const char *why = m->cause >= CAUSE_KICK_PROTOCOL ? "a peer was excluded" : cause_text(m->cause);
+    say(&t, "view %u is being ended", (uint32_t)m->view);
+    if (why != NULL) {
+        say(&t, ": %s", why);
+    }
+    if (m->culprit != 0) {
+        say(&t, ", ");
+        say_peer(&t, s, m->culprit);
+    }
+    session_trace(out, TRACE_EVERYBODY, "%s", text);
+}
+
+/* ---- a view --------------------------------------------------------------------------------------------------------- */
+
+static void say_more(struct sentence *t, uint32_t count, const char *what)
+{
+    if (count > TEXT_NAMED) {
+        say(t, "; %u more %s", count - TEXT_NAMED, what);
+    }
+}
+
+static void say_gone(struct sentence *t, const struct session *s, const struct msg_view *m)
+{
+    uint32_t count = 0, at = 0;
+    for (uint32_t rank = 0; rank < s->view.world; rank++) { /* both lists ascend */
+        uint64_t id = s->view.ids[rank];
+        while (at < m->members && s->scratch_members[at].id < id) {
+            at++;
+        }
+        bool stays = at < m->members && s->scratch_members[at].id == id;
+        bool told = id == m->culprit && m->text[0] != 0; /* the master's text is about it */
+        if (!stays && !told && count++ < TEXT_NAMED) {
+            say(t, t->used > 0 ? "; " : "");
+            say_peer(t, s, id);
+            say(t, " is gone");
+        }
+    }
+    say_more(t, count, "are gone");
+}
+
+static void say_joined(struct sentence *t, const struct session *s, const struct msg_view *m)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < m->members; i++) {
+        if (view_rank(s, s->scratch_members[i].id) == NONE && count++ < TEXT_NAMED) {
+            say(t, t->used > 0 ? "; " : "");
+            say_member(t, &s->scratch_members[i]);
+            say(t, " joined");
+        }
+    }
+    say_more(t, count, "joined");
+}
+
+static void say_edges(struct sentence *t, const struct view *v)
+{
+    for (uint32_t i = 0; i < v->edges && i < TEXT_NAMED; i++) {
+        say(t, "%s" ID_FORMAT " and " ID_FORMAT, i == 0 ? "; no link between " : ", ", ID_PARTS(v->edge[i].a),
+            ID_PARTS(v->edge[i].b));
+    }
+    say_more(t, v->edges, "pairs");
+}
+
+void membership_say_view(const struct session *s, const struct msg_view *m, struct outbox *out)
+{
+    char what[TEXT_LINE - TEXT_TAIL] = "", tail[TEXT_TAIL];
+    struct sentence t = {.out = what, .size = sizeof what}, end = {.out = tail, .size = sizeof tail};
+    bool joining = s->phase == PHASE_JOINING; /* whoever comes new knows nobody: the end of connect says the rest */
+    if (joining && s->view.edges == 0) {
+        return;
+    }
+    if (!joining) {
+        say(&t, "%s", m->text);
+        say_gone(&t, s, m);
+        say_joined(&t, s, m);
+    }
+    say(&end, "%u member%s", m->members, m->members == 1 ? "" : "s");
+    say_edges(&end, &s->view);
+    session_trace(out, TRACE_EVERYBODY, "view %u: %s%s%s", (uint32_t)m->view, what, what[0] != 0 ? "; " : joining ? "" : "the same ", tail);
+}
+
+void membership_say_left(const struct session *s, bool excluded, struct outbox *out)
+{
+    const char *why = s->left_text[0] != 0 ? s->left_text : cause_text(s->left_cause);
+    session_trace(out, TRACE_EVERYBODY, "%s the run%s%s", excluded ? "excluded from" : "out of", why != NULL ? ": " : "",
+                  why != NULL ? why : "");
+}

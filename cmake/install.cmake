@@ -23,8 +23,12 @@ install(FILES ${PROJECT_BINARY_DIR}/pccl.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/
 
 install(TARGETS ccoip_master RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES apps/ccoip_master.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
-install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
+set(doc_dir ${CMAKE_INSTALL_DOCDIR})
+if(NOT PROJECT_IS_TOP_LEVEL) # that one is named after the parent, whose README is not ours
+    set(doc_dir ${CMAKE_INSTALL_DATAROOTDIR}/doc/pccl)
+endif()
+install(FILES LICENSE README.md DESTINATION ${doc_dir})
+install(DIRECTORY docs examples DESTINATION ${doc_dir})
 # The unit names the program with its whole path, which is known when it is installed.
 set(unit ${PROJECT_BINARY_DIR}/ccoip_master.service)
 install(CODE "set(bindir \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}\")

@@ -127,8 +127,9 @@ subdirectory_is_not_installed_with_its_parent() {
     [ "$(cd "$work/parent" && find . ! -type d)" = ./bin/consumer ] && ! grep -q -- '-Werror' "$work/sub/build.ninja" &&
         grep -q -- '-O2' "$work/sub/build.ninja"
 }
-subdirectory_installed_on_request_is_a_package_that_works() {
-    parent -DPCCL_INSTALL=ON && cmake -S "$package/findpackage" -B "$work/find2" -DWANT="$version" \
+subdirectory_installed_on_request_is_a_package_that_works() { # and its licence does not stand where the parent's does
+    parent -DPCCL_INSTALL=ON && [ -f "$work/parent/share/doc/pccl/LICENSE" ] &&
+        [ "$(ls "$work/parent/share/doc")" = pccl ] && cmake -S "$package/findpackage" -B "$work/find2" -DWANT="$version" \
         -DCMAKE_PREFIX_PATH="$work/parent" && cmake --build "$work/find2" && "$work/find2/consumer" "$version" &&
         "$work/find2/consumer_static" "$version"
 }

@@ -12,7 +12,7 @@ steps=${STEPS:-1600}
 batch=${BATCH:-64}
 number() { # name value least most
     case $2 in
-    '' | *[!0-9]* | ????????*) ;;
+    '' | *[!0-9]* | 0?* | ????????*) ;; # with a 0 in front arithmetic takes it for octal
     *) [ "$2" -ge "$3" ] && [ "$2" -le "$4" ] && return ;;
     esac
     echo "demo: $1 is '$2': expected a number from $3 to $4" >&2

@@ -144,7 +144,7 @@ demo_learns_the_users_text() { # the shortest one that there may be; a name with
 # ---- what a person may do to the demo ----
 demo_refuses_numbers_that_are_none() {
     local steps
-    for steps in 0 x -3 12 99999999; do
+    for steps in 0 x -3 12 99999999 0800 0060; do
         STEPS=$steps scripts/demo.sh "$build" >"$work/number.out" 2>"$work/number.err"
         [ $? = 2 ] && [ ! -s "$work/number.out" ] && [ "$(wc -l <"$work/number.err")" = 1 ] &&
             grep -q "STEPS is '$steps': expected a number from" "$work/number.err" || return 1

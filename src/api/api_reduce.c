@@ -219,13 +219,16 @@ pcclResult_t pcclAwaitAsyncReduce(const pcclAsyncReduceOp_t *reduce_handle, pccl
     return rc;
 }
 
-/* Whether a live handle's operation has ended; false: unknown or spent. */
-static bool reduce_peek(struct comm *c, uint64_t tag, bool *done)
+/* Whether a live handle's operation has ended; if not, and `watch`, its end will be told.  False: unknown or spent. */
+static bool reduce_peek(struct comm *c, uint64_t tag, bool watch, bool *done)
 {
     pthread_mutex_lock(&c->lock);
-    const struct comm_op *op = comm_find(c, tag);
+    struct comm_op *op = comm_find(c, tag);
     bool known = op != NULL && !op->given.awaited;
     *done = known && (op->place.detached || atomic_load(&op->end.returned.over));
+    if (known && !*done && watch) {
+        comm_watch(op);
+    }
     pthread_mutex_unlock(&c->lock);
     return known;
 }
@@ -243,7 +246,7 @@ pcclResult_t pcclTestAsyncReduce(const pcclAsyncReduceOp_t *reduce_handle, bool 
         return rc;
     }
     bool done = false;
-    if (!reduce_peek(c, reduce_handle->tag, &done)) {
+    if (!reduce_peek(c, reduce_handle->tag, false, &done)) {
         rc = reduce_spent("test", "reduce_handle->tag", reduce_handle->tag);
     } else {
         *done_out = done;
@@ -255,14 +258,14 @@ pcclResult_t pcclTestAsyncReduce(const pcclAsyncReduceOp_t *reduce_handle, bool 
     return rc;
 }
 
-/* Looks at all; *index is the first that has ended, or count. */
+/* Looks at all; *index is the first that has ended, or count: then it is of use to look again when one of them ends, and not before. */
 static pcclResult_t reduce_look(const pcclAsyncReduceOp_t *handles, size_t count, size_t *index)
 {
     *index = count;
     for (size_t i = 0; i < count; i++) {
         struct comm *c = handles[i].comm->comm;
         bool done = false;
-        bool known = reduce_peek(c, handles[i].tag, &done);
+        bool known = reduce_peek(c, handles[i].tag, true, &done);
         comm_undriven(c);
         if (!known) {
             char field[48];

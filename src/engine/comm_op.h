@@ -70,6 +70,7 @@ struct op_room {
 struct op_end {
     struct comm_wait returned;
     struct list in_batch;    /* in batch.ended once it has returned */
+    bool watched;            /* somebody waits for any of several, of which it is one, or has done so */
     struct session_outcome outcome;
 };
 
@@ -145,6 +146,8 @@ void comm_reduce(struct comm *c, const struct comm_launch *launch, struct sessio
 void comm_undriven(struct comm *c);
 /* The operation behind a handle that nobody awaits yet; null if there is none.  With comm.lock. */
 struct comm_op *comm_find(struct comm *c, uint64_t tag);
+/* Who waits for any of several looks at them again when it ends (engine.any_cond).  With comm.lock. */
+void comm_watch(struct comm_op *op);
 /* Marks it as being awaited; null if unknown, spent, or awaited by another thread. */
 struct comm_op *comm_claim(struct comm *c, uint64_t tag);
 /* Gives it up on all peers: CAUSE_CANCEL, CAUSE_NO_MEMORY or CAUSE_INTERNAL. */

@@ -43,7 +43,12 @@ void op_end_returned(struct comm *c, struct comm_op *op, struct comm_after *afte
         end_wake(c, &op->given.batch->any, after);
     }
     comm_ended(c);
-    after->any_ended |= atomic_load(&c->engine->any_waiters) > 0;
+    after->any_ended |= op->end.watched && atomic_load(&c->engine->any_waiters) > 0;
+}
+
+void comm_watch(struct comm_op *op)
+{
+    op->end.watched = true;
 }
 
 void op_end_collect(struct comm *c, struct comm_op *op, struct comm_after *after)

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "engine/engine.h"
 #include "tests/e2e/cluster.h"
 
 static pcclCommCreateParams_t nowhere(void)
@@ -164,4 +165,63 @@ TEST(the_copy_of_an_in_place_input_holds_nobody_up) /* it held the lane: gigabyt
     cluster_run(&c, slow_and_quick, NULL);
     cluster_stop(&c);
     sigaction(SIGSEGV, &old, NULL);
+}
+
+/* ---- waiting for any of several ---- */
+
+enum { WATCHED = 1, OTHER = 2, OTHERS = 20 };
+
+static void reduce_others(struct cluster_peer *p, void *context)
+{
+    float value = 1, sum;
+    pcclReduceDescriptor_t d = cluster_floats(1, OTHER);
+    (void)context;
+    for (int i = 0; i < OTHERS; i++) {
+        EXPECT_EQ(pcclAllReduce(&value, &sum, &d, p->comm, NULL), pcclSuccess);
+    }
+}
+
+struct any_wait {
+    pcclAsyncReduceOp_t handle;
+    size_t index;
+    pcclResult_t result;
+};
+
+static void *wait_any(void *argument)
+{
+    struct any_wait *w = argument;
+    w->result = pcclWaitAnyAsyncReduce(&w->handle, 1, -1, &w->index);
+    return NULL;
+}
+
+static uint64_t any_ends(void)
+{
+    pthread_mutex_lock(&engine_global.any_lock);
+    uint64_t count = engine_global.any_count;
+    pthread_mutex_unlock(&engine_global.any_lock);
+    return count;
+}
+
+TEST(who_waits_for_any_is_woken_by_the_ends_of_these_only) /* a thousand handles looked at whenever anything ends anywhere */
+{
+    static struct cluster c;
+    struct any_wait w = {.index = 7, .result = pcclInternalError};
+    float in[2] = {1, 2}, out[2] = {0, 0};
+    pthread_t thread;
+    pcclReduceDescriptor_t d = cluster_floats(1, WATCHED);
+    cluster_start(&c, 2, NULL, 1);
+    EXPECT_EQ(pcclAllReduceAsync(&in[0], &out[0], &d, c.peer[0].comm, &w.handle), pcclSuccess);
+    EXPECT_EQ(pthread_create(&thread, NULL, wait_any, &w), 0);
+    while (atomic_load(&engine_global.any_waiters) == 0) {
+        sched_yield();
+    }
+    uint64_t before = any_ends();
+    cluster_run(&c, reduce_others, NULL);
+    EXPECT_EQ(any_ends(), before);
+    EXPECT_EQ(pcclAllReduce(&in[1], &out[1], &d, c.peer[1].comm, NULL), pcclSuccess);
+    pthread_join(thread, NULL);
+    EXPECT(w.result == pcclSuccess && w.index == 0);
+    EXPECT_EQ(pcclAwaitAsyncReduce(&w.handle, NULL), pcclSuccess);
+    EXPECT(out[0] == 3 && out[1] == 3);
+    cluster_stop(&c);
 }

@@ -141,13 +141,13 @@ def one_letter_apart(a, b):
 
 
 def names_differ_by_more_than_a_letter(tree):
-    """Two files of the library, or two of the tests: a name says what the file decides, and nobody mistakes one for another."""
+    """Wherever they are: a name says what the file decides, and nobody mistakes one for another."""
     first = {}  # of each name without its suffix
     for file in tree.c_files:
-        first.setdefault((file.relative_to(tree.root).parts[0], file.stem), file)
-    for (top, a), (other, b) in itertools.combinations(sorted(first), 2):
-        if top == other and top in ("src", "tests") and one_letter_apart(a, b):
-            yield f"{tree.at(first[top, b])}: a letter away from {tree.at(first[top, a])}"
+        first.setdefault(file.stem, file)
+    for a, b in itertools.combinations(sorted(first), 2):
+        if one_letter_apart(a, b):
+            yield f"{tree.at(first[b])}: a letter away from {tree.at(first[a])}"
 
 
 OWNED = re.compile(r"/\*(?:(?!\*/).)*?Written by (\w+\.c)\b(?:(?!\*/).)*\*/\nstruct (\w+) \{", re.S)

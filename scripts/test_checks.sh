@@ -37,7 +37,8 @@ plant cmake_is_short cmake/planted.cmake "# $spdx$(printf '\n# %d' {1..300})"
 plant functions_are_short src/core/planted.c "$(body "$(printf '    ;\n%.0s' {1..69})")"
 plant functions_have_no_conditional_compilation src/core/planted.c "$(body $'#ifdef A\n    ;\n#endif')"
 plant basenames_are_unique src/wire/status.h "$spdx"
-for name in src/session/lanes.c src/master/statuq.h src/engine/conm.c tests/unit/test_conns.c; do # lane, status, comm, test_conn
+for name in src/session/lanes.c src/master/statuq.h src/engine/conm.c tests/unit/test_conns.c \
+    tests/sim/engines.c; do # lane, status, comm, test_conn, engine
     plant names_differ_by_more_than_a_letter "$name" "$spdx"
 done
 for line in 'c->calls.voted = true' 'c->running.count++' '++c->master.id' 'list_append(&c->links.all, a)' 'c->ops.at[0] = b' \

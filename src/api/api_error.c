@@ -175,6 +175,17 @@ static const char *api_remedy(const struct session_outcome *o, const char *phase
     return api_rows[o->result].remedy;
 }
 
+/* It ends in an age of its own: "no sign of life for 2.0 s". */
+static bool api_says_age(const char *detail)
+{
+    const char *age = NULL;
+    for (const char *at = strstr(detail, " for "); at != NULL; at = strstr(age, " for ")) {
+        age = at + strlen(" for ");
+    }
+    size_t number = age != NULL ? strspn(age, "0123456789.") : 0;
+    return number > 0 && strcmp(age + number, " s") == 0;
+}
+
 pcclResult_t api_outcome(const struct session_outcome *o, const char *phase, uint64_t tag)
 {
     return api_outcome_hint(o, phase, tag, NULL);
@@ -213,10 +224,10 @@ pcclResult_t api_outcome_hint(const struct session_outcome *o, const char *phase
     if (o->culprit != 0 && !named) {
         snprintf(peer, sizeof peer, ", peer " ID_FORMAT, ID_PARTS(o->culprit));
     }
-    if (api_last.age_ns >= 50 * CLOCK_MS) { /* less is no delay worth a word */
+    const char *detail = api_detail(o, known);
+    if (api_last.age_ns >= 50 * CLOCK_MS && !api_says_age(detail)) { /* less is no delay worth a word */
         snprintf(age, sizeof age, ", for %.1f s", (double)api_last.age_ns / 1e9);
     }
-    const char *detail = api_detail(o, known);
     const char *what = o->result == RESULT_NO_MEMORY && detail[0] != 0 ? "" : row->what; /* the detail says for what */
     snprintf(api_last.text, sizeof api_last.text, "%s%s: %s%s%s%s%s: %s", phase, operation, what,
              what[0] != 0 && detail[0] != 0 ? ": " : "", detail, peer, age, hint != NULL ? hint : api_remedy(o, phase, known));

@@ -145,9 +145,16 @@ static bool addr_mistake(const char *text, struct err *err)
     size_t before = last != NULL ? (size_t)(last - text) : 0;
     if (scheme != NULL) {
         const char *rest = scheme + 3;
-        (void)err_set(err, PCCL_ERR_INVALID, "address '%.100s': write it without '%.*s': '%.*s'", text,
-                      (int)(rest - text < 20 ? rest - text : 20), text, (int)(strcspn(rest, "/") < 100 ? strcspn(rest, "/") : 100),
-                      rest);
+        int without = (int)(rest - text < 20 ? rest - text : 20);
+        size_t left = strcspn(rest, "/");
+        if (left == 0) {
+            (void)err_set(err, PCCL_ERR_INVALID,
+                          "address '%.100s': it names no host: write host, host:port or [ipv6]:port, without '%.*s'", text, without,
+                          text);
+            return true;
+        }
+        (void)err_set(err, PCCL_ERR_INVALID, "address '%.100s': write it without '%.*s': '%.*s'", text, without, text,
+                      (int)(left < 100 ? left : 100), rest);
         return true;
     }
     if (text[0] != '[' && last != NULL && strchr(text, ':') != last && inet_pton(AF_INET6, text, &six) != 1 &&

@@ -35,6 +35,8 @@ TEST(addresses_in_other_shapes_say_what_to_write_instead) /* http://, ::1 with a
         const char *text, *instead;
     } shapes[] = {{"::1:48148", "'[::1]:48148'"},         {"fe80::7:48148", "'[fe80::7]:48148'"},
                   {"http://node-1:48148", "'node-1:48148'"}, {"tcp://10.0.0.1:7/run", "'10.0.0.1:7'"},
+                  {"http://", "names no host: write host, host:port or [ipv6]:port, without 'http://'"},
+                  {"http:///run", "names no host"},
                   {"1.2.3", "four numbers"},              {"1.2.3:5", "four numbers"},
                   {"256.1.1.1", "four numbers"}};
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {

@@ -1,4 +1,4 @@
-/* slow.c - links on which bytes take time: all of a run's, or one pair's for a while.
+/* slow_links.c - links on which bytes take time: all of a run's, or one pair's for a while.
  *
  * One idea: a byte leaves when the one before it has, in pieces as small as packets, so that a long frame is seen to move.
  * Invariant: no direction between two processes carries more than its rate.

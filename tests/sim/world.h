@@ -501,7 +501,7 @@ void lanes_bytes(const struct run *r, struct session_event *idle); /* payload th
 void lanes_forget_connection(struct node *n, struct data_connection *d);
 void lanes_offer(struct link *l);                        /* its bundle is up */
 
-/* slow.c */
+/* slow_links.c */
 uint32_t slow_rate(const struct world *w, uint16_t from, uint16_t to); /* 0: no limit */
 uint32_t slow_piece(uint32_t rate, uint32_t size);
 int64_t slow_ns(uint32_t rate, uint32_t size);

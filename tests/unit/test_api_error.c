@@ -125,6 +125,22 @@ TEST(texts_say_the_cause_and_the_remedy_once) /* "no memory: no memory ...: redu
     }
 }
 
+TEST(an_age_is_said_once) /* "no sign of life for 2.0 s, for 5.1 s" */
+{
+    struct session_outcome o = {.result = RESULT_GONE, .cause = CAUSE_PEER_SILENT, .since = 1, .text = "no sign of life for 2.0 s"};
+    EXPECT_EQ(api_outcome(&o, "update", 0), pcclMasterConnectionFailed);
+    EXPECT_STR(pcclGetLastError(), "update: not a member of the run any more: no sign of life for 2.0 s: connect again");
+    pcclErrorInfo_t info = {0};
+    EXPECT_EQ(pcclGetLastErrorInfo(&info), pcclSuccess);
+    EXPECT(info.age_ns > 0); /* a program still reads it */
+    static const char *const ageless[] = {"the master was gone for too long", "gone for 3 views", "", "no link for 2.0 s with 1.2"};
+    for (size_t i = 0; i < sizeof ageless / sizeof ageless[0]; i++) {
+        snprintf(o.text, sizeof o.text, "%s", ageless[i]);
+        EXPECT_EQ(api_outcome(&o, "update", 0), pcclMasterConnectionFailed);
+        EXPECT(strstr(pcclGetLastError(), ", for ") != NULL);
+    }
+}
+
 TEST(success_stores_no_error)
 {
     struct session_outcome o = {.result = RESULT_OK};

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "acts.h"
+#include "reduce_acts.h"
 #include "holding.h"
 #include "say.h"
 #include "tests/chaos/dice.h"

@@ -1,10 +1,10 @@
-/* acts.c - see acts.h.
+/* reduce_acts.c - see reduce_acts.h.
  *
  * What all members must do alike comes from dice of the step; what may differ between them (order of launches and awaits,
  * window, delay, form of waiting) from dice of the peer.  After a call that has failed with RankConnectionLost all
  * members of the group make the next call of that operation, or all begin the step again, as the plan says.
  * SPDX-License-Identifier: MIT */
-#include "acts.h"
+#include "reduce_acts.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
-/* acts.h - what a member does in a step: all-reduces in every form that the interface has.
+/* reduce_acts.h - what a member does in a step: all-reduces in every form that the interface has.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef PCCL_TESTS_ACTS_H
-#define PCCL_TESTS_ACTS_H
+#ifndef PCCL_TESTS_REDUCE_ACTS_H
+#define PCCL_TESTS_REDUCE_ACTS_H
 
 #include "chaos_member.h"
 

@@ -489,10 +489,23 @@ def stated_rules_are_shown(tree):
             yield f"{doc.name}:{line}: {name} names nothing that shows it"
 
 
+def kept_rules_are_cited(tree):
+    """Each file that keeps a rule of peers or master says so where it does: a reader of either finds the other."""
+    doc = tree.document("RULES.md")
+    for name, start in stated_rules(tree).items():
+        text = re.split(r"\n##+ ", doc.prose[start + 4:])[0]
+        kept = re.search(r"Kept\s+in\s+((?:`[^`]+`[,\s]*)+)", text)
+        for path in re.findall(r"`([^`]+)`", kept.group(1) if kept and re.match(r"[PM]\d", name) else ""):
+            comments = "".join(re.findall(r"/\*.*?\*/", tree.code.get(tree.root / path, ""), re.S))
+            if name not in {m.group() for m in RULE_NAME.finditer(comments)}:
+                line = doc.prose.count("\n", 0, start) + 1
+                yield f"{doc.name}:{line}: {path} keeps {name}, but does not cite it"
+
+
 RULES = [lines_are_short, blocks_have_a_language, links_resolve, documents_are_indexed, decisions_are_numbered, paths_exist,
          names_exist, tests_exist, functions_exist, mutants_exist, messages_are_described, environment_is_described,
          commands_exist, messages_exist, only_own_documents_are_named, comments_name_files_that_exist,
-         cited_rules_are_stated, stated_rules_are_shown]
+         cited_rules_are_stated, stated_rules_are_shown, kept_rules_are_cited]
 
 
 if __name__ == "__main__":

@@ -69,4 +69,6 @@ breach cited_rules_are_stated "a rule that is not stated" say src/core/dtype.c '
 breach stated_rules_are_shown "a rule without a file that keeps it" sed -i 's/^Kept in/Kept at/' docs/RULES.md
 breach stated_rules_are_shown "a rule without a test" sed -i 's/^Shown by/Told by/' docs/RULES.md
 breach stated_rules_are_shown "a behaviour without a test" sed -i 's/^\* \*\*R7\*\*/* R7/' $doc
+breach kept_rules_are_cited "a file that does not cite the rule that it keeps" sed -i 's/ (P2)//' src/session/hold.c
+breach kept_rules_are_cited "a rule that another file keeps" sed -i '/^### P2/,/^### P3/s/hold\.c/launch.c/' docs/RULES.md
 sum_up

@@ -264,6 +264,7 @@ void edges_inherit(struct master *m, struct group *g)
     }
 }
 
+/* M10: a pair without a link gets a relay; who cannot even be relayed is returned. */
 uint64_t edges_close(struct master *m, struct group *g)
 {
     struct view_record *v = view_next(g);

@@ -146,6 +146,7 @@ static bool assign_roles(struct master *m, struct group *g, const struct msg_vot
 
 /* ---- the vote ------------------------------------------------------------------------------------------------------ */
 
+/* M4: the new revision is on record before it is answered. */
 static void persist_revision(struct master *m, struct group *g, const char *why)
 {
     struct outbox *o = m->out;

@@ -1,7 +1,8 @@
 /* journal.c - see journal.h.
  *
  * Record: magic u32, kind u8, zero u8 x3, length u32 (of the whole record), left u32, run u64, epoch u32, group u32, number
- * u64, value u64, body, check sum u64 over all before it.  Invariant: nothing is read past `size`.
+ * u64, value u64, body, check sum u64 over all before it.  What is published stands in one of them first (M4).
+ * Invariant: nothing is read past `size`.
  * SPDX-License-Identifier: MIT */
 #include "master/journal.h"
 

@@ -82,7 +82,7 @@ void view_finish(struct master *m, struct group *g, bool joining)
         next->plan.eager_bytes = 0;
     }
     bool ended = next->removed > 0 || view_ending(g);
-    next->cause = ended ? g->cause : CAUSE_NONE;
+    next->cause = ended ? g->cause : CAUSE_NONE; /* M8 */
     next->culprit = ended ? g->culprit : 0;
     snprintf(next->text, sizeof next->text, "%s", ended ? g->text : "");
     next->sizes = view_sizes(m, g, joining);

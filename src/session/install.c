@@ -24,7 +24,7 @@ static void report(struct session *s, struct outbox *out)
             r.cause = op->refused;
             r.culprit = op->culprit;
         } else if (op->phase == OP_DONE) {
-            r.state = OP_FINISHED;
+            r.state = OP_FINISHED; /* P5 */
         } else if (op->phase == OP_HOLDING) {
             r.state = OP_HELD;
         } else if (op->phase == OP_RUN) {

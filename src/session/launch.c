@@ -1,8 +1,7 @@
-/* launch.c - calls that launch an operation: taking a number, starting lanes, ending, collecting.
+/* launch.c - calls that launch an operation: taking a number, starting lanes, collecting what slots.c has ended.
  *
- * A slot is one call: DEFERRED (asked for while the view is frozen, records are full or others wait so), RUNNING, ENDING (the outcome is
- * known, lanes still hold buffers), RETURNED (collectable).  Invariant: a call takes exactly one of an owed error, TooFewPeers,
- * or the next number of its tag (P1), and OP_RETURN comes once, never before the lanes have let go.
+ * A call that comes while the view is frozen, records are full or others wait so is deferred, and launched in the order of the
+ * calls.  Invariant: a call takes exactly one of an owed error (P7), TooFewPeers, or the next number of its tag (P1).
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
 
@@ -281,7 +280,7 @@ void launch_collect(struct session *s, struct session_event *e)
     }
     struct slot *c = &s->slots[e->slot];
     e->outcome = c->outcome;
-    if (c->has_sizes) {
+    if (c->has_sizes) { /* P11 */
         snapshot_take(s, c->sizes_view, &c->sizes);
     }
     if (MUTANT(LIVEATTR)) {

@@ -1,6 +1,6 @@
 /* mismatch.c - whose call of an operation differs from whose, and how that is told.
  *
- * Two members are named, the lower id first; the second is the culprit, so that all name the same one.  Whoever hears of them
+ * Two members are named, the lower id first; the second is the culprit, so that all name the same one (P10).  Whoever hears of them
  * knows both calls, and tells its own program of the one that differs from its own.
  * Invariant: what a member said of itself is not replaced by what another says of it.
  * SPDX-License-Identifier: MIT */

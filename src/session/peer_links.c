@@ -1,7 +1,7 @@
 /* peer_links.c - whom this session is linked with, and what a broken or silent link means.
  *
  * The shell keeps a control link and a data bundle to every wanted peer (members of the view and of an open proposal); here
- * it is decided who is wanted, who may dial in, when an admission is LINKED, and what is reported to the master.
+ * it is decided who is wanted, who may dial in, when an admission is LINKED (M10), and what is reported to the master.
  * Messages of a view go to a member only after its PING of that view (it has installed it); everything said before is then said again, so nobody
  * parks messages of views to come (P8).  Invariant: a broken link between members of the view is always reported.
  * SPDX-License-Identifier: MIT */
@@ -292,7 +292,7 @@ void links_data_down(struct session *s, struct session_event *e, struct outbox *
 
 void links_tick(struct session *s, struct outbox *out)
 {
-    bool paused = s->now - s->last_step > 1000000000 + s->cfg.heartbeat_ns; /* we slept: silence means nothing */
+    bool paused = s->now - s->last_step > 1000000000 + s->cfg.heartbeat_ns; /* M7: we slept, silence means nothing */
     for (uint32_t i = 0; i < s->peer_count; i++) {
         struct peer *p = &s->peers[i];
         if (p->id == 0) {

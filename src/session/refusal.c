@@ -118,7 +118,7 @@ void refusal_message(struct session *s, uint32_t from, const struct frame_header
         return;
     }
     if (h->view != s->view.view || (s->frozen && !MUTANT(REFUSE_LATE))) {
-        return;
+        return; /* P8, P4 */
     }
     peers_relay(s, from, m.origin, h, payload, out);
     uint32_t rank = origin_rank(s, from, m.origin);
@@ -128,7 +128,7 @@ void refusal_message(struct session *s, uint32_t from, const struct frame_header
     }
 }
 
-/* The program, or its deadline, gives an operation up: refuse it, or after HOLD ask for a freeze. */
+/* The program, or its deadline, gives an operation up: refuse it, or after HOLD ask for a freeze (P6). */
 void refusal_request(struct session *s, struct op *op, uint8_t cause, struct outbox *out)
 {
     if (refusal_allowed(s, op)) {

@@ -39,7 +39,7 @@ static void on_peer_frame(struct session *s, struct session_event *e, struct out
         return;
     }
     if (!s->peers[from].in_view || h->view > s->view.view) {
-        return; /* members speak of a view only to those who said that they are in it */
+        return; /* P8: members speak of a view only to those who said that they are in it */
     }
     bool current = h->view == s->view.view;
     switch (h->type) {

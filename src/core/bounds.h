@@ -23,11 +23,19 @@ enum {
 
     /* Tables, entries. */
     BOUNDS_OPS = 1024,     /* unfinished operations of a peer */
-    BOUNDS_RECORDS = 4096, /* operations on record in a report */
+    BOUNDS_RECORDS = 4096, /* finished ones that are on record there */
     BOUNDS_REFUSALS = 64,  /* refusals that a member has not taken yet, per tag */
-    BOUNDS_OWED = 1 << 24, /* errors of calls not made yet: 64 neighbours with BOUNDS_OPS each, lost 256 times over without an update */
+    BOUNDS_OWED = 1 << 24, /* errors of calls not made yet: 64 neighbours' BOUNDS_OPS, lost 256 times over without an update */
     BOUNDS_MEMBERS = 1024, /* members of a view */
     BOUNDS_EDGES = 8192,   /* missing edges of a view: the master counts, sessions have room for as many */
+
+    /* Operations of one report: what a member has launched, at most BOUNDS_OPS + BOUNDS_RECORDS, and of what it only heard to be
+     * refused as much as then fits the frame.  The rest of that it owes its own calls without being told. */
+    BOUNDS_LISTED = 16384,
+    /* Operations that one view decides: so many fit its frame beside all members and missing edges.  That is ten members with
+     * BOUNDS_OPS calls each that nobody else has made.  What remains: if survivors wait for more than that, or list twice as many
+     * in all, those whose reports come last lose their place. */
+    BOUNDS_DECISIONS = 10240,
 };
 
 /* Missing edges that a view of so many members can have. */

@@ -62,7 +62,7 @@ static void lay_out_group(struct arena *a, const struct master_config *c, struct
         v->ring = arena_take(a, n, sizeof *v->ring);
         v->edge = arena_take(a, edges_capacity(c), sizeof *v->edge);
         v->linked = arena_take(a, edges_capacity(c), sizeof *v->linked);
-        v->decision = arena_take(a, c->max_operations, sizeof *v->decision);
+        v->decision = arena_take(a, master_decisions(c), sizeof *v->decision);
     }
     g->records = arena_take(a, c->max_operations, sizeof *g->records);
     g->index_size = index_size(c);
@@ -132,7 +132,6 @@ struct master *master_init(const struct master_config *config, void *arena)
     m->optimise.deadline = NEVER;
     for (uint32_t i = 0; i < config->max_groups; i++) {
         m->groups[i].collect_until = NEVER;
-        memset(m->groups[i].record_index, 0, m->groups[i].index_size * sizeof *m->groups[i].record_index);
     }
     return m;
 }
@@ -145,7 +144,7 @@ void master_out_bounds(const struct master_config *c, uint32_t *actions, uint32_
     /* Lists over a group go out in a few versions, to sets that do not meet, and groups do not meet either: ids and edges of all
      * groups are bounded by those of one that holds everybody. A step settles a few times over at most. */
     uint64_t elected = 8 * n * n, views = 2 * EDGE * (edges < pairs ? edges : pairs);
-    uint64_t round = groups * 8 * FRAME + n * (INFO_BYTES + 64) * 4 + n * FRAME * 4 + 64 * (uint64_t)c->max_operations;
+    uint64_t round = groups * 8 * FRAME + n * (INFO_BYTES + 64) * 4 + n * FRAME * 4 + 64 * (uint64_t)master_decisions(c);
     uint64_t total = elected + views + ROUNDS * round;
     *actions = (uint32_t)(64 + c->max_connections + ROUNDS * 24 * (n + groups));
     *bytes = total > UINT32_MAX / 2 ? UINT32_MAX / 2 : (uint32_t)total;

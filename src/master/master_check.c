@@ -111,7 +111,8 @@ static void check_group(const struct master *m, const struct group *g)
     PCCL_ASSERT(g->phase != GROUP_FREEZING || (g->report_by != NEVER && g->attempt > 0));
     PCCL_ASSERT(g->phase != GROUP_FREEZING || g->cause != CAUSE_NONE); /* M8 */
     PCCL_ASSERT(g->phase != GROUP_PERSISTING || g->persist != 0 || g->in_batch);
-    PCCL_ASSERT(g->record_count <= m->config.max_operations && g->break_count <= m->config.max_members);
+    PCCL_ASSERT(g->record_count <= m->config.max_operations && g->waited <= master_decisions(&m->config));
+    PCCL_ASSERT(g->break_count <= m->config.max_members);
     PCCL_ASSERT(g->sync.failures < MASTER_SYNC_ROUNDS);
     check_view(m, g);
     check_sync(m, g);

@@ -20,7 +20,7 @@
 
 enum {
     MASTER_MEMBERS_MAX = 1024,   /* at one time, pending ones included; BOUNDS_MEMBERS of one view */
-    MASTER_OPERATIONS_MAX = 8192, /* what fits a VIEW */
+    MASTER_OPERATIONS_MAX = 2 * BOUNDS_DECISIONS,
     MASTER_BREAKS = 3,           /* breaks of an edge within MASTER_BREAK_NS that make it a missing one, */
     MASTER_BREAKS_ALONE = 8,     /* and if no member can stand in for it: the newer end loses its place */
     MASTER_CLASHES = 16,         /* operations of one freeze whose two sides are told; of more only that they differ */
@@ -123,6 +123,7 @@ struct op_record {
     uint8_t refused;       /* gravest cause listed, 0: not refused */
     uint64_t culprit;      /* of that cause */
     bool finished, has_digest, params_differ, digests_differ;
+    bool waited;           /* some survivor has launched it and not finished: it waits for the decision */
     uint8_t clash;         /* number of it among the group's, 0: none is known */
     uint64_t caller;       /* who has listed its call first, and which */
     struct op_params call;
@@ -173,7 +174,7 @@ struct group {
     uint32_t blocked_vote;            /* ... its number; a vote outlives the freeze */
     struct op_record *records; /* owned */
     uint32_t *record_index;    /* owned: hash of (tag, seq) -> record + 1 */
-    uint32_t record_count, index_size;
+    uint32_t record_count, index_size, waited; /* waited: records that somebody waits for */
     struct op_clash clash[MASTER_CLASHES];
     uint32_t clashes;
     struct edge_break *breaks; /* owned */
@@ -234,6 +235,12 @@ struct master {
     uint64_t *scratch_ids;
     uint32_t edge_capacity; /* of a view */
 };
+
+/* Most that one view decides. */
+static inline uint32_t master_decisions(const struct master_config *c)
+{
+    return c->max_operations < BOUNDS_DECISIONS ? c->max_operations : BOUNDS_DECISIONS;
+}
 
 /* master_check.c: asserts what must hold between two steps */
 void master_check(struct master *m);
@@ -298,7 +305,9 @@ void suspect_group(struct master *m, struct group *g, enum cause cause, uint64_t
 
 /* report.c: the reports of one freeze */
 void report_reset(struct group *g);
-bool report_take(struct master *m, struct group *g, struct member *mb, const struct msg_frozen *f, struct reader *r);
+/* Whether they find room, or why not. */
+enum report_verdict { REPORT_TAKEN, REPORT_WRONG, REPORT_FULL };
+enum report_verdict report_take(struct master *m, struct group *g, struct member *mb, const struct msg_frozen *f, struct reader *r);
 void report_decide(struct master *m, struct group *g, struct view_record *next); /* M3 */
 
 /* view.c */

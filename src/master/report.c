@@ -2,7 +2,8 @@
  *
  * All lists are merged as they come in; the decision then looks at one record per operation.
  * A mismatch names two members, the second being the culprit: of a refusal as it was listed, else of the first two reports that
- * differ.  Invariant: the records hold reports of the current attempt only (M2); an operation has one record.
+ * differ.  Whoever lists more than an honest member can loses its place; so nobody fills the table for the others.
+ * Invariant: the records hold reports of the current attempt only (M2); an operation has one record.
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 
@@ -11,15 +12,13 @@
 
 void report_reset(struct group *g)
 {
-    if (g->record_count > 0) {
-        memset(g->record_index, 0, g->index_size * sizeof *g->record_index);
-    }
-    g->record_count = 0;
+    memset(g->record_index, 0, g->index_size * sizeof *g->record_index);
+    g->record_count = g->waited = 0;
     g->clashes = 0;
 }
 
-/* The record of an operation, made if it is new; null if there is no room. */
-static struct op_record *report_find(const struct master *m, struct group *g, uint64_t tag, uint32_t seq)
+/* The record of an operation, made if it is new and they are not that many yet, else null. */
+static struct op_record *report_find(const struct master *m, struct group *g, uint64_t tag, uint32_t seq, uint32_t most)
 {
     uint32_t at = (uint32_t)mix64(mix64(m->config.seed, tag), seq) & (g->index_size - 1);
     for (; g->record_index[at] != 0; at = (at + 1) & (g->index_size - 1)) {
@@ -28,7 +27,7 @@ static struct op_record *report_find(const struct master *m, struct group *g, ui
             return known;
         }
     }
-    if (g->record_count >= m->config.max_operations) {
+    if (g->record_count >= most) {
         return NULL;
     }
     struct op_record *rec = &g->records[g->record_count++];
@@ -97,30 +96,48 @@ static void report_merge(struct group *g, struct op_record *rec, uint64_t id, co
     rec->digests_differ = rec->digests_differ || rec->digest != rep->digest;
 }
 
-bool report_take(struct master *m, struct group *g, struct member *mb, const struct msg_frozen *f, struct reader *r)
+enum { REPORT_HEARD = 8 }; /* what a member only heard to be refused makes a record while less than this part of them is in use */
+
+enum report_verdict report_take(struct master *m, struct group *g, struct member *mb, const struct msg_frozen *f,
+                                struct reader *r)
 {
+    uint32_t launched = 0, unfinished = 0;
     for (uint32_t i = 0; i < f->reports; i++) {
         struct op_report rep;
         struct op_clash clash = {0};
         if (!get_op_report(r, &rep) ||
             (rep.state == OP_REFUSED && rep.cause == CAUSE_MISMATCH && !get_op_clash(r, &clash))) {
-            return false;
+            return REPORT_WRONG;
         }
         bool refused_cause = rep.cause >= CAUSE_DEADLINE && rep.cause <= CAUSE_INTERNAL;
-        if (rep.state == OP_REFUSED && !refused_cause) {
-            return false;
+        bool called = rep.state != OP_REFUSED || rep.params != 0, waits = called && rep.state != OP_FINISHED;
+        launched += called;
+        unfinished += waits;
+        if ((rep.state == OP_REFUSED && !refused_cause) || unfinished > BOUNDS_OPS ||
+            launched > BOUNDS_OPS + BOUNDS_RECORDS) {
+            return REPORT_WRONG;
         }
         if (MUTANT(VOTER_EMPTY) && mb->vote.kind != VOTE_NONE) {
             continue;
         }
-        struct op_record *rec = report_find(m, g, rep.tag, rep.seq);
-        if (rec == NULL || rec->last == mb->id) { /* more than fits any honest run, or listed twice */
-            return false;
+        uint32_t room = m->config.max_operations;
+        struct op_record *rec = report_find(m, g, rep.tag, rep.seq, called ? room : room / REPORT_HEARD);
+        if (rec == NULL && !called) {
+            continue; /* all who have not launched it owe it to their calls by themselves */
         }
+        if (rec != NULL && rec->last == mb->id) {
+            return REPORT_WRONG; /* listed twice */
+        }
+        bool decides = waits && rec != NULL && !rec->waited;
+        if (rec == NULL || (decides && g->waited == master_decisions(&m->config))) {
+            return REPORT_FULL;
+        }
+        g->waited += decides;
+        rec->waited = rec->waited || waits;
         report_merge(g, rec, mb->id, &rep, &clash);
         rec->last = mb->id;
     }
-    return reader_done(r);
+    return reader_done(r) ? REPORT_TAKEN : REPORT_WRONG;
 }
 
 /* M3, the table. */
@@ -157,14 +174,17 @@ static struct op_decision decide(const struct group *g, const struct op_record *
 
 void report_decide(struct master *m, struct group *g, struct view_record *next)
 {
-    PCCL_ASSERT(g->record_count <= m->config.max_operations);
-    next->clashes = 0;
+    bool all = g->record_count <= master_decisions(&m->config);
+    next->decisions = next->clashes = 0;
     for (uint32_t i = 0; i < g->record_count; i++) {
         const struct op_record *rec = &g->records[i];
-        next->decision[i] = decide(g, rec);
-        if (next->decision[i].cause == CAUSE_MISMATCH && rec->clash != 0) {
-            next->clash[next->clashes++] = (struct decision_clash){.decision = i, .clash = g->clash[rec->clash - 1]};
+        if (!all && !rec->waited) {
+            continue;
+        }
+        uint32_t at = next->decisions++;
+        next->decision[at] = decide(g, rec);
+        if (next->decision[at].cause == CAUSE_MISMATCH && rec->clash != 0) {
+            next->clash[next->clashes++] = (struct decision_clash){.decision = at, .clash = g->clash[rec->clash - 1]};
         }
     }
-    next->decisions = g->record_count;
 }

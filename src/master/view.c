@@ -293,8 +293,13 @@ void view_frozen(struct master *m, struct member *mb, struct reader *r)
         return;
     }
     mb->known_view = f.view;
-    if (!report_take(m, g, mb, &f, r)) {
-        member_violation(m, mb->conn, "a report that cannot be read");
+    enum report_verdict verdict = report_take(m, g, mb, &f, r);
+    if (verdict == REPORT_FULL) {
+        member_exclude(m, mb, CAUSE_KICK_FULL, "the group has more operations in flight than a view can decide");
+        return;
+    }
+    if (verdict == REPORT_WRONG) {
+        member_violation(m, mb->conn, "a report that cannot be");
         return;
     }
     mb->reported = true;

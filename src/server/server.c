@@ -22,8 +22,8 @@
 enum {
     SERVER_MEMBERS = 256, /* what the tables of a peer hold of one view: better refused here than by every member */
     SERVER_GROUPS = 64,
-    SERVER_OPERATIONS = 8192,
     SERVER_IDLE_TAGS = 16384, /* about a megabyte at the peer */
+    SERVER_OPERATIONS = 2 * BOUNDS_DECISIONS, /* finished ones that nobody waits for too */
     SERVER_JOURNAL_BYTES = 1 << 16,
 };
 

@@ -256,6 +256,16 @@ static uint32_t peers_with(const struct session *s, struct reader *r, uint32_t m
     return n;
 }
 
+/* Refused, not launched here: what the next view does not decide of them is owed. */
+static uint32_t refused_unlaunched(const struct session *s)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; s->op_used > 0 && i < s->op_count; i++) {
+        n += s->ops[i].phase == OP_GHOST && s->ops[i].refused != 0;
+    }
+    return n;
+}
+
 static void view_needs(const struct session *s, struct reader *r, struct needs *n)
 {
     struct msg_view m;
@@ -268,8 +278,9 @@ static void view_needs(const struct session *s, struct reader *r, struct needs *
     n->entries[SESSION_MEMBERS] = n->width = m.members;
     n->entries[SESSION_PEERS] = peers_with(s, r, m.added);
     n->entries[SESSION_EDGES] = m.edges;
-    n->entries[SESSION_TAGS] = s->tag_used + m.decisions; /* what is not decided of a call here is owed */
-    n->entries[SESSION_OWED] = s->owed_used + m.decisions;
+    uint32_t owed = m.decisions + refused_unlaunched(s);
+    n->entries[SESSION_TAGS] = s->tag_used + owed;
+    n->entries[SESSION_OWED] = s->owed_used + owed;
 }
 
 static void master_needs(const struct session *s, const struct session_event *e, struct needs *n)

@@ -6,31 +6,43 @@
  * SPDX-License-Identifier: MIT */
 #include "session/session_state.h"
 
-static void report(struct session *s, struct outbox *out)
+enum { REPORT_BYTES = 96 }; /* no entry has more */
+
+/* How this peer lists an operation; false: not at all, which is a veto. */
+static bool report_state(const struct op *op, struct op_report *r)
 {
-    struct msg_frozen m = {.view = s->view.view, .attempt = s->attempt};
-    struct writer *w = outbox_frame(out, FRAME_FROZEN, s->run, s->view.view);
-    size_t at = w->used;
-    put_frozen(w, &m);
+    bool as_held = MUTANT(REFUSE_ASHELD) && op->phase == OP_HOLDING;
+    if (op->phase == OP_FREE || (op->phase == OP_DONE && MUTANT(FORGET))) {
+        return false;
+    }
+    if (op->refused != 0 && !MUTANT(REFUSE_UNLISTED) && !as_held) {
+        r->state = OP_REFUSED;
+        r->cause = op->refused;
+        r->culprit = op->culprit;
+    } else if (op->phase == OP_DONE) {
+        r->state = OP_FINISHED; /* P5 */
+    } else if (op->phase == OP_HOLDING) {
+        r->state = OP_HELD;
+    } else if (op->phase == OP_RUN) {
+        r->state = OP_RUNNING;
+    } else {
+        return false; /* heard of, not launched here */
+    }
+    return true;
+}
+
+/* Lists what was launched here, or what was not. */
+static uint32_t report_list(struct session *s, bool launched, uint32_t most, struct writer *w)
+{
+    uint32_t listed = 0;
     for (uint32_t i = 0; s->op_used > 0 && i < s->op_count; i++) {
         const struct op *op = &s->ops[i];
         struct op_report r = {.tag = op->name.tag, .seq = op->name.seq, .params = op->params, .digest = op->digest};
-        bool as_held = MUTANT(REFUSE_ASHELD) && op->phase == OP_HOLDING;
-        if (op->phase == OP_FREE || (op->phase == OP_DONE && MUTANT(FORGET))) {
+        if ((op->phase != OP_GHOST) != launched || !report_state(op, &r)) {
             continue;
         }
-        if (op->refused != 0 && !MUTANT(REFUSE_UNLISTED) && !as_held) {
-            r.state = OP_REFUSED;
-            r.cause = op->refused;
-            r.culprit = op->culprit;
-        } else if (op->phase == OP_DONE) {
-            r.state = OP_FINISHED; /* P5 */
-        } else if (op->phase == OP_HOLDING) {
-            r.state = OP_HELD;
-        } else if (op->phase == OP_RUN) {
-            r.state = OP_RUNNING;
-        } else {
-            continue; /* heard of, not launched here: not listed is a veto */
+        if (listed == most || w->used + REPORT_BYTES > BOUNDS_CONTROL_FRAME) {
+            break;
         }
         if (op->slot != NONE) {
             r.call = s->slots[op->slot].launch.params;
@@ -40,8 +52,20 @@ static void report(struct session *s, struct outbox *out)
             struct op_clash clash = mismatch_clash(s, op);
             put_op_clash(w, &clash);
         }
-        m.reports++;
+        listed++;
     }
+    return listed;
+}
+
+/* What was launched here has to be listed, and fits; of what others refused as much as then fits (owe_undecided). */
+static void report(struct session *s, struct outbox *out)
+{
+    struct msg_frozen m = {.view = s->view.view, .attempt = s->attempt};
+    struct writer *w = outbox_frame(out, FRAME_FROZEN, s->run, s->view.view);
+    size_t at = w->used;
+    put_frozen(w, &m);
+    m.reports = report_list(s, true, BOUNDS_LISTED, w);
+    m.reports += report_list(s, false, BOUNDS_LISTED - m.reports, w);
     struct writer head;
     writer_init(&head, w->start + at, w->capacity - at);
     put_frozen(&head, &m);
@@ -165,6 +189,23 @@ static void decide(struct session *s, const struct msg_view *m, const struct dec
         return;
     }
     owe(s, m, d, &decided->clash);
+    if (op != NULL) {
+        op_drop(s, op);
+    }
+}
+
+/* Refused here, but neither launched nor decided: it found no room in the reports, or in the view.  If it has ended at anybody, all members
+ * had refused it with the same cause, so each that has not called it yet knows by itself what its call has to return. */
+static void owe_undecided(struct session *s, const struct msg_view *m)
+{
+    for (uint32_t i = 0; s->op_used > 0 && i < s->op_count && !s->wish.leave; i++) {
+        const struct op *op = &s->ops[i];
+        if (op->phase == OP_GHOST && op->refused != 0) {
+            struct op_clash clash = mismatch_clash(s, op);
+            owe(s, m, &(struct op_decision){.tag = op->name.tag, .seq = op->name.seq, .outcome = OUTCOME_REFUSED,
+                                            .cause = op->refused, .culprit = op->culprit}, &clash);
+        }
+    }
 }
 
 static bool apply_decisions(struct session *s, const struct msg_view *m, struct reader *r, struct outbox *out)
@@ -372,6 +413,9 @@ void install_view(struct session *s, struct reader *r, struct outbox *out)
     if (!apply_decisions(s, &m, r, out)) {
         wish_leave(s, CAUSE_KICK_PROTOCOL, RESULT_GONE, "the master sent malformed decisions", true);
         return;
+    }
+    if (s->frozen) { /* else all wait in an update, which skips it */
+        owe_undecided(s, &m);
     }
     if (s->wish.leave) {
         return;

@@ -2,9 +2,9 @@
  *
  * Who runs an operation and has not sent HOLD may refuse it, and then never holds it.  Every session answers the first
  * REFUSE of an operation with its own, whatever its program does, and again when it hears a graver cause, or of the same cause
- * a culprit of lower id.  A member that has answered very much says its answer once more to whoever names the operation later, since
- * its answer may not have been taken there (op_hear_refusal).  A call returns once the last REFUSE of every member names the same cause and culprit: then nobody
- * can have succeeded, nobody can return another, and the operation may be forgotten.
+ * a culprit of lower id.  A call returns once the last REFUSE of every member names the same cause and culprit: then nobody
+ * can have succeeded, nobody can return another, and the operation may be forgotten.  A member that has answered very much
+ * says its answer once more to whoever names the operation later: it may not have been taken there (op_hear_refusal).
  * Invariant: what a session has sent last is the gravest refusal it knows.
  * SPDX-License-Identifier: MIT */
 #include "session/session_state.h"

@@ -8,6 +8,13 @@
 #include "wire/control.h"
 #include "wire/parts.h"
 
+/* Members: removed and added ids, ring, weights. */
+_Static_assert(BOUNDS_MEMBERS * (PARTS_ID_BYTES + PARTS_MEMBER_MOST + 2 * PARTS_RANK_BYTES) + BOUNDS_EDGES * PARTS_EDGE_BYTES +
+                       BOUNDS_DECISIONS * (PARTS_DECISION_BYTES + PARTS_CLASH_BYTES) + 1024 <= BOUNDS_CONTROL_FRAME,
+               "the largest view fits a frame");
+_Static_assert((BOUNDS_OPS + BOUNDS_RECORDS) * (PARTS_REPORT_BYTES + PARTS_CLASH_BYTES) + 1024 <= BOUNDS_CONTROL_FRAME,
+               "what a member has launched fits its report");
+
 void put_freeze(struct writer *w, const struct msg_freeze *m)
 {
     put_u64(w, m->view);
@@ -38,7 +45,7 @@ bool get_frozen(struct reader *r, struct msg_frozen *m)
 {
     m->view = get_u64(r);
     m->attempt = get_u32(r);
-    m->reports = get_count(r, PARTS_REPORT_BYTES, PARTS_REPORTS);
+    m->reports = get_count(r, PARTS_REPORT_BYTES, BOUNDS_LISTED);
     return !r->bad;
 }
 
@@ -179,7 +186,7 @@ bool get_view(struct reader *r, struct msg_view *m)
     m->members = get_count(r, PARTS_RANK_BYTES, PARTS_MEMBERS);
     m->weights = get_count(r, PARTS_RANK_BYTES, PARTS_MEMBERS);
     m->edges = get_count(r, PARTS_EDGE_BYTES, BOUNDS_EDGES);
-    m->decisions = get_count(r, PARTS_DECISION_BYTES, PARTS_DECISIONS);
+    m->decisions = get_count(r, PARTS_DECISION_BYTES, BOUNDS_DECISIONS);
     if (!view_lists_fit(m, r->left)) {
         r->bad = true;
     }

@@ -11,8 +11,6 @@
 /* Most items of a list in one message. */
 enum {
     PARTS_MEMBERS = 16384,
-    PARTS_DECISIONS = 8192,
-    PARTS_REPORTS = 8192,
     PARTS_NAMES = 4096,
 };
 
@@ -21,9 +19,11 @@ enum {
     PARTS_ID_BYTES = 8,
     PARTS_RANK_BYTES = 4,
     PARTS_MEMBER_BYTES = 11,
+    PARTS_MEMBER_MOST = PARTS_MEMBER_BYTES + BOUNDS_ADDRESSES * 19,
     PARTS_EDGE_BYTES = 24,
     PARTS_DECISION_BYTES = 22,
     PARTS_REPORT_BYTES = 50,
+    PARTS_CLASH_BYTES = 40, /* with a decision or a report that is a mismatch */
     PARTS_NAME_BYTES = 12,
     PARTS_ENTRY_BYTES = 20,
 };

@@ -110,10 +110,11 @@ static void take_view(struct peer *p, struct reader *r)
     }
     p->decision_count = v->decisions;
     for (uint32_t i = 0; i < v->decisions; i++) {
-        (void)get_op_decision(r, &p->decisions[i]);
-        p->decided_clash[i] = (struct op_clash){0};
-        if (p->decisions[i].cause == CAUSE_MISMATCH) {
-            (void)get_op_clash(r, &p->decided_clash[i]);
+        uint32_t at = i < PEERS_OPS ? i : PEERS_OPS;
+        (void)get_op_decision(r, &p->decisions[at]);
+        p->decided_clash[at] = (struct op_clash){0};
+        if (p->decisions[at].cause == CAUSE_MISMATCH) {
+            (void)get_op_clash(r, &p->decided_clash[at]);
         }
     }
     if (!reader_done(r) || count != v->members) {

@@ -31,8 +31,8 @@ struct peer {
     struct op_clash clash[PEERS_OPS];    /* ... with the cause MISMATCH */
     uint32_t report_count;
     uint64_t unreachable; /* named in LINKED, 0 nobody */
-    struct op_decision decisions[PEERS_OPS];
-    struct op_clash decided_clash[PEERS_OPS];
+    struct op_decision decisions[PEERS_OPS + 1]; /* of many the first, and the last */
+    struct op_clash decided_clash[PEERS_OPS + 1];
     uint32_t decision_count;
     struct missing_edge edges[PEERS_OPS];
     uint32_t edge_count;
@@ -106,7 +106,7 @@ void peer_reports(struct peer *p, uint64_t tag, uint32_t seq, enum op_state stat
 static inline uint32_t peer_decided(const struct peer *p, uint64_t tag, uint32_t seq)
 {
     uint32_t i = 0;
-    while (i < p->decision_count && (p->decisions[i].tag != tag || p->decisions[i].seq != seq)) {
+    while (i < p->decision_count && i < PEERS_OPS && (p->decisions[i].tag != tag || p->decisions[i].seq != seq)) {
         i++;
     }
     return i;
@@ -116,7 +116,7 @@ static inline uint32_t peer_decided(const struct peer *p, uint64_t tag, uint32_t
 static inline struct op_decision peer_decision(const struct peer *p, uint64_t tag, uint32_t seq)
 {
     uint32_t i = peer_decided(p, tag, seq);
-    return i < p->decision_count ? p->decisions[i] : (struct op_decision){0};
+    return i < p->decision_count && i < PEERS_OPS ? p->decisions[i] : (struct op_decision){0};
 }
 
 /* What came with it; zeros if nothing. */

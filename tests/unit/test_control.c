@@ -211,7 +211,7 @@ static void check_count(bool (*get)(struct reader *), size_t offset, size_t fixe
 TEST(counts_of_lists_are_held_to_their_limits)
 {
     check_count(get_freeze_count, 21, 25, 8, 16384);
-    check_count(get_frozen_count, 12, 16, 50, 8192);
+    check_count(get_frozen_count, 12, 16, 50, BOUNDS_LISTED);
     check_count(get_admit_count, 12, 16, 11, 16384);
     check_count(get_linked_count, 4, 8, 8, 16384);
 }
@@ -238,7 +238,7 @@ TEST(counts_of_a_view_are_held_to_their_limits)
     } rows[] = {
         {offsetof(struct msg_view, removed), 8, 16384},  {offsetof(struct msg_view, added), 11, 16384},
         {offsetof(struct msg_view, members), 4, 16384},  {offsetof(struct msg_view, edges), 24, 8192},
-        {offsetof(struct msg_view, decisions), 22, 8192},
+        {offsetof(struct msg_view, decisions), 22, BOUNDS_DECISIONS},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const uint32_t bad[] = {rows[i].most + 1, 0x80000000u, 0xFFFFFFFFu};

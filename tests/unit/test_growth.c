@@ -231,6 +231,39 @@ TEST(what_others_lost_many_times_over_is_owed_to_a_late_caller) /* honest neighb
     bench_free(b);
 }
 
+TEST(report_lists_what_was_launched_and_as_much_of_what_was_heard_as_fits) /* no frame of that size is read */
+{
+    enum { MEMBERS = 12, MANY_REFUSED = BOUNDS_LISTED / (MEMBERS - 1) + 100 };
+    struct session_config c = from_one();
+    c.check_every = 1 << 20;
+    struct bench *b = bench_of(&c, false);
+    float x = 1, y = 0;
+    struct reader r;
+    struct msg_frozen f;
+    struct op_report o;
+    view_of(b, 2, MEMBERS, 0, 0);
+    for (uint32_t i = 1; i < MEMBERS; i++) {
+        step(b, &(struct session_event){.kind = SESSION_LINK_UP, .peer = peer_id(i)});
+        ping(b, i, view_id(2));
+    }
+    for (uint32_t i = 0; i < MANY_REFUSED * (MEMBERS - 1); i++) {
+        unsigned char raw[128];
+        struct writer w;
+        writer_init(&w, raw, sizeof raw);
+        uint32_t peer = 1 + i % (MEMBERS - 1);
+        put_refuse(&w, &(struct msg_refuse){.name = {.tag = 1000 + i}, .origin = peer_id(peer), .cause = CAUSE_CANCEL,
+                                            .culprit = peer_id(peer)});
+        from_peer(b, peer, FRAME_REFUSE, view_id(2), &w);
+    }
+    launch(b, 0, 5, &x, &y);
+    freeze(b, 2);
+    uint32_t at = 0;
+    EXPECT(sent_next(b, ACT_MASTER, FRAME_FROZEN, &at, &r) != NULL && get_frozen(&r, &f));
+    EXPECT_EQ(f.reports, BOUNDS_LISTED);
+    EXPECT(get_op_report(&r, &o) && o.tag == 5 && o.state == OP_RUNNING);
+    bench_free(b);
+}
+
 TEST(idle_sessions_of_64_members_hold_4_MB_in_all) /* 8.1 MB each, before anything was in flight */
 {
     struct session_config c = from_one();

@@ -340,10 +340,92 @@ TEST(reports_that_list_twice_or_too_much_exclude_their_sender)
     }
     peer_crash(c, &p[3]);
     EXPECT_EQ(p[1].fence.cause, CAUSE_KICK_PROTOCOL);
-    EXPECT_EQ(p[2].fence.cause, CAUSE_KICK_PROTOCOL);
+    EXPECT_EQ(p[2].fence.cause, CAUSE_KICK_FULL); /* no more than it may, but more than there is room */
+    EXPECT(strstr(p[2].fence.text, "more operations in flight than a view can decide") != NULL);
     EXPECT_EQ(p[0].member_count, 1);
     EXPECT_EQ(p[0].decision_count, 1); /* nothing of the dropped reports is left */
     EXPECT_EQ(peer_decision(&p[0], 7, 0).outcome, OUTCOME_COMMIT);
+    cluster_free(c);
+}
+
+/* So many operations, running and finished, that were launched, from this tag on, and heard to be refused. */
+static void long_report(struct cluster *c, struct peer *p, uint64_t tag, uint32_t running, uint32_t finished, uint32_t heard)
+{
+    static unsigned char raw[BOUNDS_CONTROL_FRAME];
+    struct writer w;
+    writer_init(&w, raw, sizeof raw);
+    put_frozen(&w, &(struct msg_frozen){.view = p->freeze.view, .attempt = p->freeze.attempt,
+                                        .reports = running + finished + heard});
+    for (uint32_t i = 0; i < running; i++) {
+        put_op_report(&w, &(struct op_report){.tag = tag + i, .state = OP_RUNNING, .params = 1, .call = {.count = 1}});
+    }
+    for (uint32_t i = 0; i < finished; i++) {
+        put_op_report(&w, &(struct op_report){.tag = tag % 7 + i, .seq = 1, .state = OP_FINISHED, .params = 1});
+    }
+    for (uint32_t i = 0; i < heard; i++) {
+        put_op_report(&w, &(struct op_report){.tag = tag + i, .seq = 2, .state = OP_REFUSED, .cause = CAUSE_CANCEL});
+    }
+    EXPECT(!w.bad && w.used <= frame_limit(FRAME_FROZEN));
+    cluster_frame(c, p->conn, FRAME_FROZEN, raw, (uint32_t)w.used, 77);
+}
+
+/* As the master has it: so many members that say what they list by hand, and one more that dies. */
+static struct cluster *freeze_of(uint32_t members)
+{
+    struct master_config config = cluster_config();
+    config.max_operations = 2 * BOUNDS_DECISIONS;
+    struct cluster *c = cluster_with(&config);
+    cluster_members(c, members + 1, 0);
+    for (uint32_t i = 0; i < members; i++) {
+        c->peers[i].no_frozen = true;
+    }
+    peer_crash(c, &c->peers[members]);
+    return c;
+}
+
+TEST(ten_members_with_all_their_calls_to_themselves_keep_their_places) /* the one that reports last was put out for it */
+{
+    enum { MEMBERS = BOUNDS_DECISIONS / BOUNDS_OPS };
+    struct cluster *c = freeze_of(MEMBERS);
+    struct peer *p = c->peers;
+    for (uint32_t i = 0; i < MEMBERS; i++) { /* what all have finished is no more for that */
+        long_report(c, &p[i], 70000 * (i + 1), BOUNDS_OPS, BOUNDS_RECORDS, 0);
+    }
+    for (uint32_t i = 0; i < MEMBERS; i++) {
+        EXPECT_EQ(p[i].fence.cause, 0);
+        EXPECT_EQ(p[i].member_count, MEMBERS);
+        EXPECT_EQ(p[i].decision_count, BOUNDS_DECISIONS);
+        EXPECT_EQ(p[i].decisions[0].outcome, OUTCOME_ABORT);
+    }
+    cluster_free(c);
+}
+
+TEST(one_report_of_lies_costs_nobody_else_its_place) /* it fills the table, and the honest that come later find no room */
+{
+    struct cluster *c = freeze_of(4);
+    struct peer *p = c->peers;
+    long_report(c, &p[0], 700001, BOUNDS_OPS, BOUNDS_RECORDS, BOUNDS_LISTED - BOUNDS_OPS - BOUNDS_RECORDS);
+    for (uint32_t i = 1; i < 4; i++) {
+        long_report(c, &p[i], 700000 * (i + 1), BOUNDS_OPS, BOUNDS_RECORDS, BOUNDS_OPS);
+    }
+    for (uint32_t i = 0; i < 4; i++) {
+        EXPECT_EQ(p[i].fence.cause, 0);
+        EXPECT_EQ(p[i].member_count, 4);
+    }
+    cluster_free(c);
+}
+
+TEST(more_than_a_member_can_have_launched_excludes_who_lists_it)
+{
+    struct cluster *c = freeze_of(3);
+    struct peer *p = c->peers;
+    long_report(c, &p[0], 700001, BOUNDS_OPS + 1, 0, 0);
+    EXPECT_EQ(p[0].fence.cause, CAUSE_KICK_PROTOCOL);
+    long_report(c, &p[1], 700001, BOUNDS_OPS, BOUNDS_RECORDS + 1, 0);
+    EXPECT_EQ(p[1].fence.cause, CAUSE_KICK_PROTOCOL);
+    long_report(c, &p[2], 700001, BOUNDS_OPS, BOUNDS_RECORDS, 0);
+    EXPECT_EQ(p[2].fence.cause, 0);
+    EXPECT_EQ(p[2].member_count, 1);
     cluster_free(c);
 }
 

@@ -151,6 +151,34 @@ TEST(update_skips_what_was_refused_before_it_and_nothing_of_after_it) /* an old 
     }
 }
 
+TEST(refused_number_that_no_view_decides_is_owed_to_its_call) /* a table was full: others return an error that this one never gets */
+{
+    struct bench *b = bench_new();
+    float x = 1, y = 0;
+    refuse(b, 1, CAUSE_CANCEL);
+    refuse(b, 2, CAUSE_CANCEL);
+    freeze(b, 1);
+    EXPECT_EQ(reported(b), OP_REFUSED);
+    install(b, 2, false);
+    launch(b, 0, 5, &x, &y);
+    EXPECT(b->returned && collect(b, 0) == RESULT_LOST);
+    EXPECT_EQ(b->outcome.cause, CAUSE_CANCEL);
+    launch(b, 0, 5, &x, &y);
+    EXPECT(sent(b, FRAME_EAGER));
+    bench_free(b);
+
+    b = bench_new(); /* decided, it is owed once */
+    refuse(b, 1, CAUSE_CANCEL);
+    freeze(b, 1);
+    install(b, 2, true);
+    launch(b, 0, 5, &x, &y);
+    EXPECT(b->returned && collect(b, 0) == RESULT_LOST);
+    EXPECT_EQ(b->outcome.cause, CAUSE_LINK_LOST);
+    launch(b, 0, 5, &x, &y);
+    EXPECT(!b->returned);
+    bench_free(b);
+}
+
 TEST(nothing_is_refused_or_counted_once_frozen) /* the report says running: others abort beside this error, or succeed */
 {
     struct bench *b = bench_new();

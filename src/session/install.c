@@ -57,7 +57,7 @@ static uint32_t report_list(struct session *s, bool launched, uint32_t most, str
     return listed;
 }
 
-/* What was launched here has to be listed, and fits; of what others refused as much as then fits (owe_undecided). */
+/* M3 decides of these lists.  What was launched here has to be listed, and fits; of what others refused as much as then fits (owe_undecided). */
 static void report(struct session *s, struct outbox *out)
 {
     struct msg_frozen m = {.view = s->view.view, .attempt = s->attempt};

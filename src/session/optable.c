@@ -273,7 +273,7 @@ bool op_refusal_of(uint8_t cause, uint64_t culprit, const struct op_clash *clash
     return culprit == id || (cause == CAUSE_MISMATCH && (clash->id[0] == id || clash->id[1] == id));
 }
 
-/* Every session answers what it hears refused, so a member may be heard before those whom it answers, and answers as much as
+/* P10: every session answers what it hears refused, so a member may be heard before those whom it answers, and answers as much as
  * they all have refused: that is not its doing, and costs it nothing. */
 struct op *op_hear_refusal(struct session *s, uint32_t from, uint32_t rank, const struct msg_refuse *m)
 {

@@ -148,3 +148,41 @@ TEST(operation_that_is_complete_here_waits_for_the_launch_of_those_who_have_not)
     EXPECT(waits[0].peer == peer_id(1) && waits[1].peer == peer_id(2));
     bench_free(b);
 }
+
+/* What the REFUSE of this step says of settled votes; -1: none was sent. */
+static int64_t settled_said(const struct bench *b)
+{
+    struct reader r;
+    struct msg_refuse m;
+    uint32_t at = 0;
+    return sent_next(b, ACT_PEERS, FRAME_REFUSE, &at, &r) != NULL && get_refuse(&r, &m) ? (int64_t)m.settled : -1;
+}
+
+TEST(settled_votes_are_counted_anew_in_each_view) /* a newcomer counts from 0: its refusals would be skipped by an answer before them */
+{
+    struct bench *b = bench_new();
+    float x = 1, y = 0;
+    unsigned char raw[512];
+    struct writer w;
+    step(b, &(struct session_event){.kind = SESSION_VOTE, .vote = &(struct msg_vote){.kind = VOTE_UPDATE}});
+    writer_init(&w, raw, sizeof raw);
+    put_answer(&w, &(struct msg_answer){.kind = VOTE_UPDATE, .view = view_id(1), .sizes = {PEERS, PEERS, 1, PEERS}});
+    from_master(b, FRAME_ANSWER, view_id(1), &w);
+    EXPECT(b->voted);
+    step(b, &(struct session_event){.kind = SESSION_COLLECT_VOTE});
+    EXPECT_EQ(b->outcome.result, RESULT_OK);
+    launch(b, 0, 5, &x, &y);
+    step(b, &(struct session_event){.kind = SESSION_CANCEL, .slot = 0});
+    EXPECT_EQ(settled_said(b), 1);
+    freeze(b, 1);
+    struct op_decision d = {.tag = 5, .outcome = OUTCOME_REFUSED, .cause = CAUSE_CANCEL, .culprit = self};
+    decided(b, 2, CAUSE_PEER_LOST, &d, NULL);
+    EXPECT_EQ(collect(b, 0), RESULT_LOST);
+    for (uint32_t i = 1; i < PEERS; i++) {
+        ping(b, i, view_id(2));
+    }
+    launch(b, 0, 5, &x, &y);
+    step(b, &(struct session_event){.kind = SESSION_CANCEL, .slot = 0});
+    EXPECT_EQ(settled_said(b), 0);
+    bench_free(b);
+}

@@ -8,7 +8,7 @@
  * A pass looks only at streams that something has happened to: an event of their descriptor, or a frame or grant that came up for them.
  *
  * Invariant: executors, streams and their buffers are touched by the holder of the lock only, and are freed between passes only,
- * but for an executor that a pass itself finds at its end.
+ * but for an executor that a pass itself finds at its end.  Of a rank only one connection ever moves frames of an executor.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_ENGINE_LANE_H
 #define PCCL_ENGINE_LANE_H
@@ -152,6 +152,7 @@ enum { STREAM_HEAD = FRAME_HEADER_BYTES + P2P_DATA_PREFIX, STREAM_SMALL = 1024 }
 struct lane_rank {
     struct lane_exec *exec;
     struct stream *stream; /* its connection; null: not known yet, or gone */
+    uint64_t bundle;       /* the number of that connection's bundle; 0: not known yet */
     struct list bound;     /* in stream.ranks */
     struct turn work;      /* in stream.work: there may be a frame for it */
     struct list grants;    /* in stream.grants: there may be grants to tell it */
@@ -243,8 +244,8 @@ void lane_exec_ready(struct lane *lane, struct lane_exec *e, uint32_t rank, stru
 struct lane_exec *lane_exec_find(struct lane *lane, const struct comm *comm, uint64_t view, const struct op_name *name);
 /* Makes sure that a frame of it finds a buffer; false: no memory, its operation is given up. */
 bool lane_exec_buffer(struct lane *lane, struct lane_exec *e);
-/* The connection with a rank. */
-void lane_bind(struct lane_exec *e, uint32_t rank, struct stream *s);
+/* The connection with a rank, once for all: what was lost with it does not come over the next one.  False: it had another. */
+bool lane_bind(struct lane_exec *e, uint32_t rank, struct stream *s);
 void lane_unbind(struct lane_rank *r);
 /* Executors that have finished or starve. */
 void lane_sweep(struct lane *lane);

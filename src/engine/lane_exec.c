@@ -111,15 +111,16 @@ void lane_step(struct lane *lane, struct lane_exec *e, const struct exec_event *
     exec_changed(lane, e);
 }
 
-void lane_bind(struct lane_exec *e, uint32_t rank, struct stream *s)
+bool lane_bind(struct lane_exec *e, uint32_t rank, struct stream *s)
 {
     struct lane_rank *r = &e->rank[rank];
-    if (r->stream != s) {
-        lane_unbind(r);
+    if (r->bundle == 0) {
+        r->bundle = s->number;
         r->stream = s;
         list_append(&s->ranks, &r->bound);
         exec_offer(e, rank);
     }
+    return r->stream == s;
 }
 
 void lane_unbind(struct lane_rank *r)

@@ -106,9 +106,8 @@ static bool stream_credit(struct stream *s, const struct frame_header *h, struct
     struct lane_exec *e = lane_find(s->lane, s->comm, h->view, &m.name);
     if (e != NULL) {
         struct exec_event event = {.kind = EXEC_CREDIT, .rank = stream_rank(s, e->op), .credit = m.frames};
-        if (event.rank != UINT32_MAX) {
+        if (event.rank != UINT32_MAX && lane_bind(e, event.rank, s)) {
             exec_edge_note(&s->edge.granted, e->rank[event.rank].launch);
-            lane_bind(e, event.rank, s);
             lane_step(s->lane, e, &event, &out);
         }
     }
@@ -136,7 +135,9 @@ static bool stream_data(struct stream *s, const struct frame_header *h, struct r
     if (event.rank == UINT32_MAX) {
         return false;
     }
-    lane_bind(e, event.rank, s);
+    if (!lane_bind(e, event.rank, s)) {
+        return true; /* frames before this one were lost: its view is about to end */
+    }
     lane_step(s->lane, e, &event, &out);
     if (out.refused || (out.dst == NULL && bytes > 0)) {
         return false;

@@ -19,7 +19,7 @@ static void pipe_reset(struct pipe *p)
 {
     unsigned char *bytes = p->bytes;
     uint32_t capacity = p->capacity;
-    *p = (struct pipe){.bytes = bytes, .capacity = capacity};
+    *p = (struct pipe){.bytes = bytes, .capacity = capacity, .pace = p->pace};
 }
 
 uint32_t channel_new(struct world *w, uint16_t from, uint16_t to)
@@ -55,6 +55,12 @@ static void channel_release(struct world *w, uint32_t channel)
     }
 }
 
+/* What an arrival says: of whose bytes, how many, posted at which pace. */
+static uint64_t channel_piece(const struct pipe *p, int end, uint32_t size)
+{
+    return (uint64_t)p->pace << 40 | (uint64_t)end << 32 | size;
+}
+
 /* Posts arrivals of the last `size` bytes of the pipe, in one to three pieces. */
 static void channel_post(struct world *w, uint32_t channel, int end, uint32_t size)
 {
@@ -71,7 +77,7 @@ static void channel_post(struct world *w, uint32_t channel, int end, uint32_t si
         at += slow_ns(rate, part);
         p->last_at = at;
         world_post(w, at - w->now, EVENT_DELIVER, c->end[1 - end].node, channel, c->generation,
-                   (uint64_t)end << 32 | part);
+                   channel_piece(p, end, part));
         size -= part;
         pieces = pieces > 1 ? pieces - 1 : 1;
     }
@@ -223,7 +229,7 @@ void channel_healed(struct world *w, uint16_t from, uint16_t to)
             }
             int64_t delay = world_delay(w) * 2;
             if (p->held != 0) {
-                world_post(w, delay, EVENT_DELIVER, to, i, c->generation, (uint64_t)end << 32 | p->held);
+                world_post(w, delay, EVENT_DELIVER, to, i, c->generation, channel_piece(p, end, p->held));
             }
             if (p->eof_held) {
                 world_post(w, delay, EVENT_CLOSED, to, i, c->generation, (uint64_t)(1 - end));
@@ -236,12 +242,30 @@ void channel_healed(struct world *w, uint16_t from, uint16_t to)
     }
 }
 
+void channel_repace(struct world *w, uint16_t from, uint16_t to)
+{
+    for (uint32_t i = 0; i < w->channel_count; i++) {
+        struct channel *c = &w->channels[i];
+        for (int end = 0; c->open && end < 2; end++) {
+            struct pipe *p = &c->pipe[end];
+            if (c->end[end].node == from && c->end[1 - end].node == to && p->held == 0 && !p->eof_held && p->delivered < p->used) {
+                p->pace++;
+                p->last_at = w->now;
+                channel_post(w, i, end, p->used - p->delivered);
+            }
+        }
+    }
+}
+
 static void channel_deliver(struct world *w, const struct event *e)
 {
     struct channel *c = &w->channels[e->a];
-    int from = (int)(e->c >> 32);
+    int from = (int)(e->c >> 32 & 1);
     uint32_t size = (uint32_t)e->c;
     struct pipe *p = &c->pipe[from];
+    if (e->c >> 40 != p->pace) {
+        return;
+    }
     if (channel_is_cut(w, c, from) || p->held != 0) {
         p->held += size;
         channel_stick(w, e->a);

@@ -439,7 +439,7 @@ void faults_heal(struct world *w)
             }
         }
     }
-    memset(w->slow, 0, sizeof w->slow);
+    slow_end(w);
     for (uint16_t i = 0; i < w->node_count; i++) {
         struct node *n = &w->nodes[i];
         if (n->frozen) {

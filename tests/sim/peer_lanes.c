@@ -140,6 +140,7 @@ void lanes_start(struct world *w, struct node *n, uint32_t slot, uint32_t window
     }
     memset(r->launch, 0, sizeof r->launch);
     memset(r->link, 0, sizeof r->link);
+    memset(r->bundle, 0, sizeof r->bundle);
     r->moved = 0;
     memcpy(r->ranks, op->ranks, op->plan.world * sizeof *r->ranks);
     uint32_t segments = plan_max_segments(op->plan.algorithm, op->plan.world);
@@ -293,6 +294,18 @@ static uint32_t lanes_rank_of_link(const struct run *r, struct link *l)
     return l->rank;
 }
 
+/* Over this bundle, unless frames have gone over another, and may be lost. */
+static bool lanes_bind(struct run *r, uint32_t rank, const struct link *l)
+{
+    r->bundle[rank] = r->bundle[rank] == 0 ? l->bundle : r->bundle[rank];
+    return r->bundle[rank] == l->bundle;
+}
+
+static bool lanes_bound(const struct run *r, uint32_t rank, const struct link *l)
+{
+    return r->bundle[rank] == 0 || r->bundle[rank] == l->bundle;
+}
+
 /* ---- sending -------------------------------------------------------------------------------------------------------- */
 static void lanes_head(struct data_connection *d, const struct run *r, uint8_t type, uint32_t lane, uint32_t payload)
 {
@@ -312,10 +325,11 @@ static bool lanes_next_credit(struct node *n, struct data_connection *d, uint32_
         }
         uint32_t rank = lanes_rank_of_link(r, l);
         uint32_t frames;
-        if (rank != LANES_NO_SLOT && r->launch[rank] != 0 && exec_take_credit(&r->exec[lane], rank, &frames)) {
+        if (rank != LANES_NO_SLOT && r->launch[rank] != 0 && lanes_bound(r, rank, l) && exec_take_credit(&r->exec[lane], rank, &frames)) {
             struct writer writer;
             writer_init(&writer, d->head + FRAME_HEADER_BYTES, sizeof d->head - FRAME_HEADER_BYTES);
             put_credit(&writer, &(struct msg_credit){.name = r->op.name, .frames = frames});
+            lanes_bind(r, rank, l);
             lanes_head(d, r, FRAME_CREDIT, lane, (uint32_t)writer.used);
             d->head_bytes = FRAME_HEADER_BYTES + (uint32_t)writer.used;
             d->body_bytes = 0;
@@ -336,7 +350,7 @@ static struct run *lanes_first(struct node *n, uint32_t lane, struct link *l)
             continue;
         }
         uint32_t rank = lanes_rank_of_link(r, l);
-        if (rank != LANES_NO_SLOT && exec_has_frame(&r->exec[lane], rank)) {
+        if (rank != LANES_NO_SLOT && lanes_bound(r, rank, l) && exec_has_frame(&r->exec[lane], rank)) {
             first = r;
         }
     }
@@ -357,6 +371,7 @@ static bool lanes_next_data(const struct world *w, struct node *n, struct data_c
     if (out.data == NULL) {
         return false;
     }
+    lanes_bind(r, rank, l);
     struct writer writer;
     writer_init(&writer, d->head + FRAME_HEADER_BYTES, sizeof d->head - FRAME_HEADER_BYTES);
     put_data(&writer, &(struct msg_data){.name = r->op.name, .frame = out.frame, .phase = (uint8_t)out.phase});
@@ -467,6 +482,10 @@ static bool lanes_begin(struct world *w, struct node *n, struct link *l, struct 
     }
     uint32_t rank = lanes_rank(r, l->peer);
     struct exec_out out = {0};
+    if (rank != LANES_NO_SLOT && !lanes_bind(r, rank, l)) {
+        d->rx_slot = LANES_NO_SLOT;
+        return true; /* frames before this one were lost: its view is about to end */
+    }
     if (rank != LANES_NO_SLOT) {
         lanes_buffer(w, n);
         exec_step(&r->exec[lane],
@@ -496,7 +515,7 @@ static void lanes_credit(struct node *n, const struct link *l, struct data_conne
     }
     struct run *r = lanes_find(n, header->view, &credit.name, lane, &slot);
     uint32_t rank = r == NULL ? LANES_NO_SLOT : lanes_rank(r, l->peer);
-    if (rank != LANES_NO_SLOT) {
+    if (rank != LANES_NO_SLOT && lanes_bind(r, rank, l)) {
         exec_edge_note(&d->edge.granted, r->launch[rank]);
         exec_step(&r->exec[lane], &(struct exec_event){.kind = EXEC_CREDIT, .rank = rank, .credit = credit.frames},
                   &(struct exec_out){0});

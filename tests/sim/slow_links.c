@@ -1,6 +1,7 @@
 /* slow_links.c - links on which bytes take time: all of a run's, or one pair's for a while.
  *
- * One idea: a byte leaves when the one before it has, in pieces as small as packets, so that a long frame is seen to move.
+ * One idea: a byte leaves when the one before it has, in pieces as small as packets, so that a long frame is seen to move.  What is
+ * under way when a rate changes goes on at the new one.
  * Invariant: no direction between two processes carries more than its rate.
  * SPDX-License-Identifier: MIT */
 #include "world.h"
@@ -31,4 +32,18 @@ void slow_set(struct world *w, const struct fault *f, bool on)
 {
     uint32_t rate = on ? 1000 + f->other % 8 * 1000u : 0;
     w->slow[f->node][f->other] = w->slow[f->other][f->node] = rate;
+    channel_repace(w, f->node, f->other);
+    channel_repace(w, f->other, f->node);
+}
+
+void slow_end(struct world *w)
+{
+    for (uint16_t i = 0; i < w->node_count; i++) {
+        for (uint16_t k = 0; k < w->node_count; k++) {
+            if (w->slow[i][k] != 0) {
+                w->slow[i][k] = 0;
+                channel_repace(w, i, k);
+            }
+        }
+    }
 }

@@ -140,6 +140,7 @@ struct pipe { /* one direction */
     unsigned char *bytes;
     uint32_t capacity, used, delivered, consumed, held;
     int64_t last_at;
+    uint16_t pace;       /* counts changes of its rate: arrivals that were posted before the last one are void */
     bool eof, eof_held, blocked;
 };
 
@@ -203,6 +204,7 @@ struct run { /* an operation slot */
     struct session_op op;
     uint64_t ranks[WORLD_NODES];
     struct link *link[WORLD_NODES]; /* by rank, null until asked for */
+    uint64_t bundle[WORLD_NODES]; /* by rank: the one its frames go over, 0 none yet; never over another */
     uint64_t launch[WORLD_NODES]; /* by rank: number among its launches, 0: it has not launched, so it cannot keep grants */
     uint64_t moved;               /* payload bytes, both ways */
     struct exec_watch watch[WORLD_LANES];
@@ -434,6 +436,8 @@ void channel_reset_owner(struct world *w, uint32_t channel, int end); /* its pro
 bool channel_valid(const struct world *w, uint32_t channel, uint32_t generation);
 void channel_event(struct world *w, const struct event *e);
 void channel_healed(struct world *w, uint16_t from, uint16_t to);
+/* The rate between two processes has changed: what is under way goes on at the new one. */
+void channel_repace(struct world *w, uint16_t from, uint16_t to);
 /* The next whole frame of what `end` has received, or null; consumed by channel_take. */
 const unsigned char *channel_frame(struct world *w, uint32_t channel, int end, struct frame_header *header, bool *bad);
 const unsigned char *channel_peek(const struct world *w, uint32_t channel, int end, uint32_t *size);
@@ -506,6 +510,7 @@ uint32_t slow_rate(const struct world *w, uint16_t from, uint16_t to); /* 0: no 
 uint32_t slow_piece(uint32_t rate, uint32_t size);
 int64_t slow_ns(uint32_t rate, uint32_t size);
 void slow_set(struct world *w, const struct fault *f, bool on);
+void slow_end(struct world *w); /* all links are as fast as the run's */
 
 /* peer_watch.c */
 void watch_start(struct world *w, struct node *n);

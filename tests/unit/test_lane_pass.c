@@ -24,33 +24,46 @@ struct bench {
     struct lane_done done;
     bool posted;
     uint64_t tag[SENT]; /* of the frames sent, in their order */
-    int sent;
+    int sent, sent_fd;  /* so many, the last one over this */
+    unsigned char in[256]; /* comes over in_fd, once */
+    size_t in_bytes;
+    int in_fd, ended_fd; /* ended_fd: nothing comes over it any more */
     int closed, closed_in_pass;
 };
 
 static struct bench *bench; /* of the running test: a transport has no user pointer */
 
-/* The head of a frame of an operation that this lane does not have. */
-static size_t strange_frame(unsigned char *out)
+/* The head of a frame. */
+static size_t head_of(unsigned char *out, struct op_name name, uint32_t frame, uint32_t bytes)
 {
     struct writer w;
     writer_init(&w, out + FRAME_HEADER_BYTES, P2P_DATA_PREFIX);
-    put_data(&w, &(struct msg_data){.name = {.tag = 5, .seq = 1}, .frame = 0, .phase = 0});
-    frame_put(out, &(struct frame_header){.type = FRAME_DATA, .length = P2P_DATA_PREFIX, .view = VIEW});
+    put_data(&w, &(struct msg_data){.name = name, .frame = frame, .phase = 0});
+    frame_put(out, &(struct frame_header){.type = FRAME_DATA, .lane = 1, .length = P2P_DATA_PREFIX + bytes, .view = VIEW});
     return FRAME_HEADER_BYTES + P2P_DATA_PREFIX;
 }
 
 /* Whoever destroys the communicator posts its order while this read is under way. */
 static pccl_status fake_receive(struct transport *t, struct iovec *parts, int count, size_t *moved)
 {
-    (void)t;
+    if (t->fd == bench->ended_fd) {
+        return PCCL_ERR_CLOSED;
+    }
+    if (t->fd == bench->in_fd && bench->in_bytes > 0) {
+        struct iovec *last = &parts[count - 1]; /* heads go there */
+        EXPECT(last->iov_len >= bench->in_bytes);
+        memcpy(last->iov_base, bench->in, bench->in_bytes);
+        *moved = bench->in_bytes;
+        bench->in_bytes = 0;
+        return PCCL_OK;
+    }
     if (bench->posted) {
         return PCCL_ERR_AGAIN;
     }
     bench->posted = true;
     EXPECT(lane_post(bench->lane, &(struct lane_order){.kind = LANE_DROP, .comm = &bench->comm, .done = &bench->done}));
     EXPECT_EQ(count, 1);
-    *moved = strange_frame(parts[0].iov_base);
+    *moved = head_of(parts[0].iov_base, (struct op_name){.tag = 5, .seq = 1}, 0, 0); /* of an operation that is not here */
     return PCCL_OK;
 }
 
@@ -60,7 +73,6 @@ static pccl_status fake_send(struct transport *t, struct iovec *parts, int count
     struct frame_header h;
     struct msg_data m;
     struct reader r;
-    (void)t;
     *moved = 0;
     for (int i = 0; i < count; i++) {
         *moved += parts[i].iov_len;
@@ -73,6 +85,7 @@ static pccl_status fake_send(struct transport *t, struct iovec *parts, int count
         if (data && bench->sent < SENT) {
             EXPECT(get_data(&r, &m));
             bench->tag[bench->sent++] = m.name.tag;
+            bench->sent_fd = t->fd;
         }
         head += FRAME_HEADER_BYTES + (data ? P2P_DATA_PREFIX : h.length);
     }
@@ -93,6 +106,23 @@ static void fake_close(struct transport *t)
 
 static const struct transport_ops fake = {fake_send, fake_receive, fake_nothing, fake_nothing, fake_close};
 
+/* One more connection, of this bundle of a link. */
+static struct stream *stream_add(struct bench *b, struct link *link, uint64_t number)
+{
+    struct stream *s = calloc(1, sizeof *s);
+    link_ref(link);
+    list_init(&s->all);
+    s->transport = (struct transport){.ops = &fake, .fd = fds_own(eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC))};
+    s->source.fd = s->transport.fd;
+    s->link = link;
+    s->number = number;
+    s->peer = link->peer;
+    s->comm = &b->comm;
+    s->index = 1;
+    EXPECT(lane_post(b->lane, &(struct lane_order){.kind = LANE_STREAM, .stream = s}));
+    return s;
+}
+
 static void bench_start(struct bench *b)
 {
     memset(b, 0, sizeof *b);
@@ -105,19 +135,10 @@ static void bench_start(struct bench *b)
     pthread_cond_init(&b->done.zero, NULL);
     b->done.left = 1;
     for (uint32_t i = 0; i < STREAMS; i++) {
-        struct stream *s = calloc(1, sizeof *s);
         b->link[i].comm = &b->comm;
         b->link[i].peer = 100 + i;
-        atomic_init(&b->link[i].refs, 2); /* this test's and the stream's */
-        list_init(&s->all);
-        s->transport = (struct transport){.ops = &fake, .fd = fds_own(eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC))};
-        s->source.fd = s->transport.fd;
-        s->link = &b->link[i];
-        s->peer = b->link[i].peer;
-        s->comm = &b->comm;
-        b->stream[i] = b->link[i].bundle.streams[1] = s;
-        s->index = 1;
-        EXPECT(lane_post(b->lane, &(struct lane_order){.kind = LANE_STREAM, .stream = s}));
+        atomic_init(&b->link[i].refs, 1);
+        b->stream[i] = b->link[i].bundle.streams[1] = stream_add(b, &b->link[i], 1);
     }
 }
 
@@ -209,4 +230,54 @@ TEST(frames_leave_in_the_order_of_launches_however_many_are_in_flight)
     lane_release(b.lane, false);
     bench_stop(&b);
     free(f);
+}
+
+/* What was under way when a connection ended is lost, and so would be what the executor takes for sent: it neither goes on over the
+ * next connection nor holds what comes there against the peer.  Only the end of the view ends the operation. */
+TEST(an_operation_does_not_go_on_over_another_connection)
+{
+    struct bench b;
+    struct flight f;
+    bench_start(&b);
+    b.posted = true;
+    flight_init(&f, &b.comm, 1);
+    EXPECT(lane_post(b.lane, &(struct lane_order){.kind = LANE_START, .op = &f.op}));
+    struct lane_order ready = {.kind = LANE_READY, .comm = &b.comm, .view = VIEW, .name = f.op.run.name, .peer = 100, .launch = 1,
+                               .credit = 1};
+    EXPECT(lane_post(b.lane, &ready));
+    b.in_fd = b.stream[0]->transport.fd;
+    b.in_bytes = head_of(b.in, f.op.run.name, 1, 16); /* and none of its payload */
+    EXPECT(lane_try(b.lane));
+    lane_serve(b.lane, 0);
+    EXPECT_EQ(b.sent, 1);
+    EXPECT_EQ(b.sent_fd, b.stream[0]->transport.fd);
+    struct stream *next = stream_add(&b, &b.link[0], 2); /* even while the first one has not been seen to end */
+    b.in_fd = next->transport.fd;
+    b.in_bytes = head_of(b.in, f.op.run.name, 1, 16) + 16; /* the peer knew nothing of the first one */
+    EXPECT(lane_post(b.lane, &ready)); /* more grants */
+    b.link[0].bundle.number = 2;       /* the session hears of no loss here: the first one's number is not its */
+    lane_serve(b.lane, 0);
+    EXPECT_EQ(b.in_bytes, 0);
+    EXPECT(!next->broken && next->rx_exec == NULL && next->rx_left == 0);
+    EXPECT_EQ(b.sent, 2); /* over the first one */
+    EXPECT(b.sent_fd == b.stream[0]->transport.fd);
+    b.ended_fd = b.stream[0]->transport.fd;
+    b.stream[0]->can_in = true;
+    stream_due(b.stream[0]);
+    lane_serve(b.lane, 0);
+    EXPECT_EQ(b.closed, 1);
+    b.in_bytes = head_of(b.in, f.op.run.name, 3, 16) + 16;
+    next->can_in = true;
+    stream_due(next);
+    EXPECT(lane_post(b.lane, &ready));
+    lane_serve(b.lane, 0);
+    EXPECT(!next->broken && next->rx_left == 0);
+    EXPECT_EQ(b.sent, 2);
+    EXPECT_EQ(b.lane->exec_count, 1);
+    EXPECT(lane_post(b.lane, &(struct lane_order){.kind = LANE_DROP, .comm = &b.comm, .done = &b.done}));
+    lane_serve(b.lane, 0);
+    EXPECT_EQ(b.closed, STREAMS + 1);
+    EXPECT_EQ((uint32_t)(b.lane->room.half_a + b.lane->room.half_b), b.lane->room.slot_count);
+    lane_release(b.lane, false);
+    bench_stop(&b);
 }

@@ -336,6 +336,36 @@ bool election_known(const struct master *m, const struct member *mb, const struc
     return s->number < mb->answered || (s->number == mb->answered && s->round <= g->sync.round);
 }
 
+/* All that have the state have been heard of since the last failure: whose process is ending is not reached by anybody, and the
+ * master may be the last to see its connection close. */
+static bool sources_live(const struct master *m, const struct group *g)
+{
+    uint32_t at = 0;
+    for (const struct member *mb; (mb = voter_next(m, g, &at)) != NULL;) {
+        if (source_has(mb) && mb->heard_at <= g->sync.failed_at) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Counted once a round, however many say so. */
+static void note_failure(struct master *m, struct group *g, struct member *mb, bool caught)
+{
+    if (caught) {
+        g->sync.failures = 0;
+    } else if (!g->sync.again && (g->sync.failures == 0 || sources_live(m, g))) {
+        g->sync.failures++;
+        g->sync.failed_at = m->now;
+    }
+    g->sync.again = true;
+    g->sync.elect_at = caught ? 0 : m->now + m->config.collect_ns;
+    if (g->sync.failures >= MASTER_SYNC_ROUNDS) {
+        g->sync.failures = 0;
+        member_exclude(m, mb, CAUSE_KICK_UNREACHABLE, "it reaches no source of the shared state");
+    }
+}
+
 void election_staged(struct master *m, struct member *mb, const struct msg_staged *s)
 {
     struct group *g = member_group(m, mb);
@@ -349,13 +379,7 @@ void election_staged(struct master *m, struct member *mb, const struct msg_stage
         mb->staged = true;
         break;
     case STAGED_NO_SOURCE:
-        g->sync.failures = caught ? 0 : g->sync.failures + !g->sync.again; /* once a round, however many say so */
-        g->sync.again = true;
-        g->sync.elect_at = caught ? 0 : m->now + m->config.collect_ns;
-        if (g->sync.failures >= MASTER_SYNC_ROUNDS) {
-            g->sync.failures = 0;
-            member_exclude(m, mb, CAUSE_KICK_UNREACHABLE, "it reaches no source of the shared state");
-        }
+        note_failure(m, g, mb, caught);
         break;
     case STAGED_NO_MEMORY:
         member_exclude(m, mb, CAUSE_NO_MEMORY, "no memory for the shared state");

@@ -143,7 +143,8 @@ struct edge_break {
 struct group_sync {
     uint8_t phase;
     uint32_t round;      /* of this group, never reused */
-    uint32_t failures;   /* rounds in a row that ended without a source and without a culprit */
+    uint32_t failures;   /* rounds in a row that ended without a source and without a culprit, although the sources lived, */
+    int64_t failed_at;   /* ... the last of them */
     bool again;          /* elect once more */
     int64_t elect_at;    /* not before: the master is about to hear why a source was missing; 0: at once */
     uint64_t revision, key_digest, content_digest, persist;

@@ -345,11 +345,31 @@ TEST(receiver_that_reaches_no_source_again_and_again_has_to_go) /* or the others
     for (int i = 0; i < 3; i++) {
         EXPECT(p[3].open);
         peer_staged(c, &p[3], STAGED_NO_SOURCE, 0);
-        cluster_pass(c, 250); /* the next election waits for news of the source */
+        cluster_pass(c, 750); /* the next election waits for news of the sources */
     }
     EXPECT_EQ(p[3].fence.cause, CAUSE_KICK_UNREACHABLE);
     peer_staged(c, &p[2], STAGED_OK, 0);
     EXPECT(!p[0].voting);
+    cluster_free(c);
+}
+
+TEST(sources_that_are_being_lost_cost_no_receiver_its_place) /* the master may see their connections close last of all */
+{
+    struct cluster *c = staging();
+    struct peer *p = c->peers;
+    p[1].mute = true;
+    for (int i = 0; i < 12; i++) {
+        EXPECT(p[3].open && p[2].open);
+        EXPECT_EQ(p[3].elected.holders, 2);
+        peer_staged(c, &p[3], STAGED_NO_SOURCE, 0);
+        peer_staged(c, &p[2], STAGED_NO_SOURCE, 0);
+        cluster_pass(c, 600);
+    }
+    peer_crash(c, &p[1]);
+    peer_staged(c, &p[3], STAGED_OK, 0);
+    peer_staged(c, &p[2], STAGED_OK, 0);
+    EXPECT(!p[0].voting && !p[2].voting && !p[3].voting);
+    EXPECT_EQ(p[3].answer.value, 5);
     cluster_free(c);
 }
 

@@ -266,9 +266,11 @@ TEST(an_in_place_reduce_costs_one_copy_of_its_input_and_an_out_of_place_one_next
     struct reply reply[PROCESSES_MOST];
     int64_t bytes = (int64_t)job.count * 4, slack = 40 << 20; /* staging: 16 MiB per lane, socket buffers aside */
     processes_do(&all, 3, reduce_in_place_measured, &job, sizeof job, reply);
-    EXPECT(reply[0].result == pcclSuccess && reply[0].value[3] <= slack);
+    EXPECT_EQ(reply[0].result, pcclSuccess);
+    EXPECT(reply[0].value[3] <= slack);
     job.in_place = true;
     processes_do(&all, 3, reduce_in_place_measured, &job, sizeof job, reply);
-    EXPECT(reply[0].result == pcclSuccess && reply[0].value[3] <= bytes + slack);
+    EXPECT_EQ(reply[0].result, pcclSuccess);
+    EXPECT(reply[0].value[3] <= bytes + slack);
     processes_stop(&all);
 }

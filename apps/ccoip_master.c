@@ -151,7 +151,7 @@ int main(int argc, char **argv)
             return 0;
         }
     }
-    log_set_sink(log_stderr, o.level, program);
+    log_set_sink(log_stderr, o.level, (struct log_to){.user = program});
     if (server_new(&o.listen, &o.server, &s, &err) != PCCL_OK || server_start(s, &err) != PCCL_OK) {
         fail("", err.text);
         (void)server_free(s);

@@ -25,10 +25,10 @@ static void log_from_environment(void)
         return;
     }
     if (log_level_read(word, &level)) {
-        log_set_default(level == LOG_NONE ? NULL : log_stderr, level, NULL);
+        log_set_default(level == LOG_NONE ? NULL : log_stderr, level);
         return;
     }
-    log_set_default(log_stderr, LOG_WARN, NULL);
+    log_set_default(log_stderr, LOG_WARN);
     log_line(LOG_WARN, "PCCL_LOG_LEVEL is '%.20s': expected trace, debug, info, warn, error or none; warn is used", word);
 }
 
@@ -451,12 +451,18 @@ pcclResult_t pcclGetOption(const pcclComm_t *communicator, pcclOption_t option, 
     return rc;
 }
 
+/* The two enums have the same values. */
+static void log_to_program(enum log_level level, const char *message, const struct log_to *to)
+{
+    ((pcclLogCallback_t)to->function)((pcclLogLevel_t)level, message, to->user);
+}
+
 pcclResult_t pcclSetLogCallback(pcclLogCallback_t callback, pcclLogLevel_t level, void *user)
 {
     if ((unsigned)level > pcclLogNone) {
         return api_fail(pcclInvalidArgument, pcclCauseUsage, "log", "unknown level %d", (int)level);
     }
-    /* The two enums have the same values and representation. */
-    log_set_sink((log_sink)(void (*)(void))callback, (enum log_level)level, user);
+    log_set_sink(callback != NULL ? log_to_program : NULL, (enum log_level)level,
+                 (struct log_to){.user = user, .function = (void (*)(void))callback});
     return pcclSuccess;
 }

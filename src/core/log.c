@@ -1,6 +1,6 @@
 /* log.c - the sink and its level.
  *
- * Three words that belong together (sink, user, level) are read by any thread without a lock around the call: a writer
+ * Words that belong together (sink, what comes with it, level) are read by any thread without a lock around the call: a writer
  * fills the slot that is not in use and then publishes its number, so a reader sees one slot or the other.  Invariant: a
  * slot is rewritten only after LOG_SLOTS further changes of the sink.
  * SPDX-License-Identifier: MIT */
@@ -19,6 +19,7 @@ enum { LOG_SLOTS = 8 };
 struct log_slot {
     _Atomic(log_sink) sink;
     void *_Atomic user; /* borrowed */
+    void (*_Atomic function)(void);
 };
 
 static struct log_slot log_slots[LOG_SLOTS];
@@ -28,28 +29,29 @@ static bool log_chosen; /* with log_writer: a sink was set */
 static pthread_mutex_t log_writer = PTHREAD_MUTEX_INITIALIZER; /* one change of the sink at a time */
 
 /* With log_writer. */
-static void log_publish(log_sink sink, enum log_level level, void *user)
+static void log_publish(log_sink sink, enum log_level level, struct log_to to)
 {
     unsigned next = (atomic_load(&log_slot_current) + 1) % LOG_SLOTS;
     atomic_store(&log_slots[next].sink, sink);
-    atomic_store(&log_slots[next].user, user);
+    atomic_store(&log_slots[next].user, to.user);
+    atomic_store(&log_slots[next].function, to.function);
     atomic_store(&log_slot_current, next);
     atomic_store(&log_level_current, sink != NULL ? (int)level : (int)LOG_NONE);
     log_chosen = true;
 }
 
-void log_set_sink(log_sink sink, enum log_level level, void *user)
+void log_set_sink(log_sink sink, enum log_level level, struct log_to to)
 {
     pthread_mutex_lock(&log_writer);
-    log_publish(sink, level, user);
+    log_publish(sink, level, to);
     pthread_mutex_unlock(&log_writer);
 }
 
-void log_set_default(log_sink sink, enum log_level level, void *user)
+void log_set_default(log_sink sink, enum log_level level)
 {
     pthread_mutex_lock(&log_writer);
     if (!log_chosen) {
-        log_publish(sink, level, user);
+        log_publish(sink, level, (struct log_to){0});
     }
     pthread_mutex_unlock(&log_writer);
 }
@@ -75,7 +77,7 @@ void log_line(enum log_level level, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(line, sizeof line, fmt, args);
     va_end(args);
-    sink(level, line, atomic_load(&slot->user));
+    sink(level, line, &(struct log_to){.user = atomic_load(&slot->user), .function = atomic_load(&slot->function)});
 }
 
 const char *log_level_name(enum log_level level)

@@ -13,11 +13,17 @@
 /* Values as in pccl.h. */
 enum log_level { LOG_TRACE = 0, LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR, LOG_NONE };
 
-typedef void (*log_sink)(enum log_level level, const char *message, void *user);
+/* `to`: what came with the sink, a function of the program's own type among it, which the sink knows and casts back. */
+struct log_to {
+    void *user; /* borrowed */
+    void (*function)(void);
+};
 
-/* Lines at or above `level` go to `sink`; null: nowhere.  `user` is borrowed.  A call of the old sink that has begun in
- * another thread may still be running when this returns. */
-void log_set_sink(log_sink sink, enum log_level level, void *user);
+typedef void (*log_sink)(enum log_level level, const char *message, const struct log_to *to);
+
+/* Lines at or above `level` go to `sink`; null: nowhere.  A call of the old sink that has begun in another thread may still be
+ * running when this returns. */
+void log_set_sink(log_sink sink, enum log_level level, struct log_to to);
 
 /* Whether a line of this level would be seen; cheap. */
 bool log_enabled(enum log_level level);
@@ -31,9 +37,9 @@ const char *log_level_name(enum log_level level); /* "info" */
 bool log_level_read(const char *text, enum log_level *out);
 
 /* Sends lines to `sink` unless log_set_sink was ever called: what the program says goes before what its environment says. */
-void log_set_default(log_sink sink, enum log_level level, void *user);
+void log_set_default(log_sink sink, enum log_level level);
 
-/* A sink: date, time, `user` (a name, borrowed, or null), process id, level and message as a line on standard error. */
-void log_stderr(enum log_level level, const char *message, void *user);
+/* A sink: date, time, `user` (a name, or null), process id, level and message as a line on standard error. */
+void log_stderr(enum log_level level, const char *message, const struct log_to *to);
 
 #endif

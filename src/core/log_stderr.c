@@ -11,7 +11,7 @@
 #include "core/bounds.h"
 #include "core/log.h"
 
-void log_stderr(enum log_level level, const char *message, void *user)
+void log_stderr(enum log_level level, const char *message, const struct log_to *to)
 {
     char line[BOUNDS_LOG_LINE + 96], date[32];
     struct timespec now;
@@ -20,7 +20,7 @@ void log_stderr(enum log_level level, const char *message, void *user)
     localtime_r(&now.tv_sec, &parts);
     strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S", &parts);
     int length = snprintf(line, sizeof line, "%s.%03ld %s[%ld] %-5s %s\n", date, now.tv_nsec / 1000000,
-                          user != NULL ? (const char *)user : "pccl", (long)getpid(), log_level_name(level), message);
+                          to->user != NULL ? (const char *)to->user : "pccl", (long)getpid(), log_level_name(level), message);
     if (length > 0) {
         size_t size = (size_t)length < sizeof line ? (size_t)length : sizeof line - 1;
         ssize_t written = write(STDERR_FILENO, line, size);

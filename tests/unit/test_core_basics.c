@@ -55,9 +55,9 @@ struct seen {
     char line[1024];
 };
 
-static void remember(enum log_level level, const char *message, void *user)
+static void remember(enum log_level level, const char *message, const struct log_to *to)
 {
-    struct seen *seen = user;
+    struct seen *seen = to->user;
     atomic_fetch_add(&seen->count, 1);
     seen->level = level;
     snprintf(seen->line, sizeof seen->line, "%s", message);
@@ -74,17 +74,17 @@ TEST(log_is_silent_without_a_sink)
 TEST(log_passes_lines_at_or_above_its_level)
 {
     struct seen seen = {0};
-    log_set_sink(remember, LOG_WARN, &seen);
+    log_set_sink(remember, LOG_WARN, (struct log_to){.user = &seen});
     log_line(LOG_INFO, "below");
     EXPECT_EQ(seen.count, 0);
     log_line(LOG_WARN, "peer %d is gone", 7);
     EXPECT_EQ(seen.count, 1);
     EXPECT_EQ(seen.level, LOG_WARN);
     EXPECT_STR(seen.line, "peer 7 is gone");
-    log_set_sink(remember, LOG_NONE, &seen); /* the level "none" is above every line */
+    log_set_sink(remember, LOG_NONE, (struct log_to){.user = &seen}); /* the level "none" is above every line */
     log_line(LOG_ERROR, "unheard");
     EXPECT_EQ(seen.count, 1);
-    log_set_sink(NULL, LOG_TRACE, NULL);
+    log_set_sink(NULL, LOG_TRACE, (struct log_to){0});
     log_line(LOG_ERROR, "unheard");
     EXPECT_EQ(seen.count, 1);
 }
@@ -95,16 +95,16 @@ TEST(log_cuts_long_lines)
     char name[4 * BOUNDS_LOG_LINE];
     memset(name, 'y', sizeof name - 1);
     name[sizeof name - 1] = 0;
-    log_set_sink(remember, LOG_TRACE, &seen);
+    log_set_sink(remember, LOG_TRACE, (struct log_to){.user = &seen});
     log_line(LOG_TRACE, "%s", name);
     EXPECT_EQ(strlen(seen.line), BOUNDS_LOG_LINE - 1);
-    log_set_sink(NULL, LOG_NONE, NULL);
+    log_set_sink(NULL, LOG_NONE, (struct log_to){0});
 }
 
-static void count_line(enum log_level level, const char *message, void *user)
+static void count_line(enum log_level level, const char *message, const struct log_to *to)
 {
     (void)level, (void)message;
-    atomic_fetch_add((atomic_int *)user, 1);
+    atomic_fetch_add((atomic_int *)to->user, 1);
 }
 
 
@@ -121,17 +121,17 @@ TEST(log_sink_may_change_while_other_threads_log)
 {
     atomic_int counts[2] = {0, 0};
     pthread_t threads[2];
-    log_set_sink(count_line, LOG_INFO, &counts[0]);
+    log_set_sink(count_line, LOG_INFO, (struct log_to){.user = &counts[0]});
     for (int i = 0; i < 2; i++) {
         pthread_create(&threads[i], NULL, log_many, NULL);
     }
     for (int i = 0; i < 1000; i++) {
-        log_set_sink(count_line, LOG_INFO, &counts[i & 1]);
+        log_set_sink(count_line, LOG_INFO, (struct log_to){.user = &counts[i & 1]});
     }
     for (int i = 0; i < 2; i++) {
         pthread_join(threads[i], NULL);
     }
-    log_set_sink(NULL, LOG_NONE, NULL);
+    log_set_sink(NULL, LOG_NONE, (struct log_to){0});
     EXPECT_EQ(counts[0] + counts[1], 40000); /* no line is lost or doubled by a change */
 }
 
@@ -199,14 +199,14 @@ TEST(failed_assertion_returns_to_the_step_that_runs) /* G5: the process must liv
 TEST(failed_assertion_outside_steps_is_logged_once)
 {
     struct seen seen = {0};
-    log_set_sink(remember, LOG_ERROR, &seen);
+    log_set_sink(remember, LOG_ERROR, (struct log_to){.user = &seen});
     unsigned before = check_failed;
     PCCL_ASSERT(before == 12345);
     PCCL_ASSERT(before == 12345);
     EXPECT_EQ(check_failed, before + 2);
     EXPECT_EQ(seen.count, 1);
     EXPECT(strstr(seen.line, "before == 12345") != NULL);
-    log_set_sink(NULL, LOG_NONE, NULL);
+    log_set_sink(NULL, LOG_NONE, (struct log_to){0});
 }
 
 TEST(clock_never_goes_back)

@@ -141,7 +141,7 @@ static void bench_row(struct bench_rank *ranks, enum plan_algorithm algorithm, u
     size_t count = bytes / sizeof(float);
     struct numeric numeric;
     struct plan_params params = {.algorithm = algorithm, .world = world, .count = count, .align = 1};
-    params.frame_elements = plan_frame_elements(algorithm, world, count, 4 * 1024, 1, BENCH_FRAME);
+    params.frame_elements = plan_frame_elements(plan_largest(&params), 4 * 1024, 1, BENCH_FRAME);
     if (!numeric_init(&numeric, DTYPE_F32, REDOP_SUM, QUANT_NONE, DTYPE_U8, kernels_get())) {
         return;
     }

@@ -31,7 +31,7 @@ uint32_t exec_frame_count(const struct exec *x, const struct plan_segment *segme
 uint32_t exec_leading(const struct exec *x, const struct plan_segment *segment)
 {
     uint32_t i = 0;
-    while (i < segment->steps && x->plan->steps[segment->step + i].kind == STEP_SEND) {
+    while (i < segment->steps && (x->plan->steps[segment->step + i].kind == STEP_GIVE || x->plan->steps[segment->step + i].kind == STEP_SEND)) {
         i++;
     }
     return i;
@@ -69,9 +69,9 @@ static struct exec_layout layout_of(const struct exec_config *c)
         }
         largest = most > largest ? most : largest;
         for (uint32_t j = leading; j < s->steps; j++) {
-            uint32_t kind = c->plan->steps[s->step + j].kind;
-            sends += kind == STEP_SEND ? frames : 0;
-            folds += kind == STEP_FOLD;
+            const struct plan_step *step = &c->plan->steps[s->step + j];
+            sends += step->kind == STEP_SEND || step->kind == STEP_GIVE ? frames : 0;
+            folds += step->kind == STEP_FOLD;
         }
     }
     bool quantised = !sends_user_bytes(c->numeric);
@@ -100,10 +100,12 @@ size_t exec_arena_bytes(const struct exec_config *config)
 static void init_segment(struct exec *x, const struct plan_segment *s)
 {
     uint32_t frames = exec_frame_count(x, s), first = exec_first_frame(x, s), leading = exec_leading(x, s);
-    bool first_fold = true, final = false;
+    bool first_fold = true, completes = plan_completes(x->plan, s);
     for (uint32_t f = first, k = 0; k < frames; f += x->lanes, k++) {
         x->frames[f / x->lanes].step = (uint16_t)leading;
+        x->frames[f / x->lanes].complete = !completes;
     }
+    x->pending += completes ? frames : 0;
     for (uint32_t j = 0; j < s->steps; j++) {
         const struct plan_step *step = &x->plan->steps[s->step + j];
         struct exec_peer *p = &x->peers[step->rank];
@@ -114,14 +116,16 @@ static void init_segment(struct exec *x, const struct plan_segment *s)
         }
         x->cursors[s->step + j] = first;
         switch ((enum step_kind)step->kind) {
+        case STEP_GIVE:
         case STEP_SEND:
             x->unsent += frames;
             if (j < leading) {
                 PCCL_ASSERT(p->lead_end == 0); /* one segment per rank begins with the input */
                 p->lead_next = first;
                 p->lead_end = s->frame + s->frames;
+                p->lead_phase = step->kind == STEP_SEND ? 1 : 0;
             } else {
-                p->queue[final].tail += frames;
+                p->queue[step->kind == STEP_SEND ? 1 : 0].tail += frames;
             }
             break;
         case STEP_FOLD:
@@ -135,11 +139,12 @@ static void init_segment(struct exec *x, const struct plan_segment *s)
             x->fold_first = first;
             first_fold = false;
             break;
-        case STEP_RECV:
-            final = true;
+        case STEP_COPY:
+            x->copy_next = x->copy_end == 0 ? first : x->copy_next; /* they stand one after the other: exec_copy looks */
+            x->copy_end = s->frame + s->frames;
             break;
+        case STEP_RECV:
         case STEP_FINISH:
-            final = true;
             break;
         }
     }
@@ -203,16 +208,24 @@ void exec_init(struct exec *x, const struct exec_config *c, void *arena)
     x->window = c->window < EXEC_MIN_WINDOW ? EXEC_MIN_WINDOW : c->window;
     x->oldest = c->lane;
     PCCL_ASSERT(c->lane < c->lanes && c->plan->frame_count < UINT32_MAX - (EXEC_ACCS + 1) * c->lanes);
-    PCCL_ASSERT(c->numeric->plain || c->plan->params.algorithm != PLAN_RING);
+    bool sums = c->plan->params.kind == PLAN_ALL_REDUCE || c->plan->params.kind == PLAN_REDUCE_SCATTER;
+    bool partial = c->plan->params.algorithm == PLAN_RING || c->plan->params.algorithm == PLAN_TREE;
+    PCCL_ASSERT(sums ? c->numeric->plain || !partial : x->direct_bytes);
     PCCL_ASSERT(c->room->slot_bytes >= l.wire_bytes && (x->direct_bytes || c->pool != NULL));
     PCCL_ASSERT(2 * c->plan->params.world < UINT16_MAX);
+    for (uint32_t f = c->lane; f < c->plan->frame_count; f += c->lanes) {
+        x->frames[f / c->lanes].complete = true; /* gaps are; the rest is told below */
+    }
     for (uint32_t i = 0; i < c->plan->segment_count; i++) {
         init_segment(x, &c->plan->segments[i]);
-        x->pending += exec_frame_count(x, &c->plan->segments[i]);
+    }
+    while (x->oldest < c->plan->frame_count && x->frames[x->oldest / c->lanes].complete) {
+        x->oldest += c->lanes;
     }
     init_peers(x, c->window);
     x->done = x->pending == 0;
     x->idle = x->done && x->unsent == 0;
+    x->work = x->copy_next < x->copy_end;
 }
 
 static void add_credit(struct exec_peer *p, uint32_t credit)
@@ -256,6 +269,11 @@ static void dispatch(struct exec *x, const struct exec_event *e, struct exec_out
             }
         }
         break;
+    case EXEC_WORK:
+        if (x->work) {
+            exec_copy(x);
+        }
+        break;
     case EXEC_TELL:
         for (uint32_t r = 0; x->starved_peers > 0 && r < x->plan->params.world; r++) {
             if (x->peers[r].starved) {
@@ -289,6 +307,7 @@ void exec_step(struct exec *x, const struct exec_event *event, struct exec_out *
     dispatch(x, event, out);
     x->done = x->pending == 0;
     x->idle = x->done && x->unsent == 0;
+    x->work = !x->stopped && x->copy_next < x->copy_end;
     exec_check(x);
     check_current = pad.outer;
 }
@@ -328,7 +347,7 @@ void exec_edges(const struct plan *plan, uint64_t *folding_senders, uint64_t *al
         for (uint32_t j = s->step; s->frames > 0 && j < s->step + s->steps; j++) {
             const struct plan_step *step = &plan->steps[j];
             uint64_t bit = UINT64_C(1) << (step->rank % 64);
-            if (step->kind == STEP_FINISH || step->rank == plan->params.rank) {
+            if (step->kind == STEP_FINISH || step->kind == STEP_COPY || step->rank == plan->params.rank) {
                 continue;
             }
             all_edges[step->rank / 64] |= bit;

@@ -61,6 +61,7 @@ enum exec_event_kind {
     EXEC_PULL,    /* rank's connection can take a frame: out.data is the next one, null if none */
     EXEC_SENT,    /* the frame pulled last for rank has left */
     EXEC_ROOM,    /* the lane's room has grants again: serve starved senders */
+    EXEC_WORK,    /* there is time for one of the copies that wait (exec.work) */
     EXEC_TELL,    /* this lane moves: whoever starves is to be told so */
     EXEC_STOP,    /* let go of all buffers and slots; every later event is ignored */
 };
@@ -69,7 +70,7 @@ struct exec_event {
     enum exec_event_kind kind;
     uint32_t rank;
     uint32_t credit;  /* READY, CREDIT */
-    uint32_t frame;   /* HEADER */
+    uint32_t frame;   /* HEADER: as the sender calls it (plan_wire) */
     uint32_t phase;   /* HEADER: 0 contribution, 1 final */
     uint32_t bytes;   /* HEADER: payload length on the wire */
 };
@@ -102,6 +103,7 @@ struct exec {
     const char *failed_what; /* ... which; static */
     bool done;          /* every frame of this lane is complete in `out` */
     bool idle;          /* done, and every send has left */
+    bool work;          /* own input waits to be copied: send EXEC_WORK until none does */
     bool starved;       /* a sender waits for room: send EXEC_ROOM when the room has some */
     uint64_t digest;    /* sum over frames of hash(offset, bytes): independent of lanes and order */
     uint64_t tx_bytes, rx_bytes; /* payload */
@@ -109,6 +111,7 @@ struct exec {
     uint32_t pending;   /* frames not complete */
     uint32_t unsent;    /* sends not yet left */
     uint32_t oldest;    /* frame: all frames of this lane before it are complete */
+    uint32_t copy_next, copy_end; /* frames of the own input that become final by a COPY; equal: none is left */
     /* All below lies in the caller's arena. */
     struct exec_peer *peers;   /* world */
     struct exec_frame *frames; /* of this lane */

@@ -58,6 +58,7 @@ static void check_frames(const struct exec *x)
         PCCL_ASSERT(!frame->complete || !frame->queued);
     }
     PCCL_ASSERT(open == x->pending);
+    PCCL_ASSERT(x->copy_next <= x->copy_end + x->lanes && (x->copy_next >= x->copy_end || x->pending > 0));
 }
 
 void exec_check(struct exec *x)

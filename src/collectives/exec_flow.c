@@ -10,26 +10,25 @@
 /* The step of the frame's program that takes this phase from this rank; EXEC_NONE if there is none. */
 static uint32_t receiving_step(const struct exec *x, const struct exec_view *v, uint32_t phase, uint32_t rank)
 {
-    uint32_t kind = phase == 0 ? STEP_FOLD : STEP_RECV;
     for (uint32_t i = v->segment->step; i < v->segment->step + v->segment->steps; i++) {
-        if (x->plan->steps[i].kind == kind && x->plan->steps[i].rank == rank) {
+        const struct plan_step *s = &x->plan->steps[i];
+        if (s->rank == rank && (s->kind == (phase == 0 ? STEP_FOLD : STEP_RECV))) {
             return i;
         }
     }
     return EXEC_NONE;
 }
 
-/* Whether the plan and the grants let `rank` send this now; the place in `step`. */
-static bool header_valid(const struct exec *x, const struct exec_event *e, uint32_t *step)
+/* Whether the plan and the grants let `rank` send this now; the place in `step`.  `frame`: by our own count. */
+static bool header_valid(const struct exec *x, const struct exec_event *e, uint32_t frame, uint32_t *step)
 {
     const struct exec_peer *p = &x->peers[e->rank];
-    if (e->rank == x->plan->params.rank || p->receiving || e->phase > 1 || e->frame >= x->plan->frame_count ||
-        e->frame % x->lanes != x->lane) {
+    if (e->rank == x->plan->params.rank || p->receiving || e->phase > 1 || frame == EXEC_NONE || frame % x->lanes != x->lane) {
         return false;
     }
-    struct exec_view v = exec_view(x, e->frame);
+    struct exec_view v = exec_view(x, frame);
     *step = receiving_step(x, &v, e->phase, e->rank);
-    if (*step == EXEC_NONE || x->cursors[*step] != e->frame || e->bytes != numeric_wire_bytes(x->numeric, v.count)) {
+    if (*step == EXEC_NONE || x->cursors[*step] != frame || e->bytes != numeric_wire_bytes(x->numeric, v.count)) {
         return false;
     }
     if (e->phase == 0) {
@@ -41,13 +40,13 @@ static bool header_valid(const struct exec *x, const struct exec_event *e, uint3
 
 void exec_on_header(struct exec *x, const struct exec_event *e, struct exec_out *out)
 {
-    uint32_t step = EXEC_NONE;
-    if (e->rank >= x->plan->params.world || !header_valid(x, e, &step)) {
+    uint32_t step = EXEC_NONE, frame = e->rank < x->plan->params.world ? plan_heard(x->plan, e->rank, e->frame) : EXEC_NONE;
+    if (frame == EXEC_NONE || !header_valid(x, e, frame, &step)) {
         out->refused = true;
         return;
     }
     struct exec_peer *p = &x->peers[e->rank];
-    struct exec_view v = exec_view(x, e->frame);
+    struct exec_view v = exec_view(x, frame);
     if (e->phase == 1 && !x->direct_bytes) {
         p->in_buffer = frame_pool_take(x->pool);
         out->no_buffer = p->in_buffer == NULL;
@@ -57,7 +56,7 @@ void exec_on_header(struct exec *x, const struct exec_event *e, struct exec_out 
     }
     x->cursors[step] += x->lanes;
     p->receiving = true;
-    p->in_frame = e->frame;
+    p->in_frame = frame;
     p->in_phase = e->phase;
     p->in_bytes = e->bytes;
     p->in_slot = EXEC_NONE;
@@ -108,10 +107,11 @@ bool exec_has_frame(const struct exec *x, uint32_t rank)
     if (x->stopped || p->busy) {
         return false;
     }
-    if (p->ready && p->queue[1].head != p->queue[1].tail) {
+    bool lead = p->lead_next < p->lead_end;
+    if (p->ready && (p->queue[1].head != p->queue[1].tail || (lead && p->lead_phase == 1))) {
         return true;
     }
-    return p->credit > 0 && (p->lead_next < p->lead_end || p->queue[0].head != p->queue[0].tail);
+    return p->credit > 0 && ((lead && p->lead_phase == 0) || p->queue[0].head != p->queue[0].tail);
 }
 
 /* Final frames go first: they end other ranks' waiting and free buffers. */
@@ -127,12 +127,13 @@ void exec_on_pull(struct exec *x, uint32_t rank, struct exec_out *out)
         v = exec_view(x, p->queue[1].frames[p->queue[1].head++]);
         out->phase = 1;
         out->data = x->direct_bytes ? exec_out_bytes(x, &v) : exec_wire(x, v.frame, &index);
-    } else if (p->lead_next < p->lead_end) {
+    } else if (p->lead_next < p->lead_end && (p->lead_phase == 0 ? p->credit > 0 : p->ready)) {
         if (!x->direct_bytes && (p->out_buffer = frame_pool_take(x->pool)) == NULL) {
             return;
         }
         v = exec_view(x, p->lead_next);
         p->lead_next += x->lanes;
+        out->phase = p->lead_phase;
         out->data = exec_in_bytes(x, &v);
         if (!x->direct_bytes) {
             numeric_encode(x->numeric, p->out_buffer, out->data, v.count);
@@ -144,10 +145,10 @@ void exec_on_pull(struct exec *x, uint32_t rank, struct exec_out *out)
         out->data = exec_out_bytes(x, &v);
     }
     p->credit -= out->phase == 0 ? 1 : 0;
-    out->frame = v.frame;
+    out->frame = plan_wire(x->plan, v.segment, v.frame);
     out->bytes = (uint32_t)numeric_wire_bytes(x->numeric, v.count);
     p->busy = true;
-    p->out_frame = out->frame;
+    p->out_frame = v.frame;
     p->out_phase = out->phase;
     p->out_bytes = out->bytes;
 }

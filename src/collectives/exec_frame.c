@@ -16,6 +16,8 @@
  * SPDX-License-Identifier: MIT */
 #include "collectives/exec_state.h"
 
+#include <string.h>
+
 #include "core/check.h"
 #include "kernels/hash.h"
 
@@ -28,7 +30,7 @@ static void complete(struct exec *x, const struct exec_view *v)
 {
     if (x->verify) {
         uint64_t hash = hash_simple64(exec_out_bytes(x, v), numeric_user_bytes(x->numeric, v->count));
-        x->digest += hash_mix64(hash, numeric_user_bytes(x->numeric, v->first));
+        x->digest += hash_mix64(hash, numeric_user_bytes(x->numeric, v->segment->out + v->offset));
     }
     v->state->complete = true;
     PCCL_ASSERT(x->pending > 0);
@@ -130,9 +132,8 @@ static bool step_finish(struct exec *x, const struct exec_view *v)
     return true;
 }
 
-static void step_send(struct exec *x, const struct exec_view *v, uint32_t rank)
+static void step_send(struct exec *x, const struct exec_view *v, uint32_t rank, uint32_t phase)
 {
-    uint32_t phase = v->state->complete ? 1 : 0;
     struct exec_queue *q = &x->peers[rank].queue[phase];
     q->frames[q->tail++] = v->frame;
     v->state->queued = phase == 0;
@@ -156,11 +157,13 @@ void exec_advance(struct exec *x, uint32_t frame)
                 return;
             }
             break;
+        case STEP_GIVE:
         case STEP_SEND:
-            step_send(x, &v, step->rank);
+            step_send(x, &v, step->rank, step->kind == STEP_SEND ? 1 : 0);
             break;
         case STEP_RECV:
-            return; /* exec_landed goes on */
+        case STEP_COPY:
+            return; /* exec_landed, exec_copy go on */
         }
         v.state->step++;
     }
@@ -194,4 +197,19 @@ void exec_landed(struct exec *x, const struct exec_view *v)
     }
     v->state->step++;
     exec_advance(x, v->frame);
+}
+
+void exec_copy(struct exec *x)
+{
+    struct exec_view v = exec_view(x, x->copy_next);
+    unsigned char *out = exec_out_bytes(x, &v);
+    const unsigned char *in = exec_in_bytes(x, &v);
+    PCCL_ASSERT(x->copy_next < x->copy_end && x->plan->steps[v.segment->step + v.state->step].kind == STEP_COPY);
+    if (out != in) {
+        memcpy(out, in, numeric_user_bytes(x->numeric, v.count));
+    }
+    complete(x, &v);
+    v.state->step++;
+    x->copy_next += x->lanes;
+    x->progress++;
 }

@@ -19,8 +19,9 @@ struct exec_queue {
 struct exec_peer {
     /* Out. */
     uint32_t credit;               /* phase 0 frames it lets us send */
-    uint32_t lead_next, lead_end;  /* leading SENDs: next frame, end of their segment */
-    struct exec_queue queue[2];    /* later SENDs by phase */
+    uint32_t lead_next, lead_end;  /* what leaves straight from the input: next frame, end of their segment */
+    uint32_t lead_phase;           /* 0: given, 1: sent */
+    struct exec_queue queue[2];    /* 0: later GIVEs, 1: later SENDs */
     uint32_t out_frame, out_phase, out_bytes; /* with `busy` */
     unsigned char *out_buffer;     /* quantised: the contribution in hand, of the pool */
     /* In. */
@@ -48,7 +49,7 @@ enum exec_value { VALUE_NONE, VALUE_INPUT, VALUE_BUFFER }; /* BUFFER: `out` for 
 struct exec_frame {
     uint16_t step;  /* within the segment's program: the next one to do */
     uint8_t value;  /* enum exec_value */
-    bool complete;  /* final in `out` */
+    bool complete;  /* final in `out`, or nothing of it becomes final here */
     bool queued;    /* its partial sum waits in a queue, in `out` */
 };
 
@@ -57,13 +58,13 @@ struct exec_view {
     const struct plan_segment *segment;
     struct exec_frame *state;
     uint32_t frame;
-    size_t first, count;
+    size_t offset, count; /* elements of the segment */
 };
 
 /* First frame of a segment on this lane (may lie beyond its end), and how many there are. */
 uint32_t exec_first_frame(const struct exec *x, const struct plan_segment *segment);
 uint32_t exec_frame_count(const struct exec *x, const struct plan_segment *segment);
-uint32_t exec_leading(const struct exec *x, const struct plan_segment *segment); /* number of leading SENDs */
+uint32_t exec_leading(const struct exec *x, const struct plan_segment *segment); /* steps that hand on the input, before all others */
 
 
 /* exec_view.c */
@@ -88,6 +89,8 @@ void exec_release_slot(struct exec *x, uint32_t rank, uint32_t slot);
 void exec_advance(struct exec *x, uint32_t frame);
 /* Not plain: runs the frames that may hold accumulators until none moves. */
 void exec_resume(struct exec *x);
+/* Makes the next frame of the own input final. */
+void exec_copy(struct exec *x);
 /* A contribution that arrived in place, or the final value, is in `out`. */
 void exec_landed(struct exec *x, const struct exec_view *v);
 

@@ -5,18 +5,18 @@
 struct exec_view exec_view(const struct exec *x, uint32_t frame)
 {
     struct exec_view v = {.frame = frame, .state = &x->frames[frame / x->lanes]};
-    v.segment = plan_frame(x->plan, frame, &v.first, &v.count);
+    v.segment = plan_frame(x->plan, frame, &v.offset, &v.count);
     return v;
 }
 
 unsigned char *exec_out_bytes(const struct exec *x, const struct exec_view *v)
 {
-    return x->out + numeric_user_bytes(x->numeric, v->first);
+    return x->out + numeric_user_bytes(x->numeric, v->segment->out + v->offset);
 }
 
 const unsigned char *exec_in_bytes(const struct exec *x, const struct exec_view *v)
 {
-    return x->in + numeric_user_bytes(x->numeric, v->first);
+    return x->in + numeric_user_bytes(x->numeric, v->segment->in + v->offset);
 }
 
 uint32_t exec_fold_place(const struct exec *x, uint32_t frame)

@@ -10,8 +10,9 @@ static uint32_t unsent_to(const struct exec *x, bool final_only)
 {
     for (uint32_t r = 0; r < x->plan->params.world; r++) {
         const struct exec_peer *p = &x->peers[r];
-        bool final = p->queue[1].head != p->queue[1].tail || (p->busy && p->out_phase == 1);
-        bool first = p->lead_next < p->lead_end || p->queue[0].head != p->queue[0].tail || p->busy;
+        bool lead = p->lead_next < p->lead_end;
+        bool final = p->queue[1].head != p->queue[1].tail || (p->busy && p->out_phase == 1) || (lead && p->lead_phase == 1);
+        bool first = lead || p->queue[0].head != p->queue[0].tail || p->busy;
         if (final || (!final_only && first)) {
             return r;
         }
@@ -54,6 +55,9 @@ struct exec_wait exec_waits_for(const struct exec *x)
     const struct plan_step *step = &x->plan->steps[v.segment->step + v.state->step];
     if (step->kind == STEP_FOLD && step->rank == x->plan->params.rank) {
         step++; /* the own input waits for the first that comes to it */
+    }
+    if (step->kind == STEP_COPY) {
+        return (struct exec_wait){EXEC_WAIT_NOBODY, x->plan->params.rank};
     }
     if (step->kind != STEP_FOLD && step->kind != STEP_RECV) {
         return wait_take(x, true);

@@ -1,8 +1,9 @@
 /* plan.c - what all algorithms share: cutting the elements into segments and frames, and reading a plan.
  *
- * Its one idea: the cut depends on what all members know (count, weights, align, frame size) and never on the own rank,
- * so a frame number names the same elements everywhere.  Invariant: segments lie one after the other, cover [0, count)
- * exactly, and begin at multiples of `align`; so do frames.
+ * Its one idea: the cut depends on what all members know (counts, weights, align, frame size) and never on the own rank,
+ * so a frame number names the same elements everywhere; where only two know a count, frames are numbered between these two
+ * (pairwise.c).  Invariant: what plan_cut makes lies one after the other, covers [0, count) exactly, and begins at multiples
+ * of `align`; so do frames.
  * SPDX-License-Identifier: MIT */
 #include "collectives/plan.h"
 
@@ -48,19 +49,49 @@ void plan_cut(struct plan *plan, uint32_t parts, const uint32_t *weights)
         sum += weights != NULL ? weights[i] >> shift : 1;
         size_t end_unit = share_floor(units, sum, whole);
         size_t end = end_unit == units ? q->count : end_unit * q->align;
-        struct plan_segment *s = &plan->segments[i];
-        s->first = first;
-        s->count = end - first;
-        s->step = 0;
-        s->steps = 0;
-        size_t frames = s->count / q->frame_elements + (s->count % q->frame_elements != 0);
-        PCCL_ASSERT(frames <= UINT32_MAX - plan->frame_count);
-        s->frame = plan->frame_count;
-        s->frames = (uint32_t)frames;
-        plan->frame_count += s->frames;
+        plan_add_segment(plan, first, first, end - first);
         first = end;
     }
-    plan->segment_count = parts;
+}
+
+struct plan_segment *plan_add_segment(struct plan *plan, size_t in, size_t out, size_t count)
+{
+    size_t most = plan->params.frame_elements, frames = count / most + (count % most != 0);
+    PCCL_ASSERT(frames <= UINT32_MAX - plan->frame_count);
+    struct plan_segment *s = &plan->segments[plan->segment_count++];
+    *s = (struct plan_segment){.in = in, .out = out, .count = count, .step = plan->step_count, .frame = plan->frame_count,
+                               .frames = (uint32_t)frames, .wire = plan->frame_count};
+    plan->frame_count += s->frames;
+    return s;
+}
+
+size_t plan_part(const size_t *counts, size_t count, uint32_t rank)
+{
+    return counts != NULL ? counts[rank] : count;
+}
+
+size_t plan_place(const size_t *places, const size_t *counts, size_t count, uint32_t rank)
+{
+    if (places != NULL) {
+        return places[rank];
+    }
+    size_t place = counts != NULL ? 0 : count * rank;
+    for (uint32_t r = 0; counts != NULL && r < rank; r++) {
+        place += counts[r];
+    }
+    return place;
+}
+
+void plan_parts(struct plan *plan)
+{
+    const struct plan_params *q = &plan->params;
+    bool gather = q->kind == PLAN_ALL_GATHER;
+    size_t next = 0;
+    for (uint32_t r = 0; r < q->world; r++) {
+        size_t place = q->places != NULL ? q->places[r] : next, count = plan_part(q->counts, q->count, r);
+        plan_add_segment(plan, gather ? 0 : place, gather ? place : 0, count);
+        next += count;
+    }
 }
 
 void plan_begin_segment(struct plan *plan, uint32_t segment)
@@ -76,21 +107,34 @@ void plan_add_step(struct plan *plan, uint32_t segment, enum step_kind kind, uin
     plan->segments[segment].steps++;
 }
 
-size_t plan_frame_elements(enum plan_algorithm algorithm, uint32_t world, size_t count, size_t wire_bytes_per_1024,
-                           size_t align, size_t max_bytes)
+size_t plan_largest(const struct plan_params *q)
 {
-    PCCL_ASSERT(wire_bytes_per_1024 > 0 && align > 0 && world > 0);
-    size_t parts = algorithm == PLAN_TINY ? 1 : world;
-    size_t segment = count / parts + (count % parts != 0);
+    size_t parts = q->algorithm == PLAN_DIRECT || q->algorithm == PLAN_RING ? q->world : 1, most = 0;
+    if (q->algorithm == PLAN_PAIRWISE) {
+        return SIZE_MAX;
+    }
+    if (q->kind == PLAN_REDUCE_SCATTER || q->kind == PLAN_ALL_GATHER) {
+        for (uint32_t r = 0; r < q->world; r++) {
+            size_t part = plan_part(q->counts, q->count, r);
+            most = part > most ? part : most;
+        }
+        return most;
+    }
+    return q->count / parts + (q->count % parts != 0);
+}
+
+size_t plan_frame_elements(size_t largest, size_t wire_bytes_per_1024, size_t align, size_t max_bytes)
+{
+    PCCL_ASSERT(wire_bytes_per_1024 > 0 && align > 0);
     size_t most = max_bytes * 1024 / wire_bytes_per_1024 / align * align;
     size_t least = ((size_t)PLAN_MIN_FRAME_BYTES * 1024 / wire_bytes_per_1024 + align - 1) / align * align;
-    size_t want = segment / PLAN_FRAMES_PER_SEGMENT / align * align;
+    size_t want = largest / PLAN_FRAMES_PER_SEGMENT / align * align;
     want = want < least ? least : want;
     want = want > most ? most : want;
     return want < align ? align : want; /* a block is never cut, even if it is larger than max_bytes */
 }
 
-const struct plan_segment *plan_frame(const struct plan *plan, uint32_t frame, size_t *first, size_t *count)
+const struct plan_segment *plan_frame(const struct plan *plan, uint32_t frame, size_t *offset, size_t *count)
 {
     PCCL_ASSERT(frame < plan->frame_count);
     /* The last segment that begins at or before the frame; empty ones share their number with the next and come first. */
@@ -104,11 +148,36 @@ const struct plan_segment *plan_frame(const struct plan *plan, uint32_t frame, s
         }
     }
     const struct plan_segment *s = &plan->segments[low];
-    size_t offset = (size_t)(frame - s->frame) * plan->params.frame_elements;
-    size_t left = s->count - offset;
-    *first = s->first + offset;
+    *offset = (size_t)(frame - s->frame) * plan->params.frame_elements;
+    size_t left = s->count - *offset;
     *count = left < plan->params.frame_elements ? left : plan->params.frame_elements;
     return s;
+}
+
+uint32_t plan_wire(const struct plan *plan, const struct plan_segment *segment, uint32_t frame)
+{
+    (void)plan;
+    return segment->wire + (frame - segment->frame);
+}
+
+uint32_t plan_heard(const struct plan *plan, uint32_t rank, uint32_t wire)
+{
+    if (!plan->pairwise) {
+        return wire < plan->frame_count ? wire : UINT32_MAX;
+    }
+    const struct plan_segment *s = &plan->segments[rank];
+    return rank < plan->params.world && wire < s->frames ? s->frame + wire : UINT32_MAX;
+}
+
+bool plan_completes(const struct plan *plan, const struct plan_segment *segment)
+{
+    for (uint32_t j = segment->step; j < segment->step + segment->steps; j++) {
+        uint32_t kind = plan->steps[j].kind;
+        if (kind == STEP_RECV || kind == STEP_FINISH || kind == STEP_COPY) {
+            return true;
+        }
+    }
+    return false;
 }
 
 void plan_traffic(const struct plan *plan, size_t *sent_elements, size_t *received_elements)
@@ -118,7 +187,7 @@ void plan_traffic(const struct plan *plan, size_t *sent_elements, size_t *receiv
         const struct plan_segment *s = &plan->segments[i];
         for (uint32_t j = s->step; j < s->step + s->steps; j++) {
             const struct plan_step *step = &plan->steps[j];
-            if (step->kind == STEP_SEND) {
+            if (step->kind == STEP_SEND || step->kind == STEP_GIVE) {
                 sent += s->count;
             } else if (step->kind == STEP_RECV || (step->kind == STEP_FOLD && step->rank != plan->params.rank)) {
                 received += s->count;

@@ -1,21 +1,22 @@
 /* plan.h - a collective is data: what one rank does with each range of the elements.
  *
- * A plan is a list of segments; a segment is a range of elements and a short program of steps.  The executor cuts each
- * segment into frames and runs the program once per frame, many frames at a time.  The value of a frame begins as this
- * rank's own input; FOLD adds up contributions in the order of the steps; SEND passes on the value as it is at
- * that point (input, partial sum, or final); RECV takes the final value from a neighbour.
+ * A plan is a list of segments; a segment is a range of the input, a range of the output and a short program of steps.  The
+ * executor cuts each segment into frames and runs the program once per frame, many frames at a time.  The value of a frame
+ * begins as this rank's own input.  GIVE hands on a part of a sum (the input, or what is folded so far), which the other rank
+ * FOLDs; SEND hands on what is final, which the other rank RECVs into its output.  FINISH makes a sum final, COPY makes the
+ * own input final.
  *
- *   direct, not owner:  SEND owner, RECV owner
- *   direct, owner:      FOLD 0 .. FOLD n-1 (own rank included, in its place), FINISH, SEND every other rank
- *   ring, first of the chain:   SEND next, RECV prev, [SEND next]
- *   ring, middle:               FOLD prev, FOLD self, SEND next, RECV prev, [SEND next]
- *   ring, last (owner):         FOLD prev, FOLD self, FINISH, SEND next
- *   tiny:               SEND every other rank, FOLD 0 .. FOLD n-1, FINISH
+ *   direct all-reduce, not owner:  GIVE owner, RECV owner
+ *   direct all-reduce, owner:      FOLD 0 .. FOLD n-1 (own rank included, in its place), FINISH, SEND every other rank
+ *   ring all-reduce, first of the chain:  GIVE next, RECV prev, [SEND next]
+ *   ring all-reduce, middle:              FOLD prev, FOLD self, GIVE next, RECV prev, [SEND next]
+ *   ring all-reduce, last (owner):        FOLD prev, FOLD self, FINISH, SEND next
+ *   all-gather, owner:             SEND every other rank (or the next one), COPY
+ *   broadcast, root:               SEND those behind it in chain or tree, COPY
  *
- * A SEND before any FINISH or RECV is a contribution (phase 0: the receiver FOLDs it), one after it is final (phase 1: the
- * receiver RECVs it).  Invariant, checked symbolically for every world size: each element's final value holds each
- * rank's contribution exactly once, folded in the same order wherever it is computed; every SEND meets exactly one
- * FOLD or RECV of the other rank over the same range.
+ * Invariant, checked symbolically for every world size: each element of an output holds what its kind promises, each
+ * contribution exactly once, folded in the same order wherever it is computed; every GIVE meets exactly one FOLD, every
+ * SEND exactly one RECV of the other rank over the same range.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_COLLECTIVES_PLAN_H
 #define PCCL_COLLECTIVES_PLAN_H
@@ -24,40 +25,71 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum plan_algorithm { PLAN_TINY = 0, PLAN_DIRECT = 1, PLAN_RING = 2 };
+/* `count` below is plan_params.count; "own" is the part of the rank itself. */
+enum plan_kind {
+    PLAN_ALL_REDUCE,     /* in and out of count: the sum of all inputs */
+    PLAN_REDUCE_SCATTER, /* in: count for each rank; out: the sum of the own parts */
+    PLAN_ALL_GATHER,     /* in of count; out: everybody's, by rank */
+    PLAN_BROADCAST,      /* in of count at the root (elsewhere unused); out: the root's */
+    PLAN_SCATTER,        /* in at the root: count for each rank; out: the own part */
+    PLAN_ALL_TO_ALL,     /* in: count for each rank; out: the own part of each rank's */
+    PLAN_KINDS,
+};
+
+enum plan_algorithm {
+    PLAN_TINY = 0,     /* tiny.c */
+    PLAN_DIRECT = 1,   /* direct.c */
+    PLAN_RING = 2,     /* ring.c */
+    PLAN_TREE = 3,     /* tree.c */
+    PLAN_CHAIN = 4,    /* chain.c */
+    PLAN_BRUCK = 5,    /* bruck.c */
+    PLAN_PAIRWISE = 6, /* pairwise.c */
+    PLAN_ALGORITHMS,
+};
 enum { PLAN_RING_LEAST = 3 }; /* of two members a ring is no other plan than direct */
 
-enum step_kind { STEP_FOLD, STEP_FINISH, STEP_SEND, STEP_RECV };
+enum step_kind { STEP_FOLD, STEP_FINISH, STEP_GIVE, STEP_SEND, STEP_RECV, STEP_COPY };
 
 struct plan_step {
     uint32_t kind; /* enum step_kind */
-    uint32_t rank; /* FOLD: own rank means the own input; FINISH: unused */
+    uint32_t rank; /* FOLD: own rank means the own input; FINISH, COPY: unused */
 };
 
 struct plan_segment {
-    size_t first, count;     /* elements; count may be 0 */
+    size_t in, out, count;   /* first element of the range in the input, in the output (where there is one); count may be 0 */
     uint32_t step, steps;    /* into plan.steps */
-    uint32_t frame, frames;  /* frames of this segment, numbered through the whole plan: the same on every rank */
+    uint32_t frame, frames;  /* frames of this segment, numbered through the whole plan */
+    uint32_t wire;           /* what the first one is called between ranks: alike at both ends */
 };
 
-/* What the view and the operation say; equal on all members but for `rank`. */
+/* What the view and the operation say; equal on all members but for `rank` and, of pairwise plans, the counts. */
 struct plan_params {
+    enum plan_kind kind;
     enum plan_algorithm algorithm;
-    uint32_t world, rank;
-    const uint32_t *ring;    /* borrowed: rank at each ring position; null: identity.  PLAN_RING only */
-    const uint32_t *weights; /* borrowed: shard weight per rank, null: all equal; at least one is positive.  PLAN_DIRECT only */
-    size_t count;            /* elements */
+    uint32_t world, rank, root;
+    uint32_t lanes;          /* of the operation, at least 1: PLAN_PAIRWISE only */
+    const uint32_t *ring;    /* borrowed: rank at each ring position; null: identity.  PLAN_RING, PLAN_CHAIN */
+    const uint32_t *weights; /* borrowed: shard weight per rank, null: all equal; at least one is positive.  Direct all-reduce only */
+    size_t count;            /* elements, see enum plan_kind */
+    const size_t *counts;    /* borrowed: elements of each rank in place of `count`, null: equal; of what the parts of a kind are, in
+                                the input where there are parts, else in the output */
+    const size_t *places;    /* borrowed: first element of each rank's part, null: one behind the other */
+    const size_t *out_counts, *out_places; /* borrowed: the same for the output of an all-to-all */
     size_t align;            /* segment borders and frames are multiples of this many elements (quantisation block), or 1 */
     size_t frame_elements;   /* multiple of align: most elements per frame */
 };
 
 struct plan {
-    struct plan_params params; /* ring and weights are not kept (null) */
+    struct plan_params params; /* what was borrowed is not kept (null) */
     struct plan_segment *segments; /* the caller's storage */
     struct plan_step *steps;
     uint32_t segment_count, step_count;
-    uint32_t frame_count;      /* of all segments */
+    uint32_t frame_count;      /* of all segments, and of gaps between those of pairwise plans */
+    bool pairwise;             /* frames are named per pair of ranks: segment r receives from rank r, segment world + r goes to it */
 };
+
+/* Whether the algorithm has a plan for the kind. */
+bool plan_offers(enum plan_kind kind, enum plan_algorithm algorithm);
 
 /* Worst case storage for a world size. */
 uint32_t plan_max_segments(enum plan_algorithm algorithm, uint32_t world);
@@ -68,23 +100,40 @@ void plan_make(struct plan *plan, const struct plan_params *params, struct plan_
                struct plan_step *steps);
 
 /* One file per algorithm; called by plan_make. */
+void plan_make_tiny(struct plan *plan);
 void plan_make_direct(struct plan *plan);
 void plan_make_ring(struct plan *plan);
-void plan_make_tiny(struct plan *plan);
+void plan_make_tree(struct plan *plan);
+void plan_make_chain(struct plan *plan);
+void plan_make_bruck(struct plan *plan);
+void plan_make_pairwise(struct plan *plan);
 
-/* For them: cuts [0, count) into `parts` segments (weights null: equal) with their frames; opens the program of a segment;
- * appends a step to the segment opened last. */
+/* For them: cuts [0, count) into `parts` segments (weights null: equal), at the same place in input and output; makes a segment of each
+ * rank's part instead; opens the program of a segment; appends a step to the segment opened last. */
 void plan_cut(struct plan *plan, uint32_t parts, const uint32_t *weights);
+void plan_parts(struct plan *plan);
+/* One more segment, its frames behind those of the others. */
+struct plan_segment *plan_add_segment(struct plan *plan, size_t in, size_t out, size_t count);
+/* Elements of a rank's part, and the first of them: of a list of counts and places, either of which may be null. */
+size_t plan_part(const size_t *counts, size_t count, uint32_t rank);
+size_t plan_place(const size_t *places, const size_t *counts, size_t count, uint32_t rank);
 void plan_begin_segment(struct plan *plan, uint32_t segment);
 void plan_add_step(struct plan *plan, uint32_t segment, enum step_kind kind, uint32_t rank);
 
 /* Frame size that keeps a pipeline busy: a multiple of align, wire bytes at most `max_bytes`, and smaller for small
- * operations (at least 8 frames per segment while frames stay above 32 KiB). */
-size_t plan_frame_elements(enum plan_algorithm algorithm, uint32_t world, size_t count, size_t wire_bytes_per_1024,
-                           size_t align, size_t max_bytes);
+ * operations (at least 8 frames per segment while frames stay above 32 KiB).  `largest`: elements of the largest segment, alike on
+ * all ranks; SIZE_MAX: not known to all. */
+size_t plan_frame_elements(size_t largest, size_t wire_bytes_per_1024, size_t align, size_t max_bytes);
+/* The elements of the largest segment of a plan that cuts `count`. */
+size_t plan_largest(const struct plan_params *params);
 
-/* Elements [first, first+count) of a frame, and its segment. */
-const struct plan_segment *plan_frame(const struct plan *plan, uint32_t frame, size_t *first, size_t *count);
+/* A frame's segment; its elements are [offset, offset + count) of it. */
+const struct plan_segment *plan_frame(const struct plan *plan, uint32_t frame, size_t *offset, size_t *count);
+/* What a frame is called between ranks, and which one `rank` calls so when it sends it here; UINT32_MAX: none. */
+uint32_t plan_wire(const struct plan *plan, const struct plan_segment *segment, uint32_t frame);
+uint32_t plan_heard(const struct plan *plan, uint32_t rank, uint32_t wire);
+/* Whether the output of a segment becomes final here. */
+bool plan_completes(const struct plan *plan, const struct plan_segment *segment);
 
 /* Payload bytes that this rank will send and receive under the plan, in elements. */
 void plan_traffic(const struct plan *plan, size_t *sent_elements, size_t *received_elements);

@@ -7,20 +7,62 @@
 
 #include "core/check.h"
 
+enum { PLAN_ROUNDS = 32 }; /* most bits of a world */
+
+static uint32_t rounds_of(uint32_t world)
+{
+    uint32_t k = 0;
+    while (k < PLAN_ROUNDS - 1 && (UINT32_C(1) << k) < world) {
+        k++;
+    }
+    return k;
+}
+
+bool plan_offers(enum plan_kind kind, enum plan_algorithm algorithm)
+{
+    static const uint8_t offers[PLAN_KINDS] = {
+        [PLAN_ALL_REDUCE] = 1 << PLAN_TINY | 1 << PLAN_DIRECT | 1 << PLAN_RING | 1 << PLAN_TREE,
+        [PLAN_REDUCE_SCATTER] = 1 << PLAN_DIRECT,
+        [PLAN_ALL_GATHER] = 1 << PLAN_DIRECT | 1 << PLAN_RING | 1 << PLAN_BRUCK,
+        [PLAN_BROADCAST] = 1 << PLAN_DIRECT | 1 << PLAN_TREE | 1 << PLAN_CHAIN,
+        [PLAN_SCATTER] = 1 << PLAN_PAIRWISE,
+        [PLAN_ALL_TO_ALL] = 1 << PLAN_PAIRWISE,
+    };
+    return kind < PLAN_KINDS && algorithm < PLAN_ALGORITHMS && (offers[kind] >> algorithm & 1) != 0;
+}
+
 uint32_t plan_max_segments(enum plan_algorithm algorithm, uint32_t world)
 {
-    return algorithm == PLAN_TINY ? 1 : world;
+    switch ((int)algorithm) {
+    case PLAN_TINY:
+    case PLAN_CHAIN:
+    case PLAN_TREE:
+        return 1;
+    case PLAN_PAIRWISE:
+        return 2 * world;
+    default:
+        return world;
+    }
 }
 
 uint32_t plan_max_steps(enum plan_algorithm algorithm, uint32_t world)
 {
     switch (algorithm) {
     case PLAN_TINY:
-        return 2 * world; /* world - 1 sends, world folds, finish */
+        return 2 * world; /* world - 1 gives, world folds, finish */
     case PLAN_DIRECT:
         return 4 * world; /* own shard 2 x world, others two each */
     case PLAN_RING:
-        return 5 * world; /* fold, fold, send, recv, send at most */
+        return 5 * world; /* fold, fold, give, recv, send at most */
+    case PLAN_TREE:
+        return 2 * rounds_of(world) + 3; /* folds and sends, the own fold, give and recv or finish */
+    case PLAN_CHAIN:
+        return 2;
+    case PLAN_BRUCK:
+    case PLAN_PAIRWISE:
+        return 2 * world;
+    case PLAN_ALGORITHMS:
+        break;
     }
     return 0;
 }
@@ -28,14 +70,10 @@ uint32_t plan_max_steps(enum plan_algorithm algorithm, uint32_t world)
 void plan_make(struct plan *plan, const struct plan_params *params, struct plan_segment *segments,
                struct plan_step *steps)
 {
-    PCCL_ASSERT(params->world >= 2 && params->rank < params->world);
+    PCCL_ASSERT(params->world >= 2 && params->rank < params->world && params->root < params->world);
     PCCL_ASSERT(params->align > 0 && params->frame_elements > 0 && params->frame_elements % params->align == 0);
-    plan->params = *params;
-    plan->segments = segments;
-    plan->steps = steps;
-    plan->segment_count = 0;
-    plan->step_count = 0;
-    plan->frame_count = 0;
+    PCCL_ASSERT(plan_offers(params->kind, params->algorithm) && (params->algorithm != PLAN_PAIRWISE || params->lanes > 0));
+    *plan = (struct plan){.params = *params, .segments = segments, .steps = steps};
     switch (params->algorithm) {
     case PLAN_TINY:
         plan_make_tiny(plan);
@@ -46,8 +84,24 @@ void plan_make(struct plan *plan, const struct plan_params *params, struct plan_
     case PLAN_RING:
         plan_make_ring(plan);
         break;
+    case PLAN_TREE:
+        plan_make_tree(plan);
+        break;
+    case PLAN_CHAIN:
+        plan_make_chain(plan);
+        break;
+    case PLAN_BRUCK:
+        plan_make_bruck(plan);
+        break;
+    case PLAN_PAIRWISE:
+        plan_make_pairwise(plan);
+        break;
+    case PLAN_ALGORITHMS:
+        break;
     }
     PCCL_ASSERT(plan->step_count <= plan_max_steps(params->algorithm, params->world));
+    PCCL_ASSERT(plan->segment_count <= plan_max_segments(params->algorithm, params->world));
     plan->params.ring = NULL;
     plan->params.weights = NULL;
+    plan->params.counts = plan->params.places = plan->params.out_counts = plan->params.out_places = NULL;
 }

@@ -12,7 +12,7 @@ void plan_make_tiny(struct plan *plan)
     plan_cut(plan, 1, NULL);
     plan_begin_segment(plan, 0);
     for (uint32_t i = 1; i < world; i++) {
-        plan_add_step(plan, 0, STEP_SEND, (rank + i) % world);
+        plan_add_step(plan, 0, STEP_GIVE, (rank + i) % world);
     }
     for (uint32_t r = 0; r < world; r++) {
         plan_add_step(plan, 0, STEP_FOLD, r);

@@ -13,7 +13,7 @@
 #include "core/mix.h"
 #include "engine/comm.h"
 
-enum { LANE_BUCKETS_FIRST = 64, LANE_POOL_KEEP = 8 };
+enum { LANE_BUCKETS_FIRST = 64, LANE_POOL_KEEP = 8, LANE_COPIES = 4 /* frames in a pass */ };
 
 /* ---- By name ------------------------------------------------------------------------------------------------------------- */
 
@@ -262,10 +262,24 @@ static void sweep_starving(struct lane *lane)
     }
 }
 
+/* Copies of own input, a few at a time, so that the connections keep their turns.  True: there are more. */
+static bool exec_work(struct lane *lane, struct lane_exec *e)
+{
+    for (int i = 0; i < LANE_COPIES && e->x.work; i++) {
+        struct exec_out out;
+        lane_step(lane, e, &(struct exec_event){.kind = EXEC_WORK}, &out);
+    }
+    return e->x.work;
+}
+
 void lane_sweep(struct lane *lane)
 {
+    struct list more;
+    list_init(&more);
     for (struct list *l = list_pop(&lane->stepped); l != NULL; l = list_pop(&lane->stepped)) {
         struct lane_exec *e = LIST_ENTRY(l, struct lane_exec, stepped);
+        bool again = exec_work(lane, e);
+        list_remove(&e->stepped);
         starving_set(lane, e);
         if (e->x.failed) {
             lane->calls->cancel(e->op->comm, e->op, CAUSE_INTERNAL);
@@ -276,7 +290,13 @@ void lane_sweep(struct lane *lane)
         if (e->x.idle || e->x.failed) {
             lane_exec_end(lane, e);
             lane->again = true; /* its room may be what others starve for */
+        } else if (again) {
+            list_append(&more, &e->stepped);
+            lane->again = true;
         }
+    }
+    for (struct list *l = list_pop(&more); l != NULL; l = list_pop(&more)) {
+        list_append(&lane->stepped, l);
     }
     sweep_starving(lane);
     while (lane->pool.count > LANE_POOL_KEEP) {

@@ -45,8 +45,7 @@ static void fill_run(struct session *s, struct slot *c, const struct op_name *na
     run->plan.count = p->count;
     run->plan.align = run->numeric.quant != QUANT_NONE ? NUMERIC_BLOCK : 1;
     run->plan.frame_elements =
-        plan_frame_elements(run->plan.algorithm, s->view.world, p->count, numeric_wire_bytes(&run->numeric, 1024),
-                            run->plan.align, s->view.plan.frame_bytes);
+        plan_frame_elements(plan_largest(&run->plan), numeric_wire_bytes(&run->numeric, 1024), run->plan.align, s->view.plan.frame_bytes);
 }
 
 uint32_t session_folding_senders(const struct session *s, const struct op_params *params)

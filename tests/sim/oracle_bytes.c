@@ -8,12 +8,12 @@
 static void planned_bytes(const struct run *r, uint64_t *tx, uint64_t *rx)
 {
     for (uint32_t f = 0; f < r->plan.frame_count; f++) {
-        size_t first, count;
-        const struct plan_segment *s = plan_frame(&r->plan, f, &first, &count);
+        size_t offset, count;
+        const struct plan_segment *s = plan_frame(&r->plan, f, &offset, &count);
         uint64_t bytes = numeric_wire_bytes(&r->op.numeric, count);
         for (uint32_t j = s->step; j < s->step + s->steps; j++) {
             const struct plan_step *step = &r->plan.steps[j];
-            *tx += step->kind == STEP_SEND ? bytes : 0;
+            *tx += step->kind == STEP_GIVE || step->kind == STEP_SEND ? bytes : 0;
             *rx += step->kind == STEP_RECV || (step->kind == STEP_FOLD && step->rank != r->plan.params.rank) ? bytes : 0;
         }
     }

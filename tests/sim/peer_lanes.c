@@ -57,6 +57,9 @@ static void lanes_look(struct world *w, struct node *n, uint32_t slot)
     struct run *r = &n->run[slot];
     bool done = true, idle = true;
     for (uint32_t i = 0; i < r->op.lanes; i++) {
+        while (r->exec[i].work) {
+            exec_step(&r->exec[i], &(struct exec_event){.kind = EXEC_WORK}, &(struct exec_out){0});
+        }
         if (r->exec[i].failed) {
             world_fail(w, "peer %u: an executor failed %s", n->index, r->exec[i].failed_what);
         }

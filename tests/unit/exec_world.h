@@ -7,221 +7,7 @@
 #ifndef PCCL_TESTS_UNIT_EXEC_WORLD_H
 #define PCCL_TESTS_UNIT_EXEC_WORLD_H
 
-#include "collectives/exec_wait.h"
-
-#include "core/random.h"
-#include "tests/testing.h"
-
-enum { MAX_RANKS = 9, MAX_LANES = 3, MAX_OPS = 6, CHANNEL_FRAMES = 2, MAX_SLOTS = 8 };
-
-struct message {
-    struct message *next;
-    uint32_t op, lane, credit[MAX_LANES]; /* control: READY if `ready`, else CREDIT of `lane` */
-    bool ready;
-    uint32_t frame, phase, bytes; /* data */
-    unsigned char payload[];
-};
-
-struct channel {
-    struct message *first, **last;
-    uint32_t count;
-    void *landing;     /* of the head, once its header was accepted */
-    bool head_open;    /* its header went in, its bytes not yet */
-    struct message *leaving; /* pulled; enters the channel on SENT */
-    const void *leaving_data;
-    bool busy;
-    uint32_t busy_op;
-};
-
-struct operation {
-    struct plan_params params;
-    uint32_t ring[MAX_RANKS], weights[MAX_RANKS];
-    struct numeric numeric;
-    size_t bytes;
-    unsigned char *expected;
-    bool aborted;
-};
-
-struct share { /* one rank's part of one operation */
-    bool launched, stopped;
-    struct plan plan;
-    struct plan_segment segments[MAX_RANKS];
-    struct plan_step steps[5 * MAX_RANKS];
-    unsigned char *in, *in_copy, *out;
-    struct exec lanes[MAX_LANES];
-    void *arena[MAX_LANES];
-};
-
-struct cluster {
-    struct rng rng;
-    uint64_t seed;
-    uint32_t world, lane_count, op_count, slot_count;
-    size_t slot_bytes;
-    struct operation ops[MAX_OPS];
-    struct share shares[MAX_RANKS][MAX_OPS];
-    uint32_t order[MAX_RANKS][MAX_OPS], launches[MAX_RANKS];
-    uint32_t slow[MAX_RANKS][MAX_RANKS]; /* a connection moves at one in so many of its chances */
-    bool serial[MAX_RANKS]; /* waits for an operation before it launches the next */
-    struct room rooms[MAX_RANKS][MAX_LANES];
-    unsigned char *slots[MAX_RANKS][MAX_LANES];
-    struct frame_pool pool; /* of buffers for frames in hand */
-    uint32_t free_lists[MAX_RANKS][MAX_LANES][MAX_SLOTS];
-    struct channel data[MAX_RANKS][MAX_RANKS][MAX_LANES];
-    struct channel control[MAX_RANKS][MAX_RANKS];
-};
-
-static uint32_t draw(struct cluster *c, uint32_t bound)
-{
-    return (uint32_t)rng_below(&c->rng, bound);
-}
-
-/* ---- Making operations -------------------------------------------------------------------------------------------- */
-
-static bool is_float(enum dtype type)
-{
-    return type == DTYPE_F16 || type == DTYPE_BF16 || type == DTYPE_F32 || type == DTYPE_F64;
-}
-
-/* Finite values of mixed sign and size, so that the order of folding shows in the bits; NaNs only where asked for. */
-static void fill(struct cluster *c, enum dtype type, unsigned char *to, size_t count, bool nans)
-{
-    for (size_t i = 0; i < count; i++) {
-        uint64_t bits = rng_next(&c->rng);
-        double d = ((double)(bits >> 11) / (double)(1 << 26) / (double)(1 << 26) - 0.7) * (double)(1 + (bits & 63));
-        float f = (float)d;
-        uint16_t half = (uint16_t)((bits & 0x83FF) | 0x3800), bhalf = (uint16_t)((bits & 0x807F) | 0x3F80);
-        if (nans && bits % 5 == 0) {
-            uint32_t nan32 = 0x7FC00001u | (uint32_t)(bits >> 40 & 0x80000FFF);
-            uint64_t nan64 = UINT64_C(0x7FF8000000000001) | (bits & UINT64_C(0x8000000000FFFFF0));
-            memcpy(&f, &nan32, 4);
-            memcpy(&d, &nan64, 8);
-            half |= 0x7E00;
-            bhalf |= 0x7FC0;
-        }
-        const void *from = type == DTYPE_F16    ? (void *)&half
-                           : type == DTYPE_BF16 ? (void *)&bhalf
-                           : type == DTYPE_F32  ? (void *)&f
-                           : type == DTYPE_F64  ? (void *)&d
-                                                : (void *)&bits;
-        memcpy(to + i * dtype_size(type), from, dtype_size(type));
-    }
-}
-
-/* The whole range of one chain, without frames or slots: rank chain[0] first. */
-static void reduce_range(const struct cluster *c, uint32_t o, size_t first, size_t count, const uint32_t *chain)
-{
-    const struct operation *op = &c->ops[o];
-    const struct numeric *n = &op->numeric;
-    size_t offset = numeric_user_bytes(n, first);
-    unsigned char *out = op->expected + offset;
-    if (count == 0) {
-        return;
-    }
-    if (n->plain) {
-        memcpy(out, c->shares[chain[0]][o].in + offset, numeric_user_bytes(n, count));
-        for (uint32_t i = 1; i < c->world; i++) {
-            numeric_fold_plain(n, out, out, c->shares[chain[i]][o].in + offset, count);
-        }
-        numeric_finish_plain(n, out, count, c->world);
-    } else {
-        void *wire = malloc(numeric_wire_bytes(n, count)), *acc = malloc(numeric_acc_bytes(n, count));
-        for (uint32_t i = 0; i < c->world; i++) {
-            numeric_encode(n, wire, c->shares[chain[i]][o].in + offset, count);
-            if (i == 0) {
-                numeric_load(n, acc, wire, count);
-            } else {
-                numeric_fold(n, acc, wire, count);
-            }
-        }
-        numeric_finish(n, out, wire, acc, count, c->world);
-        free(wire);
-        free(acc);
-    }
-    if (op->params.algorithm == PLAN_TINY) {
-        numeric_canonical(n, out, count);
-    }
-}
-
-static void op_expect(struct cluster *c, uint32_t o)
-{
-    struct operation *op = &c->ops[o];
-    const struct plan *plan = &c->shares[0][o].plan;
-    for (uint32_t s = 0; s < plan->segment_count; s++) {
-        uint32_t chain[MAX_RANKS];
-        for (uint32_t i = 0; i < c->world; i++) {
-            bool ring = op->params.algorithm == PLAN_RING;
-            chain[i] = ring ? op->ring[(s + 1 + i) % c->world] : i;
-        }
-        reduce_range(c, o, plan->segments[s].first, plan->segments[s].count, chain);
-    }
-}
-
-struct op_choice {
-    enum plan_algorithm algorithm;
-    enum dtype dtype;
-    enum redop op;
-    enum quant quant;
-    enum dtype quant_dtype;
-    size_t count;
-    bool even; /* no weights */
-};
-
-static void op_make(struct cluster *c, uint32_t o, const struct op_choice *choice)
-{
-    struct operation *op = &c->ops[o];
-    EXPECT(numeric_init(&op->numeric, choice->dtype, choice->op, choice->quant, choice->quant_dtype, kernels_get()));
-    if (!op->numeric.plain) {
-        EXPECT(choice->algorithm != PLAN_RING);
-    }
-    op->params = (struct plan_params){.algorithm = choice->algorithm, .world = c->world, .count = choice->count};
-    op->params.align = choice->quant != QUANT_NONE ? NUMERIC_BLOCK : 1;
-    op->params.frame_elements = op->params.align * (1 + draw(c, choice->quant != QUANT_NONE ? 2 : 16));
-    for (uint32_t i = 0; i < c->world; i++) {
-        uint32_t j = draw(c, i + 1);
-        op->ring[i] = op->ring[j];
-        op->ring[j] = i;
-        op->weights[i] = draw(c, 3) == 0 ? 0 : draw(c, 50);
-    }
-    op->weights[draw(c, c->world)] = 9;
-    op->params.ring = op->ring;
-    op->params.weights = choice->even || draw(c, 2) == 0 ? NULL : op->weights;
-    op->bytes = numeric_user_bytes(&op->numeric, choice->count);
-    op->expected = malloc(op->bytes + 1);
-    size_t wire = numeric_wire_bytes(&op->numeric, op->params.frame_elements);
-    c->slot_bytes = wire > c->slot_bytes ? wire : c->slot_bytes;
-    for (uint32_t r = 0; r < c->world; r++) {
-        struct share *s = &c->shares[r][o];
-        op->params.rank = r;
-        plan_make(&s->plan, &op->params, s->segments, s->steps);
-        s->in = malloc(op->bytes + 1);
-        s->in_copy = malloc(op->bytes + 1);
-        s->out = malloc(op->bytes + 1);
-        fill(c, choice->dtype, s->in, choice->count, choice->algorithm == PLAN_TINY && is_float(choice->dtype) &&
-                                                         choice->quant == QUANT_NONE);
-        memcpy(s->in_copy, s->in, op->bytes);
-        memset(s->out, 0xA5, op->bytes + 1);
-        s->in[op->bytes] = 0x77;
-    }
-    op_expect(c, o);
-}
-
-/* A random combination that numeric offers. */
-static struct op_choice op_draw(struct cluster *c)
-{
-    const size_t counts[] = {0, 1, c->world - 1, c->world, c->world + 1, 97, 256, 611, 1000};
-    struct op_choice choice;
-    struct numeric n;
-    do {
-        choice = (struct op_choice){.algorithm = (enum plan_algorithm)draw(c, 3),
-                                    .dtype = (enum dtype)draw(c, DTYPE_COUNT),
-                                    .op = (enum redop)draw(c, REDOP_COUNT),
-                                    .quant = draw(c, 2) ? QUANT_NONE : (enum quant)draw(c, QUANT_COUNT),
-                                    .quant_dtype = (enum dtype)draw(c, DTYPE_COUNT),
-                                    .count = counts[draw(c, sizeof(counts) / sizeof(counts[0]))]};
-    } while (!numeric_init(&n, choice.dtype, choice.op, choice.quant, choice.quant_dtype, kernels_get()) ||
-             (choice.algorithm == PLAN_RING && !n.plain));
-    return choice;
-}
+#include "tests/unit/exec_ops.h"
 
 static struct cluster *cluster_new(uint64_t seed, uint32_t world, uint32_t lanes)
 {
@@ -282,9 +68,10 @@ static void cluster_free(struct cluster *c)
     for (uint32_t r = 0; r < c->world; r++) {
         for (uint32_t o = 0; o < c->op_count; o++) {
             struct share *s = &c->shares[r][o];
-            free(s->in);
+            free(s->in_place ? NULL : s->in);
             free(s->in_copy);
             free(s->out);
+            free(s->expected);
             for (uint32_t l = 0; l < c->lane_count; l++) {
                 free(s->arena[l]);
             }
@@ -298,9 +85,6 @@ static void cluster_free(struct cluster *c)
                 channel_free(&c->data[r][t][l]);
             }
         }
-    }
-    for (uint32_t o = 0; o < c->op_count; o++) {
-        free(c->ops[o].expected);
     }
     while (c->pool.first != NULL) {
         free(frame_pool_take(&c->pool));
@@ -547,6 +331,21 @@ static bool try_room(struct cluster *c, uint32_t r, uint32_t l)
     return false;
 }
 
+/* A copy that the lane has time for. */
+static bool try_work(struct cluster *c, uint32_t r, uint32_t l)
+{
+    uint32_t start = draw(c, c->op_count);
+    for (uint32_t i = 0; i < c->op_count; i++) {
+        uint32_t o = (start + i) % c->op_count;
+        struct share *s = &c->shares[r][o];
+        if (s->launched && !s->stopped && s->lanes[l].work) {
+            step(c, r, o, l, (struct exec_event){.kind = EXEC_WORK});
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool try_action(struct cluster *c, uint32_t kind, uint32_t r, uint32_t t, uint32_t l)
 {
     switch (kind) {
@@ -560,8 +359,10 @@ static bool try_action(struct cluster *c, uint32_t kind, uint32_t r, uint32_t t,
         return try_sent(c, r, t, l);
     case 4:
         return try_receive(c, r, t, l);
-    default:
+    case 5:
         return try_room(c, r, l);
+    default:
+        return try_work(c, r, l);
     }
 }
 
@@ -569,7 +370,7 @@ static bool try_action(struct cluster *c, uint32_t kind, uint32_t r, uint32_t t,
 static bool cluster_step(struct cluster *c, uint32_t launch_odds)
 {
     for (int i = 0; i < 64; i++) {
-        uint32_t kind = draw(c, 6);
+        uint32_t kind = draw(c, 7);
         uint32_t r = draw(c, c->world), t = draw(c, c->world);
         if (draw(c, kind == 0 ? launch_odds : kind == 2 || kind == 3 ? c->slow[r][t] : 1) != 0) {
             continue;
@@ -578,7 +379,7 @@ static bool cluster_step(struct cluster *c, uint32_t launch_odds)
             return true;
         }
     }
-    for (uint32_t kind = 6; kind-- > 0;) {
+    for (uint32_t kind = 7; kind-- > 0;) {
         for (uint32_t i = 0; i < c->world * c->world * c->lane_count; i++) {
             uint32_t l = i % c->lane_count, t = i / c->lane_count % c->world, r = i / c->lane_count / c->world;
             if (try_action(c, kind, r, t, l)) {

@@ -26,16 +26,20 @@ static void check_rooms(struct cluster *c)
     }
 }
 
-static uint64_t expected_digest(const struct cluster *c, uint32_t o)
+/* Of what becomes final at this rank, frame by frame. */
+static uint64_t expected_digest(const struct cluster *c, uint32_t r, uint32_t o)
 {
-    const struct plan *plan = &c->shares[0][o].plan;
+    const struct share *share = &c->shares[r][o];
+    const struct numeric *n = &c->ops[o].numeric;
     uint64_t sum = 0;
-    for (uint32_t f = 0; f < plan->frame_count; f++) {
-        size_t first, count;
-        plan_frame(plan, f, &first, &count);
-        size_t offset = numeric_user_bytes(&c->ops[o].numeric, first);
-        sum += hash_mix64(hash_simple64(c->ops[o].expected + offset, numeric_user_bytes(&c->ops[o].numeric, count)),
-                          offset);
+    for (uint32_t i = 0; i < share->plan.segment_count; i++) {
+        const struct plan_segment *s = &share->plan.segments[i];
+        for (uint32_t f = 0; plan_completes(&share->plan, s) && f < s->frames; f++) {
+            size_t at, count;
+            plan_frame(&share->plan, s->frame + f, &at, &count);
+            size_t offset = numeric_user_bytes(n, s->out + at);
+            sum += hash_mix64(hash_simple64(share->expected + offset, numeric_user_bytes(n, count)), offset);
+        }
     }
     return sum;
 }
@@ -47,15 +51,15 @@ static void check_share(struct cluster *c, uint32_t r, uint32_t o)
     uint64_t digest = 0, tx = 0, rx = 0;
     size_t sent, received;
     for (uint32_t l = 0; l < c->lane_count; l++) {
-        EXPECT(s->lanes[l].done && s->lanes[l].idle && !s->lanes[l].starved);
+        EXPECT(s->lanes[l].done && s->lanes[l].idle && !s->lanes[l].starved && !s->lanes[l].work);
         EXPECT_EQ(exec_waits_for(&s->lanes[l]).rank, r);
         digest += s->lanes[l].digest;
         tx += s->lanes[l].tx_bytes;
         rx += s->lanes[l].rx_bytes;
     }
-    EXPECT(memcmp(s->out, op->expected, op->bytes) == 0);
-    EXPECT(s->out[op->bytes] == 0xA5);
-    EXPECT(digest == expected_digest(c, o));
+    EXPECT(memcmp(s->out, s->expected, s->out_bytes) == 0);
+    EXPECT(s->out[s->out_bytes] == 0xA5);
+    EXPECT(digest == expected_digest(c, r, o));
     plan_traffic(&s->plan, &sent, &received);
     if (op->numeric.quant == QUANT_NONE) {
         EXPECT_EQ(tx, numeric_user_bytes(&op->numeric, sent));
@@ -69,7 +73,7 @@ static void cluster_check(struct cluster *c)
     for (uint32_t r = 0; r < c->world; r++) {
         for (uint32_t o = 0; o < c->op_count; o++) {
             struct share *s = &c->shares[r][o];
-            EXPECT(memcmp(s->in, s->in_copy, c->ops[o].bytes) == 0);
+            EXPECT(memcmp(s->in, s->in_copy, s->in_bytes) == 0);
             if (!c->ops[o].aborted) {
                 EXPECT(s->launched);
                 if (s->launched) {
@@ -82,6 +86,12 @@ static void cluster_check(struct cluster *c)
     if (test_failures != before && before == 0) {
         fprintf(stderr, "  seed %" PRIu64 ": world %u, %u lanes, %u operations, %u slots\n", c->seed, c->world,
                 c->lane_count, c->op_count, c->slot_count);
+        for (uint32_t o = 0; o < c->op_count; o++) {
+            const struct plan_params *q = &c->ops[o].params;
+            fprintf(stderr, "    operation %u: kind %d by algorithm %d, %zu elements of %s, %zu in a frame%s\n", o, (int)q->kind,
+                    (int)q->algorithm, q->count, dtype_name(c->ops[o].numeric.dtype), q->frame_elements,
+                    c->ops[o].aborted ? ", stopped" : "");
+        }
     }
 }
 
@@ -103,8 +113,8 @@ TEST(every_type_and_operator_gives_the_bits_of_a_fold_in_order) /* order or conv
     uint64_t seed = 1;
     for (int type = 0; type < DTYPE_COUNT; type++) {
         for (int op = 0; op < REDOP_COUNT; op++) {
-            for (int algorithm = 0; algorithm < 3; algorithm++) {
-                if (algorithm == PLAN_RING && (type == DTYPE_F16 || type == DTYPE_BF16)) {
+            for (int algorithm = 0; algorithm <= PLAN_TREE; algorithm++) {
+                if (algorithm >= PLAN_RING && (type == DTYPE_F16 || type == DTYPE_BF16)) {
                     continue;
                 }
                 for (uint32_t world = 2; world <= MAX_RANKS; world += world == 5 || test_scaled(10) == 1 ? 4 : 1) {
@@ -185,6 +195,24 @@ TEST(traffic_is_two_w_minus_one_over_w_of_the_buffer)
             }
             cluster_check(c);
             cluster_free(c);
+        }
+    }
+}
+
+TEST(every_kind_by_every_algorithm_gives_each_rank_what_it_promises)
+{
+    uint64_t seed = 1;
+    for (int kind = PLAN_REDUCE_SCATTER; kind < PLAN_KINDS; kind++) {
+        for (int algorithm = 0; algorithm < PLAN_ALGORITHMS; algorithm++) {
+            for (uint32_t world = 2; plan_offers((enum plan_kind)kind, (enum plan_algorithm)algorithm) && world <= MAX_RANKS; world++) {
+                for (int i = 0; i < (int)test_scaled(20); i++, seed++) {
+                    const size_t counts[] = {131, 0, 1, 40};
+                    run_one(seed, world, 1 + (uint32_t)seed % MAX_LANES,
+                            &(struct op_choice){.kind = (enum plan_kind)kind, .algorithm = (enum plan_algorithm)algorithm,
+                                                .dtype = (enum dtype)(seed % DTYPE_COUNT), .op = (enum redop)(seed / 7 % REDOP_COUNT),
+                                                .count = counts[seed % 4], .even = i % 2 == 0});
+                }
+            }
         }
     }
 }

@@ -8,7 +8,7 @@
 
 struct single {
     struct plan plan;
-    struct plan_segment segments[3];
+    struct plan_segment segments[6];
     struct plan_step steps[15];
     struct numeric numeric;
     struct room room;
@@ -19,11 +19,11 @@ struct single {
     void *arena;
 };
 
-static struct single *single_new(enum plan_algorithm algorithm, uint32_t window)
+static struct single *single_of(enum plan_kind kind, enum plan_algorithm algorithm, size_t count, uint32_t window)
 {
     struct single *s = calloc(1, sizeof(*s));
-    struct plan_params params = {.algorithm = algorithm, .world = 3, .rank = 1, .count = 24, .align = 1,
-                                 .frame_elements = 4};
+    struct plan_params params = {.kind = kind, .algorithm = algorithm, .world = 3, .rank = 1, .count = count, .align = 1,
+                                 .frame_elements = 4, .lanes = 1};
     plan_make(&s->plan, &params, s->segments, s->steps);
     EXPECT(numeric_init(&s->numeric, DTYPE_I32, REDOP_SUM, QUANT_NONE, DTYPE_U8, kernels_get()));
     room_init(&s->room, s->slots, 16, 8, s->free_list);
@@ -33,6 +33,11 @@ static struct single *single_new(enum plan_algorithm algorithm, uint32_t window)
     s->arena = aligned_alloc(64, exec_arena_bytes(&config));
     exec_init(&s->exec, &config, s->arena);
     return s;
+}
+
+static struct single *single_new(enum plan_algorithm algorithm, uint32_t window)
+{
+    return single_of(PLAN_ALL_REDUCE, algorithm, 24, window);
 }
 
 static void single_free(struct single *s)
@@ -86,6 +91,32 @@ TEST(headers_outside_the_plan_are_refused) /* a hostile length or frame must not
     EXPECT(refused(s, 2, 3, 0, 16));          /* beyond the credit: the window was one frame, rank 2 waits for rank 0 */
     EXPECT(!refused(s, 2, 4, 1, 16));
     EXPECT(!s->exec.failed);
+    single_free(s);
+}
+
+TEST(frames_of_a_pair_are_counted_between_the_two)
+{
+    struct single *s = single_of(PLAN_ALL_TO_ALL, PLAN_PAIRWISE, 8, 0);
+    EXPECT(refused(s, 1, 0, 1, 16)); /* own rank */
+    EXPECT(refused(s, 0, 2, 1, 16)); /* there are two */
+    EXPECT(refused(s, 0, 1, 1, 16)); /* out of order */
+    EXPECT(refused(s, 0, 0, 0, 16)); /* nothing is folded */
+    EXPECT(refused(s, 3, 0, 1, 16));
+    for (uint32_t frame = 0; frame < 2; frame++) {
+        EXPECT(!refused(s, 2, frame, 1, 16)); /* each pair by itself */
+        single_step(s, (struct exec_event){.kind = EXEC_ARRIVED, .rank = 2});
+    }
+    EXPECT(refused(s, 2, 2, 1, 16));
+    EXPECT(!refused(s, 0, 0, 1, 16));
+    EXPECT(!exec_has_frame(&s->exec, 2)); /* it has not launched */
+    single_step(s, (struct exec_event){.kind = EXEC_READY, .rank = 2});
+    struct exec_out first = single_step(s, (struct exec_event){.kind = EXEC_PULL, .rank = 2});
+    EXPECT(first.data == s->in + 16 && first.phase == 1 && first.frame == 0);
+    EXPECT(s->exec.work);
+    while (s->exec.work) {
+        single_step(s, (struct exec_event){.kind = EXEC_WORK});
+    }
+    EXPECT(!s->exec.failed && !s->exec.done);
     single_free(s);
 }
 

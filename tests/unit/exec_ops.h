@@ -1,0 +1,350 @@
+/* exec_ops.h - the operations of a world of executors: drawn at random, with inputs, and what each rank is to have in the end.
+ *
+ * What is expected is computed from whole buffers, without frames, slots or the executor; only numbers are folded by the same kernels.
+ * SPDX-License-Identifier: MIT */
+#ifndef PCCL_TESTS_UNIT_EXEC_OPS_H
+#define PCCL_TESTS_UNIT_EXEC_OPS_H
+
+#include "collectives/exec_wait.h"
+
+#include "core/random.h"
+#include "tests/testing.h"
+
+enum { MAX_RANKS = 9, MAX_LANES = 3, MAX_OPS = 6, CHANNEL_FRAMES = 2, MAX_SLOTS = 8 };
+
+struct message {
+    struct message *next;
+    uint32_t op, lane, credit[MAX_LANES]; /* control: READY if `ready`, else CREDIT of `lane` */
+    bool ready;
+    uint32_t frame, phase, bytes; /* data */
+    unsigned char payload[];
+};
+
+struct channel {
+    struct message *first, **last;
+    uint32_t count;
+    void *landing;     /* of the head, once its header was accepted */
+    bool head_open;    /* its header went in, its bytes not yet */
+    struct message *leaving; /* pulled; enters the channel on SENT */
+    const void *leaving_data;
+    bool busy;
+    uint32_t busy_op;
+};
+
+struct operation {
+    struct plan_params params; /* of each rank in turn */
+    uint32_t ring[MAX_RANKS], weights[MAX_RANKS];
+    size_t parts[MAX_RANKS][MAX_RANKS]; /* elements: all-to-all [from][to], others [0][of] */
+    size_t out_parts[MAX_RANKS];
+    struct numeric numeric;
+    bool aborted;
+};
+
+struct share { /* one rank's part of one operation */
+    bool launched, stopped;
+    struct plan plan;
+    struct plan_segment segments[2 * MAX_RANKS];
+    struct plan_step steps[5 * MAX_RANKS];
+    size_t in_count, out_count, in_bytes, out_bytes;
+    unsigned char *in, *in_copy, *out, *expected;
+    bool in_place; /* in lies in out */
+    struct exec lanes[MAX_LANES];
+    void *arena[MAX_LANES];
+};
+
+struct cluster {
+    struct rng rng;
+    uint64_t seed;
+    uint32_t world, lane_count, op_count, slot_count;
+    size_t slot_bytes;
+    struct operation ops[MAX_OPS];
+    struct share shares[MAX_RANKS][MAX_OPS];
+    uint32_t order[MAX_RANKS][MAX_OPS], launches[MAX_RANKS];
+    uint32_t slow[MAX_RANKS][MAX_RANKS]; /* a connection moves at one in so many of its chances */
+    bool serial[MAX_RANKS]; /* waits for an operation before it launches the next */
+    struct room rooms[MAX_RANKS][MAX_LANES];
+    unsigned char *slots[MAX_RANKS][MAX_LANES];
+    struct frame_pool pool; /* of buffers for frames in hand */
+    uint32_t free_lists[MAX_RANKS][MAX_LANES][MAX_SLOTS];
+    struct channel data[MAX_RANKS][MAX_RANKS][MAX_LANES];
+    struct channel control[MAX_RANKS][MAX_RANKS];
+};
+
+static uint32_t draw(struct cluster *c, uint32_t bound)
+{
+    return (uint32_t)rng_below(&c->rng, bound);
+}
+
+/* ---- Making operations -------------------------------------------------------------------------------------------- */
+
+static bool is_float(enum dtype type)
+{
+    return type == DTYPE_F16 || type == DTYPE_BF16 || type == DTYPE_F32 || type == DTYPE_F64;
+}
+
+/* Finite values of mixed sign and size, so that the order of folding shows in the bits; NaNs only where asked for. */
+static void fill(struct cluster *c, enum dtype type, unsigned char *to, size_t count, bool nans)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint64_t bits = rng_next(&c->rng);
+        double d = ((double)(bits >> 11) / (double)(1 << 26) / (double)(1 << 26) - 0.7) * (double)(1 + (bits & 63));
+        float f = (float)d;
+        uint16_t half = (uint16_t)((bits & 0x83FF) | 0x3800), bhalf = (uint16_t)((bits & 0x807F) | 0x3F80);
+        if (nans && bits % 5 == 0) {
+            uint32_t nan32 = 0x7FC00001u | (uint32_t)(bits >> 40 & 0x80000FFF);
+            uint64_t nan64 = UINT64_C(0x7FF8000000000001) | (bits & UINT64_C(0x8000000000FFFFF0));
+            memcpy(&f, &nan32, 4);
+            memcpy(&d, &nan64, 8);
+            half |= 0x7E00;
+            bhalf |= 0x7FC0;
+        }
+        const void *from = type == DTYPE_F16    ? (void *)&half
+                           : type == DTYPE_BF16 ? (void *)&bhalf
+                           : type == DTYPE_F32  ? (void *)&f
+                           : type == DTYPE_F64  ? (void *)&d
+                                                : (void *)&bits;
+        memcpy(to + i * dtype_size(type), from, dtype_size(type));
+    }
+}
+
+/* The sum of a range in the order of a chain, without frames or slots: rank chain[0] first.  From `in` of each, to `out`. */
+static void reduce_range(const struct cluster *c, uint32_t o, size_t in, unsigned char *out, size_t count, const uint32_t *chain)
+{
+    const struct numeric *n = &c->ops[o].numeric;
+    size_t offset = numeric_user_bytes(n, in);
+    if (count == 0) {
+        return;
+    }
+    if (n->plain) {
+        memcpy(out, c->shares[chain[0]][o].in_copy + offset, numeric_user_bytes(n, count));
+        for (uint32_t i = 1; i < c->world; i++) {
+            numeric_fold_plain(n, out, out, c->shares[chain[i]][o].in_copy + offset, count);
+        }
+        numeric_finish_plain(n, out, count, c->world);
+    } else {
+        void *wire = malloc(numeric_wire_bytes(n, count)), *acc = malloc(numeric_acc_bytes(n, count));
+        for (uint32_t i = 0; i < c->world; i++) {
+            numeric_encode(n, wire, c->shares[chain[i]][o].in_copy + offset, count);
+            if (i == 0) {
+                numeric_load(n, acc, wire, count);
+            } else {
+                numeric_fold(n, acc, wire, count);
+            }
+        }
+        numeric_finish(n, out, wire, acc, count, c->world);
+        free(wire);
+        free(acc);
+    }
+}
+
+/* The sum of a subtree: `behind` the root, the children within `bit`.  The nearest child first, then the own input. */
+static void reduce_tree(const struct cluster *c, uint32_t o, unsigned char *out, uint32_t behind, uint32_t bit)
+{
+    const struct numeric *n = &c->ops[o].numeric;
+    size_t count = c->ops[o].params.count, bytes = numeric_user_bytes(n, count);
+    const unsigned char *own = c->shares[(c->ops[o].params.root + behind) % c->world][o].in_copy;
+    unsigned char *child = malloc(bytes + 1);
+    memcpy(out, own, bytes);
+    for (uint32_t b = 1; b < bit && behind + b < c->world; b *= 2) {
+        reduce_tree(c, o, child, behind + b, b);
+        numeric_fold_plain(n, out, b == 1 ? child : out, b == 1 ? own : child, count);
+    }
+    free(child);
+}
+
+static void expect_sum(struct cluster *c, uint32_t o, uint32_t r)
+{
+    const struct operation *op = &c->ops[o];
+    struct share *share = &c->shares[r][o];
+    const struct plan *plan = &share->plan;
+    if (op->params.algorithm == PLAN_TREE) {
+        reduce_tree(c, o, share->expected, 0, 64);
+        numeric_finish_plain(&op->numeric, share->expected, op->params.count, c->world);
+    }
+    for (uint32_t s = 0; op->params.algorithm != PLAN_TREE && s < plan->segment_count; s++) {
+        uint32_t chain[MAX_RANKS];
+        for (uint32_t i = 0; i < c->world; i++) {
+            bool ring = op->params.algorithm == PLAN_RING;
+            chain[i] = ring ? op->ring[(s + 1 + i) % c->world] : i;
+        }
+        reduce_range(c, o, plan->segments[s].in, share->expected + numeric_user_bytes(&op->numeric, plan->segments[s].out),
+                     plan->segments[s].count, chain);
+    }
+    if (op->params.algorithm == PLAN_TINY) {
+        numeric_canonical(&op->numeric, share->expected, op->params.count);
+    }
+}
+
+/* Elements of a list before `n`. */
+static size_t sum_of(const size_t *list, uint32_t n)
+{
+    size_t sum = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        sum += list[i];
+    }
+    return sum;
+}
+
+static void expect_copy(const struct cluster *c, uint32_t o, struct share *to, size_t out, uint32_t from, size_t in, size_t count)
+{
+    size_t size = dtype_size(c->ops[o].numeric.dtype);
+    memcpy(to->expected + out * size, c->shares[from][o].in_copy + in * size, count * size);
+}
+
+/* What each rank is to have, by what the kind promises. */
+static void op_expect(struct cluster *c, uint32_t o)
+{
+    const struct operation *op = &c->ops[o];
+    uint32_t order[MAX_RANKS], root = op->params.root;
+    for (uint32_t r = 0; r < c->world; r++) {
+        order[r] = r;
+    }
+    for (uint32_t r = 0; r < c->world; r++) {
+        struct share *s = &c->shares[r][o];
+        size_t before = sum_of(op->parts[0], r), part = op->parts[0][r];
+        switch ((int)op->params.kind) {
+        case PLAN_ALL_REDUCE:
+            expect_sum(c, o, r);
+            break;
+        case PLAN_REDUCE_SCATTER:
+            reduce_range(c, o, before, s->expected, part, order);
+            break;
+        case PLAN_BROADCAST:
+            expect_copy(c, o, s, 0, root, 0, op->params.count);
+            break;
+        case PLAN_SCATTER:
+            expect_copy(c, o, s, 0, root, before, part);
+            break;
+        default:
+            for (uint32_t i = 0; i < c->world; i++) {
+                bool gather = op->params.kind == PLAN_ALL_GATHER;
+                size_t column = 0;
+                for (uint32_t k = 0; k < i; k++) {
+                    column += op->parts[k][r];
+                }
+                expect_copy(c, o, s, gather ? sum_of(op->parts[0], i) : column, i, gather ? 0 : sum_of(op->parts[i], r),
+                            op->parts[gather ? 0 : i][gather ? i : r]);
+            }
+            break;
+        }
+    }
+}
+
+struct op_choice {
+    enum plan_kind kind;
+    enum plan_algorithm algorithm;
+    enum dtype dtype;
+    enum redop op;
+    enum quant quant;
+    enum dtype quant_dtype;
+    size_t count;
+    bool even; /* no weights, equal parts */
+};
+
+/* How much each rank has and gets. */
+static void op_sizes(struct cluster *c, uint32_t o, const struct op_choice *choice)
+{
+    struct operation *op = &c->ops[o];
+    bool pairs = choice->kind == PLAN_ALL_TO_ALL;
+    for (uint32_t r = 0; r < (pairs ? c->world : 1); r++) {
+        for (uint32_t t = 0; t < c->world; t++) {
+            op->parts[r][t] = choice->even ? choice->count : draw(c, 3) == 0 ? 0 : draw(c, 1 + (uint32_t)choice->count);
+        }
+    }
+    for (uint32_t r = 0; r < c->world; r++) {
+        struct share *s = &c->shares[r][o];
+        size_t all = sum_of(op->parts[0], c->world), column = 0;
+        for (uint32_t t = 0; t < c->world; t++) {
+            column += op->parts[t][r];
+        }
+        const size_t in[PLAN_KINDS] = {choice->count, all, op->parts[0][r], r == op->params.root ? choice->count : 0,
+                                       r == op->params.root ? all : 0, sum_of(op->parts[r], c->world)};
+        const size_t out[PLAN_KINDS] = {choice->count, op->parts[0][r], all, choice->count, op->parts[0][r], column};
+        s->in_count = in[choice->kind];
+        s->out_count = out[choice->kind];
+        s->in_bytes = numeric_user_bytes(&op->numeric, s->in_count);
+        s->out_bytes = numeric_user_bytes(&op->numeric, s->out_count);
+    }
+}
+
+static void share_make(struct cluster *c, uint32_t r, uint32_t o, const struct op_choice *choice)
+{
+    struct operation *op = &c->ops[o];
+    struct share *s = &c->shares[r][o];
+    struct plan_params *p = &op->params;
+    bool sums = p->kind == PLAN_ALL_REDUCE || p->kind == PLAN_REDUCE_SCATTER, pairs = p->kind == PLAN_ALL_TO_ALL;
+    p->rank = r;
+    for (uint32_t t = 0; t < c->world; t++) {
+        op->out_parts[t] = op->parts[t][r];
+    }
+    p->counts = pairs ? op->parts[r] : p->kind == PLAN_ALL_REDUCE || p->kind == PLAN_BROADCAST ? NULL : op->parts[0];
+    p->out_counts = pairs ? op->out_parts : NULL;
+    plan_make(&s->plan, p, s->segments, s->steps);
+    s->in_place = (p->kind == PLAN_ALL_GATHER || (p->kind == PLAN_BROADCAST && r == p->root)) && draw(c, 2) == 0;
+    s->out = malloc(s->out_bytes + 1);
+    memset(s->out, 0xA5, s->out_bytes + 1);
+    size_t place = p->kind == PLAN_ALL_GATHER ? sum_of(op->parts[0], r) * dtype_size(choice->dtype) : 0;
+    s->in = s->in_place ? s->out + place : malloc(s->in_bytes + 1);
+    s->in_copy = malloc(s->in_bytes + 1);
+    s->expected = malloc(s->out_bytes + 1);
+    fill(c, choice->dtype, s->in, s->in_count, sums && choice->algorithm == PLAN_TINY && is_float(choice->dtype) && choice->quant == QUANT_NONE);
+    memcpy(s->in_copy, s->in, s->in_bytes);
+}
+
+static void op_make(struct cluster *c, uint32_t o, const struct op_choice *choice)
+{
+    struct operation *op = &c->ops[o];
+    EXPECT(numeric_init(&op->numeric, choice->dtype, choice->op, choice->quant, choice->quant_dtype, kernels_get()));
+    if (!op->numeric.plain) {
+        EXPECT(choice->algorithm != PLAN_RING || choice->kind == PLAN_ALL_GATHER);
+    }
+    op->params = (struct plan_params){.kind = choice->kind, .algorithm = choice->algorithm, .world = c->world, .count = choice->count,
+                                      .root = draw(c, c->world), .lanes = c->lane_count};
+    op->params.align = choice->quant != QUANT_NONE ? NUMERIC_BLOCK : 1;
+    op->params.frame_elements = op->params.align * (1 + draw(c, choice->quant != QUANT_NONE ? 2 : 16));
+    for (uint32_t i = 0; i < c->world; i++) {
+        uint32_t j = draw(c, i + 1);
+        op->ring[i] = op->ring[j];
+        op->ring[j] = i;
+        op->weights[i] = draw(c, 3) == 0 ? 0 : draw(c, 50);
+    }
+    op->weights[draw(c, c->world)] = 9;
+    op->params.ring = op->ring;
+    op->params.weights = choice->even || draw(c, 2) == 0 ? NULL : op->weights;
+    size_t wire = numeric_wire_bytes(&op->numeric, op->params.frame_elements);
+    c->slot_bytes = wire > c->slot_bytes ? wire : c->slot_bytes;
+    op_sizes(c, o, choice);
+    for (uint32_t r = 0; r < c->world; r++) {
+        share_make(c, r, o, choice);
+    }
+    op_expect(c, o);
+}
+
+static bool op_possible(const struct op_choice *choice, const struct numeric *n)
+{
+    bool sums = choice->kind == PLAN_ALL_REDUCE || choice->kind == PLAN_REDUCE_SCATTER;
+    bool partial = choice->algorithm == PLAN_RING || choice->algorithm == PLAN_TREE;
+    return plan_offers(choice->kind, choice->algorithm) && (choice->kind == PLAN_ALL_REDUCE || choice->quant == QUANT_NONE) &&
+           (!sums || !partial || n->plain);
+}
+
+/* A random combination that plans and numeric offer. */
+static struct op_choice op_draw(struct cluster *c)
+{
+    const size_t counts[] = {0, 1, c->world - 1, c->world, c->world + 1, 97, 256, 611, 1000};
+    struct op_choice choice;
+    struct numeric n;
+    do {
+        choice = (struct op_choice){.kind = draw(c, 2) ? PLAN_ALL_REDUCE : (enum plan_kind)draw(c, PLAN_KINDS),
+                                    .algorithm = (enum plan_algorithm)draw(c, PLAN_ALGORITHMS),
+                                    .dtype = (enum dtype)draw(c, DTYPE_COUNT),
+                                    .op = (enum redop)draw(c, REDOP_COUNT),
+                                    .quant = draw(c, 2) ? QUANT_NONE : (enum quant)draw(c, QUANT_COUNT),
+                                    .quant_dtype = (enum dtype)draw(c, DTYPE_COUNT),
+                                    .count = counts[draw(c, sizeof(counts) / sizeof(counts[0]))]};
+    } while (!numeric_init(&n, choice.dtype, choice.op, choice.quant, choice.quant_dtype, kernels_get()) ||
+             !op_possible(&choice, &n));
+    return choice;
+}
+
+#endif

@@ -1,0 +1,359 @@
+/* plan_values.h - runs the programs of all ranks over symbolic values: a value is who gave what to it, and how it was folded.
+ *
+ * Each rank must end with what the kind promises, each contribution exactly once, by the same expression everywhere, and every GIVE
+ * and SEND must meet its FOLD or RECV over a range of the same size, under the same names and on the same lane.
+ * SPDX-License-Identifier: MIT */
+#ifndef PCCL_TESTS_UNIT_PLAN_VALUES_H
+#define PCCL_TESTS_UNIT_PLAN_VALUES_H
+
+#include "collectives/plan.h"
+
+#include "core/mix.h"
+#include "core/random.h"
+#include "tests/testing.h"
+
+enum { MAX_WORLD = 128, GUARD = 0x5A5A5A5A };
+
+struct value {
+    uint64_t ranks[MAX_WORLD / 64]; /* whose contributions are in */
+    uint64_t expression;            /* hash of how they were folded */
+    size_t place;                   /* of the contribution in the input of each of them */
+    bool own, final;                /* own: still the own input */
+};
+
+/* One value in flight per pair is all that a segment's program can have. */
+struct mailbox {
+    struct value value[2]; /* by phase */
+    bool full[2];
+};
+
+struct world {
+    struct plan_params params;
+    struct plan plans[MAX_WORLD];
+    struct plan_segment *segments;
+    struct plan_step *steps;
+    uint32_t max_segments, max_steps;
+};
+
+static struct mailbox mail[MAX_WORLD][MAX_WORLD]; /* from, to */
+
+/* What differs by rank in a plan whose counts only pairs know. */
+typedef void params_of(struct plan_params *params, const void *user);
+
+static struct world world_make(struct plan_params params, params_of *of, const void *user)
+{
+    struct world w = {.params = params,
+                      .max_segments = plan_max_segments(params.algorithm, params.world),
+                      .max_steps = plan_max_steps(params.algorithm, params.world)};
+    w.segments = calloc((size_t)params.world * (w.max_segments + 1), sizeof(*w.segments));
+    w.steps = calloc((size_t)params.world * (w.max_steps + 1), sizeof(*w.steps));
+    for (uint32_t r = 0; r < params.world; r++) {
+        struct plan_segment *segments = w.segments + (size_t)r * (w.max_segments + 1);
+        struct plan_step *steps = w.steps + (size_t)r * (w.max_steps + 1);
+        segments[w.max_segments].frame = GUARD;
+        steps[w.max_steps].kind = GUARD;
+        params.rank = r;
+        if (of != NULL) {
+            of(&params, user);
+        }
+        plan_make(&w.plans[r], &params, segments, steps);
+        EXPECT_EQ(segments[w.max_segments].frame, GUARD);
+        EXPECT_EQ(steps[w.max_steps].kind, GUARD);
+        EXPECT(w.plans[r].segment_count <= w.max_segments && w.plans[r].step_count <= w.max_steps);
+        EXPECT(w.plans[r].params.ring == NULL && w.plans[r].params.weights == NULL && w.plans[r].params.counts == NULL);
+    }
+    return w;
+}
+
+static void world_free(struct world *w)
+{
+    free(w->segments);
+    free(w->steps);
+}
+
+/* Frames tile the segments. */
+static void check_frames(const struct plan *p)
+{
+    uint32_t frame = 0;
+    size_t most = p->params.frame_elements;
+    for (uint32_t i = 0; i < p->segment_count; i++) {
+        const struct plan_segment *s = &p->segments[i];
+        EXPECT(s->frame >= frame && (p->pairwise || s->frame == frame));
+        EXPECT_EQ(s->frames, (s->count + most - 1) / most);
+        for (uint32_t f = 0; f < s->frames; f += f + 1 < s->frames && s->frames > 20 ? s->frames - f - 1 : 1) {
+            size_t offset, count;
+            EXPECT(plan_frame(p, s->frame + f, &offset, &count) == s);
+            EXPECT_EQ(offset, f * most);
+            EXPECT(count > 0 && count <= most);
+            EXPECT(f + 1 < s->frames ? count == most : offset + count == s->count);
+        }
+        frame = s->frame + s->frames;
+    }
+    EXPECT_EQ(frame, p->frame_count);
+}
+
+/* Segments of a cut tile the elements at multiples of align; all ranks agree on segments that are not of pairs. */
+static void check_layout(const struct world *w)
+{
+    const struct plan_params *q = &w->params;
+    const struct plan *a = &w->plans[0];
+    bool cut = q->kind == PLAN_ALL_REDUCE || q->kind == PLAN_BROADCAST;
+    size_t next = 0;
+    for (uint32_t i = 0; cut && i < a->segment_count; i++) {
+        const struct plan_segment *s = &a->segments[i];
+        EXPECT(s->in == next && s->out == next);
+        EXPECT(s->in % q->align == 0 || s->count == 0);
+        next += s->count;
+    }
+    EXPECT(!cut || next == q->count);
+    for (uint32_t r = 0; r < q->world; r++) {
+        const struct plan *b = &w->plans[r];
+        check_frames(b);
+        EXPECT_EQ(b->segment_count, a->segment_count);
+        EXPECT(a->pairwise || b->frame_count == a->frame_count);
+        for (uint32_t i = 0; !a->pairwise && i < a->segment_count; i++) {
+            const struct plan_segment *s = &a->segments[i], *t = &b->segments[i];
+            EXPECT(s->in == t->in && s->out == t->out && s->count == t->count && s->frame == t->frame && s->wire == s->frame);
+        }
+    }
+}
+
+/* The two ends of what `from` sends: the same bytes, under a name that leads to them, on the same lane. */
+static void check_names(const struct world *w, uint32_t from, const struct plan_segment *s, uint32_t to, const struct plan_segment *t)
+{
+    uint32_t lanes = w->params.lanes > 0 ? w->params.lanes : 1;
+    EXPECT_EQ(s->count, t->count);
+    for (uint32_t f = 0; f < s->frames; f += s->frames > 1 && f == 0 ? s->frames - 1 : 1) {
+        uint32_t wire = plan_wire(&w->plans[from], s, s->frame + f), heard = plan_heard(&w->plans[to], from, wire);
+        EXPECT_EQ(heard, t->frame + f);
+        EXPECT_EQ(heard % lanes, (s->frame + f) % lanes);
+    }
+    if (w->plans[to].pairwise) {
+        EXPECT_EQ(plan_heard(&w->plans[to], from, t->frames), UINT32_MAX);
+    }
+}
+
+static void fold(struct value *v, const struct value *a, const struct value *b)
+{
+    struct value sum = {.expression = mix64(a->expression, b->expression), .place = a->place};
+    EXPECT_EQ(a->place, b->place);
+    for (int i = 0; i < MAX_WORLD / 64; i++) {
+        EXPECT((a->ranks[i] & b->ranks[i]) == 0); /* nobody twice */
+        sum.ranks[i] = a->ranks[i] | b->ranks[i];
+    }
+    *v = sum;
+}
+
+static struct value input(uint32_t rank, const struct plan_segment *s)
+{
+    struct value v = {.expression = rank + 1, .place = s->in, .own = true};
+    v.ranks[rank / 64] = UINT64_C(1) << rank % 64;
+    return v;
+}
+
+/* Does one step if it can; false if it must wait.  `folded`: something was folded already. */
+static bool run_step(uint32_t rank, const struct plan_segment *s, const struct plan_step *step, struct value *v, bool *folded)
+{
+    struct value own = input(rank, s);
+    struct mailbox *in = &mail[step->rank][rank], *to = &mail[rank][step->rank];
+    switch ((enum step_kind)step->kind) {
+    case STEP_FOLD:
+        EXPECT(!v->final);
+        if (step->rank != rank && !in->full[0]) {
+            return false;
+        }
+        const struct value *other = step->rank == rank ? &own : &in->value[0];
+        if (!*folded) {
+            *v = *other;
+            v->own = false;
+        } else {
+            fold(v, v, other);
+        }
+        *folded = true;
+        if (step->rank != rank) {
+            in->full[0] = false;
+        }
+        return true;
+    case STEP_FINISH:
+        EXPECT(!v->final && *folded);
+        v->final = true;
+        return true;
+    case STEP_COPY:
+        EXPECT(!v->final && !*folded);
+        v->final = true;
+        return true;
+    case STEP_GIVE:
+    case STEP_SEND:
+        EXPECT(step->rank != rank && !to->full[step->kind == STEP_SEND]);
+        EXPECT(v->final ? step->kind == STEP_SEND : step->kind == STEP_GIVE || !*folded);
+        to->value[step->kind == STEP_SEND] = *v;
+        to->full[step->kind == STEP_SEND] = true;
+        return true;
+    case STEP_RECV:
+        EXPECT(!v->final);
+        if (!in->full[1]) {
+            return false;
+        }
+        *v = in->value[1];
+        v->final = true;
+        in->full[1] = false;
+        return true;
+    }
+    return false;
+}
+
+/* A rank has all of [out, out + count) of what `ranks` contributed from `place` of theirs on; null: of all. */
+static void check_value(const struct world *w, uint32_t rank, const struct plan_segment *s, const struct value *v)
+{
+    const struct plan_params *q = &w->params;
+    uint64_t all[MAX_WORLD / 64] = {0};
+    uint32_t from = 0;
+    for (uint32_t r = 0; r < q->world; r++) {
+        all[r / 64] |= UINT64_C(1) << r % 64;
+        from = v->ranks[r / 64] >> r % 64 & 1 ? r : from;
+    }
+    struct value one = input(from, s);
+    bool single = memcmp(one.ranks, v->ranks, sizeof one.ranks) == 0;
+    EXPECT(v->final && plan_completes(&w->plans[rank], s));
+    switch ((int)q->kind) {
+    case PLAN_ALL_REDUCE:
+        EXPECT(memcmp(v->ranks, all, sizeof all) == 0 && v->place == s->out);
+        break;
+    case PLAN_REDUCE_SCATTER:
+        EXPECT(memcmp(v->ranks, all, sizeof all) == 0 && s->out == 0);
+        EXPECT_EQ(v->place, plan_place(q->places, q->counts, q->count, rank));
+        EXPECT_EQ(s->count, plan_part(q->counts, q->count, rank));
+        break;
+    case PLAN_ALL_GATHER:
+        EXPECT(single && v->place == 0);
+        EXPECT_EQ(s->out, plan_place(q->places, q->counts, q->count, from));
+        EXPECT_EQ(s->count, plan_part(q->counts, q->count, from));
+        break;
+    case PLAN_BROADCAST:
+        EXPECT(single && from == q->root && v->place == s->out);
+        break;
+    case PLAN_SCATTER:
+        EXPECT(single && from == q->root && s->out == 0);
+        EXPECT_EQ(v->place, plan_place(q->places, q->counts, q->count, rank));
+        EXPECT_EQ(s->count, plan_part(q->counts, q->count, rank));
+        break;
+    default:
+        EXPECT(single);
+        break;
+    }
+}
+
+/* Runs the segments [first, first + n) of all ranks, n of one program for plans that all cut alike, all of them for pairs. */
+static void check_segments(const struct world *w, uint32_t first, uint32_t n)
+{
+    static struct value values[MAX_WORLD][2 * MAX_WORLD];
+    static uint32_t at[MAX_WORLD][2 * MAX_WORLD];
+    static bool folded[MAX_WORLD][2 * MAX_WORLD];
+    uint32_t world = w->params.world;
+    bool moved = true;
+    for (uint32_t r = 0; r < world; r++) {
+        for (uint32_t i = 0; i < n; i++) {
+            values[r][i] = input(r, &w->plans[r].segments[first + i]);
+            at[r][i] = 0;
+            folded[r][i] = false;
+        }
+    }
+    while (moved) {
+        moved = false;
+        for (uint32_t r = 0; r < world; r++) {
+            for (uint32_t i = 0; i < n; i++) {
+                const struct plan_segment *s = &w->plans[r].segments[first + i];
+                const struct plan_step *step = &w->plans[r].steps[s->step];
+                while (at[r][i] < s->steps && run_step(r, s, &step[at[r][i]], &values[r][i], &folded[r][i])) {
+                    uint32_t k = at[r][i]++, to = step[k].rank;
+                    if (step[k].kind == STEP_GIVE || step[k].kind == STEP_SEND) {
+                        uint32_t there = w->plans[r].pairwise ? r : first + i;
+                        check_names(w, r, s, to, &w->plans[to].segments[there]);
+                    }
+                    moved = true;
+                }
+            }
+        }
+    }
+    for (uint32_t r = 0; r < world; r++) {
+        for (uint32_t i = 0; i < n; i++) {
+            const struct plan_segment *s = &w->plans[r].segments[first + i];
+            EXPECT_EQ(at[r][i], s->steps);
+            if (plan_completes(&w->plans[r], s)) {
+                check_value(w, r, s, &values[r][i]);
+                EXPECT(w->params.kind != PLAN_ALL_REDUCE || values[r][i].expression == values[0][i].expression);
+            }
+        }
+        for (uint32_t t = 0; t < world; t++) {
+            EXPECT(!mail[r][t].full[0] && !mail[r][t].full[1]);
+            mail[r][t].full[0] = mail[r][t].full[1] = false;
+        }
+    }
+}
+
+/* How much of its output each rank has, once. */
+static void check_coverage(const struct world *w, uint32_t rank)
+{
+    const struct plan_params *q = &w->params;
+    const struct plan *p = &w->plans[rank];
+    size_t has = 0, due = q->count;
+    for (uint32_t i = 0; i < p->segment_count; i++) {
+        has += plan_completes(p, &p->segments[i]) ? p->segments[i].count : 0;
+    }
+    if (q->kind == PLAN_REDUCE_SCATTER || q->kind == PLAN_SCATTER) {
+        due = plan_part(q->counts, q->count, rank);
+    } else if (q->kind == PLAN_ALL_GATHER) {
+        due = 0;
+        for (uint32_t r = 0; r < q->world; r++) {
+            due += plan_part(q->counts, q->count, r);
+        }
+    }
+    EXPECT(q->kind == PLAN_ALL_TO_ALL || has == due);
+}
+
+/* Bytes in and out, by the cost that the algorithm's file tells. */
+static void check_traffic(const struct world *w)
+{
+    const struct plan_params *q = &w->params;
+    size_t sent = 0, received = 0;
+    bool even = q->weights == NULL && q->counts == NULL && q->count % (q->world * q->align) == 0;
+    bool split = q->algorithm == PLAN_DIRECT || q->algorithm == PLAN_RING;
+    for (uint32_t r = 0; r < q->world; r++) {
+        size_t s, g;
+        plan_traffic(&w->plans[r], &s, &g);
+        sent += s;
+        received += g;
+        if (even && q->kind == PLAN_ALL_REDUCE && split) {
+            EXPECT_EQ(s, 2 * (q->world - 1) * (q->count / q->world));
+            EXPECT_EQ(g, s);
+        } else if (even && (q->kind == PLAN_ALL_GATHER || q->kind == PLAN_REDUCE_SCATTER || q->kind == PLAN_ALL_TO_ALL)) {
+            EXPECT_EQ(s, (q->world - 1) * q->count);
+            EXPECT_EQ(g, s);
+        } else if (q->kind == PLAN_BROADCAST) {
+            EXPECT_EQ(g, r == q->root ? 0 : q->count);
+        }
+    }
+    EXPECT_EQ(sent, received);
+}
+
+static void check_made(struct world *w)
+{
+    uint32_t segments = w->plans[0].segment_count;
+    check_layout(w);
+    for (uint32_t i = 0; i < segments; i += w->plans[0].pairwise ? segments : 1) {
+        check_segments(w, i, w->plans[0].pairwise ? segments : 1);
+    }
+    for (uint32_t r = 0; r < w->params.world; r++) {
+        check_coverage(w, r);
+    }
+    check_traffic(w);
+    world_free(w);
+}
+
+static void check_world(struct plan_params params)
+{
+    struct world w = world_make(params, NULL, NULL);
+    check_made(&w);
+}
+
+#endif

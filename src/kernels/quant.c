@@ -51,7 +51,7 @@ static size_t quant_meta_bytes(const struct numeric *n)
     if (n->quant == QUANT_MINMAX) {
         return 2 * size;
     }
-    return size / 2 + (quant_is_signed(n) ? 0 : 2);
+    return size + (quant_is_signed(n) ? 0 : 2);
 }
 
 size_t quant_wire_bytes(const struct numeric *n, size_t count)
@@ -102,18 +102,18 @@ static bool quant_finite(const struct numeric *n, double value)
     return value >= -quant_largest(n) && value <= quant_largest(n); /* false for NaN */
 }
 
-/* The smallest number of the source type that is not below `value`, for positive finite values. */
+/* The smallest number of the source type that is not below `value`, for finite values that are not negative. */
 static double quant_round_up(const struct numeric *n, double value)
 {
     const uint64_t bits = quant_bits(n, value);
     return quant_value(n, bits) < value ? quant_value(n, bits + 1) : quant_value(n, bits);
 }
 
-/* The same, among those whose lower half of the bits is zero. */
-static double quant_round_up_half(const struct numeric *n, double value)
+/* The least scale, or one next to it, whose `steps` reach over `span`: among the smallest numbers a division rounds down by much. */
+static double quant_scale(const struct numeric *n, double span, double quotient, int32_t steps)
 {
-    const uint64_t low = quant_is_f64(n) ? 0xFFFFFFFFu : 0xFFFFu;
-    return quant_value(n, (quant_bits(n, quant_round_up(n, value)) + low) & ~low);
+    const double scale = quant_round_up(n, quotient);
+    return scale * steps < span ? quant_value(n, quant_bits(n, scale) + 1) : scale;
 }
 
 /* Rounds to nearest, ties to even, |value| < 2^31. */
@@ -141,10 +141,7 @@ static struct quant_map quant_map_minmax(const struct numeric *n, double min, do
         return map;
     }
     const double range = max - min;
-    map.scale = range > 0 ? quant_round_up(n, range / steps) : 0;
-    if (map.scale * steps < range) { /* the division itself was rounded down */
-        map.scale = quant_value(n, quant_bits(n, map.scale) + 1);
-    }
+    map.scale = quant_scale(n, range, range / steps, steps);
     return map;
 }
 
@@ -155,18 +152,18 @@ static struct quant_map quant_map_zps(const struct numeric *n, double min, doubl
     struct quant_map map = {.pre = 1, .post = 1, .k_min = -steps, .k_max = steps};
     if (quant_is_signed(n)) {
         const double magnitude = max > -min ? max : -min;
-        map.scale = quant_round_up_half(n, magnitude / steps);
+        map.scale = quant_scale(n, magnitude, magnitude / steps, steps);
     } else {
         const double low = min < 0 ? min : 0, high = max > 0 ? max : 0;
         /* one step is kept free: low and high each may round outwards by half */
-        map.scale = quant_round_up_half(n, high / (steps - 1) - low / (steps - 1));
+        map.scale = quant_scale(n, high - low, high / (steps - 1) - low / (steps - 1), steps - 1);
         map.zero = map.scale > 0 ? quant_round(-low / map.scale) : 0;
         map.zero = map.zero < 0 ? 0 : map.zero > steps ? steps : map.zero;
         map.k_min = -map.zero;
         map.k_max = steps - map.zero;
     }
-    if (map.scale > largest / 65536) {                        /* the last product could overflow: bound the quotient */
-        const int32_t limit = (int32_t)(largest / map.scale); /* truncated; no integer lies within its rounding */
+    if (map.scale > largest / 65536) { /* the last product could overflow: bound the quotient, so far below that no rounding matters */
+        const int32_t limit = (int32_t)(largest * (1 - 0x1p-50) / map.scale);
         map.k_min = map.k_min < -limit ? -limit : map.k_min;
         map.k_max = map.k_max > limit ? limit : map.k_max;
     }
@@ -181,12 +178,12 @@ static size_t quant_write_meta(const struct numeric *n, uint8_t *to, const struc
         quant_put(to + size, quant_bits(n, map->post > 1 ? -map->scale : map->scale), size);
         return 2 * size;
     }
-    quant_put(to, quant_bits(n, map->scale) >> (4 * size), size / 2);
+    quant_put(to, quant_bits(n, map->scale), size);
     if (quant_is_signed(n)) {
-        return size / 2;
+        return size;
     }
-    quant_put(to + size / 2, (uint64_t)map->zero, 2);
-    return size / 2 + 2;
+    quant_put(to + size, (uint64_t)map->zero, 2);
+    return size + 2;
 }
 
 /* False if the block is to decode to NaN. */
@@ -202,8 +199,8 @@ static bool quant_read_meta(const struct numeric *n, const uint8_t *from, struct
             map->post = 4;
         }
     } else {
-        map->scale = quant_value(n, quant_get(from, size / 2) << (4 * size));
-        map->zero = quant_is_signed(n) ? 0 : (int32_t)quant_get(from + size / 2, 2);
+        map->scale = quant_value(n, quant_get(from, size));
+        map->zero = quant_is_signed(n) ? 0 : (int32_t)quant_get(from + size, 2);
     }
     return quant_finite(n, map->offset) && quant_finite(n, map->scale);
 }

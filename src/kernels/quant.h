@@ -3,7 +3,7 @@
  * Values travel in blocks of NUMERIC_BLOCK elements (the last may be shorter), each (metadata, integers); all metadata
  * is little-endian, T is the source type:
  *   MinMax                      T offset, T step
- *   ZeroPointScale, signed      scale: the upper half of a T (so every product with an integer is exact)
+ *   ZeroPointScale, signed      T scale
  *   ZeroPointScale, unsigned    the same, then the zero point as u16
  * Every block decodes as (offset + (q - zero) * scale) * post, with post = 1 but for values near the largest of T, which
  * are quantised at a quarter of their size (step sent negative).  A scale that is not finite decodes to NaN everywhere.

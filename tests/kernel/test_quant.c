@@ -14,11 +14,11 @@ static const struct {
     size_t meta_bytes;
 } formats[FORMATS] = {
     {DTYPE_F32, QUANT_MINMAX, DTYPE_U8, 255, 8},  {DTYPE_F32, QUANT_MINMAX, DTYPE_U16, 65535, 8},
-    {DTYPE_F32, QUANT_ZPS, DTYPE_I8, 127, 2},     {DTYPE_F32, QUANT_ZPS, DTYPE_I16, 32767, 2},
-    {DTYPE_F32, QUANT_ZPS, DTYPE_U8, 254, 4},     {DTYPE_F32, QUANT_ZPS, DTYPE_U16, 65534, 4},
+    {DTYPE_F32, QUANT_ZPS, DTYPE_I8, 127, 4},     {DTYPE_F32, QUANT_ZPS, DTYPE_I16, 32767, 4},
+    {DTYPE_F32, QUANT_ZPS, DTYPE_U8, 254, 6},     {DTYPE_F32, QUANT_ZPS, DTYPE_U16, 65534, 6},
     {DTYPE_F64, QUANT_MINMAX, DTYPE_U8, 255, 16}, {DTYPE_F64, QUANT_MINMAX, DTYPE_U16, 65535, 16},
-    {DTYPE_F64, QUANT_ZPS, DTYPE_I8, 127, 4},     {DTYPE_F64, QUANT_ZPS, DTYPE_I16, 32767, 4},
-    {DTYPE_F64, QUANT_ZPS, DTYPE_U8, 254, 6},     {DTYPE_F64, QUANT_ZPS, DTYPE_U16, 65534, 6},
+    {DTYPE_F64, QUANT_ZPS, DTYPE_I8, 127, 8},     {DTYPE_F64, QUANT_ZPS, DTYPE_I16, 32767, 8},
+    {DTYPE_F64, QUANT_ZPS, DTYPE_U8, 254, 10},    {DTYPE_F64, QUANT_ZPS, DTYPE_U16, 65534, 10},
 };
 
 static struct numeric format_numeric(int format, const struct kernels *k)
@@ -161,9 +161,9 @@ TEST(wire_bytes_of_known_blocks)
     uint8_t wire[64];
     memset(wire, 0xEE, sizeof(wire));
     numeric_encode(&n, wire, a, 4);
-    const uint8_t want_i8[7] = {0x80, 0x3F, 127, 0x81, 2, 0xFC, 0xEE}; /* scale 1 as bf16; ties to even */
+    const uint8_t want_i8[9] = {0, 0, 0x80, 0x3F, 127, 0x81, 2, 0xFC, 0xEE}; /* scale 1; ties to even */
     EXPECT(memcmp(wire, want_i8, sizeof(want_i8)) == 0);
-    EXPECT_EQ(numeric_wire_bytes(&n, 4), 6);
+    EXPECT_EQ(numeric_wire_bytes(&n, 4), 8);
 
     n = format_numeric(0, kernels_get());    /* f32 to u8, min and step */
     const float b[5] = {-255, 255, 0, 1, 3}; /* step 2: 127.5, 128 and 129 steps */
@@ -174,13 +174,13 @@ TEST(wire_bytes_of_known_blocks)
     n = format_numeric(5, kernels_get()); /* f32 to u16 with zero point */
     const float c[3] = {-1, 65533, 0};
     numeric_encode(&n, wire, c, 3);
-    const uint8_t want_u16[10] = {0x80, 0x3F, 1, 0, 0, 0, 0xFE, 0xFF, 1, 0};
+    const uint8_t want_u16[12] = {0, 0, 0x80, 0x3F, 1, 0, 0, 0, 0xFE, 0xFF, 1, 0};
     EXPECT(memcmp(wire, want_u16, sizeof(want_u16)) == 0);
 
-    n = format_numeric(9, kernels_get()); /* f64 to i16, scale 1/2 as the upper half of a double */
+    n = format_numeric(9, kernels_get()); /* f64 to i16, scale 1/2 */
     const double d[2] = {16383.5, -0.5};
     numeric_encode(&n, wire, d, 2);
-    const uint8_t want_i16[8] = {0, 0, 0xE0, 0x3F, 0xFF, 0x7F, 0xFF, 0xFF};
+    const uint8_t want_i16[12] = {0, 0, 0, 0, 0, 0, 0xE0, 0x3F, 0xFF, 0x7F, 0xFF, 0xFF};
     EXPECT(memcmp(wire, want_i16, sizeof(want_i16)) == 0);
 }
 
@@ -243,9 +243,9 @@ static double naive_decode(const struct numeric *n, const uint8_t *block, size_t
         post = scale < 0 ? 4 : 1;
         scale = magnitude(scale);
     } else {
-        scale = number_at(n, block, size / 2);
+        scale = number_at(n, block, size);
         if (n->quant_dtype == DTYPE_U8 || n->quant_dtype == DTYPE_U16) {
-            q -= (int64_t)bytes_at(block + size / 2, 2);
+            q -= (int64_t)bytes_at(block + size, 2);
         } else {
             q = q_size == 1 ? (int8_t)q : (int16_t)q;
         }
@@ -293,15 +293,13 @@ static double error_bound(const struct numeric *n, int format, double min, doubl
     if (n->quant == QUANT_MINMAX) {
         return (max / formats[format].steps - min / formats[format].steps) * 0.51 + 2 * ulp;
     }
-    const double grain = wide ? 1 + 1.0 / 1048576 : 1 + 1.0 / 128;
     const bool is_signed = n->quant_dtype == DTYPE_I8 || n->quant_dtype == DTYPE_I16;
     const double low = min < 0 ? min : 0, high = max > 0 ? max : 0, steps = formats[format].steps;
-    const double scale = (is_signed ? top / steps : high / steps - low / steps) * grain;
+    const double scale = (is_signed ? top / steps : high / steps - low / steps) * (1 + 2.4e-7);
     if (top > (wide ? 1.7976931348623157e308 : 3.4028234663852886e38) - scale) {
         return scale * 1.001; /* the next step would be infinite */
     }
-    /* the smallest number whose lower half is zero: below it, scales are whole multiples of it */
-    return scale * 0.501 + tiny * (wide ? 4294967296.0 : 65536.0) / 2 + tiny;
+    return scale * 0.501 + top * (wide ? 2.3e-16 : 1.2e-7) + 2 * tiny;
 }
 
 static void check_bound(int format, const double *values, size_t count, const char *what)
@@ -382,14 +380,18 @@ TEST(constants_and_zeros_and_nothing_decode_exactly)
         numeric_encode(&n, wire, user, 300);
         numeric_decode(&n, back, wire, 300);
         EXPECT(memcmp(user, back, numeric_user_bytes(&n, 300)) == 0);
-        const double constants[] = {1, -3.14159, 1e-40, 3e38, -1e300, 5e-324};
-        for (size_t c = 0; n.quant == QUANT_MINMAX && c < 6; c++) {
+        const double constants[] = {1, 3, -3.14159, 1e-30, 1e36, 1e-40, 3e38, -1e300, 5e-324};
+        for (size_t c = 0; c < (n.quant == QUANT_MINMAX ? 9 : 5); c++) {
             for (size_t i = 0; i < 300; i++) {
-                store(&n, user, i, n.dtype == DTYPE_F32 && c > 3 ? 1e-45 : constants[c]);
+                store(&n, user, i, n.dtype == DTYPE_F32 && c > 6 ? 1e-45 : constants[c]);
             }
             numeric_encode(&n, wire, user, 300);
             numeric_decode(&n, back, wire, 300);
-            EXPECT(memcmp(user, back, numeric_user_bytes(&n, 300)) == 0);
+            EXPECT(n.quant != QUANT_MINMAX || memcmp(user, back, numeric_user_bytes(&n, 300)) == 0);
+            for (size_t i = 0; i < 300; i++) { /* a scale has all bits of its type: the largest quotient leads back */
+                const double x = fetch(&n, user, i), y = fetch(&n, back, i);
+                EXPECT(magnitude(y - x) <= magnitude(x) * (n.dtype == DTYPE_F64 ? 1e-15 : 2.4e-7));
+            }
         }
     }
 }

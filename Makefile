@@ -31,6 +31,10 @@ bench: all
 	@$(build) pccl_benchmarks
 	@scripts/bench.sh "$(BUILD)"
 
+bench-kernels: all
+	@$(build) bench_kernels
+	@scripts/bench.sh "$(BUILD)" bench_kernels
+
 verify:
 	@scripts/setup.sh verify
 	@python3 scripts/verify.py
@@ -48,4 +52,4 @@ uninstall:
 clean:
 	rm -rf "$(BUILD)"
 
-.PHONY: all setup demo check chaos bench verify fuzz install uninstall clean
+.PHONY: all setup demo check chaos bench bench-kernels verify fuzz install uninstall clean

@@ -1,8 +1,10 @@
-/* bench_kernels.c - single-thread speed of the kernels at 64 MB, per instruction set, beside memcpy and a read-only loop.
+/* bench_kernels.c - single-thread speed of the kernels beyond the cache and inside it, beside what the memory gives.
  *
  * GB/s counts the elements of the user's buffer once (10^9 bytes), however many operands are read or written, so that rows
- * say how fast a buffer passes through; the best of several runs is printed, levels and references in turn within a run.
- * Usage: bench_kernels [megabytes] [runs].
+ * say how fast a buffer passes through.  The roof is a plain loop that reads two arrays and writes one, a[i] += b[i]; the best of several
+ * runs counts, roof and kernels in turn within a run.  What is wider inside than on the wire goes through in pieces of a
+ * frame, as in a lane.  Inside the cache the buffer has 256 KB.
+ * Usage: bench_kernels [megabytes] [runs]; PCCL_CPU chooses the instruction set.
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,8 +13,9 @@
 
 #include "kernels/hash.h"
 #include "kernels/numeric.h"
+#include "kernels/quant.h"
 
-enum { BENCH_ROWS = 11, BENCH_LEVELS = 4 };
+enum { BENCH_ROWS_MOST = 128, BENCH_PIECE = 32768, BENCH_INSIDE = 256 << 10 };
 
 struct bench {
     size_t size; /* bytes of the user's buffer */
@@ -22,6 +25,13 @@ struct bench {
     uint64_t sink; /* keeps results alive */
 };
 
+struct bench_row {
+    char name[32];
+    void (*run)(struct bench *);
+    struct numeric n;
+    double outside, inside; /* best, GB/s */
+};
+
 static double bench_now(void)
 {
     struct timespec t;
@@ -29,48 +39,60 @@ static double bench_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* A read-only loop with vectors of `bytes`: four sums, so that additions never wait for each other. */
-#define BENCH_READ(level, bytes, attributes)                                                                           \
-    typedef uint64_t bench_##level __attribute__((vector_size(bytes)));                                                \
+/* With vectors of `bytes`. */
+#define BENCH_LOOPS(level, bytes, attributes)                                                                          \
+    typedef float bench_##level __attribute__((vector_size(bytes)));                                                   \
+    attributes static void bench_roof_##level(struct bench *b)                                                         \
+    {                                                                                                                  \
+        bench_##level x, y;                                                                                            \
+        for (size_t i = 0; i < b->size; i += (bytes)) {                                                                \
+            memcpy(&x, b->other + i, (bytes));                                                                         \
+            memcpy(&y, b->user + i, (bytes));                                                                          \
+            x += y;                                                                                                    \
+            memcpy(b->other + i, &x, (bytes));                                                                         \
+        }                                                                                                              \
+    }                                                                                                                  \
     attributes static void bench_read_##level(struct bench *b)                                                         \
     {                                                                                                                  \
-        bench_##level a = {0}, c = {0}, d = {0}, e = {0}, v;                                                           \
-        for (const uint8_t *p = b->user, *end = p + b->size; p < end; p += 4 * (bytes)) {                              \
-            memcpy(&v, p, (bytes));                                                                                    \
-            a += v;                                                                                                    \
-            memcpy(&v, p + (bytes), (bytes));                                                                          \
-            c += v;                                                                                                    \
-            memcpy(&v, p + 2 * (bytes), (bytes));                                                                      \
-            d += v;                                                                                                    \
-            memcpy(&v, p + 3 * (bytes), (bytes));                                                                      \
-            e += v;                                                                                                    \
+        bench_##level v, sum[4] = {{0}};                                                                               \
+        for (size_t i = 0; i < b->size; i += 4 * (bytes)) {                                                            \
+            for (size_t k = 0; k < 4; k++) { /* additions never wait for each other */                                 \
+                memcpy(&v, b->user + i + k * (bytes), (bytes));                                                        \
+                sum[k] += v;                                                                                           \
+            }                                                                                                          \
         }                                                                                                              \
-        a += c + d + e;                                                                                                \
-        b->sink += a[0] + a[1];                                                                                        \
+        sum[0] += sum[1] + sum[2] + sum[3];                                                                            \
+        b->sink += (uint64_t)(int64_t)(sum[0][0] + sum[0][1]);                                                         \
     }
 
-BENCH_READ(narrow, 16, )
+BENCH_LOOPS(narrow, 16, )
 
 #if defined(__x86_64__)
-BENCH_READ(avx2, 32, __attribute__((target("avx2"))))
-BENCH_READ(avx512, 64, __attribute__((target("avx512f"))))
+BENCH_LOOPS(avx2, 32, __attribute__((target("avx2"))))
+BENCH_LOOPS(avx512, 64, __attribute__((target("avx512f"))))
+#define BENCH_LOOP(what, b)                                                                                            \
+    do {                                                                                                               \
+        if (strcmp((b)->kernels->name, "avx512") == 0) {                                                               \
+            bench_##what##_avx512(b);                                                                                  \
+        } else if (strcmp((b)->kernels->name, "avx2") == 0) {                                                          \
+            bench_##what##_avx2(b);                                                                                    \
+        } else {                                                                                                       \
+            bench_##what##_narrow(b);                                                                                  \
+        }                                                                                                              \
+    } while (0)
+#else
+#define BENCH_LOOP(what, b) bench_##what##_narrow(b)
+#endif
+
+static void bench_roof(struct bench *b)
+{
+    BENCH_LOOP(roof, b);
+}
 
 static void bench_read(struct bench *b)
 {
-    if (strcmp(b->kernels->name, "avx512") == 0) {
-        bench_read_avx512(b);
-    } else if (strcmp(b->kernels->name, "avx2") == 0) {
-        bench_read_avx2(b);
-    } else {
-        bench_read_narrow(b);
-    }
+    BENCH_LOOP(read, b);
 }
-#else
-static void bench_read(struct bench *b)
-{
-    bench_read_narrow(b);
-}
-#endif
 
 static void bench_copy(struct bench *b)
 {
@@ -92,116 +114,168 @@ static void bench_reduce(struct bench *b)
     numeric_fold_plain(&b->n, b->other, b->other, b->user, bench_count(b));
 }
 
+/* In pieces of a frame. */
+static void bench_pieces(struct bench *b, void (*work)(struct bench *b, uint8_t *user, uint8_t *wire, size_t count))
+{
+    const size_t count = bench_count(b);
+    for (size_t at = 0; at < count; at += BENCH_PIECE) {
+        const size_t part = count - at < BENCH_PIECE ? count - at : BENCH_PIECE;
+        work(b, b->user + numeric_user_bytes(&b->n, at), b->wire + numeric_wire_bytes(&b->n, at), part);
+    }
+}
+
+static void bench_encode_piece(struct bench *b, uint8_t *user, uint8_t *wire, size_t count)
+{
+    numeric_encode(&b->n, wire, user, count);
+}
+
+static void bench_fold_piece(struct bench *b, uint8_t *user, uint8_t *wire, size_t count)
+{
+    (void)user;
+    numeric_fold(&b->n, b->other, wire, count);
+}
+
+static void bench_load_piece(struct bench *b, uint8_t *user, uint8_t *wire, size_t count)
+{
+    (void)user;
+    numeric_load(&b->n, b->other, wire, count);
+}
+
+static void bench_finish_piece(struct bench *b, uint8_t *user, uint8_t *wire, size_t count)
+{
+    (void)wire; /* null, as in a lane: it travels as it is */
+    numeric_finish(&b->n, user, NULL, b->other, count, 2);
+}
+
 static void bench_encode(struct bench *b)
 {
-    numeric_encode(&b->n, b->wire, b->user, bench_count(b));
+    bench_pieces(b, bench_encode_piece);
 }
 
-/* Also the fold of f16 and bf16 into f32: in pieces that fit a cache, as a lane does it. */
 static void bench_fold(struct bench *b)
 {
-    const size_t piece = 32768;
-    const size_t count = bench_count(b);
-    for (size_t at = 0; at < count; at += piece) {
-        const size_t part = count - at < piece ? count - at : piece;
-        numeric_fold(&b->n, b->other, b->wire + numeric_wire_bytes(&b->n, at), part);
+    bench_pieces(b, bench_fold_piece);
+}
+
+static void bench_load(struct bench *b)
+{
+    bench_pieces(b, bench_load_piece);
+}
+
+static void bench_finish(struct bench *b)
+{
+    bench_pieces(b, bench_finish_piece);
+}
+
+static void bench_scan(struct bench *b)
+{
+    const size_t size = dtype_size(b->n.dtype), block = NUMERIC_BLOCK * size;
+    for (size_t at = 0; at < b->size; at += block) {
+        double min, max;
+        const size_t part = b->size - at < block ? b->size - at : block;
+        b->kernels->quant->scan[b->n.dtype == DTYPE_F64 ? QUANT_FROM_F64 : QUANT_FROM_F32](b->user + at, part / size, &min, &max);
+        b->sink += (uint64_t)(max > min);
     }
 }
 
-static const struct {
-    const char *name;
-    void (*run)(struct bench *);
-    enum dtype dtype;
-    enum quant quant;
-    enum dtype quant_dtype;
-    enum redop op;
-} bench_rows[BENCH_ROWS] = {
-    {"read-only", bench_read, DTYPE_F32, QUANT_NONE, DTYPE_F32, REDOP_SUM},
-    {"memcpy", bench_copy, DTYPE_F32, QUANT_NONE, DTYPE_F32, REDOP_SUM},
-    {"f32 sum", bench_reduce, DTYPE_F32, QUANT_NONE, DTYPE_F32, REDOP_SUM},
-    {"f32 max", bench_reduce, DTYPE_F32, QUANT_NONE, DTYPE_F32, REDOP_MAX},
-    {"f16 fold", bench_fold, DTYPE_F16, QUANT_NONE, DTYPE_F32, REDOP_SUM},
-    {"bf16 fold", bench_fold, DTYPE_BF16, QUANT_NONE, DTYPE_F32, REDOP_SUM},
-    {"quant minmax u8", bench_encode, DTYPE_F32, QUANT_MINMAX, DTYPE_U8, REDOP_SUM},
-    {"quant zps i8", bench_encode, DTYPE_F32, QUANT_ZPS, DTYPE_I8, REDOP_SUM},
-    {"fold minmax u8", bench_fold, DTYPE_F32, QUANT_MINMAX, DTYPE_U8, REDOP_SUM},
-    {"fold zps i8", bench_fold, DTYPE_F32, QUANT_ZPS, DTYPE_I8, REDOP_SUM},
-    {"hash", bench_hash, DTYPE_F32, QUANT_NONE, DTYPE_F32, REDOP_SUM},
-};
+static struct bench_row bench_rows[BENCH_ROWS_MOST];
+static size_t bench_row_count;
 
-static double bench_rate(struct bench *b, int row)
+static void bench_add(const struct kernels *k, const char *what, void (*run)(struct bench *), enum dtype dtype, enum redop op,
+                      enum quant quant, enum dtype to)
 {
-    if (!numeric_init(&b->n, bench_rows[row].dtype, bench_rows[row].op, bench_rows[row].quant,
-                      bench_rows[row].quant_dtype, b->kernels)) {
-        return 0;
+    struct bench_row *row = &bench_rows[bench_row_count];
+    if (bench_row_count == BENCH_ROWS_MOST || !numeric_init(&row->n, dtype, op, quant, to, k)) {
+        return;
     }
-    memset(b->wire, 0, 2 * b->size);
-    if (bench_rows[row].quant != QUANT_NONE) {
-        numeric_encode(&b->n, b->wire, b->user, bench_count(b));
-    }
-    const double start = bench_now();
-    bench_rows[row].run(b);
-    return (double)b->size / (bench_now() - start) / 1e9;
+    const char *const quants[] = {"", " minmax ", " zps "};
+    snprintf(row->name, sizeof(row->name), "%s %s%s%s", dtype_name(dtype), what, quants[quant], quant != QUANT_NONE ? dtype_name(to) : "");
+    row->run = run;
+    bench_row_count++;
 }
 
-static void bench_print(double best[BENCH_LEVELS][BENCH_ROWS], const char *const *names, const bool *present)
+static void bench_list(const struct kernels *k)
 {
-    printf("%-16s", "GB/s");
-    for (int l = 0; l < BENCH_LEVELS; l++) {
-        if (present[l]) {
-            printf("%10s", names[l]);
-        }
-    }
-    printf("\n");
-    for (int row = 0; row < BENCH_ROWS; row++) {
-        printf("%-16s", bench_rows[row].name);
-        for (int l = 0; l < BENCH_LEVELS; l++) {
-            if (present[l]) {
-                printf("%10.2f", best[l][row]);
+    bench_add(k, "roof: a += b", bench_roof, DTYPE_F32, REDOP_SUM, QUANT_NONE, DTYPE_U8);
+    bench_add(k, "read only", bench_read, DTYPE_F32, REDOP_SUM, QUANT_NONE, DTYPE_U8);
+    bench_add(k, "memcpy", bench_copy, DTYPE_F32, REDOP_SUM, QUANT_NONE, DTYPE_U8);
+    for (int type = 0; type < DTYPE_COUNT; type++) {
+        bool half = type == DTYPE_F16 || type == DTYPE_BF16;
+        for (int op = 0; op < REDOP_COUNT; op++) {
+            if (op != REDOP_AVG) { /* adds like the sum */
+                bench_add(k, redop_name((enum redop)op), half ? bench_fold : bench_reduce, (enum dtype)type, (enum redop)op, QUANT_NONE,
+                          DTYPE_U8);
             }
         }
-        printf("\n");
-    }
-    for (int l = 0; l < BENCH_LEVELS; l++) {
-        if (present[l]) {
-            printf("hash / read-only, %s: %.0f %%\n", names[l], 100 * best[l][BENCH_ROWS - 1] / best[l][0]);
+        if (half) {
+            bench_add(k, "to f32", bench_load, (enum dtype)type, REDOP_SUM, QUANT_NONE, DTYPE_U8);
+            bench_add(k, "from f32", bench_finish, (enum dtype)type, REDOP_SUM, QUANT_NONE, DTYPE_U8);
         }
     }
-}
-
-int main(int argc, char **argv)
-{
-    static const char *const names[BENCH_LEVELS] = {"scalar", "avx2", "avx512", "neon"};
-    const size_t megabytes = argc > 1 ? strtoul(argv[1], NULL, 10) : 64;
-    const unsigned long runs = argc > 2 ? strtoul(argv[2], NULL, 10) : 7;
-    struct bench b = {.size = (megabytes > 0 ? megabytes : 64) * 1000000 / 4096 * 4096};
-    double best[BENCH_LEVELS][BENCH_ROWS] = {{0}};
-    bool present[BENCH_LEVELS] = {false};
-    b.user = aligned_alloc(4096, b.size);
-    b.other = aligned_alloc(4096, 2 * b.size); /* f16 is summed in f32 */
-    b.wire = aligned_alloc(4096, 2 * b.size);
-    if (b.user == NULL || b.other == NULL || b.wire == NULL) {
-        fprintf(stderr, "bench_kernels: no memory for %zu MB\n", megabytes);
-        return 2;
-    }
-    for (size_t i = 0; i < b.size / 4; i++) {
-        const float f = (float)((i * 2654435761u) >> 8 & 0xFFFF) / 65536.0f - 0.5f;
-        memcpy(b.user + 4 * i, &f, sizeof(f));
-    }
-    memset(b.other, 0, 2 * b.size);
-    for (unsigned long r = 0; r < runs; r++) {
-        for (int row = 0; row < BENCH_ROWS; row++) {
-            for (int l = 0; l < BENCH_LEVELS; l++) {
-                b.kernels = kernels_level(names[l]);
-                if (b.kernels != NULL) {
-                    const double rate = bench_rate(&b, row);
-                    best[l][row] = rate > best[l][row] ? rate : best[l][row];
-                    present[l] = true;
+    for (int type = DTYPE_F32; type <= DTYPE_F64; type++) {
+        bench_add(k, "min and max", bench_scan, (enum dtype)type, REDOP_SUM, QUANT_NONE, DTYPE_U8);
+        for (int quant = QUANT_MINMAX; quant < QUANT_COUNT; quant++) {
+            for (int to = 0; to < DTYPE_COUNT; to++) {
+                if (numeric_quant_supported((enum dtype)type, (enum quant)quant, (enum dtype)to)) {
+                    bench_add(k, "quantise", bench_encode, (enum dtype)type, REDOP_SUM, (enum quant)quant, (enum dtype)to);
+                    bench_add(k, "add", bench_fold, (enum dtype)type, REDOP_SUM, (enum quant)quant, (enum dtype)to);
                 }
             }
         }
     }
-    bench_print(best, names, present);
+    bench_add(k, "hash", bench_hash, DTYPE_F32, REDOP_SUM, QUANT_NONE, DTYPE_U8);
+}
+
+static double bench_rate(struct bench *b, const struct bench_row *row, size_t size, int times)
+{
+    b->n = row->n;
+    b->size = size;
+    memset(b->wire, 0, 2 * size);
+    if (row->n.quant != QUANT_NONE) {
+        numeric_encode(&b->n, b->wire, b->user, bench_count(b));
+    }
+    row->run(b); /* brings it where it is to be */
+    const double start = bench_now();
+    for (int i = 0; i < times; i++) {
+        row->run(b);
+    }
+    return (double)size * times / (bench_now() - start) / 1e9;
+}
+
+int main(int argc, char **argv)
+{
+    const size_t megabytes = argc > 1 ? strtoul(argv[1], NULL, 10) : 64;
+    const unsigned long runs = argc > 2 ? strtoul(argv[2], NULL, 10) : 7;
+    const size_t size = (megabytes > 0 ? megabytes : 64) * 1000000 / 4096 * 4096, most = size > BENCH_INSIDE ? size : BENCH_INSIDE;
+    struct bench b = {.kernels = kernels_get()};
+    b.user = aligned_alloc(4096, most);
+    b.other = aligned_alloc(4096, 2 * most); /* f16 is summed in f32 */
+    b.wire = aligned_alloc(4096, 2 * most);
+    if (b.user == NULL || b.other == NULL || b.wire == NULL) {
+        fprintf(stderr, "bench_kernels: no memory for %zu MB\n", megabytes);
+        return 2;
+    }
+    for (size_t i = 0; i < most / 4; i++) {
+        const float f = (float)((i * 2654435761u) >> 8 & 0xFFFF) / 65536.0f - 0.5f;
+        memcpy(b.user + 4 * i, &f, sizeof(f));
+    }
+    memset(b.other, 0, 2 * most);
+    bench_list(b.kernels);
+    for (unsigned long r = 0; r < runs; r++) {
+        for (size_t i = 0; i < bench_row_count; i++) {
+            struct bench_row *row = &bench_rows[i];
+            const double outside = bench_rate(&b, row, size, 1), inside = bench_rate(&b, row, BENCH_INSIDE, 20);
+            row->outside = outside > row->outside ? outside : row->outside;
+            row->inside = inside > row->inside ? inside : row->inside;
+        }
+    }
+    printf("%s, %zu MB and %d KB, GB/s of the user's buffer and the share of the roof\n", b.kernels->name, size / 1000000,
+           BENCH_INSIDE >> 10);
+    for (size_t i = 0; i < bench_row_count; i++) {
+        const struct bench_row *row = &bench_rows[i];
+        printf("%-26s %8.2f %5.0f %%   %8.2f %5.0f %%\n", row->name, row->outside, 100 * row->outside / bench_rows[0].outside, row->inside,
+               100 * row->inside / bench_rows[0].inside);
+    }
     printf("checksum %llu\n", (unsigned long long)b.sink);
     free(b.user);
     free(b.other);

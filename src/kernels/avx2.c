@@ -14,6 +14,9 @@
 #include "kernels/quant_tmpl.h"
 
 #define REDUCE_BYTES 32
+#define REDUCE_HALVES(from) _mm_loadu_si128((const __m128i *)(const void *)(from))
+#define REDUCE_WIDEN_F16(v, from) (v) = (reduce_v_f32)_mm256_cvtph_ps(REDUCE_HALVES(from))
+#define REDUCE_WIDEN_BF16(v, from) (v) = (reduce_v_f32)_mm256_slli_epi32(_mm256_cvtepu16_epi32(REDUCE_HALVES(from)), 16)
 #include "kernels/reduce_tmpl.h"
 
 #include "kernels/convert_tmpl.h"

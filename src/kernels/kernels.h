@@ -10,7 +10,7 @@
 
 #include "core/dtype.h"
 
-/* out[i] = a[i] op b[i]; `out` may equal `a` or `b`.  Floats: max and min propagate NaN, and every NaN result, of sums and
+/* out[i] = a[i] op b[i]; `out` may equal `a`, and `b` of the same type.  Floats: max and min propagate NaN, and every NaN result, of sums and
  * products too, is the canonical quiet one; of two zeros max and min take b[i]. */
 typedef void (*kernel_reduce)(void *out, const void *a, const void *b, size_t count);
 /* out[i] = in[i] / divisor: floats by true division, integers truncated towards zero. */
@@ -25,7 +25,7 @@ enum { HASH_LANES = 256 };
 
 struct kernels {
     const char *name; /* "scalar", "avx2", "avx512", "neon" */
-    /* REDOP_AVG entries equal REDOP_SUM.  F16 and BF16 rows are null: widen first. */
+    /* REDOP_AVG entries equal REDOP_SUM.  In the rows F16 and BF16 only b has that type; a and out are f32. */
     kernel_reduce reduce[DTYPE_COUNT][REDOP_COUNT];
     kernel_divide divide[DTYPE_COUNT];
     kernel_canonical canonical[DTYPE_COUNT]; /* null for integers */

@@ -14,6 +14,8 @@
 #include "kernels/quant_tmpl.h"
 
 #define REDUCE_BYTES 16
+#define REDUCE_WIDEN_F16(v, from) (v) = (reduce_v_f32)vcvt_f32_f16(vreinterpret_f16_u8(vld1_u8(from)))
+#define REDUCE_WIDEN_BF16(v, from) (v) = (reduce_v_f32)vshll_n_u16(vreinterpret_u16_u8(vld1_u8(from)), 16)
 #include "kernels/reduce_tmpl.h"
 
 #include "kernels/convert_tmpl.h"

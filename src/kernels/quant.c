@@ -12,6 +12,8 @@
 
 #include "kernels/half.h"
 
+enum { QUANT_BATCH = 4 };
+
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the kernels write integers as the wire has them");
 
 static bool quant_is_f64(const struct numeric *n)
@@ -205,22 +207,21 @@ static bool quant_read_meta(const struct numeric *n, const uint8_t *from, struct
     return quant_finite(n, map->offset) && quant_finite(n, map->scale);
 }
 
-static void quant_encode_block(const struct numeric *n, uint8_t *out, const uint8_t *in, size_t count)
+static struct quant_map quant_map_block(const struct numeric *n, const uint8_t *in, size_t count)
 {
-    const struct quant_kernels *k = n->kernels->quant;
-    const enum quant_source source = quant_is_f64(n) ? QUANT_FROM_F64 : QUANT_FROM_F32;
-    struct quant_map map = {.post = 1};
     double min, max;
-    if (!k->scan[source](in, count, &min, &max)) {
-        map.scale = (double)__builtin_nanf("");
-    } else if (n->quant == QUANT_MINMAX) {
-        map = quant_map_minmax(n, min, max);
-    } else {
-        map = quant_map_zps(n, min, max);
+    if (!n->kernels->quant->scan[quant_is_f64(n) ? QUANT_FROM_F64 : QUANT_FROM_F32](in, count, &min, &max)) {
+        return (struct quant_map){.post = 1, .scale = (double)__builtin_nanf("")};
     }
-    out += quant_write_meta(n, out, &map);
-    if (map.scale > 0) {
-        k->encode[source][quant_target_of(n)](out, in, count, &map);
+    return n->quant == QUANT_MINMAX ? quant_map_minmax(n, min, max) : quant_map_zps(n, min, max);
+}
+
+static void quant_encode_block(const struct numeric *n, uint8_t *out, const uint8_t *in, size_t count, const struct quant_map *map)
+{
+    out += quant_write_meta(n, out, map);
+    if (map->scale > 0) {
+        const enum quant_source source = quant_is_f64(n) ? QUANT_FROM_F64 : QUANT_FROM_F32;
+        n->kernels->quant->encode[source][quant_target_of(n)](out, in, count, map);
     } else { /* one value only, or NaN */
         memset(out, 0, count * dtype_size(n->quant_dtype));
     }
@@ -235,16 +236,26 @@ static void quant_fill_nan(const struct numeric *n, uint8_t *out, size_t count)
     }
 }
 
+/* A few blocks at a time: the maps of all of them are found before the first is encoded, else each step waits for the one before. */
 void quant_encode(const struct numeric *n, void *out, const void *in, size_t count)
 {
-    const size_t block_bytes = quant_wire_bytes(n, NUMERIC_BLOCK);
+    const size_t block_bytes = quant_wire_bytes(n, NUMERIC_BLOCK), size = dtype_size(n->dtype);
     uint8_t *to = out;
     const uint8_t *from = in;
     while (count > 0) {
-        const size_t part = count < NUMERIC_BLOCK ? count : NUMERIC_BLOCK;
-        quant_encode_block(n, to, from, part);
-        to += block_bytes;
-        from += part * dtype_size(n->dtype);
+        struct quant_map map[QUANT_BATCH];
+        const size_t part = count < QUANT_BATCH * NUMERIC_BLOCK ? count : QUANT_BATCH * NUMERIC_BLOCK;
+        const size_t blocks = (part + NUMERIC_BLOCK - 1) / NUMERIC_BLOCK;
+        for (size_t b = 0; b < blocks; b++) {
+            const size_t first = b * NUMERIC_BLOCK, left = part - first;
+            map[b] = quant_map_block(n, from + first * size, left < NUMERIC_BLOCK ? left : NUMERIC_BLOCK);
+        }
+        for (size_t b = 0; b < blocks; b++) {
+            const size_t first = b * NUMERIC_BLOCK, left = part - first;
+            quant_encode_block(n, to, from + first * size, left < NUMERIC_BLOCK ? left : NUMERIC_BLOCK, &map[b]);
+            to += block_bytes;
+        }
+        from += part * size;
         count -= part;
     }
 }

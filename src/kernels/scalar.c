@@ -18,15 +18,19 @@ static void hash_groups(struct hash_lanes *lanes, const uint8_t *data, size_t gr
 }
 
 /* CALC makes r from x and y. */
-#define REDUCE_SCALAR(name, T, CALC)                                                                                   \
+#define REDUCE_SCALAR(name, T, CALC) REDUCE_SCALAR_LOOP(name, T, T, y = z, CALC)
+/* B: b's type; WIDEN makes y from z, which has it. */
+#define REDUCE_SCALAR_LOOP(name, T, B, WIDEN, CALC)                                                                    \
     static void reduce_##name(void *out, const void *a, const void *b, size_t count)                                   \
     {                                                                                                                  \
         uint8_t *to = out;                                                                                             \
         const uint8_t *from_a = a, *from_b = b;                                                                        \
         for (size_t i = 0; i < count; i++) {                                                                           \
             T x, y, r;                                                                                                 \
+            B z;                                                                                                       \
             memcpy(&x, from_a + i * sizeof(x), sizeof(x));                                                             \
-            memcpy(&y, from_b + i * sizeof(y), sizeof(y));                                                             \
+            memcpy(&z, from_b + i * sizeof(z), sizeof(z));                                                             \
+            WIDEN;                                                                                                     \
             CALC;                                                                                                      \
             memcpy(to + i * sizeof(r), &r, sizeof(r));                                                                 \
         }                                                                                                              \
@@ -39,11 +43,11 @@ static void hash_groups(struct hash_lanes *lanes, const uint8_t *data, size_t gr
     REDUCE_SCALAR(min_##t, T, r = x < y ? x : y)
 
 /* Of two zeros, max and min take the second. */
-#define REDUCE_SCALAR_FLOAT(t, T, NAN_VALUE)                                                                           \
-    REDUCE_SCALAR(sum_##t, T, r = x + y; r = r == r ? r : NAN_VALUE)                                                   \
-    REDUCE_SCALAR(prod_##t, T, r = x * y; r = r == r ? r : NAN_VALUE)                                                  \
-    REDUCE_SCALAR(max_##t, T, r = x > y ? x : y; r = x == x && y == y ? r : NAN_VALUE)                                 \
-    REDUCE_SCALAR(min_##t, T, r = x < y ? x : y; r = x == x && y == y ? r : NAN_VALUE)
+#define REDUCE_SCALAR_FLOAT(t, T, B, WIDEN, NAN_VALUE)                                                                 \
+    REDUCE_SCALAR_LOOP(sum_##t, T, B, WIDEN, r = x + y; r = r == r ? r : NAN_VALUE)                                    \
+    REDUCE_SCALAR_LOOP(prod_##t, T, B, WIDEN, r = x * y; r = r == r ? r : NAN_VALUE)                                   \
+    REDUCE_SCALAR_LOOP(max_##t, T, B, WIDEN, r = x > y ? x : y; r = x == x && y == y ? r : NAN_VALUE)                  \
+    REDUCE_SCALAR_LOOP(min_##t, T, B, WIDEN, r = x < y ? x : y; r = x == x && y == y ? r : NAN_VALUE)
 
 REDUCE_SCALAR_INTEGER(u8, uint8_t)
 REDUCE_SCALAR_INTEGER(i8, int8_t)
@@ -53,8 +57,17 @@ REDUCE_SCALAR_INTEGER(u32, uint32_t)
 REDUCE_SCALAR_INTEGER(i32, int32_t)
 REDUCE_SCALAR_INTEGER(u64, uint64_t)
 REDUCE_SCALAR_INTEGER(i64, int64_t)
-REDUCE_SCALAR_FLOAT(f32, float, __builtin_nanf(""))
-REDUCE_SCALAR_FLOAT(f64, double, __builtin_nan(""))
+static float scalar_of_bits(uint32_t bits)
+{
+    float f;
+    memcpy(&f, &bits, sizeof(f));
+    return f;
+}
+
+REDUCE_SCALAR_FLOAT(f32, float, float, y = z, __builtin_nanf(""))
+REDUCE_SCALAR_FLOAT(f64, double, double, y = z, __builtin_nan(""))
+REDUCE_SCALAR_FLOAT(f16, float, uint16_t, y = scalar_of_bits(half_f16_widen_bits(z)), __builtin_nanf(""))
+REDUCE_SCALAR_FLOAT(bf16, float, uint16_t, y = scalar_of_bits(half_bf16_widen_bits(z)), __builtin_nanf(""))
 
 #include "kernels/convert_tmpl.h"
 

@@ -17,6 +17,8 @@ const struct kernels KERNELS_TABLE = {
                [DTYPE_I32] = TABLE_ROW(i32),
                [DTYPE_U64] = TABLE_ROW(u64),
                [DTYPE_I64] = TABLE_ROW(i64),
+               [DTYPE_F16] = TABLE_ROW(f16),
+               [DTYPE_BF16] = TABLE_ROW(bf16),
                [DTYPE_F32] = TABLE_ROW(f32),
                [DTYPE_F64] = TABLE_ROW(f64)},
     .divide = {[DTYPE_U8] = divide_u8,

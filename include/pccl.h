@@ -465,7 +465,8 @@ typedef enum pcclLogLevel_t {
 typedef void (*pcclLogCallback_t)(pcclLogLevel_t level, const char *message, void *user);
 
 /* Sends log lines at or above `level` to `callback` (null: nowhere, the default).  Called from any thread, without
- * locks; must not call back into the library.  Without a call of this, the variable PCCL_LOG_LEVEL (trace, debug, info, warn,
+ * locks; must not call back into the library.  A call of the callback before that has begun may still be running when this
+ * returns: what its `user` points to has to outlive it.  Without a call of this, the variable PCCL_LOG_LEVEL (trace, debug, info, warn,
  * error, none; read by pcclInit) sends the lines to standard error. */
 PCCL_EXPORT pcclResult_t pcclSetLogCallback(pcclLogCallback_t PCCL_NULLABLE callback, pcclLogLevel_t level, void *user);
 

@@ -7,6 +7,8 @@
 #define PCCL_CORE_LOG_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "core/status.h"
 
@@ -38,6 +40,9 @@ bool log_level_read(const char *text, enum log_level *out);
 
 /* Sends lines to `sink` unless log_set_sink was ever called: what the program says goes before what its environment says. */
 void log_set_default(log_sink sink, enum log_level level);
+
+/* Date and time of a second since 1970, UTC.  The C library's own functions take a lock, which a fork may leave locked for ever. */
+void log_date(int64_t second, char *out, size_t size);
 
 /* A sink: date, time, `user` (a name, or null), process id, level and message as a line on standard error. */
 void log_stderr(enum log_level level, const char *message, const struct log_to *to);

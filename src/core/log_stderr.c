@@ -1,9 +1,9 @@
 /* log_stderr.c - log lines on standard error, with the date, the process and a name for its part.
  *
- * Its one idea: one line is one write, so that the lines of several processes on one terminal do not mix.
+ * Its one idea: one line is one write, so that the lines of several processes on one terminal do not mix.  Dates are UTC: the
+ * lines of several sites are in one order.
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
-#include <string.h>
 #include <strings.h>
 #include <time.h>
 #include <unistd.h>
@@ -11,15 +11,28 @@
 #include "core/bounds.h"
 #include "core/log.h"
 
+enum { LOG_DAY_S = 86400, LOG_ERA_DAYS = 146097 /* 400 years */ };
+
+void log_date(int64_t second, char *out, size_t size)
+{
+    int64_t days = second / LOG_DAY_S + 719468; /* since the first of March of the year 0: leap days come last */
+    int64_t rest = second % LOG_DAY_S, era = days / LOG_ERA_DAYS, day = days % LOG_ERA_DAYS;
+    int64_t year = (day - day / 1460 + day / 36524 - day / 146096) / 365;
+    day -= 365 * year + year / 4 - year / 100;
+    int64_t month = (5 * day + 2) / 153; /* from March */
+    day -= (153 * month + 2) / 5;
+    month += month < 10 ? 3 : -9;
+    snprintf(out, size, "%04d-%02d-%02d %02d:%02d:%02d", (int)(year + era * 400 + (month <= 2)), (int)month, (int)day + 1,
+             (int)(rest / 3600), (int)(rest / 60 % 60), (int)(rest % 60));
+}
+
 void log_stderr(enum log_level level, const char *message, const struct log_to *to)
 {
     char line[BOUNDS_LOG_LINE + 96], date[32];
     struct timespec now;
-    struct tm parts;
     clock_gettime(CLOCK_REALTIME, &now);
-    localtime_r(&now.tv_sec, &parts);
-    strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S", &parts);
-    int length = snprintf(line, sizeof line, "%s.%03ld %s[%ld] %-5s %s\n", date, now.tv_nsec / 1000000,
+    log_date(now.tv_sec, date, sizeof date);
+    int length = snprintf(line, sizeof line, "%s.%03ldZ %s[%ld] %-5s %s\n", date, now.tv_nsec / 1000000,
                           to->user != NULL ? (const char *)to->user : "pccl", (long)getpid(), log_level_name(level), message);
     if (length > 0) {
         size_t size = (size_t)length < sizeof line ? (size_t)length : sizeof line - 1;

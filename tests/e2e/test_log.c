@@ -77,7 +77,7 @@ static bool matches(const char *text, const char *pattern)
 }
 
 static char text[1 << 18];
-static const char any_line[] = "^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}\\.[0-9]{3} pccl\\[[0-9]+\\] (trace|debug|info|warn|error) +.";
+static const char any_line[] = "^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}\\.[0-9]{3}Z pccl\\[[0-9]+\\] (trace|debug|info|warn|error) +.";
 
 TEST(nothing_is_printed_unless_the_log_is_switched_on) /* a library that writes to the streams of its host */
 {

@@ -62,7 +62,7 @@ static void kicked(enum difference difference, const char *what)
     const char *excluded = strstr(all.master.err_text, " of group 0 excluded from view ");
     EXPECT(line != NULL && excluded != NULL && excluded < line && strstr(all.master.err_text, id) != NULL);
     regex_t dated; /* all lines say when, and the peer's address stands before the word */
-    EXPECT_EQ(regcomp(&dated, "^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}\\.[0-9]{3} .*info +peer [0-9.]+ \\(127\\.0\\.0\\.1:[0-9]+\\) of "
+    EXPECT_EQ(regcomp(&dated, "^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}\\.[0-9]{3}Z .*info +peer [0-9.]+ \\(127\\.0\\.0\\.1:[0-9]+\\) of "
                               "group 0 excluded from view [0-9]+: ", REG_EXTENDED | REG_NEWLINE | REG_NOSUB), 0);
     EXPECT_EQ(regexec(&dated, all.master.err_text, 0, NULL, 0), 0);
     regfree(&dated);

@@ -54,7 +54,7 @@ static void expect_lines(uint32_t want, const char *pattern)
     regex_t re;
     uint32_t count = 0;
     char whole[512], line[512];
-    snprintf(whole, sizeof whole, "^[-0-9]+ [0-9:.]+ pccl\\[[0-9]+\\] info +%s$", pattern);
+    snprintf(whole, sizeof whole, "^[-0-9]+ [0-9:.]+Z pccl\\[[0-9]+\\] info +%s$", pattern);
     if (regcomp(&re, whole, REG_EXTENDED | REG_NOSUB) != 0) {
         EXPECT(!"a pattern");
         return;

@@ -5,6 +5,9 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "core/bounds.h"
 #include "core/check.h"
@@ -133,6 +136,94 @@ TEST(log_sink_may_change_while_other_threads_log)
     }
     log_set_sink(NULL, LOG_NONE, (struct log_to){0});
     EXPECT_EQ(counts[0] + counts[1], 40000); /* no line is lost or doubled by a change */
+}
+
+static void first_function(void)
+{
+}
+
+static void second_function(void)
+{
+}
+
+static atomic_int torn; /* lines whose words do not belong together */
+
+static void first_sink(enum log_level level, const char *message, const struct log_to *to)
+{
+    (void)level, (void)message;
+    atomic_fetch_add(&torn, to->function != first_function || to->user != &torn);
+}
+
+static void second_sink(enum log_level level, const char *message, const struct log_to *to)
+{
+    (void)level, (void)message;
+    atomic_fetch_add(&torn, to->function != second_function || to->user != NULL);
+}
+
+static atomic_bool changed_enough;
+
+static void *log_change(void *arg)
+{
+    (void)arg;
+    for (int i = 0; !atomic_load(&changed_enough); i++) {
+        log_set_sink(i % 3 == 0 ? first_sink : i % 3 == 1 ? second_sink : NULL, LOG_INFO,
+                     (struct log_to){.user = i % 3 == 0 ? &torn : NULL,
+                                     .function = i % 3 == 0 ? first_function : i % 3 == 1 ? second_function : NULL});
+    }
+    return NULL;
+}
+
+TEST(a_line_goes_to_a_sink_with_what_came_with_that_sink) /* a program's callback called at address 0 */
+{
+    pthread_t changer, writers[2];
+    atomic_store(&changed_enough, false);
+    pthread_create(&changer, NULL, log_change, NULL);
+    for (int i = 0; i < 2; i++) {
+        pthread_create(&writers[i], NULL, log_many, NULL);
+    }
+    for (int i = 0; i < 2; i++) {
+        pthread_join(writers[i], NULL);
+    }
+    atomic_store(&changed_enough, true);
+    pthread_join(changer, NULL);
+    log_set_sink(NULL, LOG_NONE, (struct log_to){0});
+    EXPECT_EQ(torn, 0);
+}
+
+TEST(a_child_can_log_whatever_the_other_threads_did_at_the_fork) /* or it hangs in pcclInit */
+{
+    pthread_t changer;
+    atomic_store(&changed_enough, false);
+    pthread_create(&changer, NULL, log_change, NULL);
+    for (int i = 0; i < (int)test_scaled(200); i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(20);
+            log_set_default(first_sink, LOG_INFO);
+            log_set_sink(log_stderr, LOG_ERROR, (struct log_to){0});
+            log_line(LOG_INFO, "below the level");
+            _exit(0);
+        }
+        int status = -1;
+        EXPECT(child > 0 && waitpid(child, &status, 0) == child);
+        EXPECT_EQ(status, 0);
+    }
+    atomic_store(&changed_enough, true);
+    pthread_join(changer, NULL);
+    log_set_sink(NULL, LOG_NONE, (struct log_to){0});
+}
+
+TEST(dates_are_those_of_the_calendar)
+{
+    for (int64_t second = 0; second < INT64_C(8000000000); second += 86400 * 13 + 7919) { /* until 2223 */
+        char date[32], want[32];
+        time_t t = (time_t)second;
+        struct tm parts;
+        gmtime_r(&t, &parts);
+        strftime(want, sizeof want, "%Y-%m-%d %H:%M:%S", &parts);
+        log_date(second, date, sizeof date);
+        EXPECT_STR(date, want);
+    }
 }
 
 struct item {

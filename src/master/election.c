@@ -168,10 +168,10 @@ static void answer_all(struct master *m, struct group *g, enum answer_result res
         if (member_accepted_in(m, mb, g) && mb->vote.kind == VOTE_SYNC) {
             mb->synced = result == ANSWER_OK || mb->synced;
             mb->role = 0;
+            mb->failures = 0;
             vote_answer(m, mb, result, value, &sizes, text);
         }
     }
-    g->sync.failures = 0;
 }
 
 /* Nobody who may send has raised the revision since the last sync: what they offer may be older than what some have. */
@@ -336,33 +336,38 @@ bool election_known(const struct master *m, const struct member *mb, const struc
     return s->number < mb->answered || (s->number == mb->answered && s->round <= g->sync.round);
 }
 
-/* All that have the state have been heard of since the last failure: whose process is ending is not reached by anybody, and the
- * master may be the last to see its connection close. */
-static bool sources_live(const struct master *m, const struct group *g)
+/* All that have the state have been heard of since then: whose process is ending is not reached by anybody, and the master may be the
+ * last to see its connection close. */
+static bool sources_live(const struct master *m, const struct group *g, int64_t since)
 {
     uint32_t at = 0;
     for (const struct member *mb; (mb = voter_next(m, g, &at)) != NULL;) {
-        if (source_has(mb) && mb->heard_at <= g->sync.failed_at) {
+        if (source_has(mb) && mb->heard_at <= since) {
             return false;
         }
     }
     return true;
 }
 
-/* Counted once a round, however many say so. */
-static void note_failure(struct master *m, struct group *g, struct member *mb, bool caught)
+/* What it failed to reach others may reach: only its own failures count, one a round. */
+static void note_failure(struct master *m, struct group *g, struct member *mb)
 {
-    if (caught) {
-        g->sync.failures = 0;
-    } else if (!g->sync.again && (g->sync.failures == 0 || sources_live(m, g))) {
-        g->sync.failures++;
-        g->sync.failed_at = m->now;
+    if (mb->failures == 0 || (mb->failed_round != g->sync.round && sources_live(m, g, mb->failed_at))) {
+        mb->failures++;
+        mb->failed_round = g->sync.round;
+        mb->failed_at = m->now;
     }
-    g->sync.again = true;
-    g->sync.elect_at = caught ? 0 : m->now + m->config.collect_ns;
-    if (g->sync.failures >= MASTER_SYNC_ROUNDS) {
-        g->sync.failures = 0;
+    if (mb->failures >= MASTER_SYNC_ROUNDS) {
         member_exclude(m, mb, CAUSE_KICK_UNREACHABLE, "it reaches no source of the shared state");
+    }
+}
+
+static void forget_failures(struct master *m, const struct group *g)
+{
+    for (uint32_t i = 0; i < m->config.max_members; i++) {
+        if (member_accepted_in(m, &m->members[i], g)) {
+            m->members[i].failures = 0;
+        }
     }
 }
 
@@ -379,7 +384,13 @@ void election_staged(struct master *m, struct member *mb, const struct msg_stage
         mb->staged = true;
         break;
     case STAGED_NO_SOURCE:
-        note_failure(m, g, mb, caught);
+        g->sync.again = true;
+        g->sync.elect_at = caught ? 0 : m->now + m->config.collect_ns;
+        if (caught) {
+            forget_failures(m, g);
+        } else {
+            note_failure(m, g, mb);
+        }
         break;
     case STAGED_NO_MEMORY:
         member_exclude(m, mb, CAUSE_NO_MEMORY, "no memory for the shared state");
@@ -398,5 +409,5 @@ void election_reset(struct master *m, struct group *g, const char *why)
     }
     g->sync.again = false;
     g->sync.elect_at = 0;
-    g->sync.failures = 0;
+    forget_failures(m, g);
 }

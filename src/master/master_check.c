@@ -95,6 +95,7 @@ static void check_sync(const struct master *m, const struct group *g)
             PCCL_ASSERT(mb->vote.kind == VOTE_SYNC); /* all wait in it until all are answered */
             PCCL_ASSERT(mb->role == SYNC_HOLDER || mb->role == SYNC_RECEIVER);
             PCCL_ASSERT(mb->role != SYNC_HOLDER || mb->staged);
+            PCCL_ASSERT(mb->failures < MASTER_SYNC_ROUNDS);
             receivers += !mb->staged;
         }
     }
@@ -113,7 +114,6 @@ static void check_group(const struct master *m, const struct group *g)
     PCCL_ASSERT(g->phase != GROUP_PERSISTING || g->persist != 0 || g->in_batch);
     PCCL_ASSERT(g->record_count <= m->config.max_operations && g->waited <= master_decisions(&m->config));
     PCCL_ASSERT(g->break_count <= m->config.max_members);
-    PCCL_ASSERT(g->sync.failures < MASTER_SYNC_ROUNDS);
     check_view(m, g);
     check_sync(m, g);
 }

@@ -86,6 +86,9 @@ struct member {
     bool distrusted;        /* sent wrong bytes in this vote */
     uint8_t role;           /* enum sync_role in this round, 0 none */
     bool whole, staged, told; /* told: ELECTED of this round */
+    uint8_t failures;       /* rounds of this vote in which it reached no source, without a culprit, although all sources lived, */
+    uint32_t failed_round;  /* ... the last of them, */
+    int64_t failed_at;      /* ... and when */
     /* optimise */
     uint64_t probing;       /* whom it measures in this round, 0 nobody */
 };
@@ -143,8 +146,6 @@ struct edge_break {
 struct group_sync {
     uint8_t phase;
     uint32_t round;      /* of this group, never reused */
-    uint32_t failures;   /* rounds in a row that ended without a source and without a culprit, although the sources lived, */
-    int64_t failed_at;   /* ... the last of them */
     bool again;          /* elect once more */
     int64_t elect_at;    /* not before: the master is about to hear why a source was missing; 0: at once */
     uint64_t revision, key_digest, content_digest, persist;

@@ -466,6 +466,7 @@ static void view_install(struct master *m, struct group *g)
         }
         if (mb != NULL) {
             mb->link_lost_at = 0;
+            mb->failures = v->members < g->views[1 - g->current].members ? 0 : mb->failures; /* a source may have gone */
             mb->waits_for = MUTANT(COMPLAINT_KEPT) ? mb->waits_for : 0;
             mb->unheard_by = 0;
             mb->wait = (struct peer_wait){0};
@@ -477,7 +478,6 @@ static void view_install(struct master *m, struct group *g)
     g->silent = false;
     g->silent_to = 0;
     g->sync.elect_at = 0;
-    g->sync.failures = v->members < g->views[1 - g->current].members ? 0 : g->sync.failures;
 }
 
 /* Whom this view answers; newcomers begin with the number that the others now have. */

@@ -353,6 +353,28 @@ TEST(receiver_that_reaches_no_source_again_and_again_has_to_go) /* or the others
     cluster_free(c);
 }
 
+TEST(what_others_failed_to_reach_costs_nobody_its_place) /* one bad peer says so twice, an honest one pays at its first hiccup */
+{
+    struct cluster *c = staging();
+    struct peer *p = c->peers;
+    for (int i = 0; i < 2; i++) {
+        peer_staged(c, &p[3], STAGED_NO_SOURCE, 0);
+        cluster_pass(c, 750);
+    }
+    for (int i = 0; i < 2; i++) {
+        peer_staged(c, &p[2], STAGED_NO_SOURCE, 0);
+        peer_staged(c, &p[2], STAGED_NO_SOURCE, 0); /* said again in the same round */
+        cluster_pass(c, 750);
+        EXPECT(p[2].open && p[3].open);
+    }
+    peer_staged(c, &p[3], STAGED_NO_SOURCE, 0);
+    EXPECT(p[2].open && !p[3].open);
+    cluster_pass(c, 750);
+    peer_staged(c, &p[2], STAGED_OK, 0);
+    EXPECT(!p[2].voting);
+    cluster_free(c);
+}
+
 TEST(sources_that_are_being_lost_cost_no_receiver_its_place) /* the master may see their connections close last of all */
 {
     struct cluster *c = staging();

@@ -13,7 +13,7 @@ enum { EXEC_ALIGN = 64, EXEC_MIN_WINDOW = 2 };
 
 /* Offsets into the arena. */
 struct exec_layout {
-    size_t peers, frames, cursors, slot_next, queues, touched, accs, wires, own, total;
+    size_t peers, frames, cursors, slot_next, queues, touched, starving, accs, wires, own, total;
     size_t acc_stride, wire_bytes, wire_stride;
 };
 
@@ -55,11 +55,34 @@ static size_t layout_add(struct exec_layout *l, size_t bytes)
     return at;
 }
 
+/* SENDs of a segment that hand on what has become final here. */
+static uint32_t later_sends(const struct exec *x, const struct plan_segment *s)
+{
+    uint32_t sends = 0;
+    for (uint32_t j = exec_leading(x, s); j < s->steps; j++) {
+        sends += x->plan->steps[s->step + j].kind == STEP_SEND;
+    }
+    return sends;
+}
+
+/* If one segment alone hands on final frames, all who get any get the same ones in the same order: one list is enough for all of them,
+ * which each fills in alike and reads at its own pace.  Else memory would grow with members times frames. */
+static bool shares_list(const struct exec *x)
+{
+    uint32_t segments = 0;
+    for (uint32_t i = 0; i < x->plan->segment_count; i++) {
+        const struct plan_segment *s = &x->plan->segments[i];
+        segments += exec_frame_count(x, s) > 0 && later_sends(x, s) > 0;
+    }
+    return segments == 1;
+}
+
 static struct exec_layout layout_of(const struct exec_config *c)
 {
     const struct exec x = {.plan = c->plan, .lane = c->lane, .lanes = c->lanes};
     struct exec_layout l = {0};
     size_t sends = 0, largest = 0, folds = 0;
+    bool shared = shares_list(&x);
     for (uint32_t i = 0; i < c->plan->segment_count; i++) {
         const struct plan_segment *s = &c->plan->segments[i];
         uint32_t frames = exec_frame_count(&x, s), leading = exec_leading(&x, s);
@@ -70,9 +93,11 @@ static struct exec_layout layout_of(const struct exec_config *c)
         largest = most > largest ? most : largest;
         for (uint32_t j = leading; j < s->steps; j++) {
             const struct plan_step *step = &c->plan->steps[s->step + j];
-            sends += step->kind == STEP_SEND || step->kind == STEP_GIVE ? frames : 0;
+            sends += step->kind == STEP_GIVE ? frames : 0;
             folds += step->kind == STEP_FOLD;
         }
+        uint32_t finals = later_sends(&x, s);
+        sends += (size_t)frames * (shared && finals > 0 ? 1 : finals);
     }
     bool quantised = !sends_user_bytes(c->numeric);
     size_t accs = !c->numeric->plain && folds > 0 ? EXEC_ACCS : 0;
@@ -85,6 +110,7 @@ static struct exec_layout layout_of(const struct exec_config *c)
     l.slot_next = layout_add(&l, c->room->slot_count * sizeof(uint32_t));
     l.queues = layout_add(&l, sends * sizeof(uint32_t));
     l.touched = layout_add(&l, c->plan->params.world * sizeof(uint32_t));
+    l.starving = layout_add(&l, c->plan->params.world * sizeof(uint32_t));
     l.accs = layout_add(&l, accs * l.acc_stride);
     l.wires = layout_add(&l, quantised && folds > 0 ? EXEC_WIRES * l.wire_stride : 0);
     l.own = layout_add(&l, quantised && folds > 0 ? l.wire_stride : 0);
@@ -153,12 +179,15 @@ static void init_segment(struct exec *x, const struct plan_segment *s)
 /* Turns the counted queue sizes into places, and settles the window with the room. */
 static void init_peers(struct exec *x, uint32_t window)
 {
-    uint32_t *queue = x->queues;
+    uint32_t *queue = x->queues, *list = NULL;
+    bool shared = shares_list(x);
     for (uint32_t r = 0; r < x->plan->params.world; r++) {
         struct exec_peer *p = &x->peers[r];
         for (int phase = 0; phase < 2; phase++) {
-            p->queue[phase].frames = queue;
-            queue += p->queue[phase].tail;
+            bool first = phase == 0 || !shared || (list == NULL && p->queue[1].tail > 0);
+            p->queue[phase].frames = first ? queue : list;
+            list = phase == 1 && first && shared ? queue : list;
+            queue += first ? p->queue[phase].tail : 0;
             p->queue[phase].tail = 0;
         }
         p->slot_head = EXEC_NONE;
@@ -198,6 +227,7 @@ void exec_init(struct exec *x, const struct exec_config *c, void *arena)
     x->slot_next = (uint32_t *)(void *)(base + l.slot_next);
     x->queues = (uint32_t *)(void *)(base + l.queues);
     x->touched = (uint32_t *)(void *)(base + l.touched);
+    x->starving = (uint32_t *)(void *)(base + l.starving);
     x->accs = base + l.accs;
     x->wires = base + l.wires;
     x->own = base + l.own;
@@ -233,6 +263,16 @@ static void add_credit(struct exec_peer *p, uint32_t credit)
     p->credit = credit > UINT32_MAX - p->credit ? UINT32_MAX : p->credit + credit; /* it came from outside */
 }
 
+/* How many ranks are listed, once those that starve no more are out of place i. */
+static uint32_t starving(struct exec *x, uint32_t i)
+{
+    while (i < x->starving_count && !x->peers[x->starving[i]].starved) {
+        x->peers[x->starving[i]].listed = false;
+        x->starving[i] = x->starving[--x->starving_count];
+    }
+    return x->starving_count;
+}
+
 static void dispatch(struct exec *x, const struct exec_event *e, struct exec_out *out)
 {
     PCCL_ASSERT(e->kind == EXEC_HEADER || e->rank < x->plan->params.world);
@@ -261,12 +301,11 @@ static void dispatch(struct exec *x, const struct exec_event *e, struct exec_out
         exec_on_sent(x, e->rank);
         break;
     case EXEC_ROOM:
-        for (uint32_t r = 0; x->starved_peers > 0 && r < x->plan->params.world; r++) {
-            if (x->peers[r].starved) {
-                uint32_t before = x->peers[r].granted;
-                exec_grant(x, &x->peers[r], r);
-                out->granted |= x->peers[r].granted != before;
-            }
+        for (uint32_t i = 0; i < starving(x, i); i++) {
+            struct exec_peer *starved = &x->peers[x->starving[i]];
+            uint32_t before = starved->granted;
+            exec_grant(x, starved, x->starving[i]);
+            out->granted |= starved->granted != before;
         }
         break;
     case EXEC_WORK:
@@ -275,11 +314,9 @@ static void dispatch(struct exec *x, const struct exec_event *e, struct exec_out
         }
         break;
     case EXEC_TELL:
-        for (uint32_t r = 0; x->starved_peers > 0 && r < x->plan->params.world; r++) {
-            if (x->peers[r].starved) {
-                x->peers[r].tell = true;
-                exec_touch(x, r);
-            }
+        for (uint32_t i = 0; i < starving(x, i); i++) {
+            x->peers[x->starving[i]].tell = true;
+            exec_touch(x, x->starving[i]);
         }
         break;
     case EXEC_STOP:

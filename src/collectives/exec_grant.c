@@ -38,6 +38,10 @@ void exec_grant(struct exec *x, struct exec_peer *p, uint32_t rank)
     }
     if (starved != p->starved) {
         p->starved = starved;
+        if (starved && !p->listed) {
+            p->listed = true;
+            x->starving[x->starving_count++] = rank;
+        }
         x->starved_peers += starved ? 1 : UINT32_MAX; /* plus or minus one */
         x->starved = x->starved_peers > 0;
     }

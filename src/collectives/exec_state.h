@@ -21,7 +21,7 @@ struct exec_peer {
     uint32_t credit;               /* phase 0 frames it lets us send */
     uint32_t lead_next, lead_end;  /* what leaves straight from the input: next frame, end of their segment */
     uint32_t lead_phase;           /* 0: given, 1: sent */
-    struct exec_queue queue[2];    /* 0: later GIVEs, 1: later SENDs */
+    struct exec_queue queue[2];    /* 0: later GIVEs, 1: later SENDs; all peers may share the memory of the latter, see exec.c */
     uint32_t out_frame, out_phase, out_bytes; /* with `busy` */
     unsigned char *out_buffer;     /* quantised: the contribution in hand, of the pool */
     /* In. */
@@ -37,7 +37,7 @@ struct exec_peer {
     bool ready;     /* its READY is in */
     bool busy;      /* a frame was pulled and has not left */
     bool receiving; /* a header came, its bytes have not all arrived */
-    bool starved;
+    bool starved, listed; /* listed: in exec.starving, since it was starved */
     bool starved_next; /* ... for a frame that would be folded on arrival: half B may serve it */
     bool tell;      /* while it starves: that we move nevertheless */
     bool touched;   /* in exec.touched */

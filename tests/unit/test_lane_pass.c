@@ -43,6 +43,16 @@ static size_t head_of(unsigned char *out, struct op_name name, uint32_t frame, u
     return FRAME_HEADER_BYTES + P2P_DATA_PREFIX;
 }
 
+/* A grant. */
+static size_t credit_of(unsigned char *out, struct op_name name, uint32_t frames)
+{
+    struct writer w;
+    writer_init(&w, out + FRAME_HEADER_BYTES, 64);
+    put_credit(&w, &(struct msg_credit){.name = name, .frames = frames});
+    frame_put(out, &(struct frame_header){.type = FRAME_CREDIT, .lane = 1, .length = (uint32_t)w.used, .view = VIEW});
+    return FRAME_HEADER_BYTES + w.used;
+}
+
 /* Whoever destroys the communicator posts its order while this read is under way. */
 static pccl_status fake_receive(struct transport *t, struct iovec *parts, int count, size_t *moved)
 {
@@ -232,6 +242,40 @@ TEST(frames_leave_in_the_order_of_launches_however_many_are_in_flight)
     free(f);
 }
 
+/* The own input is copied by the lane when it has time, and an operation of copies alone ends. */
+TEST(own_input_is_copied_between_the_frames_of_others)
+{
+    enum { LONG = 4 * 40 }; /* 40 frames on two lanes: several passes */
+    static int32_t in[LONG], out[LONG];
+    struct bench b;
+    struct flight f;
+    bench_start(&b);
+    b.posted = true;
+    flight_init(&f, &b.comm, 1);
+    for (int i = 0; i < LONG; i++) {
+        in[i] = i + 1;
+    }
+    struct plan_params p = {.kind = PLAN_BROADCAST, .algorithm = PLAN_TREE, .world = 2, .count = LONG, .align = 1, .frame_elements = 4};
+    plan_make(&f.op.plan.plan, &p, f.segments, f.steps);
+    f.op.run.in = in;
+    f.op.given.out = out;
+    EXPECT(lane_post(b.lane, &(struct lane_order){.kind = LANE_START, .op = &f.op}));
+    EXPECT(lane_try(b.lane));
+    for (int pass = 0; pass < 3 + LONG / 8; pass++) {
+        lane_serve(b.lane, 0);
+    }
+    for (int i = 0; i < LONG; i++) {
+        EXPECT_EQ(out[i], i / 4 % 2 == 1 ? i + 1 : 0); /* this is lane 1 of 2 */
+    }
+    EXPECT_EQ(atomic_load(&f.op.share.done_left), 2); /* told, once */
+    EXPECT_EQ(b.sent, 0); /* the other one has not launched */
+    EXPECT(!atomic_load(&b.lane->busy));
+    EXPECT(lane_post(b.lane, &(struct lane_order){.kind = LANE_DROP, .comm = &b.comm, .done = &b.done}));
+    lane_serve(b.lane, 0);
+    lane_release(b.lane, false);
+    bench_stop(&b);
+}
+
 /* What was under way when a connection ended is lost, and so would be what the executor takes for sent: it neither goes on over the
  * next connection nor holds what comes there against the peer.  Only the end of the view ends the operation. */
 TEST(an_operation_does_not_go_on_over_another_connection)
@@ -267,6 +311,7 @@ TEST(an_operation_does_not_go_on_over_another_connection)
     lane_serve(b.lane, 0);
     EXPECT_EQ(b.closed, 1);
     b.in_bytes = head_of(b.in, f.op.run.name, 3, 16) + 16;
+    b.in_bytes += credit_of(b.in + b.in_bytes, f.op.run.name, 7); /* nor do grants count that come over the next one */
     next->can_in = true;
     stream_due(next);
     EXPECT(lane_post(b.lane, &ready));
@@ -274,6 +319,7 @@ TEST(an_operation_does_not_go_on_over_another_connection)
     EXPECT(!next->broken && next->rx_left == 0);
     EXPECT_EQ(b.sent, 2);
     EXPECT_EQ(b.lane->exec_count, 1);
+    EXPECT_EQ(next->edge.granted, UINT64_MAX); /* its grant was not taken for progress */
     EXPECT(lane_post(b.lane, &(struct lane_order){.kind = LANE_DROP, .comm = &b.comm, .done = &b.done}));
     lane_serve(b.lane, 0);
     EXPECT_EQ(b.closed, STREAMS + 1);

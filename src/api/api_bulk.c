@@ -68,7 +68,7 @@ static void many_launch(struct many *m, size_t index)
         if (bulk_doomed(&m->order, index)) {
             comm_cancel(m->comm, m->op[index], CAUSE_CANCEL);
         }
-    } else if ((o.result == RESULT_FULL || o.result == RESULT_TAG_IN_USE) && m->order.flying > 0) {
+    } else if ((o.result == RESULT_FULL || o.result == RESULT_AHEAD || o.result == RESULT_TAG_IN_USE) && m->order.flying > 0) {
         many_await(m); /* room, or the tag, comes with the end of others */
     } else {
         many_ended(m, index, &o);

@@ -34,6 +34,8 @@ static const struct api_row api_rows[] = {
     [RESULT_PENDING_OPS] = {pcclPendingAsyncOps, pcclCauseUsage, "an operation has not been awaited", "await it first"},
     [RESULT_TAG_IN_USE] = {pcclInvalidArgument, pcclCauseUsage, "the tag is in flight", "await it first, or use another tag"},
     [RESULT_FULL] = {pcclRankConnectionLost, pcclCauseUsage, "too many unfinished operations", "await some, call again"},
+    [RESULT_AHEAD] = {pcclInvalidUsage, pcclCauseUsage, "too far ahead of a peer that has not come to what ended early here",
+                      "let it make those calls; or update the topology, which begins anew"},
     [RESULT_TAGS] = {pcclInvalidUsage, pcclCauseUsage, "a million different tags since the last update",
                      "update the topology, which forgets those not in flight; or use tags again"},
     [RESULT_SETUP] = {pcclMasterConnectionFailed, pcclCauseUsage, "this peer cannot start", "mend that, connect again"},
@@ -51,7 +53,7 @@ static const struct api_row api_rows[] = {
 struct api_cause {
     uint8_t wire; /* enum cause */
     pcclCause_t cause;
-    const char *remedy; /* for whom it has cost its place, or was refused one; null: the row's */
+    const char *remedy; /* for whom it has cost its place, or was refused one, or whose calls contradict others'; null: the row's */
 };
 
 static const struct api_cause api_causes[] = {
@@ -66,7 +68,7 @@ static const struct api_cause api_causes[] = {
     {CAUSE_LINK_LOST, pcclCauseLinkLost, NULL},
     {CAUSE_NO_PROGRESS, pcclCauseNoProgress, NULL},
     {CAUSE_DIGEST, pcclCauseDigest, NULL},
-    {CAUSE_BLOCKED, pcclCauseConflict, NULL},
+    {CAUSE_BLOCKED, pcclCauseConflict, "make the same calls on all peers"},
     {CAUSE_KICK_PROTOCOL, pcclCauseKicked, "report this, connect again"},
     {CAUSE_KICK_KEYS, pcclCauseKicked, "make the entries equal, connect again"},
     {CAUSE_KICK_REVISION, pcclCauseKicked, "raise the revision by one per sync, connect again"},
@@ -162,11 +164,12 @@ static const char *api_detail(const struct session_outcome *o, const struct api_
     return said || own ? "" : cause_text(o->cause);
 }
 
-/* One, and for what has happened: by the cause for whom it has cost its place, by the call where memory is short. */
+/* One, and for what has happened: by the cause for whom it has cost its place or whose calls contradict others', by the call where
+ * memory is short. */
 static const char *api_remedy(const struct session_outcome *o, const char *phase, const struct api_cause *known)
 {
     bool out = o->result == RESULT_GONE || o->result == RESULT_REFUSED;
-    if (out && known != NULL && known->remedy != NULL) {
+    if ((out || o->cause == CAUSE_BLOCKED) && known != NULL && known->remedy != NULL) {
         return known->remedy;
     }
     if (o->result == RESULT_NO_MEMORY && strcmp(phase, "reduce") != 0 && strcmp(phase, "launch") != 0) {

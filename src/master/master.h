@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/log.h"
 #include "core/phase.h"
 #include "wire/control.h"
 #include "wire/outbox.h"
@@ -94,9 +95,10 @@ uint32_t master_matrix(const struct master *m, uint32_t group, double *cost, uin
 /* Size of an outbox that no step overflows. */
 void master_out_bounds(const struct master_config *config, uint32_t *actions, uint32_t *bytes, uint32_t *dests);
 
-/* What a MASTER_TRACE of the last step says, for the log: who, where, what, why.  True: of members, for everybody; false: for
- * those who look closer. */
-bool master_trace_text(const struct master *m, const struct action *a, char *out, size_t size);
+/* How much a MASTER_TRACE matters: a warning, news of members for everybody, or for those who look closer. */
+enum log_level master_trace_level(const struct action *a);
+/* What one of the last step says, for the log: who, where, what, why. */
+void master_trace_text(const struct master *m, const struct action *a, char *out, size_t size);
 
 /* The tables of its state machines, for diagrams. */
 const struct phase_table *master_phases(uint32_t *count);

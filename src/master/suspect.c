@@ -134,19 +134,19 @@ void suspect_blocked(struct master *m, struct member *from, const struct peer_wa
     bool again = g->blocked_on == to->id && g->blocked_tag == wait->tag && g->blocked_vote == to->answered;
     char text[BOUNDS_TEXT];
     snprintf(text, sizeof text,
-             "%speer " ID_FORMAT " launched operation %u of tag %llu while peer " ID_FORMAT " called %s: all peers have to make the same calls",
+             "%speer " ID_FORMAT " launched operation %u of tag %llu while peer " ID_FORMAT " called %s",
              again ? "once more after an error: " : "", ID_PARTS(from->id), wait->seq, (unsigned long long)wait->tag,
              ID_PARTS(to->id), vote_name(to->vote.kind));
-    if (again) { /* programs that retry on every error would do so for ever in silence */
-        struct action *a = outbox_add(m->out, MASTER_TRACE);
-        a->data = "waits in a vote, while others launch an operation again: all peers have to make the same calls";
-        a->id = to->id;
-        a->value = view_current(g)->view;
-    }
     g->blocked_on = to->id;
     g->blocked_tag = wait->tag;
     g->blocked_vote = to->answered;
     suspect_group(m, g, CAUSE_BLOCKED, to->id, text);
+    if (again) { /* programs that retry on every error would do so for ever in silence */
+        struct action *a = outbox_add(m->out, MASTER_TRACE);
+        a->data = g->text;
+        a->id = to->id;
+        a->value = view_current(g)->view;
+    }
 }
 
 void suspect_tell_wait(const struct master *m, const struct member *mb, struct msg_heartbeat *hb)

@@ -18,13 +18,22 @@ static const struct member *traced(const struct master *m, uint64_t id)
     return NULL;
 }
 
-bool master_trace_text(const struct master *m, const struct action *a, char *out, size_t size)
+enum log_level master_trace_level(const struct action *a)
+{
+    uint32_t to = a->slot & 0xFF;
+    if (a->slot == 0) {
+        return LOG_WARN; /* no transition: something to be told */
+    }
+    return a->slot >> 16 == PHASE_MEMBER && to != MEMBER_FREE ? LOG_INFO : LOG_DEBUG;
+}
+
+void master_trace_text(const struct master *m, const struct action *a, char *out, size_t size)
 {
     const char *why = a->data != NULL ? a->data : "";
     uint32_t view = (uint32_t)a->value;
     if (a->slot >> 16 != PHASE_MEMBER) {
         snprintf(out, size, "group %llu, view %u: %s", (unsigned long long)a->id, view, why);
-        return false;
+        return;
     }
     const struct member *mb = traced(m, a->id);
     char who[ADDRESS_TEXT + 64], where[ADDRESS_TEXT] = "?";
@@ -36,23 +45,22 @@ bool master_trace_text(const struct master *m, const struct action *a, char *out
     switch ((enum member_phase)(a->slot & 0xFF)) {
     case MEMBER_PENDING:
         snprintf(out, size, "%s registered, waits for the next update", who);
-        return true;
+        return;
     case MEMBER_ACCEPTED:
         snprintf(out, size, "%s admitted to view %u", who, view);
-        return true;
+        return;
     case MEMBER_GONE:
         if (strcmp(why, "left") == 0) {
             snprintf(out, size, "%s left view %u", who, view);
         } else {
             snprintf(out, size, "%s excluded from view %u: %s", who, view, mb != NULL ? mb->gone_text : why);
         }
-        return true;
+        return;
     case MEMBER_FREE:
         snprintf(out, size, "%s: %s", who, why);
-        return a->slot == 0; /* no transition: something to be told */
+        return;
     case MEMBER_PHASES:
         break;
     }
     snprintf(out, size, "%s: %s", who, why);
-    return false;
 }

@@ -191,7 +191,7 @@ static void settle_conflict(struct master *m, struct group *g, enum vote_kind on
         return;
     }
     char text[BOUNDS_TEXT];
-    snprintf(text, sizeof text, "peer " ID_FORMAT " called %s while peer " ID_FORMAT " called %s: all peers have to make the same calls",
+    snprintf(text, sizeof text, "peer " ID_FORMAT " called %s while peer " ID_FORMAT " called %s",
              ID_PARTS(a->id), vote_name(one), ID_PARTS(b->id), vote_name(two));
     struct sizes sizes = view_sizes(m, &m->groups[0], false);
     for (uint32_t i = 0; i < m->config.max_members; i++) {

@@ -49,8 +49,9 @@ static void act_send(struct server *s, const struct action *a)
 static void act_trace(const struct server *s, const struct action *a)
 {
     char text[400];
-    if (log_enabled(LOG_INFO)) { /* joins and losses are for everybody, the rest for those who look closer */
-        log_line(master_trace_text(s->master, a, text, sizeof text) ? LOG_INFO : LOG_DEBUG, "%s", text);
+    if (log_enabled(master_trace_level(a))) {
+        master_trace_text(s->master, a, text, sizeof text);
+        log_line(master_trace_level(a), "%s", text);
     }
 }
 

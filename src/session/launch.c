@@ -130,7 +130,7 @@ static void launch_now(struct session *s, uint32_t slot, struct outbox *out)
     }
     struct op_name name = {.tag = c->launch.tag, .seq = t->next_seq};
     if (too_far_ahead(s, t)) {
-        slot_end(s, slot, RESULT_FULL, CAUSE_NONE, 0, out);
+        slot_end(s, slot, RESULT_AHEAD, CAUSE_NONE, 0, out);
         return;
     }
     struct op *op = op_make(s, &name);

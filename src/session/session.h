@@ -69,7 +69,8 @@ enum session_result {
     RESULT_USAGE,        /* InvalidUsage: wrong phase, votes in conflict */
     RESULT_PENDING_OPS,  /* PendingAsyncOps */
     RESULT_TAG_IN_USE,   /* InvalidArgument */
-    RESULT_FULL,         /* RankConnectionLost: too many unfinished operations or refusals ahead */
+    RESULT_FULL,         /* RankConnectionLost: too many unfinished operations */
+    RESULT_AHEAD,        /* InvalidUsage: somebody has not come to too many that were refused here */
     RESULT_TAGS,         /* InvalidUsage: too many tags since the last update that made a view */
     RESULT_SETUP,        /* MasterConnectionFailed: what this peer itself was told is wrong, the master was not tried */
     RESULT_UNREACHABLE,  /* connect: MasterConnectionFailed */

@@ -271,6 +271,7 @@ static uint8_t outcome_class(const struct session_outcome *o)
     case RESULT_PENDING_OPS:
     case RESULT_TAG_IN_USE:
     case RESULT_FULL:
+    case RESULT_AHEAD:
     case RESULT_TAGS:
     case RESULT_SETUP:
     case RESULT_UNREACHABLE:

@@ -247,7 +247,7 @@ static void call_wishes(struct world *w, struct node *n, struct call *c, struct 
 
 static bool result_later(enum session_result result)
 {
-    return result == RESULT_FULL || result == RESULT_TAG_IN_USE;
+    return result == RESULT_FULL || result == RESULT_AHEAD || result == RESULT_TAG_IN_USE;
 }
 
 /* A table of its session could not grow: nobody else knows of the call.  It is made again a while later, or this process leaves. */

@@ -254,7 +254,8 @@ static void carry_out(struct cluster *c)
             c->solves++;
             break;
         case MASTER_TRACE:
-            if (master_trace_text(c->master, a, c->line, sizeof c->line) && strstr(c->line, c->listen) != NULL) {
+            master_trace_text(c->master, a, c->line, sizeof c->line);
+            if (master_trace_level(a) >= LOG_INFO && strstr(c->line, c->listen) != NULL) {
                 memcpy(c->heard, c->line, sizeof c->heard);
             }
             if (used + strlen(a->data) + 2 < sizeof c->trace) {

@@ -18,8 +18,10 @@ static const struct row rows[] = {
     {RESULT_LOST, CAUSE_LINK_LOST, pcclRankConnectionLost, pcclClassRetry, pcclCauseLinkLost},
     {RESULT_LOST, CAUSE_NO_PROGRESS, pcclRankConnectionLost, pcclClassRetry, pcclCauseNoProgress},
     {RESULT_LOST, CAUSE_DEADLINE, pcclRankConnectionLost, pcclClassRetry, pcclCauseDeadline},
+    {RESULT_LOST, CAUSE_BLOCKED, pcclRankConnectionLost, pcclClassRetry, pcclCauseConflict},
     {RESULT_LOST, CAUSE_CANCEL, pcclRankConnectionLost, pcclClassRetry, pcclCauseCancelled},
     {RESULT_FULL, 0, pcclRankConnectionLost, pcclClassRetry, pcclCauseUsage},
+    {RESULT_AHEAD, 0, pcclInvalidUsage, pcclClassFix, pcclCauseUsage},
     {RESULT_TAGS, 0, pcclInvalidUsage, pcclClassFix, pcclCauseUsage},
     {RESULT_MISMATCH, CAUSE_MISMATCH, pcclInvalidArgument, pcclClassFix, pcclCauseMismatch},
     {RESULT_TAG_IN_USE, 0, pcclInvalidArgument, pcclClassFix, pcclCauseUsage},
@@ -56,6 +58,7 @@ TEST(every_outcome_has_its_code_class_cause_and_text)
         EXPECT(info.peer == (1ull << 32 | 7) && info.tag == 12);
         EXPECT(strstr(info.text, "reduce tag 12: ") == info.text && strstr(info.text, "1.7") != NULL);
         EXPECT_STR(info.text, pcclGetLastError());
+        EXPECT(rows[i].wire != CAUSE_BLOCKED || strstr(info.text, ": make the same calls on all peers") != NULL); /* and nothing else */
     }
 }
 

@@ -16,7 +16,7 @@
  * SPLIT another list.  RIVAL: one more program claims rank 1, too.
  * Checked: (1) call c of all programs, crashed ones counted, has one outcome: the same incarnation, or the same cause (NOJOURNAL: all
  * calls that one incarnation has counted); REFUSED and GONE are neither; (2) an incarnation is the success of one call only, and
- * a ONCE name of one incarnation; no claim counts again after an incarnation that counted it has told somebody; (3) no first view names a program whose connection was seen to close, and no living program on
+ * a ONCE name of one incarnation; no claim of the living counts again after its incarnation has told somebody; (3) no first view names a program whose connection was seen to close, and no living program on
  * its connection is taken for lost; (4) once nothing more can happen, every call has returned, but for those that wait, without a
  * deadline, for a crashed program under a name of their own, or as a rival for the next world.
  *
@@ -26,48 +26,54 @@
  *     spin -DN=2 -DRES=1 -DDL -t -p -g formation.pml     # after "errors: 1": the counterexample, same -D options
  *
  * Must hold:
- *   -DN=2 -DRES=1 -DDL -DC=3                   -DN=3 -DRES=1 -DCRASH=1
- *   -DN=2 -DRES=1 -DREUSE -DCRASH=1 -DDL       -DN=3 -DRES=1 -DDL -DDECL=1
- *   -DN=2 -DRES=2 -DDL -DREUSE                 -DN=3 -DRES=1 -DREUSE
- *   -DN=2 -DRES=1 -DMCRASH=1 -DDL              -DN=3 -DMCRASH=1 -DDL
- *   -DN=2 -DRES=1 -DMCRASH=1 -DDL -DGOES_ON    -DN=2 -DRES=1 -DMCRASH=1 -DNOJOURNAL
- *   -DN=2 -DMCRASH=2 -DDL -DC=3                -DN=2 -DMCRASH=1 -DCRASH=1 -DDL -DNOJOURNAL
- *   -DN=2 -DRES=1 -DONCE -DREUSE -DMCRASH=1    -DN=3 -DRES=1 -DDIFFER
- *   -DN=2 -DRIVAL                              -DN=3 -DRIVAL
- *   -DN=3 -DSPLIT -DCRASH=1 -DSUSP=1           -DN=3 -DSPLIT -DRES=1 -DSUSP=1
- *   -DN=3 -DSPLIT -DCRASH=1 -DDL               -DN=3 -DSPLIT -DMCRASH=1 -DCRASH=1
- *   -DN=3 -DSPLIT -DDIFFER                     -DN=3 -DSPLIT -DREUSE -DCRASH=1
+ *   -DN=2 -DRES=1 -DDL -DC=3                       -DN=3 -DRES=1 -DCRASH=1
+ *   -DN=3 -DRES=1 -DDL -DDECL=1                    -DN=3 -DRES=1 -DREUSE
+ *   -DN=2 -DRES=1 -DMCRASH=1 -DDL                  -DN=3 -DMCRASH=1 -DDL
+ *   -DN=2 -DRES=1 -DMCRASH=1 -DDL -DGOES_ON        -DN=2 -DRES=1 -DMCRASH=1 -DNOJOURNAL
+ *   -DN=2 -DMCRASH=2 -DDL -DC=3                    -DN=2 -DRES=1 -DONCE -DREUSE -DMCRASH=1
+ *   -DN=3 -DRES=1 -DDIFFER                         -DN=2 -DRIVAL
+ *   -DN=3 -DRIVAL                                  -DN=3 -DSPLIT -DCRASH=1 -DDL
+ *   -DN=3 -DSPLIT -DMCRASH=1 -DCRASH=1             -DN=3 -DSPLIT -DDIFFER
+ *   -DN=3 -DSPLIT -DREUSE -DCRASH=1                -DN=3 -DRES=1 -DCRASH=1 -DDL
+ *   -DN=3 -DSPLIT -DRES=1 -DCRASH=1 -DSUSP=1       -DN=3 -DSPLIT -DRES=1 -DMCRASH=1 -DSUSP=1
+ *   -DN=3 -DSPLIT -DRES=1 -DDECL=1 -DDL
+ *   -DN=2 -DMCRASH=1 -DCRASH=1 -DDL -DNOJOURNAL
+ *   -DN=2 -DRES=2 -DCRASH=1 -DMCRASH=1 -DDL -DREUSE
+ *   -DN=2 -DRES=1 -DCRASH=1 -DMCRASH=2 -DDL -DGOES_ON
+ *   -DN=2 -DRES=1 -DCRASH=1 -DMCRASH=1 -DNOJOURNAL -DONCE -DREUSE
+ *   -DN=2 -DRES=1 -DCRASH=1 -DMCRASH=1 -DDL -DCLOSE_IGNORED -DLOSS_LATER
  * Must be caught:
- *   -DN=2 -DREUSE -DREUSE_FORMED               a formed incarnation takes its members' next CREATE
- *   -DN=2 -DRES=1 -DDL -DCLAIM_AT_ONCE         a claim counts with its REGISTER, whoever is left at the other end
- *   -DN=2 -DRES=1 -DDL -DC=3 -DTOLD_AT_ONCE    a tombstone answers a REGISTER
- *   -DN=2 -DRES=1 -DDL -DSTALE_CLAIM           an earlier connection of an attempt is still read
- *   -DN=2 -DRES=1 -DCLOSE_REPLACED             the end of a connection that was replaced counts
- *   -DN=2 -DRIVAL -DRIVAL_TAKES                any claim replaces another to the same rank
- *   -DN=2 -DRES=1 -DKNOWN_LATER                a known attempt is taken for a new one
- *   -DN=2 -DRES=1 -DONCE -DKNOWN_LATER         its name is said to be used
- *   -DN=2 -DDL -DDEADLINE_OWN                  a member gives up by itself at its deadline
- *   -DN=2 -DDECL=1 -DDECLINE_OWN               a member gives up by itself when it declines
- *   -DN=3 -DDL -DDEADLINE_EACH                 the master tells the deadline to its own caller only
- *   -DN=2 -DRES=1 -DCLOSE_FORMED               a close gives up what is published
- *   -DN=2 -DCRASH=1 -DCLOSE_IGNORED            a close before the first view counts for nothing
- *   -DN=2 -DDL -DNOTOMB                        a tombstone goes when all who have registered are told
- *   -DN=2 -DMCRASH=1 -DVIEW_EARLY              VIEW leaves before it is on record
- *   -DN=2 -DMCRASH=1 -DDL -DGIVEN_UP_EARLY     GIVEN_UP leaves before it is on record
- *   -DN=2 -DMCRASH=1 -DDL -DC=3 -DTOLD_LOST    whom a tombstone has told is not on record
- *   -DN=3 -DMCRASH=1 -DEPOCH_ALONE             what ended with the epoch is told to those who come back only
- *   -DN=2 -DMCRASH=1 -DNOJOURNAL -DUNKNOWN_GIVEN_UP    a master without journal says GIVEN_UP of what it does not know
- *   -DN=2 -DMCRASH=1 -DNOJOURNAL -DGOES_ON     or takes it for a new claim
- *   -DN=3 -DDIFFER -DSIZE_ALONE                another size is an error of its caller only
- *   -DN=3 -DSPLIT -DDIFFER -DLIST_FIRST        the first list counts
- *   -DN=3 -DSPLIT -DCRASH=1 -DSPLIT_APART      each colour begins by itself
- *   -DN=3 -DSPLIT -DCRASH=1 -DNOCOLOR_EARLY    who has no colour returns at once
- *   -DN=3 -DSPLIT -DMCRASH=1 -DTORN            each colour is on record by itself
- *   -DN=3 -DSPLIT -DCRASH=1 -DPARENT_LATE      the list is not compared with the parent when it comes
- *   -DN=3 -DSPLIT -DCRASH=1 -DPARENT_NOT       the parent's loss of an expected member counts for nothing
- *   -DN=3 -DSPLIT -DSUSP=1 -DNONMEMBER         who is no member of the parent any more may claim
- *   -DN=2 -DONCE -DREUSE -DONCE_FIRST          a used name is refused to rank 0 only
- *   -DN=2 -DONCE -DREUSE -DMCRASH=1 -DONCE_LOST    a used name is not on record
+ *   -DN=2 -DREUSE -DREUSE_FORMED               a formed incarnation takes its members' next CREATE (W2)
+ *   -DN=2 -DRES=1 -DDL -DCLAIM_AT_ONCE         a claim counts with its REGISTER, whoever is left at the other end (W3)
+ *   -DN=2 -DRES=1 -DDL -DC=3 -DTOLD_AT_ONCE    a tombstone answers a REGISTER (W3)
+ *   -DN=2 -DRES=1 -DDL -DSTALE_CLAIM           an earlier connection of an attempt is still read (W3)
+ *   -DN=2 -DRES=1 -DCLOSE_REPLACED             the end of a connection that was replaced counts (W3)
+ *   -DN=2 -DRIVAL -DRIVAL_TAKES                any claim replaces another to the same rank (W3)
+ *   -DN=2 -DRES=1 -DKNOWN_LATER                a known attempt is taken for a new one (W4)
+ *   -DN=2 -DRES=1 -DONCE -DKNOWN_LATER         its name is said to be used (W4)
+ *   -DN=2 -DDL -DDEADLINE_OWN                  a member gives up by itself at its deadline (W5)
+ *   -DN=2 -DDECL=1 -DDECLINE_OWN               a member gives up by itself when it declines (W5)
+ *   -DN=3 -DDL -DDEADLINE_EACH                 the master tells the deadline to its own caller only (W5)
+ *   -DN=2 -DRES=1 -DCLOSE_FORMED               a close gives up what is published (W6)
+ *   -DN=2 -DCRASH=1 -DCLOSE_IGNORED            a close before the first view counts for nothing (W6)
+ *   -DN=2 -DDL -DNOTOMB                        a tombstone goes when all who have registered are told (W7)
+ *   -DN=2 -DMCRASH=1 -DVIEW_EARLY              VIEW leaves before it is on record (W8)
+ *   -DN=2 -DMCRASH=1 -DDL -DGIVEN_UP_EARLY     GIVEN_UP leaves before it is on record (W8)
+ *   -DN=2 -DMCRASH=1 -DDL -DC=3 -DTOLD_LOST    whom a tombstone has told is not on record (W8)
+ *   -DN=3 -DMCRASH=1 -DEPOCH_ALONE             what ended with the epoch is told to those who come back only (W8)
+ *   -DN=2 -DMCRASH=1 -DNOJOURNAL -DUNKNOWN_GIVEN_UP    a master without journal says GIVEN_UP of what it does not know (W8)
+ *   -DN=2 -DRES=1 -DMCRASH=1 -DNOJOURNAL -DEPOCH_LAST    a claim names the last epoch that it was counted in (W8)
+ *   -DN=2 -DMCRASH=1 -DNOJOURNAL -DGOES_ON     or takes it for a new claim (W8)
+ *   -DN=3 -DDIFFER -DSIZE_ALONE                another size is an error of its caller only (W9)
+ *   -DN=3 -DSPLIT -DDIFFER -DLIST_FIRST        the first list counts (W9)
+ *   -DN=3 -DSPLIT -DCRASH=1 -DSPLIT_APART      each colour begins by itself (W10)
+ *   -DN=3 -DSPLIT -DCRASH=1 -DNOCOLOR_EARLY    who has no colour returns at once (W10)
+ *   -DN=3 -DSPLIT -DMCRASH=1 -DTORN            each colour is on record by itself (W10)
+ *   -DN=3 -DSPLIT -DCRASH=1 -DPARENT_LATE      the list is not compared with the parent when it comes (W11)
+ *   -DN=3 -DSPLIT -DCRASH=1 -DPARENT_NOT       the parent's loss of an expected member counts for nothing (W11)
+ *   -DN=3 -DSPLIT -DSUSP=1 -DNONMEMBER         who is no member of the parent any more may claim (W11)
+ *   -DN=2 -DONCE -DREUSE -DONCE_FIRST          a used name is refused to rank 0 only (W12)
+ *   -DN=2 -DONCE -DREUSE -DMCRASH=1 -DONCE_LOST    a used name is not on record (W12)
  */
 #ifndef N
 #define N 2
@@ -125,7 +131,7 @@
 #define CLAIMED 2
 mtype = { REGISTER, CLAIM, DECLINE, CLOSE, WELCOME, VIEW, GIVEN_UP, ANSWER, DOWN };
 
-/* programs: crashed; done; has not noticed yet that the master crashed; calls returned; state of the call; connection in use; epoch whose WELCOME it has answered */
+/* programs: crashed; done; has not noticed yet that the master crashed; calls returned; state of the call; connection in use; first epoch whose WELCOME it has answered */
 byte dead, fin, cut, cl[P], s[P], k[P], we[P];
 /* master: journalled (all but what is forming) */
 byte st[I], ca[I], sa[I*N];     /* state, cause, attempt that holds each rank */
@@ -143,6 +149,11 @@ chan d[P*2] = [5] of { mtype, byte };           /* master to program */
 hidden byte i, j, x, y, z, ar, er, dr, de, w; hidden mtype ty, dy;
 
 #define UP(p) (!HAS(dead,p))
+#ifdef EPOCH_LAST
+#define FIRSTEPOCH ar
+#else
+#define FIRSTEPOCH (we[p]==0 -> ar : we[p])
+#endif
 #ifdef SPLIT
 #define NAME(a) CALL(a)
 #define INPAR(p) HAS(par,p)
@@ -236,7 +247,7 @@ end: do
 #endif
       k[p]=1-k[p]; s[p]=DIALLED; SAY(p,REGISTER,ATT(p,cl[p]),0) }
  :: atomic { UP(p) && s[p]!=IDLE && nempty(d[p*2+k[p]]) -> d[p*2+k[p]]?ty,ar;
-      if :: ty==WELCOME && s[p]==DIALLED -> s[p]=CLAIMED; SAY(p,CLAIM,ATT(p,cl[p]),we[p]); we[p]=ar
+      if :: ty==WELCOME && s[p]==DIALLED -> s[p]=CLAIMED; SAY(p,CLAIM,ATT(p,cl[p]),we[p]); we[p]=FIRSTEPOCH
          :: ty==VIEW -> give(p,ar,SUCC)
          :: ty==GIVEN_UP -> give(p,ar/16,ar%16)
          :: ty==ANSWER -> give(p,0,ar)
@@ -328,7 +339,7 @@ inline claim(p,c,a) {
 #endif
   if :: form==0 -> start(a) :: else fi;
   AT(form,p)=a; sc[SEAT(p)]=c; shut = shut & ~B(SEAT(p));
-  assert(gi[p]==0 || gi[p]==form || outi[gi[p]]==0); gi[p]=form; kinds = kinds | KIND(a); z=form;
+  assert(!UP(p) || gi[p]==0 || gi[p]==form || outi[gi[p]]==0); gi[p]=form; kinds = kinds | KIND(a); z=form;
 #ifdef LIST_FIRST
   kinds=0;
 #else
@@ -403,6 +414,11 @@ inline publish(n) { x=0;
        x++ :: else -> break od; x=0 }
 #define PLOSS(q) :: atomic { HAS(par,q) && (HAS(dead,q) || (!calm && nsusp<SUSP && par!=B(q))) -> if :: UP(q) -> nsusp++ :: else fi; par = par & ~B(q); \
      if :: form!=0 && HAS(ls[form],q) && sa[form*N+q]==0 && LEAVES -> w=form; giveup(w,LOST); w=0 :: else forget() fi }
+#ifdef LOSS_LATER
+#define LATELOSS 1
+#else
+#define LATELOSS 0
+#endif
 #ifdef PARENT_NOT
 #define LEAVES 0
 #else
@@ -418,7 +434,7 @@ end: do
 #if N+0>2 && defined(RIVAL)
  HEAR(3)
 #endif
- :: atomic { form!=0 && COMPLETE(form) && kinds!=2 && pub==0 -> assert(shut==0);          /* links are made; journalled */
+ :: atomic { form!=0 && COMPLETE(form) && kinds!=2 && pub==0 -> assert(shut==0 || LATELOSS);          /* links are made; journalled */
       st[form]=FORMED; pub=form; form=0; kinds=0; x=0; do :: x<N -> ps[x]=sc[x]; sc[x]=0; x++ :: else -> break od; x=0;
 #ifdef ONCE
       assert(ever==0 || ci[0]!=0); ever=1;
@@ -485,10 +501,10 @@ end: do
  od }
 
 /* without a deadline a call waits for a program that has crashed */
-#if CRASH>0 && !defined(DL) && !defined(SPLIT)
+#ifdef NOJOURNAL
+#define WAITS(p) ((dead!=0 || nmcr!=0) && s[p]!=IDLE)
+#elif CRASH>0 && !defined(DL) && !defined(SPLIT)
 #define WAITS(p) (dead!=0 && s[p]!=IDLE)
-#elif defined(NOJOURNAL)
-#define WAITS(p) (nmcr!=0 && s[p]!=IDLE)
 #elif defined(RIVAL)
 #define WAITS(p) (SEAT(p)==1 && HAS(fin,0) && s[p]!=IDLE && ci[gi[p]]==0)     /* for the next world of that name */
 #else

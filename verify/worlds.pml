@@ -1,4 +1,4 @@
-/* worlds.pml - two worlds with common members at one master: what happens in one changes no outcome in the other.
+/* worlds.pml - two worlds with common members at one master: what happens in one changes no outcome in the other (W1).
  *
  * N processes are members of both worlds, A (0) and B (1).  In each world a thread of its own runs a program of L steps: collective,
  * vote, collective, ...  (an update in A, a sync in B); after an abort it repeats the collective at once.  Views, HOLD, FREEZE,

@@ -10,6 +10,7 @@ down, so that they can be checked:
     `src/a/b.c: function`              a function defined in that file
     `some_name`, `pcclSomething`       a name that occurs in the code; what is not ours has no backquotes
     Mutants: A, B.                     names of src/core/mutant.h
+    Mutations: A. Variants: B.         in RULES.md: options of lines of a model in verify/ that must be caught, that must hold
     ```sh blocks, spans with a blank   commands, if they begin with one of our programs, scripts or make
     spans with a blank in TROUBLESHOOTING.md that are no commands: texts of the library or of ccoip_master, "..." for what varies
 
@@ -22,6 +23,7 @@ import sys
 from pathlib import Path
 
 from rules import check_tree
+from verify import read_lists
 
 LINE = 110
 CODE = {".c", ".h", ".cpp", ".py", ".sh", ".cmake", ".in", ".txt", ".pml", ".service", ".1", ".8"}
@@ -286,6 +288,19 @@ def mutants_exist(tree):
             yield f"docs/TESTING.md: the mutant {name} is not named"
 
 
+def mutations_exist(tree):
+    """What RULES.md calls a mutation is a line of a model that must be caught; a variant, one that must hold."""
+    doc = tree.document("RULES.md")
+    lists = [read_lists(f) for f in tree.code if f.suffix == ".pml"]
+    for match in re.finditer(r"\b(Mutation|Variant)s?: ([^.]+)\.", "" if doc is None else doc.prose):
+        caught = match.group(1) == "Mutation"
+        known = {name for lines in lists for line in lines[caught] for name in re.findall(r"-D(\w+)", line)}
+        for name in re.findall(r"\b[A-Z][A-Z_]{2,}\b", match.group(2)):
+            if name not in known:
+                line = doc.prose.count("\n", 0, match.start()) + 1
+                yield f"{doc.name}:{line}: no line of a model that must {'be caught' if caught else 'hold'} has {name}"
+
+
 def messages_are_described(tree):
     """Of the wire: every type of src/wire/frame.h stands in PROTOCOL.md."""
     doc = tree.document("PROTOCOL.md")
@@ -450,20 +465,20 @@ def comments_name_files_that_exist(tree):
                         yield f"{name}:{line}: the comment names {match.group()}, which does not exist"
 
 
-RULE_NAME = re.compile(r"(?<![\w%.])([GPMR])(\d{1,2})(?![\w.])")
+RULE_NAME = re.compile(r"(?<![\w%.])([GPMRBW])(\d{1,2})(?![\w.])")
 
 
 def stated_rules(tree):
     """Rule or heading -> where it stands in RULES.md."""
     doc = tree.document("RULES.md")
-    found = [] if doc is None else re.finditer(r"^(?:### (?:([PM]\d+)\b|(.+))|\* \*\*([GR]\d+)\*\*)", doc.prose, re.M)
+    found = [] if doc is None else re.finditer(r"^(?:### (?:([PMBW]\d+)\b|(.+))|\* \*\*([GRB]\d+)\b)", doc.prose, re.M)
     return {m.group(1) or m.group(2) or m.group(3): m.start() for m in found}
 
 
 def cited_rules_are_stated(tree):
     stated = stated_rules(tree)
     for name, text in told_text(tree):
-        if name == "docs/RULES.md" or not name.startswith(("src/", "tests/", "docs/", "include/", "README")) \
+        if name == "docs/RULES.md" or not name.startswith(("src/", "tests/", "docs/", "include/", "verify/", "README")) \
                 or name.startswith("tests/seeds"):
             continue
         texts = re.finditer(r"/\*.*?\*/|\"[^\"\n]*\"", text, re.S) if not name.endswith(".md") else [re.match(r"(?s).*", text)]
@@ -475,7 +490,7 @@ def cited_rules_are_stated(tree):
 
 
 def stated_rules_are_shown(tree):
-    """A rule of peers or master says which file keeps it and what shows it; of G and R TESTING.md says the latter."""
+    """A rule of peers, master or worlds says which file keeps it and what shows it; of G and R TESTING.md says the latter."""
     doc, testing, stated = tree.document("RULES.md"), tree.document("TESTING.md"), stated_rules(tree)
     for name, start in stated.items():
         line = doc.prose.count("\n", 0, start) + 1
@@ -483,19 +498,19 @@ def stated_rules_are_shown(tree):
         if re.match(r"[GR]\d", name):
             if testing is None or f"* **{name}** " not in testing.prose:
                 yield f"{doc.name}:{line}: docs/TESTING.md has no entry **{name}**"
-        elif not re.search(r"Kept\s+in\s+`[\w/]+\.c`", text):
+        elif not re.search(r"Kept\s+in\s+`[\w/]+\.(c|pml)`", text):
             yield f"{doc.name}:{line}: {name} names no file that keeps it"
-        elif not re.search(r"Shown\s+by\s", text) or not re.search(r"`\w+/test_|Mutants:|`tests/sim", text):
+        elif not re.search(r"Shown\s+by\s", text) or not re.search(r"`\w+/test_|Mutants:|Mutations:|`tests/sim", text):
             yield f"{doc.name}:{line}: {name} names nothing that shows it"
 
 
 def kept_rules_are_cited(tree):
-    """Each file that keeps a rule of peers or master says so where it does: a reader of either finds the other."""
+    """Each file that keeps a rule of peers, master or worlds says so where it does: a reader of either finds the other."""
     doc = tree.document("RULES.md")
     for name, start in stated_rules(tree).items():
         text = re.split(r"\n##+ ", doc.prose[start + 4:])[0]
         kept = re.search(r"Kept\s+in\s+((?:`[^`]+`[,\s]*)+)", text)
-        for path in re.findall(r"`([^`]+)`", kept.group(1) if kept and re.match(r"[PM]\d", name) else ""):
+        for path in re.findall(r"`([^`]+)`", kept.group(1) if kept and re.match(r"[PMW]\d", name) else ""):
             comments = "".join(re.findall(r"/\*.*?\*/", tree.code.get(tree.root / path, ""), re.S))
             if name not in {m.group() for m in RULE_NAME.finditer(comments)}:
                 line = doc.prose.count("\n", 0, start) + 1
@@ -503,7 +518,7 @@ def kept_rules_are_cited(tree):
 
 
 RULES = [lines_are_short, blocks_have_a_language, links_resolve, documents_are_indexed, decisions_are_numbered, paths_exist,
-         names_exist, tests_exist, functions_exist, mutants_exist, messages_are_described, environment_is_described,
+         names_exist, tests_exist, functions_exist, mutants_exist, mutations_exist, messages_are_described, environment_is_described,
          commands_exist, messages_exist, only_own_documents_are_named, comments_name_files_that_exist,
          cited_rules_are_stated, stated_rules_are_shown, kept_rules_are_cited]
 

@@ -47,6 +47,9 @@ breach tests_exist "a shortened name that no test has" say $doc 'See `planted_te
 breach functions_exist "a function that is in another file" say $doc 'See `src/core/dtype.c: frame_put`.'
 breach mutants_exist "a mutant that does not exist" say $doc 'Mutants: NAIVE, PLANTED.'
 breach mutants_exist "a mutant that no document names" sed -i 's/X(NAIVE)/X(NAIVE) X(PLANTED)/' src/core/mutant.h
+breach mutations_exist "a mutation that no model has" sed -i 's/Mutations: NOTOMB/Mutations: NOTOMB, PLANTED/' docs/RULES.md
+breach mutations_exist "a mutation whose line is gone" sed -i '/-DNOTOMB/d' verify/formation.pml
+breach mutations_exist "a variant that no model has" say docs/RULES.md 'Variants: PLANTED.'
 breach messages_are_described "a message of the wire that is not described" sed -i 's/MEASURED/PLANTED/' docs/PROTOCOL.md
 breach environment_is_described "a variable that is read and not described" \
     say src/core/dtype.c 'char *f(void) { return getenv("PCCL_PLANTED"); }'
@@ -66,9 +69,11 @@ breach comments_name_files_that_exist "a comment that names a path that is gone"
 breach comments_name_files_that_exist "a comment that names a file that is gone" say src/core/dtype.c '/* see planted.c */'
 breach comments_name_files_that_exist "a comment that names a header of another folder" say src/core/dtype.c '/* see net/dtype.h */'
 breach cited_rules_are_stated "a rule that is not stated" say src/core/dtype.c '/* P19 */'
+breach cited_rules_are_stated "a rule of worlds that is not stated" say src/core/dtype.c '/* W19 */'
 breach stated_rules_are_shown "a rule without a file that keeps it" sed -i 's/^Kept in/Kept at/' docs/RULES.md
 breach stated_rules_are_shown "a rule without a test" sed -i 's/^Shown by/Told by/' docs/RULES.md
 breach stated_rules_are_shown "a behaviour without a test" sed -i 's/^\* \*\*R7\*\*/* R7/' $doc
 breach kept_rules_are_cited "a file that does not cite the rule that it keeps" sed -i 's/ (P2)//' src/session/hold.c
+breach kept_rules_are_cited "a model that does not cite the rule that it keeps" sed -i 's/W7//g' verify/formation.pml
 breach kept_rules_are_cited "a rule that another file keeps" sed -i '/^### P2/,/^### P3/s/hold\.c/launch.c/' docs/RULES.md
 sum_up

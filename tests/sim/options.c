@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "collectives/plan.h"
-#include "world.h"
+#include "sim_cluster.h"
 
 static uint32_t pick(struct rng *r, uint32_t low, uint32_t high)
 {
@@ -22,11 +22,11 @@ void options_draw(struct options *o, uint64_t seed)
     o->check_every = seed % 16 == 0 ? 1 : 100;
     o->peers = large ? pick(&r, 7, rng_below(&r, 6) == 0 ? 64 : 20) : pick(&r, 2, 6);
     o->groups = rng_below(&r, 3) != 0 ? 1 : pick(&r, 1, o->peers < 3 ? o->peers : 3);
-    o->lanes = rng_below(&r, 2) != 0 ? 1 : pick(&r, 1, WORLD_LANES);
+    o->lanes = rng_below(&r, 2) != 0 ? 1 : pick(&r, 1, CLUSTER_LANES);
     o->steps = large ? pick(&r, 1, 3) : pick(&r, 2, 6);
     o->ops = pick(&r, 1, large ? 3 : 6);
     o->small_limits = rng_below(&r, 3) == 0;
-    o->max_members = o->small_limits ? o->peers + pick(&r, 0, 2) : WORLD_NODES;
+    o->max_members = o->small_limits ? o->peers + pick(&r, 0, 2) : CLUSTER_NODES;
     o->idle_tags = o->small_limits ? (uint32_t)(mix64(seed, 78) % 6) : 16384;
     o->max_edges = o->small_limits ? pick(&r, 1, 4) : BOUNDS_EDGES;
     o->verify = rng_below(&r, 2) == 0;

@@ -13,8 +13,8 @@
 
 #include "core/clock.h"
 #include "core/list.h"
-#include "master/journal.h"
-#include "master/master.h"
+#include "world/journal.h"
+#include "world/master.h"
 #include "server/server.h"
 #include "net/conn.h"
 #include "net/loop.h"

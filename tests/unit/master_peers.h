@@ -4,8 +4,8 @@
 #ifndef PCCL_TESTS_MASTER_PEERS_H
 #define PCCL_TESTS_MASTER_PEERS_H
 
-#include "master/journal.h"
-#include "master/master.h"
+#include "world/journal.h"
+#include "world/master.h"
 
 enum { PEERS_MOST = 24, PEERS_OPS = 32, PEERS_LOG = 4096 };
 

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
 
-#include "master/master.h"
+#include "world/master.h"
 #include "session/session.h"
 
 static void print_table(const char *owner, const struct phase_table *t)

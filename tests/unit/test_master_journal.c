@@ -1,6 +1,6 @@
 /* test_master_journal.c - records that come back as they went in, or not at all.
  * SPDX-License-Identifier: MIT */
-#include "master/journal.h"
+#include "world/journal.h"
 #include "tests/testing.h"
 
 static size_t put_batch(unsigned char *out, size_t size, uint32_t group, uint32_t count, uint64_t value)

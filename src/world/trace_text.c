@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/id.h"
-#include "master/master_state.h"
+#include "world/world_state.h"
 #include "wire/address.h"
 
 /* Also one that has gone in this step: its slot keeps its data until somebody else registers. */

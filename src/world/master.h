@@ -10,8 +10,8 @@
  *
  * Rules M1 to M10 and the decision table are stated in docs/RULES.md; each is named where it is kept.
  * SPDX-License-Identifier: MIT */
-#ifndef PCCL_MASTER_MASTER_H
-#define PCCL_MASTER_MASTER_H
+#ifndef PCCL_WORLD_MASTER_H
+#define PCCL_WORLD_MASTER_H
 
 #include <stdbool.h>
 #include <stddef.h>

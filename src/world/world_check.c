@@ -1,10 +1,10 @@
-/* master_check.c - what must hold between two steps of the master, in one place.
+/* world_check.c - what must hold between two steps of the master, in one place.
  *
  * A few flags after every step; members, groups and votes, which cost as much as there are, every so many steps
  * (core/check.h).  Invariant: nothing is written but the count-down.
  * SPDX-License-Identifier: MIT */
 #include "core/census.h"
-#include "master/master_state.h"
+#include "world/world_state.h"
 
 static void check_conns(const struct master *m)
 {

@@ -6,7 +6,7 @@
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "master/master_state.h"
+#include "world/world_state.h"
 
 static void forget_probes(struct master *m)
 {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "core/id.h"
-#include "master/master_state.h"
+#include "world/world_state.h"
 #include "wire/address.h"
 
 void member_close(struct master *m, uint32_t conn)

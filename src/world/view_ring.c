@@ -5,7 +5,7 @@
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "master/master_state.h"
+#include "world/world_state.h"
 #include "topology/tour_exact.h"
 #include "topology/tour_local.h"
 #include "topology/tour_repair.h"

@@ -3,7 +3,7 @@
  * Its one idea: a phase changes along an edge of a table or not at all, so the tables are the diagrams of docs/PROTOCOL.md.
  * Invariant: every change of a phase is traced, and makes master_settle look again.
  * SPDX-License-Identifier: MIT */
-#include "master/master_state.h"
+#include "world/world_state.h"
 
 #define TO(phase) (1u << (phase))
 const struct phase_table phase_next[PHASE_MACHINES] = {

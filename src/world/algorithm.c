@@ -4,7 +4,7 @@
  * nothing: the algorithm of the view before stays.  Invariant: a view with a missing edge uses direct (view.c).
  * SPDX-License-Identifier: MIT */
 #include "collectives/plan.h"
-#include "master/master_state.h"
+#include "world/world_state.h"
 #include "topology/cost.h"
 #include "topology/rates.h"
 

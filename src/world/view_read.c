@@ -2,7 +2,7 @@
  *
  * Its one idea: a group has two views, the published one and the one that is being decided; which is which is one index.
  * SPDX-License-Identifier: MIT */
-#include "master/master_state.h"
+#include "world/world_state.h"
 
 struct view_record *view_current(struct group *g)
 {

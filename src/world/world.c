@@ -1,15 +1,15 @@
-/* master.c - entry of the master: arena, dispatch of events, deadlines, what others may read.
+/* world.c - entry of the master: arena, dispatch of events, deadlines, what others may read.
  *
  * An event is noted by the part it belongs to; then master_settle lets every part look at the whole state until nothing
  * changes any more.  Invariant: between steps the state is settled: nothing that could go on without a further event is
  * left undone.
  * SPDX-License-Identifier: MIT */
-#include "master/master.h"
+#include "world/master.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "master/master_state.h"
+#include "world/world_state.h"
 #include "topology/tour.h"
 
 /* ---- arena --------------------------------------------------------------------------------------------------------- */

@@ -4,7 +4,7 @@
  * a third that has staged it.  Some member is linked with all, so sooner or later everybody can be told.
  * Invariant: ELECTED names sources that its receiver has a link with, in the view that it is sent in.
  * SPDX-License-Identifier: MIT */
-#include "master/master_state.h"
+#include "world/world_state.h"
 
 struct member *voter_next(const struct master *m, const struct group *g, uint32_t *at)
 {

@@ -6,7 +6,7 @@
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "master/master_state.h"
+#include "world/world_state.h"
 
 /* Where the pair is, or would go. */
 static uint32_t edge_place(const struct view_record *v, uint64_t a, uint64_t b)

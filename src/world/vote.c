@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/id.h"
-#include "master/master_state.h"
+#include "world/world_state.h"
 
 const char *vote_name(enum vote_kind kind)
 {

@@ -9,8 +9,8 @@
 #include <stdio.h>
 
 #include "core/id.h"
-#include "master/journal.h"
-#include "master/master_state.h"
+#include "world/journal.h"
+#include "world/world_state.h"
 
 enum strategy { STRATEGY_POPULAR = 0, STRATEGY_RECEIVE = 1, STRATEGY_SEND = 2 }; /* pcclSharedStateSyncStrategy_t */
 

@@ -3,7 +3,7 @@
  * Its one idea: an admission and the end of a view that leaves a pair without a relay ask the same of their members, each
  * under an attempt of its own.  Invariant: attempts are never reused.
  * SPDX-License-Identifier: MIT */
-#include "master/master_state.h"
+#include "world/world_state.h"
 
 bool linking_takes_part(const struct member *mb)
 {

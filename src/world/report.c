@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/mix.h"
-#include "master/master_state.h"
+#include "world/world_state.h"
 
 void report_reset(struct group *g)
 {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/id.h"
-#include "master/master_state.h"
+#include "world/world_state.h"
 #include "wire/address.h"
 
 void member_closed(struct master *m, uint32_t conn)

@@ -2,7 +2,7 @@
  *
  * Its one idea: a member that is gone is nobody: whoever asks by id hears of pending and accepted ones only.
  * SPDX-License-Identifier: MIT */
-#include "master/master_state.h"
+#include "world/world_state.h"
 
 struct group *member_group(const struct master *m, const struct member *mb)
 {

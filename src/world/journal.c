@@ -4,12 +4,12 @@
  * u64, value u64, body, check sum u64 over all before it.  What is published stands in one of them first (M4).
  * Invariant: nothing is read past `size`.
  * SPDX-License-Identifier: MIT */
-#include "master/journal.h"
+#include "world/journal.h"
 
 #include <string.h>
 
 #include "core/mix.h"
-#include "master/master.h"
+#include "world/master.h"
 
 #define JOURNAL_MAGIC 0x4A4C4350u /* "PCLJ" */
 

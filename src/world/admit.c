@@ -4,7 +4,7 @@
  * it decided (M10).  Any loss on the way is a new attempt, without FREEZE: all voters wait in the update, nobody is in an
  * operation.  Invariant: while LINKING, views[next] of each group in the batch is what ADMIT of this attempt named.
  * SPDX-License-Identifier: MIT */
-#include "master/master_state.h"
+#include "world/world_state.h"
 
 static void admit_stop(struct master *m, const char *why)
 {

@@ -1,17 +1,17 @@
-/* master_state.h - what the master knows: connections, members, groups, votes; and who may change it.
+/* world_state.h - what the master knows: connections, members, groups, votes; and who may change it.
  *
  * Everything is an array in one arena, indexed by slots.  Events only note what happened; master_settle then brings the
  * state to rest: it looks at levels ("somebody of this view is lost"), never at edges, so that any number of things that
  * happen in one step end in one FREEZE.
  * Invariant: a phase is written by master_move alone, along the edges of its table.
  * SPDX-License-Identifier: MIT */
-#ifndef PCCL_MASTER_MASTER_STATE_H
-#define PCCL_MASTER_MASTER_STATE_H
+#ifndef PCCL_WORLD_WORLD_STATE_H
+#define PCCL_WORLD_WORLD_STATE_H
 
 #include "core/check.h"
 #include "core/mutant.h"
 #include "core/phase.h"
-#include "master/master.h"
+#include "world/master.h"
 #include "topology/bandwidth.h"
 #include "topology/probe_rounds.h"
 
@@ -242,7 +242,7 @@ static inline uint32_t master_decisions(const struct master_config *c)
     return c->max_operations < BOUNDS_DECISIONS ? c->max_operations : BOUNDS_DECISIONS;
 }
 
-/* master_check.c: asserts what must hold between two steps */
+/* world_check.c: asserts what must hold between two steps */
 void master_check(struct master *m);
 
 /* moves.c */

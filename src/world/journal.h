@@ -5,8 +5,8 @@
  * the last view and the last revision matter: a survivor is never more than one view behind (M5).
  * Invariant: a journal holds whole batches only; records it cannot read end the reading.
  * SPDX-License-Identifier: MIT */
-#ifndef PCCL_MASTER_JOURNAL_H
-#define PCCL_MASTER_JOURNAL_H
+#ifndef PCCL_WORLD_JOURNAL_H
+#define PCCL_WORLD_JOURNAL_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "collectives/plan.h"
-#include "master/journal.h"
+#include "world/journal.h"
 #include "core/id.h"
-#include "master/master_state.h"
+#include "world/world_state.h"
 
 /* ---- making a view ------------------------------------------------------------------------------------------------- */
 

@@ -8,7 +8,7 @@
 
 #include "core/id.h"
 #include "core/mutant.h"
-#include "master/master_state.h"
+#include "world/world_state.h"
 
 void suspect_group(struct master *m, struct group *g, enum cause cause, uint64_t culprit, const char *text)
 {

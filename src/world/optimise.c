@@ -8,108 +8,111 @@
 
 #include "world/world_state.h"
 
-static void forget_probes(struct master *m)
+static void forget_probes(struct world *w)
 {
-    m->optimise.waiting = 0;
-    for (uint32_t i = 0; i < m->config.max_members; i++) {
-        m->members[i].probing = 0;
+    w->optimise.waiting = 0;
+    for (uint32_t i = 0; i < w->member_room; i++) {
+        w->members[i].probing = 0;
     }
 }
 
-static void optimise_cancel(struct master *m, const char *why)
+static void optimise_cancel(struct world *w, const char *why)
 {
-    m->optimise.deadline = NEVER;
-    forget_probes(m);
-    for (uint32_t i = 0; i < m->config.max_groups; i++) {
-        m->groups[i].solving = 0;
+    w->optimise.deadline = NEVER;
+    forget_probes(w);
+    for (uint32_t i = 0; i < w->group_room; i++) {
+        w->groups[i].solving = 0;
     }
-    master_move(m, PHASE_OPTIMISE, &m->optimise.phase, OPTIMISE_IDLE, 0, 0, why);
+    world_move(w, PHASE_OPTIMISE, &w->optimise.phase, OPTIMISE_IDLE, 0, 0, why);
 }
 
-static void start_round(struct master *m)
+static void start_round(struct world *w)
 {
-    struct optimise *o = &m->optimise;
+    struct optimise *o = &w->optimise;
     o->waiting = 0;
-    o->deadline = m->now + m->config.probe_ns + m->config.register_ns;
+    o->deadline = w->common->now + w->common->config.probe_ns + w->common->config.register_ns;
     for (uint32_t i = 0; i < o->count; i++) {
-        struct member *from = &m->members[o->slots[i]];
+        struct member *from = &w->members[o->slots[i]];
         uint16_t to = probe_rounds_to(&o->schedule, o->round, i);
         from->probing = 0;
         if (to == PROBE_ROUNDS_NONE || from->conn == SLOT_NONE) {
             continue;
         }
-        from->probing = m->members[o->slots[to]].id;
+        from->probing = w->members[o->slots[to]].id;
         struct msg_probe p = {.round = o->first_round + o->round, .to = from->probing};
-        p.duration_ms = (uint32_t)(m->config.probe_ns / 1000000);
-        put_probe(outbox_frame(m->out, FRAME_PROBE, m->config.run, 0), &p);
-        outbox_send(m->out, MASTER_SEND, from->conn);
+        p.duration_ms = (uint32_t)(w->common->config.probe_ns / 1000000);
+        put_probe(outbox_frame(w->common->out, FRAME_PROBE, w->run, 0), &p);
+        outbox_send(w->common->out, MASTER_SEND, from->conn);
         o->waiting++;
     }
 }
 
 /* The unmeasured edges of one group, its members being slots[first..count); edges that do not exist are not probed. */
-static uint32_t add_edges(struct master *m, const struct group *g, uint32_t first, uint32_t edge_count)
+static uint32_t add_edges(struct world *w, const struct group *g, uint32_t first, uint32_t edge_count)
 {
-    struct optimise *o = &m->optimise;
+    struct optimise *o = &w->optimise;
     uint32_t n = o->count - first;
     for (uint32_t i = 0; i < n; i++) {
-        m->scratch_ids[i] = m->members[o->slots[first + i]].id;
+        w->common->scratch_ids[i] = w->members[o->slots[first + i]].id;
     }
-    size_t room = (size_t)m->config.max_members * m->config.max_members - edge_count;
-    size_t found = bandwidth_missing(&m->bandwidth, m->scratch_ids, n, 0, o->edges + edge_count, room);
+    size_t room = (size_t)w->probe_room * w->probe_room - edge_count;
+    size_t found = bandwidth_missing(&w->bandwidth, w->common->scratch_ids, n, 0, o->edges + edge_count, room);
     uint32_t kept = edge_count;
     for (size_t i = 0; i < found; i++) {
         struct bandwidth_edge e = o->edges[edge_count + i];
-        if (!edges_missing(&g->views[g->current], m->scratch_ids[e.from], m->scratch_ids[e.to])) {
+        if (!edges_missing(&g->views[g->current], w->common->scratch_ids[e.from], w->common->scratch_ids[e.to])) {
             o->edges[kept++] = (struct bandwidth_edge){(uint16_t)(e.from + first), (uint16_t)(e.to + first)};
         }
     }
     return kept;
 }
 
-static void solve(struct master *m)
+static void solve(struct world *w)
 {
-    m->optimise.deadline = NEVER;
-    master_move(m, PHASE_OPTIMISE, &m->optimise.phase, OPTIMISE_SOLVING, 0, 0, "edges are known");
-    for (uint32_t i = 0; i < m->config.max_groups; i++) {
-        struct group *g = &m->groups[i];
+    w->optimise.deadline = NEVER;
+    world_move(w, PHASE_OPTIMISE, &w->optimise.phase, OPTIMISE_SOLVING, 0, 0, "edges are known");
+    for (uint32_t i = 0; i < w->group_room; i++) {
+        struct group *g = &w->groups[i];
         g->solving = 0;
         g->solved = false;
         if (g->phase == GROUP_NORMAL && view_current(g)->members > 2) { /* of two there is one ring */
-            g->solving = m->next_solve++;
-            struct action *a = outbox_add(m->out, MASTER_SOLVE);
-            a->slot = i;
+            g->solving = common_number(&w->common->next_solve, w->slot);
+            struct action *a = outbox_add(w->common->out, MASTER_SOLVE);
             a->value = g->solving;
         }
     }
 }
 
-static void begin(struct master *m)
+static void begin(struct world *w)
 {
-    struct optimise *o = &m->optimise;
+    struct optimise *o = &w->optimise;
     uint32_t edges = 0;
     o->count = 0;
     o->lost = false;
-    for (uint32_t i = 0; i < m->config.max_groups; i++) {
+    if (member_count(w, NULL, MEMBER_ACCEPTED) > w->probe_room) { /* no memory: what is not known stays so */
+        solve(w);
+        return;
+    }
+    for (uint32_t i = 0; i < w->group_room; i++) {
         uint32_t first = o->count;
-        for (uint32_t k = 0; k < m->config.max_members; k++) {
-            if (member_accepted_in(m, &m->members[k], &m->groups[i])) {
+        for (uint32_t k = 0; k < w->member_room; k++) {
+            if (member_accepted_in(w, &w->members[k], &w->groups[i])) {
                 o->slots[o->count++] = k;
             }
         }
-        edges = add_edges(m, &m->groups[i], first, edges);
+        edges = add_edges(w, &w->groups[i], first, edges);
     }
     o->first_round += o->rounds; /* numbers of rounds are not used twice: late answers are told apart */
     o->rounds = 0;
     if (edges == 0) {
-        solve(m);
+        solve(w);
         return;
     }
     PCCL_ASSERT(probe_rounds_init(&o->schedule, o->count, o->edges, edges, o->storage));
     o->round = 0;
     o->rounds = (uint32_t)o->schedule.rounds;
-    master_move(m, PHASE_OPTIMISE, &o->phase, OPTIMISE_PROBING, 0, 0, "edges are missing");
-    start_round(m);
+    world_move(w, PHASE_OPTIMISE, &o->phase, OPTIMISE_PROBING, 0, 0, "edges are missing");
+    start_round(w);
 }
 
 /* Whether the ring found differs from the one in use; both begin with rank 0 after turning. */
@@ -131,98 +134,98 @@ static bool ring_differs(const struct view_record *v, uint32_t *found)
 }
 
 /* Whether a view with the ring that was found would send its data another way. */
-static bool plan_differs(struct master *m, struct group *g)
+static bool plan_differs(struct world *w, struct group *g)
 {
     const struct view_record *v = view_current(g);
     return g->phase == GROUP_NORMAL && g->solved &&
            (ring_differs(v, g->solution) ||
-            (v->edges == 0 && algorithm_choose(m, v, g->solution, v->plan.algorithm) != v->plan.algorithm));
+            (v->edges == 0 && algorithm_choose(w, v, g->solution, v->plan.algorithm) != v->plan.algorithm));
 }
 
 /* The next view of one group, with the ring that was found; false if links have to be made for it: a freeze does that. */
-static bool propose_ring(struct master *m, struct group *g)
+static bool propose_ring(struct world *w, struct group *g)
 {
     struct view_record *next = view_next(g);
-    view_propose(m, g, VOTE_OPTIMISE, false);
-    edges_inherit(m, g);
-    if (edges_unsure(m, g)) {
-        suspect_group(m, g, CAUSE_LINK_LOST, 0, "a pair of members has neither a link nor a relay");
+    view_propose(w, g, VOTE_OPTIMISE, false);
+    edges_inherit(w, g);
+    if (edges_unsure(w, g)) {
+        suspect_group(w, g, CAUSE_LINK_LOST, 0, "a pair of members has neither a link nor a relay");
         return false;
     }
-    view_finish(m, g, false);
+    view_finish(w, g, false);
     memcpy(next->ring, g->solution, next->members * sizeof *next->ring);
     if (next->edges == 0) {
-        next->plan.algorithm = algorithm_choose(m, next, next->ring, next->plan.algorithm);
+        next->plan.algorithm = algorithm_choose(w, next, next->ring, next->plan.algorithm);
     }
     g->in_batch = true;
     return true;
 }
 
-static void finish(struct master *m)
+static void finish(struct world *w)
 {
     bool any = false;
-    for (uint32_t i = 0; i < m->config.max_groups; i++) {
-        struct group *g = &m->groups[i];
+    for (uint32_t i = 0; i < w->group_room; i++) {
+        struct group *g = &w->groups[i];
         g->in_batch = false;
-        bool better = plan_differs(m, g);
-        if (better && !view_known_to_all(m, g)) {
+        bool better = plan_differs(w, g);
+        if (better && !view_known_to_all(w, g)) {
             return; /* M5: heartbeats will soon say that the view arrived */
         }
         any = any || better;
     }
-    for (uint32_t i = 0; i < m->config.max_groups && any; i++) {
-        struct group *g = &m->groups[i];
-        bool better = plan_differs(m, g);
-        if (better && !propose_ring(m, g)) {
-            optimise_cancel(m, "a member cannot be linked");
+    for (uint32_t i = 0; i < w->group_room && any; i++) {
+        struct group *g = &w->groups[i];
+        bool better = plan_differs(w, g);
+        if (better && !propose_ring(w, g)) {
+            optimise_cancel(w, "a member cannot be linked");
             return;
         }
     }
-    admit_fix_sizes(m);
+    admit_fix_sizes(w);
     if (any) {
-        master_move(m, PHASE_OPTIMISE, &m->optimise.phase, OPTIMISE_PERSISTING, 0, 0, "rings decided");
-        m->optimise.persist = view_persist(m, NULL); /* M4 */
+        world_move(w, PHASE_OPTIMISE, &w->optimise.phase, OPTIMISE_PERSISTING, 0, 0, "rings decided");
+        w->optimise.persist = view_persist(w, NULL); /* M4 */
     } else {
-        master_move(m, PHASE_OPTIMISE, &m->optimise.phase, OPTIMISE_IDLE, 0, 0, "no better ring");
-        admit_publish(m, VOTE_OPTIMISE);
+        world_move(w, PHASE_OPTIMISE, &w->optimise.phase, OPTIMISE_IDLE, 0, 0, "no better ring");
+        admit_publish(w, VOTE_OPTIMISE);
     }
 }
 
-static bool all_solved(const struct master *m)
+static bool all_solved(const struct world *w)
 {
-    for (uint32_t i = 0; i < m->config.max_groups; i++) {
-        if (m->groups[i].solving != 0) {
+    for (uint32_t i = 0; i < w->group_room; i++) {
+        if (w->groups[i].solving != 0) {
             return false;
         }
     }
     return true;
 }
 
-void optimise_settle(struct master *m)
+void optimise_settle(struct world *w)
 {
-    struct optimise *o = &m->optimise;
+    struct optimise *o = &w->optimise;
     bool working = o->phase == OPTIMISE_PROBING || o->phase == OPTIMISE_SOLVING;
-    if (working && (o->lost || !vote_quiet(m, NULL))) {
-        optimise_cancel(m, "a view ends");
+    if (working && (o->lost || !vote_quiet(w, NULL))) {
+        optimise_cancel(w, "a view ends");
         return; /* the vote goes on: those who are left start over */
     }
     switch ((enum optimise_phase)o->phase) {
     case OPTIMISE_IDLE:
-        if (vote_all_in(m, NULL, VOTE_OPTIMISE) && vote_quiet(m, NULL)) {
-            begin(m);
+        if (vote_all_in(w, NULL, VOTE_OPTIMISE) && vote_quiet(w, NULL)) {
+            begin(w);
         }
         break;
     case OPTIMISE_PROBING:
         if (o->waiting == 0 && ++o->round < o->rounds) {
-            start_round(m);
-            m->changed = true;
+            start_round(w);
+            w->changed = true;
         } else if (o->waiting == 0) {
-            solve(m);
+            solve(w);
         }
         break;
     case OPTIMISE_SOLVING:
-        if (all_solved(m)) {
-            finish(m);
+        if (all_solved(w)) {
+            finish(w);
         }
         break;
     case OPTIMISE_PERSISTING:
@@ -231,22 +234,22 @@ void optimise_settle(struct master *m)
     }
 }
 
-void optimise_measured(struct master *m, struct member *mb, const struct msg_measured *ms)
+void optimise_measured(struct world *w, struct member *mb, const struct msg_measured *ms)
 {
-    struct optimise *o = &m->optimise;
+    struct optimise *o = &w->optimise;
     if (o->phase != OPTIMISE_PROBING || ms->round != o->first_round + o->round || mb->probing == 0 ||
         mb->probing != ms->to) {
         return; /* of an earlier round, or timed out */
     }
-    (void)bandwidth_set(&m->bandwidth, mb->id, ms->to, ms->bits_per_second, (uint64_t)m->now); /* full: stays unknown */
+    (void)bandwidth_set(&w->bandwidth, mb->id, ms->to, ms->bits_per_second, (uint64_t)w->common->now); /* full: stays unknown */
     mb->probing = 0;
     o->waiting--;
 }
 
-void optimise_solved(struct master *m, const struct master_event *e)
+void optimise_solved(struct world *w, const struct master_event *e)
 {
-    for (uint32_t i = 0; i < m->config.max_groups; i++) {
-        struct group *g = &m->groups[i];
+    for (uint32_t i = 0; i < w->group_room; i++) {
+        struct group *g = &w->groups[i];
         if (g->solving == 0 || g->solving != e->number) {
             continue;
         }
@@ -264,17 +267,17 @@ void optimise_solved(struct master *m, const struct master_event *e)
     }
 }
 
-void optimise_persisted(struct master *m, uint64_t number)
+void optimise_persisted(struct world *w, uint64_t number)
 {
-    if (m->optimise.phase == OPTIMISE_PERSISTING && m->optimise.persist == number) {
-        master_move(m, PHASE_OPTIMISE, &m->optimise.phase, OPTIMISE_IDLE, 0, 0, "published");
-        admit_publish(m, VOTE_OPTIMISE);
+    if (w->optimise.phase == OPTIMISE_PERSISTING && w->optimise.persist == number) {
+        world_move(w, PHASE_OPTIMISE, &w->optimise.phase, OPTIMISE_IDLE, 0, 0, "published");
+        admit_publish(w, VOTE_OPTIMISE);
     }
 }
 
-void optimise_tick(struct master *m)
+void optimise_tick(struct world *w)
 {
-    if (m->optimise.phase == OPTIMISE_PROBING && m->now >= m->optimise.deadline) {
-        forget_probes(m); /* what did not come stays unknown */
+    if (w->optimise.phase == OPTIMISE_PROBING && w->common->now >= w->optimise.deadline) {
+        forget_probes(w); /* what did not come stays unknown */
     }
 }

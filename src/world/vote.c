@@ -27,55 +27,55 @@ const char *vote_name(enum vote_kind kind)
     return "nothing";
 }
 
-void vote_take(struct master *m, struct member *mb, const struct msg_vote *v, uint64_t header_view)
+void vote_take(struct world *w, struct member *mb, const struct msg_vote *v, uint64_t header_view)
 {
-    uint64_t view = view_current(member_group(m, mb))->view;
+    uint64_t view = view_current(member_group(w, mb))->view;
     if (v->number < mb->answered && !MUTANT(NOREQNO)) {
         return; /* M9: answered already; the answer was, or will be, replayed */
     }
     if (v->number > mb->answered || (mb->vote.kind != VOTE_NONE && mb->vote.kind != v->kind)) {
-        member_violation(m, mb->conn, "a vote out of turn");
+        member_violation(w, mb, "a vote out of turn");
         return;
     }
     if (mb->answer.view == view || header_view == view || MUTANT(KNOWN_BY_VOTE)) {
         mb->known_view = view; /* who asks again has had its last answer, and what was sent before it */
     }
     if (mb->vote.kind == VOTE_NONE) { /* a repeated one changes nothing */
-        mb->vote = (struct open_vote){.kind = v->kind, .since = m->now, .msg = *v};
+        mb->vote = (struct open_vote){.kind = v->kind, .since = w->common->now, .msg = *v};
         mb->vote.msg.passed = 0;
-        m->changed = true;
+        w->changed = true;
     }
     if (v->passed && header_view == view && !mb->vote.msg.passed) {
         mb->vote.msg.passed = 1; /* said later, or again after a resume */
-        m->changed = true;
+        w->changed = true;
     }
 }
 
-bool vote_all_in(const struct master *m, const struct group *g, enum vote_kind kind)
+bool vote_all_in(const struct world *w, const struct group *g, enum vote_kind kind)
 {
     uint32_t voters = 0;
-    for (uint32_t i = 0; i < m->config.max_members; i++) {
-        const struct member *mb = &m->members[i];
-        if (member_accepted_in(m, mb, g)) {
+    for (uint32_t i = 0; i < w->member_room; i++) {
+        const struct member *mb = &w->members[i];
+        if (member_accepted_in(w, mb, g)) {
             if (mb->vote.kind != kind) {
                 return false;
             }
             voters++;
         }
     }
-    return voters > 0 && !m->ghost;
+    return voters > 0 && !w->ghost;
 }
 
-uint64_t vote_waits_for(const struct master *m, const struct member *mb)
+uint64_t vote_waits_for(const struct world *w, const struct member *mb)
 {
     bool pending = mb->phase == MEMBER_PENDING; /* for the next update of all */
     uint8_t kind = pending ? VOTE_UPDATE : mb->vote.kind;
     if (kind == VOTE_NONE) {
         return 0;
     }
-    for (uint32_t i = 0; i < m->config.max_members; i++) {
-        const struct member *other = &m->members[i];
-        bool in_scope = other->phase == MEMBER_ACCEPTED && (kind != VOTE_SYNC || member_group(m, other) == member_group(m, mb));
+    for (uint32_t i = 0; i < w->member_room; i++) {
+        const struct member *other = &w->members[i];
+        bool in_scope = other->phase == MEMBER_ACCEPTED && (kind != VOTE_SYNC || member_group(w, other) == member_group(w, mb));
         bool missing = kind == VOTE_QUERY ? other->vote.kind == VOTE_NONE : other->vote.kind != kind;
         if (in_scope && missing) {
             return other->id;
@@ -84,13 +84,13 @@ uint64_t vote_waits_for(const struct master *m, const struct member *mb)
     return 0;
 }
 
-bool vote_quiet(const struct master *m, const struct group *g)
+bool vote_quiet(const struct world *w, const struct group *g)
 {
-    if (m->admit.phase != ADMIT_IDLE) {
+    if (w->admit.phase != ADMIT_IDLE) {
         return false;
     }
-    for (uint32_t i = 0; i < m->config.max_groups; i++) {
-        const struct group *each = &m->groups[i];
+    for (uint32_t i = 0; i < w->group_room; i++) {
+        const struct group *each = &w->groups[i];
         bool in_scope = each->phase != GROUP_FREE && (g == NULL || each == g);
         if (in_scope && (each->phase != GROUP_NORMAL || each->suspect || each->lost)) {
             return false;
@@ -99,13 +99,13 @@ bool vote_quiet(const struct master *m, const struct group *g)
     return true;
 }
 
-void vote_replay(struct master *m, struct member *mb)
+void vote_replay(struct world *w, struct member *mb)
 {
-    put_answer(outbox_frame(m->out, FRAME_ANSWER, m->config.run, mb->answer.view), &mb->answer);
-    outbox_send(m->out, MASTER_SEND, mb->conn);
+    put_answer(outbox_frame(w->common->out, FRAME_ANSWER, w->run, mb->answer.view), &mb->answer);
+    outbox_send(w->common->out, MASTER_SEND, mb->conn);
 }
 
-static void vote_close(struct master *m, struct member *mb, const struct msg_answer *answer, bool by_view)
+static void vote_close(struct world *w, struct member *mb, const struct msg_answer *answer, bool by_view)
 {
     mb->answer = *answer;
     mb->answer.number = mb->answered++;
@@ -113,56 +113,56 @@ static void vote_close(struct master *m, struct member *mb, const struct msg_ans
     mb->answer_by_view = by_view;
     mb->vote.kind = VOTE_NONE;
     mb->distrusted = MUTANT(DISTRUST_KEPT) && mb->distrusted;
-    m->changed = true;
+    w->changed = true;
 }
 
-void vote_answer(struct master *m, struct member *mb, enum answer_result result, uint64_t value,
+void vote_answer(struct world *w, struct member *mb, enum answer_result result, uint64_t value,
                  const struct sizes *sizes, const char *text)
 {
     struct msg_answer a = {.result = (uint8_t)result, .value = value, .sizes = *sizes};
-    a.view = view_current(member_group(m, mb))->view;
-    a.round = mb->vote.kind == VOTE_SYNC ? member_group(m, mb)->sync.round : 0;
+    a.view = view_current(member_group(w, mb))->view;
+    a.round = mb->vote.kind == VOTE_SYNC ? member_group(w, mb)->sync.round : 0;
     snprintf(a.text, sizeof a.text, "%s", text);
-    vote_close(m, mb, &a, false);
+    vote_close(w, mb, &a, false);
     if (mb->conn != SLOT_NONE) {
-        vote_replay(m, mb);
+        vote_replay(w, mb);
     }
 }
 
-void vote_answered_by_view(struct master *m, struct member *mb, const struct view_record *v)
+void vote_answered_by_view(struct world *w, struct member *mb, const struct view_record *v)
 {
     struct msg_answer a = {.result = ANSWER_OK, .view = v->view, .sizes = v->sizes};
-    vote_close(m, mb, &a, true);
+    vote_close(w, mb, &a, true);
 }
 
 /* ---- a newcomer's first update ------------------------------------------------------------------------------------- */
 
-static const struct member *voter_of(const struct master *m, const struct group *g, enum vote_kind kind);
+static const struct member *voter_of(const struct world *w, const struct group *g, enum vote_kind kind);
 
 /* The others go on without an update: they launch, or wait in a vote that needs this member.  A query says nothing of that. */
-static bool others_go_on(const struct master *m, const struct member *mb)
+static bool others_go_on(const struct world *w, const struct member *mb)
 {
-    return mb->vote.msg.passed || m->voters[VOTE_OPTIMISE] > 0 || voter_of(m, member_group(m, mb), VOTE_SYNC) != NULL;
+    return mb->vote.msg.passed || w->voters[VOTE_OPTIMISE] > 0 || voter_of(w, member_group(w, mb), VOTE_SYNC) != NULL;
 }
 
 /* Everybody writes the loop with the update at its beginning: who was just admitted by the others' update waits in one of its own,
  * and they do not come.  Its admission was that update. */
-static void settle_first(struct master *m)
+static void settle_first(struct world *w)
 {
-    if (vote_all_in(m, NULL, VOTE_UPDATE) || MUTANT(ALONE_NEVER)) {
+    if (vote_all_in(w, NULL, VOTE_UPDATE) || MUTANT(ALONE_NEVER)) {
         return;
     }
-    for (uint32_t i = 0; i < m->config.max_members; i++) {
-        struct member *mb = &m->members[i];
-        struct group *g = member_group(m, mb);
+    for (uint32_t i = 0; i < w->member_room; i++) {
+        struct member *mb = &w->members[i];
+        struct group *g = member_group(w, mb);
         bool first = mb->phase == MEMBER_ACCEPTED && mb->vote.kind == VOTE_UPDATE && mb->vote.msg.first;
-        if (first && others_go_on(m, mb) && vote_quiet(m, g)) {
+        if (first && others_go_on(w, mb) && vote_quiet(w, g)) {
             struct msg_answer a = {.result = ANSWER_OK, .alone = 1, .view = view_current(g)->view, .sizes = view_current(g)->sizes};
-            vote_close(m, mb, &a, false);
-            m->voters[VOTE_UPDATE]--;
-            m->voters[VOTE_NONE]++;
+            vote_close(w, mb, &a, false);
+            w->voters[VOTE_UPDATE]--;
+            w->voters[VOTE_NONE]++;
             if (mb->conn != SLOT_NONE) {
-                vote_replay(m, mb);
+                vote_replay(w, mb);
             }
         }
     }
@@ -171,12 +171,12 @@ static void settle_first(struct master *m)
 /* ---- conflicts ----------------------------------------------------------------------------------------------------- */
 
 /* The lowest id that waits in `kind` within the scope; null if nobody does. */
-static const struct member *voter_of(const struct master *m, const struct group *g, enum vote_kind kind)
+static const struct member *voter_of(const struct world *w, const struct group *g, enum vote_kind kind)
 {
     const struct member *found = NULL;
-    for (uint32_t i = 0; i < m->config.max_members; i++) {
-        const struct member *mb = &m->members[i];
-        if (member_accepted_in(m, mb, g) && mb->vote.kind == kind && (found == NULL || mb->id < found->id)) {
+    for (uint32_t i = 0; i < w->member_room; i++) {
+        const struct member *mb = &w->members[i];
+        if (member_accepted_in(w, mb, g) && mb->vote.kind == kind && (found == NULL || mb->id < found->id)) {
             found = mb;
         }
     }
@@ -184,21 +184,21 @@ static const struct member *voter_of(const struct master *m, const struct group 
 }
 
 /* M9: two votes conflict when each needs a member that waits in the other; both fail at once, others go on. */
-static void settle_conflict(struct master *m, struct group *g, enum vote_kind one, enum vote_kind two)
+static void settle_conflict(struct world *w, struct group *g, enum vote_kind one, enum vote_kind two)
 {
-    const struct member *a = voter_of(m, g, one), *b = voter_of(m, g, two);
-    if (a == NULL || b == NULL || !vote_quiet(m, g)) {
+    const struct member *a = voter_of(w, g, one), *b = voter_of(w, g, two);
+    if (a == NULL || b == NULL || !vote_quiet(w, g)) {
         return;
     }
     char text[BOUNDS_TEXT];
     snprintf(text, sizeof text, "peer " ID_FORMAT " called %s while peer " ID_FORMAT " called %s: all peers have to make the same calls",
              ID_PARTS(a->id), vote_name(one), ID_PARTS(b->id), vote_name(two));
-    struct sizes sizes = view_sizes(m, &m->groups[0], false);
-    for (uint32_t i = 0; i < m->config.max_members; i++) {
-        struct member *mb = &m->members[i];
-        if (member_accepted_in(m, mb, g) && (mb->vote.kind == one || mb->vote.kind == two)) {
-            sizes.group = member_group(m, mb)->counted;
-            vote_answer(m, mb, ANSWER_CONFLICT, 0, &sizes, text);
+    struct sizes sizes = view_sizes(w, &w->groups[0], false);
+    for (uint32_t i = 0; i < w->member_room; i++) {
+        struct member *mb = &w->members[i];
+        if (member_accepted_in(w, mb, g) && (mb->vote.kind == one || mb->vote.kind == two)) {
+            sizes.group = member_group(w, mb)->counted;
+            vote_answer(w, mb, ANSWER_CONFLICT, 0, &sizes, text);
         }
     }
 }
@@ -206,51 +206,51 @@ static void settle_conflict(struct master *m, struct group *g, enum vote_kind on
 /* ---- queries ------------------------------------------------------------------------------------------------------- */
 
 /* M9: answered once every member that has not asked waits in another vote; never a conflict. */
-static void settle_query(struct master *m)
+static void settle_query(struct world *w)
 {
-    if (m->ghost || !vote_quiet(m, NULL)) {
+    if (w->ghost || !vote_quiet(w, NULL)) {
         return;
     }
-    uint64_t pending = member_count(m, NULL, MEMBER_PENDING) > 0;
-    struct sizes sizes = view_sizes(m, &m->groups[0], false);
-    for (uint32_t i = 0; i < m->config.max_members; i++) {
-        struct member *mb = &m->members[i];
+    uint64_t pending = member_count(w, NULL, MEMBER_PENDING) > 0;
+    struct sizes sizes = view_sizes(w, &w->groups[0], false);
+    for (uint32_t i = 0; i < w->member_room; i++) {
+        struct member *mb = &w->members[i];
         if (mb->phase == MEMBER_ACCEPTED && mb->vote.kind == VOTE_QUERY) {
-            sizes.group = member_group(m, mb)->counted;
-            vote_answer(m, mb, ANSWER_OK, pending, &sizes, "");
+            sizes.group = member_group(w, mb)->counted;
+            vote_answer(w, mb, ANSWER_OK, pending, &sizes, "");
         }
     }
 }
 
-static void count_voters(struct master *m)
+static void count_voters(struct world *w)
 {
-    memset(m->voters, 0, sizeof m->voters);
-    for (uint32_t i = 0; i < m->config.max_members; i++) {
-        const struct member *mb = &m->members[i];
+    memset(w->voters, 0, sizeof w->voters);
+    for (uint32_t i = 0; i < w->member_room; i++) {
+        const struct member *mb = &w->members[i];
         if (mb->phase == MEMBER_ACCEPTED) {
-            m->voters[mb->vote.kind]++;
+            w->voters[mb->vote.kind]++;
         }
     }
 }
 
-void vote_settle(struct master *m)
+void vote_settle(struct world *w)
 {
-    count_voters(m); /* most steps see no vote at all: they stay cheap however many groups there are */
-    if (m->voters[VOTE_UPDATE] > 0) {
-        settle_first(m);
+    count_voters(w); /* most steps see no vote at all: they stay cheap however many groups there are */
+    if (w->voters[VOTE_UPDATE] > 0) {
+        settle_first(w);
     }
-    if (m->voters[VOTE_UPDATE] > 0 && m->voters[VOTE_OPTIMISE] > 0) {
-        settle_conflict(m, NULL, VOTE_UPDATE, VOTE_OPTIMISE);
+    if (w->voters[VOTE_UPDATE] > 0 && w->voters[VOTE_OPTIMISE] > 0) {
+        settle_conflict(w, NULL, VOTE_UPDATE, VOTE_OPTIMISE);
     }
-    bool mixed = m->voters[VOTE_SYNC] > 0 && m->voters[VOTE_UPDATE] + m->voters[VOTE_OPTIMISE] > 0;
-    for (uint32_t i = 0; mixed && i < m->config.max_groups; i++) {
-        struct group *g = &m->groups[i];
+    bool mixed = w->voters[VOTE_SYNC] > 0 && w->voters[VOTE_UPDATE] + w->voters[VOTE_OPTIMISE] > 0;
+    for (uint32_t i = 0; mixed && i < w->group_room; i++) {
+        struct group *g = &w->groups[i];
         if (g->phase == GROUP_NORMAL) {
-            settle_conflict(m, g, VOTE_SYNC, VOTE_UPDATE);
-            settle_conflict(m, g, VOTE_SYNC, VOTE_OPTIMISE);
+            settle_conflict(w, g, VOTE_SYNC, VOTE_UPDATE);
+            settle_conflict(w, g, VOTE_SYNC, VOTE_OPTIMISE);
         }
     }
-    if (m->voters[VOTE_QUERY] > 0 && m->voters[VOTE_NONE] == 0) {
-        settle_query(m);
+    if (w->voters[VOTE_QUERY] > 0 && w->voters[VOTE_NONE] == 0) {
+        settle_query(w);
     }
 }

@@ -1,9 +1,9 @@
-/* world_state.h - what the master knows: connections, members, groups, votes; and who may change it.
+/* world_state.h - what is known of one world: its members, groups and votes; and who may change it.
  *
- * Everything is an array in one arena, indexed by slots.  Events only note what happened; master_settle then brings the
- * state to rest: it looks at levels ("somebody of this view is lost"), never at edges, so that any number of things that
- * happen in one step end in one FREEZE.
- * Invariant: a phase is written by master_move alone, along the edges of its table.
+ * Everything is an array indexed by slots.  Events only note what happened; world_settle then brings the state to rest: it
+ * looks at levels ("somebody of this view is lost"), never at edges, so that any number of things that happen in one step
+ * end in one FREEZE.
+ * Invariant: a phase is written by world_move alone, along the edges of its table.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_WORLD_WORLD_STATE_H
 #define PCCL_WORLD_WORLD_STATE_H
@@ -11,23 +11,20 @@
 #include "core/check.h"
 #include "core/mutant.h"
 #include "core/phase.h"
-#include "world/master.h"
 #include "topology/bandwidth.h"
 #include "topology/probe_rounds.h"
-
-#define SLOT_NONE UINT32_MAX
-#define NEVER INT64_MAX
+#include "world/common.h"
+#include "world/world.h"
 
 enum {
-    MASTER_MEMBERS_MAX = 1024,   /* at one time, pending ones included; BOUNDS_MEMBERS of one view */
-    MASTER_OPERATIONS_MAX = 2 * BOUNDS_DECISIONS,
-    MASTER_BREAKS = 3,           /* breaks of an edge within MASTER_BREAK_NS that make it a missing one, */
-    MASTER_BREAKS_ALONE = 8,     /* and if no member can stand in for it: the newer end loses its place */
-    MASTER_CLASHES = 16,         /* operations of one freeze whose two sides are told; of more only that they differ */
-    MASTER_SYNC_ROUNDS = 3,      /* elections of one vote that failed without anybody being lost or caught */
+    WORLD_MEMBERS_MAX = 1024,   /* at one time, pending ones included; BOUNDS_MEMBERS of one view */
+    WORLD_OPERATIONS_MAX = 2 * BOUNDS_DECISIONS,
+    WORLD_BREAKS = 3,           /* breaks of an edge within WORLD_BREAK_NS that make it a missing one, */
+    WORLD_BREAKS_ALONE = 8,     /* and if no member can stand in for it: the newer end loses its place */
+    WORLD_CLASHES = 16,         /* operations of one freeze whose two sides are told; of more only that they differ */
+    WORLD_SYNC_ROUNDS = 3,      /* elections of one vote that failed without anybody being lost or caught */
 };
-#define MASTER_PAUSE_NS 1000000000 /* a tick later than this: the master itself stood still (M7) */
-#define MASTER_BREAK_NS 60000000000
+#define WORLD_BREAK_NS 60000000000
 
 /* Phases; the tables of allowed edges are in moves.c and print the diagrams of docs/PROTOCOL.md. */
 enum member_phase { MEMBER_FREE, MEMBER_PENDING, MEMBER_ACCEPTED, MEMBER_GONE, MEMBER_PHASES };
@@ -38,14 +35,6 @@ enum optimise_phase { OPTIMISE_IDLE, OPTIMISE_PROBING, OPTIMISE_SOLVING, OPTIMIS
 
 enum phase_machine { PHASE_MEMBER, PHASE_GROUP, PHASE_ADMIT, PHASE_SYNC, PHASE_OPTIMISE, PHASE_MACHINES };
 extern const struct phase_table phase_next[PHASE_MACHINES];
-
-enum conn_state { CONN_FREE, CONN_OPEN, CONN_MEMBER };
-struct conn {
-    uint8_t state;
-    uint32_t member; /* slot, with CONN_MEMBER */
-    int64_t opened;
-    struct net_address seen;
-};
 
 struct open_vote {
     uint8_t kind; /* enum vote_kind; VOTE_NONE: waits in none */
@@ -110,7 +99,7 @@ struct view_record {
     struct decision_clash {
         uint32_t decision;        /* its index */
         struct op_clash clash;
-    } clash[MASTER_CLASHES];
+    } clash[WORLD_CLASHES];
 };
 
 /* What all reports of one freeze say about one operation. */
@@ -137,7 +126,7 @@ struct edge_break {
     int64_t since;
     uint64_t gave_view; /* in which it was given up last without counting, at gave_at; 0 never */
     int64_t gave_at;
-    bool again;         /* ... for the second time within MASTER_BREAK_NS */
+    bool again;         /* ... for the second time within WORLD_BREAK_NS */
 };
 
 struct group_sync {
@@ -150,6 +139,8 @@ struct group_sync {
 };
 
 struct group {
+    void *memory;          /* the table of all that follows and is owned; null: none yet */
+    struct group_size size;
     uint8_t phase;
     uint32_t label;
     uint64_t next_number;  /* of the next view to be proposed */
@@ -175,7 +166,7 @@ struct group {
     struct op_record *records; /* owned */
     uint32_t *record_index;    /* owned: hash of (tag, seq) -> record + 1 */
     uint32_t record_count, index_size, waited; /* waited: records that somebody waits for */
-    struct op_clash clash[MASTER_CLASHES];
+    struct op_clash clash[WORLD_CLASHES];
     uint32_t clashes;
     struct edge_break *breaks; /* owned */
     uint32_t break_count;
@@ -210,51 +201,39 @@ struct optimise {
     struct bandwidth_edge *edges; /* owned */
 };
 
-struct master {
-    struct master_config config;
-    bool poisoned;
-    const char *failed_what, *failed_where; /* static: the assertion that poisoned it */
+struct world {
+    struct common *common;  /* borrowed */
+    uint32_t slot;          /* of the master's table of worlds; SLOT_NONE: it has not begun */
+    uint64_t run;
+    char name[BOUNDS_WORLD_NAME]; /* "": the default world */
     uint32_t check_in;      /* steps until all of it is checked again */
-    int64_t now, due;       /* of this step; deadline after the last one */
-    int64_t spared_at;      /* silence timers were restarted since too many were silent (M7) */
-    struct outbox *out;     /* borrowed, during a step */
     bool changed;           /* settle must look again */
     bool had_members;
     uint32_t voters[VOTE_SYNC + 1]; /* accepted members by what they wait in, as vote_settle last counted */
     bool ghost;             /* a voter died and its vote is waited for: a mistake that tests switch on */
-    uint64_t next_id, next_persist, next_solve, view_floor;
-    struct conn *conns;     /* owned, as all here */
-    struct member *members;
+    uint64_t view_floor;    /* of a group that is made next: no view's number is used again */
+    uint32_t member_room, group_room, probe_room; /* entries of its tables, and members that those of optimise hold */
+    struct member *members; /* behind this struct in its table, as all here */
     struct group *groups;
     struct admission admit;
     struct optimise optimise;
     struct bandwidth bandwidth;
-    uint64_t *scratch_cost; /* a matrix over one group */
-    double *scratch_path, *scratch_rates; /* rates of one group: pairs; up, down, share */
-    uint16_t *scratch_order, *scratch_search;
-    uint64_t *scratch_ids;
-    uint32_t edge_capacity; /* of a view */
 };
-
-/* Most that one view decides. */
-static inline uint32_t master_decisions(const struct master_config *c)
-{
-    return c->max_operations < BOUNDS_DECISIONS ? c->max_operations : BOUNDS_DECISIONS;
-}
-
-/* world_check.c: asserts what must hold between two steps */
-void master_check(struct master *m);
 
 /* moves.c */
 /* The one writer of phases: asserts the edge, traces it.  `id` and `view` go into the trace. */
-void master_move(struct master *m, enum phase_machine machine, uint8_t *phase, uint8_t to, uint64_t id, uint64_t view,
-                 const char *why);
+void world_move(struct world *w, enum phase_machine machine, uint8_t *phase, uint8_t to, uint64_t id, uint64_t view,
+                const char *why);
+void world_tell(struct world *w, const char *what); /* traces what concerns all of the world */
 
 /* member_read.c */
-struct group *member_group(const struct master *m, const struct member *mb);
-struct member *member_find(const struct master *m, uint64_t id); /* pending or accepted; null */
-bool member_accepted_in(const struct master *m, const struct member *mb, const struct group *g);
-uint32_t member_count(const struct master *m, const struct group *g, enum member_phase phase); /* null: all groups */
+struct group *member_group(const struct world *w, const struct member *mb);
+struct member *member_find(const struct world *w, uint64_t id); /* pending or accepted; null */
+bool member_registered(const struct member *mb);
+bool member_silent(const struct world *w, const struct member *mb); /* for the time after which it is excluded */
+bool member_bound(const struct world *w, uint32_t member, uint32_t conn); /* the connection says so, too */
+bool member_accepted_in(const struct world *w, const struct member *mb, const struct group *g);
+uint32_t member_count(const struct world *w, const struct group *g, enum member_phase phase); /* null: all groups */
 
 /* view_read.c */
 struct view_record *view_current(struct group *g);
@@ -263,142 +242,139 @@ bool view_has(const struct view_record *v, uint64_t id);
 bool view_ending(const struct group *g); /* its members are frozen */
 /* Every accepted member surely has the published view (it may be left out of a freeze only then: nobody is ever more than
  * one view behind, M5). */
-bool view_known_to_all(const struct master *m, const struct group *g);
-struct sizes view_sizes(struct master *m, const struct group *g, bool joining);
+bool view_known_to_all(const struct world *w, const struct group *g);
+struct sizes view_sizes(struct world *w, const struct group *g, bool joining);
 
 /* linking.c */
 bool linking_takes_part(const struct member *mb);
 /* ADMIT of the next view, to one member or to all of it. */
-void linking_send(struct master *m, struct group *g, uint32_t attempt, struct member *only);
+void linking_send(struct world *w, struct group *g, uint32_t attempt, struct member *only);
 /* A new attempt to link the members of the group's next view; returns its number. */
-uint32_t linking_begin(struct master *m, struct group *g);
-bool linking_all(const struct master *m, const struct group *g); /* null: all groups, newcomers too */
+uint32_t linking_begin(struct world *w, struct group *g);
+bool linking_all(const struct world *w, const struct group *g); /* null: all groups, newcomers too */
 
 /* member_out.c */
 /* Out: FENCE unless it left by itself, connection closed, what it was part of notes the loss (M1).  `text` is static: it is logged. */
-void member_exclude(struct master *m, struct member *mb, enum cause cause, const char *text);
+void member_exclude(struct world *w, struct member *mb, enum cause cause, const char *text);
 /* The same; `why` is static, it is traced; `text` is copied: it goes to the log, to the others and to the excluded one. */
-void member_exclude_told(struct master *m, struct member *mb, enum cause cause, const char *why, const char *text);
-void member_violation(struct master *m, uint32_t conn, const char *what); /* bytes or a state that cannot be */
-void member_close(struct master *m, uint32_t conn);
-void member_fence(struct master *m, uint32_t conn, uint64_t view, enum cause cause, const char *text);
+void member_exclude_told(struct world *w, struct member *mb, enum cause cause, const char *why, const char *text);
+void member_violation(struct world *w, struct member *mb, const char *what); /* bytes or a state that cannot be */
 
 /* member.c */
-void member_register(struct master *m, uint32_t conn, const struct frame_header *h, struct reader *r);
-void member_closed(struct master *m, uint32_t conn);
-/* A stranger of another version of the protocol is told so: whatever it makes of FENCE, the header names our version. */
-void member_foreign(struct master *m, uint32_t conn, uint64_t version);
-void member_heartbeat(struct master *m, struct member *mb, const struct msg_heartbeat *hb, uint64_t view);
-void member_tick(struct master *m);
-int64_t member_deadline(const struct master *m);
-void member_sweep(struct master *m); /* gone ones give their slots back */
+void member_register(struct world *w, uint32_t conn, const struct msg_register *reg);
+void member_closed(struct world *w, struct member *mb);
+void member_heartbeat(struct world *w, struct member *mb, const struct msg_heartbeat *hb, uint64_t view);
+void member_tick(struct world *w);
+int64_t member_deadline(const struct world *w);
+void member_sweep(struct world *w); /* gone ones give their slots back */
 
 /* suspect.c */
-void suspect_report(struct master *m, struct member *from, const struct msg_suspect *s);
-void suspect_blocked(struct master *m, struct member *from, const struct peer_wait *wait);
+void suspect_report(struct world *w, struct member *from, const struct msg_suspect *s);
+void suspect_blocked(struct world *w, struct member *from, const struct peer_wait *wait);
 /* Fills what a heartbeat tells of whom `mb` waits for. */
-void suspect_tell_wait(const struct master *m, const struct member *mb, struct msg_heartbeat *hb);
-void suspect_tick(struct master *m);
-int64_t suspect_deadline(const struct master *m);
+void suspect_tell_wait(const struct world *w, const struct member *mb, struct msg_heartbeat *hb);
+void suspect_tick(struct world *w);
+int64_t suspect_deadline(const struct world *w);
 /* A freeze with the same members is wanted. */
-void suspect_group(struct master *m, struct group *g, enum cause cause, uint64_t culprit, const char *text);
+void suspect_group(struct world *w, struct group *g, enum cause cause, uint64_t culprit, const char *text);
 
 /* report.c: the reports of one freeze */
 void report_reset(struct group *g);
+void report_index(const struct world *w, struct group *g); /* the records have moved */
 /* Whether they find room, or why not. */
-enum report_verdict { REPORT_TAKEN, REPORT_WRONG, REPORT_FULL };
-enum report_verdict report_take(struct master *m, struct group *g, struct member *mb, const struct msg_frozen *f, struct reader *r);
-void report_decide(struct master *m, struct group *g, struct view_record *next); /* M3 */
+enum report_verdict { REPORT_TAKEN, REPORT_WRONG, REPORT_FULL, REPORT_NO_MEMORY };
+enum report_verdict report_take(struct world *w, struct group *g, struct member *mb, const struct msg_frozen *f, struct reader *r);
+void report_decide(struct world *w, struct group *g, struct view_record *next); /* M3 */
 
 /* view.c */
-void view_settle(struct master *m, struct group *g);
-void view_frozen(struct master *m, struct member *mb, struct reader *r);
-void view_tick(struct master *m);
-int64_t view_deadline(const struct master *m);
-void view_persisted(struct master *m, uint64_t number);
+void view_settle(struct world *w, struct group *g);
+void view_frozen(struct world *w, struct member *mb, struct reader *r);
+void view_tick(struct world *w);
+int64_t view_deadline(const struct world *w);
+void view_persisted(struct world *w, uint64_t number);
 /* Begins the next view under a new number: members are the accepted ones of the group and, if asked, the joining ones. */
-void view_propose(struct master *m, struct group *g, enum vote_kind answers, bool joining);
-void view_publish(struct master *m, struct group *g);
-void view_send(struct master *m, struct group *g, struct member *only); /* the published view, to one member or to all */
-void view_send_freeze(struct master *m, struct group *g, struct member *only);
+void view_propose(struct world *w, struct group *g, enum vote_kind answers, bool joining);
+void view_publish(struct world *w, struct group *g);
+void view_send(struct world *w, struct group *g, struct member *only); /* the published view, to one member or to all */
+void view_send_freeze(struct world *w, struct group *g, struct member *only);
 /* Ring, sizes and the rest of the next view, once its members and missing edges are known. */
-void view_finish(struct master *m, struct group *g, bool joining);
+void view_finish(struct world *w, struct group *g, bool joining);
 /* The view has nobody left: the group is as if it had just been made, but for its numbers. */
-void view_empty(struct master *m, struct group *g);
+void view_empty(struct world *w, struct group *g);
 /* One MASTER_PERSIST with the next views of all groups (only: this one) that are marked in_batch. */
-uint64_t view_persist(struct master *m, struct group *only);
+uint64_t view_persist(struct world *w, struct group *only);
 
 /* edges.c */
 bool edges_missing(const struct view_record *v, uint64_t x, uint64_t y);
 bool edges_note(struct view_record *v, uint64_t a, uint64_t b, uint32_t capacity);
 /* Counts a break of the edge; true if it has become a missing one of the views to come.  Unreachable: it could not be made
  * at all, which once is enough, provided that somebody can stand in. */
-bool edges_broken(struct master *m, struct group *g, uint64_t a, uint64_t b, bool unreachable);
-void edges_give_up(struct master *m, struct group *g, uint64_t a, uint64_t b); /* without counting */
+bool edges_broken(struct world *w, struct group *g, uint64_t a, uint64_t b, bool unreachable);
+void edges_give_up(struct world *w, struct group *g, uint64_t a, uint64_t b); /* without counting */
 /* LINKED that nobody asked for: a member has a link again where its view misses one. */
-void edges_linked(struct master *m, struct member *mb, const struct msg_linked *l, uint64_t view, struct reader *r);
+void edges_linked(struct world *w, struct member *mb, const struct msg_linked *l, uint64_t view, struct reader *r);
 void edges_unlinked(struct group *g, uint64_t from, uint64_t to); /* ... and has lost it */
 void edges_unlinked_all(struct group *g, uint64_t from); /* its connection was resumed: it will say again which it has */
-bool edges_healed(const struct master *m, const struct group *g); /* a next view would miss fewer */
+bool edges_healed(const struct world *w, const struct group *g); /* a next view would miss fewer */
 /* Into the next view: the missing edges of the published one that have not healed. */
-void edges_inherit(struct master *m, struct group *g);
+void edges_inherit(struct world *w, struct group *g);
 /* All that is missing is noted, LINKED of all included: adds what breaks too often and names relays; the id of a member that
  * cannot be relayed and has to go, 0 if all is well. */
-uint64_t edges_close(struct master *m, struct group *g);
+uint64_t edges_close(struct world *w, struct group *g);
 /* The same where nobody has been asked to make links yet: true if that has to be tried before anybody loses its place. */
-bool edges_unsure(struct master *m, struct group *g);
+bool edges_unsure(struct world *w, struct group *g);
 bool edges_full(const struct view_record *v, uint64_t id);
 
 /* view_ring.c */
-void ring_repair(struct master *m, const struct view_record *from, struct view_record *to);
-uint32_t ring_costs(const struct master *m, const struct view_record *v, uint64_t *cost);
+void ring_repair(struct world *w, const struct view_record *from, struct view_record *to);
+uint32_t ring_costs(const struct world *w, const struct view_record *v, uint64_t *cost);
 
 /* algorithm.c: of the larger operations in a view with this ring; `before`: what is used until now */
-uint8_t algorithm_choose(struct master *m, const struct view_record *v, const uint32_t *ring, uint8_t before);
+uint8_t algorithm_choose(struct world *w, const struct view_record *v, const uint32_t *ring, uint8_t before);
 
 /* vote.c */
-void vote_take(struct master *m, struct member *mb, const struct msg_vote *v, uint64_t header_view);
-void vote_settle(struct master *m);
+void vote_take(struct world *w, struct member *mb, const struct msg_vote *v, uint64_t header_view);
+void vote_settle(struct world *w);
 /* A member that the vote or the admission of this one still needs; 0: none, or it waits for nothing. */
 const char *vote_name(enum vote_kind kind); /* "an update" */
-uint64_t vote_waits_for(const struct master *m, const struct member *mb);
-bool vote_all_in(const struct master *m, const struct group *g, enum vote_kind kind); /* null: all groups */
-bool vote_quiet(const struct master *m, const struct group *g); /* answers may leave; null: all groups */
-void vote_answer(struct master *m, struct member *mb, enum answer_result result, uint64_t value,
+uint64_t vote_waits_for(const struct world *w, const struct member *mb);
+bool vote_all_in(const struct world *w, const struct group *g, enum vote_kind kind); /* null: all groups */
+bool vote_quiet(const struct world *w, const struct group *g); /* answers may leave; null: all groups */
+void vote_answer(struct world *w, struct member *mb, enum answer_result result, uint64_t value,
                  const struct sizes *sizes, const char *text);
-void vote_answered_by_view(struct master *m, struct member *mb, const struct view_record *v);
-void vote_replay(struct master *m, struct member *mb); /* the stored answer once more */
+void vote_answered_by_view(struct world *w, struct member *mb, const struct view_record *v);
+void vote_replay(struct world *w, struct member *mb); /* the stored answer once more */
 
 /* admit.c */
-void admit_settle(struct master *m);
-void admit_linked(struct master *m, struct member *mb, uint64_t view, struct reader *r);
-void admit_persisted(struct master *m, uint64_t number);
-void admit_tick(struct master *m);
+void admit_settle(struct world *w);
+void admit_linked(struct world *w, struct member *mb, uint64_t view, struct reader *r);
+void admit_persisted(struct world *w, uint64_t number);
+void admit_tick(struct world *w);
 /* Fixes the sizes that the answers of this decision carry. */
-void admit_fix_sizes(struct master *m);
+void admit_fix_sizes(struct world *w);
 /* Publishes the views of the batch and answers everybody else who waits in this kind of vote. */
-void admit_publish(struct master *m, enum vote_kind kind);
+void admit_publish(struct world *w, enum vote_kind kind);
 
 /* source.c */
 /* Voters of the group's sync in rank order: the next at or behind *at, null at the end. */
-struct member *voter_next(const struct master *m, const struct group *g, uint32_t *at);
+struct member *voter_next(const struct world *w, const struct group *g, uint32_t *at);
 bool source_has(const struct member *mb); /* it holds what this round has elected, or has staged it */
 /* ELECTED to all that can be told and were not; `again`: once more to that one alone, if it was told. */
-void source_tell(struct master *m, struct group *g, struct member *again);
+void source_tell(struct world *w, struct group *g, struct member *again);
 
 /* election.c */
-void election_settle(struct master *m, struct group *g);
-bool election_known(const struct master *m, const struct member *mb, const struct msg_staged *s); /* a round that there has been */
-void election_staged(struct master *m, struct member *mb, const struct msg_staged *s);
-void election_persisted(struct master *m, uint64_t number);
-int64_t election_deadline(const struct master *m);
-void election_reset(struct master *m, struct group *g, const char *why); /* nobody waits in it any more */
+void election_settle(struct world *w, struct group *g);
+bool election_known(const struct world *w, const struct member *mb, const struct msg_staged *s); /* a round that there has been */
+void election_staged(struct world *w, struct member *mb, const struct msg_staged *s);
+void election_persisted(struct world *w, uint64_t number);
+int64_t election_deadline(const struct world *w);
+void election_reset(struct world *w, struct group *g, const char *why); /* nobody waits in it any more */
 
 /* optimise.c */
-void optimise_settle(struct master *m);
-void optimise_measured(struct master *m, struct member *mb, const struct msg_measured *ms);
-void optimise_solved(struct master *m, const struct master_event *e);
-void optimise_persisted(struct master *m, uint64_t number);
-void optimise_tick(struct master *m);
+void optimise_settle(struct world *w);
+void optimise_measured(struct world *w, struct member *mb, const struct msg_measured *ms);
+void optimise_solved(struct world *w, const struct master_event *e);
+void optimise_persisted(struct world *w, uint64_t number);
+void optimise_tick(struct world *w);
 
 #endif

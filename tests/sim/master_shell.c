@@ -20,6 +20,7 @@ static void master_config_fill(const struct cluster *cl, struct master_config *c
         .run = mix64(o->seed, 76 + cl->master.life) | 1,
         .epoch = cl->master.life,
         .max_connections = MASTER_CONNECTIONS,
+        .max_worlds = 1,
         .max_members = o->max_members,
         .max_groups = 4,
         .max_edges = o->max_edges,
@@ -70,8 +71,16 @@ void master_shell_init(struct cluster *cl)
     s->tick_at = CLOCK_NEVER;
 }
 
+static void master_shell_release(struct master_shell *s)
+{
+    for (void *memory; (memory = master_release(s->master)) != NULL;) {
+        free(memory);
+    }
+}
+
 void master_shell_fini(struct cluster *cl)
 {
+    master_shell_release(&cl->master);
     free(cl->master.arena);
     free(cl->master.out_memory);
     cl->master.arena = cl->master.out_memory = NULL;
@@ -101,6 +110,7 @@ void master_shell_start(struct cluster *cl)
     s->dead = false;
     s->life++;
     master_config_fill(cl, &s->config);
+    master_shell_release(s);
     s->master = master_init(&s->config, s->arena);
     memset(cl->oracle.revision, 0, sizeof cl->oracle.revision);
     memset(cl->oracle.group_view, 0, sizeof cl->oracle.group_view);
@@ -116,7 +126,7 @@ static void master_shell_solve(struct cluster *cl, const struct action *a)
     uint32_t ring[CLUSTER_NODES];
     uint16_t order[CLUSTER_NODES], start[CLUSTER_NODES];
     struct tour_score score;
-    uint32_t n = master_matrix(s->master, a->slot, seconds, ring, CLUSTER_NODES);
+    uint32_t n = master_matrix(s->master, a->value, seconds, ring, CLUSTER_NODES);
     for (uint32_t i = 0; i < n * n; i++) {
         cost[i] = isinf(seconds[i]) || seconds[i] <= 0 ? TOUR_FORBIDDEN : tour_edge_cost((uint64_t)(1e9 / seconds[i]));
     }
@@ -191,7 +201,11 @@ static void master_shell_act(struct cluster *cl)
 static void master_shell_step(struct cluster *cl, const struct master_event *e)
 {
     struct master_shell *s = &cl->master;
+    struct master_want want;
     outbox_reset(&s->out);
+    while (master_growth(s->master, e, &want)) {
+        free(master_grow(s->master, &want, aligned_new(want.bytes)));
+    }
     master_step(s->master, cl->now, e, &s->out);
     if (s->out.overflow) {
         cluster_fail(cl, "the master's outbox overflowed");
@@ -201,6 +215,9 @@ static void master_shell_step(struct cluster *cl, const struct master_event *e)
         cluster_fail(cl, "the master is poisoned (event %d): %s at %s", (int)e->kind, what, where);
     }
     master_shell_act(cl);
+    for (void *memory; (memory = master_reclaim(s->master)) != NULL;) {
+        free(memory);
+    }
     oracle_views(cl);
     oracle_known_views(cl);
     int64_t due = master_deadline(s->master);

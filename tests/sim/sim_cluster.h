@@ -16,7 +16,7 @@
 #include "core/clock.h"
 #include "core/mix.h"
 #include "core/random.h"
-#include "world/master.h"
+#include "master/master.h"
 #include "session/session.h"
 
 enum {

@@ -61,99 +61,6 @@ static void log_frame(struct peer *p, uint8_t type)
     }
 }
 
-static void take_view(struct peer *p, struct reader *r)
-{
-    uint64_t ids[PEERS_MOST], removed[PEERS_MOST];
-    uint32_t count = 0;
-    if (!get_view(r, &p->last_view)) {
-        abort();
-    }
-    const struct msg_view *v = &p->last_view;
-    if (v->parent != 0 && v->parent != p->view) { /* never more than one behind */
-        abort();
-    }
-    for (uint32_t i = 0; i < v->removed; i++) {
-        removed[i] = get_u64(r);
-    }
-    for (uint32_t i = 0; v->parent != 0 && i < p->member_count; i++) {
-        bool gone = false;
-        for (uint32_t k = 0; k < v->removed; k++) {
-            gone = gone || removed[k] == p->members[i];
-        }
-        if (!gone) {
-            ids[count++] = p->members[i];
-        }
-    }
-    for (uint32_t i = 0; i < v->added; i++) {
-        struct member_info info;
-        if (!get_member_info(r, &info)) {
-            abort();
-        }
-        p->infos[i] = info;
-        uint32_t at = count++;
-        for (; at > 0 && ids[at - 1] > info.id; at--) {
-            ids[at] = ids[at - 1];
-        }
-        ids[at] = info.id;
-    }
-    memcpy(p->members, ids, sizeof ids);
-    p->member_count = count;
-    for (uint32_t i = 0; i < v->members; i++) {
-        p->ring[i] = get_u32(r);
-    }
-    for (uint32_t i = 0; i < v->weights; i++) {
-        p->weights[i] = get_u32(r);
-    }
-    p->edge_count = v->edges;
-    for (uint32_t i = 0; i < v->edges; i++) {
-        (void)get_missing_edge(r, &p->edges[i]);
-    }
-    p->decision_count = v->decisions;
-    for (uint32_t i = 0; i < v->decisions; i++) {
-        uint32_t at = i < PEERS_OPS ? i : PEERS_OPS;
-        (void)get_op_decision(r, &p->decisions[at]);
-        p->decided_clash[at] = (struct op_clash){0};
-        if (p->decisions[at].cause == CAUSE_MISMATCH) {
-            (void)get_op_clash(r, &p->decided_clash[at]);
-        }
-    }
-    if (!reader_done(r) || count != v->members) {
-        abort();
-    }
-    p->parent = p->view;
-    p->view = v->view;
-    if (v->parent == 0) {
-        p->answered = v->vote_number;
-    } else if (v->answers != VOTE_NONE && p->voting && p->vote_kind == v->answers) {
-        p->answered++;
-        p->voting = false;
-    }
-}
-
-static void take_elected(struct peer *p, struct reader *r)
-{
-    if (!get_elected(r, &p->elected)) {
-        abort();
-    }
-    for (uint32_t i = 0; i < p->elected.holders; i++) {
-        p->holders[i] = get_u64(r);
-    }
-    for (uint32_t i = 0; i < p->elected.receivers; i++) {
-        p->receivers[i] = get_u64(r);
-    }
-}
-
-static void take_answer(struct peer *p, struct reader *r)
-{
-    if (!get_answer(r, &p->answer)) {
-        abort();
-    }
-    if (p->answer.number == p->answered) { /* a replay may come twice */
-        p->answered++;
-        p->voting = false;
-    }
-}
-
 static void peer_take(struct cluster *c, struct peer *p, const unsigned char *frame, uint32_t size)
 {
     struct frame_header h;
@@ -175,7 +82,7 @@ static void peer_take(struct cluster *c, struct peer *p, const unsigned char *fr
         }
         break;
     case FRAME_VIEW:
-        take_view(p, &r);
+        peer_take_view(p, &r);
         p->wait = (struct peer_wait){.phase = WAIT_NONE};
         break;
     case FRAME_FREEZE:
@@ -185,13 +92,13 @@ static void peer_take(struct cluster *c, struct peer *p, const unsigned char *fr
         }
         break;
     case FRAME_ANSWER:
-        take_answer(p, &r);
+        peer_take_answer(p, &r);
         break;
     case FRAME_FENCE:
         (void)get_fence(&r, &p->fence);
         break;
     case FRAME_ELECTED:
-        take_elected(p, &r);
+        peer_take_elected(p, &r);
         break;
     case FRAME_PROBE:
         (void)get_probe(&r, &p->probe);
@@ -250,7 +157,6 @@ static void carry_out(struct cluster *c)
             break;
         case MASTER_SOLVE:
             c->solve = a->value;
-            c->solve_group = a->slot;
             c->solves++;
             break;
         case MASTER_TRACE:
@@ -270,10 +176,24 @@ static void carry_out(struct cluster *c)
     }
 }
 
+static void *table_new(size_t bytes)
+{
+    void *memory = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
+    memset(memory, 0xA5, bytes); /* whatever is not set up shows */
+    return memory;
+}
+
 static void run_event(struct cluster *c, const struct master_event *e)
 {
+    struct master_want want;
+    while (!c->no_memory && master_growth(c->master, e, &want)) {
+        free(master_grow(c->master, &want, table_new(want.bytes)));
+    }
     master_step(c->master, c->now, e, &c->out);
     carry_out(c);
+    for (void *memory; (memory = master_reclaim(c->master)) != NULL;) {
+        free(memory);
+    }
 }
 
 /* Delivers what peers have sent, until they are silent. */
@@ -299,7 +219,7 @@ static void deliver(struct cluster *c)
 struct master_config cluster_config(void)
 {
     return (struct master_config){
-        .run = 77, .epoch = 1, .max_connections = 64, .max_members = 24, .max_groups = 4, .max_edges = BOUNDS_EDGES, .idle_tags = 1000, .max_operations = 64,
+        .run = 77, .epoch = 1, .max_connections = 64, .max_worlds = 40, .max_members = 24, .max_groups = 4, .max_edges = BOUNDS_EDGES, .idle_tags = 1000, .max_operations = 64,
         .heartbeat_ns = 1000LL * MS, .dead_ns = 10000LL * MS, .reconnect_ns = 2000LL * MS, .register_ns = 5000LL * MS,
         .admit_ns = 5000LL * MS, .collect_ns = 200LL * MS, .probe_ns = 200LL * MS,
         .plan = {.lanes = 4, .frame_bytes = 65536, .eager_bytes = 16384, .algorithm = 1},
@@ -312,8 +232,7 @@ struct cluster *cluster_with(const struct master_config *config)
     uint32_t actions, bytes, dests;
     c->config = *config;
     c->now = 1000LL * MS;
-    c->arena = aligned_alloc(64, (master_arena_bytes(config) + 63) & ~(size_t)63);
-    memset(c->arena, 0xA5, master_arena_bytes(config)); /* whatever is not set up by init shows */
+    c->arena = table_new(master_arena_bytes(config));
     c->master = master_init(config, c->arena);
     master_out_bounds(config, &actions, &bytes, &dests);
     outbox_init(&c->out, calloc(actions, sizeof(struct action)), actions, malloc(bytes), bytes,
@@ -332,6 +251,9 @@ struct cluster *cluster_new(void)
 
 void cluster_free(struct cluster *c)
 {
+    for (void *memory; (memory = master_release(c->master)) != NULL;) {
+        free(memory);
+    }
     free(c->out.actions);
     free(c->out.bytes);
     free(c->out.dest_ids);

@@ -4,8 +4,8 @@
 #ifndef PCCL_TESTS_MASTER_PEERS_H
 #define PCCL_TESTS_MASTER_PEERS_H
 
-#include "world/journal.h"
-#include "world/master.h"
+#include "master/journal.h"
+#include "master/master.h"
 
 enum { PEERS_MOST = 24, PEERS_OPS = 32, PEERS_LOG = 4096 };
 
@@ -62,8 +62,9 @@ struct cluster {
     uint64_t persist;  /* number of the last one; they count up */
     uint64_t durable;  /* answered up to here */
     uint32_t persists;
-    uint64_t solve;    /* number of the last MASTER_SOLVE, and of which group */
-    uint32_t solve_group, solves;
+    bool no_memory;    /* tables of the master do not grow */
+    uint64_t solve;    /* number of the last MASTER_SOLVE */
+    uint32_t solves;
     struct journal journal;
     unsigned char journal_bytes[1 << 20];
     char trace[1 << 16];
@@ -130,6 +131,11 @@ static inline struct op_clash peer_clash(const struct peer *p, uint64_t tag, uin
 void cluster_frame(struct cluster *c, uint32_t conn, uint8_t type, const void *payload, uint32_t size, uint64_t run);
 uint32_t cluster_open(struct cluster *c); /* a connection that has sent nothing yet */
 bool cluster_closed(const struct cluster *c, uint32_t conn);
+
+/* peer_take.c */
+void peer_take_view(struct peer *p, struct reader *r);
+void peer_take_elected(struct peer *p, struct reader *r);
+void peer_take_answer(struct peer *p, struct reader *r);
 
 bool peer_saw(const struct peer *p, const char *frames); /* the log holds this sequence */
 void peer_forget(struct peer *p);                        /* the log begins afresh */

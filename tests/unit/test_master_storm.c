@@ -68,7 +68,7 @@ static void answer_work(struct cluster *c)
     if (c->solve != 0) {
         double cost[PEERS_MOST * PEERS_MOST];
         uint32_t ring[PEERS_MOST];
-        uint32_t n = master_matrix(c->master, c->solve_group, cost, ring, PEERS_MOST);
+        uint32_t n = master_matrix(c->master, c->solve, cost, ring, PEERS_MOST);
         uint64_t number = c->solve;
         c->solve = 0;
         for (uint32_t i = 0; i < n / 2; i++) { /* any other ring */

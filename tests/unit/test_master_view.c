@@ -188,10 +188,10 @@ TEST(nothing_is_published_before_it_is_durable) /* M4 */
     c->hold_persist = true;
     peer_crash(c, &c->peers[2]);
     EXPECT_STR(a->log, "FREEZE ");
-    struct journal_record rec;
+    struct record rec;
     bool found = false;
-    for (size_t at = 0; journal_next(c->journal.bytes, c->journal.used, &at, &rec);) {
-        found = found || (rec.kind == JOURNAL_VIEW && rec.value > a->view && rec.run == 77 && rec.epoch == 1);
+    for (size_t at = 0; record_next(c->journal.bytes, c->journal.used, &at, &rec);) {
+        found = found || (rec.kind == RECORD_VIEW && rec.value > a->view && rec.run == 77 && rec.epoch == 1);
     }
     EXPECT(found);
     cluster_persisted(c);

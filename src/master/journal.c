@@ -1,0 +1,64 @@
+/* journal.c - see journal.h.
+ * SPDX-License-Identifier: MIT */
+#include "master/journal.h"
+
+#include <string.h>
+
+void journal_init(struct journal *j, void *bytes, size_t capacity)
+{
+    j->bytes = bytes;
+    j->capacity = capacity;
+    j->used = 0;
+}
+
+/* Whole records, counting down to the last of the batch. */
+static bool batch_whole(const void *batch, size_t size)
+{
+    struct record r = {0};
+    size_t at = 0;
+    uint32_t left = 0;
+    for (bool first = true; first || left > 0; first = false) {
+        if (!record_next(batch, size, &at, &r) || (!first && r.left != left - 1)) {
+            return false;
+        }
+        left = r.left;
+    }
+    return at == size;
+}
+
+/* Whether the batch holds a record that takes the place of `old`. */
+static bool batch_replaces(const void *batch, size_t size, const struct record *old)
+{
+    struct record r;
+    for (size_t at = 0; record_next(batch, size, &at, &r);) {
+        if (r.kind == old->kind && r.group == old->group) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool journal_append(struct journal *j, const void *batch, size_t size)
+{
+    if (!batch_whole(batch, size)) {
+        return false;
+    }
+    struct record old;
+    size_t kept = 0;
+    for (size_t at = 0, from = 0; record_next(j->bytes, j->used, &at, &old); from = at) {
+        kept += batch_replaces(batch, size, &old) ? 0 : at - from;
+    }
+    if (size > j->capacity - kept) {
+        return false;
+    }
+    size_t to = 0;
+    for (size_t at = 0, from = 0; record_next(j->bytes, j->used, &at, &old); from = at) {
+        if (!batch_replaces(batch, size, &old)) {
+            memmove(j->bytes + to, j->bytes + from, at - from);
+            to += at - from;
+        }
+    }
+    memcpy(j->bytes + to, batch, size);
+    j->used = to + size;
+    return true;
+}

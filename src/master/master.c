@@ -1,0 +1,248 @@
+/* master.c - entry of the master: arena, which world an event is for, deadlines, what others may read.
+ *
+ * Its one idea: an event reaches one world, which then comes to rest; time comes to one world after the other.
+ * Invariant: between steps every world is settled.
+ * SPDX-License-Identifier: MIT */
+#include "master/master.h"
+
+#include <string.h>
+
+#include "master/master_state.h"
+
+/* ---- arena --------------------------------------------------------------------------------------------------------- */
+
+struct arena {
+    unsigned char *base; /* null: only counting */
+    size_t used;
+};
+
+static void *arena_take(struct arena *a, size_t count, size_t size)
+{
+    size_t at = a->used;
+    a->used += (count * size + 63) & ~(size_t)63;
+    return a->base == NULL ? NULL : a->base + at;
+}
+
+static bool config_valid(const struct master_config *c)
+{
+    return c->run != 0 && c->epoch != 0 && c->max_connections > 0 && c->max_connections <= 65536 && c->max_worlds > 0 &&
+           c->max_worlds <= MASTER_WORLDS_MAX && c->max_members > 0 && c->max_members <= MASTER_MEMBERS_MAX &&
+           c->max_groups > 0 && c->max_groups <= MASTER_MEMBERS_MAX && c->max_operations > 0 &&
+           c->max_operations <= MASTER_OPERATIONS_MAX && c->max_edges > 0 && c->max_edges <= BOUNDS_EDGES &&
+           c->heartbeat_ns > 0 && c->dead_ns > c->heartbeat_ns &&
+           c->reconnect_ns >= 0 && c->register_ns > 0 && c->admit_ns > 0 && c->collect_ns >= 0 && c->probe_ns > 0;
+}
+
+/* Where everything lies, first what has to be zero; `m` may be a scratch one when only the size is asked for. */
+static size_t lay_out(struct arena *a, const struct master_config *c, struct master *m, size_t *cleared)
+{
+    struct common *s = &m->common;
+    size_t n = c->max_members;
+    (void)arena_take(a, 1, sizeof *m);
+    s->conns = arena_take(a, c->max_connections, sizeof *s->conns);
+    m->places = arena_take(a, c->max_worlds, sizeof *m->places);
+    *cleared = a->used;
+    s->scratch_cost = arena_take(a, n * n, sizeof *s->scratch_cost);
+    s->scratch_path = arena_take(a, n * n, sizeof *s->scratch_path);
+    s->scratch_rates = arena_take(a, 3 * n, sizeof *s->scratch_rates);
+    s->scratch_order = arena_take(a, n, sizeof *s->scratch_order);
+    s->scratch_search = arena_take(a, 16 * n, sizeof *s->scratch_search);
+    s->scratch_ids = arena_take(a, 2 * n, sizeof *s->scratch_ids);
+    return a->used;
+}
+
+size_t master_arena_bytes(const struct master_config *config)
+{
+    struct arena a = {0};
+    struct master scratch;
+    size_t cleared;
+    return config_valid(config) ? lay_out(&a, config, &scratch, &cleared) : 0;
+}
+
+struct master *master_init(const struct master_config *config, void *arena)
+{
+    struct arena count = {0}, a = {.base = arena};
+    struct master *m = arena, scratch;
+    size_t cleared;
+    (void)lay_out(&count, config, &scratch, &cleared);
+    memset(arena, 0, cleared);
+    (void)lay_out(&a, config, m, &cleared);
+    m->common.config = *config;
+    m->common.edge_limit = common_edges(config, config->max_members);
+    m->common.next_id = (uint64_t)config->epoch << 32 | 1;
+    m->common.next_persist = 1;
+    m->common.next_solve = 1;
+    m->due = m->stranger_due = NEVER;
+    m->spared_at = INT64_MIN / 2;
+    return m;
+}
+
+/* Of the largest world, since a step is for one. */
+void master_out_bounds(const struct master_config *c, uint32_t *actions, uint32_t *bytes, uint32_t *dests)
+{
+    enum { INFO_BYTES = 11 + BOUNDS_ADDRESSES * 19, FRAME = FRAME_HEADER_BYTES + 512, EDGE = 24, ROUNDS = 4 };
+    uint64_t n = c->max_members, groups = c->max_groups < n ? c->max_groups : n;
+    uint64_t pairs = n * (n - 1) / 2 + groups, edges = groups * (uint64_t)common_edges(c, c->max_members);
+    /* Lists over a group go out in a few versions, to sets that do not meet, and groups do not meet either: ids and edges of all
+     * groups are bounded by those of one that holds everybody. A step settles a few times over at most. */
+    uint64_t elected = 8 * n * n, views = 2 * EDGE * (edges < pairs ? edges : pairs);
+    uint64_t round = groups * 8 * FRAME + n * (INFO_BYTES + 64) * 4 + n * FRAME * 4 + 64 * (uint64_t)common_decisions(c);
+    uint64_t total = elected + views + ROUNDS * round;
+    *actions = (uint32_t)(64 + c->max_connections + ROUNDS * 24 * (n + groups));
+    *bytes = total > UINT32_MAX / 2 ? UINT32_MAX / 2 : (uint32_t)total;
+    *dests = (uint32_t)(64 + c->max_connections + ROUNDS * 8 * n);
+}
+
+/* ---- events -------------------------------------------------------------------------------------------------------- */
+
+/* Of a connection that belongs to a world. */
+static void on_member(struct master *m, const struct master_event *e)
+{
+    struct world *w = registry_at(m, m->common.conns[e->connection].world);
+    PCCL_ASSERT(w != NULL);
+    if (e->kind == MASTER_CLOSED) {
+        world_closed(w, e->connection);
+    } else if (e->kind == MASTER_FRAME) {
+        world_frame(w, e->connection, e->header, e->payload);
+    } else {
+        world_misunderstood(w, e->connection);
+    }
+    registry_rest(m, w);
+}
+
+static void on_stranger(struct master *m, const struct master_event *e)
+{
+    if (e->kind == MASTER_CLOSED) {
+        m->common.conns[e->connection].state = CONN_FREE;
+    } else if (e->kind == MASTER_FRAME) {
+        stranger_frame(m, e);
+    } else {
+        stranger_foreign(m, e->connection, e->number);
+    }
+    stranger_tick(m);
+}
+
+static void on_connection(struct master *m, const struct master_event *e)
+{
+    PCCL_ASSERT(e->connection < m->common.config.max_connections);
+    switch ((enum conn_state)m->common.conns[e->connection].state) {
+    case CONN_FREE: /* closed by us in the meantime */
+        break;
+    case CONN_OPEN:
+        on_stranger(m, e);
+        break;
+    case CONN_MEMBER:
+        on_member(m, e);
+        break;
+    }
+}
+
+static void on_tick(struct master *m)
+{
+    struct world *w = registry_due(m, m->common.now);
+    if (m->common.now >= m->stranger_due) {
+        stranger_tick(m);
+    }
+    if (w != NULL) {
+        pause_spare(m, w);
+        world_tick(w);
+        registry_rest(m, w);
+    }
+}
+
+static void master_event_take(struct master *m, const struct master_event *e)
+{
+    struct world *w = registry_at(m, common_world_of(e->number));
+    switch (e->kind) {
+    case MASTER_OPENED:
+        PCCL_ASSERT(e->connection < m->common.config.max_connections);
+        stranger_opened(m, e);
+        stranger_tick(m);
+        break;
+    case MASTER_CLOSED:
+    case MASTER_FRAME:
+    case MASTER_FOREIGN:
+        on_connection(m, e);
+        break;
+    case MASTER_TICK:
+        on_tick(m);
+        break;
+    case MASTER_PERSISTED:
+    case MASTER_SOLVED:
+        if (w == NULL) { /* it has ended meanwhile */
+            break;
+        }
+        if (e->kind == MASTER_PERSISTED) {
+            world_persisted(w, e->number);
+        } else {
+            world_solved(w, e);
+        }
+        registry_rest(m, w);
+        break;
+    }
+}
+
+static void master_run(struct master *m, const struct master_event *e)
+{
+    if (m->due != NEVER && m->common.now - m->due > MASTER_PAUSE_NS) {
+        pause_noticed(m);
+    }
+    master_event_take(m, e);
+    m->due = master_deadline(m);
+    PCCL_ASSERT(!m->common.out->overflow);
+    master_check(m);
+}
+
+static void master_poison(struct master *m, const struct check_pad *pad, struct outbox *out)
+{
+    m->poisoned = true;
+    m->failed_what = pad->what;
+    m->failed_where = pad->where;
+    outbox_reset(out);
+    for (uint32_t i = 0; i < m->common.config.max_connections; i++) {
+        if (m->common.conns[i].state != CONN_FREE) {
+            common_close(&m->common, i);
+        }
+    }
+}
+
+void master_step(struct master *m, int64_t now, const struct master_event *event, struct outbox *out)
+{
+    if (m->poisoned) {
+        return;
+    }
+    m->common.now = now;
+    m->common.out = out;
+    struct check_pad pad = {.outer = check_current};
+    if (setjmp(pad.env) == 0) {
+        check_current = &pad;
+        master_run(m, event);
+        check_current = pad.outer;
+    } else {
+        master_poison(m, &pad, out); /* check_fail has put the outer pad back */
+    }
+    m->common.out = NULL;
+}
+
+int64_t master_deadline(const struct master *m)
+{
+    if (m->poisoned) {
+        return NEVER;
+    }
+    int64_t due = m->stranger_due;
+    for (uint32_t i = 0; i < m->place_count; i++) {
+        due = m->places[i].due < due ? m->places[i].due : due;
+    }
+    return due;
+}
+
+bool master_poisoned(const struct master *m)
+{
+    return m->poisoned;
+}
+
+const char *master_failure(const struct master *m, const char **where)
+{
+    *where = m->failed_where;
+    return m->failed_what;
+}

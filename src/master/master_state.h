@@ -1,0 +1,65 @@
+/* master_state.h - what the files of the master share: the places of its worlds, and what is the process's own.
+ *
+ * Invariant: a place that is over takes part in nothing any more; only its memory is still to be given back.
+ * SPDX-License-Identifier: MIT */
+#ifndef PCCL_MASTER_MASTER_STATE_H
+#define PCCL_MASTER_MASTER_STATE_H
+
+#include "master/master.h"
+#include "world/world.h"
+
+enum {
+    MASTER_DEFAULT = 0, /* the place of the default world */
+    MASTER_WORLDS_MAX = 1 << (64 - COMMON_NUMBER_BITS),
+    MASTER_MEMBERS_MAX = 1024, /* of one world at one time, pending ones included; BOUNDS_MEMBERS of one view */
+    MASTER_OPERATIONS_MAX = 2 * BOUNDS_DECISIONS,
+};
+#define MASTER_PAUSE_NS 1000000000 /* a tick later than this: the master itself stood still (M7) */
+
+struct place {
+    struct world *world; /* owned by the shell; null: free */
+    int64_t due;         /* of its next tick */
+    bool over;           /* ended: memory to be reclaimed */
+};
+
+struct master {
+    struct common common;
+    bool poisoned;
+    const char *failed_what, *failed_where; /* static: the assertion that poisoned it */
+    uint32_t check_in;     /* steps until all connections are checked again */
+    int64_t due;           /* deadline after the last step */
+    int64_t stranger_due;  /* when the first connection that has not registered is closed */
+    int64_t spared_at;     /* silence timers were restarted since too many were silent (M7) */
+    uint64_t worlds_begun; /* run ids are drawn from it */
+    struct place *places;  /* in the arena */
+    uint32_t place_count;  /* above are free ones only */
+    uint32_t ended;        /* places that are over */
+    struct world *spare;   /* has room for the first of a new world; null: none */
+};
+
+/* ---- registry.c: worlds by name, by run, by number ---- */
+/* The world at this place; null: none, or it is over. */
+struct world *registry_at(const struct master *m, uint32_t place);
+struct world *registry_named(const struct master *m, const char *name);
+struct world *registry_run(const struct master *m, uint64_t run);
+/* Makes the spare one the world of that name; null: no place, or no memory. */
+struct world *registry_begin(struct master *m, const char *name);
+/* Behind each event of a world: it comes to rest, ends if it is a named one with nobody left, and says when it is due. */
+void registry_rest(struct master *m, struct world *w);
+/* The world that is due first; null: none yet. */
+struct world *registry_due(const struct master *m, int64_t now);
+
+/* ---- stranger.c: connections that have not registered ---- */
+void stranger_opened(struct master *m, const struct master_event *e);
+void stranger_frame(struct master *m, const struct master_event *e);
+void stranger_foreign(struct master *m, uint32_t conn, uint64_t version);
+void stranger_tick(struct master *m);
+
+/* ---- own_pause.c: M7 ---- */
+void pause_noticed(struct master *m);              /* it was the master that stood still */
+void pause_spare(struct master *m, const struct world *w); /* ... or so it seems; before the tick of a world */
+
+/* master_check.c: asserts what must hold between two steps */
+void master_check(struct master *m);
+
+#endif

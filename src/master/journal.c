@@ -26,16 +26,29 @@ static bool batch_whole(const void *batch, size_t size)
     return at == size;
 }
 
+static bool record_replaces(const struct record *r, const struct record *old)
+{
+    return r->run == old->run && (r->kind == RECORD_END || (r->kind == old->kind && r->group == old->group));
+}
+
 /* Whether the batch holds a record that takes the place of `old`. */
 static bool batch_replaces(const void *batch, size_t size, const struct record *old)
 {
     struct record r;
     for (size_t at = 0; record_next(batch, size, &at, &r);) {
-        if (r.kind == old->kind && r.group == old->group) {
+        if (record_replaces(&r, old)) {
             return true;
         }
     }
     return false;
+}
+
+/* Whether it says that a world has ended: a record that comes alone. */
+static bool batch_ends(const void *batch, size_t size)
+{
+    struct record r;
+    size_t at = 0;
+    return record_next(batch, size, &at, &r) && r.kind == RECORD_END;
 }
 
 bool journal_append(struct journal *j, const void *batch, size_t size)
@@ -44,11 +57,12 @@ bool journal_append(struct journal *j, const void *batch, size_t size)
         return false;
     }
     struct record old;
+    size_t added = batch_ends(batch, size) ? 0 : size; /* of what nothing is left nothing has to be told */
     size_t kept = 0;
     for (size_t at = 0, from = 0; record_next(j->bytes, j->used, &at, &old); from = at) {
         kept += batch_replaces(batch, size, &old) ? 0 : at - from;
     }
-    if (size > j->capacity - kept) {
+    if (added > j->capacity - kept) {
         return false;
     }
     size_t to = 0;
@@ -58,7 +72,7 @@ bool journal_append(struct journal *j, const void *batch, size_t size)
             to += at - from;
         }
     }
-    memcpy(j->bytes + to, batch, size);
-    j->used = to + size;
+    memcpy(j->bytes + to, batch, added);
+    j->used = to + added;
     return true;
 }

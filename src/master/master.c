@@ -74,6 +74,9 @@ struct master *master_init(const struct master_config *config, void *arena)
     m->common.next_solve = 1;
     m->due = m->stranger_due = NEVER;
     m->spared_at = INT64_MIN / 2;
+    for (uint32_t i = 0; i < config->max_worlds; i++) {
+        m->places[i].due = NEVER;
+    }
     return m;
 }
 

@@ -21,6 +21,7 @@ static void check_places(const struct master *m)
         const struct place *p = &m->places[i];
         over += p->over;
         PCCL_ASSERT(!p->over || i != MASTER_DEFAULT); /* the default world never ends */
+        PCCL_ASSERT(p->due == NEVER || registry_at(m, i) != NULL);
         PCCL_ASSERT(p->world == NULL || world_slot(p->world) == i);
         PCCL_ASSERT(p->world == NULL || (world_run(p->world) == m->common.config.run) == (i == MASTER_DEFAULT));
     }

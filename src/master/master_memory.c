@@ -16,7 +16,7 @@ static bool register_growth(const struct master *m, const struct master_event *e
     if (e->header->type != FRAME_REGISTER || !get_register(&r, &reg) || reg.id != 0) {
         return false;
     }
-    const struct world *w = registry_named(m, "");
+    const struct world *w = registry_named(m, reg.world);
     w = w != NULL ? w : m->spare;
     if (w == NULL) {
         world_first(&m->common, out);

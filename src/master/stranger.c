@@ -4,6 +4,7 @@
  * makes the connection that world's; any other end of a stranger closes it.
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
+#include <string.h>
 
 #include "master/master_state.h"
 
@@ -22,14 +23,14 @@ static void refuse(struct master *m, uint32_t conn, enum cause cause, const char
 /* Where it wants to go; null: it has been refused. */
 static struct world *world_wanted(struct master *m, uint32_t conn, uint64_t run, const struct msg_register *reg)
 {
-    const char *name = ""; /* the one world that a REGISTER can name */
     bool first = reg->id == 0 && run == 0;
-    struct world *w = run != 0 ? registry_run(m, run) : registry_named(m, name);
-    w = w == NULL && first ? registry_begin(m, name) : w;
+    struct world *w = run != 0 ? registry_run(m, run) : registry_named(m, reg->world);
+    w = w == NULL && first ? registry_begin(m, reg->world) : w;
     if (w == NULL && first) {
         refuse(m, conn, CAUSE_KICK_FULL, "no room for another world at this master");
-    } else if (w == NULL) {
+    } else if (w == NULL || strcmp(world_name(w), reg->world) != 0) {
         refuse(m, conn, CAUSE_KICK_STALE, "this master serves another run");
+        w = NULL;
     }
     return w;
 }

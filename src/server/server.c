@@ -22,6 +22,8 @@
 enum {
     SERVER_MEMBERS = 256, /* what the tables of a peer hold of one view: better refused here than by every member */
     SERVER_GROUPS = 64,
+    SERVER_WORLDS = 1024,
+    SERVER_CONNECTIONS = 4096, /* of the members of all worlds together */
     SERVER_IDLE_TAGS = 16384, /* about a megabyte at the peer */
     SERVER_OPERATIONS = 2 * BOUNDS_DECISIONS, /* finished ones that nobody waits for too */
     SERVER_JOURNAL_BYTES = 1 << 16,
@@ -39,7 +41,7 @@ static void config_fill(struct master_config *c, const struct server_options *o)
     int64_t dead = o->dead_ns > 0 ? o->dead_ns : 10 * CLOCK_S;
     *c = (struct master_config){
         .epoch = 1,
-        .max_worlds = 1,
+        .max_worlds = SERVER_WORLDS,
         .max_members = o->max_members > 0 ? o->max_members : SERVER_MEMBERS,
         .max_groups = o->max_groups > 0 ? o->max_groups : SERVER_GROUPS,
         .max_edges = BOUNDS_EDGES,
@@ -58,7 +60,7 @@ static void config_fill(struct master_config *c, const struct server_options *o)
                  .algorithm = PLAN_DIRECT},
         .tour_moves = 20000,
     };
-    c->max_connections = c->max_members + 2 * SERVER_FRESH; /* resumed members have two for a moment */
+    c->max_connections = SERVER_CONNECTIONS + 2 * SERVER_FRESH; /* resumed members have two for a moment */
 }
 
 static bool server_allocate(struct server *s)

@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: MIT */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "core/id.h"
 #include "world/journal_record.h"
@@ -154,6 +155,7 @@ static void persist_revision(struct world *w, struct group *g, const char *why)
     uint64_t number = common_number(&w->common->next_persist, w->slot);
     struct record head = {.kind = RECORD_REVISION, .run = w->run, .epoch = w->common->config.epoch,
                                   .group = g->label, .number = number, .value = most + 1};
+    memcpy(head.name, w->name, sizeof head.name);
     world_move(w, PHASE_SYNC, &g->sync.phase, SYNC_PERSISTING, g->label, view_current(g)->view, why);
     writer_init(&o->writer, o->bytes + o->used, o->bytes_capacity - o->used);
     record_end(&o->writer, record_begin(&o->writer, &head));

@@ -1,7 +1,7 @@
 /* journal_record.c - see journal_record.h.
  *
- * Record: magic u32, kind u8, zero u8 x3, length u32 (of the whole record), left u32, run u64, epoch u32, group u32, number
- * u64, value u64, body, check sum u64 over all before it.  What is published stands in one of them first (M4).
+ * Record: magic u32, kind u32, length u32 (of the whole record), left u32, run u64, epoch u32, group u32, number u64, value
+ * u64, the world's name (length u8, bytes), body, check sum u64 over all before it.  What is published stands in one of them first (M4).
  * Invariant: nothing is read past `size`.
  * SPDX-License-Identifier: MIT */
 #include "world/journal_record.h"
@@ -36,6 +36,7 @@ size_t record_begin(struct writer *w, const struct record *head)
     put_u32(w, head->group);
     put_u64(w, head->number);
     put_u64(w, head->value);
+    put_world_name(w, head->name);
     return at;
 }
 
@@ -79,7 +80,12 @@ bool record_next(const void *bytes, size_t size, size_t *at, struct record *out)
     out->group = get_u32(&r);
     out->number = get_u64(&r);
     out->value = get_u64(&r);
-    out->body_bytes = length - RECORD_HEAD_BYTES - RECORD_TAIL_BYTES;
+    get_world_name(&r, out->name);
+    size_t left = length - (size_t)(r.at - start);
+    if (r.bad || left < RECORD_TAIL_BYTES) {
+        return false;
+    }
+    out->body_bytes = (uint32_t)(left - RECORD_TAIL_BYTES);
     out->body = get_bytes(&r, out->body_bytes);
     if (get_u64(&r) != record_sum(start, length - RECORD_TAIL_BYTES) || r.bad) {
         return false;

@@ -2,7 +2,8 @@
  *
  * A batch is what one decision needs: the next view of each group it touches, or a group's new revision.  It becomes
  * durable as a whole (each record says how many follow), before anything of it is published (M4).  Of each group only
- * the last view and the last revision matter: a survivor is never more than one view behind (M5).
+ * the last view and the last revision matter: a survivor is never more than one view behind (M5).  Of a world that has
+ * ended nothing does.
  * Invariant: what cannot be read ends the reading.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_WORLD_JOURNAL_RECORD_H
@@ -23,6 +24,7 @@ struct record {
     uint8_t kind;
     uint32_t left;      /* records of this batch behind this one */
     uint64_t run;
+    char name[BOUNDS_WORLD_NAME]; /* of the world */
     uint32_t epoch, group;
     uint64_t number;    /* of the batch */
     uint64_t value;     /* view, or revision expected next; END: 0 */

@@ -111,6 +111,7 @@ static void put_record(struct world *w, struct group *g, struct writer *to, uint
     const struct view_record *v = view_next(g);
     struct record head = {.kind = RECORD_VIEW, .left = left, .run = w->run, .epoch = w->common->config.epoch,
                                   .group = g->label, .number = number, .value = v->view};
+    memcpy(head.name, w->name, sizeof head.name);
     size_t at = record_begin(to, &head);
     put_u64(to, v->parent);
     put_u8(to, v->answers);

@@ -185,6 +185,7 @@ void world_end(struct world *w)
     struct outbox *o = w->common->out;
     struct record head = {.kind = RECORD_END, .run = w->run, .epoch = w->common->config.epoch,
                           .number = common_number(&w->common->next_persist, w->slot)};
+    memcpy(head.name, w->name, sizeof head.name);
     writer_init(&o->writer, o->bytes + o->used, o->bytes_capacity - o->used);
     record_end(&o->writer, record_begin(&o->writer, &head));
     record_persist(o, head.number);

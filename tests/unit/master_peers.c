@@ -46,9 +46,9 @@ static struct writer *payload_begin(void)
     return &outgoing;
 }
 
-static void payload_send(struct cluster *c, const struct peer *p, uint8_t type)
+static void payload_send(const struct peer *p, uint8_t type)
 {
-    queue_frame(p->conn, type, c->config.run, p->view, payload_bytes, (uint32_t)outgoing.used);
+    queue_frame(p->conn, type, p->run, p->view, payload_bytes, (uint32_t)outgoing.used);
 }
 
 /* ---- what peers receive -------------------------------------------------------------------------------------------- */
@@ -61,11 +61,11 @@ static void log_frame(struct peer *p, uint8_t type)
     }
 }
 
-static void peer_take(struct cluster *c, struct peer *p, const unsigned char *frame, uint32_t size)
+static void peer_take(struct peer *p, const unsigned char *frame, uint32_t size)
 {
     struct frame_header h;
     struct reader r;
-    if (!frame_get(frame, &h) || h.length != size - FRAME_HEADER_BYTES || h.run != c->config.run) {
+    if (!frame_get(frame, &h) || h.length != size - FRAME_HEADER_BYTES || (p->run != 0 && h.run != p->run)) {
         abort();
     }
     reader_init(&r, frame + FRAME_HEADER_BYTES, h.length);
@@ -74,11 +74,12 @@ static void peer_take(struct cluster *c, struct peer *p, const unsigned char *fr
     case FRAME_WELCOME:
         (void)get_welcome(&r, &p->welcome);
         p->id = p->welcome.id;
+        p->run = p->welcome.run;
         break;
     case FRAME_ADMIT:
         (void)get_admit(&r, &p->admit);
         if (!p->no_link && !p->mute) {
-            peer_linked(c, p);
+            peer_linked(p);
         }
         break;
     case FRAME_VIEW:
@@ -88,7 +89,7 @@ static void peer_take(struct cluster *c, struct peer *p, const unsigned char *fr
     case FRAME_FREEZE:
         (void)get_freeze(&r, &p->freeze);
         if (!p->no_frozen && !p->mute) {
-            peer_frozen(c, p);
+            peer_frozen(p);
         }
         break;
     case FRAME_ANSWER:
@@ -117,8 +118,8 @@ static void run_event(struct cluster *c, const struct master_event *e);
 
 static void persist_all(struct cluster *c)
 {
-    while (c->durable < c->persist) {
-        struct master_event e = {.kind = MASTER_PERSISTED, .number = ++c->durable};
+    while (c->durable < c->persists) {
+        struct master_event e = {.kind = MASTER_PERSISTED, .number = c->persists_at[c->durable++ % PEERS_RECORDS]};
         run_event(c, &e);
     }
 }
@@ -137,7 +138,7 @@ static void carry_out(struct cluster *c)
             for (uint32_t k = 0; k < a->dests; k++) {
                 for (uint32_t p = 0; p < c->count; p++) {
                     if (c->peers[p].open && c->peers[p].conn == o->dest_ids[a->dest + k]) {
-                        peer_take(c, &c->peers[p], o->bytes + a->frame, a->frame_bytes);
+                        peer_take(&c->peers[p], o->bytes + a->frame, a->frame_bytes);
                     }
                 }
             }
@@ -152,8 +153,7 @@ static void carry_out(struct cluster *c)
             if (!journal_append(&c->journal, o->bytes + a->frame, a->frame_bytes)) {
                 abort();
             }
-            c->persist = a->value;
-            c->persists++;
+            c->persists_at[c->persists++ % PEERS_RECORDS] = a->value;
             break;
         case MASTER_SOLVE:
             c->solve = a->value;
@@ -299,7 +299,7 @@ static void send_heartbeats(struct cluster *c)
         struct msg_heartbeat hb = {.sent_ns = (uint64_t)c->now, .wait = c->peers[i].wait};
         put_heartbeat(payload_begin(), &hb);
         if (c->peers[i].open && !c->peers[i].mute) {
-            payload_send(c, &c->peers[i], FRAME_HEARTBEAT);
+            payload_send(&c->peers[i], FRAME_HEARTBEAT);
         }
     }
     deliver(c);
@@ -343,27 +343,43 @@ void cluster_solved(struct cluster *c, uint64_t number, const uint32_t *order, u
 
 /* ---- what peers do ------------------------------------------------------------------------------------------------- */
 
-static void send_register(struct cluster *c, struct peer *p)
+static void send_register(struct peer *p)
 {
-    struct msg_register reg = {.run = p->id == 0 ? 0 : c->config.run, .id = p->id, .group = p->group, .lanes = 2,
+    struct msg_register reg = {.run = p->id == 0 ? 0 : p->run, .id = p->id, .group = p->group, .lanes = 2,
                                .view = p->view, .answered = p->answered, .addresses = 1,
                                .open_vote = p->voting ? p->vote_kind : VOTE_NONE};
     reg.address[0] = (struct net_address){.family = 4, .port = 48150};
+    memcpy(reg.world, p->world, sizeof reg.world);
     put_register(payload_begin(), &reg);
     queue_frame(p->conn, FRAME_REGISTER, reg.run, 0, payload_bytes, (uint32_t)outgoing.used);
 }
 
-struct peer *peer_join(struct cluster *c, uint32_t group)
+struct peer *peer_join_world(struct cluster *c, uint32_t group, const char *world)
 {
     struct peer *p = &c->peers[c->count];
     memset(p, 0, sizeof *p);
     p->group = group;
+    strncpy(p->world, world, sizeof p->world - 1);
     p->conn = cluster_open(c);
     p->open = true;
     c->count++;
-    send_register(c, p);
+    send_register(p);
     deliver(c);
     return p;
+}
+
+struct peer *peer_join(struct cluster *c, uint32_t group)
+{
+    return peer_join_world(c, group, "");
+}
+
+void cluster_world(struct cluster *c, uint32_t count, uint32_t group, const char *world)
+{
+    uint32_t first = c->count;
+    for (uint32_t i = 0; i < count; i++) {
+        peer_join_world(c, group, world);
+    }
+    peer_vote(c, &c->peers[first], VOTE_UPDATE); /* it was admitted at once; the others wait for it */
 }
 
 void cluster_members(struct cluster *c, uint32_t count, uint32_t group)
@@ -377,10 +393,10 @@ void cluster_members(struct cluster *c, uint32_t count, uint32_t group)
     }
 }
 
-static void send_vote(struct cluster *c, struct peer *p)
+static void send_vote(struct peer *p)
 {
     put_vote(payload_begin(), &p->vote);
-    payload_send(c, p, FRAME_VOTE);
+    payload_send(p, FRAME_VOTE);
 }
 
 void peer_first_update(struct cluster *c, struct peer *p, bool passed)
@@ -388,7 +404,7 @@ void peer_first_update(struct cluster *c, struct peer *p, bool passed)
     p->voting = true;
     p->vote_kind = VOTE_UPDATE;
     p->vote = (struct msg_vote){.number = p->answered, .kind = VOTE_UPDATE, .first = 1, .passed = passed};
-    send_vote(c, p);
+    send_vote(p);
     deliver(c);
 }
 
@@ -397,7 +413,7 @@ void peer_vote(struct cluster *c, struct peer *p, enum vote_kind kind)
     p->voting = true;
     p->vote_kind = (uint8_t)kind;
     p->vote = (struct msg_vote){.number = p->answered, .kind = (uint8_t)kind, .idle = kind == VOTE_UPDATE ? p->idle : 0};
-    send_vote(c, p);
+    send_vote(p);
     deliver(c);
 }
 
@@ -408,7 +424,7 @@ void peer_sync(struct cluster *c, struct peer *p, uint8_t strategy, uint64_t rev
     p->vote_kind = VOTE_SYNC;
     p->vote = (struct msg_vote){.number = p->answered, .kind = VOTE_SYNC, .strategy = strategy, .revision = revision,
                                 .key_digest = keys, .content_digest = content, .has_inequality = inequality};
-    send_vote(c, p);
+    send_vote(p);
     deliver(c);
 }
 
@@ -425,9 +441,9 @@ void peer_resume(struct cluster *c, struct peer *p)
 {
     p->conn = cluster_open(c);
     p->open = true;
-    send_register(c, p);
+    send_register(p);
     if (p->voting) {
-        send_vote(c, p);
+        send_vote(p);
     }
     deliver(c);
 }
@@ -437,7 +453,7 @@ void peer_suspect(struct cluster *c, struct peer *p, enum suspect_target target,
     struct msg_suspect s = {.view = p->view, .target = (uint8_t)target, .cause = (uint8_t)cause,
                             .peer = at == NULL ? 0 : at->id, .text = "as seen from here"};
     put_suspect(payload_begin(), &s);
-    payload_send(c, p, FRAME_SUSPECT);
+    payload_send(p, FRAME_SUSPECT);
     deliver(c);
 }
 
@@ -453,7 +469,7 @@ void peer_crash(struct cluster *c, struct peer *p)
     }
 }
 
-void peer_frozen(struct cluster *c, struct peer *p)
+void peer_frozen(struct peer *p)
 {
     struct msg_frozen f = {.view = p->freeze.view, .attempt = p->freeze.attempt, .reports = p->report_count};
     put_frozen(payload_begin(), &f);
@@ -463,17 +479,17 @@ void peer_frozen(struct cluster *c, struct peer *p)
             put_op_clash(&outgoing, &p->clash[i]);
         }
     }
-    payload_send(c, p, FRAME_FROZEN);
+    payload_send(p, FRAME_FROZEN);
 }
 
-void peer_linked(struct cluster *c, struct peer *p)
+void peer_linked(struct peer *p)
 {
     struct msg_linked l = {.attempt = p->admit.attempt, .failed = p->unreachable != 0};
     put_linked(payload_begin(), &l);
     if (p->unreachable != 0) {
         put_u64(&outgoing, p->unreachable);
     }
-    payload_send(c, p, FRAME_LINKED);
+    payload_send(p, FRAME_LINKED);
 }
 
 void peer_staged(struct cluster *c, struct peer *p, enum staged_status status, uint64_t liar)
@@ -482,7 +498,7 @@ void peer_staged(struct cluster *c, struct peer *p, enum staged_status status, u
                            .liar = liar};
     memcpy(s.text, p->differs, sizeof s.text);
     put_staged(payload_begin(), &s);
-    payload_send(c, p, FRAME_STAGED);
+    payload_send(p, FRAME_STAGED);
     deliver(c);
 }
 
@@ -490,7 +506,7 @@ void peer_measured(struct cluster *c, struct peer *p, const struct msg_probe *pr
 {
     struct msg_measured ms = {.round = probe->round, .to = probe->to, .bits_per_second = bps};
     put_measured(payload_begin(), &ms);
-    payload_send(c, p, FRAME_MEASURED);
+    payload_send(p, FRAME_MEASURED);
     deliver(c);
 }
 
@@ -499,7 +515,7 @@ void peer_waits(struct cluster *c, struct peer *p, const struct peer_wait *wait)
     struct msg_heartbeat hb = {.sent_ns = (uint64_t)c->now, .wait = *wait};
     p->wait = *wait;
     put_heartbeat(payload_begin(), &hb);
-    payload_send(c, p, FRAME_HEARTBEAT);
+    payload_send(p, FRAME_HEARTBEAT);
     deliver(c);
 }
 

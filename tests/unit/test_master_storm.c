@@ -110,7 +110,7 @@ static void random_step(struct cluster *c, struct rng *r)
         p->no_link = !p->no_link;
     } else if (what == 19) {
         c->hold_persist = !c->hold_persist;
-        if (c->persist != 0) {
+        if (c->persists != 0) {
             cluster_persisted(c);
         }
     } else if (what < 23) {
@@ -124,16 +124,16 @@ static void random_step(struct cluster *c, struct rng *r)
 static void calm(struct cluster *c)
 {
     c->hold_persist = false;
-    if (c->persist != 0) {
+    if (c->persists != 0) {
         cluster_persisted(c);
     }
     for (uint32_t i = 0; i < c->count; i++) {
         struct peer *p = &c->peers[i];
         if (p->open && p->no_frozen && p->view != 0 && p->freeze.view == p->view) {
-            peer_frozen(c, p);
+            peer_frozen(p);
         }
         if (p->open && p->no_link && p->admit.attempt != 0) {
-            peer_linked(c, p);
+            peer_linked(p);
         }
         p->no_frozen = p->no_link = false;
     }

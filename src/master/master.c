@@ -70,6 +70,7 @@ struct master *master_init(const struct master_config *config, void *arena)
     m->common.config = *config;
     m->common.edge_limit = common_edges(config, config->max_members);
     m->common.next_id = (uint64_t)config->epoch << 32 | 1;
+    m->common.view_floor = (uint64_t)config->epoch << 32 | 1;
     m->common.next_persist = 1;
     m->common.next_solve = 1;
     m->due = m->stranger_due = NEVER;

@@ -27,6 +27,7 @@ struct common {
     int64_t now;             /* of this step */
     struct outbox *out;      /* borrowed, during a step */
     uint64_t next_id;
+    uint64_t view_floor;     /* of a world that begins: a name's views go on counting when it is used again */
     uint64_t next_persist, next_solve; /* use common_number */
     uint32_t edge_limit;     /* missing edges of any view */
     struct conn *conns;      /* borrowed, as all here: of config.max_connections entries */

@@ -85,7 +85,7 @@ struct master_want {
 
 /* What oracles and status displays read. */
 struct master_group_view {
-    uint32_t world;        /* slot */
+    char world[BOUNDS_WORLD_NAME];
     uint64_t run;
     uint32_t group;        /* label */
     uint64_t view;         /* published */

@@ -301,6 +301,5 @@ struct world *world_init(struct common *c, const struct master_want *first, void
 {
     struct world none = {.common = c, .slot = SLOT_NONE};
     none.admit.deadline = none.optimise.deadline = NEVER;
-    none.view_floor = (uint64_t)c->config.epoch << 32 | 1;
     return move_world(&none, &first->size.own, memory);
 }

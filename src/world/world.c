@@ -117,6 +117,7 @@ void world_begin(struct world *w, uint32_t slot, uint64_t run, const char *name)
 {
     w->slot = slot;
     w->run = run;
+    w->view_floor = w->common->view_floor;
     snprintf(w->name, sizeof w->name, "%s", name);
 }
 
@@ -183,6 +184,8 @@ void world_settle(struct world *w)
 void world_end(struct world *w)
 {
     struct outbox *o = w->common->out;
+    uint64_t *floor = &w->common->view_floor;
+    *floor = w->view_floor > *floor ? w->view_floor : *floor;
     struct record head = {.kind = RECORD_END, .run = w->run, .epoch = w->common->config.epoch,
                           .number = common_number(&w->common->next_persist, w->slot)};
     memcpy(head.name, w->name, sizeof head.name);

@@ -93,8 +93,9 @@ void world_group_get(const struct world *w, uint32_t index, struct master_group_
             continue;
         }
         const struct view_record *v = &g->views[g->current];
-        *out = (struct master_group_view){.world = w->slot, .run = w->run, .group = g->label, .view = v->view,
+        *out = (struct master_group_view){.run = w->run, .group = g->label, .view = v->view,
                                           .freezing = view_ending(g), .members = v->members, .revision = g->revision};
+        memcpy(out->world, w->name, sizeof out->world);
         uint32_t count = v->members < capacity ? v->members : capacity;
         if (count > 0) {
             memcpy(ids, v->ids, count * sizeof *ids);

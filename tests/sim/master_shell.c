@@ -20,9 +20,9 @@ static void master_config_fill(const struct cluster *cl, struct master_config *c
         .run = mix64(o->seed, 76 + cl->master.life) | 1,
         .epoch = cl->master.life,
         .max_connections = MASTER_CONNECTIONS,
-        .max_worlds = 1,
+        .max_worlds = CLUSTER_WORLDS,
         .max_members = o->max_members,
-        .max_groups = 4,
+        .max_groups = CLUSTER_LABELS,
         .max_edges = o->max_edges,
         .idle_tags = o->idle_tags,
         .max_operations = 2048, /* a burst of calls that a freeze meets */
@@ -149,9 +149,9 @@ static void master_shell_solve(struct cluster *cl, const struct action *a)
         tour_local_best(&t, order);
     }
     for (uint32_t i = 0; i < n; i++) {
-        s->solve_order[s->solves % 8][i] = order[i];
+        s->solve_order[s->solves % CLUSTER_GROUPS][i] = order[i];
     }
-    cluster_post(cl, (int64_t)rng_below(&cl->rng, 20 * CLOCK_MS), EVENT_SOLVED, CLUSTER_MASTER, s->solves++ % 8, a->value,
+    cluster_post(cl, (int64_t)rng_below(&cl->rng, 20 * CLOCK_MS), EVENT_SOLVED, CLUSTER_MASTER, s->solves++ % CLUSTER_GROUPS, a->value,
                  (uint64_t)s->life << 32 | n);
 }
 

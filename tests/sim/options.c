@@ -67,14 +67,16 @@ void options_draw(struct options *o, uint64_t seed)
     crowd_draw(o);
     burst_draw(o);
     growth_options(o);
+    bool spread = mix64(seed, 79) % 5 == 0 && !o->crowd && o->burst == 0; /* over worlds; without a draw of its own */
+    o->worlds = spread ? 2 + (uint32_t)(mix64(seed, 80) % (CLUSTER_WORLDS - 1)) : 1;
     o->bulk = rng_below(&r, 4) == 0;
     o->rate = rng_below(&r, 8) == 0 && o->burst == 0 ? pick(&r, 1000, 12000) : 0;
 }
 
 void options_print(const struct options *o)
 {
-    printf("seed %llu: %u peers, %u groups, %u lanes, %u steps, up to %u ops, %u faults in %.3f s\n", (unsigned long long)o->seed,
-           o->peers, o->groups, o->lanes, o->steps, o->ops, o->faults, (double)o->fault_ns / 1e9);
+    printf("seed %llu: %u peers in %u worlds, %u groups, %u lanes, %u steps, up to %u ops, %u faults in %.3f s\n", (unsigned long long)o->seed,
+           o->peers, o->worlds, o->groups, o->lanes, o->steps, o->ops, o->faults, (double)o->fault_ns / 1e9);
     printf("  latency %.3f + %.3f ms, heartbeat %.1f s, dead %.1f s, journal %.0f ms, pieces %u %%, socket %u B, %u B/s\n",
            (double)o->latency_ns / 1e6, (double)o->jitter_ns / 1e6, (double)o->heartbeat_ns / 1e9, (double)o->dead_ns / 1e9,
            (double)o->persist_ns / 1e6, o->split_percent, o->socket_bytes, o->rate);

@@ -75,21 +75,28 @@ static bool view_has(const struct view_record *v, uint64_t id)
     return false;
 }
 
+/* As in node.group: worlds have groups of the same labels. */
+static uint32_t group_key(const struct master_group_view *g)
+{
+    uint32_t world = g->world[0] == 0 ? 0 : (uint32_t)(g->world[1] - '0');
+    return world * CLUSTER_LABELS + g->group;
+}
+
 static void oracle_new_view(struct cluster *cl, const struct master_group_view *g, const uint64_t *ids)
 {
     struct oracle *o = &cl->oracle;
     o->views = cluster_grow(o->views, &o->view_capacity, o->view_count + 1, sizeof *o->views);
     struct view_record *v = &o->views[o->view_count++];
-    v->group = g->group;
+    v->group = group_key(g);
     v->view = g->view;
     v->members = g->members < CLUSTER_NODES ? g->members : CLUSTER_NODES;
     memcpy(v->ids, ids, v->members * sizeof *ids);
     const struct view_record *before = NULL;
     for (uint32_t i = o->view_count - 1; i > 0 && before == NULL; i--) {
-        before = o->views[i - 1].group == g->group ? &o->views[i - 1] : NULL;
+        before = o->views[i - 1].group == group_key(g) ? &o->views[i - 1] : NULL;
     }
     if (before != NULL && before->view >= g->view) {
-        cluster_fail(cl, "view of group %u went back from %llx to %llx", g->group, (unsigned long long)before->view,
+        cluster_fail(cl, "view of group %u went back from %llx to %llx", group_key(g), (unsigned long long)before->view,
                      (unsigned long long)g->view);
     }
     for (uint32_t i = 0; before != NULL && i < before->members; i++) {
@@ -100,6 +107,11 @@ static void oracle_new_view(struct cluster *cl, const struct master_group_view *
     for (uint32_t i = 0; i < v->members; i++) {
         if (oracle_id(cl, v->ids[i])->excluded) {
             cluster_fail(cl, "member %llx was excluded and is in view %llx", (unsigned long long)v->ids[i],
+                         (unsigned long long)g->view);
+        }
+        uint16_t node = oracle_node_of(cl, v->ids[i]);
+        if (node != CLUSTER_NOBODY && cl->nodes[node].group != v->group) {
+            cluster_fail(cl, "member %llx of view %llx is of another group or world", (unsigned long long)v->ids[i],
                          (unsigned long long)g->view);
         }
         if (i > 0 && v->ids[i] <= v->ids[i - 1]) {
@@ -116,9 +128,9 @@ void oracle_views(struct cluster *cl)
     for (uint32_t index = 0; index < groups; index++) {
         struct master_group_view g;
         master_group_get(cl->master.master, index, &g, NULL, 0);
-        uint32_t i = g.group & 7;
+        uint32_t i = group_key(&g);
         if (g.revision < o->revision[i] && g.revision != 0) {
-            cluster_fail(cl, "revision of group %u went back from %llu to %llu", g.group,
+            cluster_fail(cl, "revision of group %u went back from %llu to %llu", i,
                          (unsigned long long)o->revision[i], (unsigned long long)g.revision);
         }
         o->revision[i] = g.revision;

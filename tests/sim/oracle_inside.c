@@ -9,6 +9,19 @@
 #include "sim_cluster.h"
 
 /* M5: a member is believed to have a view only if it has it. */
+/* Sizes count the peers of one world. */
+void oracle_world(struct cluster *cl, const struct node *n, const struct sizes *s)
+{
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < cl->node_count; i++) {
+        most += cl->nodes[i].group / CLUSTER_LABELS == n->group / CLUSTER_LABELS;
+    }
+    if (s->global > most || s->groups > CLUSTER_LABELS) {
+        cluster_fail(cl, "peer %u reads %u peers in %u groups, its world never had more than %u", n->index, s->global, s->groups,
+                     most);
+    }
+}
+
 void oracle_known_views(struct cluster *cl)
 {
     for (uint32_t i = 0; cl->opt.check_every == 1 && i < cl->node_count; i++) {

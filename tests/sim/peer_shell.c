@@ -29,7 +29,7 @@ static void node_config(struct cluster *cl, struct node *n)
     const struct options *o = &cl->opt;
     uint32_t calls = (o->burst > o->ops ? o->burst : o->ops) + 2;
     n->config = (struct session_config){
-        .group = n->group,
+        .group = n->group % CLUSTER_LABELS,
         .lanes = (uint16_t)(1 + (o->lanes > 1 ? rng_below(&cl->rng, o->lanes) : 0)),
         .addresses = 1,
         .max_members = o->max_members,
@@ -54,6 +54,9 @@ static void node_config(struct cluster *cl, struct node *n)
     };
     n->config.lanes = n->config.lanes < 1 ? 1 : n->config.lanes;
     node_address(n->index, &n->config.address[0]);
+    if (n->group >= CLUSTER_LABELS) {
+        snprintf(n->config.world, sizeof n->config.world, "w%u", n->group / CLUSTER_LABELS);
+    }
 }
 
 static void node_rooms(struct cluster *cl, struct node *n)

@@ -167,6 +167,7 @@ static void program_sizes(struct cluster *cl, struct node *n)
     struct session_info info;
     session_info(n->session, &info);
     p->sizes = info.snapshot;
+    oracle_world(cl, n, &info.snapshot);
     cluster_trace(cl, n->index, "sizes", (uint64_t)info.snapshot.global << 32 | info.snapshot.group,
                   (uint64_t)info.snapshot.groups << 32 | info.snapshot.largest);
     p->sizes_hash = mix64(mix64(info.snapshot.global, info.snapshot.group), mix64(info.snapshot.groups, info.snapshot.largest));

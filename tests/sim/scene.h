@@ -12,7 +12,7 @@ static inline struct cluster *scene_new(uint32_t peers, uint32_t steps)
 {
     struct cluster *cl = calloc(1, sizeof *cl);
     struct options o = {.seed = 4711, .peers = peers, .max_members = CLUSTER_NODES, .max_edges = BOUNDS_EDGES, .idle_tags = 16384,
-                        .groups = 1, .lanes = 2, .steps = steps, .ops = 4,
+                        .worlds = 1, .groups = 1, .lanes = 2, .steps = steps, .ops = 4,
                         .op_bytes = 4096, .verify = true,
                         .sync_percent = 100, .latency_ns = CLOCK_MS, .jitter_ns = CLOCK_MS, .heartbeat_ns = CLOCK_S / 2,
                         .dead_ns = 3 * CLOCK_S, .stall_ns = 3 * CLOCK_S, .persist_ns = CLOCK_MS, .fault_ns = 2 * CLOCK_S,

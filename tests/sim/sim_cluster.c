@@ -322,7 +322,7 @@ void cluster_init(struct cluster *cl, const struct options *opt, bool trace)
     if (!opt->scripted) {
         for (uint32_t i = 0; i < opt->peers; i++) {
             int64_t late = cluster_chance(cl, 70) ? 0 : (int64_t)rng_below(&cl->rng, (uint64_t)opt->fault_ns);
-            node_new(cl, i % opt->groups, late);
+            node_new(cl, i % opt->worlds * CLUSTER_LABELS + i / opt->worlds % opt->groups, late);
         }
         faults_draw(cl);
         crowd_fault(cl);

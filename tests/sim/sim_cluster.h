@@ -22,6 +22,9 @@
 enum {
     CLUSTER_NODES = 80,      /* processes of a run, dead ones included */
     CLUSTER_LANES = 4,
+    CLUSTER_WORLDS = 4,
+    CLUSTER_LABELS = 4,    /* peer groups of one world, at most */
+    CLUSTER_GROUPS = CLUSTER_WORLDS * CLUSTER_LABELS,
     CLUSTER_BYTES = 16384,   /* largest buffer of an operation; most seeds keep to options.op_bytes */
     CLUSTER_MASTER = CLUSTER_NODES,   /* event target and end of connections: the master */
     CLUSTER_NOBODY = 0xFFFF, /* event target: the cluster itself */
@@ -70,6 +73,7 @@ enum { FAULTS_MAX = 24 };
 /* ---- what a seed chooses -------------------------------------------------------------------------------------------- */
 struct options {
     uint64_t seed;
+    uint32_t worlds;         /* at the master, by name; the first is the default one */
     uint32_t peers, groups, lanes, steps, ops, op_bytes;
     uint32_t max_members;    /* of the run, and of a view */
     uint32_t max_edges;      /* missing ones of a view */
@@ -223,7 +227,7 @@ struct program;
 struct node {
     uint16_t index;
     bool used, alive, frozen, gone_host;
-    uint32_t group;
+    uint32_t group;               /* world * CLUSTER_LABELS + label: unique in the cluster, the label is not */
     struct session_config config;
     struct session *session;
     void *arena;
@@ -291,7 +295,7 @@ struct master_shell {
     uint32_t channel[256], generation[256];
     bool connected[256];
     uint32_t persisting;          /* records on their way to the journal */
-    uint32_t solve_order[8][CLUSTER_NODES]; /* one per group at work */
+    uint32_t solve_order[CLUSTER_GROUPS][CLUSTER_NODES]; /* one per group at work */
     uint32_t solves;
     bool frozen;
     bool dead, gone;              /* no process; and none will come back */
@@ -329,9 +333,9 @@ struct oracle {
     uint32_t id_count, id_capacity;
     struct outcome_record *outcomes;
     uint32_t outcome_count, outcome_capacity;   /* capacity is a power of two */
-    uint64_t revision[8];
-    uint64_t group_view[8];
-    uint64_t steps[8];           /* highest step of each group: the next one is new, also when a group starts again */
+    uint64_t revision[CLUSTER_GROUPS];
+    uint64_t group_view[CLUSTER_GROUPS];
+    uint64_t steps[CLUSTER_GROUPS];           /* highest step of each group: the next one is new, also when a group starts again */
 };
 
 struct stats {
@@ -559,6 +563,7 @@ const struct view_record *oracle_view(const struct cluster *cl, uint32_t group, 
 void oracle_end(struct cluster *cl);
 
 /* oracle_inside.c */
+void oracle_world(struct cluster *cl, const struct node *n, const struct sizes *s); /* the program reads them */
 void oracle_known_views(struct cluster *cl);             /* after a step of the master */
 void oracle_deadline(struct cluster *cl, struct node *n); /* between two steps of the process */
 

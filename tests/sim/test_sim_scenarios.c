@@ -189,6 +189,18 @@ TEST(an_optimised_ring_is_the_order_of_the_next_view) /* R18: the solver's resul
     scene_end(cl);
 }
 
+TEST(worlds_of_one_master_do_not_wait_for_each_others_failures_or_votes) /* same labels, another name */
+{
+    struct cluster *cl = scene_new(2, 4);
+    node_new(cl, CLUSTER_LABELS, 0);
+    node_new(cl, CLUSTER_LABELS, 0);
+    EXPECT(scene_until(cl, 3, PHASE_ANNOUNCED, 2));
+    uint64_t view = cl->nodes[0].view;
+    scene_fault(cl, FAULT_CRASH, 3, 0, 0);
+    EXPECT_EQ(cl->nodes[0].view, view);
+    scene_end(cl);
+}
+
 TEST(the_same_seed_gives_the_same_trace) /* a clock, an address or an order of hashing in a step would show here */
 {
     static struct cluster cl;

@@ -169,7 +169,7 @@ TEST(a_name_ends_with_its_last_member_and_can_be_used_again)
     struct cluster *c = cluster_new();
     cluster_members(c, 1, 0);
     cluster_world(c, 2, 0, "left");
-    uint64_t run = c->peers[1].run;
+    uint64_t run = c->peers[1].run, view = c->peers[1].view;
     peer_crash(c, &c->peers[1]);
     cluster_pass(c, 3000);
     EXPECT_EQ(master_world_count(c->master), 2);
@@ -178,6 +178,7 @@ TEST(a_name_ends_with_its_last_member_and_can_be_used_again)
     EXPECT_EQ(master_world_count(c->master), 1);
     struct peer *again = peer_join_world(c, 0, "left");
     EXPECT(again->run != run && again->run != 0);
+    EXPECT(again->view > view);
     EXPECT_EQ(again->member_count, 1);
     cluster_free(c);
 }

@@ -149,6 +149,15 @@ typedef struct pcclCommCreateParams_t {
     uint32_t p2p_connection_pool_size; /* parallel connections (lanes) to each peer; 0 means 1, more than 64 mean 64 */
 } pcclCommCreateParams_t;
 
+/* The same, and more, for pcclCreateCommunicatorEx.  Members are only ever added at the end; zero is a valid default of each. */
+typedef struct pcclCommCreateParamsEx_t {
+    size_t size; /* sizeof(pcclCommCreateParamsEx_t), as this program was compiled */
+    ccoip_socket_address_t master_address;
+    uint32_t peer_group;
+    uint32_t p2p_connection_pool_size;
+    const char *PCCL_NULLABLE world; /* name of the world at that master; null or "": the default one, as pcclCreateCommunicator */
+} pcclCommCreateParamsEx_t;
+
 /* tx_bytes, rx_bytes: payload really moved by this peer: 2(W-1)/W of the buffer for an evenly shared operation.  Each payload
  * counts once, at the one who sends it and at the one who receives it; headers, and what a link's loss makes say again, do not. */
 typedef struct pcclReduceInfo_t {
@@ -225,6 +234,14 @@ PCCL_EXPORT pcclResult_t pcclGetVersion(int *version_out);
 /* Makes a communicator; no network traffic.  `params` is copied; the caller owns *comm_out until
  * pcclDestroyCommunicator.  InvalidArgument: null pointer, unknown protocol, port 0. */
 PCCL_EXPORT pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params, pcclComm_t **comm_out);
+
+/* The same for a world with a name.  A world is a membership of its own: its peer groups, votes, sizes and newcomers are
+ * not those of other worlds at the same master, and whatever fails in one is not noticed in another.  The first that
+ * connects under a name begins the world; it ends with its last member, and the name is free again.  One process may have
+ * communicators in any number of worlds.  `params` and the name are copied.  InvalidArgument, beyond what
+ * pcclCreateCommunicator says: a name of more than 63 bytes or with control characters; a `size` below that of the first
+ * version; members that this library does not know and that are not zero. */
+PCCL_EXPORT pcclResult_t pcclCreateCommunicatorEx(const pcclCommCreateParamsEx_t *params, pcclComm_t **comm_out);
 
 /* Joins the run at the master.  What the environment asks of this peer (PCCL_PORT, PCCL_ADVERTISE, PCCL_CPU, PCCL_VERIFY) is
  * looked at first: a mistake there is MasterConnectionFailed as well, with the class pcclClassFix.  Blocks until the accepted

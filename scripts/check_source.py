@@ -19,9 +19,10 @@ LAYERS = {  # a file of this directory may include headers of these
     "topology": {"topology", "wire", "core"},
     "collectives": {"collectives", "kernels", "topology", "wire", "core"},
     "session": {"session", "collectives", "kernels", "topology", "wire", "core"},
-    "master": {"master", "collectives", "kernels", "topology", "wire", "core"},
+    "world": {"world", "collectives", "kernels", "topology", "wire", "core"},
+    "master": {"master", "world", "collectives", "kernels", "topology", "wire", "core"},
     "engine": {"engine", "session", "net", "collectives", "kernels", "topology", "wire", "core"},
-    "server": {"server", "master", "net", "collectives", "kernels", "topology", "wire", "core"},
+    "server": {"server", "master", "world", "net", "collectives", "kernels", "topology", "wire", "core"},
     "api": {"api", "engine", "server", "session", "net", "collectives", "kernels", "topology", "wire", "core"},
 }
 FACES = {  # of these the API sees this much

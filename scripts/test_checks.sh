@@ -26,7 +26,7 @@ spdx='/* SPDX-License-Identifier: MIT */'
 body() { # the text of a file with one function
     printf '%s\nvoid planted(char *a, char *b)\n{\n%s\n}\n' "$spdx" "$1"
 }
-for pair in wire:net/x.h core:wire/x.h session:master/x.h master:session/x.h session:net/x.h \
+for pair in wire:net/x.h core:wire/x.h session:master/x.h session:world/x.h world:session/x.h world:master/x.h session:net/x.h \
     master:net/x.h session:engine/x.h master:server/x.h engine:server/x.h server:session/x.h engine:api/x.h api:master/x.h \
     api:engine/link.h api:server/server_state.h \
     net:kernels/x.h collectives:net/x.h collectives:pccl.h; do

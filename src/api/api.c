@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <sched.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -165,24 +166,45 @@ ccoip_socket_address_t api_address_out(const struct net_address *n)
 
 /* ---- Communicators ----------------------------------------------------------------------------------------------------------- */
 
-pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params, pcclComm_t **comm_out)
+/* Null or a text: what is wrong with the name of a world. */
+static const char *world_mistake(const char *name)
 {
-    const char *phase = "create communicator";
-    if (!engine_marked(&engine_global)) {
-        return api_fail(pcclNotInitialized, pcclCauseUsage, phase, "call pcclInit first");
+    size_t size = strnlen(name, BOUNDS_WORLD_NAME);
+    if (size == BOUNDS_WORLD_NAME) {
+        return "is longer than 63 bytes";
     }
-    if (params == NULL || comm_out == NULL) {
-        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "%s is null", params == NULL ? "params" : "comm_out");
+    for (size_t i = 0; i < size; i++) {
+        if ((unsigned char)name[i] < 0x20 || name[i] == 0x7F) {
+            return "has control characters";
+        }
     }
-    if ((unsigned)params->master_address.inet.protocol > inetIPv6) {
+    return NULL;
+}
+
+static pcclResult_t address_check(const ccoip_socket_address_t *a, const char *phase)
+{
+    if ((unsigned)a->inet.protocol > inetIPv6) {
         return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "master_address: unknown protocol %d: inetIPv4 or inetIPv6",
-                        (int)params->master_address.inet.protocol);
+                        (int)a->inet.protocol);
     }
-    if (params->master_address.port == 0) {
+    if (a->port == 0) {
         return api_fail(pcclInvalidArgument, pcclCauseUsage, phase,
                         "master_address: port 0: give pcclParseAddress the port at which ccoip_master listens (%d unless "
                         "--listen says another), as in '10.0.0.1:%d', and check its result",
                         CCOIP_PROTOCOL_PORT_MASTER, CCOIP_PROTOCOL_PORT_MASTER);
+    }
+    return pcclSuccess;
+}
+
+static pcclResult_t communicator_new(const pcclCommCreateParamsEx_t *params, const char *phase, pcclComm_t **comm_out)
+{
+    const char *world = params->world != NULL ? params->world : "", *mistake = world_mistake(world);
+    pcclResult_t rc = address_check(&params->master_address, phase);
+    if (rc != pcclSuccess) {
+        return rc;
+    }
+    if (mistake != NULL) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "the name of the world %s", mistake);
     }
     uint32_t pool = params->p2p_connection_pool_size == 0 ? 1 : params->p2p_connection_pool_size;
     struct comm_params p = {
@@ -193,6 +215,7 @@ pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params, pcclCo
         .master_loss_ns = API_TIMEOUT_MS * CLOCK_MS,
         .connect_ns = API_TIMEOUT_MS * CLOCK_MS,
     };
+    memcpy(p.world, world, strlen(world));
     pcclComm_t *communicator = (pcclComm_t *)handle_take(HANDLE_COMM, sizeof *communicator);
     if (communicator == NULL || comm_new(&engine_global, &p, &communicator->comm) != PCCL_OK) {
         if (communicator != NULL) {
@@ -203,6 +226,60 @@ pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params, pcclCo
     handle_open(&communicator->handle);
     *comm_out = communicator;
     return pcclSuccess;
+}
+
+/* What both ways of making one look at first. */
+static pcclResult_t create_check(const void *params, pcclComm_t **comm_out, const char *phase)
+{
+    if (!engine_marked(&engine_global)) {
+        return api_fail(pcclNotInitialized, pcclCauseUsage, phase, "call pcclInit first");
+    }
+    if (params == NULL || comm_out == NULL) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "%s is null", params == NULL ? "params" : "comm_out");
+    }
+    return pcclSuccess;
+}
+
+pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params, pcclComm_t **comm_out)
+{
+    const char *phase = "create communicator";
+    pcclResult_t rc = create_check(params, comm_out, phase);
+    if (rc != pcclSuccess) {
+        return rc;
+    }
+    const pcclCommCreateParamsEx_t all = {.size = sizeof all, .master_address = params->master_address,
+                                          .peer_group = params->peer_group,
+                                          .p2p_connection_pool_size = params->p2p_connection_pool_size};
+    return communicator_new(&all, phase, comm_out);
+}
+
+/* Programs compiled with a header of another version: what it did not know is zero, what this one does not know has to be. */
+static pcclResult_t params_take(const pcclCommCreateParamsEx_t *params, const char *phase, pcclCommCreateParamsEx_t *out)
+{
+    enum { FIRST_BYTES = offsetof(pcclCommCreateParamsEx_t, world) + sizeof(const char *) };
+    if (params->size < FIRST_BYTES) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "params->size is %zu: set it to sizeof(pcclCommCreateParamsEx_t)",
+                        params->size);
+    }
+    const unsigned char *bytes = (const unsigned char *)params;
+    for (size_t i = sizeof *out; i < params->size; i++) {
+        if (bytes[i] != 0) {
+            return api_fail(pcclInvalidArgument, pcclCauseUsage, phase,
+                            "byte %zu of params is set: this library does not know what for", i);
+        }
+    }
+    memset(out, 0, sizeof *out);
+    memcpy(out, params, params->size < sizeof *out ? params->size : sizeof *out);
+    return pcclSuccess;
+}
+
+pcclResult_t pcclCreateCommunicatorEx(const pcclCommCreateParamsEx_t *params, pcclComm_t **comm_out)
+{
+    const char *phase = "create communicator";
+    pcclCommCreateParamsEx_t all;
+    pcclResult_t rc = create_check(params, comm_out, phase);
+    rc = rc == pcclSuccess ? params_take(params, phase, &all) : rc;
+    return rc == pcclSuccess ? communicator_new(&all, phase, comm_out) : rc;
 }
 
 pcclResult_t pcclDestroyCommunicator(pcclComm_t *communicator)

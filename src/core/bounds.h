@@ -11,6 +11,7 @@ enum {
     /* Texts, bytes with the zero. */
     BOUNDS_TEXT = 200,     /* reasons that travel on the wire */
     BOUNDS_LOG_LINE = 512,
+    BOUNDS_WORLD_NAME = 64,
 
     /* Addresses and links. */
     BOUNDS_ADDRESSES = 8, /* candidate addresses of a member */

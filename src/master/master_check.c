@@ -1,135 +1,41 @@
-/* master_check.c - what must hold between two steps of the master, in one place.
+/* master_check.c - what must hold between two steps of the master, in one place; of each world in src/world/world_check.c.
  *
- * A few flags after every step; members, groups and votes, which cost as much as there are, every so many steps
- * (core/check.h).  Invariant: nothing is written but the count-down.
+ * Connections cost as much as there are: they are looked at every so many steps (core/check.h).
+ * Invariant: nothing is written but the count-down.
  * SPDX-License-Identifier: MIT */
-#include "core/census.h"
 #include "master/master_state.h"
 
-static void check_conns(const struct master *m)
+static void check_conn(const struct master *m, uint32_t conn)
 {
-    for (uint32_t i = 0; i < m->config.max_connections; i++) {
-        const struct conn *c = &m->conns[i];
-        if (c->state == CONN_MEMBER) {
-            const struct member *mb = &m->members[c->member];
-            PCCL_ASSERT(mb->conn == i && (mb->phase == MEMBER_PENDING || mb->phase == MEMBER_ACCEPTED));
-        }
+    const struct conn *c = &m->common.conns[conn];
+    if (c->state == CONN_MEMBER) {
+        const struct world *w = registry_at(m, c->world);
+        PCCL_ASSERT(w != NULL && world_holds(w, c->member, conn));
     }
 }
 
-/* A member has, for sure, the group's view or the one before it: it was left out of no freeze otherwise (M5). */
-static void check_known_view(const struct master *m, const struct member *mb)
+static void check_places(const struct master *m)
 {
-    const struct view_record *v = &m->groups[mb->group].views[m->groups[mb->group].current];
-    bool fresh = false;
-    for (uint32_t i = 0; i < v->members; i++) {
-        fresh = fresh || (v->ids[i] == mb->id && v->fresh[i]);
+    uint32_t over = 0;
+    for (uint32_t i = 0; i < m->place_count; i++) {
+        const struct place *p = &m->places[i];
+        over += p->over;
+        PCCL_ASSERT(!p->over || i != MASTER_DEFAULT); /* the default world never ends */
+        PCCL_ASSERT(p->due == NEVER || registry_at(m, i) != NULL);
+        PCCL_ASSERT(p->world == NULL || world_slot(p->world) == i);
+        PCCL_ASSERT(p->world == NULL || (world_run(p->world) == m->common.config.run) == (i == MASTER_DEFAULT));
     }
-    PCCL_ASSERT(mb->known_view == v->view || (fresh ? mb->known_view == 0 : mb->known_view == v->parent));
-}
-
-static void check_accepted(const struct master *m, const struct member *mb)
-{
-    const struct group *g = &m->groups[mb->group];
-    PCCL_ASSERT(g->phase != GROUP_FREE && view_has(&g->views[g->current], mb->id));
-    PCCL_ASSERT(mb->role == 0 || mb->vote.kind == VOTE_SYNC);
-    PCCL_ASSERT(!mb->distrusted || mb->vote.kind == VOTE_SYNC); /* a liar is one until its vote ends */
-    PCCL_ASSERT(mb->waits_for == 0 || g->collect_until != NEVER); /* complaints are judged, or end with their view */
-    PCCL_ASSERT(mb->vote.kind == VOTE_NONE || mb->vote.msg.number == mb->answered);
-    PCCL_ASSERT(mb->blamed_by == 0 || mb->blamed_at != 0);
-    check_known_view(m, mb);
-}
-
-static void check_members(const struct master *m)
-{
-    uint32_t probing = 0;
-    for (uint32_t i = 0; i < m->config.max_members; i++) {
-        const struct member *mb = &m->members[i];
-        PCCL_ASSERT(mb->phase != MEMBER_GONE); /* swept at the end of the step */
-        if (mb->phase == MEMBER_FREE) {
-            continue;
-        }
-        PCCL_ASSERT(mb->id != 0 && mb->id < m->next_id && mb->group < m->config.max_groups);
-        PCCL_ASSERT(mb->conn == SLOT_NONE ||
-                    (m->conns[mb->conn].state == CONN_MEMBER && m->conns[mb->conn].member == i));
-        probing += mb->probing != 0;
-        if (mb->phase == MEMBER_ACCEPTED) {
-            check_accepted(m, mb);
-        } else {
-            PCCL_ASSERT(mb->conn != SLOT_NONE && mb->vote.kind == VOTE_NONE && mb->role == 0 && mb->known_view == 0);
-        }
-    }
-    PCCL_ASSERT(probing == m->optimise.waiting);
-}
-
-static void check_view(const struct master *m, const struct group *g)
-{
-    const struct view_record *v = &g->views[g->current];
-    struct census ring = {0};
-    uint32_t accepted = 0;
-    for (uint32_t i = 0; i < v->members; i++) {
-        const struct member *mb = member_find(m, v->ids[i]);
-        PCCL_ASSERT(i == 0 || v->ids[i - 1] < v->ids[i]);
-        census_add(&ring, v->ring[i]);
-        accepted += mb != NULL && member_accepted_in(m, mb, g);
-    }
-    PCCL_ASSERT(census_whole(&ring, v->members));
-    bool settled = g->phase == GROUP_NORMAL && m->admit.phase == ADMIT_IDLE && m->optimise.phase != OPTIMISE_PERSISTING;
-    PCCL_ASSERT(accepted == v->members || g->lost || !settled); /* a loss ends the view */
-    PCCL_ASSERT(v->view < g->next_number && v->parent <= v->view);
-    for (uint32_t i = 0; i < v->edges; i++) {
-        const struct missing_edge *e = &v->edge[i];
-        PCCL_ASSERT(e->a < e->b && view_has(v, e->a) && view_has(v, e->b) && view_has(v, e->relay));
-    }
-}
-
-static void check_sync(const struct master *m, const struct group *g)
-{
-    if (g->sync.phase == SYNC_IDLE) {
-        return;
-    }
-    uint32_t receivers = 0;
-    for (uint32_t i = 0; i < m->config.max_members; i++) {
-        const struct member *mb = &m->members[i];
-        if (member_accepted_in(m, mb, g)) {
-            PCCL_ASSERT(mb->vote.kind == VOTE_SYNC); /* all wait in it until all are answered */
-            PCCL_ASSERT(mb->role == SYNC_HOLDER || mb->role == SYNC_RECEIVER);
-            PCCL_ASSERT(mb->role != SYNC_HOLDER || mb->staged);
-            PCCL_ASSERT(mb->failures < MASTER_SYNC_ROUNDS);
-            receivers += !mb->staged;
-        }
-    }
-    PCCL_ASSERT(g->sync.phase == SYNC_STAGING || receivers == 0); /* G6: nobody applies before all have everything */
-    PCCL_ASSERT(g->sync.persist != 0 || g->sync.phase == SYNC_STAGING);
-}
-
-static void check_group(const struct master *m, const struct group *g)
-{
-    if (g->phase == GROUP_FREE) {
-        PCCL_ASSERT(member_count(m, g, MEMBER_ACCEPTED) == 0 && member_count(m, g, MEMBER_PENDING) == 0);
-        return;
-    }
-    PCCL_ASSERT(g->phase != GROUP_FREEZING || (g->report_by != NEVER && g->attempt > 0));
-    PCCL_ASSERT(g->phase != GROUP_FREEZING || g->cause != CAUSE_NONE); /* M8 */
-    PCCL_ASSERT(g->phase != GROUP_PERSISTING || g->persist != 0 || g->in_batch);
-    PCCL_ASSERT(g->record_count <= m->config.max_operations && g->waited <= master_decisions(&m->config));
-    PCCL_ASSERT(g->break_count <= m->config.max_members);
-    check_view(m, g);
-    check_sync(m, g);
+    PCCL_ASSERT(over == m->ended);
 }
 
 void master_check(struct master *m)
 {
-    PCCL_ASSERT(m->out == NULL || !m->out->overflow);
-    PCCL_ASSERT((m->admit.phase == ADMIT_LINKING) == (m->admit.deadline != NEVER));
-    PCCL_ASSERT(m->admit.phase != ADMIT_PERSISTING || m->admit.persist != 0);
     if (m->check_in-- > 1) {
         return;
     }
-    m->check_in = check_interval(m->config.check_every, m->config.max_connections + 8 * m->config.max_members);
-    check_conns(m);
-    check_members(m);
-    for (uint32_t i = 0; i < m->config.max_groups; i++) {
-        check_group(m, &m->groups[i]);
+    m->check_in = check_interval(m->common.config.check_every, m->common.config.max_connections);
+    check_places(m);
+    for (uint32_t i = 0; i < m->common.config.max_connections; i++) {
+        check_conn(m, i);
     }
 }

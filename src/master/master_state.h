@@ -1,406 +1,65 @@
-/* master_state.h - what the master knows: connections, members, groups, votes; and who may change it.
+/* master_state.h - what the files of the master share: the places of its worlds, and what is the process's own.
  *
- * Everything is an array in one arena, indexed by slots.  Events only note what happened; master_settle then brings the
- * state to rest: it looks at levels ("somebody of this view is lost"), never at edges, so that any number of things that
- * happen in one step end in one FREEZE.
- * Invariant: a phase is written by master_move alone, along the edges of its table.
+ * Invariant: a place that is over takes part in nothing any more; only its memory is still to be given back.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_MASTER_MASTER_STATE_H
 #define PCCL_MASTER_MASTER_STATE_H
 
-#include "core/check.h"
-#include "core/mutant.h"
-#include "core/phase.h"
 #include "master/master.h"
-#include "topology/bandwidth.h"
-#include "topology/probe_rounds.h"
-
-#define SLOT_NONE UINT32_MAX
-#define NEVER INT64_MAX
+#include "world/world.h"
 
 enum {
-    MASTER_MEMBERS_MAX = 1024,   /* at one time, pending ones included; BOUNDS_MEMBERS of one view */
+    MASTER_DEFAULT = 0, /* the place of the default world */
+    MASTER_WORLDS_MAX = 1 << (64 - COMMON_NUMBER_BITS),
+    MASTER_MEMBERS_MAX = 1024, /* of one world at one time, pending ones included; BOUNDS_MEMBERS of one view */
     MASTER_OPERATIONS_MAX = 2 * BOUNDS_DECISIONS,
-    MASTER_BREAKS = 3,           /* breaks of an edge within MASTER_BREAK_NS that make it a missing one, */
-    MASTER_BREAKS_ALONE = 8,     /* and if no member can stand in for it: the newer end loses its place */
-    MASTER_CLASHES = 16,         /* operations of one freeze whose two sides are told; of more only that they differ */
-    MASTER_SYNC_ROUNDS = 3,      /* elections of one vote that failed without anybody being lost or caught */
 };
 #define MASTER_PAUSE_NS 1000000000 /* a tick later than this: the master itself stood still (M7) */
-#define MASTER_BREAK_NS 60000000000
 
-/* Phases; the tables of allowed edges are in moves.c and print the diagrams of docs/PROTOCOL.md. */
-enum member_phase { MEMBER_FREE, MEMBER_PENDING, MEMBER_ACCEPTED, MEMBER_GONE, MEMBER_PHASES };
-enum group_phase { GROUP_FREE, GROUP_NORMAL, GROUP_FREEZING, GROUP_LINKING, GROUP_PERSISTING, GROUP_PHASES };
-enum admit_phase { ADMIT_IDLE, ADMIT_LINKING, ADMIT_PERSISTING, ADMIT_PHASES };
-enum sync_phase { SYNC_IDLE, SYNC_STAGING, SYNC_PERSISTING, SYNC_DURABLE, SYNC_PHASES };
-enum optimise_phase { OPTIMISE_IDLE, OPTIMISE_PROBING, OPTIMISE_SOLVING, OPTIMISE_PERSISTING, OPTIMISE_PHASES };
-
-enum phase_machine { PHASE_MEMBER, PHASE_GROUP, PHASE_ADMIT, PHASE_SYNC, PHASE_OPTIMISE, PHASE_MACHINES };
-extern const struct phase_table phase_next[PHASE_MACHINES];
-
-enum conn_state { CONN_FREE, CONN_OPEN, CONN_MEMBER };
-struct conn {
-    uint8_t state;
-    uint32_t member; /* slot, with CONN_MEMBER */
-    int64_t opened;
-    struct net_address seen;
-};
-
-struct open_vote {
-    uint8_t kind; /* enum vote_kind; VOTE_NONE: waits in none */
-    int64_t since;
-    struct msg_vote msg;
-};
-
-struct member {
-    uint64_t id;
-    uint8_t phase;
-    uint32_t group;     /* slot */
-    uint32_t conn;      /* SLOT_NONE: control connection lost */
-    int64_t lost_at;    /* when it was lost */
-    int64_t heard_at, beat_at; /* last frame in; next heartbeat out */
-    uint64_t echo_ns;   /* the peer's clock in its last heartbeat */
-    int64_t link_lost_at; /* somebody reported a broken link to it in this view; 0 never */
-    uint64_t known_view; /* a view that it surely has */
-    int64_t view_sent_at; /* the published one, on this connection; NEVER: not yet */
-    char gone_text[BOUNDS_TEXT]; /* why it went, for the log */
-    struct member_info info;
-    struct net_address seen;
-    bool verify;        /* asked for digests */
-    /* votes (M9) */
-    uint32_t answered;
-    struct open_vote vote;
-    struct msg_answer answer; /* the last one, for replay */
-    bool answer_by_view, replay_late;
-    /* freeze, admission */
-    bool reported, joining, linked;
-    /* stalls */
-    struct peer_wait wait;  /* of its last heartbeat in this view */
-    uint64_t waits_for;     /* told in this collecting window, 0 none */
-    uint64_t unheard_by;    /* ... who hears nothing of it, while the master does not either; 0 nobody */
-    uint64_t blamed_by;     /* who made its last stall, 0 none */
-    int64_t blamed_at;
-    /* shared state */
-    bool synced;            /* took part in the last sync of the group */
-    bool distrusted;        /* sent wrong bytes in this vote */
-    uint8_t role;           /* enum sync_role in this round, 0 none */
-    bool whole, staged, told; /* told: ELECTED of this round */
-    uint8_t failures;       /* rounds of this vote in which it reached no source, without a culprit, although all sources lived, */
-    uint32_t failed_round;  /* ... the last of them, */
-    int64_t failed_at;      /* ... and when */
-    /* optimise */
-    uint64_t probing;       /* whom it measures in this round, 0 nobody */
-};
-
-/* A view, decided or published. */
-struct view_record {
-    uint64_t view, parent;
-    uint8_t answers, cause;
-    uint64_t culprit;
-    char text[BOUNDS_TEXT];
-    struct sizes sizes;
-    struct plan_view plan;
-    uint32_t members, removed, edges, decisions;
-    uint64_t *ids;                /* owned, as all here; ascending: rank order */
-    bool *fresh;                  /* not in the parent */
-    uint64_t *gone;               /* in the parent, not here */
-    uint32_t *ring;               /* rank at each position */
-    struct missing_edge *edge;
-    uint8_t *linked;              /* of each missing edge: bit 0, bit 1: its end a, b has a link again */
-    struct op_decision *decision; /* on the parent */
-    uint32_t clashes;             /* of those with the cause MISMATCH: the first few, so that both sides can be told */
-    struct decision_clash {
-        uint32_t decision;        /* its index */
-        struct op_clash clash;
-    } clash[MASTER_CLASHES];
-};
-
-/* What all reports of one freeze say about one operation. */
-struct op_record {
-    uint64_t tag;
-    uint32_t seq;
-    uint32_t holders;      /* survivors that list it as held or finished */
-    uint64_t params, digest;
-    uint64_t last;         /* id of the last member that listed it */
-    uint8_t refused;       /* gravest cause listed, 0: not refused */
-    uint64_t culprit;      /* of that cause */
-    bool finished, has_digest, params_differ, digests_differ;
-    bool waited;           /* some survivor has launched it and not finished: it waits for the decision */
-    uint8_t clash;         /* number of it among the group's, 0: none is known */
-    uint64_t caller;       /* who has listed its call first, and which */
-    struct op_params call;
-};
-
-struct edge_break {
-    uint64_t a, b;
-    uint64_t view;    /* and attempt of an admission in which it was counted last: both ends report the same break */
-    uint32_t attempt;
-    uint32_t count;
-    int64_t since;
-    uint64_t gave_view; /* in which it was given up last without counting, at gave_at; 0 never */
-    int64_t gave_at;
-    bool again;         /* ... for the second time within MASTER_BREAK_NS */
-};
-
-struct group_sync {
-    uint8_t phase;
-    uint32_t round;      /* of this group, never reused */
-    bool again;          /* elect once more */
-    int64_t elect_at;    /* not before: the master is about to hear why a source was missing; 0: at once */
-    uint64_t revision, key_digest, content_digest, persist;
-};
-
-struct group {
-    uint8_t phase;
-    uint32_t label;
-    uint64_t next_number;  /* of the next view to be proposed */
-    struct view_record views[2];
-    uint32_t current;      /* views[current] is published; the other is being decided */
-    bool lost, suspect;    /* a member of the view is lost; a freeze with the same members is wanted */
-    uint8_t cause;         /* why, of the freeze that comes or runs */
-    uint64_t culprit;
-    char text[BOUNDS_TEXT];
-    uint32_t attempt;      /* of freezes, counts on */
-    uint32_t survivors;
-    uint32_t link_attempt; /* LINKING: what its ADMIT was numbered */
-    int64_t report_by;     /* FREEZING, LINKING: survivors that have not answered until then are none any more */
-    uint32_t counted;      /* scratch of view_sizes */
-    uint32_t decided;      /* members, when the batch under way was decided */
-    uint64_t persist;      /* number of the record under way */
-    bool in_batch;         /* the view being decided is part of the batch under way */
-    int64_t collect_until; /* NEVER: nothing collected */
-    bool silent;           /* ... links fell silent, of which the first is named here */
-    uint64_t silent_from, silent_to;
-    uint64_t blocked_tag, blocked_on; /* of the last freeze with the cause BLOCKED: operation, and who waits in a vote, */
-    uint32_t blocked_vote;            /* ... its number; a vote outlives the freeze */
-    struct op_record *records; /* owned */
-    uint32_t *record_index;    /* owned: hash of (tag, seq) -> record + 1 */
-    uint32_t record_count, index_size, waited; /* waited: records that somebody waits for */
-    struct op_clash clash[MASTER_CLASHES];
-    uint32_t clashes;
-    struct edge_break *breaks; /* owned */
-    uint32_t break_count;
-    uint64_t revision;     /* next expected by a sync */
-    struct group_sync sync;
-    uint64_t solving;      /* number of the MASTER_SOLVE under way, 0 none */
-    bool solved;           /* solution[] holds a ring */
-    uint32_t *solution;    /* owned */
-};
-
-struct admission {
-    uint8_t phase;
-    uint32_t attempt;  /* counts on for ever, over all that ADMIT is sent for */
-    uint32_t current;  /* LINKING: the admission's own */
-    bool again;
-    int64_t deadline;
-    uint64_t persist;
-    struct sizes sizes; /* of the answers, fixed with the decision whatever happens before they leave (P11) */
-};
-
-struct optimise {
-    uint8_t phase;
-    bool lost;              /* one of the schedule, whose group may have ended with it: nobody freezes then */
-    uint32_t round, rounds; /* of this schedule; number = first_round + round */
-    uint32_t first_round, waiting;
-    int64_t deadline;
-    uint64_t persist;
-    struct probe_rounds schedule;
-    uint32_t count;           /* members of the schedule */
-    uint32_t *slots;          /* owned */
-    uint16_t *storage;        /* owned */
-    struct bandwidth_edge *edges; /* owned */
+struct place {
+    struct world *world; /* owned by the shell; null: free */
+    int64_t due;         /* of its next tick */
+    bool over;           /* ended: memory to be reclaimed */
 };
 
 struct master {
-    struct master_config config;
+    struct common common;
     bool poisoned;
     const char *failed_what, *failed_where; /* static: the assertion that poisoned it */
-    uint32_t check_in;      /* steps until all of it is checked again */
-    int64_t now, due;       /* of this step; deadline after the last one */
-    int64_t spared_at;      /* silence timers were restarted since too many were silent (M7) */
-    struct outbox *out;     /* borrowed, during a step */
-    bool changed;           /* settle must look again */
-    bool had_members;
-    uint32_t voters[VOTE_SYNC + 1]; /* accepted members by what they wait in, as vote_settle last counted */
-    bool ghost;             /* a voter died and its vote is waited for: a mistake that tests switch on */
-    uint64_t next_id, next_persist, next_solve, view_floor;
-    struct conn *conns;     /* owned, as all here */
-    struct member *members;
-    struct group *groups;
-    struct admission admit;
-    struct optimise optimise;
-    struct bandwidth bandwidth;
-    uint64_t *scratch_cost; /* a matrix over one group */
-    double *scratch_path, *scratch_rates; /* rates of one group: pairs; up, down, share */
-    uint16_t *scratch_order, *scratch_search;
-    uint64_t *scratch_ids;
-    uint32_t edge_capacity; /* of a view */
+    uint32_t check_in;     /* steps until all connections are checked again */
+    int64_t due;           /* deadline after the last step */
+    int64_t stranger_due;  /* when the first connection that has not registered is closed */
+    int64_t spared_at;     /* silence timers were restarted since too many were silent (M7) */
+    uint64_t worlds_begun; /* run ids are drawn from it */
+    struct place *places;  /* in the arena */
+    uint32_t place_count;  /* above are free ones only */
+    uint32_t ended;        /* places that are over */
+    struct world *spare;   /* has room for the first of a new world; null: none */
 };
 
-/* Most that one view decides. */
-static inline uint32_t master_decisions(const struct master_config *c)
-{
-    return c->max_operations < BOUNDS_DECISIONS ? c->max_operations : BOUNDS_DECISIONS;
-}
+/* ---- registry.c: worlds by name, by run, by number ---- */
+/* The world at this place; null: none, or it is over. */
+struct world *registry_at(const struct master *m, uint32_t place);
+struct world *registry_named(const struct master *m, const char *name);
+struct world *registry_run(const struct master *m, uint64_t run);
+/* Makes the spare one the world of that name; null: no place, or no memory. */
+struct world *registry_begin(struct master *m, const char *name);
+/* Behind each event of a world: it comes to rest, ends if it is a named one with nobody left, and says when it is due. */
+void registry_rest(struct master *m, struct world *w);
+/* The world that is due first; null: none yet. */
+struct world *registry_due(const struct master *m, int64_t now);
+
+/* ---- stranger.c: connections that have not registered ---- */
+void stranger_opened(struct master *m, const struct master_event *e);
+void stranger_frame(struct master *m, const struct master_event *e);
+void stranger_foreign(struct master *m, uint32_t conn, uint64_t version);
+void stranger_tick(struct master *m);
+
+/* ---- own_pause.c: M7 ---- */
+void pause_noticed(struct master *m);              /* it was the master that stood still */
+void pause_spare(struct master *m, const struct world *w); /* ... or so it seems; before the tick of a world */
 
 /* master_check.c: asserts what must hold between two steps */
 void master_check(struct master *m);
-
-/* moves.c */
-/* The one writer of phases: asserts the edge, traces it.  `id` and `view` go into the trace. */
-void master_move(struct master *m, enum phase_machine machine, uint8_t *phase, uint8_t to, uint64_t id, uint64_t view,
-                 const char *why);
-
-/* member_read.c */
-struct group *member_group(const struct master *m, const struct member *mb);
-struct member *member_find(const struct master *m, uint64_t id); /* pending or accepted; null */
-bool member_accepted_in(const struct master *m, const struct member *mb, const struct group *g);
-uint32_t member_count(const struct master *m, const struct group *g, enum member_phase phase); /* null: all groups */
-
-/* view_read.c */
-struct view_record *view_current(struct group *g);
-struct view_record *view_next(struct group *g);
-bool view_has(const struct view_record *v, uint64_t id);
-bool view_ending(const struct group *g); /* its members are frozen */
-/* Every accepted member surely has the published view (it may be left out of a freeze only then: nobody is ever more than
- * one view behind, M5). */
-bool view_known_to_all(const struct master *m, const struct group *g);
-struct sizes view_sizes(struct master *m, const struct group *g, bool joining);
-
-/* linking.c */
-bool linking_takes_part(const struct member *mb);
-/* ADMIT of the next view, to one member or to all of it. */
-void linking_send(struct master *m, struct group *g, uint32_t attempt, struct member *only);
-/* A new attempt to link the members of the group's next view; returns its number. */
-uint32_t linking_begin(struct master *m, struct group *g);
-bool linking_all(const struct master *m, const struct group *g); /* null: all groups, newcomers too */
-
-/* member_out.c */
-/* Out: FENCE unless it left by itself, connection closed, what it was part of notes the loss (M1).  `text` is static: it is logged. */
-void member_exclude(struct master *m, struct member *mb, enum cause cause, const char *text);
-/* The same; `why` is static, it is traced; `text` is copied: it goes to the log, to the others and to the excluded one. */
-void member_exclude_told(struct master *m, struct member *mb, enum cause cause, const char *why, const char *text);
-void member_violation(struct master *m, uint32_t conn, const char *what); /* bytes or a state that cannot be */
-void member_close(struct master *m, uint32_t conn);
-void member_fence(struct master *m, uint32_t conn, uint64_t view, enum cause cause, const char *text);
-
-/* member.c */
-void member_register(struct master *m, uint32_t conn, const struct frame_header *h, struct reader *r);
-void member_closed(struct master *m, uint32_t conn);
-/* A stranger of another version of the protocol is told so: whatever it makes of FENCE, the header names our version. */
-void member_foreign(struct master *m, uint32_t conn, uint64_t version);
-void member_heartbeat(struct master *m, struct member *mb, const struct msg_heartbeat *hb, uint64_t view);
-void member_tick(struct master *m);
-int64_t member_deadline(const struct master *m);
-void member_sweep(struct master *m); /* gone ones give their slots back */
-
-/* suspect.c */
-void suspect_report(struct master *m, struct member *from, const struct msg_suspect *s);
-void suspect_blocked(struct master *m, struct member *from, const struct peer_wait *wait);
-/* Fills what a heartbeat tells of whom `mb` waits for. */
-void suspect_tell_wait(const struct master *m, const struct member *mb, struct msg_heartbeat *hb);
-void suspect_tick(struct master *m);
-int64_t suspect_deadline(const struct master *m);
-/* A freeze with the same members is wanted. */
-void suspect_group(struct master *m, struct group *g, enum cause cause, uint64_t culprit, const char *text);
-
-/* report.c: the reports of one freeze */
-void report_reset(struct group *g);
-/* Whether they find room, or why not. */
-enum report_verdict { REPORT_TAKEN, REPORT_WRONG, REPORT_FULL };
-enum report_verdict report_take(struct master *m, struct group *g, struct member *mb, const struct msg_frozen *f, struct reader *r);
-void report_decide(struct master *m, struct group *g, struct view_record *next); /* M3 */
-
-/* view.c */
-void view_settle(struct master *m, struct group *g);
-void view_frozen(struct master *m, struct member *mb, struct reader *r);
-void view_tick(struct master *m);
-int64_t view_deadline(const struct master *m);
-void view_persisted(struct master *m, uint64_t number);
-/* Begins the next view under a new number: members are the accepted ones of the group and, if asked, the joining ones. */
-void view_propose(struct master *m, struct group *g, enum vote_kind answers, bool joining);
-void view_publish(struct master *m, struct group *g);
-void view_send(struct master *m, struct group *g, struct member *only); /* the published view, to one member or to all */
-void view_send_freeze(struct master *m, struct group *g, struct member *only);
-/* Ring, sizes and the rest of the next view, once its members and missing edges are known. */
-void view_finish(struct master *m, struct group *g, bool joining);
-/* The view has nobody left: the group is as if it had just been made, but for its numbers. */
-void view_empty(struct master *m, struct group *g);
-/* One MASTER_PERSIST with the next views of all groups (only: this one) that are marked in_batch. */
-uint64_t view_persist(struct master *m, struct group *only);
-
-/* edges.c */
-bool edges_missing(const struct view_record *v, uint64_t x, uint64_t y);
-bool edges_note(struct view_record *v, uint64_t a, uint64_t b, uint32_t capacity);
-/* Counts a break of the edge; true if it has become a missing one of the views to come.  Unreachable: it could not be made
- * at all, which once is enough, provided that somebody can stand in. */
-bool edges_broken(struct master *m, struct group *g, uint64_t a, uint64_t b, bool unreachable);
-void edges_give_up(struct master *m, struct group *g, uint64_t a, uint64_t b); /* without counting */
-/* LINKED that nobody asked for: a member has a link again where its view misses one. */
-void edges_linked(struct master *m, struct member *mb, const struct msg_linked *l, uint64_t view, struct reader *r);
-void edges_unlinked(struct group *g, uint64_t from, uint64_t to); /* ... and has lost it */
-void edges_unlinked_all(struct group *g, uint64_t from); /* its connection was resumed: it will say again which it has */
-bool edges_healed(const struct master *m, const struct group *g); /* a next view would miss fewer */
-/* Into the next view: the missing edges of the published one that have not healed. */
-void edges_inherit(struct master *m, struct group *g);
-/* All that is missing is noted, LINKED of all included: adds what breaks too often and names relays; the id of a member that
- * cannot be relayed and has to go, 0 if all is well. */
-uint64_t edges_close(struct master *m, struct group *g);
-/* The same where nobody has been asked to make links yet: true if that has to be tried before anybody loses its place. */
-bool edges_unsure(struct master *m, struct group *g);
-bool edges_full(const struct view_record *v, uint64_t id);
-
-/* view_ring.c */
-void ring_repair(struct master *m, const struct view_record *from, struct view_record *to);
-uint32_t ring_costs(const struct master *m, const struct view_record *v, uint64_t *cost);
-
-/* algorithm.c: of the larger operations in a view with this ring; `before`: what is used until now */
-uint8_t algorithm_choose(struct master *m, const struct view_record *v, const uint32_t *ring, uint8_t before);
-
-/* vote.c */
-void vote_take(struct master *m, struct member *mb, const struct msg_vote *v, uint64_t header_view);
-void vote_settle(struct master *m);
-/* A member that the vote or the admission of this one still needs; 0: none, or it waits for nothing. */
-const char *vote_name(enum vote_kind kind); /* "an update" */
-uint64_t vote_waits_for(const struct master *m, const struct member *mb);
-bool vote_all_in(const struct master *m, const struct group *g, enum vote_kind kind); /* null: all groups */
-bool vote_quiet(const struct master *m, const struct group *g); /* answers may leave; null: all groups */
-void vote_answer(struct master *m, struct member *mb, enum answer_result result, uint64_t value,
-                 const struct sizes *sizes, const char *text);
-void vote_answered_by_view(struct master *m, struct member *mb, const struct view_record *v);
-void vote_replay(struct master *m, struct member *mb); /* the stored answer once more */
-
-/* admit.c */
-void admit_settle(struct master *m);
-void admit_linked(struct master *m, struct member *mb, uint64_t view, struct reader *r);
-void admit_persisted(struct master *m, uint64_t number);
-void admit_tick(struct master *m);
-/* Fixes the sizes that the answers of this decision carry. */
-void admit_fix_sizes(struct master *m);
-/* Publishes the views of the batch and answers everybody else who waits in this kind of vote. */
-void admit_publish(struct master *m, enum vote_kind kind);
-
-/* source.c */
-/* Voters of the group's sync in rank order: the next at or behind *at, null at the end. */
-struct member *voter_next(const struct master *m, const struct group *g, uint32_t *at);
-bool source_has(const struct member *mb); /* it holds what this round has elected, or has staged it */
-/* ELECTED to all that can be told and were not; `again`: once more to that one alone, if it was told. */
-void source_tell(struct master *m, struct group *g, struct member *again);
-
-/* election.c */
-void election_settle(struct master *m, struct group *g);
-bool election_known(const struct master *m, const struct member *mb, const struct msg_staged *s); /* a round that there has been */
-void election_staged(struct master *m, struct member *mb, const struct msg_staged *s);
-void election_persisted(struct master *m, uint64_t number);
-int64_t election_deadline(const struct master *m);
-void election_reset(struct master *m, struct group *g, const char *why); /* nobody waits in it any more */
-
-/* optimise.c */
-void optimise_settle(struct master *m);
-void optimise_measured(struct master *m, struct member *mb, const struct msg_measured *ms);
-void optimise_solved(struct master *m, const struct master_event *e);
-void optimise_persisted(struct master *m, uint64_t number);
-void optimise_tick(struct master *m);
 
 #endif

@@ -22,6 +22,8 @@
 enum {
     SERVER_MEMBERS = 256, /* what the tables of a peer hold of one view: better refused here than by every member */
     SERVER_GROUPS = 64,
+    SERVER_WORLDS = 1024,
+    SERVER_CONNECTIONS = 4096, /* of the members of all worlds together */
     SERVER_IDLE_TAGS = 16384, /* about a megabyte at the peer */
     SERVER_OPERATIONS = 2 * BOUNDS_DECISIONS, /* finished ones that nobody waits for too */
     SERVER_JOURNAL_BYTES = 1 << 16,
@@ -39,6 +41,7 @@ static void config_fill(struct master_config *c, const struct server_options *o)
     int64_t dead = o->dead_ns > 0 ? o->dead_ns : 10 * CLOCK_S;
     *c = (struct master_config){
         .epoch = 1,
+        .max_worlds = SERVER_WORLDS,
         .max_members = o->max_members > 0 ? o->max_members : SERVER_MEMBERS,
         .max_groups = o->max_groups > 0 ? o->max_groups : SERVER_GROUPS,
         .max_edges = BOUNDS_EDGES,
@@ -57,12 +60,7 @@ static void config_fill(struct master_config *c, const struct server_options *o)
                  .algorithm = PLAN_DIRECT},
         .tour_moves = 20000,
     };
-    c->max_connections = c->max_members + 2 * SERVER_FRESH; /* resumed members have two for a moment */
-}
-
-static void *aligned_new(size_t bytes)
-{
-    return aligned_alloc(64, (bytes + 63) / 64 * 64);
+    c->max_connections = SERVER_CONNECTIONS + 2 * SERVER_FRESH; /* resumed members have two for a moment */
 }
 
 static bool server_allocate(struct server *s)
@@ -74,15 +72,15 @@ static bool server_allocate(struct server *s)
     }
     master_out_bounds(&s->config, &actions, &bytes, &dests);
     size_t action_bytes = actions * sizeof(struct action), dest_bytes = dests * sizeof(uint64_t);
-    s->arena = aligned_new(arena_bytes);
-    s->out_memory = aligned_new(action_bytes + dest_bytes + bytes);
+    s->arena = server_memory(arena_bytes);
+    s->out_memory = server_memory(action_bytes + dest_bytes + bytes);
     s->clients = calloc(connections, sizeof(struct client *));
     s->free_slots = malloc(connections * sizeof *s->free_slots);
     s->durable = malloc(actions * sizeof *s->durable);
     unsigned char *records = malloc(SERVER_JOURNAL_BYTES), *out = s->out_memory;
     journal_init(&s->journal, records, records != NULL ? SERVER_JOURNAL_BYTES : 0);
     if (s->arena == NULL || out == NULL || s->clients == NULL || s->free_slots == NULL || s->durable == NULL ||
-        records == NULL || !solve_init(&s->solve, s->config.max_members, s->config.max_groups)) {
+        records == NULL || !solve_init(&s->solve, s->config.max_members)) {
         return false;
     }
     s->durable_capacity = actions;
@@ -102,6 +100,9 @@ static void server_release(struct server *s, bool forked)
     if (!forked) {
         pthread_cond_destroy(&s->ended);
         pthread_mutex_destroy(&s->lock);
+    }
+    for (void *memory; s->master != NULL && (memory = master_release(s->master)) != NULL;) {
+        free(memory);
     }
     solve_fini(&s->solve);
     free(s->journal.bytes);

@@ -13,10 +13,12 @@
 
 enum { SOLVE_STARTS = 4, SOLVE_MOVES_PER_EDGE = 30 };
 
-bool solve_init(struct solve *v, uint32_t members, uint32_t groups)
+enum { SOLVE_WANTED = 64 };
+
+bool solve_init(struct solve *v, uint32_t members)
 {
     size_t n = members, edges = n * n;
-    v->wanted_capacity = 2 * groups; /* one for each group, and one given up that it replaces */
+    v->wanted_capacity = SOLVE_WANTED;
     v->wanted = calloc(v->wanted_capacity, sizeof *v->wanted);
     v->matrix = malloc(edges * sizeof *v->matrix); /* large ones stay untouched until used */
     v->cost = malloc(edges * sizeof *v->cost);
@@ -44,19 +46,25 @@ static void solve_remove_first(struct solve *v)
     v->begun = false;
 }
 
-void solve_add(struct server *s, uint32_t group, uint64_t number)
+void solve_add(struct server *s, uint64_t number)
 {
     struct solve *v = &s->solve;
     if (v->wanted_count == v->wanted_capacity) {
-        solve_remove_first(v); /* the master asks once per group: the oldest has been given up */
+        uint64_t *grown = realloc(v->wanted, 2 * v->wanted_capacity * sizeof *grown);
+        if (grown != NULL) {
+            v->wanted = grown;
+            v->wanted_capacity *= 2;
+        } else {
+            solve_remove_first(v); /* most likely it has been given up: it waited longest */
+        }
     }
-    v->wanted[v->wanted_count++] = (struct solve_wanted){group, number};
+    v->wanted[v->wanted_count++] = number;
 }
 
 /* Reads the costs; true if there is a search to go on with. */
 static bool solve_begin(struct server *s, struct solve *v)
 {
-    uint32_t n = master_matrix(s->master, v->wanted[0].group, v->matrix, v->order, s->config.max_members);
+    uint32_t n = master_matrix(s->master, v->wanted[0], v->matrix, v->order, s->config.max_members);
     v->count = n;
     for (size_t i = 0; i < (size_t)n * n; i++) {
         double seconds = v->matrix[i]; /* per gigabit */
@@ -98,7 +106,7 @@ bool solve_work(struct server *s, struct master_event *out)
         v->order[i] = v->ring[i];
     }
     *out = (struct master_event){
-        .kind = MASTER_SOLVED, .number = v->wanted[0].number, .order = v->order, .count = v->count};
+        .kind = MASTER_SOLVED, .number = v->wanted[0], .order = v->order, .count = v->count};
     solve_remove_first(v);
     return true;
 }

@@ -52,10 +52,7 @@ struct client {
 
 /* Ring searches: those asked for, and the one under way.  Memory for the largest is taken when the server is made. */
 struct solve {
-    struct solve_wanted {
-        uint32_t group;
-        uint64_t number;
-    } *wanted;           /* owned: first come, first served */
+    uint64_t *wanted;    /* owned: numbers; first come, first served */
     uint32_t wanted_count, wanted_capacity;
     bool begun;
     uint32_t count;      /* peers of the one under way */
@@ -114,6 +111,8 @@ void client_flush_dirty(struct server *s);
 void client_free(struct client *c);
 
 /* ---- server_step.c ---- */
+/* Aligned for tables of the master; free() frees it. */
+void *server_memory(size_t bytes);
 /* One event and everything that follows from it. */
 void server_run(struct server *s, const struct master_event *e);
 
@@ -125,9 +124,9 @@ void client_sweep(struct server *s, int64_t now);
 int64_t client_deadline(const struct server *s);
 
 /* ---- server_solve.c ---- */
-bool solve_init(struct solve *v, uint32_t members, uint32_t groups);
+bool solve_init(struct solve *v, uint32_t members);
 void solve_fini(struct solve *v);
-void solve_add(struct server *s, uint32_t group, uint64_t number);
+void solve_add(struct server *s, uint64_t number);
 /* Works for a moment; true: a ring is found, *out is the event. */
 bool solve_work(struct server *s, struct master_event *out);
 

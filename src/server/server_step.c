@@ -10,6 +10,11 @@
 #include "core/log.h"
 #include "server/server_state.h"
 
+void *server_memory(size_t bytes)
+{
+    return aligned_alloc(64, (bytes + 63) / 64 * 64);
+}
+
 static bool journal_grow(struct journal *j, size_t size)
 {
     size_t capacity = 2 * j->capacity + size;
@@ -72,7 +77,7 @@ static void server_act(struct server *s)
             act_persist(s, a);
             break;
         case MASTER_SOLVE:
-            solve_add(s, a->slot, a->value);
+            solve_add(s, a->value);
             break;
         case MASTER_TRACE:
             act_trace(s, a);
@@ -81,11 +86,29 @@ static void server_act(struct server *s)
     }
 }
 
+/* What there is no memory for, the master meets as no room: whoever it is for is told. */
+static void server_grow(struct server *s, const struct master_event *e)
+{
+    struct master_want want;
+    while (master_growth(s->master, e, &want)) {
+        void *memory = server_memory(want.bytes);
+        if (memory == NULL) {
+            log_line(LOG_WARN, "no memory for a table of %zu bytes", want.bytes);
+            return;
+        }
+        free(master_grow(s->master, &want, memory));
+    }
+}
+
 static void server_step(struct server *s, const struct master_event *e)
 {
     outbox_reset(&s->out);
+    server_grow(s, e);
     master_step(s->master, clock_now_ns(), e, &s->out);
     server_act(s);
+    for (void *memory; (memory = master_reclaim(s->master)) != NULL;) {
+        free(memory);
+    }
     if (master_poisoned(s->master) && !atomic_exchange(&s->stop, true)) {
         const char *where, *what = master_failure(s->master, &where);
         log_line(LOG_ERROR, "the master failed %s at %s: the run ends; this is a bug, please report it", what, where);

@@ -62,6 +62,7 @@ void join_master_up(struct session *s, struct outbox *out)
     struct msg_register m = {.run = s->run, .group = s->cfg.group, .lanes = s->cfg.lanes,
                              .addresses = s->cfg.addresses, .verify = s->cfg.verify};
     memcpy(m.address, s->cfg.address, sizeof m.address);
+    memcpy(m.world, s->cfg.world, sizeof m.world);
     if (s->phase == PHASE_MEMBER) {
         m.id = s->id;
         m.view = s->view.view;

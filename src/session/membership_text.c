@@ -41,7 +41,9 @@ void session_trace_staged(struct outbox *out, enum staged_status status)
 
 void membership_say_registered(const struct session *s, struct outbox *out)
 {
-    session_trace(out, TRACE_EVERYBODY, "registered for group %u, waits until the members update", s->cfg.group);
+    bool named = s->cfg.world[0] != 0;
+    session_trace(out, TRACE_EVERYBODY, "registered for group %u%s%s%s, waits until the members update", s->cfg.group,
+                  named ? " of world '" : "", s->cfg.world, named ? "'" : "");
 }
 
 void membership_say_master_lost(struct outbox *out, const char *why)

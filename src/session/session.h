@@ -32,6 +32,7 @@ struct session; /* the arena's first object */
 enum { SESSION_NO_SLOT = 0xFFFFFFFFu };
 
 struct session_config {
+    char world[BOUNDS_WORLD_NAME]; /* at the master; "": the default one */
     uint32_t group;
     uint16_t lanes;             /* connections per peer this one can serve */
     uint8_t addresses;          /* candidates told to the master */

@@ -83,6 +83,7 @@ struct msg_register {
     uint8_t verify;     /* 1: wants digests of results in its views */
     uint8_t addresses;  /* count; items: net_address, `advertise` first; ip 0.0.0.0 means "what you see" */
     struct net_address address[BOUNDS_ADDRESSES];
+    char world[BOUNDS_WORLD_NAME]; /* whose; "": the default one */
 };
 
 struct msg_welcome {
@@ -277,6 +278,9 @@ struct msg_measured {
 };
 
 /* Each put writes payload only; each get reads payload and, for messages without lists, needs nothing to be left over. */
+/* The name of a world: a length u8 below BOUNDS_WORLD_NAME and as many bytes, none of them a control character. */
+void put_world_name(struct writer *w, const char *name);
+void get_world_name(struct reader *r, char name[BOUNDS_WORLD_NAME]);
 void put_register(struct writer *w, const struct msg_register *m);
 bool get_register(struct reader *r, struct msg_register *m);
 void put_welcome(struct writer *w, const struct msg_welcome *m);

@@ -3,8 +3,29 @@
  * Put and get of one message stand together and read like its schema: the same fields in the same
  * order.
  * SPDX-License-Identifier: MIT */
+#include <string.h>
+
 #include "wire/control.h"
 #include "wire/parts.h"
+
+void put_world_name(struct writer *w, const char *name)
+{
+    size_t size = strnlen(name, BOUNDS_WORLD_NAME);
+    w->bad = w->bad || size == BOUNDS_WORLD_NAME;
+    put_u8(w, (uint8_t)size);
+    put_bytes(w, name, size);
+}
+
+void get_world_name(struct reader *r, char name[BOUNDS_WORLD_NAME])
+{
+    uint8_t size = parts_get_u8(r, 0, BOUNDS_WORLD_NAME - 1);
+    const unsigned char *at = get_bytes(r, size);
+    memset(name, 0, BOUNDS_WORLD_NAME);
+    for (uint8_t i = 0; at != NULL && i < size; i++) {
+        r->bad = r->bad || at[i] < 0x20 || at[i] == 0x7F;
+        name[i] = r->bad ? '\0' : (char)at[i];
+    }
+}
 
 void put_register(struct writer *w, const struct msg_register *m)
 {
@@ -18,6 +39,7 @@ void put_register(struct writer *w, const struct msg_register *m)
     put_u8(w, m->open_vote);
     put_u8(w, m->verify);
     parts_put_addresses(w, m->address, m->addresses);
+    put_world_name(w, m->world);
 }
 
 bool get_register(struct reader *r, struct msg_register *m)
@@ -32,6 +54,7 @@ bool get_register(struct reader *r, struct msg_register *m)
     m->open_vote = parts_get_u8(r, VOTE_NONE, VOTE_SYNC);
     m->verify = parts_get_u8(r, 0, 1);
     m->addresses = parts_get_addresses(r, m->address);
+    get_world_name(r, m->world);
     return reader_done(r);
 }
 

@@ -4,7 +4,7 @@
  * for as many as a program may have; one seed of 64 has so many, of full size or of next to none.
  * Invariant: a function of the seed alone; other seeds draw nothing here.
  * SPDX-License-Identifier: MIT */
-#include "world.h"
+#include "sim_cluster.h"
 
 enum { BURST_SEEDS = 64, BURST_MOST = 1000 };
 
@@ -22,7 +22,7 @@ void burst_draw(struct options *o)
     o->steps = 2;
     o->think = true;
     o->small_limits = o->small_limits && o->burst < 200;
-    o->op_bytes = o->burst <= 250 ? WORLD_BYTES : WORLD_BYTES / 4;
+    o->op_bytes = o->burst <= 250 ? CLUSTER_BYTES : CLUSTER_BYTES / 4;
     o->frame_bytes = o->op_bytes;
     o->socket_bytes = 65536;
     o->split_percent = 0;
@@ -33,15 +33,15 @@ void burst_draw(struct options *o)
 }
 
 /* The process whose calls are counted meets the fault of its burst once it has launched so many. */
-void burst_launched(struct world *w, uint16_t node)
+void burst_launched(struct cluster *cl, uint16_t node)
 {
     static const uint8_t kinds[] = {FAULT_CRASH, FAULT_CRASH, FAULT_LINK, FAULT_MASTER_LINE, FAULT_LEAVE, FAULT_JOIN};
-    if (w->opt.burst == 0 || node != w->opt.seed / BURST_SEEDS % w->opt.peers || ++w->burst_launched != w->opt.burst_at ||
-        w->fault_count == FAULTS_MAX) {
+    if (cl->opt.burst == 0 || node != cl->opt.seed / BURST_SEEDS % cl->opt.peers || ++cl->burst_launched != cl->opt.burst_at ||
+        cl->fault_count == FAULTS_MAX) {
         return;
     }
-    uint64_t h = mix64(w->opt.seed, 0xFA);
-    w->faults[w->fault_count] = (struct fault){
-        .kind = (enum fault_kind)kinds[h % sizeof kinds], .node = (uint16_t)(h >> 8) % w->opt.peers, .other = node};
-    world_post(w, 0, EVENT_FAULT, WORLD_NOBODY, w->fault_count++, 0, 0);
+    uint64_t h = mix64(cl->opt.seed, 0xFA);
+    cl->faults[cl->fault_count] = (struct fault){
+        .kind = (enum fault_kind)kinds[h % sizeof kinds], .node = (uint16_t)(h >> 8) % cl->opt.peers, .other = node};
+    cluster_post(cl, 0, EVENT_FAULT, CLUSTER_NOBODY, cl->fault_count++, 0, 0);
 }

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "world.h"
+#include "sim_cluster.h"
 
-bool channel_valid(const struct world *w, uint32_t channel, uint32_t generation)
+bool channel_valid(const struct cluster *cl, uint32_t channel, uint32_t generation)
 {
-    return channel < w->channel_count && w->channels[channel].open && w->channels[channel].generation == generation;
+    return channel < cl->channel_count && cl->channels[channel].open && cl->channels[channel].generation == generation;
 }
 
 static void pipe_reset(struct pipe *p)
@@ -22,19 +22,19 @@ static void pipe_reset(struct pipe *p)
     *p = (struct pipe){.bytes = bytes, .capacity = capacity, .pace = p->pace};
 }
 
-uint32_t channel_new(struct world *w, uint16_t from, uint16_t to)
+uint32_t channel_new(struct cluster *cl, uint16_t from, uint16_t to)
 {
-    uint32_t i = w->channel_first_free;
-    while (i < w->channel_count && w->channels[i].open) {
+    uint32_t i = cl->channel_first_free;
+    while (i < cl->channel_count && cl->channels[i].open) {
         i++;
     }
-    w->channel_first_free = i + 1;
-    if (i == w->channel_count) {
-        w->channels = world_grow(w->channels, &w->channel_capacity, i + 1, sizeof *w->channels);
-        memset(&w->channels[i], 0, sizeof w->channels[i]);
-        w->channel_count++;
+    cl->channel_first_free = i + 1;
+    if (i == cl->channel_count) {
+        cl->channels = cluster_grow(cl->channels, &cl->channel_capacity, i + 1, sizeof *cl->channels);
+        memset(&cl->channels[i], 0, sizeof cl->channels[i]);
+        cl->channel_count++;
     }
-    struct channel *c = &w->channels[i];
+    struct channel *c = &cl->channels[i];
     c->generation++;
     c->open = true;
     c->stuck_since = 0;
@@ -46,12 +46,12 @@ uint32_t channel_new(struct world *w, uint16_t from, uint16_t to)
     return i;
 }
 
-static void channel_release(struct world *w, uint32_t channel)
+static void channel_release(struct cluster *cl, uint32_t channel)
 {
-    struct channel *c = &w->channels[channel];
+    struct channel *c = &cl->channels[channel];
     if (c->end[0].closed && c->end[1].closed) {
         c->open = false;
-        w->channel_first_free = channel < w->channel_first_free ? channel : w->channel_first_free;
+        cl->channel_first_free = channel < cl->channel_first_free ? channel : cl->channel_first_free;
     }
 }
 
@@ -62,30 +62,30 @@ static uint64_t channel_piece(const struct pipe *p, int end, uint32_t size)
 }
 
 /* Posts arrivals of the last `size` bytes of the pipe, in one to three pieces. */
-static void channel_post(struct world *w, uint32_t channel, int end, uint32_t size)
+static void channel_post(struct cluster *cl, uint32_t channel, int end, uint32_t size)
 {
-    struct channel *c = &w->channels[channel];
+    struct channel *c = &cl->channels[channel];
     struct pipe *p = &c->pipe[end];
-    uint32_t rate = slow_rate(w, c->end[end].node, c->end[1 - end].node);
-    uint32_t pieces = size > 1 && world_chance(w, w->opt.split_percent) ? 2 + (uint32_t)rng_below(&w->rng, 2) : 1;
+    uint32_t rate = slow_rate(cl, c->end[end].node, c->end[1 - end].node);
+    uint32_t pieces = size > 1 && cluster_chance(cl, cl->opt.split_percent) ? 2 + (uint32_t)rng_below(&cl->rng, 2) : 1;
     while (size > 0) {
-        uint32_t part = slow_piece(rate, pieces > 1 ? 1 + (uint32_t)rng_below(&w->rng, size) : size);
-        int64_t at = w->now + world_delay(w);
+        uint32_t part = slow_piece(rate, pieces > 1 ? 1 + (uint32_t)rng_below(&cl->rng, size) : size);
+        int64_t at = cl->now + cluster_delay(cl);
         if (at <= p->last_at) {
             at = p->last_at + 1;
         }
         at += slow_ns(rate, part);
         p->last_at = at;
-        world_post(w, at - w->now, EVENT_DELIVER, c->end[1 - end].node, channel, c->generation,
-                   channel_piece(p, end, part));
+        cluster_post(cl, at - cl->now, EVENT_DELIVER, c->end[1 - end].node, channel, c->generation,
+                     channel_piece(p, end, part));
         size -= part;
         pieces = pieces > 1 ? pieces - 1 : 1;
     }
 }
 
-void channel_send(struct world *w, uint32_t channel, int end, const void *bytes, uint32_t size)
+void channel_send(struct cluster *cl, uint32_t channel, int end, const void *bytes, uint32_t size)
 {
-    struct channel *c = &w->channels[channel];
+    struct channel *c = &cl->channels[channel];
     struct pipe *p = &c->pipe[end];
     if (c->end[end].closed || c->end[1 - end].closed || p->eof || size == 0) {
         return; /* the kernel would answer with a reset: EVENT_CLOSED is on its way */
@@ -93,41 +93,41 @@ void channel_send(struct world *w, uint32_t channel, int end, const void *bytes,
     if (p->consumed == p->used) {
         p->used = p->delivered = p->consumed = 0;
     }
-    p->bytes = world_grow(p->bytes, &p->capacity, p->used + size, 1);
+    p->bytes = cluster_grow(p->bytes, &p->capacity, p->used + size, 1);
     memcpy(p->bytes + p->used, bytes, size);
     p->used += size;
-    channel_post(w, channel, end, size);
+    channel_post(cl, channel, end, size);
 }
 
-uint32_t channel_room(const struct world *w, uint32_t channel, int end)
+uint32_t channel_room(const struct cluster *cl, uint32_t channel, int end)
 {
-    const struct pipe *p = &w->channels[channel].pipe[end];
+    const struct pipe *p = &cl->channels[channel].pipe[end];
     uint32_t load = p->used - p->consumed;
-    return load >= w->opt.socket_bytes ? 0 : w->opt.socket_bytes - load;
+    return load >= cl->opt.socket_bytes ? 0 : cl->opt.socket_bytes - load;
 }
 
-const unsigned char *channel_peek(const struct world *w, uint32_t channel, int end, uint32_t *size)
+const unsigned char *channel_peek(const struct cluster *cl, uint32_t channel, int end, uint32_t *size)
 {
-    const struct pipe *p = &w->channels[channel].pipe[1 - end];
+    const struct pipe *p = &cl->channels[channel].pipe[1 - end];
     *size = p->delivered - p->consumed;
     return p->bytes + p->consumed;
 }
 
-void channel_take(struct world *w, uint32_t channel, int end, uint32_t size)
+void channel_take(struct cluster *cl, uint32_t channel, int end, uint32_t size)
 {
-    struct channel *c = &w->channels[channel];
+    struct channel *c = &cl->channels[channel];
     struct pipe *p = &c->pipe[1 - end];
     p->consumed += size;
     if (p->blocked) {
         p->blocked = false;
-        world_post(w, 0, EVENT_WRITABLE, c->end[1 - end].node, channel, c->generation, (uint64_t)(1 - end));
+        cluster_post(cl, 0, EVENT_WRITABLE, c->end[1 - end].node, channel, c->generation, (uint64_t)(1 - end));
     }
 }
 
-const unsigned char *channel_frame(struct world *w, uint32_t channel, int end, struct frame_header *header, bool *bad)
+const unsigned char *channel_frame(struct cluster *cl, uint32_t channel, int end, struct frame_header *header, bool *bad)
 {
     uint32_t size;
-    const unsigned char *bytes = channel_peek(w, channel, end, &size);
+    const unsigned char *bytes = channel_peek(cl, channel, end, &size);
     *bad = false;
     if (size < FRAME_HEADER_BYTES) {
         return NULL;
@@ -139,26 +139,26 @@ const unsigned char *channel_frame(struct world *w, uint32_t channel, int end, s
     return size < FRAME_HEADER_BYTES + header->length ? NULL : bytes;
 }
 
-static void channel_tell(struct world *w, uint32_t channel, int end)
+static void channel_tell(struct cluster *cl, uint32_t channel, int end)
 {
-    struct channel *c = &w->channels[channel];
+    struct channel *c = &cl->channels[channel];
     if (c->end[end].closed) {
         return;
     }
     c->end[end].closed = true;
     uint16_t node = c->end[end].node;
-    if (node == WORLD_MASTER) {
-        master_shell_closed(w, channel, end);
-    } else if (w->nodes[node].alive) {
-        node_closed(w, &w->nodes[node], channel, end);
+    if (node == CLUSTER_MASTER) {
+        master_shell_closed(cl, channel, end);
+    } else if (cl->nodes[node].alive) {
+        node_closed(cl, &cl->nodes[node], channel, end);
     }
-    channel_release(w, channel);
+    channel_release(cl, channel);
 }
 
 /* The other end reads what is under way, then the end. */
-void channel_close(struct world *w, uint32_t channel, int end)
+void channel_close(struct cluster *cl, uint32_t channel, int end)
 {
-    struct channel *c = &w->channels[channel];
+    struct channel *c = &cl->channels[channel];
     struct pipe *p = &c->pipe[end];
     if (!c->open || c->end[end].closed) {
         return;
@@ -166,31 +166,31 @@ void channel_close(struct world *w, uint32_t channel, int end)
     c->end[end].closed = true;
     p->eof = true;
     if (!c->end[1 - end].closed) {
-        int64_t at = w->now + world_delay(w);
+        int64_t at = cl->now + cluster_delay(cl);
         if (at <= p->last_at) {
             at = p->last_at + 1;
         }
         p->last_at = at;
-        world_post(w, at - w->now, EVENT_CLOSED, c->end[1 - end].node, channel, c->generation, (uint64_t)(1 - end));
+        cluster_post(cl, at - cl->now, EVENT_CLOSED, c->end[1 - end].node, channel, c->generation, (uint64_t)(1 - end));
     }
-    channel_release(w, channel);
+    channel_release(cl, channel);
 }
 
-void channel_reset_owner(struct world *w, uint32_t channel, int end)
+void channel_reset_owner(struct cluster *cl, uint32_t channel, int end)
 {
-    struct channel *c = &w->channels[channel];
+    struct channel *c = &cl->channels[channel];
     if (!c->open || c->end[end].closed) {
         return;
     }
-    if (world_chance(w, 50)) { /* a reset: what is under way is lost */
+    if (cluster_chance(cl, 50)) { /* a reset: what is under way is lost */
         c->pipe[end].used = c->pipe[end].delivered;
     }
-    channel_close(w, channel, end);
+    channel_close(cl, channel, end);
 }
 
-void channel_break(struct world *w, uint32_t channel)
+void channel_break(struct cluster *cl, uint32_t channel)
 {
-    struct channel *c = &w->channels[channel];
+    struct channel *c = &cl->channels[channel];
     if (!c->open) {
         return;
     }
@@ -198,43 +198,43 @@ void channel_break(struct world *w, uint32_t channel)
         c->pipe[end].used = c->pipe[end].delivered;
         c->pipe[end].eof = true;
         if (!c->end[end].closed) {
-            world_post(w, world_delay(w), EVENT_CLOSED, c->end[end].node, channel, c->generation,
-                       (uint64_t)end | UINT64_C(1) << 32);
+            cluster_post(cl, cluster_delay(cl), EVENT_CLOSED, c->end[end].node, channel, c->generation,
+                         (uint64_t)end | UINT64_C(1) << 32);
         }
     }
 }
 
-static bool channel_is_cut(const struct world *w, const struct channel *c, int from)
+static bool channel_is_cut(const struct cluster *cl, const struct channel *c, int from)
 {
-    return w->cuts != 0 && w->cut[c->end[from].node][c->end[1 - from].node];
+    return cl->cuts != 0 && cl->cut[c->end[from].node][c->end[1 - from].node];
 }
 
-static void channel_stick(struct world *w, uint32_t channel)
+static void channel_stick(struct cluster *cl, uint32_t channel)
 {
-    struct channel *c = &w->channels[channel];
+    struct channel *c = &cl->channels[channel];
     if (c->stuck_since == 0) {
-        c->stuck_since = w->now;
-        world_post(w, w->opt.stall_ns, EVENT_STUCK, WORLD_NOBODY, channel, c->generation, (uint64_t)w->now);
+        c->stuck_since = cl->now;
+        cluster_post(cl, cl->opt.stall_ns, EVENT_STUCK, CLUSTER_NOBODY, channel, c->generation, (uint64_t)cl->now);
     }
 }
 
-void channel_healed(struct world *w, uint16_t from, uint16_t to)
+void channel_healed(struct cluster *cl, uint16_t from, uint16_t to)
 {
-    for (uint32_t i = 0; i < w->channel_count; i++) {
-        struct channel *c = &w->channels[i];
+    for (uint32_t i = 0; i < cl->channel_count; i++) {
+        struct channel *c = &cl->channels[i];
         for (int end = 0; c->open && end < 2; end++) {
             struct pipe *p = &c->pipe[end];
             if (c->end[end].node != from || c->end[1 - end].node != to || (p->held == 0 && !p->eof_held)) {
                 continue;
             }
-            int64_t delay = world_delay(w) * 2;
+            int64_t delay = cluster_delay(cl) * 2;
             if (p->held != 0) {
-                world_post(w, delay, EVENT_DELIVER, to, i, c->generation, channel_piece(p, end, p->held));
+                cluster_post(cl, delay, EVENT_DELIVER, to, i, c->generation, channel_piece(p, end, p->held));
             }
             if (p->eof_held) {
-                world_post(w, delay, EVENT_CLOSED, to, i, c->generation, (uint64_t)(1 - end));
+                cluster_post(cl, delay, EVENT_CLOSED, to, i, c->generation, (uint64_t)(1 - end));
             }
-            p->last_at = w->now + delay;
+            p->last_at = cl->now + delay;
             p->held = 0;
             p->eof_held = false;
             c->stuck_since = 0;
@@ -242,33 +242,33 @@ void channel_healed(struct world *w, uint16_t from, uint16_t to)
     }
 }
 
-void channel_repace(struct world *w, uint16_t from, uint16_t to)
+void channel_repace(struct cluster *cl, uint16_t from, uint16_t to)
 {
-    for (uint32_t i = 0; i < w->channel_count; i++) {
-        struct channel *c = &w->channels[i];
+    for (uint32_t i = 0; i < cl->channel_count; i++) {
+        struct channel *c = &cl->channels[i];
         for (int end = 0; c->open && end < 2; end++) {
             struct pipe *p = &c->pipe[end];
             if (c->end[end].node == from && c->end[1 - end].node == to && p->held == 0 && !p->eof_held && p->delivered < p->used) {
                 p->pace++;
-                p->last_at = w->now;
-                channel_post(w, i, end, p->used - p->delivered);
+                p->last_at = cl->now;
+                channel_post(cl, i, end, p->used - p->delivered);
             }
         }
     }
 }
 
-static void channel_deliver(struct world *w, const struct event *e)
+static void channel_deliver(struct cluster *cl, const struct event *e)
 {
-    struct channel *c = &w->channels[e->a];
+    struct channel *c = &cl->channels[e->a];
     int from = (int)(e->c >> 32 & 1);
     uint32_t size = (uint32_t)e->c;
     struct pipe *p = &c->pipe[from];
     if (e->c >> 40 != p->pace) {
         return;
     }
-    if (channel_is_cut(w, c, from) || p->held != 0) {
+    if (channel_is_cut(cl, c, from) || p->held != 0) {
         p->held += size;
-        channel_stick(w, e->a);
+        channel_stick(cl, e->a);
         return;
     }
     if (p->delivered + size > p->used) { /* cut short by a reset */
@@ -279,40 +279,40 @@ static void channel_deliver(struct world *w, const struct event *e)
     if (size == 0 || end->closed) {
         return;
     }
-    if (end->node == WORLD_MASTER) {
-        master_shell_readable(w, e->a, 1 - from);
-    } else if (w->nodes[end->node].alive) {
-        node_readable(w, &w->nodes[end->node], e->a, 1 - from);
+    if (end->node == CLUSTER_MASTER) {
+        master_shell_readable(cl, e->a, 1 - from);
+    } else if (cl->nodes[end->node].alive) {
+        node_readable(cl, &cl->nodes[end->node], e->a, 1 - from);
     }
 }
 
-void channel_event(struct world *w, const struct event *e)
+void channel_event(struct cluster *cl, const struct event *e)
 {
-    if (!channel_valid(w, e->a, (uint32_t)e->b)) {
+    if (!channel_valid(cl, e->a, (uint32_t)e->b)) {
         return;
     }
-    struct channel *c = &w->channels[e->a];
+    struct channel *c = &cl->channels[e->a];
     int end = (int)(e->c & 1);
     switch (e->kind) {
     case EVENT_DELIVER:
-        channel_deliver(w, e);
+        channel_deliver(cl, e);
         break;
     case EVENT_CLOSED:
-        if ((e->c >> 32) == 0 && (channel_is_cut(w, c, 1 - end) || c->pipe[1 - end].held != 0)) {
+        if ((e->c >> 32) == 0 && (channel_is_cut(cl, c, 1 - end) || c->pipe[1 - end].held != 0)) {
             c->pipe[1 - end].eof_held = true;
-            channel_stick(w, e->a);
+            channel_stick(cl, e->a);
             break;
         }
-        channel_tell(w, e->a, end);
+        channel_tell(cl, e->a, end);
         break;
     case EVENT_STUCK:
         if (c->stuck_since == (int64_t)e->c) {
-            channel_break(w, e->a);
+            channel_break(cl, e->a);
         }
         break;
     case EVENT_WRITABLE:
-        if (!c->end[end].closed && c->end[end].node != WORLD_MASTER && w->nodes[c->end[end].node].alive) {
-            lanes_pump(w, &w->nodes[c->end[end].node]);
+        if (!c->end[end].closed && c->end[end].node != CLUSTER_MASTER && cl->nodes[c->end[end].node].alive) {
+            lanes_pump(cl, &cl->nodes[c->end[end].node]);
         }
         break;
     default:

@@ -1,9 +1,9 @@
-/* crowd.c - worlds of 33 to 64 members, above the size up to which everybody tells everybody.
+/* crowd.c - clusters of 33 to 64 members, above the size up to which everybody tells everybody.
  *
  * One idea: dissemination has rounds that only a crowd has; the programs are short, so that one seed of eight can afford it.
  * Invariant: a function of the seed alone; other seeds draw nothing here.
  * SPDX-License-Identifier: MIT */
-#include "world.h"
+#include "sim_cluster.h"
 
 enum { CROWD_SEEDS = 8 };
 
@@ -14,7 +14,7 @@ void crowd_draw(struct options *o)
     }
     struct rng r = {.state = mix64(o->seed, 0xC70D)};
     o->peers = 33 + (uint32_t)rng_below(&r, 32);
-    o->max_members = WORLD_NODES;
+    o->max_members = CLUSTER_NODES;
     o->groups = 1;
     o->lanes = 1;
     o->steps = 1;
@@ -22,7 +22,7 @@ void crowd_draw(struct options *o)
     o->op_bytes = 256;
     o->frame_bytes = 1024;
     o->mesh_members = 1 + (uint32_t)rng_below(&r, 8);
-    o->room_slots = 2 * WORLD_NODES; /* fewer than senders is another matter, and a slow one */
+    o->room_slots = 2 * CLUSTER_NODES; /* fewer than senders is another matter, and a slow one */
     o->query_percent = o->optimise_percent = 0;
     o->sync_percent = rng_below(&r, 8) == 0 ? o->sync_percent : 0;
     o->split_percent = 0;
@@ -37,15 +37,15 @@ void crowd_draw(struct options *o)
 
 /* Among so many, one result that differs has to stop all the rounds that it could still vouch for; the master, which would
  * end the view before the last round, often stands still meanwhile. */
-void crowd_fault(struct world *w)
+void crowd_fault(struct cluster *cl)
 {
-    if (!w->opt.crowd || w->opt.eager_bytes != 0 || w->fault_count + 2 > FAULTS_MAX) {
+    if (!cl->opt.crowd || cl->opt.eager_bytes != 0 || cl->fault_count + 2 > FAULTS_MAX) {
         return;
     }
-    uint16_t node = (uint16_t)rng_below(&w->rng, w->opt.peers);
-    w->faults[w->fault_count] = (struct fault){.kind = FAULT_RESULT, .node = node};
-    world_post(w, 0, EVENT_FAULT, WORLD_NOBODY, w->fault_count++, 0, 0);
-    w->faults[w->fault_count++] = (struct fault){
-        .kind = FAULT_MASTER_PAUSE, .node = node, .armed = true, .phase = PHASE_LAST, .for_ns = 100 * w->opt.latency_ns};
-    w->armed++;
+    uint16_t node = (uint16_t)rng_below(&cl->rng, cl->opt.peers);
+    cl->faults[cl->fault_count] = (struct fault){.kind = FAULT_RESULT, .node = node};
+    cluster_post(cl, 0, EVENT_FAULT, CLUSTER_NOBODY, cl->fault_count++, 0, 0);
+    cl->faults[cl->fault_count++] = (struct fault){
+        .kind = FAULT_MASTER_PAUSE, .node = node, .armed = true, .phase = PHASE_LAST, .for_ns = 100 * cl->opt.latency_ns};
+    cl->armed++;
 }

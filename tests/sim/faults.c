@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "program.h"
-#include "world.h"
+#include "sim_cluster.h"
 
 #define FAULT_TEXT_(name, text) text,
 static const char *const fault_names[FAULT_COUNT] = {FAULT_LIST(FAULT_TEXT_)};
@@ -24,25 +24,25 @@ const char *phase_name(enum phase phase)
 }
 
 /* A vote against an operation leaves programs that answer errors alike in step only if nothing else is voted on. */
-static void faults_fit_program(struct world *w)
+static void faults_fit_program(struct cluster *cl)
 {
-    for (uint32_t i = 0; i < w->fault_count; i++) {
-        if (w->faults[i].kind == FAULT_VOTE) {
-            w->opt.sync_percent = w->opt.query_percent = w->opt.optimise_percent = 0;
-            w->opt.update_on_error_percent = w->opt.update_on_error_percent == 0 ? 45 : w->opt.update_on_error_percent;
+    for (uint32_t i = 0; i < cl->fault_count; i++) {
+        if (cl->faults[i].kind == FAULT_VOTE) {
+            cl->opt.sync_percent = cl->opt.query_percent = cl->opt.optimise_percent = 0;
+            cl->opt.update_on_error_percent = cl->opt.update_on_error_percent == 0 ? 45 : cl->opt.update_on_error_percent;
         }
     }
 }
 
-void faults_draw(struct world *w)
+void faults_draw(struct cluster *cl)
 {
-    w->bandwidth_seed = w->opt.seed;
-    if (faults_draw_chain(w)) {
+    cl->bandwidth_seed = cl->opt.seed;
+    if (faults_draw_chain(cl)) {
         return;
     }
-    uint32_t kinds = 1 + (uint32_t)rng_below(&w->rng, 6), enabled[8];
+    uint32_t kinds = 1 + (uint32_t)rng_below(&cl->rng, 6), enabled[8];
     for (uint32_t i = 0; i < kinds; i++) {
-        enabled[i] = (uint32_t)rng_below(&w->rng, FAULT_COUNT);
+        enabled[i] = (uint32_t)rng_below(&cl->rng, FAULT_COUNT);
     }
     static const uint8_t themes[][6] = { /* what rare rules are for */
         {FAULT_CRASH, FAULT_LATE, FAULT_LATE, FAULT_LEAVE, FAULT_LATE, FAULT_CRASH},
@@ -54,29 +54,29 @@ void faults_draw(struct world *w)
         {FAULT_RETURN, FAULT_JOIN, FAULT_LINK, FAULT_RETURN, FAULT_MASTER_LINE, FAULT_CRASH},
         {FAULT_LIE_READY, FAULT_LIE_HOLD, FAULT_LIE_FINISHED, FAULT_LIE_STAGED, FAULT_GROWTH, FAULT_LINK},
     };
-    if (rng_below(&w->rng, 3) == 0) {
-        uint64_t theme = rng_below(&w->rng, sizeof themes / sizeof *themes);
+    if (rng_below(&cl->rng, 3) == 0) {
+        uint64_t theme = rng_below(&cl->rng, sizeof themes / sizeof *themes);
         for (uint32_t i = 0; i < 6; i++) {
             enabled[i] = themes[theme][i];
         }
         kinds = 6;
     }
-    for (uint32_t i = 0; i < w->opt.faults; i++) {
-        struct fault *f = &w->faults[w->fault_count++];
-        *f = (struct fault){.kind = (enum fault_kind)enabled[rng_below(&w->rng, kinds)]};
-        f->node = (uint16_t)rng_below(&w->rng, w->opt.peers);
-        f->other = (uint16_t)rng_below(&w->rng, w->opt.peers);
-        f->armed = rng_below(&w->rng, 3) != 0;
-        f->phase = (enum phase)rng_below(&w->rng, PHASE_COUNT);
-        uint64_t span = rng_below(&w->rng, 3) == 0 ? (uint64_t)w->opt.dead_ns * 2 : (uint64_t)w->opt.latency_ns * 40;
-        f->for_ns = 1 + (int64_t)rng_below(&w->rng, span);
+    for (uint32_t i = 0; i < cl->opt.faults; i++) {
+        struct fault *f = &cl->faults[cl->fault_count++];
+        *f = (struct fault){.kind = (enum fault_kind)enabled[rng_below(&cl->rng, kinds)]};
+        f->node = (uint16_t)rng_below(&cl->rng, cl->opt.peers);
+        f->other = (uint16_t)rng_below(&cl->rng, cl->opt.peers);
+        f->armed = rng_below(&cl->rng, 3) != 0;
+        f->phase = (enum phase)rng_below(&cl->rng, PHASE_COUNT);
+        uint64_t span = rng_below(&cl->rng, 3) == 0 ? (uint64_t)cl->opt.dead_ns * 2 : (uint64_t)cl->opt.latency_ns * 40;
+        f->for_ns = 1 + (int64_t)rng_below(&cl->rng, span);
         if (f->armed) {
-            w->armed++;
+            cl->armed++;
         } else {
-            world_post(w, (int64_t)rng_below(&w->rng, (uint64_t)w->opt.fault_ns), EVENT_FAULT, WORLD_NOBODY, i, 0, 0);
+            cluster_post(cl, (int64_t)rng_below(&cl->rng, (uint64_t)cl->opt.fault_ns), EVENT_FAULT, CLUSTER_NOBODY, i, 0, 0);
         }
     }
-    faults_fit_program(w);
+    faults_fit_program(cl);
 }
 
 /* Where the process stands in the protocol. */
@@ -105,30 +105,30 @@ static enum phase phase_of_run(const struct node *n)
 }
 
 /* The master has published a view of its group that it has not installed. */
-static bool view_is_due(const struct world *w, const struct node *n, uint64_t view)
+static bool view_is_due(const struct cluster *cl, const struct node *n, uint64_t view)
 {
-    for (uint32_t i = w->oracle.view_count; i > 0; i--) {
-        if (w->oracle.views[i - 1].group == n->group) {
-            return w->oracle.views[i - 1].view != view;
+    for (uint32_t i = cl->oracle.view_count; i > 0; i--) {
+        if (cl->oracle.views[i - 1].group == n->group) {
+            return cl->oracle.views[i - 1].view != view;
         }
     }
     return false;
 }
 
-enum phase node_phase(const struct world *w, const struct node *n)
+enum phase node_phase(const struct cluster *cl, const struct node *n)
 {
     struct session_info info;
     session_info(n->session, &info);
     if (!info.connected) {
         return info.id == 0 ? PHASE_REGISTERING : PHASE_CONNECTING;
     }
-    if (w->master.persisting != 0) {
+    if (cl->master.persisting != 0) {
         return PHASE_DECIDING;
     }
     if (n->probes != 0) {
         return PHASE_PROBING;
     }
-    if (view_is_due(w, n, info.view)) {
+    if (view_is_due(cl, n, info.view)) {
         return PHASE_INSTALLING;
     }
     if (info.newest > info.view) {
@@ -144,79 +144,79 @@ enum phase node_phase(const struct world *w, const struct node *n)
     return n->elected ? PHASE_STAGING : PHASE_VOTING;
 }
 
-void faults_check(struct world *w, const struct node *n)
+void faults_check(struct cluster *cl, const struct node *n)
 {
     enum phase phase = PHASE_COUNT;
-    for (uint32_t i = 0; i < w->fault_count; i++) {
-        struct fault *f = &w->faults[i];
+    for (uint32_t i = 0; i < cl->fault_count; i++) {
+        struct fault *f = &cl->faults[i];
         if (!f->armed || f->done || f->node != n->index) {
             continue;
         }
-        phase = phase == PHASE_COUNT ? node_phase(w, n) : phase;
+        phase = phase == PHASE_COUNT ? node_phase(cl, n) : phase;
         if (f->phase == phase) {
             f->done = true;
-            w->armed--;
-            world_post(w, 0, EVENT_FAULT, WORLD_NOBODY, i, 0, 0);
+            cl->armed--;
+            cluster_post(cl, 0, EVENT_FAULT, CLUSTER_NOBODY, i, 0, 0);
         }
     }
 }
 
-static void fault_cut(struct world *w, struct fault *f, bool cut)
+static void fault_cut(struct cluster *cl, struct fault *f, bool cut)
 {
-    uint32_t side = (uint32_t)mix64(w->opt.seed, f->node * 31u + f->other);
+    uint32_t side = (uint32_t)mix64(cl->opt.seed, f->node * 31u + f->other);
     switch ((int)f->kind) {
     case FAULT_SLOW:
-        slow_set(w, f, cut);
+        slow_set(cl, f, cut);
         break;
     case FAULT_PARTITION: /* two halves; the master is with one of them */
-        for (uint16_t i = 0; i < w->node_count; i++) {
-            for (uint16_t k = 0; k < w->node_count; k++) {
+        for (uint16_t i = 0; i < cl->node_count; i++) {
+            for (uint16_t k = 0; k < cl->node_count; k++) {
                 bool apart = ((side >> (i % 32)) ^ (side >> (k % 32))) & 1;
-                if (i != k && apart && !w->nodes[i].gone_host && !w->nodes[k].gone_host) {
-                    world_cut(w, i, k, cut);
+                if (i != k && apart && !cl->nodes[i].gone_host && !cl->nodes[k].gone_host) {
+                    cluster_cut(cl, i, k, cut);
                 }
             }
-            if ((side >> (i % 32)) & 1 && !w->nodes[i].gone_host) {
-                world_cut(w, i, WORLD_MASTER, cut);
-                world_cut(w, WORLD_MASTER, i, cut);
+            if ((side >> (i % 32)) & 1 && !cl->nodes[i].gone_host) {
+                cluster_cut(cl, i, CLUSTER_MASTER, cut);
+                cluster_cut(cl, CLUSTER_MASTER, i, cut);
             }
         }
         break;
     case FAULT_SPARSE: /* all that is left to some is one of them */
-        for (uint16_t i = 0; i < w->node_count; i++) {
-            for (uint16_t k = 0; k < w->node_count; k++) {
-                bool hub = i == f->other || k == f->other || w->nodes[i].gone_host || w->nodes[k].gone_host;
+        for (uint16_t i = 0; i < cl->node_count; i++) {
+            for (uint16_t k = 0; k < cl->node_count; k++) {
+                bool hub = i == f->other || k == f->other || cl->nodes[i].gone_host || cl->nodes[k].gone_host;
                 if (i != k && !hub && mix64(side, i < k ? i * 97u + k : k * 97u + i) % 3 != 0) {
-                    world_cut(w, i, k, cut);
+                    cluster_cut(cl, i, k, cut);
                 }
             }
         }
         break;
     case FAULT_PAIR:
-        if (f->node != f->other && !w->nodes[f->node].gone_host && !w->nodes[f->other].gone_host) {
-            world_cut(w, f->node, f->other, cut);
-            world_cut(w, f->other, f->node, cut);
+        if (f->node != f->other && !cl->nodes[f->node].gone_host && !cl->nodes[f->other].gone_host) {
+            cluster_cut(cl, f->node, f->other, cut);
+            cluster_cut(cl, f->other, f->node, cut);
         }
         break;
     case FAULT_MASTER_CUT:
         if (side % 3 != 0) {
-            world_cut(w, f->node, WORLD_MASTER, cut);
+            cluster_cut(cl, f->node, CLUSTER_MASTER, cut);
         }
         if (side % 3 != 1) {
-            world_cut(w, WORLD_MASTER, f->node, cut);
+            cluster_cut(cl, CLUSTER_MASTER, f->node, cut);
         }
         break;
     default:
         if (f->node != f->other) {
-            world_cut(w, f->node, f->other, cut);
+            cluster_cut(cl, f->node, f->other, cut);
         }
         break;
     }
 }
 
-static struct link *fault_link(struct world *w, const struct fault *f)
+static struct link *fault_link(struct cluster *cl, const struct fault *f)
 {
-    struct node *n = &w->nodes[f->node];
+    struct node *n = &cl->nodes[f->node];
     for (uint32_t i = 0; i < n->link_count; i++) {
         struct link *l = n->links[(i + f->other) % n->link_count];
         if (l->wanted && l->state == LINK_UP) {
@@ -226,86 +226,86 @@ static struct link *fault_link(struct world *w, const struct fault *f)
     return NULL;
 }
 
-static void fault_on_link(struct world *w, const struct fault *f)
+static void fault_on_link(struct cluster *cl, const struct fault *f)
 {
-    struct node *n = &w->nodes[f->node];
-    struct link *l = fault_link(w, f);
+    struct node *n = &cl->nodes[f->node];
+    struct link *l = fault_link(cl, f);
     if (l == NULL) {
         return;
     }
-    if (f->kind == FAULT_LINK && channel_valid(w, l->channel, l->generation)) {
-        channel_break(w, l->channel);
+    if (f->kind == FAULT_LINK && channel_valid(cl, l->channel, l->generation)) {
+        channel_break(cl, l->channel);
     } else if (f->kind == FAULT_BUNDLE && l->bundle_state == LINK_UP) {
-        channel_break(w, l->data_connection[f->other % l->bundle_lanes].channel);
+        channel_break(cl, l->data_connection[f->other % l->bundle_lanes].channel);
     } else if (f->kind == FAULT_DUPLICATE) { /* an old hello that took its time */
-        world_post(w, world_delay(w), EVENT_DIALLED, n->index,
-                   (uint32_t)(f->other % 2 ? LINK_CONTROL : LINK_DATA) | 0x80u, l->peer, 0);
+        cluster_post(cl, cluster_delay(cl), EVENT_DIALLED, n->index,
+                     (uint32_t)(f->other % 2 ? LINK_CONTROL : LINK_DATA) | 0x80u, l->peer, 0);
     }
 }
 
 /* Bytes of nobody: noise, or a frame that does not belong there. */
-static void fault_hostile(struct world *w, const struct fault *f)
+static void fault_hostile(struct cluster *cl, const struct fault *f)
 {
     unsigned char bytes[FRAME_HEADER_BYTES + 64];
     bool master = f->other % 2 == 0;
-    struct frame_header header = {.type = (uint8_t)(1 + rng_below(&w->rng, 65)), .length = 64,
-                                  .run = w->master.config.run};
+    struct frame_header header = {.type = (uint8_t)(1 + rng_below(&cl->rng, 65)), .length = 64,
+                                  .run = cl->master.config.run};
     for (uint32_t i = 0; i < sizeof bytes; i++) {
-        bytes[i] = (unsigned char)rng_next(&w->rng);
+        bytes[i] = (unsigned char)rng_next(&cl->rng);
     }
-    if (rng_below(&w->rng, 3) != 0) {
+    if (rng_below(&cl->rng, 3) != 0) {
         frame_put(bytes, &header);
     }
     uint16_t from = f->node;
-    uint16_t to = master ? WORLD_MASTER : (uint16_t)(f->other % w->node_count);
-    if (!master && (to == from || !w->nodes[to].alive)) {
+    uint16_t to = master ? CLUSTER_MASTER : (uint16_t)(f->other % cl->node_count);
+    if (!master && (to == from || !cl->nodes[to].alive)) {
         return;
     }
-    uint32_t channel = channel_new(w, from, to);
-    w->channels[channel].end[0].role = ROLE_NONE;
-    w->channels[channel].end[1].role = ROLE_HELLO;
-    if (master && !master_shell_accept(w, channel)) {
-        w->channels[channel].end[0].closed = w->channels[channel].end[1].closed = true;
-        w->channels[channel].open = false;
+    uint32_t channel = channel_new(cl, from, to);
+    cl->channels[channel].end[0].role = ROLE_NONE;
+    cl->channels[channel].end[1].role = ROLE_HELLO;
+    if (master && !master_shell_accept(cl, channel)) {
+        cl->channels[channel].end[0].closed = cl->channels[channel].end[1].closed = true;
+        cl->channels[channel].open = false;
         return;
     }
-    channel_send(w, channel, 0, bytes, sizeof bytes);
+    channel_send(cl, channel, 0, bytes, sizeof bytes);
     if (f->other % 3 == 0) {
-        channel_close(w, channel, 0);
+        channel_close(cl, channel, 0);
     }
 }
 
-static void fault_apart(struct world *w, const struct fault *f)
+static void fault_apart(struct cluster *cl, const struct fault *f)
 {
-    if (w->opt.peers >= 4 && f->other != f->node && !w->apart_any) {
-        w->apart_any = w->apart[f->node][f->other] = w->apart[f->other][f->node] = true;
-        world_cut(w, f->node, f->other, true);
-        world_cut(w, f->other, f->node, true);
+    if (cl->opt.peers >= 4 && f->other != f->node && !cl->apart_any) {
+        cl->apart_any = cl->apart[f->node][f->other] = cl->apart[f->other][f->node] = true;
+        cluster_cut(cl, f->node, f->other, true);
+        cluster_cut(cl, f->other, f->node, true);
     }
 }
 
-static uint32_t members_left(const struct world *w)
+static uint32_t members_left(const struct cluster *cl)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < w->node_count; i++) {
-        count += w->nodes[i].alive;
+    for (uint32_t i = 0; i < cl->node_count; i++) {
+        count += cl->nodes[i].alive;
     }
     return count;
 }
 
 /* What a program does, or has happen to it. */
-static void fault_in_process(struct world *w, const struct fault *f)
+static void fault_in_process(struct cluster *cl, const struct fault *f)
 {
-    struct node *n = &w->nodes[f->node];
+    struct node *n = &cl->nodes[f->node];
     switch ((int)f->kind) {
     case FAULT_LATE:
-        n->program->not_before = w->now + f->for_ns * 3;
+        n->program->not_before = cl->now + f->for_ns * 3;
         break;
     case FAULT_JOIN:
-        node_new(w, n->group, world_delay(w));
+        node_new(cl, n->group, cluster_delay(cl));
         break;
     case FAULT_RETURN: /* the program connects again, as after an exclusion */
-        world_post(w, 0, EVENT_STEP, f->node, SESSION_LEAVE, 0, 0);
+        cluster_post(cl, 0, EVENT_STEP, f->node, SESSION_LEAVE, 0, 0);
         break;
     case FAULT_STAGING:
         n->fail_staging = true;
@@ -320,13 +320,13 @@ static void fault_in_process(struct world *w, const struct fault *f)
         n->fail_executor = true;
         break;
     case FAULT_POISON:
-        poison_wish(w, n);
+        poison_wish(cl, n);
         break;
     case FAULT_LIE_READY:
     case FAULT_LIE_HOLD:
     case FAULT_LIE_FINISHED:
     case FAULT_LIE_STAGED:
-        lie_wish(w, n, f->kind);
+        lie_wish(cl, n, f->kind);
         break;
     case FAULT_GROWTH:
         growth_fail(n, f);
@@ -337,35 +337,35 @@ static void fault_in_process(struct world *w, const struct fault *f)
     }
 }
 
-static bool fault_begins(struct world *w, const struct fault *f, const struct node *n)
+static bool fault_begins(struct cluster *cl, const struct fault *f, const struct node *n)
 {
-    uint16_t relay = f->kind == FAULT_RELAY ? world_node_of(w, n->relay) : f->node;
-    if (w->healed || !n->alive || relay == WORLD_NOBODY || !w->nodes[relay].alive) {
+    uint16_t relay = f->kind == FAULT_RELAY ? cluster_node_of(cl, n->relay) : f->node;
+    if (cl->healed || !n->alive || relay == CLUSTER_NOBODY || !cl->nodes[relay].alive) {
         return false;
     }
-    w->stats.faults++;
-    w->stats.cell[f->kind][node_phase(w, n)]++;
-    world_trace(w, f->node, fault_name(f->kind), f->other, node_phase(w, n));
+    cl->stats.faults++;
+    cl->stats.cell[f->kind][node_phase(cl, n)]++;
+    cluster_trace(cl, f->node, fault_name(f->kind), f->other, node_phase(cl, n));
     return true;
 }
 
-void faults_fire(struct world *w, uint32_t index)
+void faults_fire(struct cluster *cl, uint32_t index)
 {
-    struct fault *f = &w->faults[index];
-    struct node *n = &w->nodes[f->node];
-    if (!fault_begins(w, f, n)) {
+    struct fault *f = &cl->faults[index];
+    struct node *n = &cl->nodes[f->node];
+    if (!fault_begins(cl, f, n)) {
         return;
     }
     switch ((int)f->kind) {
     case FAULT_CRASH:
     case FAULT_POWER:
-        if (members_left(w) > 1) {
-            node_kill(w, n, f->kind == FAULT_POWER);
+        if (members_left(cl) > 1) {
+            node_kill(cl, n, f->kind == FAULT_POWER);
         }
         break;
     case FAULT_FREEZE:
-        world_freeze(w, f->node, true);
-        world_post(w, f->for_ns, EVENT_FAULT_END, WORLD_NOBODY, index, 0, 0);
+        cluster_freeze(cl, f->node, true);
+        cluster_post(cl, f->for_ns, EVENT_FAULT_END, CLUSTER_NOBODY, index, 0, 0);
         break;
     case FAULT_PARTITION:
     case FAULT_ONE_WAY:
@@ -373,87 +373,87 @@ void faults_fire(struct world *w, uint32_t index)
     case FAULT_SPARSE:
     case FAULT_MASTER_CUT:
     case FAULT_SLOW:
-        fault_cut(w, f, true);
-        world_post(w, f->for_ns, EVENT_FAULT_END, WORLD_NOBODY, index, 0, 0);
+        fault_cut(cl, f, true);
+        cluster_post(cl, f->for_ns, EVENT_FAULT_END, CLUSTER_NOBODY, index, 0, 0);
         break;
     case FAULT_RELAY:
-        node_kill(w, &w->nodes[world_node_of(w, n->relay)], f->other % 2 != 0);
+        node_kill(cl, &cl->nodes[cluster_node_of(cl, n->relay)], f->other % 2 != 0);
         break;
     case FAULT_APART: /* one pair, and there must be somebody to relay */
-        fault_apart(w, f);
+        fault_apart(cl, f);
         break;
     case FAULT_MASTER_LINE:
-        if (n->master_up && channel_valid(w, n->master_channel, n->master_generation)) {
-            channel_break(w, n->master_channel);
+        if (n->master_up && channel_valid(cl, n->master_channel, n->master_generation)) {
+            channel_break(cl, n->master_channel);
         }
         break;
     case FAULT_LINK:
     case FAULT_BUNDLE:
     case FAULT_DUPLICATE:
-        fault_on_link(w, f);
+        fault_on_link(cl, f);
         break;
     case FAULT_DIAL:
-        w->still_at = w->now;
+        cl->still_at = cl->now;
         n->fail_dials += 1 + f->other % 4;
         break;
     case FAULT_HOSTILE:
-        fault_hostile(w, f);
+        fault_hostile(cl, f);
         break;
     case FAULT_MASTER_PAUSE:
     case FAULT_MASTER_DEATH:
-        master_fault_begin(w, index);
+        master_fault_begin(cl, index);
         break;
     default:
-        fault_in_process(w, f);
+        fault_in_process(cl, f);
         break;
     }
 }
 
-void faults_end(struct world *w, uint32_t index)
+void faults_end(struct cluster *cl, uint32_t index)
 {
-    struct fault *f = &w->faults[index];
-    if (w->healed) {
+    struct fault *f = &cl->faults[index];
+    if (cl->healed) {
         return;
     }
     if (f->kind == FAULT_FREEZE) {
-        world_freeze(w, f->node, false);
+        cluster_freeze(cl, f->node, false);
     } else if (f->kind == FAULT_MASTER_PAUSE || f->kind == FAULT_MASTER_DEATH) {
-        master_fault_end(w);
+        master_fault_end(cl);
     } else {
-        fault_cut(w, f, false);
+        fault_cut(cl, f, false);
     }
 }
 
-void faults_heal(struct world *w)
+void faults_heal(struct cluster *cl)
 {
-    w->healed = true;
-    w->armed = 0;
-    world_trace(w, WORLD_NOBODY, "faults end", 0, 0);
-    master_fault_end(w);
-    for (uint16_t i = 0; i <= WORLD_NODES; i++) {
-        for (uint16_t k = 0; w->cuts != 0 && k <= WORLD_NODES; k++) {
-            bool gone = (i < WORLD_NODES && i < w->node_count && w->nodes[i].gone_host) ||
-                        (k < WORLD_NODES && k < w->node_count && w->nodes[k].gone_host);
+    cl->healed = true;
+    cl->armed = 0;
+    cluster_trace(cl, CLUSTER_NOBODY, "faults end", 0, 0);
+    master_fault_end(cl);
+    for (uint16_t i = 0; i <= CLUSTER_NODES; i++) {
+        for (uint16_t k = 0; cl->cuts != 0 && k <= CLUSTER_NODES; k++) {
+            bool gone = (i < CLUSTER_NODES && i < cl->node_count && cl->nodes[i].gone_host) ||
+                        (k < CLUSTER_NODES && k < cl->node_count && cl->nodes[k].gone_host);
             if (!gone) {
-                world_cut(w, i, k, false);
+                cluster_cut(cl, i, k, false);
             }
         }
     }
-    slow_end(w);
-    for (uint16_t i = 0; i < w->node_count; i++) {
-        struct node *n = &w->nodes[i];
+    slow_end(cl);
+    for (uint16_t i = 0; i < cl->node_count; i++) {
+        struct node *n = &cl->nodes[i];
         if (n->frozen) {
-            world_freeze(w, i, false);
+            cluster_freeze(cl, i, false);
         }
         n->fail_dials = 0;
         n->poison_after = POISON_NEVER;
         n->wrong_result = n->fail_executor = false;
         n->fail_staging = n->lie = false;
         n->fail_growth = 0;
-        lie_ends(w, n);
-        if (n->program->not_before > w->now + w->opt.dead_ns) {
-            n->program->not_before = w->now + w->opt.dead_ns;
-            world_post(w, w->opt.dead_ns, EVENT_PROGRAM, i, 0, 0, 0);
+        lie_ends(cl, n);
+        if (n->program->not_before > cl->now + cl->opt.dead_ns) {
+            n->program->not_before = cl->now + cl->opt.dead_ns;
+            cluster_post(cl, cl->opt.dead_ns, EVENT_PROGRAM, i, 0, 0, 0);
         }
     }
 }

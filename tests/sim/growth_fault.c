@@ -4,7 +4,7 @@
  * tables begin as small as they may.  A call that found no room ends with that cause, and nobody else knows of it.
  * Invariant: a function of the seed alone; other seeds draw nothing here.
  * SPDX-License-Identifier: MIT */
-#include "world.h"
+#include "sim_cluster.h"
 
 enum { GROWTH_SEEDS = 16 };
 
@@ -14,21 +14,21 @@ void growth_options(struct options *o)
     o->ops += o->growth ? 4 : 0;
 }
 
-void growth_draw(struct world *w)
+void growth_draw(struct cluster *cl)
 {
-    if (!w->opt.growth || w->fault_count == FAULTS_MAX) {
+    if (!cl->opt.growth || cl->fault_count == FAULTS_MAX) {
         return;
     }
-    struct rng r = {.state = mix64(w->opt.seed, 0x6709)};
-    struct fault *f = &w->faults[w->fault_count];
-    *f = (struct fault){.kind = FAULT_GROWTH, .node = (uint16_t)rng_below(&r, w->opt.peers), .other = (uint16_t)rng_below(&r, 4),
+    struct rng r = {.state = mix64(cl->opt.seed, 0x6709)};
+    struct fault *f = &cl->faults[cl->fault_count];
+    *f = (struct fault){.kind = FAULT_GROWTH, .node = (uint16_t)rng_below(&r, cl->opt.peers), .other = (uint16_t)rng_below(&r, 4),
                         .armed = rng_below(&r, 3) == 0, .phase = (enum phase)rng_below(&r, PHASE_COUNT)};
-    w->armed += f->armed;
+    cl->armed += f->armed;
     if (!f->armed) { /* mostly before there is anything to grow for */
         bool first = rng_below(&r, 3) != 0;
-        world_post(w, first ? 0 : (int64_t)rng_below(&r, (uint64_t)w->opt.fault_ns), EVENT_FAULT, WORLD_NOBODY, w->fault_count, 0, 0);
+        cluster_post(cl, first ? 0 : (int64_t)rng_below(&r, (uint64_t)cl->opt.fault_ns), EVENT_FAULT, CLUSTER_NOBODY, cl->fault_count, 0, 0);
     }
-    w->fault_count++;
+    cl->fault_count++;
 }
 
 void growth_fail(struct node *n, const struct fault *f)
@@ -37,9 +37,9 @@ void growth_fail(struct node *n, const struct fault *f)
 }
 
 /* Whether there is memory this time. */
-bool growth_succeeds(struct world *w, struct node *n)
+bool growth_succeeds(struct cluster *cl, struct node *n)
 {
-    bool fails = world_chance(w, n->fail_growth);
+    bool fails = cluster_chance(cl, n->fail_growth);
     n->starved = n->starved || fails;
     return !fails;
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "program.h"
-#include "world.h"
+#include "sim_cluster.h"
 
 enum { LIE_BYTES = 4096, LIE_MOST = 3 };
 
@@ -26,10 +26,10 @@ static uint8_t lie_type(enum fault_kind kind)
     }
 }
 
-void lie_wish(struct world *w, struct node *n, enum fault_kind kind)
+void lie_wish(struct cluster *cl, struct node *n, enum fault_kind kind)
 {
     n->lie_type = lie_type(kind);
-    n->lies = 1 + (uint32_t)rng_below(&w->rng, LIE_MOST);
+    n->lies = 1 + (uint32_t)rng_below(&cl->rng, LIE_MOST);
 }
 
 bool lie_is_liar(const struct node *n)
@@ -37,36 +37,36 @@ bool lie_is_liar(const struct node *n)
     return n->lied_as != 0 && n->lied_as == n->id;
 }
 
-void lie_ends(struct world *w, struct node *n)
+void lie_ends(struct cluster *cl, struct node *n)
 {
     n->lies = 0;
     if (n->alive && lie_is_liar(n)) {
-        world_post(w, 0, EVENT_STEP, n->index, SESSION_LEAVE, 0, 0);
+        cluster_post(cl, 0, EVENT_STEP, n->index, SESSION_LEAVE, 0, 0);
     }
 }
 
 /* Of another call, or of no call at all. */
-static void lie_name(struct world *w, struct op_name *name)
+static void lie_name(struct cluster *cl, struct op_name *name)
 {
-    if (rng_below(&w->rng, 2) == 0) {
-        name->seq += rng_below(&w->rng, 2) == 0 ? 1 : UINT32_MAX;
+    if (rng_below(&cl->rng, 2) == 0) {
+        name->seq += rng_below(&cl->rng, 2) == 0 ? 1 : UINT32_MAX;
     } else {
-        name->tag += 1 + rng_below(&w->rng, 3);
+        name->tag += 1 + rng_below(&cl->rng, 3);
     }
 }
 
-static uint64_t lie_peer(struct world *w)
+static uint64_t lie_peer(struct cluster *cl)
 {
-    return w->nodes[rng_below(&w->rng, w->node_count)].id;
+    return cl->nodes[rng_below(&cl->rng, cl->node_count)].id;
 }
 
-static void lie_ready(struct world *w, struct reader *r, struct writer *out)
+static void lie_ready(struct cluster *cl, struct reader *r, struct writer *out)
 {
     struct msg_ready m;
     (void)get_ready(r, &m);
-    switch (rng_below(&w->rng, 5)) {
+    switch (rng_below(&cl->rng, 5)) {
     case 0:
-        lie_name(w, &m.name);
+        lie_name(cl, &m.name);
         break;
     case 1:
         m.params.count += m.name.tag == 1 ? 0 : 1;
@@ -78,22 +78,22 @@ static void lie_ready(struct world *w, struct reader *r, struct writer *out)
         m.bundle++;
         break;
     default:
-        m.launch += rng_below(&w->rng, 2) == 0 ? 5 : UINT64_MAX - 4;
+        m.launch += rng_below(&cl->rng, 2) == 0 ? 5 : UINT64_MAX - 4;
         break;
     }
     put_ready(out, &m);
 }
 
-static void lie_hold(struct world *w, struct reader *r, struct writer *out)
+static void lie_hold(struct cluster *cl, struct reader *r, struct writer *out)
 {
     struct msg_hold m;
     (void)get_hold(r, &m);
-    switch (rng_below(&w->rng, 5)) {
+    switch (rng_below(&cl->rng, 5)) {
     case 0:
-        lie_name(w, &m.name);
+        lie_name(cl, &m.name);
         break;
     case 1:
-        m.round = (uint8_t)rng_below(&w->rng, rng_below(&w->rng, 2) == 0 ? 8 : 256);
+        m.round = (uint8_t)rng_below(&cl->rng, rng_below(&cl->rng, 2) == 0 ? 8 : 256);
         break;
     case 2:
         m.params ^= m.name.tag == 1 ? 0 : 4;
@@ -102,80 +102,80 @@ static void lie_hold(struct world *w, struct reader *r, struct writer *out)
         m.digest ^= m.name.tag == 1 ? 0 : 4;
         break;
     default:
-        m.origin = lie_peer(w);
+        m.origin = lie_peer(cl);
         break;
     }
     put_hold(out, &m);
 }
 
-static void lie_finished(struct world *w, struct reader *r, struct writer *out)
+static void lie_finished(struct cluster *cl, struct reader *r, struct writer *out)
 {
     struct msg_finished m;
     (void)get_finished(r, &m);
-    uint64_t odd = rng_below(&w->rng, m.names + 1);
-    m.origin = odd == m.names ? lie_peer(w) : m.origin;
+    uint64_t odd = rng_below(&cl->rng, m.names + 1);
+    m.origin = odd == m.names ? lie_peer(cl) : m.origin;
     put_finished(out, &m);
     for (uint32_t i = 0; i < m.names; i++) {
         struct op_name name;
         (void)get_op_name(r, &name);
         if (i == odd) {
-            lie_name(w, &name);
+            lie_name(cl, &name);
         }
         put_op_name(out, &name);
     }
 }
 
-static void lie_staged(struct world *w, struct reader *r, struct writer *out)
+static void lie_staged(struct cluster *cl, struct reader *r, struct writer *out)
 {
     struct msg_staged m;
     (void)get_staged(r, &m);
-    switch (rng_below(&w->rng, 4)) {
+    switch (rng_below(&cl->rng, 4)) {
     case 0:
-        m.round += rng_below(&w->rng, 2) == 0 ? 1 : UINT32_MAX;
+        m.round += rng_below(&cl->rng, 2) == 0 ? 1 : UINT32_MAX;
         break;
     case 1:
-        m.number += rng_below(&w->rng, 2) == 0 ? 1 : UINT32_MAX;
+        m.number += rng_below(&cl->rng, 2) == 0 ? 1 : UINT32_MAX;
         break;
     case 2:
         m.status = m.status == STAGED_OK ? STAGED_NO_SOURCE : STAGED_OK;
         break;
     default:
-        m.liar = lie_peer(w);
+        m.liar = lie_peer(cl);
         break;
     }
     put_staged(out, &m);
 }
 
-const void *lie_tell(struct world *w, struct node *n, const void *bytes, uint32_t size)
+const void *lie_tell(struct cluster *cl, struct node *n, const void *bytes, uint32_t size)
 {
     static unsigned char copy[LIE_BYTES];
     struct frame_header header;
     if (n->lies == 0 || size > LIE_BYTES || !frame_get(bytes, &header) || header.type != n->lie_type ||
-        rng_below(&w->rng, 2) == 0) {
+        rng_below(&cl->rng, 2) == 0) {
         return bytes;
     }
     struct reader r;
     struct writer out;
     n->lies--;
     n->lied_as = n->id;
-    w->lies++;
-    world_trace(w, n->index, "lies", header.type, n->lies);
+    cl->lies++;
+    cluster_trace(cl, n->index, "lies", header.type, n->lies);
     memcpy(copy, bytes, size);
-    if (header.type != FRAME_STAGED && rng_below(&w->rng, 6) == 0) { /* of another view */
-        header.view += rng_below(&w->rng, 2) == 0 ? 1 : UINT64_MAX;
+    if (header.type != FRAME_STAGED && rng_below(&cl->rng, 6) == 0) { /* of another view */
+        header.view += rng_below(&cl->rng, 2) == 0 ? 1 : UINT64_MAX;
         frame_put(copy, &header);
         return copy;
     }
     reader_init(&r, (const unsigned char *)bytes + FRAME_HEADER_BYTES, header.length);
     writer_init(&out, copy + FRAME_HEADER_BYTES, size - FRAME_HEADER_BYTES);
     if (header.type == FRAME_READY) {
-        lie_ready(w, &r, &out);
+        lie_ready(cl, &r, &out);
     } else if (header.type == FRAME_HOLD) {
-        lie_hold(w, &r, &out);
+        lie_hold(cl, &r, &out);
     } else if (header.type == FRAME_FINISHED) {
-        lie_finished(w, &r, &out);
+        lie_finished(cl, &r, &out);
     } else {
-        lie_staged(w, &r, &out);
+        lie_staged(cl, &r, &out);
     }
     return copy;
 }

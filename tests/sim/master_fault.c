@@ -4,31 +4,31 @@
  * in three is for good: then every call must end and every program give up, without anybody to ask.
  * Invariant: one fault of the master at a time; what ends it is the event of the one that began it, or the end of all faults.
  * SPDX-License-Identifier: MIT */
-#include "world.h"
+#include "sim_cluster.h"
 
-void master_fault_begin(struct world *w, uint32_t index)
+void master_fault_begin(struct cluster *cl, uint32_t index)
 {
-    const struct fault *f = &w->faults[index];
-    struct master_shell *s = &w->master;
+    const struct fault *f = &cl->faults[index];
+    struct master_shell *s = &cl->master;
     if (s->dead || s->frozen) {
         return;
     }
     if (f->kind == FAULT_MASTER_PAUSE) {
-        world_freeze(w, WORLD_MASTER, true);
+        cluster_freeze(cl, CLUSTER_MASTER, true);
     } else {
-        master_shell_kill(w);
-        s->gone = mix64(w->opt.seed, index) % 3 == 0;
+        master_shell_kill(cl);
+        s->gone = mix64(cl->opt.seed, index) % 3 == 0;
     }
-    world_post(w, f->for_ns, EVENT_FAULT_END, WORLD_NOBODY, index, 0, 0);
+    cluster_post(cl, f->for_ns, EVENT_FAULT_END, CLUSTER_NOBODY, index, 0, 0);
 }
 
-void master_fault_end(struct world *w)
+void master_fault_end(struct cluster *cl)
 {
-    struct master_shell *s = &w->master;
+    struct master_shell *s = &cl->master;
     if (s->frozen) {
-        world_freeze(w, WORLD_MASTER, false);
+        cluster_freeze(cl, CLUSTER_MASTER, false);
     }
     if (s->dead && !s->gone) {
-        master_shell_start(w);
+        master_shell_start(cl);
     }
 }

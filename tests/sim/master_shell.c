@@ -9,19 +9,20 @@
 
 #include "topology/tour_exact.h"
 #include "topology/tour_local.h"
-#include "world.h"
+#include "sim_cluster.h"
 
 enum { MASTER_CONNECTIONS = 256 };
 
-static void master_config_fill(const struct world *w, struct master_config *c)
+static void master_config_fill(const struct cluster *cl, struct master_config *c)
 {
-    const struct options *o = &w->opt;
+    const struct options *o = &cl->opt;
     *c = (struct master_config){
-        .run = mix64(o->seed, 76 + w->master.life) | 1,
-        .epoch = w->master.life,
+        .run = mix64(o->seed, 76 + cl->master.life) | 1,
+        .epoch = cl->master.life,
         .max_connections = MASTER_CONNECTIONS,
+        .max_worlds = CLUSTER_WORLDS,
         .max_members = o->max_members,
-        .max_groups = 4,
+        .max_groups = CLUSTER_LABELS,
         .max_edges = o->max_edges,
         .idle_tags = o->idle_tags,
         .max_operations = 2048, /* a burst of calls that a freeze meets */
@@ -51,13 +52,13 @@ static void *aligned_new(size_t bytes)
     return memory;
 }
 
-void master_shell_init(struct world *w)
+void master_shell_init(struct cluster *cl)
 {
-    struct master_shell *s = &w->master;
+    struct master_shell *s = &cl->master;
     uint32_t actions, bytes, dests;
     memset(s, 0, sizeof *s);
     s->life = 1;
-    master_config_fill(w, &s->config);
+    master_config_fill(cl, &s->config);
     s->arena_bytes = master_arena_bytes(&s->config);
     s->arena = aligned_new(s->arena_bytes);
     s->master = master_init(&s->config, s->arena);
@@ -70,22 +71,30 @@ void master_shell_init(struct world *w)
     s->tick_at = CLOCK_NEVER;
 }
 
-void master_shell_fini(struct world *w)
+static void master_shell_release(struct master_shell *s)
 {
-    free(w->master.arena);
-    free(w->master.out_memory);
-    w->master.arena = w->master.out_memory = NULL;
+    for (void *memory; (memory = master_release(s->master)) != NULL;) {
+        free(memory);
+    }
 }
 
-void master_shell_kill(struct world *w)
+void master_shell_fini(struct cluster *cl)
 {
-    struct master_shell *s = &w->master;
+    master_shell_release(&cl->master);
+    free(cl->master.arena);
+    free(cl->master.out_memory);
+    cl->master.arena = cl->master.out_memory = NULL;
+}
+
+void master_shell_kill(struct cluster *cl)
+{
+    struct master_shell *s = &cl->master;
     if (s->frozen) {
-        world_freeze(w, WORLD_MASTER, false);
+        cluster_freeze(cl, CLUSTER_MASTER, false);
     }
-    for (uint32_t i = 0; i < w->channel_count; i++) {
-        if (w->channels[i].open && w->channels[i].end[1].node == WORLD_MASTER) {
-            channel_reset_owner(w, i, 1);
+    for (uint32_t i = 0; i < cl->channel_count; i++) {
+        if (cl->channels[i].open && cl->channels[i].end[1].node == CLUSTER_MASTER) {
+            channel_reset_owner(cl, i, 1);
         }
     }
     memset(s->connected, 0, sizeof s->connected);
@@ -95,28 +104,29 @@ void master_shell_kill(struct world *w)
 }
 
 /* Ids and views of another life are greater ones here, so that the oracle can tell them apart; peers tell the run. */
-void master_shell_start(struct world *w)
+void master_shell_start(struct cluster *cl)
 {
-    struct master_shell *s = &w->master;
+    struct master_shell *s = &cl->master;
     s->dead = false;
     s->life++;
-    master_config_fill(w, &s->config);
+    master_config_fill(cl, &s->config);
+    master_shell_release(s);
     s->master = master_init(&s->config, s->arena);
-    memset(w->oracle.revision, 0, sizeof w->oracle.revision);
-    memset(w->oracle.group_view, 0, sizeof w->oracle.group_view);
-    world_trace(w, WORLD_MASTER, "starts again", s->life, 0);
+    memset(cl->oracle.revision, 0, sizeof cl->oracle.revision);
+    memset(cl->oracle.group_view, 0, sizeof cl->oracle.group_view);
+    cluster_trace(cl, CLUSTER_MASTER, "starts again", s->life, 0);
 }
 
 /* Exact to TOUR_EXACT_MAX peers, local search above; answers after a while. */
-static void master_shell_solve(struct world *w, const struct action *a)
+static void master_shell_solve(struct cluster *cl, const struct action *a)
 {
-    struct master_shell *s = &w->master;
-    static double seconds[WORLD_NODES * WORLD_NODES];
-    static uint64_t cost[WORLD_NODES * WORLD_NODES];
-    uint32_t ring[WORLD_NODES];
-    uint16_t order[WORLD_NODES], start[WORLD_NODES];
+    struct master_shell *s = &cl->master;
+    static double seconds[CLUSTER_NODES * CLUSTER_NODES];
+    static uint64_t cost[CLUSTER_NODES * CLUSTER_NODES];
+    uint32_t ring[CLUSTER_NODES];
+    uint16_t order[CLUSTER_NODES], start[CLUSTER_NODES];
     struct tour_score score;
-    uint32_t n = master_matrix(s->master, a->slot, seconds, ring, WORLD_NODES);
+    uint32_t n = master_matrix(s->master, a->value, seconds, ring, CLUSTER_NODES);
     for (uint32_t i = 0; i < n * n; i++) {
         cost[i] = isinf(seconds[i]) || seconds[i] <= 0 ? TOUR_FORBIDDEN : tour_edge_cost((uint64_t)(1e9 / seconds[i]));
     }
@@ -125,13 +135,13 @@ static void master_shell_solve(struct world *w, const struct action *a)
     }
     if (n <= TOUR_EXACT_MAX) {
         if (!tour_exact_solve(cost, n, order, &score)) {
-            world_fail(w, "no ring for %u members", n);
+            cluster_fail(cl, "no ring for %u members", n);
         }
     } else {
-        static uint16_t storage[TOUR_LOCAL_ROOM(WORLD_NODES)];
+        static uint16_t storage[TOUR_LOCAL_ROOM(CLUSTER_NODES)];
         struct tour_local t;
-        if (!tour_local_init(&t, cost, n, start, 2, 3000, w->opt.seed, storage)) {
-            world_fail(w, "the master's ring of %u members is no permutation", n);
+        if (!tour_local_init(&t, cost, n, start, 2, 3000, cl->opt.seed, storage)) {
+            cluster_fail(cl, "the master's ring of %u members is no permutation", n);
             return;
         }
         while (!tour_local_step(&t, 1000)) {
@@ -139,80 +149,87 @@ static void master_shell_solve(struct world *w, const struct action *a)
         tour_local_best(&t, order);
     }
     for (uint32_t i = 0; i < n; i++) {
-        s->solve_order[s->solves % 8][i] = order[i];
+        s->solve_order[s->solves % CLUSTER_GROUPS][i] = order[i];
     }
-    world_post(w, (int64_t)rng_below(&w->rng, 20 * CLOCK_MS), EVENT_SOLVED, WORLD_MASTER, s->solves++ % 8, a->value,
-               (uint64_t)s->life << 32 | n);
+    cluster_post(cl, (int64_t)rng_below(&cl->rng, 20 * CLOCK_MS), EVENT_SOLVED, CLUSTER_MASTER, s->solves++ % CLUSTER_GROUPS, a->value,
+                 (uint64_t)s->life << 32 | n);
 }
 
-static void master_shell_send(struct world *w, const struct action *a)
+static void master_shell_send(struct cluster *cl, const struct action *a)
 {
-    struct master_shell *s = &w->master;
+    struct master_shell *s = &cl->master;
     for (uint32_t i = 0; i < a->dests; i++) {
         uint64_t slot = s->out.dest_ids[a->dest + i];
-        if (slot < MASTER_CONNECTIONS && s->connected[slot] && channel_valid(w, s->channel[slot], s->generation[slot])) {
-            channel_send(w, s->channel[slot], 1, s->out.bytes + a->frame, a->frame_bytes);
+        if (slot < MASTER_CONNECTIONS && s->connected[slot] && channel_valid(cl, s->channel[slot], s->generation[slot])) {
+            channel_send(cl, s->channel[slot], 1, s->out.bytes + a->frame, a->frame_bytes);
         }
     }
 }
 
-static void master_shell_act(struct world *w)
+static void master_shell_act(struct cluster *cl)
 {
-    struct master_shell *s = &w->master;
+    struct master_shell *s = &cl->master;
     for (uint32_t i = 0; i < s->out.count; i++) {
         const struct action *a = &s->out.actions[i];
         switch ((enum master_action)a->kind) {
         case MASTER_SEND:
-            master_shell_send(w, a);
+            master_shell_send(cl, a);
             break;
         case MASTER_CLOSE:
             if (a->slot < MASTER_CONNECTIONS && s->connected[a->slot]) {
                 s->connected[a->slot] = false;
-                if (channel_valid(w, s->channel[a->slot], s->generation[a->slot])) {
-                    channel_close(w, s->channel[a->slot], 1);
+                if (channel_valid(cl, s->channel[a->slot], s->generation[a->slot])) {
+                    channel_close(cl, s->channel[a->slot], 1);
                 }
             }
             break;
         case MASTER_PERSIST:
             s->persisting++;
-            world_post(w, (int64_t)rng_below(&w->rng, (uint64_t)w->opt.persist_ns + 1), EVENT_PERSISTED, WORLD_MASTER, 0,
-                       a->value, (uint64_t)s->life << 32);
+            cluster_post(cl, (int64_t)rng_below(&cl->rng, (uint64_t)cl->opt.persist_ns + 1), EVENT_PERSISTED, CLUSTER_MASTER, 0,
+                         a->value, (uint64_t)s->life << 32);
             break;
         case MASTER_SOLVE:
-            master_shell_solve(w, a);
+            master_shell_solve(cl, a);
             break;
         case MASTER_TRACE:
-            world_trace(w, WORLD_MASTER, a->data != NULL ? a->data : "?", a->id, a->value);
+            cluster_trace(cl, CLUSTER_MASTER, a->data != NULL ? a->data : "?", a->id, a->value);
             break;
         }
     }
 }
 
-static void master_shell_step(struct world *w, const struct master_event *e)
+static void master_shell_step(struct cluster *cl, const struct master_event *e)
 {
-    struct master_shell *s = &w->master;
+    struct master_shell *s = &cl->master;
+    struct master_want want;
     outbox_reset(&s->out);
-    master_step(s->master, w->now, e, &s->out);
+    while (master_growth(s->master, e, &want)) {
+        free(master_grow(s->master, &want, aligned_new(want.bytes)));
+    }
+    master_step(s->master, cl->now, e, &s->out);
     if (s->out.overflow) {
-        world_fail(w, "the master's outbox overflowed");
+        cluster_fail(cl, "the master's outbox overflowed");
     }
     if (master_poisoned(s->master)) {
         const char *where, *what = master_failure(s->master, &where);
-        world_fail(w, "the master is poisoned (event %d): %s at %s", (int)e->kind, what, where);
+        cluster_fail(cl, "the master is poisoned (event %d): %s at %s", (int)e->kind, what, where);
     }
-    master_shell_act(w);
-    oracle_views(w);
-    oracle_known_views(w);
+    master_shell_act(cl);
+    for (void *memory; (memory = master_reclaim(s->master)) != NULL;) {
+        free(memory);
+    }
+    oracle_views(cl);
+    oracle_known_views(cl);
     int64_t due = master_deadline(s->master);
     if (due < s->tick_at) {
         s->tick_at = due;
-        world_post(w, due - w->now, EVENT_TICK, WORLD_MASTER, 0, 0, (uint64_t)s->life << 32);
+        cluster_post(cl, due - cl->now, EVENT_TICK, CLUSTER_MASTER, 0, 0, (uint64_t)s->life << 32);
     }
 }
 
-bool master_shell_accept(struct world *w, uint32_t channel)
+bool master_shell_accept(struct cluster *cl, uint32_t channel)
 {
-    struct master_shell *s = &w->master;
+    struct master_shell *s = &cl->master;
     uint32_t slot = 0;
     while (slot < MASTER_CONNECTIONS && s->connected[slot]) {
         slot++;
@@ -220,7 +237,7 @@ bool master_shell_accept(struct world *w, uint32_t channel)
     if (slot == MASTER_CONNECTIONS || s->dead) {
         return false;
     }
-    struct channel *c = &w->channels[channel];
+    struct channel *c = &cl->channels[channel];
     s->connected[slot] = true;
     s->channel[slot] = channel;
     s->generation[slot] = c->generation;
@@ -228,58 +245,58 @@ bool master_shell_accept(struct world *w, uint32_t channel)
     c->end[1].role = ROLE_MASTER;
     struct master_event e = {.kind = MASTER_OPENED, .connection = slot};
     node_address(c->end[0].node, &e.address);
-    master_shell_step(w, &e);
+    master_shell_step(cl, &e);
     return true;
 }
 
-void master_shell_readable(struct world *w, uint32_t channel, int end)
+void master_shell_readable(struct cluster *cl, uint32_t channel, int end)
 {
-    uint32_t generation = w->channels[channel].generation;
-    uint32_t slot = (uint32_t)w->channels[channel].end[end].peer;
-    while (channel_valid(w, channel, generation) && !w->channels[channel].end[end].closed) {
+    uint32_t generation = cl->channels[channel].generation;
+    uint32_t slot = (uint32_t)cl->channels[channel].end[end].peer;
+    while (channel_valid(cl, channel, generation) && !cl->channels[channel].end[end].closed) {
         struct frame_header header;
         bool bad;
-        const unsigned char *frame = channel_frame(w, channel, end, &header, &bad);
+        const unsigned char *frame = channel_frame(cl, channel, end, &header, &bad);
         if (bad) { /* no protocol of ours: the connection is closed, nothing else happens */
             struct master_event e = {.kind = MASTER_CLOSED, .connection = slot};
-            w->master.connected[slot] = false;
-            channel_close(w, channel, end);
-            master_shell_step(w, &e);
+            cl->master.connected[slot] = false;
+            channel_close(cl, channel, end);
+            master_shell_step(cl, &e);
             return;
         }
         if (frame == NULL) {
             return;
         }
-        world_trace(w, WORLD_MASTER, frame_name(header.type), slot, header.view);
+        cluster_trace(cl, CLUSTER_MASTER, frame_name(header.type), slot, header.view);
         struct master_event e = {.kind = MASTER_FRAME, .connection = slot, .header = &header,
                                  .payload = frame + FRAME_HEADER_BYTES};
-        master_shell_step(w, &e);
-        if (channel_valid(w, channel, generation)) {
-            channel_take(w, channel, end, FRAME_HEADER_BYTES + header.length);
+        master_shell_step(cl, &e);
+        if (channel_valid(cl, channel, generation)) {
+            channel_take(cl, channel, end, FRAME_HEADER_BYTES + header.length);
         }
     }
 }
 
-void master_shell_closed(struct world *w, uint32_t channel, int end)
+void master_shell_closed(struct cluster *cl, uint32_t channel, int end)
 {
-    uint32_t slot = (uint32_t)w->channels[channel].end[end].peer;
-    struct master_shell *s = &w->master;
+    uint32_t slot = (uint32_t)cl->channels[channel].end[end].peer;
+    struct master_shell *s = &cl->master;
     if (s->connected[slot] && s->channel[slot] == channel) {
         s->connected[slot] = false;
-        master_shell_step(w, &(struct master_event){.kind = MASTER_CLOSED, .connection = slot});
+        master_shell_step(cl, &(struct master_event){.kind = MASTER_CLOSED, .connection = slot});
     }
 }
 
-void master_shell_event(struct world *w, const struct event *e)
+void master_shell_event(struct cluster *cl, const struct event *e)
 {
-    struct master_shell *s = &w->master;
+    struct master_shell *s = &cl->master;
     struct master_event m = {.kind = MASTER_TICK};
     if (s->dead || e->c >> 32 != s->life) {
         return; /* of a process that is no more */
     }
     switch (e->kind) {
     case EVENT_TICK:
-        if (e->at != s->tick_at && s->tick_at > w->now) {
+        if (e->at != s->tick_at && s->tick_at > cl->now) {
             return; /* a later deadline was replaced by an earlier one */
         }
         s->tick_at = CLOCK_NEVER;
@@ -298,5 +315,5 @@ void master_shell_event(struct world *w, const struct event *e)
     default:
         return;
     }
-    master_shell_step(w, &m);
+    master_shell_step(cl, &m);
 }

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "collectives/plan.h"
-#include "world.h"
+#include "sim_cluster.h"
 
 static uint32_t pick(struct rng *r, uint32_t low, uint32_t high)
 {
@@ -22,11 +22,11 @@ void options_draw(struct options *o, uint64_t seed)
     o->check_every = seed % 16 == 0 ? 1 : 100;
     o->peers = large ? pick(&r, 7, rng_below(&r, 6) == 0 ? 64 : 20) : pick(&r, 2, 6);
     o->groups = rng_below(&r, 3) != 0 ? 1 : pick(&r, 1, o->peers < 3 ? o->peers : 3);
-    o->lanes = rng_below(&r, 2) != 0 ? 1 : pick(&r, 1, WORLD_LANES);
+    o->lanes = rng_below(&r, 2) != 0 ? 1 : pick(&r, 1, CLUSTER_LANES);
     o->steps = large ? pick(&r, 1, 3) : pick(&r, 2, 6);
     o->ops = pick(&r, 1, large ? 3 : 6);
     o->small_limits = rng_below(&r, 3) == 0;
-    o->max_members = o->small_limits ? o->peers + pick(&r, 0, 2) : WORLD_NODES;
+    o->max_members = o->small_limits ? o->peers + pick(&r, 0, 2) : CLUSTER_NODES;
     o->idle_tags = o->small_limits ? (uint32_t)(mix64(seed, 78) % 6) : 16384;
     o->max_edges = o->small_limits ? pick(&r, 1, 4) : BOUNDS_EDGES;
     o->verify = rng_below(&r, 2) == 0;
@@ -67,14 +67,16 @@ void options_draw(struct options *o, uint64_t seed)
     crowd_draw(o);
     burst_draw(o);
     growth_options(o);
+    bool spread = mix64(seed, 79) % 5 == 0 && !o->crowd && o->burst == 0; /* over worlds; without a draw of its own */
+    o->worlds = spread ? 2 + (uint32_t)(mix64(seed, 80) % (CLUSTER_WORLDS - 1)) : 1;
     o->bulk = rng_below(&r, 4) == 0;
     o->rate = rng_below(&r, 8) == 0 && o->burst == 0 ? pick(&r, 1000, 12000) : 0;
 }
 
 void options_print(const struct options *o)
 {
-    printf("seed %llu: %u peers, %u groups, %u lanes, %u steps, up to %u ops, %u faults in %.3f s\n", (unsigned long long)o->seed,
-           o->peers, o->groups, o->lanes, o->steps, o->ops, o->faults, (double)o->fault_ns / 1e9);
+    printf("seed %llu: %u peers in %u worlds, %u groups, %u lanes, %u steps, up to %u ops, %u faults in %.3f s\n", (unsigned long long)o->seed,
+           o->peers, o->worlds, o->groups, o->lanes, o->steps, o->ops, o->faults, (double)o->fault_ns / 1e9);
     printf("  latency %.3f + %.3f ms, heartbeat %.1f s, dead %.1f s, journal %.0f ms, pieces %u %%, socket %u B, %u B/s\n",
            (double)o->latency_ns / 1e6, (double)o->jitter_ns / 1e6, (double)o->heartbeat_ns / 1e9, (double)o->dead_ns / 1e9,
            (double)o->persist_ns / 1e6, o->split_percent, o->socket_bytes, o->rate);

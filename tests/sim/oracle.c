@@ -10,54 +10,54 @@
 
 #include "program.h"
 
-uint16_t oracle_node_of(const struct world *w, uint64_t id);
+uint16_t oracle_node_of(const struct cluster *cl, uint64_t id);
 
-static bool agree(const struct world *w, uint64_t id)
+static bool agree(const struct cluster *cl, uint64_t id)
 {
-    return oracle_node_of(w, id) != WORLD_NOBODY;
+    return oracle_node_of(cl, id) != CLUSTER_NOBODY;
 }
 
-void oracle_init(struct world *w)
+void oracle_init(struct cluster *cl)
 {
-    memset(&w->oracle, 0, sizeof w->oracle);
+    memset(&cl->oracle, 0, sizeof cl->oracle);
 }
 
-void oracle_fini(struct world *w)
+void oracle_fini(struct cluster *cl)
 {
-    free(w->oracle.views);
-    free(w->oracle.outcomes);
-    free(w->oracle.ids);
-    memset(&w->oracle, 0, sizeof w->oracle);
+    free(cl->oracle.views);
+    free(cl->oracle.outcomes);
+    free(cl->oracle.ids);
+    memset(&cl->oracle, 0, sizeof cl->oracle);
 }
 
 /* ---- identities and views ------------------------------------------------------------------------------------------- */
-uint16_t oracle_node_of(const struct world *w, uint64_t id)
+uint16_t oracle_node_of(const struct cluster *cl, uint64_t id)
 {
-    for (uint32_t i = w->oracle.id_count; i > 0; i--) {
-        if (w->oracle.ids[i - 1].id == id) {
-            return w->oracle.ids[i - 1].node;
+    for (uint32_t i = cl->oracle.id_count; i > 0; i--) {
+        if (cl->oracle.ids[i - 1].id == id) {
+            return cl->oracle.ids[i - 1].node;
         }
     }
-    return WORLD_NOBODY;
+    return CLUSTER_NOBODY;
 }
 
-static struct id_record *oracle_id(struct world *w, uint64_t id)
+static struct id_record *oracle_id(struct cluster *cl, uint64_t id)
 {
-    for (uint32_t i = 0; i < w->oracle.id_count; i++) {
-        if (w->oracle.ids[i].id == id) {
-            return &w->oracle.ids[i];
+    for (uint32_t i = 0; i < cl->oracle.id_count; i++) {
+        if (cl->oracle.ids[i].id == id) {
+            return &cl->oracle.ids[i];
         }
     }
-    struct oracle *o = &w->oracle;
-    o->ids = world_grow(o->ids, &o->id_capacity, o->id_count + 1, sizeof *o->ids);
-    o->ids[o->id_count] = (struct id_record){.id = id, .node = WORLD_NOBODY};
+    struct oracle *o = &cl->oracle;
+    o->ids = cluster_grow(o->ids, &o->id_capacity, o->id_count + 1, sizeof *o->ids);
+    o->ids[o->id_count] = (struct id_record){.id = id, .node = CLUSTER_NOBODY};
     return &o->ids[o->id_count++];
 }
 
-const struct view_record *oracle_view(const struct world *w, uint32_t group, uint64_t view)
+const struct view_record *oracle_view(const struct cluster *cl, uint32_t group, uint64_t view)
 {
-    for (uint32_t i = w->oracle.view_count; i > 0; i--) {
-        const struct view_record *v = &w->oracle.views[i - 1];
+    for (uint32_t i = cl->oracle.view_count; i > 0; i--) {
+        const struct view_record *v = &cl->oracle.views[i - 1];
         if (v->group == group && v->view == view) {
             return v;
         }
@@ -75,113 +75,125 @@ static bool view_has(const struct view_record *v, uint64_t id)
     return false;
 }
 
-static void oracle_new_view(struct world *w, const struct master_group_view *g, const uint64_t *ids)
+/* As in node.group: worlds have groups of the same labels. */
+static uint32_t group_key(const struct master_group_view *g)
 {
-    struct oracle *o = &w->oracle;
-    o->views = world_grow(o->views, &o->view_capacity, o->view_count + 1, sizeof *o->views);
+    uint32_t world = g->world[0] == 0 ? 0 : (uint32_t)(g->world[1] - '0');
+    return world * CLUSTER_LABELS + g->group;
+}
+
+static void oracle_new_view(struct cluster *cl, const struct master_group_view *g, const uint64_t *ids)
+{
+    struct oracle *o = &cl->oracle;
+    o->views = cluster_grow(o->views, &o->view_capacity, o->view_count + 1, sizeof *o->views);
     struct view_record *v = &o->views[o->view_count++];
-    v->group = g->group;
+    v->group = group_key(g);
     v->view = g->view;
-    v->members = g->members < WORLD_NODES ? g->members : WORLD_NODES;
+    v->members = g->members < CLUSTER_NODES ? g->members : CLUSTER_NODES;
     memcpy(v->ids, ids, v->members * sizeof *ids);
     const struct view_record *before = NULL;
     for (uint32_t i = o->view_count - 1; i > 0 && before == NULL; i--) {
-        before = o->views[i - 1].group == g->group ? &o->views[i - 1] : NULL;
+        before = o->views[i - 1].group == group_key(g) ? &o->views[i - 1] : NULL;
     }
     if (before != NULL && before->view >= g->view) {
-        world_fail(w, "view of group %u went back from %llx to %llx", g->group, (unsigned long long)before->view,
-                   (unsigned long long)g->view);
+        cluster_fail(cl, "view of group %u went back from %llx to %llx", group_key(g), (unsigned long long)before->view,
+                     (unsigned long long)g->view);
     }
     for (uint32_t i = 0; before != NULL && i < before->members; i++) {
         if (!view_has(v, before->ids[i])) {
-            oracle_id(w, before->ids[i])->excluded = true;
+            oracle_id(cl, before->ids[i])->excluded = true;
         }
     }
     for (uint32_t i = 0; i < v->members; i++) {
-        if (oracle_id(w, v->ids[i])->excluded) {
-            world_fail(w, "member %llx was excluded and is in view %llx", (unsigned long long)v->ids[i],
-                       (unsigned long long)g->view);
+        if (oracle_id(cl, v->ids[i])->excluded) {
+            cluster_fail(cl, "member %llx was excluded and is in view %llx", (unsigned long long)v->ids[i],
+                         (unsigned long long)g->view);
+        }
+        uint16_t node = oracle_node_of(cl, v->ids[i]);
+        if (node != CLUSTER_NOBODY && cl->nodes[node].group != v->group) {
+            cluster_fail(cl, "member %llx of view %llx is of another group or world", (unsigned long long)v->ids[i],
+                         (unsigned long long)g->view);
         }
         if (i > 0 && v->ids[i] <= v->ids[i - 1]) {
-            world_fail(w, "members of view %llx are not in order", (unsigned long long)g->view);
+            cluster_fail(cl, "members of view %llx are not in order", (unsigned long long)g->view);
         }
     }
-    w->stats.views++;
+    cl->stats.views++;
 }
 
-void oracle_views(struct world *w)
+void oracle_views(struct cluster *cl)
 {
-    struct oracle *o = &w->oracle;
-    uint32_t groups = master_group_count(w->master.master);
+    struct oracle *o = &cl->oracle;
+    uint32_t groups = master_group_count(cl->master.master);
     for (uint32_t index = 0; index < groups; index++) {
         struct master_group_view g;
-        master_group_get(w->master.master, index, &g, NULL, 0);
-        uint32_t i = g.group & 7;
+        master_group_get(cl->master.master, index, &g, NULL, 0);
+        uint32_t i = group_key(&g);
         if (g.revision < o->revision[i] && g.revision != 0) {
-            world_fail(w, "revision of group %u went back from %llu to %llu", g.group,
-                       (unsigned long long)o->revision[i], (unsigned long long)g.revision);
+            cluster_fail(cl, "revision of group %u went back from %llu to %llu", i,
+                         (unsigned long long)o->revision[i], (unsigned long long)g.revision);
         }
         o->revision[i] = g.revision;
         if (g.view != o->group_view[i]) {
-            uint64_t ids[WORLD_NODES];
-            master_group_get(w->master.master, index, &g, ids, WORLD_NODES);
+            uint64_t ids[CLUSTER_NODES];
+            master_group_get(cl->master.master, index, &g, ids, CLUSTER_NODES);
             o->group_view[i] = g.view;
             if (g.view != 0 && g.members != 0) {
-                oracle_new_view(w, &g, ids);
+                oracle_new_view(cl, &g, ids);
             }
         }
     }
 }
 
 /* Staging is nobody's while no operation is. */
-static void check_rooms(struct world *w, const struct node *n)
+static void check_rooms(struct cluster *cl, const struct node *n)
 {
     for (uint32_t i = 0; i < n->config.max_ops; i++) {
         if (n->run[i].taken) {
             return;
         }
     }
-    for (uint32_t lane = 0; lane < WORLD_LANES; lane++) {
+    for (uint32_t lane = 0; lane < CLUSTER_LANES; lane++) {
         const struct room *r = &n->room[lane];
         if (!room_whole(r)) {
-            world_fail(w, "peer %u: no operation is left, but lane %u has %d + %d grants and %u slots of %u", n->index, lane,
-                       r->half_a, r->half_b, r->free_slots, r->slot_count);
+            cluster_fail(cl, "peer %u: no operation is left, but lane %u has %d + %d grants and %u slots of %u", n->index, lane,
+                         r->half_a, r->half_b, r->free_slots, r->slot_count);
         }
     }
 }
 
-void oracle_node(struct world *w, struct node *n)
+void oracle_node(struct cluster *cl, struct node *n)
 {
-    if (!n->alive || w->failed) {
+    if (!n->alive || cl->failed) {
         return;
     }
-    check_rooms(w, n);
+    check_rooms(cl, n);
     struct session_info info;
     session_info(n->session, &info);
     if (info.id != n->id && info.id != 0) {
-        oracle_id(w, info.id)->node = n->index;
+        oracle_id(cl, info.id)->node = n->index;
         n->id = info.id;
         n->view = n->view_before = 0;
     }
     if (info.view != n->view && info.view != 0) {
         if (info.view < n->view) {
-            world_fail(w, "peer %u went back from view %llx to %llx", n->index, (unsigned long long)n->view,
-                       (unsigned long long)info.view);
+            cluster_fail(cl, "peer %u went back from view %llx to %llx", n->index, (unsigned long long)n->view,
+                         (unsigned long long)info.view);
         }
         n->view_before = n->view;
         n->view = info.view;
-        const struct view_record *v = oracle_view(w, n->group, info.view);
+        const struct view_record *v = oracle_view(cl, n->group, info.view);
         if (v == NULL || !view_has(v, info.id) || v->members != info.world) {
-            world_fail(w, "peer %u installed view %llx, which the master did not publish so", n->index,
-                       (unsigned long long)info.view);
+            cluster_fail(cl, "peer %u installed view %llx, which the master did not publish so", n->index,
+                         (unsigned long long)info.view);
         }
     }
 }
 
 /* ---- calls ---------------------------------------------------------------------------------------------------------- */
-static struct outcome_record *oracle_slot(struct world *w, uint64_t key)
+static struct outcome_record *oracle_slot(struct cluster *cl, uint64_t key)
 {
-    struct oracle *o = &w->oracle;
+    struct oracle *o = &cl->oracle;
     if (o->outcome_count * 2 >= o->outcome_capacity) {
         uint32_t old = o->outcome_capacity, capacity = old == 0 ? 256 : old * 2;
         struct outcome_record *from = o->outcomes;
@@ -193,7 +205,7 @@ static struct outcome_record *oracle_slot(struct world *w, uint64_t key)
         o->outcome_count = 0;
         for (uint32_t i = 0; i < old; i++) {
             if (from[i].key != 0) {
-                *oracle_slot(w, from[i].key) = from[i];
+                *oracle_slot(cl, from[i].key) = from[i];
                 o->outcome_count++;
             }
         }
@@ -207,37 +219,37 @@ static struct outcome_record *oracle_slot(struct world *w, uint64_t key)
 }
 
 /* All who come here with the same key bring the same value. */
-void oracle_agree(struct world *w, const struct node *n, const char *what, uint64_t key, uint64_t value)
+void oracle_agree(struct cluster *cl, const struct node *n, const char *what, uint64_t key, uint64_t value)
 {
-    struct outcome_record *r = oracle_slot(w, key | 1);
+    struct outcome_record *r = oracle_slot(cl, key | 1);
     if (lie_is_liar(n)) {
         return;
     }
     if (r->key == 0) {
         *r = (struct outcome_record){.key = key | 1, .result_hash = value, .by = n->index};
-        w->oracle.outcome_count++;
+        cl->oracle.outcome_count++;
     } else if (r->result_hash != value) {
-        world_fail(w, "%s: peer %u has %llx, peer %u had %llx (step %llu)", what, n->index, (unsigned long long)value, r->by,
-                   (unsigned long long)r->result_hash, (unsigned long long)n->program->step);
+        cluster_fail(cl, "%s: peer %u has %llx, peer %u had %llx (step %llu)", what, n->index, (unsigned long long)value, r->by,
+                     (unsigned long long)r->result_hash, (unsigned long long)n->program->step);
     }
 }
 
-void oracle_launched(struct world *w, const struct call *c)
+void oracle_launched(struct cluster *cl, const struct call *c)
 {
-    struct outcome_record *r = oracle_slot(w, c->key | 1);
+    struct outcome_record *r = oracle_slot(cl, c->key | 1);
     if (r->key == 0) {
         *r = (struct outcome_record){.key = c->key | 1};
-        w->oracle.outcome_count++;
+        cl->oracle.outcome_count++;
     }
     r->launched[c->node->index / 64] |= UINT64_C(1) << (c->node->index % 64);
 }
 
 /* Nobody succeeds before all members have launched. */
-static bool all_launched(const struct world *w, const struct view_record *v, const struct outcome_record *r)
+static bool all_launched(const struct cluster *cl, const struct view_record *v, const struct outcome_record *r)
 {
     for (uint32_t i = 0; i < v->members; i++) {
-        uint16_t node = oracle_node_of(w, v->ids[i]);
-        if (node < WORLD_NODES && (r->launched[node / 64] >> (node % 64) & 1) == 0) {
+        uint16_t node = oracle_node_of(cl, v->ids[i]);
+        if (node < CLUSTER_NODES && (r->launched[node / 64] >> (node % 64) & 1) == 0) {
             return false;
         }
     }
@@ -287,67 +299,67 @@ static uint8_t outcome_class(const struct session_outcome *o)
 }
 
 /* G3: an input is what it was, in place or not. */
-static void check_inputs(struct world *w, const struct call *c, bool ok)
+static void check_inputs(struct cluster *cl, const struct call *c, bool ok)
 {
     if (program_hash(c->in, c->bytes) != c->input_hash) {
-        world_fail(w, "G3: peer %u: an input was written", c->node->index);
+        cluster_fail(cl, "G3: peer %u: an input was written", c->node->index);
     }
     if (!ok && c->in_place && program_hash(c->out, c->bytes) != c->input_hash) {
-        world_fail(w, "G3: peer %u: an in-place input was not restored after an error", c->node->index);
+        cluster_fail(cl, "G3: peer %u: an in-place input was not restored after an error", c->node->index);
     }
 }
 
-static void check_result(struct world *w, const struct node *n, const struct call *c, const struct session_outcome *o,
+static void check_result(struct cluster *cl, const struct node *n, const struct call *c, const struct session_outcome *o,
                          const struct outcome_record *r)
 {
     char why[200] = "no view of that size, or a member has not launched it";
     if (c->odd) {
-        world_fail(w, "peer %u: success with parameters that differ from the others'", n->index);
+        cluster_fail(cl, "peer %u: success with parameters that differ from the others'", n->index);
     }
-    for (uint32_t i = w->oracle.view_count; i > 0; i--) { /* it may be collected views later */
-        const struct view_record *v = &w->oracle.views[i - 1];
-        if (v->group == n->group && v->members == o->world && view_has(v, n->id) && agree(w, v->ids[0]) && (c->bytes == 0 || all_launched(w, v, r)) &&
-            reference_check(w, v, c, why, sizeof why)) {
+    for (uint32_t i = cl->oracle.view_count; i > 0; i--) { /* it may be collected views later */
+        const struct view_record *v = &cl->oracle.views[i - 1];
+        if (v->group == n->group && v->members == o->world && view_has(v, n->id) && agree(cl, v->ids[0]) && (c->bytes == 0 || all_launched(cl, v, r)) &&
+            reference_check(cl, v, c, why, sizeof why)) {
             return;
         }
     }
-    world_fail(w, "G2: peer %u: wrong result of op %u in step %llu: %s", n->index, c->op,
-               (unsigned long long)n->program->step, why);
+    cluster_fail(cl, "G2: peer %u: wrong result of op %u in step %llu: %s", n->index, c->op,
+                 (unsigned long long)n->program->step, why);
 }
 
 /* A mismatch names another peer, and both calls. */
-static void check_told(struct world *w, const struct node *n, const struct session_outcome *o)
+static void check_told(struct cluster *cl, const struct node *n, const struct session_outcome *o)
 {
     struct session_info info;
     session_info(n->session, &info);
     bool both = strstr(o->text, "this peer has ") == o->text && strstr(o->text, "; peer ") != NULL;
-    if (w->lies == 0 && (!both || o->differs == 0 || o->differs == info.id)) {
-        world_fail(w, "peer %u is told of a mismatch with %llx: %s", n->index, (unsigned long long)o->differs, o->text);
+    if (cl->lies == 0 && (!both || o->differs == 0 || o->differs == info.id)) {
+        cluster_fail(cl, "peer %u is told of a mismatch with %llx: %s", n->index, (unsigned long long)o->differs, o->text);
     }
 }
 
-void oracle_call(struct world *w, const struct node *n, const struct call *c, const struct session_outcome *o)
+void oracle_call(struct cluster *cl, const struct node *n, const struct call *c, const struct session_outcome *o)
 {
     uint8_t class = outcome_class(o);
     bool stops = o->result == RESULT_NO_MEMORY || (o->result == RESULT_POISONED && !n->poisoned);
     if ((stops && !c->failed) || (o->cause == CAUSE_NO_MEMORY && c->no_memory && !stops)) {
-        world_fail(w, "peer %u: result %d for cause %u, which is %s", n->index, (int)o->result, o->cause,
-                   c->failed ? "its own" : "another's");
+        cluster_fail(cl, "peer %u: result %d for cause %u, which is %s", n->index, (int)o->result, o->cause,
+                     c->failed ? "its own" : "another's");
     }
     if (o->result == RESULT_PENDING || (o->result == RESULT_POISONED && !n->poisoned && !c->failed) || o->result == RESULT_USAGE) {
-        world_fail(w, "peer %u: a call ended with result %d", n->index, (int)o->result);
+        cluster_fail(cl, "peer %u: a call ended with result %d", n->index, (int)o->result);
     }
-    check_inputs(w, c, o->result == RESULT_OK);
+    check_inputs(cl, c, o->result == RESULT_OK);
     if (class == 1) {
-        oracle_bytes(w, n, c, o);
+        oracle_bytes(cl, n, c, o);
     }
-    oracle_calm(w, n, c, o);
-    w->stats.successes += class == 1;
-    w->stats.aborts += class == 2;
-    w->stats.refusals += class >= 3;
+    oracle_calm(cl, n, c, o);
+    cl->stats.successes += class == 1;
+    cl->stats.aborts += class == 2;
+    cl->stats.refusals += class >= 3;
     if (c->op == PROGRAM_OPS) {
-        if (class >= 4 && w->lies == 0) {
-            world_fail(w, "peer %u: the aligning call ended with %s: calls have slipped", n->index, class_name(class));
+        if (class >= 4 && cl->lies == 0) {
+            cluster_fail(cl, "peer %u: the aligning call ended with %s: calls have slipped", n->index, class_name(class));
         }
         return;
     }
@@ -355,9 +367,9 @@ void oracle_call(struct world *w, const struct node *n, const struct call *c, co
         return;
     }
     if (o->result == RESULT_MISMATCH) {
-        check_told(w, n, o);
+        check_told(cl, n, o);
     }
-    struct outcome_record *r = oracle_slot(w, c->key | 1);
+    struct outcome_record *r = oracle_slot(cl, c->key | 1);
     uint64_t hash = class == 1 ? program_hash(c->out, c->bytes) : 0;
     if (r->first == 0) {
         r->result_hash = hash;
@@ -367,36 +379,36 @@ void oracle_call(struct world *w, const struct node *n, const struct call *c, co
         r->by = n->index;
         if (r->key == 0) {
             r->key = c->key | 1;
-            w->oracle.outcome_count++;
+            cl->oracle.outcome_count++;
         }
-        if (class == 1 && w->lies == 0) { /* a liar that has lost its place in the program passes what it likes */
-            check_result(w, n, c, o, r);
-            w->stats.bytes += c->bytes;
+        if (class == 1 && cl->lies == 0) { /* a liar that has lost its place in the program passes what it likes */
+            check_result(cl, n, c, o, r);
+            cl->stats.bytes += c->bytes;
         }
         return;
     }
     if (r->first != class) {
-        world_fail(w, "G1: step %llu op %u attempt %u: %s at peer %u beside %s at peer %u",
-                   (unsigned long long)n->program->step, c->op, n->program->attempt, class_name(class), n->index,
-                   class_name(r->first), r->by);
+        cluster_fail(cl, "G1: step %llu op %u attempt %u: %s at peer %u beside %s at peer %u",
+                     (unsigned long long)n->program->step, c->op, n->program->attempt, class_name(class), n->index,
+                     class_name(r->first), r->by);
     } else if (r->result_hash != hash) {
-        world_fail(w, "G2: step %llu op %u: peer %u and peer %u have different bits", (unsigned long long)n->program->step,
-                   c->op, n->index, r->by);
+        cluster_fail(cl, "G2: step %llu op %u: peer %u and peer %u have different bits", (unsigned long long)n->program->step,
+                     c->op, n->index, r->by);
     } else if (class != 1 && (r->cause != o->cause || r->culprit != o->culprit)) {
-        world_fail(w, "G1: step %llu op %u: cause %u of %llx at peer %u beside cause %u of %llx at peer %u",
-                   (unsigned long long)n->program->step, c->op, o->cause, (unsigned long long)o->culprit, n->index, r->cause,
-                   (unsigned long long)r->culprit, r->by);
+        cluster_fail(cl, "G1: step %llu op %u: cause %u of %llx at peer %u beside cause %u of %llx at peer %u",
+                     (unsigned long long)n->program->step, c->op, o->cause, (unsigned long long)o->culprit, n->index, r->cause,
+                     (unsigned long long)r->culprit, r->by);
     }
 }
 
 /* ---- at the end ----------------------------------------------------------------------------------------------------- */
-void oracle_end(struct world *w)
+void oracle_end(struct cluster *cl)
 {
-    for (uint32_t i = 0; i < w->node_count; i++) {
-        struct node *n = &w->nodes[i];
+    for (uint32_t i = 0; i < cl->node_count; i++) {
+        struct node *n = &cl->nodes[i];
         if (!n->alive) {
             continue;
         }
-        check_rooms(w, n);
+        check_rooms(cl, n);
     }
 }

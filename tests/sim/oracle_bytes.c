@@ -19,7 +19,7 @@ static void planned_bytes(const struct run *r, uint64_t *tx, uint64_t *rx)
     }
 }
 
-void oracle_bytes(struct world *w, const struct node *n, const struct call *c, const struct session_outcome *o)
+void oracle_bytes(struct cluster *cl, const struct node *n, const struct call *c, const struct session_outcome *o)
 {
     const struct run *r = &n->run[c->slot];
     uint64_t tx = 0, rx = 0;
@@ -29,8 +29,8 @@ void oracle_bytes(struct world *w, const struct node *n, const struct call *c, c
     planned_bytes(r, &tx, &rx);
     bool all_live = n->view == r->op.view;
     if (o->rx_bytes != rx || o->tx_bytes > tx || (all_live && o->tx_bytes != tx)) {
-        world_fail(w, "peer %u: op %u in step %llu tells of %llu bytes sent, %llu received, its plan has %llu and %llu", n->index,
-                   c->op, (unsigned long long)n->program->step, (unsigned long long)o->tx_bytes, (unsigned long long)o->rx_bytes,
-                   (unsigned long long)tx, (unsigned long long)rx);
+        cluster_fail(cl, "peer %u: op %u in step %llu tells of %llu bytes sent, %llu received, its plan has %llu and %llu", n->index,
+                     c->op, (unsigned long long)n->program->step, (unsigned long long)o->tx_bytes, (unsigned long long)o->rx_bytes,
+                     (unsigned long long)tx, (unsigned long long)rx);
     }
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/sim/world.h"
+#include "tests/sim/sim_cluster.h"
 
 void oracle_frozen(struct node *n, const unsigned char *frame, uint32_t bytes)
 {
@@ -23,7 +23,7 @@ void oracle_frozen(struct node *n, const unsigned char *frame, uint32_t bytes)
     }
 }
 
-static void check(struct world *w, const struct node *n, const struct op_decision *d)
+static void check(struct cluster *cl, const struct node *n, const struct op_decision *d)
 {
     struct reader r;
     struct msg_frozen f;
@@ -36,12 +36,12 @@ static void check(struct world *w, const struct node *n, const struct op_decisio
             continue;
         }
         if (o.state == OP_REFUSED && (d->outcome != OUTCOME_REFUSED || o.cause > d->cause)) {
-            world_fail(w, "M3: peer %u listed op %llu/%u as refused with cause %u, decided %u with cause %u", n->index,
-                       (unsigned long long)o.tag, o.seq, o.cause, d->outcome, d->cause);
+            cluster_fail(cl, "M3: peer %u listed op %llu/%u as refused with cause %u, decided %u with cause %u", n->index,
+                         (unsigned long long)o.tag, o.seq, o.cause, d->outcome, d->cause);
         }
         if (o.state == OP_FINISHED && d->outcome != OUTCOME_COMMIT) {
-            world_fail(w, "M3: peer %u had finished op %llu/%u, decided %u", n->index, (unsigned long long)o.tag, o.seq,
-                       d->outcome);
+            cluster_fail(cl, "M3: peer %u had finished op %llu/%u, decided %u", n->index, (unsigned long long)o.tag, o.seq,
+                         d->outcome);
         }
     }
 }
@@ -51,7 +51,7 @@ static bool skip_lists(struct reader *r, const struct msg_view *m, uint64_t *rem
 {
     for (uint32_t i = 0; i < m->removed; i++) {
         uint64_t id = get_u64(r);
-        if (i < WORLD_NODES) {
+        if (i < CLUSTER_NODES) {
             removed[i] = id;
         }
     }
@@ -70,11 +70,11 @@ static bool skip_lists(struct reader *r, const struct msg_view *m, uint64_t *rem
     return good;
 }
 
-void oracle_decisions(struct world *w, const struct node *at, const struct frame_header *h, const void *payload)
+void oracle_decisions(struct cluster *cl, const struct node *at, const struct frame_header *h, const void *payload)
 {
     struct reader r;
     struct msg_view m;
-    uint64_t removed[WORLD_NODES] = {0};
+    uint64_t removed[CLUSTER_NODES] = {0};
     reader_init(&r, payload, h->length);
     if (h->type != FRAME_VIEW || !get_view(&r, &m) || m.parent == 0 || !skip_lists(&r, &m, removed)) {
         return;
@@ -84,14 +84,14 @@ void oracle_decisions(struct world *w, const struct node *at, const struct frame
         if (!get_op_decision(&r, &d)) {
             return;
         }
-        for (uint32_t k = 0; k < w->node_count; k++) {
-            const struct node *n = &w->nodes[k];
+        for (uint32_t k = 0; k < cl->node_count; k++) {
+            const struct node *n = &cl->nodes[k];
             bool survivor = n->report != NULL && n->group == at->group && n->report_view == m.parent;
-            for (uint32_t x = 0; x < m.removed && x < WORLD_NODES; x++) {
+            for (uint32_t x = 0; x < m.removed && x < CLUSTER_NODES; x++) {
                 survivor = survivor && removed[x] != n->id;
             }
             if (survivor) {
-                check(w, n, &d);
+                check(cl, n, &d);
             }
         }
     }

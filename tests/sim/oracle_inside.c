@@ -6,21 +6,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "world.h"
+#include "sim_cluster.h"
 
 /* M5: a member is believed to have a view only if it has it. */
-void oracle_known_views(struct world *w)
+/* Sizes count the peers of one world. */
+void oracle_world(struct cluster *cl, const struct node *n, const struct sizes *s)
 {
-    for (uint32_t i = 0; w->opt.check_every == 1 && i < w->node_count; i++) {
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < cl->node_count; i++) {
+        most += cl->nodes[i].group / CLUSTER_LABELS == n->group / CLUSTER_LABELS;
+    }
+    if (s->global > most || s->groups > CLUSTER_LABELS) {
+        cluster_fail(cl, "peer %u reads %u peers in %u groups, its world never had more than %u", n->index, s->global, s->groups,
+                     most);
+    }
+}
+
+void oracle_known_views(struct cluster *cl)
+{
+    for (uint32_t i = 0; cl->opt.check_every == 1 && i < cl->node_count; i++) {
         struct session_info info;
-        if (!w->nodes[i].alive) {
+        if (!cl->nodes[i].alive) {
             continue;
         }
-        session_info(w->nodes[i].session, &info);
-        uint64_t known = info.connected ? master_known_view(w->master.master, info.id) : 0;
+        session_info(cl->nodes[i].session, &info);
+        uint64_t known = info.connected ? master_known_view(cl->master.master, info.id) : 0;
         if (info.view < known) {
-            world_fail(w, "M5: the master takes peer %u to have view %llx, but it has %llx", i, (unsigned long long)known,
-                       (unsigned long long)info.view);
+            cluster_fail(cl, "M5: the master takes peer %u to have view %llx, but it has %llx", i, (unsigned long long)known,
+                         (unsigned long long)info.view);
         }
     }
 }
@@ -58,11 +71,11 @@ static void remember(struct node *n, unsigned char *copy, bool back)
 }
 
 /* Nothing else is due before the deadline that a session names: it would be done late. */
-void oracle_deadline(struct world *w, struct node *n)
+void oracle_deadline(struct cluster *cl, struct node *n)
 {
     int64_t due = session_deadline(n->session);
-    bool asked = w->opt.check_every == 1 && n->alive && due > w->now + 1 && due != CLOCK_NEVER && !n->poisoned;
-    if (!asked || mix64(w->order, n->index) % 8 != 0) {
+    bool asked = cl->opt.check_every == 1 && n->alive && due > cl->now + 1 && due != CLOCK_NEVER && !n->poisoned;
+    if (!asked || mix64(cl->order, n->index) % 8 != 0) {
         return;
     }
     size_t bytes = n->arena_bytes;
@@ -78,7 +91,7 @@ void oracle_deadline(struct world *w, struct node *n)
     session_step(n->session, due - 1, &(struct session_event){.kind = SESSION_TICK}, &n->out);
     for (uint32_t i = 0; i < n->out.count && !gives_up_master(&n->out); i++) {
         if (!waits_for_heartbeat(n, &n->out.actions[i])) {
-            world_fail(w, "peer %u: action %u is due before its deadline", n->index, n->out.actions[i].kind);
+            cluster_fail(cl, "peer %u: action %u is due before its deadline", n->index, n->out.actions[i].kind);
         }
     }
     remember(n, before, true);

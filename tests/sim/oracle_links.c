@@ -3,38 +3,38 @@
  * One idea: an exclusion costs a program its place, so each must have a cause that the simulator made.
  * Invariant: each VIEW and each FENCE is looked at once, when it reaches its peer.
  * SPDX-License-Identifier: MIT */
-#include "world.h"
+#include "sim_cluster.h"
 
 /* Nothing has kept this process from anybody for long enough to link up again. */
-static bool is_undisturbed(const struct world *w, const struct node *n)
+static bool is_undisturbed(const struct cluster *cl, const struct node *n)
 {
-    bool still = w->now - w->still_at > 40 * CLOCK_S && w->now - n->cut_at > 40 * CLOCK_S;
-    for (uint32_t i = 0; still && i < w->node_count; i++) {
-        still = !w->nodes[i].alive || (!w->cut[n->index][i] && !w->cut[i][n->index]);
+    bool still = cl->now - cl->still_at > 40 * CLOCK_S && cl->now - n->cut_at > 40 * CLOCK_S;
+    for (uint32_t i = 0; still && i < cl->node_count; i++) {
+        still = !cl->nodes[i].alive || (!cl->cut[n->index][i] && !cl->cut[i][n->index]);
     }
     return still;
 }
 
-static void oracle_fence(struct world *w, const struct node *n, struct reader *r)
+static void oracle_fence(struct cluster *cl, const struct node *n, struct reader *r)
 {
     struct msg_fence m;
     if (!get_fence(r, &m)) {
-        world_fail(w, "the master sent a FENCE that cannot be read");
+        cluster_fail(cl, "the master sent a FENCE that cannot be read");
         return;
     }
-    world_trace(w, n->index, m.text, m.cause, m.view);
+    cluster_trace(cl, n->index, m.text, m.cause, m.view);
     if (m.cause == CAUSE_KICK_PROTOCOL && !lie_is_liar(n)) {
-        world_fail(w, "peer %u keeps the protocol, yet it is excluded: %s", n->index, m.text);
+        cluster_fail(cl, "peer %u keeps the protocol, yet it is excluded: %s", n->index, m.text);
     }
-    if (m.cause == CAUSE_KICK_UNREACHABLE && is_undisturbed(w, n)) {
-        world_fail(w, "R15: peer %u reaches everybody, yet it is excluded: %s", n->index, m.text);
+    if (m.cause == CAUSE_KICK_UNREACHABLE && is_undisturbed(cl, n)) {
+        cluster_fail(cl, "R15: peer %u reaches everybody, yet it is excluded: %s", n->index, m.text);
     }
 }
 
 /* Both ends of a missing edge are linked with its relay; edges are ascending. */
-static void oracle_edges(struct world *w, struct node *n, const struct msg_view *m, struct reader *r)
+static void oracle_edges(struct cluster *cl, struct node *n, const struct msg_view *m, struct reader *r)
 {
-    static struct missing_edge list[WORLD_NODES * WORLD_NODES / 2];
+    static struct missing_edge list[CLUSTER_NODES * CLUSTER_NODES / 2];
     uint32_t count = 0;
     for (uint32_t i = 0; i < m->removed; i++) {
         (void)get_u64(r);
@@ -46,13 +46,13 @@ static void oracle_edges(struct world *w, struct node *n, const struct msg_view 
     for (uint32_t i = 0; i < m->members + m->weights; i++) {
         (void)get_u32(r);
     }
-    for (uint32_t i = 0; i < m->edges && i < WORLD_NODES * WORLD_NODES / 2; i++) {
+    for (uint32_t i = 0; i < m->edges && i < CLUSTER_NODES * CLUSTER_NODES / 2; i++) {
         (void)get_missing_edge(r, &list[count++]);
     }
     n->edges = count;
     n->relay = count > 0 ? list[0].relay : 0;
-    if (count > w->opt.max_edges) {
-        world_fail(w, "view %llx misses %u edges, %u are allowed", (unsigned long long)m->view, count, w->opt.max_edges);
+    if (count > cl->opt.max_edges) {
+        cluster_fail(cl, "view %llx misses %u edges, %u are allowed", (unsigned long long)m->view, count, cl->opt.max_edges);
     }
     for (uint32_t i = 0; i < count; i++) {
         for (uint32_t k = 0; k < count && count < 64; k++) {
@@ -60,20 +60,20 @@ static void oracle_edges(struct world *w, struct node *n, const struct msg_view 
             bool a = x->a == e->relay && (x->b == e->a || x->b == e->b);
             bool b = x->b == e->relay && (x->a == e->a || x->a == e->b);
             if (a || b || e->relay == 0) {
-                world_fail(w, "R15: the relay of a pair in view %llx has no link with it", (unsigned long long)m->view);
+                cluster_fail(cl, "R15: the relay of a pair in view %llx has no link with it", (unsigned long long)m->view);
             }
         }
     }
 }
 
-void oracle_links(struct world *w, struct node *n, const struct frame_header *h, const void *payload)
+void oracle_links(struct cluster *cl, struct node *n, const struct frame_header *h, const void *payload)
 {
     struct reader r;
     struct msg_view m;
     reader_init(&r, payload, h->length);
     if (h->type == FRAME_FENCE) {
-        oracle_fence(w, n, &r);
+        oracle_fence(cl, n, &r);
     } else if (h->type == FRAME_VIEW && get_view(&r, &m)) {
-        oracle_edges(w, n, &m, &r);
+        oracle_edges(cl, n, &m, &r);
     }
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "program.h"
-#include "world.h"
+#include "sim_cluster.h"
 
 enum { LANES_HEAD = FRAME_HEADER_BYTES + P2P_DATA_PREFIX, LANES_NO_SLOT = 0xFFFFFFFF };
 
@@ -30,7 +30,7 @@ static void *lanes_memory(void *old, size_t *have, size_t need)
 uint32_t lanes_reserve(struct node *n, uint32_t senders, uint32_t want)
 {
     uint32_t window = want;
-    for (uint32_t lane = 0; senders != 0 && lane < WORLD_LANES; lane++) {
+    for (uint32_t lane = 0; senders != 0 && lane < CLUSTER_LANES; lane++) {
         uint32_t got = room_reserve(&n->room[lane], senders * want);
         window = got / senders < window ? got / senders : window;
         room_unreserve(&n->room[lane], got);
@@ -38,7 +38,7 @@ uint32_t lanes_reserve(struct node *n, uint32_t senders, uint32_t want)
     if (senders == 0) {
         window = 0;
     }
-    for (uint32_t lane = 0; lane < WORLD_LANES; lane++) {
+    for (uint32_t lane = 0; lane < CLUSTER_LANES; lane++) {
         room_reserve(&n->room[lane], senders * window);
     }
     return window;
@@ -47,12 +47,12 @@ uint32_t lanes_reserve(struct node *n, uint32_t senders, uint32_t want)
 /* From every lane. */
 void lanes_unreserve(struct node *n, uint32_t grants)
 {
-    for (uint32_t lane = 0; lane < WORLD_LANES; lane++) {
+    for (uint32_t lane = 0; lane < CLUSTER_LANES; lane++) {
         room_unreserve(&n->room[lane], grants);
     }
 }
 
-static void lanes_look(struct world *w, struct node *n, uint32_t slot)
+static void lanes_look(struct cluster *cl, struct node *n, uint32_t slot)
 {
     struct run *r = &n->run[slot];
     bool done = true, idle = true;
@@ -61,27 +61,27 @@ static void lanes_look(struct world *w, struct node *n, uint32_t slot)
             exec_step(&r->exec[i], &(struct exec_event){.kind = EXEC_WORK}, &(struct exec_out){0});
         }
         if (r->exec[i].failed) {
-            world_fail(w, "peer %u: an executor failed %s", n->index, r->exec[i].failed_what);
+            cluster_fail(cl, "peer %u: an executor failed %s", n->index, r->exec[i].failed_what);
         }
         done = done && r->exec[i].done;
         idle = idle && r->exec[i].idle;
     }
     if (done && !r->done && !r->stopping) {
         r->done = true;
-        world_post(w, 0, EVENT_STEP, n->index, SESSION_DONE, slot, r->use);
+        cluster_post(cl, 0, EVENT_STEP, n->index, SESSION_DONE, slot, r->use);
     }
     if (idle && r->done && !r->idle && !r->stopping) {
         r->idle = true;
         for (uint32_t i = 0; i < r->op.lanes; i++) {
             exec_step(&r->exec[i], &(struct exec_event){.kind = EXEC_STOP}, &(struct exec_out){0});
         }
-        world_post(w, 0, EVENT_STEP, n->index, SESSION_IDLE, slot, r->use);
+        cluster_post(cl, 0, EVENT_STEP, n->index, SESSION_IDLE, slot, r->use);
     }
 }
 
 void lanes_offer(struct link *l)
 {
-    l->offers = (1u << WORLD_LANES) - 1;
+    l->offers = (1u << CLUSTER_LANES) - 1;
 }
 
 /* The ranks that something has changed for, since the last time. */
@@ -110,35 +110,35 @@ static void lanes_changes(struct node *n, uint32_t lane)
 }
 
 /* No memory for its plan, or a failed invariant: nothing was handed to lanes, it is idle, and is given up once this step is over. */
-static void lanes_fail(struct world *w, struct node *n, uint32_t slot)
+static void lanes_fail(struct cluster *cl, struct node *n, uint32_t slot)
 {
     struct run *r = &n->run[slot];
     n->fail_executor = false;
-    r->failing = rng_below(&w->rng, 2) == 0 ? CAUSE_NO_MEMORY : CAUSE_INTERNAL;
+    r->failing = rng_below(&cl->rng, 2) == 0 ? CAUSE_NO_MEMORY : CAUSE_INTERNAL;
     r->started = r->stopping = true;
     r->op.lanes = 0;
     lanes_unreserve(n, r->senders * r->window_reserved);
     r->window_reserved = 0;
-    world_post(w, 0, EVENT_STEP, n->index, SESSION_CANCEL, slot, r->use);
-    world_post(w, 0, EVENT_LANES_STOP, n->index, slot, r->use, 0);
+    cluster_post(cl, 0, EVENT_STEP, n->index, SESSION_CANCEL, slot, r->use);
+    cluster_post(cl, 0, EVENT_LANES_STOP, n->index, slot, r->use, 0);
 }
 
-void lanes_start(struct world *w, struct node *n, uint32_t slot, uint32_t window)
+void lanes_start(struct cluster *cl, struct node *n, uint32_t slot, uint32_t window)
 {
     struct run *r = &n->run[slot];
     const struct session_op *op = session_op(n->session, slot);
     if (!r->taken || r->started || op == NULL) {
-        world_fail(w, "peer %u: start of slot %u, which is %s", n->index, slot, r->taken ? "started" : "free");
+        cluster_fail(cl, "peer %u: start of slot %u, which is %s", n->index, slot, r->taken ? "started" : "free");
         return;
     }
     r->op = *op;
     n->ready_view = op->view;
     if (n->fail_executor && r->call->op != PROGRAM_OPS) {
-        lanes_fail(w, n, slot);
+        lanes_fail(cl, n, slot);
         return;
     }
-    if (op->lanes == 0 || op->lanes > WORLD_LANES || op->plan.world > WORLD_NODES) {
-        world_fail(w, "peer %u: an operation on %u lanes of %u members", n->index, op->lanes, op->plan.world);
+    if (op->lanes == 0 || op->lanes > CLUSTER_LANES || op->plan.world > CLUSTER_NODES) {
+        cluster_fail(cl, "peer %u: an operation on %u lanes of %u members", n->index, op->lanes, op->plan.world);
         return;
     }
     memset(r->launch, 0, sizeof r->launch);
@@ -148,36 +148,36 @@ void lanes_start(struct world *w, struct node *n, uint32_t slot, uint32_t window
     memcpy(r->ranks, op->ranks, op->plan.world * sizeof *r->ranks);
     uint32_t segments = plan_max_segments(op->plan.algorithm, op->plan.world);
     uint32_t steps = plan_max_steps(op->plan.algorithm, op->plan.world);
-    r->segments = world_grow(r->segments, &r->segment_capacity, segments, sizeof *r->segments);
-    r->steps = world_grow(r->steps, &r->step_capacity, steps, sizeof *r->steps);
+    r->segments = cluster_grow(r->segments, &r->segment_capacity, segments, sizeof *r->segments);
+    r->steps = cluster_grow(r->steps, &r->step_capacity, steps, sizeof *r->steps);
     plan_make(&r->plan, &op->plan, r->segments, r->steps);
     r->started = true;
     n->run_top = slot < n->run_top ? n->run_top : slot + 1;
     if (r->window_reserved > window) { /* the session told less than was reserved */
         lanes_unreserve(n, r->senders * (r->window_reserved - window));
     }
-    for (uint32_t lane = op->lanes; lane < WORLD_LANES; lane++) {
+    for (uint32_t lane = op->lanes; lane < CLUSTER_LANES; lane++) {
         room_unreserve(&n->room[lane], r->senders * window);
     }
     r->window_reserved = 0;
     for (uint32_t lane = 0; lane < op->lanes; lane++) {
         struct exec_config c = {.plan = &r->plan, .numeric = &r->op.numeric, .room = &n->room[lane], .pool = &n->pool, .in = op->in,
                                 .out = op->out, .lane = lane, .lanes = op->lanes, .window = window, .verify = op->verify,
-                                .check_every = w->opt.check_every};
+                                .check_every = cl->opt.check_every};
         r->arena[lane] = lanes_memory(r->arena[lane], &r->arena_bytes[lane], exec_arena_bytes(&c));
         exec_init(&r->exec[lane], &c, r->arena[lane]);
-        exec_watch_start(&r->watch[lane], w->now);
+        exec_watch_start(&r->watch[lane], cl->now);
     }
-    watch_start(w, n);
-    lanes_look(w, n, slot);
-    lanes_pump(w, n);
+    watch_start(cl, n);
+    lanes_look(cl, n, slot);
+    lanes_pump(cl, n);
 }
 
 /* For the next frame, if its type travels encoded. */
-static void lanes_buffer(const struct world *w, struct node *n)
+static void lanes_buffer(const struct cluster *cl, struct node *n)
 {
     if (n->pool.first == NULL) {
-        void **b = malloc(2 * sizeof *b + w->opt.frame_bytes + 64);
+        void **b = malloc(2 * sizeof *b + cl->opt.frame_bytes + 64);
         if (b == NULL) {
             abort();
         }
@@ -197,11 +197,11 @@ static uint32_t lanes_rank(const struct run *r, uint64_t peer)
     return LANES_NO_SLOT;
 }
 
-void lanes_ready(struct world *w, struct node *n, const struct action *a)
+void lanes_ready(struct cluster *cl, struct node *n, const struct action *a)
 {
     struct run *r = &n->run[a->slot];
     if (!r->taken || !r->started) {
-        world_fail(w, "peer %u: slot %u is fed before it was started", n->index, a->slot);
+        cluster_fail(cl, "peer %u: slot %u is fed before it was started", n->index, a->slot);
         return;
     }
     if (r->failing != 0) {
@@ -209,18 +209,18 @@ void lanes_ready(struct world *w, struct node *n, const struct action *a)
     }
     uint32_t rank = lanes_rank(r, a->id);
     if (rank == LANES_NO_SLOT) {
-        world_fail(w, "peer %u: slot %u is fed by %llx, no member", n->index, a->slot, (unsigned long long)a->id);
+        cluster_fail(cl, "peer %u: slot %u is fed by %llx, no member", n->index, a->slot, (unsigned long long)a->id);
         return;
     }
     r->launch[rank] = a->order;
     for (uint32_t lane = 0; !r->idle && lane < r->op.lanes; lane++) {
-        exec_watch_start(&r->watch[lane], w->now);
+        exec_watch_start(&r->watch[lane], cl->now);
         exec_step(&r->exec[lane], &(struct exec_event){.kind = EXEC_READY, .rank = rank, .credit = (uint32_t)a->value},
                   &(struct exec_out){0});
     }
     if (!r->idle) {
-        lanes_look(w, n, a->slot);
-        lanes_pump(w, n);
+        lanes_look(cl, n, a->slot);
+        lanes_pump(cl, n);
     }
 }
 
@@ -239,19 +239,19 @@ static void lanes_unhand(struct data_connection *d, uint32_t slot)
     }
 }
 
-void lanes_stop_later(struct world *w, struct node *n, uint32_t slot)
+void lanes_stop_later(struct cluster *cl, struct node *n, uint32_t slot)
 {
     struct run *r = &n->run[slot];
     if (!r->taken || !r->started) {
-        world_fail(w, "peer %u: stop of slot %u, which lanes do not have", n->index, slot);
+        cluster_fail(cl, "peer %u: stop of slot %u, which lanes do not have", n->index, slot);
         return;
     }
     r->stopping = true;
-    world_post(w, (int64_t)rng_below(&w->rng, (uint64_t)w->opt.latency_ns * 2 + 1), EVENT_LANES_STOP, n->index, slot, r->use,
-               0);
+    cluster_post(cl, (int64_t)rng_below(&cl->rng, (uint64_t)cl->opt.latency_ns * 2 + 1), EVENT_LANES_STOP, n->index, slot, r->use,
+                 0);
 }
 
-void lanes_stop(struct world *w, struct node *n, uint32_t slot)
+void lanes_stop(struct cluster *cl, struct node *n, uint32_t slot)
 {
     struct run *r = &n->run[slot];
     if (r->idle) {
@@ -261,15 +261,15 @@ void lanes_stop(struct world *w, struct node *n, uint32_t slot)
         exec_step(&r->exec[lane], &(struct exec_event){.kind = EXEC_STOP}, &(struct exec_out){0});
     }
     for (uint32_t i = 0; i < n->link_count; i++) {
-        for (uint32_t lane = 0; lane < WORLD_LANES; lane++) {
+        for (uint32_t lane = 0; lane < CLUSTER_LANES; lane++) {
             lanes_unhand(&n->links[i]->data_connection[lane], slot);
         }
     }
     r->idle = true;
     struct session_event idle = {.kind = SESSION_IDLE, .slot = slot};
     lanes_bytes(r, &idle);
-    node_step(w, n, &idle);
-    lanes_pump(w, n);
+    node_step(cl, n, &idle);
+    lanes_pump(cl, n);
 }
 
 void lanes_bytes(const struct run *r, struct session_event *idle)
@@ -360,7 +360,7 @@ static struct run *lanes_first(struct node *n, uint32_t lane, struct link *l)
     return first;
 }
 
-static bool lanes_next_data(const struct world *w, struct node *n, struct data_connection *d, uint32_t lane, struct link *l)
+static bool lanes_next_data(const struct cluster *cl, struct node *n, struct data_connection *d, uint32_t lane, struct link *l)
 {
     struct run *r = lanes_first(n, lane, l);
     struct exec_out out = {0};
@@ -368,7 +368,7 @@ static bool lanes_next_data(const struct world *w, struct node *n, struct data_c
         return false;
     }
     uint32_t rank = lanes_rank_of_link(r, l);
-    lanes_buffer(w, n);
+    lanes_buffer(cl, n);
     exec_step(&r->exec[lane], &(struct exec_event){.kind = EXEC_PULL, .rank = rank}, &out);
     lanes_touched(n, r, lane);
     if (out.data == NULL) {
@@ -388,21 +388,21 @@ static bool lanes_next_data(const struct world *w, struct node *n, struct data_c
 }
 
 /* Fills the connection's room; a frame is cut wherever the room ends. */
-static bool lanes_write(struct world *w, struct node *n, struct data_connection *d, uint32_t lane)
+static bool lanes_write(struct cluster *cl, struct node *n, struct data_connection *d, uint32_t lane)
 {
-    int end = w->channels[d->channel].end[0].node == n->index ? 0 : 1;
+    int end = cl->channels[d->channel].end[0].node == n->index ? 0 : 1;
     bool moved = false;
     while (d->busy) {
-        uint32_t room = channel_room(w, d->channel, end), total = d->head_bytes + d->body_bytes;
+        uint32_t room = channel_room(cl, d->channel, end), total = d->head_bytes + d->body_bytes;
         if (room == 0) {
-            w->channels[d->channel].pipe[end].blocked = true;
+            cl->channels[d->channel].pipe[end].blocked = true;
             break;
         }
         bool in_head = d->sent < d->head_bytes;
         const unsigned char *at = in_head ? d->head + d->sent : d->body + (d->sent - d->head_bytes);
         uint32_t size = (in_head ? d->head_bytes : total) - d->sent;
         size = size < room ? size : room;
-        channel_send(w, d->channel, end, at, size);
+        channel_send(cl, d->channel, end, at, size);
         d->sent += size;
         if (!in_head && d->tx_slot != LANES_NO_SLOT) {
             n->run[d->tx_slot].moved += size;
@@ -416,32 +416,32 @@ static bool lanes_write(struct world *w, struct node *n, struct data_connection 
                 exec_step(&n->run[slot].exec[lane], &(struct exec_event){.kind = EXEC_SENT, .rank = d->tx_rank},
                           &(struct exec_out){0});
                 lanes_touched(n, &n->run[slot], lane);
-                lanes_look(w, n, slot);
+                lanes_look(cl, n, slot);
             }
         }
     }
     return moved;
 }
 
-void lanes_pump(struct world *w, struct node *n)
+void lanes_pump(struct cluster *cl, struct node *n)
 {
     while (n->run_top > 0 && (!n->run[n->run_top - 1].started || n->run[n->run_top - 1].idle)) {
         n->run_top--; /* a burst has a thousand slots, and most turns have none at work */
     }
-    for (bool moved = true; moved && !w->failed;) {
+    for (bool moved = true; moved && !cl->failed;) {
         moved = false;
-        for (uint32_t lane = 0; lane < WORLD_LANES; lane++) {
+        for (uint32_t lane = 0; lane < CLUSTER_LANES; lane++) {
             lanes_changes(n, lane);
         }
         for (uint32_t i = 0; i < n->link_count; i++) {
             struct link *l = n->links[i];
             for (uint32_t lane = 0; l->offers != 0 && l->bundle_state == LINK_UP && lane < l->bundle_lanes; lane++) {
                 struct data_connection *d = &l->data_connection[lane];
-                if ((l->offers >> lane & 1) == 0 || !d->up || !channel_valid(w, d->channel, d->generation)) {
+                if ((l->offers >> lane & 1) == 0 || !d->up || !channel_valid(cl, d->channel, d->generation)) {
                     continue;
                 }
-                if (d->busy || lanes_next_credit(n, d, lane, l) || lanes_next_data(w, n, d, lane, l)) {
-                    moved = lanes_write(w, n, d, lane) || moved;
+                if (d->busy || lanes_next_credit(n, d, lane, l) || lanes_next_data(cl, n, d, lane, l)) {
+                    moved = lanes_write(cl, n, d, lane) || moved;
                 } else {
                     l->offers &= (uint8_t)~(1u << lane);
                 }
@@ -465,14 +465,14 @@ static struct run *lanes_find(struct node *n, uint64_t view, const struct op_nam
 }
 
 /* The header of a frame is here: where its payload goes.  False: the connection was closed. */
-static bool lanes_begin(struct world *w, struct node *n, struct link *l, struct data_connection *d, uint32_t lane,
+static bool lanes_begin(struct cluster *cl, struct node *n, struct link *l, struct data_connection *d, uint32_t lane,
                         const struct frame_header *header, const unsigned char *payload)
 {
     struct reader reader;
     struct msg_data data;
     reader_init(&reader, payload, P2P_DATA_PREFIX);
     if (header->length < P2P_DATA_PREFIX || !get_data(&reader, &data)) {
-        channel_break(w, d->channel);
+        channel_break(cl, d->channel);
         return false;
     }
     d->rx_frame = true;
@@ -490,15 +490,15 @@ static bool lanes_begin(struct world *w, struct node *n, struct link *l, struct 
         return true; /* frames before this one were lost: its view is about to end */
     }
     if (rank != LANES_NO_SLOT) {
-        lanes_buffer(w, n);
+        lanes_buffer(cl, n);
         exec_step(&r->exec[lane],
                   &(struct exec_event){.kind = EXEC_HEADER, .rank = rank, .frame = data.frame, .phase = data.phase,
                                        .bytes = d->rx_left},
                   &out);
     }
     if (rank == LANES_NO_SLOT || out.refused) {
-        world_fail(w, "peer %u: frame %u phase %u of %u bytes of tag %llu from peer %u breaks the plan", n->index, data.frame,
-                   data.phase, d->rx_left, (unsigned long long)data.name.tag, world_node_of(w, l->peer));
+        cluster_fail(cl, "peer %u: frame %u phase %u of %u bytes of tag %llu from peer %u breaks the plan", n->index, data.frame,
+                     data.phase, d->rx_left, (unsigned long long)data.name.tag, cluster_node_of(cl, l->peer));
         return false;
     }
     d->rx_at = out.dst;
@@ -525,10 +525,10 @@ static void lanes_credit(struct node *n, const struct link *l, struct data_conne
     }
 }
 
-static void lanes_payload(struct world *w, struct node *n, struct data_connection *d, uint32_t channel, int end, uint32_t lane)
+static void lanes_payload(struct cluster *cl, struct node *n, struct data_connection *d, uint32_t channel, int end, uint32_t lane)
 {
     uint32_t size;
-    const unsigned char *bytes = channel_peek(w, channel, end, &size);
+    const unsigned char *bytes = channel_peek(cl, channel, end, &size);
     uint32_t part = size < d->rx_left ? size : d->rx_left;
     if (d->rx_at != NULL) {
         memcpy(d->rx_at, bytes, part);
@@ -541,7 +541,7 @@ static void lanes_payload(struct world *w, struct node *n, struct data_connectio
         r->moved += part;
         exec_edge_note(&d->edge.received, r->launch[d->rx_rank]);
     }
-    channel_take(w, channel, end, part);
+    channel_take(cl, channel, end, part);
     if (d->rx_left != 0) {
         return;
     }
@@ -550,24 +550,24 @@ static void lanes_payload(struct world *w, struct node *n, struct data_connectio
         uint32_t slot = d->rx_slot;
         exec_step(&n->run[slot].exec[lane], &(struct exec_event){.kind = EXEC_ARRIVED, .rank = d->rx_rank},
                   &(struct exec_out){0});
-        lanes_look(w, n, slot);
+        lanes_look(cl, n, slot);
     }
 }
 
-void lanes_readable(struct world *w, struct node *n, uint32_t channel, int end)
+void lanes_readable(struct cluster *cl, struct node *n, uint32_t channel, int end)
 {
-    struct channel_end e = w->channels[channel].end[end];
+    struct channel_end e = cl->channels[channel].end[end];
     struct link *l = line_find(n, e.peer);
     struct data_connection *d = l == NULL ? NULL : &l->data_connection[e.lane];
-    if (d == NULL || !d->up || d->channel != channel || d->generation != w->channels[channel].generation) {
+    if (d == NULL || !d->up || d->channel != channel || d->generation != cl->channels[channel].generation) {
         return;
     }
     for (;;) {
         uint32_t size;
-        const unsigned char *bytes = channel_peek(w, channel, end, &size);
+        const unsigned char *bytes = channel_peek(cl, channel, end, &size);
         struct frame_header header;
         if (d->rx_frame) {
-            lanes_payload(w, n, d, channel, end, e.lane);
+            lanes_payload(cl, n, d, channel, end, e.lane);
             if (d->rx_frame) {
                 break;
             }
@@ -577,7 +577,7 @@ void lanes_readable(struct world *w, struct node *n, uint32_t channel, int end)
             break;
         }
         if (!frame_get(bytes, &header) || (header.type != FRAME_DATA && header.type != FRAME_CREDIT)) {
-            channel_break(w, channel);
+            channel_break(cl, channel);
             break;
         }
         uint32_t head = FRAME_HEADER_BYTES + (header.type == FRAME_DATA ? P2P_DATA_PREFIX : header.length);
@@ -586,13 +586,13 @@ void lanes_readable(struct world *w, struct node *n, uint32_t channel, int end)
         }
         if (header.type == FRAME_CREDIT) {
             lanes_credit(n, l, d, e.lane, &header, bytes + FRAME_HEADER_BYTES);
-        } else if (!lanes_begin(w, n, l, d, e.lane, &header, bytes + FRAME_HEADER_BYTES)) {
+        } else if (!lanes_begin(cl, n, l, d, e.lane, &header, bytes + FRAME_HEADER_BYTES)) {
             break;
         }
-        channel_take(w, channel, end, head);
+        channel_take(cl, channel, end, head);
     }
-    lanes_pump(w, n);
-    if (w->armed != 0) {
-        faults_check(w, n);
+    lanes_pump(cl, n);
+    if (cl->armed != 0) {
+        faults_check(cl, n);
     }
 }

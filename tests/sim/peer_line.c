@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "world.h"
+#include "sim_cluster.h"
 
 enum { LINE_RETRY_NS = 50000000, LINE_ROGUE = 0x80 };
 #define LINE_SPARE_NS (CLOCK_S / 2) /* a link that the view does without is tried less and less often */
@@ -23,64 +23,64 @@ struct link *line_find(struct node *n, uint64_t peer)
     return NULL;
 }
 
-void line_wake(struct world *w, struct node *n, int64_t at)
+void line_wake(struct cluster *cl, struct node *n, int64_t at)
 {
-    if (at < w->now) {
-        at = w->now;
+    if (at < cl->now) {
+        at = cl->now;
     }
     if (at < n->links_at) {
         n->links_at = at;
         if (!n->in_timers) { /* else once, at the end */
-            world_post(w, at - w->now, EVENT_LINKS, n->index, 0, 0, 0);
+            cluster_post(cl, at - cl->now, EVENT_LINKS, n->index, 0, 0, 0);
         }
     }
 }
 
-void line_shut(struct world *w, uint32_t channel, uint32_t generation, const struct node *n)
+void line_shut(struct cluster *cl, uint32_t channel, uint32_t generation, const struct node *n)
 {
-    if (channel_valid(w, channel, generation)) {
-        channel_close(w, channel, w->channels[channel].end[0].node == n->index ? 0 : 1);
+    if (channel_valid(cl, channel, generation)) {
+        channel_close(cl, channel, cl->channels[channel].end[0].node == n->index ? 0 : 1);
     }
 }
 
-void line_bundle_drop(struct world *w, struct node *n, struct link *l, bool tell)
+void line_bundle_drop(struct cluster *cl, struct node *n, struct link *l, bool tell)
 {
     bool was_up = l->bundle_state == LINK_UP;
     uint64_t number = l->bundle, peer = l->peer;
-    for (uint32_t i = 0; i < WORLD_LANES; i++) {
+    for (uint32_t i = 0; i < CLUSTER_LANES; i++) {
         struct data_connection *d = &l->data_connection[i];
         if (d->up) {
             lanes_forget_connection(n, d);
-            line_shut(w, d->channel, d->generation, n);
+            line_shut(cl, d->channel, d->generation, n);
         }
     }
     l->bundle_state = LINK_DOWN;
     l->bundle_ready = 0;
-    l->bundle_retry_at = w->now + LINE_RETRY_NS;
-    line_wake(w, n, l->bundle_retry_at);
+    l->bundle_retry_at = cl->now + LINE_RETRY_NS;
+    line_wake(cl, n, l->bundle_retry_at);
     if (was_up && tell) {
-        bool quiet = n->ready_view != n->view && w->lies == 0;
-        node_step(w, n, &(struct session_event){.kind = SESSION_DATA_DOWN, .peer = peer, .number = number});
+        bool quiet = n->ready_view != n->view && cl->lies == 0;
+        node_step(cl, n, &(struct session_event){.kind = SESSION_DATA_DOWN, .peer = peer, .number = number});
         for (uint32_t i = 0; quiet && i < n->out.count; i++) {
             struct frame_header header;
             const struct action *a = &n->out.actions[i];
             if (a->kind == ACT_MASTER && frame_get(n->out.bytes + a->frame, &header) && header.type == FRAME_SUSPECT) {
-                world_fail(w, "peer %u reports the end of connections that no operation of this view has used", n->index);
+                cluster_fail(cl, "peer %u reports the end of connections that no operation of this view has used", n->index);
             }
         }
     }
 }
 
-static void line_drop(struct world *w, struct node *n, struct link *l)
+static void line_drop(struct cluster *cl, struct node *n, struct link *l)
 {
-    line_bundle_drop(w, n, l, false);
+    line_bundle_drop(cl, n, l, false);
     if (l->state != LINK_DOWN) {
-        line_shut(w, l->channel, l->generation, n);
+        line_shut(cl, l->channel, l->generation, n);
     }
     l->state = LINK_DOWN;
     for (int side = 0; side < 2; side++) {
         if (l->sync_up[side]) {
-            line_shut(w, l->sync_channel[side], l->sync_generation[side], n);
+            line_shut(cl, l->sync_channel[side], l->sync_generation[side], n);
             l->sync_up[side] = false;
         }
     }
@@ -88,42 +88,42 @@ static void line_drop(struct world *w, struct node *n, struct link *l)
     l->sync_queued = 0;
 }
 
-void line_close_all(struct world *w, struct node *n, bool flush)
+void line_close_all(struct cluster *cl, struct node *n, bool flush)
 {
     (void)flush;
     for (uint32_t i = 0; i < n->link_count; i++) {
         n->links[i]->wanted = false;
-        line_drop(w, n, n->links[i]);
+        line_drop(cl, n, n->links[i]);
     }
     for (uint32_t i = 0; i < n->held_count; i++) {
-        line_shut(w, n->held[i], n->held_generation[i], n);
+        line_shut(cl, n->held[i], n->held_generation[i], n);
     }
     n->held_count = 0;
 }
 
 /* The control link is there no more, or not yet. */
-static void line_missing(struct world *w, struct node *n, struct link *l)
+static void line_missing(struct cluster *cl, struct node *n, struct link *l)
 {
     l->state = LINK_DOWN;
-    l->missing_since = w->now;
+    l->missing_since = cl->now;
     l->failed_told = false;
     l->retry_ns = l->spare ? LINE_SPARE_NS : LINE_RETRY_NS;
-    l->retry_at = w->now + l->retry_ns;
-    line_wake(w, n, l->retry_at);
+    l->retry_at = cl->now + l->retry_ns;
+    line_wake(cl, n, l->retry_at);
 }
 
 /* The wanted set changed: notes it; connections are made by the timers. */
-void line_update(struct world *w, struct node *n)
+void line_update(struct cluster *cl, struct node *n)
 {
-    struct session_wanted wanted[WORLD_NODES];
-    uint32_t count = session_wanted(n->session, wanted, WORLD_NODES);
+    struct session_wanted wanted[CLUSTER_NODES];
+    uint32_t count = session_wanted(n->session, wanted, CLUSTER_NODES);
     for (uint32_t i = 0; i < n->link_count; i++) {
         n->links[i]->wanted = false;
     }
     for (uint32_t i = 0; i < count; i++) {
         struct link *l = line_find(n, wanted[i].info.id);
         if (l == NULL) {
-            n->links = world_grow(n->links, &n->link_capacity, n->link_count + 1, sizeof *n->links);
+            n->links = cluster_grow(n->links, &n->link_capacity, n->link_count + 1, sizeof *n->links);
             l = calloc(1, sizeof *l);
             if (l == NULL) {
                 abort();
@@ -134,79 +134,79 @@ void line_update(struct world *w, struct node *n)
         }
         if (l->spare != wanted[i].spare) {
             l->retry_ns = wanted[i].spare ? LINE_SPARE_NS : LINE_RETRY_NS;
-            l->retry_at = wanted[i].spare ? w->now + LINE_SPARE_NS : w->now;
+            l->retry_at = wanted[i].spare ? cl->now + LINE_SPARE_NS : cl->now;
         }
         l->wanted = true;
         l->spare = wanted[i].spare;
         l->dial = wanted[i].dial;
         l->data = wanted[i].data;
         if (l->spare && l->bundle_state != LINK_DOWN) { /* the view goes round this pair now */
-            line_bundle_drop(w, n, l, false);
+            line_bundle_drop(cl, n, l, false);
         }
         l->info = wanted[i].info;
         if (l->state != LINK_UP) {
-            l->missing_since = w->now;
+            l->missing_since = cl->now;
             l->failed_told = false;
         }
     }
     for (uint32_t i = 0; i < n->link_count; i++) {
         if (!n->links[i]->wanted) {
-            line_drop(w, n, n->links[i]);
+            line_drop(cl, n, n->links[i]);
         }
     }
-    line_wake(w, n, w->now);
+    line_wake(cl, n, cl->now);
 }
 
-void line_unlink(struct world *w, struct node *n, uint64_t peer)
+void line_unlink(struct cluster *cl, struct node *n, uint64_t peer)
 {
     struct link *l = line_find(n, peer);
     if (l != NULL && l->state == LINK_UP) {
-        line_shut(w, l->channel, l->generation, n);
-        line_missing(w, n, l);
+        line_shut(cl, l->channel, l->generation, n);
+        line_missing(cl, n, l);
     }
 }
 
-void line_dial(struct world *w, struct node *n, uint8_t kind, uint16_t lane, uint64_t peer, uint64_t number)
+void line_dial(struct cluster *cl, struct node *n, uint8_t kind, uint16_t lane, uint64_t peer, uint64_t number)
 {
     struct link *l = line_find(n, peer);
-    uint16_t to = l == NULL ? WORLD_NOBODY : (uint16_t)(l->info.address[0].ip[2] << 8 | l->info.address[0].ip[3]);
-    bool lost = to >= w->node_count || w->cut[n->index][to] || w->cut[to][n->index] || w->nodes[to].gone_host;
-    bool refused = lost || !w->nodes[to].alive || n->fail_dials > 0;
+    uint16_t to = l == NULL ? CLUSTER_NOBODY : (uint16_t)(l->info.address[0].ip[2] << 8 | l->info.address[0].ip[3]);
+    bool lost = to >= cl->node_count || cl->cut[n->index][to] || cl->cut[to][n->index] || cl->nodes[to].gone_host;
+    bool refused = lost || !cl->nodes[to].alive || n->fail_dials > 0;
     n->fail_dials -= n->fail_dials > 0;
-    world_post(w, lost ? w->opt.stall_ns / 2 : 2 * world_delay(w), refused ? EVENT_DIAL_FAILED : EVENT_DIALLED, n->index,
-               (uint32_t)kind | (uint32_t)lane << 8, peer, number);
+    cluster_post(cl, lost ? cl->opt.stall_ns / 2 : 2 * cluster_delay(cl), refused ? EVENT_DIAL_FAILED : EVENT_DIALLED, n->index,
+                 (uint32_t)kind | (uint32_t)lane << 8, peer, number);
 }
 
-static void line_serve(struct world *w, struct node *n, struct link *l)
+static void line_serve(struct cluster *cl, struct node *n, struct link *l)
 {
     if (l->dial && l->state == LINK_DOWN) {
-        if (w->now >= l->retry_at) {
+        if (cl->now >= l->retry_at) {
             l->state = LINK_DIALLING;
             l->number = ++n->last_number;
             l->generation = 0;
-            line_dial(w, n, LINK_CONTROL, 0, l->peer, l->number);
+            line_dial(cl, n, LINK_CONTROL, 0, l->peer, l->number);
         } else {
-            line_wake(w, n, l->retry_at);
+            line_wake(cl, n, l->retry_at);
         }
     }
     if (l->dial && l->data && l->bundle_state == LINK_DOWN) {
-        if (w->now >= l->bundle_retry_at) {
+        if (cl->now >= l->bundle_retry_at) {
             l->bundle_state = LINK_DIALLING;
             l->bundle = ++n->last_number;
             l->bundle_lanes = n->config.lanes < l->info.lanes ? n->config.lanes : l->info.lanes;
             l->bundle_ready = 0;
             for (uint16_t lane = 0; lane < l->bundle_lanes; lane++) {
-                line_dial(w, n, LINK_DATA, lane, l->peer, l->bundle);
+                line_dial(cl, n, LINK_DATA, lane, l->peer, l->bundle);
             }
         } else {
-            line_wake(w, n, l->bundle_retry_at);
+            line_wake(cl, n, l->bundle_retry_at);
         }
     }
 }
 
-void line_timers(struct world *w, struct node *n)
+void line_timers(struct cluster *cl, struct node *n)
 {
-    if (w->now < n->links_at) {
+    if (cl->now < n->links_at) {
         return; /* replaced by an earlier one, which has been */
     }
     n->links_at = CLOCK_NEVER;
@@ -219,10 +219,10 @@ void line_timers(struct world *w, struct node *n)
     memcpy(until, n->held_until, sizeof until);
     n->held_count = 0;
     for (uint32_t i = 0; i < held; i++) {
-        if (channel_valid(w, channels[i], generations[i]) && w->channels[channels[i]].end[1].role == ROLE_HELD) {
-            w->channels[channels[i]].end[1].role = ROLE_HELLO;
-            w->channels[channels[i]].end[1].number = (uint64_t)until[i];
-            line_hello(w, n, channels[i]);
+        if (channel_valid(cl, channels[i], generations[i]) && cl->channels[channels[i]].end[1].role == ROLE_HELD) {
+            cl->channels[channels[i]].end[1].role = ROLE_HELLO;
+            cl->channels[channels[i]].end[1].number = (uint64_t)until[i];
+            line_hello(cl, n, channels[i]);
         }
     }
     for (uint32_t i = 0; i < n->link_count && n->alive; i++) {
@@ -230,25 +230,25 @@ void line_timers(struct world *w, struct node *n)
         if (!l->wanted) {
             continue;
         }
-        line_serve(w, n, l);
+        line_serve(cl, n, l);
         if (l->state != LINK_UP && !l->failed_told) {
             int64_t late = l->missing_since + n->config.link_ns;
-            if (w->now >= late) {
+            if (cl->now >= late) {
                 l->failed_told = true;
-                node_step(w, n, &(struct session_event){.kind = SESSION_LINK_FAILED, .peer = l->peer});
+                node_step(cl, n, &(struct session_event){.kind = SESSION_LINK_FAILED, .peer = l->peer});
             } else {
-                line_wake(w, n, late);
+                line_wake(cl, n, late);
             }
         }
     }
     n->in_timers = false;
     if (n->links_at != CLOCK_NEVER) {
-        world_post(w, n->links_at - w->now, EVENT_LINKS, n->index, 0, 0, 0);
+        cluster_post(cl, n->links_at - cl->now, EVENT_LINKS, n->index, 0, 0, 0);
     }
 }
 
 /* ---- the dialler's side --------------------------------------------------------------------------------------------- */
-static void line_dial_failed(struct world *w, struct node *n, uint8_t kind, uint64_t peer, uint64_t number)
+static void line_dial_failed(struct cluster *cl, struct node *n, uint8_t kind, uint64_t peer, uint64_t number)
 {
     struct link *l = line_find(n, peer);
     if (l == NULL) {
@@ -257,16 +257,16 @@ static void line_dial_failed(struct world *w, struct node *n, uint8_t kind, uint
     if (kind == LINK_CONTROL && l->number == number && l->state == LINK_DIALLING) {
         l->state = LINK_DOWN;
         l->retry_ns = l->spare && 2 * l->retry_ns < LINE_SPARE_MOST_NS ? 2 * l->retry_ns : l->retry_ns;
-        l->retry_at = w->now + l->retry_ns;
-        line_wake(w, n, l->retry_at);
+        l->retry_at = cl->now + l->retry_ns;
+        line_wake(cl, n, l->retry_at);
     } else if (kind == LINK_DATA && l->bundle == number && l->bundle_state == LINK_DIALLING) {
-        line_bundle_drop(w, n, l, false);
+        line_bundle_drop(cl, n, l, false);
     } else if (kind == LINK_SYNC) {
-        sync_link_failed(w, n, peer);
+        sync_link_failed(cl, n, peer);
     }
 }
 
-static void line_send_hello(struct world *w, struct node *n, uint32_t channel, const struct msg_hello *hello)
+static void line_send_hello(struct cluster *cl, struct node *n, uint32_t channel, const struct msg_hello *hello)
 {
     unsigned char bytes[FRAME_HEADER_BYTES + 128];
     struct session_info info;
@@ -277,10 +277,10 @@ static void line_send_hello(struct world *w, struct node *n, uint32_t channel, c
     struct frame_header header = {
         .type = FRAME_HELLO, .length = (uint32_t)writer.used, .run = info.run, .view = hello->view};
     frame_put(bytes, &header);
-    channel_send(w, channel, 0, bytes, FRAME_HEADER_BYTES + header.length);
+    channel_send(cl, channel, 0, bytes, FRAME_HEADER_BYTES + header.length);
 }
 
-void line_dialled(struct world *w, struct node *n, const struct event *e, bool ok)
+void line_dialled(struct cluster *cl, struct node *n, const struct event *e, bool ok)
 {
     uint8_t kind = e->a & 0x7F;
     uint16_t lane = (uint16_t)(e->a >> 8);
@@ -290,8 +290,8 @@ void line_dialled(struct world *w, struct node *n, const struct event *e, bool o
         return;
     }
     uint16_t to = (uint16_t)(l->info.address[0].ip[2] << 8 | l->info.address[0].ip[3]);
-    if (!ok || to >= w->node_count || !w->nodes[to].alive || w->cut[n->index][to] || w->cut[to][n->index]) {
-        line_dial_failed(w, n, kind, e->b, e->c);
+    if (!ok || to >= cl->node_count || !cl->nodes[to].alive || cl->cut[n->index][to] || cl->cut[to][n->index]) {
+        line_dial_failed(cl, n, kind, e->b, e->c);
         return;
     }
     bool current = (kind == LINK_CONTROL && l->state == LINK_DIALLING && l->number == e->c) ||
@@ -302,8 +302,8 @@ void line_dialled(struct world *w, struct node *n, const struct event *e, bool o
     }
     struct session_info info;
     session_info(n->session, &info);
-    uint32_t channel = channel_new(w, n->index, to);
-    struct channel *c = &w->channels[channel];
+    uint32_t channel = channel_new(cl, n->index, to);
+    struct channel *c = &cl->channels[channel];
     c->end[0].role = rogue ? ROLE_NONE : ROLE_DIALLING;
     c->end[0].link_kind = kind;
     c->end[0].lane = lane;
@@ -322,49 +322,49 @@ void line_dialled(struct world *w, struct node *n, const struct event *e, bool o
         l->data_connection[lane].generation = c->generation;
         l->data_connection[lane].up = true;
     }
-    line_send_hello(w, n, channel,
+    line_send_hello(cl, n, channel,
                     &(struct msg_hello){.kind = kind, .lane = lane, .lanes = l->bundle_lanes, .group = n->group,
                                         .from = info.id, .to = e->b, .view = info.newest, .number = e->c});
 }
 
-static void line_acked(struct world *w, struct node *n, uint32_t channel, const struct msg_hello_ack *ack)
+static void line_acked(struct cluster *cl, struct node *n, uint32_t channel, const struct msg_hello_ack *ack)
 {
-    struct channel_end end = w->channels[channel].end[0];
+    struct channel_end end = cl->channels[channel].end[0];
     struct link *l = line_find(n, end.peer);
     if (ack->verdict != HELLO_OK || l == NULL || !l->wanted) {
-        channel_close(w, channel, 0);
-        line_dial_failed(w, n, end.link_kind, end.peer, end.number);
+        channel_close(cl, channel, 0);
+        line_dial_failed(cl, n, end.link_kind, end.peer, end.number);
         if (ack->verdict == HELLO_STALE && end.link_kind == LINK_CONTROL) {
-            node_step(w, n, &(struct session_event){.kind = SESSION_LINK_STALE, .peer = end.peer, .view = ack->view});
+            node_step(cl, n, &(struct session_event){.kind = SESSION_LINK_STALE, .peer = end.peer, .view = ack->view});
         }
         return;
     }
     switch ((enum link_kind)end.link_kind) {
     case LINK_CONTROL:
         if (l->state != LINK_DIALLING || l->number != end.number) {
-            channel_close(w, channel, 0);
+            channel_close(cl, channel, 0);
             break;
         }
-        w->channels[channel].end[0].role = ROLE_CONTROL;
+        cl->channels[channel].end[0].role = ROLE_CONTROL;
         l->state = LINK_UP;
-        node_step(w, n, &(struct session_event){.kind = SESSION_LINK_UP, .peer = end.peer});
+        node_step(cl, n, &(struct session_event){.kind = SESSION_LINK_UP, .peer = end.peer});
         break;
     case LINK_DATA:
         if (l->bundle_state != LINK_DIALLING || l->bundle != end.number) {
-            channel_close(w, channel, 0);
+            channel_close(cl, channel, 0);
             break;
         }
-        w->channels[channel].end[0].role = ROLE_DATA;
+        cl->channels[channel].end[0].role = ROLE_DATA;
         if (++l->bundle_ready == l->bundle_lanes) {
             l->bundle_state = LINK_UP;
             lanes_offer(l);
-            node_step(w, n, &(struct session_event){.kind = SESSION_DATA_UP, .peer = end.peer, .number = end.number});
-            lanes_pump(w, n);
+            node_step(cl, n, &(struct session_event){.kind = SESSION_DATA_UP, .peer = end.peer, .number = end.number});
+            lanes_pump(cl, n);
         }
         break;
     case LINK_SYNC:
-        w->channels[channel].end[0].role = ROLE_SYNC;
-        sync_link_up(w, n, l, channel, 0);
+        cl->channels[channel].end[0].role = ROLE_SYNC;
+        sync_link_up(cl, n, l, channel, 0);
         break;
     case LINK_PROBE:
         break;
@@ -373,7 +373,7 @@ static void line_acked(struct world *w, struct node *n, uint32_t channel, const 
 
 /* ---- bytes and ends ------------------------------------------------------------------------------------------------- */
 /* Operations by tag, number and what is said of them. */
-static void line_trace(struct world *w, struct node *n, uint64_t peer, const struct frame_header *header, const void *payload)
+static void line_trace(struct cluster *cl, struct node *n, uint64_t peer, const struct frame_header *header, const void *payload)
 {
     struct reader r;
     struct msg_refuse m;
@@ -385,53 +385,53 @@ static void line_trace(struct world *w, struct node *n, uint64_t peer, const str
         uint64_t tag = get_u64(&r);
         what = tag << 32 | (uint64_t)get_u32(&r) << 8;
     }
-    world_trace(w, n->index, frame_name(header->type), peer, what);
+    cluster_trace(cl, n->index, frame_name(header->type), peer, what);
 }
 
-static bool line_frame(struct world *w, struct node *n, uint32_t channel, int end)
+static bool line_frame(struct cluster *cl, struct node *n, uint32_t channel, int end)
 {
     struct frame_header header;
     bool bad;
-    const unsigned char *frame = channel_frame(w, channel, end, &header, &bad);
-    uint64_t peer = w->channels[channel].end[end].peer;
-    uint32_t generation = w->channels[channel].generation;
+    const unsigned char *frame = channel_frame(cl, channel, end, &header, &bad);
+    uint64_t peer = cl->channels[channel].end[end].peer;
+    uint32_t generation = cl->channels[channel].generation;
     if (bad) {
-        channel_break(w, channel);
+        channel_break(cl, channel);
         return false;
     }
     if (frame == NULL) {
         return false;
     }
-    if (w->channels[channel].end[end].role == ROLE_DIALLING) {
+    if (cl->channels[channel].end[end].role == ROLE_DIALLING) {
         struct msg_hello_ack ack;
         struct reader reader;
         reader_init(&reader, frame + FRAME_HEADER_BYTES, header.length);
         if (header.type != FRAME_HELLO_ACK || !get_hello_ack(&reader, &ack)) {
-            channel_break(w, channel);
+            channel_break(cl, channel);
             return false;
         }
-        channel_take(w, channel, end, FRAME_HEADER_BYTES + header.length);
-        line_acked(w, n, channel, &ack);
-        return channel_valid(w, channel, generation);
+        channel_take(cl, channel, end, FRAME_HEADER_BYTES + header.length);
+        line_acked(cl, n, channel, &ack);
+        return channel_valid(cl, channel, generation);
     }
     if (header.type == FRAME_READY) {
         n->ready_view = header.view > n->ready_view ? header.view : n->ready_view;
     }
-    line_trace(w, n, peer, &header, frame + FRAME_HEADER_BYTES);
-    node_step(w, n, &(struct session_event){.kind = SESSION_PEER_FRAME, .peer = peer, .header = &header,
-                                            .payload = frame + FRAME_HEADER_BYTES});
-    if (!channel_valid(w, channel, generation)) {
+    line_trace(cl, n, peer, &header, frame + FRAME_HEADER_BYTES);
+    node_step(cl, n, &(struct session_event){.kind = SESSION_PEER_FRAME, .peer = peer, .header = &header,
+                                             .payload = frame + FRAME_HEADER_BYTES});
+    if (!channel_valid(cl, channel, generation)) {
         return false;
     }
-    channel_take(w, channel, end, FRAME_HEADER_BYTES + header.length);
+    channel_take(cl, channel, end, FRAME_HEADER_BYTES + header.length);
     return true;
 }
 
-void line_readable(struct world *w, struct node *n, uint32_t channel, int end)
+void line_readable(struct cluster *cl, struct node *n, uint32_t channel, int end)
 {
-    uint32_t generation = w->channels[channel].generation;
-    for (bool more = true; more && n->alive && channel_valid(w, channel, generation);) {
-        struct channel_end *e = &w->channels[channel].end[end];
+    uint32_t generation = cl->channels[channel].generation;
+    for (bool more = true; more && n->alive && channel_valid(cl, channel, generation);) {
+        struct channel_end *e = &cl->channels[channel].end[end];
         more = false;
         if (e->closed) {
             return;
@@ -439,19 +439,19 @@ void line_readable(struct world *w, struct node *n, uint32_t channel, int end)
         switch ((enum role)e->role) {
         case ROLE_HELLO:
             e->number = 0;
-            line_hello(w, n, channel);
-            more = channel_valid(w, channel, generation) && w->channels[channel].end[1].role != ROLE_HELLO &&
-                   w->channels[channel].end[1].role != ROLE_HELD;
+            line_hello(cl, n, channel);
+            more = channel_valid(cl, channel, generation) && cl->channels[channel].end[1].role != ROLE_HELLO &&
+                   cl->channels[channel].end[1].role != ROLE_HELD;
             break;
         case ROLE_DIALLING:
         case ROLE_CONTROL:
-            more = line_frame(w, n, channel, end);
+            more = line_frame(cl, n, channel, end);
             break;
         case ROLE_DATA:
-            lanes_readable(w, n, channel, end);
+            lanes_readable(cl, n, channel, end);
             break;
         case ROLE_SYNC:
-            sync_link_readable(w, n, channel, end);
+            sync_link_readable(cl, n, channel, end);
             break;
         case ROLE_NONE:
         case ROLE_HELD:
@@ -461,33 +461,33 @@ void line_readable(struct world *w, struct node *n, uint32_t channel, int end)
     }
 }
 
-void line_closed(struct world *w, struct node *n, uint32_t channel, int end)
+void line_closed(struct cluster *cl, struct node *n, uint32_t channel, int end)
 {
-    struct channel_end e = w->channels[channel].end[end];
-    uint32_t generation = w->channels[channel].generation;
+    struct channel_end e = cl->channels[channel].end[end];
+    uint32_t generation = cl->channels[channel].generation;
     struct link *l = line_find(n, e.peer);
     if (l == NULL) {
         return;
     }
     switch ((enum role)e.role) {
     case ROLE_DIALLING:
-        line_dial_failed(w, n, e.link_kind, e.peer, e.number);
+        line_dial_failed(cl, n, e.link_kind, e.peer, e.number);
         break;
     case ROLE_CONTROL:
         if (l->state == LINK_UP && l->channel == channel && l->generation == generation) {
-            line_missing(w, n, l);
+            line_missing(cl, n, l);
             if (l->wanted) {
-                node_step(w, n, &(struct session_event){.kind = SESSION_LINK_DOWN, .peer = e.peer});
+                node_step(cl, n, &(struct session_event){.kind = SESSION_LINK_DOWN, .peer = e.peer});
             }
         }
         break;
     case ROLE_DATA:
         if (l->bundle_state != LINK_DOWN && l->bundle == e.number) {
-            line_bundle_drop(w, n, l, l->wanted);
+            line_bundle_drop(cl, n, l, l->wanted);
         }
         break;
     case ROLE_SYNC:
-        sync_link_closed(w, n, channel, end);
+        sync_link_closed(cl, n, channel, end);
         break;
     case ROLE_NONE:
     case ROLE_HELLO:
@@ -497,10 +497,10 @@ void line_closed(struct world *w, struct node *n, uint32_t channel, int end)
     }
 }
 
-void line_send(struct world *w, struct node *n, uint64_t peer, const void *bytes, uint32_t size)
+void line_send(struct cluster *cl, struct node *n, uint64_t peer, const void *bytes, uint32_t size)
 {
     struct link *l = line_find(n, peer);
-    if (l != NULL && l->state == LINK_UP && channel_valid(w, l->channel, l->generation)) {
-        channel_send(w, l->channel, w->channels[l->channel].end[0].node == n->index ? 0 : 1, lie_tell(w, n, bytes, size), size);
+    if (l != NULL && l->state == LINK_UP && channel_valid(cl, l->channel, l->generation)) {
+        channel_send(cl, l->channel, cl->channels[l->channel].end[0].node == n->index ? 0 : 1, lie_tell(cl, n, bytes, size), size);
     }
 }

@@ -2,7 +2,7 @@
  *
  * Invariant: what connections have moved is forgotten only when every operation has been looked at.
  * SPDX-License-Identifier: MIT */
-#include "world.h"
+#include "sim_cluster.h"
 
 enum { WATCH_LOOKS = 4 };
 
@@ -11,21 +11,21 @@ static bool watch_runs(const struct run *r)
     return r->taken && r->started && !r->idle;
 }
 
-void watch_start(struct world *w, struct node *n)
+void watch_start(struct cluster *cl, struct node *n)
 {
     if (!n->watching) {
         n->watching = true;
-        world_post(w, w->opt.stall_ns / WATCH_LOOKS, EVENT_PROGRESS, n->index, 0, 0, 0);
+        cluster_post(cl, cl->opt.stall_ns / WATCH_LOOKS, EVENT_PROGRESS, n->index, 0, 0, 0);
     }
 }
 
-static void watch_lane(struct world *w, struct node *n, uint32_t slot, uint32_t lane)
+static void watch_lane(struct cluster *cl, struct node *n, uint32_t slot, uint32_t lane)
 {
     struct run *r = &n->run[slot];
     struct exec *x = &r->exec[lane];
     struct exec_wait wait = exec_waits_for(x);
     bool lane_moves = n->lane_bytes[lane] != r->watch[lane].lane_bytes, other = wait.rank != r->op.plan.rank;
-    struct exec_look look = {.now = w->now, .stall_ns = w->opt.stall_ns, .own_bytes = r->moved, .own = r->op.launch,
+    struct exec_look look = {.now = cl->now, .stall_ns = cl->opt.stall_ns, .own_bytes = r->moved, .own = r->op.launch,
                              .lane_bytes = n->lane_bytes[lane]};
     if (other) {
         struct link *l = line_find(n, r->ranks[wait.rank]);
@@ -37,28 +37,28 @@ static void watch_lane(struct world *w, struct node *n, uint32_t slot, uint32_t 
         exec_step(x, &(struct exec_event){.kind = EXEC_TELL}, &(struct exec_out){0});
     }
     if (stalled && other && !x->done && !r->stopping) {
-        world_trace(w, n->index, "lanes stalled", slot, r->ranks[wait.rank]);
-        node_step(w, n, &(struct session_event){.kind = SESSION_STALLED, .slot = slot, .peer = r->ranks[wait.rank]});
+        cluster_trace(cl, n->index, "lanes stalled", slot, r->ranks[wait.rank]);
+        node_step(cl, n, &(struct session_event){.kind = SESSION_STALLED, .slot = slot, .peer = r->ranks[wait.rank]});
     }
 }
 
-void watch_look(struct world *w, struct node *n)
+void watch_look(struct cluster *cl, struct node *n)
 {
     bool any = false;
     for (uint32_t slot = 0; slot < n->config.max_ops; slot++) {
         for (uint32_t lane = 0; watch_runs(&n->run[slot]) && lane < n->run[slot].op.lanes; lane++) {
             any = true;
-            watch_lane(w, n, slot, lane);
+            watch_lane(cl, n, slot, lane);
         }
     }
     for (uint32_t i = 0; i < n->link_count; i++) {
-        for (uint32_t lane = 0; lane < WORLD_LANES; lane++) {
+        for (uint32_t lane = 0; lane < CLUSTER_LANES; lane++) {
             exec_edge_clear(&n->links[i]->data_connection[lane].edge);
         }
     }
     n->watching = false;
     if (any) {
-        watch_start(w, n);
+        watch_start(cl, n);
     }
-    lanes_pump(w, n);
+    lanes_pump(cl, n);
 }

@@ -10,7 +10,7 @@
 #include "program.h"
 
 #include "core/check.h"
-#include "world.h"
+#include "sim_cluster.h"
 
 struct action *__real_outbox_add(struct outbox *o, uint32_t kind);
 struct action *__real_outbox_send_many(struct outbox *o, uint32_t kind);
@@ -42,16 +42,16 @@ struct action *__wrap_outbox_send_many(struct outbox *o, uint32_t kind)
     return __real_outbox_send_many(o, kind);
 }
 
-/* Events that most worlds do not meet, or whose steps say nothing: met on purpose, and failed at the end. */
+/* Events that most seeds do not meet, or whose steps say nothing: met on purpose, and failed at the end. */
 static const uint8_t seldom[] = {SESSION_LINK_FAILED, SESSION_LINK_STALE, SESSION_SYNC_DOWN, SESSION_STALLED, SESSION_COLLECT_CONNECT,
                                  SESSION_MASTER_DOWN, SESSION_MEMORY};
 
-void poison_wish(struct world *w, struct node *n)
+void poison_wish(struct cluster *cl, struct node *n)
 {
-    n->poison_kind = rng_below(&w->rng, 3) == 0 ? 0 : 1 + (uint32_t)rng_below(&w->rng, SESSION_TICK);
-    n->poison_after = (uint32_t)rng_below(&w->rng, 2) == 0 ? POISON_AT_END : (uint32_t)rng_below(&w->rng, 6);
-    if (rng_below(&w->rng, 2) == 0) {
-        n->poison_kind = seldom[rng_below(&w->rng, sizeof seldom)];
+    n->poison_kind = rng_below(&cl->rng, 3) == 0 ? 0 : 1 + (uint32_t)rng_below(&cl->rng, SESSION_TICK);
+    n->poison_after = (uint32_t)rng_below(&cl->rng, 2) == 0 ? POISON_AT_END : (uint32_t)rng_below(&cl->rng, 6);
+    if (rng_below(&cl->rng, 2) == 0) {
+        n->poison_kind = seldom[rng_below(&cl->rng, sizeof seldom)];
         n->poison_after = POISON_AT_END;
     }
 }
@@ -66,7 +66,7 @@ void poison_arm(struct node *n, const struct session_event *e)
     planted.left = n->poison_after;
 }
 
-void poison_stepped(struct world *w, struct node *n, const struct session_event *e)
+void poison_stepped(struct cluster *cl, struct node *n, const struct session_event *e)
 {
     bool meant = n->poison_after != POISON_NEVER && (n->poison_kind == 0 || n->poison_kind == (uint32_t)e->kind);
     planted.on = false;
@@ -76,24 +76,24 @@ void poison_stepped(struct world *w, struct node *n, const struct session_event 
     struct session_outcome why;
     session_gone(n->session, &why);
     if (!meant || (strstr(why.text, "planted") == NULL && strstr(why.text, "overflow") == NULL)) {
-        world_fail(w, "peer %u: the session is poisoned (event %d): %s", n->index, (int)e->kind, why.text);
+        cluster_fail(cl, "peer %u: the session is poisoned (event %d): %s", n->index, (int)e->kind, why.text);
         return;
     }
     n->poisoned = true;
     n->poison_after = POISON_NEVER;
-    w->stats.poisoned[e->kind]++;
-    world_trace(w, n->index, "poisoned", (uint64_t)e->kind, n->out.count);
+    cl->stats.poisoned[e->kind]++;
+    cluster_trace(cl, n->index, "poisoned", (uint64_t)e->kind, n->out.count);
 }
 
 /* A fresh session in place of the failed one, as a program gets one by connecting again. */
-void poison_renew(struct world *w, struct node *n)
+void poison_renew(struct cluster *cl, struct node *n)
 {
     if (!n->poisoned) {
         return;
     }
     for (uint32_t i = 0; i < n->config.max_ops; i++) {
         if (n->run[i].taken) {
-            world_fail(w, "peer %u: slot %u is in use after all calls have ended", n->index, i);
+            cluster_fail(cl, "peer %u: slot %u is in use after all calls have ended", n->index, i);
         }
     }
     n->poisoned = false;
@@ -107,18 +107,18 @@ void poison_renew(struct world *w, struct node *n)
 }
 
 /* One more fault in one seed of eight: there are many kinds of steps to fail. */
-void poison_draw(struct world *w)
+void poison_draw(struct cluster *cl)
 {
-    if (w->opt.seed % 8 != 6 || w->fault_count == FAULTS_MAX) {
+    if (cl->opt.seed % 8 != 6 || cl->fault_count == FAULTS_MAX) {
         return;
     }
-    struct rng r = {.state = mix64(w->opt.seed, 0x9015)};
-    struct fault *f = &w->faults[w->fault_count];
-    *f = (struct fault){.kind = FAULT_POISON, .node = (uint16_t)rng_below(&r, w->opt.peers), .armed = rng_below(&r, 2) == 0,
+    struct rng r = {.state = mix64(cl->opt.seed, 0x9015)};
+    struct fault *f = &cl->faults[cl->fault_count];
+    *f = (struct fault){.kind = FAULT_POISON, .node = (uint16_t)rng_below(&r, cl->opt.peers), .armed = rng_below(&r, 2) == 0,
                         .phase = (enum phase)rng_below(&r, PHASE_COUNT)};
-    w->armed += f->armed;
+    cl->armed += f->armed;
     if (!f->armed) {
-        world_post(w, (int64_t)rng_below(&r, (uint64_t)w->opt.fault_ns), EVENT_FAULT, WORLD_NOBODY, w->fault_count, 0, 0);
+        cluster_post(cl, (int64_t)rng_below(&r, (uint64_t)cl->opt.fault_ns), EVENT_FAULT, CLUSTER_NOBODY, cl->fault_count, 0, 0);
     }
-    w->fault_count++;
+    cl->fault_count++;
 }

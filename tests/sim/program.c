@@ -11,9 +11,9 @@
 
 enum { PROGRAM_WAKE_NS = 20000, PROGRAM_PAUSE_NS = 50000000 };
 
-static void program_wake(struct world *w, struct node *n, int64_t delay)
+static void program_wake(struct cluster *cl, struct node *n, int64_t delay)
 {
-    world_post(w, delay, EVENT_PROGRAM, n->index, 0, 0, 0);
+    cluster_post(cl, delay, EVENT_PROGRAM, n->index, 0, 0, 0);
 }
 
 static void program_go(struct node *n, enum program_phase phase)
@@ -21,7 +21,7 @@ static void program_go(struct node *n, enum program_phase phase)
     n->program->phase = phase;
 }
 
-struct program *program_new(struct world *w, struct node *n)
+struct program *program_new(struct cluster *cl, struct node *n)
 {
     struct program *p = calloc(1, sizeof *p);
     if (p == NULL) {
@@ -36,7 +36,7 @@ struct program *program_new(struct world *w, struct node *n)
         p->call[i].slot = i;
     }
     n->program = p;
-    program_state_init(w, n);
+    program_state_init(cl, n);
     return p;
 }
 
@@ -89,47 +89,47 @@ void program_wish(struct node *n, enum fault_kind kind)
 }
 
 /* ---- what the session tells ----------------------------------------------------------------------------------------- */
-void program_op_returned(struct world *w, struct node *n, uint32_t slot)
+void program_op_returned(struct cluster *cl, struct node *n, uint32_t slot)
 {
     (void)slot;
-    program_wake(w, n, PROGRAM_WAKE_NS);
+    program_wake(cl, n, PROGRAM_WAKE_NS);
 }
 
-void program_voted(struct world *w, struct node *n)
+void program_voted(struct cluster *cl, struct node *n)
 {
     if (n->program->vote == 0) {
-        world_fail(w, "peer %u: a vote ended that nobody cast", n->index);
+        cluster_fail(cl, "peer %u: a vote ended that nobody cast", n->index);
     }
     n->program->vote_done = true;
     n->elected = false;
-    program_wake(w, n, PROGRAM_WAKE_NS);
+    program_wake(cl, n, PROGRAM_WAKE_NS);
 }
 
-void program_connected(struct world *w, struct node *n)
+void program_connected(struct cluster *cl, struct node *n)
 {
     n->program->connect_done = true;
-    program_wake(w, n, PROGRAM_WAKE_NS);
+    program_wake(cl, n, PROGRAM_WAKE_NS);
 }
 
-void program_left(struct world *w, struct node *n)
+void program_left(struct cluster *cl, struct node *n)
 {
-    program_wake(w, n, PROGRAM_WAKE_NS);
+    program_wake(cl, n, PROGRAM_WAKE_NS);
 }
 
 /* ---- votes ---------------------------------------------------------------------------------------------------------- */
 /* Casts the vote, or takes its result; false: still open. */
-static bool program_vote(struct world *w, struct node *n, uint8_t kind, struct session_outcome *out)
+static bool program_vote(struct cluster *cl, struct node *n, uint8_t kind, struct session_outcome *out)
 {
     struct program *p = n->program;
     if (p->vote == 0) {
         struct msg_vote vote = {.kind = kind};
         if (kind == VOTE_SYNC) {
-            program_state_vote(w, n, &vote);
+            program_state_vote(cl, n, &vote);
         }
         struct session_event e = {.kind = SESSION_VOTE, .vote = &vote, .state = kind == VOTE_SYNC ? &p->state : NULL};
         p->vote = kind;
         p->vote_done = false;
-        node_step(w, n, &e);
+        node_step(cl, n, &e);
         if (e.outcome.result == RESULT_PENDING) {
             return false;
         }
@@ -141,67 +141,68 @@ static bool program_vote(struct world *w, struct node *n, uint8_t kind, struct s
         struct session_event e = {.kind = SESSION_COLLECT_VOTE};
         struct session_info before, after;
         session_info(n->session, &before);
-        node_step(w, n, &e);
+        node_step(cl, n, &e);
         session_info(n->session, &after);
         if (kind == VOTE_QUERY && memcmp(&before.snapshot, &after.snapshot, sizeof before.snapshot) != 0) {
-            world_fail(w, "P11: peer %u: the answer to a query changed the sizes", n->index);
+            cluster_fail(cl, "P11: peer %u: the answer to a query changed the sizes", n->index);
         }
         p->vote = 0;
         p->vote_done = false;
         *out = e.outcome;
-        w->stats.votes++;
+        cl->stats.votes++;
     }
     if (n->poisoned && out->result == RESULT_POISONED) {
         out->result = RESULT_GONE; /* as was wished: connects again */
     }
     if (out->result == RESULT_PENDING_OPS) {
-        world_fail(w, "peer %u: a vote met pending operations, but all were awaited", n->index);
+        cluster_fail(cl, "peer %u: a vote met pending operations, but all were awaited", n->index);
     }
-    world_trace(w, n->index, "vote ended", kind, (uint64_t)out->result);
+    cluster_trace(cl, n->index, "vote ended", kind, (uint64_t)out->result);
     return true;
 }
 
-static void program_sizes(struct world *w, struct node *n)
+static void program_sizes(struct cluster *cl, struct node *n)
 {
     struct program *p = n->program;
     struct session_info info;
     session_info(n->session, &info);
     p->sizes = info.snapshot;
-    world_trace(w, n->index, "sizes", (uint64_t)info.snapshot.global << 32 | info.snapshot.group,
-                (uint64_t)info.snapshot.groups << 32 | info.snapshot.largest);
+    oracle_world(cl, n, &info.snapshot);
+    cluster_trace(cl, n->index, "sizes", (uint64_t)info.snapshot.global << 32 | info.snapshot.group,
+                  (uint64_t)info.snapshot.groups << 32 | info.snapshot.largest);
     p->sizes_hash = mix64(mix64(info.snapshot.global, info.snapshot.group), mix64(info.snapshot.groups, info.snapshot.largest));
 }
 
 /* Out of the run: connects again, a few times. */
-static void program_rejoin(struct world *w, struct node *n)
+static void program_rejoin(struct cluster *cl, struct node *n)
 {
     struct program *p = n->program;
     p->step = 0;
     p->attempt = p->align_attempt = 0;
     p->query_asked = false;
-    bool over = w->healed && w->master.gone; /* nobody is there to join */
+    bool over = cl->healed && cl->master.gone; /* nobody is there to join */
     if (p->leave || over || p->connects > 8) {
         program_go(n, PROGRAM_LEAVING);
-        program_wake(w, n, 0);
+        program_wake(cl, n, 0);
         return;
     }
     program_go(n, PROGRAM_START);
-    program_wake(w, n, PROGRAM_PAUSE_NS);
+    program_wake(cl, n, PROGRAM_PAUSE_NS);
 }
 
 /* ---- one turn of each phase; true: go on at once -------------------------------------------------------------------- */
-static bool turn_connect(struct world *w, struct node *n)
+static bool turn_connect(struct cluster *cl, struct node *n)
 {
     struct program *p = n->program;
     if (p->phase == PROGRAM_START) {
         struct session_event e = {.kind = SESSION_CONNECT};
         p->connects++;
         p->connect_done = false;
-        poison_renew(w, n);
+        poison_renew(cl, n);
         program_go(n, PROGRAM_CONNECTING);
-        node_step(w, n, &e);
+        node_step(cl, n, &e);
         if (e.outcome.result != RESULT_PENDING) {
-            program_rejoin(w, n);
+            program_rejoin(cl, n);
             return false;
         }
     }
@@ -209,27 +210,27 @@ static bool turn_connect(struct world *w, struct node *n)
         return false;
     }
     struct session_event e = {.kind = SESSION_COLLECT_CONNECT};
-    node_step(w, n, &e);
+    node_step(cl, n, &e);
     p->connect_done = false;
-    world_trace(w, n->index, "connect ended", (uint64_t)e.outcome.result, 0);
+    cluster_trace(cl, n->index, "connect ended", (uint64_t)e.outcome.result, 0);
     if (e.outcome.result != RESULT_OK) {
-        program_rejoin(w, n);
+        program_rejoin(cl, n);
         return false;
     }
     p->first = true;
-    bool updates = mix64(mix64(w->opt.seed, n->index), p->connects) % 100 < w->opt.update_first_percent; /* both ways to write the loop */
+    bool updates = mix64(mix64(cl->opt.seed, n->index), p->connects) % 100 < cl->opt.update_first_percent; /* both ways to write the loop */
     program_go(n, updates ? PROGRAM_UPDATE : PROGRAM_SIZES);
     return true;
 }
 
-static bool turn_update(struct world *w, struct node *n)
+static bool turn_update(struct cluster *cl, struct node *n)
 {
     struct session_outcome o;
-    if (!program_vote(w, n, VOTE_UPDATE, &o)) {
+    if (!program_vote(cl, n, VOTE_UPDATE, &o)) {
         return false;
     }
     if (o.result == RESULT_NO_MEMORY && !n->starved) {
-        world_fail(w, "peer %u: an update ends for want of memory, of which there is enough", n->index);
+        cluster_fail(cl, "peer %u: an update ends for want of memory, of which there is enough", n->index);
     }
     switch ((int)o.result) {
     case RESULT_OK:
@@ -237,82 +238,82 @@ static bool turn_update(struct world *w, struct node *n)
         return true;
     case RESULT_GONE:
     case RESULT_NO_MEMORY:
-        program_rejoin(w, n);
+        program_rejoin(cl, n);
         return false;
     case RESULT_RETRY:
     case RESULT_USAGE:
     case RESULT_ALONE:
-        program_wake(w, n, PROGRAM_PAUSE_NS);
+        program_wake(cl, n, PROGRAM_PAUSE_NS);
         return false;
     default:
-        world_fail(w, "peer %u: update ended with %d", n->index, (int)o.result);
+        cluster_fail(cl, "peer %u: update ended with %d", n->index, (int)o.result);
         return false;
     }
 }
 
-static bool turn_sizes(struct world *w, struct node *n)
+static bool turn_sizes(struct cluster *cl, struct node *n)
 {
     struct program *p = n->program;
-    program_sizes(w, n);
+    program_sizes(cl, n);
     if (p->first) {
-        p->step = w->oracle.steps[n->group];
+        p->step = cl->oracle.steps[n->group];
     }
     p->first = false;
     p->align_attempt = 0;
-    uint64_t dice = mix64(mix64(w->opt.seed, p->sizes.global), mix64(p->sizes.groups, p->sizes.largest));
-    program_go(n, p->sizes.global > 1 && dice % 100 < w->opt.optimise_percent ? PROGRAM_OPTIMISE : PROGRAM_ALIGN);
+    uint64_t dice = mix64(mix64(cl->opt.seed, p->sizes.global), mix64(p->sizes.groups, p->sizes.largest));
+    program_go(n, p->sizes.global > 1 && dice % 100 < cl->opt.optimise_percent ? PROGRAM_OPTIMISE : PROGRAM_ALIGN);
     return true;
 }
 
-static bool turn_optimise(struct world *w, struct node *n)
+static bool turn_optimise(struct cluster *cl, struct node *n)
 {
     struct session_outcome o;
-    if (!program_vote(w, n, VOTE_OPTIMISE, &o)) {
+    if (!program_vote(cl, n, VOTE_OPTIMISE, &o)) {
         return false;
     }
     if (o.result == RESULT_GONE) {
-        program_rejoin(w, n);
+        program_rejoin(cl, n);
         return false;
     }
     if (o.result == RESULT_RETRY) {
-        program_wake(w, n, PROGRAM_PAUSE_NS);
+        program_wake(cl, n, PROGRAM_PAUSE_NS);
         return false;
     }
-    program_sizes(w, n);
+    program_sizes(cl, n);
     program_go(n, PROGRAM_ALIGN);
     return true;
 }
 
-static void program_note_step(struct world *w, const struct node *n)
+static void program_note_step(struct cluster *cl, const struct node *n)
 {
-    uint64_t *most = &w->oracle.steps[n->group];
+    uint64_t *most = &cl->oracle.steps[n->group];
     *most = n->program->step > *most ? n->program->step : *most;
 }
 
-static void program_begin_step(struct world *w, struct node *n)
+static void program_begin_step(struct cluster *cl, struct node *n)
 {
     struct program *p = n->program;
     p->attempt = 0;
     p->results = 0;
     p->query_asked = p->query_over = false;
-    p->ops = program_op_count(w, n->group, p->step);
+    p->ops = program_op_count(cl, n->group, p->step);
     for (uint32_t j = 0; j < p->ops; j++) {
         p->status[j] = OP_TODO;
         p->order[j] = j;
     }
-    for (uint32_t j = 1; j < p->ops && w->opt.burst % 4 == 0; j++) { /* launch order: each process its own */
-        uint32_t k = (uint32_t)rng_below(&w->rng, j + 1), t = p->order[j];
+    for (uint32_t j = 1; j < p->ops && cl->opt.burst % 4 == 0; j++) { /* launch order: each process its own */
+        uint32_t k = (uint32_t)rng_below(&cl->rng, j + 1), t = p->order[j];
         p->order[j] = p->order[k];
         p->order[k] = t;
     }
-    program_bulk_begin(w, n);
-    bool sync = mix64(mix64(w->opt.seed, n->group), p->step * 3) % 100 < w->opt.sync_percent;
-    bool gives_up = p->want_vote && w->opt.update_on_error_percent > 0; /* the others follow, once their calls have failed */
+    program_bulk_begin(cl, n);
+    bool sync = mix64(mix64(cl->opt.seed, n->group), p->step * 3) % 100 < cl->opt.sync_percent;
+    bool gives_up = p->want_vote && cl->opt.update_on_error_percent > 0; /* the others follow, once their calls have failed */
     p->want_vote = false;
     program_go(n, gives_up ? PROGRAM_UPDATE : sync ? PROGRAM_SYNC : PROGRAM_BODY);
 }
 
-static bool turn_align(struct world *w, struct node *n)
+static bool turn_align(struct cluster *cl, struct node *n)
 {
     struct program *p = n->program;
     struct session_info info;
@@ -324,24 +325,24 @@ static bool turn_align(struct world *w, struct node *n)
         p->status[PROGRAM_OPS] = OP_TODO;
         p->lonely = 0;
         p->step = p->seen_step + 1;
-        program_note_step(w, n);
-        oracle_agree(w, n, "align attempts", program_name(n, 0xA1), p->align_attempt);
+        program_note_step(cl, n);
+        oracle_agree(cl, n, "align attempts", program_name(n, 0xA1), p->align_attempt);
         if (p->align_attempt == 0) {
-            oracle_agree(w, n, "sizes after update", program_name(n, 0xA2), p->sizes_hash);
+            oracle_agree(cl, n, "sizes after update", program_name(n, 0xA2), p->sizes_hash);
         }
-        program_begin_step(w, n);
+        program_begin_step(cl, n);
         return true;
     case OP_DONE_BAD: /* alone */
         p->status[PROGRAM_OPS] = OP_TODO;
         p->lonely++;
-        p->step = w->oracle.steps[n->group] + 1;
-        program_note_step(w, n);
-        if (p->step > w->opt.steps && p->lonely > 3 && w->healed) {
+        p->step = cl->oracle.steps[n->group] + 1;
+        program_note_step(cl, n);
+        if (p->step > cl->opt.steps && p->lonely > 3 && cl->healed) {
             program_go(n, PROGRAM_LEAVING);
             return true;
         }
         program_go(n, PROGRAM_UPDATE);
-        program_wake(w, n, PROGRAM_PAUSE_NS * 4);
+        program_wake(cl, n, PROGRAM_PAUSE_NS * 4);
         return false;
     case OP_AGAIN:
         p->align_attempt++;
@@ -350,24 +351,24 @@ static bool turn_align(struct world *w, struct node *n)
         break;
     }
     p->status[PROGRAM_OPS] = OP_TODO;
-    if (!program_launch(w, n, PROGRAM_OPS)) {
-        program_wake(w, n, PROGRAM_PAUSE_NS);
+    if (!program_launch(cl, n, PROGRAM_OPS)) {
+        program_wake(cl, n, PROGRAM_PAUSE_NS);
     }
     return p->status[PROGRAM_OPS] != OP_PENDING && p->status[PROGRAM_OPS] != OP_TODO;
 }
 
-static bool turn_sync(struct world *w, struct node *n)
+static bool turn_sync(struct cluster *cl, struct node *n)
 {
     struct session_outcome o;
-    if (!program_vote(w, n, VOTE_SYNC, &o)) {
+    if (!program_vote(cl, n, VOTE_SYNC, &o)) {
         return false;
     }
-    program_state_result(w, n, &o);
+    program_state_result(cl, n, &o);
     switch ((int)o.result) {
     case RESULT_OK:
     case RESULT_NO_CANDIDATE:
     case RESULT_REVISION:
-        oracle_agree(w, n, "sync outcome", program_name(n, 0xA3), (uint64_t)o.result);
+        oracle_agree(cl, n, "sync outcome", program_name(n, 0xA3), (uint64_t)o.result);
         program_go(n, PROGRAM_BODY);
         return true;
     case RESULT_ALONE:
@@ -376,16 +377,16 @@ static bool turn_sync(struct world *w, struct node *n)
         return true;
     case RESULT_GONE:
     case RESULT_NO_MEMORY:
-        program_rejoin(w, n);
+        program_rejoin(cl, n);
         return false;
     default:
-        world_fail(w, "peer %u: sync ended with %d", n->index, (int)o.result);
+        cluster_fail(cl, "peer %u: sync ended with %d", n->index, (int)o.result);
         return false;
     }
 }
 
 /* Launches what may be launched; true if everything of this attempt has returned. */
-static bool program_launch_all(struct world *w, struct node *n)
+static bool program_launch_all(struct cluster *cl, struct node *n)
 {
     struct program *p = n->program;
     bool over = true, at_once = false;
@@ -399,9 +400,9 @@ static bool program_launch_all(struct world *w, struct node *n)
         uint64_t tag, other;
         struct op_params params;
         bool in_place;
-        program_describe_op(w, n->group, p->step, j, &params, &in_place, &tag);
-        for (uint32_t k = 0; w->opt.burst == 0 && k < p->ops; k++) {
-            program_describe_op(w, n->group, p->step, k, &params, &in_place, &other);
+        program_describe_op(cl, n->group, p->step, j, &params, &in_place, &tag);
+        for (uint32_t k = 0; cl->opt.burst == 0 && k < p->ops; k++) {
+            program_describe_op(cl, n->group, p->step, k, &params, &in_place, &other);
             bool before = p->status[k] == OP_PENDING || (k < j && p->status[k] == OP_TODO);
             first_of_tag = first_of_tag && !(k != j && other == tag && before);
         }
@@ -409,14 +410,14 @@ static bool program_launch_all(struct world *w, struct node *n)
             over = false;
             continue;
         }
-        if (!program_launch(w, n, j)) {
-            program_wake(w, n, PROGRAM_PAUSE_NS);
+        if (!program_launch(cl, n, j)) {
+            program_wake(cl, n, PROGRAM_PAUSE_NS);
             return false;
         }
         over = over && p->status[j] != OP_PENDING;
         at_once = at_once || p->status[j] != OP_PENDING;
-        if (w->opt.think && world_chance(w, w->opt.burst != 0 ? 4 : 30)) { /* the rest comes later */
-            program_wake(w, n, (int64_t)rng_below(&w->rng, 3 * (uint64_t)w->opt.latency_ns + 1));
+        if (cl->opt.think && cluster_chance(cl, cl->opt.burst != 0 ? 4 : 30)) { /* the rest comes later */
+            program_wake(cl, n, (int64_t)rng_below(&cl->rng, 3 * (uint64_t)cl->opt.latency_ns + 1));
             return false;
         }
     }
@@ -424,36 +425,36 @@ static bool program_launch_all(struct world *w, struct node *n)
         over = over && p->status[j] != OP_TODO;
     }
     if (at_once && !over) { /* a call that ended at once makes way for the next of its tag */
-        program_wake(w, n, PROGRAM_WAKE_NS);
+        program_wake(cl, n, PROGRAM_WAKE_NS);
     }
     return over;
 }
 
-static void program_end_step(struct world *w, struct node *n)
+static void program_end_step(struct cluster *cl, struct node *n)
 {
     struct program *p = n->program;
     program_state_evolve(n);
-    program_go(n, p->step >= w->opt.steps && w->healed ? PROGRAM_LEAVING : PROGRAM_UPDATE);
+    program_go(n, p->step >= cl->opt.steps && cl->healed ? PROGRAM_LEAVING : PROGRAM_UPDATE);
 }
 
-static bool turn_body(struct world *w, struct node *n)
+static bool turn_body(struct cluster *cl, struct node *n)
 {
     struct program *p = n->program;
-    bool query = mix64(mix64(w->opt.seed, n->group), p->step * 3 + 1) % 100 < w->opt.query_percent;
+    bool query = mix64(mix64(cl->opt.seed, n->group), p->step * 3 + 1) % 100 < cl->opt.query_percent;
     struct session_outcome o;
     if (query && !p->query_over) { /* the second thread */
         bool first = p->vote == 0;
-        p->query_over = program_vote(w, n, VOTE_QUERY, &o);
+        p->query_over = program_vote(cl, n, VOTE_QUERY, &o);
         if (p->query_over && o.result == RESULT_OK) {
-            oracle_agree(w, n, "query", program_name(n, 0xA4), o.value);
+            oracle_agree(cl, n, "query", program_name(n, 0xA4), o.value);
         }
-        if (first && p->vote != 0 && world_chance(w, 30)) { /* the first thread takes its time */
-            p->not_before = w->now + (int64_t)rng_below(&w->rng, 20 * (uint64_t)w->opt.latency_ns);
-            program_wake(w, n, p->not_before - w->now);
+        if (first && p->vote != 0 && cluster_chance(cl, 30)) { /* the first thread takes its time */
+            p->not_before = cl->now + (int64_t)rng_below(&cl->rng, 20 * (uint64_t)cl->opt.latency_ns);
+            program_wake(cl, n, p->not_before - cl->now);
             return false;
         }
     }
-    if (p->listed ? !program_bulk_turn(w, n) : !program_launch_all(w, n)) {
+    if (p->listed ? !program_bulk_turn(cl, n) : !program_launch_all(cl, n)) {
         return false;
     }
     if (query && !p->query_over) {
@@ -462,15 +463,15 @@ static bool turn_body(struct world *w, struct node *n)
     struct session_info info;
     session_info(n->session, &info);
     if (!info.connected) {
-        program_rejoin(w, n);
+        program_rejoin(cl, n);
         return false;
     }
-    program_sizes(w, n);
+    program_sizes(cl, n);
     if (!program_bulk_same(p)) {
-        program_end_step(w, n);
+        program_end_step(cl, n);
         return true;
     }
-    oracle_agree(w, n, "sizes after calls", program_name(n, mix64(p->attempt, 0xA5)), p->sizes_hash);
+    oracle_agree(cl, n, "sizes after calls", program_name(n, mix64(p->attempt, 0xA5)), p->sizes_hash);
     bool again = false;
     for (uint32_t j = 0; j < p->ops; j++) {
         if (!p->listed && p->status[j] == OP_AGAIN) {
@@ -479,46 +480,46 @@ static bool turn_body(struct world *w, struct node *n)
         }
     }
     if (!again) {
-        program_end_step(w, n);
+        program_end_step(cl, n);
         return true;
     }
-    uint64_t dice = mix64(mix64(w->opt.seed, n->group), mix64(p->step, p->attempt));
+    uint64_t dice = mix64(mix64(cl->opt.seed, n->group), mix64(p->step, p->attempt));
     p->attempt++;
-    if (dice % 100 < w->opt.update_on_error_percent) {
+    if (dice % 100 < cl->opt.update_on_error_percent) {
         program_go(n, PROGRAM_UPDATE); /* this step is given up, by all */
     }
     return true;
 }
 
-static bool turn_leave(struct world *w, struct node *n)
+static bool turn_leave(struct cluster *cl, struct node *n)
 {
     struct session_event e = {.kind = SESSION_LEAVE};
     program_go(n, PROGRAM_ENDED);
-    world_trace(w, n->index, "program ends", n->program->step, 0);
-    node_step(w, n, &e);
+    cluster_trace(cl, n->index, "program ends", n->program->step, 0);
+    node_step(cl, n, &e);
     return false;
 }
 
-static bool program_turn(struct world *w, struct node *n)
+static bool program_turn(struct cluster *cl, struct node *n)
 {
     switch (n->program->phase) {
     case PROGRAM_START:
     case PROGRAM_CONNECTING:
-        return turn_connect(w, n);
+        return turn_connect(cl, n);
     case PROGRAM_UPDATE:
-        return turn_update(w, n);
+        return turn_update(cl, n);
     case PROGRAM_SIZES:
-        return turn_sizes(w, n);
+        return turn_sizes(cl, n);
     case PROGRAM_OPTIMISE:
-        return turn_optimise(w, n);
+        return turn_optimise(cl, n);
     case PROGRAM_ALIGN:
-        return turn_align(w, n);
+        return turn_align(cl, n);
     case PROGRAM_SYNC:
-        return turn_sync(w, n);
+        return turn_sync(cl, n);
     case PROGRAM_BODY:
-        return turn_body(w, n);
+        return turn_body(cl, n);
     case PROGRAM_LEAVING:
-        return turn_leave(w, n);
+        return turn_leave(cl, n);
     case PROGRAM_ENDED:
         return false;
     }
@@ -526,7 +527,7 @@ static bool program_turn(struct world *w, struct node *n)
 }
 
 /* A vote or calls may still be open when the run was left: they end first. */
-static bool program_gone(struct world *w, struct node *n)
+static bool program_gone(struct cluster *cl, struct node *n)
 {
     struct program *p = n->program;
     struct session_info info;
@@ -535,30 +536,30 @@ static bool program_gone(struct world *w, struct node *n)
         return false;
     }
     p->status[PROGRAM_OPS] = OP_TODO;
-    program_rejoin(w, n);
+    program_rejoin(cl, n);
     return true;
 }
 
-void program_event(struct world *w, struct node *n, const struct event *e)
+void program_event(struct cluster *cl, struct node *n, const struct event *e)
 {
     struct program *p = n->program;
     (void)e;
-    program_collect(w, n);
-    if (p->phase == PROGRAM_ENDED || w->failed) {
+    program_collect(cl, n);
+    if (p->phase == PROGRAM_ENDED || cl->failed) {
         return;
     }
     if (p->leave && p->phase > PROGRAM_CONNECTING && p->phase < PROGRAM_LEAVING) {
         program_go(n, PROGRAM_LEAVING);
     }
-    if (w->now < p->not_before) {
-        world_post(w, p->not_before - w->now, EVENT_PROGRAM, n->index, 0, 0, 0);
+    if (cl->now < p->not_before) {
+        cluster_post(cl, p->not_before - cl->now, EVENT_PROGRAM, n->index, 0, 0, 0);
         return;
     }
     if (p->phase == PROGRAM_BODY && p->vote == VOTE_QUERY && p->vote_done) {
         /* taken by the turn */
-    } else if (program_gone(w, n)) {
+    } else if (program_gone(cl, n)) {
         return;
     }
-    while (!w->failed && program_turn(w, n)) {
+    while (!cl->failed && program_turn(cl, n)) {
     }
 }

@@ -8,7 +8,7 @@
 #define PCCL_TESTS_SIM_PROGRAM_H
 
 #include "session/bulk.h"
-#include "world.h"
+#include "sim_cluster.h"
 
 enum { PROGRAM_OPS = 1000, PROGRAM_ENTRIES = 3 };
 
@@ -74,44 +74,44 @@ struct program {
 };
 
 /* program_ops.c */
-void program_describe_op(const struct world *w, uint32_t group, uint64_t step, uint32_t j, struct op_params *params,
+void program_describe_op(const struct cluster *cl, uint32_t group, uint64_t step, uint32_t j, struct op_params *params,
                          bool *in_place, uint64_t *tag);
-uint32_t program_op_count(const struct world *w, uint32_t group, uint64_t step);
+uint32_t program_op_count(const struct cluster *cl, uint32_t group, uint64_t step);
 /* Whether inputs have fractions: the order of folding then shows in the last bits. */
 bool program_fractions(const struct op_params *params);
-void program_input(const struct world *w, uint32_t node, uint64_t key, const struct op_params *params, void *out);
+void program_input(const struct cluster *cl, uint32_t node, uint64_t key, const struct op_params *params, void *out);
 uint64_t program_hash(const unsigned char *bytes, size_t size);
-bool program_launch(struct world *w, struct node *n, uint32_t op);  /* false: no slot, or refused for now */
-void program_collect(struct world *w, struct node *n);
+bool program_launch(struct cluster *cl, struct node *n, uint32_t op);  /* false: no slot, or refused for now */
+void program_collect(struct cluster *cl, struct node *n);
 bool program_idle(const struct node *n);
 uint64_t program_name(const struct node *n, uint64_t what);
 uint64_t program_key(const struct node *n, uint32_t op, uint32_t attempt);
 
 /* program_bulk.c */
-void program_bulk_begin(struct world *w, struct node *n);
-bool program_bulk_turn(struct world *w, struct node *n); /* true: the list is over */
-void program_bulk_ended(struct world *w, struct node *n, uint32_t op, const struct session_outcome *o);
+void program_bulk_begin(struct cluster *cl, struct node *n);
+bool program_bulk_turn(struct cluster *cl, struct node *n); /* true: the list is over */
+void program_bulk_ended(struct cluster *cl, struct node *n, uint32_t op, const struct session_outcome *o);
 bool program_bulk_same(const struct program *p); /* all peers have made the same calls */
 
 /* program_state.c */
-void program_state_init(struct world *w, struct node *n);
-void program_state_vote(struct world *w, struct node *n, struct msg_vote *vote);
-void program_state_result(struct world *w, struct node *n, const struct session_outcome *o);
+void program_state_init(struct cluster *cl, struct node *n);
+void program_state_vote(struct cluster *cl, struct node *n, struct msg_vote *vote);
+void program_state_result(struct cluster *cl, struct node *n, const struct session_outcome *o);
 void program_state_evolve(struct node *n);
 void program_state_free(struct program *p);
 
 /* oracle.c: what is checked of calls */
-void oracle_call(struct world *w, const struct node *n, const struct call *c, const struct session_outcome *o);
-void oracle_launched(struct world *w, const struct call *c);
-void oracle_agree(struct world *w, const struct node *n, const char *what, uint64_t key, uint64_t value);
+void oracle_call(struct cluster *cl, const struct node *n, const struct call *c, const struct session_outcome *o);
+void oracle_launched(struct cluster *cl, const struct call *c);
+void oracle_agree(struct cluster *cl, const struct node *n, const char *what, uint64_t key, uint64_t value);
 
 /* oracle_calm.c */
-void oracle_calm(struct world *w, const struct node *n, const struct call *c, const struct session_outcome *o);
+void oracle_calm(struct cluster *cl, const struct node *n, const struct call *c, const struct session_outcome *o);
 
 /* oracle_bytes.c */
-void oracle_bytes(struct world *w, const struct node *n, const struct call *c, const struct session_outcome *o);
+void oracle_bytes(struct cluster *cl, const struct node *n, const struct call *c, const struct session_outcome *o);
 
 /* reference.c: an independent all-reduce */
-bool reference_check(const struct world *w, const struct view_record *view, const struct call *c, char *why, size_t size);
+bool reference_check(const struct cluster *cl, const struct view_record *view, const struct call *c, char *why, size_t size);
 
 #endif

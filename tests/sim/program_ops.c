@@ -10,16 +10,16 @@
 #include "core/dtype.h"
 #include "program.h"
 
-uint32_t program_op_count(const struct world *w, uint32_t group, uint64_t step)
+uint32_t program_op_count(const struct cluster *cl, uint32_t group, uint64_t step)
 {
-    uint64_t h = mix64(mix64(w->opt.seed, group), step * 7 + 1);
-    if (w->opt.burst != 0 && (step == 1 || step == 3)) {
-        return w->opt.burst;
+    uint64_t h = mix64(mix64(cl->opt.seed, group), step * 7 + 1);
+    if (cl->opt.burst != 0 && (step == 1 || step == 3)) {
+        return cl->opt.burst;
     }
-    return (uint32_t)(h % (w->opt.ops + 1));
+    return (uint32_t)(h % (cl->opt.ops + 1));
 }
 
-void program_describe_op(const struct world *w, uint32_t group, uint64_t step, uint32_t j, struct op_params *params,
+void program_describe_op(const struct cluster *cl, uint32_t group, uint64_t step, uint32_t j, struct op_params *params,
                          bool *in_place, uint64_t *tag)
 {
     static const uint8_t quantised[] = {DTYPE_U8, DTYPE_I8, DTYPE_U16, DTYPE_I16};
@@ -29,9 +29,9 @@ void program_describe_op(const struct world *w, uint32_t group, uint64_t step, u
         *tag = 1;
         return;
     }
-    uint64_t h = mix64(mix64(mix64(w->opt.seed, group), step), j + 100);
+    uint64_t h = mix64(mix64(mix64(cl->opt.seed, group), step), j + 100);
     *params = (struct op_params){.dtype = (uint8_t)(h % DTYPE_COUNT), .op = (uint8_t)((h >> 8) % REDOP_COUNT)};
-    uint64_t most = w->opt.op_bytes / dtype_size(params->dtype);
+    uint64_t most = cl->opt.op_bytes / dtype_size(params->dtype);
     switch ((h >> 16) % 6) {
     case 0:
         params->count = (h >> 24) % 3;
@@ -52,8 +52,8 @@ void program_describe_op(const struct world *w, uint32_t group, uint64_t step, u
         }
     }
     *in_place = (h >> 60) % 2;
-    *tag = 10 + j % (w->opt.growth ? PROGRAM_OPS : 1 + w->opt.seed % 5);
-    if (w->opt.burst != 0) { /* all at once: a tag each; full payloads, but for some */
+    *tag = 10 + j % (cl->opt.growth ? PROGRAM_OPS : 1 + cl->opt.seed % 5);
+    if (cl->opt.burst != 0) { /* all at once: a tag each; full payloads, but for some */
         *tag = 10 + j;
         params->count = (h >> 16) % 6 == 0 ? params->count : most - params->count % 3;
     }
@@ -122,9 +122,9 @@ static inline __attribute__((always_inline)) void input_fill(struct rng r, const
     }
 }
 
-void program_input(const struct world *w, uint32_t node, uint64_t key, const struct op_params *params, void *out)
+void program_input(const struct cluster *cl, uint32_t node, uint64_t key, const struct op_params *params, void *out)
 {
-    struct rng r = {.state = mix64(mix64(w->opt.seed, node), key)};
+    struct rng r = {.state = mix64(mix64(cl->opt.seed, node), key)};
     switch ((enum dtype)params->dtype) {
     case DTYPE_U8: input_fill(r, params, out, DTYPE_U8); break;
     case DTYPE_I8: input_fill(r, params, out, DTYPE_I8); break;
@@ -184,16 +184,16 @@ static uint64_t call_hash(const struct call *c)
     return program_hash(c->in, c->bytes) ^ mix64(1, program_hash(c->out, c->bytes));
 }
 
-static void call_check_retired(struct world *w, const struct call *c)
+static void call_check_retired(struct cluster *cl, const struct call *c)
 {
     if (c->retired_hash != 0 && !c->pending && c->retired_hash != call_hash(c)) {
-        world_fail(w, "G3: peer %u: a buffer of slot %u was written after its call had returned", c->node->index, c->slot);
+        cluster_fail(cl, "G3: peer %u: a buffer of slot %u was written after its call had returned", c->node->index, c->slot);
     }
 }
 
-static void call_buffers(struct world *w, struct call *c, const struct op_params *params)
+static void call_buffers(struct cluster *cl, struct call *c, const struct op_params *params)
 {
-    call_check_retired(w, c);
+    call_check_retired(cl, c);
     size_t bytes = params->count * dtype_size((enum dtype)params->dtype);
     if (bytes > c->capacity || c->in == NULL) {
         free(c->in);
@@ -213,17 +213,17 @@ static void call_buffers(struct world *w, struct call *c, const struct op_params
 }
 
 /* What this process passes differs from the others' in one parameter. */
-static void call_odd(struct world *w, struct call *c, struct op_params *params)
+static void call_odd(struct cluster *cl, struct call *c, struct op_params *params)
 {
     c->odd = true;
-    if (w->odd_ops++ == 0 && rng_below(&w->rng, 2) == 0) { /* once: two processes that are odd alike agree */
+    if (cl->odd_ops++ == 0 && rng_below(&cl->rng, 2) == 0) { /* once: two processes that are odd alike agree */
         params->op = params->op == REDOP_SUM ? REDOP_MAX : REDOP_SUM;
     } else {
         params->count += 1 + c->node->index;
     }
 }
 
-static void call_wishes(struct world *w, struct node *n, struct call *c, struct session_launch *launch)
+static void call_wishes(struct cluster *cl, struct node *n, struct call *c, struct session_launch *launch)
 {
     struct program *p = n->program;
     if (c->op == PROGRAM_OPS) {
@@ -231,7 +231,7 @@ static void call_wishes(struct world *w, struct node *n, struct call *c, struct 
     }
     if (p->want_deadline != 0) {
         p->want_deadline--;
-        launch->deadline = w->now + (int64_t)rng_below(&w->rng, 8 * (uint64_t)w->opt.latency_ns);
+        launch->deadline = cl->now + (int64_t)rng_below(&cl->rng, 8 * (uint64_t)cl->opt.latency_ns);
     }
     if (p->want_no_memory && c->in_place && n->fail_growth == 0) { /* else it may end before anybody knows of it */
         p->want_no_memory = false;
@@ -239,9 +239,9 @@ static void call_wishes(struct world *w, struct node *n, struct call *c, struct 
     }
     if (p->want_cancel != 0) {
         p->want_cancel--;
-        p->cancel_ns = w->now;
-        world_post(w, (int64_t)rng_below(&w->rng, 6 * (uint64_t)w->opt.latency_ns), EVENT_STEP, n->index, SESSION_CANCEL,
-                   c->slot, n->run[c->slot].use);
+        p->cancel_ns = cl->now;
+        cluster_post(cl, (int64_t)rng_below(&cl->rng, 6 * (uint64_t)cl->opt.latency_ns), EVENT_STEP, n->index, SESSION_CANCEL,
+                     c->slot, n->run[c->slot].use);
     }
 }
 
@@ -251,7 +251,7 @@ static bool result_later(enum session_result result)
 }
 
 /* A table of its session could not grow: nobody else knows of the call.  It is made again a while later, or this process leaves. */
-static bool outcome_unsaid(struct world *w, struct node *n, struct call *c, const struct session_outcome *o)
+static bool outcome_unsaid(struct cluster *cl, struct node *n, struct call *c, const struct session_outcome *o)
 {
     struct program *p = n->program;
     struct session_info info;
@@ -260,24 +260,24 @@ static bool outcome_unsaid(struct world *w, struct node *n, struct call *c, cons
         return false; /* a session that could not hold a view has left: that is its own affair, too */
     }
     bool listed = p->listed && c->op != PROGRAM_OPS;
-    p->leave = listed || world_chance(w, 20);
+    p->leave = listed || cluster_chance(cl, 20);
     p->status[c->op] = listed ? OP_DONE_BAD : OP_TODO;
     if (listed) {
-        program_bulk_ended(w, n, c->op, o);
+        program_bulk_ended(cl, n, c->op, o);
     }
-    p->not_before = w->now + w->opt.latency_ns * 20;
-    world_post(w, p->not_before - w->now, EVENT_PROGRAM, n->index, 0, 0, 0);
-    w->stats.refusals++;
+    p->not_before = cl->now + cl->opt.latency_ns * 20;
+    cluster_post(cl, p->not_before - cl->now, EVENT_PROGRAM, n->index, 0, 0, 0);
+    cl->stats.refusals++;
     return true;
 }
 
-static void program_outcome(struct world *w, struct node *n, struct call *c, const struct session_outcome *o)
+static void program_outcome(struct cluster *cl, struct node *n, struct call *c, const struct session_outcome *o)
 {
     struct program *p = n->program;
-    if (outcome_unsaid(w, n, c, o)) {
+    if (outcome_unsaid(cl, n, c, o)) {
         return;
     }
-    oracle_call(w, n, c, o);
+    oracle_call(cl, n, c, o);
     bool own = c->failed && (o->result == RESULT_NO_MEMORY || o->result == RESULT_POISONED); /* not a graver cause, the same on all */
     if (c->op == PROGRAM_OPS && o->result == RESULT_OK) {
         memcpy(&p->seen_step, c->out, sizeof p->seen_step);
@@ -285,7 +285,7 @@ static void program_outcome(struct world *w, struct node *n, struct call *c, con
     if (o->result == RESULT_OK) {
         p->status[c->op] = OP_DONE_OK;
         p->results += mix64(c->op, program_hash(c->out, c->bytes)); /* calls may end in any order */
-    } else if (own && world_chance(w, 50)) {
+    } else if (own && cluster_chance(cl, 50)) {
         p->status[c->op] = OP_DONE_BAD;
         p->leave = true; /* the others go on without it */
     } else if (o->result == RESULT_LOST || own) {
@@ -294,7 +294,7 @@ static void program_outcome(struct world *w, struct node *n, struct call *c, con
         p->status[c->op] = OP_DONE_BAD;
     }
     if (p->listed && c->op != PROGRAM_OPS) {
-        program_bulk_ended(w, n, c->op, o);
+        program_bulk_ended(cl, n, c->op, o);
     }
     c->retired_hash = call_hash(c);
 }
@@ -306,12 +306,12 @@ static void call_restore(struct call *c, const struct session_outcome *o)
     }
 }
 
-static void call_inputs(const struct world *w, const struct node *n, struct call *c)
+static void call_inputs(const struct cluster *cl, const struct node *n, struct call *c)
 {
     if (c->op == PROGRAM_OPS) {
         memcpy(c->in, &n->program->step, sizeof n->program->step);
     } else {
-        program_input(w, n->index, program_key(n, c->op, 0), &c->params, c->in);
+        program_input(cl, n->index, program_key(n, c->op, 0), &c->params, c->in);
     }
     c->input_hash = program_hash(c->in, c->bytes);
     memset(c->out, 0xC3, c->bytes);
@@ -320,7 +320,7 @@ static void call_inputs(const struct world *w, const struct node *n, struct call
     }
 }
 
-bool program_launch(struct world *w, struct node *n, uint32_t op)
+bool program_launch(struct cluster *cl, struct node *n, uint32_t op)
 {
     struct program *p = n->program;
     struct op_params params;
@@ -335,15 +335,15 @@ bool program_launch(struct world *w, struct node *n, uint32_t op)
     uint64_t tag;
     c->op = op;
     c->odd = c->no_memory = c->failed = false;
-    program_describe_op(w, n->group, p->step, op, &params, &c->in_place, &tag);
+    program_describe_op(cl, n->group, p->step, op, &params, &c->in_place, &tag);
     if (p->want_mismatch && op != PROGRAM_OPS && params.count < 200) {
         p->want_mismatch = false;
-        call_odd(w, c, &params);
+        call_odd(cl, c, &params);
     }
     bool listed = p->listed && op != PROGRAM_OPS;
     c->key = program_key(n, op, listed ? p->tries[op] : op == PROGRAM_OPS ? p->align_attempt : p->attempt);
-    call_buffers(w, c, &params);
-    call_inputs(w, n, c);
+    call_buffers(cl, c, &params);
+    call_inputs(cl, n, c);
     struct run *r = &n->run[slot];
     r->use++;
     r->taken = true;
@@ -351,18 +351,18 @@ bool program_launch(struct world *w, struct node *n, uint32_t op)
     r->failing = 0;
     r->call = c;
     r->senders = session_folding_senders(n->session, &params);
-    r->window_reserved = lanes_reserve(n, r->senders, 1 + (uint32_t)rng_below(&w->rng, 3));
+    r->window_reserved = lanes_reserve(n, r->senders, 1 + (uint32_t)rng_below(&cl->rng, 3));
     struct session_launch launch = {.tag = tag, .params = params, .in = c->in, .out = c->out, .scratch = c->scratch,
                                     .in_place = c->in_place, .window = r->window_reserved, .deadline = CLOCK_NEVER};
-    call_wishes(w, n, c, &launch);
+    call_wishes(cl, n, c, &launch);
     struct session_event e = {.kind = SESSION_LAUNCH, .slot = slot, .launch = &launch};
     c->pending = true;
     p->status[op] = OP_PENDING;
-    w->stats.operations++;
-    oracle_launched(w, c);
-    burst_launched(w, n->index);
-    node_step(w, n, &e);
-    world_trace(w, n->index, "launch", tag, (uint64_t)e.outcome.result);
+    cl->stats.operations++;
+    oracle_launched(cl, c);
+    burst_launched(cl, n->index);
+    node_step(cl, n, &e);
+    cluster_trace(cl, n->index, "launch", tag, (uint64_t)e.outcome.result);
     if (e.outcome.result == RESULT_PENDING) {
         p->tries[op] += listed;
         return true;
@@ -378,30 +378,30 @@ bool program_launch(struct world *w, struct node *n, uint32_t op)
     p->tries[op] += listed;
     call_restore(c, &e.outcome);
     if (e.outcome.result == RESULT_OK) {
-        world_fail(w, "peer %u: a launch succeeded at once", n->index);
+        cluster_fail(cl, "peer %u: a launch succeeded at once", n->index);
     }
-    program_outcome(w, n, c, &e.outcome);
+    program_outcome(cl, n, c, &e.outcome);
     return true;
 }
 
-void program_collect(struct world *w, struct node *n)
+void program_collect(struct cluster *cl, struct node *n)
 {
-    for (uint32_t slot = 0; slot < n->config.max_ops && !w->failed; slot++) {
+    for (uint32_t slot = 0; slot < n->config.max_ops && !cl->failed; slot++) {
         struct run *r = &n->run[slot];
         struct call *c = r->call;
         if (!r->taken || !r->returned) {
             continue;
         }
         struct session_event e = {.kind = SESSION_COLLECT, .slot = slot};
-        node_step(w, n, &e);
+        node_step(cl, n, &e);
         if (r->window_reserved != 0) { /* never started */
             lanes_unreserve(n, r->senders * r->window_reserved);
             r->window_reserved = 0;
         }
         r->taken = false;
         c->pending = false;
-        world_trace(w, n->index, "call ended", c->op, (uint64_t)e.outcome.result);
+        cluster_trace(cl, n->index, "call ended", c->op, (uint64_t)e.outcome.result);
         call_restore(c, &e.outcome);
-        program_outcome(w, n, c, &e.outcome);
+        program_outcome(cl, n, c, &e.outcome);
     }
 }

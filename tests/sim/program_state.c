@@ -17,16 +17,16 @@ static void state_fill(unsigned char *bytes, uint64_t size, uint64_t seed)
     }
 }
 
-void program_state_init(struct world *w, struct node *n)
+void program_state_init(struct cluster *cl, struct node *n)
 {
     struct program *p = n->program;
-    struct rng shape = {.state = mix64(w->opt.seed, n->group + 50)};
+    struct rng shape = {.state = mix64(cl->opt.seed, n->group + 50)};
     static const uint8_t types[PROGRAM_ENTRIES] = {DTYPE_U8, DTYPE_F32, DTYPE_BF16};
     uint64_t at = 0;
     uint32_t leaf = 0;
     p->state.entry_count = 1 + (uint32_t)rng_below(&shape, PROGRAM_ENTRIES);
     p->state.entries = p->entries;
-    p->state.leaf_bytes = w->opt.leaf_bytes;
+    p->state.leaf_bytes = cl->opt.leaf_bytes;
     for (uint32_t i = 0; i < p->state.entry_count; i++) {
         struct sync_entry *e = &p->entries[i];
         e->name_hash = mix64(i, 5);
@@ -35,7 +35,7 @@ void program_state_init(struct world *w, struct node *n)
         e->inequality = i == 2 && rng_below(&shape, 2) != 0;
         e->bytes = e->count * dtype_size(e->dtype);
         e->first_leaf = leaf;
-        e->leaves = (uint32_t)sync_leaves(e->bytes, w->opt.leaf_bytes);
+        e->leaves = (uint32_t)sync_leaves(e->bytes, cl->opt.leaf_bytes);
         leaf += e->leaves;
         at += e->bytes;
         p->state.has_inequality = p->state.has_inequality || e->inequality;
@@ -57,7 +57,7 @@ void program_state_init(struct world *w, struct node *n)
         p->entries[i].data = p->state_data + from;
         from += p->entries[i].bytes;
     }
-    state_fill(p->state_data, at, mix64(w->opt.seed, n->index + 900));
+    state_fill(p->state_data, at, mix64(cl->opt.seed, n->index + 900));
 }
 
 void program_state_free(struct program *p)
@@ -70,17 +70,17 @@ void program_state_free(struct program *p)
     free(p->state.leaf_state);
 }
 
-void program_state_vote(struct world *w, struct node *n, struct msg_vote *vote)
+void program_state_vote(struct cluster *cl, struct node *n, struct msg_vote *vote)
 {
     struct program *p = n->program;
     struct sync_state *s = &p->state;
     if (p->want_drift && p->state_bytes != 0) {
         p->want_drift = false;
-        p->state_data[rng_below(&w->rng, p->state_bytes)] ^= 0x40;
+        p->state_data[rng_below(&cl->rng, p->state_bytes)] ^= 0x40;
     }
-    bool roles = mix64(mix64(w->opt.seed, n->group), p->step * 3 + 2) % 4 == 0;
+    bool roles = mix64(mix64(cl->opt.seed, n->group), p->step * 3 + 2) % 4 == 0;
     s->strategy = roles ? (p->synced ? 2 : 1) : 0;
-    bool repeats = mix64(mix64(w->opt.seed, n->group), p->step * 3 + 7) % 100 < w->opt.repeat_percent;
+    bool repeats = mix64(mix64(cl->opt.seed, n->group), p->step * 3 + 7) % 100 < cl->opt.repeat_percent;
     s->revision = !p->synced ? 0 : p->revision + !(repeats || p->want_stale);
     p->want_stale = p->want_stale && !p->synced;
     s->staging = NULL;
@@ -98,15 +98,15 @@ void program_state_vote(struct world *w, struct node *n, struct msg_vote *vote)
                               .has_inequality = s->has_inequality};
 }
 
-void program_apply(struct world *w, struct node *n)
+void program_apply(struct cluster *cl, struct node *n)
 {
     struct program *p = n->program;
     if (p->vote != VOTE_SYNC) {
-        world_fail(w, "G6: peer %u: apply outside a sync", n->index);
+        cluster_fail(cl, "G6: peer %u: apply outside a sync", n->index);
         return;
     }
     if (memcmp(p->state_before, p->state_data, p->state_bytes) != 0) {
-        world_fail(w, "G6: peer %u: shared state was written before apply", n->index);
+        cluster_fail(cl, "G6: peer %u: shared state was written before apply", n->index);
     }
     sync_apply(&p->state);
 }
@@ -123,25 +123,25 @@ static uint64_t state_hash(const struct program *p)
     return h;
 }
 
-void program_state_result(struct world *w, struct node *n, const struct session_outcome *o)
+void program_state_result(struct cluster *cl, struct node *n, const struct session_outcome *o)
 {
     struct program *p = n->program;
     if (o->result != RESULT_OK) {
         if (memcmp(p->state_before, p->state_data, p->state_bytes) != 0) {
-            world_fail(w, "G6: peer %u: a failed sync (%d) changed the shared state", n->index, (int)o->result);
+            cluster_fail(cl, "G6: peer %u: a failed sync (%d) changed the shared state", n->index, (int)o->result);
         }
         p->synced = p->synced && o->result != RESULT_GONE;
         return;
     }
     uint64_t key = program_name(n, 0xB1);
-    oracle_agree(w, n, "shared state after sync", key, state_hash(p));
-    oracle_agree(w, n, "revision after sync", mix64(key, 1), o->value);
+    oracle_agree(cl, n, "shared state after sync", key, state_hash(p));
+    oracle_agree(cl, n, "revision after sync", mix64(key, 1), o->value);
     if (p->state.strategy == 2 && memcmp(p->state_before, p->state_data, p->state_bytes) != 0) {
-        world_fail(w, "peer %u only sends, but its shared state changed", n->index);
+        cluster_fail(cl, "peer %u only sends, but its shared state changed", n->index);
     }
     if (p->synced && p->synced_as == n->id && o->value != p->revision + 1) { /* the group has its last sync still */
-        world_fail(w, "peer %u: a sync succeeded with revision %llu after %llu", n->index, (unsigned long long)o->value,
-                   (unsigned long long)p->revision);
+        cluster_fail(cl, "peer %u: a sync succeeded with revision %llu after %llu", n->index, (unsigned long long)o->value,
+                     (unsigned long long)p->revision);
     }
     p->synced = true;
     p->synced_as = n->id;

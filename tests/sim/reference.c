@@ -14,7 +14,7 @@
 #include "core/dtype.h"
 #include "program.h"
 
-uint16_t oracle_node_of(const struct world *w, uint64_t id);
+uint16_t oracle_node_of(const struct cluster *cl, uint64_t id);
 
 static double float_of_half(uint16_t h, bool bfloat)
 {
@@ -194,13 +194,13 @@ static bool element_right(const struct fold *f, const struct call *c, uint64_t i
     return want == got;
 }
 
-bool reference_check(const struct world *w, const struct view_record *view, const struct call *c, char *why, size_t size)
+bool reference_check(const struct cluster *cl, const struct view_record *view, const struct call *c, char *why, size_t size)
 {
-    static unsigned char input[WORLD_BYTES + 8];
-    static struct fold folds[WORLD_BYTES];
+    static unsigned char input[CLUSTER_BYTES + 8];
+    static struct fold folds[CLUSTER_BYTES];
     uint64_t key = program_key(c->node, c->op, 0);
     for (uint32_t m = 0; m < view->members; m++) {
-        program_input(w, oracle_node_of(w, view->ids[m]), key, &c->params, input);
+        program_input(cl, oracle_node_of(cl, view->ids[m]), key, &c->params, input);
         fold_member(folds, input, &c->params, m == 0);
     }
     for (uint64_t i = 0; i < c->params.count; i++) {

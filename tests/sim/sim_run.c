@@ -24,7 +24,7 @@
 
 #include "core/check.h"
 #include "core/mutant.h"
-#include "world.h"
+#include "sim_cluster.h"
 
 enum { JOBS_MAX = 16, FAILURES_MAX = 50, SECONDS_PER_SEED = 20, HASH_SAMPLE = 50 };
 
@@ -42,7 +42,7 @@ struct job {
 
 /* What the jobs share. */
 struct work {
-    _Atomic uint64_t taken; /* seeds that a job has, or had: large worlds are not spread evenly over them */
+    _Atomic uint64_t taken; /* seeds that a job has, or had: large clusters are not spread evenly over them */
     struct job job[JOBS_MAX];
 };
 
@@ -63,14 +63,14 @@ static void stats_add(struct stats *to, const struct stats *from)
     }
 }
 
-static uint64_t seed_run(struct world *w, uint64_t seed, bool trace, char (*tail)[WORLD_LINE])
+static uint64_t seed_run(struct cluster *cl, uint64_t seed, bool trace, char (*tail)[CLUSTER_LINE])
 {
     struct options opt;
     options_draw(&opt, seed);
-    w->tail = tail;
-    world_init(w, &opt, trace);
-    world_run(w);
-    uint64_t hash = w->trace_hash;
+    cl->tail = tail;
+    cluster_init(cl, &opt, trace);
+    cluster_run(cl);
+    uint64_t hash = cl->trace_hash;
     return hash;
 }
 
@@ -81,27 +81,27 @@ static void seed_limit(uint32_t seconds)
     setitimer(ITIMER_PROF, &limit, NULL);
 }
 
-static void job_seed(struct world *w, struct job *job, uint64_t seed)
+static void job_seed(struct cluster *cl, struct job *job, uint64_t seed)
 {
     char text[400] = "";
     job->seed = seed;
     seed_limit(SECONDS_PER_SEED);
-    uint64_t hash = seed_run(w, seed, false, NULL);
+    uint64_t hash = seed_run(cl, seed, false, NULL);
     job->hash += mix64(seed, hash);
-    bool failed = w->failed || check_failed != 0;
-    memcpy(text, w->violation, sizeof text);
-    if (check_failed != 0 && !w->failed) {
+    bool failed = cl->failed || check_failed != 0;
+    memcpy(text, cl->violation, sizeof text);
+    if (check_failed != 0 && !cl->failed) {
         snprintf(text, sizeof text, "an invariant failed outside of a step");
     }
     check_failed = 0;
-    stats_add(&job->stats, &w->stats);
-    world_fini(w);
+    stats_add(&job->stats, &cl->stats);
+    cluster_fini(cl);
     if (!failed && seed % HASH_SAMPLE == 0) {
-        if (seed_run(w, seed, false, NULL) != hash) {
+        if (seed_run(cl, seed, false, NULL) != hash) {
             failed = true;
             snprintf(text, sizeof text, "the same seed gave two traces");
         }
-        world_fini(w);
+        cluster_fini(cl);
     }
     seed_limit(0);
     job->passed += !failed;
@@ -124,18 +124,18 @@ static double own_seconds(void)
 
 static void job_run(struct work *work, struct job *job, const struct arguments *a)
 {
-    struct world *w = calloc(1, sizeof *w);
-    if (w == NULL) {
+    struct cluster *cl = calloc(1, sizeof *cl);
+    if (cl == NULL) {
         exit(2);
     }
     for (uint64_t taken; (taken = atomic_fetch_add(&work->taken, 1)) < a->seeds;) {
-        job_seed(w, job, a->first + taken);
+        job_seed(cl, job, a->first + taken);
         if ((a->stop_at_first && job->failed != 0) || (a->seconds != 0 && own_seconds() >= a->seconds)) {
             break;
         }
     }
     job->seed = UINT64_MAX;
-    free(w);
+    free(cl);
 }
 
 /* A job whose process died is started again after the seed that killed it. */
@@ -268,28 +268,28 @@ static int seeds_run(const struct arguments *a)
 
 static int one_run(const struct arguments *a)
 {
-    struct world *w = calloc(1, sizeof *w);
-    char (*tail)[WORLD_LINE] = calloc(WORLD_TAIL, WORLD_LINE);
-    if (w == NULL || tail == NULL) {
+    struct cluster *cl = calloc(1, sizeof *cl);
+    char (*tail)[CLUSTER_LINE] = calloc(CLUSTER_TAIL, CLUSTER_LINE);
+    if (cl == NULL || tail == NULL) {
         return 2;
     }
-    uint64_t hash = seed_run(w, a->one, a->trace, tail);
-    if (w->failed && !a->trace) {
-        uint32_t from = w->tail_count > WORLD_TAIL ? w->tail_count - WORLD_TAIL : 0;
-        for (uint32_t i = from; i < w->tail_count; i++) {
-            puts(tail[i % WORLD_TAIL]);
+    uint64_t hash = seed_run(cl, a->one, a->trace, tail);
+    if (cl->failed && !a->trace) {
+        uint32_t from = cl->tail_count > CLUSTER_TAIL ? cl->tail_count - CLUSTER_TAIL : 0;
+        for (uint32_t i = from; i < cl->tail_count; i++) {
+            puts(tail[i % CLUSTER_TAIL]);
         }
     }
-    options_print(&w->opt);
-    if (w->failed) {
-        printf("VIOLATION at %.6f ms: %s\n  replay: sim_run --seed %" PRIu64 " --trace\n", (double)w->now / 1e6, w->violation,
+    options_print(&cl->opt);
+    if (cl->failed) {
+        printf("VIOLATION at %.6f ms: %s\n  replay: sim_run --seed %" PRIu64 " --trace\n", (double)cl->now / 1e6, cl->violation,
                a->one);
     }
-    printf("trace hash %016" PRIx64 ", %" PRIu64 " events\n%d passed, %d failed\n", hash, w->stats.events, !w->failed,
-           w->failed);
-    int status = w->failed;
-    world_fini(w);
-    free(w);
+    printf("trace hash %016" PRIx64 ", %" PRIu64 " events\n%d passed, %d failed\n", hash, cl->stats.events, !cl->failed,
+           cl->failed);
+    int status = cl->failed;
+    cluster_fini(cl);
+    free(cl);
     free(tail);
     return status;
 }

@@ -4,16 +4,16 @@
  * under way when a rate changes goes on at the new one.
  * Invariant: no direction between two processes carries more than its rate.
  * SPDX-License-Identifier: MIT */
-#include "world.h"
+#include "sim_cluster.h"
 
 enum { SLOW_PIECES = 16 /* a second */ };
 
-uint32_t slow_rate(const struct world *w, uint16_t from, uint16_t to)
+uint32_t slow_rate(const struct cluster *cl, uint16_t from, uint16_t to)
 {
-    if (from >= WORLD_NODES || to >= WORLD_NODES) {
+    if (from >= CLUSTER_NODES || to >= CLUSTER_NODES) {
         return 0; /* the master's messages are small */
     }
-    uint32_t of_pair = w->slow[from][to], of_all = w->opt.rate;
+    uint32_t of_pair = cl->slow[from][to], of_all = cl->opt.rate;
     return of_pair == 0 || (of_all != 0 && of_all < of_pair) ? of_all : of_pair;
 }
 
@@ -28,21 +28,21 @@ int64_t slow_ns(uint32_t rate, uint32_t size)
     return rate == 0 ? 0 : (int64_t)size * CLOCK_S / rate;
 }
 
-void slow_set(struct world *w, const struct fault *f, bool on)
+void slow_set(struct cluster *cl, const struct fault *f, bool on)
 {
     uint32_t rate = on ? 1000 + f->other % 8 * 1000u : 0;
-    w->slow[f->node][f->other] = w->slow[f->other][f->node] = rate;
-    channel_repace(w, f->node, f->other);
-    channel_repace(w, f->other, f->node);
+    cl->slow[f->node][f->other] = cl->slow[f->other][f->node] = rate;
+    channel_repace(cl, f->node, f->other);
+    channel_repace(cl, f->other, f->node);
 }
 
-void slow_end(struct world *w)
+void slow_end(struct cluster *cl)
 {
-    for (uint16_t i = 0; i < w->node_count; i++) {
-        for (uint16_t k = 0; k < w->node_count; k++) {
-            if (w->slow[i][k] != 0) {
-                w->slow[i][k] = 0;
-                channel_repace(w, i, k);
+    for (uint16_t i = 0; i < cl->node_count; i++) {
+        for (uint16_t k = 0; k < cl->node_count; k++) {
+            if (cl->slow[i][k] != 0) {
+                cl->slow[i][k] = 0;
+                channel_repace(cl, i, k);
             }
         }
     }

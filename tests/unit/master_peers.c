@@ -46,9 +46,9 @@ static struct writer *payload_begin(void)
     return &outgoing;
 }
 
-static void payload_send(struct cluster *c, const struct peer *p, uint8_t type)
+static void payload_send(const struct peer *p, uint8_t type)
 {
-    queue_frame(p->conn, type, c->config.run, p->view, payload_bytes, (uint32_t)outgoing.used);
+    queue_frame(p->conn, type, p->run, p->view, payload_bytes, (uint32_t)outgoing.used);
 }
 
 /* ---- what peers receive -------------------------------------------------------------------------------------------- */
@@ -61,104 +61,11 @@ static void log_frame(struct peer *p, uint8_t type)
     }
 }
 
-static void take_view(struct peer *p, struct reader *r)
-{
-    uint64_t ids[PEERS_MOST], removed[PEERS_MOST];
-    uint32_t count = 0;
-    if (!get_view(r, &p->last_view)) {
-        abort();
-    }
-    const struct msg_view *v = &p->last_view;
-    if (v->parent != 0 && v->parent != p->view) { /* never more than one behind */
-        abort();
-    }
-    for (uint32_t i = 0; i < v->removed; i++) {
-        removed[i] = get_u64(r);
-    }
-    for (uint32_t i = 0; v->parent != 0 && i < p->member_count; i++) {
-        bool gone = false;
-        for (uint32_t k = 0; k < v->removed; k++) {
-            gone = gone || removed[k] == p->members[i];
-        }
-        if (!gone) {
-            ids[count++] = p->members[i];
-        }
-    }
-    for (uint32_t i = 0; i < v->added; i++) {
-        struct member_info info;
-        if (!get_member_info(r, &info)) {
-            abort();
-        }
-        p->infos[i] = info;
-        uint32_t at = count++;
-        for (; at > 0 && ids[at - 1] > info.id; at--) {
-            ids[at] = ids[at - 1];
-        }
-        ids[at] = info.id;
-    }
-    memcpy(p->members, ids, sizeof ids);
-    p->member_count = count;
-    for (uint32_t i = 0; i < v->members; i++) {
-        p->ring[i] = get_u32(r);
-    }
-    for (uint32_t i = 0; i < v->weights; i++) {
-        p->weights[i] = get_u32(r);
-    }
-    p->edge_count = v->edges;
-    for (uint32_t i = 0; i < v->edges; i++) {
-        (void)get_missing_edge(r, &p->edges[i]);
-    }
-    p->decision_count = v->decisions;
-    for (uint32_t i = 0; i < v->decisions; i++) {
-        uint32_t at = i < PEERS_OPS ? i : PEERS_OPS;
-        (void)get_op_decision(r, &p->decisions[at]);
-        p->decided_clash[at] = (struct op_clash){0};
-        if (p->decisions[at].cause == CAUSE_MISMATCH) {
-            (void)get_op_clash(r, &p->decided_clash[at]);
-        }
-    }
-    if (!reader_done(r) || count != v->members) {
-        abort();
-    }
-    p->parent = p->view;
-    p->view = v->view;
-    if (v->parent == 0) {
-        p->answered = v->vote_number;
-    } else if (v->answers != VOTE_NONE && p->voting && p->vote_kind == v->answers) {
-        p->answered++;
-        p->voting = false;
-    }
-}
-
-static void take_elected(struct peer *p, struct reader *r)
-{
-    if (!get_elected(r, &p->elected)) {
-        abort();
-    }
-    for (uint32_t i = 0; i < p->elected.holders; i++) {
-        p->holders[i] = get_u64(r);
-    }
-    for (uint32_t i = 0; i < p->elected.receivers; i++) {
-        p->receivers[i] = get_u64(r);
-    }
-}
-
-static void take_answer(struct peer *p, struct reader *r)
-{
-    if (!get_answer(r, &p->answer)) {
-        abort();
-    }
-    if (p->answer.number == p->answered) { /* a replay may come twice */
-        p->answered++;
-        p->voting = false;
-    }
-}
-
-static void peer_take(struct cluster *c, struct peer *p, const unsigned char *frame, uint32_t size)
+static void peer_take(struct peer *p, const unsigned char *frame, uint32_t size)
 {
     struct frame_header h;
     struct reader r;
-    if (!frame_get(frame, &h) || h.length != size - FRAME_HEADER_BYTES || h.run != c->config.run) {
+    if (!frame_get(frame, &h) || h.length != size - FRAME_HEADER_BYTES || (p->run != 0 && h.run != p->run)) {
         abort();
     }
     reader_init(&r, frame + FRAME_HEADER_BYTES, h.length);
@@ -167,31 +74,32 @@ static void peer_take(struct cluster *c, struct peer *p, const unsigned char *fr
     case FRAME_WELCOME:
         (void)get_welcome(&r, &p->welcome);
         p->id = p->welcome.id;
+        p->run = p->welcome.run;
         break;
     case FRAME_ADMIT:
         (void)get_admit(&r, &p->admit);
         if (!p->no_link && !p->mute) {
-            peer_linked(c, p);
+            peer_linked(p);
         }
         break;
     case FRAME_VIEW:
-        take_view(p, &r);
+        peer_take_view(p, &r);
         p->wait = (struct peer_wait){.phase = WAIT_NONE};
         break;
     case FRAME_FREEZE:
         (void)get_freeze(&r, &p->freeze);
         if (!p->no_frozen && !p->mute) {
-            peer_frozen(c, p);
+            peer_frozen(p);
         }
         break;
     case FRAME_ANSWER:
-        take_answer(p, &r);
+        peer_take_answer(p, &r);
         break;
     case FRAME_FENCE:
         (void)get_fence(&r, &p->fence);
         break;
     case FRAME_ELECTED:
-        take_elected(p, &r);
+        peer_take_elected(p, &r);
         break;
     case FRAME_PROBE:
         (void)get_probe(&r, &p->probe);
@@ -210,8 +118,8 @@ static void run_event(struct cluster *c, const struct master_event *e);
 
 static void persist_all(struct cluster *c)
 {
-    while (c->durable < c->persist) {
-        struct master_event e = {.kind = MASTER_PERSISTED, .number = ++c->durable};
+    while (c->durable < c->persists) {
+        struct master_event e = {.kind = MASTER_PERSISTED, .number = c->persists_at[c->durable++ % PEERS_RECORDS]};
         run_event(c, &e);
     }
 }
@@ -230,7 +138,7 @@ static void carry_out(struct cluster *c)
             for (uint32_t k = 0; k < a->dests; k++) {
                 for (uint32_t p = 0; p < c->count; p++) {
                     if (c->peers[p].open && c->peers[p].conn == o->dest_ids[a->dest + k]) {
-                        peer_take(c, &c->peers[p], o->bytes + a->frame, a->frame_bytes);
+                        peer_take(&c->peers[p], o->bytes + a->frame, a->frame_bytes);
                     }
                 }
             }
@@ -245,12 +153,10 @@ static void carry_out(struct cluster *c)
             if (!journal_append(&c->journal, o->bytes + a->frame, a->frame_bytes)) {
                 abort();
             }
-            c->persist = a->value;
-            c->persists++;
+            c->persists_at[c->persists++ % PEERS_RECORDS] = a->value;
             break;
         case MASTER_SOLVE:
             c->solve = a->value;
-            c->solve_group = a->slot;
             c->solves++;
             break;
         case MASTER_TRACE:
@@ -271,10 +177,24 @@ static void carry_out(struct cluster *c)
     }
 }
 
+static void *table_new(size_t bytes)
+{
+    void *memory = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
+    memset(memory, 0xA5, bytes); /* whatever is not set up shows */
+    return memory;
+}
+
 static void run_event(struct cluster *c, const struct master_event *e)
 {
+    struct master_want want;
+    while (!c->no_memory && master_growth(c->master, e, &want)) {
+        free(master_grow(c->master, &want, table_new(want.bytes)));
+    }
     master_step(c->master, c->now, e, &c->out);
     carry_out(c);
+    for (void *memory; (memory = master_reclaim(c->master)) != NULL;) {
+        free(memory);
+    }
 }
 
 /* Delivers what peers have sent, until they are silent. */
@@ -300,7 +220,7 @@ static void deliver(struct cluster *c)
 struct master_config cluster_config(void)
 {
     return (struct master_config){
-        .run = 77, .epoch = 1, .max_connections = 64, .max_members = 24, .max_groups = 4, .max_edges = BOUNDS_EDGES, .idle_tags = 1000, .max_operations = 64,
+        .run = 77, .epoch = 1, .max_connections = 64, .max_worlds = 40, .max_members = 24, .max_groups = 4, .max_edges = BOUNDS_EDGES, .idle_tags = 1000, .max_operations = 64,
         .heartbeat_ns = 1000LL * MS, .dead_ns = 10000LL * MS, .reconnect_ns = 2000LL * MS, .register_ns = 5000LL * MS,
         .admit_ns = 5000LL * MS, .collect_ns = 200LL * MS, .probe_ns = 200LL * MS,
         .plan = {.lanes = 4, .frame_bytes = 65536, .eager_bytes = 16384, .algorithm = 1},
@@ -313,8 +233,7 @@ struct cluster *cluster_with(const struct master_config *config)
     uint32_t actions, bytes, dests;
     c->config = *config;
     c->now = 1000LL * MS;
-    c->arena = aligned_alloc(64, (master_arena_bytes(config) + 63) & ~(size_t)63);
-    memset(c->arena, 0xA5, master_arena_bytes(config)); /* whatever is not set up by init shows */
+    c->arena = table_new(master_arena_bytes(config));
     c->master = master_init(config, c->arena);
     master_out_bounds(config, &actions, &bytes, &dests);
     outbox_init(&c->out, calloc(actions, sizeof(struct action)), actions, malloc(bytes), bytes,
@@ -333,6 +252,9 @@ struct cluster *cluster_new(void)
 
 void cluster_free(struct cluster *c)
 {
+    for (void *memory; (memory = master_release(c->master)) != NULL;) {
+        free(memory);
+    }
     free(c->out.actions);
     free(c->out.bytes);
     free(c->out.dest_ids);
@@ -378,7 +300,7 @@ static void send_heartbeats(struct cluster *c)
         struct msg_heartbeat hb = {.sent_ns = (uint64_t)c->now, .wait = c->peers[i].wait};
         put_heartbeat(payload_begin(), &hb);
         if (c->peers[i].open && !c->peers[i].mute) {
-            payload_send(c, &c->peers[i], FRAME_HEARTBEAT);
+            payload_send(&c->peers[i], FRAME_HEARTBEAT);
         }
     }
     deliver(c);
@@ -422,27 +344,43 @@ void cluster_solved(struct cluster *c, uint64_t number, const uint32_t *order, u
 
 /* ---- what peers do ------------------------------------------------------------------------------------------------- */
 
-static void send_register(struct cluster *c, struct peer *p)
+static void send_register(struct peer *p)
 {
-    struct msg_register reg = {.run = p->id == 0 ? 0 : c->config.run, .id = p->id, .group = p->group, .lanes = 2,
+    struct msg_register reg = {.run = p->id == 0 ? 0 : p->run, .id = p->id, .group = p->group, .lanes = 2,
                                .view = p->view, .answered = p->answered, .addresses = 1,
                                .open_vote = p->voting ? p->vote_kind : VOTE_NONE};
     reg.address[0] = (struct net_address){.family = 4, .port = 48150};
+    memcpy(reg.world, p->world, sizeof reg.world);
     put_register(payload_begin(), &reg);
     queue_frame(p->conn, FRAME_REGISTER, reg.run, 0, payload_bytes, (uint32_t)outgoing.used);
 }
 
-struct peer *peer_join(struct cluster *c, uint32_t group)
+struct peer *peer_join_world(struct cluster *c, uint32_t group, const char *world)
 {
     struct peer *p = &c->peers[c->count];
     memset(p, 0, sizeof *p);
     p->group = group;
+    strncpy(p->world, world, sizeof p->world - 1);
     p->conn = cluster_open(c);
     p->open = true;
     c->count++;
-    send_register(c, p);
+    send_register(p);
     deliver(c);
     return p;
+}
+
+struct peer *peer_join(struct cluster *c, uint32_t group)
+{
+    return peer_join_world(c, group, "");
+}
+
+void cluster_world(struct cluster *c, uint32_t count, uint32_t group, const char *world)
+{
+    uint32_t first = c->count;
+    for (uint32_t i = 0; i < count; i++) {
+        peer_join_world(c, group, world);
+    }
+    peer_vote(c, &c->peers[first], VOTE_UPDATE); /* it was admitted at once; the others wait for it */
 }
 
 void cluster_members(struct cluster *c, uint32_t count, uint32_t group)
@@ -456,10 +394,10 @@ void cluster_members(struct cluster *c, uint32_t count, uint32_t group)
     }
 }
 
-static void send_vote(struct cluster *c, struct peer *p)
+static void send_vote(struct peer *p)
 {
     put_vote(payload_begin(), &p->vote);
-    payload_send(c, p, FRAME_VOTE);
+    payload_send(p, FRAME_VOTE);
 }
 
 void peer_first_update(struct cluster *c, struct peer *p, bool passed)
@@ -467,7 +405,7 @@ void peer_first_update(struct cluster *c, struct peer *p, bool passed)
     p->voting = true;
     p->vote_kind = VOTE_UPDATE;
     p->vote = (struct msg_vote){.number = p->answered, .kind = VOTE_UPDATE, .first = 1, .passed = passed};
-    send_vote(c, p);
+    send_vote(p);
     deliver(c);
 }
 
@@ -476,7 +414,7 @@ void peer_vote(struct cluster *c, struct peer *p, enum vote_kind kind)
     p->voting = true;
     p->vote_kind = (uint8_t)kind;
     p->vote = (struct msg_vote){.number = p->answered, .kind = (uint8_t)kind, .idle = kind == VOTE_UPDATE ? p->idle : 0};
-    send_vote(c, p);
+    send_vote(p);
     deliver(c);
 }
 
@@ -487,7 +425,7 @@ void peer_sync(struct cluster *c, struct peer *p, uint8_t strategy, uint64_t rev
     p->vote_kind = VOTE_SYNC;
     p->vote = (struct msg_vote){.number = p->answered, .kind = VOTE_SYNC, .strategy = strategy, .revision = revision,
                                 .key_digest = keys, .content_digest = content, .has_inequality = inequality};
-    send_vote(c, p);
+    send_vote(p);
     deliver(c);
 }
 
@@ -504,9 +442,9 @@ void peer_resume(struct cluster *c, struct peer *p)
 {
     p->conn = cluster_open(c);
     p->open = true;
-    send_register(c, p);
+    send_register(p);
     if (p->voting) {
-        send_vote(c, p);
+        send_vote(p);
     }
     deliver(c);
 }
@@ -516,7 +454,7 @@ void peer_suspect(struct cluster *c, struct peer *p, enum suspect_target target,
     struct msg_suspect s = {.view = p->view, .target = (uint8_t)target, .cause = (uint8_t)cause,
                             .peer = at == NULL ? 0 : at->id, .text = "as seen from here"};
     put_suspect(payload_begin(), &s);
-    payload_send(c, p, FRAME_SUSPECT);
+    payload_send(p, FRAME_SUSPECT);
     deliver(c);
 }
 
@@ -532,7 +470,7 @@ void peer_crash(struct cluster *c, struct peer *p)
     }
 }
 
-void peer_frozen(struct cluster *c, struct peer *p)
+void peer_frozen(struct peer *p)
 {
     struct msg_frozen f = {.view = p->freeze.view, .attempt = p->freeze.attempt, .reports = p->report_count};
     put_frozen(payload_begin(), &f);
@@ -542,17 +480,17 @@ void peer_frozen(struct cluster *c, struct peer *p)
             put_op_clash(&outgoing, &p->clash[i]);
         }
     }
-    payload_send(c, p, FRAME_FROZEN);
+    payload_send(p, FRAME_FROZEN);
 }
 
-void peer_linked(struct cluster *c, struct peer *p)
+void peer_linked(struct peer *p)
 {
     struct msg_linked l = {.attempt = p->admit.attempt, .failed = p->unreachable != 0};
     put_linked(payload_begin(), &l);
     if (p->unreachable != 0) {
         put_u64(&outgoing, p->unreachable);
     }
-    payload_send(c, p, FRAME_LINKED);
+    payload_send(p, FRAME_LINKED);
 }
 
 void peer_staged(struct cluster *c, struct peer *p, enum staged_status status, uint64_t liar)
@@ -561,7 +499,7 @@ void peer_staged(struct cluster *c, struct peer *p, enum staged_status status, u
                            .liar = liar};
     memcpy(s.text, p->differs, sizeof s.text);
     put_staged(payload_begin(), &s);
-    payload_send(c, p, FRAME_STAGED);
+    payload_send(p, FRAME_STAGED);
     deliver(c);
 }
 
@@ -569,7 +507,7 @@ void peer_measured(struct cluster *c, struct peer *p, const struct msg_probe *pr
 {
     struct msg_measured ms = {.round = probe->round, .to = probe->to, .bits_per_second = bps};
     put_measured(payload_begin(), &ms);
-    payload_send(c, p, FRAME_MEASURED);
+    payload_send(p, FRAME_MEASURED);
     deliver(c);
 }
 
@@ -578,7 +516,7 @@ void peer_waits(struct cluster *c, struct peer *p, const struct peer_wait *wait)
     struct msg_heartbeat hb = {.sent_ns = (uint64_t)c->now, .wait = *wait};
     p->wait = *wait;
     put_heartbeat(payload_begin(), &hb);
-    payload_send(c, p, FRAME_HEARTBEAT);
+    payload_send(p, FRAME_HEARTBEAT);
     deliver(c);
 }
 

@@ -7,13 +7,15 @@
 #include "master/journal.h"
 #include "master/master.h"
 
-enum { PEERS_MOST = 24, PEERS_OPS = 32, PEERS_LOG = 4096 };
+enum { PEERS_MOST = 24, PEERS_OPS = 32, PEERS_LOG = 4096, PEERS_RECORDS = 64 };
 
 struct peer {
     uint32_t conn;
     bool open;         /* the master has not closed its connection */
     uint64_t id;
     uint32_t group;
+    char world[BOUNDS_WORLD_NAME];
+    uint64_t run;      /* of its world */
     bool mute;         /* answers nothing by itself */
     bool no_link;      /* does not answer ADMIT */
     bool no_frozen;    /* does not answer FREEZE */
@@ -59,11 +61,12 @@ struct cluster {
     struct peer peers[PEERS_MOST];
     uint32_t count;
     bool hold_persist; /* MASTER_PERSIST is not answered by itself */
-    uint64_t persist;  /* number of the last one; they count up */
-    uint64_t durable;  /* answered up to here */
-    uint32_t persists;
-    uint64_t solve;    /* number of the last MASTER_SOLVE, and of which group */
-    uint32_t solve_group, solves;
+    uint32_t persists; /* so many in all, */
+    uint32_t durable;  /* ... of which so many have been answered, in that order */
+    uint64_t persists_at[PEERS_RECORDS]; /* their numbers, the last ones */
+    bool no_memory;    /* tables of the master do not grow */
+    uint64_t solve;    /* number of the last MASTER_SOLVE */
+    uint32_t solves;
     struct journal journal;
     unsigned char journal_bytes[1 << 20];
     char trace[1 << 16];
@@ -85,6 +88,9 @@ void cluster_solved(struct cluster *c, uint64_t number, const uint32_t *order, u
 
 /* Opens a connection and registers; the peer is peers[count - 1] afterwards. */
 struct peer *peer_join(struct cluster *c, uint32_t group);
+struct peer *peer_join_world(struct cluster *c, uint32_t group, const char *world);
+/* Members of one view of a named world, which nobody was in. */
+void cluster_world(struct cluster *c, uint32_t count, uint32_t group, const char *world);
 /* Peers that are members of one view: joined, updated. */
 void cluster_members(struct cluster *c, uint32_t count, uint32_t group);
 /* A newcomer's, that has done nothing since its admission; passed: it hears of an operation that others launched. */
@@ -96,8 +102,8 @@ void peer_crash(struct cluster *c, struct peer *p);  /* its connection closes, a
 void peer_cut(struct cluster *c, struct peer *p);    /* its control connection closes */
 void peer_resume(struct cluster *c, struct peer *p); /* on a new connection */
 void peer_suspect(struct cluster *c, struct peer *p, enum suspect_target target, enum cause cause, const struct peer *at);
-void peer_frozen(struct cluster *c, struct peer *p);
-void peer_linked(struct cluster *c, struct peer *p);
+void peer_frozen(struct peer *p);
+void peer_linked(struct peer *p);
 void peer_staged(struct cluster *c, struct peer *p, enum staged_status status, uint64_t liar);
 void peer_measured(struct cluster *c, struct peer *p, const struct msg_probe *probe, uint64_t bps);
 void peer_waits(struct cluster *c, struct peer *p, const struct peer_wait *wait); /* says so at once, and with each heartbeat */
@@ -130,6 +136,11 @@ static inline struct op_clash peer_clash(const struct peer *p, uint64_t tag, uin
 void cluster_frame(struct cluster *c, uint32_t conn, uint8_t type, const void *payload, uint32_t size, uint64_t run);
 uint32_t cluster_open(struct cluster *c); /* a connection that has sent nothing yet */
 bool cluster_closed(const struct cluster *c, uint32_t conn);
+
+/* peer_take.c */
+void peer_take_view(struct peer *p, struct reader *r);
+void peer_take_elected(struct peer *p, struct reader *r);
+void peer_take_answer(struct peer *p, struct reader *r);
 
 bool peer_saw(const struct peer *p, const char *frames); /* the log holds this sequence */
 void peer_forget(struct peer *p);                        /* the log begins afresh */

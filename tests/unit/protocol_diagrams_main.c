@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
 
-#include "master/master.h"
+#include "world/world.h"
 #include "session/session.h"
 
 static void print_table(const char *owner, const struct phase_table *t)
@@ -22,7 +22,7 @@ static void print_table(const char *owner, const struct phase_table *t)
 int main(void)
 {
     uint32_t count;
-    const struct phase_table *t = master_phases(&count);
+    const struct phase_table *t = world_phases(&count);
     for (uint32_t i = 0; i < count; i++) {
         print_table("Master", &t[i]);
     }

@@ -12,7 +12,7 @@ TEST(admission_waits_for_all_links)
     EXPECT(!peer_saw(a, "ADMIT VIEW ADMIT VIEW"));
     EXPECT_EQ(b->admit.members, 2);
     EXPECT_EQ(a->admit.view, b->admit.view);
-    peer_linked(c, b);
+    peer_linked(b);
     cluster_pass(c, 600);
     EXPECT_EQ(b->member_count, 2);
     EXPECT_EQ(a->view, a->admit.view);
@@ -67,7 +67,7 @@ TEST(death_on_the_way_is_a_new_attempt_without_freeze) /* M10 */
     peer_crash(c, b); /* a voter */
     EXPECT(!peer_saw(a, "FREEZE"));
     EXPECT_EQ(q->admit.members, 3);
-    peer_linked(c, q);
+    peer_linked(q);
     cluster_pass(c, 600);
     EXPECT_EQ(q->member_count, 3);
     EXPECT_EQ(a->last_view.removed, 1);
@@ -89,11 +89,11 @@ TEST(linked_of_an_older_attempt_does_not_count)
     struct msg_admit second = n->admit;
     EXPECT_EQ(second.attempt, first.attempt + 1);
     n->admit = first;
-    peer_linked(c, n);
+    peer_linked(n);
     cluster_pass(c, 600);
     EXPECT_EQ(n->view, 0);
     n->admit = second;
-    peer_linked(c, n);
+    peer_linked(n);
     cluster_pass(c, 600);
     EXPECT_EQ(n->member_count, 2);
     cluster_free(c);
@@ -139,7 +139,7 @@ TEST(newcomers_are_admitted_when_all_voters_die_on_the_way) /* M10 */
     peer_cut(c, a);
     cluster_pass(c, 2100);
     EXPECT_EQ(n->admit.members, 1);
-    peer_linked(c, n);
+    peer_linked(n);
     cluster_pass(c, 600);
     EXPECT_EQ(n->member_count, 1);
     EXPECT_EQ(n->last_view.parent, 0);

@@ -21,12 +21,12 @@ static struct cluster *apart(void)
 }
 
 /* LINKED that nobody asked for; it arrives with what is sent next. */
-static void peer_healed(struct cluster *c, struct peer *p, const struct peer *with)
+static void peer_healed(struct peer *p, const struct peer *with)
 {
     uint32_t attempt = p->admit.attempt;
     p->admit.attempt = 0;
     p->unreachable = with->id; /* in this message: whom it hears again */
-    peer_linked(c, p);
+    peer_linked(p);
     p->admit.attempt = attempt;
     p->unreachable = 0;
 }
@@ -44,8 +44,8 @@ TEST(healed_edge_ends_with_the_next_update_which_makes_a_view) /* the pair would
 {
     struct cluster *c = apart();
     struct peer *a = &c->peers[0], *b = &c->peers[1];
-    peer_healed(c, a, b);
-    peer_healed(c, b, a);
+    peer_healed(a, b);
+    peer_healed(b, a);
     EXPECT_STR(a->log, ""); /* no freeze for it */
     update_all(c);
     EXPECT_STR(a->log, "VIEW ");
@@ -63,8 +63,8 @@ TEST(healed_edge_ends_with_the_next_view_that_comes_anyway)
 {
     struct cluster *c = apart();
     struct peer *a = &c->peers[0], *b = &c->peers[1], *d = &c->peers[2];
-    peer_healed(c, a, b);
-    peer_healed(c, b, a);
+    peer_healed(a, b);
+    peer_healed(b, a);
     peer_suspect(c, a, SUSPECT_LINK, CAUSE_LINK_LOST, d);
     EXPECT_STR(a->log, "FREEZE VIEW ");
     EXPECT_EQ(a->edge_count, 0);
@@ -75,14 +75,14 @@ TEST(one_end_alone_heals_nothing) /* the other may not have come over the link y
 {
     struct cluster *c = apart();
     struct peer *a = &c->peers[0], *b = &c->peers[1];
-    peer_healed(c, a, b);
+    peer_healed(a, b);
     update_all(c);
     EXPECT_STR(a->log, "ANSWER ");
-    peer_healed(c, b, a);
+    peer_healed(b, a);
     peer_suspect(c, a, SUSPECT_LINK, CAUSE_LINK_LOST, b); /* it did not last */
     update_all(c);
     EXPECT_STR(a->log, "ANSWER ANSWER ");
-    peer_healed(c, a, b);
+    peer_healed(a, b);
     peer_cut(c, b); /* what it said before may be stale: it says so again */
     peer_resume(c, b);
     update_all(c);
@@ -96,8 +96,8 @@ TEST(what_heals_and_breaks_again_at_once_is_waited_for) /* a freeze for each fla
     struct cluster *c = apart();
     struct peer *a = &c->peers[0], *b = &c->peers[1];
     for (int i = 0; i < 2; i++) {
-        peer_healed(c, a, b);
-        peer_healed(c, b, a);
+        peer_healed(a, b);
+        peer_healed(b, a);
         update_all(c);
         EXPECT_EQ(a->edge_count, i); /* the first time it is believed at once */
         if (i == 0) {

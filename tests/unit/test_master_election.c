@@ -239,7 +239,7 @@ TEST(staged_before_all_holders_died_is_kept)
     peer_crash(c, &p[1]);
     peer_staged(c, &p[3], STAGED_OK, 0); /* while the group is being frozen */
     EXPECT(p[3].voting);
-    peer_frozen(c, &p[2]);
+    peer_frozen(&p[2]);
     cluster_pass(c, 600);
     EXPECT(!p[3].voting);
     EXPECT_EQ(p[3].answer.value, 5);
@@ -459,7 +459,7 @@ TEST(elected_is_sent_again_to_who_resumes_during_a_freeze) /* it would wait for 
     peer_staged(c, &p[2], STAGED_OK, 0); /* frozen or not, what it fetched counts */
     peer_staged(c, &p[3], STAGED_OK, 0);
     EXPECT(p[2].voting); /* but nothing is answered before the view has ended */
-    peer_frozen(c, &p[0]);
+    peer_frozen(&p[0]);
     cluster_pass(c, 600);
     EXPECT(!p[2].voting && !p[3].voting);
     EXPECT_EQ(p[2].answer.value, 5);

@@ -107,7 +107,7 @@ TEST(word_that_others_go_on_ends_with_its_view) /* what they launched was aborte
     peer_first_update(c, &p[2], true); /* while the view ends: no answer leaves */
     EXPECT_STR(p[2].log, "FREEZE ");
     p[1].no_frozen = false;
-    peer_frozen(c, &p[1]);
+    peer_frozen(&p[1]);
     cluster_pass(c, 600);
     EXPECT_STR(p[2].log, "FREEZE VIEW ");
     EXPECT(p[2].voting);

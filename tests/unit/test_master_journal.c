@@ -8,12 +8,12 @@ static size_t put_batch(unsigned char *out, size_t size, uint32_t group, uint32_
     struct writer w;
     writer_init(&w, out, size);
     for (uint32_t i = 0; i < count; i++) {
-        struct journal_record head = {.kind = JOURNAL_VIEW, .left = count - 1 - i, .run = 5, .epoch = 2,
+        struct record head = {.kind = RECORD_VIEW, .left = count - 1 - i, .run = 5, .epoch = 2,
                                       .group = group + i, .number = 11, .value = value};
-        size_t at = journal_begin(&w, &head);
+        size_t at = record_begin(&w, &head);
         put_u64(&w, 0x1234567890abcdefu);
         put_text(&w, "why");
-        journal_end(&w, at);
+        record_end(&w, at);
     }
     EXPECT(!w.bad);
     return w.used;
@@ -23,9 +23,9 @@ TEST(records_come_back_as_they_went_in)
 {
     unsigned char bytes[1024];
     size_t size = put_batch(bytes, sizeof bytes, 3, 2, 99), at = 0;
-    struct journal_record r;
-    EXPECT(journal_next(bytes, size, &at, &r));
-    EXPECT_EQ(r.kind, JOURNAL_VIEW);
+    struct record r;
+    EXPECT(record_next(bytes, size, &at, &r));
+    EXPECT_EQ(r.kind, RECORD_VIEW);
     EXPECT_EQ(r.left, 1);
     EXPECT_EQ(r.run, 5);
     EXPECT_EQ(r.epoch, 2);
@@ -36,9 +36,9 @@ TEST(records_come_back_as_they_went_in)
     struct reader body;
     reader_init(&body, r.body, r.body_bytes);
     EXPECT(get_u64(&body) == 0x1234567890abcdefu);
-    EXPECT(journal_next(bytes, size, &at, &r));
+    EXPECT(record_next(bytes, size, &at, &r));
     EXPECT_EQ(r.left, 0);
-    EXPECT(!journal_next(bytes, size, &at, &r));
+    EXPECT(!record_next(bytes, size, &at, &r));
     EXPECT_EQ(at, size);
 }
 
@@ -46,16 +46,16 @@ TEST(any_flipped_bit_or_missing_byte_is_seen) /* a torn or rotten record must no
 {
     unsigned char bytes[256], bad[256];
     size_t size = put_batch(bytes, sizeof bytes, 0, 1, 1);
-    struct journal_record r;
+    struct record r;
     for (size_t bit = 0; bit < 8 * size; bit++) {
         memcpy(bad, bytes, size);
         bad[bit / 8] ^= (unsigned char)(1u << bit % 8);
         size_t at = 0;
-        EXPECT(!journal_next(bad, size, &at, &r));
+        EXPECT(!record_next(bad, size, &at, &r));
     }
     for (size_t cut = 0; cut < size; cut++) {
         size_t at = 0;
-        EXPECT(!journal_next(bytes, cut, &at, &r));
+        EXPECT(!record_next(bytes, cut, &at, &r));
     }
 }
 
@@ -71,8 +71,8 @@ TEST(of_a_group_only_the_last_view_is_kept)
         EXPECT_EQ(j.used, full);
     }
     uint64_t value[4] = {0};
-    struct journal_record r;
-    for (size_t at = 0; journal_next(j.bytes, j.used, &at, &r);) {
+    struct record r;
+    for (size_t at = 0; record_next(j.bytes, j.used, &at, &r);) {
         value[r.group] = r.value;
     }
     EXPECT_EQ(value[1], 7);
@@ -86,9 +86,9 @@ TEST(half_batches_and_full_journals_change_nothing)
     struct journal j;
     journal_init(&j, memory, sizeof memory);
     size_t size = put_batch(batch, sizeof batch, 1, 3, 7);
-    struct journal_record r;
+    struct record r;
     size_t first = 0;
-    EXPECT(journal_next(batch, size, &first, &r));
+    EXPECT(record_next(batch, size, &first, &r));
     EXPECT(!journal_append(&j, batch, first)); /* two more were announced */
     EXPECT(!journal_append(&j, batch, size - 1));
     EXPECT(!journal_append(&j, batch + first, 0));

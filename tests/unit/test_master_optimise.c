@@ -62,7 +62,7 @@ TEST(every_edge_is_measured_once_and_the_ring_is_applied) /* R18 */
     EXPECT_EQ(c->solves, 1);
     double cost[16];
     uint32_t ring[4];
-    EXPECT_EQ(master_matrix(c->master, c->solve_group, cost, ring, 4), 4);
+    EXPECT_EQ(master_matrix(c->master, c->solve, cost, ring, 4), 4);
     EXPECT(cost[1] > 900 && cost[1] < 1100);      /* 1 Mbit/s: 1000 s per gigabit */
     EXPECT(cost[4] > 9 && cost[4] < 11);
     const uint32_t better[4] = {0, 2, 1, 3};

@@ -68,7 +68,7 @@ static void answer_work(struct cluster *c)
     if (c->solve != 0) {
         double cost[PEERS_MOST * PEERS_MOST];
         uint32_t ring[PEERS_MOST];
-        uint32_t n = master_matrix(c->master, c->solve_group, cost, ring, PEERS_MOST);
+        uint32_t n = master_matrix(c->master, c->solve, cost, ring, PEERS_MOST);
         uint64_t number = c->solve;
         c->solve = 0;
         for (uint32_t i = 0; i < n / 2; i++) { /* any other ring */
@@ -110,7 +110,7 @@ static void random_step(struct cluster *c, struct rng *r)
         p->no_link = !p->no_link;
     } else if (what == 19) {
         c->hold_persist = !c->hold_persist;
-        if (c->persist != 0) {
+        if (c->persists != 0) {
             cluster_persisted(c);
         }
     } else if (what < 23) {
@@ -124,16 +124,16 @@ static void random_step(struct cluster *c, struct rng *r)
 static void calm(struct cluster *c)
 {
     c->hold_persist = false;
-    if (c->persist != 0) {
+    if (c->persists != 0) {
         cluster_persisted(c);
     }
     for (uint32_t i = 0; i < c->count; i++) {
         struct peer *p = &c->peers[i];
         if (p->open && p->no_frozen && p->view != 0 && p->freeze.view == p->view) {
-            peer_frozen(c, p);
+            peer_frozen(p);
         }
         if (p->open && p->no_link && p->admit.attempt != 0) {
-            peer_linked(c, p);
+            peer_linked(p);
         }
         p->no_frozen = p->no_link = false;
     }

@@ -150,7 +150,7 @@ TEST(second_death_in_the_freeze_drops_its_report) /* M2: only reports of the cur
     EXPECT_EQ(a->freeze.survivors, 2);
     EXPECT_EQ(a->freeze.culprit, y->id); /* the first cause stays */
     b->no_frozen = false;
-    peer_frozen(c, b);
+    peer_frozen(b);
     cluster_pass(c, 600);
     EXPECT_EQ(peer_decision(a, 7, 0).outcome, OUTCOME_COMMIT); /* held by all who are left */
     EXPECT_EQ(a->member_count, 2);
@@ -169,12 +169,12 @@ TEST(late_reports_of_an_attempt_are_ignored) /* M2 */
     uint32_t attempt = b->freeze.attempt;
     peer_forget(a);
     b->freeze.attempt = attempt - 1;
-    peer_frozen(c, b); /* nothing listed: would veto */
+    peer_frozen(b); /* nothing listed: would veto */
     cluster_pass(c, 600);
     EXPECT(!peer_saw(a, "VIEW"));
     b->freeze.attempt = attempt;
     peer_reports(b, 7, 0, OP_HELD, CAUSE_NONE);
-    peer_frozen(c, b);
+    peer_frozen(b);
     cluster_pass(c, 600);
     EXPECT(peer_saw(a, "VIEW"));
     EXPECT_EQ(peer_decision(a, 7, 0).outcome, OUTCOME_COMMIT);
@@ -188,10 +188,10 @@ TEST(nothing_is_published_before_it_is_durable) /* M4 */
     c->hold_persist = true;
     peer_crash(c, &c->peers[2]);
     EXPECT_STR(a->log, "FREEZE ");
-    struct journal_record rec;
+    struct record rec;
     bool found = false;
-    for (size_t at = 0; journal_next(c->journal.bytes, c->journal.used, &at, &rec);) {
-        found = found || (rec.kind == JOURNAL_VIEW && rec.value > a->view && rec.run == 77 && rec.epoch == 1);
+    for (size_t at = 0; record_next(c->journal.bytes, c->journal.used, &at, &rec);) {
+        found = found || (rec.kind == RECORD_VIEW && rec.value > a->view && rec.run == 77 && rec.epoch == 1);
     }
     EXPECT(found);
     cluster_persisted(c);
@@ -291,7 +291,7 @@ TEST(edge_that_breaks_three_times_is_avoided) /* HOLD takes another way, plans d
         peer_suspect(c, a, SUSPECT_LINK, CAUSE_LINK_LOST, b);
         peer_suspect(c, b, SUSPECT_LINK, CAUSE_LINK_LOST, a); /* the other end tells of the same break */
         d->no_frozen = false;
-        peer_frozen(c, d);
+        peer_frozen(d);
         cluster_pass(c, 600);
     }
     EXPECT_EQ(d->edge_count, 1);

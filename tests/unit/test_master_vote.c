@@ -314,7 +314,7 @@ TEST(resume_replays_in_order_view_answer_freeze) /* or an old answer clears a ne
     EXPECT_STR(p[0].log, "WELCOME ANSWER FREEZE ");
     peer_cut(c, &p[0]); /* it has reported: its report counts */
     p[1].no_frozen = false;
-    peer_frozen(c, &p[1]);
+    peer_frozen(&p[1]);
     cluster_pass(c, 600);
     peer_forget(&p[0]);
     peer_resume(c, &p[0]);
@@ -333,7 +333,7 @@ TEST(answers_wait_for_the_end_of_a_freeze) /* and name the view after it */
         peer_vote(c, &p[i], VOTE_QUERY);
     }
     EXPECT_STR(p[0].log, "FREEZE ");
-    peer_frozen(c, &p[1]);
+    peer_frozen(&p[1]);
     cluster_pass(c, 600);
     EXPECT_STR(p[0].log, "FREEZE VIEW ANSWER ");
     EXPECT_EQ(p[0].answer.view, p[0].view);

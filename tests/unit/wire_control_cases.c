@@ -41,6 +41,16 @@ static bool get_ids(struct reader *r, uint64_t *ids, uint32_t count)
     return !r->bad && count <= WIRE_CASE_ITEMS;
 }
 
+/* Of any length, and of any bytes that a name may have. */
+static void fill_world(struct rng *rng, char *name)
+{
+    uint64_t size = rng_below(rng, BOUNDS_WORLD_NAME);
+    for (uint64_t i = 0; i < size; i++) {
+        uint64_t byte = 0x20 + rng_below(rng, 0xFF - 0x20);
+        name[i] = (char)(byte < 0x7F ? byte : byte + 1);
+    }
+}
+
 static void register_fill(void *at, struct rng *rng)
 {
     struct msg_register *m = at;
@@ -54,6 +64,7 @@ static void register_fill(void *at, struct rng *rng)
     m->open_vote = (uint8_t)rng_below(rng, 5);
     m->verify = (uint8_t)rng_below(rng, 2);
     m->addresses = fill_addresses(rng, m->address);
+    fill_world(rng, m->world);
 }
 WIRE_PLAIN(register)
 

@@ -1,13 +1,13 @@
-/* world.h - a whole cluster on virtual time: the third shell of the step functions.
+/* sim_cluster.h - a whole cluster on virtual time: the third shell of the step functions.
  *
  * One thread, one seeded generator, one heap of events ordered by (time, sequence).  The master, the sessions and the executors are
  * the library's own; connections, programs, memory and faults are made here.  Whatever a seed decides is drawn from
- * world.rng or computed from the seed, so that the same seed gives the same trace.
+ * cluster.rng or computed from the seed, so that the same seed gives the same trace.
  *
- * Invariant: machines are stepped from world_run only, one event at a time; what a step asks for is done before the next one.
+ * Invariant: machines are stepped from cluster_run only, one event at a time; what a step asks for is done before the next one.
  * SPDX-License-Identifier: MIT */
-#ifndef PCCL_TESTS_SIM_WORLD_H
-#define PCCL_TESTS_SIM_WORLD_H
+#ifndef PCCL_TESTS_SIM_CLUSTER_H
+#define PCCL_TESTS_SIM_CLUSTER_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,13 +20,16 @@
 #include "session/session.h"
 
 enum {
-    WORLD_NODES = 80,      /* processes of a run, dead ones included */
-    WORLD_LANES = 4,
-    WORLD_BYTES = 16384,   /* largest buffer of an operation; most seeds keep to options.op_bytes */
-    WORLD_MASTER = WORLD_NODES,   /* event target and end of connections: the master */
-    WORLD_NOBODY = 0xFFFF, /* event target: the world itself */
-    WORLD_TAIL = 400,      /* lines of trace kept for a failing seed */
-    WORLD_LINE = 200,
+    CLUSTER_NODES = 80,      /* processes of a run, dead ones included */
+    CLUSTER_LANES = 4,
+    CLUSTER_WORLDS = 4,
+    CLUSTER_LABELS = 4,    /* peer groups of one world, at most */
+    CLUSTER_GROUPS = CLUSTER_WORLDS * CLUSTER_LABELS,
+    CLUSTER_BYTES = 16384,   /* largest buffer of an operation; most seeds keep to options.op_bytes */
+    CLUSTER_MASTER = CLUSTER_NODES,   /* event target and end of connections: the master */
+    CLUSTER_NOBODY = 0xFFFF, /* event target: the cluster itself */
+    CLUSTER_TAIL = 400,      /* lines of trace kept for a failing seed */
+    CLUSTER_LINE = 200,
 };
 
 /* ---- faults and the phases they hit --------------------------------------------------------------------------------- */
@@ -70,6 +73,7 @@ enum { FAULTS_MAX = 24 };
 /* ---- what a seed chooses -------------------------------------------------------------------------------------------- */
 struct options {
     uint64_t seed;
+    uint32_t worlds;         /* at the master, by name; the first is the default one */
     uint32_t peers, groups, lanes, steps, ops, op_bytes;
     uint32_t max_members;    /* of the run, and of a view */
     uint32_t max_edges;      /* missing ones of a view */
@@ -127,7 +131,7 @@ struct event {
 enum role { ROLE_NONE, ROLE_MASTER, ROLE_DIALLING, ROLE_HELLO, ROLE_HELD, ROLE_CONTROL, ROLE_DATA, ROLE_SYNC };
 
 struct channel_end {
-    uint16_t node;      /* or WORLD_MASTER */
+    uint16_t node;      /* or CLUSTER_MASTER */
     uint8_t role;       /* enum role */
     uint8_t link_kind;  /* enum link_kind while dialling */
     uint16_t lane;
@@ -186,7 +190,7 @@ struct link {
     uint64_t bundle;
     uint16_t bundle_lanes, bundle_ready;
     int64_t bundle_retry_at;
-    struct data_connection data_connection[WORLD_LANES];
+    struct data_connection data_connection[CLUSTER_LANES];
     uint32_t sync_channel[2], sync_generation[2]; /* dialled here, dialled by the peer */
     bool sync_up[2], sync_dialling;
     unsigned char *sync_queue;    /* frames that wait for the connection being dialled */
@@ -202,19 +206,19 @@ struct run { /* an operation slot */
     uint8_t failing;              /* cause of its executor's failure, 0 none */
     uint32_t window_reserved, senders;
     struct session_op op;
-    uint64_t ranks[WORLD_NODES];
-    struct link *link[WORLD_NODES]; /* by rank, null until asked for */
-    uint64_t bundle[WORLD_NODES]; /* by rank: the one its frames go over, 0 none yet; never over another */
-    uint64_t launch[WORLD_NODES]; /* by rank: number among its launches, 0: it has not launched, so it cannot keep grants */
+    uint64_t ranks[CLUSTER_NODES];
+    struct link *link[CLUSTER_NODES]; /* by rank, null until asked for */
+    uint64_t bundle[CLUSTER_NODES]; /* by rank: the one its frames go over, 0 none yet; never over another */
+    uint64_t launch[CLUSTER_NODES]; /* by rank: number among its launches, 0: it has not launched, so it cannot keep grants */
     uint64_t moved;               /* payload bytes, both ways */
-    struct exec_watch watch[WORLD_LANES];
+    struct exec_watch watch[CLUSTER_LANES];
     struct plan plan;
     struct plan_segment *segments;
     struct plan_step *steps;
     uint32_t segment_capacity, step_capacity;
-    struct exec exec[WORLD_LANES];
-    void *arena[WORLD_LANES];
-    size_t arena_bytes[WORLD_LANES];
+    struct exec exec[CLUSTER_LANES];
+    void *arena[CLUSTER_LANES];
+    size_t arena_bytes[CLUSTER_LANES];
     struct call *call;
 };
 
@@ -223,7 +227,7 @@ struct program;
 struct node {
     uint16_t index;
     bool used, alive, frozen, gone_host;
-    uint32_t group;
+    uint32_t group;               /* world * CLUSTER_LABELS + label: unique in the cluster, the label is not */
     struct session_config config;
     struct session *session;
     void *arena;
@@ -235,7 +239,7 @@ struct node {
     size_t out_bytes;
     int64_t tick_at, links_at;
     bool stepping, in_timers, watching;
-    uint64_t lane_bytes[WORLD_LANES]; /* payload received */
+    uint64_t lane_bytes[CLUSTER_LANES]; /* payload received */
     uint64_t id;                  /* last one seen */
     uint64_t view, view_before;   /* installed, and the one before */
     uint64_t ready_view;          /* the last one in which an operation used data connections */
@@ -247,7 +251,7 @@ struct node {
     uint64_t last_number;
     uint32_t held[16], held_generation[16], held_count;
     int64_t held_until[16];
-    struct room room[WORLD_LANES];
+    struct room room[CLUSTER_LANES];
     unsigned char *room_memory;
     struct frame_pool pool;
     void **buffers;               /* owned: all that the pool has ever got, linked through their first word */
@@ -291,7 +295,7 @@ struct master_shell {
     uint32_t channel[256], generation[256];
     bool connected[256];
     uint32_t persisting;          /* records on their way to the journal */
-    uint32_t solve_order[8][WORLD_NODES]; /* one per group at work */
+    uint32_t solve_order[CLUSTER_GROUPS][CLUSTER_NODES]; /* one per group at work */
     uint32_t solves;
     bool frozen;
     bool dead, gone;              /* no process; and none will come back */
@@ -303,7 +307,7 @@ struct view_record {
     uint32_t group;
     uint64_t view;
     uint32_t members;
-    uint64_t ids[WORLD_NODES];
+    uint64_t ids[CLUSTER_NODES];
 };
 
 struct id_record { /* an identity that the master gave */
@@ -329,9 +333,9 @@ struct oracle {
     uint32_t id_count, id_capacity;
     struct outcome_record *outcomes;
     uint32_t outcome_count, outcome_capacity;   /* capacity is a power of two */
-    uint64_t revision[8];
-    uint64_t group_view[8];
-    uint64_t steps[8];           /* highest step of each group: the next one is new, also when a group starts again */
+    uint64_t revision[CLUSTER_GROUPS];
+    uint64_t group_view[CLUSTER_GROUPS];
+    uint64_t steps[CLUSTER_GROUPS];           /* highest step of each group: the next one is new, also when a group starts again */
 };
 
 struct stats {
@@ -340,7 +344,7 @@ struct stats {
     uint64_t poisoned[SESSION_TICK + 1]; /* steps failed, by what they handled */
 };
 
-struct world {
+struct cluster {
     struct options opt;
     struct rng rng;
     int64_t now;
@@ -352,12 +356,12 @@ struct world {
     struct channel *channels;
     uint32_t channel_count, channel_capacity, channel_first_free;
     struct master_shell master;
-    struct node nodes[WORLD_NODES];
+    struct node nodes[CLUSTER_NODES];
     uint32_t node_count;
-    bool cut[WORLD_NODES + 1][WORLD_NODES + 1]; /* [from][to] */
-    bool apart[WORLD_NODES][WORLD_NODES];       /* cuts that never heal */
+    bool cut[CLUSTER_NODES + 1][CLUSTER_NODES + 1]; /* [from][to] */
+    bool apart[CLUSTER_NODES][CLUSTER_NODES];       /* cuts that never heal */
     bool apart_any;
-    uint32_t slow[WORLD_NODES][WORLD_NODES];    /* [from][to] bytes a second; 0: as all */
+    uint32_t slow[CLUSTER_NODES][CLUSTER_NODES];    /* [from][to] bytes a second; 0: as all */
     int64_t still_at;                           /* a process stood still, or could not dial, last */
     uint32_t cuts;
     uint64_t bandwidth_seed;
@@ -369,7 +373,7 @@ struct world {
     struct stats stats;
     uint64_t trace_hash;
     bool trace;
-    char (*tail)[WORLD_LINE];
+    char (*tail)[CLUSTER_LINE];
     uint32_t tail_count;
     bool failed;
     char violation[400];
@@ -379,20 +383,20 @@ struct world {
     uint32_t lies;                              /* told by members so far */
 };
 
-/* world.c */
-void world_init(struct world *w, const struct options *opt, bool trace);
-bool world_step(struct world *w);            /* one event; false: nothing is left, or a violation */
-void world_run(struct world *w);             /* to the end of all programs */
-void world_fini(struct world *w);
-void world_post(struct world *w, int64_t delay, enum event_kind kind, uint16_t node, uint32_t a, uint64_t b, uint64_t c);
-void world_fail(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void world_trace(struct world *w, uint16_t node, const char *text, uint64_t a, uint64_t b);
-bool world_chance(struct world *w, uint32_t percent);
-int64_t world_delay(struct world *w);        /* one way */
-void world_freeze(struct world *w, uint16_t node, bool frozen);
-void world_cut(struct world *w, uint16_t from, uint16_t to, bool cut);
-uint16_t world_node_of(const struct world *w, uint64_t id);
-void *world_grow(void *memory, uint32_t *capacity, uint32_t need, size_t item);
+/* sim_cluster.c */
+void cluster_init(struct cluster *cl, const struct options *opt, bool trace);
+bool cluster_step(struct cluster *cl);            /* one event; false: nothing is left, or a violation */
+void cluster_run(struct cluster *cl);             /* to the end of all programs */
+void cluster_fini(struct cluster *cl);
+void cluster_post(struct cluster *cl, int64_t delay, enum event_kind kind, uint16_t node, uint32_t a, uint64_t b, uint64_t c);
+void cluster_fail(struct cluster *cl, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void cluster_trace(struct cluster *cl, uint16_t node, const char *text, uint64_t a, uint64_t b);
+bool cluster_chance(struct cluster *cl, uint32_t percent);
+int64_t cluster_delay(struct cluster *cl);        /* one way */
+void cluster_freeze(struct cluster *cl, uint16_t node, bool frozen);
+void cluster_cut(struct cluster *cl, uint16_t from, uint16_t to, bool cut);
+uint16_t cluster_node_of(const struct cluster *cl, uint64_t id);
+void *cluster_grow(void *memory, uint32_t *capacity, uint32_t need, size_t item);
 
 /* options.c */
 void options_draw(struct options *opt, uint64_t seed);
@@ -400,105 +404,105 @@ void options_print(const struct options *opt);
 
 /* poison_fault.c */
 enum { POISON_NEVER = 0xFFFFFFFF, POISON_AT_END = 0xFFFFFFFE };
-void poison_draw(struct world *w);
-void poison_wish(struct world *w, struct node *n);
+void poison_draw(struct cluster *cl);
+void poison_wish(struct cluster *cl, struct node *n);
 void poison_arm(struct node *n, const struct session_event *e);                        /* before a step */
-void poison_stepped(struct world *w, struct node *n, const struct session_event *e);   /* after it */
-void poison_renew(struct world *w, struct node *n);
+void poison_stepped(struct cluster *cl, struct node *n, const struct session_event *e);   /* after it */
+void poison_renew(struct cluster *cl, struct node *n);
 
 /* lie.c */
-void lie_wish(struct world *w, struct node *n, enum fault_kind kind);
-void lie_ends(struct world *w, struct node *n);
+void lie_wish(struct cluster *cl, struct node *n, enum fault_kind kind);
+void lie_ends(struct cluster *cl, struct node *n);
 bool lie_is_liar(const struct node *n);
-const void *lie_tell(struct world *w, struct node *n, const void *bytes, uint32_t size); /* what leaves in place of a frame */
+const void *lie_tell(struct cluster *cl, struct node *n, const void *bytes, uint32_t size); /* what leaves in place of a frame */
 
 /* growth_fault.c */
 void growth_options(struct options *opt);
-void growth_draw(struct world *w);
+void growth_draw(struct cluster *cl);
 void growth_fail(struct node *n, const struct fault *f);
-bool growth_succeeds(struct world *w, struct node *n);
+bool growth_succeeds(struct cluster *cl, struct node *n);
 
 /* crowd.c */
 void crowd_draw(struct options *opt);
-void crowd_fault(struct world *w);
+void crowd_fault(struct cluster *cl);
 
 /* burst.c */
 void burst_draw(struct options *opt);
-void burst_launched(struct world *w, uint16_t node); /* one more call of its program */
+void burst_launched(struct cluster *cl, uint16_t node); /* one more call of its program */
 
 /* channel.c */
-uint32_t channel_new(struct world *w, uint16_t from, uint16_t to);
-void channel_send(struct world *w, uint32_t channel, int end, const void *bytes, uint32_t size);
-uint32_t channel_room(const struct world *w, uint32_t channel, int end);
-void channel_close(struct world *w, uint32_t channel, int end); /* after what was sent */
-void channel_break(struct world *w, uint32_t channel);          /* both ends are told, what is under way is lost */
-void channel_reset_owner(struct world *w, uint32_t channel, int end); /* its process died */
-bool channel_valid(const struct world *w, uint32_t channel, uint32_t generation);
-void channel_event(struct world *w, const struct event *e);
-void channel_healed(struct world *w, uint16_t from, uint16_t to);
+uint32_t channel_new(struct cluster *cl, uint16_t from, uint16_t to);
+void channel_send(struct cluster *cl, uint32_t channel, int end, const void *bytes, uint32_t size);
+uint32_t channel_room(const struct cluster *cl, uint32_t channel, int end);
+void channel_close(struct cluster *cl, uint32_t channel, int end); /* after what was sent */
+void channel_break(struct cluster *cl, uint32_t channel);          /* both ends are told, what is under way is lost */
+void channel_reset_owner(struct cluster *cl, uint32_t channel, int end); /* its process died */
+bool channel_valid(const struct cluster *cl, uint32_t channel, uint32_t generation);
+void channel_event(struct cluster *cl, const struct event *e);
+void channel_healed(struct cluster *cl, uint16_t from, uint16_t to);
 /* The rate between two processes has changed: what is under way goes on at the new one. */
-void channel_repace(struct world *w, uint16_t from, uint16_t to);
+void channel_repace(struct cluster *cl, uint16_t from, uint16_t to);
 /* The next whole frame of what `end` has received, or null; consumed by channel_take. */
-const unsigned char *channel_frame(struct world *w, uint32_t channel, int end, struct frame_header *header, bool *bad);
-const unsigned char *channel_peek(const struct world *w, uint32_t channel, int end, uint32_t *size);
-void channel_take(struct world *w, uint32_t channel, int end, uint32_t size);
+const unsigned char *channel_frame(struct cluster *cl, uint32_t channel, int end, struct frame_header *header, bool *bad);
+const unsigned char *channel_peek(const struct cluster *cl, uint32_t channel, int end, uint32_t *size);
+void channel_take(struct cluster *cl, uint32_t channel, int end, uint32_t size);
 
 /* master_shell.c */
-void master_shell_init(struct world *w);
-void master_shell_fini(struct world *w);
-void master_shell_event(struct world *w, const struct event *e);
-bool master_shell_accept(struct world *w, uint32_t channel); /* false: no room */
-void master_shell_readable(struct world *w, uint32_t channel, int end);
-void master_shell_closed(struct world *w, uint32_t channel, int end);
-void master_shell_kill(struct world *w);
-void master_shell_start(struct world *w); /* after a death: a fresh master, which knows nothing and serves another run */
+void master_shell_init(struct cluster *cl);
+void master_shell_fini(struct cluster *cl);
+void master_shell_event(struct cluster *cl, const struct event *e);
+bool master_shell_accept(struct cluster *cl, uint32_t channel); /* false: no room */
+void master_shell_readable(struct cluster *cl, uint32_t channel, int end);
+void master_shell_closed(struct cluster *cl, uint32_t channel, int end);
+void master_shell_kill(struct cluster *cl);
+void master_shell_start(struct cluster *cl); /* after a death: a fresh master, which knows nothing and serves another run */
 
 /* peer_shell.c */
-struct node *node_new(struct world *w, uint32_t group, int64_t delay);
+struct node *node_new(struct cluster *cl, uint32_t group, int64_t delay);
 void node_fini(struct node *n);
-void node_step(struct world *w, struct node *n, struct session_event *e);
-void node_event(struct world *w, struct node *n, const struct event *e);
-void node_kill(struct world *w, struct node *n, bool silent);
-void node_readable(struct world *w, struct node *n, uint32_t channel, int end);
-void node_closed(struct world *w, struct node *n, uint32_t channel, int end);
+void node_step(struct cluster *cl, struct node *n, struct session_event *e);
+void node_event(struct cluster *cl, struct node *n, const struct event *e);
+void node_kill(struct cluster *cl, struct node *n, bool silent);
+void node_readable(struct cluster *cl, struct node *n, uint32_t channel, int end);
+void node_closed(struct cluster *cl, struct node *n, uint32_t channel, int end);
 void node_address(uint16_t node, struct net_address *out);
-enum phase node_phase(const struct world *w, const struct node *n);
+enum phase node_phase(const struct cluster *cl, const struct node *n);
 
 /* peer_line.c */
 struct link *line_find(struct node *n, uint64_t peer);
-void line_update(struct world *w, struct node *n);
-void line_unlink(struct world *w, struct node *n, uint64_t peer);
-void line_timers(struct world *w, struct node *n);
-void line_dialled(struct world *w, struct node *n, const struct event *e, bool ok);
-void line_readable(struct world *w, struct node *n, uint32_t channel, int end);
-void line_closed(struct world *w, struct node *n, uint32_t channel, int end);
-void line_send(struct world *w, struct node *n, uint64_t peer, const void *bytes, uint32_t size);
-void line_close_all(struct world *w, struct node *n, bool flush);
-void line_dial(struct world *w, struct node *n, uint8_t kind, uint16_t lane, uint64_t peer, uint64_t number);
-void line_bundle_drop(struct world *w, struct node *n, struct link *l, bool tell);
+void line_update(struct cluster *cl, struct node *n);
+void line_unlink(struct cluster *cl, struct node *n, uint64_t peer);
+void line_timers(struct cluster *cl, struct node *n);
+void line_dialled(struct cluster *cl, struct node *n, const struct event *e, bool ok);
+void line_readable(struct cluster *cl, struct node *n, uint32_t channel, int end);
+void line_closed(struct cluster *cl, struct node *n, uint32_t channel, int end);
+void line_send(struct cluster *cl, struct node *n, uint64_t peer, const void *bytes, uint32_t size);
+void line_close_all(struct cluster *cl, struct node *n, bool flush);
+void line_dial(struct cluster *cl, struct node *n, uint8_t kind, uint16_t lane, uint64_t peer, uint64_t number);
+void line_bundle_drop(struct cluster *cl, struct node *n, struct link *l, bool tell);
 
-void line_wake(struct world *w, struct node *n, int64_t at);
-void line_shut(struct world *w, uint32_t channel, uint32_t generation, const struct node *n);
+void line_wake(struct cluster *cl, struct node *n, int64_t at);
+void line_shut(struct cluster *cl, uint32_t channel, uint32_t generation, const struct node *n);
 
 /* peer_accept.c */
-void line_hello(struct world *w, struct node *n, uint32_t channel);
+void line_hello(struct cluster *cl, struct node *n, uint32_t channel);
 
 /* peer_sync.c */
-void sync_link_send(struct world *w, struct node *n, const struct action *a);
-void sync_link_up(struct world *w, struct node *n, struct link *l, uint32_t channel, int side);
-void sync_link_readable(struct world *w, struct node *n, uint32_t channel, int end);
-void sync_link_closed(struct world *w, struct node *n, uint32_t channel, int end);
-void sync_link_failed(struct world *w, struct node *n, uint64_t peer);
-void sync_link_close_all(struct world *w, struct node *n);
-uint64_t sync_bandwidth(const struct world *w, uint16_t from, uint16_t to);
+void sync_link_send(struct cluster *cl, struct node *n, const struct action *a);
+void sync_link_up(struct cluster *cl, struct node *n, struct link *l, uint32_t channel, int side);
+void sync_link_readable(struct cluster *cl, struct node *n, uint32_t channel, int end);
+void sync_link_closed(struct cluster *cl, struct node *n, uint32_t channel, int end);
+void sync_link_failed(struct cluster *cl, struct node *n, uint64_t peer);
+void sync_link_close_all(struct cluster *cl, struct node *n);
+uint64_t sync_bandwidth(const struct cluster *cl, uint16_t from, uint16_t to);
 
 /* peer_lanes.c */
-void lanes_start(struct world *w, struct node *n, uint32_t slot, uint32_t window);
-void lanes_ready(struct world *w, struct node *n, const struct action *a);
-void lanes_stop_later(struct world *w, struct node *n, uint32_t slot);
-void lanes_stop(struct world *w, struct node *n, uint32_t slot);
-void lanes_readable(struct world *w, struct node *n, uint32_t channel, int end);
-void lanes_pump(struct world *w, struct node *n);
+void lanes_start(struct cluster *cl, struct node *n, uint32_t slot, uint32_t window);
+void lanes_ready(struct cluster *cl, struct node *n, const struct action *a);
+void lanes_stop_later(struct cluster *cl, struct node *n, uint32_t slot);
+void lanes_stop(struct cluster *cl, struct node *n, uint32_t slot);
+void lanes_readable(struct cluster *cl, struct node *n, uint32_t channel, int end);
+void lanes_pump(struct cluster *cl, struct node *n);
 uint32_t lanes_reserve(struct node *n, uint32_t senders, uint32_t want);
 void lanes_unreserve(struct node *n, uint32_t grants);
 void lanes_bytes(const struct run *r, struct session_event *idle); /* payload that it has moved */
@@ -506,60 +510,61 @@ void lanes_forget_connection(struct node *n, struct data_connection *d);
 void lanes_offer(struct link *l);                        /* its bundle is up */
 
 /* slow_links.c */
-uint32_t slow_rate(const struct world *w, uint16_t from, uint16_t to); /* 0: no limit */
+uint32_t slow_rate(const struct cluster *cl, uint16_t from, uint16_t to); /* 0: no limit */
 uint32_t slow_piece(uint32_t rate, uint32_t size);
 int64_t slow_ns(uint32_t rate, uint32_t size);
-void slow_set(struct world *w, const struct fault *f, bool on);
-void slow_end(struct world *w); /* all links are as fast as the run's */
+void slow_set(struct cluster *cl, const struct fault *f, bool on);
+void slow_end(struct cluster *cl); /* all links are as fast as the run's */
 
 /* peer_watch.c */
-void watch_start(struct world *w, struct node *n);
-void watch_look(struct world *w, struct node *n);
+void watch_start(struct cluster *cl, struct node *n);
+void watch_look(struct cluster *cl, struct node *n);
 
 /* program.c */
-struct program *program_new(struct world *w, struct node *n);
+struct program *program_new(struct cluster *cl, struct node *n);
 void program_free(struct node *n);
-void program_event(struct world *w, struct node *n, const struct event *e);
-void program_op_returned(struct world *w, struct node *n, uint32_t slot);
-void program_voted(struct world *w, struct node *n);
-void program_connected(struct world *w, struct node *n);
-void program_left(struct world *w, struct node *n);
-void program_apply(struct world *w, struct node *n);
+void program_event(struct cluster *cl, struct node *n, const struct event *e);
+void program_op_returned(struct cluster *cl, struct node *n, uint32_t slot);
+void program_voted(struct cluster *cl, struct node *n);
+void program_connected(struct cluster *cl, struct node *n);
+void program_left(struct cluster *cl, struct node *n);
+void program_apply(struct cluster *cl, struct node *n);
 bool program_ended(const struct node *n);
 void program_describe(const struct node *n, char *out, size_t size);
 void program_wish(struct node *n, enum fault_kind kind);
 
 /* faults.c */
-void faults_draw(struct world *w);
-void faults_fire(struct world *w, uint32_t index);
-void faults_end(struct world *w, uint32_t index);
-void faults_check(struct world *w, const struct node *n);
-void faults_heal(struct world *w);
+void faults_draw(struct cluster *cl);
+void faults_fire(struct cluster *cl, uint32_t index);
+void faults_end(struct cluster *cl, uint32_t index);
+void faults_check(struct cluster *cl, const struct node *n);
+void faults_heal(struct cluster *cl);
 
 /* master_fault.c */
-void master_fault_begin(struct world *w, uint32_t index);
-void master_fault_end(struct world *w);
+void master_fault_begin(struct cluster *cl, uint32_t index);
+void master_fault_end(struct cluster *cl);
 const char *fault_name(enum fault_kind kind);
 const char *phase_name(enum phase phase);
 
 /* faults_chain.c: several faults that need one another */
-bool faults_draw_chain(struct world *w);
+bool faults_draw_chain(struct cluster *cl);
 
 /* oracle_links.c: pairs without a link, and whether who is excluded may be */
-void oracle_links(struct world *w, struct node *n, const struct frame_header *h, const void *payload);
+void oracle_links(struct cluster *cl, struct node *n, const struct frame_header *h, const void *payload);
 
 /* oracle.c */
-void oracle_init(struct world *w);
-void oracle_fini(struct world *w);
-void oracle_views(struct world *w);          /* after a step of the master */
-void oracle_node(struct world *w, struct node *n);
+void oracle_init(struct cluster *cl);
+void oracle_fini(struct cluster *cl);
+void oracle_views(struct cluster *cl);          /* after a step of the master */
+void oracle_node(struct cluster *cl, struct node *n);
 void oracle_frozen(struct node *n, const unsigned char *frame, uint32_t bytes); /* a frame leaves for the master */
-void oracle_decisions(struct world *w, const struct node *at, const struct frame_header *h, const void *payload);
-const struct view_record *oracle_view(const struct world *w, uint32_t group, uint64_t view);
-void oracle_end(struct world *w);
+void oracle_decisions(struct cluster *cl, const struct node *at, const struct frame_header *h, const void *payload);
+const struct view_record *oracle_view(const struct cluster *cl, uint32_t group, uint64_t view);
+void oracle_end(struct cluster *cl);
 
 /* oracle_inside.c */
-void oracle_known_views(struct world *w);             /* after a step of the master */
-void oracle_deadline(struct world *w, struct node *n); /* between two steps of the process */
+void oracle_world(struct cluster *cl, const struct node *n, const struct sizes *s); /* the program reads them */
+void oracle_known_views(struct cluster *cl);             /* after a step of the master */
+void oracle_deadline(struct cluster *cl, struct node *n); /* between two steps of the process */
 
 #endif

@@ -1,9 +1,9 @@
-/* moves.c - the phases of the master's machines, the moves that each allows, and the one writer of phases.
+/* moves.c - the phases of a world's machines, the moves that each allows, and the one writer of phases.
  *
  * Its one idea: a phase changes along an edge of a table or not at all, so the tables are the diagrams of docs/PROTOCOL.md.
- * Invariant: every change of a phase is traced, and makes master_settle look again.
+ * Invariant: every change of a phase is traced, and makes world_settle look again.
  * SPDX-License-Identifier: MIT */
-#include "master/master_state.h"
+#include "world/world_state.h"
 
 #define TO(phase) (1u << (phase))
 const struct phase_table phase_next[PHASE_MACHINES] = {
@@ -25,21 +25,30 @@ const struct phase_table phase_next[PHASE_MACHINES] = {
                          TO(OPTIMISE_IDLE) | TO(OPTIMISE_PERSISTING), TO(OPTIMISE_IDLE)}},
 };
 
-const struct phase_table *master_phases(uint32_t *count)
+const struct phase_table *world_phases(uint32_t *count)
 {
     *count = PHASE_MACHINES;
     return phase_next;
 }
 
-void master_move(struct master *m, enum phase_machine machine, uint8_t *phase, uint8_t to, uint64_t id, uint64_t view,
+void world_move(struct world *w, enum phase_machine machine, uint8_t *phase, uint8_t to, uint64_t id, uint64_t view,
                  const char *why)
 {
     PCCL_ASSERT(phase_allowed(&phase_next[machine], *phase, to));
-    struct action *a = outbox_add(m->out, MASTER_TRACE);
+    struct action *a = outbox_add(w->common->out, MASTER_TRACE);
     a->slot = (uint32_t)machine << 16 | (uint32_t)*phase << 8 | to;
     a->id = id;
     a->value = view;
+    a->order = w->slot;
     a->data = why;
     *phase = to;
-    m->changed = true;
+    w->changed = true;
+}
+
+void world_tell(struct world *w, const char *what)
+{
+    struct action *a = outbox_add(w->common->out, MASTER_TRACE);
+    a->slot = (uint32_t)PHASE_MACHINES << 16;
+    a->order = w->slot;
+    a->data = what;
 }

@@ -6,7 +6,7 @@
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "master/master_state.h"
+#include "world/world_state.h"
 
 /* Where the pair is, or would go. */
 static uint32_t edge_place(const struct view_record *v, uint64_t a, uint64_t b)
@@ -90,7 +90,7 @@ static uint64_t name_relays(struct view_record *v)
 }
 
 /* The counter of the edge; a new one takes the place of the oldest if there is no room. */
-static struct edge_break *break_of(struct master *m, struct group *g, uint64_t x, uint64_t y)
+static struct edge_break *break_of(struct world *w, struct group *g, uint64_t x, uint64_t y)
 {
     uint64_t a = x < y ? x : y, b = x < y ? y : x;
     struct edge_break *oldest = NULL;
@@ -101,55 +101,55 @@ static struct edge_break *break_of(struct master *m, struct group *g, uint64_t x
         }
         oldest = oldest == NULL || k->since < oldest->since ? k : oldest;
     }
-    struct edge_break *k = g->break_count < m->config.max_members ? &g->breaks[g->break_count++] : oldest;
-    *k = (struct edge_break){.a = a, .b = b, .since = m->now};
+    struct edge_break *k = g->break_count < g->size.breaks ? &g->breaks[g->break_count++] : oldest;
+    *k = (struct edge_break){.a = a, .b = b, .since = w->common->now};
     return k;
 }
 
-static bool recent(const struct master *m, int64_t at)
+static bool recent(const struct world *w, int64_t at)
 {
-    return m->now - at <= MASTER_BREAK_NS;
+    return w->common->now - at <= WORLD_BREAK_NS;
 }
 
 /* It broke too often to be relied on, or was given up in the view that ends.  An edge that nobody can stand in for costs a
  * member its place: there only breaks count, and there it gets more patience. */
-static bool is_bad(const struct master *m, struct group *g, const struct edge_break *k, bool relayed)
+static bool is_bad(const struct world *w, struct group *g, const struct edge_break *k, bool relayed)
 {
     if (!relayed) {
-        return k->count >= MASTER_BREAKS_ALONE && recent(m, k->since);
+        return k->count >= WORLD_BREAKS_ALONE && recent(w, k->since);
     }
-    bool gave = k->gave_view != 0 && (k->gave_view == view_current(g)->view || (k->again && recent(m, k->gave_at)));
-    return gave || (k->count >= MASTER_BREAKS && recent(m, k->since));
+    bool gave = k->gave_view != 0 && (k->gave_view == view_current(g)->view || (k->again && recent(w, k->gave_at)));
+    return gave || (k->count >= WORLD_BREAKS && recent(w, k->since));
 }
 
-bool edges_broken(struct master *m, struct group *g, uint64_t x, uint64_t y, bool unreachable)
+bool edges_broken(struct world *w, struct group *g, uint64_t x, uint64_t y, bool unreachable)
 {
-    struct edge_break *k = break_of(m, g, x, y);
+    struct edge_break *k = break_of(w, g, x, y);
     uint64_t view = view_current(g)->view;
     bool relayed = relay_of(view_current(g), k->a, k->b) != 0;
-    if (k->count == 0 || k->view != view || k->attempt != m->admit.attempt) {
-        if (!recent(m, k->since)) {
+    if (k->count == 0 || k->view != view || k->attempt != w->admit.attempt) {
+        if (!recent(w, k->since)) {
             k->count = 0;
-            k->since = m->now;
+            k->since = w->common->now;
         }
         k->view = view;
-        k->attempt = m->admit.attempt;
+        k->attempt = w->admit.attempt;
         k->count++;
     }
     if (unreachable && relayed) {
-        edges_give_up(m, g, x, y);
+        edges_give_up(w, g, x, y);
     }
-    return is_bad(m, g, k, true);
+    return is_bad(w, g, k, true);
 }
 
-void edges_give_up(struct master *m, struct group *g, uint64_t x, uint64_t y)
+void edges_give_up(struct world *w, struct group *g, uint64_t x, uint64_t y)
 {
-    struct edge_break *k = break_of(m, g, x, y);
+    struct edge_break *k = break_of(w, g, x, y);
     uint64_t view = view_current(g)->view;
     if (k->gave_view != view) { /* what comes back at once and breaks again is waited for */
-        k->again = k->gave_view != 0 && recent(m, k->gave_at);
+        k->again = k->gave_view != 0 && recent(w, k->gave_at);
         k->gave_view = view;
-        k->gave_at = m->now;
+        k->gave_at = w->common->now;
     }
 }
 
@@ -157,23 +157,23 @@ void edges_give_up(struct master *m, struct group *g, uint64_t x, uint64_t y)
 
 enum { LINKED_BOTH = 3, EDGE_SOFT = 4 }; /* SOFT: in a view being made: may be left out again */
 
-static bool is_healed(const struct master *m, const struct group *g, const struct view_record *v, uint32_t edge)
+static bool is_healed(const struct world *w, const struct group *g, const struct view_record *v, uint32_t edge)
 {
     const struct missing_edge *e = &v->edge[edge];
     bool healed = v->linked[edge] == LINKED_BOTH;
     for (uint32_t i = 0; healed && i < g->break_count; i++) {
         const struct edge_break *k = &g->breaks[i];
-        bool waits = (k->count >= MASTER_BREAKS && recent(m, k->since)) || (k->again && recent(m, k->gave_at));
+        bool waits = (k->count >= WORLD_BREAKS && recent(w, k->since)) || (k->again && recent(w, k->gave_at));
         healed = k->a != e->a || k->b != e->b || !waits;
     }
     return healed;
 }
 
-bool edges_healed(const struct master *m, const struct group *g)
+bool edges_healed(const struct world *w, const struct group *g)
 {
     const struct view_record *v = &g->views[g->current];
     for (uint32_t i = 0; i < v->edges; i++) {
-        if (is_healed(m, g, v, i)) {
+        if (is_healed(w, g, v, i)) {
             return true;
         }
     }
@@ -188,19 +188,19 @@ static uint8_t *mark_of(struct group *g, uint64_t from, uint64_t to, uint8_t *bi
     return edges_missing(v, from, to) ? &v->linked[edge_place(v, from < to ? from : to, from < to ? to : from)] : NULL;
 }
 
-void edges_linked(struct master *m, struct member *mb, const struct msg_linked *l, uint64_t view, struct reader *r)
+void edges_linked(struct world *w, struct member *mb, const struct msg_linked *l, uint64_t view, struct reader *r)
 {
-    struct group *g = member_group(m, mb);
+    struct group *g = member_group(w, mb);
     bool counts = mb->phase == MEMBER_ACCEPTED && view == view_current(g)->view;
     for (uint32_t i = 0; i < l->failed; i++) {
         uint8_t bit, *mark = mark_of(g, mb->id, get_u64(r), &bit);
         if (counts && mark != NULL) {
             *mark |= bit;
-            m->changed = true;
+            w->changed = true;
         }
     }
     if (!reader_done(r)) {
-        member_violation(m, mb->conn, "a linked that cannot be read");
+        member_violation(w, mb, "a linked that cannot be read");
     }
 }
 
@@ -225,7 +225,7 @@ void edges_unlinked_all(struct group *g, uint64_t from)
 /* ---- of the next view ------------------------------------------------------------------------------------------------ */
 
 /* What breaks too often, though it may be linked for the moment. */
-static void add_bad(struct master *m, struct group *g)
+static void add_bad(struct world *w, struct group *g)
 {
     struct view_record *to = view_next(g);
     for (uint32_t i = 0; i < g->break_count; i++) {
@@ -234,7 +234,7 @@ static void add_bad(struct master *m, struct group *g)
             continue;
         }
         bool relayed = relay_of(to, k->a, k->b) != 0;
-        if (is_bad(m, g, k, relayed) && edges_note(to, k->a, k->b, m->edge_capacity)) { /* no room: it stays in use, no harm */
+        if (is_bad(w, g, k, relayed) && edges_note(to, k->a, k->b, w->common->edge_limit)) { /* no room: it stays in use, no harm */
             to->linked[edge_place(to, k->a, k->b)] = relayed ? EDGE_SOFT : 0;
         }
     }
@@ -252,32 +252,32 @@ static void drop_soft(struct view_record *v, bool edges_too)
     v->edges = kept;
 }
 
-void edges_inherit(struct master *m, struct group *g)
+void edges_inherit(struct world *w, struct group *g)
 {
     const struct view_record *from = view_current(g);
     struct view_record *to = view_next(g);
     for (uint32_t i = 0; i < from->edges; i++) {
         const struct missing_edge *e = &from->edge[i];
-        if (view_has(to, e->a) && view_has(to, e->b) && !is_healed(m, g, from, i)) {
-            (void)edges_note(to, e->a, e->b, m->edge_capacity); /* fits: it did before */
+        if (view_has(to, e->a) && view_has(to, e->b) && !is_healed(w, g, from, i)) {
+            (void)edges_note(to, e->a, e->b, w->common->edge_limit); /* fits: it did before */
         }
     }
 }
 
 /* M10: a pair without a link gets a relay; who cannot even be relayed is returned. */
-uint64_t edges_close(struct master *m, struct group *g)
+uint64_t edges_close(struct world *w, struct group *g)
 {
     struct view_record *v = view_next(g);
-    add_bad(m, g);
+    add_bad(w, g);
     uint64_t alone = name_relays(v);
     drop_soft(v, alone != 0); /* a link that breaks now and then is better than none */
     return alone == 0 ? 0 : name_relays(v);
 }
 
-bool edges_unsure(struct master *m, struct group *g)
+bool edges_unsure(struct world *w, struct group *g)
 {
     const struct view_record *v = view_next(g);
-    bool unsure = edges_close(m, g) != 0;
+    bool unsure = edges_close(w, g) != 0;
     for (uint32_t i = 0; i < g->break_count; i++) {
         const struct edge_break *k = &g->breaks[i];
         bool gave = k->gave_view == view_current(g)->view && view_has(v, k->a) && view_has(v, k->b);

@@ -7,10 +7,11 @@
  * SPDX-License-Identifier: MIT */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "core/id.h"
-#include "master/journal.h"
-#include "master/master_state.h"
+#include "world/journal_record.h"
+#include "world/world_state.h"
 
 enum strategy { STRATEGY_POPULAR = 0, STRATEGY_RECEIVE = 1, STRATEGY_SEND = 2 }; /* pcclSharedStateSyncStrategy_t */
 
@@ -40,16 +41,16 @@ static bool candidate(const struct member *mb)
 }
 
 /* The winner among those who may send; null if nobody may. */
-static const struct member *elect_content(const struct master *m, const struct group *g)
+static const struct member *elect_content(const struct world *w, const struct group *g)
 {
     const struct member *best = NULL;
     uint32_t best_votes = 0, at = 0;
-    for (const struct member *mb; (mb = voter_next(m, g, &at)) != NULL;) {
+    for (const struct member *mb; (mb = voter_next(w, g, &at)) != NULL;) {
         if (!candidate(mb)) {
             continue;
         }
         uint32_t votes = 0, other = 0;
-        for (const struct member *o; (o = voter_next(m, g, &other)) != NULL;) {
+        for (const struct member *o; (o = voter_next(w, g, &other)) != NULL;) {
             votes += candidate(o) && o->vote.msg.revision == mb->vote.msg.revision &&
                      same_content(&o->vote.msg, &mb->vote.msg);
         }
@@ -62,20 +63,20 @@ static const struct member *elect_content(const struct master *m, const struct g
 }
 
 /* Revisions above the expected one, and strategies that do not go together; true if somebody had to go. */
-static bool kick_voters(struct master *m, struct group *g)
+static bool kick_voters(struct world *w, struct group *g)
 {
     bool popular = false, kicked = false;
     uint32_t at = 0;
-    for (const struct member *mb; (mb = voter_next(m, g, &at)) != NULL;) {
+    for (const struct member *mb; (mb = voter_next(w, g, &at)) != NULL;) {
         popular = popular || mb->vote.msg.strategy == STRATEGY_POPULAR;
     }
     at = 0;
-    for (struct member *mb; (mb = voter_next(m, g, &at)) != NULL;) {
+    for (struct member *mb; (mb = voter_next(w, g, &at)) != NULL;) {
         if (g->revision != 0 && mb->vote.msg.revision > g->revision) {
-            member_exclude(m, mb, CAUSE_KICK_REVISION, "its shared state has a revision above the expected one");
+            member_exclude(w, mb, CAUSE_KICK_REVISION, "its shared state has a revision above the expected one");
             kicked = true;
         } else if (popular && mb->vote.msg.strategy != STRATEGY_POPULAR) {
-            member_exclude(m, mb, CAUSE_KICK_STRATEGY, "send only or receive only beside peers that enforce the popular state");
+            member_exclude(w, mb, CAUSE_KICK_STRATEGY, "send only or receive only beside peers that enforce the popular state");
             kicked = true;
         }
     }
@@ -91,16 +92,16 @@ static bool takes_whole(const struct group *g, const struct member *mb, const st
 }
 
 /* Whoever has all entries of the elected state is distrusted or gone: those that have what is compared keep the rest of their own. */
-static void promote_holders(struct master *m, struct group *g, const struct msg_vote *won, uint32_t *receivers)
+static void promote_holders(struct world *w, struct group *g, const struct msg_vote *won, uint32_t *receivers)
 {
     uint32_t at = 0;
-    for (const struct member *mb; (mb = voter_next(m, g, &at)) != NULL;) {
+    for (const struct member *mb; (mb = voter_next(w, g, &at)) != NULL;) {
         if (mb->role == SYNC_HOLDER) {
             return;
         }
     }
     at = 0;
-    for (struct member *mb; (mb = voter_next(m, g, &at)) != NULL;) {
+    for (struct member *mb; (mb = voter_next(w, g, &at)) != NULL;) {
         if (mb->whole && !mb->distrusted && same_content(&mb->vote.msg, won) &&
             mb->vote.msg.strategy != STRATEGY_RECEIVE) {
             mb->role = SYNC_HOLDER;
@@ -112,27 +113,27 @@ static void promote_holders(struct master *m, struct group *g, const struct msg_
 }
 
 /* `what`: as it has learnt from a holder; "": it could not. */
-static void exclude_for_keys(struct master *m, struct member *mb, const char *what)
+static void exclude_for_keys(struct world *w, struct member *mb, const char *what)
 {
     static const char why[] = "its shared state has other entries than the elected one";
     char text[BOUNDS_TEXT];
     snprintf(text, sizeof text, "%s%s%.140s", why, what[0] != 0 ? ": " : "", what);
-    member_exclude_told(m, mb, CAUSE_KICK_KEYS, why, text);
+    member_exclude_told(w, mb, CAUSE_KICK_KEYS, why, text);
 }
 
 /* Roles of all voters; true if somebody had to go. */
-static bool assign_roles(struct master *m, struct group *g, const struct msg_vote *won, uint32_t *receivers)
+static bool assign_roles(struct world *w, struct group *g, const struct msg_vote *won, uint32_t *receivers)
 {
     bool kicked = false;
     uint32_t at = 0;
     *receivers = 0;
-    for (struct member *mb; (mb = voter_next(m, g, &at)) != NULL;) {
+    for (struct member *mb; (mb = voter_next(w, g, &at)) != NULL;) {
         const struct msg_vote *v = &mb->vote.msg;
         bool other_keys = v->key_digest != won->key_digest; /* it can receive nothing but the reason why it has to go */
         mb->whole = !other_keys && takes_whole(g, mb, won);
         bool receives = !same_content(v, won) || mb->whole || mb->distrusted;
         if (receives && !other_keys && v->strategy == STRATEGY_SEND) {
-            member_exclude(m, mb, CAUSE_KICK_STRATEGY, "send only, but other content was elected");
+            member_exclude(w, mb, CAUSE_KICK_STRATEGY, "send only, but other content was elected");
             kicked = true;
         }
         mb->role = receives || v->strategy == STRATEGY_RECEIVE ? SYNC_RECEIVER : SYNC_HOLDER;
@@ -140,72 +141,74 @@ static bool assign_roles(struct master *m, struct group *g, const struct msg_vot
         mb->told = false;
         *receivers += receives;
     }
-    promote_holders(m, g, won, receivers);
+    promote_holders(w, g, won, receivers);
     return kicked;
 }
 
 /* ---- the vote ------------------------------------------------------------------------------------------------------ */
 
 /* M4: the new revision is on record before it is answered. */
-static void persist_revision(struct master *m, struct group *g, const char *why)
+static void persist_revision(struct world *w, struct group *g, const char *why)
 {
-    struct outbox *o = m->out;
+    struct outbox *o = w->common->out;
     uint64_t most = g->revision > g->sync.revision ? g->revision : g->sync.revision;
-    struct journal_record head = {.kind = JOURNAL_REVISION, .run = m->config.run, .epoch = m->config.epoch,
-                                  .group = g->label, .number = m->next_persist, .value = most + 1};
-    master_move(m, PHASE_SYNC, &g->sync.phase, SYNC_PERSISTING, g->label, view_current(g)->view, why);
+    uint64_t number = common_number(&w->common->next_persist, w->slot);
+    struct record head = {.kind = RECORD_REVISION, .run = w->run, .epoch = w->common->config.epoch,
+                                  .group = g->label, .number = number, .value = most + 1};
+    memcpy(head.name, w->name, sizeof head.name);
+    world_move(w, PHASE_SYNC, &g->sync.phase, SYNC_PERSISTING, g->label, view_current(g)->view, why);
     writer_init(&o->writer, o->bytes + o->used, o->bytes_capacity - o->used);
-    journal_end(&o->writer, journal_begin(&o->writer, &head));
-    journal_persist(o, m->next_persist);
-    g->sync.persist = m->next_persist++;
+    record_end(&o->writer, record_begin(&o->writer, &head));
+    record_persist(o, number);
+    g->sync.persist = number;
 }
 
-static void answer_all(struct master *m, struct group *g, enum answer_result result, uint64_t value, const char *text)
+static void answer_all(struct world *w, struct group *g, enum answer_result result, uint64_t value, const char *text)
 {
-    struct sizes sizes = view_sizes(m, g, false);
-    for (uint32_t i = 0; i < m->config.max_members; i++) {
-        struct member *mb = &m->members[i];
-        if (member_accepted_in(m, mb, g) && mb->vote.kind == VOTE_SYNC) {
+    struct sizes sizes = view_sizes(w, g, false);
+    for (uint32_t i = 0; i < w->member_room; i++) {
+        struct member *mb = &w->members[i];
+        if (member_accepted_in(w, mb, g) && mb->vote.kind == VOTE_SYNC) {
             mb->synced = result == ANSWER_OK || mb->synced;
             mb->role = 0;
             mb->failures = 0;
-            vote_answer(m, mb, result, value, &sizes, text);
+            vote_answer(w, mb, result, value, &sizes, text);
         }
     }
 }
 
 /* Nobody who may send has raised the revision since the last sync: what they offer may be older than what some have. */
-static void answer_outdated(struct master *m, struct group *g, const struct member *most)
+static void answer_outdated(struct world *w, struct group *g, const struct member *most)
 {
     char text[BOUNDS_TEXT];
     snprintf(text, sizeof text, "expected %" PRIu64 ", highest offered %" PRIu64 " by peer " ID_FORMAT, g->revision,
              most->vote.msg.revision, ID_PARTS(most->id));
-    answer_all(m, g, ANSWER_REVISION, 0, text);
+    answer_all(w, g, ANSWER_REVISION, 0, text);
 }
 
-static void elect(struct master *m, struct group *g)
+static void elect(struct world *w, struct group *g)
 {
     bool taken_part = false;
     uint32_t at = 0, receivers = 0;
-    for (const struct member *mb; (mb = voter_next(m, g, &at)) != NULL;) {
+    for (const struct member *mb; (mb = voter_next(w, g, &at)) != NULL;) {
         taken_part = taken_part || mb->synced;
     }
     g->revision = taken_part ? g->revision : 0; /* none is left of the last sync: the group starts afresh */
     g->sync.again = false;
-    if (kick_voters(m, g)) {
+    if (kick_voters(w, g)) {
         return; /* a freeze; the vote goes on in the next view */
     }
-    const struct member *won = elect_content(m, g);
+    const struct member *won = elect_content(w, g);
     if (won == NULL) {
-        answer_all(m, g, ANSWER_NO_CANDIDATE, 0, "no peer that may send has a shared state");
+        answer_all(w, g, ANSWER_NO_CANDIDATE, 0, "no peer that may send has a shared state");
         return;
     }
     if (won->vote.msg.revision < g->revision && !MUTANT(REVISION_ANY)) {
-        answer_outdated(m, g, won);
+        answer_outdated(w, g, won);
         return;
     }
     struct msg_vote elected = won->vote.msg;
-    if (assign_roles(m, g, &elected, &receivers)) {
+    if (assign_roles(w, g, &elected, &receivers)) {
         return;
     }
     g->sync.revision = elected.revision;
@@ -213,11 +216,11 @@ static void elect(struct master *m, struct group *g)
     g->sync.content_digest = elected.content_digest;
     g->sync.round++;
     if (receivers == 0) {
-        persist_revision(m, g, "nobody has to receive");
+        persist_revision(w, g, "nobody has to receive");
         return;
     }
-    master_move(m, PHASE_SYNC, &g->sync.phase, SYNC_STAGING, g->label, view_current(g)->view, "elected");
-    source_tell(m, g, NULL);
+    world_move(w, PHASE_SYNC, &g->sync.phase, SYNC_STAGING, g->label, view_current(g)->view, "elected");
+    source_tell(w, g, NULL);
 }
 
 /* How a round stands: living holders, receivers that have not staged, receivers that have. */
@@ -225,12 +228,12 @@ struct tally {
     uint32_t holders, waiting, told, staged; /* told: of those that wait */
 };
 
-static struct tally tally_of(const struct master *m, const struct group *g)
+static struct tally tally_of(const struct world *w, const struct group *g)
 {
     struct tally t = {0};
-    for (uint32_t i = 0; i < m->config.max_members; i++) {
-        const struct member *mb = &m->members[i];
-        if (member_accepted_in(m, mb, g)) {
+    for (uint32_t i = 0; i < w->member_room; i++) {
+        const struct member *mb = &w->members[i];
+        if (member_accepted_in(w, mb, g)) {
             t.holders += mb->role == SYNC_HOLDER;
             t.waiting += mb->role == SYNC_RECEIVER && !mb->staged;
             t.told += mb->role == SYNC_RECEIVER && !mb->staged && mb->told;
@@ -241,39 +244,39 @@ static struct tally tally_of(const struct master *m, const struct group *g)
 }
 
 /* Whoever could have passed the state on to them is none that is believed. */
-static void exclude_unserved(struct master *m, struct group *g)
+static void exclude_unserved(struct world *w, struct group *g)
 {
-    for (uint32_t i = 0; i < m->config.max_members; i++) {
-        struct member *mb = &m->members[i];
-        if (!member_accepted_in(m, mb, g) || mb->role != SYNC_RECEIVER || mb->staged) {
+    for (uint32_t i = 0; i < w->member_room; i++) {
+        struct member *mb = &w->members[i];
+        if (!member_accepted_in(w, mb, g) || mb->role != SYNC_RECEIVER || mb->staged) {
             continue;
         }
         if (mb->vote.msg.key_digest != g->sync.key_digest) {
-            exclude_for_keys(m, mb, "");
+            exclude_for_keys(w, mb, "");
         } else {
-            member_exclude(m, mb, CAUSE_KICK_UNREACHABLE, "it reaches no source of the shared state");
+            member_exclude(w, mb, CAUSE_KICK_UNREACHABLE, "it reaches no source of the shared state");
         }
     }
 }
 
-static void settle_staging(struct master *m, struct group *g)
+static void settle_staging(struct world *w, struct group *g)
 {
-    source_tell(m, g, NULL);
-    struct tally t = tally_of(m, g);
+    source_tell(w, g, NULL);
+    struct tally t = tally_of(w, g);
     if (t.waiting == 0 || (MUTANT(SYNC_EARLY_APPLY) && t.staged > 0)) {
-        persist_revision(m, g, "all have staged");
+        persist_revision(w, g, "all have staged");
     } else if (g->sync.again || t.holders == 0) {
-        master_move(m, PHASE_SYNC, &g->sync.phase, SYNC_IDLE, g->label, view_current(g)->view, "no source: once more");
+        world_move(w, PHASE_SYNC, &g->sync.phase, SYNC_IDLE, g->label, view_current(g)->view, "no source: once more");
     } else if (t.told == 0) {
-        exclude_unserved(m, g);
+        exclude_unserved(w, g);
     }
 }
 
-int64_t election_deadline(const struct master *m)
+int64_t election_deadline(const struct world *w)
 {
     int64_t due = NEVER;
-    for (uint32_t i = 0; i < m->config.max_groups; i++) {
-        const struct group *g = &m->groups[i];
+    for (uint32_t i = 0; i < w->group_room; i++) {
+        const struct group *g = &w->groups[i];
         if (g->phase != GROUP_FREE && g->sync.elect_at != 0 && g->sync.elect_at < due) {
             due = g->sync.elect_at;
         }
@@ -281,27 +284,27 @@ int64_t election_deadline(const struct master *m)
     return due;
 }
 
-void election_settle(struct master *m, struct group *g)
+void election_settle(struct world *w, struct group *g)
 {
-    if (m->now >= g->sync.elect_at) {
+    if (w->common->now >= g->sync.elect_at) {
         g->sync.elect_at = 0;
     }
-    if (g->phase != GROUP_NORMAL || m->voters[VOTE_SYNC] == 0 || !vote_quiet(m, g)) {
+    if (g->phase != GROUP_NORMAL || w->voters[VOTE_SYNC] == 0 || !vote_quiet(w, g)) {
         return; /* elections and answers wait until no view is being ended */
     }
     switch ((enum sync_phase)g->sync.phase) {
     case SYNC_IDLE:
-        if (vote_all_in(m, g, VOTE_SYNC) && g->sync.elect_at == 0) {
-            elect(m, g);
+        if (vote_all_in(w, g, VOTE_SYNC) && g->sync.elect_at == 0) {
+            elect(w, g);
         }
         break;
     case SYNC_STAGING:
-        settle_staging(m, g);
+        settle_staging(w, g);
         break;
     case SYNC_DURABLE:
         g->revision = (g->revision > g->sync.revision ? g->revision : g->sync.revision) + 1;
-        master_move(m, PHASE_SYNC, &g->sync.phase, SYNC_IDLE, g->label, view_current(g)->view, "answered");
-        answer_all(m, g, ANSWER_OK, g->sync.revision, ""); /* this is APPLY */
+        world_move(w, PHASE_SYNC, &g->sync.phase, SYNC_IDLE, g->label, view_current(g)->view, "answered");
+        answer_all(w, g, ANSWER_OK, g->sync.revision, ""); /* this is APPLY */
         break;
     case SYNC_PERSISTING:
     case SYNC_PHASES:
@@ -309,39 +312,39 @@ void election_settle(struct master *m, struct group *g)
     }
 }
 
-void election_persisted(struct master *m, uint64_t number)
+void election_persisted(struct world *w, uint64_t number)
 {
-    for (uint32_t i = 0; i < m->config.max_groups; i++) {
-        struct group *g = &m->groups[i];
+    for (uint32_t i = 0; i < w->group_room; i++) {
+        struct group *g = &w->groups[i];
         if (g->sync.phase == SYNC_PERSISTING && g->sync.persist == number) {
-            master_move(m, PHASE_SYNC, &g->sync.phase, SYNC_DURABLE, g->label, view_current(g)->view, "durable");
+            world_move(w, PHASE_SYNC, &g->sync.phase, SYNC_DURABLE, g->label, view_current(g)->view, "durable");
         }
     }
 }
 
 /* A source that sent wrong bytes is none any more, until the vote ends. */
-static bool note_liar(struct master *m, struct group *g, uint64_t id)
+static bool note_liar(struct world *w, struct group *g, uint64_t id)
 {
-    struct member *liar = id == 0 ? NULL : member_find(m, id);
-    if (liar == NULL || !member_accepted_in(m, liar, g) || !source_has(liar)) {
+    struct member *liar = id == 0 ? NULL : member_find(w, id);
+    if (liar == NULL || !member_accepted_in(w, liar, g) || !source_has(liar)) {
         return false;
     }
     liar->distrusted = true;
     return true;
 }
 
-bool election_known(const struct master *m, const struct member *mb, const struct msg_staged *s)
+bool election_known(const struct world *w, const struct member *mb, const struct msg_staged *s)
 {
-    const struct group *g = member_group(m, mb);
+    const struct group *g = member_group(w, mb);
     return s->number < mb->answered || (s->number == mb->answered && s->round <= g->sync.round);
 }
 
 /* All that have the state have been heard of since then: whose process is ending is not reached by anybody, and the master may be the
  * last to see its connection close. */
-static bool sources_live(const struct master *m, const struct group *g, int64_t since)
+static bool sources_live(const struct world *w, const struct group *g, int64_t since)
 {
     uint32_t at = 0;
-    for (const struct member *mb; (mb = voter_next(m, g, &at)) != NULL;) {
+    for (const struct member *mb; (mb = voter_next(w, g, &at)) != NULL;) {
         if (source_has(mb) && mb->heard_at <= since) {
             return false;
         }
@@ -350,64 +353,64 @@ static bool sources_live(const struct master *m, const struct group *g, int64_t 
 }
 
 /* What it failed to reach others may reach: only its own failures count, one a round. */
-static void note_failure(struct master *m, struct group *g, struct member *mb)
+static void note_failure(struct world *w, struct group *g, struct member *mb)
 {
-    if (mb->failures == 0 || (mb->failed_round != g->sync.round && sources_live(m, g, mb->failed_at))) {
+    if (mb->failures == 0 || (mb->failed_round != g->sync.round && sources_live(w, g, mb->failed_at))) {
         mb->failures++;
         mb->failed_round = g->sync.round;
-        mb->failed_at = m->now;
+        mb->failed_at = w->common->now;
     }
-    if (mb->failures >= MASTER_SYNC_ROUNDS) {
-        member_exclude(m, mb, CAUSE_KICK_UNREACHABLE, "it reaches no source of the shared state");
+    if (mb->failures >= WORLD_SYNC_ROUNDS) {
+        member_exclude(w, mb, CAUSE_KICK_UNREACHABLE, "it reaches no source of the shared state");
     }
 }
 
-static void forget_failures(struct master *m, const struct group *g)
+static void forget_failures(struct world *w, const struct group *g)
 {
-    for (uint32_t i = 0; i < m->config.max_members; i++) {
-        if (member_accepted_in(m, &m->members[i], g)) {
-            m->members[i].failures = 0;
+    for (uint32_t i = 0; i < w->member_room; i++) {
+        if (member_accepted_in(w, &w->members[i], g)) {
+            w->members[i].failures = 0;
         }
     }
 }
 
-void election_staged(struct master *m, struct member *mb, const struct msg_staged *s)
+void election_staged(struct world *w, struct member *mb, const struct msg_staged *s)
 {
-    struct group *g = member_group(m, mb);
+    struct group *g = member_group(w, mb);
     if (g->sync.phase != SYNC_STAGING || mb->vote.kind != VOTE_SYNC || mb->role != SYNC_RECEIVER ||
         s->number != mb->answered || s->round != g->sync.round) {
         return; /* of an earlier round */
     }
-    bool caught = note_liar(m, g, s->liar);
+    bool caught = note_liar(w, g, s->liar);
     switch ((enum staged_status)s->status) {
     case STAGED_OK:
         mb->staged = true;
         break;
     case STAGED_NO_SOURCE:
         g->sync.again = true;
-        g->sync.elect_at = caught ? 0 : m->now + m->config.collect_ns;
+        g->sync.elect_at = caught ? 0 : w->common->now + w->common->config.collect_ns;
         if (caught) {
-            forget_failures(m, g);
+            forget_failures(w, g);
         } else {
-            note_failure(m, g, mb);
+            note_failure(w, g, mb);
         }
         break;
     case STAGED_NO_MEMORY:
-        member_exclude(m, mb, CAUSE_NO_MEMORY, "no memory for the shared state");
+        member_exclude(w, mb, CAUSE_NO_MEMORY, "no memory for the shared state");
         break;
     case STAGED_KEYS:
-        exclude_for_keys(m, mb, s->text);
+        exclude_for_keys(w, mb, s->text);
         break;
     }
-    m->changed = true;
+    w->changed = true;
 }
 
-void election_reset(struct master *m, struct group *g, const char *why)
+void election_reset(struct world *w, struct group *g, const char *why)
 {
     if (g->sync.phase != SYNC_IDLE) {
-        master_move(m, PHASE_SYNC, &g->sync.phase, SYNC_IDLE, g->label, 0, why);
+        world_move(w, PHASE_SYNC, &g->sync.phase, SYNC_IDLE, g->label, 0, why);
     }
     g->sync.again = false;
     g->sync.elect_at = 0;
-    forget_failures(m, g);
+    forget_failures(w, g);
 }

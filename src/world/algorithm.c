@@ -4,18 +4,18 @@
  * nothing: the algorithm of the view before stays.  Invariant: a view with a missing edge uses direct (view.c).
  * SPDX-License-Identifier: MIT */
 #include "collectives/plan.h"
-#include "master/master_state.h"
+#include "world/world_state.h"
 #include "topology/cost.h"
 #include "topology/rates.h"
 
 #define NOMINAL_BYTES 67108864.0
 #define CLEARLY_FASTER 0.9 /* the gain that pays for a change when rates are known to a few per cent only */
 
-static bool all_measured(const struct master *m, const struct view_record *v)
+static bool all_measured(const struct world *w, const struct view_record *v)
 {
     for (uint32_t i = 0; i < v->members; i++) {
         for (uint32_t k = 0; k < v->members; k++) {
-            if (i != k && !bandwidth_get(&m->bandwidth, v->ids[i], v->ids[k], NULL, NULL)) {
+            if (i != k && !bandwidth_get(&w->bandwidth, v->ids[i], v->ids[k], NULL, NULL)) {
                 return false;
             }
         }
@@ -23,24 +23,24 @@ static bool all_measured(const struct master *m, const struct view_record *v)
     return true;
 }
 
-uint8_t algorithm_choose(struct master *m, const struct view_record *v, const uint32_t *ring, uint8_t before)
+uint8_t algorithm_choose(struct world *w, const struct view_record *v, const uint32_t *ring, uint8_t before)
 {
     uint32_t n = v->members;
     if (n < PLAN_RING_LEAST) {
         return PLAN_DIRECT;
     }
-    double *up = m->scratch_rates, *down = up + n, *share = down + n;
-    if (!all_measured(m, v) || !rates_fill(&m->bandwidth, v->ids, n, up, down, m->scratch_path)) {
+    double *up = w->common->scratch_rates, *down = up + n, *share = down + n;
+    if (!all_measured(w, v) || !rates_fill(&w->bandwidth, v->ids, n, up, down, w->common->scratch_path)) {
         return before;
     }
     for (uint32_t i = 0; i < n; i++) {
         share[i] = 1.0 / n;
-        m->scratch_order[i] = (uint16_t)ring[i];
+        w->common->scratch_order[i] = (uint16_t)ring[i];
     }
-    const struct cost_net net = {.n = n, .up_bps = up, .down_bps = down, .path_bps = m->scratch_path};
-    const struct cost_job job = {.bytes = NOMINAL_BYTES, .chunk_bytes = m->config.plan.frame_bytes};
+    const struct cost_net net = {.n = n, .up_bps = up, .down_bps = down, .path_bps = w->common->scratch_path};
+    const struct cost_job job = {.bytes = NOMINAL_BYTES, .chunk_bytes = w->common->config.plan.frame_bytes};
     struct cost_choice choice;
-    if (!cost_choose(&net, m->scratch_order, share, 1u << COST_DIRECT | 1u << COST_RING, job, &choice)) {
+    if (!cost_choose(&net, w->common->scratch_order, share, 1u << COST_DIRECT | 1u << COST_RING, job, &choice)) {
         return PLAN_DIRECT;
     }
     bool ring_wins = choice.predicted_s[COST_RING] < CLEARLY_FASTER * choice.predicted_s[COST_DIRECT];

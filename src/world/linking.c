@@ -3,49 +3,49 @@
  * Its one idea: an admission and the end of a view that leaves a pair without a relay ask the same of their members, each
  * under an attempt of its own.  Invariant: attempts are never reused.
  * SPDX-License-Identifier: MIT */
-#include "master/master_state.h"
+#include "world/world_state.h"
 
 bool linking_takes_part(const struct member *mb)
 {
     return mb->phase == MEMBER_ACCEPTED || (mb->phase == MEMBER_PENDING && mb->joining);
 }
 
-void linking_send(struct master *m, struct group *g, uint32_t attempt, struct member *only)
+void linking_send(struct world *w, struct group *g, uint32_t attempt, struct member *only)
 {
     const struct view_record *v = view_next(g);
     struct msg_admit a = {.view = v->view, .attempt = attempt, .members = v->members};
-    struct writer *w = outbox_frame(m->out, FRAME_ADMIT, m->config.run, v->view);
-    put_admit(w, &a);
+    struct writer *frame = outbox_frame(w->common->out, FRAME_ADMIT, w->run, v->view);
+    put_admit(frame, &a);
     for (uint32_t i = 0; i < v->members; i++) {
-        const struct member *mb = member_find(m, v->ids[i]);
+        const struct member *mb = member_find(w, v->ids[i]);
         struct member_info gone = {.id = v->ids[i], .lanes = 1}; /* lost since: a new attempt is on its way */
-        put_member_info(w, mb != NULL ? &mb->info : &gone);
+        put_member_info(frame, mb != NULL ? &mb->info : &gone);
     }
-    struct action *act = outbox_send_many(m->out, MASTER_SEND);
+    struct action *act = outbox_send_many(w->common->out, MASTER_SEND);
     for (uint32_t i = 0; i < v->members; i++) {
-        const struct member *mb = member_find(m, v->ids[i]);
+        const struct member *mb = member_find(w, v->ids[i]);
         if (mb != NULL && mb->conn != SLOT_NONE && linking_takes_part(mb) && (only == NULL || only == mb)) {
-            outbox_dest(m->out, act, mb->conn);
+            outbox_dest(w->common->out, act, mb->conn);
         }
     }
 }
 
-uint32_t linking_begin(struct master *m, struct group *g)
+uint32_t linking_begin(struct world *w, struct group *g)
 {
     view_next(g)->edges = 0; /* LINKED will name them */
-    for (uint32_t i = 0; i < m->config.max_members; i++) {
-        if (member_group(m, &m->members[i]) == g) {
-            m->members[i].linked = false;
+    for (uint32_t i = 0; i < w->member_room; i++) {
+        if (member_group(w, &w->members[i]) == g) {
+            w->members[i].linked = false;
         }
     }
-    return ++m->admit.attempt;
+    return ++w->admit.attempt;
 }
 
-bool linking_all(const struct master *m, const struct group *g)
+bool linking_all(const struct world *w, const struct group *g)
 {
-    for (uint32_t i = 0; i < m->config.max_members; i++) {
-        const struct member *mb = &m->members[i];
-        bool asked = g == NULL ? linking_takes_part(mb) : member_accepted_in(m, mb, g);
+    for (uint32_t i = 0; i < w->member_room; i++) {
+        const struct member *mb = &w->members[i];
+        bool asked = g == NULL ? linking_takes_part(mb) : member_accepted_in(w, mb, g);
         if (asked && !mb->linked) {
             return false;
         }

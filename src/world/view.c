@@ -8,23 +8,23 @@
 #include <string.h>
 
 #include "collectives/plan.h"
-#include "master/journal.h"
+#include "world/journal_record.h"
 #include "core/id.h"
-#include "master/master_state.h"
+#include "world/world_state.h"
 
 /* ---- making a view ------------------------------------------------------------------------------------------------- */
 
-void view_propose(struct master *m, struct group *g, enum vote_kind answers, bool joining)
+void view_propose(struct world *w, struct group *g, enum vote_kind answers, bool joining)
 {
     const struct view_record *cur = view_current(g);
     struct view_record *next = view_next(g);
     next->view = g->next_number++;
     next->answers = (uint8_t)answers;
     next->members = next->removed = next->edges = next->decisions = 0;
-    for (uint32_t i = 0; i < m->config.max_members; i++) {
-        const struct member *mb = &m->members[i];
-        bool in = member_accepted_in(m, mb, g) ||
-                  (joining && mb->phase == MEMBER_PENDING && mb->joining && member_group(m, mb) == g);
+    for (uint32_t i = 0; i < w->member_room; i++) {
+        const struct member *mb = &w->members[i];
+        bool in = member_accepted_in(w, mb, g) ||
+                  (joining && mb->phase == MEMBER_PENDING && mb->joining && member_group(w, mb) == g);
         if (in) {
             uint32_t at = next->members++;
             for (; at > 0 && next->ids[at - 1] > mb->id; at--) {
@@ -53,11 +53,11 @@ static bool same_host(const struct net_address *a, const struct net_address *b)
 }
 
 /* Digests where a link leaves the host, or where somebody asks for them: for all members or for none. */
-static bool wants_verify(const struct master *m, const struct view_record *v)
+static bool wants_verify(const struct world *w, const struct view_record *v)
 {
     const struct member *first = NULL;
     for (uint32_t i = 0; i < v->members; i++) {
-        const struct member *mb = member_find(m, v->ids[i]);
+        const struct member *mb = member_find(w, v->ids[i]);
         if (mb != NULL && (mb->verify || (first != NULL && !same_host(&first->seen, &mb->seen)))) {
             return true;
         }
@@ -66,17 +66,17 @@ static bool wants_verify(const struct master *m, const struct view_record *v)
     return false;
 }
 
-void view_finish(struct master *m, struct group *g, bool joining)
+void view_finish(struct world *w, struct group *g, bool joining)
 {
     struct view_record *next = view_next(g);
-    next->plan = m->config.plan;
+    next->plan = w->common->config.plan;
     for (uint32_t i = 0; i < next->members; i++) {
-        const struct member *mb = member_find(m, next->ids[i]);
+        const struct member *mb = member_find(w, next->ids[i]);
         if (mb != NULL && mb->info.lanes < next->plan.lanes) {
             next->plan.lanes = mb->info.lanes;
         }
     }
-    next->plan.verify = wants_verify(m, next);
+    next->plan.verify = wants_verify(w, next);
     if (next->edges > 0) { /* `direct` over those that are linked with all; eager messages would need every pair */
         next->plan.algorithm = PLAN_DIRECT;
         next->plan.eager_bytes = 0;
@@ -85,78 +85,80 @@ void view_finish(struct master *m, struct group *g, bool joining)
     next->cause = ended ? g->cause : CAUSE_NONE; /* M8 */
     next->culprit = ended ? g->culprit : 0;
     snprintf(next->text, sizeof next->text, "%s", ended ? g->text : "");
-    next->sizes = view_sizes(m, g, joining);
-    ring_repair(m, view_current(g), next);
+    next->sizes = view_sizes(w, g, joining);
+    ring_repair(w, view_current(g), next);
     const struct view_record *cur = view_current(g);
     uint8_t before = cur->members >= PLAN_RING_LEAST ? cur->plan.algorithm : next->plan.algorithm;
     if (next->edges == 0) {
-        next->plan.algorithm = algorithm_choose(m, next, next->ring, before);
+        next->plan.algorithm = algorithm_choose(w, next, next->ring, before);
     }
 }
 
-void view_empty(struct master *m, struct group *g)
+void view_empty(struct world *w, struct group *g)
 {
     struct view_record *v = view_current(g);
-    election_reset(m, g, "nobody left");
+    election_reset(w, g, "nobody left");
     v->members = v->edges = v->decisions = v->removed = 0;
     v->view = v->parent = 0;
     g->revision = 0; /* none is left who took part in the last sync: the group starts afresh */
     g->lost = g->suspect = false;
     g->collect_until = NEVER;
-    m->changed = true;
+    w->changed = true;
 }
 
-static void record_put(struct master *m, struct group *g, struct writer *w, uint32_t left)
+static void put_record(struct world *w, struct group *g, struct writer *to, uint64_t number, uint32_t left)
 {
     const struct view_record *v = view_next(g);
-    struct journal_record head = {.kind = JOURNAL_VIEW, .left = left, .run = m->config.run, .epoch = m->config.epoch,
-                                  .group = g->label, .number = m->next_persist, .value = v->view};
-    size_t at = journal_begin(w, &head);
-    put_u64(w, v->parent);
-    put_u8(w, v->answers);
-    put_u8(w, v->cause);
-    put_u64(w, v->culprit);
-    put_text(w, v->text);
-    put_u32(w, v->members);
-    put_u32(w, v->decisions);
+    struct record head = {.kind = RECORD_VIEW, .left = left, .run = w->run, .epoch = w->common->config.epoch,
+                                  .group = g->label, .number = number, .value = v->view};
+    memcpy(head.name, w->name, sizeof head.name);
+    size_t at = record_begin(to, &head);
+    put_u64(to, v->parent);
+    put_u8(to, v->answers);
+    put_u8(to, v->cause);
+    put_u64(to, v->culprit);
+    put_text(to, v->text);
+    put_u32(to, v->members);
+    put_u32(to, v->decisions);
     for (uint32_t i = 0; i < v->members; i++) {
-        put_u64(w, v->ids[i]);
+        put_u64(to, v->ids[i]);
     }
     for (uint32_t i = 0; i < v->decisions; i++) {
-        put_op_decision(w, &v->decision[i]);
+        put_op_decision(to, &v->decision[i]);
     }
-    journal_end(w, at);
+    record_end(to, at);
 }
 
-uint64_t view_persist(struct master *m, struct group *only)
+uint64_t view_persist(struct world *w, struct group *only)
 {
-    struct outbox *o = m->out;
+    struct outbox *o = w->common->out;
     writer_init(&o->writer, o->bytes + o->used, o->bytes_capacity - o->used);
+    uint64_t number = common_number(&w->common->next_persist, w->slot);
     uint32_t left = 0;
-    for (uint32_t i = 0; i < m->config.max_groups; i++) {
-        left += only == NULL && m->groups[i].in_batch;
+    for (uint32_t i = 0; i < w->group_room; i++) {
+        left += only == NULL && w->groups[i].in_batch;
     }
-    for (uint32_t i = 0; i < m->config.max_groups; i++) {
-        struct group *g = &m->groups[i];
+    for (uint32_t i = 0; i < w->group_room; i++) {
+        struct group *g = &w->groups[i];
         if (g == only || (only == NULL && g->in_batch)) {
-            record_put(m, g, &o->writer, only != NULL ? 0 : --left);
+            put_record(w, g, &o->writer, number, only != NULL ? 0 : --left);
         }
     }
-    journal_persist(o, m->next_persist);
-    return m->next_persist++;
+    record_persist(o, number);
+    return number;
 }
 
 /* ---- sending ------------------------------------------------------------------------------------------------------- */
 
-static void put_member(const struct master *m, struct writer *w, uint64_t id)
+static void put_member(const struct world *w, struct writer *frame, uint64_t id)
 {
-    const struct member *mb = member_find(m, id);
+    const struct member *mb = member_find(w, id);
     struct member_info gone = {.id = id, .lanes = 1}; /* lost since: leaves with the next view */
-    put_member_info(w, mb != NULL ? &mb->info : &gone);
+    put_member_info(frame, mb != NULL ? &mb->info : &gone);
 }
 
 /* The published view: as a difference to its parent, or whole for those who come new into it. */
-static void put_view_frame(struct master *m, struct group *g, bool whole, uint32_t vote_number)
+static void put_view_frame(struct world *w, struct group *g, bool whole, uint32_t vote_number)
 {
     const struct view_record *v = view_current(g);
     struct msg_view msg = {.view = v->view, .parent = whole ? 0 : v->parent, .answers = v->answers, .cause = v->cause,
@@ -170,32 +172,32 @@ static void put_view_frame(struct master *m, struct group *g, bool whole, uint32
     for (uint32_t i = 0; i < v->members; i++) {
         msg.added += whole || v->fresh[i];
     }
-    struct writer *w = outbox_frame(m->out, FRAME_VIEW, m->config.run, v->view);
-    put_view(w, &msg);
+    struct writer *frame = outbox_frame(w->common->out, FRAME_VIEW, w->run, v->view);
+    put_view(frame, &msg);
     for (uint32_t i = 0; i < msg.removed; i++) {
-        put_u64(w, v->gone[i]);
+        put_u64(frame, v->gone[i]);
     }
     for (uint32_t i = 0; i < v->members; i++) {
         if (whole || v->fresh[i]) {
-            put_member(m, w, v->ids[i]);
+            put_member(w, frame, v->ids[i]);
         }
     }
     for (uint32_t i = 0; i < v->members; i++) {
-        put_u32(w, v->ring[i]);
+        put_u32(frame, v->ring[i]);
     }
     for (uint32_t i = 0; i < msg.weights; i++) {
-        put_u32(w, edges_full(v, v->ids[i]));
+        put_u32(frame, edges_full(v, v->ids[i]));
     }
     for (uint32_t i = 0; i < v->edges; i++) {
-        put_missing_edge(w, &v->edge[i]);
+        put_missing_edge(frame, &v->edge[i]);
     }
     uint32_t next = 0; /* they are in the order of the decisions */
     for (uint32_t i = 0; i < msg.decisions; i++) {
-        put_op_decision(w, &v->decision[i]);
+        put_op_decision(frame, &v->decision[i]);
         if (v->decision[i].cause == CAUSE_MISMATCH) {
             bool known = next < v->clashes && v->clash[next].decision == i;
             struct op_clash none = {0};
-            put_op_clash(w, known ? &v->clash[next++].clash : &none);
+            put_op_clash(frame, known ? &v->clash[next++].clash : &none);
         }
     }
 }
@@ -210,54 +212,54 @@ static bool fresh_in(const struct view_record *v, uint64_t id)
     return false;
 }
 
-void view_send(struct master *m, struct group *g, struct member *only)
+void view_send(struct world *w, struct group *g, struct member *only)
 {
     const struct view_record *v = view_current(g);
     if (only != NULL) {
-        put_view_frame(m, g, fresh_in(v, only->id), only->answered);
-        outbox_send(m->out, MASTER_SEND, only->conn);
-        only->view_sent_at = m->now;
+        put_view_frame(w, g, fresh_in(v, only->id), only->answered);
+        outbox_send(w->common->out, MASTER_SEND, only->conn);
+        only->view_sent_at = w->common->now;
         return;
     }
     for (int whole = 0; whole < 2; whole++) {
         struct action *a = NULL;
         for (uint32_t i = 0; i < v->members; i++) {
-            struct member *mb = member_find(m, v->ids[i]);
+            struct member *mb = member_find(w, v->ids[i]);
             if (mb == NULL || v->fresh[i] != (whole == 1)) {
                 continue;
             }
-            mb->view_sent_at = mb->conn == SLOT_NONE ? NEVER : m->now;
+            mb->view_sent_at = mb->conn == SLOT_NONE ? NEVER : w->common->now;
             if (mb->conn == SLOT_NONE) {
                 continue;
             }
             if (a == NULL) {
-                put_view_frame(m, g, whole == 1, mb->answered);
-                a = outbox_send_many(m->out, MASTER_SEND);
+                put_view_frame(w, g, whole == 1, mb->answered);
+                a = outbox_send_many(w->common->out, MASTER_SEND);
             }
-            outbox_dest(m->out, a, mb->conn);
+            outbox_dest(w->common->out, a, mb->conn);
         }
     }
 }
 
-void view_send_freeze(struct master *m, struct group *g, struct member *only)
+void view_send_freeze(struct world *w, struct group *g, struct member *only)
 {
     const struct view_record *v = view_current(g);
     struct msg_freeze f = {.view = v->view, .attempt = g->attempt, .cause = g->cause, .culprit = g->culprit};
     for (uint32_t i = 0; i < v->members; i++) {
-        f.survivors += member_find(m, v->ids[i]) != NULL;
+        f.survivors += member_find(w, v->ids[i]) != NULL;
     }
-    struct writer *w = outbox_frame(m->out, FRAME_FREEZE, m->config.run, v->view);
-    put_freeze(w, &f);
+    struct writer *frame = outbox_frame(w->common->out, FRAME_FREEZE, w->run, v->view);
+    put_freeze(frame, &f);
     for (uint32_t i = 0; i < v->members; i++) {
-        if (member_find(m, v->ids[i]) != NULL) {
-            put_u64(w, v->ids[i]);
+        if (member_find(w, v->ids[i]) != NULL) {
+            put_u64(frame, v->ids[i]);
         }
     }
-    struct action *a = outbox_send_many(m->out, MASTER_SEND);
+    struct action *a = outbox_send_many(w->common->out, MASTER_SEND);
     for (uint32_t i = 0; i < v->members; i++) {
-        const struct member *mb = member_find(m, v->ids[i]);
+        const struct member *mb = member_find(w, v->ids[i]);
         if (mb != NULL && mb->conn != SLOT_NONE && (only == NULL || only == mb)) {
-            outbox_dest(m->out, a, mb->conn);
+            outbox_dest(w->common->out, a, mb->conn);
         }
     }
 }
@@ -265,27 +267,27 @@ void view_send_freeze(struct master *m, struct group *g, struct member *only)
 /* ---- freezing ------------------------------------------------------------------------------------------------------ */
 
 /* One more attempt with those who are left: only reports of this one will count (M2). */
-static void freeze_attempt(struct master *m, struct group *g)
+static void freeze_attempt(struct world *w, struct group *g)
 {
     g->attempt++;
-    g->survivors = member_count(m, g, MEMBER_ACCEPTED);
+    g->survivors = member_count(w, g, MEMBER_ACCEPTED);
     g->lost = g->suspect = false;
-    g->report_by = m->now + m->config.dead_ns;
+    g->report_by = w->common->now + w->common->config.dead_ns;
     report_reset(g);
-    for (uint32_t i = 0; i < m->config.max_members; i++) {
-        if (member_group(m, &m->members[i]) == g) {
-            m->members[i].reported = false;
+    for (uint32_t i = 0; i < w->member_room; i++) {
+        if (member_group(w, &w->members[i]) == g) {
+            w->members[i].reported = false;
         }
     }
-    view_send_freeze(m, g, NULL);
+    view_send_freeze(w, g, NULL);
 }
 
-void view_frozen(struct master *m, struct member *mb, struct reader *r)
+void view_frozen(struct world *w, struct member *mb, struct reader *r)
 {
-    struct group *g = member_group(m, mb);
+    struct group *g = member_group(w, mb);
     struct msg_frozen f;
     if (!get_frozen(r, &f) || mb->phase != MEMBER_ACCEPTED || f.attempt > g->attempt) {
-        member_violation(m, mb->conn, "a report that cannot be");
+        member_violation(w, mb, "a report that cannot be");
         return;
     }
     bool counts = g->phase == GROUP_FREEZING && f.view == view_current(g)->view && f.attempt == g->attempt;
@@ -293,41 +295,45 @@ void view_frozen(struct master *m, struct member *mb, struct reader *r)
         return;
     }
     mb->known_view = f.view;
-    enum report_verdict verdict = report_take(m, g, mb, &f, r);
+    enum report_verdict verdict = report_take(w, g, mb, &f, r);
     if (verdict == REPORT_FULL) {
-        member_exclude(m, mb, CAUSE_KICK_FULL, "the group has more operations in flight than a view can decide");
+        member_exclude(w, mb, CAUSE_KICK_FULL, "the group has more operations in flight than a view can decide");
+        return;
+    }
+    if (verdict == REPORT_NO_MEMORY) {
+        member_exclude(w, mb, CAUSE_NO_MEMORY, "the master has no memory for its report");
         return;
     }
     if (verdict == REPORT_WRONG) {
-        member_violation(m, mb->conn, "a report that cannot be");
+        member_violation(w, mb, "a report that cannot be");
         return;
     }
     mb->reported = true;
-    m->changed = true;
+    w->changed = true;
 }
 
 /* Reports are sent in the step that hears FREEZE: a peer that shows life but no report for so long is no survivor. */
-void view_tick(struct master *m)
+void view_tick(struct world *w)
 {
-    for (uint32_t i = 0; i < m->config.max_members; i++) {
-        struct member *mb = &m->members[i];
-        const struct group *g = member_group(m, mb);
-        if (mb->phase != MEMBER_ACCEPTED || m->now < g->report_by) {
+    for (uint32_t i = 0; i < w->member_room; i++) {
+        struct member *mb = &w->members[i];
+        const struct group *g = member_group(w, mb);
+        if (mb->phase != MEMBER_ACCEPTED || w->common->now < g->report_by) {
             continue;
         }
         if (g->phase == GROUP_FREEZING && !mb->reported) {
-            member_exclude(m, mb, CAUSE_PEER_SILENT, "no report on the view that is being ended");
+            member_exclude(w, mb, CAUSE_PEER_SILENT, "no report on the view that is being ended");
         } else if (g->phase == GROUP_LINKING && !mb->linked) {
-            member_exclude(m, mb, CAUSE_PEER_SILENT, "did not say whom it can be linked with in the next view");
+            member_exclude(w, mb, CAUSE_PEER_SILENT, "did not say whom it can be linked with in the next view");
         }
     }
 }
 
-int64_t view_deadline(const struct master *m)
+int64_t view_deadline(const struct world *w)
 {
     int64_t due = NEVER;
-    for (uint32_t i = 0; i < m->config.max_groups; i++) {
-        const struct group *g = &m->groups[i];
+    for (uint32_t i = 0; i < w->group_room; i++) {
+        const struct group *g = &w->groups[i];
         if (view_ending(g) && g->report_by < due) {
             due = g->report_by;
         }
@@ -335,10 +341,10 @@ int64_t view_deadline(const struct master *m)
     return due;
 }
 
-static bool all_reported(const struct master *m, const struct group *g)
+static bool all_reported(const struct world *w, const struct group *g)
 {
-    for (uint32_t i = 0; i < m->config.max_members; i++) {
-        if (member_accepted_in(m, &m->members[i], g) && !m->members[i].reported) {
+    for (uint32_t i = 0; i < w->member_room; i++) {
+        if (member_accepted_in(w, &w->members[i], g) && !w->members[i].reported) {
             return false;
         }
     }
@@ -346,95 +352,95 @@ static bool all_reported(const struct master *m, const struct group *g)
 }
 
 /* The next view, members and missing edges known, goes to the journal. */
-static void view_decide(struct master *m, struct group *g, const char *why)
+static void view_decide(struct world *w, struct group *g, const char *why)
 {
     struct view_record *next = view_next(g);
     if (view_ending(g)) {
-        report_decide(m, g, next);
+        report_decide(w, g, next);
     }
-    view_finish(m, g, false);
-    master_move(m, PHASE_GROUP, &g->phase, GROUP_PERSISTING, g->label, next->view, why);
-    g->persist = view_persist(m, g); /* M4: publish only when it is durable */
+    view_finish(w, g, false);
+    world_move(w, PHASE_GROUP, &g->phase, GROUP_PERSISTING, g->label, next->view, why);
+    g->persist = view_persist(w, g); /* M4: publish only when it is durable */
 }
 
 /* Proposes the members that are left; false: nobody knows whether all of them can be linked or relayed. */
-static bool propose_left(struct master *m, struct group *g)
+static bool propose_left(struct world *w, struct group *g)
 {
-    view_propose(m, g, VOTE_NONE, false);
-    edges_inherit(m, g);
-    return !edges_unsure(m, g);
+    view_propose(w, g, VOTE_NONE, false);
+    edges_inherit(w, g);
+    return !edges_unsure(w, g);
 }
 
 /* All reports are in.  A pair that would be left without link and relay is asked to try before anybody loses its place for it. */
-static void settle_reported(struct master *m, struct group *g)
+static void settle_reported(struct world *w, struct group *g)
 {
-    if (propose_left(m, g)) {
-        view_decide(m, g, "all reports are in");
+    if (propose_left(w, g)) {
+        view_decide(w, g, "all reports are in");
         return;
     }
-    g->link_attempt = linking_begin(m, g);
-    g->report_by = m->now + 2 * m->config.admit_ns;
-    master_move(m, PHASE_GROUP, &g->phase, GROUP_LINKING, g->label, view_next(g)->view, "a pair has no relay");
-    linking_send(m, g, g->link_attempt, NULL);
+    g->link_attempt = linking_begin(w, g);
+    g->report_by = w->common->now + 2 * w->common->config.admit_ns;
+    world_move(w, PHASE_GROUP, &g->phase, GROUP_LINKING, g->label, view_next(g)->view, "a pair has no relay");
+    linking_send(w, g, g->link_attempt, NULL);
 }
 
-static void settle_linked(struct master *m, struct group *g)
+static void settle_linked(struct world *w, struct group *g)
 {
-    uint64_t unlinked = edges_close(m, g);
+    uint64_t unlinked = edges_close(w, g);
     if (unlinked != 0) {
-        member_exclude(m, member_find(m, unlinked), CAUSE_KICK_UNREACHABLE, "no link and nobody to relay");
+        member_exclude(w, member_find(w, unlinked), CAUSE_KICK_UNREACHABLE, "no link and nobody to relay");
         return;
     }
-    view_decide(m, g, "links are made");
+    view_decide(w, g, "links are made");
 }
 
-static void settle_normal(struct master *m, struct group *g)
+static void settle_normal(struct world *w, struct group *g)
 {
-    bool busy = m->admit.phase != ADMIT_IDLE || m->optimise.phase == OPTIMISE_PERSISTING;
+    bool busy = w->admit.phase != ADMIT_IDLE || w->optimise.phase == OPTIMISE_PERSISTING;
     if ((!g->lost && !g->suspect) || busy) {
         return; /* an admission takes losses into its next attempt; what is being persisted is published first */
     }
-    if (member_count(m, g, MEMBER_ACCEPTED) == 0) {
-        view_empty(m, g);
+    if (member_count(w, g, MEMBER_ACCEPTED) == 0) {
+        view_empty(w, g);
         return;
     }
-    bool voting = vote_all_in(m, g, VOTE_UPDATE) || (MUTANT(QSKIP) && vote_all_in(m, g, VOTE_QUERY));
-    if (voting && !g->suspect && view_known_to_all(m, g)) { /* M6: nobody is in an operation */
-        if (vote_all_in(m, NULL, VOTE_UPDATE)) {
+    bool voting = vote_all_in(w, g, VOTE_UPDATE) || (MUTANT(QSKIP) && vote_all_in(w, g, VOTE_QUERY));
+    if (voting && !g->suspect && view_known_to_all(w, g)) { /* M6: nobody is in an operation */
+        if (vote_all_in(w, NULL, VOTE_UPDATE)) {
             return; /* the update itself makes the next view */
         }
-        if (propose_left(m, g)) {
-            view_decide(m, g, "lost while all wait in an update");
+        if (propose_left(w, g)) {
+            view_decide(w, g, "lost while all wait in an update");
             return;
         }
     }
-    master_move(m, PHASE_GROUP, &g->phase, GROUP_FREEZING, g->label, view_current(g)->view, "freeze");
-    freeze_attempt(m, g);
+    world_move(w, PHASE_GROUP, &g->phase, GROUP_FREEZING, g->label, view_current(g)->view, "freeze");
+    freeze_attempt(w, g);
 }
 
-void view_settle(struct master *m, struct group *g)
+void view_settle(struct world *w, struct group *g)
 {
     switch ((enum group_phase)g->phase) {
     case GROUP_NORMAL:
-        settle_normal(m, g);
+        settle_normal(w, g);
         break;
     case GROUP_FREEZING:
-        if (member_count(m, g, MEMBER_ACCEPTED) == 0) {
-            master_move(m, PHASE_GROUP, &g->phase, GROUP_NORMAL, g->label, 0, "nobody left");
-            view_empty(m, g);
+        if (member_count(w, g, MEMBER_ACCEPTED) == 0) {
+            world_move(w, PHASE_GROUP, &g->phase, GROUP_NORMAL, g->label, 0, "nobody left");
+            view_empty(w, g);
         } else if (g->lost) {
-            freeze_attempt(m, g); /* M1, M2: the set only shrinks */
-            m->changed = true;
-        } else if (all_reported(m, g)) {
-            settle_reported(m, g);
+            freeze_attempt(w, g); /* M1, M2: the set only shrinks */
+            w->changed = true;
+        } else if (all_reported(w, g)) {
+            settle_reported(w, g);
         }
         break;
     case GROUP_LINKING:
         if (g->lost) { /* with fewer members other pairs may lack a relay: from the reports on */
-            master_move(m, PHASE_GROUP, &g->phase, GROUP_FREEZING, g->label, view_current(g)->view, "lost while links are made");
-            freeze_attempt(m, g);
-        } else if (linking_all(m, g)) {
-            settle_linked(m, g);
+            world_move(w, PHASE_GROUP, &g->phase, GROUP_FREEZING, g->label, view_current(g)->view, "lost while links are made");
+            freeze_attempt(w, g);
+        } else if (linking_all(w, g)) {
+            settle_linked(w, g);
         }
         break;
     case GROUP_PERSISTING: /* further losses wait: the view is sent as decided, then it is frozen */
@@ -446,12 +452,12 @@ void view_settle(struct master *m, struct group *g)
 
 /* ---- publishing ---------------------------------------------------------------------------------------------------- */
 
-static void view_install(struct master *m, struct group *g)
+static void view_install(struct world *w, struct group *g)
 {
     g->current = 1 - g->current;
     struct view_record *v = view_current(g);
     for (uint32_t i = 0; i < v->members; i++) {
-        struct member *mb = member_find(m, v->ids[i]);
+        struct member *mb = member_find(w, v->ids[i]);
         if (mb == NULL && !g->lost) {
             g->lost = true;
             g->cause = CAUSE_PEER_LOST;
@@ -460,9 +466,9 @@ static void view_install(struct master *m, struct group *g)
                      ID_PARTS(v->ids[i]), g->label);
         }
         if (mb != NULL && mb->phase == MEMBER_PENDING) {
-            master_move(m, PHASE_MEMBER, &mb->phase, MEMBER_ACCEPTED, mb->id, v->view, "admitted");
+            world_move(w, PHASE_MEMBER, &mb->phase, MEMBER_ACCEPTED, mb->id, v->view, "admitted");
             mb->joining = false;
-            m->had_members = true;
+            w->had_members = true;
         }
         if (mb != NULL) {
             mb->link_lost_at = 0;
@@ -481,13 +487,13 @@ static void view_install(struct master *m, struct group *g)
 }
 
 /* Whom this view answers; newcomers begin with the number that the others now have. */
-static void view_answer(struct master *m, struct group *g)
+static void view_answer(struct world *w, struct group *g)
 {
     const struct view_record *v = view_current(g);
     uint32_t number = 0;
     bool known = false;
     for (uint32_t i = 0; i < v->members; i++) {
-        struct member *mb = member_find(m, v->ids[i]);
+        struct member *mb = member_find(w, v->ids[i]);
         if (mb == NULL) {
             continue;
         }
@@ -497,38 +503,38 @@ static void view_answer(struct master *m, struct group *g)
             continue;
         }
         if (v->answers != VOTE_NONE && mb->vote.kind == v->answers) {
-            vote_answered_by_view(m, mb, v);
+            vote_answered_by_view(w, mb, v);
         }
         number = known ? number : mb->answered;
         known = true;
     }
 }
 
-void view_publish(struct master *m, struct group *g)
+void view_publish(struct world *w, struct group *g)
 {
-    view_install(m, g);
-    view_answer(m, g);
-    view_send(m, g, NULL);
-    for (uint32_t i = 0; i < m->config.max_members; i++) {
-        struct member *mb = &m->members[i];
-        if (member_accepted_in(m, mb, g) && mb->replay_late) {
+    view_install(w, g);
+    view_answer(w, g);
+    view_send(w, g, NULL);
+    for (uint32_t i = 0; i < w->member_room; i++) {
+        struct member *mb = &w->members[i];
+        if (member_accepted_in(w, mb, g) && mb->replay_late) {
             mb->replay_late = false;
-            vote_replay(m, mb);
+            vote_replay(w, mb);
         }
-        if (MUTANT(DROPVOTES) && member_accepted_in(m, mb, g)) {
+        if (MUTANT(DROPVOTES) && member_accepted_in(w, mb, g)) {
             mb->vote.kind = VOTE_NONE;
         }
     }
 }
 
-void view_persisted(struct master *m, uint64_t number)
+void view_persisted(struct world *w, uint64_t number)
 {
-    for (uint32_t i = 0; i < m->config.max_groups; i++) {
-        struct group *g = &m->groups[i];
+    for (uint32_t i = 0; i < w->group_room; i++) {
+        struct group *g = &w->groups[i];
         if (g->phase == GROUP_PERSISTING && g->persist == number) {
             g->persist = 0;
-            view_publish(m, g);
-            master_move(m, PHASE_GROUP, &g->phase, GROUP_NORMAL, g->label, view_current(g)->view, "published");
+            view_publish(w, g);
+            world_move(w, PHASE_GROUP, &g->phase, GROUP_NORMAL, g->label, view_current(g)->view, "published");
         }
     }
 }

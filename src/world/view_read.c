@@ -2,7 +2,7 @@
  *
  * Its one idea: a group has two views, the published one and the one that is being decided; which is which is one index.
  * SPDX-License-Identifier: MIT */
-#include "master/master_state.h"
+#include "world/world_state.h"
 
 struct view_record *view_current(struct group *g)
 {
@@ -31,16 +31,16 @@ bool view_has(const struct view_record *v, uint64_t id)
     return false;
 }
 
-struct sizes view_sizes(struct master *m, const struct group *g, bool joining)
+struct sizes view_sizes(struct world *w, const struct group *g, bool joining)
 {
     struct sizes s = {0};
-    for (uint32_t i = 0; i < m->config.max_groups; i++) {
-        m->groups[i].counted = 0;
+    for (uint32_t i = 0; i < w->group_room; i++) {
+        w->groups[i].counted = 0;
     }
-    for (uint32_t i = 0; i < m->config.max_members; i++) {
-        const struct member *mb = &m->members[i];
+    for (uint32_t i = 0; i < w->member_room; i++) {
+        const struct member *mb = &w->members[i];
         if (mb->phase == MEMBER_ACCEPTED || (joining && mb->phase == MEMBER_PENDING && mb->joining)) {
-            struct group *own = member_group(m, mb);
+            struct group *own = member_group(w, mb);
             s.global++;
             s.groups += own->counted++ == 0;
             s.largest = own->counted > s.largest ? own->counted : s.largest;
@@ -50,11 +50,11 @@ struct sizes view_sizes(struct master *m, const struct group *g, bool joining)
     return s;
 }
 
-bool view_known_to_all(const struct master *m, const struct group *g)
+bool view_known_to_all(const struct world *w, const struct group *g)
 {
-    for (uint32_t i = 0; i < m->config.max_members; i++) {
-        const struct member *mb = &m->members[i];
-        if (member_accepted_in(m, mb, g) && mb->known_view != g->views[g->current].view && !MUTANT(KNOWN_UNASKED)) {
+    for (uint32_t i = 0; i < w->member_room; i++) {
+        const struct member *mb = &w->members[i];
+        if (member_accepted_in(w, mb, g) && mb->known_view != g->views[g->current].view && !MUTANT(KNOWN_UNASKED)) {
             return false;
         }
     }

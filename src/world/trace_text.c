@@ -4,44 +4,59 @@
 #include <string.h>
 
 #include "core/id.h"
-#include "master/master_state.h"
+#include "world/world_state.h"
 #include "wire/address.h"
 
 /* Also one that has gone in this step: its slot keeps its data until somebody else registers. */
-static const struct member *traced(const struct master *m, uint64_t id)
+static const struct member *traced(const struct world *w, uint64_t id)
 {
-    for (uint32_t i = 0; i < m->config.max_members; i++) {
-        if (m->members[i].id == id) {
-            return &m->members[i];
+    for (uint32_t i = 0; i < w->member_room; i++) {
+        if (w->members[i].id == id) {
+            return &w->members[i];
         }
     }
     return NULL;
 }
 
-enum log_level master_trace_level(const struct action *a)
+/* " of world 'name'", nothing for the default one. */
+static void of_world(const struct world *w, char out[BOUNDS_WORLD_NAME + 16])
 {
-    uint32_t to = a->slot & 0xFF;
+    out[0] = 0;
+    if (w->name[0] != 0) {
+        snprintf(out, BOUNDS_WORLD_NAME + 16, " of world '%s'", w->name);
+    }
+}
+
+enum log_level world_trace_level(const struct action *a)
+{
+    uint32_t machine = a->slot >> 16, to = a->slot & 0xFF;
     if (a->slot == 0) {
         return LOG_WARN; /* no transition: something to be told */
     }
-    return a->slot >> 16 == PHASE_MEMBER && to != MEMBER_FREE ? LOG_INFO : LOG_DEBUG;
+    return machine == PHASE_MACHINES || (machine == PHASE_MEMBER && to != MEMBER_FREE) ? LOG_INFO : LOG_DEBUG;
 }
 
-void master_trace_text(const struct master *m, const struct action *a, char *out, size_t size)
+void world_trace_text(const struct world *w, const struct action *a, char *out, size_t size)
 {
+    char world[BOUNDS_WORLD_NAME + 16];
+    of_world(w, world);
     const char *why = a->data != NULL ? a->data : "";
     uint32_t view = (uint32_t)a->value;
-    if (a->slot >> 16 != PHASE_MEMBER) {
-        snprintf(out, size, "group %llu, view %u: %s", (unsigned long long)a->id, view, why);
+    if (a->slot >> 16 == PHASE_MACHINES) {
+        snprintf(out, size, "world '%s' %s", w->name, why);
         return;
     }
-    const struct member *mb = traced(m, a->id);
-    char who[ADDRESS_TEXT + 64], where[ADDRESS_TEXT] = "?";
+    if (a->slot >> 16 != PHASE_MEMBER) {
+        snprintf(out, size, "group %llu%s, view %u: %s", (unsigned long long)a->id, world, view, why);
+        return;
+    }
+    const struct member *mb = traced(w, a->id);
+    char who[ADDRESS_TEXT + BOUNDS_WORLD_NAME + 80], where[ADDRESS_TEXT] = "?";
     if (mb != NULL) {
         address_text(&mb->info.address[0], where);
     }
-    snprintf(who, sizeof who, "peer " ID_FORMAT " (%s) of group %u", ID_PARTS(a->id), where,
-             mb != NULL ? member_group(m, mb)->label : 0);
+    snprintf(who, sizeof who, "peer " ID_FORMAT " (%s) of group %u%s", ID_PARTS(a->id), where,
+             mb != NULL ? member_group(w, mb)->label : 0, world);
     switch ((enum member_phase)(a->slot & 0xFF)) {
     case MEMBER_PENDING:
         snprintf(out, size, "%s registered, waits for the next update", who);

@@ -5,7 +5,7 @@
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "master/master_state.h"
+#include "world/world_state.h"
 #include "topology/tour_exact.h"
 #include "topology/tour_local.h"
 #include "topology/tour_repair.h"
@@ -24,10 +24,10 @@ static uint32_t rank_of(const struct view_record *v, uint64_t id)
     return low < v->members && v->ids[low] == id ? low : SLOT_NONE;
 }
 
-uint32_t ring_costs(const struct master *m, const struct view_record *v, uint64_t *cost)
+uint32_t ring_costs(const struct world *w, const struct view_record *v, uint64_t *cost)
 {
     uint32_t n = v->members;
-    (void)tour_costs_fill(&m->bandwidth, v->ids, n, cost);
+    (void)tour_costs_fill(&w->bandwidth, v->ids, n, cost);
     for (uint32_t i = 0; i < v->edges; i++) {
         uint32_t a = rank_of(v, v->edge[i].a), b = rank_of(v, v->edge[i].b);
         if (a != SLOT_NONE && b != SLOT_NONE) {
@@ -54,27 +54,27 @@ static void ring_keep(const struct view_record *from, struct view_record *to)
     PCCL_ASSERT(count == to->members);
 }
 
-void ring_repair(struct master *m, const struct view_record *from, struct view_record *to)
+void ring_repair(struct world *w, const struct view_record *from, struct view_record *to)
 {
     uint32_t n = to->members;
-    if ((m->bandwidth.count == 0 && to->edges == 0) || n < 3) {
+    if ((w->bandwidth.count == 0 && to->edges == 0) || n < 3) {
         ring_keep(from, to);
         return;
     }
-    uint64_t *cost = m->scratch_cost;
-    (void)ring_costs(m, to, cost);
+    uint64_t *cost = w->common->scratch_cost;
+    (void)ring_costs(w, to, cost);
     for (uint32_t i = 0; i < from->members; i++) {
-        m->scratch_ids[i] = from->ids[from->ring[i]];
+        w->common->scratch_ids[i] = from->ids[from->ring[i]];
     }
     struct tour_score score = {0, 0};
-    uint16_t *order = m->scratch_order;
-    PCCL_ASSERT(tour_repair_order(m->scratch_ids, from->members, to->ids, n, cost, order, &score));
+    uint16_t *order = w->common->scratch_order;
+    PCCL_ASSERT(tour_repair_order(w->common->scratch_ids, from->members, to->ids, n, cost, order, &score));
     if (!tour_score_possible(score) && n <= TOUR_EXACT_MAX) {
         (void)tour_exact_solve(cost, n, order, &score);
     } else if (!tour_score_possible(score)) {
         struct tour_local search;
-        PCCL_ASSERT(tour_local_init(&search, cost, n, order, 2, m->config.tour_moves, m->config.seed, m->scratch_search));
-        while (!tour_local_step(&search, m->config.tour_moves)) {
+        PCCL_ASSERT(tour_local_init(&search, cost, n, order, 2, w->common->config.tour_moves, w->common->config.seed, w->common->scratch_search));
+        while (!tour_local_step(&search, w->common->config.tour_moves)) {
         }
         (void)tour_local_best(&search, order);
     }

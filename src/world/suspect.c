@@ -8,9 +8,9 @@
 
 #include "core/id.h"
 #include "core/mutant.h"
-#include "master/master_state.h"
+#include "world/world_state.h"
 
-void suspect_group(struct master *m, struct group *g, enum cause cause, uint64_t culprit, const char *text)
+void suspect_group(struct world *w, struct group *g, enum cause cause, uint64_t culprit, const char *text)
 {
     if (g->phase != GROUP_NORMAL || g->lost || g->suspect) {
         return; /* the view ends anyway */
@@ -19,7 +19,7 @@ void suspect_group(struct master *m, struct group *g, enum cause cause, uint64_t
     g->cause = (uint8_t)cause;
     g->culprit = culprit;
     snprintf(g->text, sizeof g->text, "%s", text);
-    m->changed = true;
+    w->changed = true;
 }
 
 static void report_peer_text(char *out, size_t size, const struct member *from, const struct msg_suspect *s)
@@ -29,77 +29,77 @@ static void report_peer_text(char *out, size_t size, const struct member *from, 
 }
 
 /* A link between two members closed, or cannot be made although both live. */
-static void suspect_link(struct master *m, struct group *g, struct member *from, struct member *to,
+static void suspect_link(struct world *w, struct group *g, struct member *from, struct member *to,
                          const struct msg_suspect *s)
 {
     if (edges_missing(view_current(g), from->id, to->id)) {
         edges_unlinked(g, from->id, to->id); /* nothing of this view goes over that link */
         return;
     }
-    to->link_lost_at = m->now;
+    to->link_lost_at = w->common->now;
     if (to->conn == SLOT_NONE) {
         /* Control connection and a link, both closed: that is how an ended process looks. */
-        member_exclude(m, to, CAUSE_PEER_LOST, "its connections closed");
+        member_exclude(w, to, CAUSE_PEER_LOST, "its connections closed");
         return;
     }
     if (MUTANT(NOCUTREPORT)) {
         return;
     }
-    bool unreachable = s->cause == CAUSE_KICK_UNREACHABLE && m->now - to->heard_at < 3 * m->config.heartbeat_ns;
-    bool bad = edges_broken(m, g, from->id, to->id, unreachable);
-    if (m->admit.phase == ADMIT_LINKING) {
-        m->admit.again = m->admit.again || !bad; /* the proposal counted on this link; a bad one becomes a missing edge */
-        m->changed = true;
+    bool unreachable = s->cause == CAUSE_KICK_UNREACHABLE && w->common->now - to->heard_at < 3 * w->common->config.heartbeat_ns;
+    bool bad = edges_broken(w, g, from->id, to->id, unreachable);
+    if (w->admit.phase == ADMIT_LINKING) {
+        w->admit.again = w->admit.again || !bad; /* the proposal counted on this link; a bad one becomes a missing edge */
+        w->changed = true;
         return;
     }
     char text[BOUNDS_TEXT];
     report_peer_text(text, sizeof text, from, s);
-    suspect_group(m, g, CAUSE_LINK_LOST, to->id, text); /* M1: same members, next view */
+    suspect_group(w, g, CAUSE_LINK_LOST, to->id, text); /* M1: same members, next view */
 }
 
 /* Each peer looks for silence at its own heartbeats: what fell silent together is told within one of them. */
-static void collect(struct master *m, struct group *g, bool life)
+static void collect(struct world *w, struct group *g, bool life)
 {
-    int64_t until = m->now + m->config.collect_ns + (life ? m->config.heartbeat_ns : 0);
+    int64_t until = w->common->now + w->common->config.collect_ns + (life ? w->common->config.heartbeat_ns : 0);
     if (g->collect_until == NEVER || (life && !g->silent && until > g->collect_until)) {
         g->collect_until = until;
     }
     g->silent = g->silent || life;
 }
 
-static bool heard(const struct master *m, const struct member *mb)
+static bool heard(const struct world *w, const struct member *mb)
 {
-    return m->now - mb->heard_at < 3 * m->config.heartbeat_ns;
+    return w->common->now - mb->heard_at < 3 * w->common->config.heartbeat_ns;
 }
 
 /* A link that is silent although the master hears both ends is at fault itself: the next view does without it. */
-static void link_silent(struct master *m, struct group *g, const struct member *from, struct member *to)
+static void link_silent(struct world *w, struct group *g, const struct member *from, struct member *to)
 {
-    if (!heard(m, to)) {
+    if (!heard(w, to)) {
         to->unheard_by = from->id;
         return;
     }
-    edges_give_up(m, g, from->id, to->id);
+    edges_give_up(w, g, from->id, to->id);
     g->silent_from = g->silent_to == 0 ? from->id : g->silent_from;
     g->silent_to = g->silent_to == 0 ? to->id : g->silent_to;
 }
 
-void suspect_report(struct master *m, struct member *from, const struct msg_suspect *s)
+void suspect_report(struct world *w, struct member *from, const struct msg_suspect *s)
 {
-    struct group *g = member_group(m, from);
+    struct group *g = member_group(w, from);
     if (s->view != view_current(g)->view) {
         return;
     }
-    struct member *to = member_find(m, s->peer);
-    if (to == from || (to != NULL && !member_accepted_in(m, to, g))) {
+    struct member *to = member_find(w, s->peer);
+    if (to == from || (to != NULL && !member_accepted_in(w, to, g))) {
         to = NULL;
     }
     bool silence = s->cause == CAUSE_NO_PROGRESS || s->cause == CAUSE_PEER_SILENT;
     if (silence && to != NULL) {
         bool life = s->target == SUSPECT_LINK && s->cause == CAUSE_PEER_SILENT && view_current(g)->members > 2;
-        collect(m, g, life);
+        collect(w, g, life);
         if (life) {
-            link_silent(m, g, from, to);
+            link_silent(w, g, from, to);
         } else {
             from->waits_for = to->id;
         }
@@ -108,26 +108,26 @@ void suspect_report(struct master *m, struct member *from, const struct msg_susp
         bool own = s->cause >= CAUSE_DEADLINE && s->cause <= CAUSE_INTERNAL;
         char text[BOUNDS_TEXT];
         report_peer_text(text, sizeof text, from, s);
-        suspect_group(m, g, of_view || own ? (enum cause)s->cause : CAUSE_NO_PROGRESS, from->id, text);
+        suspect_group(w, g, of_view || own ? (enum cause)s->cause : CAUSE_NO_PROGRESS, from->id, text);
     } else if (to != NULL) {
-        suspect_link(m, g, from, to, s);
+        suspect_link(w, g, from, to, s);
     }
 }
 
 /* Whom a member waits for in an operation, by its last heartbeat; null: nobody of its group. */
-static struct member *waited_on(const struct master *m, const struct member *mb)
+static struct member *waited_on(const struct world *w, const struct member *mb)
 {
-    struct member *to = mb->wait.phase != WAIT_NONE ? member_find(m, mb->wait.on) : NULL;
-    return to != NULL && to != mb && member_accepted_in(m, to, member_group(m, mb)) ? to : NULL;
+    struct member *to = mb->wait.phase != WAIT_NONE ? member_find(w, mb->wait.on) : NULL;
+    return to != NULL && to != mb && member_accepted_in(w, to, member_group(w, mb)) ? to : NULL;
 }
 
 /* A cycle of an operation and a vote: who is waited for waits in a vote that needs who waits. */
-void suspect_blocked(struct master *m, struct member *from, const struct peer_wait *wait)
+void suspect_blocked(struct world *w, struct member *from, const struct peer_wait *wait)
 {
-    struct group *g = member_group(m, from);
-    const struct member *to = waited_on(m, from);
-    if (to == NULL || to->vote.kind == VOTE_NONE || to->vote.kind == VOTE_QUERY || m->admit.phase != ADMIT_IDLE ||
-        (int64_t)wait->ms * 1000000 < m->config.heartbeat_ns || m->now - to->vote.since < m->config.heartbeat_ns ||
+    struct group *g = member_group(w, from);
+    const struct member *to = waited_on(w, from);
+    if (to == NULL || to->vote.kind == VOTE_NONE || to->vote.kind == VOTE_QUERY || w->admit.phase != ADMIT_IDLE ||
+        (int64_t)wait->ms * 1000000 < w->common->config.heartbeat_ns || w->common->now - to->vote.since < w->common->config.heartbeat_ns ||
         g->phase != GROUP_NORMAL || g->lost || g->suspect) {
         return; /* no cycle yet, or the view ends anyway */
     }
@@ -140,52 +140,53 @@ void suspect_blocked(struct master *m, struct member *from, const struct peer_wa
     g->blocked_on = to->id;
     g->blocked_tag = wait->tag;
     g->blocked_vote = to->answered;
-    suspect_group(m, g, CAUSE_BLOCKED, to->id, text);
+    suspect_group(w, g, CAUSE_BLOCKED, to->id, text);
     if (again) { /* programs that retry on every error would do so for ever in silence */
-        struct action *a = outbox_add(m->out, MASTER_TRACE);
+        struct action *a = outbox_add(w->common->out, MASTER_TRACE);
         a->data = g->text;
         a->id = to->id;
         a->value = view_current(g)->view;
+        a->order = w->slot;
     }
 }
 
-void suspect_tell_wait(const struct master *m, const struct member *mb, struct msg_heartbeat *hb)
+void suspect_tell_wait(const struct world *w, const struct member *mb, struct msg_heartbeat *hb)
 {
-    const struct member *at = waited_on(m, mb);
-    at = at != NULL ? at : member_find(m, hb->vote_on);
+    const struct member *at = waited_on(w, mb);
+    at = at != NULL ? at : member_find(w, hb->vote_on);
     if (at == NULL) {
         return;
     }
     hb->about = at->id;
-    const struct member *next = waited_on(m, at);
-    for (uint32_t steps = m->config.max_members; next != NULL && steps > 0; steps--) {
+    const struct member *next = waited_on(w, at);
+    for (uint32_t steps = w->member_room; next != NULL && steps > 0; steps--) {
         hb->wait = at->wait;
         at = next;
-        next = next == mb ? NULL : waited_on(m, next); /* a ring of waiters is told once round, */
+        next = next == mb ? NULL : waited_on(w, next); /* a ring of waiters is told once round, */
         next = next != NULL && next->id == hb->about ? NULL : next; /* ... and of others no further than back to whom it is about */
     }
     hb->vote = at->vote.kind;
 }
 
 /* In the end this one waits for a program: over whom it waits for data of, one that has not launched is reached. */
-static bool waits_for_launch(const struct master *m, const struct member *at)
+static bool waits_for_launch(const struct world *w, const struct member *at)
 {
-    for (uint32_t steps = m->config.max_members; at != NULL && steps > 0; steps--) {
+    for (uint32_t steps = w->member_room; at != NULL && steps > 0; steps--) {
         if (at->wait.phase == WAIT_LAUNCH) {
             return true;
         }
-        at = waited_on(m, at);
+        at = waited_on(w, at);
     }
     return false;
 }
 
 /* The end of the chain of complaints that begins at `at`; a ring of waiters ends where it began. */
-static struct member *chain_end(const struct master *m, const struct group *g, struct member *at, struct member **before)
+static struct member *chain_end(const struct world *w, const struct group *g, struct member *at, struct member **before)
 {
     *before = at;
-    for (uint32_t steps = m->config.max_members; at->waits_for != 0 && steps > 0; steps--) {
-        struct member *next = member_find(m, at->waits_for);
-        if (next == NULL || !member_accepted_in(m, next, g)) {
+    for (uint32_t steps = w->member_room; at->waits_for != 0 && steps > 0; steps--) {
+        struct member *next = member_find(w, at->waits_for);
+        if (next == NULL || !member_accepted_in(w, next, g)) {
             break;
         }
         *before = at;
@@ -196,74 +197,74 @@ static struct member *chain_end(const struct master *m, const struct group *g, s
 
 /* Two stalls in a row make it more than an accident: the edge, if only one neighbour ever complains and another way
  * exists; else the peer itself. */
-static void blame(struct master *m, struct group *g, struct member *to, struct member *by)
+static void blame(struct world *w, struct group *g, struct member *to, struct member *by)
 {
-    if (!heard(m, to)) {
-        member_exclude(m, to, CAUSE_PEER_SILENT, "neither its neighbours nor the master hear of it");
+    if (!heard(w, to)) {
+        member_exclude(w, to, CAUSE_PEER_SILENT, "neither its neighbours nor the master hear of it");
         return;
     }
-    bool again = to->blamed_by != 0 && (m->now - to->blamed_at <= MASTER_BREAK_NS || MUTANT(BLAME_KEPT));
+    bool again = to->blamed_by != 0 && (w->common->now - to->blamed_at <= WORLD_BREAK_NS || MUTANT(BLAME_KEPT));
     if (again && to->blamed_by == by->id && view_current(g)->members > 2) {
-        edges_give_up(m, g, by->id, to->id);
+        edges_give_up(w, g, by->id, to->id);
     } else if (again) {
-        member_exclude(m, to, CAUSE_NO_PROGRESS, "no progress in two operations");
+        member_exclude(w, to, CAUSE_NO_PROGRESS, "no progress in two operations");
         return;
     }
     to->blamed_by = by->id;
-    to->blamed_at = m->now;
+    to->blamed_at = w->common->now;
     char text[BOUNDS_TEXT];
     snprintf(text, sizeof text, "peer " ID_FORMAT ": no progress for peer " ID_FORMAT "", ID_PARTS(to->id),
              ID_PARTS(by->id));
-    suspect_group(m, g, CAUSE_NO_PROGRESS, to->id, text);
+    suspect_group(w, g, CAUSE_NO_PROGRESS, to->id, text);
 }
 
 /* All that fell silent in one window: members that nobody hears go, links between living ones are given up; one freeze for all. */
-static bool settle_silence(struct master *m, struct group *g)
+static bool settle_silence(struct world *w, struct group *g)
 {
     bool any = false;
-    for (uint32_t i = 0; i < m->config.max_members; i++) {
-        struct member *mb = &m->members[i];
-        struct member *by = member_accepted_in(m, mb, g) && mb->unheard_by != 0 ? member_find(m, mb->unheard_by) : NULL;
+    for (uint32_t i = 0; i < w->member_room; i++) {
+        struct member *mb = &w->members[i];
+        struct member *by = member_accepted_in(w, mb, g) && mb->unheard_by != 0 ? member_find(w, mb->unheard_by) : NULL;
         if (by == NULL) {
             continue;
         }
         any = true;
-        if (heard(m, mb)) {
-            link_silent(m, g, by, mb); /* it is back, and the link has not been heard of since */
+        if (heard(w, mb)) {
+            link_silent(w, g, by, mb); /* it is back, and the link has not been heard of since */
         } else {
-            member_exclude(m, mb, CAUSE_PEER_SILENT, "neither its neighbours nor the master hear of it");
+            member_exclude(w, mb, CAUSE_PEER_SILENT, "neither its neighbours nor the master hear of it");
         }
     }
     if (g->silent_to != 0) {
         char text[BOUNDS_TEXT];
         snprintf(text, sizeof text, "peer " ID_FORMAT " hears nothing from peer " ID_FORMAT ", which lives",
                  ID_PARTS(g->silent_from), ID_PARTS(g->silent_to));
-        suspect_group(m, g, CAUSE_LINK_LOST, g->silent_to, text);
+        suspect_group(w, g, CAUSE_LINK_LOST, g->silent_to, text);
         any = true;
     }
     return any;
 }
 
-static void judge(struct master *m, struct group *g)
+static void judge(struct world *w, struct group *g)
 {
     struct member *first = NULL;
-    for (uint32_t i = 0; i < m->config.max_members; i++) {
-        struct member *mb = &m->members[i];
-        if (member_accepted_in(m, mb, g) && mb->waits_for != 0 && (first == NULL || mb->id < first->id)) {
+    for (uint32_t i = 0; i < w->member_room; i++) {
+        struct member *mb = &w->members[i];
+        if (member_accepted_in(w, mb, g) && mb->waits_for != 0 && (first == NULL || mb->id < first->id)) {
             first = mb;
         }
     }
-    if (g->phase == GROUP_NORMAL && !settle_silence(m, g) && first != NULL) {
+    if (g->phase == GROUP_NORMAL && !settle_silence(w, g) && first != NULL) {
         struct member *by = NULL;
-        struct member *to = chain_end(m, g, first, &by);
-        if (to != by && !waits_for_launch(m, to)) { /* who waits for a program is not to blame, nor is the program */
-            blame(m, g, to, by);
+        struct member *to = chain_end(w, g, first, &by);
+        if (to != by && !waits_for_launch(w, to)) { /* who waits for a program is not to blame, nor is the program */
+            blame(w, g, to, by);
         }
     }
-    for (uint32_t i = 0; i < m->config.max_members; i++) {
-        if (member_group(m, &m->members[i]) == g) {
-            m->members[i].waits_for = 0;
-            m->members[i].unheard_by = 0;
+    for (uint32_t i = 0; i < w->member_room; i++) {
+        if (member_group(w, &w->members[i]) == g) {
+            w->members[i].waits_for = 0;
+            w->members[i].unheard_by = 0;
         }
     }
     g->collect_until = NEVER;
@@ -271,21 +272,21 @@ static void judge(struct master *m, struct group *g)
     g->silent_to = 0;
 }
 
-void suspect_tick(struct master *m)
+void suspect_tick(struct world *w)
 {
-    for (uint32_t i = 0; i < m->config.max_groups; i++) {
-        struct group *g = &m->groups[i];
-        if (g->phase != GROUP_FREE && m->now >= g->collect_until) {
-            judge(m, g);
+    for (uint32_t i = 0; i < w->group_room; i++) {
+        struct group *g = &w->groups[i];
+        if (g->phase != GROUP_FREE && w->common->now >= g->collect_until) {
+            judge(w, g);
         }
     }
 }
 
-int64_t suspect_deadline(const struct master *m)
+int64_t suspect_deadline(const struct world *w)
 {
     int64_t due = NEVER;
-    for (uint32_t i = 0; i < m->config.max_groups; i++) {
-        const struct group *g = &m->groups[i];
+    for (uint32_t i = 0; i < w->group_room; i++) {
+        const struct group *g = &w->groups[i];
         if (g->phase != GROUP_FREE && g->collect_until < due) {
             due = g->collect_until;
         }

@@ -4,13 +4,13 @@
  * a third that has staged it.  Some member is linked with all, so sooner or later everybody can be told.
  * Invariant: ELECTED names sources that its receiver has a link with, in the view that it is sent in.
  * SPDX-License-Identifier: MIT */
-#include "master/master_state.h"
+#include "world/world_state.h"
 
-struct member *voter_next(const struct master *m, const struct group *g, uint32_t *at)
+struct member *voter_next(const struct world *w, const struct group *g, uint32_t *at)
 {
     const struct view_record *v = &g->views[g->current];
     while (*at < v->members) {
-        struct member *mb = member_find(m, v->ids[(*at)++]);
+        struct member *mb = member_find(w, v->ids[(*at)++]);
         if (mb != NULL && mb->phase == MEMBER_ACCEPTED && mb->vote.kind == VOTE_SYNC) {
             return mb;
         }
@@ -24,9 +24,9 @@ bool source_has(const struct member *mb)
 }
 
 /* The next source of this receiver at or behind *at: holders if `held`, else thirds. */
-static const struct member *next_of(const struct master *m, const struct group *g, const struct member *to, bool held, uint32_t *at)
+static const struct member *next_of(const struct world *w, const struct group *g, const struct member *to, bool held, uint32_t *at)
 {
-    for (const struct member *mb; (mb = voter_next(m, g, at)) != NULL;) {
+    for (const struct member *mb; (mb = voter_next(w, g, at)) != NULL;) {
         bool has = source_has(mb) && !mb->distrusted && (mb->role == SYNC_HOLDER) == held;
         if (mb != to && has && !edges_missing(&g->views[g->current], mb->id, to->id)) {
             return mb;
@@ -36,19 +36,19 @@ static const struct member *next_of(const struct master *m, const struct group *
 }
 
 /* Whether its sources are holders; false: thirds, or nobody yet. */
-static bool reaches_holder(const struct master *m, const struct group *g, const struct member *to)
+static bool reaches_holder(const struct world *w, const struct group *g, const struct member *to)
 {
     uint32_t at = 0;
-    return next_of(m, g, to, true, &at) != NULL;
+    return next_of(w, g, to, true, &at) != NULL;
 }
 
 /* For the entries that are not compared: the lowest of its sources that took part in the last sync, else the lowest; 0: none. */
-static uint64_t whole_source(const struct master *m, const struct group *g, const struct member *to)
+static uint64_t whole_source(const struct world *w, const struct group *g, const struct member *to)
 {
-    bool held = reaches_holder(m, g, to);
+    bool held = reaches_holder(w, g, to);
     uint64_t first = 0;
     uint32_t at = 0;
-    for (const struct member *mb; (mb = next_of(m, g, to, held, &at)) != NULL;) {
+    for (const struct member *mb; (mb = next_of(w, g, to, held, &at)) != NULL;) {
         if (mb->synced) {
             return mb->id;
         }
@@ -57,59 +57,59 @@ static uint64_t whole_source(const struct master *m, const struct group *g, cons
     return first;
 }
 
-static bool can_be_told(const struct master *m, const struct group *g, const struct member *to)
+static bool can_be_told(const struct world *w, const struct group *g, const struct member *to)
 {
-    return source_has(to) || whole_source(m, g, to) != 0;
+    return source_has(to) || whole_source(w, g, to) != 0;
 }
 
-static void put_elected_frame(struct master *m, struct group *g, const struct member *to)
+static void put_elected_frame(struct world *w, struct group *g, const struct member *to)
 {
     struct msg_elected e = {.number = to->answered, .round = g->sync.round, .role = to->role,
                             .revision = g->sync.revision, .key_digest = g->sync.key_digest,
                             .content_digest = g->sync.content_digest, .whole = to->whole,
-                            .whole_source = to->whole ? whole_source(m, g, to) : 0};
-    bool held = reaches_holder(m, g, to);
+                            .whole_source = to->whole ? whole_source(w, g, to) : 0};
+    bool held = reaches_holder(w, g, to);
     uint32_t at = 0;
-    while (next_of(m, g, to, held, &at) != NULL) {
+    while (next_of(w, g, to, held, &at) != NULL) {
         e.holders++;
     }
     e.holders += to->role == SYNC_HOLDER;
     at = 0;
-    for (const struct member *mb; (mb = voter_next(m, g, &at)) != NULL;) {
+    for (const struct member *mb; (mb = voter_next(w, g, &at)) != NULL;) {
         e.receivers += mb->role == SYNC_RECEIVER;
     }
-    struct writer *w = outbox_frame(m->out, FRAME_ELECTED, m->config.run, view_current(g)->view);
-    put_elected(w, &e);
+    struct writer *frame = outbox_frame(w->common->out, FRAME_ELECTED, w->run, view_current(g)->view);
+    put_elected(frame, &e);
     at = 0;
     bool own = to->role == SYNC_HOLDER;
-    for (const struct member *mb; (mb = next_of(m, g, to, held, &at)) != NULL;) {
+    for (const struct member *mb; (mb = next_of(w, g, to, held, &at)) != NULL;) {
         if (own && to->id < mb->id) {
-            put_u64(w, to->id);
+            put_u64(frame, to->id);
             own = false;
         }
-        put_u64(w, mb->id);
+        put_u64(frame, mb->id);
     }
     if (own) {
-        put_u64(w, to->id);
+        put_u64(frame, to->id);
     }
     at = 0;
-    for (const struct member *mb; (mb = voter_next(m, g, &at)) != NULL;) {
+    for (const struct member *mb; (mb = voter_next(w, g, &at)) != NULL;) {
         if (mb->role == SYNC_RECEIVER) {
-            put_u64(w, mb->id);
+            put_u64(frame, mb->id);
         }
     }
 }
 
-void source_tell(struct master *m, struct group *g, struct member *again)
+void source_tell(struct world *w, struct group *g, struct member *again)
 {
     uint32_t at = 0;
-    for (struct member *mb; (mb = voter_next(m, g, &at)) != NULL;) {
-        bool first = mb->role != 0 && !mb->told && can_be_told(m, g, mb);
+    for (struct member *mb; (mb = voter_next(w, g, &at)) != NULL;) {
+        bool first = mb->role != 0 && !mb->told && can_be_told(w, g, mb);
         bool send = again != NULL ? again == mb && mb->told : first;
         mb->told = mb->told || first;
         if (send && mb->conn != SLOT_NONE) {
-            put_elected_frame(m, g, mb);
-            outbox_send(m->out, MASTER_SEND, mb->conn);
+            put_elected_frame(w, g, mb);
+            outbox_send(w->common->out, MASTER_SEND, mb->conn);
         }
     }
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/mix.h"
-#include "master/master_state.h"
+#include "world/world_state.h"
 
 void report_reset(struct group *g)
 {
@@ -17,17 +17,36 @@ void report_reset(struct group *g)
     g->clashes = 0;
 }
 
-/* The record of an operation, made if it is new and they are not that many yet, else null. */
-static struct op_record *report_find(const struct master *m, struct group *g, uint64_t tag, uint32_t seq, uint32_t most)
+/* The place in the index where the operation is, or would go. */
+static uint32_t index_place(const struct world *w, const struct group *g, uint64_t tag, uint32_t seq)
 {
-    uint32_t at = (uint32_t)mix64(mix64(m->config.seed, tag), seq) & (g->index_size - 1);
-    for (; g->record_index[at] != 0; at = (at + 1) & (g->index_size - 1)) {
-        struct op_record *known = &g->records[g->record_index[at] - 1];
+    uint32_t at = (uint32_t)mix64(mix64(w->common->config.seed, tag), seq) & (g->index_size - 1);
+    while (g->record_index[at] != 0) {
+        const struct op_record *known = &g->records[g->record_index[at] - 1];
         if (known->tag == tag && known->seq == seq) {
-            return known;
+            break;
         }
+        at = (at + 1) & (g->index_size - 1);
     }
-    if (g->record_count >= most) {
+    return at;
+}
+
+void report_index(const struct world *w, struct group *g)
+{
+    memset(g->record_index, 0, g->index_size * sizeof *g->record_index);
+    for (uint32_t i = 0; i < g->record_count; i++) {
+        g->record_index[index_place(w, g, g->records[i].tag, g->records[i].seq)] = i + 1;
+    }
+}
+
+/* The record of an operation, made if it is new and they are not that many yet, else null. */
+static struct op_record *report_find(const struct world *w, struct group *g, uint64_t tag, uint32_t seq, uint32_t most)
+{
+    uint32_t at = index_place(w, g, tag, seq);
+    if (g->record_index[at] != 0) {
+        return &g->records[g->record_index[at] - 1];
+    }
+    if (g->record_count >= most || g->record_count >= g->size.records) {
         return NULL;
     }
     struct op_record *rec = &g->records[g->record_count++];
@@ -45,7 +64,7 @@ static bool graver(const struct op_report *a, const struct op_record *b)
 /* Keeps whose calls differ; there is room for a few. */
 static void clash_note(struct group *g, struct op_record *rec, const struct op_clash *clash)
 {
-    if (clash->id[1] == 0 || (rec->clash == 0 && g->clashes == MASTER_CLASHES)) {
+    if (clash->id[1] == 0 || (rec->clash == 0 && g->clashes == WORLD_CLASHES)) {
         return;
     }
     rec->clash = rec->clash != 0 ? rec->clash : (uint8_t)++g->clashes;
@@ -98,7 +117,7 @@ static void report_merge(struct group *g, struct op_record *rec, uint64_t id, co
 
 enum { REPORT_HEARD = 8 }; /* what a member only heard to be refused makes a record while less than this part of them is in use */
 
-enum report_verdict report_take(struct master *m, struct group *g, struct member *mb, const struct msg_frozen *f,
+enum report_verdict report_take(struct world *w, struct group *g, struct member *mb, const struct msg_frozen *f,
                                 struct reader *r)
 {
     uint32_t launched = 0, unfinished = 0;
@@ -120,16 +139,19 @@ enum report_verdict report_take(struct master *m, struct group *g, struct member
         if (MUTANT(VOTER_EMPTY) && mb->vote.kind != VOTE_NONE) {
             continue;
         }
-        uint32_t room = m->config.max_operations;
-        struct op_record *rec = report_find(m, g, rep.tag, rep.seq, called ? room : room / REPORT_HEARD);
+        uint32_t room = w->common->config.max_operations;
+        struct op_record *rec = report_find(w, g, rep.tag, rep.seq, called ? room : room / REPORT_HEARD);
         if (rec == NULL && !called) {
             continue; /* all who have not launched it owe it to their calls by themselves */
         }
         if (rec != NULL && rec->last == mb->id) {
             return REPORT_WRONG; /* listed twice */
         }
+        if (rec == NULL && g->record_count < room) {
+            return REPORT_NO_MEMORY;
+        }
         bool decides = waits && rec != NULL && !rec->waited;
-        if (rec == NULL || (decides && g->waited == master_decisions(&m->config))) {
+        if (rec == NULL || (decides && g->waited == common_decisions(&w->common->config))) {
             return REPORT_FULL;
         }
         g->waited += decides;
@@ -172,9 +194,9 @@ static struct op_decision decide(const struct group *g, const struct op_record *
     return d;
 }
 
-void report_decide(struct master *m, struct group *g, struct view_record *next)
+void report_decide(struct world *w, struct group *g, struct view_record *next)
 {
-    bool all = g->record_count <= master_decisions(&m->config);
+    bool all = g->record_count <= common_decisions(&w->common->config);
     next->decisions = next->clashes = 0;
     for (uint32_t i = 0; i < g->record_count; i++) {
         const struct op_record *rec = &g->records[i];

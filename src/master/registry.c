@@ -1,0 +1,93 @@
+/* registry.c - the worlds of a master: by name, by run id, by number.
+ *
+ * A name that nobody has used begins a world under a run id of its own; a named world ends with its last member, and its
+ * name is free again.  Its one idea: a world is found once, when a connection registers; from then on the connection knows.
+ * Invariant: no two worlds that are not over have a name or a run id in common; the default world has the first place.
+ * SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "core/mix.h"
+#include "master/master_state.h"
+
+struct world *registry_at(const struct master *m, uint32_t place)
+{
+    return place < m->place_count && !m->places[place].over ? m->places[place].world : NULL;
+}
+
+struct world *registry_named(const struct master *m, const char *name)
+{
+    for (uint32_t i = 0; i < m->place_count; i++) {
+        struct world *w = registry_at(m, i);
+        if (w != NULL && strcmp(world_name(w), name) == 0) {
+            return w;
+        }
+    }
+    return NULL;
+}
+
+struct world *registry_run(const struct master *m, uint64_t run)
+{
+    for (uint32_t i = 0; i < m->place_count; i++) {
+        struct world *w = registry_at(m, i);
+        if (w != NULL && world_run(w) == run) {
+            return w;
+        }
+    }
+    return NULL;
+}
+
+/* Like the default world's it cannot be guessed, and no world of this master or of one before has it. */
+static uint64_t run_draw(struct master *m)
+{
+    const struct master_config *cfg = &m->common.config;
+    uint64_t run;
+    do {
+        run = mix64(mix64(cfg->seed, cfg->run), ++m->worlds_begun) | 1; /* 0 means "not known" on the wire */
+    } while (run == cfg->run || registry_run(m, run) != NULL);
+    return run;
+}
+
+struct world *registry_begin(struct master *m, const char *name)
+{
+    bool named = name[0] != 0;
+    uint32_t most = m->common.config.max_worlds, place = named ? MASTER_DEFAULT + 1 : MASTER_DEFAULT;
+    while (place < m->place_count && m->places[place].world != NULL) {
+        place++;
+    }
+    if (m->spare == NULL || place >= most) {
+        return NULL;
+    }
+    struct world *w = m->spare;
+    m->spare = NULL;
+    m->place_count = place < m->place_count ? m->place_count : place + 1;
+    m->places[place] = (struct place){.world = w, .due = NEVER};
+    world_begin(w, place, named ? run_draw(m) : m->common.config.run, name);
+    return w;
+}
+
+void registry_rest(struct master *m, struct world *w)
+{
+    struct place *p = &m->places[world_slot(w)];
+    world_settle(w);
+    if (world_slot(w) != MASTER_DEFAULT && world_empty(w)) {
+        world_end(w);
+        p->over = true;
+        m->ended++;
+        p->due = NEVER;
+        return;
+    }
+    p->due = world_deadline(w);
+    world_check(w);
+}
+
+struct world *registry_due(const struct master *m, int64_t now)
+{
+    uint32_t first = SLOT_NONE;
+    for (uint32_t i = 0; i < m->place_count; i++) {
+        int64_t due = m->places[i].due;
+        if (registry_at(m, i) != NULL && due <= now && (first == SLOT_NONE || due < m->places[first].due)) {
+            first = i;
+        }
+    }
+    return first == SLOT_NONE ? NULL : m->places[first].world;
+}

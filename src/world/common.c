@@ -1,0 +1,31 @@
+/* common.c - see common.h.
+ * SPDX-License-Identifier: MIT */
+#include "world/common.h"
+
+#include <stdio.h>
+
+uint64_t common_number(uint64_t *counter, uint32_t world)
+{
+    return (uint64_t)world << COMMON_NUMBER_BITS | (*counter)++;
+}
+
+void common_close(struct common *c, uint32_t conn)
+{
+    struct action *a = outbox_add(c->out, MASTER_CLOSE);
+    a->slot = conn;
+    c->conns[conn].state = CONN_FREE;
+}
+
+void common_fence(struct common *c, uint32_t conn, uint64_t run, uint64_t view, enum cause cause, const char *text)
+{
+    struct msg_fence f = {.view = view, .cause = (uint8_t)cause};
+    snprintf(f.text, sizeof f.text, "%s", text);
+    put_fence(outbox_frame(c->out, FRAME_FENCE, run, view), &f);
+    outbox_send(c->out, MASTER_SEND, conn);
+}
+
+void common_refuse(struct common *c, uint32_t conn, uint64_t run, enum cause cause, const char *text)
+{
+    common_fence(c, conn, run, 0, cause, text);
+    common_close(c, conn);
+}

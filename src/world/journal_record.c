@@ -1,0 +1,95 @@
+/* journal_record.c - see journal_record.h.
+ *
+ * Record: magic u32, kind u32, length u32 (of the whole record), left u32, run u64, epoch u32, group u32, number u64, value
+ * u64, the world's name (length u8, bytes), body, check sum u64 over all before it.  What is published stands in one of them first (M4).
+ * Invariant: nothing is read past `size`.
+ * SPDX-License-Identifier: MIT */
+#include "world/journal_record.h"
+
+#include <string.h>
+
+#include "core/mix.h"
+#include "world/orders.h"
+
+#define RECORD_MAGIC 0x4A4C4350u /* "PCLJ" */
+
+static uint64_t record_sum(const unsigned char *bytes, size_t size)
+{
+    uint64_t h = mix64(0, size);
+    for (size_t i = 0; i < size; i += 8) {
+        uint64_t word = 0;
+        memcpy(&word, bytes + i, size - i < 8 ? size - i : 8);
+        h = mix64(h, word);
+    }
+    return h;
+}
+
+size_t record_begin(struct writer *w, const struct record *head)
+{
+    size_t at = w->used;
+    put_u32(w, RECORD_MAGIC);
+    put_u32(w, head->kind);
+    put_u32(w, 0);
+    put_u32(w, head->left);
+    put_u64(w, head->run);
+    put_u32(w, head->epoch);
+    put_u32(w, head->group);
+    put_u64(w, head->number);
+    put_u64(w, head->value);
+    put_world_name(w, head->name);
+    return at;
+}
+
+void record_end(struct writer *w, size_t at)
+{
+    if (w->bad) {
+        return;
+    }
+    struct writer length;
+    writer_init(&length, w->start + at + 8, 4);
+    put_u32(&length, (uint32_t)(w->used - at + RECORD_TAIL_BYTES));
+    put_u64(w, record_sum(w->start + at, w->used - at));
+}
+
+void record_persist(struct outbox *o, uint64_t number)
+{
+    struct action *a = outbox_add(o, MASTER_PERSIST);
+    a->frame = o->used;
+    a->frame_bytes = (uint32_t)o->writer.used;
+    a->value = number;
+    o->used += a->frame_bytes;
+    o->overflow = o->overflow || o->writer.bad;
+}
+
+bool record_next(const void *bytes, size_t size, size_t *at, struct record *out)
+{
+    const unsigned char *start = (const unsigned char *)bytes + *at;
+    struct reader r;
+    reader_init(&r, start, size - *at);
+    bool magic = get_u32(&r) == RECORD_MAGIC;
+    uint32_t kind = get_u32(&r);
+    uint32_t length = get_u32(&r);
+    if (r.bad || !magic || kind < RECORD_VIEW || kind > RECORD_END || length > size - *at ||
+        length < RECORD_HEAD_BYTES + RECORD_TAIL_BYTES) {
+        return false;
+    }
+    out->kind = (uint8_t)kind;
+    out->left = get_u32(&r);
+    out->run = get_u64(&r);
+    out->epoch = get_u32(&r);
+    out->group = get_u32(&r);
+    out->number = get_u64(&r);
+    out->value = get_u64(&r);
+    get_world_name(&r, out->name);
+    size_t left = length - (size_t)(r.at - start);
+    if (r.bad || left < RECORD_TAIL_BYTES) {
+        return false;
+    }
+    out->body_bytes = (uint32_t)(left - RECORD_TAIL_BYTES);
+    out->body = get_bytes(&r, out->body_bytes);
+    if (get_u64(&r) != record_sum(start, length - RECORD_TAIL_BYTES) || r.bad) {
+        return false;
+    }
+    *at += length;
+    return true;
+}

@@ -1,0 +1,276 @@
+/* member.c - who is in the run: registering, resuming, heartbeats, silence, leaving.
+ *
+ * One idea: a member is its id, not its connection; a connection may be lost and resumed, an id is out for good once it is
+ * out.  Invariant: a connection of state MEMBER and its member point at each other.
+ * SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/id.h"
+#include "world/world_state.h"
+#include "wire/address.h"
+
+void member_closed(struct world *w, struct member *mb)
+{
+    mb->conn = SLOT_NONE;
+    mb->lost_at = w->common->now;
+    mb->view_sent_at = mb->known_view == view_current(member_group(w, mb))->view ? mb->view_sent_at : NEVER;
+    if (mb->phase == MEMBER_PENDING) { /* M10: not accepted yet, dropped */
+        member_exclude(w, mb, CAUSE_PEER_LOST, "connection closed before it was accepted");
+    } else if (mb->link_lost_at != 0 && w->common->now - mb->link_lost_at <= w->common->config.reconnect_ns) {
+        /* Control connection and a link, both closed: that is how an ended process looks. */
+        member_exclude(w, mb, CAUSE_PEER_LOST, "its connections closed");
+    }
+}
+
+void member_sweep(struct world *w)
+{
+    for (uint32_t i = 0; i < w->member_room; i++) {
+        struct member *mb = &w->members[i];
+        if (mb->phase == MEMBER_GONE) {
+            world_move(w, PHASE_MEMBER, &mb->phase, MEMBER_FREE, mb->id, 0, "forgotten");
+            (void)bandwidth_forget_peer(&w->bandwidth, mb->id); /* ids do not come back */
+        }
+    }
+    for (uint32_t i = 0; i < w->group_room; i++) {
+        struct group *g = &w->groups[i];
+        bool empty = g->phase == GROUP_NORMAL && view_current(g)->members == 0 && w->admit.phase == ADMIT_IDLE;
+        if (empty && member_count(w, g, MEMBER_PENDING) == 0) {
+            w->view_floor = g->next_number > w->view_floor ? g->next_number : w->view_floor;
+            world_move(w, PHASE_GROUP, &g->phase, GROUP_FREE, g->label, 0, "nobody left");
+        }
+    }
+}
+
+/* ---- registering --------------------------------------------------------------------------------------------------- */
+
+static bool address_unset(const struct net_address *a)
+{
+    static const uint8_t none[16];
+    return memcmp(a->ip, none, a->family == 6 ? 16 : 4) == 0;
+}
+
+/* The peer's own candidates; one that says "what you see" gets what the master saw, with its own port. */
+static void take_addresses(struct member_info *info, const struct msg_register *reg, const struct net_address *seen)
+{
+    info->lanes = reg->lanes == 0 ? 1 : reg->lanes;
+    info->addresses = reg->addresses;
+    memcpy(info->address, reg->address, sizeof info->address);
+    for (uint32_t i = 0; i < reg->addresses; i++) {
+        struct net_address *a = &info->address[i];
+        if (address_unset(a) && seen->family != 0) {
+            uint16_t port = a->port;
+            *a = *seen;
+            a->port = port;
+        }
+    }
+}
+
+static void send_welcome(struct world *w, const struct member *mb)
+{
+    struct msg_welcome welcome = {.run = w->run, .id = mb->id, .epoch = w->common->config.epoch, .seen = mb->seen};
+    welcome.heartbeat_ms = (uint32_t)(w->common->config.heartbeat_ns / 1000000);
+    welcome.dead_ms = (uint32_t)(w->common->config.dead_ns / 1000000);
+    put_welcome(outbox_frame(w->common->out, FRAME_WELCOME, w->run, 0), &welcome);
+    outbox_send(w->common->out, MASTER_SEND, mb->conn);
+}
+
+static struct group *group_of_label(struct world *w, uint32_t label)
+{
+    struct group *free = NULL;
+    for (uint32_t i = 0; i < w->group_room; i++) {
+        struct group *g = &w->groups[i];
+        if (g->phase != GROUP_FREE && g->label == label) {
+            return g;
+        }
+        if (g->phase == GROUP_FREE && free == NULL) {
+            free = g;
+        }
+    }
+    if (free != NULL) {
+        free->label = label;
+        free->next_number = w->view_floor; /* a number once proposed is never used again */
+        free->lost = free->suspect = false;
+        free->revision = 0;
+        free->break_count = 0;
+        free->collect_until = NEVER;
+        view_current(free)->view = view_current(free)->parent = 0;
+        view_current(free)->members = view_current(free)->edges = 0;
+        world_move(w, PHASE_GROUP, &free->phase, GROUP_NORMAL, label, 0, "first peer");
+    }
+    return free;
+}
+
+static void bind(struct world *w, struct member *mb, uint32_t conn)
+{
+    struct conn *c = &w->common->conns[conn];
+    c->state = CONN_MEMBER;
+    c->world = w->slot;
+    c->member = (uint32_t)(mb - w->members);
+    mb->conn = conn;
+    mb->seen = c->seen;
+    mb->heard_at = w->common->now;
+    mb->beat_at = w->common->now + w->common->config.heartbeat_ns;
+}
+
+static const char *full_text(const struct world *w, bool members)
+{
+    const struct master_config *cfg = &w->common->config;
+    if (members) {
+        return w->member_room < cfg->max_members ? "the master has no memory for another peer" : "the run is full";
+    }
+    return w->group_room < cfg->max_groups ? "the master has no memory for another peer group" : "no room for another peer group";
+}
+
+static void register_newcomer(struct world *w, uint32_t conn, const struct msg_register *reg)
+{
+    struct member *mb = NULL;
+    for (uint32_t i = 0; i < w->member_room && mb == NULL; i++) {
+        mb = w->members[i].phase == MEMBER_FREE ? &w->members[i] : NULL;
+    }
+    struct group *g = mb == NULL ? NULL : group_of_label(w, reg->group);
+    bool fits = g != NULL && member_count(w, g, MEMBER_PENDING) + member_count(w, g, MEMBER_ACCEPTED) < g->size.members;
+    if (!fits) {
+        common_refuse(w->common, conn, w->run, CAUSE_KICK_FULL, full_text(w, mb == NULL || g != NULL));
+        return;
+    }
+    *mb = (struct member){.id = w->common->next_id++, .group = (uint32_t)(g - w->groups)};
+    mb->info.id = mb->id;
+    mb->verify = reg->verify != 0;
+    take_addresses(&mb->info, reg, &w->common->conns[conn].seen);
+    bind(w, mb, conn);
+    world_move(w, PHASE_MEMBER, &mb->phase, MEMBER_PENDING, mb->id, 0, "registered");
+    send_welcome(w, mb);
+}
+
+/* What the lost connection may have taken with it, in the order in which it was sent (M9). */
+static void resume_replay(struct world *w, struct member *mb, const struct msg_register *reg)
+{
+    struct group *g = member_group(w, mb);
+    edges_unlinked_all(g, mb->id);
+    const struct view_record *v = view_current(g);
+    bool missing = mb->phase == MEMBER_ACCEPTED && reg->view != v->view;
+    if (missing) {
+        view_send(w, g, mb);
+    }
+    bool first = reg->view == 0; /* its first VIEW brings its first number */
+    bool behind = mb->phase == MEMBER_ACCEPTED && !first && reg->answered + 1 == mb->answered &&
+                  !(missing && mb->answer_by_view && mb->answer.view == v->view);
+    if (behind && MUTANT(REPLAY_LATE) && g->phase == GROUP_FREEZING) {
+        mb->replay_late = true;
+    } else if (behind) {
+        vote_replay(w, mb);
+    }
+    if (g->phase == GROUP_FREEZING && mb->phase == MEMBER_ACCEPTED) {
+        view_send_freeze(w, g, mb);
+    } else if (g->phase == GROUP_LINKING && mb->phase == MEMBER_ACCEPTED) {
+        linking_send(w, g, g->link_attempt, mb); /* its report is here, so it is frozen */
+    } else if (w->admit.phase == ADMIT_LINKING) {
+        linking_send(w, g, w->admit.current, mb);
+    }
+    if (g->sync.phase == SYNC_STAGING) { /* it goes on in a freeze: frozen receivers fetch, and their STAGED counts */
+        source_tell(w, g, mb);
+    }
+}
+
+static void register_again(struct world *w, uint32_t conn, const struct msg_register *reg)
+{
+    struct member *mb = member_find(w, reg->id);
+    if (reg->run != w->run || mb == NULL || member_group(w, mb)->label != reg->group) {
+        common_refuse(w->common, conn, w->run, CAUSE_KICK_STALE, "this id is not, or no longer, part of the run");
+        return;
+    }
+    const struct view_record *v = view_current(member_group(w, mb));
+    bool first = reg->view == 0; /* it has not had its first VIEW yet */
+    bool fits = mb->phase == MEMBER_PENDING ? first
+                : first ? mb->known_view == 0
+                        : reg->view == v->view || (reg->view == v->parent && v->parent != 0);
+    /* A newcomer learns its first number with its first VIEW. */
+    bool numbered = first || reg->answered == mb->answered || reg->answered + 1 == mb->answered;
+    if (mb->conn != SLOT_NONE) {
+        common_close(w->common, mb->conn); /* void: what is still unread in it no longer counts */
+    }
+    bind(w, mb, conn);
+    send_welcome(w, mb);
+    if (!fits || !numbered) {
+        member_exclude(w, mb, CAUSE_KICK_PROTOCOL, "resumed with a state that it cannot have");
+        return;
+    }
+    if (reg->view > mb->known_view) {
+        mb->known_view = reg->view;
+    }
+    resume_replay(w, mb, reg);
+}
+
+void member_register(struct world *w, uint32_t conn, const struct msg_register *reg)
+{
+    if (reg->id == 0) {
+        register_newcomer(w, conn, reg);
+    } else {
+        register_again(w, conn, reg);
+    }
+}
+
+/* ---- heartbeats and silence ---------------------------------------------------------------------------------------- */
+
+void member_heartbeat(struct world *w, struct member *mb, const struct msg_heartbeat *hb, uint64_t view)
+{
+    mb->echo_ns = hb->sent_ns;
+    if (mb->phase == MEMBER_ACCEPTED && mb->conn != SLOT_NONE && mb->view_sent_at < w->common->now &&
+        (hb->echo_ns > (uint64_t)mb->view_sent_at || MUTANT(KNOWN_BY_HEARTBEAT)) && hb->echo_ns <= (uint64_t)w->common->now) {
+        mb->known_view = view_current(member_group(w, mb))->view; /* it heard a heartbeat sent behind the VIEW */
+    }
+    mb->wait = mb->phase == MEMBER_ACCEPTED && view == view_current(member_group(w, mb))->view ? hb->wait
+                                                                                             : (struct peer_wait){0};
+    if (mb->wait.phase == WAIT_LAUNCH) {
+        suspect_blocked(w, mb, &mb->wait);
+    }
+}
+
+static void send_heartbeat(struct world *w, struct member *mb)
+{
+    struct msg_heartbeat hb = {.sent_ns = (uint64_t)w->common->now, .echo_ns = mb->echo_ns, .vote_on = vote_waits_for(w, mb)};
+    suspect_tell_wait(w, mb, &hb);
+    put_heartbeat(outbox_frame(w->common->out, FRAME_HEARTBEAT, w->run, 0), &hb);
+    outbox_send(w->common->out, MASTER_SEND, mb->conn);
+    mb->beat_at = w->common->now + w->common->config.heartbeat_ns;
+}
+
+static void exclude_silent(struct world *w, struct member *mb)
+{
+    char text[BOUNDS_TEXT];
+    snprintf(text, sizeof text, "no sign of life for %.1f s", (double)(w->common->now - mb->heard_at) / 1e9);
+    member_exclude_told(w, mb, CAUSE_PEER_SILENT, "no sign of life", text); /* M1 */
+}
+
+void member_tick(struct world *w)
+{
+    for (uint32_t i = 0; i < w->member_room; i++) {
+        struct member *mb = &w->members[i];
+        if (!member_registered(mb)) {
+            continue;
+        }
+        if (mb->conn == SLOT_NONE && w->common->now - mb->lost_at >= w->common->config.reconnect_ns) {
+            member_exclude(w, mb, CAUSE_PEER_LOST, "its connection to the master closed");
+        } else if (member_silent(w, mb)) {
+            exclude_silent(w, mb);
+        } else if (mb->conn != SLOT_NONE && w->common->now >= mb->beat_at) {
+            send_heartbeat(w, mb);
+        }
+    }
+}
+
+int64_t member_deadline(const struct world *w)
+{
+    int64_t due = NEVER;
+    for (uint32_t i = 0; i < w->member_room; i++) {
+        const struct member *mb = &w->members[i];
+        if (member_registered(mb)) {
+            int64_t dead = mb->heard_at + w->common->config.dead_ns;
+            int64_t next = mb->conn == SLOT_NONE ? mb->lost_at + w->common->config.reconnect_ns : mb->beat_at;
+            next = next < dead ? next : dead;
+            due = next < due ? next : due;
+        }
+    }
+    return due;
+}

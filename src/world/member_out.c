@@ -1,0 +1,69 @@
+/* member_out.c - how a member is put out: told why if it can still hear, its loss noted where it counts.
+ *
+ * Its one idea: nothing follows from a loss here; it is noted at the group, the admission and the vote, and world_settle
+ * sees to the rest (M1).  Invariant: who is out has no connection and waits in no vote.
+ * SPDX-License-Identifier: MIT */
+#include <stdio.h>
+
+#include "core/id.h"
+#include "world/world_state.h"
+#include "wire/address.h"
+
+/* Notes the loss of an accepted member in its group; the graver story is kept: a loss before a mere suspicion. */
+static void group_lose(struct world *w, struct group *g, const struct member *mb, enum cause cause, const char *text)
+{
+    bool told = g->lost || (view_ending(g) && (g->cause == CAUSE_PEER_LOST || g->cause == CAUSE_PEER_LEFT ||
+                                                          g->cause == CAUSE_PEER_SILENT || g->cause > CAUSE_BLOCKED));
+    g->lost = true;
+    if (!told) { /* M8: cause and culprit are part of the decision */
+        g->cause = (uint8_t)cause;
+        g->culprit = mb->id;
+        char where[ADDRESS_TEXT];
+        address_text(&mb->info.address[0], where);
+        snprintf(g->text, sizeof g->text, "peer " ID_FORMAT " at %s, group %u: %s", ID_PARTS(mb->id), where, g->label,
+                 text);
+    }
+    if (MUTANT(NOSHRINK) && mb->vote.kind == VOTE_NONE) {
+        for (uint32_t i = 0; i < w->member_room; i++) {
+            w->ghost = w->ghost || w->members[i].vote.kind != VOTE_NONE;
+        }
+    }
+}
+
+/* `why` is static: it goes to traces; `text` is copied: it goes to the log, to the others and to the excluded one. */
+void member_exclude_told(struct world *w, struct member *mb, enum cause cause, const char *why, const char *text)
+{
+    struct group *g = member_group(w, mb);
+    bool accepted = mb->phase == MEMBER_ACCEPTED;
+    if (mb->phase != MEMBER_PENDING && !accepted) {
+        return;
+    }
+    if (accepted) {
+        group_lose(w, g, mb, cause, text);
+        w->optimise.lost = true;
+    }
+    if (w->admit.phase == ADMIT_LINKING && (accepted || mb->joining)) {
+        w->admit.again = true; /* M10: a new attempt, without FREEZE */
+    }
+    snprintf(mb->gone_text, sizeof mb->gone_text, "%s", text);
+    mb->vote.kind = VOTE_NONE; /* M6: a vote loses only the voters that leave */
+    mb->role = 0;
+    world_move(w, PHASE_MEMBER, &mb->phase, MEMBER_GONE, mb->id, view_current(g)->view, why);
+    if (mb->conn != SLOT_NONE) {
+        if (cause != CAUSE_PEER_LEFT) {
+            common_fence(w->common, mb->conn, w->run, view_current(g)->view, cause, text);
+        }
+        common_close(w->common, mb->conn);
+        mb->conn = SLOT_NONE;
+    }
+}
+
+void member_exclude(struct world *w, struct member *mb, enum cause cause, const char *text)
+{
+    member_exclude_told(w, mb, cause, text, text);
+}
+
+void member_violation(struct world *w, struct member *mb, const char *what)
+{
+    member_exclude(w, mb, CAUSE_KICK_PROTOCOL, what);
+}

@@ -1,0 +1,52 @@
+/* member_read.c - who is in the run, asked without changing anything.
+ *
+ * Its one idea: a member that is gone is nobody: whoever asks by id hears of pending and accepted ones only.
+ * SPDX-License-Identifier: MIT */
+#include "world/world_state.h"
+
+struct group *member_group(const struct world *w, const struct member *mb)
+{
+    return &w->groups[mb->group];
+}
+
+struct member *member_find(const struct world *w, uint64_t id)
+{
+    for (uint32_t i = 0; i < w->member_room; i++) {
+        struct member *mb = &w->members[i];
+        if (mb->id == id && member_registered(mb)) {
+            return mb;
+        }
+    }
+    return NULL;
+}
+
+bool member_registered(const struct member *mb)
+{
+    return mb->phase == MEMBER_PENDING || mb->phase == MEMBER_ACCEPTED;
+}
+
+bool member_silent(const struct world *w, const struct member *mb)
+{
+    return member_registered(mb) && w->common->now - mb->heard_at >= w->common->config.dead_ns;
+}
+
+bool member_bound(const struct world *w, uint32_t member, uint32_t conn)
+{
+    const struct conn *c = &w->common->conns[conn];
+    return c->state == CONN_MEMBER && c->world == w->slot && c->member == member;
+}
+
+bool member_accepted_in(const struct world *w, const struct member *mb, const struct group *g)
+{
+    return mb->phase == MEMBER_ACCEPTED && (g == NULL || member_group(w, mb) == g);
+}
+
+uint32_t member_count(const struct world *w, const struct group *g, enum member_phase phase)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < w->member_room; i++) {
+        const struct member *mb = &w->members[i];
+        count += mb->phase == phase && (g == NULL || member_group(w, mb) == g);
+    }
+    return count;
+}

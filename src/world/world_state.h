@@ -1,0 +1,382 @@
+/* world_state.h - what is known of one world: its members, groups and votes; and who may change it.
+ *
+ * Everything is an array indexed by slots.  Events only note what happened; world_settle then brings the state to rest: it
+ * looks at levels ("somebody of this view is lost"), never at edges, so that any number of things that happen in one step
+ * end in one FREEZE.
+ * Invariant: a phase is written by world_move alone, along the edges of its table.
+ * SPDX-License-Identifier: MIT */
+#ifndef PCCL_WORLD_WORLD_STATE_H
+#define PCCL_WORLD_WORLD_STATE_H
+
+#include "core/check.h"
+#include "core/mutant.h"
+#include "core/phase.h"
+#include "topology/bandwidth.h"
+#include "topology/probe_rounds.h"
+#include "world/common.h"
+#include "world/world.h"
+
+enum {
+    WORLD_MEMBERS_MAX = 1024,   /* at one time, pending ones included; BOUNDS_MEMBERS of one view */
+    WORLD_OPERATIONS_MAX = 2 * BOUNDS_DECISIONS,
+    WORLD_BREAKS = 3,           /* breaks of an edge within WORLD_BREAK_NS that make it a missing one, */
+    WORLD_BREAKS_ALONE = 8,     /* and if no member can stand in for it: the newer end loses its place */
+    WORLD_CLASHES = 16,         /* operations of one freeze whose two sides are told; of more only that they differ */
+    WORLD_SYNC_ROUNDS = 3,      /* elections of one vote that failed without anybody being lost or caught */
+};
+#define WORLD_BREAK_NS 60000000000
+
+/* Phases; the tables of allowed edges are in moves.c and print the diagrams of docs/PROTOCOL.md. */
+enum member_phase { MEMBER_FREE, MEMBER_PENDING, MEMBER_ACCEPTED, MEMBER_GONE, MEMBER_PHASES };
+enum group_phase { GROUP_FREE, GROUP_NORMAL, GROUP_FREEZING, GROUP_LINKING, GROUP_PERSISTING, GROUP_PHASES };
+enum admit_phase { ADMIT_IDLE, ADMIT_LINKING, ADMIT_PERSISTING, ADMIT_PHASES };
+enum sync_phase { SYNC_IDLE, SYNC_STAGING, SYNC_PERSISTING, SYNC_DURABLE, SYNC_PHASES };
+enum optimise_phase { OPTIMISE_IDLE, OPTIMISE_PROBING, OPTIMISE_SOLVING, OPTIMISE_PERSISTING, OPTIMISE_PHASES };
+
+enum phase_machine { PHASE_MEMBER, PHASE_GROUP, PHASE_ADMIT, PHASE_SYNC, PHASE_OPTIMISE, PHASE_MACHINES };
+extern const struct phase_table phase_next[PHASE_MACHINES];
+
+struct open_vote {
+    uint8_t kind; /* enum vote_kind; VOTE_NONE: waits in none */
+    int64_t since;
+    struct msg_vote msg;
+};
+
+struct member {
+    uint64_t id;
+    uint8_t phase;
+    uint32_t group;     /* slot */
+    uint32_t conn;      /* SLOT_NONE: control connection lost */
+    int64_t lost_at;    /* when it was lost */
+    int64_t heard_at, beat_at; /* last frame in; next heartbeat out */
+    uint64_t echo_ns;   /* the peer's clock in its last heartbeat */
+    int64_t link_lost_at; /* somebody reported a broken link to it in this view; 0 never */
+    uint64_t known_view; /* a view that it surely has */
+    int64_t view_sent_at; /* the published one, on this connection; NEVER: not yet */
+    char gone_text[BOUNDS_TEXT]; /* why it went, for the log */
+    struct member_info info;
+    struct net_address seen;
+    bool verify;        /* asked for digests */
+    /* votes (M9) */
+    uint32_t answered;
+    struct open_vote vote;
+    struct msg_answer answer; /* the last one, for replay */
+    bool answer_by_view, replay_late;
+    /* freeze, admission */
+    bool reported, joining, linked;
+    /* stalls */
+    struct peer_wait wait;  /* of its last heartbeat in this view */
+    uint64_t waits_for;     /* told in this collecting window, 0 none */
+    uint64_t unheard_by;    /* ... who hears nothing of it, while the master does not either; 0 nobody */
+    uint64_t blamed_by;     /* who made its last stall, 0 none */
+    int64_t blamed_at;
+    /* shared state */
+    bool synced;            /* took part in the last sync of the group */
+    bool distrusted;        /* sent wrong bytes in this vote */
+    uint8_t role;           /* enum sync_role in this round, 0 none */
+    bool whole, staged, told; /* told: ELECTED of this round */
+    uint8_t failures;       /* rounds of this vote in which it reached no source, without a culprit, although all sources lived, */
+    uint32_t failed_round;  /* ... the last of them, */
+    int64_t failed_at;      /* ... and when */
+    /* optimise */
+    uint64_t probing;       /* whom it measures in this round, 0 nobody */
+};
+
+/* A view, decided or published. */
+struct view_record {
+    uint64_t view, parent;
+    uint8_t answers, cause;
+    uint64_t culprit;
+    char text[BOUNDS_TEXT];
+    struct sizes sizes;
+    struct plan_view plan;
+    uint32_t members, removed, edges, decisions;
+    uint64_t *ids;                /* owned, as all here; ascending: rank order */
+    bool *fresh;                  /* not in the parent */
+    uint64_t *gone;               /* in the parent, not here */
+    uint32_t *ring;               /* rank at each position */
+    struct missing_edge *edge;
+    uint8_t *linked;              /* of each missing edge: bit 0, bit 1: its end a, b has a link again */
+    struct op_decision *decision; /* on the parent */
+    uint32_t clashes;             /* of those with the cause MISMATCH: the first few, so that both sides can be told */
+    struct decision_clash {
+        uint32_t decision;        /* its index */
+        struct op_clash clash;
+    } clash[WORLD_CLASHES];
+};
+
+/* What all reports of one freeze say about one operation. */
+struct op_record {
+    uint64_t tag;
+    uint32_t seq;
+    uint32_t holders;      /* survivors that list it as held or finished */
+    uint64_t params, digest;
+    uint64_t last;         /* id of the last member that listed it */
+    uint8_t refused;       /* gravest cause listed, 0: not refused */
+    uint64_t culprit;      /* of that cause */
+    bool finished, has_digest, params_differ, digests_differ;
+    bool waited;           /* some survivor has launched it and not finished: it waits for the decision */
+    uint8_t clash;         /* number of it among the group's, 0: none is known */
+    uint64_t caller;       /* who has listed its call first, and which */
+    struct op_params call;
+};
+
+struct edge_break {
+    uint64_t a, b;
+    uint64_t view;    /* and attempt of an admission in which it was counted last: both ends report the same break */
+    uint32_t attempt;
+    uint32_t count;
+    int64_t since;
+    uint64_t gave_view; /* in which it was given up last without counting, at gave_at; 0 never */
+    int64_t gave_at;
+    bool again;         /* ... for the second time within WORLD_BREAK_NS */
+};
+
+struct group_sync {
+    uint8_t phase;
+    uint32_t round;      /* of this group, never reused */
+    bool again;          /* elect once more */
+    int64_t elect_at;    /* not before: the master is about to hear why a source was missing; 0: at once */
+    uint64_t revision, key_digest, content_digest, persist;
+};
+
+struct group {
+    void *memory;          /* the table of all that follows and is owned; null: none yet */
+    struct group_size size;
+    uint8_t phase;
+    uint32_t label;
+    uint64_t next_number;  /* of the next view to be proposed */
+    struct view_record views[2];
+    uint32_t current;      /* views[current] is published; the other is being decided */
+    bool lost, suspect;    /* a member of the view is lost; a freeze with the same members is wanted */
+    uint8_t cause;         /* why, of the freeze that comes or runs */
+    uint64_t culprit;
+    char text[BOUNDS_TEXT];
+    uint32_t attempt;      /* of freezes, counts on */
+    uint32_t survivors;
+    uint32_t link_attempt; /* LINKING: what its ADMIT was numbered */
+    int64_t report_by;     /* FREEZING, LINKING: survivors that have not answered until then are none any more */
+    uint32_t counted;      /* scratch of view_sizes */
+    uint32_t decided;      /* members, when the batch under way was decided */
+    uint64_t persist;      /* number of the record under way */
+    bool in_batch;         /* the view being decided is part of the batch under way */
+    int64_t collect_until; /* NEVER: nothing collected */
+    bool silent;           /* ... links fell silent, of which the first is named here */
+    uint64_t silent_from, silent_to;
+    uint64_t blocked_tag, blocked_on; /* of the last freeze with the cause BLOCKED: operation, and who waits in a vote, */
+    uint32_t blocked_vote;            /* ... its number; a vote outlives the freeze */
+    struct op_record *records; /* owned */
+    uint32_t *record_index;    /* owned: hash of (tag, seq) -> record + 1 */
+    uint32_t record_count, index_size, waited; /* waited: records that somebody waits for */
+    struct op_clash clash[WORLD_CLASHES];
+    uint32_t clashes;
+    struct edge_break *breaks; /* owned */
+    uint32_t break_count;
+    uint64_t revision;     /* next expected by a sync */
+    struct group_sync sync;
+    uint64_t solving;      /* number of the MASTER_SOLVE under way, 0 none */
+    bool solved;           /* solution[] holds a ring */
+    uint32_t *solution;    /* owned */
+};
+
+struct admission {
+    uint8_t phase;
+    uint32_t attempt;  /* counts on for ever, over all that ADMIT is sent for */
+    uint32_t current;  /* LINKING: the admission's own */
+    bool again;
+    int64_t deadline;
+    uint64_t persist;
+    struct sizes sizes; /* of the answers, fixed with the decision whatever happens before they leave (P11) */
+};
+
+struct optimise {
+    uint8_t phase;
+    bool lost;              /* one of the schedule, whose group may have ended with it: nobody freezes then */
+    uint32_t round, rounds; /* of this schedule; number = first_round + round */
+    uint32_t first_round, waiting;
+    int64_t deadline;
+    uint64_t persist;
+    struct probe_rounds schedule;
+    uint32_t count;           /* members of the schedule */
+    uint32_t *slots;          /* owned */
+    uint16_t *storage;        /* owned */
+    struct bandwidth_edge *edges; /* owned */
+};
+
+struct world {
+    struct common *common;  /* borrowed */
+    uint32_t slot;          /* of the master's table of worlds; SLOT_NONE: it has not begun */
+    uint64_t run;
+    char name[BOUNDS_WORLD_NAME]; /* "": the default world */
+    uint32_t check_in;      /* steps until all of it is checked again */
+    bool changed;           /* settle must look again */
+    bool had_members;
+    uint32_t voters[VOTE_SYNC + 1]; /* accepted members by what they wait in, as vote_settle last counted */
+    bool ghost;             /* a voter died and its vote is waited for: a mistake that tests switch on */
+    uint64_t view_floor;    /* of a group that is made next: no view's number is used again */
+    uint32_t member_room, group_room, probe_room; /* entries of its tables, and members that those of optimise hold */
+    struct member *members; /* behind this struct in its table, as all here */
+    struct group *groups;
+    struct admission admit;
+    struct optimise optimise;
+    struct bandwidth bandwidth;
+};
+
+/* moves.c */
+/* The one writer of phases: asserts the edge, traces it.  `id` and `view` go into the trace. */
+void world_move(struct world *w, enum phase_machine machine, uint8_t *phase, uint8_t to, uint64_t id, uint64_t view,
+                const char *why);
+void world_tell(struct world *w, const char *what); /* traces what concerns all of the world */
+
+/* member_read.c */
+struct group *member_group(const struct world *w, const struct member *mb);
+struct member *member_find(const struct world *w, uint64_t id); /* pending or accepted; null */
+bool member_registered(const struct member *mb);
+bool member_silent(const struct world *w, const struct member *mb); /* for the time after which it is excluded */
+bool member_bound(const struct world *w, uint32_t member, uint32_t conn); /* the connection says so, too */
+bool member_accepted_in(const struct world *w, const struct member *mb, const struct group *g);
+uint32_t member_count(const struct world *w, const struct group *g, enum member_phase phase); /* null: all groups */
+
+/* view_read.c */
+struct view_record *view_current(struct group *g);
+struct view_record *view_next(struct group *g);
+bool view_has(const struct view_record *v, uint64_t id);
+bool view_ending(const struct group *g); /* its members are frozen */
+/* Every accepted member surely has the published view (it may be left out of a freeze only then: nobody is ever more than
+ * one view behind, M5). */
+bool view_known_to_all(const struct world *w, const struct group *g);
+struct sizes view_sizes(struct world *w, const struct group *g, bool joining);
+
+/* linking.c */
+bool linking_takes_part(const struct member *mb);
+/* ADMIT of the next view, to one member or to all of it. */
+void linking_send(struct world *w, struct group *g, uint32_t attempt, struct member *only);
+/* A new attempt to link the members of the group's next view; returns its number. */
+uint32_t linking_begin(struct world *w, struct group *g);
+bool linking_all(const struct world *w, const struct group *g); /* null: all groups, newcomers too */
+
+/* member_out.c */
+/* Out: FENCE unless it left by itself, connection closed, what it was part of notes the loss (M1).  `text` is static: it is logged. */
+void member_exclude(struct world *w, struct member *mb, enum cause cause, const char *text);
+/* The same; `why` is static, it is traced; `text` is copied: it goes to the log, to the others and to the excluded one. */
+void member_exclude_told(struct world *w, struct member *mb, enum cause cause, const char *why, const char *text);
+void member_violation(struct world *w, struct member *mb, const char *what); /* bytes or a state that cannot be */
+
+/* member.c */
+void member_register(struct world *w, uint32_t conn, const struct msg_register *reg);
+void member_closed(struct world *w, struct member *mb);
+void member_heartbeat(struct world *w, struct member *mb, const struct msg_heartbeat *hb, uint64_t view);
+void member_tick(struct world *w);
+int64_t member_deadline(const struct world *w);
+void member_sweep(struct world *w); /* gone ones give their slots back */
+
+/* suspect.c */
+void suspect_report(struct world *w, struct member *from, const struct msg_suspect *s);
+void suspect_blocked(struct world *w, struct member *from, const struct peer_wait *wait);
+/* Fills what a heartbeat tells of whom `mb` waits for. */
+void suspect_tell_wait(const struct world *w, const struct member *mb, struct msg_heartbeat *hb);
+void suspect_tick(struct world *w);
+int64_t suspect_deadline(const struct world *w);
+/* A freeze with the same members is wanted. */
+void suspect_group(struct world *w, struct group *g, enum cause cause, uint64_t culprit, const char *text);
+
+/* report.c: the reports of one freeze */
+void report_reset(struct group *g);
+void report_index(const struct world *w, struct group *g); /* the records have moved */
+/* Whether they find room, or why not. */
+enum report_verdict { REPORT_TAKEN, REPORT_WRONG, REPORT_FULL, REPORT_NO_MEMORY };
+enum report_verdict report_take(struct world *w, struct group *g, struct member *mb, const struct msg_frozen *f, struct reader *r);
+void report_decide(struct world *w, struct group *g, struct view_record *next); /* M3 */
+
+/* view.c */
+void view_settle(struct world *w, struct group *g);
+void view_frozen(struct world *w, struct member *mb, struct reader *r);
+void view_tick(struct world *w);
+int64_t view_deadline(const struct world *w);
+void view_persisted(struct world *w, uint64_t number);
+/* Begins the next view under a new number: members are the accepted ones of the group and, if asked, the joining ones. */
+void view_propose(struct world *w, struct group *g, enum vote_kind answers, bool joining);
+void view_publish(struct world *w, struct group *g);
+void view_send(struct world *w, struct group *g, struct member *only); /* the published view, to one member or to all */
+void view_send_freeze(struct world *w, struct group *g, struct member *only);
+/* Ring, sizes and the rest of the next view, once its members and missing edges are known. */
+void view_finish(struct world *w, struct group *g, bool joining);
+/* The view has nobody left: the group is as if it had just been made, but for its numbers. */
+void view_empty(struct world *w, struct group *g);
+/* One MASTER_PERSIST with the next views of all groups (only: this one) that are marked in_batch. */
+uint64_t view_persist(struct world *w, struct group *only);
+
+/* edges.c */
+bool edges_missing(const struct view_record *v, uint64_t x, uint64_t y);
+bool edges_note(struct view_record *v, uint64_t a, uint64_t b, uint32_t capacity);
+/* Counts a break of the edge; true if it has become a missing one of the views to come.  Unreachable: it could not be made
+ * at all, which once is enough, provided that somebody can stand in. */
+bool edges_broken(struct world *w, struct group *g, uint64_t a, uint64_t b, bool unreachable);
+void edges_give_up(struct world *w, struct group *g, uint64_t a, uint64_t b); /* without counting */
+/* LINKED that nobody asked for: a member has a link again where its view misses one. */
+void edges_linked(struct world *w, struct member *mb, const struct msg_linked *l, uint64_t view, struct reader *r);
+void edges_unlinked(struct group *g, uint64_t from, uint64_t to); /* ... and has lost it */
+void edges_unlinked_all(struct group *g, uint64_t from); /* its connection was resumed: it will say again which it has */
+bool edges_healed(const struct world *w, const struct group *g); /* a next view would miss fewer */
+/* Into the next view: the missing edges of the published one that have not healed. */
+void edges_inherit(struct world *w, struct group *g);
+/* All that is missing is noted, LINKED of all included: adds what breaks too often and names relays; the id of a member that
+ * cannot be relayed and has to go, 0 if all is well. */
+uint64_t edges_close(struct world *w, struct group *g);
+/* The same where nobody has been asked to make links yet: true if that has to be tried before anybody loses its place. */
+bool edges_unsure(struct world *w, struct group *g);
+bool edges_full(const struct view_record *v, uint64_t id);
+
+/* view_ring.c */
+void ring_repair(struct world *w, const struct view_record *from, struct view_record *to);
+uint32_t ring_costs(const struct world *w, const struct view_record *v, uint64_t *cost);
+
+/* algorithm.c: of the larger operations in a view with this ring; `before`: what is used until now */
+uint8_t algorithm_choose(struct world *w, const struct view_record *v, const uint32_t *ring, uint8_t before);
+
+/* vote.c */
+void vote_take(struct world *w, struct member *mb, const struct msg_vote *v, uint64_t header_view);
+void vote_settle(struct world *w);
+/* A member that the vote or the admission of this one still needs; 0: none, or it waits for nothing. */
+const char *vote_name(enum vote_kind kind); /* "an update" */
+uint64_t vote_waits_for(const struct world *w, const struct member *mb);
+bool vote_all_in(const struct world *w, const struct group *g, enum vote_kind kind); /* null: all groups */
+bool vote_quiet(const struct world *w, const struct group *g); /* answers may leave; null: all groups */
+void vote_answer(struct world *w, struct member *mb, enum answer_result result, uint64_t value,
+                 const struct sizes *sizes, const char *text);
+void vote_answered_by_view(struct world *w, struct member *mb, const struct view_record *v);
+void vote_replay(struct world *w, struct member *mb); /* the stored answer once more */
+
+/* admit.c */
+void admit_settle(struct world *w);
+void admit_linked(struct world *w, struct member *mb, uint64_t view, struct reader *r);
+void admit_persisted(struct world *w, uint64_t number);
+void admit_tick(struct world *w);
+/* Fixes the sizes that the answers of this decision carry. */
+void admit_fix_sizes(struct world *w);
+/* Publishes the views of the batch and answers everybody else who waits in this kind of vote. */
+void admit_publish(struct world *w, enum vote_kind kind);
+
+/* source.c */
+/* Voters of the group's sync in rank order: the next at or behind *at, null at the end. */
+struct member *voter_next(const struct world *w, const struct group *g, uint32_t *at);
+bool source_has(const struct member *mb); /* it holds what this round has elected, or has staged it */
+/* ELECTED to all that can be told and were not; `again`: once more to that one alone, if it was told. */
+void source_tell(struct world *w, struct group *g, struct member *again);
+
+/* election.c */
+void election_settle(struct world *w, struct group *g);
+bool election_known(const struct world *w, const struct member *mb, const struct msg_staged *s); /* a round that there has been */
+void election_staged(struct world *w, struct member *mb, const struct msg_staged *s);
+void election_persisted(struct world *w, uint64_t number);
+int64_t election_deadline(const struct world *w);
+void election_reset(struct world *w, struct group *g, const char *why); /* nobody waits in it any more */
+
+/* optimise.c */
+void optimise_settle(struct world *w);
+void optimise_measured(struct world *w, struct member *mb, const struct msg_measured *ms);
+void optimise_solved(struct world *w, const struct master_event *e);
+void optimise_persisted(struct world *w, uint64_t number);
+void optimise_tick(struct world *w);
+
+#endif

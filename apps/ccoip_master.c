@@ -20,7 +20,7 @@
 static const char usage[] =
     "usage: ccoip_master [--listen ADDRESS[:PORT]] [--log-level LEVEL] [--dead-ms N]\n"
     "\n"
-    "Keeps the membership of one training run.  Peers connect to it; SIGINT or SIGTERM ends it.\n"
+    "Keeps the membership of training runs.  Peers connect to it; SIGINT or SIGTERM ends it.\n"
     "\n"
     "  --listen ADDRESS[:PORT]  where to accept peers: a name, 1.2.3.4:5, [::1]:5; default all IPv4\n"
     "                           addresses, port 48148; [::] takes IPv6 too;\n"

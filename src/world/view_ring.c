@@ -73,8 +73,9 @@ void ring_repair(struct world *w, const struct view_record *from, struct view_re
         (void)tour_exact_solve(cost, n, order, &score);
     } else if (!tour_score_possible(score)) {
         struct tour_local search;
-        PCCL_ASSERT(tour_local_init(&search, cost, n, order, 2, w->common->config.tour_moves, w->common->config.seed, w->common->scratch_search));
-        while (!tour_local_step(&search, w->common->config.tour_moves)) {
+        const struct master_config *cfg = &w->common->config;
+        PCCL_ASSERT(tour_local_init(&search, cost, n, order, 2, cfg->tour_moves, cfg->seed, w->common->scratch_search));
+        while (!tour_local_step(&search, cfg->tour_moves)) {
         }
         (void)tour_local_best(&search, order);
     }

@@ -17,8 +17,6 @@
 #include "world/world.h"
 
 enum {
-    WORLD_MEMBERS_MAX = 1024,   /* at one time, pending ones included; BOUNDS_MEMBERS of one view */
-    WORLD_OPERATIONS_MAX = 2 * BOUNDS_DECISIONS,
     WORLD_BREAKS = 3,           /* breaks of an edge within WORLD_BREAK_NS that make it a missing one, */
     WORLD_BREAKS_ALONE = 8,     /* and if no member can stand in for it: the newer end loses its place */
     WORLD_CLASHES = 16,         /* operations of one freeze whose two sides are told; of more only that they differ */

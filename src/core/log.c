@@ -27,6 +27,7 @@ static atomic_uint log_current; /* counts the changes; its slot is that modulo L
 static atomic_int log_level_current = LOG_NONE;
 static bool log_chosen; /* with log_writer: a sink was set */
 static pthread_mutex_t log_writer = PTHREAD_MUTEX_INITIALIZER; /* one change of the sink at a time */
+static pthread_once_t log_fork = PTHREAD_ONCE_INIT;
 
 /* In the child, where whoever held it is not. */
 static void log_forked(void)
@@ -41,8 +42,7 @@ static void log_expect_fork(void)
 
 static void log_lock(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, log_expect_fork);
+    pthread_once(&log_fork, log_expect_fork);
     pthread_mutex_lock(&log_writer);
 }
 

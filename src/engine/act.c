@@ -43,8 +43,10 @@ static void comm_connected(struct comm *c, struct comm_after *after)
     session_info(c->machine.session, &info);
     addr_format(&c->params.master, where);
     if (info.connected) {
-        comm_say(after, LOG_INFO, "connected to the master at %s as peer " ID_FORMAT " of group %u, world of %u, view %u", where,
-                 ID_PARTS(info.id), c->params.group, info.world, (uint32_t)info.view);
+        bool named = c->params.world[0] != 0;
+        comm_say(after, LOG_INFO, "connected to the master at %s as peer " ID_FORMAT " of group %u%s%s%s, one of %u, view %u", where,
+                 ID_PARTS(info.id), c->params.group, named ? " of world '" : "", c->params.world, named ? "'" : "", info.world,
+                 (uint32_t)info.view);
     } else {
         struct session_outcome why;
         session_gone(c->machine.session, &why);

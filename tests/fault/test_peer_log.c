@@ -105,7 +105,7 @@ TEST(a_survivors_log_says_who_came_who_died_and_why) /* "installed view (4294967
     snprintf(left, sizeof left, WHO ": view [0-9]+: peer 1\\.%u at " WHERE ", group 0: it left the run; 2 members",
              (unsigned)newcomer);
     expect_lines(1, WHO ": registered for group 0, waits until the members update");
-    expect_lines(1, "connected to the master at 127\\.0\\.0\\.1:[0-9]+ as " WHO " of group 0, world of [123], view [0-9]+");
+    expect_lines(1, "connected to the master at 127\\.0\\.0\\.1:[0-9]+ as " WHO " of group 0, one of [123], view [0-9]+");
     expect_lines(1, ended);
     expect_lines(1, died);
     expect_lines(1, joined);

@@ -110,7 +110,7 @@ static struct exec_layout layout_of(const struct exec_config *c)
     l.slot_next = layout_add(&l, c->room->slot_count * sizeof(uint32_t));
     l.queues = layout_add(&l, sends * sizeof(uint32_t));
     l.touched = layout_add(&l, c->plan->params.world * sizeof(uint32_t));
-    l.starving = layout_add(&l, c->plan->params.world * sizeof(uint32_t));
+    l.starving = layout_add(&l, (c->plan->params.world + 63) / 64 * sizeof(uint64_t));
     l.accs = layout_add(&l, accs * l.acc_stride);
     l.wires = layout_add(&l, quantised && folds > 0 ? EXEC_WIRES * l.wire_stride : 0);
     l.own = layout_add(&l, quantised && folds > 0 ? l.wire_stride : 0);
@@ -227,7 +227,7 @@ void exec_init(struct exec *x, const struct exec_config *c, void *arena)
     x->slot_next = (uint32_t *)(void *)(base + l.slot_next);
     x->queues = (uint32_t *)(void *)(base + l.queues);
     x->touched = (uint32_t *)(void *)(base + l.touched);
-    x->starving = (uint32_t *)(void *)(base + l.starving);
+    x->starving = (uint64_t *)(void *)(base + l.starving);
     x->accs = base + l.accs;
     x->wires = base + l.wires;
     x->own = base + l.own;
@@ -263,14 +263,18 @@ static void add_credit(struct exec_peer *p, uint32_t credit)
     p->credit = credit > UINT32_MAX - p->credit ? UINT32_MAX : p->credit + credit; /* it came from outside */
 }
 
-/* How many ranks are listed, once those that starve no more are out of place i. */
-static uint32_t starving(struct exec *x, uint32_t i)
+/* The first rank that starves, from `rank` on: contributions are folded in the order of ranks, so the next ones are served first. */
+static uint32_t starving(const struct exec *x, uint32_t rank)
 {
-    while (i < x->starving_count && !x->peers[x->starving[i]].starved) {
-        x->peers[x->starving[i]].listed = false;
-        x->starving[i] = x->starving[--x->starving_count];
+    uint32_t world = x->plan->params.world;
+    while (rank < world) {
+        uint64_t rest = x->starving[rank / 64] >> rank % 64;
+        if (rest != 0) {
+            return rank + (uint32_t)__builtin_ctzll(rest);
+        }
+        rank = rank / 64 * 64 + 64;
     }
-    return x->starving_count;
+    return world;
 }
 
 static void dispatch(struct exec *x, const struct exec_event *e, struct exec_out *out)
@@ -301,11 +305,10 @@ static void dispatch(struct exec *x, const struct exec_event *e, struct exec_out
         exec_on_sent(x, e->rank);
         break;
     case EXEC_ROOM:
-        for (uint32_t i = 0; i < starving(x, i); i++) {
-            struct exec_peer *starved = &x->peers[x->starving[i]];
-            uint32_t before = starved->granted;
-            exec_grant(x, starved, x->starving[i]);
-            out->granted |= starved->granted != before;
+        for (uint32_t r = starving(x, 0); r < x->plan->params.world; r = starving(x, r + 1)) {
+            uint32_t before = x->peers[r].granted;
+            exec_grant(x, &x->peers[r], r);
+            out->granted |= x->peers[r].granted != before;
         }
         break;
     case EXEC_WORK:
@@ -314,9 +317,9 @@ static void dispatch(struct exec *x, const struct exec_event *e, struct exec_out
         }
         break;
     case EXEC_TELL:
-        for (uint32_t i = 0; i < starving(x, i); i++) {
-            x->peers[x->starving[i]].tell = true;
-            exec_touch(x, x->starving[i]);
+        for (uint32_t r = starving(x, 0); r < x->plan->params.world; r = starving(x, r + 1)) {
+            x->peers[r].tell = true;
+            exec_touch(x, r);
         }
         break;
     case EXEC_STOP:

@@ -119,8 +119,8 @@ struct exec {
     uint32_t *slot_next;       /* per slot of the room: the next one of the same sender's queue */
     uint32_t *queues;          /* the peers' queues of sends */
     uint32_t *touched;         /* ranks, see exec_touched */
-    uint32_t *starving;        /* ranks that starve, and some that did */
-    uint32_t touched_count, starving_count;
+    uint32_t touched_count;
+    uint64_t *starving;        /* a bit for each rank that starves */
     unsigned char *accs;       /* not plain: accumulators */
     unsigned char *wires;      /* quantised: results that leave */
     unsigned char *own;        /* quantised: the own contribution as it would travel */

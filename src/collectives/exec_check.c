@@ -40,6 +40,7 @@ static void check_peers(const struct exec *x)
         const struct exec_peer *p = &x->peers[r];
         check_account(x, p);
         starved += p->starved;
+        PCCL_ASSERT(p->starved == ((x->starving[r / 64] >> r % 64 & 1) != 0));
         next += p->starved_next;
         PCCL_ASSERT(!p->starved_next || (p->starved && p->ready));
         in_hand += p->busy + (p->queue[0].tail - p->queue[0].head) + (p->queue[1].tail - p->queue[1].head);

@@ -38,10 +38,7 @@ void exec_grant(struct exec *x, struct exec_peer *p, uint32_t rank)
     }
     if (starved != p->starved) {
         p->starved = starved;
-        if (starved && !p->listed) {
-            p->listed = true;
-            x->starving[x->starving_count++] = rank;
-        }
+        x->starving[rank / 64] ^= UINT64_C(1) << rank % 64;
         x->starved_peers += starved ? 1 : UINT32_MAX; /* plus or minus one */
         x->starved = x->starved_peers > 0;
     }

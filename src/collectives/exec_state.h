@@ -37,7 +37,7 @@ struct exec_peer {
     bool ready;     /* its READY is in */
     bool busy;      /* a frame was pulled and has not left */
     bool receiving; /* a header came, its bytes have not all arrived */
-    bool starved, listed; /* listed: in exec.starving, since it was starved */
+    bool starved;
     bool starved_next; /* ... for a frame that would be folded on arrival: half B may serve it */
     bool tell;      /* while it starves: that we move nevertheless */
     bool touched;   /* in exec.touched */

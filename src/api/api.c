@@ -256,8 +256,8 @@ pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params, pcclCo
 /* Programs compiled with a header of another version: what it did not know is zero, what this one does not know has to be. */
 static pcclResult_t params_take(const pcclCommCreateParamsEx_t *params, const char *phase, pcclCommCreateParamsEx_t *out)
 {
-    enum { FIRST_BYTES = offsetof(pcclCommCreateParamsEx_t, world) + sizeof(const char *) };
-    if (params->size < FIRST_BYTES) {
+    enum { FIRST_BYTES = offsetof(pcclCommCreateParamsEx_t, world) + sizeof(const char *), MOST_BYTES = 4096 };
+    if (params->size < FIRST_BYTES || params->size > MOST_BYTES) { /* what was never set says anything */
         return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "params->size is %zu: set it to sizeof(pcclCommCreateParamsEx_t)",
                         params->size);
     }

@@ -25,7 +25,8 @@ static void *arena_take(struct arena *a, size_t count, size_t size)
 
 static bool config_valid(const struct master_config *c)
 {
-    return c->run != 0 && c->epoch != 0 && c->max_connections > 0 && c->max_connections <= 65536 && c->max_worlds > 0 &&
+    return c->run != 0 && c->epoch != 0 && c->max_connections > 0 && c->max_connections <= 65536 && c->max_registered > 0 &&
+           c->max_registered <= c->max_connections && c->max_worlds > 0 &&
            c->max_worlds <= MASTER_WORLDS_MAX && c->max_members > 0 && c->max_members <= MASTER_MEMBERS_MAX &&
            c->max_groups > 0 && c->max_groups <= MASTER_MEMBERS_MAX && c->max_operations > 0 &&
            c->max_operations <= MASTER_OPERATIONS_MAX && c->max_edges > 0 && c->max_edges <= BOUNDS_EDGES &&
@@ -117,7 +118,7 @@ static void on_member(struct master *m, const struct master_event *e)
 static void on_stranger(struct master *m, const struct master_event *e)
 {
     if (e->kind == MASTER_CLOSED) {
-        m->common.conns[e->connection].state = CONN_FREE;
+        common_gone(&m->common, e->connection);
     } else if (e->kind == MASTER_FRAME) {
         stranger_frame(m, e);
     } else {

@@ -35,7 +35,10 @@ void master_check(struct master *m)
     }
     m->check_in = check_interval(m->common.config.check_every, m->common.config.max_connections);
     check_places(m);
+    uint32_t registered = 0;
     for (uint32_t i = 0; i < m->common.config.max_connections; i++) {
         check_conn(m, i);
+        registered += m->common.conns[i].state == CONN_MEMBER;
     }
+    PCCL_ASSERT(registered == m->common.registered);
 }

@@ -13,7 +13,7 @@ static bool register_growth(const struct master *m, const struct master_event *e
     struct msg_register reg;
     struct reader r;
     reader_init(&r, e->payload, e->header->length);
-    if (e->header->type != FRAME_REGISTER || !get_register(&r, &reg) || reg.id != 0) {
+    if (e->header->type != FRAME_REGISTER || !get_register(&r, &reg) || reg.id != 0 || common_full(&m->common)) {
         return false;
     }
     const struct world *w = registry_named(m, reg.world);
@@ -35,7 +35,11 @@ static bool member_growth(const struct master *m, const struct master_event *e, 
     reader_init(&r, e->payload, e->header->length);
     switch (e->header->type) {
     case FRAME_FROZEN:
-        need.reports = get_frozen(&r, &f) ? f.reports : 0;
+        if (get_frozen(&r, &f)) {
+            need.reports = f.reports;
+            need.view = f.view;
+            need.attempt = f.attempt;
+        }
         break;
     case FRAME_VOTE:
         need.measures = get_vote(&r, &v) && v.kind == VOTE_OPTIMISE;

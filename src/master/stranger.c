@@ -24,6 +24,10 @@ static void refuse(struct master *m, uint32_t conn, enum cause cause, const char
 static struct world *world_wanted(struct master *m, uint32_t conn, uint64_t run, const struct msg_register *reg)
 {
     bool first = reg->id == 0 && run == 0;
+    if (reg->id == 0 && common_full(&m->common)) {
+        refuse(m, conn, CAUSE_KICK_FULL, "the master has no place for more peers, in whatever world");
+        return NULL;
+    }
     struct world *w = run != 0 ? registry_run(m, run) : registry_named(m, reg->world);
     w = w == NULL && first ? registry_begin(m, reg->world) : w;
     if (w == NULL && first) {

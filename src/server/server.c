@@ -60,6 +60,7 @@ static void config_fill(struct master_config *c, const struct server_options *o)
                  .algorithm = PLAN_DIRECT},
         .tour_moves = 20000,
     };
+    c->max_registered = SERVER_CONNECTIONS;
     c->max_connections = SERVER_CONNECTIONS + 2 * SERVER_FRESH; /* resumed members have two for a moment */
 }
 

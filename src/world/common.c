@@ -9,11 +9,17 @@ uint64_t common_number(uint64_t *counter, uint32_t world)
     return (uint64_t)world << COMMON_NUMBER_BITS | (*counter)++;
 }
 
+void common_gone(struct common *c, uint32_t conn)
+{
+    c->registered -= c->conns[conn].state == CONN_MEMBER;
+    c->conns[conn].state = CONN_FREE;
+}
+
 void common_close(struct common *c, uint32_t conn)
 {
     struct action *a = outbox_add(c->out, MASTER_CLOSE);
     a->slot = conn;
-    c->conns[conn].state = CONN_FREE;
+    common_gone(c, conn);
 }
 
 void common_fence(struct common *c, uint32_t conn, uint64_t run, uint64_t view, enum cause cause, const char *text)

@@ -30,6 +30,7 @@ struct common {
     uint64_t view_floor;     /* of a world that begins: a name's views go on counting when it is used again */
     uint64_t next_persist, next_solve; /* use common_number */
     uint32_t edge_limit;     /* missing edges of any view */
+    uint32_t registered;     /* connections with CONN_MEMBER */
     struct conn *conns;      /* borrowed, as all here: of config.max_connections entries */
     uint64_t *scratch_cost;  /* a matrix over one group */
     double *scratch_path, *scratch_rates; /* rates of one group: pairs; up, down, share */
@@ -38,6 +39,12 @@ struct common {
 };
 
 enum { COMMON_NUMBER_BITS = 48 }; /* of a record's or a search's number; above them stands the slot of its world */
+
+/* Newcomers find no place, in whatever world. */
+static inline bool common_full(const struct common *c)
+{
+    return c->registered >= c->config.max_registered;
+}
 
 /* Missing edges that a view of so many members may have. */
 static inline uint32_t common_edges(const struct master_config *c, uint32_t members)
@@ -60,6 +67,8 @@ static inline uint32_t common_world_of(uint64_t number)
 }
 
 /* Ends a connection, after what was sent to it. */
+/* A connection has ended, or is about to. */
+void common_gone(struct common *c, uint32_t conn);
 void common_close(struct common *c, uint32_t conn);
 /* Says why to whoever is put out, or not let in. */
 void common_fence(struct common *c, uint32_t conn, uint64_t run, uint64_t view, enum cause cause, const char *text);

@@ -104,6 +104,7 @@ static struct group *group_of_label(struct world *w, uint32_t label)
 static void bind(struct world *w, struct member *mb, uint32_t conn)
 {
     struct conn *c = &w->common->conns[conn];
+    w->common->registered += c->state != CONN_MEMBER;
     c->state = CONN_MEMBER;
     c->world = w->slot;
     c->member = (uint32_t)(mb - w->members);

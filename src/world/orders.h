@@ -19,6 +19,7 @@ struct master_config {
     uint64_t run;              /* not 0 */
     uint32_t epoch;            /* of this incarnation, from 1 */
     uint32_t max_connections;
+    uint32_t max_registered;   /* newcomers are refused beyond; the other connections are for those who resume, and strangers */
     uint32_t max_worlds;       /* the default one included */
     uint32_t max_members, max_groups; /* of one world */
     uint32_t max_edges;        /* missing edges of a view, at most BOUNDS_EDGES: whoever has one more too many is refused */

@@ -10,6 +10,12 @@
 #include "core/mix.h"
 #include "world/world_state.h"
 
+bool report_counts(const struct world *w, const struct group *g, const struct member *mb, uint64_t view, uint32_t attempt)
+{
+    return member_accepted_in(w, mb, g) && g->phase == GROUP_FREEZING && !mb->reported && view == g->views[g->current].view &&
+           attempt == g->attempt;
+}
+
 void report_reset(struct group *g)
 {
     memset(g->record_index, 0, g->index_size * sizeof *g->record_index);

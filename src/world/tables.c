@@ -146,7 +146,7 @@ static struct group_size group_wants(const struct world *w, const struct group *
         uint32_t most = g->break_count + g->views[g->current].members;
         s.breaks = doubled(s.breaks, FIRST_MEMBERS, most < cfg->max_members ? most : cfg->max_members, cfg->max_members);
     }
-    if (need->reports > 0 && member_group(w, &w->members[need->reporter]) == g) {
+    if (need->reports > 0 && report_counts(w, g, &w->members[need->reporter], need->view, need->attempt)) {
         uint32_t most = g->record_count + need->reports;
         most = most < cfg->max_operations ? most : cfg->max_operations;
         s.records = doubled(s.records, FIRST_RECORDS, most, cfg->max_operations);

@@ -290,8 +290,7 @@ void view_frozen(struct world *w, struct member *mb, struct reader *r)
         member_violation(w, mb, "a report that cannot be");
         return;
     }
-    bool counts = g->phase == GROUP_FREEZING && f.view == view_current(g)->view && f.attempt == g->attempt;
-    if (!counts || mb->reported) { /* M2 */
+    if (!report_counts(w, g, mb, f.view, f.attempt)) { /* M2 */
         return;
     }
     mb->known_view = f.view;

@@ -129,7 +129,7 @@ void world_register(struct world *w, uint32_t conn, const struct msg_register *r
 void world_closed(struct world *w, uint32_t conn)
 {
     struct conn *c = &w->common->conns[conn];
-    c->state = CONN_FREE;
+    common_gone(w->common, conn);
     member_closed(w, &w->members[c->member]);
 }
 

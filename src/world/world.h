@@ -25,6 +25,8 @@ struct world_need {
     bool measures;     /* edges may have to be measured */
     bool complaints;   /* links may have broken */
     uint32_t reporter, reports; /* of a member, by its slot, on so many operations; 0 none */
+    uint64_t view;              /* ... of this freeze, */
+    uint32_t attempt;           /* ... whose attempt it answers */
 };
 /* Whether a table is too small for it; then *out says which. */
 bool world_growth(const struct world *w, const struct world_need *need, struct master_want *out);

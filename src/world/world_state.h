@@ -280,6 +280,8 @@ void suspect_group(struct world *w, struct group *g, enum cause cause, uint64_t 
 
 /* report.c: the reports of one freeze */
 void report_reset(struct group *g);
+/* Whether a report of this freeze and attempt is waited for from the member (M2); only such a one is worth memory. */
+bool report_counts(const struct world *w, const struct group *g, const struct member *mb, uint64_t view, uint32_t attempt);
 void report_index(const struct world *w, struct group *g); /* the records have moved */
 /* Whether they find room, or why not. */
 enum report_verdict { REPORT_TAKEN, REPORT_WRONG, REPORT_FULL, REPORT_NO_MEMORY };

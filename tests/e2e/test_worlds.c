@@ -110,6 +110,8 @@ TEST(what_cannot_be_a_world_is_refused_with_the_reason)
     params.size = 8;
     EXPECT_EQ(pcclCreateCommunicatorEx(&params, &comm), pcclInvalidArgument);
     EXPECT(strstr(pcclGetLastError(), "sizeof(pcclCommCreateParamsEx_t)") != NULL);
+    params.size = (size_t)1 << 40; /* never set: not a reason to read so far */
+    EXPECT_EQ(pcclCreateCommunicatorEx(&params, &comm), pcclInvalidArgument);
     params.master_address.port = 0;
     params.size = sizeof params;
     EXPECT_EQ(pcclCreateCommunicatorEx(&params, &comm), pcclInvalidArgument);

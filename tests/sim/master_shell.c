@@ -20,6 +20,7 @@ static void master_config_fill(const struct cluster *cl, struct master_config *c
         .run = mix64(o->seed, 76 + cl->master.life) | 1,
         .epoch = cl->master.life,
         .max_connections = MASTER_CONNECTIONS,
+        .max_registered = MASTER_CONNECTIONS,
         .max_worlds = CLUSTER_WORLDS,
         .max_members = o->max_members,
         .max_groups = CLUSTER_LABELS,

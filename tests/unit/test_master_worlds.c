@@ -67,6 +67,49 @@ TEST(without_memory_for_its_report_a_member_goes_and_the_others_get_their_view)
     cluster_free(c);
 }
 
+TEST(a_report_that_nobody_waits_for_costs_no_memory) /* one client takes megabytes for each connection */
+{
+    struct cluster *c = cluster_new();
+    cluster_members(c, 2, 0);
+    struct peer *pending = peer_join(c, 0);
+    size_t before = master_world_bytes(c->master);
+    for (uint32_t i = 0; i < PEERS_OPS; i++) {
+        peer_reports(&c->peers[0], 100 + i, 1, OP_RUNNING, CAUSE_NONE);
+        peer_reports(pending, 100 + i, 1, OP_RUNNING, CAUSE_NONE);
+    }
+    peer_frozen(&c->peers[0]); /* no freeze */
+    cluster_pass(c, 600); /* with the next heartbeats */
+    EXPECT(c->peers[0].open); /* of a freeze that was, it may come late */
+    EXPECT_EQ(master_world_bytes(c->master), before);
+    peer_frozen(pending);      /* no member: that cannot be */
+    cluster_pass(c, 600); /* with the next heartbeats */
+    EXPECT(!pending->open);
+    EXPECT_EQ(master_world_bytes(c->master), before);
+    cluster_free(c);
+}
+
+TEST(places_are_counted_over_all_worlds_and_who_resumes_finds_one) /* members of some worlds shut the others out */
+{
+    struct master_config config = cluster_config();
+    config.max_registered = 5;
+    struct cluster *c = cluster_with(&config);
+    cluster_world(c, 3, 0, "left");
+    cluster_world(c, 2, 0, "right");
+    struct peer *late = peer_join_world(c, 0, "third");
+    EXPECT_EQ(late->fence.cause, CAUSE_KICK_FULL);
+    EXPECT_STR(late->fence.text, "the master has no place for more peers, in whatever world");
+    EXPECT_EQ(master_world_count(c->master), 2);
+    peer_cut(c, &c->peers[3]);
+    peer_resume(c, &c->peers[3]);
+    EXPECT(c->peers[3].open);
+    EXPECT_EQ(peer_join_world(c, 0, "right")->fence.cause, CAUSE_KICK_FULL);
+    peer_crash(c, &c->peers[0]);
+    cluster_pass(c, 3000);
+    EXPECT_EQ(peer_join_world(c, 0, "third")->fence.cause, 0);
+    EXPECT_EQ(master_world_count(c->master), 3);
+    cluster_free(c);
+}
+
 TEST(rings_are_searched_without_memory_to_measure) /* what is not known stays so, and the vote ends */
 {
     struct cluster *c = cluster_new();

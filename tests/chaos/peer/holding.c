@@ -25,6 +25,7 @@ struct holding {
     unsigned char odd[ODD_BYTES + 1]; /* used from its second byte on */
     uint64_t own[OWN];
     uint64_t synced;  /* revision of the last success; 0: none */
+    bool raise;       /* nobody was at the expected revision: one more is offered, whoever this one is by now */
     struct say_outcome last; /* of the last success */
     char name[HOLDING_NAME];
     bool popular;     /* the special strategy has found no candidate: do without it */
@@ -106,6 +107,7 @@ void holding_advance(struct holding *h)
 void holding_forget(struct holding *h)
 {
     h->synced = 0;
+    h->raise = false;
 }
 
 /* Without the entry that may differ. */
@@ -156,7 +158,10 @@ static void after_error(struct holding *h, struct member *m, pcclResult_t result
         say_finding("shared state: changed by a synchronisation that failed with %s", pcclGetResultString(result));
     }
     if (result == pcclNoSharedStateAvailable) {
-        if (h->plan->sync == SYNC_POPULAR || h->popular) {
+        pcclErrorInfo_t why;
+        if (pcclGetLastErrorInfo(&why) == pcclSuccess && why.cause == pcclCauseRevision) {
+            h->raise = true; /* for ever, else */
+        } else if (h->plan->sync == SYNC_POPULAR || h->popular) {
             say_finding("shared state: no candidate, though everybody may send");
         }
         h->popular = true;
@@ -167,7 +172,7 @@ static void after_error(struct holding *h, struct member *m, pcclResult_t result
 pcclResult_t holding_synchronise(struct holding *h, struct member *m, int rank)
 {
     uint64_t before = digest(h), own = contribution_digest(h->own, sizeof h->own), lineage = h->head[0];
-    pcclSharedState_t state = {.revision = m->newcomer ? h->synced : h->synced + 1, .count = ENTRIES, .infos = h->infos};
+    pcclSharedState_t state = {.revision = m->newcomer && !h->raise ? h->synced : h->synced + 1, .count = ENTRIES, .infos = h->infos};
     pcclSharedStateSyncInfo_t info = {0};
     say_call("sync");
     pcclResult_t result = pcclSynchronizeSharedState(m->comm, &state, strategy(h, m, rank), &info);
@@ -184,7 +189,7 @@ pcclResult_t holding_synchronise(struct holding *h, struct member *m, int rank)
     }
     check_content(h);
     h->synced = state.revision;
-    h->popular = false;
+    h->popular = h->raise = false;
     m->newcomer = false;
     m->acts_begun = 0;
     h->last = (struct say_outcome){.tx_bytes = info.tx_bytes, .rx_bytes = info.rx_bytes, .digest = digest(h)};

@@ -1,7 +1,7 @@
 /* ccoip_master.c - the master as a program: options, signals, one line that says where it listens.
  *
  * One idea: everything that decides is in the library; this file turns words into its options and its errors into one
- * sentence.  Exit status: 0 after SIGINT or SIGTERM, 1 if the run ended by itself, 2 for what the user can mend.
+ * sentence.  Exit status: 0 after SIGINT or SIGTERM, 2 for what the user can mend.
  * SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <signal.h>
@@ -38,16 +38,6 @@ struct options {
     enum log_level level;
     bool done; /* help or version has been printed */
 };
-
-static struct server *running; /* for the signal handler, set before it is installed */
-static volatile sig_atomic_t asked_to_stop;
-
-static void on_signal(int number)
-{
-    (void)number;
-    asked_to_stop = 1;
-    (void)server_stop(running);
-}
 
 static bool fail(const char *what, const char *why)
 {
@@ -118,24 +108,29 @@ static bool read_option(int argc, char **argv, int *index, struct options *o)
     return fail_word("unknown option", word, ", try --help");
 }
 
-static int serve(struct server *s)
+/* The signals that end it are held back until serve() waits for them: one that comes early is not lost, and nothing
+ * runs in the middle of anything else. */
+static void hold_back(sigset_t *end)
+{
+    sigemptyset(end);
+    sigaddset(end, SIGINT);
+    sigaddset(end, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, end, NULL);
+}
+
+static void serve(struct server *s, const sigset_t *end)
 {
     struct net_address bound;
     char text[ADDR_TEXT];
-    struct sigaction action = {.sa_handler = on_signal};
-    running = s;
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    int number;
     if (server_address(s, &bound) == PCCL_OK) {
         printf("ccoip_master: listening at %s\n", addr_format(&bound, text));
         fflush(stdout);
     }
+    (void)sigwait(end, &number); /* fails for a number that is no signal only */
+    (void)server_stop(s);
     (void)server_wait(s);
-    action.sa_handler = SIG_IGN; /* what `running` points at is about to go */
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
     (void)server_free(s);
-    return asked_to_stop ? 0 : 1;
 }
 
 int main(int argc, char **argv)
@@ -143,6 +138,7 @@ int main(int argc, char **argv)
     struct options o = {.listen = {.family = 4, .port = CCOIP_PROTOCOL_PORT_MASTER}, .level = LOG_INFO};
     struct server *s = NULL;
     struct err err;
+    sigset_t end;
     for (int i = 1; i < argc; i++) {
         if (!read_option(argc, argv, &i, &o)) {
             return 2;
@@ -152,10 +148,12 @@ int main(int argc, char **argv)
         }
     }
     log_set_sink(log_stderr, o.level, (struct log_to){.user = program});
+    hold_back(&end);
     if (server_new(&o.listen, &o.server, &s, &err) != PCCL_OK || server_start(s, &err) != PCCL_OK) {
         fail("", err.text);
         (void)server_free(s);
         return 2;
     }
-    return serve(s);
+    serve(s, &end);
+    return 0;
 }

@@ -125,6 +125,13 @@ TEST(signals_end_it_cleanly) /* with members, strangers and a port to give back 
     expect_clean_end(SIGTERM);
 }
 
+TEST(a_shell_that_has_it_ignore_sigint_changes_nothing) /* as a script does for what it starts with & */
+{
+    void (*before)(int) = signal(SIGINT, SIG_IGN);
+    expect_clean_end(SIGINT);
+    signal(SIGINT, before);
+}
+
 TEST(members_are_not_fenced_at_the_end) /* a run that ends with its master, although it could go on without */
 {
     struct program p;

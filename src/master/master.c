@@ -7,21 +7,10 @@
 
 #include <string.h>
 
+#include "core/layout.h"
 #include "master/master_state.h"
 
 /* ---- arena --------------------------------------------------------------------------------------------------------- */
-
-struct arena {
-    unsigned char *base; /* null: only counting */
-    size_t used;
-};
-
-static void *arena_take(struct arena *a, size_t count, size_t size)
-{
-    size_t at = a->used;
-    a->used += (count * size + 63) & ~(size_t)63;
-    return a->base == NULL ? NULL : a->base + at;
-}
 
 static bool config_valid(const struct master_config *c)
 {
@@ -35,39 +24,39 @@ static bool config_valid(const struct master_config *c)
 }
 
 /* Where everything lies, first what has to be zero; `m` may be a scratch one when only the size is asked for. */
-static size_t lay_out(struct arena *a, const struct master_config *c, struct master *m, size_t *cleared)
+static size_t lay_out(struct layout *l, const struct master_config *c, struct master *m, size_t *cleared)
 {
     struct common *s = &m->common;
     size_t n = c->max_members;
-    (void)arena_take(a, 1, sizeof *m);
-    s->conns = arena_take(a, c->max_connections, sizeof *s->conns);
-    m->places = arena_take(a, c->max_worlds, sizeof *m->places);
-    *cleared = a->used;
-    s->scratch_cost = arena_take(a, n * n, sizeof *s->scratch_cost);
-    s->scratch_path = arena_take(a, n * n, sizeof *s->scratch_path);
-    s->scratch_rates = arena_take(a, 3 * n, sizeof *s->scratch_rates);
-    s->scratch_order = arena_take(a, n, sizeof *s->scratch_order);
-    s->scratch_search = arena_take(a, 16 * n, sizeof *s->scratch_search);
-    s->scratch_ids = arena_take(a, 2 * n, sizeof *s->scratch_ids);
-    return a->used;
+    (void)layout_take(l, 1, sizeof *m);
+    s->conns = layout_take(l, c->max_connections, sizeof *s->conns);
+    m->places = layout_take(l, c->max_worlds, sizeof *m->places);
+    *cleared = l->used;
+    s->scratch_cost = layout_take(l, n * n, sizeof *s->scratch_cost);
+    s->scratch_path = layout_take(l, n * n, sizeof *s->scratch_path);
+    s->scratch_rates = layout_take(l, 3 * n, sizeof *s->scratch_rates);
+    s->scratch_order = layout_take(l, n, sizeof *s->scratch_order);
+    s->scratch_search = layout_take(l, 16 * n, sizeof *s->scratch_search);
+    s->scratch_ids = layout_take(l, 2 * n, sizeof *s->scratch_ids);
+    return l->used;
 }
 
 size_t master_arena_bytes(const struct master_config *config)
 {
-    struct arena a = {0};
+    struct layout l = {0};
     struct master scratch;
     size_t cleared;
-    return config_valid(config) ? lay_out(&a, config, &scratch, &cleared) : 0;
+    return config_valid(config) ? lay_out(&l, config, &scratch, &cleared) : 0;
 }
 
 struct master *master_init(const struct master_config *config, void *arena)
 {
-    struct arena count = {0}, a = {.base = arena};
+    struct layout count = {0}, l = {.base = arena};
     struct master *m = arena, scratch;
     size_t cleared;
     (void)lay_out(&count, config, &scratch, &cleared);
     memset(arena, 0, cleared);
-    (void)lay_out(&a, config, m, &cleared);
+    (void)lay_out(&l, config, m, &cleared);
     m->common.config = *config;
     m->common.edge_limit = common_edges(config, config->max_members);
     m->common.next_id = (uint64_t)config->epoch << 32 | 1;

@@ -31,8 +31,8 @@ void master_trace_text(const struct master *m, const struct action *a, char *out
 uint32_t master_world_count(const struct master *m)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < m->place_count; i++) {
-        count += registry_at(m, i) != NULL;
+    for (const struct world *w = registry_after(m, NULL); w != NULL; w = registry_after(m, w)) {
+        count++;
     }
     return count;
 }
@@ -49,9 +49,8 @@ size_t master_world_bytes(const struct master *m)
 uint32_t master_group_count(const struct master *m)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < m->place_count; i++) {
-        const struct world *w = registry_at(m, i);
-        count += w != NULL ? world_group_count(w) : 0;
+    for (const struct world *w = registry_after(m, NULL); w != NULL; w = registry_after(m, w)) {
+        count += world_group_count(w);
     }
     return count;
 }
@@ -60,9 +59,8 @@ void master_group_get(const struct master *m, uint32_t index, struct master_grou
                       uint32_t capacity)
 {
     memset(out, 0, sizeof *out);
-    for (uint32_t i = 0; i < m->place_count; i++) {
-        const struct world *w = registry_at(m, i);
-        uint32_t groups = w != NULL ? world_group_count(w) : 0;
+    for (const struct world *w = registry_after(m, NULL); w != NULL; w = registry_after(m, w)) {
+        uint32_t groups = world_group_count(w);
         if (index < groups) {
             world_group_get(w, index, out, ids, capacity);
             return;
@@ -74,18 +72,16 @@ void master_group_get(const struct master *m, uint32_t index, struct master_grou
 uint32_t master_pending_count(const struct master *m)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < m->place_count; i++) {
-        const struct world *w = registry_at(m, i);
-        count += w != NULL ? world_pending_count(w) : 0;
+    for (const struct world *w = registry_after(m, NULL); w != NULL; w = registry_after(m, w)) {
+        count += world_pending_count(w);
     }
     return count;
 }
 
 uint64_t master_known_view(const struct master *m, uint64_t id)
 {
-    for (uint32_t i = 0; i < m->place_count; i++) {
-        const struct world *w = registry_at(m, i);
-        uint64_t view = w != NULL ? world_known_view(w, id) : 0;
+    for (const struct world *w = registry_after(m, NULL); w != NULL; w = registry_after(m, w)) {
+        uint64_t view = world_known_view(w, id);
         if (view != 0) {
             return view;
         }

@@ -40,6 +40,8 @@ struct master {
 /* ---- registry.c: worlds by name, by run, by number ---- */
 /* The world at this place; null: none, or it is over. */
 struct world *registry_at(const struct master *m, uint32_t place);
+/* The next one that is not over, by place; the first after null, null after the last. */
+struct world *registry_after(const struct master *m, const struct world *w);
 struct world *registry_named(const struct master *m, const char *name);
 struct world *registry_run(const struct master *m, uint64_t run);
 /* Makes the spare one the world of that name; null: no place, or no memory. */

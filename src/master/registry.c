@@ -14,11 +14,19 @@ struct world *registry_at(const struct master *m, uint32_t place)
     return place < m->place_count && !m->places[place].over ? m->places[place].world : NULL;
 }
 
+struct world *registry_after(const struct master *m, const struct world *w)
+{
+    struct world *next = NULL;
+    for (uint32_t i = w == NULL ? 0 : world_slot(w) + 1; next == NULL && i < m->place_count; i++) {
+        next = registry_at(m, i);
+    }
+    return next;
+}
+
 struct world *registry_named(const struct master *m, const char *name)
 {
-    for (uint32_t i = 0; i < m->place_count; i++) {
-        struct world *w = registry_at(m, i);
-        if (w != NULL && strcmp(world_name(w), name) == 0) {
+    for (struct world *w = registry_after(m, NULL); w != NULL; w = registry_after(m, w)) {
+        if (strcmp(world_name(w), name) == 0) {
             return w;
         }
     }
@@ -27,9 +35,8 @@ struct world *registry_named(const struct master *m, const char *name)
 
 struct world *registry_run(const struct master *m, uint64_t run)
 {
-    for (uint32_t i = 0; i < m->place_count; i++) {
-        struct world *w = registry_at(m, i);
-        if (w != NULL && world_run(w) == run) {
+    for (struct world *w = registry_after(m, NULL); w != NULL; w = registry_after(m, w)) {
+        if (world_run(w) == run) {
             return w;
         }
     }
@@ -58,10 +65,11 @@ struct world *registry_begin(struct master *m, const char *name)
         return NULL;
     }
     struct world *w = m->spare;
+    uint64_t run = named ? run_draw(m) : m->common.config.run;
     m->spare = NULL;
     m->place_count = place < m->place_count ? m->place_count : place + 1;
     m->places[place] = (struct place){.world = w, .due = NEVER};
-    world_begin(w, place, named ? run_draw(m) : m->common.config.run, name);
+    world_begin(w, place, run, name);
     return w;
 }
 
@@ -82,12 +90,14 @@ void registry_rest(struct master *m, struct world *w)
 
 struct world *registry_due(const struct master *m, int64_t now)
 {
-    uint32_t first = SLOT_NONE;
-    for (uint32_t i = 0; i < m->place_count; i++) {
-        int64_t due = m->places[i].due;
-        if (registry_at(m, i) != NULL && due <= now && (first == SLOT_NONE || due < m->places[first].due)) {
-            first = i;
+    struct world *first = NULL;
+    int64_t least = NEVER;
+    for (struct world *w = registry_after(m, NULL); w != NULL; w = registry_after(m, w)) {
+        int64_t due = m->places[world_slot(w)].due;
+        if (due <= now && due < least) {
+            first = w;
+            least = due;
         }
     }
-    return first == SLOT_NONE ? NULL : m->places[first].world;
+    return first;
 }

@@ -6,23 +6,12 @@
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 
+#include "core/layout.h"
 #include "world/world_state.h"
 
 enum { FIRST_MEMBERS = 4, FIRST_RECORDS = 16 };
 
 /* ---- where everything lies ----------------------------------------------------------------------------------------- */
-
-struct layout {
-    unsigned char *base; /* null: only counting */
-    size_t used;
-};
-
-static void *layout_take(struct layout *l, size_t count, size_t size)
-{
-    size_t at = l->used;
-    l->used += (count * size + 7) & ~(size_t)7;
-    return l->base == NULL ? NULL : l->base + at;
-}
 
 static size_t lay_out_world(struct layout *l, const struct world_size *s, struct world *w)
 {

@@ -5,46 +5,36 @@
  * SPDX-License-Identifier: MIT */
 #include "master/master_state.h"
 
-static void due_again(struct master *m, uint32_t place)
+static void due_again(struct master *m, const struct world *w)
 {
-    m->places[place].due = world_deadline(m->places[place].world);
+    m->places[world_slot(w)].due = world_deadline(w);
 }
 
 void pause_noticed(struct master *m)
 {
-    for (uint32_t i = 0; i < m->place_count; i++) {
-        struct world *w = registry_at(m, i);
-        if (w != NULL) {
-            world_restart_timers(w);
-            due_again(m, i);
-        }
+    for (struct world *w = registry_after(m, NULL); w != NULL; w = registry_after(m, w)) {
+        world_restart_timers(w);
+        due_again(m, w);
     }
 }
 
-/* More than half silent at once says that the fault is on this side; once, then it is believed. */
+/* More than half quiet when the first is to go says that the fault is on this side; once, then it is believed. */
 void pause_spare(struct master *m, const struct world *w)
 {
-    uint32_t all = 0, quiet = 0;
-    world_census(w, &all, &quiet);
-    if (quiet == 0) {
-        return; /* nobody is about to go */
+    struct world_census here = {0}, all = {0};
+    world_count(w, &here);
+    if (here.silent == 0) {
+        return;
     }
-    all = quiet = 0;
-    for (uint32_t i = 0; i < m->place_count; i++) {
-        const struct world *each = registry_at(m, i);
-        if (each != NULL) {
-            world_census(each, &all, &quiet);
-        }
+    for (struct world *each = registry_after(m, NULL); each != NULL; each = registry_after(m, each)) {
+        world_count(each, &all);
     }
-    if (2 * quiet <= all || m->common.now - m->spared_at < 2 * m->common.config.dead_ns) {
+    if (2 * all.quiet <= all.registered || m->common.now - m->spared_at < 2 * m->common.config.dead_ns) {
         return;
     }
     m->spared_at = m->common.now;
-    for (uint32_t i = 0; i < m->place_count; i++) {
-        struct world *each = registry_at(m, i);
-        if (each != NULL) {
-            world_hear_all(each);
-            due_again(m, i);
-        }
+    for (struct world *each = registry_after(m, NULL); each != NULL; each = registry_after(m, each)) {
+        world_hear_all(each);
+        due_again(m, each);
     }
 }

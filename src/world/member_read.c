@@ -30,6 +30,13 @@ bool member_silent(const struct world *w, const struct member *mb)
     return member_registered(mb) && w->common->now - mb->heard_at >= w->common->config.dead_ns;
 }
 
+bool member_quiet(const struct world *w, const struct member *mb)
+{
+    const struct master_config *cfg = &w->common->config;
+    int64_t early = 2 * cfg->heartbeat_ns < cfg->dead_ns / 2 ? 2 * cfg->heartbeat_ns : cfg->dead_ns / 2;
+    return member_registered(mb) && w->common->now - mb->heard_at >= cfg->dead_ns - early;
+}
+
 bool member_bound(const struct world *w, uint32_t member, uint32_t conn)
 {
     const struct conn *c = &w->common->conns[conn];

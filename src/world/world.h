@@ -66,8 +66,11 @@ uint64_t world_run(const struct world *w);
 const char *world_name(const struct world *w);
 int64_t world_deadline(const struct world *w);
 bool world_empty(const struct world *w); /* nobody is in it, pending ones included */
-/* Registered ones, and those of them that were not heard for the time after which one is excluded. */
-void world_census(const struct world *w, uint32_t *registered, uint32_t *silent);
+/* Adds the registered ones, those of them that are about to go for their silence, and those that are nearly as quiet. */
+struct world_census {
+    uint32_t registered, silent, quiet;
+};
+void world_count(const struct world *w, struct world_census *c);
 bool world_holds(const struct world *w, uint32_t member, uint32_t conn); /* this one is that one's */
 
 /* The costs between members of the group that a search is for; the number of members, 0: it is not wanted any more. */

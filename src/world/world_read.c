@@ -42,11 +42,13 @@ bool world_empty(const struct world *w)
     return member_count(w, NULL, MEMBER_FREE) == w->member_room && world_group_count(w) == 0;
 }
 
-void world_census(const struct world *w, uint32_t *registered, uint32_t *silent)
+void world_count(const struct world *w, struct world_census *c)
 {
     for (uint32_t i = 0; i < w->member_room; i++) {
-        *registered += member_registered(&w->members[i]);
-        *silent += member_silent(w, &w->members[i]);
+        const struct member *mb = &w->members[i];
+        c->registered += member_registered(mb);
+        c->silent += member_silent(w, mb);
+        c->quiet += member_quiet(w, mb);
     }
 }
 

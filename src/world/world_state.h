@@ -231,6 +231,8 @@ struct group *member_group(const struct world *w, const struct member *mb);
 struct member *member_find(const struct world *w, uint64_t id); /* pending or accepted; null */
 bool member_registered(const struct member *mb);
 bool member_silent(const struct world *w, const struct member *mb); /* for the time after which it is excluded */
+/* Nearly so long, by two heartbeats: when nothing arrives any more, all are, whenever each was heard last (M7). */
+bool member_quiet(const struct world *w, const struct member *mb);
 bool member_bound(const struct world *w, uint32_t member, uint32_t conn); /* the connection says so, too */
 bool member_accepted_in(const struct world *w, const struct member *mb, const struct group *g);
 uint32_t member_count(const struct world *w, const struct group *g, enum member_phase phase); /* null: all groups */

@@ -141,6 +141,25 @@ TEST(more_than_half_silent_at_once_are_spared_once) /* M7: the fault may be on t
     cluster_free(c);
 }
 
+TEST(all_that_fall_silent_are_spared_although_each_was_heard_at_another_time) /* M7 */
+{
+    struct cluster *c = cluster_new();
+    cluster_members(c, 3, 0);
+    struct peer *p = c->peers;
+    for (uint32_t i = 0; i < 3; i++) { /* a heartbeat of some is the last that comes through, one of others is not */
+        p[i].mute = true;
+        cluster_pass(c, 900);
+    }
+    cluster_pass(c, 15000);
+    for (uint32_t i = 0; i < 3; i++) {
+        EXPECT(p[i].open);
+        p[i].mute = false;
+    }
+    cluster_pass(c, 15000);
+    EXPECT_EQ(p[0].member_count, 3);
+    cluster_free(c);
+}
+
 TEST(lost_control_connection_may_be_resumed) /* broken connection is not death */
 {
     struct cluster *c = cluster_new();

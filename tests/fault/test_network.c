@@ -225,14 +225,15 @@ TEST(a_peer_cut_off_from_everybody_is_excluded_and_may_come_back)
     }
     struct reply reply[PROCESSES_MOST];
     struct reduce_job job = {
-        .count = 24 * MEGABYTE, .tag = 1, .members = 3, .victim = 2, .note = true, .after = 4 << 20};
+        .count = 24 * MEGABYTE, .tag = 1, .members = 3, .victim = 2, .signal = SIGSTOP, .after = 4 << 20};
     processes_send(&s.all, 7, peer_reduce, &job, sizeof job);
-    EXPECT_EQ(process_note(&s.all, 2), 1);
+    process_wait_stopped(&s.all, 2); /* so that the cut comes in the middle, however busy the machine is */
     EXPECT(network_isolate(&s.net, 2, true));
+    process_signal(&s.all, 2, SIGCONT);
     processes_take(&s.all, 3, reply);
     EXPECT_EQ(reply[0].result, pcclRankConnectionLost);
     EXPECT_EQ(reply[1].result, pcclRankConnectionLost);
-    job.note = false;
+    job.signal = 0;
     reduce_with_retry(&s.all, 3, &job, 2);
     EXPECT(network_isolate(&s.net, 2, false));
     struct reply late = process_take(&s.all, 2);

@@ -149,6 +149,13 @@ typedef struct pcclCommCreateParams_t {
     uint32_t p2p_connection_pool_size; /* parallel connections (lanes) to each peer; 0 means 1, more than 64 mean 64 */
 } pcclCommCreateParams_t;
 
+/* How a world that was created with a size goes on after the loss of a member: with an operation that was under way it ends as
+ * usual in either case, then */
+typedef enum pcclLossRule_t {
+    PCCL_LOSS_END = 0,   /* the world is over, at all of its members: their calls return RankConnectionLost, class pcclClassRejoin */
+    PCCL_LOSS_SHRINK = 1 /* it goes on with those who are left; ranks close up */
+} pcclLossRule_t;
+
 /* The same, and more, for pcclCreateCommunicatorEx.  Members are only ever added at the end; zero is a valid default of each. */
 typedef struct pcclCommCreateParamsEx_t {
     size_t size; /* sizeof(pcclCommCreateParamsEx_t), as this program was compiled */
@@ -156,6 +163,10 @@ typedef struct pcclCommCreateParamsEx_t {
     uint32_t peer_group;
     uint32_t p2p_connection_pool_size;
     const char *PCCL_NULLABLE world; /* name of the world at that master; null or "": the default one, as pcclCreateCommunicator */
+    uint32_t world_size; /* creates a world of so many ranks, 1 to 1024, which needs a name; 0: joins one that has no size */
+    uint32_t rank;       /* this peer's in it, below world_size */
+    pcclLossRule_t loss_rule;
+    uint32_t formation_timeout_ms; /* from pcclConnect on; the earliest of all ranks counts, for all; 0: it may take for ever */
 } pcclCommCreateParamsEx_t;
 
 /* tx_bytes, rx_bytes: payload really moved by this peer: 2(W-1)/W of the buffer for an evenly shared operation.  Each payload
@@ -238,14 +249,23 @@ PCCL_EXPORT pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *pa
 /* The same for a world with a name.  A world is a membership of its own: its peer groups, votes, sizes and newcomers are
  * not those of other worlds at the same master, and whatever fails in one is not noticed in another.  The first that
  * connects under a name begins the world; it ends with its last member, and the name is free again.  One process may have
- * communicators in any number of worlds.  `params` and the name are copied.  InvalidArgument, beyond what
- * pcclCreateCommunicator says: a name of more than 63 bytes or with control characters; a `size` below that of the first
- * version; members that this library does not know and that are not zero. */
+ * communicators in any number of worlds.  `params` and the name are copied.
+ *
+ * With world_size the call of all those ranks together creates the world: pcclConnect returns with all of them in it, or
+ * fails at all of them.  Nobody joins it later.  A name may be used again as soon as its world has begun: the next calls
+ * create another one, that knows nothing of the first.  A world with a size and one without do not share a name.
+ * InvalidArgument, beyond what pcclCreateCommunicator says: a name of more than 63 bytes or with control characters; a
+ * `size` below that of the first version; members that this library does not know and that are not zero; with world_size no
+ * name, a rank that is not below it, a peer group; without it a rank, a loss rule or a timeout. */
 PCCL_EXPORT pcclResult_t pcclCreateCommunicatorEx(const pcclCommCreateParamsEx_t *params, pcclComm_t **comm_out);
 
 /* Joins the run at the master.  What the environment asks of this peer (PCCL_PORT, PCCL_ADVERTISE, PCCL_CPU, PCCL_VERIFY) is
  * looked at first: a mistake there is MasterConnectionFailed as well, with the class pcclClassFix.  Blocks until the accepted
- * peers admit this one with their next pcclUpdateTopology; the first peer of a run is admitted at once.
+ * peers admit this one with their next pcclUpdateTopology; the first peer of a run is admitted at once.  With a world_size
+ * blocks until all ranks have called it, without a vote.  Given up before that, because a rank died, left, cannot be linked
+ * with the others or did not come in time: RankConnectionLost, class pcclClassRejoin, at all ranks, with the same cause and
+ * text; a rank that comes later is told the same.  InvalidArgument at all ranks: their sizes or loss rules differ.
+ * MasterConnectionFailed at a rank that somebody else has claimed: the others go on.
  * MasterConnectionFailed: master not reachable, or it refused (see the text); may be called again.  InvalidUsage: already
  * connected. */
 PCCL_EXPORT pcclResult_t pcclConnect(pcclComm_t *communicator);
@@ -409,11 +429,12 @@ PCCL_EXPORT pcclResult_t pcclGetLastErrorInfo(pcclErrorInfo_t *info_out);
 
 typedef struct pcclPeerInfo_t {
     uint64_t id;         /* epoch << 32 | counter, never reused within a run; texts write it as "epoch.counter" */
-    uint32_t rank;       /* position among the members of the view, by id */
+    uint32_t rank;       /* position among the members of the view: in a world with a size by the ranks given, else by id */
     uint32_t ring_position;
     uint32_t peer_group;
     bool is_self;
     ccoip_socket_address_t address; /* where the peer accepts connections */
+    uint32_t key;        /* the rank with which it created a world with a size: ranks close up, keys stay; else 0 */
 } pcclPeerInfo_t;
 
 /* This peer in the installed view of its group.  InvalidUsage before connect. */

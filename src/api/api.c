@@ -181,6 +181,23 @@ static const char *world_mistake(const char *name)
     return NULL;
 }
 
+/* Null or a text: what is wrong with a world of a given size. */
+static const char *size_mistake(const pcclCommCreateParamsEx_t *p, const char *name)
+{
+    if (p->world_size == 0) {
+        return p->rank != 0 || p->loss_rule != PCCL_LOSS_END || p->formation_timeout_ms != 0
+                   ? "a rank, a loss rule or a formation timeout go with a world_size, which is 0"
+                   : NULL;
+    }
+    bool rule = p->loss_rule == PCCL_LOSS_END || p->loss_rule == PCCL_LOSS_SHRINK;
+    return p->world_size > BOUNDS_MEMBERS ? "it is larger than 1024"
+           : name[0] == 0                 ? "such a world needs a name"
+           : p->rank >= p->world_size     ? "the rank is not below it"
+           : p->peer_group != 0           ? "such a world has no peer group but 0"
+           : !rule                        ? "the loss rule is unknown"
+                                          : NULL;
+}
+
 static pcclResult_t address_check(const ccoip_socket_address_t *a, const char *phase)
 {
     if ((unsigned)a->inet.protocol > inetIPv6) {
@@ -206,11 +223,18 @@ static pcclResult_t communicator_new(const pcclCommCreateParamsEx_t *params, con
     if (mistake != NULL) {
         return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "the name of the world %s", mistake);
     }
+    mistake = size_mistake(params, world);
+    if (mistake != NULL) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "world_size %u, rank %u: %s", params->world_size, params->rank,
+                        mistake);
+    }
     uint32_t pool = params->p2p_connection_pool_size == 0 ? 1 : params->p2p_connection_pool_size;
     struct comm_params p = {
         .master = api_address_in(&params->master_address),
         .group = params->peer_group,
         .lanes = (uint16_t)(pool < BOUNDS_LANES ? pool : BOUNDS_LANES),
+        .claim = {.size = params->world_size, .rank = params->rank, .deadline_ms = params->formation_timeout_ms,
+                  .loss = (uint8_t)params->loss_rule},
         .stall_ns = API_TIMEOUT_MS * CLOCK_MS,
         .master_loss_ns = API_TIMEOUT_MS * CLOCK_MS,
         .connect_ns = API_TIMEOUT_MS * CLOCK_MS,

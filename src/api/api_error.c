@@ -30,6 +30,9 @@ static const struct api_row api_rows[] = {
     [RESULT_NO_MEMORY] = {pcclInternalError, pcclCauseNoMemory, "no memory", "free some, or reduce out of place"},
     [RESULT_ALONE] = {pcclTooFewPeers, pcclCauseAlone, "alone in the peer group", "update the topology until somebody joins"},
     [RESULT_GONE] = {pcclMasterConnectionFailed, pcclCauseNone, "not a member of the run any more", "connect again"},
+    [RESULT_GIVEN_UP] = {pcclRankConnectionLost, pcclCauseNone, "the world was given up before it began, at all of its peers",
+                         "create it again"},
+    [RESULT_OVER] = {pcclRankConnectionLost, pcclCauseNone, "the world ended with the loss of a member", "create it again"},
     [RESULT_USAGE] = {pcclInvalidUsage, pcclCauseUsage, "not now", "fix the order of the calls"},
     [RESULT_PENDING_OPS] = {pcclPendingAsyncOps, pcclCauseUsage, "an operation has not been awaited", "await it first"},
     [RESULT_TAG_IN_USE] = {pcclInvalidArgument, pcclCauseUsage, "the tag is in flight", "await it first, or use another tag"},
@@ -78,6 +81,7 @@ static const struct api_cause api_causes[] = {
     {CAUSE_KICK_STALE, pcclCauseExcluded, NULL},
     {CAUSE_KICK_FULL, pcclCauseKicked, "wait until others have left, connect again"},
     {CAUSE_KICK_VERSION, pcclCauseKicked, API_SAME_VERSION},
+    {CAUSE_KICK_TAKEN, pcclCauseKicked, "use another rank or name, connect again"},
 };
 
 static const struct api_cause *api_cause_find(uint8_t wire)
@@ -172,6 +176,9 @@ static const char *api_remedy(const struct session_outcome *o, const char *phase
     if ((out || o->cause == CAUSE_BLOCKED) && known != NULL && known->remedy != NULL) {
         return known->remedy;
     }
+    if (o->result == RESULT_GIVEN_UP && o->cause == CAUSE_MISMATCH) {
+        return api_rows[RESULT_MISMATCH].remedy;
+    }
     if (o->result == RESULT_NO_MEMORY && strcmp(phase, "reduce") != 0 && strcmp(phase, "launch") != 0) {
         return "free some, connect again";
     }
@@ -212,7 +219,13 @@ pcclResult_t api_outcome_hint(const struct session_outcome *o, const char *phase
                (cause == pcclCauseNone || o->result == RESULT_UNREACHABLE || o->cause == CAUSE_BLOCKED)) {
         cause = known->cause;
     }
+    if (o->result == RESULT_GIVEN_UP && o->cause == CAUSE_MISMATCH) {
+        code = pcclInvalidArgument;
+    }
     api_store(code, cause, phase);
+    if (code != pcclInvalidArgument && (o->result == RESULT_GIVEN_UP || o->result == RESULT_OVER)) {
+        api_last.error_class = pcclClassRejoin;
+    }
     if (o->result == RESULT_SETUP || o->cause == CAUSE_KICK_VERSION) {
         api_last.error_class = pcclClassFix; /* connecting again alone would fail for ever */
     }

@@ -19,6 +19,7 @@ static void info_peer(struct comm *c, uint32_t rank, const struct session_info *
         out->id = m.id;
         out->rank = rank;
         out->ring_position = position;
+        out->key = m.key;
         out->peer_group = c->params.group;
         out->is_self = m.id == self->id;
         if (out->is_self && addr_is_any(&m.address[0]) && c->master.seen.family != 0) {

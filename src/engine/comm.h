@@ -62,6 +62,7 @@ extern const struct comm_seam comm_acts; /* act.c */
 struct comm_params {
     struct net_address master;
     char world[BOUNDS_WORLD_NAME]; /* at that master; "": the default one */
+    struct claim claim; /* creates it, with this rank; size 0: joins it */
     uint32_t group;
     uint16_t lanes;
     int64_t stall_ns, master_loss_ns, connect_ns, vote_ns, operation_ns; /* 0: none (vote, operation) */

@@ -93,6 +93,7 @@ static void comm_config(const struct comm *c, struct session_config *k)
         .seed = (uint64_t)clock_now_ns() ^ (uint64_t)(uintptr_t)c,
     };
     memcpy(k->world, c->params.world, sizeof k->world);
+    k->claim = c->params.claim;
     if (c->calls.advertised.family != 0) {
         k->address[k->addresses++] = c->calls.advertised;
     }

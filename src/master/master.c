@@ -74,7 +74,7 @@ struct master *master_init(const struct master_config *config, void *arena)
 /* Of the largest world, since a step is for one. */
 void master_out_bounds(const struct master_config *c, uint32_t *actions, uint32_t *bytes, uint32_t *dests)
 {
-    enum { INFO_BYTES = 11 + BOUNDS_ADDRESSES * 19, FRAME = FRAME_HEADER_BYTES + 512, EDGE = 24, ROUNDS = 4 };
+    enum { INFO_BYTES = 15 + BOUNDS_ADDRESSES * 19, FRAME = FRAME_HEADER_BYTES + 512, EDGE = 24, ROUNDS = 4 };
     uint64_t n = c->max_members, groups = c->max_groups < n ? c->max_groups : n;
     uint64_t pairs = n * (n - 1) / 2 + groups, edges = groups * (uint64_t)common_edges(c, c->max_members);
     /* Lists over a group go out in a few versions, to sets that do not meet, and groups do not meet either: ids and edges of all

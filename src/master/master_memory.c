@@ -10,19 +10,21 @@
 /* A newcomer's: into a world that is there, or the one that would begin. */
 static bool register_growth(const struct master *m, const struct master_event *e, struct master_want *out)
 {
-    struct msg_register reg;
+    struct msg_claim c;
     struct reader r;
     reader_init(&r, e->payload, e->header->length);
-    if (e->header->type != FRAME_REGISTER || !get_register(&r, &reg) || reg.id != 0 || common_full(&m->common)) {
+    bool claims = e->header->type == FRAME_CLAIM && get_claim(&r, &c) && c.reg.claim.size <= m->common.config.max_members;
+    bool joins = e->header->type == FRAME_REGISTER && get_register(&r, &c.reg) && c.reg.id == 0 && c.reg.claim.size == 0;
+    if ((!claims && !joins) || common_full(&m->common) || (claims && registry_claimed(m, &c.reg) != NULL)) {
         return false;
     }
-    const struct world *w = registry_named(m, reg.world);
+    const struct world *w = claims ? registry_forming(m, c.reg.world) : registry_named(m, c.reg.world);
     w = w != NULL ? w : m->spare;
     if (w == NULL) {
         world_first(&m->common, out);
         return true;
     }
-    return world_growth(w, &(struct world_need){.newcomer = true, .label = reg.group}, out);
+    return world_growth(w, &(struct world_need){.newcomer = true, .label = c.reg.group, .seats = c.reg.claim.size}, out);
 }
 
 static bool member_growth(const struct master *m, const struct master_event *e, struct master_want *out)

@@ -30,6 +30,7 @@ struct master {
     int64_t due;           /* deadline after the last step */
     int64_t stranger_due;  /* when the first connection that has not registered is closed */
     int64_t spared_at;     /* silence timers were restarted since too many were silent (M7) */
+    uint64_t opened;       /* connections so far */
     uint64_t worlds_begun; /* run ids are drawn from it */
     struct place *places;  /* in the arena */
     uint32_t place_count;  /* above are free ones only */
@@ -42,10 +43,14 @@ struct master {
 struct world *registry_at(const struct master *m, uint32_t place);
 /* The next one that is not over, by place; the first after null, null after the last. */
 struct world *registry_after(const struct master *m, const struct world *w);
+/* By name: the one without a given size, the one that is forming. */
 struct world *registry_named(const struct master *m, const char *name);
+struct world *registry_forming(const struct master *m, const char *name);
+/* The one in which this call has a seat, else the oldest given up that has to tell it so (W4, W7); null: none. */
+struct world *registry_claimed(const struct master *m, const struct msg_register *reg);
 struct world *registry_run(const struct master *m, uint64_t run);
 /* Makes the spare one the world of that name; null: no place, or no memory. */
-struct world *registry_begin(struct master *m, const char *name);
+struct world *registry_begin(struct master *m, const char *name, const struct claim *claim);
 /* Behind each event of a world: it comes to rest, ends if it is a named one with nobody left, and says when it is due. */
 void registry_rest(struct master *m, struct world *w);
 /* The world that is due first; null: none yet. */

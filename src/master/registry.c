@@ -2,7 +2,9 @@
  *
  * A name that nobody has used begins a world under a run id of its own; a named world ends with its last member, and its
  * name is free again.  Its one idea: a world is found once, when a connection registers; from then on the connection knows.
- * Invariant: no two worlds that are not over have a name or a run id in common; the default world has the first place.
+ * Of worlds of a given size one name may stand for several: one that is forming, others that were formed or given up (W2);
+ * which of them a call is for: the one that knows it (W4), else the oldest that has to tell it (W7).
+ * Invariant: no two worlds that are not over have a run id in common; the default world has the first place.
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 
@@ -26,11 +28,41 @@ struct world *registry_after(const struct master *m, const struct world *w)
 struct world *registry_named(const struct master *m, const char *name)
 {
     for (struct world *w = registry_after(m, NULL); w != NULL; w = registry_after(m, w)) {
-        if (strcmp(world_name(w), name) == 0) {
+        if (!world_sized(w) && strcmp(world_name(w), name) == 0) {
             return w;
         }
     }
     return NULL;
+}
+
+struct world *registry_forming(const struct master *m, const char *name)
+{
+    for (struct world *w = registry_after(m, NULL); w != NULL; w = registry_after(m, w)) {
+        if (world_forming(w) && strcmp(world_name(w), name) == 0) {
+            return w;
+        }
+    }
+    return NULL;
+}
+
+struct world *registry_claimed(const struct master *m, const struct msg_register *reg)
+{
+    struct world *owing = NULL;
+    int64_t oldest = NEVER;
+    for (struct world *w = registry_after(m, NULL); w != NULL; w = registry_after(m, w)) {
+        if (strcmp(world_name(w), reg->world) != 0) {
+            continue;
+        }
+        if (world_knows(w, &reg->claim)) {
+            return w;
+        }
+        int64_t until = world_owes(w, &reg->claim);
+        if (until < oldest) {
+            oldest = until;
+            owing = w;
+        }
+    }
+    return owing;
 }
 
 struct world *registry_run(const struct master *m, uint64_t run)
@@ -43,7 +75,7 @@ struct world *registry_run(const struct master *m, uint64_t run)
     return NULL;
 }
 
-/* Like the default world's it cannot be guessed, and no world of this master or of one before has it. */
+/* No world of this master has had it; of one before, hardly. */
 static uint64_t run_draw(struct master *m)
 {
     const struct master_config *cfg = &m->common.config;
@@ -54,14 +86,14 @@ static uint64_t run_draw(struct master *m)
     return run;
 }
 
-struct world *registry_begin(struct master *m, const char *name)
+struct world *registry_begin(struct master *m, const char *name, const struct claim *claim)
 {
     bool named = name[0] != 0;
     uint32_t most = m->common.config.max_worlds, place = named ? MASTER_DEFAULT + 1 : MASTER_DEFAULT;
     while (place < m->place_count && m->places[place].world != NULL) {
         place++;
     }
-    if (m->spare == NULL || place >= most) {
+    if (m->spare == NULL || place >= most || (claim != NULL && !world_seats(m->spare, claim->size))) {
         return NULL;
     }
     struct world *w = m->spare;
@@ -69,7 +101,7 @@ struct world *registry_begin(struct master *m, const char *name)
     m->spare = NULL;
     m->place_count = place < m->place_count ? m->place_count : place + 1;
     m->places[place] = (struct place){.world = w, .due = NEVER};
-    world_begin(w, place, run, name);
+    world_begin(w, place, run, name, claim);
     return w;
 }
 

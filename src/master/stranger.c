@@ -6,14 +6,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/mutant.h"
 #include "master/master_state.h"
 
 void stranger_opened(struct master *m, const struct master_event *e)
 {
     struct conn *c = &m->common.conns[e->connection];
     PCCL_ASSERT(c->state == CONN_FREE);
-    *c = (struct conn){.state = CONN_OPEN, .member = SLOT_NONE, .opened = m->common.now, .seen = e->address};
+    *c = (struct conn){.state = CONN_OPEN, .number = ++m->opened, .member = SLOT_NONE, .opened = m->common.now, .seen = e->address};
 }
+
+static const char no_place[] = "the master has no place for more peers, in whatever world", no_world[] = "no room for another world at this master";
 
 static void refuse(struct master *m, uint32_t conn, enum cause cause, const char *text)
 {
@@ -25,18 +28,98 @@ static struct world *world_wanted(struct master *m, uint32_t conn, uint64_t run,
 {
     bool first = reg->id == 0 && run == 0;
     if (reg->id == 0 && common_full(&m->common)) {
-        refuse(m, conn, CAUSE_KICK_FULL, "the master has no place for more peers, in whatever world");
+        refuse(m, conn, CAUSE_KICK_FULL, no_place);
         return NULL;
     }
     struct world *w = run != 0 ? registry_run(m, run) : registry_named(m, reg->world);
-    w = w == NULL && first ? registry_begin(m, reg->world) : w;
+    if (w == NULL && first && registry_forming(m, reg->world) != NULL) {
+        refuse(m, conn, CAUSE_KICK_TAKEN, "a world of that name is being created, with a size, and this peer gives none");
+        return NULL;
+    }
+    w = w == NULL && first ? registry_begin(m, reg->world, NULL) : w;
     if (w == NULL && first) {
-        refuse(m, conn, CAUSE_KICK_FULL, "no room for another world at this master");
+        refuse(m, conn, CAUSE_KICK_FULL, no_world);
     } else if (w == NULL || strcmp(world_name(w), reg->world) != 0) {
         refuse(m, conn, CAUSE_KICK_STALE, "this master serves another run");
         w = NULL;
     }
     return w;
+}
+
+/* ---- worlds of a given size ---- */
+
+/* The incarnation that a claim is for; null: it has been refused. */
+static struct world *world_created(struct master *m, uint32_t conn, const struct msg_claim *c)
+{
+    const struct master_config *cfg = &m->common.config;
+    struct world *w = registry_claimed(m, &c->reg);
+    char text[BOUNDS_TEXT];
+    if (w != NULL) {
+        return w; /* W4: before anything else */
+    }
+    if (c->run != cfg->run || c->epoch != cfg->epoch) { /* W8: the others may have begun */
+        refuse(m, conn, CAUSE_KICK_STALE, "the master has begun anew since this peer asked for the world");
+        return NULL;
+    }
+    if (c->reg.world[0] == 0 || registry_named(m, c->reg.world) != NULL) {
+        refuse(m, conn, CAUSE_KICK_TAKEN, "the world of that name is open to all who join: it has no size");
+        return NULL;
+    }
+    if (c->reg.claim.size > cfg->max_members) {
+        snprintf(text, sizeof text, "a world of %u ranks is larger than this master takes, %u", c->reg.claim.size, cfg->max_members);
+        refuse(m, conn, CAUSE_KICK_FULL, text);
+        return NULL;
+    }
+    if (common_full(&m->common)) {
+        refuse(m, conn, CAUSE_KICK_FULL, no_place);
+        return NULL;
+    }
+    w = registry_forming(m, c->reg.world);
+    w = w != NULL ? w : registry_begin(m, c->reg.world, &c->reg.claim);
+    if (w == NULL) {
+        refuse(m, conn, CAUSE_KICK_FULL, no_world);
+    }
+    return w;
+}
+
+/* It decides nothing: who is at the other end of a connection shows by an answer (W3). */
+static void greet(struct master *m, uint32_t conn, uint64_t attempt)
+{
+    const struct master_config *cfg = &m->common.config;
+    struct msg_welcome welcome = {.run = cfg->run, .epoch = cfg->epoch, .seen = m->common.conns[conn].seen};
+    welcome.heartbeat_ms = (uint32_t)(cfg->heartbeat_ns / 1000000);
+    welcome.dead_ms = (uint32_t)(cfg->dead_ns / 1000000);
+    put_welcome(outbox_frame(m->common.out, FRAME_WELCOME, cfg->run, 0), &welcome);
+    outbox_send(m->common.out, MASTER_SEND, conn);
+    m->common.conns[conn].attempt = attempt;
+}
+
+/* W3: what is still unread in earlier connections of the call means nothing any more, nor does their end. */
+static void close_earlier(struct master *m, uint32_t conn)
+{
+    const struct conn *own = &m->common.conns[conn];
+    for (uint32_t i = 0; i < m->common.config.max_connections; i++) {
+        const struct conn *c = &m->common.conns[i];
+        if (c->state == CONN_OPEN && c->attempt == own->attempt && c->number < own->number && !MUTANT(STALE_CLAIM)) {
+            common_close(&m->common, i);
+        }
+    }
+}
+
+static void claim(struct master *m, const struct master_event *e, struct reader *r)
+{
+    struct msg_claim c;
+    uint64_t attempt = m->common.conns[e->connection].attempt;
+    if (attempt == 0 || !get_claim(r, &c) || c.reg.claim.attempt != attempt) {
+        common_close(&m->common, e->connection);
+        return;
+    }
+    close_earlier(m, e->connection);
+    struct world *w = world_created(m, e->connection, &c);
+    if (w != NULL) {
+        world_claim(w, e->connection, &c.reg);
+        registry_rest(m, w);
+    }
 }
 
 void stranger_frame(struct master *m, const struct master_event *e)
@@ -45,8 +128,16 @@ void stranger_frame(struct master *m, const struct master_event *e)
     struct reader r;
     const struct frame_header *h = e->header;
     reader_init(&r, e->payload, h->length);
+    if (h->type == FRAME_CLAIM) {
+        claim(m, e, &r);
+        return;
+    }
     if (h->type != FRAME_REGISTER || !get_register(&r, &reg)) {
         common_close(&m->common, e->connection);
+        return;
+    }
+    if (reg.id == 0 && reg.claim.size > 0) {
+        greet(m, e->connection, reg.claim.attempt);
         return;
     }
     if (h->run != 0 && reg.run != 0 && h->run != reg.run) {

@@ -26,7 +26,7 @@ void ballot_in_the_way(const struct session *s, char *out, size_t size)
 static enum session_result vote_refused(const struct session *s, const struct session_event *e)
 {
     if (s->phase != PHASE_MEMBER) {
-        return s->left_cause != 0 ? RESULT_GONE : RESULT_USAGE;
+        return left_result(s);
     }
     if (s->vote != VOTE_NONE) {
         return RESULT_USAGE;
@@ -55,8 +55,7 @@ void ballot_call(struct session *s, struct session_event *e, struct outbox *out)
     memset(&e->outcome, 0, sizeof e->outcome);
     e->outcome.result = vote_refused(s, e);
     if (e->outcome.result != RESULT_PENDING) {
-        e->outcome.cause = s->left_cause;
-        memcpy(e->outcome.text, s->left_text, sizeof e->outcome.text);
+        left_outcome(s, &e->outcome);
         if (e->outcome.result == RESULT_USAGE) {
             e->outcome.cause = CAUSE_NONE;
             ballot_in_the_way(s, e->outcome.text, sizeof e->outcome.text);

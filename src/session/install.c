@@ -271,7 +271,7 @@ static bool read_members(struct session *s, const struct msg_view *m, struct rea
     for (uint32_t rank = 0; m->parent != 0 && rank < s->view.world; rank++) {
         uint64_t id = s->view.ids[rank];
         if (!is_listed(s->scratch_ids, m->removed, id)) {
-            s->scratch_members[n] = (struct member_info){.id = id};
+            s->scratch_members[n] = (struct member_info){.id = id, .key = s->view.key};
             if (s->view.peer[rank] != NONE) {
                 s->scratch_members[n] = s->peers[s->view.peer[rank]].info;
             }
@@ -334,6 +334,18 @@ static bool read_edges(struct session *s, const struct msg_view *m, struct reade
     return true;
 }
 
+/* Ascending by (key, id); all keys of a world without a given size are the same. */
+static void rank_members(struct view *v, const struct member_info *list, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t k = i;
+        for (; k > 0 && list[v->ranked[k - 1]].key > list[i].key; k--) {
+            v->ranked[k] = v->ranked[k - 1];
+        }
+        v->ranked[k] = i;
+    }
+}
+
 static void adopt_members(struct session *s, const struct msg_view *m)
 {
     struct view *v = &s->view;
@@ -362,6 +374,7 @@ static void adopt_members(struct session *s, const struct msg_view *m)
         v->peer[i] = p;
         if (p == NONE) {
             v->rank = i;
+            v->key = info->key;
             continue;
         }
         s->peers[p].in_view = true;
@@ -369,6 +382,7 @@ static void adopt_members(struct session *s, const struct msg_view *m)
         s->peers[p].rank = i;
         s->peers[p].info = *info;
     }
+    rank_members(v, s->scratch_members, m->members);
     v->world = m->members;
     v->view = m->view;
     v->plan = m->plan;
@@ -433,6 +447,11 @@ void install_view(struct session *s, struct reader *r, struct outbox *out)
     membership_say_view(s, &m, out);
     adopt_members(s, &m);
     greet_members(s, out);
+    if (m.over != 0) {
+        s->left_culprit = m.culprit;
+        wish_leave(s, m.cause, RESULT_OVER, m.text, true);
+        return;
+    }
     if (s->phase == PHASE_JOINING) {
         s->answered = m.vote_number; /* join_settle makes it a member */
     } else if (m.answers != VOTE_NONE && m.answers == s->vote && !s->vote_ended) {

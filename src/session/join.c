@@ -31,9 +31,13 @@ void join_connect(struct session *s, struct session_event *e, struct outbox *out
     e->outcome.result = RESULT_PENDING;
     phase_move(MACHINE_SESSION, &s->phase, PHASE_DIALING);
     s->left_cause = 0;
+    s->left_over = false;
+    s->left_culprit = 0;
     s->left_text[0] = 0;
     s->run = 0;
     s->id = 0;
+    s->claiming = s->cfg.claim.size > 0 ? rng_next(&s->rng) | 1 : 0;
+    memset(&s->claimed, 0, sizeof s->claimed);
     s->view.view = 0;
     s->view.world = 0;
     s->snapshot_view = 0;
@@ -50,15 +54,8 @@ void join_connect(struct session *s, struct session_event *e, struct outbox *out
     dial(s, true, out);
 }
 
-void join_master_up(struct session *s, struct outbox *out)
+static struct msg_register registering(const struct session *s)
 {
-    if (s->phase == PHASE_IDLE) {
-        outbox_add(out, ACT_CLOSE_MASTER);
-        return;
-    }
-    s->master_up = true;
-    s->welcomed = false;
-    s->master_heard = s->now;
     struct msg_register m = {.run = s->run, .group = s->cfg.group, .lanes = s->cfg.lanes,
                              .addresses = s->cfg.addresses, .verify = s->cfg.verify};
     memcpy(m.address, s->cfg.address, sizeof m.address);
@@ -69,9 +66,24 @@ void join_master_up(struct session *s, struct outbox *out)
         m.frozen = s->frozen ? s->view.view : 0;
         m.answered = s->answered;
         m.open_vote = s->vote != VOTE_NONE && !s->vote_ended ? s->vote : VOTE_NONE;
-    } else {
-        m.run = 0; /* whoever was not accepted yet comes as a newcomer again */
+        return m;
     }
+    m.run = 0; /* whoever was not accepted yet comes as a newcomer again */
+    m.claim = s->cfg.claim;
+    m.claim.attempt = s->claiming;
+    return m;
+}
+
+void join_master_up(struct session *s, struct outbox *out)
+{
+    if (s->phase == PHASE_IDLE) {
+        outbox_add(out, ACT_CLOSE_MASTER);
+        return;
+    }
+    s->master_up = true;
+    s->welcomed = false;
+    s->master_heard = s->now;
+    struct msg_register m = registering(s);
     put_register(outbox_frame(out, FRAME_REGISTER, m.run, 0), &m);
     outbox_send(out, ACT_MASTER, 0);
 }
@@ -122,7 +134,13 @@ void join_master_down(struct session *s, const char *text, struct outbox *out)
 static void welcome(struct session *s, struct reader *r, struct outbox *out)
 {
     struct msg_welcome m;
-    if (!get_welcome(r, &m) || m.id == 0 || m.run == 0 || (s->phase == PHASE_MEMBER && m.id != s->id)) {
+    bool good = get_welcome(r, &m) && m.run != 0;
+    if (good && claim_expects(s, &m)) {
+        struct msg_register reg = registering(s);
+        claim_send(s, &m, &reg, out);
+        return;
+    }
+    if (!good || m.id == 0 || (s->phase == PHASE_MEMBER && m.id != s->id)) {
         join_master_down(s, "the master sent a malformed WELCOME", out);
         return;
     }
@@ -159,6 +177,19 @@ static void fenced(struct session *s, struct reader *r, struct outbox *out)
                false, out);
 }
 
+/* The call that creates a world ends by the master's word alone (W5). */
+static void given_up(struct session *s, uint64_t run, struct reader *r, struct outbox *out)
+{
+    struct msg_given_up m;
+    if (!get_given_up(r, &m) || s->claiming == 0 || s->phase == PHASE_MEMBER) {
+        join_master_down(s, "the master sent a malformed GIVEN_UP", out);
+        return;
+    }
+    s->run = run;
+    s->left_culprit = m.culprit;
+    join_leave(s, m.cause, RESULT_GIVEN_UP, m.text, false, out);
+}
+
 static void heartbeat_heard(struct session *s, struct reader *r, struct outbox *out)
 {
     struct msg_heartbeat m;
@@ -193,14 +224,15 @@ void join_master_frame(struct session *s, struct session_event *e, struct outbox
     struct reader r;
     reader_init(&r, e->payload, e->header->length);
     s->master_heard = s->now;
-    if (!s->welcomed && e->header->type != FRAME_WELCOME && e->header->type != FRAME_FENCE) {
+    uint8_t type = e->header->type;
+    if (!s->welcomed && type != FRAME_WELCOME && type != FRAME_FENCE && type != FRAME_GIVEN_UP) {
         return;
     }
     if (!growth_met(s, e)) {
         wish_leave(s, CAUSE_NO_MEMORY, RESULT_NO_MEMORY, "no memory for so many members", true);
         return;
     }
-    switch (e->header->type) {
+    switch (type) {
     case FRAME_WELCOME:
         welcome(s, &r, out);
         break;
@@ -221,6 +253,9 @@ void join_master_frame(struct session *s, struct session_event *e, struct outbox
         break;
     case FRAME_FENCE:
         fenced(s, &r, out);
+        break;
+    case FRAME_GIVEN_UP:
+        given_up(s, e->header->run, &r, out);
         break;
     case FRAME_ELECTED:
         fetch_elected(s, &r, out);
@@ -247,7 +282,7 @@ static void end_calls(struct session *s, uint8_t cause, enum session_result resu
     for (uint32_t i = 0; i < s->slot_count; i++) {
         struct slot *c = &s->slots[i];
         if (c->at.phase == SLOT_RUNNING || c->at.phase == SLOT_DEFERRED) {
-            slot_end(s, i, result, cause, 0, out);
+            slot_end(s, i, result, cause, s->left_culprit, out);
             memcpy(c->outcome.text, s->left_text, sizeof c->outcome.text);
         }
     }
@@ -255,10 +290,12 @@ static void end_calls(struct session *s, uint8_t cause, enum session_result resu
     s->deferred_count = 0;
     if (s->vote != VOTE_NONE && !s->vote_ended) {
         ballot_end(s, result, cause, out);
+        s->vote_outcome.culprit = s->left_culprit;
         memcpy(s->vote_outcome.text, s->left_text, sizeof s->vote_outcome.text);
     }
     if (s->connecting && !s->connect_ended) {
-        connect_failed(s, connect_result(s, cause), cause, s->left_text, out);
+        s->connect_outcome.culprit = s->left_culprit;
+        connect_failed(s, result == RESULT_GIVEN_UP ? result : connect_result(s, cause), cause, s->left_text, out);
     }
 }
 
@@ -272,6 +309,7 @@ void join_leave(struct session *s, uint8_t cause, enum session_result result, co
     snprintf(copy, sizeof copy, "%s", text);
     memcpy(s->left_text, copy, sizeof copy);
     s->left_cause = cause;
+    s->left_over = result == RESULT_OVER;
     s->left_since = s->now;
     if (tell_master && s->welcomed) {
         outbox_frame(out, FRAME_LEAVE, s->run, s->view.view);
@@ -346,6 +384,10 @@ static void send_heartbeat(struct session *s, struct outbox *out)
 
 static void tick_lost(struct session *s, struct outbox *out)
 {
+    if (MUTANT(DEADLINE_OWN) && s->phase == PHASE_JOINING && s->now >= s->connect_since + s->cfg.claim.deadline_ms * 1000000LL) {
+        join_leave(s, CAUSE_DEADLINE, RESULT_GIVEN_UP, "its own deadline", true, out);
+        return;
+    }
     int64_t needed = complaint_since(s);
     if (s->phase == PHASE_DIALING && s->now >= s->connect_by) {
         char text[BOUNDS_TEXT];

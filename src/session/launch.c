@@ -168,7 +168,7 @@ static enum session_result launch_refused(const struct session *s, const struct 
 {
     struct numeric n;
     if (s->phase != PHASE_MEMBER) {
-        return s->left_cause != 0 ? RESULT_GONE : RESULT_USAGE;
+        return left_result(s);
     }
     if (s->vote != VOTE_NONE && s->vote != VOTE_QUERY) {
         return RESULT_USAGE;
@@ -207,8 +207,7 @@ void launch_call(struct session *s, struct session_event *e, struct outbox *out)
         return;
     }
     if (e->outcome.result != RESULT_PENDING) {
-        e->outcome.cause = s->left_cause;
-        memcpy(e->outcome.text, s->left_text, sizeof e->outcome.text);
+        left_outcome(s, &e->outcome);
         if (e->outcome.result == RESULT_USAGE) {
             ballot_in_the_way(s, e->outcome.text, sizeof e->outcome.text);
         }

@@ -42,6 +42,11 @@ void session_trace_staged(struct outbox *out, enum staged_status status)
 void membership_say_registered(const struct session *s, struct outbox *out)
 {
     bool named = s->cfg.world[0] != 0;
+    if (s->claiming != 0) {
+        session_trace(out, TRACE_EVERYBODY, "registered as rank %u of %u of world '%s', waits for all of them", s->cfg.claim.rank,
+                      s->cfg.claim.size, s->cfg.world);
+        return;
+    }
     session_trace(out, TRACE_EVERYBODY, "registered for group %u%s%s%s, waits until the members update", s->cfg.group,
                   named ? " of world '" : "", s->cfg.world, named ? "'" : "");
 }

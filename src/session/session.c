@@ -356,6 +356,16 @@ const struct session_op *session_op(const struct session *s, uint32_t slot)
     return &s->slots[slot].run;
 }
 
+/* The own rank as programs count it. */
+static uint32_t rank_shown(const struct session *s)
+{
+    uint32_t shown = 0;
+    while (shown < s->view.world && s->view.ranked[shown] != s->view.rank) {
+        shown++;
+    }
+    return shown;
+}
+
 void session_info(const struct session *s, struct session_info *out)
 {
     *out = (struct session_info){
@@ -364,7 +374,7 @@ void session_info(const struct session *s, struct session_info *out)
         .id = s->id,
         .view = s->view.view,
         .newest = s->proposal > s->view.view ? s->proposal : s->view.view,
-        .rank = s->view.rank,
+        .rank = rank_shown(s),
         .world = s->view.world,
         .snapshot = s->snapshot,
         .open_slots = s->slots_used,
@@ -375,20 +385,22 @@ void session_info(const struct session *s, struct session_info *out)
 
 void session_gone(const struct session *s, struct session_outcome *out)
 {
-    *out = (struct session_outcome){.result = RESULT_GONE, .cause = s->left_cause, .since = s->left_since};
-    memcpy(out->text, s->left_text, sizeof out->text);
+    *out = (struct session_outcome){.result = s->left_over ? RESULT_OVER : RESULT_GONE, .since = s->left_since};
+    left_outcome(s, out);
 }
 
-bool session_member(const struct session *s, uint32_t rank, struct member_info *out, uint32_t *ring_position)
+bool session_member(const struct session *s, uint32_t shown, struct member_info *out, uint32_t *ring_position)
 {
-    if (rank >= s->view.world) {
+    if (shown >= s->view.world) {
         return false;
     }
+    uint32_t rank = s->view.ranked[shown];
     memset(out, 0, sizeof *out);
     out->id = s->view.ids[rank];
     if (s->view.peer[rank] != NONE) {
         *out = s->peers[s->view.peer[rank]].info;
     } else {
+        out->key = s->view.key;
         out->lanes = s->cfg.lanes;
         out->addresses = s->cfg.addresses;
         memcpy(out->address, s->cfg.address, sizeof out->address);

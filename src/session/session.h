@@ -33,6 +33,7 @@ enum { SESSION_NO_SLOT = 0xFFFFFFFFu };
 
 struct session_config {
     char world[BOUNDS_WORLD_NAME]; /* at the master; "": the default one */
+    struct claim claim;         /* creates the world with this rank; size 0: joins one that has no size; the attempt is drawn */
     uint32_t group;
     uint16_t lanes;             /* connections per peer this one can serve */
     uint8_t addresses;          /* candidates told to the master */
@@ -67,6 +68,8 @@ enum session_result {
     RESULT_NO_MEMORY,    /* InternalError */
     RESULT_ALONE,        /* TooFewPeers */
     RESULT_GONE,         /* no longer a member: MasterConnectionFailed */
+    RESULT_GIVEN_UP,     /* connect: the world was not created, at nobody: RankConnectionLost, or InvalidArgument */
+    RESULT_OVER,         /* the world has ended with the loss of a member: RankConnectionLost */
     RESULT_USAGE,        /* InvalidUsage: wrong phase, votes in conflict */
     RESULT_PENDING_OPS,  /* PendingAsyncOps */
     RESULT_TAG_IN_USE,   /* InvalidArgument */
@@ -266,6 +269,7 @@ void session_info(const struct session *s, struct session_info *out);
 
 /* What a call of one that is no member any more returns: RESULT_GONE and why it is none. */
 void session_gone(const struct session *s, struct session_outcome *out);
+/* By the rank that programs see: by (key, id). */
 bool session_member(const struct session *s, uint32_t rank, struct member_info *out, uint32_t *ring_position);
 
 /* The tables of its state machines, for diagrams. */

@@ -158,6 +158,8 @@ struct view {
     uint64_t *ids;       /* by rank */
     uint32_t *peer;      /* by rank: index into peers, NONE for self */
     uint32_t *ring, *weights;
+    uint32_t *ranked;    /* by the rank that programs see, which counts by (key, id): the rank here, which counts by id */
+    uint32_t key;        /* its own */
     uint32_t *relay_first, *relay_to; /* by rank: where those begin whom we pass its words on to; their ranks */
     bool weighted;
     struct plan_view plan;
@@ -193,10 +195,14 @@ struct session {
     /* membership: join.c */
     uint8_t phase;
     uint8_t left_cause;
+    bool left_over;      /* ... with the world, at all of its members */
+    uint64_t left_culprit; /* of that, 0 nobody */
     char left_text[BOUNDS_TEXT];
     int64_t left_since, connect_since;
     struct msg_heartbeat told; /* the master's last heartbeat: whom the vote or the admission waits for, and what that one does */
     uint64_t run, id;
+    uint64_t claiming;   /* the attempt of a call that creates a world, else 0 */
+    struct msg_welcome claimed; /* the first WELCOME that it has answered; run 0: none yet */
     bool master_up, welcomed;
     int64_t master_heard, master_lost, next_heartbeat, next_dial, connect_by;
     int64_t backoff;
@@ -335,6 +341,14 @@ void membership_say_freeze(const struct session *s, const struct msg_freeze *m, 
 /* The view is about to be installed: its members are in scratch_members, its edges in view.edge, those of before still in view.ids. */
 void membership_say_view(const struct session *s, const struct msg_view *m, struct outbox *out);
 void membership_say_left(const struct session *s, bool excluded, struct outbox *out);
+
+/* left.c: what a call returns that comes when this peer is no member */
+enum session_result left_result(const struct session *s);
+void left_outcome(const struct session *s, struct session_outcome *out);
+
+/* claim.c: a call that creates a world of a given size */
+bool claim_expects(const struct session *s, const struct msg_welcome *m); /* the one that CLAIM answers */
+void claim_send(struct session *s, const struct msg_welcome *m, const struct msg_register *reg, struct outbox *out);
 
 /* wishes.c: what join_settle does at the end of the step */
 void wish_leave(struct session *s, uint8_t cause, enum session_result result, const char *text, bool tell_master);

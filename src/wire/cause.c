@@ -49,6 +49,8 @@ const char *cause_text(uint8_t cause)
         return "the run is full";
     case CAUSE_KICK_VERSION:
         return "it speaks another version of the protocol";
+    case CAUSE_KICK_TAKEN:
+        return "another peer has that rank or name";
     }
     return NULL;
 }

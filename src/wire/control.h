@@ -37,6 +37,7 @@ enum cause {
     CAUSE_KICK_STALE = 38,    /* unknown id, or excluded before */
     CAUSE_KICK_FULL = 39,
     CAUSE_KICK_VERSION = 40,
+    CAUSE_KICK_TAKEN = 41,    /* the rank, or the name of the world, is somebody else's */
 };
 
 /* Whether one refusal outweighs another: the graver cause, else the lower id of who is to blame; 0 blames nobody and weighs least. */
@@ -71,7 +72,18 @@ struct sizes {
 
 enum vote_kind { VOTE_NONE = 0, VOTE_UPDATE = 1, VOTE_QUERY = 2, VOTE_OPTIMISE = 3, VOTE_SYNC = 4 };
 
-/* REGISTER: first message on a connection.  id 0: a newcomer; else the connection of that id is resumed and the old one void. */
+/* How a world of a given size goes on after it has lost a member. */
+enum loss_rule { LOSS_END = 0, LOSS_SHRINK = 1 };
+/* A call that creates a world of `size` ranks; size 0: the world has no given size, all else is 0. */
+struct claim {
+    uint32_t size, rank;   /* rank: this peer's, below size */
+    uint64_t attempt;      /* names the call, drawn at random */
+    uint32_t deadline_ms;  /* the formation is given up if it takes longer from this claim on; 0: never */
+    uint8_t loss;          /* enum loss_rule */
+};
+
+/* REGISTER: first message on a connection.  id 0: a newcomer; else the connection of that id is resumed and the old one void.  Of
+ * a newcomer that creates a world it decides nothing: WELCOME without an id is answered with CLAIM. */
 struct msg_register {
     uint64_t run, id;
     uint32_t group;
@@ -83,11 +95,25 @@ struct msg_register {
     uint8_t verify;     /* 1: wants digests of results in its views */
     uint8_t addresses;  /* count; items: net_address, `advertise` first; ip 0.0.0.0 means "what you see" */
     struct net_address address[BOUNDS_ADDRESSES];
+    struct claim claim;
     char world[BOUNDS_WORLD_NAME]; /* whose; "": the default one */
 };
 
+/* CLAIM: REGISTER once more, and counts: the answer to WELCOME on the same connection (W3). */
+struct msg_claim {
+    uint64_t run;       /* of the first WELCOME that this call has answered, and its epoch */
+    uint32_t epoch;
+    struct msg_register reg;
+};
+/* GIVEN_UP: the world will not be; all whose claims counted are told the same (W5). */
+struct msg_given_up {
+    uint8_t cause;
+    uint64_t culprit;   /* 0: nobody */
+    char text[BOUNDS_TEXT];
+};
+
 struct msg_welcome {
-    uint64_t run, id;
+    uint64_t run, id;               /* id 0: the run is the master's, CLAIM is expected */
     uint32_t epoch;
     uint32_t heartbeat_ms, dead_ms; /* what the master uses for this peer */
     struct net_address seen;        /* the peer's address as the master sees it, port of the connection */
@@ -150,6 +176,7 @@ struct msg_frozen {
 
 struct member_info {
     uint64_t id;
+    uint32_t key;  /* its rank when the world was created; 0 in one without a given size.  Ranks are counted by (key, id) */
     uint16_t lanes;
     uint8_t addresses;
     struct net_address address[BOUNDS_ADDRESSES];
@@ -180,6 +207,7 @@ struct plan_view {
 struct msg_view {
     uint64_t view, parent;
     uint8_t answers;      /* enum vote_kind: this view is the answer to that open vote */
+    uint8_t over;         /* 1: the world ends with this view, which lost a member (LOSS_END) */
     uint8_t cause;        /* why the view before ended */
     uint64_t culprit;
     char text[BOUNDS_TEXT]; /* the same for people */
@@ -283,6 +311,10 @@ void put_world_name(struct writer *w, const char *name);
 void get_world_name(struct reader *r, char name[BOUNDS_WORLD_NAME]);
 void put_register(struct writer *w, const struct msg_register *m);
 bool get_register(struct reader *r, struct msg_register *m);
+void put_claim(struct writer *w, const struct msg_claim *m);
+bool get_claim(struct reader *r, struct msg_claim *m);
+void put_given_up(struct writer *w, const struct msg_given_up *m);
+bool get_given_up(struct reader *r, struct msg_given_up *m);
 void put_welcome(struct writer *w, const struct msg_welcome *m);
 bool get_welcome(struct reader *r, struct msg_welcome *m);
 void put_heartbeat(struct writer *w, const struct msg_heartbeat *m);

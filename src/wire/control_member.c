@@ -27,6 +27,27 @@ void get_world_name(struct reader *r, char name[BOUNDS_WORLD_NAME])
     }
 }
 
+static void put_claim_part(struct writer *w, const struct claim *c)
+{
+    put_u32(w, c->size);
+    put_u32(w, c->rank);
+    put_u64(w, c->attempt);
+    put_u32(w, c->deadline_ms);
+    put_u8(w, c->loss);
+}
+
+/* Bad unless it names a rank of the size and an attempt, or none of all that. */
+static void get_claim_part(struct reader *r, struct claim *c)
+{
+    c->size = parts_get_u32(r, 0, BOUNDS_MEMBERS);
+    c->rank = get_u32(r);
+    c->attempt = get_u64(r);
+    c->deadline_ms = get_u32(r);
+    c->loss = parts_get_u8(r, LOSS_END, LOSS_SHRINK);
+    bool none = c->rank == 0 && c->attempt == 0 && c->deadline_ms == 0 && c->loss == 0;
+    r->bad = r->bad || (c->size == 0 ? !none : c->rank >= c->size || c->attempt == 0);
+}
+
 void put_register(struct writer *w, const struct msg_register *m)
 {
     put_u64(w, m->run);
@@ -39,6 +60,7 @@ void put_register(struct writer *w, const struct msg_register *m)
     put_u8(w, m->open_vote);
     put_u8(w, m->verify);
     parts_put_addresses(w, m->address, m->addresses);
+    put_claim_part(w, &m->claim);
     put_world_name(w, m->world);
 }
 
@@ -54,7 +76,37 @@ bool get_register(struct reader *r, struct msg_register *m)
     m->open_vote = parts_get_u8(r, VOTE_NONE, VOTE_SYNC);
     m->verify = parts_get_u8(r, 0, 1);
     m->addresses = parts_get_addresses(r, m->address);
+    get_claim_part(r, &m->claim);
     get_world_name(r, m->world);
+    return reader_done(r);
+}
+
+void put_claim(struct writer *w, const struct msg_claim *m)
+{
+    put_u64(w, m->run);
+    put_u32(w, m->epoch);
+    put_register(w, &m->reg);
+}
+
+bool get_claim(struct reader *r, struct msg_claim *m)
+{
+    m->run = get_u64(r);
+    m->epoch = get_u32(r);
+    return get_register(r, &m->reg) && m->reg.id == 0 && m->reg.claim.size > 0;
+}
+
+void put_given_up(struct writer *w, const struct msg_given_up *m)
+{
+    put_u8(w, m->cause);
+    put_u64(w, m->culprit);
+    put_text(w, m->text);
+}
+
+bool get_given_up(struct reader *r, struct msg_given_up *m)
+{
+    m->cause = parts_get_cause(r);
+    m->culprit = get_u64(r);
+    get_text(r, m->text, sizeof m->text);
     return reader_done(r);
 }
 
@@ -149,6 +201,7 @@ bool get_fence(struct reader *r, struct msg_fence *m)
 void put_member_info(struct writer *w, const struct member_info *m)
 {
     put_u64(w, m->id);
+    put_u32(w, m->key);
     put_u16(w, m->lanes);
     parts_put_addresses(w, m->address, m->addresses);
 }
@@ -156,6 +209,7 @@ void put_member_info(struct writer *w, const struct member_info *m)
 bool get_member_info(struct reader *r, struct member_info *m)
 {
     m->id = get_u64(r);
+    m->key = get_u32(r);
     m->lanes = parts_get_u16(r, 0, BOUNDS_LANES);
     m->addresses = parts_get_addresses(r, m->address);
     return !r->bad;

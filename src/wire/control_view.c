@@ -143,6 +143,7 @@ void put_view(struct writer *w, const struct msg_view *m)
     put_u64(w, m->view);
     put_u64(w, m->parent);
     put_u8(w, m->answers);
+    put_u8(w, m->over);
     put_u8(w, m->cause);
     put_u64(w, m->culprit);
     put_text(w, m->text);
@@ -174,6 +175,7 @@ bool get_view(struct reader *r, struct msg_view *m)
     m->view = get_u64(r);
     m->parent = get_u64(r);
     m->answers = parts_get_u8(r, VOTE_NONE, VOTE_SYNC);
+    m->over = parts_get_u8(r, 0, 1);
     m->cause = parts_get_cause(r);
     m->culprit = get_u64(r);
     get_text(r, m->text, sizeof m->text);

@@ -24,6 +24,7 @@ enum frame_type {
     FRAME_LEAVE = 6,
     FRAME_STAGED = 7,
     FRAME_MEASURED = 8,
+    FRAME_CLAIM = 10,
     /* both ways */
     FRAME_HEARTBEAT = 9,
     /* master to peer */
@@ -35,6 +36,7 @@ enum frame_type {
     FRAME_FENCE = 21,
     FRAME_ELECTED = 22,
     FRAME_PROBE = 23,
+    FRAME_GIVEN_UP = 24,
     /* between peers: any connection */
     FRAME_HELLO = 32,
     FRAME_HELLO_ACK = 33,

@@ -62,6 +62,7 @@ static bool parts_is_cause(uint8_t v)
     case CAUSE_KICK_STALE:
     case CAUSE_KICK_FULL:
     case CAUSE_KICK_VERSION:
+    case CAUSE_KICK_TAKEN:
         return true;
     }
     return false;

@@ -6,7 +6,7 @@
  * SPDX-License-Identifier: MIT */
 #include "world/world_state.h"
 
-static void admit_stop(struct world *w, const char *why)
+void admit_stop(struct world *w, const char *why)
 {
     w->admit.deadline = NEVER;
     w->admit.again = false;
@@ -163,6 +163,9 @@ static bool admit_due(const struct world *w)
             return false;
         }
     }
+    if (world_sized(w) && member_count(w, NULL, MEMBER_ACCEPTED) == 0) {
+        return formation_complete(w);
+    }
     if (member_count(w, NULL, MEMBER_ACCEPTED) == 0) {
         return member_count(w, NULL, MEMBER_PENDING) > 0 && !(MUTANT(NOADMITLAST) && w->had_members);
     }
@@ -212,6 +215,7 @@ void admit_persisted(struct world *w, uint64_t number)
 {
     if (w->admit.phase == ADMIT_PERSISTING && w->admit.persist == number) {
         admit_stop(w, "published");
+        formation_formed(w);
         admit_publish(w, VOTE_UPDATE);
     }
 }

@@ -17,6 +17,8 @@
 enum conn_state { CONN_FREE, CONN_OPEN, CONN_MEMBER };
 struct conn {
     uint8_t state;
+    uint64_t number;        /* counts all that were ever opened */
+    uint64_t attempt;       /* OPEN: has had the WELCOME that CLAIM of this attempt answers; 0: none */
     uint32_t world, member; /* slots, with CONN_MEMBER */
     int64_t opened;
     struct net_address seen;

@@ -123,7 +123,7 @@ static const char *full_text(const struct world *w, bool members)
     return w->group_room < cfg->max_groups ? "the master has no memory for another peer group" : "no room for another peer group";
 }
 
-static void register_newcomer(struct world *w, uint32_t conn, const struct msg_register *reg)
+struct member *member_newcomer(struct world *w, uint32_t conn, const struct msg_register *reg)
 {
     struct member *mb = NULL;
     for (uint32_t i = 0; i < w->member_room && mb == NULL; i++) {
@@ -133,15 +133,17 @@ static void register_newcomer(struct world *w, uint32_t conn, const struct msg_r
     bool fits = g != NULL && member_count(w, g, MEMBER_PENDING) + member_count(w, g, MEMBER_ACCEPTED) < g->size.members;
     if (!fits) {
         common_refuse(w->common, conn, w->run, CAUSE_KICK_FULL, full_text(w, mb == NULL || g != NULL));
-        return;
+        return NULL;
     }
     *mb = (struct member){.id = w->common->next_id++, .group = (uint32_t)(g - w->groups)};
     mb->info.id = mb->id;
+    mb->info.key = reg->claim.rank;
     mb->verify = reg->verify != 0;
     take_addresses(&mb->info, reg, &w->common->conns[conn].seen);
     bind(w, mb, conn);
     world_move(w, PHASE_MEMBER, &mb->phase, MEMBER_PENDING, mb->id, 0, "registered");
     send_welcome(w, mb);
+    return mb;
 }
 
 /* What the lost connection may have taken with it, in the order in which it was sent (M9). */
@@ -174,6 +176,29 @@ static void resume_replay(struct world *w, struct member *mb, const struct msg_r
     }
 }
 
+/* The connection before is void: what is still unread in it no longer counts. */
+static void take_over(struct world *w, struct member *mb, uint32_t conn)
+{
+    if (mb->conn != SLOT_NONE) {
+        common_close(w->common, mb->conn);
+    }
+    bind(w, mb, conn);
+    send_welcome(w, mb);
+}
+
+void member_reclaim(struct world *w, struct member *mb, uint32_t conn)
+{
+    take_over(w, mb, conn);
+    if (mb->phase == MEMBER_PENDING) {
+        w->admit.again = w->admit.phase == ADMIT_LINKING; /* it has let go of its links */
+        w->changed = true;
+    } else if (mb->known_view != 0) {
+        member_exclude(w, mb, CAUSE_KICK_PROTOCOL, "claims a rank that it has been told is its own");
+    } else {
+        resume_replay(w, mb, &(struct msg_register){0});
+    }
+}
+
 static void register_again(struct world *w, uint32_t conn, const struct msg_register *reg)
 {
     struct member *mb = member_find(w, reg->id);
@@ -188,11 +213,7 @@ static void register_again(struct world *w, uint32_t conn, const struct msg_regi
                         : reg->view == v->view || (reg->view == v->parent && v->parent != 0);
     /* A newcomer learns its first number with its first VIEW. */
     bool numbered = first || reg->answered == mb->answered || reg->answered + 1 == mb->answered;
-    if (mb->conn != SLOT_NONE) {
-        common_close(w->common, mb->conn); /* void: what is still unread in it no longer counts */
-    }
-    bind(w, mb, conn);
-    send_welcome(w, mb);
+    take_over(w, mb, conn);
     if (!fits || !numbered) {
         member_exclude(w, mb, CAUSE_KICK_PROTOCOL, "resumed with a state that it cannot have");
         return;
@@ -206,7 +227,7 @@ static void register_again(struct world *w, uint32_t conn, const struct msg_regi
 void member_register(struct world *w, uint32_t conn, const struct msg_register *reg)
 {
     if (reg->id == 0) {
-        register_newcomer(w, conn, reg);
+        (void)member_newcomer(w, conn, reg);
     } else {
         register_again(w, conn, reg);
     }

@@ -35,7 +35,7 @@ void member_exclude_told(struct world *w, struct member *mb, enum cause cause, c
 {
     struct group *g = member_group(w, mb);
     bool accepted = mb->phase == MEMBER_ACCEPTED;
-    if (mb->phase != MEMBER_PENDING && !accepted) {
+    if ((mb->phase != MEMBER_PENDING && !accepted) || formation_loses(w, mb, cause, text)) {
         return;
     }
     if (accepted) {

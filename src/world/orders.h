@@ -75,6 +75,7 @@ struct master_want {
         struct world_size {
             uint32_t members, groups; /* places */
             uint32_t probed;          /* members that can be measured */
+            uint32_t seats;           /* ranks of a world of a given size */
         } own;
         struct group_size {
             uint32_t members;         /* of a view */

@@ -18,6 +18,7 @@ static size_t lay_out_world(struct layout *l, const struct world_size *s, struct
     size_t n = s->probed;
     (void)layout_take(l, 1, sizeof *w);
     w->members = layout_take(l, s->members, sizeof *w->members);
+    w->form.seats = layout_take(l, s->seats, sizeof *w->form.seats);
     w->groups = layout_take(l, s->groups, sizeof *w->groups);
     w->bandwidth.capacity = n > 0 ? BANDWIDTH_CAPACITY(n) : 0;
     w->bandwidth.entries = layout_take(l, w->bandwidth.capacity, sizeof *w->bandwidth.entries);
@@ -71,7 +72,8 @@ static uint32_t doubled(uint32_t have, uint32_t first, uint32_t need, uint32_t l
 
 static struct world_size size_of(const struct world *w)
 {
-    return (struct world_size){.members = w->member_room, .groups = w->group_room, .probed = w->probe_room};
+    return (struct world_size){
+        .members = w->member_room, .groups = w->group_room, .probed = w->probe_room, .seats = w->seat_room};
 }
 
 static void want_world(const struct world_size *s, struct master_want *out)
@@ -115,6 +117,7 @@ static struct world_size world_wants(const struct world *w, const struct world_n
         s.members = doubled(s.members, FIRST_MEMBERS, used + 1, cfg->max_members);
         s.groups = doubled(s.groups, 1, group_slot(w, need->label) + 1, cfg->max_groups);
     }
+    s.seats = need->seats > s.seats ? need->seats : s.seats;
     if (need->measures) {
         s.probed = doubled(s.probed, FIRST_MEMBERS, member_count(w, NULL, MEMBER_ACCEPTED), cfg->max_members);
     }
@@ -147,7 +150,8 @@ bool world_growth(const struct world *w, const struct world_need *need, struct m
 {
     struct world_size own = world_wants(w, need), have = size_of(w);
     out->world = w->slot;
-    if (own.members != have.members || own.groups != have.groups || own.probed != have.probed) {
+    if (own.members != have.members || own.groups != have.groups || own.probed != have.probed ||
+        own.seats != have.seats) {
         want_world(&own, out);
         return true;
     }
@@ -231,6 +235,7 @@ static struct world *move_world(struct world *old, const struct world_size *s, v
     memset(w->groups, 0, s->groups * sizeof *w->groups);
     copy(w->members, old->members, old->member_room * sizeof *w->members);
     copy(w->groups, old->groups, old->group_room * sizeof *w->groups);
+    copy(w->form.seats, old->form.seats, old->seat_room * sizeof *w->form.seats);
     for (uint32_t i = old->group_room; i < s->groups; i++) {
         w->groups[i].collect_until = NEVER;
     }
@@ -239,6 +244,7 @@ static struct world *move_world(struct world *old, const struct world_size *s, v
     w->member_room = s->members;
     w->group_room = s->groups;
     w->probe_room = s->probed;
+    w->seat_room = s->seats;
     return w;
 }
 

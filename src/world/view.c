@@ -85,6 +85,7 @@ void view_finish(struct world *w, struct group *g, bool joining)
     next->cause = ended ? g->cause : CAUSE_NONE; /* M8 */
     next->culprit = ended ? g->culprit : 0;
     snprintf(next->text, sizeof next->text, "%s", ended ? g->text : "");
+    next->over = formation_ends_with(w, next);
     next->sizes = view_sizes(w, g, joining);
     ring_repair(w, view_current(g), next);
     const struct view_record *cur = view_current(g);
@@ -153,7 +154,7 @@ uint64_t view_persist(struct world *w, struct group *only)
 static void put_member(const struct world *w, struct writer *frame, uint64_t id)
 {
     const struct member *mb = member_find(w, id);
-    struct member_info gone = {.id = id, .lanes = 1}; /* lost since: leaves with the next view */
+    struct member_info gone = {.id = id, .key = formation_key(w, id), .lanes = 1}; /* lost since: leaves with the next view */
     put_member_info(frame, mb != NULL ? &mb->info : &gone);
 }
 
@@ -161,8 +162,8 @@ static void put_member(const struct world *w, struct writer *frame, uint64_t id)
 static void put_view_frame(struct world *w, struct group *g, bool whole, uint32_t vote_number)
 {
     const struct view_record *v = view_current(g);
-    struct msg_view msg = {.view = v->view, .parent = whole ? 0 : v->parent, .answers = v->answers, .cause = v->cause,
-                           .culprit = v->culprit, .vote_number = vote_number, .sizes = v->sizes, .plan = v->plan};
+    struct msg_view msg = {.view = v->view, .parent = whole ? 0 : v->parent, .answers = v->answers, .over = v->over,
+                           .cause = v->cause, .culprit = v->culprit, .vote_number = vote_number, .sizes = v->sizes, .plan = v->plan};
     memcpy(msg.text, v->text, sizeof msg.text);
     msg.members = v->members;
     msg.removed = whole ? 0 : v->removed;
@@ -395,6 +396,12 @@ static void settle_linked(struct world *w, struct group *g)
 
 static void settle_normal(struct world *w, struct group *g)
 {
+    if (w->form.phase == FORM_OVER) { /* who is left has heard so, or will, and goes */
+        if (g->lost && member_count(w, g, MEMBER_ACCEPTED) == 0) {
+            view_empty(w, g);
+        }
+        return;
+    }
     bool busy = w->admit.phase != ADMIT_IDLE || w->optimise.phase == OPTIMISE_PERSISTING;
     if ((!g->lost && !g->suspect) || busy) {
         return; /* an admission takes losses into its next attempt; what is being persisted is published first */
@@ -514,6 +521,9 @@ void view_publish(struct world *w, struct group *g)
     view_install(w, g);
     view_answer(w, g);
     view_send(w, g, NULL);
+    if (view_current(g)->over) {
+        formation_over(w);
+    }
     for (uint32_t i = 0; i < w->member_room; i++) {
         struct member *mb = &w->members[i];
         if (member_accepted_in(w, mb, g) && mb->replay_late) {

@@ -113,12 +113,15 @@ void world_frame(struct world *w, uint32_t conn, const struct frame_header *h, c
 
 /* ---- other events -------------------------------------------------------------------------------------------------- */
 
-void world_begin(struct world *w, uint32_t slot, uint64_t run, const char *name)
+void world_begin(struct world *w, uint32_t slot, uint64_t run, const char *name, const struct claim *claim)
 {
     w->slot = slot;
     w->run = run;
     w->view_floor = w->common->view_floor;
     snprintf(w->name, sizeof w->name, "%s", name);
+    if (claim != NULL) {
+        formation_begin(w, claim);
+    }
 }
 
 void world_register(struct world *w, uint32_t conn, const struct msg_register *reg)
@@ -158,6 +161,7 @@ void world_tick(struct world *w)
     suspect_tick(w);
     admit_tick(w);
     optimise_tick(w);
+    formation_tick(w);
 }
 
 void world_settle(struct world *w)
@@ -166,8 +170,12 @@ void world_settle(struct world *w)
     do {
         PCCL_ASSERT(left-- > 0);
         w->changed = false;
+        seats_settle(w);
         for (uint32_t i = 0; i < w->group_room; i++) {
             view_settle(w, &w->groups[i]);
+        }
+        if (w->form.phase == FORM_OVER) {
+            continue; /* nothing is decided any more: its members go */
         }
         admit_settle(w);
         vote_settle(w);

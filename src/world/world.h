@@ -20,8 +20,9 @@ struct world *world_init(struct common *c, const struct master_want *first, void
 
 /* What the next event brings along. */
 struct world_need {
-    bool newcomer;     /* somebody registers, in this group */
+    bool newcomer;     /* somebody registers, in this group, */
     uint32_t label;
+    uint32_t seats;    /* ... of a world of so many, 0: of no given size */
     bool measures;     /* edges may have to be measured */
     bool complaints;   /* links may have broken */
     uint32_t reporter, reports; /* of a member, by its slot, on so many operations; 0 none */
@@ -40,7 +41,10 @@ size_t world_bytes(const struct world *w); /* of all its tables */
 /* ---- world.c: events ---- */
 
 /* It has a place in the master's table, and who registers finds it. */
-void world_begin(struct world *w, uint32_t slot, uint64_t run, const char *name);
+/* claim: it has a given size; null: it has none. */
+void world_begin(struct world *w, uint32_t slot, uint64_t run, const char *name, const struct claim *claim);
+/* seats.c: a call that creates it, whose connection has answered a WELCOME. */
+void world_claim(struct world *w, uint32_t conn, const struct msg_register *reg);
 void world_register(struct world *w, uint32_t conn, const struct msg_register *reg);
 void world_frame(struct world *w, uint32_t conn, const struct frame_header *h, const void *payload);
 void world_closed(struct world *w, uint32_t conn);
@@ -65,7 +69,13 @@ uint32_t world_slot(const struct world *w);
 uint64_t world_run(const struct world *w);
 const char *world_name(const struct world *w);
 int64_t world_deadline(const struct world *w);
-bool world_empty(const struct world *w); /* nobody is in it, pending ones included */
+bool world_empty(const struct world *w); /* nobody is in it, pending ones included, or has still to be told of it */
+bool world_sized(const struct world *w);
+bool world_seats(const struct world *w, uint32_t size);                /* its table has room for so many ranks */
+bool world_forming(const struct world *w);                            /* its seats can still be claimed, or all given up */
+bool world_knows(const struct world *w, const struct claim *c);       /* this call has a seat in it */
+/* It was given up and this rank's first call has not been told: until when it waits for that; NEVER: it does not. */
+int64_t world_owes(const struct world *w, const struct claim *c);
 /* Adds the registered ones, those of them that are about to go for their silence, and those that are nearly as quiet. */
 struct world_census {
     uint32_t registered, silent, quiet;

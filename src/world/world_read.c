@@ -34,12 +34,13 @@ int64_t world_deadline(const struct world *w)
     due = sooner(due, member_deadline(w));
     due = sooner(due, view_deadline(w));
     due = sooner(due, election_deadline(w));
+    due = sooner(due, formation_deadline(w));
     return sooner(due, suspect_deadline(w));
 }
 
 bool world_empty(const struct world *w)
 {
-    return member_count(w, NULL, MEMBER_FREE) == w->member_room && world_group_count(w) == 0;
+    return member_count(w, NULL, MEMBER_FREE) == w->member_room && world_group_count(w) == 0 && !formation_kept(w);
 }
 
 void world_count(const struct world *w, struct world_census *c)

@@ -29,9 +29,10 @@ enum member_phase { MEMBER_FREE, MEMBER_PENDING, MEMBER_ACCEPTED, MEMBER_GONE, M
 enum group_phase { GROUP_FREE, GROUP_NORMAL, GROUP_FREEZING, GROUP_LINKING, GROUP_PERSISTING, GROUP_PHASES };
 enum admit_phase { ADMIT_IDLE, ADMIT_LINKING, ADMIT_PERSISTING, ADMIT_PHASES };
 enum sync_phase { SYNC_IDLE, SYNC_STAGING, SYNC_PERSISTING, SYNC_DURABLE, SYNC_PHASES };
+enum formation_phase { FORM_ELASTIC, FORM_FORMING, FORM_FORMED, FORM_OVER, FORM_GIVEN_UP, FORM_PHASES };
 enum optimise_phase { OPTIMISE_IDLE, OPTIMISE_PROBING, OPTIMISE_SOLVING, OPTIMISE_PERSISTING, OPTIMISE_PHASES };
 
-enum phase_machine { PHASE_MEMBER, PHASE_GROUP, PHASE_ADMIT, PHASE_SYNC, PHASE_OPTIMISE, PHASE_MACHINES };
+enum phase_machine { PHASE_MEMBER, PHASE_GROUP, PHASE_ADMIT, PHASE_SYNC, PHASE_OPTIMISE, PHASE_FORMATION, PHASE_MACHINES };
 extern const struct phase_table phase_next[PHASE_MACHINES];
 
 struct open_vote {
@@ -84,6 +85,7 @@ struct member {
 struct view_record {
     uint64_t view, parent;
     uint8_t answers, cause;
+    bool over;                    /* the world ends with it */
     uint64_t culprit;
     char text[BOUNDS_TEXT];
     struct sizes sizes;
@@ -201,6 +203,24 @@ struct optimise {
     struct bandwidth_edge *edges; /* owned */
 };
 
+/* A rank of a world of a given size. */
+struct seat {
+    uint64_t attempt;   /* the call that has claimed it, 0 none */
+    uint64_t id;        /* its peer; 0: it came when all had been given up */
+    bool told;          /* ... and knows */
+};
+
+struct formation {
+    uint8_t phase;      /* FORM_ELASTIC: the world has no given size, and nothing of the rest */
+    uint8_t loss;       /* enum loss_rule */
+    uint8_t cause;      /* given up, or about to be: why */
+    uint64_t culprit;
+    char text[BOUNDS_TEXT];
+    uint32_t size;
+    int64_t deadline;   /* FORMING: of the earliest claim; GIVEN_UP: when it is forgotten */
+    struct seat *seats; /* in the world's table */
+};
+
 struct world {
     struct common *common;  /* borrowed */
     uint32_t slot;          /* of the master's table of worlds; SLOT_NONE: it has not begun */
@@ -212,12 +232,13 @@ struct world {
     uint32_t voters[VOTE_SYNC + 1]; /* accepted members by what they wait in, as vote_settle last counted */
     bool ghost;             /* a voter died and its vote is waited for: a mistake that tests switch on */
     uint64_t view_floor;    /* of a group that is made next: no view's number is used again */
-    uint32_t member_room, group_room, probe_room; /* entries of its tables, and members that those of optimise hold */
+    uint32_t member_room, group_room, probe_room, seat_room; /* entries of its tables; members that those of optimise hold */
     struct member *members; /* behind this struct in its table, as all here */
     struct group *groups;
     struct admission admit;
     struct optimise optimise;
     struct bandwidth bandwidth;
+    struct formation form;
 };
 
 /* moves.c */
@@ -264,11 +285,33 @@ void member_violation(struct world *w, struct member *mb, const char *what); /* 
 
 /* member.c */
 void member_register(struct world *w, uint32_t conn, const struct msg_register *reg);
+/* Pending, and welcomed; null: refused. */
+struct member *member_newcomer(struct world *w, uint32_t conn, const struct msg_register *reg);
+/* The call that made it a member comes again: its connection broke before it heard of its first view. */
+void member_reclaim(struct world *w, struct member *mb, uint32_t conn);
 void member_closed(struct world *w, struct member *mb);
 void member_heartbeat(struct world *w, struct member *mb, const struct msg_heartbeat *hb, uint64_t view);
 void member_tick(struct world *w);
 int64_t member_deadline(const struct world *w);
 void member_sweep(struct world *w); /* gone ones give their slots back */
+
+/* formation.c */
+bool formation_complete(const struct world *w);   /* every seat is claimed, and nothing has failed */
+bool formation_kept(const struct world *w);       /* given up, and somebody is still to be told */
+int64_t formation_deadline(const struct world *w);
+uint32_t formation_key(const struct world *w, uint64_t id); /* of one that is gone */
+/* Before the record of the first view a loss ends all: noted, and true; the member is told with the others. */
+bool formation_loses(struct world *w, struct member *mb, enum cause cause, const char *text);
+void formation_begin(struct world *w, const struct claim *c);
+void formation_tick(struct world *w);
+void formation_formed(struct world *w);           /* the first view is on record */
+bool formation_ends_with(const struct world *w, const struct view_record *next);
+void formation_over(struct world *w);             /* ... which is published */
+/* Ends it for all, unless its record is on its way or something else has; `format` says why. */
+__attribute__((format(printf, 4, 5))) void formation_fail(struct world *w, enum cause cause, uint64_t culprit, const char *format, ...);
+
+/* seats.c */
+void seats_settle(struct world *w); /* gives up what has failed */
 
 /* suspect.c */
 void suspect_report(struct world *w, struct member *from, const struct msg_suspect *s);
@@ -350,6 +393,7 @@ void vote_answered_by_view(struct world *w, struct member *mb, const struct view
 void vote_replay(struct world *w, struct member *mb); /* the stored answer once more */
 
 /* admit.c */
+void admit_stop(struct world *w, const char *why); /* nothing of it is under way any more */
 void admit_settle(struct world *w);
 void admit_linked(struct world *w, struct member *mb, uint64_t view, struct reader *r);
 void admit_persisted(struct world *w, uint64_t number);

@@ -25,6 +25,7 @@ void oracle_init(struct cluster *cl)
 void oracle_fini(struct cluster *cl)
 {
     free(cl->oracle.views);
+    free(cl->oracle.formations);
     free(cl->oracle.outcomes);
     free(cl->oracle.ids);
     memset(&cl->oracle, 0, sizeof cl->oracle);
@@ -54,11 +55,11 @@ static struct id_record *oracle_id(struct cluster *cl, uint64_t id)
     return &o->ids[o->id_count++];
 }
 
-const struct view_record *oracle_view(const struct cluster *cl, uint32_t group, uint64_t view)
+static const struct view_record *oracle_view(const struct cluster *cl, uint64_t run, uint32_t group, uint64_t view)
 {
     for (uint32_t i = cl->oracle.view_count; i > 0; i--) {
         const struct view_record *v = &cl->oracle.views[i - 1];
-        if (v->group == group && v->view == view) {
+        if (v->run == run && v->group == group && v->view == view) {
             return v;
         }
     }
@@ -87,13 +88,15 @@ static void oracle_new_view(struct cluster *cl, const struct master_group_view *
     struct oracle *o = &cl->oracle;
     o->views = cluster_grow(o->views, &o->view_capacity, o->view_count + 1, sizeof *o->views);
     struct view_record *v = &o->views[o->view_count++];
+    v->run = g->run;
     v->group = group_key(g);
     v->view = g->view;
     v->members = g->members < CLUSTER_NODES ? g->members : CLUSTER_NODES;
     memcpy(v->ids, ids, v->members * sizeof *ids);
     const struct view_record *before = NULL;
     for (uint32_t i = o->view_count - 1; i > 0 && before == NULL; i--) {
-        before = o->views[i - 1].group == group_key(g) ? &o->views[i - 1] : NULL;
+        bool same = o->views[i - 1].run == g->run || !form_world(&cl->opt, v->group / CLUSTER_LABELS); /* a name that is used again */
+        before = same && o->views[i - 1].group == v->group ? &o->views[i - 1] : NULL;
     }
     if (before != NULL && before->view >= g->view) {
         cluster_fail(cl, "view of group %u went back from %llx to %llx", group_key(g), (unsigned long long)before->view,
@@ -134,7 +137,8 @@ void oracle_views(struct cluster *cl)
                          (unsigned long long)o->revision[i], (unsigned long long)g.revision);
         }
         o->revision[i] = g.revision;
-        if (g.view != o->group_view[i]) {
+        bool shared = form_world(&cl->opt, i / CLUSTER_LABELS); /* several of that name may live at once */
+        if (shared ? g.view != 0 && oracle_view(cl, g.run, i, g.view) == NULL : g.view != o->group_view[i]) {
             uint64_t ids[CLUSTER_NODES];
             master_group_get(cl->master.master, index, &g, ids, CLUSTER_NODES);
             o->group_view[i] = g.view;
@@ -182,7 +186,7 @@ void oracle_node(struct cluster *cl, struct node *n)
         }
         n->view_before = n->view;
         n->view = info.view;
-        const struct view_record *v = oracle_view(cl, n->group, info.view);
+        const struct view_record *v = oracle_view(cl, info.run, n->group, info.view);
         if (v == NULL || !view_has(v, info.id) || v->members != info.world) {
             cluster_fail(cl, "peer %u installed view %llx, which the master did not publish so", n->index,
                          (unsigned long long)info.view);
@@ -279,6 +283,8 @@ static uint8_t outcome_class(const struct session_outcome *o)
     case RESULT_PENDING:
     case RESULT_ALONE:
     case RESULT_GONE:
+    case RESULT_GIVEN_UP:
+    case RESULT_OVER:
     case RESULT_USAGE:
     case RESULT_PENDING_OPS:
     case RESULT_TAG_IN_USE:

@@ -57,6 +57,7 @@ static void node_config(struct cluster *cl, struct node *n)
     if (n->group >= CLUSTER_LABELS) {
         snprintf(n->config.world, sizeof n->config.world, "w%u", n->group / CLUSTER_LABELS);
     }
+    form_config(cl, n, &n->config);
 }
 
 static void node_rooms(struct cluster *cl, struct node *n)

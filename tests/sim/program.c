@@ -118,7 +118,7 @@ void program_left(struct cluster *cl, struct node *n)
 
 /* ---- votes ---------------------------------------------------------------------------------------------------------- */
 /* Casts the vote, or takes its result; false: still open. */
-static bool program_vote(struct cluster *cl, struct node *n, uint8_t kind, struct session_outcome *out)
+bool program_vote(struct cluster *cl, struct node *n, uint8_t kind, struct session_outcome *out)
 {
     struct program *p = n->program;
     if (p->vote == 0) {
@@ -546,6 +546,10 @@ void program_event(struct cluster *cl, struct node *n, const struct event *e)
     (void)e;
     program_collect(cl, n);
     if (p->phase == PROGRAM_ENDED || cl->failed) {
+        return;
+    }
+    if (n->config.claim.size > 0) {
+        form_event(cl, n);
         return;
     }
     if (p->leave && p->phase > PROGRAM_CONNECTING && p->phase < PROGRAM_LEAVING) {

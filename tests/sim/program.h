@@ -87,6 +87,12 @@ bool program_idle(const struct node *n);
 uint64_t program_name(const struct node *n, uint64_t what);
 uint64_t program_key(const struct node *n, uint32_t op, uint32_t attempt);
 
+/* program.c */
+bool program_vote(struct cluster *cl, struct node *n, uint8_t kind, struct session_outcome *out); /* false: still open */
+
+/* program_form.c */
+void form_event(struct cluster *cl, struct node *n);
+
 /* program_bulk.c */
 void program_bulk_begin(struct cluster *cl, struct node *n);
 bool program_bulk_turn(struct cluster *cl, struct node *n); /* true: the list is over */

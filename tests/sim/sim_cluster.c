@@ -322,7 +322,8 @@ void cluster_init(struct cluster *cl, const struct options *opt, bool trace)
     if (!opt->scripted) {
         for (uint32_t i = 0; i < opt->peers; i++) {
             int64_t late = cluster_chance(cl, 70) ? 0 : (int64_t)rng_below(&cl->rng, (uint64_t)opt->fault_ns);
-            node_new(cl, i % opt->worlds * CLUSTER_LABELS + i / opt->worlds % opt->groups, late);
+            uint32_t world = i % opt->worlds, label = form_world(opt, world) ? 0 : i / opt->worlds % opt->groups;
+            node_new(cl, world * CLUSTER_LABELS + label, late);
         }
         faults_draw(cl);
         crowd_fault(cl);

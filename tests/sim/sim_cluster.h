@@ -74,6 +74,7 @@ enum { FAULTS_MAX = 24 };
 struct options {
     uint64_t seed;
     uint32_t worlds;         /* at the master, by name; the first is the default one */
+    bool forming;            /* the others have a given size: their programs create them together, one after the other */
     uint32_t peers, groups, lanes, steps, ops, op_bytes;
     uint32_t max_members;    /* of the run, and of a view */
     uint32_t max_edges;      /* missing ones of a view */
@@ -304,6 +305,7 @@ struct master_shell {
 
 /* ---- what the oracle remembers -------------------------------------------------------------------------------------- */
 struct view_record {
+    uint64_t run;
     uint32_t group;
     uint64_t view;
     uint32_t members;
@@ -326,7 +328,18 @@ struct outcome_record { /* per call of the aligned programs */
     uint64_t launched[2];  /* bit per process */
 };
 
+struct formation_record { /* a world of a given size: what the calls that created it returned */
+    uint64_t run;
+    uint32_t calls;
+    bool begun;
+    uint8_t cause;
+    uint64_t culprit;
+    uint64_t ranks[2];     /* bit per rank that has begun */
+};
+
 struct oracle {
+    struct formation_record *formations;
+    uint32_t formation_count, formation_capacity;
     struct view_record *views;
     uint32_t view_count, view_capacity;
     struct id_record *ids;
@@ -339,7 +352,7 @@ struct oracle {
 };
 
 struct stats {
-    uint64_t events, faults, operations, successes, aborts, refusals, votes, views, joins, bytes;
+    uint64_t events, faults, operations, successes, aborts, refusals, votes, views, joins, bytes, formed, given_up;
     uint64_t cell[FAULT_COUNT][PHASE_COUNT];
     uint64_t poisoned[SESSION_TICK + 1]; /* steps failed, by what they handled */
 };
@@ -397,6 +410,10 @@ void cluster_freeze(struct cluster *cl, uint16_t node, bool frozen);
 void cluster_cut(struct cluster *cl, uint16_t from, uint16_t to, bool cut);
 uint16_t cluster_node_of(const struct cluster *cl, uint64_t id);
 void *cluster_grow(void *memory, uint32_t *capacity, uint32_t need, size_t item);
+
+/* program_form.c */
+bool form_world(const struct options *o, uint32_t world); /* it has a given size */
+void form_config(const struct cluster *cl, const struct node *n, struct session_config *config);
 
 /* options.c */
 void options_draw(struct options *opt, uint64_t seed);
@@ -559,7 +576,6 @@ void oracle_views(struct cluster *cl);          /* after a step of the master */
 void oracle_node(struct cluster *cl, struct node *n);
 void oracle_frozen(struct node *n, const unsigned char *frame, uint32_t bytes); /* a frame leaves for the master */
 void oracle_decisions(struct cluster *cl, const struct node *at, const struct frame_header *h, const void *payload);
-const struct view_record *oracle_view(const struct cluster *cl, uint32_t group, uint64_t view);
 void oracle_end(struct cluster *cl);
 
 /* oracle_inside.c */

@@ -51,6 +51,26 @@ static void payload_send(const struct peer *p, uint8_t type)
     queue_frame(p->conn, type, p->run, p->view, payload_bytes, (uint32_t)outgoing.used);
 }
 
+static struct msg_register register_of(const struct peer *p)
+{
+    struct msg_register reg = {.run = p->id == 0 ? 0 : p->run, .id = p->id, .group = p->group, .lanes = 2,
+                               .view = p->view, .answered = p->answered, .addresses = 1,
+                               .open_vote = p->voting ? p->vote_kind : VOTE_NONE};
+    reg.address[0] = (struct net_address){.family = 4, .port = 48150};
+    memcpy(reg.world, p->world, sizeof reg.world);
+    if (p->id == 0) {
+        reg.claim = p->claim;
+    }
+    return reg;
+}
+
+static void send_claim(const struct peer *p, uint64_t run, uint32_t epoch)
+{
+    struct msg_claim claim = {.run = run, .epoch = epoch, .reg = register_of(p)};
+    put_claim(payload_begin(), &claim);
+    queue_frame(p->conn, FRAME_CLAIM, 0, 0, payload_bytes, (uint32_t)outgoing.used);
+}
+
 /* ---- what peers receive -------------------------------------------------------------------------------------------- */
 
 static void log_frame(struct peer *p, uint8_t type)
@@ -74,7 +94,13 @@ static void peer_take(struct peer *p, const unsigned char *frame, uint32_t size)
     case FRAME_WELCOME:
         (void)get_welcome(&r, &p->welcome);
         p->id = p->welcome.id;
-        p->run = p->welcome.run;
+        p->run = p->id == 0 ? 0 : p->welcome.run;
+        if (p->id == 0 && !p->no_claim) {
+            send_claim(p, p->welcome.run, p->welcome.epoch);
+        }
+        break;
+    case FRAME_GIVEN_UP:
+        (void)get_given_up(&r, &p->given_up);
         break;
     case FRAME_ADMIT:
         (void)get_admit(&r, &p->admit);
@@ -346,27 +372,52 @@ void cluster_solved(struct cluster *c, uint64_t number, const uint32_t *order, u
 
 static void send_register(struct peer *p)
 {
-    struct msg_register reg = {.run = p->id == 0 ? 0 : p->run, .id = p->id, .group = p->group, .lanes = 2,
-                               .view = p->view, .answered = p->answered, .addresses = 1,
-                               .open_vote = p->voting ? p->vote_kind : VOTE_NONE};
-    reg.address[0] = (struct net_address){.family = 4, .port = 48150};
-    memcpy(reg.world, p->world, sizeof reg.world);
+    struct msg_register reg = register_of(p);
     put_register(payload_begin(), &reg);
     queue_frame(p->conn, FRAME_REGISTER, reg.run, 0, payload_bytes, (uint32_t)outgoing.used);
 }
 
-struct peer *peer_join_world(struct cluster *c, uint32_t group, const char *world)
+static struct peer *peer_new(struct cluster *c, uint32_t group, const char *world, const struct claim *claim)
 {
     struct peer *p = &c->peers[c->count];
     memset(p, 0, sizeof *p);
     p->group = group;
     strncpy(p->world, world, sizeof p->world - 1);
+    p->claim = *claim;
     p->conn = cluster_open(c);
     p->open = true;
     c->count++;
     send_register(p);
     deliver(c);
     return p;
+}
+
+struct peer *peer_join_world(struct cluster *c, uint32_t group, const char *world)
+{
+    return peer_new(c, group, world, &(struct claim){0});
+}
+
+struct peer *peer_create(struct cluster *c, const char *world, const struct claim *claim)
+{
+    struct claim own = *claim;
+    own.attempt = own.attempt != 0 ? own.attempt : c->count + 1;
+    return peer_new(c, 0, world, &own);
+}
+
+void peer_claim(struct cluster *c, struct peer *p, const struct claim *claim, uint64_t run, uint32_t epoch)
+{
+    p->claim = *claim;
+    send_claim(p, run, epoch);
+    deliver(c);
+}
+
+void peer_create_again(struct cluster *c, struct peer *p)
+{
+    p->id = p->run = 0;
+    p->conn = cluster_open(c);
+    p->open = true;
+    send_register(p);
+    deliver(c);
 }
 
 struct peer *peer_join(struct cluster *c, uint32_t group)

@@ -16,6 +16,9 @@ struct peer {
     uint32_t group;
     char world[BOUNDS_WORLD_NAME];
     uint64_t run;      /* of its world */
+    struct claim claim; /* size 0: none */
+    bool no_claim;     /* does not answer WELCOME */
+    struct msg_given_up given_up;
     bool mute;         /* answers nothing by itself */
     bool no_link;      /* does not answer ADMIT */
     bool no_frozen;    /* does not answer FREEZE */
@@ -88,6 +91,11 @@ void cluster_solved(struct cluster *c, uint64_t number, const uint32_t *order, u
 
 /* Opens a connection and registers; the peer is peers[count - 1] afterwards. */
 struct peer *peer_join(struct cluster *c, uint32_t group);
+/* The same, and claims a rank; attempts count on from 1 unless the test sets them. */
+struct peer *peer_create(struct cluster *c, const char *world, const struct claim *claim);
+void peer_claim(struct cluster *c, struct peer *p, const struct claim *claim, uint64_t run, uint32_t epoch);
+/* The same call again, on a new connection. */
+void peer_create_again(struct cluster *c, struct peer *p);
 struct peer *peer_join_world(struct cluster *c, uint32_t group, const char *world);
 /* Members of one view of a named world, which nobody was in. */
 void cluster_world(struct cluster *c, uint32_t count, uint32_t group, const char *world);

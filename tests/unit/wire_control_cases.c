@@ -1,5 +1,7 @@
 /* wire_control_cases.c - the messages between peers and the master as cases (see wire_cases.h).
  * SPDX-License-Identifier: MIT */
+#include <string.h>
+
 #include "tests/unit/wire_cases.h"
 
 static uint8_t fill_addresses(struct rng *rng, struct net_address *list)
@@ -65,8 +67,37 @@ static void register_fill(void *at, struct rng *rng)
     m->verify = (uint8_t)rng_below(rng, 2);
     m->addresses = fill_addresses(rng, m->address);
     fill_world(rng, m->world);
+    if (rng_below(rng, 2) == 0) {
+        m->claim.size = 1 + (uint32_t)rng_below(rng, BOUNDS_MEMBERS);
+        m->claim.rank = (uint32_t)rng_below(rng, m->claim.size);
+        m->claim.attempt = rng_next(rng) | 1;
+        m->claim.deadline_ms = (uint32_t)rng_next(rng);
+        m->claim.loss = (uint8_t)rng_below(rng, 2);
+    }
 }
 WIRE_PLAIN(register)
+
+static void claim_fill(void *at, struct rng *rng)
+{
+    struct msg_claim *m = at;
+    m->run = rng_next(rng);
+    m->epoch = (uint32_t)rng_next(rng);
+    do {
+        memset(&m->reg, 0, sizeof m->reg);
+        register_fill(&m->reg, rng);
+    } while (m->reg.claim.size == 0);
+    m->reg.id = 0;
+}
+WIRE_PLAIN(claim)
+
+static void given_up_fill(void *at, struct rng *rng)
+{
+    struct msg_given_up *m = at;
+    m->cause = wire_rnd_cause(rng);
+    m->culprit = rng_next(rng);
+    wire_rnd_text(rng, m->text);
+}
+WIRE_PLAIN(given_up)
 
 static void welcome_fill(void *at, struct rng *rng)
 {
@@ -179,6 +210,7 @@ static bool frozen_get(struct reader *r, void *at)
 static void fill_member(struct rng *rng, struct member_info *m)
 {
     m->id = rng_next(rng);
+    m->key = (uint32_t)rng_next(rng);
     m->lanes = (uint16_t)rng_below(rng, BOUNDS_LANES + 1);
     m->addresses = fill_addresses(rng, m->address);
 }
@@ -222,6 +254,7 @@ static void view_fill(void *at, struct rng *rng)
     v->m.view = rng_next(rng);
     v->m.parent = rng_next(rng);
     v->m.answers = (uint8_t)rng_below(rng, 5);
+    v->m.over = (uint8_t)rng_below(rng, 2);
     v->m.cause = wire_rnd_cause(rng);
     v->m.culprit = rng_next(rng);
     wire_rnd_text(rng, v->m.text);
@@ -452,6 +485,8 @@ WIRE_PLAIN(measured)
 
 const struct wire_case wire_control_cases[] = {
     WIRE_ROW(register, FRAME_REGISTER, struct msg_register),
+    WIRE_ROW(claim, FRAME_CLAIM, struct msg_claim),
+    WIRE_ROW(given_up, FRAME_GIVEN_UP, struct msg_given_up),
     WIRE_ROW(welcome, FRAME_WELCOME, struct msg_welcome),
     WIRE_ROW(heartbeat, FRAME_HEARTBEAT, struct msg_heartbeat),
     WIRE_ROW(suspect, FRAME_SUSPECT, struct msg_suspect),

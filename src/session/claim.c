@@ -1,0 +1,22 @@
+/* claim.c - creating a world of a given size: the claim to a rank.
+ *
+ * Its one idea: REGISTER says who calls, CLAIM that the connection works both ways; only then the call counts (W3).  A connection
+ * that breaks is dialled again under the same attempt.
+ * Invariant: the epoch that a claim names is the one in which the call was first counted (W8).
+ * SPDX-License-Identifier: MIT */
+#include "session/session_state.h"
+
+bool claim_expects(const struct session *s, const struct msg_welcome *m)
+{
+    return m->id == 0 && s->claiming != 0 && s->phase == PHASE_DIALING;
+}
+
+void claim_send(struct session *s, const struct msg_welcome *m, const struct msg_register *reg, struct outbox *out)
+{
+    if (s->claimed.run == 0) {
+        s->claimed = *m;
+    }
+    struct msg_claim c = {.run = s->claimed.run, .epoch = s->claimed.epoch, .reg = *reg};
+    put_claim(outbox_frame(out, FRAME_CLAIM, 0, 0), &c);
+    outbox_send(out, ACT_MASTER, 0);
+}

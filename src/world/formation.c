@@ -1,0 +1,163 @@
+/* formation.c - how a world of a given size begins, and how it ends with its first loss if that is its rule.
+ *
+ * Its one idea: a formation is an admission that waits until every seat is claimed; whatever fails before its record ends it
+ * for all (W5, W6), after it nothing does.  Failures are noted here; seats.c carries the word out.
+ * Invariant: the first failure stands.
+ * SPDX-License-Identifier: MIT */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/id.h"
+#include "wire/address.h"
+#include "world/world_state.h"
+
+/* ---- asked --------------------------------------------------------------------------------------------------------- */
+
+bool world_sized(const struct world *w)
+{
+    return w->form.phase != FORM_ELASTIC;
+}
+
+bool world_seats(const struct world *w, uint32_t size)
+{
+    return w->seat_room >= size;
+}
+
+bool world_forming(const struct world *w)
+{
+    return w->form.phase == FORM_FORMING && w->admit.phase != ADMIT_PERSISTING;
+}
+
+bool world_knows(const struct world *w, const struct claim *c)
+{
+    return c->rank < w->form.size && w->form.seats[c->rank].attempt == c->attempt;
+}
+
+int64_t world_owes(const struct world *w, const struct claim *c)
+{
+    bool owed = w->form.phase == FORM_GIVEN_UP && c->rank < w->form.size && w->form.seats[c->rank].attempt == 0;
+    return owed ? w->form.deadline : NEVER;
+}
+
+bool formation_complete(const struct world *w)
+{
+    return w->form.phase == FORM_FORMING && w->form.cause == CAUSE_NONE &&
+           member_count(w, NULL, MEMBER_PENDING) == w->form.size;
+}
+
+bool formation_kept(const struct world *w)
+{
+    bool owed = false;
+    for (uint32_t i = 0; w->form.phase == FORM_GIVEN_UP && i < w->form.size; i++) {
+        owed = owed || !w->form.seats[i].told;
+    }
+    return owed && w->common->now < w->form.deadline;
+}
+
+int64_t formation_deadline(const struct world *w)
+{
+    return w->form.phase == FORM_FORMING || w->form.phase == FORM_GIVEN_UP ? w->form.deadline : NEVER;
+}
+
+uint32_t formation_key(const struct world *w, uint64_t id)
+{
+    for (uint32_t i = 0; i < w->form.size; i++) {
+        if (w->form.seats[i].id == id) {
+            return i;
+        }
+    }
+    return 0;
+}
+
+/* ---- what fails ------------------------------------------------------------------------------------------------------- */
+
+void formation_fail(struct world *w, enum cause cause, uint64_t culprit, const char *format, ...)
+{
+    struct formation *f = &w->form;
+    bool open = world_forming(w) || (MUTANT(CLOSE_FORMED) && f->phase == FORM_FORMING);
+    if (!open || f->cause != CAUSE_NONE) {
+        return;
+    }
+    va_list args;
+    va_start(args, format);
+    vsnprintf(f->text, sizeof f->text, format, args);
+    va_end(args);
+    f->cause = (uint8_t)cause;
+    f->culprit = culprit;
+    w->changed = true;
+}
+
+bool formation_loses(struct world *w, struct member *mb, enum cause cause, const char *text)
+{
+    char where[ADDRESS_TEXT];
+    if (!world_forming(w) && !(MUTANT(CLOSE_FORMED) && w->form.phase == FORM_FORMING)) {
+        return false;
+    }
+    address_text(&mb->info.address[0], where);
+    formation_fail(w, cause, mb->id, "rank %u, peer " ID_FORMAT " at %s: %s", mb->info.key, ID_PARTS(mb->id), where, text);
+    if (mb->conn == SLOT_NONE) { /* the others, and who has a connection, hear of it by the same word */
+        world_move(w, PHASE_MEMBER, &mb->phase, MEMBER_GONE, mb->id, 0, "lost while its world was created");
+    }
+    return true;
+}
+
+void formation_begin(struct world *w, const struct claim *c)
+{
+    w->form.size = c->size;
+    w->form.loss = c->loss;
+    w->form.deadline = NEVER;
+    memset(w->form.seats, 0, c->size * sizeof *w->form.seats);
+    world_move(w, PHASE_FORMATION, &w->form.phase, FORM_FORMING, 0, 0, "somebody creates it");
+}
+
+/* ---- time, and the first view -------------------------------------------------------------------------------------- */
+
+/* "1, 3, 7 and 12 more" */
+static void missing_text(const struct world *w, char *out, size_t size)
+{
+    enum { MOST = 12 };
+    uint32_t missing = 0;
+    size_t used = 0;
+    out[0] = 0;
+    for (uint32_t i = 0; i < w->form.size; i++) {
+        if (w->form.seats[i].attempt == 0 && missing++ < MOST) {
+            used += (size_t)snprintf(out + used, size - used, "%s%u", missing > 1 ? ", " : "", i);
+        }
+    }
+    if (missing > MOST) {
+        snprintf(out + used, size - used, " and %u more", missing - MOST);
+    }
+}
+
+void formation_tick(struct world *w)
+{
+    char missing[BOUNDS_TEXT / 2];
+    if (w->form.phase != FORM_FORMING || w->common->now < w->form.deadline) {
+        return;
+    }
+    w->form.deadline = NEVER;
+    missing_text(w, missing, sizeof missing);
+    formation_fail(w, CAUSE_DEADLINE, 0, missing[0] != 0 ? "these ranks have not come in time: %s" : "its members could not be linked in time%s",
+         missing);
+}
+
+void formation_formed(struct world *w)
+{
+    if (w->form.phase == FORM_FORMING) {
+        w->form.deadline = NEVER;
+        world_move(w, PHASE_FORMATION, &w->form.phase, FORM_FORMED, 0, 0, "its first view is on record");
+    }
+}
+
+/* ---- its end with the first loss ----------------------------------------------------------------------------------- */
+
+bool formation_ends_with(const struct world *w, const struct view_record *next)
+{
+    return w->form.phase == FORM_FORMED && w->form.loss == LOSS_END && next->removed > 0 && !MUTANT(OVER_NOT);
+}
+
+void formation_over(struct world *w)
+{
+    world_move(w, PHASE_FORMATION, &w->form.phase, FORM_OVER, 0, 0, "it has lost a member, and ends with that");
+}

@@ -1,0 +1,138 @@
+/* seats.c - the calls that create a world of a given size: a seat for each, and one word that gives up all (W5, W9).
+ *
+ * Its one idea: what was given up stays as its own tombstone, whose seats remember which calls have been told (W7).  A claim
+ * counts over the connection that answered last (W3), and a call that is known hears its outcome first (W4).
+ * Invariant: a seat that has been claimed names that call for ever.
+ * SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/id.h"
+#include "wire/address.h"
+#include "world/world_state.h"
+
+#define SEATS_KEPT_NS 300000000000 /* whoever comes later than that is not of the formation that was given up */
+
+/* ---- giving up ----------------------------------------------------------------------------------------------------- */
+
+static void put_word(struct world *w)
+{
+    struct msg_given_up word = {.cause = w->form.cause, .culprit = w->form.culprit};
+    memcpy(word.text, w->form.text, sizeof word.text);
+    put_given_up(outbox_frame(w->common->out, FRAME_GIVEN_UP, w->run, 0), &word);
+}
+
+/* To a connection that is no member's. */
+static void tell(struct world *w, uint32_t conn, struct seat *seat)
+{
+    put_word(w);
+    outbox_send(w->common->out, MASTER_SEND, conn);
+    common_close(w->common, conn);
+    if (seat != NULL) {
+        seat->told = true;
+    }
+}
+
+static void give_up(struct world *w)
+{
+    struct action *a = NULL;
+    admit_stop(w, "given up");
+    for (uint32_t i = 0; i < w->member_room; i++) {
+        if (w->members[i].phase == MEMBER_PENDING) {
+            if (a == NULL) {
+                put_word(w);
+                a = outbox_send_many(w->common->out, MASTER_SEND);
+            }
+            outbox_dest(w->common->out, a, w->members[i].conn);
+        }
+    }
+    for (uint32_t i = 0; i < w->member_room; i++) {
+        struct member *mb = &w->members[i];
+        if (mb->phase == MEMBER_PENDING) {
+            w->form.seats[mb->info.key].told = true;
+            common_close(w->common, mb->conn);
+            mb->conn = SLOT_NONE;
+            world_move(w, PHASE_MEMBER, &mb->phase, MEMBER_GONE, mb->id, 0, "told that its world was given up");
+        }
+    }
+    w->form.deadline = w->common->now + SEATS_KEPT_NS;
+    world_move(w, PHASE_FORMATION, &w->form.phase, FORM_GIVEN_UP, 0, 0, w->form.text);
+}
+
+void seats_settle(struct world *w)
+{
+    if (w->form.phase == FORM_FORMING && w->form.cause != CAUSE_NONE) {
+        give_up(w);
+    }
+}
+
+/* ---- claims -------------------------------------------------------------------------------------------------------- */
+
+/* W4: the outcome that this call has had; or its claim goes on over the new connection. */
+static void claim_again(struct world *w, uint32_t conn, struct seat *seat)
+{
+    struct member *mb = member_find(w, seat->id);
+    if (w->form.phase == FORM_GIVEN_UP) {
+        tell(w, conn, seat);
+    } else if (mb == NULL) {
+        common_refuse(w->common, conn, w->run, CAUSE_KICK_STALE, "the world was created, and has lost this rank since");
+    } else {
+        member_reclaim(w, mb, conn);
+    }
+}
+
+static const char *loss_name(uint8_t loss)
+{
+    return loss == LOSS_END ? "end" : "shrink";
+}
+
+static void claim_seat(struct world *w, uint32_t conn, const struct msg_register *reg)
+{
+    const struct claim *c = &reg->claim;
+    struct seat *seat = &w->form.seats[c->rank];
+    char text[BOUNDS_TEXT], holder[ADDRESS_TEXT], here[ADDRESS_TEXT];
+    if (seat->attempt != 0) {
+        const struct member *mb = member_find(w, seat->id);
+        address_text(mb != NULL ? &mb->info.address[0] : &w->common->conns[conn].seen, holder);
+        address_text(&w->common->conns[conn].seen, here);
+        snprintf(text, sizeof text, "rank %u of the world is claimed by peer " ID_FORMAT " at %s already, not only from %s", c->rank,
+                 ID_PARTS(seat->id), holder, here);
+        common_refuse(w->common, conn, w->run, CAUSE_KICK_TAKEN, text);
+        return;
+    }
+    struct member *mb = member_newcomer(w, conn, reg);
+    if (mb == NULL) {
+        return;
+    }
+    *seat = (struct seat){.attempt = c->attempt, .id = mb->id};
+    int64_t by = c->deadline_ms > 0 ? w->common->now + (int64_t)c->deadline_ms * 1000000 : NEVER;
+    w->form.deadline = by < w->form.deadline ? by : w->form.deadline;
+}
+
+void world_claim(struct world *w, uint32_t conn, const struct msg_register *reg)
+{
+    const struct claim *c = &reg->claim;
+    struct formation *f = &w->form;
+    if (world_knows(w, c)) {
+        claim_again(w, conn, &f->seats[c->rank]);
+    } else if (f->phase == FORM_GIVEN_UP) {
+        f->seats[c->rank].attempt = c->attempt; /* W7: this rank's call of what was given up */
+        tell(w, conn, &f->seats[c->rank]);
+    } else if (MUTANT(SIZE_ALONE) && c->size != f->size) {
+        f->cause = CAUSE_MISMATCH;
+        tell(w, conn, NULL);
+        f->cause = CAUSE_NONE;
+    } else if (c->size != f->size || c->loss != f->loss) { /* W9 */
+        formation_fail(w, CAUSE_MISMATCH, 0, "it is created with %u ranks and the loss rule '%s', and with %u and '%s'", f->size,
+             loss_name(f->loss), c->size, loss_name(c->loss));
+        give_up(w);
+        bool late = c->rank < f->size && f->seats[c->rank].attempt == 0;
+        struct seat *seat = late ? &f->seats[c->rank] : NULL;
+        if (late) {
+            seat->attempt = c->attempt;
+        }
+        tell(w, conn, seat);
+    } else {
+        claim_seat(w, conn, reg);
+    }
+}

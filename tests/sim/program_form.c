@@ -1,0 +1,206 @@
+/* program_form.c - programs that create worlds of a given size, live in them for a while, and create the next under the same name.
+ *
+ * Its one idea: what they do in a world matters little; that all calls of one formation have one outcome does.
+ * Invariant: every call has a deadline, so each returns in the end whoever is missing.
+ * SPDX-License-Identifier: MIT */
+#include "program.h"
+
+#include <stdio.h>
+
+enum { FORM_CALLS = 4 };
+
+static uint32_t world_of(uint32_t group)
+{
+    return group / CLUSTER_LABELS;
+}
+
+bool form_world(const struct options *o, uint32_t world)
+{
+    return o->forming && world > 0;
+}
+
+void form_config(const struct cluster *cl, const struct node *n, struct session_config *config)
+{
+    const struct options *o = &cl->opt;
+    uint32_t world = world_of(n->group), size = 0;
+    if (!form_world(o, world)) {
+        return;
+    }
+    for (uint32_t i = 0; i < o->peers; i++) {
+        size += i % o->worlds == world;
+    }
+    uint64_t draw = mix64(mix64(o->seed, 0xF0), n->index);
+    config->claim = (struct claim){
+        .size = size, .rank = n->index / o->worlds % size, /* who comes later claims a rank that somebody else may hold */
+        .deadline_ms = 500 + (uint32_t)(draw % 12000),
+        .loss = (uint8_t)(mix64(mix64(o->seed, 0xF1), world) % 2)};
+    bool differs = (draw >> 32) % 16 == 0 && mix64(o->seed, 0xF2) % 8 == 0;
+    config->claim.size += differs;
+}
+
+static void go(struct cluster *cl, struct node *n, enum program_phase phase, int64_t delay)
+{
+    n->program->phase = phase;
+    cluster_post(cl, delay, EVENT_PROGRAM, n->index, 0, 0, 0);
+}
+
+static void next_call(struct cluster *cl, struct node *n)
+{
+    struct program *p = n->program;
+    bool over = cl->healed && cl->master.gone;
+    go(cl, n, p->leave || over || p->connects >= FORM_CALLS ? PROGRAM_LEAVING : PROGRAM_START, 50 * CLOCK_MS);
+}
+
+/* ---- what is checked -------------------------------------------------------------------------------------------------- */
+
+static struct formation_record *record_of(struct cluster *cl, uint64_t run)
+{
+    struct oracle *o = &cl->oracle;
+    for (uint32_t i = 0; i < o->formation_count; i++) {
+        if (o->formations[i].run == run) {
+            return &o->formations[i];
+        }
+    }
+    o->formations = cluster_grow(o->formations, &o->formation_capacity, o->formation_count + 1, sizeof *o->formations);
+    o->formations[o->formation_count] = (struct formation_record){.run = run};
+    return &o->formations[o->formation_count++];
+}
+
+/* A world begins with every rank once, and everybody reads the same ranks. */
+static void check_begun(struct cluster *cl, const struct node *n, const struct session_info *info, struct formation_record *f)
+{
+    uint32_t rank = n->config.claim.rank;
+    uint32_t last = 0, place;
+    if ((f->ranks[rank / 64] >> (rank % 64) & 1) != 0) {
+        cluster_fail(cl, "W2: rank %u of run %llx has begun twice", rank, (unsigned long long)info->run);
+    }
+    f->ranks[rank / 64] |= (uint64_t)1 << (rank % 64);
+    if (info->world > n->config.claim.size) {
+        cluster_fail(cl, "peer %u: a world of %u ranks has %u members", n->index, n->config.claim.size, info->world);
+    }
+    for (uint32_t i = 0; i < info->world; i++) {
+        struct member_info m;
+        if (!session_member(n->session, i, &m, &place) || (i > 0 && m.key <= last)) {
+            cluster_fail(cl, "peer %u: key %u stands at rank %u", n->index, m.key, i);
+        }
+        if (i == info->rank && (m.key != rank || m.id != info->id)) {
+            cluster_fail(cl, "peer %u: key %u is its own at rank %u, it claimed %u", n->index, m.key, i, rank);
+        }
+        last = m.key;
+    }
+}
+
+/* W5, W6: one outcome for all calls that a formation has counted; who was refused, or lost the master, says nothing. */
+static void check_outcome(struct cluster *cl, const struct node *n, const struct session_outcome *o)
+{
+    struct session_info info;
+    session_info(n->session, &info);
+    bool begun = o->result == RESULT_OK;
+    if (!begun && o->result != RESULT_GIVEN_UP) {
+        return;
+    }
+    struct formation_record *f = record_of(cl, info.run);
+    if (f->calls++ == 0) {
+        f->begun = begun;
+        f->cause = o->cause;
+        f->culprit = o->culprit;
+        cl->stats.formed += begun;
+        cl->stats.given_up += !begun;
+    } else if (f->begun != begun || (!begun && (f->cause != o->cause || f->culprit != o->culprit))) {
+        cluster_fail(cl, "W5: peer %u: the formation of run %llx %s with cause %u of %llx, before it %s with cause %u of %llx", n->index,
+                     (unsigned long long)info.run, begun ? "began" : "was given up", o->cause, (unsigned long long)o->culprit,
+                     f->begun ? "began" : "was given up", f->cause, (unsigned long long)f->culprit);
+    }
+    if (begun) {
+        check_begun(cl, n, &info, f);
+    }
+}
+
+/* ---- turns ------------------------------------------------------------------------------------------------------------ */
+
+static void turn_call(struct cluster *cl, struct node *n)
+{
+    struct program *p = n->program;
+    if (p->phase == PROGRAM_START) {
+        struct session_event e = {.kind = SESSION_CONNECT};
+        p->connects++;
+        p->connect_done = false;
+        poison_renew(cl, n);
+        p->phase = PROGRAM_CONNECTING;
+        node_step(cl, n, &e);
+        if (e.outcome.result != RESULT_PENDING) {
+            next_call(cl, n);
+            return;
+        }
+    }
+    if (!p->connect_done) {
+        return;
+    }
+    struct session_event e = {.kind = SESSION_COLLECT_CONNECT};
+    node_step(cl, n, &e);
+    p->connect_done = false;
+    cluster_trace(cl, n->index, "create ended", (uint64_t)e.outcome.result, e.outcome.cause);
+    check_outcome(cl, n, &e.outcome);
+    if (e.outcome.result == RESULT_OK) {
+        p->not_before = cl->now + (int64_t)rng_below(&cl->rng, (uint64_t)cl->opt.fault_ns);
+        go(cl, n, PROGRAM_UPDATE, 0);
+    } else {
+        next_call(cl, n);
+    }
+}
+
+/* A vote, or nothing; then it leaves, for the next call. */
+static void turn_inside(struct cluster *cl, struct node *n)
+{
+    struct program *p = n->program;
+    struct session_info info;
+    struct session_outcome o;
+    session_info(n->session, &info);
+    if (info.connected && n->config.claim.loss == LOSS_END && info.world < n->config.claim.size) {
+        cluster_fail(cl, "peer %u: a world that ends with its first loss has %u members of %u", n->index, info.world,
+                     n->config.claim.size);
+    }
+    if (p->vote != 0 || (info.connected && p->phase == PROGRAM_UPDATE && mix64(info.run, 3) % 2 == 0)) {
+        if (!program_vote(cl, n, VOTE_UPDATE, &o)) {
+            return;
+        }
+        if (o.result == RESULT_OVER && n->config.claim.loss != LOSS_END) {
+            cluster_fail(cl, "peer %u: a world that shrinks is over", n->index);
+        }
+        p->phase = PROGRAM_BODY;
+    }
+    if (cl->now < p->not_before && info.connected) {
+        cluster_post(cl, p->not_before - cl->now, EVENT_PROGRAM, n->index, 0, 0, 0);
+        return;
+    }
+    struct session_event e = {.kind = SESSION_LEAVE};
+    node_step(cl, n, &e);
+    next_call(cl, n);
+}
+
+void form_event(struct cluster *cl, struct node *n)
+{
+    struct program *p = n->program;
+    switch (p->phase) {
+    case PROGRAM_START:
+    case PROGRAM_CONNECTING:
+        turn_call(cl, n);
+        break;
+    case PROGRAM_UPDATE:
+    case PROGRAM_BODY:
+        turn_inside(cl, n);
+        break;
+    case PROGRAM_LEAVING: {
+        struct session_event e = {.kind = SESSION_LEAVE};
+        p->phase = PROGRAM_ENDED;
+        node_step(cl, n, &e);
+        break;
+    }
+    case PROGRAM_SIZES:
+    case PROGRAM_OPTIMISE:
+    case PROGRAM_ALIGN:
+    case PROGRAM_SYNC:
+    case PROGRAM_ENDED:
+        break;
+    }
+}

@@ -449,7 +449,7 @@ typedef struct pcclWaitInfo_t {
     uint64_t peer;    /* who is waited for; of a vote or an admission one of those who have not called, by the master's word of at
                          most a heartbeat ago; 0 for the master */
     int64_t age_ns;   /* since when */
-    char phase[32];   /* "launch", "data", "hold", "update", "optimise", "sync", "query", "connect" */
+    char phase[32];   /* "launch", "data", "hold", "update", "optimise", "sync", "query", "connect", "formation" */
     /* What that peer waits for itself, by the master's word of at most two heartbeats ago; 0 and "" if it waits for nothing, or nothing
      * is known.  In a ring: the end of the chain. */
     uint64_t then_peer;
@@ -462,6 +462,11 @@ typedef struct pcclWaitInfo_t {
 /* Who is being waited for at this moment, by all calls of this communicator. */
 PCCL_EXPORT pcclResult_t pcclGetWaits(const pcclComm_t *communicator, pcclWaitInfo_t *waits_out, size_t capacity,
                                       size_t *count_out);
+
+/* While pcclConnect creates a world of a given size: copies up to `capacity` of the ranks that have not come, by the master's word
+ * of at most a heartbeat ago, and stores their number, which may be larger; 0 when nothing is being created, or all have come. */
+PCCL_EXPORT pcclResult_t pcclGetMissingRanks(const pcclComm_t *communicator, uint32_t *ranks_out, size_t capacity,
+                                             size_t *count_out);
 
 typedef enum pcclOption_t {
     PCCL_OPTION_OPERATION_DEADLINE_MS = 1,  /* operations not complete by then are refused on all peers; 0 = none */

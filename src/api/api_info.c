@@ -125,6 +125,25 @@ pcclResult_t pcclGetWaits(const pcclComm_t *communicator, pcclWaitInfo_t *waits_
     return rc;
 }
 
+pcclResult_t pcclGetMissingRanks(const pcclComm_t *communicator, uint32_t *ranks_out, size_t capacity, size_t *count_out)
+{
+    struct comm *c;
+    pcclResult_t rc = api_enter(communicator, "missing ranks", &c);
+    if (rc != pcclSuccess) {
+        return rc;
+    }
+    if (count_out == NULL || (ranks_out == NULL && capacity > 0)) {
+        rc = api_fail(pcclInvalidArgument, pcclCauseUsage, "missing ranks", "%s is null", count_out == NULL ? "count_out" : "ranks_out");
+    } else {
+        uint32_t most = capacity < BOUNDS_MEMBERS ? (uint32_t)capacity : BOUNDS_MEMBERS;
+        pthread_mutex_lock(&c->lock);
+        *count_out = c->machine.session != NULL ? session_missing(c->machine.session, ranks_out, most) : 0;
+        pthread_mutex_unlock(&c->lock);
+    }
+    api_leave(c);
+    return rc;
+}
+
 struct info_stats {
     pcclConnectionStats_t *out;
     size_t capacity, count;

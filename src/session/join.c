@@ -47,6 +47,7 @@ void join_connect(struct session *s, struct session_event *e, struct outbox *out
     s->connect_called_in = s->steps;
     s->connect_since = s->now;
     s->told.vote_on = 0;
+    s->told.seats.count = 0;
     s->connect_ended = false;
     memset(&s->connect_outcome, 0, sizeof s->connect_outcome);
     s->connect_by = s->now + s->cfg.connect_ns;

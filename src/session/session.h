@@ -288,6 +288,9 @@ struct session_wait {
     const char *then_phase, *then_vote;
     bool told;         /* the master has spoken of `peer` at all */
 };
+/* Of the world that this peer is about to create, by the master's last word: the ranks that nobody has claimed, up to `capacity`;
+ * returns their number, 0 also if there is nothing to create. */
+uint32_t session_missing(const struct session *s, uint32_t *ranks, uint32_t capacity);
 /* One sentence: "waits for peer 1.2 (10.0.0.3:48150) to launch tag 7; its program is in no call". */
 void session_wait_text(const struct session *s, const struct session_wait *w, char *out, size_t size);
 /* It ends when another program does something, not a machine: there is no limit to it. */

@@ -5,6 +5,7 @@
  * all others are for machines.  Behind a missing edge nobody's READY comes.
  * SPDX-License-Identifier: MIT */
 #include "session/session_state.h"
+#include "wire/ranks.h"
 
 static const struct mark *mark_of(const struct session *s, const struct op *op, uint32_t rank)
 {
@@ -116,7 +117,10 @@ static void add_then(const struct session *s, struct session_wait *w)
 uint32_t session_waits(const struct session *s, struct session_wait *out, uint32_t capacity)
 {
     uint32_t n = 0;
-    if (s->connecting && !s->connect_ended && n < capacity) {
+    bool forming = s->connecting && !s->connect_ended && ranks_missing(&s->told.seats) > 0;
+    if (forming && n < capacity) {
+        out[n++] = (struct session_wait){.since = s->connect_since, .phase = "formation"};
+    } else if (s->connecting && !s->connect_ended && n < capacity) {
         out[n++] = (struct session_wait){.peer = s->told.vote_on, .since = s->connect_since, .phase = "connect"};
     }
     if (s->vote != VOTE_NONE && !s->vote_ended && n < capacity) {
@@ -134,6 +138,18 @@ uint32_t session_waits(const struct session *s, struct session_wait *out, uint32
     }
     for (uint32_t i = 0; i < n; i++) {
         add_then(s, &out[i]);
+    }
+    return n;
+}
+
+uint32_t session_missing(const struct session *s, uint32_t *ranks, uint32_t capacity)
+{
+    uint32_t n = 0;
+    bool forming = s->connecting && !s->connect_ended;
+    for (uint32_t i = 0; forming && i < s->told.seats.count; i++) {
+        if (!ranks_claimed(&s->told.seats, i) && n++ < capacity) {
+            ranks[n - 1] = i;
+        }
     }
     return n;
 }

@@ -3,6 +3,7 @@
  * "waits for peer 1.10 (10.0.0.3:48150) to launch tag 1; it waits for this peer to launch tag 2".
  * SPDX-License-Identifier: MIT */
 #include "session/sentence.h"
+#include "wire/ranks.h"
 
 /* "for peer 1.2 to launch tag 7" */
 static void say_op(struct sentence *t, const struct session *s, const char *phase, uint64_t peer, uint64_t tag)
@@ -29,7 +30,13 @@ void session_wait_text(const struct session *s, const struct session_wait *w, ch
 {
     struct sentence t = {.out = out, .size = size};
     const char *vote = vote_noun(w->phase);
+    char missing[128];
     say(&t, "waits ");
+    if (strcmp(w->phase, "formation") == 0) {
+        ranks_text(&s->told.seats, missing, sizeof missing);
+        say(&t, "for these ranks of world '%s' to come: %s", s->cfg.world, missing);
+        return;
+    }
     if (vote == NULL) {
         say_op(&t, s, w->phase, w->peer, w->tag);
     } else {
@@ -54,6 +61,6 @@ void session_wait_text(const struct session *s, const struct session_wait *w, ch
 
 bool session_wait_of_program(const struct session_wait *w)
 {
-    return vote_noun(w->phase) != NULL || strcmp(w->phase, "launch") == 0 ||
+    return vote_noun(w->phase) != NULL || strcmp(w->phase, "launch") == 0 || strcmp(w->phase, "formation") == 0 ||
            (w->then_phase != NULL && strcmp(w->then_phase, "launch") == 0);
 }

@@ -127,6 +127,12 @@ struct peer_wait {
     uint8_t phase;      /* enum wait_phase */
 };
 
+/* The ranks of a world that is being created, and which of them have been claimed: a bit each, from the lowest on. */
+struct seats {
+    uint16_t count; /* 0: none is being created */
+    uint8_t claimed[BOUNDS_MEMBERS / 8];
+};
+
 /* HEARTBEAT: `sent_ns` is the sender's clock, `echo_ns` the last one heard.  From a peer: its wait.  From the master: whom the
  * receiver's vote or admission still waits for, and what is known of `about`, the one that the receiver waits for. */
 struct msg_heartbeat {
@@ -135,6 +141,7 @@ struct msg_heartbeat {
     uint64_t about;        /* 0: nobody */
     uint8_t vote;          /* enum vote_kind: of the end of the chain of waits that begins at `about` */
     struct peer_wait wait; /* the last of that chain: whom `about` waits for in the end; NONE: about waits in no operation */
+    struct seats seats;    /* from the master, to whom has claimed one */
 };
 
 enum suspect_target { SUSPECT_PEER = 1, SUSPECT_LINK = 2, SUSPECT_OPERATION = 3 };

@@ -143,6 +143,8 @@ void put_heartbeat(struct writer *w, const struct msg_heartbeat *m)
     put_u32(w, m->wait.seq);
     put_u32(w, m->wait.ms);
     put_u8(w, m->wait.phase);
+    put_u16(w, m->seats.count);
+    put_bytes(w, m->seats.claimed, (m->seats.count + 7u) / 8);
 }
 
 bool get_heartbeat(struct reader *r, struct msg_heartbeat *m)
@@ -157,6 +159,13 @@ bool get_heartbeat(struct reader *r, struct msg_heartbeat *m)
     m->wait.seq = get_u32(r);
     m->wait.ms = get_u32(r);
     m->wait.phase = parts_get_u8(r, WAIT_NONE, WAIT_HOLD);
+    memset(&m->seats, 0, sizeof m->seats);
+    m->seats.count = parts_get_u16(r, 0, BOUNDS_MEMBERS);
+    size_t bytes = (m->seats.count + 7u) / 8;
+    const unsigned char *at = get_bytes(r, bytes);
+    if (at != NULL) {
+        memcpy(m->seats.claimed, at, bytes);
+    }
     return reader_done(r);
 }
 

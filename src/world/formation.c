@@ -10,6 +10,7 @@
 
 #include "core/id.h"
 #include "wire/address.h"
+#include "wire/ranks.h"
 #include "world/world_state.h"
 
 /* ---- asked --------------------------------------------------------------------------------------------------------- */
@@ -70,6 +71,15 @@ uint32_t formation_key(const struct world *w, uint64_t id)
     return 0;
 }
 
+void formation_seats(const struct world *w, struct seats *out)
+{
+    memset(out, 0, sizeof *out);
+    out->count = w->form.phase == FORM_FORMING ? (uint16_t)w->form.size : 0;
+    for (uint32_t i = 0; i < out->count; i++) {
+        out->claimed[i / 8] |= (uint8_t)((w->form.seats[i].attempt != 0) << (i % 8));
+    }
+}
+
 /* ---- what fails ------------------------------------------------------------------------------------------------------- */
 
 void formation_fail(struct world *w, enum cause cause, uint64_t culprit, const char *format, ...)
@@ -113,31 +123,16 @@ void formation_begin(struct world *w, const struct claim *c)
 
 /* ---- time, and the first view -------------------------------------------------------------------------------------- */
 
-/* "1, 3, 7 and 12 more" */
-static void missing_text(const struct world *w, char *out, size_t size)
-{
-    enum { MOST = 12 };
-    uint32_t missing = 0;
-    size_t used = 0;
-    out[0] = 0;
-    for (uint32_t i = 0; i < w->form.size; i++) {
-        if (w->form.seats[i].attempt == 0 && missing++ < MOST) {
-            used += (size_t)snprintf(out + used, size - used, "%s%u", missing > 1 ? ", " : "", i);
-        }
-    }
-    if (missing > MOST) {
-        snprintf(out + used, size - used, " and %u more", missing - MOST);
-    }
-}
-
 void formation_tick(struct world *w)
 {
+    struct seats seats;
     char missing[BOUNDS_TEXT / 2];
     if (w->form.phase != FORM_FORMING || w->common->now < w->form.deadline) {
         return;
     }
     w->form.deadline = NEVER;
-    missing_text(w, missing, sizeof missing);
+    formation_seats(w, &seats);
+    ranks_text(&seats, missing, sizeof missing);
     formation_fail(w, CAUSE_DEADLINE, 0, missing[0] != 0 ? "these ranks have not come in time: %s" : "its members could not be linked in time%s",
          missing);
 }

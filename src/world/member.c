@@ -253,6 +253,7 @@ static void send_heartbeat(struct world *w, struct member *mb)
 {
     struct msg_heartbeat hb = {.sent_ns = (uint64_t)w->common->now, .echo_ns = mb->echo_ns, .vote_on = vote_waits_for(w, mb)};
     suspect_tell_wait(w, mb, &hb);
+    formation_seats(w, &hb.seats);
     put_heartbeat(outbox_frame(w->common->out, FRAME_HEARTBEAT, w->run, 0), &hb);
     outbox_send(w->common->out, MASTER_SEND, mb->conn);
     mb->beat_at = w->common->now + w->common->config.heartbeat_ns;

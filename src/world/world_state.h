@@ -299,6 +299,7 @@ void member_sweep(struct world *w); /* gone ones give their slots back */
 bool formation_complete(const struct world *w);   /* every seat is claimed, and nothing has failed */
 bool formation_kept(const struct world *w);       /* given up, and somebody is still to be told */
 int64_t formation_deadline(const struct world *w);
+void formation_seats(const struct world *w, struct seats *out); /* while it is forming */
 uint32_t formation_key(const struct world *w, uint64_t id); /* of one that is gone */
 /* Before the record of the first view a loss ends all: noted, and true; the member is told with the others. */
 bool formation_loses(struct world *w, struct member *mb, enum cause cause, const char *text);

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "tests/testing.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -96,6 +97,44 @@ TEST(a_name_is_used_again_at_once_while_the_world_before_still_lives)
     }
     c.count = 3;
     cluster_run(&c, create_again_and_again, NULL);
+    cluster_stop(&c);
+}
+
+/* Rank 2 comes when rank 0 has heard that it is missing. */
+static void come_when_missed(struct cluster_peer *p, void *context)
+{
+    size_t count = 0;
+    uint32_t missing[4] = {9, 9, 9, 9};
+    pcclWaitInfo_t wait = {0};
+    (void)context;
+    while (p->index == 2 && count == 0) {
+        EXPECT_EQ(pcclGetMissingRanks(p->cluster->peer[0].comm, missing, 4, &count), pcclSuccess);
+        if (count > 1 || (count == 1 && missing[0] != 2)) {
+            count = 0; /* the other one is on its way */
+        }
+        sched_yield();
+    }
+    if (p->index == 2) {
+        EXPECT(count == 1 && missing[0] == 2 && missing[1] == 9);
+        EXPECT_EQ(pcclGetWaits(p->cluster->peer[0].comm, &wait, 1, &count), pcclSuccess);
+        EXPECT_EQ(count, 1);
+        EXPECT_STR(wait.phase, "formation");
+        EXPECT_STR(wait.text, "waits for these ranks of world 'w' to come: 2");
+    }
+    EXPECT_EQ(pcclConnect(p->comm), pcclSuccess);
+    EXPECT_EQ(pcclGetMissingRanks(p->comm, missing, 4, &count), pcclSuccess);
+    EXPECT_EQ(count, 0);
+}
+
+TEST(who_waits_for_a_world_can_ask_which_ranks_are_missing)
+{
+    struct cluster c;
+    cluster_master(&c);
+    for (uint32_t i = 0; i < 3; i++) {
+        world_create(&c, (int)i, 3, i, PCCL_LOSS_END, 0);
+    }
+    EXPECT_EQ(pcclGetMissingRanks(c.peer[0].comm, NULL, 1, NULL), pcclInvalidArgument);
+    cluster_run(&c, come_when_missed, NULL);
     cluster_stop(&c);
 }
 

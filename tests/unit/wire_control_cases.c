@@ -126,6 +126,10 @@ static void heartbeat_fill(void *at, struct rng *rng)
     m->wait.seq = (uint32_t)rng_next(rng);
     m->wait.ms = (uint32_t)rng_next(rng);
     m->wait.phase = (uint8_t)rng_below(rng, WAIT_HOLD + 1);
+    m->seats.count = rng_below(rng, 2) == 0 ? 0 : (uint16_t)rng_below(rng, BOUNDS_MEMBERS + 1);
+    for (uint32_t i = 0; i < (m->seats.count + 7u) / 8; i++) {
+        m->seats.claimed[i] = (uint8_t)rng_next(rng);
+    }
 }
 WIRE_PLAIN(heartbeat)
 

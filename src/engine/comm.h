@@ -87,7 +87,8 @@ struct comm_machine {
     size_t arena_bytes;
     void *table[SESSION_TABLES]; /* owned; null: the one in the arena */
     struct outbox out;
-    void *out_storage[3];    /* owned */
+    unsigned char *out_memory; /* owned, mapped: for the largest step there is, hardly any of it is ever touched */
+    size_t out_bytes;
     void *staging;           /* owned */
 };
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "core/clock.h"
 #include "core/log.h"
@@ -179,31 +180,40 @@ static void free_tables(struct comm_machine *m)
     }
 }
 
+/* Actions, then destinations, then frames, in pages of their own: what a heap gave again would be resident from then on. */
+static bool map_outbox(struct comm_machine *m)
+{
+    uint32_t actions, bytes, dests;
+    session_out_bounds(&m->config, &actions, &bytes, &dests);
+    size_t action_bytes = (actions * sizeof(struct action) + 7) / 8 * 8, dest_bytes = dests * sizeof(uint64_t);
+    if (m->out_memory == NULL) {
+        size_t all = action_bytes + dest_bytes + bytes;
+        void *at = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (at == MAP_FAILED) {
+            return false;
+        }
+        m->out_memory = at;
+        m->out_bytes = all;
+    }
+    unsigned char *at = m->out_memory;
+    outbox_init(&m->out, (struct action *)(void *)at, actions, at + action_bytes + dest_bytes, bytes,
+                (uint64_t *)(void *)(at + action_bytes), dests);
+    return true;
+}
+
 bool comm_session_start(struct comm *c, const struct session_config *config)
 {
     struct comm_machine *m = &c->machine;
-    uint32_t actions, bytes, dests;
     m->session = NULL;
     free_tables(m);
     m->config = *config;
-    session_out_bounds(&m->config, &actions, &bytes, &dests);
     if (m->arena == NULL) {
         m->arena_bytes = (session_arena_bytes(&m->config) + 63) / 64 * 64;
         m->arena = aligned_alloc(64, m->arena_bytes);
-        m->out_storage[0] = calloc(actions, sizeof(struct action));
-        m->out_storage[1] = malloc(bytes);
-        m->out_storage[2] = calloc(dests, sizeof(uint64_t));
-        if (m->arena == NULL || m->out_storage[0] == NULL || m->out_storage[1] == NULL || m->out_storage[2] == NULL) {
-            for (int i = 0; i < 3; i++) {
-                free(m->out_storage[i]);
-                m->out_storage[i] = NULL;
-            }
-            free(m->arena);
-            m->arena = NULL;
-            return false;
-        }
     }
-    outbox_init(&m->out, m->out_storage[0], actions, m->out_storage[1], bytes, m->out_storage[2], dests);
+    if (m->arena == NULL || !map_outbox(m)) {
+        return false;
+    }
     m->session = session_init(&m->config, m->arena);
     return m->session != NULL;
 }
@@ -218,8 +228,8 @@ void comm_session_free(struct comm *c)
 {
     struct comm_machine *m = &c->machine;
     free_tables(m);
-    for (int i = 0; i < 3; i++) {
-        free(m->out_storage[i]);
+    if (m->out_memory != NULL) {
+        munmap(m->out_memory, m->out_bytes);
     }
     free(m->arena);
     free(m->staging);

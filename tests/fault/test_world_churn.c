@@ -1,0 +1,188 @@
+/* test_world_churn.c - one process in hundreds of worlds: created, used, left, created again under the same names; one of them broken
+ * by a kill.  WORLD_CYCLES says how many worlds in all; 10,000 take a minute.
+ * SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "tests/testing.h"
+
+#include <dirent.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "tests/fault/peer_calls.h"
+
+enum { WORLDS = 200, MEMBERS = 3, CYCLES = 1000 };
+
+struct worlds {
+    pcclComm_t *comm[WORLDS];
+    pcclComm_t *broken;    /* the one that the fourth process is in, too */
+};
+
+static int64_t count_in(const char *path)
+{
+    int64_t n = 0;
+    DIR *d = opendir(path);
+    while (d != NULL && readdir(d) != NULL) {
+        n++;
+    }
+    if (d != NULL) {
+        closedir(d);
+    }
+    return n;
+}
+
+static pcclComm_t *create(struct peer *self, const char *name, uint32_t size)
+{
+    pcclCommCreateParamsEx_t params = {
+        .size = sizeof params, .master_address = self->master, .world = name, .world_size = size, .rank = (uint32_t)self->index};
+    pcclComm_t *comm = NULL;
+    PEER_EXPECT(self, pcclInit() == pcclSuccess);
+    PEER_EXPECT(self, pcclCreateCommunicatorEx(&params, &comm) == pcclSuccess);
+    PEER_EXPECT(self, pcclConnect(comm) == pcclSuccess);
+    return comm;
+}
+
+static void reduce(struct peer *self, pcclComm_t *comm, uint64_t tag)
+{
+    float x[8], y[8] = {0};
+    const pcclReduceDescriptor_t d = peer_floats(8, tag);
+    for (int i = 0; i < 8; i++) {
+        x[i] = (float)(self->index + 1) * (float)(i + (int)(tag % 7));
+    }
+    PEER_EXPECT(self, pcclAllReduce(x, y, &d, comm, NULL) == pcclSuccess);
+    for (int i = 0; i < 8; i++) {
+        PEER_EXPECT(self, y[i] == 6.0f * (float)(i + (int)(tag % 7)));
+    }
+}
+
+/* One more round of all worlds; the ones before are left when their successors, of the same names, are there.
+ * value[0]: descriptors, [1]: threads, [2]: bytes resident, [3]: bytes that are allocated, not counting maps. */
+static void round_of_all(struct peer *self, const void *argument, struct reply *reply)
+{
+    struct rlimit most;
+    struct worlds *w = self->own;
+    (void)argument;
+    if (w == NULL) {
+        PEER_EXPECT(self, getrlimit(RLIMIT_NOFILE, &most) == 0 && most.rlim_max >= 2048);
+        most.rlim_cur = most.rlim_max < 8192 ? most.rlim_max : 8192;
+        PEER_EXPECT(self, setrlimit(RLIMIT_NOFILE, &most) == 0); /* the library never does */
+        w = self->own = calloc(1, sizeof *w);
+    }
+    for (int k = 0; k < WORLDS; k++) {
+        char name[16];
+        snprintf(name, sizeof name, "world %d", k);
+        pcclComm_t *before = w->comm[k];
+        w->comm[k] = create(self, name, MEMBERS);
+        reduce(self, w->comm[k], (uint64_t)k);
+        PEER_EXPECT(self, before == NULL || pcclDestroyCommunicator(before) == pcclSuccess);
+    }
+    for (int k = WORLDS; k-- > 0;) {
+        reduce(self, w->comm[k], (uint64_t)k + 1);
+    }
+    reply->value[0] = count_in("/proc/self/fd");
+    reply->value[1] = count_in("/proc/self/task");
+    reply->value[2] = peer_resident();
+    reply->value[3] = (int64_t)mallinfo2().uordblks; /* 0 under a sanitizer, which finds leaks by itself */
+    peer_result(reply, pcclSuccess);
+}
+
+TEST(worlds_are_created_used_and_left_in_one_process_and_nothing_grows)
+{
+    struct processes all;
+    const char *asked = getenv("WORLD_CYCLES");
+    int rounds = ((asked != NULL ? atoi(asked) : CYCLES) + WORLDS - 1) / WORLDS;
+    struct reply first[PROCESSES_MOST], last[PROCESSES_MOST];
+    if (!processes_start(&all, &(struct processes_options){.count = MEMBERS, .failures = &test_failures})) {
+        return;
+    }
+    for (int round = 0; round < rounds; round++) {
+        processes_do(&all, processes_set(MEMBERS), round_of_all, NULL, 0, round == 1 ? first : last);
+    }
+    for (int i = 0; i < MEMBERS; i++) {
+        printf("# process %d: %ld descriptors, %ld threads, %ld bytes resident, %ld allocated after 2 rounds of %d worlds; %ld, %ld, %ld, "
+               "%ld after %d\n", i, (long)first[i].value[0], (long)first[i].value[1], (long)first[i].value[2], (long)first[i].value[3],
+               WORLDS, (long)last[i].value[0], (long)last[i].value[1], (long)last[i].value[2], (long)last[i].value[3], rounds);
+        EXPECT(last[i].value[0] <= first[i].value[0] + 8); /* a connection that is just being closed */
+        EXPECT_EQ(last[i].value[1], first[i].value[1]);
+        bool counted = first[i].value[3] > 0;
+        EXPECT(!counted || last[i].value[2] <= 2 * first[i].value[2]); /* a heap has holes; what it holds tells more */
+        EXPECT(last[i].value[3] <= first[i].value[3] + (256 << 10));
+    }
+    processes_stop(&all);
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+static void create_broken(struct peer *self, const void *argument, struct reply *reply)
+{
+    struct worlds *w = self->own;
+    (void)argument;
+    if (w == NULL) {
+        w = self->own = calloc(1, sizeof *w);
+    }
+    w->broken = create(self, "broken", MEMBERS + 1);
+    peer_result(reply, pcclSuccess);
+}
+
+/* Reduces in all worlds in turn, a given number of rounds; value[0]: the longest time between two that ended, ns. */
+static void reduce_in_all(struct peer *self, const void *argument, struct reply *reply)
+{
+    struct worlds *w = self->own;
+    int64_t longest = 0, before = now_ns();
+    for (int round = 0; round < *(const int *)argument; round++) {
+        for (int k = 0; k < WORLDS; k++) {
+            reduce(self, w->comm[k], (uint64_t)round);
+            int64_t now = now_ns();
+            longest = now - before > longest ? now - before : longest;
+            before = now;
+        }
+        if (round == 1) {
+            peer_note(self, 1);
+        }
+    }
+    reply->value[0] = longest;
+    peer_result(reply, pcclSuccess);
+}
+
+static void use_broken(struct peer *self, const void *argument, struct reply *reply)
+{
+    struct worlds *w = self->own;
+    float x = 1, y = 0;
+    const pcclReduceDescriptor_t d = peer_floats(1, 1);
+    (void)argument;
+    peer_result(reply, pcclAllReduce(&x, &y, &d, w->broken, NULL));
+}
+
+TEST(a_kill_in_one_world_is_not_noticed_in_the_others)
+{
+    enum { ROUNDS = 20 };
+    struct processes all;
+    struct reply reply[PROCESSES_MOST];
+    int rounds = ROUNDS;
+    if (!processes_start(&all, &(struct processes_options){.count = MEMBERS + 1, .failures = &test_failures})) {
+        return;
+    }
+    processes_do(&all, processes_set(MEMBERS), round_of_all, NULL, 0, reply);
+    processes_do(&all, processes_set(MEMBERS + 1), create_broken, NULL, 0, reply);
+    processes_send(&all, processes_set(MEMBERS), reduce_in_all, &rounds, sizeof rounds);
+    EXPECT_EQ(process_note(&all, 0), 1);
+    process_signal(&all, MEMBERS, SIGKILL);
+    processes_take(&all, processes_set(MEMBERS), reply);
+    for (int i = 0; i < MEMBERS; i++) {
+        EXPECT_EQ(reply[i].result, pcclSuccess);
+        printf("# process %d: at most %.1f ms between two operations in %d other worlds during the kill\n", i,
+               (double)reply[i].value[0] / 1e6, WORLDS);
+    }
+    processes_do(&all, processes_set(MEMBERS), use_broken, NULL, 0, reply);
+    for (int i = 0; i < MEMBERS; i++) {
+        EXPECT_EQ(reply[i].result, pcclRankConnectionLost);
+    }
+    processes_stop(&all);
+}

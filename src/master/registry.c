@@ -105,15 +105,42 @@ struct world *registry_begin(struct master *m, const char *name, const struct cl
     return w;
 }
 
+static void end(struct master *m, struct world *w)
+{
+    struct place *p = &m->places[world_slot(w)];
+    world_end(w);
+    p->over = true;
+    m->ended++;
+    p->due = NEVER;
+}
+
+/* What is only remembered takes a quarter of the places at most: else one name that fails again and again takes all. */
+static void forget_oldest(struct master *m)
+{
+    uint32_t count = 0;
+    struct world *oldest = NULL;
+    for (struct world *w = registry_after(m, NULL); w != NULL; w = registry_after(m, w)) {
+        count += world_tombstone(w) != NEVER;
+        bool older = oldest == NULL || world_tombstone(w) < world_tombstone(oldest);
+        oldest = world_tombstone(w) != NEVER && older ? w : oldest;
+    }
+    if (count > m->common.config.max_worlds / 4) {
+        end(m, oldest);
+    }
+}
+
 void registry_rest(struct master *m, struct world *w)
 {
     struct place *p = &m->places[world_slot(w)];
     world_settle(w);
     if (world_slot(w) != MASTER_DEFAULT && world_empty(w)) {
-        world_end(w);
-        p->over = true;
-        m->ended++;
-        p->due = NEVER;
+        end(m, w);
+        return;
+    }
+    if (world_tombstone(w) != NEVER) {
+        forget_oldest(m);
+    }
+    if (p->over) {
         return;
     }
     p->due = world_deadline(w);

@@ -32,6 +32,10 @@ static struct world *world_wanted(struct master *m, uint32_t conn, uint64_t run,
         return NULL;
     }
     struct world *w = run != 0 ? registry_run(m, run) : registry_named(m, reg->world);
+    if (w != NULL && reg->id == 0 && world_sized(w)) { /* its members claim */
+        refuse(m, conn, CAUSE_KICK_TAKEN, "that world has a size: nobody joins it");
+        return NULL;
+    }
     if (w == NULL && first && registry_forming(m, reg->world) != NULL) {
         refuse(m, conn, CAUSE_KICK_TAKEN, "a world of that name is being created, with a size, and this peer gives none");
         return NULL;
@@ -54,10 +58,11 @@ static struct world *world_created(struct master *m, uint32_t conn, const struct
     const struct master_config *cfg = &m->common.config;
     struct world *w = registry_claimed(m, &c->reg);
     char text[BOUNDS_TEXT];
-    if (w != NULL) {
+    bool of_now = c->run == cfg->run && c->epoch == cfg->epoch;
+    if (w != NULL && (of_now || world_knows(w, &c->reg.claim))) {
         return w; /* W4: before anything else */
     }
-    if (c->run != cfg->run || c->epoch != cfg->epoch) { /* W8: the others may have begun */
+    if (!of_now) { /* W8: the others may have begun */
         refuse(m, conn, CAUSE_KICK_STALE, "the master has begun anew since this peer asked for the world");
         return NULL;
     }

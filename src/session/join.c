@@ -309,7 +309,7 @@ void join_leave(struct session *s, uint8_t cause, enum session_result result, co
     char copy[BOUNDS_TEXT];
     snprintf(copy, sizeof copy, "%s", text);
     memcpy(s->left_text, copy, sizeof copy);
-    s->left_cause = cause;
+    s->left_cause = result == RESULT_GIVEN_UP ? CAUSE_NONE : cause; /* of that it was never a member */
     s->left_over = result == RESULT_OVER;
     s->left_since = s->now;
     if (tell_master && s->welcomed) {

@@ -92,7 +92,7 @@ bool get_claim(struct reader *r, struct msg_claim *m)
 {
     m->run = get_u64(r);
     m->epoch = get_u32(r);
-    return get_register(r, &m->reg) && m->reg.id == 0 && m->reg.claim.size > 0;
+    return get_register(r, &m->reg) && m->reg.id == 0 && m->reg.group == 0 && m->reg.claim.size > 0;
 }
 
 void put_given_up(struct writer *w, const struct msg_given_up *m)

@@ -30,6 +30,12 @@ bool world_forming(const struct world *w)
     return w->form.phase == FORM_FORMING && w->admit.phase != ADMIT_PERSISTING;
 }
 
+int64_t world_tombstone(const struct world *w)
+{
+    bool left = w->form.phase != FORM_ELASTIC && member_count(w, NULL, MEMBER_FREE) == w->member_room;
+    return left && formation_kept(w) ? w->form.deadline : NEVER;
+}
+
 bool world_knows(const struct world *w, const struct claim *c)
 {
     return c->rank < w->form.size && w->form.seats[c->rank].attempt == c->attempt;
@@ -41,24 +47,31 @@ int64_t world_owes(const struct world *w, const struct claim *c)
     return owed ? w->form.deadline : NEVER;
 }
 
+static bool all_claimed(const struct world *w)
+{
+    uint32_t claimed = 0;
+    while (claimed < w->form.size && w->form.seats[claimed].attempt != 0) {
+        claimed++;
+    }
+    return claimed == w->form.size;
+}
+
 bool formation_complete(const struct world *w)
 {
     return w->form.phase == FORM_FORMING && w->form.cause == CAUSE_NONE &&
-           member_count(w, NULL, MEMBER_PENDING) == w->form.size;
+           member_count(w, NULL, MEMBER_PENDING) == w->form.size && all_claimed(w);
 }
 
 bool formation_kept(const struct world *w)
 {
-    bool owed = false;
-    for (uint32_t i = 0; w->form.phase == FORM_GIVEN_UP && i < w->form.size; i++) {
-        owed = owed || !w->form.seats[i].told;
-    }
-    return owed && w->common->now < w->form.deadline;
+    bool asked = w->form.phase == FORM_GIVEN_UP || w->form.unheard;
+    return asked && w->common->now < w->form.deadline;
 }
 
 int64_t formation_deadline(const struct world *w)
 {
-    return w->form.phase == FORM_FORMING || w->form.phase == FORM_GIVEN_UP ? w->form.deadline : NEVER;
+    bool left = formation_kept(w) && member_count(w, NULL, MEMBER_FREE) == w->member_room;
+    return w->form.phase == FORM_FORMING || left ? w->form.deadline : NEVER;
 }
 
 uint32_t formation_key(const struct world *w, uint64_t id)
@@ -140,8 +153,17 @@ void formation_tick(struct world *w)
 void formation_formed(struct world *w)
 {
     if (w->form.phase == FORM_FORMING) {
-        w->form.deadline = NEVER;
+        w->form.deadline = w->form.unheard ? w->form.deadline : NEVER;
         world_move(w, PHASE_FORMATION, &w->form.phase, FORM_FORMED, 0, 0, "its first view is on record");
+    }
+}
+
+void formation_gone(struct world *w, const struct member *mb, enum cause cause)
+{
+    bool begun = w->form.phase == FORM_FORMING || w->form.phase == FORM_FORMED || w->form.phase == FORM_OVER;
+    if (begun && mb->known_view == 0 && cause != CAUSE_PEER_LEFT) {
+        w->form.unheard = true;
+        w->form.deadline = w->common->now + FORMATION_ASKED_NS;
     }
 }
 
@@ -154,5 +176,8 @@ bool formation_ends_with(const struct world *w, const struct view_record *next)
 
 void formation_over(struct world *w)
 {
+    if (w->form.phase != FORM_FORMED) {
+        return; /* it is, with another group's view */
+    }
     world_move(w, PHASE_FORMATION, &w->form.phase, FORM_OVER, 0, 0, "it has lost a member, and ends with that");
 }

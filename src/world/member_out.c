@@ -45,6 +45,7 @@ void member_exclude_told(struct world *w, struct member *mb, enum cause cause, c
     if (w->admit.phase == ADMIT_LINKING && (accepted || mb->joining)) {
         w->admit.again = true; /* M10: a new attempt, without FREEZE */
     }
+    formation_gone(w, mb, cause);
     snprintf(mb->gone_text, sizeof mb->gone_text, "%s", text);
     mb->vote.kind = VOTE_NONE; /* M6: a vote loses only the voters that leave */
     mb->role = 0;

@@ -22,15 +22,24 @@ static void put_word(struct world *w)
     put_given_up(outbox_frame(w->common->out, FRAME_GIVEN_UP, w->run, 0), &word);
 }
 
+/* Whoever has claimed may have to ask again; a rank that has not come, comes some day. */
+static void keep(struct world *w)
+{
+    bool awaited = false;
+    for (uint32_t i = 0; i < w->form.size; i++) {
+        awaited = awaited || w->form.seats[i].attempt == 0;
+    }
+    int64_t asked = w->common->now + FORMATION_ASKED_NS;
+    w->form.deadline = awaited ? w->form.given_up + SEATS_KEPT_NS : asked;
+}
+
 /* To a connection that is no member's. */
-static void tell(struct world *w, uint32_t conn, struct seat *seat)
+static void tell(struct world *w, uint32_t conn)
 {
     put_word(w);
     outbox_send(w->common->out, MASTER_SEND, conn);
     common_close(w->common, conn);
-    if (seat != NULL) {
-        seat->told = true;
-    }
+    keep(w);
 }
 
 static void give_up(struct world *w)
@@ -49,13 +58,14 @@ static void give_up(struct world *w)
     for (uint32_t i = 0; i < w->member_room; i++) {
         struct member *mb = &w->members[i];
         if (mb->phase == MEMBER_PENDING) {
-            w->form.seats[mb->info.key].told = true;
+            snprintf(mb->gone_text, sizeof mb->gone_text, "its world was given up: %.120s", w->form.text);
             common_close(w->common, mb->conn);
             mb->conn = SLOT_NONE;
             world_move(w, PHASE_MEMBER, &mb->phase, MEMBER_GONE, mb->id, 0, "told that its world was given up");
         }
     }
-    w->form.deadline = w->common->now + SEATS_KEPT_NS;
+    w->form.given_up = w->common->now;
+    keep(w);
     world_move(w, PHASE_FORMATION, &w->form.phase, FORM_GIVEN_UP, 0, 0, w->form.text);
 }
 
@@ -73,7 +83,7 @@ static void claim_again(struct world *w, uint32_t conn, struct seat *seat)
 {
     struct member *mb = member_find(w, seat->id);
     if (w->form.phase == FORM_GIVEN_UP) {
-        tell(w, conn, seat);
+        tell(w, conn);
     } else if (mb == NULL) {
         common_refuse(w->common, conn, w->run, CAUSE_KICK_STALE, "the world was created, and has lost this rank since");
     } else {
@@ -117,21 +127,21 @@ void world_claim(struct world *w, uint32_t conn, const struct msg_register *reg)
         claim_again(w, conn, &f->seats[c->rank]);
     } else if (f->phase == FORM_GIVEN_UP) {
         f->seats[c->rank].attempt = c->attempt; /* W7: this rank's call of what was given up */
-        tell(w, conn, &f->seats[c->rank]);
+        tell(w, conn);
     } else if (MUTANT(SIZE_ALONE) && c->size != f->size) {
         f->cause = CAUSE_MISMATCH;
-        tell(w, conn, NULL);
+        put_word(w);
+        outbox_send(w->common->out, MASTER_SEND, conn);
+        common_close(w->common, conn);
         f->cause = CAUSE_NONE;
     } else if (c->size != f->size || c->loss != f->loss) { /* W9 */
         formation_fail(w, CAUSE_MISMATCH, 0, "it is created with %u ranks and the loss rule '%s', and with %u and '%s'", f->size,
              loss_name(f->loss), c->size, loss_name(c->loss));
         give_up(w);
-        bool late = c->rank < f->size && f->seats[c->rank].attempt == 0;
-        struct seat *seat = late ? &f->seats[c->rank] : NULL;
-        if (late) {
-            seat->attempt = c->attempt;
+        if (c->rank < f->size && f->seats[c->rank].attempt == 0) {
+            f->seats[c->rank].attempt = c->attempt;
         }
-        tell(w, conn, seat);
+        tell(w, conn);
     } else {
         claim_seat(w, conn, reg);
     }

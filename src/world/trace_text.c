@@ -33,7 +33,8 @@ enum log_level world_trace_level(const struct action *a)
     if (a->slot == 0) {
         return LOG_WARN; /* no transition: something to be told */
     }
-    return machine == PHASE_MACHINES || (machine == PHASE_MEMBER && to != MEMBER_FREE) ? LOG_INFO : LOG_DEBUG;
+    bool told = machine == PHASE_MACHINES || machine == PHASE_FORMATION || (machine == PHASE_MEMBER && to != MEMBER_FREE);
+    return told ? LOG_INFO : LOG_DEBUG;
 }
 
 void world_trace_text(const struct world *w, const struct action *a, char *out, size_t size)
@@ -44,6 +45,11 @@ void world_trace_text(const struct world *w, const struct action *a, char *out, 
     uint32_t view = (uint32_t)a->value;
     if (a->slot >> 16 == PHASE_MACHINES) {
         snprintf(out, size, "world '%s' %s", w->name, why);
+        return;
+    }
+    if (a->slot >> 16 == PHASE_FORMATION) {
+        bool given_up = (a->slot & 0xFF) == FORM_GIVEN_UP;
+        snprintf(out, size, "world '%s'%s %s", w->name, given_up ? " was given up:" : ":", why);
         return;
     }
     if (a->slot >> 16 != PHASE_MEMBER) {
@@ -59,7 +65,7 @@ void world_trace_text(const struct world *w, const struct action *a, char *out, 
              mb != NULL ? member_group(w, mb)->label : 0, world);
     switch ((enum member_phase)(a->slot & 0xFF)) {
     case MEMBER_PENDING:
-        snprintf(out, size, "%s registered, waits for the next update", who);
+        snprintf(out, size, "%s registered, waits for %s", who, world_sized(w) ? "all ranks" : "the next update");
         return;
     case MEMBER_ACCEPTED:
         snprintf(out, size, "%s admitted to view %u", who, view);

@@ -108,7 +108,10 @@ void world_frame(struct world *w, uint32_t conn, const struct frame_header *h, c
         member_violation(w, mb, "a frame of another run");
         return;
     }
-    take_frame(w, mb, h, &r);
+    bool over = w->form.phase == FORM_OVER; /* nothing is decided any more, so nothing else is of use */
+    if (!over || h->type == FRAME_HEARTBEAT || h->type == FRAME_LEAVE) {
+        take_frame(w, mb, h, &r);
+    }
 }
 
 /* ---- other events -------------------------------------------------------------------------------------------------- */

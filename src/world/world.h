@@ -74,6 +74,7 @@ bool world_sized(const struct world *w);
 bool world_seats(const struct world *w, uint32_t size);                /* its table has room for so many ranks */
 bool world_forming(const struct world *w);                            /* its seats can still be claimed, or all given up */
 bool world_knows(const struct world *w, const struct claim *c);       /* this call has a seat in it */
+int64_t world_tombstone(const struct world *w);                       /* until when it is only remembered; NEVER: it is not */
 /* It was given up and this rank's first call has not been told: until when it waits for that; NEVER: it does not. */
 int64_t world_owes(const struct world *w, const struct claim *c);
 /* Adds the registered ones, those of them that are about to go for their silence, and those that are nearly as quiet. */

@@ -207,9 +207,9 @@ struct optimise {
 struct seat {
     uint64_t attempt;   /* the call that has claimed it, 0 none */
     uint64_t id;        /* its peer; 0: it came when all had been given up */
-    bool told;          /* ... and knows */
 };
 
+#define FORMATION_ASKED_NS 60000000000 /* longer than a call whose connection broke goes on asking, unless told otherwise */
 struct formation {
     uint8_t phase;      /* FORM_ELASTIC: the world has no given size, and nothing of the rest */
     uint8_t loss;       /* enum loss_rule */
@@ -217,7 +217,9 @@ struct formation {
     uint64_t culprit;
     char text[BOUNDS_TEXT];
     uint32_t size;
-    int64_t deadline;   /* FORMING: of the earliest claim; GIVEN_UP: when it is forgotten */
+    int64_t deadline;   /* FORMING: of the earliest claim; later: when it is forgotten */
+    int64_t given_up;   /* when */
+    bool unheard;       /* FORMED, OVER: somebody has gone who may not have heard of its first view */
     struct seat *seats; /* in the world's table */
 };
 
@@ -297,12 +299,14 @@ void member_sweep(struct world *w); /* gone ones give their slots back */
 
 /* formation.c */
 bool formation_complete(const struct world *w);   /* every seat is claimed, and nothing has failed */
-bool formation_kept(const struct world *w);       /* given up, and somebody is still to be told */
+bool formation_kept(const struct world *w);       /* nobody is in it, and somebody may still ask what became of a call */
 int64_t formation_deadline(const struct world *w);
 void formation_seats(const struct world *w, struct seats *out); /* while it is forming */
 uint32_t formation_key(const struct world *w, uint64_t id); /* of one that is gone */
 /* Before the record of the first view a loss ends all: noted, and true; the member is told with the others. */
 bool formation_loses(struct world *w, struct member *mb, enum cause cause, const char *text);
+/* A member has gone: if it may not have heard of the first view, its call will ask. */
+void formation_gone(struct world *w, const struct member *mb, enum cause cause);
 void formation_begin(struct world *w, const struct claim *c);
 void formation_tick(struct world *w);
 void formation_formed(struct world *w);           /* the first view is on record */

@@ -87,6 +87,7 @@ static void claim_fill(void *at, struct rng *rng)
         register_fill(&m->reg, rng);
     } while (m->reg.claim.size == 0);
     m->reg.id = 0;
+    m->reg.group = 0;
 }
 WIRE_PLAIN(claim)
 

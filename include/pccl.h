@@ -166,7 +166,7 @@ typedef struct pcclCommCreateParamsEx_t {
     uint32_t world_size; /* creates a world of so many ranks, 1 to 1024, which needs a name; 0: joins one that has no size */
     uint32_t rank;       /* this peer's in it, below world_size */
     pcclLossRule_t loss_rule;
-    uint32_t formation_timeout_ms; /* from this rank's arrival at the master on; the earliest of all ranks counts, for all; 0: it may take for ever */
+    uint32_t formation_timeout_ms; /* from this rank's arrival at the master on; of all ranks' the earliest counts; 0: for ever */
 } pcclCommCreateParamsEx_t;
 
 /* tx_bytes, rx_bytes: payload really moved by this peer: 2(W-1)/W of the buffer for an evenly shared operation.  Each payload
@@ -252,8 +252,9 @@ PCCL_EXPORT pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *pa
  * communicators in any number of worlds.  `params` and the name are copied.
  *
  * With world_size the call of all those ranks together creates the world: pcclConnect returns with all of them in it, or
- * fails at all of them; a rank that the master refuses (taken, or no room) is missing for the others.  Nobody joins it later.  A name may be used again as soon as its world has begun: the next calls
- * create another one, that knows nothing of the first.  A world with a size and one without do not share a name.
+ * fails at all of them; a rank that the master refuses (taken, or no room) is missing for the others.  Nobody joins it later.
+ * A name may be used again as soon as its world has begun: the next calls create another one, that knows nothing of the
+ * first.  A world with a size and one without do not share a name.
  * InvalidArgument, beyond what pcclCreateCommunicator says: a name of more than 63 bytes or with control characters; a
  * `size` below that of the first version; members that this library does not know and that are not zero; with world_size no
  * name, a rank that is not below it, a peer group; without it a rank, a loss rule or a timeout. */

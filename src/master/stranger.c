@@ -16,7 +16,8 @@ void stranger_opened(struct master *m, const struct master_event *e)
     *c = (struct conn){.state = CONN_OPEN, .number = ++m->opened, .member = SLOT_NONE, .opened = m->common.now, .seen = e->address};
 }
 
-static const char no_place[] = "the master has no place for more peers, in whatever world", no_world[] = "no room for another world at this master";
+static const char no_place[] = "the master has no place for more peers, in whatever world";
+static const char no_world[] = "no room for another world at this master";
 
 static void refuse(struct master *m, uint32_t conn, enum cause cause, const char *text)
 {
@@ -90,12 +91,7 @@ static struct world *world_created(struct master *m, uint32_t conn, const struct
 /* It decides nothing: who is at the other end of a connection shows by an answer (W3). */
 static void greet(struct master *m, uint32_t conn, uint64_t attempt)
 {
-    const struct master_config *cfg = &m->common.config;
-    struct msg_welcome welcome = {.run = cfg->run, .epoch = cfg->epoch, .seen = m->common.conns[conn].seen};
-    welcome.heartbeat_ms = (uint32_t)(cfg->heartbeat_ns / 1000000);
-    welcome.dead_ms = (uint32_t)(cfg->dead_ns / 1000000);
-    put_welcome(outbox_frame(m->common.out, FRAME_WELCOME, cfg->run, 0), &welcome);
-    outbox_send(m->common.out, MASTER_SEND, conn);
+    common_welcome(&m->common, conn, m->common.config.run, 0);
     m->common.conns[conn].attempt = attempt;
 }
 

@@ -9,6 +9,16 @@ uint64_t common_number(uint64_t *counter, uint32_t world)
     return (uint64_t)world << COMMON_NUMBER_BITS | (*counter)++;
 }
 
+void common_welcome(struct common *c, uint32_t conn, uint64_t run, uint64_t id)
+{
+    const struct master_config *cfg = &c->config;
+    struct msg_welcome welcome = {.run = run, .id = id, .epoch = cfg->epoch, .seen = c->conns[conn].seen};
+    welcome.heartbeat_ms = (uint32_t)(cfg->heartbeat_ns / 1000000);
+    welcome.dead_ms = (uint32_t)(cfg->dead_ns / 1000000);
+    put_welcome(outbox_frame(c->out, FRAME_WELCOME, run, 0), &welcome);
+    outbox_send(c->out, MASTER_SEND, conn);
+}
+
 void common_gone(struct common *c, uint32_t conn)
 {
     c->registered -= c->conns[conn].state == CONN_MEMBER;

@@ -68,9 +68,11 @@ static inline uint32_t common_world_of(uint64_t number)
     return (uint32_t)(number >> COMMON_NUMBER_BITS);
 }
 
-/* Ends a connection, after what was sent to it. */
+/* Whoever registers is answered; id 0: with CLAIM it says so once more. */
+void common_welcome(struct common *c, uint32_t conn, uint64_t run, uint64_t id);
 /* A connection has ended, or is about to. */
 void common_gone(struct common *c, uint32_t conn);
+/* Ends a connection, after what was sent to it. */
 void common_close(struct common *c, uint32_t conn);
 /* Says why to whoever is put out, or not let in. */
 void common_fence(struct common *c, uint32_t conn, uint64_t run, uint64_t view, enum cause cause, const char *text);

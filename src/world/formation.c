@@ -32,8 +32,8 @@ bool world_forming(const struct world *w)
 
 int64_t world_tombstone(const struct world *w)
 {
-    bool left = w->form.phase != FORM_ELASTIC && member_count(w, NULL, MEMBER_FREE) == w->member_room;
-    return left && formation_kept(w) ? w->form.deadline : NEVER;
+    bool only = formation_kept(w) && member_count(w, NULL, MEMBER_FREE) == w->member_room;
+    return only ? w->form.deadline : NEVER;
 }
 
 bool world_knows(const struct world *w, const struct claim *c)
@@ -70,8 +70,7 @@ bool formation_kept(const struct world *w)
 
 int64_t formation_deadline(const struct world *w)
 {
-    bool left = formation_kept(w) && member_count(w, NULL, MEMBER_FREE) == w->member_room;
-    return w->form.phase == FORM_FORMING || left ? w->form.deadline : NEVER;
+    return w->form.phase == FORM_FORMING ? w->form.deadline : world_tombstone(w);
 }
 
 uint32_t formation_key(const struct world *w, uint64_t id)
@@ -146,8 +145,8 @@ void formation_tick(struct world *w)
     w->form.deadline = NEVER;
     formation_seats(w, &seats);
     ranks_text(&seats, missing, sizeof missing);
-    formation_fail(w, CAUSE_DEADLINE, 0, missing[0] != 0 ? "these ranks have not come in time: %s" : "its members could not be linked in time%s",
-         missing);
+    formation_fail(w, CAUSE_DEADLINE, 0,
+                   missing[0] != 0 ? "these ranks have not come in time: %s" : "its members could not be linked in time%s", missing);
 }
 
 void formation_formed(struct world *w)

@@ -66,15 +66,6 @@ static void take_addresses(struct member_info *info, const struct msg_register *
     }
 }
 
-static void send_welcome(struct world *w, const struct member *mb)
-{
-    struct msg_welcome welcome = {.run = w->run, .id = mb->id, .epoch = w->common->config.epoch, .seen = mb->seen};
-    welcome.heartbeat_ms = (uint32_t)(w->common->config.heartbeat_ns / 1000000);
-    welcome.dead_ms = (uint32_t)(w->common->config.dead_ns / 1000000);
-    put_welcome(outbox_frame(w->common->out, FRAME_WELCOME, w->run, 0), &welcome);
-    outbox_send(w->common->out, MASTER_SEND, mb->conn);
-}
-
 static struct group *group_of_label(struct world *w, uint32_t label)
 {
     struct group *free = NULL;
@@ -142,7 +133,7 @@ struct member *member_newcomer(struct world *w, uint32_t conn, const struct msg_
     take_addresses(&mb->info, reg, &w->common->conns[conn].seen);
     bind(w, mb, conn);
     world_move(w, PHASE_MEMBER, &mb->phase, MEMBER_PENDING, mb->id, 0, "registered");
-    send_welcome(w, mb);
+    common_welcome(w->common, conn, w->run, mb->id);
     return mb;
 }
 
@@ -183,7 +174,7 @@ static void take_over(struct world *w, struct member *mb, uint32_t conn)
         common_close(w->common, mb->conn);
     }
     bind(w, mb, conn);
-    send_welcome(w, mb);
+    common_welcome(w->common, conn, w->run, mb->id);
 }
 
 void member_reclaim(struct world *w, struct member *mb, uint32_t conn)

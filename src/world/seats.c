@@ -34,11 +34,16 @@ static void keep(struct world *w)
 }
 
 /* To a connection that is no member's. */
-static void tell(struct world *w, uint32_t conn)
+static void say(struct world *w, uint32_t conn)
 {
     put_word(w);
     outbox_send(w->common->out, MASTER_SEND, conn);
     common_close(w->common, conn);
+}
+
+static void tell(struct world *w, uint32_t conn)
+{
+    say(w, conn);
     keep(w);
 }
 
@@ -130,13 +135,11 @@ void world_claim(struct world *w, uint32_t conn, const struct msg_register *reg)
         tell(w, conn);
     } else if (MUTANT(SIZE_ALONE) && c->size != f->size) {
         f->cause = CAUSE_MISMATCH;
-        put_word(w);
-        outbox_send(w->common->out, MASTER_SEND, conn);
-        common_close(w->common, conn);
+        say(w, conn);
         f->cause = CAUSE_NONE;
     } else if (c->size != f->size || c->loss != f->loss) { /* W9 */
         formation_fail(w, CAUSE_MISMATCH, 0, "it is created with %u ranks and the loss rule '%s', and with %u and '%s'", f->size,
-             loss_name(f->loss), c->size, loss_name(c->loss));
+                       loss_name(f->loss), c->size, loss_name(c->loss));
         give_up(w);
         if (c->rank < f->size && f->seats[c->rank].attempt == 0) {
             f->seats[c->rank].attempt = c->attempt;

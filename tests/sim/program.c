@@ -191,7 +191,7 @@ static void program_rejoin(struct cluster *cl, struct node *n)
 }
 
 /* ---- one turn of each phase; true: go on at once -------------------------------------------------------------------- */
-static bool turn_connect(struct cluster *cl, struct node *n)
+bool program_connect(struct cluster *cl, struct node *n, struct session_outcome *out)
 {
     struct program *p = n->program;
     if (p->phase == PROGRAM_START) {
@@ -202,8 +202,8 @@ static bool turn_connect(struct cluster *cl, struct node *n)
         program_go(n, PROGRAM_CONNECTING);
         node_step(cl, n, &e);
         if (e.outcome.result != RESULT_PENDING) {
-            program_rejoin(cl, n);
-            return false;
+            *out = e.outcome;
+            return true;
         }
     }
     if (!p->connect_done) {
@@ -213,7 +213,18 @@ static bool turn_connect(struct cluster *cl, struct node *n)
     node_step(cl, n, &e);
     p->connect_done = false;
     cluster_trace(cl, n->index, "connect ended", (uint64_t)e.outcome.result, 0);
-    if (e.outcome.result != RESULT_OK) {
+    *out = e.outcome;
+    return true;
+}
+
+static bool turn_connect(struct cluster *cl, struct node *n)
+{
+    struct program *p = n->program;
+    struct session_outcome o;
+    if (!program_connect(cl, n, &o)) {
+        return false;
+    }
+    if (o.result != RESULT_OK) {
         program_rejoin(cl, n);
         return false;
     }

@@ -88,6 +88,8 @@ uint64_t program_name(const struct node *n, uint64_t what);
 uint64_t program_key(const struct node *n, uint32_t op, uint32_t attempt);
 
 /* program.c */
+/* Calls connect, or takes its result; false: still open. */
+bool program_connect(struct cluster *cl, struct node *n, struct session_outcome *out);
 bool program_vote(struct cluster *cl, struct node *n, uint8_t kind, struct session_outcome *out); /* false: still open */
 
 /* program_form.c */

@@ -121,27 +121,12 @@ static void check_outcome(struct cluster *cl, const struct node *n, const struct
 static void turn_call(struct cluster *cl, struct node *n)
 {
     struct program *p = n->program;
-    if (p->phase == PROGRAM_START) {
-        struct session_event e = {.kind = SESSION_CONNECT};
-        p->connects++;
-        p->connect_done = false;
-        poison_renew(cl, n);
-        p->phase = PROGRAM_CONNECTING;
-        node_step(cl, n, &e);
-        if (e.outcome.result != RESULT_PENDING) {
-            next_call(cl, n);
-            return;
-        }
-    }
-    if (!p->connect_done) {
+    struct session_outcome o;
+    if (!program_connect(cl, n, &o)) {
         return;
     }
-    struct session_event e = {.kind = SESSION_COLLECT_CONNECT};
-    node_step(cl, n, &e);
-    p->connect_done = false;
-    cluster_trace(cl, n->index, "create ended", (uint64_t)e.outcome.result, e.outcome.cause);
-    check_outcome(cl, n, &e.outcome);
-    if (e.outcome.result == RESULT_OK) {
+    check_outcome(cl, n, &o);
+    if (o.result == RESULT_OK) {
         p->not_before = cl->now + (int64_t)rng_below(&cl->rng, (uint64_t)cl->opt.fault_ns);
         go(cl, n, PROGRAM_UPDATE, 0);
     } else {

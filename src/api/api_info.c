@@ -79,7 +79,7 @@ pcclResult_t pcclGetMembers(const pcclComm_t *communicator, pcclPeerInfo_t *memb
 static void info_then(pcclWaitInfo_t *out, const struct session_wait *w)
 {
     out->then_peer = w->then;
-    out->then_tag = w->then_tag;
+    out->then_tag = w->then_name.tag;
     snprintf(out->then_phase, sizeof out->then_phase, "%s", w->then_phase != NULL ? w->then_phase : "");
     snprintf(out->then_vote, sizeof out->then_vote, "%s", w->then_vote != NULL ? w->then_vote : "");
 }
@@ -111,7 +111,7 @@ pcclResult_t pcclGetWaits(const pcclComm_t *communicator, pcclWaitInfo_t *waits_
         }
         pthread_mutex_unlock(&c->lock);
         for (uint32_t i = 0; i < count && i < capacity; i++) {
-            waits_out[i].tag = waits[i].tag;
+            waits_out[i].tag = waits[i].name.tag;
             waits_out[i].peer = waits[i].peer;
             waits_out[i].age_ns = waits[i].since > 0 ? now - waits[i].since : 0;
             memset(waits_out[i].phase, 0, sizeof waits_out[i].phase);

@@ -21,9 +21,10 @@ void plan_make_pairwise(struct plan *plan)
     bool scatter = q->kind == PLAN_SCATTER;
     plan->pairwise = true;
     for (uint32_t r = 0; r < q->world; r++) {
-        size_t in = r == q->rank && (!scatter || r == q->root) ? plan_place(q->places, q->counts, q->count, r) : 0;
-        size_t out = scatter ? 0 : plan_place(q->out_places, q->out_counts, q->count, r);
-        size_t count = scatter ? plan_part(q->counts, q->count, q->rank) : plan_part(q->out_counts, q->count, r);
+        uint32_t shown = plan_shown(q, r);
+        size_t in = r == q->rank && (!scatter || r == q->root) ? plan_place(q->places, q->counts, q->count, shown) : 0;
+        size_t out = scatter ? 0 : plan_place(q->out_places, q->out_counts, q->count, shown);
+        size_t count = scatter ? plan_part(q->counts, q->count, plan_shown(q, q->rank)) : plan_part(q->out_counts, q->count, shown);
         bool comes = !scatter || r == q->root;
         add(plan, in, out, comes ? count : 0);
         plan_begin_segment(plan, r);
@@ -33,7 +34,8 @@ void plan_make_pairwise(struct plan *plan)
     }
     for (uint32_t r = 0; r < q->world; r++) {
         bool goes = r != q->rank && (!scatter || q->rank == q->root);
-        add(plan, goes ? plan_place(q->places, q->counts, q->count, r) : 0, 0, goes ? plan_part(q->counts, q->count, r) : 0);
+        uint32_t shown = plan_shown(q, r);
+        add(plan, goes ? plan_place(q->places, q->counts, q->count, shown) : 0, 0, goes ? plan_part(q->counts, q->count, shown) : 0);
         plan_begin_segment(plan, q->world + r);
         if (goes) {
             plan_add_step(plan, q->world + r, STEP_SEND, r);

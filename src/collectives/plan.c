@@ -65,6 +65,11 @@ struct plan_segment *plan_add_segment(struct plan *plan, size_t in, size_t out, 
     return s;
 }
 
+uint32_t plan_shown(const struct plan_params *q, uint32_t rank)
+{
+    return q->shown != NULL ? q->shown[rank] : rank;
+}
+
 size_t plan_part(const size_t *counts, size_t count, uint32_t rank)
 {
     return counts != NULL ? counts[rank] : count;
@@ -86,11 +91,10 @@ void plan_parts(struct plan *plan)
 {
     const struct plan_params *q = &plan->params;
     bool gather = q->kind == PLAN_ALL_GATHER;
-    size_t next = 0;
     for (uint32_t r = 0; r < q->world; r++) {
-        size_t place = q->places != NULL ? q->places[r] : next, count = plan_part(q->counts, q->count, r);
+        uint32_t shown = plan_shown(q, r);
+        size_t place = plan_place(q->places, q->counts, q->count, shown), count = plan_part(q->counts, q->count, shown);
         plan_add_segment(plan, gather ? 0 : place, gather ? place : 0, count);
-        next += count;
     }
 }
 

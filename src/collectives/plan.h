@@ -25,16 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* `count` below is plan_params.count; "own" is the part of the rank itself. */
-enum plan_kind {
-    PLAN_ALL_REDUCE,     /* in and out of count: the sum of all inputs */
-    PLAN_REDUCE_SCATTER, /* in: count for each rank; out: the sum of the own parts */
-    PLAN_ALL_GATHER,     /* in of count; out: everybody's, by rank */
-    PLAN_BROADCAST,      /* in of count at the root (elsewhere unused); out: the root's */
-    PLAN_SCATTER,        /* in at the root: count for each rank; out: the own part */
-    PLAN_ALL_TO_ALL,     /* in: count for each rank; out: the own part of each rank's */
-    PLAN_KINDS,
-};
+#include "core/plan_kind.h"
 
 enum plan_algorithm {
     PLAN_TINY = 0,     /* tiny.c */
@@ -70,6 +61,7 @@ struct plan_params {
     uint32_t lanes;          /* of the operation, at least 1: PLAN_PAIRWISE only */
     const uint32_t *ring;    /* borrowed: rank at each ring position; null: identity.  PLAN_RING, PLAN_CHAIN */
     const uint32_t *weights; /* borrowed: shard weight per rank, null: all equal; at least one is positive.  Direct all-reduce only */
+    const uint32_t *shown;   /* borrowed: what counts and places, and equal parts, count each rank as; null: as itself */
     size_t count;            /* elements, see enum plan_kind */
     const size_t *counts;    /* borrowed: elements of each rank in place of `count`, null: equal; of what the parts of a kind are, in
                                 the input where there are parts, else in the output */
@@ -114,6 +106,8 @@ void plan_cut(struct plan *plan, uint32_t parts, const uint32_t *weights);
 void plan_parts(struct plan *plan);
 /* One more segment, its frames behind those of the others. */
 struct plan_segment *plan_add_segment(struct plan *plan, size_t in, size_t out, size_t count);
+/* As what the lists count a rank. */
+uint32_t plan_shown(const struct plan_params *params, uint32_t rank);
 /* Elements of a rank's part, and the first of them: of a list of counts and places, either of which may be null. */
 size_t plan_part(const size_t *counts, size_t count, uint32_t rank);
 size_t plan_place(const size_t *places, const size_t *counts, size_t count, uint32_t rank);

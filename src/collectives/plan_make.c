@@ -70,7 +70,7 @@ uint32_t plan_max_steps(enum plan_algorithm algorithm, uint32_t world)
 void plan_make(struct plan *plan, const struct plan_params *params, struct plan_segment *segments,
                struct plan_step *steps)
 {
-    PCCL_ASSERT(params->world >= 2 && params->rank < params->world && params->root < params->world);
+    PCCL_ASSERT(params->world >= 1 && params->rank < params->world && params->root < params->world);
     PCCL_ASSERT(params->align > 0 && params->frame_elements > 0 && params->frame_elements % params->align == 0);
     PCCL_ASSERT(plan_offers(params->kind, params->algorithm) && (params->algorithm != PLAN_PAIRWISE || params->lanes > 0));
     *plan = (struct plan){.params = *params, .segments = segments, .steps = steps};
@@ -103,5 +103,6 @@ void plan_make(struct plan *plan, const struct plan_params *params, struct plan_
     PCCL_ASSERT(plan->segment_count <= plan_max_segments(params->algorithm, params->world));
     plan->params.ring = NULL;
     plan->params.weights = NULL;
+    plan->params.shown = NULL;
     plan->params.counts = plan->params.places = plan->params.out_counts = plan->params.out_places = NULL;
 }

@@ -37,6 +37,7 @@ enum {
      * BOUNDS_OPS calls each that nobody else has made.  What remains: if survivors wait for more than that, or list twice as many
      * in all, those whose reports come last lose their place. */
     BOUNDS_DECISIONS = 10240,
+    BOUNDS_CLASHES = 16, /* operations of one view of which it is told whose calls differ; of more only that they do */
 };
 
 /* Missing edges that a view of so many members can have. */

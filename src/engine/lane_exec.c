@@ -19,7 +19,7 @@ enum { LANE_BUCKETS_FIRST = 64, LANE_POOL_KEEP = 8, LANE_COPIES = 4 /* frames in
 
 static struct list *exec_bucket(struct lane *lane, const struct comm *comm, uint64_t view, const struct op_name *name)
 {
-    uint64_t h = mix64(mix64(mix64((uint64_t)(uintptr_t)comm, view), name->tag), name->seq);
+    uint64_t h = mix64(mix64(mix64((uint64_t)(uintptr_t)comm, view), name->tag), name->seq | (uint64_t)name->space << 32);
     return &lane->buckets[h & (lane->bucket_count - 1)];
 }
 
@@ -59,7 +59,7 @@ struct lane_exec *lane_exec_find(struct lane *lane, const struct comm *comm, uin
 {
     LIST_FOR_EACH(l, after, exec_bucket(lane, comm, view, name)) {
         struct lane_exec *e = LIST_ENTRY(l, struct lane_exec, by_name);
-        if (e->op->comm == comm && e->op->run.view == view && e->op->run.name.tag == name->tag && e->op->run.name.seq == name->seq) {
+        if (e->op->comm == comm && e->op->run.view == view && op_name_equal(&e->op->run.name, name)) {
             return e;
         }
     }

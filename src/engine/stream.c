@@ -17,7 +17,7 @@
 enum {
     STREAM_BUDGET = 512 << 10, /* bytes per pass and direction, so that both keep moving */
     STREAM_AHEAD = 192,        /* read beyond what is known to come */
-    STREAM_CREDIT_BYTES = FRAME_HEADER_BYTES + 16,
+    STREAM_CREDIT_BYTES = FRAME_HEADER_BYTES + P2P_CREDIT_BYTES,
 };
 
 struct stream *stream_new(struct link *link, uint64_t number, uint16_t index, struct conn *conn)

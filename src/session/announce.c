@@ -5,41 +5,46 @@
  * SPDX-License-Identifier: MIT */
 #include "session/session_state.h"
 
-bool announce_numbers(const struct session *s, const struct op *op, struct numeric *n)
+/* The frame with what goes to that rank, still without a receiver. */
+static struct action *put_input(struct session *s, const struct op *op, uint32_t rank, struct outbox *out)
 {
-    const struct op_params *p = &s->slots[op->slot].launch.params;
-    return numeric_init(n, (enum dtype)p->dtype, (enum redop)p->op, (enum quant)p->quant,
-                        (enum dtype)p->quant_dtype, s->cfg.kernels);
+    const struct session_launch *l = &s->slots[op->slot].launch;
+    struct work_range range = work_sends(s, l, rank);
+    struct numeric n;
+    PCCL_ASSERT(work_numeric(s, &l->params, &n));
+    bool as_is = n.plain || !work_sums(&l->params);
+    size_t size = dtype_size((enum dtype)l->params.dtype), bytes = as_is ? range.count * size : numeric_wire_bytes(&n, range.count);
+    const unsigned char *in = range.count == 0 ? NULL : (const unsigned char *)l->in + range.at * size;
+    struct msg_eager m = {.name = op->name, .params = l->params, .bytes = (uint32_t)bytes};
+    struct writer *w = outbox_frame(out, FRAME_EAGER, s->run, s->view.view);
+    put_eager(w, &m);
+    if (as_is) {
+        put_bytes(w, in, bytes);
+    } else {
+        numeric_encode(&n, s->wire, in, range.count);
+        put_bytes(w, s->wire, bytes);
+    }
+    return outbox_send_many(out, ACT_PEERS);
 }
 
 void announce_eager(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
 {
-    const struct session_launch *l = &s->slots[op->slot].launch;
-    struct numeric n;
-    PCCL_ASSERT(announce_numbers(s, op, &n));
-    size_t count = (size_t)l->params.count, bytes = numeric_wire_bytes(&n, count);
-    struct msg_eager m = {.name = op->name, .params = l->params, .bytes = (uint32_t)bytes};
-    struct writer *w = outbox_frame(out, FRAME_EAGER, s->run, s->view.view);
-    put_eager(w, &m);
-    if (n.plain) {
-        put_bytes(w, l->in, bytes);
-    } else {
-        numeric_encode(&n, s->wire, l->in, count);
-        put_bytes(w, s->wire, bytes);
-    }
-    struct action *a = outbox_send_many(out, ACT_PEERS);
+    const struct op_params *p = &s->slots[op->slot].launch.params;
+    bool each = p->kind == PLAN_REDUCE_SCATTER || p->kind == PLAN_SCATTER || p->kind == PLAN_ALL_TO_ALL;
+    struct action *all = each ? NULL : put_input(s, op, s->view.rank, out);
     for (uint32_t r = 0; r < s->view.world; r++) {
         if (r != s->view.rank && (rank == NONE || rank == r) && peer_reachable(s, r)) {
-            outbox_dest(out, a, s->view.ids[r]);
+            outbox_dest(out, each ? put_input(s, op, r, out) : all, s->view.ids[r]);
         }
     }
 }
 
-/* The ranks this operation exchanges data with: all for eager and direct, the neighbours for ring. */
+/* The ranks this operation exchanges data with: the neighbours for ring and chain, else all. */
 bool announce_neighbour(const struct session *s, const struct op *op, uint32_t rank)
 {
     const struct slot *c = &s->slots[op->slot];
-    if (op->eager || c->run.plan.algorithm != PLAN_RING) {
+    bool round = c->run.plan.algorithm == PLAN_RING || c->run.plan.algorithm == PLAN_CHAIN;
+    if (op->eager || !round) {
         return true;
     }
     uint32_t n = s->view.world, at = s->view.place;
@@ -64,6 +69,9 @@ void announce_to(struct session *s, struct op *op, uint32_t rank, struct outbox 
     struct msg_ready m = {
         .name = op->name, .params = c->launch.params, .window = c->launch.window, .bundle = p->bundle,
         .launch = c->run.launch};
+    if (m.params.layout == LAYOUT_PAIRS) {
+        m.expects = work_takes(s, &c->launch, rank).count;
+    }
     put_ready(outbox_frame(out, FRAME_READY, s->run, s->view.view), &m);
     outbox_send(out, ACT_PEERS, p->id);
 }

@@ -41,7 +41,7 @@ void complaint_spare(struct session *s, const struct peer *p, struct outbox *out
 static void tell_op(struct session *s, const struct op *op, struct outbox *out)
 {
     tell(s, &(struct msg_suspect){.target = SUSPECT_OPERATION, .cause = op->suspected, .peer = op->suspected_peer,
-                                  .tag = op->name.tag, .seq = op->name.seq},
+                                  .name = op->name},
          op->suspected_text, out);
 }
 

@@ -1,9 +1,9 @@
-/* eager.c - small operations: the whole input travels with the launch, everybody reduces for himself (the tiny plan).
+/* eager.c - small operations: what each member gives travels with its launch, everybody reduces for himself (the tiny plan).
  *
- * Contributions are folded in rank order as they come in turn, straight from the frame; those that come early are parked,
- * and what finds no room is dropped but for its header and asked for again (WANT) when its turn has come, from the
- * sender's borrowed buffer.  So progress needs no room at all.  Several peers compute the same elements, so NaNs are made
- * canonical.  Invariant: ranks below op->fold are in the accumulator.
+ * Contributions are folded, or put in their places, in rank order as they come in turn, straight from the frame; those that come
+ * early are parked, and what finds no room is dropped but for its header and asked for again (WANT) when its turn has come, from
+ * the sender's borrowed buffer.  So progress needs no room at all.  Several peers compute the same elements of an all-reduce, so
+ * NaNs are made canonical.  Invariant: what ranks below op->fold give is in the accumulator, or in its place.
  * SPDX-License-Identifier: MIT */
 #include "kernels/hash.h"
 #include "session/session_state.h"
@@ -14,14 +14,33 @@ static void *accumulator(const struct session_launch *l, const struct numeric *n
     return n->plain ? l->out : l->scratch;
 }
 
+/* What this rank gives to rank `to`, and what it gets of `from`, on the wire. */
+static uint64_t given_bytes(const struct session *s, const struct session_launch *l, const struct numeric *n, uint32_t to)
+{
+    size_t count = work_sends(s, l, to).count;
+    return work_sums(&l->params) ? numeric_wire_bytes(n, count) : numeric_user_bytes(n, count);
+}
+
+static uint64_t taken_bytes(const struct session *s, const struct session_launch *l, const struct numeric *n, uint32_t from)
+{
+    size_t count = work_takes(s, l, from).count;
+    return work_sums(&l->params) ? numeric_wire_bytes(n, count) : numeric_user_bytes(n, count);
+}
+
+/* The contribution of rank op->fold. */
 static void fold(struct session *s, struct op *op, const struct numeric *n, const void *wire)
 {
     const struct session_launch *l = &s->slots[op->slot].launch;
-    void *acc = accumulator(l, n);
-    if (op->fold == 0) {
-        numeric_load(n, acc, wire, (size_t)l->params.count);
+    struct work_range range = work_takes(s, l, op->fold);
+    if (!work_sums(&l->params)) {
+        unsigned char *to = range.count == 0 ? NULL : (unsigned char *)l->out + numeric_user_bytes(n, range.at);
+        if (to != NULL && to != wire) { /* in place: the own part lies there already */
+            memcpy(to, wire, numeric_user_bytes(n, range.count));
+        }
+    } else if (op->fold == 0) {
+        numeric_load(n, accumulator(l, n), wire, range.count);
     } else {
-        numeric_fold(n, acc, wire, (size_t)l->params.count);
+        numeric_fold(n, accumulator(l, n), wire, range.count);
     }
     op->fold++;
 }
@@ -29,29 +48,46 @@ static void fold(struct session *s, struct op *op, const struct numeric *n, cons
 static void fold_own(struct session *s, struct op *op, const struct numeric *n)
 {
     const struct session_launch *l = &s->slots[op->slot].launch;
-    if (n->plain) {
-        fold(s, op, n, l->in);
+    struct work_range range = work_sends(s, l, s->view.rank);
+    const unsigned char *in = range.count == 0 ? NULL : (const unsigned char *)l->in + numeric_user_bytes(n, range.at);
+    if (n->plain || !work_sums(&l->params)) {
+        fold(s, op, n, in);
     } else {
-        numeric_encode(n, s->wire, l->in, (size_t)l->params.count);
+        numeric_encode(n, s->wire, in, range.count);
         fold(s, op, n, s->wire);
     }
+}
+
+/* Of what all members have alike in the end. */
+static uint64_t result_digest(const struct session *s, const struct session_launch *l, const struct numeric *n)
+{
+    size_t end = 0;
+    for (uint32_t r = 0; r < s->view.world && work_same_for_all(&l->params); r++) {
+        struct work_range range = work_takes(s, l, r);
+        end = range.count > 0 && range.at + range.count > end ? range.at + range.count : end;
+    }
+    return end == 0 ? 0 : hash_simple64(l->out, numeric_user_bytes(n, end));
 }
 
 static void complete(struct session *s, struct op *op, const struct numeric *n, struct outbox *out)
 {
     struct slot *c = &s->slots[op->slot];
-    size_t count = (size_t)c->launch.params.count;
-    if (n->plain) {
-        numeric_finish_plain(n, c->launch.out, count, s->view.world);
-    } else {
-        numeric_finish(n, c->launch.out, NULL, c->launch.scratch, count, s->view.world);
+    const struct session_launch *l = &c->launch;
+    size_t count = 0;
+    if (work_sums(&l->params)) {
+        count = work_takes(s, l, s->view.rank).count;
+        if (n->plain) {
+            numeric_finish_plain(n, l->out, count, s->view.world);
+        } else {
+            numeric_finish(n, l->out, NULL, l->scratch, count, s->view.world);
+        }
+        numeric_canonical(n, l->out, count);
     }
-    numeric_canonical(n, c->launch.out, count);
-    uint64_t moved = (uint64_t)numeric_wire_bytes(n, count) * (s->view.world - 1);
-    c->outcome.tx_bytes = moved;
-    c->outcome.rx_bytes = moved;
-    uint64_t digest = s->view.plan.verify != 0 ? hash_simple64(c->launch.out, numeric_user_bytes(n, count)) : 0;
-    hold_complete(s, op, digest, out);
+    for (uint32_t r = 0; r < s->view.world; r++) {
+        c->outcome.tx_bytes += r == s->view.rank ? 0 : given_bytes(s, l, n, r);
+        c->outcome.rx_bytes += r == s->view.rank ? 0 : taken_bytes(s, l, n, r);
+    }
+    hold_complete(s, op, s->view.plan.verify != 0 ? result_digest(s, l, n) : 0, out);
 }
 
 static void ask_again(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
@@ -71,7 +107,7 @@ void eager_advance(struct session *s, struct op *op, struct outbox *out)
     if (op->phase != OP_RUN || !op->eager || op->refused != 0 || s->frozen || op->fold >= s->view.world) {
         return;
     }
-    PCCL_ASSERT(announce_numbers(s, op, &n));
+    PCCL_ASSERT(work_numeric(s, &s->slots[op->slot].launch.params, &n));
     while (op->fold < s->view.world) {
         if (op->fold == s->view.rank) {
             fold_own(s, op, &n);
@@ -80,6 +116,10 @@ void eager_advance(struct session *s, struct op *op, struct outbox *out)
         struct mark *m = op_mark(s, op, op->fold);
         if (m->park == 0) {
             ask_again(s, op, op->fold, out);
+            return;
+        }
+        if (m->park_bytes != taken_bytes(s, &s->slots[op->slot].launch, &n, op->fold)) {
+            refusal_mismatch(s, op, s->view.ids[op->fold], out); /* alike in name only */
             return;
         }
         fold(s, op, &n, park_at(s, m->park));
@@ -103,8 +143,8 @@ static void take(struct session *s, struct op *op, uint32_t rank, const struct m
         return; /* said again after a reconnect */
     }
     struct numeric n;
-    if (op->phase == OP_RUN && op->refused == 0 && op->fold == rank && announce_numbers(s, op, &n)) {
-        if (m->bytes == numeric_wire_bytes(&n, (size_t)m->params.count)) {
+    if (op->phase == OP_RUN && op->refused == 0 && op->fold == rank && work_numeric(s, &m->params, &n)) {
+        if (m->bytes == taken_bytes(s, &s->slots[op->slot].launch, &n, rank)) {
             fold(s, op, &n, payload);
             if (op->fold == s->view.world) {
                 complete(s, op, &n, out);
@@ -129,20 +169,24 @@ static void take(struct session *s, struct op *op, uint32_t rank, const struct m
     eager_advance(s, op, out);
 }
 
-static bool payload_fits(const struct session *s, const struct msg_eager *m)
+/* What the sender's own parameters allow, whatever this peer has called. */
+static bool payload_fits(const struct session *s, uint64_t sender, const struct msg_eager *m)
 {
     struct numeric n;
-    return numeric_init(&n, (enum dtype)m->params.dtype, (enum redop)m->params.op, (enum quant)m->params.quant,
-                        (enum dtype)m->params.quant_dtype, s->cfg.kernels) &&
-           m->params.count <= s->view.plan.eager_bytes / dtype_size((enum dtype)m->params.dtype) &&
-           m->bytes == numeric_wire_bytes(&n, (size_t)m->params.count);
+    const struct op_params *p = &m->params;
+    if (!work_numeric(s, p, &n) || !work_is_eager(s, p)) {
+        return false;
+    }
+    bool rooted = p->kind == PLAN_BROADCAST || p->kind == PLAN_SCATTER, gives = !rooted || p->root == sender;
+    uint64_t most = !gives ? 0 : work_sums(p) ? numeric_wire_bytes(&n, (size_t)p->count) : numeric_user_bytes(&n, (size_t)p->count);
+    return p->layout == 0 ? m->bytes == most : m->bytes <= most;
 }
 
 void eager_message(struct session *s, uint32_t from, struct reader *r, struct outbox *out)
 {
     struct msg_eager m;
     const void *payload;
-    if (!get_eager(r, &m, &payload) || !payload_fits(s, &m)) {
+    if (!get_eager(r, &m, &payload) || !payload_fits(s, s->peers[from].id, &m)) {
         links_bad(s, s->peers[from].id, out);
         return;
     }

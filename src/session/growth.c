@@ -92,7 +92,7 @@ static size_t whole_lines(size_t bytes)
 
 static size_t member_bytes(void)
 {
-    return sizeof(struct member_info) + 2 * sizeof(uint64_t) + 6 * sizeof(uint32_t) + sizeof(bool);
+    return sizeof(struct member_info) + 2 * sizeof(uint64_t) + 7 * sizeof(uint32_t) + sizeof(bool);
 }
 
 static size_t bytes_of(const struct session_config *cfg, const struct session_growth *g)
@@ -144,6 +144,7 @@ static void members_use(struct session *s, unsigned char *at, uint32_t count)
     v->ring = moved(&at, sizeof *v->ring, count, v->ring, v->world);
     v->weights = moved(&at, sizeof *v->weights, count, v->weights, v->world);
     v->ranked = moved(&at, sizeof *v->ranked, count, v->ranked, v->world);
+    v->shown = moved(&at, sizeof *v->shown, count, v->shown, v->world);
     v->relay_first = moved(&at, sizeof *v->relay_first, count + 1, v->relay_first, v->world > 0 ? v->world + 1 : 0);
     s->fetch.asked = moved(&at, sizeof *s->fetch.asked, count, s->fetch.asked, sources);
     s->fetch.holder_down = moved(&at, sizeof *s->fetch.holder_down, count, s->fetch.holder_down, sources);
@@ -323,7 +324,7 @@ static void needs_of(const struct session *s, const struct session_event *e, str
     case SESSION_LAUNCH:
         n->entries[SESSION_SLOTS] = e->slot + 1;
         n->entries[SESSION_TAGS] = s->tag_used + 1;
-        n->entries[SESSION_WIRE] = launch_encodes(s, &e->launch->params);
+        n->entries[SESSION_WIRE] = work_encodes(s, &e->launch->params);
         break;
     case SESSION_MASTER_FRAME:
         master_needs(s, e, n);

@@ -97,7 +97,7 @@ void hold_send(struct session *s, struct op *op, struct outbox *out)
 
 static void finish(struct session *s, struct op *op, struct outbox *out)
 {
-    struct tag *t = tag_find(s, op->name.tag);
+    struct tag *t = tag_find(s, op->name.space, op->name.tag);
     PCCL_ASSERT(t != NULL);
     if (!MUTANT(REFUSALS_KEPT)) {
         tag_caught_up(s, t); /* everybody has launched this number, hence taken all before it */
@@ -229,6 +229,7 @@ void hold_ready(struct session *s, uint32_t from, struct reader *r, struct outbo
     mark->window = m.window;
     mark->bundle = m.bundle;
     mark->launch = m.launch;
+    mark->expects = m.expects;
     if (m.bundle == p->bundle) {
         p->bundle_view = s->view.view;
     }

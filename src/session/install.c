@@ -6,7 +6,7 @@
  * SPDX-License-Identifier: MIT */
 #include "session/session_state.h"
 
-enum { REPORT_BYTES = 96 }; /* no entry has more */
+enum { REPORT_BYTES = 160 }; /* no entry has more */
 
 /* How this peer lists an operation; false: not at all, which is a veto. */
 static bool report_state(const struct op *op, struct op_report *r)
@@ -37,7 +37,7 @@ static uint32_t report_list(struct session *s, bool launched, uint32_t most, str
     uint32_t listed = 0;
     for (uint32_t i = 0; s->op_used > 0 && i < s->op_count; i++) {
         const struct op *op = &s->ops[i];
-        struct op_report r = {.tag = op->name.tag, .seq = op->name.seq, .params = op->params, .digest = op->digest};
+        struct op_report r = {.name = op->name, .params = op->params, .digest = op->digest};
         if ((op->phase != OP_GHOST) != launched || !report_state(op, &r)) {
             continue;
         }
@@ -120,11 +120,11 @@ static bool get_decision(struct reader *r, struct decision *out)
 static void owe(struct session *s, const struct msg_view *m, const struct op_decision *d, const struct op_clash *clash)
 {
     struct owed what = {.outcome = d->outcome, .cause = d->cause != 0 ? d->cause : m->cause, .culprit = d->culprit,
-                        .view = m->view, .seq = d->seq, .sizes = m->sizes};
+                        .view = m->view, .seq = d->name.seq, .sizes = m->sizes};
     if (what.cause == CAUSE_MISMATCH) {
-        mismatch_owe(s, m->view, &(struct op_name){.tag = d->tag, .seq = d->seq}, clash);
+        mismatch_owe(s, m->view, &d->name, clash);
     }
-    if (MUTANT(NODEBT) || owed_add(s, d->tag, &what)) {
+    if (MUTANT(NODEBT) || owed_add(s, &d->name, &what)) {
         return;
     }
     if (s->tag_used < s->cfg.max_tags && s->owed_used < s->cfg.max_owed) {
@@ -155,7 +155,7 @@ static void decide_own(struct session *s, struct op *op, const struct msg_view *
         slot_end(s, slot, RESULT_OK, CAUSE_NONE, 0, out);
         slot_stop(s, slot, out);
     } else {
-        if (d->outcome == OUTCOME_ABORT) {
+        if (d->outcome == OUTCOME_ABORT || cause == CAUSE_OLD_VIEW) {
             slot_sizes(s, slot, m->view, &m->sizes);
         }
         slot_end(s, slot, slot_result(&s->slots[slot], cause), cause, d->culprit, out);
@@ -169,8 +169,7 @@ static void decide_own(struct session *s, struct op *op, const struct msg_view *
 static void decide(struct session *s, const struct msg_view *m, const struct decision *decided, struct outbox *out)
 {
     const struct op_decision *d = &decided->d;
-    struct op_name name = {.tag = d->tag, .seq = d->seq};
-    struct op *op = op_find(s, &name);
+    struct op *op = op_find(s, &d->name);
     if (op != NULL && op->slot != NONE) {
         if (d->cause == CAUSE_MISMATCH) {
             mismatch_learn(s, op, &decided->clash);
@@ -178,7 +177,7 @@ static void decide(struct session *s, const struct msg_view *m, const struct dec
         decide_own(s, op, m, d, out);
         return;
     }
-    if ((op != NULL && op->phase == OP_DONE) || op_past(s, &name)) {
+    if ((op != NULL && op->phase == OP_DONE) || op_past(s, &d->name)) {
         if (d->outcome == OUTCOME_ABORT) { /* finished here: everybody held it */
             disbelieve(s);
         }
@@ -202,7 +201,7 @@ static void owe_undecided(struct session *s, const struct msg_view *m)
         const struct op *op = &s->ops[i];
         if (op->phase == OP_GHOST && op->refused != 0) {
             struct op_clash clash = mismatch_clash(s, op);
-            owe(s, m, &(struct op_decision){.tag = op->name.tag, .seq = op->name.seq, .outcome = OUTCOME_REFUSED,
+            owe(s, m, &(struct op_decision){.name = op->name, .outcome = OUTCOME_REFUSED,
                                             .cause = op->refused, .culprit = op->culprit}, &clash);
         }
     }
@@ -344,6 +343,9 @@ static void rank_members(struct view *v, const struct member_info *list, uint32_
         }
         v->ranked[k] = i;
     }
+    for (uint32_t k = 0; k < n; k++) {
+        v->shown[v->ranked[k]] = k;
+    }
 }
 
 static void adopt_members(struct session *s, const struct msg_view *m)
@@ -409,6 +411,22 @@ static void greet_members(struct session *s, struct outbox *out)
     }
 }
 
+/* The next members are in scratch_members, ascending. */
+static void note_lost(struct session *s, const struct msg_view *m)
+{
+    uint32_t n = 0;
+    for (uint32_t rank = 0; rank < s->view.world; rank++) {
+        while (n < m->members && s->scratch_members[n].id < s->view.ids[rank]) {
+            n++;
+        }
+        if (n == m->members || s->scratch_members[n].id != s->view.ids[rank]) {
+            s->lost_view = m->view;
+            s->lost_id = s->view.ids[rank];
+            return;
+        }
+    }
+}
+
 void install_view(struct session *s, struct reader *r, struct outbox *out)
 {
     struct msg_view m;
@@ -434,6 +452,7 @@ void install_view(struct session *s, struct reader *r, struct outbox *out)
     if (s->wish.leave) {
         return;
     }
+    note_lost(s, &m);
     op_clear(s);
     s->finished_count = 0;
     s->finished_by = INT64_MAX;

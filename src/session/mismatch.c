@@ -12,8 +12,8 @@
 
 static bool equal(const struct op_params *a, const struct op_params *b)
 {
-    return a->count == b->count && a->dtype == b->dtype && a->op == b->op && a->quant == b->quant &&
-           a->quant_dtype == b->quant_dtype;
+    return a->count == b->count && a->root == b->root && a->layout == b->layout && a->kind == b->kind && a->dtype == b->dtype &&
+           a->op == b->op && a->quant == b->quant && a->quant_dtype == b->quant_dtype;
 }
 
 void mismatch_hear(struct session *s, struct op *op, uint32_t rank, const struct op_params *params)
@@ -27,7 +27,11 @@ void mismatch_hear(struct session *s, struct op *op, uint32_t rank, const struct
 bool mismatch_with(struct session *s, const struct op *op, uint32_t rank)
 {
     const struct mark *m = op_mark(s, op, rank), *own = op_mark(s, op, s->view.rank);
-    return m->ready && own->ready && !equal(&m->params, &own->params);
+    if (!m->ready || !own->ready || rank == s->view.rank) {
+        return false;
+    }
+    bool pairs = own->params.layout == LAYOUT_PAIRS && op->slot != NONE;
+    return !equal(&m->params, &own->params) || (pairs && m->expects != work_sends(s, &s->slots[op->slot].launch, rank).count);
 }
 
 struct op_clash mismatch_clash(struct session *s, const struct op *op)
@@ -92,15 +96,16 @@ void mismatch_tell(const struct session *s, struct slot *c, const struct op_clas
 
 void mismatch_owe(struct session *s, uint64_t view, const struct op_name *name, const struct op_clash *clash)
 {
-    s->clashes[s->clash_next] = (struct owed_clash){.view = view, .tag = name->tag, .seq = name->seq, .clash = *clash};
+    s->clashes[s->clash_next] = (struct owed_clash){.view = view, .name = *name, .clash = *clash};
     s->clash_next = (s->clash_next + 1) % SESSION_CLASHES;
 }
 
-struct op_clash mismatch_owed(const struct session *s, uint64_t tag, const struct owed *owed)
+struct op_clash mismatch_owed(const struct session *s, const struct owed *owed)
 {
+    struct op_name name = {.space = owed->space, .tag = owed->tag, .seq = owed->seq};
     for (uint32_t i = 0; i < SESSION_CLASHES; i++) {
         const struct owed_clash *k = &s->clashes[i];
-        if (k->view == owed->view && k->tag == tag && k->seq == owed->seq) {
+        if (k->view == owed->view && op_name_equal(&k->name, &name)) {
             return k->clash;
         }
     }

@@ -9,13 +9,13 @@
 
 static uint32_t op_hash(const struct session *s, const struct op_name *name)
 {
-    return (uint32_t)mix64(name->tag, name->seq) & (s->buckets - 1);
+    return (uint32_t)mix64(name->tag, name->seq | (uint64_t)name->space << 32) & (s->buckets - 1);
 }
 
 struct op *op_find(struct session *s, const struct op_name *name)
 {
     for (uint32_t i = s->op_bucket[op_hash(s, name)]; i != NONE; i = s->ops[i].next) {
-        if (s->ops[i].name.tag == name->tag && s->ops[i].name.seq == name->seq) {
+        if (op_name_equal(&s->ops[i].name, name)) {
             return &s->ops[i];
         }
     }
@@ -197,7 +197,7 @@ struct mark *op_mark(struct session *s, const struct op *op, uint32_t rank)
 
 bool op_past(struct session *s, const struct op_name *name)
 {
-    struct tag *t = tag_find(s, name->tag);
+    struct tag *t = tag_find(s, name->space, name->tag);
     return t != NULL && name->seq < t->next_seq && op_find(s, name) == NULL;
 }
 

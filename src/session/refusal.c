@@ -73,10 +73,13 @@ void refusal_check(struct session *s, struct op *op, struct outbox *out)
     for (uint32_t r = 0; r < s->view.world; r++) {
         launched = launched && op_mark(s, op, r)->ready;
     }
-    struct tag *t = tag_find(s, op->name.tag);
+    struct tag *t = tag_find(s, op->name.space, op->name.tag);
     PCCL_ASSERT(t != NULL);
     if (!launched) {
         tag_refused(s, t);
+    }
+    if (op->refused == CAUSE_OLD_VIEW) { /* with the loss that it is for come the sizes after it */
+        slot_sizes(s, op->slot, s->view.view, &s->view.sizes);
     }
     slot_end(s, op->slot, slot_result(&s->slots[op->slot], op->refused), op->refused, op->culprit, out);
     op->slot = NONE;
@@ -145,7 +148,7 @@ void refusal_skip(struct session *s, uint32_t settled)
     for (uint32_t i = 0; s->op_used > 0 && i < s->op_count; i++) {
         struct op *op = &s->ops[i];
         if (op->phase == OP_GHOST && op->refused != 0 && op->settled <= settled) {
-            struct tag *t = tag_get(s, op->name.tag);
+            struct tag *t = tag_get(s, op->name.space, op->name.tag);
             if (t == NULL) {
                 wish_leave(s, CAUSE_NO_MEMORY, RESULT_NO_MEMORY, "no memory for what was refused", true);
                 return;

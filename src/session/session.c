@@ -356,16 +356,6 @@ const struct session_op *session_op(const struct session *s, uint32_t slot)
     return &s->slots[slot].run;
 }
 
-/* The own rank as programs count it. */
-static uint32_t rank_shown(const struct session *s)
-{
-    uint32_t shown = 0;
-    while (shown < s->view.world && s->view.ranked[shown] != s->view.rank) {
-        shown++;
-    }
-    return shown;
-}
-
 void session_info(const struct session *s, struct session_info *out)
 {
     *out = (struct session_info){
@@ -374,7 +364,7 @@ void session_info(const struct session *s, struct session_info *out)
         .id = s->id,
         .view = s->view.view,
         .newest = s->proposal > s->view.view ? s->proposal : s->view.view,
-        .rank = rank_shown(s),
+        .rank = s->view.world > 0 ? s->view.shown[s->view.rank] : 0,
         .world = s->view.world,
         .snapshot = s->snapshot,
         .open_slots = s->slots_used,

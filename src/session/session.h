@@ -64,6 +64,8 @@ enum session_result {
     RESULT_OK,
     RESULT_LOST,         /* aborted: RankConnectionLost */
     RESULT_MISMATCH,     /* InvalidArgument */
+    RESULT_ARGUMENT,     /* InvalidArgument: a member could not make the call as it was given */
+    RESULT_NO_PATH,      /* InvalidUsage: the view lacks a link that this collective needs */
     RESULT_DIGEST,       /* InternalError */
     RESULT_NO_MEMORY,    /* InternalError */
     RESULT_ALONE,        /* TooFewPeers */
@@ -100,13 +102,19 @@ struct session_outcome {
 };
 
 struct session_launch {
+    uint8_t space;          /* enum op_space; ORDERED: tag 0 */
     uint64_t tag;
-    struct op_params params;
+    struct op_params params; /* root: filled in from root_rank */
+    uint32_t root_rank;     /* as programs count, among the members of the snapshot */
+    size_t count;           /* LAYOUT_PAIRS: elements of a part where there is no list; else params.count counts */
+    const size_t *counts, *places, *out_counts, *out_places; /* borrowed until it is collected: by rank as programs count; see plan_params;
+                               counts never without places */
     const void *in;         /* never written while the operation runs (an in-place call passes its backup) */
     void *out;
     void *scratch;          /* numeric_acc_bytes of the operation if it is eager and not plain, else null */
     bool in_place;
     bool no_memory;         /* the backup could not be allocated: refuse */
+    bool bad_argument;      /* ORDERED: the call cannot be made as it was given: refuse; no buffer is touched */
     uint32_t window;        /* data frames per lane reserved for each folding sender (session_folding_senders) */
     int64_t deadline;       /* absolute, INT64_MAX none */
 };
@@ -277,14 +285,14 @@ const struct phase_table *session_phases(uint32_t *count);
 
 /* Who is waited for: up to capacity entries; returns their number. */
 struct session_wait {
-    uint64_t tag;
+    struct op_name name; /* of the operation; of a vote: none */
     uint64_t peer;
     int64_t since;
     const char *phase; /* static: "launch", "data", "hold", "update", ... */
     /* What the master says of `peer`: whom it waits for in the end, in which operation and phase (null: in none), and in which vote
      * that one waits (null: in none).  0: nothing is known. */
     uint64_t then;
-    uint64_t then_tag;
+    struct op_name then_name;
     const char *then_phase, *then_vote;
     bool told;         /* the master has spoken of `peer` at all */
 };

@@ -136,7 +136,7 @@ static void check_op(const struct session *s, uint32_t i)
     }
     if (launched) {
         const struct slot *c = &s->slots[op->slot];
-        PCCL_ASSERT(c->at.phase == SLOT_RUNNING && c->op == i && c->launch.tag == op->name.tag);
+        PCCL_ASSERT(c->at.phase == SLOT_RUNNING && c->op == i && c->launch.tag == op->name.tag && c->launch.space == op->name.space);
         PCCL_ASSERT(op->phase == OP_HOLDING || op->eager || op->refused != 0 || c->at.started || s->frozen);
         PCCL_ASSERT(!c->at.started || c->at.stopped || (op->refused == 0 && !s->frozen)); /* P4, P10 */
     }
@@ -266,18 +266,20 @@ static void check_tags(const struct session *s)
         PCCL_ASSERT(t->refusals <= t->next_seq + BOUNDS_REFUSALS);
         if (t->slot != NONE) {
             PCCL_ASSERT(t->slot < s->slot_count && s->slots[t->slot].at.phase != SLOT_FREE &&
-                        s->slots[t->slot].launch.tag == t->tag);
+                        s->slots[t->slot].launch.tag == t->tag && s->slots[t->slot].launch.space == t->space);
             calls++;
         }
+        PCCL_ASSERT(t->space == SPACE_ORDERED ? t->slot == NONE : t->open == 0);
+        calls += t->open;
         for (uint32_t k = t->owed; k != NONE && owed.count <= s->owed_count; k = s->owed[k].next) {
-            PCCL_ASSERT(s->owed[k].outcome != 0 && s->owed[k].tag == t->tag);
+            PCCL_ASSERT(s->owed[k].outcome != 0 && s->owed[k].tag == t->tag && s->owed[k].space == t->space);
             const struct owed *after = s->owed[k].next == NONE ? NULL : &s->owed[s->owed[k].next];
             PCCL_ASSERT(after == NULL || s->owed[k].view < after->view ||
                         (s->owed[k].view == after->view && s->owed[k].seq < after->seq)); /* calls take them in this order */
             census_add(&owed, k);
         }
     }
-    PCCL_ASSERT(calls == s->slots_used); /* one call of a tag at a time */
+    PCCL_ASSERT(calls == s->slots_used); /* of a tag one at a time */
     PCCL_ASSERT(owed.count == s->owed_used);
     for (uint32_t k = s->owed_free; k != NONE && owed.count <= s->owed_count; k = s->owed[k].next) {
         PCCL_ASSERT(s->owed[k].outcome == 0);

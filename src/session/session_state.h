@@ -53,12 +53,13 @@ struct mark {
     struct op_params params; /* of its call, if `called` */
     uint64_t hold_params, hold_digest, bundle;
     uint64_t launch;     /* number among its launches */
+    uint64_t expects;    /* LAYOUT_PAIRS: elements that it expects of this peer */
     uint32_t window;
     uint32_t park;       /* park block + 1 of its EAGER payload, 0 none */
     uint32_t park_bytes;
     uint32_t relayed;    /* dissemination: bit per round of it that we pass on to a member behind a missing edge */
-    uint8_t refuse;      /* cause of its last REFUSE, 0 none */
     uint64_t refuse_culprit;
+    uint8_t refuse;      /* cause of its last REFUSE, 0 none */
     bool named;          /* it runs this one, which is neither launched nor refused here: counted in peer.named */
     bool ready, held, fed; /* fed: lanes were told */
     bool called;         /* its parameters are known: by its READY, or by the REFUSE of somebody who had it */
@@ -96,8 +97,10 @@ struct op {
 
 struct tag {
     uint64_t tag;
+    uint8_t space;       /* enum op_space */
     uint32_t next_seq;
-    uint32_t slot;       /* un-collected operation of this tag, NONE */
+    uint32_t slot;       /* SPACE_TAG: un-collected operation of this tag, NONE */
+    uint32_t open;       /* SPACE_ORDERED: un-collected operations */
     uint32_t owed;       /* list of owed errors, NONE */
     uint32_t refusals;   /* since the last success, since `settled` votes in this view, that somebody may not have taken */
     uint32_t settled;
@@ -107,6 +110,7 @@ struct tag {
 /* An error that the next call of a tag takes (P7). */
 struct owed {
     uint64_t tag;
+    uint8_t space;
     uint32_t next;
     uint8_t outcome;     /* OUTCOME_ABORT or OUTCOME_REFUSED; 0: entry not in use */
     uint8_t cause;
@@ -119,8 +123,8 @@ struct owed {
 /* MISMATCH among what is owed: the newest few, for the text of the calls that take them. */
 enum { SESSION_CLASHES = 8 };
 struct owed_clash {
-    uint64_t view, tag;
-    uint32_t seq;
+    uint64_t view;
+    struct op_name name;
     struct op_clash clash;
 };
 
@@ -140,6 +144,7 @@ struct slot {
     bool has_sizes;
     uint8_t given_up;    /* by the program, before it was launched: why; CAUSE_NONE: not */
     bool failed;         /* this peer is why it cannot be done: no memory for it, or its executor failed */
+    uint64_t called_view; /* SPACE_ORDERED: what the program knew when it made the call */
     uint32_t op;
     int64_t since;       /* called */
     uint32_t next;       /* deferred, running: the call after it, NONE */
@@ -159,6 +164,7 @@ struct view {
     uint32_t *peer;      /* by rank: index into peers, NONE for self */
     uint32_t *ring, *weights;
     uint32_t *ranked;    /* by the rank that programs see, which counts by (key, id): the rank here, which counts by id */
+    uint32_t *shown;     /* the other way round: by rank here */
     uint32_t key;        /* its own */
     uint32_t *relay_first, *relay_to; /* by rank: where those begin whom we pass its words on to; their ranks */
     bool weighted;
@@ -227,6 +233,7 @@ struct session {
     int64_t frozen_at;
     uint32_t attempt;
     uint64_t snapshot_view;
+    uint64_t lost_view, lost_id; /* the newest that is without a member of the one before it; who, the lowest id */
     struct sizes snapshot;
     struct member_info *scratch_members;
     uint64_t *scratch_ids;
@@ -270,6 +277,7 @@ struct session {
     uint64_t answers;    /* REFUSEs sent in this view in answer to others */
     uint32_t deferred, deferred_last; /* calls not launched yet, in their order; NONE */
     uint32_t deferred_count;
+    bool behind;         /* ... all of which wait for members that have not come to what was refused here, as the last step has left it */
     unsigned char *park; /* blocks */
     size_t park_pitch;
     uint32_t *park_free;
@@ -380,7 +388,7 @@ void mismatch_learn(struct session *s, struct op *op, const struct op_clash *cla
 /* The outcome of a call names a member whose call differs, and says both. */
 void mismatch_tell(const struct session *s, struct slot *c, const struct op_clash *clash);
 void mismatch_owe(struct session *s, uint64_t view, const struct op_name *name, const struct op_clash *clash);
-struct op_clash mismatch_owed(const struct session *s, uint64_t tag, const struct owed *owed);
+struct op_clash mismatch_owed(const struct session *s, const struct owed *owed);
 
 /* entries.c */
 void entries_begin(struct entries_diff *d);
@@ -412,7 +420,6 @@ enum session_result slot_result(const struct slot *c, uint8_t cause);
 void slot_return(struct session *s, uint32_t slot, struct outbox *out);
 
 /* announce.c */
-bool announce_numbers(const struct session *s, const struct op *op, struct numeric *n); /* of a call that is launched */
 bool announce_neighbour(const struct session *s, const struct op *op, uint32_t rank); /* it exchanges data with that rank */
 void announce_feed(struct session *s, struct op *op, uint32_t rank, struct outbox *out);
 void announce_to(struct session *s, struct op *op, uint32_t rank, struct outbox *out); /* READY or EAGER to one */
@@ -475,12 +482,12 @@ unsigned char *park_at(struct session *s, uint32_t block);
 /* tags.c */
 size_t tag_table_bytes(uint32_t count);
 void tag_table_use(struct session *s, void *storage, uint32_t count); /* in place of the present one */
-struct tag *tag_find(struct session *s, uint64_t tag);
-struct tag *tag_get(struct session *s, uint64_t tag); /* adds; null if full */
+struct tag *tag_find(struct session *s, uint8_t space, uint64_t tag);
+struct tag *tag_get(struct session *s, uint8_t space, uint64_t tag); /* adds; null if full */
 uint32_t tag_refusals(const struct session *s, const struct tag *t);
 void tag_refused(struct session *s, struct tag *t);
 void tag_caught_up(struct session *s, struct tag *t); /* all members have taken what was refused of it */
-bool owed_add(struct session *s, uint64_t tag, const struct owed *what);
+bool owed_add(struct session *s, const struct op_name *name, const struct owed *what);
 bool owed_take(struct session *s, struct tag *t, struct owed *what);
 void owed_clear(struct session *s);
 void owed_table_use(struct session *s, void *storage, uint32_t count); /* in place of the present one */
@@ -490,8 +497,21 @@ void tags_renew(struct session *s); /* a new view, or none */
 void growth_init(struct session *s); /* all tables, in the arena */
 bool growth_met(const struct session *s, const struct session_event *e); /* what the master sent finds room */
 
+/* work.c: ranks are those of plans */
+bool work_numeric(const struct session *s, const struct op_params *p, struct numeric *n);
+bool work_sums(const struct op_params *p);
+bool work_same_for_all(const struct op_params *p); /* what members have in the end */
+bool work_is_eager(const struct session *s, const struct op_params *p);
+bool work_encodes(const struct session *s, const struct op_params *p); /* its input travels with it, and not as it is */
+bool work_has_path(const struct session *s, const struct op_params *p); /* in this view */
+struct work_range { /* elements of a buffer */
+    size_t at, count;
+};
+struct work_range work_sends(const struct session *s, const struct session_launch *l, uint32_t to);   /* of the input */
+struct work_range work_takes(const struct session *s, const struct session_launch *l, uint32_t from); /* in the output */
+void work_plan(struct session *s, struct slot *c, const struct op_name *name); /* what lanes are to do */
+
 /* launch.c */
-bool launch_encodes(const struct session *s, const struct op_params *p); /* its input travels with it, and not as it is */
 void launch_call(struct session *s, struct session_event *e, struct outbox *out);
 void launch_deferred(struct session *s, struct outbox *out); /* as many as the outbox takes: the rest in a later step */
 bool launch_due(const struct session *s); /* a deferred call need not wait any longer */

@@ -1,4 +1,5 @@
-/* tags.c - the tags of the installed view, by hash, and the errors that are owed to their next calls.
+/* tags.c - what operations are numbered in: the tags of the installed view, and the order of issue, which is the one tag of its
+ * space; by hash, with the errors that are owed to their next calls.
  *
  * Its one idea: entries in use lie side by side, and each is in the chain of its bucket, so that nothing that was there before is ever
  * walked over: a table that is full, or was, costs a lookup nothing.  A new view forgets all tags but those that owe an error or
@@ -7,9 +8,9 @@
 #include "core/mix.h"
 #include "session/session_state.h"
 
-static uint32_t *bucket_of(struct session *s, uint64_t tag)
+static uint32_t *bucket_of(struct session *s, uint8_t space, uint64_t tag)
 {
-    return &s->tag_bucket[mix64(tag, 1) & (s->tag_buckets - 1)];
+    return &s->tag_bucket[mix64(tag, 1 + (uint64_t)space) & (s->tag_buckets - 1)];
 }
 
 static uint32_t buckets_for(uint32_t count)
@@ -40,32 +41,32 @@ void tag_table_use(struct session *s, void *storage, uint32_t count)
         s->tag_bucket[i] = NONE;
     }
     for (uint32_t i = 0; i < s->tag_used; i++) {
-        uint32_t *head = bucket_of(s, tags[i].tag);
+        uint32_t *head = bucket_of(s, tags[i].space, tags[i].tag);
         tags[i].next = *head;
         *head = i;
     }
 }
 
-struct tag *tag_find(struct session *s, uint64_t tag)
+struct tag *tag_find(struct session *s, uint8_t space, uint64_t tag)
 {
-    for (uint32_t i = *bucket_of(s, tag); i != NONE; i = s->tags[i].next) {
+    for (uint32_t i = *bucket_of(s, space, tag); i != NONE; i = s->tags[i].next) {
         s->tag_steps++;
-        if (s->tags[i].tag == tag) {
+        if (s->tags[i].tag == tag && s->tags[i].space == space) {
             return &s->tags[i];
         }
     }
     return NULL;
 }
 
-struct tag *tag_get(struct session *s, uint64_t tag)
+struct tag *tag_get(struct session *s, uint8_t space, uint64_t tag)
 {
-    struct tag *t = tag_find(s, tag);
+    struct tag *t = tag_find(s, space, tag);
     if (t != NULL || s->tag_used == s->tag_count) {
         return t;
     }
-    uint32_t *head = bucket_of(s, tag);
+    uint32_t *head = bucket_of(s, space, tag);
     t = &s->tags[s->tag_used];
-    *t = (struct tag){.tag = tag, .slot = NONE, .owed = NONE, .next = *head};
+    *t = (struct tag){.tag = tag, .space = space, .slot = NONE, .owed = NONE, .next = *head};
     *head = s->tag_used++;
     return t;
 }
@@ -73,7 +74,7 @@ struct tag *tag_get(struct session *s, uint64_t tag)
 /* The link of a chain that names the entry. */
 static uint32_t *link_to(struct session *s, uint32_t i)
 {
-    uint32_t *link = bucket_of(s, s->tags[i].tag);
+    uint32_t *link = bucket_of(s, s->tags[i].space, s->tags[i].tag);
     while (*link != i) {
         PCCL_ASSERT(*link != NONE);
         link = &s->tags[*link].next;
@@ -96,7 +97,7 @@ void tags_renew(struct session *s)
 {
     for (uint32_t i = s->tag_used; i-- > 0;) {
         struct tag *t = &s->tags[i];
-        if (t->owed == NONE && t->slot == NONE) {
+        if (t->owed == NONE && t->slot == NONE && t->open == 0) {
             forget(s, i);
         } else {
             t->next_seq = t->refusals = 0;
@@ -139,9 +140,9 @@ void owed_table_use(struct session *s, void *storage, uint32_t count)
     s->owed_count = count;
 }
 
-bool owed_add(struct session *s, uint64_t tag, const struct owed *what)
+bool owed_add(struct session *s, const struct op_name *name, const struct owed *what)
 {
-    struct tag *t = tag_get(s, tag);
+    struct tag *t = tag_get(s, name->space, name->tag);
     if (t == NULL || s->owed_free == NONE) {
         return false;
     }
@@ -149,7 +150,8 @@ bool owed_add(struct session *s, uint64_t tag, const struct owed *what)
     s->owed_free = s->owed[i].next;
     s->owed_used++;
     s->owed[i] = *what;
-    s->owed[i].tag = tag;
+    s->owed[i].space = name->space;
+    s->owed[i].tag = name->tag;
     /* In the order of the numbers, whatever the order of the decisions: calls take them one by one. */
     uint32_t *link = &t->owed;
     while (*link != NONE && (s->owed[*link].view < what->view || s->owed[*link].seq < what->seq)) {
@@ -177,7 +179,7 @@ bool owed_take(struct session *s, struct tag *t, struct owed *what)
 void owed_clear(struct session *s)
 {
     for (uint32_t i = 0; s->owed_used > 0 && i < s->owed_count; i++) {
-        struct tag *t = s->owed[i].outcome == 0 ? NULL : tag_find(s, s->owed[i].tag);
+        struct tag *t = s->owed[i].outcome == 0 ? NULL : tag_find(s, s->owed[i].space, s->owed[i].tag);
         struct owed ignored;
         while (t != NULL && owed_take(s, t, &ignored)) {
         }

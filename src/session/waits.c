@@ -80,7 +80,7 @@ void waits_oldest(const struct session *s, struct peer_wait *out)
         bool first = phase == WAIT_LAUNCH && out->phase != WAIT_LAUNCH;
         if (first || (op->since < oldest && (phase == WAIT_LAUNCH) == (out->phase == WAIT_LAUNCH)) || oldest == INT64_MAX) {
             oldest = op->since;
-            *out = (struct peer_wait){.tag = op->name.tag, .on = s->view.ids[rank], .seq = op->name.seq,
+            *out = (struct peer_wait){.name = op->name, .on = s->view.ids[rank],
                                       .ms = (uint32_t)((s->now - op->since) / 1000000), .phase = (uint8_t)phase};
         }
     }
@@ -108,7 +108,7 @@ static void add_then(const struct session *s, struct session_wait *w)
     if (w->peer != 0 && m->about == w->peer) {
         w->told = true;
         w->then = m->wait.phase != WAIT_NONE ? m->wait.on : 0;
-        w->then_tag = m->wait.tag;
+        w->then_name = m->wait.name;
         w->then_phase = phase_name(m->wait.phase);
         w->then_vote = vote_name(m->vote);
     }
@@ -131,7 +131,7 @@ uint32_t session_waits(const struct session *s, struct session_wait *out, uint32
         for (uint32_t r = 0; waiting(op) && r < s->view.world && n < capacity; r++) {
             enum wait_phase phase = wait_of(s, op, r);
             if (phase != WAIT_NONE) {
-                out[n++] = (struct session_wait){.tag = op->name.tag, .peer = s->view.ids[r], .since = op->since,
+                out[n++] = (struct session_wait){.name = op->name, .peer = s->view.ids[r], .since = op->since,
                                                  .phase = phase_name((uint8_t)phase)};
             }
         }

@@ -6,12 +6,18 @@
 #include "wire/ranks.h"
 
 /* "for peer 1.2 to launch tag 7" */
-static void say_op(struct sentence *t, const struct session *s, const char *phase, uint64_t peer, uint64_t tag)
+static void say_op(struct sentence *t, const struct session *s, const char *phase, uint64_t peer,
+                   const struct op_name *name)
 {
     bool data = strcmp(phase, "data") == 0, launch = strcmp(phase, "launch") == 0;
     say(t, data ? "for data from " : "for ");
     say_peer(t, s, peer);
-    say(t, data ? " in tag %llu" : launch ? " to launch tag %llu" : " to complete tag %llu", (unsigned long long)tag);
+    say(t, data ? " in " : launch ? " to launch " : " to complete ");
+    if (name->space == SPACE_TAG) {
+        say(t, "tag %llu", (unsigned long long)name->tag);
+    } else {
+        say(t, "operation %u in the order of issue", name->seq);
+    }
 }
 
 static const char *vote_noun(const char *phase)
@@ -38,7 +44,7 @@ void session_wait_text(const struct session *s, const struct session_wait *w, ch
         return;
     }
     if (vote == NULL) {
-        say_op(&t, s, w->phase, w->peer, w->tag);
+        say_op(&t, s, w->phase, w->peer, &w->name);
     } else {
         say(&t, "in %s for ", vote);
         if (w->peer == 0) {
@@ -50,7 +56,7 @@ void session_wait_text(const struct session *s, const struct session_wait *w, ch
     }
     if (w->then_phase != NULL) {
         say(&t, "; it waits in turn ");
-        say_op(&t, s, w->then_phase, w->then, w->then_tag);
+        say_op(&t, s, w->then_phase, w->then, &w->then_name);
     }
     if (w->then_vote != NULL) {
         say(&t, "; %s waits in %s", w->then_phase != NULL ? "that one" : "it", vote_noun(w->then_vote));

@@ -19,6 +19,9 @@ enum cause {
     CAUSE_NO_MEMORY = 3,
     CAUSE_MISMATCH = 4,
     CAUSE_INTERNAL = 5, /* a failed invariant in its executor */
+    CAUSE_ARGUMENT = 6, /* in the order of issue: this call cannot be made as it was given, but has its number */
+    CAUSE_NO_PATH = 7,  /* the view has a pair without a link, and no plan that goes round it */
+    CAUSE_OLD_VIEW = 8, /* in the order of issue: called for members of whom one is lost; what else differs comes of that */
     /* of a view */
     CAUSE_PEER_LOST = 16,   /* died: its connections closed */
     CAUSE_PEER_LEFT = 17,   /* left by itself */
@@ -46,11 +49,33 @@ static inline bool cause_outweighs(uint8_t cause, uint64_t culprit, uint8_t othe
     return cause > other || (cause == other && culprit != 0 && (other_culprit == 0 || culprit < other_culprit));
 }
 
+/* Operations are numbered apart in each space, and there in each tag. */
+enum op_space {
+    SPACE_TAG = 0,     /* the program names them, one at a time of each tag */
+    SPACE_ORDERED = 1, /* in the order of issue; tag 0 */
+};
+
+/* An operation of a view. */
+struct op_name {
+    uint64_t tag;
+    uint32_t seq;
+    uint8_t space; /* enum op_space */
+};
+
+static inline bool op_name_equal(const struct op_name *a, const struct op_name *b)
+{
+    return a->tag == b->tag && a->seq == b->seq && a->space == b->space;
+}
+
 /* What an operation is; all members must agree. */
 struct op_params {
-    uint64_t count;
+    uint64_t count;  /* elements, see enum plan_kind; with a layout: of the largest part */
+    uint64_t root;   /* peer id: of what has one */
+    uint64_t layout; /* 0: equal parts; LAYOUT_PAIRS; else a hash of the counts of all parts */
+    uint8_t kind;    /* enum plan_kind */
     uint8_t dtype, op, quant, quant_dtype;
 };
+enum { LAYOUT_PAIRS = 1 }; /* only the two ranks of a pair know what goes from one to the other */
 
 /* Two members whose calls of one operation differ, the lower id first; 0: not known.  Comes with the cause MISMATCH, whose
  * culprit is the second. */
@@ -58,6 +83,9 @@ struct op_clash {
     uint64_t id[2];
     struct op_params params[2];
 };
+
+void put_op_name(struct writer *w, const struct op_name *m);
+bool get_op_name(struct reader *r, struct op_name *m);
 
 struct net_address {
     uint8_t family; /* 4 or 6 */
@@ -122,8 +150,9 @@ struct msg_welcome {
 /* Whom a peer waits for: in its oldest operation that somebody has not launched, else in its oldest one.  Nobody: phase NONE. */
 enum wait_phase { WAIT_NONE = 0, WAIT_LAUNCH = 1, WAIT_DATA = 2, WAIT_HOLD = 3 };
 struct peer_wait {
-    uint64_t tag, on;   /* on: a peer id */
-    uint32_t seq, ms;   /* ms: since the launch */
+    struct op_name name;
+    uint64_t on;        /* a peer id */
+    uint32_t ms;        /* since the launch */
     uint8_t phase;      /* enum wait_phase */
 };
 
@@ -150,8 +179,7 @@ struct msg_suspect {
     uint8_t target; /* enum suspect_target */
     uint8_t cause;
     uint64_t peer;  /* the peer, or the other end of the link, or who the operation waits for (0 unknown) */
-    uint64_t tag;
-    uint32_t seq;
+    struct op_name name;
     char text[BOUNDS_TEXT];
 };
 
@@ -166,8 +194,7 @@ struct msg_freeze {
 
 enum op_state { OP_RUNNING = 1, OP_HELD = 2, OP_FINISHED = 3, OP_REFUSED = 4 };
 struct op_report {
-    uint64_t tag;
-    uint32_t seq;
+    struct op_name name;
     uint8_t state;  /* enum op_state */
     uint8_t cause;  /* gravest known, with OP_REFUSED */
     uint64_t culprit; /* of that cause */
@@ -191,8 +218,7 @@ struct member_info {
 
 enum op_outcome { OUTCOME_COMMIT = 1, OUTCOME_ABORT = 2, OUTCOME_REFUSED = 3 };
 struct op_decision {
-    uint64_t tag;
-    uint32_t seq;
+    struct op_name name;
     uint8_t outcome; /* enum op_outcome */
     uint8_t cause;
     uint64_t culprit; /* of the cause, 0 nobody: alike on all */

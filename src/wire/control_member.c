@@ -138,9 +138,8 @@ void put_heartbeat(struct writer *w, const struct msg_heartbeat *m)
     put_u64(w, m->vote_on);
     put_u64(w, m->about);
     put_u8(w, m->vote);
-    put_u64(w, m->wait.tag);
+    put_op_name(w, &m->wait.name);
     put_u64(w, m->wait.on);
-    put_u32(w, m->wait.seq);
     put_u32(w, m->wait.ms);
     put_u8(w, m->wait.phase);
     put_u16(w, m->seats.count);
@@ -154,9 +153,8 @@ bool get_heartbeat(struct reader *r, struct msg_heartbeat *m)
     m->vote_on = get_u64(r);
     m->about = get_u64(r);
     m->vote = parts_get_u8(r, VOTE_NONE, VOTE_SYNC);
-    m->wait.tag = get_u64(r);
+    (void)get_op_name(r, &m->wait.name);
     m->wait.on = get_u64(r);
-    m->wait.seq = get_u32(r);
     m->wait.ms = get_u32(r);
     m->wait.phase = parts_get_u8(r, WAIT_NONE, WAIT_HOLD);
     memset(&m->seats, 0, sizeof m->seats);
@@ -175,8 +173,7 @@ void put_suspect(struct writer *w, const struct msg_suspect *m)
     put_u8(w, m->target);
     put_u8(w, m->cause);
     put_u64(w, m->peer);
-    put_u64(w, m->tag);
-    put_u32(w, m->seq);
+    put_op_name(w, &m->name);
     put_text(w, m->text);
 }
 
@@ -186,8 +183,7 @@ bool get_suspect(struct reader *r, struct msg_suspect *m)
     m->target = parts_get_u8(r, SUSPECT_PEER, SUSPECT_OPERATION);
     m->cause = parts_get_cause(r);
     m->peer = get_u64(r);
-    m->tag = get_u64(r);
-    m->seq = get_u32(r);
+    (void)get_op_name(r, &m->name);
     get_text(r, m->text, sizeof m->text);
     return reader_done(r);
 }

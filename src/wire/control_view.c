@@ -10,9 +10,9 @@
 
 /* Members: removed and added ids, ring, weights. */
 _Static_assert(BOUNDS_MEMBERS * (PARTS_ID_BYTES + PARTS_MEMBER_MOST + 2 * PARTS_RANK_BYTES) + BOUNDS_EDGES * PARTS_EDGE_BYTES +
-                       BOUNDS_DECISIONS * (PARTS_DECISION_BYTES + PARTS_CLASH_BYTES) + 1024 <= BOUNDS_CONTROL_FRAME,
+                       BOUNDS_DECISIONS * (PARTS_DECISION_BYTES + 1) + BOUNDS_CLASHES * PARTS_CLASH_MOST + 1024 <= BOUNDS_CONTROL_FRAME,
                "the largest view fits a frame");
-_Static_assert((BOUNDS_OPS + BOUNDS_RECORDS) * (PARTS_REPORT_BYTES + PARTS_CLASH_BYTES) + 1024 <= BOUNDS_CONTROL_FRAME,
+_Static_assert((BOUNDS_OPS + BOUNDS_RECORDS) * (PARTS_REPORT_MOST + PARTS_CLASH_MOST) + 1024 <= BOUNDS_CONTROL_FRAME,
                "what a member has launched fits its report");
 
 void put_freeze(struct writer *w, const struct msg_freeze *m)
@@ -51,8 +51,7 @@ bool get_frozen(struct reader *r, struct msg_frozen *m)
 
 void put_op_report(struct writer *w, const struct op_report *m)
 {
-    put_u64(w, m->tag);
-    put_u32(w, m->seq);
+    put_op_name(w, &m->name);
     put_u8(w, m->state);
     put_u8(w, m->cause);
     put_u64(w, m->culprit);
@@ -63,8 +62,7 @@ void put_op_report(struct writer *w, const struct op_report *m)
 
 bool get_op_report(struct reader *r, struct op_report *m)
 {
-    m->tag = get_u64(r);
-    m->seq = get_u32(r);
+    (void)get_op_name(r, &m->name);
     m->state = parts_get_u8(r, OP_RUNNING, OP_REFUSED);
     m->cause = parts_get_cause(r);
     m->culprit = get_u64(r);
@@ -87,8 +85,7 @@ bool get_op_clash(struct reader *r, struct op_clash *m)
 
 void put_op_decision(struct writer *w, const struct op_decision *m)
 {
-    put_u64(w, m->tag);
-    put_u32(w, m->seq);
+    put_op_name(w, &m->name);
     put_u8(w, m->outcome);
     put_u8(w, m->cause);
     put_u64(w, m->culprit);
@@ -96,8 +93,7 @@ void put_op_decision(struct writer *w, const struct op_decision *m)
 
 bool get_op_decision(struct reader *r, struct op_decision *m)
 {
-    m->tag = get_u64(r);
-    m->seq = get_u32(r);
+    (void)get_op_name(r, &m->name);
     m->outcome = parts_get_u8(r, OUTCOME_COMMIT, OUTCOME_REFUSED);
     m->cause = parts_get_cause(r);
     m->culprit = get_u64(r);

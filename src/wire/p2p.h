@@ -25,19 +25,16 @@ struct msg_hello_ack {
     uint64_t view; /* STALE: the newest view the other side knows */
 };
 
-/* An operation of the view in the frame header. */
-struct op_name {
-    uint64_t tag;
-    uint32_t seq;
-};
-
-/* READY: I have launched it.  window: data frames of phase 0 you may send me on each lane, on bundle `bundle`. */
+/* Names are of operations of the view in the frame header.
+ *
+ * READY: I have launched it.  window: data frames of phase 0 you may send me on each lane, on bundle `bundle`. */
 struct msg_ready {
     struct op_name name;
     struct op_params params;
     uint32_t window;
     uint64_t bundle;
     uint64_t launch; /* number among the launches of the sender, from 1: its data comes in this order */
+    uint64_t expects; /* LAYOUT_PAIRS: elements that this receiver expects of the sender, else 0 and not in the message */
 };
 /* EAGER: READY and the whole input in one; the payload (wire representation) follows to the end of the frame. */
 struct msg_eager {
@@ -75,11 +72,12 @@ struct msg_data {
     uint32_t frame;
     uint8_t phase;
 };
-enum { P2P_DATA_PREFIX = 17 }; /* encoded size of msg_data */
+enum { P2P_DATA_PREFIX = 18 }; /* encoded size of msg_data */
 struct msg_credit {
     struct op_name name;
     uint32_t frames;
 };
+enum { P2P_CREDIT_BYTES = 17 };
 
 /* Sync connections; `number` and `round` name the vote and its election (msg_elected). */
 struct msg_manifest_want {
@@ -133,8 +131,6 @@ void put_refuse(struct writer *w, const struct msg_refuse *m);
 bool get_refuse(struct reader *r, struct msg_refuse *m);
 void put_finished(struct writer *w, const struct msg_finished *m);
 bool get_finished(struct reader *r, struct msg_finished *m);
-void put_op_name(struct writer *w, const struct op_name *m);
-bool get_op_name(struct reader *r, struct op_name *m);
 void put_data(struct writer *w, const struct msg_data *m);
 bool get_data(struct reader *r, struct msg_data *m);
 void put_credit(struct writer *w, const struct msg_credit *m);

@@ -9,19 +9,6 @@
 #include "wire/p2p.h"
 #include "wire/parts.h"
 
-void put_op_name(struct writer *w, const struct op_name *m)
-{
-    put_u64(w, m->tag);
-    put_u32(w, m->seq);
-}
-
-bool get_op_name(struct reader *r, struct op_name *m)
-{
-    m->tag = get_u64(r);
-    m->seq = get_u32(r);
-    return !r->bad;
-}
-
 void put_ready(struct writer *w, const struct msg_ready *m)
 {
     put_op_name(w, &m->name);
@@ -29,6 +16,9 @@ void put_ready(struct writer *w, const struct msg_ready *m)
     put_u32(w, m->window);
     put_u64(w, m->bundle);
     put_u64(w, m->launch);
+    if (m->params.layout == LAYOUT_PAIRS) {
+        put_u64(w, m->expects);
+    }
 }
 
 bool get_ready(struct reader *r, struct msg_ready *m)
@@ -38,6 +28,7 @@ bool get_ready(struct reader *r, struct msg_ready *m)
     m->window = get_u32(r);
     m->bundle = get_u64(r);
     m->launch = get_u64(r);
+    m->expects = m->params.layout == LAYOUT_PAIRS ? get_u64(r) : 0;
     return reader_done(r) && m->launch != 0;
 }
 
@@ -103,7 +94,7 @@ bool get_refuse(struct reader *r, struct msg_refuse *m)
 {
     (void)get_op_name(r, &m->name);
     m->origin = get_u64(r);
-    m->cause = parts_get_u8(r, CAUSE_DEADLINE, CAUSE_INTERNAL); /* of an operation itself */
+    m->cause = parts_get_u8(r, CAUSE_DEADLINE, CAUSE_OLD_VIEW); /* of an operation itself */
     m->culprit = get_u64(r);
     m->settled = get_u32(r);
     m->clash = (struct op_clash){0};
@@ -157,9 +148,9 @@ bool get_credit(struct reader *r, struct msg_credit *m)
 
 uint64_t p2p_params_hash(const struct op_params *params, const struct plan_view *plan)
 {
-    uint64_t h = mix64(0, params->count);
+    uint64_t h = mix64(mix64(mix64(0, params->count), params->root), params->layout);
     h = mix64(h, (uint64_t)params->dtype | (uint64_t)params->op << 8 | (uint64_t)params->quant << 16 |
                      (uint64_t)params->quant_dtype << 24 | (uint64_t)plan->algorithm << 32 |
-                     (uint64_t)plan->lanes << 40 | (uint64_t)plan->verify << 56);
+                     (uint64_t)plan->lanes << 40 | (uint64_t)plan->verify << 56 | (uint64_t)params->kind << 57);
     return mix64(h, (uint64_t)plan->frame_bytes << 32 | plan->eager_bytes);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/dtype.h"
+#include "core/plan_kind.h"
 
 uint32_t parts_get_u32(struct reader *r, uint32_t least, uint32_t most)
 {
@@ -46,6 +47,9 @@ static bool parts_is_cause(uint8_t v)
     case CAUSE_NO_MEMORY:
     case CAUSE_MISMATCH:
     case CAUSE_INTERNAL:
+    case CAUSE_ARGUMENT:
+    case CAUSE_NO_PATH:
+    case CAUSE_OLD_VIEW:
     case CAUSE_PEER_LOST:
     case CAUSE_PEER_LEFT:
     case CAUSE_PEER_SILENT:
@@ -149,8 +153,30 @@ void parts_get_sizes(struct reader *r, struct sizes *s)
     s->largest = get_u32(r);
 }
 
+void put_op_name(struct writer *w, const struct op_name *m)
+{
+    put_u8(w, m->space);
+    put_u64(w, m->tag);
+    put_u32(w, m->seq);
+}
+
+bool get_op_name(struct reader *r, struct op_name *m)
+{
+    m->space = parts_get_u8(r, SPACE_TAG, SPACE_ORDERED);
+    m->tag = get_u64(r);
+    m->seq = get_u32(r);
+    r->bad = r->bad || (m->space == SPACE_ORDERED && m->tag != 0);
+    return !r->bad;
+}
+
+/* Of an all-reduce there is neither a root nor a layout. */
 void parts_put_params(struct writer *w, const struct op_params *p)
 {
+    put_u8(w, p->kind);
+    if (p->kind != PLAN_ALL_REDUCE) {
+        put_u64(w, p->root);
+        put_u64(w, p->layout);
+    }
     put_u64(w, p->count);
     put_u8(w, p->dtype);
     put_u8(w, p->op);
@@ -160,6 +186,10 @@ void parts_put_params(struct writer *w, const struct op_params *p)
 
 void parts_get_params(struct reader *r, struct op_params *p)
 {
+    p->kind = parts_get_u8(r, 0, PLAN_KINDS - 1);
+    bool more = p->kind != PLAN_ALL_REDUCE;
+    p->root = more ? get_u64(r) : 0;
+    p->layout = more ? get_u64(r) : 0;
     p->count = get_u64(r);
     p->dtype = parts_get_u8(r, 0, DTYPE_COUNT - 1);
     p->op = parts_get_u8(r, 0, REDOP_COUNT - 1);
@@ -169,7 +199,8 @@ void parts_get_params(struct reader *r, struct op_params *p)
 
 void parts_put_clash(struct writer *w, const struct op_clash *c)
 {
-    for (int i = 0; i < 2; i++) {
+    put_u8(w, c->id[1] != 0);
+    for (int i = 0; i < 2 && c->id[1] != 0; i++) {
         put_u64(w, c->id[i]);
         parts_put_params(w, &c->params[i]);
     }
@@ -177,9 +208,11 @@ void parts_put_clash(struct writer *w, const struct op_clash *c)
 
 void parts_get_clash(struct reader *r, struct op_clash *c)
 {
-    for (int i = 0; i < 2; i++) {
+    *c = (struct op_clash){0};
+    bool known = parts_get_u8(r, 0, 1) != 0;
+    for (int i = 0; i < 2 && known; i++) {
         c->id[i] = get_u64(r);
         parts_get_params(r, &c->params[i]);
     }
-    r->bad = r->bad || (c->id[0] >= c->id[1] && c->id[1] != 0) || (c->id[0] != 0 && c->id[1] == 0);
+    r->bad = r->bad || (known && c->id[0] >= c->id[1]);
 }

@@ -24,12 +24,12 @@ void report_reset(struct group *g)
 }
 
 /* The place in the index where the operation is, or would go. */
-static uint32_t index_place(const struct world *w, const struct group *g, uint64_t tag, uint32_t seq)
+static uint32_t index_place(const struct world *w, const struct group *g, const struct op_name *name)
 {
-    uint32_t at = (uint32_t)mix64(mix64(w->common->config.seed, tag), seq) & (g->index_size - 1);
+    uint32_t at = (uint32_t)mix64(mix64(w->common->config.seed, name->tag), name->seq | (uint64_t)name->space << 32) & (g->index_size - 1);
     while (g->record_index[at] != 0) {
         const struct op_record *known = &g->records[g->record_index[at] - 1];
-        if (known->tag == tag && known->seq == seq) {
+        if (op_name_equal(&known->name, name)) {
             break;
         }
         at = (at + 1) & (g->index_size - 1);
@@ -41,14 +41,14 @@ void report_index(const struct world *w, struct group *g)
 {
     memset(g->record_index, 0, g->index_size * sizeof *g->record_index);
     for (uint32_t i = 0; i < g->record_count; i++) {
-        g->record_index[index_place(w, g, g->records[i].tag, g->records[i].seq)] = i + 1;
+        g->record_index[index_place(w, g, &g->records[i].name)] = i + 1;
     }
 }
 
 /* The record of an operation, made if it is new and they are not that many yet, else null. */
-static struct op_record *report_find(const struct world *w, struct group *g, uint64_t tag, uint32_t seq, uint32_t most)
+static struct op_record *report_find(const struct world *w, struct group *g, const struct op_name *name, uint32_t most)
 {
-    uint32_t at = index_place(w, g, tag, seq);
+    uint32_t at = index_place(w, g, name);
     if (g->record_index[at] != 0) {
         return &g->records[g->record_index[at] - 1];
     }
@@ -56,7 +56,7 @@ static struct op_record *report_find(const struct world *w, struct group *g, uin
         return NULL;
     }
     struct op_record *rec = &g->records[g->record_count++];
-    *rec = (struct op_record){.tag = tag, .seq = seq};
+    *rec = (struct op_record){.name = *name};
     g->record_index[at] = g->record_count;
     return rec;
 }
@@ -70,7 +70,7 @@ static bool graver(const struct op_report *a, const struct op_record *b)
 /* Keeps whose calls differ; there is room for a few. */
 static void clash_note(struct group *g, struct op_record *rec, const struct op_clash *clash)
 {
-    if (clash->id[1] == 0 || (rec->clash == 0 && g->clashes == WORLD_CLASHES)) {
+    if (clash->id[1] == 0 || (rec->clash == 0 && g->clashes == BOUNDS_CLASHES)) {
         return;
     }
     rec->clash = rec->clash != 0 ? rec->clash : (uint8_t)++g->clashes;
@@ -134,7 +134,7 @@ enum report_verdict report_take(struct world *w, struct group *g, struct member 
             (rep.state == OP_REFUSED && rep.cause == CAUSE_MISMATCH && !get_op_clash(r, &clash))) {
             return REPORT_WRONG;
         }
-        bool refused_cause = rep.cause >= CAUSE_DEADLINE && rep.cause <= CAUSE_INTERNAL;
+        bool refused_cause = rep.cause >= CAUSE_DEADLINE && rep.cause <= CAUSE_OLD_VIEW;
         bool called = rep.state != OP_REFUSED || rep.params != 0, waits = called && rep.state != OP_FINISHED;
         launched += called;
         unfinished += waits;
@@ -146,7 +146,7 @@ enum report_verdict report_take(struct world *w, struct group *g, struct member 
             continue;
         }
         uint32_t room = w->common->config.max_operations;
-        struct op_record *rec = report_find(w, g, rep.tag, rep.seq, called ? room : room / REPORT_HEARD);
+        struct op_record *rec = report_find(w, g, &rep.name, called ? room : room / REPORT_HEARD);
         if (rec == NULL && !called) {
             continue; /* all who have not launched it owe it to their calls by themselves */
         }
@@ -171,7 +171,7 @@ enum report_verdict report_take(struct world *w, struct group *g, struct member 
 /* M3, the table. */
 static struct op_decision decide(const struct group *g, const struct op_record *rec)
 {
-    struct op_decision d = {.tag = rec->tag, .seq = rec->seq, .outcome = OUTCOME_ABORT, .cause = g->cause,
+    struct op_decision d = {.name = rec->name, .outcome = OUTCOME_ABORT, .cause = g->cause,
                             .culprit = g->culprit};
     bool held_by_all = rec->holders == g->survivors;
     bool finished = MUTANT(LISTALL) ? rec->finished && held_by_all : rec->finished;

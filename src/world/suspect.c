@@ -131,14 +131,16 @@ void suspect_blocked(struct world *w, struct member *from, const struct peer_wai
         g->phase != GROUP_NORMAL || g->lost || g->suspect) {
         return; /* no cycle yet, or the view ends anyway */
     }
-    bool again = g->blocked_on == to->id && g->blocked_tag == wait->tag && g->blocked_vote == to->answered;
-    char text[BOUNDS_TEXT];
-    snprintf(text, sizeof text,
-             "%speer " ID_FORMAT " launched operation %u of tag %llu while peer " ID_FORMAT " called %s",
-             again ? "once more after an error: " : "", ID_PARTS(from->id), wait->seq, (unsigned long long)wait->tag,
-             ID_PARTS(to->id), vote_name(to->vote.kind));
+    bool again = g->blocked_on == to->id && op_name_equal(&g->blocked_name, &wait->name) && g->blocked_vote == to->answered;
+    char text[BOUNDS_TEXT], of[32] = "in the order of issue";
+    if (wait->name.space == SPACE_TAG) {
+        snprintf(of, sizeof of, "of tag %llu", (unsigned long long)wait->name.tag);
+    }
+    snprintf(text, sizeof text, "%speer " ID_FORMAT " launched operation %u %s while peer " ID_FORMAT " called %s",
+             again ? "once more after an error: " : "", ID_PARTS(from->id), wait->name.seq, of, ID_PARTS(to->id),
+             vote_name(to->vote.kind));
     g->blocked_on = to->id;
-    g->blocked_tag = wait->tag;
+    g->blocked_name = wait->name;
     g->blocked_vote = to->answered;
     suspect_group(w, g, CAUSE_BLOCKED, to->id, text);
     if (again) { /* programs that retry on every error would do so for ever in silence */

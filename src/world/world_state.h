@@ -19,7 +19,6 @@
 enum {
     WORLD_BREAKS = 3,           /* breaks of an edge within WORLD_BREAK_NS that make it a missing one, */
     WORLD_BREAKS_ALONE = 8,     /* and if no member can stand in for it: the newer end loses its place */
-    WORLD_CLASHES = 16,         /* operations of one freeze whose two sides are told; of more only that they differ */
     WORLD_SYNC_ROUNDS = 3,      /* elections of one vote that failed without anybody being lost or caught */
 };
 #define WORLD_BREAK_NS 60000000000
@@ -102,13 +101,12 @@ struct view_record {
     struct decision_clash {
         uint32_t decision;        /* its index */
         struct op_clash clash;
-    } clash[WORLD_CLASHES];
+    } clash[BOUNDS_CLASHES];
 };
 
 /* What all reports of one freeze say about one operation. */
 struct op_record {
-    uint64_t tag;
-    uint32_t seq;
+    struct op_name name;
     uint32_t holders;      /* survivors that list it as held or finished */
     uint64_t params, digest;
     uint64_t last;         /* id of the last member that listed it */
@@ -163,12 +161,13 @@ struct group {
     int64_t collect_until; /* NEVER: nothing collected */
     bool silent;           /* ... links fell silent, of which the first is named here */
     uint64_t silent_from, silent_to;
-    uint64_t blocked_tag, blocked_on; /* of the last freeze with the cause BLOCKED: operation, and who waits in a vote, */
+    struct op_name blocked_name;
+    uint64_t blocked_on; /* of the last freeze with the cause BLOCKED: operation, and who waits in a vote, */
     uint32_t blocked_vote;            /* ... its number; a vote outlives the freeze */
     struct op_record *records; /* owned */
-    uint32_t *record_index;    /* owned: hash of (tag, seq) -> record + 1 */
+    uint32_t *record_index;    /* owned: hash of the name -> record + 1 */
     uint32_t record_count, index_size, waited; /* waited: records that somebody waits for */
-    struct op_clash clash[WORLD_CLASHES];
+    struct op_clash clash[BOUNDS_CLASHES];
     uint32_t clashes;
     struct edge_break *breaks; /* owned */
     uint32_t break_count;

@@ -266,7 +266,7 @@ static void member_message(unsigned kind, struct writer *w, uint8_t *type)
         break;
     case FRAME_FROZEN:
         put_frozen(w, &(struct msg_frozen){.view = 7, .attempt = 3, .reports = 1});
-        put_op_report(w, &(struct op_report){.tag = 1, .seq = 1, .state = OP_HELD});
+        put_op_report(w, &(struct op_report){.name = {.tag = 1, .seq = 1}, .state = OP_HELD});
         break;
     case FRAME_VOTE:
         put_vote(w, &(struct msg_vote){.number = 77, .kind = VOTE_SYNC, .strategy = 2, .revision = 5});

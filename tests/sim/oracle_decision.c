@@ -32,15 +32,15 @@ static void check(struct cluster *cl, const struct node *n, const struct op_deci
     for (uint32_t i = 0; good && i < f.reports; i++) {
         struct op_report o;
         good = get_op_report(&r, &o);
-        if (!good || o.tag != d->tag || o.seq != d->seq) {
+        if (!good || o.name.tag != d->name.tag || o.name.seq != d->name.seq) {
             continue;
         }
         if (o.state == OP_REFUSED && (d->outcome != OUTCOME_REFUSED || o.cause > d->cause)) {
             cluster_fail(cl, "M3: peer %u listed op %llu/%u as refused with cause %u, decided %u with cause %u", n->index,
-                         (unsigned long long)o.tag, o.seq, o.cause, d->outcome, d->cause);
+                         (unsigned long long)o.name.tag, o.name.seq, o.cause, d->outcome, d->cause);
         }
         if (o.state == OP_FINISHED && d->outcome != OUTCOME_COMMIT) {
-            cluster_fail(cl, "M3: peer %u had finished op %llu/%u, decided %u", n->index, (unsigned long long)o.tag, o.seq,
+            cluster_fail(cl, "M3: peer %u had finished op %llu/%u, decided %u", n->index, (unsigned long long)o.name.tag, o.name.seq,
                          d->outcome);
         }
     }

@@ -68,7 +68,7 @@ void program_describe(const struct node *n, char *out, size_t size)
     uint32_t count = session_waits(n->session, waits, 3);
     for (uint32_t i = 0; i < count && i < 3; i++) {
         size_t used = strlen(who);
-        snprintf(who + used, sizeof who - used, " [tag %llu %s of %llx]", (unsigned long long)waits[i].tag, waits[i].phase,
+        snprintf(who + used, sizeof who - used, " [tag %llu %s of %llx]", (unsigned long long)waits[i].name.tag, waits[i].phase,
                  (unsigned long long)waits[i].peer);
     }
     snprintf(out, size, "%s, step %llu attempt %u, vote %u%s%s, waits%s", names[p->phase], (unsigned long long)p->step,

@@ -573,7 +573,7 @@ void peer_waits(struct cluster *c, struct peer *p, const struct peer_wait *wait)
 
 void peer_reports(struct peer *p, uint64_t tag, uint32_t seq, enum op_state state, enum cause cause)
 {
-    p->reports[p->report_count++] = (struct op_report){.tag = tag, .seq = seq, .state = (uint8_t)state,
+    p->reports[p->report_count++] = (struct op_report){.name = {.tag = tag, .seq = seq}, .state = (uint8_t)state,
                                                        .cause = (uint8_t)cause, .params = 42, .digest = 9};
 }
 

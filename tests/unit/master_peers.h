@@ -120,7 +120,7 @@ void peer_reports(struct peer *p, uint64_t tag, uint32_t seq, enum op_state stat
 static inline uint32_t peer_decided(const struct peer *p, uint64_t tag, uint32_t seq)
 {
     uint32_t i = 0;
-    while (i < p->decision_count && i < PEERS_OPS && (p->decisions[i].tag != tag || p->decisions[i].seq != seq)) {
+    while (i < p->decision_count && i < PEERS_OPS && (p->decisions[i].name.tag != tag || p->decisions[i].name.seq != seq)) {
         i++;
     }
     return i;

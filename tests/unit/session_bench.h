@@ -158,7 +158,7 @@ static inline void decided(struct bench *b, uint32_t number, uint8_t cause, cons
 /* The next view with the same three members; `abort` decides operation (tag 5, number 0) of the one before. */
 static inline void install(struct bench *b, uint32_t number, bool abort)
 {
-    struct op_decision d = {.tag = 5, .outcome = OUTCOME_ABORT, .cause = CAUSE_LINK_LOST};
+    struct op_decision d = {.name.tag = 5, .outcome = OUTCOME_ABORT, .cause = CAUSE_LINK_LOST};
     decided(b, number, CAUSE_NONE, abort ? &d : NULL, NULL);
     for (uint32_t i = 1; i < PEERS; i++) {
         ping(b, i, view_id(number));

@@ -67,7 +67,7 @@ TEST(unknown_causes_are_refused_everywhere)
         bool accepted[256];
         wire_case_accepted(wire_case_find(rows[i].name), rows[i].offset, accepted);
         for (int v = 0; v < 256; v++) {
-            EXPECT_EQ(accepted[v], v <= 5 || (v >= 16 && v <= 22) || (v >= 32 && v <= 41));
+            EXPECT_EQ(accepted[v], v <= 8 || (v >= 16 && v <= 22) || (v >= 32 && v <= 41));
         }
     }
 }
@@ -76,8 +76,8 @@ TEST(unknown_causes_are_refused_everywhere)
 static bool item_accepts(bool (*get)(struct reader *), size_t size, size_t offset, int value)
 {
     unsigned char bytes[64] = {0};
-    if (size == 22 || size == 50) { /* op_decision, op_report: outcome and state are never 0 */
-        bytes[12] = 1;
+    if (size == 23 || size == 52) { /* op_decision, op_report: outcome and state are never 0 */
+        bytes[13] = 1;
     }
     bytes[offset] = (unsigned char)value;
     struct reader r;
@@ -100,11 +100,11 @@ static bool get_decision_alone(struct reader *r)
 TEST(unknown_values_in_list_items_are_refused)
 {
     for (int v = 0; v < 256; v++) {
-        bool cause = v <= 5 || (v >= 16 && v <= 22) || (v >= 32 && v <= 41);
-        EXPECT_EQ(item_accepts(get_report_alone, 50, 12, v), v >= 1 && v <= 4);
-        EXPECT_EQ(item_accepts(get_report_alone, 50, 13, v), cause);
-        EXPECT_EQ(item_accepts(get_decision_alone, 22, 12, v), v >= 1 && v <= 3);
-        EXPECT_EQ(item_accepts(get_decision_alone, 22, 13, v), cause);
+        bool cause = v <= 8 || (v >= 16 && v <= 22) || (v >= 32 && v <= 41);
+        EXPECT_EQ(item_accepts(get_report_alone, 52, 13, v), v >= 1 && v <= 4);
+        EXPECT_EQ(item_accepts(get_report_alone, 52, 14, v), cause);
+        EXPECT_EQ(item_accepts(get_decision_alone, 23, 13, v), v >= 1 && v <= 3);
+        EXPECT_EQ(item_accepts(get_decision_alone, 23, 14, v), cause);
     }
 }
 
@@ -212,7 +212,7 @@ static void check_count(bool (*get)(struct reader *), size_t offset, size_t fixe
 TEST(counts_of_lists_are_held_to_their_limits)
 {
     check_count(get_freeze_count, 21, 25, 8, 16384);
-    check_count(get_frozen_count, 12, 16, 50, BOUNDS_LISTED);
+    check_count(get_frozen_count, 12, 16, 52, BOUNDS_LISTED);
     check_count(get_admit_count, 12, 16, 15, 16384);
     check_count(get_linked_count, 4, 8, 8, 16384);
 }
@@ -239,7 +239,7 @@ TEST(counts_of_a_view_are_held_to_their_limits)
     } rows[] = {
         {offsetof(struct msg_view, removed), 8, 16384},  {offsetof(struct msg_view, added), 15, 16384},
         {offsetof(struct msg_view, members), 4, 16384},  {offsetof(struct msg_view, edges), 24, 8192},
-        {offsetof(struct msg_view, decisions), 22, BOUNDS_DECISIONS},
+        {offsetof(struct msg_view, decisions), 23, BOUNDS_DECISIONS},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const uint32_t bad[] = {rows[i].most + 1, 0x80000000u, 0xFFFFFFFFu};
@@ -262,7 +262,7 @@ TEST(counts_of_a_view_are_held_to_their_limits)
 TEST(lists_of_a_view_must_fit_together) /* each alone would, on the same bytes */
 {
     struct msg_view m = {.removed = 10, .added = 10, .members = 10, .weights = 10, .edges = 10, .decisions = 10};
-    size_t all = 10 * (8 + 15 + 4 + 4 + 24 + 22);
+    size_t all = 10 * (8 + 15 + 4 + 4 + 24 + 23);
     EXPECT(view_accepted(&m, all));
     EXPECT(!view_accepted(&m, all - 1));
     m.weights = 9; /* one per member or none */
@@ -381,11 +381,11 @@ TEST(a_suspicion_is_the_documented_bytes) /* an independent reading of the schem
         1, 0, 0, 0, 2, 0, 0, 0,  /* view: epoch 2, number 1 */
         2, 19,                   /* SUSPECT_LINK, CAUSE_LINK_LOST */
         3, 0, 0, 0, 2, 0, 0, 0,  /* peer */
-        4, 0, 0, 0, 0, 0, 0, 0,  /* tag */
+        0, 4, 0, 0, 0, 0, 0, 0, 0, /* space, tag */
         5, 0, 0, 0,              /* seq */
         3, 0, 'c', 'u', 't'};
     struct msg_suspect m = {.view = 0x200000001u, .target = SUSPECT_LINK, .cause = CAUSE_LINK_LOST,
-                            .peer = 0x200000003u, .tag = 4, .seq = 5, .text = "cut"};
+                            .peer = 0x200000003u, .name = {.tag = 4, .seq = 5}, .text = "cut"};
     unsigned char bytes[256];
     struct writer w;
     writer_init(&w, bytes, sizeof bytes);

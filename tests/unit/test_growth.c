@@ -42,7 +42,7 @@ static void view_of(struct bench *b, uint32_t number, uint32_t members, uint32_t
         put_missing_edge(&w, &(struct missing_edge){.a = peer_id(1), .b = peer_id(2 + i), .relay = self});
     }
     for (uint32_t i = 0; i < aborts; i++) {
-        put_op_decision(&w, &(struct op_decision){.tag = 500 + i, .outcome = OUTCOME_ABORT, .cause = CAUSE_LINK_LOST});
+        put_op_decision(&w, &(struct op_decision){.name.tag = 500 + i, .outcome = OUTCOME_ABORT, .cause = CAUSE_LINK_LOST});
     }
     from_master(b, FRAME_VIEW, m.view, &w);
 }
@@ -260,7 +260,7 @@ TEST(report_lists_what_was_launched_and_as_much_of_what_was_heard_as_fits) /* no
     uint32_t at = 0;
     EXPECT(sent_next(b, ACT_MASTER, FRAME_FROZEN, &at, &r) != NULL && get_frozen(&r, &f));
     EXPECT_EQ(f.reports, BOUNDS_LISTED);
-    EXPECT(get_op_report(&r, &o) && o.tag == 5 && o.state == OP_RUNNING);
+    EXPECT(get_op_report(&r, &o) && o.name.tag == 5 && o.state == OP_RUNNING);
     bench_free(b);
 }
 

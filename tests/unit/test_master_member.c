@@ -376,13 +376,13 @@ static void long_report(struct cluster *c, struct peer *p, uint64_t tag, uint32_
     put_frozen(&w, &(struct msg_frozen){.view = p->freeze.view, .attempt = p->freeze.attempt,
                                         .reports = running + finished + heard});
     for (uint32_t i = 0; i < running; i++) {
-        put_op_report(&w, &(struct op_report){.tag = tag + i, .state = OP_RUNNING, .params = 1, .call = {.count = 1}});
+        put_op_report(&w, &(struct op_report){.name.tag = tag + i, .state = OP_RUNNING, .params = 1, .call = {.count = 1}});
     }
     for (uint32_t i = 0; i < finished; i++) {
-        put_op_report(&w, &(struct op_report){.tag = tag % 7 + i, .seq = 1, .state = OP_FINISHED, .params = 1});
+        put_op_report(&w, &(struct op_report){.name = {.tag = tag % 7 + i, .seq = 1}, .state = OP_FINISHED, .params = 1});
     }
     for (uint32_t i = 0; i < heard; i++) {
-        put_op_report(&w, &(struct op_report){.tag = tag + i, .seq = 2, .state = OP_REFUSED, .cause = CAUSE_CANCEL});
+        put_op_report(&w, &(struct op_report){.name = {.tag = tag + i, .seq = 2}, .state = OP_REFUSED, .cause = CAUSE_CANCEL});
     }
     EXPECT(!w.bad && w.used <= frame_limit(FRAME_FROZEN));
     cluster_frame(c, p->conn, FRAME_FROZEN, raw, (uint32_t)w.used, 77);

@@ -20,7 +20,7 @@ static void stalls(struct cluster *c, struct peer *p, const struct peer *on)
 
 static void waits(struct cluster *c, struct peer *p, const struct peer *on, enum wait_phase phase)
 {
-    peer_waits(c, p, &(struct peer_wait){.tag = 7, .on = on->id, .ms = 12000, .phase = (uint8_t)phase});
+    peer_waits(c, p, &(struct peer_wait){.name.tag = 7, .on = on->id, .ms = 12000, .phase = (uint8_t)phase});
 }
 
 TEST(chain_that_ends_at_a_launch_blames_nobody) /* a peer is excluded because the program of another computes for long */
@@ -58,15 +58,15 @@ TEST(heartbeat_tells_whom_the_one_waited_for_waits_for_in_the_end) /* nobody in 
     EXPECT_EQ(p[0].told.about, p[1].id);
     EXPECT_EQ(p[0].told.wait.on, p[4].id);
     EXPECT_EQ(p[0].told.wait.phase, WAIT_LAUNCH);
-    EXPECT_EQ(p[0].told.wait.tag, 7);
+    EXPECT_EQ(p[0].told.wait.name.tag, 7);
     EXPECT_EQ(p[3].told.about, p[4].id);
     EXPECT_EQ(p[3].told.wait.phase, WAIT_NONE);
     EXPECT_EQ(p[3].told.vote, VOTE_NONE);
-    peer_waits(c, &p[4], &(struct peer_wait){.tag = 8, .on = p[3].id, .ms = 500, .phase = WAIT_LAUNCH});
+    peer_waits(c, &p[4], &(struct peer_wait){.name.tag = 8, .on = p[3].id, .ms = 500, .phase = WAIT_LAUNCH});
     cluster_pass(c, 1100);
     EXPECT_EQ(p[3].told.about, p[4].id); /* two that launched in different orders: once round, not for ever */
     EXPECT_EQ(p[3].told.wait.on, p[3].id);
-    EXPECT_EQ(p[3].told.wait.tag, 8);
+    EXPECT_EQ(p[3].told.wait.name.tag, 8);
     peer_waits(c, &p[4], &(struct peer_wait){.phase = WAIT_NONE});
     peer_vote(c, &p[4], VOTE_QUERY);
     cluster_pass(c, 1100);
@@ -82,13 +82,13 @@ TEST(two_that_wait_for_each_other_are_told_to_a_third_as_they_wait) /* "1.2 wait
 {
     struct cluster *c = some(3);
     struct peer *p = c->peers;
-    peer_waits(c, &p[0], &(struct peer_wait){.tag = 1, .on = p[1].id, .ms = 500, .phase = WAIT_LAUNCH});
-    peer_waits(c, &p[1], &(struct peer_wait){.tag = 2, .on = p[0].id, .ms = 500, .phase = WAIT_LAUNCH});
-    peer_waits(c, &p[2], &(struct peer_wait){.tag = 1, .on = p[1].id, .ms = 500, .phase = WAIT_LAUNCH});
+    peer_waits(c, &p[0], &(struct peer_wait){.name.tag = 1, .on = p[1].id, .ms = 500, .phase = WAIT_LAUNCH});
+    peer_waits(c, &p[1], &(struct peer_wait){.name.tag = 2, .on = p[0].id, .ms = 500, .phase = WAIT_LAUNCH});
+    peer_waits(c, &p[2], &(struct peer_wait){.name.tag = 1, .on = p[1].id, .ms = 500, .phase = WAIT_LAUNCH});
     cluster_pass(c, 1100);
     EXPECT_EQ(p[2].told.about, p[1].id);
     EXPECT_EQ(p[2].told.wait.on, p[0].id);
-    EXPECT_EQ(p[2].told.wait.tag, 2);
+    EXPECT_EQ(p[2].told.wait.name.tag, 2);
     cluster_free(c);
 }
 

@@ -390,7 +390,7 @@ TEST(operation_that_waits_for_a_voter_is_aborted) /* vote against operation: a c
     struct cluster *c = three();
     struct peer *a = &c->peers[0], *b = &c->peers[1];
     peer_vote(c, b, VOTE_UPDATE);
-    peer_waits(c, a, &(struct peer_wait){.tag = 5, .on = b->id, .ms = 1500, .phase = WAIT_LAUNCH});
+    peer_waits(c, a, &(struct peer_wait){.name.tag = 5, .on = b->id, .ms = 1500, .phase = WAIT_LAUNCH});
     EXPECT_STR(a->log, ""); /* the vote is younger than a heartbeat */
     cluster_pass(c, 1200); /* its next heartbeat says so again */
     EXPECT_STR(a->log, "FREEZE VIEW ");

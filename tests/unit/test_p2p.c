@@ -35,23 +35,24 @@ TEST(unknown_values_are_refused) /* a table indexed by them would be read past i
     } rows[] = {
         {"hello", 0, 1, 4},     /* kind */
         {"hello_ack", 0, 1, 3}, /* verdict */
-        {"ready", 20, 0, 11},   /* dtype */
-        {"ready", 21, 0, 4},    /* op */
-        {"ready", 22, 0, 2},    /* quant */
-        {"ready", 23, 0, 11},   /* quant_dtype */
-        {"eager", 20, 0, 11},
-        {"eager", 21, 0, 4},
-        {"eager", 22, 0, 2},
-        {"eager", 23, 0, 11},
-        {"refuse", 20, 1, 5}, /* causes of an operation only */
-        {"data", 16, 0, 1},   /* phase */
-        {"hold", 20, 0, 255}, /* round: any */
+        {"want", 0, 0, 1},      /* space; its tag is 0 */
+        {"ready", 22, 0, 11},   /* dtype, of an all-reduce */
+        {"ready", 23, 0, 4},    /* op */
+        {"ready", 24, 0, 2},    /* quant */
+        {"ready", 25, 0, 11},   /* quant_dtype */
+        {"eager", 22, 0, 11},
+        {"eager", 23, 0, 4},
+        {"eager", 24, 0, 2},
+        {"eager", 25, 0, 11},
+        {"refuse", 21, 1, 8}, /* causes of an operation only */
+        {"data", 17, 0, 1},   /* phase */
+        {"hold", 21, 0, 255}, /* round: any */
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         bool accepted[256];
         wire_case_accepted(wire_case_find(rows[i].name), rows[i].offset, accepted);
         for (int v = 0; v < 256; v++) {
-            bool more = rows[i].most == CAUSE_INTERNAL && v == CAUSE_MISMATCH; /* has more behind it */
+            bool more = rows[i].most == CAUSE_OLD_VIEW && v == CAUSE_MISMATCH; /* has more behind it */
             EXPECT_EQ(accepted[v], v >= rows[i].least && v <= rows[i].most && !more);
         }
     }
@@ -77,7 +78,7 @@ TEST(a_lane_lies_inside_its_bundle) /* lanes index arrays */
 
 TEST(data_prefix_is_as_long_as_declared) /* lanes place payload by that constant */
 {
-    static const unsigned char expected[P2P_DATA_PREFIX] = {1, 0, 0, 0, 0, 0, 0, 0x80, 2, 0, 0, 0, 3, 0, 0, 0, 1};
+    static const unsigned char expected[P2P_DATA_PREFIX] = {0, 1, 0, 0, 0, 0, 0, 0, 0x80, 2, 0, 0, 0, 3, 0, 0, 0, 1};
     struct msg_data m = {.name = {.tag = 0x8000000000000001u, .seq = 2}, .frame = 3, .phase = 1}, back;
     unsigned char bytes[64];
     struct writer w;
@@ -125,8 +126,8 @@ TEST(counts_of_finished_names_are_held_to_their_limit)
         size_t left;
         bool good;
     } rows[] = {
-        {0, 0, true},           {1, 12, true},           {1, 11, false},
-        {4096, 4096 * 12, true}, {4096, 4096 * 12 - 1, false}, {4097, 4097 * 12, false},
+        {0, 0, true},           {1, 13, true},           {1, 12, false},
+        {4096, 4096 * 13, true}, {4096, 4096 * 13 - 1, false}, {4097, 4097 * 13, false},
         {0x80000000u, 1 << 16, false}, {0xFFFFFFFFu, 1 << 16, false}, {0x15555556u, 1 << 16, false},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -142,7 +143,7 @@ TEST(counts_of_finished_names_are_held_to_their_limit)
 
 TEST(lists_at_their_limits_fit_their_frames) /* else a legal message could not be sent */
 {
-    EXPECT(12 + 4096 * 12 <= frame_limit(FRAME_FINISHED));
+    EXPECT(12 + 4096 * 13 <= frame_limit(FRAME_FINISHED));
     EXPECT(8 + 16384 * 8 <= frame_limit(FRAME_LINKED));
     EXPECT(25 + 16384 * 8 <= frame_limit(FRAME_FREEZE));
     EXPECT(50 + 16384 * 8 <= frame_limit(FRAME_ELECTED));
@@ -156,16 +157,17 @@ TEST(the_parameter_hash_depends_on_every_field) /* else peers reduce what others
     const struct plan_view v = {.lanes = 4, .frame_bytes = 131072, .eager_bytes = 16384, .algorithm = 1};
     uint64_t base = p2p_params_hash(&p, &v);
     EXPECT(base == p2p_params_hash(&p, &v));
-    for (int bit = 0; bit < 64 + 4 * 8 + 16 + 32 + 32 + 8; bit++) {
+    for (int bit = 0; bit < 3 * 64 + 5 * 8 + 16 + 32 + 32 + 8; bit++) {
         struct op_params q = p;
         struct plan_view u = v;
         int b = bit;
-        if (b < 64) {
-            q.count ^= (uint64_t)1 << b;
-        } else if ((b -= 64) < 32) {
-            uint8_t *field[] = {&q.dtype, &q.op, &q.quant, &q.quant_dtype};
+        if (b < 3 * 64) {
+            uint64_t *field[] = {&q.count, &q.root, &q.layout};
+            *field[b / 64] ^= (uint64_t)1 << (b % 64);
+        } else if ((b -= 3 * 64) < 40) {
+            uint8_t *field[] = {&q.kind, &q.dtype, &q.op, &q.quant, &q.quant_dtype};
             *field[b / 8] ^= (uint8_t)(1u << (b % 8));
-        } else if ((b -= 32) < 16) {
+        } else if ((b -= 40) < 16) {
             u.lanes ^= (uint16_t)(1u << b);
         } else if ((b -= 16) < 32) {
             u.frame_bytes ^= (uint32_t)1 << b;
@@ -182,7 +184,7 @@ TEST(the_parameter_hash_depends_on_every_field) /* else peers reduce what others
 
 TEST(the_parameter_hash_is_the_same_everywhere) /* it travels: computed apart from this code */
 {
-    const struct op_params p = {.count = 1000, .dtype = 10, .op = 1, .quant = 2, .quant_dtype = 3};
+    const struct op_params p = {.count = 1000, .root = 0x100000002u, .layout = 77, .kind = 3, .dtype = 10, .op = 1, .quant = 2, .quant_dtype = 3};
     const struct plan_view v = {.lanes = 4, .frame_bytes = 131072, .eager_bytes = 16384, .algorithm = 1};
-    EXPECT(p2p_params_hash(&p, &v) == 0x2AF14A786FD06C98u);
+    EXPECT(p2p_params_hash(&p, &v) == 0x38E54D94DC9386C0u);
 }

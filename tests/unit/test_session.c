@@ -100,7 +100,7 @@ static uint8_t reported(const struct bench *b)
     struct msg_frozen f;
     struct op_report o;
     for (uint32_t at = 0; sent_next(b, ACT_MASTER, FRAME_FROZEN, &at, &r) != NULL;) {
-        if (get_frozen(&r, &f) && f.reports == 1 && get_op_report(&r, &o) && o.tag == 5 && o.seq == 0) {
+        if (get_frozen(&r, &f) && f.reports == 1 && get_op_report(&r, &o) && o.name.tag == 5 && o.name.seq == 0) {
             return o.state;
         }
     }
@@ -264,7 +264,7 @@ TEST(third_that_hears_of_a_mismatch_reads_who_differs_from_itself) /* in a ring 
 /* The next view decides operation (tag 5, number 0) as a mismatch of the other two. */
 static void decide_clash(struct bench *b)
 {
-    struct op_decision d = {.tag = 5, .outcome = OUTCOME_ABORT, .cause = CAUSE_MISMATCH, .culprit = peer_id(2)};
+    struct op_decision d = {.name.tag = 5, .outcome = OUTCOME_ABORT, .cause = CAUSE_MISMATCH, .culprit = peer_id(2)};
     struct op_clash clash = {.id = {peer_id(1), peer_id(2)}, .params = {one_float, two_floats}};
     decided(b, 2, CAUSE_PEER_LOST, &d, &clash);
 }
@@ -309,7 +309,7 @@ TEST(different_digests_are_no_success_but_an_internal_error) /* peers train on w
     EXPECT(!b->returned);
     EXPECT(sent(b, FRAME_SUSPECT));
     freeze(b, 1);
-    struct op_decision d = {.tag = 5, .outcome = OUTCOME_ABORT, .cause = CAUSE_DIGEST};
+    struct op_decision d = {.name.tag = 5, .outcome = OUTCOME_ABORT, .cause = CAUSE_DIGEST};
     decided(b, 2, CAUSE_DIGEST, &d, NULL);
     EXPECT(b->returned);
     EXPECT_EQ(collect(b, 0), RESULT_DIGEST);
@@ -331,7 +331,7 @@ TEST(view_that_contradicts_what_was_done_is_left_with_a_word) /* a liar's report
         }
         EXPECT_EQ(b->returned, of == FINISHED);
         freeze(b, 1);
-        struct op_decision d = {.tag = 5, .outcome = of == FINISHED ? OUTCOME_ABORT : OUTCOME_COMMIT};
+        struct op_decision d = {.name.tag = 5, .outcome = of == FINISHED ? OUTCOME_ABORT : OUTCOME_COMMIT};
         decided(b, 2, CAUSE_PEER_LOST, of == UNDECIDED ? NULL : &d, NULL);
         EXPECT(!session_poisoned(b->s));
         EXPECT(sent(b, FRAME_LEAVE));

@@ -207,10 +207,10 @@ TEST(a_wait_says_in_words_what_the_other_does_instead) /* nobody finds out which
     EXPECT_STR(wait_text(b, 1), "waits for peer 1.2 to launch tag 5; its program is in no call");
     told(b, &(struct msg_heartbeat){.about = peer_id(1), .vote = VOTE_UPDATE});
     EXPECT_STR(wait_text(b, 1), "waits for peer 1.2 to launch tag 5; it waits in an update");
-    told(b, &(struct msg_heartbeat){.about = peer_id(1), .wait = {.tag = 6, .on = self, .phase = WAIT_LAUNCH}});
+    told(b, &(struct msg_heartbeat){.about = peer_id(1), .wait = {.name.tag = 6, .on = self, .phase = WAIT_LAUNCH}});
     EXPECT_STR(wait_text(b, 1), "waits for peer 1.2 to launch tag 5; it waits in turn for this peer to launch tag 6");
     told(b, &(struct msg_heartbeat){.about = peer_id(1), .vote = VOTE_SYNC,
-                                    .wait = {.tag = 5, .on = peer_id(2), .phase = WAIT_LAUNCH}});
+                                    .wait = {.name.tag = 5, .on = peer_id(2), .phase = WAIT_LAUNCH}});
     EXPECT_STR(wait_text(b, 1), "waits for peer 1.2 to launch tag 5; it waits in turn for peer 1.3 to launch tag 5; that one waits "
                                 "in a synchronisation");
     EXPECT_STR(wait_text(b, 2), "waits for peer 1.3 to launch tag 5"); /* of that one nothing was said */
@@ -219,7 +219,7 @@ TEST(a_wait_says_in_words_what_the_other_does_instead) /* nobody finds out which
     struct msg_vote vote = {.kind = VOTE_UPDATE};
     step(b, &(struct session_event){.kind = SESSION_VOTE, .vote = &vote});
     told(b, &(struct msg_heartbeat){.vote_on = peer_id(2), .about = peer_id(2),
-                                    .wait = {.tag = 9, .on = self, .phase = WAIT_LAUNCH}});
+                                    .wait = {.name.tag = 9, .on = self, .phase = WAIT_LAUNCH}});
     EXPECT_STR(wait_text(b, 2), "waits in an update for peer 1.3 to call it; it waits in turn for this peer to launch tag 9");
     bench_free(b);
 }

@@ -175,7 +175,7 @@ TEST(settled_votes_are_counted_anew_in_each_view) /* a newcomer counts from 0: i
     step(b, &(struct session_event){.kind = SESSION_CANCEL, .slot = 0});
     EXPECT_EQ(settled_said(b), 1);
     freeze(b, 1);
-    struct op_decision d = {.tag = 5, .outcome = OUTCOME_REFUSED, .cause = CAUSE_CANCEL, .culprit = self};
+    struct op_decision d = {.name.tag = 5, .outcome = OUTCOME_REFUSED, .cause = CAUSE_CANCEL, .culprit = self};
     decided(b, 2, CAUSE_PEER_LOST, &d, NULL);
     EXPECT_EQ(collect(b, 0), RESULT_LOST);
     for (uint32_t i = 1; i < PEERS; i++) {

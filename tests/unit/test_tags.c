@@ -11,7 +11,7 @@ static uint64_t steps_of(struct session *s, uint64_t first, uint32_t lookups)
 {
     uint64_t before = s->tag_steps;
     for (uint32_t i = 0; i < lookups; i++) {
-        EXPECT(tag_find(s, first + i) == NULL);
+        EXPECT(tag_find(s, SPACE_TAG, first + i) == NULL);
     }
     return s->tag_steps - before;
 }
@@ -24,16 +24,16 @@ TEST(tag_table_that_is_full_or_was_costs_a_lookup_nothing) /* each message walke
     struct session_launch l = {.params = one_float};
     for (uint64_t tag = 0; tag < LIMIT; tag++) {
         bench_grow(b, &(struct session_event){.kind = SESSION_LAUNCH, .launch = &l});
-        EXPECT(tag_get(b->s, tag) != NULL);
+        EXPECT(tag_get(b->s, SPACE_TAG, tag) != NULL);
     }
     bench_grow(b, &(struct session_event){.kind = SESSION_LAUNCH, .launch = &l});
-    EXPECT(tag_get(b->s, LIMIT) == NULL);
+    EXPECT(tag_get(b->s, SPACE_TAG, LIMIT) == NULL);
     EXPECT(steps_of(b->s, LIMIT, 1000) < 2 * 1000); /* chains of one on average */
-    tag_find(b->s, 7)->next_seq = 3;
+    tag_find(b->s, SPACE_TAG, 7)->next_seq = 3;
     install(b, 2, false);
     EXPECT(!session_poisoned(b->s));
     EXPECT_EQ(steps_of(b->s, 0, LIMIT), 0);
-    EXPECT(tag_get(b->s, LIMIT) != NULL);
+    EXPECT(tag_get(b->s, SPACE_TAG, LIMIT) != NULL);
     bench_free(b);
 }
 
@@ -45,7 +45,7 @@ TEST(call_of_one_tag_too_many_says_so) /* "too many unfinished operations: await
     struct session_launch l = {.tag = LIMIT, .params = one_float, .deadline = INT64_MAX};
     for (uint64_t tag = 0; tag < LIMIT; tag++) {
         bench_grow(b, &(struct session_event){.kind = SESSION_LAUNCH, .launch = &l});
-        EXPECT(tag_get(b->s, tag) != NULL);
+        EXPECT(tag_get(b->s, SPACE_TAG, tag) != NULL);
     }
     step(b, &(struct session_event){.kind = SESSION_LAUNCH, .launch = &l});
     EXPECT_EQ(b->outcome.result, RESULT_TAGS);
@@ -65,21 +65,21 @@ TEST(new_view_keeps_the_tags_that_owe_or_have_a_call) /* the error that a call h
     struct bench *b = bench_of(&c, false);
     float x = 1, y = 0;
     for (uint64_t tag = 0; tag < 30; tag++) {
-        (void)tag_get(b->s, 100 + tag);
+        (void)tag_get(b->s, SPACE_TAG, 100 + tag);
     }
     launch(b, 0, 6, &x, &y);
     step(b, &(struct session_event){.kind = SESSION_CANCEL, .slot = 0});
     b->s->owed_free = NONE;
     owed_table_use(b->s, (b->table[SESSION_OWED] = malloc(4 * sizeof(struct owed))), 4);
     struct owed what = {.outcome = OUTCOME_ABORT, .cause = CAUSE_LINK_LOST, .view = 9};
-    EXPECT(owed_add(b->s, 120, &what) && owed_add(b->s, 101, &what));
+    EXPECT(owed_add(b->s, &(struct op_name){.tag = 120}, &what) && owed_add(b->s, &(struct op_name){.tag = 101}, &what));
     tags_renew(b->s);
     EXPECT_EQ(b->s->tag_used, 3);
-    EXPECT(tag_find(b->s, 6)->slot == 0 && tag_find(b->s, 6)->next_seq == 0);
-    EXPECT(owed_take(b->s, tag_find(b->s, 101), &what) && what.view == 9);
+    EXPECT(tag_find(b->s, SPACE_TAG, 6)->slot == 0 && tag_find(b->s, SPACE_TAG, 6)->next_seq == 0);
+    EXPECT(owed_take(b->s, tag_find(b->s, SPACE_TAG, 101), &what) && what.view == 9);
     owed_clear(b->s);
-    EXPECT(b->s->owed_used == 0 && tag_find(b->s, 120)->owed == NONE);
+    EXPECT(b->s->owed_used == 0 && tag_find(b->s, SPACE_TAG, 120)->owed == NONE);
     tags_renew(b->s);
-    EXPECT(b->s->tag_used == 1 && tag_find(b->s, 120) == NULL);
+    EXPECT(b->s->tag_used == 1 && tag_find(b->s, SPACE_TAG, 120) == NULL);
     bench_free(b);
 }

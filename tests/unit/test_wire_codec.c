@@ -230,7 +230,7 @@ TEST(lengths_are_held_to_the_limit_of_the_type) /* else a header alone makes us 
 
 TEST(limits_are_those_of_the_protocol)
 {
-    EXPECT_EQ(frame_limit(FRAME_DATA), 2 * 131072 + 17);
+    EXPECT_EQ(frame_limit(FRAME_DATA), 2 * 131072 + 18);
     EXPECT_EQ(frame_limit(FRAME_LEAF), 1048576 + 64);
     EXPECT_EQ(frame_limit(FRAME_MANIFEST), 16 * 1048576);
     EXPECT_EQ(frame_limit(FRAME_EAGER), 2 * 16384 + 256);

@@ -139,7 +139,7 @@ void wire_case_accepted(const struct wire_case *c, size_t offset, bool accepted[
 
 uint8_t wire_rnd_cause(struct rng *rng)
 {
-    static const uint8_t known[] = {0, 1, 2, 3, 4, 16, 17, 18, 19, 20, 21, 22, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41};
+    static const uint8_t known[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 16, 17, 18, 19, 20, 21, 22, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41};
     return known[rng_below(rng, sizeof known)];
 }
 
@@ -165,6 +165,13 @@ void wire_rnd_bytes(struct rng *rng, void *out, size_t size)
     for (size_t i = 0; i < size; i++) {
         at[i] = (unsigned char)rng_next(rng);
     }
+}
+
+void wire_rnd_name(struct rng *rng, struct op_name *n)
+{
+    n->space = (uint8_t)rng_below(rng, 2);
+    n->tag = n->space == SPACE_TAG ? rng_next(rng) : 0;
+    n->seq = (uint32_t)rng_next(rng);
 }
 
 uint32_t wire_rnd_items(struct rng *rng)

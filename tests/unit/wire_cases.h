@@ -69,5 +69,6 @@ void wire_rnd_text(struct rng *rng, char out[BOUNDS_TEXT]);
 void wire_rnd_address(struct rng *rng, struct net_address *a);
 void wire_rnd_bytes(struct rng *rng, void *out, size_t size);
 uint32_t wire_rnd_items(struct rng *rng);
+void wire_rnd_name(struct rng *rng, struct op_name *n);
 
 #endif

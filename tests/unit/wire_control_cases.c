@@ -122,9 +122,8 @@ static void heartbeat_fill(void *at, struct rng *rng)
     m->vote_on = rng_next(rng);
     m->about = rng_next(rng);
     m->vote = (uint8_t)rng_below(rng, VOTE_SYNC + 1);
-    m->wait.tag = rng_next(rng);
+    wire_rnd_name(rng, &m->wait.name);
     m->wait.on = rng_next(rng);
-    m->wait.seq = (uint32_t)rng_next(rng);
     m->wait.ms = (uint32_t)rng_next(rng);
     m->wait.phase = (uint8_t)rng_below(rng, WAIT_HOLD + 1);
     m->seats.count = rng_below(rng, 2) == 0 ? 0 : (uint16_t)rng_below(rng, BOUNDS_MEMBERS + 1);
@@ -141,8 +140,7 @@ static void suspect_fill(void *at, struct rng *rng)
     m->target = (uint8_t)(1 + rng_below(rng, 3));
     m->cause = wire_rnd_cause(rng);
     m->peer = rng_next(rng);
-    m->tag = rng_next(rng);
-    m->seq = (uint32_t)rng_next(rng);
+    wire_rnd_name(rng, &m->name);
     wire_rnd_text(rng, m->text);
 }
 WIRE_PLAIN(suspect)
@@ -185,8 +183,7 @@ static void frozen_fill(void *at, struct rng *rng)
     f->m.reports = wire_rnd_items(rng);
     for (uint32_t i = 0; i < f->m.reports; i++) {
         struct op_report *o = &f->reports[i];
-        o->tag = rng_next(rng);
-        o->seq = (uint32_t)rng_next(rng);
+        wire_rnd_name(rng, &o->name);
         o->state = (uint8_t)(1 + rng_below(rng, 4));
         o->cause = wire_rnd_cause(rng);
         o->culprit = rng_next(rng);
@@ -245,8 +242,7 @@ static void view_fill_lists(struct whole_view *v, struct rng *rng)
         v->edges[i] = (struct missing_edge){rng_next(rng), rng_next(rng), rng_next(rng)};
     }
     for (uint32_t i = 0; i < v->m.decisions; i++) {
-        v->decisions[i].tag = rng_next(rng);
-        v->decisions[i].seq = (uint32_t)rng_next(rng);
+        wire_rnd_name(rng, &v->decisions[i].name);
         v->decisions[i].outcome = (uint8_t)(1 + rng_below(rng, 3));
         v->decisions[i].cause = wire_rnd_cause(rng);
         v->decisions[i].culprit = rng_next(rng);

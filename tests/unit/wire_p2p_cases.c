@@ -28,14 +28,11 @@
         return good;                                                                                                   \
     }
 
-static void fill_name(struct rng *rng, struct op_name *n)
-{
-    n->tag = rng_next(rng);
-    n->seq = (uint32_t)rng_next(rng);
-}
-
 static void fill_params(struct rng *rng, struct op_params *p)
 {
+    p->kind = (uint8_t)rng_below(rng, 6);
+    p->root = p->kind == 0 ? 0 : rng_next(rng);
+    p->layout = p->kind == 0 ? 0 : rng_below(rng, 2) == 0 ? LAYOUT_PAIRS : rng_next(rng);
     p->count = rng_next(rng);
     p->dtype = (uint8_t)rng_below(rng, 12);
     p->op = (uint8_t)rng_below(rng, 5);
@@ -75,11 +72,12 @@ WIRE_PLAIN(hello_ack)
 static void ready_fill(void *at, struct rng *rng)
 {
     struct msg_ready *m = at;
-    fill_name(rng, &m->name);
+    wire_rnd_name(rng, &m->name);
     fill_params(rng, &m->params);
     m->window = (uint32_t)rng_next(rng);
     m->bundle = rng_next(rng);
     m->launch = 1 + (rng_next(rng) >> 1);
+    m->expects = m->params.layout == LAYOUT_PAIRS ? rng_next(rng) : 0;
 }
 WIRE_PLAIN(ready)
 
@@ -87,7 +85,7 @@ PAYLOAD(eager)
 static void eager_fill(void *at, struct rng *rng)
 {
     struct whole_eager *x = at;
-    fill_name(rng, &x->m.name);
+    wire_rnd_name(rng, &x->m.name);
     fill_params(rng, &x->m.params);
     x->m.bytes = fill_payload(rng, x->payload);
 }
@@ -95,14 +93,14 @@ static void eager_fill(void *at, struct rng *rng)
 static void want_fill(void *at, struct rng *rng)
 {
     struct msg_want *m = at;
-    fill_name(rng, &m->name);
+    wire_rnd_name(rng, &m->name);
 }
 WIRE_PLAIN(want)
 
 static void hold_fill(void *at, struct rng *rng)
 {
     struct msg_hold *m = at;
-    fill_name(rng, &m->name);
+    wire_rnd_name(rng, &m->name);
     m->origin = rng_next(rng);
     m->round = (uint8_t)rng_next(rng);
     m->params = rng_next(rng);
@@ -113,9 +111,9 @@ WIRE_PLAIN(hold)
 static void refuse_fill(void *at, struct rng *rng)
 {
     struct msg_refuse *m = at;
-    fill_name(rng, &m->name);
+    wire_rnd_name(rng, &m->name);
     m->origin = rng_next(rng);
-    m->cause = (uint8_t)(1 + rng_below(rng, 5));
+    m->cause = (uint8_t)(CAUSE_OLD_VIEW - rng_below(rng, CAUSE_OLD_VIEW));
     m->culprit = rng_next(rng);
     m->settled = (uint32_t)rng_next(rng);
     if (m->cause == CAUSE_MISMATCH && m->culprit > 1) {
@@ -136,7 +134,7 @@ static void finished_fill(void *at, struct rng *rng)
     f->m.origin = rng_next(rng);
     f->m.names = wire_rnd_items(rng);
     for (uint32_t i = 0; i < f->m.names; i++) {
-        fill_name(rng, &f->names[i]);
+        wire_rnd_name(rng, &f->names[i]);
     }
 }
 static void finished_put(struct writer *w, const void *at)
@@ -160,7 +158,7 @@ static bool finished_get(struct reader *r, void *at)
 static void data_fill(void *at, struct rng *rng)
 {
     struct msg_data *m = at;
-    fill_name(rng, &m->name);
+    wire_rnd_name(rng, &m->name);
     m->frame = (uint32_t)rng_next(rng);
     m->phase = (uint8_t)rng_below(rng, 2);
 }
@@ -176,7 +174,7 @@ static bool data_get(struct reader *r, void *m)
 static void credit_fill(void *at, struct rng *rng)
 {
     struct msg_credit *m = at;
-    fill_name(rng, &m->name);
+    wire_rnd_name(rng, &m->name);
     m->frames = (uint32_t)rng_next(rng);
 }
 WIRE_PLAIN(credit)

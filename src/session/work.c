@@ -1,0 +1,174 @@
+/* work.c - what an operation moves: its types, whether it travels with its launch, which plan it goes by, who sends how much to whom.
+ *
+ * Programs count ranks by (key, id), plans by id: parts are asked for by the rank of a plan.  Invariant: whether an operation is eager
+ * follows from its parameters and the view alone, so that all members say the same.
+ * SPDX-License-Identifier: MIT */
+#include "session/session_state.h"
+
+bool work_numeric(const struct session *s, const struct op_params *p, struct numeric *n)
+{
+    return numeric_init(n, (enum dtype)p->dtype, (enum redop)p->op, (enum quant)p->quant, (enum dtype)p->quant_dtype,
+                        s->cfg.kernels);
+}
+
+bool work_sums(const struct op_params *p)
+{
+    return p->kind == PLAN_ALL_REDUCE || p->kind == PLAN_REDUCE_SCATTER;
+}
+
+/* Every member gets the same bytes, or none of them. */
+bool work_same_for_all(const struct op_params *p)
+{
+    return p->kind != PLAN_REDUCE_SCATTER && p->kind != PLAN_SCATTER && p->kind != PLAN_ALL_TO_ALL;
+}
+
+/* Payloads of its launch that differ from receiver to receiver. */
+static bool differs(const struct op_params *p)
+{
+    return p->kind == PLAN_REDUCE_SCATTER || p->kind == PLAN_SCATTER || p->kind == PLAN_ALL_TO_ALL;
+}
+
+bool work_is_eager(const struct session *s, const struct op_params *p)
+{
+    uint64_t size = dtype_size((enum dtype)p->dtype);
+    uint64_t most = s->view.plan.eager_bytes; /* 0: a view with a missing edge, where not everybody can tell everybody */
+    if (differs(p)) { /* what one member says in one step stays as little */
+        most /= s->view.world;
+    }
+    return most != 0 && p->layout != LAYOUT_PAIRS && p->count <= most / size;
+}
+
+/* Of equal or uneven parts of a buffer. */
+static struct work_range part(const struct session *s, const size_t *counts, const size_t *places, size_t count, uint32_t rank)
+{
+    uint32_t shown = s->view.shown[rank];
+    return (struct work_range){.at = plan_place(places, counts, count, shown), .count = plan_part(counts, count, shown)};
+}
+
+static struct work_range whole(size_t count)
+{
+    return (struct work_range){.count = count};
+}
+
+struct work_range work_sends(const struct session *s, const struct session_launch *l, uint32_t to)
+{
+    bool root = l->params.root == s->id;
+    switch ((enum plan_kind)l->params.kind) {
+    case PLAN_ALL_REDUCE:
+        return whole(l->count);
+    case PLAN_ALL_GATHER:
+        return whole(part(s, l->counts, l->places, l->count, s->view.rank).count);
+    case PLAN_BROADCAST:
+        return whole(root ? l->count : 0);
+    case PLAN_REDUCE_SCATTER:
+    case PLAN_ALL_TO_ALL:
+        return part(s, l->counts, l->places, l->count, to);
+    case PLAN_SCATTER:
+        return root ? part(s, l->counts, l->places, l->count, to) : whole(0);
+    case PLAN_KINDS:
+        break;
+    }
+    return whole(0);
+}
+
+struct work_range work_takes(const struct session *s, const struct session_launch *l, uint32_t from)
+{
+    bool root = l->params.root == s->view.ids[from];
+    switch ((enum plan_kind)l->params.kind) {
+    case PLAN_ALL_REDUCE:
+        return whole(l->count);
+    case PLAN_ALL_GATHER:
+        return part(s, l->counts, l->places, l->count, from);
+    case PLAN_BROADCAST:
+        return whole(root ? l->count : 0);
+    case PLAN_REDUCE_SCATTER:
+        return whole(part(s, l->counts, l->places, l->count, s->view.rank).count);
+    case PLAN_ALL_TO_ALL:
+        return part(s, l->out_counts, l->out_places, l->count, from);
+    case PLAN_SCATTER: /* only the root has a list of all counts */
+        return whole(!root ? 0 : part(s, l->counts, l->places, l->count, s->view.rank).count);
+    case PLAN_KINDS:
+        break;
+    }
+    return whole(0);
+}
+
+/* Types that are not sent as accumulated use direct whatever the view prefers. */
+static enum plan_algorithm algorithm_of(const struct session *s, const struct op_params *p, const struct numeric *n)
+{
+    bool ring = s->view.plan.algorithm == PLAN_RING && s->view.world >= PLAN_RING_LEAST;
+    switch ((enum plan_kind)p->kind) {
+    case PLAN_ALL_REDUCE:
+        return ring && n->plain ? PLAN_RING : PLAN_DIRECT;
+    case PLAN_ALL_GATHER:
+        return ring ? PLAN_RING : PLAN_DIRECT;
+    case PLAN_BROADCAST:
+        return ring || s->view.world == 1 ? PLAN_CHAIN : PLAN_DIRECT;
+    case PLAN_SCATTER:
+    case PLAN_ALL_TO_ALL:
+        return PLAN_PAIRWISE;
+    case PLAN_REDUCE_SCATTER:
+    case PLAN_KINDS:
+        break;
+    }
+    return PLAN_DIRECT;
+}
+
+/* A view with a missing edge has plans for sums to all only: members that lack one own no part of them. */
+bool work_has_path(const struct session *s, const struct op_params *p)
+{
+    return s->view.edges == 0 || p->kind == PLAN_ALL_REDUCE;
+}
+
+void work_plan(struct session *s, struct slot *c, const struct op_name *name)
+{
+    const struct session_launch *l = &c->launch;
+    const struct op_params *p = &l->params;
+    struct session_op *run = &c->run;
+    memset(run, 0, sizeof *run);
+    run->view = s->view.view;
+    run->name = *name;
+    run->params = *p;
+    run->lanes = s->view.plan.lanes;
+    run->in = l->in;
+    run->out = l->out;
+    run->verify = s->view.plan.verify != 0 && work_same_for_all(p);
+    run->ranks = s->view.ids;
+    run->launch = ++s->launches;
+    PCCL_ASSERT(work_numeric(s, p, &run->numeric));
+    uint32_t root = view_rank(s, p->root);
+    run->plan.kind = (enum plan_kind)p->kind;
+    run->plan.algorithm = algorithm_of(s, p, &run->numeric);
+    run->plan.world = s->view.world;
+    run->plan.rank = s->view.rank;
+    run->plan.root = root == NONE ? 0 : root;
+    run->plan.lanes = run->lanes;
+    run->plan.ring = s->view.ring;
+    run->plan.weights = s->view.weighted ? s->view.weights : NULL;
+    run->plan.shown = s->view.shown;
+    run->plan.count = l->count;
+    run->plan.counts = l->counts;
+    run->plan.places = l->places;
+    run->plan.out_counts = l->out_counts;
+    run->plan.out_places = l->out_places;
+    run->plan.align = run->numeric.quant != QUANT_NONE ? NUMERIC_BLOCK : 1;
+    run->plan.frame_elements =
+        plan_frame_elements(plan_largest(&run->plan), numeric_wire_bytes(&run->numeric, 1024), run->plan.align, s->view.plan.frame_bytes);
+}
+
+uint32_t session_folding_senders(const struct session *s, const struct op_params *params)
+{
+    struct numeric n;
+    if (s->phase != PHASE_MEMBER || s->frozen || s->view.world < 2 || !work_sums(params) || !work_numeric(s, params, &n) ||
+        work_is_eager(s, params)) {
+        return 0;
+    }
+    return algorithm_of(s, params, &n) == PLAN_RING ? 1 : s->view.world - 1;
+}
+
+bool work_encodes(const struct session *s, const struct op_params *p)
+{
+    struct numeric n;
+    uint64_t size = dtype_size((enum dtype)p->dtype);
+    return size != 0 && work_sums(p) && p->count <= BOUNDS_EAGER_BYTES / size && work_numeric(s, p, &n) && !n.plain;
+}

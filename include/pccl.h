@@ -533,6 +533,97 @@ typedef struct pcclConnectionStats_t {
 PCCL_EXPORT pcclResult_t pcclGetConnectionStats(const pcclComm_t *communicator, pcclConnectionStats_t *stats_out,
                                                 size_t capacity, size_t *count_out);
 
+/* ---- Collectives, in the order of issue ------------------------------------------------------------------------- */
+
+/* These have no tags: the k-th of these calls at one member meets the k-th at every other, whatever threads make them.  All must agree
+ * in kind, count, type, operator, root, and in counts where everybody passes all of them; if not, InvalidArgument, naming both,
+ * at all.
+ *
+ * Ranks are 0 .. W-1 as pcclGetMembers lists them; W, ranks, roots and counts mean the members that the program knows: its sizes.
+ * When a member has been lost since, the next call of each survivor fails with RankConnectionLost, though nothing may have been
+ * under way: read the sizes and the members, lay the buffers out anew, call again.
+ *
+ * Success means that EVERY member has its whole output (of a broadcast or scatter: its data), at all of them with the same bits;
+ * an error is an error at all, with the classes and causes of pcclAllReduce.  Then outputs are unspecified, and inputs as they
+ * were: an in-place all-reduce is restored, the own part of an in-place all-gather or scatter and the root's buffer of a broadcast
+ * are never written.  Alone (W = 1) they succeed as copies.
+ *
+ * A call that cannot be made as it was given (InvalidArgument: null buffer, unknown type or operator, root not below W, buffers that
+ * overlap in a way not allowed below) still takes its turn, or the next calls would meet the wrong ones: it fails with
+ * InvalidArgument at all.  Not so without a communicator that is a member, while a vote is under way (InvalidUsage), and beyond 1,024
+ * operations not awaited (RankConnectionLost, cause Usage): then the call was not made.
+ *
+ * `async_op_out`: null: blocks until the operation has ended.  Else it is launched only, and the handle stored; the buffers are
+ * borrowed, the lists of counts and places copied.  Counts are elements, above 2^31 too; types that nothing is computed with (fp8, bool)
+ * travel as pcclUint8. */
+typedef struct pcclAsyncOp_t {
+    pcclComm_t *comm;
+    uint64_t id; /* never used again by this communicator */
+} pcclAsyncOp_t;
+
+/* Blocks until the operation has ended and spends the handle; errors are those of the blocking form.  InvalidUsage: unknown or
+ * spent handle.  `info_out` is written on success only. */
+PCCL_EXPORT pcclResult_t pcclAwaitAsync(const pcclAsyncOp_t *async_op, pcclReduceInfo_t *PCCL_NULLABLE info_out);
+/* Stores whether the operation has ended; does not spend the handle. */
+PCCL_EXPORT pcclResult_t pcclTestAsync(const pcclAsyncOp_t *async_op, bool *done_out);
+/* As pcclWaitAnyAsyncReduce, for handles of any communicators. */
+PCCL_EXPORT pcclResult_t pcclWaitAnyAsync(const pcclAsyncOp_t *async_ops, size_t count, int64_t timeout_ms, size_t *index_out);
+/* Asks all members to give the operation up; its await returns RankConnectionLost, or success if it was complete. */
+PCCL_EXPORT pcclResult_t pcclCancelAsync(const pcclAsyncOp_t *async_op);
+
+/* Reduces `count` elements of all members into everybody's recvbuf, which may be sendbuf. */
+PCCL_EXPORT pcclResult_t pcclAllReduceOrdered(const void *sendbuf, void *recvbuf, size_t count, pcclDataType_t datatype,
+                                              pcclRedOp_t op, const pcclComm_t *communicator,
+                                              pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
+
+/* Copies `count` elements of the root's sendbuf into everybody's recvbuf; at the root these may be the same.  Others may pass a
+ * null sendbuf, which is not looked at. */
+PCCL_EXPORT pcclResult_t pcclBroadcast(const void *PCCL_NULLABLE sendbuf, void *recvbuf, size_t count, pcclDataType_t datatype,
+                                       uint32_t root, const pcclComm_t *communicator,
+                                       pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
+
+/* Puts `count` elements of each member into everybody's recvbuf of W * count, by rank.  In place: sendbuf is the own part of
+ * recvbuf. */
+PCCL_EXPORT pcclResult_t pcclAllGather(const void *sendbuf, void *recvbuf, size_t count, pcclDataType_t datatype,
+                                       const pcclComm_t *communicator, pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
+/* The same with counts[r] elements of rank r, which go to the element places[r] of recvbuf (null: one behind the other); all
+ * members pass all counts. */
+PCCL_EXPORT pcclResult_t pcclAllGatherV(const void *sendbuf, void *recvbuf, const size_t *counts,
+                                        const size_t *PCCL_NULLABLE places, pcclDataType_t datatype,
+                                        const pcclComm_t *communicator, pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
+
+/* Reduces everybody's sendbuf of W * count elements; each rank gets its part of `count` elements.  Not in place. */
+PCCL_EXPORT pcclResult_t pcclReduceScatter(const void *sendbuf, void *recvbuf, size_t count, pcclDataType_t datatype,
+                                           pcclRedOp_t op, const pcclComm_t *communicator,
+                                           pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
+/* The same with counts[r] elements for rank r, from the element places[r] of sendbuf on (null: one behind the other). */
+PCCL_EXPORT pcclResult_t pcclReduceScatterV(const void *sendbuf, void *recvbuf, const size_t *counts,
+                                            const size_t *PCCL_NULLABLE places, pcclDataType_t datatype, pcclRedOp_t op,
+                                            const pcclComm_t *communicator, pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
+
+/* Sends part r of `count` elements of sendbuf to rank r, and gets as much of each into recvbuf, by rank.  Not in place. */
+PCCL_EXPORT pcclResult_t pcclAllToAll(const void *sendbuf, void *recvbuf, size_t count, pcclDataType_t datatype,
+                                      const pcclComm_t *communicator, pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
+/* The same with send_counts[r] elements to rank r and recv_counts[r] from it, which only these two need to agree in. */
+PCCL_EXPORT pcclResult_t pcclAllToAllV(const void *sendbuf, const size_t *send_counts, const size_t *PCCL_NULLABLE send_places,
+                                       void *recvbuf, const size_t *recv_counts, const size_t *PCCL_NULLABLE recv_places,
+                                       pcclDataType_t datatype, const pcclComm_t *communicator,
+                                       pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
+
+/* Copies part r of `count` elements of the root's sendbuf into rank r's recvbuf.  In place at the root: recvbuf is its own part of
+ * sendbuf.  Others may pass a null sendbuf. */
+PCCL_EXPORT pcclResult_t pcclScatter(const void *PCCL_NULLABLE sendbuf, void *recvbuf, size_t count, pcclDataType_t datatype,
+                                     uint32_t root, const pcclComm_t *communicator, pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
+/* The same with counts[r] elements for rank r; counts and places are the root's, others may pass null; `count` is the own part, at
+ * the root as well. */
+PCCL_EXPORT pcclResult_t pcclScatterV(const void *PCCL_NULLABLE sendbuf, const size_t *PCCL_NULLABLE counts,
+                                      const size_t *PCCL_NULLABLE places, void *recvbuf, size_t count, pcclDataType_t datatype,
+                                      uint32_t root, const pcclComm_t *communicator,
+                                      pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
+
+/* Succeeds at all members when all have called it. */
+PCCL_EXPORT pcclResult_t pcclBarrier(const pcclComm_t *communicator, pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
+
 #ifdef __cplusplus
 }
 

@@ -34,6 +34,9 @@ pcclResult_t api_fail(pcclResult_t result, pcclCause_t cause, const char *phase,
 pcclResult_t api_outcome_hint(const struct session_outcome *o, const char *phase, uint64_t tag, const char *remedy);
 pcclResult_t api_outcome(const struct session_outcome *o, const char *phase, uint64_t tag);
 
+/* Makes an error that was stored before this thread's last one again. */
+void api_restore(const pcclErrorInfo_t *error);
+
 /* ---- Entry: api.c ------------------------------------------------------------------------------------------------------------ */
 
 /* Checks a communicator and counts the call; the comm stays alive until api_leave; null unless that succeeds. */
@@ -58,6 +61,13 @@ pcclResult_t api_reduce_null(const char *phase, const char *argument, const char
 /* Checks what a single peer can check and fills in the launch. */
 pcclResult_t api_reduce_check(const struct api_reduce_where *at, const void *send, void *recv, const pcclReduceDescriptor_t *d,
                               struct comm_launch *out);
+
+/* ---- Operations: api_async.c ----------------------------------------------------------------------------------------------------- */
+
+/* What errors call an operation. */
+const char *api_kind_name(uint8_t space, uint8_t kind);
+/* `info` may be null. */
+void api_reduce_info(const struct session_outcome *o, pcclReduceInfo_t *info);
 
 /* ---- Addresses: api.c --------------------------------------------------------------------------------------------------------- */
 

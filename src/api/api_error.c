@@ -257,6 +257,11 @@ pcclResult_t api_outcome_hint(const struct session_outcome *o, const char *phase
     return code;
 }
 
+void api_restore(const pcclErrorInfo_t *error)
+{
+    api_last = *error;
+}
+
 /* ---- Reading ----------------------------------------------------------------------------------------------------------------- */
 
 const char *pcclGetLastError(void)

@@ -1,14 +1,10 @@
-/* api_reduce.c - all-reduce, blocking and asynchronous: checks, handles, waiting for any.
+/* api_reduce.c - all-reduce by tag, blocking and asynchronous: checks and launches.
  * SPDX-License-Identifier: MIT */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 #include "api/api.h"
-#include "core/clock.h"
 
 pcclResult_t api_reduce_null(const char *phase, const char *argument, const char *remedy)
 {
@@ -106,15 +102,6 @@ pcclResult_t api_reduce_check(const struct api_reduce_where *at, const void *sen
     return pcclSuccess;
 }
 
-static void reduce_info(const struct session_outcome *o, pcclReduceInfo_t *info)
-{
-    if (info != NULL) {
-        info->local_world_size = o->world;
-        info->tx_bytes = o->tx_bytes;
-        info->rx_bytes = o->rx_bytes;
-    }
-}
-
 pcclResult_t pcclAllReduce(const void *sendbuff, void *recvbuff, const pcclReduceDescriptor_t *descriptor,
                            const pcclComm_t *communicator, pcclReduceInfo_t *reduce_info_out)
 {
@@ -135,7 +122,7 @@ pcclResult_t pcclAllReduce(const void *sendbuff, void *recvbuff, const pcclReduc
         comm_reduce(c, &launch, &o);
         rc = api_outcome(&o, "reduce", launch.tag);
         if (rc == pcclSuccess) {
-            reduce_info(&o, reduce_info_out);
+            api_reduce_info(&o, reduce_info_out);
         }
     }
     api_leave(c);
@@ -169,198 +156,6 @@ pcclResult_t pcclAllReduceAsync(const void *sendbuff, void *recvbuff, const pccl
         } else {
             rc = api_outcome(&o, "launch", launch.tag);
         }
-    }
-    api_leave(c);
-    return rc;
-}
-
-/* ---- Handles ----------------------------------------------------------------------------------------------------------------- */
-
-/* `field`: what the program knows it as. */
-static pcclResult_t reduce_spent(const char *phase, const char *field, uint64_t tag)
-{
-    return api_fail(pcclInvalidUsage, pcclCauseUsage, phase,
-                    "%s is %" PRIu64 ": unknown or spent handle, or awaited by another thread: "
-                    "use a handle until its one await", field, tag);
-}
-
-/* Checks what the program passed before anything is looked up. */
-static pcclResult_t reduce_check_handle(const char *phase, const pcclAsyncReduceOp_t *handle)
-{
-    static const char remedy[] = "pass a handle that pcclAllReduceAsync has stored";
-    if (handle == NULL) {
-        return api_reduce_null(phase, "reduce_handle", remedy);
-    }
-    return handle->comm == NULL ? api_reduce_null(phase, "reduce_handle->comm", remedy) : pcclSuccess;
-}
-
-pcclResult_t pcclAwaitAsyncReduce(const pcclAsyncReduceOp_t *reduce_handle, pcclReduceInfo_t *reduce_info_out)
-{
-    struct comm *c;
-    struct session_outcome o;
-    pcclResult_t rc = reduce_check_handle("await", reduce_handle);
-    if (rc == pcclSuccess) {
-        rc = api_enter(reduce_handle->comm, "await", &c);
-    }
-    if (rc != pcclSuccess) {
-        return rc;
-    }
-    struct comm_op *op = comm_claim(c, reduce_handle->tag);
-    if (op == NULL) {
-        rc = reduce_spent("await", "reduce_handle->tag", reduce_handle->tag);
-    } else {
-        comm_await(c, op, &o);
-        rc = api_outcome(&o, "reduce", reduce_handle->tag);
-        if (rc == pcclSuccess) {
-            reduce_info(&o, reduce_info_out);
-        }
-    }
-    api_leave(c);
-    return rc;
-}
-
-/* Whether a live handle's operation has ended; if not, and `watch`, its end will be told.  False: unknown or spent. */
-static bool reduce_peek(struct comm *c, uint64_t tag, bool watch, bool *done)
-{
-    pthread_mutex_lock(&c->lock);
-    struct comm_op *op = comm_find(c, tag);
-    bool known = op != NULL && !op->given.awaited;
-    *done = known && (op->place.detached || atomic_load(&op->end.returned.over));
-    if (known && !*done && watch) {
-        comm_watch(op);
-    }
-    pthread_mutex_unlock(&c->lock);
-    return known;
-}
-
-pcclResult_t pcclTestAsyncReduce(const pcclAsyncReduceOp_t *reduce_handle, bool *done_out)
-{
-    struct comm *c;
-    pcclResult_t rc = reduce_handle != NULL && done_out == NULL
-                          ? api_reduce_null("test", "done_out", "pass where to store the answer")
-                          : reduce_check_handle("test", reduce_handle);
-    if (rc == pcclSuccess) {
-        rc = api_enter(reduce_handle->comm, "test", &c);
-    }
-    if (rc != pcclSuccess) {
-        return rc;
-    }
-    bool done = false;
-    if (!reduce_peek(c, reduce_handle->tag, false, &done)) {
-        rc = reduce_spent("test", "reduce_handle->tag", reduce_handle->tag);
-    } else {
-        *done_out = done;
-        if (!done) {
-            comm_undriven(c);
-        }
-    }
-    api_leave(c);
-    return rc;
-}
-
-/* Looks at all; *index is the first that has ended, or count: then it is of use to look again when one of them ends, and not before. */
-static pcclResult_t reduce_look(const pcclAsyncReduceOp_t *handles, size_t count, size_t *index)
-{
-    *index = count;
-    for (size_t i = 0; i < count; i++) {
-        struct comm *c = handles[i].comm->comm;
-        bool done = false;
-        bool known = reduce_peek(c, handles[i].tag, true, &done);
-        comm_undriven(c);
-        if (!known) {
-            char field[48];
-            snprintf(field, sizeof field, "reduce_handles[%zu].tag", i);
-            return reduce_spent("wait any", field, handles[i].tag);
-        }
-        if (done) {
-            *index = i;
-            return pcclSuccess;
-        }
-    }
-    return pcclSuccess;
-}
-
-static pcclResult_t reduce_check_any(const pcclAsyncReduceOp_t *handles, size_t count, int64_t timeout_ms, const size_t *index_out)
-{
-    const char *phase = "wait any";
-    if (handles == NULL) {
-        return api_reduce_null(phase, "reduce_handles", "pass handles that pcclAllReduceAsync has stored");
-    }
-    if (index_out == NULL) {
-        return api_reduce_null(phase, "index_out", "pass where to store the index");
-    }
-    if (count == 0) {
-        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase,
-                        "count is 0: pass at least 1 handle, or nothing would ever end");
-    }
-    if (timeout_ms < -1) {
-        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase,
-                        "timeout_ms is %" PRId64 ": expected -1 (no limit), 0 or more", timeout_ms);
-    }
-    for (size_t i = 0; i < count; i++) {
-        if (handles[i].comm == NULL) {
-            return api_fail(pcclInvalidArgument, pcclCauseUsage, phase,
-                            "reduce_handles[%zu].comm is null: pass a handle that pcclAllReduceAsync has stored", i);
-        }
-    }
-    return pcclSuccess;
-}
-
-pcclResult_t pcclWaitAnyAsyncReduce(const pcclAsyncReduceOp_t *reduce_handles, size_t count, int64_t timeout_ms,
-                                    size_t *index_out)
-{
-    struct engine *e = &engine_global;
-    pcclResult_t rc = reduce_check_any(reduce_handles, count, timeout_ms, index_out);
-    if (rc != pcclSuccess) {
-        return rc;
-    }
-    if (!engine_marked(e)) {
-        return api_fail(pcclNotInitialized, pcclCauseUsage, "wait any", "call pcclInit first");
-    }
-    int64_t limit = INT64_MAX / 4;
-    int64_t wait_ns = timeout_ms < 0 || timeout_ms > limit / CLOCK_MS ? limit : timeout_ms * CLOCK_MS;
-    int64_t until = clock_now_ns() + wait_ns;
-    struct timespec at = {.tv_sec = until / CLOCK_S, .tv_nsec = until % CLOCK_S};
-    size_t index = count, entered = 0; /* a communicator that is being destroyed waits for those inside */
-    for (struct comm *c; entered < count && rc == pcclSuccess; entered += rc == pcclSuccess) {
-        rc = api_enter(reduce_handles[entered].comm, "wait any", &c);
-    }
-    atomic_fetch_add(&e->any_waiters, 1);
-    while (rc == pcclSuccess) {
-        pthread_mutex_lock(&e->any_lock);
-        uint64_t seen = e->any_count;
-        pthread_mutex_unlock(&e->any_lock);
-        rc = reduce_look(reduce_handles, count, &index);
-        if (rc != pcclSuccess || index < count || clock_now_ns() >= until) {
-            break;
-        }
-        pthread_mutex_lock(&e->any_lock);
-        while (e->any_count == seen && pthread_cond_timedwait(&e->any_cond, &e->any_lock, &at) == 0) {
-        }
-        pthread_mutex_unlock(&e->any_lock);
-    }
-    atomic_fetch_sub(&e->any_waiters, 1);
-    while (entered > 0) {
-        api_leave(reduce_handles[--entered].comm->comm);
-    }
-    if (rc == pcclSuccess) {
-        *index_out = index;
-    }
-    return rc;
-}
-
-pcclResult_t pcclCancelAsyncReduce(const pcclAsyncReduceOp_t *reduce_handle)
-{
-    struct comm *c;
-    pcclResult_t rc = reduce_check_handle("cancel", reduce_handle);
-    if (rc == pcclSuccess) {
-        rc = api_enter(reduce_handle->comm, "cancel", &c);
-    }
-    if (rc != pcclSuccess) {
-        return rc;
-    }
-    if (!comm_cancel_tag(c, reduce_handle->tag)) {
-        rc = reduce_spent("cancel", "reduce_handle->tag", reduce_handle->tag);
     }
     api_leave(c);
     return rc;

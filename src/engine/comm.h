@@ -96,6 +96,7 @@ struct comm_machine {
 struct comm_ops {
     struct comm_op **at;     /* owned; by slot */
     uint32_t *free_slots, free_count;
+    uint64_t issued;         /* operations of SPACE_ORDERED so far */
     struct list tags[COMM_TAG_BUCKETS];
     void *spare;             /* owned: a backup kept for the next in-place call */
     size_t spare_bytes;

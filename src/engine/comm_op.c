@@ -36,6 +36,7 @@ void comm_op_free(struct comm_op *op)
     op_end_fini(op);
     free(op->memory.backup);
     free(op->memory.scratch);
+    free(op->memory.lists);
     free(op->plan.ranks);
     free(op->plan.segments);
     free(op->plan.steps);
@@ -59,22 +60,22 @@ static struct list *op_bucket(struct comm *c, uint64_t tag)
     return &c->ops.tags[(tag * UINT64_C(0x9E3779B97F4A7C15)) >> 54];
 }
 
-struct comm_op *comm_find(struct comm *c, uint64_t tag)
+struct comm_op *comm_find(struct comm *c, uint8_t space, uint64_t tag)
 {
     struct list *bucket = op_bucket(c, tag);
     LIST_FOR_EACH(l, after, bucket) {
         struct comm_op *op = LIST_ENTRY(l, struct comm_op, place.by_tag);
-        if (op->given.tag == tag) {
+        if (op->given.tag == tag && op->given.space == space) {
             return op;
         }
     }
     return NULL;
 }
 
-struct comm_op *comm_claim(struct comm *c, uint64_t tag)
+struct comm_op *comm_claim(struct comm *c, uint8_t space, uint64_t tag)
 {
     pthread_mutex_lock(&c->lock);
-    struct comm_op *op = comm_find(c, tag);
+    struct comm_op *op = comm_find(c, space, tag);
     if (op != NULL && op->given.awaited) {
         op = NULL;
     }
@@ -85,11 +86,11 @@ struct comm_op *comm_claim(struct comm *c, uint64_t tag)
     return op;
 }
 
-bool comm_cancel_tag(struct comm *c, uint64_t tag)
+bool comm_cancel_tag(struct comm *c, uint8_t space, uint64_t tag)
 {
     struct comm_after after;
     comm_lock(c, &after);
-    struct comm_op *op = comm_find(c, tag);
+    struct comm_op *op = comm_find(c, space, tag);
     if (op != NULL) {
         op_end_cancel(c, op, CAUSE_CANCEL, &after);
     }
@@ -97,7 +98,57 @@ bool comm_cancel_tag(struct comm *c, uint64_t tag)
     return op != NULL;
 }
 
-/* ---- Memory: backups of in-place inputs -------------------------------------------------------------------------- */
+/* ---- Memory: backups of in-place inputs, lists of parts ----------------------------------------------------------- */
+
+/* Only an all-reduce writes where its input lies. */
+static bool op_in_place(const struct comm_launch *launch)
+{
+    return launch->params.kind == PLAN_ALL_REDUCE && launch->in == launch->out && launch->bytes > 0 && !launch->bad_argument;
+}
+
+/* Counts and places; returns what lies behind them. */
+static size_t *op_list(size_t *at, uint32_t world, const size_t *counts, const size_t *places)
+{
+    size_t next = 0;
+    for (uint32_t r = 0; r < world; r++) {
+        at[r] = counts[r];
+        at[world + r] = places != NULL ? places[r] : next;
+        next += counts[r];
+    }
+    return at + 2 * (size_t)world;
+}
+
+/* What the program owns only for the call. */
+static bool op_lists(struct comm_op *op, const struct comm_launch *launch)
+{
+    size_t lists = (launch->counts != NULL) + (size_t)(launch->out_counts != NULL);
+    if (lists == 0) {
+        return true;
+    }
+    op->memory.lists = malloc(2 * lists * launch->world * sizeof *op->memory.lists);
+    size_t *at = op->memory.lists;
+    if (at != NULL && launch->counts != NULL) {
+        at = op_list(at, launch->world, launch->counts, launch->places);
+    }
+    if (at != NULL && launch->out_counts != NULL) {
+        (void)op_list(at, launch->world, launch->out_counts, launch->out_places);
+    }
+    return at != NULL;
+}
+
+static void op_show_lists(const struct comm_op *op, const struct comm_launch *launch, struct session_launch *l)
+{
+    const size_t *at = op->memory.lists;
+    if (at != NULL && launch->counts != NULL) {
+        l->counts = at;
+        l->places = at + launch->world;
+        at += 2 * (size_t)launch->world;
+    }
+    if (at != NULL && launch->out_counts != NULL) {
+        l->out_counts = at;
+        l->out_places = at + launch->world;
+    }
+}
 
 static void op_backup(struct comm *c, struct comm_op *op, const void *in)
 {
@@ -122,7 +173,8 @@ static void op_backup(struct comm *c, struct comm_op *op, const void *in)
 static bool op_scratch(struct comm_op *op, const struct op_params *p)
 {
     struct numeric n;
-    if (op->given.bytes > BOUNDS_EAGER_BYTES ||
+    bool sums = p->kind == PLAN_ALL_REDUCE || p->kind == PLAN_REDUCE_SCATTER;
+    if (!sums || op->given.bytes > BOUNDS_EAGER_BYTES ||
         !numeric_init(&n, (enum dtype)p->dtype, (enum redop)p->op, (enum quant)p->quant, (enum dtype)p->quant_dtype,
                       kernels_get()) || n.plain) {
         return true;
@@ -190,12 +242,13 @@ void comm_ops_unreserve(struct comm *c)
 static void op_launch_locked(struct comm *c, const struct comm_launch *launch, struct comm_op *op,
                              struct session_outcome *outcome, struct comm_after *after)
 {
-    bool in_place = launch->in == launch->out;
+    bool in_place = op_in_place(launch);
     if (c->machine.session == NULL) {
         comm_fail(outcome, RESULT_USAGE, "not connected");
         return;
     }
-    if (comm_find(c, launch->tag) != NULL) {
+    op->given.tag = launch->space == SPACE_ORDERED ? ++c->ops.issued : launch->tag;
+    if (comm_find(c, launch->space, op->given.tag) != NULL) {
         comm_fail(outcome, RESULT_TAG_IN_USE, "");
         return;
     }
@@ -208,12 +261,14 @@ static void op_launch_locked(struct comm *c, const struct comm_launch *launch, s
     list_append(op_bucket(c, op->given.tag), &op->place.by_tag);
     op_room_reserve(c, op, &launch->params);
     struct session_launch l = {
-        .tag = launch->tag, .params = launch->params, .out = launch->out,
+        .space = launch->space, .tag = launch->tag, .params = launch->params, .out = launch->out, .world = launch->world,
+        .root_rank = launch->root_rank, .count = launch->count, .bad_argument = launch->bad_argument,
         .in = in_place && op->memory.backup != NULL ? op->memory.backup : launch->in,
-        .in_place = in_place && launch->bytes > 0, .no_memory = op->memory.lacking,
+        .in_place = in_place, .no_memory = op->memory.lacking,
         .scratch = op->memory.scratch, .window = op->room.window,
         .deadline = c->params.operation_ns > 0 ? clock_now_ns() + c->params.operation_ns : CLOCK_NEVER,
     };
+    op_show_lists(op, launch, &l);
     struct session_event e = {.kind = SESSION_LAUNCH, .slot = op->place.slot, .launch = &l};
     comm_step(c, &e, after);
     *outcome = e.outcome;
@@ -234,17 +289,18 @@ struct comm_op *comm_op_new(struct comm *c, const struct comm_launch *launch)
     list_init(&op->place.by_tag);
     op_end_init(op);
     op->comm = c;
-    op->given.tag = launch->tag;
+    op->given.space = launch->space;
+    op->given.kind = launch->params.kind;
     op->given.bytes = launch->bytes;
     op->given.out = launch->out;
     op->given.awaited = launch->awaited;
     op->given.batch = launch->batch;
     op->given.index = launch->index;
-    if (launch->in == launch->out && launch->bytes > 0) {
+    bool in_place = op_in_place(launch);
+    if (in_place) {
         op_backup(c, op, launch->in);
     }
-    op->memory.lacking = !op_scratch(op, &launch->params) ||
-                         (launch->in == launch->out && op->given.bytes > 0 && op->memory.backup == NULL);
+    op->memory.lacking = !op_scratch(op, &launch->params) || !op_lists(op, launch) || (in_place && op->memory.backup == NULL);
     return op;
 }
 
@@ -254,6 +310,12 @@ bool comm_op_launch(struct comm *c, const struct comm_launch *launch, struct com
     struct comm_after after;
     if (op == NULL) {
         comm_fail(outcome, RESULT_NO_MEMORY, "no memory for the operation");
+        comm_lock(c, &after);
+        if (launch->space == SPACE_ORDERED && c->machine.session != NULL) { /* the others would wait for its number for ever */
+            comm_step(c, &(struct session_event){.kind = SESSION_LEAVE, .text = "no memory for an operation in the order of issue"},
+                      &after);
+        }
+        comm_unlock(c, &after);
         return false;
     }
     comm_lock(c, &after);

@@ -37,7 +37,9 @@ struct comm_batch {
 
 /* What the program gave.  Written by comm_op.c before the launch; `awaited` later too, with comm.lock. */
 struct op_given {
-    uint64_t tag;
+    uint8_t space;           /* enum op_space */
+    uint64_t tag;            /* ORDERED: a number of its own, never used again, by which a handle leads to it */
+    uint8_t kind;            /* enum plan_kind */
     void *out;               /* borrowed from the caller */
     size_t bytes;            /* of its buffers */
     struct comm_batch *batch; /* borrowed; null: it is awaited by itself */
@@ -50,6 +52,7 @@ struct op_memory {
     void *backup;            /* owned, in place only */
     size_t backup_bytes;
     void *scratch;           /* owned: sums of a small operation in a wider type, or null */
+    size_t *lists;           /* owned: counts and places of uneven parts, or null */
     bool lacking;            /* for one of the two: refused on all peers */
 };
 
@@ -116,8 +119,14 @@ struct comm_op {
 };
 
 struct comm_launch {
-    uint64_t tag;
+    uint8_t space;           /* enum op_space */
+    uint64_t tag;            /* TAG */
     struct op_params params;
+    uint32_t world, root_rank; /* as struct session_launch has them */
+    size_t count;
+    const size_t *counts, *places, *out_counts, *out_places; /* borrowed for the call, of `world` entries; places may be null: one part
+                                behind the other */
+    bool bad_argument;       /* takes its number, and is refused */
     const void *in;
     void *out;
     size_t bytes;
@@ -145,15 +154,15 @@ void comm_reduce(struct comm *c, const struct comm_launch *launch, struct sessio
 /* Operations are in flight that nobody drives: the poller of lane 0 looks again. */
 void comm_undriven(struct comm *c);
 /* The operation behind a handle that nobody awaits yet; null if there is none.  With comm.lock. */
-struct comm_op *comm_find(struct comm *c, uint64_t tag);
+struct comm_op *comm_find(struct comm *c, uint8_t space, uint64_t tag);
 /* Who waits for any of several looks at them again when it ends (engine.any_cond).  With comm.lock. */
 void comm_watch(struct comm_op *op);
 /* Marks it as being awaited; null if unknown, spent, or awaited by another thread. */
-struct comm_op *comm_claim(struct comm *c, uint64_t tag);
+struct comm_op *comm_claim(struct comm *c, uint8_t space, uint64_t tag);
 /* Gives it up on all peers: CAUSE_CANCEL, CAUSE_NO_MEMORY or CAUSE_INTERNAL. */
 void comm_cancel(struct comm *c, struct comm_op *op, enum cause why);
 /* The same by its handle; false: unknown or spent. */
-bool comm_cancel_tag(struct comm *c, uint64_t tag);
+bool comm_cancel_tag(struct comm *c, uint8_t space, uint64_t tag);
 
 /* ---- Inside the engine: comm_op.c -------------------------------------------------------------------------------- */
 

@@ -55,7 +55,8 @@ static bool must_wait(struct session *s, const struct tag *t)
 static uint8_t refused_at_once(const struct session *s, const struct slot *c)
 {
     const struct session_launch *l = &c->launch;
-    if (l->space == SPACE_ORDERED && c->called_view < s->lost_view && !MUTANT(OLD_VIEW_NOT)) {
+    bool old = c->called_view < s->lost_view || l->world != s->view.world;
+    if (l->space == SPACE_ORDERED && old && !MUTANT(OLD_VIEW_NOT)) {
         return CAUSE_OLD_VIEW;
     }
     return l->bad_argument          ? CAUSE_ARGUMENT

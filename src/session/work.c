@@ -139,6 +139,10 @@ void work_plan(struct session *s, struct slot *c, const struct op_name *name)
     uint32_t root = view_rank(s, p->root);
     run->plan.kind = (enum plan_kind)p->kind;
     run->plan.algorithm = algorithm_of(s, p, &run->numeric);
+    if (s->view.world == 1 && work_sums(p)) { /* of one is the own part */
+        run->plan.kind = PLAN_SCATTER;
+        run->plan.algorithm = PLAN_PAIRWISE;
+    }
     run->plan.world = s->view.world;
     run->plan.rank = s->view.rank;
     run->plan.root = root == NONE ? 0 : root;

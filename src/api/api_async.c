@@ -1,0 +1,299 @@
+/* api_async.c - handles of asynchronous operations, by tag and in the order of issue: await, test, wait for any, cancel.
+ *
+ * Both kinds of handle are a communicator and a number; a table says what the program calls them.
+ * SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "api/api.h"
+#include "core/clock.h"
+
+/* What the program knows as. */
+struct async_words {
+    const char *handle, *number, *remedy;
+};
+
+static const struct async_words async_words[] = {
+    [SPACE_TAG] = {"reduce_handle", "tag", "pass a handle that pcclAllReduceAsync has stored"},
+    [SPACE_ORDERED] = {"async_op", "id", "pass a handle that a call has stored in its async_op_out"},
+};
+
+/* A handle of either kind. */
+struct async {
+    uint8_t space;
+    const pcclComm_t *comm;
+    uint64_t number;
+};
+
+/* One of a list; both kinds are borrowed from the program as they are. */
+static struct async async_at(uint8_t space, const void *list, size_t index)
+{
+    if (space == SPACE_TAG) {
+        const pcclAsyncReduceOp_t *h = (const pcclAsyncReduceOp_t *)list + index;
+        return (struct async){.space = space, .comm = h->comm, .number = h->tag};
+    }
+    const pcclAsyncOp_t *h = (const pcclAsyncOp_t *)list + index;
+    return (struct async){.space = space, .comm = h->comm, .number = h->id};
+}
+
+/* `field`: what the program knows it as. */
+static pcclResult_t async_spent(const char *phase, const char *field, uint64_t number)
+{
+    return api_fail(pcclInvalidUsage, pcclCauseUsage, phase,
+                    "%s is %" PRIu64 ": unknown or spent handle, or awaited by another thread: "
+                    "use a handle until its one await", field, number);
+}
+
+static pcclResult_t async_spent_one(const char *phase, const struct async *a)
+{
+    char field[32];
+    snprintf(field, sizeof field, "%s->%s", async_words[a->space].handle, async_words[a->space].number);
+    return async_spent(phase, field, a->number);
+}
+
+/* Checks what the program passed before anything is looked up. */
+static pcclResult_t async_check(const char *phase, uint8_t space, const void *handle, struct async *out)
+{
+    const struct async_words *w = &async_words[space];
+    if (handle == NULL) {
+        return api_reduce_null(phase, w->handle, w->remedy);
+    }
+    *out = async_at(space, handle, 0);
+    char field[32];
+    snprintf(field, sizeof field, "%s->comm", w->handle);
+    return out->comm == NULL ? api_reduce_null(phase, field, w->remedy) : pcclSuccess;
+}
+
+void api_reduce_info(const struct session_outcome *o, pcclReduceInfo_t *info)
+{
+    if (info != NULL) {
+        info->local_world_size = o->world;
+        info->tx_bytes = o->tx_bytes;
+        info->rx_bytes = o->rx_bytes;
+    }
+}
+
+const char *api_kind_name(uint8_t space, uint8_t kind)
+{
+    static const char *const names[PLAN_KINDS] = {"all-reduce", "reduce-scatter", "all-gather", "broadcast", "scatter", "all-to-all"};
+    return space == SPACE_TAG ? "reduce" : kind < PLAN_KINDS ? names[kind] : "?";
+}
+
+static pcclResult_t async_await(uint8_t space, const void *handle, pcclReduceInfo_t *info_out)
+{
+    struct async a;
+    struct comm *c;
+    struct session_outcome o;
+    pcclResult_t rc = async_check("await", space, handle, &a);
+    if (rc == pcclSuccess) {
+        rc = api_enter(a.comm, "await", &c);
+    }
+    if (rc != pcclSuccess) {
+        return rc;
+    }
+    struct comm_op *op = comm_claim(c, space, a.number);
+    if (op == NULL) {
+        rc = async_spent_one("await", &a);
+    } else {
+        uint8_t kind = op->given.kind;
+        comm_await(c, op, &o);
+        rc = api_outcome(&o, api_kind_name(space, kind), space == SPACE_TAG ? a.number : 0);
+        if (rc == pcclSuccess) {
+            api_reduce_info(&o, info_out);
+        }
+    }
+    api_leave(c);
+    return rc;
+}
+
+pcclResult_t pcclAwaitAsyncReduce(const pcclAsyncReduceOp_t *reduce_handle, pcclReduceInfo_t *reduce_info_out)
+{
+    return async_await(SPACE_TAG, reduce_handle, reduce_info_out);
+}
+
+pcclResult_t pcclAwaitAsync(const pcclAsyncOp_t *async_op, pcclReduceInfo_t *info_out)
+{
+    return async_await(SPACE_ORDERED, async_op, info_out);
+}
+
+/* Whether a live handle's operation has ended; if not, and `watch`, its end will be told.  False: unknown or spent. */
+static bool async_peek(struct comm *c, const struct async *a, bool watch, bool *done)
+{
+    pthread_mutex_lock(&c->lock);
+    struct comm_op *op = comm_find(c, a->space, a->number);
+    bool known = op != NULL && !op->given.awaited;
+    *done = known && (op->place.detached || atomic_load(&op->end.returned.over));
+    if (known && !*done && watch) {
+        comm_watch(op);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return known;
+}
+
+static pcclResult_t async_test(uint8_t space, const void *handle, bool *done_out)
+{
+    struct async a;
+    struct comm *c;
+    pcclResult_t rc = handle != NULL && done_out == NULL ? api_reduce_null("test", "done_out", "pass where to store the answer")
+                                                         : async_check("test", space, handle, &a);
+    if (rc == pcclSuccess) {
+        rc = api_enter(a.comm, "test", &c);
+    }
+    if (rc != pcclSuccess) {
+        return rc;
+    }
+    bool done = false;
+    if (!async_peek(c, &a, false, &done)) {
+        rc = async_spent_one("test", &a);
+    } else {
+        *done_out = done;
+        if (!done) {
+            comm_undriven(c);
+        }
+    }
+    api_leave(c);
+    return rc;
+}
+
+pcclResult_t pcclTestAsyncReduce(const pcclAsyncReduceOp_t *reduce_handle, bool *done_out)
+{
+    return async_test(SPACE_TAG, reduce_handle, done_out);
+}
+
+pcclResult_t pcclTestAsync(const pcclAsyncOp_t *async_op, bool *done_out)
+{
+    return async_test(SPACE_ORDERED, async_op, done_out);
+}
+
+/* Looks at all; *index is the first that has ended, or count: then it is of use to look again when one of them ends, and not before. */
+static pcclResult_t async_look(uint8_t space, const void *handles, size_t count, size_t *index)
+{
+    *index = count;
+    for (size_t i = 0; i < count; i++) {
+        struct async a = async_at(space, handles, i);
+        struct comm *c = a.comm->comm;
+        bool done = false;
+        bool known = async_peek(c, &a, true, &done);
+        comm_undriven(c);
+        if (!known) {
+            char field[48];
+            snprintf(field, sizeof field, "%ss[%zu].%s", async_words[space].handle, i, async_words[space].number);
+            return async_spent("wait any", field, a.number);
+        }
+        if (done) {
+            *index = i;
+            return pcclSuccess;
+        }
+    }
+    return pcclSuccess;
+}
+
+static pcclResult_t async_check_any(uint8_t space, const void *handles, size_t count, int64_t timeout_ms, const size_t *index_out)
+{
+    const char *phase = "wait any", *remedy = async_words[space].remedy;
+    char field[40];
+    if (handles == NULL) {
+        snprintf(field, sizeof field, "%ss", async_words[space].handle);
+        return api_reduce_null(phase, field, space == SPACE_TAG ? "pass handles that pcclAllReduceAsync has stored" : remedy);
+    }
+    if (index_out == NULL) {
+        return api_reduce_null(phase, "index_out", "pass where to store the index");
+    }
+    if (count == 0) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase,
+                        "count is 0: pass at least 1 handle, or nothing would ever end");
+    }
+    if (timeout_ms < -1) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase,
+                        "timeout_ms is %" PRId64 ": expected -1 (no limit), 0 or more", timeout_ms);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (async_at(space, handles, i).comm == NULL) {
+            return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "%ss[%zu].comm is null: %s", async_words[space].handle, i,
+                            remedy);
+        }
+    }
+    return pcclSuccess;
+}
+
+static pcclResult_t async_wait_any(uint8_t space, const void *handles, size_t count, int64_t timeout_ms, size_t *index_out)
+{
+    struct engine *e = &engine_global;
+    pcclResult_t rc = async_check_any(space, handles, count, timeout_ms, index_out);
+    if (rc != pcclSuccess) {
+        return rc;
+    }
+    if (!engine_marked(e)) {
+        return api_fail(pcclNotInitialized, pcclCauseUsage, "wait any", "call pcclInit first");
+    }
+    int64_t limit = INT64_MAX / 4;
+    int64_t wait_ns = timeout_ms < 0 || timeout_ms > limit / CLOCK_MS ? limit : timeout_ms * CLOCK_MS;
+    int64_t until = clock_now_ns() + wait_ns;
+    struct timespec at = {.tv_sec = until / CLOCK_S, .tv_nsec = until % CLOCK_S};
+    size_t index = count, entered = 0; /* a communicator that is being destroyed waits for those inside */
+    for (struct comm *c; entered < count && rc == pcclSuccess; entered += rc == pcclSuccess) {
+        rc = api_enter(async_at(space, handles, entered).comm, "wait any", &c);
+    }
+    atomic_fetch_add(&e->any_waiters, 1);
+    while (rc == pcclSuccess) {
+        pthread_mutex_lock(&e->any_lock);
+        uint64_t seen = e->any_count;
+        pthread_mutex_unlock(&e->any_lock);
+        rc = async_look(space, handles, count, &index);
+        if (rc != pcclSuccess || index < count || clock_now_ns() >= until) {
+            break;
+        }
+        pthread_mutex_lock(&e->any_lock);
+        while (e->any_count == seen && pthread_cond_timedwait(&e->any_cond, &e->any_lock, &at) == 0) {
+        }
+        pthread_mutex_unlock(&e->any_lock);
+    }
+    atomic_fetch_sub(&e->any_waiters, 1);
+    while (entered > 0) {
+        api_leave(async_at(space, handles, --entered).comm->comm);
+    }
+    if (rc == pcclSuccess) {
+        *index_out = index;
+    }
+    return rc;
+}
+
+pcclResult_t pcclWaitAnyAsyncReduce(const pcclAsyncReduceOp_t *reduce_handles, size_t count, int64_t timeout_ms,
+                                    size_t *index_out)
+{
+    return async_wait_any(SPACE_TAG, reduce_handles, count, timeout_ms, index_out);
+}
+
+pcclResult_t pcclWaitAnyAsync(const pcclAsyncOp_t *async_ops, size_t count, int64_t timeout_ms, size_t *index_out)
+{
+    return async_wait_any(SPACE_ORDERED, async_ops, count, timeout_ms, index_out);
+}
+
+static pcclResult_t async_cancel(uint8_t space, const void *handle)
+{
+    struct async a;
+    struct comm *c;
+    pcclResult_t rc = async_check("cancel", space, handle, &a);
+    if (rc == pcclSuccess) {
+        rc = api_enter(a.comm, "cancel", &c);
+    }
+    if (rc != pcclSuccess) {
+        return rc;
+    }
+    if (!comm_cancel_tag(c, space, a.number)) {
+        rc = async_spent_one("cancel", &a);
+    }
+    api_leave(c);
+    return rc;
+}
+
+pcclResult_t pcclCancelAsyncReduce(const pcclAsyncReduceOp_t *reduce_handle)
+{
+    return async_cancel(SPACE_TAG, reduce_handle);
+}
+
+pcclResult_t pcclCancelAsync(const pcclAsyncOp_t *async_op)
+{
+    return async_cancel(SPACE_ORDERED, async_op);
+}

@@ -1,0 +1,381 @@
+/* api_collective.c - collectives in the order of issue: what one member can check, and the launch of all of them.
+ *
+ * Each function only says what its arguments mean (struct call); one place checks them and launches.  A call that cannot be made as
+ * it was given is launched all the same, to be refused: it has its number (P12), and the error is the one of the check.
+ * SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "core/mix.h"
+
+/* A call as its function was called. */
+struct call {
+    enum plan_kind kind;
+    bool barrier, uneven; /* uneven: the form with counts */
+    const void *send;
+    void *recv;
+    size_t count;         /* of all, or of each part; of a scatter with counts: the own one */
+    const size_t *counts, *places, *out_counts, *out_places;
+    unsigned datatype, op;
+    uint32_t root;
+    /* filled in */
+    struct session_info member;
+    size_t size; /* of an element */
+};
+
+static const char *call_name(const struct call *k)
+{
+    return k->barrier ? "barrier" : api_kind_name(SPACE_ORDERED, (uint8_t)k->kind);
+}
+
+static bool call_sums(const struct call *k)
+{
+    return k->kind == PLAN_ALL_REDUCE || k->kind == PLAN_REDUCE_SCATTER;
+}
+
+static bool call_has_root(const struct call *k)
+{
+    return k->kind == PLAN_BROADCAST || k->kind == PLAN_SCATTER;
+}
+
+static bool call_is_root(const struct call *k)
+{
+    return call_has_root(k) && k->root == k->member.rank;
+}
+
+/* ---- Buffers ----------------------------------------------------------------------------------------------------------------- */
+
+/* Where the elements of a buffer lie: bytes from its start. */
+struct extent {
+    uintptr_t from, end;
+};
+
+/* False: more than any memory holds. */
+static bool reach(size_t *end, size_t place, size_t count, size_t size)
+{
+    size_t most = API_MOST_BYTES / size;
+    if (count > most || place > most - count) {
+        return false;
+    }
+    *end = count > 0 && place + count > *end ? place + count : *end;
+    return true;
+}
+
+/* The end of parts: of lists, or equal ones. */
+static bool parts_end(const struct call *k, const size_t *counts, const size_t *places, size_t *end)
+{
+    uint32_t world = k->member.snapshot.group;
+    size_t next = 0;
+    bool good = true;
+    for (uint32_t r = 0; r < world && good; r++) {
+        size_t count = counts != NULL ? counts[r] : k->count;
+        good = reach(end, places != NULL ? places[r] : next, count, k->size);
+        next += good ? count : 0;
+    }
+    return good;
+}
+
+/* Elements that this member's input and output reach to. */
+static bool call_ends(const struct call *k, size_t *in, size_t *out)
+{
+    *in = *out = 0;
+    switch (k->kind) {
+    case PLAN_ALL_REDUCE:
+        return reach(in, 0, k->count, k->size) && reach(out, 0, k->count, k->size);
+    case PLAN_BROADCAST:
+        return (!call_is_root(k) || reach(in, 0, k->count, k->size)) && reach(out, 0, k->count, k->size);
+    case PLAN_ALL_GATHER:
+        return reach(in, 0, k->counts != NULL ? k->counts[k->member.rank] : k->count, k->size) &&
+               parts_end(k, k->counts, k->places, out);
+    case PLAN_REDUCE_SCATTER:
+        return parts_end(k, k->counts, k->places, in) &&
+               reach(out, 0, k->counts != NULL ? k->counts[k->member.rank] : k->count, k->size);
+    case PLAN_ALL_TO_ALL:
+        return parts_end(k, k->counts, k->places, in) && parts_end(k, k->out_counts, k->out_places, out);
+    case PLAN_SCATTER:
+        return (!call_is_root(k) || parts_end(k, k->counts, k->places, in)) && reach(out, 0, k->count, k->size);
+    case PLAN_KINDS:
+        break;
+    }
+    return false;
+}
+
+static struct extent extent_of(const void *buffer, size_t elements, size_t size)
+{
+    uintptr_t at = (uintptr_t)buffer;
+    return (struct extent){at, at + elements * size};
+}
+
+/* Where the own part of parts begins. */
+static size_t own_place(const struct call *k)
+{
+    size_t place = 0;
+    for (uint32_t r = 0; k->counts != NULL && k->places == NULL && r < k->member.rank; r++) {
+        place += k->counts[r];
+    }
+    return k->places != NULL ? k->places[k->member.rank] : k->counts != NULL ? place : k->count * k->member.rank;
+}
+
+/* The one way in which input and output may lie over each other. */
+static bool in_place(const struct call *k)
+{
+    const unsigned char *send = k->send, *recv = k->recv;
+    switch (k->kind) {
+    case PLAN_ALL_REDUCE:
+    case PLAN_BROADCAST:
+        return send == recv;
+    case PLAN_ALL_GATHER:
+        return send == recv + own_place(k) * k->size;
+    case PLAN_SCATTER:
+        return recv == send + own_place(k) * k->size;
+    case PLAN_REDUCE_SCATTER:
+    case PLAN_ALL_TO_ALL:
+    case PLAN_KINDS:
+        break;
+    }
+    return false;
+}
+
+/* ---- Checks: each says what is wrong, for this thread's last error ------------------------------------------------------------- */
+
+static pcclResult_t bad(const struct call *k, const char *argument, uint64_t value, const char *remedy)
+{
+    return api_fail(pcclInvalidArgument, pcclCauseUsage, call_name(k), "%s is %" PRIu64 ": %s", argument, value, remedy);
+}
+
+static pcclResult_t check_lists(const struct call *k)
+{
+    bool needed = k->uneven && (k->kind != PLAN_SCATTER || call_is_root(k));
+    if (needed && k->counts == NULL) {
+        return api_reduce_null(call_name(k), k->kind == PLAN_ALL_TO_ALL ? "send_counts" : "counts", "pass the elements of each rank");
+    }
+    if (needed && k->kind == PLAN_ALL_TO_ALL && k->out_counts == NULL) {
+        return api_reduce_null(call_name(k), "recv_counts", "pass the elements of each rank");
+    }
+    if (needed && k->kind == PLAN_SCATTER && k->counts[k->member.rank] != k->count) {
+        return bad(k, "count", k->count, "at the root it is counts[root]");
+    }
+    return pcclSuccess;
+}
+
+static pcclResult_t check_buffers(const struct call *k)
+{
+    size_t in, out;
+    char text[96];
+    if (!call_ends(k, &in, &out)) {
+        return bad(k, "count", k->count, "with all parts and places more than any memory holds");
+    }
+    if ((in > 0 && k->send == NULL) || (out > 0 && k->recv == NULL)) {
+        snprintf(text, sizeof text, "null while %zu elements are to be %s: pass a buffer", in > 0 && k->send == NULL ? in : out,
+                 in > 0 && k->send == NULL ? "sent" : "received");
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, call_name(k), "%s is %s",
+                        in > 0 && k->send == NULL ? "sendbuf" : "recvbuf", text);
+    }
+    struct extent a = extent_of(k->send, in, k->size), b = extent_of(k->recv, out, k->size);
+    if (in > 0 && out > 0 && a.from < b.end && b.from < a.end && !in_place(k)) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, call_name(k), "recvbuf overlaps sendbuf: %s",
+                        k->kind == PLAN_REDUCE_SCATTER || k->kind == PLAN_ALL_TO_ALL ? "pass buffers apart"
+                        : k->kind == PLAN_ALL_REDUCE || k->kind == PLAN_BROADCAST    ? "pass the same buffer, or buffers apart"
+                                                                                       : "only at the own part of it may it lie");
+    }
+    return pcclSuccess;
+}
+
+static pcclResult_t call_check(struct call *k)
+{
+    if (k->datatype >= DTYPE_COUNT) {
+        return bad(k, "datatype", k->datatype, "expected " API_DATATYPES);
+    }
+    k->size = dtype_size((enum dtype)k->datatype);
+    if (call_sums(k) && k->op >= REDOP_COUNT) {
+        return bad(k, "op", k->op, "expected 0 (pcclSum) to 4 (pcclMin)");
+    }
+    if (call_has_root(k) && k->root >= k->member.snapshot.group) {
+        char remedy[64];
+        snprintf(remedy, sizeof remedy, "expected a rank below %u, the members of this peer group", k->member.snapshot.group);
+        return bad(k, "root", k->root, remedy);
+    }
+    pcclResult_t rc = check_lists(k);
+    return rc == pcclSuccess ? check_buffers(k) : rc;
+}
+
+/* ---- Launch ------------------------------------------------------------------------------------------------------------------ */
+
+/* Counts that all members pass; 0 is that of equal parts. */
+static uint64_t layout_of(const struct call *k, size_t *largest)
+{
+    uint64_t h = 0;
+    if (k->kind == PLAN_ALL_TO_ALL || k->kind == PLAN_SCATTER) {
+        *largest = 0;
+        return LAYOUT_PAIRS;
+    }
+    for (uint32_t r = 0; r < k->member.snapshot.group; r++) {
+        *largest = k->counts[r] > *largest ? k->counts[r] : *largest;
+        h = mix64(h, k->counts[r]);
+    }
+    return h | 2;
+}
+
+static void call_launch(const struct call *k, bool wrong, struct comm_launch *out)
+{
+    *out = (struct comm_launch){.space = SPACE_ORDERED, .world = k->member.snapshot.group, .bad_argument = wrong,
+                                .params = {.kind = (uint8_t)k->kind}};
+    if (wrong) {
+        return;
+    }
+    size_t largest = k->uneven ? 0 : k->count;
+    out->params.layout = k->uneven ? layout_of(k, &largest) : 0;
+    out->params.count = largest;
+    out->params.dtype = (uint8_t)k->datatype;
+    out->params.op = call_sums(k) ? (uint8_t)k->op : 0;
+    out->root_rank = k->root;
+    out->count = k->count;
+    out->in = k->send;
+    out->out = k->recv;
+    out->bytes = call_sums(k) ? largest * k->size : 0;
+    out->counts = k->kind == PLAN_SCATTER && !call_is_root(k) ? NULL : k->counts;
+    out->places = out->counts != NULL ? k->places : NULL;
+    out->out_counts = k->out_counts;
+    out->out_places = k->out_places;
+}
+
+/* Refused everywhere, quickly: the other sessions answer without their programs. */
+static pcclResult_t call_wrong(struct comm *c, const struct call *k, pcclResult_t rc)
+{
+    struct comm_launch launch;
+    struct session_outcome o;
+    pcclErrorInfo_t why;
+    (void)pcclGetLastErrorInfo(&why);
+    call_launch(k, true, &launch);
+    launch.awaited = true;
+    comm_reduce(c, &launch, &o);
+    if (o.result == RESULT_GONE || o.result == RESULT_OVER || o.result == RESULT_USAGE) {
+        return api_outcome(&o, call_name(k), 0);
+    }
+    api_restore(&why);
+    return rc;
+}
+
+static pcclResult_t call_make(struct call *k, const pcclComm_t *communicator, pcclAsyncOp_t *async_op_out)
+{
+    struct comm *c;
+    struct comm_launch launch;
+    struct session_outcome o;
+    pcclResult_t rc = api_enter(communicator, call_name(k), &c);
+    if (rc != pcclSuccess) {
+        return rc;
+    }
+    rc = api_member(c, call_name(k), &k->member);
+    if (rc != pcclSuccess) {
+        api_leave(c);
+        return rc;
+    }
+    rc = call_check(k);
+    if (rc != pcclSuccess) {
+        rc = call_wrong(c, k, rc);
+        api_leave(c);
+        return rc;
+    }
+    call_launch(k, false, &launch);
+    if (async_op_out == NULL) {
+        launch.awaited = true;
+        comm_reduce(c, &launch, &o);
+    } else {
+        struct comm_op *op = NULL;
+        comm_launch(c, &launch, &op, &o);
+        if (o.result == RESULT_PENDING) {
+            async_op_out->comm = ((union { const pcclComm_t *in; pcclComm_t *out; }){.in = communicator}).out;
+            async_op_out->id = op->given.tag;
+            comm_undriven(c);
+        }
+    }
+    rc = o.result == RESULT_PENDING ? pcclSuccess : api_outcome(&o, call_name(k), 0);
+    api_leave(c);
+    return rc;
+}
+
+/* ---- The calls --------------------------------------------------------------------------------------------------------------- */
+
+pcclResult_t pcclAllReduceOrdered(const void *sendbuf, void *recvbuf, size_t count, pcclDataType_t datatype, pcclRedOp_t op,
+                                  const pcclComm_t *communicator, pcclAsyncOp_t *async_op_out)
+{
+    struct call k = {.kind = PLAN_ALL_REDUCE, .send = sendbuf, .recv = recvbuf, .count = count, .datatype = datatype, .op = op};
+    return call_make(&k, communicator, async_op_out);
+}
+
+pcclResult_t pcclBroadcast(const void *sendbuf, void *recvbuf, size_t count, pcclDataType_t datatype, uint32_t root,
+                           const pcclComm_t *communicator, pcclAsyncOp_t *async_op_out)
+{
+    struct call k = {.kind = PLAN_BROADCAST, .send = sendbuf, .recv = recvbuf, .count = count, .datatype = datatype, .root = root};
+    return call_make(&k, communicator, async_op_out);
+}
+
+pcclResult_t pcclAllGather(const void *sendbuf, void *recvbuf, size_t count, pcclDataType_t datatype,
+                           const pcclComm_t *communicator, pcclAsyncOp_t *async_op_out)
+{
+    struct call k = {.kind = PLAN_ALL_GATHER, .send = sendbuf, .recv = recvbuf, .count = count, .datatype = datatype};
+    return call_make(&k, communicator, async_op_out);
+}
+
+pcclResult_t pcclAllGatherV(const void *sendbuf, void *recvbuf, const size_t *counts, const size_t *places,
+                            pcclDataType_t datatype, const pcclComm_t *communicator, pcclAsyncOp_t *async_op_out)
+{
+    struct call k = {.kind = PLAN_ALL_GATHER, .uneven = true, .send = sendbuf, .recv = recvbuf, .counts = counts, .places = places,
+                     .datatype = datatype};
+    return call_make(&k, communicator, async_op_out);
+}
+
+pcclResult_t pcclReduceScatter(const void *sendbuf, void *recvbuf, size_t count, pcclDataType_t datatype, pcclRedOp_t op,
+                               const pcclComm_t *communicator, pcclAsyncOp_t *async_op_out)
+{
+    struct call k = {.kind = PLAN_REDUCE_SCATTER, .send = sendbuf, .recv = recvbuf, .count = count, .datatype = datatype, .op = op};
+    return call_make(&k, communicator, async_op_out);
+}
+
+pcclResult_t pcclReduceScatterV(const void *sendbuf, void *recvbuf, const size_t *counts, const size_t *places,
+                                pcclDataType_t datatype, pcclRedOp_t op, const pcclComm_t *communicator,
+                                pcclAsyncOp_t *async_op_out)
+{
+    struct call k = {.kind = PLAN_REDUCE_SCATTER, .uneven = true, .send = sendbuf, .recv = recvbuf, .counts = counts,
+                     .places = places, .datatype = datatype, .op = op};
+    return call_make(&k, communicator, async_op_out);
+}
+
+pcclResult_t pcclAllToAll(const void *sendbuf, void *recvbuf, size_t count, pcclDataType_t datatype,
+                          const pcclComm_t *communicator, pcclAsyncOp_t *async_op_out)
+{
+    struct call k = {.kind = PLAN_ALL_TO_ALL, .send = sendbuf, .recv = recvbuf, .count = count, .datatype = datatype};
+    return call_make(&k, communicator, async_op_out);
+}
+
+pcclResult_t pcclAllToAllV(const void *sendbuf, const size_t *send_counts, const size_t *send_places, void *recvbuf,
+                           const size_t *recv_counts, const size_t *recv_places, pcclDataType_t datatype,
+                           const pcclComm_t *communicator, pcclAsyncOp_t *async_op_out)
+{
+    struct call k = {.kind = PLAN_ALL_TO_ALL, .uneven = true, .send = sendbuf, .recv = recvbuf, .counts = send_counts,
+                     .places = send_places, .out_counts = recv_counts, .out_places = recv_places, .datatype = datatype};
+    return call_make(&k, communicator, async_op_out);
+}
+
+pcclResult_t pcclScatter(const void *sendbuf, void *recvbuf, size_t count, pcclDataType_t datatype, uint32_t root,
+                         const pcclComm_t *communicator, pcclAsyncOp_t *async_op_out)
+{
+    struct call k = {.kind = PLAN_SCATTER, .send = sendbuf, .recv = recvbuf, .count = count, .datatype = datatype, .root = root};
+    return call_make(&k, communicator, async_op_out);
+}
+
+pcclResult_t pcclScatterV(const void *sendbuf, const size_t *counts, const size_t *places, void *recvbuf, size_t count,
+                          pcclDataType_t datatype, uint32_t root, const pcclComm_t *communicator, pcclAsyncOp_t *async_op_out)
+{
+    struct call k = {.kind = PLAN_SCATTER, .uneven = true, .send = sendbuf, .recv = recvbuf, .count = count, .counts = counts,
+                     .places = places, .datatype = datatype, .root = root};
+    return call_make(&k, communicator, async_op_out);
+}
+
+pcclResult_t pcclBarrier(const pcclComm_t *communicator, pcclAsyncOp_t *async_op_out)
+{
+    struct call k = {.kind = PLAN_ALL_REDUCE, .barrier = true};
+    return call_make(&k, communicator, async_op_out);
+}

@@ -233,8 +233,10 @@ void hold_ready(struct session *s, uint32_t from, struct reader *r, struct outbo
     if (m.bundle == p->bundle) {
         p->bundle_view = s->view.view;
     }
-    if (op->phase == OP_RUN && mismatch_with(s, op, p->rank) && op->refused == 0) {
-        refusal_mismatch(s, op, p->id, out);
+    if (mismatch_with(s, op, p->rank)) { /* its lanes would not know what comes; who holds already has the other one refuse */
+        if (op->phase == OP_RUN && op->refused == 0) {
+            refusal_mismatch(s, op, p->id, out);
+        }
         return;
     }
     announce_feed(s, op, p->rank, out);

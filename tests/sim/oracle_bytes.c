@@ -7,10 +7,12 @@
 
 static void planned_bytes(const struct run *r, uint64_t *tx, uint64_t *rx)
 {
-    for (uint32_t f = 0; f < r->plan.frame_count; f++) {
-        size_t offset, count;
-        const struct plan_segment *s = plan_frame(&r->plan, f, &offset, &count);
-        uint64_t bytes = numeric_wire_bytes(&r->op.numeric, count);
+    for (uint32_t i = 0; i < r->plan.segment_count; i++) {
+        const struct plan_segment *s = &r->plan.segments[i];
+        uint64_t bytes = 0;
+        for (size_t at = 0, most = r->plan.params.frame_elements; at < s->count; at += most) {
+            bytes += numeric_wire_bytes(&r->op.numeric, s->count - at < most ? s->count - at : most);
+        }
         for (uint32_t j = s->step; j < s->step + s->steps; j++) {
             const struct plan_step *step = &r->plan.steps[j];
             *tx += step->kind == STEP_GIVE || step->kind == STEP_SEND ? bytes : 0;

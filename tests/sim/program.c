@@ -47,6 +47,7 @@ void program_free(struct node *n)
         free(p->call[i].in);
         free(p->call[i].out);
         free(p->call[i].scratch);
+        free(p->call[i].lists);
     }
     program_state_free(p);
     free(p->call);
@@ -408,13 +409,17 @@ static bool program_launch_all(struct cluster *cl, struct node *n)
             continue;
         }
         bool first_of_tag = true;
+        for (uint32_t k = 0; k < j && parts_ordered(cl, n->group, p->step, j); k++) { /* in the order of issue */
+            first_of_tag = first_of_tag && !(p->status[k] == OP_TODO && parts_ordered(cl, n->group, p->step, k));
+        }
         uint64_t tag, other;
         struct op_params params;
         bool in_place;
         program_describe_op(cl, n->group, p->step, j, &params, &in_place, &tag);
-        for (uint32_t k = 0; cl->opt.burst == 0 && k < p->ops; k++) {
+        for (uint32_t k = 0; cl->opt.burst == 0 && k < p->ops && !parts_ordered(cl, n->group, p->step, j); k++) {
             program_describe_op(cl, n->group, p->step, k, &params, &in_place, &other);
             bool before = p->status[k] == OP_PENDING || (k < j && p->status[k] == OP_TODO);
+            before = before && !parts_ordered(cl, n->group, p->step, k);
             first_of_tag = first_of_tag && !(k != j && other == tag && before);
         }
         if (!first_of_tag) {

@@ -26,7 +26,13 @@ struct call {
     bool in_place, no_memory;
     bool failed;               /* this process is why it cannot be done: no memory, or its executor failed */
     unsigned char *in, *out, *scratch;
-    size_t bytes, capacity;
+    size_t bytes, out_bytes, capacity; /* bytes: of the input */
+    /* in the order of issue: program_parts.c */
+    bool ordered, uneven, bad_argument;
+    uint32_t world, rank, root; /* as the program knows them */
+    size_t base;               /* elements of an even part */
+    uint64_t shape;
+    size_t *lists;             /* owned: counts and places */
     uint64_t input_hash;       /* of what it was given */
     uint64_t retired_hash;     /* of the buffers after the return */
 };
@@ -86,6 +92,18 @@ void program_collect(struct cluster *cl, struct node *n);
 bool program_idle(const struct node *n);
 uint64_t program_name(const struct node *n, uint64_t what);
 uint64_t program_key(const struct node *n, uint32_t op, uint32_t attempt);
+
+/* program_parts.c */
+bool parts_ordered(const struct cluster *cl, uint32_t group, uint64_t step, uint32_t j);
+void parts_shape(const struct cluster *cl, const struct node *n, struct call *c, struct op_params *p);
+void parts_lists(struct call *c, struct session_launch *l);
+bool parts_same_for_all(const struct call *c);         /* everybody's output has the same bits */
+size_t parts_between(const struct call *c, uint32_t from, uint32_t to); /* elements that go from one rank to another */
+size_t parts_from(const struct call *c, uint32_t from, uint32_t to);    /* first of them in the input */
+size_t parts_input(const struct call *c, uint32_t rank);
+size_t parts_output(const struct call *c, uint32_t rank);
+void parts_given(const struct cluster *cl, const struct view_record *v, const struct call *c, uint32_t rank, unsigned char *out);
+bool parts_moved_right(const struct cluster *cl, const struct view_record *v, const struct call *c, uint32_t self);
 
 /* program.c */
 /* Calls connect, or takes its result; false: still open. */

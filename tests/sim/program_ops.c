@@ -181,7 +181,7 @@ uint64_t program_hash(const unsigned char *bytes, size_t size)
 
 static uint64_t call_hash(const struct call *c)
 {
-    return program_hash(c->in, c->bytes) ^ mix64(1, program_hash(c->out, c->bytes));
+    return program_hash(c->in, c->bytes) ^ mix64(1, program_hash(c->out, c->out_bytes));
 }
 
 static void call_check_retired(struct cluster *cl, const struct call *c)
@@ -194,7 +194,13 @@ static void call_check_retired(struct cluster *cl, const struct call *c)
 static void call_buffers(struct cluster *cl, struct call *c, const struct op_params *params)
 {
     call_check_retired(cl, c);
-    size_t bytes = params->count * dtype_size((enum dtype)params->dtype);
+    size_t size = dtype_size((enum dtype)params->dtype), out_bytes = params->count * size, in_bytes = out_bytes;
+    if (c->ordered) {
+        uint32_t rank = c->rank < c->world ? c->rank : 0;
+        in_bytes = parts_input(c, rank) * size;
+        out_bytes = parts_output(c, rank) * size;
+    }
+    size_t bytes = in_bytes > out_bytes ? in_bytes : out_bytes;
     if (bytes > c->capacity || c->in == NULL) {
         free(c->in);
         free(c->out);
@@ -207,7 +213,8 @@ static void call_buffers(struct cluster *cl, struct call *c, const struct op_par
             abort();
         }
     }
-    c->bytes = bytes;
+    c->bytes = in_bytes;
+    c->out_bytes = out_bytes;
     c->params = *params;
     c->retired_hash = 0;
 }
@@ -233,7 +240,10 @@ static void call_wishes(struct cluster *cl, struct node *n, struct call *c, stru
         p->want_deadline--;
         launch->deadline = cl->now + (int64_t)rng_below(&cl->rng, 8 * (uint64_t)cl->opt.latency_ns);
     }
-    if (p->want_no_memory && c->in_place && n->fail_growth == 0) { /* else it may end before anybody knows of it */
+    if (p->want_no_memory && c->ordered && n->fail_growth == 0 && rng_below(&cl->rng, 2) == 0) {
+        p->want_no_memory = false;
+        launch->bad_argument = c->bad_argument = true;
+    } else if (p->want_no_memory && c->in_place && n->fail_growth == 0) { /* else it may end before anybody knows of it */
         p->want_no_memory = false;
         launch->no_memory = c->no_memory = c->failed = true;
     }
@@ -284,7 +294,7 @@ static void program_outcome(struct cluster *cl, struct node *n, struct call *c, 
     }
     if (o->result == RESULT_OK) {
         p->status[c->op] = OP_DONE_OK;
-        p->results += mix64(c->op, program_hash(c->out, c->bytes)); /* calls may end in any order */
+        p->results += parts_same_for_all(c) ? mix64(c->op, program_hash(c->out, c->out_bytes)) : c->op; /* calls may end in any order */
     } else if (own && cluster_chance(cl, 50)) {
         p->status[c->op] = OP_DONE_BAD;
         p->leave = true; /* the others go on without it */
@@ -311,10 +321,12 @@ static void call_inputs(const struct cluster *cl, const struct node *n, struct c
     if (c->op == PROGRAM_OPS) {
         memcpy(c->in, &n->program->step, sizeof n->program->step);
     } else {
-        program_input(cl, n->index, program_key(n, c->op, 0), &c->params, c->in);
+        struct op_params p = c->params;
+        p.count = c->bytes / dtype_size((enum dtype)p.dtype);
+        program_input(cl, n->index, program_key(n, c->op, 0), &p, c->in);
     }
     c->input_hash = program_hash(c->in, c->bytes);
-    memset(c->out, 0xC3, c->bytes);
+    memset(c->out, 0xC3, c->out_bytes);
     if (c->in_place) {
         memcpy(c->out, c->in, c->bytes);
     }
@@ -334,11 +346,16 @@ bool program_launch(struct cluster *cl, struct node *n, uint32_t op)
     struct call *c = &p->call[slot];
     uint64_t tag;
     c->op = op;
-    c->odd = c->no_memory = c->failed = false;
+    c->odd = c->no_memory = c->failed = c->uneven = c->bad_argument = false;
     program_describe_op(cl, n->group, p->step, op, &params, &c->in_place, &tag);
-    if (p->want_mismatch && op != PROGRAM_OPS && params.count < 200) {
+    c->ordered = parts_ordered(cl, n->group, p->step, op);
+    if (c->ordered) {
+        parts_shape(cl, n, c, &params);
+    }
+    if (p->want_mismatch && op != PROGRAM_OPS && params.count < 200 && !c->uneven) {
         p->want_mismatch = false;
         call_odd(cl, c, &params);
+        c->base = params.count;
     }
     bool listed = p->listed && op != PROGRAM_OPS;
     c->key = program_key(n, op, listed ? p->tries[op] : op == PROGRAM_OPS ? p->align_attempt : p->attempt);
@@ -354,6 +371,9 @@ bool program_launch(struct cluster *cl, struct node *n, uint32_t op)
     r->window_reserved = lanes_reserve(n, r->senders, 1 + (uint32_t)rng_below(&cl->rng, 3));
     struct session_launch launch = {.tag = tag, .params = params, .in = c->in, .out = c->out, .scratch = c->scratch,
                                     .in_place = c->in_place, .window = r->window_reserved, .deadline = CLOCK_NEVER};
+    if (c->ordered) {
+        parts_lists(c, &launch);
+    }
     call_wishes(cl, n, c, &launch);
     struct session_event e = {.kind = SESSION_LAUNCH, .slot = slot, .launch = &launch};
     c->pending = true;

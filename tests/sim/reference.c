@@ -194,10 +194,49 @@ static bool element_right(const struct fold *f, const struct call *c, uint64_t i
     return want == got;
 }
 
+/* Sums of this rank's part. */
+static bool reference_part(const struct cluster *cl, const struct view_record *view, const struct call *c, uint32_t self)
+{
+    static unsigned char input[CLUSTER_BYTES + 8];
+    static struct fold folds[CLUSTER_BYTES];
+    struct op_params p = c->params;
+    p.count = parts_output(c, self);
+    for (uint32_t m = 0; m < view->members; m++) {
+        parts_given(cl, view, c, m, input);
+        fold_member(folds, input + parts_from(c, m, self) * dtype_size((enum dtype)p.dtype), &p, m == 0);
+    }
+    for (uint64_t i = 0; i < p.count; i++) {
+        if (!element_right(&folds[i], c, i, view->members)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool reference_ordered(const struct cluster *cl, const struct view_record *view, const struct call *c, char *why, size_t size)
+{
+    uint32_t self = 0;
+    while (self < view->members && view->ids[self] != c->node->id) {
+        self++;
+    }
+    bool fits = self < view->members && c->world == view->members && c->rank == self;
+    bool right = fits && (c->params.kind == PLAN_REDUCE_SCATTER ? reference_part(cl, view, c, self)
+                                                                : parts_moved_right(cl, view, c, self));
+    if (!right) {
+        snprintf(why, size, "kind %u of %zu %s, %s, at rank %u of %u%s", c->params.kind, c->base,
+                 dtype_name((enum dtype)c->params.dtype), c->uneven ? "uneven" : "even", c->rank, c->world,
+                 fits ? "" : ", which is not its place in the view");
+    }
+    return right;
+}
+
 bool reference_check(const struct cluster *cl, const struct view_record *view, const struct call *c, char *why, size_t size)
 {
     static unsigned char input[CLUSTER_BYTES + 8];
     static struct fold folds[CLUSTER_BYTES];
+    if (c->params.kind != PLAN_ALL_REDUCE) {
+        return reference_ordered(cl, view, c, why, size);
+    }
     uint64_t key = program_key(c->node, c->op, 0);
     for (uint32_t m = 0; m < view->members; m++) {
         program_input(cl, oracle_node_of(cl, view->ids[m]), key, &c->params, input);

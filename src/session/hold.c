@@ -226,10 +226,10 @@ void hold_ready(struct session *s, uint32_t from, struct reader *r, struct outbo
     struct peer *p = &s->peers[from];
     struct mark *mark = op_mark(s, op, p->rank);
     mismatch_hear(s, op, p->rank, &m.params);
+    mark->expects = m.expects;
     mark->window = m.window;
     mark->bundle = m.bundle;
     mark->launch = m.launch;
-    mark->expects = m.expects;
     if (m.bundle == p->bundle) {
         p->bundle_view = s->view.view;
     }
@@ -240,6 +240,9 @@ void hold_ready(struct session *s, uint32_t from, struct reader *r, struct outbo
         return;
     }
     announce_feed(s, op, p->rank, out);
+    if (op->whole) {
+        hold_complete(s, op, op->digest, out);
+    }
 }
 
 /* Whether the HOLD of a member comes to us, from itself or its relay. */
@@ -407,14 +410,28 @@ void hold_replay(struct session *s, struct outbox *out)
     }
 }
 
+/* P12: of counts that only two know, this member has heard what each of the others expects of it; who holds cannot refuse any more. */
+static bool expected_by_all(struct session *s, const struct op *op)
+{
+    bool all = true;
+    for (uint32_t r = 0; r < s->view.world && s->slots[op->slot].launch.params.layout == LAYOUT_PAIRS; r++) {
+        all = all && op_mark(s, op, r)->ready;
+    }
+    return all || MUTANT(EXPECTS_BLIND);
+}
+
 /* The whole result is in the caller's buffer (P2). */
 void hold_complete(struct session *s, struct op *op, uint64_t digest, struct outbox *out)
 {
     if (op->phase != OP_RUN || op->refused != 0 || (s->frozen && !MUTANT(LATE_HOLD))) {
         return; /* P4: nothing becomes held in a frozen view; P10: who refused never holds */
     }
-    phase_move(MACHINE_OPERATION, &op->phase, OP_HOLDING);
     op->digest = digest;
+    op->whole = !expected_by_all(s, op);
+    if (op->whole) {
+        return;
+    }
+    phase_move(MACHINE_OPERATION, &op->phase, OP_HOLDING);
     struct mark *own = op_mark(s, op, s->view.rank);
     own->held = true;
     own->hold_params = op->params;

@@ -99,6 +99,10 @@ static void launch_now(struct session *s, uint32_t slot, struct outbox *out)
         return;
     }
     struct op_name name = {.space = t->space, .tag = t->tag, .seq = t->next_seq};
+    if (MUTANT(UNNUMBERED) && c->launch.bad_argument) {
+        slot_end(s, slot, RESULT_ARGUMENT, CAUSE_ARGUMENT, s->id, out);
+        return;
+    }
     if (!ordered && too_far_ahead(s, t)) {
         slot_end(s, slot, RESULT_AHEAD, CAUSE_NONE, 0, out);
         return;

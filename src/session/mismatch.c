@@ -31,7 +31,7 @@ bool mismatch_with(struct session *s, const struct op *op, uint32_t rank)
         return false;
     }
     bool pairs = own->params.layout == LAYOUT_PAIRS && op->slot != NONE;
-    return !equal(&m->params, &own->params) || (pairs && m->expects != work_sends(s, &s->slots[op->slot].launch, rank).count);
+    return !equal(&m->params, &own->params) || (pairs && !MUTANT(EXPECTS_BLIND) && m->expects != work_sends(s, &s->slots[op->slot].launch, rank).count);
 }
 
 struct op_clash mismatch_clash(struct session *s, const struct op *op)
@@ -62,11 +62,32 @@ void mismatch_learn(struct session *s, struct op *op, const struct op_clash *cla
     }
 }
 
+/* "broadcast of 40 f32, root 1.2", "all-to-all of f32 by counts" */
+static void say_moved(const struct op_params *p, char *out, size_t size)
+{
+    static const char *const kinds[PLAN_KINDS] = {"all-reduce", "reduce-scatter", "all-gather", "broadcast", "scatter", "all-to-all"};
+    char count[24] = "", more[48] = "";
+    if (p->layout != LAYOUT_PAIRS) {
+        snprintf(count, sizeof count, "%llu ", (unsigned long long)p->count);
+    }
+    if (p->kind == PLAN_REDUCE_SCATTER) {
+        snprintf(more, sizeof more, ", %s", redop_name((enum redop)p->op));
+    } else if (p->root != 0) {
+        snprintf(more, sizeof more, ", root " ID_FORMAT, ID_PARTS(p->root));
+    }
+    snprintf(out, size, "%s of %s%s%s%s", kinds[p->kind % PLAN_KINDS], count, dtype_name((enum dtype)p->dtype),
+             p->layout != 0 ? " by counts" : "", more);
+}
+
 /* "40 f32, sum, min-max u8" */
 static void say_params(const struct op_params *p, char *out, size_t size)
 {
     const char *const quants[] = {"", ", min-max ", ", zero-point "};
     bool quantised = p->quant > QUANT_NONE && p->quant < QUANT_COUNT;
+    if (p->kind != PLAN_ALL_REDUCE) {
+        say_moved(p, out, size);
+        return;
+    }
     snprintf(out, size, "%llu %s, %s%s%s", (unsigned long long)p->count, dtype_name((enum dtype)p->dtype),
              redop_name((enum redop)p->op), quantised ? quants[p->quant] : "",
              quantised ? dtype_name((enum dtype)p->quant_dtype) : "");
@@ -74,11 +95,12 @@ static void say_params(const struct op_params *p, char *out, size_t size)
 
 void mismatch_tell(const struct session *s, struct slot *c, const struct op_clash *clash)
 {
-    char own[48], theirs[48], where[ADDRESS_TEXT]; /* the longest of all three just fit */
+    char own[64], theirs[64], where[ADDRESS_TEXT]; /* the longest of all three are cut */
     say_params(&c->launch.params, own, sizeof own);
     for (int i = 1; i >= 0; i--) {
         uint32_t p = peer_find(s, clash->id[i]);
-        if (clash->id[i] == 0 || clash->id[i] == s->id || equal(&clash->params[i], &c->launch.params)) {
+        bool pairs = clash->params[i].layout == LAYOUT_PAIRS; /* what they expect of each other is not said */
+        if (clash->id[i] == 0 || clash->id[i] == s->id || (equal(&clash->params[i], &c->launch.params) && !pairs)) {
             continue;
         }
         c->outcome.differs = clash->id[i];
@@ -88,7 +110,8 @@ void mismatch_tell(const struct session *s, struct slot *c, const struct op_clas
             address_text(&s->peers[p].info.address[0], where);
         }
         snprintf(c->outcome.text, sizeof c->outcome.text, "this peer has %s; peer " ID_FORMAT "%s%s%s has %s", own,
-                 ID_PARTS(clash->id[i]), where[0] != 0 ? " (" : "", where, where[0] != 0 ? ")" : "", theirs);
+                 ID_PARTS(clash->id[i]), where[0] != 0 ? " (" : "", where, where[0] != 0 ? ")" : "",
+                 strcmp(own, theirs) == 0 ? "other counts" : theirs);
         return;
     }
     snprintf(c->outcome.text, sizeof c->outcome.text, "this peer has %s", own);

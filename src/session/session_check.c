@@ -137,7 +137,8 @@ static void check_op(const struct session *s, uint32_t i)
     if (launched) {
         const struct slot *c = &s->slots[op->slot];
         PCCL_ASSERT(c->at.phase == SLOT_RUNNING && c->op == i && c->launch.tag == op->name.tag && c->launch.space == op->name.space);
-        PCCL_ASSERT(op->phase == OP_HOLDING || op->eager || op->refused != 0 || c->at.started || s->frozen);
+        PCCL_ASSERT(op->phase == OP_HOLDING || op->eager || op->whole || op->refused != 0 || c->at.started ||
+                    s->frozen);
         PCCL_ASSERT(!c->at.started || c->at.stopped || (op->refused == 0 && !s->frozen)); /* P4, P10 */
     }
 }

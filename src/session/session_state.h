@@ -76,6 +76,7 @@ struct op {
     bool answered;       /* by `opener` in answer to another: counted in peer.answered, else in peer.opened */
     uint32_t opener;     /* GHOST: rank whose REFUSE was heard first, NONE */
     bool eager;
+    bool whole;          /* RUN: the own result is here, but not the word of all who get a part of it (LAYOUT_PAIRS) */
     uint8_t round;       /* dissemination: next round to send */
     uint32_t slot;
     uint32_t next;       /* hash chain */

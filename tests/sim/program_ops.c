@@ -356,6 +356,9 @@ bool program_launch(struct cluster *cl, struct node *n, uint32_t op)
         p->want_mismatch = false;
         call_odd(cl, c, &params);
         c->base = params.count;
+    } else if (p->want_mismatch && c->uneven) {
+        c->odd = parts_odd(c, &params);
+        p->want_mismatch = !c->odd;
     }
     bool listed = p->listed && op != PROGRAM_OPS;
     c->key = program_key(n, op, listed ? p->tries[op] : op == PROGRAM_OPS ? p->align_attempt : p->attempt);

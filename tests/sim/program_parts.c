@@ -108,6 +108,25 @@ void parts_shape(const struct cluster *cl, const struct node *n, struct call *c,
     }
 }
 
+bool parts_odd(struct call *c, struct op_params *p)
+{
+    size_t moves = 0;
+    for (uint32_t r = 0; r < c->world && c->rank < c->world; r++) {
+        bool scatters = p->kind == PLAN_SCATTER;
+        moves += r == c->rank || (scatters && c->rank != c->root) ? 0 : parts_between(c, c->rank, r);
+        moves += r == c->rank || (scatters && r != c->root) ? 0 : parts_between(c, r, c->rank);
+    }
+    if (moves == 0) {
+        return false;
+    }
+    c->base += 1 + c->node->index;
+    if (p->layout != LAYOUT_PAIRS) {
+        p->layout ^= (1 + (uint64_t)c->node->index) << 8;
+        p->count = 2 * c->base;
+    }
+    return true;
+}
+
 /* Counts and places as the call passes them. */
 void parts_lists(struct call *c, struct session_launch *l)
 {

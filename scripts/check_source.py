@@ -32,6 +32,7 @@ FACES = {  # of these the API sees this much
 C_DIRS = ("src", "include", "apps", "bench", "examples", "tests", "fuzz")
 SCRIPT_SUFFIXES = {".py", ".sh", ".cmake"}
 FILE_LINES, FUNCTION_LINES, CMAKE_LINES = 600, 70, 300
+FILE_LINES_OF = {"pccl.h": 1000}  # the public interface is one file
 FORBIDDEN = re.compile(
     r"(?<![\w.>])(exit|_exit|_Exit|quick_exit|abort|printf|vprintf|fprintf|puts|fputs|putchar|perror|strcpy|stpcpy|"
     r"strcat|sprintf|vsprintf|gets|alloca|__builtin_alloca|signal|sigaction|system|setlocale|rand|srand|strtok)\s*\(")
@@ -81,8 +82,9 @@ def includes_point_down(tree):
 
 def files_are_short(tree):
     for file, text in tree.text.items():
-        if text.count("\n") > FILE_LINES:
-            yield f"{tree.at(file)}: {text.count(chr(10))} lines, at most {FILE_LINES}"
+        most = FILE_LINES_OF.get(file.name, FILE_LINES)
+        if text.count("\n") > most:
+            yield f"{tree.at(file)}: {text.count(chr(10))} lines, at most {most}"
 
 
 def cmake_is_short(tree):

@@ -62,7 +62,7 @@ pcclResult_t api_reduce_null(const char *phase, const char *argument, const char
 pcclResult_t api_reduce_check(const struct api_reduce_where *at, const void *send, void *recv, const pcclReduceDescriptor_t *d,
                               struct comm_launch *out);
 
-/* ---- Operations: api_async.c ----------------------------------------------------------------------------------------------------- */
+/* ---- Operations: api_pending.c ----------------------------------------------------------------------------------------------------- */
 
 /* What errors call an operation. */
 const char *api_kind_name(uint8_t space, uint8_t kind);

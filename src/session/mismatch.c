@@ -1,7 +1,7 @@
 /* mismatch.c - whose call of an operation differs from whose, and how that is told.
  *
  * Two members are named, the lower id first; the second is the culprit, so that all name the same one (P10).  Whoever hears of them
- * knows both calls, and tells its own program of the one that differs from its own.
+ * knows both calls (of counts that only two know the sender compares with what the receiver expects, P12), and tells its own program of the one that differs from its own.
  * Invariant: what a member said of itself is not replaced by what another says of it.
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>

@@ -78,7 +78,7 @@ void refusal_check(struct session *s, struct op *op, struct outbox *out)
     if (!launched) {
         tag_refused(s, t);
     }
-    if (op->refused == CAUSE_OLD_VIEW && !MUTANT(SIZES_KEPT)) { /* with the loss that it is for come the sizes after it */
+    if (op->refused == CAUSE_OLD_VIEW && !MUTANT(SIZES_KEPT)) { /* P12: with the loss that it is for come the sizes after it */
         slot_sizes(s, op->slot, s->view.view, &s->view.sizes);
     }
     slot_end(s, op->slot, slot_result(&s->slots[op->slot], op->refused), op->refused, op->culprit, out);

@@ -1,6 +1,6 @@
 /* work.c - what an operation moves: its types, whether it travels with its launch, which plan it goes by, who sends how much to whom.
  *
- * Programs count ranks by (key, id), plans by id: parts are asked for by the rank of a plan.  Invariant: whether an operation is eager
+ * Programs count ranks by (key, id), plans by id (P12: roots travel as ids): parts are asked for by the rank of a plan.  Invariant: whether an operation is eager
  * follows from its parameters and the view alone, so that all members say the same.
  * SPDX-License-Identifier: MIT */
 #include "session/session_state.h"

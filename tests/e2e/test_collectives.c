@@ -233,19 +233,13 @@ static void run_trials(struct cluster_peer *p, void *context)
             buffers_free(&b);
         }
         bool last = i + 1 == TRIALS;
-        while (flying > 0 && (flying == FLIGHT || last)) {
+        while (flying == FLIGHT || (last && flying > 0)) {
             pcclReduceInfo_t info;
             flying--;
             EXPECT_EQ(pcclAwaitAsync(&flight[flying].op, &info), pcclSuccess);
             EXPECT_EQ(info.local_world_size, world);
             check(&flight[flying].t, world, self.rank, &flight[flying].b);
             buffers_free(&flight[flying].b);
-            if (!last) {
-                break;
-            }
-        }
-        while (flying > 0 && last) {
-            break;
         }
     }
 }
@@ -268,4 +262,77 @@ TEST(every_collective_type_and_operator_in_worlds_of_1_to_4)
 TEST(every_collective_type_and_operator_in_worlds_of_5_to_9)
 {
     worlds(5, MOST_WORLD, 1);
+}
+
+/* ---- Mistakes: each takes its turn, so that what follows still meets what it should --------------------------------------------- */
+
+static void last_words(const char *words)
+{
+    bool said = strstr(pcclGetLastError(), words) != NULL;
+    EXPECT(said);
+    if (!said) {
+        fprintf(stderr, "# expected '%s' in: %s\n", words, pcclGetLastError());
+    }
+}
+
+/* Rank 1 of 3 makes each mistake, the others the right call. */
+static pcclResult_t mistaken(int number, bool wrong, pcclComm_t *comm, float *x, float *y)
+{
+    size_t counts[3] = {1, 2, 3}, send[3] = {2, 2, 2}, recv[3] = {2, 2, wrong ? 1 : 2};
+    switch (number) {
+    case 0:
+        return pcclAllGather(wrong ? NULL : x, y, 4, pcclFloat, comm, NULL);
+    case 1:
+        return pcclBroadcast(x, y, 4, wrong ? (pcclDataType_t)12 : pcclFloat, 0, comm, NULL);
+    case 2:
+        return pcclBroadcast(x, y, 4, pcclFloat, wrong ? 3 : 0, comm, NULL);
+    case 3:
+        return pcclReduceScatter(x, wrong ? x + 1 : y, 4, pcclFloat, pcclSum, comm, NULL);
+    case 4:
+        return pcclAllReduceOrdered(x, y, 4, pcclFloat, wrong ? (pcclRedOp_t)5 : pcclSum, comm, NULL);
+    case 5:
+        return pcclAllGatherV(x, y, wrong ? NULL : counts, NULL, pcclFloat, comm, NULL);
+    case 6:
+        return pcclAllToAllV(x, send, NULL, y, recv, NULL, pcclFloat, comm, NULL);
+    default:
+        return wrong ? pcclAllGather(x, y, 4, pcclFloat, comm, NULL) : pcclBroadcast(x, y, 4, pcclFloat, 0, comm, NULL);
+    }
+}
+
+static void make_mistakes(struct cluster_peer *p, void *context)
+{
+    static const struct {
+        const char *own, *others;
+    } words[] = {
+        {"all-gather: sendbuf is null while 4 elements are to be sent", "could not make this call as it was given"},
+        {"broadcast: datatype is 12", "could not make this call"},
+        {"broadcast: root is 3: expected a rank below 3", "could not make this call"},
+        {"reduce-scatter: recvbuf overlaps sendbuf: pass buffers apart", "could not make this call"},
+        {"all-reduce: op is 5", "could not make this call"},
+        {"all-gather: counts is null: pass the elements of each rank", "could not make this call"},
+        {"other counts", "other counts"},
+        {"this peer has all-gather of 4 f32; peer ", "this peer has broadcast of 4 f32, root "},
+    };
+    pcclPeerInfo_t self;
+    float x[16] = {1, 2, 3, 4}, y[16], want[3] = {0};
+    (void)context;
+    EXPECT_EQ(pcclGetSelf(p->comm, &self), pcclSuccess);
+    for (int i = 0; i < 8; i++) {
+        bool wrong = self.rank == 1;
+        EXPECT_EQ(mistaken(i, wrong, p->comm, x, y), pcclInvalidArgument);
+        if (i != 6 || self.rank != 0) {
+            last_words(wrong ? words[i].own : words[i].others);
+        }
+        float mine = (float)(self.rank + 10 * (uint32_t)i);
+        EXPECT_EQ(pcclAllGather(&mine, want, 1, pcclFloat, p->comm, NULL), pcclSuccess);
+        EXPECT(want[0] == 10.f * (float)i && want[1] == 10.f * (float)i + 1 && want[2] == 10.f * (float)i + 2);
+    }
+}
+
+TEST(a_mistake_takes_its_turn_and_is_told_at_all_members)
+{
+    struct cluster c;
+    cluster_start(&c, 3, NULL, 1);
+    cluster_run(&c, make_mistakes, NULL);
+    cluster_stop(&c);
 }

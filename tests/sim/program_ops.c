@@ -332,6 +332,26 @@ static void call_inputs(const struct cluster *cl, const struct node *n, struct c
     }
 }
 
+/* Which call this is, and in what it is odd. */
+static void call_describe(struct cluster *cl, struct node *n, struct call *c, struct op_params *params, uint64_t *tag)
+{
+    struct program *p = n->program;
+    c->odd = c->no_memory = c->failed = c->uneven = c->bad_argument = false;
+    program_describe_op(cl, n->group, p->step, c->op, params, &c->in_place, tag);
+    c->ordered = parts_ordered(cl, n->group, p->step, c->op);
+    if (c->ordered) {
+        parts_shape(cl, n, c, params);
+    }
+    if (p->want_mismatch && c->op != PROGRAM_OPS && params->count < 200 && !c->uneven) {
+        p->want_mismatch = false;
+        call_odd(cl, c, params);
+        c->base = params->count;
+    } else if (p->want_mismatch && c->uneven) {
+        c->odd = parts_odd(c, params);
+        p->want_mismatch = !c->odd;
+    }
+}
+
 bool program_launch(struct cluster *cl, struct node *n, uint32_t op)
 {
     struct program *p = n->program;
@@ -346,20 +366,7 @@ bool program_launch(struct cluster *cl, struct node *n, uint32_t op)
     struct call *c = &p->call[slot];
     uint64_t tag;
     c->op = op;
-    c->odd = c->no_memory = c->failed = c->uneven = c->bad_argument = false;
-    program_describe_op(cl, n->group, p->step, op, &params, &c->in_place, &tag);
-    c->ordered = parts_ordered(cl, n->group, p->step, op);
-    if (c->ordered) {
-        parts_shape(cl, n, c, &params);
-    }
-    if (p->want_mismatch && op != PROGRAM_OPS && params.count < 200 && !c->uneven) {
-        p->want_mismatch = false;
-        call_odd(cl, c, &params);
-        c->base = params.count;
-    } else if (p->want_mismatch && c->uneven) {
-        c->odd = parts_odd(c, &params);
-        p->want_mismatch = !c->odd;
-    }
+    call_describe(cl, n, c, &params, &tag);
     bool listed = p->listed && op != PROGRAM_OPS;
     c->key = program_key(n, op, listed ? p->tries[op] : op == PROGRAM_OPS ? p->align_attempt : p->attempt);
     call_buffers(cl, c, &params);

@@ -1,4 +1,4 @@
-/* api_async.c - handles of asynchronous operations, by tag and in the order of issue: await, test, wait for any, cancel.
+/* api_pending.c - handles of asynchronous operations, by tag and in the order of issue: await, test, wait for any, cancel.
  *
  * Both kinds of handle are a communicator and a number; a table says what the program calls them.
  * SPDX-License-Identifier: MIT */

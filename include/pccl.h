@@ -543,9 +543,10 @@ PCCL_EXPORT pcclResult_t pcclGetConnectionStats(const pcclComm_t *communicator, 
  * When a member has been lost since, the next call of each survivor fails with RankConnectionLost, though nothing may have been
  * under way: read the sizes and the members, lay the buffers out anew, call again.
  *
- * Success means that EVERY member has its whole output (of a broadcast or scatter: its data), at all of them with the same bits;
+ * Success means that EVERY member has its whole output (of a broadcast or scatter: its data; of a reduce or gather: the
+ * root), at all of them with the same bits;
  * an error is an error at all, with the classes and causes of pcclAllReduce.  Then outputs are unspecified, and inputs as they
- * were: an in-place all-reduce is restored, the own part of an in-place all-gather or scatter and the root's buffer of a broadcast
+ * were: an in-place all-reduce or reduce is restored, the own part of an in-place all-gather, gather or scatter and the root's buffer of a broadcast
  * are never written.  Alone (W = 1) they succeed as copies.
  *
  * A call that cannot be made as it was given (InvalidArgument: null buffer, unknown type or operator, root not below W, buffers that
@@ -620,6 +621,23 @@ PCCL_EXPORT pcclResult_t pcclScatterV(const void *PCCL_NULLABLE sendbuf, const s
                                       const size_t *PCCL_NULLABLE places, void *recvbuf, size_t count, pcclDataType_t datatype,
                                       uint32_t root, const pcclComm_t *communicator,
                                       pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
+
+/* Reduces `count` elements of all members into the root's recvbuf; at the root it may be sendbuf (restored after an error).  Others may
+ * pass a null recvbuf, which is not touched.  Success, at whichever member, means that the root has the whole result. */
+PCCL_EXPORT pcclResult_t pcclReduce(const void *sendbuf, void *PCCL_NULLABLE recvbuf, size_t count, pcclDataType_t datatype,
+                                    pcclRedOp_t op, uint32_t root, const pcclComm_t *communicator,
+                                    pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
+
+/* Puts `count` elements of each member into the root's recvbuf of W * count, by rank.  In place at the root: sendbuf is its own part
+ * of recvbuf.  Others may pass a null recvbuf.  Success means that the root has all of it. */
+PCCL_EXPORT pcclResult_t pcclGather(const void *sendbuf, void *PCCL_NULLABLE recvbuf, size_t count, pcclDataType_t datatype,
+                                    uint32_t root, const pcclComm_t *communicator, pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
+/* The same with counts[r] elements of rank r; counts and places are the root's, others may pass null; `count` is the own part, at
+ * the root as well. */
+PCCL_EXPORT pcclResult_t pcclGatherV(const void *sendbuf, size_t count, void *PCCL_NULLABLE recvbuf,
+                                     const size_t *PCCL_NULLABLE counts, const size_t *PCCL_NULLABLE places,
+                                     pcclDataType_t datatype, uint32_t root, const pcclComm_t *communicator,
+                                     pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
 
 /* Succeeds at all members when all have called it. */
 PCCL_EXPORT pcclResult_t pcclBarrier(const pcclComm_t *communicator, pcclAsyncOp_t *PCCL_NULLABLE async_op_out);

@@ -32,12 +32,12 @@ static const char *call_name(const struct call *k)
 
 static bool call_sums(const struct call *k)
 {
-    return k->kind == PLAN_ALL_REDUCE || k->kind == PLAN_REDUCE_SCATTER;
+    return plan_kind_sums((uint8_t)k->kind);
 }
 
 static bool call_has_root(const struct call *k)
 {
-    return k->kind == PLAN_BROADCAST || k->kind == PLAN_SCATTER;
+    return plan_kind_has_root((uint8_t)k->kind);
 }
 
 static bool call_is_root(const struct call *k)
@@ -96,6 +96,10 @@ static bool call_ends(const struct call *k, size_t *in, size_t *out)
         return parts_end(k, k->counts, k->places, in) && parts_end(k, k->out_counts, k->out_places, out);
     case PLAN_SCATTER:
         return (!call_is_root(k) || parts_end(k, k->counts, k->places, in)) && reach(out, 0, k->count, k->size);
+    case PLAN_REDUCE:
+        return reach(in, 0, k->count, k->size) && (!call_is_root(k) || reach(out, 0, k->count, k->size));
+    case PLAN_GATHER:
+        return reach(in, 0, k->count, k->size) && (!call_is_root(k) || parts_end(k, k->counts, k->places, out));
     case PLAN_KINDS:
         break;
     }
@@ -125,8 +129,10 @@ static bool in_place(const struct call *k)
     switch (k->kind) {
     case PLAN_ALL_REDUCE:
     case PLAN_BROADCAST:
+    case PLAN_REDUCE:
         return send == recv;
     case PLAN_ALL_GATHER:
+    case PLAN_GATHER:
         return send == recv + own_place(k) * k->size;
     case PLAN_SCATTER:
         return recv == send + own_place(k) * k->size;
@@ -147,14 +153,15 @@ static pcclResult_t bad(const struct call *k, const char *argument, uint64_t val
 
 static pcclResult_t check_lists(const struct call *k)
 {
-    bool needed = k->uneven && (k->kind != PLAN_SCATTER || call_is_root(k));
+    bool rooted = k->kind == PLAN_SCATTER || k->kind == PLAN_GATHER; /* the root has the list, the others their own part of it */
+    bool needed = k->uneven && (!rooted || call_is_root(k));
     if (needed && k->counts == NULL) {
         return api_reduce_null(call_name(k), k->kind == PLAN_ALL_TO_ALL ? "send_counts" : "counts", "pass the elements of each rank");
     }
     if (needed && k->kind == PLAN_ALL_TO_ALL && k->out_counts == NULL) {
         return api_reduce_null(call_name(k), "recv_counts", "pass the elements of each rank");
     }
-    if (needed && k->kind == PLAN_SCATTER && k->counts[k->member.rank] != k->count) {
+    if (needed && rooted && k->counts[k->member.rank] != k->count) {
         return bad(k, "count", k->count, "at the root it is counts[root]");
     }
     return pcclSuccess;
@@ -177,7 +184,7 @@ static pcclResult_t check_buffers(const struct call *k)
     if (in > 0 && out > 0 && a.from < b.end && b.from < a.end && !in_place(k)) {
         return api_fail(pcclInvalidArgument, pcclCauseUsage, call_name(k), "recvbuf overlaps sendbuf: %s",
                         k->kind == PLAN_REDUCE_SCATTER || k->kind == PLAN_ALL_TO_ALL ? "pass buffers apart"
-                        : k->kind == PLAN_ALL_REDUCE || k->kind == PLAN_BROADCAST    ? "pass the same buffer, or buffers apart"
+                        : k->kind == PLAN_ALL_REDUCE || k->kind == PLAN_BROADCAST || k->kind == PLAN_REDUCE ? "pass the same buffer, or buffers apart"
                                                                                        : "only at the own part of it may it lie");
     }
     return pcclSuccess;
@@ -207,7 +214,7 @@ static pcclResult_t call_check(struct call *k)
 static uint64_t layout_of(const struct call *k, size_t *largest)
 {
     uint64_t h = 0;
-    if (k->kind == PLAN_ALL_TO_ALL || k->kind == PLAN_SCATTER) {
+    if (k->kind == PLAN_ALL_TO_ALL || k->kind == PLAN_SCATTER || k->kind == PLAN_GATHER) {
         *largest = 0;
         return LAYOUT_PAIRS;
     }
@@ -233,9 +240,9 @@ static void call_launch(const struct call *k, bool wrong, struct comm_launch *ou
     out->root_rank = k->root;
     out->count = k->count;
     out->in = k->send;
-    out->out = k->recv;
+    out->out = k->kind == PLAN_REDUCE && !call_is_root(k) ? NULL : k->recv;
     out->bytes = call_sums(k) ? largest * k->size : 0;
-    out->counts = k->kind == PLAN_SCATTER && !call_is_root(k) ? NULL : k->counts;
+    out->counts = call_has_root(k) && !call_is_root(k) ? NULL : k->counts;
     out->places = out->counts != NULL ? k->places : NULL;
     out->out_counts = k->out_counts;
     out->out_places = k->out_places;
@@ -370,6 +377,29 @@ pcclResult_t pcclScatterV(const void *sendbuf, const size_t *counts, const size_
                           pcclDataType_t datatype, uint32_t root, const pcclComm_t *communicator, pcclAsyncOp_t *async_op_out)
 {
     struct call k = {.kind = PLAN_SCATTER, .uneven = true, .send = sendbuf, .recv = recvbuf, .count = count, .counts = counts,
+                     .places = places, .datatype = datatype, .root = root};
+    return call_make(&k, communicator, async_op_out);
+}
+
+pcclResult_t pcclReduce(const void *sendbuf, void *recvbuf, size_t count, pcclDataType_t datatype, pcclRedOp_t op, uint32_t root,
+                        const pcclComm_t *communicator, pcclAsyncOp_t *async_op_out)
+{
+    struct call k = {.kind = PLAN_REDUCE, .send = sendbuf, .recv = recvbuf, .count = count, .datatype = datatype, .op = op,
+                     .root = root};
+    return call_make(&k, communicator, async_op_out);
+}
+
+pcclResult_t pcclGather(const void *sendbuf, void *recvbuf, size_t count, pcclDataType_t datatype, uint32_t root,
+                        const pcclComm_t *communicator, pcclAsyncOp_t *async_op_out)
+{
+    struct call k = {.kind = PLAN_GATHER, .send = sendbuf, .recv = recvbuf, .count = count, .datatype = datatype, .root = root};
+    return call_make(&k, communicator, async_op_out);
+}
+
+pcclResult_t pcclGatherV(const void *sendbuf, size_t count, void *recvbuf, const size_t *counts, const size_t *places,
+                         pcclDataType_t datatype, uint32_t root, const pcclComm_t *communicator, pcclAsyncOp_t *async_op_out)
+{
+    struct call k = {.kind = PLAN_GATHER, .uneven = true, .send = sendbuf, .recv = recvbuf, .count = count, .counts = counts,
                      .places = places, .datatype = datatype, .root = root};
     return call_make(&k, communicator, async_op_out);
 }

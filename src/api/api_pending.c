@@ -76,7 +76,8 @@ void api_reduce_info(const struct session_outcome *o, pcclReduceInfo_t *info)
 
 const char *api_kind_name(uint8_t space, uint8_t kind)
 {
-    static const char *const names[PLAN_KINDS] = {"all-reduce", "reduce-scatter", "all-gather", "broadcast", "scatter", "all-to-all"};
+    static const char *const names[PLAN_KINDS] = {"all-reduce", "reduce-scatter", "all-gather", "broadcast", "scatter", "all-to-all",
+                                                   "reduce", "gather"};
     return space == SPACE_TAG ? "reduce" : kind < PLAN_KINDS ? names[kind] : "?";
 }
 

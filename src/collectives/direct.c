@@ -5,7 +5,7 @@
  * other rank a shard, which passes it on to the rest.  Invariant: the owner folds in rank order, its own input in its place, so
  * the bits depend on nothing but the ranks.
  * Cost per peer, n bytes in all: all-reduce 2 (W-1)/W n each way in two one-way delays; reduce-scatter and all-gather
- * (W-1)/W n in one; broadcast n, at the root n and elsewhere (W-2)/(W-1) n out, in two.
+ * (W-1)/W n in one; reduce n, at the root (W-1) n in, in one; broadcast n, at the root n and elsewhere (W-2)/(W-1) n out, in two.
  * Source: van de Geijn, "On global combine operations", 1994; Barnett et al., "Interprocessor collective communication library", 1994.
  * SPDX-License-Identifier: MIT */
 #include "collectives/plan.h"
@@ -91,9 +91,24 @@ static void make_broadcast(struct plan *plan)
     }
 }
 
+/* In one hop: whoever is no root has no place to sum anything up in. */
+static void make_reduce(struct plan *plan)
+{
+    plan_cut(plan, 1, NULL);
+    plan_begin_segment(plan, 0);
+    if (plan->params.rank == plan->params.root) {
+        fold_all(plan, 0);
+    } else {
+        plan_add_step(plan, 0, STEP_GIVE, plan->params.root);
+    }
+}
+
 void plan_make_direct(struct plan *plan)
 {
     switch ((int)plan->params.kind) {
+    case PLAN_REDUCE:
+        make_reduce(plan);
+        break;
     case PLAN_ALL_REDUCE:
         make_all_reduce(plan);
         break;

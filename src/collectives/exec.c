@@ -238,7 +238,7 @@ void exec_init(struct exec *x, const struct exec_config *c, void *arena)
     x->window = c->window < EXEC_MIN_WINDOW ? EXEC_MIN_WINDOW : c->window;
     x->oldest = c->lane;
     PCCL_ASSERT(c->lane < c->lanes && c->plan->frame_count < UINT32_MAX - (EXEC_ACCS + 1) * c->lanes);
-    bool sums = c->plan->params.kind == PLAN_ALL_REDUCE || c->plan->params.kind == PLAN_REDUCE_SCATTER;
+    bool sums = plan_kind_sums((uint8_t)c->plan->params.kind);
     bool partial = c->plan->params.algorithm == PLAN_RING || c->plan->params.algorithm == PLAN_TREE;
     PCCL_ASSERT(sums ? c->numeric->plain || !partial : x->direct_bytes);
     PCCL_ASSERT(c->room->slot_bytes >= l.wire_bytes && (x->direct_bytes || c->pool != NULL));

@@ -113,7 +113,8 @@ void plan_add_step(struct plan *plan, uint32_t segment, enum step_kind kind, uin
 
 size_t plan_largest(const struct plan_params *q)
 {
-    size_t parts = q->algorithm == PLAN_DIRECT || q->algorithm == PLAN_RING ? q->world : 1, most = 0;
+    bool cut = (q->algorithm == PLAN_DIRECT || q->algorithm == PLAN_RING) && q->kind != PLAN_REDUCE;
+    size_t parts = cut ? q->world : 1, most = 0;
     if (q->algorithm == PLAN_PAIRWISE) {
         return SIZE_MAX;
     }

@@ -27,6 +27,8 @@ bool plan_offers(enum plan_kind kind, enum plan_algorithm algorithm)
         [PLAN_BROADCAST] = 1 << PLAN_DIRECT | 1 << PLAN_TREE | 1 << PLAN_CHAIN,
         [PLAN_SCATTER] = 1 << PLAN_PAIRWISE,
         [PLAN_ALL_TO_ALL] = 1 << PLAN_PAIRWISE,
+        [PLAN_REDUCE] = 1 << PLAN_DIRECT,
+        [PLAN_GATHER] = 1 << PLAN_PAIRWISE,
     };
     return kind < PLAN_KINDS && algorithm < PLAN_ALGORITHMS && (offers[kind] >> algorithm & 1) != 0;
 }

@@ -100,10 +100,10 @@ bool comm_cancel_tag(struct comm *c, uint8_t space, uint64_t tag)
 
 /* ---- Memory: backups of in-place inputs, lists of parts ----------------------------------------------------------- */
 
-/* Only an all-reduce writes where its input lies. */
+/* Only sums to all, or to the root, are written where the input lies. */
 static bool op_in_place(const struct comm_launch *launch)
 {
-    return launch->params.kind == PLAN_ALL_REDUCE && launch->in == launch->out && launch->bytes > 0 && !launch->bad_argument;
+    return (launch->params.kind == PLAN_ALL_REDUCE || launch->params.kind == PLAN_REDUCE) && launch->in == launch->out && launch->bytes > 0 && !launch->bad_argument;
 }
 
 /* Counts and places; returns what lies behind them. */
@@ -173,8 +173,7 @@ static void op_backup(struct comm *c, struct comm_op *op, const void *in)
 static bool op_scratch(struct comm_op *op, const struct op_params *p)
 {
     struct numeric n;
-    bool sums = p->kind == PLAN_ALL_REDUCE || p->kind == PLAN_REDUCE_SCATTER;
-    if (!sums || op->given.bytes > BOUNDS_EAGER_BYTES ||
+    if (!plan_kind_sums(p->kind) || op->given.bytes > BOUNDS_EAGER_BYTES ||
         !numeric_init(&n, (enum dtype)p->dtype, (enum redop)p->op, (enum quant)p->quant, (enum dtype)p->quant_dtype,
                       kernels_get()) || n.plain) {
         return true;
@@ -259,7 +258,7 @@ static void op_launch_locked(struct comm *c, const struct comm_launch *launch, s
     op->place.slot = c->ops.free_slots[--c->ops.free_count];
     c->ops.at[op->place.slot] = op;
     list_append(op_bucket(c, op->given.tag), &op->place.by_tag);
-    op_room_reserve(c, op, &launch->params);
+    op_room_reserve(c, op, &launch->params, launch->root_rank);
     struct session_launch l = {
         .space = launch->space, .tag = launch->tag, .params = launch->params, .out = launch->out, .world = launch->world,
         .root_rank = launch->root_rank, .count = launch->count, .bad_argument = launch->bad_argument,

@@ -186,7 +186,7 @@ void comm_ops_unreserve(struct comm *c);
 /* ---- op_room.c: with comm.lock ----------------------------------------------------------------------------------- */
 
 /* The same window in every lane, or none at all: what is not granted now will be by the lanes. */
-void op_room_reserve(struct comm *c, struct comm_op *op, const struct op_params *params);
+void op_room_reserve(struct comm *c, struct comm_op *op, const struct op_params *params, uint32_t root_rank);
 /* Its start in `window` of the senders and on `lanes` lanes: what is too much goes back. */
 void op_room_keep(struct comm *c, struct comm_op *op, uint64_t window, uint32_t lanes);
 /* All goes back. */

@@ -16,9 +16,9 @@ static void room_give_some(struct comm *c, const struct comm_op *op, uint32_t fi
     }
 }
 
-void op_room_reserve(struct comm *c, struct comm_op *op, const struct op_params *params)
+void op_room_reserve(struct comm *c, struct comm_op *op, const struct op_params *params, uint32_t root_rank)
 {
-    uint32_t senders = session_folding_senders(c->machine.session, params);
+    uint32_t senders = session_folding_senders(c->machine.session, params, root_rank);
     op->room.window = senders == 0 ? 0 : OP_ROOM_MOST / senders;
     op->room.window = op->room.window > OP_ROOM_WINDOW ? OP_ROOM_WINDOW : op->room.window;
     op->room.reserved = op->room.window * senders;

@@ -12,7 +12,7 @@ static struct action *put_input(struct session *s, const struct op *op, uint32_t
     struct work_range range = work_sends(s, l, rank);
     struct numeric n;
     PCCL_ASSERT(work_numeric(s, &l->params, &n));
-    bool as_is = n.plain || !work_sums(&l->params);
+    bool as_is = n.plain || !plan_kind_sums(l->params.kind);
     size_t size = dtype_size((enum dtype)l->params.dtype), bytes = as_is ? range.count * size : numeric_wire_bytes(&n, range.count);
     const unsigned char *in = range.count == 0 ? NULL : (const unsigned char *)l->in + range.at * size;
     struct msg_eager m = {.name = op->name, .params = l->params, .bytes = (uint32_t)bytes};
@@ -30,7 +30,7 @@ static struct action *put_input(struct session *s, const struct op *op, uint32_t
 void announce_eager(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
 {
     const struct op_params *p = &s->slots[op->slot].launch.params;
-    bool each = p->kind == PLAN_REDUCE_SCATTER || p->kind == PLAN_SCATTER || p->kind == PLAN_ALL_TO_ALL;
+    bool each = !plan_kind_alike(p->kind);
     struct action *all = each ? NULL : put_input(s, op, s->view.rank, out);
     for (uint32_t r = 0; r < s->view.world; r++) {
         if (r != s->view.rank && (rank == NONE || rank == r) && peer_reachable(s, r)) {

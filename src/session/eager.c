@@ -18,13 +18,13 @@ static void *accumulator(const struct session_launch *l, const struct numeric *n
 static uint64_t given_bytes(const struct session *s, const struct session_launch *l, const struct numeric *n, uint32_t to)
 {
     size_t count = work_sends(s, l, to).count;
-    return work_sums(&l->params) ? numeric_wire_bytes(n, count) : numeric_user_bytes(n, count);
+    return plan_kind_sums(l->params.kind) ? numeric_wire_bytes(n, count) : numeric_user_bytes(n, count);
 }
 
 static uint64_t taken_bytes(const struct session *s, const struct session_launch *l, const struct numeric *n, uint32_t from)
 {
     size_t count = work_takes(s, l, from).count;
-    return work_sums(&l->params) ? numeric_wire_bytes(n, count) : numeric_user_bytes(n, count);
+    return plan_kind_sums(l->params.kind) ? numeric_wire_bytes(n, count) : numeric_user_bytes(n, count);
 }
 
 /* The contribution of rank op->fold. */
@@ -32,11 +32,13 @@ static void fold(struct session *s, struct op *op, const struct numeric *n, cons
 {
     const struct session_launch *l = &s->slots[op->slot].launch;
     struct work_range range = work_takes(s, l, op->fold);
-    if (!work_sums(&l->params)) {
+    if (!plan_kind_sums(l->params.kind)) {
         unsigned char *to = range.count == 0 ? NULL : (unsigned char *)l->out + numeric_user_bytes(n, range.at);
         if (to != NULL && to != wire) { /* in place: the own part lies there already */
             memcpy(to, wire, numeric_user_bytes(n, range.count));
         }
+    } else if (range.count == 0) {
+        /* nothing to sum up, or not here */
     } else if (op->fold == 0) {
         numeric_load(n, accumulator(l, n), wire, range.count);
     } else {
@@ -50,7 +52,7 @@ static void fold_own(struct session *s, struct op *op, const struct numeric *n)
     const struct session_launch *l = &s->slots[op->slot].launch;
     struct work_range range = work_sends(s, l, s->view.rank);
     const unsigned char *in = range.count == 0 ? NULL : (const unsigned char *)l->in + numeric_user_bytes(n, range.at);
-    if (n->plain || !work_sums(&l->params)) {
+    if (n->plain || !plan_kind_sums(l->params.kind)) {
         fold(s, op, n, in);
     } else {
         numeric_encode(n, s->wire, in, range.count);
@@ -62,7 +64,7 @@ static void fold_own(struct session *s, struct op *op, const struct numeric *n)
 static uint64_t result_digest(const struct session *s, const struct session_launch *l, const struct numeric *n)
 {
     size_t end = 0;
-    for (uint32_t r = 0; r < s->view.world && work_same_for_all(&l->params); r++) {
+    for (uint32_t r = 0; r < s->view.world && plan_kind_alike(l->params.kind); r++) {
         struct work_range range = work_takes(s, l, r);
         end = range.count > 0 && range.at + range.count > end ? range.at + range.count : end;
     }
@@ -74,8 +76,10 @@ static void complete(struct session *s, struct op *op, const struct numeric *n, 
     struct slot *c = &s->slots[op->slot];
     const struct session_launch *l = &c->launch;
     size_t count = 0;
-    if (work_sums(&l->params)) {
+    if (plan_kind_sums(l->params.kind)) {
         count = work_takes(s, l, s->view.rank).count;
+    }
+    if (count > 0) {
         if (n->plain) {
             numeric_finish_plain(n, l->out, count, s->view.world);
         } else {
@@ -177,8 +181,9 @@ static bool payload_fits(const struct session *s, uint64_t sender, const struct 
     if (!work_numeric(s, p, &n) || !work_is_eager(s, p)) {
         return false;
     }
-    bool rooted = p->kind == PLAN_BROADCAST || p->kind == PLAN_SCATTER, gives = !rooted || p->root == sender;
-    uint64_t most = !gives ? 0 : work_sums(p) ? numeric_wire_bytes(&n, (size_t)p->count) : numeric_user_bytes(&n, (size_t)p->count);
+    bool from_root = p->kind == PLAN_BROADCAST || p->kind == PLAN_SCATTER, to_root = p->kind == PLAN_REDUCE || p->kind == PLAN_GATHER;
+    bool gives = from_root ? p->root == sender : !to_root || p->root == s->id;
+    uint64_t most = !gives ? 0 : plan_kind_sums(p->kind) ? numeric_wire_bytes(&n, (size_t)p->count) : numeric_user_bytes(&n, (size_t)p->count);
     return p->layout == 0 ? m->bytes == most : m->bytes <= most;
 }
 

@@ -230,7 +230,7 @@ void launch_call(struct session *s, struct session_event *e, struct outbox *out)
     if (l->params.layout != LAYOUT_PAIRS) {
         c->launch.count = (size_t)l->params.count;
     }
-    if (l->root_rank < s->view.world && (l->params.kind == PLAN_BROADCAST || l->params.kind == PLAN_SCATTER)) {
+    if (l->root_rank < s->view.world && plan_kind_has_root(l->params.kind)) {
         c->launch.params.root = s->view.ids[s->view.ranked[l->root_rank]];
     }
     if (ordered) {

@@ -65,15 +65,18 @@ void mismatch_learn(struct session *s, struct op *op, const struct op_clash *cla
 /* "broadcast of 40 f32, root 1.2", "all-to-all of f32 by counts" */
 static void say_moved(const struct op_params *p, char *out, size_t size)
 {
-    static const char *const kinds[PLAN_KINDS] = {"all-reduce", "reduce-scatter", "all-gather", "broadcast", "scatter", "all-to-all"};
+    static const char *const kinds[PLAN_KINDS] = {"all-reduce", "reduce-scatter", "all-gather", "broadcast", "scatter", "all-to-all",
+                                                   "reduce", "gather"};
     char count[24] = "", more[48] = "";
     if (p->layout != LAYOUT_PAIRS) {
         snprintf(count, sizeof count, "%llu ", (unsigned long long)p->count);
     }
-    if (p->kind == PLAN_REDUCE_SCATTER) {
+    if (plan_kind_sums(p->kind)) {
         snprintf(more, sizeof more, ", %s", redop_name((enum redop)p->op));
-    } else if (p->root != 0) {
-        snprintf(more, sizeof more, ", root " ID_FORMAT, ID_PARTS(p->root));
+    }
+    if (p->root != 0) {
+        size_t used = strlen(more);
+        snprintf(more + used, sizeof more - used, ", root " ID_FORMAT, ID_PARTS(p->root));
     }
     snprintf(out, size, "%s of %s%s%s%s", kinds[p->kind % PLAN_KINDS], count, dtype_name((enum dtype)p->dtype),
              p->layout != 0 ? " by counts" : "", more);

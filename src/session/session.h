@@ -234,7 +234,7 @@ uint32_t session_wanted(const struct session *s, struct session_wanted *out, uin
 const struct session_op *session_op(const struct session *s, uint32_t slot);
 /* Before LAUNCH: number of ranks that will send contributions here, so that the shell can reserve room for launch.window;
  * 0: eager, or not a member.  A launch deferred by a freeze starts with window 0: lanes grant later. */
-uint32_t session_folding_senders(const struct session *s, const struct op_params *params);
+uint32_t session_folding_senders(const struct session *s, const struct op_params *params, uint32_t root_rank);
 
 /* ---- Tables grow with use, between steps: a step never allocates ---- */
 

@@ -500,8 +500,6 @@ bool growth_met(const struct session *s, const struct session_event *e); /* what
 
 /* work.c: ranks are those of plans */
 bool work_numeric(const struct session *s, const struct op_params *p, struct numeric *n);
-bool work_sums(const struct op_params *p);
-bool work_same_for_all(const struct op_params *p); /* what members have in the end */
 bool work_is_eager(const struct session *s, const struct op_params *p);
 bool work_encodes(const struct session *s, const struct op_params *p); /* its input travels with it, and not as it is */
 bool work_has_path(const struct session *s, const struct op_params *p); /* in this view */

@@ -11,28 +11,11 @@ bool work_numeric(const struct session *s, const struct op_params *p, struct num
                         s->cfg.kernels);
 }
 
-bool work_sums(const struct op_params *p)
-{
-    return p->kind == PLAN_ALL_REDUCE || p->kind == PLAN_REDUCE_SCATTER;
-}
-
-/* Every member gets the same bytes, or none of them. */
-bool work_same_for_all(const struct op_params *p)
-{
-    return p->kind != PLAN_REDUCE_SCATTER && p->kind != PLAN_SCATTER && p->kind != PLAN_ALL_TO_ALL;
-}
-
-/* Payloads of its launch that differ from receiver to receiver. */
-static bool differs(const struct op_params *p)
-{
-    return p->kind == PLAN_REDUCE_SCATTER || p->kind == PLAN_SCATTER || p->kind == PLAN_ALL_TO_ALL;
-}
-
 bool work_is_eager(const struct session *s, const struct op_params *p)
 {
     uint64_t size = dtype_size((enum dtype)p->dtype);
     uint64_t most = s->view.plan.eager_bytes; /* 0: a view with a missing edge, where not everybody can tell everybody */
-    if (differs(p)) { /* what one member says in one step stays as little */
+    if (!plan_kind_alike(p->kind)) { /* what one member says in one step stays as little */
         most /= s->view.world;
     }
     return most != 0 && p->layout != LAYOUT_PAIRS && p->count <= most / size;
@@ -65,6 +48,10 @@ struct work_range work_sends(const struct session *s, const struct session_launc
         return part(s, l->counts, l->places, l->count, to);
     case PLAN_SCATTER:
         return root ? part(s, l->counts, l->places, l->count, to) : whole(0);
+    case PLAN_REDUCE:
+        return whole(l->params.root == s->view.ids[to] ? l->count : 0);
+    case PLAN_GATHER:
+        return whole(l->params.root == s->view.ids[to] ? part(s, l->counts, l->places, l->count, s->view.rank).count : 0);
     case PLAN_KINDS:
         break;
     }
@@ -73,7 +60,7 @@ struct work_range work_sends(const struct session *s, const struct session_launc
 
 struct work_range work_takes(const struct session *s, const struct session_launch *l, uint32_t from)
 {
-    bool root = l->params.root == s->view.ids[from];
+    bool root = l->params.root == s->view.ids[from], own = l->params.root == s->id;
     switch ((enum plan_kind)l->params.kind) {
     case PLAN_ALL_REDUCE:
         return whole(l->count);
@@ -87,6 +74,10 @@ struct work_range work_takes(const struct session *s, const struct session_launc
         return part(s, l->out_counts, l->out_places, l->count, from);
     case PLAN_SCATTER: /* only the root has a list of all counts */
         return whole(!root ? 0 : part(s, l->counts, l->places, l->count, s->view.rank).count);
+    case PLAN_REDUCE:
+        return whole(own ? l->count : 0);
+    case PLAN_GATHER:
+        return own ? part(s, l->counts, l->places, l->count, from) : whole(0);
     case PLAN_KINDS:
         break;
     }
@@ -106,8 +97,10 @@ static enum plan_algorithm algorithm_of(const struct session *s, const struct op
         return ring || s->view.world == 1 ? PLAN_CHAIN : PLAN_DIRECT;
     case PLAN_SCATTER:
     case PLAN_ALL_TO_ALL:
+    case PLAN_GATHER:
         return PLAN_PAIRWISE;
     case PLAN_REDUCE_SCATTER:
+    case PLAN_REDUCE:
     case PLAN_KINDS:
         break;
     }
@@ -132,14 +125,14 @@ void work_plan(struct session *s, struct slot *c, const struct op_name *name)
     run->lanes = s->view.plan.lanes;
     run->in = l->in;
     run->out = l->out;
-    run->verify = s->view.plan.verify != 0 && work_same_for_all(p);
+    run->verify = s->view.plan.verify != 0 && plan_kind_alike(p->kind);
     run->ranks = s->view.ids;
     run->launch = ++s->launches;
     PCCL_ASSERT(work_numeric(s, p, &run->numeric));
     uint32_t root = view_rank(s, p->root);
     run->plan.kind = (enum plan_kind)p->kind;
     run->plan.algorithm = algorithm_of(s, p, &run->numeric);
-    if (s->view.world == 1 && work_sums(p)) { /* of one is the own part */
+    if (s->view.world == 1 && plan_kind_sums(p->kind)) { /* of one is the own part */
         run->plan.kind = PLAN_SCATTER;
         run->plan.algorithm = PLAN_PAIRWISE;
     }
@@ -160,11 +153,14 @@ void work_plan(struct session *s, struct slot *c, const struct op_name *name)
         plan_frame_elements(plan_largest(&run->plan), numeric_wire_bytes(&run->numeric, 1024), run->plan.align, s->view.plan.frame_bytes);
 }
 
-uint32_t session_folding_senders(const struct session *s, const struct op_params *params)
+uint32_t session_folding_senders(const struct session *s, const struct op_params *params, uint32_t root_rank)
 {
     struct numeric n;
-    if (s->phase != PHASE_MEMBER || s->frozen || s->view.world < 2 || !work_sums(params) || !work_numeric(s, params, &n) ||
+    if (s->phase != PHASE_MEMBER || s->frozen || s->view.world < 2 || !plan_kind_sums(params->kind) || !work_numeric(s, params, &n) ||
         work_is_eager(s, params)) {
+        return 0;
+    }
+    if (params->kind == PLAN_REDUCE && root_rank < s->view.world && s->view.ranked[root_rank] != s->view.rank) {
         return 0;
     }
     return algorithm_of(s, params, &n) == PLAN_RING ? 1 : s->view.world - 1;
@@ -174,5 +170,5 @@ bool work_encodes(const struct session *s, const struct op_params *p)
 {
     struct numeric n;
     uint64_t size = dtype_size((enum dtype)p->dtype);
-    return size != 0 && work_sums(p) && p->count <= BOUNDS_EAGER_BYTES / size && work_numeric(s, p, &n) && !n.plain;
+    return size != 0 && plan_kind_sums(p->kind) && p->count <= BOUNDS_EAGER_BYTES / size && work_numeric(s, p, &n) && !n.plain;
 }

@@ -11,7 +11,7 @@
 
 #include "tests/e2e/cluster.h"
 
-enum kind { ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, BROADCAST, SCATTER, ALL_TO_ALL, BARRIER, KINDS };
+enum kind { ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, BROADCAST, SCATTER, ALL_TO_ALL, REDUCE, GATHER, BARRIER, KINDS };
 enum { GAP = 3, MOST_WORLD = 9, UNTOUCHED = 0xA5 };
 
 struct trial {
@@ -76,7 +76,7 @@ static size_t place_of(const struct trial *t, bool in, uint32_t self, uint32_t o
 {
     size_t at = 0;
     for (uint32_t r = 0; r < of; r++) {
-        at += (in ? part(t, self, r) : part(t, r, t->kind == ALL_GATHER ? r : self)) + (t->uneven ? GAP : 0);
+        at += (in ? part(t, self, r) : part(t, r, t->kind == ALL_GATHER || t->kind == GATHER ? r : self)) + (t->uneven ? GAP : 0);
     }
     return at;
 }
@@ -99,11 +99,12 @@ static struct buffers make(const struct trial *t, uint32_t world, uint32_t self)
     struct buffers b = {0};
     size_t size = size_of(t->type);
     bool root = self == t->root, parts = t->kind == REDUCE_SCATTER || t->kind == ALL_TO_ALL || (t->kind == SCATTER && root);
-    size_t own = t->kind == ALL_GATHER ? part(t, self, self) : t->count;
-    b.in_count = parts ? place_of(t, true, self, world) : t->kind == ALL_REDUCE || t->kind == ALL_GATHER || (t->kind == BROADCAST && root) ? own : 0;
+    size_t own = t->kind == ALL_GATHER || t->kind == GATHER ? part(t, self, self) : t->count;
+    b.in_count = parts ? place_of(t, true, self, world) : t->kind == ALL_REDUCE || t->kind == ALL_GATHER || t->kind == REDUCE || t->kind == GATHER || (t->kind == BROADCAST && root) ? own : 0;
     b.out_count = t->kind == ALL_GATHER || t->kind == ALL_TO_ALL ? place_of(t, false, self, world)
                   : t->kind == REDUCE_SCATTER || t->kind == SCATTER ? part(t, t->root, self)
-                  : t->kind == BARRIER ? 0 : t->count;
+                  : t->kind == GATHER ? (root ? place_of(t, false, self, world) : 0)
+                  : t->kind == BARRIER || (t->kind == REDUCE && !root) ? 0 : t->count;
     b.in = malloc(b.in_count * size + 1);
     b.out = malloc(b.out_count * size + 1);
     b.want = malloc(b.out_count * size + 1);
@@ -116,19 +117,19 @@ static struct buffers make(const struct trial *t, uint32_t world, uint32_t self)
     if (!parts) {
         fill(b.in, t, world, self, 0, b.in_count);
     }
-    for (uint32_t r = 0; r < world && (t->kind == ALL_GATHER || t->kind == ALL_TO_ALL); r++) {
-        uint32_t to = t->kind == ALL_GATHER ? 0 : self;
-        fill(b.want + place_of(t, false, self, r) * size, t, world, r, to, part(t, r, t->kind == ALL_GATHER ? r : self));
+    bool gathers = t->kind == ALL_GATHER || (t->kind == GATHER && root);
+    for (uint32_t r = 0; r < world && (gathers || t->kind == ALL_TO_ALL); r++) {
+        fill(b.want + place_of(t, false, self, r) * size, t, world, r, gathers ? 0 : self, part(t, r, gathers ? r : self));
     }
     if (t->kind == BROADCAST || t->kind == SCATTER) {
         fill(b.want, t, world, t->root, t->kind == SCATTER ? self : 0, b.out_count);
     }
-    for (size_t i = 0; i < b.out_count && (t->kind == ALL_REDUCE || t->kind == REDUCE_SCATTER); i++) {
+    for (size_t i = 0; i < b.out_count && (t->kind == ALL_REDUCE || t->kind == REDUCE_SCATTER || t->kind == REDUCE); i++) {
         store(b.want + i * size, t->type, reduced(t, world, t->kind == REDUCE_SCATTER ? self : 0, i));
     }
-    if (t->in_place && t->kind == ALL_GATHER) {
+    if (t->in_place && gathers) {
         memcpy(b.out + place_of(t, false, self, self) * size, b.in, b.in_count * size);
-    } else if (t->in_place && (t->kind == ALL_REDUCE || (t->kind == BROADCAST && root))) {
+    } else if (t->in_place && (t->kind == ALL_REDUCE || ((t->kind == BROADCAST || t->kind == REDUCE) && root))) {
         memcpy(b.out, b.in, b.in_count * size);
     }
     return b;
@@ -141,8 +142,8 @@ static pcclResult_t call(const struct trial *t, pcclComm_t *comm, uint32_t world
     const void *in = b->in;
     void *out = b->out;
     for (uint32_t r = 0; r < world; r++) {
-        counts[r] = t->kind == ALL_GATHER ? part(t, r, r) : part(t, self, r);
-        places[r] = place_of(t, t->kind != ALL_GATHER, self, r);
+        counts[r] = t->kind == ALL_GATHER || t->kind == GATHER ? part(t, r, r) : part(t, self, r);
+        places[r] = place_of(t, t->kind != ALL_GATHER && t->kind != GATHER, self, r);
         out_counts[r] = part(t, r, self);
         out_places[r] = place_of(t, false, self, r);
     }
@@ -165,6 +166,13 @@ static pcclResult_t call(const struct trial *t, pcclComm_t *comm, uint32_t world
         out = t->in_place && self == t->root ? b->in + places[self] * size : out;
         return t->uneven ? pcclScatterV(in, counts, places, out, part(t, t->root, self), t->type, t->root, comm, op)
                          : pcclScatter(in, out, t->count, t->type, t->root, comm, op);
+    case REDUCE:
+        return pcclReduce(t->in_place && self == t->root ? out : in, self == t->root ? out : NULL, t->count, t->type, t->op, t->root, comm,
+                          op);
+    case GATHER:
+        in = t->in_place && self == t->root ? b->out + places[self] * size : in;
+        return t->uneven ? pcclGatherV(in, part(t, self, self), out, self == t->root ? counts : NULL, places, t->type, t->root, comm, op)
+                         : pcclGather(in, self == t->root ? out : NULL, t->count, t->type, t->root, comm, op);
     case BARRIER:
         return pcclBarrier(comm, op);
     case KINDS:
@@ -200,13 +208,13 @@ static struct trial trial_of(uint32_t number, uint32_t world)
     struct trial t = {.kind = (enum kind)(number % KINDS), .type = (pcclDataType_t)(number / KINDS % 12), .op = (pcclRedOp_t)(h % 5),
                       .count = counts[(h >> 3) % 9], .uneven = (h >> 8) % 3 == 0, .in_place = (h >> 10) % 3 == 0,
                       .async = (h >> 12) % 2, .root = (h >> 14) % world, .number = number};
-    bool lists = t.kind != ALL_REDUCE && t.kind != BROADCAST && t.kind != BARRIER;
+    bool lists = t.kind != ALL_REDUCE && t.kind != BROADCAST && t.kind != BARRIER && t.kind != REDUCE;
     t.uneven = t.uneven && lists;
     t.count = t.uneven ? t.count / 2 : t.count;
     return t;
 }
 
-enum { TRIALS = 7 * 12 * 3, FLIGHT = 5 };
+enum { TRIALS = 9 * 12 * 3, FLIGHT = 5 };
 
 /* Some are awaited at once, some up to FLIGHT later: all members issue them in the same order. */
 static void run_trials(struct cluster_peer *p, void *context)

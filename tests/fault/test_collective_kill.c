@@ -11,7 +11,7 @@
 
 #include "tests/fault/peer_calls.h"
 
-enum kind { ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, BROADCAST, SCATTER, ALL_TO_ALL, KINDS };
+enum kind { ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, BROADCAST, SCATTER, ALL_TO_ALL, REDUCE, GATHER, KINDS };
 
 struct kill_job {
     enum kind kind;
@@ -32,7 +32,7 @@ static float wanted(enum kind kind, uint32_t world, uint32_t self, uint32_t of, 
     for (uint32_t r = 0; r < world; r++) {
         sum += given(r, kind == REDUCE_SCATTER ? self : 0, i);
     }
-    return kind == ALL_REDUCE || kind == REDUCE_SCATTER ? sum
+    return kind == ALL_REDUCE || kind == REDUCE_SCATTER || kind == REDUCE ? sum
            : kind == BROADCAST                          ? given(1, 0, i)
            : kind == SCATTER                            ? given(1, self, i)
                                                         : given(of, kind == ALL_TO_ALL ? self : 0, i);
@@ -47,7 +47,8 @@ static pcclResult_t attempt(struct peer *self, const struct kill_job *job)
         return rc;
     }
     uint32_t ins = job->kind == REDUCE_SCATTER || job->kind == ALL_TO_ALL || job->kind == SCATTER ? world : 1;
-    uint32_t outs = job->kind == ALL_GATHER || job->kind == ALL_TO_ALL ? world : 1;
+    uint32_t outs = job->kind == ALL_GATHER || job->kind == ALL_TO_ALL || job->kind == GATHER ? world : 1;
+    bool has = (job->kind != REDUCE && job->kind != GATHER) || me.rank == 1;
     float *in = malloc(ins * job->count * sizeof *in), *out = malloc(outs * job->count * sizeof *out);
     for (size_t i = 0; i < ins * job->count; i++) {
         in[i] = given(me.rank, ins > 1 ? (uint32_t)(i / job->count) : 0, i % job->count);
@@ -71,11 +72,17 @@ static pcclResult_t attempt(struct peer *self, const struct kill_job *job)
     case ALL_TO_ALL:
         rc = pcclAllToAll(in, out, job->count, pcclFloat, self->comm, NULL);
         break;
+    case REDUCE:
+        rc = pcclReduce(in, out, job->count, pcclFloat, pcclSum, 1, self->comm, NULL);
+        break;
+    case GATHER:
+        rc = pcclGather(in, out, job->count, pcclFloat, 1, self->comm, NULL);
+        break;
     case KINDS:
         break;
     }
     size_t wrong = 0;
-    for (size_t i = 0; rc == pcclSuccess && i < outs * job->count; i++) {
+    for (size_t i = 0; rc == pcclSuccess && has && i < outs * job->count; i++) {
         wrong += out[i] != wanted(job->kind, world, me.rank, (uint32_t)(i / job->count), i % job->count);
     }
     EXPECT_EQ(wrong, 0);

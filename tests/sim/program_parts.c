@@ -13,7 +13,12 @@ uint16_t oracle_node_of(const struct cluster *cl, uint64_t id);
 
 static bool parted(const struct op_params *p)
 {
-    return p->kind != PLAN_ALL_REDUCE && p->kind != PLAN_BROADCAST;
+    return p->kind != PLAN_ALL_REDUCE && p->kind != PLAN_BROADCAST && p->kind != PLAN_REDUCE;
+}
+
+static bool gathers(const struct op_params *p)
+{
+    return p->kind == PLAN_ALL_GATHER || p->kind == PLAN_GATHER;
 }
 
 size_t parts_between(const struct call *c, uint32_t from, uint32_t to)
@@ -21,7 +26,7 @@ size_t parts_between(const struct call *c, uint32_t from, uint32_t to)
     if (!c->uneven) {
         return c->base;
     }
-    uint64_t pair = c->params.kind == PLAN_ALL_GATHER ? from : c->params.kind == PLAN_ALL_TO_ALL ? from * 131 + to : to;
+    uint64_t pair = gathers(&c->params) ? from : c->params.kind == PLAN_ALL_TO_ALL ? from * 131 + to : to;
     static const uint8_t times[] = {0, 1, 2, 1};
     return c->base * times[mix64(c->shape, pair) % 4];
 }
@@ -40,10 +45,12 @@ size_t parts_input(const struct call *c, uint32_t rank)
 {
     switch ((enum plan_kind)c->params.kind) {
     case PLAN_ALL_REDUCE:
+    case PLAN_REDUCE:
         return c->base;
     case PLAN_BROADCAST:
         return rank == c->root ? c->base : 0;
     case PLAN_ALL_GATHER:
+    case PLAN_GATHER:
         return parts_between(c, rank, rank);
     case PLAN_SCATTER:
         return rank == c->root ? place(c, true, rank, c->world) : 0;
@@ -65,6 +72,10 @@ size_t parts_output(const struct call *c, uint32_t rank)
     case PLAN_ALL_GATHER:
     case PLAN_ALL_TO_ALL:
         return place(c, false, rank, c->world);
+    case PLAN_GATHER:
+        return rank == c->root ? place(c, false, rank, c->world) : 0;
+    case PLAN_REDUCE:
+        return rank == c->root ? c->base : 0;
     case PLAN_SCATTER:
         return parts_between(c, c->root, rank);
     case PLAN_REDUCE_SCATTER:
@@ -88,7 +99,7 @@ void parts_shape(const struct cluster *cl, const struct node *n, struct call *c,
     uint64_t h = mix64(mix64(mix64(cl->opt.seed, n->group), n->program->step), c->op + 7000);
     p->kind = (uint8_t)(h % PLAN_KINDS);
     p->quant = p->quant_dtype = 0;
-    p->op = p->kind == PLAN_ALL_REDUCE || p->kind == PLAN_REDUCE_SCATTER ? p->op : 0;
+    p->op = plan_kind_sums(p->kind) ? p->op : 0;
     c->world = info.snapshot.group;
     c->rank = info.rank;
     c->root = (uint32_t)(h >> 20) % c->world;
@@ -96,9 +107,9 @@ void parts_shape(const struct cluster *cl, const struct node *n, struct call *c,
     c->params = *p;
     c->uneven = parted(p) && (h >> 40) % 2 == 0;
     c->base = !parted(p) ? p->count : p->count / c->world / 2;
-    c->in_place = c->in_place && p->kind == PLAN_ALL_REDUCE;
+    c->in_place = c->in_place && (p->kind == PLAN_ALL_REDUCE || (p->kind == PLAN_REDUCE && c->rank == c->root));
     p->count = c->base;
-    bool pairs = p->kind == PLAN_ALL_TO_ALL || p->kind == PLAN_SCATTER;
+    bool pairs = p->kind == PLAN_ALL_TO_ALL || p->kind == PLAN_SCATTER || p->kind == PLAN_GATHER;
     if (c->uneven && pairs) {
         p->layout = LAYOUT_PAIRS;
         p->count = 0;
@@ -112,9 +123,10 @@ bool parts_odd(struct call *c, struct op_params *p)
 {
     size_t moves = 0;
     for (uint32_t r = 0; r < c->world && c->rank < c->world; r++) {
-        bool scatters = p->kind == PLAN_SCATTER;
-        moves += r == c->rank || (scatters && c->rank != c->root) ? 0 : parts_between(c, c->rank, r);
-        moves += r == c->rank || (scatters && r != c->root) ? 0 : parts_between(c, r, c->rank);
+        bool sends = p->kind == PLAN_SCATTER ? c->rank == c->root : p->kind != PLAN_GATHER || r == c->root;
+        bool takes = p->kind == PLAN_SCATTER ? r == c->root : p->kind != PLAN_GATHER || c->rank == c->root;
+        moves += r == c->rank || !sends ? 0 : parts_between(c, c->rank, r);
+        moves += r == c->rank || !takes ? 0 : parts_between(c, r, c->rank);
     }
     if (moves == 0) {
         return false;
@@ -135,19 +147,20 @@ void parts_lists(struct call *c, struct session_launch *l)
     l->tag = 0;
     l->world = n;
     l->root_rank = c->root;
-    l->count = parts_output(c, c->rank < n ? c->rank : 0);
+    uint32_t self = c->rank < n ? c->rank : 0;
+    l->count = c->params.kind == PLAN_GATHER ? parts_input(c, self) : parts_output(c, self);
     if (!c->uneven) {
         return;
     }
     c->lists = realloc(c->lists, 4 * (size_t)n * sizeof *c->lists);
-    bool gather = c->params.kind == PLAN_ALL_GATHER;
+    bool gather = gathers(&c->params);
     for (uint32_t r = 0; r < n; r++) {
         c->lists[r] = gather ? parts_between(c, r, r) : parts_between(c, c->rank, r);
         c->lists[n + r] = place(c, !gather, c->rank, r);
         c->lists[2 * n + r] = parts_between(c, r, c->rank);
         c->lists[3 * n + r] = place(c, false, c->rank, r);
     }
-    if (c->params.kind != PLAN_SCATTER || c->rank == c->root) {
+    if ((c->params.kind != PLAN_SCATTER && c->params.kind != PLAN_GATHER) || c->rank == c->root) {
         l->counts = c->lists;
         l->places = c->lists + n;
     }
@@ -159,7 +172,7 @@ void parts_lists(struct call *c, struct session_launch *l)
 
 bool parts_same_for_all(const struct call *c)
 {
-    return c->params.kind == PLAN_ALL_REDUCE || c->params.kind == PLAN_BROADCAST || c->params.kind == PLAN_ALL_GATHER;
+    return plan_kind_alike(c->params.kind);
 }
 
 /* ---- The oracle's side ------------------------------------------------------------------------------------------------------- */
@@ -178,9 +191,10 @@ bool parts_moved_right(const struct cluster *cl, const struct view_record *v, co
     size_t size = dtype_size((enum dtype)c->params.dtype);
     for (uint32_t r = 0; r < v->members; r++) {
         bool rooted = c->params.kind == PLAN_BROADCAST || c->params.kind == PLAN_SCATTER;
-        size_t to = c->params.kind == PLAN_ALL_GATHER || c->params.kind == PLAN_ALL_TO_ALL ? place(c, false, self, r) : 0;
+        size_t to = gathers(&c->params) || c->params.kind == PLAN_ALL_TO_ALL ? place(c, false, self, r) : 0;
         size_t from = c->params.kind == PLAN_ALL_TO_ALL || c->params.kind == PLAN_SCATTER ? place(c, true, r, self) : 0;
-        size_t count = rooted ? (r == c->root ? parts_output(c, self) : 0) : parts_between(c, r, self);
+        bool has = c->params.kind != PLAN_GATHER || self == c->root;
+        size_t count = rooted ? (r == c->root ? parts_output(c, self) : 0) : has ? parts_between(c, r, self) : 0;
         if (count > 0) {
             parts_given(cl, v, c, r, given);
         }
@@ -193,5 +207,5 @@ bool parts_moved_right(const struct cluster *cl, const struct view_record *v, co
 
 size_t parts_from(const struct call *c, uint32_t from, uint32_t to)
 {
-    return place(c, true, from, to);
+    return c->params.kind == PLAN_REDUCE_SCATTER ? place(c, true, from, to) : 0;
 }

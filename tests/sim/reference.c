@@ -220,7 +220,7 @@ static bool reference_ordered(const struct cluster *cl, const struct view_record
         self++;
     }
     bool fits = self < view->members && c->world == view->members && c->rank == self;
-    bool right = fits && (c->params.kind == PLAN_REDUCE_SCATTER ? reference_part(cl, view, c, self)
+    bool right = fits && (plan_kind_sums(c->params.kind) ? reference_part(cl, view, c, self)
                                                                 : parts_moved_right(cl, view, c, self));
     if (!right) {
         snprintf(why, size, "kind %u of %zu %s, %s, at rank %u of %u%s", c->params.kind, c->base,

@@ -212,12 +212,17 @@ static void op_expect(struct cluster *c, uint32_t o)
         case PLAN_BROADCAST:
             expect_copy(c, o, s, 0, root, 0, op->params.count);
             break;
+        case PLAN_REDUCE:
+            if (r == root) {
+                reduce_range(c, o, 0, s->expected, op->params.count, order);
+            }
+            break;
         case PLAN_SCATTER:
             expect_copy(c, o, s, 0, root, before, part);
             break;
         default:
-            for (uint32_t i = 0; i < c->world; i++) {
-                bool gather = op->params.kind == PLAN_ALL_GATHER;
+            for (uint32_t i = 0; i < c->world && (op->params.kind != PLAN_GATHER || r == root); i++) {
+                bool gather = op->params.kind == PLAN_ALL_GATHER || op->params.kind == PLAN_GATHER;
                 size_t column = 0;
                 for (uint32_t k = 0; k < i; k++) {
                     column += op->parts[k][r];
@@ -258,8 +263,10 @@ static void op_sizes(struct cluster *c, uint32_t o, const struct op_choice *choi
             column += op->parts[t][r];
         }
         const size_t in[PLAN_KINDS] = {choice->count, all, op->parts[0][r], r == op->params.root ? choice->count : 0,
-                                       r == op->params.root ? all : 0, sum_of(op->parts[r], c->world)};
-        const size_t out[PLAN_KINDS] = {choice->count, op->parts[0][r], all, choice->count, op->parts[0][r], column};
+                                       r == op->params.root ? all : 0, sum_of(op->parts[r], c->world), choice->count, op->parts[0][r]};
+        bool root = r == op->params.root;
+        const size_t out[PLAN_KINDS] = {choice->count, op->parts[0][r], all, choice->count, op->parts[0][r], column,
+                                        root ? choice->count : 0, root ? all : 0};
         s->in_count = in[choice->kind];
         s->out_count = out[choice->kind];
         s->in_bytes = numeric_user_bytes(&op->numeric, s->in_count);
@@ -272,12 +279,12 @@ static void share_make(struct cluster *c, uint32_t r, uint32_t o, const struct o
     struct operation *op = &c->ops[o];
     struct share *s = &c->shares[r][o];
     struct plan_params *p = &op->params;
-    bool sums = p->kind == PLAN_ALL_REDUCE || p->kind == PLAN_REDUCE_SCATTER, pairs = p->kind == PLAN_ALL_TO_ALL;
+    bool sums = plan_kind_sums((uint8_t)p->kind), pairs = p->kind == PLAN_ALL_TO_ALL;
     p->rank = r;
     for (uint32_t t = 0; t < c->world; t++) {
         op->out_parts[t] = op->parts[t][r];
     }
-    p->counts = pairs ? op->parts[r] : p->kind == PLAN_ALL_REDUCE || p->kind == PLAN_BROADCAST ? NULL : op->parts[0];
+    p->counts = pairs ? op->parts[r] : p->kind == PLAN_ALL_REDUCE || p->kind == PLAN_BROADCAST || p->kind == PLAN_REDUCE ? NULL : op->parts[0];
     p->out_counts = pairs ? op->out_parts : NULL;
     plan_make(&s->plan, p, s->segments, s->steps);
     s->in_place = (p->kind == PLAN_ALL_GATHER || (p->kind == PLAN_BROADCAST && r == p->root)) && draw(c, 2) == 0;

@@ -97,7 +97,7 @@ static void check_layout(const struct world *w)
 {
     const struct plan_params *q = &w->params;
     const struct plan *a = &w->plans[0];
-    bool cut = q->kind == PLAN_ALL_REDUCE || q->kind == PLAN_BROADCAST;
+    bool cut = q->kind == PLAN_ALL_REDUCE || q->kind == PLAN_BROADCAST || q->kind == PLAN_REDUCE;
     size_t next = 0;
     for (uint32_t i = 0; cut && i < a->segment_count; i++) {
         const struct plan_segment *s = &a->segments[i];
@@ -237,6 +237,14 @@ static void check_value(const struct world *w, uint32_t rank, const struct plan_
         EXPECT_EQ(v->place, plan_place(q->places, q->counts, q->count, rank));
         EXPECT_EQ(s->count, plan_part(q->counts, q->count, rank));
         break;
+    case PLAN_REDUCE:
+        EXPECT(rank == q->root && memcmp(v->ranks, all, sizeof all) == 0 && v->place == s->out);
+        break;
+    case PLAN_GATHER:
+        EXPECT(rank == q->root && single && v->place == 0);
+        EXPECT_EQ(s->out, plan_place(q->places, q->counts, q->count, from));
+        EXPECT_EQ(s->count, plan_part(q->counts, q->count, from));
+        break;
     default:
         EXPECT(single);
         break;
@@ -302,9 +310,11 @@ static void check_coverage(const struct world *w, uint32_t rank)
     }
     if (q->kind == PLAN_REDUCE_SCATTER || q->kind == PLAN_SCATTER) {
         due = plan_part(q->counts, q->count, rank);
-    } else if (q->kind == PLAN_ALL_GATHER) {
+    } else if (q->kind == PLAN_REDUCE) {
+        due = rank == q->root ? due : 0;
+    } else if (q->kind == PLAN_ALL_GATHER || q->kind == PLAN_GATHER) {
         due = 0;
-        for (uint32_t r = 0; r < q->world; r++) {
+        for (uint32_t r = 0; r < q->world && (q->kind == PLAN_ALL_GATHER || rank == q->root); r++) {
             due += plan_part(q->counts, q->count, r);
         }
     }

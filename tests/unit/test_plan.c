@@ -115,13 +115,20 @@ TEST(parts_of_any_size_are_gathered_and_scattered_and_reduced)
         enum plan_kind kind;
         enum plan_algorithm algorithm;
     } plans[] = {{PLAN_REDUCE_SCATTER, PLAN_DIRECT}, {PLAN_ALL_GATHER, PLAN_DIRECT}, {PLAN_ALL_GATHER, PLAN_RING},
-                 {PLAN_ALL_GATHER, PLAN_BRUCK}, {PLAN_SCATTER, PLAN_PAIRWISE}};
+                 {PLAN_ALL_GATHER, PLAN_BRUCK}, {PLAN_SCATTER, PLAN_PAIRWISE}, {PLAN_GATHER, PLAN_PAIRWISE}};
     struct rng rng = {5};
     for (uint32_t world = 2; world <= MAX_WORLD; world = next_world(world)) {
         for (size_t i = 0; i < sizeof plans / sizeof plans[0]; i++) {
             check_parts(&rng, (struct plan_params){.kind = plans[i].kind, .algorithm = plans[i].algorithm, .world = world,
                                                    .root = (uint32_t)rng_below(&rng, world)});
         }
+    }
+}
+
+TEST(a_reduce_gives_the_root_every_contribution_once)
+{
+    for (uint32_t world = 2; world <= MAX_WORLD; world = next_world(world)) {
+        check_counts((struct plan_params){.kind = PLAN_REDUCE, .algorithm = PLAN_DIRECT, .world = world, .root = world / 3});
     }
 }
 

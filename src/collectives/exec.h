@@ -105,7 +105,7 @@ struct exec {
     bool idle;          /* done, and every send has left */
     bool work;          /* own input waits to be copied: send EXEC_WORK until none does */
     bool starved;       /* a sender waits for room: send EXEC_ROOM when the room has some */
-    uint64_t digest;    /* sum over frames of hash(offset, bytes): independent of lanes and order */
+    uint64_t digest;    /* sum over frames of hash(number, bytes): independent of lanes and order */
     uint64_t tx_bytes, rx_bytes; /* payload */
     uint64_t progress;  /* counts every frame moved: the progress watch compares */
     uint32_t pending;   /* frames not complete */

@@ -60,15 +60,17 @@ static void fold_own(struct session *s, struct op *op, const struct numeric *n)
     }
 }
 
-/* Of what all members have alike in the end. */
+/* Of what all members have alike in the end: part by part. */
 static uint64_t result_digest(const struct session *s, const struct session_launch *l, const struct numeric *n)
 {
-    size_t end = 0;
+    uint64_t digest = 0;
     for (uint32_t r = 0; r < s->view.world && plan_kind_alike(l->params.kind); r++) {
-        struct work_range range = work_takes(s, l, r);
-        end = range.count > 0 && range.at + range.count > end ? range.at + range.count : end;
+        struct work_range range = work_takes(s, l, r); /* each member has its own places, and what lies between is its own, too */
+        const unsigned char *at = range.count == 0 ? NULL : (const unsigned char *)l->out + numeric_user_bytes(n, range.at);
+        bool again = r > 0 && plan_kind_sums(l->params.kind);
+        digest += at == NULL || again ? 0 : hash_mix64(hash_simple64(at, numeric_user_bytes(n, range.count)), r);
     }
-    return end == 0 ? 0 : hash_simple64(l->out, numeric_user_bytes(n, end));
+    return digest;
 }
 
 static void complete(struct session *s, struct op *op, const struct numeric *n, struct outbox *out)

@@ -38,7 +38,7 @@ static uint64_t expected_digest(const struct cluster *c, uint32_t r, uint32_t o)
             size_t at, count;
             plan_frame(&share->plan, s->frame + f, &at, &count);
             size_t offset = numeric_user_bytes(n, s->out + at);
-            sum += hash_mix64(hash_simple64(share->expected + offset, numeric_user_bytes(n, count)), offset);
+            sum += hash_mix64(hash_simple64(share->expected + offset, numeric_user_bytes(n, count)), s->frame + f);
         }
     }
     return sum;

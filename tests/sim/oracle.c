@@ -265,6 +265,21 @@ static bool all_launched(const struct cluster *cl, const struct node *n, const s
     return true;
 }
 
+/* Of those who are left with it. */
+static bool others_launched(const struct cluster *cl, const struct node *n, const struct outcome_record *r)
+{
+    struct session_info info;
+    session_info(n->session, &info);
+    const struct view_record *now = oracle_view(cl, info.run, n->group, info.view);
+    for (uint32_t i = 0; now != NULL && i < now->members; i++) {
+        uint16_t node = oracle_node_of(cl, now->ids[i]);
+        if (node < CLUSTER_NODES && node != n->index && (r->launched[node / 64] >> (node % 64) & 1) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static const char *class_name(uint8_t class)
 {
     static const char *const names[] = {"?", "success", "abort", "refusal", "mismatch", "digest", "no memory"};
@@ -326,7 +341,7 @@ static void check_result(struct cluster *cl, const struct node *n, const struct 
                          const struct outcome_record *r)
 {
     char why[200] = "no view of that size, or a member has not launched it";
-    if (c->odd && o->world > 1) {
+    if (c->odd && others_launched(cl, n, r)) {
         cluster_fail(cl, "peer %u: success with parameters that differ from the others'", n->index);
     }
     for (uint32_t i = cl->oracle.view_count; i > 0; i--) { /* it may be collected views later */

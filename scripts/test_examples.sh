@@ -24,6 +24,28 @@ smallest_program_says_what_is_wrong() { # nobody listens there
     out=$(timeout 60 "$build/examples/allreduce_min" 1 127.0.0.1:1 2>&1)
     [ $? = 1 ] && [ -n "$out" ]
 }
+collective() { # name, what both copies say together, sorted
+    local first status=0 said
+    start_master --listen 127.0.0.1:0 || return 1
+    timeout 30 "$build/examples/collectives" "$1" "$address" >"$work/first" &
+    first=$!
+    timeout 30 "$build/examples/collectives" "$1" "$address" >"$work/second" || status=1
+    wait $first || status=1
+    stop_master || status=1
+    said=$(sort "$work/first" "$work/second" | sed 's/rank //; s/ of 2//' | paste -sd';')
+    [ "$said" = "$2" ] && [ $status = 0 ] || { echo "$1: $said"; return 1; }
+}
+each_collective_says_what_it_has() {
+    collective all-reduce '0: mean: 0.5 1;1: mean: 0.5 1' &&
+        collective reduce-scatter '0: own part of the sum: 1;1: own part of the sum: 21' &&
+        collective all-gather '0: all: 0 1;1: all: 0 1' &&
+        collective broadcast '0: weights: 3 1 4;1: weights: 3 1 4' &&
+        collective scatter '0: own part: 100;1: own part: 101' &&
+        collective all-to-all '0: from all: 0 10;1: from all: 1 11' &&
+        collective reduce '0: worst: 2' &&
+        collective gather '0: lists: 0 1 1' &&
+        collective barrier '0: all have come, counted: 2;1: all have come, counted: 2'
+}
 options_are_checked() {
     "$build/examples/train_charlm" --stesp 5
     [ $? = 2 ] || return 1
@@ -195,7 +217,8 @@ WRAPPER
         { cat "$work/late.log"; return 1; }
 }
 
-check_each smallest_program_adds_up smallest_program_says_what_is_wrong options_are_checked \
+check_each smallest_program_adds_up smallest_program_says_what_is_wrong each_collective_says_what_it_has \
+    options_are_checked \
     readme_listing_compiles porting_listing_compiles readme_listing_runs demo_refuses_numbers_that_are_none \
     demo_ends_in_silence_at_ctrl_c demo_says_so_when_the_late_peer_comes_after_the_end \
     demo_refuses_a_text_that_it_cannot_learn demo_learns_the_users_text

@@ -64,7 +64,7 @@ void stranger_tick(struct master *m);
 
 /* ---- own_pause.c: M7 ---- */
 void pause_noticed(struct master *m);              /* it was the master that stood still */
-void pause_spare(struct master *m, const struct world *w); /* ... or so it seems; before the tick of a world */
+void pause_spare(struct master *m, struct world *w); /* ... or so it seems; before the tick of a world */
 
 /* master_check.c: asserts what must hold between two steps */
 void master_check(struct master *m);

@@ -19,11 +19,10 @@ void pause_noticed(struct master *m)
 }
 
 /* More than half quiet when the first is to go says that the fault is on this side; once, then it is believed. */
-void pause_spare(struct master *m, const struct world *w)
+void pause_spare(struct master *m, struct world *w)
 {
-    struct world_census here = {0}, all = {0};
-    world_count(w, &here);
-    if (here.silent == 0) {
+    struct world_census all = {0};
+    if (!world_silent(w)) {
         return;
     }
     for (struct world *each = registry_after(m, NULL); each != NULL; each = registry_after(m, each)) {

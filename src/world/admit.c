@@ -103,6 +103,7 @@ static void admit_attempt(struct world *w)
         mb->linked = false;
         joining += mb->joining;
     }
+    w->admit.unlinked = joining + member_count(w, NULL, MEMBER_ACCEPTED);
     if (joining == 0 && member_count(w, NULL, MEMBER_ACCEPTED) == 0) {
         admit_stop(w, "nobody left");
         return;
@@ -183,7 +184,7 @@ void admit_settle(struct world *w)
     case ADMIT_LINKING:
         if (w->admit.again) {
             admit_attempt(w);
-        } else if (linking_all(w, NULL)) {
+        } else if (w->admit.unlinked == 0) {
             admit_close(w);
         }
         break;
@@ -220,13 +221,14 @@ void admit_persisted(struct world *w, uint64_t number)
     }
 }
 
-/* Of the attempt that is open for this member: an admission's, or that of its group's freeze. */
-static bool is_awaited(const struct world *w, const struct member *mb, uint32_t attempt)
+/* How many still wait in the attempt that is open for this member, an admission's or that of its group's freeze; null: it is
+ * waited for in none. */
+static uint32_t *awaited(struct world *w, const struct member *mb, uint32_t attempt)
 {
-    const struct group *g = member_group(w, mb);
+    struct group *g = member_group(w, mb);
     bool freeze = g->phase == GROUP_LINKING && mb->phase == MEMBER_ACCEPTED && attempt == g->link_attempt;
     bool admission = w->admit.phase == ADMIT_LINKING && linking_takes_part(mb) && attempt == w->admit.current;
-    return (freeze || admission) && !mb->linked;
+    return mb->linked ? NULL : freeze ? &g->unlinked : admission ? &w->admit.unlinked : NULL;
 }
 
 void admit_linked(struct world *w, struct member *mb, uint64_t view, struct reader *r)
@@ -241,7 +243,8 @@ void admit_linked(struct world *w, struct member *mb, uint64_t view, struct read
         return;
     }
     struct group *g = member_group(w, mb);
-    bool counts = is_awaited(w, mb, l.attempt);
+    uint32_t *left = awaited(w, mb, l.attempt);
+    bool counts = left != NULL;
     for (uint32_t i = 0; i < l.failed; i++) {
         uint64_t id = get_u64(r);
         bool known = counts && id != mb->id && view_has(view_next(g), id);
@@ -254,6 +257,7 @@ void admit_linked(struct world *w, struct member *mb, uint64_t view, struct read
         member_violation(w, mb, "a linked that cannot be read");
     } else if (counts) {
         mb->linked = true;
+        --*left;
         if (mb->phase == MEMBER_ACCEPTED) {
             mb->known_view = view_current(g)->view; /* ADMIT came behind it on the same connection */
         }

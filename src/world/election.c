@@ -104,9 +104,11 @@ static void promote_holders(struct world *w, struct group *g, const struct msg_v
     for (struct member *mb; (mb = voter_next(w, g, &at)) != NULL;) {
         if (mb->whole && !mb->distrusted && same_content(&mb->vote.msg, won) &&
             mb->vote.msg.strategy != STRATEGY_RECEIVE) {
+            roll_out(w, mb);
             mb->role = SYNC_HOLDER;
             mb->whole = false;
             mb->staged = true;
+            roll_in(w, mb);
             *receivers -= 1;
         }
     }
@@ -136,9 +138,11 @@ static bool assign_roles(struct world *w, struct group *g, const struct msg_vote
             member_exclude(w, mb, CAUSE_KICK_STRATEGY, "send only, but other content was elected");
             kicked = true;
         }
+        roll_out(w, mb);
         mb->role = receives || v->strategy == STRATEGY_RECEIVE ? SYNC_RECEIVER : SYNC_HOLDER;
         mb->staged = !receives;
         mb->told = false;
+        roll_in(w, mb);
         *receivers += receives;
     }
     promote_holders(w, g, won, receivers);
@@ -170,7 +174,9 @@ static void answer_all(struct world *w, struct group *g, enum answer_result resu
         struct member *mb = &w->members[i];
         if (member_accepted_in(w, mb, g) && mb->vote.kind == VOTE_SYNC) {
             mb->synced = result == ANSWER_OK || mb->synced;
+            roll_out(w, mb);
             mb->role = 0;
+            roll_in(w, mb);
             mb->failures = 0;
             vote_answer(w, mb, result, value, &sizes, text);
         }
@@ -223,26 +229,6 @@ static void elect(struct world *w, struct group *g)
     source_tell(w, g, NULL);
 }
 
-/* How a round stands: living holders, receivers that have not staged, receivers that have. */
-struct tally {
-    uint32_t holders, waiting, told, staged; /* told: of those that wait */
-};
-
-static struct tally tally_of(const struct world *w, const struct group *g)
-{
-    struct tally t = {0};
-    for (uint32_t i = 0; i < w->member_room; i++) {
-        const struct member *mb = &w->members[i];
-        if (member_accepted_in(w, mb, g)) {
-            t.holders += mb->role == SYNC_HOLDER;
-            t.waiting += mb->role == SYNC_RECEIVER && !mb->staged;
-            t.told += mb->role == SYNC_RECEIVER && !mb->staged && mb->told;
-            t.staged += mb->role == SYNC_RECEIVER && mb->staged;
-        }
-    }
-    return t;
-}
-
 /* Whoever could have passed the state on to them is none that is believed. */
 static void exclude_unserved(struct world *w, struct group *g)
 {
@@ -262,12 +248,12 @@ static void exclude_unserved(struct world *w, struct group *g)
 static void settle_staging(struct world *w, struct group *g)
 {
     source_tell(w, g, NULL);
-    struct tally t = tally_of(w, g);
-    if (t.waiting == 0 || (MUTANT(SYNC_EARLY_APPLY) && t.staged > 0)) {
+    const struct tally *t = &g->tally;
+    if (t->waiting == 0 || (MUTANT(SYNC_EARLY_APPLY) && t->staged > 0)) {
         persist_revision(w, g, "all have staged");
-    } else if (g->sync.again || t.holders == 0) {
+    } else if (g->sync.again || t->holders == 0) {
         world_move(w, PHASE_SYNC, &g->sync.phase, SYNC_IDLE, g->label, view_current(g)->view, "no source: once more");
-    } else if (t.told == 0) {
+    } else if (t->told == 0) {
         exclude_unserved(w, g);
     }
 }
@@ -384,7 +370,9 @@ void election_staged(struct world *w, struct member *mb, const struct msg_staged
     bool caught = note_liar(w, g, s->liar);
     switch ((enum staged_status)s->status) {
     case STAGED_OK:
+        roll_out(w, mb);
         mb->staged = true;
+        roll_in(w, mb);
         break;
     case STAGED_NO_SOURCE:
         g->sync.again = true;

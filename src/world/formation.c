@@ -32,7 +32,7 @@ bool world_forming(const struct world *w)
 
 int64_t world_tombstone(const struct world *w)
 {
-    bool only = formation_kept(w) && member_count(w, NULL, MEMBER_FREE) == w->member_room;
+    bool only = formation_kept(w) && member_used(w) == 0;
     return only ? w->form.deadline : NEVER;
 }
 
@@ -119,7 +119,7 @@ bool formation_loses(struct world *w, struct member *mb, enum cause cause, const
     address_text(&mb->info.address[0], where);
     formation_fail(w, cause, mb->id, "rank %u, peer " ID_FORMAT " at %s: %s", mb->info.key, ID_PARTS(mb->id), where, text);
     if (mb->conn == SLOT_NONE) { /* the others, and who has a connection, hear of it by the same word */
-        world_move(w, PHASE_MEMBER, &mb->phase, MEMBER_GONE, mb->id, 0, "lost while its world was created");
+        roll_move(w, mb, MEMBER_GONE, 0, "lost while its world was created");
     }
     return true;
 }

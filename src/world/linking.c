@@ -33,22 +33,11 @@ void linking_send(struct world *w, struct group *g, uint32_t attempt, struct mem
 uint32_t linking_begin(struct world *w, struct group *g)
 {
     view_next(g)->edges = 0; /* LINKED will name them */
+    g->unlinked = member_count(w, g, MEMBER_ACCEPTED);
     for (uint32_t i = 0; i < w->member_room; i++) {
         if (member_group(w, &w->members[i]) == g) {
             w->members[i].linked = false;
         }
     }
     return ++w->admit.attempt;
-}
-
-bool linking_all(const struct world *w, const struct group *g)
-{
-    for (uint32_t i = 0; i < w->member_room; i++) {
-        const struct member *mb = &w->members[i];
-        bool asked = g == NULL ? linking_takes_part(mb) : member_accepted_in(w, mb, g);
-        if (asked && !mb->linked) {
-            return false;
-        }
-    }
-    return true;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/bitset.h"
 #include "core/id.h"
 #include "world/world_state.h"
 #include "wire/address.h"
@@ -14,6 +15,7 @@ void member_closed(struct world *w, struct member *mb)
 {
     mb->conn = SLOT_NONE;
     mb->lost_at = w->common->now;
+    roll_due(w, mb);
     mb->view_sent_at = mb->known_view == view_current(member_group(w, mb))->view ? mb->view_sent_at : NEVER;
     if (mb->phase == MEMBER_PENDING) { /* M10: not accepted yet, dropped */
         member_exclude(w, mb, CAUSE_PEER_LOST, "connection closed before it was accepted");
@@ -25,10 +27,10 @@ void member_closed(struct world *w, struct member *mb)
 
 void member_sweep(struct world *w)
 {
-    for (uint32_t i = 0; i < w->member_room; i++) {
+    for (uint32_t i = 0; member_count(w, NULL, MEMBER_GONE) > 0; i++) {
         struct member *mb = &w->members[i];
         if (mb->phase == MEMBER_GONE) {
-            world_move(w, PHASE_MEMBER, &mb->phase, MEMBER_FREE, mb->id, 0, "forgotten");
+            roll_move(w, mb, MEMBER_FREE, 0, "forgotten");
             (void)bandwidth_forget_peer(&w->bandwidth, mb->id); /* ids do not come back */
         }
     }
@@ -103,6 +105,7 @@ static void bind(struct world *w, struct member *mb, uint32_t conn)
     mb->seen = c->seen;
     mb->heard_at = w->common->now;
     mb->beat_at = w->common->now + w->common->config.heartbeat_ns;
+    roll_due(w, mb);
 }
 
 static const char *full_text(const struct world *w, bool members)
@@ -116,10 +119,7 @@ static const char *full_text(const struct world *w, bool members)
 
 struct member *member_newcomer(struct world *w, uint32_t conn, const struct msg_register *reg)
 {
-    struct member *mb = NULL;
-    for (uint32_t i = 0; i < w->member_room && mb == NULL; i++) {
-        mb = w->members[i].phase == MEMBER_FREE ? &w->members[i] : NULL;
-    }
+    struct member *mb = roll_free(w);
     struct group *g = mb == NULL ? NULL : group_of_label(w, reg->group);
     bool fits = g != NULL && member_count(w, g, MEMBER_PENDING) + member_count(w, g, MEMBER_ACCEPTED) < g->size.members;
     if (!fits) {
@@ -132,7 +132,7 @@ struct member *member_newcomer(struct world *w, uint32_t conn, const struct msg_
     mb->verify = reg->verify != 0;
     take_addresses(&mb->info, reg, &w->common->conns[conn].seen);
     bind(w, mb, conn);
-    world_move(w, PHASE_MEMBER, &mb->phase, MEMBER_PENDING, mb->id, 0, "registered");
+    roll_move(w, mb, MEMBER_PENDING, 0, "registered");
     common_welcome(w->common, conn, w->run, mb->id);
     return mb;
 }
@@ -259,8 +259,11 @@ static void exclude_silent(struct world *w, struct member *mb)
 
 void member_tick(struct world *w)
 {
-    for (uint32_t i = 0; i < w->member_room; i++) {
+    uint32_t room = w->member_room;
+    roll_mark_due(w);
+    for (uint32_t i = bitset_next(w->due_set, room, 0); i < room; i = bitset_next(w->due_set, room, i + 1)) {
         struct member *mb = &w->members[i];
+        bitset_remove(w->due_set, i);
         if (!member_registered(mb)) {
             continue;
         }
@@ -271,20 +274,6 @@ void member_tick(struct world *w)
         } else if (mb->conn != SLOT_NONE && w->common->now >= mb->beat_at) {
             send_heartbeat(w, mb);
         }
+        roll_due(w, mb);
     }
-}
-
-int64_t member_deadline(const struct world *w)
-{
-    int64_t due = NEVER;
-    for (uint32_t i = 0; i < w->member_room; i++) {
-        const struct member *mb = &w->members[i];
-        if (member_registered(mb)) {
-            int64_t dead = mb->heard_at + w->common->config.dead_ns;
-            int64_t next = mb->conn == SLOT_NONE ? mb->lost_at + w->common->config.reconnect_ns : mb->beat_at;
-            next = next < dead ? next : dead;
-            due = next < due ? next : due;
-        }
-    }
-    return due;
 }

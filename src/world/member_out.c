@@ -47,9 +47,11 @@ void member_exclude_told(struct world *w, struct member *mb, enum cause cause, c
     }
     formation_gone(w, mb, cause);
     snprintf(mb->gone_text, sizeof mb->gone_text, "%s", text);
+    roll_out(w, mb);
     mb->vote.kind = VOTE_NONE; /* M6: a vote loses only the voters that leave */
     mb->role = 0;
-    world_move(w, PHASE_MEMBER, &mb->phase, MEMBER_GONE, mb->id, view_current(g)->view, why);
+    roll_in(w, mb);
+    roll_move(w, mb, MEMBER_GONE, view_current(g)->view, why);
     if (mb->conn != SLOT_NONE) {
         if (cause != CAUSE_PEER_LEFT) {
             common_fence(w->common, mb->conn, w->run, view_current(g)->view, cause, text);

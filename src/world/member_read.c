@@ -9,17 +9,6 @@ struct group *member_group(const struct world *w, const struct member *mb)
     return &w->groups[mb->group];
 }
 
-struct member *member_find(const struct world *w, uint64_t id)
-{
-    for (uint32_t i = 0; i < w->member_room; i++) {
-        struct member *mb = &w->members[i];
-        if (mb->id == id && member_registered(mb)) {
-            return mb;
-        }
-    }
-    return NULL;
-}
-
 bool member_registered(const struct member *mb)
 {
     return mb->phase == MEMBER_PENDING || mb->phase == MEMBER_ACCEPTED;
@@ -48,12 +37,13 @@ bool member_accepted_in(const struct world *w, const struct member *mb, const st
     return mb->phase == MEMBER_ACCEPTED && (g == NULL || member_group(w, mb) == g);
 }
 
+uint32_t member_used(const struct world *w)
+{
+    const uint32_t *phase = w->tally.phase;
+    return phase[MEMBER_PENDING] + phase[MEMBER_ACCEPTED] + phase[MEMBER_GONE];
+}
+
 uint32_t member_count(const struct world *w, const struct group *g, enum member_phase phase)
 {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < w->member_room; i++) {
-        const struct member *mb = &w->members[i];
-        count += mb->phase == phase && (g == NULL || member_group(w, mb) == g);
-    }
-    return count;
+    return g != NULL ? g->tally.phase[phase] : w->tally.phase[phase];
 }

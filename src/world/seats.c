@@ -66,7 +66,7 @@ static void give_up(struct world *w)
             snprintf(mb->gone_text, sizeof mb->gone_text, "its world was given up: %.120s", w->form.text);
             common_close(w->common, mb->conn);
             mb->conn = SLOT_NONE;
-            world_move(w, PHASE_MEMBER, &mb->phase, MEMBER_GONE, mb->id, 0, "told that its world was given up");
+            roll_move(w, mb, MEMBER_GONE, 0, "told that its world was given up");
         }
     }
     w->form.given_up = w->common->now;

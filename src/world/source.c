@@ -102,11 +102,13 @@ static void put_elected_frame(struct world *w, struct group *g, const struct mem
 
 void source_tell(struct world *w, struct group *g, struct member *again)
 {
-    uint32_t at = 0;
+    uint32_t at = again == NULL && g->tally.untold == 0 ? view_current(g)->members : 0;
     for (struct member *mb; (mb = voter_next(w, g, &at)) != NULL;) {
         bool first = mb->role != 0 && !mb->told && can_be_told(w, g, mb);
         bool send = again != NULL ? again == mb && mb->told : first;
+        roll_out(w, mb);
         mb->told = mb->told || first;
+        roll_in(w, mb);
         if (send && mb->conn != SLOT_NONE) {
             put_elected_frame(w, g, mb);
             outbox_send(w->common->out, MASTER_SEND, mb->conn);

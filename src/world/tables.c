@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 
+#include "core/bitset.h"
 #include "core/layout.h"
 #include "world/world_state.h"
 
@@ -13,11 +14,26 @@ enum { FIRST_MEMBERS = 4, FIRST_RECORDS = 16 };
 
 /* ---- where everything lies ----------------------------------------------------------------------------------------- */
 
+/* A power of two, at most half of it in use. */
+static uint32_t index_size(uint32_t entries)
+{
+    uint32_t size = 16;
+    while (size < 2 * entries) {
+        size *= 2;
+    }
+    return size;
+}
+
 static size_t lay_out_world(struct layout *l, const struct world_size *s, struct world *w)
 {
     size_t n = s->probed;
     (void)layout_take(l, 1, sizeof *w);
     w->members = layout_take(l, s->members, sizeof *w->members);
+    w->by_id_size = index_size(s->members);
+    w->by_id = layout_take(l, w->by_id_size, sizeof *w->by_id);
+    w->due_storage = layout_take(l, 1, heap_bytes(s->members));
+    w->free_set = layout_take(l, bitset_words(s->members), sizeof *w->free_set);
+    w->due_set = layout_take(l, bitset_words(s->members), sizeof *w->due_set);
     w->form.seats = layout_take(l, s->seats, sizeof *w->form.seats);
     w->groups = layout_take(l, s->groups, sizeof *w->groups);
     w->bandwidth.capacity = n > 0 ? BANDWIDTH_CAPACITY(n) : 0;
@@ -26,15 +42,6 @@ static size_t lay_out_world(struct layout *l, const struct world_size *s, struct
     w->optimise.storage = layout_take(l, PROBE_ROUNDS_ROOM(n), sizeof *w->optimise.storage);
     w->optimise.edges = layout_take(l, n * n, sizeof *w->optimise.edges);
     return l->used;
-}
-
-static uint32_t index_size(uint32_t records)
-{
-    uint32_t size = 16;
-    while (size < 2 * records) {
-        size *= 2;
-    }
-    return size;
 }
 
 static size_t lay_out_group(struct layout *l, const struct common *c, const struct group_size *s, struct group *g)
@@ -113,8 +120,7 @@ static struct world_size world_wants(const struct world *w, const struct world_n
     const struct master_config *cfg = &w->common->config;
     struct world_size s = size_of(w);
     if (need->newcomer) {
-        uint32_t used = w->member_room - member_count(w, NULL, MEMBER_FREE);
-        s.members = doubled(s.members, FIRST_MEMBERS, used + 1, cfg->max_members);
+        s.members = doubled(s.members, FIRST_MEMBERS, member_used(w) + 1, cfg->max_members);
         s.groups = doubled(s.groups, 1, group_slot(w, need->label) + 1, cfg->max_groups);
     }
     s.seats = need->seats > s.seats ? need->seats : s.seats;
@@ -245,6 +251,7 @@ static struct world *move_world(struct world *old, const struct world_size *s, v
     w->group_room = s->groups;
     w->probe_room = s->probed;
     w->seat_room = s->seats;
+    roll_rebuild(w);
     return w;
 }
 

@@ -205,12 +205,8 @@ static void put_view_frame(struct world *w, struct group *g, bool whole, uint32_
 
 static bool fresh_in(const struct view_record *v, uint64_t id)
 {
-    for (uint32_t i = 0; i < v->members; i++) {
-        if (v->ids[i] == id) {
-            return v->fresh[i];
-        }
-    }
-    return false;
+    uint32_t rank = view_place(v, id);
+    return rank != SLOT_NONE && v->fresh[rank];
 }
 
 void view_send(struct world *w, struct group *g, struct member *only)
@@ -271,7 +267,7 @@ void view_send_freeze(struct world *w, struct group *g, struct member *only)
 static void freeze_attempt(struct world *w, struct group *g)
 {
     g->attempt++;
-    g->survivors = member_count(w, g, MEMBER_ACCEPTED);
+    g->survivors = g->unreported = member_count(w, g, MEMBER_ACCEPTED);
     g->lost = g->suspect = false;
     g->report_by = w->common->now + w->common->config.dead_ns;
     report_reset(g);
@@ -309,13 +305,14 @@ void view_frozen(struct world *w, struct member *mb, struct reader *r)
         return;
     }
     mb->reported = true;
+    g->unreported--;
     w->changed = true;
 }
 
 /* Reports are sent in the step that hears FREEZE: a peer that shows life but no report for so long is no survivor. */
 void view_tick(struct world *w)
 {
-    for (uint32_t i = 0; i < w->member_room; i++) {
+    for (uint32_t i = 0; w->common->now >= view_deadline(w) && i < w->member_room; i++) {
         struct member *mb = &w->members[i];
         const struct group *g = member_group(w, mb);
         if (mb->phase != MEMBER_ACCEPTED || w->common->now < g->report_by) {
@@ -339,16 +336,6 @@ int64_t view_deadline(const struct world *w)
         }
     }
     return due;
-}
-
-static bool all_reported(const struct world *w, const struct group *g)
-{
-    for (uint32_t i = 0; i < w->member_room; i++) {
-        if (member_accepted_in(w, &w->members[i], g) && !w->members[i].reported) {
-            return false;
-        }
-    }
-    return true;
 }
 
 /* The next view, members and missing edges known, goes to the journal. */
@@ -437,7 +424,7 @@ void view_settle(struct world *w, struct group *g)
         } else if (g->lost) {
             freeze_attempt(w, g); /* M1, M2: the set only shrinks */
             w->changed = true;
-        } else if (all_reported(w, g)) {
+        } else if (g->unreported == 0) {
             settle_reported(w, g);
         }
         break;
@@ -445,7 +432,7 @@ void view_settle(struct world *w, struct group *g)
         if (g->lost) { /* with fewer members other pairs may lack a relay: from the reports on */
             world_move(w, PHASE_GROUP, &g->phase, GROUP_FREEZING, g->label, view_current(g)->view, "lost while links are made");
             freeze_attempt(w, g);
-        } else if (linking_all(w, g)) {
+        } else if (g->unlinked == 0) {
             settle_linked(w, g);
         }
         break;
@@ -472,7 +459,7 @@ static void view_install(struct world *w, struct group *g)
                      ID_PARTS(v->ids[i]), g->label);
         }
         if (mb != NULL && mb->phase == MEMBER_PENDING) {
-            world_move(w, PHASE_MEMBER, &mb->phase, MEMBER_ACCEPTED, mb->id, v->view, "admitted");
+            roll_move(w, mb, MEMBER_ACCEPTED, v->view, "admitted");
             mb->joining = false;
             w->had_members = true;
         }
@@ -482,7 +469,9 @@ static void view_install(struct world *w, struct group *g)
             mb->waits_for = MUTANT(COMPLAINT_KEPT) ? mb->waits_for : 0;
             mb->unheard_by = 0;
             mb->wait = (struct peer_wait){0};
+            roll_out(w, mb);
             mb->vote.msg.passed = 0;
+            roll_in(w, mb);
         }
     }
     g->suspect = false;
@@ -531,7 +520,9 @@ void view_publish(struct world *w, struct group *g)
             vote_replay(w, mb);
         }
         if (MUTANT(DROPVOTES) && member_accepted_in(w, mb, g)) {
+            roll_out(w, mb);
             mb->vote.kind = VOTE_NONE;
+            roll_in(w, mb);
         }
     }
 }

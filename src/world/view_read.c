@@ -14,21 +14,23 @@ struct view_record *view_next(struct group *g)
     return &g->views[1 - g->current];
 }
 
-bool view_has(const struct view_record *v, uint64_t id)
+uint32_t view_place(const struct view_record *v, uint64_t id)
 {
     uint32_t low = 0, high = v->members;
     while (low < high) {
         uint32_t at = low + (high - low) / 2;
-        if (v->ids[at] == id) {
-            return true;
-        }
         if (v->ids[at] < id) {
             low = at + 1;
         } else {
             high = at;
         }
     }
-    return false;
+    return low < v->members && v->ids[low] == id ? low : SLOT_NONE;
+}
+
+bool view_has(const struct view_record *v, uint64_t id)
+{
+    return view_place(v, id) != SLOT_NONE;
 }
 
 struct sizes view_sizes(struct world *w, const struct group *g, bool joining)

@@ -10,26 +10,12 @@
 #include "topology/tour_local.h"
 #include "topology/tour_repair.h"
 
-static uint32_t rank_of(const struct view_record *v, uint64_t id)
-{
-    uint32_t low = 0, high = v->members;
-    while (low < high) {
-        uint32_t at = low + (high - low) / 2;
-        if (v->ids[at] < id) {
-            low = at + 1;
-        } else {
-            high = at;
-        }
-    }
-    return low < v->members && v->ids[low] == id ? low : SLOT_NONE;
-}
-
 uint32_t ring_costs(const struct world *w, const struct view_record *v, uint64_t *cost)
 {
     uint32_t n = v->members;
     (void)tour_costs_fill(&w->bandwidth, v->ids, n, cost);
     for (uint32_t i = 0; i < v->edges; i++) {
-        uint32_t a = rank_of(v, v->edge[i].a), b = rank_of(v, v->edge[i].b);
+        uint32_t a = view_place(v, v->edge[i].a), b = view_place(v, v->edge[i].b);
         if (a != SLOT_NONE && b != SLOT_NONE) {
             cost[a * n + b] = cost[b * n + a] = TOUR_FORBIDDEN;
         }
@@ -41,7 +27,7 @@ static void ring_keep(const struct view_record *from, struct view_record *to)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < from->members; i++) {
-        uint32_t rank = rank_of(to, from->ids[from->ring[i]]);
+        uint32_t rank = view_place(to, from->ids[from->ring[i]]);
         if (rank != SLOT_NONE) {
             to->ring[count++] = rank;
         }

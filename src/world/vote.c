@@ -40,6 +40,7 @@ void vote_take(struct world *w, struct member *mb, const struct msg_vote *v, uin
     if (mb->answer.view == view || header_view == view || MUTANT(KNOWN_BY_VOTE)) {
         mb->known_view = view; /* who asks again has had its last answer, and what was sent before it */
     }
+    roll_out(w, mb);
     if (mb->vote.kind == VOTE_NONE) { /* a repeated one changes nothing */
         mb->vote = (struct open_vote){.kind = v->kind, .since = w->common->now, .msg = *v};
         mb->vote.msg.passed = 0;
@@ -49,54 +50,34 @@ void vote_take(struct world *w, struct member *mb, const struct msg_vote *v, uin
         mb->vote.msg.passed = 1; /* said later, or again after a resume */
         w->changed = true;
     }
+    roll_in(w, mb);
 }
 
 bool vote_all_in(const struct world *w, const struct group *g, enum vote_kind kind)
 {
-    uint32_t voters = 0;
-    for (uint32_t i = 0; i < w->member_room; i++) {
-        const struct member *mb = &w->members[i];
-        if (member_accepted_in(w, mb, g)) {
-            if (mb->vote.kind != kind) {
-                return false;
-            }
-            voters++;
-        }
-    }
-    return voters > 0 && !w->ghost;
+    const struct tally *t = g != NULL ? &g->tally : &w->tally;
+    return t->voters[kind] > 0 && t->voters[kind] == t->phase[MEMBER_ACCEPTED] && !w->ghost;
 }
 
-uint64_t vote_waits_for(const struct world *w, const struct member *mb)
+uint64_t vote_waits_for(struct world *w, const struct member *mb)
 {
     bool pending = mb->phase == MEMBER_PENDING; /* for the next update of all */
     uint8_t kind = pending ? VOTE_UPDATE : mb->vote.kind;
-    if (kind == VOTE_NONE) {
-        return 0;
-    }
-    for (uint32_t i = 0; i < w->member_room; i++) {
-        const struct member *other = &w->members[i];
-        bool in_scope = other->phase == MEMBER_ACCEPTED && (kind != VOTE_SYNC || member_group(w, other) == member_group(w, mb));
-        bool missing = kind == VOTE_QUERY ? other->vote.kind == VOTE_NONE : other->vote.kind != kind;
-        if (in_scope && missing) {
-            return other->id;
-        }
-    }
-    return 0;
+    return kind == VOTE_NONE ? 0 : roll_missing(w, kind == VOTE_SYNC ? member_group(w, mb) : NULL, kind);
+}
+
+static bool group_quiet(const struct group *g)
+{
+    return g->phase == GROUP_FREE || (g->phase == GROUP_NORMAL && !g->suspect && !g->lost);
 }
 
 bool vote_quiet(const struct world *w, const struct group *g)
 {
-    if (w->admit.phase != ADMIT_IDLE) {
-        return false;
+    bool quiet = w->admit.phase == ADMIT_IDLE && (g == NULL || group_quiet(g));
+    for (uint32_t i = 0; quiet && g == NULL && i < w->group_room; i++) {
+        quiet = group_quiet(&w->groups[i]);
     }
-    for (uint32_t i = 0; i < w->group_room; i++) {
-        const struct group *each = &w->groups[i];
-        bool in_scope = each->phase != GROUP_FREE && (g == NULL || each == g);
-        if (in_scope && (each->phase != GROUP_NORMAL || each->suspect || each->lost)) {
-            return false;
-        }
-    }
-    return true;
+    return quiet;
 }
 
 void vote_replay(struct world *w, struct member *mb)
@@ -111,7 +92,9 @@ static void vote_close(struct world *w, struct member *mb, const struct msg_answ
     mb->answer.number = mb->answered++;
     mb->answer.kind = mb->vote.kind;
     mb->answer_by_view = by_view;
+    roll_out(w, mb);
     mb->vote.kind = VOTE_NONE;
+    roll_in(w, mb);
     mb->distrusted = MUTANT(DISTRUST_KEPT) && mb->distrusted;
     w->changed = true;
 }
@@ -137,19 +120,28 @@ void vote_answered_by_view(struct world *w, struct member *mb, const struct view
 
 /* ---- a newcomer's first update ------------------------------------------------------------------------------------- */
 
-static const struct member *voter_of(const struct world *w, const struct group *g, enum vote_kind kind);
-
 /* The others go on without an update: they launch, or wait in a vote that needs this member.  A query says nothing of that. */
 static bool others_go_on(const struct world *w, const struct member *mb)
 {
-    return mb->vote.msg.passed || w->voters[VOTE_OPTIMISE] > 0 || voter_of(w, member_group(w, mb), VOTE_SYNC) != NULL;
+    return mb->vote.msg.passed || w->voters[VOTE_OPTIMISE] > 0 || member_group(w, mb)->tally.voters[VOTE_SYNC] > 0;
+}
+
+/* Whether that can be said of anybody: most steps of an update look at no member. */
+static bool any_first(const struct world *w)
+{
+    bool any = false;
+    for (uint32_t i = 0; w->tally.firsts > 0 && !any && i < w->group_room; i++) {
+        const struct tally *t = &w->groups[i].tally;
+        any = t->firsts > 0 && (t->passed > 0 || w->voters[VOTE_OPTIMISE] > 0 || t->voters[VOTE_SYNC] > 0);
+    }
+    return any;
 }
 
 /* Everybody writes the loop with the update at its beginning: who was just admitted by the others' update waits in one of its own,
  * and they do not come.  Its admission was that update. */
 static void settle_first(struct world *w)
 {
-    if (vote_all_in(w, NULL, VOTE_UPDATE) || MUTANT(ALONE_NEVER)) {
+    if (vote_all_in(w, NULL, VOTE_UPDATE) || !any_first(w) || MUTANT(ALONE_NEVER)) {
         return;
     }
     for (uint32_t i = 0; i < w->member_room; i++) {
@@ -174,7 +166,8 @@ static void settle_first(struct world *w)
 static const struct member *voter_of(const struct world *w, const struct group *g, enum vote_kind kind)
 {
     const struct member *found = NULL;
-    for (uint32_t i = 0; i < w->member_room; i++) {
+    bool any = (g != NULL ? &g->tally : &w->tally)->voters[kind] > 0;
+    for (uint32_t i = 0; any && i < w->member_room; i++) {
         const struct member *mb = &w->members[i];
         if (member_accepted_in(w, mb, g) && mb->vote.kind == kind && (found == NULL || mb->id < found->id)) {
             found = mb;
@@ -186,8 +179,11 @@ static const struct member *voter_of(const struct world *w, const struct group *
 /* M9: two votes conflict when each needs a member that waits in the other; both fail at once, others go on. */
 static void settle_conflict(struct world *w, struct group *g, enum vote_kind one, enum vote_kind two)
 {
+    if (!vote_quiet(w, g)) {
+        return;
+    }
     const struct member *a = voter_of(w, g, one), *b = voter_of(w, g, two);
-    if (a == NULL || b == NULL || !vote_quiet(w, g)) {
+    if (a == NULL || b == NULL) {
         return;
     }
     char text[BOUNDS_TEXT];
@@ -222,20 +218,9 @@ static void settle_query(struct world *w)
     }
 }
 
-static void count_voters(struct world *w)
-{
-    memset(w->voters, 0, sizeof w->voters);
-    for (uint32_t i = 0; i < w->member_room; i++) {
-        const struct member *mb = &w->members[i];
-        if (mb->phase == MEMBER_ACCEPTED) {
-            w->voters[mb->vote.kind]++;
-        }
-    }
-}
-
 void vote_settle(struct world *w)
 {
-    count_voters(w); /* most steps see no vote at all: they stay cheap however many groups there are */
+    memcpy(w->voters, w->tally.voters, sizeof w->voters); /* most steps see no vote at all: they stay cheap however many groups there are */
     if (w->voters[VOTE_UPDATE] > 0) {
         settle_first(w);
     }

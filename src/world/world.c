@@ -104,6 +104,7 @@ void world_frame(struct world *w, uint32_t conn, const struct frame_header *h, c
     struct reader r;
     reader_init(&r, payload, h->length);
     mb->heard_at = w->common->now;
+    roll_due(w, mb);
     if (h->run != 0 && h->run != w->run) {
         member_violation(w, mb, "a frame of another run");
         return;
@@ -213,6 +214,7 @@ void world_restart_timers(struct world *w)
     for (uint32_t i = 0; i < w->member_room; i++) {
         w->members[i].heard_at = w->common->now;
         w->members[i].lost_at = w->common->now;
+        roll_due(w, &w->members[i]);
     }
     for (uint32_t i = 0; i < w->group_room; i++) {
         w->groups[i].report_by = w->common->now + w->common->config.dead_ns;
@@ -223,5 +225,6 @@ void world_hear_all(struct world *w)
 {
     for (uint32_t i = 0; i < w->member_room; i++) {
         w->members[i].heard_at = w->common->now;
+        roll_due(w, &w->members[i]);
     }
 }

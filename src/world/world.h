@@ -77,11 +77,12 @@ bool world_knows(const struct world *w, const struct claim *c);       /* this ca
 int64_t world_tombstone(const struct world *w);                       /* until when it is only remembered; NEVER: it is not */
 /* It was given up and this rank's first call has not been told: until when it waits for that; NEVER: it does not. */
 int64_t world_owes(const struct world *w, const struct claim *c);
-/* Adds the registered ones, those of them that are about to go for their silence, and those that are nearly as quiet. */
+/* Adds the registered ones, and those of them that are about to go for their silence, or soon. */
 struct world_census {
-    uint32_t registered, silent, quiet;
+    uint32_t registered, quiet;
 };
 void world_count(const struct world *w, struct world_census *c);
+bool world_silent(struct world *w); /* whether the tick that comes finds somebody silent (roll.c) */
 bool world_holds(const struct world *w, uint32_t member, uint32_t conn); /* this one is that one's */
 
 /* The costs between members of the group that a search is for; the number of members, 0: it is not wanted any more. */

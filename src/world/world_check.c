@@ -10,10 +10,8 @@
 static void check_known_view(const struct world *w, const struct member *mb)
 {
     const struct view_record *v = &w->groups[mb->group].views[w->groups[mb->group].current];
-    bool fresh = false;
-    for (uint32_t i = 0; i < v->members; i++) {
-        fresh = fresh || (v->ids[i] == mb->id && v->fresh[i]);
-    }
+    uint32_t rank = view_place(v, mb->id);
+    bool fresh = rank != SLOT_NONE && v->fresh[rank];
     PCCL_ASSERT(mb->known_view == v->view || (fresh ? mb->known_view == 0 : mb->known_view == v->parent));
 }
 
@@ -100,6 +98,7 @@ static void check_group(const struct world *w, const struct group *g)
     }
     PCCL_ASSERT(g->phase != GROUP_FREEZING || (g->report_by != NEVER && g->attempt > 0));
     PCCL_ASSERT(g->phase != GROUP_FREEZING || g->cause != CAUSE_NONE); /* M8 */
+    PCCL_ASSERT(g->phase != GROUP_FREEZING || g->unreported > 0); /* else it would have gone on */
     PCCL_ASSERT(g->phase != GROUP_PERSISTING || g->persist != 0 || g->in_batch);
     PCCL_ASSERT(g->record_count <= g->size.records && g->waited <= common_decisions(&w->common->config));
     PCCL_ASSERT(g->break_count <= g->size.breaks);
@@ -115,6 +114,7 @@ void world_check(struct world *w)
         return;
     }
     w->check_in = check_interval(w->common->config.check_every, 9 * w->member_room);
+    roll_check(w);
     check_members(w);
     for (uint32_t i = 0; i < w->group_room; i++) {
         check_group(w, &w->groups[i]);

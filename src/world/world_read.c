@@ -31,7 +31,7 @@ static int64_t sooner(int64_t a, int64_t b)
 int64_t world_deadline(const struct world *w)
 {
     int64_t due = sooner(w->admit.deadline, w->optimise.deadline);
-    due = sooner(due, member_deadline(w));
+    due = sooner(due, heap_least(&w->due));
     due = sooner(due, view_deadline(w));
     due = sooner(due, election_deadline(w));
     due = sooner(due, formation_deadline(w));
@@ -40,7 +40,7 @@ int64_t world_deadline(const struct world *w)
 
 bool world_empty(const struct world *w)
 {
-    return member_count(w, NULL, MEMBER_FREE) == w->member_room && world_group_count(w) == 0 && !formation_kept(w);
+    return member_used(w) == 0 && world_group_count(w) == 0 && !formation_kept(w);
 }
 
 void world_count(const struct world *w, struct world_census *c)
@@ -48,7 +48,6 @@ void world_count(const struct world *w, struct world_census *c)
     for (uint32_t i = 0; i < w->member_room; i++) {
         const struct member *mb = &w->members[i];
         c->registered += member_registered(mb);
-        c->silent += member_silent(w, mb);
         c->quiet += member_quiet(w, mb);
     }
 }

@@ -9,6 +9,7 @@
 #define PCCL_WORLD_WORLD_STATE_H
 
 #include "core/check.h"
+#include "core/heap.h"
 #include "core/mutant.h"
 #include "core/phase.h"
 #include "topology/bandwidth.h"
@@ -33,6 +34,15 @@ enum optimise_phase { OPTIMISE_IDLE, OPTIMISE_PROBING, OPTIMISE_SOLVING, OPTIMIS
 
 enum phase_machine { PHASE_MEMBER, PHASE_GROUP, PHASE_ADMIT, PHASE_SYNC, PHASE_OPTIMISE, PHASE_FORMATION, PHASE_MACHINES };
 extern const struct phase_table phase_next[PHASE_MACHINES];
+
+/* Members counted, of a group or of all: what is asked with each message needs no look at each of them. */
+struct tally {
+    uint32_t phase[MEMBER_PHASES];  /* without the FREE ones */
+    uint32_t voters[VOTE_SYNC + 1]; /* accepted members by what they wait in */
+    uint32_t firsts, passed;        /* of those in an update: newcomers in their first; those of them that have heard of an operation */
+    uint32_t holders, staged, waiting, told; /* in the round of a sync: holders; receivers that have staged; that have not, and know of it */
+    uint32_t untold;                /* ... who has a part in it and does not know */
+};
 
 struct open_vote {
     uint8_t kind; /* enum vote_kind; VOTE_NONE: waits in none */
@@ -155,6 +165,9 @@ struct group {
     uint32_t link_attempt; /* LINKING: what its ADMIT was numbered */
     int64_t report_by;     /* FREEZING, LINKING: survivors that have not answered until then are none any more */
     uint32_t counted;      /* scratch of view_sizes */
+    struct tally tally;
+    uint32_t missing;      /* no member in a slot below has still to come to the sync of the others */
+    uint32_t unreported, unlinked; /* FREEZING, LINKING: survivors that this attempt waits for */
     uint32_t decided;      /* members, when the batch under way was decided */
     uint64_t persist;      /* number of the record under way */
     bool in_batch;         /* the view being decided is part of the batch under way */
@@ -183,6 +196,7 @@ struct admission {
     uint32_t attempt;  /* counts on for ever, over all that ADMIT is sent for */
     uint32_t current;  /* LINKING: the admission's own */
     bool again;
+    uint32_t unlinked; /* LINKING: who has still to say LINKED */
     int64_t deadline;
     uint64_t persist;
     struct sizes sizes; /* of the answers, fixed with the decision whatever happens before they leave (P11) */
@@ -233,6 +247,13 @@ struct world {
     uint32_t voters[VOTE_SYNC + 1]; /* accepted members by what they wait in, as vote_settle last counted */
     bool ghost;             /* a voter died and its vote is waited for: a mistake that tests switch on */
     uint64_t view_floor;    /* of a group that is made next: no view's number is used again */
+    struct tally tally;
+    uint32_t missing[VOTE_SYNC]; /* by vote of all groups: no member in a slot below has still to come to it */
+    struct heap due;        /* registered members, by when something is to be done about them */
+    uint32_t *by_id;        /* hash of an id -> slot + 1 */
+    uint32_t by_id_size;
+    uint64_t *free_set, *due_set; /* of slots: FREE ones; those whose time has come, in the tick under way */
+    void *due_storage;
     uint32_t member_room, group_room, probe_room, seat_room; /* entries of its tables; members that those of optimise hold */
     struct member *members; /* behind this struct in its table, as all here */
     struct group *groups;
@@ -248,6 +269,20 @@ void world_move(struct world *w, enum phase_machine machine, uint8_t *phase, uin
                 const char *why);
 void world_tell(struct world *w, const char *what); /* traces what concerns all of the world */
 
+/* roll.c */
+/* Around every change of what a tally counts of a member. */
+void roll_out(struct world *w, const struct member *mb);
+void roll_in(struct world *w, const struct member *mb);
+/* The one way of a member from phase to phase; `why` is static. */
+void roll_move(struct world *w, struct member *mb, enum member_phase to, uint64_t view, const char *why);
+struct member *roll_free(struct world *w); /* the first free slot; null */
+void roll_due(struct world *w, const struct member *mb); /* its times have changed */
+void roll_mark_due(struct world *w);       /* into due_set, until the next roll_due of each */
+/* Who has still to come to this vote: of all groups, or of this one to its sync; 0 nobody. */
+uint64_t roll_missing(struct world *w, struct group *g, enum vote_kind kind);
+void roll_rebuild(struct world *w);        /* all tables lie elsewhere, with more room */
+void roll_check(const struct world *w);
+
 /* member_read.c */
 struct group *member_group(const struct world *w, const struct member *mb);
 struct member *member_find(const struct world *w, uint64_t id); /* pending or accepted; null */
@@ -257,11 +292,13 @@ bool member_silent(const struct world *w, const struct member *mb); /* for the t
 bool member_quiet(const struct world *w, const struct member *mb);
 bool member_bound(const struct world *w, uint32_t member, uint32_t conn); /* the connection says so, too */
 bool member_accepted_in(const struct world *w, const struct member *mb, const struct group *g);
-uint32_t member_count(const struct world *w, const struct group *g, enum member_phase phase); /* null: all groups */
+uint32_t member_count(const struct world *w, const struct group *g, enum member_phase phase); /* null: all groups; not FREE */
+uint32_t member_used(const struct world *w); /* slots that are not free */
 
 /* view_read.c */
 struct view_record *view_current(struct group *g);
 struct view_record *view_next(struct group *g);
+uint32_t view_place(const struct view_record *v, uint64_t id); /* SLOT_NONE: it is no member */
 bool view_has(const struct view_record *v, uint64_t id);
 bool view_ending(const struct group *g); /* its members are frozen */
 /* Every accepted member surely has the published view (it may be left out of a freeze only then: nobody is ever more than
@@ -275,7 +312,6 @@ bool linking_takes_part(const struct member *mb);
 void linking_send(struct world *w, struct group *g, uint32_t attempt, struct member *only);
 /* A new attempt to link the members of the group's next view; returns its number. */
 uint32_t linking_begin(struct world *w, struct group *g);
-bool linking_all(const struct world *w, const struct group *g); /* null: all groups, newcomers too */
 
 /* member_out.c */
 /* Out: FENCE unless it left by itself, connection closed, what it was part of notes the loss (M1).  `text` is static: it is logged. */
@@ -293,7 +329,6 @@ void member_reclaim(struct world *w, struct member *mb, uint32_t conn);
 void member_closed(struct world *w, struct member *mb);
 void member_heartbeat(struct world *w, struct member *mb, const struct msg_heartbeat *hb, uint64_t view);
 void member_tick(struct world *w);
-int64_t member_deadline(const struct world *w);
 void member_sweep(struct world *w); /* gone ones give their slots back */
 
 /* formation.c */
@@ -388,7 +423,7 @@ void vote_take(struct world *w, struct member *mb, const struct msg_vote *v, uin
 void vote_settle(struct world *w);
 /* A member that the vote or the admission of this one still needs; 0: none, or it waits for nothing. */
 const char *vote_name(enum vote_kind kind); /* "an update" */
-uint64_t vote_waits_for(const struct world *w, const struct member *mb);
+uint64_t vote_waits_for(struct world *w, const struct member *mb);
 bool vote_all_in(const struct world *w, const struct group *g, enum vote_kind kind); /* null: all groups */
 bool vote_quiet(const struct world *w, const struct group *g); /* answers may leave; null: all groups */
 void vote_answer(struct world *w, struct member *mb, enum answer_result result, uint64_t value,

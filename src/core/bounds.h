@@ -28,6 +28,9 @@ enum {
     BOUNDS_REFUSALS = 64,  /* refusals that a member has not taken yet, per tag */
     BOUNDS_OWED = 1 << 24, /* errors of calls not made yet: 64 neighbours' BOUNDS_OPS, lost 256 times over without an update */
     BOUNDS_MEMBERS = 1024, /* members of a view */
+    BOUNDS_WORLDS = 65536, /* worlds of a master: the place of one has 16 bits in the numbers of records and searches */
+    BOUNDS_TOMBSTONES = 1024, /* ... that are only remembered, a quarter at most */
+    BOUNDS_CONNECTIONS = 65536, /* of a master */
     BOUNDS_EDGES = 8192,   /* missing edges of a view: the master counts, sessions have room for as many */
 
     /* Operations of one report: what a member has launched, at most BOUNDS_OPS + BOUNDS_RECORDS, and of what it only heard to be

@@ -36,10 +36,16 @@ static void place(struct heap *h, uint32_t at, uint32_t index)
     h->at[index] = at;
 }
 
+/* Of equal times the lower index is first, so that what follows does not depend on what was in the heap before. */
+static bool sooner(const struct heap *h, uint32_t a, uint32_t b)
+{
+    return h->key[a] < h->key[b] || (h->key[a] == h->key[b] && a < b);
+}
+
 static void rise(struct heap *h, uint32_t at)
 {
     uint32_t index = h->order[at];
-    while (at > 0 && h->key[h->order[(at - 1) / 2]] > h->key[index]) {
+    while (at > 0 && sooner(h, index, h->order[(at - 1) / 2])) {
         place(h, at, h->order[(at - 1) / 2]);
         at = (at - 1) / 2;
     }
@@ -50,8 +56,8 @@ static void sink(struct heap *h, uint32_t at)
 {
     uint32_t index = h->order[at];
     for (uint32_t child = 2 * at + 1; child < h->used; child = 2 * at + 1) {
-        child += child + 1 < h->used && h->key[h->order[child + 1]] < h->key[h->order[child]];
-        if (h->key[h->order[child]] >= h->key[index]) {
+        child += child + 1 < h->used && sooner(h, h->order[child + 1], h->order[child]);
+        if (sooner(h, index, h->order[child])) {
             break;
         }
         place(h, at, h->order[child]);

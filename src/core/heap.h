@@ -1,7 +1,8 @@
 /* heap.h - which of many numbered things is due first: a heap of times, by index.
  *
  * Any index may be set, moved or taken out at any time, in steps of the logarithm of how many are in.  Storage is the caller's, and may
- * be changed for larger.  Invariant: a parent is due no later than its children, and at[order[i]] == i.
+ * be changed for larger.  Of equal times the lower index is first.  Invariant: a parent is due no later than its children, and
+ * at[order[i]] == i.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_CORE_HEAP_H
 #define PCCL_CORE_HEAP_H

@@ -14,9 +14,9 @@
 
 static bool config_valid(const struct master_config *c)
 {
-    return c->run != 0 && c->epoch != 0 && c->max_connections > 0 && c->max_connections <= 65536 && c->max_registered > 0 &&
+    return c->run != 0 && c->epoch != 0 && c->max_connections > 0 && c->max_connections <= BOUNDS_CONNECTIONS && c->max_registered > 0 &&
            c->max_registered <= c->max_connections && c->max_worlds > 0 &&
-           c->max_worlds <= MASTER_WORLDS_MAX && c->max_members > 0 && c->max_members <= MASTER_MEMBERS_MAX &&
+           c->max_worlds <= BOUNDS_WORLDS && c->max_members > 0 && c->max_members <= MASTER_MEMBERS_MAX &&
            c->max_groups > 0 && c->max_groups <= MASTER_MEMBERS_MAX && c->max_operations > 0 &&
            c->max_operations <= MASTER_OPERATIONS_MAX && c->max_edges > 0 && c->max_edges <= BOUNDS_EDGES &&
            c->heartbeat_ns > 0 && c->dead_ns > c->heartbeat_ns &&
@@ -29,8 +29,6 @@ static size_t lay_out(struct layout *l, const struct master_config *c, struct ma
     struct common *s = &m->common;
     size_t n = c->max_members;
     (void)layout_take(l, 1, sizeof *m);
-    s->conns = layout_take(l, c->max_connections, sizeof *s->conns);
-    m->places = layout_take(l, c->max_worlds, sizeof *m->places);
     *cleared = l->used;
     s->scratch_cost = layout_take(l, n * n, sizeof *s->scratch_cost);
     s->scratch_path = layout_take(l, n * n, sizeof *s->scratch_path);
@@ -63,11 +61,9 @@ struct master *master_init(const struct master_config *config, void *arena)
     m->common.view_floor = (uint64_t)config->epoch << 32 | 1;
     m->common.next_persist = 1;
     m->common.next_solve = 1;
-    m->due = m->stranger_due = NEVER;
+    m->common.stranger_first = m->common.stranger_last = SLOT_NONE;
+    m->deadline = m->stranger_due = NEVER;
     m->spared_at = INT64_MIN / 2;
-    for (uint32_t i = 0; i < config->max_worlds; i++) {
-        m->places[i].due = NEVER;
-    }
     return m;
 }
 
@@ -119,6 +115,9 @@ static void on_stranger(struct master *m, const struct master_event *e)
 static void on_connection(struct master *m, const struct master_event *e)
 {
     PCCL_ASSERT(e->connection < m->common.config.max_connections);
+    if (e->connection >= m->common.conn_room) { /* refused for want of memory */
+        return;
+    }
     switch ((enum conn_state)m->common.conns[e->connection].state) {
     case CONN_FREE: /* closed by us in the meantime */
         break;
@@ -178,11 +177,11 @@ static void master_event_take(struct master *m, const struct master_event *e)
 
 static void master_run(struct master *m, const struct master_event *e)
 {
-    if (m->due != NEVER && m->common.now - m->due > MASTER_PAUSE_NS) {
+    if (m->deadline != NEVER && m->common.now - m->deadline > MASTER_PAUSE_NS) {
         pause_noticed(m);
     }
     master_event_take(m, e);
-    m->due = master_deadline(m);
+    m->deadline = master_deadline(m);
     PCCL_ASSERT(!m->common.out->overflow);
     master_check(m);
 }
@@ -193,7 +192,7 @@ static void master_poison(struct master *m, const struct check_pad *pad, struct 
     m->failed_what = pad->what;
     m->failed_where = pad->where;
     outbox_reset(out);
-    for (uint32_t i = 0; i < m->common.config.max_connections; i++) {
+    for (uint32_t i = 0; i < m->common.conn_room; i++) {
         if (m->common.conns[i].state != CONN_FREE) {
             common_close(&m->common, i);
         }
@@ -223,11 +222,8 @@ int64_t master_deadline(const struct master *m)
     if (m->poisoned) {
         return NEVER;
     }
-    int64_t due = m->stranger_due;
-    for (uint32_t i = 0; i < m->place_count; i++) {
-        due = m->places[i].due < due ? m->places[i].due : due;
-    }
-    return due;
+    int64_t due = heap_least(&m->due);
+    return due < m->stranger_due ? due : m->stranger_due;
 }
 
 bool master_poisoned(const struct master *m)

@@ -14,31 +14,23 @@ static void check_conn(const struct master *m, uint32_t conn)
     }
 }
 
-static void check_places(const struct master *m)
-{
-    uint32_t over = 0;
-    for (uint32_t i = 0; i < m->place_count; i++) {
-        const struct place *p = &m->places[i];
-        over += p->over;
-        PCCL_ASSERT(!p->over || i != MASTER_DEFAULT); /* the default world never ends */
-        PCCL_ASSERT(p->due == NEVER || registry_at(m, i) != NULL);
-        PCCL_ASSERT(p->world == NULL || world_slot(p->world) == i);
-        PCCL_ASSERT(p->world == NULL || (world_run(p->world) == m->common.config.run) == (i == MASTER_DEFAULT));
-    }
-    PCCL_ASSERT(over == m->ended);
-}
-
 void master_check(struct master *m)
 {
     if (m->check_in-- > 1) {
         return;
     }
-    m->check_in = check_interval(m->common.config.check_every, m->common.config.max_connections);
-    check_places(m);
-    uint32_t registered = 0;
-    for (uint32_t i = 0; i < m->common.config.max_connections; i++) {
+    m->check_in = check_interval(m->common.config.check_every, m->common.conn_room + 4 * m->place_room);
+    registry_check(m);
+    uint32_t registered = 0, strangers = 0;
+    for (uint32_t i = 0; i < m->common.conn_room; i++) {
         check_conn(m, i);
         registered += m->common.conns[i].state == CONN_MEMBER;
+        strangers += m->common.conns[i].state == CONN_OPEN;
     }
+    for (uint32_t i = m->common.stranger_first; i != SLOT_NONE; i = m->common.conns[i].after) {
+        PCCL_ASSERT(m->common.conns[i].state == CONN_OPEN && strangers > 0);
+        strangers--;
+    }
+    PCCL_ASSERT(strangers == 0);
     PCCL_ASSERT(registered == m->common.registered);
 }

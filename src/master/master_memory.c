@@ -3,9 +3,44 @@
  * Its one idea: the event says by itself which world it is for and what it brings; everything else is that world's to
  * know.  Invariant: all memory that was handed over comes back by master_grow, master_reclaim or master_release, once.
  * SPDX-License-Identifier: MIT */
+#include <string.h>
+
 #include "master/master_state.h"
 
 /* ---- before an event ----------------------------------------------------------------------------------------------- */
+
+enum { FIRST_PLACES = 8, FIRST_CONNS = 64 };
+
+static uint32_t doubled(uint32_t have, uint32_t first, uint32_t need, uint32_t limit)
+{
+    uint32_t size = have == 0 ? first : have;
+    while (size < need && size < limit) {
+        size *= 2;
+    }
+    return size < limit ? size : limit;
+}
+
+/* Places of worlds. */
+static bool places_growth(const struct master *m, struct master_want *out)
+{
+    uint32_t most = m->common.config.max_worlds;
+    if (m->place_room == most) {
+        return false;
+    }
+    uint32_t entries = doubled(m->place_room, FIRST_PLACES, m->place_room + 1, most);
+    *out = (struct master_want){.world = WANT_PLACES, .size.entries = entries, .bytes = registry_bytes(m, entries)};
+    return true;
+}
+
+static bool conns_growth(const struct master *m, uint32_t conn, struct master_want *out)
+{
+    if (conn < m->common.conn_room || conn >= m->common.config.max_connections) {
+        return false;
+    }
+    uint32_t entries = doubled(m->common.conn_room, FIRST_CONNS, conn + 1, m->common.config.max_connections);
+    *out = (struct master_want){.world = WANT_CONNS, .size.entries = entries, .bytes = entries * sizeof(struct conn)};
+    return true;
+}
 
 /* A newcomer's: into a world that is there, or the one that would begin. */
 static bool register_growth(const struct master *m, const struct master_event *e, struct master_want *out)
@@ -19,6 +54,9 @@ static bool register_growth(const struct master *m, const struct master_event *e
         return false;
     }
     const struct world *w = claims ? registry_forming(m, c.reg.world) : registry_named(m, c.reg.world);
+    if (w == NULL && !registry_has_place(m, c.reg.world) && places_growth(m, out)) {
+        return true;
+    }
     w = w != NULL ? w : m->spare;
     if (w == NULL) {
         world_first(&m->common, out);
@@ -61,7 +99,10 @@ bool master_growth(const struct master *m, const struct master_event *next, stru
     if (m->poisoned) {
         return false;
     }
-    if (next->kind == MASTER_FRAME && next->connection < m->common.config.max_connections) {
+    if (next->kind == MASTER_OPENED) {
+        return conns_growth(m, next->connection, out);
+    }
+    if (next->kind == MASTER_FRAME && next->connection < m->common.conn_room) {
         uint8_t state = m->common.conns[next->connection].state;
         return state == CONN_OPEN     ? register_growth(m, next, out)
                : state == CONN_MEMBER ? member_growth(m, next, out)
@@ -71,8 +112,28 @@ bool master_growth(const struct master *m, const struct master_event *next, stru
     return w != NULL && world_growth(w, &(struct world_need){.complaints = true}, out);
 }
 
+static void *conns_use(struct common *c, void *memory, uint32_t entries)
+{
+    struct conn *old = c->conns;
+    c->conns = memory;
+    memset(c->conns, 0, entries * sizeof *c->conns);
+    if (c->conn_room > 0) {
+        memcpy(c->conns, old, c->conn_room * sizeof *old);
+    }
+    c->conn_room = entries;
+    return old;
+}
+
 void *master_grow(struct master *m, const struct master_want *want, void *memory)
 {
+    if (want->world == WANT_CONNS) {
+        return conns_use(&m->common, memory, want->size.entries);
+    }
+    if (want->world == WANT_PLACES) {
+        void *old = m->place_memory;
+        registry_use(m, memory, want->size.entries);
+        return old;
+    }
     if (want->world == SLOT_NONE && m->spare == NULL) {
         m->spare = world_init(&m->common, want, memory);
         return NULL;
@@ -84,36 +145,40 @@ void *master_grow(struct master *m, const struct master_want *want, void *memory
 /* ---- when worlds have ended ---------------------------------------------------------------------------------------- */
 
 /* One table; the world's own is the last. */
-static void *strip(struct master *m, struct place *p)
+static void *strip(struct master *m, uint32_t place)
 {
-    void *memory = world_strip(p->world);
-    if (memory == p->world) {
-        *p = (struct place){.due = NEVER};
-        while (m->place_count > 0 && m->places[m->place_count - 1].world == NULL) {
-            m->place_count--;
-        }
+    struct world *w = m->places[place].world;
+    void *memory = world_strip(w);
+    if (memory == w) {
+        registry_forget(m, place);
     }
     return memory;
 }
 
 void *master_reclaim(struct master *m)
 {
-    for (uint32_t i = 0; m->ended > 0 && i < m->place_count; i++) {
-        if (m->places[i].over) {
-            void *memory = strip(m, &m->places[i]);
-            m->ended -= m->places[i].world == NULL;
-            return memory;
-        }
+    if (m->ended == 0) {
+        return NULL;
     }
-    return NULL;
+    uint32_t place = m->ended - 1, next = m->places[place].over_next;
+    void *memory = strip(m, place);
+    m->ended = m->places[place].world == NULL ? next : m->ended;
+    return memory;
 }
 
 void *master_release(struct master *m)
 {
     if (m->place_count > 0) {
-        return strip(m, &m->places[m->place_count - 1]);
+        return strip(m, m->place_count - 1);
     }
     void *memory = m->spare != NULL ? world_strip(m->spare) : NULL;
     m->spare = memory == m->spare ? NULL : m->spare;
+    if (memory == NULL && m->place_memory != NULL) {
+        memory = m->place_memory;
+        m->place_memory = NULL;
+    } else if (memory == NULL) {
+        memory = m->common.conns;
+        m->common.conns = NULL;
+    }
     return memory;
 }

@@ -5,12 +5,12 @@
 #ifndef PCCL_MASTER_MASTER_STATE_H
 #define PCCL_MASTER_MASTER_STATE_H
 
+#include "core/heap.h"
 #include "master/master.h"
 #include "world/world.h"
 
 enum {
     MASTER_DEFAULT = 0, /* the place of the default world */
-    MASTER_WORLDS_MAX = 1 << (64 - COMMON_NUMBER_BITS),
     MASTER_MEMBERS_MAX = 1024, /* of one world at one time, pending ones included; BOUNDS_MEMBERS of one view */
     MASTER_OPERATIONS_MAX = 2 * BOUNDS_DECISIONS,
 };
@@ -18,8 +18,9 @@ enum {
 
 struct place {
     struct world *world; /* owned by the shell; null: free */
-    int64_t due;         /* of its next tick */
     bool over;           /* ended: memory to be reclaimed */
+    uint32_t name_next, run_next; /* not over: the next place + 1 in the row of its name, of its run; 0: the last */
+    uint32_t over_next;  /* over: the next place + 1 that is; 0: the last */
 };
 
 struct master {
@@ -27,14 +28,21 @@ struct master {
     bool poisoned;
     const char *failed_what, *failed_where; /* static: the assertion that poisoned it */
     uint32_t check_in;     /* steps until all connections are checked again */
-    int64_t due;           /* deadline after the last step */
+    int64_t deadline;      /* after the last step */
     int64_t stranger_due;  /* when the first connection that has not registered is closed */
     int64_t spared_at;     /* silence timers were restarted since too many were silent (M7) */
     uint64_t opened;       /* connections so far */
     uint64_t worlds_begun; /* run ids are drawn from it */
-    struct place *places;  /* in the arena */
+    void *place_memory;    /* owned by the shell: the table of what follows */
+    struct place *places;
+    uint32_t *by_name, *by_run; /* hash tables of rows: a place + 1 */
+    uint64_t *place_free;  /* set */
+    struct heap due;       /* places by the next tick of their world */
+    struct heap tombs;     /* ... that are only remembered, by how long they are */
+    void *due_storage, *tomb_storage;
+    uint32_t place_room, row_count; /* entries; rows of by_name and by_run */
     uint32_t place_count;  /* above are free ones only */
-    uint32_t ended;        /* places that are over */
+    uint32_t ended;        /* a place + 1 that is over, 0: none is */
     struct world *spare;   /* has room for the first of a new world; null: none */
 };
 
@@ -49,6 +57,15 @@ struct world *registry_forming(const struct master *m, const char *name);
 /* The one in which this call has a seat, else the oldest given up that has to tell it so (W4, W7); null: none. */
 struct world *registry_claimed(const struct master *m, const struct msg_register *reg);
 struct world *registry_run(const struct master *m, uint64_t run);
+/* Whether a world can begin in the places that there are. */
+bool registry_has_place(const struct master *m, const char *name);
+size_t registry_bytes(const struct master *m, uint32_t places); /* of a table of so many */
+void registry_use(struct master *m, void *memory, uint32_t places); /* in place of the present one */
+/* The world at this place has been taken away. */
+void registry_forget(struct master *m, uint32_t place);
+/* When this world's next tick is due. */
+void registry_due_again(struct master *m, const struct world *w);
+void registry_check(const struct master *m);
 /* Makes the spare one the world of that name; null: no place, or no memory. */
 struct world *registry_begin(struct master *m, const char *name, const struct claim *claim);
 /* Behind each event of a world: it comes to rest, ends if it is a named one with nobody left, and says when it is due. */

@@ -5,16 +5,11 @@
  * SPDX-License-Identifier: MIT */
 #include "master/master_state.h"
 
-static void due_again(struct master *m, const struct world *w)
-{
-    m->places[world_slot(w)].due = world_deadline(w);
-}
-
 void pause_noticed(struct master *m)
 {
     for (struct world *w = registry_after(m, NULL); w != NULL; w = registry_after(m, w)) {
         world_restart_timers(w);
-        due_again(m, w);
+        registry_due_again(m, w);
     }
 }
 
@@ -34,6 +29,6 @@ void pause_spare(struct master *m, struct world *w)
     m->spared_at = m->common.now;
     for (struct world *each = registry_after(m, NULL); each != NULL; each = registry_after(m, each)) {
         world_hear_all(each);
-        due_again(m, each);
+        registry_due_again(m, each);
     }
 }

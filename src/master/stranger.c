@@ -11,9 +11,13 @@
 
 void stranger_opened(struct master *m, const struct master_event *e)
 {
-    struct conn *c = &m->common.conns[e->connection];
-    PCCL_ASSERT(c->state == CONN_FREE);
-    *c = (struct conn){.state = CONN_OPEN, .number = ++m->opened, .member = SLOT_NONE, .opened = m->common.now, .seen = e->address};
+    if (e->connection >= m->common.conn_room) { /* no memory for it */
+        outbox_add(m->common.out, MASTER_CLOSE)->slot = e->connection;
+        return;
+    }
+    PCCL_ASSERT(m->common.conns[e->connection].state == CONN_FREE);
+    common_opened(&m->common, e->connection,
+                  &(struct conn){.number = ++m->opened, .member = SLOT_NONE, .opened = m->common.now, .seen = e->address});
 }
 
 static const char no_place[] = "the master has no place for more peers, in whatever world";
@@ -99,9 +103,10 @@ static void greet(struct master *m, uint32_t conn, uint64_t attempt)
 static void close_earlier(struct master *m, uint32_t conn)
 {
     const struct conn *own = &m->common.conns[conn];
-    for (uint32_t i = 0; i < m->common.config.max_connections; i++) {
+    for (uint32_t i = own->before, next; i != SLOT_NONE; i = next) {
         const struct conn *c = &m->common.conns[i];
-        if (c->state == CONN_OPEN && c->attempt == own->attempt && c->number < own->number && !MUTANT(STALE_CLAIM)) {
+        next = c->before;
+        if (c->attempt == own->attempt && !MUTANT(STALE_CLAIM)) {
             common_close(&m->common, i);
         }
     }
@@ -163,15 +168,14 @@ void stranger_foreign(struct master *m, uint32_t conn, uint64_t version)
 
 void stranger_tick(struct master *m)
 {
-    const struct master_config *cfg = &m->common.config;
+    struct common *c = &m->common;
     m->stranger_due = NEVER;
-    for (uint32_t i = 0; i < cfg->max_connections; i++) {
-        const struct conn *c = &m->common.conns[i];
-        int64_t due = c->opened + cfg->register_ns;
-        if (c->state == CONN_OPEN && m->common.now >= due) {
-            common_close(&m->common, i);
-        } else if (c->state == CONN_OPEN) {
-            m->stranger_due = due < m->stranger_due ? due : m->stranger_due;
+    while (c->stranger_first != SLOT_NONE && m->stranger_due == NEVER) { /* who came first is due first */
+        int64_t due = c->conns[c->stranger_first].opened + c->config.register_ns;
+        if (c->now >= due) {
+            common_close(c, c->stranger_first);
+        } else {
+            m->stranger_due = due;
         }
     }
 }

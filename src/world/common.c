@@ -19,10 +19,52 @@ void common_welcome(struct common *c, uint32_t conn, uint64_t run, uint64_t id)
     outbox_send(c->out, MASTER_SEND, conn);
 }
 
+static void stranger_add(struct common *c, uint32_t conn)
+{
+    struct conn *s = &c->conns[conn];
+    s->before = c->stranger_last;
+    s->after = SLOT_NONE;
+    *(s->before == SLOT_NONE ? &c->stranger_first : &c->conns[s->before].after) = conn;
+    c->stranger_last = conn;
+}
+
+static void stranger_remove(struct common *c, const struct conn *s)
+{
+    *(s->before == SLOT_NONE ? &c->stranger_first : &c->conns[s->before].after) = s->after;
+    *(s->after == SLOT_NONE ? &c->stranger_last : &c->conns[s->after].before) = s->before;
+}
+
+/* The one writer of a connection's state. */
+static void conn_move(struct common *c, uint32_t conn, enum conn_state to)
+{
+    struct conn *s = &c->conns[conn];
+    if (s->state == CONN_OPEN) {
+        stranger_remove(c, s);
+    }
+    c->registered -= s->state == CONN_MEMBER;
+    s->state = (uint8_t)to;
+    c->registered += s->state == CONN_MEMBER;
+    if (to == CONN_OPEN) {
+        stranger_add(c, conn);
+    }
+}
+
+void common_opened(struct common *c, uint32_t conn, const struct conn *as)
+{
+    c->conns[conn] = *as;
+    conn_move(c, conn, CONN_OPEN);
+}
+
+void common_bind(struct common *c, uint32_t conn, uint32_t world, uint32_t member)
+{
+    conn_move(c, conn, CONN_MEMBER);
+    c->conns[conn].world = world;
+    c->conns[conn].member = member;
+}
+
 void common_gone(struct common *c, uint32_t conn)
 {
-    c->registered -= c->conns[conn].state == CONN_MEMBER;
-    c->conns[conn].state = CONN_FREE;
+    conn_move(c, conn, CONN_FREE);
 }
 
 void common_close(struct common *c, uint32_t conn)

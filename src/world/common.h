@@ -21,6 +21,7 @@ struct conn {
     uint64_t attempt;       /* OPEN: has had the WELCOME that CLAIM of this attempt answers; 0: none */
     uint32_t world, member; /* slots, with CONN_MEMBER */
     int64_t opened;
+    uint32_t before, after; /* OPEN: its neighbours among the strangers, by when they came; SLOT_NONE */
     struct net_address seen;
 };
 
@@ -33,7 +34,9 @@ struct common {
     uint64_t next_persist, next_solve; /* use common_number */
     uint32_t edge_limit;     /* missing edges of any view */
     uint32_t registered;     /* connections with CONN_MEMBER */
-    struct conn *conns;      /* borrowed, as all here: of config.max_connections entries */
+    uint32_t stranger_first, stranger_last; /* connections with CONN_OPEN; SLOT_NONE */
+    struct conn *conns;      /* borrowed, as all here: of conn_room entries, which grow with the highest one used */
+    uint32_t conn_room;
     uint64_t *scratch_cost;  /* a matrix over one group */
     double *scratch_path, *scratch_rates; /* rates of one group: pairs; up, down, share */
     uint16_t *scratch_order, *scratch_search;
@@ -70,6 +73,10 @@ static inline uint32_t common_world_of(uint64_t number)
 
 /* Whoever registers is answered; id 0: with CLAIM it says so once more. */
 void common_welcome(struct common *c, uint32_t conn, uint64_t run, uint64_t id);
+/* A connection comes, a stranger's. */
+void common_opened(struct common *c, uint32_t conn, const struct conn *as);
+/* It is this member's from now on. */
+void common_bind(struct common *c, uint32_t conn, uint32_t world, uint32_t member);
 /* A connection has ended, or is about to. */
 void common_gone(struct common *c, uint32_t conn);
 /* Ends a connection, after what was sent to it. */

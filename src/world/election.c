@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/id.h"
+#include "core/mix.h"
 #include "world/journal_record.h"
 #include "world/world_state.h"
 
@@ -40,21 +41,38 @@ static bool candidate(const struct member *mb)
     return mb->vote.msg.strategy != STRATEGY_RECEIVE && !mb->distrusted;
 }
 
+/* Votes of one content, in a hash table: the slot of the first that has it + 1, and how many do, in the upper half. */
+static uint64_t *content_place(const struct world *w, uint64_t *table, uint32_t size, const struct msg_vote *v)
+{
+    uint64_t hash = mix64(mix64(mix64(w->common->config.seed, v->revision), v->key_digest), v->content_digest);
+    uint32_t at = (uint32_t)(hash % size);
+    while (table[at] != 0) {
+        const struct msg_vote *known = &w->members[(uint32_t)table[at] - 1].vote.msg;
+        if (known->revision == v->revision && same_content(known, v)) {
+            break;
+        }
+        at = at + 1 < size ? at + 1 : 0;
+    }
+    return &table[at];
+}
+
 /* The winner among those who may send; null if nobody may. */
 static const struct member *elect_content(const struct world *w, const struct group *g)
 {
+    uint64_t *table = w->common->scratch_ids;
+    uint32_t size = 2 * g->tally.voters[VOTE_SYNC], at = 0, best_votes = 0;
     const struct member *best = NULL;
-    uint32_t best_votes = 0, at = 0;
+    memset(table, 0, size * sizeof *table);
     for (const struct member *mb; (mb = voter_next(w, g, &at)) != NULL;) {
-        if (!candidate(mb)) {
-            continue;
+        if (candidate(mb)) {
+            uint64_t *place = content_place(w, table, size, &mb->vote.msg);
+            *place = (*place == 0 ? (uint64_t)(mb - w->members) + 1 : *place) + ((uint64_t)1 << 32);
         }
-        uint32_t votes = 0, other = 0;
-        for (const struct member *o; (o = voter_next(w, g, &other)) != NULL;) {
-            votes += candidate(o) && o->vote.msg.revision == mb->vote.msg.revision &&
-                     same_content(&o->vote.msg, &mb->vote.msg);
-        }
-        if (best == NULL || beats(&mb->vote.msg, votes, &best->vote.msg, best_votes)) {
+    }
+    for (uint32_t i = 0; i < size; i++) {
+        const struct member *mb = table[i] != 0 ? &w->members[(uint32_t)table[i] - 1] : NULL;
+        uint32_t votes = (uint32_t)(table[i] >> 32);
+        if (mb != NULL && (best == NULL || beats(&mb->vote.msg, votes, &best->vote.msg, best_votes))) {
             best = mb;
             best_votes = votes;
         }

@@ -96,13 +96,9 @@ static struct group *group_of_label(struct world *w, uint32_t label)
 
 static void bind(struct world *w, struct member *mb, uint32_t conn)
 {
-    struct conn *c = &w->common->conns[conn];
-    w->common->registered += c->state != CONN_MEMBER;
-    c->state = CONN_MEMBER;
-    c->world = w->slot;
-    c->member = (uint32_t)(mb - w->members);
+    common_bind(w->common, conn, w->slot, (uint32_t)(mb - w->members));
     mb->conn = conn;
-    mb->seen = c->seen;
+    mb->seen = w->common->conns[conn].seen;
     mb->heard_at = w->common->now;
     mb->beat_at = w->common->now + w->common->config.heartbeat_ns;
     roll_due(w, mb);

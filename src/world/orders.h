@@ -68,8 +68,9 @@ enum master_action {
 };
 
 /* A table that is too small for the next event: so many bytes are wanted, aligned to 64. */
+enum { WANT_SPARE = UINT32_MAX, WANT_PLACES = UINT32_MAX - 1, WANT_CONNS = UINT32_MAX - 2 };
 struct master_want {
-    uint32_t world;   /* slot; UINT32_MAX: of the world that is made next */
+    uint32_t world;   /* slot; WANT_SPARE: of the world that is made next; else of the master itself: worlds, connections */
     uint32_t table;   /* 0: the world's own; else of its group table - 1 */
     union {
         struct world_size {
@@ -77,6 +78,7 @@ struct master_want {
             uint32_t probed;          /* members that can be measured */
             uint32_t seats;           /* ranks of a world of a given size */
         } own;
+        uint32_t entries;             /* of the master's own */
         struct group_size {
             uint32_t members;         /* of a view */
             uint32_t breaks, records;

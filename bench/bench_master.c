@@ -178,6 +178,8 @@ static void hear(struct bench *b, const struct action *a)
 {
     struct frame_header h;
     struct reader r;
+    static unsigned char whole[BOUNDS_VIEW_BYTES];
+    uint32_t parts = 0, at = a->frame;
     union {
         struct msg_welcome welcome;
         struct msg_admit admit;
@@ -185,10 +187,12 @@ static void hear(struct bench *b, const struct action *a)
         struct msg_freeze freeze;
         struct msg_answer answer;
     } m;
-    if (!frame_get(b->out.bytes + a->frame, &h)) {
-        fail("the master sent what is no frame");
+    while (frame_get(b->out.bytes + at, &h) && h.type == FRAME_VIEW_PART) {
+        memcpy(whole + parts, b->out.bytes + at + FRAME_HEADER_BYTES + 8, h.length - 8);
+        parts += h.length - 8;
+        at += FRAME_HEADER_BYTES + h.length;
     }
-    reader_init(&r, b->out.bytes + a->frame + FRAME_HEADER_BYTES, h.length);
+    reader_init(&r, parts > 0 ? whole : b->out.bytes + at + FRAME_HEADER_BYTES, parts > 0 ? parts : h.length);
     bool good = h.type == FRAME_WELCOME  ? get_welcome(&r, &m.welcome)
                 : h.type == FRAME_ADMIT  ? get_admit(&r, &m.admit)
                 : h.type == FRAME_VIEW   ? get_view(&r, &m.view)
@@ -243,10 +247,25 @@ static void grow(struct bench *b, const struct master_event *e)
     }
 }
 
+/* The box is empty between steps. */
+static void box_fit(struct bench *b)
+{
+    struct master_bounds need = master_out_need(b->master);
+    if (need.actions <= b->out.capacity && need.bytes <= b->out.bytes_capacity && need.dests <= b->out.dest_capacity) {
+        return;
+    }
+    free(b->out.actions);
+    free(b->out.bytes);
+    free(b->out.dest_ids);
+    outbox_init(&b->out, memory(need.actions * sizeof(struct action)), need.actions, memory(need.bytes), need.bytes,
+                memory(need.dests * sizeof(uint64_t)), need.dests);
+}
+
 static void run(struct bench *b, const struct master_event *e)
 {
     int64_t begin = clock_now_ns();
     grow(b, e);
+    box_fit(b);
     master_step(b->master, b->now, e, &b->out);
     b->busy_ns += clock_now_ns() - begin;
     b->out_most = b->out.used > b->out_most ? b->out.used : b->out_most;
@@ -425,7 +444,6 @@ static struct master_config config_of(uint32_t worlds, uint32_t members)
 static struct bench *bench_new(uint32_t worlds, uint32_t members, bool sized)
 {
     struct bench *b = calloc(1, sizeof *b);
-    uint32_t actions, bytes, dests;
     if (b == NULL) {
         fail("no memory");
     }
@@ -440,9 +458,6 @@ static struct bench *bench_new(uint32_t worlds, uint32_t members, bool sized)
     }
     b->arena = memory(arena_bytes);
     b->master = master_init(&b->config, b->arena);
-    master_out_bounds(&b->config, &actions, &bytes, &dests);
-    outbox_init(&b->out, memory(actions * sizeof(struct action)), actions, memory(bytes), bytes,
-                memory(dests * sizeof(uint64_t)), dests);
     b->peers = calloc((size_t)worlds * members, sizeof *b->peers);
     b->of_conn = calloc(b->config.max_connections, sizeof *b->of_conn);
     if (b->peers == NULL || b->of_conn == NULL) {

@@ -137,6 +137,17 @@ static bool echo_elected(struct reader *r, struct writer *w)
     return reader_done(r);
 }
 
+static bool echo_view_part(struct reader *r, struct writer *w)
+{
+    struct msg_view_part m = {0};
+    if (!get_view_part(r, &m)) {
+        return false;
+    }
+    put_view_part(w, &m);
+    put_bytes(w, get_bytes(r, m.size), m.size);
+    return reader_done(r);
+}
+
 typedef bool (*echo)(struct reader *r, struct writer *w);
 
 static const echo echoes[] = {
@@ -145,7 +156,7 @@ static const echo echoes[] = {
     [FRAME_VIEW] = echo_view,         [FRAME_VOTE] = echo_vote,         [FRAME_ANSWER] = echo_answer,
     [FRAME_ADMIT] = echo_admit,       [FRAME_LINKED] = echo_linked,     [FRAME_FENCE] = echo_fence,
     [FRAME_ELECTED] = echo_elected,   [FRAME_STAGED] = echo_staged,     [FRAME_PROBE] = echo_probe,
-    [FRAME_MEASURED] = echo_measured,
+    [FRAME_MEASURED] = echo_measured, [FRAME_VIEW_PART] = echo_view_part,
 };
 
 static bool has_text(uint8_t type)

@@ -163,7 +163,7 @@ typedef struct pcclCommCreateParamsEx_t {
     uint32_t peer_group;
     uint32_t p2p_connection_pool_size;
     const char *PCCL_NULLABLE world; /* name of the world at that master; null or "": the default one, as pcclCreateCommunicator */
-    uint32_t world_size; /* creates a world of so many ranks, 1 to 1024, which needs a name; 0: joins one that has no size */
+    uint32_t world_size; /* creates a world of so many ranks, 1 to 16384, which needs a name; 0: joins one that has no size */
     uint32_t rank;       /* this peer's in it, below world_size */
     pcclLossRule_t loss_rule;
     uint32_t formation_timeout_ms; /* from this rank's arrival at the master on; of all ranks' the earliest counts; 0: for ever */

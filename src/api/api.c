@@ -190,7 +190,7 @@ static const char *size_mistake(const pcclCommCreateParamsEx_t *p, const char *n
                    : NULL;
     }
     bool rule = p->loss_rule == PCCL_LOSS_END || p->loss_rule == PCCL_LOSS_SHRINK;
-    return p->world_size > BOUNDS_MEMBERS ? "it is larger than 1024"
+    return p->world_size > BOUNDS_MEMBERS ? "it is larger than 16384"
            : name[0] == 0                 ? "such a world needs a name"
            : p->rank >= p->world_size     ? "the rank is not below it"
            : p->peer_group != 0           ? "such a world has no peer group but 0"

@@ -21,13 +21,15 @@ enum {
     BOUNDS_FRAME_BYTES = 131072,    /* payload of one data frame */
     BOUNDS_EAGER_BYTES = 16384,     /* messages up to this travel with their launch */
     BOUNDS_CONTROL_FRAME = 1 << 20, /* one control message, header included */
+    BOUNDS_VIEW_BYTES = 1 << 22,    /* payload of the largest VIEW or ADMIT, which travels in parts */
 
     /* Tables, entries. */
     BOUNDS_OPS = 1024,     /* unfinished operations of a peer */
     BOUNDS_RECORDS = 4096, /* finished ones that are on record there */
     BOUNDS_REFUSALS = 64,  /* refusals that a member has not taken yet, per tag */
     BOUNDS_OWED = 1 << 24, /* errors of calls not made yet: 64 neighbours' BOUNDS_OPS, lost 256 times over without an update */
-    BOUNDS_MEMBERS = 1024, /* members of a view */
+    BOUNDS_MEMBERS = 16384, /* members of a view, and of a world at one time */
+    BOUNDS_RING = 1024,     /* of a group whose edges are measured and whose ring is searched: that takes tables of n^2 entries */
     BOUNDS_WORLDS = 65536, /* worlds of a master: the place of one has 16 bits in the numbers of records and searches */
     BOUNDS_TOMBSTONES = 1024, /* ... that are only remembered, a quarter at most */
     BOUNDS_CONNECTIONS = 65536, /* of a master */

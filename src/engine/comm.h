@@ -24,7 +24,6 @@
 #include "session/session.h"
 
 enum {
-    COMM_MEMBERS = 256, /* idle, a session takes 17 KB among 4, 60 KB among 64: tests/unit/test_growth.c */
     COMM_TAG_BUCKETS = 1024, /* comm_op.c hashes to ten bits */
     COMM_LINK_BUCKETS = 256,
     COMM_FLUSH = 32,
@@ -89,6 +88,7 @@ struct comm_machine {
     struct outbox out;
     unsigned char *out_memory; /* owned, mapped: for the largest step there is, hardly any of it is ever touched */
     size_t out_bytes;
+    uint32_t out_members;        /* that it is large enough for */
     void *staging;           /* owned */
 };
 

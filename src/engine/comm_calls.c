@@ -82,7 +82,7 @@ static void comm_config(const struct comm *c, struct session_config *k)
     const char *verify = getenv("PCCL_VERIFY");
     *k = (struct session_config){
         .group = c->params.group, .lanes = c->params.lanes,
-        .max_members = COMM_MEMBERS, .max_ops = BOUNDS_OPS, .max_records = BOUNDS_RECORDS,
+        .max_members = BOUNDS_MEMBERS, .max_ops = BOUNDS_OPS, .max_records = BOUNDS_RECORDS,
         .max_tags = CALLS_TAGS, .max_owed = BOUNDS_OWED,
         .park_blocks = 64, .park_block_bytes = 2 * BOUNDS_EAGER_BYTES + 256, .park_per_link = 16,
         .mesh_members = 32,

@@ -106,6 +106,32 @@ void comm_send(struct comm_after *after, struct conn *conn, const void *bytes, s
     after->flush[after->count++] = conn_ref(conn);
 }
 
+/* Actions, then destinations, then frames, in pages of their own: what a heap gave again would be resident from then on.  It is
+ * empty between steps: as the session's tables grow, another takes its place. */
+static bool map_outbox(struct comm_machine *m, uint32_t members)
+{
+    uint32_t actions, bytes, dests;
+    session_out_bounds(&m->config, members, &actions, &bytes, &dests);
+    size_t action_bytes = (actions * sizeof(struct action) + 7) / 8 * 8, dest_bytes = dests * sizeof(uint64_t);
+    size_t all = action_bytes + dest_bytes + bytes;
+    if (m->out_bytes < all) {
+        void *at = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (at == MAP_FAILED) {
+            return false;
+        }
+        if (m->out_memory != NULL) {
+            munmap(m->out_memory, m->out_bytes);
+        }
+        m->out_memory = at;
+        m->out_bytes = all;
+    }
+    m->out_members = members;
+    unsigned char *at = m->out_memory;
+    outbox_init(&m->out, (struct action *)(void *)at, actions, at + action_bytes + dest_bytes, bytes,
+                (uint64_t *)(void *)(at + action_bytes), dests);
+    return true;
+}
+
 /* The session's tables grow between steps, since a step never allocates.  What there is no memory for, the step says. */
 static void comm_grow(struct comm *c, const struct session_event *next)
 {
@@ -118,6 +144,10 @@ static void comm_grow(struct comm *c, const struct session_event *next)
             free(c->machine.table[g[i].table]);
             c->machine.table[g[i].table] = storage;
         }
+    }
+    uint32_t members = session_members(c->machine.session);
+    if (members > c->machine.out_members && !map_outbox(&c->machine, members)) {
+        log_line(LOG_ERROR, "no memory for what a member among %u has to say", members); /* a step that says more fails */
     }
 }
 
@@ -180,27 +210,6 @@ static void free_tables(struct comm_machine *m)
     }
 }
 
-/* Actions, then destinations, then frames, in pages of their own: what a heap gave again would be resident from then on. */
-static bool map_outbox(struct comm_machine *m)
-{
-    uint32_t actions, bytes, dests;
-    session_out_bounds(&m->config, &actions, &bytes, &dests);
-    size_t action_bytes = (actions * sizeof(struct action) + 7) / 8 * 8, dest_bytes = dests * sizeof(uint64_t);
-    if (m->out_memory == NULL) {
-        size_t all = action_bytes + dest_bytes + bytes;
-        void *at = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (at == MAP_FAILED) {
-            return false;
-        }
-        m->out_memory = at;
-        m->out_bytes = all;
-    }
-    unsigned char *at = m->out_memory;
-    outbox_init(&m->out, (struct action *)(void *)at, actions, at + action_bytes + dest_bytes, bytes,
-                (uint64_t *)(void *)(at + action_bytes), dests);
-    return true;
-}
-
 bool comm_session_start(struct comm *c, const struct session_config *config)
 {
     struct comm_machine *m = &c->machine;
@@ -211,11 +220,11 @@ bool comm_session_start(struct comm *c, const struct session_config *config)
         m->arena_bytes = (session_arena_bytes(&m->config) + 63) / 64 * 64;
         m->arena = aligned_alloc(64, m->arena_bytes);
     }
-    if (m->arena == NULL || !map_outbox(m)) {
+    if (m->arena == NULL ) {
         return false;
     }
     m->session = session_init(&m->config, m->arena);
-    return m->session != NULL;
+    return m->session != NULL && map_outbox(m, session_members(m->session));
 }
 
 void comm_staging_free(struct comm *c)

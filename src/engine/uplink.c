@@ -36,17 +36,12 @@ static void uplink_look(struct comm *c, const struct frame_header *h, const void
     struct session_info info;
     struct reader r;
     reader_init(&r, payload, h->length);
-    if (h->type == FRAME_ADMIT) {
-        struct msg_admit m;
-        if (get_admit(&r, &m) && m.view > c->master.newest) {
-            c->master.newest = m.view;
-        }
-    } else if (h->type == FRAME_WELCOME) {
+    if (h->type == FRAME_WELCOME) {
         struct msg_welcome m;
         if (get_welcome(&r, &m)) {
             c->master.seen = m.seen;
         }
-    } else if (h->type == FRAME_VIEW && h->view > c->master.newest) {
+    } else if ((h->type == FRAME_ADMIT || h->type == FRAME_VIEW) && h->view > c->master.newest) {
         c->master.newest = h->view;
     }
     session_info(c->machine.session, &info);

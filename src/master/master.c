@@ -16,8 +16,8 @@ static bool config_valid(const struct master_config *c)
 {
     return c->run != 0 && c->epoch != 0 && c->max_connections > 0 && c->max_connections <= BOUNDS_CONNECTIONS && c->max_registered > 0 &&
            c->max_registered <= c->max_connections && c->max_worlds > 0 &&
-           c->max_worlds <= BOUNDS_WORLDS && c->max_members > 0 && c->max_members <= MASTER_MEMBERS_MAX &&
-           c->max_groups > 0 && c->max_groups <= MASTER_MEMBERS_MAX && c->max_operations > 0 &&
+           c->max_worlds <= BOUNDS_WORLDS && c->max_members > 0 && c->max_members <= BOUNDS_MEMBERS &&
+           c->max_groups > 0 && c->max_groups <= BOUNDS_MEMBERS && c->max_operations > 0 &&
            c->max_operations <= MASTER_OPERATIONS_MAX && c->max_edges > 0 && c->max_edges <= BOUNDS_EDGES &&
            c->heartbeat_ns > 0 && c->dead_ns > c->heartbeat_ns &&
            c->reconnect_ns >= 0 && c->register_ns > 0 && c->admit_ns > 0 && c->collect_ns >= 0 && c->probe_ns > 0;
@@ -27,14 +27,14 @@ static bool config_valid(const struct master_config *c)
 static size_t lay_out(struct layout *l, const struct master_config *c, struct master *m, size_t *cleared)
 {
     struct common *s = &m->common;
-    size_t n = c->max_members;
+    size_t n = c->max_members, ring = n < BOUNDS_RING ? n : BOUNDS_RING;
     (void)layout_take(l, 1, sizeof *m);
     *cleared = l->used;
-    s->scratch_cost = layout_take(l, n * n, sizeof *s->scratch_cost);
-    s->scratch_path = layout_take(l, n * n, sizeof *s->scratch_path);
-    s->scratch_rates = layout_take(l, 3 * n, sizeof *s->scratch_rates);
-    s->scratch_order = layout_take(l, n, sizeof *s->scratch_order);
-    s->scratch_search = layout_take(l, 16 * n, sizeof *s->scratch_search);
+    s->scratch_cost = layout_take(l, ring * ring, sizeof *s->scratch_cost);
+    s->scratch_path = layout_take(l, ring * ring, sizeof *s->scratch_path);
+    s->scratch_rates = layout_take(l, 3 * ring, sizeof *s->scratch_rates);
+    s->scratch_order = layout_take(l, ring, sizeof *s->scratch_order);
+    s->scratch_search = layout_take(l, 16 * ring, sizeof *s->scratch_search);
     s->scratch_ids = layout_take(l, 2 * n, sizeof *s->scratch_ids);
     return l->used;
 }
@@ -67,20 +67,35 @@ struct master *master_init(const struct master_config *config, void *arena)
     return m;
 }
 
-/* Of the largest world, since a step is for one. */
-void master_out_bounds(const struct master_config *c, uint32_t *actions, uint32_t *bytes, uint32_t *dests)
+/* Of a world with so many places, since a step is for one. */
+static void bounds_of(const struct master_config *c, uint32_t members, uint32_t group_places, uint32_t conns, struct master_bounds *out)
 {
     enum { INFO_BYTES = 15 + BOUNDS_ADDRESSES * 19, FRAME = FRAME_HEADER_BYTES + 512, EDGE = 24, ROUNDS = 4 };
-    uint64_t n = c->max_members, groups = c->max_groups < n ? c->max_groups : n;
-    uint64_t pairs = n * (n - 1) / 2 + groups, edges = groups * (uint64_t)common_edges(c, c->max_members);
+    uint64_t n = members, groups = group_places < n ? group_places : n;
+    uint64_t pairs = n * (n - 1) / 2 + groups, edges = groups * (uint64_t)common_edges(c, members);
     /* Lists over a group go out in a few versions, to sets that do not meet, and groups do not meet either: ids and edges of all
-     * groups are bounded by those of one that holds everybody. A step settles a few times over at most. */
-    uint64_t elected = 8 * n * n, views = 2 * EDGE * (edges < pairs ? edges : pairs);
+     * groups are bounded by those of one that holds everybody. A step settles a few times over at most. Twice of it all: who tells
+     * each member something of its own (source_tell) stops at half of the box. */
+    uint64_t elected = 2 * 8 * n + FRAME, views = 2 * EDGE * (edges < pairs ? edges : pairs);
     uint64_t round = groups * 8 * FRAME + n * (INFO_BYTES + 64) * 4 + n * FRAME * 4 + 64 * (uint64_t)common_decisions(c);
-    uint64_t total = elected + views + ROUNDS * round;
-    *actions = (uint32_t)(64 + c->max_connections + ROUNDS * 24 * (n + groups));
-    *bytes = total > UINT32_MAX / 2 ? UINT32_MAX / 2 : (uint32_t)total;
-    *dests = (uint32_t)(64 + c->max_connections + ROUNDS * 8 * n);
+    uint64_t total = 2 * (elected + views + ROUNDS * round);
+    out->actions = (uint32_t)(64 + conns + ROUNDS * 24 * (n + groups));
+    out->bytes = total > UINT32_MAX / 2 ? UINT32_MAX / 2 : (uint32_t)total;
+    out->dests = (uint32_t)(64 + conns + ROUNDS * 8 * n);
+}
+
+struct master_bounds master_out_most(const struct master_config *c)
+{
+    struct master_bounds most;
+    bounds_of(c, c->max_members, c->max_groups, c->max_connections, &most);
+    return most;
+}
+
+struct master_bounds master_out_need(const struct master *m)
+{
+    struct master_bounds need;
+    bounds_of(&m->common.config, m->most_members, m->most_groups, m->common.conn_room, &need);
+    return need;
 }
 
 /* ---- events -------------------------------------------------------------------------------------------------------- */

@@ -134,12 +134,19 @@ void *master_grow(struct master *m, const struct master_want *want, void *memory
         registry_use(m, memory, want->size.entries);
         return old;
     }
-    if (want->world == SLOT_NONE && m->spare == NULL) {
-        m->spare = world_init(&m->common, want, memory);
-        return NULL;
+    struct world **at = want->world == WANT_SPARE ? &m->spare : &m->places[want->world].world;
+    void *old = NULL;
+    if (*at == NULL) {
+        *at = world_init(&m->common, want, memory);
+    } else {
+        old = world_grow(*at, want, memory, at);
     }
-    struct world **at = want->world == SLOT_NONE ? &m->spare : &m->places[want->world].world;
-    return world_grow(*at, want, memory, at);
+    if (want->table == 0) {
+        const struct world_size *own = &want->size.own;
+        m->most_members = own->members > m->most_members ? own->members : m->most_members;
+        m->most_groups = own->groups > m->most_groups ? own->groups : m->most_groups;
+    }
+    return old;
 }
 
 /* ---- when worlds have ended ---------------------------------------------------------------------------------------- */

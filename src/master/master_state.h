@@ -11,7 +11,6 @@
 
 enum {
     MASTER_DEFAULT = 0, /* the place of the default world */
-    MASTER_MEMBERS_MAX = 1024, /* of one world at one time, pending ones included; BOUNDS_MEMBERS of one view */
     MASTER_OPERATIONS_MAX = 2 * BOUNDS_DECISIONS,
 };
 #define MASTER_PAUSE_NS 1000000000 /* a tick later than this: the master itself stood still (M7) */
@@ -43,6 +42,7 @@ struct master {
     uint32_t place_room, row_count; /* entries; rows of by_name and by_run */
     uint32_t place_count;  /* above are free ones only */
     uint32_t ended;        /* a place + 1 that is over, 0: none is */
+    uint32_t most_members, most_groups; /* places of the largest world that there has been */
     struct world *spare;   /* has room for the first of a new world; null: none */
 };
 

@@ -280,6 +280,22 @@ pccl_status conn_flush(struct conn *c)
     return st;
 }
 
+void conn_rest(struct conn *c)
+{
+    if (c->in_at == c->in_used) {
+        free(c->in);
+        c->in = NULL;
+        c->in_at = c->in_used = c->in_capacity = 0;
+    }
+    pthread_mutex_lock(&c->lock);
+    if (c->out_at == c->out_used) {
+        free(c->out);
+        c->out = NULL;
+        c->out_at = c->out_used = c->out_capacity = 0;
+    }
+    pthread_mutex_unlock(&c->lock);
+}
+
 size_t conn_queued(struct conn *c)
 {
     pthread_mutex_lock(&c->lock);

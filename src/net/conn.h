@@ -79,6 +79,9 @@ pccl_status conn_append(struct conn *c, const void *bytes, size_t size, const vo
 /* Sends what goes.  AGAIN: some is left and will be sent by the loop's thread; CLOSED. */
 pccl_status conn_flush(struct conn *c);
 
+/* Gives back the buffers that hold nothing: of many connections few have something to say at a time. */
+void conn_rest(struct conn *c);
+
 size_t conn_queued(struct conn *c); /* bytes not sent */
 
 /* Sends what is queued, then tells the other end that nothing more comes. */

@@ -20,10 +20,9 @@
 #include "net/sock.h"
 
 enum {
-    SERVER_MEMBERS = 256, /* what the tables of a peer hold of one view: better refused here than by every member */
     SERVER_GROUPS = 64,
-    SERVER_WORLDS = 1024,
-    SERVER_CONNECTIONS = 4096, /* of the members of all worlds together */
+    SERVER_WORLDS = 16384,
+    SERVER_CONNECTIONS = 32768, /* of the members of all worlds together */
     SERVER_IDLE_TAGS = 16384, /* about a megabyte at the peer */
     SERVER_OPERATIONS = 2 * BOUNDS_DECISIONS, /* finished ones that nobody waits for too */
     SERVER_JOURNAL_BYTES = 1 << 16,
@@ -42,7 +41,7 @@ static void config_fill(struct master_config *c, const struct server_options *o)
     *c = (struct master_config){
         .epoch = 1,
         .max_worlds = SERVER_WORLDS,
-        .max_members = o->max_members > 0 ? o->max_members : SERVER_MEMBERS,
+        .max_members = o->max_members > 0 ? o->max_members : BOUNDS_MEMBERS,
         .max_groups = o->max_groups > 0 ? o->max_groups : SERVER_GROUPS,
         .max_edges = BOUNDS_EDGES,
         .idle_tags = SERVER_IDLE_TAGS,
@@ -66,33 +65,22 @@ static void config_fill(struct master_config *c, const struct server_options *o)
 
 static bool server_allocate(struct server *s)
 {
-    uint32_t actions, bytes, dests, connections = s->config.max_connections;
+    uint32_t connections = s->config.max_connections;
     size_t arena_bytes = master_arena_bytes(&s->config);
     if (arena_bytes == 0) {
         return false;
     }
-    master_out_bounds(&s->config, &actions, &bytes, &dests);
-    size_t action_bytes = actions * sizeof(struct action), dest_bytes = dests * sizeof(uint64_t);
-    s->arena = server_memory(arena_bytes);
-    s->out_memory = server_memory(action_bytes + dest_bytes + bytes);
+    s->arena = server_memory(arena_bytes); /* what a ring search needs of it stays untouched until there is one */
     s->clients = calloc(connections, sizeof(struct client *));
     s->free_slots = malloc(connections * sizeof *s->free_slots);
-    s->durable = malloc(actions * sizeof *s->durable);
-    unsigned char *records = malloc(SERVER_JOURNAL_BYTES), *out = s->out_memory;
+    unsigned char *records = malloc(SERVER_JOURNAL_BYTES);
     journal_init(&s->journal, records, records != NULL ? SERVER_JOURNAL_BYTES : 0);
-    if (s->arena == NULL || out == NULL || s->clients == NULL || s->free_slots == NULL || s->durable == NULL ||
-        records == NULL || !solve_init(&s->solve, s->config.max_members)) {
+    if (s->arena == NULL || s->clients == NULL || s->free_slots == NULL || records == NULL ||
+        !solve_init(&s->solve, s->config.max_members)) {
         return false;
     }
-    s->durable_capacity = actions;
-    outbox_init(&s->out, (struct action *)(void *)out, actions, out + action_bytes + dest_bytes, bytes,
-                (uint64_t *)(void *)(out + action_bytes), dests);
-    for (uint32_t i = 0; i < connections; i++) {
-        s->free_slots[i] = connections - 1 - i;
-    }
-    s->free_count = connections;
     s->master = master_init(&s->config, s->arena);
-    return true;
+    return server_fit(s);
 }
 
 /* forked: the threads that wait with these two are the parent's, nobody will come. */

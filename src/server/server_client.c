@@ -89,6 +89,7 @@ void client_flush(struct client *c)
         c->silenced = true;
         shutdown(c->conn->source.fd, SHUT_WR);
     }
+    conn_rest(c->conn);
 }
 
 void client_flush_dirty(struct server *s)

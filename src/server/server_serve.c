@@ -80,6 +80,7 @@ static void client_receive(struct client *c)
             client_lose(c);
         }
     }
+    conn_rest(c->conn);
 }
 
 /* Nobody listens any more to one that leaves; it is read so that closing does not reset what is on its way. */
@@ -160,7 +161,7 @@ static struct client *client_new(struct server *s, int fd, const struct net_addr
 
 static void client_welcome(struct server *s, int fd, const struct net_address *from)
 {
-    if (s->fresh_count >= SERVER_FRESH || s->free_count == 0) {
+    if (s->fresh_count >= SERVER_FRESH || (s->free_count == 0 && s->slot_count == s->config.max_connections)) {
         if (s->fresh_count == 0) { /* all places are taken by members */
             fds_close(fd);
             return;
@@ -173,7 +174,7 @@ static void client_welcome(struct server *s, int fd, const struct net_address *f
         log_line(LOG_WARN, "no memory for another connection");
         return;
     }
-    c->slot = s->free_slots[--s->free_count];
+    c->slot = s->free_count > 0 ? s->free_slots[--s->free_count] : s->slot_count++;
     s->clients[c->slot] = c;
     c->phase = CLIENT_FRESH;
     s->fresh_count++;

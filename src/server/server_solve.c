@@ -17,7 +17,8 @@ enum { SOLVE_WANTED = 64 };
 
 bool solve_init(struct solve *v, uint32_t members)
 {
-    size_t n = members, edges = n * n;
+    size_t n = members < BOUNDS_RING ? members : BOUNDS_RING, edges = n * n;
+    v->capacity = (uint32_t)n;
     v->wanted_capacity = SOLVE_WANTED;
     v->wanted = calloc(v->wanted_capacity, sizeof *v->wanted);
     v->matrix = malloc(edges * sizeof *v->matrix); /* large ones stay untouched until used */
@@ -64,7 +65,7 @@ void solve_add(struct server *s, uint64_t number)
 /* Reads the costs; true if there is a search to go on with. */
 static bool solve_begin(struct server *s, struct solve *v)
 {
-    uint32_t n = master_matrix(s->master, v->wanted[0], v->matrix, v->order, s->config.max_members);
+    uint32_t n = master_matrix(s->master, v->wanted[0], v->matrix, v->order, v->capacity);
     v->count = n;
     for (size_t i = 0; i < (size_t)n * n; i++) {
         double seconds = v->matrix[i]; /* per gigabit */

@@ -55,7 +55,8 @@ struct solve {
     uint64_t *wanted;    /* owned: numbers; first come, first served */
     uint32_t wanted_count, wanted_capacity;
     bool begun;
-    uint32_t count;      /* peers of the one under way */
+    uint32_t count;      /* peers of the one under way, */
+    uint32_t capacity;   /* ... at most */
     double *matrix;      /* owned, as what follows */
     uint64_t *cost;
     uint32_t *order;
@@ -74,8 +75,8 @@ struct server {
     struct outbox out;
     void *out_memory;        /* owned */
     struct client **clients; /* owned: by slot */
-    uint32_t *free_slots;    /* owned: a stack */
-    uint32_t free_count;
+    uint32_t *free_slots;    /* owned: a stack of those below slot_count that are free */
+    uint32_t free_count, slot_count;
     struct list fresh, registered, lost, leaving, dirty;
     uint32_t fresh_count, leaving_count;
     int64_t sweep_at;
@@ -113,6 +114,8 @@ void client_free(struct client *c);
 /* ---- server_step.c ---- */
 /* Aligned for tables of the master; free() frees it. */
 void *server_memory(size_t bytes);
+/* Makes the outbox as large as the next step may need it; false: no memory. */
+bool server_fit(struct server *s);
 /* One event and everything that follows from it. */
 void server_run(struct server *s, const struct master_event *e);
 

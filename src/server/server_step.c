@@ -36,9 +36,18 @@ static void act_persist(struct server *s, const struct action *a)
         atomic_store(&s->stop, true);
         return;
     }
-    if (s->durable_count < s->durable_capacity) {
-        s->durable[s->durable_count++] = a->value;
+    if (s->durable_count == s->durable_capacity) {
+        uint32_t capacity = 2 * s->durable_capacity + 64;
+        uint64_t *grown = realloc(s->durable, capacity * sizeof *grown);
+        if (grown == NULL) {
+            log_line(LOG_ERROR, "no memory to know what is on record: the run ends");
+            atomic_store(&s->stop, true);
+            return;
+        }
+        s->durable = grown;
+        s->durable_capacity = capacity;
     }
+    s->durable[s->durable_count++] = a->value;
 }
 
 static void act_send(struct server *s, const struct action *a)
@@ -86,6 +95,25 @@ static void server_act(struct server *s)
     }
 }
 
+/* Actions, then destinations, then frames.  It is empty between steps, so nothing has to move. */
+bool server_fit(struct server *s)
+{
+    struct master_bounds need = master_out_need(s->master);
+    if (need.actions <= s->out.capacity && need.bytes <= s->out.bytes_capacity && need.dests <= s->out.dest_capacity) {
+        return true;
+    }
+    size_t action_bytes = need.actions * sizeof(struct action), dest_bytes = need.dests * sizeof(uint64_t);
+    unsigned char *out = server_memory(action_bytes + dest_bytes + need.bytes); /* pages of it that no step fills stay untouched */
+    if (out == NULL) {
+        return false;
+    }
+    free(s->out_memory);
+    s->out_memory = out;
+    outbox_init(&s->out, (struct action *)(void *)out, need.actions, out + action_bytes + dest_bytes, need.bytes,
+                (uint64_t *)(void *)(out + action_bytes), need.dests);
+    return true;
+}
+
 /* What there is no memory for, the master meets as no room: whoever it is for is told. */
 static void server_grow(struct server *s, const struct master_event *e)
 {
@@ -94,9 +122,13 @@ static void server_grow(struct server *s, const struct master_event *e)
         void *memory = server_memory(want.bytes);
         if (memory == NULL) {
             log_line(LOG_WARN, "no memory for a table of %zu bytes", want.bytes);
-            return;
+            break;
         }
         free(master_grow(s->master, &want, memory));
+    }
+    if (!server_fit(s)) { /* a step that says more than fits would be lost: the run ends rather than its safety */
+        log_line(LOG_ERROR, "no memory for what the master may have to say: the run ends");
+        atomic_store(&s->stop, true);
     }
 }
 

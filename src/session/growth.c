@@ -31,6 +31,8 @@ static uint32_t limit_of(const struct session_config *cfg, enum session_table ta
         return cfg->park_blocks;
     case SESSION_WIRE:
         return 1;
+    case SESSION_PARTS:
+        return BOUNDS_VIEW_BYTES;
     case SESSION_TABLES:
         break;
     }
@@ -40,7 +42,8 @@ static uint32_t limit_of(const struct session_config *cfg, enum session_table ta
 static struct session_growth first_of(const struct session_config *cfg, enum session_table table)
 {
     uint32_t first = cfg->first == 0 ? FIRST : cfg->first;
-    bool later = table == SESSION_EDGES || table == SESSION_OWED || table == SESSION_PARK || table == SESSION_WIRE;
+    bool later = table == SESSION_EDGES || table == SESSION_OWED || table == SESSION_PARK || table == SESSION_WIRE ||
+                 table == SESSION_PARTS;
     uint32_t limit = limit_of(cfg, table), members = cfg->max_members;
     return (struct session_growth){
         .table = table, .entries = later ? 0 : first < limit ? first : limit,
@@ -68,6 +71,8 @@ static uint32_t entries_of(const struct session *s, enum session_table table)
         return s->park_count;
     case SESSION_WIRE:
         return s->wire != NULL;
+    case SESSION_PARTS:
+        return s->parts_room;
     case SESSION_TABLES:
         break;
     }
@@ -116,6 +121,8 @@ static size_t bytes_of(const struct session_config *cfg, const struct session_gr
         return g->entries * (whole_lines(cfg->park_block_bytes) + sizeof(uint32_t));
     case SESSION_WIRE:
         return g->entries * (size_t)WIRE_BYTES;
+    case SESSION_PARTS:
+        return g->entries;
     case SESSION_TABLES:
         break;
     }
@@ -210,6 +217,12 @@ static void use(struct session *s, const struct session_growth *g, void *storage
     case SESSION_WIRE:
         s->wire = g->entries == 0 ? NULL : storage;
         break;
+    case SESSION_PARTS: {
+        unsigned char *at = storage;
+        s->parts = moved(&at, 1, g->entries, s->parts, s->parts_used);
+        s->parts_room = g->entries;
+        break;
+    }
     case SESSION_TABLES:
         break;
     }
@@ -287,11 +300,14 @@ static void view_needs(const struct session *s, struct reader *r, struct needs *
 
 static void master_needs(const struct session *s, const struct session_event *e, struct needs *n)
 {
-    struct reader r;
+    struct reader r = view_parts_payload(s, e);
     struct msg_admit admit;
     struct msg_elected elected;
-    reader_init(&r, e->payload, e->header->length);
+    struct msg_view_part part;
     switch (e->header->type) {
+    case FRAME_VIEW_PART:
+        n->entries[SESSION_PARTS] = get_view_part(&r, &part) ? part.bytes : 0;
+        break;
     case FRAME_VIEW:
         view_needs(s, &r, n);
         break;
@@ -383,7 +399,7 @@ void session_grow(struct session *s, const struct session_growth *g, void *stora
 
 bool growth_met(const struct session *s, const struct session_event *e)
 {
-    static const enum session_table tables[] = {SESSION_MEMBERS, SESSION_PEERS, SESSION_EDGES};
+    static const enum session_table tables[] = {SESSION_MEMBERS, SESSION_PEERS, SESSION_EDGES, SESSION_PARTS};
     struct needs n;
     needs_of(s, e, &n);
     bool met = s->op_width >= n.width || n.width > s->cfg.max_members;

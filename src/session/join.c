@@ -83,6 +83,7 @@ void join_master_up(struct session *s, struct outbox *out)
     }
     s->master_up = true;
     s->welcomed = false;
+    view_parts_drop(s);
     s->master_heard = s->now;
     struct msg_register m = registering(s);
     put_register(outbox_frame(out, FRAME_REGISTER, m.run, 0), &m);
@@ -222,8 +223,7 @@ void join_master_frame(struct session *s, struct session_event *e, struct outbox
     if (s->phase == PHASE_IDLE || !s->master_up) {
         return;
     }
-    struct reader r;
-    reader_init(&r, e->payload, e->header->length);
+    struct reader r = view_parts_payload(s, e);
     s->master_heard = s->now;
     uint8_t type = e->header->type;
     if (!s->welcomed && type != FRAME_WELCOME && type != FRAME_FENCE && type != FRAME_GIVEN_UP) {
@@ -245,12 +245,19 @@ void join_master_frame(struct session *s, struct session_event *e, struct outbox
         break;
     case FRAME_VIEW:
         install_view(s, &r, out);
+        view_parts_drop(s);
+        break;
+    case FRAME_VIEW_PART:
+        if (!view_parts_take(s, &r)) {
+            join_master_down(s, "the master sent parts that are no VIEW", out);
+        }
         break;
     case FRAME_ANSWER:
         ballot_answer(s, &r, out);
         break;
     case FRAME_ADMIT:
         links_admit(s, &r, out);
+        view_parts_drop(s);
         break;
     case FRAME_FENCE:
         fenced(s, &r, out);

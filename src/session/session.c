@@ -342,13 +342,18 @@ bool session_poisoned(const struct session *s)
 }
 
 /* A step answers one message or ends everything: each slot and peer once, each live operation said again in part. */
-void session_out_bounds(const struct session_config *config, uint32_t *actions, uint32_t *bytes, uint32_t *dests)
+void session_out_bounds(const struct session_config *config, uint32_t members, uint32_t *actions, uint32_t *bytes, uint32_t *dests)
 {
     uint32_t ops = config->max_ops + config->max_records;
-    *actions = 4 * ops + 8 * config->max_ops + 8 * config->max_members + 256;
-    *bytes = 2 * (2 * BOUNDS_EAGER_BYTES + 512) + ops * 384 + config->max_members * 256 + BOUNDS_CONTROL_FRAME +
+    *actions = 4 * ops + 8 * config->max_ops + 8 * members + 256;
+    *bytes = 2 * (2 * BOUNDS_EAGER_BYTES + 512) + ops * 384 + members * 256 + BOUNDS_CONTROL_FRAME +
              8 * BOUNDS_LOG_LINE; /* a freeze or a view, what follows from it for the shared state, leaving */
-    *dests = *actions + ops * config->max_members;
+    *dests = *actions + ops * members;
+}
+
+uint32_t session_members(const struct session *s)
+{
+    return s->members;
 }
 
 const struct session_op *session_op(const struct session *s, uint32_t slot)

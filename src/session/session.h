@@ -227,7 +227,9 @@ struct session *session_init(const struct session_config *config, void *arena);
 void session_step(struct session *s, int64_t now, struct session_event *event, struct outbox *out);
 int64_t session_deadline(const struct session *s);
 bool session_poisoned(const struct session *s);
-void session_out_bounds(const struct session_config *config, uint32_t *actions, uint32_t *bytes, uint32_t *dests);
+void session_out_bounds(const struct session_config *config, uint32_t members, uint32_t *actions, uint32_t *bytes, uint32_t *dests);
+/* Members that its tables have room for now. */
+uint32_t session_members(const struct session *s);
 
 /* Peers to be linked with: installed view and open admission, self excluded. */
 uint32_t session_wanted(const struct session *s, struct session_wanted *out, uint32_t capacity);
@@ -248,6 +250,7 @@ enum session_table {
     SESSION_SLOTS,   /* calls */
     SESSION_PARK,    /* payloads that came early */
     SESSION_WIRE,    /* a payload while it is encoded */
+    SESSION_PARTS,   /* bytes of a VIEW or ADMIT that comes in parts */
     SESSION_TABLES
 };
 

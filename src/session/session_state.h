@@ -283,6 +283,8 @@ struct session {
     size_t park_pitch;
     uint32_t *park_free;
     uint32_t park_count, park_left;
+    unsigned char *parts; /* of a VIEW or ADMIT that comes in parts: what has come, of parts_all bytes */
+    uint32_t parts_used, parts_all, parts_room;
     unsigned char *wire; /* scratch for one EAGER payload; null: no call has needed it */
     bool replaying;      /* some peer's replay is not NONE */
     struct op_name finished[SESSION_FINISHED_BATCH];
@@ -555,6 +557,11 @@ void install_view(struct session *s, struct reader *r, struct outbox *out);
 void join_connect(struct session *s, struct session_event *e, struct outbox *out);
 void join_master_up(struct session *s, struct outbox *out);
 void join_master_down(struct session *s, const char *text, struct outbox *out);
+/* view_parts.c */
+bool view_parts_take(struct session *s, struct reader *r); /* false: it is no piece of what comes */
+struct reader view_parts_payload(const struct session *s, const struct session_event *e); /* of a message of the master, whole */
+void view_parts_drop(struct session *s);
+
 void join_master_frame(struct session *s, struct session_event *e, struct outbox *out);
 void join_tick(struct session *s, struct outbox *out);
 void join_settle(struct session *s, struct outbox *out); /* what the step has decided about the membership */

@@ -250,6 +250,12 @@ struct msg_view {
     struct plan_view plan;
     uint32_t removed, added, members, weights, edges, decisions;
 };
+/* VIEW_PART: a piece of the payload of the VIEW or ADMIT that follows on this connection, which is itself empty then.  All of it
+ * is in the parts, in order; `bytes` is how much, in each of them the same.  Behind it: the piece. */
+struct msg_view_part {
+    uint32_t bytes;
+    uint32_t size; /* of the piece, at least 1 */
+};
 /* A pair without a link; `relay` forwards HOLD, REFUSE and FINISHED between them. */
 struct missing_edge {
     uint64_t a, b, relay;
@@ -368,6 +374,8 @@ void put_op_decision(struct writer *w, const struct op_decision *m);
 bool get_op_decision(struct reader *r, struct op_decision *m);
 void put_view(struct writer *w, const struct msg_view *m);
 bool get_view(struct reader *r, struct msg_view *m);
+void put_view_part(struct writer *w, const struct msg_view_part *m);
+bool get_view_part(struct reader *r, struct msg_view_part *m);
 void put_missing_edge(struct writer *w, const struct missing_edge *m);
 bool get_missing_edge(struct reader *r, struct missing_edge *m);
 void put_vote(struct writer *w, const struct msg_vote *m);

@@ -10,8 +10,9 @@
 
 /* Members: removed and added ids, ring, weights. */
 _Static_assert(BOUNDS_MEMBERS * (PARTS_ID_BYTES + PARTS_MEMBER_MOST + 2 * PARTS_RANK_BYTES) + BOUNDS_EDGES * PARTS_EDGE_BYTES +
-                       BOUNDS_DECISIONS * (PARTS_DECISION_BYTES + 1) + BOUNDS_CLASHES * PARTS_CLASH_MOST + 1024 <= BOUNDS_CONTROL_FRAME,
-               "the largest view fits a frame");
+                       BOUNDS_DECISIONS * (PARTS_DECISION_BYTES + 1) + BOUNDS_CLASHES * PARTS_CLASH_MOST + 1024 <= BOUNDS_VIEW_BYTES,
+               "the largest view fits what travels in parts");
+_Static_assert((uint32_t)BOUNDS_MEMBERS <= (uint32_t)PARTS_MEMBERS, "all members fit a list");
 _Static_assert((BOUNDS_OPS + BOUNDS_RECORDS) * (PARTS_REPORT_MOST + PARTS_CLASH_MOST) + 1024 <= BOUNDS_CONTROL_FRAME,
                "what a member has launched fits its report");
 
@@ -112,6 +113,20 @@ bool get_missing_edge(struct reader *r, struct missing_edge *m)
     m->a = get_u64(r);
     m->b = get_u64(r);
     m->relay = get_u64(r);
+    return !r->bad;
+}
+
+void put_view_part(struct writer *w, const struct msg_view_part *m)
+{
+    put_u32(w, m->bytes);
+    put_u32(w, m->size);
+}
+
+bool get_view_part(struct reader *r, struct msg_view_part *m)
+{
+    m->bytes = parts_get_u32(r, 1, BOUNDS_VIEW_BYTES);
+    m->size = parts_get_u32(r, 1, m->bytes);
+    r->bad = r->bad || r->left != m->size;
     return !r->bad;
 }
 

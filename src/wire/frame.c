@@ -41,6 +41,7 @@ static const struct frame_row frame_rows[] = {
     [FRAME_ELECTED] = {"ELECTED", FRAME_IDS},
     [FRAME_PROBE] = {"PROBE", FRAME_SMALL},
     [FRAME_GIVEN_UP] = {"GIVEN_UP", FRAME_SMALL},
+    [FRAME_VIEW_PART] = {"VIEW_PART", FRAME_LIST},
     [FRAME_HELLO] = {"HELLO", FRAME_SMALL},
     [FRAME_HELLO_ACK] = {"HELLO_ACK", FRAME_SMALL},
     [FRAME_READY] = {"READY", FRAME_SMALL},
@@ -116,6 +117,11 @@ uint32_t frame_limit(uint8_t type)
 {
     const struct frame_row *row = frame_find(type);
     return row == NULL ? 0 : row->limit;
+}
+
+bool frame_in_parts(uint8_t type)
+{
+    return type == FRAME_VIEW || type == FRAME_ADMIT;
 }
 
 const char *frame_name(uint8_t type)

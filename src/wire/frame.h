@@ -37,6 +37,7 @@ enum frame_type {
     FRAME_ELECTED = 22,
     FRAME_PROBE = 23,
     FRAME_GIVEN_UP = 24,
+    FRAME_VIEW_PART = 25,
     /* between peers: any connection */
     FRAME_HELLO = 32,
     FRAME_HELLO_ACK = 33,
@@ -78,6 +79,8 @@ bool frame_get(const void *in, struct frame_header *header);
 uint8_t frame_other_version(const void *in);
 /* Most payload bytes of a type; 0 if the type is unknown. */
 uint32_t frame_limit(uint8_t type);
+/* Whether a longer payload of this type travels in VIEW_PART frames. */
+bool frame_in_parts(uint8_t type);
 const char *frame_name(uint8_t type); /* "VIEW"; "?" if unknown */
 
 #endif

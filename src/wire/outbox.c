@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "wire/control.h"
+
 void outbox_init(struct outbox *o, struct action *actions, uint32_t capacity, void *bytes, uint32_t bytes_capacity,
                  uint64_t *dest_ids, uint32_t dest_capacity)
 {
@@ -72,6 +74,36 @@ struct writer *outbox_frame(struct outbox *o, uint8_t type, uint64_t run, uint64
     return &o->writer;
 }
 
+enum { PART_FIELDS = 8, PART_HEAD = FRAME_HEADER_BYTES + PART_FIELDS }; /* in front of each piece */
+
+static void put_part_head(unsigned char *at, const struct frame_header *whole, uint32_t piece, uint32_t all)
+{
+    struct frame_header h = {.type = FRAME_VIEW_PART, .length = PART_FIELDS + piece, .run = whole->run, .view = whole->view};
+    struct writer w;
+    frame_put(at, &h);
+    writer_init(&w, at + FRAME_HEADER_BYTES, PART_FIELDS);
+    put_view_part(&w, &(struct msg_view_part){.bytes = all, .size = piece});
+}
+
+/* The frame at `raw` becomes parts and an empty frame of its type; how many bytes that is, 0: they do not fit. */
+static uint32_t split(unsigned char *raw, size_t capacity, struct frame_header *h, uint32_t payload, uint32_t most)
+{
+    uint32_t piece = most - PART_FIELDS, pieces = (payload + piece - 1) / piece;
+    uint64_t bytes = (uint64_t)pieces * PART_HEAD + payload + FRAME_HEADER_BYTES;
+    if (bytes > capacity) {
+        return 0;
+    }
+    for (uint32_t i = pieces; i-- > 0;) { /* from the last on, so that nothing is overwritten before it has moved */
+        uint32_t size = i + 1 < pieces ? piece : payload - i * piece;
+        unsigned char *to = raw + i * (PART_HEAD + piece);
+        memmove(to + PART_HEAD, raw + FRAME_HEADER_BYTES + i * piece, size);
+        put_part_head(to, h, size, payload);
+    }
+    h->length = 0;
+    frame_put(raw + bytes - FRAME_HEADER_BYTES, h);
+    return (uint32_t)bytes;
+}
+
 struct action *outbox_send_many(struct outbox *o, uint32_t kind)
 {
     struct action *a = outbox_add(o, kind);
@@ -86,8 +118,15 @@ struct action *outbox_send_many(struct outbox *o, uint32_t kind)
         o->overflow = true;
         return a;
     }
-    h.length = bytes - FRAME_HEADER_BYTES;
-    frame_put(raw, &h);
+    uint32_t payload = bytes - FRAME_HEADER_BYTES, most = frame_limit(h.type);
+    most = o->part_bytes != 0 && o->part_bytes < most ? o->part_bytes : most;
+    if (payload > most && frame_in_parts(h.type)) {
+        bytes = split(raw, o->bytes_capacity - o->frame_at, &h, payload, most);
+        o->overflow = o->overflow || bytes == 0;
+    } else {
+        h.length = payload;
+        frame_put(raw, &h);
+    }
     a->frame = o->frame_at;
     a->frame_bytes = bytes;
     o->used += bytes;

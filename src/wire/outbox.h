@@ -14,7 +14,7 @@ struct action {
     uint32_t slot;          /* operation slot, connection, group: by kind */
     uint64_t id;            /* peer id: by kind */
     uint64_t value, order;  /* by kind */
-    uint32_t frame, frame_bytes; /* into bytes: a whole frame, header included, or a text */
+    uint32_t frame, frame_bytes; /* into bytes: a whole frame, header included, or a text; a list that travels in parts is several frames */
     uint32_t dest, dests;   /* into dest_ids */
     const void *data;       /* borrowed payload that follows the frame (sync leaves), or null */
     uint64_t data_bytes;    /* counted in the frame header's length */
@@ -29,6 +29,7 @@ struct outbox {
     uint32_t dests, dest_capacity;
     struct writer writer;   /* of the frame being written */
     uint32_t frame_at;
+    uint32_t part_bytes;    /* payload beyond which a frame travels in parts, if its type may; 0: the limit of its type */
     bool overflow;
 };
 

@@ -29,6 +29,9 @@ uint8_t algorithm_choose(struct world *w, const struct view_record *v, const uin
     if (n < PLAN_RING_LEAST) {
         return PLAN_DIRECT;
     }
+    if (n > BOUNDS_RING) {
+        return before;
+    }
     double *up = w->common->scratch_rates, *down = up + n, *share = down + n;
     if (!all_measured(w, v) || !rates_fill(&w->bandwidth, v->ids, n, up, down, w->common->scratch_path)) {
         return before;

@@ -75,7 +75,9 @@ static void solve(struct world *w)
         struct group *g = &w->groups[i];
         g->solving = 0;
         g->solved = false;
-        if (g->phase == GROUP_NORMAL && view_current(g)->members > 2) { /* of two there is one ring */
+        if (g->phase == GROUP_NORMAL && view_current(g)->members > BOUNDS_RING) {
+            world_tell(w, "a group keeps its ring: it has more members than a search is made for");
+        } else if (g->phase == GROUP_NORMAL && view_current(g)->members > 2) { /* of two there is one ring */
             g->solving = common_number(&w->common->next_solve, w->slot);
             struct action *a = outbox_add(w->common->out, MASTER_SOLVE);
             a->value = g->solving;
@@ -89,7 +91,7 @@ static void begin(struct world *w)
     uint32_t edges = 0;
     o->count = 0;
     o->lost = false;
-    if (member_count(w, NULL, MEMBER_ACCEPTED) > w->probe_room) { /* no memory: what is not known stays so */
+    if (member_count(w, NULL, MEMBER_ACCEPTED) > w->probe_room) { /* no memory, or too many: what is not known stays so */
         solve(w);
         return;
     }

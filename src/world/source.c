@@ -104,6 +104,10 @@ void source_tell(struct world *w, struct group *g, struct member *again)
 {
     uint32_t at = again == NULL && g->tally.untold == 0 ? view_current(g)->members : 0;
     for (struct member *mb; (mb = voter_next(w, g, &at)) != NULL;) {
+        if (again == NULL && !outbox_half_free(w->common->out)) {
+            g->sync.elect_at = w->common->now; /* the others in the next step */
+            return;
+        }
         bool first = mb->role != 0 && !mb->told && can_be_told(w, g, mb);
         bool send = again != NULL ? again == mb && mb->told : first;
         roll_out(w, mb);

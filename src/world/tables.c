@@ -125,7 +125,8 @@ static struct world_size world_wants(const struct world *w, const struct world_n
     }
     s.seats = need->seats > s.seats ? need->seats : s.seats;
     if (need->measures) {
-        s.probed = doubled(s.probed, FIRST_MEMBERS, member_count(w, NULL, MEMBER_ACCEPTED), cfg->max_members);
+        uint32_t most = cfg->max_members < BOUNDS_RING ? cfg->max_members : BOUNDS_RING;
+        s.probed = doubled(s.probed, FIRST_MEMBERS, member_count(w, NULL, MEMBER_ACCEPTED), most);
     }
     return s;
 }

@@ -43,7 +43,7 @@ static void ring_keep(const struct view_record *from, struct view_record *to)
 void ring_repair(struct world *w, const struct view_record *from, struct view_record *to)
 {
     uint32_t n = to->members;
-    if ((w->bandwidth.count == 0 && to->edges == 0) || n < 3) {
+    if ((w->bandwidth.count == 0 && to->edges == 0) || n < 3 || n > BOUNDS_RING || from->members > BOUNDS_RING) {
         ring_keep(from, to);
         return;
     }

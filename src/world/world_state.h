@@ -144,7 +144,7 @@ struct group_sync {
     uint8_t phase;
     uint32_t round;      /* of this group, never reused */
     bool again;          /* elect once more */
-    int64_t elect_at;    /* not before: the master is about to hear why a source was missing; 0: at once */
+    int64_t elect_at;    /* not before: the master is about to hear why a source was missing; 0: at once.  Staging: there is more to tell */
     uint64_t revision, key_digest, content_digest, persist;
 };
 

@@ -281,7 +281,7 @@ TEST(what_cannot_be_a_size_is_refused_with_the_reason)
         pcclCommCreateParamsEx_t params;
         const char *words;
     } rows[] = {
-        {{.world = "w", .world_size = 1025}, "world_size 1025, rank 0: it is larger than 1024"},
+        {{.world = "w", .world_size = 16385}, "world_size 16385, rank 0: it is larger than 16384"},
         {{.world_size = 2}, "needs a name"},
         {{.world = "w", .world_size = 2, .rank = 2}, "the rank is not below it"},
         {{.world = "w", .world_size = 2, .peer_group = 1}, "no peer group but 0"},

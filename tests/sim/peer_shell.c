@@ -93,7 +93,7 @@ struct node *node_new(struct cluster *cl, uint32_t group, int64_t delay)
     n->arena = memory_aligned(n->arena_bytes);
     n->session = session_init(&n->config, n->arena);
     uint32_t actions, bytes, dests;
-    session_out_bounds(&n->config, &actions, &bytes, &dests);
+    session_out_bounds(&n->config, n->config.max_members, &actions, &bytes, &dests);
     size_t action_bytes = actions * sizeof(struct action), dest_bytes = dests * sizeof(uint64_t);
     n->out_memory = memory_aligned(action_bytes + dest_bytes + bytes);
     unsigned char *at = n->out_memory;

@@ -77,6 +77,7 @@ struct options {
     bool forming;            /* the others have a given size: their programs create them together, one after the other */
     uint32_t peers, groups, lanes, steps, ops, op_bytes;
     uint32_t max_members;    /* of the run, and of a view */
+    uint32_t part_bytes;     /* longer lists of the master travel in parts; 0: as long as the library's */
     uint32_t max_edges;      /* missing ones of a view */
     uint32_t idle_tags;      /* of a voter, before an update makes a view */
     bool small_limits, verify, think;

@@ -81,14 +81,12 @@ static void log_frame(struct peer *p, uint8_t type)
     }
 }
 
-static void peer_take(struct peer *p, const unsigned char *frame, uint32_t size)
+static void take_frame(struct peer *p, const struct frame_header h, const unsigned char *payload)
 {
-    struct frame_header h;
     struct reader r;
-    if (!frame_get(frame, &h) || h.length != size - FRAME_HEADER_BYTES || (p->run != 0 && h.run != p->run)) {
-        abort();
-    }
-    reader_init(&r, frame + FRAME_HEADER_BYTES, h.length);
+    struct msg_view_part part;
+    reader_init(&r, h.length == 0 && frame_in_parts(h.type) ? p->parts : payload,
+                h.length == 0 && frame_in_parts(h.type) ? p->parts_used : h.length);
     log_frame(p, h.type);
     switch (h.type) {
     case FRAME_WELCOME:
@@ -112,6 +110,13 @@ static void peer_take(struct peer *p, const unsigned char *frame, uint32_t size)
         peer_take_view(p, &r);
         p->wait = (struct peer_wait){.phase = WAIT_NONE};
         break;
+    case FRAME_VIEW_PART:
+        if (!get_view_part(&r, &part) || p->parts_used + r.left > sizeof p->parts) {
+            abort();
+        }
+        memcpy(p->parts + p->parts_used, r.at, r.left);
+        p->parts_used += (uint32_t)r.left;
+        return;
     case FRAME_FREEZE:
         (void)get_freeze(&r, &p->freeze);
         if (!p->no_frozen && !p->mute) {
@@ -135,6 +140,19 @@ static void peer_take(struct peer *p, const unsigned char *frame, uint32_t size)
         break;
     default:
         abort();
+    }
+    p->parts_used = 0;
+}
+
+/* A frame, or several: a list that travels in parts. */
+static void peer_take(struct peer *p, const unsigned char *frame, uint32_t size)
+{
+    struct frame_header h;
+    for (uint32_t at = 0; at < size; at += FRAME_HEADER_BYTES + h.length) {
+        if (!frame_get(frame + at, &h) || h.length > size - at - FRAME_HEADER_BYTES || (p->run != 0 && h.run != p->run)) {
+            abort();
+        }
+        take_frame(p, h, frame + at + FRAME_HEADER_BYTES);
     }
 }
 
@@ -216,6 +234,10 @@ static void run_event(struct cluster *c, const struct master_event *e)
     while (!c->no_memory && master_growth(c->master, e, &want)) {
         free(master_grow(c->master, &want, table_new(want.bytes)));
     }
+    struct master_bounds need = master_out_need(c->master); /* no more than it says that it needs */
+    c->out.capacity = need.actions;
+    c->out.bytes_capacity = need.bytes;
+    c->out.dest_capacity = need.dests;
     master_step(c->master, c->now, e, &c->out);
     carry_out(c);
     for (void *memory; (memory = master_reclaim(c->master)) != NULL;) {
@@ -256,14 +278,13 @@ struct master_config cluster_config(void)
 struct cluster *cluster_with(const struct master_config *config)
 {
     struct cluster *c = calloc(1, sizeof *c);
-    uint32_t actions, bytes, dests;
     c->config = *config;
     c->now = 1000LL * MS;
     c->arena = table_new(master_arena_bytes(config));
     c->master = master_init(config, c->arena);
-    master_out_bounds(config, &actions, &bytes, &dests);
-    outbox_init(&c->out, calloc(actions, sizeof(struct action)), actions, malloc(bytes), bytes,
-                calloc(dests, sizeof(uint64_t)), dests);
+    struct master_bounds most = master_out_most(config);
+    outbox_init(&c->out, calloc(most.actions, sizeof(struct action)), most.actions, malloc(most.bytes), most.bytes,
+                calloc(most.dests, sizeof(uint64_t)), most.dests);
     journal_init(&c->journal, c->journal_bytes, sizeof c->journal_bytes);
     memset(conn_open, 0, sizeof conn_open);
     next_conn = 0;

@@ -53,6 +53,8 @@ struct peer {
     struct peer_wait wait;     /* what its heartbeats say, until its view changes */
     struct msg_heartbeat told; /* the master's last one */
     char log[PEERS_LOG]; /* names of the frames received, in order, heartbeats left out */
+    unsigned char parts[65536]; /* of a VIEW or ADMIT that comes in parts */
+    uint32_t parts_used;
 };
 
 struct cluster {

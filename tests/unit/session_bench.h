@@ -196,7 +196,7 @@ static inline struct bench *bench_idle(const struct session_config *config)
     b->arena = aligned_alloc(64, (session_arena_bytes(&c) + 63) / 64 * 64);
     memset(b->arena, 0xA5, session_arena_bytes(&c));
     b->s = session_init(&c, b->arena);
-    session_out_bounds(&c, &actions, &bytes, &dests);
+    session_out_bounds(&c, c.max_members, &actions, &bytes, &dests);
     b->memory[0] = calloc(actions, sizeof(struct action));
     b->memory[1] = malloc(bytes);
     b->memory[2] = calloc(dests, sizeof(uint64_t));

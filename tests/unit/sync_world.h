@@ -146,7 +146,7 @@ static inline struct world *world_new(uint32_t peers, uint64_t elements)
     struct world *w = calloc(1, sizeof *w);
     struct session_config cfg = world_config();
     uint32_t actions, bytes, dests;
-    session_out_bounds(&cfg, &actions, &bytes, &dests);
+    session_out_bounds(&cfg, cfg.max_members, &actions, &bytes, &dests);
     w->out_memory[0] = calloc(actions, sizeof(struct action));
     w->out_memory[1] = calloc(1, bytes);
     w->out_memory[2] = calloc(dests, sizeof(uint64_t));

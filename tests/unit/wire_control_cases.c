@@ -484,6 +484,35 @@ static void measured_fill(void *at, struct rng *rng)
 }
 WIRE_PLAIN(measured)
 
+struct whole_view_part {
+    struct msg_view_part m;
+    unsigned char piece[64];
+};
+static void view_part_fill(void *at, struct rng *rng)
+{
+    struct whole_view_part *p = at;
+    p->m.size = 1 + (uint32_t)rng_below(rng, sizeof p->piece);
+    p->m.bytes = p->m.size + (uint32_t)rng_below(rng, 1000);
+    for (uint32_t i = 0; i < p->m.size; i++) {
+        p->piece[i] = (unsigned char)rng_next(rng);
+    }
+}
+static void view_part_put(struct writer *w, const void *at)
+{
+    const struct whole_view_part *p = at;
+    put_view_part(w, &p->m);
+    put_bytes(w, p->piece, p->m.size);
+}
+static bool view_part_get(struct reader *r, void *at)
+{
+    struct whole_view_part *p = at;
+    if (!get_view_part(r, &p->m) || p->m.size > sizeof p->piece) {
+        return false;
+    }
+    memcpy(p->piece, get_bytes(r, p->m.size), p->m.size);
+    return reader_done(r);
+}
+
 const struct wire_case wire_control_cases[] = {
     WIRE_ROW(register, FRAME_REGISTER, struct msg_register),
     WIRE_ROW(claim, FRAME_CLAIM, struct msg_claim),
@@ -503,5 +532,6 @@ const struct wire_case wire_control_cases[] = {
     WIRE_ROW(staged, FRAME_STAGED, struct msg_staged),
     WIRE_ROW(probe, FRAME_PROBE, struct msg_probe),
     WIRE_ROW(measured, FRAME_MEASURED, struct msg_measured),
+    WIRE_ROW(view_part, FRAME_VIEW_PART, struct whole_view_part),
 };
 const size_t wire_control_case_count = sizeof wire_control_cases / sizeof wire_control_cases[0];

@@ -106,7 +106,7 @@ static size_t bytes_of(const struct session_config *cfg, const struct session_gr
     case SESSION_MEMBERS:
         return g->entries * member_bytes() + sizeof(uint32_t);
     case SESSION_PEERS:
-        return g->entries * (sizeof(struct peer) + sizeof(uint64_t));
+        return g->entries * (sizeof(struct peer) + sizeof(uint64_t)) + peers_rows(g->entries) * sizeof(uint32_t);
     case SESSION_EDGES:
         return g->entries * (sizeof(struct missing_edge) + 2 * sizeof(uint32_t));
     case SESSION_OPS:
@@ -167,6 +167,8 @@ static void peers_use(struct session *s, unsigned char *at, uint32_t count)
     s->scratch_ids = moved(&at, sizeof *s->scratch_ids, count, NULL, 0);
     memset(s->peers + s->peer_count, 0, (count - s->peer_count) * sizeof *s->peers);
     s->peer_count = count;
+    s->peer_row = moved(&at, sizeof *s->peer_row, peers_rows(count), NULL, 0);
+    peers_index(s);
 }
 
 /* It grows when no block is free. */

@@ -347,6 +347,7 @@ void join_leave(struct session *s, uint8_t cause, enum session_result result, co
     s->view.view = 0;
     s->view.edges = 0;
     memset(s->peers, 0, sizeof *s->peers * s->peer_count);
+    peers_index(s);
     s->suspected = NONE;
     outbox_add(out, ACT_CLOSE_MASTER);
     outbox_add(out, ACT_LINKS);

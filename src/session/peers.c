@@ -1,10 +1,21 @@
 /* peers.c - whom this session knows: the peers it is or wants to be linked with, the members of its view, who stands in
  * for a missing edge.
  *
- * Its one idea: a member is found by its id through the view, in which ids ascend, and only whom no view names by a search.
+ * Its one idea: a member is found by its id through the view, in which ids ascend, and whom no view names by a hash.
  * Invariant: an entry is in use as long as the view or an open proposal wants the peer.
  * SPDX-License-Identifier: MIT */
+#include "core/mix.h"
 #include "session/session_state.h"
+
+/* Where the peer's index + 1 is, or would go. */
+static uint32_t row_of(const struct session *s, uint64_t id)
+{
+    uint32_t mask = peers_rows(s->peer_count) - 1, at = (uint32_t)mix64(s->cfg.seed, id) & mask;
+    while (s->peer_row[at] != 0 && s->peers[s->peer_row[at] - 1].id != id) {
+        at = (at + 1) & mask;
+    }
+    return at;
+}
 
 uint32_t peer_find(const struct session *s, uint64_t id)
 {
@@ -12,24 +23,42 @@ uint32_t peer_find(const struct session *s, uint64_t id)
     if (rank != NONE && s->view.peer[rank] != NONE) {
         return s->view.peer[rank];
     }
-    for (uint32_t i = 0; id != 0 && i < s->peer_count; i++) {
-        if (s->peers[i].id == id) {
-            return i;
-        }
-    }
-    return NONE;
+    uint32_t at = id != 0 ? row_of(s, id) : NONE;
+    return at == NONE || s->peer_row[at] == 0 ? NONE : s->peer_row[at] - 1;
 }
 
 uint32_t peer_get(struct session *s, uint64_t id)
 {
     uint32_t i = peer_find(s, id);
-    for (uint32_t k = 0; i == NONE && k < s->peer_count; k++) {
-        if (s->peers[k].id == 0) {
-            i = k;
-            s->peers[i] = (struct peer){.id = id, .rank = NONE, .replay = NONE};
-        }
+    while (i == NONE && s->peer_next < s->peer_count && s->peers[s->peer_next].id != 0) {
+        s->peer_next++;
+    }
+    if (i == NONE && s->peer_next < s->peer_count) {
+        i = s->peer_next++;
+        s->peers[i] = (struct peer){.id = id, .rank = NONE, .replay = NONE};
+        s->peer_row[row_of(s, id)] = i + 1;
     }
     return i;
+}
+
+uint32_t peers_rows(uint32_t count)
+{
+    uint32_t rows = 4;
+    while (rows < 2 * count) {
+        rows *= 2;
+    }
+    return rows;
+}
+
+void peers_index(struct session *s)
+{
+    memset(s->peer_row, 0, peers_rows(s->peer_count) * sizeof *s->peer_row);
+    s->peer_next = 0;
+    for (uint32_t i = 0; i < s->peer_count; i++) {
+        if (s->peers[i].id != 0) {
+            s->peer_row[row_of(s, s->peers[i].id)] = i + 1;
+        }
+    }
 }
 
 uint32_t view_rank(const struct session *s, uint64_t id)
@@ -148,4 +177,5 @@ void peers_drop_unwanted(struct session *s)
             memset(p, 0, sizeof *p);
         }
     }
+    peers_index(s);
 }

@@ -58,7 +58,7 @@ static void check_peer(const struct session *s, uint32_t i)
         PCCL_ASSERT(!p->in_view && !p->in_proposal && !p->link_up && p->parked == 0);
         return;
     }
-    PCCL_ASSERT(p->id != s->id && (p->in_view || p->in_proposal));
+    PCCL_ASSERT(p->id != s->id && (p->in_view || p->in_proposal) && peer_find(s, p->id) == i);
     PCCL_ASSERT(!p->in_view || (p->rank < s->view.world && s->view.peer[p->rank] == i && s->view.ids[p->rank] == p->id));
     PCCL_ASSERT(!p->in_proposal || s->proposal != 0);
     PCCL_ASSERT(p->in_view || (p->suspected == CAUSE_NONE && p->replay == NONE && p->parked == 0));

@@ -245,6 +245,8 @@ struct session {
     bool linked_sent;
     int64_t link_by;
     struct peer *peers;
+    uint32_t *peer_row;  /* hash of an id -> index + 1 */
+    uint32_t peer_next;  /* no entry below is free */
     uint32_t peer_count; /* capacity */
 
     /* operations: optable.c, launch.c, hold.c, refusal.c, eager.c */
@@ -368,6 +370,8 @@ void wish_redial(struct session *s, const char *text); /* the connection with th
 /* peers.c */
 uint32_t peer_find(const struct session *s, uint64_t id);
 uint32_t peer_get(struct session *s, uint64_t id); /* adds; NONE if full */
+uint32_t peers_rows(uint32_t count); /* of the hash of so many */
+void peers_index(struct session *s); /* entries have gone, or the table lies elsewhere */
 uint32_t view_rank(const struct session *s, uint64_t id); /* NONE if not a member */
 bool peer_reachable(const struct session *s, uint32_t rank); /* linked and known to be in our view */
 bool edge_before(const struct missing_edge *e, uint64_t a, uint64_t b); /* in the order of a view's missing edges */

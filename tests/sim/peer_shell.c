@@ -409,6 +409,11 @@ void node_step(struct cluster *cl, struct node *n, struct session_event *e)
     node_grow(cl, n, e);
     outbox_reset(&n->out);
     poison_arm(n, e);
+    uint32_t actions, bytes, dests; /* a step that says more than its tables make possible fails */
+    session_out_bounds(&n->config, session_members(n->session), &actions, &bytes, &dests);
+    n->out.capacity = actions;
+    n->out.bytes_capacity = bytes;
+    n->out.dest_capacity = dests;
     session_step(n->session, cl->now, e, &n->out);
     poison_stepped(cl, n, e);
     if (n->out.overflow) {

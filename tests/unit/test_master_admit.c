@@ -260,3 +260,16 @@ TEST(admission_is_sent_again_to_who_resumes)
     EXPECT_EQ(n->member_count, 2);
     cluster_free(c);
 }
+
+TEST(members_link_and_agree_by_lists_in_parts) /* whoever reads only the last part */
+{
+    struct cluster *c = cluster_new();
+    c->out.part_bytes = 50;
+    cluster_members(c, 9, 0);
+    for (uint32_t i = 0; i < 9; i++) {
+        EXPECT(c->peers[i].view == c->peers[0].view && c->peers[i].member_count == 9);
+        EXPECT(strstr(c->peers[i].log, "VIEW_PART") != NULL);
+    }
+    EXPECT(!master_poisoned(c->master));
+    cluster_free(c);
+}

@@ -73,21 +73,12 @@ static void send_claim(const struct peer *p, uint64_t run, uint32_t epoch)
 
 /* ---- what peers receive -------------------------------------------------------------------------------------------- */
 
-static void log_frame(struct peer *p, uint8_t type)
-{
-    if (type != FRAME_HEARTBEAT && strlen(p->log) + 20 < sizeof p->log) {
-        strncat(p->log, frame_name(type), 16);
-        strncat(p->log, " ", 2);
-    }
-}
-
 static void take_frame(struct peer *p, const struct frame_header h, const unsigned char *payload)
 {
     struct reader r;
-    struct msg_view_part part;
-    reader_init(&r, h.length == 0 && frame_in_parts(h.type) ? p->parts : payload,
-                h.length == 0 && frame_in_parts(h.type) ? p->parts_used : h.length);
-    log_frame(p, h.type);
+    bool parts = h.length == 0 && frame_in_parts(h.type);
+    reader_init(&r, parts ? p->parts : payload, parts ? p->parts_used : h.length);
+    peer_log_frame(p, h.type);
     switch (h.type) {
     case FRAME_WELCOME:
         (void)get_welcome(&r, &p->welcome);
@@ -111,11 +102,7 @@ static void take_frame(struct peer *p, const struct frame_header h, const unsign
         p->wait = (struct peer_wait){.phase = WAIT_NONE};
         break;
     case FRAME_VIEW_PART:
-        if (!get_view_part(&r, &part) || p->parts_used + r.left > sizeof p->parts) {
-            abort();
-        }
-        memcpy(p->parts + p->parts_used, r.at, r.left);
-        p->parts_used += (uint32_t)r.left;
+        peer_take_part(p, &r);
         return;
     case FRAME_FREEZE:
         (void)get_freeze(&r, &p->freeze);

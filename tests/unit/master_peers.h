@@ -149,6 +149,8 @@ bool cluster_closed(const struct cluster *c, uint32_t conn);
 
 /* peer_take.c */
 void peer_take_view(struct peer *p, struct reader *r);
+void peer_log_frame(struct peer *p, uint8_t type);
+void peer_take_part(struct peer *p, struct reader *r);
 void peer_take_elected(struct peer *p, struct reader *r);
 void peer_take_answer(struct peer *p, struct reader *r);
 

@@ -97,3 +97,21 @@ void peer_take_answer(struct peer *p, struct reader *r)
         p->voting = false;
     }
 }
+
+void peer_take_part(struct peer *p, struct reader *r)
+{
+    struct msg_view_part part;
+    if (!get_view_part(r, &part) || part.size > sizeof p->parts - p->parts_used) {
+        abort();
+    }
+    memcpy(p->parts + p->parts_used, r->at, part.size);
+    p->parts_used += part.size;
+}
+
+void peer_log_frame(struct peer *p, uint8_t type)
+{
+    if (type != FRAME_HEARTBEAT && strlen(p->log) + 20 < sizeof p->log) {
+        strncat(p->log, frame_name(type), 16);
+        strncat(p->log, " ", 2);
+    }
+}

@@ -41,6 +41,8 @@ struct crowd {
     char refusal[BOUNDS_TEXT];   /* the last one's reason */
     const char *listen;          /* borrowed: counted are the lines of the log that have this in them */
     uint32_t heard;
+    uint32_t edges;              /* missing ones of the last view */
+    struct peer_wait told;       /* to the first peer: whom the one that it waits for waits for in the end */
     /* frames on their way to the master, in order */
     unsigned char *queue;
     size_t queue_at, queue_used, queue_capacity;
@@ -175,6 +177,7 @@ static void hear_welcome(struct crowd *b, struct peer *p, const struct msg_welco
 
 static void hear_view(struct crowd *b, struct peer *p, const struct msg_view *m)
 {
+    b->edges = m->edges;
     p->view = m->view;
     if (m->parent == 0) {
         p->answered = m->vote_number;
@@ -200,6 +203,7 @@ static void hear(struct crowd *b, const struct action *a)
         struct msg_elected elected;
         struct msg_fence fence;
         struct msg_given_up given_up;
+        struct msg_heartbeat heartbeat;
     } m;
     while (frame_get(b->out.bytes + at, &h) && h.type == FRAME_VIEW_PART) {
         memcpy(whole + parts, b->out.bytes + at + FRAME_HEADER_BYTES + 8, h.length - 8);
@@ -215,7 +219,8 @@ static void hear(struct crowd *b, const struct action *a)
                 : h.type == FRAME_ELECTED ? get_elected(&r, &m.elected)
                 : h.type == FRAME_FENCE    ? get_fence(&r, &m.fence)
                 : h.type == FRAME_GIVEN_UP ? get_given_up(&r, &m.given_up)
-                                           : h.type == FRAME_HEARTBEAT || h.type == FRAME_PROBE;
+                : h.type == FRAME_HEARTBEAT ? get_heartbeat(&r, &m.heartbeat)
+                                            : h.type == FRAME_PROBE;
     if (!good || (h.type == FRAME_FENCE && !b->lenient)) {
         crowd_fail(good ? m.fence.text : "the master sent what cannot be read");
     }
@@ -244,6 +249,9 @@ static void hear(struct crowd *b, const struct action *a)
             break;
         case FRAME_ANSWER:
             answered(b, p, m.answer.kind);
+            break;
+        case FRAME_HEARTBEAT:
+            b->told = p == b->peers ? m.heartbeat.wait : b->told;
             break;
         case FRAME_ELECTED:
             p->elected++;

@@ -31,6 +31,7 @@ enum {
     BOUNDS_MEMBERS = 16384, /* members of a view, and of a world at one time */
     BOUNDS_RING = 1024,     /* of a group whose edges are measured and whose ring is searched: that takes tables of n^2 entries */
     BOUNDS_WORLDS = 65536, /* worlds of a master: the place of one has 16 bits in the numbers of records and searches */
+    BOUNDS_WAIT_CHAIN = 64, /* members along which a heartbeat follows who waits for whom */
     BOUNDS_TOMBSTONES = 1024, /* ... that are only remembered, a quarter at most */
     BOUNDS_CONNECTIONS = 65536, /* of a master */
     BOUNDS_EDGES = 8192,   /* missing edges of a view: the master counts, sessions have room for as many */

@@ -62,7 +62,7 @@ static uint64_t relay_of(const struct view_record *v, uint64_t a, uint64_t b)
 }
 
 /* Whether the member is linked with all others: only such a one may own a shard of `direct`. */
-bool edges_full(const struct view_record *v, uint64_t id)
+static bool edges_full(const struct view_record *v, uint64_t id)
 {
     for (uint32_t i = 0; i < v->edges; i++) {
         if (v->edge[i].a == id || v->edge[i].b == id) {
@@ -89,23 +89,6 @@ static uint64_t name_relays(struct view_record *v)
     return full ? 0 : v->edge[v->edges - 1].b; /* nobody left to reduce at */
 }
 
-/* The counter of the edge; a new one takes the place of the oldest if there is no room. */
-static struct edge_break *break_of(struct world *w, struct group *g, uint64_t x, uint64_t y)
-{
-    uint64_t a = x < y ? x : y, b = x < y ? y : x;
-    struct edge_break *oldest = NULL;
-    for (uint32_t i = 0; i < g->break_count; i++) {
-        struct edge_break *k = &g->breaks[i];
-        if (k->a == a && k->b == b) {
-            return k;
-        }
-        oldest = oldest == NULL || k->since < oldest->since ? k : oldest;
-    }
-    struct edge_break *k = g->break_count < g->size.breaks ? &g->breaks[g->break_count++] : oldest;
-    *k = (struct edge_break){.a = a, .b = b, .since = w->common->now};
-    return k;
-}
-
 static bool recent(const struct world *w, int64_t at)
 {
     return w->common->now - at <= WORLD_BREAK_NS;
@@ -124,13 +107,13 @@ static bool is_bad(const struct world *w, struct group *g, const struct edge_bre
 
 bool edges_broken(struct world *w, struct group *g, uint64_t x, uint64_t y, bool unreachable)
 {
-    struct edge_break *k = break_of(w, g, x, y);
+    struct edge_break *k = breaks_get(w, g, x, y);
     uint64_t view = view_current(g)->view;
     bool relayed = relay_of(view_current(g), k->a, k->b) != 0;
     if (k->count == 0 || k->view != view || k->attempt != w->admit.attempt) {
         if (!recent(w, k->since)) {
             k->count = 0;
-            k->since = w->common->now;
+            breaks_since(g, k, w->common->now);
         }
         k->view = view;
         k->attempt = w->admit.attempt;
@@ -144,7 +127,7 @@ bool edges_broken(struct world *w, struct group *g, uint64_t x, uint64_t y, bool
 
 void edges_give_up(struct world *w, struct group *g, uint64_t x, uint64_t y)
 {
-    struct edge_break *k = break_of(w, g, x, y);
+    struct edge_break *k = breaks_get(w, g, x, y);
     uint64_t view = view_current(g)->view;
     if (k->gave_view != view) { /* what comes back at once and breaks again is waited for */
         k->again = k->gave_view != 0 && recent(w, k->gave_at);
@@ -160,13 +143,9 @@ enum { LINKED_BOTH = 3, EDGE_SOFT = 4 }; /* SOFT: in a view being made: may be l
 static bool is_healed(const struct world *w, const struct group *g, const struct view_record *v, uint32_t edge)
 {
     const struct missing_edge *e = &v->edge[edge];
-    bool healed = v->linked[edge] == LINKED_BOTH;
-    for (uint32_t i = 0; healed && i < g->break_count; i++) {
-        const struct edge_break *k = &g->breaks[i];
-        bool waits = (k->count >= WORLD_BREAKS && recent(w, k->since)) || (k->again && recent(w, k->gave_at));
-        healed = k->a != e->a || k->b != e->b || !waits;
-    }
-    return healed;
+    const struct edge_break *k = breaks_find(w, g, e->a, e->b);
+    bool waits = k != NULL && ((k->count >= WORLD_BREAKS && recent(w, k->since)) || (k->again && recent(w, k->gave_at)));
+    return v->linked[edge] == LINKED_BOTH && !waits;
 }
 
 bool edges_healed(const struct world *w, const struct group *g)

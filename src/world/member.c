@@ -85,7 +85,7 @@ static struct group *group_of_label(struct world *w, uint32_t label)
         free->next_number = w->view_floor; /* a number once proposed is never used again */
         free->lost = free->suspect = false;
         free->revision = 0;
-        free->break_count = 0;
+        breaks_clear(w, free);
         free->collect_until = NEVER;
         view_current(free)->view = view_current(free)->parent = 0;
         view_current(free)->members = view_current(free)->edges = 0;

@@ -161,7 +161,7 @@ void suspect_tell_wait(const struct world *w, const struct member *mb, struct ms
     }
     hb->about = at->id;
     const struct member *next = waited_on(w, at);
-    for (uint32_t steps = w->member_room; next != NULL && steps > 0; steps--) {
+    for (uint32_t steps = BOUNDS_WAIT_CHAIN; next != NULL && steps > 0; steps--) { /* each heartbeat does this */
         hb->wait = at->wait;
         at = next;
         next = next == mb ? NULL : waited_on(w, next); /* a ring of waiters is told once round, */

@@ -60,6 +60,9 @@ static size_t lay_out_group(struct layout *l, const struct common *c, const stru
     }
     g->records = layout_take(l, s->records, sizeof *g->records);
     g->breaks = layout_take(l, s->breaks, sizeof *g->breaks);
+    g->break_index_size = index_size(s->breaks);
+    g->break_index = layout_take(l, g->break_index_size, sizeof *g->break_index);
+    g->break_storage = layout_take(l, 1, heap_bytes(s->breaks));
     g->index_size = index_size(s->records);
     g->record_index = layout_take(l, g->index_size, sizeof *g->record_index);
     g->solution = layout_take(l, n, sizeof *g->solution);
@@ -207,6 +210,7 @@ static void *move_group(struct world *w, struct group *g, const struct group_siz
     report_index(w, g);
     g->size = *s;
     g->memory = memory;
+    breaks_rebuild(w, g);
     return old.memory;
 }
 

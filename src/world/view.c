@@ -186,8 +186,13 @@ static void put_view_frame(struct world *w, struct group *g, bool whole, uint32_
     for (uint32_t i = 0; i < v->members; i++) {
         put_u32(frame, v->ring[i]);
     }
+    uint64_t *lacks = w->common->scratch_ids;
+    memset(lacks, 0, msg.weights * sizeof *lacks);
+    for (uint32_t i = 0; i < v->edges; i++) {
+        lacks[view_place(v, v->edge[i].a)] = lacks[view_place(v, v->edge[i].b)] = 1;
+    }
     for (uint32_t i = 0; i < msg.weights; i++) {
-        put_u32(frame, edges_full(v, v->ids[i]));
+        put_u32(frame, lacks[i] == 0);
     }
     for (uint32_t i = 0; i < v->edges; i++) {
         put_missing_edge(frame, &v->edge[i]);

@@ -101,7 +101,7 @@ static void check_group(const struct world *w, const struct group *g)
     PCCL_ASSERT(g->phase != GROUP_FREEZING || g->unreported > 0); /* else it would have gone on */
     PCCL_ASSERT(g->phase != GROUP_PERSISTING || g->persist != 0 || g->in_batch);
     PCCL_ASSERT(g->record_count <= g->size.records && g->waited <= common_decisions(&w->common->config));
-    PCCL_ASSERT(g->break_count <= g->size.breaks);
+    breaks_check(w, g);
     check_view(w, g);
     check_sync(w, g);
 }

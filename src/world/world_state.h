@@ -183,7 +183,10 @@ struct group {
     struct op_clash clash[BOUNDS_CLASHES];
     uint32_t clashes;
     struct edge_break *breaks; /* owned */
-    uint32_t break_count;
+    uint32_t *break_index;     /* owned: hash of a pair -> break + 1 */
+    void *break_storage;       /* owned: of break_ages, breaks by the time since when they count */
+    struct heap break_ages;
+    uint32_t break_count, break_index_size;
     uint64_t revision;     /* next expected by a sync */
     struct group_sync sync;
     uint64_t solving;      /* number of the MASTER_SOLVE under way, 0 none */
@@ -390,6 +393,15 @@ void view_empty(struct world *w, struct group *g);
 /* One MASTER_PERSIST with the next views of all groups (only: this one) that are marked in_batch. */
 uint64_t view_persist(struct world *w, struct group *only);
 
+/* breaks.c */
+struct edge_break *breaks_find(const struct world *w, const struct group *g, uint64_t x, uint64_t y); /* null: there is none */
+/* Makes it if there is none, in the place of the oldest if there is no room. */
+struct edge_break *breaks_get(const struct world *w, struct group *g, uint64_t x, uint64_t y);
+void breaks_since(struct group *g, struct edge_break *k, int64_t since);
+void breaks_rebuild(const struct world *w, struct group *g); /* the table lies elsewhere */
+void breaks_clear(const struct world *w, struct group *g);
+void breaks_check(const struct world *w, const struct group *g);
+
 /* edges.c */
 bool edges_missing(const struct view_record *v, uint64_t x, uint64_t y);
 bool edges_note(struct view_record *v, uint64_t a, uint64_t b, uint32_t capacity);
@@ -409,7 +421,6 @@ void edges_inherit(struct world *w, struct group *g);
 uint64_t edges_close(struct world *w, struct group *g);
 /* The same where nobody has been asked to make links yet: true if that has to be tried before anybody loses its place. */
 bool edges_unsure(struct world *w, struct group *g);
-bool edges_full(const struct view_record *v, uint64_t id);
 
 /* view_ring.c */
 void ring_repair(struct world *w, const struct view_record *from, struct view_record *to);

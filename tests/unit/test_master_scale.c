@@ -149,3 +149,40 @@ TEST(each_of_many_is_told_once_what_was_elected) /* lists to each of many member
     EXPECT((uint64_t)b->out_most < (uint64_t)MEMBERS * MEMBERS * 8); /* it was more than one step's */
     crowd_free(b);
 }
+
+TEST(heartbeat_follows_waits_no_further_than_the_bound) /* each heartbeat of ten thousand walks along ten thousand */
+{
+    enum { MEMBERS = BOUNDS_WAIT_CHAIN + 20 };
+    struct crowd *b = one_world(MEMBERS);
+    for (uint32_t i = 0; i + 1 < MEMBERS; i++) { /* each waits for the next one's data */
+        struct msg_heartbeat hb = {.wait = {.name = {.tag = i, .seq = 1}, .on = b->peers[i + 1].id, .phase = WAIT_DATA}};
+        put_heartbeat(say(), &hb);
+        said(b, b->peers[i].conn, FRAME_HEARTBEAT, b->peers[i].run, b->peers[i].view);
+    }
+    crowd_deliver(b);
+    b->now += b->config.heartbeat_ns;
+    crowd_ticks(b);
+    EXPECT(b->told.phase == WAIT_DATA && b->told.name.tag == BOUNDS_WAIT_CHAIN);
+    EXPECT_EQ(b->told.on, b->peers[BOUNDS_WAIT_CHAIN + 1].id);
+    crowd_free(b);
+}
+
+TEST(pairs_that_break_are_counted_apart_however_many_they_are) /* the count of one pair goes to another, or is forgotten too soon */
+{
+    enum { MEMBERS = 40, TIMES = 3 };
+    struct crowd *b = one_world(MEMBERS);
+    uint64_t first = b->peers[0].view;
+    for (uint32_t times = 0; times < TIMES; times++) { /* in each view every link between neighbours, but the first member's */
+        uint64_t view = b->peers[0].view;
+        for (uint32_t i = 2; i < MEMBERS; i++) {
+            uint32_t other = i == 2 ? 10 + times : i - 1; /* of one member another link each time: none of them counts thrice */
+            say_lost(b, &b->peers[i], b->peers[other].id);
+            say_lost(b, &b->peers[other], b->peers[i].id); /* both ends tell, and it counts once */
+        }
+        crowd_deliver(b);
+        EXPECT(b->peers[0].view > view && all_in(b, b->peers[0].view));
+    }
+    EXPECT_EQ(b->peers[0].view, first + TIMES);
+    EXPECT_EQ(b->edges, MEMBERS - 3); /* the third time makes each a missing one */
+    crowd_free(b);
+}

@@ -37,7 +37,7 @@ struct crowd {
     uint32_t worlds, members, count;
     bool sized;
     bool lenient;                /* who is refused is counted; else the program fails */
-    uint32_t refused, given_up, solves, probes;
+    uint32_t refused, solves, probes;
     char refusal[BOUNDS_TEXT];   /* the last one's reason */
     const char *listen;          /* borrowed: counted are the lines of the log that have this in them */
     uint32_t heard;
@@ -154,9 +154,8 @@ static void say_frozen(struct crowd *b, const struct peer *p, uint32_t attempt)
 
 /* ---- what peers hear ----------------------------------------------------------------------------------------------- */
 
-static void answered(struct crowd *b, struct peer *p, uint8_t kind)
+static void answered(struct peer *p, uint8_t kind)
 {
-    (void)b;
     if (kind != VOTE_NONE && p->kind == kind) {
         p->kind = VOTE_NONE;
         p->answered++;
@@ -183,85 +182,96 @@ static void hear_view(struct crowd *b, struct peer *p, const struct msg_view *m)
         p->answered = m->vote_number;
         p->kind = VOTE_NONE;
     } else {
-        answered(b, p, m->answers);
+        answered(p, m->answers);
     }
 }
 
-/* One frame, to each of its destinations: it is decoded once, and acted upon by all. */
-static void hear(struct crowd *b, const struct action *a)
+union heard {
+    struct msg_welcome welcome;
+    struct msg_admit admit;
+    struct msg_view view;
+    struct msg_freeze freeze;
+    struct msg_answer answer;
+    struct msg_elected elected;
+    struct msg_fence fence;
+    struct msg_given_up given_up;
+    struct msg_heartbeat heartbeat;
+};
+
+/* What an action sends, decoded once for all that it goes to; its type. */
+static uint8_t hear_once(struct crowd *b, const struct action *a, union heard *m)
 {
     struct frame_header h;
     struct reader r;
     static unsigned char whole[BOUNDS_VIEW_BYTES];
     uint32_t parts = 0, at = a->frame;
-    union {
-        struct msg_welcome welcome;
-        struct msg_admit admit;
-        struct msg_view view;
-        struct msg_freeze freeze;
-        struct msg_answer answer;
-        struct msg_elected elected;
-        struct msg_fence fence;
-        struct msg_given_up given_up;
-        struct msg_heartbeat heartbeat;
-    } m;
     while (frame_get(b->out.bytes + at, &h) && h.type == FRAME_VIEW_PART) {
         memcpy(whole + parts, b->out.bytes + at + FRAME_HEADER_BYTES + 8, h.length - 8);
         parts += h.length - 8;
         at += FRAME_HEADER_BYTES + h.length;
     }
     reader_init(&r, parts > 0 ? whole : b->out.bytes + at + FRAME_HEADER_BYTES, parts > 0 ? parts : h.length);
-    bool good = h.type == FRAME_WELCOME  ? get_welcome(&r, &m.welcome)
-                : h.type == FRAME_ADMIT  ? get_admit(&r, &m.admit)
-                : h.type == FRAME_VIEW   ? get_view(&r, &m.view)
-                : h.type == FRAME_FREEZE ? get_freeze(&r, &m.freeze)
-                : h.type == FRAME_ANSWER ? get_answer(&r, &m.answer)
-                : h.type == FRAME_ELECTED ? get_elected(&r, &m.elected)
-                : h.type == FRAME_FENCE    ? get_fence(&r, &m.fence)
-                : h.type == FRAME_GIVEN_UP ? get_given_up(&r, &m.given_up)
-                : h.type == FRAME_HEARTBEAT ? get_heartbeat(&r, &m.heartbeat)
+    bool good = h.type == FRAME_WELCOME     ? get_welcome(&r, &m->welcome)
+                : h.type == FRAME_ADMIT     ? get_admit(&r, &m->admit)
+                : h.type == FRAME_VIEW      ? get_view(&r, &m->view)
+                : h.type == FRAME_FREEZE    ? get_freeze(&r, &m->freeze)
+                : h.type == FRAME_ANSWER    ? get_answer(&r, &m->answer)
+                : h.type == FRAME_ELECTED   ? get_elected(&r, &m->elected)
+                : h.type == FRAME_FENCE     ? get_fence(&r, &m->fence)
+                : h.type == FRAME_GIVEN_UP  ? get_given_up(&r, &m->given_up)
+                : h.type == FRAME_HEARTBEAT ? get_heartbeat(&r, &m->heartbeat)
                                             : h.type == FRAME_PROBE;
     if (!good || (h.type == FRAME_FENCE && !b->lenient)) {
-        crowd_fail(good ? m.fence.text : "the master sent what cannot be read");
+        crowd_fail(good ? m->fence.text : "the master sent what cannot be read");
     }
-    b->sent += a->dests;
-    b->probes += h.type == FRAME_PROBE ? a->dests : 0;
-    b->given_up += h.type == FRAME_GIVEN_UP ? a->dests : 0;
-    if (h.type == FRAME_FENCE) {
-        b->refused++;
-        memcpy(b->refusal, m.fence.text, sizeof b->refusal);
-    }
-    for (uint32_t i = 0; i < a->dests; i++) {
-        struct peer *p = &b->peers[b->of_conn[b->out.dest_ids[a->dest + i]] - 1];
-        switch (h.type) {
-        case FRAME_WELCOME:
-            hear_welcome(b, p, &m.welcome);
-            break;
-        case FRAME_ADMIT:
-            put_linked(say(), &(struct msg_linked){.attempt = m.admit.attempt});
-            said(b, p->conn, FRAME_LINKED, p->run, p->view);
-            break;
-        case FRAME_VIEW:
-            hear_view(b, p, &m.view);
-            break;
-        case FRAME_FREEZE:
-            say_frozen(b, p, m.freeze.attempt);
-            break;
-        case FRAME_ANSWER:
-            answered(b, p, m.answer.kind);
-            break;
-        case FRAME_HEARTBEAT:
-            b->told = p == b->peers ? m.heartbeat.wait : b->told;
-            break;
-        case FRAME_ELECTED:
-            p->elected++;
-            if (m.elected.role == SYNC_RECEIVER) {
-                say_staged(b, p, &m.elected);
-            }
-            break;
-        default:
-            break;
+    return h.type;
+}
+
+static void hear_as(struct crowd *b, struct peer *p, uint8_t type, const union heard *m)
+{
+    switch (type) {
+    case FRAME_WELCOME:
+        hear_welcome(b, p, &m->welcome);
+        break;
+    case FRAME_ADMIT:
+        put_linked(say(), &(struct msg_linked){.attempt = m->admit.attempt});
+        said(b, p->conn, FRAME_LINKED, p->run, p->view);
+        break;
+    case FRAME_VIEW:
+        hear_view(b, p, &m->view);
+        break;
+    case FRAME_FREEZE:
+        say_frozen(b, p, m->freeze.attempt);
+        break;
+    case FRAME_ANSWER:
+        answered(p, m->answer.kind);
+        break;
+    case FRAME_HEARTBEAT:
+        b->told = p == b->peers ? m->heartbeat.wait : b->told;
+        break;
+    case FRAME_ELECTED:
+        p->elected++;
+        if (m->elected.role == SYNC_RECEIVER) {
+            say_staged(b, p, &m->elected);
         }
+        break;
+    case FRAME_FENCE:
+        b->refused++;
+        memcpy(b->refusal, m->fence.text, sizeof b->refusal);
+        break;
+    default:
+        break;
+    }
+}
+
+static void hear(struct crowd *b, const struct action *a)
+{
+    union heard m;
+    uint8_t type = hear_once(b, a, &m);
+    b->sent += a->dests;
+    b->probes += type == FRAME_PROBE ? a->dests : 0;
+    for (uint32_t i = 0; i < a->dests; i++) {
+        hear_as(b, &b->peers[b->of_conn[b->out.dest_ids[a->dest + i]] - 1], type, &m);
     }
 }
 

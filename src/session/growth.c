@@ -47,7 +47,7 @@ static struct session_growth first_of(const struct session_config *cfg, enum ses
     uint32_t limit = limit_of(cfg, table), members = cfg->max_members;
     return (struct session_growth){
         .table = table, .entries = later ? 0 : first < limit ? first : limit,
-        .rows = (first + 3) / 4, .width = first < members ? first : members};
+        .rows = (first + 7) / 8, .width = first < members ? first : members};
 }
 
 static uint32_t entries_of(const struct session *s, enum session_table table)

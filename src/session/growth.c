@@ -5,6 +5,7 @@
  * memory for it, the step meets as no memory.  Invariant: a table never shrinks, and never exceeds its limit in the configuration.
  * SPDX-License-Identifier: MIT */
 #include "session/session_state.h"
+#include "session/view_parts.h"
 
 enum { FIRST = 8, FIRST_IF_NONE = 4 };
 

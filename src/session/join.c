@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "session/session_state.h"
+#include "session/view_parts.h"
 
 enum { BACKOFF_FIRST_MS = 100, BACKOFF_MOST_MS = 2000 };
 

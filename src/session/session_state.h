@@ -561,11 +561,6 @@ void install_view(struct session *s, struct reader *r, struct outbox *out);
 void join_connect(struct session *s, struct session_event *e, struct outbox *out);
 void join_master_up(struct session *s, struct outbox *out);
 void join_master_down(struct session *s, const char *text, struct outbox *out);
-/* view_parts.c */
-bool view_parts_take(struct session *s, struct reader *r); /* false: it is no piece of what comes */
-struct reader view_parts_payload(const struct session *s, const struct session_event *e); /* of a message of the master, whole */
-void view_parts_drop(struct session *s);
-
 void join_master_frame(struct session *s, struct session_event *e, struct outbox *out);
 void join_tick(struct session *s, struct outbox *out);
 void join_settle(struct session *s, struct outbox *out); /* what the step has decided about the membership */

@@ -60,6 +60,9 @@ enum log_level master_trace_level(const struct action *a);
 /* What one of the last step says, for the log: who, where, what, why; before master_reclaim. */
 void master_trace_text(const struct master *m, const struct action *a, char *out, size_t size);
 
+/* The place of the world whose record, or search, that is: below max_worlds, another world's when this one has ended. */
+uint32_t master_place(uint64_t number);
+
 /* What oracles and status displays read, of all worlds. */
 uint32_t master_world_count(const struct master *m);
 size_t master_world_bytes(const struct master *m); /* of all tables together */

@@ -13,6 +13,11 @@ uint32_t master_matrix(const struct master *m, uint64_t number, double *cost, ui
     return w == NULL ? 0 : world_matrix(w, number, cost, current_ring, capacity);
 }
 
+uint32_t master_place(uint64_t number)
+{
+    return common_world_of(number);
+}
+
 enum log_level master_trace_level(const struct action *a)
 {
     return world_trace_level(a);

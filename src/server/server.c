@@ -25,7 +25,6 @@ enum {
     SERVER_CONNECTIONS = 32768, /* of the members of all worlds together */
     SERVER_IDLE_TAGS = 16384, /* about a megabyte at the peer */
     SERVER_OPERATIONS = 2 * BOUNDS_DECISIONS, /* finished ones that nobody waits for too */
-    SERVER_JOURNAL_BYTES = 1 << 16,
 };
 
 /* ---- memory -------------------------------------------------------------------------------------------------------- */
@@ -73,9 +72,7 @@ static bool server_allocate(struct server *s)
     s->arena = server_memory(arena_bytes); /* what a ring search needs of it stays untouched until there is one */
     s->clients = calloc(connections, sizeof(struct client *));
     s->free_slots = malloc(connections * sizeof *s->free_slots);
-    unsigned char *records = malloc(SERVER_JOURNAL_BYTES);
-    journal_init(&s->journal, records, records != NULL ? SERVER_JOURNAL_BYTES : 0);
-    if (s->arena == NULL || s->clients == NULL || s->free_slots == NULL || records == NULL ||
+    if (s->arena == NULL || s->clients == NULL || s->free_slots == NULL ||
         !solve_init(&s->solve, s->config.max_members)) {
         return false;
     }
@@ -94,7 +91,10 @@ static void server_release(struct server *s, bool forked)
         free(memory);
     }
     solve_fini(&s->solve);
-    free(s->journal.bytes);
+    for (uint32_t i = 0; i < s->journal_count; i++) {
+        free(s->journals[i].bytes);
+    }
+    free(s->journals);
     free(s->durable);
     free(s->free_slots);
     free(s->clients);

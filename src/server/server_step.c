@@ -26,16 +26,45 @@ static bool journal_grow(struct journal *j, size_t size)
     return grown != NULL;
 }
 
+/* That of a world, by its place; null: no memory. */
+static struct journal *journal_of(struct server *s, uint32_t place)
+{
+    if (place >= s->journal_count) {
+        uint32_t count = 2 * place + 8;
+        struct journal *grown = realloc(s->journals, count * sizeof *grown);
+        if (grown == NULL) {
+            return NULL;
+        }
+        for (uint32_t i = s->journal_count; i < count; i++) {
+            journal_init(&grown[i], NULL, 0);
+        }
+        s->journals = grown;
+        s->journal_count = count;
+    }
+    return &s->journals[place];
+}
+
+/* A world that has ended leaves nothing. */
+static void journal_rest(struct journal *j)
+{
+    if (j->used == 0) {
+        free(j->bytes);
+        journal_init(j, NULL, 0);
+    }
+}
+
 /* M4: the master is told only of what is on record; a record that cannot be kept ends the run rather than its safety. */
 static void act_persist(struct server *s, const struct action *a)
 {
     const unsigned char *batch = s->out.bytes + a->frame;
-    if (!journal_append(&s->journal, batch, a->frame_bytes) &&
-        !(journal_grow(&s->journal, a->frame_bytes) && journal_append(&s->journal, batch, a->frame_bytes))) {
+    struct journal *j = journal_of(s, master_place(a->value));
+    if (j == NULL || (!journal_append(j, batch, a->frame_bytes) &&
+                      !(journal_grow(j, a->frame_bytes) && journal_append(j, batch, a->frame_bytes)))) {
         log_line(LOG_ERROR, "the journal cannot keep a record of %u bytes: the run ends", a->frame_bytes);
         atomic_store(&s->stop, true);
         return;
     }
+    journal_rest(j);
     if (s->durable_count == s->durable_capacity) {
         uint32_t capacity = 2 * s->durable_capacity + 64;
         uint64_t *grown = realloc(s->durable, capacity * sizeof *grown);

@@ -17,7 +17,7 @@ struct server;
 /* Zero is a valid default everywhere. */
 struct server_options {
     int64_t dead_ns;      /* silence after which a member is excluded; 0: 10 s; shorter times shorten the heartbeats too */
-    uint32_t max_members; /* of a world at one time, of all its groups; 0: 256 */
+    uint32_t max_members; /* of a world at one time, of all its groups; 0: BOUNDS_MEMBERS */
     uint32_t max_groups;  /* of a world; 0: 64 */
 };
 

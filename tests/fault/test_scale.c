@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 
 #include "core/mix.h"
+#include "server/server.h"
 #include "tests/fault/peer_calls.h"
 #include "tests/wire_client.h"
 
@@ -273,6 +274,40 @@ TEST(thousands_of_connections_join_vote_and_lose_one) /* the master refuses them
     close(c.epoll);
     free(c.peer);
     EXPECT_EQ(program_end(&master, SIGTERM), 0);
+}
+
+TEST(one_too_many_is_refused_with_the_reason) /* a member more than its tables, or those of all others, hold */
+{
+    enum { MEMBERS = 5 };
+    int member[MEMBERS];
+    struct msg_welcome welcome;
+    struct msg_fence fence;
+    struct frame_bytes f;
+    struct frame_header h;
+    struct reader r;
+    unsigned char payload[CLIENT_FRAME];
+    struct server *s = NULL;
+    struct net_address at = {.family = 4, .ip = {127, 0, 0, 1}};
+    EXPECT_EQ(server_new(&at, &(struct server_options){.max_members = MEMBERS}, &s, NULL), PCCL_OK);
+    EXPECT_EQ(server_start(s, NULL), PCCL_OK);
+    EXPECT_EQ(server_address(s, &at), PCCL_OK);
+    for (int i = 0; i < MEMBERS; i++) {
+        member[i] = client_dial(at.port, false);
+        EXPECT(client_register(member[i], &welcome));
+    }
+    int fd = client_dial(at.port, false);
+    client_register_frame(&f, 0);
+    EXPECT(client_send(fd, f.at, f.size) && client_await(fd, FRAME_FENCE, &h, payload));
+    reader_init(&r, payload, h.length);
+    EXPECT(get_fence(&r, &fence) && fence.cause == CAUSE_KICK_FULL && fence.text[0] != 0);
+    EXPECT(client_closed(fd, SPAWN_PATIENCE_MS));
+    close(fd);
+    client_frame(&f, FRAME_LEAVE, welcome.run, NULL);
+    for (int i = 0; i < MEMBERS; i++) {
+        EXPECT(client_send(member[i], f.at, f.size) && client_closed(member[i], SPAWN_PATIENCE_MS));
+        close(member[i]);
+    }
+    EXPECT(server_stop(s) == PCCL_OK && server_wait(s) == PCCL_OK && server_free(s) == PCCL_OK);
 }
 
 /* ---- processes in many worlds -------------------------------------------------------------------------------------- */

@@ -34,6 +34,8 @@ pcclResult_t api_fail(pcclResult_t result, pcclCause_t cause, const char *phase,
 pcclResult_t api_outcome_hint(const struct session_outcome *o, const char *phase, uint64_t tag, const char *remedy);
 pcclResult_t api_outcome(const struct session_outcome *o, const char *phase, uint64_t tag);
 
+/* "argument is null: remedy". */
+pcclResult_t api_null(const char *phase, const char *argument, const char *remedy);
 /* Makes an error that was stored before this thread's last one again. */
 void api_restore(const pcclErrorInfo_t *error);
 
@@ -57,7 +59,6 @@ struct api_reduce_where {
 
 #define API_REDUCE_SINGLE SIZE_MAX
 
-pcclResult_t api_reduce_null(const char *phase, const char *argument, const char *remedy);
 /* Checks what a single peer can check and fills in the launch. */
 pcclResult_t api_reduce_check(const struct api_reduce_where *at, const void *send, void *recv, const pcclReduceDescriptor_t *d,
                               struct comm_launch *out);

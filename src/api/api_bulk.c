@@ -105,7 +105,7 @@ static pcclResult_t many_check(const pcclReduceOpDescriptor_t *list, size_t coun
     const char *phase = "reduce many";
     struct comm_launch launch;
     if (list == NULL) {
-        return api_reduce_null(phase, "descriptors", "pass an array of pcclReduceOpDescriptor_t");
+        return api_null(phase, "descriptors", "pass an array of pcclReduceOpDescriptor_t");
     }
     if (count == 0) {
         return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "count is 0: pass at least 1 descriptor");

@@ -156,10 +156,10 @@ static pcclResult_t check_lists(const struct call *k)
     bool rooted = k->kind == PLAN_SCATTER || k->kind == PLAN_GATHER; /* the root has the list, the others their own part of it */
     bool needed = k->uneven && (!rooted || call_is_root(k));
     if (needed && k->counts == NULL) {
-        return api_reduce_null(call_name(k), k->kind == PLAN_ALL_TO_ALL ? "send_counts" : "counts", "pass the elements of each rank");
+        return api_null(call_name(k), k->kind == PLAN_ALL_TO_ALL ? "send_counts" : "counts", "pass the elements of each rank");
     }
     if (needed && k->kind == PLAN_ALL_TO_ALL && k->out_counts == NULL) {
-        return api_reduce_null(call_name(k), "recv_counts", "pass the elements of each rank");
+        return api_null(call_name(k), "recv_counts", "pass the elements of each rank");
     }
     if (needed && rooted && k->counts[k->member.rank] != k->count) {
         return bad(k, "count", k->count, "at the root it is counts[root]");

@@ -257,6 +257,11 @@ pcclResult_t api_outcome_hint(const struct session_outcome *o, const char *phase
     return code;
 }
 
+pcclResult_t api_null(const char *phase, const char *argument, const char *remedy)
+{
+    return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "%s is null: %s", argument, remedy);
+}
+
 void api_restore(const pcclErrorInfo_t *error)
 {
     api_last = *error;

@@ -57,12 +57,12 @@ static pcclResult_t async_check(const char *phase, uint8_t space, const void *ha
 {
     const struct async_words *w = &async_words[space];
     if (handle == NULL) {
-        return api_reduce_null(phase, w->handle, w->remedy);
+        return api_null(phase, w->handle, w->remedy);
     }
     *out = async_at(space, handle, 0);
     char field[32];
     snprintf(field, sizeof field, "%s->comm", w->handle);
-    return out->comm == NULL ? api_reduce_null(phase, field, w->remedy) : pcclSuccess;
+    return out->comm == NULL ? api_null(phase, field, w->remedy) : pcclSuccess;
 }
 
 void api_reduce_info(const struct session_outcome *o, pcclReduceInfo_t *info)
@@ -136,7 +136,7 @@ static pcclResult_t async_test(uint8_t space, const void *handle, bool *done_out
 {
     struct async a;
     struct comm *c;
-    pcclResult_t rc = handle != NULL && done_out == NULL ? api_reduce_null("test", "done_out", "pass where to store the answer")
+    pcclResult_t rc = handle != NULL && done_out == NULL ? api_null("test", "done_out", "pass where to store the answer")
                                                          : async_check("test", space, handle, &a);
     if (rc == pcclSuccess) {
         rc = api_enter(a.comm, "test", &c);
@@ -196,10 +196,10 @@ static pcclResult_t async_check_any(uint8_t space, const void *handles, size_t c
     char field[40];
     if (handles == NULL) {
         snprintf(field, sizeof field, "%ss", async_words[space].handle);
-        return api_reduce_null(phase, field, space == SPACE_TAG ? "pass handles that pcclAllReduceAsync has stored" : remedy);
+        return api_null(phase, field, space == SPACE_TAG ? "pass handles that pcclAllReduceAsync has stored" : remedy);
     }
     if (index_out == NULL) {
-        return api_reduce_null(phase, "index_out", "pass where to store the index");
+        return api_null(phase, "index_out", "pass where to store the index");
     }
     if (count == 0) {
         return api_fail(pcclInvalidArgument, pcclCauseUsage, phase,

@@ -6,11 +6,6 @@
 
 #include "api/api.h"
 
-pcclResult_t api_reduce_null(const char *phase, const char *argument, const char *remedy)
-{
-    return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "%s is null: %s", argument, remedy);
-}
-
 static pcclResult_t reduce_bad_field(const struct api_reduce_where *at, const char *fmt, ...) PCCL_PRINTF(2, 3);
 
 /* The text goes on from the descriptor: "field is value: remedy". */
@@ -71,7 +66,7 @@ pcclResult_t api_reduce_check(const struct api_reduce_where *at, const void *sen
 {
     struct numeric n;
     if (d == NULL) {
-        return api_reduce_null(at->phase, "descriptor", "pass a pcclReduceDescriptor_t");
+        return api_null(at->phase, "descriptor", "pass a pcclReduceDescriptor_t");
     }
     pcclResult_t rc = reduce_check_ranges(at, d);
     if (rc != pcclSuccess) {
@@ -142,7 +137,7 @@ pcclResult_t pcclAllReduceAsync(const void *sendbuff, void *recvbuff, const pccl
         return rc;
     }
     rc = reduce_handle_out == NULL
-             ? api_reduce_null("launch", "reduce_handle_out", "pass where to store the handle")
+             ? api_null("launch", "reduce_handle_out", "pass where to store the handle")
              : api_reduce_check(&(struct api_reduce_where){"launch", API_REDUCE_SINGLE}, sendbuff, recvbuff, descriptor, &launch);
     if (rc == pcclSuccess) {
         rc = api_member(c, "launch", &member);

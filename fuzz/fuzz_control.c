@@ -12,6 +12,9 @@
 PLAIN(register)
 PLAIN(welcome)
 PLAIN(heartbeat)
+PLAIN(leave)
+PLAIN(claim)
+PLAIN(given_up)
 PLAIN(suspect)
 PLAIN(vote)
 PLAIN(answer)
@@ -152,6 +155,7 @@ typedef bool (*echo)(struct reader *r, struct writer *w);
 
 static const echo echoes[] = {
     [FRAME_REGISTER] = echo_register, [FRAME_WELCOME] = echo_welcome,   [FRAME_HEARTBEAT] = echo_heartbeat,
+    [FRAME_LEAVE] = echo_leave,       [FRAME_CLAIM] = echo_claim,       [FRAME_GIVEN_UP] = echo_given_up,
     [FRAME_SUSPECT] = echo_suspect,   [FRAME_FREEZE] = echo_freeze,     [FRAME_FROZEN] = echo_frozen,
     [FRAME_VIEW] = echo_view,         [FRAME_VOTE] = echo_vote,         [FRAME_ANSWER] = echo_answer,
     [FRAME_ADMIT] = echo_admit,       [FRAME_LINKED] = echo_linked,     [FRAME_FENCE] = echo_fence,
@@ -162,7 +166,7 @@ static const echo echoes[] = {
 static bool has_text(uint8_t type)
 {
     return type == FRAME_SUSPECT || type == FRAME_VIEW || type == FRAME_ANSWER || type == FRAME_FENCE ||
-           type == FRAME_STAGED;
+           type == FRAME_STAGED || type == FRAME_GIVEN_UP;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -407,7 +407,8 @@ typedef enum pcclCause_t {
     pcclCauseNoCandidate = 17,     /* no peer can provide the shared state */
     pcclCauseInternal = 18,
     pcclCauseLeft = 19,            /* the communicator was destroyed or left meanwhile */
-    pcclCauseRevision = 20         /* nobody offers the expected revision of the shared state */
+    pcclCauseRevision = 20,        /* nobody offers the expected revision of the shared state */
+    pcclCauseRevoked = 21          /* a member ended the world for all: pcclRevoke */
 } pcclCause_t;
 
 typedef struct pcclErrorInfo_t {
@@ -484,6 +485,14 @@ PCCL_EXPORT pcclResult_t pcclGetOption(const pcclComm_t *communicator, pcclOptio
 
 /* Leaves the run but keeps the communicator: pending calls end with MasterConnectionFailed, pcclConnect may follow. */
 PCCL_EXPORT pcclResult_t pcclLeave(pcclComm_t *communicator);
+
+/* Ends the world for all of its members, whatever they wait for: never blocks, from any thread, repeatable.  This peer leaves: its
+ * pending calls, a pcclConnect too, return at once, as with pcclLeave.  Of the others' operations each ends the same at all of
+ * them, as with a loss; what they call after that returns RankConnectionLost, class pcclClassRejoin, cause pcclCauseRevoked, and
+ * names this peer, until they connect again.  A world without a given size then begins anew with those who do, or wait for their
+ * admission; while one with a size is created, it is given up.  If the master is out of reach this peer only leaves.
+ * InvalidUsage: never connected. */
+PCCL_EXPORT pcclResult_t pcclRevoke(pcclComm_t *communicator);
 
 /* Stores whether the operation has ended; does not spend the handle. */
 PCCL_EXPORT pcclResult_t pcclTestAsyncReduce(const pcclAsyncReduceOp_t *reduce_handle, bool *done_out);

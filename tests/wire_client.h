@@ -114,6 +114,15 @@ static inline void client_frame(struct frame_bytes *f, uint8_t type, uint64_t ru
     f->size = FRAME_HEADER_BYTES + h.length;
 }
 
+static inline void client_leave(struct frame_bytes *f, uint64_t run)
+{
+    unsigned char payload[1];
+    struct writer w;
+    writer_init(&w, payload, sizeof payload);
+    put_leave(&w, &(struct msg_leave){.revoke = 0});
+    client_frame(f, FRAME_LEAVE, run, &w);
+}
+
 /* A newcomer's REGISTER; `port`: where it says that it can be reached. */
 static inline void client_register_frame_at(struct frame_bytes *f, uint32_t group, uint16_t port)
 {
@@ -190,7 +199,7 @@ static inline bool client_visit(uint16_t port)
     int fd = client_dial(port, false);
     bool ok = fd >= 0 && client_register(fd, &welcome);
     if (ok) {
-        client_frame(&leave, FRAME_LEAVE, welcome.run, NULL);
+        client_leave(&leave, welcome.run);
         ok = client_send(fd, leave.at, leave.size) && client_closed(fd, SPAWN_PATIENCE_MS);
     }
     close(fd);

@@ -389,6 +389,20 @@ pcclResult_t pcclLeave(pcclComm_t *communicator)
     return rc;
 }
 
+pcclResult_t pcclRevoke(pcclComm_t *communicator)
+{
+    struct comm *c;
+    pcclResult_t rc = api_enter(communicator, "revoke", &c);
+    if (rc != pcclSuccess) {
+        return rc;
+    }
+    if (!comm_revoke(c)) {
+        rc = api_fail(pcclInvalidUsage, pcclCauseUsage, "revoke", "not connected: call pcclConnect first");
+    }
+    api_leave(c);
+    return rc;
+}
+
 pcclResult_t pcclGetAttribute(const pcclComm_t *communicator, pcclAttribute_t attribute, int *p_attribute_out)
 {
     struct comm *c;

@@ -36,7 +36,7 @@ static const struct api_row api_rows[] = {
     [RESULT_GONE] = {pcclMasterConnectionFailed, pcclCauseNone, "not a member of the run any more", "connect again"},
     [RESULT_GIVEN_UP] = {pcclRankConnectionLost, pcclCauseNone, "the world was given up before it began, at all of its peers",
                          "create it again"},
-    [RESULT_OVER] = {pcclRankConnectionLost, pcclCauseNone, "the world ended with the loss of a member", "create it again"},
+    [RESULT_OVER] = {pcclRankConnectionLost, pcclCauseNone, "the world has ended", "create it again"},
     [RESULT_USAGE] = {pcclInvalidUsage, pcclCauseUsage, "not now", "fix the order of the calls"},
     [RESULT_PENDING_OPS] = {pcclPendingAsyncOps, pcclCauseUsage, "an operation has not been awaited", "await it first"},
     [RESULT_TAG_IN_USE] = {pcclInvalidArgument, pcclCauseUsage, "the tag is in flight", "await it first, or use another tag"},
@@ -79,6 +79,7 @@ static const struct api_cause api_causes[] = {
     {CAUSE_NO_PROGRESS, pcclCauseNoProgress, NULL},
     {CAUSE_DIGEST, pcclCauseDigest, NULL},
     {CAUSE_BLOCKED, pcclCauseConflict, "make the same calls on all peers"},
+    {CAUSE_REVOKED, pcclCauseRevoked, "connect again, all of you"},
     {CAUSE_KICK_PROTOCOL, pcclCauseKicked, "report this, connect again"},
     {CAUSE_KICK_KEYS, pcclCauseKicked, "make the entries equal, connect again"},
     {CAUSE_KICK_REVISION, pcclCauseKicked, "raise the revision by one per sync, connect again"},
@@ -180,7 +181,7 @@ static const char *api_detail(const struct session_outcome *o, const struct api_
 static const char *api_remedy(const struct session_outcome *o, const char *phase, const struct api_cause *known)
 {
     bool out = o->result == RESULT_GONE || o->result == RESULT_REFUSED;
-    if ((out || o->cause == CAUSE_BLOCKED) && known != NULL && known->remedy != NULL) {
+    if ((out || o->cause == CAUSE_BLOCKED || o->cause == CAUSE_REVOKED) && known != NULL && known->remedy != NULL) {
         return known->remedy;
     }
     if (o->result == RESULT_GIVEN_UP && o->cause == CAUSE_MISMATCH) {
@@ -230,7 +231,8 @@ pcclResult_t api_outcome_hint(const struct session_outcome *o, const char *phase
         code = pcclInvalidArgument;
     }
     api_store(code, cause, phase);
-    if (code != pcclInvalidArgument && (o->result == RESULT_GIVEN_UP || o->result == RESULT_OVER)) {
+    bool over = o->result == RESULT_GIVEN_UP || o->result == RESULT_OVER || cause == pcclCauseRevoked;
+    if (code != pcclInvalidArgument && over) {
         api_last.error_class = pcclClassRejoin;
     }
     if (o->result == RESULT_SETUP || o->cause == CAUSE_KICK_VERSION) {

@@ -71,6 +71,7 @@ struct comm_params {
 struct comm_calls {
     atomic_uint inside;      /* the library; destroy waits for none */
     bool connecting, closing;
+    bool revoked;            /* since the last connect was called */
     bool connected, voted;   /* the session has said so */
     bool apply;              /* the answer is APPLY: the voter copies */
     bool was_member;         /* a connect has succeeded */
@@ -178,6 +179,8 @@ void comm_abandon(struct comm *c);
 void comm_connect(struct comm *c, struct session_outcome *outcome);
 void comm_vote(struct comm *c, const struct msg_vote *vote, struct sync_state *state, struct session_outcome *outcome);
 void comm_leave(struct comm *c);
+/* Leaves, and the world ends for all; false: there never was one. */
+bool comm_revoke(struct comm *c);
 /* A call comes in; it is out again. */
 void comm_enter(struct comm *c);
 void comm_exit(struct comm *c);

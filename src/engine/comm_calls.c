@@ -160,6 +160,7 @@ void comm_connect(struct comm *c, struct session_outcome *outcome)
                              : !comm_idle(c)       ? "already connected: pcclLeave comes first"
                                                    : NULL;
     c->calls.connecting = c->calls.connecting || in_the_way == NULL;
+    c->calls.revoked = c->calls.revoked && in_the_way != NULL;
     comm_unlock(c, &after);
     if (in_the_way != NULL) {
         comm_fail(outcome, RESULT_USAGE, in_the_way);
@@ -173,13 +174,13 @@ void comm_connect(struct comm *c, struct session_outcome *outcome)
         return;
     }
     comm_lock(c, &after);
-    while (comm_calls_left(c) && !c->calls.closing) {
+    while (comm_calls_left(c) && !c->calls.closing && !c->calls.revoked) {
         pthread_cond_wait(&c->changed, &c->lock);
     }
     c->calls.connected = false;
     controls_forget_foreign(c);
-    if (c->calls.closing) { /* destroyed meanwhile: it has left already, and waits for this call */
-        comm_fail(outcome, RESULT_GONE, "the communicator was destroyed");
+    if (c->calls.closing || c->calls.revoked) { /* meanwhile: it has left already, and its end waits for this call */
+        comm_fail(outcome, RESULT_GONE, c->calls.closing ? "the communicator was destroyed" : "the program revoked the world");
         outcome->cause = CAUSE_PEER_LEFT;
     } else if (!comm_fresh_session(c, &after)) {
         comm_fail(outcome, RESULT_NO_MEMORY, "no memory for the session");
@@ -265,6 +266,20 @@ void comm_leave(struct comm *c)
         comm_step(c, &(struct session_event){.kind = SESSION_LEAVE, .text = "the program left"}, &after);
     }
     comm_unlock(c, &after);
+}
+
+bool comm_revoke(struct comm *c)
+{
+    struct comm_after after;
+    comm_lock(c, &after);
+    bool any = c->calls.was_member || c->calls.connecting;
+    c->calls.revoked = true; /* a connect that has not come to its session yet ends with that */
+    pthread_cond_broadcast(&c->changed);
+    if (c->machine.session != NULL) {
+        comm_step(c, &(struct session_event){.kind = SESSION_REVOKE}, &after);
+    }
+    comm_unlock(c, &after);
+    return any;
 }
 
 void comm_close(struct comm *c)

@@ -53,7 +53,8 @@ void bulk_launched(struct bulk *b, size_t index)
  * decide, and so is what a peer called something else against: that peer waits for all, so no attempt ever will. */
 static bool bulk_again(const struct session_outcome *o)
 {
-    return o->result == RESULT_LOST && (o->cause == CAUSE_NONE || o->cause >= CAUSE_PEER_LOST) && o->cause != CAUSE_BLOCKED;
+    return o->result == RESULT_LOST && (o->cause == CAUSE_NONE || o->cause >= CAUSE_PEER_LOST) && o->cause != CAUSE_BLOCKED &&
+           o->cause != CAUSE_REVOKED;
 }
 
 /* Refused at its launch for a reason of this peer alone: it has no number, so that the next of its tag would have the one that it

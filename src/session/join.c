@@ -177,7 +177,7 @@ static void fenced(struct session *s, struct reader *r, struct outbox *out)
         return;
     }
     join_leave(s, m.cause == 0 ? CAUSE_KICK_STALE : m.cause, MUTANT(FENCE_RETRY) ? RESULT_LOST : RESULT_GONE, m.text,
-               false, out);
+               LEAVE_UNSAID, out);
 }
 
 /* The call that creates a world ends by the master's word alone (W5). */
@@ -190,7 +190,7 @@ static void given_up(struct session *s, uint64_t run, struct reader *r, struct o
     }
     s->run = run;
     s->left_culprit = m.culprit;
-    join_leave(s, m.cause, RESULT_GIVEN_UP, m.text, false, out);
+    join_leave(s, m.cause, RESULT_GIVEN_UP, m.text, LEAVE_UNSAID, out);
 }
 
 static void heartbeat_heard(struct session *s, struct reader *r, struct outbox *out)
@@ -283,7 +283,8 @@ void join_master_frame(struct session *s, struct session_event *e, struct outbox
 /* Who is put out while it connects was never a member, and has reached the master. */
 static enum session_result connect_result(const struct session *s, uint8_t cause)
 {
-    return cause >= CAUSE_KICK_PROTOCOL ? RESULT_REFUSED : s->phase == PHASE_DIALING ? RESULT_UNREACHABLE : RESULT_GONE;
+    bool dialling = s->phase == PHASE_DIALING && cause != CAUSE_PEER_LEFT;
+    return cause >= CAUSE_KICK_PROTOCOL ? RESULT_REFUSED : dialling ? RESULT_UNREACHABLE : RESULT_GONE;
 }
 
 static void end_calls(struct session *s, uint8_t cause, enum session_result result, struct outbox *out)
@@ -308,7 +309,7 @@ static void end_calls(struct session *s, uint8_t cause, enum session_result resu
     }
 }
 
-void join_leave(struct session *s, uint8_t cause, enum session_result result, const char *text, bool tell_master,
+void join_leave(struct session *s, uint8_t cause, enum session_result result, const char *text, enum leave_word word,
                 struct outbox *out)
 {
     if (s->phase == PHASE_IDLE) {
@@ -320,13 +321,14 @@ void join_leave(struct session *s, uint8_t cause, enum session_result result, co
     s->left_cause = result == RESULT_GIVEN_UP ? CAUSE_NONE : cause; /* of that it was never a member */
     s->left_over = result == RESULT_OVER;
     s->left_since = s->now;
-    if (tell_master && s->welcomed) {
-        outbox_frame(out, FRAME_LEAVE, s->run, s->view.view);
+    if (word != LEAVE_UNSAID && s->welcomed) {
+        struct msg_leave m = {.revoke = word == LEAVE_REVOKES};
+        put_leave(outbox_frame(out, FRAME_LEAVE, s->run, s->view.view), &m);
         outbox_send(out, ACT_MASTER, 0);
     }
     if (s->phase == PHASE_MEMBER) { /* else the end of connect says it */
         bool alone = cause == CAUSE_LINK_LOST || cause == CAUSE_KICK_VERSION; /* with a master that is gone, or another one */
-        membership_say_left(s, !tell_master && !alone, out);
+        membership_say_left(s, word == LEAVE_UNSAID && !alone, out);
     }
     end_calls(s, cause, result, out);
     phase_move(MACHINE_SESSION, &s->phase, PHASE_IDLE);
@@ -371,7 +373,8 @@ void join_settle(struct session *s, struct outbox *out)
     char text[BOUNDS_TEXT];
     memcpy(text, s->wish.text, sizeof text);
     if (s->wish.leave) {
-        join_leave(s, s->wish.cause, (enum session_result)s->wish.result, text, s->wish.tell_master, out);
+        join_leave(s, s->wish.cause, (enum session_result)s->wish.result, text, s->wish.tell_master ? LEAVE_SAID : LEAVE_UNSAID,
+                   out);
     } else if (s->wish.redial) {
         join_master_down(s, text, out);
     } else if (s->phase == PHASE_JOINING && s->view.view != 0) {
@@ -395,16 +398,16 @@ static void send_heartbeat(struct session *s, struct outbox *out)
 static void tick_lost(struct session *s, struct outbox *out)
 {
     if (MUTANT(DEADLINE_OWN) && s->phase == PHASE_JOINING && s->now >= s->connect_since + s->cfg.claim.deadline_ms * 1000000LL) {
-        join_leave(s, CAUSE_DEADLINE, RESULT_GIVEN_UP, "its own deadline", true, out);
+        join_leave(s, CAUSE_DEADLINE, RESULT_GIVEN_UP, "its own deadline", LEAVE_SAID, out);
         return;
     }
     int64_t needed = complaint_since(s);
     if (s->phase == PHASE_DIALING && s->now >= s->connect_by) {
         char text[BOUNDS_TEXT];
         snprintf(text, sizeof text, "%s", s->left_text[0] != 0 ? s->left_text : "the master does not answer");
-        join_leave(s, CAUSE_NONE, RESULT_UNREACHABLE, text, false, out);
+        join_leave(s, CAUSE_NONE, RESULT_UNREACHABLE, text, LEAVE_UNSAID, out);
     } else if (needed != INT64_MAX && s->now - needed >= s->cfg.master_loss_ns) {
-        join_leave(s, CAUSE_LINK_LOST, RESULT_GONE, "the master was gone for too long", false, out);
+        join_leave(s, CAUSE_LINK_LOST, RESULT_GONE, "the master was gone for too long", LEAVE_UNSAID, out);
     }
 }
 

@@ -150,7 +150,10 @@ static bool dispatch_call(struct session *s, struct session_event *e, struct out
         join_connect(s, e, out);
         return true;
     case SESSION_LEAVE:
-        join_leave(s, CAUSE_PEER_LEFT, RESULT_GONE, e->text != NULL ? e->text : "this peer left the run", true, out);
+        join_leave(s, CAUSE_PEER_LEFT, RESULT_GONE, e->text != NULL ? e->text : "this peer left the run", LEAVE_SAID, out);
+        return true;
+    case SESSION_REVOKE: /* without the master its links close, which the others tell it */
+        join_leave(s, CAUSE_PEER_LEFT, RESULT_GONE, "the program revoked the world", LEAVE_REVOKES, out);
         return true;
     case SESSION_LAUNCH:
         launch_call(s, e, out);
@@ -232,7 +235,7 @@ static void dispatch(struct session *s, struct session_event *e, struct outbox *
         join_master_frame(s, e, out);
         break;
     case SESSION_MASTER_FOREIGN:
-        join_leave(s, CAUSE_KICK_VERSION, RESULT_GONE, e->text, false, out);
+        join_leave(s, CAUSE_KICK_VERSION, RESULT_GONE, e->text, LEAVE_UNSAID, out);
         break;
     case SESSION_DONE:
     case SESSION_IDLE:

@@ -71,7 +71,7 @@ enum session_result {
     RESULT_ALONE,        /* TooFewPeers */
     RESULT_GONE,         /* no longer a member: MasterConnectionFailed */
     RESULT_GIVEN_UP,     /* connect: the world was not created, at nobody: RankConnectionLost, or InvalidArgument */
-    RESULT_OVER,         /* the world has ended with the loss of a member: RankConnectionLost */
+    RESULT_OVER,         /* the world has ended, with the loss of a member or revoked: RankConnectionLost */
     RESULT_USAGE,        /* InvalidUsage: wrong phase, votes in conflict */
     RESULT_PENDING_OPS,  /* PendingAsyncOps */
     RESULT_TAG_IN_USE,   /* InvalidArgument */
@@ -124,6 +124,7 @@ enum session_event_kind {
     /* calls of the program */
     SESSION_CONNECT = 1,  /* start joining; ends with an ACT_CONNECTED */
     SESSION_LEAVE,        /* leave the run now; all pending calls end with GONE; ends with ACT_LEFT */
+    SESSION_REVOKE,       /* the same, and the world ends for all of its members */
     SESSION_LAUNCH,       /* slot, launch: outcome.result says RESULT_PENDING (slot in use) or why not (slot not in use) */
     SESSION_CANCEL,       /* slot; number: CAUSE_NO_MEMORY, CAUSE_INTERNAL, otherwise the program's wish */
     SESSION_COLLECT,      /* slot that has returned: fills outcome, updates the snapshot, frees the slot */

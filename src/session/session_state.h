@@ -564,7 +564,9 @@ void join_master_down(struct session *s, const char *text, struct outbox *out);
 void join_master_frame(struct session *s, struct session_event *e, struct outbox *out);
 void join_tick(struct session *s, struct outbox *out);
 void join_settle(struct session *s, struct outbox *out); /* what the step has decided about the membership */
-void join_leave(struct session *s, uint8_t cause, enum session_result result, const char *text, bool tell_master,
+/* What the master is told by who leaves. */
+enum leave_word { LEAVE_UNSAID, LEAVE_SAID, LEAVE_REVOKES };
+void join_leave(struct session *s, uint8_t cause, enum session_result result, const char *text, enum leave_word word,
                 struct outbox *out);
 
 /* poison.c */

@@ -37,6 +37,8 @@ const char *cause_text(uint8_t cause)
         return "peers computed different results";
     case CAUSE_BLOCKED:
         return "peers wait for each other in different calls";
+    case CAUSE_REVOKED:
+        return "a member revoked the world";
     case CAUSE_KICK_PROTOCOL:
         return "this peer broke the protocol";
     case CAUSE_KICK_KEYS:

@@ -30,6 +30,7 @@ enum cause {
     CAUSE_NO_PROGRESS = 20,
     CAUSE_DIGEST = 21,      /* results differ */
     CAUSE_BLOCKED = 22,     /* an operation waits for a peer that waits in a vote */
+    CAUSE_REVOKED = 23,     /* a member has ended the world for all */
     /* of a member */
     CAUSE_KICK_PROTOCOL = 32, /* it broke the protocol */
     CAUSE_KICK_KEYS = 33,     /* its shared state has other keys */
@@ -171,6 +172,11 @@ struct msg_heartbeat {
     uint8_t vote;          /* enum vote_kind: of the end of the chain of waits that begins at `about` */
     struct peer_wait wait; /* the last of that chain: whom `about` waits for in the end; NONE: about waits in no operation */
     struct seats seats;    /* from the master, to whom has claimed one */
+};
+
+/* LEAVE: this peer goes; revoke: and the world with it, for all of its members. */
+struct msg_leave {
+    uint8_t revoke; /* 0 or 1 */
 };
 
 enum suspect_target { SUSPECT_PEER = 1, SUSPECT_LINK = 2, SUSPECT_OPERATION = 3 };
@@ -358,6 +364,8 @@ void put_welcome(struct writer *w, const struct msg_welcome *m);
 bool get_welcome(struct reader *r, struct msg_welcome *m);
 void put_heartbeat(struct writer *w, const struct msg_heartbeat *m);
 bool get_heartbeat(struct reader *r, struct msg_heartbeat *m);
+void put_leave(struct writer *w, const struct msg_leave *m);
+bool get_leave(struct reader *r, struct msg_leave *m);
 void put_suspect(struct writer *w, const struct msg_suspect *m);
 bool get_suspect(struct reader *r, struct msg_suspect *m);
 void put_freeze(struct writer *w, const struct msg_freeze *m);

@@ -167,6 +167,17 @@ bool get_heartbeat(struct reader *r, struct msg_heartbeat *m)
     return reader_done(r);
 }
 
+void put_leave(struct writer *w, const struct msg_leave *m)
+{
+    put_u8(w, m->revoke);
+}
+
+bool get_leave(struct reader *r, struct msg_leave *m)
+{
+    m->revoke = parts_get_u8(r, 0, 1);
+    return reader_done(r);
+}
+
 void put_suspect(struct writer *w, const struct msg_suspect *m)
 {
     put_u64(w, m->view);

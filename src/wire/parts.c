@@ -57,6 +57,7 @@ static bool parts_is_cause(uint8_t v)
     case CAUSE_NO_PROGRESS:
     case CAUSE_DIGEST:
     case CAUSE_BLOCKED:
+    case CAUSE_REVOKED:
     case CAUSE_KICK_PROTOCOL:
     case CAUSE_KICK_KEYS:
     case CAUSE_KICK_REVISION:

@@ -1,4 +1,4 @@
-/* formation.c - how a world of a given size begins, and how it ends with its first loss if that is its rule.
+/* formation.c - how a world of a given size begins.
  *
  * Its one idea: a formation is an admission that waits until every seat is claimed; whatever fails before its record ends it
  * for all (W5, W6), after it nothing does.  Failures are noted here; seats.c carries the word out.
@@ -17,7 +17,7 @@
 
 bool world_sized(const struct world *w)
 {
-    return w->form.phase != FORM_ELASTIC;
+    return w->form.size > 0;
 }
 
 bool world_seats(const struct world *w, uint32_t size)
@@ -160,23 +160,8 @@ void formation_formed(struct world *w)
 void formation_gone(struct world *w, const struct member *mb, enum cause cause)
 {
     bool begun = w->form.phase == FORM_FORMING || w->form.phase == FORM_FORMED || w->form.phase == FORM_OVER;
-    if (begun && mb->known_view == 0 && cause != CAUSE_PEER_LEFT) {
+    if (begun && mb->known_view == 0 && !member_went(cause)) {
         w->form.unheard = true;
         w->form.deadline = w->common->now + FORMATION_ASKED_NS;
     }
-}
-
-/* ---- its end with the first loss ----------------------------------------------------------------------------------- */
-
-bool formation_ends_with(const struct world *w, const struct view_record *next)
-{
-    return w->form.phase == FORM_FORMED && w->form.loss == LOSS_END && next->removed > 0 && !MUTANT(OVER_NOT);
-}
-
-void formation_over(struct world *w)
-{
-    if (w->form.phase != FORM_FORMED) {
-        return; /* it is, with another group's view */
-    }
-    world_move(w, PHASE_FORMATION, &w->form.phase, FORM_OVER, 0, 0, "it has lost a member, and ends with that");
 }

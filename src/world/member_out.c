@@ -53,7 +53,7 @@ void member_exclude_told(struct world *w, struct member *mb, enum cause cause, c
     roll_in(w, mb);
     roll_move(w, mb, MEMBER_GONE, view_current(g)->view, why);
     if (mb->conn != SLOT_NONE) {
-        if (cause != CAUSE_PEER_LEFT) {
+        if (!member_went(cause)) {
             common_fence(w->common, mb->conn, w->run, view_current(g)->view, cause, text);
         }
         common_close(w->common, mb->conn);

@@ -24,7 +24,8 @@ const struct phase_table phase_next[PHASE_MACHINES] = {
                          TO(OPTIMISE_IDLE) | TO(OPTIMISE_SOLVING),
                          TO(OPTIMISE_IDLE) | TO(OPTIMISE_PERSISTING), TO(OPTIMISE_IDLE)}},
     [PHASE_FORMATION] = {"formation", FORM_PHASES, {"ELASTIC", "FORMING", "FORMED", "OVER", "GIVEN_UP"},
-                         {TO(FORM_FORMING), TO(FORM_FORMED) | TO(FORM_GIVEN_UP), TO(FORM_OVER), 0, 0}},
+                         {TO(FORM_FORMING) | TO(FORM_OVER), TO(FORM_FORMED) | TO(FORM_GIVEN_UP), TO(FORM_OVER),
+                          TO(FORM_ELASTIC), 0}},
 };
 
 const struct phase_table *world_phases(uint32_t *count)

@@ -73,6 +73,8 @@ void world_trace_text(const struct world *w, const struct action *a, char *out, 
     case MEMBER_GONE:
         if (strcmp(why, "left") == 0) {
             snprintf(out, size, "%s left view %u", who, view);
+        } else if (strcmp(why, "revoked its world") == 0) {
+            snprintf(out, size, "%s revoked the world in view %u", who, view);
         } else {
             snprintf(out, size, "%s excluded from view %u: %s", who, view, mb != NULL ? mb->gone_text : why);
         }

@@ -85,7 +85,7 @@ void view_finish(struct world *w, struct group *g, bool joining)
     next->cause = ended ? g->cause : CAUSE_NONE; /* M8 */
     next->culprit = ended ? g->culprit : 0;
     snprintf(next->text, sizeof next->text, "%s", ended ? g->text : "");
-    next->over = formation_ends_with(w, next);
+    next->over = ending_with(w, next);
     next->sizes = view_sizes(w, g, joining);
     ring_repair(w, view_current(g), next);
     const struct view_record *cur = view_current(g);
@@ -348,6 +348,7 @@ static void view_decide(struct world *w, struct group *g, const char *why)
 {
     struct view_record *next = view_next(g);
     if (view_ending(g)) {
+        ending_blame(w, g);
         report_decide(w, g, next);
     }
     view_finish(w, g, false);
@@ -394,8 +395,8 @@ static void settle_normal(struct world *w, struct group *g)
         }
         return;
     }
-    bool busy = w->admit.phase != ADMIT_IDLE || w->optimise.phase == OPTIMISE_PERSISTING;
-    if ((!g->lost && !g->suspect) || busy) {
+    bool busy = w->admit.phase != ADMIT_IDLE || w->optimise.phase == OPTIMISE_PERSISTING, ends = ending_wants(w, g);
+    if ((!g->lost && !g->suspect && !ends) || busy) {
         return; /* an admission takes losses into its next attempt; what is being persisted is published first */
     }
     if (member_count(w, g, MEMBER_ACCEPTED) == 0) {
@@ -403,7 +404,7 @@ static void settle_normal(struct world *w, struct group *g)
         return;
     }
     bool voting = vote_all_in(w, g, VOTE_UPDATE) || (MUTANT(QSKIP) && vote_all_in(w, g, VOTE_QUERY));
-    if (voting && !g->suspect && view_known_to_all(w, g)) { /* M6: nobody is in an operation */
+    if (voting && !g->suspect && !ends && view_known_to_all(w, g)) { /* M6: nobody is in an operation */
         if (vote_all_in(w, NULL, VOTE_UPDATE)) {
             return; /* the update itself makes the next view */
         }
@@ -412,6 +413,7 @@ static void settle_normal(struct world *w, struct group *g)
             return;
         }
     }
+    ending_blame(w, g);
     world_move(w, PHASE_GROUP, &g->phase, GROUP_FREEZING, g->label, view_current(g)->view, "freeze");
     freeze_attempt(w, g);
 }
@@ -516,7 +518,7 @@ void view_publish(struct world *w, struct group *g)
     view_answer(w, g);
     view_send(w, g, NULL);
     if (view_current(g)->over) {
-        formation_over(w);
+        ending_published(w);
     }
     for (uint32_t i = 0; i < w->member_room; i++) {
         struct member *mb = &w->members[i];

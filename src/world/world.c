@@ -64,6 +64,18 @@ static void take_heartbeat(struct world *w, struct member *mb, const struct fram
     member_heartbeat(w, mb, &hb, h->view);
 }
 
+static void take_leave(struct world *w, struct member *mb, struct reader *r)
+{
+    struct msg_leave l;
+    if (!get_leave(r, &l)) {
+        member_violation(w, mb, "a leave that cannot be read");
+    } else if (l.revoke != 0) {
+        ending_revoke(w, mb);
+    } else {
+        member_exclude_told(w, mb, CAUSE_PEER_LEFT, "left", "it left the run");
+    }
+}
+
 /* A frame of a registered peer. */
 static void take_frame(struct world *w, struct member *mb, const struct frame_header *h, struct reader *r)
 {
@@ -84,7 +96,7 @@ static void take_frame(struct world *w, struct member *mb, const struct frame_he
         admit_linked(w, mb, h->view, r);
         break;
     case FRAME_LEAVE:
-        member_exclude_told(w, mb, CAUSE_PEER_LEFT, "left", "it left the run");
+        take_leave(w, mb, r);
         break;
     case FRAME_STAGED:
         take_staged(w, mb, r);
@@ -168,6 +180,20 @@ void world_tick(struct world *w)
     formation_tick(w);
 }
 
+/* What was on its way to a view has come to nothing. */
+static void settle_ending(struct world *w)
+{
+    if (w->admit.phase == ADMIT_LINKING) {
+        admit_stop(w, "its world is revoked");
+    }
+    if (w->form.phase != FORM_OVER) {
+        optimise_settle(w);
+    }
+    for (uint32_t i = 0; i < w->group_room; i++) {
+        w->groups[i].sync.elect_at = 0; /* else it would be time for that for ever */
+    }
+}
+
 void world_settle(struct world *w)
 {
     uint32_t left = 64 + 8 * (w->common->config.max_members + w->common->config.max_groups);
@@ -178,8 +204,10 @@ void world_settle(struct world *w)
         for (uint32_t i = 0; i < w->group_room; i++) {
             view_settle(w, &w->groups[i]);
         }
-        if (w->form.phase == FORM_OVER) {
-            continue; /* nothing is decided any more: its members go */
+        ending_settle(w);
+        if (ending_begun(w)) { /* nothing else is decided any more: its members go */
+            settle_ending(w);
+            continue;
         }
         admit_settle(w);
         vote_settle(w);

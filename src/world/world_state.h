@@ -235,6 +235,7 @@ struct formation {
     uint32_t size;
     int64_t deadline;   /* FORMING: of the earliest claim; later: when it is forgotten */
     int64_t given_up;   /* when */
+    uint64_t revoked;   /* by whom the world was, in any phase; `text` says so; 0: nobody */
     bool unheard;       /* FORMED, OVER: somebody has gone who may not have heard of its first view */
     struct seat *seats; /* in the world's table */
 };
@@ -290,6 +291,11 @@ void roll_check(const struct world *w);
 struct group *member_group(const struct world *w, const struct member *mb);
 struct member *member_find(const struct world *w, uint64_t id); /* pending or accepted; null */
 bool member_registered(const struct member *mb);
+/* It went by itself, and knows. */
+static inline bool member_went(enum cause cause)
+{
+    return cause == CAUSE_PEER_LEFT || cause == CAUSE_REVOKED;
+}
 bool member_silent(const struct world *w, const struct member *mb); /* for the time after which it is excluded */
 /* Nearly so long, by two heartbeats: when nothing arrives any more, all are, whenever each was heard last (M7). */
 bool member_quiet(const struct world *w, const struct member *mb);
@@ -347,10 +353,17 @@ void formation_gone(struct world *w, const struct member *mb, enum cause cause);
 void formation_begin(struct world *w, const struct claim *c);
 void formation_tick(struct world *w);
 void formation_formed(struct world *w);           /* the first view is on record */
-bool formation_ends_with(const struct world *w, const struct view_record *next);
-void formation_over(struct world *w);             /* ... which is published */
 /* Ends it for all, unless its record is on its way or something else has; `format` says why. */
 __attribute__((format(printf, 4, 5))) void formation_fail(struct world *w, enum cause cause, uint64_t culprit, const char *format, ...);
+
+/* ending.c */
+bool ending_begun(const struct world *w);          /* nothing new is decided any more */
+bool ending_with(const struct world *w, const struct view_record *next); /* this view is the last */
+bool ending_wants(const struct world *w, struct group *g); /* its last view is still to be made */
+void ending_blame(const struct world *w, struct group *g); /* a revoked one: why its view ends */
+void ending_published(struct world *w);            /* a last view has left */
+void ending_revoke(struct world *w, struct member *mb); /* LEAVE says so, too */
+void ending_settle(struct world *w);
 
 /* seats.c */
 void seats_settle(struct world *w); /* gives up what has failed */

@@ -221,7 +221,7 @@ TEST(with_the_rule_end_a_world_is_over_with_its_first_loss)
         EXPECT_EQ(all[i].error.error_class, pcclClassRejoin);
         EXPECT_EQ(all[i].error.cause, pcclCausePeerLost);
         EXPECT(all[i].error.peer != 0 && all[i].error.peer == all[1 - i].error.peer);
-        EXPECT(strstr(all[i].error.text, "the world ended with the loss of a member: peer ") != NULL);
+        EXPECT(strstr(all[i].error.text, "the world has ended: peer ") != NULL);
         EXPECT_EQ(pcclUpdateTopology(c.peer[i].comm), pcclRankConnectionLost); /* until it is left */
     }
     cluster_stop(&c);

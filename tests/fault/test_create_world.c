@@ -126,3 +126,42 @@ TEST(a_kill_in_a_world_with_the_rule_end_ends_it_for_all_and_they_create_the_nex
     }
     processes_stop(&all);
 }
+
+/* Ends the world for all.  value[2]: its own id. */
+static void end_world(struct peer *self, const void *argument, struct reply *reply)
+{
+    pcclPeerInfo_t me = {0};
+    (void)argument;
+    PEER_EXPECT(self, pcclGetSelf(self->comm, &me) == pcclSuccess);
+    reply->value[2] = (int64_t)me.id;
+    peer_result(reply, pcclRevoke(self->comm));
+}
+
+TEST(a_kill_while_a_world_is_being_revoked_changes_nothing_of_its_end)
+{
+    struct processes all;
+    if (!processes_start(&all, &(struct processes_options){.count = 4, .failures = &test_failures})) {
+        return;
+    }
+    struct reply reply[PROCESSES_MOST];
+    struct world w = {.size = 4, .set = 15, .name = "w", .loss = PCCL_LOSS_SHRINK};
+    processes_do(&all, 15, create_world, &w, sizeof w, reply);
+    processes_send(&all, 3, reduce_until_over, NULL, 0);
+    process_signal(&all, 3, SIGSTOP); /* its report is waited for */
+    struct reply revoked = process_do(&all, 2, end_world, NULL, 0);
+    EXPECT_EQ(revoked.result, pcclSuccess);
+    process_signal(&all, 3, SIGKILL);
+    processes_take(&all, 3, reply);
+    for (int i = 0; i < 2; i++) {
+        EXPECT_EQ(reply[i].result, pcclRankConnectionLost);
+        EXPECT_EQ(reply[i].cause, pcclCauseRevoked);
+        EXPECT_EQ(reply[i].value[1], pcclClassRejoin);
+        EXPECT_EQ(reply[i].value[2], revoked.value[2]);
+    }
+    w = (struct world){.size = 3, .set = 7, .name = "w"};
+    processes_do(&all, 7, create_world, &w, sizeof w, reply);
+    for (int i = 0; i < 3; i++) {
+        EXPECT(reply[i].result == pcclSuccess && reply[i].value[0] == i);
+    }
+    processes_stop(&all);
+}

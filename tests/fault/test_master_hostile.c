@@ -320,7 +320,7 @@ TEST(messages_that_come_at_the_wrong_time_are_survived) /* whole ones, from a ne
         EXPECT(member_swallowed(f.at, f.size));
         int fd = client_dial(master_port, false);
         EXPECT(client_become_first(fd, &welcome, &view));
-        client_frame(&leave, FRAME_LEAVE, welcome.run, NULL);
+        client_leave(&leave, welcome.run);
         (void)client_send(fd, f.at, f.size); /* taken, ignored, or the end of this one */
         (void)client_send(fd, leave.at, leave.size);
         EXPECT(client_closed(fd, SPAWN_PATIENCE_MS));
@@ -356,7 +356,7 @@ TEST(an_accepted_member_that_sends_half_a_message_is_closed_and_nobody_else)
         let_the_master_read();
         EXPECT(!client_closed(newcomer, 0));
         close(fd);
-        client_frame(&f, FRAME_LEAVE, welcome.run, NULL);
+        client_leave(&f, welcome.run);
         EXPECT(client_send(newcomer, f.at, f.size) && client_closed(newcomer, SPAWN_PATIENCE_MS));
         close(newcomer);
     }
@@ -394,7 +394,7 @@ TEST(a_frame_of_another_run_is_closed)
 {
     struct frame_bytes f;
     begin(minute);
-    client_frame(&f, FRAME_LEAVE, 12345, NULL);
+    client_leave(&f, 12345);
     EXPECT(member_swallowed(f.at, f.size));
     end();
 }

@@ -307,6 +307,9 @@ static void fault_in_process(struct cluster *cl, const struct fault *f)
     case FAULT_RETURN: /* the program connects again, as after an exclusion */
         cluster_post(cl, 0, EVENT_STEP, f->node, SESSION_LEAVE, 0, 0);
         break;
+    case FAULT_REVOKE: /* its world ends, and all connect again */
+        cluster_post(cl, 0, EVENT_STEP, f->node, SESSION_REVOKE, 0, 0);
+        break;
     case FAULT_STAGING:
         n->fail_staging = true;
         break;

@@ -249,6 +249,7 @@ static bool turn_update(struct cluster *cl, struct node *n)
         program_go(n, PROGRAM_SIZES);
         return true;
     case RESULT_GONE:
+    case RESULT_OVER:
     case RESULT_NO_MEMORY:
         program_rejoin(cl, n);
         return false;
@@ -283,7 +284,7 @@ static bool turn_optimise(struct cluster *cl, struct node *n)
     if (!program_vote(cl, n, VOTE_OPTIMISE, &o)) {
         return false;
     }
-    if (o.result == RESULT_GONE) {
+    if (o.result == RESULT_GONE || o.result == RESULT_OVER) {
         program_rejoin(cl, n);
         return false;
     }
@@ -388,6 +389,7 @@ static bool turn_sync(struct cluster *cl, struct node *n)
         program_go(n, PROGRAM_BODY);
         return true;
     case RESULT_GONE:
+    case RESULT_OVER:
     case RESULT_NO_MEMORY:
         program_rejoin(cl, n);
         return false;

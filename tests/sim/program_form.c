@@ -149,7 +149,7 @@ static void turn_inside(struct cluster *cl, struct node *n)
         if (!program_vote(cl, n, VOTE_UPDATE, &o)) {
             return;
         }
-        if (o.result == RESULT_OVER && n->config.claim.loss != LOSS_END) {
+        if (o.result == RESULT_OVER && o.cause != CAUSE_REVOKED && n->config.claim.loss != LOSS_END) {
             cluster_fail(cl, "peer %u: a world that shrinks is over", n->index);
         }
         p->phase = PROGRAM_BODY;
@@ -158,7 +158,8 @@ static void turn_inside(struct cluster *cl, struct node *n)
         cluster_post(cl, p->not_before - cl->now, EVENT_PROGRAM, n->index, 0, 0, 0);
         return;
     }
-    struct session_event e = {.kind = SESSION_LEAVE};
+    bool revokes = mix64(mix64(info.run, 5), n->index) % 8 == 0;
+    struct session_event e = {.kind = revokes ? SESSION_REVOKE : SESSION_LEAVE};
     node_step(cl, n, &e);
     next_call(cl, n);
 }

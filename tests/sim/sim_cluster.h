@@ -45,7 +45,7 @@ enum {
     X(POISON, "failed invariant") X(RESULT, "wrong result") X(EXECUTOR, "failed executor") \
     X(PAIR, "pair cut") X(SPARSE, "many pairs cut") X(RELAY, "relay lost")                                               \
     X(LIE_READY, "wrong READY") X(LIE_HOLD, "wrong HOLD") X(LIE_FINISHED, "wrong FINISHED")                            \
-    X(LIE_STAGED, "wrong STAGED") X(GROWTH, "no memory to grow")
+    X(LIE_STAGED, "wrong STAGED") X(GROWTH, "no memory to grow") X(REVOKE, "revoke")
 #define FAULT_NAME_(name, text) FAULT_##name,
 enum fault_kind { FAULT_LIST(FAULT_NAME_) FAULT_COUNT };
 #undef FAULT_NAME_

@@ -147,6 +147,15 @@ void cluster_frame(struct cluster *c, uint32_t conn, uint8_t type, const void *p
 uint32_t cluster_open(struct cluster *c); /* a connection that has sent nothing yet */
 bool cluster_closed(const struct cluster *c, uint32_t conn);
 
+static inline void peer_leave(struct cluster *c, const struct peer *p)
+{
+    cluster_frame(c, p->conn, FRAME_LEAVE, "\0", 1, p->run);
+}
+static inline void peer_revoke(struct cluster *c, const struct peer *p)
+{
+    cluster_frame(c, p->conn, FRAME_LEAVE, "\1", 1, p->run);
+}
+
 /* peer_take.c */
 void peer_take_view(struct peer *p, struct reader *r);
 void peer_log_frame(struct peer *p, uint8_t type);

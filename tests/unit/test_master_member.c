@@ -50,7 +50,7 @@ TEST(transitions_read_as_a_trace) /* one line per transition, in order */
     peer_join(c, 0);
     EXPECT_STR(c->trace, "first peer\nregistered\nlinks are made\nviews decided\npublished\nadmitted\n");
     c->trace[0] = '\0';
-    cluster_frame(c, c->peers[0].conn, FRAME_LEAVE, NULL, 0, 77);
+    cluster_frame(c, c->peers[0].conn, FRAME_LEAVE, "\0", 1, 77);
     EXPECT_STR(c->trace, "left\nforgotten\nnobody left\n");
     EXPECT_EQ(master_group_count(c->master), 0);
     cluster_free(c);
@@ -205,7 +205,7 @@ TEST(leave_is_a_death_that_needs_no_detection)
     struct cluster *c = cluster_new();
     cluster_members(c, 2, 0);
     struct peer *p = c->peers;
-    cluster_frame(c, p[1].conn, FRAME_LEAVE, NULL, 0, 77);
+    cluster_frame(c, p[1].conn, FRAME_LEAVE, "\0", 1, 77);
     EXPECT_EQ(p[0].member_count, 1);
     EXPECT_EQ(p[0].last_view.cause, CAUSE_PEER_LEFT);
     EXPECT(!p[1].open);
@@ -238,7 +238,7 @@ TEST(full_run_refuses_with_the_reason)
     struct peer *d = peer_join(c, 0), *e = peer_join(c, 0);
     EXPECT(d->open);
     EXPECT_EQ(e->fence.cause, CAUSE_KICK_FULL);
-    cluster_frame(c, d->conn, FRAME_LEAVE, NULL, 0, 77);
+    cluster_frame(c, d->conn, FRAME_LEAVE, "\0", 1, 77);
     EXPECT(peer_join(c, 0)->open); /* its slot is free again */
     cluster_free(c);
 }
@@ -256,7 +256,7 @@ TEST(emptied_groups_give_their_slots_back) /* churn of labels must not fill the 
         EXPECT_EQ(p->member_count, 1);
         EXPECT(p->view > last); /* a number is not used twice, whatever the label */
         last = p->view;
-        cluster_frame(c, p->conn, FRAME_LEAVE, NULL, 0, 77);
+        cluster_frame(c, p->conn, FRAME_LEAVE, "\0", 1, 77);
     }
     cluster_free(c);
 }
@@ -278,7 +278,7 @@ TEST(every_message_before_register_closes) /* each type, in the state where it c
 {
     struct cluster *c = cluster_new();
     for (int type = 0; type < 256; type++) {
-        if (frame_limit((uint8_t)type) == 0 && type != FRAME_LEAVE) {
+        if (frame_limit((uint8_t)type) == 0) {
             continue; /* frame_get refuses it before the master */
         }
         uint32_t conn = cluster_open(c);
@@ -293,7 +293,7 @@ TEST(every_message_before_register_closes) /* each type, in the state where it c
 TEST(message_that_no_member_may_send_excludes_it)
 {
     for (int type = 1; type < 256; type++) {
-        if (frame_limit((uint8_t)type) == 0 || type == FRAME_LEAVE) {
+        if (frame_limit((uint8_t)type) == 0) {
             continue;
         }
         struct cluster *c = cluster_new();
@@ -462,7 +462,6 @@ TEST(random_bytes_never_harm_the_others)
                 bytes[k] = v >> 60 < 10 ? (unsigned char)(v & 3) : (unsigned char)v; /* small numbers get further */
             }
             uint8_t type = (uint8_t)(1 + rng_below(&r, 9));
-            size = type == FRAME_LEAVE ? 0 : size; /* more is refused before the master */
             bool member = c->peers[2].open && rng_below(&r, 4) != 0;
             uint32_t conn = member ? c->peers[2].conn : cluster_open(c);
             cluster_frame(c, conn, type, bytes, size, rng_below(&r, 2) * 77);
@@ -515,7 +514,7 @@ TEST(log_names_who_was_excluded_with_its_address_and_why) /* "peer 3 (view 7): g
     EXPECT(strstr(c->heard, "peer 1.3 (") != NULL);
     EXPECT(strstr(c->heard, "of group 0 excluded from view ") != NULL && strstr(c->heard, ": no sign of life") != NULL);
     snprintf(c->listen, sizeof c->listen, "left");
-    cluster_frame(c, p[1].conn, FRAME_LEAVE, NULL, 0, c->config.run);
+    cluster_frame(c, p[1].conn, FRAME_LEAVE, "\0", 1, c->config.run);
     EXPECT(strstr(c->heard, "peer 1.2 (") != NULL && strstr(c->heard, "of group 0 left view ") != NULL);
     EXPECT(strstr(c->heard, "excluded") == NULL);
     cluster_free(c);

@@ -545,3 +545,19 @@ TEST(call_that_may_not_be_made_now_names_the_call_in_the_way) /* "not now" alone
     expect_in_the_way(b, "pcclConnect has not returned");
     bench_free(b);
 }
+
+TEST(who_revokes_says_so_and_its_own_calls_end_at_once) /* W14; the others' by the master's view */
+{
+    struct bench *b = bench_new();
+    float x = 1, y = 0;
+    launch(b, 0, 5, &x, &y);
+    step(b, &(struct session_event){.kind = SESSION_REVOKE});
+    EXPECT(b->returned);
+    EXPECT(sent(b, FRAME_LEAVE));
+    EXPECT_EQ(collect(b, 0), RESULT_GONE);
+    EXPECT_EQ(b->outcome.cause, CAUSE_PEER_LEFT);
+    EXPECT_STR(b->outcome.text, "the program revoked the world");
+    step(b, &(struct session_event){.kind = SESSION_REVOKE}); /* repeatable */
+    EXPECT(!session_poisoned(b->s));
+    bench_free(b);
+}

@@ -133,6 +133,13 @@ static void heartbeat_fill(void *at, struct rng *rng)
 }
 WIRE_PLAIN(heartbeat)
 
+static void leave_fill(void *at, struct rng *rng)
+{
+    struct msg_leave *m = at;
+    m->revoke = (uint8_t)rng_below(rng, 2);
+}
+WIRE_PLAIN(leave)
+
 static void suspect_fill(void *at, struct rng *rng)
 {
     struct msg_suspect *m = at;
@@ -518,6 +525,7 @@ const struct wire_case wire_control_cases[] = {
     WIRE_ROW(claim, FRAME_CLAIM, struct msg_claim),
     WIRE_ROW(given_up, FRAME_GIVEN_UP, struct msg_given_up),
     WIRE_ROW(welcome, FRAME_WELCOME, struct msg_welcome),
+    WIRE_ROW(leave, FRAME_LEAVE, struct msg_leave),
     WIRE_ROW(heartbeat, FRAME_HEARTBEAT, struct msg_heartbeat),
     WIRE_ROW(suspect, FRAME_SUSPECT, struct msg_suspect),
     WIRE_ROW(freeze, FRAME_FREEZE, struct whole_freeze),

@@ -167,6 +167,7 @@ typedef struct pcclCommCreateParamsEx_t {
     uint32_t rank;       /* this peer's in it, below world_size */
     pcclLossRule_t loss_rule;
     uint32_t formation_timeout_ms; /* from this rank's arrival at the master on; of all ranks' the earliest counts; 0: for ever */
+    bool once; /* with world_size: once this world has begun, no other one is created under its name at this master */
 } pcclCommCreateParamsEx_t;
 
 /* tx_bytes, rx_bytes: payload really moved by this peer: 2(W-1)/W of the buffer for an evenly shared operation.  Each payload
@@ -254,10 +255,12 @@ PCCL_EXPORT pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *pa
  * With world_size the call of all those ranks together creates the world: pcclConnect returns with all of them in it, or
  * fails at all of them; a rank that the master refuses (taken, or no room) is missing for the others.  Nobody joins it later.
  * A name may be used again as soon as its world has begun: the next calls create another one, that knows nothing of the
- * first.  A world with a size and one without do not share a name.
+ * first.  A world with a size and one without do not share a name.  With `once` it is the only one: all who create or join a
+ * world of that name after it has begun get MasterConnectionFailed, cause pcclCauseNameUsed, class pcclClassFix, as long as
+ * the master runs and 65,536 other such names have not come since.
  * InvalidArgument, beyond what pcclCreateCommunicator says: a name of more than 63 bytes or with control characters; a
  * `size` below that of the first version; members that this library does not know and that are not zero; with world_size no
- * name, a rank that is not below it, a peer group; without it a rank, a loss rule or a timeout. */
+ * name, a rank that is not below it, a peer group; without it a rank, a loss rule, a timeout, once. */
 PCCL_EXPORT pcclResult_t pcclCreateCommunicatorEx(const pcclCommCreateParamsEx_t *params, pcclComm_t **comm_out);
 
 /* Joins the run at the master.  What the environment asks of this peer (PCCL_PORT, PCCL_ADVERTISE, PCCL_CPU, PCCL_VERIFY) is
@@ -265,7 +268,7 @@ PCCL_EXPORT pcclResult_t pcclCreateCommunicatorEx(const pcclCommCreateParamsEx_t
  * peers admit this one with their next pcclUpdateTopology; the first peer of a run is admitted at once.  With a world_size
  * blocks until all ranks have called it, without a vote.  Given up before that, because a rank died, left, cannot be linked
  * with the others or did not come in time: RankConnectionLost, class pcclClassRejoin, at all ranks, with the same cause and
- * text; a rank that comes later is told the same.  InvalidArgument at all ranks: their sizes or loss rules differ.
+ * text; a rank that comes later is told the same.  InvalidArgument at all ranks: their sizes, loss rules or `once` differ.
  * MasterConnectionFailed at a rank that somebody else has claimed: the others go on.
  * MasterConnectionFailed: master not reachable, or it refused (see the text); may be called again.  InvalidUsage: already
  * connected. */
@@ -408,7 +411,8 @@ typedef enum pcclCause_t {
     pcclCauseInternal = 18,
     pcclCauseLeft = 19,            /* the communicator was destroyed or left meanwhile */
     pcclCauseRevision = 20,        /* nobody offers the expected revision of the shared state */
-    pcclCauseRevoked = 21          /* a member ended the world for all: pcclRevoke */
+    pcclCauseRevoked = 21,         /* a member ended the world for all: pcclRevoke */
+    pcclCauseNameUsed = 22         /* the name was for one world only, which has been created */
 } pcclCause_t;
 
 typedef struct pcclErrorInfo_t {

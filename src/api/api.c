@@ -185,8 +185,8 @@ static const char *world_mistake(const char *name)
 static const char *size_mistake(const pcclCommCreateParamsEx_t *p, const char *name)
 {
     if (p->world_size == 0) {
-        return p->rank != 0 || p->loss_rule != PCCL_LOSS_END || p->formation_timeout_ms != 0
-                   ? "a rank, a loss rule or a formation timeout go with a world_size, which is 0"
+        return p->rank != 0 || p->loss_rule != PCCL_LOSS_END || p->formation_timeout_ms != 0 || p->once
+                   ? "a rank, a loss rule, a formation timeout or once go with a world_size, which is 0"
                    : NULL;
     }
     bool rule = p->loss_rule == PCCL_LOSS_END || p->loss_rule == PCCL_LOSS_SHRINK;
@@ -234,7 +234,7 @@ static pcclResult_t communicator_new(const pcclCommCreateParamsEx_t *params, con
         .group = params->peer_group,
         .lanes = (uint16_t)(pool < BOUNDS_LANES ? pool : BOUNDS_LANES),
         .claim = {.size = params->world_size, .rank = params->rank, .deadline_ms = params->formation_timeout_ms,
-                  .loss = (uint8_t)params->loss_rule},
+                  .loss = (uint8_t)params->loss_rule, .once = params->once},
         .stall_ns = API_TIMEOUT_MS * CLOCK_MS,
         .master_loss_ns = API_TIMEOUT_MS * CLOCK_MS,
         .connect_ns = API_TIMEOUT_MS * CLOCK_MS,

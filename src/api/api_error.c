@@ -89,6 +89,7 @@ static const struct api_cause api_causes[] = {
     {CAUSE_KICK_STALE, pcclCauseExcluded, NULL},
     {CAUSE_KICK_FULL, pcclCauseKicked, "wait until others have left, connect again"},
     {CAUSE_KICK_VERSION, pcclCauseKicked, API_SAME_VERSION},
+    {CAUSE_KICK_USED, pcclCauseNameUsed, "create it under another name"},
     {CAUSE_KICK_TAKEN, pcclCauseKicked, "use another rank or name, connect again"},
 };
 
@@ -235,7 +236,7 @@ pcclResult_t api_outcome_hint(const struct session_outcome *o, const char *phase
     if (code != pcclInvalidArgument && over) {
         api_last.error_class = pcclClassRejoin;
     }
-    if (o->result == RESULT_SETUP || o->cause == CAUSE_KICK_VERSION) {
+    if (o->result == RESULT_SETUP || o->cause == CAUSE_KICK_VERSION || o->cause == CAUSE_KICK_USED) {
         api_last.error_class = pcclClassFix; /* connecting again alone would fail for ever */
     }
     api_last.peer = o->differs != 0 ? o->differs : o->culprit; /* never itself, where another is known */

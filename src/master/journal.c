@@ -28,6 +28,9 @@ static bool batch_whole(const void *batch, size_t size)
 
 static bool record_replaces(const struct record *r, const struct record *old)
 {
+    if (r->kind == RECORD_USED || old->kind == RECORD_USED) { /* of so many names the oldest is forgotten; a world's end changes nothing */
+        return r->kind == old->kind && r->value == old->value;
+    }
     return r->run == old->run && (r->kind == RECORD_END || (r->kind == old->kind && r->group == old->group));
 }
 

@@ -16,8 +16,8 @@ static bool config_valid(const struct master_config *c)
 {
     return c->run != 0 && c->epoch != 0 && c->max_connections > 0 && c->max_connections <= BOUNDS_CONNECTIONS && c->max_registered > 0 &&
            c->max_registered <= c->max_connections && c->max_worlds > 0 &&
-           c->max_worlds <= BOUNDS_WORLDS && c->max_members > 0 && c->max_members <= BOUNDS_MEMBERS &&
-           c->max_groups > 0 && c->max_groups <= BOUNDS_MEMBERS && c->max_operations > 0 &&
+           c->max_worlds <= BOUNDS_WORLDS && c->max_used_names > 0 && c->max_used_names <= MASTER_USED_MAX && c->max_members > 0 &&
+           c->max_members <= BOUNDS_MEMBERS && c->max_groups > 0 && c->max_groups <= BOUNDS_MEMBERS && c->max_operations > 0 &&
            c->max_operations <= MASTER_OPERATIONS_MAX && c->max_edges > 0 && c->max_edges <= BOUNDS_EDGES &&
            c->heartbeat_ns > 0 && c->dead_ns > c->heartbeat_ns &&
            c->reconnect_ns >= 0 && c->register_ns > 0 && c->admit_ns > 0 && c->collect_ns >= 0 && c->probe_ns > 0;
@@ -56,6 +56,7 @@ struct master *master_init(const struct master_config *config, void *arena)
     memset(arena, 0, cleared);
     (void)lay_out(&l, config, m, &cleared);
     m->common.config = *config;
+    m->used.most = config->max_used_names;
     m->common.edge_limit = common_edges(config, config->max_members);
     m->common.next_id = (uint64_t)config->epoch << 32 | 1;
     m->common.view_floor = (uint64_t)config->epoch << 32 | 1;

@@ -53,6 +53,11 @@ static bool register_growth(const struct master *m, const struct master_event *e
     if ((!claims && !joins) || common_full(&m->common) || (claims && registry_claimed(m, &c.reg) != NULL)) {
         return false;
     }
+    uint32_t names = claims && c.reg.claim.once != 0 ? used_wanted(&m->used, registry_onces(m) + 1) : m->used.room;
+    if (names > m->used.room) {
+        *out = (struct master_want){.world = WANT_USED, .size.entries = names, .bytes = used_bytes(names)};
+        return true;
+    }
     const struct world *w = claims ? registry_forming(m, c.reg.world) : registry_named(m, c.reg.world);
     if (w == NULL && !registry_has_place(m, c.reg.world) && places_growth(m, out)) {
         return true;
@@ -134,6 +139,9 @@ void *master_grow(struct master *m, const struct master_want *want, void *memory
         registry_use(m, memory, want->size.entries);
         return old;
     }
+    if (want->world == WANT_USED) {
+        return used_move(&m->used, want->size.entries, memory);
+    }
     struct world **at = want->world == WANT_SPARE ? &m->spare : &m->places[want->world].world;
     void *old = NULL;
     if (*at == NULL) {
@@ -178,7 +186,10 @@ void *master_release(struct master *m)
     if (m->place_count > 0) {
         return strip(m, m->place_count - 1);
     }
-    void *memory = m->spare != NULL ? world_strip(m->spare) : NULL;
+    void *memory = m->spare != NULL ? world_strip(m->spare) : m->used.hash;
+    if (m->spare == NULL) {
+        m->used = (struct used_names){.most = m->used.most};
+    }
     m->spare = memory == m->spare ? NULL : m->spare;
     if (memory == NULL && m->place_memory != NULL) {
         memory = m->place_memory;

@@ -7,11 +7,13 @@
 
 #include "core/heap.h"
 #include "master/master.h"
+#include "master/used_names.h"
 #include "world/world.h"
 
 enum {
     MASTER_DEFAULT = 0, /* the place of the default world */
     MASTER_OPERATIONS_MAX = 2 * BOUNDS_DECISIONS,
+    MASTER_USED_MAX = 65536,   /* names for one world only that are not forgotten */
 };
 #define MASTER_PAUSE_NS 1000000000 /* a tick later than this: the master itself stood still (M7) */
 
@@ -43,6 +45,7 @@ struct master {
     uint32_t place_count;  /* above are free ones only */
     uint32_t ended;        /* a place + 1 that is over, 0: none is */
     uint32_t most_members, most_groups; /* places of the largest world that there has been */
+    struct used_names used; /* names that nobody creates a world under any more */
     struct world *spare;   /* has room for the first of a new world; null: none */
 };
 
@@ -66,6 +69,9 @@ void registry_forget(struct master *m, uint32_t place);
 /* When this world's next tick is due. */
 void registry_due_again(struct master *m, const struct world *w);
 void registry_check(const struct master *m);
+/* Nobody may create a world under this name any more. */
+bool registry_used(const struct master *m, const char *name);
+uint32_t registry_onces(const struct master *m);  /* worlds that are forming and will use their name */
 /* Makes the spare one the world of that name; null: no place, or no memory. */
 struct world *registry_begin(struct master *m, const char *name, const struct claim *claim);
 /* Behind each event of a world: it comes to rest, ends if it is a named one with nobody left, and says when it is due. */

@@ -236,6 +236,20 @@ struct world *registry_begin(struct master *m, const char *name, const struct cl
     return w;
 }
 
+bool registry_used(const struct master *m, const char *name)
+{
+    return m->used.count > 0 && used_has(&m->used, used_hash(m->common.config.seed, name));
+}
+
+uint32_t registry_onces(const struct master *m)
+{
+    uint32_t count = 0;
+    for (struct world *w = registry_after(m, NULL); w != NULL; w = registry_after(m, w)) {
+        count += world_once(w);
+    }
+    return count;
+}
+
 static void end(struct master *m, struct world *w)
 {
     uint32_t place = world_slot(w);
@@ -252,6 +266,9 @@ static void end(struct master *m, struct world *w)
 void registry_rest(struct master *m, struct world *w)
 {
     world_settle(w);
+    if (world_uses_name(w)) {
+        used_note(&m->used, used_hash(m->common.config.seed, world_name(w)));
+    }
     if (world_slot(w) != MASTER_DEFAULT && world_empty(w)) {
         end(m, w);
         return;

@@ -45,6 +45,10 @@ static struct world *world_wanted(struct master *m, uint32_t conn, uint64_t run,
         refuse(m, conn, CAUSE_KICK_TAKEN, "a world of that name is being created, with a size, and this peer gives none");
         return NULL;
     }
+    if (w == NULL && first && registry_used(m, reg->world)) {
+        refuse(m, conn, CAUSE_KICK_USED, "a world was created under that name to be the only one");
+        return NULL;
+    }
     w = w == NULL && first ? registry_begin(m, reg->world, NULL) : w;
     if (w == NULL && first) {
         refuse(m, conn, CAUSE_KICK_FULL, no_world);
@@ -71,6 +75,10 @@ static struct world *world_created(struct master *m, uint32_t conn, const struct
         refuse(m, conn, CAUSE_KICK_STALE, "the master has begun anew since this peer asked for the world");
         return NULL;
     }
+    if (registry_used(m, c->reg.world) && !(MUTANT(ONCE_FIRST) && c->reg.claim.rank > 0)) { /* W12 */
+        refuse(m, conn, CAUSE_KICK_USED, "a world was created under that name to be the only one");
+        return NULL;
+    }
     if (c->reg.world[0] == 0 || registry_named(m, c->reg.world) != NULL) {
         refuse(m, conn, CAUSE_KICK_TAKEN, "the world of that name is open to all who join: it has no size");
         return NULL;
@@ -85,6 +93,10 @@ static struct world *world_created(struct master *m, uint32_t conn, const struct
         return NULL;
     }
     w = registry_forming(m, c->reg.world);
+    if (w == NULL && c->reg.claim.once != 0 && !used_fits(&m->used, registry_onces(m) + 1)) {
+        refuse(m, conn, CAUSE_KICK_FULL, "the master has no memory to keep that name used");
+        return NULL;
+    }
     w = w != NULL ? w : registry_begin(m, c->reg.world, &c->reg.claim);
     if (w == NULL) {
         refuse(m, conn, CAUSE_KICK_FULL, no_world);

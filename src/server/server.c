@@ -22,6 +22,7 @@
 enum {
     SERVER_GROUPS = 64,
     SERVER_WORLDS = 16384,
+    SERVER_USED_NAMES = 65536,
     SERVER_CONNECTIONS = 32768, /* of the members of all worlds together */
     SERVER_IDLE_TAGS = 16384, /* about a megabyte at the peer */
     SERVER_OPERATIONS = 2 * BOUNDS_DECISIONS, /* finished ones that nobody waits for too */
@@ -40,6 +41,7 @@ static void config_fill(struct master_config *c, const struct server_options *o)
     *c = (struct master_config){
         .epoch = 1,
         .max_worlds = SERVER_WORLDS,
+        .max_used_names = SERVER_USED_NAMES,
         .max_members = o->max_members > 0 ? o->max_members : BOUNDS_MEMBERS,
         .max_groups = o->max_groups > 0 ? o->max_groups : SERVER_GROUPS,
         .max_edges = BOUNDS_EDGES,

@@ -59,6 +59,8 @@ const char *cause_text(uint8_t cause)
         return "it speaks another version of the protocol";
     case CAUSE_KICK_TAKEN:
         return "another peer has that rank or name";
+    case CAUSE_KICK_USED:
+        return "the name was for one world, which has been created";
     }
     return NULL;
 }

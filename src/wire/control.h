@@ -42,6 +42,7 @@ enum cause {
     CAUSE_KICK_FULL = 39,
     CAUSE_KICK_VERSION = 40,
     CAUSE_KICK_TAKEN = 41,    /* the rank, or the name of the world, is somebody else's */
+    CAUSE_KICK_USED = 42,     /* the name was for one world, and that has been created */
 };
 
 /* Whether one refusal outweighs another: the graver cause, else the lower id of who is to blame; 0 blames nobody and weighs least. */
@@ -109,6 +110,7 @@ struct claim {
     uint64_t attempt;      /* names the call, drawn at random */
     uint32_t deadline_ms;  /* the formation is given up if it takes longer from this claim on; 0: never */
     uint8_t loss;          /* enum loss_rule */
+    uint8_t once;          /* 1: no other world is ever created under its name */
 };
 
 /* REGISTER: first message on a connection.  id 0: a newcomer; else the connection of that id is resumed and the old one void.  Of

@@ -34,6 +34,7 @@ static void put_claim_part(struct writer *w, const struct claim *c)
     put_u64(w, c->attempt);
     put_u32(w, c->deadline_ms);
     put_u8(w, c->loss);
+    put_u8(w, c->once);
 }
 
 /* Bad unless it names a rank of the size and an attempt, or none of all that. */
@@ -44,7 +45,8 @@ static void get_claim_part(struct reader *r, struct claim *c)
     c->attempt = get_u64(r);
     c->deadline_ms = get_u32(r);
     c->loss = parts_get_u8(r, LOSS_END, LOSS_SHRINK);
-    bool none = c->rank == 0 && c->attempt == 0 && c->deadline_ms == 0 && c->loss == 0;
+    c->once = parts_get_u8(r, 0, 1);
+    bool none = c->rank == 0 && c->attempt == 0 && c->deadline_ms == 0 && c->loss == 0 && c->once == 0;
     r->bad = r->bad || (c->size == 0 ? !none : c->rank >= c->size || c->attempt == 0);
 }
 

@@ -68,6 +68,7 @@ static bool parts_is_cause(uint8_t v)
     case CAUSE_KICK_FULL:
     case CAUSE_KICK_VERSION:
     case CAUSE_KICK_TAKEN:
+    case CAUSE_KICK_USED:
         return true;
     }
     return false;

@@ -33,6 +33,7 @@ struct common {
     uint64_t view_floor;     /* of a world that begins: a name's views go on counting when it is used again */
     uint64_t next_persist, next_solve; /* use common_number */
     uint32_t edge_limit;     /* missing edges of any view */
+    uint64_t used_recorded;  /* names for one world only, so far */
     uint32_t registered;     /* connections with CONN_MEMBER */
     uint32_t stranger_first, stranger_last; /* connections with CONN_OPEN; SLOT_NONE */
     struct conn *conns;      /* borrowed, as all here: of conn_room entries, which grow with the highest one used */

@@ -30,6 +30,19 @@ bool world_forming(const struct world *w)
     return w->form.phase == FORM_FORMING && w->admit.phase != ADMIT_PERSISTING;
 }
 
+bool world_once(const struct world *w)
+{
+    return w->form.once && !w->form.noted && w->form.phase == FORM_FORMING;
+}
+
+bool world_uses_name(struct world *w)
+{
+    bool decided = w->form.phase == FORM_FORMED || (w->form.phase == FORM_FORMING && w->admit.phase == ADMIT_PERSISTING);
+    bool now = w->form.once && !w->form.noted && decided;
+    w->form.noted = w->form.noted || now;
+    return now;
+}
+
 int64_t world_tombstone(const struct world *w)
 {
     bool only = formation_kept(w) && member_used(w) == 0;
@@ -128,6 +141,7 @@ void formation_begin(struct world *w, const struct claim *c)
 {
     w->form.size = c->size;
     w->form.loss = c->loss;
+    w->form.once = c->once != 0;
     w->form.deadline = NEVER;
     memset(w->form.seats, 0, c->size * sizeof *w->form.seats);
     world_move(w, PHASE_FORMATION, &w->form.phase, FORM_FORMING, 0, 0, "somebody creates it");

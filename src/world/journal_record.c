@@ -69,7 +69,7 @@ bool record_next(const void *bytes, size_t size, size_t *at, struct record *out)
     bool magic = get_u32(&r) == RECORD_MAGIC;
     uint32_t kind = get_u32(&r);
     uint32_t length = get_u32(&r);
-    if (r.bad || !magic || kind < RECORD_VIEW || kind > RECORD_END || length > size - *at ||
+    if (r.bad || !magic || kind < RECORD_VIEW || kind > RECORD_USED || length > size - *at ||
         length < RECORD_HEAD_BYTES + RECORD_TAIL_BYTES) {
         return false;
     }

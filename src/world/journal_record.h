@@ -3,7 +3,7 @@
  * A batch is what one decision needs: the next view of each group it touches, or a group's new revision.  It becomes
  * durable as a whole (each record says how many follow), before anything of it is published (M4).  Of each group only
  * the last view and the last revision matter: a survivor is never more than one view behind (M5).  Of a world that has
- * ended nothing does.
+ * ended nothing does, but that its name was for one world and is used (W12).
  * Invariant: what cannot be read ends the reading.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_WORLD_JOURNAL_RECORD_H
@@ -16,7 +16,7 @@
 #include "wire/control.h"
 #include "wire/outbox.h"
 
-enum record_kind { RECORD_VIEW = 1, RECORD_REVISION = 2, RECORD_END = 3 };
+enum record_kind { RECORD_VIEW = 1, RECORD_REVISION = 2, RECORD_END = 3, RECORD_USED = 4 };
 
 enum { RECORD_HEAD_BYTES = 48, RECORD_TAIL_BYTES = 8 };
 
@@ -27,7 +27,7 @@ struct record {
     char name[BOUNDS_WORLD_NAME]; /* of the world */
     uint32_t epoch, group;
     uint64_t number;    /* of the batch */
-    uint64_t value;     /* view, or revision expected next; END: 0 */
+    uint64_t value;     /* view, or revision expected next; USED: its place among so many that are kept; END: 0 */
     const void *body;   /* borrowed: member ids, decisions, as view.c puts them; empty for the others */
     uint32_t body_bytes;
 };

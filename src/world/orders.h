@@ -21,6 +21,7 @@ struct master_config {
     uint32_t max_connections;
     uint32_t max_registered;   /* newcomers are refused beyond; the other connections are for those who resume, and strangers */
     uint32_t max_worlds;       /* the default one included */
+    uint32_t max_used_names;   /* that are not forgotten, of those that were for one world only; 65,536 */
     uint32_t max_members, max_groups; /* of one world */
     uint32_t max_edges;        /* missing edges of a view, at most BOUNDS_EDGES: whoever has one more too many is refused */
     uint32_t idle_tags;        /* an update of a peer that knows more makes a view of the same members: they are forgotten with it */
@@ -68,9 +69,9 @@ enum master_action {
 };
 
 /* A table that is too small for the next event: so many bytes are wanted, aligned to 64. */
-enum { WANT_SPARE = UINT32_MAX, WANT_PLACES = UINT32_MAX - 1, WANT_CONNS = UINT32_MAX - 2 };
+enum { WANT_SPARE = UINT32_MAX, WANT_PLACES = UINT32_MAX - 1, WANT_CONNS = UINT32_MAX - 2, WANT_USED = UINT32_MAX - 3 };
 struct master_want {
-    uint32_t world;   /* slot; WANT_SPARE: of the world that is made next; else of the master itself: worlds, connections */
+    uint32_t world;   /* slot; WANT_SPARE: of the world that is made next; else of the master itself: worlds, connections, used names */
     uint32_t table;   /* 0: the world's own; else of its group table - 1 */
     union {
         struct world_size {

@@ -101,6 +101,11 @@ static const char *loss_name(uint8_t loss)
     return loss == LOSS_END ? "end" : "shrink";
 }
 
+static const char *once_name(bool once)
+{
+    return once ? " for once" : "";
+}
+
 static void claim_seat(struct world *w, uint32_t conn, const struct msg_register *reg)
 {
     const struct claim *c = &reg->claim;
@@ -137,9 +142,9 @@ void world_claim(struct world *w, uint32_t conn, const struct msg_register *reg)
         f->cause = CAUSE_MISMATCH;
         say(w, conn);
         f->cause = CAUSE_NONE;
-    } else if (c->size != f->size || c->loss != f->loss) { /* W9 */
-        formation_fail(w, CAUSE_MISMATCH, 0, "it is created with %u ranks and the loss rule '%s', and with %u and '%s'", f->size,
-                       loss_name(f->loss), c->size, loss_name(c->loss));
+    } else if (c->size != f->size || c->loss != f->loss || c->once != f->once) { /* W9 */
+        formation_fail(w, CAUSE_MISMATCH, 0, "it is created%s with %u ranks and the loss rule '%s', and%s with %u and '%s'",
+                       once_name(f->once), f->size, loss_name(f->loss), once_name(c->once != 0), c->size, loss_name(c->loss));
         give_up(w);
         if (c->rank < f->size && f->seats[c->rank].attempt == 0) {
             f->seats[c->rank].attempt = c->attempt;

@@ -130,6 +130,16 @@ static void put_record(struct world *w, struct group *g, struct writer *to, uint
     record_end(to, at);
 }
 
+/* W12: with the first view of its world, in the same batch. */
+static void put_used(struct world *w, struct writer *to, uint64_t number, uint32_t left)
+{
+    struct common *c = w->common;
+    struct record head = {.kind = RECORD_USED, .left = left, .run = w->run, .epoch = c->config.epoch, .number = number,
+                          .value = c->used_recorded++ % c->config.max_used_names};
+    memcpy(head.name, w->name, sizeof head.name);
+    record_end(to, record_begin(to, &head));
+}
+
 uint64_t view_persist(struct world *w, struct group *only)
 {
     struct outbox *o = w->common->out;
@@ -138,6 +148,9 @@ uint64_t view_persist(struct world *w, struct group *only)
     uint32_t left = 0;
     for (uint32_t i = 0; i < w->group_room; i++) {
         left += only == NULL && w->groups[i].in_batch;
+    }
+    if (world_once(w)) {
+        put_used(w, &o->writer, number, left);
     }
     for (uint32_t i = 0; i < w->group_room; i++) {
         struct group *g = &w->groups[i];

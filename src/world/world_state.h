@@ -229,6 +229,7 @@ struct seat {
 struct formation {
     uint8_t phase;      /* FORM_ELASTIC: the world has no given size, and nothing of the rest */
     uint8_t loss;       /* enum loss_rule */
+    bool once, noted;   /* its name is for one world only; the master has noted that it is used */
     uint8_t cause;      /* given up, or about to be: why */
     uint64_t culprit;
     char text[BOUNDS_TEXT];

@@ -289,6 +289,7 @@ TEST(what_cannot_be_a_size_is_refused_with_the_reason)
         {{.world = "w", .rank = 1}, "go with a world_size, which is 0"},
         {{.world = "w", .loss_rule = PCCL_LOSS_SHRINK}, "go with a world_size"},
         {{.world = "w", .formation_timeout_ms = 5}, "go with a world_size"},
+        {{.world = "w", .once = true}, "go with a world_size"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         pcclCommCreateParamsEx_t params = rows[i].params;
@@ -298,5 +299,34 @@ TEST(what_cannot_be_a_size_is_refused_with_the_reason)
         EXPECT_EQ(pcclCreateCommunicatorEx(&params, &comm), pcclInvalidArgument);
         EXPECT(strstr(pcclGetLastError(), rows[i].words) != NULL);
     }
+    cluster_stop(&c);
+}
+
+static void connect_only_once(struct cluster_peer *p, void *context)
+{
+    pcclErrorInfo_t error;
+    (void)context;
+    EXPECT_EQ(pcclConnect(p->comm), pcclSuccess);
+    EXPECT_EQ(reduce(p, 1, 2, 1 + 2), pcclSuccess);
+    EXPECT_EQ(pcclLeave(p->comm), pcclSuccess);
+    EXPECT_EQ(pcclConnect(p->comm), pcclMasterConnectionFailed); /* whoever asks first, and whether the other is still in it */
+    EXPECT_EQ(pcclGetLastErrorInfo(&error), pcclSuccess);
+    EXPECT(error.cause == pcclCauseNameUsed && error.error_class == pcclClassFix);
+    EXPECT(strstr(error.text, "a world was created under that name to be the only one: create it under another name") != NULL);
+}
+
+TEST(a_world_that_is_created_once_is_the_only_one_of_its_name)
+{
+    struct cluster c;
+    cluster_master(&c);
+    for (uint32_t i = 0; i < 2; i++) {
+        pcclCommCreateParamsEx_t params = {.size = sizeof params, .master_address = c.address, .world = "w", .world_size = 2, .rank = i,
+                                           .loss_rule = PCCL_LOSS_SHRINK, .once = true};
+        EXPECT_EQ(pcclCreateCommunicatorEx(&params, &c.peer[i].comm), pcclSuccess);
+        c.peer[i].cluster = &c;
+        c.peer[i].index = (int)i;
+    }
+    c.count = 2;
+    cluster_run(&c, connect_only_once, NULL);
     cluster_stop(&c);
 }

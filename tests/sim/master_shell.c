@@ -22,6 +22,7 @@ static void master_config_fill(const struct cluster *cl, struct master_config *c
         .max_connections = MASTER_CONNECTIONS,
         .max_registered = MASTER_CONNECTIONS,
         .max_worlds = CLUSTER_WORLDS,
+        .max_used_names = 65536,
         .max_members = o->max_members,
         .max_groups = CLUSTER_LABELS,
         .max_edges = o->max_edges,

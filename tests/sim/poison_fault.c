@@ -43,8 +43,10 @@ struct action *__wrap_outbox_send_many(struct outbox *o, uint32_t kind)
 }
 
 /* Events that most seeds do not meet, or whose steps say nothing: met on purpose, and failed at the end. */
-static const uint8_t seldom[] = {SESSION_LINK_FAILED, SESSION_LINK_STALE, SESSION_SYNC_DOWN, SESSION_STALLED, SESSION_COLLECT_CONNECT,
-                                 SESSION_MASTER_DOWN, SESSION_MEMORY};
+static const uint8_t seldom[] = {SESSION_LINK_FAILED, SESSION_LINK_FAILED, SESSION_LINK_FAILED, SESSION_LINK_FAILED, SESSION_LINK_STALE,
+                                 SESSION_LINK_STALE, SESSION_LINK_STALE, SESSION_LINK_STALE, SESSION_SYNC_DOWN, SESSION_STALLED,
+                                 SESSION_COLLECT_CONNECT, SESSION_MASTER_DOWN, SESSION_MEMORY, SESSION_DATA_DOWN, SESSION_CANCEL,
+                                 SESSION_REVOKE};
 
 void poison_wish(struct cluster *cl, struct node *n)
 {
@@ -53,6 +55,11 @@ void poison_wish(struct cluster *cl, struct node *n)
     if (rng_below(&cl->rng, 2) == 0) {
         n->poison_kind = seldom[rng_below(&cl->rng, sizeof seldom)];
         n->poison_after = POISON_AT_END;
+    }
+    if (n->poison_kind == SESSION_REVOKE) {
+        cluster_post(cl, 0, EVENT_STEP, n->index, SESSION_REVOKE, 0, 0);
+    } else if (n->poison_kind == SESSION_CANCEL) {
+        program_wish(n, FAULT_CANCEL);
     }
 }
 

@@ -33,7 +33,8 @@ void form_config(const struct cluster *cl, const struct node *n, struct session_
     config->claim = (struct claim){
         .size = size, .rank = n->index / o->worlds % size, /* who comes later claims a rank that somebody else may hold */
         .deadline_ms = 500 + (uint32_t)(draw % 12000),
-        .loss = (uint8_t)(mix64(mix64(o->seed, 0xF1), world) % 2)};
+        .loss = (uint8_t)(mix64(mix64(o->seed, 0xF1), world) % 2),
+        .once = mix64(mix64(o->seed, 0xF3), world) % 4 == 0};
     bool differs = (draw >> 32) % 16 == 0 && mix64(o->seed, 0xF2) % 8 == 0;
     config->claim.size += differs;
 }
@@ -90,12 +91,29 @@ static void check_begun(struct cluster *cl, const struct node *n, const struct s
     }
 }
 
+/* W12: of a name for one world only there is one, and nobody is refused before it. */
+static void check_once(struct cluster *cl, const struct node *n, uint8_t cause, uint64_t run, uint64_t view)
+{
+    uint64_t *only = &cl->oracle.only[view >> 32 & 1][world_of(n->group)]; /* a master that starts again remembers nothing yet */
+    if (n->config.claim.once && run != 0) {
+        if (*only != 0 && *only != run) {
+            cluster_fail(cl, "W12: peer %u: a second world has begun under a name for one, run %llx after %llx", n->index,
+                         (unsigned long long)run, (unsigned long long)*only);
+        }
+        *only = run;
+    }
+    if (!n->config.claim.once && cause == CAUSE_KICK_USED) {
+        cluster_fail(cl, "W12: peer %u: the name is said to be used, but was never for one world", n->index);
+    }
+}
+
 /* W5, W6: one outcome for all calls that a formation has counted; who was refused, or lost the master, says nothing. */
 static void check_outcome(struct cluster *cl, const struct node *n, const struct session_outcome *o)
 {
     struct session_info info;
     session_info(n->session, &info);
     bool begun = o->result == RESULT_OK;
+    check_once(cl, n, o->cause, begun ? info.run : 0, info.view);
     if (!begun && o->result != RESULT_GIVEN_UP) {
         return;
     }

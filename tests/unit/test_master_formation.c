@@ -1,5 +1,6 @@
 /* test_master_formation.c - worlds of a given size at the master: seats and claims, one word for all, tombstones, loss rules.
  * SPDX-License-Identifier: MIT */
+#include <stdio.h>
 #include <string.h>
 
 #include "master_peers.h"
@@ -159,10 +160,12 @@ TEST(a_tombstone_is_forgotten_after_five_minutes)
 
 TEST(another_size_or_loss_rule_ends_it_for_all) /* W9 */
 {
-    const struct claim other[] = {{.size = 3, .rank = 2}, {.size = 2, .rank = 1, .loss = LOSS_SHRINK}};
+    const struct claim other[] = {{.size = 3, .rank = 2}, {.size = 2, .rank = 1, .loss = LOSS_SHRINK},
+                                  {.size = 2, .rank = 1, .once = 1}};
     const char *words[] = {"it is created with 2 ranks and the loss rule 'end', and with 3 and 'end'",
-                           "it is created with 2 ranks and the loss rule 'end', and with 2 and 'shrink'"};
-    for (int i = 0; i < 2; i++) {
+                           "it is created with 2 ranks and the loss rule 'end', and with 2 and 'shrink'",
+                           "it is created with 2 ranks and the loss rule 'end', and for once with 2 and 'end'"};
+    for (int i = 0; i < 3; i++) {
         struct cluster *c = cluster_new();
         struct peer *a = create(c, 2, 0), *b = peer_create(c, "w", &other[i]);
         EXPECT_EQ(a->given_up.cause, CAUSE_MISMATCH);
@@ -343,7 +346,7 @@ TEST(nobody_enters_a_world_of_a_given_size_but_by_a_claim) /* not even who knows
             EXPECT_EQ(a->member_count, 2);
         }
     }
-    struct msg_claim claim = {.run = c->config.run, .epoch = 1, .reg = {.lanes = 1, .group = 1, .world = "g", .claim = {2, 0, 7, 0, 0}}};
+    struct msg_claim claim = {.run = c->config.run, .epoch = 1, .reg = {.lanes = 1, .group = 1, .world = "g", .claim = {.size = 2, .attempt = 7}}};
     unsigned char bytes[512];
     struct writer w;
     struct peer *q = &c->peers[c->count++];
@@ -435,5 +438,80 @@ TEST(sizes_and_memory_have_limits_that_are_told)
     c->no_memory = false;
     create_all(c, 20, LOSS_END);
     EXPECT_EQ(c->peers[2].member_count, 20);
+    cluster_free(c);
+}
+
+/* The text of a refusal is the same for each rank, and for who comes without a size. */
+static void expect_used(const struct peer *p)
+{
+    EXPECT_EQ(p->fence.cause, CAUSE_KICK_USED);
+    EXPECT_STR(p->fence.text, "a world was created under that name to be the only one");
+    EXPECT(!p->open);
+}
+
+TEST(under_a_name_for_one_world_only_one_is_formed_and_all_later_ones_are_refused_alike) /* W12 */
+{
+    struct cluster *c = cluster_new();
+    const struct claim once[] = {{.size = 2, .once = 1}, {.size = 2, .rank = 1, .once = 1}};
+    peer_cut(c, peer_create(c, "w", &once[0])); /* given up: that uses nothing */
+    EXPECT_EQ(peer_create(c, "w", &once[1])->given_up.cause, CAUSE_PEER_LOST);
+    c->hold_persist = true;
+    struct peer *a = peer_create(c, "w", &once[0]), *b = peer_create(c, "w", &once[1]);
+    expect_used(peer_create(c, "w", &once[0])); /* the record is on its way */
+    c->hold_persist = false;
+    cluster_persisted(c);
+    EXPECT(a->member_count == 2 && b->member_count == 2);
+    uint32_t size = (uint32_t)c->journal.used, kept = 0;
+    expect_used(peer_create(c, "w", &once[1]));
+    expect_used(peer_create(c, "w", &(struct claim){.size = 3, .rank = 2})); /* whatever else it says */
+    expect_used(peer_join_world(c, 0, "w"));
+    peer_leave(c, a);
+    peer_leave(c, b);
+    cluster_pass(c, 400000);
+    EXPECT_EQ(master_world_count(c->master), 0);
+    expect_used(peer_create(c, "w", &once[0])); /* the name outlives its world, */
+    struct record r;
+    for (size_t at = 0; record_next(c->journal.bytes, c->journal.used, &at, &r);) {
+        kept += r.kind == RECORD_USED && strcmp(r.name, "w") == 0;
+    }
+    EXPECT(kept == 1 && c->journal.used < size); /* on record, too */
+    EXPECT(peer_create(c, "v", &once[0])->open);
+    cluster_free(c);
+}
+
+TEST(a_call_that_made_the_only_world_is_given_its_view_when_it_asks_again) /* W4 before W12 */
+{
+    struct cluster *c = cluster_new();
+    c->hold_persist = true;
+    peer_create(c, "w", &(struct claim){.size = 2, .once = 1});
+    struct peer *b = peer_create(c, "w", &(struct claim){.size = 2, .rank = 1, .once = 1});
+    b->open = false; /* its connection breaks with the view in it */
+    c->hold_persist = false;
+    cluster_persisted(c);
+    peer_create_again(c, b);
+    EXPECT(b->open && b->member_count == 2);
+    cluster_free(c);
+}
+
+TEST(of_names_for_one_world_the_last_ones_are_kept_as_far_as_there_is_memory)
+{
+    struct cluster *c = cluster_new();
+    char name[16];
+    for (uint32_t i = 0; i < c->config.max_used_names + 1; i++) {
+        c->count = 0;
+        snprintf(name, sizeof name, "w%u", i);
+        struct peer *p = peer_create(c, name, &(struct claim){.size = 1, .once = 1, .attempt = 1000 + i});
+        EXPECT_EQ(p->member_count, 1);
+        peer_leave(c, p);
+    }
+    expect_used(peer_create(c, "w1", &(struct claim){.size = 1, .once = 1}));
+    EXPECT(peer_create(c, "w0", &(struct claim){.size = 2})->open); /* the oldest is forgotten */
+    cluster_free(c);
+    c = cluster_new();
+    peer_join_world(c, 0, "x");
+    c->no_memory = true;
+    struct peer *p = peer_create(c, "w", &(struct claim){.size = 1, .once = 1});
+    EXPECT_EQ(p->fence.cause, CAUSE_KICK_FULL);
+    EXPECT_STR(p->fence.text, "the master has no memory to keep that name used");
     cluster_free(c);
 }

@@ -73,6 +73,7 @@ static void register_fill(void *at, struct rng *rng)
         m->claim.attempt = rng_next(rng) | 1;
         m->claim.deadline_ms = (uint32_t)rng_next(rng);
         m->claim.loss = (uint8_t)rng_below(rng, 2);
+        m->claim.once = (uint8_t)rng_below(rng, 2);
     }
 }
 WIRE_PLAIN(register)

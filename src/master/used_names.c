@@ -1,0 +1,117 @@
+/* used_names.c - see used_names.h.
+ * SPDX-License-Identifier: MIT */
+#include "master/used_names.h"
+
+#include <string.h>
+
+#include "core/check.h"
+#include "core/layout.h"
+#include "core/mix.h"
+
+enum { USED_FIRST = 64 };
+
+uint64_t used_hash(uint64_t seed, const char *name)
+{
+    uint64_t h = mix64(seed, strlen(name));
+    for (; *name != 0; name++) {
+        h = mix64(h, (unsigned char)*name);
+    }
+    return h;
+}
+
+/* ---- the index: open addressing, the next free entry is taken ---- */
+
+/* Of this hash, or the free one where it would be. */
+static uint32_t entry_of(const struct used_names *u, uint64_t hash)
+{
+    uint32_t at = (uint32_t)hash & (u->index_size - 1);
+    while (u->index[at] != 0 && u->hash[u->index[at] - 1] != hash) {
+        at = (at + 1) & (u->index_size - 1);
+    }
+    return at;
+}
+
+/* What was put behind it for want of its place moves up. */
+static void entry_drop(struct used_names *u, uint32_t at)
+{
+    uint32_t mask = u->index_size - 1;
+    for (uint32_t next = (at + 1) & mask; u->index[next] != 0; next = (next + 1) & mask) {
+        uint32_t home = (uint32_t)u->hash[u->index[next] - 1] & mask;
+        if (((next - home) & mask) >= ((next - at) & mask)) {
+            u->index[at] = u->index[next];
+            at = next;
+        }
+    }
+    u->index[at] = 0;
+}
+
+bool used_has(const struct used_names *u, uint64_t hash)
+{
+    return u->count > 0 && u->index[entry_of(u, hash)] != 0;
+}
+
+bool used_fits(const struct used_names *u, uint32_t more)
+{
+    return u->room == u->most || (more <= u->room && u->count <= u->room - more);
+}
+
+void used_note(struct used_names *u, uint64_t hash)
+{
+    PCCL_ASSERT(u->room > 0);
+    if (used_has(u, hash)) {
+        return; /* formed twice, before anybody asked for it to be the only one */
+    }
+    uint32_t place = (u->oldest + u->count) % u->room;
+    if (u->count == u->room) {
+        entry_drop(u, entry_of(u, u->hash[place]));
+        u->oldest = (u->oldest + 1) % u->room;
+        u->count--;
+    }
+    u->hash[place] = hash;
+    u->index[entry_of(u, hash)] = place + 1;
+    u->count++;
+}
+
+/* ---- memory ---- */
+
+static size_t lay_out(struct layout *l, uint32_t room, struct used_names *u)
+{
+    u->index_size = 1;
+    while (u->index_size < 2 * room) {
+        u->index_size *= 2;
+    }
+    u->hash = layout_take(l, room, sizeof *u->hash);
+    u->index = layout_take(l, u->index_size, sizeof *u->index);
+    return l->used;
+}
+
+uint32_t used_wanted(const struct used_names *u, uint32_t more)
+{
+    uint32_t room = u->room;
+    while (room < u->most && (more > room || u->count > room - more)) {
+        room = room == 0 ? USED_FIRST : 2 * room;
+        room = room < u->most ? room : u->most;
+    }
+    return room;
+}
+
+size_t used_bytes(uint32_t room)
+{
+    struct layout l = {0};
+    struct used_names scratch;
+    return lay_out(&l, room, &scratch);
+}
+
+void *used_move(struct used_names *u, uint32_t room, void *memory)
+{
+    struct used_names old = *u;
+    struct layout l = {.base = memory};
+    (void)lay_out(&l, room, u);
+    memset(u->index, 0, u->index_size * sizeof *u->index);
+    u->room = room;
+    u->count = u->oldest = 0;
+    for (uint32_t i = 0; i < old.count; i++) {
+        used_note(u, old.hash[(old.oldest + i) % old.room]);
+    }
+    return old.hash;
+}

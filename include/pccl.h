@@ -156,6 +156,8 @@ typedef enum pcclLossRule_t {
     PCCL_LOSS_SHRINK = 1 /* it goes on with those who are left; ranks close up */
 } pcclLossRule_t;
 
+#define PCCL_ANY_RANK UINT32_MAX
+
 /* The same, and more, for pcclCreateCommunicatorEx.  Members are only ever added at the end; zero is a valid default of each. */
 typedef struct pcclCommCreateParamsEx_t {
     size_t size; /* sizeof(pcclCommCreateParamsEx_t), as this program was compiled */
@@ -164,10 +166,11 @@ typedef struct pcclCommCreateParamsEx_t {
     uint32_t p2p_connection_pool_size;
     const char *PCCL_NULLABLE world; /* name of the world at that master; null or "": the default one, as pcclCreateCommunicator */
     uint32_t world_size; /* creates a world of so many ranks, 1 to 16384, which needs a name; 0: joins one that has no size */
-    uint32_t rank;       /* this peer's in it, below world_size */
+    uint32_t rank;       /* this peer's in it, below world_size; with `join` also PCCL_ANY_RANK: the lowest that is free */
     pcclLossRule_t loss_rule;
     uint32_t formation_timeout_ms; /* from this rank's arrival at the master on; of all ranks' the earliest counts; 0: for ever */
     bool once; /* with world_size: once this world has begun, no other one is created under its name at this master */
+    bool join; /* with world_size, and no other of these: joins the newest world of that name that has begun, in place of a lost rank */
 } pcclCommCreateParamsEx_t;
 
 /* tx_bytes, rx_bytes: payload really moved by this peer: 2(W-1)/W of the buffer for an evenly shared operation.  Each payload
@@ -253,14 +256,19 @@ PCCL_EXPORT pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *pa
  * communicators in any number of worlds.  `params` and the name are copied.
  *
  * With world_size the call of all those ranks together creates the world: pcclConnect returns with all of them in it, or
- * fails at all of them; a rank that the master refuses (taken, or no room) is missing for the others.  Nobody joins it later.
+ * fails at all of them; a rank that the master refuses (taken, or no room) is missing for the others.
  * A name may be used again as soon as its world has begun: the next calls create another one, that knows nothing of the
- * first.  A world with a size and one without do not share a name.  With `once` it is the only one: all who create or join a
- * world of that name after it has begun get MasterConnectionFailed, cause pcclCauseNameUsed, class pcclClassFix, as long as
+ * first.  A world with a size and one without do not share a name.  With `once` it is the only one: all who create one, or
+ * join one without a size, after it has begun get MasterConnectionFailed, cause pcclCauseNameUsed, class pcclClassFix, as long as
  * the master runs and 65,536 other such names have not come since.
+ * With `join`, and the world_size that it was created with, pcclConnect enters the newest world of that name that has begun and
+ * has members, with the next pcclUpdateTopology of those, under a rank whose holder is not in it any more.
+ * MasterConnectionFailed: there is none (cause pcclCauseNoWorld, also if its last members go meanwhile), it has another size or
+ * PCCL_LOSS_END, or the rank is held, or none is free, when the update is answered.
  * InvalidArgument, beyond what pcclCreateCommunicator says: a name of more than 63 bytes or with control characters; a
  * `size` below that of the first version; members that this library does not know and that are not zero; with world_size no
- * name, a rank that is not below it, a peer group; without it a rank, a loss rule, a timeout, once. */
+ * name, a rank that is not below it, a peer group; without it a rank, a loss rule, a timeout, once or join; with join
+ * a loss rule, a timeout or once. */
 PCCL_EXPORT pcclResult_t pcclCreateCommunicatorEx(const pcclCommCreateParamsEx_t *params, pcclComm_t **comm_out);
 
 /* Joins the run at the master.  What the environment asks of this peer (PCCL_PORT, PCCL_ADVERTISE, PCCL_CPU, PCCL_VERIFY) is
@@ -412,7 +420,8 @@ typedef enum pcclCause_t {
     pcclCauseLeft = 19,            /* the communicator was destroyed or left meanwhile */
     pcclCauseRevision = 20,        /* nobody offers the expected revision of the shared state */
     pcclCauseRevoked = 21,         /* a member ended the world for all: pcclRevoke */
-    pcclCauseNameUsed = 22         /* the name was for one world only, which has been created */
+    pcclCauseNameUsed = 22,        /* the name was for one world only, which has been created */
+    pcclCauseNoWorld = 23          /* no world of that name has begun, or nobody is left in it */
 } pcclCause_t;
 
 typedef struct pcclErrorInfo_t {

@@ -184,15 +184,19 @@ static const char *world_mistake(const char *name)
 /* Null or a text: what is wrong with a world of a given size. */
 static const char *size_mistake(const pcclCommCreateParamsEx_t *p, const char *name)
 {
+    bool creating = p->loss_rule != PCCL_LOSS_END || p->formation_timeout_ms != 0 || p->once;
     if (p->world_size == 0) {
-        return p->rank != 0 || p->loss_rule != PCCL_LOSS_END || p->formation_timeout_ms != 0 || p->once
-                   ? "a rank, a loss rule, a formation timeout or once go with a world_size, which is 0"
+        return creating || p->rank != 0 || p->join
+                   ? "a rank, a loss rule, a formation timeout, once or join go with a world_size, which is 0"
                    : NULL;
+    }
+    if (p->join && creating) {
+        return "a loss rule, a formation timeout and once are for those who create it: with join they are as they were given then";
     }
     bool rule = p->loss_rule == PCCL_LOSS_END || p->loss_rule == PCCL_LOSS_SHRINK;
     return p->world_size > BOUNDS_MEMBERS ? "it is larger than 16384"
            : name[0] == 0                 ? "such a world needs a name"
-           : p->rank >= p->world_size     ? "the rank is not below it"
+           : p->rank >= p->world_size && !(p->join && p->rank == PCCL_ANY_RANK) ? "the rank is not below it"
            : p->peer_group != 0           ? "such a world has no peer group but 0"
            : !rule                        ? "the loss rule is unknown"
                                           : NULL;
@@ -234,7 +238,7 @@ static pcclResult_t communicator_new(const pcclCommCreateParamsEx_t *params, con
         .group = params->peer_group,
         .lanes = (uint16_t)(pool < BOUNDS_LANES ? pool : BOUNDS_LANES),
         .claim = {.size = params->world_size, .rank = params->rank, .deadline_ms = params->formation_timeout_ms,
-                  .loss = (uint8_t)params->loss_rule, .once = params->once},
+                  .loss = (uint8_t)params->loss_rule, .once = params->once, .join = params->join},
         .stall_ns = API_TIMEOUT_MS * CLOCK_MS,
         .master_loss_ns = API_TIMEOUT_MS * CLOCK_MS,
         .connect_ns = API_TIMEOUT_MS * CLOCK_MS,

@@ -90,6 +90,7 @@ static const struct api_cause api_causes[] = {
     {CAUSE_KICK_FULL, pcclCauseKicked, "wait until others have left, connect again"},
     {CAUSE_KICK_VERSION, pcclCauseKicked, API_SAME_VERSION},
     {CAUSE_KICK_USED, pcclCauseNameUsed, "create it under another name"},
+    {CAUSE_KICK_NO_WORLD, pcclCauseNoWorld, "connect again when one has begun"},
     {CAUSE_KICK_TAKEN, pcclCauseKicked, "use another rank or name, connect again"},
 };
 

@@ -49,7 +49,9 @@ static bool register_growth(const struct master *m, const struct master_event *e
     struct reader r;
     reader_init(&r, e->payload, e->header->length);
     bool claims = e->header->type == FRAME_CLAIM && get_claim(&r, &c) && c.reg.claim.size <= m->common.config.max_members;
-    bool joins = e->header->type == FRAME_REGISTER && get_register(&r, &c.reg) && c.reg.id == 0 && c.reg.claim.size == 0;
+    bool joins = e->header->type == FRAME_REGISTER && get_register(&r, &c.reg) && c.reg.id == 0;
+    bool enters = joins && c.reg.claim.join != 0; /* no world is made for it */
+    joins = joins && (c.reg.claim.size == 0 || enters);
     if ((!claims && !joins) || common_full(&m->common) || (claims && registry_claimed(m, &c.reg) != NULL)) {
         return false;
     }
@@ -58,7 +60,12 @@ static bool register_growth(const struct master *m, const struct master_event *e
         *out = (struct master_want){.world = WANT_USED, .size.entries = names, .bytes = used_bytes(names)};
         return true;
     }
-    const struct world *w = claims ? registry_forming(m, c.reg.world) : registry_named(m, c.reg.world);
+    const struct world *w = claims   ? registry_forming(m, c.reg.world)
+                            : enters ? registry_newest(m, c.reg.world)
+                                     : registry_named(m, c.reg.world);
+    if (w == NULL && enters) {
+        return false;
+    }
     if (w == NULL && !registry_has_place(m, c.reg.world) && places_growth(m, out)) {
         return true;
     }
@@ -67,7 +74,7 @@ static bool register_growth(const struct master *m, const struct master_event *e
         world_first(&m->common, out);
         return true;
     }
-    return world_growth(w, &(struct world_need){.newcomer = true, .label = c.reg.group, .seats = c.reg.claim.size}, out);
+    return world_growth(w, &(struct world_need){.newcomer = true, .label = c.reg.group, .seats = claims ? c.reg.claim.size : 0}, out);
 }
 
 static bool member_growth(const struct master *m, const struct master_event *e, struct master_want *out)

@@ -19,6 +19,7 @@ enum {
 
 struct place {
     struct world *world; /* owned by the shell; null: free */
+    uint64_t born;       /* counts worlds */
     bool over;           /* ended: memory to be reclaimed */
     uint32_t name_next, run_next; /* not over: the next place + 1 in the row of its name, of its run; 0: the last */
     uint32_t over_next;  /* over: the next place + 1 that is; 0: the last */
@@ -57,6 +58,7 @@ struct world *registry_after(const struct master *m, const struct world *w);
 /* By name: the one without a given size, the one that is forming. */
 struct world *registry_named(const struct master *m, const char *name);
 struct world *registry_forming(const struct master *m, const char *name);
+struct world *registry_newest(const struct master *m, const char *name); /* of a given size, that can be joined */
 /* The one in which this call has a seat, else the oldest given up that has to tell it so (W4, W7); null: none. */
 struct world *registry_claimed(const struct master *m, const struct msg_register *reg);
 struct world *registry_run(const struct master *m, uint64_t run);

@@ -104,6 +104,17 @@ struct world *registry_forming(const struct master *m, const char *name)
     return w;
 }
 
+struct world *registry_newest(const struct master *m, const char *name)
+{
+    struct world *newest = NULL;
+    uint32_t at = row_of(m, name);
+    for (struct world *w = name_next(m, name, &at); w != NULL; w = name_next(m, name, &at)) {
+        bool newer = newest == NULL || m->places[world_slot(w)].born > m->places[world_slot(newest)].born;
+        newest = newer && world_joinable(w) ? w : newest;
+    }
+    return newest;
+}
+
 struct world *registry_claimed(const struct master *m, const struct msg_register *reg)
 {
     struct world *owing = NULL;
@@ -229,7 +240,7 @@ struct world *registry_begin(struct master *m, const char *name, const struct cl
     uint64_t run = named ? run_draw(m) : m->common.config.run;
     m->spare = NULL;
     m->place_count = place < m->place_count ? m->place_count : place + 1;
-    m->places[place] = (struct place){.world = w};
+    m->places[place] = (struct place){.world = w, .born = m->worlds_begun};
     bitset_remove(m->place_free, place);
     world_begin(w, place, run, name, claim);
     rows_add(m, place);

@@ -21,6 +21,7 @@ void stranger_opened(struct master *m, const struct master_event *e)
 }
 
 static const char no_place[] = "the master has no place for more peers, in whatever world";
+static const char open_name[] = "the world of that name is open to all who join: it has no size";
 static const char no_world[] = "no room for another world at this master";
 
 static void refuse(struct master *m, uint32_t conn, enum cause cause, const char *text)
@@ -28,17 +29,46 @@ static void refuse(struct master *m, uint32_t conn, enum cause cause, const char
     common_refuse(&m->common, conn, m->common.config.run, cause, text);
 }
 
+/* One of a given size that has begun; null: it has been refused. */
+static struct world *world_joined(struct master *m, uint32_t conn, const struct msg_register *reg)
+{
+    char text[BOUNDS_TEXT];
+    struct world *w = registry_newest(m, reg->world);
+    if (common_full(&m->common)) {
+        refuse(m, conn, CAUSE_KICK_FULL, no_place);
+        return NULL;
+    }
+    if (w == NULL && registry_named(m, reg->world) != NULL) {
+        refuse(m, conn, CAUSE_KICK_TAKEN, open_name);
+        return NULL;
+    }
+    if (w == NULL) {
+        bool forming = registry_forming(m, reg->world) != NULL;
+        refuse(m, conn, CAUSE_KICK_NO_WORLD, forming ? "the world of that name has not begun" : "no world of that name has members");
+        return NULL;
+    }
+    enum cause barred = world_bars(w, &reg->claim, text);
+    if (barred != CAUSE_NONE) {
+        refuse(m, conn, barred, text);
+        return NULL;
+    }
+    return w;
+}
+
 /* Where it wants to go; null: it has been refused. */
 static struct world *world_wanted(struct master *m, uint32_t conn, uint64_t run, const struct msg_register *reg)
 {
     bool first = reg->id == 0 && run == 0;
+    if (reg->id == 0 && reg->claim.join != 0) {
+        return world_joined(m, conn, reg);
+    }
     if (reg->id == 0 && common_full(&m->common)) {
         refuse(m, conn, CAUSE_KICK_FULL, no_place);
         return NULL;
     }
     struct world *w = run != 0 ? registry_run(m, run) : registry_named(m, reg->world);
     if (w != NULL && reg->id == 0 && world_sized(w)) { /* its members claim */
-        refuse(m, conn, CAUSE_KICK_TAKEN, "that world has a size: nobody joins it");
+        refuse(m, conn, CAUSE_KICK_TAKEN, "that world has a size: it is joined with that, if its loss rule lets ranks become free");
         return NULL;
     }
     if (w == NULL && first && registry_forming(m, reg->world) != NULL) {
@@ -80,7 +110,7 @@ static struct world *world_created(struct master *m, uint32_t conn, const struct
         return NULL;
     }
     if (c->reg.world[0] == 0 || registry_named(m, c->reg.world) != NULL) {
-        refuse(m, conn, CAUSE_KICK_TAKEN, "the world of that name is open to all who join: it has no size");
+        refuse(m, conn, CAUSE_KICK_TAKEN, open_name);
         return NULL;
     }
     if (c->reg.claim.size > cfg->max_members) {
@@ -154,7 +184,7 @@ void stranger_frame(struct master *m, const struct master_event *e)
         common_close(&m->common, e->connection);
         return;
     }
-    if (reg.id == 0 && reg.claim.size > 0) {
+    if (reg.id == 0 && reg.claim.size > 0 && reg.claim.join == 0) {
         greet(m, e->connection, reg.claim.attempt);
         return;
     }

@@ -37,7 +37,7 @@ void join_connect(struct session *s, struct session_event *e, struct outbox *out
     s->left_text[0] = 0;
     s->run = 0;
     s->id = 0;
-    s->claiming = s->cfg.claim.size > 0 ? rng_next(&s->rng) | 1 : 0;
+    s->claiming = s->cfg.claim.size > 0 && s->cfg.claim.join == 0 ? rng_next(&s->rng) | 1 : 0;
     memset(&s->claimed, 0, sizeof s->claimed);
     s->view.view = 0;
     s->view.world = 0;

@@ -47,6 +47,14 @@ void membership_say_registered(const struct session *s, struct outbox *out)
                       s->cfg.claim.size, s->cfg.world);
         return;
     }
+    if (s->cfg.claim.join != 0) {
+        char rank[40] = "with any rank";
+        if (s->cfg.claim.rank != CLAIM_ANY_RANK) {
+            snprintf(rank, sizeof rank, "as rank %u", s->cfg.claim.rank);
+        }
+        session_trace(out, TRACE_EVERYBODY, "registered to join world '%s' %s, waits until the members update", s->cfg.world, rank);
+        return;
+    }
     session_trace(out, TRACE_EVERYBODY, "registered for group %u%s%s%s, waits until the members update", s->cfg.group,
                   named ? " of world '" : "", s->cfg.world, named ? "'" : "");
 }

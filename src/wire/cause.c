@@ -61,6 +61,8 @@ const char *cause_text(uint8_t cause)
         return "another peer has that rank or name";
     case CAUSE_KICK_USED:
         return "the name was for one world, which has been created";
+    case CAUSE_KICK_NO_WORLD:
+        return "there is no such world to join";
     }
     return NULL;
 }

@@ -43,6 +43,7 @@ enum cause {
     CAUSE_KICK_VERSION = 40,
     CAUSE_KICK_TAKEN = 41,    /* the rank, or the name of the world, is somebody else's */
     CAUSE_KICK_USED = 42,     /* the name was for one world, and that has been created */
+    CAUSE_KICK_NO_WORLD = 43, /* there is no world of that name to join, or nobody is left in it */
 };
 
 /* Whether one refusal outweighs another: the graver cause, else the lower id of who is to blame; 0 blames nobody and weighs least. */
@@ -104,13 +105,15 @@ enum vote_kind { VOTE_NONE = 0, VOTE_UPDATE = 1, VOTE_QUERY = 2, VOTE_OPTIMISE =
 
 /* How a world of a given size goes on after it has lost a member. */
 enum loss_rule { LOSS_END = 0, LOSS_SHRINK = 1 };
+#define CLAIM_ANY_RANK UINT32_MAX
 /* A call that creates a world of `size` ranks; size 0: the world has no given size, all else is 0. */
 struct claim {
-    uint32_t size, rank;   /* rank: this peer's, below size */
+    uint32_t size, rank;   /* rank: this peer's, below size; to join also CLAIM_ANY_RANK: the lowest that is free */
     uint64_t attempt;      /* names the call, drawn at random */
     uint32_t deadline_ms;  /* the formation is given up if it takes longer from this claim on; 0: never */
     uint8_t loss;          /* enum loss_rule */
     uint8_t once;          /* 1: no other world is ever created under its name */
+    uint8_t join;          /* 1: does not create it, but joins the newest that has begun; all but size and rank is 0 */
 };
 
 /* REGISTER: first message on a connection.  id 0: a newcomer; else the connection of that id is resumed and the old one void.  Of

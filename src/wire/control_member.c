@@ -35,9 +35,10 @@ static void put_claim_part(struct writer *w, const struct claim *c)
     put_u32(w, c->deadline_ms);
     put_u8(w, c->loss);
     put_u8(w, c->once);
+    put_u8(w, c->join);
 }
 
-/* Bad unless it names a rank of the size and an attempt, or none of all that. */
+/* Bad unless it names a rank of the size and an attempt, or to join a rank alone, or none of all that. */
 static void get_claim_part(struct reader *r, struct claim *c)
 {
     c->size = parts_get_u32(r, 0, BOUNDS_MEMBERS);
@@ -46,8 +47,12 @@ static void get_claim_part(struct reader *r, struct claim *c)
     c->deadline_ms = get_u32(r);
     c->loss = parts_get_u8(r, LOSS_END, LOSS_SHRINK);
     c->once = parts_get_u8(r, 0, 1);
-    bool none = c->rank == 0 && c->attempt == 0 && c->deadline_ms == 0 && c->loss == 0 && c->once == 0;
-    r->bad = r->bad || (c->size == 0 ? !none : c->rank >= c->size || c->attempt == 0);
+    c->join = parts_get_u8(r, 0, 1);
+    bool bare = c->attempt == 0 && c->deadline_ms == 0 && c->loss == 0 && c->once == 0, ranked = c->rank < c->size;
+    bool good = c->size == 0     ? bare && c->rank == 0 && c->join == 0
+                : c->join != 0 ? bare && (ranked || c->rank == CLAIM_ANY_RANK)
+                               : c->attempt != 0 && ranked;
+    r->bad = r->bad || !good;
 }
 
 void put_register(struct writer *w, const struct msg_register *m)
@@ -79,6 +84,7 @@ bool get_register(struct reader *r, struct msg_register *m)
     m->verify = parts_get_u8(r, 0, 1);
     m->addresses = parts_get_addresses(r, m->address);
     get_claim_part(r, &m->claim);
+    r->bad = r->bad || (m->claim.join != 0 && m->group != 0);
     get_world_name(r, m->world);
     return reader_done(r);
 }
@@ -94,7 +100,8 @@ bool get_claim(struct reader *r, struct msg_claim *m)
 {
     m->run = get_u64(r);
     m->epoch = get_u32(r);
-    return get_register(r, &m->reg) && m->reg.id == 0 && m->reg.group == 0 && m->reg.claim.size > 0;
+    return get_register(r, &m->reg) && m->reg.id == 0 && m->reg.group == 0 && m->reg.claim.size > 0 &&
+           m->reg.claim.join == 0;
 }
 
 void put_given_up(struct writer *w, const struct msg_given_up *m)

@@ -69,6 +69,7 @@ static bool parts_is_cause(uint8_t v)
     case CAUSE_KICK_VERSION:
     case CAUSE_KICK_TAKEN:
     case CAUSE_KICK_USED:
+    case CAUSE_KICK_NO_WORLD:
         return true;
     }
     return false;

@@ -26,6 +26,7 @@ void admit_fix_sizes(struct world *w)
 static void admit_persist(struct world *w)
 {
     admit_fix_sizes(w);
+    keys_take(w);
     w->admit.deadline = NEVER;
     world_move(w, PHASE_ADMIT, &w->admit.phase, ADMIT_PERSISTING, 0, w->admit.attempt, "views decided");
     w->admit.persist = view_persist(w, NULL); /* M4 */
@@ -95,6 +96,7 @@ static bool close_plain(struct world *w)
 static void admit_attempt(struct world *w)
 {
     uint32_t joining = 0;
+    keys_give(w); /* W13 */
     w->admit.again = false;
     w->admit.current = ++w->admit.attempt;
     for (uint32_t i = 0; i < w->member_room; i++) {

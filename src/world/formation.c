@@ -89,7 +89,8 @@ int64_t formation_deadline(const struct world *w)
 uint32_t formation_key(const struct world *w, uint64_t id)
 {
     for (uint32_t i = 0; i < w->form.size; i++) {
-        if (w->form.seats[i].id == id) {
+        const struct seat *s = &w->form.seats[i];
+        if (s->id == id || s->holder == id || s->before == id) {
             return i;
         }
     }
@@ -174,7 +175,8 @@ void formation_formed(struct world *w)
 void formation_gone(struct world *w, const struct member *mb, enum cause cause)
 {
     bool begun = w->form.phase == FORM_FORMING || w->form.phase == FORM_FORMED || w->form.phase == FORM_OVER;
-    if (begun && mb->known_view == 0 && !member_went(cause)) {
+    bool called = world_sized(w) && w->form.seats[mb->info.key].id == mb->id; /* not a joiner: that may come again */
+    if (begun && called && mb->known_view == 0 && !member_went(cause)) {
         w->form.unheard = true;
         w->form.deadline = w->common->now + FORMATION_ASKED_NS;
     }

@@ -124,7 +124,8 @@ struct member *member_newcomer(struct world *w, uint32_t conn, const struct msg_
     }
     *mb = (struct member){.id = w->common->next_id++, .group = (uint32_t)(g - w->groups)};
     mb->info.id = mb->id;
-    mb->info.key = reg->claim.rank;
+    mb->wish = reg->claim.rank;
+    mb->info.key = reg->claim.join != 0 ? 0 : reg->claim.rank;
     mb->verify = reg->verify != 0;
     take_addresses(&mb->info, reg, &w->common->conns[conn].seen);
     bind(w, mb, conn);

@@ -65,7 +65,7 @@ void world_trace_text(const struct world *w, const struct action *a, char *out, 
              mb != NULL ? member_group(w, mb)->label : 0, world);
     switch ((enum member_phase)(a->slot & 0xFF)) {
     case MEMBER_PENDING:
-        snprintf(out, size, "%s registered, waits for %s", who, world_sized(w) ? "all ranks" : "the next update");
+        snprintf(out, size, "%s registered, waits for %s", who, w->form.phase == FORM_FORMING ? "all ranks" : "the next update");
         return;
     case MEMBER_ACCEPTED:
         snprintf(out, size, "%s admitted to view %u", who, view);

@@ -205,6 +205,7 @@ void world_settle(struct world *w)
             view_settle(w, &w->groups[i]);
         }
         ending_settle(w);
+        keys_settle(w);
         if (ending_begun(w)) { /* nothing else is decided any more: its members go */
             settle_ending(w);
             continue;

@@ -74,6 +74,9 @@ bool world_sized(const struct world *w);
 bool world_seats(const struct world *w, uint32_t size);                /* its table has room for so many ranks */
 bool world_once(const struct world *w);                               /* it is forming under a name for one world only, */
 bool world_uses_name(struct world *w);                                /* ... and now that name is used: said once */
+bool world_joinable(const struct world *w);                           /* it has begun, and there are members who can admit */
+/* Why this joiner is refused there at once; CAUSE_NONE: it waits for the next update. */
+enum cause world_bars(const struct world *w, const struct claim *c, char out[BOUNDS_TEXT]);
 bool world_forming(const struct world *w);                            /* its seats can still be claimed, or all given up */
 bool world_knows(const struct world *w, const struct claim *c);       /* this call has a seat in it */
 int64_t world_tombstone(const struct world *w);                       /* until when it is only remembered; NEVER: it is not */

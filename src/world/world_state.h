@@ -64,6 +64,7 @@ struct member {
     char gone_text[BOUNDS_TEXT]; /* why it went, for the log */
     struct member_info info;
     struct net_address seen;
+    uint32_t wish;      /* to join a world of a given size: the rank, or CLAIM_ANY_RANK; its key is given with the admission */
     bool verify;        /* asked for digests */
     /* votes (M9) */
     uint32_t answered;
@@ -223,6 +224,7 @@ struct optimise {
 struct seat {
     uint64_t attempt;   /* the call that has claimed it, 0 none */
     uint64_t id;        /* its peer; 0: it came when all had been given up */
+    uint64_t holder, before; /* who was admitted last under this key, and before that one: lost, but perhaps in the published view */
 };
 
 #define FORMATION_ASKED_NS 60000000000 /* longer than a call whose connection broke goes on asking, unless told otherwise */
@@ -365,6 +367,11 @@ void ending_blame(const struct world *w, struct group *g); /* a revoked one: why
 void ending_published(struct world *w);            /* a last view has left */
 void ending_revoke(struct world *w, struct member *mb); /* LEAVE says so, too */
 void ending_settle(struct world *w);
+
+/* keys.c */
+void keys_give(struct world *w);   /* before links are made for the next view: to those who join, or they are refused */
+void keys_settle(struct world *w); /* ... since nobody is left to admit them */
+void keys_take(struct world *w);   /* ... whose admission is decided */
 
 /* seats.c */
 void seats_settle(struct world *w); /* gives up what has failed */

@@ -290,6 +290,12 @@ TEST(what_cannot_be_a_size_is_refused_with_the_reason)
         {{.world = "w", .loss_rule = PCCL_LOSS_SHRINK}, "go with a world_size"},
         {{.world = "w", .formation_timeout_ms = 5}, "go with a world_size"},
         {{.world = "w", .once = true}, "go with a world_size"},
+        {{.world = "w", .join = true}, "go with a world_size"},
+        {{.world = "w", .world_size = 2, .rank = PCCL_ANY_RANK}, "the rank is not below it"},
+        {{.world = "w", .world_size = 2, .rank = 2, .join = true}, "the rank is not below it"},
+        {{.world = "w", .world_size = 2, .join = true, .once = true}, "with join they are as they were given then"},
+        {{.world = "w", .world_size = 2, .join = true, .loss_rule = PCCL_LOSS_SHRINK}, "are for those who create it"},
+        {{.world_size = 2, .join = true}, "needs a name"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         pcclCommCreateParamsEx_t params = rows[i].params;
@@ -328,5 +334,63 @@ TEST(a_world_that_is_created_once_is_the_only_one_of_its_name)
     }
     c.count = 2;
     cluster_run(&c, connect_only_once, NULL);
+    cluster_stop(&c);
+}
+
+/* Rank 1 leaves and comes back as who joins; the others update until all are there again. */
+static void leave_and_join(struct cluster_peer *p, void *context)
+{
+    pcclPeerInfo_t self;
+    (void)context;
+    EXPECT_EQ(pcclConnect(p->comm), pcclSuccess);
+    EXPECT_EQ(reduce(p, 1, 3, 1 + 2 + 3), pcclSuccess);
+    for (int round = 0; round < 3; round++) {
+        if (p->index == 1) {
+            pcclCommCreateParamsEx_t params = {.size = sizeof params, .master_address = p->cluster->address, .world = "w",
+                                               .world_size = 3, .rank = round == 1 ? 1 : PCCL_ANY_RANK, .join = true};
+            EXPECT_EQ(pcclDestroyCommunicator(p->comm), pcclSuccess);
+            EXPECT_EQ(pcclCreateCommunicatorEx(&params, &p->comm), pcclSuccess);
+            EXPECT_EQ(pcclConnect(p->comm), pcclSuccess);
+        } else {
+            pcclResult_t result;
+            pcclErrorInfo_t error = {0};
+            do { /* until the loss has been noticed */
+                result = reduce(p, 2, 2, 1 + 3);
+                (void)pcclGetLastErrorInfo(&error);
+            } while (result == pcclRankConnectionLost && error.error_class == pcclClassRetry);
+            EXPECT_EQ(result, pcclSuccess);
+            do {
+                EXPECT_EQ(pcclUpdateTopology(p->comm), pcclSuccess);
+            } while (cluster_size(p->comm, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE) < 3);
+        }
+        EXPECT_EQ(pcclGetSelf(p->comm, &self), pcclSuccess);
+        EXPECT(self.rank == (uint32_t)p->index && self.key == self.rank);
+        EXPECT_EQ(reduce(p, 3, 3, 1 + 2 + 3), pcclSuccess);
+    }
+}
+
+TEST(who_joins_a_world_with_a_size_takes_the_rank_that_was_lost)
+{
+    struct cluster c;
+    cluster_master(&c);
+    for (uint32_t i = 0; i < 3; i++) {
+        world_create(&c, (int)i, 3, i, PCCL_LOSS_SHRINK, 0);
+    }
+    cluster_run(&c, leave_and_join, NULL);
+    cluster_stop(&c);
+}
+
+TEST(a_world_that_is_not_there_is_not_joined)
+{
+    struct cluster c;
+    pcclErrorInfo_t error;
+    cluster_master(&c);
+    pcclCommCreateParamsEx_t params = {.size = sizeof params, .master_address = c.address, .world = "w", .world_size = 2, .join = true};
+    EXPECT_EQ(pcclCreateCommunicatorEx(&params, &c.peer[0].comm), pcclSuccess);
+    c.count = 1;
+    EXPECT_EQ(pcclConnect(c.peer[0].comm), pcclMasterConnectionFailed);
+    EXPECT_EQ(pcclGetLastErrorInfo(&error), pcclSuccess);
+    EXPECT(error.cause == pcclCauseNoWorld && error.error_class == pcclClassRejoin);
+    EXPECT(strstr(error.text, "no world of that name has members: connect again when one has begun") != NULL);
     cluster_stop(&c);
 }

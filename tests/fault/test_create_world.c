@@ -13,6 +13,7 @@ struct world {
     pcclLossRule_t loss;
     char name[16];
     bool note;             /* tell the test that the claim counts */
+    bool join;             /* ... in place of a lost one, with any rank */
 };
 
 static uint32_t rank_in(unsigned set, int index)
@@ -33,7 +34,7 @@ static void create_world(struct peer *self, const void *argument, struct reply *
 {
     const struct world *w = argument;
     pcclCommCreateParamsEx_t params = {.size = sizeof params, .master_address = self->master, .world = w->name, .world_size = w->size,
-                                       .rank = rank_in(w->set, self->index), .loss_rule = w->loss};
+                                       .rank = w->join ? PCCL_ANY_RANK : rank_in(w->set, self->index), .loss_rule = w->loss, .join = w->join};
     pcclErrorInfo_t error;
     pcclPeerInfo_t me = {0};
     PEER_EXPECT(self, pcclInit() == pcclSuccess);
@@ -163,5 +164,27 @@ TEST(a_kill_while_a_world_is_being_revoked_changes_nothing_of_its_end)
     for (int i = 0; i < 3; i++) {
         EXPECT(reply[i].result == pcclSuccess && reply[i].value[0] == i);
     }
+    processes_stop(&all);
+}
+
+TEST(a_process_joins_in_place_of_a_killed_one_under_its_rank)
+{
+    struct processes all;
+    if (!processes_start(&all, &(struct processes_options){.count = 4, .failures = &test_failures})) {
+        return;
+    }
+    struct reply reply[PROCESSES_MOST];
+    struct world w = {.size = 3, .set = 7, .name = "w", .loss = PCCL_LOSS_SHRINK};
+    int three = 3;
+    processes_do(&all, 7, create_world, &w, sizeof w, reply);
+    w = (struct world){.size = 3, .name = "w", .join = true};
+    process_send(&all, 3, create_world, &w, sizeof w);
+    process_signal(&all, 1, SIGKILL);
+    processes_do(&all, 5, peer_update, NULL, 0, reply); /* without the one that is dead, with or without the new one */
+    processes_do(&all, 5, peer_update_until, &three, sizeof three, reply);
+    EXPECT(reply[0].result == pcclSuccess && reply[2].result == pcclSuccess);
+    struct reply joined = process_take(&all, 3);
+    EXPECT_EQ(joined.result, pcclSuccess);
+    EXPECT_EQ(joined.value[0], 1);
     processes_stop(&all);
 }

@@ -71,6 +71,9 @@ void options_draw(struct options *o, uint64_t seed)
     bool spread = mix64(seed, 79) % 5 == 0 && !o->crowd && o->burst == 0; /* over worlds; without a draw of its own */
     o->worlds = spread ? 2 + (uint32_t)(mix64(seed, 80) % (CLUSTER_WORLDS - 1)) : 1;
     o->forming = mix64(seed, 81) % 2 == 0;
+    uint32_t more = spread && o->forming && !large ? 2 + (uint32_t)(mix64(seed, 82) % 7) : 0; /* worlds of more than one or two */
+    o->peers += more;
+    o->max_members += o->small_limits ? more : 0;
     o->bulk = rng_below(&r, 4) == 0;
     o->rate = rng_below(&r, 8) == 0 && o->burst == 0 ? pick(&r, 1000, 12000) : 0;
 }

@@ -43,10 +43,10 @@ struct action *__wrap_outbox_send_many(struct outbox *o, uint32_t kind)
 }
 
 /* Events that most seeds do not meet, or whose steps say nothing: met on purpose, and failed at the end. */
-static const uint8_t seldom[] = {SESSION_LINK_FAILED, SESSION_LINK_FAILED, SESSION_LINK_FAILED, SESSION_LINK_FAILED, SESSION_LINK_STALE,
-                                 SESSION_LINK_STALE, SESSION_LINK_STALE, SESSION_LINK_STALE, SESSION_SYNC_DOWN, SESSION_STALLED,
-                                 SESSION_COLLECT_CONNECT, SESSION_MASTER_DOWN, SESSION_MEMORY, SESSION_DATA_DOWN, SESSION_CANCEL,
-                                 SESSION_REVOKE};
+static const uint8_t seldom[] = {SESSION_LINK_FAILED, SESSION_LINK_FAILED, SESSION_LINK_FAILED, SESSION_LINK_STALE, SESSION_LINK_STALE,
+                                 SESSION_LINK_STALE, SESSION_SYNC_DOWN, SESSION_SYNC_DOWN, SESSION_STALLED, SESSION_STALLED,
+                                 SESSION_STALLED, SESSION_DATA_DOWN, SESSION_DATA_DOWN, SESSION_COLLECT_CONNECT,
+                                 SESSION_MASTER_DOWN, SESSION_MEMORY};
 
 void poison_wish(struct cluster *cl, struct node *n)
 {

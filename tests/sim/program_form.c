@@ -9,6 +9,12 @@
 
 enum { FORM_CALLS = 4 };
 
+/* Some come later, or are one too many, and join. */
+static bool joins(const struct options *o, uint32_t index, uint32_t size)
+{
+    return index >= o->peers ? mix64(mix64(o->seed, 0xF4), index) % 2 == 0 : index / o->worlds >= size;
+}
+
 static uint32_t world_of(uint32_t group)
 {
     return group / CLUSTER_LABELS;
@@ -29,11 +35,18 @@ void form_config(const struct cluster *cl, const struct node *n, struct session_
     for (uint32_t i = 0; i < o->peers; i++) {
         size += i % o->worlds == world;
     }
+    bool spare = size > 2 && mix64(mix64(o->seed, 0xF5), world) % 2 == 0;
+    size -= spare;
+    if (joins(o, n->index, size)) {
+        bool any = mix64(mix64(o->seed, 0xF6), n->index) % 4 != 0;
+        config->claim = (struct claim){.size = size, .rank = any ? CLAIM_ANY_RANK : n->index % size, .join = 1};
+        return;
+    }
     uint64_t draw = mix64(mix64(o->seed, 0xF0), n->index);
     config->claim = (struct claim){
         .size = size, .rank = n->index / o->worlds % size, /* who comes later claims a rank that somebody else may hold */
         .deadline_ms = 500 + (uint32_t)(draw % 12000),
-        .loss = (uint8_t)(mix64(mix64(o->seed, 0xF1), world) % 2),
+        .loss = mix64(mix64(o->seed, 0xF1), world) % (spare ? 8 : 2) != 0 ? LOSS_SHRINK : LOSS_END,
         .once = mix64(mix64(o->seed, 0xF3), world) % 4 == 0};
     bool differs = (draw >> 32) % 16 == 0 && mix64(o->seed, 0xF2) % 8 == 0;
     config->claim.size += differs;
@@ -48,8 +61,9 @@ static void go(struct cluster *cl, struct node *n, enum program_phase phase, int
 static void next_call(struct cluster *cl, struct node *n)
 {
     struct program *p = n->program;
-    bool over = cl->healed && cl->master.gone;
-    go(cl, n, p->leave || over || p->connects >= FORM_CALLS ? PROGRAM_LEAVING : PROGRAM_START, 50 * CLOCK_MS);
+    bool over = cl->healed && cl->master.gone, joiner = n->config.claim.join != 0;
+    bool ends = p->leave || over || p->connects >= (joiner ? 4 * FORM_CALLS : FORM_CALLS);
+    go(cl, n, ends ? PROGRAM_LEAVING : PROGRAM_START, joiner ? cl->opt.fault_ns / 8 : 50 * CLOCK_MS);
 }
 
 /* ---- what is checked -------------------------------------------------------------------------------------------------- */
@@ -72,10 +86,14 @@ static void check_begun(struct cluster *cl, const struct node *n, const struct s
 {
     uint32_t rank = n->config.claim.rank;
     uint32_t last = 0, place;
-    if ((f->ranks[rank / 64] >> (rank % 64) & 1) != 0) {
+    bool joiner = n->config.claim.join != 0;
+    if (!joiner && (f->ranks[rank / 64] >> (rank % 64) & 1) != 0) {
         cluster_fail(cl, "W2: rank %u of run %llx has begun twice", rank, (unsigned long long)info->run);
     }
-    f->ranks[rank / 64] |= (uint64_t)1 << (rank % 64);
+    if (!joiner) {
+        f->ranks[rank / 64] |= (uint64_t)1 << (rank % 64);
+    }
+    cl->stats.joined += joiner;
     if (info->world > n->config.claim.size) {
         cluster_fail(cl, "peer %u: a world of %u ranks has %u members", n->index, n->config.claim.size, info->world);
     }
@@ -84,7 +102,8 @@ static void check_begun(struct cluster *cl, const struct node *n, const struct s
         if (!session_member(n->session, i, &m, &place) || (i > 0 && m.key <= last)) {
             cluster_fail(cl, "peer %u: key %u stands at rank %u", n->index, m.key, i);
         }
-        if (i == info->rank && (m.key != rank || m.id != info->id)) {
+        bool own = m.key == rank || (joiner && rank == CLAIM_ANY_RANK);
+        if (i == info->rank && (!own || m.id != info->id)) {
             cluster_fail(cl, "peer %u: key %u is its own at rank %u, it claimed %u", n->index, m.key, i, rank);
         }
         last = m.key;
@@ -145,6 +164,7 @@ static void turn_call(struct cluster *cl, struct node *n)
     }
     check_outcome(cl, n, &o);
     if (o.result == RESULT_OK) {
+        p->attempt = 0;
         p->not_before = cl->now + (int64_t)rng_below(&cl->rng, (uint64_t)cl->opt.fault_ns);
         go(cl, n, PROGRAM_UPDATE, 0);
     } else {
@@ -159,7 +179,8 @@ static void turn_inside(struct cluster *cl, struct node *n)
     struct session_info info;
     struct session_outcome o;
     session_info(n->session, &info);
-    if (info.connected && n->config.claim.loss == LOSS_END && info.world < n->config.claim.size) {
+    bool ends = n->config.claim.loss == LOSS_END && n->config.claim.join == 0;
+    if (info.connected && ends && info.world < n->config.claim.size) {
         cluster_fail(cl, "peer %u: a world that ends with its first loss has %u members of %u", n->index, info.world,
                      n->config.claim.size);
     }
@@ -167,10 +188,15 @@ static void turn_inside(struct cluster *cl, struct node *n)
         if (!program_vote(cl, n, VOTE_UPDATE, &o)) {
             return;
         }
-        if (o.result == RESULT_OVER && o.cause != CAUSE_REVOKED && n->config.claim.loss != LOSS_END) {
+        if (o.result == RESULT_OVER && o.cause != CAUSE_REVOKED && !ends) {
             cluster_fail(cl, "peer %u: a world that shrinks is over", n->index);
         }
-        p->phase = PROGRAM_BODY;
+        bool again = ++p->attempt < 20 && o.result == RESULT_OK && cl->now < p->not_before; /* somebody may wait to join */
+        p->phase = again ? PROGRAM_UPDATE : PROGRAM_BODY;
+        if (again) {
+            cluster_post(cl, (int64_t)rng_below(&cl->rng, (uint64_t)cl->opt.fault_ns / 4 + 1), EVENT_PROGRAM, n->index, 0, 0, 0);
+            return;
+        }
     }
     if (cl->now < p->not_before && info.connected) {
         cluster_post(cl, p->not_before - cl->now, EVENT_PROGRAM, n->index, 0, 0, 0);

@@ -354,7 +354,7 @@ struct oracle {
 };
 
 struct stats {
-    uint64_t events, faults, operations, successes, aborts, refusals, votes, views, joins, bytes, formed, given_up;
+    uint64_t events, faults, operations, successes, aborts, refusals, votes, views, joins, bytes, formed, given_up, joined;
     uint64_t cell[FAULT_COUNT][PHASE_COUNT];
     uint64_t poisoned[SESSION_TICK + 1]; /* steps failed, by what they handled */
 };

@@ -74,6 +74,11 @@ static void register_fill(void *at, struct rng *rng)
         m->claim.deadline_ms = (uint32_t)rng_next(rng);
         m->claim.loss = (uint8_t)rng_below(rng, 2);
         m->claim.once = (uint8_t)rng_below(rng, 2);
+        if (rng_below(rng, 3) == 0) {
+            bool any = rng_below(rng, 2) == 0;
+            m->claim = (struct claim){.size = m->claim.size, .rank = any ? CLAIM_ANY_RANK : m->claim.rank, .join = 1};
+            m->group = 0;
+        }
     }
 }
 WIRE_PLAIN(register)
@@ -86,7 +91,7 @@ static void claim_fill(void *at, struct rng *rng)
     do {
         memset(&m->reg, 0, sizeof m->reg);
         register_fill(&m->reg, rng);
-    } while (m->reg.claim.size == 0);
+    } while (m->reg.claim.size == 0 || m->reg.claim.join != 0);
     m->reg.id = 0;
     m->reg.group = 0;
 }

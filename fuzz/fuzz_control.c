@@ -13,6 +13,7 @@ PLAIN(register)
 PLAIN(welcome)
 PLAIN(heartbeat)
 PLAIN(leave)
+PLAIN(decline)
 PLAIN(claim)
 PLAIN(given_up)
 PLAIN(suspect)
@@ -155,6 +156,7 @@ typedef bool (*echo)(struct reader *r, struct writer *w);
 
 static const echo echoes[] = {
     [FRAME_REGISTER] = echo_register, [FRAME_WELCOME] = echo_welcome,   [FRAME_HEARTBEAT] = echo_heartbeat,
+    [FRAME_DECLINE] = echo_decline,
     [FRAME_LEAVE] = echo_leave,       [FRAME_CLAIM] = echo_claim,       [FRAME_GIVEN_UP] = echo_given_up,
     [FRAME_SUSPECT] = echo_suspect,   [FRAME_FREEZE] = echo_freeze,     [FRAME_FROZEN] = echo_frozen,
     [FRAME_VIEW] = echo_view,         [FRAME_VOTE] = echo_vote,         [FRAME_ANSWER] = echo_answer,

@@ -20,3 +20,14 @@ void claim_send(struct session *s, const struct msg_welcome *m, const struct msg
     put_claim(outbox_frame(out, FRAME_CLAIM, 0, 0), &c);
     outbox_send(out, ACT_MASTER, 0);
 }
+
+bool claim_decline(struct session *s, struct outbox *out)
+{
+    if (s->claiming == 0 || s->phase != PHASE_JOINING) {
+        return false;
+    }
+    struct msg_decline m = {.cause = CAUSE_NO_MEMORY};
+    put_decline(outbox_frame(out, FRAME_DECLINE, s->run, 0), &m);
+    outbox_send(out, ACT_MASTER, 0);
+    return true;
+}

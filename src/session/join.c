@@ -219,6 +219,18 @@ static void probe(struct session *s, struct reader *r, struct outbox *out)
     a->value = m.duration_ms;
 }
 
+/* For what the master says.  Who creates a world asks for its end, and waits for the master's word (W5). */
+static void no_memory(struct session *s, uint8_t type, struct outbox *out)
+{
+    static const char why[] = "no memory for so many members";
+    bool own = MUTANT(DECLINE_OWN) && s->claiming != 0 && s->phase == PHASE_JOINING;
+    if (own) {
+        join_leave(s, CAUSE_NO_MEMORY, RESULT_GIVEN_UP, why, LEAVE_SAID, out);
+    } else if (type != FRAME_ADMIT || !claim_decline(s, out)) {
+        wish_leave(s, CAUSE_NO_MEMORY, RESULT_NO_MEMORY, why, true);
+    }
+}
+
 void join_master_frame(struct session *s, struct session_event *e, struct outbox *out)
 {
     if (s->phase == PHASE_IDLE || !s->master_up) {
@@ -231,7 +243,7 @@ void join_master_frame(struct session *s, struct session_event *e, struct outbox
         return;
     }
     if (!growth_met(s, e)) {
-        wish_leave(s, CAUSE_NO_MEMORY, RESULT_NO_MEMORY, "no memory for so many members", true);
+        no_memory(s, type, out);
         return;
     }
     switch (type) {

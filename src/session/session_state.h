@@ -361,6 +361,7 @@ void left_outcome(const struct session *s, struct session_outcome *out);
 
 /* claim.c: a call that creates a world of a given size */
 bool claim_expects(const struct session *s, const struct msg_welcome *m); /* the one that CLAIM answers */
+bool claim_decline(struct session *s, struct outbox *out); /* it cannot go on with what it creates; false: it creates nothing */
 void claim_send(struct session *s, const struct msg_welcome *m, const struct msg_register *reg, struct outbox *out);
 
 /* wishes.c: what join_settle does at the end of the step */

@@ -139,6 +139,10 @@ struct msg_claim {
     uint32_t epoch;
     struct msg_register reg;
 };
+/* DECLINE: this peer cannot go on with the world that it creates; it waits for the master's word (W5). */
+struct msg_decline {
+    uint8_t cause;      /* of an operation: NO_MEMORY */
+};
 /* GIVEN_UP: the world will not be; all whose claims counted are told the same (W5). */
 struct msg_given_up {
     uint8_t cause;
@@ -363,6 +367,8 @@ void put_register(struct writer *w, const struct msg_register *m);
 bool get_register(struct reader *r, struct msg_register *m);
 void put_claim(struct writer *w, const struct msg_claim *m);
 bool get_claim(struct reader *r, struct msg_claim *m);
+void put_decline(struct writer *w, const struct msg_decline *m);
+bool get_decline(struct reader *r, struct msg_decline *m);
 void put_given_up(struct writer *w, const struct msg_given_up *m);
 bool get_given_up(struct reader *r, struct msg_given_up *m);
 void put_welcome(struct writer *w, const struct msg_welcome *m);

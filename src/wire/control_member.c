@@ -104,6 +104,17 @@ bool get_claim(struct reader *r, struct msg_claim *m)
            m->reg.claim.join == 0;
 }
 
+void put_decline(struct writer *w, const struct msg_decline *m)
+{
+    put_u8(w, m->cause);
+}
+
+bool get_decline(struct reader *r, struct msg_decline *m)
+{
+    m->cause = parts_get_u8(r, CAUSE_DEADLINE, CAUSE_INTERNAL);
+    return reader_done(r);
+}
+
 void put_given_up(struct writer *w, const struct msg_given_up *m)
 {
     put_u8(w, m->cause);

@@ -25,6 +25,7 @@ enum frame_type {
     FRAME_STAGED = 7,
     FRAME_MEASURED = 8,
     FRAME_CLAIM = 10,
+    FRAME_DECLINE = 11,
     /* both ways */
     FRAME_HEARTBEAT = 9,
     /* master to peer */

@@ -64,6 +64,17 @@ static void take_heartbeat(struct world *w, struct member *mb, const struct fram
     member_heartbeat(w, mb, &hb, h->view);
 }
 
+/* With the first view on its way it changes nothing any more: who cannot take that goes. */
+static void take_decline(struct world *w, struct member *mb, struct reader *r)
+{
+    struct msg_decline d;
+    if (!get_decline(r, &d) || !world_sized(w)) {
+        member_violation(w, mb, "a decline that cannot be");
+    } else if (mb->phase == MEMBER_PENDING) {
+        (void)formation_loses(w, mb, (enum cause)d.cause, d.cause == CAUSE_NO_MEMORY ? "it has no memory for so many" : "it cannot go on");
+    }
+}
+
 static void take_leave(struct world *w, struct member *mb, struct reader *r)
 {
     struct msg_leave l;
@@ -94,6 +105,9 @@ static void take_frame(struct world *w, struct member *mb, const struct frame_he
         break;
     case FRAME_LINKED:
         admit_linked(w, mb, h->view, r);
+        break;
+    case FRAME_DECLINE:
+        take_decline(w, mb, r);
         break;
     case FRAME_LEAVE:
         take_leave(w, mb, r);

@@ -42,19 +42,26 @@ struct action *__wrap_outbox_send_many(struct outbox *o, uint32_t kind)
     return __real_outbox_send_many(o, kind);
 }
 
-/* Events that most seeds do not meet, or whose steps say nothing: met on purpose, and failed at the end. */
-static const uint8_t seldom[] = {SESSION_LINK_FAILED, SESSION_LINK_FAILED, SESSION_LINK_FAILED, SESSION_LINK_STALE, SESSION_LINK_STALE,
-                                 SESSION_LINK_STALE, SESSION_SYNC_DOWN, SESSION_SYNC_DOWN, SESSION_STALLED, SESSION_STALLED,
-                                 SESSION_STALLED, SESSION_DATA_DOWN, SESSION_DATA_DOWN, SESSION_COLLECT_CONNECT,
-                                 SESSION_MASTER_DOWN, SESSION_MEMORY};
+/* Events that most seeds do not meet, or whose steps say nothing: met on purpose, by whoever comes to one first, and failed at the end. */
+static const uint8_t seldom[] = {SESSION_LINK_FAILED, SESSION_LINK_STALE, SESSION_SYNC_DOWN, SESSION_STALLED, SESSION_COLLECT_CONNECT,
+                                 SESSION_MASTER_DOWN, SESSION_MEMORY, SESSION_DATA_DOWN, SESSION_DATA_UP};
+
+/* All wish for it; or, once one of them has met it, nobody any more. */
+static void wish_of_all(struct cluster *cl, uint32_t kind, uint32_t after)
+{
+    for (uint32_t i = 0; i < cl->node_count; i++) {
+        cl->nodes[i].poison_kind = kind;
+        cl->nodes[i].poison_after = after;
+    }
+}
 
 void poison_wish(struct cluster *cl, struct node *n)
 {
     n->poison_kind = rng_below(&cl->rng, 3) == 0 ? 0 : 1 + (uint32_t)rng_below(&cl->rng, SESSION_TICK);
     n->poison_after = (uint32_t)rng_below(&cl->rng, 2) == 0 ? POISON_AT_END : (uint32_t)rng_below(&cl->rng, 6);
     if (rng_below(&cl->rng, 2) == 0) {
-        n->poison_kind = seldom[rng_below(&cl->rng, sizeof seldom)];
-        n->poison_after = POISON_AT_END;
+        wish_of_all(cl, seldom[rng_below(&cl->rng, sizeof seldom)], POISON_AT_END);
+        cl->poison_any = true;
     }
     if (n->poison_kind == SESSION_REVOKE) {
         cluster_post(cl, 0, EVENT_STEP, n->index, SESSION_REVOKE, 0, 0);
@@ -88,6 +95,10 @@ void poison_stepped(struct cluster *cl, struct node *n, const struct session_eve
     }
     n->poisoned = true;
     n->poison_after = POISON_NEVER;
+    if (cl->poison_any) {
+        wish_of_all(cl, 0, POISON_NEVER);
+        cl->poison_any = false;
+    }
     cl->stats.poisoned[e->kind]++;
     cluster_trace(cl, n->index, "poisoned", (uint64_t)e->kind, n->out.count);
 }

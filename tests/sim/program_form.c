@@ -113,7 +113,7 @@ static void check_begun(struct cluster *cl, const struct node *n, const struct s
 /* W12: of a name for one world only there is one, and nobody is refused before it. */
 static void check_once(struct cluster *cl, const struct node *n, uint8_t cause, uint64_t run, uint64_t view)
 {
-    uint64_t *only = &cl->oracle.only[view >> 32 & 1][world_of(n->group)]; /* a master that starts again remembers nothing yet */
+    uint64_t *only = &cl->oracle.only[view >> 32 & 7][world_of(n->group)]; /* a master that starts again remembers nothing yet */
     if (n->config.claim.once && run != 0) {
         if (*only != 0 && *only != run) {
             cluster_fail(cl, "W12: peer %u: a second world has begun under a name for one, run %llx after %llx", n->index,

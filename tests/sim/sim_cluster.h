@@ -341,7 +341,7 @@ struct formation_record { /* a world of a given size: what the calls that create
 struct oracle {
     struct formation_record *formations;
     uint32_t formation_count, formation_capacity;
-    uint64_t only[2][CLUSTER_WORLDS]; /* by epoch: run of the only world under a name that is for one; 0: none has begun */
+    uint64_t only[8][CLUSTER_WORLDS]; /* by epoch: run of the only world under a name that is for one; 0: none has begun */
     struct view_record *views;
     uint32_t view_count, view_capacity;
     struct id_record *ids;
@@ -361,6 +361,7 @@ struct stats {
 
 struct cluster {
     struct options opt;
+    bool poison_any; /* the first to meet it fails */
     struct rng rng;
     int64_t now;
     uint64_t order;

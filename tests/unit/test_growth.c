@@ -282,3 +282,44 @@ TEST(idle_sessions_of_64_members_hold_4_MB_in_all) /* 8.1 MB each, before anythi
         bench_free(b);
     }
 }
+
+TEST(who_creates_a_world_and_has_no_memory_for_it_declines_and_waits_for_the_masters_word) /* W5 */
+{
+    unsigned char raw[8192];
+    struct writer w;
+    struct reader r;
+    struct msg_decline d;
+    struct session_config c = from_one();
+    c.claim = (struct claim){.size = 200};
+    memcpy(c.world, "w", 2);
+    struct bench *b = bench_idle(&c);
+    step(b, &(struct session_event){.kind = SESSION_CONNECT});
+    step(b, &(struct session_event){.kind = SESSION_MASTER_UP});
+    for (uint64_t id = 0; id <= self; id += self) { /* to be answered with CLAIM, then with its id */
+        writer_init(&w, raw, sizeof raw);
+        put_welcome(&w, &(struct msg_welcome){.run = run, .id = id, .epoch = 1, .heartbeat_ms = 1000, .dead_ms = 10000});
+        from_master(b, FRAME_WELCOME, 0, &w);
+    }
+    b->no_memory = true;
+    for (uint32_t attempt = 1; attempt < 3; attempt++) {
+        uint32_t at = 0;
+        writer_init(&w, raw, sizeof raw);
+        put_admit(&w, &(struct msg_admit){.view = view_id(1), .attempt = attempt, .members = 200});
+        for (uint32_t i = 0; i < 200; i++) {
+            put_member_info(&w, &(struct member_info){.id = peer_id(i), .key = i, .lanes = 1});
+        }
+        from_master(b, FRAME_ADMIT, view_id(1), &w);
+        EXPECT(sent_next(b, ACT_MASTER, FRAME_DECLINE, &at, &r) != NULL && get_decline(&r, &d));
+        EXPECT_EQ(d.cause, CAUSE_NO_MEMORY);
+        EXPECT(!sent(b, FRAME_LEAVE) && !sent(b, FRAME_LINKED));
+        step(b, &(struct session_event){.kind = SESSION_COLLECT_CONNECT});
+        EXPECT_EQ(b->outcome.result, RESULT_USAGE); /* it has not ended */
+    }
+    writer_init(&w, raw, sizeof raw);
+    put_given_up(&w, &(struct msg_given_up){.cause = CAUSE_NO_MEMORY, .culprit = self, .text = "why"});
+    from_master(b, FRAME_GIVEN_UP, 0, &w);
+    step(b, &(struct session_event){.kind = SESSION_COLLECT_CONNECT});
+    EXPECT_EQ(b->outcome.result, RESULT_GIVEN_UP);
+    EXPECT(b->outcome.cause == CAUSE_NO_MEMORY && b->outcome.culprit == self);
+    bench_free(b);
+}

@@ -515,3 +515,43 @@ TEST(of_names_for_one_world_the_last_ones_are_kept_as_far_as_there_is_memory)
     EXPECT_STR(p->fence.text, "the master has no memory to keep that name used");
     cluster_free(c);
 }
+
+/* Says that it cannot go on. */
+static void decline(struct cluster *c, const struct peer *p)
+{
+    unsigned char byte = CAUSE_NO_MEMORY;
+    cluster_frame(c, p->conn, FRAME_DECLINE, &byte, 1, p->run);
+}
+
+TEST(who_declines_gives_up_for_all_and_hears_the_same_word) /* W5 */
+{
+    struct cluster *c = cluster_new();
+    struct peer *a = create(c, 3, 0), *b = create(c, 3, 1);
+    a->no_link = true;
+    struct peer *last = create(c, 3, 2);
+    decline(c, b);
+    struct peer *all[] = {a, b, last};
+    for (uint32_t i = 0; i < 3; i++) {
+        EXPECT_EQ(all[i]->given_up.cause, CAUSE_NO_MEMORY);
+        EXPECT_EQ(all[i]->given_up.culprit, b->id);
+        EXPECT_STR(all[i]->given_up.text, "rank 1, peer 1.2 at 10.0.0.2:48150: it has no memory for so many");
+        EXPECT(!all[i]->open);
+    }
+    cluster_free(c);
+}
+
+TEST(who_declines_too_late_has_begun_and_who_creates_nothing_may_not) /* W6 */
+{
+    struct cluster *c = cluster_new();
+    c->hold_persist = true;
+    create_all(c, 2, LOSS_END);
+    decline(c, &c->peers[0]); /* its view is on the way to the journal, and then to it */
+    c->hold_persist = false;
+    cluster_persisted(c);
+    decline(c, &c->peers[1]);
+    EXPECT(c->peers[0].member_count == 2 && c->peers[1].member_count == 2 && c->peers[0].open && c->peers[1].open);
+    struct peer *other = peer_join_world(c, 0, "open");
+    decline(c, other);
+    EXPECT_EQ(other->fence.cause, CAUSE_KICK_PROTOCOL);
+    cluster_free(c);
+}

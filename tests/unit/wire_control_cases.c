@@ -97,6 +97,13 @@ static void claim_fill(void *at, struct rng *rng)
 }
 WIRE_PLAIN(claim)
 
+static void decline_fill(void *at, struct rng *rng)
+{
+    struct msg_decline *m = at;
+    m->cause = (uint8_t)(1 + rng_below(rng, CAUSE_INTERNAL));
+}
+WIRE_PLAIN(decline)
+
 static void given_up_fill(void *at, struct rng *rng)
 {
     struct msg_given_up *m = at;
@@ -531,6 +538,7 @@ const struct wire_case wire_control_cases[] = {
     WIRE_ROW(claim, FRAME_CLAIM, struct msg_claim),
     WIRE_ROW(given_up, FRAME_GIVEN_UP, struct msg_given_up),
     WIRE_ROW(welcome, FRAME_WELCOME, struct msg_welcome),
+    WIRE_ROW(decline, FRAME_DECLINE, struct msg_decline),
     WIRE_ROW(leave, FRAME_LEAVE, struct msg_leave),
     WIRE_ROW(heartbeat, FRAME_HEARTBEAT, struct msg_heartbeat),
     WIRE_ROW(suspect, FRAME_SUSPECT, struct msg_suspect),

@@ -13,12 +13,14 @@
 #include "ccoip.h"
 #include "core/clock.h"
 #include "core/log.h"
+#include "master/master_status.h" /* beside this file */
 #include "server/server.h"
 #include "net/addr.h"
 #include "pccl.h"
 
 static const char usage[] =
     "usage: ccoip_master [--listen ADDRESS[:PORT]] [--log-level LEVEL] [--dead-ms N]\n"
+    "       ccoip_master --status ADDRESS[:PORT]\n"
     "\n"
     "Keeps the membership of training runs.  Peers connect to it; SIGINT or SIGTERM ends it.\n"
     "\n"
@@ -27,6 +29,7 @@ static const char usage[] =
     "                           port 0 takes any free one; the line \"listening at ...\" tells which\n"
     "  --log-level LEVEL        trace, debug, info, warn, error or none, to standard error; default info\n"
     "  --dead-ms N              silence after which a peer is excluded, 100 to 3600000; default 10000\n"
+    "  --status ADDRESS[:PORT]  ask the master that runs there; a line for each of its worlds, and exit\n"
     "  -h, --help               print this and exit\n"
     "  -V, --version            print the version and exit\n";
 
@@ -36,6 +39,7 @@ struct options {
     struct net_address listen;
     struct server_options server;
     enum log_level level;
+    struct net_address asked;  /* port 0: nobody */
     bool done; /* help or version has been printed */
 };
 
@@ -76,13 +80,22 @@ static bool read_listen(const char *text, struct options *o)
     return addr_parse(text, CCOIP_PROTOCOL_PORT_MASTER, &o->listen, &err) == PCCL_OK || fail("--listen: ", err.text);
 }
 
+static bool read_status(const char *text, struct options *o)
+{
+    struct err err;
+    if (addr_parse(text, CCOIP_PROTOCOL_PORT_MASTER, &o->asked, &err) != PCCL_OK) {
+        return fail("--status: ", err.text);
+    }
+    return o->asked.port != 0 || fail("--status: ", "port 0: give the port at which the master listens");
+}
+
 /* One option; *index moves on when its value was the next word. */
 static bool read_option(int argc, char **argv, int *index, struct options *o)
 {
     static const struct {
         const char *name;
         bool (*read)(const char *text, struct options *o);
-    } known[] = {{"--listen", read_listen}, {"--log-level", read_level}, {"--dead-ms", read_dead}};
+    } known[] = {{"--listen", read_listen}, {"--log-level", read_level}, {"--dead-ms", read_dead}, {"--status", read_status}};
     const char *word = argv[*index];
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
         fputs(usage, stdout);
@@ -146,6 +159,9 @@ int main(int argc, char **argv)
         if (o.done) {
             return 0;
         }
+    }
+    if (o.asked.port != 0) {
+        return master_status(&o.asked, stdout, &err) == PCCL_OK ? 0 : (fail("--status: ", err.text), 2);
     }
     log_set_sink(log_stderr, o.level, (struct log_to){.user = program});
     hold_back(&end);

@@ -55,6 +55,7 @@ endfunction()
 
 # The master's program sets what the public interface does not; other public programs see that interface only.
 pccl_programs_of(apps bin pccl_internal pccl_product)
+target_sources(ccoip_master PRIVATE apps/master/master_status.c)
 if(PCCL_DEVELOPER)
     pccl_programs_of(examples/c examples pccl pccl_examples)
     file(GLOB charlm CONFIGURE_DEPENDS examples/c/charlm/*.c) # one program of several files

@@ -13,6 +13,7 @@ PLAIN(register)
 PLAIN(welcome)
 PLAIN(heartbeat)
 PLAIN(leave)
+PLAIN(status)
 PLAIN(decline)
 PLAIN(claim)
 PLAIN(given_up)
@@ -152,11 +153,28 @@ static bool echo_view_part(struct reader *r, struct writer *w)
     return reader_done(r);
 }
 
+static bool echo_status_page(struct reader *r, struct writer *w)
+{
+    struct msg_status_page m = {0};
+    struct world_status s;
+    if (!get_status_page(r, &m)) {
+        return false;
+    }
+    put_status_page(w, &m);
+    for (uint32_t i = 0; i < m.worlds; i++) {
+        if (!get_world_status(r, &s)) {
+            return false;
+        }
+        put_world_status(w, &s);
+    }
+    return reader_done(r);
+}
+
 typedef bool (*echo)(struct reader *r, struct writer *w);
 
 static const echo echoes[] = {
     [FRAME_REGISTER] = echo_register, [FRAME_WELCOME] = echo_welcome,   [FRAME_HEARTBEAT] = echo_heartbeat,
-    [FRAME_DECLINE] = echo_decline,
+    [FRAME_DECLINE] = echo_decline,   [FRAME_STATUS] = echo_status,     [FRAME_STATUS_PAGE] = echo_status_page,
     [FRAME_LEAVE] = echo_leave,       [FRAME_CLAIM] = echo_claim,       [FRAME_GIVEN_UP] = echo_given_up,
     [FRAME_SUSPECT] = echo_suspect,   [FRAME_FREEZE] = echo_freeze,     [FRAME_FROZEN] = echo_frozen,
     [FRAME_VIEW] = echo_view,         [FRAME_VOTE] = echo_vote,         [FRAME_ANSWER] = echo_answer,
@@ -168,7 +186,7 @@ static const echo echoes[] = {
 static bool has_text(uint8_t type)
 {
     return type == FRAME_SUSPECT || type == FRAME_VIEW || type == FRAME_ANSWER || type == FRAME_FENCE ||
-           type == FRAME_STAGED || type == FRAME_GIVEN_UP;
+           type == FRAME_STAGED || type == FRAME_GIVEN_UP || type == FRAME_STATUS_PAGE;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -79,7 +79,7 @@ static void bounds_of(const struct master_config *c, uint32_t members, uint32_t 
      * each member something of its own (source_tell) stops at half of the box. */
     uint64_t elected = 2 * 8 * n + FRAME, views = 2 * EDGE * (edges < pairs ? edges : pairs);
     uint64_t round = groups * 8 * FRAME + n * (INFO_BYTES + 64) * 4 + n * FRAME * 4 + 64 * (uint64_t)common_decisions(c);
-    uint64_t total = 2 * (elected + views + ROUNDS * round);
+    uint64_t total = 2 * (elected + views + ROUNDS * round + STATUS_PAGE_BYTES);
     out->actions = (uint32_t)(64 + conns + ROUNDS * 24 * (n + groups));
     out->bytes = total > UINT32_MAX / 2 ? UINT32_MAX / 2 : (uint32_t)total;
     out->dests = (uint32_t)(64 + conns + ROUNDS * 8 * n);

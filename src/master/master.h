@@ -62,6 +62,8 @@ void master_trace_text(const struct master *m, const struct action *a, char *out
 
 /* The place of the world whose record, or search, that is: below max_worlds, another world's when this one has ended. */
 uint32_t master_place(uint64_t number);
+/* Of the world at this slot; "" for the default one, and for none. */
+const char *master_world_name(const struct master *m, uint32_t slot);
 
 /* What oracles and status displays read, of all worlds. */
 uint32_t master_world_count(const struct master *m);

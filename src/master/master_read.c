@@ -33,6 +33,12 @@ void master_trace_text(const struct master *m, const struct action *a, char *out
     world_trace_text(w, a, out, size);
 }
 
+const char *master_world_name(const struct master *m, uint32_t slot)
+{
+    const struct world *w = registry_at(m, slot);
+    return w != NULL ? world_name(w) : "";
+}
+
 uint32_t master_world_count(const struct master *m)
 {
     uint32_t count = 0;

@@ -170,6 +170,31 @@ static void claim(struct master *m, const struct master_event *e, struct reader 
     }
 }
 
+/* ---- who only asks ---- */
+
+/* From a place in the table of worlds on; those that begin and end between two pages are seen or not. */
+static void tell_status(struct master *m, uint32_t conn, uint32_t from)
+{
+    struct msg_status_page page = {0};
+    struct world_status s;
+    uint32_t at = from;
+    for (; at < m->place_count && page.worlds < STATUS_PAGE_WORLDS; at++) {
+        page.worlds += registry_at(m, at) != NULL;
+    }
+    page.next = at < m->place_count ? at : 0;
+    struct writer *frame = outbox_frame(m->common.out, FRAME_STATUS_PAGE, m->common.config.run, 0);
+    put_status_page(frame, &page);
+    for (uint32_t i = from; i < at; i++) {
+        struct world *w = registry_at(m, i);
+        if (w != NULL) {
+            world_tell_status(w, &s);
+            put_world_status(frame, &s);
+        }
+    }
+    outbox_send(m->common.out, MASTER_SEND, conn);
+    common_close(&m->common, conn);
+}
+
 void stranger_frame(struct master *m, const struct master_event *e)
 {
     struct msg_register reg;
@@ -178,6 +203,11 @@ void stranger_frame(struct master *m, const struct master_event *e)
     reader_init(&r, e->payload, h->length);
     if (h->type == FRAME_CLAIM) {
         claim(m, e, &r);
+        return;
+    }
+    struct msg_status asked;
+    if (h->type == FRAME_STATUS && get_status(&r, &asked)) {
+        tell_status(m, e->connection, asked.from);
         return;
     }
     if (h->type != FRAME_REGISTER || !get_register(&r, &reg)) {

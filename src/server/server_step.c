@@ -150,7 +150,9 @@ static void server_grow(struct server *s, const struct master_event *e)
     while (master_growth(s->master, e, &want)) {
         void *memory = server_memory(want.bytes);
         if (memory == NULL) {
-            log_line(LOG_WARN, "no memory for a table of %zu bytes", want.bytes);
+            const char *name = master_world_name(s->master, want.world);
+            log_line(LOG_WARN, "no memory for a table of %zu bytes%s%s%s", want.bytes, name[0] != 0 ? " of world '" : "", name,
+                     name[0] != 0 ? "'" : "");
             break;
         }
         free(master_grow(s->master, &want, memory));

@@ -359,6 +359,27 @@ struct msg_measured {
     uint64_t bits_per_second; /* 0: could not be measured */
 };
 
+/* STATUS: what becomes of the worlds, from this place on?  Of anybody that has not registered; the answer ends the connection. */
+struct msg_status {
+    uint32_t from; /* 0: from the first on, later the `next` of the last answer */
+};
+enum { STATUS_PAGE_WORLDS = 32, STATUS_PAGE_BYTES = 16384 }; /* of one answer at most */
+enum status_phase { STATUS_OPEN = 0, STATUS_FORMING = 1, STATUS_FORMED = 2, STATUS_OVER = 3, STATUS_GIVEN_UP = 4 };
+struct world_status {
+    char name[BOUNDS_WORLD_NAME];
+    uint64_t run, view;  /* view: the newest that is published */
+    uint8_t phase;       /* enum status_phase */
+    uint16_t size;       /* 0: it has none */
+    uint8_t loss, once;  /* of one with a size */
+    uint32_t members, pending, groups, freezing; /* freezing: groups whose view is being ended */
+    char waits[BOUNDS_TEXT]; /* what it waits for */
+};
+/* STATUS_PAGE: items world_status.  next: where the next page begins, 0: this was the last. */
+struct msg_status_page {
+    uint32_t next;
+    uint16_t worlds;
+};
+
 /* Each put writes payload only; each get reads payload and, for messages without lists, needs nothing to be left over. */
 /* The name of a world: a length u8 below BOUNDS_WORLD_NAME and as many bytes, none of them a control character. */
 void put_world_name(struct writer *w, const char *name);
@@ -369,6 +390,12 @@ void put_claim(struct writer *w, const struct msg_claim *m);
 bool get_claim(struct reader *r, struct msg_claim *m);
 void put_decline(struct writer *w, const struct msg_decline *m);
 bool get_decline(struct reader *r, struct msg_decline *m);
+void put_status(struct writer *w, const struct msg_status *m);
+bool get_status(struct reader *r, struct msg_status *m);
+void put_status_page(struct writer *w, const struct msg_status_page *m);
+bool get_status_page(struct reader *r, struct msg_status_page *m);
+void put_world_status(struct writer *w, const struct world_status *m);
+bool get_world_status(struct reader *r, struct world_status *m);
 void put_given_up(struct writer *w, const struct msg_given_up *m);
 bool get_given_up(struct reader *r, struct msg_given_up *m);
 void put_welcome(struct writer *w, const struct msg_welcome *m);

@@ -26,6 +26,7 @@ enum frame_type {
     FRAME_MEASURED = 8,
     FRAME_CLAIM = 10,
     FRAME_DECLINE = 11,
+    FRAME_STATUS = 12,
     /* both ways */
     FRAME_HEARTBEAT = 9,
     /* master to peer */
@@ -39,6 +40,7 @@ enum frame_type {
     FRAME_PROBE = 23,
     FRAME_GIVEN_UP = 24,
     FRAME_VIEW_PART = 25,
+    FRAME_STATUS_PAGE = 26,
     /* between peers: any connection */
     FRAME_HELLO = 32,
     FRAME_HELLO_ACK = 33,

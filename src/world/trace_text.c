@@ -27,6 +27,16 @@ static void of_world(const struct world *w, char out[BOUNDS_WORLD_NAME + 16])
     }
 }
 
+/* "world 'name'", or that it is the default one. */
+static void the_world(const struct world *w, char out[BOUNDS_WORLD_NAME + 16])
+{
+    if (w->name[0] == 0) {
+        snprintf(out, BOUNDS_WORLD_NAME + 16, "the default world");
+    } else {
+        snprintf(out, BOUNDS_WORLD_NAME + 16, "world '%s'", w->name);
+    }
+}
+
 enum log_level world_trace_level(const struct action *a)
 {
     uint32_t machine = a->slot >> 16, to = a->slot & 0xFF;
@@ -39,17 +49,18 @@ enum log_level world_trace_level(const struct action *a)
 
 void world_trace_text(const struct world *w, const struct action *a, char *out, size_t size)
 {
-    char world[BOUNDS_WORLD_NAME + 16];
+    char world[BOUNDS_WORLD_NAME + 16], the[BOUNDS_WORLD_NAME + 16];
     of_world(w, world);
+    the_world(w, the);
     const char *why = a->data != NULL ? a->data : "";
     uint32_t view = (uint32_t)a->value;
     if (a->slot >> 16 == PHASE_MACHINES) {
-        snprintf(out, size, "world '%s' %s", w->name, why);
+        snprintf(out, size, "%s %s", the, why);
         return;
     }
     if (a->slot >> 16 == PHASE_FORMATION) {
         bool given_up = (a->slot & 0xFF) == FORM_GIVEN_UP;
-        snprintf(out, size, "world '%s'%s %s", w->name, given_up ? " was given up:" : ":", why);
+        snprintf(out, size, "%s%s %s", the, given_up ? " was given up:" : ":", why);
         return;
     }
     if (a->slot >> 16 != PHASE_MEMBER) {

@@ -46,6 +46,7 @@ TEST(help_names_every_option) /* an option that nobody can find */
     char help[] = "--help", h[] = "-h";
     EXPECT_EQ(run_master(&p, help, NULL), 0);
     EXPECT(strstr(p.out_text, "--listen") != NULL && strstr(p.out_text, "--log-level") != NULL);
+    EXPECT(strstr(p.out_text, "--status ADDRESS") != NULL);
     EXPECT(strstr(p.out_text, "--dead-ms") != NULL && strstr(p.out_text, "48148") != NULL);
     EXPECT(strstr(p.out_text, "-h, --help") != NULL && strstr(p.out_text, "-V, --version") != NULL);
     EXPECT_STR(p.err_text, "");
@@ -146,6 +147,75 @@ TEST(members_are_not_fenced_at_the_end) /* a run that ends with its master, alth
     close(fd);
     EXPECT_EQ(program_wait(&p), 0);
     EXPECT_STR(p.err_text, "");
+}
+
+static char status_option[] = "--status";
+
+/* Lines that hold these words. */
+static int lines_with(const char *text, const char *first, const char *second)
+{
+    int count = 0;
+    for (const char *line = text; *line != 0;) {
+        const char *end = strchr(line, '\n');
+        char copy[512] = "";
+        size_t size = end != NULL ? (size_t)(end - line) : strlen(line);
+        memcpy(copy, line, size < sizeof copy - 1 ? size : sizeof copy - 1);
+        count += strstr(copy, first) != NULL && strstr(copy, second) != NULL;
+        line += size + (end != NULL);
+    }
+    return count;
+}
+
+TEST(status_prints_a_line_for_each_world) /* of a master that runs, over several pages */
+{
+    enum { WORLDS = 70 };
+    struct program p, asked;
+    pcclComm_t *comm[WORLDS] = {NULL};
+    ccoip_socket_address_t at;
+    char master[32], run[20], name[16];
+    struct msg_welcome welcome;
+    uint16_t port = master_start(&p, listen_option, any_port, level_option, quiet, NULL);
+    snprintf(master, sizeof master, "127.0.0.1:%u", port);
+    EXPECT_EQ(run_master(&asked, status_option, master), 0);
+    EXPECT(strncmp(asked.out_text, "WORLD ", 6) == 0 && count_lines(asked.out_text) == 1);
+    int fd = client_dial(port, false);
+    EXPECT(client_register(fd, &welcome));
+    EXPECT_EQ(pcclInit(), pcclSuccess);
+    EXPECT_EQ(pcclParseAddress(master, 0, &at), pcclSuccess);
+    for (int i = 0; i < WORLDS; i++) {
+        snprintf(name, sizeof name, "sized-%02d", i);
+        pcclCommCreateParamsEx_t params = {.size = sizeof params, .master_address = at, .world = name, .world_size = 1,
+                                           .loss_rule = i % 2 == 0 ? PCCL_LOSS_END : PCCL_LOSS_SHRINK};
+        EXPECT(pcclCreateCommunicatorEx(&params, &comm[i]) == pcclSuccess && pcclConnect(comm[i]) == pcclSuccess);
+    }
+    EXPECT_EQ(run_master(&asked, status_option, master), 0);
+    EXPECT_EQ(count_lines(asked.out_text), 1 + 1 + WORLDS);
+    snprintf(run, sizeof run, "%016llx", (unsigned long long)welcome.run);
+    EXPECT_EQ(lines_with(asked.out_text, "'' ", run), 1);
+    EXPECT_EQ(lines_with(asked.out_text, "any ", " open "), 1);
+    EXPECT_EQ(lines_with(asked.out_text, "'sized-", " begun "), WORLDS);
+    EXPECT(lines_with(asked.out_text, "1 end ", "nothing") == WORLDS / 2 && lines_with(asked.out_text, "1 shrink ", "nothing") == WORLDS / 2);
+    for (int i = 0; i < WORLDS; i++) {
+        snprintf(name, sizeof name, "'sized-%02d'", i);
+        EXPECT_EQ(lines_with(asked.out_text, name, name), 1);
+        EXPECT_EQ(pcclDestroyCommunicator(comm[i]), pcclSuccess);
+    }
+    close(fd);
+    EXPECT_EQ(program_end(&p, SIGTERM), 0);
+    EXPECT_STR(p.err_text, "");
+}
+
+TEST(status_of_no_master_is_one_sentence_and_status_2)
+{
+    struct program p;
+    char master[32], stranger[] = "--status=127.0.0.1:0", nobody[] = "no-such-host.invalid:1";
+    uint16_t port = master_start(&p, listen_option, any_port, NULL);
+    snprintf(master, sizeof master, "127.0.0.1:%u", port);
+    EXPECT_EQ(program_end(&p, SIGTERM), 0);
+    expect_refused(status_option, master, "Connection refused");
+    expect_refused(stranger, NULL, "port 0: give the port at which the master listens");
+    expect_refused(status_option, nobody, "no-such-host.invalid");
+    expect_refused(status_option, NULL, "missing");
 }
 
 TEST(any_address_takes_both_families)

@@ -88,6 +88,9 @@ static void take_frame(struct peer *p, const struct frame_header h, const unsign
             send_claim(p, p->welcome.run, p->welcome.epoch);
         }
         break;
+    case FRAME_STATUS_PAGE:
+        peer_take_status(p, &r);
+        break;
     case FRAME_GIVEN_UP:
         (void)get_given_up(&r, &p->given_up);
         break;

@@ -52,6 +52,8 @@ struct peer {
     struct msg_probe probe;
     struct peer_wait wait;     /* what its heartbeats say, until its view changes */
     struct msg_heartbeat told; /* the master's last one */
+    struct msg_status_page page;
+    struct world_status worlds[STATUS_PAGE_WORLDS]; /* of it */
     char log[PEERS_LOG]; /* names of the frames received, in order, heartbeats left out */
     unsigned char parts[65536]; /* of a VIEW or ADMIT that comes in parts */
     uint32_t parts_used;
@@ -162,6 +164,7 @@ void peer_log_frame(struct peer *p, uint8_t type);
 void peer_take_part(struct peer *p, struct reader *r);
 void peer_take_elected(struct peer *p, struct reader *r);
 void peer_take_answer(struct peer *p, struct reader *r);
+void peer_take_status(struct peer *p, struct reader *r);
 
 bool peer_saw(const struct peer *p, const char *frames); /* the log holds this sequence */
 void peer_forget(struct peer *p);                        /* the log begins afresh */

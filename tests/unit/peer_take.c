@@ -115,3 +115,18 @@ void peer_log_frame(struct peer *p, uint8_t type)
         strncat(p->log, " ", 2);
     }
 }
+
+void peer_take_status(struct peer *p, struct reader *r)
+{
+    if (!get_status_page(r, &p->page)) {
+        abort();
+    }
+    for (uint32_t i = 0; i < p->page.worlds; i++) {
+        if (!get_world_status(r, &p->worlds[i])) {
+            abort();
+        }
+    }
+    if (!reader_done(r)) {
+        abort();
+    }
+}

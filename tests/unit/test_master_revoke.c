@@ -1,5 +1,6 @@
 /* test_master_revoke.c - a member ends its world for all: elastic and sized ones, whatever is under way (W14).
  * SPDX-License-Identifier: MIT */
+#include <stdio.h>
 #include <string.h>
 
 #include "master_peers.h"
@@ -200,4 +201,19 @@ TEST(a_member_that_was_away_reads_that_its_world_is_over)
     expect_over(&p[1], &p[0]);
     expect_over(&p[2], &p[0]);
     cluster_free(c);
+}
+
+TEST(the_log_names_the_world_that_was_revoked_and_by_whom)
+{
+    const char *const names[] = {"", "w"}, *const worlds[] = {"the default world: a member has revoked it", "world 'w': a member has revoked it"},
+                *const who[] = {"peer 1.1 (10.0.0.1:48150) of group 0 revoked the world in view ",
+                                "peer 1.1 (10.0.0.1:48150) of group 0 of world 'w' revoked the world in view "};
+    for (int i = 0; i < 4; i++) {
+        struct cluster *c = cluster_new();
+        cluster_world(c, 2, 0, names[i / 2]);
+        snprintf(c->listen, sizeof c->listen, i % 2 == 0 ? "has revoked" : "revoked the");
+        peer_revoke(c, &c->peers[0]);
+        EXPECT(strstr(c->heard, i % 2 == 0 ? worlds[i / 2] : who[i / 2]) != NULL);
+        cluster_free(c);
+    }
 }

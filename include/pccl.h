@@ -6,6 +6,7 @@
  *
  * What to do for which code (see also pcclErrorClass_t):
  *   pcclRankConnectionLost                            a peer or a link was lost, or an operation given up: read the sizes, call again
+ *                                                     (class pcclClassRejoin: the world has ended, or never began: connect again)
  *   pcclMasterConnectionFailed                        no longer a member: pcclConnect again, synchronise shared state
  *   pcclTooFewPeers                                   alone: pcclUpdateTopology until somebody joins
  *   pcclPendingAsyncOps                               await the operations first

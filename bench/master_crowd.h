@@ -413,7 +413,7 @@ static struct master_config config_of(uint32_t worlds, uint32_t members)
 {
     uint32_t peers = worlds * members;
     return (struct master_config){
-        .run = 77, .epoch = 1, .max_connections = peers + 64, .max_registered = peers + 32, .max_worlds = worlds + 1,
+        .run = 77, .epoch = 1, .max_connections = peers + 64, .max_registered = peers + 32, .max_worlds = worlds + 1, .max_used_names = 100,
         .max_members = members, .max_groups = members < 64 ? members : 64, .max_edges = BOUNDS_EDGES,
         .idle_tags = 16384, .max_operations = 2 * BOUNDS_DECISIONS,
         .heartbeat_ns = CLOCK_S, .dead_ns = 10 * CLOCK_S, .reconnect_ns = 2 * CLOCK_S, .register_ns = 5 * CLOCK_S,

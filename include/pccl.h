@@ -577,6 +577,8 @@ PCCL_EXPORT pcclResult_t pcclGetConnectionStats(const pcclComm_t *communicator, 
  * InvalidArgument at all.  Not so without a communicator that is a member, while a vote is under way (InvalidUsage), and beyond 1,024
  * operations not awaited (RankConnectionLost, cause Usage): then the call was not made.
  *
+ * Where places are given, parts of one buffer must not overlap.
+ *
  * `async_op_out`: null: blocks until the operation has ended.  Else it is launched only, and the handle stored; the buffers are
  * borrowed, the lists of counts and places copied.  Counts are elements, above 2^31 too; types that nothing is computed with (fp8, bool)
  * travel as pcclUint8. */

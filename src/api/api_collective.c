@@ -227,7 +227,7 @@ static uint64_t layout_of(const struct call *k, size_t *largest)
 
 static void call_launch(const struct call *k, bool wrong, struct comm_launch *out)
 {
-    *out = (struct comm_launch){.space = SPACE_ORDERED, .world = k->member.snapshot.group, .bad_argument = wrong,
+    *out = (struct comm_launch){.space = SPACE_ORDERED, .known = k->member.known, .world = k->member.snapshot.group, .bad_argument = wrong,
                                 .params = {.kind = (uint8_t)k->kind}};
     if (wrong) {
         return;
@@ -258,7 +258,7 @@ static pcclResult_t call_wrong(struct comm *c, const struct call *k, pcclResult_
     call_launch(k, true, &launch);
     launch.awaited = true;
     comm_reduce(c, &launch, &o);
-    if (o.result == RESULT_GONE || o.result == RESULT_OVER || o.result == RESULT_USAGE) {
+    if (o.result != RESULT_ARGUMENT && o.result != RESULT_MISMATCH) { /* the check may have been of a view that is gone */
         return api_outcome(&o, call_name(k), 0);
     }
     api_restore(&why);

@@ -260,7 +260,8 @@ static void op_launch_locked(struct comm *c, const struct comm_launch *launch, s
     list_append(op_bucket(c, op->given.tag), &op->place.by_tag);
     op_room_reserve(c, op, &launch->params, launch->root_rank);
     struct session_launch l = {
-        .space = launch->space, .tag = launch->tag, .params = launch->params, .out = launch->out, .world = launch->world,
+        .space = launch->space, .tag = launch->tag, .params = launch->params, .out = launch->out,
+        .known = launch->known, .world = launch->world,
         .root_rank = launch->root_rank, .count = launch->count, .bad_argument = launch->bad_argument,
         .in = in_place && op->memory.backup != NULL ? op->memory.backup : launch->in,
         .in_place = in_place, .no_memory = op->memory.lacking,

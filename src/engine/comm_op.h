@@ -122,7 +122,8 @@ struct comm_launch {
     uint8_t space;           /* enum op_space */
     uint64_t tag;            /* TAG */
     struct op_params params;
-    uint32_t world, root_rank; /* as struct session_launch has them */
+    uint64_t known;          /* this and the next four: as struct session_launch has them */
+    uint32_t world, root_rank;
     size_t count;
     const size_t *counts, *places, *out_counts, *out_places; /* borrowed for the call, of `world` entries; places may be null: one part
                                 behind the other */

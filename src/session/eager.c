@@ -160,6 +160,11 @@ static void take(struct session *s, struct op *op, uint32_t rank, const struct m
             return;
         }
     }
+    if (op->phase == OP_RUN && op->refused == 0 && work_numeric(s, &m->params, &n) &&
+        m->bytes != taken_bytes(s, &s->slots[op->slot].launch, &n, rank)) {
+        refusal_mismatch(s, op, s->view.ids[rank], out); /* alike in name only */
+        return;
+    }
     mark->dropped = true;
     mark->wanted = false;
     uint32_t parked = s->peers[s->view.peer[rank]].parked;

@@ -206,7 +206,7 @@ void launch_call(struct session *s, struct session_event *e, struct outbox *out)
         return;
     }
     t = tag_get(s, l->space, l->tag);
-    if (t == NULL && s->tag_count < s->cfg.max_tags) {
+    if (t == NULL && (ordered || s->tag_count < s->cfg.max_tags)) {
         no_memory(s, e);
         if (ordered) {
             no_number(s);
@@ -226,7 +226,7 @@ void launch_call(struct session *s, struct session_event *e, struct outbox *out)
     c->failed = l->no_memory;
     c->since = s->now;
     c->next = NONE;
-    c->called_view = s->snapshot_view;
+    c->called_view = l->known;
     if (l->params.layout != LAYOUT_PAIRS) {
         c->launch.count = (size_t)l->params.count;
     }

@@ -30,7 +30,7 @@ bool mismatch_with(struct session *s, const struct op *op, uint32_t rank)
     if (!m->ready || !own->ready || rank == s->view.rank) {
         return false;
     }
-    bool pairs = own->params.layout == LAYOUT_PAIRS && op->slot != NONE;
+    bool pairs = own->params.layout == LAYOUT_PAIRS && op->slot != NONE && op->refused == 0;
     return !equal(&m->params, &own->params) || (pairs && !MUTANT(EXPECTS_BLIND) && m->expects != work_sends(s, &s->slots[op->slot].launch, rank).count);
 }
 

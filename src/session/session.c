@@ -375,6 +375,7 @@ void session_info(const struct session *s, struct session_info *out)
         .rank = s->view.world > 0 ? s->view.shown[s->view.rank] : 0,
         .world = s->view.world,
         .snapshot = s->snapshot,
+        .known = s->snapshot_view,
         .open_slots = s->slots_used,
         .voting = s->vote != VOTE_NONE,
         .frozen = s->frozen,

@@ -105,7 +105,8 @@ struct session_launch {
     uint8_t space;          /* enum op_space; ORDERED: tag 0 */
     uint64_t tag;
     struct op_params params; /* root: filled in from root_rank */
-    uint32_t world;         /* ORDERED: members that the program knows: of the snapshot */
+    uint64_t known;         /* ORDERED: the view of the snapshot (session_info) that the call was made by, */
+    uint32_t world;         /* ... and its members */
     uint32_t root_rank;     /* as programs count, among these */
     size_t count;           /* LAYOUT_PAIRS: elements of a part where there is no list; else params.count counts */
     const size_t *counts, *places, *out_counts, *out_places; /* borrowed until it is collected: by rank as programs count; see plan_params;
@@ -274,6 +275,7 @@ struct session_info {
     uint64_t newest;         /* view or open proposal: what a HELLO says */
     uint32_t rank, world;
     struct sizes snapshot;
+    uint64_t known;          /* view of the snapshot */
     uint32_t open_slots;     /* un-collected operations */
     bool voting;
     bool frozen;

@@ -1,7 +1,7 @@
 /* session_state.h - what a session remembers; shared by the files that make up session_step, seen by nobody else.
  *
- * Its tables: peers (whom we are or want to be linked with), ops (operations of the installed view, by (tag, seq)), tags
- * (next number and owed errors of each tag), slots (calls of the program).  Everything is an index: tables move when they grow.
+ * Its tables: peers (whom we are or want to be linked with), ops (of the installed view, by name), tags (next number and owed errors
+ * of each), slots (calls of the program).  Everything is an index: tables move when they grow.
  * Which file writes what: peer_links.c peers, optable.c ops, tags.c tags, slots.c slots, install.c the view, ballot.c the vote, join.c the
  * phase and the master's connection.
  * SPDX-License-Identifier: MIT */
@@ -504,7 +504,6 @@ void tags_renew(struct session *s); /* a new view, or none */
 /* growth.c */
 void growth_init(struct session *s); /* all tables, in the arena */
 bool growth_met(const struct session *s, const struct session_event *e); /* what the master sent finds room */
-
 /* work.c: ranks are those of plans */
 bool work_numeric(const struct session *s, const struct op_params *p, struct numeric *n);
 bool work_is_eager(const struct session *s, const struct op_params *p);

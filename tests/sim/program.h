@@ -29,6 +29,7 @@ struct call {
     size_t bytes, out_bytes, capacity; /* bytes: of the input */
     /* in the order of issue: program_parts.c */
     bool ordered, uneven, bad_argument;
+    uint64_t known;            /* view of its sizes */
     uint32_t world, rank, root; /* as the program knows them */
     size_t base;               /* elements of an even part */
     uint64_t shape;

@@ -100,6 +100,7 @@ void parts_shape(const struct cluster *cl, const struct node *n, struct call *c,
     p->kind = (uint8_t)(h % PLAN_KINDS);
     p->quant = p->quant_dtype = 0;
     p->op = plan_kind_sums(p->kind) ? p->op : 0;
+    c->known = info.known;
     c->world = info.snapshot.group;
     c->rank = info.rank;
     c->root = (uint32_t)(h >> 20) % c->world;
@@ -145,6 +146,7 @@ void parts_lists(struct call *c, struct session_launch *l)
     uint32_t n = c->world;
     l->space = SPACE_ORDERED;
     l->tag = 0;
+    l->known = c->known;
     l->world = n;
     l->root_rank = c->root;
     uint32_t self = c->rank < n ? c->rank : 0;

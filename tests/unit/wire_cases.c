@@ -22,6 +22,11 @@ const struct wire_case *wire_case_find(const char *name)
             return &wire_control_cases[i];
         }
     }
+    for (size_t i = 0; i < wire_status_case_count; i++) {
+        if (strcmp(wire_status_cases[i].name, name) == 0) {
+            return &wire_status_cases[i];
+        }
+    }
     for (size_t i = 0; i < wire_p2p_case_count; i++) {
         if (strcmp(wire_p2p_cases[i].name, name) == 0) {
             return &wire_p2p_cases[i];
@@ -164,6 +169,16 @@ void wire_rnd_bytes(struct rng *rng, void *out, size_t size)
     unsigned char *at = out;
     for (size_t i = 0; i < size; i++) {
         at[i] = (unsigned char)rng_next(rng);
+    }
+}
+
+/* Of any length, and of any bytes that a name may have. */
+void wire_rnd_world(struct rng *rng, char *name)
+{
+    uint64_t size = rng_below(rng, BOUNDS_WORLD_NAME);
+    for (uint64_t i = 0; i < size; i++) {
+        uint64_t byte = 0x20 + rng_below(rng, 0xFF - 0x20);
+        name[i] = (char)(byte < 0x7F ? byte : byte + 1);
     }
 }
 

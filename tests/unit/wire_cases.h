@@ -28,6 +28,8 @@ struct wire_case {
 
 extern const struct wire_case wire_control_cases[];
 extern const size_t wire_control_case_count;
+extern const struct wire_case wire_status_cases[];
+extern const size_t wire_status_case_count;
 extern const struct wire_case wire_p2p_cases[];
 extern const size_t wire_p2p_case_count;
 
@@ -69,6 +71,7 @@ void wire_rnd_text(struct rng *rng, char out[BOUNDS_TEXT]);
 void wire_rnd_address(struct rng *rng, struct net_address *a);
 void wire_rnd_bytes(struct rng *rng, void *out, size_t size);
 uint32_t wire_rnd_items(struct rng *rng);
+void wire_rnd_world(struct rng *rng, char *name);
 void wire_rnd_name(struct rng *rng, struct op_name *n);
 
 #endif

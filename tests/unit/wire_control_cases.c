@@ -43,16 +43,6 @@ static bool get_ids(struct reader *r, uint64_t *ids, uint32_t count)
     return !r->bad && count <= WIRE_CASE_ITEMS;
 }
 
-/* Of any length, and of any bytes that a name may have. */
-static void fill_world(struct rng *rng, char *name)
-{
-    uint64_t size = rng_below(rng, BOUNDS_WORLD_NAME);
-    for (uint64_t i = 0; i < size; i++) {
-        uint64_t byte = 0x20 + rng_below(rng, 0xFF - 0x20);
-        name[i] = (char)(byte < 0x7F ? byte : byte + 1);
-    }
-}
-
 static void register_fill(void *at, struct rng *rng)
 {
     struct msg_register *m = at;
@@ -66,7 +56,7 @@ static void register_fill(void *at, struct rng *rng)
     m->open_vote = (uint8_t)rng_below(rng, 5);
     m->verify = (uint8_t)rng_below(rng, 2);
     m->addresses = fill_addresses(rng, m->address);
-    fill_world(rng, m->world);
+    wire_rnd_world(rng, m->world);
     if (rng_below(rng, 2) == 0) {
         m->claim.size = 1 + (uint32_t)rng_below(rng, BOUNDS_MEMBERS);
         m->claim.rank = (uint32_t)rng_below(rng, m->claim.size);
@@ -103,59 +93,6 @@ static void decline_fill(void *at, struct rng *rng)
     m->cause = (uint8_t)(1 + rng_below(rng, CAUSE_INTERNAL));
 }
 WIRE_PLAIN(decline)
-
-static void status_fill(void *at, struct rng *rng)
-{
-    struct msg_status *m = at;
-    m->from = (uint32_t)rng_next(rng);
-}
-WIRE_PLAIN(status)
-
-struct whole_status_page {
-    struct msg_status_page m;
-    struct world_status world[WIRE_CASE_ITEMS];
-};
-
-static void status_page_fill(void *at, struct rng *rng)
-{
-    struct whole_status_page *x = at;
-    x->m.next = (uint32_t)rng_next(rng);
-    x->m.worlds = (uint16_t)rng_below(rng, WIRE_CASE_ITEMS + 1);
-    for (uint32_t i = 0; i < x->m.worlds; i++) {
-        struct world_status *s = &x->world[i];
-        fill_world(rng, s->name);
-        s->run = rng_next(rng);
-        s->view = rng_next(rng);
-        s->phase = (uint8_t)rng_below(rng, STATUS_GIVEN_UP + 1);
-        s->size = (uint16_t)rng_below(rng, BOUNDS_MEMBERS + 1);
-        s->loss = (uint8_t)rng_below(rng, 2);
-        s->once = (uint8_t)rng_below(rng, 2);
-        s->members = (uint32_t)rng_next(rng);
-        s->pending = (uint32_t)rng_next(rng);
-        s->groups = (uint32_t)rng_next(rng);
-        s->freezing = (uint32_t)rng_next(rng);
-        wire_rnd_text(rng, s->waits);
-    }
-}
-
-static void status_page_put(struct writer *w, const void *at)
-{
-    const struct whole_status_page *x = at;
-    put_status_page(w, &x->m);
-    for (uint32_t i = 0; i < x->m.worlds; i++) {
-        put_world_status(w, &x->world[i]);
-    }
-}
-
-static bool status_page_get(struct reader *r, void *at)
-{
-    struct whole_status_page *x = at;
-    bool good = get_status_page(r, &x->m) && x->m.worlds <= WIRE_CASE_ITEMS;
-    for (uint32_t i = 0; good && i < x->m.worlds; i++) {
-        good = get_world_status(r, &x->world[i]);
-    }
-    return good && reader_done(r);
-}
 
 static void given_up_fill(void *at, struct rng *rng)
 {
@@ -591,8 +528,6 @@ const struct wire_case wire_control_cases[] = {
     WIRE_ROW(claim, FRAME_CLAIM, struct msg_claim),
     WIRE_ROW(given_up, FRAME_GIVEN_UP, struct msg_given_up),
     WIRE_ROW(welcome, FRAME_WELCOME, struct msg_welcome),
-    WIRE_ROW(status, FRAME_STATUS, struct msg_status),
-    WIRE_ROW(status_page, FRAME_STATUS_PAGE, struct whole_status_page),
     WIRE_ROW(decline, FRAME_DECLINE, struct msg_decline),
     WIRE_ROW(leave, FRAME_LEAVE, struct msg_leave),
     WIRE_ROW(heartbeat, FRAME_HEARTBEAT, struct msg_heartbeat),

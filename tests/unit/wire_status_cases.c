@@ -1,0 +1,65 @@
+/* wire_status_cases.c - the messages of whoever only asks what a master serves, as cases (see wire_cases.h).
+ * SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/unit/wire_cases.h"
+
+static void status_fill(void *at, struct rng *rng)
+{
+    struct msg_status *m = at;
+    m->from = (uint32_t)rng_next(rng);
+}
+WIRE_PLAIN(status)
+
+struct whole_status_page {
+    struct msg_status_page m;
+    struct world_status world[WIRE_CASE_ITEMS];
+};
+
+static void status_page_fill(void *at, struct rng *rng)
+{
+    struct whole_status_page *x = at;
+    x->m.next = (uint32_t)rng_next(rng);
+    x->m.worlds = (uint16_t)rng_below(rng, WIRE_CASE_ITEMS + 1);
+    for (uint32_t i = 0; i < x->m.worlds; i++) {
+        struct world_status *s = &x->world[i];
+        wire_rnd_world(rng, s->name);
+        s->run = rng_next(rng);
+        s->view = rng_next(rng);
+        s->phase = (uint8_t)rng_below(rng, STATUS_GIVEN_UP + 1);
+        s->size = (uint16_t)rng_below(rng, BOUNDS_MEMBERS + 1);
+        s->loss = (uint8_t)rng_below(rng, 2);
+        s->once = (uint8_t)rng_below(rng, 2);
+        s->members = (uint32_t)rng_next(rng);
+        s->pending = (uint32_t)rng_next(rng);
+        s->groups = (uint32_t)rng_next(rng);
+        s->freezing = (uint32_t)rng_next(rng);
+        wire_rnd_text(rng, s->waits);
+    }
+}
+
+static void status_page_put(struct writer *w, const void *at)
+{
+    const struct whole_status_page *x = at;
+    put_status_page(w, &x->m);
+    for (uint32_t i = 0; i < x->m.worlds; i++) {
+        put_world_status(w, &x->world[i]);
+    }
+}
+
+static bool status_page_get(struct reader *r, void *at)
+{
+    struct whole_status_page *x = at;
+    bool good = get_status_page(r, &x->m) && x->m.worlds <= WIRE_CASE_ITEMS;
+    for (uint32_t i = 0; good && i < x->m.worlds; i++) {
+        good = get_world_status(r, &x->world[i]);
+    }
+    return good && reader_done(r);
+}
+
+const struct wire_case wire_status_cases[] = {
+    WIRE_ROW(status, FRAME_STATUS, struct msg_status),
+    WIRE_ROW(status_page, FRAME_STATUS_PAGE, struct whole_status_page),
+};
+const size_t wire_status_case_count = sizeof wire_status_cases / sizeof wire_status_cases[0];

@@ -19,7 +19,7 @@
     X(SYNC_NO_LEAF_CHECK) X(BULK_REST) X(SLOW_IS_STILL) X(ALONE_NEVER) X(ALONE_SETTLES)           \
     X(REVISION_ANY) /* the highest on offer wins, however old */ X(ROUNDS_DIFFER)  \
     X(CLOSE_FORMED) X(SIZE_ALONE) X(DEADLINE_OWN) X(OVER_NOT) X(STALE_CLAIM)                      \
-    X(OLD_VIEW_NOT) X(UNNUMBERED) X(EXPECTS_BLIND) X(SIZES_KEPT)                                  \
+    X(OLD_VIEW_NOT) X(UNNUMBERED) X(EXPECTS_BLIND) X(SIZES_KEPT) X(OWED_GAPS)                      \
     X(REVOKE_NOT) X(REVOKE_GROUP) X(ONCE_FIRST) X(KEY_OLD) X(JOIN_WAITS) X(DECLINE_OWN)                                                             \
     /* of the shells: process tests and tests of the master find them, see scripts/mutants.sh */              \
     X(RESTORE_NOT) X(NO_USER_TIMEOUT) X(FRAME_TIMER_NOT) X(ROOM_LEAK) X(BLAME_KEPT)

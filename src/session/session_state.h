@@ -101,7 +101,9 @@ struct tag {
     uint8_t space;       /* enum op_space */
     uint32_t next_seq;
     uint32_t slot;       /* SPACE_TAG: un-collected operation of this tag, NONE */
-    uint32_t open;       /* SPACE_ORDERED: un-collected operations */
+    uint32_t open;       /* SPACE_ORDERED: un-collected operations, */
+    uint64_t owed_view;  /* ... and of which view, with which number, the next owed error has to be */
+    uint32_t owed_next;
     uint32_t owed;       /* list of owed errors, NONE */
     uint32_t refusals;   /* since the last success, since `settled` votes in this view, that somebody may not have taken */
     uint32_t settled;
@@ -114,8 +116,8 @@ struct owed {
     uint8_t space;
     uint32_t next;
     uint8_t outcome;     /* OUTCOME_ABORT or OUTCOME_REFUSED; 0: entry not in use */
-    uint8_t cause;
-    uint64_t culprit;
+    uint8_t cause, loss; /* loss: why the view before that ended, at whom */
+    uint64_t culprit, lost;
     uint64_t view;       /* whose sizes come with it */
     uint32_t seq;        /* its number in the view before that */
     struct sizes sizes;
@@ -521,7 +523,6 @@ void launch_call(struct session *s, struct session_event *e, struct outbox *out)
 void launch_deferred(struct session *s, struct outbox *out); /* as many as the outbox takes: the rest in a later step */
 bool launch_due(const struct session *s); /* a deferred call need not wait any longer */
 void launch_collect(struct session *s, struct session_event *e);
-
 /* hold.c */
 void hold_complete(struct session *s, struct op *op, uint64_t digest, struct outbox *out);
 void hold_send(struct session *s, struct op *op, struct outbox *out);
@@ -541,13 +542,11 @@ void refusal_message(struct session *s, uint32_t from, const struct frame_header
 void refusal_check(struct session *s, struct op *op, struct outbox *out);
 void refusal_request(struct session *s, struct op *op, uint8_t cause, struct outbox *out); /* deadline, cancel */
 void refusal_skip(struct session *s, uint32_t settled); /* those first refused before so many votes were settled, that one included */
-
 /* eager.c */
 void eager_start(struct session *s, struct op *op, struct outbox *out);
 void eager_message(struct session *s, uint32_t from, struct reader *r, struct outbox *out);
 void eager_want(struct session *s, uint32_t from, struct reader *r, struct outbox *out);
 void eager_advance(struct session *s, struct op *op, struct outbox *out);
-
 /* waits.c */
 /* All that have to launch it before it can go on here have done so: what stands still now waits for a machine. */
 bool waits_launched(const struct session *s, const struct op *op);

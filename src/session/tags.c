@@ -100,6 +100,10 @@ void tags_renew(struct session *s)
         if (t->owed == NONE && t->slot == NONE && t->open == 0) {
             forget(s, i);
         } else {
+            if (t->owed != NONE && t->owed_view != s->owed[t->owed].view) { /* of the view that ends now */
+                t->owed_view = s->owed[t->owed].view;
+                t->owed_next = t->next_seq;
+            }
             t->next_seq = t->refusals = 0;
         }
     }
@@ -162,10 +166,33 @@ bool owed_add(struct session *s, const struct op_name *name, const struct owed *
     return true;
 }
 
+/* P12: in the order of issue a number may be owed an error while one before it, which is not launched here either, is not: only who is
+ * lost had launched that one.  It is aborted by the loss, for all who are left alike. */
+static bool owes_one_before(const struct session *s, struct tag *t, struct owed *what)
+{
+    if (t->owed_view != s->owed[t->owed].view) { /* nothing was launched in the view that this one followed: errors came first */
+        t->owed_view = s->owed[t->owed].view;
+        t->owed_next = 0;
+    }
+    uint32_t number = t->owed_next++;
+    *what = s->owed[t->owed];
+    if (what->seq <= number || MUTANT(OWED_GAPS)) {
+        t->owed_next = what->seq + 1;
+        return false;
+    }
+    what->outcome = OUTCOME_ABORT;
+    what->cause = what->loss;
+    what->culprit = what->lost;
+    return true;
+}
+
 bool owed_take(struct session *s, struct tag *t, struct owed *what)
 {
     if (t->owed == NONE) {
         return false;
+    }
+    if (t->space == SPACE_ORDERED && owes_one_before(s, t, what)) {
+        return true;
     }
     uint32_t i = t->owed;
     *what = s->owed[i];

@@ -556,6 +556,22 @@ typedef struct pcclConnectionStats_t {
 PCCL_EXPORT pcclResult_t pcclGetConnectionStats(const pcclComm_t *communicator, pcclConnectionStats_t *stats_out,
                                                 size_t capacity, size_t *count_out);
 
+typedef enum pcclTransportKind_t {
+    pcclTransportTcp = 0,
+    pcclTransportSharedMemory = 1
+} pcclTransportKind_t;
+
+typedef struct pcclTransport_t {
+    uint64_t peer;
+    uint32_t lane; /* 0 .. pool size - 1; UINT32_MAX: the control link, always TCP */
+    pcclTransportKind_t kind;
+} pcclTransport_t;
+
+/* What carries the bytes of every connection to other peers: processes of one user on one host share memory where they can, unless
+ * PCCL_SHM_DISABLE is 1 for one of them.  The first `capacity` of `*count_out` connections are written. */
+PCCL_EXPORT pcclResult_t pcclGetTransports(const pcclComm_t *communicator, pcclTransport_t *transports_out, size_t capacity,
+                                           size_t *count_out);
+
 /* ---- Collectives, in the order of issue ------------------------------------------------------------------------- */
 
 /* These have no tags: the k-th of these calls at one member meets the k-th at every other, whatever threads make them.  All must agree

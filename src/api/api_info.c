@@ -146,43 +146,58 @@ pcclResult_t pcclGetMissingRanks(const pcclComm_t *communicator, uint32_t *ranks
 
 struct info_stats {
     pcclConnectionStats_t *out;
+    pcclTransport_t *transports; /* in place of `out` */
     size_t capacity, count;
 };
 
 static void info_stat(void *user, const struct comm_traffic *one)
 {
     struct info_stats *stats = user;
-    if (stats->count < stats->capacity) {
+    if (stats->count < stats->capacity && stats->transports != NULL) {
+        stats->transports[stats->count] = (pcclTransport_t){one->peer, one->lane, one->shared ? pcclTransportSharedMemory : pcclTransportTcp};
+    } else if (stats->count < stats->capacity) {
         stats->out[stats->count] = (pcclConnectionStats_t){one->peer, one->lane, one->tx_bytes, one->rx_bytes};
     }
     stats->count++;
 }
 
+/* Tells of each connection. */
+static pcclResult_t info_connections(const pcclComm_t *communicator, const char *call, const char *missing, struct info_stats *stats,
+                                     size_t *count_out)
+{
+    struct comm *c;
+    pcclResult_t rc = api_enter(communicator, call, &c);
+    if (rc != pcclSuccess) {
+        return rc;
+    }
+    if (missing != NULL) {
+        api_leave(c);
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, call, "%s is null", missing);
+    }
+    rc = api_not_gone(c, call);
+    if (rc == pcclSuccess) {
+        pthread_mutex_lock(&c->lock);
+        comm_traffic(c, info_stat, stats);
+        pthread_mutex_unlock(&c->lock);
+        *count_out = stats->count;
+    }
+    api_leave(c);
+    return rc;
+}
+
 pcclResult_t pcclGetConnectionStats(const pcclComm_t *communicator, pcclConnectionStats_t *stats_out, size_t capacity,
                                     size_t *count_out)
 {
-    struct comm *c;
-    pcclResult_t rc = api_enter(communicator, "connection stats", &c);
-    if (rc != pcclSuccess) {
-        return rc;
-    }
-    if (count_out == NULL || (stats_out == NULL && capacity > 0)) {
-        api_leave(c);
-        return api_fail(pcclInvalidArgument, pcclCauseUsage, "connection stats", "%s is null",
-                        count_out == NULL ? "count_out" : "stats_out");
-    }
-    rc = api_not_gone(c, "connection stats");
-    if (rc != pcclSuccess) {
-        api_leave(c);
-        return rc;
-    }
     struct info_stats stats = {.out = stats_out, .capacity = capacity};
-    pthread_mutex_lock(&c->lock);
-    comm_traffic(c, info_stat, &stats);
-    pthread_mutex_unlock(&c->lock);
-    *count_out = stats.count;
-    api_leave(c);
-    return pcclSuccess;
+    const char *missing = count_out == NULL ? "count_out" : stats_out == NULL && capacity > 0 ? "stats_out" : NULL;
+    return info_connections(communicator, "connection stats", missing, &stats, count_out);
+}
+
+pcclResult_t pcclGetTransports(const pcclComm_t *communicator, pcclTransport_t *transports_out, size_t capacity, size_t *count_out)
+{
+    struct info_stats stats = {.transports = transports_out, .capacity = capacity};
+    const char *missing = count_out == NULL ? "count_out" : transports_out == NULL && capacity > 0 ? "transports_out" : NULL;
+    return info_connections(communicator, "transports", missing, &stats, count_out);
 }
 
 pcclResult_t pcclParseAddress(const char *text, uint16_t default_port, ccoip_socket_address_t *address_out)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/id.h"
 #include "engine/link.h"
 
 #define BUNDLE_RETRY_NS INT64_C(10000000)
@@ -40,6 +41,9 @@ static void bundle_down(struct link *l, struct comm_after *after)
     uint64_t number = l->bundle.number;
     bool was_up = l->bundle.up;
     bundle_end(l);
+    if (was_up && l->bundle.shared > 0) {
+        memcpy(l->bundle.distrusted, l->control.host_name, sizeof l->bundle.distrusted);
+    }
     l->bundle.retry_ns = was_up || l->bundle.retry_ns == 0 ? BUNDLE_RETRY_NS : l->bundle.retry_ns * 2;
     l->bundle.retry_ns = l->bundle.retry_ns < BUNDLE_RETRY_MOST_NS ? l->bundle.retry_ns : BUNDLE_RETRY_MOST_NS;
     l->bundle.retry_at = clock_now_ns() + l->bundle.retry_ns;
@@ -76,7 +80,7 @@ void bundle_add(struct link *l, uint64_t number, uint16_t lane, uint16_t lanes, 
         memset(l->bundle.streams, 0, sizeof l->bundle.streams);
         l->bundle.number = number;
         l->bundle.lanes = lanes;
-        l->bundle.here = 0;
+        l->bundle.here = l->bundle.shared = 0;
     }
     struct stream *s = l->bundle.streams[lane] == NULL ? stream_new(l, number, lane, conn) : NULL;
     if (s == NULL) {
@@ -87,12 +91,43 @@ void bundle_add(struct link *l, uint64_t number, uint16_t lane, uint16_t lanes, 
         return;
     }
     l->bundle.streams[lane] = s;
+    l->bundle.shared += s->transport.shm != NULL;
     lane_post_surely(c->engine->lane[lane], &(struct lane_order){.kind = LANE_STREAM, .stream = s});
     after->lanes |= UINT64_C(1) << lane;
     if (++l->bundle.here == lanes) {
         l->bundle.up = true;
         l->bundle.retry_ns = 0;
         comm_step(c, &(struct session_event){.kind = SESSION_DATA_UP, .peer = l->peer, .number = number}, after);
+    }
+}
+
+static bool bundle_offered(const struct link *l)
+{
+    return (l->control.host_name[0] | l->control.host_name[1]) != 0;
+}
+
+/* Whether shared memory is worth a try. */
+static bool bundle_shares(const struct link *l)
+{
+    return bundle_offered(l) && l->comm->engine->host_listener.fd >= 0 &&
+           memcmp(l->bundle.distrusted, l->control.host_name, sizeof l->bundle.distrusted) != 0;
+}
+
+/* What was chosen, once; by the end that dialled, which knows why. */
+static void bundle_tell(struct link *l, const char *why, struct comm_after *after)
+{
+    uint8_t now = l->bundle.shared == l->bundle.lanes ? 2 : 1;
+    if (!l->bundle.up || l->bundle.told == now) {
+        return;
+    }
+    l->bundle.told = now;
+    if (now == 2) {
+        comm_say(after, LOG_INFO, "peer " ID_FORMAT ": data goes through shared memory", ID_PARTS(l->peer));
+    } else if (!bundle_offered(l)) {
+        comm_say(after, LOG_DEBUG, "peer " ID_FORMAT ": data goes over TCP: it is on another host, or its shared memory is off", ID_PARTS(l->peer));
+    } else {
+        comm_say(after, LOG_INFO, "peer " ID_FORMAT ": data goes over TCP: %s", ID_PARTS(l->peer), bundle_shares(l) ? why
+                 : l->comm->engine->host_listener.fd < 0 ? "shared memory is off here" : "a connection through shared memory broke");
     }
 }
 
@@ -106,6 +141,7 @@ static void bundle_dialled(struct dial *d, struct conn *conn, uint64_t stale_vie
         bundle_down(l, after);
     } else {
         bundle_add(l, d->hello.number, d->hello.lane, d->hello.lanes, conn, after);
+        bundle_tell(l, d->why, after);
     }
 }
 
@@ -113,15 +149,16 @@ static void bundle_dial(struct link *l, struct comm_after *after)
 {
     struct comm *c = l->comm;
     uint16_t lanes = l->want.info.lanes < c->machine.config.lanes ? l->want.info.lanes : c->machine.config.lanes;
+    const uint64_t *name = bundle_shares(l) ? l->control.host_name : NULL;
     memset(l->bundle.streams, 0, sizeof l->bundle.streams);
     l->bundle.number = dial_number(c);
     l->bundle.lanes = lanes;
-    l->bundle.here = 0;
+    l->bundle.here = l->bundle.shared = 0;
     for (uint16_t i = 0; i < lanes; i++) {
         struct msg_hello m = link_hello(l, LINK_DATA, l->bundle.number);
         m.lane = i;
         m.lanes = lanes;
-        if (dial_start(c, &m, l->want.info.address, l->want.info.addresses, bundle_dialled, l) == NULL) {
+        if (dial_start(c, &m, name, l->want.info.address, l->want.info.addresses, bundle_dialled, l) == NULL) {
             bundle_down(l, after);
             return;
         }

@@ -204,6 +204,7 @@ static inline void comm_ended(struct comm *c)
 struct comm_traffic {
     uint64_t peer;
     uint32_t lane;           /* UINT32_MAX: the control link */
+    bool shared;             /* through shared memory */
     uint64_t tx_bytes, rx_bytes;
 };
 /* With comm.lock: tells of each connection (link_table.c). */

@@ -179,6 +179,7 @@ static void control_dialled(struct dial *d, struct conn *conn, uint64_t stale_vi
     struct link *l = d->user;
     l->control.dial = NULL;
     if (conn != NULL) {
+        memcpy(l->control.host_name, d->told_name, sizeof l->control.host_name);
         control_up(l, conn, after);
         return;
     }
@@ -213,7 +214,7 @@ int64_t control_tick(struct link *l, int64_t now, struct comm_after *after)
     if (l->control.conn == NULL && l->want.dial && l->control.dial == NULL) {
         if (l->control.retry_at <= now) {
             struct msg_hello m = link_hello(l, LINK_CONTROL, dial_number(c));
-            l->control.dial = dial_start(c, &m, l->want.info.address, l->want.info.addresses, control_dialled, l);
+            l->control.dial = dial_start(c, &m, NULL, l->want.info.address, l->want.info.addresses, control_dialled, l);
             l->control.retry_at = now + CONTROL_RETRY_MOST_NS;
         } else {
             next = l->control.retry_at < next ? l->control.retry_at : next;

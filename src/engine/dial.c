@@ -15,6 +15,15 @@ enum { DIAL_TRY_NS = 2000000000 }; /* per candidate: five of them must not eat u
 
 static void dial_ready(struct source *source, uint32_t events);
 
+/* What the try under way is connected to, or was. */
+static const char *dial_where(const struct dial *d, char text[ADDR_TEXT])
+{
+    if (d->next == 0) {
+        return "its Unix socket";
+    }
+    return addr_format(&d->address[d->next - 1], text);
+}
+
 static void dial_close_try(struct dial *d)
 {
     if (d->conn != NULL) {
@@ -45,10 +54,57 @@ static void dial_end(struct dial *d, struct conn *conn, uint64_t stale_view, str
     dial_free(d);
 }
 
+/* From here on the loop tells of it. */
+static bool dial_watch(struct dial *d, const struct transport *t, struct err *err)
+{
+    conn_open_transport(d->conn, t);
+    d->conn->single = true;
+    d->conn->most = LINK_HELLO_BYTES;
+    d->conn->source.ready = dial_ready;
+    d->conn->user = d;
+    d->conn->loop = &d->engine->service;
+    if (loop_add(d->conn->loop, &d->conn->source, EPOLLOUT, err) != PCCL_OK) {
+        d->conn->loop = NULL;
+        dial_close_try(d);
+        return false;
+    }
+    d->try_deadline = clock_now_ns() + DIAL_TRY_NS;
+    engine_arm(d->engine, d->try_deadline);
+    return true;
+}
+
+/* Begins with the Unix socket, once; false: that cannot be. */
+static bool dial_host(struct dial *d)
+{
+    uint64_t name[2] = {d->host_name[0], d->host_name[1]};
+    struct err err = {.text = ""};
+    struct transport t;
+    int fd = -1;
+    if (name[0] == 0 && name[1] == 0) {
+        return false;
+    }
+    d->host_name[0] = d->host_name[1] = 0;
+    if (sock_dial_host(name, &fd, &err) == PCCL_OK && transport_shm_dial(&t, fd, &err) == PCCL_OK) {
+        d->conn = conn_new();
+        if (d->conn == NULL) {
+            t.ops->close(&t);
+            return false;
+        }
+        if (dial_watch(d, &t, &err)) {
+            return true;
+        }
+    }
+    snprintf(d->why, sizeof d->why, "%.*s", (int)sizeof d->why - 1, err.text);
+    return false;
+}
+
 /* Begins with the next candidate that can be begun with; false: there is none left. */
 static bool dial_next(struct dial *d)
 {
     dial_close_try(d);
+    if (dial_host(d)) {
+        return true;
+    }
     while (d->next < d->addresses) {
         struct net_address to = d->address[d->next++];
         struct err err = {.text = ""};
@@ -59,26 +115,16 @@ static bool dial_next(struct dial *d)
             }
             continue;
         }
+        struct transport t;
+        transport_tcp_take(&t, fd);
         d->conn = conn_new();
         if (d->conn == NULL) {
-            struct transport t;
-            transport_tcp_take(&t, fd);
             t.ops->close(&t);
             return false;
         }
-        conn_open_take(d->conn, fd);
-        d->conn->single = true;
-        d->conn->most = LINK_HELLO_BYTES;
-        d->conn->source.ready = dial_ready;
-        d->conn->user = d;
-        d->conn->loop = &d->engine->service;
-        if (loop_add(d->conn->loop, &d->conn->source, EPOLLOUT, &err) == PCCL_OK) {
-            d->try_deadline = clock_now_ns() + DIAL_TRY_NS;
-            engine_arm(d->engine, d->try_deadline);
+        if (dial_watch(d, &t, &err)) {
             return true;
         }
-        d->conn->loop = NULL;
-        dial_close_try(d);
     }
     return false;
 }
@@ -95,17 +141,19 @@ static void dial_failed(struct dial *d, struct comm_after *after)
 static void dial_connected(struct dial *d, struct comm_after *after)
 {
     struct err err;
-    struct net_address to = d->address[d->next - 1];
     struct conn *c = d->conn;
     unsigned char frame[FRAME_HEADER_BYTES + 256];
-    pccl_status st = sock_connected(c->source.fd, &to, &err);
+    bool host = d->next == 0;
+    pccl_status st = host ? PCCL_OK : sock_connected(c->source.fd, &d->address[d->next - 1], &err);
     if (st != PCCL_OK) {
         d->met = st == PCCL_ERR_CLOSED ? DIAL_MET_NOBODY : DIAL_MET_OTHER;
         snprintf(d->why, sizeof d->why, "%.*s", (int)sizeof d->why - 1, err.text);
         dial_failed(d, after);
         return;
     }
-    sock_tune(c->source.fd, d->comm->params.stall_ns + (d->hello.kind == LINK_DATA ? d->comm->params.stall_ns / 2 : 0));
+    if (!host) {
+        sock_tune(c->source.fd, d->comm->params.stall_ns + (d->hello.kind == LINK_DATA ? d->comm->params.stall_ns / 2 : 0));
+    }
     if (d->hello.kind == 0) {
         conn_detach(c);
         d->conn = NULL;
@@ -145,6 +193,7 @@ static void dial_answered(struct dial *d, struct comm_after *after)
             c->single = false;
             c->most = UINT32_MAX;
             d->conn = NULL;
+            memcpy(d->told_name, ack.host_name, sizeof d->told_name);
             dial_end(d, c, 0, after);
             return;
         }
@@ -158,7 +207,7 @@ static void dial_answered(struct dial *d, struct comm_after *after)
     d->met = version != 0 ? DIAL_MET_FOREIGN : DIAL_MET_OTHER;
     if (version != 0) {
         snprintf(d->why, sizeof d->why, "the peer at %s speaks version %u of the protocol, this peer version %d",
-                 addr_format(&d->address[d->next - 1], where), version, FRAME_VERSION);
+                 dial_where(d, where), version, FRAME_VERSION);
     } else {
         snprintf(d->why, sizeof d->why, "the other end closed the connection at the greeting");
     }
@@ -185,8 +234,8 @@ uint64_t dial_number(struct comm *c)
     return ++c->dialled;
 }
 
-struct dial *dial_start(struct comm *c, const struct msg_hello *hello, const struct net_address *address,
-                        uint8_t addresses, void (*done)(struct dial *, struct conn *, uint64_t, struct comm_after *),
+struct dial *dial_start(struct comm *c, const struct msg_hello *hello, const uint64_t *host_name,
+                        const struct net_address *address, uint8_t addresses, void (*done)(struct dial *, struct conn *, uint64_t, struct comm_after *),
                         void *user)
 {
     struct dial *d = calloc(1, sizeof *d);
@@ -196,6 +245,9 @@ struct dial *dial_start(struct comm *c, const struct msg_hello *hello, const str
     d->engine = c->engine;
     d->comm = c;
     d->hello = *hello;
+    if (host_name != NULL) {
+        memcpy(d->host_name, host_name, sizeof d->host_name);
+    }
     d->addresses = addresses < BOUNDS_ADDRESSES ? addresses : BOUNDS_ADDRESSES;
     memcpy(d->address, address, d->addresses * sizeof *address);
     d->done = done;
@@ -225,7 +277,7 @@ int64_t dial_tick(struct engine *e, int64_t now)
             char text[ADDR_TEXT];
             d->met = DIAL_MET_SILENCE;
             snprintf(d->why, sizeof d->why, "connect to %s: no answer for 2 s",
-                     addr_format(&d->address[d->next - 1], text));
+                     dial_where(d, text));
         }
         if (dial_next(d)) {
             next = d->try_deadline < next ? d->try_deadline : next;

@@ -8,11 +8,13 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "core/check.h"
 #include "core/clock.h"
+#include "core/log.h"
 #include "net/fds.h"
 #include "net/sock.h"
 #include "engine/comm.h"
@@ -98,7 +100,18 @@ static void engine_accept(struct source *source, uint32_t events)
     struct engine *e = LIST_ENTRY(source, struct engine, listener);
     (void)events;
     for (int i = 0; i < ENGINE_ACCEPTS; i++) {
-        if (!greet_accept(e)) {
+        if (!greet_accept(e, false)) {
+            break;
+        }
+    }
+}
+
+static void engine_accept_host(struct source *source, uint32_t events)
+{
+    struct engine *e = LIST_ENTRY(source, struct engine, host_listener);
+    (void)events;
+    for (int i = 0; i < ENGINE_ACCEPTS; i++) {
+        if (!greet_accept(e, true)) {
             break;
         }
     }
@@ -296,6 +309,39 @@ static pccl_status engine_listen(struct engine *e, struct err *err)
     return PCCL_OK;
 }
 
+/* Where processes of this host dial for shared memory.  Without it they use TCP. */
+static pccl_status engine_listen_host(struct engine *e, struct err *err)
+{
+    const char *off = getenv("PCCL_SHM_DISABLE");
+    struct err why = {.text = ""};
+    e->host_listener.fd = -1;
+    e->host_name[0] = e->host_name[1] = 0;
+    if (off != NULL && strcmp(off, "") != 0 && strcmp(off, "0") != 0 && strcmp(off, "1") != 0) {
+        return err_set(err, PCCL_ERR_INVALID, "PCCL_SHM_DISABLE '%.20s': expected 0 or 1", off);
+    }
+    if (off != NULL && strcmp(off, "1") == 0) {
+        return PCCL_OK;
+    }
+    uint64_t name[2];
+    int fd = -1;
+    pccl_status st = getrandom(name, sizeof name, 0) == (ssize_t)sizeof name ? sock_listen_host(name, &fd, &why)
+                                                                             : err_errno(&why, "draw a name");
+    if (st == PCCL_OK) {
+        e->host_listener.fd = fd;
+        e->host_listener.ready = engine_accept_host;
+        st = loop_add(&e->service, &e->host_listener, EPOLLIN, &why);
+    }
+    if (st != PCCL_OK) {
+        log_line(LOG_INFO, "no shared memory with processes of this host: %s", why.text);
+        fds_close(fd);
+        e->host_listener.fd = -1;
+        return PCCL_OK;
+    }
+    e->host_name[0] = name[0];
+    e->host_name[1] = name[1];
+    return PCCL_OK;
+}
+
 static void engine_stop(struct engine *e)
 {
     atomic_store(&e->stopping, true);
@@ -317,6 +363,7 @@ static void engine_stop(struct engine *e)
     }
     atomic_store(&e->lanes, 0);
     fds_close(e->listener.fd);
+    fds_close(e->host_listener.fd);
     fds_close(e->timer.fd);
     loop_close(&e->service);
     e->started = false;
@@ -341,9 +388,13 @@ static pccl_status engine_start(struct engine *e, struct err *err)
     if (st != PCCL_OK) {
         goto fail_timer;
     }
+    e->host_listener.fd = -1;
     st = loop_add(&e->service, &e->timer, EPOLLIN, err);
     if (st == PCCL_OK) {
         st = loop_add(&e->service, &e->listener, EPOLLIN, err);
+    }
+    if (st == PCCL_OK) {
+        st = engine_listen_host(e, err);
     }
     if (st == PCCL_OK && engine_thread(&e->service_thread, engine_service, e) != 0) {
         st = err_set(err, PCCL_ERR_SYSTEM, "start thread: no resources");
@@ -353,6 +404,7 @@ static pccl_status engine_start(struct engine *e, struct err *err)
         return PCCL_OK;
     }
     fds_close(e->listener.fd);
+    fds_close(e->host_listener.fd);
 fail_timer:
     fds_close(e->timer.fd);
 fail:

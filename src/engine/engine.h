@@ -50,6 +50,8 @@ struct engine {
     struct loop service;
     pthread_t service_thread;
     struct source listener, timer; /* fds owned */
+    struct source host_listener;   /* fd owned: for processes of this host; -1: none */
+    uint64_t host_name[2];  /* its secret name; zeros: none */
     pthread_mutex_t arm_lock;
     _Atomic int64_t armed;  /* when the timer fires */
     struct list jobs;       /* struct engine_job, under arm_lock */

@@ -4,6 +4,7 @@
  * wants change (P8).  Invariant: a HELLO is acknowledged only when its receiver has taken the connection.
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/clock.h"
 #include "core/log.h"
@@ -26,14 +27,45 @@ static void greet_close(struct greeting *g)
     free(g);
 }
 
-bool greet_accept(struct engine *e)
+/* Takes one that waits. */
+static pccl_status greet_take(struct engine *e, bool host, struct transport *t, struct net_address *from)
 {
     int fd = -1;
+    if (!host) {
+        pccl_status st = sock_accept(e->listener.fd, &fd, from, NULL);
+        if (st == PCCL_OK) {
+            transport_tcp_take(t, fd);
+        }
+        return st;
+    }
+    pccl_status st = sock_accept_host(e->host_listener.fd, &fd, NULL);
+    *t = (struct transport){.fd = -1};
+    *from = (struct net_address){.family = 0};
+    if (st == PCCL_OK && transport_shm_accept(t, fd, NULL) != PCCL_OK) {
+        t->fd = -1; /* refused: the next one */
+    }
+    return st;
+}
+
+static void greet_watch(struct engine *e, uint32_t events)
+{
+    loop_change(&e->service, &e->listener, events);
+    if (e->host_listener.fd >= 0) {
+        loop_change(&e->service, &e->host_listener, events);
+    }
+}
+
+bool greet_accept(struct engine *e, bool host)
+{
+    struct transport t;
     struct net_address from;
-    pccl_status st = sock_accept(e->listener.fd, &fd, &from, NULL);
+    pccl_status st = greet_take(e, host, &t, &from);
+    if (st == PCCL_OK && t.fd < 0) {
+        return true;
+    }
     if (st != PCCL_OK) {
         if (st != PCCL_ERR_AGAIN) { /* no descriptors: they wait with the system, and this thread does not spin */
-            loop_change(&e->service, &e->listener, 0);
+            greet_watch(e, 0);
             e->accept_at = clock_now_ns() + GREET_PAUSE_NS;
             engine_arm(e, e->accept_at);
         }
@@ -42,14 +74,12 @@ bool greet_accept(struct engine *e)
     struct conn *conn = conn_new();
     struct greeting *g = calloc(1, sizeof *g);
     if (conn == NULL || g == NULL || e->greeting_count >= ENGINE_GREETINGS) {
-        struct transport t;
-        transport_tcp_take(&t, fd);
         t.ops->close(&t);
         conn_unref(conn);
         free(g);
         return true;
     }
-    conn_open_take(conn, fd);
+    conn_open_transport(conn, &t);
     conn->single = true;
     conn->most = LINK_HELLO_BYTES;
     g->engine = e;
@@ -66,15 +96,30 @@ bool greet_accept(struct engine *e)
     return true;
 }
 
-static void greet_answer(struct conn *conn, uint64_t run, uint8_t verdict, uint64_t view)
+/* The name of our Unix socket is for control links within this host: both ends have one address. */
+static void greet_name(const struct engine *e, struct conn *conn, struct msg_hello_ack *ack)
+{
+    struct net_address local, remote;
+    if (sock_local(conn->source.fd, &local) == PCCL_OK && sock_remote(conn->source.fd, &remote) == PCCL_OK &&
+        addr_same_host(&local, &remote)) {
+        memcpy(ack->host_name, e->host_name, sizeof ack->host_name);
+    }
+}
+
+static void greet_say(struct conn *conn, uint64_t run, const struct msg_hello_ack *ack)
 {
     unsigned char frame[FRAME_HEADER_BYTES + 64];
     struct writer w;
     writer_init(&w, frame + FRAME_HEADER_BYTES, sizeof frame - FRAME_HEADER_BYTES);
-    put_hello_ack(&w, &(struct msg_hello_ack){.verdict = verdict, .view = view});
+    put_hello_ack(&w, ack);
     frame_put(frame, &(struct frame_header){.type = FRAME_HELLO_ACK, .length = (uint32_t)w.used, .run = run});
     conn_append(conn, frame, FRAME_HEADER_BYTES + w.used, NULL, 0);
     conn_flush(conn);
+}
+
+static void greet_answer(struct conn *conn, uint64_t run, uint8_t verdict, uint64_t view)
+{
+    greet_say(conn, run, &(struct msg_hello_ack){.verdict = verdict, .view = view});
 }
 
 /* Hands the connection to whom it is for.  With comm.lock. */
@@ -87,8 +132,14 @@ static void greet_hand_over(struct comm *c, struct greeting *g, struct comm_afte
     conn_detach(conn);
     conn->single = false;
     conn->most = UINT32_MAX;
-    sock_tune(conn->source.fd, c->params.stall_ns + (m->kind == LINK_DATA ? c->params.stall_ns / 2 : 0));
-    greet_answer(conn, g->run, HELLO_OK, 0);
+    struct msg_hello_ack ack = {.verdict = HELLO_OK};
+    if (conn->transport.shm == NULL) {
+        sock_tune(conn->source.fd, c->params.stall_ns + (m->kind == LINK_DATA ? c->params.stall_ns / 2 : 0));
+    }
+    if (m->kind == LINK_CONTROL) {
+        greet_name(g->engine, conn, &ack);
+    }
+    greet_say(conn, g->run, &ack);
     switch ((enum link_kind)m->kind) {
     case LINK_CONTROL:
         control_up(l, conn, after);
@@ -210,6 +261,11 @@ static void greet_ready(struct source *source, uint32_t events)
         greet_close(g);
         return;
     }
+    if (g->conn->transport.shm != NULL &&
+        (g->hello.kind != LINK_DATA || transport_shm_map(&g->conn->transport, NULL) != PCCL_OK)) {
+        greet_close(g); /* the dialler takes TCP */
+        return;
+    }
     g->heard = true;
     g->run = h.run;
     greet_settle(g);
@@ -221,7 +277,7 @@ int64_t greet_tick(struct engine *e, int64_t now)
     if (next <= now) {
         e->accept_at = 0;
         next = CLOCK_NEVER;
-        loop_change(&e->service, &e->listener, EPOLLIN);
+        greet_watch(e, EPOLLIN);
     }
     LIST_FOR_EACH(l, after, &e->greetings) {
         struct greeting *g = LIST_ENTRY(l, struct greeting, all);

@@ -32,6 +32,7 @@ struct link_control {
     int64_t retry_at, retry_ns;
     int64_t missing_since;    /* CLOCK_NEVER: it is there, or its lack is known */
     bool foreign;             /* the log was told that it speaks another version of the protocol */
+    uint64_t host_name[2];    /* dialled by this end: the other's Unix socket; zeros: another host, or none there */
 };
 
 /* The data connections.  Written by bundle.c, with comm.lock. */
@@ -41,6 +42,9 @@ struct link_bundle {
     uint16_t lanes, here;
     bool up;
     int64_t retry_at, retry_ns;
+    uint64_t distrusted[2];   /* the Unix socket whose shared memory broke: TCP from then on */
+    uint16_t shared;          /* connections through shared memory */
+    uint8_t told;             /* the log knows: 0 nothing, 1 TCP, 2 shared memory */
     struct stream *streams[BOUNDS_LANES]; /* of the current one: for counters and to end them; null once closed */
 };
 
@@ -119,6 +123,8 @@ struct dial {
     struct msg_hello hello;   /* kind 0: the master, no hello */
     struct net_address address[BOUNDS_ADDRESSES];
     uint8_t addresses, next;
+    uint64_t host_name[2];    /* tried first: the other end's Unix socket; zeros: none, or tried */
+    uint64_t told_name[2];    /* what its acknowledgement says of that */
     struct conn *conn;        /* of the try under way */
     bool greeting;            /* connected, HELLO sent */
     int64_t try_deadline;
@@ -132,9 +138,9 @@ struct dial {
 
 /* With comm.lock: of a connection, greater than all before. */
 uint64_t dial_number(struct comm *c);
-/* With comm.lock.  The list of addresses is tried in order. */
-struct dial *dial_start(struct comm *c, const struct msg_hello *hello, const struct net_address *address,
-                        uint8_t addresses, void (*done)(struct dial *, struct conn *, uint64_t, struct comm_after *),
+/* With comm.lock.  The Unix socket, if there is one (null: none), then the list of addresses, are tried in order. */
+struct dial *dial_start(struct comm *c, const struct msg_hello *hello, const uint64_t *host_name,
+                        const struct net_address *address, uint8_t addresses, void (*done)(struct dial *, struct conn *, uint64_t, struct comm_after *),
                         void *user);
 void dial_cancel(struct dial *d);
 /* No lock held: tries that took too long; returns when to come back. */
@@ -152,8 +158,8 @@ struct greeting {
     uint64_t run;
     struct msg_hello hello;
 };
-/* Accepts one connection; false: nobody waits. */
-bool greet_accept(struct engine *e);
+/* Accepts one connection, `host`: of a process of this host; false: nobody waits. */
+bool greet_accept(struct engine *e, bool host);
 /* No lock held: asks again about those held back, ends those that took too long. */
 int64_t greet_tick(struct engine *e, int64_t now);
 void greet_drop_all(struct engine *e);

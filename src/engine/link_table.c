@@ -71,6 +71,7 @@ void comm_traffic(struct comm *c, void (*tell)(void *user, const struct comm_tra
         for (one.lane = 0; one.lane < BOUNDS_LANES; one.lane++) {
             const struct stream *s = l->bundle.streams[one.lane];
             if (s != NULL) {
+                one.shared = s->transport.shm != NULL;
                 one.tx_bytes = atomic_load(&s->tx_bytes);
                 one.rx_bytes = atomic_load(&s->rx_bytes);
                 tell(user, &one);

@@ -189,7 +189,7 @@ int64_t probe_tick(struct comm *c, int64_t now, struct comm_after *after)
                 .number = dial_number(c), .lanes = 1,
             };
             p->wanted = false;
-            p->dial = link != NULL ? dial_start(c, &m, link->want.info.address, link->want.info.addresses, probe_dialled, p) : NULL;
+            p->dial = link != NULL ? dial_start(c, &m, NULL, link->want.info.address, link->want.info.addresses, probe_dialled, p) : NULL;
             if (p->dial == NULL) {
                 probe_end(p, 0, after);
                 continue;

@@ -145,7 +145,7 @@ static void sync_link_dial(struct sync_link *s, struct comm_after *after)
             .kind = LINK_SYNC, .group = c->params.group, .from = c->master.id, .to = s->peer, .view = c->master.newest,
             .number = dial_number(c), .lanes = 1,
         };
-        s->dial = dial_start(c, &m, l->want.info.address, l->want.info.addresses, sync_link_dialled, s);
+        s->dial = dial_start(c, &m, NULL, l->want.info.address, l->want.info.addresses, sync_link_dialled, s);
     }
     if (s->dial == NULL) {
         sync_link_down(s, after);

@@ -132,7 +132,7 @@ int64_t uplink_tick(struct comm *c, int64_t now, struct comm_after *after)
     }
     struct msg_hello none = {.kind = 0};
     c->master.dial_at = CLOCK_NEVER;
-    c->master.dial = dial_start(c, &none, &c->params.master, 1, uplink_dialled, c);
+    c->master.dial = dial_start(c, &none, NULL, &c->params.master, 1, uplink_dialled, c);
     if (c->master.dial == NULL) {
         c->master.dial_at = now + CLOCK_S; /* no memory: later */
     }

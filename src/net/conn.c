@@ -46,20 +46,27 @@ void conn_unref(struct conn *c)
     free(c);
 }
 
-void conn_open_take(struct conn *c, int fd)
+void conn_open_transport(struct conn *c, const struct transport *t)
 {
     pthread_mutex_lock(&c->lock);
-    transport_tcp_take(&c->transport, fd);
-    c->source.fd = fd;
+    c->transport = *t;
+    c->source.fd = t->fd;
     c->open = true;
     pthread_mutex_unlock(&c->lock);
+}
+
+void conn_open_take(struct conn *c, int fd)
+{
+    struct transport t;
+    transport_tcp_take(&t, fd);
+    conn_open_transport(c, &t);
 }
 
 void conn_give_transport(struct conn *c, struct transport *to)
 {
     pthread_mutex_lock(&c->lock);
     *to = c->transport;
-    c->transport.fd = -1;
+    c->transport = (struct transport){.fd = -1};
     c->open = false;
     pthread_mutex_unlock(&c->lock);
     conn_unref(c);

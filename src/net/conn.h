@@ -46,8 +46,9 @@ struct conn *conn_new(void);
 struct conn *conn_ref(struct conn *c);
 void conn_unref(struct conn *c);
 
-/* Takes a connected socket. */
+/* Takes a connected socket; takes a transport. */
 void conn_open_take(struct conn *c, int fd);
+void conn_open_transport(struct conn *c, const struct transport *t);
 
 /* Moves the socket to a transport of the caller's, or to a connection that has none yet; `c` loses one reference. */
 void conn_give_transport(struct conn *c, struct transport *to);

@@ -4,10 +4,14 @@
 #include "net/sock.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "core/clock.h"
@@ -78,6 +82,71 @@ pccl_status sock_accept(int listener, int *fd_out, struct net_address *from, str
     if (!addr_from_system(from, &ss)) {
         fds_close(fd);
         return err_set(err, PCCL_ERR_PROTOCOL, "accept connection: unknown address family");
+    }
+    *fd_out = fd;
+    return PCCL_OK;
+}
+
+static socklen_t sock_host_name(const uint64_t name[2], struct sockaddr_un *out)
+{
+    char text[64];
+    int length = snprintf(text, sizeof text, "pccl-%016" PRIx64 "%016" PRIx64, name[0], name[1]);
+    *out = (struct sockaddr_un){.sun_family = AF_UNIX};
+    memcpy(out->sun_path + 1, text, (size_t)length); /* a leading zero: not in the file system */
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+}
+
+static pccl_status sock_open_host(int *fd_out, struct err *err)
+{
+    int fd = fds_own(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    if (fd < 0) {
+        return err_errno(err, "open Unix socket");
+    }
+    *fd_out = fd;
+    return PCCL_OK;
+}
+
+pccl_status sock_listen_host(const uint64_t name[2], int *fd_out, struct err *err)
+{
+    struct sockaddr_un at;
+    socklen_t size = sock_host_name(name, &at);
+    int fd = -1;
+    pccl_status st = sock_open_host(&fd, err);
+    if (st != PCCL_OK) {
+        return st;
+    }
+    if (bind(fd, (struct sockaddr *)&at, size) != 0 || listen(fd, SOCK_BACKLOG) != 0) {
+        st = err_errno(err, "listen at a Unix socket");
+        fds_close(fd);
+        return st;
+    }
+    *fd_out = fd;
+    return PCCL_OK;
+}
+
+pccl_status sock_accept_host(int listener, int *fd_out, struct err *err)
+{
+    int fd = fds_own(accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (fd < 0) {
+        return errno == EAGAIN || errno == EWOULDBLOCK ? PCCL_ERR_AGAIN : err_errno(err, "accept connection");
+    }
+    *fd_out = fd;
+    return PCCL_OK;
+}
+
+pccl_status sock_dial_host(const uint64_t name[2], int *fd_out, struct err *err)
+{
+    struct sockaddr_un to;
+    socklen_t size = sock_host_name(name, &to);
+    int fd = -1;
+    pccl_status st = sock_open_host(&fd, err);
+    if (st != PCCL_OK) {
+        return st;
+    }
+    if (connect(fd, (struct sockaddr *)&to, size) != 0) {
+        st = err_errno(err, "connect to the peer's Unix socket");
+        fds_close(fd);
+        return st;
     }
     *fd_out = fd;
     return PCCL_OK;

@@ -19,6 +19,12 @@ pccl_status sock_listen_any(uint16_t port, int *fd_out, struct err *err) PCCL_MU
 /* PCCL_ERR_AGAIN: nobody waits.  Other failures concern one connection or a lack of descriptors. */
 pccl_status sock_accept(int listener, int *fd_out, struct net_address *from, struct err *err) PCCL_MUST_CHECK;
 
+/* A Unix socket in the abstract name space, whose name is a secret of 128 bits: within one host, and one network name space.
+ * Dialling either succeeds at once or not at all. */
+pccl_status sock_listen_host(const uint64_t name[2], int *fd_out, struct err *err) PCCL_MUST_CHECK;
+pccl_status sock_accept_host(int listener, int *fd_out, struct err *err) PCCL_MUST_CHECK;
+pccl_status sock_dial_host(const uint64_t name[2], int *fd_out, struct err *err) PCCL_MUST_CHECK;
+
 /* Begins to connect; the descriptor becomes writable when it is decided: ask sock_connected (PCCL_ERR_CLOSED: nobody listens). */
 pccl_status sock_dial(const struct net_address *to, int *fd_out, struct err *err) PCCL_MUST_CHECK;
 pccl_status sock_connected(int fd, const struct net_address *to, struct err *err) PCCL_MUST_CHECK;

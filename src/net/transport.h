@@ -1,7 +1,7 @@
 /* transport.h - the seam between a connection and what carries its bytes.
  *
- * A stream of bytes in each direction, reliable and ordered, with a descriptor that tells when it is ready.  TCP is
- * the first; shared memory and TLS come behind the same few functions.
+ * A stream of bytes in each direction, reliable and ordered, with a descriptor that tells when it is ready: a TCP socket,
+ * or memory that two processes of one host share.  TLS comes behind the same few functions.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_NET_TRANSPORT_H
 #define PCCL_NET_TRANSPORT_H
@@ -12,6 +12,7 @@
 #include "core/status.h"
 
 struct transport;
+struct shm;
 
 struct transport_ops {
     /* Moves as much as goes without waiting; *moved > 0 with PCCL_OK.  AGAIN: nothing now; CLOSED: the stream has ended. */
@@ -20,14 +21,22 @@ struct transport_ops {
     void (*finish)(struct transport *t);   /* the sending direction ends */
     void (*shutdown)(struct transport *t); /* both directions; the other end and our poller notice */
     void (*close)(struct transport *t);
+    void (*begin)(struct transport *t);    /* the greeting is over: bulk data from here on */
 };
 
 struct transport {
     const struct transport_ops *ops;
     int fd; /* owned; becomes readable and writable */
+    struct shm *shm; /* owned; shared memory: readable means to look in both directions.  Null: a TCP socket */
 };
 
 /* Takes a connected socket. */
 void transport_tcp_take(struct transport *t, int fd);
+
+/* Take a connected Unix socket, which is closed if that fails: the other end is another user's, or there is no memory.  The
+ * dialler's memory goes with its first bytes; the acceptor maps what came with them (once, before it answers). */
+pccl_status transport_shm_dial(struct transport *t, int fd, struct err *err) PCCL_MUST_CHECK;
+pccl_status transport_shm_accept(struct transport *t, int fd, struct err *err) PCCL_MUST_CHECK;
+pccl_status transport_shm_map(struct transport *t, struct err *err) PCCL_MUST_CHECK;
 
 #endif

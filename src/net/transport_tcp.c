@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include "net/fds.h"
+#include "net/sock.h"
 #include "net/transport.h"
 
 static pccl_status tcp_moved(ssize_t n, size_t *moved)
@@ -47,10 +48,16 @@ static void tcp_close(struct transport *t)
     t->fd = -1;
 }
 
-static const struct transport_ops tcp_ops = {tcp_send, tcp_receive, tcp_finish, tcp_shutdown, tcp_close};
+static void tcp_begin(struct transport *t)
+{
+    sock_tune_bulk(t->fd);
+}
+
+static const struct transport_ops tcp_ops = {tcp_send, tcp_receive, tcp_finish, tcp_shutdown, tcp_close, tcp_begin};
 
 void transport_tcp_take(struct transport *t, int fd)
 {
     t->ops = &tcp_ops;
     t->fd = fd;
+    t->shm = NULL;
 }

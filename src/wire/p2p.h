@@ -23,6 +23,7 @@ enum hello_verdict { HELLO_OK = 1, HELLO_STALE = 2, HELLO_NOT_YET = 3 };
 struct msg_hello_ack {
     uint8_t verdict;
     uint64_t view; /* STALE: the newest view the other side knows */
+    uint64_t host_name[2]; /* LINK_CONTROL within one host: the secret name of the acceptor's Unix socket; zeros: none */
 };
 
 /* Names are of operations of the view in the frame header.

@@ -39,11 +39,15 @@ void put_hello_ack(struct writer *w, const struct msg_hello_ack *m)
 {
     put_u8(w, m->verdict);
     put_u64(w, m->view);
+    put_u64(w, m->host_name[0]);
+    put_u64(w, m->host_name[1]);
 }
 
 bool get_hello_ack(struct reader *r, struct msg_hello_ack *m)
 {
     m->verdict = parts_get_u8(r, HELLO_OK, HELLO_NOT_YET);
     m->view = get_u64(r);
+    m->host_name[0] = get_u64(r);
+    m->host_name[1] = get_u64(r);
     return reader_done(r);
 }

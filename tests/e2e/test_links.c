@@ -150,6 +150,7 @@ TEST(every_connection_has_a_limit_for_bytes_that_nobody_acknowledges) /* a host 
     struct cluster c;
     int connected = 0, without = 1;
     const int all = 2 * (2 + 1 + 2); /* both ends: to the master, control links, two data connections */
+    setenv("PCCL_SHM_DISABLE", "1", 1);
     cluster_start(&c, 2, NULL, 2);
     int64_t until = spawn_now_ms() + SPAWN_PATIENCE_MS;
     while ((connected != all || without != 0) && spawn_now_ms() < until) {
@@ -159,6 +160,7 @@ TEST(every_connection_has_a_limit_for_bytes_that_nobody_acknowledges) /* a host 
     EXPECT_EQ(without, 0);
     EXPECT_EQ(connected, all);
     cluster_stop(&c);
+    unsetenv("PCCL_SHM_DISABLE");
 }
 
 TEST(whoever_left_can_connect_again)

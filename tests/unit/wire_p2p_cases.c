@@ -66,6 +66,8 @@ static void hello_ack_fill(void *at, struct rng *rng)
     struct msg_hello_ack *m = at;
     m->verdict = (uint8_t)(1 + rng_below(rng, 3));
     m->view = rng_next(rng);
+    m->host_name[0] = rng_next(rng);
+    m->host_name[1] = rng_next(rng);
 }
 WIRE_PLAIN(hello_ack)
 

@@ -1,0 +1,183 @@
+/* shm_ring.c - a stream of bytes in each direction through memory that two processes share.
+ *
+ * A position is stored and the other's sleep word is loaded in sequential consistency, and the sleeper does the same the other way
+ * round: so one of the two sees the other (Dekker), and no sleeper is forgotten.
+ * SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE /* memfd_create, seals */
+#include "net/shm_ring.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "net/fds.h"
+
+enum { SHM_SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
+
+pccl_status shm_ring_make(int *fd_out, struct err *err)
+{
+    int fd = fds_own(memfd_create("pccl", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    if (fd < 0) {
+        return err_errno(err, "make shared memory");
+    }
+    if (fallocate(fd, 0, 0, SHM_RING_TOTAL) != 0 || fcntl(fd, F_ADD_SEALS, SHM_SEALS) != 0) {
+        pccl_status st = err_errno(err, "allocate shared memory");
+        fds_close(fd);
+        return st;
+    }
+    *fd_out = fd;
+    return PCCL_OK;
+}
+
+pccl_status shm_ring_map(struct shm_ring *r, int fd, bool first, struct err *err)
+{
+    struct stat stat;
+    int seals = fcntl(fd, F_GET_SEALS);
+    if (seals < 0 || (seals & SHM_SEALS) != SHM_SEALS) {
+        return err_set(err, PCCL_ERR_PROTOCOL, "shared memory of the peer is not sealed: it could shrink");
+    }
+    if (fstat(fd, &stat) != 0 || stat.st_size != SHM_RING_TOTAL) {
+        return err_set(err, PCCL_ERR_PROTOCOL, "shared memory of the peer has another size than %d bytes", (int)SHM_RING_TOTAL);
+    }
+    if (fallocate(fd, 0, 0, SHM_RING_TOTAL) != 0) { /* who made it may have left holes */
+        return err_errno(err, "allocate shared memory");
+    }
+    unsigned char *memory = mmap(NULL, SHM_RING_TOTAL, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (memory == MAP_FAILED) {
+        return err_errno(err, "map shared memory");
+    }
+    int rc = madvise(memory, SHM_RING_TOTAL, MADV_DONTFORK);
+    (void)rc; /* a child would keep the memory, nothing else */
+    struct shm_end way[2];
+    for (int i = 0; i < 2; i++) {
+        union {
+            unsigned char *bytes;
+            struct shm_words *words;
+        } at = {.bytes = memory + i * SHM_RING_WORDS}; /* the start of a page */
+        way[i] = (struct shm_end){at.words, memory + 2 * SHM_RING_WORDS + i * SHM_RING_BYTES, 0};
+    }
+    r->memory = memory;
+    r->out = way[first ? 0 : 1];
+    r->in = way[first ? 1 : 0];
+    return PCCL_OK;
+}
+
+void shm_ring_unmap(struct shm_ring *r)
+{
+    if (r->memory != NULL) {
+        munmap(r->memory, SHM_RING_TOTAL);
+        r->memory = NULL;
+    }
+}
+
+/* Copies between the ring and one part, from the end's position on. */
+static void shm_copy(const struct shm_end *end, unsigned char *part, size_t bytes, bool out)
+{
+    uint64_t from = end->at;
+    while (bytes > 0) {
+        size_t at = (size_t)(from % SHM_RING_BYTES), run = SHM_RING_BYTES - at;
+        run = run < bytes ? run : bytes;
+        if (out) {
+            memcpy(end->bytes + at, part, run);
+        } else {
+            memcpy(part, end->bytes + at, run);
+        }
+        from += run;
+        part += run;
+        bytes -= run;
+    }
+}
+
+static void shm_wake(_Atomic uint32_t *sleeps, void (*ring)(int), int fd)
+{
+    if (atomic_load(sleeps) != 0 && atomic_exchange(sleeps, 0) != 0) {
+        ring(fd);
+    }
+}
+
+/* What the reader has left us; more than a ring: it lies. */
+static uint64_t shm_room(const struct shm_end *end)
+{
+    uint64_t used = end->at - atomic_load(&end->words->taken);
+    return used <= SHM_RING_BYTES ? SHM_RING_BYTES - used : UINT64_MAX;
+}
+
+/* What the writer has for us; more than a ring: it lies. */
+static uint64_t shm_filled(const struct shm_end *end)
+{
+    uint64_t filled = atomic_load(&end->words->written) - end->at;
+    return filled <= SHM_RING_BYTES ? filled : UINT64_MAX;
+}
+
+pccl_status shm_ring_write(struct shm_ring *r, const struct iovec *parts, int count, size_t *moved, void (*ring)(int), int fd)
+{
+    struct shm_end *end = &r->out;
+    *moved = 0;
+    uint64_t room = shm_room(end);
+    if (room == 0) {
+        atomic_store(&end->words->writer_sleeps, 1);
+        room = shm_room(end);
+    }
+    size_t untold = 0;
+    for (int i = 0; i < count && room != UINT64_MAX && room > 0; i++) {
+        unsigned char *part = parts[i].iov_base;
+        for (size_t left = parts[i].iov_len; left > 0 && room > 0;) {
+            size_t piece = left < SHM_RING_PIECE - untold ? left : SHM_RING_PIECE - untold;
+            piece = piece < room ? piece : (size_t)room;
+            shm_copy(end, part, piece, true);
+            end->at += piece;
+            *moved += piece;
+            part += piece;
+            left -= piece;
+            room -= piece;
+            untold += piece;
+            if (untold == SHM_RING_PIECE) {
+                atomic_store(&end->words->written, end->at);
+                shm_wake(&end->words->reader_sleeps, ring, fd);
+                untold = 0;
+            }
+        }
+    }
+    if (untold > 0) {
+        atomic_store(&end->words->written, end->at);
+        shm_wake(&end->words->reader_sleeps, ring, fd);
+    }
+    if (room == UINT64_MAX) {
+        return PCCL_ERR_PROTOCOL;
+    }
+    return *moved > 0 ? PCCL_OK : PCCL_ERR_AGAIN;
+}
+
+pccl_status shm_ring_read(struct shm_ring *r, const struct iovec *parts, int count, size_t *moved, void (*ring)(int), int fd)
+{
+    struct shm_end *end = &r->in;
+    *moved = 0;
+    uint64_t filled = shm_filled(end);
+    if (filled == 0) {
+        atomic_store(&end->words->reader_sleeps, 1);
+        filled = shm_filled(end);
+    }
+    if (filled == UINT64_MAX) {
+        return PCCL_ERR_PROTOCOL;
+    }
+    for (int i = 0; i < count && filled > 0; i++) {
+        unsigned char *part = parts[i].iov_base;
+        for (size_t left = parts[i].iov_len; left > 0 && filled > 0;) {
+            size_t piece = left < SHM_RING_PIECE ? left : SHM_RING_PIECE;
+            piece = piece < filled ? piece : (size_t)filled;
+            shm_copy(end, part, piece, false);
+            end->at += piece;
+            *moved += piece;
+            part += piece;
+            left -= piece;
+            filled -= piece;
+            atomic_store(&end->words->taken, end->at);
+            /* A writer is woken for a piece of work: half a ring, or all that there was. */
+            if (filled == 0 || filled <= SHM_RING_BYTES / 2) {
+                shm_wake(&end->words->writer_sleeps, ring, fd);
+            }
+        }
+    }
+    return *moved > 0 ? PCCL_OK : PCCL_ERR_AGAIN;
+}

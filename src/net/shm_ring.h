@@ -1,0 +1,60 @@
+/* shm_ring.h - a stream of bytes in each direction through memory that two processes share.
+ *
+ * The memory is two rings of bytes, each with four words: what the writer has written in all, what the reader has taken in
+ * all, and whether either sleeps.  Nothing in it is believed: an end keeps its own position to itself and reads the other's, which must
+ * lie within one ring of it; bytes are copied out before anybody looks at them, so they are what bytes from a network are.
+ * Nobody sleeps on memory: who finds nothing says so, looks again, and waits for the bell; who moves bytes afterwards rings.
+ *
+ * Invariant: an access never leaves the mapping, whatever the other end writes into it, and the mapping never shrinks (seals).
+ * SPDX-License-Identifier: MIT */
+#ifndef PCCL_NET_SHM_RING_H
+#define PCCL_NET_SHM_RING_H
+
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "core/status.h"
+
+enum {
+    SHM_RING_BYTES = 512 << 10, /* of one direction: stays in the second-level cache */
+    SHM_RING_PIECE = 32 << 10,  /* told to the other end at once, so that it copies while we do */
+    SHM_RING_WORDS = 4096,      /* of one direction: before all bytes */
+    SHM_RING_TOTAL = 2 * (SHM_RING_WORDS + SHM_RING_BYTES),
+};
+
+/* One direction, as it lies in shared memory: every word on a cache line of its own. */
+struct shm_words {
+    alignas(64) _Atomic uint64_t written;
+    alignas(64) _Atomic uint64_t taken;
+    alignas(64) _Atomic uint32_t reader_sleeps;
+    alignas(64) _Atomic uint32_t writer_sleeps;
+};
+
+/* One direction as one end sees it. */
+struct shm_end {
+    struct shm_words *words; /* borrowed, of the mapping */
+    unsigned char *bytes;    /* borrowed, of the mapping */
+    uint64_t at;             /* moved by this end, in all */
+};
+
+struct shm_ring {
+    void *memory;            /* owned; null: not mapped */
+    struct shm_end in, out;
+};
+
+/* A descriptor of fresh memory for it, allocated in full and sealed; the caller's to close. */
+pccl_status shm_ring_make(int *fd_out, struct err *err) PCCL_MUST_CHECK;
+/* Maps it for one end; `first` is the end that made it.  Refuses memory that could shrink under us, or is of another size. */
+pccl_status shm_ring_map(struct shm_ring *r, int fd, bool first, struct err *err) PCCL_MUST_CHECK;
+void shm_ring_unmap(struct shm_ring *r);
+
+/* Moves what goes; *moved > 0 with OK.  AGAIN: nothing, and the other end has been told to ring; PROTOCOL: the other end wrote
+ * a position that cannot be.  `ring` is called, possibly several times, when the other end sleeps. */
+pccl_status shm_ring_write(struct shm_ring *r, const struct iovec *parts, int count, size_t *moved, void (*ring)(int), int fd);
+pccl_status shm_ring_read(struct shm_ring *r, const struct iovec *parts, int count, size_t *moved, void (*ring)(int), int fd);
+
+#endif

@@ -1,0 +1,172 @@
+/* test_shared_memory.c - peers of one host share memory, can be kept from it, and survive its lies.
+ * SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "tests/testing.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+
+#include "net/shm_ring.h"
+#include "tests/e2e/cluster.h"
+
+enum { COUNT = 300000, TRIES = 50, POOL = 2 };
+
+/* Until it succeeds; the outcome is the same at all, so they stay in step. */
+static void reduce(struct cluster_peer *p, void *context)
+{
+    float *x = malloc(COUNT * sizeof *x), *y = calloc(COUNT, sizeof *y);
+    pcclReduceDescriptor_t d = cluster_floats(COUNT, 4);
+    int failures = 0;
+    size_t wrong = 0;
+    pcclResult_t rc;
+    for (size_t i = 0; i < COUNT; i++) {
+        x[i] = (float)((i + (size_t)p->index) % 50);
+    }
+    while ((rc = pcclAllReduce(x, y, &d, p->comm, NULL)) == pcclRankConnectionLost && failures < TRIES) {
+        failures++;
+    }
+    EXPECT_EQ(rc, pcclSuccess);
+    EXPECT(failures <= *(const int *)context);
+    for (size_t i = 0; i < COUNT; i++) {
+        float want = 0;
+        for (int k = 0; k < p->cluster->count; k++) {
+            want += (float)((i + (size_t)k) % 50);
+        }
+        wrong += y[i] != want;
+    }
+    EXPECT_EQ(wrong, 0);
+    free(x);
+    free(y);
+}
+
+/* All data connections of a peer are of that kind, control links are TCP. */
+static void expect_kind(struct cluster *c, pcclTransportKind_t kind)
+{
+    for (int i = 0; i < c->count; i++) {
+        pcclTransport_t t[64];
+        size_t count = 0, data = 0;
+        EXPECT_EQ(pcclGetTransports(c->peer[i].comm, t, 64, &count), pcclSuccess);
+        for (size_t k = 0; k < count; k++) {
+            data += t[k].lane != UINT32_MAX;
+            EXPECT_EQ(t[k].kind, t[k].lane == UINT32_MAX ? pcclTransportTcp : kind);
+        }
+        EXPECT_EQ(data, (size_t)(c->count - 1) * POOL);
+    }
+}
+
+/* Mappings of shared memory in this process; scribbles over the words of each if asked to. */
+static int mappings(bool scribble)
+{
+    char line[512];
+    int found = 0;
+    FILE *f = fopen("/proc/self/maps", "r");
+    while (fgets(line, sizeof line, f) != NULL) {
+        unsigned long long from, to;
+        if (strstr(line, "memfd:pccl") == NULL || sscanf(line, "%llx-%llx", &from, &to) != 2) {
+            continue;
+        }
+        /* Neighbouring mappings of different files are never one line. */
+        found++;
+        union {
+            uintptr_t number;
+            struct shm_words *words;
+            unsigned char *bytes;
+        } at = {.number = (uintptr_t)from}, second = {.number = (uintptr_t)from + SHM_RING_WORDS};
+        if (scribble) {
+            atomic_store(&at.words->written, UINT64_MAX / 3);
+            atomic_store(&second.words->written, UINT64_MAX / 5);
+            atomic_store(&at.words->taken, UINT64_MAX / 7);
+            atomic_store(&second.words->taken, 1);
+        }
+    }
+    fclose(f);
+    return found;
+}
+
+static int descriptors(void)
+{
+    int count = 0;
+    DIR *d = opendir("/proc/self/fd");
+    while (readdir(d) != NULL) {
+        count++;
+    }
+    closedir(d);
+    return count;
+}
+
+TEST(peers_of_one_host_share_memory_and_say_so)
+{
+    struct cluster c;
+    int failures = 0;
+    cluster_start(&c, 3, NULL, POOL);
+    cluster_run(&c, reduce, &failures);
+    expect_kind(&c, pcclTransportSharedMemory);
+    EXPECT_EQ(mappings(false), 3 * 2 * POOL); /* both ends of every pair are in this process */
+    cluster_stop(&c);
+    EXPECT_EQ(mappings(false), 0);
+}
+
+TEST(PCCL_SHM_DISABLE_keeps_them_to_tcp)
+{
+    struct cluster c;
+    int failures = 0;
+    setenv("PCCL_SHM_DISABLE", "1", 1);
+    cluster_start(&c, 3, NULL, POOL);
+    cluster_run(&c, reduce, &failures);
+    expect_kind(&c, pcclTransportTcp);
+    EXPECT_EQ(mappings(false), 0);
+    cluster_stop(&c);
+    unsetenv("PCCL_SHM_DISABLE");
+}
+
+TEST(a_word_of_the_variable_that_is_none_is_told)
+{
+    struct cluster c;
+    setenv("PCCL_SHM_DISABLE", "yes", 1);
+    cluster_master(&c);
+    cluster_create(&c, 0, 0, 1, 0);
+    EXPECT(pcclConnect(c.peer[0].comm) != pcclSuccess);
+    EXPECT(strstr(pcclGetLastError(), "PCCL_SHM_DISABLE 'yes': expected 0 or 1") != NULL);
+    unsetenv("PCCL_SHM_DISABLE");
+    cluster_stop(&c);
+}
+
+TEST(lies_in_shared_memory_break_the_link_and_tcp_takes_over) /* nobody dies of them, no sum is wrong */
+{
+    struct cluster c;
+    int failures = 0;
+    cluster_start(&c, 2, NULL, POOL);
+    cluster_run(&c, reduce, &failures);
+    expect_kind(&c, pcclTransportSharedMemory);
+    EXPECT_EQ(mappings(true), 2 * POOL);
+    failures = TRIES;
+    cluster_run(&c, reduce, &failures);
+    expect_kind(&c, pcclTransportTcp);
+    EXPECT_EQ(mappings(false), 0);
+    cluster_stop(&c);
+}
+
+static void leave_and_join(struct cluster_peer *p, void *context)
+{
+    EXPECT_EQ(pcclLeave(p->comm), pcclSuccess);
+    EXPECT_EQ(cluster_join(p->comm, p->cluster->count), pcclSuccess);
+    reduce(p, context);
+}
+
+TEST(memory_and_descriptors_stay_flat_when_peers_come_and_go)
+{
+    struct cluster c;
+    int failures = TRIES;
+    int before = descriptors();
+    cluster_start(&c, 3, NULL, POOL);
+    cluster_run(&c, reduce, &failures);
+    int most = descriptors();
+    for (int round = 0; round < 5; round++) {
+        cluster_run(&c, leave_and_join, &failures);
+        EXPECT(mappings(false) <= 3 * 2 * POOL);
+    }
+    EXPECT(descriptors() <= most);
+    cluster_stop(&c);
+    EXPECT_EQ(descriptors(), before);
+    EXPECT_EQ(mappings(false), 0);
+}

@@ -98,6 +98,7 @@ TEST(peers_of_one_host_share_memory_and_say_so)
 {
     struct cluster c;
     int failures = 0;
+    unsetenv("PCCL_SHM_DISABLE"); /* whatever this program is started with */
     cluster_start(&c, 3, NULL, POOL);
     cluster_run(&c, reduce, &failures);
     expect_kind(&c, pcclTransportSharedMemory);
@@ -135,6 +136,7 @@ TEST(lies_in_shared_memory_break_the_link_and_tcp_takes_over) /* nobody dies of 
 {
     struct cluster c;
     int failures = 0;
+    unsetenv("PCCL_SHM_DISABLE"); /* whatever this program is started with */
     cluster_start(&c, 2, NULL, POOL);
     cluster_run(&c, reduce, &failures);
     expect_kind(&c, pcclTransportSharedMemory);
@@ -158,6 +160,7 @@ TEST(memory_and_descriptors_stay_flat_when_peers_come_and_go)
     struct cluster c;
     int failures = TRIES;
     int before = descriptors();
+    unsetenv("PCCL_SHM_DISABLE"); /* whatever this program is started with */
     cluster_start(&c, 3, NULL, POOL);
     cluster_run(&c, reduce, &failures);
     int most = descriptors();

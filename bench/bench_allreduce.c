@@ -1,10 +1,11 @@
-/* bench_allreduce.c - all-reduce over loopback TCP in the columns of nccl-tests, beside plain sockets of the same run.
+/* bench_allreduce.c - all-reduce between processes of one host in the columns of nccl-tests, beside plain sockets of the same run.
  *
  * One idea: everything is measured three times, in turns, and the best of three is printed: the machine is shared, and
  * what others take away is not what is asked for.  Time is the median over the iterations at peer 0.  algbw = size /
  * time, busbw = algbw * 2(n-1)/n; #wrong counts elements that differ from the exact sum, over all peers.
  * Beside the all-reduce: an update that changes nothing, and the sync of an unchanged 64 MB state next to a plain read
  * of the same memory by as many processes.
+ * Data goes through shared memory, with PCCL_SHM_DISABLE=1 over TCP.
  * Usage: bench_allreduce [PEERS [SMALLEST LARGEST]] in bytes; by default 2 and 4 peers, 4 B to 256 MB.
  * SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
@@ -333,7 +334,7 @@ static void print_side(const struct best *b, enum kind kind, int at, int world)
 
 static void print_table(const struct best *b, int world)
 {
-    printf("\n# all-reduce, %d peers on loopback TCP, pool 1, best of %d runs (time: median of the iterations at peer 0)\n",
+    printf("\n# all-reduce, %d peers of one host, pool 1, best of %d runs (time: median of the iterations at peer 0)\n",
            world, RUNS);
     printf("# plain sockets in the same runs: 4-byte ping-pong %.1f us; two-way stream %.2f GB/s in each direction\n",
            b->round_trip_us, b->stream_gbps);

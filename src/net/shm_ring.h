@@ -20,7 +20,7 @@
 #include "core/status.h"
 
 enum {
-    SHM_RING_BYTES = 512 << 10, /* of one direction: stays in the second-level cache */
+    SHM_RING_BYTES = 256 << 10, /* of one direction: stays in the second-level cache */
     SHM_RING_PIECE = 32 << 10,  /* told to the other end at once, so that it copies while we do */
     SHM_RING_WORDS = 4096,      /* of one direction: before all bytes */
     SHM_RING_TOTAL = 2 * (SHM_RING_WORDS + SHM_RING_BYTES),

@@ -63,6 +63,9 @@ void record_persist(struct outbox *o, uint64_t number)
 
 bool record_next(const void *bytes, size_t size, size_t *at, struct record *out)
 {
+    if (*at >= size) {
+        return false; /* there may be no bytes at all */
+    }
     const unsigned char *start = (const unsigned char *)bytes + *at;
     struct reader r;
     reader_init(&r, start, size - *at);

@@ -83,7 +83,7 @@ const char *api_kind_name(uint8_t space, uint8_t kind)
 
 static pcclResult_t async_await(uint8_t space, const void *handle, pcclReduceInfo_t *info_out)
 {
-    struct async a;
+    struct async a = {0};
     struct comm *c;
     struct session_outcome o;
     pcclResult_t rc = async_check("await", space, handle, &a);
@@ -134,7 +134,7 @@ static bool async_peek(struct comm *c, const struct async *a, bool watch, bool *
 
 static pcclResult_t async_test(uint8_t space, const void *handle, bool *done_out)
 {
-    struct async a;
+    struct async a = {0};
     struct comm *c;
     pcclResult_t rc = handle != NULL && done_out == NULL ? api_null("test", "done_out", "pass where to store the answer")
                                                          : async_check("test", space, handle, &a);
@@ -273,7 +273,7 @@ pcclResult_t pcclWaitAnyAsync(const pcclAsyncOp_t *async_ops, size_t count, int6
 
 static pcclResult_t async_cancel(uint8_t space, const void *handle)
 {
-    struct async a;
+    struct async a = {0};
     struct comm *c;
     pcclResult_t rc = async_check("cancel", space, handle, &a);
     if (rc == pcclSuccess) {

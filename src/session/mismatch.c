@@ -1,14 +1,12 @@
 /* mismatch.c - whose call of an operation differs from whose, and how that is told.
  *
  * Two members are named, the lower id first; the second is the culprit, so that all name the same one (P10).  Whoever hears of them
- * knows both calls (of counts that only two know the sender compares with what the receiver expects, P12), and tells its own program of the one that differs from its own.
+ * knows both calls, and tells its own program of the one that differs from its own.  Counts that only two know are compared by the
+ * sender with what the receiver expects (P12).
  * Invariant: what a member said of itself is not replaced by what another says of it.
  * SPDX-License-Identifier: MIT */
-#include <stdio.h>
-
 #include "core/id.h"
-#include "session/session_state.h"
-#include "wire/address.h"
+#include "session/sentence.h"
 
 static bool equal(const struct op_params *a, const struct op_params *b)
 {
@@ -63,61 +61,57 @@ void mismatch_learn(struct session *s, struct op *op, const struct op_clash *cla
 }
 
 /* "broadcast of 40 f32, root 1.2", "all-to-all of f32 by counts" */
-static void say_moved(const struct op_params *p, char *out, size_t size)
+static void say_moved(struct sentence *t, const struct op_params *p)
 {
     static const char *const kinds[PLAN_KINDS] = {"all-reduce", "reduce-scatter", "all-gather", "broadcast", "scatter", "all-to-all",
                                                    "reduce", "gather"};
-    char count[24] = "", more[48] = "";
+    say(t, "%s of ", kinds[p->kind % PLAN_KINDS]);
     if (p->layout != LAYOUT_PAIRS) {
-        snprintf(count, sizeof count, "%llu ", (unsigned long long)p->count);
+        say(t, "%llu ", (unsigned long long)p->count);
     }
+    say(t, "%s%s", dtype_name((enum dtype)p->dtype), p->layout != 0 ? " by counts" : "");
     if (plan_kind_sums(p->kind)) {
-        snprintf(more, sizeof more, ", %s", redop_name((enum redop)p->op));
+        say(t, ", %s", redop_name((enum redop)p->op));
     }
     if (p->root != 0) {
-        size_t used = strlen(more);
-        snprintf(more + used, sizeof more - used, ", root " ID_FORMAT, ID_PARTS(p->root));
+        say(t, ", root " ID_FORMAT, ID_PARTS(p->root));
     }
-    snprintf(out, size, "%s of %s%s%s%s", kinds[p->kind % PLAN_KINDS], count, dtype_name((enum dtype)p->dtype),
-             p->layout != 0 ? " by counts" : "", more);
 }
 
 /* "40 f32, sum, min-max u8" */
-static void say_params(const struct op_params *p, char *out, size_t size)
+static void say_params(struct sentence *t, const struct op_params *p)
 {
-    const char *const quants[] = {"", ", min-max ", ", zero-point "};
+    static const char *const quants[] = {"", ", min-max ", ", zero-point "};
     bool quantised = p->quant > QUANT_NONE && p->quant < QUANT_COUNT;
     if (p->kind != PLAN_ALL_REDUCE) {
-        say_moved(p, out, size);
+        say_moved(t, p);
         return;
     }
-    snprintf(out, size, "%llu %s, %s%s%s", (unsigned long long)p->count, dtype_name((enum dtype)p->dtype),
-             redop_name((enum redop)p->op), quantised ? quants[p->quant] : "",
-             quantised ? dtype_name((enum dtype)p->quant_dtype) : "");
+    say(t, "%llu %s, %s%s%s", (unsigned long long)p->count, dtype_name((enum dtype)p->dtype), redop_name((enum redop)p->op),
+        quantised ? quants[p->quant] : "", quantised ? dtype_name((enum dtype)p->quant_dtype) : "");
 }
 
 void mismatch_tell(const struct session *s, struct slot *c, const struct op_clash *clash)
 {
-    char own[64], theirs[64], where[ADDRESS_TEXT]; /* the longest of all three are cut */
-    say_params(&c->launch.params, own, sizeof own);
+    struct sentence t = {.out = c->outcome.text, .size = sizeof c->outcome.text};
+    say(&t, "this peer has ");
+    say_params(&t, &c->launch.params);
     for (int i = 1; i >= 0; i--) {
-        uint32_t p = peer_find(s, clash->id[i]);
-        bool pairs = clash->params[i].layout == LAYOUT_PAIRS; /* what they expect of each other is not said */
-        if (clash->id[i] == 0 || clash->id[i] == s->id || (equal(&clash->params[i], &c->launch.params) && !pairs)) {
+        bool same = equal(&clash->params[i], &c->launch.params), pairs = clash->params[i].layout == LAYOUT_PAIRS;
+        if (clash->id[i] == 0 || clash->id[i] == s->id || (same && !pairs)) {
             continue;
         }
         c->outcome.differs = clash->id[i];
-        say_params(&clash->params[i], theirs, sizeof theirs);
-        where[0] = 0;
-        if (p != NONE && s->peers[p].info.addresses > 0) {
-            address_text(&s->peers[p].info.address[0], where);
+        say(&t, "; ");
+        say_peer(&t, s, clash->id[i]);
+        say(&t, " has ");
+        if (same) { /* what the two of a pair expect of each other is not told */
+            say(&t, "other counts");
+        } else {
+            say_params(&t, &clash->params[i]);
         }
-        snprintf(c->outcome.text, sizeof c->outcome.text, "this peer has %s; peer " ID_FORMAT "%s%s%s has %s", own,
-                 ID_PARTS(clash->id[i]), where[0] != 0 ? " (" : "", where, where[0] != 0 ? ")" : "",
-                 strcmp(own, theirs) == 0 ? "other counts" : theirs);
         return;
     }
-    snprintf(c->outcome.text, sizeof c->outcome.text, "this peer has %s", own);
 }
 
 void mismatch_owe(struct session *s, uint64_t view, const struct op_name *name, const struct op_clash *clash)

@@ -83,6 +83,9 @@ TEST(a_forked_child_keeps_nothing_of_a_master)
     ccoip_socket_address_t at;
     int pipe_fds[2], status = 0;
     char byte;
+    if (getenv("PCCL_SANITIZED") != NULL) {
+        TEST_SKIP("a child may be born while the master's thread holds a lock of the sanitizer's allocator, which nobody opens there");
+    }
     EXPECT_EQ(pcclCreateMaster(loopback(0), &m), pcclSuccess);
     EXPECT_EQ(pcclRunMaster(m), pcclSuccess);
     EXPECT_EQ(pcclGetMasterAddress(m, &at), pcclSuccess);

@@ -65,8 +65,6 @@ pcclResult_t api_reduce_check(const struct api_reduce_where *at, const void *sen
 
 /* ---- Operations: api_pending.c ----------------------------------------------------------------------------------------------------- */
 
-/* What errors call an operation. */
-const char *api_kind_name(uint8_t space, uint8_t kind);
 /* `info` may be null. */
 void api_reduce_info(const struct session_outcome *o, pcclReduceInfo_t *info);
 

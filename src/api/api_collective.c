@@ -17,7 +17,7 @@ struct call {
     const void *send;
     void *recv;
     size_t count;         /* of all, or of each part; of a scatter with counts: the own one */
-    const size_t *counts, *places, *out_counts, *out_places;
+    struct part_lists parts, out_parts;
     unsigned datatype, op;
     uint32_t root;
     /* filled in */
@@ -27,7 +27,7 @@ struct call {
 
 static const char *call_name(const struct call *k)
 {
-    return k->barrier ? "barrier" : api_kind_name(SPACE_ORDERED, (uint8_t)k->kind);
+    return k->barrier ? "barrier" : plan_kind_name((uint8_t)k->kind);
 }
 
 static bool call_sums(const struct call *k)
@@ -64,14 +64,14 @@ static bool reach(size_t *end, size_t place, size_t count, size_t size)
 }
 
 /* The end of parts: of lists, or equal ones. */
-static bool parts_end(const struct call *k, const size_t *counts, const size_t *places, size_t *end)
+static bool parts_end(const struct call *k, const struct part_lists *parts, size_t *end)
 {
     uint32_t world = k->member.snapshot.group;
     size_t next = 0;
     bool good = true;
     for (uint32_t r = 0; r < world && good; r++) {
-        size_t count = counts != NULL ? counts[r] : k->count;
-        good = reach(end, places != NULL ? places[r] : next, count, k->size);
+        size_t count = part_count(parts, k->count, r);
+        good = reach(end, parts->places != NULL ? parts->places[r] : next, count, k->size);
         next += good ? count : 0;
     }
     return good;
@@ -87,19 +87,19 @@ static bool call_ends(const struct call *k, size_t *in, size_t *out)
     case PLAN_BROADCAST:
         return (!call_is_root(k) || reach(in, 0, k->count, k->size)) && reach(out, 0, k->count, k->size);
     case PLAN_ALL_GATHER:
-        return reach(in, 0, k->counts != NULL ? k->counts[k->member.rank] : k->count, k->size) &&
-               parts_end(k, k->counts, k->places, out);
+        return reach(in, 0, part_count(&k->parts, k->count, k->member.rank), k->size) &&
+               parts_end(k, &k->parts, out);
     case PLAN_REDUCE_SCATTER:
-        return parts_end(k, k->counts, k->places, in) &&
-               reach(out, 0, k->counts != NULL ? k->counts[k->member.rank] : k->count, k->size);
+        return parts_end(k, &k->parts, in) &&
+               reach(out, 0, part_count(&k->parts, k->count, k->member.rank), k->size);
     case PLAN_ALL_TO_ALL:
-        return parts_end(k, k->counts, k->places, in) && parts_end(k, k->out_counts, k->out_places, out);
+        return parts_end(k, &k->parts, in) && parts_end(k, &k->out_parts, out);
     case PLAN_SCATTER:
-        return (!call_is_root(k) || parts_end(k, k->counts, k->places, in)) && reach(out, 0, k->count, k->size);
+        return (!call_is_root(k) || parts_end(k, &k->parts, in)) && reach(out, 0, k->count, k->size);
     case PLAN_REDUCE:
         return reach(in, 0, k->count, k->size) && (!call_is_root(k) || reach(out, 0, k->count, k->size));
     case PLAN_GATHER:
-        return reach(in, 0, k->count, k->size) && (!call_is_root(k) || parts_end(k, k->counts, k->places, out));
+        return reach(in, 0, k->count, k->size) && (!call_is_root(k) || parts_end(k, &k->parts, out));
     case PLAN_KINDS:
         break;
     }
@@ -112,14 +112,10 @@ static struct extent extent_of(const void *buffer, size_t elements, size_t size)
     return (struct extent){at, at + elements * size};
 }
 
-/* Where the own part of parts begins. */
+/* Bytes before the own part of parts. */
 static size_t own_place(const struct call *k)
 {
-    size_t place = 0;
-    for (uint32_t r = 0; k->counts != NULL && k->places == NULL && r < k->member.rank; r++) {
-        place += k->counts[r];
-    }
-    return k->places != NULL ? k->places[k->member.rank] : k->counts != NULL ? place : k->count * k->member.rank;
+    return part_place(&k->parts, k->count, k->member.rank) * k->size;
 }
 
 /* The one way in which input and output may lie over each other. */
@@ -133,9 +129,9 @@ static bool in_place(const struct call *k)
         return send == recv;
     case PLAN_ALL_GATHER:
     case PLAN_GATHER:
-        return send == recv + own_place(k) * k->size;
+        return send == recv + own_place(k);
     case PLAN_SCATTER:
-        return recv == send + own_place(k) * k->size;
+        return recv == send + own_place(k);
     case PLAN_REDUCE_SCATTER:
     case PLAN_ALL_TO_ALL:
     case PLAN_KINDS:
@@ -153,39 +149,43 @@ static pcclResult_t bad(const struct call *k, const char *argument, uint64_t val
 
 static pcclResult_t check_lists(const struct call *k)
 {
-    bool rooted = k->kind == PLAN_SCATTER || k->kind == PLAN_GATHER; /* the root has the list, the others their own part of it */
+    bool rooted = call_has_root(k); /* the root has the list, the others their own part of it */
     bool needed = k->uneven && (!rooted || call_is_root(k));
-    if (needed && k->counts == NULL) {
+    if (needed && k->parts.counts == NULL) {
         return api_null(call_name(k), k->kind == PLAN_ALL_TO_ALL ? "send_counts" : "counts", "pass the elements of each rank");
     }
-    if (needed && k->kind == PLAN_ALL_TO_ALL && k->out_counts == NULL) {
+    if (needed && k->kind == PLAN_ALL_TO_ALL && k->out_parts.counts == NULL) {
         return api_null(call_name(k), "recv_counts", "pass the elements of each rank");
     }
-    if (needed && rooted && k->counts[k->member.rank] != k->count) {
+    if (needed && rooted && k->parts.counts[k->member.rank] != k->count) {
         return bad(k, "count", k->count, "at the root it is counts[root]");
     }
     return pcclSuccess;
 }
 
+/* As in_place allows it. */
+static const char *call_overlap_remedy(const struct call *k)
+{
+    bool of_parts = plan_kind_pairs((uint8_t)k->kind) || k->kind == PLAN_ALL_GATHER;
+    bool never = k->kind == PLAN_REDUCE_SCATTER || k->kind == PLAN_ALL_TO_ALL;
+    return never ? "pass buffers apart" : of_parts ? "only at the own part of it may it lie" : "pass the same buffer, or buffers apart";
+}
+
 static pcclResult_t check_buffers(const struct call *k)
 {
     size_t in, out;
-    char text[96];
     if (!call_ends(k, &in, &out)) {
         return bad(k, "count", k->count, "with all parts and places more than any memory holds");
     }
-    if ((in > 0 && k->send == NULL) || (out > 0 && k->recv == NULL)) {
-        snprintf(text, sizeof text, "null while %zu elements are to be %s: pass a buffer", in > 0 && k->send == NULL ? in : out,
-                 in > 0 && k->send == NULL ? "sent" : "received");
-        return api_fail(pcclInvalidArgument, pcclCauseUsage, call_name(k), "%s is %s",
-                        in > 0 && k->send == NULL ? "sendbuf" : "recvbuf", text);
+    bool no_send = in > 0 && k->send == NULL, no_recv = out > 0 && k->recv == NULL;
+    if (no_send || no_recv) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, call_name(k), "%s is null while %zu elements are to be %s: pass a buffer",
+                        no_send ? "sendbuf" : "recvbuf", no_send ? in : out, no_send ? "sent" : "received");
     }
     struct extent a = extent_of(k->send, in, k->size), b = extent_of(k->recv, out, k->size);
     if (in > 0 && out > 0 && a.from < b.end && b.from < a.end && !in_place(k)) {
         return api_fail(pcclInvalidArgument, pcclCauseUsage, call_name(k), "recvbuf overlaps sendbuf: %s",
-                        k->kind == PLAN_REDUCE_SCATTER || k->kind == PLAN_ALL_TO_ALL ? "pass buffers apart"
-                        : k->kind == PLAN_ALL_REDUCE || k->kind == PLAN_BROADCAST || k->kind == PLAN_REDUCE ? "pass the same buffer, or buffers apart"
-                                                                                       : "only at the own part of it may it lie");
+                        call_overlap_remedy(k));
     }
     return pcclSuccess;
 }
@@ -214,13 +214,13 @@ static pcclResult_t call_check(struct call *k)
 static uint64_t layout_of(const struct call *k, size_t *largest)
 {
     uint64_t h = 0;
-    if (k->kind == PLAN_ALL_TO_ALL || k->kind == PLAN_SCATTER || k->kind == PLAN_GATHER) {
+    if (plan_kind_pairs((uint8_t)k->kind)) {
         *largest = 0;
         return LAYOUT_PAIRS;
     }
     for (uint32_t r = 0; r < k->member.snapshot.group; r++) {
-        *largest = k->counts[r] > *largest ? k->counts[r] : *largest;
-        h = mix64(h, k->counts[r]);
+        *largest = k->parts.counts[r] > *largest ? k->parts.counts[r] : *largest;
+        h = mix64(h, k->parts.counts[r]);
     }
     return h | 2;
 }
@@ -242,10 +242,8 @@ static void call_launch(const struct call *k, bool wrong, struct comm_launch *ou
     out->in = k->send;
     out->out = k->kind == PLAN_REDUCE && !call_is_root(k) ? NULL : k->recv;
     out->bytes = call_sums(k) ? largest * k->size : 0;
-    out->counts = call_has_root(k) && !call_is_root(k) ? NULL : k->counts;
-    out->places = out->counts != NULL ? k->places : NULL;
-    out->out_counts = k->out_counts;
-    out->out_places = k->out_places;
+    out->parts = call_has_root(k) && !call_is_root(k) ? (struct part_lists){0} : k->parts;
+    out->out_parts = k->out_parts;
 }
 
 /* Refused everywhere, quickly: the other sessions answer without their programs. */
@@ -329,7 +327,7 @@ pcclResult_t pcclAllGather(const void *sendbuf, void *recvbuf, size_t count, pcc
 pcclResult_t pcclAllGatherV(const void *sendbuf, void *recvbuf, const size_t *counts, const size_t *places,
                             pcclDataType_t datatype, const pcclComm_t *communicator, pcclAsyncOp_t *async_op_out)
 {
-    struct call k = {.kind = PLAN_ALL_GATHER, .uneven = true, .send = sendbuf, .recv = recvbuf, .counts = counts, .places = places,
+    struct call k = {.kind = PLAN_ALL_GATHER, .uneven = true, .send = sendbuf, .recv = recvbuf, .parts = {counts, places},
                      .datatype = datatype};
     return call_make(&k, communicator, async_op_out);
 }
@@ -345,8 +343,8 @@ pcclResult_t pcclReduceScatterV(const void *sendbuf, void *recvbuf, const size_t
                                 pcclDataType_t datatype, pcclRedOp_t op, const pcclComm_t *communicator,
                                 pcclAsyncOp_t *async_op_out)
 {
-    struct call k = {.kind = PLAN_REDUCE_SCATTER, .uneven = true, .send = sendbuf, .recv = recvbuf, .counts = counts,
-                     .places = places, .datatype = datatype, .op = op};
+    struct call k = {.kind = PLAN_REDUCE_SCATTER, .uneven = true, .send = sendbuf, .recv = recvbuf, .parts = {counts, places},
+                     .datatype = datatype, .op = op};
     return call_make(&k, communicator, async_op_out);
 }
 
@@ -361,8 +359,8 @@ pcclResult_t pcclAllToAllV(const void *sendbuf, const size_t *send_counts, const
                            const size_t *recv_counts, const size_t *recv_places, pcclDataType_t datatype,
                            const pcclComm_t *communicator, pcclAsyncOp_t *async_op_out)
 {
-    struct call k = {.kind = PLAN_ALL_TO_ALL, .uneven = true, .send = sendbuf, .recv = recvbuf, .counts = send_counts,
-                     .places = send_places, .out_counts = recv_counts, .out_places = recv_places, .datatype = datatype};
+    struct call k = {.kind = PLAN_ALL_TO_ALL, .uneven = true, .send = sendbuf, .recv = recvbuf, .parts = {send_counts, send_places},
+                     .out_parts = {recv_counts, recv_places}, .datatype = datatype};
     return call_make(&k, communicator, async_op_out);
 }
 
@@ -376,8 +374,8 @@ pcclResult_t pcclScatter(const void *sendbuf, void *recvbuf, size_t count, pcclD
 pcclResult_t pcclScatterV(const void *sendbuf, const size_t *counts, const size_t *places, void *recvbuf, size_t count,
                           pcclDataType_t datatype, uint32_t root, const pcclComm_t *communicator, pcclAsyncOp_t *async_op_out)
 {
-    struct call k = {.kind = PLAN_SCATTER, .uneven = true, .send = sendbuf, .recv = recvbuf, .count = count, .counts = counts,
-                     .places = places, .datatype = datatype, .root = root};
+    struct call k = {.kind = PLAN_SCATTER, .uneven = true, .send = sendbuf, .recv = recvbuf, .count = count,
+                     .parts = {counts, places}, .datatype = datatype, .root = root};
     return call_make(&k, communicator, async_op_out);
 }
 
@@ -399,8 +397,8 @@ pcclResult_t pcclGather(const void *sendbuf, void *recvbuf, size_t count, pcclDa
 pcclResult_t pcclGatherV(const void *sendbuf, size_t count, void *recvbuf, const size_t *counts, const size_t *places,
                          pcclDataType_t datatype, uint32_t root, const pcclComm_t *communicator, pcclAsyncOp_t *async_op_out)
 {
-    struct call k = {.kind = PLAN_GATHER, .uneven = true, .send = sendbuf, .recv = recvbuf, .count = count, .counts = counts,
-                     .places = places, .datatype = datatype, .root = root};
+    struct call k = {.kind = PLAN_GATHER, .uneven = true, .send = sendbuf, .recv = recvbuf, .count = count,
+                     .parts = {counts, places}, .datatype = datatype, .root = root};
     return call_make(&k, communicator, async_op_out);
 }
 

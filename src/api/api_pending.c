@@ -65,6 +65,13 @@ static pcclResult_t async_check(const char *phase, uint8_t space, const void *ha
     return out->comm == NULL ? api_null(phase, field, w->remedy) : pcclSuccess;
 }
 
+/* Checks it, and enters its communicator. */
+static pcclResult_t async_enter(const char *phase, uint8_t space, const void *handle, struct async *out, struct comm **comm)
+{
+    pcclResult_t rc = async_check(phase, space, handle, out);
+    return rc == pcclSuccess ? api_enter(out->comm, phase, comm) : rc;
+}
+
 void api_reduce_info(const struct session_outcome *o, pcclReduceInfo_t *info)
 {
     if (info != NULL) {
@@ -74,22 +81,12 @@ void api_reduce_info(const struct session_outcome *o, pcclReduceInfo_t *info)
     }
 }
 
-const char *api_kind_name(uint8_t space, uint8_t kind)
-{
-    static const char *const names[PLAN_KINDS] = {"all-reduce", "reduce-scatter", "all-gather", "broadcast", "scatter", "all-to-all",
-                                                   "reduce", "gather"};
-    return space == SPACE_TAG ? "reduce" : kind < PLAN_KINDS ? names[kind] : "?";
-}
-
 static pcclResult_t async_await(uint8_t space, const void *handle, pcclReduceInfo_t *info_out)
 {
     struct async a = {0};
     struct comm *c;
     struct session_outcome o;
-    pcclResult_t rc = async_check("await", space, handle, &a);
-    if (rc == pcclSuccess) {
-        rc = api_enter(a.comm, "await", &c);
-    }
+    pcclResult_t rc = async_enter("await", space, handle, &a, &c);
     if (rc != pcclSuccess) {
         return rc;
     }
@@ -99,7 +96,7 @@ static pcclResult_t async_await(uint8_t space, const void *handle, pcclReduceInf
     } else {
         uint8_t kind = op->given.kind;
         comm_await(c, op, &o);
-        rc = api_outcome(&o, api_kind_name(space, kind), space == SPACE_TAG ? a.number : 0);
+        rc = api_outcome(&o, space == SPACE_TAG ? "reduce" : plan_kind_name(kind), space == SPACE_TAG ? a.number : 0);
         if (rc == pcclSuccess) {
             api_reduce_info(&o, info_out);
         }
@@ -137,10 +134,7 @@ static pcclResult_t async_test(uint8_t space, const void *handle, bool *done_out
     struct async a = {0};
     struct comm *c;
     pcclResult_t rc = handle != NULL && done_out == NULL ? api_null("test", "done_out", "pass where to store the answer")
-                                                         : async_check("test", space, handle, &a);
-    if (rc == pcclSuccess) {
-        rc = api_enter(a.comm, "test", &c);
-    }
+                                                         : async_enter("test", space, handle, &a, &c);
     if (rc != pcclSuccess) {
         return rc;
     }
@@ -275,10 +269,7 @@ static pcclResult_t async_cancel(uint8_t space, const void *handle)
 {
     struct async a = {0};
     struct comm *c;
-    pcclResult_t rc = async_check("cancel", space, handle, &a);
-    if (rc == pcclSuccess) {
-        rc = api_enter(a.comm, "cancel", &c);
-    }
+    pcclResult_t rc = async_enter("cancel", space, handle, &a, &c);
     if (rc != pcclSuccess) {
         return rc;
     }

@@ -24,26 +24,26 @@ static bool moves(const struct plan_params *q, uint32_t from, uint32_t to)
 /* Of the lists that this kind has: how much goes to a rank, or comes from it, and where that lies. */
 static size_t place_in(const struct plan_params *q, uint32_t to)
 {
-    return q->kind == PLAN_GATHER ? 0 : plan_place(q->places, q->counts, q->count, plan_shown(q, to));
+    return q->kind == PLAN_GATHER ? 0 : part_place(&q->parts, q->count, plan_shown(q, to));
 }
 
 static size_t place_out(const struct plan_params *q, uint32_t from)
 {
     uint32_t shown = plan_shown(q, from);
     return q->kind == PLAN_SCATTER  ? 0
-           : q->kind == PLAN_GATHER ? plan_place(q->places, q->counts, q->count, shown)
-                                    : plan_place(q->out_places, q->out_counts, q->count, shown);
+           : q->kind == PLAN_GATHER ? part_place(&q->parts, q->count, shown)
+                                    : part_place(&q->out_parts, q->count, shown);
 }
 
 static size_t sent(const struct plan_params *q, uint32_t to)
 {
-    return plan_part(q->counts, q->count, plan_shown(q, q->kind == PLAN_GATHER ? q->rank : to));
+    return part_count(&q->parts, q->count, plan_shown(q, q->kind == PLAN_GATHER ? q->rank : to));
 }
 
 static size_t taken(const struct plan_params *q, uint32_t from)
 {
-    return q->kind == PLAN_ALL_TO_ALL ? plan_part(q->out_counts, q->count, plan_shown(q, from))
-                                      : plan_part(q->counts, q->count, plan_shown(q, q->kind == PLAN_GATHER ? from : q->rank));
+    return q->kind == PLAN_ALL_TO_ALL ? part_count(&q->out_parts, q->count, plan_shown(q, from))
+                                      : part_count(&q->parts, q->count, plan_shown(q, q->kind == PLAN_GATHER ? from : q->rank));
 }
 
 void plan_make_pairwise(struct plan *plan)

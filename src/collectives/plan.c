@@ -70,30 +70,13 @@ uint32_t plan_shown(const struct plan_params *q, uint32_t rank)
     return q->shown != NULL ? q->shown[rank] : rank;
 }
 
-size_t plan_part(const size_t *counts, size_t count, uint32_t rank)
-{
-    return counts != NULL ? counts[rank] : count;
-}
-
-size_t plan_place(const size_t *places, const size_t *counts, size_t count, uint32_t rank)
-{
-    if (places != NULL) {
-        return places[rank];
-    }
-    size_t place = counts != NULL ? 0 : count * rank;
-    for (uint32_t r = 0; counts != NULL && r < rank; r++) {
-        place += counts[r];
-    }
-    return place;
-}
-
 void plan_parts(struct plan *plan)
 {
     const struct plan_params *q = &plan->params;
     bool gather = q->kind == PLAN_ALL_GATHER;
     for (uint32_t r = 0; r < q->world; r++) {
         uint32_t shown = plan_shown(q, r);
-        size_t place = plan_place(q->places, q->counts, q->count, shown), count = plan_part(q->counts, q->count, shown);
+        size_t place = part_place(&q->parts, q->count, shown), count = part_count(&q->parts, q->count, shown);
         plan_add_segment(plan, gather ? 0 : place, gather ? place : 0, count);
     }
 }
@@ -120,7 +103,7 @@ size_t plan_largest(const struct plan_params *q)
     }
     if (q->kind == PLAN_REDUCE_SCATTER || q->kind == PLAN_ALL_GATHER) {
         for (uint32_t r = 0; r < q->world; r++) {
-            size_t part = plan_part(q->counts, q->count, r);
+            size_t part = part_count(&q->parts, q->count, r);
             most = part > most ? part : most;
         }
         return most;

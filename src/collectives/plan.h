@@ -25,6 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/part_lists.h"
 #include "core/plan_kind.h"
 
 enum plan_algorithm {
@@ -61,12 +62,10 @@ struct plan_params {
     uint32_t lanes;          /* of the operation, at least 1: PLAN_PAIRWISE only */
     const uint32_t *ring;    /* borrowed: rank at each ring position; null: identity.  PLAN_RING, PLAN_CHAIN */
     const uint32_t *weights; /* borrowed: shard weight per rank, null: all equal; at least one is positive.  Direct all-reduce only */
-    const uint32_t *shown;   /* borrowed: what counts and places, and equal parts, count each rank as; null: as itself */
+    const uint32_t *shown;   /* borrowed: what lists, and equal parts, count each rank as; null: as itself */
     size_t count;            /* elements, see enum plan_kind */
-    const size_t *counts;    /* borrowed: elements of each rank in place of `count`, null: equal; of what the parts of a kind are, in
-                                the input where there are parts, else in the output */
-    const size_t *places;    /* borrowed: first element of each rank's part, null: one behind the other */
-    const size_t *out_counts, *out_places; /* borrowed: the same for the output of an all-to-all */
+    struct part_lists parts; /* of `count` where they are equal: of the input where that has parts, else of the output */
+    struct part_lists out_parts; /* of the output of an all-to-all */
     size_t align;            /* segment borders and frames are multiples of this many elements (quantisation block), or 1 */
     size_t frame_elements;   /* multiple of align: most elements per frame */
 };
@@ -108,9 +107,6 @@ void plan_parts(struct plan *plan);
 struct plan_segment *plan_add_segment(struct plan *plan, size_t in, size_t out, size_t count);
 /* As what the lists count a rank. */
 uint32_t plan_shown(const struct plan_params *params, uint32_t rank);
-/* Elements of a rank's part, and the first of them: of a list of counts and places, either of which may be null. */
-size_t plan_part(const size_t *counts, size_t count, uint32_t rank);
-size_t plan_place(const size_t *places, const size_t *counts, size_t count, uint32_t rank);
 void plan_begin_segment(struct plan *plan, uint32_t segment);
 void plan_add_step(struct plan *plan, uint32_t segment, enum step_kind kind, uint32_t rank);
 

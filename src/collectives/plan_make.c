@@ -106,5 +106,5 @@ void plan_make(struct plan *plan, const struct plan_params *params, struct plan_
     plan->params.ring = NULL;
     plan->params.weights = NULL;
     plan->params.shown = NULL;
-    plan->params.counts = plan->params.places = plan->params.out_counts = plan->params.out_places = NULL;
+    plan->params.parts = plan->params.out_parts = (struct part_lists){0};
 }

@@ -24,15 +24,40 @@ static inline bool plan_kind_sums(uint8_t kind)
     return kind == PLAN_ALL_REDUCE || kind == PLAN_REDUCE_SCATTER || kind == PLAN_REDUCE;
 }
 
+/* Data goes from the root to all, or from all to the root. */
+static inline bool plan_kind_from_root(uint8_t kind)
+{
+    return kind == PLAN_BROADCAST || kind == PLAN_SCATTER;
+}
+
+static inline bool plan_kind_to_root(uint8_t kind)
+{
+    return kind == PLAN_REDUCE || kind == PLAN_GATHER;
+}
+
 static inline bool plan_kind_has_root(uint8_t kind)
 {
-    return kind == PLAN_BROADCAST || kind == PLAN_SCATTER || kind == PLAN_REDUCE || kind == PLAN_GATHER;
+    return plan_kind_from_root(kind) || plan_kind_to_root(kind);
+}
+
+/* Only who sends a part and who receives it need to know how large it is. */
+static inline bool plan_kind_pairs(uint8_t kind)
+{
+    return kind == PLAN_SCATTER || kind == PLAN_GATHER || kind == PLAN_ALL_TO_ALL;
 }
 
 /* Everybody has the same bytes in the end, and is given the same by each. */
 static inline bool plan_kind_alike(uint8_t kind)
 {
     return kind == PLAN_ALL_REDUCE || kind == PLAN_ALL_GATHER || kind == PLAN_BROADCAST;
+}
+
+/* As programs know them. */
+static inline const char *plan_kind_name(uint8_t kind)
+{
+    static const char *const names[PLAN_KINDS] = {"all-reduce", "reduce-scatter", "all-gather", "broadcast", "scatter", "all-to-all",
+                                                   "reduce", "gather"};
+    return kind < PLAN_KINDS ? names[kind] : "?";
 }
 
 #endif

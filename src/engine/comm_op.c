@@ -107,13 +107,13 @@ static bool op_in_place(const struct comm_launch *launch)
 }
 
 /* Counts and places; returns what lies behind them. */
-static size_t *op_list(size_t *at, uint32_t world, const size_t *counts, const size_t *places)
+static size_t *op_list(size_t *at, uint32_t world, const struct part_lists *parts)
 {
     size_t next = 0;
     for (uint32_t r = 0; r < world; r++) {
-        at[r] = counts[r];
-        at[world + r] = places != NULL ? places[r] : next;
-        next += counts[r];
+        at[r] = parts->counts[r];
+        at[world + r] = parts->places != NULL ? parts->places[r] : next;
+        next += parts->counts[r];
     }
     return at + 2 * (size_t)world;
 }
@@ -121,17 +121,17 @@ static size_t *op_list(size_t *at, uint32_t world, const size_t *counts, const s
 /* What the program owns only for the call. */
 static bool op_lists(struct comm_op *op, const struct comm_launch *launch)
 {
-    size_t lists = (launch->counts != NULL) + (size_t)(launch->out_counts != NULL);
+    size_t lists = (launch->parts.counts != NULL) + (size_t)(launch->out_parts.counts != NULL);
     if (lists == 0) {
         return true;
     }
     op->memory.lists = malloc(2 * lists * launch->world * sizeof *op->memory.lists);
     size_t *at = op->memory.lists;
-    if (at != NULL && launch->counts != NULL) {
-        at = op_list(at, launch->world, launch->counts, launch->places);
+    if (at != NULL && launch->parts.counts != NULL) {
+        at = op_list(at, launch->world, &launch->parts);
     }
-    if (at != NULL && launch->out_counts != NULL) {
-        (void)op_list(at, launch->world, launch->out_counts, launch->out_places);
+    if (at != NULL && launch->out_parts.counts != NULL) {
+        (void)op_list(at, launch->world, &launch->out_parts);
     }
     return at != NULL;
 }
@@ -139,14 +139,12 @@ static bool op_lists(struct comm_op *op, const struct comm_launch *launch)
 static void op_show_lists(const struct comm_op *op, const struct comm_launch *launch, struct session_launch *l)
 {
     const size_t *at = op->memory.lists;
-    if (at != NULL && launch->counts != NULL) {
-        l->counts = at;
-        l->places = at + launch->world;
+    if (at != NULL && launch->parts.counts != NULL) {
+        l->parts = (struct part_lists){at, at + launch->world};
         at += 2 * (size_t)launch->world;
     }
-    if (at != NULL && launch->out_counts != NULL) {
-        l->out_counts = at;
-        l->out_places = at + launch->world;
+    if (at != NULL && launch->out_parts.counts != NULL) {
+        l->out_parts = (struct part_lists){at, at + launch->world};
     }
 }
 

@@ -125,8 +125,7 @@ struct comm_launch {
     uint64_t known;          /* this and the next four: as struct session_launch has them */
     uint32_t world, root_rank;
     size_t count;
-    const size_t *counts, *places, *out_counts, *out_places; /* borrowed for the call, of `world` entries; places may be null: one part
-                                behind the other */
+    struct part_lists parts, out_parts; /* borrowed for the call, of `world` entries */
     bool bad_argument;       /* takes its number, and is refused */
     const void *in;
     void *out;

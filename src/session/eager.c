@@ -14,17 +14,16 @@ static void *accumulator(const struct session_launch *l, const struct numeric *n
     return n->plain ? l->out : l->scratch;
 }
 
-/* What this rank gives to rank `to`, and what it gets of `from`, on the wire. */
-static uint64_t given_bytes(const struct session *s, const struct session_launch *l, const struct numeric *n, uint32_t to)
+/* What so many elements are on the wire. */
+static uint64_t payload_bytes(const struct numeric *n, uint8_t kind, size_t count)
 {
-    size_t count = work_sends(s, l, to).count;
-    return plan_kind_sums(l->params.kind) ? numeric_wire_bytes(n, count) : numeric_user_bytes(n, count);
+    return plan_kind_sums(kind) ? numeric_wire_bytes(n, count) : numeric_user_bytes(n, count);
 }
 
+/* What this rank gets of rank `from`. */
 static uint64_t taken_bytes(const struct session *s, const struct session_launch *l, const struct numeric *n, uint32_t from)
 {
-    size_t count = work_takes(s, l, from).count;
-    return plan_kind_sums(l->params.kind) ? numeric_wire_bytes(n, count) : numeric_user_bytes(n, count);
+    return payload_bytes(n, l->params.kind, work_takes(s, l, from).count);
 }
 
 /* The contribution of rank op->fold. */
@@ -90,7 +89,7 @@ static void complete(struct session *s, struct op *op, const struct numeric *n, 
         numeric_canonical(n, l->out, count);
     }
     for (uint32_t r = 0; r < s->view.world; r++) {
-        c->outcome.tx_bytes += r == s->view.rank ? 0 : given_bytes(s, l, n, r);
+        c->outcome.tx_bytes += r == s->view.rank ? 0 : payload_bytes(n, l->params.kind, work_sends(s, l, r).count);
         c->outcome.rx_bytes += r == s->view.rank ? 0 : taken_bytes(s, l, n, r);
     }
     hold_complete(s, op, s->view.plan.verify != 0 ? result_digest(s, l, n) : 0, out);
@@ -149,8 +148,12 @@ static void take(struct session *s, struct op *op, uint32_t rank, const struct m
         return; /* said again after a reconnect */
     }
     struct numeric n;
-    if (op->phase == OP_RUN && op->refused == 0 && op->fold == rank && work_numeric(s, &m->params, &n)) {
-        if (m->bytes == taken_bytes(s, &s->slots[op->slot].launch, &n, rank)) {
+    if (op->phase == OP_RUN && op->refused == 0 && work_numeric(s, &m->params, &n)) {
+        if (m->bytes != taken_bytes(s, &s->slots[op->slot].launch, &n, rank)) {
+            refusal_mismatch(s, op, s->view.ids[rank], out); /* alike in name only */
+            return;
+        }
+        if (op->fold == rank) {
             fold(s, op, &n, payload);
             if (op->fold == s->view.world) {
                 complete(s, op, &n, out);
@@ -159,11 +162,6 @@ static void take(struct session *s, struct op *op, uint32_t rank, const struct m
             }
             return;
         }
-    }
-    if (op->phase == OP_RUN && op->refused == 0 && work_numeric(s, &m->params, &n) &&
-        m->bytes != taken_bytes(s, &s->slots[op->slot].launch, &n, rank)) {
-        refusal_mismatch(s, op, s->view.ids[rank], out); /* alike in name only */
-        return;
     }
     mark->dropped = true;
     mark->wanted = false;
@@ -188,9 +186,8 @@ static bool payload_fits(const struct session *s, uint64_t sender, const struct 
     if (!work_numeric(s, p, &n) || !work_is_eager(s, p)) {
         return false;
     }
-    bool from_root = p->kind == PLAN_BROADCAST || p->kind == PLAN_SCATTER, to_root = p->kind == PLAN_REDUCE || p->kind == PLAN_GATHER;
-    bool gives = from_root ? p->root == sender : !to_root || p->root == s->id;
-    uint64_t most = !gives ? 0 : plan_kind_sums(p->kind) ? numeric_wire_bytes(&n, (size_t)p->count) : numeric_user_bytes(&n, (size_t)p->count);
+    bool gives = plan_kind_from_root(p->kind) ? p->root == sender : !plan_kind_to_root(p->kind) || p->root == s->id;
+    uint64_t most = gives ? payload_bytes(&n, p->kind, (size_t)p->count) : 0;
     return p->layout == 0 ? m->bytes == most : m->bytes <= most;
 }
 

@@ -63,9 +63,7 @@ void mismatch_learn(struct session *s, struct op *op, const struct op_clash *cla
 /* "broadcast of 40 f32, root 1.2", "all-to-all of f32 by counts" */
 static void say_moved(struct sentence *t, const struct op_params *p)
 {
-    static const char *const kinds[PLAN_KINDS] = {"all-reduce", "reduce-scatter", "all-gather", "broadcast", "scatter", "all-to-all",
-                                                   "reduce", "gather"};
-    say(t, "%s of ", kinds[p->kind % PLAN_KINDS]);
+    say(t, "%s of ", plan_kind_name(p->kind));
     if (p->layout != LAYOUT_PAIRS) {
         say(t, "%llu ", (unsigned long long)p->count);
     }

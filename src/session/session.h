@@ -109,8 +109,7 @@ struct session_launch {
     uint32_t world;         /* ... and its members */
     uint32_t root_rank;     /* as programs count, among these */
     size_t count;           /* LAYOUT_PAIRS: elements of a part where there is no list; else params.count counts */
-    const size_t *counts, *places, *out_counts, *out_places; /* borrowed until it is collected: by rank as programs count; see plan_params;
-                               counts never without places */
+    struct part_lists parts, out_parts; /* borrowed until it is collected; see plan_params; counts never without places */
     const void *in;         /* never written while the operation runs (an in-place call passes its backup) */
     void *out;
     void *scratch;          /* numeric_acc_bytes of the operation if it is eager and not plain, else null */

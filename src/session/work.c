@@ -22,10 +22,10 @@ bool work_is_eager(const struct session *s, const struct op_params *p)
 }
 
 /* Of equal or uneven parts of a buffer. */
-static struct work_range part(const struct session *s, const size_t *counts, const size_t *places, size_t count, uint32_t rank)
+static struct work_range part(const struct session *s, const struct part_lists *parts, size_t count, uint32_t rank)
 {
     uint32_t shown = s->view.shown[rank];
-    return (struct work_range){.at = plan_place(places, counts, count, shown), .count = plan_part(counts, count, shown)};
+    return (struct work_range){.at = part_place(parts, count, shown), .count = part_count(parts, count, shown)};
 }
 
 static struct work_range whole(size_t count)
@@ -40,18 +40,18 @@ struct work_range work_sends(const struct session *s, const struct session_launc
     case PLAN_ALL_REDUCE:
         return whole(l->count);
     case PLAN_ALL_GATHER:
-        return whole(part(s, l->counts, l->places, l->count, s->view.rank).count);
+        return whole(part(s, &l->parts, l->count, s->view.rank).count);
     case PLAN_BROADCAST:
         return whole(root ? l->count : 0);
     case PLAN_REDUCE_SCATTER:
     case PLAN_ALL_TO_ALL:
-        return part(s, l->counts, l->places, l->count, to);
+        return part(s, &l->parts, l->count, to);
     case PLAN_SCATTER:
-        return root ? part(s, l->counts, l->places, l->count, to) : whole(0);
+        return root ? part(s, &l->parts, l->count, to) : whole(0);
     case PLAN_REDUCE:
         return whole(l->params.root == s->view.ids[to] ? l->count : 0);
     case PLAN_GATHER:
-        return whole(l->params.root == s->view.ids[to] ? part(s, l->counts, l->places, l->count, s->view.rank).count : 0);
+        return whole(l->params.root == s->view.ids[to] ? part(s, &l->parts, l->count, s->view.rank).count : 0);
     case PLAN_KINDS:
         break;
     }
@@ -65,19 +65,19 @@ struct work_range work_takes(const struct session *s, const struct session_launc
     case PLAN_ALL_REDUCE:
         return whole(l->count);
     case PLAN_ALL_GATHER:
-        return part(s, l->counts, l->places, l->count, from);
+        return part(s, &l->parts, l->count, from);
     case PLAN_BROADCAST:
         return whole(root ? l->count : 0);
     case PLAN_REDUCE_SCATTER:
-        return whole(part(s, l->counts, l->places, l->count, s->view.rank).count);
+        return whole(part(s, &l->parts, l->count, s->view.rank).count);
     case PLAN_ALL_TO_ALL:
-        return part(s, l->out_counts, l->out_places, l->count, from);
+        return part(s, &l->out_parts, l->count, from);
     case PLAN_SCATTER: /* only the root has a list of all counts */
-        return whole(!root ? 0 : part(s, l->counts, l->places, l->count, s->view.rank).count);
+        return whole(!root ? 0 : part(s, &l->parts, l->count, s->view.rank).count);
     case PLAN_REDUCE:
         return whole(own ? l->count : 0);
     case PLAN_GATHER:
-        return own ? part(s, l->counts, l->places, l->count, from) : whole(0);
+        return own ? part(s, &l->parts, l->count, from) : whole(0);
     case PLAN_KINDS:
         break;
     }
@@ -144,10 +144,8 @@ void work_plan(struct session *s, struct slot *c, const struct op_name *name)
     run->plan.weights = s->view.weighted ? s->view.weights : NULL;
     run->plan.shown = s->view.shown;
     run->plan.count = l->count;
-    run->plan.counts = l->counts;
-    run->plan.places = l->places;
-    run->plan.out_counts = l->out_counts;
-    run->plan.out_places = l->out_places;
+    run->plan.parts = l->parts;
+    run->plan.out_parts = l->out_parts;
     run->plan.align = run->numeric.quant != QUANT_NONE ? NUMERIC_BLOCK : 1;
     run->plan.frame_elements =
         plan_frame_elements(plan_largest(&run->plan), numeric_wire_bytes(&run->numeric, 1024), run->plan.align, s->view.plan.frame_bytes);

@@ -163,12 +163,10 @@ void parts_lists(struct call *c, struct session_launch *l)
         c->lists[3 * n + r] = place(c, false, c->rank, r);
     }
     if ((c->params.kind != PLAN_SCATTER && c->params.kind != PLAN_GATHER) || c->rank == c->root) {
-        l->counts = c->lists;
-        l->places = c->lists + n;
+        l->parts = (struct part_lists){c->lists, c->lists + n};
     }
     if (c->params.kind == PLAN_ALL_TO_ALL) {
-        l->out_counts = c->lists + 2 * n;
-        l->out_places = c->lists + 3 * n;
+        l->out_parts = (struct part_lists){c->lists + 2 * n, c->lists + 3 * n};
     }
 }
 

@@ -284,8 +284,8 @@ static void share_make(struct cluster *c, uint32_t r, uint32_t o, const struct o
     for (uint32_t t = 0; t < c->world; t++) {
         op->out_parts[t] = op->parts[t][r];
     }
-    p->counts = pairs ? op->parts[r] : p->kind == PLAN_ALL_REDUCE || p->kind == PLAN_BROADCAST || p->kind == PLAN_REDUCE ? NULL : op->parts[0];
-    p->out_counts = pairs ? op->out_parts : NULL;
+    p->parts.counts = pairs ? op->parts[r] : p->kind == PLAN_ALL_REDUCE || p->kind == PLAN_BROADCAST || p->kind == PLAN_REDUCE ? NULL : op->parts[0];
+    p->out_parts.counts = pairs ? op->out_parts : NULL;
     plan_make(&s->plan, p, s->segments, s->steps);
     s->in_place = (p->kind == PLAN_ALL_GATHER || (p->kind == PLAN_BROADCAST && r == p->root)) && draw(c, 2) == 0;
     s->out = malloc(s->out_bytes + 1);

@@ -60,7 +60,7 @@ static struct world world_make(struct plan_params params, params_of *of, const v
         EXPECT_EQ(segments[w.max_segments].frame, GUARD);
         EXPECT_EQ(steps[w.max_steps].kind, GUARD);
         EXPECT(w.plans[r].segment_count <= w.max_segments && w.plans[r].step_count <= w.max_steps);
-        EXPECT(w.plans[r].params.ring == NULL && w.plans[r].params.weights == NULL && w.plans[r].params.counts == NULL);
+        EXPECT(w.plans[r].params.ring == NULL && w.plans[r].params.weights == NULL && w.plans[r].params.parts.counts == NULL);
     }
     return w;
 }
@@ -221,29 +221,29 @@ static void check_value(const struct world *w, uint32_t rank, const struct plan_
         break;
     case PLAN_REDUCE_SCATTER:
         EXPECT(memcmp(v->ranks, all, sizeof all) == 0 && s->out == 0);
-        EXPECT_EQ(v->place, plan_place(q->places, q->counts, q->count, rank));
-        EXPECT_EQ(s->count, plan_part(q->counts, q->count, rank));
+        EXPECT_EQ(v->place, part_place(&q->parts, q->count, rank));
+        EXPECT_EQ(s->count, part_count(&q->parts, q->count, rank));
         break;
     case PLAN_ALL_GATHER:
         EXPECT(single && v->place == 0);
-        EXPECT_EQ(s->out, plan_place(q->places, q->counts, q->count, from));
-        EXPECT_EQ(s->count, plan_part(q->counts, q->count, from));
+        EXPECT_EQ(s->out, part_place(&q->parts, q->count, from));
+        EXPECT_EQ(s->count, part_count(&q->parts, q->count, from));
         break;
     case PLAN_BROADCAST:
         EXPECT(single && from == q->root && v->place == s->out);
         break;
     case PLAN_SCATTER:
         EXPECT(single && from == q->root && s->out == 0);
-        EXPECT_EQ(v->place, plan_place(q->places, q->counts, q->count, rank));
-        EXPECT_EQ(s->count, plan_part(q->counts, q->count, rank));
+        EXPECT_EQ(v->place, part_place(&q->parts, q->count, rank));
+        EXPECT_EQ(s->count, part_count(&q->parts, q->count, rank));
         break;
     case PLAN_REDUCE:
         EXPECT(rank == q->root && memcmp(v->ranks, all, sizeof all) == 0 && v->place == s->out);
         break;
     case PLAN_GATHER:
         EXPECT(rank == q->root && single && v->place == 0);
-        EXPECT_EQ(s->out, plan_place(q->places, q->counts, q->count, from));
-        EXPECT_EQ(s->count, plan_part(q->counts, q->count, from));
+        EXPECT_EQ(s->out, part_place(&q->parts, q->count, from));
+        EXPECT_EQ(s->count, part_count(&q->parts, q->count, from));
         break;
     default:
         EXPECT(single);
@@ -309,13 +309,13 @@ static void check_coverage(const struct world *w, uint32_t rank)
         has += plan_completes(p, &p->segments[i]) ? p->segments[i].count : 0;
     }
     if (q->kind == PLAN_REDUCE_SCATTER || q->kind == PLAN_SCATTER) {
-        due = plan_part(q->counts, q->count, rank);
+        due = part_count(&q->parts, q->count, rank);
     } else if (q->kind == PLAN_REDUCE) {
         due = rank == q->root ? due : 0;
     } else if (q->kind == PLAN_ALL_GATHER || q->kind == PLAN_GATHER) {
         due = 0;
         for (uint32_t r = 0; r < q->world && (q->kind == PLAN_ALL_GATHER || rank == q->root); r++) {
-            due += plan_part(q->counts, q->count, r);
+            due += part_count(&q->parts, q->count, r);
         }
     }
     EXPECT(q->kind == PLAN_ALL_TO_ALL || has == due);
@@ -326,7 +326,7 @@ static void check_traffic(const struct world *w)
 {
     const struct plan_params *q = &w->params;
     size_t sent = 0, received = 0;
-    bool even = q->weights == NULL && q->counts == NULL && q->count % (q->world * q->align) == 0;
+    bool even = q->weights == NULL && q->parts.counts == NULL && q->count % (q->world * q->align) == 0;
     bool split = q->algorithm == PLAN_DIRECT || q->algorithm == PLAN_RING;
     for (uint32_t r = 0; r < q->world; r++) {
         size_t s, g;

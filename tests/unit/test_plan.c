@@ -101,8 +101,8 @@ static void check_parts(struct rng *rng, struct plan_params params)
     for (int i = 0; i < 4; i++) {
         const size_t even[2] = {0, 100};
         params.count = even[i % 2];
-        params.counts = i < 2 ? NULL : counts;
-        params.places = i < 3 ? NULL : places;
+        params.parts.counts = i < 2 ? NULL : counts;
+        params.parts.places = i < 3 ? NULL : places;
         params.lanes = 1 + (uint32_t)i;
         draw_parts(rng, params.world, counts, places);
         check_world(params);
@@ -166,8 +166,8 @@ static void exchange_of(struct plan_params *params, const void *user)
         row[r] = x->counts[params->rank][r];
         column[r] = x->counts[r][params->rank];
     }
-    params->counts = row;
-    params->out_counts = column;
+    params->parts.counts = row;
+    params->out_parts.counts = column;
 }
 
 /* What r gets from i lies behind what it gets from those before i, and is what i has for r. */
@@ -203,7 +203,7 @@ TEST(all_to_all_moves_each_pairs_part_whatever_the_others_move)
         }
         struct world w = world_make(params, exchange_of, &x);
         check_exchange(&w, &x);
-        w.params.counts = &x.counts[0][0]; /* uneven */
+        w.params.parts.counts = &x.counts[0][0]; /* uneven */
         check_made(&w);
     }
 }

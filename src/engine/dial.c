@@ -54,9 +54,21 @@ static void dial_end(struct dial *d, struct conn *conn, uint64_t stale_view, str
     dial_free(d);
 }
 
-/* From here on the loop tells of it. */
-static bool dial_watch(struct dial *d, const struct transport *t, struct err *err)
+/* Why the candidate before was of no use. */
+static void dial_why(struct dial *d, const struct err *err)
 {
+    snprintf(d->why, sizeof d->why, "%.*s", (int)sizeof d->why - 1, err->text);
+}
+
+/* Takes the transport; from here on the loop tells of it. */
+static bool dial_watch(struct dial *d, struct transport *t, struct err *err)
+{
+    d->conn = conn_new();
+    if (d->conn == NULL) {
+        t->ops->close(t);
+        (void)err_set(err, PCCL_ERR_NOMEM, "no memory for a connection");
+        return false;
+    }
     conn_open_transport(d->conn, t);
     d->conn->single = true;
     d->conn->most = LINK_HELLO_BYTES;
@@ -84,17 +96,10 @@ static bool dial_host(struct dial *d)
         return false;
     }
     d->host_name[0] = d->host_name[1] = 0;
-    if (sock_dial_host(name, &fd, &err) == PCCL_OK && transport_shm_dial(&t, fd, &err) == PCCL_OK) {
-        d->conn = conn_new();
-        if (d->conn == NULL) {
-            t.ops->close(&t);
-            return false;
-        }
-        if (dial_watch(d, &t, &err)) {
-            return true;
-        }
+    if (sock_dial_host(name, &fd, &err) == PCCL_OK && transport_shm_dial(&t, fd, &err) == PCCL_OK && dial_watch(d, &t, &err)) {
+        return true;
     }
-    snprintf(d->why, sizeof d->why, "%.*s", (int)sizeof d->why - 1, err.text);
+    dial_why(d, &err);
     return false;
 }
 
@@ -111,20 +116,16 @@ static bool dial_next(struct dial *d)
         int fd = -1;
         if (to.port == 0 || addr_is_any(&to) || sock_dial(&to, &fd, &err) != PCCL_OK) {
             if (err.text[0] != 0) {
-                snprintf(d->why, sizeof d->why, "%.*s", (int)sizeof d->why - 1, err.text);
+                dial_why(d, &err);
             }
             continue;
         }
         struct transport t;
         transport_tcp_take(&t, fd);
-        d->conn = conn_new();
-        if (d->conn == NULL) {
-            t.ops->close(&t);
-            return false;
-        }
         if (dial_watch(d, &t, &err)) {
             return true;
         }
+        dial_why(d, &err);
     }
     return false;
 }
@@ -147,7 +148,7 @@ static void dial_connected(struct dial *d, struct comm_after *after)
     pccl_status st = host ? PCCL_OK : sock_connected(c->source.fd, &d->address[d->next - 1], &err);
     if (st != PCCL_OK) {
         d->met = st == PCCL_ERR_CLOSED ? DIAL_MET_NOBODY : DIAL_MET_OTHER;
-        snprintf(d->why, sizeof d->why, "%.*s", (int)sizeof d->why - 1, err.text);
+        dial_why(d, &err);
         dial_failed(d, after);
         return;
     }

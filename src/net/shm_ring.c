@@ -110,6 +110,13 @@ static uint64_t shm_filled(const struct shm_end *end)
     return filled <= SHM_RING_BYTES ? filled : UINT64_MAX;
 }
 
+/* Shows the reader what there is. */
+static void shm_tell(struct shm_end *end, void (*ring)(int), int fd)
+{
+    atomic_store(&end->words->written, end->at);
+    shm_wake(&end->words->reader_sleeps, ring, fd);
+}
+
 pccl_status shm_ring_write(struct shm_ring *r, const struct iovec *parts, int count, size_t *moved, void (*ring)(int), int fd)
 {
     struct shm_end *end = &r->out;
@@ -133,15 +140,13 @@ pccl_status shm_ring_write(struct shm_ring *r, const struct iovec *parts, int co
             room -= piece;
             untold += piece;
             if (untold == SHM_RING_PIECE) {
-                atomic_store(&end->words->written, end->at);
-                shm_wake(&end->words->reader_sleeps, ring, fd);
+                shm_tell(end, ring, fd);
                 untold = 0;
             }
         }
     }
     if (untold > 0) {
-        atomic_store(&end->words->written, end->at);
-        shm_wake(&end->words->reader_sleeps, ring, fd);
+        shm_tell(end, ring, fd);
     }
     if (room == UINT64_MAX) {
         return PCCL_ERR_PROTOCOL;

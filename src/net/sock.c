@@ -71,20 +71,37 @@ pccl_status sock_listen_any(uint16_t port, int *fd_out, struct err *err)
     return sock_listen(&six, fd_out, err);
 }
 
-pccl_status sock_accept(int listener, int *fd_out, struct net_address *from, struct err *err)
+/* `from` may be null. */
+static pccl_status sock_take(int listener, struct sockaddr_storage *from, int *fd_out, struct err *err)
 {
-    struct sockaddr_storage ss;
-    socklen_t size = sizeof ss;
-    int fd = fds_own(accept4(listener, (struct sockaddr *)&ss, &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    socklen_t size = sizeof *from;
+    int fd = fds_own(accept4(listener, (struct sockaddr *)from, from == NULL ? NULL : &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (fd < 0) {
         return errno == EAGAIN || errno == EWOULDBLOCK ? PCCL_ERR_AGAIN : err_errno(err, "accept connection");
     }
-    if (!addr_from_system(from, &ss)) {
-        fds_close(fd);
-        return err_set(err, PCCL_ERR_PROTOCOL, "accept connection: unknown address family");
-    }
     *fd_out = fd;
     return PCCL_OK;
+}
+
+pccl_status sock_accept(int listener, int *fd_out, struct net_address *from, struct err *err)
+{
+    struct sockaddr_storage ss;
+    pccl_status st = sock_take(listener, &ss, fd_out, err);
+    if (st == PCCL_OK && !addr_from_system(from, &ss)) {
+        fds_close(*fd_out);
+        *fd_out = -1;
+        return err_set(err, PCCL_ERR_PROTOCOL, "accept connection: unknown address family");
+    }
+    return st;
+}
+
+pccl_status sock_moved(ssize_t n, size_t *moved)
+{
+    *moved = n > 0 ? (size_t)n : 0;
+    if (n > 0) {
+        return PCCL_OK;
+    }
+    return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) ? PCCL_ERR_AGAIN : PCCL_ERR_CLOSED;
 }
 
 static socklen_t sock_host_name(const uint64_t name[2], struct sockaddr_un *out)
@@ -126,12 +143,7 @@ pccl_status sock_listen_host(const uint64_t name[2], int *fd_out, struct err *er
 
 pccl_status sock_accept_host(int listener, int *fd_out, struct err *err)
 {
-    int fd = fds_own(accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (fd < 0) {
-        return errno == EAGAIN || errno == EWOULDBLOCK ? PCCL_ERR_AGAIN : err_errno(err, "accept connection");
-    }
-    *fd_out = fd;
-    return PCCL_OK;
+    return sock_take(listener, NULL, fd_out, err);
 }
 
 pccl_status sock_dial_host(const uint64_t name[2], int *fd_out, struct err *err)

@@ -6,6 +6,7 @@
 #define PCCL_NET_SOCK_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "core/status.h"
 #include "wire/control.h"
@@ -24,6 +25,9 @@ pccl_status sock_accept(int listener, int *fd_out, struct net_address *from, str
 pccl_status sock_listen_host(const uint64_t name[2], int *fd_out, struct err *err) PCCL_MUST_CHECK;
 pccl_status sock_accept_host(int listener, int *fd_out, struct err *err) PCCL_MUST_CHECK;
 pccl_status sock_dial_host(const uint64_t name[2], int *fd_out, struct err *err) PCCL_MUST_CHECK;
+
+/* What sendmsg, recv or the like have returned: PCCL_ERR_AGAIN where the socket is full or empty, PCCL_ERR_CLOSED at its end. */
+pccl_status sock_moved(ssize_t n, size_t *moved) PCCL_MUST_CHECK;
 
 /* Begins to connect; the descriptor becomes writable when it is decided: ask sock_connected (PCCL_ERR_CLOSED: nobody listens). */
 pccl_status sock_dial(const struct net_address *to, int *fd_out, struct err *err) PCCL_MUST_CHECK;

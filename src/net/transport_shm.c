@@ -4,7 +4,6 @@
  * bell, one byte for an end that sleeps, and the sign of life: a process that dies closes it at once.
  * SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE /* struct ucred */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -12,6 +11,7 @@
 
 #include "net/fds.h"
 #include "net/shm_ring.h"
+#include "net/sock.h"
 #include "net/transport.h"
 
 struct shm {
@@ -30,15 +30,6 @@ union shm_control { /* aligned as the system wants it */
     unsigned char bytes[CMSG_SPACE(SHM_DESCRIPTORS * sizeof(int))];
 };
 
-static pccl_status shm_moved(ssize_t n, size_t *moved)
-{
-    *moved = n > 0 ? (size_t)n : 0;
-    if (n > 0) {
-        return PCCL_OK;
-    }
-    return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) ? PCCL_ERR_AGAIN : PCCL_ERR_CLOSED;
-}
-
 /* ---- The greeting ------------------------------------------------------------------------------------------------ */
 
 static pccl_status greeting_send(struct transport *t, struct iovec *parts, int count, size_t *moved)
@@ -56,7 +47,7 @@ static pccl_status greeting_send(struct transport *t, struct iovec *parts, int c
         head->cmsg_len = CMSG_LEN(sizeof(int));
         memcpy(CMSG_DATA(head), &shm->memory, sizeof(int));
     }
-    pccl_status st = shm_moved(sendmsg(t->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT), moved);
+    pccl_status st = sock_moved(sendmsg(t->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT), moved);
     if (st == PCCL_OK) {
         fds_close(shm->memory);
         shm->memory = -1;
@@ -89,7 +80,7 @@ static pccl_status greeting_receive(struct transport *t, struct iovec *parts, in
     union shm_control control;
     struct msghdr m = {.msg_iov = parts, .msg_iovlen = (size_t)count, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
     ssize_t n = recvmsg(t->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    pccl_status st = shm_moved(n, moved);
+    pccl_status st = sock_moved(n, moved);
     if (n >= 0) {
         greeting_take(t->shm, &m);
     }
@@ -119,7 +110,7 @@ static pccl_status shm_receive(struct transport *t, struct iovec *parts, int cou
         }
         unsigned char bells[SHM_BELLS];
         size_t heard;
-        st = shm_moved(recv(t->fd, bells, sizeof bells, MSG_DONTWAIT), &heard);
+        st = sock_moved(recv(t->fd, bells, sizeof bells, MSG_DONTWAIT), &heard);
         if (st == PCCL_ERR_CLOSED) {
             /* What was written before the end counts. */
             st = shm_ring_read(&t->shm->ring, parts, count, moved, shm_bell, t->fd);

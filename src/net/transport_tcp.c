@@ -1,35 +1,21 @@
 /* transport_tcp.c - bytes over a TCP socket.
  * SPDX-License-Identifier: MIT */
-#include <errno.h>
 #include <sys/socket.h>
 
 #include "net/fds.h"
 #include "net/sock.h"
 #include "net/transport.h"
 
-static pccl_status tcp_moved(ssize_t n, size_t *moved)
-{
-    if (n > 0) {
-        *moved = (size_t)n;
-        return PCCL_OK;
-    }
-    *moved = 0;
-    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
-        return PCCL_ERR_AGAIN;
-    }
-    return PCCL_ERR_CLOSED;
-}
-
 static pccl_status tcp_send(struct transport *t, struct iovec *parts, int count, size_t *moved)
 {
     struct msghdr m = {.msg_iov = parts, .msg_iovlen = (size_t)count};
-    return tcp_moved(sendmsg(t->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT), moved);
+    return sock_moved(sendmsg(t->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT), moved);
 }
 
 static pccl_status tcp_receive(struct transport *t, struct iovec *parts, int count, size_t *moved)
 {
     struct msghdr m = {.msg_iov = parts, .msg_iovlen = (size_t)count};
-    return tcp_moved(recvmsg(t->fd, &m, MSG_DONTWAIT), moved);
+    return sock_moved(recvmsg(t->fd, &m, MSG_DONTWAIT), moved);
 }
 
 static void tcp_finish(struct transport *t)

@@ -94,12 +94,17 @@ static int descriptors(void)
     return count;
 }
 
+static void start_sharing(struct cluster *c, int count)
+{
+    unsetenv("PCCL_SHM_DISABLE"); /* whatever this program is started with */
+    cluster_start(c, count, NULL, POOL);
+}
+
 TEST(peers_of_one_host_share_memory_and_say_so)
 {
     struct cluster c;
     int failures = 0;
-    unsetenv("PCCL_SHM_DISABLE"); /* whatever this program is started with */
-    cluster_start(&c, 3, NULL, POOL);
+    start_sharing(&c, 3);
     cluster_run(&c, reduce, &failures);
     expect_kind(&c, pcclTransportSharedMemory);
     EXPECT_EQ(mappings(false), 3 * 2 * POOL); /* both ends of every pair are in this process */
@@ -136,8 +141,7 @@ TEST(lies_in_shared_memory_break_the_link_and_tcp_takes_over) /* nobody dies of 
 {
     struct cluster c;
     int failures = 0;
-    unsetenv("PCCL_SHM_DISABLE"); /* whatever this program is started with */
-    cluster_start(&c, 2, NULL, POOL);
+    start_sharing(&c, 2);
     cluster_run(&c, reduce, &failures);
     expect_kind(&c, pcclTransportSharedMemory);
     EXPECT_EQ(mappings(true), 2 * POOL);
@@ -160,8 +164,7 @@ TEST(memory_and_descriptors_stay_flat_when_peers_come_and_go)
     struct cluster c;
     int failures = TRIES;
     int before = descriptors();
-    unsetenv("PCCL_SHM_DISABLE"); /* whatever this program is started with */
-    cluster_start(&c, 3, NULL, POOL);
+    start_sharing(&c, 3);
     cluster_run(&c, reduce, &failures);
     int most = descriptors();
     for (int round = 0; round < 5; round++) {

@@ -76,8 +76,7 @@ static pcclResult_t enter_pinned(struct comm *c, const char *phase)
 
 pcclResult_t api_enter(const pcclComm_t *communicator, const char *phase, struct comm **comm_out)
 {
-    /* The original's calls take it as const; what is counted here is the library's own. */
-    pcclComm_t *handle = ((union { const pcclComm_t *in; pcclComm_t *own; }){.in = communicator}).own;
+    pcclComm_t *handle = api_own(communicator);
     *comm_out = NULL;
     if (handle == NULL) {
         return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "the communicator is null");

@@ -30,9 +30,9 @@ struct pcclComm_t {
 /* Stores this thread's last error; returns `result`. */
 pcclResult_t api_fail(pcclResult_t result, pcclCause_t cause, const char *phase, const char *fmt, ...) PCCL_PRINTF(4, 5);
 /* The same for what a session said; success stores nothing.  `phase`: the call; tag: of the operation, or 0. */
+pcclResult_t api_outcome(const struct session_outcome *o, const char *phase, uint64_t tag);
 /* `remedy`: in place of the one that the table has for such an outcome; null: that one. */
 pcclResult_t api_outcome_hint(const struct session_outcome *o, const char *phase, uint64_t tag, const char *remedy);
-pcclResult_t api_outcome(const struct session_outcome *o, const char *phase, uint64_t tag);
 
 /* "argument is null: remedy". */
 pcclResult_t api_null(const char *phase, const char *argument, const char *remedy);
@@ -40,6 +40,12 @@ pcclResult_t api_null(const char *phase, const char *argument, const char *remed
 void api_restore(const pcclErrorInfo_t *error);
 
 /* ---- Entry: api.c ------------------------------------------------------------------------------------------------------------ */
+
+/* The original's calls take a communicator as const; what is counted in it, and stored in handles, is the library's own. */
+static inline pcclComm_t *api_own(const pcclComm_t *communicator)
+{
+    return ((union { const pcclComm_t *in; pcclComm_t *own; }){.in = communicator}).own;
+}
 
 /* Checks a communicator and counts the call; the comm stays alive until api_leave; null unless that succeeds. */
 pcclResult_t api_enter(const pcclComm_t *handle, const char *phase, struct comm **comm_out);

@@ -291,7 +291,7 @@ static pcclResult_t call_make(struct call *k, const pcclComm_t *communicator, pc
         struct comm_op *op = NULL;
         comm_launch(c, &launch, &op, &o);
         if (o.result == RESULT_PENDING) {
-            async_op_out->comm = ((union { const pcclComm_t *in; pcclComm_t *out; }){.in = communicator}).out;
+            async_op_out->comm = api_own(communicator);
             async_op_out->id = op->given.tag;
             comm_undriven(c);
         }

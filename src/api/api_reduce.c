@@ -145,7 +145,7 @@ pcclResult_t pcclAllReduceAsync(const void *sendbuff, void *recvbuff, const pccl
     if (rc == pcclSuccess) {
         comm_launch(c, &launch, &op, &o);
         if (o.result == RESULT_PENDING) {
-            reduce_handle_out->comm = ((union { const pcclComm_t *in; pcclComm_t *out; }){.in = communicator}).out;
+            reduce_handle_out->comm = api_own(communicator);
             reduce_handle_out->tag = launch.tag;
             comm_undriven(c);
         } else {

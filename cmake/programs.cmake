@@ -81,7 +81,7 @@ if(PCCL_DEVELOPER)
     add_custom_target(mutant_programs DEPENDS sim_run) # what scripts/mutants.sh asks
     get_property(unit_tests GLOBAL PROPERTY pccl_tests_unit)
     list(FILTER unit_tests INCLUDE REGEX "^test_(session.*|master_.*|bulk_order|exec_wait)$")
-    foreach(test IN LISTS unit_tests ITEMS ccoip_master test_members test_links test_master_hostile test_kill)
+    foreach(test IN LISTS unit_tests ITEMS ccoip_master test_members test_links test_master_hostile test_kill test_shared_links)
         add_dependencies(mutant_programs ${test})
     endforeach()
 endif()

@@ -563,7 +563,7 @@ typedef enum pcclTransportKind_t {
 
 typedef struct pcclTransport_t {
     uint64_t peer;
-    uint32_t lane; /* 0 .. pool size - 1; UINT32_MAX: the control link, always TCP */
+    uint32_t lane; /* 0 .. pool size - 1; UINT32_MAX: the control link, TCP until it is used */
     pcclTransportKind_t kind;
 } pcclTransport_t;
 

@@ -29,6 +29,7 @@ process_test() {
     RESTORE_NOT) echo e2e/test_members restored ;;
     NO_USER_TIMEOUT) echo e2e/test_links every_connection ;;
     FRAME_TIMER_NOT) echo fault/test_master_hostile never_finishes ;;
+    REST_NOT) echo fault/test_shared_links nobody_polls ;;
     ROOM_LEAK) echo fault/test_kill owes ;;
     esac
 }

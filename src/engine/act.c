@@ -12,8 +12,8 @@ static void comm_send_peers(struct comm *c, const struct action *a, struct comm_
 {
     for (uint32_t i = 0; i < a->dests; i++) {
         struct link *l = link_find(c, c->machine.out.dest_ids[a->dest + i]);
-        if (l != NULL && l->control.conn != NULL) {
-            comm_send(after, l->control.conn, c->machine.out.bytes + a->frame, a->frame_bytes, a->data, a->data_bytes);
+        if (l != NULL) {
+            control_send(l, c->machine.out.bytes + a->frame, a->frame_bytes, a->data, a->data_bytes, after);
         }
     }
 }

@@ -106,13 +106,6 @@ static bool bundle_offered(const struct link *l)
     return (l->control.host_name[0] | l->control.host_name[1]) != 0;
 }
 
-/* Whether shared memory is worth a try. */
-static bool bundle_shares(const struct link *l)
-{
-    return bundle_offered(l) && l->comm->engine->host_listener.fd >= 0 &&
-           memcmp(l->bundle.distrusted, l->control.host_name, sizeof l->bundle.distrusted) != 0;
-}
-
 /* What was chosen, once; by the end that dialled, which knows why. */
 static void bundle_tell(struct link *l, const char *why, struct comm_after *after)
 {
@@ -126,7 +119,7 @@ static void bundle_tell(struct link *l, const char *why, struct comm_after *afte
     } else if (!bundle_offered(l)) {
         comm_say(after, LOG_DEBUG, "peer " ID_FORMAT ": data goes over TCP: it is on another host, or its shared memory is off", ID_PARTS(l->peer));
     } else {
-        comm_say(after, LOG_INFO, "peer " ID_FORMAT ": data goes over TCP: %s", ID_PARTS(l->peer), bundle_shares(l) ? why
+        comm_say(after, LOG_INFO, "peer " ID_FORMAT ": data goes over TCP: %s", ID_PARTS(l->peer), link_shares(l, l->bundle.distrusted) ? why
                  : l->comm->engine->host_listener.fd < 0 ? "shared memory is off here" : "a connection through shared memory broke");
     }
 }
@@ -149,7 +142,7 @@ static void bundle_dial(struct link *l, struct comm_after *after)
 {
     struct comm *c = l->comm;
     uint16_t lanes = l->want.info.lanes < c->machine.config.lanes ? l->want.info.lanes : c->machine.config.lanes;
-    const uint64_t *name = bundle_shares(l) ? l->control.host_name : NULL;
+    const uint64_t *name = link_shares(l, l->bundle.distrusted) ? l->control.host_name : NULL;
     memset(l->bundle.streams, 0, sizeof l->bundle.streams);
     l->bundle.number = dial_number(c);
     l->bundle.lanes = lanes;

@@ -17,6 +17,8 @@
 #define CONTROL_SPARE_NS INT64_C(500000000) /* of a link that the view does without */
 #define CONTROL_SPARE_MOST_NS INT64_C(30000000000)
 
+enum { CONTROL_SHARE_AFTER = 16 }; /* frames of the dialling end: memory is for links that are used */
+
 void controls_init(struct comm *c)
 {
     list_init(&c->controls.all);
@@ -73,6 +75,7 @@ void control_end(struct link *l, bool finish)
     }
     control_forget(l);
     l->control.dial = finish ? l->control.dial : NULL;
+    l->control.share_dial = finish ? l->control.share_dial : NULL;
 }
 
 void control_unlink(struct comm *c, uint64_t peer)
@@ -131,6 +134,9 @@ static void control_ready(struct source *source, uint32_t events)
     struct comm_after after;
     if (comm_receive(c, k->conn, events, control_frame, k, &after) != PCCL_ERR_AGAIN) {
         if (l->control.conn == k->conn) {
+            if (conn_shares(k->conn)) {
+                memcpy(l->control.distrusted, l->control.host_name, sizeof l->control.distrusted);
+            }
             control_forget(l);
             control_missing(l);
             comm_step(c, &(struct session_event){.kind = SESSION_LINK_DOWN, .peer = l->peer}, &after);
@@ -140,7 +146,7 @@ static void control_ready(struct source *source, uint32_t events)
     comm_unlock(c, &after);
 }
 
-void control_up(struct link *l, struct conn *conn, struct comm_after *after)
+void control_up(struct link *l, struct conn *conn, uint64_t number, struct comm_after *after)
 {
     struct comm *c = l->comm;
     struct control *k = calloc(1, sizeof *k);
@@ -159,6 +165,8 @@ void control_up(struct link *l, struct conn *conn, struct comm_after *after)
     link_ref(l);
     list_append(&c->controls.all, &k->all);
     l->control.conn = conn_ref(conn);
+    l->control.number = number;
+    l->control.sent = 0;
     l->control.missing_since = CLOCK_NEVER;
     l->control.retry_ns = CONTROL_RETRY_NS;
     bundle_retry_now(l);
@@ -172,6 +180,58 @@ void control_up(struct link *l, struct conn *conn, struct comm_after *after)
     engine_arm(c->engine, 0);
 }
 
+void control_send(struct link *l, const void *bytes, size_t size, const void *data, size_t data_size, struct comm_after *after)
+{
+    if (l->control.conn == NULL) {
+        return;
+    }
+    comm_send(after, l->control.conn, bytes, size, data, data_size);
+    if (l->control.sent < CONTROL_SHARE_AFTER && ++l->control.sent == CONTROL_SHARE_AFTER &&
+        link_shares(l, l->control.distrusted)) {
+        engine_arm(l->comm->engine, 0);
+    }
+}
+
+/* ---- Shared memory --------------------------------------------------------------------------------------------------- */
+
+bool control_may_share(const struct link *l, uint64_t number)
+{
+    return l->control.conn != NULL && l->control.number == number;
+}
+
+void control_share(struct link *l, struct conn *conn, bool first)
+{
+    struct transport t;
+    conn_give_transport(conn, &t);
+    pccl_status st = conn_share(l->control.conn, &t, first);
+    (void)st; /* it stays with its socket */
+}
+
+static void control_share_dialled(struct dial *d, struct conn *conn, uint64_t stale_view, struct comm_after *after)
+{
+    struct link *l = d->user;
+    (void)stale_view;
+    (void)after;
+    l->control.share_dial = NULL;
+    if (conn != NULL && control_may_share(l, d->hello.number)) {
+        control_share(l, conn, true);
+    } else {
+        conn_unref(conn);
+    }
+}
+
+/* Once for each connection: what fails is left to its socket. */
+static void control_share_dial(struct link *l)
+{
+    if (l->control.conn == NULL || l->control.sent != CONTROL_SHARE_AFTER || l->control.share_dial != NULL ||
+        !link_shares(l, l->control.distrusted)) {
+        return;
+    }
+    struct msg_hello m = link_hello(l, LINK_SHARE, l->control.number);
+    l->control.sent++;
+    l->control.share_dial = dial_start(l->comm, &m, l->control.host_name, NULL, 0, control_share_dialled, l);
+}
+
 /* ---- Time -------------------------------------------------------------------------------------------------------- */
 
 static void control_dialled(struct dial *d, struct conn *conn, uint64_t stale_view, struct comm_after *after)
@@ -180,7 +240,7 @@ static void control_dialled(struct dial *d, struct conn *conn, uint64_t stale_vi
     l->control.dial = NULL;
     if (conn != NULL) {
         memcpy(l->control.host_name, d->told_name, sizeof l->control.host_name);
-        control_up(l, conn, after);
+        control_up(l, conn, d->hello.number, after);
         return;
     }
     int64_t most = l->want.spare ? CONTROL_SPARE_MOST_NS : CONTROL_RETRY_MOST_NS;
@@ -220,5 +280,6 @@ int64_t control_tick(struct link *l, int64_t now, struct comm_after *after)
             next = l->control.retry_at < next ? l->control.retry_at : next;
         }
     }
+    control_share_dial(l);
     return next;
 }

@@ -96,7 +96,7 @@ static bool dial_host(struct dial *d)
         return false;
     }
     d->host_name[0] = d->host_name[1] = 0;
-    if (sock_dial_host(name, &fd, &err) == PCCL_OK && transport_shm_dial(&t, fd, &err) == PCCL_OK && dial_watch(d, &t, &err)) {
+    if (sock_dial_host(name, &fd, &err) == PCCL_OK && transport_shm_dial(&t, fd, link_ring_bytes(d->hello.kind), &err) == PCCL_OK && dial_watch(d, &t, &err)) {
         return true;
     }
     dial_why(d, &err);
@@ -250,7 +250,9 @@ struct dial *dial_start(struct comm *c, const struct msg_hello *hello, const uin
         memcpy(d->host_name, host_name, sizeof d->host_name);
     }
     d->addresses = addresses < BOUNDS_ADDRESSES ? addresses : BOUNDS_ADDRESSES;
-    memcpy(d->address, address, d->addresses * sizeof *address);
+    if (d->addresses > 0) {
+        memcpy(d->address, address, d->addresses * sizeof *address);
+    }
     d->done = done;
     d->user = user;
     snprintf(d->why, sizeof d->why, "no address to connect to");

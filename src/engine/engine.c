@@ -195,7 +195,7 @@ static void engine_grace_over(struct source *source, uint32_t events)
     struct poller *p = LIST_ENTRY(source, struct poller, timer);
     engine_drain_timer(source, events);
     if (atomic_load(&p->engine->lanes) > 0) {
-        lane_unmask(p->engine->lane[0]);
+        lane_grace_over(p->engine->lane[0]);
     }
 }
 

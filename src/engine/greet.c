@@ -142,7 +142,7 @@ static void greet_hand_over(struct comm *c, struct greeting *g, struct comm_afte
     greet_say(conn, g->run, &ack);
     switch ((enum link_kind)m->kind) {
     case LINK_CONTROL:
-        control_up(l, conn, after);
+        control_up(l, conn, m->number, after);
         break;
     case LINK_DATA:
         bundle_add(l, m->number, m->lane, m->lanes, conn, after);
@@ -153,12 +153,15 @@ static void greet_hand_over(struct comm *c, struct greeting *g, struct comm_afte
     case LINK_PROBE:
         probe_adopt(c, conn);
         break;
+    case LINK_SHARE:
+        control_share(l, conn, false);
+        break;
     }
 }
 
 static bool greet_fits(struct comm *c, const struct msg_hello *m)
 {
-    return m->kind >= LINK_CONTROL && m->kind <= LINK_PROBE &&
+    return m->kind != LINK_SHARE &&
            (m->kind != LINK_DATA || (m->lanes >= 1 && m->lanes <= c->machine.config.lanes && m->lane < m->lanes));
 }
 
@@ -169,7 +172,12 @@ static bool greet_ask(struct comm *c, struct greeting *g)
     struct session_event e = {.kind = SESSION_HELLO, .peer = g->hello.from, .hello = &g->hello};
     bool over = true;
     comm_lock(c, &after);
-    if (greet_fits(c, &g->hello)) {
+    if (g->hello.kind == LINK_SHARE) { /* of a link that the session knows */
+        const struct link *l = link_find(c, g->hello.from);
+        if (l != NULL && control_may_share(l, g->hello.number)) {
+            greet_hand_over(c, g, &after);
+        }
+    } else if (greet_fits(c, &g->hello)) {
         comm_step(c, &e, &after);
         if (e.verdict == HELLO_OK && link_find(c, g->hello.from) == NULL) {
             link_refresh(c); /* wanted, but the table is a step behind */
@@ -261,8 +269,8 @@ static void greet_ready(struct source *source, uint32_t events)
         greet_close(g);
         return;
     }
-    if (g->conn->transport.shm != NULL &&
-        (g->hello.kind != LINK_DATA || transport_shm_map(&g->conn->transport, NULL) != PCCL_OK)) {
+    bool shared = g->conn->transport.shm != NULL, fits = g->hello.kind == LINK_DATA || shared == (g->hello.kind == LINK_SHARE);
+    if (!fits || (shared && transport_shm_map(&g->conn->transport, link_ring_bytes(g->hello.kind), NULL) != PCCL_OK)) {
         greet_close(g); /* the dialler takes TCP */
         return;
     }

@@ -75,12 +75,32 @@ void lane_free(struct lane *lane)
 
 /* ---- Who holds it, who looks at it --------------------------------------------------------------------------------------- */
 
-/* Shows lane 0 again when the grace is over, unless a call comes back before. */
-static void lane_grace(struct lane *lane)
+static void lane_grace_timer(struct lane *lane, int64_t ns)
 {
     int timer = lane->engine->poller[0].timer.fd;
-    struct itimerspec at = {.it_value = {.tv_nsec = LANE_GRACE_NS}};
+    struct itimerspec at = {.it_value = {.tv_nsec = ns}};
+    atomic_store(&lane->grace_timed, true);
     if (timerfd_settime(timer, 0, &at, NULL) != 0) {
+        lane_unmask(lane);
+    }
+}
+
+/* Shows lane 0 again when the grace is over, unless a call comes back before.  The timer is set once in a while, not by every call. */
+static void lane_grace(struct lane *lane)
+{
+    atomic_store(&lane->grace_until, clock_now_ns() + LANE_GRACE_NS);
+    if (!atomic_load(&lane->grace_timed)) {
+        lane_grace_timer(lane, LANE_GRACE_NS);
+    }
+}
+
+void lane_grace_over(struct lane *lane)
+{
+    atomic_store(&lane->grace_timed, false); /* whoever sets it from here on is heard */
+    int64_t left = atomic_load(&lane->grace_until) - clock_now_ns();
+    if (left > 0) {
+        lane_grace_timer(lane, left);
+    } else {
         lane_unmask(lane);
     }
 }

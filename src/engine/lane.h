@@ -96,6 +96,8 @@ struct lane {
     bool masked;           /* the poller does not look */
     atomic_bool driven;    /* a blocking call holds it and may sleep in it */
     atomic_uint sleepers;  /* calls that found it held */
+    _Atomic int64_t grace_until; /* masked until then, since the same thread is likely to be back */
+    atomic_bool grace_timed; /* the timer will tell */
     atomic_bool busy;      /* work is left although no descriptor says so */
     pthread_mutex_t inbox_lock;
     struct list inbox;     /* owned struct lane_order */
@@ -135,6 +137,8 @@ void lane_let(struct lane *lane);
 /* Gives it back and serves what came into the inbox meanwhile; `grace`: keep it masked for a moment, since the same
  * thread is likely to be back. */
 void lane_release(struct lane *lane, bool grace);
+/* The timer of the grace has run out. */
+void lane_grace_over(struct lane *lane);
 /* The holder's: serves what is ready, waiting at most timeout_ns (negative: without limit).  True if anything happened. */
 bool lane_serve(struct lane *lane, int64_t timeout_ns);
 /* Hides the lane from its poller; shows it again. */
@@ -179,6 +183,7 @@ struct stream {
     struct list all;       /* in lane.streams */
     struct list by_peer;   /* in its bucket of lane.peers */
     struct list due;       /* in lane.due */
+    struct polled polled;  /* shared memory */
     struct list ranks, grants; /* struct lane_rank: all; with grants to tell */
     struct turns work;     /* struct lane_rank with a frame, by launch */
     struct lane *lane;     /* null until its lane has taken it over */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "core/mix.h"
+#include "core/mutant.h"
 #include "engine/lane.h"
 
 static _Thread_local struct lane *lane_held; /* by this thread */
@@ -41,14 +42,34 @@ void lane_mask(struct lane *lane)
     pthread_mutex_unlock(&lane->mask_lock);
 }
 
-void lane_unmask(struct lane *lane)
+/* False: it was shown already, or is not to be. */
+static bool lane_show(struct lane *lane)
 {
     pthread_mutex_lock(&lane->mask_lock);
-    if (lane->masked && !atomic_load(&lane->driven)) {
+    bool show = lane->masked && !atomic_load(&lane->driven);
+    if (show) {
         lane->masked = false;
         loop_change(lane->poller, &lane->outer, EPOLLIN);
     }
     pthread_mutex_unlock(&lane->mask_lock);
+    return show;
+}
+
+void lane_unmask(struct lane *lane)
+{
+    struct lane *held = lane_held;
+    lane_show(lane);
+    /* What was looked at without a system call must tell by its descriptor now.  Who holds the lane sees to that. */
+    while (atomic_load(&lane->loop.any_polled) && held != lane && !MUTANT(REST_NOT) && lane_try(lane)) {
+        if (!loop_rest(&lane->loop)) {
+            loop_wake(&lane->loop);
+        }
+        lane_let(lane);
+        lane_held = held;
+        if (!lane_show(lane)) { /* else the poller met us here, and left it to us to show the lane */
+            break;
+        }
+    }
 }
 
 struct list *lane_peers(struct lane *lane, uint64_t peer)

@@ -33,6 +33,10 @@ struct link_control {
     int64_t missing_since;    /* CLOCK_NEVER: it is there, or its lack is known */
     bool foreign;             /* the log was told that it speaks another version of the protocol */
     uint64_t host_name[2];    /* dialled by this end: the other's Unix socket; zeros: another host, or none there */
+    uint64_t number;          /* of the connection: what its dialler calls it */
+    uint32_t sent;            /* frames of this end on it, counted until it is to share memory */
+    struct dial *share_dial;
+    uint64_t distrusted[2];   /* the Unix socket whose memory broke it: TCP from then on */
 };
 
 /* The data connections.  Written by bundle.c, with comm.lock. */
@@ -69,6 +73,9 @@ void link_remove(struct link *l);
 struct link *link_find(struct comm *c, uint64_t peer); /* listed */
 struct link *link_unlisted(struct comm *c, uint64_t peer);
 struct msg_hello link_hello(const struct link *l, enum link_kind kind, uint64_t number);
+/* Whether memory shared with the peer is worth a try, unless it is at the Unix socket that is not trusted. */
+bool link_shares(const struct link *l, const uint64_t distrusted[2]);
+uint32_t link_ring_bytes(uint8_t kind); /* enum link_kind */
 
 /* link.c */
 void link_init(struct comm *c);
@@ -90,7 +97,12 @@ void controls_init(struct comm *c);
 void controls_forget_foreign(struct comm *c);
 void control_init(struct link *l, int64_t now);
 /* A connection has been accepted or dialled and both ends have agreed.  Takes `conn`. */
-void control_up(struct link *l, struct conn *conn, struct comm_after *after);
+void control_up(struct link *l, struct conn *conn, uint64_t number, struct comm_after *after);
+/* Memory for it has been accepted: whether it is for the present connection; takes `conn`, which brings it. */
+bool control_may_share(const struct link *l, uint64_t number);
+void control_share(struct link *l, struct conn *conn, bool first);
+/* Says something to the peer, if the link is there. */
+void control_send(struct link *l, const void *bytes, size_t size, const void *data, size_t data_size, struct comm_after *after);
 /* The session gives it up. */
 void control_unlink(struct comm *c, uint64_t peer);
 /* Ends it: after what was sent, or at once, and the caller cancels its dial. */

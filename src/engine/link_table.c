@@ -3,9 +3,12 @@
  * A link lives as long as it is in the table or a connection on a lane belongs to it.
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/mix.h"
 #include "engine/link.h"
+#include "net/conn.h"
+#include "net/shm_ring.h"
 
 void link_ref(struct link *l)
 {
@@ -64,6 +67,7 @@ void comm_traffic(struct comm *c, void (*tell)(void *user, const struct comm_tra
         const struct link *l = LIST_ENTRY(i, struct link, all);
         struct comm_traffic one = {.peer = l->peer, .lane = UINT32_MAX};
         if (l->control.conn != NULL) {
+            one.shared = conn_shares(l->control.conn);
             one.tx_bytes = atomic_load(&l->control.conn->tx_bytes);
             one.rx_bytes = atomic_load(&l->control.conn->rx_bytes);
             tell(user, &one);
@@ -87,4 +91,16 @@ struct msg_hello link_hello(const struct link *l, enum link_kind kind, uint64_t 
         .kind = (uint8_t)kind, .group = c->params.group, .from = c->master.id, .to = l->peer, .view = c->master.newest,
         .number = number, .lanes = 1,
     };
+}
+
+bool link_shares(const struct link *l, const uint64_t distrusted[2])
+{
+    const uint64_t *name = l->control.host_name;
+    return (name[0] | name[1]) != 0 && l->comm->engine->host_listener.fd >= 0 &&
+           memcmp(distrusted, name, sizeof l->control.host_name) != 0;
+}
+
+uint32_t link_ring_bytes(uint8_t kind)
+{
+    return kind == LINK_SHARE ? SHM_RING_CONTROL_BYTES : SHM_RING_BYTES;
 }

@@ -56,13 +56,35 @@ bool stream_has_work(const struct stream *s)
 static void stream_ready(struct source *source, uint32_t events)
 {
     struct stream *s = LIST_ENTRY(source, struct stream, source);
+    if (s->transport.ops->hear != NULL) { /* for either direction */
+        s->broken |= s->transport.ops->hear(&s->transport) == PCCL_ERR_PROTOCOL;
+        s->can_in = s->can_out = true;
+        loop_look_at(&s->lane->loop, &s->polled);
+    }
     if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR | EPOLLRDHUP)) != 0) {
         s->can_in = true;
     }
-    if ((events & EPOLLOUT) != 0 || s->transport.shm != NULL) {
+    if ((events & EPOLLOUT) != 0) {
         s->can_out = true;
     }
     stream_due(s);
+}
+
+static bool stream_look(struct polled *p)
+{
+    struct stream *s = LIST_ENTRY(p, struct stream, polled);
+    if (s->can_in || !s->transport.ops->has(&s->transport)) {
+        return false;
+    }
+    s->can_in = true;
+    stream_due(s);
+    return true;
+}
+
+static bool stream_rest(struct polled *p)
+{
+    struct stream *s = LIST_ENTRY(p, struct stream, polled);
+    return s->transport.ops->rest(&s->transport);
 }
 
 bool stream_open(struct stream *s, struct lane *lane)
@@ -75,6 +97,12 @@ bool stream_open(struct stream *s, struct lane *lane)
     list_append(lane_peers(lane, s->peer), &s->by_peer);
     s->can_in = s->can_out = true;
     list_init(&s->due);
+    list_init(&s->polled.all);
+    s->polled.look = stream_look;
+    s->polled.rest = stream_rest;
+    if (s->transport.ops->has != NULL) {
+        loop_look_at(&lane->loop, &s->polled);
+    }
     stream_due(s);
     exec_edge_clear(&s->edge);
     /* A Unix socket is always writable; each bell taken from it would say so again to the end that rang. */
@@ -85,6 +113,7 @@ bool stream_open(struct stream *s, struct lane *lane)
 void stream_close(struct stream *s)
 {
     loop_remove(&s->lane->loop, &s->source);
+    loop_look_away(&s->lane->loop, &s->polled);
     list_remove(&s->all);
     list_remove(&s->by_peer);
     list_remove(&s->due);
@@ -280,9 +309,6 @@ bool stream_receive(struct stream *s)
         if (st == PCCL_ERR_PROTOCOL) {
             s->broken = true;
         }
-    }
-    if (s->transport.shm != NULL) {
-        s->can_out = true; /* a bell that was taken on the way may have been for the other direction */
     }
     atomic_fetch_add_explicit(&s->rx_bytes, total, memory_order_relaxed);
     return total > 0;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/list.h"
+#include "net/carry.h"
 
 enum {
     CONN_READ_BYTES = 64 << 10, /* room kept for one read */
@@ -39,6 +40,9 @@ void conn_unref(struct conn *c)
     }
     if (c->open) {
         c->transport.ops->close(&c->transport);
+    }
+    if (c->carry != NULL) {
+        carry_free(c->carry);
     }
     pthread_mutex_destroy(&c->lock);
     free(c->in);
@@ -108,6 +112,9 @@ void conn_detach(struct conn *c)
 {
     pthread_mutex_lock(&c->lock);
     if (c->loop != NULL) {
+        if (c->carry != NULL) {
+            carry_unwatch(c->carry);
+        }
         loop_remove(c->loop, &c->source);
         c->loop = NULL;
         c->armed = false;
@@ -165,33 +172,10 @@ pccl_status conn_receive(struct conn *c)
     if (part.iov_len == 0) {
         return PCCL_OK; /* whole frames wait to be taken */
     }
-    pccl_status st = c->transport.ops->receive(&c->transport, &part, 1, &moved);
+    pccl_status st = carry_receive(c->carry, &c->transport, &part, &moved);
     c->in_used += moved;
     atomic_fetch_add_explicit(&c->rx_bytes, moved, memory_order_relaxed);
     return st;
-}
-
-pccl_status conn_next(struct conn *c, struct frame_header *header, const void **payload)
-{
-    if (c->in_used - c->in_at < FRAME_HEADER_BYTES) {
-        return PCCL_ERR_AGAIN;
-    }
-    size_t bytes = conn_frame_bytes(c);
-    if (bytes == 0) {
-        return PCCL_ERR_PROTOCOL;
-    }
-    if (c->in_used - c->in_at < bytes) {
-        return PCCL_ERR_AGAIN;
-    }
-    bool ok = frame_get(c->in + c->in_at, header);
-    *payload = c->in + c->in_at + FRAME_HEADER_BYTES;
-    c->in_at += bytes;
-    return ok ? PCCL_OK : PCCL_ERR_PROTOCOL;
-}
-
-uint8_t conn_other_version(const struct conn *c)
-{
-    return c->in_used - c->in_at < FRAME_HEADER_BYTES ? 0 : frame_other_version(c->in + c->in_at);
 }
 
 static bool conn_out_room(struct conn *c, size_t size)
@@ -224,23 +208,29 @@ static bool conn_out_room(struct conn *c, size_t size)
     return true;
 }
 
+static pccl_status conn_append_locked(struct conn *c, const void *bytes, size_t size, const void *data, size_t data_size)
+{
+    if (c->broken) {
+        return PCCL_OK; /* whoever polls finds out and says so once */
+    }
+    if (c->out_used - c->out_at + size + data_size > CONN_QUEUE_BYTES) {
+        return PCCL_ERR_AGAIN;
+    }
+    if (!conn_out_room(c, size + data_size)) {
+        return PCCL_ERR_NOMEM;
+    }
+    memcpy(c->out + c->out_used, bytes, size);
+    if (data_size > 0) {
+        memcpy(c->out + c->out_used + size, data, data_size);
+    }
+    c->out_used += size + data_size;
+    return PCCL_OK;
+}
+
 pccl_status conn_append(struct conn *c, const void *bytes, size_t size, const void *data, size_t data_size)
 {
-    pccl_status st = PCCL_OK;
     pthread_mutex_lock(&c->lock);
-    if (c->broken) {
-        st = PCCL_OK; /* whoever polls finds out and says so once */
-    } else if (c->out_used - c->out_at + size + data_size > CONN_QUEUE_BYTES) {
-        st = PCCL_ERR_AGAIN;
-    } else if (!conn_out_room(c, size + data_size)) {
-        st = PCCL_ERR_NOMEM;
-    } else {
-        memcpy(c->out + c->out_used, bytes, size);
-        if (data_size > 0) {
-            memcpy(c->out + c->out_used + size, data, data_size);
-        }
-        c->out_used += size + data_size;
-    }
+    pccl_status st = conn_append_locked(c, bytes, size, data, data_size);
     pthread_mutex_unlock(&c->lock);
     return st;
 }
@@ -257,22 +247,29 @@ pccl_status conn_flush(struct conn *c)
 {
     pthread_mutex_lock(&c->lock);
     pccl_status st = c->broken ? PCCL_ERR_CLOSED : PCCL_OK;
+    bool by_socket = true; /* else a bell tells of room */
     while (c->open && !c->broken && c->out_at < c->out_used) {
-        size_t moved;
-        struct iovec part = {c->out + c->out_at, c->out_used - c->out_at};
-        st = c->transport.ops->send(&c->transport, &part, 1, &moved);
+        size_t moved, left = c->out_used - c->out_at;
+        struct transport *t = carry_sender(c->carry, &c->transport, &left);
+        struct iovec part = {c->out + c->out_at, left};
+        by_socket = t == &c->transport;
+        st = t->ops->send(t, &part, 1, &moved);
         if (st != PCCL_OK) {
             break;
         }
         c->out_at += moved;
+        carry_moved(c->carry, moved);
         atomic_fetch_add_explicit(&c->tx_bytes, moved, memory_order_relaxed);
     }
-    if (st == PCCL_ERR_CLOSED) {
+    if (st != PCCL_OK && st != PCCL_ERR_AGAIN) {
+        if (st != PCCL_ERR_CLOSED) {
+            c->transport.ops->shutdown(&c->transport); /* whoever polls finds out */
+        }
         c->broken = true;
         c->out_at = c->out_used;
     }
     if (c->open) {
-        conn_arm(c, c->out_at < c->out_used);
+        conn_arm(c, by_socket && c->out_at < c->out_used);
     }
     if (c->open && c->finishing && !c->finished && c->out_at == c->out_used) {
         c->finished = true;
@@ -327,4 +324,102 @@ void conn_shutdown(struct conn *c)
     }
     c->broken = true;
     pthread_mutex_unlock(&c->lock);
+}
+
+/* ---- Shared memory ---------------------------------------------------------------------------------------------------- */
+
+/* With conn.lock: what is appended from now on goes through memory. */
+static pccl_status conn_say_switch(struct conn *c, struct carry *y)
+{
+    unsigned char frame[FRAME_HEADER_BYTES];
+    frame_put(frame, &(struct frame_header){.type = FRAME_SWITCH});
+    pccl_status st = conn_append_locked(c, frame, sizeof frame, NULL, 0);
+    if (st == PCCL_OK) {
+        carry_out(y, c->out_used - c->out_at);
+        conn_arm(c, true); /* sent by the loop's thread */
+    }
+    return st;
+}
+
+static void conn_told(struct carry *y)
+{
+    struct conn *c = y->user;
+    if (conn_queued(c) > 0) {
+        conn_flush(c);
+    }
+    if (y->ended && !y->in) {
+        conn_shutdown(c);
+    } else if (y->in && (y->ended || carry_has(y))) {
+        c->source.ready(&c->source, EPOLLIN);
+    }
+}
+
+pccl_status conn_share(struct conn *c, const struct transport *t, bool first)
+{
+    struct transport own = *t;
+    pthread_mutex_lock(&c->lock);
+    pccl_status st = c->loop == NULL || c->broken || c->carry != NULL ? PCCL_ERR_CLOSED : PCCL_OK;
+    if (st != PCCL_OK) {
+        own.ops->close(&own);
+    } else {
+        struct carry *y = carry_new(t, c->loop, conn_told, c);
+        c->carry = y;
+        st = y == NULL ? PCCL_ERR_CLOSED : first ? conn_say_switch(c, y) : PCCL_OK;
+    }
+    pthread_mutex_unlock(&c->lock);
+    return st;
+}
+
+bool conn_shares(struct conn *c)
+{
+    pthread_mutex_lock(&c->lock);
+    struct carry *y = c->carry;
+    bool shares = y != NULL && y->out && y->before == 0;
+    pthread_mutex_unlock(&c->lock);
+    return shares;
+}
+
+/* SWITCH has been read, and nothing behind it. */
+static pccl_status conn_switch(struct conn *c)
+{
+    struct carry *y = c->carry;
+    pccl_status st = PCCL_OK;
+    if (y == NULL || y->in) {
+        return PCCL_ERR_PROTOCOL;
+    }
+    carry_in(y);
+    pthread_mutex_lock(&c->lock);
+    if (!y->out) {
+        st = conn_say_switch(c, y);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return st == PCCL_OK ? PCCL_ERR_AGAIN : st;
+}
+
+/* ---- Frames that have come ------------------------------------------------------------------------------------------- */
+
+pccl_status conn_next(struct conn *c, struct frame_header *header, const void **payload)
+{
+    if (c->in_used - c->in_at < FRAME_HEADER_BYTES) {
+        return PCCL_ERR_AGAIN;
+    }
+    size_t bytes = conn_frame_bytes(c);
+    if (bytes == 0) {
+        return PCCL_ERR_PROTOCOL;
+    }
+    if (c->in_used - c->in_at < bytes) {
+        return PCCL_ERR_AGAIN;
+    }
+    bool ok = frame_get(c->in + c->in_at, header);
+    *payload = c->in + c->in_at + FRAME_HEADER_BYTES;
+    c->in_at += bytes;
+    if (ok && header->type == FRAME_SWITCH) {
+        return c->in_at == c->in_used ? conn_switch(c) : PCCL_ERR_PROTOCOL;
+    }
+    return ok ? PCCL_OK : PCCL_ERR_PROTOCOL;
+}
+
+uint8_t conn_other_version(const struct conn *c)
+{
+    return c->in_used - c->in_at < FRAME_HEADER_BYTES ? 0 : frame_other_version(c->in + c->in_at);
 }

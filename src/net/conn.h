@@ -21,6 +21,8 @@
 #include "net/transport.h"
 #include "wire/frame.h"
 
+struct carry;
+
 struct conn {
     struct source source;      /* source.ready and user are the owner's */
     void *user;                /* borrowed */
@@ -31,6 +33,7 @@ struct conn {
     unsigned char *in;         /* owned: bytes received, frames from in_at on */
     size_t in_at, in_used, in_capacity;
     _Atomic uint64_t tx_bytes, rx_bytes;
+    struct carry *_Atomic carry; /* owned: memory that it moves to, or has moved to; null: none */
     pthread_mutex_t lock;      /* of what follows */
     struct loop *loop;         /* borrowed; null: not watched */
     unsigned char *out;        /* owned: the queue, bytes from out_at on */
@@ -82,6 +85,12 @@ pccl_status conn_flush(struct conn *c);
 
 /* Gives back the buffers that hold nothing: of many connections few have something to say at a time. */
 void conn_rest(struct conn *c);
+
+/* Moves a connection that a loop watches into shared memory: takes the transport (closed if that fails).  `first`: this end moves at
+ * once; the other follows when it reads that, so it must have been called there by then. */
+pccl_status conn_share(struct conn *c, const struct transport *t, bool first) PCCL_MUST_CHECK;
+/* Whether what is said now goes through shared memory. */
+bool conn_shares(struct conn *c);
 
 size_t conn_queued(struct conn *c); /* bytes not sent */
 

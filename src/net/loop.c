@@ -11,7 +11,9 @@
 
 pccl_status loop_open(struct loop *loop, struct err *err)
 {
-    loop->at = loop->count = 0;
+    loop->at = loop->count = loop->looks = 0;
+    list_init(&loop->polled);
+    atomic_init(&loop->any_polled, false);
     atomic_init(&loop->woken, false);
     loop->wake = -1;
     loop->epoll = fds_own(epoll_create1(EPOLL_CLOEXEC));
@@ -70,16 +72,67 @@ static void loop_woken(struct loop *loop)
     atomic_store(&loop->woken, false); /* after the read: a wake-up from here on is a new one */
 }
 
+void loop_look_at(struct loop *loop, struct polled *p)
+{
+    if (list_empty(&p->all)) {
+        p->idle = 0;
+        list_append(&loop->polled, &p->all);
+        atomic_store(&loop->any_polled, true);
+    }
+}
+
+void loop_look_away(struct loop *loop, struct polled *p)
+{
+    list_remove(&p->all);
+    atomic_store(&loop->any_polled, !list_empty(&loop->polled));
+}
+
+bool loop_rest(struct loop *loop)
+{
+    LIST_FOR_EACH(l, after, &loop->polled) {
+        struct polled *p = LIST_ENTRY(l, struct polled, all);
+        if (p->rest(p)) {
+            loop_look_away(loop, p);
+        }
+    }
+    return list_empty(&loop->polled);
+}
+
+static int loop_look(struct loop *loop)
+{
+    int served = 0;
+    LIST_FOR_EACH(l, after, &loop->polled) {
+        struct polled *p = LIST_ENTRY(l, struct polled, all);
+        uint32_t idle = p->idle;
+        p->idle = 0; /* before it may go */
+        if (p->look(p)) {
+            served++;
+        } else if (idle < LOOP_IDLE || !p->rest(p)) {
+            p->idle = idle + 1;
+        } else {
+            loop_look_away(loop, p);
+        }
+    }
+    return served;
+}
+
 int loop_poll(struct loop *loop, int64_t timeout_ns)
 {
-    int timeout_ms = -1;
+    int timeout_ms = -1, looked = loop_look(loop);
+    if (looked > 0 && ++loop->looks < LOOP_LOOKS) {
+        return looked;
+    }
+    loop->looks = 0;
+    if (looked > 0 || (timeout_ns != 0 && !loop_rest(loop))) {
+        timeout_ns = 0;
+    }
     if (timeout_ns >= 0) {
         int64_t ms = timeout_ns / CLOCK_MS + (timeout_ns % CLOCK_MS != 0);
         timeout_ms = ms > INT32_MAX ? INT32_MAX : (int)ms;
     }
     int count = epoll_wait(loop->epoll, loop->batch, LOOP_BATCH, timeout_ms);
     if (count < 0) {
-        return 0; /* interrupted by a signal of the program */
+        return looked; /* interrupted by a signal of the program */
     }
     loop->count = count;
     for (loop->at = 0; loop->at < loop->count; loop->at++) {
@@ -91,7 +144,7 @@ int loop_poll(struct loop *loop, int64_t timeout_ns)
         }
     }
     loop->count = 0;
-    return count;
+    return looked + count;
 }
 
 void loop_wake(struct loop *loop)

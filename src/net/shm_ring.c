@@ -15,13 +15,13 @@
 
 enum { SHM_SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 
-pccl_status shm_ring_make(int *fd_out, struct err *err)
+pccl_status shm_ring_make(uint32_t bytes, int *fd_out, struct err *err)
 {
     int fd = fds_own(memfd_create("pccl", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (fd < 0) {
         return err_errno(err, "make shared memory");
     }
-    if (fallocate(fd, 0, 0, SHM_RING_TOTAL) != 0 || fcntl(fd, F_ADD_SEALS, SHM_SEALS) != 0) {
+    if (fallocate(fd, 0, 0, (off_t)shm_ring_total(bytes)) != 0 || fcntl(fd, F_ADD_SEALS, SHM_SEALS) != 0) {
         pccl_status st = err_errno(err, "allocate shared memory");
         fds_close(fd);
         return st;
@@ -30,24 +30,25 @@ pccl_status shm_ring_make(int *fd_out, struct err *err)
     return PCCL_OK;
 }
 
-pccl_status shm_ring_map(struct shm_ring *r, int fd, bool first, struct err *err)
+pccl_status shm_ring_map(struct shm_ring *r, int fd, uint32_t bytes, bool first, struct err *err)
 {
     struct stat stat;
+    size_t total = shm_ring_total(bytes);
     int seals = fcntl(fd, F_GET_SEALS);
     if (seals < 0 || (seals & SHM_SEALS) != SHM_SEALS) {
         return err_set(err, PCCL_ERR_PROTOCOL, "shared memory of the peer is not sealed: it could shrink");
     }
-    if (fstat(fd, &stat) != 0 || stat.st_size != SHM_RING_TOTAL) {
-        return err_set(err, PCCL_ERR_PROTOCOL, "shared memory of the peer has another size than %d bytes", (int)SHM_RING_TOTAL);
+    if (fstat(fd, &stat) != 0 || stat.st_size != (off_t)total) {
+        return err_set(err, PCCL_ERR_PROTOCOL, "shared memory of the peer has another size than %zu bytes", total);
     }
-    if (fallocate(fd, 0, 0, SHM_RING_TOTAL) != 0) { /* who made it may have left holes */
+    if (fallocate(fd, 0, 0, (off_t)total) != 0) { /* who made it may have left holes */
         return err_errno(err, "allocate shared memory");
     }
-    unsigned char *memory = mmap(NULL, SHM_RING_TOTAL, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    unsigned char *memory = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (memory == MAP_FAILED) {
         return err_errno(err, "map shared memory");
     }
-    int rc = madvise(memory, SHM_RING_TOTAL, MADV_DONTFORK);
+    int rc = madvise(memory, total, MADV_DONTFORK);
     (void)rc; /* a child would keep the memory, nothing else */
     struct shm_end way[2];
     for (int i = 0; i < 2; i++) {
@@ -55,9 +56,10 @@ pccl_status shm_ring_map(struct shm_ring *r, int fd, bool first, struct err *err
             unsigned char *bytes;
             struct shm_words *words;
         } at = {.bytes = memory + i * SHM_RING_WORDS}; /* the start of a page */
-        way[i] = (struct shm_end){at.words, memory + 2 * SHM_RING_WORDS + i * SHM_RING_BYTES, 0};
+        way[i] = (struct shm_end){at.words, memory + 2 * SHM_RING_WORDS + (size_t)i * bytes, 0, bytes};
     }
     r->memory = memory;
+    r->bytes = bytes;
     r->out = way[first ? 0 : 1];
     r->in = way[first ? 1 : 0];
     return PCCL_OK;
@@ -66,7 +68,7 @@ pccl_status shm_ring_map(struct shm_ring *r, int fd, bool first, struct err *err
 void shm_ring_unmap(struct shm_ring *r)
 {
     if (r->memory != NULL) {
-        munmap(r->memory, SHM_RING_TOTAL);
+        munmap(r->memory, shm_ring_total(r->bytes));
         r->memory = NULL;
     }
 }
@@ -76,7 +78,7 @@ static void shm_copy(const struct shm_end *end, unsigned char *part, size_t byte
 {
     uint64_t from = end->at;
     while (bytes > 0) {
-        size_t at = (size_t)(from % SHM_RING_BYTES), run = SHM_RING_BYTES - at;
+        size_t at = (size_t)(from & (end->size - 1)), run = end->size - at;
         run = run < bytes ? run : bytes;
         if (out) {
             memcpy(end->bytes + at, part, run);
@@ -100,14 +102,14 @@ static void shm_wake(_Atomic uint32_t *sleeps, void (*ring)(int), int fd)
 static uint64_t shm_room(const struct shm_end *end)
 {
     uint64_t used = end->at - atomic_load(&end->words->taken);
-    return used <= SHM_RING_BYTES ? SHM_RING_BYTES - used : UINT64_MAX;
+    return used <= end->size ? end->size - used : UINT64_MAX;
 }
 
 /* What the writer has for us; more than a ring: it lies. */
 static uint64_t shm_filled(const struct shm_end *end)
 {
     uint64_t filled = atomic_load(&end->words->written) - end->at;
-    return filled <= SHM_RING_BYTES ? filled : UINT64_MAX;
+    return filled <= end->size ? filled : UINT64_MAX;
 }
 
 /* Shows the reader what there is. */
@@ -159,10 +161,6 @@ pccl_status shm_ring_read(struct shm_ring *r, const struct iovec *parts, int cou
     struct shm_end *end = &r->in;
     *moved = 0;
     uint64_t filled = shm_filled(end);
-    if (filled == 0) {
-        atomic_store(&end->words->reader_sleeps, 1);
-        filled = shm_filled(end);
-    }
     if (filled == UINT64_MAX) {
         return PCCL_ERR_PROTOCOL;
     }
@@ -179,10 +177,21 @@ pccl_status shm_ring_read(struct shm_ring *r, const struct iovec *parts, int cou
             filled -= piece;
             atomic_store(&end->words->taken, end->at);
             /* A writer is woken for a piece of work: half a ring, or all that there was. */
-            if (filled == 0 || filled <= SHM_RING_BYTES / 2) {
+            if (filled == 0 || filled <= end->size / 2) {
                 shm_wake(&end->words->writer_sleeps, ring, fd);
             }
         }
     }
     return *moved > 0 ? PCCL_OK : PCCL_ERR_AGAIN;
+}
+
+bool shm_ring_has(const struct shm_ring *r)
+{
+    return atomic_load_explicit(&r->in.words->written, memory_order_acquire) != r->in.at;
+}
+
+bool shm_ring_rest(struct shm_ring *r)
+{
+    atomic_store(&r->in.words->reader_sleeps, 1);
+    return atomic_load(&r->in.words->written) == r->in.at;
 }

@@ -20,11 +20,17 @@
 #include "core/status.h"
 
 enum {
-    SHM_RING_BYTES = 256 << 10, /* of one direction: stays in the second-level cache */
-    SHM_RING_PIECE = 32 << 10,  /* told to the other end at once, so that it copies while we do */
-    SHM_RING_WORDS = 4096,      /* of one direction: before all bytes */
-    SHM_RING_TOTAL = 2 * (SHM_RING_WORDS + SHM_RING_BYTES),
+    SHM_RING_BYTES = 256 << 10,      /* of one direction, for data: stays in the second-level cache; sizes are powers of 2 */
+    SHM_RING_CONTROL_BYTES = 64 << 10, /* for control frames */
+    SHM_RING_PIECE = 32 << 10,       /* told to the other end at once, so that it copies while we do */
+    SHM_RING_WORDS = 4096,           /* of one direction: before all bytes */
 };
+
+/* The memory of both directions. */
+static inline size_t shm_ring_total(uint32_t bytes)
+{
+    return 2 * ((size_t)SHM_RING_WORDS + bytes);
+}
 
 /* One direction, as it lies in shared memory: every word on a cache line of its own. */
 struct shm_words {
@@ -39,22 +45,30 @@ struct shm_end {
     struct shm_words *words; /* borrowed, of the mapping */
     unsigned char *bytes;    /* borrowed, of the mapping */
     uint64_t at;             /* moved by this end, in all */
+    uint32_t size;           /* of the ring */
 };
 
 struct shm_ring {
     void *memory;            /* owned; null: not mapped */
+    uint32_t bytes;          /* of one direction */
     struct shm_end in, out;
 };
 
-/* A descriptor of fresh memory for it, allocated in full and sealed; the caller's to close. */
-pccl_status shm_ring_make(int *fd_out, struct err *err) PCCL_MUST_CHECK;
+/* A descriptor of fresh memory for it, allocated in full and sealed; the caller's to close.  `bytes`: of one direction. */
+pccl_status shm_ring_make(uint32_t bytes, int *fd_out, struct err *err) PCCL_MUST_CHECK;
 /* Maps it for one end; `first` is the end that made it.  Refuses memory that could shrink under us, or is of another size. */
-pccl_status shm_ring_map(struct shm_ring *r, int fd, bool first, struct err *err) PCCL_MUST_CHECK;
+pccl_status shm_ring_map(struct shm_ring *r, int fd, uint32_t bytes, bool first, struct err *err) PCCL_MUST_CHECK;
 void shm_ring_unmap(struct shm_ring *r);
 
-/* Moves what goes; *moved > 0 with OK.  AGAIN: nothing, and the other end has been told to ring; PROTOCOL: the other end wrote
- * a position that cannot be.  `ring` is called, possibly several times, when the other end sleeps. */
+/* Moves what goes; *moved > 0 with OK.  AGAIN: nothing, and when there is room again the other end rings (what there is to read, it
+ * tells only after shm_ring_rest); PROTOCOL: the other end wrote a position that cannot be.  `ring` is called, possibly several times,
+ * when the other end sleeps. */
 pccl_status shm_ring_write(struct shm_ring *r, const struct iovec *parts, int count, size_t *moved, void (*ring)(int), int fd);
 pccl_status shm_ring_read(struct shm_ring *r, const struct iovec *parts, int count, size_t *moved, void (*ring)(int), int fd);
+
+/* Whether there is something to read, or a lie; tells the other end nothing. */
+bool shm_ring_has(const struct shm_ring *r);
+/* Tells the other end to ring for the next bytes; false: some have come. */
+bool shm_ring_rest(struct shm_ring *r);
 
 #endif

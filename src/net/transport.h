@@ -6,7 +6,9 @@
 #ifndef PCCL_NET_TRANSPORT_H
 #define PCCL_NET_TRANSPORT_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/uio.h>
 
 #include "core/status.h"
@@ -22,21 +24,25 @@ struct transport_ops {
     void (*shutdown)(struct transport *t); /* both directions; the other end and our poller notice */
     void (*close)(struct transport *t);
     void (*begin)(struct transport *t);    /* the greeting is over: bulk data from here on */
+    /* Null where only the descriptor tells: */
+    bool (*has)(const struct transport *t); /* something to receive: looks without a system call */
+    bool (*rest)(struct transport *t);      /* from now on the descriptor tells; false: something has come */
+    pccl_status (*hear)(struct transport *t); /* takes what the descriptor tells.  CLOSED: the other end has gone, receive what it left */
 };
 
 struct transport {
     const struct transport_ops *ops;
     int fd; /* owned; becomes readable and writable */
-    struct shm *shm; /* owned; shared memory: readable means to look in both directions.  Null: a TCP socket */
+    struct shm *shm; /* owned; shared memory: readable means to hear, and to look in both directions.  Null: a TCP socket */
 };
 
 /* Takes a connected socket. */
 void transport_tcp_take(struct transport *t, int fd);
 
 /* Take a connected Unix socket, which is closed if that fails: the other end is another user's, or there is no memory.  The
- * dialler's memory goes with its first bytes; the acceptor maps what came with them (once, before it answers). */
-pccl_status transport_shm_dial(struct transport *t, int fd, struct err *err) PCCL_MUST_CHECK;
+ * dialler's memory, rings of `bytes` each, goes with its first bytes; the acceptor maps what came with them (once, before it answers). */
+pccl_status transport_shm_dial(struct transport *t, int fd, uint32_t bytes, struct err *err) PCCL_MUST_CHECK;
 pccl_status transport_shm_accept(struct transport *t, int fd, struct err *err) PCCL_MUST_CHECK;
-pccl_status transport_shm_map(struct transport *t, struct err *err) PCCL_MUST_CHECK;
+pccl_status transport_shm_map(struct transport *t, uint32_t bytes, struct err *err) PCCL_MUST_CHECK;
 
 #endif

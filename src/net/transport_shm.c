@@ -17,11 +17,12 @@
 struct shm {
     struct shm_ring ring;
     int memory; /* owned: to be passed on, or received and not mapped yet; -1 */
+    bool ended; /* the other end has closed the socket */
 };
 
 enum {
     SHM_BELLS = 64,  /* taken at once */
-    SHM_ROUNDS = 16, /* bells without bytes: one for each direction may be honest */
+    SHM_ROUNDS = 16, /* ... so often for one call of the descriptor: an honest end rings once for each direction */
     SHM_DESCRIPTORS = 4,
 };
 
@@ -103,25 +104,9 @@ static pccl_status shm_send(struct transport *t, struct iovec *parts, int count,
 
 static pccl_status shm_receive(struct transport *t, struct iovec *parts, int count, size_t *moved)
 {
-    for (int round = 0; round < SHM_ROUNDS; round++) {
-        pccl_status st = shm_ring_read(&t->shm->ring, parts, count, moved, shm_bell, t->fd);
-        if (st != PCCL_ERR_AGAIN) {
-            return st;
-        }
-        unsigned char bells[SHM_BELLS];
-        size_t heard;
-        st = sock_moved(recv(t->fd, bells, sizeof bells, MSG_DONTWAIT), &heard);
-        if (st == PCCL_ERR_CLOSED) {
-            /* What was written before the end counts. */
-            st = shm_ring_read(&t->shm->ring, parts, count, moved, shm_bell, t->fd);
-            return st == PCCL_ERR_AGAIN ? PCCL_ERR_CLOSED : st;
-        }
-        if (st == PCCL_ERR_AGAIN) {
-            return st;
-        }
-        /* A bell that is taken is not told by the loop any more: look again. */
-    }
-    return PCCL_ERR_PROTOCOL; /* it rings, and there is nothing */
+    bool ended = t->shm->ended; /* what was written before the end counts */
+    pccl_status st = shm_ring_read(&t->shm->ring, parts, count, moved, shm_bell, t->fd);
+    return st == PCCL_ERR_AGAIN && ended ? PCCL_ERR_CLOSED : st;
 }
 
 static void shm_finish(struct transport *t)
@@ -146,8 +131,34 @@ static void shm_close(struct transport *t)
 
 static void shm_begin(struct transport *t);
 
-static const struct transport_ops greeting_ops = {greeting_send, greeting_receive, shm_finish, shm_shutdown, shm_close, shm_begin};
-static const struct transport_ops shm_ops = {shm_send, shm_receive, shm_finish, shm_shutdown, shm_close, shm_begin};
+static bool shm_has(const struct transport *t)
+{
+    return shm_ring_has(&t->shm->ring);
+}
+
+static bool shm_rest(struct transport *t)
+{
+    return shm_ring_rest(&t->shm->ring);
+}
+
+static pccl_status shm_hear(struct transport *t)
+{
+    for (int round = 0; round < SHM_ROUNDS; round++) {
+        unsigned char bells[SHM_BELLS];
+        size_t heard;
+        pccl_status st = sock_moved(recv(t->fd, bells, sizeof bells, MSG_DONTWAIT), &heard);
+        if (st != PCCL_OK) {
+            t->shm->ended |= st == PCCL_ERR_CLOSED;
+            return st == PCCL_ERR_AGAIN ? PCCL_OK : st;
+        }
+    }
+    return PCCL_ERR_PROTOCOL; /* it does nothing but ring */
+}
+
+static const struct transport_ops greeting_ops = {greeting_send, greeting_receive, shm_finish, shm_shutdown, shm_close, shm_begin,
+                                                  NULL, NULL, NULL};
+static const struct transport_ops shm_ops = {shm_send, shm_receive, shm_finish, shm_shutdown, shm_close, shm_begin,
+                                             shm_has, shm_rest, shm_hear};
 
 static void shm_begin(struct transport *t)
 {
@@ -176,15 +187,15 @@ static pccl_status shm_take(struct transport *t, int fd, struct err *err)
     return PCCL_OK;
 }
 
-pccl_status transport_shm_dial(struct transport *t, int fd, struct err *err)
+pccl_status transport_shm_dial(struct transport *t, int fd, uint32_t bytes, struct err *err)
 {
     pccl_status st = shm_take(t, fd, err);
     if (st != PCCL_OK) {
         return st;
     }
-    st = shm_ring_make(&t->shm->memory, err);
+    st = shm_ring_make(bytes, &t->shm->memory, err);
     if (st == PCCL_OK) {
-        st = shm_ring_map(&t->shm->ring, t->shm->memory, true, err);
+        st = shm_ring_map(&t->shm->ring, t->shm->memory, bytes, true, err);
     }
     if (st != PCCL_OK) {
         shm_close(t);
@@ -197,13 +208,13 @@ pccl_status transport_shm_accept(struct transport *t, int fd, struct err *err)
     return shm_take(t, fd, err);
 }
 
-pccl_status transport_shm_map(struct transport *t, struct err *err)
+pccl_status transport_shm_map(struct transport *t, uint32_t bytes, struct err *err)
 {
     struct shm *shm = t->shm;
     if (shm->memory < 0) {
         return err_set(err, PCCL_ERR_PROTOCOL, "no shared memory came with the greeting");
     }
-    pccl_status st = shm_ring_map(&shm->ring, shm->memory, false, err);
+    pccl_status st = shm_ring_map(&shm->ring, shm->memory, bytes, false, err);
     fds_close(shm->memory);
     shm->memory = -1;
     return st;

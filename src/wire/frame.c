@@ -55,6 +55,7 @@ static const struct frame_row frame_rows[] = {
     [FRAME_REFUSE] = {"REFUSE", FRAME_SMALL},
     [FRAME_FINISHED] = {"FINISHED", FRAME_NAMES},
     [FRAME_PING] = {"PING", 0},
+    [FRAME_SWITCH] = {"SWITCH", 0},
     [FRAME_DATA] = {"DATA", 2 * BOUNDS_FRAME_BYTES + P2P_DATA_PREFIX},
     [FRAME_CREDIT] = {"CREDIT", FRAME_SMALL},
     [FRAME_MANIFEST_WANT] = {"MANIFEST_WANT", FRAME_SMALL},

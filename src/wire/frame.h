@@ -52,6 +52,7 @@ enum frame_type {
     FRAME_REFUSE = 38,
     FRAME_FINISHED = 39,
     FRAME_PING = 40,
+    FRAME_SWITCH = 41, /* the last one of its direction on the socket: what follows goes through shared memory */
     /* between peers: data connection */
     FRAME_DATA = 48,
     FRAME_CREDIT = 49,

@@ -7,7 +7,7 @@
 
 #include "wire/control.h"
 
-enum link_kind { LINK_CONTROL = 1, LINK_DATA = 2, LINK_SYNC = 3, LINK_PROBE = 4 };
+enum link_kind { LINK_CONTROL = 1, LINK_DATA = 2, LINK_SYNC = 3, LINK_PROBE = 4, LINK_SHARE = 5 };
 
 /* HELLO: first frame on a connection, from the dialler.  The run is in the frame header. */
 struct msg_hello {

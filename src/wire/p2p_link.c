@@ -21,7 +21,7 @@ void put_hello(struct writer *w, const struct msg_hello *m)
 
 bool get_hello(struct reader *r, struct msg_hello *m)
 {
-    m->kind = parts_get_u8(r, LINK_CONTROL, LINK_PROBE);
+    m->kind = parts_get_u8(r, LINK_CONTROL, LINK_SHARE);
     m->lane = get_u16(r);
     m->lanes = parts_get_u16(r, 0, BOUNDS_LANES);
     if (m->kind == LINK_DATA && m->lane >= m->lanes) {

@@ -39,7 +39,7 @@ static void reduce(struct cluster_peer *p, void *context)
     free(y);
 }
 
-/* All data connections of a peer are of that kind, control links are TCP. */
+/* All data connections of a peer are of that kind; control links, too, if it is TCP. */
 static void expect_kind(struct cluster *c, pcclTransportKind_t kind)
 {
     for (int i = 0; i < c->count; i++) {
@@ -48,14 +48,49 @@ static void expect_kind(struct cluster *c, pcclTransportKind_t kind)
         EXPECT_EQ(pcclGetTransports(c->peer[i].comm, t, 64, &count), pcclSuccess);
         for (size_t k = 0; k < count; k++) {
             data += t[k].lane != UINT32_MAX;
-            EXPECT_EQ(t[k].kind, t[k].lane == UINT32_MAX ? pcclTransportTcp : kind);
+            EXPECT(t[k].kind == kind || (t[k].lane == UINT32_MAX && t[k].kind == pcclTransportTcp));
         }
         EXPECT_EQ(data, (size_t)(c->count - 1) * POOL);
     }
 }
 
-/* Mappings of shared memory in this process; scribbles over the words of each if asked to. */
-static int mappings(bool scribble)
+/* Small reduces, each by itself, until the control links of this peer share memory; a count tells how many there are. */
+static void reduce_until_shared(struct cluster_peer *p, void *context)
+{
+    pcclReduceDescriptor_t d = cluster_floats(1, 9);
+    size_t links = 0, shared = 0, most = (size_t)p->cluster->count - 1;
+    float all = 0;
+    for (int i = 0; i < 100000 && all < (float)p->cluster->count; i++) {
+        pcclTransport_t t[64];
+        size_t count = 0;
+        EXPECT_EQ(pcclGetTransports(p->comm, t, 64, &count), pcclSuccess);
+        links = shared = 0;
+        for (size_t k = 0; k < count; k++) {
+            links += t[k].lane == UINT32_MAX;
+            shared += t[k].lane == UINT32_MAX && t[k].kind == pcclTransportSharedMemory;
+        }
+        float mine = shared == most; /* all go on until all are there */
+        EXPECT_EQ(pcclAllReduce(&mine, &all, &d, p->comm, NULL), pcclSuccess);
+    }
+    EXPECT_EQ(links, most);
+    EXPECT_EQ(shared, most);
+    (void)context;
+}
+
+/* More than it takes for a control link to move. */
+static void reduce_some(struct cluster_peer *p, void *context)
+{
+    pcclReduceDescriptor_t d = cluster_floats(1, 9);
+    (void)context;
+    for (int i = 0; i < 200; i++) {
+        float mine = 1, all = 0;
+        EXPECT_EQ(pcclAllReduce(&mine, &all, &d, p->comm, NULL), pcclSuccess);
+        EXPECT(all == (float)p->cluster->count);
+    }
+}
+
+/* Mappings of shared memory in this process; scribbles over the words of those with rings of so many bytes, 0: of none. */
+static int mappings(uint32_t scribble)
 {
     char line[512];
     int found = 0;
@@ -72,7 +107,7 @@ static int mappings(bool scribble)
             struct shm_words *words;
             unsigned char *bytes;
         } at = {.number = (uintptr_t)from}, second = {.number = (uintptr_t)from + SHM_RING_WORDS};
-        if (scribble) {
+        if (scribble != 0 && to - from == shm_ring_total(scribble)) {
             atomic_store(&at.words->written, UINT64_MAX / 3);
             atomic_store(&second.words->written, UINT64_MAX / 5);
             atomic_store(&at.words->taken, UINT64_MAX / 7);
@@ -107,9 +142,9 @@ TEST(peers_of_one_host_share_memory_and_say_so)
     start_sharing(&c, 3);
     cluster_run(&c, reduce, &failures);
     expect_kind(&c, pcclTransportSharedMemory);
-    EXPECT_EQ(mappings(false), 3 * 2 * POOL); /* both ends of every pair are in this process */
+    EXPECT_EQ(mappings(0), 3 * 2 * POOL); /* both ends of every pair are in this process */
     cluster_stop(&c);
-    EXPECT_EQ(mappings(false), 0);
+    EXPECT_EQ(mappings(0), 0);
 }
 
 TEST(PCCL_SHM_DISABLE_keeps_them_to_tcp)
@@ -120,7 +155,7 @@ TEST(PCCL_SHM_DISABLE_keeps_them_to_tcp)
     cluster_start(&c, 3, NULL, POOL);
     cluster_run(&c, reduce, &failures);
     expect_kind(&c, pcclTransportTcp);
-    EXPECT_EQ(mappings(false), 0);
+    EXPECT_EQ(mappings(0), 0);
     cluster_stop(&c);
     unsetenv("PCCL_SHM_DISABLE");
 }
@@ -144,11 +179,42 @@ TEST(lies_in_shared_memory_break_the_link_and_tcp_takes_over) /* nobody dies of 
     start_sharing(&c, 2);
     cluster_run(&c, reduce, &failures);
     expect_kind(&c, pcclTransportSharedMemory);
-    EXPECT_EQ(mappings(true), 2 * POOL);
+    EXPECT_EQ(mappings(SHM_RING_BYTES), 2 * POOL);
     failures = TRIES;
     cluster_run(&c, reduce, &failures);
     expect_kind(&c, pcclTransportTcp);
-    EXPECT_EQ(mappings(false), 0);
+    EXPECT_EQ(mappings(0), 0);
+    cluster_stop(&c);
+}
+
+TEST(control_links_that_are_used_move_to_memory) /* small operations are latency, and a system call is most of it */
+{
+    struct cluster c;
+    start_sharing(&c, 3);
+    cluster_run(&c, reduce_until_shared, NULL);
+    int failures = 0;
+    cluster_run(&c, reduce, &failures);
+    expect_kind(&c, pcclTransportSharedMemory);
+    EXPECT_EQ(mappings(0), 3 * 2 * (1 + POOL));
+    cluster_stop(&c);
+    EXPECT_EQ(mappings(0), 0);
+}
+
+TEST(lies_in_the_memory_of_a_control_link_break_it_and_tcp_takes_over)
+{
+    struct cluster c;
+    int failures = TRIES;
+    start_sharing(&c, 2);
+    cluster_run(&c, reduce_until_shared, NULL);
+    EXPECT_EQ(mappings(SHM_RING_CONTROL_BYTES), 2 * (1 + POOL));
+    cluster_run(&c, reduce, &failures);
+    cluster_run(&c, reduce_some, NULL);
+    for (int i = 0; i < 2; i++) {
+        pcclTransport_t t[64];
+        size_t count = 0;
+        EXPECT_EQ(pcclGetTransports(c.peer[i].comm, t, 64, &count), pcclSuccess);
+        EXPECT(count > 0 && t[0].lane == UINT32_MAX && t[0].kind == pcclTransportTcp);
+    }
     cluster_stop(&c);
 }
 
@@ -169,10 +235,10 @@ TEST(memory_and_descriptors_stay_flat_when_peers_come_and_go)
     int most = descriptors();
     for (int round = 0; round < 5; round++) {
         cluster_run(&c, leave_and_join, &failures);
-        EXPECT(mappings(false) <= 3 * 2 * POOL);
+        EXPECT(mappings(0) <= 3 * 2 * POOL);
     }
     EXPECT(descriptors() <= most);
     cluster_stop(&c);
     EXPECT_EQ(descriptors(), before);
-    EXPECT_EQ(mappings(false), 0);
+    EXPECT_EQ(mappings(0), 0);
 }

@@ -114,7 +114,7 @@ static void fake_close(struct transport *t)
     bench->closed_in_pass += false;
 }
 
-static const struct transport_ops fake = {fake_send, fake_receive, fake_nothing, fake_nothing, fake_close, fake_nothing};
+static const struct transport_ops fake = {fake_send, fake_receive, fake_nothing, fake_nothing, fake_close, fake_nothing, NULL, NULL, NULL};
 
 /* One more connection, of this bundle of a link. */
 static struct stream *stream_add(struct bench *b, struct link *link, uint64_t number)

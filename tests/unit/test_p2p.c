@@ -33,7 +33,7 @@ TEST(unknown_values_are_refused) /* a table indexed by them would be read past i
         size_t offset;
         int least, most;
     } rows[] = {
-        {"hello", 0, 1, 4},     /* kind */
+        {"hello", 0, 1, 5},     /* kind */
         {"hello_ack", 0, 1, 3}, /* verdict */
         {"want", 0, 0, 1},      /* space; its tag is 0 */
         {"ready", 22, 0, 11},   /* dtype, of an all-reduce */
@@ -60,7 +60,7 @@ TEST(unknown_values_are_refused) /* a table indexed by them would be read past i
 
 TEST(a_lane_lies_inside_its_bundle) /* lanes index arrays */
 {
-    for (int kind = LINK_CONTROL; kind <= LINK_PROBE; kind++) {
+    for (int kind = LINK_CONTROL; kind <= LINK_SHARE; kind++) {
         for (uint32_t lanes = 0; lanes <= 70; lanes++) {
             for (uint32_t lane = 0; lane <= 70; lane++) {
                 struct msg_hello m = {.kind = (uint8_t)kind, .lane = (uint16_t)lane, .lanes = (uint16_t)lanes}, back;

@@ -106,14 +106,18 @@ static bool op_in_place(const struct comm_launch *launch)
     return (launch->params.kind == PLAN_ALL_REDUCE || launch->params.kind == PLAN_REDUCE) && launch->in == launch->out && launch->bytes > 0 && !launch->bad_argument;
 }
 
-/* Counts and places; returns what lies behind them. */
-static size_t *op_list(size_t *at, uint32_t world, const struct part_lists *parts)
+/* Copies lists to `at`; returns what lies behind them. */
+static size_t *op_list(size_t *at, uint32_t world, const struct part_lists *given, struct part_lists *own)
 {
     size_t next = 0;
+    if (given->counts == NULL) {
+        return at;
+    }
+    *own = (struct part_lists){at, at + world};
     for (uint32_t r = 0; r < world; r++) {
-        at[r] = parts->counts[r];
-        at[world + r] = parts->places != NULL ? parts->places[r] : next;
-        next += parts->counts[r];
+        at[r] = given->counts[r];
+        at[world + r] = given->places != NULL ? given->places[r] : next;
+        next += given->counts[r];
     }
     return at + 2 * (size_t)world;
 }
@@ -125,27 +129,14 @@ static bool op_lists(struct comm_op *op, const struct comm_launch *launch)
     if (lists == 0) {
         return true;
     }
-    op->memory.lists = malloc(2 * lists * launch->world * sizeof *op->memory.lists);
-    size_t *at = op->memory.lists;
-    if (at != NULL && launch->parts.counts != NULL) {
-        at = op_list(at, launch->world, &launch->parts);
+    size_t *at = malloc(2 * lists * launch->world * sizeof *at);
+    op->memory.lists = at;
+    if (at == NULL) {
+        return false;
     }
-    if (at != NULL && launch->out_parts.counts != NULL) {
-        (void)op_list(at, launch->world, &launch->out_parts);
-    }
-    return at != NULL;
-}
-
-static void op_show_lists(const struct comm_op *op, const struct comm_launch *launch, struct session_launch *l)
-{
-    const size_t *at = op->memory.lists;
-    if (at != NULL && launch->parts.counts != NULL) {
-        l->parts = (struct part_lists){at, at + launch->world};
-        at += 2 * (size_t)launch->world;
-    }
-    if (at != NULL && launch->out_parts.counts != NULL) {
-        l->out_parts = (struct part_lists){at, at + launch->world};
-    }
+    at = op_list(at, launch->world, &launch->parts, &op->memory.parts);
+    (void)op_list(at, launch->world, &launch->out_parts, &op->memory.out_parts);
+    return true;
 }
 
 static void op_backup(struct comm *c, struct comm_op *op, const void *in)
@@ -261,12 +252,12 @@ static void op_launch_locked(struct comm *c, const struct comm_launch *launch, s
         .space = launch->space, .tag = launch->tag, .params = launch->params, .out = launch->out,
         .known = launch->known, .world = launch->world,
         .root_rank = launch->root_rank, .count = launch->count, .bad_argument = launch->bad_argument,
+        .parts = op->memory.parts, .out_parts = op->memory.out_parts,
         .in = in_place && op->memory.backup != NULL ? op->memory.backup : launch->in,
         .in_place = in_place, .no_memory = op->memory.lacking,
         .scratch = op->memory.scratch, .window = op->room.window,
         .deadline = c->params.operation_ns > 0 ? clock_now_ns() + c->params.operation_ns : CLOCK_NEVER,
     };
-    op_show_lists(op, launch, &l);
     struct session_event e = {.kind = SESSION_LAUNCH, .slot = op->place.slot, .launch = &l};
     comm_step(c, &e, after);
     *outcome = e.outcome;

@@ -52,7 +52,8 @@ struct op_memory {
     void *backup;            /* owned, in place only */
     size_t backup_bytes;
     void *scratch;           /* owned: sums of a small operation in a wider type, or null */
-    size_t *lists;           /* owned: counts and places of uneven parts, or null */
+    size_t *lists;           /* owned: counts and places of uneven parts, or null; */
+    struct part_lists parts, out_parts; /* ... and where they lie in it */
     bool lacking;            /* for one of the two: refused on all peers */
 };
 

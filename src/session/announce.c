@@ -9,21 +9,14 @@
 static struct action *put_input(struct session *s, const struct op *op, uint32_t rank, struct outbox *out)
 {
     const struct session_launch *l = &s->slots[op->slot].launch;
-    struct work_range range = work_sends(s, l, rank);
     struct numeric n;
+    size_t bytes;
     PCCL_ASSERT(work_numeric(s, &l->params, &n));
-    bool as_is = n.plain || !plan_kind_sums(l->params.kind);
-    size_t size = dtype_size((enum dtype)l->params.dtype), bytes = as_is ? range.count * size : numeric_wire_bytes(&n, range.count);
-    const unsigned char *in = range.count == 0 ? NULL : (const unsigned char *)l->in + range.at * size;
+    const void *given = work_given(s, l, &n, rank, &bytes);
     struct msg_eager m = {.name = op->name, .params = l->params, .bytes = (uint32_t)bytes};
     struct writer *w = outbox_frame(out, FRAME_EAGER, s->run, s->view.view);
     put_eager(w, &m);
-    if (as_is) {
-        put_bytes(w, in, bytes);
-    } else {
-        numeric_encode(&n, s->wire, in, range.count);
-        put_bytes(w, s->wire, bytes);
-    }
+    put_bytes(w, given, bytes);
     return outbox_send_many(out, ACT_PEERS);
 }
 

@@ -14,16 +14,10 @@ static void *accumulator(const struct session_launch *l, const struct numeric *n
     return n->plain ? l->out : l->scratch;
 }
 
-/* What so many elements are on the wire. */
-static uint64_t payload_bytes(const struct numeric *n, uint8_t kind, size_t count)
-{
-    return plan_kind_sums(kind) ? numeric_wire_bytes(n, count) : numeric_user_bytes(n, count);
-}
-
 /* What this rank gets of rank `from`. */
 static uint64_t taken_bytes(const struct session *s, const struct session_launch *l, const struct numeric *n, uint32_t from)
 {
-    return payload_bytes(n, l->params.kind, work_takes(s, l, from).count);
+    return work_payload(n, l->params.kind, work_takes(s, l, from).count);
 }
 
 /* The contribution of rank op->fold. */
@@ -49,14 +43,8 @@ static void fold(struct session *s, struct op *op, const struct numeric *n, cons
 static void fold_own(struct session *s, struct op *op, const struct numeric *n)
 {
     const struct session_launch *l = &s->slots[op->slot].launch;
-    struct work_range range = work_sends(s, l, s->view.rank);
-    const unsigned char *in = range.count == 0 ? NULL : (const unsigned char *)l->in + numeric_user_bytes(n, range.at);
-    if (n->plain || !plan_kind_sums(l->params.kind)) {
-        fold(s, op, n, in);
-    } else {
-        numeric_encode(n, s->wire, in, range.count);
-        fold(s, op, n, s->wire);
-    }
+    size_t bytes;
+    fold(s, op, n, work_given(s, l, n, s->view.rank, &bytes));
 }
 
 /* Of what all members have alike in the end: part by part. */
@@ -89,7 +77,7 @@ static void complete(struct session *s, struct op *op, const struct numeric *n, 
         numeric_canonical(n, l->out, count);
     }
     for (uint32_t r = 0; r < s->view.world; r++) {
-        c->outcome.tx_bytes += r == s->view.rank ? 0 : payload_bytes(n, l->params.kind, work_sends(s, l, r).count);
+        c->outcome.tx_bytes += r == s->view.rank ? 0 : work_payload(n, l->params.kind, work_sends(s, l, r).count);
         c->outcome.rx_bytes += r == s->view.rank ? 0 : taken_bytes(s, l, n, r);
     }
     hold_complete(s, op, s->view.plan.verify != 0 ? result_digest(s, l, n) : 0, out);
@@ -187,7 +175,7 @@ static bool payload_fits(const struct session *s, uint64_t sender, const struct 
         return false;
     }
     bool gives = plan_kind_from_root(p->kind) ? p->root == sender : !plan_kind_to_root(p->kind) || p->root == s->id;
-    uint64_t most = gives ? payload_bytes(&n, p->kind, (size_t)p->count) : 0;
+    uint64_t most = gives ? work_payload(&n, p->kind, (size_t)p->count) : 0;
     return p->layout == 0 ? m->bytes == most : m->bytes <= most;
 }
 

@@ -120,11 +120,11 @@ static bool get_decision(struct reader *r, struct decision *out)
 static void owe(struct session *s, const struct msg_view *m, const struct op_decision *d, const struct op_clash *clash)
 {
     struct owed what = {.outcome = d->outcome, .cause = d->cause != 0 ? d->cause : m->cause, .culprit = d->culprit,
-                        .loss = m->cause, .lost = m->culprit, .view = m->view, .seq = d->name.seq, .sizes = m->sizes};
+                        .loss = m->cause, .lost = m->culprit, .view = m->view, .name = d->name, .sizes = m->sizes};
     if (what.cause == CAUSE_MISMATCH) {
         mismatch_owe(s, m->view, &d->name, clash);
     }
-    if (MUTANT(NODEBT) || owed_add(s, &d->name, &what)) {
+    if (MUTANT(NODEBT) || owed_add(s, &what)) {
         return;
     }
     if (s->tag_used < s->cfg.max_tags && s->owed_used < s->cfg.max_owed) {

@@ -55,7 +55,7 @@ static bool must_wait(struct session *s, const struct tag *t)
 static uint8_t refused_at_once(const struct session *s, const struct slot *c)
 {
     const struct session_launch *l = &c->launch;
-    bool old = c->called_view < s->lost_view || l->world != s->view.world;
+    bool old = l->known < s->lost_view || l->world != s->view.world;
     if (l->space == SPACE_ORDERED && old && !MUTANT(OLD_VIEW_NOT)) {
         return CAUSE_OLD_VIEW;
     }
@@ -133,10 +133,10 @@ static void launch_now(struct session *s, uint32_t slot, struct outbox *out)
             }
         }
     }
+    uint8_t why = refused_at_once(s, c);
     if (op->refused != 0) {
         refusal_check(s, op, out); /* refused by all before we came: the error at once */
-    } else if (refused_at_once(s, c) != CAUSE_NONE) {
-        uint8_t why = refused_at_once(s, c);
+    } else if (why != CAUSE_NONE) {
         refusal_send(s, op, why, why == CAUSE_OLD_VIEW ? s->lost_id : s->id, out);
     } else {
         start(s, op, slot, out);
@@ -159,10 +159,13 @@ static enum session_result launch_refused(const struct session *s, const struct 
     return slot >= s->slot_count || (s->wire == NULL && work_encodes(s, &l->params)) ? RESULT_NO_MEMORY : RESULT_PENDING;
 }
 
-static void no_memory(const struct session *s, struct session_event *e)
+static void no_memory(struct session *s, struct session_event *e)
 {
     e->outcome = (struct session_outcome){.result = RESULT_NO_MEMORY, .cause = CAUSE_NO_MEMORY, .culprit = s->id};
     snprintf(e->outcome.text, sizeof e->outcome.text, "no memory for one more operation");
+    if (e->launch->space == SPACE_ORDERED) {
+        no_number(s);
+    }
 }
 
 static void defer(struct session *s, uint32_t slot)
@@ -184,9 +187,6 @@ void launch_call(struct session *s, struct session_event *e, struct outbox *out)
     bool ordered = l->space == SPACE_ORDERED;
     if (e->outcome.result == RESULT_NO_MEMORY) {
         no_memory(s, e);
-        if (ordered) {
-            no_number(s);
-        }
         return;
     }
     if (e->outcome.result != RESULT_PENDING) {
@@ -208,9 +208,6 @@ void launch_call(struct session *s, struct session_event *e, struct outbox *out)
     t = tag_get(s, l->space, l->tag);
     if (t == NULL && (ordered || s->tag_count < s->cfg.max_tags)) {
         no_memory(s, e);
-        if (ordered) {
-            no_number(s);
-        }
         return;
     }
     if (t == NULL) {
@@ -226,7 +223,6 @@ void launch_call(struct session *s, struct session_event *e, struct outbox *out)
     c->failed = l->no_memory;
     c->since = s->now;
     c->next = NONE;
-    c->called_view = l->known;
     if (l->params.layout != LAYOUT_PAIRS) {
         c->launch.count = (size_t)l->params.count;
     }

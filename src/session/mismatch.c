@@ -120,10 +120,9 @@ void mismatch_owe(struct session *s, uint64_t view, const struct op_name *name, 
 
 struct op_clash mismatch_owed(const struct session *s, const struct owed *owed)
 {
-    struct op_name name = {.space = owed->space, .tag = owed->tag, .seq = owed->seq};
     for (uint32_t i = 0; i < SESSION_CLASHES; i++) {
         const struct owed_clash *k = &s->clashes[i];
-        if (k->view == owed->view && op_name_equal(&k->name, &name)) {
+        if (k->view == owed->view && op_name_equal(&k->name, &owed->name)) {
             return k->clash;
         }
     }

@@ -273,10 +273,10 @@ static void check_tags(const struct session *s)
         PCCL_ASSERT(t->space == SPACE_ORDERED ? t->slot == NONE : t->open == 0);
         calls += t->open;
         for (uint32_t k = t->owed; k != NONE && owed.count <= s->owed_count; k = s->owed[k].next) {
-            PCCL_ASSERT(s->owed[k].outcome != 0 && s->owed[k].tag == t->tag && s->owed[k].space == t->space);
+            PCCL_ASSERT(s->owed[k].outcome != 0 && s->owed[k].name.tag == t->tag && s->owed[k].name.space == t->space);
             const struct owed *after = s->owed[k].next == NONE ? NULL : &s->owed[s->owed[k].next];
             PCCL_ASSERT(after == NULL || s->owed[k].view < after->view ||
-                        (s->owed[k].view == after->view && s->owed[k].seq < after->seq)); /* calls take them in this order */
+                        (s->owed[k].view == after->view && s->owed[k].name.seq < after->name.seq)); /* calls take them in this order */
             census_add(&owed, k);
         }
     }

@@ -112,14 +112,12 @@ struct tag {
 
 /* An error that the next call of a tag takes (P7). */
 struct owed {
-    uint64_t tag;
-    uint8_t space;
+    struct op_name name; /* its seq: in the view before */
     uint32_t next;
     uint8_t outcome;     /* OUTCOME_ABORT or OUTCOME_REFUSED; 0: entry not in use */
     uint8_t cause, loss; /* loss: why the view before that ended, at whom */
     uint64_t culprit, lost;
     uint64_t view;       /* whose sizes come with it */
-    uint32_t seq;        /* its number in the view before that */
     struct sizes sizes;
 };
 
@@ -147,7 +145,6 @@ struct slot {
     bool has_sizes;
     uint8_t given_up;    /* by the program, before it was launched: why; CAUSE_NONE: not */
     bool failed;         /* this peer is why it cannot be done: no memory for it, or its executor failed */
-    uint64_t called_view; /* SPACE_ORDERED: what the program knew when it made the call */
     uint32_t op;
     int64_t since;       /* called */
     uint32_t next;       /* deferred, running: the call after it, NONE */
@@ -497,7 +494,7 @@ struct tag *tag_get(struct session *s, uint8_t space, uint64_t tag); /* adds; nu
 uint32_t tag_refusals(const struct session *s, const struct tag *t);
 void tag_refused(struct session *s, struct tag *t);
 void tag_caught_up(struct session *s, struct tag *t); /* all members have taken what was refused of it */
-bool owed_add(struct session *s, const struct op_name *name, const struct owed *what);
+bool owed_add(struct session *s, const struct owed *what);
 bool owed_take(struct session *s, struct tag *t, struct owed *what);
 void owed_clear(struct session *s);
 void owed_table_use(struct session *s, void *storage, uint32_t count); /* in place of the present one */
@@ -516,6 +513,9 @@ struct work_range { /* elements of a buffer */
 };
 struct work_range work_sends(const struct session *s, const struct session_launch *l, uint32_t to);   /* of the input */
 struct work_range work_takes(const struct session *s, const struct session_launch *l, uint32_t from); /* in the output */
+size_t work_payload(const struct numeric *n, uint8_t kind, size_t count); /* bytes that so many elements are, small operations */
+/* What this rank gives to `to`, as it travels with its launch; in the input, or in s->wire. */
+const void *work_given(struct session *s, const struct session_launch *l, const struct numeric *n, uint32_t to, size_t *bytes);
 void work_plan(struct session *s, struct slot *c, const struct op_name *name); /* what lanes are to do */
 
 /* launch.c */

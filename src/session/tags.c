@@ -144,9 +144,9 @@ void owed_table_use(struct session *s, void *storage, uint32_t count)
     s->owed_count = count;
 }
 
-bool owed_add(struct session *s, const struct op_name *name, const struct owed *what)
+bool owed_add(struct session *s, const struct owed *what)
 {
-    struct tag *t = tag_get(s, name->space, name->tag);
+    struct tag *t = tag_get(s, what->name.space, what->name.tag);
     if (t == NULL || s->owed_free == NONE) {
         return false;
     }
@@ -154,11 +154,9 @@ bool owed_add(struct session *s, const struct op_name *name, const struct owed *
     s->owed_free = s->owed[i].next;
     s->owed_used++;
     s->owed[i] = *what;
-    s->owed[i].space = name->space;
-    s->owed[i].tag = name->tag;
     /* In the order of the numbers, whatever the order of the decisions: calls take them one by one. */
     uint32_t *link = &t->owed;
-    while (*link != NONE && (s->owed[*link].view < what->view || s->owed[*link].seq < what->seq)) {
+    while (*link != NONE && (s->owed[*link].view < what->view || s->owed[*link].name.seq < what->name.seq)) {
         link = &s->owed[*link].next;
     }
     s->owed[i].next = *link;
@@ -176,8 +174,8 @@ static bool owes_one_before(const struct session *s, struct tag *t, struct owed 
     }
     uint32_t number = t->owed_next++;
     *what = s->owed[t->owed];
-    if (what->seq <= number || MUTANT(OWED_GAPS)) {
-        t->owed_next = what->seq + 1;
+    if (what->name.seq <= number || MUTANT(OWED_GAPS)) {
+        t->owed_next = what->name.seq + 1;
         return false;
     }
     what->outcome = OUTCOME_ABORT;
@@ -206,7 +204,7 @@ bool owed_take(struct session *s, struct tag *t, struct owed *what)
 void owed_clear(struct session *s)
 {
     for (uint32_t i = 0; s->owed_used > 0 && i < s->owed_count; i++) {
-        struct tag *t = s->owed[i].outcome == 0 ? NULL : tag_find(s, s->owed[i].space, s->owed[i].tag);
+        struct tag *t = s->owed[i].outcome == 0 ? NULL : tag_find(s, s->owed[i].name.space, s->owed[i].name.tag);
         struct owed ignored;
         while (t != NULL && owed_take(s, t, &ignored)) {
         }

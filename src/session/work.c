@@ -84,6 +84,23 @@ struct work_range work_takes(const struct session *s, const struct session_launc
     return whole(0);
 }
 
+size_t work_payload(const struct numeric *n, uint8_t kind, size_t count)
+{
+    return plan_kind_sums(kind) ? numeric_wire_bytes(n, count) : numeric_user_bytes(n, count);
+}
+
+const void *work_given(struct session *s, const struct session_launch *l, const struct numeric *n, uint32_t to, size_t *bytes)
+{
+    struct work_range range = work_sends(s, l, to);
+    *bytes = work_payload(n, l->params.kind, range.count);
+    const unsigned char *in = range.count == 0 ? NULL : (const unsigned char *)l->in + numeric_user_bytes(n, range.at);
+    if (n->plain || !plan_kind_sums(l->params.kind)) {
+        return in;
+    }
+    numeric_encode(n, s->wire, in, range.count);
+    return s->wire;
+}
+
 /* Types that are not sent as accumulated use direct whatever the view prefers. */
 static enum plan_algorithm algorithm_of(const struct session *s, const struct op_params *p, const struct numeric *n)
 {

@@ -71,8 +71,10 @@ TEST(new_view_keeps_the_tags_that_owe_or_have_a_call) /* the error that a call h
     step(b, &(struct session_event){.kind = SESSION_CANCEL, .slot = 0});
     b->s->owed_free = NONE;
     owed_table_use(b->s, (b->table[SESSION_OWED] = malloc(4 * sizeof(struct owed))), 4);
-    struct owed what = {.outcome = OUTCOME_ABORT, .cause = CAUSE_LINK_LOST, .view = 9};
-    EXPECT(owed_add(b->s, &(struct op_name){.tag = 120}, &what) && owed_add(b->s, &(struct op_name){.tag = 101}, &what));
+    struct owed what = {.name = {.tag = 120}, .outcome = OUTCOME_ABORT, .cause = CAUSE_LINK_LOST, .view = 9};
+    EXPECT(owed_add(b->s, &what));
+    what.name.tag = 101;
+    EXPECT(owed_add(b->s, &what));
     tags_renew(b->s);
     EXPECT_EQ(b->s->tag_used, 3);
     EXPECT(tag_find(b->s, SPACE_TAG, 6)->slot == 0 && tag_find(b->s, SPACE_TAG, 6)->next_seq == 0);

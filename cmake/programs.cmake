@@ -65,6 +65,8 @@ if(PCCL_DEVELOPER)
     foreach(kind unit kernel sim fault e2e)
         pccl_tests_of(${kind})
     endforeach()
+    target_sources(bench_quant PRIVATE $<TARGET_OBJECTS:helpers_fault>) # namespaces and slow links
+    target_link_libraries(bench_quant PRIVATE m)
     get_property(sim_programs GLOBAL PROPERTY pccl_tests_sim)
     foreach(name IN LISTS sim_programs) # tests/sim/poison_fault.c fails steps at what they say
         target_link_options(${name} PRIVATE LINKER:--wrap=outbox_add LINKER:--wrap=outbox_send_many)

@@ -154,6 +154,18 @@ TEST(only_the_documented_pairs_of_types_are_offered)
     EXPECT_EQ(offered, FORMATS);
 }
 
+TEST(eight_bits_move_a_quarter_of_the_floats_bytes_and_at_most_one_in_a_hundred_more) /* the maps of the blocks */
+{
+    static const enum quant forms[] = {QUANT_MINMAX, QUANT_ZPS};
+    for (int f = 0; f < 2; f++) {
+        struct numeric n;
+        EXPECT(numeric_init(&n, DTYPE_F32, REDOP_SUM, forms[f], forms[f] == QUANT_ZPS ? DTYPE_I8 : DTYPE_U8, kernels_get()));
+        for (size_t count = 4096; count <= 1 << 20; count *= 4) {
+            EXPECT(numeric_wire_bytes(&n, count) * 100 <= 26 * numeric_user_bytes(&n, count));
+        }
+    }
+}
+
 TEST(wire_bytes_of_known_blocks)
 {
     struct numeric n = format_numeric(2, kernels_get()); /* f32 to i8 */

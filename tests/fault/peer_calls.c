@@ -134,7 +134,8 @@ static void *watch_main(void *argument)
 {
     struct watch *w = argument;
     (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), -10); /* it must not come too late on a busy machine */
-    while (!atomic_load(&w->stop)) {
+    for (bool last = false; !last;) {
+        last = atomic_load(&w->stop); /* it may all have moved between two looks */
         if (w->moved(w->peer) >= w->until) {
             w->fired = true;
             if (w->signal == 0) {

@@ -273,8 +273,8 @@ PCCL_EXPORT pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *pa
 PCCL_EXPORT pcclResult_t pcclCreateCommunicatorEx(const pcclCommCreateParamsEx_t *params, pcclComm_t **comm_out);
 
 /* Joins the run at the master.  What the environment asks of this peer (PCCL_PORT, PCCL_ADVERTISE, PCCL_CPU, PCCL_VERIFY,
- * PCCL_SHM_DISABLE) is looked at first: a mistake there is MasterConnectionFailed as well, with the class pcclClassFix.  Blocks until the accepted
- * peers admit this one with their next pcclUpdateTopology; the first peer of a run is admitted at once.  With a world_size
+ * PCCL_SHM_DISABLE, PCCL_SPIN_US) is looked at first: a mistake there is MasterConnectionFailed as well, with the class
+ * pcclClassFix.  Blocks until the accepted peers admit this one with their next pcclUpdateTopology; the first peer of a run is admitted at once.  With a world_size
  * blocks until all ranks have called it, without a vote.  Given up before that, because a rank died, left, cannot be linked
  * with the others or did not come in time: RankConnectionLost, class pcclClassRejoin, at all ranks, with the same cause and
  * text; a rank that comes later is told the same.  InvalidArgument at all ranks: their sizes, loss rules or `once` differ.

@@ -17,15 +17,16 @@ enum {
 };
 
 /* The holder of lane 0 polls until what it waits for is over.  Spinning pays while a peer runs at the same time; where
- * processes outnumber cores it hinders the one waited for, so each thread learns how long to. */
+ * processes outnumber cores it hinders the one waited for, so each thread learns how long to, unless it was told (PCCL_SPIN_US). */
 static void await_drive(struct comm_wait *w, struct lane *lane)
 {
-    static _Thread_local int64_t spin_ns = AWAIT_SPIN_MAX_NS / 4;
+    static _Thread_local int64_t learnt_ns = AWAIT_SPIN_MAX_NS / 4;
+    int64_t given_ns = lane->engine->spin_ns, spin_ns = given_ns >= 0 ? given_ns : learnt_ns;
     int64_t spin_until = 0;
     atomic_store(&w->driving, true);
     while (!atomic_load(&w->over)) {
         if (lane_serve(lane, 0)) {
-            if (spin_until != 0 && spin_ns < AWAIT_SPIN_MAX_NS) {
+            if (spin_until != 0 && given_ns < 0 && spin_ns < AWAIT_SPIN_MAX_NS) {
                 spin_ns *= 2;
             }
             spin_until = 0;
@@ -37,13 +38,15 @@ static void await_drive(struct comm_wait *w, struct lane *lane)
         } else if (now < spin_until) {
             sched_yield();
         } else {
-            spin_ns = spin_ns / 2 > AWAIT_SPIN_MIN_NS ? spin_ns / 2 : AWAIT_SPIN_MIN_NS;
+            int64_t half = spin_ns / 2 > AWAIT_SPIN_MIN_NS ? spin_ns / 2 : AWAIT_SPIN_MIN_NS;
+            spin_ns = given_ns >= 0 ? given_ns : half;
             spin_until = 0;
             if (!atomic_load(&w->over)) {
                 lane_serve(lane, -1);
             }
         }
     }
+    learnt_ns = given_ns >= 0 ? learnt_ns : spin_ns;
     atomic_store(&w->driving, false);
 }
 

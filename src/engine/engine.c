@@ -309,6 +309,22 @@ static pccl_status engine_listen(struct engine *e, struct err *err)
     return PCCL_OK;
 }
 
+static pccl_status engine_spin(struct engine *e, struct err *err)
+{
+    const char *text = getenv("PCCL_SPIN_US");
+    char *end = NULL;
+    e->spin_ns = -1;
+    if (text == NULL || *text == '\0') {
+        return PCCL_OK;
+    }
+    unsigned long us = strtoul(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end != '\0' || us > ENGINE_SPIN_MOST_US) {
+        return err_set(err, PCCL_ERR_INVALID, "PCCL_SPIN_US '%.20s': expected 0 to %d microseconds", text, ENGINE_SPIN_MOST_US);
+    }
+    e->spin_ns = (int64_t)us * 1000;
+    return PCCL_OK;
+}
+
 /* Where processes of this host dial for shared memory.  Without it they use TCP. */
 static pccl_status engine_listen_host(struct engine *e, struct err *err)
 {
@@ -392,6 +408,9 @@ static pccl_status engine_start(struct engine *e, struct err *err)
     st = loop_add(&e->service, &e->timer, EPOLLIN, err);
     if (st == PCCL_OK) {
         st = loop_add(&e->service, &e->listener, EPOLLIN, err);
+    }
+    if (st == PCCL_OK) {
+        st = engine_spin(e, err);
     }
     if (st == PCCL_OK) {
         st = engine_listen_host(e, err);

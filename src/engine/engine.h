@@ -18,7 +18,7 @@
 #include "net/loop.h"
 #include "engine/lane.h"
 
-enum { ENGINE_POLLERS = 8, ENGINE_GREETINGS = 64 };
+enum { ENGINE_POLLERS = 8, ENGINE_GREETINGS = 64, ENGINE_SPIN_MOST_US = 1000000 };
 
 struct comm;
 
@@ -42,6 +42,7 @@ struct engine {
 
     uint16_t port;
     uint32_t cores;
+    int64_t spin_ns;        /* how long a call that waits looks before it sleeps; -1: learnt by each thread */
     struct lane *lane[BOUNDS_LANES]; /* owned */
     atomic_uint lanes;
     struct poller poller[ENGINE_POLLERS];

@@ -172,6 +172,30 @@ TEST(a_word_of_the_variable_that_is_none_is_told)
     cluster_stop(&c);
 }
 
+TEST(PCCL_SPIN_US_may_be_nothing_or_much_and_nothing_else)
+{
+    static const char *const good[] = {"0", "1000000", ""}, *const bad[] = {"1000001", "-1", "5us", " 1", "99999999999999999999999"};
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        struct cluster c;
+        setenv("PCCL_SPIN_US", good[i], 1);
+        cluster_start(&c, 2, NULL, 1);
+        cluster_run(&c, reduce_some, NULL);
+        cluster_stop(&c);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct cluster c;
+        char text[80];
+        setenv("PCCL_SPIN_US", bad[i], 1);
+        cluster_master(&c);
+        cluster_create(&c, 0, 0, 1, 0);
+        EXPECT_EQ(pcclConnect(c.peer[0].comm), pcclMasterConnectionFailed);
+        snprintf(text, sizeof text, "PCCL_SPIN_US '%.20s': expected 0 to 1000000 microseconds", bad[i]);
+        EXPECT(strstr(pcclGetLastError(), text) != NULL);
+        cluster_stop(&c);
+    }
+    unsetenv("PCCL_SPIN_US");
+}
+
 TEST(lies_in_shared_memory_break_the_link_and_tcp_takes_over) /* nobody dies of them, no sum is wrong */
 {
     struct cluster c;

@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
 
+#include "core/bitset.h"
 #include "world/world_state.h"
 
 bool world_joinable(const struct world *w)
@@ -26,33 +27,45 @@ enum cause world_bars(const struct world *w, const struct claim *c, char out[BOU
     return CAUSE_NONE;
 }
 
-/* Of the next view: a member's, or that of a joiner before. */
-static bool is_taken(const struct world *w, uint32_t key, uint64_t before)
+/* Keys of the next view: its members' and those of the joiners before. */
+struct keys {
+    uint64_t *taken; /* set, in the scratch memory of all worlds */
+    uint32_t lowest; /* those below are taken */
+};
+
+static void take_members(const struct world *w, struct keys *k)
 {
+    bitset_clear(k->taken, w->form.size);
     for (uint32_t i = 0; i < w->member_room; i++) {
         const struct member *mb = &w->members[i];
-        bool joiner = mb->phase == MEMBER_PENDING && mb->id < before && !MUTANT(KEY_OLD);
-        if ((mb->phase == MEMBER_ACCEPTED || joiner) && mb->info.key == key) {
-            return true;
+        if (mb->phase == MEMBER_ACCEPTED) {
+            bitset_add(k->taken, mb->info.key);
         }
     }
-    return false;
 }
 
-static void give_key(struct world *w, struct member *mb)
+static uint32_t lowest_free(const struct world *w, struct keys *k)
+{
+    while (k->lowest < w->form.size && bitset_has(k->taken, k->lowest)) {
+        k->lowest++;
+    }
+    return k->lowest;
+}
+
+static void give_key(struct world *w, struct keys *k, struct member *mb)
 {
     char text[BOUNDS_TEXT];
-    uint32_t key = mb->wish == CLAIM_ANY_RANK ? 0 : mb->wish;
-    while (mb->wish == CLAIM_ANY_RANK && key < w->form.size && is_taken(w, key, mb->id)) {
-        key++;
-    }
+    uint32_t key = mb->wish == CLAIM_ANY_RANK ? lowest_free(w, k) : mb->wish;
     if (key == w->form.size) {
         member_exclude(w, mb, CAUSE_KICK_FULL, "none of the world's ranks is free");
-    } else if (is_taken(w, key, mb->id)) {
+    } else if (bitset_has(k->taken, key)) {
         snprintf(text, sizeof text, "rank %u of the world has not become free", key);
         member_exclude_told(w, mb, CAUSE_KICK_TAKEN, "its rank is not free", text);
     } else {
         mb->info.key = key;
+        if (!MUTANT(KEY_OLD)) {
+            bitset_add(k->taken, key);
+        }
     }
 }
 
@@ -75,8 +88,10 @@ void keys_give(struct world *w)
         return; /* of those who create it each has its own */
     }
     keys_settle(w);
+    struct keys keys = {.taken = w->common->scratch_ids};
+    take_members(w, &keys);
     for (struct member *mb = joiner_after(w, 0); mb != NULL; mb = joiner_after(w, mb->id)) {
-        give_key(w, mb);
+        give_key(w, &keys, mb);
     }
 }
 

@@ -17,9 +17,7 @@ void linking_send(struct world *w, struct group *g, uint32_t attempt, struct mem
     struct writer *frame = outbox_frame(w->common->out, FRAME_ADMIT, w->run, v->view);
     put_admit(frame, &a);
     for (uint32_t i = 0; i < v->members; i++) {
-        const struct member *mb = member_find(w, v->ids[i]);
-        struct member_info gone = {.id = v->ids[i], .key = formation_key(w, v->ids[i]), .lanes = 1}; /* lost since: a new attempt is on its way */
-        put_member_info(frame, mb != NULL ? &mb->info : &gone);
+        member_put(w, frame, v->ids[i]);
     }
     struct action *act = outbox_send_many(w->common->out, MASTER_SEND);
     for (uint32_t i = 0; i < v->members; i++) {

@@ -164,13 +164,6 @@ uint64_t view_persist(struct world *w, struct group *only)
 
 /* ---- sending ------------------------------------------------------------------------------------------------------- */
 
-static void put_member(const struct world *w, struct writer *frame, uint64_t id)
-{
-    const struct member *mb = member_find(w, id);
-    struct member_info gone = {.id = id, .key = formation_key(w, id), .lanes = 1}; /* lost since: leaves with the next view */
-    put_member_info(frame, mb != NULL ? &mb->info : &gone);
-}
-
 /* The published view: as a difference to its parent, or whole for those who come new into it. */
 static void put_view_frame(struct world *w, struct group *g, bool whole, uint32_t vote_number)
 {
@@ -193,7 +186,7 @@ static void put_view_frame(struct world *w, struct group *g, bool whole, uint32_
     }
     for (uint32_t i = 0; i < v->members; i++) {
         if (whole || v->fresh[i]) {
-            put_member(w, frame, v->ids[i]);
+            member_put(w, frame, v->ids[i]);
         }
     }
     for (uint32_t i = 0; i < v->members; i++) {

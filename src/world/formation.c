@@ -101,8 +101,15 @@ void formation_seats(const struct world *w, struct seats *out)
 {
     memset(out, 0, sizeof *out);
     out->count = w->form.phase == FORM_FORMING ? (uint16_t)w->form.size : 0;
-    for (uint32_t i = 0; i < out->count; i++) {
-        out->claimed[i / 8] |= (uint8_t)((w->form.seats[i].attempt != 0) << (i % 8));
+    if (out->count > 0) {
+        memcpy(out->claimed, w->form.claimed, formation_claimed_bytes(out->count));
+    }
+}
+
+void formation_check(const struct world *w)
+{
+    for (uint32_t i = 0; i < w->form.size; i++) {
+        PCCL_ASSERT(((w->form.claimed[i / 8] >> (i % 8)) & 1) == (w->form.seats[i].attempt != 0));
     }
 }
 
@@ -145,6 +152,7 @@ void formation_begin(struct world *w, const struct claim *c)
     w->form.once = c->once != 0;
     w->form.deadline = NEVER;
     memset(w->form.seats, 0, c->size * sizeof *w->form.seats);
+    memset(w->form.claimed, 0, formation_claimed_bytes(c->size));
     world_move(w, PHASE_FORMATION, &w->form.phase, FORM_FORMING, 0, 0, "somebody creates it");
 }
 

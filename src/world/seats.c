@@ -83,6 +83,15 @@ void seats_settle(struct world *w)
 
 /* ---- claims -------------------------------------------------------------------------------------------------------- */
 
+/* The call that a seat is for, from now on. */
+static struct seat *take_seat(struct formation *f, const struct claim *c)
+{
+    struct seat *seat = &f->seats[c->rank];
+    seat->attempt = c->attempt;
+    f->claimed[c->rank / 8] |= (uint8_t)(1 << (c->rank % 8));
+    return seat;
+}
+
 /* W4: the outcome that this call has had; or its claim goes on over the new connection. */
 static void claim_again(struct world *w, uint32_t conn, struct seat *seat)
 {
@@ -109,7 +118,7 @@ static const char *once_name(bool once)
 static void claim_seat(struct world *w, uint32_t conn, const struct msg_register *reg)
 {
     const struct claim *c = &reg->claim;
-    struct seat *seat = &w->form.seats[c->rank];
+    const struct seat *seat = &w->form.seats[c->rank];
     char text[BOUNDS_TEXT], holder[ADDRESS_TEXT], here[ADDRESS_TEXT];
     if (seat->attempt != 0) {
         const struct member *mb = member_find(w, seat->id);
@@ -124,7 +133,7 @@ static void claim_seat(struct world *w, uint32_t conn, const struct msg_register
     if (mb == NULL) {
         return;
     }
-    *seat = (struct seat){.attempt = c->attempt, .id = mb->id};
+    take_seat(&w->form, c)->id = mb->id;
     int64_t by = c->deadline_ms > 0 ? w->common->now + (int64_t)c->deadline_ms * 1000000 : NEVER;
     w->form.deadline = by < w->form.deadline ? by : w->form.deadline;
 }
@@ -136,7 +145,7 @@ void world_claim(struct world *w, uint32_t conn, const struct msg_register *reg)
     if (world_knows(w, c)) {
         claim_again(w, conn, &f->seats[c->rank]);
     } else if (f->phase == FORM_GIVEN_UP) {
-        f->seats[c->rank].attempt = c->attempt; /* W7: this rank's call of what was given up */
+        take_seat(f, c); /* W7: this rank's call of what was given up */
         tell(w, conn);
     } else if (MUTANT(SIZE_ALONE) && c->size != f->size) {
         f->cause = CAUSE_MISMATCH;
@@ -147,7 +156,7 @@ void world_claim(struct world *w, uint32_t conn, const struct msg_register *reg)
                        once_name(f->once), f->size, loss_name(f->loss), once_name(c->once != 0), c->size, loss_name(c->loss));
         give_up(w);
         if (c->rank < f->size && f->seats[c->rank].attempt == 0) {
-            f->seats[c->rank].attempt = c->attempt;
+            take_seat(f, c);
         }
         tell(w, conn);
     } else {

@@ -35,6 +35,7 @@ static size_t lay_out_world(struct layout *l, const struct world_size *s, struct
     w->free_set = layout_take(l, bitset_words(s->members), sizeof *w->free_set);
     w->due_set = layout_take(l, bitset_words(s->members), sizeof *w->due_set);
     w->form.seats = layout_take(l, s->seats, sizeof *w->form.seats);
+    w->form.claimed = layout_take(l, formation_claimed_bytes(s->seats), sizeof *w->form.claimed);
     w->groups = layout_take(l, s->groups, sizeof *w->groups);
     w->bandwidth.capacity = n > 0 ? BANDWIDTH_CAPACITY(n) : 0;
     w->bandwidth.entries = layout_take(l, w->bandwidth.capacity, sizeof *w->bandwidth.entries);
@@ -247,6 +248,7 @@ static struct world *move_world(struct world *old, const struct world_size *s, v
     copy(w->members, old->members, old->member_room * sizeof *w->members);
     copy(w->groups, old->groups, old->group_room * sizeof *w->groups);
     copy(w->form.seats, old->form.seats, old->seat_room * sizeof *w->form.seats);
+    copy(w->form.claimed, old->form.claimed, formation_claimed_bytes(old->seat_room));
     for (uint32_t i = old->group_room; i < s->groups; i++) {
         w->groups[i].collect_until = NEVER;
     }

@@ -113,8 +113,9 @@ void world_check(struct world *w)
     if (w->check_in-- > 1) {
         return;
     }
-    w->check_in = check_interval(w->common->config.check_every, 9 * w->member_room);
+    w->check_in = check_interval(w->common->config.check_every, 9 * w->member_room + w->form.size);
     roll_check(w);
+    formation_check(w);
     check_members(w);
     for (uint32_t i = 0; i < w->group_room; i++) {
         check_group(w, &w->groups[i]);

@@ -240,7 +240,8 @@ struct formation {
     int64_t given_up;   /* when */
     uint64_t revoked;   /* by whom the world was, in any phase; `text` says so; 0: nobody */
     bool unheard;       /* FORMED, OVER: somebody has gone who may not have heard of its first view */
-    struct seat *seats; /* in the world's table */
+    struct seat *seats; /* in the world's table, as what follows */
+    uint8_t *claimed;   /* seats that a call has claimed, a bit each, as HEARTBEAT tells it */
 };
 
 struct world {
@@ -349,7 +350,12 @@ void member_sweep(struct world *w); /* gone ones give their slots back */
 bool formation_complete(const struct world *w);   /* every seat is claimed, and nothing has failed */
 bool formation_kept(const struct world *w);       /* nobody is in it, and somebody may still ask what became of a call */
 int64_t formation_deadline(const struct world *w);
+static inline uint32_t formation_claimed_bytes(uint32_t seats)
+{
+    return (seats + 7) / 8;
+}
 void formation_seats(const struct world *w, struct seats *out); /* while it is forming */
+void formation_check(const struct world *w);
 uint32_t formation_key(const struct world *w, uint64_t id); /* of one that is gone */
 /* Before the record of the first view a loss ends all: noted, and true; the member is told with the others. */
 bool formation_loses(struct world *w, struct member *mb, enum cause cause, const char *text);

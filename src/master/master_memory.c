@@ -55,7 +55,7 @@ static bool register_growth(const struct master *m, const struct master_event *e
     if ((!claims && !joins) || common_full(&m->common) || (claims && registry_claimed(m, &c.reg) != NULL)) {
         return false;
     }
-    uint32_t names = claims && c.reg.claim.once != 0 ? used_wanted(&m->used, registry_onces(m) + 1) : m->used.room;
+    uint32_t names = claims && c.reg.claim.once != 0 ? used_wanted(&m->used, m->onces + 1) : m->used.room;
     if (names > m->used.room) {
         *out = (struct master_want){.world = WANT_USED, .size.entries = names, .bytes = used_bytes(names)};
         return true;

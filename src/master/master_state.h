@@ -21,6 +21,7 @@ struct place {
     struct world *world; /* owned by the shell; null: free */
     uint64_t born;       /* counts worlds */
     bool over;           /* ended: memory to be reclaimed */
+    bool once;           /* counted among the master's `onces` */
     uint32_t name_next, run_next; /* not over: the next place + 1 in the row of its name, of its run; 0: the last */
     uint32_t over_next;  /* over: the next place + 1 that is; 0: the last */
 };
@@ -47,6 +48,7 @@ struct master {
     uint32_t ended;        /* a place + 1 that is over, 0: none is */
     uint32_t most_members, most_groups; /* places of the largest world that there has been */
     struct used_names used; /* names that nobody creates a world under any more */
+    uint32_t onces;         /* worlds that are forming and will use their name, after the last step */
     struct world *spare;   /* has room for the first of a new world; null: none */
 };
 
@@ -73,7 +75,6 @@ void registry_due_again(struct master *m, const struct world *w);
 void registry_check(const struct master *m);
 /* Nobody may create a world under this name any more. */
 bool registry_used(const struct master *m, const char *name);
-uint32_t registry_onces(const struct master *m);  /* worlds that are forming and will use their name */
 /* Makes the spare one the world of that name; null: no place, or no memory. */
 struct world *registry_begin(struct master *m, const char *name, const struct claim *claim);
 /* Behind each event of a world: it comes to rest, ends if it is a named one with nobody left, and says when it is due. */

@@ -252,13 +252,10 @@ bool registry_used(const struct master *m, const char *name)
     return m->used.count > 0 && used_has(&m->used, used_hash(m->common.config.seed, name));
 }
 
-uint32_t registry_onces(const struct master *m)
+static void note_once(struct master *m, struct place *p, bool once)
 {
-    uint32_t count = 0;
-    for (struct world *w = registry_after(m, NULL); w != NULL; w = registry_after(m, w)) {
-        count += world_once(w);
-    }
-    return count;
+    m->onces += (uint32_t)once - (uint32_t)p->once;
+    p->once = once;
 }
 
 static void end(struct master *m, struct world *w)
@@ -269,6 +266,7 @@ static void end(struct master *m, struct world *w)
     rows_remove(m, place);
     heap_set(&m->due, place, NEVER);
     heap_set(&m->tombs, place, NEVER);
+    note_once(m, p, false);
     p->over = true;
     p->over_next = m->ended;
     m->ended = place + 1;
@@ -280,6 +278,7 @@ void registry_rest(struct master *m, struct world *w)
     if (world_uses_name(w)) {
         used_note(&m->used, used_hash(m->common.config.seed, world_name(w)));
     }
+    note_once(m, &m->places[world_slot(w)], world_once(w));
     if (world_slot(w) != MASTER_DEFAULT && world_empty(w)) {
         end(m, w);
         return;
@@ -305,7 +304,7 @@ struct world *registry_due(const struct master *m, int64_t now)
 
 void registry_check(const struct master *m)
 {
-    uint32_t over = 0, rows = 0, worlds = 0;
+    uint32_t over = 0, rows = 0, worlds = 0, onces = 0;
     for (uint32_t at = m->ended; at != 0; at = m->places[at - 1].over_next) {
         PCCL_ASSERT(m->places[at - 1].over && at - 1 != MASTER_DEFAULT); /* the default world never ends */
         over++;
@@ -319,6 +318,7 @@ void registry_check(const struct master *m)
         const struct place *p = &m->places[i];
         over -= p->over;
         worlds += p->world != NULL && !p->over;
+        onces += p->world != NULL && !p->over && world_once(p->world);
         PCCL_ASSERT(m->due.key[i] == NEVER || registry_at(m, i) != NULL);
         PCCL_ASSERT(p->world == NULL || i < m->place_count);
         PCCL_ASSERT(bitset_has(m->place_free, i) == (p->world == NULL));
@@ -326,5 +326,5 @@ void registry_check(const struct master *m)
         PCCL_ASSERT(p->world == NULL || (world_run(p->world) == m->common.config.run) == (i == MASTER_DEFAULT));
         PCCL_ASSERT(p->world == NULL || p->over || registry_run(m, world_run(p->world)) == p->world);
     }
-    PCCL_ASSERT(over == 0 && rows == worlds && heap_sound(&m->due) && heap_sound(&m->tombs));
+    PCCL_ASSERT(over == 0 && rows == worlds && onces == m->onces && heap_sound(&m->due) && heap_sound(&m->tombs));
 }

@@ -123,7 +123,7 @@ static struct world *world_created(struct master *m, uint32_t conn, const struct
         return NULL;
     }
     w = registry_forming(m, c->reg.world);
-    if (w == NULL && c->reg.claim.once != 0 && !used_fits(&m->used, registry_onces(m) + 1)) {
+    if (w == NULL && c->reg.claim.once != 0 && !used_fits(&m->used, m->onces + 1)) {
         refuse(m, conn, CAUSE_KICK_FULL, "the master has no memory to keep that name used");
         return NULL;
     }

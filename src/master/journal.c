@@ -38,7 +38,7 @@ static bool record_replaces(const struct record *r, const struct record *old)
 static bool batch_replaces(const void *batch, size_t size, const struct record *old)
 {
     struct record r;
-    for (size_t at = 0; record_next(batch, size, &at, &r);) {
+    for (size_t at = 0; record_again(batch, size, &at, &r);) {
         if (record_replaces(&r, old)) {
             return true;
         }
@@ -51,7 +51,7 @@ static bool batch_ends(const void *batch, size_t size)
 {
     struct record r;
     size_t at = 0;
-    return record_next(batch, size, &at, &r) && r.kind == RECORD_END;
+    return record_again(batch, size, &at, &r) && r.kind == RECORD_END;
 }
 
 bool journal_append(struct journal *j, const void *batch, size_t size)
@@ -62,14 +62,14 @@ bool journal_append(struct journal *j, const void *batch, size_t size)
     struct record old;
     size_t added = batch_ends(batch, size) ? 0 : size; /* of what nothing is left nothing has to be told */
     size_t kept = 0;
-    for (size_t at = 0, from = 0; record_next(j->bytes, j->used, &at, &old); from = at) {
+    for (size_t at = 0, from = 0; record_again(j->bytes, j->used, &at, &old); from = at) {
         kept += batch_replaces(batch, size, &old) ? 0 : at - from;
     }
     if (added > j->capacity - kept) {
         return false;
     }
     size_t to = 0;
-    for (size_t at = 0, from = 0; record_next(j->bytes, j->used, &at, &old); from = at) {
+    for (size_t at = 0, from = 0; record_again(j->bytes, j->used, &at, &old); from = at) {
         if (!batch_replaces(batch, size, &old)) {
             memmove(j->bytes + to, j->bytes + from, at - from);
             to += at - from;

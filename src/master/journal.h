@@ -1,4 +1,4 @@
-/* journal.h - the records of all worlds, in memory: what a master would read when it starts again.
+/* journal.h - records of worlds, in memory: what a master would read when it starts again.
  *
  * Its one idea: a batch that comes drops what it replaces, so a journal is as large as what there is, however long it goes on.
  * Invariant: a journal holds whole batches only.

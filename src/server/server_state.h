@@ -80,7 +80,7 @@ struct server {
     struct list fresh, registered, lost, leaving, dirty;
     uint32_t fresh_count, leaving_count;
     int64_t sweep_at;
-    struct journal *journals; /* owned: of each world, by its place: a record drops those of its world that it replaces */
+    struct journal *journals; /* owned: by place, of the worlds that have had it: a record drops those that it replaces */
     uint32_t journal_count;
     uint64_t *durable;       /* owned: batches on record, the master not told yet */
     uint32_t durable_count, durable_capacity;

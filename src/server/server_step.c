@@ -26,7 +26,7 @@ static bool journal_grow(struct journal *j, size_t size)
     return grown != NULL;
 }
 
-/* That of a world, by its place; null: no memory. */
+/* That of a place, for the worlds that have it one after the other; null: no memory. */
 static struct journal *journal_of(struct server *s, uint32_t place)
 {
     if (place >= s->journal_count) {
@@ -44,7 +44,7 @@ static struct journal *journal_of(struct server *s, uint32_t place)
     return &s->journals[place];
 }
 
-/* A world that has ended leaves nothing. */
+/* A world that has ended leaves nothing but its name, if that is used. */
 static void journal_rest(struct journal *j)
 {
     if (j->used == 0) {

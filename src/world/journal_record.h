@@ -39,6 +39,8 @@ void record_end(struct writer *w, size_t at);
 
 /* The record at *at; moves *at behind it.  False at the end and at anything that is not a whole record. */
 bool record_next(const void *bytes, size_t size, size_t *at, struct record *out);
+/* The same of bytes that have been read so before: their sums are not computed again. */
+bool record_again(const void *bytes, size_t size, size_t *at, struct record *out);
 
 /* What is in the writer of `o` is to be made durable: MASTER_PERSIST of this number. */
 void record_persist(struct outbox *o, uint64_t number);

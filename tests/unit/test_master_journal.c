@@ -80,6 +80,21 @@ TEST(of_a_group_only_the_last_view_is_kept)
     EXPECT_EQ(value[3], 7);
 }
 
+TEST(a_batch_replaces_the_views_of_all_its_groups)
+{
+    unsigned char memory[1024], batch[512];
+    struct journal j;
+    journal_init(&j, memory, sizeof memory);
+    EXPECT(journal_append(&j, batch, put_batch(batch, sizeof batch, 1, 3, 7)));
+    size_t full = j.used;
+    EXPECT(journal_append(&j, batch, put_batch(batch, sizeof batch, 1, 3, 8)));
+    EXPECT_EQ(j.used, full);
+    struct record r;
+    for (size_t at = 0; record_next(j.bytes, j.used, &at, &r);) {
+        EXPECT_EQ(r.value, 8);
+    }
+}
+
 TEST(half_batches_and_full_journals_change_nothing)
 {
     unsigned char memory[256], batch[512];

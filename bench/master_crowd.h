@@ -296,8 +296,8 @@ static void grow(struct crowd *b, const struct master_event *e)
 /* The box is empty between steps. */
 static void box_fit(struct crowd *b)
 {
-    struct master_bounds need = master_out_need(b->master);
-    if (need.actions <= b->out.capacity && need.bytes <= b->out.bytes_capacity && need.dests <= b->out.dest_capacity) {
+    struct outbox_bounds need = master_out_need(b->master);
+    if (outbox_holds(&b->out, &need)) {
         return;
     }
     free(b->out.actions);

@@ -106,14 +106,12 @@ void comm_send(struct comm_after *after, struct conn *conn, const void *bytes, s
     after->flush[after->count++] = conn_ref(conn);
 }
 
-/* Actions, then destinations, then frames, in pages of their own: what a heap gave again would be resident from then on.  It is
- * empty between steps: as the session's tables grow, another takes its place. */
+/* In pages of its own: what a heap gave again would be resident from then on.  It is empty between steps: as the session's
+ * tables grow, another takes its place. */
 static bool map_outbox(struct comm_machine *m, uint32_t members)
 {
-    uint32_t actions, bytes, dests;
-    session_out_bounds(&m->config, members, &actions, &bytes, &dests);
-    size_t action_bytes = (actions * sizeof(struct action) + 7) / 8 * 8, dest_bytes = dests * sizeof(uint64_t);
-    size_t all = action_bytes + dest_bytes + bytes;
+    struct outbox_bounds bounds = session_out_bounds(&m->config, members);
+    size_t all = outbox_memory(&bounds);
     if (m->out_bytes < all) {
         void *at = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (at == MAP_FAILED) {
@@ -126,9 +124,7 @@ static bool map_outbox(struct comm_machine *m, uint32_t members)
         m->out_bytes = all;
     }
     m->out_members = members;
-    unsigned char *at = m->out_memory;
-    outbox_init(&m->out, (struct action *)(void *)at, actions, at + action_bytes + dest_bytes, bytes,
-                (uint64_t *)(void *)(at + action_bytes), dests);
+    outbox_use(&m->out, m->out_memory, &bounds);
     return true;
 }
 

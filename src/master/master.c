@@ -69,7 +69,7 @@ struct master *master_init(const struct master_config *config, void *arena)
 }
 
 /* Of a world with so many places, since a step is for one. */
-static void bounds_of(const struct master_config *c, uint32_t members, uint32_t group_places, uint32_t conns, struct master_bounds *out)
+static void bounds_of(const struct master_config *c, uint32_t members, uint32_t group_places, uint32_t conns, struct outbox_bounds *out)
 {
     enum { INFO_BYTES = 15 + BOUNDS_ADDRESSES * 19, FRAME = FRAME_HEADER_BYTES + 512, EDGE = 24, ROUNDS = 4 };
     uint64_t n = members, groups = group_places < n ? group_places : n;
@@ -85,16 +85,16 @@ static void bounds_of(const struct master_config *c, uint32_t members, uint32_t 
     out->dests = (uint32_t)(64 + conns + ROUNDS * 8 * n);
 }
 
-struct master_bounds master_out_most(const struct master_config *c)
+struct outbox_bounds master_out_most(const struct master_config *c)
 {
-    struct master_bounds most;
+    struct outbox_bounds most;
     bounds_of(c, c->max_members, c->max_groups, c->max_connections, &most);
     return most;
 }
 
-struct master_bounds master_out_need(const struct master *m)
+struct outbox_bounds master_out_need(const struct master *m)
 {
-    struct master_bounds need;
+    struct outbox_bounds need;
     bounds_of(&m->common.config, m->most_members, m->most_groups, m->common.conn_room, &need);
     return need;
 }

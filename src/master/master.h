@@ -49,11 +49,8 @@ const char *master_failure(const struct master *m, const char **where);
 uint32_t master_matrix(const struct master *m, uint64_t number, double *cost, uint32_t *current_ring, uint32_t capacity);
 
 /* Size of an outbox that no step overflows: whatever worlds there will be; and the next one, when it has grown what it wants. */
-struct master_bounds {
-    uint32_t actions, bytes, dests;
-};
-struct master_bounds master_out_most(const struct master_config *config);
-struct master_bounds master_out_need(const struct master *m);
+struct outbox_bounds master_out_most(const struct master_config *config);
+struct outbox_bounds master_out_need(const struct master *m);
 
 /* How much a MASTER_TRACE matters: a warning, news of members and worlds for everybody, or for those who look closer. */
 enum log_level master_trace_level(const struct action *a);

@@ -124,22 +124,20 @@ static void server_act(struct server *s)
     }
 }
 
-/* Actions, then destinations, then frames.  It is empty between steps, so nothing has to move. */
+/* The box is empty between steps, so nothing has to move. */
 bool server_fit(struct server *s)
 {
-    struct master_bounds need = master_out_need(s->master);
-    if (need.actions <= s->out.capacity && need.bytes <= s->out.bytes_capacity && need.dests <= s->out.dest_capacity) {
+    struct outbox_bounds need = master_out_need(s->master);
+    if (outbox_holds(&s->out, &need)) {
         return true;
     }
-    size_t action_bytes = need.actions * sizeof(struct action), dest_bytes = need.dests * sizeof(uint64_t);
-    unsigned char *out = server_memory(action_bytes + dest_bytes + need.bytes); /* pages of it that no step fills stay untouched */
+    void *out = server_memory(outbox_memory(&need));
     if (out == NULL) {
         return false;
     }
     free(s->out_memory);
     s->out_memory = out;
-    outbox_init(&s->out, (struct action *)(void *)out, need.actions, out + action_bytes + dest_bytes, need.bytes,
-                (uint64_t *)(void *)(out + action_bytes), need.dests);
+    outbox_use(&s->out, out, &need);
     return true;
 }
 

@@ -345,13 +345,13 @@ bool session_poisoned(const struct session *s)
 }
 
 /* A step answers one message or ends everything: each slot and peer once, each live operation said again in part. */
-void session_out_bounds(const struct session_config *config, uint32_t members, uint32_t *actions, uint32_t *bytes, uint32_t *dests)
+struct outbox_bounds session_out_bounds(const struct session_config *config, uint32_t members)
 {
     uint32_t ops = config->max_ops + config->max_records;
-    *actions = 4 * ops + 8 * config->max_ops + 8 * members + 256;
-    *bytes = 2 * (2 * BOUNDS_EAGER_BYTES + 512) + ops * 384 + members * 256 + BOUNDS_CONTROL_FRAME +
-             8 * BOUNDS_LOG_LINE; /* a freeze or a view, what follows from it for the shared state, leaving */
-    *dests = *actions + ops * members;
+    uint32_t actions = 4 * ops + 8 * config->max_ops + 8 * members + 256;
+    uint32_t bytes = 2 * (2 * BOUNDS_EAGER_BYTES + 512) + ops * 384 + members * 256 + BOUNDS_CONTROL_FRAME +
+                     8 * BOUNDS_LOG_LINE; /* a freeze or a view, what follows from it for the shared state, leaving */
+    return (struct outbox_bounds){.actions = actions, .bytes = bytes, .dests = actions + ops * members};
 }
 
 uint32_t session_members(const struct session *s)

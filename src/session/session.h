@@ -228,7 +228,8 @@ struct session *session_init(const struct session_config *config, void *arena);
 void session_step(struct session *s, int64_t now, struct session_event *event, struct outbox *out);
 int64_t session_deadline(const struct session *s);
 bool session_poisoned(const struct session *s);
-void session_out_bounds(const struct session_config *config, uint32_t members, uint32_t *actions, uint32_t *bytes, uint32_t *dests);
+/* Of an outbox that no step overflows while its tables have room for so many members. */
+struct outbox_bounds session_out_bounds(const struct session_config *config, uint32_t members);
 /* Members that its tables have room for now. */
 uint32_t session_members(const struct session *s);
 

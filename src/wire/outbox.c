@@ -18,6 +18,40 @@ void outbox_init(struct outbox *o, struct action *actions, uint32_t capacity, vo
     o->dest_capacity = dest_capacity;
 }
 
+static size_t action_bytes(const struct outbox_bounds *b)
+{
+    return b->actions * sizeof(struct action);
+}
+
+static size_t dest_bytes(const struct outbox_bounds *b)
+{
+    return b->dests * sizeof(uint64_t);
+}
+
+size_t outbox_memory(const struct outbox_bounds *b)
+{
+    return action_bytes(b) + dest_bytes(b) + b->bytes;
+}
+
+void outbox_use(struct outbox *o, void *memory, const struct outbox_bounds *b)
+{
+    unsigned char *at = memory;
+    void *dests = at + action_bytes(b);
+    outbox_init(o, memory, b->actions, at + action_bytes(b) + dest_bytes(b), b->bytes, dests, b->dests);
+}
+
+bool outbox_holds(const struct outbox *o, const struct outbox_bounds *b)
+{
+    return b->actions <= o->capacity && b->bytes <= o->bytes_capacity && b->dests <= o->dest_capacity;
+}
+
+void outbox_limit(struct outbox *o, const struct outbox_bounds *b)
+{
+    o->capacity = b->actions;
+    o->bytes_capacity = b->bytes;
+    o->dest_capacity = b->dests;
+}
+
 void outbox_reset(struct outbox *o)
 {
     o->count = 0;

@@ -33,9 +33,22 @@ struct outbox {
     bool overflow;
 };
 
+/* How much a box can hold. */
+struct outbox_bounds {
+    uint32_t actions, bytes, dests;
+};
+
+/* Bytes of a box in one piece: actions, then destinations, then frames, so that what no step fills stays untouched. */
+size_t outbox_memory(const struct outbox_bounds *b);
+/* An empty one in so much memory, which is aligned for integers of 64 bits. */
+void outbox_use(struct outbox *o, void *memory, const struct outbox_bounds *b);
+/* An empty one in three pieces. */
 void outbox_init(struct outbox *o, struct action *actions, uint32_t capacity, void *bytes, uint32_t bytes_capacity,
                  uint64_t *dest_ids, uint32_t dest_capacity);
 void outbox_reset(struct outbox *o);
+bool outbox_holds(const struct outbox *o, const struct outbox_bounds *b);
+/* It overflows beyond these bounds, which its memory has room for: to see that a step keeps within them. */
+void outbox_limit(struct outbox *o, const struct outbox_bounds *b);
 
 /* Whether at least half of it is free: who has much to say stops otherwise, and goes on in a step of its own. */
 bool outbox_half_free(const struct outbox *o);

@@ -63,12 +63,9 @@ void master_shell_init(struct cluster *cl)
     s->arena_bytes = master_arena_bytes(&s->config);
     s->arena = aligned_new(s->arena_bytes);
     s->master = master_init(&s->config, s->arena);
-    struct master_bounds most = master_out_most(&s->config);
-    size_t action_bytes = most.actions * sizeof(struct action), dest_bytes = most.dests * sizeof(uint64_t);
-    s->out_memory = aligned_new(action_bytes + dest_bytes + most.bytes);
-    unsigned char *at = s->out_memory;
-    outbox_init(&s->out, (struct action *)(void *)at, most.actions, at + action_bytes + dest_bytes, most.bytes,
-                (uint64_t *)(void *)(at + action_bytes), most.dests);
+    struct outbox_bounds most = master_out_most(&s->config);
+    s->out_memory = aligned_new(outbox_memory(&most));
+    outbox_use(&s->out, s->out_memory, &most);
     s->out.part_bytes = cl->opt.part_bytes;
     s->tick_at = CLOCK_NEVER;
 }
@@ -208,10 +205,8 @@ static void master_shell_step(struct cluster *cl, const struct master_event *e)
     while (master_growth(s->master, e, &want)) {
         free(master_grow(s->master, &want, aligned_new(want.bytes)));
     }
-    struct master_bounds need = master_out_need(s->master); /* a step that says more than that fails */
-    s->out.capacity = need.actions;
-    s->out.bytes_capacity = need.bytes;
-    s->out.dest_capacity = need.dests;
+    struct outbox_bounds need = master_out_need(s->master); /* a step that says more than that fails */
+    outbox_limit(&s->out, &need);
     master_step(s->master, cl->now, e, &s->out);
     if (s->out.overflow) {
         cluster_fail(cl, "the master's outbox overflowed");

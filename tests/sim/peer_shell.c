@@ -92,13 +92,9 @@ struct node *node_new(struct cluster *cl, uint32_t group, int64_t delay)
     n->arena_bytes = session_arena_bytes(&n->config);
     n->arena = memory_aligned(n->arena_bytes);
     n->session = session_init(&n->config, n->arena);
-    uint32_t actions, bytes, dests;
-    session_out_bounds(&n->config, n->config.max_members, &actions, &bytes, &dests);
-    size_t action_bytes = actions * sizeof(struct action), dest_bytes = dests * sizeof(uint64_t);
-    n->out_memory = memory_aligned(action_bytes + dest_bytes + bytes);
-    unsigned char *at = n->out_memory;
-    outbox_init(&n->out, (struct action *)(void *)at, actions, at + action_bytes + dest_bytes, bytes,
-                (uint64_t *)(void *)(at + action_bytes), dests);
+    struct outbox_bounds most = session_out_bounds(&n->config, n->config.max_members);
+    n->out_memory = memory_aligned(outbox_memory(&most));
+    outbox_use(&n->out, n->out_memory, &most);
     n->tick_at = n->links_at = CLOCK_NEVER;
     n->poison_after = POISON_NEVER;
     n->program = program_new(cl, n);
@@ -409,11 +405,8 @@ void node_step(struct cluster *cl, struct node *n, struct session_event *e)
     node_grow(cl, n, e);
     outbox_reset(&n->out);
     poison_arm(n, e);
-    uint32_t actions, bytes, dests; /* a step that says more than its tables make possible fails */
-    session_out_bounds(&n->config, session_members(n->session), &actions, &bytes, &dests);
-    n->out.capacity = actions;
-    n->out.bytes_capacity = bytes;
-    n->out.dest_capacity = dests;
+    struct outbox_bounds bounds = session_out_bounds(&n->config, session_members(n->session));
+    outbox_limit(&n->out, &bounds); /* a step that says more than its tables make possible fails */
     session_step(n->session, cl->now, e, &n->out);
     poison_stepped(cl, n, e);
     if (n->out.overflow) {

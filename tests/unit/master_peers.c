@@ -224,10 +224,8 @@ static void run_event(struct cluster *c, const struct master_event *e)
     while (!c->no_memory && master_growth(c->master, e, &want)) {
         free(master_grow(c->master, &want, table_new(want.bytes)));
     }
-    struct master_bounds need = master_out_need(c->master); /* no more than it says that it needs */
-    c->out.capacity = need.actions;
-    c->out.bytes_capacity = need.bytes;
-    c->out.dest_capacity = need.dests;
+    struct outbox_bounds need = master_out_need(c->master); /* no more than it says that it needs */
+    outbox_limit(&c->out, &need);
     master_step(c->master, c->now, e, &c->out);
     carry_out(c);
     for (void *memory; (memory = master_reclaim(c->master)) != NULL;) {
@@ -273,7 +271,7 @@ struct cluster *cluster_with(const struct master_config *config)
     c->now = 1000LL * MS;
     c->arena = table_new(master_arena_bytes(config));
     c->master = master_init(config, c->arena);
-    struct master_bounds most = master_out_most(config);
+    struct outbox_bounds most = master_out_most(config);
     outbox_init(&c->out, calloc(most.actions, sizeof(struct action)), most.actions, malloc(most.bytes), most.bytes,
                 calloc(most.dests, sizeof(uint64_t)), most.dests);
     journal_init(&c->journal, c->journal_bytes, sizeof c->journal_bytes);

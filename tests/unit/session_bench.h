@@ -192,15 +192,14 @@ static inline struct bench *bench_idle(const struct session_config *config)
 {
     struct bench *b = calloc(1, sizeof *b);
     struct session_config c = *config;
-    uint32_t actions, bytes, dests;
     b->arena = aligned_alloc(64, (session_arena_bytes(&c) + 63) / 64 * 64);
     memset(b->arena, 0xA5, session_arena_bytes(&c));
     b->s = session_init(&c, b->arena);
-    session_out_bounds(&c, c.max_members, &actions, &bytes, &dests);
-    b->memory[0] = calloc(actions, sizeof(struct action));
-    b->memory[1] = malloc(bytes);
-    b->memory[2] = calloc(dests, sizeof(uint64_t));
-    outbox_init(&b->out, b->memory[0], actions, b->memory[1], bytes, b->memory[2], dests);
+    struct outbox_bounds most = session_out_bounds(&c, c.max_members);
+    b->memory[0] = calloc(most.actions, sizeof(struct action));
+    b->memory[1] = malloc(most.bytes);
+    b->memory[2] = calloc(most.dests, sizeof(uint64_t));
+    outbox_init(&b->out, b->memory[0], most.actions, b->memory[1], most.bytes, b->memory[2], most.dests);
     return b;
 }
 

@@ -145,12 +145,11 @@ static inline struct world *world_new(uint32_t peers, uint64_t elements)
 {
     struct world *w = calloc(1, sizeof *w);
     struct session_config cfg = world_config();
-    uint32_t actions, bytes, dests;
-    session_out_bounds(&cfg, cfg.max_members, &actions, &bytes, &dests);
-    w->out_memory[0] = calloc(actions, sizeof(struct action));
-    w->out_memory[1] = calloc(1, bytes);
-    w->out_memory[2] = calloc(dests, sizeof(uint64_t));
-    outbox_init(&w->out, w->out_memory[0], actions, w->out_memory[1], bytes, w->out_memory[2], dests);
+    struct outbox_bounds most = session_out_bounds(&cfg, cfg.max_members);
+    w->out_memory[0] = calloc(most.actions, sizeof(struct action));
+    w->out_memory[1] = calloc(1, most.bytes);
+    w->out_memory[2] = calloc(most.dests, sizeof(uint64_t));
+    outbox_init(&w->out, w->out_memory[0], most.actions, w->out_memory[1], most.bytes, w->out_memory[2], most.dests);
     w->count = peers;
     w->round = 5;
     for (uint32_t i = 0; i < peers; i++) {

@@ -198,7 +198,7 @@ TEST(storms_come_to_rest)
         cluster_free(c);
     }
     struct master_config config = cluster_config();
-    struct master_bounds most = master_out_most(&config);
+    struct outbox_bounds most = master_out_most(&config);
     EXPECT(most_actions < most.actions / 2); /* the computed worst case is far away */
     EXPECT(most_bytes < most.bytes / 2);
     EXPECT(most_dests < most.dests / 2);

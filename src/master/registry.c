@@ -11,6 +11,7 @@
 #include "core/bitset.h"
 #include "core/layout.h"
 #include "core/mix.h"
+#include "core/rows.h"
 #include "master/master_state.h"
 
 struct world *registry_at(const struct master *m, uint32_t place)
@@ -147,10 +148,7 @@ struct world *registry_run(const struct master *m, uint64_t run)
 
 static size_t lay_out(struct layout *l, uint32_t places, struct master *m)
 {
-    m->row_count = 16;
-    while (m->row_count < places) {
-        m->row_count *= 2;
-    }
+    m->row_count = rows_for(16, places);
     m->places = layout_take(l, places, sizeof *m->places);
     m->by_name = layout_take(l, m->row_count, sizeof *m->by_name);
     m->by_run = layout_take(l, m->row_count, sizeof *m->by_run);

@@ -7,6 +7,7 @@
 #include "core/check.h"
 #include "core/layout.h"
 #include "core/mix.h"
+#include "core/rows.h"
 
 enum { USED_FIRST = 64 };
 
@@ -21,28 +22,25 @@ uint64_t used_hash(uint64_t seed, const char *name)
 
 /* ---- the index: open addressing, the next free entry is taken ---- */
 
+static uint32_t home_of(const struct used_names *u, uint64_t hash)
+{
+    return (uint32_t)hash & (u->index_size - 1);
+}
+
 /* Of this hash, or the free one where it would be. */
 static uint32_t entry_of(const struct used_names *u, uint64_t hash)
 {
-    uint32_t at = (uint32_t)hash & (u->index_size - 1);
+    uint32_t at = home_of(u, hash);
     while (u->index[at] != 0 && u->hash[u->index[at] - 1] != hash) {
         at = (at + 1) & (u->index_size - 1);
     }
     return at;
 }
 
-/* What was put behind it for want of its place moves up. */
-static void entry_drop(struct used_names *u, uint32_t at)
+static uint32_t place_home(const void *of, uint32_t place)
 {
-    uint32_t mask = u->index_size - 1;
-    for (uint32_t next = (at + 1) & mask; u->index[next] != 0; next = (next + 1) & mask) {
-        uint32_t home = (uint32_t)u->hash[u->index[next] - 1] & mask;
-        if (((next - home) & mask) >= ((next - at) & mask)) {
-            u->index[at] = u->index[next];
-            at = next;
-        }
-    }
-    u->index[at] = 0;
+    const struct used_names *u = of;
+    return home_of(u, u->hash[place]);
 }
 
 bool used_has(const struct used_names *u, uint64_t hash)
@@ -63,7 +61,7 @@ void used_note(struct used_names *u, uint64_t hash)
     }
     uint32_t place = (u->oldest + u->count) % u->room;
     if (u->count == u->room) {
-        entry_drop(u, entry_of(u, u->hash[place]));
+        rows_close(u->index, u->index_size, entry_of(u, u->hash[place]), place_home, u);
         u->oldest = (u->oldest + 1) % u->room;
         u->count--;
     }
@@ -76,10 +74,7 @@ void used_note(struct used_names *u, uint64_t hash)
 
 static size_t lay_out(struct layout *l, uint32_t room, struct used_names *u)
 {
-    u->index_size = 1;
-    while (u->index_size < 2 * room) {
-        u->index_size *= 2;
-    }
+    u->index_size = rows_for(1, 2 * room);
     u->hash = layout_take(l, room, sizeof *u->hash);
     u->index = layout_take(l, u->index_size, sizeof *u->index);
     return l->used;

@@ -5,6 +5,7 @@
  * Invariant: entries in use of each arena = its capacity - what its free list holds.
  * SPDX-License-Identifier: MIT */
 #include "core/mix.h"
+#include "core/rows.h"
 #include "session/session_state.h"
 
 static uint32_t op_hash(const struct session *s, const struct op_name *name)
@@ -38,10 +39,7 @@ static size_t op_section(size_t *at, size_t bytes)
 
 static struct op_layout op_lay_out(const struct session_growth *g)
 {
-    struct op_layout l = {.bucket_count = 1};
-    while (l.bucket_count < g->entries) {
-        l.bucket_count *= 2;
-    }
+    struct op_layout l = {.bucket_count = rows_for(1, g->entries)};
     size_t at = 0;
     (void)op_section(&at, g->entries * sizeof(struct op));
     l.sets = op_section(&at, (size_t)g->entries * bitset_words(g->width) * sizeof(uint64_t));

@@ -5,6 +5,7 @@
  * Invariant: an entry is in use as long as the view or an open proposal wants the peer.
  * SPDX-License-Identifier: MIT */
 #include "core/mix.h"
+#include "core/rows.h"
 #include "session/session_state.h"
 
 /* Where the peer's index + 1 is, or would go. */
@@ -43,11 +44,7 @@ uint32_t peer_get(struct session *s, uint64_t id)
 
 uint32_t peers_rows(uint32_t count)
 {
-    uint32_t rows = 4;
-    while (rows < 2 * count) {
-        rows *= 2;
-    }
-    return rows;
+    return rows_for(4, 2 * count);
 }
 
 void peers_index(struct session *s)

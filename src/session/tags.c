@@ -6,6 +6,7 @@
  * have a call.  Invariant: the first tag_used entries are in use and each in one chain; an error is owed to a tag that is known.
  * SPDX-License-Identifier: MIT */
 #include "core/mix.h"
+#include "core/rows.h"
 #include "session/session_state.h"
 
 static uint32_t *bucket_of(struct session *s, uint8_t space, uint64_t tag)
@@ -13,18 +14,9 @@ static uint32_t *bucket_of(struct session *s, uint8_t space, uint64_t tag)
     return &s->tag_bucket[mix64(tag, 1 + (uint64_t)space) & (s->tag_buckets - 1)];
 }
 
-static uint32_t buckets_for(uint32_t count)
-{
-    uint32_t buckets = 1;
-    while (buckets < count) {
-        buckets *= 2;
-    }
-    return buckets;
-}
-
 size_t tag_table_bytes(uint32_t count)
 {
-    return count * sizeof(struct tag) + buckets_for(count) * sizeof(uint32_t);
+    return count * sizeof(struct tag) + rows_for(1, count) * sizeof(uint32_t);
 }
 
 void tag_table_use(struct session *s, void *storage, uint32_t count)
@@ -36,7 +28,7 @@ void tag_table_use(struct session *s, void *storage, uint32_t count)
     s->tags = tags;
     s->tag_count = count;
     s->tag_bucket = (uint32_t *)(void *)(tags + count);
-    s->tag_buckets = buckets_for(count);
+    s->tag_buckets = rows_for(1, count);
     for (uint32_t i = 0; i < s->tag_buckets; i++) {
         s->tag_bucket[i] = NONE;
     }

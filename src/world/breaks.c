@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/mix.h"
+#include "core/rows.h"
 #include "world/world_state.h"
 
 static uint32_t home_of(const struct world *w, const struct group *g, uint64_t a, uint64_t b)
@@ -32,18 +33,20 @@ struct edge_break *breaks_find(const struct world *w, const struct group *g, uin
     return g->break_index[at] != 0 ? &g->breaks[g->break_index[at] - 1] : NULL;
 }
 
-/* What stands behind it in its row moves up, unless that would put it before its home. */
+struct breaks_of {
+    const struct world *w;
+    const struct group *g;
+};
+
+static uint32_t entry_home(const void *of, uint32_t i)
+{
+    const struct breaks_of *b = of;
+    return home_of(b->w, b->g, b->g->breaks[i].a, b->g->breaks[i].b);
+}
+
 static void forget(const struct world *w, struct group *g, const struct edge_break *k)
 {
-    uint32_t mask = g->break_index_size - 1, hole = place_of(w, g, k->a, k->b);
-    for (uint32_t at = (hole + 1) & mask; g->break_index[at] != 0; at = (at + 1) & mask) {
-        const struct edge_break *other = &g->breaks[g->break_index[at] - 1];
-        if (((at - home_of(w, g, other->a, other->b)) & mask) >= ((at - hole) & mask)) {
-            g->break_index[hole] = g->break_index[at];
-            hole = at;
-        }
-    }
-    g->break_index[hole] = 0;
+    rows_close(g->break_index, g->break_index_size, place_of(w, g, k->a, k->b), entry_home, &(struct breaks_of){w, g});
 }
 
 struct edge_break *breaks_get(const struct world *w, struct group *g, uint64_t x, uint64_t y)

@@ -9,6 +9,7 @@
 
 #include "core/bitset.h"
 #include "core/mix.h"
+#include "core/rows.h"
 #include "world/world_state.h"
 
 static uint32_t slot_of(const struct world *w, const struct member *mb)
@@ -105,18 +106,15 @@ struct member *member_find(const struct world *w, uint64_t id)
     return mb != NULL && member_registered(mb) ? mb : NULL;
 }
 
-/* What stands behind it in its row moves up, unless that would put it before its home. */
+static uint32_t member_home(const void *of, uint32_t slot)
+{
+    const struct world *w = of;
+    return home_of(w, w->members[slot].id);
+}
+
 static void forget_id(struct world *w, uint64_t id)
 {
-    uint32_t mask = w->by_id_size - 1, hole = place_of(w, id);
-    for (uint32_t at = (hole + 1) & mask; w->by_id[at] != 0; at = (at + 1) & mask) {
-        uint32_t home = home_of(w, w->members[w->by_id[at] - 1].id);
-        if (((at - home) & mask) >= ((at - hole) & mask)) {
-            w->by_id[hole] = w->by_id[at];
-            hole = at;
-        }
-    }
-    w->by_id[hole] = 0;
+    rows_close(w->by_id, w->by_id_size, place_of(w, id), member_home, w);
 }
 
 /* ---- by time ------------------------------------------------------------------------------------------------------- */

@@ -8,20 +8,17 @@
 
 #include "core/bitset.h"
 #include "core/layout.h"
+#include "core/rows.h"
 #include "world/world_state.h"
 
 enum { FIRST_MEMBERS = 4, FIRST_RECORDS = 16 };
 
 /* ---- where everything lies ----------------------------------------------------------------------------------------- */
 
-/* A power of two, at most half of it in use. */
+/* Rows of an index, at most half of them in use. */
 static uint32_t index_size(uint32_t entries)
 {
-    uint32_t size = 16;
-    while (size < 2 * entries) {
-        size *= 2;
-    }
-    return size;
+    return rows_for(16, 2 * entries);
 }
 
 static size_t lay_out_world(struct layout *l, const struct world_size *s, struct world *w)

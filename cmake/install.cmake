@@ -1,5 +1,5 @@
-# Install rules: headers, both libraries, the CMake package, the pkg-config file, the master with its manual page and its
-# systemd unit, licence, documents and examples.
+# Install rules: headers, both libraries, the CMake package, the pkg-config file, the programs with their manual pages, the
+# master's systemd unit, licence, documents and examples.
 # SPDX-License-Identifier: MIT
 include(CMakePackageConfigHelpers)
 
@@ -21,8 +21,8 @@ file(RELATIVE_PATH pc_to_prefix /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p)
 configure_file(cmake/pccl.pc.in ${PROJECT_BINARY_DIR}/pccl.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/pccl.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
-install(TARGETS ccoip_master RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(FILES apps/ccoip_master.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(TARGETS ccoip_master pccl_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(FILES apps/ccoip_master.1 apps/pccl.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 set(doc_dir ${CMAKE_INSTALL_DOCDIR})
 if(NOT PROJECT_IS_TOP_LEVEL) # that one is named after the parent, whose README is not ours
     set(doc_dir ${CMAKE_INSTALL_DATAROOTDIR}/doc/pccl)

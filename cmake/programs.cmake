@@ -56,6 +56,11 @@ endfunction()
 # The master's program sets what the public interface does not; other public programs see that interface only.
 pccl_programs_of(apps bin pccl_internal pccl_product)
 target_sources(ccoip_master PRIVATE apps/master/master_status.c)
+file(GLOB pccl_command CONFIGURE_DEPENDS apps/pccl/*.c)
+pccl_program(pccl_command bin SOURCES ${pccl_command} LIBRARIES pccl_internal)
+set_target_properties(pccl_command PROPERTIES OUTPUT_NAME pccl) # the library has the name already
+target_include_directories(pccl_command PRIVATE apps)
+add_dependencies(pccl_product pccl_command)
 if(PCCL_DEVELOPER)
     pccl_programs_of(examples/c examples pccl pccl_examples)
     file(GLOB charlm CONFIGURE_DEPENDS examples/c/charlm/*.c) # one program of several files
@@ -83,7 +88,8 @@ if(PCCL_DEVELOPER)
     add_custom_target(mutant_programs DEPENDS sim_run) # what scripts/mutants.sh asks
     get_property(unit_tests GLOBAL PROPERTY pccl_tests_unit)
     list(FILTER unit_tests INCLUDE REGEX "^test_(session.*|master_.*|bulk_order|exec_wait)$")
-    foreach(test IN LISTS unit_tests ITEMS ccoip_master test_members test_links test_master_hostile test_kill test_shared_links)
+    foreach(test IN LISTS unit_tests ITEMS ccoip_master pccl_command test_members test_links test_master_hostile test_kill
+            test_shared_links test_bench)
         add_dependencies(mutant_programs ${test})
     endforeach()
 endif()

@@ -66,12 +66,12 @@ part_examples() {
     scripts/test_examples.sh "$build/gcc"
 }
 part_asan() {
-    scripts/build.sh "$build/asan" "ccoip_master tests_unit tests_fault tests_e2e" -DCMAKE_C_COMPILER="$clang" \
+    scripts/build.sh "$build/asan" "ccoip_master pccl_command tests_unit tests_fault tests_e2e" -DCMAKE_C_COMPILER="$clang" \
         -DCMAKE_BUILD_TYPE=None -DCMAKE_C_FLAGS="-O1 -g" -DPCCL_SANITIZE=address,undefined &&
         scripts/run_tests.sh -s -j "$cores" "$build/asan" tests/unit tests/fault tests/e2e
 }
 part_tsan() {
-    scripts/build.sh "$build/tsan" "ccoip_master tests_unit tests_fault tests_e2e" -DCMAKE_C_COMPILER="$clang" \
+    scripts/build.sh "$build/tsan" "ccoip_master pccl_command tests_unit tests_fault tests_e2e" -DCMAKE_C_COMPILER="$clang" \
         -DCMAKE_BUILD_TYPE=None -DCMAKE_C_FLAGS="-O1 -g" -DPCCL_SANITIZE=thread &&
         scripts/run_tests.sh -s -j "$cores" "$build/tsan" tests/unit tests/fault tests/e2e
 }

@@ -129,6 +129,8 @@ class Tree:
             if f.suffix == ".c" and (alone or family):
                 near = [f] if alone else [g for g in self.code if g.parent == f.parent]
                 out[f.stem] = "\n".join(self.code[g] for g in near)
+            if f.suffix == ".c" and parts[0] == "apps" and f.stem.endswith("_main"):  # a program that is a folder
+                out[f.stem.removesuffix("_main")] = "\n".join(self.code[g] for g in self.code if g.parent == f.parent)
         return out
 
     def document(self, name):
@@ -337,7 +339,8 @@ def make_is_known(tree, words):
 
 
 def options_are_known(source, words):
-    letters = "".join(re.findall(r"getopts (\S+)", source))
+    letters = "".join(re.findall(r"getopts (\S+)", source) + re.findall(r"\{'(\w)', \"", source))  # or rows of a table
+    source += " --" + " --".join(re.findall(r"\{(?:0|'\w'), \"([\w-]+)\"", source))
     for word in words:
         option = word.split("=")[0]
         if re.match(r"--[a-z]", option) and not re.search(rf"{option}(?![\w-])", source):

@@ -31,6 +31,7 @@ process_test() {
     FRAME_TIMER_NOT) echo fault/test_master_hostile never_finishes ;;
     REST_NOT) echo fault/test_shared_links nobody_polls ;;
     ROOM_LEAK) echo fault/test_kill owes ;;
+    BENCH_WRONG) echo e2e/test_bench all_collectives ;;
     esac
 }
 

@@ -21,8 +21,8 @@ in_tree() { (cd "$tree" && "$@"); }
 # ---- what make builds ----
 make_builds_library_and_programs_only() { # a user waits for no test
     in_tree make PREFIX="$prefix" || return 1
-    [ -x "$build/bin/ccoip_master" ] && [ -f "$build/libpccl.so" ] && [ -f "$build/libpccl.a" ] &&
-        [ "$(find "$build" -type f -executable -path '*/bin/*' | wc -l)" = 1 ] &&
+    [ -x "$build/bin/ccoip_master" ] && [ -x "$build/bin/pccl" ] && [ -f "$build/libpccl.so" ] && [ -f "$build/libpccl.a" ] &&
+        [ "$(find "$build" -type f -executable -path '*/bin/*' | wc -l)" = 2 ] &&
         ! compgen -G "$build/tests/*/*" && ! compgen -G "$build/bench/*" && ! compgen -G "$build/examples/*"
 }
 warnings_are_errors_only_when_asked_for() { # another compiler's warning must not stop a user
@@ -41,9 +41,10 @@ a_32_bit_compiler_is_refused_in_one_sentence() { # by the size of its pointers; 
 }
 
 # ---- install ----
-expected_files="bin/ccoip_master include/pccl.h include/ccoip.h include/ccoip_inet.h lib/libpccl.so lib/libpccl.a
+expected_files="bin/ccoip_master bin/pccl include/pccl.h include/ccoip.h include/ccoip_inet.h lib/libpccl.so lib/libpccl.a
     lib/libpccl.so.${version%%.*} lib/libpccl.so.$version lib/cmake/pccl/pccl-config.cmake lib/pkgconfig/pccl.pc
-    lib/systemd/system/ccoip_master.service share/man/man1/ccoip_master.1 share/doc/pccl/LICENSE
+    lib/systemd/system/ccoip_master.service share/man/man1/ccoip_master.1
+    share/man/man1/pccl.1 share/doc/pccl/LICENSE
     $(printf 'share/doc/pccl/%s ' README.md docs/*.md examples/c/*.c examples/c/charlm/*)"
 install_puts_everything_there_and_says_how_to_find_it() {
     local file
@@ -88,14 +89,23 @@ installed_examples_compile_as_they_are() (
         with_hint sh -c 'eval "cc charlm/*.c $(pkg-config --cflags --libs pccl) -lm -o train_charlm"' &&
         with_hint fails_saying --master ./train_charlm --help
 )
-manual_page_is_sound_and_names_every_option() {
-    local page=$prefix/share/man/man1/ccoip_master.1 option said
-    needs mandoc || return
+page_is_sound_and_names_every_option() { # page, command...: that prints the options
+    local page=$prefix/share/man/man1/$1 option said
     said=$(mandoc -T lint -W warning "$page") && [ -z "$said" ] || { echo "$said"; return 1; }
     mandoc -T ascii "$page" | sed 's/.\x08//g' >"$work/page"
-    for option in $("$prefix/bin/ccoip_master" --help | grep -oE -- '(^| )--?[a-zA-Z-]+' | sort -u); do
+    for option in $("${@:2}" | grep -oE -- '(^| )--?[a-zA-Z_-]+' | sort -u); do
         grep -q -- "$option" "$work/page" || { echo "not in the page: $option"; return 1; }
     done
+}
+manual_pages_are_sound_and_name_every_option() {
+    needs mandoc || return
+    page_is_sound_and_names_every_option ccoip_master.1 "$prefix/bin/ccoip_master" --help &&
+        page_is_sound_and_names_every_option pccl.1 "$prefix/bin/pccl" --help &&
+        page_is_sound_and_names_every_option pccl.1 "$prefix/bin/pccl" bench --help
+}
+installed_pccl_measures() { # from anywhere, with nothing set
+    local said
+    said=$(cd / && "$prefix/bin/pccl" bench -e 16 --iters 2) && grep -q 'Out of bounds values : 0 OK' <<<"$said"
 }
 unit=$prefix/lib/systemd/system/ccoip_master.service
 unit_starts_the_installed_master() {
@@ -137,7 +147,7 @@ subdirectory_installed_on_request_is_a_package_that_works() { # and its licence 
 check_each make_builds_library_and_programs_only warnings_are_errors_only_when_asked_for \
     a_32_bit_compiler_is_refused_in_one_sentence install_puts_everything_there_and_says_how_to_find_it \
     install_that_the_loader_finds_says_nothing_more install_where_one_may_not_write_says_what_to_do find_package pkg_config \
-    installed_examples_compile_as_they_are manual_page_is_sound_and_names_every_option \
-    unit_starts_the_installed_master unit_is_one_that_systemd_takes uninstall_leaves_what_is_not_ours subdirectory_is_not_installed_with_its_parent \
+    installed_examples_compile_as_they_are manual_pages_are_sound_and_name_every_option \
+    installed_pccl_measures unit_starts_the_installed_master unit_is_one_that_systemd_takes uninstall_leaves_what_is_not_ours subdirectory_is_not_installed_with_its_parent \
     subdirectory_installed_on_request_is_a_package_that_works
 sum_up

@@ -22,7 +22,8 @@
     X(OLD_VIEW_NOT) X(UNNUMBERED) X(EXPECTS_BLIND) X(SIZES_KEPT) X(OWED_GAPS)                      \
     X(REVOKE_NOT) X(REVOKE_GROUP) X(ONCE_FIRST) X(KEY_OLD) X(JOIN_WAITS) X(DECLINE_OWN)                                                             \
     /* of the shells: process tests and tests of the master find them, see scripts/mutants.sh */              \
-    X(RESTORE_NOT) X(NO_USER_TIMEOUT) X(FRAME_TIMER_NOT) X(ROOM_LEAK) X(BLAME_KEPT) X(REST_NOT)
+    X(RESTORE_NOT) X(NO_USER_TIMEOUT) X(FRAME_TIMER_NOT) X(ROOM_LEAK) X(BLAME_KEPT) X(REST_NOT)               \
+    X(BENCH_WRONG) /* of the benchmark: one element of each result */
 
 #define MUTANT_NUMBER_(name) MUTANT_##name,
 enum mutant { MUTANT_NONE = 0, MUTANT_LIST(MUTANT_NUMBER_) MUTANT_COUNT };

@@ -1,0 +1,460 @@
+/* bench_options.c - the words of "pccl bench".
+ *
+ * One idea: one row for each flag, which both the reader and the help go through.  Invariant: every flag that is taken
+ * has an effect, and what is refused is named with its value and what to give instead.
+ * SPDX-License-Identifier: MIT */
+#include "pccl/bench_options.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* While words are read: what only matters when all are known. */
+struct reading {
+    struct bench_options *o; /* borrowed */
+    uint64_t least, most, step;
+    unsigned factor;
+    bool step_given, factor_given, rounds_given, iterations_given, budget_given;
+};
+
+__attribute__((format(printf, 1, 2))) static bool refuse(const char *format, ...)
+{
+    va_list list;
+    fputs("pccl bench: ", stderr);
+    va_start(list, format);
+    vfprintf(stderr, format, list);
+    va_end(list);
+    fputc('\n', stderr);
+    return false;
+}
+
+/* ---- values ------------------------------------------------------------------------------------------------------ */
+
+static bool read_number(const char *flag, const char *text, long least, long most, long *out)
+{
+    char *end;
+    errno = 0;
+    long value = strtol(text, &end, 10);
+    bool digits = text[0] >= '0' && text[0] <= '9'; /* strtol would skip spaces and take a sign */
+    if (errno != 0 || !digits || *end != 0 || value < least || value > most) {
+        return refuse("%s takes a number from %ld to %ld, not '%s'", flag, least, most, text);
+    }
+    *out = value;
+    return true;
+}
+
+static bool read_int(const char *flag, const char *text, long least, long most, int *out)
+{
+    long value = 0;
+    bool ok = read_number(flag, text, least, most, &value);
+    *out = ok ? (int)value : *out;
+    return ok;
+}
+
+static bool read_unsigned(const char *flag, const char *text, long least, long most, unsigned *out)
+{
+    long value = 0;
+    bool ok = read_number(flag, text, least, most, &value);
+    *out = ok ? (unsigned)value : *out;
+    return ok;
+}
+
+static bool read_bool(const char *flag, const char *text, bool *out)
+{
+    if ((text[0] != '0' && text[0] != '1') || text[1] != 0) {
+        return refuse("%s takes 0 or 1, not '%s'", flag, text);
+    }
+    *out = text[0] == '1';
+    return true;
+}
+
+static bool read_bytes(const char *flag, const char *text, uint64_t *out)
+{
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    static const char units[] = "KMG", small[] = "kmg";
+    const char *unit = *end == 0 ? NULL : strchr(units, *end) != NULL ? strchr(units, *end) : strchr(small, *end);
+    int shift = *end == 0 ? 0 : unit == NULL ? -1 : 10 * (int)(1 + unit - (strchr(units, *unit) != NULL ? units : small));
+    end += *end != 0;
+    bool digits = text[0] >= '0' && text[0] <= '9';
+    if (errno != 0 || !digits || shift < 0 || *end != 0 || value == 0 || value > ((uint64_t)1 << 40 >> shift)) {
+        return refuse("%s takes a number of bytes up to 1024G, such as 4, 64K, 16M or 1G, not '%s'", flag, text);
+    }
+    *out = (uint64_t)value << shift;
+    return true;
+}
+
+/* ---- flags ------------------------------------------------------------------------------------------------------- */
+
+static bool read_ranks(struct reading *r, const char *flag, const char *text)
+{
+    return read_unsigned(flag, text, 1, BENCH_RANKS_MOST, &r->o->world);
+}
+
+static bool read_least(struct reading *r, const char *flag, const char *text)
+{
+    return read_bytes(flag, text, &r->least);
+}
+
+static bool read_most(struct reading *r, const char *flag, const char *text)
+{
+    return read_bytes(flag, text, &r->most);
+}
+
+static bool read_step(struct reading *r, const char *flag, const char *text)
+{
+    return r->step_given = read_bytes(flag, text, &r->step);
+}
+
+static bool read_factor(struct reading *r, const char *flag, const char *text)
+{
+    return r->factor_given = read_unsigned(flag, text, 2, 1024, &r->factor);
+}
+
+static bool read_iterations(struct reading *r, const char *flag, const char *text)
+{
+    return r->iterations_given = read_int(flag, text, 1, 1000000, &r->o->iterations);
+}
+
+static bool read_budget(struct reading *r, const char *flag, const char *text)
+{
+    return r->budget_given = read_int(flag, text, 1, 3600000, &r->o->budget_ms);
+}
+
+static bool read_warmup(struct reading *r, const char *flag, const char *text)
+{
+    return read_int(flag, text, 1, 1000000, &r->o->warmup);
+}
+
+static bool read_root(struct reading *r, const char *flag, const char *text)
+{
+    return read_unsigned(flag, text, 0, BENCH_RANKS_MOST - 1, &r->o->root);
+}
+
+static bool read_check(struct reading *r, const char *flag, const char *text)
+{
+    return read_bool(flag, text, &r->o->check);
+}
+
+static bool read_limit(struct reading *r, const char *flag, const char *text)
+{
+    return read_bool(flag, text, &r->o->limit);
+}
+
+static bool read_cputime(struct reading *r, const char *flag, const char *text)
+{
+    return read_bool(flag, text, &r->o->cputime);
+}
+
+static bool read_average(struct reading *r, const char *flag, const char *text)
+{
+    int value = 0;
+    bool ok = read_int(flag, text, BENCH_RANK_0, BENCH_MOST, &value);
+    r->o->average = ok ? (enum bench_average)value : r->o->average;
+    return ok;
+}
+
+static bool read_lanes(struct reading *r, const char *flag, const char *text)
+{
+    return read_unsigned(flag, text, 1, 64, &r->o->lanes);
+}
+
+static bool read_transport(struct reading *r, const char *flag, const char *text)
+{
+    static const char *const names[] = {[BENCH_AUTO] = "auto", [BENCH_TCP] = "tcp", [BENCH_SHM] = "shm"};
+    for (int i = BENCH_AUTO; i <= BENCH_SHM; i++) {
+        if (strcmp(text, names[i]) == 0) {
+            r->o->transport = (enum bench_transport)i;
+            return true;
+        }
+    }
+    return refuse("%s takes auto, tcp or shm, not '%s'", flag, text);
+}
+
+static const char *const op_names[REDOP_COUNT] = {
+    [REDOP_SUM] = "sum", [REDOP_AVG] = "avg", [REDOP_PROD] = "prod", [REDOP_MAX] = "max", [REDOP_MIN] = "min",
+};
+
+static bool read_op(struct reading *r, const char *flag, const char *text)
+{
+    r->o->op_count = 0;
+    for (int i = 0; i < REDOP_COUNT; i++) {
+        if (strcmp(text, op_names[i]) == 0 || strcmp(text, "all") == 0) {
+            r->o->ops[r->o->op_count++] = (enum redop)i;
+        }
+    }
+    return r->o->op_count > 0 || refuse("%s takes sum, prod, min, max, avg or all, not '%s'", flag, text);
+}
+
+static const char *const type_names[DTYPE_COUNT] = {
+    [DTYPE_U8] = "uint8", [DTYPE_I8] = "int8", [DTYPE_I16] = "int16", [DTYPE_U16] = "uint16", [DTYPE_U32] = "uint32",
+    [DTYPE_I32] = "int32", [DTYPE_U64] = "uint64", [DTYPE_I64] = "int64", [DTYPE_F16] = "half", [DTYPE_BF16] = "bfloat16",
+    [DTYPE_F32] = "float", [DTYPE_F64] = "double",
+};
+
+const char *bench_type_name(enum dtype type)
+{
+    return type_names[type];
+}
+
+static bool read_type(struct reading *r, const char *flag, const char *text)
+{
+    r->o->type_count = 0;
+    for (int i = 0; i < DTYPE_COUNT; i++) {
+        if (strcmp(text, type_names[i]) == 0 || strcmp(text, "all") == 0) {
+            r->o->types[r->o->type_count++] = (enum dtype)i;
+        }
+    }
+    return r->o->type_count > 0 ||
+           refuse("%s takes int8, uint8, int16, uint16, int32, uint32, int64, uint64, half, bfloat16, float, double or all, "
+                  "not '%s'", flag, text);
+}
+
+static bool read_kill(struct reading *r, const char *flag, const char *text)
+{
+    return read_int(flag, text, 0, BENCH_RANKS_MOST - 1, &r->o->kill_rank);
+}
+
+static bool read_rounds(struct reading *r, const char *flag, const char *text)
+{
+    return r->rounds_given = read_int(flag, text, 1, 1000, &r->o->rounds);
+}
+
+static bool read_path(const char *flag, const char *text, const char **out)
+{
+    *out = text;
+    return text[0] != 0 || refuse("%s takes the path of a file, not ''", flag);
+}
+
+static bool read_json(struct reading *r, const char *flag, const char *text)
+{
+    return read_path(flag, text, &r->o->json);
+}
+
+static bool read_plot(struct reading *r, const char *flag, const char *text)
+{
+    return read_path(flag, text, &r->o->plot);
+}
+
+static const struct flag {
+    char letter;
+    const char *name, *value;
+    bool (*read)(struct reading *r, const char *flag, const char *text);
+    const char *help; /* lines */
+} flags[] = {
+    {'n', "ranks", "N", read_ranks, "processes to start on this host, 1 to 64; default 2"},
+    {'b', "minbytes", "BYTES", read_least, "smallest size; K, M and G are powers of 1024; default 4"},
+    {'e', "maxbytes", "BYTES", read_most, "largest size; default 64M"},
+    {'f', "stepfactor", "N", read_factor, "each size is N times the one before; default 4"},
+    {'i', "stepbytes", "BYTES", read_step, "each size is so much more than the one before, instead of -f"},
+    {'o', "op", "OP", read_op, "sum, prod, min, max, avg or all; default sum"},
+    {'d', "datatype", "TYPE", read_type, "int8, uint8, int16, uint16, int32, uint32, int64, uint64, half,\n"
+                                         "bfloat16, float, double or all; default float"},
+    {'r', "root", "RANK", read_root, "of broadcast, reduce, gather and scatter; default 0"},
+    {0, "iters", "N", read_iterations, "measured operations per size; default: what fits in --budget"},
+    {0, "budget", "MS", read_budget, "time for the measured operations of a size, at least 3 of them;\ndefault 200"},
+    {'w', "warmup_iters", "N", read_warmup, "operations before them that are not measured; default 5"},
+    {'c', "check", "0|1", read_check, "compare every result by value; default 1"},
+    {'a', "average", "0|1|2|3", read_average, "time of rank 0, mean, least or largest over the ranks; default 1"},
+    {'C', "report_cputime", "0|1", read_cputime, "one more column: processor seconds of all ranks per GB;\ndefault 0"},
+    {0, "transport", "NAME", read_transport, "tcp: no shared memory; shm: nothing else for the data, or fail;\n"
+                                             "auto: what the library finds; default auto"},
+    {0, "lanes", "N", read_lanes, "connections to each rank, 1 to 64; default 1"},
+    {0, "limit", "0|1", read_limit, "measure plain links beside it, up to 16 ranks; default 1"},
+    {0, "kill-rank", "RANK", read_kill, "kill -9 it in the middle of an operation, and show the recovery;\n"
+                                        "for each of the sizes, out of place"},
+    {0, "rounds", "N", read_rounds, "how often, with --kill-rank; default 5"},
+    {0, "json", "FILE", read_json, "write all figures there; -: to standard output, instead of the table"},
+    {0, "plot", "FILE", read_plot, "draw bus bandwidth over size there, as SVG"},
+};
+
+static void print_help(void)
+{
+    printf("usage: pccl bench [COLLECTIVE...] [FLAG VALUE...]\n"
+           "\n"
+           "Measures collectives between processes of this host, which it starts itself with a master of their own,\n"
+           "and checks what comes out.  Flags and columns are those of nccl-tests, where it has them; but -n is the\n"
+           "number of ranks, and the time of an operation is the median.\n"
+           "\n"
+           "  COLLECTIVE              ");
+    const struct bench_call *call;
+    for (size_t i = 0; (call = bench_call_at(i)) != NULL; i++) {
+        printf("%s,%s", call->name, i == 3 ? "\n                          " : " ");
+    }
+    printf("or all;\n                          default all_reduce\n");
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+        const struct flag *f = &flags[i];
+        char word[64];
+        snprintf(word, sizeof word, "%c%c%c --%s %s", f->letter != 0 ? '-' : ' ', f->letter != 0 ? f->letter : ' ',
+                 f->letter != 0 ? ',' : ' ', f->name, f->value);
+        printf("  %-23s ", word);
+        if (strlen(word) > 23) {
+            printf("\n%26s", "");
+        }
+        for (const char *at = f->help; *at != 0; at++) {
+            putchar(*at);
+            if (*at == '\n') {
+                printf("%26s", "");
+            }
+        }
+        putchar('\n');
+    }
+    printf("  -h, --help              print this and exit\n"
+           "\n"
+           "A size is the larger of what a rank gives and gets, in bytes.  algbw is size / time; busbw what a link would\n"
+           "have to carry: algbw x 2(n-1)/n for all_reduce, x (n-1)/n where each rank has a part, x 1 else.  limit is the\n"
+           "share of the best that plain links do: the same result in the same buffers of the same processes, over bare\n"
+           "connections or rings in shared memory, without what makes it safe.  #wrong counts elements of all ranks.\n"
+           "\n"
+           "  pccl bench -n 4 -b 64K -e 256M                  all-reduce, 4 ranks\n"
+           "  pccl bench all -n 3 --transport tcp -e 1M       each collective, over TCP\n"
+           "  pccl bench -n 4 -b 64M --kill-rank 2            time to the error, time to the result of the others\n"
+           "\n"
+           "Exit status: 0; 1 when something was wrong or a rank failed; 2 for a word that has to be mended.\n");
+}
+
+/* ---- all words --------------------------------------------------------------------------------------------------- */
+
+static bool add_call(struct bench_options *o, const char *name)
+{
+    bool all = strcmp(name, "all") == 0;
+    const struct bench_call *one = all ? NULL : bench_call_find(name), *call;
+    if (!all && one == NULL) {
+        return refuse("there is no collective '%s': give all_reduce, or another of those in --help", name);
+    }
+    for (size_t i = 0; (call = bench_call_at(i)) != NULL; i++) {
+        bool there = false;
+        for (size_t c = 0; c < o->call_count; c++) {
+            there = there || o->calls[c] == call;
+        }
+        if ((all || call == one) && !there) {
+            o->calls[o->call_count++] = call;
+        }
+    }
+    return true;
+}
+
+static const struct flag *find_flag(const char *word, const char **value)
+{
+    size_t length = strcspn(word, "=");
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+        bool is_short = word[1] == flags[i].letter && flags[i].letter != 0 && word[2] == 0;
+        bool is_long = length > 2 && strncmp(word, "--", 2) == 0 && strlen(flags[i].name) == length - 2 &&
+                       strncmp(word + 2, flags[i].name, length - 2) == 0;
+        if (is_short || is_long) {
+            *value = is_long && word[length] == '=' ? word + length + 1 : NULL;
+            return &flags[i];
+        }
+    }
+    return NULL;
+}
+
+static bool read_word(struct reading *r, int count, char **words, int *index)
+{
+    const char *word = words[*index], *value = NULL;
+    if (strcmp(word, "-h") == 0 || strcmp(word, "--help") == 0) {
+        print_help();
+        return r->o->done = true;
+    }
+    if (word[0] != '-') {
+        return add_call(r->o, word);
+    }
+    const struct flag *flag = find_flag(word, &value);
+    if (flag == NULL && (strcmp(word, "-t") == 0 || strcmp(word, "-g") == 0)) {
+        return refuse("%s is for threads and GPUs, of which there are none here: say with -n how many processes", word);
+    }
+    if (flag == NULL) {
+        return refuse("unknown flag '%s', try --help", word);
+    }
+    if (value == NULL && *index + 1 >= count) {
+        return refuse("a value is missing after '%s', try --help", word);
+    }
+    char name[32];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
+    return flag->read(r, name, value != NULL ? value : words[++*index]);
+}
+
+static bool list_sizes(struct reading *r)
+{
+    struct bench_options *o = r->o;
+    for (uint64_t size = r->least; size <= r->most; size = r->step_given ? size + r->step : size * r->factor) {
+        if (o->size_count == BENCH_SIZES_MOST) {
+            return refuse("more than %d sizes from -b to -e: raise -i or -f", BENCH_SIZES_MOST);
+        }
+        o->sizes[o->size_count++] = size;
+    }
+    return true;
+}
+
+static bool check_all(struct reading *r)
+{
+    struct bench_options *o = r->o;
+    if (r->least > r->most) {
+        return refuse("-b %" PRIu64 " is more than -e %" PRIu64 ": raise -e", r->least, r->most);
+    }
+    if (r->step_given && r->factor_given) {
+        return refuse("-i and -f exclude each other: leave one out");
+    }
+    if (r->iterations_given && r->budget_given) {
+        return refuse("--iters and --budget exclude each other: leave one out");
+    }
+    if (o->root >= o->world) {
+        return refuse("-r %u is no rank of -n %u: give 0 to %u", o->root, o->world, o->world - 1);
+    }
+    if (o->kill_rank >= (int)o->world) {
+        return refuse("--kill-rank %d is no rank of -n %u: give 0 to %u", o->kill_rank, o->world, o->world - 1);
+    }
+    if (o->kill_rank != BENCH_NOBODY && o->world < 2) {
+        return refuse("--kill-rank %d with -n 1 leaves nobody: raise -n", o->kill_rank);
+    }
+    if (r->rounds_given && o->kill_rank == BENCH_NOBODY) {
+        return refuse("--rounds is for --kill-rank: give that, too");
+    }
+    if (o->kill_rank != BENCH_NOBODY && o->plot != NULL) {
+        return refuse("--plot draws bandwidth, of which --kill-rank measures none: leave one out");
+    }
+    if (o->plot != NULL && strcmp(o->plot, "-") == 0) {
+        return refuse("--plot takes the path of a file, not '-'");
+    }
+    return list_sizes(r);
+}
+
+bool bench_options_read(int count, char **words, struct bench_options *o)
+{
+    struct reading r = {.o = o, .least = 4, .most = 64 << 20, .factor = 4};
+    *o = (struct bench_options){.world = 2, .lanes = 1, .warmup = 5, .budget_ms = 200, .average = BENCH_MEAN, .check = true,
+                                .limit = true, .kill_rank = BENCH_NOBODY, .rounds = 5, .types = {DTYPE_F32},
+                                .type_count = 1, .ops = {REDOP_SUM}, .op_count = 1};
+    bool ok = true;
+    for (int i = 0; ok && i < count && !o->done; i++) {
+        ok = read_word(&r, count, words, &i);
+    }
+    if (ok && o->call_count == 0) {
+        ok = add_call(o, "all_reduce");
+    }
+    return ok && (o->done || check_all(&r));
+}
+
+bool bench_job_at(const struct bench_options *o, size_t index, struct bench_job *job)
+{
+    for (size_t c = 0; c < o->call_count; c++) {
+        const struct bench_call *call = o->calls[c];
+        size_t ops = call->reduces ? o->op_count : 1, here = o->type_count * ops * o->size_count;
+        if (index >= here) {
+            index -= here;
+            continue;
+        }
+        enum dtype type = o->types[index / o->size_count / ops];
+        size_t bytes = dtype_size(type);
+        *job = (struct bench_job){.call = call, .type = type};
+        job->op = call->reduces ? o->ops[index / o->size_count % ops] : REDOP_SUM;
+        job->count = bench_call_count(call, o->sizes[index % o->size_count], bytes, o->world);
+        job->size = bench_call_size(call, job->count, bytes, o->world);
+        return true;
+    }
+    return false;
+}

@@ -1,0 +1,150 @@
+/* bench_pattern.c - the numbers of a benchmark.
+ *
+ * Rank r gives i % 13 + 2 * ((r + i) % W) at element i: no two ranks, and no two places near to each other, alike.  For a
+ * product one rank in turn gives 1 to 3, the others 1.  What comes out is computed in 64 bits and rounded once.
+ * SPDX-License-Identifier: MIT */
+#include "pccl/bench_pattern.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/half.h"
+
+enum { BASE = 13, FACTORS = 3 };
+
+static uint64_t given_at(enum redop op, unsigned world, unsigned rank, size_t i)
+{
+    if (op == REDOP_PROD) {
+        return rank == i % world ? 1 + i % FACTORS : 1;
+    }
+    return i % BASE + 2 * ((rank + i) % world);
+}
+
+/* A fold of one more; sums and products wrap as the type does when they are stored, or divided. */
+static uint64_t fold(enum redop op, uint64_t a, uint64_t b)
+{
+    switch (op) {
+    case REDOP_SUM:
+    case REDOP_AVG: return a + b;
+    case REDOP_PROD: return a * b;
+    case REDOP_MAX: return a > b ? a : b;
+    case REDOP_MIN: return a < b ? a : b;
+    case REDOP_COUNT: break;
+    }
+    return 0;
+}
+
+/* A sum wraps as its type does before it is divided; the wide types are far from that. */
+static uint64_t divide_whole(enum dtype type, uint64_t value, unsigned divisor)
+{
+    switch (type) {
+    case DTYPE_I8: return (uint64_t)((int8_t)value / (int)divisor);
+    case DTYPE_I16: return (uint64_t)((int16_t)value / (int)divisor);
+    case DTYPE_U8: return (uint8_t)value / divisor;
+    case DTYPE_U16: return (uint16_t)value / divisor;
+    case DTYPE_I32: case DTYPE_U32: case DTYPE_I64: case DTYPE_U64:
+    case DTYPE_F16: case DTYPE_BF16: case DTYPE_F32: case DTYPE_F64: case DTYPE_COUNT: break;
+    }
+    return value / divisor;
+}
+
+/* value / divisor, rounded once. */
+static void store(enum dtype type, uint64_t value, unsigned divisor, unsigned char *at)
+{
+    float f = (float)value / (float)divisor;
+    double d = (double)value / divisor;
+    uint32_t bits;
+    uint16_t half;
+    memcpy(&bits, &f, sizeof bits);
+    switch (type) {
+    case DTYPE_F16:
+    case DTYPE_BF16:
+        half = type == DTYPE_F16 ? half_f16_narrow_bits(bits) : half_bf16_narrow_bits(bits);
+        memcpy(at, &half, sizeof half);
+        break;
+    case DTYPE_F32: memcpy(at, &f, sizeof f); break;
+    case DTYPE_F64: memcpy(at, &d, sizeof d); break;
+    case DTYPE_U8: case DTYPE_I8: case DTYPE_U16: case DTYPE_I16: case DTYPE_U32: case DTYPE_I32:
+    case DTYPE_U64: case DTYPE_I64:
+        value = divide_whole(type, value, divisor);
+        for (size_t b = 0; b < dtype_size(type); b++) {
+            at[b] = (unsigned char)(value >> (8 * b));
+        }
+        break;
+    case DTYPE_COUNT: break;
+    }
+}
+
+/* The rank that `source` had when all were there. */
+static unsigned old_rank(unsigned source, int without)
+{
+    return without != BENCH_NOBODY && source >= (unsigned)without ? source + 1 : source;
+}
+
+static uint64_t reduced_at(const struct bench_pattern *p, enum redop op, unsigned world, int without, size_t i)
+{
+    uint64_t value = given_at(op, world, old_rank(0, without), i);
+    for (unsigned source = 1; source < p->world; source++) {
+        value = fold(op, value, given_at(op, world, old_rank(source, without), i));
+    }
+    return value;
+}
+
+bool bench_pattern_init(struct bench_pattern *p, enum dtype type, enum redop op, unsigned world, int without)
+{
+    size_t period = (size_t)BASE * FACTORS * world, bytes = dtype_size(type);
+    unsigned left = without == BENCH_NOBODY ? world : world - 1;
+    unsigned char *at = malloc(period * bytes * (left + 1));
+    *p = (struct bench_pattern){.period = period, .element_bytes = bytes, .world = left, .blocks = at};
+    if (at == NULL) {
+        return false;
+    }
+    for (unsigned source = 0; source < left; source++) {
+        for (size_t i = 0; i < period; i++, at += bytes) {
+            store(type, given_at(op, world, old_rank(source, without), i), 1, at);
+        }
+    }
+    for (size_t i = 0; i < period; i++, at += bytes) {
+        store(type, reduced_at(p, op, world, without, i), op == REDOP_AVG ? left : 1, at);
+    }
+    return true;
+}
+
+void bench_pattern_fini(struct bench_pattern *p)
+{
+    free(p->blocks);
+    p->blocks = NULL;
+}
+
+static const unsigned char *block_of(const struct bench_pattern *p, unsigned source)
+{
+    return p->blocks + source * p->period * p->element_bytes;
+}
+
+void bench_pattern_fill(const struct bench_pattern *p, unsigned source, size_t first, void *out, size_t count)
+{
+    const unsigned char *block = block_of(p, source);
+    unsigned char *to = out;
+    for (size_t at = first % p->period, n; count > 0; count -= n, at = 0) {
+        n = count < p->period - at ? count : p->period - at;
+        memcpy(to, block + at * p->element_bytes, n * p->element_bytes);
+        to += n * p->element_bytes;
+    }
+}
+
+uint64_t bench_pattern_wrong(const struct bench_pattern *p, unsigned source, size_t first, const void *data, size_t count)
+{
+    const unsigned char *block = block_of(p, source), *from = data;
+    uint64_t wrong = 0;
+    for (size_t at = first % p->period, n; count > 0; count -= n, at = 0) {
+        n = count < p->period - at ? count : p->period - at;
+        const unsigned char *want = block + at * p->element_bytes;
+        if (memcmp(from, want, n * p->element_bytes) != 0) {
+            for (size_t i = 0; i < n; i++) {
+                wrong += memcmp(from + i * p->element_bytes, want + i * p->element_bytes, p->element_bytes) != 0;
+            }
+        }
+        from += n * p->element_bytes;
+    }
+    return wrong;
+}

@@ -1,0 +1,363 @@
+/* bench_rank.c - what a rank of a benchmark does.
+ *
+ * One idea: buffers, world and clock are the same for the library and for plain links, and both are measured in turns, size by
+ * size.  How many operations fit into the time is agreed between the ranks, by one of the operations measured.
+ * A failure that nobody asked for ends the rank with a last word.
+ * SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "pccl/bench_rank.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "core/mutant.h"
+#include "pccl/bench_limit.h"
+
+enum { MOST_TIMES = 10000, LEAST_TIMES = 3, FIRST_BYTES = 1 << 20, AFTER_TIMES = 5, HUGE_PAGE = 2 << 20 };
+
+struct rank {
+    const struct bench_fleet *fleet;     /* borrowed */
+    const struct bench_options *options; /* borrowed */
+    int pipe;
+    size_t buffer_bytes;
+    struct bench_args args; /* of the operation at hand; its buffers are owned */
+    double times[MOST_TIMES];
+};
+
+/* Ends the rank. */
+__attribute__((noreturn, format(printf, 2, 3))) static void give_up(const struct rank *r, const char *format, ...)
+{
+    struct bench_record last = {.word = BENCH_FAILED};
+    va_list list;
+    va_start(list, format);
+    vsnprintf(last.text, sizeof last.text, format, list);
+    va_end(list);
+    bench_say(r->pipe, &last);
+    _exit(1);
+}
+
+static void must(const struct rank *r, pcclResult_t result, const char *what)
+{
+    if (result != pcclSuccess) {
+        give_up(r, "%s: %s: %s", what, pcclGetResultString(result), pcclGetLastError());
+    }
+}
+
+/* ---- joining ----------------------------------------------------------------------------------------------------- */
+
+/* Touched before anything is measured. */
+static unsigned char *new_buffer(const struct rank *r)
+{
+    void *buffer = NULL;
+    if (posix_memalign(&buffer, HUGE_PAGE, r->buffer_bytes) != 0) {
+        give_up(r, "no memory for a buffer of %zu bytes: lower -e", r->buffer_bytes);
+    }
+    memset(buffer, 0, r->buffer_bytes);
+    return buffer;
+}
+
+static size_t largest_job(const struct bench_options *o)
+{
+    struct bench_job job;
+    size_t most = FIRST_BYTES;
+    for (size_t i = 0; bench_job_at(o, i, &job); i++) {
+        most = job.size > most ? job.size : most;
+    }
+    return most;
+}
+
+/* What carries the data of this rank: "tcp", "shm", or "shm and tcp". */
+static const char *transport_of(const struct rank *r)
+{
+    pcclTransport_t links[4 * BENCH_RANKS_MOST];
+    size_t count = 0, shared = 0, data = 0;
+    must(r, pcclGetTransports(r->args.comm, links, sizeof links / sizeof links[0], &count), "transports");
+    count = count < sizeof links / sizeof links[0] ? count : sizeof links / sizeof links[0];
+    for (size_t i = 0; i < count; i++) {
+        if (links[i].lane != UINT32_MAX) {
+            data++;
+            shared += links[i].kind == pcclTransportSharedMemory;
+        }
+    }
+    return data == 0 ? "none" : shared == 0 ? "tcp" : shared == data ? "shm" : "shm and tcp";
+}
+
+/* A world of all ranks, one after the other as they are numbered; after a loss it goes on. */
+static void join(struct rank *r, const struct bench_fleet *fleet, unsigned rank, int pipe)
+{
+    const struct bench_options *o = fleet->options;
+    r->fleet = fleet;
+    r->options = o;
+    r->pipe = pipe;
+    r->buffer_bytes = largest_job(o);
+    r->args = (struct bench_args){.rank = rank, .world = o->world, .root = o->root};
+    r->args.send = new_buffer(r);
+    r->args.recv = new_buffer(r);
+    if (o->transport == BENCH_TCP) {
+        setenv("PCCL_SHM_DISABLE", "1", 1);
+    } else if (o->transport == BENCH_SHM) {
+        unsetenv("PCCL_SHM_DISABLE");
+    }
+    pcclCommCreateParamsEx_t params = {
+        .size = sizeof params,
+        .master_address = {.inet = {.ipv4 = {{127, 0, 0, 1}}}, .port = fleet->port},
+        .p2p_connection_pool_size = o->lanes,
+        .world = "bench",
+        .world_size = o->world,
+        .rank = rank,
+        .loss_rule = PCCL_LOSS_SHRINK,
+    };
+    must(r, pcclInit(), "initialise");
+    must(r, pcclCreateCommunicatorEx(&params, &r->args.comm), "create communicator");
+    must(r, pcclConnect(r->args.comm), "connect");
+    size_t first = FIRST_BYTES / sizeof(float); /* data connections are made by data */
+    must(r, pcclAllReduceOrdered(r->args.send, r->args.recv, first, pcclFloat, pcclSum, r->args.comm, NULL), "first all-reduce");
+}
+
+/* After an error a rank may be gone: the others have closed up. */
+static void look_again(struct rank *r, unsigned lost)
+{
+    pcclPeerInfo_t self;
+    int world = 0;
+    must(r, pcclGetAttribute(r->args.comm, PCCL_ATTRIBUTE_PEER_GROUP_WORLD_SIZE, &world), "world size");
+    must(r, pcclGetSelf(r->args.comm, &self), "own rank");
+    r->args.world = (unsigned)world;
+    r->args.rank = self.rank;
+    unsigned root = r->options->root;
+    r->args.root = root == lost ? 0 : root - (root > lost);
+}
+
+/* ---- measuring --------------------------------------------------------------------------------------------------- */
+
+static int compare(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* Sorts the first `count` times into a record. */
+static void sum_up(struct rank *r, int count, struct bench_record *out)
+{
+    qsort(r->times, (size_t)count, sizeof r->times[0], compare);
+    out->iterations = count;
+    out->us = r->times[count / 2];
+    out->least_us = r->times[0];
+    out->most_us = r->times[count - 1];
+    out->p90_us = r->times[count * 9 / 10];
+}
+
+static double processor_s(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+}
+
+/* The largest of what the ranks give; also a barrier. */
+static uint64_t agree(const struct rank *r, uint64_t value)
+{
+    uint64_t most = 0;
+    must(r, pcclAllReduceOrdered(&value, &most, 1, pcclUint64, pcclMax, r->args.comm, NULL), "agree");
+    return most;
+}
+
+/* One operation of the library (no plain form) or of the plain links; its time. */
+static double once(const struct rank *r, const struct bench_job *job, struct bench_limit *plain)
+{
+    double start = bench_now_us();
+    if (plain == NULL) {
+        must(r, job->call->launch(job->call, &r->args), job->call->name);
+    } else if (!bench_limit_run(plain)) {
+        give_up(r, "a plain link broke");
+    }
+    return bench_now_us() - start;
+}
+
+/* Plain links from or to a root: nothing holds a sender back, so each one begins together and counts to the last rank's end;
+ * with the library all end together anyway. */
+static void begin_together(const struct rank *r, const struct bench_job *job, const struct bench_limit *plain)
+{
+    if (plain != NULL && bench_call_rooted(job->call)) {
+        (void)agree(r, 0);
+    }
+}
+
+/* Warms up, agrees on a number and measures that many. */
+static void measure(struct rank *r, const struct bench_job *job, struct bench_limit *plain, struct bench_record *out)
+{
+    const struct bench_options *o = r->options;
+    double least = 0;
+    for (int i = 0; i < o->warmup; i++) {
+        begin_together(r, job, plain);
+        double us = once(r, job, plain);
+        least = i == 0 || us < least ? us : least;
+    }
+    int fit = (int)agree(r, o->iterations > 0 ? (uint64_t)o->iterations
+                                              : (uint64_t)(o->budget_ms * 1e3 / (least > 0.1 ? least : 0.1)));
+    int times = o->iterations > 0 ? o->iterations : fit < LEAST_TIMES ? LEAST_TIMES : fit;
+    times = times < MOST_TIMES ? times : MOST_TIMES;
+    double cpu = processor_s();
+    for (int i = 0; i < times; i++) {
+        begin_together(r, job, plain);
+        r->times[i] = once(r, job, plain);
+    }
+    out->cpu_s = processor_s() - cpu;
+    sum_up(r, times, out);
+}
+
+static uint64_t check(struct rank *r, const struct bench_job *job, const struct bench_pattern *pattern,
+                      struct bench_limit *plain)
+{
+    if (!r->options->check) {
+        return 0;
+    }
+    bench_call_fill(job->call, &r->args, pattern);
+    (void)agree(r, 0); /* nobody sends into what another one still fills */
+    (void)once(r, job, plain);
+    if (MUTANT(BENCH_WRONG) && plain == NULL && r->args.rank == r->args.root) {
+        bench_call_output(job->call, &r->args)[0] ^= 1;
+    }
+    return bench_call_wrong(job->call, &r->args, pattern);
+}
+
+/* One job in one placement, or with plain links: a record of its own. */
+static void tell_job(struct rank *r, const struct bench_job *job, const struct bench_pattern *pattern,
+                     struct bench_limit *plain)
+{
+    struct bench_record record = {.word = plain == NULL ? BENCH_RESULT : BENCH_PLAIN};
+    bench_call_fill(job->call, &r->args, pattern);
+    measure(r, job, plain, &record);
+    record.wrong = check(r, job, pattern, plain);
+    bench_say(r->pipe, &record);
+}
+
+static void tell_plain(struct rank *r, const struct bench_job *job, const struct bench_pattern *pattern)
+{
+    struct bench_links *links = r->fleet->links;
+    struct bench_limit *plain = bench_limit_new(job->call, &r->args, links);
+    if (agree(r, plain == NULL) != 0) { /* everybody or nobody */
+        bench_limit_free(plain);
+        struct bench_record none = {.word = BENCH_PLAIN};
+        bench_say(r->pipe, &none);
+        return;
+    }
+    if (!bench_links_begin(links, r->args.rank)) {
+        give_up(r, "no memory for plain links");
+    }
+    (void)agree(r, 0);
+    tell_job(r, job, pattern, plain);
+    bench_limit_free(plain);
+    (void)agree(r, 0);
+}
+
+static void begin_job(struct rank *r, const struct bench_job *job)
+{
+    r->args.count = job->count;
+    r->args.type = job->type;
+    r->args.op = job->op;
+    r->args.in_place = false;
+}
+
+static void make_pattern(const struct rank *r, const struct bench_job *job, int without, struct bench_pattern *pattern)
+{
+    if (!bench_pattern_init(pattern, job->type, job->op, r->options->world, without)) {
+        give_up(r, "no memory for what is compared");
+    }
+}
+
+static int leave(struct rank *r)
+{
+    must(r, pcclDestroyCommunicator(r->args.comm), "leave");
+    free(r->args.send);
+    free(r->args.recv);
+    return 0;
+}
+
+int bench_rank_measure(const struct bench_fleet *fleet, unsigned rank, int pipe)
+{
+    static struct rank r; /* large, and zero */
+    struct bench_job job;
+    struct bench_record ready = {.word = BENCH_READY};
+    join(&r, fleet, rank, pipe);
+    snprintf(ready.text, sizeof ready.text, "%s", transport_of(&r));
+    bench_say(pipe, &ready);
+    for (size_t i = 0; bench_job_at(fleet->options, i, &job); i++) {
+        struct bench_pattern pattern;
+        begin_job(&r, &job);
+        make_pattern(&r, &job, BENCH_NOBODY, &pattern);
+        tell_job(&r, &job, &pattern, NULL);
+        tell_plain(&r, &job, &pattern);
+        if (job.call->in_place) {
+            r.args.in_place = true;
+            tell_job(&r, &job, &pattern, NULL);
+        }
+        bench_pattern_fini(&pattern);
+    }
+    return leave(&r);
+}
+
+/* ---- recovery ---------------------------------------------------------------------------------------------------- */
+
+static pcclResult_t launch(const struct rank *r, const struct bench_job *job)
+{
+    return job->call->launch(job->call, &r->args);
+}
+
+/* Tells what the library says of the loss, and when. */
+static void tell_error(const struct rank *r, pcclResult_t result)
+{
+    struct bench_record record = {.word = BENCH_ERROR, .us = bench_now_us()};
+    if (result != pcclRankConnectionLost) {
+        must(r, result, "the operation in which a rank was killed");
+    }
+    snprintf(record.text, sizeof record.text, "%s", pcclGetLastError());
+    bench_say(r->pipe, &record);
+}
+
+int bench_rank_recover(const struct bench_fleet *fleet, unsigned rank, int pipe)
+{
+    static struct rank r;
+    struct bench_job job;
+    struct bench_pattern pattern;
+    struct bench_record record = {.word = BENCH_READY};
+    unsigned lost = (unsigned)fleet->options->kill_rank;
+    pcclResult_t result = pcclSuccess;
+    join(&r, fleet, rank, pipe);
+    snprintf(record.text, sizeof record.text, "%s", transport_of(&r));
+    (void)bench_job_at(fleet->options, fleet->recovery_job, &job);
+    begin_job(&r, &job);
+    make_pattern(&r, &job, BENCH_NOBODY, &pattern);
+    r.args.root = rank; /* whoever is the root after the kill needs an input, too */
+    bench_call_fill(job.call, &r.args, &pattern);
+    r.args.root = fleet->options->root;
+    bench_pattern_fini(&pattern);
+    for (int i = 0; i < fleet->options->warmup; i++) {
+        record.us = once(&r, &job, NULL);
+    }
+    bench_say(pipe, &record);
+    while (result == pcclSuccess) { /* until the kill; what was complete everywhere by then is followed by the error */
+        result = launch(&r, &job);
+    }
+    tell_error(&r, result);
+    do { /* the input is what it was before the error */
+        look_again(&r, lost);
+        result = launch(&r, &job);
+    } while (result == pcclRankConnectionLost);
+    record = (struct bench_record){.word = BENCH_RETRIED, .us = bench_now_us()};
+    must(&r, result, "the operation without the lost rank");
+    make_pattern(&r, &job, (int)lost, &pattern);
+    record.wrong = bench_call_wrong(job.call, &r.args, &pattern);
+    bench_pattern_fini(&pattern);
+    bench_say(pipe, &record);
+    for (int i = 0; i < AFTER_TIMES; i++) {
+        r.times[i] = once(&r, &job, NULL);
+    }
+    record = (struct bench_record){.word = BENCH_AFTER};
+    sum_up(&r, AFTER_TIMES, &record);
+    bench_say(pipe, &record);
+    return leave(&r);
+}

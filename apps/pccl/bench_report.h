@@ -1,0 +1,59 @@
+/* bench_report.h - what was measured, and the forms in which it is told.
+ * SPDX-License-Identifier: MIT */
+#ifndef PCCL_BENCH_REPORT_H
+#define PCCL_BENCH_REPORT_H
+
+#include <stdio.h>
+
+#include "pccl/bench_fleet.h"
+
+/* Of one job in one placement, over all ranks. */
+struct bench_figures {
+    bool there; /* there is such a form, and it was measured */
+    int iterations;
+    double us, least_us, p90_us, most_us; /* us: median of the iterations, over the ranks as -a says */
+    double algbw, busbw;                  /* GB/s */
+    double share;                         /* of what plain links do; 0: not measured */
+    double cpu_s_per_gb;                  /* of all ranks together */
+    uint64_t wrong;
+};
+
+struct bench_line {
+    struct bench_job job;
+    struct bench_figures out_of_place, in_place;
+    double plain_us; /* 0: not measured */
+};
+
+/* One round in which a rank was killed; times since the kill. */
+struct bench_recovery {
+    struct bench_job job;
+    int round;
+    double operation_ms; /* before */
+    double closed_ms;    /* the kernel has closed what it had open */
+    double error_ms;     /* the last survivor has its error */
+    double retried_ms;   /* the last survivor has the result of the others */
+    double after_ms;     /* the same operation among the survivors */
+    uint64_t wrong;
+};
+
+/* Everything, in the order of the jobs. */
+struct bench_results {
+    const struct bench_options *options; /* borrowed */
+    const char *transport, *limit;       /* borrowed; limit: what plain links were: "tcp", "shm"; null: none */
+    struct bench_line *lines;            /* owned */
+    struct bench_recovery *recoveries;   /* owned */
+    size_t line_count, recovery_count;
+};
+
+void bench_table_head(FILE *out, const struct bench_results *all);
+void bench_table_line(FILE *out, const struct bench_results *all, const struct bench_line *line);
+void bench_table_recovery(FILE *out, const struct bench_results *all, const struct bench_recovery *one);
+void bench_table_end(FILE *out, const struct bench_results *all);
+void bench_json_write(FILE *out, const struct bench_results *all);
+void bench_plot_write(FILE *out, const struct bench_results *all);
+
+uint64_t bench_results_wrong(const struct bench_results *all);
+/* The name that tables and files give an operator; "none" where nothing is reduced. */
+const char *bench_op_name(const struct bench_job *job);
+
+#endif

@@ -1,0 +1,157 @@
+/* bench_table.c - the table, in the columns of nccl-tests.
+ *
+ * Lines of comment begin with #; every other line is one job, or one round with a kill.
+ * SPDX-License-Identifier: MIT */
+#include "pccl/bench_report.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *bench_op_name(const struct bench_job *job)
+{
+    return job->call->reduces ? redop_name(job->op) : "none";
+}
+
+uint64_t bench_results_wrong(const struct bench_results *all)
+{
+    uint64_t wrong = 0;
+    for (size_t i = 0; i < all->line_count; i++) {
+        wrong += all->lines[i].out_of_place.wrong + all->lines[i].in_place.wrong;
+    }
+    for (size_t i = 0; i < all->recovery_count; i++) {
+        wrong += all->recoveries[i].wrong;
+    }
+    return wrong;
+}
+
+static void head_of_kills(FILE *out, const struct bench_options *o)
+{
+    fprintf(out,
+            "# rank %d gets kill -9 in the middle of an operation; times since then: until the kernel has closed its\n"
+            "# connections, until the last survivor has its error, until the last one has the result of the others\n"
+            "#%14s %12s %5s %9s %9s %9s %9s %9s %7s\n#%14s %12s %5s %9s %9s %9s %9s %9s\n",
+            o->kill_rank, "collective", "size", "round", "before", "closed", "error", "retried", "after", "#wrong", "", "(B)",
+            "", "(ms)", "(ms)", "(ms)", "(ms)", "(ms)");
+}
+
+static void titles(FILE *out, const struct bench_options *o)
+{
+    const char *cpu = o->cputime ? "      cpu" : "", *unit = o->cputime ? "   (s/GB)" : "";
+    int width = 51 + (o->cputime ? 9 : 0);
+    fprintf(out, "#%14s %12s %12s %8s %5s %4s%*s%*s\n", "", "", "", "", "", "", width, "out-of-place", width, "in-place");
+    fprintf(out, "#%14s %12s %12s %8s %5s %4s", "collective", "size", "count", "type", "redop", "root");
+    for (int i = 0; i < 2; i++) {
+        fprintf(out, " %10s %8s %8s %7s%s %7s", "time", "algbw", "busbw", "limit", cpu, "#wrong");
+    }
+    fprintf(out, "\n#%14s %12s %12s %8s %5s %4s", "", "(B)", "(elements)", "", "", "");
+    for (int i = 0; i < 2; i++) {
+        fprintf(out, " %10s %8s %8s %7s%s %7s", "(us)", "(GB/s)", "(GB/s)", "", unit, "");
+    }
+    fputc('\n', out);
+}
+
+void bench_table_head(FILE *out, const struct bench_results *all)
+{
+    const struct bench_options *o = all->options;
+    fprintf(out, "# pccl bench %d.%d.%d: %u rank%s of this host, data over %s, %u lane%s\n", PCCL_VERSION_MAJOR,
+            PCCL_VERSION_MINOR, PCCL_VERSION_PATCH, o->world, o->world == 1 ? "" : "s", all->transport, o->lanes,
+            o->lanes == 1 ? "" : "s");
+    if (o->kill_rank != BENCH_NOBODY) {
+        head_of_kills(out, o);
+        return;
+    }
+    static const char *const over[] = {[BENCH_RANK_0] = "at rank 0", [BENCH_MEAN] = "mean over the ranks",
+                                       [BENCH_LEAST] = "least over the ranks", [BENCH_MOST] = "largest over the ranks"};
+    fprintf(out, "# time: median of the operations, %s; limit: share of plain links (%s) in the same buffers\n",
+            over[o->average], all->limit == NULL ? "not measured" : all->limit);
+    titles(out, o);
+}
+
+static void print_figures(FILE *out, const struct bench_options *o, const struct bench_figures *f)
+{
+    char share[16] = "-", wrong[24] = "N/A";
+    if (!f->there) {
+        fprintf(out, " %10s %8s %8s %7s", "N/A", "N/A", "N/A", "-");
+        fprintf(out, o->cputime ? "        - %7s" : " %7s", "N/A");
+        return;
+    }
+    if (f->share > 0) {
+        snprintf(share, sizeof share, "%.0f%%", f->share * 100);
+    }
+    if (o->check) {
+        snprintf(wrong, sizeof wrong, "%" PRIu64, f->wrong);
+    }
+    fprintf(out, " %10.*f %8.3f %8.3f %7s", f->us < 1e5 ? 1 : 0, f->us, f->algbw, f->busbw, share);
+    if (o->cputime) {
+        fprintf(out, " %8.2f", f->cpu_s_per_gb);
+    }
+    fprintf(out, " %7s", wrong);
+}
+
+void bench_table_line(FILE *out, const struct bench_results *all, const struct bench_line *line)
+{
+    const struct bench_job *job = &line->job;
+    int root = bench_call_rooted(job->call) ? (int)all->options->root : -1;
+    fprintf(out, " %14s %12zu %12zu %8s %5s %4d", job->call->name, job->size, job->count, bench_type_name(job->type),
+            bench_op_name(job), root);
+    print_figures(out, all->options, &line->out_of_place);
+    print_figures(out, all->options, &line->in_place);
+    fputc('\n', out);
+    fflush(out);
+}
+
+void bench_table_recovery(FILE *out, const struct bench_results *all, const struct bench_recovery *one)
+{
+    (void)all;
+    fprintf(out, " %14s %12zu %5d %9.2f %9.2f %9.2f %9.2f %9.2f %7" PRIu64 "\n", one->job.call->name, one->job.size, one->round,
+            one->operation_ms, one->closed_ms, one->error_ms, one->retried_ms, one->after_ms, one->wrong);
+    fflush(out);
+}
+
+static int compare(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+enum { ROUNDS_MOST = 1000 };
+
+/* What the library adds to what the kernel and the operation itself take. */
+static void sum_up_kills(FILE *out, const struct bench_recovery *of, size_t rounds)
+{
+    static double error[ROUNDS_MOST], over[ROUNDS_MOST];
+    for (size_t i = 0; i < rounds; i++) {
+        error[i] = of[i].error_ms - of[i].closed_ms;
+        over[i] = of[i].retried_ms - of[i].error_ms - of[i].after_ms;
+    }
+    qsort(error, rounds, sizeof error[0], compare);
+    qsort(over, rounds, sizeof over[0], compare);
+    fprintf(out, "# %s of %zu B, %zu rounds: errors %.2f ms after the connections closed (median; largest %.2f); the retry took "
+                 "%.2f ms more than the same operation afterwards (largest %.2f)\n",
+            of->job.call->name, of->job.size, rounds, error[rounds / 2], error[rounds - 1], over[rounds / 2], over[rounds - 1]);
+}
+
+void bench_table_end(FILE *out, const struct bench_results *all)
+{
+    size_t rounds = (size_t)all->options->rounds;
+    for (size_t i = 0; i + rounds <= all->recovery_count; i += rounds) {
+        sum_up_kills(out, &all->recoveries[i], rounds);
+    }
+    double sum = 0;
+    size_t count = 0;
+    for (size_t i = 0; i < all->line_count; i++) {
+        const struct bench_figures *both[] = {&all->lines[i].out_of_place, &all->lines[i].in_place};
+        for (int f = 0; f < 2; f++) {
+            sum += both[f]->there ? both[f]->busbw : 0;
+            count += both[f]->there;
+        }
+    }
+    if (count > 0) {
+        fprintf(out, "# Avg bus bandwidth    : %.4g\n", sum / (double)count);
+    }
+    if (all->options->check) {
+        uint64_t wrong = bench_results_wrong(all);
+        fprintf(out, "# Out of bounds values : %" PRIu64 " %s\n", wrong, wrong == 0 ? "OK" : "FAILED");
+    }
+}

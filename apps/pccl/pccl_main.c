@@ -1,0 +1,60 @@
+/* pccl_main.c - the command "pccl": one sub-command for each thing to do.
+ *
+ * One idea: a row for each sub-command; the first word chooses it, the rest is its own.  Exit status of a word that has to be
+ * mended: 2.
+ * SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <string.h>
+
+#include "pccl.h"
+#include "pccl/bench_command.h"
+
+static const struct command {
+    const char *name, *summary;
+    int (*run)(int count, char **words); /* with the words behind its name; the exit status */
+} commands[] = {
+    {"bench", "measure collectives between processes of this host, and check them", bench_command},
+};
+
+enum { COMMANDS = sizeof commands / sizeof commands[0] };
+
+static int print_help(void)
+{
+    printf("usage: pccl COMMAND [WORDS...]\n"
+           "\n"
+           "Tools for PCCL, the library of collective communication between processes that may join, crash and leave\n"
+           "at any time.\n"
+           "\n");
+    for (int i = 0; i < COMMANDS; i++) {
+        printf("  %-14s %s\n", commands[i].name, commands[i].summary);
+    }
+    printf("\n"
+           "  -h, --help     print this and exit; pccl COMMAND --help tells of one command\n"
+           "  -V, --version  print the version and exit\n"
+           "\n"
+           "The master of a run is a program of its own: ccoip_master --help.\n");
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const char *word = argc > 1 ? argv[1] : "";
+    if (strcmp(word, "-h") == 0 || strcmp(word, "--help") == 0) {
+        return print_help();
+    }
+    if (strcmp(word, "-V") == 0 || strcmp(word, "--version") == 0) {
+        printf("pccl %d.%d.%d\n", PCCL_VERSION_MAJOR, PCCL_VERSION_MINOR, PCCL_VERSION_PATCH);
+        return 0;
+    }
+    for (int i = 0; i < COMMANDS; i++) {
+        if (strcmp(word, commands[i].name) == 0) {
+            return commands[i].run(argc - 2, argv + 2);
+        }
+    }
+    if (argc < 2) {
+        fprintf(stderr, "pccl: a command is missing, try --help\n");
+    } else {
+        fprintf(stderr, "pccl: unknown %s '%s', try --help\n", word[0] == '-' ? "option" : "command", word);
+    }
+    return 2;
+}

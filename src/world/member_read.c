@@ -47,14 +47,3 @@ uint32_t member_count(const struct world *w, const struct group *g, enum member_
 {
     return g != NULL ? g->tally.phase[phase] : w->tally.phase[phase];
 }
-
-void member_put(const struct world *w, struct writer *frame, uint64_t id)
-{
-    const struct member *mb = member_find(w, id);
-    if (mb != NULL) {
-        put_member_info(frame, &mb->info);
-        return;
-    }
-    struct member_info gone = {.id = id, .key = formation_key(w, id), .lanes = 1};
-    put_member_info(frame, &gone);
-}

@@ -307,6 +307,8 @@ bool member_bound(const struct world *w, uint32_t member, uint32_t conn); /* the
 bool member_accepted_in(const struct world *w, const struct member *mb, const struct group *g);
 uint32_t member_count(const struct world *w, const struct group *g, enum member_phase phase); /* null: all groups; not FREE */
 uint32_t member_used(const struct world *w); /* slots that are not free */
+
+/* member_entry.c */
 /* Writes what others are told of it; of one lost since: its key, and nowhere to link with, for a newer list is on its way. */
 void member_put(const struct world *w, struct writer *frame, uint64_t id);
 

@@ -216,6 +216,8 @@ void exec_init(struct exec *x, const struct exec_config *c, void *arena)
     x->pool = c->pool;
     x->in = c->in;
     x->out = c->out;
+    x->backup = c->backup;
+    x->saved = c->saved;
     x->lane = c->lane;
     x->lanes = c->lanes;
     x->verify = c->verify;

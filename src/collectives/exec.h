@@ -4,8 +4,9 @@
  * lane tells it what happened (exec_step with an event) and does what it asks (struct exec_out).  It calls kernels on the
  * buffers it was given, nothing else.  The simulator drives it the same way.
  *
- * Buffers: `in` is never written while the operation runs and never overlaps `out` (an in-place call hands a backup as
- * `in`), so a contribution can be sent at any time and an abort restores nothing here.  Contributions (phase 0) arrive in
+ * Buffers: `in` is never written while the operation runs and never overlaps `out`, so a contribution can be sent at any time.  In
+ * place (`backup`) it is `out`: each frame is saved before its first byte is written or, while it is in cache, when it is sent, and its
+ * input is read from there from then on; who stops the executor restores what `saved` says.  Contributions (phase 0) arrive in
  * staging slots of the lane's room; the contribution that comes first in the order of reduction, and final data (phase 1), of
  * plain types arrive straight in `out`.
  *
@@ -13,7 +14,9 @@
  * the room by whoever launched, and travel in READY; later ones are granted here: from half A, or from half B only for a
  * sender whose READY is in and whose next frame is next in its order of reduction (it is folded on arrival, so the slot is free
  * again at once).  Frames that arrive straight in `out` need no room: exec_init gives the window back and grants them all.
- * Hence no grant of half B ever waits for a program, and every frame at the head of a connection can be consumed.  Frames of
+ * Hence no grant of half B ever waits for a program, and every frame at the head of a connection can be consumed, as long as staged
+ * contributions are their sender's own input.  In an all-reduce by a tree they are sums of others': such plans may share a lane only
+ * with what all members have launched.  Frames of
  * one sender and one segment arrive in their order.
  *
  * Invariant: slots in use + grants outstanding = what this executor took from the room.
@@ -96,6 +99,8 @@ struct exec {
     struct frame_pool *pool;       /* borrowed; null: its type travels as it is */
     const unsigned char *in;       /* borrowed */
     unsigned char *out;            /* borrowed */
+    unsigned char *backup;         /* borrowed, of the size of in; null: not in place */
+    uint8_t *saved;                /* borrowed: by frame, of all lanes; with backup */
     uint32_t lane, lanes;
     bool verify;        /* compute the digest */
     bool stopped;
@@ -140,6 +145,8 @@ struct exec_config {
     struct frame_pool *pool; /* of buffers of room.slot_bytes */
     const void *in;
     void *out;
+    void *backup;    /* in place: in is out, what is overwritten goes here first; else null */
+    uint8_t *saved;  /* with backup: of plan.frame_count entries, zero; those of this lane's frames are set */
     uint32_t lane, lanes;
     uint32_t window; /* grants per folding sender already reserved from half A and told in READY */
     bool verify;

@@ -60,6 +60,9 @@ void exec_on_header(struct exec *x, const struct exec_event *e, struct exec_out 
     p->in_phase = e->phase;
     p->in_bytes = e->bytes;
     p->in_slot = EXEC_NONE;
+    if ((e->phase == 1 && x->direct_bytes) || p->in_place) {
+        exec_save(x, &v);
+    }
     if (e->phase == 1) {
         out->dst = x->direct_bytes ? exec_out_bytes(x, &v) : p->in_buffer;
         return;
@@ -83,6 +86,7 @@ void exec_on_arrived(struct exec *x, uint32_t rank)
     x->progress++;
     if (p->in_phase == 1 || p->in_place) {
         if (p->in_phase == 1 && !x->direct_bytes) {
+            exec_save(x, &v);
             numeric_decode(x->numeric, exec_out_bytes(x, &v), p->in_buffer, v.count);
             frame_pool_give(x->pool, p->in_buffer);
             p->in_buffer = NULL;
@@ -134,6 +138,7 @@ void exec_on_pull(struct exec *x, uint32_t rank, struct exec_out *out)
         v = exec_view(x, p->lead_next);
         p->lead_next += x->lanes;
         out->phase = p->lead_phase;
+        exec_save(x, &v);
         out->data = exec_in_bytes(x, &v);
         if (!x->direct_bytes) {
             numeric_encode(x->numeric, p->out_buffer, out->data, v.count);

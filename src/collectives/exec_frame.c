@@ -26,6 +26,16 @@ static unsigned char *acc_of(const struct exec *x, uint32_t frame)
     return x->accs + exec_fold_place(x, frame) % EXEC_ACCS * x->acc_stride;
 }
 
+void exec_save(struct exec *x, const struct exec_view *v)
+{
+    if (x->backup != NULL && !x->saved[v->frame]) {
+        size_t at = numeric_user_bytes(x->numeric, v->segment->in + v->offset);
+        PCCL_ASSERT(v->segment->in == v->segment->out);
+        memcpy(x->backup + at, x->in + at, numeric_user_bytes(x->numeric, v->count));
+        x->saved[v->frame] = 1;
+    }
+}
+
 static void complete(struct exec *x, const struct exec_view *v)
 {
     if (x->verify) {
@@ -53,6 +63,7 @@ static void fold_wire(struct exec *x, const struct exec_view *v, const void *wir
 
 static void fold_plain(struct exec *x, const struct exec_view *v, const void *other)
 {
+    exec_save(x, v);
     unsigned char *out = exec_out_bytes(x, v);
     const void *value = v->state->value == VALUE_INPUT ? (const void *)exec_in_bytes(x, v) : out;
     PCCL_ASSERT(v->state->value != VALUE_NONE);
@@ -121,6 +132,7 @@ static bool step_finish(struct exec *x, const struct exec_view *v)
         }
         PCCL_ASSERT(exec_fold_place(x, v->frame) == x->finished); /* buffers come free in the order of frames */
         bool keep = !x->direct_bytes && sends > 0;
+        exec_save(x, v);
         numeric_finish(n, out, keep ? wire : NULL, acc_of(x, v->frame), v->count, world);
         x->wire_refs[index] = keep ? sends : 0;
         x->finished++;

@@ -16,7 +16,8 @@ unsigned char *exec_out_bytes(const struct exec *x, const struct exec_view *v)
 
 const unsigned char *exec_in_bytes(const struct exec *x, const struct exec_view *v)
 {
-    return x->in + numeric_user_bytes(x->numeric, v->segment->in + v->offset);
+    const unsigned char *from = x->backup != NULL && x->saved[v->frame] ? x->backup : x->in;
+    return from + numeric_user_bytes(x->numeric, v->segment->in + v->offset);
 }
 
 uint32_t exec_fold_place(const struct exec *x, uint32_t frame)

@@ -118,10 +118,10 @@ static void await_collect(struct comm *c, struct comm_op *op, struct session_out
     }
     comm_op_spend(c, op);
     *outcome = op->end.outcome;
-    bool restore = outcome->restore && op->memory.backup != NULL && !(late && MUTANT(RESTORE_NOT));
+    bool restore = outcome->restore && !(late && MUTANT(RESTORE_NOT));
     if (restore) {
         pthread_mutex_unlock(&c->lock);
-        memcpy(op->given.out, op->memory.backup, op->given.bytes);
+        comm_op_restore(op);
         pthread_mutex_lock(&c->lock);
     }
     comm_op_keep_backup(c, op);

@@ -40,6 +40,7 @@ void comm_op_free(struct comm_op *op)
     free(op->plan.ranks);
     free(op->plan.segments);
     free(op->plan.steps);
+    free(op->plan.saved);
     free(op);
 }
 
@@ -153,8 +154,27 @@ static void op_backup(struct comm *c, struct comm_op *op, const void *in)
         op->memory.backup = malloc(op->given.bytes);
         op->memory.backup_bytes = op->given.bytes;
     }
-    if (op->memory.backup != NULL) {
+    op->memory.lazy = op->given.bytes > BOUNDS_EAGER_BYTES; /* others are folded by the session, which knows no frames */
+    if (op->memory.backup != NULL && !op->memory.lazy) {
         memcpy(op->memory.backup, in, op->given.bytes);
+    }
+}
+
+void comm_op_restore(const struct comm_op *op)
+{
+    const struct plan *plan = &op->plan.plan;
+    unsigned char *out = op->given.out;
+    const unsigned char *backup = op->memory.backup;
+    if (backup != NULL && !op->memory.lazy) {
+        memcpy(out, backup, op->given.bytes);
+    }
+    for (uint32_t f = 0; op->plan.saved != NULL && f < plan->frame_count; f++) {
+        size_t first, count;
+        const struct plan_segment *s = plan_frame(plan, f, &first, &count);
+        if (op->plan.saved[f]) {
+            size_t at = numeric_user_bytes(&op->run.numeric, s->in + first);
+            memcpy(out + at, backup + at, numeric_user_bytes(&op->run.numeric, count));
+        }
     }
 }
 
@@ -253,7 +273,7 @@ static void op_launch_locked(struct comm *c, const struct comm_launch *launch, s
         .known = launch->known, .world = launch->world,
         .root_rank = launch->root_rank, .count = launch->count, .bad_argument = launch->bad_argument,
         .parts = op->memory.parts, .out_parts = op->memory.out_parts,
-        .in = in_place && op->memory.backup != NULL ? op->memory.backup : launch->in,
+        .in = in_place && op->memory.backup != NULL && !op->memory.lazy ? op->memory.backup : launch->in,
         .in_place = in_place, .no_memory = op->memory.lacking,
         .scratch = op->memory.scratch, .window = op->room.window,
         .deadline = c->params.operation_ns > 0 ? clock_now_ns() + c->params.operation_ns : CLOCK_NEVER,
@@ -262,8 +282,8 @@ static void op_launch_locked(struct comm *c, const struct comm_launch *launch, s
     comm_step(c, &e, after);
     *outcome = e.outcome;
     if (outcome->result != RESULT_PENDING) {
-        if (outcome->restore && op->memory.backup != NULL) {
-            memcpy(op->given.out, op->memory.backup, op->given.bytes);
+        if (outcome->restore) {
+            comm_op_restore(op);
         }
         comm_op_spend(c, op);
     }

@@ -50,6 +50,7 @@ struct op_given {
 /* What it needs of its own.  Written by comm_op.c. */
 struct op_memory {
     void *backup;            /* owned, in place only */
+    bool lazy;               /* it is filled frame by frame by the executors: plan.saved says which */
     size_t backup_bytes;
     void *scratch;           /* owned: sums of a small operation in a wider type, or null */
     size_t *lists;           /* owned: counts and places of uneven parts, or null; */
@@ -98,6 +99,7 @@ struct op_plan {
     struct plan plan;
     struct plan_segment *segments; /* owned */
     struct plan_step *steps; /* owned */
+    uint8_t *saved;          /* owned: by frame, whether its input lies in memory.backup; written by the frame's lane; null: not lazy */
 };
 
 /* What the lanes have reported.  Written by op_lanes.c, on any lane. */
@@ -176,6 +178,8 @@ bool comm_op_launch(struct comm *c, const struct comm_launch *launch, struct com
                     struct session_outcome *outcome);
 /* With comm.lock: it has been collected; nobody finds it any more. */
 void comm_op_spend(struct comm *c, struct comm_op *op);
+/* An in-place input as it was; no lane has it any more. */
+void comm_op_restore(const struct comm_op *op);
 /* With comm.lock: keeps the larger of two backups for the next call: fresh memory costs a page fault per page. */
 void comm_op_keep_backup(struct comm *c, struct comm_op *op);
 void comm_op_free(struct comm_op *op);

@@ -25,7 +25,8 @@ static bool lanes_plan(struct comm_op *op, const struct session_op *run)
     }
     memcpy(op->plan.ranks, run->ranks, p.world * sizeof *op->plan.ranks);
     plan_make(&op->plan.plan, &p, op->plan.segments, op->plan.steps);
-    return true;
+    op->plan.saved = op->memory.lazy ? calloc((size_t)op->plan.plan.frame_count + 1, sizeof *op->plan.saved) : NULL;
+    return op->plan.saved != NULL || !op->memory.lazy;
 }
 
 static void lanes_post(struct comm *c, struct comm_op *op, struct lane_order order, struct comm_after *after)

@@ -110,7 +110,8 @@ struct session_launch {
     uint32_t root_rank;     /* as programs count, among these */
     size_t count;           /* LAYOUT_PAIRS: elements of a part where there is no list; else params.count counts */
     struct part_lists parts, out_parts; /* borrowed until it is collected; see plan_params; counts never without places */
-    const void *in;         /* never written while the operation runs (an in-place call passes its backup) */
+    const void *in;         /* never written while the operation runs: a small in-place call passes its backup, the executors of
+                               a larger one save what they write over */
     void *out;
     void *scratch;          /* numeric_acc_bytes of the operation if it is eager and not plain, else null */
     bool in_place;

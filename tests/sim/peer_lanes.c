@@ -160,9 +160,11 @@ void lanes_start(struct cluster *cl, struct node *n, uint32_t slot, uint32_t win
         room_unreserve(&n->room[lane], r->senders * window);
     }
     r->window_reserved = 0;
+    program_backup(r);
     for (uint32_t lane = 0; lane < op->lanes; lane++) {
-        struct exec_config c = {.plan = &r->plan, .numeric = &r->op.numeric, .room = &n->room[lane], .pool = &n->pool, .in = op->in,
-                                .out = op->out, .lane = lane, .lanes = op->lanes, .window = window, .verify = op->verify,
+        struct exec_config c = {.plan = &r->plan, .numeric = &r->op.numeric, .room = &n->room[lane], .pool = &n->pool,
+                                .in = r->lazy ? op->out : op->in, .out = op->out, .backup = r->lazy ? r->backup : NULL, .saved = r->saved,
+                                .lane = lane, .lanes = op->lanes, .window = window, .verify = op->verify,
                                 .check_every = cl->opt.check_every};
         r->arena[lane] = lanes_memory(r->arena[lane], &r->arena_bytes[lane], exec_arena_bytes(&c));
         exec_init(&r->exec[lane], &c, r->arena[lane]);

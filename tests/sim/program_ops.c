@@ -309,10 +309,30 @@ static void program_outcome(struct cluster *cl, struct node *n, struct call *c, 
     c->retired_hash = call_hash(c);
 }
 
-static void call_restore(struct call *c, const struct session_outcome *o)
+void program_backup(struct run *r)
 {
-    if (o->restore) {
+    r->lazy = r->call->in_place;
+    if (r->lazy) {
+        r->backup = realloc(r->backup, r->call->bytes + 1);
+        r->saved = realloc(r->saved, r->plan.frame_count + 1);
+        memset(r->backup, 0xB5, r->call->bytes);
+        memset(r->saved, 0, r->plan.frame_count);
+    }
+}
+
+/* Large ones by what their executors have saved; whatever they have not, they have not written either. */
+static void call_restore(const struct run *r, struct call *c, const struct session_outcome *o)
+{
+    if (o->restore && !r->lazy) {
         memcpy(c->out, c->in, c->bytes);
+    }
+    for (uint32_t f = 0; o->restore && r->lazy && f < r->plan.frame_count; f++) {
+        size_t first, count;
+        const struct plan_segment *s = plan_frame(&r->plan, f, &first, &count);
+        size_t at = numeric_user_bytes(&r->op.numeric, s->in + first);
+        if (r->saved[f]) {
+            memcpy(c->out + at, r->backup + at, numeric_user_bytes(&r->op.numeric, count));
+        }
     }
 }
 
@@ -374,7 +394,7 @@ bool program_launch(struct cluster *cl, struct node *n, uint32_t op)
     struct run *r = &n->run[slot];
     r->use++;
     r->taken = true;
-    r->started = r->done = r->idle = r->stopping = r->returned = false;
+    r->started = r->done = r->idle = r->stopping = r->returned = r->lazy = false;
     r->failing = 0;
     r->call = c;
     r->senders = session_folding_senders(n->session, &params, c->ordered ? c->root : 0);
@@ -406,7 +426,7 @@ bool program_launch(struct cluster *cl, struct node *n, uint32_t op)
         return false;
     }
     p->tries[op] += listed;
-    call_restore(c, &e.outcome);
+    call_restore(r, c, &e.outcome);
     if (e.outcome.result == RESULT_OK) {
         cluster_fail(cl, "peer %u: a launch succeeded at once", n->index);
     }
@@ -431,7 +451,7 @@ void program_collect(struct cluster *cl, struct node *n)
         r->taken = false;
         c->pending = false;
         cluster_trace(cl, n->index, "call ended", c->op, (uint64_t)e.outcome.result);
-        call_restore(c, &e.outcome);
+        call_restore(r, c, &e.outcome);
         program_outcome(cl, n, c, &e.outcome);
     }
 }

@@ -221,6 +221,9 @@ struct run { /* an operation slot */
     struct exec exec[CLUSTER_LANES];
     void *arena[CLUSTER_LANES];
     size_t arena_bytes[CLUSTER_LANES];
+    bool lazy;                    /* in place on lanes: what is written over is saved frame by frame */
+    unsigned char *backup;
+    uint8_t *saved;
     struct call *call;
 };
 

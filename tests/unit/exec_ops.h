@@ -48,6 +48,8 @@ struct share { /* one rank's part of one operation */
     size_t in_count, out_count, in_bytes, out_bytes;
     unsigned char *in, *in_copy, *out, *expected;
     bool in_place; /* in lies in out */
+    unsigned char *backup; /* owned: in is out; null: not so */
+    uint8_t *saved;        /* owned, with backup: by frame */
     struct exec lanes[MAX_LANES];
     void *arena[MAX_LANES];
 };
@@ -287,7 +289,13 @@ static void share_make(struct cluster *c, uint32_t r, uint32_t o, const struct o
     p->parts.counts = pairs ? op->parts[r] : p->kind == PLAN_ALL_REDUCE || p->kind == PLAN_BROADCAST || p->kind == PLAN_REDUCE ? NULL : op->parts[0];
     p->out_parts.counts = pairs ? op->out_parts : NULL;
     plan_make(&s->plan, p, s->segments, s->steps);
-    s->in_place = (p->kind == PLAN_ALL_GATHER || (p->kind == PLAN_BROADCAST && r == p->root)) && draw(c, 2) == 0;
+    bool over = p->kind == PLAN_ALL_REDUCE || (p->kind == PLAN_REDUCE && r == p->root); /* sums may be written where the input lies */
+    s->in_place = (over || p->kind == PLAN_ALL_GATHER || (p->kind == PLAN_BROADCAST && r == p->root)) && draw(c, 2) == 0;
+    if (over && s->in_place) {
+        s->backup = malloc(s->in_bytes + 1);
+        memset(s->backup, 0xB5, s->in_bytes + 1);
+        s->saved = calloc(s->plan.frame_count + 1, 1);
+    }
     s->out = malloc(s->out_bytes + 1);
     memset(s->out, 0xA5, s->out_bytes + 1);
     size_t place = p->kind == PLAN_ALL_GATHER ? sum_of(op->parts[0], r) * dtype_size(choice->dtype) : 0;
@@ -331,6 +339,9 @@ static bool op_possible(const struct op_choice *choice, const struct numeric *n)
 {
     bool sums = choice->kind == PLAN_ALL_REDUCE || choice->kind == PLAN_REDUCE_SCATTER;
     bool partial = choice->algorithm == PLAN_RING || choice->algorithm == PLAN_TREE;
+    if (choice->kind == PLAN_ALL_REDUCE && choice->algorithm == PLAN_TREE) {
+        return false; /* not beside others: its staged sums wait for programs, see exec.h */
+    }
     return plan_offers(choice->kind, choice->algorithm) && (choice->kind == PLAN_ALL_REDUCE || choice->quant == QUANT_NONE) &&
            (!sums || !partial || n->plain);
 }

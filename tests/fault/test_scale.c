@@ -192,21 +192,6 @@ static uint32_t descriptors(void)
     return most.rlim_cur > 1 << 20 ? 1 << 20 : (uint32_t)most.rlim_cur;
 }
 
-static int64_t resident_of(pid_t pid)
-{
-    char path[64], line[128];
-    int64_t kb = 0;
-    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-    FILE *f = fopen(path, "r");
-    while (f != NULL && fgets(line, sizeof line, f) != NULL) {
-        kb = strncmp(line, "VmRSS:", 6) == 0 ? strtoll(line + 6, NULL, 10) : kb;
-    }
-    if (f != NULL) {
-        fclose(f);
-    }
-    return kb * 1024;
-}
-
 /* All that live are in one view of so many, and know the same members. */
 static uint32_t astray(const struct wire_crowd *c, uint32_t dead, uint32_t members, uint64_t lost)
 {
@@ -230,13 +215,13 @@ TEST(thousands_of_connections_join_vote_and_lose_one) /* the master refuses them
     uint32_t peers = most < wanted + WIRE_SPARE ? most - WIRE_SPARE : wanted;
     uint16_t port = master_start(&master, listen, any, dead, ms, level, warn, NULL);
     c.peer = calloc(peers, sizeof *c.peer);
-    int64_t before = resident_of(master.pid), begin = spawn_now_ms();
+    int64_t before = program_resident(&master), begin = spawn_now_ms();
     EXPECT(port != 0);
     while (c.count < peers && wire_join(&c, port)) {
     }
     EXPECT_EQ(c.count, peers);
     EXPECT(wire_until(&c, &c.views, 1)); /* the first was admitted at once, the others wait for its update */
-    int64_t joined = spawn_now_ms(), waiting = resident_of(master.pid);
+    int64_t joined = spawn_now_ms(), waiting = program_resident(&master);
     c.views = 0;
     wire_vote(&c, &c.peer[0], VOTE_UPDATE);
     EXPECT(wire_until(&c, &c.views, peers));
@@ -302,7 +287,7 @@ TEST(one_too_many_is_refused_with_the_reason) /* a member more than its tables, 
     EXPECT(get_fence(&r, &fence) && fence.cause == CAUSE_KICK_FULL && fence.text[0] != 0);
     EXPECT(client_closed(fd, SPAWN_PATIENCE_MS));
     close(fd);
-    client_frame(&f, FRAME_LEAVE, welcome.run, NULL);
+    client_leave(&f, welcome.run);
     for (int i = 0; i < MEMBERS; i++) {
         EXPECT(client_send(member[i], f.at, f.size) && client_closed(member[i], SPAWN_PATIENCE_MS));
         close(member[i]);

@@ -6,6 +6,7 @@
 #define PCCL_CORE_LAYOUT_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct layout {
     unsigned char *base; /* borrowed, aligned for anything; null: only counting */
@@ -18,6 +19,16 @@ static inline void *layout_take(struct layout *l, size_t count, size_t size)
     size_t at = l->used;
     l->used += (count * size + 7) & ~(size_t)7;
     return l->base == NULL ? NULL : l->base + at;
+}
+
+/* Entries of a table that grows: those it has if they are enough, else twice as many until they are, or all there may be. */
+static inline uint32_t layout_doubled(uint32_t have, uint32_t first, uint32_t need, uint32_t limit)
+{
+    uint32_t size = have == 0 ? first : have;
+    while (size < need && size < limit) {
+        size *= 2;
+    }
+    return have >= need ? have : size < limit ? size : limit;
 }
 
 #endif

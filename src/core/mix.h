@@ -7,6 +7,7 @@
 #define PCCL_CORE_MIX_H
 
 #include <stdint.h>
+#include <string.h>
 
 /* Adds `v` to the hash `h` of what came before. */
 static inline uint64_t mix64(uint64_t h, uint64_t v)
@@ -15,6 +16,16 @@ static inline uint64_t mix64(uint64_t h, uint64_t v)
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
     return z ^ (z >> 31);
+}
+
+/* Of a text, in a table of whoever draws the seed. */
+static inline uint64_t mix_text(uint64_t seed, const char *text)
+{
+    uint64_t h = mix64(seed, strlen(text));
+    for (; *text != 0; text++) {
+        h = mix64(h, (unsigned char)*text);
+    }
+    return h;
 }
 
 #endif

@@ -5,20 +5,12 @@
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 
+#include "core/layout.h"
 #include "master/master_state.h"
 
 /* ---- before an event ----------------------------------------------------------------------------------------------- */
 
 enum { FIRST_PLACES = 8, FIRST_CONNS = 64 };
-
-static uint32_t doubled(uint32_t have, uint32_t first, uint32_t need, uint32_t limit)
-{
-    uint32_t size = have == 0 ? first : have;
-    while (size < need && size < limit) {
-        size *= 2;
-    }
-    return size < limit ? size : limit;
-}
 
 /* Places of worlds. */
 static bool places_growth(const struct master *m, struct master_want *out)
@@ -27,7 +19,7 @@ static bool places_growth(const struct master *m, struct master_want *out)
     if (m->place_room == most) {
         return false;
     }
-    uint32_t entries = doubled(m->place_room, FIRST_PLACES, m->place_room + 1, most);
+    uint32_t entries = layout_doubled(m->place_room, FIRST_PLACES, m->place_room + 1, most);
     *out = (struct master_want){.world = WANT_PLACES, .size.entries = entries, .bytes = registry_bytes(m, entries)};
     return true;
 }
@@ -37,7 +29,7 @@ static bool conns_growth(const struct master *m, uint32_t conn, struct master_wa
     if (conn < m->common.conn_room || conn >= m->common.config.max_connections) {
         return false;
     }
-    uint32_t entries = doubled(m->common.conn_room, FIRST_CONNS, conn + 1, m->common.config.max_connections);
+    uint32_t entries = layout_doubled(m->common.conn_room, FIRST_CONNS, conn + 1, m->common.config.max_connections);
     *out = (struct master_want){.world = WANT_CONNS, .size.entries = entries, .bytes = entries * sizeof(struct conn)};
     return true;
 }

@@ -32,11 +32,7 @@ struct world *registry_after(const struct master *m, const struct world *w)
 
 static uint32_t *name_row(const struct master *m, const char *name)
 {
-    uint64_t hash = m->common.config.seed;
-    for (const char *at = name; *at != 0; at++) {
-        hash = mix64(hash, (unsigned char)*at);
-    }
-    return &m->by_name[hash & (m->row_count - 1)];
+    return &m->by_name[mix_text(m->common.config.seed, name) & (m->row_count - 1)];
 }
 
 static uint32_t *run_row(const struct master *m, uint64_t run)
@@ -247,7 +243,7 @@ struct world *registry_begin(struct master *m, const char *name, const struct cl
 
 bool registry_used(const struct master *m, const char *name)
 {
-    return m->used.count > 0 && used_has(&m->used, used_hash(m->common.config.seed, name));
+    return m->used.count > 0 && used_has(&m->used, mix_text(m->common.config.seed, name));
 }
 
 static void note_once(struct master *m, struct place *p, bool once)
@@ -274,7 +270,7 @@ void registry_rest(struct master *m, struct world *w)
 {
     world_settle(w);
     if (world_uses_name(w)) {
-        used_note(&m->used, used_hash(m->common.config.seed, world_name(w)));
+        used_note(&m->used, mix_text(m->common.config.seed, world_name(w)));
     }
     note_once(m, &m->places[world_slot(w)], world_once(w));
     if (world_slot(w) != MASTER_DEFAULT && world_empty(w)) {

@@ -6,19 +6,9 @@
 
 #include "core/check.h"
 #include "core/layout.h"
-#include "core/mix.h"
 #include "core/rows.h"
 
 enum { USED_FIRST = 64 };
-
-uint64_t used_hash(uint64_t seed, const char *name)
-{
-    uint64_t h = mix64(seed, strlen(name));
-    for (; *name != 0; name++) {
-        h = mix64(h, (unsigned char)*name);
-    }
-    return h;
-}
 
 /* ---- the index: open addressing, the next free entry is taken ---- */
 
@@ -82,12 +72,7 @@ static size_t lay_out(struct layout *l, uint32_t room, struct used_names *u)
 
 uint32_t used_wanted(const struct used_names *u, uint32_t more)
 {
-    uint32_t room = u->room;
-    while (room < u->most && (more > room || u->count > room - more)) {
-        room = room == 0 ? USED_FIRST : 2 * room;
-        room = room < u->most ? room : u->most;
-    }
-    return room;
+    return layout_doubled(u->room, USED_FIRST, u->count + more, u->most);
 }
 
 size_t used_bytes(uint32_t room)

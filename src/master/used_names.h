@@ -19,7 +19,6 @@ struct used_names {
     uint32_t *index;       /* place + 1 by hash, behind it */
 };
 
-uint64_t used_hash(uint64_t seed, const char *name);
 bool used_has(const struct used_names *u, uint64_t hash);
 /* For so many more names there is room, or the oldest make it. */
 bool used_fits(const struct used_names *u, uint32_t more);

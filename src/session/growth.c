@@ -4,6 +4,7 @@
  * a view its members, any frame of a peer one operation more.  What a table holds moves along; what it lacks when the shell had no
  * memory for it, the step meets as no memory.  Invariant: a table never shrinks, and never exceeds its limit in the configuration.
  * SPDX-License-Identifier: MIT */
+#include "core/layout.h"
 #include "session/session_state.h"
 #include "session/view_parts.h"
 
@@ -356,15 +357,6 @@ static void needs_of(const struct session *s, const struct session_event *e, str
     }
 }
 
-static uint32_t at_least(uint32_t have, uint32_t need, uint32_t limit)
-{
-    uint64_t size = have;
-    while (size < need) {
-        size = size == 0 ? FIRST_IF_NONE : 2 * size;
-    }
-    return size > have && size > limit ? limit : (uint32_t)size;
-}
-
 uint32_t session_growth(const struct session *s, const struct session_event *next, struct session_growth *out)
 {
     struct needs needs;
@@ -380,10 +372,10 @@ uint32_t session_growth(const struct session *s, const struct session_event *nex
             continue; /* as nearly always */
         }
         struct session_growth have = present(s, table), g = have;
-        g.entries = at_least(have.entries, needs.entries[t], limit_of(&s->cfg, table));
+        g.entries = layout_doubled(have.entries, FIRST_IF_NONE, needs.entries[t], limit_of(&s->cfg, table));
         if (table == SESSION_OPS) {
-            g.rows = at_least(have.rows, needs.rows, limit_of(&s->cfg, table));
-            g.width = at_least(have.width, needs.width, s->cfg.max_members);
+            g.rows = layout_doubled(have.rows, FIRST_IF_NONE, needs.rows, limit_of(&s->cfg, table));
+            g.width = layout_doubled(have.width, FIRST_IF_NONE, needs.width, s->cfg.max_members);
         }
         if (g.entries > have.entries || g.rows > have.rows || g.width > have.width) {
             g.bytes = bytes_of(&s->cfg, &g);

@@ -69,15 +69,6 @@ static size_t lay_out_group(struct layout *l, const struct common *c, const stru
 
 /* ---- what there is too little of ----------------------------------------------------------------------------------- */
 
-static uint32_t doubled(uint32_t have, uint32_t first, uint32_t need, uint32_t limit)
-{
-    uint32_t size = have == 0 ? first : have;
-    while (size < need && size < limit) {
-        size *= 2;
-    }
-    return have >= need ? have : size < limit ? size : limit;
-}
-
 static struct world_size size_of(const struct world *w)
 {
     return (struct world_size){
@@ -121,13 +112,13 @@ static struct world_size world_wants(const struct world *w, const struct world_n
     const struct master_config *cfg = &w->common->config;
     struct world_size s = size_of(w);
     if (need->newcomer) {
-        s.members = doubled(s.members, FIRST_MEMBERS, member_used(w) + 1, cfg->max_members);
-        s.groups = doubled(s.groups, 1, group_slot(w, need->label) + 1, cfg->max_groups);
+        s.members = layout_doubled(s.members, FIRST_MEMBERS, member_used(w) + 1, cfg->max_members);
+        s.groups = layout_doubled(s.groups, 1, group_slot(w, need->label) + 1, cfg->max_groups);
     }
     s.seats = need->seats > s.seats ? need->seats : s.seats;
     if (need->measures) {
         uint32_t most = cfg->max_members < BOUNDS_RING ? cfg->max_members : BOUNDS_RING;
-        s.probed = doubled(s.probed, FIRST_MEMBERS, member_count(w, NULL, MEMBER_ACCEPTED), most);
+        s.probed = layout_doubled(s.probed, FIRST_MEMBERS, member_count(w, NULL, MEMBER_ACCEPTED), most);
     }
     return s;
 }
@@ -139,17 +130,17 @@ static struct group_size group_wants(const struct world *w, const struct group *
     bool here = need->newcomer && group_slot(w, need->label) == (uint32_t)(g - w->groups);
     if (here) {
         uint32_t members = g->phase == GROUP_FREE ? 0 : member_count(w, g, MEMBER_PENDING) + member_count(w, g, MEMBER_ACCEPTED);
-        s.members = doubled(s.members, FIRST_MEMBERS, members + 1, cfg->max_members);
-        s.breaks = doubled(s.breaks, FIRST_MEMBERS, 1, cfg->max_members); /* there is always one that can make room */
+        s.members = layout_doubled(s.members, FIRST_MEMBERS, members + 1, cfg->max_members);
+        s.breaks = layout_doubled(s.breaks, FIRST_MEMBERS, 1, cfg->max_members); /* there is always one that can make room */
     }
     if (need->complaints && g->phase != GROUP_FREE) {
         uint32_t most = g->break_count + g->views[g->current].members;
-        s.breaks = doubled(s.breaks, FIRST_MEMBERS, most < cfg->max_members ? most : cfg->max_members, cfg->max_members);
+        s.breaks = layout_doubled(s.breaks, FIRST_MEMBERS, most < cfg->max_members ? most : cfg->max_members, cfg->max_members);
     }
     if (need->reports > 0 && report_counts(w, g, &w->members[need->reporter], need->view, need->attempt)) {
         uint32_t most = g->record_count + need->reports;
         most = most < cfg->max_operations ? most : cfg->max_operations;
-        s.records = doubled(s.records, FIRST_RECORDS, most, cfg->max_operations);
+        s.records = layout_doubled(s.records, FIRST_RECORDS, most, cfg->max_operations);
     }
     return s;
 }

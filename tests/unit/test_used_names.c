@@ -1,5 +1,6 @@
 /* test_used_names.c - names that are used once: the ring and its index, against a list.
  * SPDX-License-Identifier: MIT */
+#include "core/mix.h"
 #include "master/used_names.h"
 #include "tests/testing.h"
 
@@ -11,7 +12,7 @@ static uint64_t name_of(uint32_t n)
 {
     char name[32];
     snprintf(name, sizeof name, "name %u", n);
-    return used_hash(1, name);
+    return mix_text(1, name);
 }
 
 static void grow(struct used_names *u, uint32_t more)

@@ -182,20 +182,26 @@ void *master_reclaim(struct master *m)
 
 void *master_release(struct master *m)
 {
+    void *memory;
     if (m->place_count > 0) {
         return strip(m, m->place_count - 1);
     }
-    void *memory = m->spare != NULL ? world_strip(m->spare) : m->used.hash;
-    if (m->spare == NULL) {
-        m->used = (struct used_names){.most = m->used.most};
+    if (m->spare != NULL) {
+        memory = world_strip(m->spare);
+        m->spare = memory == m->spare ? NULL : m->spare; /* its own table is the last */
+        return memory;
     }
-    m->spare = memory == m->spare ? NULL : m->spare;
-    if (memory == NULL && m->place_memory != NULL) {
+    if (m->used.hash != NULL) {
+        memory = m->used.hash;
+        m->used = (struct used_names){.most = m->used.most};
+        return memory;
+    }
+    if (m->place_memory != NULL) {
         memory = m->place_memory;
         m->place_memory = NULL;
-    } else if (memory == NULL) {
-        memory = m->common.conns;
-        m->common.conns = NULL;
+        return memory;
     }
+    memory = m->common.conns;
+    m->common.conns = NULL;
     return memory;
 }

@@ -323,7 +323,10 @@ void view_frozen(struct world *w, struct member *mb, struct reader *r)
 /* Reports are sent in the step that hears FREEZE: a peer that shows life but no report for so long is no survivor. */
 void view_tick(struct world *w)
 {
-    for (uint32_t i = 0; w->common->now >= view_deadline(w) && i < w->member_room; i++) {
+    if (w->common->now < view_deadline(w)) {
+        return;
+    }
+    for (uint32_t i = 0; i < w->member_room; i++) {
         struct member *mb = &w->members[i];
         const struct group *g = member_group(w, mb);
         if (mb->phase != MEMBER_ACCEPTED || w->common->now < g->report_by) {

@@ -279,7 +279,7 @@ TEST(a_world_that_ends_with_its_first_loss_says_so_in_the_view)
     cluster_pass(c, 3000);
     EXPECT_EQ(c->peers[0].member_count, 2);
     EXPECT(c->peers[0].voting);
-    cluster_frame(c, c->peers[0].conn, FRAME_LEAVE, "\0", 1, c->peers[0].run);
+    peer_leave(c, &c->peers[0]);
     cluster_pass(c, 61000); /* it is remembered for those of whom nobody knows whether they heard of its first view */
     EXPECT_EQ(master_world_count(c->master), 0);
     cluster_free(c);
@@ -295,7 +295,7 @@ TEST(a_call_that_never_heard_of_a_world_that_has_begun_and_ended_is_not_one_of_t
     c->hold_persist = false;
     cluster_persisted(c);
     EXPECT_EQ(a->member_count, 2);
-    cluster_frame(c, a->conn, FRAME_LEAVE, "\0", 1, a->run);
+    peer_leave(c, a);
     peer_cut(c, b);
     cluster_pass(c, 3000);
     peer_create_again(c, b);

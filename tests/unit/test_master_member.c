@@ -50,7 +50,7 @@ TEST(transitions_read_as_a_trace) /* one line per transition, in order */
     peer_join(c, 0);
     EXPECT_STR(c->trace, "first peer\nregistered\nlinks are made\nviews decided\npublished\nadmitted\n");
     c->trace[0] = '\0';
-    cluster_frame(c, c->peers[0].conn, FRAME_LEAVE, "\0", 1, 77);
+    peer_leave(c, &c->peers[0]);
     EXPECT_STR(c->trace, "left\nforgotten\nnobody left\n");
     EXPECT_EQ(master_group_count(c->master), 0);
     cluster_free(c);
@@ -205,7 +205,7 @@ TEST(leave_is_a_death_that_needs_no_detection)
     struct cluster *c = cluster_new();
     cluster_members(c, 2, 0);
     struct peer *p = c->peers;
-    cluster_frame(c, p[1].conn, FRAME_LEAVE, "\0", 1, 77);
+    peer_leave(c, &p[1]);
     EXPECT_EQ(p[0].member_count, 1);
     EXPECT_EQ(p[0].last_view.cause, CAUSE_PEER_LEFT);
     EXPECT(!p[1].open);
@@ -238,7 +238,7 @@ TEST(full_run_refuses_with_the_reason)
     struct peer *d = peer_join(c, 0), *e = peer_join(c, 0);
     EXPECT(d->open);
     EXPECT_EQ(e->fence.cause, CAUSE_KICK_FULL);
-    cluster_frame(c, d->conn, FRAME_LEAVE, "\0", 1, 77);
+    peer_leave(c, d);
     EXPECT(peer_join(c, 0)->open); /* its slot is free again */
     cluster_free(c);
 }
@@ -256,7 +256,7 @@ TEST(emptied_groups_give_their_slots_back) /* churn of labels must not fill the 
         EXPECT_EQ(p->member_count, 1);
         EXPECT(p->view > last); /* a number is not used twice, whatever the label */
         last = p->view;
-        cluster_frame(c, p->conn, FRAME_LEAVE, "\0", 1, 77);
+        peer_leave(c, p);
     }
     cluster_free(c);
 }
@@ -514,7 +514,7 @@ TEST(log_names_who_was_excluded_with_its_address_and_why) /* "peer 3 (view 7): g
     EXPECT(strstr(c->heard, "peer 1.3 (") != NULL);
     EXPECT(strstr(c->heard, "of group 0 excluded from view ") != NULL && strstr(c->heard, ": no sign of life") != NULL);
     snprintf(c->listen, sizeof c->listen, "left");
-    cluster_frame(c, p[1].conn, FRAME_LEAVE, "\0", 1, c->config.run);
+    peer_leave(c, &p[1]);
     EXPECT(strstr(c->heard, "peer 1.2 (") != NULL && strstr(c->heard, "of group 0 left view ") != NULL);
     EXPECT(strstr(c->heard, "excluded") == NULL);
     cluster_free(c);

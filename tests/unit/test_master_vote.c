@@ -135,7 +135,7 @@ TEST(a_second_skip_needs_proof_of_the_first) /* M5: nobody may be two views behi
     cluster_persisted(c);
     EXPECT_EQ(b->member_count, 2);
     c->hold_persist = false;
-    cluster_frame(c, b->conn, FRAME_LEAVE, "\0", 1, c->config.run);
+    peer_leave(c, b);
     peer_resume(c, a);
     EXPECT_STR(a->log, "WELCOME VIEW FREEZE VIEW ");
     EXPECT_EQ(a->member_count, 1);

@@ -25,20 +25,32 @@ void cluster_master(struct cluster *c)
     must(pcclGetMasterAddress(c->master, &c->address), "master address");
 }
 
+/* It has a communicator. */
+static void cluster_add(struct cluster *c, int index)
+{
+    c->peer[index].cluster = c;
+    c->peer[index].index = index;
+    c->count = index < c->count ? c->count : index + 1;
+}
+
+void cluster_create_ex(struct cluster *c, int index, pcclCommCreateParamsEx_t params)
+{
+    params.size = sizeof params;
+    params.master_address = c->address;
+    must(pcclCreateCommunicatorEx(&params, &c->peer[index].comm), "create communicator");
+    cluster_add(c, index);
+}
+
 void cluster_create(struct cluster *c, int index, uint32_t group, uint32_t pool, uint64_t loss_ms)
 {
     struct cluster_peer *p = &c->peer[index];
     pcclCommCreateParams_t params = {
         .master_address = c->address, .peer_group = group, .p2p_connection_pool_size = pool};
-    p->cluster = c;
-    p->index = index;
     must(pcclCreateCommunicator(&params, &p->comm), "create communicator");
     if (loss_ms != 0) {
         must(pcclSetOption(p->comm, PCCL_OPTION_MASTER_LOSS_TIMEOUT_MS, loss_ms), "set option");
     }
-    if (index >= c->count) {
-        c->count = index + 1;
-    }
+    cluster_add(c, index);
 }
 
 int cluster_size(pcclComm_t *comm, pcclAttribute_t attribute)

@@ -33,6 +33,8 @@ void cluster_master(struct cluster *c);
 void cluster_start(struct cluster *c, int count, const uint32_t *groups, uint32_t pool);
 /* Creates communicator `index` without connecting it; `loss_ms`: master loss time-out, 0: default. */
 void cluster_create(struct cluster *c, int index, uint32_t group, uint32_t pool, uint64_t loss_ms);
+/* The same with these parameters; their size and the master's address are filled in. */
+void cluster_create_ex(struct cluster *c, int index, pcclCommCreateParamsEx_t params);
 /* Connects, then updates until the global world size is `want`. */
 pcclResult_t cluster_join(pcclComm_t *comm, int want);
 /* Runs `run` on a thread per peer and waits for all. */

@@ -12,12 +12,8 @@ enum { COUNT = 1000 };
 
 static void world_create(struct cluster *c, int index, uint32_t size, uint32_t rank, pcclLossRule_t loss, uint32_t timeout_ms)
 {
-    pcclCommCreateParamsEx_t params = {.size = sizeof params, .master_address = c->address, .world = "w", .world_size = size,
-                                       .rank = rank, .loss_rule = loss, .formation_timeout_ms = timeout_ms};
-    EXPECT_EQ(pcclCreateCommunicatorEx(&params, &c->peer[index].comm), pcclSuccess);
-    c->peer[index].cluster = c;
-    c->peer[index].index = index;
-    c->count = index + 1;
+    cluster_create_ex(c, index, (pcclCommCreateParamsEx_t){.world = "w", .world_size = size, .rank = rank, .loss_rule = loss,
+                                                           .formation_timeout_ms = timeout_ms});
 }
 
 /* Sums up what all are; the world has no vote and nobody waits for one. */
@@ -326,13 +322,9 @@ TEST(a_world_that_is_created_once_is_the_only_one_of_its_name)
     struct cluster c;
     cluster_master(&c);
     for (uint32_t i = 0; i < 2; i++) {
-        pcclCommCreateParamsEx_t params = {.size = sizeof params, .master_address = c.address, .world = "w", .world_size = 2, .rank = i,
-                                           .loss_rule = PCCL_LOSS_SHRINK, .once = true};
-        EXPECT_EQ(pcclCreateCommunicatorEx(&params, &c.peer[i].comm), pcclSuccess);
-        c.peer[i].cluster = &c;
-        c.peer[i].index = (int)i;
+        cluster_create_ex(&c, (int)i, (pcclCommCreateParamsEx_t){.world = "w", .world_size = 2, .rank = i,
+                                                                 .loss_rule = PCCL_LOSS_SHRINK, .once = true});
     }
-    c.count = 2;
     cluster_run(&c, connect_only_once, NULL);
     cluster_stop(&c);
 }
@@ -385,9 +377,7 @@ TEST(a_world_that_is_not_there_is_not_joined)
     struct cluster c;
     pcclErrorInfo_t error;
     cluster_master(&c);
-    pcclCommCreateParamsEx_t params = {.size = sizeof params, .master_address = c.address, .world = "w", .world_size = 2, .join = true};
-    EXPECT_EQ(pcclCreateCommunicatorEx(&params, &c.peer[0].comm), pcclSuccess);
-    c.count = 1;
+    cluster_create_ex(&c, 0, (pcclCommCreateParamsEx_t){.world = "w", .world_size = 2, .join = true});
     EXPECT_EQ(pcclConnect(c.peer[0].comm), pcclMasterConnectionFailed);
     EXPECT_EQ(pcclGetLastErrorInfo(&error), pcclSuccess);
     EXPECT(error.cause == pcclCauseNoWorld && error.error_class == pcclClassRejoin);

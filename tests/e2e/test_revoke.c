@@ -96,14 +96,10 @@ TEST(a_world_with_a_size_ends_too_whatever_its_rule_and_can_be_created_again)
     struct cluster c;
     cluster_master(&c);
     for (int i = 0; i < 3; i++) {
-        pcclCommCreateParamsEx_t params = {.size = sizeof params, .master_address = c.address, .world = "w", .world_size = 3,
-                                           .rank = (uint32_t)i, .loss_rule = PCCL_LOSS_SHRINK};
-        EXPECT_EQ(pcclCreateCommunicatorEx(&params, &c.peer[i].comm), pcclSuccess);
+        cluster_create_ex(&c, i, (pcclCommCreateParamsEx_t){.world = "w", .world_size = 3, .rank = (uint32_t)i,
+                                                            .loss_rule = PCCL_LOSS_SHRINK});
         EXPECT_EQ(pcclRevoke(c.peer[i].comm), pcclInvalidUsage); /* there is nothing to end yet */
-        c.peer[i].cluster = &c;
-        c.peer[i].index = i;
     }
-    c.count = 3;
     for (int round = 0; round < 3; round++) {
         struct end end[3] = {{0}};
         cluster_run(&c, connect_alone, NULL);
@@ -136,12 +132,8 @@ TEST(a_connect_that_waits_for_others_returns_when_its_program_revokes)
     struct end end = {0};
     cluster_master(&c);
     for (int i = 0; i < 2; i++) {
-        pcclCommCreateParamsEx_t params = {.size = sizeof params, .master_address = c.address, .world = "w", .world_size = 2};
-        EXPECT_EQ(pcclCreateCommunicatorEx(&params, &c.peer[i].comm), pcclSuccess);
-        c.peer[i].cluster = &c;
-        c.peer[i].index = i;
+        cluster_create_ex(&c, i, (pcclCommCreateParamsEx_t){.world = "w", .world_size = 2});
     }
-    c.count = 2;
     cluster_run(&c, connect_or_revoke, &end);
     EXPECT_EQ(end.result, pcclMasterConnectionFailed);
     EXPECT_EQ(end.error.cause, pcclCauseLeft);

@@ -13,15 +13,6 @@ static pcclCommCreateParamsEx_t params_of(const struct cluster *c, const char *w
     return (pcclCommCreateParamsEx_t){.size = sizeof(pcclCommCreateParamsEx_t), .master_address = c->address, .world = world};
 }
 
-static void world_create(struct cluster *c, int index, const char *world)
-{
-    pcclCommCreateParamsEx_t params = params_of(c, world);
-    EXPECT_EQ(pcclCreateCommunicatorEx(&params, &c->peer[index].comm), pcclSuccess);
-    c->peer[index].cluster = c;
-    c->peer[index].index = index;
-    c->count = index + 1;
-}
-
 /* Peers 0 and 1 in one world, 2 to 4 in another: all sum up what they are. */
 static void join_and_reduce(struct cluster_peer *p, void *context)
 {
@@ -55,7 +46,7 @@ TEST(worlds_of_one_master_have_their_own_sizes_operations_and_votes)
     struct cluster c;
     cluster_master(&c);
     for (int i = 0; i < 5; i++) {
-        world_create(&c, i, i < 2 ? "left" : "right");
+        cluster_create_ex(&c, i, params_of(&c, i < 2 ? "left" : "right"));
     }
     cluster_run(&c, join_and_reduce, NULL);
     cluster_run(&c, update_if_left, NULL); /* nobody of the other world is asked */
@@ -66,9 +57,9 @@ TEST(a_world_without_a_name_is_the_default_one)
 {
     struct cluster c;
     cluster_master(&c);
-    world_create(&c, 0, NULL);
+    cluster_create_ex(&c, 0, params_of(&c, NULL));
     EXPECT_EQ(cluster_join(c.peer[0].comm, 1), pcclSuccess);
-    world_create(&c, 1, "elsewhere");
+    cluster_create_ex(&c, 1, params_of(&c, "elsewhere"));
     EXPECT_EQ(cluster_join(c.peer[1].comm, 1), pcclSuccess); /* at once: it is the first there */
     bool pending = true;
     EXPECT_EQ(pcclArePeersPending(c.peer[0].comm, &pending), pcclSuccess);
@@ -81,7 +72,7 @@ TEST(a_name_can_be_used_again_when_its_world_has_ended)
     struct cluster c;
     cluster_master(&c);
     for (int round = 0; round < 3; round++) {
-        world_create(&c, 0, "again");
+        cluster_create_ex(&c, 0, params_of(&c, "again"));
         EXPECT_EQ(cluster_join(c.peer[0].comm, 1), pcclSuccess);
         EXPECT_EQ(pcclDestroyCommunicator(c.peer[0].comm), pcclSuccess);
         c.peer[0].comm = NULL;

@@ -6,6 +6,7 @@
 #ifndef PCCL_TESTS_SPAWN_H
 #define PCCL_TESTS_SPAWN_H
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
@@ -164,6 +165,20 @@ static inline long program_resident(const struct program *p)
         fclose(f);
     }
     return resident * sysconf(_SC_PAGESIZE);
+}
+
+/* Entries of a folder of /proc, such as /proc/self/fd, with those that are always there; 0: there is no such folder. */
+static inline long spawn_entries(const char *path)
+{
+    long n = 0;
+    DIR *d = opendir(path);
+    while (d != NULL && readdir(d) != NULL) {
+        n++;
+    }
+    if (d != NULL) {
+        closedir(d);
+    }
+    return n;
 }
 
 /* Starts ccoip_master with the arguments after `p`, up to a null; returns its port, 0 if it does not listen. */

@@ -3,11 +3,11 @@
 #define _GNU_SOURCE
 #include "tests/testing.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 
 #include "net/shm_ring.h"
 #include "tests/e2e/cluster.h"
+#include "tests/spawn.h"
 
 enum { COUNT = 300000, TRIES = 50, POOL = 2 };
 
@@ -116,17 +116,6 @@ static int mappings(uint32_t scribble)
     }
     fclose(f);
     return found;
-}
-
-static int descriptors(void)
-{
-    int count = 0;
-    DIR *d = opendir("/proc/self/fd");
-    while (readdir(d) != NULL) {
-        count++;
-    }
-    closedir(d);
-    return count;
 }
 
 static void start_sharing(struct cluster *c, int count)
@@ -253,16 +242,16 @@ TEST(memory_and_descriptors_stay_flat_when_peers_come_and_go)
 {
     struct cluster c;
     int failures = TRIES;
-    int before = descriptors();
+    long before = spawn_entries("/proc/self/fd");
     start_sharing(&c, 3);
     cluster_run(&c, reduce, &failures);
-    int most = descriptors();
+    long most = spawn_entries("/proc/self/fd");
     for (int round = 0; round < 5; round++) {
         cluster_run(&c, leave_and_join, &failures);
         EXPECT(mappings(0) <= 3 * 2 * POOL);
     }
-    EXPECT(descriptors() <= most);
+    EXPECT(spawn_entries("/proc/self/fd") <= most);
     cluster_stop(&c);
-    EXPECT_EQ(descriptors(), before);
+    EXPECT_EQ(spawn_entries("/proc/self/fd"), before);
     EXPECT_EQ(mappings(0), 0);
 }

@@ -3,8 +3,6 @@
 #define _GNU_SOURCE
 #include "tests/testing.h"
 
-#include <dirent.h>
-
 #include "tests/fault/peer_calls.h"
 
 enum { OPS = 64, BULK = 8, BULK_COUNT = 1 << 20 };
@@ -128,19 +126,6 @@ TEST(bulk_retry_returns_success_only_if_every_operation_is_complete)
 
 /* ---- Nothing grows (R26) --------------------------------------------------------------------------------------------- */
 
-static int64_t open_descriptors(void)
-{
-    DIR *d = opendir("/proc/self/fd");
-    int64_t n = 0;
-    while (d != NULL && readdir(d) != NULL) {
-        n++;
-    }
-    if (d != NULL) {
-        closedir(d);
-    }
-    return n;
-}
-
 struct series {
     uint64_t first_tag;
     int rounds;
@@ -170,7 +155,7 @@ static void many_reduces(struct peer *self, const void *argument, struct reply *
         }
     }
     reply->value[0] = peer_resident();
-    reply->value[1] = open_descriptors();
+    reply->value[1] = spawn_entries("/proc/self/fd");
 }
 
 TEST(memory_and_descriptors_stay_flat_over_a_hundred_thousand_reduces_with_fresh_tags)

@@ -7,7 +7,6 @@
  * Exit status: 0 after q or d; 4 after a finding that it cannot go on from.
  * SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
-#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -21,6 +20,7 @@
 #include "chaos_member.h"
 #include "say.h"
 #include "tests/chaos/dice.h"
+#include "tests/spawn.h"
 
 enum { LOOK_MS = 40, WAITS = 64, MEMBERS = 64, REJOIN_PAUSE_MS = 60, LOG_DESCRIPTOR = 4 };
 
@@ -215,23 +215,10 @@ static void end(struct host *h)
     }
 }
 
-static int descriptors(void)
-{
-    int count = 0;
-    DIR *d = opendir("/proc/self/fd");
-    while (d != NULL && readdir(d) != NULL) {
-        count++;
-    }
-    if (d != NULL) {
-        closedir(d);
-    }
-    return count;
-}
-
 int main(int argc, char **argv)
 {
     static struct host h;
-    int began = descriptors();
+    long began = spawn_entries("/proc/self/fd");
     if (argc != 4 || pcclInit() != pcclSuccess) {
         return 2;
     }
@@ -243,8 +230,8 @@ int main(int argc, char **argv)
     begin(&h, atoi(argv[2]), argv[3]);
     listen_to_runner(&h);
     end(&h);
-    if (descriptors() != began) {
-        say_finding("%d descriptors are open, %d were at the beginning", descriptors(), began);
+    if (spawn_entries("/proc/self/fd") != began) {
+        say_finding("%ld descriptors are open, %ld were at the beginning", spawn_entries("/proc/self/fd"), began);
     }
     if (h.destroyed) {
         _exit(0); /* the threads of members were ended wherever they were, with what they had allocated */

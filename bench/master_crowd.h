@@ -48,7 +48,7 @@ struct crowd {
     size_t queue_at, queue_used, queue_capacity;
     uint64_t durable[CONTROL_MOST];
     uint32_t durable_count;
-    size_t table_bytes, table_most;
+    size_t table_bytes;
     uint32_t out_most;
     /* of the phase under way */
     uint64_t taken, sent;
@@ -284,7 +284,6 @@ static void grow(struct crowd *b, const struct master_event *e)
         size_t *given = crowd_memory(want.bytes + 64); /* how many bytes it is stands in front */
         *given = want.bytes;
         b->table_bytes += want.bytes;
-        b->table_most = b->table_bytes > b->table_most ? b->table_bytes : b->table_most;
         unsigned char *old = master_grow(b->master, &want, (unsigned char *)given + 64);
         if (old != NULL) {
             b->table_bytes -= *(size_t *)(void *)(old - 64);

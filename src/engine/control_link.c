@@ -17,6 +17,9 @@
 #define CONTROL_SPARE_NS INT64_C(500000000) /* of a link that the view does without */
 #define CONTROL_SPARE_MOST_NS INT64_C(30000000000)
 
+#define CONTROL_SHARE_NS INT64_C(10000000)
+#define CONTROL_SHARE_MOST_NS INT64_C(1000000000)
+
 enum { CONTROL_SHARE_AFTER = 16 }; /* frames of the dialling end: memory is for links that are used */
 
 void controls_init(struct comm *c)
@@ -167,6 +170,8 @@ void control_up(struct link *l, struct conn *conn, uint64_t number, struct comm_
     l->control.conn = conn_ref(conn);
     l->control.number = number;
     l->control.sent = 0;
+    l->control.share_at = 0;
+    l->control.share_ns = CONTROL_SHARE_NS;
     l->control.missing_since = CLOCK_NEVER;
     l->control.retry_ns = CONTROL_RETRY_NS;
     bundle_retry_now(l);
@@ -199,12 +204,20 @@ bool control_may_share(const struct link *l, uint64_t number)
     return l->control.conn != NULL && l->control.number == number;
 }
 
-void control_share(struct link *l, struct conn *conn, bool first)
+bool control_share(struct link *l, const struct transport *t, bool first)
 {
-    struct transport t;
-    conn_give_transport(conn, &t);
-    pccl_status st = conn_share(l->control.conn, &t, first);
-    (void)st; /* it stays with its socket */
+    return conn_share(l->control.conn, t, first) == PCCL_OK; /* else it stays with its socket */
+}
+
+/* Among many the other end may have had no room for one more greeting: again, later and later, then no more. */
+static void control_share_later(struct link *l)
+{
+    if (l->control.share_ns <= CONTROL_SHARE_MOST_NS) {
+        l->control.share_at = clock_now_ns() + l->control.share_ns;
+        l->control.share_ns *= 2;
+        l->control.sent = CONTROL_SHARE_AFTER;
+        engine_arm(l->comm->engine, l->control.share_at);
+    }
 }
 
 static void control_share_dialled(struct dial *d, struct conn *conn, uint64_t stale_view, struct comm_after *after)
@@ -212,18 +225,22 @@ static void control_share_dialled(struct dial *d, struct conn *conn, uint64_t st
     struct link *l = d->user;
     (void)stale_view;
     (void)after;
+    struct transport t;
     l->control.share_dial = NULL;
-    if (conn != NULL && control_may_share(l, d->hello.number)) {
-        control_share(l, conn, true);
-    } else {
+    if (!control_may_share(l, d->hello.number)) {
         conn_unref(conn);
+        engine_arm(l->comm->engine, 0); /* there may be another one by now, which waits for this dial to be over */
+    } else if (conn == NULL) {
+        control_share_later(l);
+    } else {
+        conn_give_transport(conn, &t);
+        (void)control_share(l, &t, true);
     }
 }
 
-/* Once for each connection: what fails is left to its socket. */
-static void control_share_dial(struct link *l)
+static void control_share_dial(struct link *l, int64_t now)
 {
-    if (l->control.conn == NULL || l->control.sent != CONTROL_SHARE_AFTER || l->control.share_dial != NULL ||
+    if (l->control.conn == NULL || l->control.sent != CONTROL_SHARE_AFTER || l->control.share_dial != NULL || l->control.share_at > now ||
         !link_shares(l, l->control.distrusted)) {
         return;
     }
@@ -280,6 +297,7 @@ int64_t control_tick(struct link *l, int64_t now, struct comm_after *after)
             next = l->control.retry_at < next ? l->control.retry_at : next;
         }
     }
-    control_share_dial(l);
-    return next;
+    control_share_dial(l, now);
+    bool later = l->control.sent == CONTROL_SHARE_AFTER && l->control.share_at > now && l->control.share_at < next;
+    return later ? l->control.share_at : next;
 }

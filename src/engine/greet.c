@@ -139,6 +139,14 @@ static void greet_hand_over(struct comm *c, struct greeting *g, struct comm_afte
     if (m->kind == LINK_CONTROL) {
         greet_name(g->engine, conn, &ack);
     }
+    if (m->kind == LINK_SHARE) { /* the dialler moves as soon as it is told so */
+        struct transport t = conn->transport;
+        if (control_share(l, &t, false)) {
+            greet_say(conn, g->run, &ack);
+        }
+        conn_give_transport(conn, &t); /* which is the link's now, or closed */
+        return;
+    }
     greet_say(conn, g->run, &ack);
     switch ((enum link_kind)m->kind) {
     case LINK_CONTROL:
@@ -154,7 +162,6 @@ static void greet_hand_over(struct comm *c, struct greeting *g, struct comm_afte
         probe_adopt(c, conn);
         break;
     case LINK_SHARE:
-        control_share(l, conn, false);
         break;
     }
 }

@@ -66,6 +66,9 @@ void lane_unmask(struct lane *lane)
         }
         lane_let(lane);
         lane_held = held;
+        if (atomic_load(&lane->inbox_full)) { /* who left an order met us here, and left it to us */
+            loop_wake(&lane->loop);
+        }
         if (!lane_show(lane)) { /* else the poller met us here, and left it to us to show the lane */
             break;
         }

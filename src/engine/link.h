@@ -36,6 +36,7 @@ struct link_control {
     uint64_t number;          /* of the connection: what its dialler calls it */
     uint32_t sent;            /* frames of this end on it, counted until it is to share memory */
     struct dial *share_dial;
+    int64_t share_at, share_ns; /* not before; how long after a failure */
     uint64_t distrusted[2];   /* the Unix socket whose memory broke it: TCP from then on */
 };
 
@@ -98,9 +99,9 @@ void controls_forget_foreign(struct comm *c);
 void control_init(struct link *l, int64_t now);
 /* A connection has been accepted or dialled and both ends have agreed.  Takes `conn`. */
 void control_up(struct link *l, struct conn *conn, uint64_t number, struct comm_after *after);
-/* Memory for it has been accepted: whether it is for the present connection; takes `conn`, which brings it. */
+/* Memory for it has come: whether it is for the present connection; takes its transport, false: it could not be shared. */
 bool control_may_share(const struct link *l, uint64_t number);
-void control_share(struct link *l, struct conn *conn, bool first);
+bool control_share(struct link *l, const struct transport *t, bool first);
 /* Says something to the peer, if the link is there. */
 void control_send(struct link *l, const void *bytes, size_t size, const void *data, size_t data_size, struct comm_after *after);
 /* The session gives it up. */

@@ -29,7 +29,7 @@ struct carry {
 /* Takes the transport, which is closed if that fails, and watches it. */
 struct carry *carry_new(const struct transport *t, struct loop *loop, void (*told)(struct carry *), void *user);
 void carry_free(struct carry *y); /* no longer watched */
-void carry_unwatch(struct carry *y);
+void carry_unwatch(struct carry *y); /* may be repeated */
 
 /* The sender's: so many bytes are before the memory's turn; what carries the next of *left, and how many of them at most; so many
  * have gone. */

@@ -348,7 +348,13 @@ static void conn_told(struct carry *y)
         conn_flush(c);
     }
     if (y->ended && !y->in) {
-        conn_shutdown(c);
+        pthread_mutex_lock(&c->lock);
+        bool moved = y->out;
+        pthread_mutex_unlock(&c->lock);
+        carry_unwatch(y);
+        if (moved) {
+            conn_shutdown(c);
+        } /* else the other end has given it up before it said anything: the socket goes on */
     } else if (y->in && (y->ended || carry_has(y))) {
         c->source.ready(&c->source, EPOLLIN);
     }

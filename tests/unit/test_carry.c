@@ -172,6 +172,31 @@ TEST(what_was_said_before_the_end_is_heard_then_the_end)
     end_fini(&e[1]);
 }
 
+/* It waited too long for the answer, which was on its way: it goes on by the socket, and so must this end. */
+TEST(memory_that_the_other_end_has_given_up_before_a_word_is_nothing_lost)
+{
+    struct end e[2];
+    struct transport t[2];
+    ends_init(e);
+    memory_init(t);
+    EXPECT_EQ(conn_share(e[1].conn, &t[1], false), PCCL_OK);
+    t[0].ops->close(&t[0]);
+    say(&e[1], 5);
+    for (int i = 0; i < 10; i++) {
+        loop_poll(&e[1].loop, 0);
+    }
+    say(&e[0], 3);
+    say(&e[1], 7);
+    conn_flush(e[0].conn);
+    conn_flush(e[1].conn);
+    poll_both(e, 1);
+    EXPECT(e[0].over == PCCL_ERR_AGAIN && e[1].over == PCCL_ERR_AGAIN);
+    EXPECT(e[0].heard == 2 && e[1].heard == 1 && e[0].wrong + e[1].wrong == 0);
+    EXPECT(!conn_shares(e[0].conn) && !conn_shares(e[1].conn));
+    end_fini(&e[0]);
+    end_fini(&e[1]);
+}
+
 /* ---- Ends that sleep -------------------------------------------------------------------------------------------------- */
 
 struct sleeper {

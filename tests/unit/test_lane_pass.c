@@ -327,3 +327,44 @@ TEST(an_operation_does_not_go_on_over_another_connection)
     lane_release(b.lane, false);
     bench_stop(&b);
 }
+
+/* ---- Putting rings to rest -------------------------------------------------------------------------------------------- */
+
+struct resting {
+    struct polled polled;
+    struct bench *bench;
+};
+
+static bool never(struct polled *p)
+{
+    (void)p;
+    return false;
+}
+
+/* Somebody who gives the lane back meets its holder here, and leaves his order to him: nothing else wakes the poller. */
+static bool rest_and_post(struct polled *p)
+{
+    struct bench *b = LIST_ENTRY(p, struct resting, polled)->bench;
+    EXPECT(lane_post(b->lane, &(struct lane_order){.kind = LANE_DROP, .comm = &b->comm, .done = &b->done}));
+    return true;
+}
+
+TEST(an_order_that_is_left_to_whoever_puts_rings_to_rest_is_carried_out)
+{
+    struct bench b;
+    bench_start(&b);
+    struct resting r = {.polled = {.look = never, .rest = rest_and_post}, .bench = &b};
+    b.posted = true;
+    list_init(&r.polled.all);
+    EXPECT_EQ(loop_add(&b.poller, &b.lane->outer, EPOLLIN, NULL), PCCL_OK);
+    EXPECT(lane_try(b.lane));
+    loop_look_at(&b.lane->loop, &r.polled);
+    lane_let(b.lane);
+    lane_unmask(b.lane);
+    for (int i = 0; i < 10 && b.done.left > 0; i++) {
+        loop_poll(&b.poller, 0);
+    }
+    EXPECT_EQ(b.done.left, 0);
+    EXPECT(!atomic_load(&b.lane->inbox_full));
+    bench_stop(&b);
+}

@@ -146,10 +146,12 @@ static void init_segment(struct exec *x, const struct plan_segment *s)
         case STEP_SEND:
             x->unsent += frames;
             if (j < leading) {
-                PCCL_ASSERT(p->lead_end == 0); /* one segment per rank begins with the input */
-                p->lead_next = first;
+                uint32_t phase = step->kind == STEP_SEND ? 1 : 0;
+                bool behind = p->lead_end > 0; /* segments that begin with the input lie one behind the other */
+                PCCL_ASSERT(!behind || (p->lead_phase == phase && first / x->lanes == (p->lead_end - 1 - x->lane) / x->lanes + 1));
+                p->lead_next = behind ? p->lead_next : first;
                 p->lead_end = s->frame + s->frames;
-                p->lead_phase = step->kind == STEP_SEND ? 1 : 0;
+                p->lead_phase = phase;
             } else {
                 p->queue[step->kind == STEP_SEND ? 1 : 0].tail += frames;
             }
@@ -157,10 +159,11 @@ static void init_segment(struct exec *x, const struct plan_segment *s)
         case STEP_FOLD:
             if (step->rank != x->plan->params.rank) {
                 bool in_place = first_fold && x->numeric->plain;
-                PCCL_ASSERT(p->expected == 0 || (in_place && p->in_place)); /* staged: from one segment only */
+                bool more = p->expected > 0; /* what is staged lies one behind the other */
+                PCCL_ASSERT(!more || (p->in_place == in_place && (in_place || p->fold_first + p->expected * x->lanes == first)));
                 p->in_place = in_place;
+                p->fold_first = more ? p->fold_first : first;
                 p->expected += frames;
-                p->fold_first = first;
             }
             x->fold_first = first;
             first_fold = false;
@@ -241,7 +244,7 @@ void exec_init(struct exec *x, const struct exec_config *c, void *arena)
     x->oldest = c->lane;
     PCCL_ASSERT(c->lane < c->lanes && c->plan->frame_count < UINT32_MAX - (EXEC_ACCS + 1) * c->lanes);
     bool sums = plan_kind_sums((uint8_t)c->plan->params.kind);
-    bool partial = c->plan->params.algorithm == PLAN_RING || c->plan->params.algorithm == PLAN_TREE;
+    bool partial = plan_sends_sums(c->plan->params.algorithm);
     PCCL_ASSERT(sums ? c->numeric->plain || !partial : x->direct_bytes);
     PCCL_ASSERT(c->room->slot_bytes >= l.wire_bytes && (x->direct_bytes || c->pool != NULL));
     PCCL_ASSERT(2 * c->plan->params.world < UINT16_MAX);
@@ -377,23 +380,4 @@ uint32_t exec_touched(struct exec *x)
     uint32_t rank = x->touched[--x->touched_count];
     x->peers[rank].touched = false;
     return rank;
-}
-
-void exec_edges(const struct plan *plan, uint64_t *folding_senders, uint64_t *all_edges)
-{
-    size_t words = (plan->params.world + 63) / 64;
-    memset(folding_senders, 0, words * sizeof(uint64_t));
-    memset(all_edges, 0, words * sizeof(uint64_t));
-    for (uint32_t i = 0; i < plan->segment_count; i++) {
-        const struct plan_segment *s = &plan->segments[i];
-        for (uint32_t j = s->step; s->frames > 0 && j < s->step + s->steps; j++) {
-            const struct plan_step *step = &plan->steps[j];
-            uint64_t bit = UINT64_C(1) << (step->rank % 64);
-            if (step->kind == STEP_FINISH || step->kind == STEP_COPY || step->rank == plan->params.rank) {
-                continue;
-            }
-            all_edges[step->rank / 64] |= bit;
-            folding_senders[step->rank / 64] |= step->kind == STEP_FOLD ? bit : 0;
-        }
-    }
 }

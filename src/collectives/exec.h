@@ -172,8 +172,4 @@ uint32_t exec_touched(struct exec *x);
 /* Whether a PULL for this rank would give a frame now. */
 bool exec_has_frame(const struct exec *x, uint32_t rank);
 
-/* Ranks that send contributions to this rank under the plan (each gets `window` grants in READY), and those it shares any
- * edge with: bit r of the caller's bit sets (world bits). */
-void exec_edges(const struct plan *plan, uint64_t *folding_senders, uint64_t *all_edges);
-
 #endif

@@ -65,6 +65,15 @@ struct plan_segment *plan_add_segment(struct plan *plan, size_t in, size_t out, 
     return s;
 }
 
+uint32_t plan_power(uint32_t world)
+{
+    uint32_t power = 1;
+    while (power <= world / 2) {
+        power *= 2;
+    }
+    return power;
+}
+
 uint32_t plan_shown(const struct plan_params *q, uint32_t rank)
 {
     return q->shown != NULL ? q->shown[rank] : rank;
@@ -97,7 +106,7 @@ void plan_add_step(struct plan *plan, uint32_t segment, enum step_kind kind, uin
 size_t plan_largest(const struct plan_params *q)
 {
     bool cut = (q->algorithm == PLAN_DIRECT || q->algorithm == PLAN_RING) && q->kind != PLAN_REDUCE;
-    size_t parts = cut ? q->world : 1, most = 0;
+    size_t parts = cut ? q->world : q->algorithm == PLAN_HALVING ? plan_power(q->world) : 1, most = 0;
     if (q->algorithm == PLAN_PAIRWISE) {
         return SIZE_MAX;
     }

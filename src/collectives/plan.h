@@ -36,6 +36,7 @@ enum plan_algorithm {
     PLAN_CHAIN = 4,    /* chain.c */
     PLAN_BRUCK = 5,    /* bruck.c */
     PLAN_PAIRWISE = 6, /* pairwise.c */
+    PLAN_HALVING = 7,  /* halving.c */
     PLAN_ALGORITHMS,
 };
 enum { PLAN_RING_LEAST = 3 }; /* of two members a ring is no other plan than direct */
@@ -82,9 +83,21 @@ struct plan {
 /* Whether the algorithm has a plan for the kind. */
 bool plan_offers(enum plan_kind kind, enum plan_algorithm algorithm);
 
+/* Whether it sends parts of a sum on as they are: for plain types only. */
+static inline bool plan_sends_sums(enum plan_algorithm algorithm)
+{
+    return algorithm == PLAN_RING || algorithm == PLAN_TREE || algorithm == PLAN_HALVING;
+}
+
 /* Worst case storage for a world size. */
 uint32_t plan_max_segments(enum plan_algorithm algorithm, uint32_t world);
 uint32_t plan_max_steps(enum plan_algorithm algorithm, uint32_t world);
+
+/* Whether two ranks exchange anything under the algorithm, empty parts counted; of a ring or chain, whose order is not known
+ * here, true for any two. */
+bool plan_partners(enum plan_algorithm algorithm, uint32_t world, uint32_t root, uint32_t a, uint32_t b);
+/* How many others give this rank something to fold.  Looks at kind, algorithm, world, rank and root only. */
+uint32_t plan_senders(const struct plan_params *params);
 
 /* Makes the plan of one rank into the caller's storage (`segments`, `steps` of at least the sizes above). */
 void plan_make(struct plan *plan, const struct plan_params *params, struct plan_segment *segments,
@@ -98,6 +111,7 @@ void plan_make_tree(struct plan *plan);
 void plan_make_chain(struct plan *plan);
 void plan_make_bruck(struct plan *plan);
 void plan_make_pairwise(struct plan *plan);
+void plan_make_halving(struct plan *plan);
 
 /* For them: cuts [0, count) into `parts` segments (weights null: equal), at the same place in input and output; makes a segment of each
  * rank's part instead; opens the program of a segment; appends a step to the segment opened last. */
@@ -105,6 +119,8 @@ void plan_cut(struct plan *plan, uint32_t parts, const uint32_t *weights);
 void plan_parts(struct plan *plan);
 /* One more segment, its frames behind those of the others. */
 struct plan_segment *plan_add_segment(struct plan *plan, size_t in, size_t out, size_t count);
+/* The largest power of two that is not above `world`. */
+uint32_t plan_power(uint32_t world);
 /* As what the lists count a rank. */
 uint32_t plan_shown(const struct plan_params *params, uint32_t rank);
 void plan_begin_segment(struct plan *plan, uint32_t segment);

@@ -21,7 +21,7 @@ static uint32_t rounds_of(uint32_t world)
 bool plan_offers(enum plan_kind kind, enum plan_algorithm algorithm)
 {
     static const uint8_t offers[PLAN_KINDS] = {
-        [PLAN_ALL_REDUCE] = 1 << PLAN_TINY | 1 << PLAN_DIRECT | 1 << PLAN_RING | 1 << PLAN_TREE,
+        [PLAN_ALL_REDUCE] = 1 << PLAN_TINY | 1 << PLAN_DIRECT | 1 << PLAN_RING | 1 << PLAN_TREE | 1 << PLAN_HALVING,
         [PLAN_REDUCE_SCATTER] = 1 << PLAN_DIRECT,
         [PLAN_ALL_GATHER] = 1 << PLAN_DIRECT | 1 << PLAN_RING | 1 << PLAN_BRUCK,
         [PLAN_BROADCAST] = 1 << PLAN_DIRECT | 1 << PLAN_TREE | 1 << PLAN_CHAIN,
@@ -63,6 +63,8 @@ uint32_t plan_max_steps(enum plan_algorithm algorithm, uint32_t world)
     case PLAN_BRUCK:
     case PLAN_PAIRWISE:
         return 2 * world;
+    case PLAN_HALVING: /* folds and sends, the own fold, one rank beyond, give and recv */
+        return plan_power(world) * (2 * rounds_of(world) + 5);
     case PLAN_ALGORITHMS:
         break;
     }
@@ -97,6 +99,9 @@ void plan_make(struct plan *plan, const struct plan_params *params, struct plan_
         break;
     case PLAN_PAIRWISE:
         plan_make_pairwise(plan);
+        break;
+    case PLAN_HALVING:
+        plan_make_halving(plan);
         break;
     case PLAN_ALGORITHMS:
         break;

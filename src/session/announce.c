@@ -32,13 +32,15 @@ void announce_eager(struct session *s, struct op *op, uint32_t rank, struct outb
     }
 }
 
-/* The ranks this operation exchanges data with: the neighbours for ring and chain, else all. */
+/* The ranks this operation exchanges data with: of small ones all. */
 bool announce_neighbour(const struct session *s, const struct op *op, uint32_t rank)
 {
-    const struct slot *c = &s->slots[op->slot];
-    bool round = c->run.plan.algorithm == PLAN_RING || c->run.plan.algorithm == PLAN_CHAIN;
-    if (op->eager || !round) {
+    const struct plan_params *plan = &s->slots[op->slot].run.plan;
+    if (op->eager) {
         return true;
+    }
+    if (plan->algorithm != PLAN_RING && plan->algorithm != PLAN_CHAIN) {
+        return plan_partners(plan->algorithm, s->view.world, plan->root, s->view.rank, rank);
     }
     uint32_t n = s->view.world, at = s->view.place;
     return s->view.ring[(at + 1) % n] == rank || s->view.ring[(at + n - 1) % n] == rank;

@@ -44,7 +44,7 @@ struct share { /* one rank's part of one operation */
     bool launched, stopped;
     struct plan plan;
     struct plan_segment segments[2 * MAX_RANKS];
-    struct plan_step steps[5 * MAX_RANKS];
+    struct plan_step steps[13 * MAX_RANKS]; /* of halving: the most that any has */
     size_t in_count, out_count, in_bytes, out_bytes;
     unsigned char *in, *in_copy, *out, *expected;
     bool in_place; /* in lies in out */
@@ -154,6 +154,28 @@ static void reduce_tree(const struct cluster *c, uint32_t o, unsigned char *out,
     free(child);
 }
 
+/* The sum that `rank` has of one range when it has folded those across all bits above `stop`. */
+static void reduce_halving(const struct cluster *c, uint32_t o, size_t in, unsigned char *out, size_t count, uint32_t rank, uint32_t stop)
+{
+    const struct numeric *n = &c->ops[o].numeric;
+    size_t offset = numeric_user_bytes(n, in), bytes = numeric_user_bytes(n, count);
+    const unsigned char *own = c->shares[rank][o].in_copy + offset;
+    uint32_t power = plan_power(c->world);
+    unsigned char *child = malloc(bytes + 1);
+    bool begun = rank + power < c->world;
+    if (begun) {
+        numeric_fold_plain(n, out, c->shares[rank + power][o].in_copy + offset, own, count);
+    } else {
+        memcpy(out, own, bytes);
+    }
+    for (uint32_t across = power / 2; across > stop; across /= 2) {
+        reduce_halving(c, o, in, child, count, rank ^ across, across);
+        numeric_fold_plain(n, out, begun ? out : child, begun ? child : own, count);
+        begun = true;
+    }
+    free(child);
+}
+
 static void expect_sum(struct cluster *c, uint32_t o, uint32_t r)
 {
     const struct operation *op = &c->ops[o];
@@ -165,6 +187,12 @@ static void expect_sum(struct cluster *c, uint32_t o, uint32_t r)
     }
     for (uint32_t s = 0; op->params.algorithm != PLAN_TREE && s < plan->segment_count; s++) {
         uint32_t chain[MAX_RANKS];
+        if (op->params.algorithm == PLAN_HALVING) {
+            unsigned char *sum = share->expected + numeric_user_bytes(&op->numeric, plan->segments[s].out);
+            reduce_halving(c, o, plan->segments[s].in, sum, plan->segments[s].count, s, 0);
+            numeric_finish_plain(&op->numeric, sum, plan->segments[s].count, c->world);
+            continue;
+        }
         for (uint32_t i = 0; i < c->world; i++) {
             bool ring = op->params.algorithm == PLAN_RING;
             chain[i] = ring ? op->ring[(s + 1 + i) % c->world] : i;
@@ -311,7 +339,7 @@ static void op_make(struct cluster *c, uint32_t o, const struct op_choice *choic
     struct operation *op = &c->ops[o];
     EXPECT(numeric_init(&op->numeric, choice->dtype, choice->op, choice->quant, choice->quant_dtype, kernels_get()));
     if (!op->numeric.plain) {
-        EXPECT(choice->algorithm != PLAN_RING || choice->kind == PLAN_ALL_GATHER);
+        EXPECT(!plan_sends_sums(choice->algorithm) || !plan_kind_sums((uint8_t)choice->kind));
     }
     op->params = (struct plan_params){.kind = choice->kind, .algorithm = choice->algorithm, .world = c->world, .count = choice->count,
                                       .root = draw(c, c->world), .lanes = c->lane_count};
@@ -338,9 +366,9 @@ static void op_make(struct cluster *c, uint32_t o, const struct op_choice *choic
 static bool op_possible(const struct op_choice *choice, const struct numeric *n)
 {
     bool sums = choice->kind == PLAN_ALL_REDUCE || choice->kind == PLAN_REDUCE_SCATTER;
-    bool partial = choice->algorithm == PLAN_RING || choice->algorithm == PLAN_TREE;
-    if (choice->kind == PLAN_ALL_REDUCE && choice->algorithm == PLAN_TREE) {
-        return false; /* not beside others: its staged sums wait for programs, see exec.h */
+    bool partial = plan_sends_sums(choice->algorithm);
+    if (choice->kind == PLAN_ALL_REDUCE && partial && choice->algorithm != PLAN_RING) {
+        return false; /* not beside others: their staged sums wait for programs, see exec.h */
     }
     return plan_offers(choice->kind, choice->algorithm) && (choice->kind == PLAN_ALL_REDUCE || choice->quant == QUANT_NONE) &&
            (!sums || !partial || n->plain);

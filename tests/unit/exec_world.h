@@ -159,7 +159,6 @@ static bool share_done(struct cluster *c, uint32_t r, uint32_t o)
 
 static bool try_launch(struct cluster *c, uint32_t r)
 {
-    uint64_t senders = 0, edges = 0;
     while (c->launches[r] < c->op_count && c->ops[c->order[r][c->launches[r]]].aborted) {
         c->launches[r]++; /* owed an error: never launched here */
     }
@@ -171,9 +170,7 @@ static bool try_launch(struct cluster *c, uint32_t r)
     uint32_t o = c->order[r][k];
     struct share *s = &c->shares[r][o];
     struct message ready = {.op = o, .ready = true};
-    exec_edges(&s->plan, &senders, &edges);
-    EXPECT((senders & ~edges) == 0 && (edges >> r & 1) == 0);
-    uint32_t count = (uint32_t)__builtin_popcountll(senders), want = draw(c, 4);
+    uint32_t count = plan_senders(&s->plan.params), want = draw(c, 4);
     for (uint32_t l = 0; l < c->lane_count; l++) {
         uint32_t got = room_reserve(&c->rooms[r][l], want * count), window = count > 0 ? got / count : 0;
         room_unreserve(&c->rooms[r][l], got - window * count);
@@ -189,12 +186,9 @@ static bool try_launch(struct cluster *c, uint32_t r)
     s->launched = true;
     c->launches[r]++;
     for (uint32_t t = 0; t < c->world; t++) {
-        if (edges >> t & 1) {
+        if (t != r && plan_partners(s->plan.params.algorithm, c->world, s->plan.params.root, r, t)) {
             struct message *m = message_new(0);
             *m = ready;
-            if (!(senders >> t & 1)) {
-                memset(m->credit, 0, sizeof(m->credit));
-            }
             channel_put(&c->control[r][t], m);
         }
     }

@@ -346,6 +346,28 @@ static void check_traffic(const struct world *w)
     EXPECT_EQ(sent, received);
 }
 
+/* What is known of a plan before it is made. */
+static void check_edges(const struct world *w)
+{
+    for (uint32_t r = 0; r < w->params.world; r++) {
+        const struct plan *p = &w->plans[r];
+        uint64_t senders[MAX_WORLD / 64] = {0};
+        uint32_t count = 0;
+        for (uint32_t i = 0; i < p->step_count; i++) {
+            const struct plan_step *s = &p->steps[i];
+            if (s->kind == STEP_FINISH || s->kind == STEP_COPY || s->rank == r) {
+                continue;
+            }
+            EXPECT(plan_partners(p->params.algorithm, p->params.world, p->params.root, r, s->rank));
+            senders[s->rank / 64] |= s->kind == STEP_FOLD ? UINT64_C(1) << s->rank % 64 : 0;
+        }
+        for (int i = 0; i < MAX_WORLD / 64; i++) {
+            count += (uint32_t)__builtin_popcountll(senders[i]);
+        }
+        EXPECT_EQ(count, plan_senders(&p->params));
+    }
+}
+
 static void check_made(struct world *w)
 {
     uint32_t segments = w->plans[0].segment_count;
@@ -357,6 +379,7 @@ static void check_made(struct world *w)
         check_coverage(w, r);
     }
     check_traffic(w);
+    check_edges(w);
     world_free(w);
 }
 

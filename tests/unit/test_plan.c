@@ -70,9 +70,10 @@ TEST(ring_gives_every_rank_every_contribution_once_in_any_order_of_the_ring)
     }
 }
 
-TEST(tiny_and_tree_give_every_rank_every_contribution_once)
+TEST(tiny_tree_and_halving_give_every_rank_every_contribution_once) /* halving in worlds that are no power of two as well */
 {
     for (uint32_t world = 2; world <= MAX_WORLD; world = next_world(world)) {
+        check_counts((struct plan_params){.algorithm = PLAN_HALVING, .world = world});
         check_counts((struct plan_params){.algorithm = PLAN_TINY, .world = world});
         check_counts((struct plan_params){.algorithm = PLAN_TREE, .world = world, .root = world / 3});
     }

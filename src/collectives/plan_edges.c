@@ -1,0 +1,60 @@
+/* plan_edges.c - who has to do with whom under a plan, before it is made: who is told of a launch, for how many room is reserved.
+ *
+ * Its one idea: it follows from the algorithm and the ranks alone, whatever the counts are; an edge over which nothing moves
+ * because a part is empty is one all the same, at both ends.  Invariant: no plan has a step with a rank that is no partner.
+ * SPDX-License-Identifier: MIT */
+#include "collectives/plan.h"
+
+static bool is_power(uint32_t n)
+{
+    return n != 0 && (n & (n - 1)) == 0;
+}
+
+bool plan_partners(enum plan_algorithm algorithm, uint32_t world, uint32_t root, uint32_t a, uint32_t b)
+{
+    uint32_t apart = a > b ? a - b : b - a, power = plan_power(world);
+    uint32_t x = (a + world - root) % world, y = (b + world - root) % world; /* behind the root */
+    switch ((int)algorithm) {
+    case PLAN_TREE:
+        return (x != 0 && (x & (x - 1)) == y) || (y != 0 && (y & (y - 1)) == x);
+    case PLAN_BRUCK:
+        return is_power(apart) || is_power(world - apart);
+    case PLAN_HALVING:
+        return a < power && b < power ? is_power(a ^ b) : apart == power;
+    default:
+        return a != b;
+    }
+}
+
+/* Of a power of two. */
+static uint32_t log_of(uint32_t power)
+{
+    return (uint32_t)__builtin_ctz(power);
+}
+
+static uint32_t children(uint32_t world, uint32_t behind)
+{
+    uint32_t n = 0;
+    for (uint32_t bit = 1; bit < world && (behind & bit) == 0; bit *= 2) {
+        n += behind + bit < world;
+    }
+    return n;
+}
+
+uint32_t plan_senders(const struct plan_params *q)
+{
+    uint32_t power = plan_power(q->world);
+    if (q->world < 2 || !plan_kind_sums((uint8_t)q->kind) || (q->kind == PLAN_REDUCE && q->rank != q->root)) {
+        return 0;
+    }
+    switch ((int)q->algorithm) {
+    case PLAN_RING:
+        return 1;
+    case PLAN_TREE:
+        return children(q->world, (q->rank + q->world - q->root) % q->world);
+    case PLAN_HALVING:
+        return q->rank < power ? log_of(power) + (q->rank + power < q->world) : 0;
+    default:
+        return q->world - 1;
+    }
+}

@@ -248,7 +248,7 @@ PCCL_EXPORT pcclResult_t pcclGetVersion(int *version_out);
 /* ---- Communicators ---------------------------------------------------------------------------------------------- */
 
 /* Makes a communicator; no network traffic.  `params` is copied; the caller owns *comm_out until
- * pcclDestroyCommunicator.  InvalidArgument: null pointer, unknown protocol, port 0. */
+ * pcclDestroyCommunicator.  InvalidArgument: null pointer, unknown protocol, port 0, a PCCL_ALGO that cannot be read (see pcclGetPlan). */
 PCCL_EXPORT pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params, pcclComm_t **comm_out);
 
 /* The same for a world with a name.  A world is a membership of its own: its peer groups, votes, sizes and newcomers are
@@ -571,6 +571,38 @@ typedef struct pcclTransport_t {
  * PCCL_SHM_DISABLE is 1 for one of them.  The first `capacity` of `*count_out` connections are written. */
 PCCL_EXPORT pcclResult_t pcclGetTransports(const pcclComm_t *communicator, pcclTransport_t *transports_out, size_t capacity,
                                            size_t *count_out);
+
+/* The collectives, for those who ask about them. */
+typedef enum pcclCollective_t {
+    pcclCollectiveAllReduce = 0,
+    pcclCollectiveReduceScatter = 1,
+    pcclCollectiveAllGather = 2,
+    pcclCollectiveBroadcast = 3,
+    pcclCollectiveScatter = 4,
+    pcclCollectiveAllToAll = 5,
+    pcclCollectiveReduce = 6,
+    pcclCollectiveGather = 7
+} pcclCollective_t;
+
+typedef struct pcclPlan_t {
+    const char *algorithm; /* "tiny", "direct", "ring", "halving", "tree", "chain", "bruck", "pairwise"; static */
+    double predicted_us;   /* from the last member's launch to the end; 0: no member has measured what messages cost */
+} pcclPlan_t;
+
+/* Stores by which algorithm an operation of these parameters would go now, and how long that should take: the least of what a
+ * cost model gives for each algorithm that the kind has, with the costs of a message, a byte and a sum that the members have measured at
+ * their start (the greatest of each; they travel with the membership, so that all choose alike).  `count` as the function of that
+ * collective has it, equal parts; `op` only of those that reduce.
+ *
+ * The variable PCCL_ALGO, read when a communicator is created, says which algorithms may be chosen, as NCCL_ALGO does: "ring,direct"
+ * (one of these), "^ring" (all others), "allreduce:ring,tiny;broadcast:tree" (by function: allreduce, reducescatter, allgather,
+ * broadcast, scatter, alltoall, reduce, gather).  A list without a function leaves a function alone that has none of its names; where
+ * none of those named can do what is asked (a sum of float16 or a quantised one by ring, halving or tree; anything but direct where two
+ * members have no link), the others are taken.  All members must have it alike: where they choose differently the call is
+ * InvalidArgument at all, with both algorithms in the text.
+ * InvalidArgument: null, unknown collective, type or operator, a count that no memory holds. */
+PCCL_EXPORT pcclResult_t pcclGetPlan(const pcclComm_t *communicator, pcclCollective_t collective, size_t count,
+                                     pcclDataType_t datatype, pcclRedOp_t op, pcclPlan_t *plan_out);
 
 /* ---- Collectives, in the order of issue ------------------------------------------------------------------------- */
 

@@ -231,6 +231,11 @@ static pcclResult_t communicator_new(const pcclCommCreateParamsEx_t *params, con
         return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "world_size %u, rank %u: %s", params->world_size, params->rank,
                         mistake);
     }
+    struct choose_wishes wishes;
+    rc = api_wishes(phase, &wishes);
+    if (rc != pcclSuccess) {
+        return rc;
+    }
     uint32_t pool = params->p2p_connection_pool_size == 0 ? 1 : params->p2p_connection_pool_size;
     struct comm_params p = {
         .master = api_address_in(&params->master_address),
@@ -241,6 +246,7 @@ static pcclResult_t communicator_new(const pcclCommCreateParamsEx_t *params, con
         .stall_ns = API_TIMEOUT_MS * CLOCK_MS,
         .master_loss_ns = API_TIMEOUT_MS * CLOCK_MS,
         .connect_ns = API_TIMEOUT_MS * CLOCK_MS,
+        .wishes = wishes,
     };
     memcpy(p.world, world, strlen(world));
     pcclComm_t *communicator = (pcclComm_t *)handle_take(HANDLE_COMM, sizeof *communicator);

@@ -69,6 +69,11 @@ struct api_reduce_where {
 pcclResult_t api_reduce_check(const struct api_reduce_where *at, const void *send, void *recv, const pcclReduceDescriptor_t *d,
                               struct comm_launch *out);
 
+/* ---- Algorithms: api_plan.c -------------------------------------------------------------------------------------------------------- */
+
+/* What PCCL_ALGO asks for. */
+pcclResult_t api_wishes(const char *phase, struct choose_wishes *out);
+
 /* ---- Operations: api_pending.c ----------------------------------------------------------------------------------------------------- */
 
 /* `info` may be null. */

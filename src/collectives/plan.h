@@ -28,17 +28,6 @@
 #include "core/part_lists.h"
 #include "core/plan_kind.h"
 
-enum plan_algorithm {
-    PLAN_TINY = 0,     /* tiny.c */
-    PLAN_DIRECT = 1,   /* direct.c */
-    PLAN_RING = 2,     /* ring.c */
-    PLAN_TREE = 3,     /* tree.c */
-    PLAN_CHAIN = 4,    /* chain.c */
-    PLAN_BRUCK = 5,    /* bruck.c */
-    PLAN_PAIRWISE = 6, /* pairwise.c */
-    PLAN_HALVING = 7,  /* halving.c */
-    PLAN_ALGORITHMS,
-};
 enum { PLAN_RING_LEAST = 3 }; /* of two members a ring is no other plan than direct */
 
 enum step_kind { STEP_FOLD, STEP_FINISH, STEP_GIVE, STEP_SEND, STEP_RECV, STEP_COPY };

@@ -1,4 +1,4 @@
-/* plan_kind.h - the collectives there are: what travels in an operation's parameters, and what plans are made for.
+/* plan_kind.h - the collectives there are, and the ways to do them: what travels in an operation's parameters, and what plans are made for.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_CORE_PLAN_KIND_H
 #define PCCL_CORE_PLAN_KIND_H
@@ -18,6 +18,25 @@ enum plan_kind {
     PLAN_GATHER = 7,         /* in of count; out at the root: everybody's, by rank */
     PLAN_KINDS,
 };
+
+/* How it is done; each has a file in collectives/. */
+enum plan_algorithm {
+    PLAN_TINY = 0,
+    PLAN_DIRECT = 1,
+    PLAN_RING = 2,
+    PLAN_TREE = 3,
+    PLAN_CHAIN = 4,
+    PLAN_BRUCK = 5,
+    PLAN_PAIRWISE = 6,
+    PLAN_HALVING = 7,
+    PLAN_ALGORITHMS,
+};
+
+static inline const char *plan_algorithm_name(uint8_t algorithm)
+{
+    static const char *const names[PLAN_ALGORITHMS] = {"tiny", "direct", "ring", "tree", "chain", "bruck", "pairwise", "halving"};
+    return algorithm < PLAN_ALGORITHMS ? names[algorithm] : "?";
+}
 
 static inline bool plan_kind_sums(uint8_t kind)
 {

@@ -65,6 +65,7 @@ struct comm_params {
     uint32_t group;
     uint16_t lanes;
     int64_t stall_ns, master_loss_ns, connect_ns, vote_ns, operation_ns; /* 0: none (vote, operation) */
+    struct choose_wishes wishes; /* PCCL_ALGO */
 };
 
 /* The program's calls and what they wait for.  Written by comm_calls.c; all but `inside` with comm.lock. */

@@ -19,6 +19,7 @@
 #include "net/sock.h"
 #include "engine/comm.h"
 #include "engine/link.h"
+#include "engine/measure.h"
 
 enum { ENGINE_PORT = 48150, ENGINE_PORTS = 1000, ENGINE_ACCEPTS = 32 };
 
@@ -390,6 +391,9 @@ static void engine_stop(struct engine *e)
 static pccl_status engine_start(struct engine *e, struct err *err)
 {
     e->cores = engine_cores();
+    if (e->costs.message_ns == 0) {
+        e->costs = measure_costs();
+    }
     pccl_status st = loop_open(&e->service, err);
     if (st != PCCL_OK) {
         return st;

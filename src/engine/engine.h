@@ -43,6 +43,7 @@ struct engine {
     uint16_t port;
     uint32_t cores;
     int64_t spin_ns;        /* how long a call that waits looks before it sleeps; -1: learnt by each thread */
+    struct costs costs; /* measured at the first start */
     struct lane *lane[BOUNDS_LANES]; /* owned */
     atomic_uint lanes;
     struct poller poller[ENGINE_POLLERS];

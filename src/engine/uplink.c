@@ -6,6 +6,7 @@
 
 #include "core/clock.h"
 #include "net/addr.h"
+#include "net/sock.h"
 #include "engine/link.h"
 
 void uplink_init(struct comm *c)
@@ -118,7 +119,7 @@ static void uplink_dialled(struct dial *d, struct conn *conn, uint64_t stale_vie
     }
     c->master.conn = conn;
     c->master.met = DIAL_MET_STRANGER; /* until it says something that a master says */
-    comm_step(c, &(struct session_event){.kind = SESSION_MASTER_UP}, after);
+    comm_step(c, &(struct session_event){.kind = SESSION_MASTER_UP, .number = (uint64_t)sock_away_ns(conn->source.fd)}, after);
 }
 
 int64_t uplink_tick(struct comm *c, int64_t now, struct comm_after *after)

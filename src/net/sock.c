@@ -238,6 +238,15 @@ void sock_tune(int fd, int64_t timeout_ns)
     }
 }
 
+int64_t sock_away_ns(int fd)
+{
+    struct net_address local, remote;
+    struct tcp_info info = {.tcpi_rtt = 0};
+    socklen_t size = sizeof info;
+    bool here = sock_local(fd, &local) != PCCL_OK || sock_remote(fd, &remote) != PCCL_OK || addr_same_host(&local, &remote);
+    return here || getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 ? 0 : (int64_t)info.tcpi_rtt * 500; /* half, of microseconds */
+}
+
 void sock_tune_bulk(int fd)
 {
     sock_option(fd, SOL_SOCKET, SO_SNDBUF, 4 << 20);

@@ -40,6 +40,9 @@ pccl_status sock_remote(int fd, struct net_address *out) PCCL_MUST_CHECK;
  * in place of a default that paces (BBR halves loopback).  What the system refuses is left as it is. */
 void sock_tune(int fd, int64_t timeout_ns);
 
+/* One way to the other end of a connected TCP socket, as the kernel has measured it; 0: on this host, or not known. */
+int64_t sock_away_ns(int fd);
+
 /* For connections that carry bulk data: socket buffers that hold a few frames. */
 void sock_tune_bulk(int fd);
 

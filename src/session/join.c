@@ -59,7 +59,10 @@ void join_connect(struct session *s, struct session_event *e, struct outbox *out
 static struct msg_register registering(const struct session *s)
 {
     struct msg_register m = {.run = s->run, .group = s->cfg.group, .lanes = s->cfg.lanes,
-                             .addresses = s->cfg.addresses, .verify = s->cfg.verify};
+                             .addresses = s->cfg.addresses, .verify = s->cfg.verify, .cores = s->cfg.cores,
+                             .costs = s->cfg.costs};
+    uint64_t delay_ns = m.costs.delay_ns + (m.costs.message_ns > 0 ? s->away_ns : 0); /* others are about as far as the master */
+    m.costs.delay_ns = delay_ns < COSTS_MOST ? (uint32_t)delay_ns : COSTS_MOST;
     memcpy(m.address, s->cfg.address, sizeof m.address);
     memcpy(m.world, s->cfg.world, sizeof m.world);
     if (s->phase == PHASE_MEMBER) {
@@ -76,7 +79,7 @@ static struct msg_register registering(const struct session *s)
     return m;
 }
 
-void join_master_up(struct session *s, struct outbox *out)
+void join_master_up(struct session *s, uint64_t away_ns, struct outbox *out)
 {
     if (s->phase == PHASE_IDLE) {
         outbox_add(out, ACT_CLOSE_MASTER);
@@ -84,6 +87,7 @@ void join_master_up(struct session *s, struct outbox *out)
     }
     s->master_up = true;
     s->welcomed = false;
+    s->away_ns = away_ns;
     view_parts_drop(s);
     s->master_heard = s->now;
     struct msg_register m = registering(s);

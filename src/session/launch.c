@@ -121,6 +121,7 @@ static void launch_now(struct session *s, uint32_t slot, struct outbox *out)
     phase_move(MACHINE_OPERATION, &op->phase, OP_RUN);
     op->slot = slot;
     op->since = s->now;
+    c->launch.params.algorithm = (uint8_t)session_plan(s, &c->launch.params).algorithm;
     op->eager = work_is_eager(s, &c->launch.params);
     op->params = p2p_params_hash(&c->launch.params, &s->view.plan);
     c->op = (uint32_t)(op - s->ops);

@@ -8,10 +8,15 @@
 #include "core/id.h"
 #include "session/sentence.h"
 
-static bool equal(const struct op_params *a, const struct op_params *b)
+static bool same_call(const struct op_params *a, const struct op_params *b)
 {
     return a->count == b->count && a->root == b->root && a->layout == b->layout && a->kind == b->kind && a->dtype == b->dtype &&
            a->op == b->op && a->quant == b->quant && a->quant_dtype == b->quant_dtype;
+}
+
+static bool equal(const struct op_params *a, const struct op_params *b)
+{
+    return same_call(a, b) && a->algorithm == b->algorithm;
 }
 
 void mismatch_hear(struct session *s, struct op *op, uint32_t rank, const struct op_params *params)
@@ -89,26 +94,42 @@ static void say_params(struct sentence *t, const struct op_params *p)
         quantised ? quants[p->quant] : "", quantised ? dtype_name((enum dtype)p->quant_dtype) : "");
 }
 
+/* By which algorithm, where that is all that differs: only what the environment asks for makes it so. */
+static void say_way(struct sentence *t, const struct op_params *p, bool way)
+{
+    if (way) {
+        say(t, ", by %s", plan_algorithm_name(p->algorithm));
+    }
+}
+
 void mismatch_tell(const struct session *s, struct slot *c, const struct op_clash *clash)
 {
     struct sentence t = {.out = c->outcome.text, .size = sizeof c->outcome.text};
+    const struct op_params *own = &c->launch.params;
+    int i = 1;
+    for (; i >= 0; i--) {
+        bool same = equal(&clash->params[i], own), pairs = clash->params[i].layout == LAYOUT_PAIRS;
+        if (clash->id[i] != 0 && clash->id[i] != s->id && (!same || pairs)) {
+            break;
+        }
+    }
+    bool way = i >= 0 && same_call(&clash->params[i], own) && clash->params[i].algorithm != own->algorithm;
     say(&t, "this peer has ");
-    say_params(&t, &c->launch.params);
-    for (int i = 1; i >= 0; i--) {
-        bool same = equal(&clash->params[i], &c->launch.params), pairs = clash->params[i].layout == LAYOUT_PAIRS;
-        if (clash->id[i] == 0 || clash->id[i] == s->id || (same && !pairs)) {
-            continue;
-        }
-        c->outcome.differs = clash->id[i];
-        say(&t, "; ");
-        say_peer(&t, s, clash->id[i]);
-        say(&t, " has ");
-        if (same) { /* what the two of a pair expect of each other is not told */
-            say(&t, "other counts");
-        } else {
-            say_params(&t, &clash->params[i]);
-        }
+    say_params(&t, own);
+    say_way(&t, own, way);
+    if (i < 0) {
         return;
+    }
+    c->outcome.differs = clash->id[i];
+    say(&t, "; ");
+    say_peer(&t, s, clash->id[i]);
+    say(&t, " has ");
+    if (equal(&clash->params[i], own)) { /* what the two of a pair expect of each other is not told */
+        say(&t, "other counts");
+    } else {
+        say_params(&t, &clash->params[i]);
+        say_way(&t, &clash->params[i], way);
+        say(&t, way ? ": set PCCL_ALGO alike" : "");
     }
 }
 

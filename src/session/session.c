@@ -226,7 +226,7 @@ static void dispatch(struct session *s, struct session_event *e, struct outbox *
     }
     switch ((uint32_t)e->kind) {
     case SESSION_MASTER_UP:
-        join_master_up(s, out);
+        join_master_up(s, e->number, out);
         break;
     case SESSION_MASTER_DOWN:
         join_master_down(s, e->text, out);

@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "collectives/plan.h"
+#include "collectives/choose.h"
 #include "core/phase.h"
 #include "kernels/numeric.h"
 #include "session/sync.h"
@@ -54,6 +54,9 @@ struct session_config {
     int64_t link_ns;            /* links of a proposal must be up within; 5 s */
     const struct kernels *kernels;
     bool verify;                /* ask for digests of results; the view decides for all its members */
+    uint16_t cores;             /* that this process may use; 0: not known */
+    struct costs costs;         /* as measured; the view takes the greatest of its members */
+    struct choose_wishes wishes; /* PCCL_ALGO; nothing allowed: everything */
     uint64_t seed;
     uint32_t check_every;       /* steps between two looks at all invariants; 0: seldom enough to cost next to nothing */
 };
@@ -162,7 +165,7 @@ struct session_event {
     enum session_event_kind kind;
     uint32_t slot;
     uint64_t peer;
-    uint64_t number;                 /* bundle; bits per second */
+    uint64_t number;                 /* bundle; bits per second; MASTER_UP: one way there in ns, 0 on one host or if not known */
     uint64_t view;
     const struct frame_header *header;
     const void *payload;             /* borrowed for the step */
@@ -240,6 +243,9 @@ const struct session_op *session_op(const struct session *s, uint32_t slot);
 /* Before LAUNCH: number of ranks that will send contributions here, so that the shell can reserve room for launch.window;
  * 0: eager, or not a member.  A launch deferred by a freeze starts with window 0: lanes grant later. */
 uint32_t session_folding_senders(const struct session *s, const struct op_params *params, uint32_t root_rank);
+
+/* How an operation of these parameters would be done now.  Only while it is a member. */
+struct choose_answer session_plan(const struct session *s, const struct op_params *params);
 
 /* ---- Tables grow with use, between steps: a step never allocates ---- */
 

@@ -210,6 +210,7 @@ struct session {
     uint64_t claiming;   /* the attempt of a call that creates a world, else 0 */
     struct msg_welcome claimed; /* the first WELCOME that it has answered; run 0: none yet */
     bool master_up, welcomed;
+    uint64_t away_ns;    /* one way to the master */
     int64_t master_heard, master_lost, next_heartbeat, next_dial, connect_by;
     int64_t backoff;
     uint64_t echo;
@@ -505,7 +506,7 @@ void growth_init(struct session *s); /* all tables, in the arena */
 bool growth_met(const struct session *s, const struct session_event *e); /* what the master sent finds room */
 /* work.c: ranks are those of plans */
 bool work_numeric(const struct session *s, const struct op_params *p, struct numeric *n);
-bool work_is_eager(const struct session *s, const struct op_params *p);
+bool work_is_eager(const struct session *s, const struct op_params *p); /* by the algorithm that it says */
 bool work_encodes(const struct session *s, const struct op_params *p); /* its input travels with it, and not as it is */
 bool work_has_path(const struct session *s, const struct op_params *p); /* in this view */
 struct work_range { /* elements of a buffer */
@@ -558,7 +559,7 @@ void install_view(struct session *s, struct reader *r, struct outbox *out);
 
 /* join.c */
 void join_connect(struct session *s, struct session_event *e, struct outbox *out);
-void join_master_up(struct session *s, struct outbox *out);
+void join_master_up(struct session *s, uint64_t away_ns, struct outbox *out);
 void join_master_down(struct session *s, const char *text, struct outbox *out);
 void join_master_frame(struct session *s, struct session_event *e, struct outbox *out);
 void join_tick(struct session *s, struct outbox *out);

@@ -11,7 +11,8 @@ bool work_numeric(const struct session *s, const struct op_params *p, struct num
                         s->cfg.kernels);
 }
 
-bool work_is_eager(const struct session *s, const struct op_params *p)
+/* Whether it may travel with its launch. */
+static bool fits_a_message(const struct session *s, const struct op_params *p)
 {
     uint64_t size = dtype_size((enum dtype)p->dtype);
     uint64_t most = s->view.plan.eager_bytes; /* 0: a view with a missing edge, where not everybody can tell everybody */
@@ -19,6 +20,11 @@ bool work_is_eager(const struct session *s, const struct op_params *p)
         most /= s->view.world;
     }
     return most != 0 && p->layout != LAYOUT_PAIRS && p->count <= most / size;
+}
+
+bool work_is_eager(const struct session *s, const struct op_params *p)
+{
+    return p->algorithm == PLAN_TINY && fits_a_message(s, p);
 }
 
 /* Of equal or uneven parts of a buffer. */
@@ -101,27 +107,18 @@ const void *work_given(struct session *s, const struct session_launch *l, const 
     return s->wire;
 }
 
-/* Types that are not sent as accumulated use direct whatever the view prefers. */
-static enum plan_algorithm algorithm_of(const struct session *s, const struct op_params *p, const struct numeric *n)
+struct choose_answer session_plan(const struct session *s, const struct op_params *p)
 {
-    bool ring = s->view.plan.algorithm == PLAN_RING && s->view.world >= PLAN_RING_LEAST;
-    switch ((enum plan_kind)p->kind) {
-    case PLAN_ALL_REDUCE:
-        return ring && n->plain ? PLAN_RING : PLAN_DIRECT;
-    case PLAN_ALL_GATHER:
-        return ring ? PLAN_RING : PLAN_DIRECT;
-    case PLAN_BROADCAST:
-        return ring || s->view.world == 1 ? PLAN_CHAIN : PLAN_DIRECT;
-    case PLAN_SCATTER:
-    case PLAN_ALL_TO_ALL:
-    case PLAN_GATHER:
-        return PLAN_PAIRWISE;
-    case PLAN_REDUCE_SCATTER:
-    case PLAN_REDUCE:
-    case PLAN_KINDS:
-        break;
-    }
-    return PLAN_DIRECT;
+    struct numeric n;
+    uint8_t allowed = s->cfg.wishes.allowed[p->kind];
+    PCCL_ASSERT(work_numeric(s, p, &n));
+    struct choose_call call = {
+        .kind = (enum plan_kind)p->kind, .world = s->view.world, .frame_bytes = s->view.plan.frame_bytes,
+        .bytes = work_payload(&n, p->kind, (size_t)p->count),
+        .small = fits_a_message(s, p), .plain = n.plain, .ring = s->view.plan.algorithm == PLAN_RING,
+        .uneven = s->view.weighted || s->view.edges > 0, .allowed = allowed != 0 ? allowed : UINT8_MAX, .costs = s->view.plan.costs,
+        .crowd = s->view.plan.crowd};
+    return choose_algorithm(&call);
 }
 
 /* A view with a missing edge has plans for sums to all only: members that lack one own no part of them. */
@@ -148,7 +145,7 @@ void work_plan(struct session *s, struct slot *c, const struct op_name *name)
     PCCL_ASSERT(work_numeric(s, p, &run->numeric));
     uint32_t root = view_rank(s, p->root);
     run->plan.kind = (enum plan_kind)p->kind;
-    run->plan.algorithm = algorithm_of(s, p, &run->numeric);
+    run->plan.algorithm = (enum plan_algorithm)p->algorithm;
     if (s->view.world == 1 && plan_kind_sums(p->kind)) { /* of one is the own part */
         run->plan.kind = PLAN_SCATTER;
         run->plan.algorithm = PLAN_PAIRWISE;
@@ -171,14 +168,15 @@ void work_plan(struct session *s, struct slot *c, const struct op_name *name)
 uint32_t session_folding_senders(const struct session *s, const struct op_params *params, uint32_t root_rank)
 {
     struct numeric n;
-    if (s->phase != PHASE_MEMBER || s->frozen || s->view.world < 2 || !plan_kind_sums(params->kind) || !work_numeric(s, params, &n) ||
-        work_is_eager(s, params)) {
+    struct op_params p = *params;
+    if (s->phase != PHASE_MEMBER || s->frozen || s->view.world < 2 || !plan_kind_sums(p.kind) || !work_numeric(s, &p, &n)) {
         return 0;
     }
-    if (params->kind == PLAN_REDUCE && root_rank < s->view.world && s->view.ranked[root_rank] != s->view.rank) {
-        return 0;
-    }
-    return algorithm_of(s, params, &n) == PLAN_RING ? 1 : s->view.world - 1;
+    p.algorithm = (uint8_t)session_plan(s, &p).algorithm;
+    bool owner = p.kind == PLAN_REDUCE && root_rank < s->view.world;
+    struct plan_params plan = {.kind = (enum plan_kind)p.kind, .algorithm = (enum plan_algorithm)p.algorithm, .world = s->view.world,
+                               .rank = s->view.rank, .root = owner ? s->view.ranked[root_rank] : 0};
+    return work_is_eager(s, &p) ? 0 : plan_senders(&plan);
 }
 
 bool work_encodes(const struct session *s, const struct op_params *p)

@@ -8,6 +8,7 @@
 #define PCCL_WIRE_CONTROL_H
 
 #include "core/bounds.h"
+#include "core/machine_costs.h"
 #include "wire/codec.h"
 
 /* Why something failed; values travel.  The order within operation causes is gravity: a graver one wins. */
@@ -77,6 +78,7 @@ struct op_params {
     uint64_t layout; /* 0: equal parts; LAYOUT_PAIRS; else a hash of the counts of all parts */
     uint8_t kind;    /* enum plan_kind */
     uint8_t dtype, op, quant, quant_dtype;
+    uint8_t algorithm; /* enum plan_algorithm: what this member took; TINY of what travels with its launch */
 };
 enum { LAYOUT_PAIRS = 1 }; /* only the two ranks of a pair know what goes from one to the other */
 
@@ -127,6 +129,8 @@ struct msg_register {
     uint32_t answered;  /* votes answered so far */
     uint8_t open_vote;  /* enum vote_kind; the VOTE itself follows again after WELCOME */
     uint8_t verify;     /* 1: wants digests of results in its views */
+    uint16_t cores;     /* that this peer may use; 0: not known */
+    struct costs costs; /* as it has measured them */
     uint8_t addresses;  /* count; items: net_address, `advertise` first; ip 0.0.0.0 means "what you see" */
     struct net_address address[BOUNDS_ADDRESSES];
     struct claim claim;
@@ -245,6 +249,8 @@ struct plan_view {
     uint32_t frame_bytes;    /* most payload per data frame */
     uint32_t eager_bytes;    /* up to here operations are sent along with READY */
     uint8_t algorithm;       /* enum plan_algorithm for the larger ones: direct or ring */
+    struct costs costs;      /* the members', the greatest of each */
+    uint16_t crowd;          /* members for each core of a host, in 256ths */
     uint8_t verify;          /* 1: HOLD carries a digest of the result (members on several hosts, or one asked for it) */
 };
 

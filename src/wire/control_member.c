@@ -66,6 +66,8 @@ void put_register(struct writer *w, const struct msg_register *m)
     put_u32(w, m->answered);
     put_u8(w, m->open_vote);
     put_u8(w, m->verify);
+    put_u16(w, m->cores);
+    parts_put_costs(w, &m->costs);
     parts_put_addresses(w, m->address, m->addresses);
     put_claim_part(w, &m->claim);
     put_world_name(w, m->world);
@@ -82,6 +84,8 @@ bool get_register(struct reader *r, struct msg_register *m)
     m->answered = get_u32(r);
     m->open_vote = parts_get_u8(r, VOTE_NONE, VOTE_SYNC);
     m->verify = parts_get_u8(r, 0, 1);
+    m->cores = get_u16(r);
+    parts_get_costs(r, &m->costs);
     m->addresses = parts_get_addresses(r, m->address);
     get_claim_part(r, &m->claim);
     r->bad = r->bad || (m->claim.join != 0 && m->group != 0);

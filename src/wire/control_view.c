@@ -5,6 +5,7 @@
  * only fits because another list's bytes were counted twice is refused before anybody makes room
  * for it.
  * SPDX-License-Identifier: MIT */
+#include "core/plan_kind.h"
 #include "wire/control.h"
 #include "wire/parts.h"
 
@@ -137,16 +138,19 @@ static void put_plan_view(struct writer *w, const struct plan_view *p)
     put_u32(w, p->eager_bytes);
     put_u8(w, p->algorithm);
     put_u8(w, p->verify);
+    parts_put_costs(w, &p->costs);
+    put_u16(w, p->crowd);
 }
 
 static void get_plan_view(struct reader *r, struct plan_view *p)
 {
-    enum { LAST_ALGORITHM = 2 }; /* enum plan_algorithm lives in a layer above */
     p->lanes = parts_get_u16(r, 0, BOUNDS_LANES);
     p->frame_bytes = parts_get_u32(r, 0, BOUNDS_FRAME_BYTES);
     p->eager_bytes = parts_get_u32(r, 0, BOUNDS_EAGER_BYTES);
-    p->algorithm = parts_get_u8(r, 0, LAST_ALGORITHM);
+    p->algorithm = parts_get_u8(r, 0, PLAN_RING);
     p->verify = parts_get_u8(r, 0, 1);
+    parts_get_costs(r, &p->costs);
+    p->crowd = get_u16(r);
 }
 
 void put_view(struct writer *w, const struct msg_view *m)

@@ -185,6 +185,7 @@ void parts_put_params(struct writer *w, const struct op_params *p)
     put_u8(w, p->op);
     put_u8(w, p->quant);
     put_u8(w, p->quant_dtype);
+    put_u8(w, p->algorithm);
 }
 
 void parts_get_params(struct reader *r, struct op_params *p)
@@ -198,6 +199,7 @@ void parts_get_params(struct reader *r, struct op_params *p)
     p->op = parts_get_u8(r, 0, REDOP_COUNT - 1);
     p->quant = parts_get_u8(r, 0, QUANT_COUNT - 1);
     p->quant_dtype = parts_get_u8(r, 0, DTYPE_COUNT - 1);
+    p->algorithm = parts_get_u8(r, 0, PLAN_ALGORITHMS - 1);
 }
 
 void parts_put_clash(struct writer *w, const struct op_clash *c)
@@ -218,4 +220,20 @@ void parts_get_clash(struct reader *r, struct op_clash *c)
         parts_get_params(r, &c->params[i]);
     }
     r->bad = r->bad || (known && c->id[0] >= c->id[1]);
+}
+
+void parts_put_costs(struct writer *w, const struct costs *c)
+{
+    put_u32(w, c->delay_ns);
+    put_u32(w, c->message_ns);
+    put_u32(w, c->byte_ps);
+    put_u32(w, c->fold_ps);
+}
+
+void parts_get_costs(struct reader *r, struct costs *c)
+{
+    c->delay_ns = parts_get_u32(r, 0, COSTS_MOST);
+    c->message_ns = parts_get_u32(r, 0, COSTS_MOST);
+    c->byte_ps = parts_get_u32(r, 0, COSTS_MOST);
+    c->fold_ps = parts_get_u32(r, 0, COSTS_MOST);
 }

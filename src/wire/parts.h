@@ -22,7 +22,7 @@ enum {
     PARTS_MEMBER_MOST = PARTS_MEMBER_BYTES + BOUNDS_ADDRESSES * 19,
     PARTS_EDGE_BYTES = 24,
     PARTS_NAME_BYTES = 13,
-    PARTS_PARAMS_BYTES = 13,
+    PARTS_PARAMS_BYTES = 14,
     PARTS_PARAMS_MOST = PARTS_PARAMS_BYTES + 16,
     PARTS_DECISION_BYTES = PARTS_NAME_BYTES + 10,
     PARTS_REPORT_BYTES = PARTS_NAME_BYTES + 26 + PARTS_PARAMS_BYTES,
@@ -53,6 +53,9 @@ void parts_get_address(struct reader *r, struct net_address *a, bool unset);
 /* A count u8 and as many addresses, at most BOUNDS_ADDRESSES; those behind the count are zeroed. */
 void parts_put_addresses(struct writer *w, const struct net_address *list, uint8_t count);
 uint8_t parts_get_addresses(struct reader *r, struct net_address list[BOUNDS_ADDRESSES]);
+
+void parts_put_costs(struct writer *w, const struct costs *c);
+void parts_get_costs(struct reader *r, struct costs *c);
 
 void parts_put_sizes(struct writer *w, const struct sizes *s);
 void parts_get_sizes(struct reader *r, struct sizes *s);

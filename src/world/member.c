@@ -127,6 +127,8 @@ struct member *member_newcomer(struct world *w, uint32_t conn, const struct msg_
     mb->wish = reg->claim.rank;
     mb->info.key = reg->claim.join != 0 ? 0 : reg->claim.rank;
     mb->verify = reg->verify != 0;
+    mb->cores = reg->cores;
+    mb->costs = reg->costs;
     take_addresses(&mb->info, reg, &w->common->conns[conn].seen);
     bind(w, mb, conn);
     roll_move(w, mb, MEMBER_PENDING, 0, "registered");

@@ -66,6 +66,8 @@ struct member {
     struct net_address seen;
     uint32_t wish;      /* to join a world of a given size: the rank, or CLAIM_ANY_RANK; its key is given with the admission */
     bool verify;        /* asked for digests */
+    uint16_t cores;     /* 0: not known */
+    struct costs costs; /* as it has measured them */
     /* votes (M9) */
     uint32_t answered;
     struct open_vote vote;

@@ -101,6 +101,12 @@ void cluster_start(struct cluster *c, int count, const uint32_t *groups, uint32_
     for (int i = 0; i < count; i++) {
         cluster_create(c, i, groups != NULL ? groups[i] : 0, pool, 0);
     }
+    cluster_connect(c);
+}
+
+void cluster_connect(struct cluster *c)
+{
+    int count = c->count;
     cluster_run(c, join_all, &count);
 }
 

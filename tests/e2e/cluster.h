@@ -35,6 +35,8 @@ void cluster_start(struct cluster *c, int count, const uint32_t *groups, uint32_
 void cluster_create(struct cluster *c, int index, uint32_t group, uint32_t pool, uint64_t loss_ms);
 /* The same with these parameters; their size and the master's address are filled in. */
 void cluster_create_ex(struct cluster *c, int index, pcclCommCreateParamsEx_t params);
+/* Makes all that were created members. */
+void cluster_connect(struct cluster *c);
 /* Connects, then updates until the global world size is `want`. */
 pcclResult_t cluster_join(pcclComm_t *comm, int want);
 /* Runs `run` on a thread per peer and waits for all. */

@@ -80,7 +80,7 @@ TEST(unknown_causes_are_refused_everywhere)
 static bool item_accepts(bool (*get)(struct reader *), size_t size, size_t offset, int value)
 {
     unsigned char bytes[64] = {0};
-    if (size == 23 || size == 52) { /* op_decision, op_report: outcome and state are never 0 */
+    if (size == 23 || size == 53) { /* op_decision, op_report: outcome and state are never 0 */
         bytes[13] = 1;
     }
     bytes[offset] = (unsigned char)value;
@@ -105,8 +105,8 @@ TEST(unknown_values_in_list_items_are_refused)
 {
     for (int v = 0; v < 256; v++) {
         bool cause = v <= 8 || (v >= 16 && v <= 23) || (v >= 32 && v <= 43);
-        EXPECT_EQ(item_accepts(get_report_alone, 52, 13, v), v >= 1 && v <= 4);
-        EXPECT_EQ(item_accepts(get_report_alone, 52, 14, v), cause);
+        EXPECT_EQ(item_accepts(get_report_alone, 53, 13, v), v >= 1 && v <= 4);
+        EXPECT_EQ(item_accepts(get_report_alone, 53, 14, v), cause);
         EXPECT_EQ(item_accepts(get_decision_alone, 23, 13, v), v >= 1 && v <= 3);
         EXPECT_EQ(item_accepts(get_decision_alone, 23, 14, v), cause);
     }
@@ -216,7 +216,7 @@ static void check_count(bool (*get)(struct reader *), size_t offset, size_t fixe
 TEST(counts_of_lists_are_held_to_their_limits)
 {
     check_count(get_freeze_count, 21, 25, 8, 16384);
-    check_count(get_frozen_count, 12, 16, 52, BOUNDS_LISTED);
+    check_count(get_frozen_count, 12, 16, 53, BOUNDS_LISTED);
     check_count(get_admit_count, 12, 16, 15, 16384);
     check_count(get_linked_count, 4, 8, 8, 16384);
 }

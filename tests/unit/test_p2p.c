@@ -157,17 +157,17 @@ TEST(the_parameter_hash_depends_on_every_field) /* else peers reduce what others
     const struct plan_view v = {.lanes = 4, .frame_bytes = 131072, .eager_bytes = 16384, .algorithm = 1};
     uint64_t base = p2p_params_hash(&p, &v);
     EXPECT(base == p2p_params_hash(&p, &v));
-    for (int bit = 0; bit < 3 * 64 + 5 * 8 + 16 + 32 + 32 + 8; bit++) {
+    for (int bit = 0; bit < 3 * 64 + 6 * 8 + 16 + 32 + 32 + 8; bit++) {
         struct op_params q = p;
         struct plan_view u = v;
         int b = bit;
         if (b < 3 * 64) {
             uint64_t *field[] = {&q.count, &q.root, &q.layout};
             *field[b / 64] ^= (uint64_t)1 << (b % 64);
-        } else if ((b -= 3 * 64) < 40) {
-            uint8_t *field[] = {&q.kind, &q.dtype, &q.op, &q.quant, &q.quant_dtype};
+        } else if ((b -= 3 * 64) < 48) {
+            uint8_t *field[] = {&q.kind, &q.dtype, &q.op, &q.quant, &q.quant_dtype, &q.algorithm};
             *field[b / 8] ^= (uint8_t)(1u << (b % 8));
-        } else if ((b -= 40) < 16) {
+        } else if ((b -= 48) < 16) {
             u.lanes ^= (uint16_t)(1u << b);
         } else if ((b -= 16) < 32) {
             u.frame_bytes ^= (uint32_t)1 << b;

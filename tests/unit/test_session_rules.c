@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "session_bench.h"
 
-static const struct op_params large = {.count = 1000, .dtype = DTYPE_F32, .op = REDOP_SUM}; /* too many for EAGER */
+static const struct op_params large = {.count = 1000, .dtype = DTYPE_F32, .op = REDOP_SUM, .algorithm = PLAN_DIRECT}; /* too many for EAGER */
 static const struct plan_view bench_plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024, .algorithm = PLAN_DIRECT};
 
 static uint32_t actions(const struct bench *b, enum session_action kind)

@@ -4,6 +4,12 @@
 
 #include "tests/unit/wire_cases.h"
 
+static void fill_costs(struct rng *rng, struct costs *c)
+{
+    *c = (struct costs){(uint32_t)rng_below(rng, COSTS_MOST), (uint32_t)rng_below(rng, COSTS_MOST), (uint32_t)rng_below(rng, COSTS_MOST),
+                        (uint32_t)rng_below(rng, COSTS_MOST)};
+}
+
 static uint8_t fill_addresses(struct rng *rng, struct net_address *list)
 {
     uint8_t count = (uint8_t)rng_below(rng, BOUNDS_ADDRESSES + 1);
@@ -55,6 +61,8 @@ static void register_fill(void *at, struct rng *rng)
     m->answered = (uint32_t)rng_next(rng);
     m->open_vote = (uint8_t)rng_below(rng, 5);
     m->verify = (uint8_t)rng_below(rng, 2);
+    m->cores = (uint16_t)rng_next(rng);
+    fill_costs(rng, &m->costs);
     m->addresses = fill_addresses(rng, m->address);
     wire_rnd_world(rng, m->world);
     if (rng_below(rng, 2) == 0) {
@@ -277,6 +285,8 @@ static void view_fill(void *at, struct rng *rng)
     v->m.plan.eager_bytes = (uint32_t)rng_below(rng, BOUNDS_EAGER_BYTES + 1);
     v->m.plan.algorithm = (uint8_t)rng_below(rng, 3);
     v->m.plan.verify = (uint8_t)rng_below(rng, 2);
+    fill_costs(rng, &v->m.plan.costs);
+    v->m.plan.crowd = (uint16_t)rng_next(rng);
     v->m.removed = wire_rnd_items(rng);
     v->m.added = wire_rnd_items(rng);
     v->m.members = wire_rnd_items(rng);

@@ -38,6 +38,7 @@ static void fill_params(struct rng *rng, struct op_params *p)
     p->op = (uint8_t)rng_below(rng, 5);
     p->quant = (uint8_t)rng_below(rng, 3);
     p->quant_dtype = (uint8_t)rng_below(rng, 12);
+    p->algorithm = (uint8_t)rng_below(rng, 8);
 }
 
 static uint32_t fill_payload(struct rng *rng, unsigned char *out)

@@ -1,0 +1,53 @@
+/* api_plan.c - which algorithm: what the environment asks for, and what was chosen.
+ * SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+
+pcclResult_t api_wishes(const char *phase, struct choose_wishes *out)
+{
+    const char *text = getenv("PCCL_ALGO");
+    char why[256];
+    *out = choose_all();
+    if (text == NULL || choose_read(text, out, why, sizeof why)) {
+        return pcclSuccess;
+    }
+    return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "PCCL_ALGO \"%.80s\": %s; unset it to let the library choose", text, why);
+}
+
+pcclResult_t pcclGetPlan(const pcclComm_t *communicator, pcclCollective_t collective, size_t count, pcclDataType_t datatype,
+                         pcclRedOp_t op, pcclPlan_t *plan_out)
+{
+    const char *phase = "get plan";
+    struct comm *c;
+    struct session_info member;
+    if (plan_out == NULL) {
+        return api_null(phase, "plan_out", "pass where the plan is to be told");
+    }
+    if ((unsigned)collective >= PLAN_KINDS || (unsigned)datatype >= DTYPE_COUNT) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "collective is %u, datatype %u: expected 0 (pcclCollectiveAllReduce) to 7 and "
+                        API_DATATYPES, (unsigned)collective, (unsigned)datatype);
+    }
+    bool sums = plan_kind_sums((uint8_t)collective);
+    struct op_params p = {.kind = (uint8_t)collective, .dtype = (uint8_t)datatype, .op = sums ? (uint8_t)op : 0, .count = count};
+    size_t size = dtype_size((enum dtype)datatype);
+    if ((sums && (unsigned)op >= REDOP_COUNT) || count > API_MOST_BYTES / size) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "op is %u, count %zu: expected an operator, and no more than memory holds",
+                        (unsigned)op, count);
+    }
+    pcclResult_t rc = api_enter(communicator, phase, &c);
+    if (rc != pcclSuccess) {
+        return rc;
+    }
+    rc = api_member(c, phase, &member);
+    if (rc == pcclSuccess) {
+        pthread_mutex_lock(&c->lock);
+        struct choose_answer a = session_plan(c->machine.session, &p);
+        pthread_mutex_unlock(&c->lock);
+        plan_out->algorithm = plan_algorithm_name((uint8_t)a.algorithm);
+        plan_out->predicted_us = (double)a.ns / 1e3;
+    }
+    api_leave(c);
+    return rc;
+}

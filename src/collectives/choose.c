@@ -1,0 +1,227 @@
+/* choose.c - the formulas, and the least of them.
+ *
+ * Its one idea: an operation takes as long as the way of its busiest member, what that one does and the one-way delays one after the
+ * other; or, where more members than cores share a host, as long as these cores need for what all of them do.  Who sends a
+ * message and receives one pays `message`, for a byte `byte` (half of them each end); READY goes to all partners before data may come, HOLD to
+ * all members at the end.  Counted at each file of an algorithm.
+ * Source: Hockney, "The communication challenge for MPP", 1994; Thakur, Rabenseifner and Gropp, 2005.
+ * Invariant: nothing here overflows: above 64 MiB time grows as the bytes do, and costs are cut at 2^17.
+ * SPDX-License-Identifier: MIT */
+#include "collectives/choose.h"
+
+enum {
+    CHOOSE_MOST_PS = 1 << 17,
+    CHOOSE_MIN_FRAME = 32768,
+    CHOOSE_SWITCH = 3, /* where members share a core, a message wakes another one: what that costs, in messages (docs/PERFORMANCE.md) */
+};
+#define CHOOSE_MOST_BYTES (UINT64_C(1) << 26)
+
+/* Ends of messages: sent, and received. */
+struct work {
+    uint64_t partners; /* READY goes to them, and comes */
+    uint64_t messages; /* of data */
+    uint64_t moved;    /* bytes */
+    uint64_t folded;   /* bytes */
+};
+
+struct load {
+    uint64_t delays; /* after READY */
+    struct work own; /* of the busiest member */
+    struct work all; /* of all together */
+};
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ceil(log2 world). */
+static uint64_t rounds_of(uint32_t world)
+{
+    uint64_t n = 0;
+    while ((UINT64_C(1) << n) < world) {
+        n++;
+    }
+    return n;
+}
+
+/* Frames of one part. */
+static uint64_t frames_of(const struct choose_call *c, uint64_t bytes)
+{
+    uint64_t most = c->frame_bytes > CHOOSE_MIN_FRAME ? least(c->frame_bytes, bytes / 8 > CHOOSE_MIN_FRAME ? bytes / 8 : CHOOSE_MIN_FRAME)
+                                                      : CHOOSE_MIN_FRAME;
+    return bytes == 0 ? 1 : (bytes + most - 1) / most;
+}
+
+static struct work times(struct work w, uint64_t n)
+{
+    return (struct work){w.partners * n, w.messages * n, w.moved * n, w.folded * n};
+}
+
+/* All members do the same. */
+static struct load alike(const struct choose_call *c, uint64_t delays, struct work own)
+{
+    return (struct load){delays, own, times(own, c->world)};
+}
+
+static struct load halving_load(const struct choose_call *c)
+{
+    uint64_t n = c->bytes, power = plan_power(c->world), beyond = c->world - power, rounds = rounds_of((uint32_t)power);
+    uint64_t share = n / power, frames = frames_of(c, share), halves = power - 1;
+    struct work inner = {rounds, 4 * halves * frames, 4 * halves * share, halves * share}; /* each segment has frames of its own */
+    struct work outer = {1, 2 * power * frames, 2 * n, 0}, own = inner, all = times(inner, power);
+    if (beyond > 0) {
+        own = (struct work){inner.partners + 1, inner.messages + outer.messages, inner.moved + outer.moved, inner.folded + n};
+        all = (struct work){all.partners + 2 * beyond, all.messages + 2 * beyond * outer.messages, all.moved + 2 * beyond * outer.moved,
+                            all.folded + beyond * n};
+    }
+    return (struct load){2 * rounds + (beyond > 0 ? 2 : 0), own, all};
+}
+
+static struct load all_reduce_load(const struct choose_call *c, enum plan_algorithm algorithm)
+{
+    uint64_t w = c->world, n = c->bytes, part = n / w, log = rounds_of(c->world), frames = frames_of(c, n);
+    struct work shares = {w - 1, 4 * (w - 1) * frames_of(c, part), 4 * (w - 1) * part, (w - 1) * part};
+    switch ((int)algorithm) {
+    case PLAN_TINY: /* all of it is folded everywhere, and gone through once more for NaNs */
+        return alike(c, 1, (struct work){w - 1, 2 * (w - 1) * frames, 2 * (w - 1) * n, w * n});
+    case PLAN_RING:
+        shares.partners = 2;
+        return alike(c, 2 * (w - 1), shares);
+    case PLAN_TREE: /* on the longest way each message is sent and received before the next one goes */
+        return (struct load){2 * log, {log, 4 * log * frames, 4 * log * n, log * n}, {2 * (w - 1), 4 * (w - 1) * frames, 4 * (w - 1) * n, (w - 1) * n}};
+    case PLAN_HALVING:
+        return halving_load(c);
+    default:
+        return alike(c, 2, shares);
+    }
+}
+
+static struct load all_gather_load(const struct choose_call *c, enum plan_algorithm algorithm)
+{
+    uint64_t w = c->world, n = c->bytes, log = rounds_of(c->world), frames = 2 * (w - 1) * frames_of(c, n);
+    bool ring = algorithm == PLAN_RING, bruck = algorithm == PLAN_BRUCK;
+    uint64_t most = w - 1 < 2 * log ? w - 1 : 2 * log; /* one may be ahead and behind */
+    return alike(c, ring ? w - 1 : bruck ? log : 1, (struct work){ring ? 2 : bruck ? most : w - 1, frames, 2 * (w - 1) * n, 0});
+}
+
+static struct load broadcast_load(const struct choose_call *c, enum plan_algorithm algorithm)
+{
+    uint64_t w = c->world, n = c->bytes, log = rounds_of(c->world), others = w - 1, part = n / (others > 0 ? others : 1), frames = frames_of(c, n);
+    struct work once = {2 * others, 2 * others * frames, 2 * others * n, 0}; /* everybody gets all of it from one other */
+    switch ((int)algorithm) {
+    case PLAN_TREE:
+        return (struct load){log, {log, 2 * log * frames, 2 * log * n, 0}, once};
+    case PLAN_CHAIN: { /* frame by frame: the last one begins w - 2 frames later */
+        uint64_t steps = frames + (w > 1 ? w - 2 : 0);
+        return (struct load){others, {2, 2 * steps, 2 * steps * (n / frames), 0}, once};
+    }
+    case PLAN_TINY:
+        return (struct load){1, {others, others, others * n, 0}, {0, 2 * others, 2 * others * n, 0}};
+    default: { /* each has a part, and hands it to all but the root */
+        uint64_t each = frames_of(c, part);
+        return (struct load){2, {others, 2 * others * each, 2 * others * part, 0},
+                             {w * others, 2 * others * others * each, 2 * others * others * part, 0}};
+    }
+    }
+}
+
+static struct load load_of(const struct choose_call *c, enum plan_algorithm algorithm)
+{
+    uint64_t w = c->world, n = c->bytes, others = w - 1, frames = frames_of(c, n);
+    switch ((int)c->kind) {
+    case PLAN_ALL_REDUCE:
+        return all_reduce_load(c, algorithm);
+    case PLAN_ALL_GATHER:
+        return all_gather_load(c, algorithm);
+    case PLAN_BROADCAST:
+        return broadcast_load(c, algorithm);
+    case PLAN_REDUCE_SCATTER:
+        return alike(c, 1, (struct work){others, 2 * others * frames, 2 * others * n, others * n});
+    case PLAN_ALL_TO_ALL:
+        return alike(c, 1, (struct work){others, 2 * others * frames, 2 * others * n, 0});
+    default: { /* reduce, scatter, gather: between the root and each */
+        uint64_t folded = c->kind == PLAN_REDUCE ? others * n : 0;
+        return (struct load){1, {others, others * frames, others * n, folded}, {w * others, 2 * others * frames, 2 * others * n, folded}};
+    }
+    }
+}
+
+/* The time of so many bytes. */
+static uint64_t bytes_ns(uint64_t bytes, uint32_t ps)
+{
+    uint64_t each = least(ps, CHOOSE_MOST_PS);
+    return bytes / 1000 * each + bytes % 1000 * each / 1000;
+}
+
+static uint64_t work_ns(const struct choose_call *c, const struct work *w, uint64_t control, uint64_t each)
+{
+    return (w->messages + control) * each * least(c->costs.message_ns, CHOOSE_MOST_PS) / 2 + bytes_ns(w->moved, c->costs.byte_ps) / 2 +
+           bytes_ns(w->folded, c->costs.fold_ps);
+}
+
+static uint64_t predict_ns(const struct choose_call *c, enum plan_algorithm algorithm)
+{
+    struct load l = load_of(c, algorithm);
+    bool launch = c->small && algorithm == PLAN_TINY; /* the data are the announcement, and HOLD is all that comes after */
+    uint64_t holds = 2 * least(c->world - 1, 32), said = launch ? 0 : 2;
+    uint64_t way = work_ns(c, &l.own, said * l.own.partners + holds, 1) + (l.delays + !launch + 1) * least(c->costs.delay_ns, COSTS_MOST);
+    uint64_t cores = work_ns(c, &l.all, said * l.all.partners + holds * c->world, c->crowd > CHOOSE_CROWD ? CHOOSE_SWITCH : 1) / c->world * c->crowd / CHOOSE_CROWD;
+    return way > cores ? way : cores;
+}
+
+/* The algorithms that have a plan for this call, as bits. */
+static unsigned possible(const struct choose_call *c)
+{
+    unsigned set = 0;
+    for (unsigned a = 0; a < PLAN_ALGORITHMS; a++) {
+        enum plan_algorithm algorithm = (enum plan_algorithm)a;
+        bool sums = plan_kind_sums((uint8_t)c->kind), partial = sums && plan_sends_sums(algorithm);
+        bool offered = plan_offers(c->kind, algorithm) && (!partial || c->plain) &&
+                       (algorithm != PLAN_RING || c->world >= PLAN_RING_LEAST) &&
+                       (algorithm != PLAN_DIRECT || c->kind != PLAN_BROADCAST || c->world > 1) &&
+                       (!c->uneven || c->kind != PLAN_ALL_REDUCE || algorithm == PLAN_DIRECT || (algorithm == PLAN_RING && c->ring));
+        offered = offered || (algorithm == PLAN_TINY && c->small);
+        set |= (unsigned)offered << a;
+    }
+    return set;
+}
+
+/* Those of `set` that are in `wanted`, or all if none is. */
+static unsigned narrow(unsigned set, unsigned wanted)
+{
+    return (set & wanted) != 0 ? set & wanted : set;
+}
+
+/* Unless another is clearly faster, what asks least of the others is taken: direct and pairwise wait for nobody's turn, and what
+ * travels with its launch for nobody's room. */
+static bool keeps(unsigned set, enum plan_algorithm usual, uint64_t ns, uint64_t least_ns)
+{
+    return (set >> usual & 1) != 0 && ns - ns / 10 <= least_ns;
+}
+
+struct choose_answer choose_algorithm(const struct choose_call *call)
+{
+    struct choose_call c = *call;
+    struct choose_answer best = {.ns = UINT64_MAX};
+    uint64_t ns[PLAN_ALGORITHMS];
+    unsigned halved = 0;
+    for (; c.bytes > CHOOSE_MOST_BYTES; c.bytes /= 2) {
+        halved++;
+    }
+    unsigned set = narrow(possible(&c), c.allowed);
+    if (c.ring) {
+        set = narrow(set, 1u << PLAN_RING | 1u << PLAN_CHAIN | (c.small ? 1u << PLAN_TINY : 0));
+    }
+    for (unsigned a = 0; a < PLAN_ALGORITHMS; a++) {
+        ns[a] = (set >> a & 1) != 0 ? predict_ns(&c, (enum plan_algorithm)a) : UINT64_MAX;
+        best = ns[a] < best.ns ? (struct choose_answer){(enum plan_algorithm)a, ns[a]} : best;
+    }
+    if (c.small && keeps(set, PLAN_TINY, ns[PLAN_TINY], best.ns)) {
+        best = (struct choose_answer){PLAN_TINY, ns[PLAN_TINY]};
+    } else if (keeps(set, PLAN_DIRECT, ns[PLAN_DIRECT], best.ns)) {
+        best = (struct choose_answer){PLAN_DIRECT, ns[PLAN_DIRECT]};
+    }
+    best.ns = best.ns > UINT64_MAX >> halved ? UINT64_MAX : best.ns << halved;
+    return best;
+}

@@ -1,0 +1,49 @@
+/* choose.h - which algorithm an operation takes, and how long that will take.
+ *
+ * Its one idea: the choice is a calculation from what all members know alike (the operation's parameters and the view, with the
+ * costs that stand in it), in whole numbers, so that it comes out alike everywhere; what a member chose travels in the parameters
+ * of its call all the same, where a difference is told as one.
+ * Invariant: what is chosen has a plan (plan_offers), or travels with its launch (PLAN_TINY, small operations).
+ * SPDX-License-Identifier: MIT */
+#ifndef PCCL_COLLECTIVES_CHOOSE_H
+#define PCCL_COLLECTIVES_CHOOSE_H
+
+#include "collectives/plan.h"
+#include "core/machine_costs.h"
+
+/* What PCCL_ALGO asks for: per kind a bit for each algorithm that may be taken.  Never empty. */
+struct choose_wishes {
+    uint8_t allowed[PLAN_KINDS];
+};
+
+struct choose_call {
+    enum plan_kind kind;
+    uint32_t world;
+    uint64_t bytes;       /* of the count in the operation's parameters, as they travel */
+    uint32_t frame_bytes;
+    bool small;           /* may travel with its launch: then that is PLAN_TINY, whatever the kind */
+    bool plain;           /* a part of its sum may travel as it is */
+    bool ring;            /* the view has found that its ring is clearly faster than other pairs */
+    bool uneven;          /* not every member may own a part: direct */
+    uint8_t allowed;
+    struct costs costs;   /* of the view */
+    uint32_t crowd;       /* of the view: members for each core of a host, in CHOOSE_CROWD-ths */
+};
+enum { CHOOSE_CROWD = 256 };
+
+struct choose_answer {
+    enum plan_algorithm algorithm;
+    uint64_t ns; /* predicted, from the last launch to the end; 0: nothing was measured */
+};
+
+struct choose_answer choose_algorithm(const struct choose_call *call);
+
+/* Everything that each kind has. */
+struct choose_wishes choose_all(void);
+
+/* Reads PCCL_ALGO: sections apart by ';', each "list" (all kinds) or "function:list"; a list is names apart by ',', with '^' in
+ * front all but these.  "allreduce:ring,tiny;broadcast:^chain".  Case does not matter; a later section replaces an earlier one.  A list without a
+ * function changes nothing for a kind that has none of its names.  False: `why` says which word, and what was expected. */
+bool choose_read(const char *text, struct choose_wishes *out, char *why, size_t why_bytes);
+
+#endif

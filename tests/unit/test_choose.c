@@ -1,0 +1,164 @@
+/* test_choose.c - the choice of an algorithm, its formulas, and PCCL_ALGO.
+ * SPDX-License-Identifier: MIT */
+#include "collectives/choose.h"
+
+#include "core/random.h"
+#include "tests/testing.h"
+
+/* About what two cores of a server measure over loopback. */
+static const struct costs loopback = {.delay_ns = 20000, .message_ns = 5000, .byte_ps = 200, .fold_ps = 30};
+
+static struct choose_call call_of(enum plan_kind kind, uint32_t world, uint64_t bytes)
+{
+    return (struct choose_call){.kind = kind, .world = world, .bytes = bytes, .frame_bytes = 131072, .small = bytes <= 16384, .plain = true,
+                                .allowed = UINT8_MAX, .costs = loopback, .crowd = CHOOSE_CROWD};
+}
+
+static enum plan_algorithm chosen(const struct choose_call *c)
+{
+    return choose_algorithm(c).algorithm;
+}
+
+static uint64_t predicted(struct choose_call c, enum plan_algorithm algorithm)
+{
+    c.allowed = (uint8_t)(1u << algorithm);
+    struct choose_answer a = choose_algorithm(&c);
+    EXPECT_EQ(a.algorithm, algorithm);
+    return a.ns;
+}
+
+TEST(what_was_never_measured_goes_as_it_always_did) /* members of a master that knows no costs */
+{
+    for (uint32_t world = 2; world < 20; world++) {
+        for (int kind = 0; kind < PLAN_KINDS; kind++) {
+            struct choose_call c = call_of((enum plan_kind)kind, world, 1 << 20);
+            c.costs = (struct costs){0};
+            EXPECT_EQ(chosen(&c), plan_kind_pairs((uint8_t)kind) ? PLAN_PAIRWISE : PLAN_DIRECT);
+            EXPECT_EQ(choose_algorithm(&c).ns, 0);
+            c.small = true;
+            EXPECT_EQ(chosen(&c), PLAN_TINY);
+            c.ring = true;
+            EXPECT_EQ(chosen(&c), PLAN_TINY);
+        }
+    }
+}
+
+TEST(nothing_that_can_be_done_is_clearly_faster_than_what_is_chosen) /* and it can be: the executor has a plan for it */
+{
+    struct rng rng = {1};
+    unsigned seen[PLAN_KINDS] = {0};
+    for (int i = 0; i < 200000; i++) {
+        struct choose_call c = call_of((enum plan_kind)rng_below(&rng, PLAN_KINDS), 2 + (uint32_t)rng_below(&rng, i % 7 == 0 ? 16383 : 60),
+                                       rng_next(&rng) >> rng_below(&rng, 64));
+        c.small = rng_below(&rng, 4) == 0;
+        c.plain = rng_below(&rng, 2) == 0;
+        c.ring = rng_below(&rng, 8) == 0;
+        c.uneven = rng_below(&rng, 8) == 0;
+        c.allowed = (uint8_t)(rng_below(&rng, 4) == 0 ? 1 + rng_below(&rng, 255) : UINT8_MAX);
+        c.crowd = (uint32_t)rng_below(&rng, 65536);
+        c.costs = (struct costs){(uint32_t)(rng_next(&rng) >> (34 + rng_below(&rng, 30))), (uint32_t)(rng_next(&rng) >> (34 + rng_below(&rng, 30))),
+                                 (uint32_t)(rng_next(&rng) >> (34 + rng_below(&rng, 30))), (uint32_t)(rng_next(&rng) >> (34 + rng_below(&rng, 30)))};
+        struct choose_answer a = choose_algorithm(&c);
+        EXPECT(plan_offers(c.kind, a.algorithm) || (a.algorithm == PLAN_TINY && c.small));
+        EXPECT(c.plain || !plan_kind_sums((uint8_t)c.kind) || !plan_sends_sums(a.algorithm));
+        EXPECT(!c.uneven || c.kind != PLAN_ALL_REDUCE || a.algorithm == PLAN_DIRECT || (c.ring && a.algorithm == PLAN_RING) ||
+               (c.small && a.algorithm == PLAN_TINY));
+        seen[c.kind] |= 1u << a.algorithm;
+        for (int other = 0; other < PLAN_ALGORITHMS && !c.ring; other++) {
+            struct choose_call one = c;
+            one.allowed = (uint8_t)(1u << other);
+            struct choose_answer b = choose_algorithm(&one);
+            EXPECT((int)b.algorithm != other || (c.allowed >> other & 1) == 0 || a.ns - a.ns / 10 <= b.ns);
+        }
+    }
+    for (int kind = 0; kind < PLAN_KINDS; kind++) {
+        for (int a = 0; a < PLAN_ALGORITHMS; a++) {
+            EXPECT(!plan_offers((enum plan_kind)kind, (enum plan_algorithm)a) || (seen[kind] >> a & 1) != 0);
+        }
+    }
+}
+
+TEST(the_formulas_give_what_is_counted_by_hand)
+{
+    struct choose_call c = call_of(PLAN_ALL_REDUCE, 4, 1 << 16); /* parts of 16 KiB: a frame each */
+    /* 12 ends of frames, 3 READY and 3 HOLD each way; 12 parts past an end, 3 folded; READY, give, send and HOLD. */
+    EXPECT_EQ(predicted(c, PLAN_DIRECT), (12 + 12) * 5000 / 2 + 12 * 16384 / 10 + 3 * 16384 * 30 / 1000 + 4 * 20000);
+    EXPECT_EQ(predicted(c, PLAN_RING), (12 + 10) * 5000 / 2 + 12 * 16384 / 10 + 3 * 16384 * 30 / 1000 + 8 * 20000);
+    EXPECT_EQ(predicted(c, PLAN_HALVING), (12 + 10) * 5000 / 2 + 12 * 16384 / 10 + 3 * 16384 * 30 / 1000 + 6 * 20000);
+    c.crowd = 10 * CHOOSE_CROWD; /* what all do, on a tenth of a core for each, and each message wakes somebody */
+    EXPECT_EQ(predicted(c, PLAN_DIRECT) / 100, (10 * (3 * (12 + 12) * 5000 / 2 + 12 * 16384 / 10 + 3 * 16384 * 30 / 1000)) / 100);
+    c.bytes = 4; /* 3 frames and 3 HOLDs each way */
+    c.small = true;
+    c.crowd = CHOOSE_CROWD;
+    EXPECT_EQ(predicted(c, PLAN_TINY), 12 * 5000 / 2 + 24 / 10 + 16 * 30 / 1000 + 2 * 20000);
+}
+
+TEST(the_choice_follows_size_and_world)
+{
+    struct choose_call c = call_of(PLAN_ALL_REDUCE, 2, 4);
+    EXPECT_EQ(chosen(&c), PLAN_TINY);
+    c = call_of(PLAN_ALL_REDUCE, 2, 1 << 24);
+    EXPECT_EQ(chosen(&c), PLAN_DIRECT);
+    c = call_of(PLAN_ALL_REDUCE, 256, 1 << 20); /* messages cost most */
+    EXPECT_EQ(chosen(&c), PLAN_HALVING);
+    c.bytes = 1 << 16;
+    EXPECT_EQ(chosen(&c), PLAN_TREE);
+    c.bytes = 1 << 30; /* bytes do */
+    EXPECT_EQ(chosen(&c), PLAN_DIRECT);
+    c.costs.delay_ns = 50000000; /* across an ocean: as few delays as can be */
+    c.bytes = 1 << 20;
+    EXPECT_EQ(chosen(&c), PLAN_DIRECT);
+    c = call_of(PLAN_BROADCAST, 64, 1 << 17);
+    EXPECT_EQ(chosen(&c), PLAN_TREE);
+    c = call_of(PLAN_ALL_GATHER, 64, 1 << 10);
+    c.small = false;
+    EXPECT_EQ(chosen(&c), PLAN_BRUCK);
+    c = call_of(PLAN_ALL_REDUCE, 64, 1 << 18);
+    c.plain = false;
+    EXPECT_EQ(chosen(&c), PLAN_DIRECT);
+    c.plain = c.ring = true; /* measured edges say more than one machine's costs */
+    EXPECT_EQ(chosen(&c), PLAN_RING);
+}
+
+static uint8_t only(enum plan_algorithm a)
+{
+    return (uint8_t)(1u << a);
+}
+
+TEST(pccl_algo_is_read_as_nccl_algo_is)
+{
+    struct choose_wishes w, all = choose_all();
+    char why[256];
+    EXPECT(choose_read("", &w, why, sizeof why));
+    EXPECT(memcmp(&w, &all, sizeof w) == 0);
+    EXPECT(choose_read("ring", &w, why, sizeof why));
+    EXPECT_EQ(w.allowed[PLAN_ALL_REDUCE], only(PLAN_RING));
+    EXPECT_EQ(w.allowed[PLAN_ALL_GATHER], only(PLAN_RING));
+    EXPECT_EQ(w.allowed[PLAN_ALL_TO_ALL], all.allowed[PLAN_ALL_TO_ALL]); /* has none of these */
+    EXPECT(choose_read(" AllReduce : ring , tiny;broadcast:tree; ", &w, why, sizeof why));
+    EXPECT_EQ(w.allowed[PLAN_ALL_REDUCE], only(PLAN_RING) | only(PLAN_TINY));
+    EXPECT_EQ(w.allowed[PLAN_BROADCAST], only(PLAN_TREE));
+    EXPECT_EQ(w.allowed[PLAN_REDUCE], all.allowed[PLAN_REDUCE]);
+    EXPECT(choose_read("^ring", &w, why, sizeof why));
+    EXPECT_EQ(w.allowed[PLAN_ALL_REDUCE], all.allowed[PLAN_ALL_REDUCE] & ~only(PLAN_RING));
+    EXPECT(choose_read("tiny;allreduce:^tree,halving", &w, why, sizeof why)); /* the later one counts */
+    EXPECT_EQ(w.allowed[PLAN_ALL_REDUCE], all.allowed[PLAN_ALL_REDUCE] & ~(only(PLAN_TREE) | only(PLAN_HALVING)));
+    EXPECT_EQ(w.allowed[PLAN_GATHER], only(PLAN_TINY));
+}
+
+TEST(what_pccl_algo_cannot_mean_is_said) /* and nothing is changed */
+{
+    static const struct {
+        const char *text, *says;
+    } cases[] = {{"rings", "'rings': expected tiny, direct, ring"}, {"allreduce:", "'': expected tiny"},
+                 {"allreduce:ring,,tiny", "'': expected tiny"}, {"sum:ring", "'sum': expected allreduce"},
+                 {"alltoall:ring", "alltoall has: tiny, pairwise"}, {"broadcast:^tiny,direct,tree,chain", "broadcast has: tiny, direct, tree, chain"},
+                 {"^", "'': expected tiny"}, {":ring", "'': expected allreduce"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct choose_wishes w = {.allowed = {77}};
+        char why[256] = "";
+        EXPECT(!choose_read(cases[i].text, &w, why, sizeof why));
+        EXPECT(strstr(why, cases[i].says) != NULL);
+        EXPECT_EQ(w.allowed[0], 77);
+    }
+}

@@ -1,20 +1,6 @@
-/* api_plan.c - which algorithm: what the environment asks for, and what was chosen.
+/* api_plan.c - which algorithm was chosen, and how long that should take.
  * SPDX-License-Identifier: MIT */
-#include <stdlib.h>
-#include <string.h>
-
 #include "api/api.h"
-
-pcclResult_t api_wishes(const char *phase, struct choose_wishes *out)
-{
-    const char *text = getenv("PCCL_ALGO");
-    char why[256];
-    *out = choose_all();
-    if (text == NULL || choose_read(text, out, why, sizeof why)) {
-        return pcclSuccess;
-    }
-    return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "PCCL_ALGO \"%.80s\": %s; unset it to let the library choose", text, why);
-}
 
 pcclResult_t pcclGetPlan(const pcclComm_t *communicator, pcclCollective_t collective, size_t count, pcclDataType_t datatype,
                          pcclRedOp_t op, pcclPlan_t *plan_out)

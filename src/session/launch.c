@@ -81,6 +81,7 @@ static void launch_now(struct session *s, uint32_t slot, struct outbox *out)
     bool ordered = t->space == SPACE_ORDERED;
     struct owed owed;
     slot_move(s, slot, SLOT_RUNNING);
+    c->launch.params.algorithm = PLAN_ALGORITHMS; /* not chosen yet */
     if (owed_take(s, t, &owed)) {
         if (owed.outcome == OUTCOME_ABORT || owed.cause == CAUSE_OLD_VIEW) {
             slot_sizes(s, slot, MUTANT(DEBTLIVE) ? s->view.view : owed.view,

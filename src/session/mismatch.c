@@ -97,22 +97,29 @@ static void say_params(struct sentence *t, const struct op_params *p)
 /* By which algorithm, where that is all that differs: only what the environment asks for makes it so. */
 static void say_way(struct sentence *t, const struct op_params *p, bool way)
 {
-    if (way) {
+    if (way && p->algorithm < PLAN_ALGORITHMS) { /* else it was never chosen: an error was owed to this call */
         say(t, ", by %s", plan_algorithm_name(p->algorithm));
     }
+}
+
+/* Which of the two has another call than this member; -1: none. */
+static int differs(const struct session *s, const struct op_params *own, const struct op_clash *clash,
+                   bool (*same)(const struct op_params *a, const struct op_params *b))
+{
+    int i = 1;
+    while (i >= 0 && (clash->id[i] == 0 || clash->id[i] == s->id ||
+                      (same(&clash->params[i], own) && clash->params[i].layout != LAYOUT_PAIRS))) {
+        i--;
+    }
+    return i;
 }
 
 void mismatch_tell(const struct session *s, struct slot *c, const struct op_clash *clash)
 {
     struct sentence t = {.out = c->outcome.text, .size = sizeof c->outcome.text};
     const struct op_params *own = &c->launch.params;
-    int i = 1;
-    for (; i >= 0; i--) {
-        bool same = equal(&clash->params[i], own), pairs = clash->params[i].layout == LAYOUT_PAIRS;
-        if (clash->id[i] != 0 && clash->id[i] != s->id && (!same || pairs)) {
-            break;
-        }
-    }
+    int i = differs(s, own, clash, same_call);
+    i = i < 0 ? differs(s, own, clash, equal) : i;
     bool way = i >= 0 && same_call(&clash->params[i], own) && clash->params[i].algorithm != own->algorithm;
     say(&t, "this peer has ");
     say_params(&t, own);

@@ -35,6 +35,11 @@ bench-kernels: all
 	@$(build) bench_kernels
 	@scripts/bench.sh "$(BUILD)" bench_kernels
 
+# Ours beside Gloo, Open MPI and MPICH, which it installs: make bench-compare ROUNDS=5
+bench-compare: all
+	@scripts/setup.sh compare
+	@python3 bench/compare/compare.py "$(BUILD)" $(if $(ROUNDS),--rounds $(ROUNDS))
+
 verify:
 	@scripts/setup.sh verify
 	@python3 scripts/verify.py
@@ -52,4 +57,4 @@ uninstall:
 clean:
 	rm -rf "$(BUILD)"
 
-.PHONY: all setup demo check chaos bench bench-kernels verify fuzz install uninstall clean
+.PHONY: all setup demo check chaos bench bench-kernels bench-compare verify fuzz install uninstall clean

@@ -80,6 +80,7 @@ part_package() {
     scripts/test_setup.sh
     scripts/test_package.sh
 }
+part_compare() { python3 scripts/test_compare.py; }
 part_neon() { scripts/test_neon.sh "$build/neon"; }
 
 named_failures() { # part, log: every test that failed, then what was seen of the first
@@ -124,7 +125,7 @@ run_part() {
 }
 
 if [ $# = 0 ]; then
-    set -- setup gcc clang builds source docs binary unit sim mutants process chaos examples asan tsan fuzz package neon
+    set -- setup gcc clang builds source docs binary unit sim mutants process chaos examples asan tsan fuzz package compare neon
 fi
 for part in "$@"; do
     if ! declare -F "part_$part" >/dev/null; then

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# setup.sh WHAT... - installs what a fresh Debian or Ubuntu lacks for: build, check, verify, fuzz.
+# setup.sh WHAT... - installs what a fresh Debian or Ubuntu lacks for: build, check, verify, fuzz, compare.
 #
 # Looks first and says nothing if everything is there; installs with apt as root or through sudo; else prints the command
 # that does.  Some packages are needed, others wished for: the tests that use these are skipped without, and say so.  Where
@@ -57,6 +57,12 @@ want_check() {
     wish_file '/usr/aarch64-linux-gnu/lib/libc.so*' libc6-dev-arm64-cross
     wish qemu-aarch64 qemu-user
 }
+want_compare() { # what one library is compared with; without one of them the others are
+    want python3 python3
+    wish mpicc.openmpi openmpi-bin libopenmpi-dev
+    wish mpicc.mpich mpich libmpich-dev
+    wish_file '/usr/lib/python3*/ensurepip' python3-venv
+}
 want_all() { # parts
     local what
     needed=()
@@ -67,6 +73,7 @@ want_all() { # parts
         build) ;;
         check) want_check ;;
         fuzz) want_clang ;;
+        compare) want_compare ;;
         verify) want spin spin && want python3 python3 ;;
         *)
             echo "setup.sh: unknown part '$what'" >&2
@@ -99,10 +106,10 @@ install() { # packages...
     $as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends "$@" \
         >/dev/null 2> >(grep -v "^debconf: delaying package configuration" >&2)
 }
-do_without() { # why: no error if it is only tests that are skipped
+do_without() { # why: no error if something can be skipped
     echo "setup: $1" >&2
     [ ${#needed[@]} = 0 ] || exit 1
-    echo "setup: without these some tests are skipped" >&2
+    echo "setup: without these some of it is skipped" >&2
     exit 0
 }
 

@@ -118,18 +118,20 @@ static bool draw_curve(FILE *out, const struct bench_results *all, size_t first,
 {
     static const char *const style[CURVES] = {
         "stroke-width=\"2.5\"", "stroke-width=\"2\" stroke-dasharray=\"7 4\"", "stroke-width=\"1\" stroke-opacity=\"0.6\""};
-    char command = 'M';
+    bool begun = false;
     for (size_t i = first; i < all->line_count && same_curve(&all->lines[first].job, &all->lines[i].job); i++) {
         double value = value_of(all, &all->lines[i], curve);
-        if (value > 0) {
-            fprintf(out, command == 'M' ? "<path fill=\"none\" stroke=\"%s\" %s d=\"M" : "", colour, style[curve]);
-            fprintf(out, "%s%.1f %.1f", command == 'M' ? "" : " L", x_of(s, log2((double)all->lines[i].job.size)),
-                    y_of(s, log10(value)));
-            command = 'L';
+        if (value <= 0) {
+            continue;
         }
+        if (!begun) {
+            fprintf(out, "<path fill=\"none\" stroke=\"%s\" %s d=\"", colour, style[curve]);
+        }
+        fprintf(out, "%s%.1f %.1f", begun ? " L" : "M", x_of(s, log2((double)all->lines[i].job.size)), y_of(s, log10(value)));
+        begun = true;
     }
-    fprintf(out, command == 'M' ? "" : "\"/>\n");
-    return command != 'M';
+    fputs(begun ? "\"/>\n" : "", out);
+    return begun;
 }
 
 static void draw_curves(FILE *out, const struct bench_results *all, const struct scale *s)

@@ -390,7 +390,7 @@ TEST(killed_rank_is_survived_and_shown) /* for each collective, also when it was
     EXPECT_EQ(run_pccl(&p, "bench -n 3 -b 1M -e 4M --kill-rank 2 --rounds 2 --transport tcp"), 0);
     EXPECT_EQ(count_of(p.out_text, "\n     all_reduce "), 4);
     EXPECT_EQ(count_of(p.out_text, " was told: "), 1);
-    EXPECT(strstr(p.out_text, "given up on all peers: peer ") != NULL && strstr(p.out_text, "2 rounds: errors ") != NULL);
+    EXPECT(strstr(p.out_text, " was told: all-reduce: ") != NULL && strstr(p.out_text, "2 rounds: errors ") != NULL);
     EXPECT_EQ(run_pccl(&p, "bench -n 2 -b 64K -e 64K --kill-rank 1 --rounds 1"), 0); /* who is left is alone */
 }
 

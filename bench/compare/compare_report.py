@@ -1,0 +1,229 @@
+"""compare_report.py - the table and the picture that compare.py makes of what it has measured.
+
+A figure is the median over the rounds; a ratio is ours to the best rival's in each round, then the median of these, with
+the least and the most.  SPDX-License-Identifier: MIT
+"""
+import json
+import math
+from collections import defaultdict
+from statistics import median
+
+OURS = "pccl"
+SHOWN = [4, 4096, 16384, 65536, 262144, 1 << 20, 4 << 20, 16 << 20, 64 << 20, 256 << 20]
+COLOURS = {"pccl": "#d62728", "Open MPI": "#1f77b4", "MPICH": "#2ca02c", "Gloo": "#9467bd", "plain links": "#999999"}
+
+
+def size_text(size):
+    for unit, name in ((1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "KB")):
+        if size >= unit:
+            return f"{size // unit} {name}"
+    return f"{size} B"
+
+
+class Data:
+    """cell[collective, transport, ranks, size][name] = {round: result}; in-place forms count as the same collective, the better one."""
+
+    def __init__(self, path):
+        with open(path) as f:
+            lines = [json.loads(line) for line in f]
+        self.head, self.runs = lines[0], lines[1:]
+        self.cell = defaultdict(lambda: defaultdict(dict))
+        self.placed = defaultdict(dict)  # the same, ours only, by placement
+        for run in self.runs:
+            for r in run["results"]:
+                self.add(run, r)
+        self.names = [n for n in COLOURS if any(run["name"] == n for run in self.runs)]
+        self.ranks = sorted({run["ranks"] for run in self.runs})
+        self.loads = [run["load"] for run in self.runs]
+        self.rounds = 1 + max(run["round"] for run in self.runs)
+        self.wrong = sum(r["wrong"] or 0 for run in self.runs for r in run["results"])
+
+    def add(self, run, r):
+        collective = r["collective"].removesuffix("_in_place")
+        size = self.nearest(r["size"])
+        key = (collective, run["transport"], run["ranks"], size)
+        if run["name"] == OURS:
+            self.placed[key + (r["collective"] != collective,)][run["round"]] = r
+        known = self.cell[key][run["name"]].get(run["round"])
+        if known is None or r["time_us"] < known["time_us"]:
+            self.cell[key][run["name"]][run["round"]] = r
+
+    @staticmethod
+    def nearest(size):
+        """A size that was rounded down to whole elements, as it was asked for."""
+        return min((4 << (2 * i) for i in range(16)), key=lambda s: abs(s - size))
+
+    def times(self, key, name, field="time_us"):
+        return [r[field] for r in self.cell[key].get(name, {}).values() if r.get(field) is not None]
+
+    def ratios(self, key):
+        """Ours to the best rival, in speed, round by round; and that rival's name most of the time."""
+        out, best = [], defaultdict(int)
+        for number, ours in self.cell[key].get(OURS, {}).items():
+            there = [(r[number]["time_us"], name) for name, r in self.cell[key].items() if name != OURS and number in r]
+            if there:
+                out.append(min(there)[0] / ours["time_us"])
+                best[min(there)[1]] += 1
+        return out, max(best, key=best.get) if best else ""
+
+    def share(self, key):
+        """Of plain links, in the same runs; None: there are none."""
+        shares = self.times(key, OURS, "limit_share")
+        return median(shares) if shares else None
+
+
+def figure(size, us):
+    if us is None:
+        return "-"
+    if size < 65536:
+        return f"{us:.1f} us" if us < 1000 else f"{us / 1000:.1f} ms"
+    speed = size / 1e3 / us
+    return f"{speed:.2f}" if speed >= 0.095 else f"{speed:.3f}"
+
+
+def median_or_none(values):
+    return median(values) if values else None
+
+
+def ratio_text(ratios):
+    return f"**{median(ratios):.2f}** ({min(ratios):.2f}-{max(ratios):.2f})" if ratios else "-"
+
+
+def table(out, data, keys, heads, title):
+    """A row for each implementation, then the ratio and the limit; keys[i] belongs to heads[i]."""
+    out.append(f"| {title} | " + " | ".join(heads) + " |")
+    out.append("|---" * (len(heads) + 1) + "|")
+    for name in data.names:
+        cells = [figure(key[3], median_or_none(data.times(key, name))) for key in keys]
+        if any(c != "-" for c in cells):
+            out.append(f"| {name} | " + " | ".join(cells) + " |")
+    ratios = [data.ratios(key) for key in keys]
+    out.append("| ours / best | " + " | ".join(ratio_text(r) for r, _ in ratios) + " |")
+    out.append("| the best rival | " + " | ".join(name or "-" for _, name in ratios) + " |")
+    shares = [data.share(key) for key in keys]
+    out.append("| ours / plain links | " + " | ".join("-" if s is None else f"{s:.0%}" for s in shares) + " |")
+    out.append("")
+
+
+def cpu_table(out, data, transport, ranks):
+    sizes = [s for s in SHOWN if s >= 1 << 20]
+    out.append("| CPU s/GB | " + " | ".join(size_text(s) for s in sizes) + " |")
+    out.append("|---" * (len(sizes) + 1) + "|")
+    for name in data.names:
+        values = [median_or_none(data.times(("all_reduce", transport, ranks, s), name, "cpu_s_per_gb")) for s in sizes]
+        if any(v is not None for v in values):
+            out.append(f"| {name} | " + " | ".join("-" if v is None else f"{v:.2f}" for v in values) + " |")
+    out.append("")
+
+
+def placement_table(out, data, transport, ranks):
+    """In place beside out of place, and the median beside the least."""
+    sizes = [s for s in SHOWN if (("all_reduce", transport, ranks, s, True) in data.placed)]
+    out.append("| ours | " + " | ".join(size_text(s) for s in sizes) + " |")
+    out.append("|---" * (len(sizes) + 1) + "|")
+    rows = {"in place / out of place": [], "median / least": []}
+    for s in sizes:
+        apart, inside = (data.placed["all_reduce", transport, ranks, s, p] for p in (False, True))
+        both = [apart[n]["time_us"] / inside[n]["time_us"] for n in apart if n in inside]
+        rows["in place / out of place"].append(f"{median(both):.2f}" if both else "-")
+        rows["median / least"].append(f"{median(r['time_us'] / r['min_us'] for r in apart.values()):.2f}")
+    for name, cells in rows.items():
+        out.append(f"| {name} | " + " | ".join(cells) + " |")
+    out.append("")
+
+
+NAMES = {"tcp": "TCP", "shm": "Shared memory"}
+
+
+def head(out, data):
+    m = data.head["machine"]
+    out.append("# PCCL beside Gloo, Open MPI and MPICH")
+    out.append("")
+    out.append(f"{data.head['date']}, {m['cores']} cores ({m['model']}), {m['memory_gib']} GiB, Linux {m['kernel']}; {data.rounds} "
+               f"round{'s' if data.rounds > 1 else ''}, load before each start {min(data.loads):.1f} to {max(data.loads):.1f} (median {median(data.loads):.1f}); "
+               f"{data.wrong} wrong elements.")
+    out.append("")
+    out.append("Medians over the rounds: us below 64 KB, GB/s (size / time) from there on; the better of in place and out of "
+               "place. Ratios are of speeds, within a round: median (least-most).")
+    for what in data.head["missing"]:
+        out.append(f"\nMissing: {what}.")
+    out.append("")
+
+
+def write_table(data, path):
+    out = []
+    head(out, data)
+    collectives = sorted({key[0] for key in data.cell} - {"all_reduce"})
+    for transport in ("tcp", "shm"):
+        for ranks in data.ranks:
+            keys = [k for k in (("all_reduce", transport, ranks, s) for s in SHOWN) if k in data.cell]
+            if not keys:
+                continue
+            out.append(f"## {NAMES[transport]}, {ranks} processes")
+            out.append("")
+            table(out, data, keys, [size_text(k[3]) for k in keys], "all_reduce")
+            cpu_table(out, data, transport, ranks)
+            placement_table(out, data, transport, ranks)
+            for collective in collectives:
+                keys = sorted(k for k in data.cell if k[:3] == (collective, transport, ranks))
+                if keys:
+                    table(out, data, keys, [size_text(k[3]) for k in keys], collective)
+    path.write_text("\n".join(out))
+
+
+# ---- the picture ----------------------------------------------------------------------------------------------------
+
+PANEL, GAP, MARGIN = (420, 300), 60, 60
+
+
+def curve(points, colour, dash=""):
+    path = " ".join(f"{'M' if i == 0 else 'L'}{x:.1f} {y:.1f}" for i, (x, y) in enumerate(points))
+    return f'<path fill="none" stroke="{colour}" stroke-width="2" {dash} d="{path}"/>'
+
+
+def panel(data, transport, ranks, left, top):
+    """Speed of all-reduce over size, both axes logarithmic: 4 B to 256 MB, 10^-4 to 100 GB/s."""
+    width, height = PANEL
+
+    def place(size, us):
+        x = left + (math.log2(size) - 2) / 26 * width
+        y = top + height - (math.log10(size / 1e3 / us) + 4) / 6 * height
+        return x, min(max(y, top), top + height)
+    out = [f'<text x="{left}" y="{top - 10}" font-size="14">{NAMES[transport]}, {ranks} processes</text>']
+    for power in range(2, 29, 4):
+        x = place(2 ** power, 1)[0]
+        out.append(f'<path stroke="#ddd" d="M{x:.1f} {top} V{top + height}"/><text x="{x:.1f}" y="{top + height + 16}" '
+                   f'text-anchor="middle">{size_text(2 ** power)}</text>')
+    for power in range(-4, 3):
+        y = top + height - (power + 4) / 6 * height
+        out.append(f'<path stroke="#ddd" d="M{left} {y:.1f} H{left + width}"/><text x="{left - 6}" y="{y + 4:.1f}" '
+                   f'text-anchor="end">{10.0 ** power:g}</text>')
+    sizes = sorted(k[3] for k in data.cell if k[:3] == ("all_reduce", transport, ranks))
+    for name in data.names + ["plain links"]:
+        field = ("limit_us", OURS) if name == "plain links" else ("time_us", name)
+        points = [(s, median_or_none(data.times(("all_reduce", transport, ranks, s), field[1], field[0]))) for s in sizes]
+        points = [place(s, us) for s, us in points if us]
+        if points:
+            out.append(curve(points, COLOURS[name], 'stroke-dasharray="4 4"' if name == "plain links" else ""))
+    return out
+
+
+def write_plot(data, path):
+    width = MARGIN * 2 + len(data.ranks) * PANEL[0] + (len(data.ranks) - 1) * GAP
+    height = MARGIN * 2 + 2 * PANEL[1] + GAP + 40
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
+           'font-family="sans-serif" font-size="11">', '<rect width="100%" height="100%" fill="white"/>',
+           f'<text x="{MARGIN}" y="24" font-size="16">all-reduce, float sum: GB/s over size, {data.head["date"]}</text>']
+    for row, transport in enumerate(("tcp", "shm")):
+        for column, ranks in enumerate(data.ranks):
+            out += panel(data, transport, ranks, MARGIN + column * (PANEL[0] + GAP), MARGIN + row * (PANEL[1] + GAP))
+    for i, name in enumerate(data.names + ["plain links"]):
+        out.append(f'<text x="{MARGIN + 110 * i}" y="{height - 20}" font-size="13" fill="{COLOURS[name]}">{name}</text>')
+    out.append("</svg>\n")
+    path.write_text("\n".join(out))
+
+
+def write(raw, table_path, plot_path):
+    data = Data(raw)
+    write_table(data, table_path)
+    write_plot(data, plot_path)

@@ -20,6 +20,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -72,22 +73,24 @@ class Runner:
 
 def lines_of(commands, environment, limit_s):
     """Runs the commands side by side; what the first says on standard output, whole lines only, until all end or time is up."""
-    children = []
+    children, said = [], tempfile.TemporaryFile("w+")
     for i, command in enumerate(commands):
         children.append(subprocess.Popen(command, env={**os.environ, **environment}, text=True, start_new_session=True,
-                                         stdout=subprocess.PIPE if i == 0 else subprocess.DEVNULL, stderr=subprocess.DEVNULL))
-    timely = True
+                                         stdout=said if i == 0 else subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+    timely = False
     try:
-        text, _ = children[0].communicate(timeout=limit_s)
+        children[0].wait(timeout=limit_s)
+        timely = True
     except subprocess.TimeoutExpired:
-        timely = False
+        pass
+    finally:
         for child in children:
-            os.killpg(child.pid, signal.SIGKILL)  # the group is its own: started here
-        text, _ = children[0].communicate()
-    for child in children:
-        child.wait()
+            if not timely:
+                os.killpg(child.pid, signal.SIGKILL)  # the group is its own: started here
+            child.wait()
     out = []
-    for line in text.splitlines():
+    said.seek(0)
+    for line in said.read().splitlines():
         if line.startswith("{") and line.endswith("}"):
             out.append(json.loads(line))
     return out, timely
@@ -203,6 +206,7 @@ def main():
     parser.add_argument("--limit-s", type=float, default=60, help="for one start of a rival; what is missing then is left out")
     parser.add_argument("--report", action="store_true", help="write table and plot again from what was measured")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and what was started ends, too
     folder = options.build.resolve() / "bench-compare"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "raw.jsonl"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""test_compare.py - what bench/compare makes of measurements: medians, ratios within rounds, what is missing; each check is one test.
+"""test_compare.py - what bench/compare makes of measurements: medians, ratios within rounds, goals, what is missing.
 
 Prints what differs, PASS or FAIL per test, then "N passed, N failed".
 SPDX-License-Identifier: MIT
@@ -51,7 +51,8 @@ def expect(found, wanted):
 def figures_are_medians_in_the_unit_of_their_size():
     runs = [(n, "pccl", [ours(us), ours(20 * us / 1000, size=4)]) for n, us in enumerate((1000, 3000, 500))]
     table, _ = written(runs)
-    yield from expect(row(table, "pccl"), ["20.0 us", "1.05"])
+    yield from expect(row(table, "4 B")[0], "20.0 us")
+    yield from expect(row(table, "1 MB")[0], "1.05")
 
 
 def ratio_is_taken_within_a_round_to_the_best_of_it():
@@ -59,15 +60,13 @@ def ratio_is_taken_within_a_round_to_the_best_of_it():
     table, _ = written([(0, "pccl", [ours(100)]), (0, "MPICH", [result(50)]), (0, "Gloo", [result(80)]),
                         (1, "pccl", [ours(1000)]), (1, "MPICH", [result(3000)]), (1, "Gloo", [result(2000)]),
                         (2, "pccl", [ours(400)]), (2, "MPICH", [result(400)]), (2, "Gloo", [result(800)])])
-    yield from expect(row(table, "ours / best"), ["**1.00** (0.50-2.00)"])
-    yield from expect(row(table, "the best rival"), ["MPICH"])
-    yield from expect(row(table, "ours / plain links"), ["50%"])
+    yield from expect(row(table, "1 MB"), ["2.62", "**2.62**", "1.31", "1.00 (0.50-2.00)", "50%", "0.9, 90%", "missed"])
 
 
 def better_of_both_placements_counts():
     table, _ = written([(0, "pccl", [ours(100), {**ours(125), "collective": "all_reduce_in_place", "in_place": True}]),
                         (0, "Open MPI", [result(400), result(200, collective="all_reduce_in_place")])])
-    yield from expect(row(table, "ours / best"), ["**2.00** (2.00-2.00)"])
+    yield from expect(row(table, "1 MB")[2], "2.00 (2.00-2.00)")
     yield from expect(row(table, "in place / out of place"), ["0.80"])
     yield from expect(row(table, "median / least"), ["2.00"])
 
@@ -75,9 +74,20 @@ def better_of_both_placements_counts():
 def what_is_missing_is_said_and_left_out():
     table, _ = written([(0, "pccl", [ours(100), ours(900, size=4 * MB)]), (0, "Gloo", [result(100)])], ["MPICH (get it)"])
     yield from expect("Missing: MPICH (get it)." in table, True)
-    yield from expect(row(table, "Gloo"), ["10.49", "-"])
-    yield from expect(row(table, "ours / best"), ["**1.00** (1.00-1.00)", "-"])
-    yield from expect(row(table, "MPICH"), None)
+    yield from expect(row(table, "1 MB")[:3], ["10.49", "**10.49**", "1.00 (1.00-1.00)"])
+    yield from expect(row(table, "4 MB")[:3], ["4.66", "-", "-"])
+    yield from expect("| size | pccl | Gloo | ratio |" in table, True)
+
+
+def goals_are_reached_by_time_by_ratio_or_beside_plain_links():
+    small = [ours(14, size=4), ours(100, size=65536), {**ours(100, size=262144), "limit_share": 0.95}]
+    table, _ = written([(0, "pccl", small), (0, "Gloo", [result(91, size=65536), result(10, size=262144)])])
+    yield from expect(row(table, "4 B")[-2:], ["14 us", "reached"])
+    yield from expect(row(table, "64 KB")[-2:], ["0.9", "reached"])
+    yield from expect(row(table, "256 KB")[-2:], ["0.9", "reached"])  # 0.1 of the rival, but what links can do
+    table, _ = written([(0, "pccl", [ours(14.1, size=4), ours(100, size=65536)]), (0, "Gloo", [result(89, size=65536)])])
+    yield from expect(row(table, "4 B")[-1], "missed")
+    yield from expect(row(table, "64 KB")[-1], "missed")
 
 
 def wrong_elements_are_told():
@@ -93,7 +103,7 @@ def picture_has_a_curve_for_each():
 
 
 TESTS = [figures_are_medians_in_the_unit_of_their_size, ratio_is_taken_within_a_round_to_the_best_of_it,
-         better_of_both_placements_counts, what_is_missing_is_said_and_left_out, wrong_elements_are_told,
+         better_of_both_placements_counts, goals_are_reached_by_time_by_ratio_or_beside_plain_links, what_is_missing_is_said_and_left_out, wrong_elements_are_told,
          picture_has_a_curve_for_each]
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""compare.py BUILD [--rounds N] [--other-rounds N] [--ranks 2,4] [--limit-s N] [--report] - ours beside Gloo, Open MPI and MPICH, in one run.
+"""compare.py BUILD [--rounds N] [--other-rounds N] [--ranks 2,4] [--limit-s N] [--report] - ours beside Gloo, Open MPI, MPICH.
 
 Each round starts every implementation once for each transport and number of processes, in an order that turns from round to
 round; a figure is the median over the rounds, with the least and the most, and a ratio the median of the ratios within

@@ -42,9 +42,12 @@ struct action *__wrap_outbox_send_many(struct outbox *o, uint32_t kind)
     return __real_outbox_send_many(o, kind);
 }
 
-/* Events that most seeds do not meet, or whose steps say nothing: met on purpose, by whoever comes to one first, and failed at the end. */
-static const uint8_t seldom[] = {SESSION_LINK_FAILED, SESSION_LINK_STALE, SESSION_SYNC_DOWN, SESSION_STALLED, SESSION_COLLECT_CONNECT,
-                                 SESSION_MASTER_DOWN, SESSION_MEMORY, SESSION_DATA_DOWN, SESSION_DATA_UP};
+/* Events that most seeds do not meet, or whose steps say nothing: met on purpose, by whoever comes to one first, and failed at the end.
+ * Oftener those that take seconds of silence, or of trying, in the middle of something. */
+static const uint8_t seldom[] = {SESSION_STALLED,     SESSION_STALLED,     SESSION_STALLED,   SESSION_STALLED,    SESSION_STALLED,
+                                 SESSION_STALLED,     SESSION_LINK_FAILED, SESSION_LINK_FAILED, SESSION_LINK_FAILED, SESSION_LINK_FAILED,
+                                 SESSION_LINK_STALE,  SESSION_LINK_STALE,  SESSION_SYNC_DOWN, SESSION_SYNC_DOWN,  SESSION_MASTER_UP,
+                                 SESSION_MASTER_DOWN, SESSION_MEMORY,      SESSION_DATA_DOWN, SESSION_DATA_UP,    SESSION_COLLECT_CONNECT};
 
 /* All wish for it; or, once one of them has met it, nobody any more. */
 static void wish_of_all(struct cluster *cl, uint32_t kind, uint32_t after)
@@ -124,10 +127,10 @@ void poison_renew(struct cluster *cl, struct node *n)
     n->session = session_init(&n->config, n->arena);
 }
 
-/* One more fault in one seed of eight: there are many kinds of steps to fail. */
+/* One more fault in one seed of four: there are many kinds of steps to fail. */
 void poison_draw(struct cluster *cl)
 {
-    if (cl->opt.seed % 8 != 6 || cl->fault_count == FAULTS_MAX) {
+    if (cl->opt.seed % 4 != 2 || cl->fault_count == FAULTS_MAX) {
         return;
     }
     struct rng r = {.state = mix64(cl->opt.seed, 0x9015)};

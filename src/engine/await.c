@@ -149,7 +149,7 @@ size_t comm_batch_await(struct comm *c, struct comm_batch *b, struct session_out
 
 void comm_reduce(struct comm *c, const struct comm_launch *launch, struct session_outcome *outcome)
 {
-    struct comm_op *op = comm_op_new(c, launch); /* copies an in-place input: for that long no lane may be held */
+    struct comm_op *op = comm_op_new(c, launch); /* may copy its input: for that long no lane may be held */
     bool mine = await_take_lane(c);              /* before the launch: nobody is to be woken for its start */
     bool pending = comm_op_launch(c, launch, op, outcome);
     if (mine) {

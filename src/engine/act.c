@@ -163,6 +163,7 @@ static int64_t comm_tick(struct comm *c, int64_t now, struct comm_after *after)
     }
     int64_t at[] = {uplink_tick(c, now, after), link_tick(c, now, after), probe_tick(c, now, after),
                     op_lanes_watch(c, now, after), CLOCK_NEVER};
+    rest_tick(c, now, after);
     sync_link_tick(c, after);
     at[4] = session_deadline(c->machine.session);
     for (size_t i = 0; i < sizeof at / sizeof at[0]; i++) {

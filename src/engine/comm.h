@@ -99,6 +99,7 @@ struct comm_ops {
     struct comm_op **at;     /* owned; by slot */
     uint32_t *free_slots, free_count;
     uint64_t issued;         /* operations of SPACE_ORDERED so far */
+    uint64_t launched;       /* operations of any space so far */
     struct list tags[COMM_TAG_BUCKETS];
     void *spare;             /* owned: a backup kept for the next in-place call */
     size_t spare_bytes;
@@ -109,6 +110,13 @@ struct comm_running {
     uint32_t count;
     int64_t look_at;         /* when lanes look next whether they move */
     bool failed;             /* some of them are to be given up */
+};
+
+/* What it holds for when it is used.  Written by rest.c, with comm.lock. */
+struct comm_rest {
+    int64_t look_at;
+    uint64_t launched;       /* operations at the last look */
+    bool resting;            /* there were no more at the next one */
 };
 
 /* Links with peers.  Written by link.c, with comm.lock. */
@@ -160,6 +168,7 @@ struct comm {
     struct comm_machine machine;
     struct comm_ops ops;
     struct comm_running running;
+    struct comm_rest rest;
     struct comm_links links;
     struct comm_controls controls;
     struct comm_master master;

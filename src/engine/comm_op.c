@@ -56,6 +56,13 @@ void comm_ops_fini(struct comm *c)
     free(c->ops.free_slots);
 }
 
+void comm_ops_rest(struct comm *c)
+{
+    free(c->ops.spare);
+    c->ops.spare = NULL;
+    c->ops.spare_bytes = 0;
+}
+
 static struct list *op_bucket(struct comm *c, uint64_t tag)
 {
     return &c->ops.tags[(tag * UINT64_C(0x9E3779B97F4A7C15)) >> 54];
@@ -278,6 +285,7 @@ static void op_launch_locked(struct comm *c, const struct comm_launch *launch, s
         .scratch = op->memory.scratch, .window = op->room.window,
         .deadline = c->params.operation_ns > 0 ? clock_now_ns() + c->params.operation_ns : CLOCK_NEVER,
     };
+    c->ops.launched++;
     struct session_event e = {.kind = SESSION_LAUNCH, .slot = op->place.slot, .launch = &l};
     comm_step(c, &e, after);
     *outcome = e.outcome;

@@ -171,6 +171,7 @@ bool comm_cancel_tag(struct comm *c, uint8_t space, uint64_t tag);
 
 bool comm_ops_init(struct comm *c);
 void comm_ops_fini(struct comm *c);
+void comm_ops_rest(struct comm *c); /* gives back what the next call may do without */
 /* The two halves of comm_launch: memory and the copy of an in-place input, which takes its time; then the launch
  * itself.  True: pending; false: *outcome says why not, and `op`, which may be null, is freed. */
 struct comm_op *comm_op_new(struct comm *c, const struct comm_launch *launch);
@@ -220,9 +221,15 @@ void op_lanes_stop(struct comm *c, const struct action *a, struct comm_after *af
 void op_lanes_failed(struct comm *c, struct comm_after *after);
 /* Has the lanes look for operations that do not move; returns when to come back. */
 int64_t op_lanes_watch(struct comm *c, int64_t now, struct comm_after *after);
+
 /* From lanes: its share of the result is there; it has let go; it waits for that peer. */
 void op_lanes_done(struct comm_op *op, const struct exec *x);
 void op_lanes_idle(struct comm_op *op, uint64_t tx_bytes, uint64_t rx_bytes);
 void op_lanes_stalled(struct comm_op *op, uint64_t peer);
+
+/* ---- rest.c: with comm.lock -------------------------------------------------------------------------------------- */
+
+/* Gives back what a communicator holds for when it is used, if it is not. */
+void rest_tick(struct comm *c, int64_t now, struct comm_after *after);
 
 #endif

@@ -116,6 +116,15 @@ void control_detach_all(struct comm *c)
     comm_unlock(c, &after);
 }
 
+void control_rest_all(struct comm *c)
+{
+    pthread_mutex_lock(&c->lock);
+    LIST_FOR_EACH(i, next, &c->controls.all) {
+        conn_rest(LIST_ENTRY(i, struct control, all)->conn);
+    }
+    pthread_mutex_unlock(&c->lock);
+}
+
 /* ---- A connection ------------------------------------------------------------------------------------------------ */
 
 static void control_frame(void *user, const struct frame_header *h, const void *payload, struct comm_after *after)

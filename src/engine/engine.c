@@ -187,6 +187,7 @@ const struct lane_calls engine_lane_calls = {
     .broken = bundle_stream_down,
     .gone = bundle_stream_gone,
     .drop = control_detach_all,
+    .rest = control_rest_all,
 };
 
 /* ---- Pollers -------------------------------------------------------------------------------------------------------------- */

@@ -235,6 +235,19 @@ static void lane_watch(struct lane *lane, struct comm *comm)
     }
 }
 
+static void lane_rest(struct lane *lane, struct comm *comm)
+{
+    LIST_FOR_EACH(l, after, &lane->streams) {
+        struct stream *s = LIST_ENTRY(l, struct stream, all);
+        if (s->comm == comm && s->transport.ops->spare != NULL) {
+            s->transport.ops->spare(&s->transport);
+        }
+    }
+    if (lane->index == 0) {
+        lane->calls->rest(comm);
+    }
+}
+
 static void lane_order(struct lane *lane, const struct lane_order *o)
 {
     struct lane_exec *e;
@@ -256,6 +269,9 @@ static void lane_order(struct lane *lane, const struct lane_order *o)
         break;
     case LANE_DROP:
         lane_drop(lane, o->comm, o->done);
+        break;
+    case LANE_REST:
+        lane_rest(lane, o->comm);
         break;
     case LANE_WATCH:
         lane_watch(lane, o->comm);

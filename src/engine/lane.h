@@ -49,6 +49,7 @@ enum lane_order_kind {
     LANE_STOP,   /* op */
     LANE_STREAM, /* stream: take it over, from now on the lane owns it */
     LANE_DROP,   /* comm: let go of everything of it, then post `done` */
+    LANE_REST,   /* comm: give back what its connections hold for when they are used */
     LANE_WATCH,  /* comm: look whether its operations move; tell the session whom those wait for that do not */
 };
 
@@ -82,6 +83,7 @@ struct lane_calls {
     void (*broken)(struct stream *s);                                /* a data connection broke */
     void (*gone)(struct stream *s);                                  /* it is about to be freed */
     void (*drop)(struct comm *comm);                                 /* lane 0: lets go of the control links */
+    void (*rest)(struct comm *comm);                                 /* lane 0: they give back what they do not use */
 };
 
 struct lane {

@@ -111,8 +111,9 @@ void control_end(struct link *l, bool finish);
 /* What the session wants of it has changed: how often it is tried, from when on its lack counts. */
 void control_wanted(struct link *l, bool spare, int64_t now);
 int64_t control_tick(struct link *l, int64_t now, struct comm_after *after);
-/* By the holder of lane 0, no lock held: lets go of all of them. */
+/* By the holder of lane 0, no lock held: lets go of all of them; they give back what they do not use. */
 void control_detach_all(struct comm *c);
+void control_rest_all(struct comm *c);
 
 /* ---- Bundles of data connections (bundle.c): with comm.lock ------------------------------------------------------ */
 

@@ -95,6 +95,13 @@ void carry_moved(struct carry *y, size_t moved)
     }
 }
 
+void carry_spare(struct carry *y)
+{
+    if (y != NULL) {
+        y->transport.ops->spare(&y->transport);
+    }
+}
+
 /* ---- Receiving -------------------------------------------------------------------------------------------------------- */
 
 void carry_in(struct carry *y)

@@ -36,6 +36,7 @@ void carry_unwatch(struct carry *y); /* may be repeated */
 void carry_out(struct carry *y, size_t before);
 struct transport *carry_sender(struct carry *y, struct transport *socket, size_t *left);
 void carry_moved(struct carry *y, size_t moved);
+void carry_spare(struct carry *y); /* gives back what it can of its memory; null: there is none */
 
 /* The poller's: what comes is in the memory from now on; whether there is something; takes it, or says what the socket tells. */
 void carry_in(struct carry *y);

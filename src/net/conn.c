@@ -297,6 +297,7 @@ void conn_rest(struct conn *c)
         c->out = NULL;
         c->out_at = c->out_used = c->out_capacity = 0;
     }
+    carry_spare(c->carry);
     pthread_mutex_unlock(&c->lock);
 }
 

@@ -83,7 +83,8 @@ pccl_status conn_append(struct conn *c, const void *bytes, size_t size, const vo
 /* Sends what goes.  AGAIN: some is left and will be sent by the loop's thread; CLOSED. */
 pccl_status conn_flush(struct conn *c);
 
-/* Gives back the buffers that hold nothing: of many connections few have something to say at a time. */
+/* By the thread that polls: gives back what holds nothing, buffers and memory that is shared; of many connections few have something
+ * to say at a time. */
 void conn_rest(struct conn *c);
 
 /* Moves a connection that a loop watches into shared memory: takes the transport (closed if that fails).  `first`: this end moves at

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE /* memfd_create, seals */
 #include "net/shm_ring.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -60,6 +61,7 @@ pccl_status shm_ring_map(struct shm_ring *r, int fd, uint32_t bytes, bool first,
     }
     r->memory = memory;
     r->bytes = bytes;
+    r->bare = 0;
     r->out = way[first ? 0 : 1];
     r->in = way[first ? 1 : 0];
     return PCCL_OK;
@@ -71,6 +73,29 @@ void shm_ring_unmap(struct shm_ring *r)
         munmap(r->memory, shm_ring_total(r->bytes));
         r->memory = NULL;
     }
+}
+
+static uint64_t shm_page(uint64_t at)
+{
+    return at & ~(uint64_t)(SHM_RING_PAGE - 1);
+}
+
+/* Takes pages for the next bytes.  Where memory has run out, a write to a page that is not there is a signal. */
+static bool shm_populate(struct shm_ring *r, size_t bytes)
+{
+    const struct shm_end *end = &r->out;
+    uint64_t to = shm_page(end->at + bytes + SHM_RING_PAGE - 1);
+    while (r->bare > 0 && r->paged < to) {
+        size_t at = (size_t)(r->paged & (end->size - 1)), run = end->size - at;
+        run = run < to - r->paged ? run : (size_t)(to - r->paged);
+        run = run < r->bare ? run : r->bare;
+        if (madvise(end->bytes + at, run, MADV_POPULATE_WRITE) != 0 && errno != EINVAL) { /* before Linux 5.14 there is no such order */
+            return false;
+        }
+        r->paged += run;
+        r->bare -= (uint32_t)run;
+    }
+    return true;
 }
 
 /* Copies between the ring and one part, from the end's position on. */
@@ -127,6 +152,15 @@ pccl_status shm_ring_write(struct shm_ring *r, const struct iovec *parts, int co
     if (room == 0) {
         atomic_store(&end->words->writer_sleeps, 1);
         room = shm_room(end);
+    }
+    if (r->bare > 0 && room != UINT64_MAX) {
+        size_t bytes = 0;
+        for (int i = 0; i < count; i++) {
+            bytes += parts[i].iov_len;
+        }
+        if (!shm_populate(r, bytes < room ? bytes : (size_t)room)) {
+            return PCCL_ERR_NOMEM;
+        }
     }
     size_t untold = 0;
     for (int i = 0; i < count && room != UINT64_MAX && room > 0; i++) {
@@ -194,4 +228,24 @@ bool shm_ring_rest(struct shm_ring *r)
 {
     atomic_store(&r->in.words->reader_sleeps, 1);
     return atomic_load(&r->in.words->written) == r->in.at;
+}
+
+/* The other end looks at no byte that it has taken, until it is written again. */
+void shm_ring_spare(struct shm_ring *r)
+{
+    const struct shm_end *end = &r->out;
+    uint64_t room = shm_room(end), first = shm_page(end->at + SHM_RING_PAGE - 1), to = shm_page(end->at + room);
+    if (room == UINT64_MAX) {
+        return;
+    }
+    r->paged = first;
+    for (r->bare = 0; first < to;) {
+        size_t at = (size_t)(first & (end->size - 1)), run = end->size - at;
+        run = run < to - first ? run : (size_t)(to - first);
+        if (madvise(end->bytes + at, run, MADV_REMOVE) != 0) {
+            return;
+        }
+        first += run;
+        r->bare += (uint32_t)run;
+    }
 }

@@ -23,7 +23,8 @@ enum {
     SHM_RING_BYTES = 256 << 10,      /* of one direction, for data: stays in the second-level cache; sizes are powers of 2 */
     SHM_RING_CONTROL_BYTES = 64 << 10, /* for control frames */
     SHM_RING_PIECE = 32 << 10,       /* told to the other end at once, so that it copies while we do */
-    SHM_RING_WORDS = 4096,           /* of one direction: before all bytes */
+    SHM_RING_PAGE = 4096,
+    SHM_RING_WORDS = SHM_RING_PAGE,           /* of one direction: before all bytes */
 };
 
 /* The memory of both directions. */
@@ -52,6 +53,8 @@ struct shm_ring {
     void *memory;            /* owned; null: not mapped */
     uint32_t bytes;          /* of one direction */
     struct shm_end in, out;
+    uint64_t paged;          /* the pages of `out` have been taken again up to there, */
+    uint32_t bare;           /* ... all but so many bytes, from there on */
 };
 
 /* A descriptor of fresh memory for it, allocated in full and sealed; the caller's to close.  `bytes`: of one direction. */
@@ -61,7 +64,7 @@ pccl_status shm_ring_map(struct shm_ring *r, int fd, uint32_t bytes, bool first,
 void shm_ring_unmap(struct shm_ring *r);
 
 /* Moves what goes; *moved > 0 with OK.  AGAIN: nothing, and when there is room again the other end rings (what there is to read, it
- * tells only after shm_ring_rest); PROTOCOL: the other end wrote a position that cannot be.  `ring` is called, possibly several times,
+ * tells only after shm_ring_rest); PROTOCOL: the other end wrote a position that cannot be; NOMEM.  `ring` is called, possibly several times,
  * when the other end sleeps. */
 pccl_status shm_ring_write(struct shm_ring *r, const struct iovec *parts, int count, size_t *moved, void (*ring)(int), int fd);
 pccl_status shm_ring_read(struct shm_ring *r, const struct iovec *parts, int count, size_t *moved, void (*ring)(int), int fd);
@@ -70,5 +73,9 @@ pccl_status shm_ring_read(struct shm_ring *r, const struct iovec *parts, int cou
 bool shm_ring_has(const struct shm_ring *r);
 /* Tells the other end to ring for the next bytes; false: some have come. */
 bool shm_ring_rest(struct shm_ring *r);
+
+/* Gives back the pages of what this end writes and the other end has taken.  A write takes those again
+ * that it needs; where there are none it says NOMEM and has moved nothing. */
+void shm_ring_spare(struct shm_ring *r);
 
 #endif

@@ -27,6 +27,7 @@ struct transport_ops {
     /* Null where only the descriptor tells: */
     bool (*has)(const struct transport *t); /* something to receive: looks without a system call */
     bool (*rest)(struct transport *t);      /* from now on the descriptor tells; false: something has come */
+    void (*spare)(struct transport *t);     /* gives back memory of what it sends, and takes it again when it sends: NOMEM then, if there is none */
     pccl_status (*hear)(struct transport *t); /* takes what the descriptor tells.  CLOSED: the other end has gone, receive what it left */
 };
 

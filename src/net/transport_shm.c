@@ -141,6 +141,11 @@ static bool shm_rest(struct transport *t)
     return shm_ring_rest(&t->shm->ring);
 }
 
+static void shm_spare(struct transport *t)
+{
+    shm_ring_spare(&t->shm->ring);
+}
+
 static pccl_status shm_hear(struct transport *t)
 {
     for (int round = 0; round < SHM_ROUNDS; round++) {
@@ -155,10 +160,13 @@ static pccl_status shm_hear(struct transport *t)
     return PCCL_ERR_PROTOCOL; /* it does nothing but ring */
 }
 
-static const struct transport_ops greeting_ops = {greeting_send, greeting_receive, shm_finish, shm_shutdown, shm_close, shm_begin,
-                                                  NULL, NULL, NULL};
-static const struct transport_ops shm_ops = {shm_send, shm_receive, shm_finish, shm_shutdown, shm_close, shm_begin,
-                                             shm_has, shm_rest, shm_hear};
+static const struct transport_ops greeting_ops = {
+    .send = greeting_send, .receive = greeting_receive, .finish = shm_finish, .shutdown = shm_shutdown, .close = shm_close, .begin = shm_begin,
+};
+static const struct transport_ops shm_ops = {
+    .send = shm_send, .receive = shm_receive, .finish = shm_finish, .shutdown = shm_shutdown, .close = shm_close, .begin = shm_begin,
+    .has = shm_has, .rest = shm_rest, .spare = shm_spare, .hear = shm_hear,
+};
 
 static void shm_begin(struct transport *t)
 {

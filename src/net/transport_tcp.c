@@ -39,7 +39,9 @@ static void tcp_begin(struct transport *t)
     sock_tune_bulk(t->fd);
 }
 
-static const struct transport_ops tcp_ops = {tcp_send, tcp_receive, tcp_finish, tcp_shutdown, tcp_close, tcp_begin, NULL, NULL, NULL};
+static const struct transport_ops tcp_ops = {
+    .send = tcp_send, .receive = tcp_receive, .finish = tcp_finish, .shutdown = tcp_shutdown, .close = tcp_close, .begin = tcp_begin,
+};
 
 void transport_tcp_take(struct transport *t, int fd)
 {

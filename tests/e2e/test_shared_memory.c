@@ -185,6 +185,44 @@ TEST(PCCL_SPIN_US_may_be_nothing_or_much_and_nothing_else)
     unsetenv("PCCL_SPIN_US");
 }
 
+/* KiB of shared memory that this process has touched. */
+static long resident(void)
+{
+    char line[512];
+    long all = 0, kib;
+    bool ours = false;
+    FILE *f = fopen("/proc/self/smaps", "r");
+    while (fgets(line, sizeof line, f) != NULL) {
+        unsigned long long from, to;
+        if (sscanf(line, "%llx-%llx ", &from, &to) == 2) {
+            ours = strstr(line, "memfd:pccl") != NULL;
+        } else if (ours && sscanf(line, "Rss: %ld", &kib) == 1) {
+            all += kib;
+        }
+    }
+    fclose(f);
+    return all;
+}
+
+TEST(peers_that_are_idle_give_the_memory_back) /* of hundreds of worlds in a process few work at a time */
+{
+    struct cluster c;
+    int most = 0;
+    start_sharing(&c, 3);
+    for (int round = 0; round < 2; round++) {
+        cluster_run(&c, reduce_until_shared, NULL);
+        cluster_run(&c, reduce, &most);
+        EXPECT(round > 0 || resident() > 1000);
+        long least = 16 * mappings(0); /* two pages of words each, two for signs of life */
+        int64_t by = spawn_now_ms() + SPAWN_PATIENCE_MS;
+        while (resident() > least && spawn_now_ms() < by) {
+            sched_yield();
+        }
+        EXPECT(resident() <= least);
+    }
+    cluster_stop(&c);
+}
+
 TEST(lies_in_shared_memory_break_the_link_and_tcp_takes_over) /* nobody dies of them, no sum is wrong */
 {
     struct cluster c;

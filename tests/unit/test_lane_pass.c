@@ -114,7 +114,9 @@ static void fake_close(struct transport *t)
     bench->closed_in_pass += false;
 }
 
-static const struct transport_ops fake = {fake_send, fake_receive, fake_nothing, fake_nothing, fake_close, fake_nothing, NULL, NULL, NULL};
+static const struct transport_ops fake = {
+    .send = fake_send, .receive = fake_receive, .finish = fake_nothing, .shutdown = fake_nothing, .close = fake_close, .begin = fake_nothing,
+};
 
 /* One more connection, of this bundle of a link. */
 static struct stream *stream_add(struct bench *b, struct link *link, uint64_t number)

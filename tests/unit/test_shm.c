@@ -68,6 +68,58 @@ TEST(bytes_arrive_in_order_over_many_rounds_of_the_ring) /* a wrap in the middle
     shm_ring_unmap(&b);
 }
 
+/* Pages of the bytes that this end writes. */
+static size_t resident(const struct shm_ring *r)
+{
+    unsigned char pages[SHM_RING_BYTES / 4096];
+    size_t count = 0;
+    EXPECT_EQ(mincore(r->out.bytes, SHM_RING_BYTES, pages), 0);
+    for (size_t i = 0; i < sizeof pages; i++) {
+        count += pages[i] & 1;
+    }
+    return count;
+}
+
+TEST(the_pages_of_an_empty_ring_are_given_back_and_taken_again) /* rings of worlds that are idle would keep half a megabyte a link */
+{
+    static unsigned char out[3 * SHM_RING_BYTES / 4], in[sizeof out];
+    unsigned char few[100] = {0};
+    struct shm_ring a, b;
+    struct iovec from = {out, sizeof out}, into = {in, sizeof in};
+    ring_pair(&a, &b);
+    for (uint64_t round = 0; round < 5; round++) {
+        size_t moved, wrong = 0;
+        for (size_t i = 0; i < sizeof out; i++) {
+            out[i] = value_at(round * 1000 + i);
+        }
+        EXPECT_EQ(shm_ring_write(&a, &from, 1, &moved, no_bell, -1), PCCL_OK);
+        EXPECT_EQ(moved, sizeof out);
+        shm_ring_spare(&a); /* but for what nobody has read */
+        EXPECT_EQ(resident(&a), sizeof out / 4096);
+        EXPECT_EQ(shm_ring_read(&b, &into, 1, &moved, no_bell, -1), PCCL_OK);
+        for (size_t i = 0; i < moved; i++) {
+            wrong += in[i] != out[i];
+        }
+        EXPECT_EQ(moved, sizeof out);
+        EXPECT_EQ(wrong, 0);
+        shm_ring_spare(&a);
+        EXPECT_EQ(resident(&a), 0);
+        for (int i = 0; i < SHM_RING_PAGE; i++) { /* a hundred pages, some at a time */
+            struct iovec word = {few, sizeof few};
+            EXPECT_EQ(shm_ring_write(&a, &word, 1, &moved, no_bell, -1), PCCL_OK);
+            EXPECT_EQ(shm_ring_read(&b, &word, 1, &moved, no_bell, -1), PCCL_OK);
+            if (i % 40 == 0) {
+                shm_ring_spare(&a);
+                EXPECT(resident(&a) <= 1);
+            }
+        }
+        shm_ring_spare(&a);
+        EXPECT_EQ(resident(&b), SHM_RING_BYTES / 4096); /* that direction is its own */
+    }
+    shm_ring_unmap(&a);
+    shm_ring_unmap(&b);
+}
+
 TEST(a_position_that_cannot_be_breaks_the_link_and_touches_nothing) /* else the other end reads and writes our memory */
 {
     static const uint64_t lies[] = {SHM_RING_BYTES + 1, UINT64_MAX, UINT64_C(1) << 63, UINT64_C(1) << 32};

@@ -66,6 +66,11 @@ class Data:
                 best[min(there)[1]] += 1
         return out, max(best, key=best.get) if best else ""
 
+    def best_ratio(self, key):
+        """Ours to the best rival's, of the fastest round of each: a host that is slow for a minute is slow for one of them."""
+        ours, rivals = self.times(key, OURS), [t for name in self.cell[key] if name != OURS for t in self.times(key, name)]
+        return min(rivals) / min(ours) if ours and rivals else None
+
     def share(self, key):
         """Of plain links, in the same runs; None: there are none."""
         shares = self.times(key, OURS, "limit_share")
@@ -130,14 +135,14 @@ def row_of(data, key, names):
     for name in names:
         text = figure(key[3], median_or_none(data.times(key, name)))
         cells.append(f"**{text}**" if name == best and text != "-" else text)
-    share = data.share(key)
-    return cells + [ratio_text(data.ratios(key)[0]), "-" if share is None else f"{share:.0%}", *verdict(data, key)]
+    share, fastest = data.share(key), data.best_ratio(key)
+    return cells + [ratio_text(data.ratios(key)[0]), "-" if fastest is None else f"{fastest:.2f}", "-" if share is None else f"{share:.0%}", *verdict(data, key)]
 
 
 def table(out, data, keys, first, label):
     """A row for each key: every implementation, the best rival in bold, the ratio to it, the share of plain links, the goal."""
     names = [n for n in data.names if any(data.times(key, n) for key in keys)]
-    heads = [first, *names, "ratio", "of plain links", "goal", ""]
+    heads = [first, *names, "ratio", "fastest", "of plain links", "goal", ""]
     out.append(f"| {' | '.join(heads)} |".replace("|  |", "| |"))
     out.append("|---" * len(heads) + "|")
     for key in keys:
@@ -184,7 +189,7 @@ def head(out, data):
                f"{data.wrong} wrong elements.")
     out.append("")
     out.append("Medians over the rounds: us below 64 KB, GB/s (size / time) from there on; the better of in place and out of "
-               "place; the best rival in bold. Ratios to it are of speeds, within a round: median (least-most).")
+               "place; the best rival in bold. Ratios to it are of speeds, within a round: median (least-most), and of the fastest round of each.")
     for what in data.head["missing"]:
         out.append(f"\nMissing: {what}.")
     out.append("")

@@ -716,6 +716,49 @@ PCCL_EXPORT pcclResult_t pcclGatherV(const void *sendbuf, size_t count, void *PC
 /* Succeeds at all members when all have called it. */
 PCCL_EXPORT pcclResult_t pcclBarrier(const pcclComm_t *communicator, pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
 
+/* ---- Messages from one member to another ------------------------------------------------------------------------ */
+
+/* Only the two take part, ranks as above.  Messages of one sender, one receiver and one tag meet the receives of these three in the order
+ * of the calls, whatever threads make them; different tags may be received in any order.  Receives of one tag, from whomever, are matched in the
+ * order of their calls: one from PCCL_ANY_RANK takes what was announced first, and those called after it wait until it has.  Count
+ * and type must be equal at both, or both get InvalidArgument, naming both.
+ *
+ * Success, at either, means that the RECEIVER has the message: a blocking send returns when it has been received.  An error is an error at
+ * both, with the classes and causes of pcclAllReduce; then the receive buffer is unspecified.  When both are alive they are told the same.
+ * When one of the two is lost, the other gets RankConnectionLost; a sender also where the receiver had the message when it was lost.  When a
+ * third member is lost, what had not ended may fail at both (RankConnectionLost): call again.  An error of a send that nobody has received
+ * yet is that of the receive that would have met it.  A receive from PCCL_ANY_RANK that is matched with nothing also fails when any
+ * member is lost.  A call to, or from, a member that has been lost fails at once (RankConnectionLost), and the sizes move.
+ * A call that cannot be made as it was given, for its buffer or type, fails with InvalidArgument at both.
+ * InvalidUsage: two members that have no link in this view; while a vote is under way; or too far ahead of a peer that has not come to 64
+ * messages that were given up.  TooFewPeers: a receive from PCCL_ANY_RANK of one who is alone.
+ *
+ * `async_op_out`: as for collectives.  A deadline or a cancel ends both calls; a receive that is matched with nothing yet is given up alone.
+ * pcclUpdateTopology forgets messages that have failed and were not received. */
+
+/* Sends `count` elements to rank `peer`; `sendbuf` is never written. */
+PCCL_EXPORT pcclResult_t pcclSend(const void *sendbuf, size_t count, pcclDataType_t datatype, uint32_t peer, uint64_t tag,
+                                  const pcclComm_t *communicator, pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
+/* Receives them from rank `peer` or from PCCL_ANY_RANK.  `source_out`: the rank it came from, stored with success, by the call or
+ * by the await of its handle. */
+PCCL_EXPORT pcclResult_t pcclReceive(void *recvbuf, size_t count, pcclDataType_t datatype, uint32_t peer, uint64_t tag,
+                                     uint32_t *PCCL_NULLABLE source_out, const pcclComm_t *communicator,
+                                     pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
+
+/* ---- Groups ----------------------------------------------------------------------------------------------------- */
+
+/* Between these two, this thread's calls of collectives in the order of issue, pcclSend and pcclReceive start and return at once, also
+ * without an async_op_out; pcclGroupEnd waits for those.  So calls of one group never wait for each other, in whatever order they stand at
+ * each member: two members that send to and receive from each other do not lock each other out.  Buffers are borrowed until
+ * pcclGroupEnd returns.  Inside of a group a peer may also send to itself, with one receive of that rank and tag for each send
+ * (not by PCCL_ANY_RANK, and without an async_op_out): that is a copy.  What has an async_op_out is awaited by its handle, not by the group.
+ *
+ * Groups are a thread's own, may hold calls of any communicators, and may be nested: the outermost end counts.
+ * pcclGroupEnd returns the first error among the calls, those that returned one themselves included; the others have ended
+ * all the same.  InvalidUsage: this thread has no group open.  InvalidArgument: a message to itself that nobody receives. */
+PCCL_EXPORT pcclResult_t pcclGroupStart(void);
+PCCL_EXPORT pcclResult_t pcclGroupEnd(void);
+
 #ifdef __cplusplus
 }
 

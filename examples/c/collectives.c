@@ -101,6 +101,20 @@ static pcclResult_t all_to_all(const struct me *m)
     return result;
 }
 
+/* Halos of a domain cut into pieces: something to the next, something from the one before, at once. */
+static pcclResult_t exchange(const struct me *m)
+{
+    float border = (float)m->rank, halo = 0;
+    (void)pcclGroupStart(); /* what fails inside of it, its end tells */
+    (void)pcclSend(&border, 1, pcclFloat, (m->rank + 1) % m->world, 0, m->comm, NULL);
+    (void)pcclReceive(&halo, 1, pcclFloat, (m->rank + m->world - 1) % m->world, 0, NULL, m->comm, NULL);
+    pcclResult_t result = pcclGroupEnd();
+    if (result == pcclSuccess) {
+        say(m, "from the one before", &halo, 1);
+    }
+    return result;
+}
+
 /* A number for the log of one. */
 static pcclResult_t reduce(const struct me *m)
 {
@@ -152,6 +166,7 @@ static const struct {
     pcclResult_t (*run)(const struct me *m);
 } examples[] = {{"all-reduce", all_reduce}, {"reduce-scatter", reduce_scatter}, {"all-gather", all_gather},
                 {"broadcast", broadcast},   {"scatter", scatter},               {"all-to-all", all_to_all},
+                {"exchange", exchange},
                 {"reduce", reduce},         {"gather", gather},                 {"barrier", barrier}};
 
 /* Again with those who are left after a loss: ranks and sizes are read anew, and buffers laid out by them. */

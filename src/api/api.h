@@ -69,12 +69,40 @@ struct api_reduce_where {
 pcclResult_t api_reduce_check(const struct api_reduce_where *at, const void *send, void *recv, const pcclReduceDescriptor_t *d,
                               struct comm_launch *out);
 
-/* ---- Algorithms: api_plan.c -------------------------------------------------------------------------------------------------------- */
+/* ---- Algorithms: api_wishes.c ------------------------------------------------------------------------------------------------------ */
 
 /* What PCCL_ALGO asks for. */
 pcclResult_t api_wishes(const char *phase, struct choose_wishes *out);
 
-/* ---- Operations: api_pending.c ----------------------------------------------------------------------------------------------------- */
+/* ---- Launch: api_launch.c ------------------------------------------------------------------------------------------------------ */
+
+/* Launches: blocking, as a handle, or into the group that this thread has open.  Between api_enter and api_leave. */
+pcclResult_t api_launch(const pcclComm_t *communicator, struct comm_launch *launch, pcclAsyncOp_t *async_op_out, const char *phase,
+                        uint64_t tag);
+
+/* ---- Groups: api_group.c ------------------------------------------------------------------------------------------------------ */
+
+bool api_group_open(void); /* by this thread */
+/* It is awaited with the group. */
+pcclResult_t api_group_add(const pcclAsyncOp_t *op);
+/* An error inside of a group is the group's, too; returns it. */
+pcclResult_t api_group_note(pcclResult_t rc);
+
+/* A message of this peer to itself; whichever comes later does the copy. */
+struct api_own_message {
+    const pcclComm_t *comm;
+    uint64_t tag;
+    bool receives;
+    const void *in;
+    void *out;
+    size_t count;
+    pcclDataType_t datatype;
+    uint32_t *source; /* may be null */
+    uint32_t rank;
+};
+pcclResult_t api_group_own(const struct api_own_message *m);
+
+/* ---- Operations: api_pending.c ------------------------------------------------------------------------------------------------ */
 
 /* `info` may be null. */
 void api_reduce_info(const struct session_outcome *o, pcclReduceInfo_t *info);

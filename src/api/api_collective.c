@@ -100,6 +100,7 @@ static bool call_ends(const struct call *k, size_t *in, size_t *out)
         return reach(in, 0, k->count, k->size) && (!call_is_root(k) || reach(out, 0, k->count, k->size));
     case PLAN_GATHER:
         return reach(in, 0, k->count, k->size) && (!call_is_root(k) || parts_end(k, &k->parts, out));
+    case PLAN_SEND: /* api_message.c */
     case PLAN_KINDS:
         break;
     }
@@ -134,6 +135,7 @@ static bool in_place(const struct call *k)
         return recv == send + own_place(k);
     case PLAN_REDUCE_SCATTER:
     case PLAN_ALL_TO_ALL:
+    case PLAN_SEND:
     case PLAN_KINDS:
         break;
     }
@@ -267,7 +269,6 @@ static pcclResult_t call_make(struct call *k, const pcclComm_t *communicator, pc
 {
     struct comm *c;
     struct comm_launch launch;
-    struct session_outcome o;
     pcclResult_t rc = api_enter(communicator, call_name(k), &c);
     if (rc != pcclSuccess) {
         return rc;
@@ -279,24 +280,12 @@ static pcclResult_t call_make(struct call *k, const pcclComm_t *communicator, pc
     }
     rc = call_check(k);
     if (rc != pcclSuccess) {
-        rc = call_wrong(c, k, rc);
+        rc = api_group_note(call_wrong(c, k, rc));
         api_leave(c);
         return rc;
     }
     call_launch(k, false, &launch);
-    if (async_op_out == NULL) {
-        launch.awaited = true;
-        comm_reduce(c, &launch, &o);
-    } else {
-        struct comm_op *op = NULL;
-        comm_launch(c, &launch, &op, &o);
-        if (o.result == RESULT_PENDING) {
-            async_op_out->comm = api_own(communicator);
-            async_op_out->id = op->given.tag;
-            comm_undriven(c);
-        }
-    }
-    rc = o.result == RESULT_PENDING ? pcclSuccess : api_outcome(&o, call_name(k), 0);
+    rc = api_launch(communicator, &launch, async_op_out, call_name(k), 0);
     api_leave(c);
     return rc;
 }

@@ -94,11 +94,15 @@ static pcclResult_t async_await(uint8_t space, const void *handle, pcclReduceInf
     if (op == NULL) {
         rc = async_spent_one("await", &a);
     } else {
-        uint8_t kind = op->given.kind;
+        const char *phase = space == SPACE_TAG ? "reduce" : op->given.receives ? "receive" : plan_kind_name(op->given.kind);
+        uint32_t *source = op->given.source;
         comm_await(c, op, &o);
-        rc = api_outcome(&o, space == SPACE_TAG ? "reduce" : plan_kind_name(kind), space == SPACE_TAG ? a.number : 0);
+        rc = api_outcome(&o, phase, space == SPACE_TAG ? a.number : 0);
         if (rc == pcclSuccess) {
             api_reduce_info(&o, info_out);
+            if (source != NULL) {
+                *source = o.source;
+            }
         }
     }
     api_leave(c);

@@ -11,7 +11,7 @@ pcclResult_t pcclGetPlan(const pcclComm_t *communicator, pcclCollective_t collec
     if (plan_out == NULL) {
         return api_null(phase, "plan_out", "pass where the plan is to be told");
     }
-    if ((unsigned)collective >= PLAN_KINDS || (unsigned)datatype >= DTYPE_COUNT) {
+    if ((unsigned)collective >= PLAN_SEND || (unsigned)datatype >= DTYPE_COUNT) {
         return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "collective is %u, datatype %u: expected 0 (pcclCollectiveAllReduce) to 7 and "
                         API_DATATYPES, (unsigned)collective, (unsigned)datatype);
     }

@@ -1,4 +1,4 @@
-/* chain.c - broadcast along a chain: each rank passes the frames on as they come.
+/* chain.c - broadcast along a chain: each rank passes the frames on as they come; a message is a chain of two.
  *
  * Its one idea: a link carries the buffer once, so with many frames the time of the slowest link is all that counts.
  * Invariant: the chain follows the ring from the root on.
@@ -27,7 +27,7 @@ void plan_make_chain(struct plan *plan)
     if (next != at[1]) {
         plan_add_step(plan, 0, STEP_SEND, q->ring != NULL ? q->ring[next] : next);
     }
-    if (at[0] == at[1]) {
+    if (at[0] == at[1] && q->kind != PLAN_SEND) { /* a sender has no output */
         plan_add_step(plan, 0, STEP_COPY, 0);
     }
 }

@@ -5,7 +5,8 @@
 
 #include "collectives/choose.h"
 
-static const char *const functions[PLAN_KINDS] = {"allreduce", "reducescatter", "allgather", "broadcast", "scatter", "alltoall",
+enum { CHOOSE_FUNCTIONS = PLAN_SEND }; /* a message has no choice */
+static const char *const functions[CHOOSE_FUNCTIONS] = {"allreduce", "reducescatter", "allgather", "broadcast", "scatter", "alltoall",
                                                   "reduce", "gather"};
 #define FUNCTIONS "allreduce, reducescatter, allgather, broadcast, scatter, alltoall, reduce or gather"
 
@@ -124,10 +125,10 @@ static bool read_section(struct word section, struct choose_wishes *out, char *w
     unsigned set, kind = 0;
     if (named) {
         function = word_trim(word_take(&list, ':'));
-        while (kind < PLAN_KINDS && !word_is(function, functions[kind])) {
+        while (kind < CHOOSE_FUNCTIONS && !word_is(function, functions[kind])) {
             kind++;
         }
-        if (kind == PLAN_KINDS) {
+        if (kind == CHOOSE_FUNCTIONS) {
             return bad(why, bytes, function, FUNCTIONS);
         }
     }
@@ -136,7 +137,7 @@ static bool read_section(struct word section, struct choose_wishes *out, char *w
     if (!read_list(list, &set, why, bytes)) {
         return false;
     }
-    for (unsigned k = 0; k < PLAN_KINDS; k++) {
+    for (unsigned k = 0; k < CHOOSE_FUNCTIONS; k++) {
         uint8_t allowed = (uint8_t)((not ? usual(k) : offered(k)) & set);
         if (named && k == kind && allowed == 0) {
             return none_left(k, section, why, bytes);

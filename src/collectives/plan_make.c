@@ -29,6 +29,7 @@ bool plan_offers(enum plan_kind kind, enum plan_algorithm algorithm)
         [PLAN_ALL_TO_ALL] = 1 << PLAN_PAIRWISE,
         [PLAN_REDUCE] = 1 << PLAN_DIRECT,
         [PLAN_GATHER] = 1 << PLAN_PAIRWISE,
+        [PLAN_SEND] = 1 << PLAN_CHAIN,
     };
     return kind < PLAN_KINDS && algorithm < PLAN_ALGORITHMS && (offers[kind] >> algorithm & 1) != 0;
 }

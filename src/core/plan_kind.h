@@ -16,6 +16,7 @@ enum plan_kind {
     PLAN_ALL_TO_ALL = 5,     /* in: count for each rank; out: the own part of each rank's */
     PLAN_REDUCE = 6,         /* in of count; out at the root: the sum of all inputs */
     PLAN_GATHER = 7,         /* in of count; out at the root: everybody's, by rank */
+    PLAN_SEND = 8,           /* of two: in of count at the root; out at the other: the root's */
     PLAN_KINDS,
 };
 
@@ -75,7 +76,7 @@ static inline bool plan_kind_alike(uint8_t kind)
 static inline const char *plan_kind_name(uint8_t kind)
 {
     static const char *const names[PLAN_KINDS] = {"all-reduce", "reduce-scatter", "all-gather", "broadcast", "scatter", "all-to-all",
-                                                   "reduce", "gather"};
+                                                   "reduce", "gather", "send"};
     return kind < PLAN_KINDS ? names[kind] : "?";
 }
 

@@ -262,8 +262,8 @@ static void op_launch_locked(struct comm *c, const struct comm_launch *launch, s
         comm_fail(outcome, RESULT_USAGE, "not connected");
         return;
     }
-    op->given.tag = launch->space == SPACE_ORDERED ? ++c->ops.issued : launch->tag;
-    if (comm_find(c, launch->space, op->given.tag) != NULL) {
+    op->given.tag = op->given.space == SPACE_ORDERED ? ++c->ops.issued : launch->tag;
+    if (comm_find(c, op->given.space, op->given.tag) != NULL) {
         comm_fail(outcome, RESULT_TAG_IN_USE, "");
         return;
     }
@@ -278,7 +278,7 @@ static void op_launch_locked(struct comm *c, const struct comm_launch *launch, s
     struct session_launch l = {
         .space = launch->space, .tag = launch->tag, .params = launch->params, .out = launch->out,
         .known = launch->known, .world = launch->world,
-        .root_rank = launch->root_rank, .count = launch->count, .bad_argument = launch->bad_argument,
+        .root_rank = launch->root_rank, .receives = launch->receives, .count = launch->count, .bad_argument = launch->bad_argument,
         .parts = op->memory.parts, .out_parts = op->memory.out_parts,
         .in = in_place && op->memory.backup != NULL && !op->memory.lazy ? op->memory.backup : launch->in,
         .in_place = in_place, .no_memory = op->memory.lacking,
@@ -306,8 +306,10 @@ struct comm_op *comm_op_new(struct comm *c, const struct comm_launch *launch)
     list_init(&op->place.by_tag);
     op_end_init(op);
     op->comm = c;
-    op->given.space = launch->space;
+    op->given.space = launch->space == SPACE_TAG ? SPACE_TAG : SPACE_ORDERED;
     op->given.kind = launch->params.kind;
+    op->given.receives = launch->receives;
+    op->given.source = launch->source;
     op->given.bytes = launch->bytes;
     op->given.out = launch->out;
     op->given.awaited = launch->awaited;

@@ -37,9 +37,11 @@ struct comm_batch {
 
 /* What the program gave.  Written by comm_op.c before the launch; `awaited` later too, with comm.lock. */
 struct op_given {
-    uint8_t space;           /* enum op_space */
+    uint8_t space;           /* what handles lead to it: enum op_space, TAG or ORDERED, which serves PAIR as well */
     uint64_t tag;            /* ORDERED: a number of its own, never used again, by which a handle leads to it */
     uint8_t kind;            /* enum plan_kind */
+    bool receives;           /* PLAN_SEND */
+    uint32_t *source;        /* borrowed: where a receive's source goes, or null */
     void *out;               /* borrowed from the caller */
     size_t bytes;            /* of its buffers */
     struct comm_batch *batch; /* borrowed; null: it is awaited by itself */
@@ -123,7 +125,7 @@ struct comm_op {
 
 struct comm_launch {
     uint8_t space;           /* enum op_space */
-    uint64_t tag;            /* TAG */
+    uint64_t tag;            /* TAG, PAIR */
     struct op_params params;
     uint64_t known;          /* this and the next four: as struct session_launch has them */
     uint32_t world, root_rank;
@@ -136,6 +138,8 @@ struct comm_launch {
     bool awaited;            /* by the caller, from the start: no handle leads to it */
     struct comm_batch *batch; /* it is to be awaited through; or null */
     size_t index;            /* what comm_batch_await calls it */
+    bool receives;           /* PAIR */
+    uint32_t *source;        /* of a receive: where its source is stored when it has succeeded; or null */
 };
 
 /* ---- Calls of the program ---------------------------------------------------------------------------------------- */

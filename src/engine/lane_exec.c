@@ -55,11 +55,18 @@ static void execs_grow(struct lane *lane)
     free(old);
 }
 
+/* Who reads from a connection knows one end of a pair by the connection's, and leaves its own open (0). */
+static bool exec_named(const struct op_name *own, const struct op_name *heard)
+{
+    return own->tag == heard->tag && own->seq == heard->seq && own->space == heard->space &&
+           (heard->from == 0 || heard->from == own->from) && (heard->to == 0 || heard->to == own->to);
+}
+
 struct lane_exec *lane_exec_find(struct lane *lane, const struct comm *comm, uint64_t view, const struct op_name *name)
 {
     LIST_FOR_EACH(l, after, exec_bucket(lane, comm, view, name)) {
         struct lane_exec *e = LIST_ENTRY(l, struct lane_exec, by_name);
-        if (e->op->comm == comm && e->op->run.view == view && op_name_equal(&e->op->run.name, name)) {
+        if (e->op->comm == comm && e->op->run.view == view && exec_named(&e->op->run.name, name)) {
             return e;
         }
     }
@@ -323,6 +330,9 @@ uint32_t lane_rank_of(const struct comm_op *op, uint64_t peer)
 
 uint32_t stream_rank(struct stream *s, const struct comm_op *op)
 {
+    if (op->run.name.space == SPACE_PAIR) { /* ranks of two */
+        return lane_rank_of(op, s->peer);
+    }
     if (s->rank_view != op->run.view) {
         s->rank = lane_rank_of(op, s->peer);
         s->rank_view = op->run.view;

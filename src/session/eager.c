@@ -83,17 +83,6 @@ static void complete(struct session *s, struct op *op, const struct numeric *n, 
     hold_complete(s, op, s->view.plan.verify != 0 ? result_digest(s, l, n) : 0, out);
 }
 
-static void ask_again(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
-{
-    struct mark *m = op_mark(s, op, rank);
-    if (m->dropped && (!m->wanted || MUTANT(WANT_TWICE)) && peer_reachable(s, rank)) {
-        m->wanted = true;
-        struct msg_want want = {.name = op->name};
-        put_want(outbox_frame(out, FRAME_WANT, s->run, s->view.view), &want);
-        outbox_send(out, ACT_PEERS, s->view.ids[rank]);
-    }
-}
-
 void eager_advance(struct session *s, struct op *op, struct outbox *out)
 {
     struct numeric n;
@@ -108,7 +97,7 @@ void eager_advance(struct session *s, struct op *op, struct outbox *out)
         }
         struct mark *m = op_mark(s, op, op->fold);
         if (m->park == 0) {
-            ask_again(s, op, op->fold, out);
+            park_ask(s, op, op->fold, out);
             return;
         }
         if (m->park_bytes != taken_bytes(s, &s->slots[op->slot].launch, &n, op->fold)) {
@@ -151,18 +140,7 @@ static void take(struct session *s, struct op *op, uint32_t rank, const struct m
             return;
         }
     }
-    mark->dropped = true;
-    mark->wanted = false;
-    uint32_t parked = s->peers[s->view.peer[rank]].parked;
-    bool full = parked >= s->cfg.park_per_link && !MUTANT(PARK_ALL);
-    uint32_t block = m->bytes > s->cfg.park_block_bytes || full ? 0 : park_take(s);
-    if (block != 0) {
-        memcpy(park_at(s, block), payload, m->bytes);
-        mark->park = block;
-        mark->park_bytes = m->bytes;
-        mark->dropped = false;
-        s->peers[s->view.peer[rank]].parked++;
-    }
+    park_payload(s, op, rank, m, payload);
     eager_advance(s, op, out);
 }
 
@@ -173,6 +151,9 @@ static bool payload_fits(const struct session *s, uint64_t sender, const struct 
     const struct op_params *p = &m->params;
     if (!work_numeric(s, p, &n) || !work_is_eager(s, p)) {
         return false;
+    }
+    if (p->kind == PLAN_SEND) {
+        return m->bytes == work_payload(&n, p->kind, (size_t)p->count);
     }
     bool gives = plan_kind_from_root(p->kind) ? p->root == sender : !plan_kind_to_root(p->kind) || p->root == s->id;
     uint64_t most = gives ? work_payload(&n, p->kind, (size_t)p->count) : 0;
@@ -187,11 +168,20 @@ void eager_message(struct session *s, uint32_t from, struct reader *r, struct ou
         links_bad(s, s->peers[from].id, out);
         return;
     }
+    bool pair = m.name.space == SPACE_PAIR;
+    if (pair && (!pair_mine(s, from, &m.name) || !pair_owner(s, &m.name))) {
+        links_bad(s, s->peers[from].id, out);
+        return;
+    }
     struct op *op = s->frozen ? NULL : op_hear(s, from, s->peers[from].rank, &m.name);
     if (op == NULL) {
         return;
     }
     mismatch_hear(s, op, s->peers[from].rank, &m.params);
+    if (pair) {
+        pair_eager(s, op, s->peers[from].rank, &m, payload, out);
+        return;
+    }
     if (op->phase == OP_RUN && mismatch_with(s, op, s->peers[from].rank)) {
         if (op->refused == 0) {
             refusal_mismatch(s, op, s->peers[from].id, out);
@@ -206,7 +196,7 @@ void eager_message(struct session *s, uint32_t from, struct reader *r, struct ou
 void eager_want(struct session *s, uint32_t from, struct reader *r, struct outbox *out)
 {
     struct msg_want m;
-    if (!get_want(r, &m)) {
+    if (!get_want(r, &m) || (m.name.space == SPACE_PAIR && (!pair_mine(s, from, &m.name) || pair_owner(s, &m.name)))) {
         links_bad(s, s->peers[from].id, out);
         return;
     }

@@ -8,7 +8,7 @@
 #include "session/session_state.h"
 #include "session/view_parts.h"
 
-enum { FIRST = 8, FIRST_IF_NONE = 4 };
+enum { FIRST = 8, FIRST_IF_NONE = 4, PAIR_TAGS = 2 /* of a message: what its pair is numbered in, and the line of its receiver */ };
 
 /* ---- what there is ---- */
 
@@ -99,7 +99,7 @@ static size_t whole_lines(size_t bytes)
 
 static size_t member_bytes(void)
 {
-    return sizeof(struct member_info) + 2 * sizeof(uint64_t) + 7 * sizeof(uint32_t) + sizeof(bool);
+    return sizeof(struct member_info) + sizeof(struct gone) + 2 * sizeof(uint64_t) + 7 * sizeof(uint32_t) + sizeof(bool);
 }
 
 static size_t bytes_of(const struct session_config *cfg, const struct session_growth *g)
@@ -147,6 +147,7 @@ static void members_use(struct session *s, unsigned char *at, uint32_t count)
     struct view *v = &s->view;
     uint32_t sources = s->fetch.source_count;
     s->scratch_members = moved(&at, sizeof *s->scratch_members, count, NULL, 0);
+    s->gone = moved(&at, sizeof *s->gone, count, s->gone, s->gone_count);
     v->ids = moved(&at, sizeof *v->ids, count, v->ids, v->world);
     s->fetch.holders = moved(&at, sizeof *s->fetch.holders, count, s->fetch.holders, sources);
     v->peer = moved(&at, sizeof *v->peer, count, v->peer, v->world);
@@ -298,7 +299,7 @@ static void view_needs(const struct session *s, struct reader *r, struct needs *
     n->entries[SESSION_PEERS] = peers_with(s, r, m.added);
     n->entries[SESSION_EDGES] = m.edges;
     uint32_t owed = m.decisions + refused_unlaunched(s);
-    n->entries[SESSION_TAGS] = s->tag_used + owed;
+    n->entries[SESSION_TAGS] = s->tag_used + owed + PAIR_TAGS * s->deferred_count;
     n->entries[SESSION_OWED] = s->owed_used + owed;
 }
 
@@ -334,22 +335,29 @@ static void master_needs(const struct session *s, const struct session_event *e,
     }
 }
 
+/* Messages about one operation begin with its name, and that with its space. */
+static bool names_pair(const struct session_event *e)
+{
+    return e->header->length > 0 && *(const uint8_t *)e->payload == SPACE_PAIR;
+}
+
 static void needs_of(const struct session *s, const struct session_event *e, struct needs *n)
 {
     /* An operation that is launched or heard of, and all calls that wait for that. */
-    uint32_t ops = s->deferred_count + 1;
+    uint32_t ops = s->deferred_count + s->waiting_count + 1;
     *n = (struct needs){.rows = s->op_live - s->marks_left + ops};
     n->entries[SESSION_OPS] = s->op_used + ops;
     switch ((uint32_t)e->kind) {
     case SESSION_LAUNCH:
         n->entries[SESSION_SLOTS] = e->slot + 1;
-        n->entries[SESSION_TAGS] = s->tag_used + 1;
+        n->entries[SESSION_TAGS] = s->tag_used + (e->launch->space == SPACE_PAIR ? PAIR_TAGS * (s->deferred_count + 1) : 1);
         n->entries[SESSION_WIRE] = work_encodes(s, &e->launch->params);
         break;
     case SESSION_MASTER_FRAME:
         master_needs(s, e, n);
         break;
     case SESSION_PEER_FRAME:
+        n->entries[SESSION_TAGS] = names_pair(e) ? s->tag_used + PAIR_TAGS * (s->deferred_count + 1) : 0;
         n->entries[SESSION_PARK] = e->header->type == FRAME_EAGER ? s->park_count - s->park_left + 1 : 0;
         break;
     default:

@@ -21,17 +21,6 @@ static uint8_t rounds_of(uint32_t world)
     return k;
 }
 
-/* Ends the frame under way with every member who has to hear it from us: all reachable ones, and the relays of the others hear it too. */
-static void send_to_all(struct session *s, struct outbox *out)
-{
-    struct action *a = outbox_send_many(out, ACT_PEERS);
-    for (uint32_t r = 0; r < s->view.world; r++) {
-        if (r != s->view.rank && peer_reachable(s, r)) {
-            outbox_dest(out, a, s->view.ids[r]);
-        }
-    }
-}
-
 /* Dissemination: whom the round of a member is for. */
 static uint32_t round_goes_to(const struct session *s, uint32_t rank, uint8_t round)
 {
@@ -92,12 +81,12 @@ void hold_send(struct session *s, struct op *op, struct outbox *out)
         return;
     }
     hold_frame(s, op, s->id, 0, op->params, op->digest, out);
-    send_to_all(s, out);
+    peers_send_all(s, out);
 }
 
 static void finish(struct session *s, struct op *op, struct outbox *out)
 {
-    struct tag *t = tag_find(s, op->name.space, op->name.tag);
+    struct tag *t = tag_of(s, &op->name);
     PCCL_ASSERT(t != NULL);
     if (!MUTANT(REFUSALS_KEPT)) {
         tag_caught_up(s, t); /* everybody has launched this number, hence taken all before it */
@@ -108,14 +97,7 @@ static void finish(struct session *s, struct op *op, struct outbox *out)
     s->records++;
     op_drop_marks(s, op);
     bitset_add(op->finished, s->view.rank);
-    PCCL_ASSERT(s->finished_count < SESSION_FINISHED_BATCH);
-    s->finished[s->finished_count++] = op->name;
-    if (s->finished_count == 1) {
-        s->finished_by = s->now + 100000000;
-    }
-    if (s->finished_count == SESSION_FINISHED_BATCH) {
-        hold_flush_finished(s, out);
-    }
+    finished_note(s, &op->name, out);
     if (bitset_full(op->finished, s->view.world)) {
         op_drop(s, op);
     }
@@ -184,6 +166,10 @@ void hold_message(struct session *s, uint32_t from, const struct frame_header *h
     if ((h->view != s->view.view && !MUTANT(STALE_VIEW)) || (s->frozen && !MUTANT(LATE_HOLD))) {
         return; /* P4, P8 */
     }
+    if (m.name.space == SPACE_PAIR) {
+        pair_hold(s, from, &m, out);
+        return;
+    }
     if (m.round >= (disseminates(s) ? rounds_of(s->view.world) : 1) && h->view == s->view.view) {
         links_bad(s, s->peers[from].id, out); /* there is no such round */
         return;
@@ -212,7 +198,7 @@ void hold_message(struct session *s, uint32_t from, const struct frame_header *h
 void hold_ready(struct session *s, uint32_t from, struct reader *r, struct outbox *out)
 {
     struct msg_ready m;
-    if (!get_ready(r, &m)) {
+    if (!get_ready(r, &m) || (m.name.space == SPACE_PAIR && !pair_mine(s, from, &m.name))) {
         links_bad(s, s->peers[from].id, out);
         return;
     }
@@ -232,6 +218,10 @@ void hold_ready(struct session *s, uint32_t from, struct reader *r, struct outbo
     mark->launch = m.launch;
     if (m.bundle == p->bundle) {
         p->bundle_view = s->view.view;
+    }
+    if (op->name.space == SPACE_PAIR) {
+        pair_ready(s, op, p->rank, out);
+        return;
     }
     if (mismatch_with(s, op, p->rank)) { /* its lanes would not know what comes; who holds already has the other one refuse */
         if (op->phase == OP_RUN && op->refused == 0) {
@@ -284,6 +274,10 @@ void hold_finished(struct session *s, uint32_t from, const struct frame_header *
         if (op == NULL) {
             continue; /* all have finished it and it was forgotten */
         }
+        if (name.space == SPACE_PAIR) {
+            good = rank == s->peers[from].rank && pair_mine(s, from, &name) && pair_finished(s, op, rank);
+            continue;
+        }
         good = hear_finished(s, op, rank, out) || rank != s->peers[from].rank; /* a relay only passes it on */
     }
     if (!good || !reader_done(r)) {
@@ -293,22 +287,6 @@ void hold_finished(struct session *s, uint32_t from, const struct frame_header *
     if (rank != NONE) {
         peers_relay(s, from, m.origin, h, payload, out);
     }
-}
-
-void hold_flush_finished(struct session *s, struct outbox *out)
-{
-    s->finished_by = INT64_MAX;
-    if (s->finished_count == 0) {
-        return;
-    }
-    struct msg_finished m = {.origin = s->id, .names = s->finished_count};
-    struct writer *w = outbox_frame(out, FRAME_FINISHED, s->run, s->view.view);
-    put_finished(w, &m);
-    for (uint32_t i = 0; i < s->finished_count; i++) {
-        put_op_name(w, &s->finished[i]);
-    }
-    s->finished_count = 0;
-    send_to_all(s, out);
 }
 
 /* The HOLD of a member that is behind a missing edge for `rank`: its only one, or its rounds for that rank.  Of an operation that is
@@ -361,6 +339,10 @@ static void replay_relayed(struct session *s, const struct op *op, uint32_t rank
 static void replay_one(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
 {
     uint64_t to = s->view.ids[rank];
+    if (op->name.space == SPACE_PAIR) {
+        pair_replay(s, op, rank, out);
+        return;
+    }
     replay_relayed(s, op, rank, out);
     if (op->refused != 0) {
         refusal_again(s, op, rank, out);
@@ -423,6 +405,10 @@ static bool expected_by_all(struct session *s, const struct op *op)
 /* The whole result is in the caller's buffer (P2). */
 void hold_complete(struct session *s, struct op *op, uint64_t digest, struct outbox *out)
 {
+    if (op->name.space == SPACE_PAIR) {
+        pair_complete(s, op, out);
+        return;
+    }
     if (op->phase != OP_RUN || op->refused != 0 || (s->frozen && !MUTANT(LATE_HOLD))) {
         return; /* P4: nothing becomes held in a frozen view; P10: who refused never holds */
     }

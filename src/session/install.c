@@ -44,6 +44,9 @@ static uint32_t report_list(struct session *s, bool launched, uint32_t most, str
         if (listed == most || w->used + REPORT_BYTES > BOUNDS_CONTROL_FRAME) {
             break;
         }
+        if (op->phase == OP_DONE && op->refused != 0) {
+            r.params = 0; /* its call has returned: nobody waits for it here */
+        }
         if (op->slot != NONE) {
             r.call = s->slots[op->slot].launch.params;
         }
@@ -146,7 +149,8 @@ static void decide_own(struct session *s, struct op *op, const struct msg_view *
 {
     uint32_t slot = op->slot;
     uint8_t cause = d->cause != 0 ? d->cause : m->cause;
-    if (d->outcome == OUTCOME_COMMIT && op->phase != OP_HOLDING) { /* commit means that every survivor holds the result */
+    bool sends = op->name.space == SPACE_PAIR && !pair_owner(s, &op->name); /* B9: finished there */
+    if (d->outcome == OUTCOME_COMMIT && op->phase != OP_HOLDING && !sends) { /* commit means that every survivor holds the result */
         disbelieve(s);
         return;
     }
@@ -169,6 +173,9 @@ static void decide_own(struct session *s, struct op *op, const struct msg_view *
 static void decide(struct session *s, const struct msg_view *m, const struct decision *decided, struct outbox *out)
 {
     const struct op_decision *d = &decided->d;
+    if (d->name.space == SPACE_PAIR && d->name.from != s->id && d->name.to != s->id) {
+        return; /* B7: of two others */
+    }
     struct op *op = op_find(s, &d->name);
     if (op != NULL && op->slot != NONE) {
         if (d->cause == CAUSE_MISMATCH) {
@@ -420,9 +427,9 @@ static void note_lost(struct session *s, const struct msg_view *m)
             n++;
         }
         if (n == m->members || s->scratch_members[n].id != s->view.ids[rank]) {
+            s->lost_id = s->lost_view == m->view ? s->lost_id : s->view.ids[rank];
             s->lost_view = m->view;
-            s->lost_id = s->view.ids[rank];
-            return;
+            roster_lose(s, m->view, s->view.ids[rank], s->view.peer[rank] == NONE ? s->view.key : s->peers[s->view.peer[rank]].info.key);
         }
     }
 }
@@ -465,6 +472,7 @@ void install_view(struct session *s, struct reader *r, struct outbox *out)
     s->ballot.passed = 0; /* the master forgets it with the view, too */
     membership_say_view(s, &m, out);
     adopt_members(s, &m);
+    pair_new_view(s, out);
     greet_members(s, out);
     if (m.over != 0) {
         s->left_culprit = m.culprit;

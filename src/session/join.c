@@ -312,6 +312,7 @@ static void end_calls(struct session *s, uint8_t cause, enum session_result resu
             memcpy(c->outcome.text, s->left_text, sizeof c->outcome.text);
         }
     }
+    pair_close_lines(s);
     s->deferred = NONE;
     s->deferred_count = 0;
     if (s->vote != VOTE_NONE && !s->vote_ended) {

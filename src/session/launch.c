@@ -10,7 +10,6 @@
 
 static void start(struct session *s, struct op *op, uint32_t slot, struct outbox *out)
 {
-    struct slot *c = &s->slots[slot];
     for (uint32_t r = 0; r < s->view.world; r++) {
         if (mismatch_with(s, op, r)) {
             refusal_mismatch(s, op, s->view.ids[r], out);
@@ -21,23 +20,13 @@ static void start(struct session *s, struct op *op, uint32_t slot, struct outbox
         eager_start(s, op, out);
         return;
     }
-    work_plan(s, c, &op->name);
-    slot_touch(s, slot)->at.started = true;
-    struct action *a = outbox_add(out, ACT_OP_START);
-    a->slot = slot;
-    a->value = c->launch.window;
+    begin_lanes(s, op, slot, out);
     for (uint32_t r = 0; r < s->view.world; r++) {
         if (r != s->view.rank) {
             announce_to(s, op, r, out);
             announce_feed(s, op, r, out);
         }
     }
-}
-
-/* Others may not have taken what was refused here, nor launched what runs here: so many names they have to keep. */
-static bool too_far_ahead(struct session *s, const struct tag *t)
-{
-    return tag_refusals(s, t) >= BOUNDS_REFUSALS || s->slots_used + s->refusals > BOUNDS_OPS + BOUNDS_REFUSALS;
 }
 
 static bool must_defer(const struct session *s)
@@ -48,7 +37,7 @@ static bool must_defer(const struct session *s)
 /* P12: a call in the order of issue cannot fail for who is behind, since it would fail without a number: it waits. */
 static bool must_wait(struct session *s, const struct tag *t)
 {
-    return t->space == SPACE_ORDERED && t->owed == NONE && too_far_ahead(s, t);
+    return t->space == SPACE_ORDERED && t->owed == NONE && begin_too_far(s, t);
 }
 
 /* P12: why a call that has its number is refused at once; CAUSE_NONE: it is not. */
@@ -76,22 +65,16 @@ static void no_number(struct session *s)
 static void launch_now(struct session *s, uint32_t slot, struct outbox *out)
 {
     struct slot *c = &s->slots[slot];
+    if (c->launch.space == SPACE_PAIR) {
+        pair_launch(s, slot, out);
+        return;
+    }
     struct tag *t = tag_get(s, c->launch.space, c->launch.tag);
     PCCL_ASSERT(t != NULL);
     bool ordered = t->space == SPACE_ORDERED;
-    struct owed owed;
     slot_move(s, slot, SLOT_RUNNING);
     c->launch.params.algorithm = PLAN_ALGORITHMS; /* not chosen yet */
-    if (owed_take(s, t, &owed)) {
-        if (owed.outcome == OUTCOME_ABORT || owed.cause == CAUSE_OLD_VIEW) {
-            slot_sizes(s, slot, MUTANT(DEBTLIVE) ? s->view.view : owed.view,
-                       MUTANT(DEBTLIVE) ? &s->view.sizes : &owed.sizes);
-        }
-        slot_end(s, slot, slot_result(c, owed.cause), owed.cause, owed.culprit, out);
-        if (owed.cause == CAUSE_MISMATCH) {
-            struct op_clash clash = mismatch_owed(s, &owed);
-            mismatch_tell(s, c, &clash);
-        }
+    if (begin_owed(s, slot, t, out)) {
         return;
     }
     if (s->view.world < 2 && !ordered) {
@@ -104,7 +87,7 @@ static void launch_now(struct session *s, uint32_t slot, struct outbox *out)
         slot_end(s, slot, RESULT_ARGUMENT, CAUSE_ARGUMENT, s->id, out);
         return;
     }
-    if (!ordered && too_far_ahead(s, t)) {
+    if (!ordered && begin_too_far(s, t)) {
         slot_end(s, slot, RESULT_AHEAD, CAUSE_NONE, 0, out);
         return;
     }
@@ -198,21 +181,27 @@ void launch_call(struct session *s, struct session_event *e, struct outbox *out)
         }
         return;
     }
-    struct tag *t = tag_find(s, l->space, l->tag);
+    bool pair = l->space == SPACE_PAIR, any = pair && l->receives && l->root_rank == SESSION_ANY;
+    uint64_t partner = pair && !any ? roster_member(s, l->root_rank) : 0;
+    if (pair && !any && (partner == 0 || partner == s->id)) {
+        e->outcome.result = RESULT_ARGUMENT;
+        return;
+    }
+    struct tag *t = pair ? NULL : tag_find(s, l->space, l->tag);
     if (t != NULL && t->slot != NONE) {
         e->outcome.result = RESULT_TAG_IN_USE;
         return;
     }
-    if (!ordered && s->view.world < 2 && s->snapshot.group < 2 && (t == NULL || t->owed == NONE) && !s->frozen) {
+    if (!ordered && !pair && s->view.world < 2 && s->snapshot.group < 2 && (t == NULL || t->owed == NONE) && !s->frozen) {
         e->outcome.result = RESULT_ALONE;
         return;
     }
-    t = tag_get(s, l->space, l->tag);
-    if (t == NULL && (ordered || s->tag_count < s->cfg.max_tags)) {
+    t = pair ? NULL : tag_get(s, l->space, l->tag);
+    if (t == NULL && !pair && (ordered || s->tag_count < s->cfg.max_tags)) {
         no_memory(s, e);
         return;
     }
-    if (t == NULL) {
+    if (t == NULL && !pair) {
         e->outcome.result = RESULT_TAGS;
         return;
     }
@@ -231,13 +220,14 @@ void launch_call(struct session *s, struct session_event *e, struct outbox *out)
     if (l->root_rank < s->view.world && plan_kind_has_root(l->params.kind)) {
         c->launch.params.root = s->view.ids[s->view.ranked[l->root_rank]];
     }
+    c->partner = partner;
     if (ordered) {
         t->open++;
-    } else {
+    } else if (!pair) {
         t->slot = e->slot;
     }
     s->slots_used++;
-    if (must_defer(s) || s->deferred != NONE || must_wait(s, t)) {
+    if (must_defer(s) || s->deferred != NONE || (!pair && must_wait(s, t))) {
         defer(s, e->slot);
     } else {
         launch_now(s, e->slot, out);
@@ -303,10 +293,14 @@ void launch_collect(struct session *s, struct session_event *e)
     if (MUTANT(LIVEATTR)) {
         s->snapshot = s->view.sizes;
     }
-    struct tag *t = tag_find(s, c->launch.space, c->launch.tag);
-    PCCL_ASSERT(t != NULL && (t->space == SPACE_ORDERED ? t->open > 0 : t->slot == e->slot));
-    t->slot = NONE;
-    t->open -= t->space == SPACE_ORDERED;
+    if (c->launch.space == SPACE_PAIR) {
+        e->outcome.source = roster_rank(s, c->partner);
+    } else {
+        struct tag *t = tag_find(s, c->launch.space, c->launch.tag);
+        PCCL_ASSERT(t != NULL && (t->space == SPACE_ORDERED ? t->open > 0 : t->slot == e->slot));
+        t->slot = NONE;
+        t->open -= t->space == SPACE_ORDERED;
+    }
     slot_move(s, e->slot, SLOT_FREE);
     s->slots_used--;
 }

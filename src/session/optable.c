@@ -10,7 +10,9 @@
 
 static uint32_t op_hash(const struct session *s, const struct op_name *name)
 {
-    return (uint32_t)mix64(name->tag, name->seq | (uint64_t)name->space << 32) & (s->buckets - 1);
+    uint64_t h = mix64(name->tag, name->seq | (uint64_t)name->space << 32);
+    h = name->space == SPACE_PAIR ? mix64(mix64(h, name->from), name->to) : h;
+    return (uint32_t)h & (s->buckets - 1);
 }
 
 struct op *op_find(struct session *s, const struct op_name *name)
@@ -158,6 +160,7 @@ void op_drop_marks(struct session *s, struct op *op)
 void op_drop(struct session *s, struct op *op)
 {
     uint32_t i = (uint32_t)(op - s->ops);
+    heard_unlist(s, op);
     uint32_t *link = &s->op_bucket[op_hash(s, &op->name)];
     while (*link != i) {
         PCCL_ASSERT(*link != NONE);
@@ -195,7 +198,7 @@ struct mark *op_mark(struct session *s, const struct op *op, uint32_t rank)
 
 bool op_past(struct session *s, const struct op_name *name)
 {
-    struct tag *t = tag_find(s, name->space, name->tag);
+    struct tag *t = tag_of(s, name);
     return t != NULL && name->seq < t->next_seq && op_find(s, name) == NULL;
 }
 

@@ -135,6 +135,16 @@ void peers_send(const struct session *s, uint32_t rank, struct outbox *out)
     }
 }
 
+void peers_send_all(const struct session *s, struct outbox *out)
+{
+    struct action *a = outbox_send_many(out, ACT_PEERS);
+    for (uint32_t r = 0; r < s->view.world; r++) {
+        if (r != s->view.rank && peer_reachable(s, r)) {
+            outbox_dest(out, a, s->view.ids[r]);
+        }
+    }
+}
+
 /* The ends of a missing edge that this peer stands in for. */
 static bool relayed(const struct session *s, uint32_t edge, uint32_t *a, uint32_t *b)
 {

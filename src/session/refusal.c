@@ -73,7 +73,7 @@ void refusal_check(struct session *s, struct op *op, struct outbox *out)
     for (uint32_t r = 0; r < s->view.world; r++) {
         launched = launched && op_mark(s, op, r)->ready;
     }
-    struct tag *t = tag_find(s, op->name.space, op->name.tag);
+    struct tag *t = tag_of(s, &op->name);
     PCCL_ASSERT(t != NULL);
     if (!launched) {
         tag_refused(s, t);
@@ -123,6 +123,10 @@ void refusal_message(struct session *s, uint32_t from, const struct frame_header
     if (h->view != s->view.view || (s->frozen && !MUTANT(REFUSE_LATE))) {
         return; /* P8, P4 */
     }
+    if (m.name.space == SPACE_PAIR) {
+        pair_refusal(s, from, &m, out);
+        return;
+    }
     peers_relay(s, from, m.origin, h, payload, out);
     uint32_t rank = origin_rank(s, from, m.origin);
     struct op *op = rank != NONE ? op_hear_refusal(s, from, rank, &m) : NULL;
@@ -134,7 +138,9 @@ void refusal_message(struct session *s, uint32_t from, const struct frame_header
 /* The program, or its deadline, gives an operation up: refuse it, or after HOLD ask for a freeze (P6). */
 void refusal_request(struct session *s, struct op *op, uint8_t cause, struct outbox *out)
 {
-    if (refusal_allowed(s, op)) {
+    if (op->name.space == SPACE_PAIR) {
+        pair_request(s, op, cause, out);
+    } else if (refusal_allowed(s, op)) {
         refusal_send(s, op, cause, s->id, out);
     } else if (op->phase == OP_HOLDING && op->refused == 0 && !s->frozen) {
         complaint_op(s, op, (enum cause)cause, 0, "given up by the program after it was complete here", out);
@@ -148,7 +154,7 @@ void refusal_skip(struct session *s, uint32_t settled)
     for (uint32_t i = 0; s->op_used > 0 && i < s->op_count; i++) {
         struct op *op = &s->ops[i];
         if (op->phase == OP_GHOST && op->refused != 0 && op->settled <= settled) {
-            struct tag *t = tag_get(s, op->name.space, op->name.tag);
+            struct tag *t = tag_make(s, &op->name);
             if (t == NULL) {
                 wish_leave(s, CAUSE_NO_MEMORY, RESULT_NO_MEMORY, "no memory for what was refused", true);
                 return;

@@ -104,6 +104,8 @@ static void on_cancel(struct session *s, struct session_event *e, struct outbox 
     if (c != NULL && c->at.phase == SLOT_RUNNING && c->op != NONE) {
         c->failed = c->failed || own;
         refusal_request(s, &s->ops[c->op], why, out);
+    } else if (c != NULL && c->waits) {
+        pair_give_up(s, e->slot, why, out);
     } else if (c != NULL && c->at.phase == SLOT_DEFERRED) { /* it is refused when it has its number */
         c->failed = c->failed || own;
         c->given_up = c->given_up != CAUSE_NONE ? c->given_up : why;
@@ -125,10 +127,15 @@ static void on_measured(struct session *s, const struct session_event *e, struct
 static void check_deadlines(struct session *s, struct outbox *out)
 {
     while (heap_least(&s->due) <= s->now) {
-        struct slot *c = &s->slots[heap_first(&s->due)];
+        uint32_t slot = heap_first(&s->due);
+        struct slot *c = &s->slots[slot];
         c->launch.deadline = INT64_MAX;
-        heap_set(&s->due, heap_first(&s->due), INT64_MAX);
-        refusal_request(s, &s->ops[c->op], CAUSE_DEADLINE, out);
+        heap_set(&s->due, slot, INT64_MAX);
+        if (c->waits) {
+            pair_give_up(s, slot, CAUSE_DEADLINE, out);
+        } else {
+            refusal_request(s, &s->ops[c->op], CAUSE_DEADLINE, out);
+        }
     }
 }
 
@@ -136,7 +143,7 @@ static void on_tick(struct session *s, struct outbox *out)
 {
     check_deadlines(s, out);
     if (s->now >= s->finished_by) {
-        hold_flush_finished(s, out);
+        finished_flush(s, out);
     }
     links_tick(s, out);
     join_tick(s, out);
@@ -374,6 +381,7 @@ void session_info(const struct session *s, struct session_info *out)
         .newest = s->proposal > s->view.view ? s->proposal : s->view.view,
         .rank = s->view.world > 0 ? s->view.shown[s->view.rank] : 0,
         .world = s->view.world,
+        .called_rank = s->view.world > 0 ? roster_rank(s, s->id) : 0,
         .snapshot = s->snapshot,
         .known = s->snapshot_view,
         .open_slots = s->slots_used,

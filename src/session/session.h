@@ -29,7 +29,7 @@
 
 struct session; /* the arena's first object */
 
-enum { SESSION_NO_SLOT = 0xFFFFFFFFu };
+enum { SESSION_NO_SLOT = 0xFFFFFFFFu, SESSION_ANY = 0xFFFFFFFFu };
 
 struct session_config {
     char world[BOUNDS_WORLD_NAME]; /* at the master; "": the default one */
@@ -100,6 +100,7 @@ struct session_outcome {
     uint32_t world;         /* members of the view that committed the operation */
     uint64_t tx_bytes, rx_bytes;
     uint64_t value;         /* query: pending; sync: revision */
+    uint32_t source;        /* a receive: rank that the message is from, as programs count now */
     bool restore;           /* operation, in place: copy the backup over the buffer before returning */
     char text[BOUNDS_TEXT];
 };
@@ -108,9 +109,10 @@ struct session_launch {
     uint8_t space;          /* enum op_space; ORDERED: tag 0 */
     uint64_t tag;
     struct op_params params; /* root: filled in from root_rank */
-    uint64_t known;         /* ORDERED: the view of the snapshot (session_info) that the call was made by, */
+    uint64_t known;         /* ORDERED, PAIR: the view of the snapshot (session_info) that the call was made by, */
     uint32_t world;         /* ... and its members */
-    uint32_t root_rank;     /* as programs count, among these */
+    uint32_t root_rank;     /* as programs count, among these; PAIR: whom to send to or receive from, SESSION_ANY: any source */
+    bool receives;          /* PAIR */
     size_t count;           /* LAYOUT_PAIRS: elements of a part where there is no list; else params.count counts */
     struct part_lists parts, out_parts; /* borrowed until it is collected; see plan_params; counts never without places */
     const void *in;         /* never written while the operation runs: a small in-place call passes its backup, the executors of
@@ -281,6 +283,7 @@ struct session_info {
     uint64_t run, id, view;
     uint64_t newest;         /* view or open proposal: what a HELLO says */
     uint32_t rank, world;
+    uint32_t called_rank;    /* among the members of the snapshot */
     struct sizes snapshot;
     uint64_t known;          /* view of the snapshot */
     uint32_t open_slots;     /* un-collected operations */
@@ -291,6 +294,8 @@ void session_info(const struct session *s, struct session_info *out);
 
 /* What a call of one that is no member any more returns: RESULT_GONE and why it is none. */
 void session_gone(const struct session *s, struct session_outcome *out);
+/* Who the program means by a rank: a member of its snapshot, which may be lost by now; 0: there is none. */
+uint64_t session_called(const struct session *s, uint32_t rank);
 /* By the rank that programs see: by (key, id). */
 bool session_member(const struct session *s, uint32_t rank, struct member_info *out, uint32_t *ring_position);
 

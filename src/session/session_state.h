@@ -79,6 +79,9 @@ struct op {
     bool whole;          /* RUN: the own result is here, but not the word of all who get a part of it (LAYOUT_PAIRS) */
     uint8_t round;       /* dissemination: next round to send */
     uint32_t slot;
+    bool listed;         /* PAIR, GHOST: in the list of what its receiver has heard of and not matched; its neighbours there */
+    uint32_t heard_next, heard_prev;
+    uint8_t asked;       /* PAIR, at the sender: why it has asked the receiver to refuse it, 0 it has not */
     uint32_t next;       /* hash chain */
     uint32_t marks;      /* index of its marks, NONE once done */
     uint32_t fold;       /* eager: next rank to fold */
@@ -98,6 +101,7 @@ struct op {
 
 struct tag {
     uint64_t tag;
+    uint64_t from, to;   /* SPACE_PAIR: sender and receiver; from 0: the receives of that tag here, whose own they are (pair.c) */
     uint8_t space;       /* enum op_space */
     uint32_t next_seq;
     uint32_t slot;       /* SPACE_TAG: un-collected operation of this tag, NONE */
@@ -107,6 +111,8 @@ struct tag {
     uint32_t owed;       /* list of owed errors, NONE */
     uint32_t refusals;   /* since the last success, since `settled` votes in this view, that somebody may not have taken */
     uint32_t settled;
+    uint32_t waiting, waiting_last; /* from 0: calls of receive that have no number yet, in their order; NONE */
+    uint32_t heard, heard_last;     /* ... messages that were announced and not matched yet, in the order they were heard of; NONE */
     uint32_t next;       /* in the chain of its bucket */
 };
 
@@ -145,6 +151,9 @@ struct slot {
     bool has_sizes;
     uint8_t given_up;    /* by the program, before it was launched: why; CAUSE_NONE: not */
     bool failed;         /* this peer is why it cannot be done: no memory for it, or its executor failed */
+    uint64_t partner;    /* SPACE_PAIR: peer id, 0: any source */
+    bool waits;          /* SPACE_PAIR: DEFERRED without a number, in the list of its tag */
+    uint64_t two[2];     /* SPACE_PAIR: ids by rank in the plan */
     uint32_t op;
     int64_t since;       /* called */
     uint32_t next;       /* deferred, running: the call after it, NONE */
@@ -181,6 +190,12 @@ struct entries_diff {
     uint32_t at;         /* first index where they differ, NONE: not found yet */
     struct entry_key theirs; /* at that index */
     char text[BOUNDS_TEXT];
+};
+
+/* A member of the program's snapshot that a later view is without. */
+struct gone {
+    uint64_t id, view;
+    uint32_t key;
 };
 
 enum { SESSION_FINISHED_BATCH = 64, SESSION_ASKS = 64, OPS_SPARE = 2 };
@@ -234,6 +249,8 @@ struct session {
     int64_t frozen_at;
     uint32_t attempt;
     uint64_t snapshot_view;
+    struct gone *gone;   /* members of the snapshot that views after it have lost; room for `members` */
+    uint32_t gone_count;
     uint64_t lost_view, lost_id; /* the newest that is without a member of the one before it; who, the lowest id */
     struct sizes snapshot;
     struct member_info *scratch_members;
@@ -280,6 +297,7 @@ struct session {
     uint64_t answers;    /* REFUSEs sent in this view in answer to others */
     uint32_t deferred, deferred_last; /* calls not launched yet, in their order; NONE */
     uint32_t deferred_count;
+    uint32_t waiting_count; /* receives that have no number yet */
     bool behind;         /* ... all of which wait for members that have not come to what was refused here, as the last step has left it */
     unsigned char *park; /* blocks */
     size_t park_pitch;
@@ -384,6 +402,8 @@ void peers_relay(struct session *s, uint32_t from, uint64_t origin, const struct
 /* Ends the frame under way: to one member, or to the relay that stands in for it.  It is dropped if neither is reachable yet: it is
  * said again at PING. */
 void peers_send(const struct session *s, uint32_t rank, struct outbox *out);
+/* With every member who has to hear it from us: all reachable ones, and the relays of the others hear it too. */
+void peers_send_all(const struct session *s, struct outbox *out);
 void peers_drop_unwanted(struct session *s);
 void peers_relays(struct session *s); /* a view was installed: for whom this peer stands in */
 
@@ -412,6 +432,12 @@ void holder_give_manifest(struct session *s, uint64_t peer, const struct msg_man
 void holder_give_leaf(struct session *s, uint64_t peer, const struct msg_leaf_want *want, struct outbox *out);
 void holder_give_entries(struct session *s, uint64_t peer, const struct msg_entries_want *want, struct outbox *out);
 
+/* roster.c: who the ranks of a program are: members of its snapshot, whatever view is installed */
+void roster_lose(struct session *s, uint64_t view, uint64_t id, uint32_t key);
+void roster_moved(struct session *s); /* the snapshot did */
+uint64_t roster_member(const struct session *s, uint32_t shown); /* 0: there is none of that rank */
+uint32_t roster_rank(const struct session *s, uint64_t id);      /* NONE: it is not in it */
+
 /* slots.c */
 size_t slot_table_bytes(uint32_t count);
 void slot_table_use(struct session *s, void *storage, uint32_t count); /* in place of the present one */
@@ -426,12 +452,7 @@ void slot_idle(struct session *s, uint32_t slot, struct outbox *out);
 void snapshot_take(struct session *s, uint64_t view, const struct sizes *sizes);
 enum session_result slot_result(const struct slot *c, uint8_t cause);
 void slot_return(struct session *s, uint32_t slot, struct outbox *out);
-
-/* announce.c */
-bool announce_neighbour(const struct session *s, const struct op *op, uint32_t rank); /* it exchanges data with that rank */
-void announce_feed(struct session *s, struct op *op, uint32_t rank, struct outbox *out);
-void announce_to(struct session *s, struct op *op, uint32_t rank, struct outbox *out); /* READY or EAGER to one */
-void announce_eager(struct session *s, struct op *op, uint32_t rank, struct outbox *out); /* rank NONE: to all reachable */
+void slot_wait(struct session *s, uint32_t slot, bool waits); /* DEFERRED: without a number, until its deadline */
 
 /* session_check.c: asserts what must hold between two steps */
 void session_check(struct session *s);
@@ -466,93 +487,9 @@ void complaint_pass(struct session *s); /* time has passed, or operations have e
 /* Since when a call that is open here cannot end without the master, which is lost; INT64_MAX: each may end without it. */
 int64_t complaint_since(const struct session *s);
 
-/* optable.c */
-struct op *op_find(struct session *s, const struct op_name *name);
-struct op *op_make(struct session *s, const struct op_name *name); /* finds or adds a ghost; null if full */
-/* The operation that the member of this rank speaks of over the link of peer `from`; null if it is over here, or if the sender may not. */
-struct op *op_hear(struct session *s, uint32_t from, uint32_t rank, const struct op_name *name);
-struct op *op_hear_refusal(struct session *s, uint32_t from, uint32_t rank, const struct msg_refuse *m);
-/* Whether a refusal is about this member: it says so for itself, not in answer to another. */
-bool op_refusal_of(uint8_t cause, uint64_t culprit, const struct op_clash *clash, uint64_t id);
-void op_taken(struct session *s, struct op *op); /* launched here, or forgotten: counts as opened by nobody */
-size_t op_table_bytes(const struct session_growth *g);
-void op_table_use(struct session *s, void *storage, const struct session_growth *g); /* in place of the present one */
-void op_drop(struct session *s, struct op *op);
-void op_drop_marks(struct session *s, struct op *op);
-void op_clear(struct session *s); /* all of them: a new view */
-struct mark *op_mark(struct session *s, const struct op *op, uint32_t rank);
-bool op_past(struct session *s, const struct op_name *name); /* launched here, finished and forgotten */
-uint32_t park_take(struct session *s);  /* block + 1, 0 none */
-void park_give(struct session *s, uint32_t block);
-void park_drop(struct session *s, const struct op *op, uint32_t rank); /* gives the parked payload of that rank back */
-unsigned char *park_at(struct session *s, uint32_t block);
-
-/* tags.c */
-size_t tag_table_bytes(uint32_t count);
-void tag_table_use(struct session *s, void *storage, uint32_t count); /* in place of the present one */
-struct tag *tag_find(struct session *s, uint8_t space, uint64_t tag);
-struct tag *tag_get(struct session *s, uint8_t space, uint64_t tag); /* adds; null if full */
-uint32_t tag_refusals(const struct session *s, const struct tag *t);
-void tag_refused(struct session *s, struct tag *t);
-void tag_caught_up(struct session *s, struct tag *t); /* all members have taken what was refused of it */
-bool owed_add(struct session *s, const struct owed *what);
-bool owed_take(struct session *s, struct tag *t, struct owed *what);
-void owed_clear(struct session *s);
-void owed_table_use(struct session *s, void *storage, uint32_t count); /* in place of the present one */
-void tags_renew(struct session *s); /* a new view, or none */
-
 /* growth.c */
 void growth_init(struct session *s); /* all tables, in the arena */
 bool growth_met(const struct session *s, const struct session_event *e); /* what the master sent finds room */
-/* work.c: ranks are those of plans */
-bool work_numeric(const struct session *s, const struct op_params *p, struct numeric *n);
-bool work_is_eager(const struct session *s, const struct op_params *p); /* by the algorithm that it says */
-bool work_encodes(const struct session *s, const struct op_params *p); /* its input travels with it, and not as it is */
-bool work_has_path(const struct session *s, const struct op_params *p); /* in this view */
-struct work_range { /* elements of a buffer */
-    size_t at, count;
-};
-struct work_range work_sends(const struct session *s, const struct session_launch *l, uint32_t to);   /* of the input */
-struct work_range work_takes(const struct session *s, const struct session_launch *l, uint32_t from); /* in the output */
-size_t work_payload(const struct numeric *n, uint8_t kind, size_t count); /* bytes that so many elements are, small operations */
-/* What this rank gives to `to`, as it travels with its launch; in the input, or in s->wire. */
-const void *work_given(struct session *s, const struct session_launch *l, const struct numeric *n, uint32_t to, size_t *bytes);
-void work_plan(struct session *s, struct slot *c, const struct op_name *name); /* what lanes are to do */
-
-/* launch.c */
-void launch_call(struct session *s, struct session_event *e, struct outbox *out);
-void launch_deferred(struct session *s, struct outbox *out); /* as many as the outbox takes: the rest in a later step */
-bool launch_due(const struct session *s); /* a deferred call need not wait any longer */
-void launch_collect(struct session *s, struct session_event *e);
-/* hold.c */
-void hold_complete(struct session *s, struct op *op, uint64_t digest, struct outbox *out);
-void hold_send(struct session *s, struct op *op, struct outbox *out);
-void hold_message(struct session *s, uint32_t from, const struct frame_header *h, struct reader *r, struct outbox *out);
-void hold_ready(struct session *s, uint32_t from, struct reader *r, struct outbox *out);
-void hold_finished(struct session *s, uint32_t from, const struct frame_header *h, struct reader *r, struct outbox *out);
-void hold_flush_finished(struct session *s, struct outbox *out);
-void hold_replay(struct session *s, struct outbox *out); /* say again, to those who just came into the view, what was said in it */
-
-/* refusal.c */
-void refusal_send(struct session *s, struct op *op, uint8_t cause, uint64_t culprit, struct outbox *out);
-void refusal_again(struct session *s, const struct op *op, uint32_t rank, struct outbox *out); /* what was sent last, to one */
-void refusal_mismatch(struct session *s, struct op *op, uint64_t with, struct outbox *out); /* our call and theirs differ */
-bool refusal_allowed(const struct session *s, const struct op *op);
-void refusal_message(struct session *s, uint32_t from, const struct frame_header *h, struct reader *r,
-                     struct outbox *out);
-void refusal_check(struct session *s, struct op *op, struct outbox *out);
-void refusal_request(struct session *s, struct op *op, uint8_t cause, struct outbox *out); /* deadline, cancel */
-void refusal_skip(struct session *s, uint32_t settled); /* those first refused before so many votes were settled, that one included */
-/* eager.c */
-void eager_start(struct session *s, struct op *op, struct outbox *out);
-void eager_message(struct session *s, uint32_t from, struct reader *r, struct outbox *out);
-void eager_want(struct session *s, uint32_t from, struct reader *r, struct outbox *out);
-void eager_advance(struct session *s, struct op *op, struct outbox *out);
-/* waits.c */
-/* All that have to launch it before it can go on here have done so: what stands still now waits for a machine. */
-bool waits_launched(const struct session *s, const struct op *op);
-void waits_oldest(const struct session *s, struct peer_wait *out); /* for the heartbeat */
-
 /* install.c */
 void install_freeze(struct session *s, struct reader *r, struct outbox *out);
 void install_view(struct session *s, struct reader *r, struct outbox *out);
@@ -596,5 +533,7 @@ void fetch_members_changed(struct session *s, struct outbox *out);
 /* The answer to election `round` came: ACT_SYNC_APPLY if anything is staged in it. */
 bool fetch_apply(struct session *s, uint32_t round, struct outbox *out);
 void fetch_reset(struct session *s, struct outbox *out);
+
+#include "session/operations.h"
 
 #endif

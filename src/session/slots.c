@@ -52,6 +52,7 @@ void snapshot_take(struct session *s, uint64_t view, const struct sizes *sizes)
     if (view >= s->snapshot_view) {
         s->snapshot_view = view;
         s->snapshot = *sizes;
+        roster_moved(s);
     }
 }
 
@@ -91,6 +92,15 @@ static void run_no_more(struct session *s, uint32_t slot)
     *(c->next == NONE ? &s->running_last : &s->slots[c->next].prev) = c->prev;
     heap_set(&s->due, slot, INT64_MAX);
     heap_set(&s->stuck, slot, INT64_MAX);
+}
+
+void slot_wait(struct session *s, uint32_t slot, bool waits)
+{
+    struct slot *c = &s->slots[slot];
+    PCCL_ASSERT(c->waits != waits && c->at.phase == SLOT_DEFERRED);
+    c->waits = waits;
+    s->waiting_count += waits ? 1 : UINT32_MAX;
+    heap_set(&s->due, slot, waits ? c->launch.deadline : INT64_MAX);
 }
 
 void slot_move(struct session *s, uint32_t slot, uint8_t phase)
@@ -137,6 +147,9 @@ void slot_end(struct session *s, uint32_t slot, enum session_result result, uint
 {
     struct slot *c = &s->slots[slot];
     PCCL_ASSERT(c->at.phase == SLOT_DEFERRED || c->at.phase == SLOT_RUNNING);
+    if (c->waits) { /* with all others: this peer leaves */
+        slot_wait(s, slot, false);
+    }
     bool dropped = MUTANT(BACKUP_EARLY) && c->op != NONE && s->ops[c->op].phase == OP_HOLDING;
     c->outcome.since = result == RESULT_OK ? 0 : ends_since(s, c);
     if (result == RESULT_MISMATCH) {

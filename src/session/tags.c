@@ -9,9 +9,22 @@
 #include "core/rows.h"
 #include "session/session_state.h"
 
-static uint32_t *bucket_of(struct session *s, uint8_t space, uint64_t tag)
+static uint32_t *bucket_of(struct session *s, const struct op_name *name)
 {
-    return &s->tag_bucket[mix64(tag, 1 + (uint64_t)space) & (s->tag_buckets - 1)];
+    uint64_t h = mix64(name->tag, 1 + (uint64_t)name->space);
+    h = name->space == SPACE_PAIR ? mix64(mix64(h, name->from), name->to) : h;
+    return &s->tag_bucket[h & (s->tag_buckets - 1)];
+}
+
+struct op_name tag_name(const struct tag *t)
+{
+    return (struct op_name){.tag = t->tag, .from = t->from, .to = t->to, .seq = t->next_seq, .space = t->space};
+}
+
+static uint32_t *bucket_in_use(struct session *s, uint32_t i)
+{
+    struct op_name name = tag_name(&s->tags[i]);
+    return bucket_of(s, &name);
 }
 
 size_t tag_table_bytes(uint32_t count)
@@ -33,40 +46,52 @@ void tag_table_use(struct session *s, void *storage, uint32_t count)
         s->tag_bucket[i] = NONE;
     }
     for (uint32_t i = 0; i < s->tag_used; i++) {
-        uint32_t *head = bucket_of(s, tags[i].space, tags[i].tag);
+        uint32_t *head = bucket_in_use(s, i);
         tags[i].next = *head;
         *head = i;
     }
 }
 
-struct tag *tag_find(struct session *s, uint8_t space, uint64_t tag)
+struct tag *tag_of(struct session *s, const struct op_name *name)
 {
-    for (uint32_t i = *bucket_of(s, space, tag); i != NONE; i = s->tags[i].next) {
+    for (uint32_t i = *bucket_of(s, name); i != NONE; i = s->tags[i].next) {
+        const struct tag *t = &s->tags[i];
         s->tag_steps++;
-        if (s->tags[i].tag == tag && s->tags[i].space == space) {
+        if (t->tag == name->tag && t->space == name->space && t->from == name->from && t->to == name->to) {
             return &s->tags[i];
         }
     }
     return NULL;
 }
 
-struct tag *tag_get(struct session *s, uint8_t space, uint64_t tag)
+struct tag *tag_make(struct session *s, const struct op_name *name)
 {
-    struct tag *t = tag_find(s, space, tag);
+    struct tag *t = tag_of(s, name);
     if (t != NULL || s->tag_used == s->tag_count) {
         return t;
     }
-    uint32_t *head = bucket_of(s, space, tag);
+    uint32_t *head = bucket_of(s, name);
     t = &s->tags[s->tag_used];
-    *t = (struct tag){.tag = tag, .space = space, .slot = NONE, .owed = NONE, .next = *head};
+    *t = (struct tag){.tag = name->tag, .from = name->from, .to = name->to, .space = name->space, .slot = NONE, .owed = NONE,
+                      .waiting = NONE, .waiting_last = NONE, .heard = NONE, .heard_last = NONE, .next = *head};
     *head = s->tag_used++;
     return t;
+}
+
+struct tag *tag_find(struct session *s, uint8_t space, uint64_t tag)
+{
+    return tag_of(s, &(struct op_name){.tag = tag, .space = space});
+}
+
+struct tag *tag_get(struct session *s, uint8_t space, uint64_t tag)
+{
+    return tag_make(s, &(struct op_name){.tag = tag, .space = space});
 }
 
 /* The link of a chain that names the entry. */
 static uint32_t *link_to(struct session *s, uint32_t i)
 {
-    uint32_t *link = bucket_of(s, s->tags[i].space, s->tags[i].tag);
+    uint32_t *link = bucket_in_use(s, i);
     while (*link != i) {
         PCCL_ASSERT(*link != NONE);
         link = &s->tags[*link].next;
@@ -89,7 +114,7 @@ void tags_renew(struct session *s)
 {
     for (uint32_t i = s->tag_used; i-- > 0;) {
         struct tag *t = &s->tags[i];
-        if (t->owed == NONE && t->slot == NONE && t->open == 0) {
+        if (t->owed == NONE && t->slot == NONE && t->open == 0 && t->waiting == NONE) {
             forget(s, i);
         } else {
             if (t->owed != NONE && t->owed_view != s->owed[t->owed].view) { /* of the view that ends now */
@@ -138,7 +163,7 @@ void owed_table_use(struct session *s, void *storage, uint32_t count)
 
 bool owed_add(struct session *s, const struct owed *what)
 {
-    struct tag *t = tag_get(s, what->name.space, what->name.tag);
+    struct tag *t = tag_make(s, &what->name);
     if (t == NULL || s->owed_free == NONE) {
         return false;
     }
@@ -196,7 +221,7 @@ bool owed_take(struct session *s, struct tag *t, struct owed *what)
 void owed_clear(struct session *s)
 {
     for (uint32_t i = 0; s->owed_used > 0 && i < s->owed_count; i++) {
-        struct tag *t = s->owed[i].outcome == 0 ? NULL : tag_find(s, s->owed[i].name.space, s->owed[i].name.tag);
+        struct tag *t = s->owed[i].outcome == 0 ? NULL : tag_of(s, &s->owed[i].name);
         struct owed ignored;
         while (t != NULL && owed_take(s, t, &ignored)) {
         }

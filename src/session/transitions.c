@@ -11,7 +11,7 @@ static const struct phase_table phases[] = {
                       {TO(SLOT_DEFERRED), TO(SLOT_RUNNING) | TO(SLOT_ENDING), TO(SLOT_ENDING), TO(SLOT_RETURNED),
                        TO(SLOT_FREE)}},
     [MACHINE_OPERATION] = {"operation", 5, {"FREE", "GHOST", "RUN", "HOLDING", "DONE"},
-                           {TO(OP_GHOST), TO(OP_RUN) | TO(OP_FREE), TO(OP_HOLDING) | TO(OP_FREE),
+                           {TO(OP_GHOST), TO(OP_RUN) | TO(OP_FREE), TO(OP_HOLDING) | TO(OP_DONE) | TO(OP_FREE),
                             TO(OP_DONE) | TO(OP_FREE), TO(OP_FREE)}},
 };
 

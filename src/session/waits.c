@@ -33,11 +33,15 @@ bool waits_launched(const struct session *s, const struct op *op)
 static enum wait_phase wait_of(const struct session *s, const struct op *op, uint32_t rank)
 {
     const struct mark *m = mark_of(s, op, rank);
-    if (rank == s->view.rank || (op->refused != 0 ? m->refuse == op->refused : m->held)) {
+    bool other = op->name.space == SPACE_PAIR && rank != pair_partner(s, &op->name);
+    if (other || rank == s->view.rank || (op->refused != 0 ? m->refuse == op->refused : m->held)) {
         return WAIT_NONE;
     }
     if (op->refused != 0) {
         return WAIT_HOLD; /* its word on the end: sessions give it by themselves */
+    }
+    if (op->asked != 0) {
+        return WAIT_HOLD;
     }
     if (missing(s, op, rank)) {
         return WAIT_LAUNCH; /* also of an operation without elements, which is complete here at once */
@@ -134,6 +138,13 @@ uint32_t session_waits(const struct session *s, struct session_wait *out, uint32
                 out[n++] = (struct session_wait){.name = op->name, .peer = s->view.ids[r], .since = op->since,
                                                  .phase = phase_name((uint8_t)phase)};
             }
+        }
+    }
+    for (uint32_t i = 0; s->waiting_count > 0 && i < s->slot_count && n < capacity; i++) {
+        const struct slot *c = &s->slots[i];
+        if (c->waits) { /* without a number yet; peer 0: for any member */
+            out[n++] = (struct session_wait){.name = {.space = SPACE_PAIR, .tag = c->launch.tag}, .peer = c->partner, .since = c->since,
+                                             .phase = phase_name(WAIT_LAUNCH)};
         }
     }
     for (uint32_t i = 0; i < n; i++) {

@@ -11,9 +11,13 @@ static void say_op(struct sentence *t, const struct session *s, const char *phas
 {
     bool data = strcmp(phase, "data") == 0, launch = strcmp(phase, "launch") == 0;
     say(t, data ? "for data from " : "for ");
-    say_peer(t, s, peer);
+    if (peer == 0) {
+        say(t, "any member");
+    } else {
+        say_peer(t, s, peer);
+    }
     say(t, data ? " in " : launch ? " to launch " : " to complete ");
-    if (name->space == SPACE_TAG) {
+    if (name->space != SPACE_ORDERED) {
         say(t, "tag %llu", (unsigned long long)name->tag);
     } else {
         say(t, "operation %u in the order of issue", name->seq);

@@ -16,7 +16,7 @@ static bool fits_a_message(const struct session *s, const struct op_params *p)
 {
     uint64_t size = dtype_size((enum dtype)p->dtype);
     uint64_t most = s->view.plan.eager_bytes; /* 0: a view with a missing edge, where not everybody can tell everybody */
-    if (!plan_kind_alike(p->kind)) { /* what one member says in one step stays as little */
+    if (!plan_kind_alike(p->kind) && p->kind != PLAN_SEND) { /* what one member says in one step stays as little */
         most /= s->view.world;
     }
     return most != 0 && p->layout != LAYOUT_PAIRS && p->count <= most / size;
@@ -58,6 +58,8 @@ struct work_range work_sends(const struct session *s, const struct session_launc
         return whole(l->params.root == s->view.ids[to] ? l->count : 0);
     case PLAN_GATHER:
         return whole(l->params.root == s->view.ids[to] ? part(s, &l->parts, l->count, s->view.rank).count : 0);
+    case PLAN_SEND:
+        return whole(l->receives ? 0 : l->count);
     case PLAN_KINDS:
         break;
     }
@@ -84,6 +86,8 @@ struct work_range work_takes(const struct session *s, const struct session_launc
         return whole(own ? l->count : 0);
     case PLAN_GATHER:
         return own ? part(s, &l->parts, l->count, from) : whole(0);
+    case PLAN_SEND:
+        return whole(l->receives ? l->count : 0);
     case PLAN_KINDS:
         break;
     }
@@ -109,6 +113,9 @@ const void *work_given(struct session *s, const struct session_launch *l, const 
 
 struct choose_answer session_plan(const struct session *s, const struct op_params *p)
 {
+    if (p->kind == PLAN_SEND) {
+        return (struct choose_answer){.algorithm = fits_a_message(s, p) ? PLAN_TINY : PLAN_CHAIN};
+    }
     struct numeric n;
     uint8_t allowed = s->cfg.wishes.allowed[p->kind];
     PCCL_ASSERT(work_numeric(s, p, &n));
@@ -127,6 +134,26 @@ bool work_has_path(const struct session *s, const struct op_params *p)
     return s->view.edges == 0 || p->kind == PLAN_ALL_REDUCE;
 }
 
+static void frames_of(const struct session *s, struct session_op *run)
+{
+    run->plan.frame_elements =
+        plan_frame_elements(plan_largest(&run->plan), numeric_wire_bytes(&run->numeric, 1024), run->plan.align, s->view.plan.frame_bytes);
+}
+
+/* A message: in the plan there are its two, ascending by id like all ranks. */
+static void plan_of_two(const struct session *s, struct slot *c, const struct op_name *name)
+{
+    struct session_op *run = &c->run;
+    bool ascending = name->from < name->to;
+    c->two[0] = ascending ? name->from : name->to;
+    c->two[1] = ascending ? name->to : name->from;
+    run->ranks = c->two;
+    run->verify = false;
+    run->plan = (struct plan_params){.kind = PLAN_SEND, .algorithm = PLAN_CHAIN, .world = 2, .rank = c->two[1] == s->id,
+                                     .root = !ascending, .lanes = run->lanes, .count = c->launch.count, .align = 1};
+    frames_of(s, run);
+}
+
 void work_plan(struct session *s, struct slot *c, const struct op_name *name)
 {
     const struct session_launch *l = &c->launch;
@@ -143,6 +170,10 @@ void work_plan(struct session *s, struct slot *c, const struct op_name *name)
     run->ranks = s->view.ids;
     run->launch = ++s->launches;
     PCCL_ASSERT(work_numeric(s, p, &run->numeric));
+    if (name->space == SPACE_PAIR) {
+        plan_of_two(s, c, name);
+        return;
+    }
     uint32_t root = view_rank(s, p->root);
     run->plan.kind = (enum plan_kind)p->kind;
     run->plan.algorithm = (enum plan_algorithm)p->algorithm;
@@ -161,8 +192,7 @@ void work_plan(struct session *s, struct slot *c, const struct op_name *name)
     run->plan.parts = l->parts;
     run->plan.out_parts = l->out_parts;
     run->plan.align = run->numeric.quant != QUANT_NONE ? NUMERIC_BLOCK : 1;
-    run->plan.frame_elements =
-        plan_frame_elements(plan_largest(&run->plan), numeric_wire_bytes(&run->numeric, 1024), run->plan.align, s->view.plan.frame_bytes);
+    frames_of(s, run);
 }
 
 uint32_t session_folding_senders(const struct session *s, const struct op_params *params, uint32_t root_rank)

@@ -57,18 +57,20 @@ static inline bool cause_outweighs(uint8_t cause, uint64_t culprit, uint8_t othe
 enum op_space {
     SPACE_TAG = 0,     /* the program names them, one at a time of each tag */
     SPACE_ORDERED = 1, /* in the order of issue; tag 0 */
+    SPACE_PAIR = 2,    /* from one member to another, apart for each two, direction and tag */
 };
 
 /* An operation of a view. */
 struct op_name {
     uint64_t tag;
+    uint64_t from, to; /* PAIR: peer ids of sender and receiver; else 0, and not in messages */
     uint32_t seq;
     uint8_t space; /* enum op_space */
 };
 
 static inline bool op_name_equal(const struct op_name *a, const struct op_name *b)
 {
-    return a->tag == b->tag && a->seq == b->seq && a->space == b->space;
+    return a->tag == b->tag && a->seq == b->seq && a->space == b->space && a->from == b->from && a->to == b->to;
 }
 
 /* What an operation is; all members must agree. */

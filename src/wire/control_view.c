@@ -11,7 +11,7 @@
 
 /* Members: removed and added ids, ring, weights. */
 _Static_assert(BOUNDS_MEMBERS * (PARTS_ID_BYTES + PARTS_MEMBER_MOST + 2 * PARTS_RANK_BYTES) + BOUNDS_EDGES * PARTS_EDGE_BYTES +
-                       BOUNDS_DECISIONS * (PARTS_DECISION_BYTES + 1) + BOUNDS_CLASHES * PARTS_CLASH_MOST + 1024 <= BOUNDS_VIEW_BYTES,
+                       BOUNDS_DECISIONS * (PARTS_DECISION_MOST + 1) + BOUNDS_CLASHES * PARTS_CLASH_MOST + 1024 <= BOUNDS_VIEW_BYTES,
                "the largest view fits what travels in parts");
 _Static_assert((uint32_t)BOUNDS_MEMBERS <= (uint32_t)PARTS_MEMBERS, "all members fit a list");
 _Static_assert((BOUNDS_OPS + BOUNDS_RECORDS) * (PARTS_REPORT_MOST + PARTS_CLASH_MOST) + 1024 <= BOUNDS_CONTROL_FRAME,

@@ -67,7 +67,8 @@ struct msg_finished {
     uint32_t names;
 };
 
-/* DATA: one frame of an operation; payload follows to the end of the frame. */
+/* DATA: one frame of an operation; payload follows to the end of the frame.  A connection has two ends: of a pair, DATA comes from the
+ * sender and CREDIT from the receiver, so neither says who they are (from and to are read as 0). */
 struct msg_data {
     struct op_name name;
     uint32_t frame;

@@ -6,8 +6,15 @@
  * this codec.
  * SPDX-License-Identifier: MIT */
 #include "core/mix.h"
+#include "core/plan_kind.h"
 #include "wire/p2p.h"
 #include "wire/parts.h"
+
+/* Messages, and nothing else, are named by pairs. */
+static bool kind_fits(const struct op_name *name, const struct op_params *params)
+{
+    return (name->space == SPACE_PAIR) == (params->kind == PLAN_SEND);
+}
 
 void put_ready(struct writer *w, const struct msg_ready *m)
 {
@@ -29,7 +36,7 @@ bool get_ready(struct reader *r, struct msg_ready *m)
     m->bundle = get_u64(r);
     m->launch = get_u64(r);
     m->expects = m->params.layout == LAYOUT_PAIRS ? get_u64(r) : 0;
-    return reader_done(r) && m->launch != 0;
+    return reader_done(r) && m->launch != 0 && kind_fits(&m->name, &m->params);
 }
 
 void put_eager(struct writer *w, const struct msg_eager *m)
@@ -45,7 +52,7 @@ bool get_eager(struct reader *r, struct msg_eager *m, const void **payload)
     parts_get_params(r, &m->params);
     m->bytes = get_u32(r);
     *payload = get_bytes(r, m->bytes);
-    return reader_done(r);
+    return reader_done(r) && kind_fits(&m->name, &m->params);
 }
 
 void put_want(struct writer *w, const struct msg_want *m)
@@ -120,14 +127,14 @@ bool get_finished(struct reader *r, struct msg_finished *m)
 
 void put_data(struct writer *w, const struct msg_data *m)
 {
-    put_op_name(w, &m->name);
+    parts_put_link_name(w, &m->name);
     put_u32(w, m->frame);
     put_u8(w, m->phase);
 }
 
 bool get_data(struct reader *r, struct msg_data *m)
 {
-    (void)get_op_name(r, &m->name);
+    (void)parts_get_link_name(r, &m->name);
     m->frame = get_u32(r);
     m->phase = parts_get_u8(r, 0, 1); /* contribution or final: see collectives/plan.h */
     return !r->bad;
@@ -135,13 +142,13 @@ bool get_data(struct reader *r, struct msg_data *m)
 
 void put_credit(struct writer *w, const struct msg_credit *m)
 {
-    put_op_name(w, &m->name);
+    parts_put_link_name(w, &m->name);
     put_u32(w, m->frames);
 }
 
 bool get_credit(struct reader *r, struct msg_credit *m)
 {
-    (void)get_op_name(r, &m->name);
+    (void)parts_get_link_name(r, &m->name);
     m->frames = get_u32(r);
     return reader_done(r);
 }

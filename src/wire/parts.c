@@ -158,15 +158,34 @@ void parts_get_sizes(struct reader *r, struct sizes *s)
 
 void put_op_name(struct writer *w, const struct op_name *m)
 {
+    parts_put_link_name(w, m);
+    if (m->space == SPACE_PAIR) {
+        put_u64(w, m->from);
+        put_u64(w, m->to);
+    }
+}
+
+bool get_op_name(struct reader *r, struct op_name *m)
+{
+    bool pair = parts_get_link_name(r, m) && m->space == SPACE_PAIR;
+    m->from = pair ? get_u64(r) : 0;
+    m->to = pair ? get_u64(r) : 0;
+    r->bad = r->bad || (pair && (m->from == 0 || m->to == 0 || m->from == m->to));
+    return !r->bad;
+}
+
+void parts_put_link_name(struct writer *w, const struct op_name *m)
+{
     put_u8(w, m->space);
     put_u64(w, m->tag);
     put_u32(w, m->seq);
 }
 
-bool get_op_name(struct reader *r, struct op_name *m)
+bool parts_get_link_name(struct reader *r, struct op_name *m)
 {
-    m->space = parts_get_u8(r, SPACE_TAG, SPACE_ORDERED);
+    m->space = parts_get_u8(r, SPACE_TAG, SPACE_PAIR);
     m->tag = get_u64(r);
+    m->from = m->to = 0;
     m->seq = get_u32(r);
     r->bad = r->bad || (m->space == SPACE_ORDERED && m->tag != 0);
     return !r->bad;

@@ -22,11 +22,13 @@ enum {
     PARTS_MEMBER_MOST = PARTS_MEMBER_BYTES + BOUNDS_ADDRESSES * 19,
     PARTS_EDGE_BYTES = 24,
     PARTS_NAME_BYTES = 13,
+    PARTS_NAME_MOST = PARTS_NAME_BYTES + 16,
     PARTS_PARAMS_BYTES = 14,
     PARTS_PARAMS_MOST = PARTS_PARAMS_BYTES + 16,
     PARTS_DECISION_BYTES = PARTS_NAME_BYTES + 10,
+    PARTS_DECISION_MOST = PARTS_NAME_MOST + 10,
     PARTS_REPORT_BYTES = PARTS_NAME_BYTES + 26 + PARTS_PARAMS_BYTES,
-    PARTS_REPORT_MOST = PARTS_NAME_BYTES + 26 + PARTS_PARAMS_MOST,
+    PARTS_REPORT_MOST = PARTS_NAME_MOST + 26 + PARTS_PARAMS_MOST,
     PARTS_CLASH_MOST = 17 + 2 * PARTS_PARAMS_MOST, /* with a decision or a report that is a mismatch; one byte if it is not known */
     PARTS_ENTRY_BYTES = 20,
 };
@@ -44,6 +46,10 @@ void parts_get_params(struct reader *r, struct op_params *p);
 /* Bad unless the first id is the lower one, or none is known. */
 void parts_put_clash(struct writer *w, const struct op_clash *c);
 void parts_get_clash(struct reader *r, struct op_clash *c);
+
+/* The name of an operation on a connection whose ends are the two of a pair: without them. */
+void parts_put_link_name(struct writer *w, const struct op_name *m);
+bool parts_get_link_name(struct reader *r, struct op_name *m);
 
 /* Family u8, port u16, then 4 or 16 bytes; an unset address (family 0) has none and is refused
  * unless `unset` is true. */

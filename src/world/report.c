@@ -134,6 +134,10 @@ enum report_verdict report_take(struct world *w, struct group *g, struct member 
             (rep.state == OP_REFUSED && rep.cause == CAUSE_MISMATCH && !get_op_clash(r, &clash))) {
             return REPORT_WRONG;
         }
+        bool pair = rep.name.space == SPACE_PAIR, receives = pair && rep.name.to == mb->id;
+        if (pair && ((!receives && rep.name.from != mb->id) || rep.state == OP_HELD || (rep.state == OP_FINISHED && !receives))) {
+            return REPORT_WRONG; /* B1, B8 */
+        }
         bool refused_cause = rep.cause >= CAUSE_DEADLINE && rep.cause <= CAUSE_OLD_VIEW;
         bool called = rep.state != OP_REFUSED || rep.params != 0, waits = called && rep.state != OP_FINISHED;
         launched += called;
@@ -174,7 +178,9 @@ static struct op_decision decide(const struct group *g, const struct op_record *
     struct op_decision d = {.name = rec->name, .outcome = OUTCOME_ABORT, .cause = g->cause,
                             .culprit = g->culprit};
     bool held_by_all = rec->holders == g->survivors;
-    bool finished = MUTANT(LISTALL) ? rec->finished && held_by_all : rec->finished;
+    bool all_list_it = MUTANT(LISTALL) || (MUTANT(VETO) && rec->name.space == SPACE_PAIR);
+    bool finished = all_list_it ? rec->finished && held_by_all : rec->finished;
+    held_by_all = held_by_all && rec->name.space != SPACE_PAIR; /* B9: only who receives holds, and has finished then */
     if (rec->refused != 0 && !MUTANT(REFUSE_ABORTS)) { /* 0: refused at any survivor */
         d.outcome = OUTCOME_REFUSED;
         d.cause = rec->refused;

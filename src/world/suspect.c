@@ -121,19 +121,23 @@ static struct member *waited_on(const struct world *w, const struct member *mb)
     return to != NULL && to != mb && member_accepted_in(w, to, member_group(w, mb)) ? to : NULL;
 }
 
+/* Heartbeats that the word of a receiver may be on its way to the sender, while its program already votes. */
+enum { SUSPECT_WORD = 4 };
+
 /* A cycle of an operation and a vote: who is waited for waits in a vote that needs who waits. */
 void suspect_blocked(struct world *w, struct member *from, const struct peer_wait *wait)
 {
     struct group *g = member_group(w, from);
     const struct member *to = waited_on(w, from);
+    int64_t least = w->common->config.heartbeat_ns * (wait->name.space == SPACE_PAIR ? SUSPECT_WORD : 1);
     if (to == NULL || to->vote.kind == VOTE_NONE || to->vote.kind == VOTE_QUERY || w->admit.phase != ADMIT_IDLE ||
-        (int64_t)wait->ms * 1000000 < w->common->config.heartbeat_ns || w->common->now - to->vote.since < w->common->config.heartbeat_ns ||
+        (int64_t)wait->ms * 1000000 < least || w->common->now - to->vote.since < least ||
         g->phase != GROUP_NORMAL || g->lost || g->suspect) {
         return; /* no cycle yet, or the view ends anyway */
     }
     bool again = g->blocked_on == to->id && op_name_equal(&g->blocked_name, &wait->name) && g->blocked_vote == to->answered;
     char text[BOUNDS_TEXT], of[32] = "in the order of issue";
-    if (wait->name.space == SPACE_TAG) {
+    if (wait->name.space != SPACE_ORDERED) {
         snprintf(of, sizeof of, "of tag %llu", (unsigned long long)wait->name.tag);
     }
     snprintf(text, sizeof text, "%speer " ID_FORMAT " launched operation %u %s while peer " ID_FORMAT " called %s",

@@ -222,6 +222,16 @@ static struct outcome_record *oracle_slot(struct cluster *cl, uint64_t key)
     return &o->outcomes[i];
 }
 
+struct outcome_record *oracle_record(struct cluster *cl, uint64_t key)
+{
+    struct outcome_record *r = oracle_slot(cl, key);
+    if (r->key == 0) {
+        *r = (struct outcome_record){.key = key};
+        cl->oracle.outcome_count++;
+    }
+    return r;
+}
+
 /* All who come here with the same key bring the same value. */
 void oracle_agree(struct cluster *cl, const struct node *n, const char *what, uint64_t key, uint64_t value)
 {

@@ -32,7 +32,7 @@ static void check(struct cluster *cl, const struct node *n, const struct op_deci
     for (uint32_t i = 0; good && i < f.reports; i++) {
         struct op_report o;
         good = get_op_report(&r, &o);
-        if (!good || o.name.tag != d->name.tag || o.name.seq != d->name.seq) {
+        if (!good || !op_name_equal(&o.name, &d->name)) {
             continue;
         }
         if (o.state == OP_REFUSED && (d->outcome != OUTCOME_REFUSED || o.cause > d->cause)) {

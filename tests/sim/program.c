@@ -314,6 +314,10 @@ static void program_begin_step(struct cluster *cl, struct node *n)
         p->status[j] = OP_TODO;
         p->order[j] = j;
     }
+    pair_begin(n);
+    for (uint32_t j = 0; j < p->ops; j++) {
+        p->status[j] = pair_chosen(cl, n, j) && !pair_mine_to_call(cl, n, j) ? OP_DONE_OK : OP_TODO;
+    }
     for (uint32_t j = 1; j < p->ops && cl->opt.burst % 4 == 0; j++) { /* launch order: each process its own */
         uint32_t k = (uint32_t)rng_below(&cl->rng, j + 1), t = p->order[j];
         p->order[j] = p->order[k];
@@ -410,18 +414,19 @@ static bool program_launch_all(struct cluster *cl, struct node *n)
             over = over && p->status[j] != OP_PENDING;
             continue;
         }
-        bool first_of_tag = true;
-        for (uint32_t k = 0; k < j && parts_ordered(cl, n->group, p->step, j); k++) { /* in the order of issue */
-            first_of_tag = first_of_tag && !(p->status[k] == OP_TODO && parts_ordered(cl, n->group, p->step, k));
+        bool first_of_tag = true, pair = pair_chosen(cl, n, j), ordered = !pair && parts_ordered(cl, n->group, p->step, j);
+        for (uint32_t k = 0; k < j && (pair || ordered); k++) { /* in the order of issue */
+            bool alike = pair ? pair_chosen(cl, n, k) : !pair_chosen(cl, n, k) && parts_ordered(cl, n->group, p->step, k);
+            first_of_tag = first_of_tag && !(p->status[k] == OP_TODO && alike);
         }
         uint64_t tag, other;
         struct op_params params;
         bool in_place;
         program_describe_op(cl, n->group, p->step, j, &params, &in_place, &tag);
-        for (uint32_t k = 0; cl->opt.burst == 0 && k < p->ops && !parts_ordered(cl, n->group, p->step, j); k++) {
+        for (uint32_t k = 0; cl->opt.burst == 0 && k < p->ops && !ordered && !pair; k++) {
             program_describe_op(cl, n->group, p->step, k, &params, &in_place, &other);
             bool before = p->status[k] == OP_PENDING || (k < j && p->status[k] == OP_TODO);
-            before = before && !parts_ordered(cl, n->group, p->step, k);
+            before = before && !parts_ordered(cl, n->group, p->step, k) && !pair_chosen(cl, n, k);
             first_of_tag = first_of_tag && !(k != j && other == tag && before);
         }
         if (!first_of_tag) {
@@ -489,7 +494,9 @@ static bool turn_body(struct cluster *cl, struct node *n)
         program_end_step(cl, n);
         return true;
     }
-    oracle_agree(cl, n, "sizes after calls", program_name(n, mix64(p->attempt, 0xA5)), p->sizes_hash);
+    if (!pair_used(cl)) { /* a message that failed has moved the sizes of its two alone */
+        oracle_agree(cl, n, "sizes after calls", program_name(n, mix64(p->attempt, 0xA5)), p->sizes_hash);
+    }
     bool again = false;
     for (uint32_t j = 0; j < p->ops; j++) {
         if (!p->listed && p->status[j] == OP_AGAIN) {

@@ -34,6 +34,9 @@ struct call {
     size_t base;               /* elements of an even part */
     uint64_t shape;
     size_t *lists;             /* owned: counts and places */
+    bool pair, any;            /* a message: program_pair.c; from any source */
+    uint64_t from, to, pair_tag;
+    int64_t limit;
     uint64_t input_hash;       /* of what it was given */
     uint64_t retired_hash;     /* of the buffers after the return */
 };
@@ -63,6 +66,8 @@ struct program {
     uint32_t ops;
     enum op_status status[PROGRAM_OPS + 1];
     uint32_t order[PROGRAM_OPS];
+    uint64_t known[CLUSTER_NODES]; /* members by rank, as it knew them at the beginning of the step */
+    uint32_t knows;
     uint64_t results;          /* hash over the results of this step */
     struct call *call;         /* owned, by slot */
     /* the body as a list with retry */
@@ -108,6 +113,15 @@ size_t parts_output(const struct call *c, uint32_t rank);
 void parts_given(const struct cluster *cl, const struct view_record *v, const struct call *c, uint32_t rank, unsigned char *out);
 bool parts_moved_right(const struct cluster *cl, const struct view_record *v, const struct call *c, uint32_t self);
 
+/* program_pair.c */
+void pair_begin(struct node *n);
+bool pair_chosen(const struct cluster *cl, const struct node *n, uint32_t j); /* call j of the step is a message */
+bool pair_used(const struct cluster *cl);
+bool pair_mine_to_call(const struct cluster *cl, const struct node *n, uint32_t j);
+void pair_shape(const struct cluster *cl, const struct node *n, struct call *c, struct op_params *p);
+bool pair_launch_of(const struct cluster *cl, const struct node *n, struct call *c, struct session_launch *l); /* false: the other is lost */
+bool pair_outcome(struct cluster *cl, const struct node *n, const struct call *c, const struct session_outcome *o); /* true: call again */
+
 /* program.c */
 /* Calls connect, or takes its result; false: still open. */
 bool program_connect(struct cluster *cl, struct node *n, struct session_outcome *out);
@@ -131,6 +145,7 @@ void program_state_free(struct program *p);
 
 /* oracle.c: what is checked of calls */
 void oracle_call(struct cluster *cl, const struct node *n, const struct call *c, const struct session_outcome *o);
+struct outcome_record *oracle_record(struct cluster *cl, uint64_t key); /* of that key, made if it is new */
 void oracle_launched(struct cluster *cl, const struct call *c);
 void oracle_agree(struct cluster *cl, const struct node *n, const char *what, uint64_t key, uint64_t value);
 

@@ -240,7 +240,7 @@ static void call_wishes(struct cluster *cl, struct node *n, struct call *c, stru
         p->want_deadline--;
         launch->deadline = cl->now + (int64_t)rng_below(&cl->rng, 8 * (uint64_t)cl->opt.latency_ns);
     }
-    if (p->want_no_memory && c->ordered && n->fail_growth == 0 && rng_below(&cl->rng, 2) == 0) {
+    if (p->want_no_memory && (c->ordered || c->pair) && n->fail_growth == 0 && rng_below(&cl->rng, 2) == 0) {
         p->want_no_memory = false;
         launch->bad_argument = c->bad_argument = true;
     } else if (p->want_no_memory && c->in_place && n->fail_growth == 0) { /* else it may end before anybody knows of it */
@@ -285,6 +285,15 @@ static void program_outcome(struct cluster *cl, struct node *n, struct call *c, 
 {
     struct program *p = n->program;
     if (outcome_unsaid(cl, n, c, o)) {
+        return;
+    }
+    if (c->pair) {
+        bool again = pair_outcome(cl, n, c, o);
+        p->status[c->op] = again ? OP_TODO : OP_DONE_OK; /* all but these two know nothing of it */
+        c->retired_hash = call_hash(c);
+        if (again) {
+            cluster_post(cl, cl->opt.latency_ns * 20, EVENT_PROGRAM, n->index, 0, 0, 0);
+        }
         return;
     }
     oracle_call(cl, n, c, o);
@@ -358,8 +367,13 @@ static void call_describe(struct cluster *cl, struct node *n, struct call *c, st
     struct program *p = n->program;
     c->odd = c->no_memory = c->failed = c->uneven = c->bad_argument = false;
     program_describe_op(cl, n->group, p->step, c->op, params, &c->in_place, tag);
-    c->ordered = parts_ordered(cl, n->group, p->step, c->op);
-    if (c->ordered) {
+    c->pair = pair_chosen(cl, n, c->op);
+    c->any = false;
+    c->ordered = !c->pair && parts_ordered(cl, n->group, p->step, c->op);
+    if (c->pair) {
+        pair_shape(cl, n, c, params);
+        *tag = c->pair_tag;
+    } else if (c->ordered) {
         parts_shape(cl, n, c, params);
     }
     if (p->want_mismatch && c->op != PROGRAM_OPS && params->count < 200 && !c->uneven) {
@@ -403,6 +417,11 @@ bool program_launch(struct cluster *cl, struct node *n, uint32_t op)
                                     .in_place = c->in_place, .window = r->window_reserved, .deadline = CLOCK_NEVER};
     if (c->ordered) {
         parts_lists(c, &launch);
+    }
+    if (c->pair && !pair_launch_of(cl, n, c, &launch)) {
+        r->taken = false;
+        p->status[op] = OP_DONE_OK;
+        return true;
     }
     call_wishes(cl, n, c, &launch);
     struct session_event e = {.kind = SESSION_LAUNCH, .slot = slot, .launch = &launch};

@@ -57,6 +57,7 @@ size_t parts_input(const struct call *c, uint32_t rank)
     case PLAN_REDUCE_SCATTER:
     case PLAN_ALL_TO_ALL:
         return place(c, true, rank, c->world);
+    case PLAN_SEND:
     case PLAN_KINDS:
         break;
     }
@@ -80,6 +81,7 @@ size_t parts_output(const struct call *c, uint32_t rank)
         return parts_between(c, c->root, rank);
     case PLAN_REDUCE_SCATTER:
         return parts_between(c, rank, rank);
+    case PLAN_SEND:
     case PLAN_KINDS:
         break;
     }
@@ -97,7 +99,7 @@ void parts_shape(const struct cluster *cl, const struct node *n, struct call *c,
     struct session_info info;
     session_info(n->session, &info);
     uint64_t h = mix64(mix64(mix64(cl->opt.seed, n->group), n->program->step), c->op + 7000);
-    p->kind = (uint8_t)(h % PLAN_KINDS);
+    p->kind = (uint8_t)(h % PLAN_SEND);
     p->quant = p->quant_dtype = 0;
     p->op = plan_kind_sums(p->kind) ? p->op : 0;
     c->known = info.known;

@@ -323,6 +323,8 @@ struct id_record { /* an identity that the master gave */
 };
 
 struct outcome_record { /* per call of the aligned programs */
+    uint8_t told[2], told_cause[2]; /* of a message: sender, receiver */
+    uint64_t told_culprit[2];
     uint64_t key;
     uint64_t result_hash;  /* of a success */
     uint8_t first;         /* enum session_result + 1 of the first return */
@@ -397,6 +399,7 @@ struct cluster {
     bool failed;
     char violation[400];
     uint64_t idle_steps;
+    bool no_path;              /* two had no link: one of them may have called a message that the other did not */
     uint32_t odd_ops;
     uint32_t burst_launched;
     uint32_t lies;                              /* told by members so far */

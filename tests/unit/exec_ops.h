@@ -381,7 +381,7 @@ static struct op_choice op_draw(struct cluster *c)
     struct op_choice choice;
     struct numeric n;
     do {
-        choice = (struct op_choice){.kind = draw(c, 2) ? PLAN_ALL_REDUCE : (enum plan_kind)draw(c, PLAN_KINDS),
+        choice = (struct op_choice){.kind = draw(c, 2) ? PLAN_ALL_REDUCE : (enum plan_kind)draw(c, PLAN_SEND),
                                     .algorithm = (enum plan_algorithm)draw(c, PLAN_ALGORITHMS),
                                     .dtype = (enum dtype)draw(c, DTYPE_COUNT),
                                     .op = (enum redop)draw(c, REDOP_COUNT),

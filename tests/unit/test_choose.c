@@ -30,7 +30,7 @@ static uint64_t predicted(struct choose_call c, enum plan_algorithm algorithm)
 TEST(what_was_never_measured_goes_as_it_always_did) /* members of a master that knows no costs */
 {
     for (uint32_t world = 2; world < 20; world++) {
-        for (int kind = 0; kind < PLAN_KINDS; kind++) {
+        for (int kind = 0; kind < PLAN_SEND; kind++) {
             struct choose_call c = call_of((enum plan_kind)kind, world, 1 << 20);
             c.costs = (struct costs){0};
             EXPECT_EQ(chosen(&c), plan_kind_pairs((uint8_t)kind) ? PLAN_PAIRWISE : PLAN_DIRECT);

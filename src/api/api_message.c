@@ -1,0 +1,147 @@
+/* api_message.c - send and receive: what one of the two can check, and the launch.
+ *
+ * A call that names another member takes its number, whatever is wrong with the rest of it: it is refused, and both ends are told, or the
+ * next calls of the two would meet the wrong ones.  Invariant: a peer that is not in the program's sizes gets no number.
+ * SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+
+#include "api/api.h"
+
+struct message {
+    bool receives;
+    const void *in;
+    void *out;
+    size_t count;
+    unsigned datatype;
+    uint32_t peer;
+    uint64_t tag;
+    uint32_t *source;
+    struct session_info member; /* filled in */
+};
+
+static const char *message_name(const struct message *m)
+{
+    return m->receives ? "receive" : "send";
+}
+
+static pcclResult_t message_bad(const struct message *m, const char *argument, uint64_t value, const char *remedy)
+{
+    return api_fail(pcclInvalidArgument, pcclCauseUsage, message_name(m), "%s is %" PRIu64 ": %s", argument, value, remedy);
+}
+
+static pcclResult_t message_check_peer(const struct message *m, const pcclAsyncOp_t *async_op_out)
+{
+    uint32_t world = m->member.snapshot.group;
+    if (m->peer == PCCL_ANY_RANK && m->receives) {
+        return pcclSuccess;
+    }
+    if (m->peer >= world) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, message_name(m), "peer is %u: expected a rank below %u, the members of this peer group%s",
+                        m->peer, world, m->receives ? ", or PCCL_ANY_RANK" : "");
+    }
+    if (m->peer != m->member.called_rank) {
+        return pcclSuccess;
+    }
+    if (!api_group_open()) {
+        return message_bad(m, "peer", m->peer, "that is this peer itself, which can be sent to only inside of a group");
+    }
+    return async_op_out == NULL ? pcclSuccess
+                                : message_bad(m, "peer", m->peer, "that is this peer itself, whose message is copied in the group: pass no async_op_out");
+}
+
+static pcclResult_t message_check(const struct message *m)
+{
+    if (m->datatype >= DTYPE_COUNT) {
+        return message_bad(m, "datatype", m->datatype, "expected " API_DATATYPES);
+    }
+    if (m->count > API_MOST_BYTES / dtype_size((enum dtype)m->datatype)) {
+        return message_bad(m, "count", m->count, "more than any memory holds");
+    }
+    if (m->count > 0 && (m->receives ? m->out == NULL : m->in == NULL)) {
+        return api_null(message_name(m), m->receives ? "recvbuf" : "sendbuf", "pass a buffer, or a count of 0");
+    }
+    return pcclSuccess;
+}
+
+static void message_launch(const struct message *m, bool wrong, struct comm_launch *out)
+{
+    *out = (struct comm_launch){.space = SPACE_PAIR, .tag = m->tag, .known = m->member.known, .world = m->member.snapshot.group,
+                                .root_rank = m->peer, .receives = m->receives, .bad_argument = wrong, .source = m->source,
+                                .params = {.kind = PLAN_SEND}};
+    if (!wrong) {
+        out->params.count = m->count;
+        out->params.dtype = (uint8_t)m->datatype;
+        out->count = m->count;
+        out->in = m->in;
+        out->out = m->out;
+    }
+}
+
+/* The other one is told; this one knows better what is wrong. */
+static pcclResult_t message_wrong(struct comm *c, const struct message *m, pcclResult_t rc)
+{
+    struct comm_launch launch;
+    struct session_outcome o;
+    pcclErrorInfo_t why;
+    (void)pcclGetLastErrorInfo(&why);
+    message_launch(m, true, &launch);
+    launch.awaited = true;
+    launch.source = NULL;
+    comm_reduce(c, &launch, &o);
+    if (o.result != RESULT_ARGUMENT && o.result != RESULT_MISMATCH) {
+        return api_outcome(&o, message_name(m), m->tag);
+    }
+    api_restore(&why);
+    return rc;
+}
+
+static pcclResult_t message_own(const struct message *m, const pcclComm_t *communicator)
+{
+    struct api_own_message own = {.comm = communicator, .tag = m->tag, .receives = m->receives, .in = m->in, .out = m->out, .count = m->count,
+                                  .datatype = (pcclDataType_t)m->datatype, .source = m->source, .rank = m->peer};
+    return api_group_own(&own);
+}
+
+static pcclResult_t message_make(struct message *m, const pcclComm_t *communicator, pcclAsyncOp_t *async_op_out)
+{
+    struct comm *c;
+    struct comm_launch launch;
+    pcclResult_t rc = api_enter(communicator, message_name(m), &c);
+    if (rc != pcclSuccess) {
+        return api_group_note(rc);
+    }
+    rc = api_member(c, message_name(m), &m->member);
+    if (rc == pcclSuccess) {
+        rc = message_check_peer(m, async_op_out);
+    }
+    if (rc != pcclSuccess) {
+        api_leave(c);
+        return api_group_note(rc);
+    }
+    rc = message_check(m);
+    if (m->peer == m->member.called_rank) {
+        rc = rc == pcclSuccess ? message_own(m, communicator) : api_group_note(rc);
+    } else if (rc != pcclSuccess) {
+        rc = api_group_note(message_wrong(c, m, rc));
+    } else {
+        message_launch(m, false, &launch);
+        rc = api_launch(communicator, &launch, async_op_out, message_name(m), m->tag);
+    }
+    api_leave(c);
+    return rc;
+}
+
+pcclResult_t pcclSend(const void *sendbuf, size_t count, pcclDataType_t datatype, uint32_t peer, uint64_t tag,
+                      const pcclComm_t *communicator, pcclAsyncOp_t *async_op_out)
+{
+    struct message m = {.in = sendbuf, .count = count, .datatype = datatype, .peer = peer, .tag = tag};
+    return message_make(&m, communicator, async_op_out);
+}
+
+pcclResult_t pcclReceive(void *recvbuf, size_t count, pcclDataType_t datatype, uint32_t peer, uint64_t tag, uint32_t *source_out,
+                         const pcclComm_t *communicator, pcclAsyncOp_t *async_op_out)
+{
+    struct message m = {.receives = true, .out = recvbuf, .count = count, .datatype = datatype, .peer = peer, .tag = tag,
+                        .source = source_out};
+    return message_make(&m, communicator, async_op_out);
+}

@@ -1,0 +1,37 @@
+/* begin.c - what every call goes through when its turn has come: an error that is owed to it, how far it may be ahead, the lanes.
+ * SPDX-License-Identifier: MIT */
+#include "session/session_state.h"
+
+bool begin_owed(struct session *s, uint32_t slot, struct tag *t, struct outbox *out)
+{
+    struct slot *c = &s->slots[slot];
+    struct owed owed;
+    if (!owed_take(s, t, &owed)) {
+        return false;
+    }
+    if (owed.outcome == OUTCOME_ABORT || owed.cause == CAUSE_OLD_VIEW) {
+        slot_sizes(s, slot, MUTANT(DEBTLIVE) ? s->view.view : owed.view, MUTANT(DEBTLIVE) ? &s->view.sizes : &owed.sizes);
+    }
+    slot_end(s, slot, slot_result(c, owed.cause), owed.cause, owed.culprit, out);
+    if (owed.cause == CAUSE_MISMATCH) {
+        struct op_clash clash = mismatch_owed(s, &owed);
+        mismatch_tell(s, c, &clash);
+    }
+    return true;
+}
+
+/* Others may not have taken what was refused here, nor launched what runs here: so many names they have to keep. */
+bool begin_too_far(struct session *s, const struct tag *t)
+{
+    return tag_refusals(s, t) >= BOUNDS_REFUSALS || s->slots_used + s->refusals > BOUNDS_OPS + BOUNDS_REFUSALS;
+}
+
+void begin_lanes(struct session *s, struct op *op, uint32_t slot, struct outbox *out)
+{
+    struct slot *c = &s->slots[slot];
+    work_plan(s, c, &op->name);
+    slot_touch(s, slot)->at.started = true;
+    struct action *a = outbox_add(out, ACT_OP_START);
+    a->slot = slot;
+    a->value = c->launch.window;
+}

@@ -1,0 +1,139 @@
+/* operations.h - what the files that carry operations out offer each other: names and numbers, launch, words, messages.
+ *
+ * Seen by nobody else than session_state.h, whose end it is.  All take the session, whose tables they share.
+ * SPDX-License-Identifier: MIT */
+#ifndef PCCL_SESSION_OPERATIONS_H
+#define PCCL_SESSION_OPERATIONS_H
+
+#include "session/session.h"
+
+struct op;
+struct owed;
+struct session_growth;
+struct slot;
+struct tag;
+
+/* announce.c */
+bool announce_neighbour(const struct session *s, const struct op *op, uint32_t rank); /* it exchanges data with that rank */
+void announce_feed(struct session *s, struct op *op, uint32_t rank, struct outbox *out);
+void announce_to(struct session *s, struct op *op, uint32_t rank, struct outbox *out); /* READY or EAGER to one */
+void announce_eager(struct session *s, struct op *op, uint32_t rank, struct outbox *out); /* rank NONE: to all reachable */
+
+/* optable.c */
+struct op *op_find(struct session *s, const struct op_name *name);
+struct op *op_make(struct session *s, const struct op_name *name); /* finds or adds a ghost; null if full */
+/* The operation that the member of this rank speaks of over the link of peer `from`; null if it is over here, or if the sender may not. */
+struct op *op_hear(struct session *s, uint32_t from, uint32_t rank, const struct op_name *name);
+struct op *op_hear_refusal(struct session *s, uint32_t from, uint32_t rank, const struct msg_refuse *m);
+/* Whether a refusal is about this member: it says so for itself, not in answer to another. */
+bool op_refusal_of(uint8_t cause, uint64_t culprit, const struct op_clash *clash, uint64_t id);
+void op_taken(struct session *s, struct op *op); /* launched here, or forgotten: counts as opened by nobody */
+size_t op_table_bytes(const struct session_growth *g);
+void op_table_use(struct session *s, void *storage, const struct session_growth *g); /* in place of the present one */
+void op_drop(struct session *s, struct op *op);
+void op_drop_marks(struct session *s, struct op *op);
+void op_clear(struct session *s); /* all of them: a new view */
+struct mark *op_mark(struct session *s, const struct op *op, uint32_t rank);
+bool op_past(struct session *s, const struct op_name *name); /* launched here, finished and forgotten */
+uint32_t park_take(struct session *s);  /* block + 1, 0 none */
+void park_give(struct session *s, uint32_t block);
+void park_drop(struct session *s, const struct op *op, uint32_t rank); /* gives the parked payload of that rank back */
+unsigned char *park_at(struct session *s, uint32_t block);
+
+/* tags.c */
+size_t tag_table_bytes(uint32_t count);
+void tag_table_use(struct session *s, void *storage, uint32_t count); /* in place of the present one */
+struct op_name tag_name(const struct tag *t); /* of its next operation */
+struct tag *tag_of(struct session *s, const struct op_name *name);
+struct tag *tag_make(struct session *s, const struct op_name *name); /* adds; null if full */
+struct tag *tag_find(struct session *s, uint8_t space, uint64_t tag); /* of other spaces than PAIR */
+struct tag *tag_get(struct session *s, uint8_t space, uint64_t tag); /* adds; null if full */
+uint32_t tag_refusals(const struct session *s, const struct tag *t);
+void tag_refused(struct session *s, struct tag *t);
+void tag_caught_up(struct session *s, struct tag *t); /* all members have taken what was refused of it */
+bool owed_add(struct session *s, const struct owed *what);
+bool owed_take(struct session *s, struct tag *t, struct owed *what);
+void owed_clear(struct session *s);
+void owed_table_use(struct session *s, void *storage, uint32_t count); /* in place of the present one */
+void tags_renew(struct session *s); /* a new view, or none */
+
+/* work.c: ranks are those of plans */
+bool work_numeric(const struct session *s, const struct op_params *p, struct numeric *n);
+bool work_is_eager(const struct session *s, const struct op_params *p);
+bool work_encodes(const struct session *s, const struct op_params *p); /* its input travels with it, and not as it is */
+bool work_has_path(const struct session *s, const struct op_params *p); /* in this view */
+struct work_range { /* elements of a buffer */
+    size_t at, count;
+};
+struct work_range work_sends(const struct session *s, const struct session_launch *l, uint32_t to);   /* of the input */
+struct work_range work_takes(const struct session *s, const struct session_launch *l, uint32_t from); /* in the output */
+size_t work_payload(const struct numeric *n, uint8_t kind, size_t count); /* bytes that so many elements are, small operations */
+/* What this rank gives to `to`, as it travels with its launch; in the input, or in s->wire. */
+const void *work_given(struct session *s, const struct session_launch *l, const struct numeric *n, uint32_t to, size_t *bytes);
+void work_plan(struct session *s, struct slot *c, const struct op_name *name); /* what lanes are to do */
+
+/* launch.c */
+bool begin_owed(struct session *s, uint32_t slot, struct tag *t, struct outbox *out); /* the call has ended with what was owed */
+bool begin_too_far(struct session *s, const struct tag *t);
+void begin_lanes(struct session *s, struct op *op, uint32_t slot, struct outbox *out);
+void launch_call(struct session *s, struct session_event *e, struct outbox *out);
+void launch_deferred(struct session *s, struct outbox *out); /* as many as the outbox takes: the rest in a later step */
+bool launch_due(const struct session *s); /* a deferred call need not wait any longer */
+void launch_collect(struct session *s, struct session_event *e);
+/* hold.c */
+void hold_complete(struct session *s, struct op *op, uint64_t digest, struct outbox *out);
+void hold_send(struct session *s, struct op *op, struct outbox *out);
+void hold_message(struct session *s, uint32_t from, const struct frame_header *h, struct reader *r, struct outbox *out);
+void hold_ready(struct session *s, uint32_t from, struct reader *r, struct outbox *out);
+void hold_finished(struct session *s, uint32_t from, const struct frame_header *h, struct reader *r, struct outbox *out);
+void finished_note(struct session *s, const struct op_name *name, struct outbox *out); /* said later, with others */
+void finished_flush(struct session *s, struct outbox *out);
+void hold_replay(struct session *s, struct outbox *out); /* say again, to those who just came into the view, what was said in it */
+
+/* refusal.c */
+void refusal_send(struct session *s, struct op *op, uint8_t cause, uint64_t culprit, struct outbox *out);
+void refusal_again(struct session *s, const struct op *op, uint32_t rank, struct outbox *out); /* what was sent last, to one */
+void refusal_mismatch(struct session *s, struct op *op, uint64_t with, struct outbox *out); /* our call and theirs differ */
+bool refusal_allowed(const struct session *s, const struct op *op);
+void refusal_message(struct session *s, uint32_t from, const struct frame_header *h, struct reader *r,
+                     struct outbox *out);
+void refusal_check(struct session *s, struct op *op, struct outbox *out);
+void refusal_request(struct session *s, struct op *op, uint8_t cause, struct outbox *out); /* deadline, cancel */
+void refusal_skip(struct session *s, uint32_t settled); /* those first refused before so many votes were settled, that one included */
+/* pair.c, pair_match.c: messages from one member to another */
+void pair_launch(struct session *s, uint32_t slot, struct outbox *out); /* its turn has come, in this view */
+bool pair_mine(const struct session *s, uint32_t from, const struct op_name *name); /* of this peer and that one */
+uint32_t pair_partner(const struct session *s, const struct op_name *name); /* rank of the other one; NONE */
+bool pair_owner(const struct session *s, const struct op_name *name);       /* this peer receives */
+void pair_ready(struct session *s, struct op *op, uint32_t rank, struct outbox *out); /* READY was heard */
+void pair_eager(struct session *s, struct op *op, uint32_t rank, const struct msg_eager *m, const void *payload, struct outbox *out);
+void pair_complete(struct session *s, struct op *op, struct outbox *out);   /* its lanes are done */
+void pair_hold(struct session *s, uint32_t from, const struct msg_hold *m, struct outbox *out);
+bool pair_finished(struct session *s, struct op *op, uint32_t rank); /* false: a lie */
+void pair_refusal(struct session *s, uint32_t from, const struct msg_refuse *m, struct outbox *out);
+void pair_request(struct session *s, struct op *op, uint8_t cause, struct outbox *out); /* deadline, cancel, no memory */
+void pair_give_up(struct session *s, uint32_t slot, uint8_t cause, struct outbox *out); /* a receive without a number */
+void pair_replay(struct session *s, struct op *op, uint32_t rank, struct outbox *out);
+void pair_new_view(struct session *s, struct outbox *out); /* one is installed */
+/* pair_match.c */
+bool pair_wait(struct session *s, uint32_t slot); /* the last of its tag; false: no memory */
+void heard_listen(struct session *s, struct op *op); /* announced: a receive may be matched with it */
+void heard_unlist(struct session *s, struct op *op);
+void pair_close_lines(struct session *s); /* all calls have ended */
+void pair_leave_line(struct session *s, struct tag *box, uint32_t slot);
+/* What the first of those that wait is matched with: the pair's entry; null: nothing yet. */
+struct tag *pair_next(struct session *s, struct tag *box, uint64_t *source);
+struct tag *heard_box(struct session *s, uint64_t tag, bool make); /* the receives of that tag here */
+/* eager.c */
+void park_payload(struct session *s, struct op *op, uint32_t rank, const struct msg_eager *m, const void *payload); /* or drops it */
+void park_ask(struct session *s, struct op *op, uint32_t rank, struct outbox *out); /* it was dropped: once more */
+void eager_start(struct session *s, struct op *op, struct outbox *out);
+void eager_message(struct session *s, uint32_t from, struct reader *r, struct outbox *out);
+void eager_want(struct session *s, uint32_t from, struct reader *r, struct outbox *out);
+void eager_advance(struct session *s, struct op *op, struct outbox *out);
+/* waits.c */
+/* All that have to launch it before it can go on here have done so: what stands still now waits for a machine. */
+bool waits_launched(const struct session *s, const struct op *op);
+void waits_oldest(const struct session *s, struct peer_wait *out); /* for the heartbeat */
+
+#endif

@@ -1,0 +1,519 @@
+/* pair.c - messages from one member to another.
+ *
+ * The receiver owns the operation: its word, HOLD or REFUSE, is the outcome for both (B2).  The sender only announces, with READY or with
+ * the bytes themselves (EAGER), and asks: its own deadline, cancel or lack of memory is a REFUSE to the receiver alone, which
+ * answers without its program (B3, B4).  Names, numbers, records and owed errors are those of the pair (B1); the others of the view know nothing
+ * of it.  Invariant: the receiver says one word of a number, and returns in that step.
+ * SPDX-License-Identifier: MIT */
+#include "session/session_state.h"
+
+/* ---- names ---- */
+
+static struct mark *partner_mark(struct session *s, const struct op *op)
+{
+    return op_mark(s, op, pair_partner(s, &op->name));
+}
+
+/* ---- words ---- */
+
+static void say_hold(struct session *s, const struct op *op, struct outbox *out)
+{
+    struct msg_hold m = {.name = op->name, .origin = s->id, .params = op->params, .digest = op->digest};
+    put_hold(outbox_frame(out, FRAME_HOLD, s->run, s->view.view), &m);
+    peers_send(s, pair_partner(s, &op->name), out);
+}
+
+/* The owner's word, or the wish of the other. */
+static void say_refuse(struct session *s, const struct op *op, uint8_t cause, uint64_t culprit, struct outbox *out)
+{
+    struct msg_refuse m = {.name = op->name, .origin = s->id, .cause = cause, .culprit = culprit,
+                           .settled = op->settled != UINT32_MAX ? op->settled : s->settled};
+    if (cause == CAUSE_MISMATCH) {
+        m.clash = mismatch_clash(s, op);
+    }
+    put_refuse(outbox_frame(out, FRAME_REFUSE, s->run, s->view.view), &m);
+    peers_send(s, pair_partner(s, &op->name), out);
+}
+
+/* ---- the owner's end ---- */
+
+/* B8: on record until the sender has heard the word. */
+static void record(struct session *s, struct op *op)
+{
+    op_drop_marks(s, op);
+    phase_move(MACHINE_OPERATION, &op->phase, OP_DONE);
+    s->records++;
+    bitset_add(op->finished, s->view.rank);
+    bool forgets = MUTANT(REFUSE_FORGET) && op->refused != 0;
+    if (forgets || bitset_has(op->finished, pair_partner(s, &op->name))) {
+        op_drop(s, op);
+    }
+}
+
+static void finish(struct session *s, struct op *op, struct outbox *out)
+{
+    tag_caught_up(s, tag_of(s, &op->name));
+    say_hold(s, op, out);
+    slot_end(s, op->slot, RESULT_OK, CAUSE_NONE, 0, out);
+    op->slot = NONE;
+    record(s, op);
+}
+
+/* Launched here: the call ends with the word that was said. */
+static void end_refused(struct session *s, struct op *op, struct outbox *out)
+{
+    if (!partner_mark(s, op)->ready) { /* it may not have come to this number yet */
+        tag_refused(s, tag_of(s, &op->name));
+    }
+    slot_end(s, op->slot, slot_result(&s->slots[op->slot], op->refused), op->refused, op->culprit, out);
+    op->slot = NONE;
+    record(s, op);
+}
+
+static void note_refusal(struct session *s, struct op *op, uint8_t cause, uint64_t culprit, uint32_t settled)
+{
+    op->refused = cause;
+    op->culprit = culprit;
+    op->settled = settled < op->settled ? settled : op->settled;
+    op_mark(s, op, s->view.rank)->refuse = cause;
+    op_mark(s, op, s->view.rank)->refuse_culprit = culprit;
+}
+
+static void refuse(struct session *s, struct op *op, uint8_t cause, uint64_t culprit, uint32_t settled, struct outbox *out)
+{
+    note_refusal(s, op, cause, culprit, settled);
+    say_refuse(s, op, cause, culprit, out);
+    if (op->slot != NONE) {
+        end_refused(s, op, out);
+    }
+}
+
+static void refuse_mismatch(struct session *s, struct op *op, struct outbox *out)
+{
+    uint64_t with = op->name.from;
+    op->other = with < s->id ? with : s->id;
+    op->culprit = with < s->id ? s->id : with;
+    refuse(s, op, CAUSE_MISMATCH, op->culprit, s->settled, out);
+}
+
+void pair_complete(struct session *s, struct op *op, struct outbox *out)
+{
+    if (!pair_owner(s, &op->name) || op->phase != OP_RUN || op->refused != 0 || (s->frozen && !MUTANT(LATE_HOLD))) {
+        return;
+    }
+    op->whole = !partner_mark(s, op)->ready; /* B2: nothing to move, and it has not launched */
+    if (!op->whole) {
+        finish(s, op, out);
+    }
+}
+
+/* ---- calls ---- */
+
+static void end_lost(struct session *s, uint32_t slot, uint64_t culprit, struct outbox *out)
+{
+    slot_sizes(s, slot, s->view.view, &s->view.sizes);
+    slot_end(s, slot, RESULT_LOST, CAUSE_PEER_LOST, culprit, out);
+}
+
+/* B10, B14: a call that nobody can answer in this view has ended, without a number. */
+static bool ended_by_view(struct session *s, uint32_t slot, struct outbox *out)
+{
+    const struct slot *c = &s->slots[slot];
+    bool any = c->partner == 0;
+    if (any && c->launch.known < s->lost_view && !MUTANT(ANY_LATELOSS)) {
+        end_lost(s, slot, s->lost_id, out);
+    } else if (any && s->view.world < 2) {
+        slot_sizes(s, slot, s->view.view, &s->view.sizes);
+        slot_end(s, slot, RESULT_ALONE, CAUSE_NONE, 0, out);
+    } else if (!any && view_rank(s, c->partner) == NONE) {
+        end_lost(s, slot, c->partner, out);
+    } else if (!any && view_relay(s, s->id, c->partner) != 0) {
+        slot_end(s, slot, RESULT_NO_PATH, CAUSE_NO_PATH, c->partner, out);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* Takes what is owed to the pair, or its next number; null: the call has ended. */
+static struct op *number(struct session *s, uint32_t slot, struct tag *t, struct outbox *out)
+{
+    struct slot *c = &s->slots[slot];
+    struct op_name name = tag_name(t);
+    c->launch.params.algorithm = PLAN_ALGORITHMS; /* not chosen yet */
+    if (begin_owed(s, slot, t, out)) {
+        return NULL;
+    }
+    if (begin_too_far(s, t)) {
+        slot_end(s, slot, RESULT_AHEAD, CAUSE_NONE, 0, out);
+        return NULL;
+    }
+    struct op *op = op_make(s, &name);
+    if (op == NULL) { /* nobody has been told of the call, and its number is free */
+        slot_end(s, slot, RESULT_NO_MEMORY, CAUSE_NO_MEMORY, s->id, out);
+        return NULL;
+    }
+    t->next_seq++;
+    op_taken(s, op);
+    heard_unlist(s, op);
+    phase_move(MACHINE_OPERATION, &op->phase, OP_RUN);
+    op->slot = slot;
+    op->since = s->now;
+    c->launch.params.algorithm = (uint8_t)session_plan(s, &c->launch.params).algorithm;
+    op->eager = work_is_eager(s, &c->launch.params);
+    op->params = p2p_params_hash(&c->launch.params, &s->view.plan);
+    c->op = (uint32_t)(op - s->ops);
+    slot_move(s, slot, SLOT_RUNNING);
+    mismatch_hear(s, op, s->view.rank, &c->launch.params);
+    return op;
+}
+
+/* Why a call that has its number cannot be made. */
+static uint8_t unable(const struct slot *c)
+{
+    return c->launch.bad_argument ? CAUSE_ARGUMENT : c->launch.no_memory ? CAUSE_NO_MEMORY : c->given_up;
+}
+
+static void deliver(struct session *s, struct op *op, const void *payload, uint32_t bytes, struct outbox *out)
+{
+    struct slot *c = &s->slots[op->slot];
+    c->outcome.rx_bytes = bytes;
+    if (bytes > 0) {
+        memcpy(c->launch.out, payload, bytes);
+    }
+    pair_complete(s, op, out);
+}
+
+static void take_eager(struct session *s, struct op *op, struct outbox *out)
+{
+    struct mark *m = partner_mark(s, op);
+    uint32_t rank = pair_partner(s, &op->name);
+    if (m->park != 0) { /* given back with the marks */
+        deliver(s, op, park_at(s, m->park), m->park_bytes, out);
+    } else if (m->ready) {
+        park_ask(s, op, rank, out);
+    }
+}
+
+static void receive_start(struct session *s, struct op *op, struct outbox *out)
+{
+    struct slot *c = &s->slots[op->slot];
+    uint32_t rank = pair_partner(s, &op->name), slot = op->slot;
+    if (op->refused != 0) { /* before we came (B5) */
+        end_refused(s, op, out);
+    } else if (unable(c) != CAUSE_NONE) {
+        refuse(s, op, unable(c), s->id, s->settled, out);
+    } else if (mismatch_with(s, op, rank)) {
+        refuse_mismatch(s, op, out);
+    } else if (op->eager) {
+        take_eager(s, op, out);
+    } else {
+        begin_lanes(s, op, slot, out);
+        announce_to(s, op, rank, out);
+        announce_feed(s, op, rank, out);
+    }
+}
+
+/* The first of the line, for as long as there is something for it. */
+static void match(struct session *s, struct tag *box, struct outbox *out)
+{
+    uint64_t source;
+    while (box->waiting != NONE && !s->frozen) {
+        uint32_t slot = box->waiting;
+        struct tag *t = pair_next(s, box, &source);
+        if (t == NULL) {
+            return;
+        }
+        pair_leave_line(s, box, slot);
+        s->slots[slot].partner = source;
+        struct op *op = number(s, slot, t, out);
+        if (op != NULL) {
+            receive_start(s, op, out);
+        }
+    }
+}
+
+static void ask(struct session *s, struct op *op, uint8_t cause, struct outbox *out)
+{
+    op->asked = cause;
+    say_refuse(s, op, cause, s->id, out);
+    if (MUTANT(ASK_BELIEVE)) {
+        slot_end(s, op->slot, slot_result(&s->slots[op->slot], cause), cause, s->id, out);
+        op->slot = NONE;
+        op_drop(s, op);
+    }
+}
+
+static void send_start(struct session *s, struct op *op, struct outbox *out)
+{
+    struct slot *c = &s->slots[op->slot];
+    uint32_t rank = pair_partner(s, &op->name), slot = op->slot;
+    if (op->refused != 0) { /* the receiver's word was here before we came (B5) */
+        slot_end(s, slot, slot_result(c, op->refused), op->refused, op->culprit, out);
+        op->slot = NONE;
+        op_drop(s, op);
+    } else if (unable(c) != CAUSE_NONE) {
+        op->whole = true; /* there is nothing to say but that */
+        ask(s, op, unable(c), out);
+    } else if (op->eager) {
+        announce_eager(s, op, rank, out);
+    } else {
+        begin_lanes(s, op, slot, out);
+        announce_to(s, op, rank, out);
+        pair_ready(s, op, rank, out);
+    }
+}
+
+void pair_launch(struct session *s, uint32_t slot, struct outbox *out)
+{
+    struct slot *c = &s->slots[slot];
+    bool any = c->partner == 0;
+    if ((any || !MUTANT(NOPARTNER)) && ended_by_view(s, slot, out)) {
+        return;
+    }
+    if (any && unable(c) != CAUSE_NONE) { /* B12: it is nameless, so that it fails alone */
+        slot_end(s, slot, slot_result(c, unable(c)), unable(c), s->id, out);
+        return;
+    }
+    struct op_name name = {.space = SPACE_PAIR, .tag = c->launch.tag, .from = s->id, .to = c->partner};
+    struct tag *t = c->launch.receives ? NULL : tag_make(s, &name);
+    if (c->launch.receives ? !pair_wait(s, slot) : t == NULL) {
+        slot_end(s, slot, RESULT_NO_MEMORY, CAUSE_NO_MEMORY, s->id, out);
+        return;
+    }
+    if (c->launch.receives) {
+        match(s, heard_box(s, c->launch.tag, false), out);
+        return;
+    }
+    struct op *op = number(s, slot, t, out);
+    if (op != NULL) {
+        send_start(s, op, out);
+    }
+}
+
+/* ---- what the other says ---- */
+
+/* Announced: what waits for any source may go on. */
+static void heard(struct session *s, struct op *op, struct outbox *out)
+{
+    struct tag *box;
+    heard_listen(s, op);
+    if (op->listed && (box = heard_box(s, op->name.tag, false)) != NULL) {
+        match(s, box, out);
+    }
+}
+
+void pair_ready(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
+{
+    bool owner = pair_owner(s, &op->name);
+    if (op->phase == OP_GHOST) {
+        if (owner && op->refused == 0) {
+            heard(s, op, out);
+        }
+        return;
+    }
+    if (mismatch_with(s, op, rank)) { /* the owner says so */
+        if (owner && op->phase == OP_RUN && op->refused == 0) {
+            refuse_mismatch(s, op, out);
+        }
+        return;
+    }
+    announce_feed(s, op, rank, out);
+    if (owner && op->whole) {
+        pair_complete(s, op, out);
+    }
+}
+
+void pair_eager(struct session *s, struct op *op, uint32_t rank, const struct msg_eager *m, const void *payload, struct outbox *out)
+{
+    bool runs = op->phase == OP_RUN;
+    if (op->refused != 0 || op_mark(s, op, rank)->park != 0) {
+        return; /* said again */
+    }
+    if (runs && mismatch_with(s, op, rank)) {
+        refuse_mismatch(s, op, out);
+        return;
+    }
+    if (runs) {
+        deliver(s, op, payload, m->bytes, out);
+    } else {
+        park_payload(s, op, rank, m, payload);
+        heard(s, op, out);
+    }
+}
+
+/* The sender has the word, and keeps nothing (B8). */
+static void told(struct session *s, struct op *op, struct outbox *out)
+{
+    struct op_name name = op->name;
+    op->slot = NONE;
+    op_drop(s, op);
+    finished_note(s, &name, out);
+}
+
+void pair_hold(struct session *s, uint32_t from, const struct msg_hold *m, struct outbox *out)
+{
+    struct op *op = op_find(s, &m->name);
+    bool lies = m->origin != s->peers[from].id || !pair_mine(s, from, &m->name) || pair_owner(s, &m->name) ||
+                (op == NULL ? !op_past(s, &m->name) : op->phase != OP_RUN);
+    if (lies) {
+        links_bad(s, s->peers[from].id, out);
+        return;
+    }
+    if (op == NULL) {
+        return; /* said again */
+    }
+    uint32_t slot = op->slot;
+    struct slot *c = &s->slots[slot];
+    if (op->eager) {
+        c->outcome.tx_bytes = work_sends(s, &c->launch, 0).count * dtype_size((enum dtype)c->launch.params.dtype);
+    }
+    tag_caught_up(s, tag_of(s, &op->name));
+    slot_end(s, slot, RESULT_OK, CAUSE_NONE, 0, out);
+    slot_stop(s, slot, out);
+    told(s, op, out);
+}
+
+bool pair_finished(struct session *s, struct op *op, uint32_t rank)
+{
+    bool said = op->phase == OP_DONE || op->refused != 0 || s->frozen;
+    if (!pair_owner(s, &op->name) || !said) {
+        return false;
+    }
+    bitset_add(op->finished, rank);
+    if (op->phase == OP_DONE) {
+        op_drop(s, op);
+    }
+    return true;
+}
+
+/* The owner is asked. */
+static void asked(struct session *s, struct op *op, const struct msg_refuse *m, struct outbox *out)
+{
+    if (op->refused != 0) {
+        return; /* B4: the first cause stands */
+    }
+    refuse(s, op, m->cause, m->culprit, m->settled < s->settled ? m->settled : s->settled, out);
+    if (op->phase == OP_GHOST) {
+        heard(s, op, out);
+    }
+}
+
+/* The owner has refused. */
+static void refused(struct session *s, struct op *op, const struct msg_refuse *m, struct outbox *out)
+{
+    bool first = op->refused == 0, own = m->culprit == s->id && m->cause != CAUSE_MISMATCH;
+    if (m->cause == CAUSE_MISMATCH) {
+        mismatch_learn(s, op, &m->clash);
+    }
+    note_refusal(s, op, m->cause, m->culprit, m->settled);
+    if (op->phase == OP_GHOST) { /* not called yet: noted (B5) */
+        if (first) {
+            finished_note(s, &op->name, out);
+        }
+        return;
+    }
+    if (own) { /* the receiver may not have come to this number */
+        tag_refused(s, tag_of(s, &op->name));
+    }
+    slot_end(s, op->slot, slot_result(&s->slots[op->slot], m->cause), m->cause, m->culprit, out);
+    told(s, op, out);
+}
+
+void pair_refusal(struct session *s, uint32_t from, const struct msg_refuse *m, struct outbox *out)
+{
+    if (m->origin != s->peers[from].id || !pair_mine(s, from, &m->name)) {
+        links_bad(s, s->peers[from].id, out);
+        return;
+    }
+    struct op *op = op_hear_refusal(s, from, s->peers[from].rank, m);
+    if (op == NULL) {
+        return; /* it is over here: the word has been said (B4), or heard */
+    }
+    if (pair_owner(s, &m->name)) {
+        asked(s, op, m, out);
+    } else {
+        refused(s, op, m, out);
+    }
+}
+
+/* ---- wishes of the program ---- */
+
+void pair_request(struct session *s, struct op *op, uint8_t cause, struct outbox *out)
+{
+    if (op->phase != OP_RUN || op->refused != 0 || op->asked != 0 || s->frozen) {
+        return;
+    }
+    if (pair_owner(s, &op->name)) {
+        refuse(s, op, cause, s->id, s->settled, out);
+    } else {
+        ask(s, op, cause, out);
+    }
+}
+
+void pair_give_up(struct session *s, uint32_t slot, uint8_t cause, struct outbox *out)
+{
+    struct tag *box = heard_box(s, s->slots[slot].launch.tag, false);
+    PCCL_ASSERT(box != NULL);
+    pair_leave_line(s, box, slot);
+    slot_end(s, slot, slot_result(&s->slots[slot], cause), cause, s->id, out);
+    match(s, box, out);
+}
+
+/* ---- views ---- */
+
+void pair_replay(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
+{
+    bool owner = pair_owner(s, &op->name);
+    if (rank != pair_partner(s, &op->name)) {
+        return;
+    }
+    if (owner && op->refused != 0) {
+        say_refuse(s, op, op->refused, op->culprit, out);
+    } else if (owner && op->phase == OP_DONE) {
+        say_hold(s, op, out);
+    } else if (op->phase == OP_RUN) {
+        announce_to(s, op, rank, out);
+        if (op->asked != 0) {
+            say_refuse(s, op, op->asked, s->id, out);
+        }
+    }
+}
+
+/* What waits goes on, or has nobody to wait for any more (B10, B14). */
+static void line_on(struct session *s, struct tag *box, struct outbox *out)
+{
+    uint32_t next;
+    for (uint32_t slot = box->waiting; slot != NONE; slot = next) {
+        struct slot *c = &s->slots[slot];
+        next = c->next;
+        if (c->partner == 0 && MUTANT(ANY_NOLOSS)) {
+            continue;
+        }
+        bool stays = c->partner != 0 ? view_rank(s, c->partner) != NONE && view_relay(s, s->id, c->partner) == 0
+                                     : c->launch.known >= s->lost_view;
+        if (!stays) {
+            pair_leave_line(s, box, slot);
+            (void)ended_by_view(s, slot, out);
+        }
+    }
+    match(s, box, out);
+}
+
+void pair_new_view(struct session *s, struct outbox *out)
+{
+    struct owed ignored;
+    for (uint32_t i = 0; i < s->tag_used; i++) {
+        struct tag *t = &s->tags[i];
+        if (t->space != SPACE_PAIR) {
+            continue;
+        }
+        struct op_name name = tag_name(t);
+        while (t->from != 0 && t->owed != NONE && pair_partner(s, &name) == NONE && owed_take(s, t, &ignored)) {
+            /* B13: dropped with who is lost */
+        }
+        if (t->waiting != NONE) {
+            line_on(s, t, out);
+        }
+    }
+}

@@ -1,0 +1,87 @@
+/* pair_match.c - which message a receive gets: receives of a tag wait in one line, in the order of their calls.
+ *
+ * The first of the line is matched as soon as it can be: one from a named source at once, with the next number of that pair; one from any
+ * source with what was announced first, or with an error that a source is owed to end (B12, B13).  Whoever stands behind has no number yet.
+ * Invariant: the first of a line is a receive from any source that nothing fits; what is listed as heard is a ghost of this view.
+ * SPDX-License-Identifier: MIT */
+#include "session/session_state.h"
+
+bool pair_wait(struct session *s, uint32_t slot)
+{
+    struct slot *c = &s->slots[slot];
+    struct tag *box = heard_box(s, c->launch.tag, true);
+    struct op_name name = {.space = SPACE_PAIR, .tag = c->launch.tag, .from = c->partner, .to = s->id};
+    if (box == NULL || (c->partner != 0 && tag_make(s, &name) == NULL)) {
+        return false;
+    }
+    c->next = NONE;
+    *(box->waiting == NONE ? &box->waiting : &s->slots[box->waiting_last].next) = slot;
+    box->waiting_last = slot;
+    slot_wait(s, slot, true);
+    return true;
+}
+
+void pair_leave_line(struct session *s, struct tag *box, uint32_t slot)
+{
+    uint32_t before = NONE, i = box->waiting;
+    while (i != slot) {
+        PCCL_ASSERT(i != NONE);
+        before = i;
+        i = s->slots[i].next;
+    }
+    *(before == NONE ? &box->waiting : &s->slots[before].next) = s->slots[slot].next;
+    box->waiting_last = box->waiting_last == slot ? before : box->waiting_last;
+    s->slots[slot].next = NONE;
+    slot_wait(s, slot, false);
+}
+
+void pair_close_lines(struct session *s)
+{
+    for (uint32_t i = 0; i < s->tag_used; i++) {
+        s->tags[i].waiting = s->tags[i].waiting_last = NONE;
+    }
+}
+
+/* ---- what was heard of ---- */
+
+/* ---- the first of the line ---- */
+
+/* B13: a source whose message has failed, but fails no receive yet. */
+static struct tag *owing(struct session *s, const struct tag *box)
+{
+    struct tag *first = NULL;
+    for (uint32_t i = 0; s->owed_used > 0 && i < s->tag_used; i++) {
+        struct tag *t = &s->tags[i];
+        bool fits = t->space == SPACE_PAIR && t->tag == box->tag && t->to == s->id && t->from != 0 && t->owed != NONE;
+        if (fits && (first == NULL || t->from < first->from)) {
+            first = t;
+        }
+    }
+    return first;
+}
+
+/* Messages of one source have come in any order after a link was made again: the one with its next number. */
+static struct tag *announced(struct session *s, const struct tag *box)
+{
+    for (uint32_t i = box->heard; i != NONE; i = s->ops[i].heard_next) {
+        const struct op *op = &s->ops[i];
+        struct tag *t = tag_of(s, &op->name);
+        if (t != NULL && t->next_seq == op->name.seq && (op->refused == 0 || !MUTANT(FAILED_SKIP))) {
+            return t;
+        }
+    }
+    return NULL;
+}
+
+struct tag *pair_next(struct session *s, struct tag *box, uint64_t *source)
+{
+    const struct slot *c = &s->slots[box->waiting];
+    struct op_name name = {.space = SPACE_PAIR, .tag = box->tag, .from = c->partner, .to = s->id};
+    struct tag *t = c->partner != 0 ? tag_of(s, &name) : NULL;
+    if (c->partner == 0) {
+        t = owing(s, box);
+        t = t != NULL ? t : announced(s, box);
+    }
+    *source = t != NULL ? t->from : 0;
+    return t;
+}

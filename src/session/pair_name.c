@@ -1,0 +1,19 @@
+/* pair_name.c - whose message an operation of two is.
+ * SPDX-License-Identifier: MIT */
+#include "session/session_state.h"
+
+bool pair_mine(const struct session *s, uint32_t from, const struct op_name *name)
+{
+    uint64_t peer = s->peers[from].id;
+    return (name->from == peer && name->to == s->id) || (name->from == s->id && name->to == peer);
+}
+
+bool pair_owner(const struct session *s, const struct op_name *name)
+{
+    return name->to == s->id;
+}
+
+uint32_t pair_partner(const struct session *s, const struct op_name *name)
+{
+    return view_rank(s, pair_owner(s, name) ? name->from : name->to);
+}

@@ -1,0 +1,193 @@
+/* program_pair.c - messages between two processes of a group, and what is checked of them.
+ *
+ * One idea: which calls of a step are messages, and between whom, follows from the seed and from the members that the program knew when
+ * it began the step, which are alike at all; so each of the two makes its call, and nobody else knows of it.  A message that fails is not
+ * sent again, but a receive from any source that was matched with nothing is called again.
+ * Invariant: what one of the two was told is compared with what the other was, by the rules of class B.
+ * SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/dtype.h"
+#include "program.h"
+
+enum { PAIR_TAGS = 2, PAIR_LIMIT_S = 150 };
+
+uint16_t oracle_node_of(const struct cluster *cl, uint64_t id);
+
+void pair_begin(struct node *n)
+{
+    struct program *p = n->program;
+    struct session_info info;
+    session_info(n->session, &info);
+    p->knows = info.snapshot.group < CLUSTER_NODES ? info.snapshot.group : CLUSTER_NODES;
+    for (uint32_t r = 0; r < p->knows; r++) {
+        p->known[r] = session_called(n->session, r);
+    }
+}
+
+bool pair_used(const struct cluster *cl)
+{
+    return mix64(cl->opt.seed, 89) % 2 == 0;
+}
+
+bool pair_chosen(const struct cluster *cl, const struct node *n, uint32_t j)
+{
+    bool fits = !cl->opt.bulk && cl->opt.burst == 0 && !cl->opt.scripted && j < PROGRAM_OPS && n->program->knows > 1;
+    return fits && pair_used(cl) && mix64(mix64(mix64(cl->opt.seed, n->group), n->program->step), j + 9000) % 3 == 0;
+}
+
+static uint64_t dice(const struct cluster *cl, const struct node *n, uint32_t j)
+{
+    return mix64(mix64(mix64(cl->opt.seed, n->group), n->program->step), j + 9500);
+}
+
+static void ends_of(const struct cluster *cl, const struct node *n, uint32_t j, uint64_t *from, uint64_t *to)
+{
+    const struct program *p = n->program;
+    uint64_t h = dice(cl, n, j);
+    uint32_t a = (uint32_t)(h >> 8) % p->knows, b = (a + 1 + (uint32_t)(h >> 32) % (p->knows - 1)) % p->knows;
+    *from = p->known[a];
+    *to = p->known[b];
+}
+
+bool pair_mine_to_call(const struct cluster *cl, const struct node *n, uint32_t j)
+{
+    uint64_t from, to;
+    ends_of(cl, n, j, &from, &to);
+    return from == n->id || to == n->id;
+}
+
+void pair_shape(const struct cluster *cl, const struct node *n, struct call *c, struct op_params *p)
+{
+    struct session_info info;
+    uint64_t h = dice(cl, n, c->op);
+    session_info(n->session, &info);
+    ends_of(cl, n, c->op, &c->from, &c->to);
+    c->known = info.known;
+    c->world = info.snapshot.group;
+    c->any = h % 3 == 0 && c->to == n->id;
+    c->pair_tag = h % 3 == 0 ? 400 + c->op : 300 + h / 3 % PAIR_TAGS; /* one that may be matched with any source has a tag of its own */
+    c->in_place = false;
+    *p = (struct op_params){.kind = PLAN_SEND, .dtype = p->dtype, .count = p->count};
+}
+
+bool pair_launch_of(const struct cluster *cl, const struct node *n, struct call *c, struct session_launch *l)
+{
+    uint64_t partner = c->to == n->id ? c->from : c->to;
+    l->space = SPACE_PAIR;
+    l->tag = c->pair_tag;
+    l->known = c->known;
+    l->world = c->world;
+    l->receives = c->to == n->id;
+    l->in = l->receives ? NULL : c->in;
+    l->out = l->receives ? c->out : NULL;
+    c->limit = cl->now + PAIR_LIMIT_S * CLOCK_S; /* who has no link with the other at the time does not call again */
+    l->deadline = c->limit;
+    uint32_t rank = 0;
+    while (rank < c->world && session_called(n->session, rank) != partner) {
+        rank++;
+    }
+    l->root_rank = c->any ? SESSION_ANY : rank;
+    return rank < c->world; /* else it is lost */
+}
+
+/* ---- The oracle's side ------------------------------------------------------------------------------------------------------- */
+
+static bool is_member(const struct cluster *cl, const struct node *n, uint64_t id)
+{
+    uint16_t of = oracle_node_of(cl, id);
+    for (uint32_t i = cl->oracle.view_count; i > 0; i--) {
+        const struct view_record *v = &cl->oracle.views[i - 1];
+        if (v->group != n->group) {
+            continue;
+        }
+        for (uint32_t k = 0; k < v->members; k++) {
+            if (v->ids[k] == id) {
+                return of < CLUSTER_NODES && cl->nodes[of].alive && cl->nodes[of].id == id;
+            }
+        }
+        return false;
+    }
+    return false;
+}
+
+static void check_content(struct cluster *cl, const struct node *n, const struct call *c, const struct session_outcome *o)
+{
+    static unsigned char sent[CLUSTER_BYTES + 8];
+    uint16_t from = oracle_node_of(cl, c->from);
+    if (from >= CLUSTER_NODES) {
+        return;
+    }
+    program_input(cl, from, program_key(n, c->op, 0), &c->params, sent);
+    if (memcmp(sent, c->out, c->out_bytes) != 0) {
+        cluster_fail(cl, "G2: peer %u: message %u of step %llu from peer %u has other bytes", n->index, c->op,
+                     (unsigned long long)n->program->step, from);
+    }
+    if (session_called(n->session, o->source) != c->from) {
+        cluster_fail(cl, "peer %u: message %u is told to be from rank %u", n->index, c->op, o->source);
+    }
+}
+
+enum { TOLD_OK = 1, TOLD_ERROR = 2 };
+
+/* What each of the two was told: first the sender, then the receiver. */
+static void compare(struct cluster *cl, const struct node *n, const struct call *c, const struct session_outcome *o)
+{
+    struct outcome_record *r = oracle_record(cl, mix64(program_key(n, c->op, 0), 0x9A17) | 1);
+    uint32_t me = c->to == n->id, other = 1 - me;
+    uint8_t told = o->result == RESULT_OK ? TOLD_OK : TOLD_ERROR;
+    r->told[me] = told;
+    r->told_cause[me] = o->cause;
+    r->told_culprit[me] = o->culprit;
+    if (r->told[other] == 0 || cl->no_path) {
+        return;
+    }
+    bool both = is_member(cl, n, c->from) && is_member(cl, n, c->to), sent_ok = r->told[0] == TOLD_OK, got_ok = r->told[1] == TOLD_OK;
+    if ((sent_ok && !got_ok) || (got_ok && !sent_ok && both)) {
+        cluster_fail(cl, "G1: message %u of step %llu: its sender was told %s (cause %u), its receiver %s (cause %u)", c->op,
+                     (unsigned long long)n->program->step, sent_ok ? "success" : "an error", r->told_cause[0], got_ok ? "success" : "an error",
+                     r->told_cause[1]);
+    }
+    bool same = r->told_cause[0] == r->told_cause[1] && r->told_culprit[0] == r->told_culprit[1];
+    if (!sent_ok && !got_ok && both && !same) {
+        cluster_fail(cl, "G1: message %u of step %llu: cause %u of %llx at its sender, %u of %llx at its receiver", c->op,
+                     (unsigned long long)n->program->step, r->told_cause[0], (unsigned long long)r->told_culprit[0], r->told_cause[1],
+                     (unsigned long long)r->told_culprit[1]);
+    }
+}
+
+/* Whether it is to be called again: it was matched with nothing, or not made. */
+bool pair_outcome(struct cluster *cl, const struct node *n, const struct call *c, const struct session_outcome *o)
+{
+    bool later = o->result == RESULT_AHEAD || o->result == RESULT_FULL;
+    bool unmatched = c->any && o->source == SESSION_ANY && (o->result == RESULT_LOST || o->result == RESULT_ARGUMENT);
+    bool mine = o->result == RESULT_GONE || o->result == RESULT_OVER || o->result == RESULT_ALONE || o->result == RESULT_POISONED;
+    if (program_hash(c->in, c->bytes) != c->input_hash) {
+        cluster_fail(cl, "G3: peer %u: what it sent was written", n->index);
+    }
+    if (o->cause == CAUSE_DEADLINE && cl->now >= c->limit && !cl->no_path && cl->lies == 0) {
+        cluster_fail(cl, "peer %u: message %u of step %llu, from %llx to %llx, has waited for %d s", n->index, c->op,
+                     (unsigned long long)n->program->step, (unsigned long long)c->from, (unsigned long long)c->to, PAIR_LIMIT_S);
+    }
+    cl->no_path = cl->no_path || o->result == RESULT_NO_PATH;
+    cl->stats.successes += o->result == RESULT_OK;
+    cl->stats.aborts += o->result == RESULT_LOST;
+    if (later || (unmatched && !cl->no_path)) {
+        return true;
+    }
+    if (mine || cl->lies != 0) {
+        return false;
+    }
+    if (o->result == RESULT_OK && c->odd) {
+        cluster_fail(cl, "peer %u: message %u succeeded with a count that differs from the other's", n->index, c->op);
+    }
+    if (o->result == RESULT_OK && c->to == n->id && !cl->no_path) {
+        check_content(cl, n, c, o);
+    }
+    if (o->cause != CAUSE_PEER_LEFT) { /* who takes no part may go before it is over */
+        oracle_calm(cl, n, c, o);
+    }
+    compare(cl, n, c, o);
+    return false;
+}

@@ -728,7 +728,7 @@ PCCL_EXPORT pcclResult_t pcclBarrier(const pcclComm_t *communicator, pcclAsyncOp
  * When one of the two is lost, the other gets RankConnectionLost; a sender also where the receiver had the message when it was lost.  When a
  * third member is lost, what had not ended may fail at both (RankConnectionLost): call again.  An error of a send that nobody has received
  * yet is that of the receive that would have met it.  A receive from PCCL_ANY_RANK that is matched with nothing also fails when any
- * member is lost.  A call to, or from, a member that has been lost fails at once (RankConnectionLost), and the sizes move.
+ * member is lost, or when all others wait in votes (cause pcclCauseConflict).  A call to, or from, a member that has been lost fails at once (RankConnectionLost), and the sizes move.
  * A call that cannot be made as it was given, for its buffer or type, fails with InvalidArgument at both.
  * InvalidUsage: two members that have no link in this view; while a vote is under way; or too far ahead of a peer that has not come to 64
  * messages that were given up.  TooFewPeers: a receive from PCCL_ANY_RANK of one who is alone.
@@ -739,8 +739,8 @@ PCCL_EXPORT pcclResult_t pcclBarrier(const pcclComm_t *communicator, pcclAsyncOp
 /* Sends `count` elements to rank `peer`; `sendbuf` is never written. */
 PCCL_EXPORT pcclResult_t pcclSend(const void *sendbuf, size_t count, pcclDataType_t datatype, uint32_t peer, uint64_t tag,
                                   const pcclComm_t *communicator, pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
-/* Receives them from rank `peer` or from PCCL_ANY_RANK.  `source_out`: the rank it came from, stored with success, by the call or
- * by the await of its handle. */
+/* Receives them from rank `peer` or from PCCL_ANY_RANK.  `source_out`: the rank it came from, as ranks counted when the receive was
+ * called; stored with success, by the call or by the await of its handle. */
 PCCL_EXPORT pcclResult_t pcclReceive(void *recvbuf, size_t count, pcclDataType_t datatype, uint32_t peer, uint64_t tag,
                                      uint32_t *PCCL_NULLABLE source_out, const pcclComm_t *communicator,
                                      pcclAsyncOp_t *PCCL_NULLABLE async_op_out);

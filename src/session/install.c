@@ -472,7 +472,7 @@ void install_view(struct session *s, struct reader *r, struct outbox *out)
     s->ballot.passed = 0; /* the master forgets it with the view, too */
     membership_say_view(s, &m, out);
     adopt_members(s, &m);
-    pair_new_view(s, out);
+    pair_new_view(s, &m, out);
     greet_members(s, out);
     if (m.over != 0) {
         s->left_culprit = m.culprit;

@@ -221,6 +221,7 @@ void launch_call(struct session *s, struct session_event *e, struct outbox *out)
         c->launch.params.root = s->view.ids[s->view.ranked[l->root_rank]];
     }
     c->partner = partner;
+    c->outcome.source = l->root_rank;
     if (ordered) {
         t->open++;
     } else if (!pair) {
@@ -293,9 +294,7 @@ void launch_collect(struct session *s, struct session_event *e)
     if (MUTANT(LIVEATTR)) {
         s->snapshot = s->view.sizes;
     }
-    if (c->launch.space == SPACE_PAIR) {
-        e->outcome.source = roster_rank(s, c->partner);
-    } else {
+    if (c->launch.space != SPACE_PAIR) {
         struct tag *t = tag_find(s, c->launch.space, c->launch.tag);
         PCCL_ASSERT(t != NULL && (t->space == SPACE_ORDERED ? t->open > 0 : t->slot == e->slot));
         t->slot = NONE;

@@ -114,7 +114,7 @@ void pair_refusal(struct session *s, uint32_t from, const struct msg_refuse *m, 
 void pair_request(struct session *s, struct op *op, uint8_t cause, struct outbox *out); /* deadline, cancel, no memory */
 void pair_give_up(struct session *s, uint32_t slot, uint8_t cause, struct outbox *out); /* a receive without a number */
 void pair_replay(struct session *s, struct op *op, uint32_t rank, struct outbox *out);
-void pair_new_view(struct session *s, struct outbox *out); /* one is installed */
+void pair_new_view(struct session *s, const struct msg_view *m, struct outbox *out); /* it is installed */
 /* pair_match.c */
 bool pair_wait(struct session *s, uint32_t slot); /* the last of its tag; false: no memory */
 void heard_listen(struct session *s, struct op *op); /* announced: a receive may be matched with it */

@@ -226,6 +226,7 @@ static void match(struct session *s, struct tag *box, struct outbox *out)
         }
         pair_leave_line(s, box, slot);
         s->slots[slot].partner = source;
+        s->slots[slot].outcome.source = roster_rank(s, source); /* nobody is lost since the call (B14): it counts as the call does */
         struct op *op = number(s, slot, t, out);
         if (op != NULL) {
             receive_start(s, op, out);
@@ -480,9 +481,18 @@ void pair_replay(struct session *s, struct op *op, uint32_t rank, struct outbox 
     }
 }
 
-/* What waits goes on, or has nobody to wait for any more (B10, B14). */
-static void line_on(struct session *s, struct tag *box, struct outbox *out)
+/* The view before has ended because all others waited in votes for this one: a receive from any of them is given up alone (B12). */
+static void end_blocked(struct session *s, uint32_t slot, const struct msg_view *m, struct outbox *out)
 {
+    slot_sizes(s, slot, m->view, &m->sizes);
+    slot_end(s, slot, RESULT_LOST, CAUSE_BLOCKED, 0, out);
+    memcpy(s->slots[slot].outcome.text, m->text, sizeof m->text);
+}
+
+/* What waits goes on, or has nobody to wait for any more (B10, B14). */
+static void line_on(struct session *s, struct tag *box, const struct msg_view *m, struct outbox *out)
+{
+    bool blocked = m->cause == CAUSE_BLOCKED && m->culprit == s->id;
     uint32_t next;
     for (uint32_t slot = box->waiting; slot != NONE; slot = next) {
         struct slot *c = &s->slots[slot];
@@ -495,12 +505,15 @@ static void line_on(struct session *s, struct tag *box, struct outbox *out)
         if (!stays) {
             pair_leave_line(s, box, slot);
             (void)ended_by_view(s, slot, out);
+        } else if (c->partner == 0 && blocked) {
+            pair_leave_line(s, box, slot);
+            end_blocked(s, slot, m, out);
         }
     }
     match(s, box, out);
 }
 
-void pair_new_view(struct session *s, struct outbox *out)
+void pair_new_view(struct session *s, const struct msg_view *m, struct outbox *out)
 {
     struct owed ignored;
     for (uint32_t i = 0; i < s->tag_used; i++) {
@@ -513,7 +526,7 @@ void pair_new_view(struct session *s, struct outbox *out)
             /* B13: dropped with who is lost */
         }
         if (t->waiting != NONE) {
-            line_on(s, t, out);
+            line_on(s, t, m, out);
         }
     }
 }

@@ -100,7 +100,7 @@ struct session_outcome {
     uint32_t world;         /* members of the view that committed the operation */
     uint64_t tx_bytes, rx_bytes;
     uint64_t value;         /* query: pending; sync: revision */
-    uint32_t source;        /* a receive: rank that the message is from, as programs count now */
+    uint32_t source;        /* a receive: rank that the message is from, as ranks counted for its call; SESSION_ANY: matched with none */
     bool restore;           /* operation, in place: copy the backup over the buffer before returning */
     char text[BOUNDS_TEXT];
 };

@@ -70,6 +70,19 @@ static uint32_t held_up_by(const struct session *s, const struct op *op, enum wa
     return found;
 }
 
+/* The oldest receive from any source that is matched with nothing; null: none. */
+static const struct slot *unmatched(const struct session *s)
+{
+    const struct slot *found = NULL;
+    for (uint32_t i = 0; s->waiting_count > 0 && i < s->slot_count; i++) {
+        const struct slot *c = &s->slots[i];
+        if (c->waits && c->partner == 0 && (found == NULL || c->since < found->since)) {
+            found = c;
+        }
+    }
+    return found;
+}
+
 void waits_oldest(const struct session *s, struct peer_wait *out)
 {
     int64_t oldest = INT64_MAX;
@@ -87,6 +100,11 @@ void waits_oldest(const struct session *s, struct peer_wait *out)
             *out = (struct peer_wait){.name = op->name, .on = s->view.ids[rank],
                                       .ms = (uint32_t)((s->now - op->since) / 1000000), .phase = (uint8_t)phase};
         }
+    }
+    const struct slot *c = out->phase == WAIT_LAUNCH || MUTANT(ANY_UNTOLD) ? NULL : unmatched(s);
+    if (c != NULL) {
+        *out = (struct peer_wait){.name = {.space = SPACE_PAIR, .tag = c->launch.tag, .to = s->id},
+                                  .ms = (uint32_t)((s->now - c->since) / 1000000), .phase = WAIT_LAUNCH};
     }
 }
 

@@ -163,11 +163,12 @@ struct msg_welcome {
     struct net_address seen;        /* the peer's address as the master sees it, port of the connection */
 };
 
-/* Whom a peer waits for: in its oldest operation that somebody has not launched, else in its oldest one.  Nobody: phase NONE. */
+/* Whom a peer waits for: in its oldest operation that somebody has not launched, else in its oldest receive from any source that is
+ * matched with nothing, else in its oldest operation.  Nobody: phase NONE. */
 enum wait_phase { WAIT_NONE = 0, WAIT_LAUNCH = 1, WAIT_DATA = 2, WAIT_HOLD = 3 };
 struct peer_wait {
     struct op_name name;
-    uint64_t on;        /* a peer id */
+    uint64_t on;        /* a peer id; 0: any other member of the view, LAUNCH */
     uint32_t ms;        /* since the launch */
     uint8_t phase;      /* enum wait_phase */
 };

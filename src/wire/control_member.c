@@ -177,10 +177,12 @@ bool get_heartbeat(struct reader *r, struct msg_heartbeat *m)
     m->vote_on = get_u64(r);
     m->about = get_u64(r);
     m->vote = parts_get_u8(r, VOTE_NONE, VOTE_SYNC);
-    (void)get_op_name(r, &m->wait.name);
+    parts_get_wait_name(r, &m->wait.name);
     m->wait.on = get_u64(r);
     m->wait.ms = get_u32(r);
     m->wait.phase = parts_get_u8(r, WAIT_NONE, WAIT_HOLD);
+    bool any = m->wait.name.space == SPACE_PAIR && m->wait.name.from == 0;
+    r->bad = r->bad || (any && (m->wait.on != 0 || m->wait.phase != WAIT_LAUNCH));
     memset(&m->seats, 0, sizeof m->seats);
     m->seats.count = parts_get_u16(r, 0, BOUNDS_MEMBERS);
     size_t bytes = (m->seats.count + 7u) / 8;

@@ -167,11 +167,17 @@ void put_op_name(struct writer *w, const struct op_name *m)
 
 bool get_op_name(struct reader *r, struct op_name *m)
 {
+    parts_get_wait_name(r, m);
+    r->bad = r->bad || (m->space == SPACE_PAIR && m->from == 0);
+    return !r->bad;
+}
+
+void parts_get_wait_name(struct reader *r, struct op_name *m)
+{
     bool pair = parts_get_link_name(r, m) && m->space == SPACE_PAIR;
     m->from = pair ? get_u64(r) : 0;
     m->to = pair ? get_u64(r) : 0;
-    r->bad = r->bad || (pair && (m->from == 0 || m->to == 0 || m->from == m->to));
-    return !r->bad;
+    r->bad = r->bad || (pair && (m->to == 0 || m->from == m->to));
 }
 
 void parts_put_link_name(struct writer *w, const struct op_name *m)

@@ -51,6 +51,9 @@ void parts_get_clash(struct reader *r, struct op_clash *c);
 void parts_put_link_name(struct writer *w, const struct op_name *m);
 bool parts_get_link_name(struct reader *r, struct op_name *m);
 
+/* The name of what is waited for: of a pair `from` may be 0, a receive from any source. */
+void parts_get_wait_name(struct reader *r, struct op_name *m);
+
 /* Family u8, port u16, then 4 or 16 bytes; an unset address (family 0) has none and is refused
  * unless `unset` is true. */
 void parts_put_address(struct writer *w, const struct net_address *a);

@@ -124,29 +124,66 @@ static struct member *waited_on(const struct world *w, const struct member *mb)
 /* Heartbeats that the word of a receiver may be on its way to the sender, while its program already votes. */
 enum { SUSPECT_WORD = 4 };
 
+/* It waits in a vote that can only be answered when who waits for it has voted, too. */
+static bool votes_since(const struct world *w, const struct member *mb, int64_t least)
+{
+    return mb->vote.kind != VOTE_NONE && mb->vote.kind != VOTE_QUERY && w->common->now - mb->vote.since >= least;
+}
+
+/* Who waits in a vote while `from` waits for it; of a receive from any source the first of its group, if all others do.  Null: no cycle. */
+static const struct member *blocked_by(const struct world *w, const struct member *from, bool any, int64_t least)
+{
+    const struct group *g = member_group(w, from);
+    const struct member *to = any ? NULL : waited_on(w, from);
+    for (uint32_t i = 0; any && i < w->member_room; i++) {
+        const struct member *mb = &w->members[i];
+        if (mb == from || !member_accepted_in(w, mb, g)) {
+            continue;
+        }
+        if (!votes_since(w, mb, least) && !MUTANT(ANY_ONE)) {
+            return NULL;
+        }
+        to = to == NULL || mb->id < to->id ? mb : to;
+    }
+    return to != NULL && votes_since(w, to, least) ? to : NULL;
+}
+
+static void blocked_text(char *out, size_t size, bool again, const struct member *from, const struct peer_wait *wait,
+                         const struct member *to)
+{
+    const char *once = again ? "once more after an error: " : "", *vote = vote_name(to->vote.kind);
+    unsigned long long tag = wait->name.tag;
+    char of[32] = "in the order of issue";
+    if (wait->name.space == SPACE_PAIR && wait->name.from == 0) {
+        snprintf(out, size, "%speer " ID_FORMAT " received tag %llu from any source while peer " ID_FORMAT " called %s, and all others voted",
+                 once, ID_PARTS(from->id), tag, ID_PARTS(to->id), vote);
+        return;
+    }
+    if (wait->name.space != SPACE_ORDERED) {
+        snprintf(of, sizeof of, "of tag %llu", tag);
+    }
+    snprintf(out, size, "%speer " ID_FORMAT " launched operation %u %s while peer " ID_FORMAT " called %s", once, ID_PARTS(from->id),
+             wait->name.seq, of, ID_PARTS(to->id), vote);
+}
+
 /* A cycle of an operation and a vote: who is waited for waits in a vote that needs who waits. */
 void suspect_blocked(struct world *w, struct member *from, const struct peer_wait *wait)
 {
     struct group *g = member_group(w, from);
-    const struct member *to = waited_on(w, from);
-    int64_t least = w->common->config.heartbeat_ns * (wait->name.space == SPACE_PAIR ? SUSPECT_WORD : 1);
-    if (to == NULL || to->vote.kind == VOTE_NONE || to->vote.kind == VOTE_QUERY || w->admit.phase != ADMIT_IDLE ||
-        (int64_t)wait->ms * 1000000 < least || w->common->now - to->vote.since < least ||
-        g->phase != GROUP_NORMAL || g->lost || g->suspect) {
+    bool pair = wait->name.space == SPACE_PAIR, any = pair && wait->name.from == 0;
+    int64_t least = w->common->config.heartbeat_ns * (pair ? SUSPECT_WORD : 1);
+    const struct member *to = blocked_by(w, from, any, least);
+    if (to == NULL || w->admit.phase != ADMIT_IDLE || (int64_t)wait->ms * 1000000 < least || g->phase != GROUP_NORMAL || g->lost ||
+        g->suspect) {
         return; /* no cycle yet, or the view ends anyway */
     }
     bool again = g->blocked_on == to->id && op_name_equal(&g->blocked_name, &wait->name) && g->blocked_vote == to->answered;
-    char text[BOUNDS_TEXT], of[32] = "in the order of issue";
-    if (wait->name.space != SPACE_ORDERED) {
-        snprintf(of, sizeof of, "of tag %llu", (unsigned long long)wait->name.tag);
-    }
-    snprintf(text, sizeof text, "%speer " ID_FORMAT " launched operation %u %s while peer " ID_FORMAT " called %s",
-             again ? "once more after an error: " : "", ID_PARTS(from->id), wait->name.seq, of, ID_PARTS(to->id),
-             vote_name(to->vote.kind));
+    char text[BOUNDS_TEXT];
+    blocked_text(text, sizeof text, again, from, wait, to);
     g->blocked_on = to->id;
     g->blocked_name = wait->name;
     g->blocked_vote = to->answered;
-    suspect_group(w, g, CAUSE_BLOCKED, to->id, text);
+    suspect_group(w, g, CAUSE_BLOCKED, any ? from->id : to->id, text); /* an unmatched receive is on no record: its caller is told by name */
     if (again) { /* programs that retry on every error would do so for ever in silence */
         struct action *a = outbox_add(w->common->out, MASTER_TRACE);
         a->data = g->text;

@@ -36,6 +36,7 @@ struct call {
     size_t *lists;             /* owned: counts and places */
     bool pair, any;            /* a message: program_pair.c; from any source */
     uint64_t from, to, pair_tag;
+    uint32_t partner;          /* rank of the other one, as the program knows it */
     int64_t limit;
     uint64_t input_hash;       /* of what it was given */
     uint64_t retired_hash;     /* of the buffers after the return */

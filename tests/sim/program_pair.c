@@ -88,6 +88,7 @@ bool pair_launch_of(const struct cluster *cl, const struct node *n, struct call 
     while (rank < c->world && session_called(n->session, rank) != partner) {
         rank++;
     }
+    c->partner = rank;
     l->root_rank = c->any ? SESSION_ANY : rank;
     return rank < c->world; /* else it is lost */
 }
@@ -124,7 +125,7 @@ static void check_content(struct cluster *cl, const struct node *n, const struct
         cluster_fail(cl, "G2: peer %u: message %u of step %llu from peer %u has other bytes", n->index, c->op,
                      (unsigned long long)n->program->step, from);
     }
-    if (session_called(n->session, o->source) != c->from) {
+    if (o->source != c->partner) {
         cluster_fail(cl, "peer %u: message %u is told to be from rank %u", n->index, c->op, o->source);
     }
 }
@@ -173,6 +174,9 @@ bool pair_outcome(struct cluster *cl, const struct node *n, const struct call *c
     cl->no_path = cl->no_path || o->result == RESULT_NO_PATH;
     cl->stats.successes += o->result == RESULT_OK;
     cl->stats.aborts += o->result == RESULT_LOST;
+    if (unmatched && o->cause == CAUSE_BLOCKED) {
+        return false; /* all others vote, and have given up the step */
+    }
     if (later || (unmatched && !cl->no_path)) {
         return true;
     }

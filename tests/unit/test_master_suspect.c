@@ -124,6 +124,26 @@ TEST(second_freeze_for_one_operation_against_one_vote_says_that_it_is_the_second
     cluster_free(c);
 }
 
+TEST(receive_from_any_source_is_in_a_cycle_only_if_all_others_vote) /* who does not vote may send yet; if all do, all wait for ever */
+{
+    struct cluster *c = some(3);
+    struct peer *p = c->peers;
+    struct peer_wait any = {.name = {.space = SPACE_PAIR, .tag = 7, .to = p[0].id}, .ms = 12000, .phase = WAIT_LAUNCH};
+    peer_vote(c, &p[1], VOTE_UPDATE);
+    cluster_pass(c, 5000);
+    peer_waits(c, &p[0], &any);
+    EXPECT_STR(p[0].log, "");
+    peer_vote(c, &p[2], VOTE_UPDATE);
+    peer_waits(c, &p[0], &any);
+    EXPECT_STR(p[0].log, ""); /* the vote is younger than a word may be on its way */
+    cluster_pass(c, 5000);
+    EXPECT_STR(p[0].log, "FREEZE VIEW ");
+    EXPECT(p[0].last_view.cause == CAUSE_BLOCKED && p[0].last_view.culprit == p[0].id);
+    EXPECT(strstr(p[0].last_view.text, "peer 1.1 received tag 7 from any source while peer 1.2 called an update, and all others") != NULL);
+    EXPECT_EQ(p[0].member_count, 3);
+    cluster_free(c);
+}
+
 TEST(links_that_fall_silent_together_are_settled_by_one_freeze) /* one stall time after the other, each with an abort */
 {
     struct cluster *c = some(6);

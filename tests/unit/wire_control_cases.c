@@ -137,6 +137,10 @@ static void heartbeat_fill(void *at, struct rng *rng)
     m->wait.on = rng_next(rng);
     m->wait.ms = (uint32_t)rng_next(rng);
     m->wait.phase = (uint8_t)rng_below(rng, WAIT_HOLD + 1);
+    if (m->wait.name.space == SPACE_PAIR && rng_below(rng, 2) == 0) { /* a receive from any source */
+        m->wait.name.from = m->wait.on = 0;
+        m->wait.phase = WAIT_LAUNCH;
+    }
     m->seats.count = rng_below(rng, 2) == 0 ? 0 : (uint16_t)rng_below(rng, BOUNDS_MEMBERS + 1);
     for (uint32_t i = 0; i < (m->seats.count + 7u) / 8; i++) {
         m->seats.claimed[i] = (uint8_t)rng_next(rng);

@@ -1,0 +1,132 @@
+/* test_session_pair.c - what a receive from any source tells and is told (B12, B14).
+ * SPDX-License-Identifier: MIT */
+#include "tests/unit/session_bench.h"
+
+enum { TAG = 9, NO_EVENT = 1000 /* nobody's: the machine fails */ };
+static const struct op_params message = {.kind = PLAN_SEND, .count = 1, .dtype = DTYPE_F32};
+
+/* A receive from this rank, or from SESSION_ANY. */
+static void receive(struct bench *b, uint32_t slot, uint32_t rank, float *to)
+{
+    struct session_info info;
+    session_info(b->s, &info);
+    struct session_launch l = {.space = SPACE_PAIR, .tag = TAG, .known = info.known, .world = info.snapshot.group, .params = message,
+                               .root_rank = rank, .receives = true, .out = to, .deadline = INT64_MAX};
+    b->returned = false;
+    step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = slot, .launch = &l});
+    EXPECT_EQ(b->outcome.result, RESULT_PENDING);
+}
+
+static void message_from(struct bench *b, uint32_t peer, uint32_t view, float value)
+{
+    unsigned char raw[128];
+    struct writer w;
+    writer_init(&w, raw, sizeof raw);
+    put_eager(&w, &(struct msg_eager){.name = {.space = SPACE_PAIR, .tag = TAG, .from = peer_id(peer), .to = self}, .params = message,
+                                      .bytes = 4});
+    put_bytes(&w, &value, 4);
+    from_peer(b, peer, FRAME_EAGER, view_id(view), &w);
+}
+
+/* View 2: without this peer (0: nobody is lost), or with the same members for a cycle that peer is told it stood in. */
+static void view(struct bench *b, uint32_t without, uint8_t cause, uint32_t culprit)
+{
+    unsigned char raw[1024];
+    struct writer w;
+    uint32_t members = without == 0 ? PEERS : PEERS - 1;
+    struct msg_view m = {.view = view_id(2), .parent = view_id(1), .cause = cause, .culprit = peer_id(culprit),
+                         .sizes = {members, members, 1, members},
+                         .plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024, .algorithm = PLAN_DIRECT},
+                         .members = members, .removed = without != 0, .text = "why"};
+    writer_init(&w, raw, sizeof raw);
+    put_view(&w, &m);
+    if (without != 0) {
+        put_u64(&w, peer_id(without));
+    }
+    for (uint32_t i = 0; i < members; i++) {
+        put_u32(&w, i);
+    }
+    freeze(b, 1);
+    from_master(b, FRAME_VIEW, m.view, &w);
+}
+
+/* The roster it is counted in is empty by then: ranks 0, or none at all, were told. */
+TEST(source_of_a_message_is_told_although_this_peer_has_left_or_failed_since)
+{
+    for (int fails = 0; fails < 2; fails++) {
+        struct bench *b = bench_new();
+        float x = 0;
+        receive(b, 0, SESSION_ANY, &x);
+        message_from(b, 2, 1, 5);
+        EXPECT(b->returned && x == 5);
+        step(b, &(struct session_event){.kind = fails ? NO_EVENT : SESSION_LEAVE});
+        EXPECT_EQ(collect(b, 0), RESULT_OK);
+        EXPECT_EQ(b->outcome.source, 2);
+        bench_free(b);
+    }
+}
+
+/* A view without the sender came before the program asked: its rank there is another's, or nobody's. */
+TEST(source_of_a_message_counts_as_ranks_did_for_its_call)
+{
+    struct bench *b = bench_new();
+    float x = 0, y = 0;
+    receive(b, 0, SESSION_ANY, &x);
+    receive(b, 1, SESSION_ANY, &y);
+    message_from(b, 2, 1, 5);
+    view(b, 1, CAUSE_PEER_LOST, 1);
+    EXPECT_EQ(collect(b, 1), RESULT_LOST); /* the sizes move with it */
+    EXPECT_EQ(b->outcome.source, SESSION_ANY);
+    EXPECT_EQ(collect(b, 0), RESULT_OK);
+    EXPECT_EQ(b->outcome.source, 2);
+    bench_free(b);
+}
+
+/* ---- against votes ------------------------------------------------------------------------------------------------ */
+
+static struct peer_wait told(struct bench *b)
+{
+    struct msg_heartbeat m = {0};
+    struct reader r;
+    uint32_t at = 0;
+    b->now += 1000000000;
+    step(b, &(struct session_event){.kind = SESSION_TICK});
+    EXPECT(sent_next(b, ACT_MASTER, FRAME_HEARTBEAT, &at, &r) != NULL && get_heartbeat(&r, &m));
+    return m.wait;
+}
+
+TEST(receive_from_any_source_says_that_it_waits_for_all) /* the master cannot see that they all wait in votes */
+{
+    struct bench *b = bench_new();
+    float x = 0, y = 0, one = 1;
+    receive(b, 0, SESSION_ANY, &x);
+    struct peer_wait w = told(b);
+    EXPECT(w.phase == WAIT_LAUNCH && w.on == 0 && w.ms >= 1000);
+    EXPECT(w.name.space == SPACE_PAIR && w.name.tag == TAG && w.name.from == 0 && w.name.to == self);
+    launch(b, 1, 5, &one, &y);
+    w = told(b);
+    EXPECT(w.phase == WAIT_LAUNCH && w.name.tag == 5 && w.on != 0); /* a wait for one says more */
+    bench_free(b);
+}
+
+/* Only the one that the master has found in a cycle: that of another goes on (B14). */
+TEST(view_that_came_for_its_cycle_with_votes_ends_a_receive_that_is_matched_with_nothing)
+{
+    for (uint32_t culprit = 0; culprit < 2; culprit++) {
+        struct bench *b = bench_new();
+        float x = 0;
+        receive(b, 0, SESSION_ANY, &x);
+        view(b, 0, CAUSE_BLOCKED, culprit);
+        EXPECT_EQ(b->returned, culprit == 0);
+        if (culprit == 0) {
+            EXPECT_EQ(collect(b, 0), RESULT_LOST);
+            EXPECT(b->outcome.cause == CAUSE_BLOCKED && b->outcome.culprit == 0 && b->outcome.source == SESSION_ANY);
+            EXPECT_STR(b->outcome.text, "why");
+        } else {
+            ping(b, 2, view_id(2));
+            message_from(b, 2, 2, 5);
+            EXPECT(b->returned && collect(b, 0) == RESULT_OK);
+        }
+        bench_free(b);
+    }
+}

@@ -89,6 +89,8 @@ TEST(of_two_that_destroy_one_has_destroyed_it) /* both would free it */
 
 /* ---- A large input ------------------------------------------------------------------------------------------------------ */
 
+static atomic_bool readable;
+
 /* One page of it may not even be read until the small call is done; the other launches the large one after that. */
 static void large_and_small(struct cluster_peer *p, void *context)
 {
@@ -110,8 +112,12 @@ static void large_and_small(struct cluster_peer *p, void *context)
     EXPECT(y == 4.0f);
     if (p->index == 0) {
         EXPECT_EQ(mprotect(guarded, page, PROT_READ | PROT_WRITE), 0);
+        atomic_store(&readable, true);
         EXPECT_EQ(pcclAwaitAsyncReduce(&op, NULL), pcclSuccess);
     } else {
+        while (!atomic_load(&readable)) { /* its small call may have returned first */
+            sched_yield();
+        }
         EXPECT_EQ(pcclAllReduce(buffer, buffer, &large, p->comm, NULL), pcclSuccess);
     }
     for (size_t i = 0; i < count; i++) {
@@ -123,6 +129,7 @@ static void large_and_small(struct cluster_peer *p, void *context)
 TEST(the_launch_of_an_in_place_call_touches_no_input) /* a copy of gigabytes took so long that peers seemed dead */
 {
     struct cluster c;
+    atomic_store(&readable, false);
     cluster_start(&c, 2, NULL, 1);
     cluster_run(&c, large_and_small, NULL);
     cluster_stop(&c);

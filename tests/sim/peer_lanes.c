@@ -453,19 +453,20 @@ void lanes_pump(struct cluster *cl, struct node *n)
 }
 
 /* ---- receiving ------------------------------------------------------------------------------------------------------ */
-/* Of a pair the name that travels has the ends of its connection: data comes from the sender, credit from the receiver. */
-static struct run *lanes_find(struct node *n, uint64_t view, const struct op_name *name, uint64_t from, uint64_t to, uint32_t lane, uint32_t *slot)
+/* Of a pair the name travels without the ends of its connection: data comes from the sender, credit from the receiver. */
+static struct run *lanes_find(struct node *n, uint64_t view, struct op_name name, uint64_t from, uint64_t to, uint32_t lane, uint32_t *slot)
 {
+    name.from = name.space == SPACE_PAIR ? from : 0, name.to = name.space == SPACE_PAIR ? to : 0;
     for (uint32_t i = 0; i < n->run_top; i++) {
         struct run *r = &n->run[i];
-        bool runs = r->taken && r->started && !r->idle && lane < r->op.lanes && r->op.view == view;
-        if (runs && r->op.name.tag == name->tag && r->op.name.seq == name->seq && r->op.name.space == name->space && (name->space != SPACE_PAIR || (from == 0 ? r->op.name.to == to : r->op.name.from == from))) {
+        if (r->taken && r->started && !r->idle && lane < r->op.lanes && r->op.view == view && op_name_equal(&r->op.name, &name)) {
             *slot = i;
             return r;
         }
     }
     return NULL;
 }
+
 /* The header of a frame is here: where its payload goes.  False: the connection was closed. */
 static bool lanes_begin(struct cluster *cl, struct node *n, struct link *l, struct data_connection *d, uint32_t lane,
                         const struct frame_header *header, const unsigned char *payload)
@@ -481,7 +482,7 @@ static bool lanes_begin(struct cluster *cl, struct node *n, struct link *l, stru
     d->rx_left = header->length - P2P_DATA_PREFIX;
     d->rx_at = NULL;
     d->rx_slot = LANES_NO_SLOT;
-    struct run *r = lanes_find(n, header->view, &data.name, l->peer, 0, lane, &d->rx_slot);
+    struct run *r = lanes_find(n, header->view, data.name, l->peer, n->id, lane, &d->rx_slot);
     if (r == NULL) {
         return true; /* of an older view, or stopped: to nowhere */
     }
@@ -518,7 +519,7 @@ static void lanes_credit(struct node *n, const struct link *l, struct data_conne
     if (!get_credit(&reader, &credit)) {
         return;
     }
-    struct run *r = lanes_find(n, header->view, &credit.name, 0, l->peer, lane, &slot);
+    struct run *r = lanes_find(n, header->view, credit.name, n->id, l->peer, lane, &slot);
     uint32_t rank = r == NULL ? LANES_NO_SLOT : lanes_rank(r, l->peer);
     if (rank != LANES_NO_SLOT && lanes_bind(r, rank, l)) {
         exec_edge_note(&d->edge.granted, r->launch[rank]);
@@ -550,8 +551,7 @@ static void lanes_payload(struct cluster *cl, struct node *n, struct data_connec
     d->rx_frame = false;
     if (d->rx_slot != LANES_NO_SLOT) {
         uint32_t slot = d->rx_slot;
-        exec_step(&n->run[slot].exec[lane], &(struct exec_event){.kind = EXEC_ARRIVED, .rank = d->rx_rank},
-                  &(struct exec_out){0});
+        exec_step(&n->run[slot].exec[lane], &(struct exec_event){.kind = EXEC_ARRIVED, .rank = d->rx_rank}, &(struct exec_out){0});
         lanes_look(cl, n, slot);
     }
 }

@@ -84,17 +84,17 @@ TEST(worlds_are_created_used_and_left_in_one_process_and_nothing_grows)
         return;
     }
     for (int round = 0; round < rounds; round++) {
-        processes_do(&all, processes_set(MEMBERS), round_of_all, NULL, 0, round == 1 ? first : last);
+        processes_do(&all, processes_set(MEMBERS), round_of_all, NULL, 0, round == 2 ? first : last); /* by then it has what it keeps */
     }
     for (int i = 0; i < MEMBERS; i++) {
-        printf("# process %d: %ld descriptors, %ld threads, %ld bytes resident, %ld allocated after 2 rounds of %d worlds; %ld, %ld, %ld, "
+        printf("# process %d: %ld descriptors, %ld threads, %ld bytes resident, %ld allocated after 3 rounds of %d worlds; %ld, %ld, %ld, "
                "%ld after %d\n", i, (long)first[i].value[0], (long)first[i].value[1], (long)first[i].value[2], (long)first[i].value[3],
                WORLDS, (long)last[i].value[0], (long)last[i].value[1], (long)last[i].value[2], (long)last[i].value[3], rounds);
         EXPECT(last[i].value[0] <= first[i].value[0] + 8); /* a connection that is just being closed */
         EXPECT_EQ(last[i].value[1], first[i].value[1]);
         bool counted = first[i].value[3] > 0;
         EXPECT(!counted || last[i].value[2] <= 2 * first[i].value[2]); /* a heap has holes; what it holds tells more */
-        EXPECT(last[i].value[3] <= first[i].value[3] + (256 << 10));
+        EXPECT(last[i].value[3] <= first[i].value[3] + (128 << 10));
     }
     processes_stop(&all);
 }

@@ -728,10 +728,15 @@ PCCL_EXPORT pcclResult_t pcclBarrier(const pcclComm_t *communicator, pcclAsyncOp
  * When one of the two is lost, the other gets RankConnectionLost; a sender also where the receiver had the message when it was lost.  When a
  * third member is lost, what had not ended may fail at both (RankConnectionLost): call again.  An error of a send that nobody has received
  * yet is that of the receive that would have met it.  A receive from PCCL_ANY_RANK that is matched with nothing also fails when any
- * member is lost, or when all others wait in votes (cause pcclCauseConflict).  A call to, or from, a member that has been lost fails at once (RankConnectionLost), and the sizes move.
+ * member is lost, or when all others wait in votes (cause pcclCauseConflict).  A call to, or from, a member that has been lost fails
+ * at once (RankConnectionLost), and the sizes move.
  * A call that cannot be made as it was given, for its buffer or type, fails with InvalidArgument at both.
- * InvalidUsage: two members that have no link in this view; while a vote is under way; or too far ahead of a peer that has not come to 64
- * messages that were given up.  TooFewPeers: a receive from PCCL_ANY_RANK of one who is alone.
+ *
+ * Messages are not passed on by a third member, as collectives may be.  If two have no link in this view, a call of one of them to or from
+ * the other fails at once, alone and before it has met any call of the other (InvalidUsage, naming that peer): let them reach each other, or
+ * pass the message on in the program.  Both see the same view, so the other's call fails too, unless a view with that link has come by
+ * then: an update settles that.  PCCL_ANY_RANK goes on waiting for those who have a link.
+ * InvalidUsage also: while a vote is under way; or too far ahead of a peer that has not come to 64 messages that were given up.  TooFewPeers: a receive from PCCL_ANY_RANK of one who is alone.
  *
  * `async_op_out`: as for collectives.  A deadline or a cancel ends both calls; a receive that is matched with nothing yet is given up alone.
  * pcclUpdateTopology forgets messages that have failed and were not received. */

@@ -90,6 +90,20 @@ TEST(source_of_a_message_counts_as_ranks_did_for_its_call)
     bench_free(b);
 }
 
+TEST(message_given_up_before_its_receive_ends_that_receive) /* it would take the next message for this one (B13) */
+{
+    struct bench *b = bench_new();
+    float x = 0;
+    message_from(b, 1, 1, 5);
+    refusal_from(b, 1, &(struct msg_refuse){.name = {.space = SPACE_PAIR, .tag = TAG, .from = peer_id(1), .to = self},
+                                            .origin = peer_id(1), .cause = CAUSE_CANCEL, .culprit = peer_id(1)});
+    EXPECT(sent(b, FRAME_REFUSE)); /* the receiver's word, without its program (B4) */
+    receive(b, 0, SESSION_ANY, &x);
+    EXPECT(b->returned && collect(b, 0) == RESULT_LOST);
+    EXPECT(b->outcome.cause == CAUSE_CANCEL && b->outcome.culprit == peer_id(1) && b->outcome.source == 1 && x == 0);
+    bench_free(b);
+}
+
 /* ---- against votes ------------------------------------------------------------------------------------------------ */
 
 static struct peer_wait told(struct bench *b)

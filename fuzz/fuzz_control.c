@@ -170,6 +170,18 @@ static bool echo_status_page(struct reader *r, struct writer *w)
     return reader_done(r);
 }
 
+static bool echo_expect(struct reader *r, struct writer *w)
+{
+    struct msg_expect m;
+    memset(&m, 0, sizeof m);
+    if (!get_expect(r, &m)) {
+        return false;
+    }
+    put_expect(w, &m);
+    echo_ids(r, w, m.callers);
+    return reader_done(r);
+}
+
 typedef bool (*echo)(struct reader *r, struct writer *w);
 
 static const echo echoes[] = {
@@ -181,6 +193,7 @@ static const echo echoes[] = {
     [FRAME_ADMIT] = echo_admit,       [FRAME_LINKED] = echo_linked,     [FRAME_FENCE] = echo_fence,
     [FRAME_ELECTED] = echo_elected,   [FRAME_STAGED] = echo_staged,     [FRAME_PROBE] = echo_probe,
     [FRAME_MEASURED] = echo_measured, [FRAME_VIEW_PART] = echo_view_part,
+    [FRAME_EXPECT] = echo_expect,
 };
 
 static bool has_text(uint8_t type)

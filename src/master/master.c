@@ -197,6 +197,7 @@ static void master_run(struct master *m, const struct master_event *e)
         pause_noticed(m);
     }
     master_event_take(m, e);
+    derived_settle(m);
     m->deadline = master_deadline(m);
     PCCL_ASSERT(!m->common.out->overflow);
     master_check(m);

@@ -34,18 +34,35 @@ static bool conns_growth(const struct master *m, uint32_t conn, struct master_wa
     return true;
 }
 
+/* A formation of several worlds, whose first call this is. */
+static bool siblings_growth(const struct master *m, const struct msg_expect *x, struct master_want *out)
+{
+    if (m->spare_callers >= x->callers || !derived_new(m, x)) {
+        return false;
+    }
+    *out = (struct master_want){.world = WANT_SIBLINGS, .size.entries = x->callers, .bytes = siblings_bytes(x->callers)};
+    return true;
+}
+
 /* A newcomer's: into a world that is there, or the one that would begin. */
 static bool register_growth(const struct master *m, const struct master_event *e, struct master_want *out)
 {
     struct msg_claim c;
     struct reader r;
     reader_init(&r, e->payload, e->header->length);
-    bool claims = e->header->type == FRAME_CLAIM && get_claim(&r, &c) && c.reg.claim.size <= m->common.config.max_members;
+    struct msg_expect x;
+    bool derives = e->header->type == FRAME_EXPECT && get_expect(&r, &x);
+    c = derives ? x.claim : c;
+    bool claims = derives || (e->header->type == FRAME_CLAIM && get_claim(&r, &c));
+    claims = claims && c.reg.claim.size <= m->common.config.max_members;
     bool joins = e->header->type == FRAME_REGISTER && get_register(&r, &c.reg) && c.reg.id == 0;
     bool enters = joins && c.reg.claim.join != 0; /* no world is made for it */
     joins = joins && (c.reg.claim.size == 0 || enters);
     if ((!claims && !joins) || common_full(&m->common) || (claims && registry_claimed(m, &c.reg) != NULL)) {
         return false;
+    }
+    if (derives && siblings_growth(m, &x, out)) {
+        return true;
     }
     uint32_t names = claims && c.reg.claim.once != 0 ? used_wanted(&m->used, m->onces + 1) : m->used.room;
     if (names > m->used.room) {
@@ -141,6 +158,12 @@ void *master_grow(struct master *m, const struct master_want *want, void *memory
     if (want->world == WANT_USED) {
         return used_move(&m->used, want->size.entries, memory);
     }
+    if (want->world == WANT_SIBLINGS) {
+        void *old = m->spare_siblings;
+        m->spare_siblings = memory;
+        m->spare_callers = want->size.entries;
+        return old;
+    }
     struct world **at = want->world == WANT_SPARE ? &m->spare : &m->places[want->world].world;
     void *old = NULL;
     if (*at == NULL) {
@@ -169,8 +192,18 @@ static void *strip(struct master *m, uint32_t place)
     return memory;
 }
 
+static void *reclaim_siblings(struct master *m)
+{
+    struct siblings *s = m->forgotten;
+    m->forgotten = s != NULL ? s->next : NULL;
+    return s;
+}
+
 void *master_reclaim(struct master *m)
 {
+    if (m->forgotten != NULL) {
+        return reclaim_siblings(m);
+    }
     if (m->ended == 0) {
         return NULL;
     }
@@ -180,9 +213,24 @@ void *master_reclaim(struct master *m)
     return memory;
 }
 
+/* Those of worlds that are forming, or remembered; their worlds go next. */
+static void *release_siblings(struct master *m)
+{
+    void *memory = m->spare_siblings;
+    m->spare_siblings = NULL;
+    for (uint32_t i = 0; memory == NULL && i < m->place_count; i++) {
+        struct world *w = m->places[i].world;
+        memory = w != NULL ? world_drop_siblings(w) : NULL;
+    }
+    return memory != NULL ? memory : reclaim_siblings(m);
+}
+
 void *master_release(struct master *m)
 {
-    void *memory;
+    void *memory = release_siblings(m);
+    if (memory != NULL) {
+        return memory;
+    }
     if (m->place_count > 0) {
         return strip(m, m->place_count - 1);
     }

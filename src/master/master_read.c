@@ -36,7 +36,7 @@ void master_trace_text(const struct master *m, const struct action *a, char *out
 const char *master_world_name(const struct master *m, uint32_t slot)
 {
     const struct world *w = registry_at(m, slot);
-    return w != NULL ? world_name(w) : "";
+    return w != NULL ? world_name_shown(world_name(w)) : "";
 }
 
 uint32_t master_world_count(const struct master *m)

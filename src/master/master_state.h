@@ -8,6 +8,7 @@
 #include "core/heap.h"
 #include "master/master.h"
 #include "master/used_names.h"
+#include "world/siblings.h"
 #include "world/world.h"
 
 enum {
@@ -49,6 +50,9 @@ struct master {
     uint32_t most_members, most_groups; /* places of the largest world that there has been */
     struct used_names used; /* names that nobody creates a world under any more */
     uint32_t onces;         /* worlds that are forming and will use their name, after the last step */
+    void *spare_siblings;  /* for the next formation of several worlds, of so many callers; null: none */
+    uint32_t spare_callers;
+    struct siblings *forgotten; /* memory to be reclaimed, by `next` */
     struct world *spare;   /* has room for the first of a new world; null: none */
 };
 
@@ -87,6 +91,20 @@ void stranger_opened(struct master *m, const struct master_event *e);
 void stranger_frame(struct master *m, const struct master_event *e);
 void stranger_foreign(struct master *m, uint32_t conn, uint64_t version);
 void stranger_tick(struct master *m);
+
+/* ---- claims.c: which world a call that creates one is for ---- */
+/* The incarnation that is forming, begun if none is; null: the connection has been refused. */
+struct world *claims_world(struct master *m, uint32_t conn, const struct msg_register *reg);
+/* It answers the WELCOME of its connection; earlier connections of the call are closed unread (W3). */
+bool claims_answers(struct master *m, uint32_t conn, const struct msg_claim *c);
+bool claims_of_now(const struct master *m, const struct msg_claim *c); /* this master has counted it from the beginning (W8) */
+void claims_take(struct master *m, const struct master_event *e, struct reader *r);
+
+/* ---- derived.c: several worlds that are one formation (W10, W11) ---- */
+void derived_take(struct master *m, const struct master_event *e, struct reader *r); /* EXPECT */
+/* Whether a formation has to be made for this call. */
+bool derived_new(const struct master *m, const struct msg_expect *x);
+void derived_settle(struct master *m); /* behind each event: decides, gives up, forgets */
 
 /* ---- own_pause.c: M7 ---- */
 void pause_noticed(struct master *m);              /* it was the master that stood still */

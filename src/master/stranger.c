@@ -91,83 +91,11 @@ static struct world *world_wanted(struct master *m, uint32_t conn, uint64_t run,
 
 /* ---- worlds of a given size ---- */
 
-/* The incarnation that a claim is for; null: it has been refused. */
-static struct world *world_created(struct master *m, uint32_t conn, const struct msg_claim *c)
-{
-    const struct master_config *cfg = &m->common.config;
-    struct world *w = registry_claimed(m, &c->reg);
-    char text[BOUNDS_TEXT];
-    bool of_now = c->run == cfg->run && c->epoch == cfg->epoch;
-    if (w != NULL && (of_now || world_knows(w, &c->reg.claim))) {
-        return w; /* W4: before anything else */
-    }
-    if (!of_now) { /* W8: the others may have begun */
-        refuse(m, conn, CAUSE_KICK_STALE, "the master has begun anew since this peer asked for the world");
-        return NULL;
-    }
-    if (registry_used(m, c->reg.world) && !(MUTANT(ONCE_FIRST) && c->reg.claim.rank > 0)) { /* W12 */
-        refuse(m, conn, CAUSE_KICK_USED, "a world was created under that name to be the only one");
-        return NULL;
-    }
-    if (c->reg.world[0] == 0 || registry_named(m, c->reg.world) != NULL) {
-        refuse(m, conn, CAUSE_KICK_TAKEN, open_name);
-        return NULL;
-    }
-    if (c->reg.claim.size > cfg->max_members) {
-        snprintf(text, sizeof text, "a world of %u ranks is larger than this master takes, %u", c->reg.claim.size, cfg->max_members);
-        refuse(m, conn, CAUSE_KICK_FULL, text);
-        return NULL;
-    }
-    if (common_full(&m->common)) {
-        refuse(m, conn, CAUSE_KICK_FULL, no_place);
-        return NULL;
-    }
-    w = registry_forming(m, c->reg.world);
-    if (w == NULL && c->reg.claim.once != 0 && !used_fits(&m->used, m->onces + 1)) {
-        refuse(m, conn, CAUSE_KICK_FULL, "the master has no memory to keep that name used");
-        return NULL;
-    }
-    w = w != NULL ? w : registry_begin(m, c->reg.world, &c->reg.claim);
-    if (w == NULL) {
-        refuse(m, conn, CAUSE_KICK_FULL, no_world);
-    }
-    return w;
-}
-
 /* It decides nothing: who is at the other end of a connection shows by an answer (W3). */
 static void greet(struct master *m, uint32_t conn, uint64_t attempt)
 {
     common_welcome(&m->common, conn, m->common.config.run, 0);
     m->common.conns[conn].attempt = attempt;
-}
-
-/* W3: what is still unread in earlier connections of the call means nothing any more, nor does their end. */
-static void close_earlier(struct master *m, uint32_t conn)
-{
-    const struct conn *own = &m->common.conns[conn];
-    for (uint32_t i = own->before, next; i != SLOT_NONE; i = next) {
-        const struct conn *c = &m->common.conns[i];
-        next = c->before;
-        if (c->attempt == own->attempt && !MUTANT(STALE_CLAIM)) {
-            common_close(&m->common, i);
-        }
-    }
-}
-
-static void claim(struct master *m, const struct master_event *e, struct reader *r)
-{
-    struct msg_claim c;
-    uint64_t attempt = m->common.conns[e->connection].attempt;
-    if (attempt == 0 || !get_claim(r, &c) || c.reg.claim.attempt != attempt) {
-        common_close(&m->common, e->connection);
-        return;
-    }
-    close_earlier(m, e->connection);
-    struct world *w = world_created(m, e->connection, &c);
-    if (w != NULL) {
-        world_claim(w, e->connection, &c.reg);
-        registry_rest(m, w);
-    }
 }
 
 /* ---- who only asks ---- */
@@ -202,7 +130,11 @@ void stranger_frame(struct master *m, const struct master_event *e)
     const struct frame_header *h = e->header;
     reader_init(&r, e->payload, h->length);
     if (h->type == FRAME_CLAIM) {
-        claim(m, e, &r);
+        claims_take(m, e, &r);
+        return;
+    }
+    if (h->type == FRAME_EXPECT) {
+        derived_take(m, e, &r);
         return;
     }
     struct msg_status asked;

@@ -1,7 +1,8 @@
 /* claim.c - creating a world of a given size: the claim to a rank.
  *
  * Its one idea: REGISTER says who calls, CLAIM that the connection works both ways; only then the call counts (W3).  A connection
- * that breaks is dialled again under the same attempt.
+ * that breaks is dialled again under the same attempt.  Of a world that members of another one create together, EXPECT is the claim:
+ * it names them all.
  * Invariant: the epoch that a claim names is the one in which the call was first counted (W8).
  * SPDX-License-Identifier: MIT */
 #include "session/session_state.h"
@@ -17,7 +18,18 @@ void claim_send(struct session *s, const struct msg_welcome *m, const struct msg
         s->claimed = *m;
     }
     struct msg_claim c = {.run = s->claimed.run, .epoch = s->claimed.epoch, .reg = *reg};
-    put_claim(outbox_frame(out, FRAME_CLAIM, 0, 0), &c);
+    const struct derivation *d = &s->cfg.derived;
+    if (d->callers > 0) {
+        struct msg_expect x = {.claim = c, .parent = d->parent, .member = d->member, .callers = d->callers};
+        memcpy(x.formation, d->formation, sizeof x.formation);
+        struct writer *frame = outbox_frame(out, FRAME_EXPECT, 0, 0);
+        put_expect(frame, &x);
+        for (uint32_t i = 0; i < d->callers; i++) {
+            put_u64(frame, d->ids[i]);
+        }
+    } else {
+        put_claim(outbox_frame(out, FRAME_CLAIM, 0, 0), &c);
+    }
     outbox_send(out, ACT_MASTER, 0);
 }
 

@@ -44,7 +44,7 @@ void membership_say_registered(const struct session *s, struct outbox *out)
     bool named = s->cfg.world[0] != 0;
     if (s->claiming != 0) {
         session_trace(out, TRACE_EVERYBODY, "registered as rank %u of %u of world '%s', waits for all of them", s->cfg.claim.rank,
-                      s->cfg.claim.size, s->cfg.world);
+                      s->cfg.claim.size, world_name_shown(s->cfg.world));
         return;
     }
     if (s->cfg.claim.join != 0) {

@@ -31,9 +31,18 @@ struct session; /* the arena's first object */
 
 enum { SESSION_NO_SLOT = 0xFFFFFFFFu, SESSION_ANY = 0xFFFFFFFFu };
 
+/* A world that members of another one create together: their ids there, ascending, and this peer's. */
+struct derivation {
+    uint64_t formation[2];  /* names it, alike at all of them */
+    uint64_t parent, member; /* run of the other world; this peer there */
+    uint32_t callers;       /* 0: it is no such world */
+    const uint64_t *ids;    /* borrowed as long as the session lives */
+};
+
 struct session_config {
     char world[BOUNDS_WORLD_NAME]; /* at the master; "": the default one */
     struct claim claim;         /* creates the world with this rank; size 0: joins one that has no size; the attempt is drawn */
+    struct derivation derived;  /* with a claim */
     uint32_t group;
     uint16_t lanes;             /* connections per peer this one can serve */
     uint8_t addresses;          /* candidates told to the master */

@@ -139,11 +139,31 @@ struct msg_register {
     char world[BOUNDS_WORLD_NAME]; /* whose; "": the default one */
 };
 
+/* Names that no program can choose: this byte, and a hash of 128 bits as WORLD_DERIVED_DIGITS hexadecimal digits. */
+enum { WORLD_DERIVED = 0x01, WORLD_DERIVED_DIGITS = 32 };
+static inline bool world_name_derived(const char *name)
+{
+    return name[0] == WORLD_DERIVED;
+}
+/* As people read it. */
+static inline const char *world_name_shown(const char *name)
+{
+    return world_name_derived(name) ? name + 1 : name;
+}
+
 /* CLAIM: REGISTER once more, and counts: the answer to WELCOME on the same connection (W3). */
 struct msg_claim {
     uint64_t run;       /* of the first WELCOME that this call has answered, and its epoch */
     uint32_t epoch;
     struct msg_register reg;
+};
+/* EXPECT: CLAIM of a derived world, one that members of another world create together (W10): which formation, of whose members,
+ * and all of its callers.  Items: u64 ids in that world, ascending, the sender's among them. */
+struct msg_expect {
+    struct msg_claim claim; /* under a derived name */
+    uint64_t formation[2];  /* the same for all of its worlds */
+    uint64_t parent, member; /* run of the world that the callers are members of; the sender's id there */
+    uint32_t callers;
 };
 /* DECLINE: this peer cannot go on with the world that it creates; it waits for the master's word (W5). */
 struct msg_decline {
@@ -397,6 +417,8 @@ void put_register(struct writer *w, const struct msg_register *m);
 bool get_register(struct reader *r, struct msg_register *m);
 void put_claim(struct writer *w, const struct msg_claim *m);
 bool get_claim(struct reader *r, struct msg_claim *m);
+void put_expect(struct writer *w, const struct msg_expect *m);
+bool get_expect(struct reader *r, struct msg_expect *m);
 void put_decline(struct writer *w, const struct msg_decline *m);
 bool get_decline(struct reader *r, struct msg_decline *m);
 void put_status(struct writer *w, const struct msg_status *m);

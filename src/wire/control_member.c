@@ -21,8 +21,10 @@ void get_world_name(struct reader *r, char name[BOUNDS_WORLD_NAME])
     uint8_t size = parts_get_u8(r, 0, BOUNDS_WORLD_NAME - 1);
     const unsigned char *at = get_bytes(r, size);
     memset(name, 0, BOUNDS_WORLD_NAME);
+    bool derived = at != NULL && size == 1 + WORLD_DERIVED_DIGITS && at[0] == WORLD_DERIVED;
     for (uint8_t i = 0; at != NULL && i < size; i++) {
-        r->bad = r->bad || at[i] < 0x20 || at[i] == 0x7F;
+        bool digit = (at[i] >= '0' && at[i] <= '9') || (at[i] >= 'a' && at[i] <= 'f');
+        r->bad = r->bad || (derived ? i > 0 && !digit : at[i] < 0x20 || at[i] == 0x7F);
         name[i] = r->bad ? '\0' : (char)at[i];
     }
 }
@@ -73,7 +75,7 @@ void put_register(struct writer *w, const struct msg_register *m)
     put_world_name(w, m->world);
 }
 
-bool get_register(struct reader *r, struct msg_register *m)
+static bool get_register_part(struct reader *r, struct msg_register *m)
 {
     m->run = get_u64(r);
     m->id = get_u64(r);
@@ -90,7 +92,14 @@ bool get_register(struct reader *r, struct msg_register *m)
     get_claim_part(r, &m->claim);
     r->bad = r->bad || (m->claim.join != 0 && m->group != 0);
     get_world_name(r, m->world);
-    return reader_done(r);
+    bool creates = m->claim.size > 0 && m->claim.join == 0; /* nobody comes to a derived world by its name alone */
+    r->bad = r->bad || (world_name_derived(m->world) && m->id == 0 && !creates);
+    return !r->bad;
+}
+
+bool get_register(struct reader *r, struct msg_register *m)
+{
+    return get_register_part(r, m) && reader_done(r);
 }
 
 void put_claim(struct writer *w, const struct msg_claim *m)
@@ -100,12 +109,48 @@ void put_claim(struct writer *w, const struct msg_claim *m)
     put_register(w, &m->reg);
 }
 
-bool get_claim(struct reader *r, struct msg_claim *m)
+static bool get_claim_of(struct reader *r, struct msg_claim *m, bool derived)
 {
     m->run = get_u64(r);
     m->epoch = get_u32(r);
-    return get_register(r, &m->reg) && m->reg.id == 0 && m->reg.group == 0 && m->reg.claim.size > 0 &&
-           m->reg.claim.join == 0;
+    return get_register_part(r, &m->reg) && m->reg.id == 0 && m->reg.group == 0 && m->reg.claim.size > 0 &&
+           m->reg.claim.join == 0 && world_name_derived(m->reg.world) == derived;
+}
+
+bool get_claim(struct reader *r, struct msg_claim *m)
+{
+    return get_claim_of(r, m, false) && reader_done(r);
+}
+
+void put_expect(struct writer *w, const struct msg_expect *m)
+{
+    put_claim(w, &m->claim);
+    put_u64(w, m->formation[0]);
+    put_u64(w, m->formation[1]);
+    put_u64(w, m->parent);
+    put_u64(w, m->member);
+    put_u32(w, m->callers);
+}
+
+/* The items are looked at ahead of their being got. */
+bool get_expect(struct reader *r, struct msg_expect *m)
+{
+    bool good = get_claim_of(r, &m->claim, true), sender = false;
+    m->formation[0] = get_u64(r);
+    m->formation[1] = get_u64(r);
+    m->parent = get_u64(r);
+    m->member = get_u64(r);
+    m->callers = get_count(r, PARTS_ID_BYTES, PARTS_MEMBERS);
+    struct reader ahead = *r;
+    uint64_t last = 0;
+    for (uint32_t i = 0; i < m->callers; i++) {
+        uint64_t id = get_u64(&ahead);
+        good = good && id > last;
+        sender = sender || id == m->member;
+        last = id;
+    }
+    bool fits = m->claim.reg.claim.size <= m->callers && m->claim.reg.claim.once == 0;
+    return good && sender && fits && m->parent != 0 && reader_done(&ahead);
 }
 
 void put_decline(struct writer *w, const struct msg_decline *m)

@@ -33,6 +33,7 @@ static const struct frame_row frame_rows[] = {
     [FRAME_CLAIM] = {"CLAIM", FRAME_SMALL},
     [FRAME_DECLINE] = {"DECLINE", FRAME_SMALL},
     [FRAME_STATUS] = {"STATUS", FRAME_SMALL},
+    [FRAME_EXPECT] = {"EXPECT", FRAME_IDS},
     [FRAME_HEARTBEAT] = {"HEARTBEAT", FRAME_SMALL},
     [FRAME_WELCOME] = {"WELCOME", FRAME_SMALL},
     [FRAME_FREEZE] = {"FREEZE", FRAME_IDS},

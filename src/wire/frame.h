@@ -27,6 +27,7 @@ enum frame_type {
     FRAME_CLAIM = 10,
     FRAME_DECLINE = 11,
     FRAME_STATUS = 12,
+    FRAME_EXPECT = 13,
     /* both ways */
     FRAME_HEARTBEAT = 9,
     /* master to peer */

@@ -23,13 +23,24 @@ void admit_fix_sizes(struct world *w)
     }
 }
 
-static void admit_persist(struct world *w)
+void admit_decided(struct world *w, uint64_t number)
 {
     admit_fix_sizes(w);
     keys_take(w);
     w->admit.deadline = NEVER;
     world_move(w, PHASE_ADMIT, &w->admit.phase, ADMIT_PERSISTING, 0, w->admit.attempt, "views decided");
-    w->admit.persist = view_persist(w, NULL); /* M4 */
+    w->admit.persist = number;
+}
+
+static void admit_persist(struct world *w)
+{
+    admit_decided(w, view_persist(w, NULL)); /* M4 */
+}
+
+void world_decide(struct world *w, struct writer *to, uint64_t number, uint32_t left)
+{
+    view_put_batch(w, NULL, to, number, left);
+    admit_decided(w, number);
 }
 
 /* The next view of a group whose members are linked already; false if nobody knows whether all of them are, or are relayed. */
@@ -154,6 +165,11 @@ static void admit_close(struct world *w)
             view_finish(w, &w->groups[i], true);
         }
     }
+    if (siblings_wait(w)) {
+        w->admit.deadline = NEVER;
+        world_move(w, PHASE_ADMIT, &w->admit.phase, ADMIT_READY, 0, w->admit.attempt, "linked, as its siblings have to be");
+        return;
+    }
     admit_persist(w);
 }
 
@@ -190,6 +206,13 @@ void admit_settle(struct world *w)
             admit_close(w);
         }
         break;
+    case ADMIT_READY:
+        if (w->admit.again) {
+            siblings_unready(w);
+            world_move(w, PHASE_ADMIT, &w->admit.phase, ADMIT_LINKING, 0, w->admit.attempt, "a member has let go of its links");
+            admit_attempt(w);
+        }
+        break;
     case ADMIT_PERSISTING:
     case ADMIT_PHASES:
         break;
@@ -217,9 +240,11 @@ void admit_publish(struct world *w, enum vote_kind kind)
 void admit_persisted(struct world *w, uint64_t number)
 {
     if (w->admit.phase == ADMIT_PERSISTING && w->admit.persist == number) {
+        siblings_durable(w);
         admit_stop(w, "published");
         formation_formed(w);
         admit_publish(w, VOTE_UPDATE);
+        siblings_leave(w);
     }
 }
 

@@ -11,6 +11,8 @@
 #include "core/check.h"
 #include "world/orders.h"
 
+struct siblings;
+
 #define SLOT_NONE UINT32_MAX
 #define NEVER INT64_MAX
 
@@ -36,6 +38,7 @@ struct common {
     uint64_t used_recorded;  /* names for one world only, so far */
     uint32_t registered;     /* connections with CONN_MEMBER */
     uint32_t stranger_first, stranger_last; /* connections with CONN_OPEN; SLOT_NONE */
+    struct siblings *touched; /* borrowed: formations that the master looks at behind this event */
     struct conn *conns;      /* borrowed, as all here: of conn_room entries, which grow with the highest one used */
     uint32_t conn_room;
     uint64_t *scratch_cost;  /* a matrix over one group */

@@ -129,6 +129,9 @@ void formation_fail(struct world *w, enum cause cause, uint64_t culprit, const c
     f->cause = (uint8_t)cause;
     f->culprit = culprit;
     w->changed = true;
+    if (f->siblings != NULL) { /* W10 */
+        siblings_fail(w->common, f->siblings, cause, culprit, f->text);
+    }
 }
 
 bool formation_loses(struct world *w, struct member *mb, enum cause cause, const char *text)
@@ -166,6 +169,12 @@ void formation_tick(struct world *w)
         return;
     }
     w->form.deadline = NEVER;
+    if (w->form.siblings != NULL) {
+        char text[BOUNDS_TEXT];
+        siblings_missing_text(w->form.siblings, text, sizeof text);
+        formation_fail(w, CAUSE_DEADLINE, 0, "%s", text);
+        return;
+    }
     formation_seats(w, &seats);
     ranks_text(&seats, missing, sizeof missing);
     formation_fail(w, CAUSE_DEADLINE, 0,

@@ -180,7 +180,7 @@ void member_reclaim(struct world *w, struct member *mb, uint32_t conn)
 {
     take_over(w, mb, conn);
     if (mb->phase == MEMBER_PENDING) {
-        w->admit.again = w->admit.phase == ADMIT_LINKING; /* it has let go of its links */
+        w->admit.again = w->admit.phase == ADMIT_LINKING || w->admit.phase == ADMIT_READY; /* it has let go of its links */
         w->changed = true;
     } else if (mb->known_view != 0) {
         member_exclude(w, mb, CAUSE_KICK_PROTOCOL, "claims a rank that it has been told is its own");

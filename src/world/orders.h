@@ -69,9 +69,11 @@ enum master_action {
 };
 
 /* A table that is too small for the next event: so many bytes are wanted, aligned to 64. */
-enum { WANT_SPARE = UINT32_MAX, WANT_PLACES = UINT32_MAX - 1, WANT_CONNS = UINT32_MAX - 2, WANT_USED = UINT32_MAX - 3 };
+enum { WANT_SPARE = UINT32_MAX, WANT_PLACES = UINT32_MAX - 1, WANT_CONNS = UINT32_MAX - 2, WANT_USED = UINT32_MAX - 3,
+       WANT_SIBLINGS = UINT32_MAX - 4 };
 struct master_want {
-    uint32_t world;   /* slot; WANT_SPARE: of the world that is made next; else of the master itself: worlds, connections, used names */
+    uint32_t world;   /* slot; WANT_SPARE: of the world that is made next; else of the master itself: worlds, connections, used names,
+                       a formation of several worlds */
     uint32_t table;   /* 0: the world's own; else of its group table - 1 */
     union {
         struct world_size {

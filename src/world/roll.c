@@ -171,6 +171,7 @@ void roll_move(struct world *w, struct member *mb, enum member_phase to, uint64_
         forget_id(w, mb->id);
         bitset_add(w->free_set, slot_of(w, mb));
     }
+    w->losses += to == MEMBER_GONE;
     world_move(w, PHASE_MEMBER, &mb->phase, to, mb->id, view, why);
     roll_in(w, mb);
     roll_due(w, mb);

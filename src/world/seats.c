@@ -25,7 +25,8 @@ static void put_word(struct world *w)
 /* Whoever has claimed may have to ask again; a rank that has not come, comes some day. */
 static void keep(struct world *w)
 {
-    bool awaited = false;
+    const struct siblings *s = w->form.siblings;
+    bool awaited = s != NULL && s->came < s->callers;
     for (uint32_t i = 0; i < w->form.size; i++) {
         awaited = awaited || w->form.seats[i].attempt == 0;
     }
@@ -76,6 +77,7 @@ static void give_up(struct world *w)
 
 void seats_settle(struct world *w)
 {
+    siblings_settle(w);
     if (w->form.phase == FORM_FORMING && w->form.cause != CAUSE_NONE) {
         give_up(w);
     }

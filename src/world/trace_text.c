@@ -23,7 +23,7 @@ static void of_world(const struct world *w, char out[BOUNDS_WORLD_NAME + 16])
 {
     out[0] = 0;
     if (w->name[0] != 0) {
-        snprintf(out, BOUNDS_WORLD_NAME + 16, " of world '%s'", w->name);
+        snprintf(out, BOUNDS_WORLD_NAME + 16, " of world '%s'", world_name_shown(w->name));
     }
 }
 
@@ -33,7 +33,7 @@ static void the_world(const struct world *w, char out[BOUNDS_WORLD_NAME + 16])
     if (w->name[0] == 0) {
         snprintf(out, BOUNDS_WORLD_NAME + 16, "the default world");
     } else {
-        snprintf(out, BOUNDS_WORLD_NAME + 16, "world '%s'", w->name);
+        snprintf(out, BOUNDS_WORLD_NAME + 16, "world '%s'", world_name_shown(w->name));
     }
 }
 

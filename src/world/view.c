@@ -170,24 +170,29 @@ static void put_used(struct world *w, struct writer *to, uint64_t number, uint32
     record_end(to, record_begin(to, &head));
 }
 
+void view_put_batch(struct world *w, struct group *only, struct writer *to, uint64_t number, uint32_t behind)
+{
+    uint32_t left = behind + (only != NULL);
+    for (uint32_t i = 0; i < w->group_room; i++) {
+        left += only == NULL && w->groups[i].in_batch;
+    }
+    if (world_once(w)) {
+        put_used(w, to, number, left);
+    }
+    for (uint32_t i = 0; i < w->group_room; i++) {
+        struct group *g = &w->groups[i];
+        if (g == only || (only == NULL && g->in_batch)) {
+            put_record(w, g, to, number, --left);
+        }
+    }
+}
+
 uint64_t view_persist(struct world *w, struct group *only)
 {
     struct outbox *o = w->common->out;
     writer_init(&o->writer, o->bytes + o->used, o->bytes_capacity - o->used);
     uint64_t number = common_number(&w->common->next_persist, w->slot);
-    uint32_t left = 0;
-    for (uint32_t i = 0; i < w->group_room; i++) {
-        left += only == NULL && w->groups[i].in_batch;
-    }
-    if (world_once(w)) {
-        put_used(w, &o->writer, number, left);
-    }
-    for (uint32_t i = 0; i < w->group_room; i++) {
-        struct group *g = &w->groups[i];
-        if (g == only || (only == NULL && g->in_batch)) {
-            put_record(w, g, &o->writer, number, only != NULL ? 0 : --left);
-        }
-    }
+    view_put_batch(w, only, &o->writer, number, 0);
     record_persist(o, number);
     return number;
 }

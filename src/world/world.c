@@ -192,6 +192,9 @@ void world_tick(struct world *w)
     admit_tick(w);
     optimise_tick(w);
     formation_tick(w);
+    if (world_called(w)) { /* if it is not that they have failed */
+        admit_persisted(w, w->admit.persist);
+    }
 }
 
 /* What was on its way to a view has come to nothing. */
@@ -231,6 +234,7 @@ void world_settle(struct world *w)
         }
         optimise_settle(w);
     } while (w->changed);
+    siblings_look(w);
     member_sweep(w);
 }
 
@@ -247,6 +251,8 @@ void world_end(struct world *w)
     writer_init(&o->writer, o->bytes + o->used, o->bytes_capacity - o->used);
     record_end(&o->writer, record_begin(&o->writer, &head));
     record_persist(o, head.number);
+    siblings_leave(w);
+    siblings_orphan(w);
     world_tell(w, "ended: nobody is left");
 }
 

@@ -35,6 +35,7 @@ int64_t world_deadline(const struct world *w)
     due = sooner(due, view_deadline(w));
     due = sooner(due, election_deadline(w));
     due = sooner(due, formation_deadline(w));
+    due = world_called(w) ? sooner(due, w->common->now) : due;
     return sooner(due, suspect_deadline(w));
 }
 

@@ -15,6 +15,7 @@
 #include "topology/bandwidth.h"
 #include "topology/probe_rounds.h"
 #include "world/common.h"
+#include "world/siblings.h"
 #include "world/world.h"
 
 enum {
@@ -27,7 +28,7 @@ enum {
 /* Phases; the tables of allowed edges are in moves.c and print the diagrams of docs/PROTOCOL.md. */
 enum member_phase { MEMBER_FREE, MEMBER_PENDING, MEMBER_ACCEPTED, MEMBER_GONE, MEMBER_PHASES };
 enum group_phase { GROUP_FREE, GROUP_NORMAL, GROUP_FREEZING, GROUP_LINKING, GROUP_PERSISTING, GROUP_PHASES };
-enum admit_phase { ADMIT_IDLE, ADMIT_LINKING, ADMIT_PERSISTING, ADMIT_PHASES };
+enum admit_phase { ADMIT_IDLE, ADMIT_LINKING, ADMIT_READY, ADMIT_PERSISTING, ADMIT_PHASES };
 enum sync_phase { SYNC_IDLE, SYNC_STAGING, SYNC_PERSISTING, SYNC_DURABLE, SYNC_PHASES };
 enum formation_phase { FORM_ELASTIC, FORM_FORMING, FORM_FORMED, FORM_OVER, FORM_GIVEN_UP, FORM_PHASES };
 enum optimise_phase { OPTIMISE_IDLE, OPTIMISE_PROBING, OPTIMISE_SOLVING, OPTIMISE_PERSISTING, OPTIMISE_PHASES };
@@ -242,6 +243,7 @@ struct formation {
     int64_t given_up;   /* when */
     uint64_t revoked;   /* by whom the world was, in any phase; `text` says so; 0: nobody */
     bool unheard;       /* FORMED, OVER: somebody has gone who may not have heard of its first view */
+    struct siblings *siblings; /* borrowed: until its first view is on record, or it is forgotten; null: it begins by itself */
     struct seat *seats; /* in the world's table, as what follows */
     uint8_t *claimed;   /* seats that a call has claimed, a bit each, as HEARTBEAT tells it */
 };
@@ -271,6 +273,8 @@ struct world {
     struct optimise optimise;
     struct bandwidth bandwidth;
     struct formation form;
+    struct siblings *derived; /* borrowed: what its members create */
+    uint64_t losses, losses_seen; /* members that have gone; when `derived` was looked at last */
 };
 
 /* moves.c */
@@ -388,6 +392,15 @@ void keys_take(struct world *w);   /* ... whose admission is decided */
 /* seats.c */
 void seats_settle(struct world *w); /* gives up what has failed */
 
+/* siblings.c */
+bool siblings_wait(struct world *w);     /* it is linked, and its siblings may not be; false: it begins by itself */
+void siblings_unready(struct world *w);  /* ... and has to be linked anew */
+void siblings_durable(struct world *w);  /* the record is: that of all */
+void siblings_settle(struct world *w);   /* what has failed in one of them fails here */
+void siblings_leave(struct world *w);    /* it has begun, or is forgotten */
+void siblings_look(struct world *w);     /* at what its own members create, when some have gone */
+void siblings_orphan(struct world *w);   /* ... when it ends */
+
 /* suspect.c */
 void suspect_report(struct world *w, struct member *from, const struct msg_suspect *s);
 void suspect_blocked(struct world *w, struct member *from, const struct peer_wait *wait);
@@ -425,6 +438,8 @@ void view_finish(struct world *w, struct group *g, bool joining);
 void view_empty(struct world *w, struct group *g);
 /* One MASTER_PERSIST with the next views of all groups (only: this one) that are marked in_batch. */
 uint64_t view_persist(struct world *w, struct group *only);
+/* The same in a batch that has begun, of this number: `behind` records follow. */
+void view_put_batch(struct world *w, struct group *only, struct writer *to, uint64_t number, uint32_t behind);
 
 /* breaks.c */
 struct edge_break *breaks_find(const struct world *w, const struct group *g, uint64_t x, uint64_t y); /* null: there is none */
@@ -480,6 +495,7 @@ void admit_stop(struct world *w, const char *why); /* nothing of it is under way
 void admit_settle(struct world *w);
 void admit_linked(struct world *w, struct member *mb, uint64_t view, struct reader *r);
 void admit_persisted(struct world *w, uint64_t number);
+void admit_decided(struct world *w, uint64_t number); /* the record of this number is made of what stands ready */
 void admit_tick(struct world *w);
 /* Fixes the sizes that the answers of this decision carry. */
 void admit_fix_sizes(struct world *w);

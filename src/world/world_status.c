@@ -129,7 +129,7 @@ void world_tell_status(struct world *w, struct world_status *out)
     bool ended = w->form.revoked != 0;
     *out = (struct world_status){.run = w->run, .phase = ended ? STATUS_OVER : shown[w->form.phase], .size = (uint16_t)w->form.size,
                                  .loss = w->form.loss, .once = w->form.once};
-    memcpy(out->name, w->name, sizeof out->name);
+    snprintf(out->name, sizeof out->name, "%s", world_name_shown(w->name));
     out->members = member_count(w, NULL, MEMBER_ACCEPTED);
     out->pending = member_count(w, NULL, MEMBER_PENDING);
     for (uint32_t i = 0; i < w->group_room; i++) {

@@ -21,7 +21,7 @@ static void master_config_fill(const struct cluster *cl, struct master_config *c
         .epoch = cl->master.life,
         .max_connections = MASTER_CONNECTIONS,
         .max_registered = MASTER_CONNECTIONS,
-        .max_worlds = CLUSTER_WORLDS,
+        .max_worlds = split_world(o, SPLIT_WORLD) ? 4 * CLUSTER_WORLDS : CLUSTER_WORLDS,
         .max_used_names = 65536,
         .max_members = o->max_members,
         .max_groups = CLUSTER_LABELS,

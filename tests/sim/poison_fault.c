@@ -118,6 +118,11 @@ void poison_renew(struct cluster *cl, struct node *n)
         }
     }
     n->poisoned = false;
+    node_renew(n);
+}
+
+void node_renew(struct node *n)
+{
     n->config.seed++;
     for (uint32_t i = 0; i < SESSION_TABLES; i++) {
         free(n->table[i]);

@@ -574,7 +574,7 @@ void program_event(struct cluster *cl, struct node *n, const struct event *e)
         return;
     }
     if (n->config.claim.size > 0) {
-        form_event(cl, n);
+        (split_world(&cl->opt, n->group / CLUSTER_LABELS) ? split_event : form_event)(cl, n);
         return;
     }
     if (p->leave && p->phase > PROGRAM_CONNECTING && p->phase < PROGRAM_LEAVING) {

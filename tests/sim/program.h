@@ -54,6 +54,7 @@ struct program {
     int64_t not_before;        /* a late program */
     int64_t cancel_ns;         /* wishes for the next launch */
     uint32_t want_cancel, want_deadline;
+    uint64_t callers[CLUSTER_NODES]; /* of its last split */
     bool want_mismatch, want_no_memory, want_drift, want_stale;
     /* the open vote */
     uint8_t vote;              /* enum vote_kind asked for, 0 none */
@@ -130,6 +131,11 @@ bool program_vote(struct cluster *cl, struct node *n, uint8_t kind, struct sessi
 
 /* program_form.c */
 void form_event(struct cluster *cl, struct node *n);
+/* A call that creates a world has ended: as the others of the same formation; 0: the run tells which. */
+void form_outcome(struct cluster *cl, const struct node *n, const struct session_outcome *o, uint64_t formation);
+
+/* program_split.c */
+void split_event(struct cluster *cl, struct node *n);
 
 /* program_bulk.c */
 void program_bulk_begin(struct cluster *cl, struct node *n);

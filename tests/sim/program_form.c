@@ -32,6 +32,10 @@ void form_config(const struct cluster *cl, const struct node *n, struct session_
     if (!form_world(o, world)) {
         return;
     }
+    if (split_world(o, world)) {
+        config->claim.size = 1; /* told when it calls */
+        return;
+    }
     for (uint32_t i = 0; i < o->peers; i++) {
         size += i % o->worlds == world;
     }
@@ -127,7 +131,7 @@ static void check_once(struct cluster *cl, const struct node *n, uint8_t cause, 
 }
 
 /* W5, W6: one outcome for all calls that a formation has counted; who was refused, or lost the master, says nothing. */
-static void check_outcome(struct cluster *cl, const struct node *n, const struct session_outcome *o)
+void form_outcome(struct cluster *cl, const struct node *n, const struct session_outcome *o, uint64_t formation)
 {
     struct session_info info;
     session_info(n->session, &info);
@@ -136,7 +140,7 @@ static void check_outcome(struct cluster *cl, const struct node *n, const struct
     if (!begun && o->result != RESULT_GIVEN_UP) {
         return;
     }
-    struct formation_record *f = record_of(cl, info.run);
+    struct formation_record *f = record_of(cl, formation != 0 ? formation : info.run);
     if (f->calls++ == 0) {
         f->begun = begun;
         f->cause = o->cause;
@@ -149,7 +153,7 @@ static void check_outcome(struct cluster *cl, const struct node *n, const struct
                      f->begun ? "began" : "was given up", f->cause, (unsigned long long)f->culprit);
     }
     if (begun) {
-        check_begun(cl, n, &info, f);
+        check_begun(cl, n, &info, record_of(cl, info.run));
     }
 }
 
@@ -162,7 +166,7 @@ static void turn_call(struct cluster *cl, struct node *n)
     if (!program_connect(cl, n, &o)) {
         return;
     }
-    check_outcome(cl, n, &o);
+    form_outcome(cl, n, &o, 0);
     if (o.result == RESULT_OK) {
         p->attempt = 0;
         p->not_before = cl->now + (int64_t)rng_below(&cl->rng, (uint64_t)cl->opt.fault_ns);

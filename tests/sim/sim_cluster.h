@@ -23,6 +23,7 @@ enum {
     CLUSTER_NODES = 80,      /* processes of a run, dead ones included */
     CLUSTER_LANES = 4,
     CLUSTER_WORLDS = 4,
+    SPLIT_WORLD = 2,         /* if there are splits: of the world before */
     CLUSTER_LABELS = 4,    /* peer groups of one world, at most */
     CLUSTER_GROUPS = CLUSTER_WORLDS * CLUSTER_LABELS,
     CLUSTER_BYTES = 16384,   /* largest buffer of an operation; most seeds keep to options.op_bytes */
@@ -359,6 +360,7 @@ struct oracle {
 };
 
 struct stats {
+    uint64_t splits, splits_given_up;
     uint64_t events, faults, operations, successes, aborts, refusals, votes, views, joins, bytes, formed, given_up, joined;
     uint64_t cell[FAULT_COUNT][PHASE_COUNT];
     uint64_t poisoned[SESSION_TICK + 1]; /* steps failed, by what they handled */
@@ -422,6 +424,7 @@ void *cluster_grow(void *memory, uint32_t *capacity, uint32_t need, size_t item)
 
 /* program_form.c */
 bool form_world(const struct options *o, uint32_t world); /* it has a given size */
+bool split_world(const struct options *o, uint32_t world); /* ... and its worlds are what the members of another create together */
 void form_config(const struct cluster *cl, const struct node *n, struct session_config *config);
 
 /* options.c */
@@ -435,6 +438,8 @@ void poison_wish(struct cluster *cl, struct node *n);
 void poison_arm(struct node *n, const struct session_event *e);                        /* before a step */
 void poison_stepped(struct cluster *cl, struct node *n, const struct session_event *e);   /* after it */
 void poison_renew(struct cluster *cl, struct node *n);
+void node_renew(struct node *n); /* a fresh session, of its configuration */
+void node_renew(struct node *n); /* a fresh session, of its configuration */
 
 /* lie.c */
 void lie_wish(struct cluster *cl, struct node *n, enum fault_kind kind);

@@ -17,6 +17,8 @@ struct peer {
     char world[BOUNDS_WORLD_NAME];
     uint64_t run;      /* of its world */
     struct claim claim; /* size 0: none */
+    struct msg_expect expect; /* a derived one: callers, formation, parent, member; else zero */
+    uint64_t callers[8];
     bool no_claim;     /* does not answer WELCOME */
     struct msg_given_up given_up;
     bool mute;         /* answers nothing by itself */
@@ -98,6 +100,9 @@ struct peer *peer_join(struct cluster *c, uint32_t group);
 /* The same, and claims a rank; attempts count on from 1 unless the test sets them. */
 struct peer *peer_create(struct cluster *c, const char *world, const struct claim *claim);
 void peer_claim(struct cluster *c, struct peer *p, const struct claim *claim, uint64_t run, uint32_t epoch);
+/* What a member of `parent` creates with others: callers are the first `count` of `ids`, its own peer there is `member`. */
+struct peer *peer_derive(struct cluster *c, const struct peer *member, const char *world, const struct claim *claim, uint64_t formation,
+                         const uint64_t *ids, uint32_t count);
 /* The same call again, on a new connection. */
 void peer_create_again(struct cluster *c, struct peer *p);
 struct peer *peer_join_world(struct cluster *c, uint32_t group, const char *world);

@@ -1,5 +1,6 @@
 /* wire_control_cases.c - the messages between peers and the master as cases (see wire_cases.h).
  * SPDX-License-Identifier: MIT */
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/unit/wire_cases.h"
@@ -94,6 +95,42 @@ static void claim_fill(void *at, struct rng *rng)
     m->reg.group = 0;
 }
 WIRE_PLAIN(claim)
+
+struct whole_expect {
+    struct msg_expect m;
+    uint64_t callers[WIRE_CASE_ITEMS];
+};
+static void expect_fill(void *at, struct rng *rng)
+{
+    struct whole_expect *e = at;
+    claim_fill(&e->m.claim, rng);
+    struct claim *c = &e->m.claim.reg.claim;
+    e->m.callers = 1 + (uint32_t)rng_below(rng, WIRE_CASE_ITEMS);
+    c->size = 1 + (uint32_t)rng_below(rng, e->m.callers);
+    c->rank = (uint32_t)rng_below(rng, c->size);
+    c->once = 0;
+    snprintf(e->m.claim.reg.world, sizeof e->m.claim.reg.world, "%c%016llx%016llx", WORLD_DERIVED, (unsigned long long)rng_next(rng),
+             (unsigned long long)rng_next(rng));
+    memset(e->m.claim.reg.world + 34, 0, sizeof e->m.claim.reg.world - 34);
+    e->m.formation[0] = rng_next(rng);
+    e->m.formation[1] = rng_next(rng);
+    e->m.parent = rng_next(rng) | 1;
+    for (uint32_t i = 0; i < e->m.callers; i++) {
+        e->callers[i] = (i > 0 ? e->callers[i - 1] : 0) + 1 + rng_below(rng, 1000);
+    }
+    e->m.member = e->callers[rng_below(rng, e->m.callers)];
+}
+static void expect_put(struct writer *w, const void *at)
+{
+    const struct whole_expect *e = at;
+    put_expect(w, &e->m);
+    put_ids(w, e->callers, e->m.callers);
+}
+static bool expect_get(struct reader *r, void *at)
+{
+    struct whole_expect *e = at;
+    return get_expect(r, &e->m) && get_ids(r, e->callers, e->m.callers) && reader_done(r);
+}
 
 static void decline_fill(void *at, struct rng *rng)
 {
@@ -540,6 +577,7 @@ static bool view_part_get(struct reader *r, void *at)
 const struct wire_case wire_control_cases[] = {
     WIRE_ROW(register, FRAME_REGISTER, struct msg_register),
     WIRE_ROW(claim, FRAME_CLAIM, struct msg_claim),
+    WIRE_ROW(expect, FRAME_EXPECT, struct whole_expect),
     WIRE_ROW(given_up, FRAME_GIVEN_UP, struct msg_given_up),
     WIRE_ROW(welcome, FRAME_WELCOME, struct msg_welcome),
     WIRE_ROW(decline, FRAME_DECLINE, struct msg_decline),

@@ -764,6 +764,48 @@ PCCL_EXPORT pcclResult_t pcclReceive(void *recvbuf, size_t count, pcclDataType_t
 PCCL_EXPORT pcclResult_t pcclGroupStart(void);
 PCCL_EXPORT pcclResult_t pcclGroupEnd(void);
 
+/* ---- Worlds out of a communicator ------------------------------------------------------------------------------- */
+
+#define PCCL_NO_COLOR (-1)
+
+/* What the new world is; null in its place, or zeros behind `size`: ends with its first loss, no timeout, as many lanes as the parent.
+ * Loss rule and timeout mean what they do in pcclCommCreateParamsEx_t. */
+typedef struct pcclDeriveParams_t {
+    size_t size; /* sizeof(pcclDeriveParams_t), as this program was compiled */
+    pcclLossRule_t loss_rule;          /* alike at all members of one new world */
+    uint32_t formation_timeout_ms;     /* of all callers' the earliest counts, whatever their colours */
+    uint32_t p2p_connection_pool_size; /* 0: the parent's */
+} pcclDeriveParams_t;
+
+/* All members of the group call it, in the order of issue of the collectives: those that give the same color (0 or more) are a new
+ * world, with ranks by (key, rank here), and each stores its communicator there, connected; the caller owns it.  With PCCL_NO_COLOR a
+ * member is in none of them, and null is stored.  Blocks until all of the new worlds have begun, or none will: then all callers
+ * get the same error, those without a color, too.
+ *
+ * The new worlds are worlds of their own at the same master: sizes, votes, losses, ends of this one and those are not each other's,
+ * and each lives until its last member has left it, also longer than this one.  They have one peer group, 0, and no name that could
+ * be joined; options are as this communicator's are now.  When one is over or was left, pcclConnect there is InvalidUsage: split again.
+ *
+ * RankConnectionLost: somebody was lost before all of them had begun, cannot be linked with the others, has left this world before it
+ * had called, or did not come in time; class pcclClassRejoin where the new worlds were given up, with one cause and text at all;
+ * else as of an all-gather, that comes first: read the sizes, call again.  InvalidArgument: null comm_out, a color below PCCL_NO_COLOR,
+ * params that cannot be; then at all members, as of any call in the order of issue; or loss rules differ.  MasterConnectionFailed:
+ * this peer is no member any more, or the master cannot be reached or has no place; the others then get RankConnectionLost. */
+PCCL_EXPORT pcclResult_t pcclSplitCommunicator(const pcclComm_t *communicator, int32_t color, int32_t key,
+                                               const pcclDeriveParams_t *PCCL_NULLABLE params, pcclComm_t **comm_out);
+
+/* A new world of all members of the group, with the same ranks: a split into one color. */
+PCCL_EXPORT pcclResult_t pcclDuplicateCommunicator(const pcclComm_t *communicator,
+                                                   const pcclDeriveParams_t *PCCL_NULLABLE params, pcclComm_t **comm_out);
+
+/* A new world of those members of the group whose ids (pcclPeerInfo_t) stand in `peers`, with ranks as they stand there.  Called by
+ * these alone, and not in the order of issue; `tag` tells lists that several threads use at a time from each other: calls with one list
+ * and tag meet in their order at each member.  Blocks, and fails, as pcclSplitCommunicator; a listed member that never calls is waited
+ * for until it leaves this world, or formation_timeout_ms.  InvalidArgument, at this peer alone, which the others then wait for: null,
+ * no peers or more than 16,384, one of them twice, or not this one. */
+PCCL_EXPORT pcclResult_t pcclCreateFromList(const pcclComm_t *communicator, const uint64_t *peers, size_t count, uint64_t tag,
+                                            const pcclDeriveParams_t *PCCL_NULLABLE params, pcclComm_t **comm_out);
+
 #ifdef __cplusplus
 }
 

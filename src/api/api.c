@@ -14,7 +14,7 @@
 #include "core/log.h"
 #include "net/addr.h"
 
-enum { API_TIMEOUT_MS = 10000, API_STALL_LEAST_MS = 50 };
+enum { API_STALL_LEAST_MS = 50 };
 
 /* PCCL_LOG_LEVEL, as the original has it: a log without a line of code.  A word that is none of its levels is told once, since
  * whoever sets the variable wants to see something. */
@@ -165,156 +165,6 @@ ccoip_socket_address_t api_address_out(const struct net_address *n)
 
 /* ---- Communicators ----------------------------------------------------------------------------------------------------------- */
 
-/* Null or a text: what is wrong with the name of a world. */
-static const char *world_mistake(const char *name)
-{
-    size_t size = strnlen(name, BOUNDS_WORLD_NAME);
-    if (size == BOUNDS_WORLD_NAME) {
-        return "is longer than 63 bytes";
-    }
-    for (size_t i = 0; i < size; i++) {
-        if ((unsigned char)name[i] < 0x20 || name[i] == 0x7F) {
-            return "has control characters";
-        }
-    }
-    return NULL;
-}
-
-/* Null or a text: what is wrong with a world of a given size. */
-static const char *size_mistake(const pcclCommCreateParamsEx_t *p, const char *name)
-{
-    bool creating = p->loss_rule != PCCL_LOSS_END || p->formation_timeout_ms != 0 || p->once;
-    if (p->world_size == 0) {
-        return creating || p->rank != 0 || p->join
-                   ? "a rank, a loss rule, a formation timeout, once or join go with a world_size, which is 0"
-                   : NULL;
-    }
-    if (p->join && creating) {
-        return "a loss rule, a formation timeout and once are for those who create it: with join they are as they were given then";
-    }
-    bool rule = p->loss_rule == PCCL_LOSS_END || p->loss_rule == PCCL_LOSS_SHRINK;
-    return p->world_size > BOUNDS_MEMBERS ? "it is larger than 16384"
-           : name[0] == 0                 ? "such a world needs a name"
-           : p->rank >= p->world_size && !(p->join && p->rank == PCCL_ANY_RANK) ? "the rank is not below it"
-           : p->peer_group != 0           ? "such a world has no peer group but 0"
-           : !rule                        ? "the loss rule is unknown"
-                                          : NULL;
-}
-
-static pcclResult_t address_check(const ccoip_socket_address_t *a, const char *phase)
-{
-    if ((unsigned)a->inet.protocol > inetIPv6) {
-        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "master_address: unknown protocol %d: inetIPv4 or inetIPv6",
-                        (int)a->inet.protocol);
-    }
-    if (a->port == 0) {
-        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase,
-                        "master_address: port 0: give pcclParseAddress the port at which ccoip_master listens (%d unless "
-                        "--listen says another), as in '10.0.0.1:%d', and check its result",
-                        CCOIP_PROTOCOL_PORT_MASTER, CCOIP_PROTOCOL_PORT_MASTER);
-    }
-    return pcclSuccess;
-}
-
-static pcclResult_t communicator_new(const pcclCommCreateParamsEx_t *params, const char *phase, pcclComm_t **comm_out)
-{
-    const char *world = params->world != NULL ? params->world : "", *mistake = world_mistake(world);
-    pcclResult_t rc = address_check(&params->master_address, phase);
-    if (rc != pcclSuccess) {
-        return rc;
-    }
-    if (mistake != NULL) {
-        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "the name of the world %s", mistake);
-    }
-    mistake = size_mistake(params, world);
-    if (mistake != NULL) {
-        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "world_size %u, rank %u: %s", params->world_size, params->rank,
-                        mistake);
-    }
-    struct choose_wishes wishes;
-    rc = api_wishes(phase, &wishes);
-    if (rc != pcclSuccess) {
-        return rc;
-    }
-    uint32_t pool = params->p2p_connection_pool_size == 0 ? 1 : params->p2p_connection_pool_size;
-    struct comm_params p = {
-        .master = api_address_in(&params->master_address),
-        .group = params->peer_group,
-        .lanes = (uint16_t)(pool < BOUNDS_LANES ? pool : BOUNDS_LANES),
-        .claim = {.size = params->world_size, .rank = params->rank, .deadline_ms = params->formation_timeout_ms,
-                  .loss = (uint8_t)params->loss_rule, .once = params->once, .join = params->join},
-        .stall_ns = API_TIMEOUT_MS * CLOCK_MS,
-        .master_loss_ns = API_TIMEOUT_MS * CLOCK_MS,
-        .connect_ns = API_TIMEOUT_MS * CLOCK_MS,
-        .wishes = wishes,
-    };
-    memcpy(p.world, world, strlen(world));
-    pcclComm_t *communicator = (pcclComm_t *)handle_take(HANDLE_COMM, sizeof *communicator);
-    if (communicator == NULL || comm_new(&engine_global, &p, &communicator->comm) != PCCL_OK) {
-        if (communicator != NULL) {
-            handle_give(HANDLE_COMM, &communicator->handle);
-        }
-        return api_fail(pcclInternalError, pcclCauseNoMemory, phase, "no memory");
-    }
-    handle_open(&communicator->handle);
-    *comm_out = communicator;
-    return pcclSuccess;
-}
-
-/* What both ways of making one look at first. */
-static pcclResult_t create_check(const void *params, pcclComm_t **comm_out, const char *phase)
-{
-    if (!engine_marked(&engine_global)) {
-        return api_fail(pcclNotInitialized, pcclCauseUsage, phase, "call pcclInit first");
-    }
-    if (params == NULL || comm_out == NULL) {
-        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "%s is null", params == NULL ? "params" : "comm_out");
-    }
-    return pcclSuccess;
-}
-
-pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params, pcclComm_t **comm_out)
-{
-    const char *phase = "create communicator";
-    pcclResult_t rc = create_check(params, comm_out, phase);
-    if (rc != pcclSuccess) {
-        return rc;
-    }
-    const pcclCommCreateParamsEx_t all = {.size = sizeof all, .master_address = params->master_address,
-                                          .peer_group = params->peer_group,
-                                          .p2p_connection_pool_size = params->p2p_connection_pool_size};
-    return communicator_new(&all, phase, comm_out);
-}
-
-/* Programs compiled with a header of another version: what it did not know is zero, what this one does not know has to be. */
-static pcclResult_t params_take(const pcclCommCreateParamsEx_t *params, const char *phase, pcclCommCreateParamsEx_t *out)
-{
-    enum { FIRST_BYTES = offsetof(pcclCommCreateParamsEx_t, world) + sizeof(const char *), MOST_BYTES = 4096 };
-    if (params->size < FIRST_BYTES || params->size > MOST_BYTES) { /* what was never set says anything */
-        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "params->size is %zu: set it to sizeof(pcclCommCreateParamsEx_t)",
-                        params->size);
-    }
-    const unsigned char *bytes = (const unsigned char *)params;
-    for (size_t i = sizeof *out; i < params->size; i++) {
-        if (bytes[i] != 0) {
-            return api_fail(pcclInvalidArgument, pcclCauseUsage, phase,
-                            "byte %zu of params is set: this library does not know what for", i);
-        }
-    }
-    memset(out, 0, sizeof *out);
-    memcpy(out, params, params->size < sizeof *out ? params->size : sizeof *out);
-    return pcclSuccess;
-}
-
-pcclResult_t pcclCreateCommunicatorEx(const pcclCommCreateParamsEx_t *params, pcclComm_t **comm_out)
-{
-    const char *phase = "create communicator";
-    pcclCommCreateParamsEx_t all;
-    pcclResult_t rc = create_check(params, comm_out, phase);
-    rc = rc == pcclSuccess ? params_take(params, phase, &all) : rc;
-    return rc == pcclSuccess ? communicator_new(&all, phase, comm_out) : rc;
-}
-
 pcclResult_t pcclDestroyCommunicator(pcclComm_t *communicator)
 {
     if (communicator == NULL) {
@@ -372,6 +222,11 @@ pcclResult_t pcclConnect(pcclComm_t *communicator)
     pcclResult_t rc = api_enter(communicator, "connect", &c);
     if (rc != pcclSuccess) {
         return rc;
+    }
+    if (c->params.derived.callers > 0) {
+        api_leave(c);
+        return api_fail(pcclInvalidUsage, pcclCauseUsage, "connect",
+                        "members of another world created this one together: call pcclSplitCommunicator, or what made it, there again");
     }
     int64_t began = clock_now_ns();
     comm_connect(c, &o);

@@ -55,6 +55,11 @@ pcclResult_t api_member(struct comm *comm, const char *phase, struct session_inf
 /* The same error where it was one and is none any more; success before the first connect, and while connecting. */
 pcclResult_t api_not_gone(struct comm *comm, const char *phase);
 
+/* ---- Communicators: api_create.c --------------------------------------------------------------------------------------------- */
+
+pcclResult_t api_communicator(const struct comm_params *params, const char *phase, pcclComm_t **comm_out);
+uint16_t api_lanes(uint32_t pool); /* of a pool that may be 0 */
+
 /* ---- What all forms of all-reduce check: api_reduce.c -------------------------------------------------------------------------- */
 
 /* Where a descriptor was given, so that an error names what the program wrote. */

@@ -40,6 +40,8 @@ static void comm_free_memory(struct comm *c)
 {
     comm_session_free(c);
     comm_ops_fini(c);
+    free(c->params.callers);
+    free(c->lists.use);
     free(c);
 }
 

@@ -62,6 +62,8 @@ struct comm_params {
     struct net_address master;
     char world[BOUNDS_WORLD_NAME]; /* at that master; "": the default one */
     struct claim claim; /* creates it, with this rank; size 0: joins it */
+    struct derivation derived; /* of members of another world; its ids are the next */
+    uint64_t *callers;  /* owned by the communicator; null: none */
     uint32_t group;
     uint16_t lanes;
     int64_t stall_ns, master_loss_ns, connect_ns, vote_ns, operation_ns; /* 0: none (vote, operation) */
@@ -154,6 +156,15 @@ struct comm_patience {
     int64_t told;            /* the last one told of began then */
 };
 
+/* How often lists of members, each with its tag, were used to create a world (api_split.c). */
+struct comm_lists {
+    struct comm_list_use {
+        uint64_t hash[2];
+        uint64_t count;
+    } *use;                  /* owned */
+    size_t used, room;
+};
+
 struct comm {
     struct engine *engine;   /* this and the next two: comm.c, once */
     const struct comm_seam *seam;
@@ -173,6 +184,7 @@ struct comm {
     struct comm_controls controls;
     struct comm_master master;
     struct comm_patience patience;
+    struct comm_lists lists; /* api_split.c */
     struct list sync_links;  /* state_link.c: struct sync_link */
     struct list probes;      /* probe.c: struct probe */
     uint64_t dialled;        /* dial.c: connections so far, whose numbers they are */

@@ -95,6 +95,8 @@ static void comm_config(const struct comm *c, struct session_config *k)
     };
     memcpy(k->world, c->params.world, sizeof k->world);
     k->claim = c->params.claim;
+    k->derived = c->params.derived;
+    k->derived.ids = c->params.callers;
     if (c->calls.advertised.family != 0) {
         k->address[k->addresses++] = c->calls.advertised;
     }

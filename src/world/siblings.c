@@ -246,7 +246,7 @@ void siblings_look(struct world *w)
 
 void siblings_orphan(struct world *w)
 {
-    for (struct siblings *s = w->derived; s != NULL; s = s->next) {
+    for (struct siblings *s = w->derived; s != NULL && !MUTANT(PARENT_NOT); s = s->next) {
         if (s->came < s->callers) {
             siblings_fail(w->common, s, CAUSE_PEER_LOST, 0, "the world whose members create it has ended, and not all have come");
         }

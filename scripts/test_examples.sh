@@ -46,6 +46,22 @@ each_collective_says_what_it_has() {
         collective gather '0: lists: 0 1 1' &&
         collective barrier '0: all have come, counted: 2;1: all have come, counted: 2'
 }
+a_grid_sums_up_along_rows_and_columns() {
+    local rank status=0 pids=()
+    start_master --listen 127.0.0.1:0 || return 1
+    for rank in 0 1 2 3 4 5; do
+        timeout 30 "$build/examples/split" $rank 6 3 "$address" >"$work/rank-$rank" &
+        pids+=($!)
+    done
+    for rank in 0 1 2 3 4 5; do
+        wait "${pids[$rank]}" || status=1
+    done
+    stop_master || status=1
+    cat "$work"/rank-[0-5]
+    [ $status = 0 ] && [ "$(cat "$work"/rank-[0-5] | paste -sd';')" = "$(printf 'rank %s;' '0: row 0 sums to 3, column 0 to 3' \
+        '1: row 0 sums to 3, column 1 to 5' '2: row 0 sums to 3, column 2 to 7' '3: row 1 sums to 12, column 0 to 3' \
+        '4: row 1 sums to 12, column 1 to 5' '5: row 1 sums to 12, column 2 to 7' | sed 's/;$//')" ]
+}
 options_are_checked() {
     "$build/examples/train_charlm" --stesp 5
     [ $? = 2 ] || return 1

@@ -67,7 +67,7 @@ static struct siblings *formation_of(struct master *m, uint32_t conn, const stru
 static void join(struct master *m, uint32_t conn, const struct msg_expect *x, struct siblings *s)
 {
     const struct msg_register *reg = &x->claim.reg;
-    struct world *w = claims_world(m, conn, reg);
+    struct world *w = creation_world(m, conn, reg);
     if (w != NULL && world_siblings(w) == NULL && s->placed < s->room) {
         world_join_siblings(w, s);
     }
@@ -92,12 +92,12 @@ void derived_take(struct master *m, const struct master_event *e, struct reader 
 {
     struct msg_expect x;
     uint32_t conn = e->connection;
-    if (!get_expect(r, &x) || !claims_answers(m, conn, &x.claim)) {
+    if (!get_expect(r, &x) || !creation_answers(m, conn, &x.claim)) {
         common_close(&m->common, conn);
         return;
     }
     struct world *known = registry_claimed(m, &x.claim.reg);
-    bool of_now = claims_of_now(m, &x.claim);
+    bool of_now = creation_of_now(m, &x.claim);
     if (known != NULL && (of_now || world_knows(known, &x.claim.reg.claim))) { /* W4 */
         world_claim(known, conn, &x.claim.reg);
         registry_rest(m, known);

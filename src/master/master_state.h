@@ -92,13 +92,13 @@ void stranger_frame(struct master *m, const struct master_event *e);
 void stranger_foreign(struct master *m, uint32_t conn, uint64_t version);
 void stranger_tick(struct master *m);
 
-/* ---- claims.c: which world a call that creates one is for ---- */
+/* ---- creation.c: which world a call that creates one is for ---- */
 /* The incarnation that is forming, begun if none is; null: the connection has been refused. */
-struct world *claims_world(struct master *m, uint32_t conn, const struct msg_register *reg);
+struct world *creation_world(struct master *m, uint32_t conn, const struct msg_register *reg);
 /* It answers the WELCOME of its connection; earlier connections of the call are closed unread (W3). */
-bool claims_answers(struct master *m, uint32_t conn, const struct msg_claim *c);
-bool claims_of_now(const struct master *m, const struct msg_claim *c); /* this master has counted it from the beginning (W8) */
-void claims_take(struct master *m, const struct master_event *e, struct reader *r);
+bool creation_answers(struct master *m, uint32_t conn, const struct msg_claim *c);
+bool creation_of_now(const struct master *m, const struct msg_claim *c); /* this master has counted it from the beginning (W8) */
+void creation_take(struct master *m, const struct master_event *e, struct reader *r);
 
 /* ---- derived.c: several worlds that are one formation (W10, W11) ---- */
 void derived_take(struct master *m, const struct master_event *e, struct reader *r); /* EXPECT */

@@ -130,7 +130,7 @@ void stranger_frame(struct master *m, const struct master_event *e)
     const struct frame_header *h = e->header;
     reader_init(&r, e->payload, h->length);
     if (h->type == FRAME_CLAIM) {
-        claims_take(m, e, &r);
+        creation_take(m, e, &r);
         return;
     }
     if (h->type == FRAME_EXPECT) {

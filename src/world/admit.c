@@ -165,7 +165,7 @@ static void admit_close(struct world *w)
             view_finish(w, &w->groups[i], true);
         }
     }
-    if (siblings_wait(w)) {
+    if (together_wait(w)) {
         w->admit.deadline = NEVER;
         world_move(w, PHASE_ADMIT, &w->admit.phase, ADMIT_READY, 0, w->admit.attempt, "linked, as its siblings have to be");
         return;
@@ -208,7 +208,7 @@ void admit_settle(struct world *w)
         break;
     case ADMIT_READY:
         if (w->admit.again) {
-            siblings_unready(w);
+            together_unready(w);
             world_move(w, PHASE_ADMIT, &w->admit.phase, ADMIT_LINKING, 0, w->admit.attempt, "a member has let go of its links");
             admit_attempt(w);
         }
@@ -240,11 +240,11 @@ void admit_publish(struct world *w, enum vote_kind kind)
 void admit_persisted(struct world *w, uint64_t number)
 {
     if (w->admit.phase == ADMIT_PERSISTING && w->admit.persist == number) {
-        siblings_durable(w);
+        together_durable(w);
         admit_stop(w, "published");
         formation_formed(w);
         admit_publish(w, VOTE_UPDATE);
-        siblings_leave(w);
+        together_leave(w);
     }
 }
 

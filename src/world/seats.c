@@ -77,7 +77,7 @@ static void give_up(struct world *w)
 
 void seats_settle(struct world *w)
 {
-    siblings_settle(w);
+    together_settle(w);
     if (w->form.phase == FORM_FORMING && w->form.cause != CAUSE_NONE) {
         give_up(w);
     }

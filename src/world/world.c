@@ -234,7 +234,7 @@ void world_settle(struct world *w)
         }
         optimise_settle(w);
     } while (w->changed);
-    siblings_look(w);
+    parent_look(w);
     member_sweep(w);
 }
 
@@ -251,8 +251,8 @@ void world_end(struct world *w)
     writer_init(&o->writer, o->bytes + o->used, o->bytes_capacity - o->used);
     record_end(&o->writer, record_begin(&o->writer, &head));
     record_persist(o, head.number);
-    siblings_leave(w);
-    siblings_orphan(w);
+    together_leave(w);
+    parent_ends(w);
     world_tell(w, "ended: nobody is left");
 }
 

@@ -392,14 +392,16 @@ void keys_take(struct world *w);   /* ... whose admission is decided */
 /* seats.c */
 void seats_settle(struct world *w); /* gives up what has failed */
 
-/* siblings.c */
-bool siblings_wait(struct world *w);     /* it is linked, and its siblings may not be; false: it begins by itself */
-void siblings_unready(struct world *w);  /* ... and has to be linked anew */
-void siblings_durable(struct world *w);  /* the record is: that of all */
-void siblings_settle(struct world *w);   /* what has failed in one of them fails here */
-void siblings_leave(struct world *w);    /* it has begun, or is forgotten */
-void siblings_look(struct world *w);     /* at what its own members create, when some have gone */
-void siblings_orphan(struct world *w);   /* ... when it ends */
+/* together.c */
+bool together_wait(struct world *w);    /* it is linked, and its siblings may not be; false: it begins by itself */
+void together_unready(struct world *w); /* ... and has to be linked anew */
+void together_durable(struct world *w); /* the record is: that of all */
+void together_settle(struct world *w);  /* what has failed in one of them fails here */
+void together_leave(struct world *w);   /* it has begun, or is forgotten */
+
+/* parent.c */
+void parent_look(struct world *w); /* at what its own members create, when some have gone */
+void parent_ends(struct world *w);
 
 /* suspect.c */
 void suspect_report(struct world *w, struct member *from, const struct msg_suspect *s);

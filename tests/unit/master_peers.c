@@ -4,7 +4,6 @@
  * SPDX-License-Identifier: MIT */
 #include "master_peers.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,19 +67,11 @@ static struct msg_register register_of(const struct peer *p)
 static void send_claim(const struct peer *p, uint64_t run, uint32_t epoch)
 {
     struct msg_claim claim = {.run = run, .epoch = epoch, .reg = register_of(p)};
-    if (p->expect.callers > 0) {
-        struct msg_expect expect = p->expect;
-        expect.claim = claim;
-        struct writer *w = payload_begin();
-        put_expect(w, &expect);
-        for (uint32_t i = 0; i < expect.callers; i++) {
-            put_u64(w, p->callers[i]);
-        }
-        queue_frame(p->conn, FRAME_EXPECT, 0, 0, payload_bytes, (uint32_t)outgoing.used);
-        return;
+    bool derived = peer_put_expect(payload_begin(), p, &claim);
+    if (!derived) {
+        put_claim(payload_begin(), &claim);
     }
-    put_claim(payload_begin(), &claim);
-    queue_frame(p->conn, FRAME_CLAIM, 0, 0, payload_bytes, (uint32_t)outgoing.used);
+    queue_frame(p->conn, derived ? FRAME_EXPECT : FRAME_CLAIM, 0, 0, payload_bytes, (uint32_t)outgoing.used);
 }
 
 /* ---- what peers receive -------------------------------------------------------------------------------------------- */
@@ -424,19 +415,6 @@ struct peer *peer_create(struct cluster *c, const char *world, const struct clai
     struct claim own = *claim;
     own.attempt = own.attempt != 0 ? own.attempt : c->count + 1;
     return peer_new(c, 0, world, &own);
-}
-
-struct peer *peer_derive(struct cluster *c, const struct peer *member, const char *world, const struct claim *claim, uint64_t formation,
-                         const uint64_t *ids, uint32_t count)
-{
-    struct peer *p = &c->peers[c->count++];
-    snprintf(p->world, sizeof p->world, "%c%032x", WORLD_DERIVED, (unsigned)world[0]);
-    p->claim = *claim;
-    p->claim.attempt = claim->attempt != 0 ? claim->attempt : c->count;
-    p->expect = (struct msg_expect){.formation = {formation, 1}, .parent = member->run, .member = member->id, .callers = count};
-    memcpy(p->callers, ids, count * sizeof *ids);
-    peer_create_again(c, p);
-    return p;
 }
 
 void peer_claim(struct cluster *c, struct peer *p, const struct claim *claim, uint64_t run, uint32_t epoch)

@@ -163,6 +163,9 @@ static inline void peer_revoke(struct cluster *c, const struct peer *p)
     cluster_frame(c, p->conn, FRAME_LEAVE, "\1", 1, p->run);
 }
 
+/* peer_expect.c */
+bool peer_put_expect(struct writer *w, const struct peer *p, const struct msg_claim *claim); /* false: its world is no derived one */
+
 /* peer_take.c */
 void peer_take_view(struct peer *p, struct reader *r);
 void peer_log_frame(struct peer *p, uint8_t type);

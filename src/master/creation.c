@@ -1,4 +1,4 @@
-/* claims.c - calls that create a world of a given size: which incarnation of its name each is for.
+/* creation.c - calls that create a world of a given size: which incarnation of its name each is for.
  *
  * Its one idea: a call counts once its connection has answered a WELCOME (W3), and then what is settled comes first: the
  * incarnation that knows it, the tombstone that waits for it, a name that is used, the one that is forming (W4, W7, W12, W2).
@@ -14,7 +14,7 @@ static void refuse(struct master *m, uint32_t conn, enum cause cause, const char
     common_refuse(&m->common, conn, m->common.config.run, cause, text);
 }
 
-struct world *claims_world(struct master *m, uint32_t conn, const struct msg_register *reg)
+struct world *creation_world(struct master *m, uint32_t conn, const struct msg_register *reg)
 {
     const struct master_config *cfg = &m->common.config;
     char text[BOUNDS_TEXT];
@@ -43,7 +43,7 @@ struct world *claims_world(struct master *m, uint32_t conn, const struct msg_reg
 static struct world *world_created(struct master *m, uint32_t conn, const struct msg_claim *c)
 {
     struct world *w = registry_claimed(m, &c->reg);
-    bool of_now = claims_of_now(m, c);
+    bool of_now = creation_of_now(m, c);
     if (w != NULL && (of_now || world_knows(w, &c->reg.claim))) {
         return w; /* W4: before anything else */
     }
@@ -59,16 +59,16 @@ static struct world *world_created(struct master *m, uint32_t conn, const struct
         refuse(m, conn, CAUSE_KICK_TAKEN, "the world of that name is open to all who join: it has no size");
         return NULL;
     }
-    return claims_world(m, conn, &c->reg);
+    return creation_world(m, conn, &c->reg);
 }
 
-bool claims_of_now(const struct master *m, const struct msg_claim *c)
+bool creation_of_now(const struct master *m, const struct msg_claim *c)
 {
     const struct master_config *cfg = &m->common.config;
     return c->run == cfg->run && c->epoch == cfg->epoch;
 }
 
-bool claims_answers(struct master *m, uint32_t conn, const struct msg_claim *c)
+bool creation_answers(struct master *m, uint32_t conn, const struct msg_claim *c)
 {
     const struct conn *own = &m->common.conns[conn];
     if (own->attempt == 0 || c->reg.claim.attempt != own->attempt) {
@@ -84,10 +84,10 @@ bool claims_answers(struct master *m, uint32_t conn, const struct msg_claim *c)
     return true;
 }
 
-void claims_take(struct master *m, const struct master_event *e, struct reader *r)
+void creation_take(struct master *m, const struct master_event *e, struct reader *r)
 {
     struct msg_claim c;
-    if (!get_claim(r, &c) || !claims_answers(m, e->connection, &c)) {
+    if (!get_claim(r, &c) || !creation_answers(m, e->connection, &c)) {
         common_close(&m->common, e->connection);
         return;
     }

@@ -234,7 +234,7 @@ WRAPPER
 }
 
 check_each smallest_program_adds_up smallest_program_says_what_is_wrong each_collective_says_what_it_has \
-    options_are_checked \
+    a_grid_sums_up_along_rows_and_columns options_are_checked \
     readme_listing_compiles porting_listing_compiles readme_listing_runs demo_refuses_numbers_that_are_none \
     demo_ends_in_silence_at_ctrl_c demo_says_so_when_the_late_peer_comes_after_the_end \
     demo_refuses_a_text_that_it_cannot_learn demo_learns_the_users_text

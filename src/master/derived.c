@@ -74,7 +74,7 @@ static void join(struct master *m, uint32_t conn, const struct msg_expect *x, st
     if (w != NULL && world_siblings(w) == s) {
         world_claim(w, conn, reg);
         if (world_knows(w, &reg->claim) && !siblings_come(s, x->member)) {
-            siblings_fail(&m->common, s, CAUSE_MISMATCH, x->member, "one of its callers has come twice");
+            siblings_fail(&m->common, s, CAUSE_MISMATCH, x->member, "one of its callers is not expected by the others");
         }
     } else if (w != NULL) {
         refuse(m, conn, CAUSE_KICK_TAKEN, "a world of that name is being created by others");
@@ -108,7 +108,9 @@ void derived_take(struct master *m, const struct master_event *e, struct reader 
         return;
     }
     struct siblings *s = formation_of(m, conn, &x, r);
-    if (s != NULL) { /* also if a caller has gone already: then its world is the tombstone */
+    if (s != NULL && siblings_has(s, x.member)) {
+        refuse(m, conn, CAUSE_KICK_TAKEN, "this peer has claimed its rank already, by another call");
+    } else if (s != NULL) { /* also if a caller has gone already: then its world is the tombstone */
         join(m, conn, &x, s);
     }
 }

@@ -16,6 +16,7 @@ static void check_conn(const struct master *m, uint32_t conn)
 
 void master_check(struct master *m)
 {
+    PCCL_ASSERT(m->common.touched == NULL);
     if (m->check_in-- > 1) {
         return;
     }

@@ -62,15 +62,33 @@ static uint32_t caller_of(const struct siblings *s, uint64_t member)
     return low;
 }
 
+bool siblings_has(const struct siblings *s, uint64_t member)
+{
+    uint32_t at = caller_of(s, member);
+    return at < s->callers && s->ids[at] == member && bitset_has(s->came_set, at);
+}
+
 bool siblings_come(struct siblings *s, uint64_t member)
 {
     uint32_t at = caller_of(s, member);
-    if (at == s->callers || s->ids[at] != member || bitset_has(s->came_set, at)) {
+    if (at == s->callers || s->ids[at] != member) {
         return false;
     }
+    PCCL_ASSERT(!bitset_has(s->came_set, at));
     bitset_add(s->came_set, at);
     s->came++;
     return true;
+}
+
+void siblings_check(const struct siblings *s)
+{
+    uint32_t came = 0;
+    for (uint32_t i = 0; i < s->callers; i++) {
+        PCCL_ASSERT(i == 0 || s->ids[i - 1] < s->ids[i]);
+        came += bitset_has(s->came_set, i);
+    }
+    PCCL_ASSERT(came == s->came && s->ready <= s->worlds && s->worlds <= s->placed && s->placed <= s->room);
+    PCCL_ASSERT(s->persist == 0 || (s->cause == CAUSE_NONE && came == s->callers));
 }
 
 void siblings_touch(struct common *c, struct siblings *s)

@@ -42,8 +42,10 @@ size_t siblings_bytes(uint32_t callers);
 struct siblings *siblings_init(void *memory, const struct msg_expect *first, struct reader *ids);
 /* Whether another call expects the same callers; `ids` is read to its end. */
 bool siblings_agree(const struct siblings *s, const struct msg_expect *m, struct reader *ids);
-/* This caller has claimed; false: it had before. */
+/* This caller has claimed; false: it is none. */
 bool siblings_come(struct siblings *s, uint64_t member);
+bool siblings_has(const struct siblings *s, uint64_t member); /* ... before */
+void siblings_check(const struct siblings *s);
 /* Ends it for all, unless that has happened, or its record is on its way. */
 void siblings_fail(struct common *c, struct siblings *s, enum cause cause, uint64_t culprit, const char *text);
 /* All have come and are linked. */

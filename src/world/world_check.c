@@ -110,12 +110,16 @@ void world_check(struct world *w)
 {
     PCCL_ASSERT((w->admit.phase == ADMIT_LINKING) == (w->admit.deadline != NEVER));
     PCCL_ASSERT(w->admit.phase != ADMIT_PERSISTING || w->admit.persist != 0);
+    PCCL_ASSERT(w->admit.phase != ADMIT_READY || (w->form.siblings != NULL && w->form.siblings->persist == 0));
     if (w->check_in-- > 1) {
         return;
     }
     w->check_in = check_interval(w->common->config.check_every, 9 * w->member_room + w->form.size);
     roll_check(w);
     formation_check(w);
+    if (w->form.siblings != NULL) {
+        siblings_check(w->form.siblings);
+    }
     check_members(w);
     for (uint32_t i = 0; i < w->group_room; i++) {
         check_group(w, &w->groups[i]);

@@ -198,6 +198,27 @@ TEST(a_caller_whose_connection_breaks_while_its_siblings_are_awaited_gives_up_fo
     cluster_free(c);
 }
 
+TEST(a_list_that_cannot_be_costs_its_sender_the_connection_and_nobody_else)
+{
+    uint64_t ids[PARENTS];
+    struct cluster *c = parent(ids);
+    struct peer *honest = peer_derive(c, &c->peers[0], "a", &(struct claim){.size = 2, .rank = 0}, 3, ids, 2);
+    const uint64_t wrong[][3] = {{ids[1], ids[0], ids[2]}, {ids[0], ids[2], ids[3]}, {ids[1], ids[1], ids[2]}, {0, ids[1], ids[2]}};
+    for (uint32_t i = 0; i < 4; i++) {
+        struct peer *p = peer_derive(c, &c->peers[1], "a", &(struct claim){.size = 2, .rank = 1}, 3, wrong[i], 3);
+        EXPECT(!p->open && p->given_up.cause == 0 && p->fence.cause == 0);
+    }
+    struct peer *large = peer_derive(c, &c->peers[1], "a", &(struct claim){.size = 3, .rank = 1}, 3, ids, 2); /* more ranks than callers */
+    EXPECT(!large->open && large->given_up.cause == 0 && large->fence.cause == 0);
+    struct peer *twice = peer_derive(c, &c->peers[0], "b", &(struct claim){.size = 2, .rank = 0}, 3, ids, 2);
+    EXPECT_EQ(twice->fence.cause, CAUSE_KICK_TAKEN);
+    EXPECT(honest->open);
+    peer_derive(c, &c->peers[1], "a", &(struct claim){.size = 2, .rank = 1}, 3, ids, 2);
+    cluster_pass(c, 10);
+    EXPECT_EQ(honest->member_count, 2);
+    cluster_free(c);
+}
+
 TEST(without_memory_for_a_formation_its_caller_is_refused)
 {
     uint64_t ids[PARENTS];

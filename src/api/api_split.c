@@ -125,6 +125,8 @@ static pcclResult_t create(struct derive *d, uint32_t callers, const struct dige
     digest_add(&name, world);
     snprintf(p->world, sizeof p->world, "%c%016" PRIx64 "%016" PRIx64, WORLD_DERIVED, name.half[0], name.half[1]);
     qsort(p->callers, callers, sizeof *p->callers, by_id);
+    uint64_t *fitting = realloc(p->callers, callers * sizeof *p->callers); /* it is kept as long as the communicator */
+    p->callers = fitting != NULL ? fitting : p->callers;
     p->derived = (struct derivation){.formation = {formation->half[0], formation->half[1]}, .parent = d->self.run,
                                      .member = d->self.id, .callers = callers};
     comm_connect(d->child->comm, &o);

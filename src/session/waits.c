@@ -139,9 +139,10 @@ static void add_then(const struct session *s, struct session_wait *w)
 uint32_t session_waits(const struct session *s, struct session_wait *out, uint32_t capacity)
 {
     uint32_t n = 0;
-    bool forming = s->connecting && !s->connect_ended && ranks_missing(&s->told.seats) > 0;
+    uint64_t caller = s->cfg.derived.callers > 0 ? s->told.vote_on : 0;
+    bool forming = s->connecting && !s->connect_ended && (ranks_missing(&s->told.seats) > 0 || caller != 0);
     if (forming && n < capacity) {
-        out[n++] = (struct session_wait){.since = s->connect_since, .phase = "formation"};
+        out[n++] = (struct session_wait){.peer = caller, .since = s->connect_since, .phase = "formation"};
     } else if (s->connecting && !s->connect_ended && n < capacity) {
         out[n++] = (struct session_wait){.peer = s->told.vote_on, .since = s->connect_since, .phase = "connect"};
     }

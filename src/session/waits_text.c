@@ -2,6 +2,7 @@
  *
  * "waits for peer 1.10 (10.0.0.3:48150) to launch tag 1; it waits for this peer to launch tag 2".
  * SPDX-License-Identifier: MIT */
+#include "core/id.h"
 #include "session/sentence.h"
 #include "wire/ranks.h"
 
@@ -42,6 +43,10 @@ void session_wait_text(const struct session *s, const struct session_wait *w, ch
     const char *vote = vote_noun(w->phase);
     char missing[128];
     say(&t, "waits ");
+    if (strcmp(w->phase, "formation") == 0 && w->peer != 0) {
+        say(&t, "for peer " ID_FORMAT " to call what creates this world, too", ID_PARTS(w->peer));
+        return;
+    }
     if (strcmp(w->phase, "formation") == 0) {
         ranks_text(&s->told.seats, missing, sizeof missing);
         say(&t, "for these ranks of world '%s' to come: %s", s->cfg.world, missing);

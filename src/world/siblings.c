@@ -116,16 +116,22 @@ bool siblings_ready(const struct siblings *s)
     return s->cause == CAUSE_NONE && s->persist == 0 && s->came == s->callers && s->worlds > 0 && s->ready == s->worlds;
 }
 
-void siblings_missing_text(const struct siblings *s, char *out, size_t size)
+uint64_t siblings_missing(const struct siblings *s)
 {
     uint32_t first = 0;
     while (first < s->callers && bitset_has(s->came_set, first)) {
         first++;
     }
-    if (first == s->callers) {
+    return first < s->callers ? s->ids[first] : 0;
+}
+
+void siblings_missing_text(const struct siblings *s, char *out, size_t size)
+{
+    uint64_t first = siblings_missing(s);
+    if (first == 0) {
         snprintf(out, size, "its members could not be linked in time");
     } else {
         snprintf(out, size, "%u of its %u callers have not come in time, peer " ID_FORMAT " the first of them", s->callers - s->came,
-                 s->callers, ID_PARTS(s->ids[first]));
+                 s->callers, ID_PARTS(first));
     }
 }

@@ -50,6 +50,8 @@ void siblings_check(const struct siblings *s);
 void siblings_fail(struct common *c, struct siblings *s, enum cause cause, uint64_t culprit, const char *text);
 /* All have come and are linked. */
 bool siblings_ready(const struct siblings *s);
+/* A caller that has not claimed; 0: none. */
+uint64_t siblings_missing(const struct siblings *s);
 /* "2 of its 5 callers have not come in time, peer 1.3 the first of them". */
 void siblings_missing_text(const struct siblings *s, char *out, size_t size);
 /* The master looks at it behind this event. */

@@ -62,6 +62,9 @@ bool vote_all_in(const struct world *w, const struct group *g, enum vote_kind ki
 uint64_t vote_waits_for(struct world *w, const struct member *mb)
 {
     bool pending = mb->phase == MEMBER_PENDING; /* for the next update of all */
+    if (pending && w->form.siblings != NULL) {  /* for somebody of another world */
+        return siblings_missing(w->form.siblings);
+    }
     uint8_t kind = pending ? VOTE_UPDATE : mb->vote.kind;
     return kind == VOTE_NONE ? 0 : roll_missing(w, kind == VOTE_SYNC ? member_group(w, mb) : NULL, kind);
 }

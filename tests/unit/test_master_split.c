@@ -41,6 +41,7 @@ TEST(no_world_of_a_split_begins_before_all_callers_have_come) /* W10 */
     EXPECT_STR(p[4]->log, "WELCOME WELCOME ADMIT "); /* who has no colour waits as well */
     cluster_pass(c, 30000);
     EXPECT_STR(p[4]->log, "WELCOME WELCOME ADMIT ");
+    EXPECT(p[4]->told.vote_on == ids[0] && p[1]->told.vote_on == ids[0]); /* who has not called */
     uint32_t records = c->persists;
     p[0] = call(c, 0, ids);
     EXPECT_EQ(c->persists, records + 1); /* one for all */

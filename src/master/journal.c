@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "world/common.h"
+
 void journal_init(struct journal *j, void *bytes, size_t capacity)
 {
     j->bytes = bytes;
@@ -12,7 +14,7 @@ void journal_init(struct journal *j, void *bytes, size_t capacity)
 }
 
 /* Whole records, counting down to the last of the batch. */
-static bool batch_whole(const void *batch, size_t size)
+bool journal_whole(const void *batch, size_t size)
 {
     struct record r = {0};
     size_t at = 0;
@@ -56,9 +58,22 @@ static bool batch_ends(const void *batch, size_t size)
 
 bool journal_append(struct journal *j, const void *batch, size_t size)
 {
-    if (!batch_whole(batch, size)) {
-        return false;
+    return journal_whole(batch, size) && journal_keep(j, batch, size);
+}
+
+size_t journal_piece(const void *batch, size_t size, size_t from, uint32_t *place)
+{
+    struct record r;
+    size_t at = from, end = from;
+    while (record_again(batch, size, &at, &r) && (end == from || common_world_of(r.number) == *place)) {
+        *place = common_world_of(r.number);
+        end = at;
     }
+    return end - from;
+}
+
+bool journal_keep(struct journal *j, const void *batch, size_t size)
+{
     struct record old;
     size_t added = batch_ends(batch, size) ? 0 : size; /* of what nothing is left nothing has to be told */
     size_t kept = 0;
@@ -75,7 +90,9 @@ bool journal_append(struct journal *j, const void *batch, size_t size)
             to += at - from;
         }
     }
-    memcpy(j->bytes + to, batch, added);
+    if (added > 0) { /* else there may be no bytes at all */
+        memcpy(j->bytes + to, batch, added);
+    }
     j->used = to + added;
     return true;
 }

@@ -16,4 +16,11 @@ void journal_init(struct journal *j, void *bytes, size_t capacity);
 /* Adds a batch and drops what it replaces.  False, nothing changed, if it is not a whole batch or does not fit. */
 bool journal_append(struct journal *j, const void *batch, size_t size);
 
+/* The same where each world has a journal of its own: what several begin with is one batch (W10).  Whether it is whole; */
+bool journal_whole(const void *batch, size_t size);
+/* ... the bytes from there on that are of one world, and the place of that; 0 at the end; */
+size_t journal_piece(const void *batch, size_t size, size_t from, uint32_t *place);
+/* ... what of a batch is for this one.  False, nothing changed, if it does not fit. */
+bool journal_keep(struct journal *j, const void *piece, size_t size);
+
 #endif

@@ -53,18 +53,30 @@ static void journal_rest(struct journal *j)
     }
 }
 
+/* Each record to the journal of its world; false: it cannot be kept. */
+static bool journal_all(struct server *s, const unsigned char *batch, size_t size)
+{
+    uint32_t place = 0;
+    bool good = journal_whole(batch, size);
+    for (size_t from = 0, piece; good && (piece = journal_piece(batch, size, from, &place)) > 0; from += piece) {
+        struct journal *j = journal_of(s, place);
+        good = j != NULL && (journal_keep(j, batch + from, piece) ||
+                             (journal_grow(j, piece) && journal_keep(j, batch + from, piece)));
+        if (good) {
+            journal_rest(j);
+        }
+    }
+    return good;
+}
+
 /* M4: the master is told only of what is on record; a record that cannot be kept ends the run rather than its safety. */
 static void act_persist(struct server *s, const struct action *a)
 {
-    const unsigned char *batch = s->out.bytes + a->frame;
-    struct journal *j = journal_of(s, master_place(a->value));
-    if (j == NULL || (!journal_append(j, batch, a->frame_bytes) &&
-                      !(journal_grow(j, a->frame_bytes) && journal_append(j, batch, a->frame_bytes)))) {
+    if (!journal_all(s, s->out.bytes + a->frame, a->frame_bytes)) {
         log_line(LOG_ERROR, "the journal cannot keep a record of %u bytes: the run ends", a->frame_bytes);
         atomic_store(&s->stop, true);
         return;
     }
-    journal_rest(j);
     if (s->durable_count == s->durable_capacity) {
         uint32_t capacity = 2 * s->durable_capacity + 64;
         uint64_t *grown = realloc(s->durable, capacity * sizeof *grown);

@@ -39,7 +39,7 @@ static void admit_persist(struct world *w)
 
 void world_decide(struct world *w, struct writer *to, uint64_t number, uint32_t left)
 {
-    view_put_batch(w, NULL, to, number, left);
+    view_put_batch(w, NULL, to, common_number_of(number, w->slot), left);
     admit_decided(w, number);
 }
 

@@ -68,8 +68,12 @@ static inline uint32_t common_decisions(const struct master_config *c)
     return c->max_operations < BOUNDS_DECISIONS ? c->max_operations : BOUNDS_DECISIONS;
 }
 
-/* The next of such a counter, for something of this world. */
+/* The next of such a counter, for something of this world; the same, for what another one has in common with it. */
 uint64_t common_number(uint64_t *counter, uint32_t world);
+static inline uint64_t common_number_of(uint64_t number, uint32_t world)
+{
+    return (uint64_t)world << COMMON_NUMBER_BITS | (number & (((uint64_t)1 << COMMON_NUMBER_BITS) - 1));
+}
 static inline uint32_t common_world_of(uint64_t number)
 {
     return (uint32_t)(number >> COMMON_NUMBER_BITS);

@@ -26,7 +26,7 @@ struct record {
     uint64_t run;
     char name[BOUNDS_WORLD_NAME]; /* of the world */
     uint32_t epoch, group;
-    uint64_t number;    /* of the batch */
+    uint64_t number;    /* of the batch, with the place of this world */
     uint64_t value;     /* view, or revision expected next; USED: its place among so many that are kept; END: 0 */
     const void *body;   /* borrowed: member ids, decisions, as view.c puts them; empty for the others */
     uint32_t body_bytes;

@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #include "tests/testing.h"
 
-#include <string.h>
+#include <stdio.h>
 
 #include "tests/fault/peer_calls.h"
 
@@ -86,6 +86,9 @@ static void kill_in_split(int round)
     EXPECT(reply[0].value[0] == 2 && reply[2].value[0] == 2 && reply[3].value[0] == 1 && reply[4].value[0] == 0);
     for (int i = 0; i < 5; i++) {
         EXPECT(i == 1 || reply[i].result == pcclSuccess);
+        if (i != 1 && reply[i].result != pcclSuccess) {
+            printf("# peer %d: %s\n", i, reply[i].text);
+        }
     }
     processes_do(&all, others, drop, NULL, 0, NULL);
     processes_stop(&all);

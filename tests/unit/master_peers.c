@@ -67,11 +67,8 @@ static struct msg_register register_of(const struct peer *p)
 static void send_claim(const struct peer *p, uint64_t run, uint32_t epoch)
 {
     struct msg_claim claim = {.run = run, .epoch = epoch, .reg = register_of(p)};
-    bool derived = peer_put_expect(payload_begin(), p, &claim);
-    if (!derived) {
-        put_claim(payload_begin(), &claim);
-    }
-    queue_frame(p->conn, derived ? FRAME_EXPECT : FRAME_CLAIM, 0, 0, payload_bytes, (uint32_t)outgoing.used);
+    uint8_t type = peer_put_claim(payload_begin(), p, &claim);
+    queue_frame(p->conn, type, 0, 0, payload_bytes, (uint32_t)outgoing.used);
 }
 
 /* ---- what peers receive -------------------------------------------------------------------------------------------- */

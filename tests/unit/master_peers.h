@@ -164,7 +164,7 @@ static inline void peer_revoke(struct cluster *c, const struct peer *p)
 }
 
 /* peer_expect.c */
-bool peer_put_expect(struct writer *w, const struct peer *p, const struct msg_claim *claim); /* false: its world is no derived one */
+uint8_t peer_put_claim(struct writer *w, const struct peer *p, const struct msg_claim *claim); /* CLAIM, or EXPECT; its type */
 
 /* peer_take.c */
 void peer_take_view(struct peer *p, struct reader *r);

@@ -5,18 +5,19 @@
 
 #include "master_peers.h"
 
-bool peer_put_expect(struct writer *w, const struct peer *p, const struct msg_claim *claim)
+uint8_t peer_put_claim(struct writer *w, const struct peer *p, const struct msg_claim *claim)
 {
     struct msg_expect expect = p->expect;
     if (expect.callers == 0) {
-        return false;
+        put_claim(w, claim);
+        return FRAME_CLAIM;
     }
     expect.claim = *claim;
     put_expect(w, &expect);
     for (uint32_t i = 0; i < expect.callers; i++) {
         put_u64(w, p->callers[i]);
     }
-    return true;
+    return FRAME_EXPECT;
 }
 
 struct peer *peer_derive(struct cluster *c, const struct peer *member, const char *world, const struct claim *claim, uint64_t formation,

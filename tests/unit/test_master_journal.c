@@ -112,3 +112,29 @@ TEST(half_batches_and_full_journals_change_nothing)
     EXPECT(!journal_append(&j, batch, put_batch(batch, sizeof batch, 9, 3, 7))); /* no room */
     EXPECT_EQ(j.used, used);
 }
+
+TEST(what_several_worlds_begin_with_is_cut_into_what_is_of_each) /* else their records stay where nothing of theirs replaces them */
+{
+    unsigned char memory[2][512], batch[1024];
+    struct journal j[2];
+    struct writer w;
+    writer_init(&w, batch, sizeof batch);
+    for (uint32_t i = 0; i < 3; i++) { /* a used name and a view of place 6, a view of place 9 */
+        struct record head = {.kind = i == 0 ? RECORD_USED : RECORD_VIEW, .left = 2 - i, .run = i < 2 ? 5 : 8, .epoch = 2,
+                              .number = (uint64_t)(i < 2 ? 6 : 9) << 48 | 3};
+        record_end(&w, record_begin(&w, &head));
+    }
+    EXPECT(journal_whole(batch, w.used) && !journal_whole(batch, w.used / 3));
+    uint32_t place = 0;
+    size_t first = journal_piece(batch, w.used, 0, &place);
+    EXPECT_EQ(place, 6);
+    size_t second = journal_piece(batch, w.used, first, &place);
+    EXPECT_EQ(place, 9);
+    EXPECT_EQ(first + second, w.used);
+    EXPECT_EQ(journal_piece(batch, w.used, w.used, &place), 0);
+    for (int i = 0; i < 2; i++) {
+        journal_init(&j[i], memory[i], sizeof memory[i]);
+        EXPECT(journal_keep(&j[i], batch + (i == 0 ? 0 : first), i == 0 ? first : second));
+        EXPECT_EQ(j[i].used, i == 0 ? first : second);
+    }
+}

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "tests/testing.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -218,5 +219,34 @@ TEST(a_listed_peer_that_does_not_call_is_waited_for_until_the_deadline_or_until_
     struct cluster c;
     cluster_start(&c, 2, NULL, 1);
     cluster_run(&c, wait_for_one, NULL);
+    cluster_stop(&c);
+}
+
+/* Each in a world of its own, again and again; what is allocated in this process, of master and all peers, after 100 and after all. */
+static void split_often(struct cluster_peer *p, void *context)
+{
+    enum { ROUNDS = 1000, FIRST = 100 };
+    size_t *allocated = context;
+    for (int round = 0; round < ROUNDS; round++) {
+        pcclComm_t *child = NULL;
+        EXPECT_EQ(pcclSplitCommunicator(p->comm, p->index, 0, NULL, &child), pcclSuccess);
+        EXPECT_EQ(pcclDestroyCommunicator(child), pcclSuccess);
+        if (round == FIRST || round == ROUNDS - 1) {
+            EXPECT_EQ(pcclBarrier(p->comm, NULL), pcclSuccess);
+            if (p->index == 0) {
+                allocated[round > FIRST] = mallinfo2().uordblks; /* 0 under a sanitizer, which finds leaks by itself */
+            }
+        }
+    }
+}
+
+TEST(nothing_of_a_split_is_kept_when_its_worlds_have_been_left)
+{
+    struct cluster c;
+    size_t allocated[2] = {0, 0};
+    cluster_start(&c, 3, NULL, 1);
+    cluster_run(&c, split_often, allocated);
+    printf("# %zu bytes allocated after 100 splits, %zu after 1000\n", allocated[0], allocated[1]);
+    EXPECT(allocated[1] <= allocated[0] + (256 << 10));
     cluster_stop(&c);
 }

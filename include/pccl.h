@@ -637,7 +637,7 @@ typedef struct pcclAsyncOp_t {
 } pcclAsyncOp_t;
 
 /* Blocks until the operation has ended and spends the handle; errors are those of the blocking form.  InvalidUsage: unknown or
- * spent handle.  `info_out` is written on success only. */
+ * spent handle, or awaited by another thread.  `info_out` is written on success only. */
 PCCL_EXPORT pcclResult_t pcclAwaitAsync(const pcclAsyncOp_t *async_op, pcclReduceInfo_t *PCCL_NULLABLE info_out);
 /* Stores whether the operation has ended; does not spend the handle. */
 PCCL_EXPORT pcclResult_t pcclTestAsync(const pcclAsyncOp_t *async_op, bool *done_out);
@@ -645,6 +645,67 @@ PCCL_EXPORT pcclResult_t pcclTestAsync(const pcclAsyncOp_t *async_op, bool *done
 PCCL_EXPORT pcclResult_t pcclWaitAnyAsync(const pcclAsyncOp_t *async_ops, size_t count, int64_t timeout_ms, size_t *index_out);
 /* Asks all members to give the operation up; its await returns RankConnectionLost, or success if it was complete. */
 PCCL_EXPORT pcclResult_t pcclCancelAsync(const pcclAsyncOp_t *async_op);
+
+/* How an operation has ended. */
+typedef struct pcclCompletion_t {
+    uint64_t cookie;       /* as it was attached to a queue with; else 0 */
+    pcclResult_t result;   /* what the blocking form would have returned */
+    pcclReduceInfo_t info; /* zeros after an error */
+    pcclErrorInfo_t error; /* zeros after a success */
+} pcclCompletion_t;
+
+/* Blocks until the operation has ended or `timeout_ms` (-1: none) passed.  If it has, stores true, and how it ended; any number of
+ * threads may do so with one handle, one after the other or at once, beside a pcclAwaitAsync too.  The buffers are the program's
+ * again, and pcclUpdateTopology and its kin do not wait for it any more, but the handle is not spent: do that with pcclAwaitAsync, or
+ * what it keeps stays until the communicator's end, and a tag in flight.
+ * InvalidArgument: null, timeout below -1.  InvalidUsage: unknown or spent handle.  Nothing is stored then. */
+PCCL_EXPORT pcclResult_t pcclWaitAsync(const pcclAsyncOp_t *async_op, int64_t timeout_ms, pcclCompletion_t *completion_out,
+                                       bool *done_out);
+PCCL_EXPORT pcclResult_t pcclWaitAsyncReduce(const pcclAsyncReduceOp_t *reduce_handle, int64_t timeout_ms,
+                                             pcclCompletion_t *completion_out, bool *done_out);
+
+/* Waits until no operation of this communicator is in flight, launched by whichever thread, or `timeout_ms` (-1: none) passed; stores
+ * how many still are.  Spends no handle.  InvalidArgument: null, timeout below -1. */
+PCCL_EXPORT pcclResult_t pcclDrain(const pcclComm_t *communicator, int64_t timeout_ms, size_t *left_out);
+
+/* ---- Completion queues ------------------------------------------------------------------------------------------ */
+
+/* A queue hands out what has ended, of any communicators and both kinds of handles, in the order in which it did: each once, to one of
+ * any number of threads that wait.  Its memory does not depend on how many are attached.
+ *
+ * A delivery is a pcclWaitAsync, and spends no handle; await the handle when no thread wants it any more, before or after its
+ * delivery: it is delivered all the same.  When a communicator is destroyed or left, what it has attached ends with
+ * MasterConnectionFailed, and is delivered.  When a queue is destroyed, attached operations go on, their handles stay as they are.
+ * A forked child can only destroy what it has of the parent's queue. */
+typedef struct pcclCompletionQueue_t pcclCompletionQueue_t;
+
+/* The caller owns it until pcclDestroyCompletionQueue.  InvalidArgument: null. */
+PCCL_EXPORT pcclResult_t pcclCreateCompletionQueue(pcclCompletionQueue_t **queue_out);
+
+/* Has the queue deliver the operation, with `cookie`, when it has ended; at once if it has.  InvalidUsage: unknown or spent handle, it
+ * is attached and not yet delivered, the queue was destroyed. */
+PCCL_EXPORT pcclResult_t pcclQueueAttach(pcclCompletionQueue_t *queue, const pcclAsyncOp_t *async_op, uint64_t cookie);
+PCCL_EXPORT pcclResult_t pcclQueueAttachReduce(pcclCompletionQueue_t *queue, const pcclAsyncReduceOp_t *reduce_handle,
+                                               uint64_t cookie);
+
+/* Blocks until something has ended, `timeout_ms` (-1: none; 0: only looks) passed, or somebody wakes it; stores up to `capacity` of
+ * what has ended, and their number, which is 0 in the last two cases if nothing is there.  InvalidArgument: null, capacity 0, timeout
+ * below -1.  InvalidUsage: the queue was destroyed, meanwhile too. */
+PCCL_EXPORT pcclResult_t pcclQueueWait(pcclCompletionQueue_t *queue, pcclCompletion_t *completions_out, size_t capacity,
+                                       int64_t timeout_ms, size_t *count_out);
+
+/* Has one pcclQueueWait return with what is there, the next one if none is under way; several before it does are one. */
+PCCL_EXPORT pcclResult_t pcclQueueWake(pcclCompletionQueue_t *queue);
+
+/* Stores a descriptor for poll and its kin, which is readable while pcclQueueWait would not block.  It is the queue's: do not read,
+ * write or close it.  InternalError: none could be opened. */
+PCCL_EXPORT pcclResult_t pcclQueueDescriptor(pcclCompletionQueue_t *queue, int *descriptor_out);
+
+/* Ends the waits under way, closes the descriptor, frees the queue; what has ended and nobody has fetched is dropped.  A second
+ * one is InvalidUsage, as is any other call afterwards. */
+PCCL_EXPORT pcclResult_t pcclDestroyCompletionQueue(pcclCompletionQueue_t *queue);
+
+/* ---- The collectives -------------------------------------------------------------------------------------------- */
 
 /* Reduces `count` elements of all members into everybody's recvbuf, which may be sendbuf. */
 PCCL_EXPORT pcclResult_t pcclAllReduceOrdered(const void *sendbuf, void *recvbuf, size_t count, pcclDataType_t datatype,

@@ -34,6 +34,9 @@ pcclResult_t api_outcome(const struct session_outcome *o, const char *phase, uin
 /* `remedy`: in place of the one that the table has for such an outcome; null: that one. */
 pcclResult_t api_outcome_hint(const struct session_outcome *o, const char *phase, uint64_t tag, const char *remedy);
 
+/* The same as what the program is told later, with nothing stored; all zeros after a success. */
+pcclResult_t api_outcome_told(const struct session_outcome *o, const char *phase, uint64_t tag, pcclErrorInfo_t *error);
+
 /* "argument is null: remedy". */
 pcclResult_t api_null(const char *phase, const char *argument, const char *remedy);
 /* Makes an error that was stored before this thread's last one again. */
@@ -111,6 +114,13 @@ pcclResult_t api_group_own(const struct api_own_message *m);
 
 /* `info` may be null. */
 void api_reduce_info(const struct session_outcome *o, pcclReduceInfo_t *info);
+/* -1: no limit; InvalidArgument below that. */
+pcclResult_t api_deadline(const char *phase, int64_t timeout_ms, int64_t *deadline_out);
+void api_completion(const struct op_ended *report, uint64_t cookie, pcclCompletion_t *out);
+/* Checks a handle that the program passed, an argument called as its kind's are, and enters its communicator.  `space` says which kind. */
+pcclResult_t api_enter_async(const char *phase, uint8_t space, const void *handle, uint64_t *number_out, struct comm **comm_out);
+/* InvalidUsage: no operation behind such a handle. */
+pcclResult_t api_spent(const char *phase, uint8_t space, uint64_t number);
 
 /* ---- Addresses: api.c --------------------------------------------------------------------------------------------------------- */
 

@@ -261,6 +261,19 @@ pcclResult_t api_outcome_hint(const struct session_outcome *o, const char *phase
     return code;
 }
 
+pcclResult_t api_outcome_told(const struct session_outcome *o, const char *phase, uint64_t tag, pcclErrorInfo_t *error)
+{
+    if (o->result == RESULT_OK) {
+        memset(error, 0, sizeof *error);
+        return pcclSuccess;
+    }
+    pcclErrorInfo_t before = api_last;
+    pcclResult_t result = api_outcome(o, phase, tag);
+    *error = api_last;
+    api_last = before;
+    return result;
+}
+
 pcclResult_t api_null(const char *phase, const char *argument, const char *remedy)
 {
     return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "%s is null: %s", argument, remedy);

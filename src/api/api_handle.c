@@ -1,4 +1,4 @@
-/* api_handle.c - handles of communicators and masters, whose memory is never freed: what was destroyed is known as such.
+/* api_handle.c - handles of communicators, masters and queues, whose memory is never freed: what was destroyed is known as such.
  *
  * A call pins the handle while it looks at the object.  Whoever closes the handle owns the object, once all pins are gone.
  * Invariant: an object is reached through an open, pinned handle only, or through a count of its own taken under such a pin.
@@ -80,12 +80,17 @@ void handle_unpin(struct api_handle *h)
     atomic_fetch_sub(&h->pins, 1);
 }
 
+bool handle_inherited(const struct api_handle *h)
+{
+    return h->generation != handle_generation();
+}
+
 bool handle_close(struct api_handle *h)
 {
     if (!atomic_exchange(&h->open, false)) {
         return false;
     }
-    if (h->generation != handle_generation()) {
+    if (handle_inherited(h)) {
         atomic_store(&h->pins, 0); /* they are of threads that only the parent has */
     }
     return true;

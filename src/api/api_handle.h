@@ -1,4 +1,4 @@
-/* api_handle.h - what a program holds of a communicator or a master.
+/* api_handle.h - what a program holds of a communicator, a master or a completion queue.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_API_API_HANDLE_H
 #define PCCL_API_API_HANDLE_H
@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum handle_kind { HANDLE_COMM, HANDLE_MASTER, HANDLE_KINDS };
+enum handle_kind { HANDLE_COMM, HANDLE_MASTER, HANDLE_QUEUE, HANDLE_KINDS };
 
 /* The first member of what the program holds. */
 struct api_handle {
@@ -28,5 +28,7 @@ void handle_unpin(struct api_handle *h);
 /* The caller owns the object from now on, once nobody looks at it any more; false: closed before. */
 bool handle_close(struct api_handle *h);
 bool handle_pinned(const struct api_handle *h);
+/* It was opened before this process was forked. */
+bool handle_inherited(const struct api_handle *h);
 
 #endif

@@ -1,4 +1,4 @@
-/* api_pending.c - handles of asynchronous operations, by tag and in the order of issue: await, test, wait for any, cancel.
+/* api_pending.c - handles of asynchronous operations, by tag and in the order of issue: await, wait, test, wait for any, cancel.
  *
  * Both kinds of handle are a communicator and a number; a table says what the program calls them.
  * SPDX-License-Identifier: MIT */
@@ -52,6 +52,11 @@ static pcclResult_t async_spent_one(const char *phase, const struct async *a)
     return async_spent(phase, field, a->number);
 }
 
+pcclResult_t api_spent(const char *phase, uint8_t space, uint64_t number)
+{
+    return async_spent_one(phase, &(struct async){.space = space, .number = number});
+}
+
 /* Checks what the program passed before anything is looked up. */
 static pcclResult_t async_check(const char *phase, uint8_t space, const void *handle, struct async *out)
 {
@@ -72,6 +77,14 @@ static pcclResult_t async_enter(const char *phase, uint8_t space, const void *ha
     return rc == pcclSuccess ? api_enter(out->comm, phase, comm) : rc;
 }
 
+pcclResult_t api_enter_async(const char *phase, uint8_t space, const void *handle, uint64_t *number_out, struct comm **comm_out)
+{
+    struct async a = {0};
+    pcclResult_t rc = async_enter(phase, space, handle, &a, comm_out);
+    *number_out = a.number;
+    return rc;
+}
+
 void api_reduce_info(const struct session_outcome *o, pcclReduceInfo_t *info)
 {
     if (info != NULL) {
@@ -79,6 +92,17 @@ void api_reduce_info(const struct session_outcome *o, pcclReduceInfo_t *info)
         info->tx_bytes = o->tx_bytes;
         info->rx_bytes = o->rx_bytes;
     }
+}
+
+/* As errors name it. */
+static const char *async_phase(uint8_t space, uint8_t kind, bool receives)
+{
+    return space == SPACE_TAG ? "reduce" : receives ? "receive" : plan_kind_name(kind);
+}
+
+static uint64_t async_tag(uint8_t space, uint64_t number)
+{
+    return space == SPACE_TAG ? number : 0;
 }
 
 static pcclResult_t async_await(uint8_t space, const void *handle, pcclReduceInfo_t *info_out)
@@ -94,10 +118,10 @@ static pcclResult_t async_await(uint8_t space, const void *handle, pcclReduceInf
     if (op == NULL) {
         rc = async_spent_one("await", &a);
     } else {
-        const char *phase = space == SPACE_TAG ? "reduce" : op->given.receives ? "receive" : plan_kind_name(op->given.kind);
+        const char *phase = async_phase(space, op->given.kind, op->given.receives);
         uint32_t *source = op->given.source;
         comm_await(c, op, &o);
-        rc = api_outcome(&o, phase, space == SPACE_TAG ? a.number : 0);
+        rc = api_outcome(&o, phase, async_tag(space, a.number));
         if (rc == pcclSuccess) {
             api_reduce_info(&o, info_out);
             if (source != NULL) {
@@ -118,6 +142,88 @@ pcclResult_t pcclAwaitAsync(const pcclAsyncOp_t *async_op, pcclReduceInfo_t *inf
 {
     return async_await(SPACE_ORDERED, async_op, info_out);
 }
+
+/* ---- Waiting, by any number of threads ------------------------------------------------------------------------------------------- */
+
+pcclResult_t api_deadline(const char *phase, int64_t timeout_ms, int64_t *deadline_out)
+{
+    int64_t limit = INT64_MAX / 4; /* some have been taken for no limit by the system */
+    if (timeout_ms < -1) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase,
+                        "timeout_ms is %" PRId64 ": expected -1 (no limit), 0 or more", timeout_ms);
+    }
+    *deadline_out = timeout_ms < 0 || timeout_ms > limit / CLOCK_MS ? CLOCK_NEVER : clock_now_ns() + timeout_ms * CLOCK_MS;
+    return pcclSuccess;
+}
+
+void api_completion(const struct op_ended *report, uint64_t cookie, pcclCompletion_t *out)
+{
+    const struct session_outcome *o = &report->outcome;
+    out->cookie = cookie;
+    out->info = (pcclReduceInfo_t){0};
+    out->result = api_outcome_told(o, async_phase(report->space, report->kind, report->receives), async_tag(report->space, report->tag), &out->error);
+    if (out->result == pcclSuccess) {
+        api_reduce_info(o, &out->info);
+    }
+}
+
+static pcclResult_t async_wait(uint8_t space, const void *handle, int64_t timeout_ms, pcclCompletion_t *completion_out, bool *done_out)
+{
+    struct async a = {0};
+    struct comm *c;
+    struct op_ended report;
+    int64_t deadline = 0;
+    bool known;
+    pcclResult_t rc = api_deadline("wait", timeout_ms, &deadline);
+    if (rc == pcclSuccess && (completion_out == NULL || done_out == NULL)) {
+        rc = api_null("wait", completion_out == NULL ? "completion_out" : "done_out", "pass where to store how it has ended, and whether");
+    }
+    rc = rc == pcclSuccess ? async_enter("wait", space, handle, &a, &c) : rc;
+    if (rc != pcclSuccess) {
+        return rc;
+    }
+    bool done = comm_wait_for(c, space, a.number, deadline, &known, &report);
+    if (!known) {
+        rc = async_spent_one("wait", &a);
+    } else {
+        *done_out = done;
+    }
+    if (done) {
+        api_completion(&report, 0, completion_out);
+    }
+    api_leave(c);
+    return rc;
+}
+
+pcclResult_t pcclWaitAsync(const pcclAsyncOp_t *async_op, int64_t timeout_ms, pcclCompletion_t *completion_out, bool *done_out)
+{
+    return async_wait(SPACE_ORDERED, async_op, timeout_ms, completion_out, done_out);
+}
+
+pcclResult_t pcclWaitAsyncReduce(const pcclAsyncReduceOp_t *reduce_handle, int64_t timeout_ms, pcclCompletion_t *completion_out,
+                                 bool *done_out)
+{
+    return async_wait(SPACE_TAG, reduce_handle, timeout_ms, completion_out, done_out);
+}
+
+pcclResult_t pcclDrain(const pcclComm_t *communicator, int64_t timeout_ms, size_t *left_out)
+{
+    struct comm *c;
+    int64_t deadline = 0;
+    pcclResult_t rc = api_enter(communicator, "drain", &c);
+    if (rc != pcclSuccess) {
+        return rc;
+    }
+    rc = left_out == NULL ? api_null("drain", "left_out", "pass where to store how many are left")
+                          : api_deadline("drain", timeout_ms, &deadline);
+    if (rc == pcclSuccess) {
+        *left_out = comm_drain(c, deadline);
+    }
+    api_leave(c);
+    return rc;
+}
+
+/* ---- Looking ------------------------------------------------------------------------------------------------------------------- */
 
 /* Whether a live handle's operation has ended; if not, and `watch`, its end will be told.  False: unknown or spent. */
 static bool async_peek(struct comm *c, const struct async *a, bool watch, bool *done)
@@ -203,9 +309,10 @@ static pcclResult_t async_check_any(uint8_t space, const void *handles, size_t c
         return api_fail(pcclInvalidArgument, pcclCauseUsage, phase,
                         "count is 0: pass at least 1 handle, or nothing would ever end");
     }
-    if (timeout_ms < -1) {
-        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase,
-                        "timeout_ms is %" PRId64 ": expected -1 (no limit), 0 or more", timeout_ms);
+    int64_t until;
+    pcclResult_t rc = api_deadline(phase, timeout_ms, &until);
+    if (rc != pcclSuccess) {
+        return rc;
     }
     for (size_t i = 0; i < count; i++) {
         if (async_at(space, handles, i).comm == NULL) {
@@ -226,9 +333,8 @@ static pcclResult_t async_wait_any(uint8_t space, const void *handles, size_t co
     if (!engine_marked(e)) {
         return api_fail(pcclNotInitialized, pcclCauseUsage, "wait any", "call pcclInit first");
     }
-    int64_t limit = INT64_MAX / 4;
-    int64_t wait_ns = timeout_ms < 0 || timeout_ms > limit / CLOCK_MS ? limit : timeout_ms * CLOCK_MS;
-    int64_t until = clock_now_ns() + wait_ns;
+    int64_t until;
+    rc = api_deadline("wait any", timeout_ms < 0 ? INT64_MAX / 8 / CLOCK_MS : timeout_ms, &until);
     struct timespec at = {.tv_sec = until / CLOCK_S, .tv_nsec = until % CLOCK_S};
     size_t index = count, entered = 0; /* a communicator that is being destroyed waits for those inside */
     for (struct comm *c; entered < count && rc == pcclSuccess; entered += rc == pcclSuccess) {

@@ -1,10 +1,12 @@
 /* await.c - waiting for an operation, and giving it up.
  *
  * Who waits drives lane 0 if nobody else holds it, so that nobody is woken for its operation, and sleeps otherwise.
- * Invariant: an operation is collected exactly once, by the thread that claimed it.
+ * Any number may wait for one: the first that comes to read it has its outcome collected, and its input restored; for all.
+ * Invariant: an operation is collected exactly once, and its handle spent by the thread that claimed it.
  * SPDX-License-Identifier: MIT */
 #include <sched.h>
 #include <string.h>
+#include <time.h>
 
 #include "core/clock.h"
 #include "core/mutant.h"
@@ -16,9 +18,9 @@ enum {
     AWAIT_TRIES = 64,         /* to get lane 0 from a poller that is about to let go */
 };
 
-/* The holder of lane 0 polls until what it waits for is over.  Spinning pays while a peer runs at the same time; where
+/* The holder of lane 0 polls until what it waits for is over, or the deadline has passed.  Spinning pays while a peer runs at the same time; where
  * processes outnumber cores it hinders the one waited for, so each thread learns how long to, unless it was told (PCCL_SPIN_US). */
-static void await_drive(struct comm_wait *w, struct lane *lane)
+static void await_drive(struct comm_wait *w, struct lane *lane, int64_t deadline)
 {
     static _Thread_local int64_t learnt_ns = AWAIT_SPIN_MAX_NS / 4;
     int64_t given_ns = lane->engine->spin_ns, spin_ns = given_ns >= 0 ? given_ns : learnt_ns;
@@ -33,6 +35,9 @@ static void await_drive(struct comm_wait *w, struct lane *lane)
             continue;
         }
         int64_t now = clock_now_ns();
+        if (now >= deadline) {
+            break;
+        }
         if (spin_until == 0) {
             spin_until = now + spin_ns;
         } else if (now < spin_until) {
@@ -42,7 +47,7 @@ static void await_drive(struct comm_wait *w, struct lane *lane)
             spin_ns = given_ns >= 0 ? given_ns : half;
             spin_until = 0;
             if (!atomic_load(&w->over)) {
-                lane_serve(lane, -1);
+                lane_serve(lane, deadline == CLOCK_NEVER ? -1 : deadline - now);
             }
         }
     }
@@ -81,64 +86,148 @@ void comm_undriven(struct comm *c)
     }
 }
 
-static void await_sleep(struct comm *c, struct comm_wait *w)
+/* With comm.lock.  False: the deadline has passed. */
+static bool await_changed(struct comm *c, pthread_cond_t *changed, int64_t deadline)
 {
-    struct lane *lane = c->engine->lane[0];
-    atomic_fetch_add(&lane->sleepers, 1);
-    lane_unmask(lane);
-    pthread_mutex_lock(&c->lock);
-    while (!atomic_load(&w->over)) {
-        pthread_cond_wait(&w->changed, &c->lock);
+    struct timespec at = {.tv_sec = deadline / CLOCK_S, .tv_nsec = deadline % CLOCK_S};
+    if (deadline == CLOCK_NEVER) {
+        return pthread_cond_wait(changed, &c->lock) == 0;
     }
-    pthread_mutex_unlock(&c->lock);
-    atomic_fetch_sub(&lane->sleepers, 1);
+    return pthread_cond_timedwait(changed, &c->lock, &at) == 0;
 }
 
-static void await_over(struct comm *c, struct comm_wait *w)
+/* Pollers see to lane 0 for as long as this thread sleeps. */
+static void await_watched(struct comm *c, bool asleep)
+{
+    struct lane *lane = c->engine->lane[0];
+    if (!asleep) {
+        atomic_fetch_sub(&lane->sleepers, 1);
+        return;
+    }
+    atomic_fetch_add(&lane->sleepers, 1);
+    lane_unmask(lane);
+}
+
+static void await_sleep(struct comm *c, struct comm_wait *w, int64_t deadline)
+{
+    bool in_time = true;
+    await_watched(c, true);
+    pthread_mutex_lock(&c->lock);
+    while (!atomic_load(&w->over) && in_time) {
+        in_time = await_changed(c, &w->changed, deadline);
+    }
+    pthread_mutex_unlock(&c->lock);
+    await_watched(c, false);
+}
+
+static void await_over(struct comm *c, struct comm_wait *w, int64_t deadline)
 {
     if (atomic_load(&w->over)) {
         return;
     }
     if (await_take_lane(c)) {
-        await_drive(w, c->engine->lane[0]);
+        await_drive(w, c->engine->lane[0], deadline);
         await_give_lane(c);
     } else {
-        await_sleep(c, w);
+        await_sleep(c, w, deadline);
     }
 }
 
-/* The call is over: takes the outcome, restores an in-place input, spends the slot. */
+void op_await_read(struct comm *c, struct comm_op *op, struct comm_after *after)
+{
+    while (op->end.read == OP_READING) { /* by another thread */
+        pthread_cond_wait(&op->end.returned.changed, &c->lock);
+    }
+    if (op->end.read == OP_READ) {
+        return;
+    }
+    bool late = op->place.detached;
+    if (!late) {
+        op_end_collect(c, op, after);
+        comm_op_vacate(c, op);
+    }
+    if (op->end.outcome.restore && !(late && MUTANT(RESTORE_NOT))) {
+        op->end.read = OP_READING;
+        pthread_mutex_unlock(&c->lock);
+        comm_op_restore(op);
+        pthread_mutex_lock(&c->lock);
+        pthread_cond_broadcast(&op->end.returned.changed);
+    }
+    op->end.read = OP_READ;
+    comm_op_keep_backup(c, op);
+    comm_ended(c);
+}
+
+/* The call is over: takes the outcome, spends the handle. */
 static void await_collect(struct comm *c, struct comm_op *op, struct session_outcome *outcome)
 {
     struct comm_after after;
     comm_lock(c, &after);
-    bool late = op->place.detached;
-    if (!late) {
-        op_end_collect(c, op, &after);
-    }
-    comm_op_spend(c, op);
+    op_await_read(c, op, &after);
     *outcome = op->end.outcome;
-    bool restore = outcome->restore && !(late && MUTANT(RESTORE_NOT));
-    if (restore) {
-        pthread_mutex_unlock(&c->lock);
-        comm_op_restore(op);
-        pthread_mutex_lock(&c->lock);
-    }
-    comm_op_keep_backup(c, op);
-    comm_ended(c);
+    bool last = op_end_spend(op);
     comm_unlock(c, &after);
-    comm_op_free(op);
+    if (last) {
+        comm_op_free(op);
+    }
+}
+
+bool comm_wait_for(struct comm *c, uint8_t space, uint64_t tag, int64_t deadline, bool *known, struct op_ended *out)
+{
+    struct comm_after after;
+    pthread_mutex_lock(&c->lock);
+    struct comm_op *op = comm_find(c, space, tag);
+    *known = op != NULL;
+    if (op != NULL) {
+        op->end.holders++;
+    }
+    pthread_mutex_unlock(&c->lock);
+    if (op == NULL) {
+        return false;
+    }
+    await_over(c, &op->end.returned, deadline);
+    comm_lock(c, &after);
+    bool over = atomic_load(&op->end.returned.over);
+    if (over) {
+        op_await_read(c, op, &after);
+        op_end_tell(op, out);
+    }
+    bool last = --op->end.holders == 0;
+    comm_unlock(c, &after);
+    if (last) {
+        comm_op_free(op);
+    }
+    return over;
+}
+
+uint32_t comm_drain(struct comm *c, int64_t deadline)
+{
+    bool in_time = true;
+    if (!atomic_load(&c->joined)) {
+        return 0;
+    }
+    await_watched(c, true);
+    pthread_mutex_lock(&c->lock);
+    c->calls.drainers++;
+    while (c->ops.open > 0 && in_time) {
+        in_time = await_changed(c, &c->changed, deadline);
+    }
+    c->calls.drainers--;
+    uint32_t left = c->ops.open;
+    pthread_mutex_unlock(&c->lock);
+    await_watched(c, false);
+    return left;
 }
 
 void comm_await(struct comm *c, struct comm_op *op, struct session_outcome *outcome)
 {
-    await_over(c, &op->end.returned);
+    await_over(c, &op->end.returned, CLOCK_NEVER);
     await_collect(c, op, outcome);
 }
 
 size_t comm_batch_await(struct comm *c, struct comm_batch *b, struct session_outcome *outcome)
 {
-    await_over(c, &b->any);
+    await_over(c, &b->any, CLOCK_NEVER);
     pthread_mutex_lock(&c->lock);
     struct comm_op *op = op_end_of_batch(b);
     pthread_mutex_unlock(&c->lock);
@@ -154,11 +243,11 @@ void comm_reduce(struct comm *c, const struct comm_launch *launch, struct sessio
     bool pending = comm_op_launch(c, launch, op, outcome);
     if (mine) {
         if (pending) {
-            await_drive(&op->end.returned, c->engine->lane[0]);
+            await_drive(&op->end.returned, c->engine->lane[0], CLOCK_NEVER);
         }
         await_give_lane(c);
     } else if (pending) {
-        await_sleep(c, &op->end.returned);
+        await_sleep(c, &op->end.returned, CLOCK_NEVER);
     }
     if (pending) {
         await_collect(c, op, outcome);

@@ -94,6 +94,8 @@ static void comm_drop_lanes(struct comm *c)
 void comm_free(struct comm *c)
 {
     comm_close(c);
+    op_queue_orphan(c);
+    comm_wait_out(c);
     if (atomic_load(&c->joined)) {
         engine_run(c->engine, comm_detach, c);
         comm_drop_lanes(c);

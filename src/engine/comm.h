@@ -79,6 +79,7 @@ struct comm_calls {
     bool apply;              /* the answer is APPLY: the voter copies */
     bool was_member;         /* a connect has succeeded */
     uint32_t voters;         /* calls between their vote and its collection */
+    uint32_t drainers;       /* calls that wait until no operation is in flight (await.c) */
     struct net_address advertised; /* by PCCL_ADVERTISE; family 0: nothing */
 };
 
@@ -102,6 +103,8 @@ struct comm_ops {
     uint32_t *free_slots, free_count;
     uint64_t issued;         /* operations of SPACE_ORDERED so far */
     uint64_t launched;       /* operations of any space so far */
+    uint32_t open;           /* launched, not returned (comm_op.c, op_end.c) */
+    struct list attached;    /* op_end.attached: those that a queue gets, or has (op_end.c) */
     struct list tags[COMM_TAG_BUCKETS];
     void *spare;             /* owned: a backup kept for the next in-place call */
     size_t spare_bytes;
@@ -204,10 +207,22 @@ void comm_leave(struct comm *c);
 /* Leaves, and the world ends for all; false: there never was one. */
 bool comm_revoke(struct comm *c);
 /* A call comes in; it is out again. */
-void comm_enter(struct comm *c);
+static inline void comm_enter(struct comm *c)
+{
+    atomic_fetch_add(&c->calls.inside, 1);
+}
 void comm_exit(struct comm *c);
+/* With comm.lock: the same. */
+static inline void comm_out(struct comm *c)
+{
+    if (atomic_fetch_sub(&c->calls.inside, 1) == 1 && c->calls.closing) {
+        pthread_cond_broadcast(&c->changed);
+    }
+}
 /* Leaves for good, and waits for the calls inside; no call comes in any more. */
 void comm_close(struct comm *c);
+/* Waits once more for calls inside, which came by what queues had of it. */
+void comm_wait_out(struct comm *c);
 /* With comm.lock: no session, or one that is neither a member nor becoming one. */
 bool comm_idle(struct comm *c);
 /* With comm.lock: what the session says to the call that waits for it. */
@@ -217,7 +232,7 @@ void comm_say_apply(struct comm *c);
 /* With comm.lock: an operation has ended, or a connection that was being closed, for which a call may wait. */
 static inline void comm_ended(struct comm *c)
 {
-    if (c->calls.connecting || c->calls.closing) {
+    if (c->calls.connecting || c->calls.closing || (c->calls.drainers > 0 && c->ops.open == 0)) {
         pthread_cond_broadcast(&c->changed);
     }
 }

@@ -27,17 +27,10 @@ bool comm_idle(struct comm *c)
     return !info.connected;
 }
 
-void comm_enter(struct comm *c)
-{
-    atomic_fetch_add(&c->calls.inside, 1);
-}
-
 void comm_exit(struct comm *c)
 {
     pthread_mutex_lock(&c->lock);
-    if (atomic_fetch_sub(&c->calls.inside, 1) == 1 && c->calls.closing) {
-        pthread_cond_broadcast(&c->changed);
-    }
+    comm_out(c);
     pthread_mutex_unlock(&c->lock);
 }
 
@@ -285,6 +278,15 @@ bool comm_revoke(struct comm *c)
     return any;
 }
 
+void comm_wait_out(struct comm *c)
+{
+    pthread_mutex_lock(&c->lock);
+    while (atomic_load(&c->calls.inside) > 0) {
+        pthread_cond_wait(&c->changed, &c->lock);
+    }
+    pthread_mutex_unlock(&c->lock);
+}
+
 void comm_close(struct comm *c)
 {
     struct comm_after after;
@@ -294,11 +296,9 @@ void comm_close(struct comm *c)
         comm_step(c, &(struct session_event){.kind = SESSION_LEAVE, .text = "the communicator was destroyed"}, &after);
     }
     comm_unlock(c, &after);
+    comm_wait_out(c);
     int64_t until = clock_now_ns() + CALLS_FLUSH_NS;
     pthread_mutex_lock(&c->lock);
-    while (atomic_load(&c->calls.inside) > 0) {
-        pthread_cond_wait(&c->changed, &c->lock);
-    }
     while (!link_flushed(c)) {
         struct timespec at = {.tv_sec = until / CLOCK_S, .tv_nsec = until % CLOCK_S};
         if (pthread_cond_timedwait(&c->changed, &c->lock, &at) == ETIMEDOUT) {

@@ -24,6 +24,7 @@ bool comm_ops_init(struct comm *c)
         c->ops.free_slots[i] = BOUNDS_OPS - 1 - i;
     }
     c->ops.free_count = BOUNDS_OPS;
+    list_init(&c->ops.attached);
     for (uint32_t i = 0; i < COMM_TAG_BUCKETS; i++) {
         list_init(&c->ops.tags[i]);
     }
@@ -46,6 +47,12 @@ void comm_op_free(struct comm_op *op)
 
 void comm_ops_fini(struct comm *c)
 {
+    LIST_FOR_EACH(a, after, &c->ops.attached) { /* after a fork only: their queues are the parent's */
+        struct comm_op *op = LIST_ENTRY(a, struct comm_op, end.attached);
+        if (list_empty(&op->place.by_tag)) {
+            comm_op_free(op);
+        }
+    }
     for (uint32_t i = 0; i < COMM_TAG_BUCKETS; i++) {
         LIST_FOR_EACH(l, next, &c->ops.tags[i]) {
             comm_op_free(LIST_ENTRY(l, struct comm_op, place.by_tag));
@@ -217,21 +224,12 @@ static void op_unreserve(struct comm *c, struct comm_op *op)
     }
 }
 
-/* The session has forgotten it. */
-static void op_vacate(struct comm *c, struct comm_op *op)
+void comm_op_vacate(struct comm *c, struct comm_op *op)
 {
     op_unreserve(c, op);
     c->ops.at[op->place.slot] = NULL;
     c->ops.free_slots[c->ops.free_count++] = op->place.slot;
     op->place.detached = true;
-}
-
-void comm_op_spend(struct comm *c, struct comm_op *op)
-{
-    if (!op->place.detached) {
-        op_vacate(c, op);
-    }
-    list_remove(&op->place.by_tag);
 }
 
 void comm_ops_detach(struct comm *c, struct comm_after *after)
@@ -240,7 +238,7 @@ void comm_ops_detach(struct comm *c, struct comm_after *after)
         struct comm_op *op = c->ops.at[i];
         if (op != NULL) {
             op_end_collect(c, op, after);
-            op_vacate(c, op);
+            comm_op_vacate(c, op);
         }
     }
 }
@@ -287,13 +285,16 @@ static void op_launch_locked(struct comm *c, const struct comm_launch *launch, s
     };
     c->ops.launched++;
     struct session_event e = {.kind = SESSION_LAUNCH, .slot = op->place.slot, .launch = &l};
+    c->ops.open++; /* it may return in this very step */
     comm_step(c, &e, after);
     *outcome = e.outcome;
     if (outcome->result != RESULT_PENDING) {
         if (outcome->restore) {
             comm_op_restore(op);
         }
-        comm_op_spend(c, op);
+        comm_op_vacate(c, op);
+        list_remove(&op->place.by_tag);
+        c->ops.open--;
     }
 }
 

@@ -14,6 +14,7 @@
 
 #include "collectives/plan.h"
 #include "core/list.h"
+#include "engine/queue.h"
 #include "kernels/numeric.h"
 #include "session/session.h"
 
@@ -46,7 +47,7 @@ struct op_given {
     size_t bytes;            /* of its buffers */
     struct comm_batch *batch; /* borrowed; null: it is awaited by itself */
     size_t index;            /* in the batch */
-    bool awaited;            /* somebody is in await */
+    bool awaited;            /* somebody is in the await that spends its handle */
 };
 
 /* What it needs of its own.  Written by comm_op.c. */
@@ -73,9 +74,16 @@ struct op_room {
     uint32_t reserved;       /* of each lane */
 };
 
-/* How it ends.  Written by op_end.c, with comm.lock. */
+/* Whether its outcome is there for all who ask, an in-place input restored. */
+enum op_read { OP_UNREAD, OP_READING, OP_READ };
+
+/* How it ends.  Written by op_end.c, but for `attached`, by op_queue.c, and `read`, by await.c; with comm.lock. */
 struct op_end {
-    struct comm_wait returned;
+    struct comm_wait returned; /* `changed` also tells of OP_READ */
+    uint32_t holders;        /* the handle or the call that made it, calls that wait for it, its queue: the last one frees it */
+    enum op_read read;
+    struct list attached;    /* in ops.attached from its attachment to its delivery */
+    struct queue_entry entry;
     struct list in_batch;    /* in batch.ended once it has returned */
     bool watched;            /* somebody waits for any of several, of which it is one, or has done so */
     struct session_outcome outcome;
@@ -111,7 +119,7 @@ struct op_share {
 };
 
 struct comm_op {
-    struct comm *comm;       /* comm_op.c, once */
+    struct comm *comm;       /* comm_op.c; null: it has gone, a queue still has this (op_queue.c, with the queue's lock) */
     struct op_given given;
     struct op_memory memory;
     struct op_place place;
@@ -121,6 +129,14 @@ struct comm_op {
     struct op_plan plan;
     struct op_share share;
     _Atomic uint64_t moved;  /* stream.c: payload bytes so far, both ways, those of frames in hand included */
+};
+
+/* One that has ended. */
+struct op_ended {
+    uint8_t space, kind;     /* as in op_given; and the next two */
+    bool receives;
+    uint64_t tag;
+    struct session_outcome outcome;
 };
 
 struct comm_launch {
@@ -166,6 +182,10 @@ struct comm_op *comm_find(struct comm *c, uint8_t space, uint64_t tag);
 void comm_watch(struct comm_op *op);
 /* Marks it as being awaited; null if unknown, spent, or awaited by another thread. */
 struct comm_op *comm_claim(struct comm *c, uint8_t space, uint64_t tag);
+/* Waits for its end until then, spends nothing, beside any others; false: the time passed.  *known: there is such a handle. */
+bool comm_wait_for(struct comm *c, uint8_t space, uint64_t tag, int64_t deadline, bool *known, struct op_ended *out);
+/* Waits until no operation is in flight; returns how many are when the time has passed. */
+uint32_t comm_drain(struct comm *c, int64_t deadline);
 /* Gives it up on all peers: CAUSE_CANCEL, CAUSE_NO_MEMORY or CAUSE_INTERNAL. */
 void comm_cancel(struct comm *c, struct comm_op *op, enum cause why);
 /* The same by its handle; false: unknown or spent. */
@@ -181,8 +201,8 @@ void comm_ops_rest(struct comm *c); /* gives back what the next call may do with
 struct comm_op *comm_op_new(struct comm *c, const struct comm_launch *launch);
 bool comm_op_launch(struct comm *c, const struct comm_launch *launch, struct comm_op *op,
                     struct session_outcome *outcome);
-/* With comm.lock: it has been collected; nobody finds it any more. */
-void comm_op_spend(struct comm *c, struct comm_op *op);
+/* With comm.lock: the session has forgotten it. */
+void comm_op_vacate(struct comm *c, struct comm_op *op);
 /* An in-place input as it was; no lane has it any more. */
 void comm_op_restore(const struct comm_op *op);
 /* With comm.lock: keeps the larger of two backups for the next call: fresh memory costs a page fault per page. */
@@ -210,10 +230,33 @@ void op_end_fini(struct comm_op *op);
 void op_end_returned(struct comm *c, struct comm_op *op, struct comm_after *after);
 /* Takes its outcome from the session, which forgets it. */
 void op_end_collect(struct comm *c, struct comm_op *op, struct comm_after *after);
+void op_end_tell(const struct comm_op *op, struct op_ended *out);
+/* No handle leads to it any more, the call that made it is over.  True: it was the last holder. */
+bool op_end_spend(struct comm_op *op);
+/* The queue gets it when it has ended, with what is the program's.  False: one has it already. */
+bool op_end_attach(struct comm *c, struct comm_op *op, struct queue *q, uint64_t cookie);
+/* The queue has done with it.  True: it was the last holder. */
+bool op_end_detach(struct comm_op *op);
 /* One that has ended. */
 struct comm_op *op_end_of_batch(struct comm_batch *b);
 /* Gives it up on all peers, if it has not ended. */
 void op_end_cancel(struct comm *c, struct comm_op *op, enum cause why, struct comm_after *after);
+
+/* ---- await.c: with comm.lock ---------------------------------------------------------------------------------------- */
+
+/* Once it has returned: its outcome is there, an in-place input restored; the lock is given back for that long. */
+void op_await_read(struct comm *c, struct comm_op *op, struct comm_after *after);
+
+/* ---- op_queue.c ----------------------------------------------------------------------------------------------------- */
+
+enum op_attached { OP_ATTACHED, OP_ATTACHED_BEFORE, OP_UNKNOWN };
+
+/* The queue gets the operation of that handle when it has ended. */
+enum op_attached op_queue_attach(struct comm *c, uint8_t space, uint64_t tag, struct queue *q, uint64_t cookie);
+/* The next of the queue, whose it is no more; false: none has ended. */
+bool op_queue_take(struct queue *q, struct op_ended *out, uint64_t *cookie);
+/* The communicator goes, and its handles; what queues have of it stays theirs. */
+void op_queue_orphan(struct comm *c);
 
 /* ---- op_lanes.c -------------------------------------------------------------------------------------------------- */
 

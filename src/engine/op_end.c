@@ -1,6 +1,9 @@
 /* op_end.c - how an operation ends: who waits for it is woken, its outcome is taken, or it is given up.
  *
- * Invariant: an operation in a batch's list has returned and was not collected.
+ * An operation that is attached to a queue is like a call asleep on it, until it returns: lane 0 is not masked for long, and its
+ * communicator's end waits for it.
+ *
+ * Invariant: an operation in a batch's or a queue's list has returned and was not collected, or taken.
  * SPDX-License-Identifier: MIT */
 #include "engine/comm.h"
 
@@ -18,6 +21,9 @@ static void wait_init(struct comm_wait *w)
 void op_end_init(struct comm_op *op)
 {
     list_init(&op->end.in_batch);
+    list_init(&op->end.attached);
+    list_init(&op->end.entry.all);
+    op->end.holders = 1;
     wait_init(&op->end.returned);
 }
 
@@ -35,15 +41,77 @@ static void end_wake(struct comm *c, struct comm_wait *w, struct comm_after *aft
     }
 }
 
+static void end_asleep(struct comm *c)
+{
+    atomic_fetch_add(&c->engine->lane[0]->sleepers, 1);
+    comm_enter(c);
+}
+
+static void end_awake(struct comm *c)
+{
+    atomic_fetch_sub(&c->engine->lane[0]->sleepers, 1);
+    comm_out(c);
+}
+
 void op_end_returned(struct comm *c, struct comm_op *op, struct comm_after *after)
 {
+    c->ops.open--;
     end_wake(c, &op->end.returned, after);
     if (op->given.batch != NULL) {
         list_append(&op->given.batch->ended, &op->end.in_batch);
         end_wake(c, &op->given.batch->any, after);
     }
+    if (op->end.entry.queue != NULL) {
+        end_awake(c);
+        if (!queue_append(&op->end.entry)) {
+            op_end_detach(op); /* its handle still holds it */
+        }
+    }
     comm_ended(c);
     after->any_ended |= op->end.watched && atomic_load(&c->engine->any_waiters) > 0;
+}
+
+void op_end_tell(const struct comm_op *op, struct op_ended *out)
+{
+    out->space = op->given.space;
+    out->kind = op->given.kind;
+    out->receives = op->given.receives;
+    out->tag = op->given.tag;
+    out->outcome = op->end.outcome;
+}
+
+bool op_end_spend(struct comm_op *op)
+{
+    list_remove(&op->place.by_tag);
+    return --op->end.holders == 0;
+}
+
+bool op_end_attach(struct comm *c, struct comm_op *op, struct queue *q, uint64_t cookie)
+{
+    bool over = atomic_load(&op->end.returned.over);
+    if (op->end.entry.queue != NULL) {
+        return false;
+    }
+    queue_use(q);
+    op->end.entry.queue = q;
+    op->end.entry.cookie = cookie;
+    op->end.holders++;
+    list_append(&c->ops.attached, &op->end.attached);
+    if (!over) {
+        end_asleep(c);
+    } else if (!queue_append(&op->end.entry)) {
+        op_end_detach(op); /* closed by another thread meanwhile: as if it had been before */
+    }
+    return true;
+}
+
+bool op_end_detach(struct comm_op *op)
+{
+    struct queue *q = op->end.entry.queue;
+    list_remove(&op->end.attached);
+    op->end.entry.queue = NULL;
+    queue_drop(q);
+    return --op->end.holders == 0;
 }
 
 void comm_watch(struct comm_op *op)

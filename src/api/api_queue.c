@@ -4,8 +4,6 @@
 
 #include <sched.h>
 
-#include "engine/queue.h"
-
 struct pcclCompletionQueue_t {
     struct api_handle handle;
     struct queue *queue; /* one user */

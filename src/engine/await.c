@@ -147,13 +147,12 @@ void op_await_read(struct comm *c, struct comm_op *op, struct comm_after *after)
         comm_op_vacate(c, op);
     }
     if (op->end.outcome.restore && !(late && MUTANT(RESTORE_NOT))) {
-        op->end.read = OP_READING;
+        op_end_read(op, OP_READING);
         pthread_mutex_unlock(&c->lock);
         comm_op_restore(op);
         pthread_mutex_lock(&c->lock);
-        pthread_cond_broadcast(&op->end.returned.changed);
     }
-    op->end.read = OP_READ;
+    op_end_read(op, OP_READ);
     comm_op_keep_backup(c, op);
     comm_ended(c);
 }
@@ -165,7 +164,7 @@ static void await_collect(struct comm *c, struct comm_op *op, struct session_out
     comm_lock(c, &after);
     op_await_read(c, op, &after);
     *outcome = op->end.outcome;
-    bool last = op_end_spend(op);
+    bool last = comm_op_spend(op);
     comm_unlock(c, &after);
     if (last) {
         comm_op_free(op);
@@ -179,7 +178,7 @@ bool comm_wait_for(struct comm *c, uint8_t space, uint64_t tag, int64_t deadline
     struct comm_op *op = comm_find(c, space, tag);
     *known = op != NULL;
     if (op != NULL) {
-        op->end.holders++;
+        op_end_hold(op);
     }
     pthread_mutex_unlock(&c->lock);
     if (op == NULL) {
@@ -192,7 +191,7 @@ bool comm_wait_for(struct comm *c, uint8_t space, uint64_t tag, int64_t deadline
         op_await_read(c, op, &after);
         op_end_tell(op, out);
     }
-    bool last = --op->end.holders == 0;
+    bool last = op_end_release(op);
     comm_unlock(c, &after);
     if (last) {
         comm_op_free(op);
@@ -208,11 +207,11 @@ uint32_t comm_drain(struct comm *c, int64_t deadline)
     }
     await_watched(c, true);
     pthread_mutex_lock(&c->lock);
-    c->calls.drainers++;
+    comm_drains(c, true);
     while (c->ops.open > 0 && in_time) {
         in_time = await_changed(c, &c->changed, deadline);
     }
-    c->calls.drainers--;
+    comm_drains(c, false);
     uint32_t left = c->ops.open;
     pthread_mutex_unlock(&c->lock);
     await_watched(c, false);

@@ -79,7 +79,7 @@ struct comm_calls {
     bool apply;              /* the answer is APPLY: the voter copies */
     bool was_member;         /* a connect has succeeded */
     uint32_t voters;         /* calls between their vote and its collection */
-    uint32_t drainers;       /* calls that wait until no operation is in flight (await.c) */
+    uint32_t drainers;       /* calls that wait until no operation is in flight */
     struct net_address advertised; /* by PCCL_ADVERTISE; family 0: nothing */
 };
 
@@ -103,8 +103,8 @@ struct comm_ops {
     uint32_t *free_slots, free_count;
     uint64_t issued;         /* operations of SPACE_ORDERED so far */
     uint64_t launched;       /* operations of any space so far */
-    uint32_t open;           /* launched, not returned (comm_op.c, op_end.c) */
-    struct list attached;    /* op_end.attached: those that a queue gets, or has (op_end.c) */
+    uint32_t open;           /* launched, not returned */
+    struct list attached;    /* op_end.attached: those that a queue gets, or has */
     struct list tags[COMM_TAG_BUCKETS];
     void *spare;             /* owned: a backup kept for the next in-place call */
     size_t spare_bytes;
@@ -229,6 +229,20 @@ bool comm_idle(struct comm *c);
 void comm_say_connected(struct comm *c);
 void comm_say_voted(struct comm *c);
 void comm_say_apply(struct comm *c);
+/* With comm.lock: a call waits until no operation is in flight, or does so no more. */
+static inline void comm_drains(struct comm *c, bool begins)
+{
+    c->calls.drainers += begins ? 1 : UINT32_MAX;
+}
+/* With comm.lock: one operation less is in flight; one more is attached to a queue. */
+static inline void comm_closed(struct comm *c)
+{
+    c->ops.open--;
+}
+static inline void comm_attached(struct comm *c, struct list *attached)
+{
+    list_append(&c->ops.attached, attached);
+}
 /* With comm.lock: an operation has ended, or a connection that was being closed, for which a call may wait. */
 static inline void comm_ended(struct comm *c)
 {

@@ -232,6 +232,21 @@ void comm_op_vacate(struct comm *c, struct comm_op *op)
     op->place.detached = true;
 }
 
+bool comm_op_spend(struct comm_op *op)
+{
+    list_remove(&op->place.by_tag);
+    return op_end_release(op);
+}
+
+void comm_op_orphan(struct comm_op *op)
+{
+    op->comm = NULL;
+    op_end_unlist(op);
+    if (!list_empty(&op->place.by_tag)) {
+        (void)comm_op_spend(op); /* the queue holds it */
+    }
+}
+
 void comm_ops_detach(struct comm *c, struct comm_after *after)
 {
     for (uint32_t i = 0; i < BOUNDS_OPS; i++) {

@@ -77,7 +77,7 @@ struct op_room {
 /* Whether its outcome is there for all who ask, an in-place input restored. */
 enum op_read { OP_UNREAD, OP_READING, OP_READ };
 
-/* How it ends.  Written by op_end.c, but for `attached`, by op_queue.c, and `read`, by await.c; with comm.lock. */
+/* How it ends.  Written by op_end.c, with comm.lock. */
 struct op_end {
     struct comm_wait returned; /* `changed` also tells of OP_READ */
     uint32_t holders;        /* the handle or the call that made it, calls that wait for it, its queue: the last one frees it */
@@ -119,7 +119,7 @@ struct op_share {
 };
 
 struct comm_op {
-    struct comm *comm;       /* comm_op.c; null: it has gone, a queue still has this (op_queue.c, with the queue's lock) */
+    struct comm *comm;       /* comm_op.c; null: it has gone, a queue still has this */
     struct op_given given;
     struct op_memory memory;
     struct op_place place;
@@ -203,6 +203,10 @@ bool comm_op_launch(struct comm *c, const struct comm_launch *launch, struct com
                     struct session_outcome *outcome);
 /* With comm.lock: the session has forgotten it. */
 void comm_op_vacate(struct comm *c, struct comm_op *op);
+/* With comm.lock: no handle leads to it any more, or the call that made it is over.  True: nobody holds it. */
+bool comm_op_spend(struct comm_op *op);
+/* With its queue's lock, too: what it is left in is all that still knows it. */
+void comm_op_orphan(struct comm_op *op);
 /* An in-place input as it was; no lane has it any more. */
 void comm_op_restore(const struct comm_op *op);
 /* With comm.lock: keeps the larger of two backups for the next call: fresh memory costs a page fault per page. */
@@ -231,8 +235,13 @@ void op_end_returned(struct comm *c, struct comm_op *op, struct comm_after *afte
 /* Takes its outcome from the session, which forgets it. */
 void op_end_collect(struct comm *c, struct comm_op *op, struct comm_after *after);
 void op_end_tell(const struct comm_op *op, struct op_ended *out);
-/* No handle leads to it any more, the call that made it is over.  True: it was the last holder. */
-bool op_end_spend(struct comm_op *op);
+/* One holder more; one less.  True: it was the last. */
+void op_end_hold(struct comm_op *op);
+bool op_end_release(struct comm_op *op);
+/* How far its outcome is read. */
+void op_end_read(struct comm_op *op, enum op_read how);
+/* Its communicator goes before its queue has delivered it. */
+void op_end_unlist(struct comm_op *op);
 /* The queue gets it when it has ended, with what is the program's.  False: one has it already. */
 bool op_end_attach(struct comm *c, struct comm_op *op, struct queue *q, uint64_t cookie);
 /* The queue has done with it.  True: it was the last holder. */

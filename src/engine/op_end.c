@@ -55,7 +55,7 @@ static void end_awake(struct comm *c)
 
 void op_end_returned(struct comm *c, struct comm_op *op, struct comm_after *after)
 {
-    c->ops.open--;
+    comm_closed(c);
     end_wake(c, &op->end.returned, after);
     if (op->given.batch != NULL) {
         list_append(&op->given.batch->ended, &op->end.in_batch);
@@ -80,10 +80,27 @@ void op_end_tell(const struct comm_op *op, struct op_ended *out)
     out->outcome = op->end.outcome;
 }
 
-bool op_end_spend(struct comm_op *op)
+void op_end_hold(struct comm_op *op)
 {
-    list_remove(&op->place.by_tag);
+    op->end.holders++;
+}
+
+bool op_end_release(struct comm_op *op)
+{
     return --op->end.holders == 0;
+}
+
+void op_end_read(struct comm_op *op, enum op_read how)
+{
+    if (op->end.read == OP_READING) {
+        pthread_cond_broadcast(&op->end.returned.changed);
+    }
+    op->end.read = how;
+}
+
+void op_end_unlist(struct comm_op *op)
+{
+    list_remove(&op->end.attached);
 }
 
 bool op_end_attach(struct comm *c, struct comm_op *op, struct queue *q, uint64_t cookie)
@@ -96,7 +113,7 @@ bool op_end_attach(struct comm *c, struct comm_op *op, struct queue *q, uint64_t
     op->end.entry.queue = q;
     op->end.entry.cookie = cookie;
     op->end.holders++;
-    list_append(&c->ops.attached, &op->end.attached);
+    comm_attached(c, &op->end.attached);
     if (!over) {
         end_asleep(c);
     } else if (!queue_append(&op->end.entry)) {

@@ -67,12 +67,8 @@ static bool queue_orphan(struct comm_op *op)
     pthread_mutex_lock(&q->lock);
     bool still = queue_has(&op->end.entry);
     if (still) {
-        op->comm = NULL;
-        list_remove(&op->end.attached);
-        if (!list_empty(&op->place.by_tag)) {
-            op_end_spend(op);
-        }
-        op->end.holders--; /* the caller's, before anybody else sees it */
+        comm_op_orphan(op);
+        (void)op_end_release(op); /* the caller's, before anybody else sees it */
     }
     queue_let(q);
     return still;
@@ -84,14 +80,14 @@ void op_queue_orphan(struct comm *c)
     comm_lock(c, &after);
     while (!list_empty(&c->ops.attached)) {
         struct comm_op *op = LIST_ENTRY(c->ops.attached.next, struct comm_op, end.attached);
-        op->end.holders++;
+        op_end_hold(op);
         op_await_read(c, op, &after);
         bool taken = op->end.entry.queue == NULL; /* and read, while the lock was not held */
         if (taken || !queue_orphan(op)) {
             if (!taken) {
                 pthread_cond_wait(&c->changed, &c->lock);
             }
-            if (--op->end.holders == 0) {
+            if (op_end_release(op)) {
                 comm_op_free(op);
             }
         }

@@ -35,6 +35,20 @@ collective() { # name, what both copies say together, sorted
     said=$(sort "$work/first" "$work/second" | sed 's/rank //; s/ of 2//' | paste -sd';')
     [ "$said" = "$2" ] && [ $status = 0 ] || { echo "$1: $said"; return 1; }
 }
+each_sum_comes_out_of_a_queue_once() {
+    local first status=0 said
+    start_master --listen 127.0.0.1:0 || return 1
+    timeout 30 "$build/examples/completion_queue" "$address" >"$work/first" &
+    first=$!
+    timeout 30 "$build/examples/completion_queue" "$address" >"$work/second" || status=1
+    wait $first || status=1
+    stop_master || status=1
+    said=$(sort "$work/first" "$work/second" | paste -sd';')
+    [ "$said" = 'sum 0: 2;sum 0: 2;sum 1: 4;sum 1: 4;sum 2: 6;sum 2: 6;sum 3: 8;sum 3: 8' ] && [ $status = 0 ] || {
+        echo "$said"
+        return 1
+    }
+}
 each_collective_says_what_it_has() {
     collective all-reduce '0: mean: 0.5 1;1: mean: 0.5 1' &&
         collective reduce-scatter '0: own part of the sum: 1;1: own part of the sum: 21' &&
@@ -233,7 +247,8 @@ WRAPPER
         { cat "$work/late.log"; return 1; }
 }
 
-check_each smallest_program_adds_up smallest_program_says_what_is_wrong each_collective_says_what_it_has \
+check_each smallest_program_adds_up smallest_program_says_what_is_wrong each_sum_comes_out_of_a_queue_once \
+    each_collective_says_what_it_has \
     a_grid_sums_up_along_rows_and_columns options_are_checked \
     readme_listing_compiles porting_listing_compiles readme_listing_runs demo_refuses_numbers_that_are_none \
     demo_ends_in_silence_at_ctrl_c demo_says_so_when_the_late_peer_comes_after_the_end \

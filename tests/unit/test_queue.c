@@ -64,6 +64,12 @@ TEST(a_descriptor_tells_what_a_wait_would) /* a loop sleeps although something i
     queue_wake(q);
     EXPECT_EQ(take(q), 2);
     EXPECT(readable(fd)); /* by the wake */
+    EXPECT_EQ(queue_wait(q, CLOCK_NEVER), QUEUE_WOKEN);
+    EXPECT(!readable(fd));
+    EXPECT(queue_append(&e[0]));
+    EXPECT_EQ(take(q), 1);
+    EXPECT(!readable(fd));
+    queue_wake(q);
     queue_wake(q);
     EXPECT_EQ(queue_wait(q, CLOCK_NEVER), QUEUE_WOKEN);
     EXPECT(!readable(fd));

@@ -188,7 +188,11 @@ static void take_eager(struct session *s, struct op *op, struct outbox *out)
 {
     struct mark *m = partner_mark(s, op);
     uint32_t rank = pair_partner(s, &op->name);
-    if (m->park != 0) { /* given back with the marks */
+    const struct session_launch *l = &s->slots[op->slot].launch;
+    uint64_t due = work_takes(s, l, rank).count * dtype_size((enum dtype)l->params.dtype);
+    if (m->park != 0 && m->park_bytes != due) { /* announced with other parameters than it came with */
+        refuse_mismatch(s, op, out);
+    } else if (m->park != 0) { /* given back with the marks */
         deliver(s, op, park_at(s, m->park), m->park_bytes, out);
     } else if (m->ready) {
         park_ask(s, op, rank, out);

@@ -192,3 +192,42 @@ TEST(message_to_whom_there_is_no_link_fails_at_once_and_others_go_on) /* it woul
     EXPECT(b->returned && any == 5 && collect(b, 0) == RESULT_OK && b->outcome.source == 2);
     bench_free(b);
 }
+
+/* ---- what a sender may say, and mean otherwise -------------------------------------------------------------------- */
+
+/* More bytes than the receive has room for would be written, were the first payload taken for the last announcement. */
+TEST(payload_that_is_not_what_was_announced_last_is_refused)
+{
+    enum { MOST = 64 };
+    for (int again = 0; again < 2; again++) {
+        struct bench *b = bench_new();
+        float room[MOST] = {0}, many[MOST];
+        unsigned char raw[512];
+        struct writer w;
+        struct op_name name = {.space = SPACE_PAIR, .tag = TAG, .from = peer_id(1), .to = self};
+        struct op_params large = message, small = message;
+        large.count = MOST;
+        large.algorithm = small.algorithm = PLAN_TINY;
+        for (int i = 0; i < MOST; i++) {
+            many[i] = 7;
+        }
+        writer_init(&w, raw, sizeof raw);
+        put_eager(&w, &(struct msg_eager){.name = name, .params = large, .bytes = sizeof many});
+        put_bytes(&w, many, sizeof many);
+        from_peer(b, 1, FRAME_EAGER, view_id(1), &w);
+        writer_init(&w, raw, sizeof raw);
+        if (again) {
+            put_eager(&w, &(struct msg_eager){.name = name, .params = small, .bytes = 4});
+            put_bytes(&w, many, 4);
+        } else {
+            put_ready(&w, &(struct msg_ready){.name = name, .params = small, .bundle = 1, .launch = 1});
+        }
+        from_peer(b, 1, again ? FRAME_EAGER : FRAME_READY, view_id(1), &w);
+        receive(b, 0, 1, room);
+        EXPECT(b->returned && collect(b, 0) == RESULT_MISMATCH);
+        for (int i = 0; i < MOST; i++) {
+            EXPECT_EQ(room[i], 0);
+        }
+        bench_free(b);
+    }
+}

@@ -288,6 +288,9 @@ void pair_launch(struct session *s, uint32_t slot, struct outbox *out)
     }
     if (c->launch.receives) {
         match(s, heard_box(s, c->launch.tag, false), out);
+        if (c->waits && c->given_up != CAUSE_NONE) { /* while it was deferred: it has no number yet */
+            pair_give_up(s, slot, c->given_up, out);
+        }
         return;
     }
     struct op *op = number(s, slot, t, out);

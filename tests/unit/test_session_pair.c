@@ -231,3 +231,18 @@ TEST(payload_that_is_not_what_was_announced_last_is_refused)
         bench_free(b);
     }
 }
+
+/* ---- given up before its turn ------------------------------------------------------------------------------------- */
+
+TEST(receive_given_up_before_its_turn_does_not_wait_behind_one_from_any_source)
+{
+    struct bench *b = bench_new();
+    float any = 0, named = 0;
+    freeze(b, 1);
+    receive(b, 0, SESSION_ANY, &any);
+    receive(b, 1, 1, &named);
+    step(b, &(struct session_event){.kind = SESSION_CANCEL, .slot = 1});
+    view(b, 0, CAUSE_LINK_LOST, 1);
+    EXPECT(b->returned && collect(b, 1) == RESULT_LOST && b->outcome.cause == CAUSE_CANCEL);
+    bench_free(b);
+}

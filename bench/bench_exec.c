@@ -76,9 +76,9 @@ static size_t bench_move(struct bench_rank *ranks, uint32_t r, uint32_t t)
 {
     struct exec *from = &ranks[r].exec, *to = &ranks[t].exec;
     struct exec_out pulled, landed;
-    uint32_t credit;
+    struct exec_credit credit;
     if (exec_take_credit(to, r, &credit)) {
-        exec_step(from, &(struct exec_event){.kind = EXEC_CREDIT, .rank = t, .credit = credit}, &landed);
+        exec_step(from, &(struct exec_event){.kind = EXEC_CREDIT, .rank = t, .credit = credit.frames, .sums = credit.sums}, &landed);
     }
     if (!exec_has_frame(from, t)) {
         return 0;

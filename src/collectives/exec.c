@@ -245,6 +245,7 @@ void exec_init(struct exec *x, const struct exec_config *c, void *arena)
     PCCL_ASSERT(c->lane < c->lanes && c->plan->frame_count < UINT32_MAX - (EXEC_ACCS + 1) * c->lanes);
     bool sums = plan_kind_sums((uint8_t)c->plan->params.kind);
     bool partial = plan_sends_sums(c->plan->params.algorithm);
+    x->sums = sums && partial;
     PCCL_ASSERT(sums ? c->numeric->plain || !partial : x->direct_bytes);
     PCCL_ASSERT(c->room->slot_bytes >= l.wire_bytes && (x->direct_bytes || c->pool != NULL));
     PCCL_ASSERT(2 * c->plan->params.world < UINT16_MAX);
@@ -295,6 +296,10 @@ static void dispatch(struct exec *x, const struct exec_event *e, struct exec_out
         break;
     case EXEC_CREDIT:
         add_credit(p, e->credit);
+        if (e->sums > p->sums) {
+            p->sums = e->sums;
+            exec_grant(x, p, e->rank);
+        }
         exec_touch(x, e->rank);
         break;
     case EXEC_HEADER:
@@ -357,11 +362,23 @@ void exec_step(struct exec *x, const struct exec_event *event, struct exec_out *
     check_current = pad.outer;
 }
 
-bool exec_take_credit(struct exec *x, uint32_t rank, uint32_t *frames)
+/* Contributions that are ready, those sent among them; 0 if there is no need to say so: it waits for none without credit, or knows. */
+static uint32_t ready_untold(const struct exec *x, const struct exec_peer *p)
+{
+    if (!x->sums || !p->ready || p->credit > 0) {
+        return 0;
+    }
+    uint32_t lead = p->lead_next < p->lead_end && p->lead_phase == 0 ? (p->lead_end - p->lead_next - 1) / x->lanes + 1 : 0;
+    uint32_t waiting = lead + (p->queue[0].tail - p->queue[0].head);
+    return waiting > 0 && p->gave + waiting > p->ready_told ? p->gave + waiting : 0;
+}
+
+bool exec_take_credit(struct exec *x, uint32_t rank, struct exec_credit *credit)
 {
     struct exec_peer *p = &x->peers[rank];
-    bool say = !x->stopped && (p->untold > 0 || p->tell);
-    *frames = p->untold;
+    bool say = exec_has_credit(x, rank);
+    *credit = (struct exec_credit){p->untold, say ? ready_untold(x, p) : 0};
+    p->ready_told = credit->sums > 0 ? credit->sums : p->ready_told;
     p->untold = 0;
     p->tell = false;
     return say;
@@ -369,7 +386,8 @@ bool exec_take_credit(struct exec *x, uint32_t rank, uint32_t *frames)
 
 bool exec_has_credit(const struct exec *x, uint32_t rank)
 {
-    return !x->stopped && (x->peers[rank].untold > 0 || x->peers[rank].tell);
+    const struct exec_peer *p = &x->peers[rank];
+    return !x->stopped && (p->untold > 0 || p->tell || ready_untold(x, p) > 0);
 }
 
 uint32_t exec_touched(struct exec *x)

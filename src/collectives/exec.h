@@ -12,12 +12,12 @@
  *
  * Flow: a sender sends a phase 0 frame only against credit.  The first credits (`window`) were reserved from half A of
  * the room by whoever launched, and travel in READY; later ones are granted here: from half A, or from half B only for a
- * sender whose READY is in and whose next frame is next in its order of reduction (it is folded on arrival, so the slot is free
- * again at once).  Frames that arrive straight in `out` need no room: exec_init gives the window back and grants them all.
- * Hence no grant of half B ever waits for a program, and every frame at the head of a connection can be consumed, as long as staged
- * contributions are their sender's own input.  In an all-reduce by a tree they are sums of others': such plans may share a lane only
- * with what all members have launched.  Frames of
- * one sender and one segment arrive in their order.
+ * frame that its sender has ready and that is next in its order of reduction (it comes at once and is folded on arrival, so the slot is
+ * free again at once).  The own input is ready when READY is in; of sums of others' contributions, which wait for their programs and
+ * their room, the sender says how many it has ready and may not send.  Frames that arrive straight in `out` need no room: exec_init
+ * gives the window back and grants them all.  Hence no grant of half B ever waits for a program or for other room, and every frame at
+ * the head of a connection can be consumed (docs/decisions/0011-room-for-sums-of-others.md).  Frames of one sender and one segment
+ * arrive in their order.
  *
  * Invariant: slots in use + grants outstanding = what this executor took from the room.
  * SPDX-License-Identifier: MIT */
@@ -58,7 +58,7 @@ void *frame_pool_take(struct frame_pool *pool); /* null: empty */
 
 enum exec_event_kind {
     EXEC_READY,   /* rank announced the operation: it grants us `credit` frames; we may send to it from now on */
-    EXEC_CREDIT,  /* rank grants `credit` more frames; before READY: contributions may go eagerly */
+    EXEC_CREDIT,  /* rank grants `credit` more frames, before READY: contributions may go eagerly; and has `sums` ready */
     EXEC_HEADER,  /* a frame header of rank arrived: out.dst says where its bytes go; out.refused if it breaks the plan */
     EXEC_ARRIVED, /* all bytes of the frame announced last by this rank are at out.dst */
     EXEC_PULL,    /* rank's connection can take a frame: out.data is the next one, null if none */
@@ -73,6 +73,7 @@ struct exec_event {
     enum exec_event_kind kind;
     uint32_t rank;
     uint32_t credit;  /* READY, CREDIT */
+    uint32_t sums;    /* CREDIT: contributions to us, in all, with those sent; 0: nothing is said of them */
     uint32_t frame;   /* HEADER: as the sender calls it (plan_wire) */
     uint32_t phase;   /* HEADER: 0 contribution, 1 final */
     uint32_t bytes;   /* HEADER: payload length on the wire */
@@ -136,6 +137,7 @@ struct exec {
     uint32_t starved_peers, starved_next; /* senders that wait for room; those whom half B may serve, too */
     uint32_t check_every, check_in; /* steps until all invariants are looked at again */
     bool direct_bytes;  /* wire bytes are user bytes: send from and receive into the user's buffers */
+    bool sums;          /* contributions may be sums of others': who sends them says what is ready */
 };
 
 struct exec_config {
@@ -161,8 +163,13 @@ void exec_init(struct exec *x, const struct exec_config *config, void *arena);
 
 void exec_step(struct exec *x, const struct exec_event *event, struct exec_out *out);
 
-/* Whether a CREDIT frame is to be sent to `rank`, and the grants that wait to be told in it, which may be none; reading takes them. */
-bool exec_take_credit(struct exec *x, uint32_t rank, uint32_t *frames);
+/* What a CREDIT frame tells: grants, which may be none, and sums that are ready for it (see EXEC_CREDIT). */
+struct exec_credit {
+    uint32_t frames, sums;
+};
+
+/* Whether one is to be sent to `rank`, and what waits to be told in it; reading takes it. */
+bool exec_take_credit(struct exec *x, uint32_t rank, struct exec_credit *credit);
 bool exec_has_credit(const struct exec *x, uint32_t rank);
 
 enum { EXEC_NO_RANK = UINT32_MAX };

@@ -150,6 +150,7 @@ void exec_on_pull(struct exec *x, uint32_t rank, struct exec_out *out)
         out->data = exec_out_bytes(x, &v);
     }
     p->credit -= out->phase == 0 ? 1 : 0;
+    p->gave += out->phase == 0 ? 1 : 0;
     out->frame = plan_wire(x->plan, v.segment, v.frame);
     out->bytes = (uint32_t)numeric_wire_bytes(x->numeric, v.count);
     p->busy = true;

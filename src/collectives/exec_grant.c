@@ -1,14 +1,15 @@
 /* exec_grant.c - room for contributions: granted to their senders, given back when they are folded.
  *
- * Its one idea: a grant of half B is made only for a frame that would be folded on arrival, and a freed slot returns to
- * half B first: as a sender's frames come and are folded in order, what is left in half B always belongs to frames that are
- * folded on arrival, never to one that waits for another rank's program.
+ * Its one idea: a grant of half B is made only for a frame that its sender has ready and that would be folded on arrival, and a
+ * freed slot returns to half B first: as a sender's frames become ready, come and are folded in order, what is left in half B always
+ * belongs to such frames, never to one that waits for another rank's program or room.
  *
  * Invariant, per sender: folded <= announced <= granted <= expected, granted - folded = held_a + held_b.
  * SPDX-License-Identifier: MIT */
 #include "collectives/exec_state.h"
 
 #include "core/check.h"
+#include "core/mutant.h"
 
 void exec_touch(struct exec *x, uint32_t rank)
 {
@@ -18,12 +19,17 @@ void exec_touch(struct exec *x, uint32_t rank)
     }
 }
 
+bool exec_next_is_ready(const struct exec *x, const struct exec_peer *p)
+{
+    return p->ready && (!x->sums || p->granted < p->sums || MUTANT(SUMS_UNREADY));
+}
+
 void exec_grant(struct exec *x, struct exec_peer *p, uint32_t rank)
 {
     bool starved = false, next = false; /* next: its frame would be folded on arrival */
     while (p->granted < p->expected && p->held_a + p->held_b < x->window && !starved) {
         uint32_t frame = p->fold_first + p->granted * x->lanes;
-        next = p->ready && exec_wants(x, frame, rank);
+        next = exec_next_is_ready(x, p) && exec_wants(x, frame, rank);
         if (next && room_take_b(x->room)) {
             p->held_b++;
         } else if (room_take_a(x->room)) {

@@ -19,6 +19,7 @@ struct exec_queue {
 struct exec_peer {
     /* Out. */
     uint32_t credit;               /* phase 0 frames it lets us send */
+    uint32_t gave, ready_told;     /* contributions sent; those that it was told to be ready, sent ones among them */
     uint32_t lead_next, lead_end;  /* what leaves straight from the input: next frame, end of their segment */
     uint32_t lead_phase;           /* 0: given, 1: sent */
     struct exec_queue queue[2];    /* 0: later GIVEs, 1: later SENDs; all peers may share the memory of the latter, see exec.c */
@@ -31,6 +32,7 @@ struct exec_peer {
     uint32_t granted, announced, folded; /* contributions, each at most the one before (granted: at most expected) */
     uint32_t held_a, held_b;       /* of each half: grants outstanding + slots in use */
     uint32_t untold;               /* grants that exec_take_credit will take */
+    uint32_t sums;                 /* contributions that it has said to be ready, folded ones among them */
     uint32_t slot_head, slot_tail; /* arrived, not folded, in order of frames */
     uint32_t fold_first;           /* first frame of the segment that it contributes to */
     bool contributes; /* on any lane: the launcher reserved its window */
@@ -83,6 +85,8 @@ bool exec_wants(const struct exec *x, uint32_t frame, uint32_t rank);
 /* exec_grant.c */
 void exec_touch(struct exec *x, uint32_t rank);
 void exec_grant(struct exec *x, struct exec_peer *p, uint32_t rank);
+/* Whether the next contribution to be granted comes as soon as it is: it needs no more than its sender has. */
+bool exec_next_is_ready(const struct exec *x, const struct exec_peer *p);
 void exec_release_slot(struct exec *x, uint32_t rank, uint32_t slot);
 
 /* exec_frame.c */

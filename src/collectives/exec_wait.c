@@ -63,7 +63,7 @@ struct exec_wait exec_waits_for(const struct exec *x)
         return wait_take(x, true);
     }
     const struct exec_peer *p = &x->peers[step->rank];
-    bool short_of_room = step->kind == STEP_FOLD && p->starved && !may_send(p);
+    bool short_of_room = step->kind == STEP_FOLD && p->starved && !may_send(p) && exec_next_is_ready(x, p);
     return short_of_room ? wait_room(x) : (struct exec_wait){EXEC_WAIT_DATA, step->rank};
 }
 

@@ -26,7 +26,7 @@
     X(SPLIT_APART) X(NOCOLOR_EARLY) X(LIST_FIRST) X(PARENT_LATE) X(PARENT_NOT)       \
     /* of the shells: process tests and tests of the master find them, see scripts/mutants.sh */              \
     X(RESTORE_NOT) X(NO_USER_TIMEOUT) X(FRAME_TIMER_NOT) X(ROOM_LEAK) X(BLAME_KEPT) X(REST_NOT)               \
-    X(BENCH_WRONG) /* of the benchmark: one element of each result */
+    X(BENCH_WRONG) /* of the benchmark: one element of each result */ X(SUMS_UNREADY) /* of the rooms */
 
 #define MUTANT_NUMBER_(name) MUTANT_##name,
 enum mutant { MUTANT_NONE = 0, MUTANT_LIST(MUTANT_NUMBER_) MUTANT_COUNT };

@@ -136,7 +136,7 @@ static bool stream_credit(struct stream *s, const struct frame_header *h, struct
     m.name.to = m.name.space == SPACE_PAIR ? s->peer : 0;
     struct lane_exec *e = lane_find(s->lane, s->comm, h->view, &m.name);
     if (e != NULL) {
-        struct exec_event event = {.kind = EXEC_CREDIT, .rank = stream_rank(s, e->op), .credit = m.frames};
+        struct exec_event event = {.kind = EXEC_CREDIT, .rank = stream_rank(s, e->op), .credit = m.frames, .sums = m.ready};
         if (event.rank != UINT32_MAX && lane_bind(e, event.rank, s)) {
             exec_edge_note(&s->edge.granted, e->rank[event.rank].launch);
             lane_step(s->lane, e, &event, &out);
@@ -333,8 +333,9 @@ static void stream_credits(struct stream *s)
     while (!list_empty(&s->grants) && s->head_used + STREAM_CREDIT_BYTES <= STREAM_SMALL) {
         struct lane_rank *r = LIST_ENTRY(list_pop(&s->grants), struct lane_rank, grants);
         const struct comm_op *op = r->exec->op;
-        struct msg_credit m = {.name = op->run.name};
-        if (exec_take_credit(&r->exec->x, (uint32_t)(r - r->exec->rank), &m.frames)) {
+        struct exec_credit credit;
+        if (exec_take_credit(&r->exec->x, (uint32_t)(r - r->exec->rank), &credit)) {
+            struct msg_credit m = {.name = op->run.name, .frames = credit.frames, .ready = credit.sums};
             struct writer w;
             stream_head(s, FRAME_CREDIT, STREAM_CREDIT_BYTES - FRAME_HEADER_BYTES, op->run.view);
             writer_init(&w, s->head + s->head_used, STREAM_CREDIT_BYTES - FRAME_HEADER_BYTES);

@@ -75,11 +75,13 @@ struct msg_data {
     uint8_t phase;
 };
 enum { P2P_DATA_PREFIX = 18 }; /* encoded size of msg_data */
+/* CREDIT: the room there is for contributions of the one that reads this, and what the one that wrote it has ready without room. */
 struct msg_credit {
     struct op_name name;
-    uint32_t frames;
+    uint32_t frames; /* more */
+    uint32_t ready;  /* in all, with those sent; 0: nothing is said of it */
 };
-enum { P2P_CREDIT_BYTES = 17 };
+enum { P2P_CREDIT_BYTES = 21 };
 
 /* Sync connections; `number` and `round` name the vote and its election (msg_elected). */
 struct msg_manifest_want {

@@ -144,12 +144,14 @@ void put_credit(struct writer *w, const struct msg_credit *m)
 {
     parts_put_link_name(w, &m->name);
     put_u32(w, m->frames);
+    put_u32(w, m->ready);
 }
 
 bool get_credit(struct reader *r, struct msg_credit *m)
 {
     (void)parts_get_link_name(r, &m->name);
     m->frames = get_u32(r);
+    m->ready = get_u32(r);
     return reader_done(r);
 }
 

@@ -329,11 +329,11 @@ static bool lanes_next_credit(struct node *n, struct data_connection *d, uint32_
             continue;
         }
         uint32_t rank = lanes_rank_of_link(r, l);
-        uint32_t frames;
-        if (rank != LANES_NO_SLOT && r->launch[rank] != 0 && lanes_bound(r, rank, l) && exec_take_credit(&r->exec[lane], rank, &frames)) {
+        struct exec_credit credit;
+        if (rank != LANES_NO_SLOT && r->launch[rank] != 0 && lanes_bound(r, rank, l) && exec_take_credit(&r->exec[lane], rank, &credit)) {
             struct writer writer;
             writer_init(&writer, d->head + FRAME_HEADER_BYTES, sizeof d->head - FRAME_HEADER_BYTES);
-            put_credit(&writer, &(struct msg_credit){.name = r->op.name, .frames = frames});
+            put_credit(&writer, &(struct msg_credit){.name = r->op.name, .frames = credit.frames, .ready = credit.sums});
             lanes_bind(r, rank, l);
             lanes_head(d, r, FRAME_CREDIT, lane, (uint32_t)writer.used);
             d->head_bytes = FRAME_HEADER_BYTES + (uint32_t)writer.used;
@@ -523,8 +523,8 @@ static void lanes_credit(struct node *n, const struct link *l, struct data_conne
     uint32_t rank = r == NULL ? LANES_NO_SLOT : lanes_rank(r, l->peer);
     if (rank != LANES_NO_SLOT && lanes_bind(r, rank, l)) {
         exec_edge_note(&d->edge.granted, r->launch[rank]);
-        exec_step(&r->exec[lane], &(struct exec_event){.kind = EXEC_CREDIT, .rank = rank, .credit = credit.frames},
-                  &(struct exec_out){0});
+        struct exec_event event = {.kind = EXEC_CREDIT, .rank = rank, .credit = credit.frames, .sums = credit.ready};
+        exec_step(&r->exec[lane], &event, &(struct exec_out){0});
     }
 }
 

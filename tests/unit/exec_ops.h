@@ -16,6 +16,7 @@ struct message {
     struct message *next;
     uint32_t op, lane, credit[MAX_LANES]; /* control: READY if `ready`, else CREDIT of `lane` */
     bool ready;
+    uint32_t sums; /* with CREDIT */
     uint32_t frame, phase, bytes; /* data */
     unsigned char payload[];
 };
@@ -367,9 +368,6 @@ static bool op_possible(const struct op_choice *choice, const struct numeric *n)
 {
     bool sums = choice->kind == PLAN_ALL_REDUCE || choice->kind == PLAN_REDUCE_SCATTER;
     bool partial = plan_sends_sums(choice->algorithm);
-    if (choice->kind == PLAN_ALL_REDUCE && partial && choice->algorithm != PLAN_RING) {
-        return false; /* not beside others: their staged sums wait for programs, see exec.h */
-    }
     return plan_offers(choice->kind, choice->algorithm) && (choice->kind == PLAN_ALL_REDUCE || choice->quant == QUANT_NONE) &&
            (!sums || !partial || n->plain);
 }

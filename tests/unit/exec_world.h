@@ -16,7 +16,7 @@ static struct cluster *cluster_new(uint64_t seed, uint32_t world, uint32_t lanes
     c->seed = seed;
     c->world = world;
     c->lane_count = lanes;
-    c->slot_count = 4 + draw(c, MAX_SLOTS - 3);
+    c->slot_count = 2 + draw(c, MAX_SLOTS - 1);
     c->slot_bytes = 64;
     return c;
 }
@@ -123,12 +123,13 @@ static struct message *message_new(size_t bytes)
 static void tell_credits(struct cluster *c, uint32_t r, uint32_t o, uint32_t l)
 {
     for (uint32_t t = 0; t < c->world; t++) {
-        uint32_t credit;
+        struct exec_credit credit;
         if (exec_take_credit(&c->shares[r][o].lanes[l], t, &credit)) {
             struct message *m = message_new(0);
             m->op = o;
             m->lane = l;
-            m->credit[l] = credit;
+            m->credit[l] = credit.frames;
+            m->sums = credit.sums;
             channel_put(&c->control[r][t], m);
         }
     }
@@ -212,7 +213,7 @@ static bool try_control(struct cluster *c, uint32_t r, uint32_t t)
     for (uint32_t l = 0; l < c->lane_count && c->shares[t][m->op].launched; l++) {
         if (m->ready || l == m->lane) {
             step(c, t, m->op, l, (struct exec_event){.kind = m->ready ? EXEC_READY : EXEC_CREDIT, .rank = r,
-                                                     .credit = m->credit[l]});
+                                                     .credit = m->credit[l], .sums = m->sums});
         }
     }
     *at = m->next;

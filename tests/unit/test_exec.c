@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: MIT */
 #include "tests/unit/exec_world.h"
 
+#include "core/mutant.h"
 #include "kernels/hash.h"
 
 /* ---- What must hold at the end ------------------------------------------------------------------------------------ */
@@ -253,6 +254,29 @@ TEST(operations_launched_in_opposite_orders_never_dead_lock)
 {
     for (uint64_t seed = 0; seed < test_scaled(600) && test_failures == 0; seed++) {
         struct cluster *c = cluster_mixed(seed);
+        cluster_run(c);
+        cluster_check(c);
+        cluster_free(c);
+    }
+}
+
+/* Sums of others' contributions, which wait for these others' programs and room, beside each other in rooms of two or three slots:
+ * one of half B that is promised for such a sum before there is one would never come back. */
+TEST(sums_of_others_hold_no_room_while_they_wait)
+{
+    static const enum plan_algorithm sums[] = {PLAN_TREE, PLAN_HALVING};
+#ifdef PCCL_MUTANTS
+    mutant_active = getenv("PCCL_MUTANT") == NULL ? MUTANT_NONE : mutant_find(getenv("PCCL_MUTANT"));
+#endif
+    for (uint64_t seed = 0; seed < test_scaled(200) && test_failures == 0; seed++) {
+        struct cluster *c = cluster_new(seed + 500000, 3 + (uint32_t)(seed % (MAX_RANKS - 2)), 1);
+        c->slot_count = 2 + draw(c, 2);
+        c->op_count = 3 + draw(c, MAX_OPS - 2);
+        for (uint32_t o = 0; o < c->op_count; o++) {
+            op_make(c, o, &(struct op_choice){.algorithm = o < 2 || draw(c, 4) > 0 ? sums[draw(c, 2)] : PLAN_DIRECT, .dtype = DTYPE_I32,
+                                              .count = 1 + draw(c, 60), .even = draw(c, 2) == 0});
+        }
+        cluster_start(c);
         cluster_run(c);
         cluster_check(c);
         cluster_free(c);

@@ -19,10 +19,10 @@ struct single {
     void *arena;
 };
 
-static struct single *single_of(enum plan_kind kind, enum plan_algorithm algorithm, size_t count, uint32_t window)
+static struct single *single_at(uint32_t rank, enum plan_kind kind, enum plan_algorithm algorithm, size_t count, uint32_t window)
 {
     struct single *s = calloc(1, sizeof(*s));
-    struct plan_params params = {.kind = kind, .algorithm = algorithm, .world = 3, .rank = 1, .count = count, .align = 1,
+    struct plan_params params = {.kind = kind, .algorithm = algorithm, .world = 3, .rank = rank, .count = count, .align = 1,
                                  .frame_elements = 4, .lanes = 1};
     plan_make(&s->plan, &params, s->segments, s->steps);
     EXPECT(numeric_init(&s->numeric, DTYPE_I32, REDOP_SUM, QUANT_NONE, DTYPE_U8, kernels_get()));
@@ -33,6 +33,11 @@ static struct single *single_of(enum plan_kind kind, enum plan_algorithm algorit
     s->arena = aligned_alloc(64, exec_arena_bytes(&config));
     exec_init(&s->exec, &config, s->arena);
     return s;
+}
+
+static struct single *single_of(enum plan_kind kind, enum plan_algorithm algorithm, size_t count, uint32_t window)
+{
+    return single_at(1, kind, algorithm, count, window);
 }
 
 static struct single *single_new(enum plan_algorithm algorithm, uint32_t window)
@@ -56,8 +61,8 @@ static struct exec_out single_step(struct single *s, struct exec_event event)
 /* Grants told to a rank; 0 if nothing is. */
 static uint32_t take_credit(struct exec *x, uint32_t rank)
 {
-    uint32_t frames;
-    return exec_take_credit(x, rank, &frames) ? frames : 0;
+    struct exec_credit credit;
+    return exec_take_credit(x, rank, &credit) ? credit.frames : 0;
 }
 
 static bool refused(struct single *s, uint32_t rank, uint32_t frame, uint32_t phase, uint32_t bytes)
@@ -172,6 +177,40 @@ TEST(half_b_serves_only_what_is_folded_on_arrival) /* or a late program would ho
     EXPECT(!single_step(s, (struct exec_event){.kind = EXEC_ROOM}).granted); /* once: a link that is full lets nobody spin */
     EXPECT(!s->exec.starved && take_credit(&s->exec, 2) == 1);
     EXPECT_EQ(s->room.half_a, 3);
+    single_free(s);
+}
+
+/* The root of a tree of 3: it folds rank 1 in place, then rank 2, which may have to wait for others. */
+TEST(half_b_serves_a_sum_of_others_when_its_sender_has_it) /* or it waits for what may wait for this room */
+{
+    struct single *s = single_at(0, PLAN_ALL_REDUCE, PLAN_TREE, 8, 0);
+    EXPECT_EQ(take_credit(&s->exec, 1), 2); /* comes straight into place */
+    EXPECT_EQ(room_reserve(&s->room, 8), 4); /* half A is gone */
+    single_step(s, (struct exec_event){.kind = EXEC_READY, .rank = 2});
+    EXPECT(!refused(s, 1, 0, 0, 16));
+    single_step(s, (struct exec_event){.kind = EXEC_ARRIVED, .rank = 1});
+    EXPECT(s->exec.starved && take_credit(&s->exec, 2) == 0);
+    EXPECT(!single_step(s, (struct exec_event){.kind = EXEC_ROOM}).granted);
+    struct exec_wait w = exec_waits_for(&s->exec);
+    EXPECT(w.kind == EXEC_WAIT_DATA && w.rank == 2); /* its sum is missing, not our room */
+    single_step(s, (struct exec_event){.kind = EXEC_CREDIT, .rank = 2, .sums = 2});
+    EXPECT_EQ(take_credit(&s->exec, 2), 1); /* the second frame is not next */
+    EXPECT_EQ(s->room.half_b, 3);
+    single_free(s);
+}
+
+TEST(a_sum_that_may_not_be_sent_is_told_once) /* else no room would ever come for it; and never to one who has not launched */
+{
+    struct single *s = single_at(2, PLAN_ALL_REDUCE, PLAN_TREE, 8, 0); /* a leaf: its sums are its input */
+    struct exec_credit credit;
+    EXPECT(!exec_has_credit(&s->exec, 0));
+    single_step(s, (struct exec_event){.kind = EXEC_READY, .rank = 0});
+    EXPECT(exec_has_credit(&s->exec, 0) && exec_take_credit(&s->exec, 0, &credit));
+    EXPECT(credit.frames == 0 && credit.sums == 2);
+    EXPECT(!exec_take_credit(&s->exec, 0, &credit));
+    single_step(s, (struct exec_event){.kind = EXEC_CREDIT, .rank = 0, .credit = 1});
+    EXPECT(single_step(s, (struct exec_event){.kind = EXEC_PULL, .rank = 0}).data != NULL);
+    EXPECT(!exec_take_credit(&s->exec, 0, &credit)); /* it knows of the other one */
     single_free(s);
 }
 

@@ -86,9 +86,10 @@ TEST(whoever_starves_is_told_that_the_room_moves_and_nobody_else)
     struct numeric numeric;
     struct room room;
     unsigned char slots[8 * 16];
-    uint32_t free_list[8], frames;
+    uint32_t free_list[8];
     int32_t in[24] = {0}, out[24];
     struct exec x;
+    struct exec_credit credit;
     struct exec_out done;
     plan_make(&plan, &(struct plan_params){.algorithm = PLAN_DIRECT, .world = WORLD, .rank = 1, .count = 24, .align = 1,
                                            .frame_elements = 4}, segments, steps);
@@ -97,14 +98,14 @@ TEST(whoever_starves_is_told_that_the_room_moves_and_nobody_else)
     struct exec_config config = {.plan = &plan, .numeric = &numeric, .room = &room, .in = in, .out = out, .lanes = 1};
     void *arena = aligned_alloc(64, exec_arena_bytes(&config));
     exec_init(&x, &config, arena);
-    EXPECT(exec_take_credit(&x, 0, &frames) && frames == 2); /* comes straight into place */
+    EXPECT(exec_take_credit(&x, 0, &credit) && credit.frames == 2); /* comes straight into place */
     EXPECT_EQ(room_reserve(&room, 8), 4);
     exec_step(&x, &(struct exec_event){.kind = EXEC_READY, .rank = 0}, &done);
     exec_step(&x, &(struct exec_event){.kind = EXEC_READY, .rank = 2}, &done);
-    EXPECT(x.starved && !exec_take_credit(&x, 2, &frames));
+    EXPECT(x.starved && !exec_take_credit(&x, 2, &credit));
     exec_step(&x, &(struct exec_event){.kind = EXEC_TELL}, &done);
-    EXPECT(exec_take_credit(&x, 2, &frames) && frames == 0);
-    EXPECT(!exec_take_credit(&x, 2, &frames)); /* once */
-    EXPECT(!exec_take_credit(&x, 0, &frames));
+    EXPECT(exec_take_credit(&x, 2, &credit) && credit.frames == 0);
+    EXPECT(!exec_take_credit(&x, 2, &credit)); /* once */
+    EXPECT(!exec_take_credit(&x, 0, &credit));
     free(arena);
 }

@@ -179,6 +179,7 @@ static void credit_fill(void *at, struct rng *rng)
     struct msg_credit *m = at;
     wire_rnd_name(rng, &m->name);
     m->frames = (uint32_t)rng_next(rng);
+    m->ready = (uint32_t)rng_next(rng);
 }
 WIRE_PLAIN(credit)
 

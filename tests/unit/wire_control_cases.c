@@ -74,8 +74,7 @@ static void register_fill(void *at, struct rng *rng)
         m->claim.loss = (uint8_t)rng_below(rng, 2);
         m->claim.once = (uint8_t)rng_below(rng, 2);
         if (rng_below(rng, 3) == 0) {
-            bool any = rng_below(rng, 2) == 0;
-            m->claim = (struct claim){.size = m->claim.size, .rank = any ? CLAIM_ANY_RANK : m->claim.rank, .join = 1};
+            m->claim = (struct claim){.size = m->claim.size, .rank = rng_below(rng, 2) == 0 ? CLAIM_ANY_RANK : m->claim.rank, .join = 1};
             m->group = 0;
         }
     }

@@ -52,7 +52,9 @@ static bool register_growth(const struct master *m, const struct master_event *e
     reader_init(&r, e->payload, e->header->length);
     struct msg_expect x;
     bool derives = e->header->type == FRAME_EXPECT && get_expect(&r, &x);
-    c = derives ? x.claim : c;
+    if (derives) {
+        c = x.claim;
+    }
     bool claims = derives || (e->header->type == FRAME_CLAIM && get_claim(&r, &c));
     claims = claims && c.reg.claim.size <= m->common.config.max_members;
     bool joins = e->header->type == FRAME_REGISTER && get_register(&r, &c.reg) && c.reg.id == 0;

@@ -57,7 +57,7 @@ pcclResult_t pcclCreateCompletionQueue(pcclCompletionQueue_t **queue_out)
 static pcclResult_t queue_attach(pcclCompletionQueue_t *handle, uint8_t space, const void *async, uint64_t cookie)
 {
     const char *phase = "attach";
-    struct queue *q;
+    struct queue *q = NULL;
     struct comm *c;
     uint64_t number;
     pcclResult_t rc = queue_enter(handle, phase, &q);
@@ -121,7 +121,7 @@ pcclResult_t pcclQueueWait(pcclCompletionQueue_t *queue, pcclCompletion_t *compl
                            size_t *count_out)
 {
     const char *phase = "queue wait";
-    struct queue *q;
+    struct queue *q = NULL;
     int64_t deadline;
     size_t count = 0;
     pcclResult_t rc = queue_check(phase, completions_out, capacity, count_out);
@@ -145,7 +145,7 @@ pcclResult_t pcclQueueWait(pcclCompletionQueue_t *queue, pcclCompletion_t *compl
 
 pcclResult_t pcclQueueWake(pcclCompletionQueue_t *queue)
 {
-    struct queue *q;
+    struct queue *q = NULL;
     pcclResult_t rc = queue_enter(queue, "queue wake", &q);
     if (rc == pcclSuccess) {
         queue_wake(q);
@@ -157,7 +157,7 @@ pcclResult_t pcclQueueWake(pcclCompletionQueue_t *queue)
 pcclResult_t pcclQueueDescriptor(pcclCompletionQueue_t *queue, int *descriptor_out)
 {
     const char *phase = "queue descriptor";
-    struct queue *q;
+    struct queue *q = NULL;
     int fd;
     if (descriptor_out == NULL) {
         return api_null(phase, "descriptor_out", "pass where to store it");

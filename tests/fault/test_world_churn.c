@@ -12,7 +12,7 @@
 
 #include "tests/fault/peer_calls.h"
 
-enum { WORLDS = 200, MEMBERS = 3, CYCLES = 1000 };
+enum { WORLDS = 200, MEMBERS = 3, CYCLES = 1000, WARM = 3 /* rounds after which a process has what it keeps */ };
 
 struct worlds {
     pcclComm_t *comm[WORLDS];
@@ -43,8 +43,7 @@ static void reduce(struct peer *self, pcclComm_t *comm, uint64_t tag)
     }
 }
 
-/* One more round of all worlds; the ones before are left when their successors, of the same names, are there.
- * value[0]: descriptors, [1]: threads, [2]: bytes resident, [3]: bytes that are allocated, not counting maps. */
+/* One more round of all worlds; the ones before are left when their successors, of the same names, are there. */
 static void round_of_all(struct peer *self, const void *argument, struct reply *reply)
 {
     struct rlimit most;
@@ -67,6 +66,14 @@ static void round_of_all(struct peer *self, const void *argument, struct reply *
     for (int k = WORLDS; k-- > 0;) {
         reduce(self, w->comm[k], (uint64_t)k + 1);
     }
+    peer_result(reply, pcclSuccess);
+}
+
+/* value[0]: descriptors, [1]: threads, [2]: bytes resident, [3]: bytes that are allocated, not counting maps. */
+static void measure(struct peer *self, const void *argument, struct reply *reply)
+{
+    (void)self;
+    (void)argument;
     reply->value[0] = spawn_entries("/proc/self/fd");
     reply->value[1] = spawn_entries("/proc/self/task");
     reply->value[2] = peer_resident();
@@ -74,18 +81,35 @@ static void round_of_all(struct peer *self, const void *argument, struct reply *
     peer_result(reply, pcclSuccess);
 }
 
+static bool more_allocated(const struct reply *last, const struct reply *first)
+{
+    bool more = false;
+    for (int i = 0; i < MEMBERS; i++) {
+        more |= last[i].value[3] > first[i].value[3] + (128 << 10);
+    }
+    return more;
+}
+
 TEST(worlds_are_created_used_and_left_in_one_process_and_nothing_grows)
 {
     struct processes all;
     const char *asked = getenv("WORLD_CYCLES");
     int rounds = ((asked != NULL ? atoi(asked) : CYCLES) + WORLDS - 1) / WORLDS;
+    rounds = rounds > WARM ? rounds : WARM + 1;
     struct reply first[PROCESSES_MOST], last[PROCESSES_MOST];
     if (!processes_start(&all, &(struct processes_options){.count = MEMBERS, .failures = &test_failures})) {
         return;
     }
     for (int round = 0; round < rounds; round++) {
-        processes_do(&all, processes_set(MEMBERS), round_of_all, NULL, 0, round == 2 ? first : last); /* by then it has what it keeps */
+        processes_do(&all, processes_set(MEMBERS), round_of_all, NULL, 0, last);
+        if (round + 1 == WARM) {
+            processes_do(&all, processes_set(MEMBERS), measure, NULL, 0, first);
+        }
     }
+    int64_t by = spawn_now_ms() + SPAWN_PATIENCE_MS;
+    do { /* worlds give back what they hold when they have not been used for a while */
+        processes_do(&all, processes_set(MEMBERS), measure, NULL, 0, last);
+    } while (more_allocated(last, first) && spawn_now_ms() < by);
     for (int i = 0; i < MEMBERS; i++) {
         printf("# process %d: %ld descriptors, %ld threads, %ld bytes resident, %ld allocated after 3 rounds of %d worlds; %ld, %ld, %ld, "
                "%ld after %d\n", i, (long)first[i].value[0], (long)first[i].value[1], (long)first[i].value[2], (long)first[i].value[3],
@@ -94,8 +118,8 @@ TEST(worlds_are_created_used_and_left_in_one_process_and_nothing_grows)
         EXPECT_EQ(last[i].value[1], first[i].value[1]);
         bool counted = first[i].value[3] > 0;
         EXPECT(!counted || last[i].value[2] <= 2 * first[i].value[2]); /* a heap has holes; what it holds tells more */
-        EXPECT(last[i].value[3] <= first[i].value[3] + (128 << 10));
     }
+    EXPECT(!more_allocated(last, first));
     processes_stop(&all);
 }
 

@@ -38,7 +38,7 @@ struct choose_answer {
 
 struct choose_answer choose_algorithm(const struct choose_call *call);
 
-/* What each kind has. */
+/* What each kind has, but for what only a name in PCCL_ALGO asks for: all-reduces by a tree or by halving. */
 struct choose_wishes choose_all(void);
 
 /* Reads PCCL_ALGO: sections apart by ';', each "list" (all kinds) or "function:list"; a list is names apart by ',', with '^' in

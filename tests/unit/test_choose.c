@@ -131,9 +131,6 @@ TEST(pccl_algo_is_read_as_nccl_algo_is)
     char why[256];
     EXPECT(choose_read("", &w, why, sizeof why));
     EXPECT(memcmp(&w, &all, sizeof w) == 0);
-    for (int a = 0; a < PLAN_ALGORITHMS; a++) {
-        EXPECT(!plan_offers(PLAN_ALL_REDUCE, (enum plan_algorithm)a) || (all.allowed[PLAN_ALL_REDUCE] >> a & 1) != 0);
-    }
     EXPECT(choose_read("ring", &w, why, sizeof why));
     EXPECT_EQ(w.allowed[PLAN_ALL_REDUCE], only(PLAN_RING));
     EXPECT_EQ(w.allowed[PLAN_ALL_GATHER], only(PLAN_RING));

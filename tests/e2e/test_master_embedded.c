@@ -76,16 +76,13 @@ TEST(run_twice_and_a_taken_port_are_told_apart)
     EXPECT_EQ(pcclDestroyMaster(m), pcclSuccess);
 }
 
-/* A child that kept the port would keep a new master from it; and its copy of the handle has no thread to wait for. */
-TEST(a_forked_child_keeps_nothing_of_a_master)
+/* Whether a new master gets the port of one that is gone, while a child of that time lives; another process may be quicker. */
+static bool port_is_free_again(void)
 {
     pcclMasterInstance_t *m = NULL;
     ccoip_socket_address_t at;
     int pipe_fds[2], status = 0;
     char byte;
-    if (getenv("PCCL_SANITIZED") != NULL) {
-        TEST_SKIP("a child may be born while the master's thread holds a lock of the sanitizer's allocator, which nobody opens there");
-    }
     EXPECT_EQ(pcclCreateMaster(loopback(0), &m), pcclSuccess);
     EXPECT_EQ(pcclRunMaster(m), pcclSuccess);
     EXPECT_EQ(pcclGetMasterAddress(m, &at), pcclSuccess);
@@ -102,13 +99,27 @@ TEST(a_forked_child_keeps_nothing_of_a_master)
     EXPECT_EQ(pcclMasterAwaitTermination(m), pcclSuccess);
     EXPECT_EQ(pcclDestroyMaster(m), pcclSuccess);
     EXPECT_EQ(pcclCreateMaster(at, &m), pcclSuccess);
-    EXPECT_EQ(pcclRunMaster(m), pcclSuccess); /* on the same port, while the child lives */
-    EXPECT_EQ(pcclInterruptMaster(m), pcclSuccess);
-    EXPECT_EQ(pcclMasterAwaitTermination(m), pcclSuccess);
+    bool again = pcclRunMaster(m) == pcclSuccess;
+    EXPECT(!again || pcclInterruptMaster(m) == pcclSuccess);
+    EXPECT(!again || pcclMasterAwaitTermination(m) == pcclSuccess);
     EXPECT_EQ(pcclDestroyMaster(m), pcclSuccess);
     close(pipe_fds[1]);
     EXPECT_EQ(waitpid(child, &status, 0), child);
     EXPECT_EQ(status, 0);
+    return again;
+}
+
+/* A child that kept the port would keep a new master from it; and its copy of the handle has no thread to wait for. */
+TEST(a_forked_child_keeps_nothing_of_a_master)
+{
+    if (getenv("PCCL_SANITIZED") != NULL) {
+        TEST_SKIP("a child may be born while the master's thread holds a lock of the sanitizer's allocator, which nobody opens there");
+    }
+    bool free_again = false;
+    for (int i = 0; i < 5 && !free_again; i++) {
+        free_again = port_is_free_again();
+    }
+    EXPECT(free_again);
 }
 
 static pcclMasterInstance_t *to_interrupt;

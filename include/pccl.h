@@ -840,8 +840,8 @@ typedef struct pcclDeriveParams_t {
 
 /* All members of the group call it, in the order of issue of the collectives: those that give the same color (0 or more) are a new
  * world, with ranks by (key, rank here), and each stores its communicator there, connected; the caller owns it.  With PCCL_NO_COLOR a
- * member is in none of them, and null is stored.  Blocks until all of the new worlds have begun, or none will: then all callers
- * get the same error, those without a color, too.
+ * member is in none of them, and null is stored.  Blocks, inside of a group too, until all of the new worlds have begun, or none
+ * will: then all callers get the same error, those without a color, too.
  *
  * The new worlds are worlds of their own at the same master: sizes, votes, losses, ends of this one and those are not each other's,
  * and each lives until its last member has left it, also longer than this one.  They have one peer group, 0, and no name that could

@@ -91,6 +91,8 @@ pcclResult_t api_launch(const pcclComm_t *communicator, struct comm_launch *laun
 /* ---- Groups: api_group.c ------------------------------------------------------------------------------------------------------ */
 
 bool api_group_open(void); /* by this thread */
+/* Until it is told otherwise, what this thread calls is no call of its group: a call that is made of others waits for them. */
+void api_group_aside(bool aside);
 /* It is awaited with the group. */
 pcclResult_t api_group_add(const pcclAsyncOp_t *op);
 /* An error inside of a group is the group's, too; returns it. */

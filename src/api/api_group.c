@@ -14,6 +14,7 @@
 
 struct group {
     uint32_t depth;
+    bool aside;                  /* a call of this thread is under way that is none of the group */
     pcclAsyncOp_t *op;           /* owned */
     size_t count, capacity;
     struct api_own_message *own; /* owned: those without a match so far */
@@ -26,12 +27,17 @@ static _Thread_local struct group group_now;
 
 bool api_group_open(void)
 {
-    return group_now.depth > 0;
+    return group_now.depth > 0 && !group_now.aside;
+}
+
+void api_group_aside(bool aside)
+{
+    group_now.aside = aside;
 }
 
 pcclResult_t api_group_note(pcclResult_t rc)
 {
-    if (rc != pcclSuccess && group_now.depth > 0 && group_now.result == pcclSuccess) {
+    if (rc != pcclSuccess && api_group_open() && group_now.result == pcclSuccess) {
         group_now.result = rc;
         (void)pcclGetLastErrorInfo(&group_now.error);
     }

@@ -135,12 +135,21 @@ static pcclResult_t create(struct derive *d, uint32_t callers, const struct dige
 
 /* ---- split --------------------------------------------------------------------------------------------------------- */
 
+/* Blocks, where a group is open, too: what is borrowed for it lives as long as the split. */
+static pcclResult_t gather(const struct share *own, struct share *table, const pcclComm_t *communicator)
+{
+    api_group_aside(true);
+    pcclResult_t rc = pcclAllGather(own, table, SHARE_WORDS, pcclUint64, communicator, NULL);
+    api_group_aside(false);
+    return rc;
+}
+
 /* The number of this call in the parent is refused, so that nobody waits for it; the error stays what it was. */
 static pcclResult_t refuse(const pcclComm_t *communicator, pcclResult_t rc)
 {
     pcclErrorInfo_t error;
     (void)pcclGetLastErrorInfo(&error);
-    (void)pcclAllGather(NULL, NULL, SHARE_WORDS, pcclUint64, communicator, NULL);
+    (void)gather(NULL, NULL, communicator);
     api_restore(&error);
     return rc;
 }
@@ -206,7 +215,7 @@ static pcclResult_t split(const pcclComm_t *communicator, const char *phase, int
         rc = refuse(communicator, rc);
     } else {
         struct share own = {.member = d.self.id, .draw = draw(&d), .color = color, .key = key};
-        rc = pcclAllGather(&own, table, SHARE_WORDS, pcclUint64, communicator, NULL);
+        rc = gather(&own, table, communicator);
         rc = rc == pcclSuccess ? split_by(&d, table) : rc;
     }
     free(table);

@@ -222,6 +222,41 @@ TEST(a_listed_peer_that_does_not_call_is_waited_for_until_the_deadline_or_until_
     cluster_stop(&c);
 }
 
+/* A group is open when it splits, and holds a message of every member to the next; one of the splits is refused. */
+static void split_in_a_group(struct cluster_peer *p, void *context)
+{
+    int world = p->cluster->count, rank = (int)rank_in(p->comm);
+    int32_t out = 100 + rank, in = -1;
+    pcclComm_t *child = NULL, *none = NULL;
+    (void)context;
+    EXPECT_EQ(pcclGroupStart(), pcclSuccess);
+    EXPECT_EQ(pcclSend(&out, 1, pcclInt32, (uint32_t)((rank + 1) % world), 9, p->comm, NULL), pcclSuccess);
+    EXPECT_EQ(pcclSplitCommunicator(p->comm, rank % 2, -rank, NULL, &child), pcclSuccess);
+    EXPECT(child != NULL);
+    if (child != NULL) {
+        EXPECT_EQ(cluster_size(child, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE), world / 2);
+        EXPECT_EQ(rank_in(child), (uint32_t)(world / 2 - 1 - rank / 2));
+    }
+    EXPECT_EQ(pcclReceive(&in, 1, pcclInt32, (uint32_t)((rank + world - 1) % world), 9, NULL, p->comm, NULL), pcclSuccess);
+    EXPECT_EQ(pcclGroupEnd(), pcclSuccess);
+    EXPECT_EQ(in, 100 + (rank + world - 1) % world);
+    EXPECT_EQ(pcclGroupStart(), pcclSuccess);
+    EXPECT_EQ(pcclSplitCommunicator(p->comm, -7, 0, NULL, &none), pcclInvalidArgument);
+    EXPECT_EQ(pcclGroupEnd(), pcclSuccess); /* what was refused was no call of the group */
+    if (child != NULL) {
+        EXPECT(sum_of(child, p->index) > 0);
+        EXPECT_EQ(pcclDestroyCommunicator(child), pcclSuccess);
+    }
+}
+
+TEST(a_split_is_over_when_it_returns_also_where_a_group_is_open)
+{
+    struct cluster c;
+    cluster_start(&c, 4, NULL, 1);
+    cluster_run(&c, split_in_a_group, NULL);
+    cluster_stop(&c);
+}
+
 /* Each in a world of its own, again and again; what is allocated in this process, of master and all peers, after 100 and after all. */
 static void split_often(struct cluster_peer *p, void *context)
 {

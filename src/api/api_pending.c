@@ -4,10 +4,10 @@
  * SPDX-License-Identifier: MIT */
 #include <inttypes.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "api/api.h"
 #include "core/clock.h"
+#include "core/condition.h"
 
 /* What the program knows as. */
 struct async_words {
@@ -294,7 +294,8 @@ static pcclResult_t async_look(uint8_t space, const void *handles, size_t count,
     return pcclSuccess;
 }
 
-static pcclResult_t async_check_any(uint8_t space, const void *handles, size_t count, int64_t timeout_ms, const size_t *index_out)
+static pcclResult_t async_check_any(uint8_t space, const void *handles, size_t count, int64_t timeout_ms, const size_t *index_out,
+                                    int64_t *deadline_out)
 {
     const char *phase = "wait any", *remedy = async_words[space].remedy;
     char field[40];
@@ -309,8 +310,7 @@ static pcclResult_t async_check_any(uint8_t space, const void *handles, size_t c
         return api_fail(pcclInvalidArgument, pcclCauseUsage, phase,
                         "count is 0: pass at least 1 handle, or nothing would ever end");
     }
-    int64_t until;
-    pcclResult_t rc = api_deadline(phase, timeout_ms, &until);
+    pcclResult_t rc = api_deadline(phase, timeout_ms, deadline_out);
     if (rc != pcclSuccess) {
         return rc;
     }
@@ -326,16 +326,14 @@ static pcclResult_t async_check_any(uint8_t space, const void *handles, size_t c
 static pcclResult_t async_wait_any(uint8_t space, const void *handles, size_t count, int64_t timeout_ms, size_t *index_out)
 {
     struct engine *e = &engine_global;
-    pcclResult_t rc = async_check_any(space, handles, count, timeout_ms, index_out);
+    int64_t until = 0;
+    pcclResult_t rc = async_check_any(space, handles, count, timeout_ms, index_out, &until);
     if (rc != pcclSuccess) {
         return rc;
     }
     if (!engine_marked(e)) {
         return api_fail(pcclNotInitialized, pcclCauseUsage, "wait any", "call pcclInit first");
     }
-    int64_t until;
-    rc = api_deadline("wait any", timeout_ms < 0 ? INT64_MAX / 8 / CLOCK_MS : timeout_ms, &until);
-    struct timespec at = {.tv_sec = until / CLOCK_S, .tv_nsec = until % CLOCK_S};
     size_t index = count, entered = 0; /* a communicator that is being destroyed waits for those inside */
     for (struct comm *c; entered < count && rc == pcclSuccess; entered += rc == pcclSuccess) {
         rc = api_enter(async_at(space, handles, entered).comm, "wait any", &c);
@@ -350,7 +348,7 @@ static pcclResult_t async_wait_any(uint8_t space, const void *handles, size_t co
             break;
         }
         pthread_mutex_lock(&e->any_lock);
-        while (e->any_count == seen && pthread_cond_timedwait(&e->any_cond, &e->any_lock, &at) == 0) {
+        while (e->any_count == seen && cond_wait(&e->any_cond, &e->any_lock, until)) {
         }
         pthread_mutex_unlock(&e->any_lock);
     }

@@ -6,9 +6,9 @@
  * SPDX-License-Identifier: MIT */
 #include <sched.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/clock.h"
+#include "core/condition.h"
 #include "core/mutant.h"
 #include "engine/comm.h"
 
@@ -86,16 +86,6 @@ void comm_undriven(struct comm *c)
     }
 }
 
-/* With comm.lock.  False: the deadline has passed. */
-static bool await_changed(struct comm *c, pthread_cond_t *changed, int64_t deadline)
-{
-    struct timespec at = {.tv_sec = deadline / CLOCK_S, .tv_nsec = deadline % CLOCK_S};
-    if (deadline == CLOCK_NEVER) {
-        return pthread_cond_wait(changed, &c->lock) == 0;
-    }
-    return pthread_cond_timedwait(changed, &c->lock, &at) == 0;
-}
-
 /* Pollers see to lane 0 for as long as this thread sleeps. */
 static void await_watched(struct comm *c, bool asleep)
 {
@@ -114,7 +104,7 @@ static void await_sleep(struct comm *c, struct comm_wait *w, int64_t deadline)
     await_watched(c, true);
     pthread_mutex_lock(&c->lock);
     while (!atomic_load(&w->over) && in_time) {
-        in_time = await_changed(c, &w->changed, deadline);
+        in_time = cond_wait(&w->changed, &c->lock, deadline);
     }
     pthread_mutex_unlock(&c->lock);
     await_watched(c, false);
@@ -209,7 +199,7 @@ uint32_t comm_drain(struct comm *c, int64_t deadline)
     pthread_mutex_lock(&c->lock);
     comm_drains(c, true);
     while (c->ops.open > 0 && in_time) {
-        in_time = await_changed(c, &c->changed, deadline);
+        in_time = cond_wait(&c->changed, &c->lock, deadline);
     }
     comm_drains(c, false);
     uint32_t left = c->ops.open;

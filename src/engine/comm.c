@@ -4,12 +4,12 @@
 
 #include <stdlib.h>
 
+#include "core/condition.h"
 #include "engine/link.h"
 
 pccl_status comm_new(struct engine *engine, const struct comm_params *params, struct comm **out)
 {
     struct comm *c = calloc(1, sizeof *c);
-    pthread_condattr_t attr;
     if (c == NULL) {
         return PCCL_ERR_NOMEM;
     }
@@ -28,10 +28,7 @@ pccl_status comm_new(struct engine *engine, const struct comm_params *params, st
     list_init(&c->sync_links);
     list_init(&c->probes);
     pthread_mutex_init(&c->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&c->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    cond_init(&c->changed);
     *out = c;
     return PCCL_OK;
 }

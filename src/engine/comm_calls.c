@@ -4,12 +4,11 @@
  *
  * Invariant: a connect begins when all calls of the last membership have been collected, the end when none is inside.
  * SPDX-License-Identifier: MIT */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/clock.h"
+#include "core/condition.h"
 #include "engine/comm.h"
 #include "engine/link.h"
 #include "kernels/kernels.h"
@@ -55,12 +54,7 @@ void comm_say_apply(struct comm *c)
 static bool comm_wait(struct comm *c, const bool *flag, int64_t deadline)
 {
     while (!*flag) {
-        if (deadline == CLOCK_NEVER) {
-            pthread_cond_wait(&c->changed, &c->lock);
-            continue;
-        }
-        struct timespec at = {.tv_sec = deadline / CLOCK_S, .tv_nsec = deadline % CLOCK_S};
-        if (pthread_cond_timedwait(&c->changed, &c->lock, &at) == ETIMEDOUT && !*flag) {
+        if (!cond_wait(&c->changed, &c->lock, deadline) && !*flag) {
             return false;
         }
     }
@@ -299,11 +293,7 @@ void comm_close(struct comm *c)
     comm_wait_out(c);
     int64_t until = clock_now_ns() + CALLS_FLUSH_NS;
     pthread_mutex_lock(&c->lock);
-    while (!link_flushed(c)) {
-        struct timespec at = {.tv_sec = until / CLOCK_S, .tv_nsec = until % CLOCK_S};
-        if (pthread_cond_timedwait(&c->changed, &c->lock, &at) == ETIMEDOUT) {
-            break;
-        }
+    while (!link_flushed(c) && cond_wait(&c->changed, &c->lock, until)) {
     }
     pthread_mutex_unlock(&c->lock);
 }

@@ -14,6 +14,7 @@
 
 #include "core/check.h"
 #include "core/clock.h"
+#include "core/condition.h"
 #include "core/log.h"
 #include "net/fds.h"
 #include "net/sock.h"
@@ -32,12 +33,8 @@ static void engine_reset(struct engine *e)
     pthread_mutex_init(&e->lock, NULL);
     pthread_mutex_init(&e->arm_lock, NULL);
     pthread_mutex_init(&e->any_lock, NULL);
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&e->any_cond, &attr);
-    pthread_cond_init(&e->job_done, NULL);
-    pthread_condattr_destroy(&attr);
+    cond_init(&e->any_cond);
+    cond_init(&e->job_done);
     list_init(&e->comms);
     list_init(&e->jobs);
     list_init(&e->greetings);

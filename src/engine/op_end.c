@@ -5,17 +5,14 @@
  *
  * Invariant: an operation in a batch's or a queue's list has returned and was not collected, or taken.
  * SPDX-License-Identifier: MIT */
+#include "core/condition.h"
 #include "engine/comm.h"
 
 static void wait_init(struct comm_wait *w)
 {
-    pthread_condattr_t attr;
     atomic_init(&w->over, false);
     atomic_init(&w->driving, false);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&w->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    cond_init(&w->changed);
 }
 
 void op_end_init(struct comm_op *op)
@@ -112,7 +109,7 @@ bool op_end_attach(struct comm *c, struct comm_op *op, struct queue *q, uint64_t
     queue_use(q);
     op->end.entry.queue = q;
     op->end.entry.cookie = cookie;
-    op->end.holders++;
+    op_end_hold(op);
     comm_attached(c, &op->end.attached);
     if (!over) {
         end_asleep(c);
@@ -128,7 +125,7 @@ bool op_end_detach(struct comm_op *op)
     list_remove(&op->end.attached);
     op->end.entry.queue = NULL;
     queue_drop(q);
-    return --op->end.holders == 0;
+    return op_end_release(op);
 }
 
 void comm_watch(struct comm_op *op)

@@ -6,24 +6,19 @@
 
 #include <stdlib.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "core/clock.h"
+#include "core/condition.h"
 #include "net/fds.h"
 
 struct queue *queue_new(void)
 {
-    pthread_condattr_t attr;
     struct queue *q = calloc(1, sizeof *q);
     if (q == NULL) {
         return NULL;
     }
     pthread_mutex_init(&q->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&q->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    cond_init(&q->changed);
     list_init(&q->ended);
     q->users = 1;
     q->fd = -1;
@@ -94,14 +89,12 @@ static enum queue_word queue_look(const struct queue *q)
 
 enum queue_word queue_wait(struct queue *q, int64_t deadline)
 {
-    struct timespec at = {.tv_sec = deadline / CLOCK_S, .tv_nsec = deadline % CLOCK_S};
+    bool in_time = true;
     enum queue_word word;
     pthread_mutex_lock(&q->lock);
     q->sleepers++;
-    while ((word = queue_look(q)) == QUEUE_TIMEOUT && clock_now_ns() < deadline) {
-        int rc = deadline == CLOCK_NEVER ? pthread_cond_wait(&q->changed, &q->lock)
-                                         : pthread_cond_timedwait(&q->changed, &q->lock, &at);
-        (void)rc; /* what there is says it, and the clock */
+    while ((word = queue_look(q)) == QUEUE_TIMEOUT && in_time) {
+        in_time = cond_wait(&q->changed, &q->lock, deadline);
     }
     q->sleepers--;
     if (word == QUEUE_WOKEN) {

@@ -1,4 +1,5 @@
-/* begin.c - what every call goes through when its turn has come: an error that is owed to it, how far it may be ahead, the lanes.
+/* begin.c - what every call goes through when its turn has come: an error that is owed to it, how far it may be ahead, its
+ * number, the lanes.
  * SPDX-License-Identifier: MIT */
 #include "session/session_state.h"
 
@@ -24,6 +25,21 @@ bool begin_owed(struct session *s, uint32_t slot, struct tag *t, struct outbox *
 bool begin_too_far(struct session *s, const struct tag *t)
 {
     return tag_refusals(s, t) >= BOUNDS_REFUSALS || s->slots_used + s->refusals > BOUNDS_OPS + BOUNDS_REFUSALS;
+}
+
+void begin_number(struct session *s, uint32_t slot, struct tag *t, struct op *op)
+{
+    struct slot *c = &s->slots[slot];
+    t->next_seq++;
+    op_taken(s, op);
+    phase_move(MACHINE_OPERATION, &op->phase, OP_RUN);
+    op->slot = slot;
+    op->since = s->now;
+    c->launch.params.algorithm = (uint8_t)session_plan(s, &c->launch.params).algorithm;
+    op->eager = work_is_eager(s, &c->launch.params);
+    op->params = p2p_params_hash(&c->launch.params, &s->view.plan);
+    c->op = (uint32_t)(op - s->ops);
+    mismatch_hear(s, op, s->view.rank, &c->launch.params);
 }
 
 void begin_lanes(struct session *s, struct op *op, uint32_t slot, struct outbox *out)

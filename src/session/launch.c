@@ -100,16 +100,7 @@ static void launch_now(struct session *s, uint32_t slot, struct outbox *out)
         slot_end(s, slot, RESULT_NO_MEMORY, CAUSE_NO_MEMORY, s->id, out);
         return;
     }
-    t->next_seq++;
-    op_taken(s, op);
-    phase_move(MACHINE_OPERATION, &op->phase, OP_RUN);
-    op->slot = slot;
-    op->since = s->now;
-    c->launch.params.algorithm = (uint8_t)session_plan(s, &c->launch.params).algorithm;
-    op->eager = work_is_eager(s, &c->launch.params);
-    op->params = p2p_params_hash(&c->launch.params, &s->view.plan);
-    c->op = (uint32_t)(op - s->ops);
-    mismatch_hear(s, op, s->view.rank, &c->launch.params);
+    begin_number(s, slot, t, op);
     if (MUTANT(UNLAUNCHED_NOT) && op->refused == 0) {
         for (uint32_t r = 0; r < s->view.world; r++) {
             const struct mark *m = op_mark(s, op, r);

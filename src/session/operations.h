@@ -75,6 +75,7 @@ void work_plan(struct session *s, struct slot *c, const struct op_name *name); /
 /* launch.c */
 bool begin_owed(struct session *s, uint32_t slot, struct tag *t, struct outbox *out); /* the call has ended with what was owed */
 bool begin_too_far(struct session *s, const struct tag *t);
+void begin_number(struct session *s, uint32_t slot, struct tag *t, struct op *op); /* the call is the tag's next operation */
 void begin_lanes(struct session *s, struct op *op, uint32_t slot, struct outbox *out);
 void launch_call(struct session *s, struct session_event *e, struct outbox *out);
 void launch_deferred(struct session *s, struct outbox *out); /* as many as the outbox takes: the rest in a later step */

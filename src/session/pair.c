@@ -153,18 +153,9 @@ static struct op *number(struct session *s, uint32_t slot, struct tag *t, struct
         slot_end(s, slot, RESULT_NO_MEMORY, CAUSE_NO_MEMORY, s->id, out);
         return NULL;
     }
-    t->next_seq++;
-    op_taken(s, op);
     heard_unlist(s, op);
-    phase_move(MACHINE_OPERATION, &op->phase, OP_RUN);
-    op->slot = slot;
-    op->since = s->now;
-    c->launch.params.algorithm = (uint8_t)session_plan(s, &c->launch.params).algorithm;
-    op->eager = work_is_eager(s, &c->launch.params);
-    op->params = p2p_params_hash(&c->launch.params, &s->view.plan);
-    c->op = (uint32_t)(op - s->ops);
+    begin_number(s, slot, t, op);
     slot_move(s, slot, SLOT_RUNNING);
-    mismatch_hear(s, op, s->view.rank, &c->launch.params);
     return op;
 }
 

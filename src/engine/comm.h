@@ -89,7 +89,10 @@ struct comm_machine {
     struct session *session; /* null before the first connect */
     void *arena;             /* owned */
     size_t arena_bytes;
-    void *table[SESSION_TABLES]; /* owned; null: the one in the arena */
+    struct comm_table {
+        void *at;     /* owned; null: the one in the arena */
+        size_t bytes;
+    } table[SESSION_TABLES];
     struct outbox out;
     unsigned char *out_memory; /* owned, mapped: for the largest step there is, hardly any of it is ever touched */
     size_t out_bytes;

@@ -8,11 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "core/clock.h"
 #include "core/log.h"
+#include "core/pages.h"
 #include "engine/comm.h"
+
+enum { STEP_PAGED = 64 << 10 }; /* a table of so many bytes lies in pages of its own */
 
 void comm_lock(struct comm *c, struct comm_after *after)
 {
@@ -106,20 +108,18 @@ void comm_send(struct comm_after *after, struct conn *conn, const void *bytes, s
     after->flush[after->count++] = conn_ref(conn);
 }
 
-/* In pages of its own: what a heap gave again would be resident from then on.  It is empty between steps: as the session's
- * tables grow, another takes its place. */
+/* In pages, hardly any of which is ever touched.  It is empty between steps: as the session's tables grow, another takes its
+ * place. */
 static bool map_outbox(struct comm_machine *m, uint32_t members)
 {
     struct outbox_bounds bounds = session_out_bounds(&m->config, members);
     size_t all = outbox_memory(&bounds);
     if (m->out_bytes < all) {
-        void *at = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (at == MAP_FAILED) {
+        void *at = pages_new(all);
+        if (at == NULL) {
             return false;
         }
-        if (m->out_memory != NULL) {
-            munmap(m->out_memory, m->out_bytes);
-        }
+        pages_free(m->out_memory, m->out_bytes);
         m->out_memory = at;
         m->out_bytes = all;
     }
@@ -128,17 +128,33 @@ static bool map_outbox(struct comm_machine *m, uint32_t members)
     return true;
 }
 
+static struct comm_table table_new(size_t bytes)
+{
+    size_t all = (bytes + 63) / 64 * 64;
+    return (struct comm_table){.at = all >= STEP_PAGED ? pages_new(all) : aligned_alloc(64, all), .bytes = all};
+}
+
+static void table_free(struct comm_table *t)
+{
+    if (t->bytes >= STEP_PAGED) {
+        pages_free(t->at, t->bytes);
+    } else {
+        free(t->at);
+    }
+    t->at = NULL;
+}
+
 /* The session's tables grow between steps, since a step never allocates.  What there is no memory for, the step says. */
 static void comm_grow(struct comm *c, const struct session_event *next)
 {
     struct session_growth g[SESSION_TABLES];
     uint32_t count = session_growth(c->machine.session, next, g);
     for (uint32_t i = 0; i < count; i++) {
-        void *storage = aligned_alloc(64, (g[i].bytes + 63) / 64 * 64);
-        if (storage != NULL) {
-            session_grow(c->machine.session, &g[i], storage);
-            free(c->machine.table[g[i].table]);
-            c->machine.table[g[i].table] = storage;
+        struct comm_table *old = &c->machine.table[g[i].table], new_one = table_new(g[i].bytes);
+        if (new_one.at != NULL) {
+            session_grow(c->machine.session, &g[i], new_one.at);
+            table_free(old);
+            *old = new_one;
         }
     }
     uint32_t members = session_members(c->machine.session);
@@ -201,8 +217,7 @@ void comm_fail(struct session_outcome *o, enum session_result result, const char
 static void free_tables(struct comm_machine *m)
 {
     for (uint32_t i = 0; i < SESSION_TABLES; i++) {
-        free(m->table[i]);
-        m->table[i] = NULL;
+        table_free(&m->table[i]);
     }
 }
 
@@ -216,7 +231,7 @@ bool comm_session_start(struct comm *c, const struct session_config *config)
         m->arena_bytes = (session_arena_bytes(&m->config) + 63) / 64 * 64;
         m->arena = aligned_alloc(64, m->arena_bytes);
     }
-    if (m->arena == NULL ) {
+    if (m->arena == NULL) {
         return false;
     }
     m->session = session_init(&m->config, m->arena);
@@ -233,9 +248,7 @@ void comm_session_free(struct comm *c)
 {
     struct comm_machine *m = &c->machine;
     free_tables(m);
-    if (m->out_memory != NULL) {
-        munmap(m->out_memory, m->out_bytes);
-    }
+    pages_free(m->out_memory, m->out_bytes);
     free(m->arena);
     free(m->staging);
 }

@@ -12,6 +12,7 @@
 
 #include "core/clock.h"
 #include "core/mix.h"
+#include "core/pages.h"
 #include "engine/comm.h"
 
 enum { LANE_GRACE_NS = 500000 };
@@ -24,15 +25,15 @@ struct lane *lane_new(struct engine *engine, uint32_t index, const struct lane_c
     if (lane == NULL) {
         return NULL;
     }
-    lane->slots = mmap(NULL, LANE_ROOM_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (lane->slots == MAP_FAILED) {
+    lane->slots = pages_new(LANE_ROOM_BYTES);
+    if (lane->slots == NULL) {
         free(lane);
         return NULL;
     }
     int rc = madvise(lane->slots, LANE_ROOM_BYTES, MADV_HUGEPAGE);
     (void)rc; /* only faster */
     if (!lane_execs_init(lane) || loop_open(&lane->loop, NULL) != PCCL_OK) {
-        munmap(lane->slots, LANE_ROOM_BYTES);
+        pages_free(lane->slots, LANE_ROOM_BYTES);
         free(lane->buckets);
         free(lane);
         return NULL;
@@ -62,7 +63,7 @@ void lane_free(struct lane *lane)
         free(LIST_ENTRY(l, struct lane_order, all));
     }
     loop_close(&lane->loop);
-    munmap(lane->slots, LANE_ROOM_BYTES);
+    pages_free(lane->slots, LANE_ROOM_BYTES);
     pthread_mutex_destroy(&lane->lock);
     pthread_mutex_destroy(&lane->mask_lock);
     pthread_mutex_destroy(&lane->inbox_lock);

@@ -8,10 +8,10 @@
 
 #include <poll.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 
 #include "core/clock.h"
+#include "core/pages.h"
 #include "kernels/numeric.h"
 #include "net/fds.h"
 #include "net/sock.h"
@@ -100,10 +100,9 @@ struct costs measure_costs(void)
 {
     struct costs c = {0};
     int fd[2];
-    /* Not of the heap: a large block given back makes the program's malloc keep all that follow. */
-    unsigned char *buffer = mmap(NULL, (size_t)2 * MEASURE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    unsigned char *buffer = pages_new((size_t)2 * MEASURE_BYTES);
     bool open = pair_open(fd);
-    if (buffer != MAP_FAILED && open) {
+    if (buffer != NULL && open) {
         int64_t small = pass_ns(fd, buffer, MEASURE_SMALL, MEASURE_TRIES);
         int64_t large = pass_ns(fd, buffer, MEASURE_BYTES, MEASURE_FEW), fold = fold_ns(buffer);
         if (small != CLOCK_NEVER && large != CLOCK_NEVER && fold != CLOCK_NEVER) {
@@ -116,8 +115,6 @@ struct costs measure_costs(void)
             fds_close(fd[i]);
         }
     }
-    if (buffer != MAP_FAILED) {
-        munmap(buffer, (size_t)2 * MEASURE_BYTES);
-    }
+    pages_free(buffer, (size_t)2 * MEASURE_BYTES);
     return c;
 }

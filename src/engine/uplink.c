@@ -93,6 +93,8 @@ static void uplink_ready(struct source *source, uint32_t events)
             uplink_down(u, st, &after);
         }
         uplink_gone(u);
+    } else {
+        conn_rest(u->conn); /* a master says little, and not often */
     }
     comm_unlock(c, &after);
 }

@@ -21,7 +21,7 @@
 
 enum {
     SHM_RING_BYTES = 256 << 10,      /* of one direction, for data: stays in the second-level cache; sizes are powers of 2 */
-    SHM_RING_CONTROL_BYTES = 64 << 10, /* for control frames */
+    SHM_RING_CONTROL_BYTES = 128 << 10, /* for control frames */
     SHM_RING_PIECE = 32 << 10,       /* told to the other end at once, so that it copies while we do */
     SHM_RING_PAGE = 4096,
     SHM_RING_WORDS = SHM_RING_PAGE,           /* of one direction: before all bytes */

@@ -10,7 +10,6 @@
 #include "collectives/plan.h"
 #include "world/journal_record.h"
 #include "core/id.h"
-#include "collectives/choose.h"
 #include "world/world_state.h"
 
 /* ---- making a view ------------------------------------------------------------------------------------------------- */
@@ -48,69 +47,10 @@ void view_propose(struct world *w, struct group *g, enum vote_kind answers, bool
     g->lost = g->suspect = false; /* taken into account by this proposal */
 }
 
-static bool same_host(const struct net_address *a, const struct net_address *b)
-{
-    return a->family == b->family && memcmp(a->ip, b->ip, sizeof a->ip) == 0;
-}
-
-/* Digests where a link leaves the host, or where somebody asks for them: for all members or for none. */
-static bool wants_verify(const struct world *w, const struct view_record *v)
-{
-    const struct member *first = NULL;
-    for (uint32_t i = 0; i < v->members; i++) {
-        const struct member *mb = member_find(w, v->ids[i]);
-        if (mb != NULL && (mb->verify || (first != NULL && !same_host(&first->seen, &mb->seen)))) {
-            return true;
-        }
-        first = first == NULL ? mb : first;
-    }
-    return false;
-}
-
-static uint32_t most(uint32_t a, uint32_t b)
-{
-    return a > b ? a : b;
-}
-
-/* What choosing an algorithm needs: the greatest of the members' costs, and how many share the first one's host, which stands for all. */
-static void plan_costs(const struct world *w, struct view_record *v)
-{
-    const struct member *first = NULL;
-    struct costs *c = &v->plan.costs;
-    uint64_t beside = 0;
-    *c = (struct costs){0};
-    for (uint32_t i = 0; i < v->members; i++) {
-        const struct member *mb = member_find(w, v->ids[i]);
-        if (mb == NULL) {
-            continue;
-        }
-        first = first == NULL ? mb : first;
-        beside += same_host(&first->seen, &mb->seen);
-        c->delay_ns = most(c->delay_ns, mb->costs.delay_ns);
-        c->message_ns = most(c->message_ns, mb->costs.message_ns);
-        c->byte_ps = most(c->byte_ps, mb->costs.byte_ps);
-        c->fold_ps = most(c->fold_ps, mb->costs.fold_ps);
-    }
-    uint64_t crowd = first == NULL || first->cores == 0 ? 0 : beside * CHOOSE_CROWD / first->cores;
-    v->plan.crowd = (uint16_t)(crowd < UINT16_MAX ? crowd : UINT16_MAX);
-}
-
 void view_finish(struct world *w, struct group *g, bool joining)
 {
     struct view_record *next = view_next(g);
-    next->plan = w->common->config.plan;
-    for (uint32_t i = 0; i < next->members; i++) {
-        const struct member *mb = member_find(w, next->ids[i]);
-        if (mb != NULL && mb->info.lanes < next->plan.lanes) {
-            next->plan.lanes = mb->info.lanes;
-        }
-    }
-    next->plan.verify = wants_verify(w, next);
-    plan_costs(w, next);
-    if (next->edges > 0) { /* `direct` over those that are linked with all; eager messages would need every pair */
-        next->plan.algorithm = PLAN_DIRECT;
-        next->plan.eager_bytes = 0;
-    }
+    view_plan(w, next);
     bool ended = next->removed > 0 || view_ending(g);
     next->cause = ended ? g->cause : CAUSE_NONE; /* M8 */
     next->culprit = ended ? g->culprit : 0;

@@ -423,6 +423,9 @@ enum report_verdict { REPORT_TAKEN, REPORT_WRONG, REPORT_FULL, REPORT_NO_MEMORY 
 enum report_verdict report_take(struct world *w, struct group *g, struct member *mb, const struct msg_frozen *f, struct reader *r);
 void report_decide(struct world *w, struct group *g, struct view_record *next); /* M3 */
 
+/* view_plan.c: all but the ring and the algorithm of a view over all pairs. */
+void view_plan(const struct world *w, struct view_record *v);
+
 /* view.c */
 void view_settle(struct world *w, struct group *g);
 void view_frozen(struct world *w, struct member *mb, struct reader *r);

@@ -211,7 +211,7 @@ static void *sleeper_run(void *argument)
     struct rng rng = {s->seed};
     while (s->e->heard < s->count || s->e->said < s->count || conn_queued(s->e->conn) > 0) {
         for (uint64_t n = rng_below(&rng, 30); n > 0 && s->e->said < s->count; n--) {
-            say(s->e, (uint32_t)rng_below(&rng, 8000)); /* together more than a ring holds */
+            say(s->e, (uint32_t)rng_below(&rng, 16000)); /* together more than a ring holds */
         }
         conn_flush(s->e->conn);
         loop_poll(&s->e->loop, s->e->said < s->count && rng_below(&rng, 2) == 0 ? 0 : -1);

@@ -286,7 +286,7 @@ TEST(plans_of_a_view_are_held_to_the_bounds) /* buffers are made from these numb
     bad.plan.frame_bytes++;
     EXPECT(!view_accepted(&bad, 0));
     bad = m;
-    bad.plan.eager_bytes++;
+    bad.plan.eager_bytes = BOUNDS_EAGER_BYTES + 1;
     EXPECT(!view_accepted(&bad, 0));
     bad = m;
     bad.plan.algorithm++;

@@ -24,6 +24,20 @@ TEST(members_share_one_view)
     cluster_free(c);
 }
 
+TEST(what_travels_with_a_launch_is_less_where_more_say_it) /* each member gets as much at once from all others together */
+{
+    static const struct {
+        uint32_t members, bytes;
+    } want[] = {{1, 16384}, {2, 16384}, {3, 8192}, {4, 8192}, {5, 4096}, {9, 4096}};
+    for (size_t i = 0; i < sizeof want / sizeof want[0]; i++) {
+        struct cluster *c = cluster_new();
+        cluster_members(c, want[i].members, 0);
+        EXPECT_EQ(c->peers[0].member_count, want[i].members);
+        EXPECT_EQ(c->peers[0].last_view.plan.eager_bytes, want[i].bytes);
+        cluster_free(c);
+    }
+}
+
 TEST(death_freezes_decides_and_publishes) /* survivors must get an outcome, not hang */
 {
     struct cluster *c = three();

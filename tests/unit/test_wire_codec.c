@@ -233,7 +233,7 @@ TEST(limits_are_those_of_the_protocol)
     EXPECT_EQ(frame_limit(FRAME_DATA), 2 * 131072 + 18);
     EXPECT_EQ(frame_limit(FRAME_LEAF), 1048576 + 64);
     EXPECT_EQ(frame_limit(FRAME_MANIFEST), 16 * 1048576);
-    EXPECT_EQ(frame_limit(FRAME_EAGER), 2 * 16384 + 256);
+    EXPECT_EQ(frame_limit(FRAME_EAGER), 2 * 65536 + 256);
     EXPECT_EQ(frame_limit(FRAME_PROBE_DATA), 262144);
     EXPECT_EQ(frame_limit(FRAME_VIEW), 1048576 - 32);
     EXPECT_EQ(frame_limit(FRAME_FROZEN), 1048576 - 32);

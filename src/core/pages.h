@@ -15,6 +15,13 @@ static inline void *pages_new(size_t bytes)
     return at != MAP_FAILED ? at : NULL;
 }
 
+/* What lies in it is lost, and reads as zero. */
+static inline void pages_clear(void *at, size_t bytes)
+{
+    int rc = madvise(at, bytes, MADV_DONTNEED);
+    (void)rc; /* only memory */
+}
+
 /* All of a block; null is none. */
 static inline void pages_free(void *at, size_t bytes)
 {

@@ -24,7 +24,7 @@
 #include "session/session.h"
 
 enum {
-    COMM_TAG_BUCKETS = 1024, /* comm_op.c hashes to ten bits */
+    COMM_TAG_BUCKETS = 256, /* comm_op.c hashes to eight bits */
     COMM_LINK_BUCKETS = 256,
     COMM_FLUSH = 32,
     COMM_LINES = 64,
@@ -103,7 +103,8 @@ struct comm_machine {
 /* Operations by slot and by tag.  Written by comm_op.c, with comm.lock. */
 struct comm_ops {
     struct comm_op **at;     /* owned; by slot */
-    uint32_t *free_slots, free_count;
+    uint32_t *free_slots, free_count; /* slots that have been used */
+    uint32_t fresh;          /* from here on, none has */
     uint64_t issued;         /* operations of SPACE_ORDERED so far */
     uint64_t launched;       /* operations of any space so far */
     uint32_t open;           /* launched, not returned */
@@ -282,6 +283,7 @@ void comm_send(struct comm_after *after, struct conn *conn, const void *bytes, s
 /* With comm.lock: a fresh session in place of the last one, which nobody uses any more.  False: no memory. */
 bool comm_session_start(struct comm *c, const struct session_config *config);
 void comm_staging_free(struct comm *c);
+void comm_session_rest(struct comm *c); /* what is empty between steps */
 void comm_session_free(struct comm *c);
 
 #endif

@@ -20,10 +20,6 @@ bool comm_ops_init(struct comm *c)
         free(c->ops.free_slots);
         return false;
     }
-    for (uint32_t i = 0; i < BOUNDS_OPS; i++) {
-        c->ops.free_slots[i] = BOUNDS_OPS - 1 - i;
-    }
-    c->ops.free_count = BOUNDS_OPS;
     list_init(&c->ops.attached);
     for (uint32_t i = 0; i < COMM_TAG_BUCKETS; i++) {
         list_init(&c->ops.tags[i]);
@@ -72,7 +68,7 @@ void comm_ops_rest(struct comm *c)
 
 static struct list *op_bucket(struct comm *c, uint64_t tag)
 {
-    return &c->ops.tags[(tag * UINT64_C(0x9E3779B97F4A7C15)) >> 54];
+    return &c->ops.tags[(tag * UINT64_C(0x9E3779B97F4A7C15)) >> 56];
 }
 
 struct comm_op *comm_find(struct comm *c, uint8_t space, uint64_t tag)
@@ -280,11 +276,11 @@ static void op_launch_locked(struct comm *c, const struct comm_launch *launch, s
         comm_fail(outcome, RESULT_TAG_IN_USE, "");
         return;
     }
-    if (c->ops.free_count == 0) {
+    if (c->ops.free_count == 0 && c->ops.fresh == BOUNDS_OPS) {
         comm_fail(outcome, RESULT_FULL, "too many operations have not been awaited");
         return;
     }
-    op->place.slot = c->ops.free_slots[--c->ops.free_count];
+    op->place.slot = c->ops.free_count > 0 ? c->ops.free_slots[--c->ops.free_count] : c->ops.fresh++;
     c->ops.at[op->place.slot] = op;
     list_append(op_bucket(c, op->given.tag), &op->place.by_tag);
     op_room_reserve(c, op, &launch->params, launch->root_rank);

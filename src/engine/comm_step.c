@@ -244,6 +244,11 @@ void comm_staging_free(struct comm *c)
     c->machine.staging = NULL;
 }
 
+void comm_session_rest(struct comm *c)
+{
+    pages_clear(c->machine.out_memory, c->machine.out_bytes);
+}
+
 void comm_session_free(struct comm *c)
 {
     struct comm_machine *m = &c->machine;

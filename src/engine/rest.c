@@ -22,6 +22,7 @@ void rest_tick(struct comm *c, int64_t now, struct comm_after *after)
         return;
     }
     comm_ops_rest(c);
+    comm_session_rest(c);
     for (uint32_t i = 0; i < c->machine.config.lanes; i++) {
         lane_post_surely(c->engine->lane[i], &(struct lane_order){.kind = LANE_REST, .comm = c});
         after->lanes |= UINT64_C(1) << i;

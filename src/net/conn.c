@@ -9,7 +9,8 @@
 #include "net/carry.h"
 
 enum {
-    CONN_READ_BYTES = 64 << 10, /* room kept for one read */
+    CONN_READ_BYTES = 64 << 10, /* room for one read of a connection that is used */
+    CONN_FIRST_BYTES = 512,     /* of the rest, most say signs of life only; and of what is queued */
     CONN_KEEP_BYTES = 1 << 20,  /* an empty queue larger than this is given back */
 };
 
@@ -163,7 +164,8 @@ pccl_status conn_receive(struct conn *c)
     if (c->single && c->in_used - c->in_at >= frame && frame > FRAME_HEADER_BYTES) {
         return PCCL_ERR_AGAIN; /* the one frame is here */
     }
-    size_t want = c->single || frame > CONN_READ_BYTES ? frame : CONN_READ_BYTES;
+    size_t least = c->in_filled ? CONN_READ_BYTES : CONN_FIRST_BYTES;
+    size_t want = c->single || frame > least ? frame : least;
     if (!conn_make_room(c, want)) {
         return PCCL_ERR_NOMEM;
     }
@@ -174,6 +176,7 @@ pccl_status conn_receive(struct conn *c)
     }
     pccl_status st = carry_receive(c->carry, &c->transport, &part, &moved);
     c->in_used += moved;
+    c->in_filled = c->in_filled || moved == part.iov_len;
     atomic_fetch_add_explicit(&c->rx_bytes, moved, memory_order_relaxed);
     return st;
 }
@@ -195,7 +198,7 @@ static bool conn_out_room(struct conn *c, size_t size)
             return true;
         }
     }
-    size_t capacity = c->out_capacity < 4096 ? 4096 : c->out_capacity;
+    size_t capacity = c->out_capacity < CONN_FIRST_BYTES ? CONN_FIRST_BYTES : c->out_capacity;
     while (capacity - left < size) {
         capacity *= 2;
     }
@@ -290,6 +293,7 @@ void conn_rest(struct conn *c)
         free(c->in);
         c->in = NULL;
         c->in_at = c->in_used = c->in_capacity = 0;
+        c->in_filled = false;
     }
     pthread_mutex_lock(&c->lock);
     if (c->out_at == c->out_used) {

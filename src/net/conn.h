@@ -32,6 +32,7 @@ struct conn {
     uint32_t most;             /* payload bytes accepted in a frame, below the limit of its type */
     unsigned char *in;         /* owned: bytes received, frames from in_at on */
     size_t in_at, in_used, in_capacity;
+    bool in_filled; /* by one read: there may be more */
     _Atomic uint64_t tx_bytes, rx_bytes;
     struct carry *_Atomic carry; /* owned: memory that it moves to, or has moved to; null: none */
     pthread_mutex_t lock;      /* of what follows */

@@ -8,7 +8,7 @@
 #include "session/session_state.h"
 #include "session/view_parts.h"
 
-enum { FIRST = 8, FIRST_IF_NONE = 4, PAIR_TAGS = 2 /* of a message: what its pair is numbered in, and the line of its receiver */ };
+enum { FIRST = 4, FIRST_IF_NONE = 4, PAIR_TAGS = 2 /* of a message: what its pair is numbered in, and the line of its receiver */ };
 
 /* ---- what there is ---- */
 

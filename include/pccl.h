@@ -445,18 +445,21 @@ PCCL_EXPORT pcclResult_t pcclGetLastErrorInfo(pcclErrorInfo_t *info_out);
 
 typedef struct pcclPeerInfo_t {
     uint64_t id;         /* epoch << 32 | counter, never reused within a run; texts write it as "epoch.counter" */
-    uint32_t rank;       /* position among the members of the view: in a world with a size by the ranks given, else by id */
-    uint32_t ring_position;
+    uint32_t rank;       /* position among the members: in a world with a size by the ranks given, else by id */
+    uint32_t ring_position; /* in the ring of the installed view; UINT32_MAX: it is no member of that */
     uint32_t peer_group;
     bool is_self;
     ccoip_socket_address_t address; /* where the peer accepts connections */
     uint32_t key;        /* the rank with which it created a world with a size: ranks close up, keys stay; else 0 */
+    bool lost;           /* since the snapshot: a call that names it returns RankConnectionLost */
 } pcclPeerInfo_t;
 
-/* This peer in the installed view of its group.  InvalidUsage before connect. */
+/* This peer among the members that the program knows: those of the four sizes, a snapshot that changes with the answer to connect, update,
+ * optimise or sync, with an abort and with TooFewPeers, never with a query.  Ranks and roots of calls mean it.  InvalidUsage before
+ * connect. */
 PCCL_EXPORT pcclResult_t pcclGetSelf(const pcclComm_t *communicator, pcclPeerInfo_t *self_out);
 
-/* Copies up to `capacity` members of the installed view, in rank order, and stores their number, which may be larger. */
+/* Copies up to `capacity` members of that snapshot, in rank order, and stores their number, which may be larger. */
 PCCL_EXPORT pcclResult_t pcclGetMembers(const pcclComm_t *communicator, pcclPeerInfo_t *members_out, size_t capacity,
                                         size_t *count_out);
 

@@ -11,23 +11,22 @@
 
 static void info_peer(struct comm *c, uint32_t rank, const struct session_info *self, pcclPeerInfo_t *out)
 {
-    struct member_info m;
-    uint32_t position = 0;
+    struct session_member m;
     memset(out, 0, sizeof *out);
-    memset(&m, 0, sizeof m);
-    if (session_member(c->machine.session, rank, &m, &position)) {
+    if (session_member(c->machine.session, rank, &m)) {
         out->id = m.id;
         out->rank = rank;
-        out->ring_position = position;
+        out->ring_position = m.ring_position;
         out->key = m.key;
+        out->lost = m.lost;
         out->peer_group = c->params.group;
         out->is_self = m.id == self->id;
-        if (out->is_self && addr_is_any(&m.address[0]) && c->master.seen.family != 0) {
-            uint16_t port = m.address[0].port; /* the first candidate means "what the master sees" */
-            m.address[0] = c->master.seen;
-            m.address[0].port = port;
+        if (out->is_self && addr_is_any(&m.address) && c->master.seen.family != 0) {
+            uint16_t port = m.address.port; /* the first candidate means "what the master sees" */
+            m.address = c->master.seen;
+            m.address.port = port;
         }
-        out->address = api_address_out(&m.address[0]);
+        out->address = api_address_out(&m.address);
     }
 }
 
@@ -44,7 +43,7 @@ pcclResult_t pcclGetSelf(const pcclComm_t *communicator, pcclPeerInfo_t *self_ou
     if (rc == pcclSuccess) {
         pthread_mutex_lock(&c->lock);
         session_info(c->machine.session, &info);
-        info_peer(c, info.rank, &info, self_out);
+        info_peer(c, info.called_rank, &info, self_out);
         pthread_mutex_unlock(&c->lock);
     }
     api_leave(c);
@@ -66,11 +65,11 @@ pcclResult_t pcclGetMembers(const pcclComm_t *communicator, pcclPeerInfo_t *memb
     if (rc == pcclSuccess) {
         pthread_mutex_lock(&c->lock);
         session_info(c->machine.session, &info);
-        for (uint32_t i = 0; i < info.world && i < capacity; i++) {
+        for (uint32_t i = 0; i < info.called && i < capacity; i++) {
             info_peer(c, i, &info, &members_out[i]);
         }
         pthread_mutex_unlock(&c->lock);
-        *count_out = info.world;
+        *count_out = info.called;
     }
     api_leave(c);
     return rc;

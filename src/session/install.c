@@ -429,7 +429,7 @@ static void note_lost(struct session *s, const struct msg_view *m)
         if (n == m->members || s->scratch_members[n].id != s->view.ids[rank]) {
             s->lost_id = s->lost_view == m->view ? s->lost_id : s->view.ids[rank];
             s->lost_view = m->view;
-            roster_lose(s, m->view, s->view.ids[rank], s->view.peer[rank] == NONE ? s->view.key : s->peers[s->view.peer[rank]].info.key);
+            roster_lose(s, m->view, rank);
         }
     }
 }

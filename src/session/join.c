@@ -42,6 +42,8 @@ void join_connect(struct session *s, struct session_event *e, struct outbox *out
     s->view.view = 0;
     s->view.world = 0;
     s->snapshot_view = 0;
+    s->gone_count = 0; /* views count anew */
+    s->lost_view = s->lost_id = 0;
     memset(&s->snapshot, 0, sizeof s->snapshot);
     s->answered = 0;
     s->connecting = true;

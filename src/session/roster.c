@@ -5,10 +5,18 @@
  * SPDX-License-Identifier: MIT */
 #include "session/session_state.h"
 
-void roster_lose(struct session *s, uint64_t view, uint64_t id, uint32_t key)
+static uint32_t key_of(const struct session *s, uint32_t rank)
 {
+    uint32_t p = s->view.peer[rank];
+    return p == NONE ? s->view.key : s->peers[p].info.key;
+}
+
+void roster_lose(struct session *s, uint64_t view, uint32_t rank)
+{
+    uint32_t p = s->view.peer[rank];
     if (s->gone_count < s->members) {
-        s->gone[s->gone_count++] = (struct gone){.id = id, .view = view, .key = key};
+        s->gone[s->gone_count++] = (struct gone){.id = s->view.ids[rank], .view = view, .key = key_of(s, rank),
+                                                 .address = p == NONE ? s->cfg.address[0] : s->peers[p].info.address[0]};
     }
 }
 
@@ -21,12 +29,6 @@ void roster_moved(struct session *s)
         }
     }
     s->gone_count = n;
-}
-
-static uint32_t key_of(const struct session *s, uint32_t rank)
-{
-    uint32_t p = s->view.peer[rank];
-    return p == NONE ? s->view.key : s->peers[p].info.key;
 }
 
 /* How many of those that are gone come before (key, id). */
@@ -80,4 +82,32 @@ uint64_t roster_member(const struct session *s, uint32_t shown)
         }
     }
     return 0;
+}
+
+/* Of the installed view. */
+static void describe(const struct session *s, uint32_t rank, struct session_member *out)
+{
+    uint32_t p = s->view.peer[rank];
+    out->key = key_of(s, rank);
+    out->address = p == NONE ? s->cfg.address[0] : s->peers[p].info.address[0];
+    for (uint32_t i = 0; i < s->view.world; i++) {
+        out->ring_position = s->view.ring[i] == rank ? i : out->ring_position;
+    }
+}
+
+bool session_member(const struct session *s, uint32_t called, struct session_member *out)
+{
+    *out = (struct session_member){.id = session_called(s, called), .ring_position = NONE};
+    uint32_t rank = out->id == 0 ? NONE : view_rank(s, out->id);
+    if (rank != NONE) {
+        describe(s, rank, out);
+    }
+    for (uint32_t i = 0; rank == NONE && i < s->gone_count; i++) {
+        if (s->gone[i].id == out->id) {
+            out->key = s->gone[i].key;
+            out->address = s->gone[i].address;
+            out->lost = true;
+        }
+    }
+    return out->id != 0;
 }

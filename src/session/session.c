@@ -382,6 +382,7 @@ void session_info(const struct session *s, struct session_info *out)
         .rank = s->view.world > 0 ? s->view.shown[s->view.rank] : 0,
         .world = s->view.world,
         .called_rank = s->view.world > 0 ? roster_rank(s, s->id) : 0,
+        .called = s->view.world > 0 ? s->view.world + s->gone_count : 0,
         .snapshot = s->snapshot,
         .known = s->snapshot_view,
         .open_slots = s->slots_used,
@@ -394,28 +395,4 @@ void session_gone(const struct session *s, struct session_outcome *out)
 {
     *out = (struct session_outcome){.result = s->left_over ? RESULT_OVER : RESULT_GONE, .since = s->left_since};
     left_outcome(s, out);
-}
-
-bool session_member(const struct session *s, uint32_t shown, struct member_info *out, uint32_t *ring_position)
-{
-    if (shown >= s->view.world) {
-        return false;
-    }
-    uint32_t rank = s->view.ranked[shown];
-    memset(out, 0, sizeof *out);
-    out->id = s->view.ids[rank];
-    if (s->view.peer[rank] != NONE) {
-        *out = s->peers[s->view.peer[rank]].info;
-    } else {
-        out->key = s->view.key;
-        out->lanes = s->cfg.lanes;
-        out->addresses = s->cfg.addresses;
-        memcpy(out->address, s->cfg.address, sizeof out->address);
-    }
-    for (uint32_t i = 0; i < s->view.world; i++) {
-        if (s->view.ring[i] == rank) {
-            *ring_position = i;
-        }
-    }
-    return true;
 }

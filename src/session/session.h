@@ -292,7 +292,7 @@ struct session_info {
     uint64_t run, id, view;
     uint64_t newest;         /* view or open proposal: what a HELLO says */
     uint32_t rank, world;
-    uint32_t called_rank;    /* among the members of the snapshot */
+    uint32_t called_rank, called; /* among the members of the snapshot; their number */
     struct sizes snapshot;
     uint64_t known;          /* view of the snapshot */
     uint32_t open_slots;     /* un-collected operations */
@@ -305,8 +305,14 @@ void session_info(const struct session *s, struct session_info *out);
 void session_gone(const struct session *s, struct session_outcome *out);
 /* Who the program means by a rank: a member of its snapshot, which may be lost by now; 0: there is none. */
 uint64_t session_called(const struct session *s, uint32_t rank);
-/* By the rank that programs see: by (key, id). */
-bool session_member(const struct session *s, uint32_t rank, struct member_info *out, uint32_t *ring_position);
+struct session_member {
+    uint64_t id;
+    uint32_t key, ring_position; /* NONE: lost */
+    struct net_address address;
+    bool lost;                   /* no member of the installed view any more */
+};
+/* By the rank that programs see, among the members of the snapshot by (key, id); false: there is none. */
+bool session_member(const struct session *s, uint32_t rank, struct session_member *out);
 
 /* The tables of its state machines, for diagrams. */
 const struct phase_table *session_phases(uint32_t *count);

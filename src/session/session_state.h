@@ -196,6 +196,7 @@ struct entries_diff {
 struct gone {
     uint64_t id, view;
     uint32_t key;
+    struct net_address address; /* the first that it said of itself */
 };
 
 enum { SESSION_FINISHED_BATCH = 64, SESSION_ASKS = 64, OPS_SPARE = 2 };
@@ -433,7 +434,7 @@ void holder_give_leaf(struct session *s, uint64_t peer, const struct msg_leaf_wa
 void holder_give_entries(struct session *s, uint64_t peer, const struct msg_entries_want *want, struct outbox *out);
 
 /* roster.c: who the ranks of a program are: members of its snapshot, whatever view is installed */
-void roster_lose(struct session *s, uint64_t view, uint64_t id, uint32_t key);
+void roster_lose(struct session *s, uint64_t view, uint32_t rank);
 void roster_moved(struct session *s); /* the snapshot did */
 uint64_t roster_member(const struct session *s, uint32_t shown); /* 0: there is none of that rank */
 uint32_t roster_rank(const struct session *s, uint64_t id);      /* NONE: it is not in it */

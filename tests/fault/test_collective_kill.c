@@ -120,14 +120,22 @@ static void call_until_success(struct peer *self, const void *argument, struct r
     }
 }
 
-/* The sizes that the program reads do not change with it. */
+/* The sizes and ranks that the program reads do not change with it. */
 static void wait_for_view_of_three(struct peer *self, const void *argument, struct reply *reply)
 {
-    size_t members = 0;
+    pcclPeerInfo_t members[4] = {0};
+    size_t count = 0, lost = 0;
     (void)argument;
-    while (pcclGetMembers(self->comm, NULL, 0, &members) == pcclSuccess && members != 3) {
+    while (pcclGetMembers(self->comm, members, 4, &count) == pcclSuccess && lost == 0) {
+        for (uint32_t i = 0; i < 4; i++) {
+            EXPECT_EQ(members[i].rank, i);
+            EXPECT(members[i].lost == (members[i].ring_position == UINT32_MAX) && members[i].address.port != 0);
+            lost += members[i].lost;
+        }
         sched_yield();
     }
+    EXPECT_EQ(count, 4);
+    EXPECT_EQ(lost, 1);
     EXPECT_EQ(peer_size(self, PCCL_ATTRIBUTE_PEER_GROUP_WORLD_SIZE), 4);
     reply->result = pcclSuccess;
 }

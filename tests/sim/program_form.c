@@ -89,7 +89,7 @@ static struct formation_record *record_of(struct cluster *cl, uint64_t run)
 static void check_begun(struct cluster *cl, const struct node *n, const struct session_info *info, struct formation_record *f)
 {
     uint32_t rank = n->config.claim.rank;
-    uint32_t last = 0, place;
+    uint32_t last = 0;
     bool joiner = n->config.claim.join != 0;
     if (!joiner && (f->ranks[rank / 64] >> (rank % 64) & 1) != 0) {
         cluster_fail(cl, "W2: rank %u of run %llx has begun twice", rank, (unsigned long long)info->run);
@@ -101,13 +101,13 @@ static void check_begun(struct cluster *cl, const struct node *n, const struct s
     if (info->world > n->config.claim.size) {
         cluster_fail(cl, "peer %u: a world of %u ranks has %u members", n->index, n->config.claim.size, info->world);
     }
-    for (uint32_t i = 0; i < info->world; i++) {
-        struct member_info m;
-        if (!session_member(n->session, i, &m, &place) || (i > 0 && m.key <= last)) {
+    for (uint32_t i = 0; i < info->called; i++) {
+        struct session_member m;
+        if (!session_member(n->session, i, &m) || (i > 0 && m.key <= last)) {
             cluster_fail(cl, "peer %u: key %u stands at rank %u", n->index, m.key, i);
         }
         bool own = m.key == rank || (joiner && rank == CLAIM_ANY_RANK);
-        if (i == info->rank && (!own || m.id != info->id)) {
+        if (i == info->called_rank && (!own || m.id != info->id)) {
             cluster_fail(cl, "peer %u: key %u is its own at rank %u, it claimed %u", n->index, m.key, i, rank);
         }
         last = m.key;

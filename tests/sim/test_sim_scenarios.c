@@ -163,10 +163,9 @@ TEST(an_optimised_ring_is_the_order_of_the_next_view) /* R18: the solver's resul
     uint32_t next[8] = {0};
     uint32_t members = 0;
     for (uint32_t rank = 0; rank < 4; rank++) {
-        struct member_info info;
-        uint32_t place;
-        if (session_member(cl->nodes[0].session, rank, &info, &place)) {
-            next[place & 7] = cluster_node_of(cl, info.id);
+        struct session_member info;
+        if (session_member(cl->nodes[0].session, rank, &info)) {
+            next[info.ring_position & 7] = cluster_node_of(cl, info.id);
             members++;
         }
     }

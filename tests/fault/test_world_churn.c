@@ -1,5 +1,5 @@
-/* test_world_churn.c - one process in hundreds of worlds: created, used, left, created again under the same names; one of them broken
- * by a kill.  WORLD_CYCLES says how many worlds in all; 10,000 take a minute.
+/* test_world_churn.c - one process in hundreds of worlds of three masters: created, used, left, created again under the same names; one
+ * of them broken by a kill.  WORLD_CYCLES says how many worlds in all; 10,000 take a minute.
  * SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
 #include "tests/testing.h"
@@ -12,17 +12,44 @@
 
 #include "tests/fault/peer_calls.h"
 
-enum { WORLDS = 200, MEMBERS = 3, CYCLES = 1000, WARM = 3 /* rounds after which a process has what it keeps */ };
+enum { WORLDS = 200, MEMBERS = 3, MASTERS = 3, CYCLES = 1000, WARM = 3 /* rounds after which a process has what it keeps */ };
 
 struct worlds {
     pcclComm_t *comm[WORLDS];
     pcclComm_t *broken;    /* the one that the fourth process is in, too */
 };
 
-static pcclComm_t *create(struct peer *self, const char *name, uint32_t size)
+/* World k is at master k % MASTERS; 0 is that of the processes. */
+struct masters {
+    struct program more[MASTERS - 1];
+    uint16_t port[MASTERS];
+};
+
+static bool masters_start(struct masters *m, const struct processes *all)
+{
+    bool started = true;
+    m->port[0] = all->address.port;
+    for (int i = 1; i < MASTERS; i++) {
+        m->port[i] = master_start(&m->more[i - 1], "--listen=127.0.0.1:0", "--log-level=none", NULL);
+        started = started && m->port[i] != 0;
+    }
+    EXPECT(started);
+    return started;
+}
+
+static void masters_stop(struct masters *m)
+{
+    for (int i = 1; i < MASTERS; i++) {
+        program_end(&m->more[i - 1], SIGTERM);
+        EXPECT_EQ(m->more[i - 1].status, 0);
+    }
+}
+
+static pcclComm_t *create(struct peer *self, uint16_t port, const char *name, uint32_t size)
 {
     pcclCommCreateParamsEx_t params = {
         .size = sizeof params, .master_address = self->master, .world = name, .world_size = size, .rank = (uint32_t)self->index};
+    params.master_address.port = port;
     pcclComm_t *comm = NULL;
     PEER_EXPECT(self, pcclInit() == pcclSuccess);
     PEER_EXPECT(self, pcclCreateCommunicatorEx(&params, &comm) == pcclSuccess);
@@ -43,12 +70,12 @@ static void reduce(struct peer *self, pcclComm_t *comm, uint64_t tag)
     }
 }
 
-/* One more round of all worlds; the ones before are left when their successors, of the same names, are there. */
+/* One more round of all worlds at the masters at these ports; the ones before are left when their successors, of the same names, are there. */
 static void round_of_all(struct peer *self, const void *argument, struct reply *reply)
 {
     struct rlimit most;
     struct worlds *w = self->own;
-    (void)argument;
+    const uint16_t *port = argument;
     if (w == NULL) {
         PEER_EXPECT(self, getrlimit(RLIMIT_NOFILE, &most) == 0 && most.rlim_max >= 2048);
         most.rlim_cur = most.rlim_max < 8192 ? most.rlim_max : 8192;
@@ -59,7 +86,7 @@ static void round_of_all(struct peer *self, const void *argument, struct reply *
         char name[16];
         snprintf(name, sizeof name, "world %d", k);
         pcclComm_t *before = w->comm[k];
-        w->comm[k] = create(self, name, MEMBERS);
+        w->comm[k] = create(self, port[k % MASTERS], name, MEMBERS);
         reduce(self, w->comm[k], (uint64_t)k);
         PEER_EXPECT(self, before == NULL || pcclDestroyCommunicator(before) == pcclSuccess);
     }
@@ -93,6 +120,7 @@ static bool more_allocated(const struct reply *last, const struct reply *first)
 TEST(worlds_are_created_used_and_left_in_one_process_and_nothing_grows)
 {
     struct processes all;
+    struct masters masters;
     const char *asked = getenv("WORLD_CYCLES");
     int rounds = ((asked != NULL ? atoi(asked) : CYCLES) + WORLDS - 1) / WORLDS;
     rounds = rounds > WARM ? rounds : WARM + 1;
@@ -100,8 +128,12 @@ TEST(worlds_are_created_used_and_left_in_one_process_and_nothing_grows)
     if (!processes_start(&all, &(struct processes_options){.count = MEMBERS, .failures = &test_failures})) {
         return;
     }
+    if (!masters_start(&masters, &all)) {
+        processes_stop(&all);
+        return;
+    }
     for (int round = 0; round < rounds; round++) {
-        processes_do(&all, processes_set(MEMBERS), round_of_all, NULL, 0, last);
+        processes_do(&all, processes_set(MEMBERS), round_of_all, masters.port, sizeof masters.port, last);
         if (round + 1 == WARM) {
             processes_do(&all, processes_set(MEMBERS), measure, NULL, 0, first);
         }
@@ -121,6 +153,7 @@ TEST(worlds_are_created_used_and_left_in_one_process_and_nothing_grows)
     }
     EXPECT(!more_allocated(last, first));
     processes_stop(&all);
+    masters_stop(&masters);
 }
 
 static int64_t now_ns(void)
@@ -137,7 +170,7 @@ static void create_broken(struct peer *self, const void *argument, struct reply 
     if (w == NULL) {
         w = self->own = calloc(1, sizeof *w);
     }
-    w->broken = create(self, "broken", MEMBERS + 1);
+    w->broken = create(self, self->master.port, "broken", MEMBERS + 1);
     peer_result(reply, pcclSuccess);
 }
 
@@ -174,12 +207,17 @@ TEST(a_kill_in_one_world_is_not_noticed_in_the_others)
 {
     enum { ROUNDS = 20 };
     struct processes all;
+    struct masters masters;
     struct reply reply[PROCESSES_MOST];
     int rounds = ROUNDS;
     if (!processes_start(&all, &(struct processes_options){.count = MEMBERS + 1, .failures = &test_failures})) {
         return;
     }
-    processes_do(&all, processes_set(MEMBERS), round_of_all, NULL, 0, reply);
+    if (!masters_start(&masters, &all)) {
+        processes_stop(&all);
+        return;
+    }
+    processes_do(&all, processes_set(MEMBERS), round_of_all, masters.port, sizeof masters.port, reply);
     processes_do(&all, processes_set(MEMBERS + 1), create_broken, NULL, 0, reply);
     processes_send(&all, processes_set(MEMBERS), reduce_in_all, &rounds, sizeof rounds);
     EXPECT_EQ(process_note(&all, 0), 1);
@@ -195,4 +233,5 @@ TEST(a_kill_in_one_world_is_not_noticed_in_the_others)
         EXPECT_EQ(reply[i].result, pcclRankConnectionLost);
     }
     processes_stop(&all);
+    masters_stop(&masters);
 }

@@ -828,6 +828,48 @@ PCCL_EXPORT pcclResult_t pcclReceive(void *recvbuf, size_t count, pcclDataType_t
 PCCL_EXPORT pcclResult_t pcclGroupStart(void);
 PCCL_EXPORT pcclResult_t pcclGroupEnd(void);
 
+/* ---- Groups until they have succeeded --------------------------------------------------------------------------- */
+
+/* Launches operation `index` of the group on this communicator: by one call of a collective in the order of issue, pcclSend or pcclReceive
+ * with `async_op_out`, whose result it returns.  Who takes no part in the operation launches nothing and returns success.  `attempt`
+ * counts from 0.  Ranks, sizes and members may move from call to call, within one attempt too: read them in each, lay out by them.
+ * Called by the thread that called pcclRepeatGroup, without locks; it may be called again for the same attempt where 1,024 operations
+ * were not awaited.  A message to oneself: a group of its own inside, whose end's result it returns. */
+typedef pcclResult_t (*pcclLaunchCallback_t)(const pcclComm_t *communicator, size_t index, uint32_t attempt, pcclAsyncOp_t *async_op_out,
+                                             void *PCCL_NULLABLE user);
+
+/* When it stops; null in its place, or zeros behind `size`: what was lost is repeated as long as there is anybody. */
+typedef struct pcclRepeatParams_t {
+    size_t size;             /* sizeof(pcclRepeatParams_t), as this program was compiled */
+    bool all_again;          /* after a loss everything is repeated, so that all results are of the same members; alike at all */
+    uint32_t fewest_members; /* with fewer left in the peer group nothing is repeated: TooFewPeers; of all members' the most counts */
+    uint32_t timeout_ms;     /* after that nothing is repeated: RankConnectionLost, cause Deadline; of all members' the earliest counts.
+                                An attempt under way is not ended by it; PCCL_OPTION_OPERATION_DEADLINE_MS does that.  0: none */
+} pcclRepeatParams_t;
+
+/* Starts `count` operations together, as a group, and repeats after a loss those that did not succeed, until all of them have: success is one
+ * at all members.  All members of the peer group call it, in the order of issue, with the same count, and index means the same operation at
+ * each: a collective that all launch, or a message that one sends and one receives (an exchange is two).  After each attempt the members
+ * agree on what was lost anywhere, by one all-reduce of 2 bytes an operation, and all repeat that.
+ *
+ * Between the attempts buffers are as after an error of each operation: sent ones, and inputs in place, as they were, so that the same
+ * call with the same buffers may follow; what was to be received is unspecified until its operation has succeeded: off the root that is
+ * the buffer of a broadcast, too.  What has succeeded is not repeated, and is of the members there were then; with all_again it is
+ * repeated too: then let no input be an output, since an all-reduce or reduce in place would be summed up twice.
+ *
+ * Stops, for all members after the same attempt, with the error of the lowest index that failed otherwise than by a loss at anybody (one that was
+ * given up by a deadline or cancel, or that a vote stood against, is such); the text is more exact where it failed.  Nothing is in flight
+ * then, and each output unspecified but for those that had succeeded.  A callback that fails and has launched nothing counts so, too; if that
+ * was a message, its other end waits for it as for any that is never sent.  TooFewPeers, RankConnectionLost: as `params` say, or the world has
+ * ended (class pcclClassRejoin).  MasterConnectionFailed: this peer is no member any more; the others go on.
+ * InvalidArgument, at this peer alone, which the others then wait for: null launch, count 0, wrong params->size; at all: all_again differs.
+ * Counts that differ are calls that differ: they get InvalidArgument, and who has made more of them waits for the next of the others.
+ * InvalidUsage, at this peer alone: this thread has a group open.  InternalError, at this peer alone: no memory for the list.
+ * The info sums up all operations that have succeeded; its size is that of the peer group at the end. */
+PCCL_EXPORT pcclResult_t pcclRepeatGroup(const pcclComm_t *communicator, size_t count, pcclLaunchCallback_t launch,
+                                         void *PCCL_NULLABLE user, const pcclRepeatParams_t *PCCL_NULLABLE params,
+                                         pcclReduceInfo_t *PCCL_NULLABLE info_out);
+
 /* ---- Worlds out of a communicator ------------------------------------------------------------------------------- */
 
 #define PCCL_NO_COLOR (-1)

@@ -26,7 +26,7 @@ void burst_draw(struct options *o)
     o->frame_bytes = o->op_bytes;
     o->socket_bytes = 65536;
     o->split_percent = 0;
-    o->eager_bytes = o->burst < 100 && rng_below(&r, 2) == 0 ? 0 : o->op_bytes;
+    o->eager_bytes = o->burst < 100 && rng_below(&r, 2) == 0 ? 0 : 4 * o->op_bytes; /* of which a view takes a quarter */
     o->persist_ns = o->latency_ns * (int64_t)rng_below(&r, 60); /* a view that takes its time: many calls wait for it */
     o->faults = 1 + (uint32_t)rng_below(&r, 4);
     o->burst_at = 1 + (uint32_t)rng_below(&r, o->burst / 4);

@@ -202,6 +202,9 @@ static void bench_list(const struct kernels *k)
     for (int type = 0; type < DTYPE_COUNT; type++) {
         bool half = type == DTYPE_F16 || type == DTYPE_BF16;
         for (int op = 0; op < REDOP_COUNT; op++) {
+            if (!redop_for((enum redop)op, (enum dtype)type)) {
+                continue;
+            }
             if (op != REDOP_AVG) { /* adds like the sum */
                 bench_add(k, redop_name((enum redop)op), half ? bench_fold : bench_reduce, (enum dtype)type, (enum redop)op, QUANT_NONE,
                           DTYPE_U8);

@@ -89,8 +89,9 @@ typedef enum pcclDataType_t {
 typedef enum pcclDeviceType_t { pcclDeviceCpu = 0, pcclDeviceCuda = 1 } pcclDeviceType_t;
 
 /* Integers wrap; pcclAvg is the sum divided by the world size (integers truncate towards zero).  float16 and bfloat16
- * are accumulated in float and rounded once.  pcclMax and pcclMin propagate NaN. */
-typedef enum pcclRedOp_t { pcclSum, pcclAvg, pcclProd, pcclMax, pcclMin } pcclRedOp_t;
+ * are accumulated in float and rounded once.  pcclMax and pcclMin propagate NaN.  The operators of bits are for integer
+ * types; for others they are InvalidArgument. */
+typedef enum pcclRedOp_t { pcclSum, pcclAvg, pcclProd, pcclMax, pcclMin, pcclBitAnd, pcclBitOr, pcclBitXor } pcclRedOp_t;
 
 typedef enum pcclDistributionHint_t {
     pcclDistributionNone = 0,

@@ -177,6 +177,7 @@ static bool read_transport(struct reading *r, const char *flag, const char *text
 
 static const char *const op_names[REDOP_COUNT] = {
     [REDOP_SUM] = "sum", [REDOP_AVG] = "avg", [REDOP_PROD] = "prod", [REDOP_MAX] = "max", [REDOP_MIN] = "min",
+    [REDOP_AND] = "and", [REDOP_OR] = "or", [REDOP_XOR] = "xor",
 };
 
 static bool read_op(struct reading *r, const char *flag, const char *text)
@@ -187,7 +188,7 @@ static bool read_op(struct reading *r, const char *flag, const char *text)
             r->o->ops[r->o->op_count++] = (enum redop)i;
         }
     }
-    return r->o->op_count > 0 || refuse("%s takes sum, prod, min, max, avg or all, not '%s'", flag, text);
+    return r->o->op_count > 0 || refuse("%s takes sum, prod, min, max, avg, and, or, xor or all, not '%s'", flag, text);
 }
 
 static const char *const type_names[DTYPE_COUNT] = {
@@ -251,7 +252,7 @@ static const struct flag {
     {'e', "maxbytes", "BYTES", read_most, "largest size; default 64M"},
     {'f', "stepfactor", "N", read_factor, "each size is N times the one before; default 4"},
     {'i', "stepbytes", "BYTES", read_step, "each size is so much more than the one before, instead of -f"},
-    {'o', "op", "OP", read_op, "sum, prod, min, max, avg or all; default sum"},
+    {'o', "op", "OP", read_op, "sum, prod, min, max, avg, and, or, xor or all; default sum"},
     {'d', "datatype", "TYPE", read_type, "int8, uint8, int16, uint16, int32, uint32, int64, uint64, half,\n"
                                          "bfloat16, float, double or all; default float"},
     {'r', "root", "RANK", read_root, "of broadcast, reduce, gather and scatter; default 0"},
@@ -390,6 +391,23 @@ static bool list_sizes(struct reading *r)
     return true;
 }
 
+/* Each call has something to measure: "all" leaves out what an operator does not mean for a type, a name given does not. */
+static bool check_pairs(const struct bench_options *o)
+{
+    for (size_t pair = 0; pair < o->type_count * o->op_count; pair++) {
+        if (redop_for(o->ops[pair % o->op_count], o->types[pair / o->op_count])) {
+            return true;
+        }
+    }
+    for (size_t c = 0; c < o->call_count; c++) {
+        if (o->calls[c]->reduces) {
+            return refuse("-o %s means nothing for -d %s: %s", op_names[o->ops[0]], type_names[o->types[0]],
+                          redop_refusal(o->ops[0], o->types[0]));
+        }
+    }
+    return true;
+}
+
 static bool check_all(struct reading *r)
 {
     struct bench_options *o = r->o;
@@ -420,7 +438,7 @@ static bool check_all(struct reading *r)
     if (o->plot != NULL && strcmp(o->plot, "-") == 0) {
         return refuse("--plot takes the path of a file, not '-'");
     }
-    return list_sizes(r);
+    return check_pairs(r->o) && list_sizes(r);
 }
 
 bool bench_options_read(int count, char **words, struct bench_options *o)
@@ -443,18 +461,23 @@ bool bench_job_at(const struct bench_options *o, size_t index, struct bench_job 
 {
     for (size_t c = 0; c < o->call_count; c++) {
         const struct bench_call *call = o->calls[c];
-        size_t ops = call->reduces ? o->op_count : 1, here = o->type_count * ops * o->size_count;
-        if (index >= here) {
-            index -= here;
-            continue;
+        size_t ops = call->reduces ? o->op_count : 1;
+        for (size_t pair = 0; pair < o->type_count * ops; pair++) {
+            enum dtype type = o->types[pair / ops];
+            enum redop op = call->reduces ? o->ops[pair % ops] : REDOP_SUM;
+            if (call->reduces && !redop_for(op, type)) {
+                continue;
+            }
+            if (index >= o->size_count) {
+                index -= o->size_count;
+                continue;
+            }
+            size_t bytes = dtype_size(type);
+            *job = (struct bench_job){.call = call, .type = type, .op = op};
+            job->count = bench_call_count(call, o->sizes[index], bytes, o->world);
+            job->size = bench_call_size(call, job->count, bytes, o->world);
+            return true;
         }
-        enum dtype type = o->types[index / o->size_count / ops];
-        size_t bytes = dtype_size(type);
-        *job = (struct bench_job){.call = call, .type = type};
-        job->op = call->reduces ? o->ops[index / o->size_count % ops] : REDOP_SUM;
-        job->count = bench_call_count(call, o->sizes[index % o->size_count], bytes, o->world);
-        job->size = bench_call_size(call, job->count, bytes, o->world);
-        return true;
     }
     return false;
 }

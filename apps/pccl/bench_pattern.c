@@ -29,6 +29,9 @@ static uint64_t fold(enum redop op, uint64_t a, uint64_t b)
     case REDOP_PROD: return a * b;
     case REDOP_MAX: return a > b ? a : b;
     case REDOP_MIN: return a < b ? a : b;
+    case REDOP_AND: return a & b;
+    case REDOP_OR: return a | b;
+    case REDOP_XOR: return a ^ b;
     case REDOP_COUNT: break;
     }
     return 0;

@@ -23,6 +23,7 @@ struct pcclComm_t {
     "." API_TEXT(PCCL_VERSION_PATCH) ")"
 
 /* The values of pcclDataType_t, for texts. */
+#define API_REDOPS "0 (pcclSum) to 7 (pcclBitXor)"
 #define API_DATATYPES "0 (pcclUint8) to 11 (pcclDouble)"
 
 /* ---- Errors: api_error.c ---------------------------------------------------------------------------------------------------- */

@@ -199,7 +199,12 @@ static pcclResult_t call_check(struct call *k)
     }
     k->size = dtype_size((enum dtype)k->datatype);
     if (call_sums(k) && k->op >= REDOP_COUNT) {
-        return bad(k, "op", k->op, "expected 0 (pcclSum) to 4 (pcclMin)");
+        return bad(k, "op", k->op, "expected " API_REDOPS);
+    }
+    if (call_sums(k) && !redop_for((enum redop)k->op, (enum dtype)k->datatype)) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, call_name(k), "op is %u (%s) of %s: %s", k->op,
+                        redop_name((enum redop)k->op), dtype_name((enum dtype)k->datatype),
+                        redop_refusal((enum redop)k->op, (enum dtype)k->datatype));
     }
     if (call_has_root(k) && k->root >= k->member.snapshot.group) {
         char remedy[64];

@@ -18,8 +18,8 @@ pcclResult_t pcclGetPlan(const pcclComm_t *communicator, pcclCollective_t collec
     bool sums = plan_kind_sums((uint8_t)collective);
     struct op_params p = {.kind = (uint8_t)collective, .dtype = (uint8_t)datatype, .op = sums ? (uint8_t)op : 0, .count = count};
     size_t size = dtype_size((enum dtype)datatype);
-    if ((sums && (unsigned)op >= REDOP_COUNT) || count > API_MOST_BYTES / size) {
-        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "op is %u, count %zu: expected an operator, and no more than memory holds",
+    if ((sums && !redop_for((enum redop)op, (enum dtype)datatype)) || count > API_MOST_BYTES / size) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "op is %u, count %zu: expected an operator of that type, and no more than memory holds",
                         (unsigned)op, count);
     }
     pcclResult_t rc = api_enter(communicator, phase, &c);

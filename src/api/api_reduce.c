@@ -40,7 +40,7 @@ static pcclResult_t reduce_check_ranges(const struct api_reduce_where *at, const
     const pcclQuantizationOptions_t *q = &d->quantization_options;
     const struct { const char *field; unsigned value, count; const char *range; } choices[] = {
         {"src_descriptor.datatype", d->src_descriptor.datatype, DTYPE_COUNT, API_DATATYPES},
-        {"op", d->op, REDOP_COUNT, "0 (pcclSum) to 4 (pcclMin)"},
+        {"op", d->op, REDOP_COUNT, API_REDOPS},
         {"src_descriptor.distribution_hint", d->src_descriptor.distribution_hint, pcclDistributionUniform + 1,
          "0 (pcclDistributionNone) to 2 (pcclDistributionUniform)"},
         {"quantization_options.algorithm", q->algorithm, QUANT_COUNT,
@@ -54,6 +54,10 @@ static pcclResult_t reduce_check_ranges(const struct api_reduce_where *at, const
         }
     }
     enum dtype type = (enum dtype)d->src_descriptor.datatype;
+    if (!redop_for((enum redop)d->op, type)) {
+        return reduce_bad_field(at, "op is %d (%s) of %s: %s", (int)d->op, redop_name((enum redop)d->op), dtype_name(type),
+                                redop_refusal((enum redop)d->op, type));
+    }
     size_t most = API_MOST_BYTES / dtype_size(type);
     if (d->count > most) {
         return reduce_bad_field(at, "count is %zu: at most %zu elements of %s fit any memory", d->count, most, dtype_name(type));

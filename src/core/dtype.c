@@ -15,6 +15,7 @@ static const struct {
 
 static const char *const redop_table[REDOP_COUNT] = {
     [REDOP_SUM] = "sum", [REDOP_AVG] = "avg", [REDOP_PROD] = "prod", [REDOP_MAX] = "max", [REDOP_MIN] = "min",
+    [REDOP_AND] = "and", [REDOP_OR] = "or",   [REDOP_XOR] = "xor",
 };
 
 size_t dtype_size(enum dtype type)
@@ -30,4 +31,15 @@ const char *dtype_name(enum dtype type)
 const char *redop_name(enum redop op)
 {
     return (unsigned)op < REDOP_COUNT ? redop_table[op] : "?";
+}
+
+const char *redop_refusal(enum redop op, enum dtype type)
+{
+    bool bits = op == REDOP_AND || op == REDOP_OR || op == REDOP_XOR;
+    return bits && type >= DTYPE_F16 ? "operators of bits are for integer types" : NULL;
+}
+
+bool redop_for(enum redop op, enum dtype type)
+{
+    return (unsigned)op < REDOP_COUNT && (unsigned)type < DTYPE_COUNT && redop_refusal(op, type) == NULL;
 }

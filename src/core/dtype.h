@@ -13,7 +13,7 @@ enum dtype {
     DTYPE_COUNT
 };
 
-enum redop { REDOP_SUM = 0, REDOP_AVG, REDOP_PROD, REDOP_MAX, REDOP_MIN, REDOP_COUNT };
+enum redop { REDOP_SUM = 0, REDOP_AVG, REDOP_PROD, REDOP_MAX, REDOP_MIN, REDOP_AND, REDOP_OR, REDOP_XOR, REDOP_COUNT };
 
 enum quant { QUANT_NONE = 0, QUANT_MINMAX, QUANT_ZPS, QUANT_COUNT };
 
@@ -21,5 +21,8 @@ enum quant { QUANT_NONE = 0, QUANT_MINMAX, QUANT_ZPS, QUANT_COUNT };
 size_t dtype_size(enum dtype type);
 const char *dtype_name(enum dtype type); /* "f32"; "?" if unknown */
 const char *redop_name(enum redop op);   /* "sum" */
+/* Why nothing is computed of this type by this operator; null: it is. */
+const char *redop_refusal(enum redop op, enum dtype type);
+bool redop_for(enum redop op, enum dtype type); /* both known, and it is */
 
 #endif

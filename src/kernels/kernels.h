@@ -10,7 +10,7 @@
 
 #include "core/dtype.h"
 
-/* out[i] = a[i] op b[i]; `out` may equal `a`, and `b` of the same type.  Floats: max and min propagate NaN, and every NaN result, of sums and
+/* out[i] = a[i] op b[i], null for operators that the type has not (redop_for); `out` may equal `a`, and `b` of the same type.  Floats: max and min propagate NaN, and every NaN result, of sums and
  * products too, is the canonical quiet one; of two zeros max and min take b[i]. */
 typedef void (*kernel_reduce)(void *out, const void *a, const void *b, size_t count);
 /* out[i] = in[i] / divisor: floats by true division, integers truncated towards zero. */

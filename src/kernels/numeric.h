@@ -29,7 +29,7 @@ struct numeric {
     const struct kernels *kernels; /* borrowed, static */
 };
 
-/* False if the combination is not supported (nothing written). */
+/* False if the combination is not supported (nothing written).  Whoever folds has seen to it that the type has the operator (redop_for). */
 bool numeric_init(struct numeric *n, enum dtype dtype, enum redop op, enum quant quant, enum dtype quant_dtype,
                   const struct kernels *kernels);
 

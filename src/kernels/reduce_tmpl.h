@@ -67,7 +67,10 @@ REDUCE_VECTOR(f64, double);
     REDUCE_KERNEL(sum_##t, reduce_v_##unsigned_t, size, r = x + y)                                                     \
     REDUCE_KERNEL(prod_##t, reduce_v_##unsigned_t, size, r = x * y)                                                    \
     REDUCE_KERNEL(max_##t, reduce_v_##t, size, r = REDUCE_SELECT(reduce_v_##t, x > y, x, y))                           \
-    REDUCE_KERNEL(min_##t, reduce_v_##t, size, r = REDUCE_SELECT(reduce_v_##t, x < y, x, y))
+    REDUCE_KERNEL(min_##t, reduce_v_##t, size, r = REDUCE_SELECT(reduce_v_##t, x < y, x, y))                           \
+    REDUCE_KERNEL(and_##t, reduce_v_##unsigned_t, size, r = x & y)                                                     \
+    REDUCE_KERNEL(or_##t, reduce_v_##unsigned_t, size, r = x | y)                                                      \
+    REDUCE_KERNEL(xor_##t, reduce_v_##unsigned_t, size, r = x ^ y)
 
 #define REDUCE_CLEAN(t, M, bad, value) (reduce_v_##t)(((M)(bad) & ((M){0} + NAN_BITS_##t)) | (~(M)(bad) & (M)(value)))
 #define NAN_BITS_f32 0x7FC00000

@@ -40,7 +40,10 @@ static void hash_groups(struct hash_lanes *lanes, const uint8_t *data, size_t gr
     REDUCE_SCALAR(sum_##t, T, r = (T)((uint64_t)x + (uint64_t)y))                                                      \
     REDUCE_SCALAR(prod_##t, T, r = (T)((uint64_t)x * (uint64_t)y))                                                     \
     REDUCE_SCALAR(max_##t, T, r = x > y ? x : y)                                                                       \
-    REDUCE_SCALAR(min_##t, T, r = x < y ? x : y)
+    REDUCE_SCALAR(min_##t, T, r = x < y ? x : y)                                                                       \
+    REDUCE_SCALAR(and_##t, T, r = (T)(x & y))                                                                          \
+    REDUCE_SCALAR(or_##t, T, r = (T)(x | y))                                                                           \
+    REDUCE_SCALAR(xor_##t, T, r = (T)(x ^ y))
 
 /* Of two zeros, max and min take the second. */
 #define REDUCE_SCALAR_FLOAT(t, T, B, WIDEN, NAN_VALUE)                                                                 \

@@ -7,16 +7,22 @@
         reduce_sum_##t, reduce_sum_##t, reduce_prod_##t, reduce_max_##t, reduce_min_##t                                \
     }
 
+#define TABLE_INTEGERS(t)                                                                                              \
+    {                                                                                                                  \
+        reduce_sum_##t, reduce_sum_##t, reduce_prod_##t, reduce_max_##t, reduce_min_##t, reduce_and_##t,               \
+            reduce_or_##t, reduce_xor_##t                                                                              \
+    }
+
 const struct kernels KERNELS_TABLE = {
     .name = KERNELS_NAME,
-    .reduce = {[DTYPE_U8] = TABLE_ROW(u8),
-               [DTYPE_I8] = TABLE_ROW(i8),
-               [DTYPE_I16] = TABLE_ROW(i16),
-               [DTYPE_U16] = TABLE_ROW(u16),
-               [DTYPE_U32] = TABLE_ROW(u32),
-               [DTYPE_I32] = TABLE_ROW(i32),
-               [DTYPE_U64] = TABLE_ROW(u64),
-               [DTYPE_I64] = TABLE_ROW(i64),
+    .reduce = {[DTYPE_U8] = TABLE_INTEGERS(u8),
+               [DTYPE_I8] = TABLE_INTEGERS(i8),
+               [DTYPE_I16] = TABLE_INTEGERS(i16),
+               [DTYPE_U16] = TABLE_INTEGERS(u16),
+               [DTYPE_U32] = TABLE_INTEGERS(u32),
+               [DTYPE_I32] = TABLE_INTEGERS(i32),
+               [DTYPE_U64] = TABLE_INTEGERS(u64),
+               [DTYPE_I64] = TABLE_INTEGERS(i64),
                [DTYPE_F16] = TABLE_ROW(f16),
                [DTYPE_BF16] = TABLE_ROW(bf16),
                [DTYPE_F32] = TABLE_ROW(f32),

@@ -7,7 +7,8 @@
 
 bool work_numeric(const struct session *s, const struct op_params *p, struct numeric *n)
 {
-    return numeric_init(n, (enum dtype)p->dtype, (enum redop)p->op, (enum quant)p->quant, (enum dtype)p->quant_dtype,
+    return (!plan_kind_sums(p->kind) || redop_for((enum redop)p->op, (enum dtype)p->dtype)) &&
+           numeric_init(n, (enum dtype)p->dtype, (enum redop)p->op, (enum quant)p->quant, (enum dtype)p->quant_dtype,
                         s->cfg.kernels);
 }
 

@@ -99,8 +99,9 @@ static void expect_both_calls(struct cluster_peer *p, size_t count, int kind)
     char usual[60], odd[60], want[400];
     pcclPeerInfo_t members[3], own;
     size_t found = 0, odd_at = 3, named = 3;
-    snprintf(usual, sizeof usual, "%zu f32, sum", count);
-    snprintf(odd, sizeof odd, "%zu %s, %s%s", count + (kind == 0), kind == 2 ? "i32" : "f32", kind == 1 ? "max" : "sum",
+    const char *type = kind == 4 ? "u32" : "f32", *op = kind == 4 ? "and" : "sum";
+    snprintf(usual, sizeof usual, "%zu %s, %s", count, type, op);
+    snprintf(odd, sizeof odd, "%zu %s, %s%s", count + (kind == 0), kind == 2 ? "i32" : type, kind == 1 ? "max" : kind == 4 ? "or" : op,
              kind == 3 ? ", min-max u8" : "");
     EXPECT_EQ(pcclGetMembers(p->comm, members, 3, &found), pcclSuccess);
     EXPECT_EQ(pcclGetSelf(p->cluster->peer[1].comm, &own), pcclSuccess);
@@ -127,14 +128,18 @@ static void mismatch(struct cluster_peer *p, void *context)
     pcclReduceDescriptor_t good = cluster_floats(1, 1000), d = cluster_floats(count, 5);
     pcclAsyncReduceOp_t handle;
     EXPECT_EQ(pcclAllReduceAsync(&other, &other_sum, &good, p->comm, &handle), pcclSuccess);
-    for (int kind = 0; kind < 4; kind++) {
+    for (int kind = 0; kind < 5; kind++) {
         for (size_t i = 0; i < count; i++) {
             x[i] = (float)i;
         }
         d = cluster_floats(count, 5);
+        if (kind == 4) {
+            d.src_descriptor.datatype = pcclUint32;
+            d.op = pcclBitAnd;
+        }
         if (p->index == 1) {
             d.count += kind == 0;
-            d.op = kind == 1 ? pcclMax : d.op;
+            d.op = kind == 1 ? pcclMax : kind == 4 ? pcclBitOr : d.op;
             d.src_descriptor.datatype = kind == 2 ? pcclInt32 : d.src_descriptor.datatype;
             d.quantization_options.algorithm = kind == 3 ? pcclQuantMinMax : pcclQuantNone;
         }

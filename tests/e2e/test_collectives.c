@@ -55,12 +55,34 @@ static double input(const struct trial *t, uint32_t world, uint32_t from, uint32
     return t->op == pcclAvg ? (double)world * (double)(h % 4) : (double)(h % 8);
 }
 
+static double folded(pcclRedOp_t op, double a, double b)
+{
+    switch (op) {
+    case pcclProd:
+        return a * b;
+    case pcclMax:
+        return a > b ? a : b;
+    case pcclMin:
+        return a < b ? a : b;
+    case pcclBitAnd:
+        return (double)((unsigned)a & (unsigned)b);
+    case pcclBitOr:
+        return (double)((unsigned)a | (unsigned)b);
+    case pcclBitXor:
+        return (double)((unsigned)a ^ (unsigned)b);
+    case pcclSum:
+    case pcclAvg:
+        break;
+    }
+    return a + b;
+}
+
 static double reduced(const struct trial *t, uint32_t world, uint32_t to, size_t i)
 {
     double acc = input(t, world, 0, to, i);
     for (uint32_t r = 1; r < world; r++) {
         double v = input(t, world, r, to, i);
-        acc = t->op == pcclProd ? acc * v : t->op == pcclMax ? (v > acc ? v : acc) : t->op == pcclMin ? (v < acc ? v : acc) : acc + v;
+        acc = folded(t->op, acc, v);
     }
     return t->op == pcclAvg ? acc / world : acc;
 }
@@ -205,12 +227,13 @@ static struct trial trial_of(uint32_t number, uint32_t world)
 {
     static const size_t counts[] = {0, 1, 5, 100, 1000, 4096, 5000, 20000, 70000};
     uint32_t h = (uint32_t)(number * 0x9E3779B97F4A7C15u >> 33);
-    struct trial t = {.kind = (enum kind)(number % KINDS), .type = (pcclDataType_t)(number / KINDS % 12), .op = (pcclRedOp_t)(h % 5),
+    struct trial t = {.kind = (enum kind)(number % KINDS), .type = (pcclDataType_t)(number / KINDS % 12), .op = (pcclRedOp_t)(h % 8),
                       .count = counts[(h >> 3) % 9], .uneven = (h >> 8) % 3 == 0, .in_place = (h >> 10) % 3 == 0,
                       .async = (h >> 12) % 2, .root = (h >> 14) % world, .number = number};
     bool lists = t.kind != ALL_REDUCE && t.kind != BROADCAST && t.kind != BARRIER && t.kind != REDUCE;
     t.uneven = t.uneven && lists;
     t.count = t.uneven ? t.count / 2 : t.count;
+    t.op = t.type >= pcclFloat16 ? (pcclRedOp_t)(t.op % 5) : t.op; /* those of bits are for integers */
     return t;
 }
 
@@ -299,11 +322,13 @@ static pcclResult_t mistaken(int number, bool wrong, pcclComm_t *comm, float *x,
     case 3:
         return pcclReduceScatter(x, wrong ? x + 1 : y, 4, pcclFloat, pcclSum, comm, NULL);
     case 4:
-        return pcclAllReduceOrdered(x, y, 4, pcclFloat, wrong ? (pcclRedOp_t)5 : pcclSum, comm, NULL);
+        return pcclAllReduceOrdered(x, y, 4, pcclFloat, wrong ? pcclBitXor : pcclSum, comm, NULL);
     case 5:
         return pcclAllGatherV(x, y, wrong ? NULL : counts, NULL, pcclFloat, comm, NULL);
     case 6:
         return pcclAllToAllV(x, send, NULL, y, recv, NULL, pcclFloat, comm, NULL);
+    case 7:
+        return pcclAllReduceOrdered(x, y, 4, pcclUint32, wrong ? pcclBitAnd : pcclBitOr, comm, NULL);
     default:
         return wrong ? pcclAllGather(x, y, 4, pcclFloat, comm, NULL) : pcclBroadcast(x, y, 4, pcclFloat, 0, comm, NULL);
     }
@@ -318,16 +343,17 @@ static void make_mistakes(struct cluster_peer *p, void *context)
         {"broadcast: datatype is 12", "could not make this call"},
         {"broadcast: root is 3: expected a rank below 3", "could not make this call"},
         {"reduce-scatter: recvbuf overlaps sendbuf: pass buffers apart", "could not make this call"},
-        {"all-reduce: op is 5", "could not make this call"},
+        {"all-reduce: op is 7 (xor) of f32: operators of bits are for integer types", "could not make this call"},
         {"all-gather: counts is null: pass the elements of each rank", "could not make this call"},
         {"other counts", "other counts"},
+        {"this peer has 4 u32, and; peer ", "this peer has 4 u32, or; peer "},
         {"this peer has all-gather of 4 f32; peer ", "this peer has broadcast of 4 f32, root "},
     };
     pcclPeerInfo_t self;
     float x[16] = {1, 2, 3, 4}, y[16], want[3] = {0};
     (void)context;
     EXPECT_EQ(pcclGetSelf(p->comm, &self), pcclSuccess);
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 9; i++) {
         bool wrong = self.rank == 1;
         EXPECT_EQ(mistaken(i, wrong, p->comm, x, y), pcclInvalidArgument);
         if (i != 6 || self.rank != 0) {

@@ -133,7 +133,7 @@ TEST(a_bad_descriptor_is_told_field_value_and_range) /* "unknown operator 9": of
     const pcclReduceDescriptor_t good = cluster_floats(4, 2);
     pcclReduceDescriptor_t d = good;
     d.op = (pcclRedOp_t)9;
-    expect_bad_descriptor(comm, d, "op is 9", "0 (pcclSum) to 4 (pcclMin)");
+    expect_bad_descriptor(comm, d, "op is 9", "0 (pcclSum) to 7 (pcclBitXor)");
     d = good;
     d.src_descriptor.datatype = (pcclDataType_t)77;
     expect_bad_descriptor(comm, d, "src_descriptor.datatype is 77", "0 (pcclUint8) to 11 (pcclDouble)");

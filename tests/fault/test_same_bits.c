@@ -11,7 +11,7 @@
 
 #include "tests/fault/peer_calls.h"
 
-enum { TYPES = 12, OPERATORS = 5, MOST = 40000 };
+enum { TYPES = 12, OPERATORS = 8, OF_NUMBERS = 5, MOST = 40000 };
 
 static const size_t type_bytes[TYPES] = {1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8};
 
@@ -116,15 +116,19 @@ static int small_value(int type, int op, int index, size_t i)
 
 static void check_value(struct peer *self, int type, int op, int world, size_t i, const void *at)
 {
-    int64_t sum = 0, product = 1, most = INT64_MIN, least = INT64_MAX;
+    int64_t sum = 0, product = 1, most = INT64_MIN, least = INT64_MAX, all = -1, any = 0, odd = 0;
     for (int k = 0; k < world; k++) {
         int v = small_value(type, op, k, i);
         sum += v;
         product *= v;
         most = v > most ? v : most;
         least = v < least ? v : least;
+        all &= v;
+        any |= v;
+        odd ^= v;
     }
-    int64_t want = op == pcclSum ? sum : op == pcclAvg ? sum / world : op == pcclProd ? product : op == pcclMax ? most : least;
+    const int64_t results[OPERATORS] = {sum, sum / world, product, most, least, all, any, odd};
+    int64_t want = results[op];
     if (!is_float(type)) {
         PEER_EXPECT(self, memcmp(at, &want, type_bytes[type]) == 0); /* little-endian, as the library requires */
         return;
@@ -154,7 +158,7 @@ static void reduce_everything(struct peer *self, const void *argument, struct re
     unsigned char *in = peer_buffer(self, 0, MOST * 8), *out = peer_buffer(self, 1, MOST * 8);
     for (int type = 0; type < TYPES; type++) {
         uint64_t hash = UINT64_C(0xcbf29ce484222325);
-        for (int op = 0; op < OPERATORS; op++) {
+        for (int op = 0; op < (is_float(type) ? OF_NUMBERS : OPERATORS); op++) { /* those of bits are for integers */
             for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
                 pcclReduceDescriptor_t d = {.count = counts[c], .op = (pcclRedOp_t)op, .tag = (uint64_t)(op * 100 + type)};
                 uint64_t seed = (uint64_t)self->index * 1000003 + (uint64_t)type * 101 + (uint64_t)op * 13 + c;
@@ -194,7 +198,7 @@ static void reduce_quantised(struct peer *self, const void *argument, struct rep
     float *in = peer_buffer(self, 0, MOST * 8), *out = peer_buffer(self, 1, MOST * 8);
     for (size_t f = 0; f < sizeof forms / sizeof forms[0]; f++) {
         uint64_t hash = UINT64_C(0xcbf29ce484222325), seed = (uint64_t)self->index * 77 + f;
-        for (int round = 0; round < OPERATORS * 4; round++) {
+        for (int round = 0; round < OF_NUMBERS * 4; round++) {
             int op = round / 4;
             size_t count = counts[round % 4];
             pcclReduceDescriptor_t d = peer_floats(count, 5000 + (uint64_t)op);

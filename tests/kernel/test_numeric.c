@@ -26,6 +26,12 @@ static bool case_init(struct numeric *n, int which, enum redop op, const struct 
     return numeric_init(n, quantised[q].dtype, op, quantised[q].quant, quantised[q].to, k);
 }
 
+static bool case_has(int which, int op)
+{
+    struct numeric n;
+    return case_init(&n, which, REDOP_SUM, kernels_get()) && redop_for((enum redop)op, n.dtype);
+}
+
 static void fill_user(struct rng *r, const struct numeric *n, uint8_t *user, bool awkward)
 {
     if (awkward || n->dtype < DTYPE_F16) {
@@ -73,7 +79,7 @@ TEST(all_peers_hold_what_the_wire_says_on_every_level_and_for_every_cut) /* G2 *
     struct rng r = {1};
     for (int which = 0; which < CASES; which++) {
         for (int op = 0; op < REDOP_COUNT; op++) {
-            for (uint32_t world = 2; world <= WORLD_MAX; world++) {
+            for (uint32_t world = 2; case_has(which, op) && world <= WORLD_MAX; world++) {
                 struct numeric n;
                 EXPECT(case_init(&n, which, (enum redop)op, kt_level(0)));
                 for (uint32_t peer = 0; peer < world; peer++) {
@@ -109,6 +115,9 @@ TEST(the_bits_are_those_of_every_other_architecture) /* the constant was printed
     for (int which = 0; which < CASES; which++) {
         for (int op = 0; op < REDOP_COUNT; op++) {
             struct numeric n;
+            if (!case_has(which, op)) {
+                continue;
+            }
             EXPECT(case_init(&n, which, (enum redop)op, kernels_get()));
             for (int peer = 0; peer < 4; peer++) {
                 fill_user(&r, &n, inputs[peer], peer == op);
@@ -118,7 +127,7 @@ TEST(the_bits_are_those_of_every_other_architecture) /* the constant was printed
             digest = hash_mix64(digest, hash_simple64(first.wire, numeric_wire_bytes(&n, COUNT)));
         }
     }
-    if (digest != 0x576EC435CBD65D5E) {
+    if (digest != 0x32111C30D71F5C13) {
         fprintf(stderr, "digest of all results: %016" PRIX64 "\n", digest);
         EXPECT(false);
     }
@@ -128,7 +137,7 @@ TEST(f16_and_bf16_are_summed_in_single_precision_and_rounded_once)
 {
     struct rng r = {2};
     for (int type = DTYPE_F16; type <= DTYPE_BF16; type++) {
-        for (int op = 0; op < REDOP_COUNT; op++) {
+        for (int op = 0; op <= REDOP_MIN; op++) {
             struct numeric n;
             EXPECT(case_init(&n, type, (enum redop)op, kernels_get()));
             EXPECT(!n.plain && n.acc_dtype == DTYPE_F32);
@@ -159,6 +168,9 @@ TEST(plain_fold_and_finish_equal_load_fold_finish)
     for (int type = 0; type < DTYPE_COUNT; type++) {
         for (int op = 0; op < REDOP_COUNT; op++) {
             struct numeric n;
+            if (!case_has(type, op)) {
+                continue;
+            }
             EXPECT(case_init(&n, type, (enum redop)op, kernels_get()));
             EXPECT_EQ(n.plain, type != DTYPE_F16 && type != DTYPE_BF16);
             if (!n.plain) {
@@ -256,7 +268,7 @@ TEST(results_do_not_depend_on_the_programs_floating_point_environment)
     const uint64_t ordinary = env_read();
     for (int which = 0; which < CASES; which++) {
         for (int op = 0; op < REDOP_COUNT; op++) {
-            for (int level = 0; level < KT_LEVELS; level++) {
+            for (int level = 0; case_has(which, op) && level < KT_LEVELS; level++) {
                 struct numeric n;
                 if (kt_level(level) == NULL || !case_init(&n, which, (enum redop)op, kt_level(level))) {
                     continue;

@@ -43,6 +43,9 @@ TEST(every_level_equals_the_scalar_twin_on_all_alignments)
         const struct kernels *k = kt_level(level);
         for (int type = 0; k != NULL && type < DTYPE_COUNT; type++) {
             for (int op = 0; !is_half((enum dtype)type) && op < REDOP_COUNT; op++) {
+                if (!redop_for((enum redop)op, (enum dtype)type)) {
+                    continue;
+                }
                 for (size_t align = 0; align < 64; align++) {
                     const size_t count = rng_below(&r, COUNT_MAX + 1), other = (align * 7 + 3) % 64;
                     kt_fill(&r, a + align, count, (enum dtype)type);
@@ -65,6 +68,9 @@ TEST(every_small_count_stays_inside_its_pages) /* reading or writing one byte to
         const struct kernels *k = kt_level(level);
         for (int type = 0; k != NULL && type < DTYPE_COUNT; type++) {
             for (int op = 0; !is_half((enum dtype)type) && op < REDOP_COUNT; op++) {
+                if (!redop_for((enum redop)op, (enum dtype)type)) {
+                    continue;
+                }
                 for (size_t count = 0; count <= COUNT_MAX; count++) {
                     const size_t bytes = count * dtype_size((enum dtype)type);
                     uint8_t *a_end = a + KT_GUARDED - bytes, *b_end = b + KT_GUARDED - bytes;
@@ -113,6 +119,9 @@ TEST(halves_are_folded_into_sums_as_if_they_were_widened_first)
         const struct kernels *k = kt_level(level);
         for (int type = DTYPE_F16; k != NULL && type <= DTYPE_BF16; type++) {
             for (int op = 0; op < REDOP_COUNT; op++) {
+                if (!redop_for((enum redop)op, (enum dtype)type)) {
+                    continue;
+                }
                 for (size_t count = 0; count <= COUNT_MAX; count++) {
                     uint8_t *halves = b + KT_GUARDED - 2 * count;
                     for (size_t i = 0; i < 2 * count; i++) {
@@ -136,6 +145,9 @@ TEST(output_may_be_either_input)
         const struct kernels *k = kt_level(level);
         for (int type = 0; k != NULL && type < DTYPE_COUNT; type++) {
             for (int op = 0; !is_half((enum dtype)type) && op < REDOP_COUNT; op++) {
+                if (!redop_for((enum redop)op, (enum dtype)type)) {
+                    continue;
+                }
                 const size_t bytes = COUNT_MAX * dtype_size((enum dtype)type);
                 kt_fill(&r, a, COUNT_MAX, (enum dtype)type);
                 kt_fill(&r, b, COUNT_MAX, (enum dtype)type);
@@ -188,6 +200,12 @@ static __int128 integer_reduce(enum redop op, __int128 x, __int128 y)
         return x > y ? x : y;
     case REDOP_MIN:
         return x < y ? x : y;
+    case REDOP_AND:
+        return x & y;
+    case REDOP_OR:
+        return x | y;
+    case REDOP_XOR:
+        return x ^ y;
     case REDOP_COUNT:
         break;
     }
@@ -201,6 +219,9 @@ TEST(integers_wrap_like_128_bit_arithmetic_cut_off)
     for (int type = 0; is_integer((enum dtype)type); type++) {
         const size_t size = dtype_size((enum dtype)type);
         for (int op = 0; op < REDOP_COUNT; op++) {
+            if (!redop_for((enum redop)op, (enum dtype)type)) {
+                continue;
+            }
             for (int round = 0; round < 50; round++) {
                 kt_fill(&r, a, COUNT_MAX, (enum dtype)type);
                 kt_fill(&r, b, COUNT_MAX, (enum dtype)type);
@@ -276,7 +297,7 @@ TEST(f32_equals_double_rounded_once_and_every_nan_is_canonical)
     float a[COUNT_MAX], b[COUNT_MAX], out[COUNT_MAX];
     for (int level = 0; level < KT_LEVELS; level++) {
         const struct kernels *k = kt_level(level);
-        for (int op = 0; k != NULL && op < REDOP_COUNT; op++) {
+        for (int op = 0; k != NULL && op <= REDOP_MIN; op++) {
             for (uint64_t round = 0; round < kt_scaled(2000); round++) {
                 kt_fill(&r, (uint8_t *)a, COUNT_MAX, DTYPE_F32);
                 kt_fill(&r, (uint8_t *)b, COUNT_MAX, DTYPE_F32);
@@ -295,7 +316,7 @@ TEST(f64_equals_the_processors_own_arithmetic_and_every_nan_is_canonical)
     double a[COUNT_MAX], b[COUNT_MAX], out[COUNT_MAX];
     for (int level = 0; level < KT_LEVELS; level++) {
         const struct kernels *k = kt_level(level);
-        for (int op = 0; k != NULL && op < REDOP_COUNT; op++) {
+        for (int op = 0; k != NULL && op <= REDOP_MIN; op++) {
             kt_fill(&r, (uint8_t *)a, COUNT_MAX, DTYPE_F64);
             kt_fill(&r, (uint8_t *)b, COUNT_MAX, DTYPE_F64);
             k->reduce[DTYPE_F64][op](out, a, b, COUNT_MAX);
@@ -399,5 +420,20 @@ TEST(names_and_sizes_of_types)
     EXPECT_STR(dtype_name(DTYPE_F32), "f32");
     EXPECT_STR(dtype_name((enum dtype)99), "?");
     EXPECT_STR(redop_name(REDOP_MIN), "min");
+    EXPECT_STR(redop_name(REDOP_XOR), "xor");
     EXPECT_STR(redop_name(REDOP_COUNT), "?");
+}
+
+TEST(only_integers_have_the_operators_of_bits)
+{
+    for (int type = 0; type < DTYPE_COUNT; type++) {
+        const bool whole = is_integer((enum dtype)type);
+        EXPECT(redop_for(REDOP_AND, (enum dtype)type) == whole && redop_for(REDOP_XOR, (enum dtype)type) == whole);
+        EXPECT(redop_for(REDOP_AVG, (enum dtype)type));
+        for (int op = 0; op < REDOP_COUNT; op++) { /* a kernel for each, and no other */
+            const kernel_reduce reduce = kernels_get()->reduce[type][op];
+            EXPECT((reduce != NULL) == redop_for((enum redop)op, (enum dtype)type));
+        }
+    }
+    EXPECT(!redop_for(REDOP_COUNT, DTYPE_U8) && !redop_for(REDOP_SUM, DTYPE_COUNT));
 }

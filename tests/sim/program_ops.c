@@ -31,6 +31,7 @@ void program_describe_op(const struct cluster *cl, uint32_t group, uint64_t step
     }
     uint64_t h = mix64(mix64(mix64(cl->opt.seed, group), step), j + 100);
     *params = (struct op_params){.dtype = (uint8_t)(h % DTYPE_COUNT), .op = (uint8_t)((h >> 8) % REDOP_COUNT)};
+    params->op = redop_for((enum redop)params->op, (enum dtype)params->dtype) ? params->op : REDOP_SUM;
     uint64_t most = cl->opt.op_bytes / dtype_size(params->dtype);
     switch ((h >> 16) % 6) {
     case 0:

@@ -135,6 +135,15 @@ static inline __attribute__((always_inline)) void fold_add(struct fold *folds, c
             f->real = v < f->real ? v : f->real;
             f->whole = (int64_t)u < (int64_t)f->whole ? u : f->whole;
             break;
+        case REDOP_AND:
+            f->whole &= u;
+            break;
+        case REDOP_OR:
+            f->whole |= u;
+            break;
+        case REDOP_XOR:
+            f->whole ^= u;
+            break;
         case REDOP_COUNT:
             break;
         }

@@ -368,6 +368,9 @@ static bool op_possible(const struct op_choice *choice, const struct numeric *n)
 {
     bool sums = choice->kind == PLAN_ALL_REDUCE || choice->kind == PLAN_REDUCE_SCATTER;
     bool partial = plan_sends_sums(choice->algorithm);
+    if (plan_kind_sums((uint8_t)choice->kind) && !redop_for(choice->op, choice->dtype)) {
+        return false;
+    }
     return plan_offers(choice->kind, choice->algorithm) && (choice->kind == PLAN_ALL_REDUCE || choice->quant == QUANT_NONE) &&
            (!sums || !partial || n->plain);
 }

@@ -143,7 +143,11 @@ static struct number mark(const struct contribution *c, bool meant)
         return of(meant ? AVERAGE_MARK : 0);
     case pcclProd:
         return of(meant ? 2 : 1);
+    case pcclBitOr:
+    case pcclBitXor:
+        return of(meant);
     case pcclMin:
+    case pcclBitAnd:
         return of(meant ? 0 : 1);
     }
     return of(0);
@@ -220,6 +224,12 @@ static struct number fold(const struct contribution *c, struct number a, struct 
         return less(c, a, b) ? b : a;
     case pcclMin:
         return less(c, b, a) ? b : a;
+    case pcclBitAnd:
+        return of(a.whole & b.whole);
+    case pcclBitOr:
+        return of(a.whole | b.whole);
+    case pcclBitXor:
+        return of(a.whole ^ b.whole);
     }
     return a;
 }

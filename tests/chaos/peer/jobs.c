@@ -30,7 +30,7 @@ bool job_draw(struct job *j, struct member *m, struct dice *d, size_t most_bytes
     j->attempt = -1;
     j->in_place = dice_percent(d, 50);
     j->c.type = (pcclDataType_t)dice_below(d, 12);
-    j->c.op = (pcclRedOp_t)dice_below(d, 5);
+    j->c.op = (pcclRedOp_t)dice_below(d, j->c.type < pcclFloat16 ? 8 : 5); /* those of bits are for integers */
     bool real = j->c.type == pcclFloat || j->c.type == pcclDouble;
     j->c.rough = real && dice_percent(d, 50);
     if (real && dice_percent(d, 30) && most_bytes >= 4096) {

@@ -83,14 +83,18 @@ typedef enum pcclDataType_t {
     pcclFloat16 = 8,
     pcclBFloat16 = 9,
     pcclFloat = 10,
-    pcclDouble = 11
+    pcclDouble = 11,
+    pcclBool = 12,      /* a byte: 0 is false, anything else true */
+    pcclFloat8E4M3 = 13, /* a byte that nothing is computed with */
+    pcclFloat8E5M2 = 14
 } pcclDataType_t;
 
 typedef enum pcclDeviceType_t { pcclDeviceCpu = 0, pcclDeviceCuda = 1 } pcclDeviceType_t;
 
 /* Integers wrap; pcclAvg is the sum divided by the world size (integers truncate towards zero).  float16 and bfloat16
  * are accumulated in float and rounded once.  pcclMax and pcclMin propagate NaN.  The operators of bits are for integer
- * types; for others they are InvalidArgument. */
+ * types.  pcclBool has pcclSum, pcclMax and pcclBitOr, which are true where any is, and pcclMin and pcclBitAnd, where all are; among
+ * several members results are 0 or 1.  What a type has not is InvalidArgument. */
 typedef enum pcclRedOp_t { pcclSum, pcclAvg, pcclProd, pcclMax, pcclMin, pcclBitAnd, pcclBitOr, pcclBitXor } pcclRedOp_t;
 
 typedef enum pcclDistributionHint_t {
@@ -633,8 +637,8 @@ PCCL_EXPORT pcclResult_t pcclGetPlan(const pcclComm_t *communicator, pcclCollect
  * Where places are given, parts of one buffer must not overlap.
  *
  * `async_op_out`: null: blocks until the operation has ended.  Else it is launched only, and the handle stored; the buffers are
- * borrowed, the lists of counts and places copied.  Counts are elements, above 2^31 too; types that nothing is computed with (fp8, bool)
- * travel as pcclUint8. */
+ * borrowed, the lists of counts and places copied.  Counts are elements, above 2^31 too; those that move and do not reduce take
+ * every type. */
 typedef struct pcclAsyncOp_t {
     pcclComm_t *comm;
     uint64_t id; /* never used again by this communicator */

@@ -195,6 +195,7 @@ static const char *const type_names[DTYPE_COUNT] = {
     [DTYPE_U8] = "uint8", [DTYPE_I8] = "int8", [DTYPE_I16] = "int16", [DTYPE_U16] = "uint16", [DTYPE_U32] = "uint32",
     [DTYPE_I32] = "int32", [DTYPE_U64] = "uint64", [DTYPE_I64] = "int64", [DTYPE_F16] = "half", [DTYPE_BF16] = "bfloat16",
     [DTYPE_F32] = "float", [DTYPE_F64] = "double",
+    [DTYPE_BOOL] = "bool", [DTYPE_F8E4M3] = "f8e4m3", [DTYPE_F8E5M2] = "f8e5m2",
 };
 
 const char *bench_type_name(enum dtype type)
@@ -211,7 +212,8 @@ static bool read_type(struct reading *r, const char *flag, const char *text)
         }
     }
     return r->o->type_count > 0 ||
-           refuse("%s takes int8, uint8, int16, uint16, int32, uint32, int64, uint64, half, bfloat16, float, double or all, "
+           refuse("%s takes int8, uint8, int16, uint16, int32, uint32, int64, uint64, half, bfloat16, float, double, bool, "
+                  "f8e4m3, f8e5m2 or all, "
                   "not '%s'", flag, text);
 }
 

@@ -1,7 +1,7 @@
 /* bench_pattern.c - the numbers of a benchmark.
  *
  * Rank r gives i % 13 + 2 * ((r + i) % W) at element i: no two ranks, and no two places near to each other, alike.  For a
- * product one rank in turn gives 1 to 3, the others 1.  What comes out is computed in 64 bits and rounded once.
+ * product one rank in turn gives 1 to 3, the others 1; of truth values some are 0.  What comes out is computed in 64 bits and rounded once.
  * SPDX-License-Identifier: MIT */
 #include "pccl/bench_pattern.h"
 
@@ -12,17 +12,24 @@
 
 enum { BASE = 13, FACTORS = 3 };
 
-static uint64_t given_at(enum redop op, unsigned world, unsigned rank, size_t i)
+static uint64_t given_at(enum dtype type, enum redop op, unsigned world, unsigned rank, size_t i)
 {
+    uint64_t value = i % BASE + 2 * ((rank + i) % world);
+    if (type == DTYPE_BOOL) { /* true at all, true at some, false at most */
+        return value % FACTORS < i % FACTORS ? 0 : value + 1;
+    }
     if (op == REDOP_PROD) {
         return rank == i % world ? 1 + i % FACTORS : 1;
     }
-    return i % BASE + 2 * ((rank + i) % world);
+    return value;
 }
 
 /* A fold of one more; sums and products wrap as the type does when they are stored, or divided. */
-static uint64_t fold(enum redop op, uint64_t a, uint64_t b)
+static uint64_t fold(enum dtype type, enum redop op, uint64_t a, uint64_t b)
 {
+    if (type == DTYPE_BOOL) {
+        return op == REDOP_MIN || op == REDOP_AND ? a != 0 && b != 0 : a != 0 || b != 0;
+    }
     switch (op) {
     case REDOP_SUM:
     case REDOP_AVG: return a + b;
@@ -46,7 +53,8 @@ static uint64_t divide_whole(enum dtype type, uint64_t value, unsigned divisor)
     case DTYPE_U8: return (uint8_t)value / divisor;
     case DTYPE_U16: return (uint16_t)value / divisor;
     case DTYPE_I32: case DTYPE_U32: case DTYPE_I64: case DTYPE_U64:
-    case DTYPE_F16: case DTYPE_BF16: case DTYPE_F32: case DTYPE_F64: case DTYPE_COUNT: break;
+    case DTYPE_F16: case DTYPE_BF16: case DTYPE_F32: case DTYPE_F64:
+    case DTYPE_BOOL: case DTYPE_F8E4M3: case DTYPE_F8E5M2: case DTYPE_COUNT: break;
     }
     return value / divisor;
 }
@@ -68,7 +76,7 @@ static void store(enum dtype type, uint64_t value, unsigned divisor, unsigned ch
     case DTYPE_F32: memcpy(at, &f, sizeof f); break;
     case DTYPE_F64: memcpy(at, &d, sizeof d); break;
     case DTYPE_U8: case DTYPE_I8: case DTYPE_U16: case DTYPE_I16: case DTYPE_U32: case DTYPE_I32:
-    case DTYPE_U64: case DTYPE_I64:
+    case DTYPE_U64: case DTYPE_I64: case DTYPE_BOOL: case DTYPE_F8E4M3: case DTYPE_F8E5M2:
         value = divide_whole(type, value, divisor);
         for (size_t b = 0; b < dtype_size(type); b++) {
             at[b] = (unsigned char)(value >> (8 * b));
@@ -84,11 +92,11 @@ static unsigned old_rank(unsigned source, int without)
     return without != BENCH_NOBODY && source >= (unsigned)without ? source + 1 : source;
 }
 
-static uint64_t reduced_at(const struct bench_pattern *p, enum redop op, unsigned world, int without, size_t i)
+static uint64_t reduced_at(const struct bench_pattern *p, enum dtype type, enum redop op, unsigned world, int without, size_t i)
 {
-    uint64_t value = given_at(op, world, old_rank(0, without), i);
+    uint64_t value = given_at(type, op, world, old_rank(0, without), i);
     for (unsigned source = 1; source < p->world; source++) {
-        value = fold(op, value, given_at(op, world, old_rank(source, without), i));
+        value = fold(type, op, value, given_at(type, op, world, old_rank(source, without), i));
     }
     return value;
 }
@@ -104,11 +112,11 @@ bool bench_pattern_init(struct bench_pattern *p, enum dtype type, enum redop op,
     }
     for (unsigned source = 0; source < left; source++) {
         for (size_t i = 0; i < period; i++, at += bytes) {
-            store(type, given_at(op, world, old_rank(source, without), i), 1, at);
+            store(type, given_at(type, op, world, old_rank(source, without), i), 1, at);
         }
     }
     for (size_t i = 0; i < period; i++, at += bytes) {
-        store(type, reduced_at(p, op, world, without, i), op == REDOP_AVG ? left : 1, at);
+        store(type, reduced_at(p, type, op, world, without, i), op == REDOP_AVG ? left : 1, at);
     }
     return true;
 }

@@ -24,7 +24,7 @@ struct pcclComm_t {
 
 /* The values of pcclDataType_t, for texts. */
 #define API_REDOPS "0 (pcclSum) to 7 (pcclBitXor)"
-#define API_DATATYPES "0 (pcclUint8) to 11 (pcclDouble)"
+#define API_DATATYPES "0 (pcclUint8) to 14 (pcclFloat8E5M2)"
 
 /* ---- Errors: api_error.c ---------------------------------------------------------------------------------------------------- */
 

@@ -10,6 +10,7 @@
 enum dtype {
     DTYPE_U8 = 0, DTYPE_I8, DTYPE_I16, DTYPE_U16, DTYPE_U32, DTYPE_I32, DTYPE_U64, DTYPE_I64,
     DTYPE_F16, DTYPE_BF16, DTYPE_F32, DTYPE_F64,
+    DTYPE_BOOL, DTYPE_F8E4M3, DTYPE_F8E5M2, /* a byte each; nothing is computed with the last two */
     DTYPE_COUNT
 };
 

@@ -27,7 +27,7 @@ struct kernels {
     const char *name; /* "scalar", "avx2", "avx512", "neon" */
     /* REDOP_AVG entries equal REDOP_SUM.  In the rows F16 and BF16 only b has that type; a and out are f32. */
     kernel_reduce reduce[DTYPE_COUNT][REDOP_COUNT];
-    kernel_divide divide[DTYPE_COUNT];
+    kernel_divide divide[DTYPE_COUNT]; /* null for types without an average, and those summed in a wider one */
     kernel_canonical canonical[DTYPE_COUNT]; /* null for integers */
     kernel_widen widen_f16, widen_bf16;
     kernel_narrow narrow_f16, narrow_bf16;

@@ -72,6 +72,10 @@ REDUCE_VECTOR(f64, double);
     REDUCE_KERNEL(or_##t, reduce_v_##unsigned_t, size, r = x | y)                                                      \
     REDUCE_KERNEL(xor_##t, reduce_v_##unsigned_t, size, r = x ^ y)
 
+/* Any byte but 0 is true; results are 0 and 1. */
+REDUCE_KERNEL(or_bool, reduce_v_u8, 1, r = (reduce_v_u8)((x | y) != 0) & 1)
+REDUCE_KERNEL(and_bool, reduce_v_u8, 1, r = (reduce_v_u8)((x != 0) & (y != 0)) & 1)
+
 #define REDUCE_CLEAN(t, M, bad, value) (reduce_v_##t)(((M)(bad) & ((M){0} + NAN_BITS_##t)) | (~(M)(bad) & (M)(value)))
 #define NAN_BITS_f32 0x7FC00000
 #define NAN_BITS_f64 0x7FF8000000000000

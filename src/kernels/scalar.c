@@ -45,6 +45,10 @@ static void hash_groups(struct hash_lanes *lanes, const uint8_t *data, size_t gr
     REDUCE_SCALAR(or_##t, T, r = (T)(x | y))                                                                           \
     REDUCE_SCALAR(xor_##t, T, r = (T)(x ^ y))
 
+/* Any byte but 0 is true. */
+REDUCE_SCALAR(or_bool, uint8_t, r = x != 0 || y != 0)
+REDUCE_SCALAR(and_bool, uint8_t, r = x != 0 && y != 0)
+
 /* Of two zeros, max and min take the second. */
 #define REDUCE_SCALAR_FLOAT(t, T, B, WIDEN, NAN_VALUE)                                                                 \
     REDUCE_SCALAR_LOOP(sum_##t, T, B, WIDEN, r = x + y; r = r == r ? r : NAN_VALUE)                                    \

@@ -194,7 +194,8 @@ TEST(wrong_words_are_one_sentence_with_flag_value_and_remedy) /* a typo that mea
         {"-i 4 -e 1M", "more than 512 sizes from -b to -e: raise -i or -f"},
         {"-o mean", "-o takes sum, prod, min, max, avg, and, or, xor or all, not 'mean'"},
         {"-o xor", "-o xor means nothing for -d float: operators of bits are for integer types"},
-        {"-d fp32", "float, double or all, not 'fp32'"},
+        {"-d f8e5m2", "-o sum means nothing for -d f8e5m2: numbers of 8 bits travel as bytes"},
+        {"-d fp32", "float, double, bool, f8e4m3, f8e5m2 or all, not 'fp32'"},
         {"-r 2", "-r 2 is no rank of -n 2: give 0 to 1"},
         {"--iters 0", "--iters takes a number from 1 to 1000000, not '0'"},
         {"--budget 0", "--budget takes a number from 1 to 3600000, not '0'"},
@@ -257,9 +258,9 @@ TEST(all_collectives_are_right_over_each_transport) /* also where parts are unev
 TEST(all_types_and_operators_are_right) /* a sum that wraps, an average that rounds, a product */
 {
     struct program p;
-    expect_right(&p, "-n 3 -o all -d all -b 600 -e 600 --iters 1 -w 1", (12 * 5 + 8 * 3) * 2); /* those of bits for integers */
+    expect_right(&p, "-n 3 -o all -d all -b 600 -e 600 --iters 1 -w 1", (12 * 5 + 8 * 3 + 5) * 2); /* of bits: for integers; bool has five */
     EXPECT_EQ(count_of(p.out_text, "\"type\": \"bfloat16\", \"op\": \"avg\""), 2);
-    expect_right(&p, "broadcast -n 2 -o all -d all -b 600 -e 600 --iters 1 -w 1", 12 * 2); /* no operator */
+    expect_right(&p, "broadcast -n 2 -o all -d all -b 600 -e 600 --iters 1 -w 1", 15 * 2); /* no operator */
 }
 
 TEST(wrong_elements_are_counted) /* a check that finds nothing */

@@ -12,7 +12,7 @@
 #include "tests/e2e/cluster.h"
 
 enum kind { ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, BROADCAST, SCATTER, ALL_TO_ALL, REDUCE, GATHER, BARRIER, KINDS };
-enum { GAP = 3, MOST_WORLD = 9, UNTOUCHED = 0xA5 };
+enum { TYPES = 15, GAP = 3, MOST_WORLD = 9, UNTOUCHED = 0xA5 };
 
 struct trial {
     enum kind kind;
@@ -26,7 +26,7 @@ struct trial {
 
 static size_t size_of(pcclDataType_t type)
 {
-    static const size_t sizes[] = {1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8};
+    static const size_t sizes[] = {1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 1, 1, 1};
     return sizes[type];
 }
 
@@ -41,7 +41,7 @@ static void store(void *at, pcclDataType_t type, double v)
     uint16_t u16 = (uint16_t)v;
     uint32_t u32 = (uint32_t)v;
     uint64_t u64 = (uint64_t)v;
-    const void *from[] = {&u8, &u8, &u16, &u16, &u32, &u32, &u64, &u64, &half, &bfloat, &f, &v};
+    const void *from[] = {&u8, &u8, &u16, &u16, &u32, &u32, &u64, &u64, &half, &bfloat, &f, &v, &u8, &u8, &u8};
     memcpy(at, from[type], size_of(type));
 }
 
@@ -52,12 +52,16 @@ static double input(const struct trial *t, uint32_t world, uint32_t from, uint32
     if (t->op == pcclProd) {
         return from % 3 == h % 3 ? 2 : 1;
     }
-    return t->op == pcclAvg ? (double)world * (double)(h % 4) : (double)(h % 8);
+    uint64_t most = size_of(t->type) == 1 && world > 6 ? 2 : 4; /* the sum of world * world of them is to fit */
+    return t->op == pcclAvg ? (double)world * (double)(h % most) : (double)(h % 8);
 }
 
-static double folded(pcclRedOp_t op, double a, double b)
+static double folded(const struct trial *t, double a, double b)
 {
-    switch (op) {
+    if (t->type == pcclBool) {
+        return t->op == pcclMin || t->op == pcclBitAnd ? a != 0 && b != 0 : a != 0 || b != 0;
+    }
+    switch (t->op) {
     case pcclProd:
         return a * b;
     case pcclMax:
@@ -82,7 +86,7 @@ static double reduced(const struct trial *t, uint32_t world, uint32_t to, size_t
     double acc = input(t, world, 0, to, i);
     for (uint32_t r = 1; r < world; r++) {
         double v = input(t, world, r, to, i);
-        acc = folded(t->op, acc, v);
+        acc = folded(t, acc, v);
     }
     return t->op == pcclAvg ? acc / world : acc;
 }
@@ -227,17 +231,20 @@ static struct trial trial_of(uint32_t number, uint32_t world)
 {
     static const size_t counts[] = {0, 1, 5, 100, 1000, 4096, 5000, 20000, 70000};
     uint32_t h = (uint32_t)(number * 0x9E3779B97F4A7C15u >> 33);
-    struct trial t = {.kind = (enum kind)(number % KINDS), .type = (pcclDataType_t)(number / KINDS % 12), .op = (pcclRedOp_t)(h % 8),
+    struct trial t = {.kind = (enum kind)(number % KINDS), .type = (pcclDataType_t)(number / KINDS % TYPES), .op = (pcclRedOp_t)(h % 8),
                       .count = counts[(h >> 3) % 9], .uneven = (h >> 8) % 3 == 0, .in_place = (h >> 10) % 3 == 0,
                       .async = (h >> 12) % 2, .root = (h >> 14) % world, .number = number};
     bool lists = t.kind != ALL_REDUCE && t.kind != BROADCAST && t.kind != BARRIER && t.kind != REDUCE;
     t.uneven = t.uneven && lists;
     t.count = t.uneven ? t.count / 2 : t.count;
-    t.op = t.type >= pcclFloat16 ? (pcclRedOp_t)(t.op % 5) : t.op; /* those of bits are for integers */
+    static const pcclRedOp_t truths[] = {pcclSum, pcclMax, pcclMin, pcclBitAnd, pcclBitOr};
+    bool sums = t.kind == ALL_REDUCE || t.kind == REDUCE_SCATTER || t.kind == REDUCE;
+    t.type = sums && t.type > pcclBool ? pcclBool : t.type; /* the others move only */
+    t.op = t.type == pcclBool ? truths[t.op % 5] : t.type >= pcclFloat16 ? (pcclRedOp_t)(t.op % 5) : t.op; /* bits: of integers */
     return t;
 }
 
-enum { TRIALS = 9 * 12 * 3, FLIGHT = 5 };
+enum { TRIALS = 9 * TYPES * 3, FLIGHT = 5 };
 
 /* Some are awaited at once, some up to FLIGHT later: all members issue them in the same order. */
 static void run_trials(struct cluster_peer *p, void *context)
@@ -316,7 +323,7 @@ static pcclResult_t mistaken(int number, bool wrong, pcclComm_t *comm, float *x,
     case 0:
         return pcclAllGather(wrong ? NULL : x, y, 4, pcclFloat, comm, NULL);
     case 1:
-        return pcclBroadcast(x, y, 4, wrong ? (pcclDataType_t)12 : pcclFloat, 0, comm, NULL);
+        return pcclBroadcast(x, y, 4, wrong ? (pcclDataType_t)15 : pcclFloat, 0, comm, NULL);
     case 2:
         return pcclBroadcast(x, y, 4, pcclFloat, wrong ? 3 : 0, comm, NULL);
     case 3:
@@ -329,6 +336,8 @@ static pcclResult_t mistaken(int number, bool wrong, pcclComm_t *comm, float *x,
         return pcclAllToAllV(x, send, NULL, y, recv, NULL, pcclFloat, comm, NULL);
     case 7:
         return pcclAllReduceOrdered(x, y, 4, pcclUint32, wrong ? pcclBitAnd : pcclBitOr, comm, NULL);
+    case 8:
+        return pcclReduce(x, y, 4, wrong ? pcclFloat8E4M3 : pcclInt8, pcclSum, 0, comm, NULL);
     default:
         return wrong ? pcclAllGather(x, y, 4, pcclFloat, comm, NULL) : pcclBroadcast(x, y, 4, pcclFloat, 0, comm, NULL);
     }
@@ -340,20 +349,21 @@ static void make_mistakes(struct cluster_peer *p, void *context)
         const char *own, *others;
     } words[] = {
         {"all-gather: sendbuf is null while 4 elements are to be sent", "could not make this call as it was given"},
-        {"broadcast: datatype is 12", "could not make this call"},
+        {"broadcast: datatype is 15", "could not make this call"},
         {"broadcast: root is 3: expected a rank below 3", "could not make this call"},
         {"reduce-scatter: recvbuf overlaps sendbuf: pass buffers apart", "could not make this call"},
         {"all-reduce: op is 7 (xor) of f32: operators of bits are for integer types", "could not make this call"},
         {"all-gather: counts is null: pass the elements of each rank", "could not make this call"},
         {"other counts", "other counts"},
         {"this peer has 4 u32, and; peer ", "this peer has 4 u32, or; peer "},
+        {"reduce: op is 0 (sum) of f8e4m3: numbers of 8 bits travel as bytes", "could not make this call"},
         {"this peer has all-gather of 4 f32; peer ", "this peer has broadcast of 4 f32, root "},
     };
     pcclPeerInfo_t self;
     float x[16] = {1, 2, 3, 4}, y[16], want[3] = {0};
     (void)context;
     EXPECT_EQ(pcclGetSelf(p->comm, &self), pcclSuccess);
-    for (int i = 0; i < 9; i++) {
+    for (int i = 0; i < 10; i++) {
         bool wrong = self.rank == 1;
         EXPECT_EQ(mistaken(i, wrong, p->comm, x, y), pcclInvalidArgument);
         if (i != 6 || self.rank != 0) {

@@ -313,9 +313,9 @@ static void mistakes(struct cluster_peer *p, void *context)
               pcclInvalidArgument);
     said(self == 0 ? "send: sendbuf is null: pass a buffer" : "a peer could not make this call as it was given");
     exchange(p, self, 4);
-    EXPECT_EQ(self == 0 ? pcclSend(b, 4, pcclUint32, 1, 3, p->comm, NULL) : pcclReceive(b, 4, (pcclDataType_t)12, 0, 3, NULL, p->comm, NULL),
+    EXPECT_EQ(self == 0 ? pcclSend(b, 4, pcclUint32, 1, 3, p->comm, NULL) : pcclReceive(b, 4, (pcclDataType_t)99, 0, 3, NULL, p->comm, NULL),
               pcclInvalidArgument);
-    said(self == 0 ? "a peer could not make this call as it was given" : "receive: datatype is 12: expected 0");
+    said(self == 0 ? "a peer could not make this call as it was given" : "receive: datatype is 99: expected 0");
     exchange(p, self, 5);
     EXPECT_EQ(pcclSend(b, 4, pcclUint32, 2, 3, p->comm, NULL), pcclInvalidArgument);
     said("send: peer is 2: expected a rank below 2");

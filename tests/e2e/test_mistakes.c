@@ -136,7 +136,16 @@ TEST(a_bad_descriptor_is_told_field_value_and_range) /* "unknown operator 9": of
     expect_bad_descriptor(comm, d, "op is 9", "0 (pcclSum) to 7 (pcclBitXor)");
     d = good;
     d.src_descriptor.datatype = (pcclDataType_t)77;
-    expect_bad_descriptor(comm, d, "src_descriptor.datatype is 77", "0 (pcclUint8) to 11 (pcclDouble)");
+    expect_bad_descriptor(comm, d, "src_descriptor.datatype is 77", "0 (pcclUint8) to 14 (pcclFloat8E5M2)");
+    d = good;
+    d.op = pcclBitOr;
+    expect_bad_descriptor(comm, d, "op is 6 (or) of f32", "operators of bits are for integer types");
+    d.op = pcclSum;
+    d.src_descriptor.datatype = pcclFloat8E4M3;
+    expect_bad_descriptor(comm, d, "op is 0 (sum) of f8e4m3", "travel as bytes");
+    d.op = pcclProd;
+    d.src_descriptor.datatype = pcclBool;
+    expect_bad_descriptor(comm, d, "op is 2 (prod) of bool", "bool has sum, max and or");
     d = good;
     d.src_descriptor.distribution_hint = (pcclDistributionHint_t)3;
     expect_bad_descriptor(comm, d, "src_descriptor.distribution_hint is 3", "to 2 (pcclDistributionUniform)");
@@ -144,8 +153,8 @@ TEST(a_bad_descriptor_is_told_field_value_and_range) /* "unknown operator 9": of
     d.quantization_options.algorithm = (pcclQuantizationAlgorithm_t)5;
     expect_bad_descriptor(comm, d, "quantization_options.algorithm is 5", "to 2 (pcclQuantZeroPointScale)");
     d = good;
-    d.quantization_options = (pcclQuantizationOptions_t){(pcclDataType_t)12, pcclQuantMinMax};
-    expect_bad_descriptor(comm, d, "quantization_options.quantized_datatype is 12", "0 (pcclUint8) to 11 (pcclDouble)");
+    d.quantization_options = (pcclQuantizationOptions_t){(pcclDataType_t)15, pcclQuantMinMax};
+    expect_bad_descriptor(comm, d, "quantization_options.quantized_datatype is 15", "0 (pcclUint8) to 14 (pcclFloat8E5M2)");
     d.quantization_options.quantized_datatype = pcclInt8;
     expect_bad_descriptor(comm, d, "quantization_options.algorithm is 1 (pcclQuantMinMax)",
                           "f32 or f64 to quantized_datatype u8 or u16, not f32 to i8");
@@ -250,8 +259,8 @@ TEST(a_bad_entry_of_the_shared_state_is_told_field_value_and_range) /* "entry 'y
     t.name = NULL;
     expect_bad_entry(comm, t, "name is null", "a name of its own");
     t = good;
-    t.datatype = (pcclDataType_t)12;
-    expect_bad_entry(comm, t, "datatype of 'y' is 12", "0 (pcclUint8) to 11 (pcclDouble)");
+    t.datatype = (pcclDataType_t)15;
+    expect_bad_entry(comm, t, "datatype of 'y' is 15", "0 (pcclUint8) to 14 (pcclFloat8E5M2)");
     t = good;
     t.device_type = pcclDeviceCuda;
     expect_bad_entry(comm, t, "device_type of 'y' is 1", "0 (pcclDeviceCpu)");

@@ -4,9 +4,9 @@
 
 #include "tests/e2e/cluster.h"
 
-enum { TYPES = 12, LEAF = 1 << 20 };
+enum { TYPES = 15, LEAF = 1 << 20 };
 
-static const size_t type_bytes[TYPES] = {1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8};
+static const size_t type_bytes[TYPES] = {1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 1, 1, 1};
 
 static unsigned char content(int kind, size_t i)
 {

@@ -11,9 +11,9 @@
 
 #include "tests/fault/peer_calls.h"
 
-enum { TYPES = 12, OPERATORS = 8, OF_NUMBERS = 5, MOST = 40000 };
+enum { TYPES = 13 /* all that something is computed with */, OPERATORS = 8, OF_NUMBERS = 5, MOST = 40000 };
 
-static const size_t type_bytes[TYPES] = {1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8};
+static const size_t type_bytes[TYPES] = {1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 1};
 
 static uint64_t next_random(uint64_t *state)
 {
@@ -84,7 +84,7 @@ static void put_value(void *at, int type, int value)
 
 static bool is_float(int type)
 {
-    return type >= pcclFloat16;
+    return type >= pcclFloat16 && type <= pcclDouble;
 }
 
 static double get_value(const void *at, int type)
@@ -111,6 +111,9 @@ static int small_value(int type, int op, int index, size_t i)
 {
     int v = (int)((i * 7 + (size_t)index * 5 + i / 11) % 4) + 1;
     bool sign = type == pcclInt8 || type == pcclInt16 || type == pcclInt32 || type == pcclInt64 || is_float(type);
+    if (type == pcclBool) {
+        return v % 2 * v;
+    }
     return op == pcclProd ? 1 + v % 2 : sign && i % 3 == 0 ? -v : v;
 }
 
@@ -127,8 +130,9 @@ static void check_value(struct peer *self, int type, int op, int world, size_t i
         any |= v;
         odd ^= v;
     }
-    const int64_t results[OPERATORS] = {sum, sum / world, product, most, least, all, any, odd};
-    int64_t want = results[op];
+    const int64_t numbers[OPERATORS] = {sum, sum / world, product, most, least, all, any, odd};
+    const int64_t truths[OPERATORS] = {any != 0, 0, 0, any != 0, least != 0, least != 0, any != 0, 0};
+    int64_t want = type == pcclBool ? truths[op] : numbers[op];
     if (!is_float(type)) {
         PEER_EXPECT(self, memcmp(at, &want, type_bytes[type]) == 0); /* little-endian, as the library requires */
         return;
@@ -136,6 +140,12 @@ static void check_value(struct peer *self, int type, int op, int world, size_t i
     double exact = op == pcclAvg ? (double)sum / world : (double)want;
     double unit = type == pcclFloat16 ? 0x1p-10 : type == pcclBFloat16 ? 0x1p-7 : type == pcclFloat ? 0x1p-22 : 0x1p-51;
     PEER_EXPECT(self, fabs(get_value(at, type) - exact) <= (op == pcclAvg ? unit * fabs(exact) : 0));
+}
+
+/* Numbers of all types; bits of integers; truth values have no average, product and exclusive or. */
+static bool has_operator(int type, int op)
+{
+    return type == pcclBool ? op != pcclAvg && op != pcclProd && op != pcclBitXor : op < OF_NUMBERS || !is_float(type);
 }
 
 /* ---- Operations ---------------------------------------------------------------------------------------------------------- */
@@ -150,7 +160,7 @@ static void reduce(struct peer *self, void *in, void *out, const pcclReduceDescr
     }
 }
 
-/* argument: int, the world's size.  value[type]: hash over all results of random bits; value[12...]: quantised ones. */
+/* argument: int, the world's size.  value[type]: hash over all results of random bits; of the second call: quantised ones. */
 static void reduce_everything(struct peer *self, const void *argument, struct reply *reply)
 {
     static const size_t counts[] = {1, 7, 1000, MOST};
@@ -158,8 +168,8 @@ static void reduce_everything(struct peer *self, const void *argument, struct re
     unsigned char *in = peer_buffer(self, 0, MOST * 8), *out = peer_buffer(self, 1, MOST * 8);
     for (int type = 0; type < TYPES; type++) {
         uint64_t hash = UINT64_C(0xcbf29ce484222325);
-        for (int op = 0; op < (is_float(type) ? OF_NUMBERS : OPERATORS); op++) { /* those of bits are for integers */
-            for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
+        for (int op = 0; op < OPERATORS; op++) {
+            for (size_t c = 0; has_operator(type, op) && c < sizeof counts / sizeof counts[0]; c++) {
                 pcclReduceDescriptor_t d = {.count = counts[c], .op = (pcclRedOp_t)op, .tag = (uint64_t)(op * 100 + type)};
                 uint64_t seed = (uint64_t)self->index * 1000003 + (uint64_t)type * 101 + (uint64_t)op * 13 + c;
                 size_t bytes = counts[c] * type_bytes[type];

@@ -34,7 +34,7 @@ static bool case_has(int which, int op)
 
 static void fill_user(struct rng *r, const struct numeric *n, uint8_t *user, bool awkward)
 {
-    if (awkward || n->dtype < DTYPE_F16) {
+    if (awkward || n->dtype < DTYPE_F16 || n->dtype > DTYPE_F64) {
         kt_fill(r, user, COUNT, n->dtype);
         return;
     }
@@ -127,7 +127,7 @@ TEST(the_bits_are_those_of_every_other_architecture) /* the constant was printed
             digest = hash_mix64(digest, hash_simple64(first.wire, numeric_wire_bytes(&n, COUNT)));
         }
     }
-    if (digest != 0x32111C30D71F5C13) {
+    if (digest != 0xC333EF1B7B94F662) {
         fprintf(stderr, "digest of all results: %016" PRIX64 "\n", digest);
         EXPECT(false);
     }
@@ -195,7 +195,7 @@ TEST(finish_without_a_wire_gives_the_same_user_data)
     struct rng r = {4};
     for (int which = 0; which < CASES; which++) {
         struct numeric n;
-        EXPECT(case_init(&n, which, REDOP_AVG, kernels_get()));
+        EXPECT(case_init(&n, which, case_has(which, REDOP_AVG) ? REDOP_AVG : REDOP_SUM, kernels_get()));
         fill_user(&r, &n, inputs[0], false);
         numeric_encode(&n, first.wire, inputs[0], COUNT);
         numeric_load(&n, first.acc, first.wire, COUNT);
@@ -213,7 +213,7 @@ TEST(alignment_is_free_and_nothing_outside_is_touched)
     for (int which = 0; which < CASES; which++) {
         for (size_t count = 0; count < 300; count += count < 40 ? 1 : 37) {
             struct numeric n;
-            EXPECT(case_init(&n, which, REDOP_AVG, kernels_get()));
+            EXPECT(case_init(&n, which, case_has(which, REDOP_AVG) ? REDOP_AVG : REDOP_SUM, kernels_get()));
             uint8_t *u = user + KT_GUARDED - numeric_user_bytes(&n, count);
             uint8_t *w = wire + KT_GUARDED - numeric_wire_bytes(&n, count);
             uint8_t *a = acc + KT_GUARDED - numeric_acc_bytes(&n, count);
@@ -221,7 +221,9 @@ TEST(alignment_is_free_and_nothing_outside_is_touched)
                 kt_fill(&r, u - back, count, n.dtype);
                 numeric_encode(&n, w - back, u - back, count);
                 numeric_load(&n, a - back, w - back, count);
-                numeric_fold(&n, a - back, w - back, count);
+                if (case_has(which, REDOP_SUM)) {
+                    numeric_fold(&n, a - back, w - back, count);
+                }
                 numeric_finish(&n, u - back, w - back, a - back, count, 2);
                 numeric_decode(&n, u - back, w - back, count);
                 numeric_canonical(&n, u - back, count);

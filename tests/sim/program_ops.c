@@ -30,7 +30,9 @@ void program_describe_op(const struct cluster *cl, uint32_t group, uint64_t step
         return;
     }
     uint64_t h = mix64(mix64(mix64(cl->opt.seed, group), step), j + 100);
-    *params = (struct op_params){.dtype = (uint8_t)(h % DTYPE_COUNT), .op = (uint8_t)((h >> 8) % REDOP_COUNT)};
+    enum dtype type = (enum dtype)(h % DTYPE_COUNT);
+    type = redop_for(REDOP_SUM, type) ? type : DTYPE_BOOL; /* what only moves comes by parts_shape */
+    *params = (struct op_params){.dtype = (uint8_t)type, .op = (uint8_t)((h >> 8) % REDOP_COUNT)};
     params->op = redop_for((enum redop)params->op, (enum dtype)params->dtype) ? params->op : REDOP_SUM;
     uint64_t most = cl->opt.op_bytes / dtype_size(params->dtype);
     switch ((h >> 16) % 6) {
@@ -68,7 +70,11 @@ static inline __attribute__((always_inline)) double input_value(uint64_t h, bool
         double v = factors[h % 8];
         return (h >> 8) % 2 && type != DTYPE_U8 && type != DTYPE_U16 && type != DTYPE_U32 && type != DTYPE_U64 ? -v : v;
     }
-    bool is_signed = type == DTYPE_I8 || type == DTYPE_I16 || type == DTYPE_I32 || type == DTYPE_I64 || type >= DTYPE_F16;
+    if (type == DTYPE_BOOL) {
+        return (h >> 4) % 3 == 0 ? 0 : (double)(h % 16);
+    }
+    bool is_signed = type == DTYPE_I8 || type == DTYPE_I16 || type == DTYPE_I32 || type == DTYPE_I64 ||
+                     (type >= DTYPE_F16 && type <= DTYPE_F64);
     return (double)(h % 16) - (is_signed ? 8 : 0);
 }
 
@@ -90,7 +96,7 @@ static uint16_t half_bits(double v, bool bfloat)
 static inline __attribute__((always_inline)) void input_store(void *out, uint64_t i, enum dtype type, double v)
 {
     switch (type) {
-    case DTYPE_U8: ((uint8_t *)out)[i] = (uint8_t)v; break;
+    case DTYPE_U8: case DTYPE_BOOL: case DTYPE_F8E4M3: case DTYPE_F8E5M2: ((uint8_t *)out)[i] = (uint8_t)v; break;
     case DTYPE_I8: ((int8_t *)out)[i] = (int8_t)v; break;
     case DTYPE_I16: ((int16_t *)out)[i] = (int16_t)v; break;
     case DTYPE_U16: ((uint16_t *)out)[i] = (uint16_t)v; break;
@@ -139,6 +145,9 @@ void program_input(const struct cluster *cl, uint32_t node, uint64_t key, const 
     case DTYPE_BF16: input_fill(r, params, out, DTYPE_BF16); break;
     case DTYPE_F32: input_fill(r, params, out, DTYPE_F32); break;
     case DTYPE_F64: input_fill(r, params, out, DTYPE_F64); break;
+    case DTYPE_BOOL: input_fill(r, params, out, DTYPE_BOOL); break;
+    case DTYPE_F8E4M3: input_fill(r, params, out, DTYPE_F8E4M3); break;
+    case DTYPE_F8E5M2: input_fill(r, params, out, DTYPE_F8E5M2); break;
     case DTYPE_COUNT: break;
     }
 }

@@ -102,6 +102,9 @@ void parts_shape(const struct cluster *cl, const struct node *n, struct call *c,
     p->kind = (uint8_t)(h % PLAN_SEND);
     p->quant = p->quant_dtype = 0;
     p->op = plan_kind_sums(p->kind) ? p->op : 0;
+    if (!plan_kind_sums(p->kind) && p->dtype == DTYPE_BOOL) {
+        p->dtype = (uint8_t)(DTYPE_BOOL + (h >> 50) % (DTYPE_COUNT - DTYPE_BOOL)); /* those that only move, as seldom as any */
+    }
     c->known = info.known;
     c->world = info.snapshot.group;
     c->rank = info.rank;

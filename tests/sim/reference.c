@@ -54,7 +54,10 @@ static double round_to(double v, bool bfloat)
 static inline __attribute__((always_inline)) double value_at(const void *data, uint64_t i, enum dtype type)
 {
     switch (type) {
-    case DTYPE_U8: return ((const uint8_t *)data)[i];
+    case DTYPE_U8:
+    case DTYPE_F8E4M3:
+    case DTYPE_F8E5M2: return ((const uint8_t *)data)[i];
+    case DTYPE_BOOL: return ((const uint8_t *)data)[i] != 0;
     case DTYPE_I8: return ((const int8_t *)data)[i];
     case DTYPE_I16: return ((const int16_t *)data)[i];
     case DTYPE_U16: return ((const uint16_t *)data)[i];
@@ -84,7 +87,7 @@ static int64_t integer_cut(uint64_t v, enum dtype type)
 {
     switch (dtype_size(type)) {
     case 1:
-        return type == DTYPE_U8 ? (int64_t)(uint8_t)v : (int64_t)(int8_t)v;
+        return type == DTYPE_U8 || type == DTYPE_BOOL ? (int64_t)(uint8_t)v : (int64_t)(int8_t)v;
     case 2:
         return type == DTYPE_U16 ? (int64_t)(uint16_t)v : (int64_t)(int16_t)v;
     case 4:
@@ -96,7 +99,7 @@ static int64_t integer_cut(uint64_t v, enum dtype type)
 
 static inline bool type_is_float(enum dtype type)
 {
-    return type >= DTYPE_F16;
+    return type >= DTYPE_F16 && type <= DTYPE_F64;
 }
 
 struct fold {
@@ -165,6 +168,9 @@ static void fold_member(struct fold *folds, const void *data, const struct op_pa
     case DTYPE_BF16: fold_add(folds, data, p, first, DTYPE_BF16); break;
     case DTYPE_F32: fold_add(folds, data, p, first, DTYPE_F32); break;
     case DTYPE_F64: fold_add(folds, data, p, first, DTYPE_F64); break;
+    case DTYPE_BOOL: fold_add(folds, data, p, first, DTYPE_BOOL); break;
+    case DTYPE_F8E4M3:
+    case DTYPE_F8E5M2:
     case DTYPE_COUNT: break;
     }
 }
@@ -174,6 +180,9 @@ static bool element_right(const struct fold *f, const struct call *c, uint64_t i
     const struct op_params *p = &c->params;
     enum dtype type = (enum dtype)p->dtype;
     if (!type_is_float(type)) {
+        if (type == DTYPE_BOOL && world > 1) { /* a sum of how many are true, or one of them; the answer is a 0 or a 1 */
+            return ((const uint8_t *)c->out)[i] == (f->whole != 0);
+        }
         int64_t want = integer_cut(f->whole, type), got = integer_cut(integer_at(c->out, i, type), type);
         if (p->op == REDOP_AVG) {
             want = type == DTYPE_U64 ? (int64_t)((uint64_t)want / world) : want / (int64_t)world;

@@ -36,14 +36,14 @@ TEST(unknown_values_are_refused) /* a table indexed by them would be read past i
         {"hello", 0, 1, 5},     /* kind */
         {"hello_ack", 0, 1, 3}, /* verdict */
         {"want", 0, 0, 1},      /* space; its tag is 0 */
-        {"ready", 22, 0, 11},   /* dtype, of an all-reduce */
+        {"ready", 22, 0, 14},   /* dtype, of an all-reduce */
         {"ready", 23, 0, 7},    /* op */
         {"ready", 24, 0, 2},    /* quant */
-        {"ready", 25, 0, 11},   /* quant_dtype */
-        {"eager", 22, 0, 11},
+        {"ready", 25, 0, 14},   /* quant_dtype */
+        {"eager", 22, 0, 14},
         {"eager", 23, 0, 7},
         {"eager", 24, 0, 2},
-        {"eager", 25, 0, 11},
+        {"eager", 25, 0, 14},
         {"refuse", 21, 1, 8}, /* causes of an operation only */
         {"data", 17, 0, 1},   /* phase */
         {"hold", 21, 0, 255}, /* round: any */

@@ -95,7 +95,22 @@ typedef enum pcclDeviceType_t { pcclDeviceCpu = 0, pcclDeviceCuda = 1 } pcclDevi
  * are accumulated in float and rounded once.  pcclMax and pcclMin propagate NaN.  The operators of bits are for integer
  * types.  pcclBool has pcclSum, pcclMax and pcclBitOr, which are true where any is, and pcclMin and pcclBitAnd, where all are; among
  * several members results are 0 or 1.  What a type has not is InvalidArgument. */
-typedef enum pcclRedOp_t { pcclSum, pcclAvg, pcclProd, pcclMax, pcclMin, pcclBitAnd, pcclBitOr, pcclBitXor } pcclRedOp_t;
+typedef enum pcclRedOp_t {
+    pcclSum,
+    pcclAvg,
+    pcclProd,
+    pcclMax,
+    pcclMin,
+    pcclBitAnd,
+    pcclBitOr,
+    pcclBitXor,
+    pcclRedOpMost = INT32_MAX /* none: above pcclBitXor lie those of pcclRedOpCreatePreMulSum */
+} pcclRedOp_t;
+
+typedef enum pcclFactorResidence_t {
+    pcclFactorByPointer = 0, /* read at each launch; the memory is borrowed until the operator is destroyed */
+    pcclFactorByValue = 1    /* copied when the operator is created */
+} pcclFactorResidence_t;
 
 typedef enum pcclDistributionHint_t {
     pcclDistributionNone = 0,
@@ -712,6 +727,20 @@ PCCL_EXPORT pcclResult_t pcclQueueDescriptor(pcclCompletionQueue_t *queue, int *
 /* Ends the waits under way, closes the descriptor, frees the queue; what has ended and nobody has fetched is dropped.  A second
  * one is InvalidUsage, as is any other call afterwards. */
 PCCL_EXPORT pcclResult_t pcclDestroyCompletionQueue(pcclCompletionQueue_t *queue);
+
+/* ---- Operators with a factor -------------------------------------------------------------------------------------- */
+
+/* Makes an operator of this communicator that sums up every member's input times that member's own factor, one number of
+ * `datatype`: pcclFloat16, pcclBFloat16, pcclFloat or pcclDouble, of which the operations must be.  Each product is rounded to that
+ * type, then summed as by pcclSum; quantised ones are multiplied first.  Factors may differ between members, and so may the values that
+ * the operators have.  Inputs are never written: after an error an in-place buffer is as it was, not multiplied.  All calls with an
+ * operator take it.  One repeated by pcclAllReduceMultipleWithRetry reads a factor by pointer each time.
+ * It lives until pcclRedOpDestroy or the communicator's end; operations that were launched with it go on.
+ * InvalidArgument: null, another type or residence.  InternalError: no memory, or 65,536 of them exist. */
+PCCL_EXPORT pcclResult_t pcclRedOpCreatePreMulSum(pcclRedOp_t *op_out, const void *factor, pcclDataType_t datatype,
+                                                  pcclFactorResidence_t residence, const pcclComm_t *communicator);
+/* InvalidArgument: not made by pcclRedOpCreatePreMulSum, or destroyed before. */
+PCCL_EXPORT pcclResult_t pcclRedOpDestroy(pcclRedOp_t op, const pcclComm_t *communicator);
 
 /* ---- The collectives -------------------------------------------------------------------------------------------- */
 

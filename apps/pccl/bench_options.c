@@ -184,7 +184,7 @@ static bool read_op(struct reading *r, const char *flag, const char *text)
 {
     r->o->op_count = 0;
     for (int i = 0; i < REDOP_COUNT; i++) {
-        if (strcmp(text, op_names[i]) == 0 || strcmp(text, "all") == 0) {
+        if (op_names[i] != NULL && (strcmp(text, op_names[i]) == 0 || strcmp(text, "all") == 0)) { /* not a factor's */
             r->o->ops[r->o->op_count++] = (enum redop)i;
         }
     }

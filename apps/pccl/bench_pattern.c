@@ -32,7 +32,8 @@ static uint64_t fold(enum dtype type, enum redop op, uint64_t a, uint64_t b)
     }
     switch (op) {
     case REDOP_SUM:
-    case REDOP_AVG: return a + b;
+    case REDOP_AVG:
+    case REDOP_PREMUL: return a + b;
     case REDOP_PROD: return a * b;
     case REDOP_MAX: return a > b ? a : b;
     case REDOP_MIN: return a < b ? a : b;

@@ -23,7 +23,7 @@ struct pcclComm_t {
     "." API_TEXT(PCCL_VERSION_PATCH) ")"
 
 /* The values of pcclDataType_t, for texts. */
-#define API_REDOPS "0 (pcclSum) to 7 (pcclBitXor)"
+#define API_REDOPS "0 (pcclSum) to 7 (pcclBitXor), or one of pcclRedOpCreatePreMulSum"
 #define API_DATATYPES "0 (pcclUint8) to 14 (pcclFloat8E5M2)"
 
 /* ---- Errors: api_error.c ---------------------------------------------------------------------------------------------------- */
@@ -64,10 +64,23 @@ pcclResult_t api_not_gone(struct comm *comm, const char *phase);
 pcclResult_t api_communicator(const struct comm_params *params, const char *phase, pcclComm_t **comm_out);
 uint16_t api_lanes(uint32_t pool); /* of a pool that may be 0 */
 
+/* ---- Operators: api_premul.c --------------------------------------------------------------------------------------------------- */
+
+enum { API_WHY = 160 };
+
+struct api_redop {
+    enum redop op;
+    uint64_t factor; /* REDOP_PREMUL: as it is now */
+};
+
+/* What the program means by `given`; false, with the reason: there is no such operator, or not of that type. */
+bool api_redop(struct comm *c, unsigned given, enum dtype type, struct api_redop *out, char why[API_WHY]);
+
 /* ---- What all forms of all-reduce check: api_reduce.c -------------------------------------------------------------------------- */
 
 /* Where a descriptor was given, so that an error names what the program wrote. */
 struct api_reduce_where {
+    struct comm *comm; /* whose operators are meant */
     const char *phase;
     size_t index; /* in `descriptors`; API_REDUCE_SINGLE: it is `descriptor` */
 };

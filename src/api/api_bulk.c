@@ -53,7 +53,7 @@ static void many_launch(struct many *m, size_t index)
 {
     struct comm_launch launch;
     struct session_outcome o;
-    pcclResult_t rc = api_reduce_check(&(struct api_reduce_where){"reduce many", index}, m->list[index].sendbuf,
+    pcclResult_t rc = api_reduce_check(&(struct api_reduce_where){m->comm, "reduce many", index}, m->list[index].sendbuf,
                                        m->list[index].recvbuf, &m->list[index].descriptor, &launch);
     if (rc != pcclSuccess) {
         o = (struct session_outcome){.result = RESULT_MISMATCH}; /* all were checked before: not reached */
@@ -100,7 +100,7 @@ static pcclResult_t many_run(struct many *m, pcclReduceInfo_t *info)
     return pcclSuccess;
 }
 
-static pcclResult_t many_check(const pcclReduceOpDescriptor_t *list, size_t count, int max_in_flight)
+static pcclResult_t many_check(struct comm *c, const pcclReduceOpDescriptor_t *list, size_t count, int max_in_flight)
 {
     const char *phase = "reduce many";
     struct comm_launch launch;
@@ -114,7 +114,7 @@ static pcclResult_t many_check(const pcclReduceOpDescriptor_t *list, size_t coun
         return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "max_in_flight is %d: expected 1 or more", max_in_flight);
     }
     for (size_t i = 0; i < count; i++) {
-        pcclResult_t rc = api_reduce_check(&(struct api_reduce_where){phase, i}, list[i].sendbuf, list[i].recvbuf,
+        pcclResult_t rc = api_reduce_check(&(struct api_reduce_where){c, phase, i}, list[i].sendbuf, list[i].recvbuf,
                                            &list[i].descriptor, &launch);
         if (rc != pcclSuccess) {
             return rc;
@@ -154,7 +154,7 @@ pcclResult_t pcclAllReduceMultipleWithRetry(const pcclReduceOpDescriptor_t *desc
     if (rc != pcclSuccess) {
         return rc;
     }
-    rc = many_check(descriptors, count, max_in_flight);
+    rc = many_check(c, descriptors, count, max_in_flight);
     if (rc == pcclSuccess) {
         rc = api_member(c, "reduce many", &member);
     }

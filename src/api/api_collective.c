@@ -23,6 +23,7 @@ struct call {
     /* filled in */
     struct session_info member;
     size_t size; /* of an element */
+    struct api_redop redop; /* of those that reduce */
 };
 
 static const char *call_name(const struct call *k)
@@ -192,19 +193,15 @@ static pcclResult_t check_buffers(const struct call *k)
     return pcclSuccess;
 }
 
-static pcclResult_t call_check(struct call *k)
+static pcclResult_t call_check(struct comm *c, struct call *k)
 {
     if (k->datatype >= DTYPE_COUNT) {
         return bad(k, "datatype", k->datatype, "expected " API_DATATYPES);
     }
     k->size = dtype_size((enum dtype)k->datatype);
-    if (call_sums(k) && k->op >= REDOP_COUNT) {
-        return bad(k, "op", k->op, "expected " API_REDOPS);
-    }
-    if (call_sums(k) && !redop_for((enum redop)k->op, (enum dtype)k->datatype)) {
-        return api_fail(pcclInvalidArgument, pcclCauseUsage, call_name(k), "op is %u (%s) of %s: %s", k->op,
-                        redop_name((enum redop)k->op), dtype_name((enum dtype)k->datatype),
-                        redop_refusal((enum redop)k->op, (enum dtype)k->datatype));
+    char why[API_WHY];
+    if (call_sums(k) && !api_redop(c, k->op, (enum dtype)k->datatype, &k->redop, why)) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, call_name(k), "%s", why);
     }
     if (call_has_root(k) && k->root >= k->member.snapshot.group) {
         char remedy[64];
@@ -243,7 +240,8 @@ static void call_launch(const struct call *k, bool wrong, struct comm_launch *ou
     out->params.layout = k->uneven ? layout_of(k, &largest) : 0;
     out->params.count = largest;
     out->params.dtype = (uint8_t)k->datatype;
-    out->params.op = call_sums(k) ? (uint8_t)k->op : 0;
+    out->params.op = (uint8_t)k->redop.op;
+    out->factor = k->redop.factor;
     out->root_rank = k->root;
     out->count = k->count;
     out->in = k->send;
@@ -283,7 +281,7 @@ static pcclResult_t call_make(struct call *k, const pcclComm_t *communicator, pc
         api_leave(c);
         return rc;
     }
-    rc = call_check(k);
+    rc = call_check(c, k);
     if (rc != pcclSuccess) {
         rc = api_group_note(call_wrong(c, k, rc));
         api_leave(c);

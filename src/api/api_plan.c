@@ -15,17 +15,21 @@ pcclResult_t pcclGetPlan(const pcclComm_t *communicator, pcclCollective_t collec
         return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "collective is %u, datatype %u: expected 0 (pcclCollectiveAllReduce) to 7 and "
                         API_DATATYPES, (unsigned)collective, (unsigned)datatype);
     }
-    bool sums = plan_kind_sums((uint8_t)collective);
-    struct op_params p = {.kind = (uint8_t)collective, .dtype = (uint8_t)datatype, .op = sums ? (uint8_t)op : 0, .count = count};
-    size_t size = dtype_size((enum dtype)datatype);
-    if ((sums && !redop_for((enum redop)op, (enum dtype)datatype)) || count > API_MOST_BYTES / size) {
-        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "op is %u, count %zu: expected an operator of that type, and no more than memory holds",
-                        (unsigned)op, count);
+    struct op_params p = {.kind = (uint8_t)collective, .dtype = (uint8_t)datatype, .count = count};
+    if (count > API_MOST_BYTES / dtype_size((enum dtype)datatype)) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "count is %zu: expected no more than memory holds", count);
     }
     pcclResult_t rc = api_enter(communicator, phase, &c);
     if (rc != pcclSuccess) {
         return rc;
     }
+    struct api_redop redop = {0};
+    char why[API_WHY];
+    if (plan_kind_sums(p.kind) && !api_redop(c, op, (enum dtype)datatype, &redop, why)) {
+        api_leave(c);
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "%s", why);
+    }
+    p.op = (uint8_t)redop.op;
     rc = api_member(c, phase, &member);
     if (rc == pcclSuccess) {
         pthread_mutex_lock(&c->lock);

@@ -40,7 +40,6 @@ static pcclResult_t reduce_check_ranges(const struct api_reduce_where *at, const
     const pcclQuantizationOptions_t *q = &d->quantization_options;
     const struct { const char *field; unsigned value, count; const char *range; } choices[] = {
         {"src_descriptor.datatype", d->src_descriptor.datatype, DTYPE_COUNT, API_DATATYPES},
-        {"op", d->op, REDOP_COUNT, API_REDOPS},
         {"src_descriptor.distribution_hint", d->src_descriptor.distribution_hint, pcclDistributionUniform + 1,
          "0 (pcclDistributionNone) to 2 (pcclDistributionUniform)"},
         {"quantization_options.algorithm", q->algorithm, QUANT_COUNT,
@@ -54,10 +53,6 @@ static pcclResult_t reduce_check_ranges(const struct api_reduce_where *at, const
         }
     }
     enum dtype type = (enum dtype)d->src_descriptor.datatype;
-    if (!redop_for((enum redop)d->op, type)) {
-        return reduce_bad_field(at, "op is %d (%s) of %s: %s", (int)d->op, redop_name((enum redop)d->op), dtype_name(type),
-                                redop_refusal((enum redop)d->op, type));
-    }
     size_t most = API_MOST_BYTES / dtype_size(type);
     if (d->count > most) {
         return reduce_bad_field(at, "count is %zu: at most %zu elements of %s fit any memory", d->count, most, dtype_name(type));
@@ -69,6 +64,8 @@ pcclResult_t api_reduce_check(const struct api_reduce_where *at, const void *sen
                                  struct comm_launch *out)
 {
     struct numeric n;
+    struct api_redop op;
+    char why[API_WHY];
     if (d == NULL) {
         return api_null(at->phase, "descriptor", "pass a pcclReduceDescriptor_t");
     }
@@ -78,11 +75,14 @@ pcclResult_t api_reduce_check(const struct api_reduce_where *at, const void *sen
     }
     enum dtype type = (enum dtype)d->src_descriptor.datatype;
     enum quant quant = (enum quant)d->quantization_options.algorithm;
+    if (!api_redop(at->comm, d->op, type, &op, why)) {
+        return reduce_bad_field(at, "%s", why);
+    }
     if (d->count > 0 && (send == NULL || recv == NULL)) {
         return reduce_bad_buffer(at, send == NULL, d->count);
     }
     enum dtype quant_type = quant == QUANT_NONE ? DTYPE_U8 : (enum dtype)d->quantization_options.quantized_datatype;
-    if (!numeric_init(&n, type, (enum redop)d->op, quant, quant_type, kernels_get())) {
+    if (!numeric_init(&n, type, op.op, quant, quant_type, kernels_get())) {
         return reduce_bad_field(at,
                                 "quantization_options.algorithm is %d (%s): it takes src_descriptor.datatype f32 or f64 to "
                                 "quantized_datatype %s, not %s to %s",
@@ -92,8 +92,9 @@ pcclResult_t api_reduce_check(const struct api_reduce_where *at, const void *sen
     }
     *out = (struct comm_launch){
         .tag = d->tag,
-        .params = {.count = d->count, .dtype = (uint8_t)type, .op = (uint8_t)d->op, .quant = (uint8_t)quant,
+        .params = {.count = d->count, .dtype = (uint8_t)type, .op = (uint8_t)op.op, .quant = (uint8_t)quant,
                    .quant_dtype = (uint8_t)quant_type},
+        .factor = op.factor,
         .in = send,
         .out = recv,
         .bytes = d->count * dtype_size(type),
@@ -112,7 +113,7 @@ pcclResult_t pcclAllReduce(const void *sendbuff, void *recvbuff, const pcclReduc
     if (rc != pcclSuccess) {
         return rc;
     }
-    rc = api_reduce_check(&(struct api_reduce_where){"reduce", API_REDUCE_SINGLE}, sendbuff, recvbuff, descriptor, &launch);
+    rc = api_reduce_check(&(struct api_reduce_where){c, "reduce", API_REDUCE_SINGLE}, sendbuff, recvbuff, descriptor, &launch);
     if (rc == pcclSuccess) {
         rc = api_member(c, "reduce", &member);
     }
@@ -142,7 +143,7 @@ pcclResult_t pcclAllReduceAsync(const void *sendbuff, void *recvbuff, const pccl
     }
     rc = reduce_handle_out == NULL
              ? api_null("launch", "reduce_handle_out", "pass where to store the handle")
-             : api_reduce_check(&(struct api_reduce_where){"launch", API_REDUCE_SINGLE}, sendbuff, recvbuff, descriptor, &launch);
+             : api_reduce_check(&(struct api_reduce_where){c, "launch", API_REDUCE_SINGLE}, sendbuff, recvbuff, descriptor, &launch);
     if (rc == pcclSuccess) {
         rc = api_member(c, "launch", &member);
     }

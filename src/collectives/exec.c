@@ -37,11 +37,6 @@ uint32_t exec_leading(const struct exec *x, const struct plan_segment *segment)
     return i;
 }
 
-static bool sends_user_bytes(const struct numeric *n)
-{
-    return n->plain || n->quant == QUANT_NONE; /* f16 and bf16 travel as they are */
-}
-
 static size_t round_up(size_t bytes)
 {
     return (bytes + EXEC_ALIGN - 1) / EXEC_ALIGN * EXEC_ALIGN;
@@ -99,7 +94,7 @@ static struct exec_layout layout_of(const struct exec_config *c)
         uint32_t finals = later_sends(&x, s);
         sends += (size_t)frames * (shared && finals > 0 ? 1 : finals);
     }
-    bool quantised = !sends_user_bytes(c->numeric);
+    bool encoded = c->numeric->encoded;
     size_t accs = !c->numeric->plain && folds > 0 ? EXEC_ACCS : 0;
     l.acc_stride = round_up(numeric_acc_bytes(c->numeric, largest));
     l.wire_bytes = numeric_wire_bytes(c->numeric, largest);
@@ -112,8 +107,8 @@ static struct exec_layout layout_of(const struct exec_config *c)
     l.touched = layout_add(&l, c->plan->params.world * sizeof(uint32_t));
     l.starving = layout_add(&l, (c->plan->params.world + 63) / 64 * sizeof(uint64_t));
     l.accs = layout_add(&l, accs * l.acc_stride);
-    l.wires = layout_add(&l, quantised && folds > 0 ? EXEC_WIRES * l.wire_stride : 0);
-    l.own = layout_add(&l, quantised && folds > 0 ? l.wire_stride : 0);
+    l.wires = layout_add(&l, encoded && folds > 0 ? EXEC_WIRES * l.wire_stride : 0);
+    l.own = layout_add(&l, encoded && folds > 0 ? l.wire_stride : 0);
     return l;
 }
 
@@ -239,14 +234,15 @@ void exec_init(struct exec *x, const struct exec_config *c, void *arena)
     x->acc_stride = l.acc_stride;
     x->wire_stride = l.wire_stride;
     x->fold_first = EXEC_NONE;
-    x->direct_bytes = sends_user_bytes(c->numeric);
+    x->direct_bytes = !c->numeric->encoded;
     x->window = c->window < EXEC_MIN_WINDOW ? EXEC_MIN_WINDOW : c->window;
     x->oldest = c->lane;
     PCCL_ASSERT(c->lane < c->lanes && c->plan->frame_count < UINT32_MAX - (EXEC_ACCS + 1) * c->lanes);
     bool sums = plan_kind_sums((uint8_t)c->plan->params.kind);
     bool partial = plan_sends_sums(c->plan->params.algorithm);
+    bool alone = c->plan->params.world == 1; /* what is copied is the sum */
     x->sums = sums && partial;
-    PCCL_ASSERT(sums ? c->numeric->plain || !partial : x->direct_bytes);
+    PCCL_ASSERT(sums ? c->numeric->plain || !partial : x->direct_bytes || (alone && c->numeric->quant == QUANT_NONE));
     PCCL_ASSERT(c->room->slot_bytes >= l.wire_bytes && (x->direct_bytes || c->pool != NULL));
     PCCL_ASSERT(2 * c->plan->params.world < UINT16_MAX);
     for (uint32_t f = c->lane; f < c->plan->frame_count; f += c->lanes) {

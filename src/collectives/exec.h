@@ -128,8 +128,8 @@ struct exec {
     uint32_t touched_count;
     uint64_t *starving;        /* a bit for each rank that starves */
     unsigned char *accs;       /* not plain: accumulators */
-    unsigned char *wires;      /* quantised: results that leave */
-    unsigned char *own;        /* quantised: the own contribution as it would travel */
+    unsigned char *wires;      /* encoded: results that leave */
+    unsigned char *own;        /* encoded: the own contribution as it would travel */
     size_t acc_stride, wire_stride;
     uint32_t wire_refs[EXEC_WIRES]; /* sends of each result not yet left */
     uint32_t fold_first, finished;  /* not plain: first frame of the segment reduced here, frames of it finished */

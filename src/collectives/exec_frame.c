@@ -76,7 +76,7 @@ static void fold_own(struct exec *x, const struct exec_view *v)
     const unsigned char *in = exec_in_bytes(x, v);
     if (!x->numeric->plain) {
         if (!x->direct_bytes) {
-            numeric_encode(x->numeric, x->own, in, v->count); /* quantised like everybody's */
+            numeric_encode(x->numeric, x->own, in, v->count); /* quantised, or multiplied, like everybody's */
             in = x->own;
         }
         fold_wire(x, v, in);
@@ -217,7 +217,10 @@ void exec_copy(struct exec *x)
     unsigned char *out = exec_out_bytes(x, &v);
     const unsigned char *in = exec_in_bytes(x, &v);
     PCCL_ASSERT(x->copy_next < x->copy_end && x->plan->steps[v.segment->step + v.state->step].kind == STEP_COPY);
-    if (out != in) {
+    if (!x->direct_bytes) { /* alone: the product is the sum */
+        exec_save(x, &v);
+        numeric_encode(x->numeric, out, in, v.count);
+    } else if (out != in) {
         memcpy(out, in, numeric_user_bytes(x->numeric, v.count));
     }
     complete(x, &v);

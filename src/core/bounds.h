@@ -20,6 +20,7 @@ enum {
     /* Frames, bytes. */
     BOUNDS_FRAME_BYTES = 131072,    /* payload of one data frame */
     BOUNDS_EAGER_BYTES = 65536,     /* messages up to this travel with their launch, in a view of two */
+    BOUNDS_PREMUL_OPS = 65536,      /* operators with a factor, of a communicator */
     BOUNDS_CONTROL_FRAME = 1 << 20, /* one control message, header included */
     BOUNDS_VIEW_BYTES = 1 << 22,    /* payload of the largest VIEW or ADMIT, which travels in parts */
 

@@ -17,6 +17,7 @@ static const struct {
 static const char *const redop_table[REDOP_COUNT] = {
     [REDOP_SUM] = "sum", [REDOP_AVG] = "avg", [REDOP_PROD] = "prod", [REDOP_MAX] = "max", [REDOP_MIN] = "min",
     [REDOP_AND] = "and", [REDOP_OR] = "or",   [REDOP_XOR] = "xor",
+    [REDOP_PREMUL] = "premul_sum",
 };
 
 size_t dtype_size(enum dtype type)
@@ -43,6 +44,9 @@ const char *redop_refusal(enum redop op, enum dtype type)
     if (type == DTYPE_BOOL) {
         bool logical = op == REDOP_SUM || op == REDOP_MAX || op == REDOP_MIN || op == REDOP_AND || op == REDOP_OR;
         return logical ? NULL : "bool has sum, max and or (any is true), min and and (all are)";
+    }
+    if (op == REDOP_PREMUL && type < DTYPE_F16) {
+        return "inputs are multiplied as floats of 16 to 64 bits only";
     }
     return bits && type >= DTYPE_F16 ? "operators of bits are for integer types" : NULL;
 }

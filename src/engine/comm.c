@@ -39,6 +39,7 @@ static void comm_free_memory(struct comm *c)
     comm_ops_fini(c);
     free(c->params.callers);
     free(c->lists.use);
+    premul_fini(c);
     free(c);
 }
 

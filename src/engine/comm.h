@@ -21,6 +21,7 @@
 #include "net/conn.h"
 #include "engine/comm_op.h"
 #include "engine/engine.h"
+#include "engine/premul.h"
 #include "session/session.h"
 
 enum {
@@ -192,6 +193,7 @@ struct comm {
     struct comm_master master;
     struct comm_patience patience;
     struct comm_lists lists; /* api_split.c */
+    struct premul_ops premul;
     struct list sync_links;  /* state_link.c: struct sync_link */
     struct list probes;      /* probe.c: struct probe */
     uint64_t dialled;        /* dial.c: connections so far, whose numbers they are */

@@ -288,7 +288,7 @@ static void op_launch_locked(struct comm *c, const struct comm_launch *launch, s
         .space = launch->space, .tag = launch->tag, .params = launch->params, .out = launch->out,
         .known = launch->known, .world = launch->world,
         .root_rank = launch->root_rank, .receives = launch->receives, .count = launch->count, .bad_argument = launch->bad_argument,
-        .parts = op->memory.parts, .out_parts = op->memory.out_parts,
+        .factor = launch->factor, .parts = op->memory.parts, .out_parts = op->memory.out_parts,
         .in = in_place && op->memory.backup != NULL && !op->memory.lazy ? op->memory.backup : launch->in,
         .in_place = in_place, .no_memory = op->memory.lacking,
         .scratch = op->memory.scratch, .window = op->room.window,

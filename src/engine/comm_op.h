@@ -148,6 +148,7 @@ struct comm_launch {
     size_t count;
     struct part_lists parts, out_parts; /* borrowed for the call, of `world` entries */
     bool bad_argument;       /* takes its number, and is refused */
+    uint64_t factor;         /* REDOP_PREMUL: the own one, read at the launch */
     const void *in;
     void *out;
     size_t bytes;

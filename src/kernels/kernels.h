@@ -25,7 +25,7 @@ enum { HASH_LANES = 256 };
 
 struct kernels {
     const char *name; /* "scalar", "avx2", "avx512", "neon" */
-    /* REDOP_AVG entries equal REDOP_SUM.  In the rows F16 and BF16 only b has that type; a and out are f32. */
+    /* The entries of REDOP_AVG and REDOP_PREMUL equal that of REDOP_SUM.  In the rows F16 and BF16 only b has that type; a and out are f32. */
     kernel_reduce reduce[DTYPE_COUNT][REDOP_COUNT];
     kernel_divide divide[DTYPE_COUNT]; /* null for types without an average, and those summed in a wider one */
     kernel_canonical canonical[DTYPE_COUNT]; /* null for integers */

@@ -1,7 +1,8 @@
 /* numeric.c - how the numbers of one operation travel and add up.
  *
  * Plain types are the same bytes in all three forms; f16 and bf16 are widened to f32 and rounded once at the end;
- * quantised ones are decoded, summed in full precision and quantised once.  Conversions go through tiles on the stack
+ * quantised ones are decoded, summed in full precision and quantised once; of a pre-multiplied sum each product is taken on its way
+ * from the user, like a quantised one.  Conversions go through tiles on the stack
  * that stay in the first cache.  Invariant: after numeric_finish, `user` is exactly what the others decode from `wire`.
  * SPDX-License-Identifier: MIT */
 #include "kernels/numeric.h"
@@ -48,7 +49,9 @@ bool numeric_init(struct numeric *n, enum dtype dtype, enum redop op, enum quant
     n->quant = quant;
     n->quant_dtype = quant != QUANT_NONE ? quant_dtype : dtype;
     n->acc_dtype = numeric_is_half(n) ? DTYPE_F32 : dtype;
-    n->plain = quant == QUANT_NONE && !numeric_is_half(n);
+    n->encoded = quant != QUANT_NONE || op == REDOP_PREMUL;
+    n->plain = !n->encoded && !numeric_is_half(n);
+    n->factor = 0;
     n->kernels = kernels;
     return true;
 }
@@ -100,22 +103,73 @@ static void numeric_expand(const struct numeric *n, void *acc, const void *wire,
 {
     if (n->quant != QUANT_NONE) {
         quant_decode(n, acc, wire, count);
-    } else if (n->plain) {
-        numeric_move(n, acc, wire, count);
-    } else {
+    } else if (numeric_is_half(n)) {
         numeric_widen(n, acc, wire, count);
+    } else {
+        numeric_move(n, acc, wire, count);
+    }
+}
+
+/* So many times the factor, as what the products are computed in. */
+static void numeric_factors(const struct numeric *n, union numeric_tile *factors, size_t count)
+{
+    uint64_t bits = n->factor;
+    if (numeric_is_half(n)) {
+        float wide;
+        numeric_widen(n, &wide, (const uint16_t *)(const void *)&bits, 1); /* little-endian, like everything here */
+        memcpy(&bits, &wide, sizeof wide);
+    }
+    const size_t size = dtype_size(n->acc_dtype);
+    for (size_t i = 0; i < count; i++) {
+        memcpy(factors->bytes + i * size, &bits, size);
+    }
+}
+
+/* Each product is rounded once to the user type: that of two halves is exact in single precision. */
+static void numeric_multiply(const struct numeric *n, void *out, const void *user, const union numeric_tile *factors, size_t count)
+{
+    const kernel_reduce prod = n->kernels->reduce[n->acc_dtype][REDOP_PROD];
+    if (numeric_is_half(n)) {
+        union numeric_tile wide;
+        numeric_widen(n, wide.f32, user, count);
+        prod(&wide, &wide, factors, count);
+        numeric_narrow(n, out, wide.f32, count);
+    } else {
+        prod(out, user, factors, count);
+    }
+}
+
+/* Tile by tile: multiplied, then quantised. */
+static void numeric_encode_tiles(const struct numeric *n, uint8_t *wire, const uint8_t *user, size_t count)
+{
+    union numeric_tile factors, product;
+    numeric_factors(n, &factors, count < NUMERIC_TILE ? count : NUMERIC_TILE);
+    while (count > 0) {
+        const size_t part = count < NUMERIC_TILE ? count : NUMERIC_TILE;
+        numeric_ahead(user, numeric_is_half(n) ? numeric_user_bytes(n, part) : 0);
+        numeric_multiply(n, n->quant != QUANT_NONE ? product.bytes : wire, user, &factors, part);
+        if (n->quant != QUANT_NONE) {
+            quant_encode(n, wire, &product, part);
+        }
+        user += numeric_user_bytes(n, part);
+        wire += numeric_wire_bytes(n, part);
+        count -= part;
     }
 }
 
 void numeric_encode(const struct numeric *n, void *wire, const void *user, size_t count)
 {
-    if (n->quant == QUANT_NONE) {
+    if (!n->encoded) {
         numeric_move(n, wire, user, count);
         return;
     }
     struct fpenv env;
     fpenv_enter(&env);
-    quant_encode(n, wire, user, count);
+    if (n->op == REDOP_PREMUL) {
+        numeric_encode_tiles(n, wire, user, count);
+    } else {
+        quant_encode(n, wire, user, count);
+    }
     fpenv_leave(&env);
 }
 
@@ -159,7 +213,7 @@ void numeric_fold(const struct numeric *n, void *acc, const void *wire, size_t c
     const uint8_t *from = wire;
     struct fpenv env;
     fpenv_enter(&env);
-    if (numeric_is_half(n)) {
+    if (n->quant == QUANT_NONE) {
         reduce(acc, acc, wire, count);
         count = 0;
     }
@@ -184,9 +238,13 @@ static void numeric_finish_tile(const struct numeric *n, void *user, void *wire,
         quant_encode(n, wire != NULL ? wire : tile.bytes, acc, count);
         quant_decode(n, user, wire != NULL ? wire : tile.bytes, count);
     } else {
-        numeric_narrow(n, user, acc, count);
+        if (numeric_is_half(n)) {
+            numeric_narrow(n, user, acc, count);
+        } else {
+            numeric_move(n, user, acc, count);
+        }
         if (wire != NULL) {
-            memcpy(wire, user, numeric_user_bytes(n, count));
+            numeric_move(n, wire, user, count);
         }
     }
 }

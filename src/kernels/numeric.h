@@ -4,7 +4,7 @@
  * Three representations of `count` elements:
  *   user   what the program gave: count x dtype
  *   wire   what is sent: user bytes for plain types; for quantised ones blocks of (metadata, integers); for f16 and bf16
- *          the user bytes
+ *          the user bytes; for a pre-multiplied sum all that times the factor, in the user type, before it is quantised
  *   acc    what is summed: user type for plain types; f32 for f16, bf16 and quantised f32; f64 for quantised f64
  * "plain" means that all three are the same bytes: receive, fold and send then need no conversion (numeric_fold_plain).
  * Quantised data: the element index of a frame's first element is a multiple of NUMERIC_BLOCK (shards and frames are
@@ -26,6 +26,8 @@ struct numeric {
     enum dtype quant_dtype; /* meaningful with quant != QUANT_NONE */
     enum dtype acc_dtype;
     bool plain;
+    bool encoded;           /* what a member gives is not the user bytes as they lie: it is quantised, or multiplied */
+    uint64_t factor;        /* REDOP_PREMUL: the bits of this member's own, in the user type; set by whoever encodes */
     const struct kernels *kernels; /* borrowed, static */
 };
 
@@ -37,7 +39,7 @@ size_t numeric_user_bytes(const struct numeric *n, size_t count);
 size_t numeric_wire_bytes(const struct numeric *n, size_t count); /* same for every content */
 size_t numeric_acc_bytes(const struct numeric *n, size_t count);
 
-/* user -> wire (quantises, or copies). */
+/* user -> wire (multiplies, quantises, or copies); not quantised, `wire` may equal `user`. */
 void numeric_encode(const struct numeric *n, void *wire, const void *user, size_t count);
 /* wire -> user (dequantises, or copies); same bits on every machine. */
 void numeric_decode(const struct numeric *n, void *user, const void *wire, size_t count);

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #define TABLE_ROW(t)                                                                                                   \
     {                                                                                                                  \
-        reduce_sum_##t, reduce_sum_##t, reduce_prod_##t, reduce_max_##t, reduce_min_##t                                \
+        reduce_sum_##t, reduce_sum_##t, reduce_prod_##t, reduce_max_##t, reduce_min_##t, [REDOP_PREMUL] = reduce_sum_##t \
     }
 
 #define TABLE_INTEGERS(t)                                                                                              \

@@ -11,7 +11,7 @@ static struct action *put_input(struct session *s, const struct op *op, uint32_t
     const struct session_launch *l = &s->slots[op->slot].launch;
     struct numeric n;
     size_t bytes;
-    PCCL_ASSERT(work_numeric(s, &l->params, &n));
+    PCCL_ASSERT(work_own_numeric(s, l, &n));
     const void *given = work_given(s, l, &n, rank, &bytes);
     struct msg_eager m = {.name = op->name, .params = l->params, .bytes = (uint32_t)bytes};
     struct writer *w = outbox_frame(out, FRAME_EAGER, s->run, s->view.view);

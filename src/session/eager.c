@@ -89,7 +89,7 @@ void eager_advance(struct session *s, struct op *op, struct outbox *out)
     if (op->phase != OP_RUN || !op->eager || op->refused != 0 || s->frozen || op->fold >= s->view.world) {
         return;
     }
-    PCCL_ASSERT(work_numeric(s, &s->slots[op->slot].launch.params, &n));
+    PCCL_ASSERT(work_own_numeric(s, &s->slots[op->slot].launch, &n));
     while (op->fold < s->view.world) {
         if (op->fold == s->view.rank) {
             fold_own(s, op, &n);

@@ -59,6 +59,7 @@ void tags_renew(struct session *s); /* a new view, or none */
 
 /* work.c: ranks are those of plans */
 bool work_numeric(const struct session *s, const struct op_params *p, struct numeric *n);
+bool work_own_numeric(const struct session *s, const struct session_launch *l, struct numeric *n); /* that encodes what is given here */
 bool work_is_eager(const struct session *s, const struct op_params *p);
 bool work_encodes(const struct session *s, const struct op_params *p); /* its input travels with it, and not as it is */
 bool work_has_path(const struct session *s, const struct op_params *p); /* in this view */

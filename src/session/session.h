@@ -127,6 +127,7 @@ struct session_launch {
     const void *in;         /* never written while the operation runs: a small in-place call passes its backup, the executors of
                                a larger one save what they write over */
     void *out;
+    uint64_t factor;        /* REDOP_PREMUL: this member's, as struct numeric has it; no parameter, each has its own */
     void *scratch;          /* numeric_acc_bytes of the operation if it is eager and not plain, else null */
     bool in_place;
     bool no_memory;         /* the backup could not be allocated: refuse */

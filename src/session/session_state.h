@@ -506,7 +506,6 @@ void join_settle(struct session *s, struct outbox *out); /* what the step has de
 enum leave_word { LEAVE_UNSAID, LEAVE_SAID, LEAVE_REVOKES };
 void join_leave(struct session *s, uint8_t cause, enum session_result result, const char *text, enum leave_word word,
                 struct outbox *out);
-
 /* poison.c */
 void poison_machine(struct session *s, const struct check_pad *pad, struct session_event *e, struct outbox *out);
 void poison_step(struct session *s, struct session_event *e, struct outbox *out); /* every step from then on */

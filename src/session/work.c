@@ -12,6 +12,13 @@ bool work_numeric(const struct session *s, const struct op_params *p, struct num
                         s->cfg.kernels);
 }
 
+bool work_own_numeric(const struct session *s, const struct session_launch *l, struct numeric *n)
+{
+    bool good = work_numeric(s, &l->params, n);
+    n->factor = l->factor;
+    return good;
+}
+
 /* Whether it may travel with its launch. */
 static bool fits_a_message(const struct session *s, const struct op_params *p)
 {
@@ -170,7 +177,7 @@ void work_plan(struct session *s, struct slot *c, const struct op_name *name)
     run->verify = s->view.plan.verify != 0 && plan_kind_alike(p->kind);
     run->ranks = s->view.ids;
     run->launch = ++s->launches;
-    PCCL_ASSERT(work_numeric(s, p, &run->numeric));
+    PCCL_ASSERT(work_own_numeric(s, l, &run->numeric));
     if (name->space == SPACE_PAIR) {
         plan_of_two(s, c, name);
         return;

@@ -76,6 +76,7 @@ static double folded(const struct trial *t, double a, double b)
         return (double)((unsigned)a ^ (unsigned)b);
     case pcclSum:
     case pcclAvg:
+    case pcclRedOpMost:
         break;
     }
     return a + b;

@@ -208,6 +208,7 @@ static __int128 integer_reduce(enum redop op, __int128 x, __int128 y)
         return x | y;
     case REDOP_XOR:
         return x ^ y;
+    case REDOP_PREMUL:
     case REDOP_COUNT:
         break;
     }
@@ -431,7 +432,7 @@ TEST(each_type_has_its_operators_and_a_kernel_for_each)
     for (int type = 0; type < DTYPE_COUNT; type++) {
         const bool whole = is_integer((enum dtype)type), number = type <= DTYPE_F64, truth = type == DTYPE_BOOL;
         const bool has[REDOP_COUNT] = {number || truth, number,        number,         number || truth,
-                                       number || truth, whole || truth, whole || truth, whole};
+                                       number || truth, whole || truth, whole || truth, whole, number && !whole};
         for (int op = 0; op < REDOP_COUNT; op++) {
             EXPECT_EQ(redop_for((enum redop)op, (enum dtype)type), has[op]);
             EXPECT_EQ(redop_refusal((enum redop)op, (enum dtype)type) == NULL, has[op]);

@@ -92,6 +92,7 @@ void program_describe_op(const struct cluster *cl, uint32_t group, uint64_t step
                          bool *in_place, uint64_t *tag);
 uint32_t program_op_count(const struct cluster *cl, uint32_t group, uint64_t step);
 /* Whether inputs have fractions: the order of folding then shows in the last bits. */
+double program_factor(uint32_t node); /* what that process multiplies its input by, of a pre-multiplied sum */
 bool program_fractions(const struct op_params *params);
 void program_input(const struct cluster *cl, uint32_t node, uint64_t key, const struct op_params *params, void *out);
 uint64_t program_hash(const unsigned char *bytes, size_t size);

@@ -112,10 +112,17 @@ static inline __attribute__((always_inline)) void input_store(void *out, uint64_
     }
 }
 
+/* Products by these are exact. */
+double program_factor(uint32_t node)
+{
+    static const double factors[] = {0.5, -1, 1, -0.5, 0.25};
+    return factors[node % 5];
+}
+
 bool program_fractions(const struct op_params *params)
 {
     bool wide = params->dtype == DTYPE_F32 || params->dtype == DTYPE_F64;
-    return wide && params->quant == QUANT_NONE && (params->op == REDOP_SUM || params->op == REDOP_AVG);
+    return wide && params->quant == QUANT_NONE && (params->op == REDOP_SUM || params->op == REDOP_AVG || params->op == REDOP_PREMUL);
 }
 
 /* A loop for each type, which the compiler makes of one: these are the bytes of all inputs of all seeds. */
@@ -432,6 +439,9 @@ bool program_launch(struct cluster *cl, struct node *n, uint32_t op)
         r->taken = false;
         p->status[op] = OP_DONE_OK;
         return true;
+    }
+    if (params.op == REDOP_PREMUL) {
+        input_store(&launch.factor, 0, (enum dtype)params.dtype, program_factor(n->index));
     }
     call_wishes(cl, n, c, &launch);
     struct session_event e = {.kind = SESSION_LAUNCH, .slot = slot, .launch = &launch};

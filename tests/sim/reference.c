@@ -108,12 +108,12 @@ struct fold {
 };
 
 /* One member's input into the folds of all elements; floating point needs no whole numbers. */
-static inline __attribute__((always_inline)) void fold_add(struct fold *folds, const void *data, const struct op_params *p, bool first,
-                                                           enum dtype type)
+static inline __attribute__((always_inline)) void fold_add(struct fold *folds, const void *data, const struct op_params *p, double factor,
+                                                           bool first, enum dtype type)
 {
     for (uint64_t i = 0; i < p->count; i++) {
         struct fold *f = &folds[i];
-        double v = value_at(data, i, type);
+        double v = value_at(data, i, type) * factor;
         uint64_t u = type_is_float(type) ? 0 : integer_at(data, i, type);
         if (first) {
             *f = (struct fold){.real = v, .size = fabs(v), .whole = u};
@@ -123,6 +123,7 @@ static inline __attribute__((always_inline)) void fold_add(struct fold *folds, c
         switch ((enum redop)p->op) {
         case REDOP_SUM:
         case REDOP_AVG:
+        case REDOP_PREMUL:
             f->real += v;
             f->whole += u;
             break;
@@ -153,22 +154,24 @@ static inline __attribute__((always_inline)) void fold_add(struct fold *folds, c
     }
 }
 
-static void fold_member(struct fold *folds, const void *data, const struct op_params *p, bool first)
+/* Of the member that runs on this node. */
+static void fold_member(struct fold *folds, const void *data, const struct op_params *p, uint32_t node, bool first)
 {
+    double factor = p->op == REDOP_PREMUL ? program_factor(node) : 1;
     switch ((enum dtype)p->dtype) {
-    case DTYPE_U8: fold_add(folds, data, p, first, DTYPE_U8); break;
-    case DTYPE_I8: fold_add(folds, data, p, first, DTYPE_I8); break;
-    case DTYPE_U16: fold_add(folds, data, p, first, DTYPE_U16); break;
-    case DTYPE_I16: fold_add(folds, data, p, first, DTYPE_I16); break;
-    case DTYPE_U32: fold_add(folds, data, p, first, DTYPE_U32); break;
-    case DTYPE_I32: fold_add(folds, data, p, first, DTYPE_I32); break;
-    case DTYPE_U64: fold_add(folds, data, p, first, DTYPE_U64); break;
-    case DTYPE_I64: fold_add(folds, data, p, first, DTYPE_I64); break;
-    case DTYPE_F16: fold_add(folds, data, p, first, DTYPE_F16); break;
-    case DTYPE_BF16: fold_add(folds, data, p, first, DTYPE_BF16); break;
-    case DTYPE_F32: fold_add(folds, data, p, first, DTYPE_F32); break;
-    case DTYPE_F64: fold_add(folds, data, p, first, DTYPE_F64); break;
-    case DTYPE_BOOL: fold_add(folds, data, p, first, DTYPE_BOOL); break;
+    case DTYPE_U8: fold_add(folds, data, p, factor, first, DTYPE_U8); break;
+    case DTYPE_I8: fold_add(folds, data, p, factor, first, DTYPE_I8); break;
+    case DTYPE_U16: fold_add(folds, data, p, factor, first, DTYPE_U16); break;
+    case DTYPE_I16: fold_add(folds, data, p, factor, first, DTYPE_I16); break;
+    case DTYPE_U32: fold_add(folds, data, p, factor, first, DTYPE_U32); break;
+    case DTYPE_I32: fold_add(folds, data, p, factor, first, DTYPE_I32); break;
+    case DTYPE_U64: fold_add(folds, data, p, factor, first, DTYPE_U64); break;
+    case DTYPE_I64: fold_add(folds, data, p, factor, first, DTYPE_I64); break;
+    case DTYPE_F16: fold_add(folds, data, p, factor, first, DTYPE_F16); break;
+    case DTYPE_BF16: fold_add(folds, data, p, factor, first, DTYPE_BF16); break;
+    case DTYPE_F32: fold_add(folds, data, p, factor, first, DTYPE_F32); break;
+    case DTYPE_F64: fold_add(folds, data, p, factor, first, DTYPE_F64); break;
+    case DTYPE_BOOL: fold_add(folds, data, p, factor, first, DTYPE_BOOL); break;
     case DTYPE_F8E4M3:
     case DTYPE_F8E5M2:
     case DTYPE_COUNT: break;
@@ -194,8 +197,9 @@ static bool element_right(const struct fold *f, const struct call *c, uint64_t i
         want = p->op == REDOP_AVG ? want / world : want;
         int bits = p->quant_dtype == DTYPE_U8 || p->quant_dtype == DTYPE_I8 ? 8 : 16;
         double step = 32.0 / (ldexp(1, bits - 1) - 1); /* inputs lie in [-8, 8]; a block's range is at most twice that */
-        double each = p->op == REDOP_SUM ? (double)world : 1;
-        return fabs(got - want) <= step * (each + 1) * (p->op == REDOP_SUM ? (double)world / 2 + 1 : 2);
+        bool sum = p->op == REDOP_SUM || p->op == REDOP_PREMUL;
+        double each = sum ? (double)world : 1;
+        return fabs(got - want) <= step * (each + 1) * (sum ? (double)world / 2 + 1 : 2);
     }
     if (program_fractions(p)) {
         double step = type == DTYPE_F32 ? 0x1p-23 : 0x1p-52, over = p->op == REDOP_AVG ? world : 1;
@@ -221,7 +225,8 @@ static bool reference_part(const struct cluster *cl, const struct view_record *v
     p.count = parts_output(c, self);
     for (uint32_t m = 0; m < view->members; m++) {
         parts_given(cl, view, c, m, input);
-        fold_member(folds, input + parts_from(c, m, self) * dtype_size((enum dtype)p.dtype), &p, m == 0);
+        fold_member(folds, input + parts_from(c, m, self) * dtype_size((enum dtype)p.dtype), &p,
+                    oracle_node_of(cl, view->ids[m]), m == 0);
     }
     for (uint64_t i = 0; i < p.count; i++) {
         if (!element_right(&folds[i], c, i, view->members)) {
@@ -258,7 +263,7 @@ bool reference_check(const struct cluster *cl, const struct view_record *view, c
     uint64_t key = program_key(c->node, c->op, 0);
     for (uint32_t m = 0; m < view->members; m++) {
         program_input(cl, oracle_node_of(cl, view->ids[m]), key, &c->params, input);
-        fold_member(folds, input, &c->params, m == 0);
+        fold_member(folds, input, &c->params, oracle_node_of(cl, view->ids[m]), m == 0);
     }
     for (uint64_t i = 0; i < c->params.count; i++) {
         if (!element_right(&folds[i], c, i, view->members)) {

@@ -8,6 +8,7 @@
 #include "collectives/exec_wait.h"
 
 #include "core/random.h"
+#include "kernels/half.h"
 #include "tests/testing.h"
 
 enum { MAX_RANKS = 9, MAX_LANES = 3, MAX_OPS = 6, CHANNEL_FRAMES = 2, MAX_SLOTS = 8 };
@@ -37,11 +38,12 @@ struct operation {
     uint32_t ring[MAX_RANKS], weights[MAX_RANKS];
     size_t parts[MAX_RANKS][MAX_RANKS]; /* elements: all-to-all [from][to], others [0][of] */
     size_t out_parts[MAX_RANKS];
-    struct numeric numeric;
+    struct numeric numeric; /* each rank has a factor of its own: share_numeric */
     bool aborted;
 };
 
 struct share { /* one rank's part of one operation */
+    struct numeric numeric; /* with its factor */
     bool launched, stopped;
     struct plan plan;
     struct plan_segment segments[2 * MAX_RANKS];
@@ -110,6 +112,21 @@ static void fill(struct cluster *c, enum dtype type, unsigned char *to, size_t c
     }
 }
 
+/* What rank `r` multiplies its input by, where that is done: the bits of -1.5, 0.5, 2.5, 4.5 ... */
+static struct numeric share_numeric(const struct cluster *c, uint32_t r, uint32_t o)
+{
+    struct numeric n = c->ops[o].numeric;
+    double d = 2 * (double)r - 1.5;
+    float f = (float)d;
+    uint32_t bits;
+    memcpy(&bits, &f, 4);
+    uint16_t half = half_f16_narrow_bits(bits), bhalf = (uint16_t)(bits >> 16);
+    const void *from = n.dtype == DTYPE_F16 ? (void *)&half : n.dtype == DTYPE_BF16 ? (void *)&bhalf : n.dtype == DTYPE_F32 ? (void *)&f : (void *)&d;
+    n.factor = 0;
+    memcpy(&n.factor, from, dtype_size(n.dtype));
+    return n;
+}
+
 /* The sum of a range in the order of a chain, without frames or slots: rank chain[0] first.  From `in` of each, to `out`. */
 static void reduce_range(const struct cluster *c, uint32_t o, size_t in, unsigned char *out, size_t count, const uint32_t *chain)
 {
@@ -127,7 +144,8 @@ static void reduce_range(const struct cluster *c, uint32_t o, size_t in, unsigne
     } else {
         void *wire = malloc(numeric_wire_bytes(n, count)), *acc = malloc(numeric_acc_bytes(n, count));
         for (uint32_t i = 0; i < c->world; i++) {
-            numeric_encode(n, wire, c->shares[chain[i]][o].in_copy + offset, count);
+            struct numeric own = share_numeric(c, chain[i], o);
+            numeric_encode(&own, wire, c->shares[chain[i]][o].in_copy + offset, count);
             if (i == 0) {
                 numeric_load(n, acc, wire, count);
             } else {
@@ -312,6 +330,7 @@ static void share_make(struct cluster *c, uint32_t r, uint32_t o, const struct o
     struct plan_params *p = &op->params;
     bool sums = plan_kind_sums((uint8_t)p->kind), pairs = p->kind == PLAN_ALL_TO_ALL;
     p->rank = r;
+    s->numeric = share_numeric(c, r, o);
     for (uint32_t t = 0; t < c->world; t++) {
         op->out_parts[t] = op->parts[t][r];
     }
@@ -368,10 +387,8 @@ static bool op_possible(const struct op_choice *choice, const struct numeric *n)
 {
     bool sums = choice->kind == PLAN_ALL_REDUCE || choice->kind == PLAN_REDUCE_SCATTER;
     bool partial = plan_sends_sums(choice->algorithm);
-    if (plan_kind_sums((uint8_t)choice->kind) && !redop_for(choice->op, choice->dtype)) {
-        return false;
-    }
-    return plan_offers(choice->kind, choice->algorithm) && (choice->kind == PLAN_ALL_REDUCE || choice->quant == QUANT_NONE) &&
+    bool possible = plan_kind_sums((uint8_t)choice->kind) ? redop_for(choice->op, choice->dtype) : n->op != REDOP_PREMUL;
+    return possible && plan_offers(choice->kind, choice->algorithm) && (choice->kind == PLAN_ALL_REDUCE || choice->quant == QUANT_NONE) &&
            (!sums || !partial || n->plain);
 }
 

@@ -175,7 +175,7 @@ static bool try_launch(struct cluster *c, uint32_t r)
     for (uint32_t l = 0; l < c->lane_count; l++) {
         uint32_t got = room_reserve(&c->rooms[r][l], want * count), window = count > 0 ? got / count : 0;
         room_unreserve(&c->rooms[r][l], got - window * count);
-        struct exec_config config = {.check_every = 1, .plan = &s->plan, .numeric = &c->ops[o].numeric, .room = &c->rooms[r][l], .pool = &c->pool,
+        struct exec_config config = {.check_every = 1, .plan = &s->plan, .numeric = &s->numeric, .room = &c->rooms[r][l], .pool = &c->pool,
                                      .in = s->in, .out = s->out, .backup = s->backup, .saved = s->saved, .lane = l, .lanes = c->lane_count,
                                      .window = window, .verify = true};
         size_t bytes = exec_arena_bytes(&config);

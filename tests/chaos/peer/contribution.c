@@ -149,6 +149,8 @@ static struct number mark(const struct contribution *c, bool meant)
     case pcclMin:
     case pcclBitAnd:
         return of(meant ? 0 : 1);
+    case pcclRedOpMost:
+        break;
     }
     return of(0);
 }
@@ -230,6 +232,8 @@ static struct number fold(const struct contribution *c, struct number a, struct 
         return of(a.whole | b.whole);
     case pcclBitXor:
         return of(a.whole ^ b.whole);
+    case pcclRedOpMost:
+        break;
     }
     return a;
 }

@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SPAWN_PATIENCE_MS = 30000, SPAWN_TEXT = 1 << 16, SPAWN_ARGS = 16 };
+enum { SPAWN_PATIENCE_MS = 30000, SPAWN_TEXT = 1 << 17, SPAWN_ARGS = 16 };
 
 struct program {
     pid_t pid;

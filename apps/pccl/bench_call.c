@@ -1,7 +1,7 @@
 /* bench_call.c - one row for each collective, and what follows from a row.
  *
  * Output part r of a call with parts comes from rank r, its whole input or the part for this rank; an output without
- * parts is what was reduced, or the root's.  In place the smaller of the two buffers is the own part of the larger.
+ * parts is what was reduced, the root's, or that of the rank before.  In place the smaller of the two buffers is the own part of the larger.
  * SPDX-License-Identifier: MIT */
 #include "pccl/bench_call.h"
 
@@ -15,6 +15,11 @@ static pcclDataType_t datatype_of(const struct bench_args *a)
 static pcclRedOp_t op_of(const struct bench_args *a)
 {
     return (pcclRedOp_t)a->op;
+}
+
+static unsigned rank_before(const struct bench_args *a)
+{
+    return (a->rank + a->world - 1) % a->world;
 }
 
 static pcclResult_t launch_all_reduce(const struct bench_call *call, const struct bench_args *a)
@@ -63,15 +68,25 @@ static pcclResult_t launch_scatter(const struct bench_call *call, const struct b
                        NULL);
 }
 
+/* The two of a rank start together, so that nobody waits in a circle; alone it is a copy. */
+static pcclResult_t launch_sendrecv(const struct bench_call *call, const struct bench_args *a)
+{
+    (void)pcclGroupStart(); /* what fails inside of it, its end tells */
+    (void)pcclSend(bench_call_input(call, a), a->count, datatype_of(a), (a->rank + 1) % a->world, 0, a->comm, NULL);
+    (void)pcclReceive(bench_call_output(call, a), a->count, datatype_of(a), rank_before(a), 0, NULL, a->comm, NULL);
+    return pcclGroupEnd();
+}
+
 static const struct bench_call calls[] = {
-    {.name = "all_reduce", .reduces = true, .in_place = true, .both_ways = true, .launch = launch_all_reduce},
-    {.name = "broadcast", .in_root = true, .in_place = true, .launch = launch_broadcast},
-    {.name = "reduce", .out_root = true, .reduces = true, .in_place = true, .launch = launch_reduce},
-    {.name = "all_gather", .out = BENCH_ALL, .in_place = true, .launch = launch_all_gather},
-    {.name = "reduce_scatter", .in = BENCH_ALL, .reduces = true, .launch = launch_reduce_scatter},
-    {.name = "all_to_all", .in = BENCH_ALL, .out = BENCH_ALL, .launch = launch_all_to_all},
-    {.name = "gather", .out = BENCH_ALL, .out_root = true, .in_place = true, .launch = launch_gather},
-    {.name = "scatter", .in = BENCH_ALL, .in_root = true, .in_place = true, .launch = launch_scatter},
+    {.name = "all_reduce", .reduces = true, .in_place = true, .both_ways = true, .plan = pcclCollectiveAllReduce, .launch = launch_all_reduce},
+    {.name = "broadcast", .in_root = true, .in_place = true, .plan = pcclCollectiveBroadcast, .launch = launch_broadcast},
+    {.name = "reduce", .out_root = true, .reduces = true, .in_place = true, .plan = pcclCollectiveReduce, .launch = launch_reduce},
+    {.name = "all_gather", .out = BENCH_ALL, .in_place = true, .plan = pcclCollectiveAllGather, .launch = launch_all_gather},
+    {.name = "reduce_scatter", .in = BENCH_ALL, .reduces = true, .plan = pcclCollectiveReduceScatter, .launch = launch_reduce_scatter},
+    {.name = "all_to_all", .in = BENCH_ALL, .out = BENCH_ALL, .plan = pcclCollectiveAllToAll, .launch = launch_all_to_all},
+    {.name = "gather", .out = BENCH_ALL, .out_root = true, .in_place = true, .plan = pcclCollectiveGather, .launch = launch_gather},
+    {.name = "scatter", .in = BENCH_ALL, .in_root = true, .in_place = true, .plan = pcclCollectiveScatter, .launch = launch_scatter},
+    {.name = "sendrecv", .messages = true, .launch = launch_sendrecv},
 };
 
 const struct bench_call *bench_call_at(size_t index)
@@ -164,7 +179,8 @@ uint64_t bench_call_wrong(const struct bench_call *call, const struct bench_args
         return 0;
     }
     if (call->out == BENCH_ONE) {
-        return bench_pattern_wrong(p, call->reduces ? a->world : a->root, first, output, a->count);
+        unsigned source = call->reduces ? a->world : call->messages ? rank_before(a) : a->root;
+        return bench_pattern_wrong(p, source, first, output, a->count);
     }
     for (unsigned r = 0; r < a->world; r++) {
         wrong += bench_pattern_wrong(p, r, first, output + r * a->count * p->element_bytes, a->count);

@@ -1,4 +1,4 @@
-/* bench_call.h - the collectives as the benchmark knows them: one row each.
+/* bench_call.h - the collectives as the benchmark knows them, and messages: one row each.
  *
  * A row says how long input and output are, who has them and how to call; what must come out follows from that
  * (bench_call_fill, bench_call_wrong), and so does what plain links would have to move (bench_limit.h).
@@ -32,6 +32,8 @@ struct bench_call {
     bool reduces;
     bool in_place;          /* there is such a form */
     bool both_ways;         /* every byte is gathered and given out again: busbw counts it twice */
+    bool messages;          /* each sends to the rank behind it, and gets from the one before: no collective, without a plan */
+    pcclCollective_t plan;  /* not of messages */
     pcclResult_t (*launch)(const struct bench_call *call, const struct bench_args *args);
 };
 

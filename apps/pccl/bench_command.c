@@ -74,6 +74,10 @@ static bool hear_all(struct run *run, const struct bench_job *job, enum bench_wo
             return false;
         }
         f->iterations = r.iterations;
+        if (rank == 0) {
+            snprintf(f->algorithm, sizeof f->algorithm, "%.15s", r.text);
+            f->predicted_us = r.predicted_us;
+        }
         f->us = average(how, f->us, r.us, rank, o->world);
         f->least_us = average(how, f->least_us, r.least_us, rank, o->world);
         f->p90_us = average(how, f->p90_us, r.p90_us, rank, o->world);

@@ -28,7 +28,8 @@ struct bench_record {
     double us, least_us, most_us, p90_us; /* of the iterations at this rank; us: the median */
     double cpu_s;                         /* of this process, over all iterations */
     uint64_t wrong;
-    char text[320];
+    double predicted_us;                  /* of a result: what the library expects; 0: it does not know */
+    char text[320];                       /* of a result: the algorithm; "": there is none */
 };
 
 struct bench_fleet {

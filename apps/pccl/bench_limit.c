@@ -165,6 +165,9 @@ static bool plan(struct bench_limit *m, const struct bench_call *call, const str
         } else {
             plan_ring_all_reduce(m, a);
         }
+    } else if (call->messages) {
+        (void)add_out(m, before(a, a->world - 1), a->send, a->count * m->element, NOTHING);
+        (void)add_in(m, before(a, 1), a->recv, NULL, a->count * m->element);
     } else if (call->in == BENCH_ONE && call->out == BENCH_ONE) {
         plan_chain(m, a, call->reduces);
     } else if (call->reduces) {

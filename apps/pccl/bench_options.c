@@ -312,6 +312,8 @@ static void print_help(void)
            "have to carry: algbw x 2(n-1)/n for all_reduce, x (n-1)/n where each rank has a part, x 1 else.  limit is the\n"
            "share of the best that plain links do: the same result in the same buffers of the same processes, over bare\n"
            "connections or rings in shared memory, without what makes it safe.  #wrong counts elements of all ranks.\n"
+           "algorithm is the one that the library chooses (PCCL_ALGO narrows it), predicted the time that it expects.\n"
+           "sendrecv is no collective: each rank sends to the next, the last to the first, and receives meanwhile.\n"
            "\n"
            "  pccl bench -n 4 -b 64K -e 256M                  all-reduce, 4 ranks\n"
            "  pccl bench all -n 3 --transport tcp -e 1M       each collective, over TCP\n"
@@ -410,6 +412,23 @@ static bool check_pairs(const struct bench_options *o)
     return true;
 }
 
+/* A loss may concern one message and not the next: messages have no moment at which all know of it. */
+static bool leave_messages_out(struct bench_options *o)
+{
+    size_t kept = 0;
+    for (size_t c = 0; c < o->call_count; c++) {
+        if (!o->calls[c]->messages) {
+            o->calls[kept++] = o->calls[c];
+        }
+    }
+    bool all = bench_call_at(o->call_count) == NULL;
+    if (kept < o->call_count && !all) {
+        return refuse("--kill-rank is for collectives, which fail alike at all: leave sendrecv out");
+    }
+    o->call_count = kept;
+    return true;
+}
+
 static bool check_all(struct reading *r)
 {
     struct bench_options *o = r->o;
@@ -440,7 +459,7 @@ static bool check_all(struct reading *r)
     if (o->plot != NULL && strcmp(o->plot, "-") == 0) {
         return refuse("--plot takes the path of a file, not '-'");
     }
-    return check_pairs(r->o) && list_sizes(r);
+    return check_pairs(o) && (o->kill_rank == BENCH_NOBODY || leave_messages_out(o)) && list_sizes(r);
 }
 
 bool bench_options_read(int count, char **words, struct bench_options *o)

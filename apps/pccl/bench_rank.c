@@ -224,11 +224,26 @@ static uint64_t check(struct rank *r, const struct bench_job *job, const struct 
     return bench_call_wrong(job->call, &r->args, pattern);
 }
 
+/* By which algorithm the job goes, and how long that should take. */
+static void look_at_plan(const struct rank *r, const struct bench_job *job, struct bench_record *to)
+{
+    pcclPlan_t plan = {.algorithm = ""};
+    if (!job->call->messages) {
+        pcclResult_t result = pcclGetPlan(r->args.comm, job->call->plan, job->count, (pcclDataType_t)job->type, (pcclRedOp_t)job->op, &plan);
+        must(r, result, "plan");
+    }
+    snprintf(to->text, sizeof to->text, "%s", plan.algorithm);
+    to->predicted_us = plan.predicted_us;
+}
+
 /* One job in one placement, or with plain links: a record of its own. */
 static void tell_job(struct rank *r, const struct bench_job *job, const struct bench_pattern *pattern,
                      struct bench_limit *plain)
 {
     struct bench_record record = {.word = plain == NULL ? BENCH_RESULT : BENCH_PLAIN};
+    if (plain == NULL) {
+        look_at_plan(r, job, &record);
+    }
     bench_call_fill(job->call, &r->args, pattern);
     measure(r, job, plain, &record);
     record.wrong = check(r, job, pattern, plain);

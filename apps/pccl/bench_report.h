@@ -16,6 +16,8 @@ struct bench_figures {
     double share;                         /* of what plain links do; 0: not measured */
     double cpu_s_per_gb;                  /* of all ranks together */
     uint64_t wrong;
+    char algorithm[16];                   /* by the word of rank 0, all choose alike; "": messages have none */
+    double predicted_us;                  /* by the library's cost model; 0: not known */
 };
 
 struct bench_line {

@@ -44,10 +44,12 @@ static void titles(FILE *out, const struct bench_options *o)
     for (int i = 0; i < 2; i++) {
         fprintf(out, " %10s %8s %8s %7s%s %7s", "time", "algbw", "busbw", "limit", cpu, "#wrong");
     }
+    fprintf(out, " %9s %10s", "algorithm", "predicted");
     fprintf(out, "\n#%14s %12s %12s %8s %5s %4s", "", "(B)", "(elements)", "", "", "");
     for (int i = 0; i < 2; i++) {
         fprintf(out, " %10s %8s %8s %7s%s %7s", "(us)", "(GB/s)", "(GB/s)", "", unit, "");
     }
+    fprintf(out, " %9s %10s", "", "(us)");
     fputc('\n', out);
 }
 
@@ -89,6 +91,16 @@ static void print_figures(FILE *out, const struct bench_options *o, const struct
     fprintf(out, " %7s", wrong);
 }
 
+/* Behind the columns of nccl-tests, which others read by their places; it is the same in place. */
+static void print_plan(FILE *out, const struct bench_figures *f)
+{
+    char predicted[24] = "-";
+    if (f->predicted_us > 0) {
+        snprintf(predicted, sizeof predicted, "%.*f", f->predicted_us < 1e5 ? 1 : 0, f->predicted_us);
+    }
+    fprintf(out, " %9s %10s", f->algorithm[0] != 0 ? f->algorithm : "-", predicted);
+}
+
 void bench_table_line(FILE *out, const struct bench_results *all, const struct bench_line *line)
 {
     const struct bench_job *job = &line->job;
@@ -97,6 +109,7 @@ void bench_table_line(FILE *out, const struct bench_results *all, const struct b
             bench_op_name(job), root);
     print_figures(out, all->options, &line->out_of_place);
     print_figures(out, all->options, &line->in_place);
+    print_plan(out, &line->out_of_place);
     fputc('\n', out);
     fflush(out);
 }

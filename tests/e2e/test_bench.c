@@ -8,7 +8,7 @@
 #include "pccl.h"
 #include "tests/spawn.h"
 
-enum { WORDS_MOST = 24, COLLECTIVES = 8, IN_PLACE_TOO = 6 };
+enum { WORDS_MOST = 24, COLLECTIVES = 8, MESSAGES = 1, IN_PLACE_TOO = 6 };
 
 /* Starts pccl with the words of one text, blanks between them; the words are written to `room`. */
 static bool start_pccl(struct program *p, char room[512], const char *words)
@@ -130,7 +130,7 @@ TEST(help_names_every_command_and_flag) /* one that nobody can find */
         "-n, --ranks", "-b, --minbytes", "-e, --maxbytes", "-f, --stepfactor", "-i, --stepbytes", "-o, --op", "-d, --datatype",
         "-r, --root", "--iters", "--budget", "-w, --warmup_iters", "-c, --check", "-a, --average", "-C, --report_cputime",
         "--transport", "--lanes", "--limit", "--kill-rank", "--rounds", "--json", "--plot", "-h, --help", "all_reduce",
-        "broadcast", "reduce,", "all_gather", "reduce_scatter", "all_to_all", "gather,", "scatter,",
+        "broadcast", "reduce,", "all_gather", "reduce_scatter", "all_to_all", "gather,", "scatter,", "sendrecv,", "algorithm", "predicted",
     };
     struct program p, brief;
     EXPECT_EQ(run_pccl(&p, "--help"), 0);
@@ -215,6 +215,7 @@ TEST(wrong_words_are_one_sentence_with_flag_value_and_remedy) /* a typo that mea
         {"--json=", "--json takes the path of a file, not ''"},
         {"--plot=", "--plot takes the path of a file, not ''"},
         {"--plot -", "--plot takes the path of a file, not '-'"},
+        {"sendrecv all_reduce --kill-rank 0", "--kill-rank is for collectives, which fail alike at all: leave sendrecv out"},
         {"-g 2", "-g is for threads and GPUs, of which there are none here: say with -n how many processes"},
         {"--rank 2", "unknown flag '--rank', try --help"},
         {"-x", "unknown flag '-x', try --help"},
@@ -245,7 +246,7 @@ TEST(files_that_cannot_be_written_are_said_before_anything_is_measured)
 TEST(all_collectives_are_right_over_each_transport) /* also where parts are uneven, and the root is not rank 0 */
 {
     struct program p;
-    int each = COLLECTIVES + IN_PLACE_TOO;
+    int each = COLLECTIVES + MESSAGES + IN_PLACE_TOO;
     expect_right(&p, "all -n 2 -b 4 -e 64K -f 128 --iters 2 -w 1 --transport tcp", 3 * each);
     EXPECT(strstr(p.out_text, "\"transport\": \"tcp\"") != NULL && strstr(p.out_text, "\"limit\": \"tcp\"") != NULL);
     expect_right(&p, "all -n 3 -b 100 -e 100000 -f 1000 --iters 2 -w 1 -r 2 --transport tcp", 2 * each);
@@ -269,7 +270,7 @@ TEST(wrong_elements_are_counted) /* a check that finds nothing */
 #ifdef PCCL_MUTANTS
     setenv("PCCL_MUTANT", "BENCH_WRONG", 1);
     EXPECT_EQ(run_pccl(&p, "bench all -n 2 -b 1K -e 1K --iters 1 -w 1 --json -"), 1);
-    EXPECT_EQ(count_of(p.out_text, "\"wrong\": 1}"), COLLECTIVES + IN_PLACE_TOO);
+    EXPECT_EQ(count_of(p.out_text, "\"wrong\": 1}"), COLLECTIVES + MESSAGES + IN_PLACE_TOO);
     EXPECT_EQ(run_pccl(&p, "bench -b 1K -e 1K --iters 1 -w 1"), 1);
     EXPECT(strstr(p.out_text, "# Out of bounds values : 2 FAILED") != NULL);
     EXPECT_EQ(run_pccl(&p, "bench -b 1K -e 1K --iters 1 -w 1 -c 0"), 0); /* nobody looks */
@@ -299,8 +300,8 @@ TEST(bandwidths_follow_from_size_and_time) /* units, and the factors of nccl-tes
         const char *name;
         double factor; /* of 4 ranks */
     } row[] = {{"all_reduce", 1.5}, {"broadcast", 1}, {"reduce", 1}, {"all_gather", 0.75}, {"reduce_scatter", 0.75},
-               {"all_to_all", 0.75}, {"gather", 0.75}, {"scatter", 0.75}};
-    for (size_t i = 0; i < COLLECTIVES; i++) {
+               {"all_to_all", 0.75}, {"gather", 0.75}, {"scatter", 0.75}, {"sendrecv", 1}};
+    for (size_t i = 0; i < COLLECTIVES + MESSAGES; i++) {
         struct program p;
         char words[128];
         snprintf(words, sizeof words, "bench %s -n 4 -b 64K -e 64K --iters 5 --limit 0 --json -", row[i].name);
@@ -330,7 +331,7 @@ TEST(table_has_the_columns_of_nccl_tests) /* what others' scripts read */
     EXPECT_EQ(run_pccl(&p, "bench all_reduce reduce_scatter -b 4 -e 1K -f 16 --iters 2 -C 1"), 0);
     const char *titles = strstr(p.out_text, "collective");
     static const char *const columns[] = {"size", "count", "type", "redop", "root", "time", "algbw", "busbw", "limit", "cpu",
-                                          "#wrong", "time", "algbw", "busbw", "limit", "cpu", "#wrong"};
+                                          "#wrong", "time", "algbw", "busbw", "limit", "cpu", "#wrong", "algorithm", "predicted"};
     for (size_t i = 0; titles != NULL && i < sizeof columns / sizeof columns[0]; i++) {
         titles = strstr(titles + 1, columns[i]);
     }
@@ -343,6 +344,32 @@ TEST(table_has_the_columns_of_nccl_tests) /* what others' scripts read */
     EXPECT_EQ(run_pccl(&p, "bench -b 4 -e 12 -i 4 --iters 2 -c 0"), 0);
     EXPECT_EQ(count_of(p.out_text, "\n     all_reduce "), 3); /* 4, 8, 12 */
     EXPECT(strstr(p.out_text, "N/A") != NULL && strstr(p.out_text, "Out of bounds") == NULL);
+}
+
+TEST(algorithm_and_prediction_are_the_librarys) /* a time without what it was measured of */
+{
+    struct program p;
+    setenv("PCCL_ALGO", "allreduce:ring;broadcast:tree;alltoall:pairwise", 1);
+    expect_right(&p, "all_reduce broadcast all_to_all sendrecv -n 3 -b 1M -e 1M --iters 2 -w 1 --limit 0", 3 + 1 + 2);
+    EXPECT_EQ(count_of(p.out_text, "\"algorithm\": \"ring\""), 2); /* in place too */
+    EXPECT_EQ(count_of(p.out_text, "\"algorithm\": \"tree\""), 2);
+    EXPECT_EQ(count_of(p.out_text, "\"algorithm\": \"pairwise\""), 1);
+    EXPECT_EQ(count_of(p.out_text, "\"algorithm\": null, \"predicted_us\": null"), 1); /* messages */
+    EXPECT(number_after(p.out_text, "\"predicted_us\": ") > 0);
+    setenv("PCCL_ALGO", "allreduce:direct", 1);
+    EXPECT_EQ(run_pccl(&p, "bench all_reduce sendrecv -n 3 -b 1M -e 1M --iters 2 -w 1 --limit 0"), 0);
+    EXPECT_EQ(count_of(p.out_text, " direct "), 1);
+    EXPECT_EQ(count_of(p.out_text, "         -          -\n"), 1);
+    unsetenv("PCCL_ALGO");
+}
+
+TEST(messages_are_right_and_have_a_limit) /* what comes is the rank's before, not the own or the next one's */
+{
+    struct program p;
+    expect_right(&p, "sendrecv -n 2 -b 4 -e 4M -f 1024 --iters 2 -w 1 --transport tcp", 3); /* 4, 4K, 4M */
+    EXPECT(number_after(p.out_text, "\"limit_us\": ") > 0);
+    expect_right(&p, "sendrecv -n 5 -b 100 -e 100000 -f 1000 -d all --iters 2 -w 1", 2 * 15);
+    EXPECT(number_after(p.out_text, "\"limit_us\": ") > 0);
 }
 
 static bool read_file(const char *path, char *text, size_t size)

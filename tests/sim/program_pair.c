@@ -158,6 +158,13 @@ static void compare(struct cluster *cl, const struct node *n, const struct call 
     }
 }
 
+/* Who takes no part may go before a message is over; of several that leave at once a view names one, the others are gone. */
+static bool has_left(const struct cluster *cl, uint64_t id)
+{
+    uint16_t node = cluster_node_of(cl, id);
+    return node != CLUSTER_NOBODY && cl->nodes[node].program->phase == PROGRAM_ENDED;
+}
+
 /* Whether it is to be called again: it was matched with nothing, or not made. */
 bool pair_outcome(struct cluster *cl, const struct node *n, const struct call *c, const struct session_outcome *o)
 {
@@ -189,7 +196,7 @@ bool pair_outcome(struct cluster *cl, const struct node *n, const struct call *c
     if (o->result == RESULT_OK && c->to == n->id && !cl->no_path) {
         check_content(cl, n, c, o);
     }
-    if (o->cause != CAUSE_PEER_LEFT) { /* who takes no part may go before it is over */
+    if (o->cause != CAUSE_PEER_LEFT && !(o->cause == CAUSE_PEER_LOST && has_left(cl, o->culprit))) {
         oracle_calm(cl, n, c, o);
     }
     compare(cl, n, c, o);

@@ -15,7 +15,7 @@ bool work_numeric(const struct session *s, const struct op_params *p, struct num
 bool work_own_numeric(const struct session *s, const struct session_launch *l, struct numeric *n)
 {
     bool good = work_numeric(s, &l->params, n);
-    n->factor = l->factor;
+    n->factor = MUTANT(FACTOR_NOT) ? 0 : l->factor;
     return good;
 }
 

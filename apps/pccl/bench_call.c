@@ -12,11 +12,6 @@ static pcclDataType_t datatype_of(const struct bench_args *a)
     return (pcclDataType_t)a->type; /* the same values: core/dtype.h */
 }
 
-static pcclRedOp_t op_of(const struct bench_args *a)
-{
-    return (pcclRedOp_t)a->op;
-}
-
 static unsigned rank_before(const struct bench_args *a)
 {
     return (a->rank + a->world - 1) % a->world;
@@ -24,7 +19,7 @@ static unsigned rank_before(const struct bench_args *a)
 
 static pcclResult_t launch_all_reduce(const struct bench_call *call, const struct bench_args *a)
 {
-    return pcclAllReduceOrdered(bench_call_input(call, a), bench_call_output(call, a), a->count, datatype_of(a), op_of(a),
+    return pcclAllReduceOrdered(bench_call_input(call, a), bench_call_output(call, a), a->count, datatype_of(a), a->redop,
                                 a->comm, NULL);
 }
 
@@ -36,7 +31,7 @@ static pcclResult_t launch_broadcast(const struct bench_call *call, const struct
 
 static pcclResult_t launch_reduce(const struct bench_call *call, const struct bench_args *a)
 {
-    return pcclReduce(bench_call_input(call, a), bench_call_output(call, a), a->count, datatype_of(a), op_of(a), a->root,
+    return pcclReduce(bench_call_input(call, a), bench_call_output(call, a), a->count, datatype_of(a), a->redop, a->root,
                       a->comm, NULL);
 }
 
@@ -47,7 +42,7 @@ static pcclResult_t launch_all_gather(const struct bench_call *call, const struc
 
 static pcclResult_t launch_reduce_scatter(const struct bench_call *call, const struct bench_args *a)
 {
-    return pcclReduceScatter(bench_call_input(call, a), bench_call_output(call, a), a->count, datatype_of(a), op_of(a),
+    return pcclReduceScatter(bench_call_input(call, a), bench_call_output(call, a), a->count, datatype_of(a), a->redop,
                              a->comm, NULL);
 }
 

@@ -20,6 +20,7 @@ struct bench_args {
     size_t count;               /* as the call takes it */
     enum dtype type;
     enum redop op;
+    pcclRedOp_t redop; /* as calls take it */
     unsigned rank, world, root;
     bool in_place;
     pcclComm_t *comm;

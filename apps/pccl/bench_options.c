@@ -177,18 +177,18 @@ static bool read_transport(struct reading *r, const char *flag, const char *text
 
 static const char *const op_names[REDOP_COUNT] = {
     [REDOP_SUM] = "sum", [REDOP_AVG] = "avg", [REDOP_PROD] = "prod", [REDOP_MAX] = "max", [REDOP_MIN] = "min",
-    [REDOP_AND] = "and", [REDOP_OR] = "or", [REDOP_XOR] = "xor",
+    [REDOP_AND] = "and", [REDOP_OR] = "or", [REDOP_XOR] = "xor", [REDOP_PREMUL] = "mulsum",
 };
 
 static bool read_op(struct reading *r, const char *flag, const char *text)
 {
     r->o->op_count = 0;
     for (int i = 0; i < REDOP_COUNT; i++) {
-        if (op_names[i] != NULL && (strcmp(text, op_names[i]) == 0 || strcmp(text, "all") == 0)) { /* not a factor's */
+        if (strcmp(text, op_names[i]) == 0 || strcmp(text, "all") == 0) {
             r->o->ops[r->o->op_count++] = (enum redop)i;
         }
     }
-    return r->o->op_count > 0 || refuse("%s takes sum, prod, min, max, avg, and, or, xor or all, not '%s'", flag, text);
+    return r->o->op_count > 0 || refuse("%s takes sum, prod, min, max, avg, and, or, xor, mulsum or all, not '%s'", flag, text);
 }
 
 static const char *const type_names[DTYPE_COUNT] = {
@@ -254,7 +254,7 @@ static const struct flag {
     {'e', "maxbytes", "BYTES", read_most, "largest size; default 64M"},
     {'f', "stepfactor", "N", read_factor, "each size is N times the one before; default 4"},
     {'i', "stepbytes", "BYTES", read_step, "each size is so much more than the one before, instead of -f"},
-    {'o', "op", "OP", read_op, "sum, prod, min, max, avg, and, or, xor or all; default sum"},
+    {'o', "op", "OP", read_op, "sum, prod, min, max, avg, and, or, xor, mulsum or all; default sum"},
     {'d', "datatype", "TYPE", read_type, "int8, uint8, int16, uint16, int32, uint32, int64, uint64, half,\n"
                                          "bfloat16, float, double or all; default float"},
     {'r', "root", "RANK", read_root, "of broadcast, reduce, gather and scatter; default 0"},

@@ -1,7 +1,8 @@
 /* bench_pattern.c - the numbers of a benchmark.
  *
  * Rank r gives i % 13 + 2 * ((r + i) % W) at element i: no two ranks, and no two places near to each other, alike.  For a
- * product one rank in turn gives 1 to 3, the others 1; of truth values some are 0.  What comes out is computed in 64 bits and rounded once.
+ * product one rank in turn gives 1 to 3, the others 1; of truth values some are 0.  Of
+ * pre-multiplied sums ranks have the factors 1 and 2 in turn.  What comes out is computed in 64 bits and rounded once.
  * SPDX-License-Identifier: MIT */
 #include "pccl/bench_pattern.h"
 
@@ -93,11 +94,22 @@ static unsigned old_rank(unsigned source, int without)
     return without != BENCH_NOBODY && source >= (unsigned)without ? source + 1 : source;
 }
 
+static unsigned factor_of(unsigned rank)
+{
+    return 1 + rank % 2; /* exact in every type */
+}
+
+/* What the fold takes of a rank. */
+static uint64_t term_at(enum dtype type, enum redop op, unsigned world, unsigned rank, size_t i)
+{
+    return given_at(type, op, world, rank, i) * (op == REDOP_PREMUL ? factor_of(rank) : 1);
+}
+
 static uint64_t reduced_at(const struct bench_pattern *p, enum dtype type, enum redop op, unsigned world, int without, size_t i)
 {
-    uint64_t value = given_at(type, op, world, old_rank(0, without), i);
+    uint64_t value = term_at(type, op, world, old_rank(0, without), i);
     for (unsigned source = 1; source < p->world; source++) {
-        value = fold(type, op, value, given_at(type, op, world, old_rank(source, without), i));
+        value = fold(type, op, value, term_at(type, op, world, old_rank(source, without), i));
     }
     return value;
 }
@@ -120,6 +132,11 @@ bool bench_pattern_init(struct bench_pattern *p, enum dtype type, enum redop op,
         store(type, reduced_at(p, type, op, world, without, i), op == REDOP_AVG ? left : 1, at);
     }
     return true;
+}
+
+void bench_pattern_factor(enum dtype type, unsigned rank, unsigned char out[8])
+{
+    store(type, factor_of(rank), 1, out);
 }
 
 void bench_pattern_fini(struct bench_pattern *p)

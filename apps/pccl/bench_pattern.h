@@ -22,6 +22,9 @@ struct bench_pattern {
 bool bench_pattern_init(struct bench_pattern *p, enum dtype type, enum redop op, unsigned world, int without);
 void bench_pattern_fini(struct bench_pattern *p);
 
+/* By which a rank multiplies what it gives to a pre-multiplied sum: one number of that type. */
+void bench_pattern_factor(enum dtype type, unsigned rank, unsigned char out[8]);
+
 /* Elements `first` .. first + count - 1 of what rank `source` gives; source == world: of what is reduced. */
 void bench_pattern_fill(const struct bench_pattern *p, unsigned source, size_t first, void *out, size_t count);
 /* How many of the elements at `data` differ from them. */

@@ -229,7 +229,7 @@ static void look_at_plan(const struct rank *r, const struct bench_job *job, stru
 {
     pcclPlan_t plan = {.algorithm = ""};
     if (!job->call->messages) {
-        pcclResult_t result = pcclGetPlan(r->args.comm, job->call->plan, job->count, (pcclDataType_t)job->type, (pcclRedOp_t)job->op, &plan);
+        pcclResult_t result = pcclGetPlan(r->args.comm, job->call->plan, job->count, (pcclDataType_t)job->type, r->args.redop, &plan);
         must(r, result, "plan");
     }
     snprintf(to->text, sizeof to->text, "%s", plan.algorithm);
@@ -274,7 +274,20 @@ static void begin_job(struct rank *r, const struct bench_job *job)
     r->args.count = job->count;
     r->args.type = job->type;
     r->args.op = job->op;
+    r->args.redop = (pcclRedOp_t)job->op; /* the same values: core/dtype.h */
     r->args.in_place = false;
+    if (job->op == REDOP_PREMUL) {
+        unsigned char factor[8];
+        bench_pattern_factor(job->type, r->args.rank, factor);
+        must(r, pcclRedOpCreatePreMulSum(&r->args.redop, factor, (pcclDataType_t)job->type, pcclFactorByValue, r->args.comm), "operator");
+    }
+}
+
+static void end_job(const struct rank *r)
+{
+    if (r->args.op == REDOP_PREMUL) {
+        must(r, pcclRedOpDestroy(r->args.redop, r->args.comm), "operator's end");
+    }
 }
 
 static void make_pattern(const struct rank *r, const struct bench_job *job, int without, struct bench_pattern *pattern)
@@ -311,6 +324,7 @@ int bench_rank_measure(const struct bench_fleet *fleet, unsigned rank, int pipe)
             tell_job(&r, &job, &pattern, NULL);
         }
         bench_pattern_fini(&pattern);
+        end_job(&r);
     }
     return leave(&r);
 }

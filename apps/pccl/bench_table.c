@@ -10,7 +10,8 @@
 
 const char *bench_op_name(const struct bench_job *job)
 {
-    return job->call->reduces ? redop_name(job->op) : "none";
+    const char *name = job->op == REDOP_PREMUL ? "mulsum" : redop_name(job->op);
+    return job->call->reduces ? name : "none";
 }
 
 uint64_t bench_results_wrong(const struct bench_results *all)
@@ -39,13 +40,13 @@ static void titles(FILE *out, const struct bench_options *o)
 {
     const char *cpu = o->cputime ? "      cpu" : "", *unit = o->cputime ? "   (s/GB)" : "";
     int width = 51 + (o->cputime ? 9 : 0);
-    fprintf(out, "#%14s %12s %12s %8s %5s %4s%*s%*s\n", "", "", "", "", "", "", width, "out-of-place", width, "in-place");
-    fprintf(out, "#%14s %12s %12s %8s %5s %4s", "collective", "size", "count", "type", "redop", "root");
+    fprintf(out, "#%14s %12s %12s %8s %6s %4s%*s%*s\n", "", "", "", "", "", "", width, "out-of-place", width, "in-place");
+    fprintf(out, "#%14s %12s %12s %8s %6s %4s", "collective", "size", "count", "type", "redop", "root");
     for (int i = 0; i < 2; i++) {
         fprintf(out, " %10s %8s %8s %7s%s %7s", "time", "algbw", "busbw", "limit", cpu, "#wrong");
     }
     fprintf(out, " %9s %10s", "algorithm", "predicted");
-    fprintf(out, "\n#%14s %12s %12s %8s %5s %4s", "", "(B)", "(elements)", "", "", "");
+    fprintf(out, "\n#%14s %12s %12s %8s %6s %4s", "", "(B)", "(elements)", "", "", "");
     for (int i = 0; i < 2; i++) {
         fprintf(out, " %10s %8s %8s %7s%s %7s", "(us)", "(GB/s)", "(GB/s)", "", unit, "");
     }
@@ -105,7 +106,7 @@ void bench_table_line(FILE *out, const struct bench_results *all, const struct b
 {
     const struct bench_job *job = &line->job;
     int root = bench_call_rooted(job->call) ? (int)all->options->root : -1;
-    fprintf(out, " %14s %12zu %12zu %8s %5s %4d", job->call->name, job->size, job->count, bench_type_name(job->type),
+    fprintf(out, " %14s %12zu %12zu %8s %6s %4d", job->call->name, job->size, job->count, bench_type_name(job->type),
             bench_op_name(job), root);
     print_figures(out, all->options, &line->out_of_place);
     print_figures(out, all->options, &line->in_place);

@@ -192,7 +192,7 @@ TEST(wrong_words_are_one_sentence_with_flag_value_and_remedy) /* a typo that mea
         {"-i x", "-i takes a number of bytes"},
         {"-i 4 -f 2", "-i and -f exclude each other: leave one out"},
         {"-i 4 -e 1M", "more than 512 sizes from -b to -e: raise -i or -f"},
-        {"-o mean", "-o takes sum, prod, min, max, avg, and, or, xor or all, not 'mean'"},
+        {"-o mean", "-o takes sum, prod, min, max, avg, and, or, xor, mulsum or all, not 'mean'"},
         {"-o xor", "-o xor means nothing for -d float: operators of bits are for integer types"},
         {"-d f8e5m2", "-o sum means nothing for -d f8e5m2: numbers of 8 bits travel as bytes"},
         {"-d fp32", "float, double, bool, f8e4m3, f8e5m2 or all, not 'fp32'"},
@@ -259,7 +259,7 @@ TEST(all_collectives_are_right_over_each_transport) /* also where parts are unev
 TEST(all_types_and_operators_are_right) /* a sum that wraps, an average that rounds, a product */
 {
     struct program p;
-    expect_right(&p, "-n 3 -o all -d all -b 600 -e 600 --iters 1 -w 1", (12 * 5 + 8 * 3 + 5) * 2); /* of bits: for integers; bool has five */
+    expect_right(&p, "-n 3 -o all -d all -b 600 -e 600 --iters 1 -w 1", (12 * 5 + 8 * 3 + 4 + 5) * 2); /* of bits: for integers; factors: floats; bool has five */
     EXPECT_EQ(count_of(p.out_text, "\"type\": \"bfloat16\", \"op\": \"avg\""), 2);
     expect_right(&p, "broadcast -n 2 -o all -d all -b 600 -e 600 --iters 1 -w 1", 15 * 2); /* no operator */
 }

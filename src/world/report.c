@@ -26,7 +26,8 @@ void report_reset(struct group *g)
 /* The place in the index where the operation is, or would go. */
 static uint32_t index_place(const struct world *w, const struct group *g, const struct op_name *name)
 {
-    uint32_t at = (uint32_t)mix64(mix64(w->common->config.seed, name->tag), name->seq | (uint64_t)name->space << 32) & (g->index_size - 1);
+    uint64_t h = mix64(mix64(w->common->config.seed, name->tag), name->seq | (uint64_t)name->space << 32);
+    uint32_t at = (uint32_t)mix64(mix64(h, name->from), name->to) & (g->index_size - 1); /* all pairs may use the same tags and numbers */
     while (g->record_index[at] != 0) {
         const struct op_record *known = &g->records[g->record_index[at] - 1];
         if (op_name_equal(&known->name, name)) {

@@ -42,8 +42,6 @@ void pair_close_lines(struct session *s)
     }
 }
 
-/* ---- what was heard of ---- */
-
 /* ---- the first of the line ---- */
 
 /* B13: a source whose message has failed, but fails no receive yet. */

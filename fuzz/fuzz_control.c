@@ -12,7 +12,6 @@
 PLAIN(register)
 PLAIN(welcome)
 PLAIN(heartbeat)
-PLAIN(leave)
 PLAIN(status)
 PLAIN(decline)
 PLAIN(claim)
@@ -87,6 +86,17 @@ static bool echo_frozen(struct reader *r, struct writer *w)
         return false;
     }
     put_frozen(w, &m);
+    echo_op_reports(r, w, m.reports);
+    return reader_done(r);
+}
+
+static bool echo_leave(struct reader *r, struct writer *w)
+{
+    struct msg_leave m = {0};
+    if (!get_leave(r, &m)) {
+        return false;
+    }
+    put_leave(w, &m);
     echo_op_reports(r, w, m.reports);
     return reader_done(r);
 }

@@ -40,6 +40,7 @@ enum {
     /* Operations of one report: what a member has launched, at most BOUNDS_OPS + BOUNDS_RECORDS, and of what it only heard to be
      * refused as much as then fits the frame.  The rest of that it owes its own calls without being told. */
     BOUNDS_LISTED = 16384,
+    BOUNDS_LAST_WORDS = 1024, /* messages to a member that leaves, on which it has had the last word */
     /* Operations that one view decides: so many fit its frame beside all members and missing edges.  That is ten members with
      * BOUNDS_OPS calls each that nobody else has made.  What remains: if survivors wait for more than that, or list twice as many
      * in all, those whose reports come last lose their place. */

@@ -23,7 +23,7 @@
     X(FAILED_SKIP) X(ANY_NOLOSS) X(ANY_LATELOSS) X(NOPARTNER) X(ASK_BELIEVE) X(REFUSE_FORGET) X(VETO)  \
     X(ANY_UNTOLD) X(ANY_ONE)                                                                        \
     X(REVOKE_NOT) X(REVOKE_GROUP) X(ONCE_FIRST) X(KEY_OLD) X(JOIN_WAITS) X(DECLINE_OWN)        \
-    X(SPLIT_APART) X(NOCOLOR_EARLY) X(LIST_FIRST) X(PARENT_LATE) X(PARENT_NOT) X(FACTOR_NOT)   \
+    X(SPLIT_APART) X(NOCOLOR_EARLY) X(LIST_FIRST) X(PARENT_LATE) X(PARENT_NOT) X(FACTOR_NOT) X(LEAVE_EMPTY)   \
     /* of the shells: process tests and tests of the master find them, see scripts/mutants.sh */              \
     X(RESTORE_NOT) X(NO_USER_TIMEOUT) X(FRAME_TIMER_NOT) X(ROOM_LEAK) X(BLAME_KEPT) X(REST_NOT)               \
     X(BENCH_WRONG) /* of the benchmark: one element of each result */ X(SUMS_UNREADY) /* of the rooms */

@@ -93,6 +93,7 @@ static bool member_growth(const struct master *m, const struct master_event *e, 
     const struct conn *c = &m->common.conns[e->connection];
     struct world_need need = {.reporter = c->member};
     struct msg_frozen f;
+    struct msg_leave l;
     struct msg_vote v;
     struct reader r;
     reader_init(&r, e->payload, e->header->length);
@@ -102,6 +103,13 @@ static bool member_growth(const struct master *m, const struct master_event *e, 
             need.reports = f.reports;
             need.view = f.view;
             need.attempt = f.attempt;
+        }
+        break;
+    case FRAME_LEAVE:
+        need.leaves = true;
+        if (get_leave(&r, &l)) {
+            need.reports = l.reports;
+            need.view = l.view;
         }
         break;
     case FRAME_VOTE:

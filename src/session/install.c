@@ -6,75 +6,6 @@
  * SPDX-License-Identifier: MIT */
 #include "session/session_state.h"
 
-enum { REPORT_BYTES = 160 }; /* no entry has more */
-
-/* How this peer lists an operation; false: not at all, which is a veto. */
-static bool report_state(const struct op *op, struct op_report *r)
-{
-    bool as_held = MUTANT(REFUSE_ASHELD) && op->phase == OP_HOLDING;
-    if (op->phase == OP_FREE || (op->phase == OP_DONE && MUTANT(FORGET))) {
-        return false;
-    }
-    if (op->refused != 0 && !MUTANT(REFUSE_UNLISTED) && !as_held) {
-        r->state = OP_REFUSED;
-        r->cause = op->refused;
-        r->culprit = op->culprit;
-    } else if (op->phase == OP_DONE) {
-        r->state = OP_FINISHED; /* P5 */
-    } else if (op->phase == OP_HOLDING) {
-        r->state = OP_HELD;
-    } else if (op->phase == OP_RUN) {
-        r->state = OP_RUNNING;
-    } else {
-        return false; /* heard of, not launched here */
-    }
-    return true;
-}
-
-/* Lists what was launched here, or what was not. */
-static uint32_t report_list(struct session *s, bool launched, uint32_t most, struct writer *w)
-{
-    uint32_t listed = 0;
-    for (uint32_t i = 0; s->op_used > 0 && i < s->op_count; i++) {
-        const struct op *op = &s->ops[i];
-        struct op_report r = {.name = op->name, .params = op->params, .digest = op->digest};
-        if ((op->phase != OP_GHOST) != launched || !report_state(op, &r)) {
-            continue;
-        }
-        if (listed == most || w->used + REPORT_BYTES > BOUNDS_CONTROL_FRAME) {
-            break;
-        }
-        if (op->phase == OP_DONE && op->refused != 0) {
-            r.params = 0; /* its call has returned: nobody waits for it here */
-        }
-        if (op->slot != NONE) {
-            r.call = s->slots[op->slot].launch.params;
-        }
-        put_op_report(w, &r);
-        if (r.state == OP_REFUSED && r.cause == CAUSE_MISMATCH) {
-            struct op_clash clash = mismatch_clash(s, op);
-            put_op_clash(w, &clash);
-        }
-        listed++;
-    }
-    return listed;
-}
-
-/* M3 decides of these lists.  What was launched here has to be listed, and fits; of what others refused as much as then fits (owe_undecided). */
-static void report(struct session *s, struct outbox *out)
-{
-    struct msg_frozen m = {.view = s->view.view, .attempt = s->attempt};
-    struct writer *w = outbox_frame(out, FRAME_FROZEN, s->run, s->view.view);
-    size_t at = w->used;
-    put_frozen(w, &m);
-    m.reports = report_list(s, true, BOUNDS_LISTED, w);
-    m.reports += report_list(s, false, BOUNDS_LISTED - m.reports, w);
-    struct writer head;
-    writer_init(&head, w->start + at, w->capacity - at);
-    put_frozen(&head, &m);
-    outbox_send(out, ACT_MASTER, 0);
-}
-
 void install_freeze(struct session *s, struct reader *r, struct outbox *out)
 {
     struct msg_freeze m;
@@ -102,7 +33,7 @@ void install_freeze(struct session *s, struct reader *r, struct outbox *out)
             }
         }
     }
-    report(s, out);
+    listing_frozen(s, out);
 }
 
 /* ---- decisions ---- */

@@ -341,9 +341,7 @@ void join_leave(struct session *s, uint8_t cause, enum session_result result, co
     s->left_over = result == RESULT_OVER;
     s->left_since = s->now;
     if (word != LEAVE_UNSAID && s->welcomed) {
-        struct msg_leave m = {.revoke = word == LEAVE_REVOKES};
-        put_leave(outbox_frame(out, FRAME_LEAVE, s->run, s->view.view), &m);
-        outbox_send(out, ACT_MASTER, 0);
+        listing_leave(s, word == LEAVE_REVOKES, out);
     }
     if (s->phase == PHASE_MEMBER) { /* else the end of connect says it */
         bool alone = cause == CAUSE_LINK_LOST || cause == CAUSE_KICK_VERSION; /* with a master that is gone, or another one */

@@ -491,6 +491,10 @@ int64_t complaint_since(const struct session *s);
 /* growth.c */
 void growth_init(struct session *s); /* all tables, in the arena */
 bool growth_met(const struct session *s, const struct session_event *e); /* what the master sent finds room */
+/* listing.c */
+void listing_frozen(struct session *s, struct outbox *out);
+void listing_leave(struct session *s, bool revoke, struct outbox *out);
+
 /* install.c */
 void install_freeze(struct session *s, struct reader *r, struct outbox *out);
 void install_view(struct session *s, struct reader *r, struct outbox *out);

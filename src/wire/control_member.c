@@ -241,12 +241,16 @@ bool get_heartbeat(struct reader *r, struct msg_heartbeat *m)
 void put_leave(struct writer *w, const struct msg_leave *m)
 {
     put_u8(w, m->revoke);
+    put_u64(w, m->view);
+    put_u32(w, m->reports);
 }
 
 bool get_leave(struct reader *r, struct msg_leave *m)
 {
     m->revoke = parts_get_u8(r, 0, 1);
-    return reader_done(r);
+    m->view = get_u64(r);
+    m->reports = get_count(r, PARTS_REPORT_BYTES, m->revoke != 0 ? 0 : BOUNDS_LAST_WORDS);
+    return !r->bad;
 }
 
 void put_suspect(struct writer *w, const struct msg_suspect *m)

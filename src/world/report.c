@@ -16,13 +16,6 @@ bool report_counts(const struct world *w, const struct group *g, const struct me
            attempt == g->attempt;
 }
 
-void report_reset(struct group *g)
-{
-    memset(g->record_index, 0, g->index_size * sizeof *g->record_index);
-    g->record_count = g->waited = 0;
-    g->clashes = 0;
-}
-
 /* The place in the index where the operation is, or would go. */
 static uint32_t index_place(const struct world *w, const struct group *g, const struct op_name *name)
 {
@@ -44,6 +37,22 @@ void report_index(const struct world *w, struct group *g)
     for (uint32_t i = 0; i < g->record_count; i++) {
         g->record_index[index_place(w, g, &g->records[i].name)] = i + 1;
     }
+}
+
+void report_reset(const struct world *w, struct group *g)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; g->last_words == view_current(g)->view && i < g->record_count; i++) {
+        const struct op_record *rec = &g->records[i];
+        if (rec->last_word) {
+            g->records[kept++] = (struct op_record){.name = rec->name, .refused = rec->refused, .culprit = rec->culprit,
+                                                    .finished = rec->finished, .last_word = true};
+        }
+    }
+    g->record_count = kept;
+    g->waited = 0;
+    g->clashes = 0;
+    report_index(w, g);
 }
 
 /* The record of an operation, made if it is new and they are not that many yet, else null. */
@@ -122,6 +131,18 @@ static void report_merge(struct group *g, struct op_record *rec, uint64_t id, co
     rec->digests_differ = rec->digests_differ || rec->digest != rep->digest;
 }
 
+static bool refuses(const struct op_report *rep)
+{
+    return rep->cause >= CAUSE_DEADLINE && rep->cause <= CAUSE_OLD_VIEW;
+}
+
+/* An entry, with whose calls differ behind it if that is its cause. */
+static bool read_entry(struct reader *r, struct op_report *rep, struct op_clash *clash)
+{
+    *clash = (struct op_clash){0};
+    return get_op_report(r, rep) && (rep->state != OP_REFUSED || rep->cause != CAUSE_MISMATCH || get_op_clash(r, clash));
+}
+
 enum { REPORT_HEARD = 8 }; /* what a member only heard to be refused makes a record while less than this part of them is in use */
 
 enum report_verdict report_take(struct world *w, struct group *g, struct member *mb, const struct msg_frozen *f,
@@ -130,20 +151,18 @@ enum report_verdict report_take(struct world *w, struct group *g, struct member 
     uint32_t launched = 0, unfinished = 0;
     for (uint32_t i = 0; i < f->reports; i++) {
         struct op_report rep;
-        struct op_clash clash = {0};
-        if (!get_op_report(r, &rep) ||
-            (rep.state == OP_REFUSED && rep.cause == CAUSE_MISMATCH && !get_op_clash(r, &clash))) {
+        struct op_clash clash;
+        if (!read_entry(r, &rep, &clash)) {
             return REPORT_WRONG;
         }
         bool pair = rep.name.space == SPACE_PAIR, receives = pair && rep.name.to == mb->id;
         if (pair && ((!receives && rep.name.from != mb->id) || rep.state == OP_HELD || (rep.state == OP_FINISHED && !receives))) {
             return REPORT_WRONG; /* B1, B8 */
         }
-        bool refused_cause = rep.cause >= CAUSE_DEADLINE && rep.cause <= CAUSE_OLD_VIEW;
         bool called = rep.state != OP_REFUSED || rep.params != 0, waits = called && rep.state != OP_FINISHED;
         launched += called;
         unfinished += waits;
-        if ((rep.state == OP_REFUSED && !refused_cause) || unfinished > BOUNDS_OPS ||
+        if ((rep.state == OP_REFUSED && !refuses(&rep)) || unfinished > BOUNDS_OPS ||
             launched > BOUNDS_OPS + BOUNDS_RECORDS) {
             return REPORT_WRONG;
         }
@@ -171,6 +190,35 @@ enum report_verdict report_take(struct world *w, struct group *g, struct member 
         rec->last = mb->id;
     }
     return reader_done(r) ? REPORT_TAKEN : REPORT_WRONG;
+}
+
+bool report_last_counts(const struct world *w, const struct group *g, const struct member *mb, uint64_t view)
+{
+    return member_accepted_in(w, mb, g) && view == g->views[g->current].view;
+}
+
+bool report_last_words(struct world *w, struct group *g, struct member *mb, uint32_t reports, struct reader *r)
+{
+    uint64_t view = view_current(g)->view;
+    if (g->last_words != view && !view_ending(g)) {
+        report_reset(w, g); /* what lies there is of the view before */
+    }
+    g->last_words = view;
+    for (uint32_t i = 0; i < reports; i++) {
+        struct op_report rep;
+        struct op_clash clash;
+        bool good = read_entry(r, &rep, &clash);
+        if (!good || rep.name.space != SPACE_PAIR || rep.name.to != mb->id ||
+            (rep.state == OP_REFUSED ? !refuses(&rep) : rep.state != OP_FINISHED)) {
+            return false;
+        }
+        struct op_record *rec = report_find(w, g, &rep.name, w->common->config.max_operations / 2);
+        if (rec != NULL) { /* else its sender hears of a loss, as if it had died */
+            report_merge(g, rec, mb->id, &rep, &clash);
+            rec->last_word = true;
+        }
+    }
+    return reader_done(r);
 }
 
 /* M3, the table. */

@@ -137,7 +137,9 @@ static struct group_size group_wants(const struct world *w, const struct group *
         uint32_t most = g->break_count + g->views[g->current].members;
         s.breaks = layout_doubled(s.breaks, FIRST_MEMBERS, most < cfg->max_members ? most : cfg->max_members, cfg->max_members);
     }
-    if (need->reports > 0 && report_counts(w, g, &w->members[need->reporter], need->view, need->attempt)) {
+    const struct member *reporter = need->reports > 0 ? &w->members[need->reporter] : NULL;
+    if (reporter != NULL && (need->leaves ? report_last_counts(w, g, reporter, need->view)
+                                          : report_counts(w, g, reporter, need->view, need->attempt))) {
         uint32_t most = g->record_count + need->reports;
         most = most < cfg->max_operations ? most : cfg->max_operations;
         s.records = layout_doubled(s.records, FIRST_RECORDS, most, cfg->max_operations);

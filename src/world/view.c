@@ -256,7 +256,7 @@ static void freeze_attempt(struct world *w, struct group *g)
     g->survivors = g->unreported = member_count(w, g, MEMBER_ACCEPTED);
     g->lost = g->suspect = false;
     g->report_by = w->common->now + w->common->config.dead_ns;
-    report_reset(g);
+    report_reset(w, g);
     for (uint32_t i = 0; i < w->member_room; i++) {
         if (member_group(w, &w->members[i]) == g) {
             w->members[i].reported = false;

@@ -78,8 +78,13 @@ static void take_decline(struct world *w, struct member *mb, struct reader *r)
 static void take_leave(struct world *w, struct member *mb, struct reader *r)
 {
     struct msg_leave l;
-    if (!get_leave(r, &l)) {
-        member_violation(w, mb, "a leave that cannot be read");
+    struct group *g = member_group(w, mb);
+    bool good = get_leave(r, &l);
+    if (good && l.reports > 0 && report_last_counts(w, g, mb, l.view)) {
+        good = report_last_words(w, g, mb, l.reports, r);
+    }
+    if (!good || (l.reports == 0 && !reader_done(r))) {
+        member_violation(w, mb, "a leave that cannot be");
     } else if (l.revoke != 0) {
         ending_revoke(w, mb);
     } else {

@@ -28,6 +28,7 @@ struct world_need {
     uint32_t reporter, reports; /* of a member, by its slot, on so many operations; 0 none */
     uint64_t view;              /* ... of this freeze, */
     uint32_t attempt;           /* ... whose attempt it answers */
+    bool leaves;                /* ... or of this view, at its end */
 };
 /* Whether a table is too small for it; then *out says which. */
 bool world_growth(const struct world *w, const struct world_need *need, struct master_want *out);

@@ -128,6 +128,7 @@ struct op_record {
     uint64_t culprit;      /* of that cause */
     bool finished, has_digest, params_differ, digests_differ;
     bool waited;           /* some survivor has launched it and not finished: it waits for the decision */
+    bool last_word;        /* its receiver has left: what it said counts in every attempt */
     uint8_t clash;         /* number of it among the group's, 0: none is known */
     uint64_t caller;       /* who has listed its call first, and which */
     struct op_params call;
@@ -183,6 +184,7 @@ struct group {
     uint32_t blocked_vote;            /* ... its number; a vote outlives the freeze */
     struct op_record *records; /* owned */
     uint32_t *record_index;    /* owned: hash of the name -> record + 1 */
+    uint64_t last_words;       /* view of which records may hold last words */
     uint32_t record_count, index_size, waited; /* waited: records that somebody waits for */
     struct op_clash clash[BOUNDS_CLASHES];
     uint32_t clashes;
@@ -414,9 +416,12 @@ int64_t suspect_deadline(const struct world *w);
 void suspect_group(struct world *w, struct group *g, enum cause cause, uint64_t culprit, const char *text);
 
 /* report.c: the reports of one freeze */
-void report_reset(struct group *g);
+void report_reset(const struct world *w, struct group *g); /* last words stay */
 /* Whether a report of this freeze and attempt is waited for from the member (M2); only such a one is worth memory. */
 bool report_counts(const struct world *w, const struct group *g, const struct member *mb, uint64_t view, uint32_t attempt);
+/* Whether the last words of a member that leaves, about this view, count (B11); takes them, false: they cannot be. */
+bool report_last_counts(const struct world *w, const struct group *g, const struct member *mb, uint64_t view);
+bool report_last_words(struct world *w, struct group *g, struct member *mb, uint32_t reports, struct reader *r);
 void report_index(const struct world *w, struct group *g); /* the records have moved */
 /* Whether they find room, or why not. */
 enum report_verdict { REPORT_TAKEN, REPORT_WRONG, REPORT_FULL, REPORT_NO_MEMORY };

@@ -130,6 +130,13 @@ static void check_content(struct cluster *cl, const struct node *n, const struct
     }
 }
 
+/* Who takes no part may go before a message is over; of several that leave at once a view names one, the others are gone. */
+static bool has_left(const struct cluster *cl, uint64_t id)
+{
+    uint16_t node = cluster_node_of(cl, id);
+    return node != CLUSTER_NOBODY && cl->nodes[node].program->phase == PROGRAM_ENDED;
+}
+
 enum { TOLD_OK = 1, TOLD_ERROR = 2 };
 
 /* What each of the two was told: first the sender, then the receiver. */
@@ -145,7 +152,8 @@ static void compare(struct cluster *cl, const struct node *n, const struct call 
         return;
     }
     bool both = is_member(cl, n, c->from) && is_member(cl, n, c->to), sent_ok = r->told[0] == TOLD_OK, got_ok = r->told[1] == TOLD_OK;
-    if ((sent_ok && !got_ok) || (got_ok && !sent_ok && both)) {
+    bool left = cl->fault_count == 0 && is_member(cl, n, c->from) && has_left(cl, c->to); /* B11: its last words count */
+    if ((sent_ok && !got_ok) || (got_ok && !sent_ok && (both || left))) {
         cluster_fail(cl, "G1: message %u of step %llu: its sender was told %s (cause %u), its receiver %s (cause %u)", c->op,
                      (unsigned long long)n->program->step, sent_ok ? "success" : "an error", r->told_cause[0], got_ok ? "success" : "an error",
                      r->told_cause[1]);
@@ -156,13 +164,6 @@ static void compare(struct cluster *cl, const struct node *n, const struct call 
                      (unsigned long long)n->program->step, r->told_cause[0], (unsigned long long)r->told_culprit[0], r->told_cause[1],
                      (unsigned long long)r->told_culprit[1]);
     }
-}
-
-/* Who takes no part may go before a message is over; of several that leave at once a view names one, the others are gone. */
-static bool has_left(const struct cluster *cl, uint64_t id)
-{
-    uint16_t node = cluster_node_of(cl, id);
-    return node != CLUSTER_NOBODY && cl->nodes[node].program->phase == PROGRAM_ENDED;
 }
 
 /* Whether it is to be called again: it was matched with nothing, or not made. */

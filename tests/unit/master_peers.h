@@ -154,13 +154,25 @@ void cluster_frame(struct cluster *c, uint32_t conn, uint8_t type, const void *p
 uint32_t cluster_open(struct cluster *c); /* a connection that has sent nothing yet */
 bool cluster_closed(const struct cluster *c, uint32_t conn);
 
+/* With what it lists as its last words; revoking: without. */
+static inline void peer_goes(struct cluster *c, const struct peer *p, bool revoke)
+{
+    unsigned char bytes[PEERS_OPS * 160];
+    struct writer w;
+    writer_init(&w, bytes, sizeof bytes);
+    put_leave(&w, &(struct msg_leave){.revoke = revoke, .view = p->view, .reports = revoke ? 0 : p->report_count});
+    for (uint32_t i = 0; !revoke && i < p->report_count; i++) {
+        put_op_report(&w, &p->reports[i]);
+    }
+    cluster_frame(c, p->conn, FRAME_LEAVE, bytes, (uint32_t)w.used, p->run);
+}
 static inline void peer_leave(struct cluster *c, const struct peer *p)
 {
-    cluster_frame(c, p->conn, FRAME_LEAVE, "\0", 1, p->run);
+    peer_goes(c, p, false);
 }
 static inline void peer_revoke(struct cluster *c, const struct peer *p)
 {
-    cluster_frame(c, p->conn, FRAME_LEAVE, "\1", 1, p->run);
+    peer_goes(c, p, true);
 }
 
 /* peer_expect.c */

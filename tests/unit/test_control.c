@@ -11,24 +11,28 @@ static unsigned char big[2 << 20]; /* room behind a count: zeroes, so that only 
 TEST(control_messages_survive_the_wire)
 {
     wire_cases_check(wire_control_cases, wire_control_case_count, SEEDS, wire_case_round_trip, &test_failures);
+    wire_cases_check(wire_report_cases, wire_report_case_count, SEEDS, wire_case_round_trip, &test_failures);
     wire_cases_check(wire_status_cases, wire_status_case_count, SEEDS, wire_case_round_trip, &test_failures);
 }
 
 TEST(control_messages_cut_anywhere_are_refused) /* a field of a half message would be read as zero */
 {
     wire_cases_check(wire_control_cases, wire_control_case_count, SEEDS, wire_case_cut, &test_failures);
+    wire_cases_check(wire_report_cases, wire_report_case_count, SEEDS, wire_case_cut, &test_failures);
     wire_cases_check(wire_status_cases, wire_status_case_count, SEEDS, wire_case_cut, &test_failures);
 }
 
 TEST(control_messages_with_a_byte_too_many_are_refused)
 {
     wire_cases_check(wire_control_cases, wire_control_case_count, SEEDS, wire_case_overlong, &test_failures);
+    wire_cases_check(wire_report_cases, wire_report_case_count, SEEDS, wire_case_overlong, &test_failures);
     wire_cases_check(wire_status_cases, wire_status_case_count, SEEDS, wire_case_overlong, &test_failures);
 }
 
 TEST(control_messages_have_no_bit_without_meaning) /* two encodings of one message, or a field that is not read */
 {
     wire_cases_check(wire_control_cases, wire_control_case_count, 20, wire_case_flips, &test_failures);
+    wire_cases_check(wire_report_cases, wire_report_case_count, 20, wire_case_flips, &test_failures);
     wire_cases_check(wire_status_cases, wire_status_case_count, 20, wire_case_flips, &test_failures);
 }
 

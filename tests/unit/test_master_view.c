@@ -171,6 +171,59 @@ TEST(second_death_in_the_freeze_drops_its_report) /* M2: only reports of the cur
     cluster_free(c);
 }
 
+/* `p` lists a message of this number from one to another. */
+static void says(struct peer *p, const struct peer *from, const struct peer *to, uint32_t seq, enum op_state state, enum cause cause)
+{
+    peer_reports(p, 7, seq, state, cause);
+    struct op_name *name = &p->reports[p->report_count - 1].name;
+    name->space = SPACE_PAIR;
+    name->from = from->id;
+    name->to = to->id;
+}
+
+TEST(last_words_of_who_leaves_count_in_every_attempt) /* B11: its sender would be told to repeat what has arrived */
+{
+    struct cluster *c = three();
+    struct peer *a = &c->peers[0], *b = &c->peers[1], *d = &c->peers[2];
+    says(d, a, d, 0, OP_FINISHED, CAUSE_NONE);
+    says(d, a, d, 1, OP_REFUSED, CAUSE_CANCEL);
+    for (uint32_t seq = 0; seq < 3; seq++) {
+        says(a, a, d, seq, OP_RUNNING, CAUSE_NONE);
+    }
+    a->no_frozen = true;
+    peer_leave(c, d);
+    uint32_t attempt = a->freeze.attempt;
+    a->no_frozen = false;
+    peer_crash(c, b);
+    EXPECT_EQ(a->freeze.attempt, attempt + 1);
+    EXPECT_EQ(a->decision_count, 3);
+    EXPECT_EQ(peer_decision(a, 7, 0).outcome, OUTCOME_COMMIT);
+    EXPECT_EQ(peer_decision(a, 7, 1).outcome, OUTCOME_REFUSED);
+    EXPECT_EQ(peer_decision(a, 7, 1).cause, CAUSE_CANCEL);
+    EXPECT_EQ(peer_decision(a, 7, 2).outcome, OUTCOME_ABORT);
+    says(a, b, a, 0, OP_FINISHED, CAUSE_NONE); /* of the next view nothing is left of them */
+    a->reports[0] = a->reports[a->report_count - 1];
+    a->report_count = 1;
+    struct peer *e = peer_join(c, 0);
+    peer_vote(c, a, VOTE_UPDATE);
+    EXPECT_EQ(a->member_count, 2);
+    peer_crash(c, e);
+    EXPECT_EQ(a->decision_count, 1);
+    cluster_free(c);
+}
+
+TEST(last_words_that_are_not_the_leavers_own_cost_it_nothing_but_them)
+{
+    struct cluster *c = three();
+    struct peer *a = &c->peers[0], *b = &c->peers[1], *d = &c->peers[2];
+    says(a, a, b, 0, OP_RUNNING, CAUSE_NONE);
+    says(d, a, b, 0, OP_FINISHED, CAUSE_NONE);
+    peer_leave(c, d);
+    EXPECT_EQ(a->member_count, 2);
+    EXPECT_EQ(peer_decision(a, 7, 0).outcome, OUTCOME_ABORT);
+    cluster_free(c);
+}
+
 TEST(late_reports_of_an_attempt_are_ignored) /* M2 */
 {
     struct cluster *c = cluster_new();

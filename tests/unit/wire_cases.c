@@ -22,6 +22,11 @@ const struct wire_case *wire_case_find(const char *name)
             return &wire_control_cases[i];
         }
     }
+    for (size_t i = 0; i < wire_report_case_count; i++) {
+        if (strcmp(wire_report_cases[i].name, name) == 0) {
+            return &wire_report_cases[i];
+        }
+    }
     for (size_t i = 0; i < wire_status_case_count; i++) {
         if (strcmp(wire_status_cases[i].name, name) == 0) {
             return &wire_status_cases[i];

@@ -28,6 +28,8 @@ struct wire_case {
 
 extern const struct wire_case wire_control_cases[];
 extern const size_t wire_control_case_count;
+extern const struct wire_case wire_report_cases[];
+extern const size_t wire_report_case_count;
 extern const struct wire_case wire_status_cases[];
 extern const size_t wire_status_case_count;
 extern const struct wire_case wire_p2p_cases[];

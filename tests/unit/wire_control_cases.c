@@ -184,13 +184,6 @@ static void heartbeat_fill(void *at, struct rng *rng)
 }
 WIRE_PLAIN(heartbeat)
 
-static void leave_fill(void *at, struct rng *rng)
-{
-    struct msg_leave *m = at;
-    m->revoke = (uint8_t)rng_below(rng, 2);
-}
-WIRE_PLAIN(leave)
-
 static void suspect_fill(void *at, struct rng *rng)
 {
     struct msg_suspect *m = at;
@@ -227,44 +220,6 @@ static bool freeze_get(struct reader *r, void *at)
 {
     struct whole_freeze *f = at;
     return get_freeze(r, &f->m) && get_ids(r, f->survivors, f->m.survivors) && reader_done(r);
-}
-
-struct whole_frozen {
-    struct msg_frozen m;
-    struct op_report reports[WIRE_CASE_ITEMS];
-};
-static void frozen_fill(void *at, struct rng *rng)
-{
-    struct whole_frozen *f = at;
-    f->m.view = rng_next(rng);
-    f->m.attempt = (uint32_t)rng_next(rng);
-    f->m.reports = wire_rnd_items(rng);
-    for (uint32_t i = 0; i < f->m.reports; i++) {
-        struct op_report *o = &f->reports[i];
-        wire_rnd_name(rng, &o->name);
-        o->state = (uint8_t)(1 + rng_below(rng, 4));
-        o->cause = wire_rnd_cause(rng);
-        o->culprit = rng_next(rng);
-        o->params = rng_next(rng);
-        o->digest = rng_next(rng);
-    }
-}
-static void frozen_put(struct writer *w, const void *at)
-{
-    const struct whole_frozen *f = at;
-    put_frozen(w, &f->m);
-    for (uint32_t i = 0; i < f->m.reports; i++) {
-        put_op_report(w, &f->reports[i]);
-    }
-}
-static bool frozen_get(struct reader *r, void *at)
-{
-    struct whole_frozen *f = at;
-    bool good = get_frozen(r, &f->m) && f->m.reports <= WIRE_CASE_ITEMS;
-    for (uint32_t i = 0; good && i < f->m.reports; i++) {
-        good = get_op_report(r, &f->reports[i]);
-    }
-    return good && reader_done(r);
 }
 
 static void fill_member(struct rng *rng, struct member_info *m)
@@ -580,11 +535,9 @@ const struct wire_case wire_control_cases[] = {
     WIRE_ROW(given_up, FRAME_GIVEN_UP, struct msg_given_up),
     WIRE_ROW(welcome, FRAME_WELCOME, struct msg_welcome),
     WIRE_ROW(decline, FRAME_DECLINE, struct msg_decline),
-    WIRE_ROW(leave, FRAME_LEAVE, struct msg_leave),
     WIRE_ROW(heartbeat, FRAME_HEARTBEAT, struct msg_heartbeat),
     WIRE_ROW(suspect, FRAME_SUSPECT, struct msg_suspect),
     WIRE_ROW(freeze, FRAME_FREEZE, struct whole_freeze),
-    WIRE_ROW(frozen, FRAME_FROZEN, struct whole_frozen),
     WIRE_ROW(view, FRAME_VIEW, struct whole_view),
     WIRE_ROW(vote, FRAME_VOTE, struct msg_vote),
     WIRE_ROW(answer, FRAME_ANSWER, struct msg_answer),

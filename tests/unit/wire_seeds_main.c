@@ -51,6 +51,9 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < wire_control_case_count; i++) {
         good = good && write_case(argv[1], "control", &wire_control_cases[i], &rng);
     }
+    for (size_t i = 0; i < wire_report_case_count; i++) {
+        good = good && write_case(argv[1], "control", &wire_report_cases[i], &rng);
+    }
     for (size_t i = 0; i < wire_status_case_count; i++) {
         good = good && write_case(argv[1], "control", &wire_status_cases[i], &rng);
     }

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/bounds.h"
 #include "core/status.h"
 #include "net/loop.h"
 #include "net/transport.h"
@@ -78,7 +79,7 @@ uint8_t conn_other_version(const struct conn *c);
 
 /* Adds bytes, and more bytes behind them (data may be null), as one piece.  AGAIN: the queue would pass CONN_QUEUE_BYTES: the
  * other end does not read; NOMEM.  On a broken connection it does nothing. */
-enum { CONN_QUEUE_BYTES = 64 << 20 };
+enum { CONN_QUEUE_BYTES = BOUNDS_OPS * (BOUNDS_EAGER_BYTES + 4096) + (4 << 20) }; /* all that a member may have under way, and words about it */
 pccl_status conn_append(struct conn *c, const void *bytes, size_t size, const void *data, size_t data_size);
 
 /* Sends what goes.  AGAIN: some is left and will be sent by the loop's thread; CLOSED. */

@@ -104,6 +104,60 @@ TEST(who_is_left_of_the_two_gets_an_error_and_the_sizes)
     one_of_the_two(SENDER);
 }
 
+/* As many as may be under way, of the size that travels with its launch, to one who is stopped until the deadlines of most have passed. */
+static void many_with_deadlines(struct peer *self, const void *argument, struct reply *reply)
+{
+    enum { MOST = 1024, BYTES = 65536, FIRST = 100 };
+    pcclPeerInfo_t me = {0};
+    bool sends = (pcclGetSelf(self->comm, &me), me.rank == SENDER), done = false;
+    unsigned char *b = calloc(1, BYTES);
+    pcclAsyncOp_t *op = calloc(MOST, sizeof *op);
+    pcclCompletion_t end;
+    (void)argument;
+    EXPECT_EQ(pcclSetOption(self->comm, PCCL_OPTION_OPERATION_DEADLINE_MS, sends ? 500 : 0), pcclSuccess);
+    for (int i = 0; i < 200; i++) { /* the control link moves into shared memory, where little is under way */
+        EXPECT_EQ(pcclBarrier(self->comm, NULL), pcclSuccess);
+    }
+    if (!sends) {
+        raise(SIGSTOP);
+    }
+    for (int i = 0; i < MOST; i++) {
+        EXPECT_EQ(sends ? pcclSend(b, BYTES, pcclUint8, RECEIVER, FIRST + (uint64_t)i, self->comm, &op[i])
+                        : pcclReceive(b, BYTES, pcclUint8, SENDER, FIRST + (uint64_t)i, NULL, self->comm, &op[i]), pcclSuccess);
+    }
+    if (sends) {
+        EXPECT_EQ(pcclWaitAsync(&op[MOST - 1], 700, &end, &done), pcclSuccess);
+        peer_note(self, 1);
+    }
+    for (int i = 0; i < MOST; i++) {
+        pcclResult_t rc = pcclAwaitAsync(&op[i], NULL);
+        pcclErrorInfo_t why = {0};
+        (void)pcclGetLastErrorInfo(&why);
+        reply->value[0] += rc == pcclSuccess;
+        EXPECT(rc == pcclSuccess || (rc == pcclRankConnectionLost && why.cause == pcclCauseDeadline));
+    }
+    free(op);
+    free(b);
+}
+
+TEST(as_much_as_may_be_under_way_to_one_who_does_not_read_breaks_no_link)
+{
+    struct processes all;
+    struct reply reply[PROCESSES_MOST];
+    if (!peers_start(&all, &(struct processes_options){.count = 2, .failures = &test_failures, .pool = 1})) {
+        return;
+    }
+    processes_do(&all, 3, tell_rank, NULL, 0, reply);
+    int from = reply[0].value[0] == SENDER ? 0 : 1, to = 1 - from;
+    processes_send(&all, 3, many_with_deadlines, NULL, 0);
+    process_wait_stopped(&all, to);
+    EXPECT_EQ(process_note(&all, from), 1);
+    process_signal(&all, to, SIGCONT);
+    processes_take(&all, 3, reply);
+    EXPECT_EQ(reply[0].value[0], reply[1].value[0]); /* alike at both */
+    processes_stop(&all);
+}
+
 TEST(a_message_outlives_the_death_of_a_third_by_one_more_call_of_both)
 {
     struct processes all;

@@ -735,7 +735,8 @@ PCCL_EXPORT pcclResult_t pcclDestroyCompletionQueue(pcclCompletionQueue_t *queue
  * type, then summed as by pcclSum; quantised ones are multiplied first.  Factors may differ between members, and so may the values that
  * the operators have.  Inputs are never written: after an error an in-place buffer is as it was, not multiplied.  All calls with an
  * operator take it.  One repeated by pcclAllReduceMultipleWithRetry reads a factor by pointer each time.
- * It lives until pcclRedOpDestroy or the communicator's end; operations that were launched with it go on.
+ * It lives until pcclRedOpDestroy or the communicator's end; operations that were launched with it go on, but no call may be reading a
+ * factor by pointer while its memory goes.
  * InvalidArgument: null, another type or residence.  InternalError: no memory, or 65,536 of them exist. */
 PCCL_EXPORT pcclResult_t pcclRedOpCreatePreMulSum(pcclRedOp_t *op_out, const void *factor, pcclDataType_t datatype,
                                                   pcclFactorResidence_t residence, const pcclComm_t *communicator);

@@ -56,7 +56,7 @@ static void many_launch(struct many *m, size_t index)
     pcclResult_t rc = api_reduce_check(&(struct api_reduce_where){m->comm, "reduce many", index}, m->list[index].sendbuf,
                                        m->list[index].recvbuf, &m->list[index].descriptor, &launch);
     if (rc != pcclSuccess) {
-        o = (struct session_outcome){.result = RESULT_MISMATCH}; /* all were checked before: not reached */
+        o = (struct session_outcome){.result = RESULT_MISMATCH}; /* all were checked before, but its operator may have been destroyed since */
     } else {
         launch.awaited = true;
         launch.batch = &m->batch;

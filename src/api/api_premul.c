@@ -6,7 +6,7 @@
 
 #include "api/api.h"
 
-enum { API_PREMUL_FIRST = 256 };
+enum { API_PREMUL_FIRST = 256 }; /* and below 256 + 2^30 */
 
 pcclResult_t pcclRedOpCreatePreMulSum(pcclRedOp_t *op_out, const void *factor, pcclDataType_t datatype,
                                       pcclFactorResidence_t residence, const pcclComm_t *communicator)

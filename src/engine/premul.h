@@ -12,6 +12,7 @@ struct premul_op {
     enum dtype dtype;
     const void *from; /* borrowed: where the factor is at each launch; null: it is `factor` */
     uint64_t factor;  /* its bits in that type */
+    uint32_t uses;    /* of its place before */
 };
 
 /* Written by premul.c, with comm.lock. */

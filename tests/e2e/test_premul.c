@@ -204,6 +204,11 @@ static void mistakes(struct cluster_peer *p, void *context)
     EXPECT(says("op is 8: expected 0 (pcclSum) to 7 (pcclBitXor), or one of pcclRedOpCreatePreMulSum"));
     EXPECT_EQ(pcclRedOpDestroy(op, p->comm), pcclSuccess);
     EXPECT_EQ(pcclRedOpDestroy(op, p->comm), pcclInvalidArgument);
+    pcclRedOp_t next = op; /* in its place, and not taken for it */
+    EXPECT_EQ(pcclRedOpCreatePreMulSum(&next, &factor, pcclFloat, pcclFactorByValue, p->comm), pcclSuccess);
+    EXPECT(next != op);
+    EXPECT_EQ(pcclRedOpDestroy(op, p->comm), pcclInvalidArgument);
+    EXPECT_EQ(pcclRedOpDestroy(next, p->comm), pcclSuccess);
     EXPECT_EQ(pcclRedOpDestroy(pcclSum, p->comm), pcclInvalidArgument);
     EXPECT_EQ(pcclAllReduceOrdered(x, y, 4, pcclFloat, op, p->comm, NULL), pcclInvalidArgument);
     EXPECT(says("expected 0 (pcclSum)"));

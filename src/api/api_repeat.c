@@ -58,10 +58,12 @@ static void repeat_ended(struct repeat *r, size_t index, pcclResult_t rc)
         return;
     }
     (void)pcclGetLastErrorInfo(&e);
-    if (e.result != rc) { /* it is the program's own */
-        (void)api_fail(rc, pcclCauseUsage, "repeat group", "operation %zu: launch returned %s: return what the call in it returns", index,
-                       pcclGetResultString(rc));
+    if (e.result != rc) { /* it is the program's own, which may be none of ours */
+        pcclResult_t told = (unsigned)rc <= pcclTopologyOptimizationFailed ? rc : pcclInvalidUsage;
+        (void)api_fail(told, pcclCauseUsage, "repeat group", "operation %zu: launch returned %d: return what the call in it returns", index,
+                       (int)rc);
         (void)pcclGetLastErrorInfo(&e);
+        rc = told;
     }
     *word = error_is_loss(&e) ? WORD_LOST : (uint16_t)((unsigned)rc << 8 | (unsigned)e.cause);
     if (*word != WORD_LOST && index < r->bad) {

@@ -335,7 +335,7 @@ TEST(who_leaves_before_all_have_agreed_costs_no_attempt_where_nothing_was_lost) 
 
 /* ---- Mistakes --------------------------------------------------------------------------------------------------------------------- */
 
-enum mistake { NOTHING, NO_LAUNCH, BAD_ROOT, OTHER_COMMUNICATOR, OTHER_PARAMS, MISTAKES };
+enum mistake { NOTHING, NO_LAUNCH, NO_RESULT, BAD_ROOT, OTHER_COMMUNICATOR, OTHER_PARAMS, MISTAKES };
 
 struct wrong_way {
     enum mistake mistake;
@@ -352,6 +352,9 @@ static pcclResult_t launch_wrong(const pcclComm_t *comm, size_t index, uint32_t 
     if (mistaken && w->mistake == NO_LAUNCH) {
         return pcclInternalError; /* of the program itself */
     }
+    if (mistaken && w->mistake == NO_RESULT) {
+        return (pcclResult_t)256;
+    }
     if (mistaken && w->mistake == OTHER_COMMUNICATOR) {
         return pcclAllReduceOrdered(&w->in, w->out, 1, pcclUint32, pcclSum, w->other, op);
     }
@@ -363,8 +366,8 @@ static pcclResult_t launch_wrong(const pcclComm_t *comm, size_t index, uint32_t 
 
 static void run_wrong(struct cluster_peer *p, void *context)
 {
-    static const pcclResult_t own[] = {pcclSuccess, pcclInternalError, pcclInvalidArgument, pcclInvalidUsage, pcclInvalidArgument};
-    static const char *const text[] = {"", "operation 1: launch returned pcclInternalError", "root is 9", "handle of another communicator", "all_again"};
+    static const pcclResult_t own[] = {pcclSuccess, pcclInternalError, pcclInvalidUsage, pcclInvalidArgument, pcclInvalidUsage, pcclInvalidArgument};
+    static const char *const text[] = {"", "operation 1: launch returned 2", "operation 1: launch returned 256", "root is 9", "handle of another communicator", "all_again"};
     struct wrong_way w = {.mistake = *(const enum mistake *)context, .index = p->index, .in = 1};
     pcclCommCreateParamsEx_t alone = {.size = sizeof alone, .master_address = p->cluster->address, .world = "other", .world_size = 1};
     if (w.mistake == OTHER_COMMUNICATOR && p->index == 1) {

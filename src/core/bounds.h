@@ -43,7 +43,7 @@ enum {
     BOUNDS_LAST_WORDS = 1024, /* messages to a member that leaves, on which it has had the last word */
     /* Operations that one view decides: so many fit its frame beside all members and missing edges.  That is ten members with
      * BOUNDS_OPS calls each that nobody else has made.  What remains: if survivors wait for more than that, or list twice as many
-     * in all, those whose reports come last lose their place. */
+     * in all, half of which last words may be, those whose reports come last lose their place. */
     BOUNDS_DECISIONS = 10240,
     BOUNDS_CLASHES = 16, /* operations of one view of which it is told whose calls differ; of more only that they do */
 };

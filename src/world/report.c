@@ -41,17 +41,22 @@ void report_index(const struct world *w, struct group *g)
 
 void report_reset(const struct world *w, struct group *g)
 {
-    uint32_t kept = 0;
+    uint32_t kept = 0, clashes = 0;
+    struct op_clash clash[BOUNDS_CLASHES];
     for (uint32_t i = 0; g->last_words == view_current(g)->view && i < g->record_count; i++) {
         const struct op_record *rec = &g->records[i];
         if (rec->last_word) {
-            g->records[kept++] = (struct op_record){.name = rec->name, .refused = rec->refused, .culprit = rec->culprit,
-                                                    .finished = rec->finished, .last_word = true};
+            if (rec->clash != 0) {
+                clash[clashes++] = g->clash[rec->clash - 1];
+            }
+            g->records[kept++] = (struct op_record){.name = rec->name, .refused = rec->refused, .culprit = rec->culprit, .finished = rec->finished,
+                                                    .clash = (uint8_t)(rec->clash != 0 ? clashes : 0), .last_word = true};
         }
     }
     g->record_count = kept;
     g->waited = 0;
-    g->clashes = 0;
+    g->clashes = clashes;
+    memcpy(g->clash, clash, clashes * sizeof clash[0]);
     report_index(w, g);
 }
 

@@ -157,12 +157,15 @@ bool cluster_closed(const struct cluster *c, uint32_t conn);
 /* With what it lists as its last words; revoking: without. */
 static inline void peer_goes(struct cluster *c, const struct peer *p, bool revoke)
 {
-    unsigned char bytes[PEERS_OPS * 160];
+    unsigned char bytes[PEERS_OPS * 256];
     struct writer w;
     writer_init(&w, bytes, sizeof bytes);
     put_leave(&w, &(struct msg_leave){.revoke = revoke, .view = p->view, .reports = revoke ? 0 : p->report_count});
     for (uint32_t i = 0; !revoke && i < p->report_count; i++) {
         put_op_report(&w, &p->reports[i]);
+        if (p->reports[i].state == OP_REFUSED && p->reports[i].cause == CAUSE_MISMATCH) {
+            put_op_clash(&w, &p->clash[i]);
+        }
     }
     cluster_frame(c, p->conn, FRAME_LEAVE, bytes, (uint32_t)w.used, p->run);
 }

@@ -212,6 +212,23 @@ TEST(last_words_of_who_leaves_count_in_every_attempt) /* B11: its sender would b
     cluster_free(c);
 }
 
+TEST(last_words_say_whose_calls_differ) /* P10 */
+{
+    struct cluster *c = three();
+    struct peer *a = &c->peers[0], *d = &c->peers[2];
+    says(d, a, d, 0, OP_REFUSED, CAUSE_CANCEL);
+    says(d, a, d, 1, OP_REFUSED, CAUSE_MISMATCH);
+    d->reports[1].culprit = d->id;
+    d->clash[1] = (struct op_clash){.id = {a->id, d->id}, .params = {{.count = 4}, {.count = 5}}};
+    says(a, a, d, 0, OP_RUNNING, CAUSE_NONE);
+    says(a, a, d, 1, OP_RUNNING, CAUSE_NONE);
+    peer_leave(c, d);
+    EXPECT_EQ(peer_decision(a, 7, 1).cause, CAUSE_MISMATCH);
+    EXPECT_EQ(peer_clash(a, 7, 1).id[0], a->id);
+    EXPECT_EQ(peer_clash(a, 7, 1).id[1], d->id);
+    cluster_free(c);
+}
+
 TEST(last_words_that_are_not_the_leavers_own_cost_it_nothing_but_them)
 {
     struct cluster *c = three();

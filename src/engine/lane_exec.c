@@ -330,7 +330,7 @@ uint32_t lane_rank_of(const struct comm_op *op, uint64_t peer)
 
 uint32_t stream_rank(struct stream *s, const struct comm_op *op)
 {
-    if (op->run.name.space == SPACE_PAIR) { /* ranks of two */
+    if (space_pairs(op->run.name.space)) { /* ranks of two */
         return lane_rank_of(op, s->peer);
     }
     if (s->rank_view != op->run.view) {

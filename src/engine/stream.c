@@ -133,7 +133,7 @@ static bool stream_credit(struct stream *s, const struct frame_header *h, struct
     if (!get_credit(r, &m)) {
         return false;
     }
-    m.name.to = m.name.space == SPACE_PAIR ? s->peer : 0;
+    m.name.to = space_pairs(m.name.space) ? s->peer : 0;
     struct lane_exec *e = lane_find(s->lane, s->comm, h->view, &m.name);
     if (e != NULL) {
         struct exec_event event = {.kind = EXEC_CREDIT, .rank = stream_rank(s, e->op), .credit = m.frames, .sums = m.ready};
@@ -153,7 +153,7 @@ static bool stream_data(struct stream *s, const struct frame_header *h, struct r
     if (!get_data(r, &m)) {
         return false;
     }
-    m.name.from = m.name.space == SPACE_PAIR ? s->peer : 0;
+    m.name.from = space_pairs(m.name.space) ? s->peer : 0;
     struct lane_exec *e = lane_find(s->lane, s->comm, h->view, &m.name);
     s->rx_exec = NULL;
     s->rx_dst = NULL;

@@ -23,7 +23,7 @@ static struct action *put_input(struct session *s, const struct op *op, uint32_t
 void announce_eager(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
 {
     const struct op_params *p = &s->slots[op->slot].launch.params;
-    if (op->name.space == SPACE_PAIR) {
+    if (space_pairs(op->name.space)) {
         if (peer_reachable(s, rank)) {
             outbox_dest(out, put_input(s, op, rank, out), s->view.ids[rank]);
         }
@@ -42,7 +42,7 @@ void announce_eager(struct session *s, struct op *op, uint32_t rank, struct outb
 bool announce_neighbour(const struct session *s, const struct op *op, uint32_t rank)
 {
     const struct plan_params *plan = &s->slots[op->slot].run.plan;
-    if (op->name.space == SPACE_PAIR) {
+    if (space_pairs(op->name.space)) {
         return rank == pair_partner(s, &op->name);
     }
     if (op->eager) {
@@ -60,7 +60,7 @@ void announce_to(struct session *s, struct op *op, uint32_t rank, struct outbox 
     if (op->phase == OP_GHOST || op->phase == OP_DONE || op->refused != 0 || !announce_neighbour(s, op, rank)) {
         return;
     }
-    bool silent = op->name.space == SPACE_PAIR && (pair_owner(s, &op->name) ? op->eager : op->whole);
+    bool silent = space_pairs(op->name.space) && (pair_owner(s, &op->name) ? op->eager : op->whole);
     if (silent) {
         return; /* a receiver has nothing to give; a sender that cannot send has said so */
     }
@@ -90,7 +90,7 @@ void announce_feed(struct session *s, struct op *op, uint32_t rank, struct outbo
         !s->slots[op->slot].at.started || s->slots[op->slot].at.stopped) {
         return;
     }
-    if (op->name.space == SPACE_PAIR && mismatch_with(s, op, rank)) {
+    if (space_pairs(op->name.space) && mismatch_with(s, op, rank)) {
         return; /* its receiver is about to refuse it */
     }
     struct mark *m = op_mark(s, op, rank);

@@ -31,7 +31,7 @@ static enum session_result vote_refused(const struct session *s, const struct se
     if (s->vote != VOTE_NONE) {
         return RESULT_USAGE;
     }
-    if (e->vote->kind != VOTE_QUERY && s->slots_used > 0) { /* P1 */
+    if (e->vote->kind != VOTE_QUERY && s->slots_used > s->slots_windows) { /* P1 */
         return RESULT_PENDING_OPS;
     }
     if (e->vote->kind == VOTE_OPTIMISE && s->snapshot.global < 2) {

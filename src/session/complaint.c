@@ -98,7 +98,7 @@ void complaint_link(struct session *s, struct peer *p, enum cause cause, struct 
     bool broken = !p->link_up || cause != CAUSE_PEER_SILENT; /* what only stands still may go on with nothing missing */
     for (uint32_t i = 0; broken && s->op_used > 0 && i < s->op_count; i++) {
         struct op *op = &s->ops[i];
-        bool apart = op->name.space == SPACE_PAIR && pair_partner(s, &op->name) != p->rank;
+        bool apart = space_pairs(op->name.space) && pair_partner(s, &op->name) != p->rank;
         if (unfinished(op) && op->lost_at == 0 && !apart) {
             op->lost_at = later(p->lost_at, op->since);
             heap_set(&s->stuck, op->slot, complaint_stuck(s, op));

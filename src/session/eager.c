@@ -168,7 +168,7 @@ void eager_message(struct session *s, uint32_t from, struct reader *r, struct ou
         links_bad(s, s->peers[from].id, out);
         return;
     }
-    bool pair = m.name.space == SPACE_PAIR;
+    bool pair = space_pairs(m.name.space);
     if (pair && (!pair_mine(s, from, &m.name) || !pair_owner(s, &m.name))) {
         links_bad(s, s->peers[from].id, out);
         return;
@@ -196,7 +196,7 @@ void eager_message(struct session *s, uint32_t from, struct reader *r, struct ou
 void eager_want(struct session *s, uint32_t from, struct reader *r, struct outbox *out)
 {
     struct msg_want m;
-    if (!get_want(r, &m) || (m.name.space == SPACE_PAIR && (!pair_mine(s, from, &m.name) || pair_owner(s, &m.name)))) {
+    if (!get_want(r, &m) || (space_pairs(m.name.space) && (!pair_mine(s, from, &m.name) || pair_owner(s, &m.name)))) {
         links_bad(s, s->peers[from].id, out);
         return;
     }

@@ -338,7 +338,7 @@ static void master_needs(const struct session *s, const struct session_event *e,
 /* Messages about one operation begin with its name, and that with its space. */
 static bool names_pair(const struct session_event *e)
 {
-    return e->header->length > 0 && *(const uint8_t *)e->payload == SPACE_PAIR;
+    return e->header->length > 0 && space_pairs(*(const uint8_t *)e->payload);
 }
 
 static void needs_of(const struct session *s, const struct session_event *e, struct needs *n)
@@ -350,7 +350,7 @@ static void needs_of(const struct session *s, const struct session_event *e, str
     switch ((uint32_t)e->kind) {
     case SESSION_LAUNCH:
         n->entries[SESSION_SLOTS] = e->slot + 1;
-        n->entries[SESSION_TAGS] = s->tag_used + (e->launch->space == SPACE_PAIR ? PAIR_TAGS * (s->deferred_count + 1) : 1);
+        n->entries[SESSION_TAGS] = s->tag_used + (space_pairs(e->launch->space) ? PAIR_TAGS * (s->deferred_count + 1) : 1);
         n->entries[SESSION_WIRE] = work_encodes(s, &e->launch->params);
         break;
     case SESSION_MASTER_FRAME:

@@ -2,15 +2,15 @@
  * SPDX-License-Identifier: MIT */
 #include "session/session_state.h"
 
-struct tag *heard_box(struct session *s, uint64_t tag, bool make)
+struct tag *heard_box(struct session *s, uint8_t space, uint64_t tag, bool make)
 {
-    struct op_name name = {.space = SPACE_PAIR, .tag = tag, .to = s->id};
+    struct op_name name = {.space = space, .tag = tag, .to = s->id};
     return make ? tag_make(s, &name) : tag_of(s, &name);
 }
 
 void heard_listen(struct session *s, struct op *op)
 {
-    struct tag *box = heard_box(s, op->name.tag, true);
+    struct tag *box = heard_box(s, op->name.space, op->name.tag, true);
     struct op_name name = op->name;
     if (op->listed || op->phase != OP_GHOST) {
         return;
@@ -29,7 +29,7 @@ void heard_listen(struct session *s, struct op *op)
 
 void heard_unlist(struct session *s, struct op *op)
 {
-    struct tag *box = op->listed ? heard_box(s, op->name.tag, false) : NULL;
+    struct tag *box = op->listed ? heard_box(s, op->name.space, op->name.tag, false) : NULL;
     if (box == NULL) {
         return;
     }

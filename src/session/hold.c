@@ -166,7 +166,7 @@ void hold_message(struct session *s, uint32_t from, const struct frame_header *h
     if ((h->view != s->view.view && !MUTANT(STALE_VIEW)) || (s->frozen && !MUTANT(LATE_HOLD))) {
         return; /* P4, P8 */
     }
-    if (m.name.space == SPACE_PAIR) {
+    if (space_pairs(m.name.space)) {
         pair_hold(s, from, &m, out);
         return;
     }
@@ -198,7 +198,7 @@ void hold_message(struct session *s, uint32_t from, const struct frame_header *h
 void hold_ready(struct session *s, uint32_t from, struct reader *r, struct outbox *out)
 {
     struct msg_ready m;
-    if (!get_ready(r, &m) || (m.name.space == SPACE_PAIR && !pair_mine(s, from, &m.name))) {
+    if (!get_ready(r, &m) || (space_pairs(m.name.space) && !pair_mine(s, from, &m.name))) {
         links_bad(s, s->peers[from].id, out);
         return;
     }
@@ -219,7 +219,7 @@ void hold_ready(struct session *s, uint32_t from, struct reader *r, struct outbo
     if (m.bundle == p->bundle) {
         p->bundle_view = s->view.view;
     }
-    if (op->name.space == SPACE_PAIR) {
+    if (space_pairs(op->name.space)) {
         pair_ready(s, op, p->rank, out);
         return;
     }
@@ -274,7 +274,7 @@ void hold_finished(struct session *s, uint32_t from, const struct frame_header *
         if (op == NULL) {
             continue; /* all have finished it and it was forgotten */
         }
-        if (name.space == SPACE_PAIR) {
+        if (space_pairs(name.space)) {
             good = rank == s->peers[from].rank && pair_mine(s, from, &name) && pair_finished(s, op, rank);
             continue;
         }
@@ -339,7 +339,7 @@ static void replay_relayed(struct session *s, const struct op *op, uint32_t rank
 static void replay_one(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
 {
     uint64_t to = s->view.ids[rank];
-    if (op->name.space == SPACE_PAIR) {
+    if (space_pairs(op->name.space)) {
         pair_replay(s, op, rank, out);
         return;
     }
@@ -405,7 +405,7 @@ static bool expected_by_all(struct session *s, const struct op *op)
 /* The whole result is in the caller's buffer (P2). */
 void hold_complete(struct session *s, struct op *op, uint64_t digest, struct outbox *out)
 {
-    if (op->name.space == SPACE_PAIR) {
+    if (space_pairs(op->name.space)) {
         pair_complete(s, op, out);
         return;
     }

@@ -80,7 +80,7 @@ static void decide_own(struct session *s, struct op *op, const struct msg_view *
 {
     uint32_t slot = op->slot;
     uint8_t cause = d->cause != 0 ? d->cause : m->cause;
-    bool sends = op->name.space == SPACE_PAIR && !pair_owner(s, &op->name); /* B9: finished there */
+    bool sends = space_pairs(op->name.space) && !pair_owner(s, &op->name); /* B9: finished there */
     if (d->outcome == OUTCOME_COMMIT && op->phase != OP_HOLDING && !sends) { /* commit means that every survivor holds the result */
         disbelieve(s);
         return;
@@ -90,6 +90,7 @@ static void decide_own(struct session *s, struct op *op, const struct msg_view *
         slot_end(s, slot, RESULT_OK, CAUSE_NONE, 0, out);
         slot_stop(s, slot, out);
     } else {
+        s->slots[slot].outcome.view_ended = d->outcome == OUTCOME_ABORT;
         if (d->outcome == OUTCOME_ABORT || cause == CAUSE_OLD_VIEW) {
             slot_sizes(s, slot, m->view, &m->sizes);
         }
@@ -104,7 +105,7 @@ static void decide_own(struct session *s, struct op *op, const struct msg_view *
 static void decide(struct session *s, const struct msg_view *m, const struct decision *decided, struct outbox *out)
 {
     const struct op_decision *d = &decided->d;
-    if (d->name.space == SPACE_PAIR && d->name.from != s->id && d->name.to != s->id) {
+    if (space_pairs(d->name.space) && d->name.from != s->id && d->name.to != s->id) {
         return; /* B7: of two others */
     }
     struct op *op = op_find(s, &d->name);
@@ -125,7 +126,9 @@ static void decide(struct session *s, const struct msg_view *m, const struct dec
         disbelieve(s);
         return;
     }
-    owe(s, m, d, &decided->clash);
+    if (d->name.space != SPACE_WINDOW || MUTANT(WINDOW_OWED)) { /* O2: nobody comes to it any more */
+        owe(s, m, d, &decided->clash);
+    }
     if (op != NULL) {
         op_drop(s, op);
     }
@@ -137,7 +140,7 @@ static void owe_undecided(struct session *s, const struct msg_view *m)
 {
     for (uint32_t i = 0; s->op_used > 0 && i < s->op_count && !s->wish.leave; i++) {
         const struct op *op = &s->ops[i];
-        if (op->phase == OP_GHOST && op->refused != 0) {
+        if (op->phase == OP_GHOST && op->refused != 0 && op->name.space != SPACE_WINDOW) {
             struct op_clash clash = mismatch_clash(s, op);
             owe(s, m, &(struct op_decision){.name = op->name, .outcome = OUTCOME_REFUSED,
                                             .cause = op->refused, .culprit = op->culprit}, &clash);
@@ -163,8 +166,14 @@ static bool apply_decisions(struct session *s, const struct msg_view *m, struct 
         decide(s, m, &d, out);
     }
     for (uint32_t i = 0; s->slots_used > 0 && i < s->slot_count && !s->wish.leave; i++) {
-        if (s->slots[i].at.phase == SLOT_RUNNING) { /* every listed operation is decided */
+        if (s->slots[i].at.phase != SLOT_RUNNING) {
+            continue;
+        }
+        if (s->slots[i].launch.space != SPACE_WINDOW) { /* every listed operation is decided */
             disbelieve(s);
+        } else { /* O4: votes do not wait for those */
+            s->slots[i].outcome.view_ended = true;
+            slot_end(s, i, RESULT_LOST, m->cause, m->culprit, out);
         }
     }
     return true;

@@ -65,7 +65,7 @@ static void no_number(struct session *s)
 static void launch_now(struct session *s, uint32_t slot, struct outbox *out)
 {
     struct slot *c = &s->slots[slot];
-    if (c->launch.space == SPACE_PAIR) {
+    if (space_pairs(c->launch.space)) {
         pair_launch(s, slot, out);
         return;
     }
@@ -125,7 +125,7 @@ static enum session_result launch_refused(const struct session *s, const struct 
     if (s->phase != PHASE_MEMBER) {
         return left_result(s);
     }
-    if (s->vote != VOTE_NONE && s->vote != VOTE_QUERY) {
+    if (s->vote != VOTE_NONE && s->vote != VOTE_QUERY && l->space != SPACE_WINDOW) {
         return RESULT_USAGE;
     }
     if (slot >= s->cfg.max_ops || (slot < s->slot_count && s->slots[slot].at.phase != SLOT_FREE) ||
@@ -141,6 +141,8 @@ static void no_memory(struct session *s, struct session_event *e)
     snprintf(e->outcome.text, sizeof e->outcome.text, "no memory for one more operation");
     if (e->launch->space == SPACE_ORDERED) {
         no_number(s);
+    } else if (e->launch->space == SPACE_WINDOW) {
+        pair_no_message(s);
     }
 }
 
@@ -153,6 +155,14 @@ static void defer(struct session *s, uint32_t slot)
     }
     s->deferred_last = slot;
     s->deferred_count++;
+}
+
+/* 0: any source, or none. */
+static uint64_t partner_of(const struct session *s, const struct session_launch *l, bool *any)
+{
+    bool window = l->space == SPACE_WINDOW;
+    *any = space_pairs(l->space) && l->receives && (window ? l->partner == 0 : l->root_rank == SESSION_ANY);
+    return window ? l->partner : space_pairs(l->space) && !*any ? roster_member(s, l->root_rank) : 0;
 }
 
 void launch_call(struct session *s, struct session_event *e, struct outbox *out)
@@ -172,8 +182,8 @@ void launch_call(struct session *s, struct session_event *e, struct outbox *out)
         }
         return;
     }
-    bool pair = l->space == SPACE_PAIR, any = pair && l->receives && l->root_rank == SESSION_ANY;
-    uint64_t partner = pair && !any ? roster_member(s, l->root_rank) : 0;
+    bool pair = space_pairs(l->space), any;
+    uint64_t partner = partner_of(s, l, &any);
     if (pair && !any && (partner == 0 || partner == s->id)) {
         e->outcome.result = RESULT_ARGUMENT;
         return;
@@ -219,6 +229,7 @@ void launch_call(struct session *s, struct session_event *e, struct outbox *out)
         t->slot = e->slot;
     }
     s->slots_used++;
+    s->slots_windows += l->space == SPACE_WINDOW;
     if (must_defer(s) || s->deferred != NONE || (!pair && must_wait(s, t))) {
         defer(s, e->slot);
     } else {
@@ -285,7 +296,7 @@ void launch_collect(struct session *s, struct session_event *e)
     if (MUTANT(LIVEATTR)) {
         s->snapshot = s->view.sizes;
     }
-    if (c->launch.space != SPACE_PAIR) {
+    if (!space_pairs(c->launch.space)) {
         struct tag *t = tag_find(s, c->launch.space, c->launch.tag);
         PCCL_ASSERT(t != NULL && (t->space == SPACE_ORDERED ? t->open > 0 : t->slot == e->slot));
         t->slot = NONE;
@@ -293,4 +304,5 @@ void launch_collect(struct session *s, struct session_event *e)
     }
     slot_move(s, e->slot, SLOT_FREE);
     s->slots_used--;
+    s->slots_windows -= c->launch.space == SPACE_WINDOW;
 }

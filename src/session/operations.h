@@ -104,6 +104,7 @@ void refusal_request(struct session *s, struct op *op, uint8_t cause, struct out
 void refusal_skip(struct session *s, uint32_t settled); /* those first refused before so many votes were settled, that one included */
 /* pair.c, pair_match.c: messages from one member to another */
 void pair_launch(struct session *s, uint32_t slot, struct outbox *out); /* its turn has come, in this view */
+void pair_no_message(struct session *s); /* O3 */
 bool pair_mine(const struct session *s, uint32_t from, const struct op_name *name); /* of this peer and that one */
 uint32_t pair_partner(const struct session *s, const struct op_name *name); /* rank of the other one; NONE */
 bool pair_owner(const struct session *s, const struct op_name *name);       /* this peer receives */
@@ -125,7 +126,7 @@ void pair_close_lines(struct session *s); /* all calls have ended */
 void pair_leave_line(struct session *s, struct tag *box, uint32_t slot);
 /* What the first of those that wait is matched with: the pair's entry; null: nothing yet. */
 struct tag *pair_next(struct session *s, struct tag *box, uint64_t *source);
-struct tag *heard_box(struct session *s, uint64_t tag, bool make); /* the receives of that tag here */
+struct tag *heard_box(struct session *s, uint8_t space, uint64_t tag, bool make); /* the receives of that tag here */
 /* eager.c */
 void park_payload(struct session *s, struct op *op, uint32_t rank, const struct msg_eager *m, const void *payload); /* or drops it */
 void park_ask(struct session *s, struct op *op, uint32_t rank, struct outbox *out); /* it was dropped: once more */

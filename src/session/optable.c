@@ -11,7 +11,7 @@
 static uint32_t op_hash(const struct session *s, const struct op_name *name)
 {
     uint64_t h = mix64(name->tag, name->seq | (uint64_t)name->space << 32);
-    h = name->space == SPACE_PAIR ? mix64(mix64(h, name->from), name->to) : h;
+    h = space_pairs(name->space) ? mix64(mix64(h, name->from), name->to) : h;
     return (uint32_t)h & (s->buckets - 1);
 }
 

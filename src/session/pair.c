@@ -111,6 +111,7 @@ void pair_complete(struct session *s, struct op *op, struct outbox *out)
 
 static void end_lost(struct session *s, uint32_t slot, uint64_t culprit, struct outbox *out)
 {
+    s->slots[slot].outcome.view_ended = true;
     slot_sizes(s, slot, s->view.view, &s->view.sizes);
     slot_end(s, slot, RESULT_LOST, CAUSE_PEER_LOST, culprit, out);
 }
@@ -120,7 +121,9 @@ static bool ended_by_view(struct session *s, uint32_t slot, struct outbox *out)
 {
     const struct slot *c = &s->slots[slot];
     bool any = c->partner == 0;
-    if (any && c->launch.known < s->lost_view && !MUTANT(ANY_LATELOSS)) {
+    if (c->launch.within != 0 && c->launch.within != s->view.view && !MUTANT(WITHIN_NOT)) { /* O1 */
+        end_lost(s, slot, s->lost_id, out);
+    } else if (any && c->launch.known < s->lost_view && !MUTANT(ANY_LATELOSS)) {
         end_lost(s, slot, s->lost_id, out);
     } else if (any && s->view.world < 2) {
         slot_sizes(s, slot, s->view.view, &s->view.sizes);
@@ -135,6 +138,12 @@ static bool ended_by_view(struct session *s, uint32_t slot, struct outbox *out)
     return true;
 }
 
+/* O3: the other end has its half of it, and the next one would be taken for it: this peer goes. */
+void pair_no_message(struct session *s)
+{
+    wish_leave(s, CAUSE_NO_MEMORY, RESULT_NO_MEMORY, "no memory for a message of a window", true);
+}
+
 /* Takes what is owed to the pair, or its next number; null: the call has ended. */
 static struct op *number(struct session *s, uint32_t slot, struct tag *t, struct outbox *out)
 {
@@ -144,11 +153,16 @@ static struct op *number(struct session *s, uint32_t slot, struct tag *t, struct
     if (begin_owed(s, slot, t, out)) {
         return NULL;
     }
-    if (begin_too_far(s, t)) {
+    bool window = t->space == SPACE_WINDOW; /* whose shells see to how many there are, and to both ends of each */
+    if (!window && begin_too_far(s, t)) {
         slot_end(s, slot, RESULT_AHEAD, CAUSE_NONE, 0, out);
         return NULL;
     }
     struct op *op = op_make(s, &name);
+    if (op == NULL && window) {
+        pair_no_message(s);
+        return NULL;
+    }
     if (op == NULL) { /* nobody has been told of the call, and its number is free */
         slot_end(s, slot, RESULT_NO_MEMORY, CAUSE_NO_MEMORY, s->id, out);
         return NULL;
@@ -156,6 +170,10 @@ static struct op *number(struct session *s, uint32_t slot, struct tag *t, struct
     heard_unlist(s, op);
     begin_number(s, slot, t, op);
     slot_move(s, slot, SLOT_RUNNING);
+    if (window) {
+        c->outcome.view = s->view.view;
+        c->outcome.partner = pair_owner(s, &name) ? name.from : name.to;
+    }
     return op;
 }
 
@@ -260,7 +278,7 @@ static void send_start(struct session *s, struct op *op, struct outbox *out)
     }
 }
 
-void pair_launch(struct session *s, uint32_t slot, struct outbox *out)
+static void launch(struct session *s, uint32_t slot, struct outbox *out)
 {
     struct slot *c = &s->slots[slot];
     bool any = c->partner == 0;
@@ -271,14 +289,18 @@ void pair_launch(struct session *s, uint32_t slot, struct outbox *out)
         slot_end(s, slot, slot_result(c, unable(c)), unable(c), s->id, out);
         return;
     }
-    struct op_name name = {.space = SPACE_PAIR, .tag = c->launch.tag, .from = s->id, .to = c->partner};
+    struct op_name name = {.space = c->launch.space, .tag = c->launch.tag, .from = s->id, .to = c->partner};
     struct tag *t = c->launch.receives ? NULL : tag_make(s, &name);
     if (c->launch.receives ? !pair_wait(s, slot) : t == NULL) {
+        if (name.space == SPACE_WINDOW) {
+            pair_no_message(s);
+            return;
+        }
         slot_end(s, slot, RESULT_NO_MEMORY, CAUSE_NO_MEMORY, s->id, out);
         return;
     }
     if (c->launch.receives) {
-        match(s, heard_box(s, c->launch.tag, false), out);
+        match(s, heard_box(s, c->launch.space, c->launch.tag, false), out);
         if (c->waits && c->given_up != CAUSE_NONE) { /* while it was deferred: it has no number yet */
             pair_give_up(s, slot, c->given_up, out);
         }
@@ -290,6 +312,18 @@ void pair_launch(struct session *s, uint32_t slot, struct outbox *out)
     }
 }
 
+void pair_launch(struct session *s, uint32_t slot, struct outbox *out)
+{
+    struct slot *c = &s->slots[slot];
+    if (c->launch.within == SESSION_LAST_VIEW) {
+        c->launch.within = s->window_view;
+    }
+    launch(s, slot, out);
+    if (c->launch.space == SPACE_WINDOW) {
+        s->window_view = c->outcome.view != 0 ? c->outcome.view : SESSION_NO_VIEW;
+    }
+}
+
 /* ---- what the other says ---- */
 
 /* Announced: what waits for any source may go on. */
@@ -297,7 +331,7 @@ static void heard(struct session *s, struct op *op, struct outbox *out)
 {
     struct tag *box;
     heard_listen(s, op);
-    if (op->listed && (box = heard_box(s, op->name.tag, false)) != NULL) {
+    if (op->listed && (box = heard_box(s, op->name.space, op->name.tag, false)) != NULL) {
         match(s, box, out);
     }
 }
@@ -452,7 +486,7 @@ void pair_request(struct session *s, struct op *op, uint8_t cause, struct outbox
 
 void pair_give_up(struct session *s, uint32_t slot, uint8_t cause, struct outbox *out)
 {
-    struct tag *box = heard_box(s, s->slots[slot].launch.tag, false);
+    struct tag *box = heard_box(s, s->slots[slot].launch.space, s->slots[slot].launch.tag, false);
     PCCL_ASSERT(box != NULL);
     pair_leave_line(s, box, slot);
     slot_end(s, slot, slot_result(&s->slots[slot], cause), cause, s->id, out);
@@ -516,7 +550,7 @@ void pair_new_view(struct session *s, const struct msg_view *m, struct outbox *o
     struct owed ignored;
     for (uint32_t i = 0; i < s->tag_used; i++) {
         struct tag *t = &s->tags[i];
-        if (t->space != SPACE_PAIR) {
+        if (!space_pairs(t->space)) {
             continue;
         }
         struct op_name name = tag_name(t);

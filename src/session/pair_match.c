@@ -9,8 +9,8 @@
 bool pair_wait(struct session *s, uint32_t slot)
 {
     struct slot *c = &s->slots[slot];
-    struct tag *box = heard_box(s, c->launch.tag, true);
-    struct op_name name = {.space = SPACE_PAIR, .tag = c->launch.tag, .from = c->partner, .to = s->id};
+    struct tag *box = heard_box(s, c->launch.space, c->launch.tag, true);
+    struct op_name name = {.space = c->launch.space, .tag = c->launch.tag, .from = c->partner, .to = s->id};
     if (box == NULL || (c->partner != 0 && tag_make(s, &name) == NULL)) {
         return false;
     }
@@ -50,7 +50,7 @@ static struct tag *owing(struct session *s, const struct tag *box)
     struct tag *first = NULL;
     for (uint32_t i = 0; s->owed_used > 0 && i < s->tag_used; i++) {
         struct tag *t = &s->tags[i];
-        bool fits = t->space == SPACE_PAIR && t->tag == box->tag && t->to == s->id && t->from != 0 && t->owed != NONE;
+        bool fits = t->space == box->space && t->tag == box->tag && t->to == s->id && t->from != 0 && t->owed != NONE;
         if (fits && (first == NULL || t->from < first->from)) {
             first = t;
         }
@@ -74,7 +74,7 @@ static struct tag *announced(struct session *s, const struct tag *box)
 struct tag *pair_next(struct session *s, struct tag *box, uint64_t *source)
 {
     const struct slot *c = &s->slots[box->waiting];
-    struct op_name name = {.space = SPACE_PAIR, .tag = box->tag, .from = c->partner, .to = s->id};
+    struct op_name name = {.space = box->space, .tag = box->tag, .from = c->partner, .to = s->id};
     struct tag *t = c->partner != 0 ? tag_of(s, &name) : NULL;
     if (c->partner == 0) {
         t = owing(s, box);

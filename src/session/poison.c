@@ -28,7 +28,7 @@ static void end_call(struct session *s, uint32_t slot, bool idle, struct outbox 
 
 static void end_calls(struct session *s, struct session_event *e, struct outbox *out)
 {
-    s->slots_used = 0;
+    s->slots_used = s->slots_windows = 0;
     for (uint32_t i = 0; i < s->slot_count; i++) {
         struct slot *c = &s->slots[i];
         if (c->moved_in == s->steps) {

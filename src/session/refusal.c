@@ -123,7 +123,7 @@ void refusal_message(struct session *s, uint32_t from, const struct frame_header
     if (h->view != s->view.view || (s->frozen && !MUTANT(REFUSE_LATE))) {
         return; /* P8, P4 */
     }
-    if (m.name.space == SPACE_PAIR) {
+    if (space_pairs(m.name.space)) {
         pair_refusal(s, from, &m, out);
         return;
     }
@@ -138,7 +138,7 @@ void refusal_message(struct session *s, uint32_t from, const struct frame_header
 /* The program, or its deadline, gives an operation up: refuse it, or after HOLD ask for a freeze (P6). */
 void refusal_request(struct session *s, struct op *op, uint8_t cause, struct outbox *out)
 {
-    if (op->name.space == SPACE_PAIR) {
+    if (space_pairs(op->name.space)) {
         pair_request(s, op, cause, out);
     } else if (refusal_allowed(s, op)) {
         refusal_send(s, op, cause, s->id, out);

@@ -61,6 +61,11 @@ uint32_t roster_rank(const struct session *s, uint64_t id)
     return NONE;
 }
 
+bool session_present(const struct session *s, uint64_t id)
+{
+    return view_rank(s, id) != NONE;
+}
+
 uint64_t session_called(const struct session *s, uint32_t rank)
 {
     return s->view.world == 0 ? 0 : roster_member(s, rank);

@@ -385,7 +385,7 @@ void session_info(const struct session *s, struct session_info *out)
         .called = s->view.world > 0 ? s->view.world + s->gone_count : 0,
         .snapshot = s->snapshot,
         .known = s->snapshot_view,
-        .open_slots = s->slots_used,
+        .open_slots = s->slots_used - s->slots_windows,
         .voting = s->vote != VOTE_NONE,
         .frozen = s->frozen,
     };

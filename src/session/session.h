@@ -30,6 +30,8 @@
 struct session; /* the arena's first object */
 
 enum { SESSION_NO_SLOT = 0xFFFFFFFFu, SESSION_ANY = 0xFFFFFFFFu };
+#define SESSION_LAST_VIEW UINT64_MAX
+#define SESSION_NO_VIEW (UINT64_MAX - 1)
 
 /* A world that members of another one create together: their ids there, ascending, and this peer's. */
 struct derivation {
@@ -107,6 +109,9 @@ struct session_outcome {
     uint64_t differs;       /* MISMATCH: a member whose call differs from this one, 0 not known */
     int64_t since;          /* when the condition began, 0 unknown */
     uint32_t world;         /* members of the view that committed the operation */
+    uint64_t view;          /* WINDOW: that it has, or had, its number in; 0: in none */
+    uint64_t partner;       /* WINDOW: id of the other one; 0: matched with nobody */
+    bool view_ended;        /* WINDOW: it failed for no other reason */
     uint64_t tx_bytes, rx_bytes;
     uint64_t value;         /* query: pending; sync: revision */
     uint32_t source;        /* a receive: rank that the message is from, as ranks counted for its call; SESSION_ANY: matched with none */
@@ -121,7 +126,9 @@ struct session_launch {
     uint64_t known;         /* ORDERED, PAIR: the view of the snapshot (session_info) that the call was made by, */
     uint32_t world;         /* ... and its members */
     uint32_t root_rank;     /* as programs count, among these; PAIR: whom to send to or receive from, SESSION_ANY: any source */
-    bool receives;          /* PAIR */
+    bool receives;          /* PAIR, WINDOW */
+    uint64_t partner;       /* WINDOW: in place of a rank; 0: any source */
+    uint64_t within;        /* WINDOW: the only view that it may have its number in; SESSION_LAST_VIEW: that of the WINDOW launch before; 0: any */
     size_t count;           /* LAYOUT_PAIRS: elements of a part where there is no list; else params.count counts */
     struct part_lists parts, out_parts; /* borrowed until it is collected; see plan_params; counts never without places */
     const void *in;         /* never written while the operation runs: a small in-place call passes its backup, the executors of
@@ -306,6 +313,7 @@ void session_info(const struct session *s, struct session_info *out);
 void session_gone(const struct session *s, struct session_outcome *out);
 /* Who the program means by a rank: a member of its snapshot, which may be lost by now; 0: there is none. */
 uint64_t session_called(const struct session *s, uint32_t rank);
+bool session_present(const struct session *s, uint64_t id); /* in the installed view */
 struct session_member {
     uint64_t id;
     uint32_t key, ring_position; /* NONE: lost */

@@ -121,8 +121,8 @@ static void check_op(const struct session *s, uint32_t i)
     PCCL_ASSERT(op->opener == NONE || (op->phase == OP_GHOST && op->opener < s->view.world && op->opener != s->view.rank));
     PCCL_ASSERT(op->phase != OP_GHOST || op->refused == 0 || op->opener != NONE);
     if (op->phase == OP_DONE) {
-        PCCL_ASSERT((op->refused == 0 || op->name.space == SPACE_PAIR) && bitset_has(op->finished, s->view.rank));
-        PCCL_ASSERT(op->name.space != SPACE_PAIR || pair_owner(s, &op->name)); /* B8 */
+        PCCL_ASSERT((op->refused == 0 || space_pairs(op->name.space)) && bitset_has(op->finished, s->view.rank));
+        PCCL_ASSERT(!space_pairs(op->name.space) || pair_owner(s, &op->name)); /* B8 */
         PCCL_ASSERT(!bitset_full(op->finished, s->view.world)); /* forgotten once all have finished it */
         return;
     }
@@ -138,7 +138,7 @@ static void check_op(const struct session *s, uint32_t i)
     if (launched) {
         const struct slot *c = &s->slots[op->slot];
         PCCL_ASSERT(c->at.phase == SLOT_RUNNING && c->op == i && c->launch.tag == op->name.tag && c->launch.space == op->name.space);
-        bool sent = op->name.space == SPACE_PAIR && !pair_owner(s, &op->name); /* all of it, perhaps: it waits for the word */
+        bool sent = space_pairs(op->name.space) && !pair_owner(s, &op->name); /* all of it, perhaps: it waits for the word */
         PCCL_ASSERT(op->phase == OP_HOLDING || sent || op->eager || op->whole || op->refused != 0 || c->at.started ||
                     s->frozen);
         PCCL_ASSERT(!c->at.started || c->at.stopped || (op->refused == 0 && !s->frozen)); /* P4, P10 */
@@ -196,13 +196,14 @@ static void check_ops(const struct session *s)
 
 static void check_slots(const struct session *s)
 {
-    uint32_t used = 0, deferred = 0, waiting = 0;
+    uint32_t used = 0, deferred = 0, waiting = 0, windows = 0;
     for (uint32_t i = 0; i < s->slot_count; i++) {
         const struct slot *c = &s->slots[i];
         used += c->at.phase != SLOT_FREE;
+        windows += c->at.phase != SLOT_FREE && c->launch.space == SPACE_WINDOW;
         deferred += c->at.phase == SLOT_DEFERRED && !c->waits;
         waiting += c->waits;
-        PCCL_ASSERT(!c->waits || (c->at.phase == SLOT_DEFERRED && c->launch.space == SPACE_PAIR && c->launch.receives));
+        PCCL_ASSERT(!c->waits || (c->at.phase == SLOT_DEFERRED && space_pairs(c->launch.space) && c->launch.receives));
         PCCL_ASSERT(!c->at.started || c->at.phase == SLOT_RUNNING || c->at.phase == SLOT_ENDING);
         PCCL_ASSERT(c->at.phase != SLOT_RUNNING || (c->op < s->op_count && s->ops[c->op].slot == i));
         PCCL_ASSERT(c->at.phase == SLOT_FREE || c->at.phase == SLOT_RUNNING || c->op == NONE);
@@ -210,7 +211,7 @@ static void check_slots(const struct session *s)
         PCCL_ASSERT(c->at.phase != SLOT_RETURNED || c->outcome.result != RESULT_PENDING);
         PCCL_ASSERT((c->at.phase != SLOT_DEFERRED && c->at.phase != SLOT_RUNNING) || s->phase == PHASE_MEMBER);
     }
-    PCCL_ASSERT(used == s->slots_used && waiting == s->waiting_count);
+    PCCL_ASSERT(used == s->slots_used && windows == s->slots_windows && waiting == s->waiting_count);
     uint32_t last = NONE;
     PCCL_ASSERT(deferred == s->deferred_count);
     for (uint32_t i = s->deferred; i != NONE && deferred > 0; i = s->slots[i].next) {
@@ -286,7 +287,7 @@ static void check_tags(const struct session *s)
         }
     }
     for (uint32_t i = 0; i < s->slot_count; i++) {
-        calls += s->slots[i].at.phase != SLOT_FREE && s->slots[i].launch.space == SPACE_PAIR;
+        calls += s->slots[i].at.phase != SLOT_FREE && space_pairs(s->slots[i].launch.space);
     }
     PCCL_ASSERT(calls == s->slots_used); /* of a tag one at a time */
     PCCL_ASSERT(owed.count == s->owed_used);

@@ -101,7 +101,7 @@ struct op {
 
 struct tag {
     uint64_t tag;
-    uint64_t from, to;   /* SPACE_PAIR: sender and receiver; from 0: the receives of that tag here, whose own they are (pair.c) */
+    uint64_t from, to;   /* a pair's: sender and receiver; from 0: the receives of that tag here, whose own they are (pair.c) */
     uint8_t space;       /* enum op_space */
     uint32_t next_seq;
     uint32_t slot;       /* SPACE_TAG: un-collected operation of this tag, NONE */
@@ -151,9 +151,9 @@ struct slot {
     bool has_sizes;
     uint8_t given_up;    /* by the program, before it was launched: why; CAUSE_NONE: not */
     bool failed;         /* this peer is why it cannot be done: no memory for it, or its executor failed */
-    uint64_t partner;    /* SPACE_PAIR: peer id, 0: any source */
-    bool waits;          /* SPACE_PAIR: DEFERRED without a number, in the list of its tag */
-    uint64_t two[2];     /* SPACE_PAIR: ids by rank in the plan */
+    uint64_t partner;    /* a pair's: peer id, 0: any source */
+    bool waits;          /* a pair's: DEFERRED without a number, in the list of its tag */
+    uint64_t two[2];     /* a pair's: ids by rank in the plan */
     uint32_t op;
     int64_t since;       /* called */
     uint32_t next;       /* deferred, running: the call after it, NONE */
@@ -252,6 +252,7 @@ struct session {
     uint64_t snapshot_view;
     struct gone *gone;   /* members of the snapshot that views after it have lost; room for `members` */
     uint32_t gone_count;
+    uint64_t window_view; /* that the last launch of SPACE_WINDOW has its number in; SESSION_NO_VIEW: in none */
     uint64_t lost_view, lost_id; /* the newest that is without a member of the one before it; who, the lowest id */
     struct sizes snapshot;
     struct member_info *scratch_members;
@@ -288,7 +289,7 @@ struct session {
     struct owed_clash clashes[SESSION_CLASHES];
     uint32_t clash_next;
     struct slot *slots;
-    uint32_t slot_count, slots_used;
+    uint32_t slot_count, slots_used, slots_windows; /* of the second, those of SPACE_WINDOW */
     uint32_t running, running_last; /* calls with an operation, in the order of their launches; NONE */
     struct heap due;     /* by slot: its deadline, while it runs */
     struct heap stuck;   /* by slot: since when only the master can end it (complaint.c), while it runs */

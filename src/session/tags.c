@@ -12,7 +12,7 @@
 static uint32_t *bucket_of(struct session *s, const struct op_name *name)
 {
     uint64_t h = mix64(name->tag, 1 + (uint64_t)name->space);
-    h = name->space == SPACE_PAIR ? mix64(mix64(h, name->from), name->to) : h;
+    h = space_pairs(name->space) ? mix64(mix64(h, name->from), name->to) : h;
     return &s->tag_bucket[h & (s->tag_buckets - 1)];
 }
 

@@ -33,7 +33,7 @@ bool waits_launched(const struct session *s, const struct op *op)
 static enum wait_phase wait_of(const struct session *s, const struct op *op, uint32_t rank)
 {
     const struct mark *m = mark_of(s, op, rank);
-    bool other = op->name.space == SPACE_PAIR && rank != pair_partner(s, &op->name);
+    bool other = space_pairs(op->name.space) && rank != pair_partner(s, &op->name);
     if (other || rank == s->view.rank || (op->refused != 0 ? m->refuse == op->refused : m->held)) {
         return WAIT_NONE;
     }
@@ -76,7 +76,7 @@ static const struct slot *unmatched(const struct session *s)
     const struct slot *found = NULL;
     for (uint32_t i = 0; s->waiting_count > 0 && i < s->slot_count; i++) {
         const struct slot *c = &s->slots[i];
-        if (c->waits && c->partner == 0 && (found == NULL || c->since < found->since)) {
+        if (c->waits && c->partner == 0 && c->launch.space != SPACE_WINDOW && (found == NULL || c->since < found->since)) {
             found = c;
         }
     }
@@ -90,7 +90,7 @@ void waits_oldest(const struct session *s, struct peer_wait *out)
     for (uint32_t i = 0; s->op_used > 0 && i < s->op_count; i++) {
         const struct op *op = &s->ops[i];
         enum wait_phase phase;
-        uint32_t rank = waiting(op) ? held_up_by(s, op, &phase) : NONE;
+        uint32_t rank = waiting(op) && op->name.space != SPACE_WINDOW ? held_up_by(s, op, &phase) : NONE;
         if (rank == NONE) {
             continue;
         }
@@ -103,7 +103,7 @@ void waits_oldest(const struct session *s, struct peer_wait *out)
     }
     const struct slot *c = out->phase == WAIT_LAUNCH || MUTANT(ANY_UNTOLD) ? NULL : unmatched(s);
     if (c != NULL) {
-        *out = (struct peer_wait){.name = {.space = SPACE_PAIR, .tag = c->launch.tag, .to = s->id},
+        *out = (struct peer_wait){.name = {.space = c->launch.space, .tag = c->launch.tag, .to = s->id},
                                   .ms = (uint32_t)((s->now - c->since) / 1000000), .phase = WAIT_LAUNCH};
     }
 }
@@ -161,8 +161,8 @@ uint32_t session_waits(const struct session *s, struct session_wait *out, uint32
     }
     for (uint32_t i = 0; s->waiting_count > 0 && i < s->slot_count && n < capacity; i++) {
         const struct slot *c = &s->slots[i];
-        if (c->waits) { /* without a number yet; peer 0: for any member */
-            out[n++] = (struct session_wait){.name = {.space = SPACE_PAIR, .tag = c->launch.tag}, .peer = c->partner, .since = c->since,
+        if (c->waits && c->launch.space != SPACE_WINDOW) { /* without a number yet; peer 0: for any member */
+            out[n++] = (struct session_wait){.name = {.space = c->launch.space, .tag = c->launch.tag}, .peer = c->partner, .since = c->since,
                                              .phase = phase_name(WAIT_LAUNCH)};
         }
     }

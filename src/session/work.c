@@ -178,7 +178,7 @@ void work_plan(struct session *s, struct slot *c, const struct op_name *name)
     run->ranks = s->view.ids;
     run->launch = ++s->launches;
     PCCL_ASSERT(work_own_numeric(s, l, &run->numeric));
-    if (name->space == SPACE_PAIR) {
+    if (space_pairs(name->space)) {
         plan_of_two(s, c, name);
         return;
     }

@@ -58,7 +58,12 @@ enum op_space {
     SPACE_TAG = 0,     /* the program names them, one at a time of each tag */
     SPACE_ORDERED = 1, /* in the order of issue; tag 0 */
     SPACE_PAIR = 2,    /* from one member to another, apart for each two, direction and tag */
+    SPACE_WINDOW = 3,  /* the same, of windows: requests, what is put, and what is asked for */
 };
+static inline bool space_pairs(uint8_t space)
+{
+    return space == SPACE_PAIR || space == SPACE_WINDOW;
+}
 
 /* An operation of a view. */
 struct op_name {

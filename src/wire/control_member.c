@@ -226,7 +226,7 @@ bool get_heartbeat(struct reader *r, struct msg_heartbeat *m)
     m->wait.on = get_u64(r);
     m->wait.ms = get_u32(r);
     m->wait.phase = parts_get_u8(r, WAIT_NONE, WAIT_HOLD);
-    bool any = m->wait.name.space == SPACE_PAIR && m->wait.name.from == 0;
+    bool any = space_pairs(m->wait.name.space) && m->wait.name.from == 0;
     r->bad = r->bad || (any && (m->wait.on != 0 || m->wait.phase != WAIT_LAUNCH));
     memset(&m->seats, 0, sizeof m->seats);
     m->seats.count = parts_get_u16(r, 0, BOUNDS_MEMBERS);

@@ -13,7 +13,7 @@
 /* Messages, and nothing else, are named by pairs. */
 static bool kind_fits(const struct op_name *name, const struct op_params *params)
 {
-    return (name->space == SPACE_PAIR) == (params->kind == PLAN_SEND);
+    return space_pairs(name->space) == (params->kind == PLAN_SEND);
 }
 
 void put_ready(struct writer *w, const struct msg_ready *m)

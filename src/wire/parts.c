@@ -159,7 +159,7 @@ void parts_get_sizes(struct reader *r, struct sizes *s)
 void put_op_name(struct writer *w, const struct op_name *m)
 {
     parts_put_link_name(w, m);
-    if (m->space == SPACE_PAIR) {
+    if (space_pairs(m->space)) {
         put_u64(w, m->from);
         put_u64(w, m->to);
     }
@@ -168,13 +168,13 @@ void put_op_name(struct writer *w, const struct op_name *m)
 bool get_op_name(struct reader *r, struct op_name *m)
 {
     parts_get_wait_name(r, m);
-    r->bad = r->bad || (m->space == SPACE_PAIR && m->from == 0);
+    r->bad = r->bad || (space_pairs(m->space) && m->from == 0);
     return !r->bad;
 }
 
 void parts_get_wait_name(struct reader *r, struct op_name *m)
 {
-    bool pair = parts_get_link_name(r, m) && m->space == SPACE_PAIR;
+    bool pair = parts_get_link_name(r, m) && space_pairs(m->space);
     m->from = pair ? get_u64(r) : 0;
     m->to = pair ? get_u64(r) : 0;
     r->bad = r->bad || (pair && (m->to == 0 || m->from == m->to));
@@ -189,7 +189,7 @@ void parts_put_link_name(struct writer *w, const struct op_name *m)
 
 bool parts_get_link_name(struct reader *r, struct op_name *m)
 {
-    m->space = parts_get_u8(r, SPACE_TAG, SPACE_PAIR);
+    m->space = parts_get_u8(r, SPACE_TAG, SPACE_WINDOW);
     m->tag = get_u64(r);
     m->from = m->to = 0;
     m->seq = get_u32(r);

@@ -160,7 +160,7 @@ enum report_verdict report_take(struct world *w, struct group *g, struct member 
         if (!read_entry(r, &rep, &clash)) {
             return REPORT_WRONG;
         }
-        bool pair = rep.name.space == SPACE_PAIR, receives = pair && rep.name.to == mb->id;
+        bool pair = space_pairs(rep.name.space), receives = pair && rep.name.to == mb->id;
         if (pair && ((!receives && rep.name.from != mb->id) || rep.state == OP_HELD || (rep.state == OP_FINISHED && !receives))) {
             return REPORT_WRONG; /* B1, B8 */
         }
@@ -213,7 +213,7 @@ bool report_last_words(struct world *w, struct group *g, struct member *mb, uint
         struct op_report rep;
         struct op_clash clash;
         bool good = read_entry(r, &rep, &clash);
-        if (!good || rep.name.space != SPACE_PAIR || rep.name.to != mb->id ||
+        if (!good || !space_pairs(rep.name.space) || rep.name.to != mb->id ||
             (rep.state == OP_REFUSED ? !refuses(&rep) : rep.state != OP_FINISHED)) {
             return false;
         }
@@ -232,9 +232,9 @@ static struct op_decision decide(const struct group *g, const struct op_record *
     struct op_decision d = {.name = rec->name, .outcome = OUTCOME_ABORT, .cause = g->cause,
                             .culprit = g->culprit};
     bool held_by_all = rec->holders == g->survivors;
-    bool all_list_it = MUTANT(LISTALL) || (MUTANT(VETO) && rec->name.space == SPACE_PAIR);
+    bool all_list_it = MUTANT(LISTALL) || (MUTANT(VETO) && space_pairs(rec->name.space));
     bool finished = all_list_it ? rec->finished && held_by_all : rec->finished;
-    held_by_all = held_by_all && rec->name.space != SPACE_PAIR; /* B9: only who receives holds, and has finished then */
+    held_by_all = held_by_all && !space_pairs(rec->name.space); /* B9: only who receives holds, and has finished then */
     if (rec->refused != 0 && !MUTANT(REFUSE_ABORTS)) { /* 0: refused at any survivor */
         d.outcome = OUTCOME_REFUSED;
         d.cause = rec->refused;

@@ -154,7 +154,7 @@ static void blocked_text(char *out, size_t size, bool again, const struct member
     const char *once = again ? "once more after an error: " : "", *vote = vote_name(to->vote.kind);
     unsigned long long tag = wait->name.tag;
     char of[32] = "in the order of issue";
-    if (wait->name.space == SPACE_PAIR && wait->name.from == 0) {
+    if (space_pairs(wait->name.space) && wait->name.from == 0) {
         snprintf(out, size, "%speer " ID_FORMAT " received tag %llu from any source while peer " ID_FORMAT " called %s, and all others voted",
                  once, ID_PARTS(from->id), tag, ID_PARTS(to->id), vote);
         return;
@@ -170,7 +170,7 @@ static void blocked_text(char *out, size_t size, bool again, const struct member
 void suspect_blocked(struct world *w, struct member *from, const struct peer_wait *wait)
 {
     struct group *g = member_group(w, from);
-    bool pair = wait->name.space == SPACE_PAIR, any = pair && wait->name.from == 0;
+    bool pair = space_pairs(wait->name.space), any = pair && wait->name.from == 0;
     int64_t least = w->common->config.heartbeat_ns * (pair ? SUSPECT_WORD : 1);
     const struct member *to = blocked_by(w, from, any, least);
     if (to == NULL || w->admit.phase != ADMIT_IDLE || (int64_t)wait->ms * 1000000 < least || g->phase != GROUP_NORMAL || g->lost ||

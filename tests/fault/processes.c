@@ -358,7 +358,8 @@ static bool process_poll(struct process *p, int fd, int64_t until)
         struct pollfd fds[2] = {{.fd = fd, .events = POLLIN}, {.fd = p->pidfd, .events = POLLIN}};
         int64_t left = until - spawn_now_ms();
         int n = poll(fds, 2, left > 0 ? (int)left : 0);
-        if (n < 0 && errno == EINTR) {
+        bool closing = n > 0 && (fds[0].revents & POLLIN) == 0 && (fds[1].revents & POLLIN) == 0; /* a dying process closes its pipes first */
+        if ((n < 0 && errno == EINTR) || (closing && left > 0 && poll(&fds[1], 1, (int)left) > 0)) {
             continue;
         }
         return n > 0 && (fds[0].revents & POLLIN) != 0;

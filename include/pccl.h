@@ -905,6 +905,82 @@ PCCL_EXPORT pcclResult_t pcclRepeatGroup(const pcclComm_t *communicator, size_t 
                                          void *PCCL_NULLABLE user, const pcclRepeatParams_t *PCCL_NULLABLE params,
                                          pcclReduceInfo_t *PCCL_NULLABLE info_out);
 
+/* ---- Windows ---------------------------------------------------------------------------------------------------- */
+
+/* A window is memory of each member that the others write, read and count in without its program: the library answers for it, also
+ * while the program computes or waits in a vote.  Made and destroyed by all members of the peer group; from then on each call is one
+ * member's own, by any of its threads, beside all other calls.
+ *
+ * Members of a window are those who made it, with their ranks at that time, for as long as it lives: who joins later is none, and a loss
+ * moves no rank.  Losses and updates do not interrupt operations between members that are left: they begin again by themselves, and
+ * counting operations are done once all the same.  What concerns a lost member fails (RankConnectionLost).
+ *
+ * A put, a counting operation or a signal that has ended with success is in the target's memory, or counted.  Those of one member to
+ * another under way at once: bytes of several puts land in no order; a counting operation, a get and a signal come after everything
+ * that was called before them.  After an error a put may have written any part of its bytes, a counting operation may have been done.
+ * Where memory is reached directly (pcclGetWindowInfo), nothing but signals travels, and operations end at once.
+ *
+ * `async_op_out`: as for collectives; pcclUpdateTopology and its kin do not wait for operations of windows.  At most 64 of one
+ * communicator travel at a time, further ones wait.  InvalidArgument, alone and with nothing sent: null, a rank that is none, bytes beyond the
+ * window, not its rights.  InvalidUsage: the window or its communicator was destroyed. */
+typedef struct pcclWindow_t pcclWindow_t;
+
+/* What others may do; each member says so for its own. */
+typedef enum pcclWindowRights_t {
+    pcclWindowRead = 1,  /* pcclGet */
+    pcclWindowWrite = 2, /* pcclPut */
+    pcclWindowCount = 4, /* pcclFetchAdd, pcclCompareSwap: the memory has to begin at a multiple of 8 */
+    pcclWindowAll = 7,
+} pcclWindowRights_t;
+
+typedef struct pcclWindowParams_t {
+    size_t size;     /* sizeof(pcclWindowParams_t), as this program was compiled */
+    void *memory;    /* the program's, borrowed until pcclDestroyWindow has returned; null: `bytes` of zeros of the library's own, which
+                        members on the same host map */
+    size_t bytes;    /* may differ from member to member; 0 too */
+    unsigned rights; /* of pcclWindowRights_t */
+} pcclWindowParams_t;
+
+/* Called by all members, in the order of issue of the collectives; succeeds at all or at none, with the errors of an all-gather.
+ * InternalError, at all: a member has no memory for it, or no room (64 windows of a communicator; with one, 768 operations not awaited).
+ * InvalidArgument, alone, and before the others are told: null, params that cannot be; they wait for this member's next call. */
+PCCL_EXPORT pcclResult_t pcclCreateWindow(const pcclWindowParams_t *params, const pcclComm_t *communicator, pcclWindow_t **window_out);
+/* Called by all members that are left: waits until this member's operations have ended, then until all others have called it, too; so
+ * that afterwards nobody touches the memory.  Memory of the library's own is freed, also what others have mapped of it.  No other thread of
+ * this member may be in a vote meanwhile.  A window whose communicator was destroyed, or is no member any more, goes at once. */
+PCCL_EXPORT pcclResult_t pcclDestroyWindow(pcclWindow_t *window);
+
+/* Writes `bytes` of `source`, which is never written, at byte `offset` of the window of that rank. */
+PCCL_EXPORT pcclResult_t pcclPut(const void *source, size_t bytes, uint32_t rank, size_t offset, pcclWindow_t *window,
+                                 pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
+/* Reads them into `target`, which is unspecified after an error. */
+PCCL_EXPORT pcclResult_t pcclGet(void *target, size_t bytes, uint32_t rank, size_t offset, pcclWindow_t *window,
+                                 pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
+/* On the number at byte `offset`, a multiple of its size: adds `*addend`, or stores `*desired` if it equals `*expected`; what was there
+ * before goes to `previous_out`, with success only.  Types: pcclInt32, pcclUint32, pcclInt64, pcclUint64; sums wrap.  Each is atomic, also
+ * beside atomic instructions of programs that have the memory mapped.  Operands are read during the call. */
+PCCL_EXPORT pcclResult_t pcclFetchAdd(void *PCCL_NULLABLE previous_out, const void *addend, pcclDataType_t datatype, uint32_t rank,
+                                      size_t offset, pcclWindow_t *window, pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
+PCCL_EXPORT pcclResult_t pcclCompareSwap(void *PCCL_NULLABLE previous_out, const void *expected, const void *desired,
+                                         pcclDataType_t datatype, uint32_t rank, size_t offset, pcclWindow_t *window,
+                                         pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
+/* Tells that rank that everything called before for it is done there. */
+PCCL_EXPORT pcclResult_t pcclSignal(uint32_t rank, pcclWindow_t *window, pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
+/* Waits for a signal of that rank, or `timeout_ms` (-1: none; RankConnectionLost, cause pcclCauseDeadline): n signals are enough for n
+ * waits.  Signals of a member that was lost meanwhile count. */
+PCCL_EXPORT pcclResult_t pcclWaitSignal(uint32_t rank, pcclWindow_t *window, int64_t timeout_ms, pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
+
+typedef struct pcclWindowInfo_t {
+    uint64_t peer;   /* id of the member, as in pcclPeerInfo_t */
+    uint32_t rank, world; /* this member's own; number of members */
+    size_t bytes;
+    unsigned rights;
+    bool lost;
+    void *address;   /* where this process reaches that member's memory by itself, until pcclDestroyWindow: its own, and memory of the library's
+                        own on the same host (without pcclWindowWrite and pcclWindowCount: only to read); else null */
+} pcclWindowInfo_t;
+PCCL_EXPORT pcclResult_t pcclGetWindowInfo(pcclWindow_t *window, uint32_t rank, pcclWindowInfo_t *info_out);
+
 /* ---- Worlds out of a communicator ------------------------------------------------------------------------------- */
 
 #define PCCL_NO_COLOR (-1)

@@ -22,17 +22,19 @@ LAYERS = {  # a file of this directory may include headers of these
     "world": {"world", "collectives", "kernels", "topology", "wire", "core"},
     "master": {"master", "world", "collectives", "kernels", "topology", "wire", "core"},
     "engine": {"engine", "session", "net", "collectives", "kernels", "topology", "wire", "core"},
+    "window": {"window", "engine", "session", "net", "collectives", "kernels", "topology", "wire", "core"},
     "server": {"server", "master", "world", "net", "collectives", "kernels", "topology", "wire", "core"},
-    "api": {"api", "engine", "server", "session", "net", "collectives", "kernels", "topology", "wire", "core"},
+    "api": {"api", "window", "engine", "server", "session", "net", "collectives", "kernels", "topology", "wire", "core"},
 }
 FACES = {  # of these the API sees this much
     "engine": {"engine/comm.h", "engine/engine.h", "engine/leaves.h"},
     "server": {"server/server.h"},
+    "window": {"window/window.h"},
 }
 C_DIRS = ("src", "include", "apps", "bench", "examples", "tests", "fuzz")
 SCRIPT_SUFFIXES = {".py", ".sh", ".cmake"}
 FILE_LINES, FUNCTION_LINES, CMAKE_LINES = 600, 70, 300
-FILE_LINES_OF = {"pccl.h": 1000}  # the public interface is one file
+FILE_LINES_OF = {"pccl.h": 1100}  # the public interface is one file
 FORBIDDEN = re.compile(
     r"(?<![\w.>])(exit|_exit|_Exit|quick_exit|abort|printf|vprintf|fprintf|puts|fputs|putchar|perror|strcpy|stpcpy|"
     r"strcat|sprintf|vsprintf|gets|alloca|__builtin_alloca|signal|sigaction|system|setlocale|rand|srand|strtok)\s*\(")

@@ -76,6 +76,22 @@ a_grid_sums_up_along_rows_and_columns() {
         '1: row 0 sums to 3, column 1 to 5' '2: row 0 sums to 3, column 2 to 7' '3: row 1 sums to 12, column 0 to 3' \
         '4: row 1 sums to 12, column 1 to 5' '5: row 1 sums to 12, column 2 to 7' | sed 's/;$//')" ]
 }
+each_ticket_is_drawn_once() {
+    local status=0 rank drawn
+    local -a member=()
+    start_master --listen 127.0.0.1:0 || return 1
+    for rank in 0 1 2; do
+        timeout 60 "$build/examples/tickets" 3 "$address" >"$work/ticket-$rank" &
+        member+=($!)
+    done
+    for rank in 0 1 2; do
+        wait "${member[$rank]}" || status=1
+    done
+    stop_master || status=1
+    cat "$work"/ticket-?
+    drawn=$(sed -n 's/.*: \([0-9]*\) tickets/\1/p' "$work"/ticket-? | awk '{ n += $1 } END { print n }')
+    [ $status = 0 ] && grep -q '^0 of 1000 results missing' "$work"/ticket-? && [ "$drawn" = 1000 ]
+}
 options_are_checked() {
     "$build/examples/train_charlm" --stesp 5
     [ $? = 2 ] || return 1
@@ -249,7 +265,7 @@ WRAPPER
 
 check_each smallest_program_adds_up smallest_program_says_what_is_wrong each_sum_comes_out_of_a_queue_once \
     each_collective_says_what_it_has \
-    a_grid_sums_up_along_rows_and_columns options_are_checked \
+    a_grid_sums_up_along_rows_and_columns each_ticket_is_drawn_once options_are_checked \
     readme_listing_compiles porting_listing_compiles readme_listing_runs demo_refuses_numbers_that_are_none \
     demo_ends_in_silence_at_ctrl_c demo_says_so_when_the_late_peer_comes_after_the_end \
     demo_refuses_a_text_that_it_cannot_learn demo_learns_the_users_text

@@ -13,6 +13,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "net/addr.h"
+#include "window/window.h"
 
 enum { API_STALL_LEAST_MS = 50 };
 
@@ -174,11 +175,14 @@ pcclResult_t pcclDestroyCommunicator(pcclComm_t *communicator)
         return api_fail(pcclInvalidUsage, pcclCauseUsage, "destroy", "the communicator was destroyed before");
     }
     if (communicator->comm->generation != atomic_load(&engine_global.generation)) {
+        windows_abandon(communicator->comm);
         comm_abandon(communicator->comm);
     } else {
         while (handle_pinned(&communicator->handle)) {
             sched_yield(); /* for a few instructions */
         }
+        comm_close(communicator->comm);
+        windows_end(communicator->comm);
         comm_free(communicator->comm);
     }
     handle_give(HANDLE_COMM, &communicator->handle);
@@ -247,7 +251,7 @@ pcclResult_t pcclLeave(pcclComm_t *communicator)
     }
     rc = api_member(c, "leave", &info);
     if (rc == pcclSuccess) {
-        comm_leave(c);
+        comm_leave(c, "the program left");
     }
     api_leave(c);
     return rc;

@@ -1,4 +1,4 @@
-/* api_handle.h - what a program holds of a communicator, a master or a completion queue.
+/* api_handle.h - what a program holds of a communicator, a master, a completion queue or a window.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_API_API_HANDLE_H
 #define PCCL_API_API_HANDLE_H
@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum handle_kind { HANDLE_COMM, HANDLE_MASTER, HANDLE_QUEUE, HANDLE_KINDS };
+enum handle_kind { HANDLE_COMM, HANDLE_MASTER, HANDLE_QUEUE, HANDLE_WINDOW, HANDLE_KINDS };
 
 /* The first member of what the program holds. */
 struct api_handle {

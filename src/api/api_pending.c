@@ -95,9 +95,9 @@ void api_reduce_info(const struct session_outcome *o, pcclReduceInfo_t *info)
 }
 
 /* As errors name it. */
-static const char *async_phase(uint8_t space, uint8_t kind, bool receives)
+static const char *async_phase(const char *phase, uint8_t space, uint8_t kind, bool receives)
 {
-    return space == SPACE_TAG ? "reduce" : receives ? "receive" : plan_kind_name(kind);
+    return phase != NULL ? phase : space == SPACE_TAG ? "reduce" : receives ? "receive" : plan_kind_name(kind);
 }
 
 static uint64_t async_tag(uint8_t space, uint64_t number)
@@ -118,7 +118,7 @@ static pcclResult_t async_await(uint8_t space, const void *handle, pcclReduceInf
     if (op == NULL) {
         rc = async_spent_one("await", &a);
     } else {
-        const char *phase = async_phase(space, op->given.kind, op->given.receives);
+        const char *phase = async_phase(op->given.phase, space, op->given.kind, op->given.receives);
         uint32_t *source = op->given.source;
         comm_await(c, op, &o);
         rc = api_outcome(&o, phase, async_tag(space, a.number));
@@ -161,7 +161,7 @@ void api_completion(const struct op_ended *report, uint64_t cookie, pcclCompleti
     const struct session_outcome *o = &report->outcome;
     out->cookie = cookie;
     out->info = (pcclReduceInfo_t){0};
-    out->result = api_outcome_told(o, async_phase(report->space, report->kind, report->receives), async_tag(report->space, report->tag), &out->error);
+    out->result = api_outcome_told(o, async_phase(report->phase, report->space, report->kind, report->receives), async_tag(report->space, report->tag), &out->error);
     if (out->result == pcclSuccess) {
         api_reduce_info(o, &out->info);
     }

@@ -108,7 +108,8 @@ struct comm_ops {
     uint32_t fresh;          /* from here on, none has */
     uint64_t issued;         /* operations of SPACE_ORDERED so far */
     uint64_t launched;       /* operations of any space so far */
-    uint32_t open;           /* launched, not returned */
+    uint32_t open;           /* of the program: launched, not returned */
+    uint32_t own, kept;      /* slots in use by operations of SPACE_WINDOW; kept for them */
     struct list attached;    /* op_end.attached: those that a queue gets, or has */
     struct list tags[COMM_TAG_BUCKETS];
     void *spare;             /* owned: a backup kept for the next in-place call */
@@ -194,6 +195,7 @@ struct comm {
     struct comm_patience patience;
     struct comm_lists lists; /* api_split.c */
     struct premul_ops premul;
+    struct windows *windows; /* owned by src/window/window_service.c; null: none has been made */
     struct list sync_links;  /* state_link.c: struct sync_link */
     struct list probes;      /* probe.c: struct probe */
     uint64_t dialled;        /* dial.c: connections so far, whose numbers they are */
@@ -209,7 +211,7 @@ void comm_abandon(struct comm *c);
 /* Calls of the program (comm_calls.c); each fills `outcome` (result RESULT_OK or why not). */
 void comm_connect(struct comm *c, struct session_outcome *outcome);
 void comm_vote(struct comm *c, const struct msg_vote *vote, struct sync_state *state, struct session_outcome *outcome);
-void comm_leave(struct comm *c);
+void comm_leave(struct comm *c, const char *why);
 /* Leaves, and the world ends for all; false: there never was one. */
 bool comm_revoke(struct comm *c);
 /* A call comes in; it is out again. */

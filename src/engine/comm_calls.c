@@ -248,12 +248,12 @@ void comm_vote(struct comm *c, const struct msg_vote *vote, struct sync_state *s
     comm_unlock(c, &after);
 }
 
-void comm_leave(struct comm *c)
+void comm_leave(struct comm *c, const char *why)
 {
     struct comm_after after;
     comm_lock(c, &after);
     if (c->machine.session != NULL) {
-        comm_step(c, &(struct session_event){.kind = SESSION_LEAVE, .text = "the program left"}, &after);
+        comm_step(c, &(struct session_event){.kind = SESSION_LEAVE, .text = why}, &after);
     }
     comm_unlock(c, &after);
 }

@@ -102,7 +102,11 @@ bool comm_cancel_tag(struct comm *c, uint8_t space, uint64_t tag)
     struct comm_after after;
     comm_lock(c, &after);
     struct comm_op *op = comm_find(c, space, tag);
-    if (op != NULL) {
+    struct queue *keeper = op != NULL ? op->given.keeper : NULL;
+    if (keeper != NULL) { /* still in hand: its end takes this lock */
+        op->given.given_up = true;
+        queue_wake(keeper);
+    } else if (op != NULL) {
         op_end_cancel(c, op, CAUSE_CANCEL, &after);
     }
     comm_unlock(c, &after);
@@ -224,6 +228,7 @@ void comm_op_vacate(struct comm *c, struct comm_op *op)
 {
     op_unreserve(c, op);
     c->ops.at[op->place.slot] = NULL;
+    c->ops.own -= op->place.own;
     c->ops.free_slots[c->ops.free_count++] = op->place.slot;
     op->place.detached = true;
 }
@@ -276,27 +281,30 @@ static void op_launch_locked(struct comm *c, const struct comm_launch *launch, s
         comm_fail(outcome, RESULT_TAG_IN_USE, "");
         return;
     }
-    if (c->ops.free_count == 0 && c->ops.fresh == BOUNDS_OPS) {
+    bool own = launch->space == SPACE_WINDOW;
+    uint32_t used = c->ops.fresh - c->ops.free_count; /* what is kept for windows is theirs alone */
+    if (used == BOUNDS_OPS || (!own && used - c->ops.own >= BOUNDS_OPS - c->ops.kept)) {
         comm_fail(outcome, RESULT_FULL, "too many operations have not been awaited");
         return;
     }
     op->place.slot = c->ops.free_count > 0 ? c->ops.free_slots[--c->ops.free_count] : c->ops.fresh++;
     c->ops.at[op->place.slot] = op;
+    c->ops.own += own;
     list_append(op_bucket(c, op->given.tag), &op->place.by_tag);
     op_room_reserve(c, op, &launch->params, launch->root_rank);
     struct session_launch l = {
         .space = launch->space, .tag = launch->tag, .params = launch->params, .out = launch->out,
-        .known = launch->known, .world = launch->world,
+        .known = launch->known, .world = launch->world, .partner = launch->partner, .within = launch->within,
         .root_rank = launch->root_rank, .receives = launch->receives, .count = launch->count, .bad_argument = launch->bad_argument,
         .factor = launch->factor, .parts = op->memory.parts, .out_parts = op->memory.out_parts,
         .in = in_place && op->memory.backup != NULL && !op->memory.lazy ? op->memory.backup : launch->in,
         .in_place = in_place, .no_memory = op->memory.lacking,
         .scratch = op->memory.scratch, .window = op->room.window,
-        .deadline = c->params.operation_ns > 0 ? clock_now_ns() + c->params.operation_ns : CLOCK_NEVER,
+        .deadline = c->params.operation_ns > 0 && !launch->patient ? clock_now_ns() + c->params.operation_ns : CLOCK_NEVER,
     };
     c->ops.launched++;
     struct session_event e = {.kind = SESSION_LAUNCH, .slot = op->place.slot, .launch = &l};
-    c->ops.open++; /* it may return in this very step */
+    c->ops.open += !own; /* it may return in this very step */
     comm_step(c, &e, after);
     *outcome = e.outcome;
     if (outcome->result != RESULT_PENDING) {
@@ -305,7 +313,7 @@ static void op_launch_locked(struct comm *c, const struct comm_launch *launch, s
         }
         comm_op_vacate(c, op);
         list_remove(&op->place.by_tag);
-        c->ops.open--;
+        c->ops.open -= !own;
     }
 }
 
@@ -319,6 +327,7 @@ struct comm_op *comm_op_new(struct comm *c, const struct comm_launch *launch)
     op_end_init(op);
     op->comm = c;
     op->given.space = launch->space == SPACE_TAG ? SPACE_TAG : SPACE_ORDERED;
+    op->place.own = launch->space == SPACE_WINDOW;
     op->given.kind = launch->params.kind;
     op->given.receives = launch->receives;
     op->given.source = launch->source;
@@ -360,6 +369,67 @@ bool comm_op_launch(struct comm *c, const struct comm_launch *launch, struct com
         comm_op_free(op);
     }
     return pending;
+}
+
+void comm_op_launch_own(struct comm *c, const struct comm_launch *launch, struct comm_op *op, struct comm_after *after)
+{
+    struct session_outcome outcome;
+    op_launch_locked(c, launch, op, &outcome, after);
+    list_remove(&op->place.by_tag);
+    if (outcome.result != RESULT_PENDING) { /* taken back: it ends now */
+        op->place.detached = true;
+        op_end_late(c, op, &outcome, after);
+    }
+}
+
+struct comm_op *comm_op_begin(struct comm *c, const char *phase, struct queue *keeper)
+{
+    struct comm_op *op = calloc(1, sizeof *op);
+    if (op == NULL) {
+        return NULL;
+    }
+    list_init(&op->place.by_tag);
+    op_end_init(op);
+    op->comm = c;
+    op->given.space = SPACE_ORDERED;
+    op->given.phase = phase;
+    op->given.keeper = keeper;
+    op->place.detached = true;
+    pthread_mutex_lock(&c->lock);
+    op->given.tag = ++c->ops.issued;
+    list_append(op_bucket(c, op->given.tag), &op->place.by_tag);
+    op_end_hold(op);
+    c->ops.open++;
+    pthread_mutex_unlock(&c->lock);
+    return op;
+}
+
+bool comm_op_given_up(struct comm *c, const struct comm_op *op)
+{
+    pthread_mutex_lock(&c->lock);
+    bool given_up = op->given.given_up;
+    pthread_mutex_unlock(&c->lock);
+    return given_up;
+}
+
+void comm_op_settle(struct comm *c, struct comm_op *op, const struct session_outcome *outcome)
+{
+    struct comm_after after;
+    comm_lock(c, &after);
+    op->given.keeper = NULL;
+    op_end_late(c, op, outcome, &after);
+    bool last = op_end_release(op);
+    comm_unlock(c, &after);
+    if (last) {
+        comm_op_free(op);
+    }
+}
+
+bool comm_ops_keep(struct comm *c, uint32_t slots)
+{
+    bool room = c->ops.fresh - c->ops.free_count - c->ops.own <= BOUNDS_OPS - slots;
+    c->ops.kept = room ? slots : c->ops.kept;
+    return room;
 }
 
 void comm_launch(struct comm *c, const struct comm_launch *launch, struct comm_op **op_out,

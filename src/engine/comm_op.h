@@ -48,6 +48,9 @@ struct op_given {
     struct comm_batch *batch; /* borrowed; null: it is awaited by itself */
     size_t index;            /* in the batch */
     bool awaited;            /* somebody is in the await that spends its handle */
+    const char *phase;       /* static: what errors call it; null: by its kind */
+    struct queue *keeper;    /* borrowed: whoever carries it out waits there, and no session knows of it; null: a session does */
+    bool given_up;           /* with a keeper: the program wants no more of it */
 };
 
 /* What it needs of its own.  Written by comm_op.c. */
@@ -66,6 +69,7 @@ struct op_place {
     struct list by_tag;      /* in ops.tags while its handle is live */
     uint32_t slot;
     bool detached;           /* outcome is stored, the session has forgotten it: it has no slot */
+    bool own;                /* SPACE_WINDOW: its slot is one of those kept for them */
 };
 
 /* Grants taken for it from the lanes' rooms before the launch.  Written by op_room.c, with comm.lock. */
@@ -133,7 +137,8 @@ struct comm_op {
 
 /* One that has ended. */
 struct op_ended {
-    uint8_t space, kind;     /* as in op_given; and the next two */
+    uint8_t space, kind;     /* as in op_given; and the next three */
+    const char *phase;
     bool receives;
     uint64_t tag;
     struct session_outcome outcome;
@@ -143,7 +148,7 @@ struct comm_launch {
     uint8_t space;           /* enum op_space */
     uint64_t tag;            /* TAG, PAIR */
     struct op_params params;
-    uint64_t known;          /* this and the next four: as struct session_launch has them */
+    uint64_t known;          /* this and the next four, partner and within: as struct session_launch has them */
     uint32_t world, root_rank;
     size_t count;
     struct part_lists parts, out_parts; /* borrowed for the call, of `world` entries */
@@ -155,7 +160,9 @@ struct comm_launch {
     bool awaited;            /* by the caller, from the start: no handle leads to it */
     struct comm_batch *batch; /* it is to be awaited through; or null */
     size_t index;            /* what comm_batch_await calls it */
-    bool receives;           /* PAIR */
+    bool receives;           /* PAIR, WINDOW */
+    uint64_t partner, within; /* WINDOW */
+    bool patient;            /* it has no deadline */
     uint32_t *source;        /* of a receive: where its source is stored when it has succeeded; or null */
 };
 
@@ -164,6 +171,19 @@ struct comm_launch {
 /* RESULT_PENDING: launched, *op_out is it; otherwise why not. */
 void comm_launch(struct comm *c, const struct comm_launch *launch, struct comm_op **op_out,
                  struct session_outcome *outcome);
+/* Messages of the library's own: nobody but a queue holds them, which delivers them with their cookies, whatever becomes of them. */
+struct op_own {
+    struct comm_launch launch;
+    uint64_t cookie;
+    struct comm_op *op;      /* filled in: for comm_cancel, until it is delivered */
+};
+/* One right after the other.  False: no memory, nothing was launched. */
+bool op_own_launch(struct comm *c, struct queue *q, struct op_own *list, uint32_t count);
+/* A call that no session knows: its maker carries it out, is woken by way of `keeper` when it is cancelled (comm_op_given_up), and settles it.
+ * Null: no memory. */
+struct comm_op *comm_op_begin(struct comm *c, const char *phase, struct queue *keeper);
+bool comm_op_given_up(struct comm *c, const struct comm_op *op);
+void comm_op_settle(struct comm *c, struct comm_op *op, const struct session_outcome *outcome);
 /* Waits for its end, spends it. */
 void comm_await(struct comm *c, struct comm_op *op, struct session_outcome *outcome);
 /* Batches: any of those launched into it may be awaited. */
@@ -202,6 +222,10 @@ void comm_ops_rest(struct comm *c); /* gives back what the next call may do with
 struct comm_op *comm_op_new(struct comm *c, const struct comm_launch *launch);
 bool comm_op_launch(struct comm *c, const struct comm_launch *launch, struct comm_op *op,
                     struct session_outcome *outcome);
+/* With comm.lock: of a new one, with its queue, which alone holds it from then on. */
+void comm_op_launch_own(struct comm *c, const struct comm_launch *launch, struct comm_op *op, struct comm_after *after);
+/* With comm.lock: so many slots are kept for operations of SPACE_WINDOW; false: the program's take them. */
+bool comm_ops_keep(struct comm *c, uint32_t slots);
 /* With comm.lock: the session has forgotten it. */
 void comm_op_vacate(struct comm *c, struct comm_op *op);
 /* With comm.lock: no handle leads to it any more, or the call that made it is over.  True: nobody holds it. */
@@ -233,6 +257,8 @@ void op_end_init(struct comm_op *op);
 void op_end_fini(struct comm_op *op);
 /* ACT_OP_RETURN: wakes whoever waits for it. */
 void op_end_returned(struct comm *c, struct comm_op *op, struct comm_after *after);
+/* The same with an outcome that is none of the session's. */
+void op_end_late(struct comm *c, struct comm_op *op, const struct session_outcome *outcome, struct comm_after *after);
 /* Takes its outcome from the session, which forgets it. */
 void op_end_collect(struct comm *c, struct comm_op *op, struct comm_after *after);
 void op_end_tell(const struct comm_op *op, struct op_ended *out);

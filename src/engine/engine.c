@@ -207,8 +207,7 @@ static void *engine_poller(void *argument)
     return NULL;
 }
 
-/* Library threads take no signals of the program. */
-static int engine_thread(pthread_t *thread, void *(*run)(void *), void *argument)
+int engine_thread(pthread_t *thread, void *(*run)(void *), void *argument)
 {
     sigset_t all, old;
     sigfillset(&all);

@@ -89,6 +89,8 @@ bool engine_marked(struct engine *e);
 pccl_status engine_join(struct engine *e, struct comm *comm, uint32_t lanes, struct err *err) PCCL_MUST_CHECK;
 /* One user less; the last one stops the engine. */
 void engine_leave(struct engine *e);
+/* A thread of the library: it takes no signals of the program.  0, or why not, as pthread_create. */
+int engine_thread(pthread_t *thread, void *(*run)(void *), void *argument);
 /* The service thread looks at everything again at `when` at the latest. */
 void engine_arm(struct engine *e, int64_t when);
 /* Runs a function on the service thread and waits for its end. */

@@ -52,7 +52,9 @@ static void end_awake(struct comm *c)
 
 void op_end_returned(struct comm *c, struct comm_op *op, struct comm_after *after)
 {
-    comm_closed(c);
+    if (!op->place.own) {
+        comm_closed(c);
+    }
     end_wake(c, &op->end.returned, after);
     if (op->given.batch != NULL) {
         list_append(&op->given.batch->ended, &op->end.in_batch);
@@ -68,8 +70,15 @@ void op_end_returned(struct comm *c, struct comm_op *op, struct comm_after *afte
     after->any_ended |= op->end.watched && atomic_load(&c->engine->any_waiters) > 0;
 }
 
+void op_end_late(struct comm *c, struct comm_op *op, const struct session_outcome *outcome, struct comm_after *after)
+{
+    op->end.outcome = *outcome;
+    op_end_returned(c, op, after);
+}
+
 void op_end_tell(const struct comm_op *op, struct op_ended *out)
 {
+    out->phase = op->given.phase;
     out->space = op->given.space;
     out->kind = op->given.kind;
     out->receives = op->given.receives;

@@ -1,0 +1,28 @@
+/* op_own.c - messages of the library's own, which nobody but a queue holds.
+ *
+ * Its one idea: they are operations like any other, so that queues and the communicator's end know nothing new.
+ * SPDX-License-Identifier: MIT */
+#include "engine/comm.h"
+
+bool op_own_launch(struct comm *c, struct queue *q, struct op_own *list, uint32_t count)
+{
+    struct comm_after after;
+    for (uint32_t i = 0; i < count; i++) {
+        list[i].op = comm_op_new(c, &list[i].launch);
+        if (list[i].op == NULL) {
+            while (i-- > 0) {
+                comm_op_free(list[i].op);
+            }
+            return false;
+        }
+    }
+    comm_lock(c, &after);
+    for (uint32_t i = 0; i < count; i++) {
+        (void)op_end_attach(c, list[i].op, q, list[i].cookie);
+        (void)op_end_release(list[i].op); /* there is no handle */
+        comm_op_launch_own(c, &list[i].launch, list[i].op, &after);
+    }
+    comm_unlock(c, &after);
+    comm_undriven(c);
+    return true;
+}

@@ -1,0 +1,257 @@
+/* window_target.c - what others ask of this peer's windows, carried out without its program.
+ *
+ * One receive from any source hears requests.  Bytes are put where they belong as they come; whatever waits for what came before it
+ * (numbers, signals, what is read back) is done in the order of requests, once all smaller numbers of its origin are done: the answers
+ * of an origin so go out in the order in which it waits for them.  A request of an operation that has been done is answered again.
+ * What does not fit the window, or its rights, is refused as a message, which tells the origin.
+ * Invariant: a number is done once; nothing is written but between the window's bounds.
+ * SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/mutant.h"
+#include "window/window_state.h"
+
+/* ---- Numbers of an origin --------------------------------------------------------------------------------------- */
+
+static void floor_raise(struct window_peer *p, uint64_t to)
+{
+    if (to > p->floor) {
+        p->done = to - p->floor < 64 ? p->done >> (to - p->floor) : 0;
+        p->floor = to;
+    }
+    while (p->done & 1) {
+        p->done >>= 1;
+        p->floor++;
+    }
+}
+
+static bool is_done(const struct window_peer *p, uint64_t seq)
+{
+    return seq < p->floor || (p->done >> (seq - p->floor) & 1) != 0;
+}
+
+static void set_done(struct window_peer *p, uint64_t seq)
+{
+    if (seq >= p->floor) {
+        p->done |= UINT64_C(1) << (seq - p->floor);
+        floor_raise(p, p->floor);
+    }
+}
+
+/* ---- Answers ----------------------------------------------------------------------------------------------------- */
+
+static void task_free(struct window_task *t)
+{
+    list_remove(&t->in);
+    free(t);
+}
+
+static void task_launch(struct window_task *t)
+{
+    struct window_peer *p = t->peer;
+    struct window *w = p->window;
+    struct windows *ws = w->windows;
+    const struct window_request *q = &t->what;
+    bool put = q->kind == WINDOW_PUT;
+    unsigned char *at = w->base == NULL || t->bad ? NULL : (unsigned char *)w->base + q->offset;
+    void *buffer = window_numbers(q->kind) ? (void *)&t->answer : at;
+    if (ws->served == WINDOW_SERVED) {
+        list_append(&ws->backlog, &t->in);
+        return;
+    }
+    struct window_message *m = &t->message;
+    struct comm_launch launch = window_launch(w, put ? WINDOW_PUTS : WINDOW_ANSWERS, p->id, put, buffer, t->bad ? 0 : (size_t)q->bytes);
+    launch.within = t->view;
+    launch.patient = true;
+    launch.bad_argument = t->bad;
+    if (!window_send(w, &m, &launch, 1)) {
+        window_broken(w);
+        task_free(t);
+        return;
+    }
+    ws->served++;
+    list_append(&w->tasks, &t->in);
+}
+
+static bool number_once(struct window_task *t)
+{
+    struct window_peer *p = t->peer;
+    const struct window_request *q = &t->what;
+    if (p->answered == NULL && (p->answered = calloc(WINDOW_OPEN, sizeof *p->answered)) == NULL) {
+        return false;
+    }
+    if (!is_done(p, q->seq) || MUTANT(WINDOW_AGAIN)) {
+        p->answered[q->seq % WINDOW_OPEN] = window_memory_number((unsigned char *)p->window->base + q->offset, q);
+        set_done(p, q->seq);
+    }
+    t->answer = p->answered[q->seq % WINDOW_OPEN];
+    return true;
+}
+
+/* Whatever is due, in the order of the requests. */
+static void answer(struct window_peer *p)
+{
+    while (!list_empty(&p->answers)) {
+        struct window_task *t = LIST_ENTRY(p->answers.next, struct window_task, in);
+        const struct window_request *q = &t->what;
+        if (p->floor != q->seq && !is_done(p, q->seq) && !MUTANT(WINDOW_EARLY)) {
+            return; /* something before it is on its way */
+        }
+        list_remove(&t->in);
+        list_init(&t->in);
+        if (!window_answers(q->kind)) {
+            bool again = is_done(p, q->seq);
+            set_done(p, q->seq);
+            p->signals += q->kind == WINDOW_SIGNAL && !again;
+            p->closed = p->closed || q->kind == WINDOW_CLOSE;
+            task_free(t);
+            origin_signals(p);
+            continue;
+        }
+        if (window_numbers(q->kind) && !t->bad && !number_once(t)) {
+            window_broken(p->window);
+            task_free(t);
+            return;
+        }
+        set_done(p, q->seq);
+        task_launch(t);
+    }
+}
+
+/* ---- Requests ---------------------------------------------------------------------------------------------------- */
+
+void target_hear(struct window *w)
+{
+    struct window_message *m = &w->hears;
+    bool alone = true;
+    uint64_t view = window_look(w);
+    for (uint32_t r = 0; r < w->world; r++) {
+        alone = alone && (r == w->rank || w->peer[r].missing);
+    }
+    if (w->served || w->closing || alone || w->over.result != RESULT_PENDING || !list_empty(&w->windows->backlog)) {
+        return;
+    }
+    struct comm_launch launch = window_launch(w, WINDOW_REQUESTS, 0, true, w->heard, sizeof w->heard);
+    launch.known = view;
+    launch.patient = true;
+    w->served = window_send(w, &m, &launch, 1);
+    if (!w->served) {
+        window_broken(w);
+    }
+}
+
+static struct window_peer *peer_by_id(struct window *w, uint64_t id)
+{
+    for (uint32_t r = 0; r < w->world; r++) {
+        if (w->peer[r].id == id && r != w->rank) {
+            return &w->peer[r];
+        }
+    }
+    return NULL;
+}
+
+/* Among the numbers that the origin may have under way, done here or not; any other is a lie, and nobody waits for it. */
+static bool number_possible(const struct window_peer *p, uint64_t seq)
+{
+    return seq < p->floor ? p->floor - seq <= WINDOW_OPEN : seq - p->floor < WINDOW_OPEN;
+}
+
+static void request(struct window_peer *p, const struct window_request *q, uint64_t view)
+{
+    struct window *w = p->window;
+    floor_raise(p, q->over);
+    if (p->missing || !number_possible(p, q->seq)) {
+        return;
+    }
+    if (q->kind == WINDOW_VOID) {
+        set_done(p, q->seq);
+        answer(p);
+        return;
+    }
+    struct window_task *t = calloc(1, sizeof *t);
+    if (t == NULL) {
+        window_broken(w);
+        return;
+    }
+    list_init(&t->in);
+    t->peer = p;
+    t->what = *q;
+    t->view = view;
+    t->message = (struct window_message){.role = WINDOW_SERVES, .window = w, .owner = t};
+    t->bad = !MUTANT(WINDOW_BEYOND) && (q->kind == WINDOW_PUT || window_answers(q->kind)) && !window_allows(w->bytes, w->rights, q->kind, q->offset, q->bytes);
+    if (q->kind == WINDOW_PUT) {
+        task_launch(t);
+    } else {
+        list_append(&p->answers, &t->in);
+    }
+    answer(p);
+}
+
+void target_heard(struct window *w, const struct session_outcome *o)
+{
+    struct window_request q;
+    struct reader r;
+    w->served = false;
+    if (o->result != RESULT_OK && !o->view_ended && !window_alive(w)) {
+        window_over(w, o);
+    }
+    reader_init(&r, w->heard, sizeof w->heard);
+    struct window_peer *p = o->result == RESULT_OK ? peer_by_id(w, o->partner) : NULL;
+    if (p != NULL && get_window_request(&r, &q)) {
+        request(p, &q, o->view);
+    }
+    target_hear(w);
+}
+
+void target_ended(struct window_task *t, const struct session_outcome *o)
+{
+    struct window_peer *p = t->peer;
+    p->window->windows->served--;
+    if (t->what.kind == WINDOW_PUT && (o->result == RESULT_OK || t->bad)) { /* else it comes again, or is made void */
+        set_done(p, t->what.seq);
+    }
+    task_free(t);
+    answer(p);
+}
+
+void target_lost(struct window_peer *p)
+{
+    while (!list_empty(&p->answers)) {
+        task_free(LIST_ENTRY(p->answers.next, struct window_task, in));
+    }
+}
+
+void target_stop(struct window *w)
+{
+    struct windows *ws = w->windows;
+    for (uint32_t r = 0; r < w->world; r++) {
+        target_lost(&w->peer[r]);
+    }
+    LIST_FOR_EACH(l, after, &ws->backlog) {
+        struct window_task *t = LIST_ENTRY(l, struct window_task, in);
+        if (t->peer->window == w) {
+            task_free(t);
+        }
+    }
+    LIST_FOR_EACH(m, next, &w->tasks) {
+        comm_cancel(ws->comm, LIST_ENTRY(m, struct window_task, in)->message.op, CAUSE_CANCEL);
+    }
+    if (w->hears.op != NULL) {
+        comm_cancel(ws->comm, w->hears.op, CAUSE_CANCEL);
+    }
+}
+
+void target_room(struct windows *ws)
+{
+    bool full = !list_empty(&ws->backlog);
+    while (!list_empty(&ws->backlog) && ws->served < WINDOW_SERVED) {
+        task_launch(LIST_ENTRY(list_pop(&ws->backlog), struct window_task, in));
+    }
+    if (!full || !list_empty(&ws->backlog)) {
+        return;
+    }
+    LIST_FOR_EACH(l, after, &ws->all) {
+        target_hear(LIST_ENTRY(l, struct window, all));
+    }
+}

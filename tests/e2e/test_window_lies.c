@@ -1,0 +1,224 @@
+/* test_window_lies.c - requests that no honest member makes: the window's memory is touched where it may be, and nowhere else.
+ *
+ * Who lies leaves the checks of the public interface out, or says by a message of its own what it likes.
+ * SPDX-License-Identifier: MIT */
+#include "tests/testing.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "core/clock.h"
+#include "core/random.h"
+#include "tests/e2e/cluster.h"
+#include "window/window.h"
+
+enum { BYTES = 4096, GUARD = 4096, WORLD = 2 };
+
+static struct window *make(struct cluster_peer *p, unsigned char *memory, uint32_t rights)
+{
+    struct window_member own = {0}, members[WORLD];
+    unsigned char mine[WINDOW_MEMBER_BYTES], all[WORLD * WINDOW_MEMBER_BYTES];
+    struct session_info info;
+    struct writer w;
+    struct reader r;
+    struct window *window = window_new(p->comm->comm, memory, BYTES, rights, WORLD, &own);
+    EXPECT(window != NULL && own.status == PCCL_OK);
+    EXPECT_EQ(api_member(p->comm->comm, "test", &info), pcclSuccess);
+    own.id = info.id;
+    writer_init(&w, mine, sizeof mine);
+    put_window_member(&w, &own);
+    EXPECT_EQ(pcclAllGather(mine, all, WINDOW_MEMBER_BYTES, pcclUint8, p->comm, NULL), pcclSuccess);
+    reader_init(&r, all, sizeof all);
+    for (int i = 0; i < WORLD; i++) {
+        EXPECT(get_window_member(&r, &members[i]));
+    }
+    window_join(window, members, info.called_rank);
+    return window;
+}
+
+static enum session_result attempt(struct cluster_peer *p, struct window *w, struct window_call call)
+{
+    struct session_outcome o;
+    uint64_t number;
+    unsigned char bytes[2 * BYTES];
+    memset(bytes, 0xEE, sizeof bytes);
+    call.phase = "test";
+    call.source = call.target = bytes;
+    struct comm_op *op = window_begin(w, &call, &number);
+    comm_await(p->comm->comm, op, &o);
+    return o.result;
+}
+
+/* Rank 0's window may be written only, rank 1's read only. */
+static void beyond(struct cluster_peer *p, void *context)
+{
+    unsigned char *memory = malloc(GUARD + BYTES + GUARD);
+    (void)context;
+    memset(memory, 0x55, GUARD + BYTES + GUARD);
+    pcclPeerInfo_t me;
+    EXPECT_EQ(pcclGetSelf(p->comm, &me), pcclSuccess);
+    struct window *w = make(p, memory + GUARD, me.rank == 0 ? WINDOW_MAY_WRITE : WINDOW_MAY_READ);
+    if (me.rank == 1) {
+        static const size_t offset[] = {0, 1, BYTES, BYTES + 1, SIZE_MAX, SIZE_MAX - 3, SIZE_MAX / 2};
+        for (size_t i = 0; i < sizeof offset / sizeof offset[0]; i++) {
+            struct window_call put = {.kind = WINDOW_PUT, .rank = 0, .offset = offset[i], .bytes = i == 0 ? BYTES + 1 : BYTES};
+            EXPECT_EQ(attempt(p, w, put), RESULT_ARGUMENT);
+        }
+        EXPECT_EQ(attempt(p, w, (struct window_call){.kind = WINDOW_GET, .rank = 0, .bytes = 8}), RESULT_ARGUMENT);
+        EXPECT_EQ(attempt(p, w, (struct window_call){.kind = WINDOW_ADD, .rank = 0, .bytes = 8, .operand = 1}), RESULT_ARGUMENT);
+        EXPECT_EQ(attempt(p, w, (struct window_call){.kind = WINDOW_PUT, .rank = 0, .offset = 16, .bytes = 16}), RESULT_OK);
+    } else {
+        EXPECT_EQ(attempt(p, w, (struct window_call){.kind = WINDOW_PUT, .rank = 1, .bytes = 8}), RESULT_ARGUMENT);
+        EXPECT_EQ(attempt(p, w, (struct window_call){.kind = WINDOW_SWAP, .rank = 1, .bytes = 4}), RESULT_ARGUMENT);
+        EXPECT_EQ(attempt(p, w, (struct window_call){.kind = WINDOW_GET, .rank = 1, .offset = 8, .bytes = BYTES}), RESULT_ARGUMENT);
+        EXPECT_EQ(attempt(p, w, (struct window_call){.kind = WINDOW_GET, .rank = 1, .offset = 8, .bytes = BYTES - 8}), RESULT_OK);
+    }
+    window_close(w);
+    window_free(w);
+    size_t touched = 0;
+    for (size_t i = 0; i < GUARD + BYTES + GUARD; i++) {
+        touched += memory[i] != 0x55;
+    }
+    EXPECT_EQ(touched, me.rank == 0 ? 16 : 0);
+    free(memory);
+}
+
+TEST(what_is_beyond_a_window_or_its_rights_is_refused_by_its_owner)
+{
+    struct cluster c;
+    cluster_start(&c, WORLD, NULL, 1);
+    cluster_run(&c, beyond, NULL);
+    cluster_stop(&c);
+}
+
+/* Sends rank 0 bytes of the length of a request. */
+static void say(struct cluster_peer *p, struct window *w, const pcclPeerInfo_t *to, void *request)
+{
+    struct session_outcome o;
+    struct comm_launch launch = {.space = SPACE_WINDOW, .tag = window_number(w) + WINDOW_REQUESTS, .count = WINDOW_REQUEST_BYTES, .in = request,
+                                 .params = {.kind = PLAN_SEND, .dtype = DTYPE_U8, .count = WINDOW_REQUEST_BYTES}, .partner = to->id,
+                                 .awaited = true};
+    comm_reduce(p->comm->comm, &launch, &o);
+    EXPECT_EQ(o.result, RESULT_OK);
+}
+
+static void ask(struct cluster_peer *p, struct window *w, const pcclPeerInfo_t *to, struct window_request q)
+{
+    unsigned char request[WINDOW_REQUEST_BYTES];
+    struct writer out;
+    writer_init(&out, request, sizeof request);
+    put_window_request(&out, &q);
+    say(p, w, to, request);
+}
+
+/* What is added, by the answer. */
+static uint64_t added(struct cluster_peer *p, struct window *w, const pcclPeerInfo_t *to, struct window_request q)
+{
+    struct session_outcome o;
+    uint64_t was = UINT64_MAX;
+    ask(p, w, to, q);
+    struct comm_launch launch = {.space = SPACE_WINDOW, .tag = window_number(w) + WINDOW_ANSWERS, .count = 8, .out = &was, .receives = true,
+                                 .params = {.kind = PLAN_SEND, .dtype = DTYPE_U8, .count = 8}, .partner = to->id, .awaited = true};
+    comm_reduce(p->comm->comm, &launch, &o);
+    EXPECT_EQ(o.result, RESULT_OK);
+    return was;
+}
+
+/* Rank 1 says by itself what rank 0's window is to do: a number again, as after the end of a view, and one that comes too early. */
+static void again(struct cluster_peer *p, void *context)
+{
+    uint64_t memory[8] = {0};
+    pcclPeerInfo_t members[WORLD];
+    size_t count = 0;
+    (void)context;
+    EXPECT_EQ(pcclGetMembers(p->comm, members, WORLD, &count), pcclSuccess);
+    bool lies = members[1].is_self;
+    struct window *w = make(p, (unsigned char *)calloc(1, BYTES), WINDOW_MAY_READ | WINDOW_MAY_WRITE | WINDOW_MAY_COUNT);
+    struct window_info own;
+    window_tell(w, window_rank(w), &own);
+    if (lies) {
+        struct window_request add = {.kind = WINDOW_ADD, .width = 8, .bytes = 8, .operand = 5};
+        EXPECT_EQ(added(p, w, &members[0], add), 0);
+        EXPECT_EQ(added(p, w, &members[0], add), 0); /* once, and the same answer */
+        add.seq = 1;
+        EXPECT_EQ(added(p, w, &members[0], add), 5);
+        ask(p, w, &members[0], (struct window_request){.kind = WINDOW_SIGNAL, .seq = 3, .over = 1}); /* number 2 is on its way */
+    }
+    EXPECT_EQ(pcclBarrier(p->comm, NULL), pcclSuccess);
+    if (!lies) {
+        EXPECT_EQ(attempt(p, w, (struct window_call){.kind = WINDOW_VOID, .rank = 1, .deadline = clock_now_ns() + 50000000}), RESULT_LOST);
+        memcpy(memory, own.address, sizeof memory[0]);
+        EXPECT_EQ(memory[0], 10);
+    }
+    EXPECT_EQ(pcclBarrier(p->comm, NULL), pcclSuccess);
+    if (lies) {
+        ask(p, w, &members[0], (struct window_request){.kind = WINDOW_VOID, .seq = 2, .over = 1});
+        ask(p, w, &members[0], (struct window_request){.kind = WINDOW_SIGNAL, .seq = 3, .over = 1}); /* once, too */
+    }
+    EXPECT_EQ(pcclBarrier(p->comm, NULL), pcclSuccess);
+    if (!lies) {
+        EXPECT_EQ(attempt(p, w, (struct window_call){.kind = WINDOW_VOID, .rank = 1, .deadline = clock_now_ns() + 5000000000}), RESULT_OK);
+        EXPECT_EQ(attempt(p, w, (struct window_call){.kind = WINDOW_VOID, .rank = 1, .deadline = clock_now_ns() + 50000000}), RESULT_LOST);
+    }
+    window_close(w); /* by a number that has been: it is heard again */
+    void *at = own.address;
+    window_free(w);
+    free(at);
+}
+
+TEST(what_is_asked_again_is_done_once_and_a_signal_waits_for_what_is_on_its_way)
+{
+    struct cluster c;
+    cluster_start(&c, WORLD, NULL, 1);
+    cluster_run(&c, again, NULL);
+    cluster_stop(&c);
+}
+
+/* Any bytes of the length of a request, and requests with any numbers: nothing of the window is touched that they may not, and an honest
+ * one afterwards, by the other end, is served. */
+static void noise(struct cluster_peer *p, void *context)
+{
+    enum { REQUESTS = 400 };
+    unsigned char *memory = calloc(1, BYTES), request[WINDOW_REQUEST_BYTES];
+    pcclPeerInfo_t me;
+    (void)context;
+    EXPECT_EQ(pcclGetSelf(p->comm, &me), pcclSuccess);
+    struct window *w = make(p, memory, WINDOW_MAY_READ);
+    pcclPeerInfo_t members[WORLD];
+    size_t count = 0;
+    EXPECT_EQ(pcclGetMembers(p->comm, members, WORLD, &count), pcclSuccess);
+    struct rng rng = {7};
+    for (int i = 0; i < REQUESTS && me.rank == 1; i++) {
+        for (size_t k = 0; k < sizeof request; k++) {
+            request[k] = (unsigned char)rng_next(&rng);
+        }
+        if (i % 2 == 0) { /* well formed, of kinds that move nothing, with numbers that cannot be */
+            struct window_request q = {.kind = (uint8_t)(WINDOW_SIGNAL + rng_next(&rng) % 3), .seq = rng_next(&rng) >> rng_next(&rng) % 64};
+            q.kind = q.kind == WINDOW_CLOSE ? WINDOW_SIGNAL : q.kind;
+            q.seq = q.seq < 64 ? q.seq + 64 : q.seq;
+            struct writer out;
+            writer_init(&out, request, sizeof request);
+            put_window_request(&out, &q);
+        }
+        say(p, w, &members[0], request);
+    }
+    EXPECT_EQ(pcclBarrier(p->comm, NULL), pcclSuccess);
+    EXPECT_EQ(attempt(p, w, (struct window_call){.kind = WINDOW_GET, .rank = 1 - me.rank, .bytes = 100}), RESULT_OK);
+    window_close(w);
+    window_free(w);
+    size_t touched = 0;
+    for (size_t i = 0; i < BYTES; i++) {
+        touched += memory[i] != 0;
+    }
+    EXPECT_EQ(touched, 0);
+    free(memory);
+}
+
+TEST(requests_of_noise_harm_nothing)
+{
+    struct cluster c;
+    cluster_start(&c, WORLD, NULL, 1);
+    cluster_run(&c, noise, NULL);
+    cluster_stop(&c);
+}

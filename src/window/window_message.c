@@ -50,11 +50,12 @@ uint64_t window_look(struct window *w)
     if (c->machine.session != NULL) {
         session_info(c->machine.session, &info);
     }
-    for (uint32_t r = 0; info.connected && info.view != w->seen && r < w->world; r++) {
+    for (uint32_t r = 0; info.connected && (info.view != w->seen || info.run != w->run) && r < w->world; r++) {
         w->peer[r].missing = !session_present(c->machine.session, w->peer[r].id);
     }
     pthread_mutex_unlock(&c->lock);
     w->seen = info.connected ? info.view : w->seen;
+    w->run = info.connected ? info.run : w->run;
     return w->seen;
 }
 

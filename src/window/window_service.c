@@ -61,6 +61,20 @@ static void windows_look(struct windows *ws)
     }
 }
 
+/* With the lock from before it is taken, so that who cancels a message finds its operation there.  False: no message has ended. */
+static bool windows_next(struct windows *ws)
+{
+    struct op_ended report;
+    uint64_t cookie;
+    pthread_mutex_lock(&ws->lock);
+    bool any = op_queue_take(ws->queue, &report, &cookie);
+    if (any) {
+        message_ended((struct window_message *)(uintptr_t)cookie, &report.outcome);
+    }
+    pthread_mutex_unlock(&ws->lock);
+    return any;
+}
+
 static void *windows_run(void *arg)
 {
     struct windows *ws = arg;
@@ -70,15 +84,10 @@ static void *windows_run(void *arg)
         int64_t deadline = ws->look_at;
         pthread_mutex_unlock(&ws->lock);
         enum queue_word word = queue_wait(ws->queue, deadline);
-        struct op_ended report;
-        uint64_t cookie;
-        while (op_queue_take(ws->queue, &report, &cookie)) {
-            pthread_mutex_lock(&ws->lock);
-            message_ended((struct window_message *)(uintptr_t)cookie, &report.outcome);
-            pthread_mutex_unlock(&ws->lock);
+        while (windows_next(ws)) {
         }
         pthread_mutex_lock(&ws->lock);
-        if (word != QUEUE_ENDED) {
+        if (word != QUEUE_ENDED || clock_now_ns() >= ws->look_at) {
             windows_look(ws);
         }
         stop = ws->stop;

@@ -78,7 +78,7 @@ struct window {
     struct list all;         /* in windows.all */
     struct windows *windows; /* null: its communicator has gone */
     uint64_t number;         /* its tags begin there */
-    uint64_t seen;           /* view that its members were looked for in */
+    uint64_t seen, run;      /* view that its members were looked for in, and the run of that */
     uint32_t world, rank;
     uint32_t under_way;      /* messages */
     uint32_t calls;          /* operations of this peer, not settled, or whose target is still to be told */

@@ -964,7 +964,7 @@ PCCL_EXPORT pcclResult_t pcclFetchAdd(void *PCCL_NULLABLE previous_out, const vo
 PCCL_EXPORT pcclResult_t pcclCompareSwap(void *PCCL_NULLABLE previous_out, const void *expected, const void *desired,
                                          pcclDataType_t datatype, uint32_t rank, size_t offset, pcclWindow_t *window,
                                          pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
-/* Tells that rank that everything called before for it is done there. */
+/* Tells that rank that everything called before for it is done there; has no deadline. */
 PCCL_EXPORT pcclResult_t pcclSignal(uint32_t rank, pcclWindow_t *window, pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
 /* Waits for a signal of that rank, or `timeout_ms` (-1: none; RankConnectionLost, cause pcclCauseDeadline): n signals are enough for n
  * waits.  Signals of a member that was lost meanwhile count. */

@@ -95,7 +95,7 @@ static void transmit(struct window_op *op)
     }
     launches[n] = window_launch(w, WINDOW_REQUESTS, p->id, false, op->request, sizeof op->request);
     launches[n].within = more ? SESSION_LAST_VIEW : 0;
-    launches[n].patient = op->call == NULL;
+    launches[n].patient = true; /* the target has its end of the other message for each request that it hears, and for no other */
     n++;
     op->failed = op->ended = false;
     op->under_way = (uint8_t)n;

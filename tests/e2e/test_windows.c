@@ -241,6 +241,50 @@ TEST(n_signals_are_enough_for_n_waits)
     both(2, signals);
 }
 
+/* ---- Given up ------------------------------------------------------------------------------------------------------- */
+
+/* What is cancelled, or has no time, is done or not; what comes behind it is done all the same. */
+static void given_up(struct cluster_peer *p, void *context)
+{
+    enum { CALLS = 120, ROUNDS = 6 };
+    struct mine m = make(p, *(const bool *)context, 8 + PART, pcclWindowAll);
+    unsigned char *out = malloc(PART);
+    pcclAsyncOp_t add[CALLS], put[CALLS];
+    uint64_t one = 1, was, least = 0, counted = 0;
+    uint32_t other = 1 - m.rank;
+    memset(out, 7, PART);
+    for (int round = 0; round < ROUNDS; round++) {
+        EXPECT_EQ(pcclSetOption(p->comm, PCCL_OPTION_OPERATION_DEADLINE_MS, round % 2 == 0 ? 0 : 1), pcclSuccess);
+        for (int i = 0; i < CALLS; i++) {
+            EXPECT_EQ(pcclFetchAdd(i % 3 == 0 ? NULL : &was, &one, pcclUint64, other, 0, m.window, &add[i]), pcclSuccess);
+            EXPECT_EQ(pcclPut(out, PART, other, 8, m.window, &put[i]), pcclSuccess);
+            if (i % 2 != 0) {
+                EXPECT_EQ(pcclCancelAsync(&add[i - i % 4 / 2]), pcclSuccess);
+                EXPECT_EQ(pcclCancelAsync(&put[i]), pcclSuccess);
+            }
+        }
+        for (int i = 0; i < CALLS; i++) {
+            pcclResult_t rc = pcclAwaitAsync(&add[i], NULL);
+            EXPECT(rc == pcclSuccess || rc == pcclRankConnectionLost);
+            least += rc == pcclSuccess;
+            rc = pcclAwaitAsync(&put[i], NULL);
+            EXPECT(rc == pcclSuccess || rc == pcclRankConnectionLost);
+        }
+        EXPECT_EQ(pcclSetOption(p->comm, PCCL_OPTION_OPERATION_DEADLINE_MS, 0), pcclSuccess);
+        EXPECT_EQ(pcclSignal(other, m.window, NULL), pcclSuccess);
+        EXPECT_EQ(pcclWaitSignal(other, m.window, -1, NULL), pcclSuccess);
+        EXPECT_EQ(pcclGet(&counted, sizeof counted, other, 0, m.window, NULL), pcclSuccess);
+        EXPECT(counted >= least && counted <= (uint64_t)(round + 1) * CALLS);
+    }
+    end(&m);
+    free(out);
+}
+
+TEST(what_is_given_up_keeps_nothing_up)
+{
+    both(2, given_up);
+}
+
 /* ---- Beside the rest ---------------------------------------------------------------------------------------------- */
 
 /* Rank 1 waits in a vote until rank 0 has done with its window. */

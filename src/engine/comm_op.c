@@ -427,7 +427,7 @@ void comm_op_settle(struct comm *c, struct comm_op *op, const struct session_out
 
 bool comm_ops_keep(struct comm *c, uint32_t slots)
 {
-    bool room = c->ops.fresh - c->ops.free_count - c->ops.own <= BOUNDS_OPS - slots;
+    bool room = c->ops.fresh - c->ops.free_count - c->ops.own < BOUNDS_OPS - slots; /* and one more, to tell the others */
     c->ops.kept = room ? slots : c->ops.kept;
     return room;
 }

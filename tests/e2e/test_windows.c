@@ -354,6 +354,64 @@ TEST(a_newcomer_does_not_disturb_a_window)
     }
 }
 
+/* ---- Bounds --------------------------------------------------------------------------------------------------------- */
+
+static pcclResult_t one_more(struct cluster_peer *p, pcclWindow_t **window)
+{
+    pcclWindowParams_t params = {.size = sizeof params, .bytes = 16, .rights = pcclWindowAll};
+    return pcclCreateWindow(&params, p->comm, window);
+}
+
+/* 64 windows of a communicator, and 768 operations beside them. */
+static void bounds(struct cluster_peer *p, void *context)
+{
+    enum { WINDOWS = 64, OPS = 768 };
+    static pcclAsyncOp_t op[2][1024];
+    pcclWindow_t *window[WINDOWS + 1] = {NULL};
+    uint64_t x = 1, was = 0;
+    uint32_t rank = rank_of(p->comm);
+    bool lacks = rank == 1; /* one of the two has no room, which is told to both */
+    (void)context;
+    for (int i = 0; i < OPS && lacks; i++) {
+        EXPECT_EQ(pcclReceive(&x, 1, pcclUint64, 0, (uint64_t)i, NULL, p->comm, &op[rank][i]), pcclSuccess);
+    }
+    EXPECT_EQ(one_more(p, &window[0]), pcclInternalError);
+    EXPECT(strstr(pcclGetLastError(), "rank 1 has no room") != NULL);
+    EXPECT_EQ(lacks ? pcclAwaitAsync(&op[rank][OPS - 1], NULL) : pcclSend(&x, 1, pcclUint64, 1, OPS - 1, p->comm, NULL), pcclSuccess);
+    EXPECT_EQ(one_more(p, &window[0]), pcclSuccess);
+    if (lacks) { /* as many as are left */
+        EXPECT_EQ(pcclReceive(&x, 1, pcclUint64, 0, OPS - 1, NULL, p->comm, &op[rank][OPS - 1]), pcclSuccess);
+        EXPECT_EQ(pcclReceive(&x, 1, pcclUint64, 0, OPS, NULL, p->comm, &op[rank][OPS]), pcclRankConnectionLost);
+        EXPECT_EQ(pcclFetchAdd(&was, &x, pcclUint64, 0, 0, window[0], NULL), pcclSuccess);
+    }
+    for (int i = 0; i < OPS; i++) {
+        if (lacks) {
+            EXPECT_EQ(pcclAwaitAsync(&op[rank][i], NULL), pcclSuccess);
+        } else {
+            EXPECT_EQ(pcclSend(&x, 1, pcclUint64, 1, (uint64_t)i, p->comm, NULL), pcclSuccess);
+        }
+    }
+    for (int i = 1; i < WINDOWS; i++) {
+        EXPECT_EQ(one_more(p, &window[i]), pcclSuccess);
+    }
+    EXPECT_EQ(one_more(p, &window[WINDOWS]), pcclInternalError);
+    for (int i = 0; i < WINDOWS; i++) {
+        EXPECT_EQ(pcclFetchAdd(&was, &x, pcclUint64, 1 - rank, 8, window[i], NULL), pcclSuccess);
+        EXPECT_EQ(was, 0);
+        EXPECT_EQ(pcclDestroyWindow(window[i]), pcclSuccess);
+    }
+    EXPECT_EQ(one_more(p, &window[WINDOWS]), pcclSuccess);
+    EXPECT_EQ(pcclDestroyWindow(window[WINDOWS]), pcclSuccess);
+}
+
+TEST(what_finds_no_room_is_told_to_all)
+{
+    struct cluster c;
+    cluster_start(&c, 2, NULL, 1);
+    cluster_run(&c, bounds, NULL);
+    cluster_stop(&c);
+}
+
 /* ---- Mistakes ------------------------------------------------------------------------------------------------------- */
 
 static void mistakes(struct cluster_peer *p, void *context)

@@ -38,7 +38,9 @@ bench-kernels: all
 # Ours beside Gloo, Open MPI and MPICH, which it installs: make bench-compare ROUNDS=5
 bench-compare: all
 	@scripts/setup.sh compare
+	@$(build) bench_many
 	@python3 bench/compare/compare.py "$(BUILD)" $(if $(ROUNDS),--rounds $(ROUNDS))
+	@python3 bench/compare/compare_many.py "$(BUILD)"
 
 verify:
 	@scripts/setup.sh verify

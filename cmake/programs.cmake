@@ -72,6 +72,7 @@ if(PCCL_DEVELOPER)
     endforeach()
     target_sources(bench_quant PRIVATE $<TARGET_OBJECTS:helpers_fault>) # namespaces and slow links
     target_link_libraries(bench_quant PRIVATE m)
+    target_link_libraries(bench_many PRIVATE m)
     get_property(sim_programs GLOBAL PROPERTY pccl_tests_sim)
     foreach(name IN LISTS sim_programs) # tests/sim/poison_fault.c fails steps at what they say
         target_link_options(${name} PRIVATE LINKER:--wrap=outbox_add LINKER:--wrap=outbox_send_many)

@@ -22,6 +22,7 @@
 #include "engine/comm_op.h"
 #include "engine/engine.h"
 #include "engine/premul.h"
+#include "engine/spares.h"
 #include "session/session.h"
 
 enum {
@@ -112,8 +113,7 @@ struct comm_ops {
     uint32_t own, kept;      /* slots in use by operations of SPACE_WINDOW; kept for them */
     struct list attached;    /* op_end.attached: those that a queue gets, or has */
     struct list tags[COMM_TAG_BUCKETS];
-    void *spare;             /* owned: a backup kept for the next in-place call */
-    size_t spare_bytes;
+    struct spares spares;    /* backups of in-place calls that have ended */
 };
 
 /* Operations on lanes.  Written by op_lanes.c, with comm.lock. */

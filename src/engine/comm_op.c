@@ -7,6 +7,7 @@
 
 #include "core/clock.h"
 #include "core/mutant.h"
+#include "core/pages.h"
 #include "engine/comm.h"
 
 /* ---- By tag and by slot ------------------------------------------------------------------------------------------ */
@@ -27,11 +28,20 @@ bool comm_ops_init(struct comm *c)
     return true;
 }
 
+static void op_backup_free(struct comm_op *op)
+{
+    if (op->memory.lazy) {
+        pages_free(op->memory.backup, op->memory.backup_bytes);
+    } else {
+        free(op->memory.backup);
+    }
+}
+
 void comm_op_free(struct comm_op *op)
 {
     list_remove(&op->place.by_tag);
     op_end_fini(op);
-    free(op->memory.backup);
+    op_backup_free(op);
     free(op->memory.scratch);
     free(op->memory.lists);
     free(op->plan.ranks);
@@ -54,16 +64,14 @@ void comm_ops_fini(struct comm *c)
             comm_op_free(LIST_ENTRY(l, struct comm_op, place.by_tag));
         }
     }
-    free(c->ops.spare);
+    spares_rest(&c->ops.spares);
     free(c->ops.at);
     free(c->ops.free_slots);
 }
 
 void comm_ops_rest(struct comm *c)
 {
-    free(c->ops.spare);
-    c->ops.spare = NULL;
-    c->ops.spare_bytes = 0;
+    spares_rest(&c->ops.spares);
 }
 
 static struct list *op_bucket(struct comm *c, uint64_t tag)
@@ -154,22 +162,19 @@ static bool op_lists(struct comm_op *op, const struct comm_launch *launch)
     return true;
 }
 
+/* Small operations are folded by the session, which knows no frames: saved at once.  Of others, frame by frame. */
 static void op_backup(struct comm *c, struct comm_op *op, const void *in)
 {
-    pthread_mutex_lock(&c->lock);
-    if (c->ops.spare_bytes >= op->given.bytes && c->ops.spare_bytes / 4 <= op->given.bytes) {
-        op->memory.backup = c->ops.spare;
-        op->memory.backup_bytes = c->ops.spare_bytes;
-        c->ops.spare = NULL;
-        c->ops.spare_bytes = 0;
-    }
-    pthread_mutex_unlock(&c->lock);
-    if (op->memory.backup == NULL) {
-        op->memory.backup = malloc(op->given.bytes);
+    op->memory.lazy = op->given.bytes > BOUNDS_EAGER_BYTES;
+    if (op->memory.lazy) {
         op->memory.backup_bytes = op->given.bytes;
+        pthread_mutex_lock(&c->lock);
+        op->memory.backup = spares_take(&c->ops.spares, &op->memory.backup_bytes);
+        pthread_mutex_unlock(&c->lock);
+        return;
     }
-    op->memory.lazy = op->given.bytes > BOUNDS_EAGER_BYTES; /* others are folded by the session, which knows no frames */
-    if (op->memory.backup != NULL && !op->memory.lazy) {
+    op->memory.backup = malloc(op->given.bytes);
+    if (op->memory.backup != NULL) {
         memcpy(op->memory.backup, in, op->given.bytes);
     }
 }
@@ -207,11 +212,9 @@ static bool op_scratch(struct comm_op *op, const struct op_params *p)
 
 void comm_op_keep_backup(struct comm *c, struct comm_op *op)
 {
-    if (op->memory.backup != NULL && op->memory.backup_bytes > c->ops.spare_bytes) {
-        void *smaller = c->ops.spare;
-        c->ops.spare = op->memory.backup;
-        c->ops.spare_bytes = op->memory.backup_bytes;
-        op->memory.backup = smaller;
+    if (op->memory.lazy && op->memory.backup != NULL) {
+        spares_give(&c->ops.spares, op->memory.backup, op->memory.backup_bytes);
+        op->memory.backup = NULL;
     }
 }
 

@@ -57,7 +57,7 @@ struct op_given {
 struct op_memory {
     void *backup;            /* owned, in place only */
     bool lazy;               /* it is filled frame by frame by the executors: plan.saved says which */
-    size_t backup_bytes;
+    size_t backup_bytes;     /* if lazy: of the block */
     void *scratch;           /* owned: sums of a small operation in a wider type, or null */
     size_t *lists;           /* owned: counts and places of uneven parts, or null; */
     struct part_lists parts, out_parts; /* ... and where they lie in it */
@@ -234,7 +234,7 @@ bool comm_op_spend(struct comm_op *op);
 void comm_op_orphan(struct comm_op *op);
 /* An in-place input as it was; no lane has it any more. */
 void comm_op_restore(const struct comm_op *op);
-/* With comm.lock: keeps the larger of two backups for the next call: fresh memory costs a page fault per page. */
+/* With comm.lock: keeps its backup for later calls. */
 void comm_op_keep_backup(struct comm *c, struct comm_op *op);
 void comm_op_free(struct comm_op *op);
 /* With comm.lock: the session goes; all operations keep their outcomes for those who will ask. */

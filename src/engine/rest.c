@@ -1,4 +1,4 @@
-/* rest.c - what a communicator that is not used gives back: pages of shared memory, buffers, the spare backup.
+/* rest.c - what a communicator that is not used gives back: pages of shared memory, buffers, spare backups.
  *
  * A process may be in hundreds of worlds, few of which work at a time.  Looks come with the timers of others, of which signs of life
  * see to enough; nobody is woken for them.

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""compare_many.py BUILD [--rounds N] [--ranks 2,4] - a thousand tensors at once: ours (bench_many.c) beside Gloo (many_gloo.py).
+
+Each round starts each implementation once for each number of processes, in turns; a figure is the median over the rounds of what a
+start says, which is a median itself, and a ratio the median of those within the rounds.  Needs BUILD/bench/bench_many and what
+compare.py has put into BUILD/bench-compare.  Prints a table (Markdown).
+SPDX-License-Identifier: MIT
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+from statistics import median
+
+import compare
+
+HERE = Path(__file__).resolve().parent
+TIMES = 5  # in a start
+LIMIT_S = 120
+OURS, OTHER = (("TCP", "1"), ("memory", "0")), "Gloo"
+RIVAL_OF = {"each": "each", "bulk": "each", "bucketed": "bucketed", "each, 4 KB": "each, 4 KB", "bulk, 4 KB": "each, 4 KB"}
+
+
+def run_ours(build, ranks, disable):
+    command = [str(build / "bench/bench_many"), str(ranks), str(TIMES)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, env={**os.environ, "PCCL_SHM_DISABLE": disable})
+    if done.returncode != 0:
+        sys.exit(f"compare_many: {' '.join(command)}: {done.stderr.strip()}")
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def run_gloo(python, cubic, ranks):
+    port = compare.free_port()
+    commands = [[str(python), str(HERE / "many_gloo.py"), str(r), str(ranks), str(port), str(TIMES)] for r in range(ranks)]
+    lines, timely = compare.lines_of(commands, {"LD_PRELOAD": str(cubic)}, LIMIT_S)
+    if not timely or not lines:
+        sys.exit(f"compare_many: Gloo with {ranks} processes {'said nothing' if timely else f'took more than {LIMIT_S} s'}")
+    return lines
+
+
+def table(said, ranks):
+    """said[ranks][who][mode] = [result, by round]"""
+    print("| processes | tensors | ours, TCP | ours, memory | Gloo | TCP to Gloo | memory to Gloo | launch, TCP / memory / Gloo |")
+    print("|---" * 8 + "|")
+    for n in ranks:
+        for mode, rival in RIVAL_OF.items():
+            ours = [said[n][who][mode] for who, _ in OURS]
+            gloo = said[n][OTHER][rival]
+            ms = [median(r["us"] for r in results) / 1e3 for results in (*ours, gloo)]
+            ratios = [median(g["us"] / o["us"] for o, g in zip(results, gloo)) for results in ours]
+            launches = [median(r["launch_us"] for r in results) for results in (*ours, gloo)]
+            text = " / ".join(f"{us:.1f}" for us in launches) + " us" if min(launches) > 0 else ""
+            cells = [str(n), mode, *(f"{x:.4g} ms" for x in ms), *(f"{x:.1f}" for x in ratios), text]
+            print(f"| {' | '.join(cells)} |".replace("|  |", "| |"))
+
+
+def main():
+    parser = argparse.ArgumentParser(description="a thousand tensors at once, ours beside Gloo")
+    parser.add_argument("build", type=Path)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--ranks", default="2,4")
+    options = parser.parse_args()
+    build, ranks = options.build.resolve(), [int(n) for n in options.ranks.split(",")]
+    folder = build / "bench-compare"
+    folder.mkdir(parents=True, exist_ok=True)
+    python = compare.get_torch(folder)
+    cubic = compare.build(folder, "cc", "compare_cubic.c", "-shared", "-fPIC", "-o", "compare_cubic.so")
+    if python is None or cubic is None:
+        sys.exit("compare_many: there is nothing to compare with")
+    said = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
+    for number in range(options.rounds):
+        for n in ranks:
+            starts = [(who, lambda d=disable: run_ours(build, n, d)) for who, disable in OURS]
+            starts.append((OTHER, lambda: run_gloo(python, cubic, n)))
+            turn = number % len(starts)
+            for who, start in starts[turn:] + starts[:turn]:
+                for result in start():
+                    said[n][who][result["mode"]].append(result)
+                compare.say(f"round {number + 1} of {options.rounds}: a thousand tensors, {n} processes: {who}")
+    wrong = sum(r["wrong"] for n in said.values() for who in n.values() for mode in who.values() for r in mode)
+    table(said, ranks)
+    print(f"\nWrong elements: {wrong}.")
+    return wrong != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

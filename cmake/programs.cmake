@@ -90,7 +90,7 @@ if(PCCL_DEVELOPER)
     get_property(unit_tests GLOBAL PROPERTY pccl_tests_unit)
     list(FILTER unit_tests INCLUDE REGEX "^test_(session.*|master_.*|bulk_order|exec|exec_wait)$")
     foreach(test IN LISTS unit_tests ITEMS ccoip_master pccl_command test_members test_links test_master_hostile test_kill
-            test_shared_links test_bench test_windows test_window_lies)
+            test_shared_links test_bench test_windows test_window_lies test_window_kill)
         add_dependencies(mutant_programs ${test})
     endforeach()
 endif()

@@ -36,6 +36,9 @@ process_test() {
     WITHIN_NOT | WINDOW_OWED) echo unit/test_session_window ;;
     WINDOW_AGAIN | WINDOW_EARLY) echo e2e/test_window_lies asked_again ;;
     WINDOW_BEYOND) echo e2e/test_window_lies beyond ;;
+    WINDOW_HASTY) echo fault/test_window_kill ;;
+    WINDOW_PUT_AGAIN) echo e2e/test_window_lies have_come ;;
+    WINDOW_UNSHARED) echo e2e/test_window_lies never_come ;;
     SUMS_UNREADY) echo unit/test_exec sums_of_others ;;
     esac
 }

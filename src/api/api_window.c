@@ -56,16 +56,23 @@ static pcclResult_t create_check(const pcclWindowParams_t *params, pcclWindow_t 
     return pcclSuccess;
 }
 
-/* What all have told, by rank; `members` null: no memory for that. */
-static pcclResult_t exchange(const pcclComm_t *communicator, const struct window_member *own, uint32_t world, struct window_member *members)
+/* What all have told, by rank, in the order of issue; `members` null: no memory for that. */
+static pcclResult_t exchange(struct comm *c, const struct session_info *info, const struct window_member *own, struct window_member *members)
 {
+    uint32_t world = info->snapshot.group;
     unsigned char mine[WINDOW_MEMBER_BYTES], *all = members != NULL ? malloc((size_t)world * WINDOW_MEMBER_BYTES) : NULL;
     struct writer w;
     struct reader r;
+    struct session_outcome o;
     writer_init(&w, mine, sizeof mine);
     put_window_member(&w, own);
-    /* without memory the call takes its turn all the same, and fails at all */
-    pcclResult_t rc = pcclAllGather(mine, all, WINDOW_MEMBER_BYTES, pcclUint8, communicator, NULL);
+    struct comm_launch launch = {.space = SPACE_ORDERED, .known = info->known, .world = world, .awaited = true,
+                                 .params = {.kind = PLAN_ALL_GATHER, .dtype = DTYPE_U8, .count = WINDOW_MEMBER_BYTES},
+                                 .count = WINDOW_MEMBER_BYTES, .in = mine, .out = all,
+                                 .bad_argument = all == NULL}; /* without memory it takes its turn all the same, and fails at all */
+    comm_reduce(c, &launch, &o);
+    pcclResult_t rc = all != NULL ? api_outcome(&o, "create window", 0)
+                                  : api_fail(pcclInternalError, pcclCauseNoMemory, "create window", "no memory to hear of the others' windows");
     if (rc == pcclSuccess) {
         reader_init(&r, all, (size_t)world * WINDOW_MEMBER_BYTES);
         for (uint32_t i = 0; i < world; i++) {
@@ -77,6 +84,7 @@ static pcclResult_t exchange(const pcclComm_t *communicator, const struct window
     return rc;
 }
 
+/* Its members are those of one moment, whatever another thread's votes change meanwhile. */
 static pcclResult_t create(const pcclWindowParams_t *params, const pcclComm_t *communicator, struct comm *c, pcclWindow_t **window_out)
 {
     const char *phase = "create window";
@@ -94,7 +102,7 @@ static pcclResult_t create(const pcclWindowParams_t *params, const pcclComm_t *c
         own = (struct window_member){.status = PCCL_ERR_NOMEM};
     }
     own.id = info.id;
-    rc = exchange(communicator, &own, world, members);
+    rc = exchange(c, &info, &own, members);
     if (rc == pcclSuccess) {
         window_join(w, members, info.called_rank);
         handle->window = w;
@@ -139,15 +147,18 @@ pcclResult_t pcclDestroyWindow(pcclWindow_t *window)
     if (!handle_close(&window->handle)) {
         return api_fail(pcclInvalidUsage, pcclCauseUsage, phase, "the window was destroyed before");
     }
-    while (!inherited && handle_pinned(&window->handle)) {
-        sched_yield(); /* for a few instructions */
-    }
-    if (!inherited && window_served(window->window) && api_enter(window->communicator, phase, &c) == pcclSuccess) {
-        window_close(window->window);
+    if (!inherited) {
+        bool entered = api_enter(window->communicator, phase, &c) == pcclSuccess;
+        if (entered && window_served(window->window)) {
+            window_close(window->window); /* all calls on it end with that, or with the communicator */
+        }
+        while (handle_pinned(&window->handle)) {
+            sched_yield(); /* for a few instructions */
+        }
         window_free(window->window);
-        api_leave(c);
-    } else if (!inherited) {
-        window_free(window->window);
+        if (entered) {
+            api_leave(c);
+        }
     }
     handle_give(HANDLE_WINDOW, &window->handle);
     return pcclSuccess;

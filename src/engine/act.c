@@ -23,6 +23,7 @@ static void comm_left(struct comm *c)
     sync_link_end_all(c);
     probe_end_all(c);
     link_end_all(c);
+    comm_wake_keepers(c);
     engine_arm(c->engine, 0);
 }
 

@@ -121,6 +121,18 @@ bool comm_cancel_tag(struct comm *c, uint8_t space, uint64_t tag)
     return op != NULL;
 }
 
+void comm_wake_keepers(struct comm *c)
+{
+    for (uint32_t i = 0; i < COMM_TAG_BUCKETS; i++) {
+        LIST_FOR_EACH(l, after, &c->ops.tags[i]) {
+            struct queue *keeper = LIST_ENTRY(l, struct comm_op, place.by_tag)->given.keeper;
+            if (keeper != NULL) {
+                queue_wake(keeper);
+            }
+        }
+    }
+}
+
 /* ---- Memory: backups of in-place inputs, lists of parts ----------------------------------------------------------- */
 
 /* Only sums to all, or to the root, are written where the input lies. */

@@ -179,9 +179,10 @@ struct op_own {
 };
 /* One right after the other.  False: no memory, nothing was launched. */
 bool op_own_launch(struct comm *c, struct queue *q, struct op_own *list, uint32_t count);
-/* A call that no session knows: its maker carries it out, is woken by way of `keeper` when it is cancelled (comm_op_given_up), and settles it.
- * Null: no memory. */
+/* A call that no session knows: its maker carries it out, is woken by way of `keeper` when it is cancelled (comm_op_given_up) and when the
+ * communicator leaves, and settles it.  Null: no memory. */
 struct comm_op *comm_op_begin(struct comm *c, const char *phase, struct queue *keeper);
+void comm_wake_keepers(struct comm *c); /* with c->lock */
 bool comm_op_given_up(struct comm *c, const struct comm_op *op);
 void comm_op_settle(struct comm *c, struct comm_op *op, const struct session_outcome *outcome);
 /* Waits for its end, spends it. */

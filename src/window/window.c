@@ -51,7 +51,10 @@ static void peers_init(struct window *w)
         p->window = w;
         list_init(&p->ops);
         list_init(&p->queued);
+        list_init(&p->asks);
         list_init(&p->answers);
+        list_init(&p->due);
+        list_init(&p->owes);
         list_init(&p->waiters);
     }
 }
@@ -109,7 +112,7 @@ void window_join(struct window *w, const struct window_member *members, uint32_t
 static void window_quiet(struct window *w)
 {
     struct windows *ws = w->windows;
-    w->closing = true;
+    w->quiet = true;
     window_over(w, &(struct session_outcome){.result = RESULT_GONE});
     target_stop(w);
     while (w->under_way > 0) {
@@ -122,9 +125,12 @@ void window_free(struct window *w)
     struct windows *ws = w->windows;
     if (ws != NULL) {
         pthread_mutex_lock(&ws->lock);
-        window_quiet(w);
+        if (!ws->ended) {
+            window_quiet(w);
+        }
         windows_remove(w);
         pthread_mutex_unlock(&ws->lock);
+        windows_drop(ws);
     }
     window_memory_free(w);
     for (uint32_t r = 0; r < w->world; r++) {
@@ -169,7 +175,10 @@ uint64_t window_number(const struct window *w)
 
 bool window_served(const struct window *w)
 {
-    return w->windows != NULL;
+    pthread_mutex_lock(&w->windows->lock);
+    bool served = !w->windows->ended;
+    pthread_mutex_unlock(&w->windows->lock);
+    return served;
 }
 
 void window_tell(struct window *w, uint32_t rank, struct window_info *out)
@@ -198,6 +207,9 @@ void window_close(struct window *w)
     struct windows *ws = w->windows;
     pthread_mutex_lock(&ws->lock);
     (void)window_look(w);
+    w->closing = true;
+    w->peer[w->rank].closed = true;
+    origin_signals(&w->peer[w->rank]);
     for (uint32_t r = 0; r < w->world; r++) {
         struct window_op *op = r == w->rank || w->peer[r].missing ? NULL
                                 : origin_new(w, &(struct window_call){.kind = WINDOW_CLOSE, .rank = r});

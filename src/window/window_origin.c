@@ -1,14 +1,18 @@
 /* window_origin.c - what this peer does with the windows of others.
  *
  * An operation is a request and, for most, one message more, launched right behind each other and bound to one view.  If that view ends
- * first and the target is still there, both are sent again, with the number that they had: the target knows what it has done.
+ * first and the target is still there, both are sent again, with the number that they had: the target knows what it has done.  They wait
+ * for whatever else that view has cut off, and nothing new begins before: in each view, numbers go out in their order.
  * What ends in an error is made void at the target, which waits for every number (window_target.c).
- * Invariant: an operation has messages under way, or is in peer.queued or peer.waiters; numbers under way span at most 64.
+ * Invariant: an operation has messages under way, or is in peer.queued or peer.waiters, or is cut while another one of its target has
+ * some; all that are under way to one target are bound to one view; numbers under way span at most 64.
  * SPDX-License-Identifier: MIT */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/mutant.h"
 #include "window/window_state.h"
 
 static struct window_peer *peer_of(const struct window_op *op)
@@ -51,24 +55,43 @@ static void forget(struct window_op *op)
     struct window *w = op->window;
     struct window_peer *p = peer_of(op);
     list_remove(&op->in);
+    w->windows->open -= op->numbered;
+    p->cut -= op->cut;
     p->base = list_empty(&p->ops) ? p->next : LIST_ENTRY(p->ops.next, struct window_op, in)->seq;
     w->calls--;
     free(op);
     pthread_cond_broadcast(&w->windows->changed);
 }
 
+static void end_with(struct window_op *op, const struct session_outcome *o)
+{
+    settle(op, o);
+    forget(op);
+}
+
 static void end_at_once(struct window_op *op, enum session_result result, uint8_t cause)
 {
     struct session_outcome o = {.result = result, .cause = cause, .world = op->window->world, .since = clock_now_ns()};
-    o.culprit = result == RESULT_LOST && cause != CAUSE_CANCEL ? peer_of(op)->id : 0;
-    settle(op, &o);
-    forget(op);
+    o.culprit = result == RESULT_LOST && cause == CAUSE_PEER_LOST ? peer_of(op)->id : 0;
+    end_with(op, &o);
 }
 
 static void end_over(struct window_op *op)
 {
-    settle(op, &op->window->over);
-    forget(op);
+    end_with(op, &op->window->over);
+}
+
+/* It is on the program: one of the two has destroyed its window. */
+static void end_closed(struct window_op *op)
+{
+    const struct window *w = op->window;
+    struct session_outcome o = {.result = RESULT_USAGE, .world = w->world, .since = clock_now_ns()};
+    if (op->what.rank == w->rank || w->closing) {
+        snprintf(o.text, sizeof o.text, "this window is being destroyed");
+    } else {
+        snprintf(o.text, sizeof o.text, "rank %u has destroyed its window and signals no more", op->what.rank);
+    }
+    end_with(op, &o);
 }
 
 /* ---- Messages ---------------------------------------------------------------------------------------------------- */
@@ -94,31 +117,66 @@ static void transmit(struct window_op *op)
         launches[n++] = window_launch(w, WINDOW_ANSWERS, p->id, true, number ? (void *)&op->answer : k->target, k->bytes);
     }
     launches[n] = window_launch(w, WINDOW_REQUESTS, p->id, false, op->request, sizeof op->request);
-    launches[n].within = more ? SESSION_LAST_VIEW : 0;
     launches[n].patient = true; /* the target has its end of the other message for each request that it hears, and for no other */
     n++;
+    launches[0].within = launches[n - 1].within = p->view;
     op->failed = op->ended = false;
-    op->under_way = (uint8_t)n;
+    p->cut -= op->cut;
+    op->cut = false;
     if (!window_send(w, messages, launches, n)) {
-        op->under_way = 0;
         window_broken(w); /* what is open ends with that */
         end_at_once(op, RESULT_NO_MEMORY, CAUSE_NO_MEMORY);
-        w->windows->open--;
+        return;
     }
+    op->under_way = (uint8_t)n;
+    p->sent++;
 }
 
-static bool has_room(const struct window_peer *p)
+/* Whether a new number may go out.  In the view that is installed: behind what that has cut off. */
+static bool may_go(struct window_peer *p)
 {
-    return p->window->windows->open < WINDOW_OPEN && p->next - p->base < WINDOW_OPEN && list_empty(&p->queued);
+    struct window *w = p->window;
+    bool same = p->sent == 0 || p->view == window_look(w) || MUTANT(WINDOW_HASTY);
+    return w->windows->open < WINDOW_OPEN && p->next - p->base < WINDOW_OPEN && (p->cut == 0 || MUTANT(WINDOW_HASTY)) && same;
 }
 
 static void go(struct window_op *op)
 {
     struct window_peer *p = peer_of(op);
+    p->view = p->sent == 0 || MUTANT(WINDOW_HASTY) ? window_look(op->window) : p->view;
     op->seq = p->next++;
-    list_append(&p->ops, &op->in);
+    op->numbered = true;
     op->window->windows->open++;
+    list_append(&p->ops, &op->in);
     transmit(op);
+}
+
+static void enqueue(struct window_op *op)
+{
+    struct window_peer *p = peer_of(op);
+    list_append(&p->queued, &op->in);
+    if (list_empty(&p->asks)) {
+        list_append(&op->window->windows->asking, &p->asks);
+    }
+}
+
+/* Whoever begins something has its next turn behind the others. */
+static void start_queued(struct windows *ws)
+{
+    LIST_FOR_EACH(l, after, &ws->asking) {
+        struct window_peer *p = LIST_ENTRY(l, struct window_peer, asks);
+        bool any = false;
+        while (!list_empty(&p->queued) && may_go(p)) {
+            go(LIST_ENTRY(list_pop(&p->queued), struct window_op, in));
+            any = true;
+        }
+        if (any || list_empty(&p->queued)) {
+            list_remove(&p->asks);
+        }
+        if (any && !list_empty(&p->queued)) {
+            list_append(&ws->asking, &p->asks);
+        }
+    }
 }
 
 /* ---- Start ------------------------------------------------------------------------------------------------------- */
@@ -135,84 +193,141 @@ static void start_here(struct window_op *op)
     origin_signals(p);
 }
 
+static void start_wait(struct window_op *op)
+{
+    struct window *w = op->window;
+    struct window_peer *p = peer_of(op);
+    list_append(&p->waiters, &op->in);
+    if (!window_alive(w)) {
+        window_over(w, &(struct session_outcome){.result = RESULT_GONE});
+        end_over(op);
+        return;
+    }
+    origin_signals(p);
+    if (p->lost) {
+        origin_lost(p);
+    }
+    (void)window_look(w);
+    origin_late(w, INT64_MIN, &w->windows->look_at);
+    queue_wake(w->windows->queue); /* which may have to look earlier than it meant to */
+}
+
 void origin_start(struct window_op *op)
 {
     struct window *w = op->window;
     struct window_peer *p = peer_of(op);
-    bool own = op->what.rank == w->rank, waits = op->what.kind == WINDOW_VOID;
+    bool own = op->what.rank == w->rank;
     bool reached = p->reach != NULL && (op->what.kind == WINDOW_PUT || window_answers(op->what.kind));
     w->calls++;
     if (w->over.result != RESULT_PENDING) {
         end_over(op);
-    } else if (waits) {
-        list_append(&p->waiters, &op->in);
-        origin_signals(p);
-        if ((window_look(w), p->missing) && !list_empty(&p->waiters)) {
-            origin_lost(p);
-        } else {
-            origin_late(w, INT64_MIN, &w->windows->look_at);
-            queue_wake(w->windows->queue); /* which may have to look earlier than it meant to */
-        }
+    } else if (w->closing && op->what.kind != WINDOW_CLOSE) {
+        end_closed(op);
+    } else if (op->what.kind == WINDOW_VOID) {
+        start_wait(op);
     } else if (!own && (window_look(w), p->missing)) {
         end_at_once(op, RESULT_LOST, CAUSE_PEER_LOST);
     } else if (own || reached) {
         start_here(op);
-    } else if (has_room(p)) {
+    } else if (list_empty(&p->queued) && may_go(p)) {
         go(op);
     } else {
-        list_append(&p->queued, &op->in);
-    }
-}
-
-static void start_queued(struct windows *ws)
-{
-    LIST_FOR_EACH(l, after, &ws->all) {
-        struct window *w = LIST_ENTRY(l, struct window, all);
-        for (uint32_t r = 0; r < w->world && ws->open < WINDOW_OPEN; r++) {
-            struct window_peer *p = &w->peer[r];
-            while (!list_empty(&p->queued) && ws->open < WINDOW_OPEN && p->next - p->base < WINDOW_OPEN) {
-                go(LIST_ENTRY(list_pop(&p->queued), struct window_op, in));
-            }
-        }
+        enqueue(op);
     }
 }
 
 /* ---- A message has ended ----------------------------------------------------------------------------------------- */
 
+/* The program learns now that it is given up, or has failed; the target next. */
+static void make_void(struct window_op *op)
+{
+    struct window_peer *p = peer_of(op);
+    if (!op->ended) {
+        op->outcome = (struct session_outcome){.result = RESULT_LOST, .cause = CAUSE_CANCEL, .world = op->window->world};
+    }
+    settle(op, &op->outcome);
+    if (op->what.kind == WINDOW_CLOSE) { /* what does not get there does not come from there */
+        p->closed = true;
+        origin_signals(p);
+    }
+    op->what.kind = WINDOW_VOID;
+    op->given_up = false;
+}
+
+static void cut(struct window_op *op)
+{
+    peer_of(op)->cut += !op->cut;
+    op->cut = op->repeated = true;
+}
+
 /* All its messages have ended, and some have failed. */
 static void failed(struct window_op *op)
 {
     struct window *w = op->window;
-    struct window_peer *p = peer_of(op);
-    struct windows *ws = w->windows;
+    bool ended = op->ended;
     if (w->over.result != RESULT_PENDING) {
-        ws->open--;
         end_over(op);
-    } else if (window_look(w), p->missing) {
-        ws->open--;
+    } else if (window_look(w), peer_of(op)->missing) {
         end_at_once(op, RESULT_LOST, CAUSE_PEER_LOST);
-    } else if (op->what.kind == WINDOW_VOID && op->ended) { /* the next request says it, too */
-        ws->open--;
+    } else if (op->what.kind == WINDOW_VOID && ended) { /* the next request says it, too */
         forget(op);
-    } else if (!op->ended && !op->given_up) {
-        transmit(op); /* the view has ended, and that was all */
     } else {
-        if (op->given_up && !op->ended) {
-            op->outcome = (struct session_outcome){.result = RESULT_LOST, .cause = CAUSE_CANCEL};
+        if (ended || op->given_up) {
+            make_void(op);
         }
-        settle(op, &op->outcome);
-        p->closed = p->closed || op->what.kind == WINDOW_CLOSE; /* what does not get there does not come from there */
-        op->what.kind = WINDOW_VOID;
-        op->given_up = false;
-        transmit(op);
+        if (ended) { /* behind its request, in the same view; what comes behind it may wait for that */
+            transmit(op);
+        } else {
+            cut(op);
+        }
     }
+}
+
+/* The view has ended, and so has the last message that was bound to it. */
+static void send_again(struct window_peer *p)
+{
+    struct window *w = p->window;
+    if (p->cut == 0 || (p->sent > 0 && !MUTANT(WINDOW_HASTY))) {
+        return;
+    }
+    p->view = window_look(w);
+    LIST_FOR_EACH(l, after, &p->ops) {
+        struct window_op *op = LIST_ENTRY(l, struct window_op, in);
+        if (!op->cut) {
+            continue;
+        }
+        if (w->over.result != RESULT_PENDING) {
+            end_over(op);
+        } else if (p->missing) {
+            end_at_once(op, RESULT_LOST, CAUSE_PEER_LOST);
+        } else {
+            transmit(op);
+        }
+    }
+}
+
+/* Its bytes had come, by a request of an earlier view: the target does not take them again. */
+static bool has_been_put(const struct window_op *op, const struct session_outcome *o)
+{
+    return op->what.kind == WINDOW_PUT && op->repeated && o->result == RESULT_ARGUMENT;
+}
+
+static void succeeded(struct window_op *op, const struct session_outcome *o)
+{
+    op->outcome = *o;
+    op->outcome.result = RESULT_OK;
+    op->outcome.cause = CAUSE_NONE;
+    op->outcome.world = op->window->world;
+    op->outcome.tx_bytes = op->what.kind == WINDOW_PUT ? op->what.bytes : 0;
+    op->outcome.rx_bytes = op->what.kind == WINDOW_GET ? op->what.bytes : 0;
+    end_with(op, &op->outcome);
 }
 
 void origin_ended(struct window_op *op, const struct session_outcome *o)
 {
     struct window *w = op->window;
-    struct windows *ws = w->windows;
-    bool bad = o->result != RESULT_OK;
+    struct window_peer *p = peer_of(op);
+    bool bad = o->result != RESULT_OK && !has_been_put(op, o);
     if (bad && (!op->failed || (!op->ended && !o->view_ended))) {
         op->outcome = *o;
     }
@@ -224,18 +339,14 @@ void origin_ended(struct window_op *op, const struct session_outcome *o)
     if (--op->under_way > 0) {
         return;
     }
+    p->sent--;
     if (op->failed) {
         failed(op);
     } else {
-        op->outcome = *o;
-        op->outcome.world = w->world;
-        op->outcome.tx_bytes = op->what.kind == WINDOW_PUT ? op->what.bytes : 0;
-        op->outcome.rx_bytes = op->what.kind == WINDOW_GET ? op->what.bytes : 0;
-        ws->open--;
-        settle(op, &op->outcome);
-        forget(op);
+        succeeded(op, o);
     }
-    start_queued(ws);
+    send_again(p);
+    start_queued(w->windows);
 }
 
 /* ---- What ends without messages ---------------------------------------------------------------------------------- */
@@ -245,6 +356,9 @@ void origin_signals(struct window_peer *p)
     while (p->signals > 0 && !list_empty(&p->waiters)) {
         p->signals--;
         end_at_once(LIST_ENTRY(p->waiters.next, struct window_op, in), RESULT_OK, CAUSE_NONE);
+    }
+    while (p->closed && !list_empty(&p->waiters)) {
+        end_closed(LIST_ENTRY(p->waiters.next, struct window_op, in));
     }
 }
 
@@ -294,11 +408,15 @@ static void give_up(struct window_op *op)
     if (op->call == NULL || op->given_up || !comm_op_given_up(c, op->call)) {
         return;
     }
-    op->given_up = true;
-    if (op->under_way == 0) {
+    if (!op->numbered) {
         end_at_once(op, RESULT_LOST, CAUSE_CANCEL);
         return;
     }
+    if (op->cut) {
+        make_void(op);
+        return;
+    }
+    op->given_up = true;
     bool more = op->what.kind == WINDOW_PUT || window_answers(op->what.kind);
     if (more && op->message[0].op != NULL) { /* the request is short, and tells the target what else it has to wait for */
         comm_cancel(c, op->message[0].op, CAUSE_CANCEL);

@@ -12,17 +12,31 @@
 
 /* ---- The thread ---------------------------------------------------------------------------------------------------- */
 
+/* Whoever is missing now is lost once the messages that have ended so far have been looked at: some may be signals of theirs. */
+static void window_mark(struct window *w)
+{
+    if (w->followed == w->seen) {
+        return;
+    }
+    w->followed = w->seen;
+    w->follows = true;
+    for (uint32_t r = 0; r < w->world; r++) {
+        w->peer[r].going = w->peer[r].missing;
+    }
+}
+
 /* What is open with members that are lost ends, and with the window all of it. */
 static void window_follow(struct window *w)
 {
-    for (uint32_t r = 0; r < w->world; r++) {
+    for (uint32_t r = 0; w->follows && r < w->world; r++) {
         struct window_peer *p = &w->peer[r];
-        if (p->missing && !p->lost) {
+        if (p->going && !p->lost) {
             p->lost = true;
             origin_lost(p);
             target_lost(p);
         }
     }
+    w->follows = false;
     if (w->over.result != RESULT_PENDING) {
         origin_over(w);
     }
@@ -45,17 +59,20 @@ static void message_ended(struct window_message *m, const struct session_outcome
         target_ended(m->owner, o);
         break;
     }
-    window_follow(w);
-    target_room(ws);
+    target_launch(ws);
     pthread_cond_broadcast(&ws->changed);
 }
 
+/* What has been cancelled, has no time left, or lasts until this peer leaves. */
 static void windows_look(struct windows *ws)
 {
     int64_t now = clock_now_ns();
     ws->look_at = CLOCK_NEVER;
     LIST_FOR_EACH(l, after, &ws->all) {
         struct window *w = LIST_ENTRY(l, struct window, all);
+        if (!window_alive(w)) {
+            window_over(w, &(struct session_outcome){.result = RESULT_GONE});
+        }
         origin_give_up(w);
         origin_late(w, now, &ws->look_at);
     }
@@ -75,21 +92,42 @@ static bool windows_next(struct windows *ws)
     return any;
 }
 
+/* The time until when it may sleep: no longer where somebody was found missing meanwhile. */
+static int64_t windows_mark(struct windows *ws)
+{
+    int64_t until = ws->look_at;
+    LIST_FOR_EACH(l, after, &ws->all) {
+        struct window *w = LIST_ENTRY(l, struct window, all);
+        window_mark(w);
+        until = w->follows ? 0 : until;
+    }
+    return until;
+}
+
+static void windows_follow(struct windows *ws)
+{
+    LIST_FOR_EACH(l, after, &ws->all) {
+        window_follow(LIST_ENTRY(l, struct window, all));
+    }
+    pthread_cond_broadcast(&ws->changed);
+}
+
 static void *windows_run(void *arg)
 {
     struct windows *ws = arg;
     bool stop = false;
     while (!stop) {
         pthread_mutex_lock(&ws->lock);
-        int64_t deadline = ws->look_at;
+        int64_t until = windows_mark(ws);
         pthread_mutex_unlock(&ws->lock);
-        enum queue_word word = queue_wait(ws->queue, deadline);
-        while (windows_next(ws)) {
+        enum queue_word word = queue_wait(ws->queue, until);
+        for (uint32_t n = 0; n < WINDOW_SLOTS && windows_next(ws); n++) { /* as many as may have been there */
         }
         pthread_mutex_lock(&ws->lock);
         if (word != QUEUE_ENDED || clock_now_ns() >= ws->look_at) {
             windows_look(ws);
         }
+        windows_follow(ws);
         stop = ws->stop;
         pthread_mutex_unlock(&ws->lock);
     }
@@ -109,18 +147,30 @@ static struct windows *windows_new(struct comm *c)
     ws->comm = c;
     ws->queue = q;
     ws->look_at = CLOCK_NEVER;
+    ws->users = 1;
     list_init(&ws->all);
-    list_init(&ws->backlog);
+    list_init(&ws->asking);
+    list_init(&ws->due);
     pthread_mutex_init(&ws->lock, NULL);
     cond_init(&ws->changed);
     if (engine_thread(&ws->thread, windows_run, ws) != 0) {
-        pthread_cond_destroy(&ws->changed);
-        pthread_mutex_destroy(&ws->lock);
-        queue_drop(q);
-        free(ws);
+        windows_drop(ws);
         return NULL;
     }
     return ws;
+}
+
+void windows_drop(struct windows *ws)
+{
+    pthread_mutex_lock(&ws->lock);
+    bool last = --ws->users == 0;
+    pthread_mutex_unlock(&ws->lock);
+    if (last) {
+        pthread_cond_destroy(&ws->changed);
+        pthread_mutex_destroy(&ws->lock);
+        queue_drop(ws->queue);
+        free(ws);
+    }
 }
 
 static void windows_stop(struct windows *ws)
@@ -130,10 +180,7 @@ static void windows_stop(struct windows *ws)
     pthread_mutex_unlock(&ws->lock);
     queue_wake(ws->queue);
     pthread_join(ws->thread, NULL);
-    pthread_cond_destroy(&ws->changed);
-    pthread_mutex_destroy(&ws->lock);
-    queue_drop(ws->queue);
-    free(ws);
+    windows_drop(ws);
 }
 
 struct windows *windows_get(struct comm *c)
@@ -166,6 +213,7 @@ bool windows_add(struct windows *ws, struct window *w, uint64_t *serial_out)
     room = room && ws->count < WINDOW_MOST;
     if (room) {
         ws->count++;
+        ws->users++;
         list_append(&ws->all, &w->all);
         w->windows = ws;
         *serial_out = ws->made++;
@@ -176,9 +224,15 @@ bool windows_add(struct windows *ws, struct window *w, uint64_t *serial_out)
 
 void windows_remove(struct window *w)
 {
+    if (list_empty(&w->all)) {
+        return; /* it was before */
+    }
     list_remove(&w->all);
+    for (uint32_t r = 0; r < w->world; r++) {
+        list_remove(&w->peer[r].asks);
+        list_remove(&w->peer[r].owes);
+    }
     w->windows->count--;
-    w->windows = NULL;
 }
 
 /* All messages have ended, or do so by themselves: the communicator has left. */
@@ -201,6 +255,7 @@ void windows_end(struct comm *c)
         origin_over(w);
         windows_remove(w);
     }
+    ws->ended = true;
     pthread_mutex_unlock(&ws->lock);
     c->windows = NULL;
     windows_stop(ws);

@@ -27,7 +27,7 @@ struct window_message {
 
 /* An operation of this peer. */
 struct window_op {
-    struct list in;          /* peer.ops, peer.queued or peer.waiters */
+    struct list in;          /* peer.ops, peer.queued or peer.waiters; numbered: in peer.ops */
     struct window *window;
     struct comm_op *call;    /* owned; null: settled, what is left is to tell the target */
     struct window_call what;
@@ -35,7 +35,8 @@ struct window_op {
     uint64_t answer;         /* a number that comes back */
     uint8_t under_way;       /* messages */
     bool failed, ended;      /* one of its messages; for another reason than the end of a view */
-    bool given_up;
+    bool numbered, given_up;
+    bool cut, repeated;      /* it waits to be sent again; it has been */
     struct session_outcome outcome; /* of the first that failed, one that ended before others */
     struct window_message message[2];
     unsigned char request[WINDOW_REQUEST_BYTES];
@@ -43,12 +44,12 @@ struct window_op {
 
 /* A request of another member. */
 struct window_task {
-    struct list in;          /* peer.answers, windows.backlog or window.tasks */
+    struct list in;          /* peer.answers, peer.due or window.tasks */
     struct window_peer *peer;
     struct window_request what;
     uint64_t view;           /* that it came in */
     uint64_t answer;
-    bool bad;
+    bool bad;                /* to be refused */
     struct window_message message;
 };
 
@@ -60,15 +61,21 @@ struct window_peer {
     void *reach;             /* where this process reaches it; null: by messages only */
     void *mapped;            /* owned: what was mapped for that; null for the own one, too */
     size_t mapped_bytes;
-    bool missing, lost;      /* in the view that was seen last; what was open with it has been ended, too */
+    bool missing, going, lost; /* not in the view that was seen last; the thread has seen that; what was open with it has been ended, too */
     /* of what this peer asks it for */
     uint64_t next, base;     /* number of the next operation; all before are over */
-    struct list ops;         /* under way, by number */
-    struct list queued;      /* no room yet */
+    uint64_t view;           /* that those with messages under way are bound to, all of them */
+    uint32_t sent, cut;      /* operations that have some; that wait until none has, to be sent again in another view */
+    struct list ops;         /* these, by number */
+    struct list queued;      /* may not begin yet */
+    struct list asks;        /* in windows.asking, while some are queued */
     /* of what it asks this peer for */
     uint64_t floor, done;    /* all numbers before are done; bit i: floor + i is */
     uint64_t *answered;      /* owned: numbers that were told, by number mod 64; null: none yet */
-    struct list answers;     /* struct window_task: in the order in which they are to be answered */
+    uint64_t asked_in;       /* the last view that a request of it came in */
+    struct list answers;     /* struct window_task: what waits for smaller numbers, by number, each once */
+    struct list due;         /* struct window_task: no room yet; in the order of its ends of their messages */
+    struct list owes;        /* in windows.due, while there are some */
     uint64_t signals;        /* that nobody has waited for yet */
     struct list waiters;     /* struct window_op */
     bool closed;             /* it asks nothing more */
@@ -76,13 +83,16 @@ struct window_peer {
 
 struct window {
     struct list all;         /* in windows.all */
-    struct windows *windows; /* null: its communicator has gone */
+    struct windows *windows; /* a user; null: it found no room */
     uint64_t number;         /* its tags begin there */
     uint64_t seen, run;      /* view that its members were looked for in, and the run of that */
+    uint64_t followed;       /* the view up to which the thread has seen who is missing */
+    bool follows;            /* and is about to end what is open with those */
     uint32_t world, rank;
     uint32_t under_way;      /* messages */
     uint32_t calls;          /* operations of this peer, not settled, or whose target is still to be told */
-    bool served, closing;    /* requests are heard; no more */
+    bool served, quiet;      /* requests are heard; no more */
+    bool closing;            /* nothing begins any more */
     struct session_outcome over; /* result PENDING: it is alive */
     void *base;
     size_t bytes;
@@ -101,14 +111,17 @@ struct window {
 struct windows {
     struct comm *comm;
     pthread_mutex_t lock;    /* of what follows, and of its windows */
-    pthread_cond_t changed;  /* something has ended that window_free or window_settle may wait for */
+    pthread_cond_t changed;  /* something has ended that window_free, window_close or windows_end may wait for */
     pthread_t thread;
     struct queue *queue;     /* where messages end, and cancels are told */
     struct list all;         /* struct window.all */
     uint32_t count;
     uint64_t made;           /* windows so far */
-    uint32_t open, served;   /* operations and tasks with messages under way */
-    struct list backlog;     /* struct window_task: there was no room */
+    uint32_t users;          /* the communicator, and its windows */
+    bool ended;              /* the communicator has gone: it and the thread are there no more */
+    uint32_t open, served;   /* numbered operations; tasks with messages under way */
+    uint64_t serving[WINDOW_SERVED]; /* ids of the members whose tasks these are; 0: none */
+    struct list asking, due; /* struct window_peer: who has something queued, or due, is looked at in turns */
     int64_t look_at;         /* the first deadline of a waiter */
     bool stop;
 };
@@ -117,6 +130,7 @@ struct windows {
 struct windows *windows_get(struct comm *c); /* made by the first who asks; null: no memory */
 bool windows_add(struct windows *ws, struct window *w, uint64_t *serial_out); /* false: there are too many */
 void windows_remove(struct window *w);
+void windows_drop(struct windows *ws); /* a user less; the last one frees it */
 
 /* window_message.c */
 /* A message of the window, or two, one right after the other; under way from then on.  False: no memory. */
@@ -153,7 +167,7 @@ void target_hear(struct window *w); /* the next request */
 void target_heard(struct window *w, const struct session_outcome *o);
 void target_ended(struct window_task *t, const struct session_outcome *o);
 void target_lost(struct window_peer *p);
-void target_room(struct windows *ws); /* some has come free */
+void target_launch(struct windows *ws); /* what is due, as far as there is room */
 void target_stop(struct window *w); /* gives up what is open for others */
 
 #endif

@@ -1,9 +1,9 @@
 /* window_target.c - what others ask of this peer's windows, carried out without its program.
  *
  * One receive from any source hears requests.  Bytes are put where they belong as they come; whatever waits for what came before it
- * (numbers, signals, what is read back) is done in the order of requests, once all smaller numbers of its origin are done: the answers
- * of an origin so go out in the order in which it waits for them.  A request of an operation that has been done is answered again.
- * What does not fit the window, or its rights, is refused as a message, which tells the origin.
+ * (numbers, signals, what is read back) is done in the order of numbers, once all smaller ones of its origin are done: the answers
+ * of an origin so go out in the order in which it waits for them.  A request of an operation that has been done is answered again; of
+ * bytes that have come, it is refused as a message, as is what does not fit the window, or its rights: that tells the origin.
  * Invariant: a number is done once; nothing is written but between the window's bounds.
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
@@ -39,7 +39,7 @@ static void set_done(struct window_peer *p, uint64_t seq)
     }
 }
 
-/* ---- Answers ----------------------------------------------------------------------------------------------------- */
+/* ---- Messages ---------------------------------------------------------------------------------------------------- */
 
 static void task_free(struct window_task *t)
 {
@@ -47,19 +47,44 @@ static void task_free(struct window_task *t)
     free(t);
 }
 
+static void task_due(struct window_task *t)
+{
+    struct window_peer *p = t->peer;
+    list_append(&p->due, &t->in);
+    if (list_empty(&p->owes)) {
+        list_append(&p->window->windows->due, &p->owes);
+    }
+}
+
+/* Bytes and answers of one member keep only its share of the room: who never sends what it announced does not keep the others out. */
+static bool task_room(const struct window_peer *p)
+{
+    const struct windows *ws = p->window->windows;
+    uint32_t others = p->window->world - 1, share = others < WINDOW_SERVED ? WINDOW_SERVED / others : 1, mine = 0;
+    for (uint32_t i = 0; i < WINDOW_SERVED; i++) {
+        mine += ws->serving[i] == p->id;
+    }
+    return ws->served < WINDOW_SERVED && (mine < share || MUTANT(WINDOW_UNSHARED));
+}
+
+static void serving_change(struct windows *ws, uint64_t from, uint64_t to)
+{
+    uint32_t i = 0;
+    while (ws->serving[i] != from) {
+        i++;
+    }
+    ws->serving[i] = to;
+    ws->served += from == 0 ? 1 : -1u;
+}
+
 static void task_launch(struct window_task *t)
 {
     struct window_peer *p = t->peer;
     struct window *w = p->window;
-    struct windows *ws = w->windows;
     const struct window_request *q = &t->what;
     bool put = q->kind == WINDOW_PUT;
     unsigned char *at = w->base == NULL || t->bad ? NULL : (unsigned char *)w->base + q->offset;
     void *buffer = window_numbers(q->kind) ? (void *)&t->answer : at;
-    if (ws->served == WINDOW_SERVED) {
-        list_append(&ws->backlog, &t->in);
-        return;
-    }
     struct window_message *m = &t->message;
     struct comm_launch launch = window_launch(w, put ? WINDOW_PUTS : WINDOW_ANSWERS, p->id, put, buffer, t->bad ? 0 : (size_t)q->bytes);
     launch.within = t->view;
@@ -70,9 +95,29 @@ static void task_launch(struct window_task *t)
         task_free(t);
         return;
     }
-    ws->served++;
+    serving_change(w->windows, 0, p->id);
     list_append(&w->tasks, &t->in);
 }
+
+void target_launch(struct windows *ws)
+{
+    LIST_FOR_EACH(l, after, &ws->due) { /* whoever gets some room has its next turn behind the others */
+        struct window_peer *p = LIST_ENTRY(l, struct window_peer, owes);
+        bool any = false;
+        while (!list_empty(&p->due) && task_room(p)) {
+            task_launch(LIST_ENTRY(list_pop(&p->due), struct window_task, in));
+            any = true;
+        }
+        if (any || list_empty(&p->due)) {
+            list_remove(&p->owes);
+        }
+        if (!list_empty(&p->due) && any) {
+            list_append(&ws->due, &p->owes);
+        }
+    }
+}
+
+/* ---- Answers ----------------------------------------------------------------------------------------------------- */
 
 static bool number_once(struct window_task *t)
 {
@@ -89,7 +134,7 @@ static bool number_once(struct window_task *t)
     return true;
 }
 
-/* Whatever is due, in the order of the requests. */
+/* Whatever has nothing before it any more. */
 static void answer(struct window_peer *p)
 {
     while (!list_empty(&p->answers)) {
@@ -115,7 +160,7 @@ static void answer(struct window_peer *p)
             return;
         }
         set_done(p, q->seq);
-        task_launch(t);
+        task_due(t);
     }
 }
 
@@ -129,7 +174,7 @@ void target_hear(struct window *w)
     for (uint32_t r = 0; r < w->world; r++) {
         alone = alone && (r == w->rank || w->peer[r].missing);
     }
-    if (w->served || w->closing || alone || w->over.result != RESULT_PENDING || !list_empty(&w->windows->backlog)) {
+    if (w->served || w->quiet || alone || w->over.result != RESULT_PENDING) {
         return;
     }
     struct comm_launch launch = window_launch(w, WINDOW_REQUESTS, 0, true, w->heard, sizeof w->heard);
@@ -152,24 +197,76 @@ static struct window_peer *peer_by_id(struct window *w, uint64_t id)
 }
 
 /* Among the numbers that the origin may have under way, done here or not; any other is a lie, and nobody waits for it. */
-static bool number_possible(const struct window_peer *p, uint64_t seq)
+static bool number_possible(struct window_peer *p, const struct window_request *q)
 {
-    return seq < p->floor ? p->floor - seq <= WINDOW_OPEN : seq - p->floor < WINDOW_OPEN;
+    if (q->seq > INT64_MAX || q->seq - q->over >= WINDOW_OPEN) {
+        return false;
+    }
+    floor_raise(p, q->over);
+    return q->seq < p->floor ? p->floor - q->seq <= WINDOW_OPEN : q->seq - p->floor < WINDOW_OPEN;
+}
+
+static void drop_older(struct list *list, uint64_t view)
+{
+    LIST_FOR_EACH(l, after, list) {
+        struct window_task *t = LIST_ENTRY(l, struct window_task, in);
+        if (t->view < view && (t->what.kind == WINDOW_PUT || window_answers(t->what.kind))) {
+            task_free(t);
+        }
+    }
+}
+
+/* What waits for messages of a view that has ended comes again, in the order of numbers, before anything else of the next view. */
+static void next_view(struct window_peer *p, uint64_t view)
+{
+    if (view > p->asked_in) {
+        p->asked_in = view;
+        drop_older(&p->answers, view);
+        drop_older(&p->due, view);
+    }
+}
+
+static bool is_due(const struct window_peer *p, uint64_t seq)
+{
+    LIST_FOR_EACH(l, after, &p->due) {
+        if (LIST_ENTRY(l, struct window_task, in)->what.seq == seq) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Its place among answers, before those of greater numbers; null: it is there already. */
+static struct list *place_among(struct window_peer *p, uint64_t seq)
+{
+    struct list *place = &p->answers;
+    while (place->prev != &p->answers && LIST_ENTRY(place->prev, struct window_task, in)->what.seq >= seq) {
+        place = place->prev;
+        if (LIST_ENTRY(place, struct window_task, in)->what.seq == seq) {
+            return NULL;
+        }
+    }
+    return place;
 }
 
 static void request(struct window_peer *p, const struct window_request *q, uint64_t view)
 {
     struct window *w = p->window;
-    floor_raise(p, q->over);
-    if (p->missing || !number_possible(p, q->seq)) {
+    if (p->lost || !number_possible(p, q)) {
         return;
     }
+    next_view(p, view);
     if (q->kind == WINDOW_VOID) {
         set_done(p, q->seq);
         answer(p);
         return;
     }
-    struct window_task *t = calloc(1, sizeof *t);
+    struct list *place = is_due(p, q->seq) ? NULL : place_among(p, q->seq);
+    struct window_task *t = place != NULL ? calloc(1, sizeof *t) : NULL;
+    if (place == NULL) { /* it waits already */
+        answer(p);
+        return;
+    }
     if (t == NULL) {
         window_broken(w);
         return;
@@ -179,11 +276,13 @@ static void request(struct window_peer *p, const struct window_request *q, uint6
     t->what = *q;
     t->view = view;
     t->message = (struct window_message){.role = WINDOW_SERVES, .window = w, .owner = t};
-    t->bad = !MUTANT(WINDOW_BEYOND) && (q->kind == WINDOW_PUT || window_answers(q->kind)) && !window_allows(w->bytes, w->rights, q->kind, q->offset, q->bytes);
-    if (q->kind == WINDOW_PUT) {
-        task_launch(t);
+    bool put = q->kind == WINDOW_PUT;
+    t->bad = !MUTANT(WINDOW_BEYOND) && (put || window_answers(q->kind)) && !window_allows(w->bytes, w->rights, q->kind, q->offset, q->bytes);
+    if (put) {
+        t->bad = t->bad || (is_done(p, q->seq) && !MUTANT(WINDOW_PUT_AGAIN)); /* its bytes may be others by now: to be refused tells the origin enough */
+        task_due(t);
     } else {
-        list_append(&p->answers, &t->in);
+        list_insert(place, &t->in);
     }
     answer(p);
 }
@@ -207,7 +306,7 @@ void target_heard(struct window *w, const struct session_outcome *o)
 void target_ended(struct window_task *t, const struct session_outcome *o)
 {
     struct window_peer *p = t->peer;
-    p->window->windows->served--;
+    serving_change(p->window->windows, p->id, 0);
     if (t->what.kind == WINDOW_PUT && (o->result == RESULT_OK || t->bad)) { /* else it comes again, or is made void */
         set_done(p, t->what.seq);
     }
@@ -217,9 +316,13 @@ void target_ended(struct window_task *t, const struct session_outcome *o)
 
 void target_lost(struct window_peer *p)
 {
-    while (!list_empty(&p->answers)) {
-        task_free(LIST_ENTRY(p->answers.next, struct window_task, in));
+    struct list *const lists[] = {&p->answers, &p->due};
+    for (uint32_t i = 0; i < 2; i++) {
+        while (!list_empty(lists[i])) {
+            task_free(LIST_ENTRY(lists[i]->next, struct window_task, in));
+        }
     }
+    list_remove(&p->owes);
 }
 
 void target_stop(struct window *w)
@@ -228,30 +331,10 @@ void target_stop(struct window *w)
     for (uint32_t r = 0; r < w->world; r++) {
         target_lost(&w->peer[r]);
     }
-    LIST_FOR_EACH(l, after, &ws->backlog) {
-        struct window_task *t = LIST_ENTRY(l, struct window_task, in);
-        if (t->peer->window == w) {
-            task_free(t);
-        }
-    }
-    LIST_FOR_EACH(m, next, &w->tasks) {
-        comm_cancel(ws->comm, LIST_ENTRY(m, struct window_task, in)->message.op, CAUSE_CANCEL);
+    LIST_FOR_EACH(l, after, &w->tasks) {
+        comm_cancel(ws->comm, LIST_ENTRY(l, struct window_task, in)->message.op, CAUSE_CANCEL);
     }
     if (w->hears.op != NULL) {
         comm_cancel(ws->comm, w->hears.op, CAUSE_CANCEL);
-    }
-}
-
-void target_room(struct windows *ws)
-{
-    bool full = !list_empty(&ws->backlog);
-    while (!list_empty(&ws->backlog) && ws->served < WINDOW_SERVED) {
-        task_launch(LIST_ENTRY(list_pop(&ws->backlog), struct window_task, in));
-    }
-    if (!full || !list_empty(&ws->backlog)) {
-        return;
-    }
-    LIST_FOR_EACH(l, after, &ws->all) {
-        target_hear(LIST_ENTRY(l, struct window, all));
     }
 }

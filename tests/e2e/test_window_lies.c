@@ -13,24 +13,25 @@
 #include "tests/e2e/cluster.h"
 #include "window/window.h"
 
-enum { BYTES = 4096, GUARD = 4096, WORLD = 2 };
+enum { BYTES = 4096, GUARD = 4096, WORLD = 2, MOST_WORLD = 3, PATIENCE_MS = 10000 };
 
 static struct window *make(struct cluster_peer *p, unsigned char *memory, uint32_t rights)
 {
-    struct window_member own = {0}, members[WORLD];
-    unsigned char mine[WINDOW_MEMBER_BYTES], all[WORLD * WINDOW_MEMBER_BYTES];
+    struct window_member own = {0}, members[MOST_WORLD];
+    unsigned char mine[WINDOW_MEMBER_BYTES], all[MOST_WORLD * WINDOW_MEMBER_BYTES];
     struct session_info info;
     struct writer w;
     struct reader r;
-    struct window *window = window_new(p->comm->comm, memory, BYTES, rights, WORLD, &own);
-    EXPECT(window != NULL && own.status == PCCL_OK);
     EXPECT_EQ(api_member(p->comm->comm, "test", &info), pcclSuccess);
+    uint32_t world = info.snapshot.group;
+    struct window *window = window_new(p->comm->comm, memory, BYTES, rights, world, &own);
+    EXPECT(window != NULL && own.status == PCCL_OK);
     own.id = info.id;
     writer_init(&w, mine, sizeof mine);
     put_window_member(&w, &own);
     EXPECT_EQ(pcclAllGather(mine, all, WINDOW_MEMBER_BYTES, pcclUint8, p->comm, NULL), pcclSuccess);
     reader_init(&r, all, sizeof all);
-    for (int i = 0; i < WORLD; i++) {
+    for (uint32_t i = 0; i < world; i++) {
         EXPECT(get_window_member(&r, &members[i]));
     }
     window_join(window, members, info.called_rank);
@@ -161,6 +162,7 @@ static void again(struct cluster_peer *p, void *context)
         EXPECT_EQ(attempt(p, w, (struct window_call){.kind = WINDOW_VOID, .rank = 1, .deadline = clock_now_ns() + 5000000000}), RESULT_OK);
         EXPECT_EQ(attempt(p, w, (struct window_call){.kind = WINDOW_VOID, .rank = 1, .deadline = clock_now_ns() + 50000000}), RESULT_LOST);
     }
+    EXPECT_EQ(pcclBarrier(p->comm, NULL), pcclSuccess); /* whoever has closed signals no more */
     window_close(w); /* by a number that has been: it is heard again */
     void *at = own.address;
     window_free(w);
@@ -174,6 +176,110 @@ TEST(what_is_asked_again_is_done_once_and_a_signal_waits_for_what_is_on_its_way)
     cluster_run(&c, again, NULL);
     cluster_stop(&c);
 }
+
+/* ---- Bytes ------------------------------------------------------------------------------------------------------------ */
+
+static enum session_result bytes(struct cluster_peer *p, struct window *w, const pcclPeerInfo_t *to, unsigned char *from, size_t count)
+{
+    struct session_outcome o;
+    struct comm_launch launch = {.space = SPACE_WINDOW, .tag = window_number(w) + WINDOW_PUTS, .count = count, .in = from,
+                                 .params = {.kind = PLAN_SEND, .dtype = DTYPE_U8, .count = count}, .partner = to->id, .awaited = true};
+    comm_reduce(p->comm->comm, &launch, &o);
+    return o.result;
+}
+
+/* Rank 1 puts, and rank 0 writes over it; then the bytes come again, as after the end of a view. */
+static void put_again(struct cluster_peer *p, void *context)
+{
+    unsigned char *memory = calloc(1, BYTES), out[100];
+    pcclPeerInfo_t members[WORLD];
+    size_t count = 0;
+    (void)context;
+    EXPECT_EQ(pcclGetMembers(p->comm, members, WORLD, &count), pcclSuccess);
+    struct window *w = make(p, memory, WINDOW_MAY_WRITE);
+    struct window_request put = {.kind = WINDOW_PUT, .offset = 8, .bytes = sizeof out};
+    memset(out, 7, sizeof out);
+    if (members[1].is_self) {
+        ask(p, w, &members[0], put);
+        EXPECT_EQ(bytes(p, w, &members[0], out, sizeof out), RESULT_OK);
+    }
+    EXPECT_EQ(pcclBarrier(p->comm, NULL), pcclSuccess);
+    if (members[0].is_self) {
+        EXPECT(memory[7] == 0 && memory[8] == 7 && memory[8 + sizeof out - 1] == 7 && memory[8 + sizeof out] == 0);
+        memset(memory, 9, BYTES);
+    }
+    EXPECT_EQ(pcclBarrier(p->comm, NULL), pcclSuccess);
+    if (members[1].is_self) {
+        ask(p, w, &members[0], put);
+        EXPECT_EQ(bytes(p, w, &members[0], out, sizeof out), RESULT_ARGUMENT);
+    }
+    EXPECT_EQ(pcclBarrier(p->comm, NULL), pcclSuccess);
+    size_t wrong = 0;
+    for (size_t i = 0; i < BYTES && members[0].is_self; i++) {
+        wrong += memory[i] != 9;
+    }
+    EXPECT_EQ(wrong, 0);
+    window_close(w);
+    window_free(w);
+    free(memory);
+}
+
+TEST(bytes_that_have_come_are_not_taken_again)
+{
+    struct cluster c;
+    cluster_start(&c, WORLD, NULL, 1);
+    cluster_run(&c, put_again, NULL);
+    cluster_stop(&c);
+}
+
+/* Rank 1 announces bytes under all its numbers, over and over, and sends none; rank 2 is served all the same. */
+static void announced(struct cluster_peer *p, void *context)
+{
+    enum { NUMBERS = 64, TIMES = 3 };
+    unsigned char *memory = calloc(1, BYTES), out[8] = {5};
+    pcclPeerInfo_t members[MOST_WORLD];
+    size_t count = 0;
+    (void)context;
+    EXPECT_EQ(pcclGetMembers(p->comm, members, MOST_WORLD, &count), pcclSuccess);
+    struct window *w = make(p, memory, WINDOW_MAY_WRITE | WINDOW_MAY_READ);
+    for (uint64_t i = 0; members[1].is_self && i < NUMBERS * TIMES; i++) {
+        ask(p, w, &members[0], (struct window_request){.kind = WINDOW_PUT, .seq = i % NUMBERS, .bytes = sizeof out});
+    }
+    EXPECT_EQ(pcclBarrier(p->comm, NULL), pcclSuccess);
+    for (int i = 0; members[2].is_self && i < NUMBERS; i++) {
+        struct window_call put = {.kind = WINDOW_PUT, .rank = 0, .offset = 64, .bytes = sizeof out, .source = out, .phase = "test"};
+        pcclAsyncOp_t op = {.comm = p->comm};
+        bool done = false;
+        pcclCompletion_t end;
+        EXPECT(window_begin(w, &put, &op.id) != NULL);
+        EXPECT_EQ(pcclWaitAsync(&op, PATIENCE_MS, &end, &done), pcclSuccess);
+        EXPECT(done);
+        if (!done) {
+            EXPECT_EQ(pcclCancelAsync(&op), pcclSuccess);
+            break;
+        }
+        EXPECT_EQ(pcclAwaitAsync(&op, NULL), pcclSuccess);
+    }
+    EXPECT_EQ(pcclBarrier(p->comm, NULL), pcclSuccess);
+    EXPECT_EQ(memory[64], members[0].is_self ? 5 : 0);
+    EXPECT_EQ(memory[0], 0);
+    if (members[1].is_self) { /* it goes, for nobody would wait for its bytes for ever */
+        comm_leave(p->comm->comm, "test");
+    }
+    window_close(w);
+    window_free(w);
+    free(memory);
+}
+
+TEST(bytes_that_never_come_keep_nobody_elses_out)
+{
+    struct cluster c;
+    cluster_start(&c, MOST_WORLD, NULL, 1);
+    cluster_run(&c, announced, NULL);
+    cluster_stop(&c);
+}
+
+/* ---- Noise ------------------------------------------------------------------------------------------------------------ */
 
 /* Any bytes of the length of a request, and requests with any numbers: nothing of the window is touched that they may not, and an honest
  * one afterwards, by the other end, is served. */
@@ -197,6 +303,7 @@ static void noise(struct cluster_peer *p, void *context)
             struct window_request q = {.kind = (uint8_t)(WINDOW_SIGNAL + rng_next(&rng) % 3), .seq = rng_next(&rng) >> rng_next(&rng) % 64};
             q.kind = q.kind == WINDOW_CLOSE ? WINDOW_SIGNAL : q.kind;
             q.seq = q.seq < 64 ? q.seq + 64 : q.seq;
+            q.over = q.seq > INT64_MAX ? q.seq - rng_next(&rng) % 2 : 0; /* smaller ones would be believed: they are the origin's own */
             struct writer out;
             writer_init(&out, request, sizeof request);
             put_window_request(&out, &q);

@@ -947,7 +947,8 @@ typedef struct pcclWindowParams_t {
 PCCL_EXPORT pcclResult_t pcclCreateWindow(const pcclWindowParams_t *params, const pcclComm_t *communicator, pcclWindow_t **window_out);
 /* Called by all members that are left: waits until this member's operations have ended, then until all others have called it, too; so
  * that afterwards nobody touches the memory.  Memory of the library's own is freed, also what others have mapped of it.  No other thread of
- * this member may be in a vote meanwhile.  A window whose communicator was destroyed, or is no member any more, goes at once. */
+ * this member may be in a vote meanwhile.  Waits for signals of a member that has called it end, as do, in this process, those for its own.
+ * A window whose communicator was destroyed, or is no member any more, goes at once. */
 PCCL_EXPORT pcclResult_t pcclDestroyWindow(pcclWindow_t *window);
 
 /* Writes `bytes` of `source`, which is never written, at byte `offset` of the window of that rank. */
@@ -967,7 +968,7 @@ PCCL_EXPORT pcclResult_t pcclCompareSwap(void *PCCL_NULLABLE previous_out, const
 /* Tells that rank that everything called before for it is done there; has no deadline. */
 PCCL_EXPORT pcclResult_t pcclSignal(uint32_t rank, pcclWindow_t *window, pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
 /* Waits for a signal of that rank, or `timeout_ms` (-1: none; RankConnectionLost, cause pcclCauseDeadline): n signals are enough for n
- * waits.  Signals of a member that was lost meanwhile count. */
+ * waits.  Signals of a member that was lost meanwhile count.  InvalidUsage: that rank destroys its window, and signals no more. */
 PCCL_EXPORT pcclResult_t pcclWaitSignal(uint32_t rank, pcclWindow_t *window, int64_t timeout_ms, pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
 
 typedef struct pcclWindowInfo_t {

@@ -119,7 +119,8 @@ static void transmit(struct window_op *op)
     launches[n] = window_launch(w, WINDOW_REQUESTS, p->id, false, op->request, sizeof op->request);
     launches[n].patient = true; /* the target has its end of the other message for each request that it hears, and for no other */
     n++;
-    launches[0].within = launches[n - 1].within = p->view;
+    launches[n - 1].within = SESSION_LAST_VIEW; /* a request goes out behind the other message only */
+    launches[0].within = p->view;
     op->failed = op->ended = false;
     p->cut -= op->cut;
     op->cut = false;

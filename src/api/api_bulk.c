@@ -49,29 +49,68 @@ static void many_await(struct many *m)
     many_ended(m, index, &o);
 }
 
+/* Small ones, which are launched together: what they say goes out in one piece. */
+enum { FUSED_MOST = 16, FUSED_SMALL = 16 << 10, FUSED_BYTES = 64 << 10 };
+
+struct fused {
+    struct comm_launch launch[FUSED_MOST];
+    struct comm_op *op[FUSED_MOST];
+    uint32_t count;
+};
+
+static bool many_prepare(struct many *m, size_t index, struct comm_launch *launch)
+{
+    const pcclReduceOpDescriptor_t *d = &m->list[index];
+    pcclResult_t rc = api_reduce_check(&(struct api_reduce_where){m->comm, "reduce many", index}, d->sendbuf, d->recvbuf, &d->descriptor, launch);
+    launch->awaited = true;
+    launch->batch = &m->batch;
+    launch->index = index;
+    return rc == pcclSuccess;
+}
+
+/* That one, and what may go with it. */
+static void many_gather(struct many *m, size_t index, struct fused *f)
+{
+    size_t bytes = 0;
+    for (f->count = 0; index != BULK_NONE && f->count < FUSED_MOST; index = bulk_behind(&m->order, index)) {
+        struct comm_launch *next = &f->launch[f->count];
+        if (!many_prepare(m, index, next) || (f->count > 0 && next->bytes > FUSED_SMALL)) {
+            return;
+        }
+        f->op[f->count++] = comm_op_new(m->comm, next);
+        bytes += next->bytes;
+        if (next->bytes > FUSED_SMALL || bytes > FUSED_BYTES) {
+            return;
+        }
+    }
+}
+
+static void many_launched(struct many *m, size_t index, struct comm_op *op)
+{
+    m->op[index] = op;
+    bulk_launched(&m->order, index);
+    if (bulk_doomed(&m->order, index)) {
+        comm_cancel(m->comm, op, CAUSE_CANCEL);
+    }
+}
+
 static void many_launch(struct many *m, size_t index)
 {
-    struct comm_launch launch;
-    struct session_outcome o;
-    pcclResult_t rc = api_reduce_check(&(struct api_reduce_where){m->comm, "reduce many", index}, m->list[index].sendbuf,
-                                       m->list[index].recvbuf, &m->list[index].descriptor, &launch);
-    if (rc != pcclSuccess) {
-        o = (struct session_outcome){.result = RESULT_MISMATCH}; /* all were checked before, but its operator may have been destroyed since */
-    } else {
-        launch.awaited = true;
-        launch.batch = &m->batch;
-        launch.index = index;
-        comm_launch(m->comm, &launch, &m->op[index], &o);
+    struct fused f;
+    struct session_outcome o = {.result = RESULT_MISMATCH}; /* all were checked before, but its operator may have been destroyed since */
+    many_gather(m, index, &f);
+    uint32_t launched = f.count > 0 ? comm_op_launch(m->comm, f.launch, f.op, f.count, &o) : 0;
+    for (uint32_t i = 0; i < launched; i++) {
+        many_launched(m, f.launch[i].index, f.op[i]);
     }
-    if (o.result == RESULT_PENDING) {
-        bulk_launched(&m->order, index);
-        if (bulk_doomed(&m->order, index)) {
-            comm_cancel(m->comm, m->op[index], CAUSE_CANCEL);
-        }
-    } else if ((o.result == RESULT_FULL || o.result == RESULT_AHEAD || o.result == RESULT_TAG_IN_USE) && m->order.flying > 0) {
+    if (launched > 0 && launched == f.count) {
+        return;
+    }
+    size_t failed = f.count > 0 ? f.launch[launched].index : index;
+    if ((o.result == RESULT_FULL || o.result == RESULT_AHEAD || o.result == RESULT_TAG_IN_USE) && m->order.flying > 0) {
         many_await(m); /* room, or the tag, comes with the end of others */
     } else {
-        many_ended(m, index, &o);
+        many_ended(m, failed, &o);
     }
 }
 

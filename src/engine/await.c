@@ -229,7 +229,7 @@ void comm_reduce(struct comm *c, const struct comm_launch *launch, struct sessio
 {
     struct comm_op *op = comm_op_new(c, launch); /* may copy its input: for that long no lane may be held */
     bool mine = await_take_lane(c);              /* before the launch: nobody is to be woken for its start */
-    bool pending = comm_op_launch(c, launch, op, outcome);
+    bool pending = comm_op_launch(c, launch, &op, 1, outcome) == 1;
     if (mine) {
         if (pending) {
             await_drive(&op->end.returned, c->engine->lane[0], CLOCK_NEVER);

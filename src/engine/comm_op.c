@@ -359,31 +359,41 @@ struct comm_op *comm_op_new(struct comm *c, const struct comm_launch *launch)
     return op;
 }
 
-bool comm_op_launch(struct comm *c, const struct comm_launch *launch, struct comm_op *op,
-                    struct session_outcome *outcome)
+/* With the lock; false: it was not launched, see *outcome. */
+static bool op_launch(struct comm *c, const struct comm_launch *launch, struct comm_op *op, struct session_outcome *outcome,
+                      struct comm_after *after)
+{
+    if (op != NULL) {
+        op_launch_locked(c, launch, op, outcome, after);
+        return outcome->result == RESULT_PENDING;
+    }
+    comm_fail(outcome, RESULT_NO_MEMORY, "no memory for the operation");
+    if (launch->space == SPACE_ORDERED && c->machine.session != NULL) { /* the others would wait for its number for ever */
+        comm_step(c, &(struct session_event){.kind = SESSION_LEAVE, .text = "no memory for an operation in the order of issue"}, after);
+    }
+    return false;
+}
+
+uint32_t comm_op_launch(struct comm *c, const struct comm_launch *list, struct comm_op **ops, uint32_t count, struct session_outcome *outcome)
 {
     struct comm_after after;
-    if (op == NULL) {
-        comm_fail(outcome, RESULT_NO_MEMORY, "no memory for the operation");
-        comm_lock(c, &after);
-        if (launch->space == SPACE_ORDERED && c->machine.session != NULL) { /* the others would wait for its number for ever */
-            comm_step(c, &(struct session_event){.kind = SESSION_LEAVE, .text = "no memory for an operation in the order of issue"},
-                      &after);
-        }
-        comm_unlock(c, &after);
-        return false;
-    }
+    uint32_t launched = 0;
     comm_lock(c, &after);
-    op_launch_locked(c, launch, op, outcome, &after);
-    bool pending = outcome->result == RESULT_PENDING;
-    if (!pending) {
-        comm_op_keep_backup(c, op);
+    while (launched < count && op_launch(c, &list[launched], ops[launched], outcome, &after)) {
+        launched++;
+    }
+    for (uint32_t i = launched; i < count; i++) {
+        if (ops[i] != NULL) {
+            comm_op_keep_backup(c, ops[i]);
+        }
     }
     comm_unlock(c, &after);
-    if (!pending) {
-        comm_op_free(op);
+    for (uint32_t i = launched; i < count; i++) {
+        if (ops[i] != NULL) {
+            comm_op_free(ops[i]);
+        }
     }
-    return pending;
+    return launched;
 }
 
 void comm_op_launch_own(struct comm *c, const struct comm_launch *launch, struct comm_op *op, struct comm_after *after)
@@ -451,7 +461,7 @@ void comm_launch(struct comm *c, const struct comm_launch *launch, struct comm_o
                  struct session_outcome *outcome)
 {
     struct comm_op *op = comm_op_new(c, launch);
-    if (comm_op_launch(c, launch, op, outcome)) {
+    if (comm_op_launch(c, launch, &op, 1, outcome) == 1) {
         *op_out = op;
     }
 }

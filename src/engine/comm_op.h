@@ -218,11 +218,11 @@ bool comm_cancel_tag(struct comm *c, uint8_t space, uint64_t tag);
 bool comm_ops_init(struct comm *c);
 void comm_ops_fini(struct comm *c);
 void comm_ops_rest(struct comm *c); /* gives back what the next call may do without */
-/* The two halves of comm_launch: memory and the copy of an in-place input, which takes its time; then the launch
- * itself.  True: pending; false: *outcome says why not, and `op`, which may be null, is freed. */
+/* The two halves of comm_launch: memory and the copy of an in-place input, which takes its time; then the launch itself, of as many as
+ * go: what they say goes out in one piece.  Returns how many are pending; of the first that is not, *outcome says why, and that one
+ * and all behind it are freed (any may be null). */
 struct comm_op *comm_op_new(struct comm *c, const struct comm_launch *launch);
-bool comm_op_launch(struct comm *c, const struct comm_launch *launch, struct comm_op *op,
-                    struct session_outcome *outcome);
+uint32_t comm_op_launch(struct comm *c, const struct comm_launch *list, struct comm_op **ops, uint32_t count, struct session_outcome *outcome);
 /* With comm.lock: of a new one, with its queue, which alone holds it from then on. */
 void comm_op_launch_own(struct comm *c, const struct comm_launch *launch, struct comm_op *op, struct comm_after *after);
 /* With comm.lock: so many slots are kept for operations of SPACE_WINDOW; false: the program's take them. */

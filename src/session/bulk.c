@@ -42,6 +42,16 @@ size_t bulk_next(struct bulk *b)
     return b->next < end ? b->next : BULK_NONE;
 }
 
+size_t bulk_behind(const struct bulk *b, size_t index)
+{
+    for (size_t i = index + 1; i < bulk_end(b); i++) {
+        if (b->state[i] == BULK_READY) {
+            return i;
+        }
+    }
+    return BULK_NONE;
+}
+
 void bulk_launched(struct bulk *b, size_t index)
 {
     PCCL_ASSERT(b->state[index] == BULK_READY && index < bulk_end(b));

@@ -35,6 +35,8 @@ struct bulk {
 void bulk_init(struct bulk *b, unsigned char *state, size_t count, size_t window);
 /* The one to launch now; BULK_NONE: none before another one ends, or none any more. */
 size_t bulk_next(struct bulk *b);
+/* One that may be launched together with that one and all between; BULK_NONE: none. */
+size_t bulk_behind(const struct bulk *b, size_t index);
 void bulk_launched(struct bulk *b, size_t index);
 /* It ended, or its launch was refused for good. */
 void bulk_ended(struct bulk *b, size_t index, const struct session_outcome *outcome);

@@ -324,6 +324,41 @@ TEST(many_with_retry_reduces_every_one)
     cluster_stop(&c);
 }
 
+enum { FUSED_OPS = 300, FUSED_TAGS = 7, FUSED_WORLD = 3 };
+
+/* Small ones, in place every third, with tags that come again within what is launched together, and now and then a large one. */
+static void fused(struct cluster_peer *p, void *context)
+{
+    static float *x[FUSED_WORLD][FUSED_OPS], *y[FUSED_WORLD][FUSED_OPS];
+    static const int windows[FUSED_WORLD] = {1000, 16, 5};
+    pcclReduceOpDescriptor_t list[FUSED_OPS];
+    (void)context;
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < FUSED_OPS; i++) {
+            size_t n = i % 40 == 39 ? 50000 : (size_t)(i % 9 * 113);
+            float *in = x[p->index][i] = input_new(p->index, n);
+            float *out = y[p->index][i] = i % 3 == 0 ? in : calloc(n + 1, sizeof(float));
+            list[i] = (pcclReduceOpDescriptor_t){in, out, cluster_floats(n, (uint64_t)(round == 0 ? i : i * i % FUSED_TAGS))};
+        }
+        EXPECT_EQ(pcclAllReduceMultipleWithRetry(list, FUSED_OPS, p->comm, NULL, windows[(p->index + round) % FUSED_WORLD]), pcclSuccess);
+        for (int i = 0; i < FUSED_OPS; i++) {
+            EXPECT_EQ(sum_errors(y[p->index][i], list[i].descriptor.count, p->cluster->count), 0);
+            if (i % 3 != 0) {
+                free(y[p->index][i]);
+            }
+            free(x[p->index][i]);
+        }
+    }
+}
+
+TEST(small_ones_that_are_launched_together_are_reduced_one_by_one)
+{
+    struct cluster c;
+    cluster_start(&c, FUSED_WORLD, NULL, 2);
+    cluster_run(&c, fused, NULL);
+    cluster_stop(&c);
+}
+
 enum { TOLD_CALLS = 60, TOLD_OPS = 6, TOLD_COUNT = 150000 };
 
 static uint64_t told_tx[2][TOLD_CALLS], told_rx[2][TOLD_CALLS];

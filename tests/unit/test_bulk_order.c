@@ -81,7 +81,11 @@ static bool turn(struct lists *l, int p)
         if (next == BULK_NONE) {
             return op >= 0;
         }
-        launch(l, p, (int)next);
+        for (uint64_t together = 1 + rng_below(&l->rng, 4); together > 0 && next != BULK_NONE; together--) {
+            size_t behind = bulk_behind(b, next);
+            launch(l, p, (int)next);
+            next = behind;
+        }
     }
     for (int i = 0; i < OPS; i++) {
         if (bulk_doomed(b, (size_t)i)) {

@@ -691,6 +691,13 @@ PCCL_EXPORT pcclResult_t pcclWaitAsyncReduce(const pcclAsyncReduceOp_t *reduce_h
  * how many still are.  Spends no handle.  InvalidArgument: null, timeout below -1. */
 PCCL_EXPORT pcclResult_t pcclDrain(const pcclComm_t *communicator, int64_t timeout_ms, size_t *left_out);
 
+/* pcclConnect that does not wait, so that one thread brings many worlds up at once: the handle ends as that would return, and is awaited,
+ * waited for, tested and attached to a queue like any other; until then the communicator is not connected.  pcclCancelAsync gives the
+ * attempt up: MasterConnectionFailed, cause pcclCauseCancelled; a world of a size is then given up at all of its ranks.  Names and the
+ * environment are looked at in this call, which may take some milliseconds where the engine starts with it.
+ * InvalidArgument: null.  MasterConnectionFailed, InvalidUsage, InternalError: it has not begun, as of pcclConnect; no handle is stored. */
+PCCL_EXPORT pcclResult_t pcclConnectAsync(pcclComm_t *communicator, pcclAsyncOp_t *async_op_out);
+
 /* ---- Completion queues ------------------------------------------------------------------------------------------ */
 
 /* A queue hands out what has ended, of any communicators and both kinds of handles, in the order in which it did: each once, to one of

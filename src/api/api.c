@@ -219,24 +219,54 @@ static const char *connect_hint(const struct comm *c, struct session_outcome *o)
     return "check its address, connect again (PCCL_OPTION_CONNECT_TIMEOUT_MS says how long to try)";
 }
 
+pcclResult_t api_connected(const struct comm *c, struct session_outcome *o)
+{
+    const char *hint = connect_hint(c, o);
+    o->since = hint != NULL ? c->calls.connect_began : o->since;
+    return api_outcome_hint(o, COMM_CONNECT, 0, hint);
+}
+
+static pcclResult_t connect_enter(pcclComm_t *communicator, struct comm **c)
+{
+    pcclResult_t rc = api_enter(communicator, COMM_CONNECT, c);
+    if (rc == pcclSuccess && (*c)->params.derived.callers > 0) {
+        api_leave(*c);
+        return api_fail(pcclInvalidUsage, pcclCauseUsage, COMM_CONNECT,
+                        "members of another world created this one together: call pcclSplitCommunicator, or what made it, there again");
+    }
+    return rc;
+}
+
 pcclResult_t pcclConnect(pcclComm_t *communicator)
 {
     struct comm *c;
     struct session_outcome o;
-    pcclResult_t rc = api_enter(communicator, "connect", &c);
+    pcclResult_t rc = connect_enter(communicator, &c);
+    if (rc == pcclSuccess) {
+        comm_connect(c, &o);
+        rc = api_connected(c, &o);
+        api_leave(c);
+    }
+    return rc;
+}
+
+pcclResult_t pcclConnectAsync(pcclComm_t *communicator, pcclAsyncOp_t *async_op_out)
+{
+    struct comm *c;
+    struct session_outcome o;
+    uint64_t number = 0;
+    if (async_op_out == NULL) {
+        return api_null(COMM_CONNECT, "async_op_out", "pass where to store the handle");
+    }
+    pcclResult_t rc = connect_enter(communicator, &c);
     if (rc != pcclSuccess) {
         return rc;
     }
-    if (c->params.derived.callers > 0) {
-        api_leave(c);
-        return api_fail(pcclInvalidUsage, pcclCauseUsage, "connect",
-                        "members of another world created this one together: call pcclSplitCommunicator, or what made it, there again");
+    if (comm_connect_async(c, &number, &o)) {
+        *async_op_out = (pcclAsyncOp_t){.comm = communicator, .id = number};
+    } else {
+        rc = api_connected(c, &o);
     }
-    int64_t began = clock_now_ns();
-    comm_connect(c, &o);
-    const char *hint = connect_hint(c, &o);
-    o.since = hint != NULL ? began : o.since;
-    rc = api_outcome_hint(&o, "connect", 0, hint);
     api_leave(c);
     return rc;
 }

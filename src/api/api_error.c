@@ -159,6 +159,8 @@ static pcclCause_t api_gone_cause(const struct session_outcome *o)
     switch (o->cause) {
     case CAUSE_PEER_LEFT:
         return pcclCauseLeft;
+    case CAUSE_CANCEL: /* of a connect */
+        return pcclCauseCancelled;
     case CAUSE_LINK_LOST: /* its own link with the master, for too long */
         return pcclCauseMasterLost;
     default:

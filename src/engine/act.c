@@ -173,4 +173,10 @@ static int64_t comm_tick(struct comm *c, int64_t now, struct comm_after *after)
     return next;
 }
 
-const struct comm_seam comm_acts = {.act = comm_act, .settled = op_lanes_failed, .tick = comm_tick};
+static void comm_settled(struct comm *c, struct comm_after *after)
+{
+    op_lanes_failed(c, after);
+    comm_connect_ended(c, after);
+}
+
+const struct comm_seam comm_acts = {.act = comm_act, .settled = comm_settled, .tick = comm_tick};

@@ -78,6 +78,8 @@ struct comm_calls {
     bool connecting, closing;
     bool revoked;            /* since the last connect was called */
     bool connected, voted;   /* the session has said so */
+    int64_t connect_began;   /* the last connect */
+    struct comm_op *connect; /* ends with the connect under way; null: its call waits for that, or there is none */
     bool apply;              /* the answer is APPLY: the voter copies */
     bool was_member;         /* a connect has succeeded */
     uint32_t voters;         /* calls between their vote and its collection */
@@ -210,6 +212,10 @@ void comm_abandon(struct comm *c);
 
 /* Calls of the program (comm_calls.c); each fills `outcome` (result RESULT_OK or why not). */
 void comm_connect(struct comm *c, struct session_outcome *outcome);
+extern const char COMM_CONNECT[]; /* what errors of it are called by, and its operation, too */
+/* Begins it.  True: it ends with an operation by the handle of that number; false: it has not begun, see *outcome. */
+bool comm_connect_async(struct comm *c, uint64_t *number_out, struct session_outcome *outcome);
+void comm_connect_ended(struct comm *c, struct comm_after *after); /* with comm.lock, after each step: ends that operation when it is time */
 void comm_vote(struct comm *c, const struct msg_vote *vote, struct sync_state *state, struct session_outcome *outcome);
 void comm_leave(struct comm *c, const char *why);
 /* Leaves, and the world ends for all; false: there never was one. */

@@ -50,6 +50,8 @@ void comm_say_apply(struct comm *c)
     c->calls.apply = true;
 }
 
+const char COMM_CONNECT[] = "connect";
+
 /* Waits for a flag that steps set; false: the deadline passed before. */
 static bool comm_wait(struct comm *c, const bool *flag, int64_t deadline)
 {
@@ -140,30 +142,28 @@ static pccl_status comm_prepare(struct comm *c, struct err *err)
     return st == PCCL_OK ? st : err_set(err, st, "PCCL_ADVERTISE: %.200s", why.text);
 }
 
-void comm_connect(struct comm *c, struct session_outcome *outcome)
+/* Nobody else connects until comm_connect_end; false: not now. */
+static bool connect_claim(struct comm *c, struct session_outcome *outcome)
 {
-    struct comm_after after;
-    struct err err;
-    comm_lock(c, &after);
+    pthread_mutex_lock(&c->lock);
     const char *in_the_way = c->calls.closing      ? "pcclDestroyCommunicator is under way in another thread"
+                             : c->calls.connect != NULL ? "pcclConnectAsync is under way: await its handle"
                              : c->calls.connecting ? "pcclConnect is under way in another thread"
                              : !comm_idle(c)       ? "already connected: pcclLeave comes first"
                                                    : NULL;
     c->calls.connecting = c->calls.connecting || in_the_way == NULL;
     c->calls.revoked = c->calls.revoked && in_the_way != NULL;
-    comm_unlock(c, &after);
+    c->calls.connect_began = in_the_way == NULL ? clock_now_ns() : c->calls.connect_began;
+    pthread_mutex_unlock(&c->lock);
     if (in_the_way != NULL) {
         comm_fail(outcome, RESULT_USAGE, in_the_way);
-        return;
     }
-    if (comm_prepare(c, &err) != PCCL_OK) {
-        comm_fail(outcome, RESULT_SETUP, err.text);
-        comm_lock(c, &after);
-        c->calls.connecting = false;
-        comm_unlock(c, &after);
-        return;
-    }
-    comm_lock(c, &after);
+    return in_the_way == NULL;
+}
+
+/* With the lock; the operation `ends`, if any, ends with it when it is pending. */
+static void connect_begin(struct comm *c, struct comm_op *ends, struct session_outcome *outcome, struct comm_after *after)
+{
     while (comm_calls_left(c) && !c->calls.closing && !c->calls.revoked) {
         pthread_cond_wait(&c->changed, &c->lock);
     }
@@ -172,30 +172,105 @@ void comm_connect(struct comm *c, struct session_outcome *outcome)
     if (c->calls.closing || c->calls.revoked) { /* meanwhile: it has left already, and its end waits for this call */
         comm_fail(outcome, RESULT_GONE, c->calls.closing ? "the communicator was destroyed" : "the program revoked the world");
         outcome->cause = CAUSE_PEER_LEFT;
-    } else if (!comm_fresh_session(c, &after)) {
+    } else if (!comm_fresh_session(c, after)) {
         comm_fail(outcome, RESULT_NO_MEMORY, "no memory for the session");
     } else {
         struct session_event e = {.kind = SESSION_CONNECT};
-        comm_step(c, &e, &after);
+        comm_step(c, &e, after);
         *outcome = e.outcome;
-        if (outcome->result == RESULT_PENDING) {
-            comm_unlock(c, &after);
-            comm_lock(c, &after);
-            comm_wait(c, &c->calls.connected, CLOCK_NEVER);
-            e = (struct session_event){.kind = SESSION_COLLECT_CONNECT};
-            comm_step(c, &e, &after);
-            *outcome = e.outcome;
-        }
-        if (outcome->cause == CAUSE_KICK_UNREACHABLE && c->controls.foreign[0] != 0) {
-            /* that is why it could not be linked */
-            outcome->cause = CAUSE_KICK_VERSION;
-            memcpy(outcome->text, c->controls.foreign, sizeof outcome->text);
-        }
+        c->calls.connect = outcome->result == RESULT_PENDING ? ends : NULL;
     }
+}
+
+/* With the lock: the session has said that it is over. */
+static void connect_collect(struct comm *c, struct session_outcome *outcome, struct comm_after *after)
+{
+    struct session_event e = {.kind = SESSION_COLLECT_CONNECT};
+    comm_step(c, &e, after);
+    *outcome = e.outcome;
+    if (outcome->cause == CAUSE_KICK_UNREACHABLE && c->controls.foreign[0] != 0) {
+        /* that is why it could not be linked */
+        outcome->cause = CAUSE_KICK_VERSION;
+        memcpy(outcome->text, c->controls.foreign, sizeof outcome->text);
+    }
+}
+
+static void connect_end(struct comm *c, const struct session_outcome *outcome)
+{
     c->calls.was_member = c->calls.was_member || outcome->result == RESULT_OK;
     c->calls.connecting = false;
     pthread_cond_broadcast(&c->changed);
+}
+
+void comm_connect(struct comm *c, struct session_outcome *outcome)
+{
+    struct comm_after after;
+    struct err err;
+    if (!connect_claim(c, outcome)) {
+        return;
+    }
+    bool ready = comm_prepare(c, &err) == PCCL_OK;
+    comm_lock(c, &after);
+    if (!ready) {
+        comm_fail(outcome, RESULT_SETUP, err.text);
+    } else {
+        connect_begin(c, NULL, outcome, &after);
+    }
+    if (outcome->result == RESULT_PENDING) {
+        comm_unlock(c, &after);
+        comm_lock(c, &after);
+        comm_wait(c, &c->calls.connected, CLOCK_NEVER);
+        connect_collect(c, outcome, &after);
+    }
+    connect_end(c, outcome);
     comm_unlock(c, &after);
+}
+
+bool comm_connect_async(struct comm *c, uint64_t *number_out, struct session_outcome *outcome)
+{
+    struct comm_after after;
+    struct err err;
+    if (!connect_claim(c, outcome)) {
+        return false;
+    }
+    struct comm_op *op = NULL;
+    bool ready = comm_prepare(c, &err) == PCCL_OK;
+    if (ready && (op = comm_op_begin(c, COMM_CONNECT, NULL)) != NULL) {
+        *number_out = op->given.tag;
+    }
+    comm_lock(c, &after);
+    if (!ready) {
+        comm_fail(outcome, RESULT_SETUP, err.text);
+    } else if (op == NULL) {
+        comm_fail(outcome, RESULT_NO_MEMORY, "no memory for the connect");
+    } else {
+        connect_begin(c, op, outcome, &after);
+    }
+    bool pending = outcome->result == RESULT_PENDING;
+    if (!pending) {
+        connect_end(c, outcome);
+    }
+    comm_unlock(c, &after);
+    if (op != NULL && !pending) {
+        comm_op_settle(c, op, outcome);
+    }
+    return op != NULL;
+}
+
+void comm_connect_ended(struct comm *c, struct comm_after *after)
+{
+    struct comm_op *op = c->calls.connect;
+    struct session_outcome o;
+    if (op == NULL || !c->calls.connected) {
+        return;
+    }
+    c->calls.connect = NULL;
+    connect_collect(c, &o, after);
+    if (o.result != RESULT_OK && op->given.given_up) {
+        o.cause = CAUSE_CANCEL;
+    }
+    connect_end(c, &o);
+    comm_op_settle_locked(c, op, &o, after);
 }
 
 /* ---- Votes, leaving ---------------------------------------------------------------------------------------------- */

@@ -114,6 +114,9 @@ bool comm_cancel_tag(struct comm *c, uint8_t space, uint64_t tag)
     if (keeper != NULL) { /* still in hand: its end takes this lock */
         op->given.given_up = true;
         queue_wake(keeper);
+    } else if (op != NULL && op == c->calls.connect) {
+        op->given.given_up = true;
+        comm_step(c, &(struct session_event){.kind = SESSION_LEAVE, .text = "connecting was cancelled"}, &after);
     } else if (op != NULL) {
         op_end_cancel(c, op, CAUSE_CANCEL, &after);
     }
@@ -437,17 +440,21 @@ bool comm_op_given_up(struct comm *c, const struct comm_op *op)
     return given_up;
 }
 
+void comm_op_settle_locked(struct comm *c, struct comm_op *op, const struct session_outcome *outcome, struct comm_after *after)
+{
+    op->given.keeper = NULL;
+    op_end_late(c, op, outcome, after);
+    if (op_end_release(op)) {
+        comm_op_free(op);
+    }
+}
+
 void comm_op_settle(struct comm *c, struct comm_op *op, const struct session_outcome *outcome)
 {
     struct comm_after after;
     comm_lock(c, &after);
-    op->given.keeper = NULL;
-    op_end_late(c, op, outcome, &after);
-    bool last = op_end_release(op);
+    comm_op_settle_locked(c, op, outcome, &after);
     comm_unlock(c, &after);
-    if (last) {
-        comm_op_free(op);
-    }
 }
 
 bool comm_ops_keep(struct comm *c, uint32_t slots)

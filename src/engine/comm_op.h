@@ -185,6 +185,7 @@ struct comm_op *comm_op_begin(struct comm *c, const char *phase, struct queue *k
 void comm_wake_keepers(struct comm *c); /* with c->lock */
 bool comm_op_given_up(struct comm *c, const struct comm_op *op);
 void comm_op_settle(struct comm *c, struct comm_op *op, const struct session_outcome *outcome);
+void comm_op_settle_locked(struct comm *c, struct comm_op *op, const struct session_outcome *outcome, struct comm_after *after);
 /* Waits for its end, spends it. */
 void comm_await(struct comm *c, struct comm_op *op, struct session_outcome *outcome);
 /* Batches: any of those launched into it may be awaited. */

@@ -519,6 +519,10 @@ typedef enum pcclOption_t {
  * member nor connecting. */
 PCCL_EXPORT pcclResult_t pcclSetOption(pcclComm_t *communicator, pcclOption_t option, uint64_t value);
 PCCL_EXPORT pcclResult_t pcclGetOption(const pcclComm_t *communicator, pcclOption_t option, uint64_t *value_out);
+/* The deadline of what this thread calls from now on, at whichever communicator: reduces, collectives, messages, operations on windows but
+ * signals; in place of PCCL_OPTION_OPERATION_DEADLINE_MS and with the same effect.  0: none; -1: the option holds again.  So an operation has a
+ * deadline of its own: set it, call, set it back.  InvalidArgument: below -1. */
+PCCL_EXPORT pcclResult_t pcclSetCallDeadline(int64_t timeout_ms);
 
 /* Leaves the run but keeps the communicator: pending calls end with MasterConnectionFailed, pcclConnect may follow. */
 PCCL_EXPORT pcclResult_t pcclLeave(pcclComm_t *communicator);

@@ -232,7 +232,7 @@ static uint64_t layout_of(const struct call *k, size_t *largest)
 static void call_launch(const struct call *k, bool wrong, struct comm_launch *out)
 {
     *out = (struct comm_launch){.space = SPACE_ORDERED, .known = k->member.known, .world = k->member.snapshot.group, .bad_argument = wrong,
-                                .params = {.kind = (uint8_t)k->kind}};
+                                .deadline = api_call_deadline(), .params = {.kind = (uint8_t)k->kind}};
     if (wrong) {
         return;
     }

@@ -67,7 +67,7 @@ static void message_launch(const struct message *m, bool wrong, struct comm_laun
 {
     *out = (struct comm_launch){.space = SPACE_PAIR, .tag = m->tag, .known = m->member.known, .world = m->member.snapshot.group,
                                 .root_rank = m->peer, .receives = m->receives, .bad_argument = wrong, .source = m->source,
-                                .params = {.kind = PLAN_SEND}};
+                                .deadline = api_call_deadline(), .params = {.kind = PLAN_SEND}};
     if (!wrong) {
         out->params.count = m->count;
         out->params.dtype = (uint8_t)m->datatype;

@@ -145,17 +145,6 @@ pcclResult_t pcclAwaitAsync(const pcclAsyncOp_t *async_op, pcclReduceInfo_t *inf
 
 /* ---- Waiting, by any number of threads ------------------------------------------------------------------------------------------- */
 
-pcclResult_t api_deadline(const char *phase, int64_t timeout_ms, int64_t *deadline_out)
-{
-    int64_t limit = INT64_MAX / 4; /* some have been taken for no limit by the system */
-    if (timeout_ms < -1) {
-        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase,
-                        "timeout_ms is %" PRId64 ": expected -1 (no limit), 0 or more", timeout_ms);
-    }
-    *deadline_out = timeout_ms < 0 || timeout_ms > limit / CLOCK_MS ? CLOCK_NEVER : clock_now_ns() + timeout_ms * CLOCK_MS;
-    return pcclSuccess;
-}
-
 void api_completion(const struct op_ended *report, uint64_t cookie, pcclCompletion_t *out)
 {
     const struct session_outcome *o = &report->outcome;

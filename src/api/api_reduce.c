@@ -92,6 +92,7 @@ pcclResult_t api_reduce_check(const struct api_reduce_where *at, const void *sen
     }
     *out = (struct comm_launch){
         .tag = d->tag,
+        .deadline = api_call_deadline(),
         .params = {.count = d->count, .dtype = (uint8_t)type, .op = (uint8_t)op.op, .quant = (uint8_t)quant,
                    .quant_dtype = (uint8_t)quant_type},
         .factor = op.factor,

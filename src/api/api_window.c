@@ -66,7 +66,7 @@ static pcclResult_t exchange(struct comm *c, const struct session_info *info, co
     struct session_outcome o;
     writer_init(&w, mine, sizeof mine);
     put_window_member(&w, own);
-    struct comm_launch launch = {.space = SPACE_ORDERED, .known = info->known, .world = world, .awaited = true,
+    struct comm_launch launch = {.space = SPACE_ORDERED, .known = info->known, .world = world, .awaited = true, .deadline = api_call_deadline(),
                                  .params = {.kind = PLAN_ALL_GATHER, .dtype = DTYPE_U8, .count = WINDOW_MEMBER_BYTES},
                                  .count = WINDOW_MEMBER_BYTES, .in = mine, .out = all,
                                  .bad_argument = all == NULL}; /* without memory it takes its turn all the same, and fails at all */
@@ -227,7 +227,7 @@ static pcclResult_t call_check(struct window *w, const struct window_call *k)
                : api_null(k->phase, k->kind == WINDOW_PUT ? "source" : "target", "pass a buffer, or 0 bytes");
 }
 
-static pcclResult_t call_make(pcclWindow_t *handle, const struct window_call *k, pcclAsyncOp_t *async_op_out)
+static pcclResult_t call_make(pcclWindow_t *handle, struct window_call *k, pcclAsyncOp_t *async_op_out)
 {
     struct comm *c;
     struct session_outcome o;
@@ -238,6 +238,7 @@ static pcclResult_t call_make(pcclWindow_t *handle, const struct window_call *k,
     rc = call_check(handle->window, k);
     if (rc == pcclSuccess) {
         uint64_t number = 0;
+        k->limit = api_call_deadline();
         struct comm_op *op = window_begin(handle->window, k, &number);
         if (op == NULL) {
             rc = api_fail(pcclInternalError, pcclCauseNoMemory, k->phase, "no memory for one more operation");

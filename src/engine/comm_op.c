@@ -318,7 +318,9 @@ static void op_launch_locked(struct comm *c, const struct comm_launch *launch, s
         .in = in_place && op->memory.backup != NULL && !op->memory.lazy ? op->memory.backup : launch->in,
         .in_place = in_place, .no_memory = op->memory.lacking,
         .scratch = op->memory.scratch, .window = op->room.window,
-        .deadline = c->params.operation_ns > 0 && !launch->patient ? clock_now_ns() + c->params.operation_ns : CLOCK_NEVER,
+        .deadline = launch->deadline != 0         ? launch->deadline
+                    : c->params.operation_ns > 0 ? clock_now_ns() + c->params.operation_ns
+                                                 : CLOCK_NEVER,
     };
     c->ops.launched++;
     struct session_event e = {.kind = SESSION_LAUNCH, .slot = op->place.slot, .launch = &l};

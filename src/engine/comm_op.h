@@ -162,7 +162,7 @@ struct comm_launch {
     size_t index;            /* what comm_batch_await calls it */
     bool receives;           /* PAIR, WINDOW */
     uint64_t partner, within; /* WINDOW */
-    bool patient;            /* it has no deadline */
+    int64_t deadline;        /* absolute; CLOCK_NEVER: none; 0: as the communicator's option says */
     uint32_t *source;        /* of a receive: where its source is stored when it has succeeded; or null */
 };
 

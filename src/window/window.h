@@ -51,6 +51,7 @@ struct window_call {
     void *target;            /* of what comes back; borrowed too; null: not wanted */
     uint64_t operand, expected;
     int64_t deadline;        /* of a wait for a signal */
+    int64_t limit;           /* of any other one; as struct comm_launch has it */
     const char *phase;       /* static: what errors call it */
 };
 /* Begins it; null: no memory.  It is an operation like any other of the communicator (comm_await), by the handle of that number. */

@@ -117,7 +117,8 @@ static void transmit(struct window_op *op)
         launches[n++] = window_launch(w, WINDOW_ANSWERS, p->id, true, number ? (void *)&op->answer : k->target, k->bytes);
     }
     launches[n] = window_launch(w, WINDOW_REQUESTS, p->id, false, op->request, sizeof op->request);
-    launches[n].patient = true; /* the target has its end of the other message for each request that it hears, and for no other */
+    launches[0].deadline = k->limit;
+    launches[n].deadline = CLOCK_NEVER; /* the target has its end of the other message for each request that it hears, and for no other */
     n++;
     launches[n - 1].within = SESSION_LAST_VIEW; /* a request goes out behind the other message only */
     launches[0].within = p->view;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/clock.h"
 #include "core/mutant.h"
 #include "window/window_state.h"
 
@@ -88,7 +89,7 @@ static void task_launch(struct window_task *t)
     struct window_message *m = &t->message;
     struct comm_launch launch = window_launch(w, put ? WINDOW_PUTS : WINDOW_ANSWERS, p->id, put, buffer, t->bad ? 0 : (size_t)q->bytes);
     launch.within = t->view;
-    launch.patient = true;
+    launch.deadline = CLOCK_NEVER;
     launch.bad_argument = t->bad;
     if (!window_send(w, &m, &launch, 1)) {
         window_broken(w);
@@ -179,7 +180,7 @@ void target_hear(struct window *w)
     }
     struct comm_launch launch = window_launch(w, WINDOW_REQUESTS, 0, true, w->heard, sizeof w->heard);
     launch.known = view;
-    launch.patient = true;
+    launch.deadline = CLOCK_NEVER;
     w->served = window_send(w, &m, &launch, 1);
     if (!w->served) {
         window_broken(w);

@@ -3,6 +3,9 @@
  * SPDX-License-Identifier: MIT */
 #include "tests/testing.h"
 
+#include <sched.h>
+#include <stdatomic.h>
+
 #include "tests/e2e/cluster.h"
 
 static pcclErrorInfo_t last_error(void)
@@ -252,6 +255,66 @@ TEST(cancel_and_deadline_end_an_operation_that_somebody_never_launched)
         cluster_run(&c, take_refusal, NULL);
         cluster_stop(&c);
     }
+}
+
+enum { PATIENT_TAG = 21, SHORT_MS = 30, LONG_MS = 600000 };
+
+static atomic_bool waited;
+
+static void expect_deadline(pcclResult_t result)
+{
+    EXPECT_EQ(result, pcclRankConnectionLost);
+    EXPECT_EQ(last_error().cause, pcclCauseDeadline);
+}
+
+/* Rank 0's thread has a deadline of its own, rank 1's has none and does not launch in time; then the other way round. */
+static void call_deadline(struct cluster_peer *p, void *context)
+{
+    (void)context;
+    float x = 1, y = 0;
+    pcclPeerInfo_t self = {0};
+    pcclReduceDescriptor_t d = cluster_floats(1, PATIENT_TAG);
+    pcclAsyncReduceOp_t reduce;
+    pcclAsyncOp_t op;
+    pcclCompletion_t end;
+    bool done = true;
+    EXPECT_EQ(pcclGetSelf(p->comm, &self), pcclSuccess);
+    EXPECT_EQ(pcclSetOption(p->comm, PCCL_OPTION_OPERATION_DEADLINE_MS, self.rank == 0 ? LONG_MS : 0), pcclSuccess);
+    EXPECT_EQ(pcclSetCallDeadline(-2), pcclInvalidArgument);
+    if (self.rank == 0) {
+        EXPECT_EQ(pcclSetCallDeadline(SHORT_MS), pcclSuccess);
+        expect_deadline(pcclAllReduce(&x, &y, &d, p->comm, NULL));
+        expect_deadline(pcclReceive(&y, 1, pcclFloat, 1, 5, NULL, p->comm, NULL));
+        expect_deadline(pcclBroadcast(&x, &y, 1, pcclFloat, 0, p->comm, NULL));
+        EXPECT_EQ(pcclSetCallDeadline(0), pcclSuccess); /* none, whatever the option says */
+        EXPECT_EQ(pcclSetOption(p->comm, PCCL_OPTION_OPERATION_DEADLINE_MS, 1), pcclSuccess);
+        EXPECT_EQ(pcclBroadcast(&x, &y, 1, pcclFloat, 0, p->comm, &op), pcclSuccess);
+        EXPECT_EQ(pcclWaitAsync(&op, SHORT_MS, &end, &done), pcclSuccess);
+        EXPECT(!done);
+        atomic_store(&waited, true);
+        EXPECT_EQ(pcclAwaitAsync(&op, NULL), pcclSuccess);
+        EXPECT_EQ(pcclSetCallDeadline(-1), pcclSuccess); /* the option again */
+        d.tag++;
+        EXPECT_EQ(pcclAllReduceAsync(&x, &y, &d, p->comm, &reduce), pcclSuccess);
+        expect_deadline(pcclAwaitAsyncReduce(&reduce, NULL));
+    } else {
+        while (!atomic_load(&waited)) {
+            sched_yield();
+        }
+        EXPECT_EQ(pcclAllReduce(&x, &y, &d, p->comm, NULL), pcclRankConnectionLost); /* as it ended there */
+        EXPECT_EQ(pcclSend(&x, 1, pcclFloat, 0, 5, p->comm, NULL), pcclRankConnectionLost);
+        EXPECT_EQ(pcclBroadcast(NULL, &y, 1, pcclFloat, 0, p->comm, NULL), pcclRankConnectionLost);
+        EXPECT_EQ(pcclBroadcast(NULL, &y, 1, pcclFloat, 0, p->comm, NULL), pcclSuccess);
+        EXPECT_EQ(y, 1);
+    }
+}
+
+TEST(a_thread_gives_its_calls_deadlines_of_their_own)
+{
+    struct cluster c;
+    cluster_start(&c, 2, NULL, 1);
+    cluster_run(&c, call_deadline, NULL);
+    cluster_stop(&c);
 }
 
 static void conflict(struct cluster_peer *p, void *context)

@@ -254,7 +254,8 @@ static void given_up(struct cluster_peer *p, void *context)
     uint32_t other = 1 - m.rank;
     memset(out, 7, PART);
     for (int round = 0; round < ROUNDS; round++) {
-        EXPECT_EQ(pcclSetOption(p->comm, PCCL_OPTION_OPERATION_DEADLINE_MS, round % 2 == 0 ? 0 : 1), pcclSuccess);
+        EXPECT_EQ(pcclSetOption(p->comm, PCCL_OPTION_OPERATION_DEADLINE_MS, round % 3 == 1), pcclSuccess);
+        EXPECT_EQ(pcclSetCallDeadline(round % 3 == 2 ? 1 : -1), pcclSuccess);
         for (int i = 0; i < CALLS; i++) {
             EXPECT_EQ(pcclFetchAdd(i % 3 == 0 ? NULL : &was, &one, pcclUint64, other, 0, m.window, &add[i]), pcclSuccess);
             EXPECT_EQ(pcclPut(out, PART, other, 8, m.window, &put[i]), pcclSuccess);
@@ -271,6 +272,7 @@ static void given_up(struct cluster_peer *p, void *context)
             EXPECT(rc == pcclSuccess || rc == pcclRankConnectionLost);
         }
         EXPECT_EQ(pcclSetOption(p->comm, PCCL_OPTION_OPERATION_DEADLINE_MS, 0), pcclSuccess);
+        EXPECT_EQ(pcclSetCallDeadline(-1), pcclSuccess);
         EXPECT_EQ(pcclSignal(other, m.window, NULL), pcclSuccess);
         EXPECT_EQ(pcclWaitSignal(other, m.window, -1, NULL), pcclSuccess);
         EXPECT_EQ(pcclGet(&counted, sizeof counted, other, 0, m.window, NULL), pcclSuccess);

@@ -33,7 +33,7 @@ process_test() {
     REST_NOT) echo fault/test_shared_links nobody_polls ;;
     ROOM_LEAK) echo fault/test_kill owes ;;
     BENCH_WRONG) echo e2e/test_bench all_collectives ;;
-    WITHIN_NOT | WINDOW_OWED) echo unit/test_session_window ;;
+    WITHIN_NOT | WINDOW_OWED | WINDOW_SKIPPED) echo unit/test_session_window ;;
     WINDOW_AGAIN | WINDOW_EARLY) echo e2e/test_window_lies asked_again ;;
     WINDOW_BEYOND) echo e2e/test_window_lies beyond ;;
     WINDOW_HASTY) echo fault/test_window_kill ;;

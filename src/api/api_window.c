@@ -56,7 +56,23 @@ static pcclResult_t create_check(const pcclWindowParams_t *params, pcclWindow_t 
     return pcclSuccess;
 }
 
-/* What all have told, by rank, in the order of issue; `members` null: no memory for that. */
+/* Writes the ids of the members that a call by *info means; false: another thread has changed them meanwhile. */
+static bool create_ids(struct comm *c, const struct session_info *info, struct window_member *members)
+{
+    struct session_info now = {0};
+    pthread_mutex_lock(&c->lock);
+    if (c->machine.session != NULL) {
+        session_info(c->machine.session, &now);
+    }
+    bool same = now.connected && now.known == info->known && now.snapshot.group == info->snapshot.group;
+    for (uint32_t r = 0; same && r < info->snapshot.group; r++) {
+        members[r].id = session_called(c->machine.session, r);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return same;
+}
+
+/* What all have told, by rank, in the order of issue; `members`: their ids; null: no memory for that. */
 static pcclResult_t exchange(struct comm *c, const struct session_info *info, const struct window_member *own, struct window_member *members)
 {
     uint32_t world = info->snapshot.group;
@@ -75,10 +91,14 @@ static pcclResult_t exchange(struct comm *c, const struct session_info *info, co
                                   : api_fail(pcclInternalError, pcclCauseNoMemory, "create window", "no memory to hear of the others' windows");
     if (rc == pcclSuccess) {
         reader_init(&r, all, (size_t)world * WINDOW_MEMBER_BYTES);
-        for (uint32_t i = 0; i < world; i++) {
+        for (uint32_t i = 0; i < world && rc == pcclSuccess; i++) {
+            uint64_t id = members[i].id;
             (void)get_window_member(&r, &members[i]);
+            if (members[i].id != id) { /* all have read the same */
+                rc = api_fail(pcclInternalError, pcclCauseInternal, "create window", "rank %u says that it is another peer: do not trust it", i);
+            }
         }
-        rc = create_refused(members, world);
+        rc = rc == pcclSuccess ? create_refused(members, world) : rc;
     }
     free(all);
     return rc;
@@ -89,14 +109,19 @@ static pcclResult_t create(const pcclWindowParams_t *params, const pcclComm_t *c
 {
     const char *phase = "create window";
     struct session_info info;
-    struct window_member own;
-    pcclResult_t rc = api_member(c, phase, &info);
-    if (rc != pcclSuccess) {
-        return rc;
-    }
+    struct window_member own, *members = NULL;
+    pcclResult_t rc;
+    do {
+        free(members);
+        members = NULL;
+        rc = api_member(c, phase, &info);
+        if (rc != pcclSuccess) {
+            return rc;
+        }
+        members = calloc(info.snapshot.group, sizeof *members);
+    } while (members != NULL && !create_ids(c, &info, members));
     uint32_t world = info.snapshot.group;
     pcclWindow_t *handle = (pcclWindow_t *)handle_take(HANDLE_WINDOW, sizeof *handle);
-    struct window_member *members = calloc(world, sizeof *members);
     struct window *w = handle != NULL && members != NULL ? window_new(c, params->memory, params->bytes, params->rights, world, &own) : NULL;
     if (w == NULL) {
         own = (struct window_member){.status = PCCL_ERR_NOMEM};

@@ -7,6 +7,7 @@
  * says its answer once more to whoever names the operation later: it may not have been taken there (op_hear_refusal).
  * Invariant: what a session has sent last is the gravest refusal it knows.
  * SPDX-License-Identifier: MIT */
+#include "core/mutant.h"
 #include "session/session_state.h"
 
 bool refusal_allowed(const struct session *s, const struct op *op)
@@ -148,12 +149,14 @@ void refusal_request(struct session *s, struct op *op, uint8_t cause, struct out
 }
 
 /* The answer to an update in the same view: numbers refused but never launched here are skipped (P10).  Others may have had
- * the answer first, launched and refused: those are of after it, and stay. */
+ * the answer first, launched and refused: those are of after it, and stay.  So do those of windows (O2), whose threads know no votes: the
+ * launch is on its way. */
 void refusal_skip(struct session *s, uint32_t settled)
 {
     for (uint32_t i = 0; s->op_used > 0 && i < s->op_count; i++) {
         struct op *op = &s->ops[i];
-        if (op->phase == OP_GHOST && op->refused != 0 && op->settled <= settled) {
+        bool counts = op->name.space != SPACE_WINDOW || MUTANT(WINDOW_SKIPPED);
+        if (op->phase == OP_GHOST && op->refused != 0 && op->settled <= settled && counts) {
             struct tag *t = tag_make(s, &op->name);
             if (t == NULL) {
                 wish_leave(s, CAUSE_NO_MEMORY, RESULT_NO_MEMORY, "no memory for what was refused", true);

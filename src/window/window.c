@@ -90,7 +90,9 @@ struct window *window_new(struct comm *c, void *base, size_t bytes, uint32_t rig
 void window_join(struct window *w, const struct window_member *members, uint32_t rank)
 {
     struct windows *ws = w->windows;
+    pthread_mutex_lock(&ws->lock);
     w->rank = rank;
+    w->joined = true;
     w->number = mix64(mix64(members[0].id, members[0].serial), 1) / WINDOW_TAGS * WINDOW_TAGS;
     for (uint32_t r = 0; r < w->world; r++) {
         struct window_peer *p = &w->peer[r];
@@ -103,19 +105,20 @@ void window_join(struct window *w, const struct window_member *members, uint32_t
             window_memory_map(p, &members[r]);
         }
     }
-    pthread_mutex_lock(&ws->lock);
+    ws->others = w->world - 1 > ws->others ? w->world - 1 : ws->others;
     target_hear(w);
     pthread_mutex_unlock(&ws->lock);
 }
 
-/* With the lock: no message of it is under way any more. */
+/* With the lock: no operation or message of it is under way any more. */
 static void window_quiet(struct window *w)
 {
     struct windows *ws = w->windows;
     w->quiet = true;
     window_over(w, &(struct session_outcome){.result = RESULT_GONE});
+    origin_over(w);
     target_stop(w);
-    while (w->under_way > 0) {
+    while (w->under_way > 0 || w->calls > 0) {
         pthread_cond_wait(&ws->changed, &ws->lock);
     }
 }
@@ -210,6 +213,9 @@ void window_close(struct window *w)
     w->closing = true;
     w->peer[w->rank].closed = true;
     origin_signals(&w->peer[w->rank]);
+    while (w->calls > w->waits) { /* a member that has been told goes, and answers nothing more */
+        pthread_cond_wait(&ws->changed, &ws->lock);
+    }
     for (uint32_t r = 0; r < w->world; r++) {
         struct window_op *op = r == w->rank || w->peer[r].missing ? NULL
                                 : origin_new(w, &(struct window_call){.kind = WINDOW_CLOSE, .rank = r});

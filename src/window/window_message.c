@@ -30,6 +30,12 @@ void window_broken(struct window *w)
     comm_leave(w->windows->comm, "no memory for a message of a window");
 }
 
+/* As the member that made it: who has left and joined again is another. */
+static bool window_connected(const struct window *w, const struct session_info *info)
+{
+    return info->connected && info->id == w->peer[w->rank].id;
+}
+
 bool window_alive(const struct window *w)
 {
     struct comm *c = w->windows->comm;
@@ -39,7 +45,7 @@ bool window_alive(const struct window *w)
         session_info(c->machine.session, &info);
     }
     pthread_mutex_unlock(&c->lock);
-    return info.connected;
+    return window_connected(w, &info);
 }
 
 uint64_t window_look(struct window *w)
@@ -50,12 +56,12 @@ uint64_t window_look(struct window *w)
     if (c->machine.session != NULL) {
         session_info(c->machine.session, &info);
     }
-    for (uint32_t r = 0; info.connected && (info.view != w->seen || info.run != w->run) && r < w->world; r++) {
+    bool connected = window_connected(w, &info);
+    for (uint32_t r = 0; connected && info.view != w->seen && r < w->world; r++) {
         w->peer[r].missing = !session_present(c->machine.session, w->peer[r].id);
     }
     pthread_mutex_unlock(&c->lock);
-    w->seen = info.connected ? info.view : w->seen;
-    w->run = info.connected ? info.run : w->run;
+    w->seen = connected ? info.view : w->seen;
     return w->seen;
 }
 

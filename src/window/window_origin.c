@@ -55,7 +55,10 @@ static void forget(struct window_op *op)
     struct window *w = op->window;
     struct window_peer *p = peer_of(op);
     list_remove(&op->in);
-    w->windows->open -= op->numbered;
+    if (op->numbered) {
+        room_give(&w->windows->asks, p->id);
+    }
+    w->waits -= op->what.kind == WINDOW_VOID && !op->numbered;
     p->cut -= op->cut;
     p->base = list_empty(&p->ops) ? p->next : LIST_ENTRY(p->ops.next, struct window_op, in)->seq;
     w->calls--;
@@ -139,7 +142,7 @@ static bool may_go(struct window_peer *p)
 {
     struct window *w = p->window;
     bool same = p->sent == 0 || p->view == window_look(w) || MUTANT(WINDOW_HASTY);
-    return w->windows->open < WINDOW_OPEN && p->next - p->base < WINDOW_OPEN && (p->cut == 0 || MUTANT(WINDOW_HASTY)) && same;
+    return room_for(&w->windows->asks, p->id, w->windows->others) && p->next - p->base < WINDOW_OPEN && (p->cut == 0 || MUTANT(WINDOW_HASTY)) && same;
 }
 
 static void go(struct window_op *op)
@@ -148,7 +151,7 @@ static void go(struct window_op *op)
     p->view = p->sent == 0 || MUTANT(WINDOW_HASTY) ? window_look(op->window) : p->view;
     op->seq = p->next++;
     op->numbered = true;
-    op->window->windows->open++;
+    room_take(&op->window->windows->asks, p->id);
     list_append(&p->ops, &op->in);
     transmit(op);
 }
@@ -221,6 +224,7 @@ void origin_start(struct window_op *op)
     bool own = op->what.rank == w->rank;
     bool reached = p->reach != NULL && (op->what.kind == WINDOW_PUT || window_answers(op->what.kind));
     w->calls++;
+    w->waits += op->what.kind == WINDOW_VOID;
     if (w->over.result != RESULT_PENDING) {
         end_over(op);
     } else if (w->closing && op->what.kind != WINDOW_CLOSE) {

@@ -70,6 +70,10 @@ static void windows_look(struct windows *ws)
     ws->look_at = CLOCK_NEVER;
     LIST_FOR_EACH(l, after, &ws->all) {
         struct window *w = LIST_ENTRY(l, struct window, all);
+        if (!w->joined) {
+            continue;
+        }
+        (void)window_look(w);
         if (!window_alive(w)) {
             window_over(w, &(struct session_outcome){.result = RESULT_GONE});
         }
@@ -253,6 +257,7 @@ void windows_end(struct comm *c)
             w->over.result = RESULT_GONE;
         }
         origin_over(w);
+        target_stop(w);
         windows_remove(w);
     }
     ws->ended = true;

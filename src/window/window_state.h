@@ -7,12 +7,12 @@
 
 #include "core/list.h"
 #include "window/window.h"
+#include "window/window_room.h"
 
 enum {
-    WINDOW_OPEN = 64,    /* operations of this peer under way, of one communicator; the numbers of one target are within as many */
-    WINDOW_SERVED = 64,  /* messages for others under way */
+    WINDOW_OPEN = 64,    /* the numbers of one target that are under way are within as many */
     WINDOW_MOST = 64,    /* windows of a communicator */
-    WINDOW_SLOTS = 2 * WINDOW_OPEN + WINDOW_SERVED + WINDOW_MOST, /* of operations that are kept for them */
+    WINDOW_SLOTS = 3 * WINDOW_ROOM + WINDOW_MOST, /* of operations that are kept for them */
 };
 
 enum window_role { WINDOW_HEARS, WINDOW_ASKS, WINDOW_SERVES };
@@ -85,12 +85,14 @@ struct window {
     struct list all;         /* in windows.all */
     struct windows *windows; /* a user; null: it found no room */
     uint64_t number;         /* its tags begin there */
-    uint64_t seen, run;      /* view that its members were looked for in, and the run of that */
+    uint64_t seen;           /* view that its members were looked for in */
     uint64_t followed;       /* the view up to which the thread has seen who is missing */
     bool follows;            /* and is about to end what is open with those */
     uint32_t world, rank;
     uint32_t under_way;      /* messages */
     uint32_t calls;          /* operations of this peer, not settled, or whose target is still to be told */
+    uint32_t waits;          /* those of them that wait for signals */
+    bool joined;             /* its members are known */
     bool served, quiet;      /* requests are heard; no more */
     bool closing;            /* nothing begins any more */
     struct session_outcome over; /* result PENDING: it is alive */
@@ -119,8 +121,9 @@ struct windows {
     uint64_t made;           /* windows so far */
     uint32_t users;          /* the communicator, and its windows */
     bool ended;              /* the communicator has gone: it and the thread are there no more */
-    uint32_t open, served;   /* numbered operations; tasks with messages under way */
-    uint64_t serving[WINDOW_SERVED]; /* ids of the members whose tasks these are; 0: none */
+    uint32_t others;         /* members but this one, of the window that has most */
+    struct window_room asks; /* operations under way, by target */
+    struct window_room serves; /* messages for others under way, by origin */
     struct list asking, due; /* struct window_peer: who has something queued, or due, is looked at in turns */
     int64_t look_at;         /* the first deadline of a waiter */
     bool stop;

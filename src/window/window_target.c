@@ -57,27 +57,6 @@ static void task_due(struct window_task *t)
     }
 }
 
-/* Bytes and answers of one member keep only its share of the room: who never sends what it announced does not keep the others out. */
-static bool task_room(const struct window_peer *p)
-{
-    const struct windows *ws = p->window->windows;
-    uint32_t others = p->window->world - 1, share = others < WINDOW_SERVED ? WINDOW_SERVED / others : 1, mine = 0;
-    for (uint32_t i = 0; i < WINDOW_SERVED; i++) {
-        mine += ws->serving[i] == p->id;
-    }
-    return ws->served < WINDOW_SERVED && (mine < share || MUTANT(WINDOW_UNSHARED));
-}
-
-static void serving_change(struct windows *ws, uint64_t from, uint64_t to)
-{
-    uint32_t i = 0;
-    while (ws->serving[i] != from) {
-        i++;
-    }
-    ws->serving[i] = to;
-    ws->served += from == 0 ? 1 : -1u;
-}
-
 static void task_launch(struct window_task *t)
 {
     struct window_peer *p = t->peer;
@@ -96,7 +75,7 @@ static void task_launch(struct window_task *t)
         task_free(t);
         return;
     }
-    serving_change(w->windows, 0, p->id);
+    room_take(&w->windows->serves, p->id);
     list_append(&w->tasks, &t->in);
 }
 
@@ -105,7 +84,7 @@ void target_launch(struct windows *ws)
     LIST_FOR_EACH(l, after, &ws->due) { /* whoever gets some room has its next turn behind the others */
         struct window_peer *p = LIST_ENTRY(l, struct window_peer, owes);
         bool any = false;
-        while (!list_empty(&p->due) && task_room(p)) {
+        while (!list_empty(&p->due) && room_for(&ws->serves, p->id, ws->others)) {
             task_launch(LIST_ENTRY(list_pop(&p->due), struct window_task, in));
             any = true;
         }
@@ -307,7 +286,7 @@ void target_heard(struct window *w, const struct session_outcome *o)
 void target_ended(struct window_task *t, const struct session_outcome *o)
 {
     struct window_peer *p = t->peer;
-    serving_change(p->window->windows, p->id, 0);
+    room_give(&p->window->windows->serves, p->id);
     if (t->what.kind == WINDOW_PUT && (o->result == RESULT_OK || t->bad)) { /* else it comes again, or is made void */
         set_done(p, t->what.seq);
     }

@@ -113,28 +113,70 @@ TEST(to_destroy_a_window_ends_the_waits_of_other_threads)
     }
 }
 
-/* In any order, at once. */
+/* In any order, at once, while a third thread waits for a signal. */
 static void both_at_once(struct cluster_peer *p, void *context)
 {
     struct mine m = make(p);
-    pthread_t thread[2];
+    pthread_t thread[3];
     uint64_t one = 1;
     (void)context;
     EXPECT_EQ(pcclFetchAdd(NULL, &one, pcclUint64, 1 - m.rank, 0, m.window, NULL), pcclSuccess);
     EXPECT_EQ(pcclBarrier(p->comm, NULL), pcclSuccess);
-    EXPECT_EQ(pthread_create(&thread[0], NULL, destroy_window, &m), 0);
-    EXPECT_EQ(pthread_create(&thread[1], NULL, destroy_communicator, &m), 0);
-    for (int i = 0; i < 2; i++) {
+    EXPECT_EQ(pthread_create(&thread[0], NULL, wait_for_other, &m), 0);
+    EXPECT_EQ(pthread_create(&thread[1], NULL, destroy_window, &m), 0);
+    EXPECT_EQ(pthread_create(&thread[2], NULL, destroy_communicator, &m), 0);
+    for (int i = 0; i < 3; i++) {
         EXPECT_EQ(pthread_join(thread[i], NULL), 0);
     }
+    EXPECT(m.result == pcclInvalidUsage || m.result == pcclMasterConnectionFailed || m.result == pcclRankConnectionLost);
     p->comm = NULL;
 }
 
 TEST(a_window_and_its_communicator_may_be_destroyed_at_once)
 {
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < 60; i++) {
         run(2, both_at_once);
     }
+}
+
+/* Both destroy it while a large get and many numbers are under way: they end with success first. */
+static void under_way(struct cluster_peer *p, void *context)
+{
+    enum { BYTES = 32 << 20, ADDS = 100 };
+    unsigned char *memory = malloc(BYTES), *out = calloc(1, BYTES);
+    pcclWindow_t *window = NULL;
+    pcclPeerInfo_t self = {0};
+    pcclAsyncOp_t get, add[ADDS];
+    uint64_t one = 1;
+    size_t wrong = 0;
+    (void)context;
+    EXPECT_EQ(pcclGetSelf(p->comm, &self), pcclSuccess);
+    memset(memory, 3 + (int)self.rank, BYTES);
+    memset(memory, 0, sizeof one);
+    pcclWindowParams_t params = {.size = sizeof params, .memory = memory, .bytes = BYTES, .rights = pcclWindowAll};
+    EXPECT_EQ(pcclCreateWindow(&params, p->comm, &window), pcclSuccess);
+    EXPECT_EQ(pcclGet(out + 8, BYTES - 8, 1 - self.rank, 8, window, &get), pcclSuccess);
+    for (int i = 0; i < ADDS; i++) {
+        EXPECT_EQ(pcclFetchAdd(NULL, &one, pcclUint64, 1 - self.rank, 0, window, &add[i]), pcclSuccess);
+    }
+    EXPECT_EQ(pcclDestroyWindow(window), pcclSuccess);
+    EXPECT_EQ(pcclAwaitAsync(&get, NULL), pcclSuccess);
+    for (int i = 0; i < ADDS; i++) {
+        EXPECT_EQ(pcclAwaitAsync(&add[i], NULL), pcclSuccess);
+    }
+    for (size_t i = 8; i < BYTES; i++) {
+        wrong += out[i] != 3 + 1 - self.rank;
+    }
+    EXPECT_EQ(wrong, 0);
+    memcpy(&one, memory, sizeof one);
+    EXPECT_EQ(one, ADDS);
+    free(memory);
+    free(out);
+}
+
+TEST(to_destroy_a_window_waits_for_what_is_under_way)
+{
+    run(2, under_way);
 }
 
 /* Rank 1 goes; rank 0, alone, waits for itself, then leaves. */

@@ -232,6 +232,20 @@ TEST(bytes_that_have_come_are_not_taken_again)
     cluster_stop(&c);
 }
 
+/* Else it is given up. */
+static bool done_in_time(struct cluster_peer *p, struct window *w, const struct window_call *call)
+{
+    pcclAsyncOp_t op = {.comm = p->comm};
+    bool done = false;
+    pcclCompletion_t end;
+    EXPECT(window_begin(w, call, &op.id) != NULL);
+    EXPECT_EQ(pcclWaitAsync(&op, PATIENCE_MS, &end, &done), pcclSuccess);
+    if (!done) {
+        EXPECT_EQ(pcclCancelAsync(&op), pcclSuccess);
+    }
+    return pcclAwaitAsync(&op, NULL) == pcclSuccess && done;
+}
+
 /* Rank 1 announces bytes under all its numbers, over and over, and sends none; rank 2 is served all the same. */
 static void announced(struct cluster_peer *p, void *context)
 {
@@ -246,19 +260,11 @@ static void announced(struct cluster_peer *p, void *context)
         ask(p, w, &members[0], (struct window_request){.kind = WINDOW_PUT, .seq = i % NUMBERS, .bytes = sizeof out});
     }
     EXPECT_EQ(pcclBarrier(p->comm, NULL), pcclSuccess);
-    for (int i = 0; members[2].is_self && i < NUMBERS; i++) {
+    count = NUMBERS;
+    for (bool done = true; members[2].is_self && done && count > 0; count--) {
         struct window_call put = {.kind = WINDOW_PUT, .rank = 0, .offset = 64, .bytes = sizeof out, .source = out, .phase = "test"};
-        pcclAsyncOp_t op = {.comm = p->comm};
-        bool done = false;
-        pcclCompletion_t end;
-        EXPECT(window_begin(w, &put, &op.id) != NULL);
-        EXPECT_EQ(pcclWaitAsync(&op, PATIENCE_MS, &end, &done), pcclSuccess);
+        done = done_in_time(p, w, &put);
         EXPECT(done);
-        if (!done) {
-            EXPECT_EQ(pcclCancelAsync(&op), pcclSuccess);
-            break;
-        }
-        EXPECT_EQ(pcclAwaitAsync(&op, NULL), pcclSuccess);
     }
     EXPECT_EQ(pcclBarrier(p->comm, NULL), pcclSuccess);
     EXPECT_EQ(memory[64], members[0].is_self ? 5 : 0);
@@ -276,6 +282,84 @@ TEST(bytes_that_never_come_keep_nobody_elses_out)
     struct cluster c;
     cluster_start(&c, MOST_WORLD, NULL, 1);
     cluster_run(&c, announced, NULL);
+    cluster_stop(&c);
+}
+
+/* Rank 1 has told of a window, and never hears what is asked of it; rank 2 is asked all the same. */
+static void deaf(struct cluster_peer *p, void *context)
+{
+    enum { CALLS = 200 };
+    unsigned char *memory = calloc(1, BYTES), out[8] = {5};
+    pcclPeerInfo_t me = {0};
+    uint64_t number[CALLS];
+    (void)context;
+    EXPECT_EQ(pcclGetSelf(p->comm, &me), pcclSuccess);
+    struct window *w = me.rank == 1 ? NULL : make(p, memory, WINDOW_MAY_WRITE);
+    if (me.rank == 1) {
+        unsigned char mine[WINDOW_MEMBER_BYTES], all[MOST_WORLD * WINDOW_MEMBER_BYTES];
+        struct writer out_bytes;
+        writer_init(&out_bytes, mine, sizeof mine);
+        put_window_member(&out_bytes, &(struct window_member){.id = me.id, .bytes = BYTES, .rights = WINDOW_MAY_WRITE});
+        EXPECT_EQ(pcclAllGather(mine, all, WINDOW_MEMBER_BYTES, pcclUint8, p->comm, NULL), pcclSuccess);
+    }
+    if (me.rank == 0) {
+        for (int i = 0; i < CALLS; i++) {
+            struct window_call c = {.kind = i % 2 == 0 ? WINDOW_SIGNAL : WINDOW_PUT, .rank = 1, .bytes = i % 2 == 0 ? 0 : 8, .source = out, .phase = "test"};
+            EXPECT(window_begin(w, &c, &number[i]) != NULL);
+        }
+        for (int i = 0; i < CALLS; i++) {
+            struct window_call c = {.kind = WINDOW_PUT, .rank = 2, .bytes = sizeof out, .source = out, .phase = "test"};
+            EXPECT(done_in_time(p, w, &c));
+        }
+    }
+    EXPECT_EQ(pcclBarrier(p->comm, NULL), pcclSuccess);
+    EXPECT_EQ(memory[0], me.rank == 2 ? 5 : 0);
+    if (me.rank == 1) {
+        comm_leave(p->comm->comm, "test");
+    } else {
+        for (int i = 0; me.rank == 0 && i < CALLS; i++) {
+            EXPECT_EQ(pcclAwaitAsync(&(pcclAsyncOp_t){.comm = p->comm, .id = number[i]}, NULL), pcclRankConnectionLost);
+        }
+        window_close(w);
+        window_free(w);
+    }
+    free(memory);
+}
+
+TEST(who_never_answers_keeps_nobody_elses_operations_up)
+{
+    struct cluster c;
+    cluster_start(&c, MOST_WORLD, NULL, 1);
+    cluster_run(&c, deaf, NULL);
+    cluster_stop(&c);
+}
+
+/* Rank 1 tells of itself as of rank 2: what is meant for it would go there. */
+static void impostor(struct cluster_peer *p, void *context)
+{
+    pcclPeerInfo_t members[MOST_WORLD];
+    size_t count = 0;
+    (void)context;
+    EXPECT_EQ(pcclGetMembers(p->comm, members, MOST_WORLD, &count), pcclSuccess);
+    if (members[1].is_self) {
+        unsigned char mine[WINDOW_MEMBER_BYTES], all[MOST_WORLD * WINDOW_MEMBER_BYTES];
+        struct writer w;
+        writer_init(&w, mine, sizeof mine);
+        put_window_member(&w, &(struct window_member){.id = members[2].id, .bytes = BYTES, .rights = WINDOW_MAY_WRITE});
+        EXPECT_EQ(pcclAllGather(mine, all, WINDOW_MEMBER_BYTES, pcclUint8, p->comm, NULL), pcclSuccess);
+    } else {
+        pcclWindow_t *window = NULL;
+        pcclWindowParams_t params = {.size = sizeof params, .bytes = BYTES, .rights = pcclWindowAll};
+        EXPECT_EQ(pcclCreateWindow(&params, p->comm, &window), pcclInternalError);
+        EXPECT(strstr(pcclGetLastError(), "rank 1 says that it is another peer") != NULL && window == NULL);
+    }
+}
+
+TEST(who_claims_to_be_another_makes_no_window)
+{
+    struct cluster c;
+    cluster_start(&c, MOST_WORLD, NULL, 1);
+    cluster_run(&c, impostor, NULL);
     cluster_stop(&c);
 }
 

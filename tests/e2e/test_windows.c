@@ -282,6 +282,46 @@ static void given_up(struct cluster_peer *p, void *context)
     free(out);
 }
 
+/* Beside updates, some of what is under way is given up; the rest of it is done, in its order, and each gets what is its own. */
+static void given_up_in_votes(struct cluster_peer *p, void *context)
+{
+    enum { ROUNDS = 15, CALLS = 20, WORLD = 3 };
+    struct mine m = make(p, *(const bool *)context, 16, pcclWindowAll);
+    pcclAsyncOp_t add[WORLD][CALLS], get[WORLD][CALLS];
+    uint64_t one = 1, was[WORLD][CALLS], got[WORLD][CALLS], next[WORLD] = {0}, mark = 1000 + m.rank;
+    memcpy(m.at + 8, &mark, sizeof mark);
+    EXPECT_EQ(pcclBarrier(p->comm, NULL), pcclSuccess);
+    for (int round = 0; round < ROUNDS; round++) {
+        for (uint32_t to = 0; to < WORLD; to++) {
+            for (int i = 0; to != m.rank && i < CALLS; i++) {
+                EXPECT_EQ(pcclFetchAdd(&was[to][i], &one, pcclUint64, to, 0, m.window, &add[to][i]), pcclSuccess);
+                EXPECT_EQ(pcclGet(&got[to][i], sizeof mark, to, 8, m.window, &get[to][i]), pcclSuccess);
+                if (i % 3 == 1) {
+                    EXPECT_EQ(pcclCancelAsync(&add[to][i]), pcclSuccess);
+                    EXPECT_EQ(pcclCancelAsync(&get[to][i - 1]), pcclSuccess);
+                }
+            }
+        }
+        EXPECT_EQ(pcclUpdateTopology(p->comm), pcclSuccess);
+        for (uint32_t to = 0; to < WORLD; to++) {
+            for (int i = 0; to != m.rank && i < CALLS; i++) {
+                pcclResult_t a = pcclAwaitAsync(&add[to][i], NULL), g = pcclAwaitAsync(&get[to][i], NULL);
+                EXPECT(a == pcclSuccess || (i % 3 == 1 && a == pcclRankConnectionLost));
+                EXPECT(g == pcclSuccess || (i % 3 == 0 && g == pcclRankConnectionLost));
+                EXPECT(a != pcclSuccess || was[to][i] >= next[to]);
+                EXPECT(g != pcclSuccess || got[to][i] == 1000 + to);
+                next[to] = a == pcclSuccess ? was[to][i] + 1 : next[to];
+            }
+        }
+    }
+    end(&m);
+}
+
+TEST(what_is_given_up_beside_votes_takes_nobody_elses_place)
+{
+    both(3, given_up_in_votes);
+}
+
 TEST(what_is_given_up_keeps_nothing_up)
 {
     both(2, given_up);

@@ -124,3 +124,26 @@ TEST(a_vote_does_not_wait_for_windows_and_its_view_ends_their_messages)
     EXPECT(info.connected && info.view == view_id(2));
     bench_free(b);
 }
+
+/* O2: the thread of the window has still to come to it; what it launches next would be taken for the number behind. */
+TEST(a_message_that_was_refused_outlives_the_answer_to_a_vote)
+{
+    struct bench *b = bench_new();
+    unsigned char raw[512];
+    struct writer w;
+    float x = 0, y = 0;
+    const struct op_name name = {.space = SPACE_WINDOW, .tag = TAG, .from = peer_id(1), .to = self};
+    refusal_from(b, 1, &(struct msg_refuse){.name = name, .origin = peer_id(1), .cause = CAUSE_CANCEL});
+    step(b, &(struct session_event){.kind = SESSION_VOTE, .vote = &(struct msg_vote){.kind = VOTE_UPDATE}});
+    EXPECT_EQ(b->outcome.result, RESULT_PENDING);
+    writer_init(&w, raw, sizeof raw);
+    put_answer(&w, &(struct msg_answer){.kind = VOTE_UPDATE, .result = ANSWER_OK, .view = view_id(1), .sizes = {PEERS, PEERS, 1, PEERS}});
+    from_master(b, FRAME_ANSWER, view_id(1), &w);
+    step(b, &(struct session_event){.kind = SESSION_COLLECT_VOTE});
+    EXPECT_EQ(b->outcome.result, RESULT_OK);
+    EXPECT_EQ(window(b, 0, peer_id(1), true, view_id(1), &x), RESULT_PENDING);
+    EXPECT(b->returned && collect(b, 0) == RESULT_LOST && b->outcome.cause == CAUSE_CANCEL);
+    EXPECT_EQ(window(b, 0, peer_id(1), true, view_id(1), &y), RESULT_PENDING);
+    EXPECT(!b->returned);
+    bench_free(b);
+}

@@ -20,7 +20,7 @@
 #define CONTROL_SHARE_NS INT64_C(10000000)
 #define CONTROL_SHARE_MOST_NS INT64_C(1000000000)
 
-enum { CONTROL_SHARE_AFTER = 16 }; /* frames of the dialling end: memory is for links that are used */
+enum { CONTROL_SHARE_AFTER = 16 }; /* frames of the dialling end but PINGs: memory is for links that are used, not merely alive */
 
 void controls_init(struct comm *c)
 {
@@ -200,8 +200,9 @@ void control_send(struct link *l, const void *bytes, size_t size, const void *da
         return;
     }
     comm_send(after, l->control.conn, bytes, size, data, data_size);
-    if (l->control.sent < CONTROL_SHARE_AFTER && ++l->control.sent == CONTROL_SHARE_AFTER &&
-        link_shares(l, l->control.distrusted)) {
+    struct frame_header h;
+    if (l->control.sent < CONTROL_SHARE_AFTER && frame_get(bytes, &h) && h.type != FRAME_PING &&
+        ++l->control.sent == CONTROL_SHARE_AFTER && link_shares(l, l->control.distrusted)) {
         engine_arm(l->comm->engine, 0);
     }
 }

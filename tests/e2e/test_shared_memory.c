@@ -251,6 +251,56 @@ TEST(control_links_that_are_used_move_to_memory) /* small operations are latency
     EXPECT_EQ(mappings(0), 0);
 }
 
+static void expect_control_links_by_tcp(struct cluster_peer *p)
+{
+    pcclTransport_t t[64];
+    size_t count = 0, links = 0;
+    EXPECT_EQ(pcclGetTransports(p->comm, t, 64, &count), pcclSuccess);
+    for (size_t k = 0; k < count; k++) {
+        links += t[k].lane == UINT32_MAX;
+        EXPECT(t[k].lane != UINT32_MAX || t[k].kind == pcclTransportTcp);
+    }
+    EXPECT_EQ(links, (size_t)p->cluster->count - 1);
+}
+
+static void last_leaves(struct cluster_peer *p, void *context)
+{
+    const int others = p->cluster->count - 1;
+    (void)context;
+    if (p->index == others) {
+        EXPECT_EQ(pcclLeave(p->comm), pcclSuccess);
+        return;
+    }
+    while (cluster_size(p->comm, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE) > others) {
+        EXPECT_EQ(pcclUpdateTopology(p->comm), pcclSuccess);
+    }
+}
+
+static void last_joins(struct cluster_peer *p, void *context)
+{
+    (void)context;
+    if (p->index == p->cluster->count - 1) {
+        EXPECT_EQ(pcclConnect(p->comm), pcclSuccess);
+    }
+    while (cluster_size(p->comm, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE) < p->cluster->count) {
+        EXPECT_EQ(pcclUpdateTopology(p->comm), pcclSuccess);
+    }
+}
+
+TEST(control_links_that_only_live_take_no_memory) /* an idle world for days says many a PING */
+{
+    struct cluster c;
+    start_sharing(&c, 3);
+    for (int round = 0; round < 10; round++) { /* the two that stay say PING with every view, and nothing else */
+        cluster_run(&c, last_leaves, NULL);
+        cluster_run(&c, last_joins, NULL);
+    }
+    for (int i = 0; i < 2; i++) {
+        expect_control_links_by_tcp(&c.peer[i]);
+    }
+    cluster_stop(&c);
+}
+
 TEST(lies_in_the_memory_of_a_control_link_break_it_and_tcp_takes_over)
 {
     struct cluster c;

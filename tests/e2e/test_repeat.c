@@ -341,7 +341,7 @@ struct wrong_way {
     enum mistake mistake;
     pcclComm_t *other;
     int index;
-    uint32_t in, out[2];
+    uint32_t in, out[4];
 };
 
 static pcclResult_t launch_wrong(const pcclComm_t *comm, size_t index, uint32_t attempt, pcclAsyncOp_t *op, void *user)
@@ -356,12 +356,12 @@ static pcclResult_t launch_wrong(const pcclComm_t *comm, size_t index, uint32_t 
         return (pcclResult_t)256;
     }
     if (mistaken && w->mistake == OTHER_COMMUNICATOR) {
-        return pcclAllReduceOrdered(&w->in, w->out, 1, pcclUint32, pcclSum, w->other, op);
+        return pcclAllReduceOrdered(&w->in, &w->out[index], 1, pcclUint32, pcclSum, w->other, op);
     }
     if (index == 1) {
-        return pcclBroadcast(&w->in, w->out, 1, pcclUint32, mistaken && w->mistake == BAD_ROOT ? 9 : 0, comm, op);
+        return pcclBroadcast(&w->in, &w->out[index], 1, pcclUint32, mistaken && w->mistake == BAD_ROOT ? 9 : 0, comm, op);
     }
-    return pcclAllReduceOrdered(&w->in, w->out, 1, pcclUint32, pcclSum, comm, op);
+    return pcclAllReduceOrdered(&w->in, &w->out[index], 1, pcclUint32, pcclSum, comm, op);
 }
 
 static void run_wrong(struct cluster_peer *p, void *context)

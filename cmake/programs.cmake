@@ -28,6 +28,7 @@ endfunction()
 
 function(pccl_tests_of kind)
     file(GLOB files CONFIGURE_DEPENDS tests/${kind}/*.c)
+    list(FILTER files EXCLUDE REGEX ${pccl_fabric_needs})
     set(program_regex "/(test_[^/]*|[^/]*_(run|main))\\.c$")
     set(programs ${files})
     list(FILTER programs INCLUDE REGEX ${program_regex})
@@ -88,7 +89,7 @@ if(PCCL_DEVELOPER)
     add_custom_target(tests_chaos DEPENDS chaos_run chaos_peer ccoip_master)
     add_custom_target(mutant_programs DEPENDS sim_run) # what scripts/mutants.sh asks
     get_property(unit_tests GLOBAL PROPERTY pccl_tests_unit)
-    list(FILTER unit_tests INCLUDE REGEX "^test_(session.*|master_.*|bulk_order|exec|exec_wait)$")
+    list(FILTER unit_tests INCLUDE REGEX "^test_(session.*|master_.*|bulk_order|exec|exec_wait|fabric)$")
     foreach(test IN LISTS unit_tests ITEMS ccoip_master pccl_command test_members test_links test_master_hostile test_kill
             test_shared_links test_bench test_windows test_window_lies test_window_kill)
         add_dependencies(mutant_programs ${test})

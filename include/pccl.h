@@ -293,7 +293,7 @@ PCCL_EXPORT pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *pa
 PCCL_EXPORT pcclResult_t pcclCreateCommunicatorEx(const pcclCommCreateParamsEx_t *params, pcclComm_t **comm_out);
 
 /* Joins the run at the master.  What the environment asks of this peer (PCCL_PORT, PCCL_ADVERTISE, PCCL_CPU, PCCL_VERIFY,
- * PCCL_SHM_DISABLE, PCCL_SPIN_US) is looked at first: a mistake there is MasterConnectionFailed as well, with the class
+ * PCCL_SHM_DISABLE, PCCL_NET, PCCL_SPIN_US) is looked at first: a mistake there is MasterConnectionFailed as well, with the class
  * pcclClassFix.  Blocks until the accepted peers admit this one with their next pcclUpdateTopology; the first peer of a run is admitted at once.  With a world_size
  * blocks until all ranks have called it, without a vote.  Given up before that, because a rank died, left, cannot be linked
  * with the others or did not come in time: RankConnectionLost, class pcclClassRejoin, at all ranks, with the same cause and
@@ -585,7 +585,8 @@ PCCL_EXPORT pcclResult_t pcclGetConnectionStats(const pcclComm_t *communicator, 
 
 typedef enum pcclTransportKind_t {
     pcclTransportTcp = 0,
-    pcclTransportSharedMemory = 1
+    pcclTransportSharedMemory = 1,
+    pcclTransportFabric = 2 /* libfabric: InfiniBand, RoCE, EFA */
 } pcclTransportKind_t;
 
 typedef struct pcclTransport_t {
@@ -595,7 +596,7 @@ typedef struct pcclTransport_t {
 } pcclTransport_t;
 
 /* What carries the bytes of every connection to other peers: processes of one user on one host share memory where they can, unless
- * PCCL_SHM_DISABLE is 1 for one of them.  The first `capacity` of `*count_out` connections are written. */
+ * PCCL_SHM_DISABLE is 1 for one of them; processes that both have a fabric, by PCCL_NET, use it.  The first `capacity` of `*count_out` connections are written. */
 PCCL_EXPORT pcclResult_t pcclGetTransports(const pcclComm_t *communicator, pcclTransport_t *transports_out, size_t capacity,
                                            size_t *count_out);
 

@@ -40,6 +40,8 @@ part_builds() { # what users build, in every other way that they may build it
             break
         fi
     done
+    echo "== gcc without libfabric"
+    one_test scripts/build.sh "$build/gcc-no-libfabric" "pccl_product test_fabric" -DCMAKE_C_COMPILER=gcc -DPCCL_LIBFABRIC=OFF
 }
 part_source() { python3 scripts/check_source.py .; }
 part_docs() {
@@ -60,6 +62,16 @@ part_mutants() {
         scripts/mutants.sh "$build/mutants"
 }
 part_process() { scripts/run_tests.sh "$build/gcc" tests/fault tests/e2e; }
+part_fabric() { # faults and what they leave, when data goes through libfabric
+    if ! grep -q '^PCCL_LIBFABRIC_HEADERS:INTERNAL=1' "$build/gcc/CMakeCache.txt"; then
+        echo "SKIPPED fabric: libfabric-dev is not installed"
+        echo "0 passed, 0 failed"
+        return
+    fi
+    local programs="test_collective_kill test_groups test_kill test_message_kill test_same_bits test_state_faults test_stop test_window_kill"
+    env PCCL_NET=OFI PCCL_SHM_DISABLE=1 FI_PROVIDER=tcp FI_TCP_IFACE=lo \
+        scripts/run_tests.sh -j "$cores" -o "$programs" "$build/gcc" tests/fault
+}
 part_chaos() { "$build/gcc/tests/chaos/chaos_run" --seconds 60 --seed 1 --jobs "$cores" --logs "$logs/chaos"; }
 part_examples() {
     scripts/test_seeds.sh "$build/gcc"
@@ -125,7 +137,7 @@ run_part() {
 }
 
 if [ $# = 0 ]; then
-    set -- setup gcc clang builds source docs binary unit sim mutants process chaos examples asan tsan fuzz package compare neon
+    set -- setup gcc clang builds source docs binary unit sim mutants process fabric chaos examples asan tsan fuzz package compare neon
 fi
 for part in "$@"; do
     if ! declare -F "part_$part" >/dev/null; then

@@ -31,6 +31,7 @@ process_test() {
     NO_USER_TIMEOUT) echo e2e/test_links every_connection ;;
     FRAME_TIMER_NOT) echo fault/test_master_hostile never_finishes ;;
     REST_NOT) echo fault/test_shared_links nobody_polls ;;
+    FABRIC_UNORDERED) echo unit/test_fabric in_order ;;
     ROOM_LEAK) echo fault/test_kill owes ;;
     BENCH_WRONG) echo e2e/test_bench all_collectives ;;
     WITHIN_NOT | WINDOW_OWED | WINDOW_SKIPPED) echo unit/test_session_window ;;

@@ -1,17 +1,19 @@
 #!/usr/bin/env bash
-# run_tests.sh [-j N] [-s] [-r RUNNER] BUILD DIR... - runs BUILD/DIR/test_* and adds up their "N passed, N failed" lines.
+# run_tests.sh [-j N] [-s] [-r RUNNER] [-o PROGRAMS] BUILD DIR... - runs BUILD/DIR/test_* and adds up their "N passed, N failed" lines.
 #
 # A program that crashes, hangs for 10 minutes, ends without that line, or ends with another status than its line says
 # counts as one failed test, and so does a DIR without programs.  Output is shown only then.  -s: the programs are sanitised.
-# -r: a program that runs them, an emulator.
+# -r: a program that runs them, an emulator.  -o: only these programs.
 # SPDX-License-Identifier: MIT
 set -u
 jobs=1
 export runner=""
-while getopts j:r:s option; do
+only=""
+while getopts j:r:so: option; do
     case $option in
     j) jobs=$OPTARG ;;
     r) runner=$OPTARG ;;
+    o) only=$OPTARG ;;
     s)
         export ASAN_OPTIONS=detect_stack_use_after_return=1:abort_on_error=0
         export UBSAN_OPTIONS=print_stacktrace=1
@@ -62,6 +64,9 @@ trap 'rm -f "$lock" "$results"' EXIT
 programs=""
 for kind in "$@"; do
     here=$(find "$PCCL_BUILD_DIR/$kind" -maxdepth 1 -name 'test_*' -type f -executable 2>/dev/null | sort)
+    if [ -n "$only" ]; then
+        here=$(for name in $only; do printf '%s\n' "$here" | grep "/$name\$" || echo "$PCCL_BUILD_DIR/$kind/$name"; done)
+    fi
     if [ -z "$here" ]; then # a build that forgot its tests must not pass
         echo "no test programs in $kind"
         echo "result 0 1 0s $kind" >>"$results"

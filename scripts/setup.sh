@@ -49,6 +49,7 @@ want_check() {
     want_clang
     want g++ g++
     want python3 python3
+    want_file /usr/include/rdma/fi_endpoint.h libfabric-dev
     wish_newest_clang
     wish pkg-config pkg-config
     wish mandoc mandoc

@@ -119,10 +119,10 @@ static bool measure_job(struct run *run, struct bench_line *line)
     return true;
 }
 
-/* What carries the data, by the word of all ranks; with --transport shm it must be shared memory. */
+/* What carries the data, by the word of all ranks; it must be what was asked for, where others would do as well. */
 static bool hear_ready(struct run *run, double *operation_us)
 {
-    static const char mixed[sizeof run->transport] = "shm and tcp";
+    static const char mixed[sizeof run->transport] = "several";
     for (unsigned rank = 0; rank < run->options->world; rank++) {
         struct bench_record r;
         if (!bench_fleet_hear(&run->fleet, rank, BENCH_READY, &r)) {
@@ -132,9 +132,9 @@ static bool hear_ready(struct run *run, double *operation_us)
         bool same = rank == 0 || strcmp(run->transport, r.text) == 0;
         memcpy(run->transport, same ? r.text : mixed, sizeof run->transport); /* a word of transport_of */
     }
-    if (run->options->transport == BENCH_SHM && run->options->world > 1 && strcmp(run->transport, "shm") != 0) {
-        fprintf(stderr, "pccl bench: --transport shm: the data goes over %s; the log says why: PCCL_LOG_LEVEL=info\n",
-                run->transport);
+    const char *asked = run->options->transport == BENCH_SHM ? "shm" : run->options->transport == BENCH_FABRIC ? "fabric" : NULL;
+    if (asked != NULL && run->options->world > 1 && strcmp(run->transport, asked) != 0) {
+        fprintf(stderr, "pccl bench: --transport %s: the data goes over %s; the log says why: PCCL_LOG_LEVEL=info\n", asked, run->transport);
         return false;
     }
     return true;

@@ -165,14 +165,14 @@ static bool read_lanes(struct reading *r, const char *flag, const char *text)
 
 static bool read_transport(struct reading *r, const char *flag, const char *text)
 {
-    static const char *const names[] = {[BENCH_AUTO] = "auto", [BENCH_TCP] = "tcp", [BENCH_SHM] = "shm"};
-    for (int i = BENCH_AUTO; i <= BENCH_SHM; i++) {
+    static const char *const names[] = {[BENCH_AUTO] = "auto", [BENCH_TCP] = "tcp", [BENCH_SHM] = "shm", [BENCH_FABRIC] = "fabric"};
+    for (int i = BENCH_AUTO; i <= BENCH_FABRIC; i++) {
         if (strcmp(text, names[i]) == 0) {
             r->o->transport = (enum bench_transport)i;
             return true;
         }
     }
-    return refuse("%s takes auto, tcp or shm, not '%s'", flag, text);
+    return refuse("%s takes auto, tcp, shm or fabric, not '%s'", flag, text);
 }
 
 static const char *const op_names[REDOP_COUNT] = {
@@ -264,7 +264,7 @@ static const struct flag {
     {'c', "check", "0|1", read_check, "compare every result by value; default 1"},
     {'a', "average", "0|1|2|3", read_average, "time of rank 0, mean, least or largest over the ranks; default 1"},
     {'C', "report_cputime", "0|1", read_cputime, "one more column: processor seconds of all ranks per GB;\ndefault 0"},
-    {0, "transport", "NAME", read_transport, "tcp: no shared memory; shm: nothing else for the data, or fail;\n"
+    {0, "transport", "NAME", read_transport, "tcp: sockets; shm: shared memory, or fail; fabric: libfabric, or fail;\n"
                                              "auto: what the library finds; default auto"},
     {0, "lanes", "N", read_lanes, "connections to each rank, 1 to 64; default 1"},
     {0, "limit", "0|1", read_limit, "measure plain links beside it, up to 16 ranks; default 1"},

@@ -9,7 +9,7 @@
 
 enum { BENCH_RANKS_MOST = 64, BENCH_CALLS_MOST = 16, BENCH_SIZES_MOST = 512 };
 
-enum bench_transport { BENCH_AUTO, BENCH_TCP, BENCH_SHM };
+enum bench_transport { BENCH_AUTO, BENCH_TCP, BENCH_SHM, BENCH_FABRIC };
 enum bench_average { BENCH_RANK_0, BENCH_MEAN, BENCH_LEAST, BENCH_MOST };
 
 struct bench_options {

@@ -70,20 +70,24 @@ static size_t largest_job(const struct bench_options *o)
     return most;
 }
 
-/* What carries the data of this rank: "tcp", "shm", or "shm and tcp". */
+/* What carries the data of this rank: "tcp", "shm", "fabric", or "several". */
 static const char *transport_of(const struct rank *r)
 {
+    static const char *const names[] = {
+        [pcclTransportTcp] = "tcp", [pcclTransportSharedMemory] = "shm", [pcclTransportFabric] = "fabric",
+    };
     pcclTransport_t links[4 * BENCH_RANKS_MOST];
-    size_t count = 0, shared = 0, data = 0;
+    size_t count = 0;
+    const char *all = "none";
     must(r, pcclGetTransports(r->args.comm, links, sizeof links / sizeof links[0], &count), "transports");
     count = count < sizeof links / sizeof links[0] ? count : sizeof links / sizeof links[0];
     for (size_t i = 0; i < count; i++) {
         if (links[i].lane != UINT32_MAX) {
-            data++;
-            shared += links[i].kind == pcclTransportSharedMemory;
+            const char *one = names[links[i].kind];
+            all = strcmp(all, "none") == 0 || strcmp(all, one) == 0 ? one : "several";
         }
     }
-    return data == 0 ? "none" : shared == 0 ? "tcp" : shared == data ? "shm" : "shm and tcp";
+    return all;
 }
 
 /* A world of all ranks, one after the other as they are numbered; after a loss it goes on. */
@@ -97,8 +101,9 @@ static void join(struct rank *r, const struct bench_fleet *fleet, unsigned rank,
     r->args = (struct bench_args){.rank = rank, .world = o->world, .root = o->root};
     r->args.send = new_buffer(r);
     r->args.recv = new_buffer(r);
-    if (o->transport == BENCH_TCP) {
+    if (o->transport == BENCH_TCP || o->transport == BENCH_FABRIC) {
         setenv("PCCL_SHM_DISABLE", "1", 1);
+        setenv("PCCL_NET", o->transport == BENCH_TCP ? "Socket" : "OFI", 1);
     } else if (o->transport == BENCH_SHM) {
         unsetenv("PCCL_SHM_DISABLE");
     }

@@ -153,7 +153,10 @@ static void info_stat(void *user, const struct comm_traffic *one)
 {
     struct info_stats *stats = user;
     if (stats->count < stats->capacity && stats->transports != NULL) {
-        stats->transports[stats->count] = (pcclTransport_t){one->peer, one->lane, one->shared ? pcclTransportSharedMemory : pcclTransportTcp};
+        static const pcclTransportKind_t kinds[] = {
+            [TRANSPORT_TCP] = pcclTransportTcp, [TRANSPORT_SHM] = pcclTransportSharedMemory, [TRANSPORT_FABRIC] = pcclTransportFabric,
+        };
+        stats->transports[stats->count] = (pcclTransport_t){one->peer, one->lane, kinds[one->by]};
     } else if (stats->count < stats->capacity) {
         stats->out[stats->count] = (pcclConnectionStats_t){one->peer, one->lane, one->tx_bytes, one->rx_bytes};
     }

@@ -28,6 +28,7 @@
     X(WINDOW_HASTY) X(WINDOW_PUT_AGAIN) X(WINDOW_UNSHARED) X(WINDOW_SKIPPED)                                                   \
     /* of the shells: process tests and tests of the master find them, see scripts/mutants.sh */              \
     X(RESTORE_NOT) X(NO_USER_TIMEOUT) X(FRAME_TIMER_NOT) X(ROOM_LEAK) X(BLAME_KEPT) X(REST_NOT)               \
+    X(FABRIC_UNORDERED) /* messages are taken as they come */                                               \
     X(BENCH_WRONG) /* of the benchmark: one element of each result */ X(SUMS_UNREADY) /* of the rooms */
 
 #define MUTANT_NUMBER_(name) MUTANT_##name,

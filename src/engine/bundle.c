@@ -41,7 +41,7 @@ static void bundle_down(struct link *l, struct comm_after *after)
     uint64_t number = l->bundle.number;
     bool was_up = l->bundle.up;
     bundle_end(l);
-    if (was_up && l->bundle.shared > 0) {
+    if (was_up && l->bundle.by[TRANSPORT_SHM] > 0) {
         memcpy(l->bundle.distrusted, l->control.host_name, sizeof l->bundle.distrusted);
     }
     l->bundle.retry_ns = was_up || l->bundle.retry_ns == 0 ? BUNDLE_RETRY_NS : l->bundle.retry_ns * 2;
@@ -58,47 +58,10 @@ void bundle_stream_down(struct stream *s)
     struct comm_after after;
     comm_lock(s->comm, &after);
     if (s->link->bundle.number == s->number) {
+        s->link->bundle.fabric_failed |= transport_kind(&s->transport) == TRANSPORT_FABRIC;
         bundle_down(s->link, &after);
     }
     comm_unlock(s->comm, &after);
-}
-
-void bundle_add(struct link *l, uint64_t number, uint16_t lane, uint16_t lanes, struct conn *conn,
-                    struct comm_after *after)
-{
-    struct comm *c = l->comm;
-    if (number < l->bundle.number || number <= l->bundle.last ||
-        (number == l->bundle.number && lanes != l->bundle.lanes)) {
-        conn_unref(conn); /* of a bundle that has been given up */
-        return;
-    }
-    if (number != l->bundle.number) {
-        if (l->bundle.number != 0) {
-            l->bundle.last = l->bundle.number;
-            bundle_down(l, after);
-        }
-        memset(l->bundle.streams, 0, sizeof l->bundle.streams);
-        l->bundle.number = number;
-        l->bundle.lanes = lanes;
-        l->bundle.here = l->bundle.shared = 0;
-    }
-    struct stream *s = l->bundle.streams[lane] == NULL ? stream_new(l, number, lane, conn) : NULL;
-    if (s == NULL) {
-        if (l->bundle.streams[lane] != NULL) {
-            conn_unref(conn);
-        }
-        bundle_down(l, after);
-        return;
-    }
-    l->bundle.streams[lane] = s;
-    l->bundle.shared += s->transport.shm != NULL;
-    lane_post_surely(c->engine->lane[lane], &(struct lane_order){.kind = LANE_STREAM, .stream = s});
-    after->lanes |= UINT64_C(1) << lane;
-    if (++l->bundle.here == lanes) {
-        l->bundle.up = true;
-        l->bundle.retry_ns = 0;
-        comm_step(c, &(struct session_event){.kind = SESSION_DATA_UP, .peer = l->peer, .number = number}, after);
-    }
 }
 
 static bool bundle_offered(const struct link *l)
@@ -106,21 +69,126 @@ static bool bundle_offered(const struct link *l)
     return (l->control.host_name[0] | l->control.host_name[1]) != 0;
 }
 
-/* What was chosen, once; by the end that dialled, which knows why. */
-static void bundle_tell(struct link *l, const char *why, struct comm_after *after)
+/* What carries all connections of the bundle; TCP, if they differ. */
+static enum transport_kind bundle_kind(const struct link *l)
 {
-    uint8_t now = l->bundle.shared == l->bundle.lanes ? 2 : 1;
-    if (!l->bundle.up || l->bundle.told == now) {
+    for (enum transport_kind k = TRANSPORT_SHM; k <= TRANSPORT_FABRIC; k++) {
+        if (l->bundle.by[k] == l->bundle.lanes) {
+            return k;
+        }
+    }
+    return TRANSPORT_TCP;
+}
+
+/* Why not shared memory: what the last try met, unless there was none. */
+static const char *bundle_why(const struct link *l, const char *met)
+{
+    if (!bundle_offered(l)) {
+        return "it is on another host, or its shared memory is off";
+    }
+    return link_shares(l, l->bundle.distrusted) ? met
+           : l->comm->engine->host_listener.fd < 0 ? "shared memory is off here" : "a connection through shared memory broke";
+}
+
+/* What was chosen, once; by the end that dialled, which knows why. */
+static void bundle_tell(struct link *l, const char *met, struct comm_after *after)
+{
+    enum transport_kind kind = bundle_kind(l);
+    if (!l->bundle.up || l->bundle.told == 1 + kind) {
         return;
     }
-    l->bundle.told = now;
-    if (now == 2) {
+    l->bundle.told = (uint8_t)(1 + kind);
+    switch (kind) {
+    case TRANSPORT_SHM:
         comm_say(after, LOG_INFO, "peer " ID_FORMAT ": data goes through shared memory", ID_PARTS(l->peer));
-    } else if (!bundle_offered(l)) {
-        comm_say(after, LOG_DEBUG, "peer " ID_FORMAT ": data goes over TCP: it is on another host, or its shared memory is off", ID_PARTS(l->peer));
-    } else {
-        comm_say(after, LOG_INFO, "peer " ID_FORMAT ": data goes over TCP: %s", ID_PARTS(l->peer), link_shares(l, l->bundle.distrusted) ? why
-                 : l->comm->engine->host_listener.fd < 0 ? "shared memory is off here" : "a connection through shared memory broke");
+        break;
+    case TRANSPORT_FABRIC:
+        comm_say(after, LOG_INFO, "peer " ID_FORMAT ": data goes through libfabric, provider %s", ID_PARTS(l->peer),
+                 fabric_port_provider(l->comm->engine->lane[0]->fabric));
+        break;
+    case TRANSPORT_TCP:
+        comm_say(after, bundle_offered(l) || l->bundle.fabric_failed ? LOG_INFO : LOG_DEBUG, "peer " ID_FORMAT ": data goes over TCP: %s%s",
+                 ID_PARTS(l->peer), bundle_why(l, met), l->bundle.fabric_failed ? "; a connection through the fabric broke" : "");
+        break;
+    }
+}
+
+/* The stream of one connection, through the fabric if both ends are to use it; null: no memory. */
+static struct stream *bundle_stream(struct link *l, const struct bundle_end *end, struct conn *conn)
+{
+    struct stream *s = stream_new(l, end->number, end->lane, conn);
+    struct fabric_port *port = end->theirs != NULL ? link_fabric(l, end->lane) : NULL;
+    if (s != NULL && port != NULL && transport_fabric_take(&s->transport, port, end->ours, end->theirs) != PCCL_OK) {
+        stream_free(s);
+        return NULL;
+    }
+    if (s != NULL) {
+        s->untried = s->transport.ops->good != NULL;
+    }
+    return s;
+}
+
+/* One more connection of the bundle can be used. */
+static void bundle_here(struct link *l, struct comm_after *after)
+{
+    if (++l->bundle.here == l->bundle.lanes) {
+        l->bundle.up = true;
+        l->bundle.retry_ns = 0;
+        comm_step(l->comm, &(struct session_event){.kind = SESSION_DATA_UP, .peer = l->peer, .number = l->bundle.number}, after);
+    }
+}
+
+void bundle_stream_good(struct stream *s)
+{
+    struct comm_after after;
+    comm_lock(s->comm, &after);
+    if (s->link->bundle.number == s->number) {
+        bundle_here(s->link, &after);
+        bundle_tell(s->link, "", &after);
+    }
+    comm_unlock(s->comm, &after);
+}
+
+/* A bundle of another number begins. */
+static void bundle_begin(struct link *l, uint64_t number, uint16_t lanes)
+{
+    memset(l->bundle.streams, 0, sizeof l->bundle.streams);
+    memset(l->bundle.by, 0, sizeof l->bundle.by);
+    l->bundle.number = number;
+    l->bundle.lanes = lanes;
+    l->bundle.here = 0;
+}
+
+void bundle_add(struct link *l, const struct bundle_end *end, struct conn *conn, struct comm_after *after)
+{
+    struct comm *c = l->comm;
+    if (end->number < l->bundle.number || end->number <= l->bundle.last ||
+        (end->number == l->bundle.number && end->lanes != l->bundle.lanes)) {
+        conn_unref(conn); /* of a bundle that has been given up */
+        return;
+    }
+    if (end->number != l->bundle.number) {
+        if (l->bundle.number != 0) {
+            l->bundle.last = l->bundle.number;
+            bundle_down(l, after);
+        }
+        bundle_begin(l, end->number, end->lanes);
+    }
+    struct stream *s = l->bundle.streams[end->lane] == NULL ? bundle_stream(l, end, conn) : NULL;
+    if (s == NULL) {
+        if (l->bundle.streams[end->lane] != NULL) {
+            conn_unref(conn);
+        }
+        bundle_down(l, after);
+        return;
+    }
+    l->bundle.streams[end->lane] = s;
+    l->bundle.by[transport_kind(&s->transport)]++;
+    bool here = !s->untried; /* from here on the lane knows */
+    lane_post_surely(c->engine->lane[end->lane], &(struct lane_order){.kind = LANE_STREAM, .stream = s});
+    after->lanes |= UINT64_C(1) << end->lane;
+    if (here) {
+        bundle_here(l, after);
     }
 }
 
@@ -133,7 +201,13 @@ static void bundle_dialled(struct dial *d, struct conn *conn, uint64_t stale_vie
     } else if (conn == NULL) {
         bundle_down(l, after);
     } else {
-        bundle_add(l, d->hello.number, d->hello.lane, d->hello.lanes, conn, after);
+        bool fabric = transport_kind(&conn->transport) == TRANSPORT_TCP && d->hello.fabric.bytes > 0 &&
+                      fabric_fits(link_fabric(l, d->hello.lane), &d->told_fabric);
+        const struct bundle_end end = {
+            .number = d->hello.number, .lane = d->hello.lane, .lanes = d->hello.lanes, .ours = &d->hello.fabric,
+            .theirs = fabric ? &d->told_fabric : NULL,
+        };
+        bundle_add(l, &end, conn, after);
         bundle_tell(l, d->why, after);
     }
 }
@@ -143,14 +217,15 @@ static void bundle_dial(struct link *l, struct comm_after *after)
     struct comm *c = l->comm;
     uint16_t lanes = l->want.info.lanes < c->machine.config.lanes ? l->want.info.lanes : c->machine.config.lanes;
     const uint64_t *name = link_shares(l, l->bundle.distrusted) ? l->control.host_name : NULL;
-    memset(l->bundle.streams, 0, sizeof l->bundle.streams);
-    l->bundle.number = dial_number(c);
-    l->bundle.lanes = lanes;
-    l->bundle.here = l->bundle.shared = 0;
+    bundle_begin(l, dial_number(c), lanes);
     for (uint16_t i = 0; i < lanes; i++) {
         struct msg_hello m = link_hello(l, LINK_DATA, l->bundle.number);
         m.lane = i;
         m.lanes = lanes;
+        const struct fabric_port *port = link_fabric(l, i);
+        if (port != NULL && !fabric_port_offer(port, &m.fabric)) {
+            m.fabric.bytes = 0; /* TCP, then */
+        }
         if (dial_start(c, &m, name, l->want.info.address, l->want.info.addresses, bundle_dialled, l) == NULL) {
             bundle_down(l, after);
             return;

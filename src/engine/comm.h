@@ -269,7 +269,7 @@ static inline void comm_ended(struct comm *c)
 struct comm_traffic {
     uint64_t peer;
     uint32_t lane;           /* UINT32_MAX: the control link */
-    bool shared;             /* through shared memory */
+    enum transport_kind by;
     uint64_t tx_bytes, rx_bytes;
 };
 /* With comm.lock: tells of each connection (link_table.c). */

@@ -195,6 +195,7 @@ static void dial_answered(struct dial *d, struct comm_after *after)
             c->most = UINT32_MAX;
             d->conn = NULL;
             memcpy(d->told_name, ack.host_name, sizeof d->told_name);
+            d->told_fabric = ack.fabric;
             dial_end(d, c, 0, after);
             return;
         }

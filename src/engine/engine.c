@@ -181,6 +181,7 @@ const struct lane_calls engine_lane_calls = {
     .idle = op_lanes_idle,
     .stalled = op_lanes_stalled,
     .cancel = comm_cancel,
+    .good = bundle_stream_good,
     .broken = bundle_stream_down,
     .gone = bundle_stream_gone,
     .drop = control_detach_all,
@@ -251,6 +252,13 @@ static pccl_status engine_poller_start(struct engine *e, uint32_t index, struct 
     return PCCL_OK;
 }
 
+/* An endpoint for a lane, if that is wanted. */
+static pccl_status engine_fabric(const struct engine *e, struct lane *lane, struct err *err)
+{
+    pccl_status st = fabric_port_open(e->net, &lane->fabric, err);
+    return st == PCCL_OK && lane->fabric != NULL ? fabric_port_watch(lane->fabric, &lane->loop, err) : st;
+}
+
 static pccl_status engine_lanes(struct engine *e, uint32_t lanes, struct err *err)
 {
     uint32_t most = e->cores < ENGINE_POLLERS ? e->cores : ENGINE_POLLERS;
@@ -264,6 +272,11 @@ static pccl_status engine_lanes(struct engine *e, uint32_t lanes, struct err *er
             return err_set(err, PCCL_ERR_NOMEM, "make lane %u: no memory or no descriptors", i);
         }
         lane->poller = &e->poller[i % most].loop;
+        st = engine_fabric(e, lane, err);
+        if (st != PCCL_OK) {
+            lane_free(lane);
+            return st;
+        }
         st = loop_add(lane->poller, &lane->outer, EPOLLIN, err);
         if (st != PCCL_OK) {
             lane_free(lane);
@@ -412,6 +425,9 @@ static pccl_status engine_start(struct engine *e, struct err *err)
     }
     if (st == PCCL_OK) {
         st = engine_spin(e, err);
+    }
+    if (st == PCCL_OK) {
+        st = fabric_read_choice(getenv("PCCL_NET"), &e->net, err);
     }
     if (st == PCCL_OK) {
         st = engine_listen_host(e, err);

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "net/fabric.h"
 #include "core/list.h"
 #include "net/conn.h"
 #include "net/loop.h"
@@ -42,6 +43,7 @@ struct engine {
 
     uint16_t port;
     uint32_t cores;
+    enum fabric_choice net; /* whether lanes have endpoints of libfabric */
     int64_t spin_ns;        /* how long a call that waits looks before it sleeps; -1: learnt by each thread */
     struct costs costs; /* measured at the first start */
     struct lane *lane[BOUNDS_LANES]; /* owned */

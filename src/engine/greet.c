@@ -106,9 +106,18 @@ static void greet_name(const struct engine *e, struct conn *conn, struct msg_hel
     }
 }
 
+/* Takes the fabric that is offered, if this end has the same. */
+static void greet_fabric(const struct link *l, const struct msg_hello *m, struct msg_hello_ack *ack)
+{
+    const struct fabric_port *port = link_fabric(l, m->lane);
+    if (fabric_fits(port, &m->fabric) && !fabric_port_offer(port, &ack->fabric)) {
+        ack->fabric.bytes = 0;
+    }
+}
+
 static void greet_say(struct conn *conn, uint64_t run, const struct msg_hello_ack *ack)
 {
-    unsigned char frame[FRAME_HEADER_BYTES + 64];
+    unsigned char frame[FRAME_HEADER_BYTES + 256];
     struct writer w;
     writer_init(&w, frame + FRAME_HEADER_BYTES, sizeof frame - FRAME_HEADER_BYTES);
     put_hello_ack(&w, ack);
@@ -147,13 +156,17 @@ static void greet_hand_over(struct comm *c, struct greeting *g, struct comm_afte
         conn_give_transport(conn, &t); /* which is the link's now, or closed */
         return;
     }
+    if (m->kind == LINK_DATA && conn->transport.shm == NULL) {
+        greet_fabric(l, m, &ack);
+    }
     greet_say(conn, g->run, &ack);
     switch ((enum link_kind)m->kind) {
     case LINK_CONTROL:
         control_up(l, conn, m->number, after);
         break;
     case LINK_DATA:
-        bundle_add(l, m->number, m->lane, m->lanes, conn, after);
+        bundle_add(l, &(struct bundle_end){.number = m->number, .lane = m->lane, .lanes = m->lanes, .ours = &ack.fabric,
+                                           .theirs = ack.fabric.bytes > 0 ? &m->fabric : NULL}, conn, after);
         break;
     case LINK_SYNC:
         sync_link_adopt(c, m->from, conn, after);

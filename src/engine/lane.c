@@ -14,6 +14,7 @@
 #include "core/mix.h"
 #include "core/pages.h"
 #include "engine/comm.h"
+#include "net/fabric.h"
 
 enum { LANE_GRACE_NS = 500000 };
 
@@ -61,6 +62,10 @@ void lane_free(struct lane *lane)
 {
     for (struct list *l = list_pop(&lane->inbox); l != NULL; l = list_pop(&lane->inbox)) {
         free(LIST_ENTRY(l, struct lane_order, all));
+    }
+    if (lane->fabric != NULL) {
+        fabric_port_unwatch(lane->fabric);
+        fabric_port_close(lane->fabric);
     }
     loop_close(&lane->loop);
     pages_free(lane->slots, LANE_ROOM_BYTES);
@@ -313,6 +318,10 @@ static bool lane_pass(struct lane *lane)
     bool busy = lane->again;
     LIST_FOR_EACH(l, after, &lane->due) {
         struct stream *s = LIST_ENTRY(l, struct stream, due);
+        if (s->untried && !s->broken && s->transport.ops->good(&s->transport)) {
+            s->untried = false;
+            lane->calls->good(s);
+        }
         if (s->broken) {
             lane->calls->broken(s);
             stream_close(s);

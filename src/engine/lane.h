@@ -30,6 +30,7 @@
 
 struct comm;
 struct conn;
+struct fabric_port;
 struct stream;
 struct comm_op;
 struct engine;
@@ -80,7 +81,8 @@ struct lane_calls {
     void (*idle)(struct comm_op *op, uint64_t tx_bytes, uint64_t rx_bytes); /* it has let go of the operation */
     void (*stalled)(struct comm_op *op, uint64_t peer);              /* it waits for that peer */
     void (*cancel)(struct comm *comm, struct comm_op *op, enum cause why);
-    void (*broken)(struct stream *s);                                /* a data connection broke */
+    void (*good)(struct stream *s);                                  /* a data connection can be used, which was not so from the first */
+    void (*broken)(struct stream *s);                                /* one broke */
     void (*gone)(struct stream *s);                                  /* it is about to be freed */
     void (*drop)(struct comm *comm);                                 /* lane 0: lets go of the control links */
     void (*rest)(struct comm *comm);                                 /* lane 0: they give back what they do not use */
@@ -94,6 +96,7 @@ struct lane {
     struct loop loop;
     struct source outer;   /* the lane's epoll set in its poller's */
     struct loop *poller;   /* borrowed */
+    struct fabric_port *fabric; /* owned; null: none */
     pthread_mutex_t mask_lock;
     bool masked;           /* the poller does not look */
     atomic_bool driven;    /* a blocking call holds it and may sleep in it */
@@ -197,6 +200,7 @@ struct stream {
     uint32_t rank;         /* in rank_view */
     uint64_t rank_view;
     bool can_in, can_out, broken;
+    bool untried;          /* its transport has yet to show that it works; then its link counts on it */
     bool more;             /* the last pass stopped at its budget */
     struct exec_edge edge; /* what it has moved since the last look */
     _Atomic uint64_t tx_bytes, rx_bytes;

@@ -48,9 +48,17 @@ struct link_bundle {
     bool up;
     int64_t retry_at, retry_ns;
     uint64_t distrusted[2];   /* the Unix socket whose shared memory broke: TCP from then on */
-    uint16_t shared;          /* connections through shared memory */
-    uint8_t told;             /* the log knows: 0 nothing, 1 TCP, 2 shared memory */
+    uint16_t by[TRANSPORT_FABRIC + 1]; /* connections of each enum transport_kind */
+    bool fabric_failed;       /* one through the fabric broke: TCP from then on */
+    uint8_t told;             /* the log knows: 0 nothing, else 1 + enum transport_kind */
     struct stream *streams[BOUNDS_LANES]; /* of the current one: for counters and to end them; null once closed */
+};
+
+/* A data connection that has shaken hands. */
+struct bundle_end {
+    uint64_t number;
+    uint16_t lane, lanes;
+    const struct fabric_end *ours, *theirs; /* null: they are not to use the fabric */
 };
 
 struct link {
@@ -77,6 +85,8 @@ struct msg_hello link_hello(const struct link *l, enum link_kind kind, uint64_t 
 /* Whether memory shared with the peer is worth a try, unless it is at the Unix socket that is not trusted. */
 bool link_shares(const struct link *l, const uint64_t distrusted[2]);
 uint32_t link_ring_bytes(uint8_t kind); /* enum link_kind */
+/* The fabric's end of this process for such a connection; null: none, or it is not to be used with that peer. */
+struct fabric_port *link_fabric(const struct link *l, uint16_t lane);
 
 /* link.c */
 void link_init(struct comm *c);
@@ -118,13 +128,13 @@ void control_rest_all(struct comm *c);
 /* ---- Bundles of data connections (bundle.c): with comm.lock ------------------------------------------------------ */
 
 /* A connection has been accepted or dialled and both ends have agreed.  Takes `conn`. */
-void bundle_add(struct link *l, uint64_t number, uint16_t lane, uint16_t lanes, struct conn *conn,
-                struct comm_after *after);
+void bundle_add(struct link *l, const struct bundle_end *end, struct conn *conn, struct comm_after *after);
 void bundle_end(struct link *l);
 /* It may be dialled at once, whatever failed before. */
 void bundle_retry_now(struct link *l);
 int64_t bundle_tick(struct link *l, int64_t now, struct comm_after *after);
-/* From a lane, no lock held: one of its connections broke; is about to be freed. */
+/* From a lane, no lock held: one of its connections can be used; broke; is about to be freed. */
+void bundle_stream_good(struct stream *s);
 void bundle_stream_down(struct stream *s);
 void bundle_stream_gone(struct stream *s);
 
@@ -139,6 +149,7 @@ struct dial {
     uint8_t addresses, next;
     uint64_t host_name[2];    /* tried first: the other end's Unix socket; zeros: none, or tried */
     uint64_t told_name[2];    /* what its acknowledgement says of that */
+    struct fabric_end told_fabric; /* ... and of the fabric that HELLO offered */
     struct conn *conn;        /* of the try under way */
     bool greeting;            /* connected, HELLO sent */
     int64_t try_deadline;

@@ -67,7 +67,7 @@ void comm_traffic(struct comm *c, void (*tell)(void *user, const struct comm_tra
         const struct link *l = LIST_ENTRY(i, struct link, all);
         struct comm_traffic one = {.peer = l->peer, .lane = UINT32_MAX};
         if (l->control.conn != NULL) {
-            one.shared = conn_shares(l->control.conn);
+            one.by = conn_shares(l->control.conn) ? TRANSPORT_SHM : TRANSPORT_TCP;
             one.tx_bytes = atomic_load(&l->control.conn->tx_bytes);
             one.rx_bytes = atomic_load(&l->control.conn->rx_bytes);
             tell(user, &one);
@@ -75,7 +75,7 @@ void comm_traffic(struct comm *c, void (*tell)(void *user, const struct comm_tra
         for (one.lane = 0; one.lane < BOUNDS_LANES; one.lane++) {
             const struct stream *s = l->bundle.streams[one.lane];
             if (s != NULL) {
-                one.shared = s->transport.shm != NULL;
+                one.by = transport_kind(&s->transport);
                 one.tx_bytes = atomic_load(&s->tx_bytes);
                 one.rx_bytes = atomic_load(&s->rx_bytes);
                 tell(user, &one);
@@ -103,4 +103,9 @@ bool link_shares(const struct link *l, const uint64_t distrusted[2])
 uint32_t link_ring_bytes(uint8_t kind)
 {
     return kind == LINK_SHARE ? SHM_RING_CONTROL_BYTES : SHM_RING_BYTES;
+}
+
+struct fabric_port *link_fabric(const struct link *l, uint16_t lane)
+{
+    return l->bundle.fabric_failed ? NULL : l->comm->engine->lane[lane]->fabric;
 }

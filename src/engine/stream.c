@@ -59,7 +59,9 @@ static void stream_ready(struct source *source, uint32_t events)
     if (s->transport.ops->hear != NULL) { /* for either direction */
         s->broken |= s->transport.ops->hear(&s->transport) == PCCL_ERR_PROTOCOL;
         s->can_in = s->can_out = true;
-        loop_look_at(&s->lane->loop, &s->polled);
+        if (s->transport.ops->has != NULL) {
+            loop_look_at(&s->lane->loop, &s->polled);
+        }
     }
     if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR | EPOLLRDHUP)) != 0) {
         s->can_in = true;
@@ -79,6 +81,14 @@ static bool stream_look(struct polled *p)
     s->can_in = true;
     stream_due(s);
     return true;
+}
+
+/* By its transport, which is polled by itself. */
+static void stream_told(void *user)
+{
+    struct stream *s = user;
+    s->can_in = s->can_out = true;
+    stream_due(s);
 }
 
 static bool stream_rest(struct polled *p)
@@ -105,8 +115,11 @@ bool stream_open(struct stream *s, struct lane *lane)
     }
     stream_due(s);
     exec_edge_clear(&s->edge);
-    /* A Unix socket is always writable; each bell taken from it would say so again to the end that rang. */
-    uint32_t out = s->transport.shm != NULL ? 0 : EPOLLOUT;
+    if (s->transport.ops->open != NULL && !s->transport.ops->open(&s->transport, stream_told, s)) {
+        return false;
+    }
+    /* A socket that is a bell only is always writable; each bell taken from it would say so again to the end that rang. */
+    uint32_t out = s->transport.ops->hear != NULL ? 0 : EPOLLOUT;
     return loop_add(&lane->loop, &s->source, EPOLLIN | out | EPOLLRDHUP | EPOLLET, NULL) == PCCL_OK;
 }
 

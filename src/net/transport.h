@@ -1,7 +1,7 @@
 /* transport.h - the seam between a connection and what carries its bytes.
  *
  * A stream of bytes in each direction, reliable and ordered, with a descriptor that tells when it is ready: a TCP socket,
- * or memory that two processes of one host share.  TLS comes behind the same few functions.
+ * memory that two processes of one host share, or a connection through libfabric.  TLS comes behind the same few functions.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_NET_TRANSPORT_H
 #define PCCL_NET_TRANSPORT_H
@@ -15,6 +15,7 @@
 
 struct transport;
 struct shm;
+struct fabric;
 
 struct transport_ops {
     /* Moves as much as goes without waiting; *moved > 0 with PCCL_OK.  AGAIN: nothing now; CLOSED: the stream has ended. */
@@ -25,17 +26,27 @@ struct transport_ops {
     void (*close)(struct transport *t);
     void (*begin)(struct transport *t);    /* the greeting is over: bulk data from here on */
     /* Null where only the descriptor tells: */
+    bool (*open)(struct transport *t, void (*told)(void *user), void *user); /* by the thread that polls; `told` when something has changed */
+    bool (*good)(const struct transport *t); /* opened: bytes go both ways; before that a failure is nobody's fault */
     bool (*has)(const struct transport *t); /* something to receive: looks without a system call */
     bool (*rest)(struct transport *t);      /* from now on the descriptor tells; false: something has come */
     void (*spare)(struct transport *t);     /* gives back memory of what it sends, and takes it again when it sends: NOMEM then, if there is none */
     pccl_status (*hear)(struct transport *t); /* takes what the descriptor tells.  CLOSED: the other end has gone, receive what it left */
 };
 
+enum transport_kind { TRANSPORT_TCP, TRANSPORT_SHM, TRANSPORT_FABRIC };
+
 struct transport {
     const struct transport_ops *ops;
     int fd; /* owned; becomes readable and writable */
-    struct shm *shm; /* owned; shared memory: readable means to hear, and to look in both directions.  Null: a TCP socket */
+    struct shm *shm; /* owned; shared memory: readable means to hear, and to look in both directions */
+    struct fabric *fabric; /* owned; the same for libfabric.  Both null: a TCP socket */
 };
+
+static inline enum transport_kind transport_kind(const struct transport *t)
+{
+    return t->shm != NULL ? TRANSPORT_SHM : t->fabric != NULL ? TRANSPORT_FABRIC : TRANSPORT_TCP;
+}
 
 /* Takes a connected socket. */
 void transport_tcp_take(struct transport *t, int fd);

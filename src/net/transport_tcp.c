@@ -45,7 +45,5 @@ static const struct transport_ops tcp_ops = {
 
 void transport_tcp_take(struct transport *t, int fd)
 {
-    t->ops = &tcp_ops;
-    t->fd = fd;
-    t->shm = NULL;
+    *t = (struct transport){.ops = &tcp_ops, .fd = fd};
 }

@@ -6,6 +6,7 @@
 #define PCCL_WIRE_P2P_H
 
 #include "wire/control.h"
+#include "wire/fabric_head.h"
 
 enum link_kind { LINK_CONTROL = 1, LINK_DATA = 2, LINK_SYNC = 3, LINK_PROBE = 4, LINK_SHARE = 5 };
 
@@ -18,12 +19,14 @@ struct msg_hello {
     uint64_t from, to;  /* peer ids */
     uint64_t view;      /* the newest view or admission proposal that made the dialler dial */
     uint64_t number;    /* of this connection, or bundle of data connections: greater than any before it for this pair */
+    struct fabric_end fabric; /* LINK_DATA: offered */
 };
 enum hello_verdict { HELLO_OK = 1, HELLO_STALE = 2, HELLO_NOT_YET = 3 };
 struct msg_hello_ack {
     uint8_t verdict;
     uint64_t view; /* STALE: the newest view the other side knows */
     uint64_t host_name[2]; /* LINK_CONTROL within one host: the secret name of the acceptor's Unix socket; zeros: none */
+    struct fabric_end fabric; /* LINK_DATA, with one in HELLO: taken */
 };
 
 /* Names are of operations of the view in the frame header.

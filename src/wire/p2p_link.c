@@ -5,6 +5,7 @@
  * order.
  * SPDX-License-Identifier: MIT */
 #include "wire/p2p.h"
+
 #include "wire/parts.h"
 
 void put_hello(struct writer *w, const struct msg_hello *m)
@@ -17,6 +18,7 @@ void put_hello(struct writer *w, const struct msg_hello *m)
     put_u64(w, m->to);
     put_u64(w, m->view);
     put_u64(w, m->number);
+    put_fabric_end(w, &m->fabric);
 }
 
 bool get_hello(struct reader *r, struct msg_hello *m)
@@ -32,6 +34,7 @@ bool get_hello(struct reader *r, struct msg_hello *m)
     m->to = get_u64(r);
     m->view = get_u64(r);
     m->number = get_u64(r);
+    get_fabric_end(r, &m->fabric);
     return reader_done(r);
 }
 
@@ -41,6 +44,7 @@ void put_hello_ack(struct writer *w, const struct msg_hello_ack *m)
     put_u64(w, m->view);
     put_u64(w, m->host_name[0]);
     put_u64(w, m->host_name[1]);
+    put_fabric_end(w, &m->fabric);
 }
 
 bool get_hello_ack(struct reader *r, struct msg_hello_ack *m)
@@ -49,5 +53,6 @@ bool get_hello_ack(struct reader *r, struct msg_hello_ack *m)
     m->view = get_u64(r);
     m->host_name[0] = get_u64(r);
     m->host_name[1] = get_u64(r);
+    get_fabric_end(r, &m->fabric);
     return reader_done(r);
 }

@@ -190,6 +190,9 @@ static void peer_begin(struct processes *all, int index, const char *space, cons
     signal(SIGPIPE, SIG_DFL); /* the library raises none */
     setenv("PCCL_PORT", o->port[index] != NULL ? o->port[index] : "0", 1);
     setenv("PCCL_VERIFY", "1", 0);
+    if (o->net[index] != NULL) {
+        setenv("PCCL_NET", o->net[index], 1);
+    }
     if (o->cpu[index] != NULL) {
         setenv("PCCL_CPU", o->cpu[index], 1);
     }

@@ -67,6 +67,7 @@ struct processes_options {
     const char *dead_ms;       /* of the master, as text */
     const char *listen;        /* default 127.0.0.1:0 */
     const char *cpu[PROCESSES_MOST];   /* PCCL_CPU of each */
+    const char *net[PROCESSES_MOST];   /* PCCL_NET of each */
     const char *port[PROCESSES_MOST];  /* PCCL_PORT of each; default 0: any */
     uint32_t group[PROCESSES_MOST];
     const char *space[PROCESSES_MOST]; /* network namespace of each; null: the test's own */

@@ -7,7 +7,7 @@
 
 static void line_answer(struct cluster *cl, uint32_t channel, uint8_t verdict, uint64_t view)
 {
-    unsigned char bytes[FRAME_HEADER_BYTES + 64];
+    unsigned char bytes[FRAME_HEADER_BYTES + 256];
     struct writer writer;
     writer_init(&writer, bytes + FRAME_HEADER_BYTES, sizeof bytes - FRAME_HEADER_BYTES);
     put_hello_ack(&writer, &(struct msg_hello_ack){.verdict = verdict, .view = view});

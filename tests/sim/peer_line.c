@@ -268,7 +268,7 @@ static void line_dial_failed(struct cluster *cl, struct node *n, uint8_t kind, u
 
 static void line_send_hello(struct cluster *cl, struct node *n, uint32_t channel, const struct msg_hello *hello)
 {
-    unsigned char bytes[FRAME_HEADER_BYTES + 128];
+    unsigned char bytes[FRAME_HEADER_BYTES + 256];
     struct session_info info;
     struct writer writer;
     session_info(n->session, &info);

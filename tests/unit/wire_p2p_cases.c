@@ -48,6 +48,16 @@ static uint32_t fill_payload(struct rng *rng, unsigned char *out)
     return bytes;
 }
 
+static void fill_fabric(struct rng *rng, struct fabric_end *end)
+{
+    end->bytes = (uint8_t)(rng_below(rng, 2) * rng_below(rng, FABRIC_ADDRESS_BYTES + 1));
+    if (end->bytes > 0) {
+        end->provider = rng_next(rng);
+        end->key = rng_next(rng);
+        wire_rnd_bytes(rng, end->address, end->bytes);
+    }
+}
+
 static void hello_fill(void *at, struct rng *rng)
 {
     struct msg_hello *m = at;
@@ -59,6 +69,7 @@ static void hello_fill(void *at, struct rng *rng)
     m->to = rng_next(rng);
     m->view = rng_next(rng);
     m->number = rng_next(rng);
+    fill_fabric(rng, &m->fabric);
 }
 WIRE_PLAIN(hello)
 
@@ -69,6 +80,7 @@ static void hello_ack_fill(void *at, struct rng *rng)
     m->view = rng_next(rng);
     m->host_name[0] = rng_next(rng);
     m->host_name[1] = rng_next(rng);
+    fill_fabric(rng, &m->fabric);
 }
 WIRE_PLAIN(hello_ack)
 

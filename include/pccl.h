@@ -192,6 +192,8 @@ typedef struct pcclCommCreateParamsEx_t {
     uint32_t formation_timeout_ms; /* from this rank's arrival at the master on; of all ranks' the earliest counts; 0: for ever */
     bool once; /* with world_size: once this world has begun, no other one is created under its name at this master */
     bool join; /* with world_size, and no other of these: joins the newest world of that name that has begun, in place of a lost rank */
+    const char *PCCL_NULLABLE socket_ifname; /* interfaces whose addresses others may dial, in the grammar of PCCL_SOCKET_IFNAME and in its
+                                              * place; at most 127 bytes, copied; null or "": that of the environment */
 } pcclCommCreateParamsEx_t;
 
 /* tx_bytes, rx_bytes: payload really moved by this peer: 2(W-1)/W of the buffer for an evenly shared operation.  Each payload
@@ -292,8 +294,8 @@ PCCL_EXPORT pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *pa
  * a loss rule, a timeout or once. */
 PCCL_EXPORT pcclResult_t pcclCreateCommunicatorEx(const pcclCommCreateParamsEx_t *params, pcclComm_t **comm_out);
 
-/* Joins the run at the master.  What the environment asks of this peer (PCCL_PORT, PCCL_ADVERTISE, PCCL_CPU, PCCL_VERIFY,
- * PCCL_SHM_DISABLE, PCCL_NET, PCCL_SPIN_US) is looked at first: a mistake there is MasterConnectionFailed as well, with the class
+/* Joins the run at the master.  What the environment asks of this peer (PCCL_PORT, PCCL_ADVERTISE, PCCL_SOCKET_IFNAME, PCCL_CPU,
+ * PCCL_VERIFY, PCCL_SHM_DISABLE, PCCL_NET, PCCL_SPIN_US) is looked at first: a mistake there is MasterConnectionFailed as well, with the class
  * pcclClassFix.  Blocks until the accepted peers admit this one with their next pcclUpdateTopology; the first peer of a run is admitted at once.  With a world_size
  * blocks until all ranks have called it, without a vote.  Given up before that, because a rank died, left, cannot be linked
  * with the others or did not come in time: RankConnectionLost, class pcclClassRejoin, at all ranks, with the same cause and

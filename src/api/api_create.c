@@ -113,6 +113,14 @@ static pcclResult_t communicator_new(const pcclCommCreateParamsEx_t *params, con
         .wishes = wishes,
     };
     memcpy(p.world, world, strlen(world));
+    if (params->socket_ifname != NULL) {
+        size_t bytes = strlen(params->socket_ifname);
+        if (bytes >= sizeof p.interfaces) {
+            return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "socket_ifname is %zu bytes long, at most %zu are allowed", bytes,
+                            sizeof p.interfaces - 1);
+        }
+        memcpy(p.interfaces, params->socket_ifname, bytes);
+    }
     return api_communicator(&p, phase, comm_out);
 }
 

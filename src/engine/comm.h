@@ -60,6 +60,8 @@ struct comm_seam {
 };
 extern const struct comm_seam comm_acts; /* act.c */
 
+enum { COMM_INTERFACES = 128 };
+
 struct comm_params {
     struct net_address master;
     char world[BOUNDS_WORLD_NAME]; /* at that master; "": the default one */
@@ -70,6 +72,7 @@ struct comm_params {
     uint16_t lanes;
     int64_t stall_ns, master_loss_ns, connect_ns, vote_ns, operation_ns; /* 0: none (vote, operation) */
     struct choose_wishes wishes; /* PCCL_ALGO */
+    char interfaces[COMM_INTERFACES]; /* others may dial; "": as the environment says */
 };
 
 /* The program's calls and what they wait for.  Written by comm_calls.c; all but `inside` with comm.lock. */
@@ -85,6 +88,7 @@ struct comm_calls {
     uint32_t voters;         /* calls between their vote and its collection */
     uint32_t drainers;       /* calls that wait until no operation is in flight */
     struct net_address advertised; /* by PCCL_ADVERTISE; family 0: nothing */
+    char interfaces[COMM_INTERFACES]; /* that were chosen for this membership; "": all, and what the master sees */
 };
 
 /* The session and its memory.  Written by comm_step.c, with comm.lock. */

@@ -13,6 +13,7 @@
 #include "engine/link.h"
 #include "kernels/kernels.h"
 #include "net/addr.h"
+#include "net/interfaces.h"
 
 enum { CALLS_TAGS = 1 << 20, CALLS_FLUSH_NS = 1000000000 };
 
@@ -89,8 +90,10 @@ static void comm_config(const struct comm *c, struct session_config *k)
     if (c->calls.advertised.family != 0) {
         k->address[k->addresses++] = c->calls.advertised;
     }
-    k->address[k->addresses++] = seen;
-    k->addresses += (uint8_t)addr_interfaces(k->address + k->addresses, (size_t)BOUNDS_ADDRESSES - k->addresses,
+    if (c->calls.interfaces[0] == '\0') {
+        k->address[k->addresses++] = seen;
+    }
+    k->addresses += (uint8_t)interfaces_list(c->calls.interfaces, k->address + k->addresses, (size_t)BOUNDS_ADDRESSES - k->addresses,
                                              c->engine->port);
 }
 
@@ -118,6 +121,26 @@ static bool comm_calls_left(const struct comm *c)
     return false;
 }
 
+/* Which interfaces others may dial: the communicator's own choice before the environment's. */
+static pccl_status comm_interfaces(struct comm *c, struct err *err)
+{
+    const char *own = c->params.interfaces, *named = getenv("PCCL_SOCKET_IFNAME");
+    const char *choice = own[0] != '\0' ? own : named != NULL ? named : "";
+    const char *what = own[0] != '\0' ? "socket_ifname" : "PCCL_SOCKET_IFNAME";
+    struct net_address one;
+    char here[128];
+    if (strlen(choice) >= sizeof c->calls.interfaces) {
+        return err_set(err, PCCL_ERR_INVALID, "%s '%.20s...' is %zu bytes long, %zu is the most", what, choice, strlen(choice),
+                       sizeof c->calls.interfaces - 1);
+    }
+    if (choice[0] != '\0' && interfaces_list(choice, &one, 1, 0) == 0) {
+        interfaces_names(here, sizeof here);
+        return err_set(err, PCCL_ERR_INVALID, "%s '%.40s': no interface that is up and has an address is named so; here are %s", what, choice, here);
+    }
+    memcpy(c->calls.interfaces, choice, strlen(choice) + 1);
+    return PCCL_OK;
+}
+
 /* The environment is understood, the engine runs; names are resolved here, where no lock is held. */
 static pccl_status comm_prepare(struct comm *c, struct err *err)
 {
@@ -139,7 +162,7 @@ static pccl_status comm_prepare(struct comm *c, struct err *err)
     if (advertise != NULL && *advertise != 0) {
         st = addr_parse(advertise, c->engine->port, &c->calls.advertised, &why);
     }
-    return st == PCCL_OK ? st : err_set(err, st, "PCCL_ADVERTISE: %.200s", why.text);
+    return st == PCCL_OK ? comm_interfaces(c, err) : err_set(err, st, "PCCL_ADVERTISE: %.200s", why.text);
 }
 
 /* Nobody else connects until comm_connect_end; false: not now. */

@@ -3,8 +3,6 @@
 #include "net/addr.h"
 
 #include <arpa/inet.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -221,31 +219,4 @@ pccl_status addr_parse(const char *text, uint16_t default_port, struct net_addre
     freeaddrinfo(found);
     out->port = port;
     return ok ? PCCL_OK : err_set(err, PCCL_ERR_INVALID, "address '%.100s': neither IPv4 nor IPv6", text);
-}
-
-size_t addr_interfaces(struct net_address *out, size_t capacity, uint16_t port)
-{
-    struct ifaddrs *list = NULL;
-    size_t count = 0;
-    if (getifaddrs(&list) != 0) {
-        return 0;
-    }
-    for (struct ifaddrs *i = list; i != NULL && count < capacity; i = i->ifa_next) {
-        struct sockaddr_storage ss = {0};
-        struct net_address a;
-        if (i->ifa_addr == NULL || (i->ifa_flags & IFF_UP) == 0 || (i->ifa_flags & IFF_LOOPBACK) != 0 ||
-            (i->ifa_addr->sa_family != AF_INET && i->ifa_addr->sa_family != AF_INET6)) {
-            continue;
-        }
-        memcpy(&ss, i->ifa_addr, i->ifa_addr->sa_family == AF_INET ? sizeof(struct sockaddr_in)
-                                                                   : sizeof(struct sockaddr_in6));
-        if (!addr_from_system(&a, &ss) || addr_is_loopback(&a) ||
-            (a.family == 6 && a.ip[0] == 0xFE && (a.ip[1] & 0xC0) == 0x80)) {
-            continue;
-        }
-        a.port = port;
-        out[count++] = a;
-    }
-    freeifaddrs(list);
-    return count;
 }

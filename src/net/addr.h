@@ -32,7 +32,4 @@ const char *addr_format(const struct net_address *a, char out[ADDR_TEXT]);
  * are refused. */
 pccl_status addr_parse(const char *text, uint16_t default_port, struct net_address *out, struct err *err) PCCL_MUST_CHECK;
 
-/* Addresses of this host's interfaces that are up, loopback and link-local ones left out; returns how many were written. */
-size_t addr_interfaces(struct net_address *out, size_t capacity, uint16_t port);
-
 #endif

@@ -509,38 +509,6 @@ TEST(the_environment_chooses_the_port_and_a_wrong_one_is_named)
     unsetenv("PCCL_PORT");
 }
 
-static void name_loopback_two(struct cluster_peer *p, void *context)
-{
-    (void)context;
-    pcclPeerInfo_t members[2];
-    size_t count = 0;
-    EXPECT_EQ(pcclGetMembers(p->comm, members, 2, &count), pcclSuccess);
-    EXPECT_EQ(count, 2);
-    for (int i = 0; i < 2; i++) {
-        EXPECT_EQ(members[i].rank, i);
-        EXPECT_EQ(members[i].address.inet.ipv4.data[3], 2);
-    }
-    reduce_ones(p, 5, 2);
-}
-
-TEST(the_environment_names_the_address_that_others_dial_and_a_wrong_one_is_named)
-{
-    struct cluster c;
-    setenv("PCCL_ADVERTISE", "127.0.0.2", 1);
-    cluster_start(&c, 2, NULL, 1);
-    cluster_run(&c, name_loopback_two, NULL);
-    cluster_stop(&c);
-    setenv("PCCL_ADVERTISE", "here:there", 1);
-    cluster_master(&c);
-    cluster_create(&c, 0, 0, 1, 0);
-    EXPECT_EQ(pcclConnect(c.peer[0].comm), pcclMasterConnectionFailed);
-    EXPECT(strstr(pcclGetLastError(), "PCCL_ADVERTISE") != NULL);
-    setenv("PCCL_ADVERTISE", "", 1);
-    EXPECT_EQ(pcclConnect(c.peer[0].comm), pcclSuccess);
-    cluster_stop(&c);
-    unsetenv("PCCL_ADVERTISE");
-}
-
 /* ---- Several groups and masters in one process ------------------------------------------------------------------------- */
 
 static void groups_apart(struct cluster_peer *p, void *context)

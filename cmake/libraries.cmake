@@ -29,7 +29,7 @@ add_library(pccl_static STATIC ${merged})
 add_library(pccl::pccl_static ALIAS pccl_static)
 set_source_files_properties(${merged} PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)
 set_target_properties(pccl_static PROPERTIES OUTPUT_NAME pccl LINKER_LANGUAGE C)
-target_link_libraries(pccl_static INTERFACE Threads::Threads m)
+target_link_libraries(pccl_static INTERFACE Threads::Threads m ${CMAKE_DL_LIBS})
 
 foreach(library pccl pccl_static)
     target_include_directories(${library} INTERFACE

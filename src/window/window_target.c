@@ -126,9 +126,9 @@ static void answer(struct window_peer *p)
         list_remove(&t->in);
         list_init(&t->in);
         if (!window_answers(q->kind)) {
-            bool again = is_done(p, q->seq);
+            bool counts = !MUTANT(WINDOW_SIGNAL_LATE) || !is_done(p, q->seq);
             set_done(p, q->seq);
-            p->signals += q->kind == WINDOW_SIGNAL && !again;
+            p->signals += q->kind == WINDOW_SIGNAL && counts;
             p->closed = p->closed || q->kind == WINDOW_CLOSE;
             task_free(t);
             origin_signals(p);
@@ -241,9 +241,10 @@ static void request(struct window_peer *p, const struct window_request *q, uint6
         answer(p);
         return;
     }
-    struct list *place = is_due(p, q->seq) ? NULL : place_among(p, q->seq);
+    bool again = q->kind == WINDOW_SIGNAL && is_done(p, q->seq); /* said now: while it waits, its origin may say of its number that it is over */
+    struct list *place = again || is_due(p, q->seq) ? NULL : place_among(p, q->seq);
     struct window_task *t = place != NULL ? calloc(1, sizeof *t) : NULL;
-    if (place == NULL) { /* it waits already */
+    if (place == NULL) { /* it waits already, or has been */
         answer(p);
         return;
     }

@@ -204,7 +204,7 @@ TEST(wrong_words_are_one_sentence_with_flag_value_and_remedy) /* a typo that mea
         {"-c 2", "-c takes 0 or 1, not '2'"},
         {"-a 4", "-a takes a number from 0 to 3, not '4'"},
         {"-C yes", "-C takes 0 or 1, not 'yes'"},
-        {"--transport ib", "--transport takes auto, tcp or shm, not 'ib'"},
+        {"--transport ib", "--transport takes auto, tcp, shm or fabric, not 'ib'"},
         {"--lanes 65", "--lanes takes a number from 1 to 64, not '65'"},
         {"--limit 10", "--limit takes 0 or 1, not '10'"},
         {"--kill-rank 2", "--kill-rank 2 is no rank of -n 2: give 0 to 1"},

@@ -177,6 +177,38 @@ TEST(what_is_asked_again_is_done_once_and_a_signal_waits_for_what_is_on_its_way)
     cluster_stop(&c);
 }
 
+/* Rank 1 says that it has heard the end of numbers 0 and 1 before rank 0 has heard of the end of 0 itself. */
+static void passed(struct cluster_peer *p, void *context)
+{
+    pcclPeerInfo_t members[WORLD];
+    unsigned char *memory = calloc(1, BYTES);
+    size_t count = 0;
+    (void)context;
+    EXPECT_EQ(pcclGetMembers(p->comm, members, WORLD, &count), pcclSuccess);
+    struct window *w = make(p, memory, WINDOW_MAY_WRITE);
+    if (members[1].is_self) {
+        for (uint64_t seq = 1; seq <= 3; seq++) {
+            ask(p, w, &members[0], (struct window_request){.kind = WINDOW_SIGNAL, .seq = seq, .over = seq == 3 ? 3 : 0});
+        }
+    }
+    for (int i = 0; i < 4 && members[0].is_self; i++) {
+        int64_t limit = clock_now_ns() + (i < 3 ? INT64_C(20000000000) : 50000000);
+        EXPECT_EQ(attempt(p, w, (struct window_call){.kind = WINDOW_VOID, .rank = 1, .deadline = limit}), i < 3 ? RESULT_OK : RESULT_LOST);
+    }
+    EXPECT_EQ(pcclBarrier(p->comm, NULL), pcclSuccess);
+    window_close(w);
+    window_free(w);
+    free(memory);
+}
+
+TEST(signals_count_whose_numbers_are_passed_while_they_wait)
+{
+    struct cluster c;
+    cluster_start(&c, WORLD, NULL, 1);
+    cluster_run(&c, passed, NULL);
+    cluster_stop(&c);
+}
+
 /* ---- Bytes ------------------------------------------------------------------------------------------------------------ */
 
 static enum session_result bytes(struct cluster_peer *p, struct window *w, const pcclPeerInfo_t *to, unsigned char *from, size_t count)

@@ -194,6 +194,8 @@ typedef struct pcclCommCreateParamsEx_t {
     bool join; /* with world_size, and no other of these: joins the newest world of that name that has begun, in place of a lost rank */
     const char *PCCL_NULLABLE socket_ifname; /* interfaces whose addresses others may dial, in the grammar of PCCL_SOCKET_IFNAME and in its
                                               * place; at most 127 bytes, copied; null or "": that of the environment */
+    int32_t socket_send_bytes;    /* SO_SNDBUF and SO_RCVBUF of data connections over TCP: 4096 to 2^30; -1: as the kernel tunes them; */
+    int32_t socket_receive_bytes; /* 0: as the environment or an earlier communicator says.  From its connect on, for all of the process */
 } pcclCommCreateParamsEx_t;
 
 /* tx_bytes, rx_bytes: payload really moved by this peer: 2(W-1)/W of the buffer for an evenly shared operation.  Each payload

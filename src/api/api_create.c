@@ -81,10 +81,25 @@ pcclResult_t api_communicator(const struct comm_params *params, const char *phas
     return pcclSuccess;
 }
 
+static pcclResult_t buffers_check(const pcclCommCreateParamsEx_t *params, const char *phase)
+{
+    const int32_t bytes[] = {params->socket_send_bytes, params->socket_receive_bytes};
+    for (int i = 0; i < 2; i++) {
+        if (bytes[i] != 0 && !sock_buffer_good(bytes[i])) {
+            return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "%s %d: expected %d to %d bytes, -1: as the kernel tunes it, or 0",
+                            i == 0 ? "socket_send_bytes" : "socket_receive_bytes", bytes[i], SOCK_BUFFER_LEAST, SOCK_BUFFER_MOST);
+        }
+    }
+    return pcclSuccess;
+}
+
 static pcclResult_t communicator_new(const pcclCommCreateParamsEx_t *params, const char *phase, pcclComm_t **comm_out)
 {
     const char *world = params->world != NULL ? params->world : "", *mistake = world_mistake(world);
     pcclResult_t rc = address_check(&params->master_address, phase);
+    if (rc == pcclSuccess) {
+        rc = buffers_check(params, phase);
+    }
     if (rc != pcclSuccess) {
         return rc;
     }
@@ -121,6 +136,7 @@ static pcclResult_t communicator_new(const pcclCommCreateParamsEx_t *params, con
         }
         memcpy(p.interfaces, params->socket_ifname, bytes);
     }
+    p.buffers = (struct sock_buffers){.send = params->socket_send_bytes, .receive = params->socket_receive_bytes};
     return api_communicator(&p, phase, comm_out);
 }
 

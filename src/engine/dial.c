@@ -121,7 +121,7 @@ static bool dial_next(struct dial *d)
             continue;
         }
         struct transport t;
-        transport_tcp_take(&t, fd);
+        transport_tcp_take(&t, fd, engine_buffers(d->engine));
         if (dial_watch(d, &t, &err)) {
             return true;
         }

@@ -336,6 +336,28 @@ static pccl_status engine_spin(struct engine *e, struct err *err)
     return PCCL_OK;
 }
 
+static pccl_status engine_buffer(const char *name, atomic_int *buffer, struct err *err)
+{
+    const char *text = getenv(name);
+    char *end = NULL;
+    if (text == NULL || *text == '\0') {
+        atomic_store(buffer, SOCK_BUFFER);
+        return PCCL_OK;
+    }
+    long long bytes = strtoll(text, &end, 10);
+    if (*end != '\0' || !sock_buffer_good(bytes)) {
+        return err_set(err, PCCL_ERR_INVALID, "%s '%.20s': expected %d to %d bytes, or -1: as the kernel tunes it", name, text, SOCK_BUFFER_LEAST,
+                       SOCK_BUFFER_MOST);
+    }
+    atomic_store(buffer, (int)bytes);
+    return PCCL_OK;
+}
+
+struct sock_buffers engine_buffers(struct engine *e)
+{
+    return (struct sock_buffers){.send = atomic_load(&e->send_buffer), .receive = atomic_load(&e->receive_buffer)};
+}
+
 /* Where processes of this host dial for shared memory.  Without it they use TCP. */
 static pccl_status engine_listen_host(struct engine *e, struct err *err)
 {
@@ -427,6 +449,12 @@ static pccl_status engine_start(struct engine *e, struct err *err)
         st = engine_spin(e, err);
     }
     if (st == PCCL_OK) {
+        st = engine_buffer("PCCL_SOCKET_SNDBUF", &e->send_buffer, err);
+    }
+    if (st == PCCL_OK) {
+        st = engine_buffer("PCCL_SOCKET_RCVBUF", &e->receive_buffer, err);
+    }
+    if (st == PCCL_OK) {
         st = fabric_read_choice(getenv("PCCL_NET"), &e->net, err);
     }
     if (st == PCCL_OK) {
@@ -448,6 +476,17 @@ fail:
     return st;
 }
 
+/* A connection serves all communicators: the last that says something counts, for those that begin from then on. */
+static void engine_take_buffers(struct engine *e, const struct sock_buffers *wished)
+{
+    if (wished->send != 0) {
+        atomic_store(&e->send_buffer, wished->send);
+    }
+    if (wished->receive != 0) {
+        atomic_store(&e->receive_buffer, wished->receive);
+    }
+}
+
 pccl_status engine_join(struct engine *e, struct comm *comm, uint32_t lanes, struct err *err)
 {
     pthread_mutex_lock(&e->life_lock);
@@ -456,6 +495,7 @@ pccl_status engine_join(struct engine *e, struct comm *comm, uint32_t lanes, str
         st = engine_lanes(e, lanes, err);
         if (st == PCCL_OK) {
             e->users++;
+            engine_take_buffers(e, &comm->params.buffers);
             pthread_mutex_lock(&e->lock);
             list_append(&e->comms, &comm->in_engine);
             pthread_mutex_unlock(&e->lock);

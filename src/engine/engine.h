@@ -45,6 +45,7 @@ struct engine {
     uint32_t cores;
     enum fabric_choice net; /* whether lanes have endpoints of libfabric */
     int64_t spin_ns;        /* how long a call that waits looks before it sleeps; -1: learnt by each thread */
+    atomic_int send_buffer, receive_buffer; /* of connections for bulk data that begin from now on: bytes, or SOCK_BUFFER_AUTO */
     struct costs costs; /* measured at the first start */
     struct lane *lane[BOUNDS_LANES]; /* owned */
     atomic_uint lanes;
@@ -87,6 +88,7 @@ extern const struct lane_calls engine_lane_calls; /* what lanes report, and who 
 void engine_prepare(void);
 void engine_mark(struct engine *e);
 bool engine_marked(struct engine *e);
+struct sock_buffers engine_buffers(struct engine *e);
 /* Starts it if need be and makes sure that it has `lanes` lanes; one user more. */
 pccl_status engine_join(struct engine *e, struct comm *comm, uint32_t lanes, struct err *err) PCCL_MUST_CHECK;
 /* One user less; the last one stops the engine. */

@@ -34,7 +34,7 @@ static pccl_status greet_take(struct engine *e, bool host, struct transport *t, 
     if (!host) {
         pccl_status st = sock_accept(e->listener.fd, &fd, from, NULL);
         if (st == PCCL_OK) {
-            transport_tcp_take(t, fd);
+            transport_tcp_take(t, fd, engine_buffers(e));
         }
         return st;
     }

@@ -105,7 +105,7 @@ static void sync_link_dialled(struct dial *d, struct conn *conn, uint64_t stale_
         return;
     }
     conn_give_socket(conn, s->conn);
-    sock_tune_bulk(s->conn->source.fd);
+    sock_tune_bulk(s->conn->source.fd, engine_buffers(d->engine));
     if (conn_attach(s->conn, &d->engine->service, sync_link_ready, s, NULL) != PCCL_OK) {
         sync_link_down(s, after);
         return;
@@ -118,7 +118,7 @@ void sync_link_adopt(struct comm *c, uint64_t peer, struct conn *conn, struct co
     struct sync_link *s = sync_link_new(c, peer, false, conn);
     (void)after;
     if (s != NULL) {
-        sock_tune_bulk(conn->source.fd);
+        sock_tune_bulk(conn->source.fd, engine_buffers(c->engine));
         if (conn_attach(conn, &c->engine->service, sync_link_ready, s, NULL) != PCCL_OK) {
             sync_link_gone(s);
         }

@@ -247,8 +247,17 @@ int64_t sock_away_ns(int fd)
     return here || getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 ? 0 : (int64_t)info.tcpi_rtt * 500; /* half, of microseconds */
 }
 
-void sock_tune_bulk(int fd)
+bool sock_buffer_good(int64_t bytes)
 {
-    sock_option(fd, SOL_SOCKET, SO_SNDBUF, 4 << 20);
-    sock_option(fd, SOL_SOCKET, SO_RCVBUF, 4 << 20);
+    return bytes == SOCK_BUFFER_AUTO || (bytes >= SOCK_BUFFER_LEAST && bytes <= SOCK_BUFFER_MOST);
+}
+
+void sock_tune_bulk(int fd, struct sock_buffers buffers)
+{
+    if (buffers.send != SOCK_BUFFER_AUTO) {
+        sock_option(fd, SOL_SOCKET, SO_SNDBUF, buffers.send);
+    }
+    if (buffers.receive != SOCK_BUFFER_AUTO) {
+        sock_option(fd, SOL_SOCKET, SO_RCVBUF, buffers.receive);
+    }
 }

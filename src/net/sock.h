@@ -43,7 +43,16 @@ void sock_tune(int fd, int64_t timeout_ns);
 /* One way to the other end of a connected TCP socket, as the kernel has measured it; 0: on this host, or not known. */
 int64_t sock_away_ns(int fd);
 
-/* For connections that carry bulk data: socket buffers that hold a few frames. */
-void sock_tune_bulk(int fd);
+/* Bytes; -1: as the kernel tunes them by itself, the most it allows being tcp_wmem and tcp_rmem. */
+struct sock_buffers {
+    int send, receive;
+};
+
+enum { SOCK_BUFFER_AUTO = -1, SOCK_BUFFER_LEAST = 4096, SOCK_BUFFER_MOST = 1 << 30, SOCK_BUFFER = 4 << 20 };
+
+bool sock_buffer_good(int64_t bytes); /* -1, or between these */
+
+/* For connections that carry bulk data.  The kernel takes wmem_max and rmem_max for what is above these. */
+void sock_tune_bulk(int fd, struct sock_buffers buffers);
 
 #endif

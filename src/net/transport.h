@@ -12,6 +12,7 @@
 #include <sys/uio.h>
 
 #include "core/status.h"
+#include "net/sock.h"
 
 struct transport;
 struct shm;
@@ -39,6 +40,7 @@ enum transport_kind { TRANSPORT_TCP, TRANSPORT_SHM, TRANSPORT_FABRIC };
 struct transport {
     const struct transport_ops *ops;
     int fd; /* owned; becomes readable and writable */
+    struct sock_buffers buffers; /* TCP: for bulk data */
     struct shm *shm; /* owned; shared memory: readable means to hear, and to look in both directions */
     struct fabric *fabric; /* owned; the same for libfabric.  Both null: a TCP socket */
 };
@@ -48,8 +50,8 @@ static inline enum transport_kind transport_kind(const struct transport *t)
     return t->shm != NULL ? TRANSPORT_SHM : t->fabric != NULL ? TRANSPORT_FABRIC : TRANSPORT_TCP;
 }
 
-/* Takes a connected socket. */
-void transport_tcp_take(struct transport *t, int fd);
+/* Takes a connected socket; `buffers` are for bulk data. */
+void transport_tcp_take(struct transport *t, int fd, struct sock_buffers buffers);
 
 /* Take a connected Unix socket, which is closed if that fails: the other end is another user's, or there is no memory.  The
  * dialler's memory, rings of `bytes` each, goes with its first bytes; the acceptor maps what came with them (once, before it answers). */

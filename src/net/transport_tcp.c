@@ -36,14 +36,14 @@ static void tcp_close(struct transport *t)
 
 static void tcp_begin(struct transport *t)
 {
-    sock_tune_bulk(t->fd);
+    sock_tune_bulk(t->fd, t->buffers);
 }
 
 static const struct transport_ops tcp_ops = {
     .send = tcp_send, .receive = tcp_receive, .finish = tcp_finish, .shutdown = tcp_shutdown, .close = tcp_close, .begin = tcp_begin,
 };
 
-void transport_tcp_take(struct transport *t, int fd)
+void transport_tcp_take(struct transport *t, int fd, struct sock_buffers buffers)
 {
-    *t = (struct transport){.ops = &tcp_ops, .fd = fd};
+    *t = (struct transport){.ops = &tcp_ops, .fd = fd, .buffers = buffers};
 }

@@ -166,7 +166,7 @@ TEST(messages_under_a_key_that_nobody_has_are_dropped) /* whoever knows the addr
     struct transport stray;
     int fd[2];
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd), 0);
-    transport_tcp_take(&stray, fd[0]);
+    transport_tcp_take(&stray, fd[0], (struct sock_buffers){SOCK_BUFFER, SOCK_BUFFER});
     EXPECT_EQ(transport_fabric_take(&stray, p.port[0], &p.end[1][0].name, &wrong), PCCL_OK);
     struct end hostile = {.t = stray};
     EXPECT(pair_open_end(&hostile) && pair_open_end(&p.end[0][0]) && pair_open_end(&p.end[0][1]));
@@ -195,7 +195,7 @@ TEST(an_end_to_which_there_is_no_way_is_given_up) /* then the next connection is
     int fd[2];
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd), 0);
     struct end lonely = {.open = false};
-    transport_tcp_take(&lonely.t, fd[0]);
+    transport_tcp_take(&lonely.t, fd[0], (struct sock_buffers){SOCK_BUFFER, SOCK_BUFFER});
     EXPECT(fabric_port_offer(p.port[0], &lonely.name));
     EXPECT_EQ(transport_fabric_take(&lonely.t, p.port[0], &lonely.name, &p.end[0][1].name), PCCL_OK);
     EXPECT(pair_open_end(&lonely));

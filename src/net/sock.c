@@ -175,6 +175,7 @@ pccl_status sock_dial(const struct net_address *to, int *fd_out, struct err *err
         return st;
     }
     sock_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    sock_option(fd, SOL_SOCKET, SO_REUSEADDR, 1); /* the port that it gets may be the one where this host is to listen next */
     if (connect(fd, (struct sockaddr *)&ss, size) != 0 && errno != EINPROGRESS) {
         st = err_set(err, PCCL_ERR_SYSTEM, "connect to %s: %s", addr_format(to, text), strerror(errno));
         fds_close(fd);

@@ -353,11 +353,6 @@ static pccl_status engine_buffer(const char *name, atomic_int *buffer, struct er
     return PCCL_OK;
 }
 
-struct sock_buffers engine_buffers(struct engine *e)
-{
-    return (struct sock_buffers){.send = atomic_load(&e->send_buffer), .receive = atomic_load(&e->receive_buffer)};
-}
-
 /* Where processes of this host dial for shared memory.  Without it they use TCP. */
 static pccl_status engine_listen_host(struct engine *e, struct err *err)
 {

@@ -88,7 +88,10 @@ extern const struct lane_calls engine_lane_calls; /* what lanes report, and who 
 void engine_prepare(void);
 void engine_mark(struct engine *e);
 bool engine_marked(struct engine *e);
-struct sock_buffers engine_buffers(struct engine *e);
+static inline struct sock_buffers engine_buffers(struct engine *e)
+{
+    return (struct sock_buffers){.send = atomic_load(&e->send_buffer), .receive = atomic_load(&e->receive_buffer)};
+}
 /* Starts it if need be and makes sure that it has `lanes` lanes; one user more. */
 pccl_status engine_join(struct engine *e, struct comm *comm, uint32_t lanes, struct err *err) PCCL_MUST_CHECK;
 /* One user less; the last one stops the engine. */

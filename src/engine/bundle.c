@@ -58,7 +58,7 @@ void bundle_stream_down(struct stream *s)
     struct comm_after after;
     comm_lock(s->comm, &after);
     if (s->link->bundle.number == s->number) {
-        s->link->bundle.fabric_failed |= transport_kind(&s->transport) == TRANSPORT_FABRIC;
+        s->link->bundle.fabric_failed |= transport_kind(&s->transport) == TRANSPORT_FABRIC && transport_fabric_failed(&s->transport);
         bundle_down(s->link, &after);
     }
     comm_unlock(s->comm, &after);

@@ -42,5 +42,7 @@ const char *fabric_port_provider(const struct fabric_port *port);
  * offered to the other end.  NOMEM: it is TCP still. */
 pccl_status transport_fabric_take(struct transport *t, struct fabric_port *port, const struct fabric_end *ours,
                                   const struct fabric_end *theirs) PCCL_MUST_CHECK;
+/* Of such a transport that has ended: whether the way through the fabric is to blame, not the other end's leaving. */
+bool transport_fabric_failed(const struct transport *t);
 
 #endif

@@ -61,3 +61,9 @@ pccl_status transport_fabric_take(struct transport *t, struct fabric_port *port,
     (void)theirs;
     return PCCL_ERR_NOMEM;
 }
+
+bool transport_fabric_failed(const struct transport *t)
+{
+    (void)t;
+    return false;
+}

@@ -9,10 +9,13 @@
 #include <sys/random.h>
 #include <sys/timerfd.h>
 
+#include "core/clock.h"
 #include "core/mix.h"
 #include "core/pages.h"
 #include "net/fabric_port.h"
 #include "net/fds.h"
+
+#define FABRIC_PATIENCE_NS (10 * (int64_t)CLOCK_S) /* a thread of a busy host may not run for seconds */
 
 /* What is called by name; all else goes through tables of what these return. */
 struct fabric_library {
@@ -171,6 +174,7 @@ static struct fabric_port *fabric_port_new(const struct fi_info *info)
     if (p == NULL) {
         return NULL;
     }
+    p->patience_ns = FABRIC_PATIENCE_NS;
     p->queue.fd = p->tick.fd = -1;
     p->queue.ready = fabric_queue_ready;
     p->tick.ready = fabric_tick_ready;

@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -17,7 +18,6 @@
 #include "net/fabric_port.h"
 
 enum { FABRIC_BATCH = 16, FABRIC_ROUNDS = 8, FABRIC_TICK_NS = CLOCK_MS };
-#define FABRIC_GREETING_NS (2 * (int64_t)CLOCK_S) /* before the first message of an end that has opened has come */
 
 /* ---- Buffers --------------------------------------------------------------------------------------------------------------- */
 
@@ -31,11 +31,16 @@ static bool fabric_more_buffers(struct fabric_port *p)
     slab->memory = pages_new(bytes);
     bool local = (p->info->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
     if (slab->memory == NULL ||
-        (local && fi_mr_reg(p->domain, slab->memory, bytes, FI_SEND | FI_RECV, 0, (uint64_t)(uintptr_t)slab->memory, 0, &slab->mr, NULL) != 0)) {
+        (local && fi_mr_reg(p->domain, slab->memory, bytes, FI_SEND | FI_RECV, 0, p->made, 0, &slab->mr, NULL) != 0)) {
         pages_free(slab->memory, bytes);
         free(slab);
         return false;
     }
+    if (local) { /* else a fork moves this process's copy away from the pages that the device knows */
+        int rc = madvise(slab->memory, bytes, MADV_DONTFORK);
+        (void)rc;
+    }
+    p->made += FABRIC_SLAB;
     for (int i = 0; i < FABRIC_SLAB; i++) {
         struct fabric_buffer *b = &slab->buffer[i];
         b->bytes = slab->memory + (size_t)i * FABRIC_BUFFER_BYTES;
@@ -63,6 +68,29 @@ static uint32_t fabric_wanted(const struct fabric_port *p)
     return p->connections * (FABRIC_WINDOW + FABRIC_WORDS);
 }
 
+/* Receives may take no buffer that sends need: so many are there for one connection more. */
+static bool fabric_reserve(struct fabric_port *p)
+{
+    while (p->made < (uint64_t)(p->connections + 1) * (FABRIC_WINDOW + FABRIC_WORDS + FABRIC_SENDS)) {
+        if (!fabric_more_buffers(p)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool fabric_no_room(ssize_t rc)
+{
+    return rc == -FI_EAGAIN || rc == -FI_ENOMEM;
+}
+
+/* All connections end when the port is looked at next. */
+static void fabric_fail(struct fabric_port *p)
+{
+    p->failed = true;
+    loop_look_at(p->loop, &p->polled);
+}
+
 /* As many buffers receive as connections are granted; what the provider has no room for is tried again later. */
 static void fabric_post(struct fabric_port *p)
 {
@@ -74,7 +102,9 @@ static void fabric_post(struct fabric_port *p)
         ssize_t rc = fi_recv(p->ep, b->bytes, FABRIC_BUFFER_BYTES, b->desc, FI_ADDR_UNSPEC, &b->context);
         if (rc != 0) {
             list_prepend(&p->spare, &b->all);
-            p->failed |= rc != -FI_EAGAIN;
+            if (!fabric_no_room(rc)) {
+                fabric_fail(p);
+            }
             return;
         }
         p->posted++;
@@ -151,17 +181,26 @@ static void fabric_peer_drop(struct fabric_port *p, struct fabric_peer *peer)
     }
 }
 
+/* It has a word to say that found no room: tried again whenever the port is looked at. */
 static void fabric_owe(struct fabric *f)
 {
     if (list_empty(&f->owing)) {
         list_append(&f->port->owing, &f->owing);
     }
+    loop_look_at(f->port->loop, &f->port->polled);
 }
 
-/* Greetings and sends that found no room go on with the time: not every provider tells of its own progress. */
+void fabric_wait(struct fabric *f)
+{
+    f->blocked = true;
+    fabric_owe(f);
+}
+
+/* Greetings, and sends and receives that found no room, go on with the time: not every provider tells of its own progress. */
 static void fabric_tick(struct fabric_port *p)
 {
-    bool needed = p->connections > 0 && (!p->waits || p->greeting > 0 || !list_empty(&p->owing));
+    bool short_of = p->posted + p->held < fabric_wanted(p);
+    bool needed = !p->failed && p->connections > 0 && (!p->waits || p->greeting > 0 || short_of || !list_empty(&p->owing));
     if (needed && !p->ticking) {
         struct itimerspec at = {.it_value = {.tv_nsec = FABRIC_TICK_NS}};
         p->ticking = timerfd_settime(p->tick.fd, 0, &at, NULL) == 0;
@@ -171,7 +210,7 @@ static void fabric_tick(struct fabric_port *p)
 bool fabric_enter(struct fabric *f)
 {
     struct fabric_port *p = f->port;
-    f->peer = p->failed ? NULL : fabric_peer_of(p, &f->theirs);
+    f->peer = p->failed || !fabric_reserve(p) ? NULL : fabric_peer_of(p, &f->theirs);
     if (f->peer == NULL) {
         return false;
     }
@@ -209,7 +248,7 @@ void fabric_leave(struct fabric *f)
     list_remove(&f->by_key);
     list_remove(&f->owing);
     p->connections--;
-    p->greeting -= !f->heard;
+    p->greeting -= !f->good;
     f->closed = true;
     list_append(&p->closing, &f->closing);
     if (f->sends == 0) {
@@ -232,16 +271,16 @@ pccl_status fabric_send(struct fabric *f, enum fabric_kind kind, struct fabric_b
     struct writer w;
     writer_init(&w, b->bytes, FABRIC_HEAD_BYTES);
     put_fabric_head(&w, &(struct fabric_head){.key = f->theirs.key, .number = f->sent, .kind = (uint8_t)kind, .grant = grant});
-    ssize_t rc = fi_send(p->ep, b->bytes, b->used, b->desc, f->peer->at, &b->context);
+    ssize_t rc = p->failed ? -FI_EOTHER : fi_send(p->ep, b->bytes, b->used, b->desc, f->peer->at, &b->context);
+    if (fabric_no_room(rc)) {
+        fabric_wait(f);
+        return PCCL_ERR_AGAIN;
+    }
     if (rc != 0) {
-        if (rc == -FI_EAGAIN) {
-            f->blocked = true;
-            fabric_owe(f);
-            return PCCL_ERR_AGAIN;
-        }
         f->broken = true;
         return PCCL_ERR_CLOSED;
     }
+    loop_look_at(p->loop, &p->polled); /* a send may go on only while somebody looks */
     b->owner = f;
     f->sends++;
     f->sent++;
@@ -249,13 +288,15 @@ pccl_status fabric_send(struct fabric *f, enum fabric_kind kind, struct fabric_b
         f->granted += grant;
         f->freed = 0;
     }
+    f->answered |= kind != FABRIC_HELLO;
+    f->greeted = true;
     return PCCL_OK;
 }
 
-/* HELLO, once the other end has room for it; a grant, when half a window is free. */
+/* HELLO, once the other end has room for it; an answer to its own; a grant, when half a window is free. */
 static bool fabric_owes(const struct fabric *f)
 {
-    return f->lives && (!f->greeted || f->freed >= FABRIC_WINDOW / 2);
+    return f->lives && (!f->greeted || (f->heard && !f->answered) || f->freed >= FABRIC_WINDOW / 2);
 }
 
 void fabric_say(struct fabric *f)
@@ -271,7 +312,6 @@ void fabric_say(struct fabric *f)
             fabric_owe(f);
             return;
         }
-        f->greeted = true;
     }
 }
 
@@ -301,14 +341,15 @@ static bool fabric_accept(struct fabric *f, struct fabric_buffer *b)
     }
     f->received++;
     f->credit += b->grant;
+    if (f->heard && !f->good) { /* whoever says more has heard our HELLO, too */
+        f->good = true;
+        f->port->greeting--;
+    }
+    f->heard = true;
     if (bytes) {
         f->granted--;
         list_append(&f->arrived, &b->all);
         return true;
-    }
-    if (b->kind == FABRIC_HELLO) {
-        f->heard = true;
-        f->port->greeting--;
     }
     fabric_drop(f->port, b);
     return true;
@@ -354,6 +395,7 @@ static void fabric_take(struct fabric *f, struct fabric_buffer *b)
             fabric_drop(f->port, first);
         }
     }
+    fabric_say(f);
     f->told(f->user);
 }
 
@@ -363,7 +405,7 @@ static void fabric_received(struct fabric_port *p, struct fabric_buffer *b, size
     p->posted--;
     reader_init(&r, b->bytes, bytes < FABRIC_HEAD_BYTES ? bytes : FABRIC_HEAD_BYTES);
     struct fabric_head h;
-    struct fabric *f = get_fabric_head(&r, &h) ? fabric_find(p, h.key) : NULL;
+    struct fabric *f = get_fabric_head(&r, &h) && bytes <= FABRIC_BUFFER_BYTES ? fabric_find(p, h.key) : NULL;
     b->number = h.number;
     b->kind = h.kind;
     b->grant = h.grant;
@@ -381,12 +423,13 @@ static void fabric_received(struct fabric_port *p, struct fabric_buffer *b, size
 static void fabric_error(struct fabric_port *p)
 {
     struct fi_cq_err_entry e = {.err = 0};
-    if (fi_cq_readerr(p->cq, &e, 0) < 0) {
+    ssize_t n = fi_cq_readerr(p->cq, &e, 0);
+    struct fabric_buffer *b = n > 0 ? e.op_context : NULL; /* its first member */
+    if (b == NULL) { /* about a process that has gone, say, of which its socket tells; a queue that ran over has lost what was in it */
+        if ((n < 0 && n != -FI_EAGAIN) || e.err == FI_EOVERRUN) {
+            fabric_fail(p);
+        }
         return;
-    }
-    struct fabric_buffer *b = e.op_context; /* its first member */
-    if (b == NULL) {
-        return; /* about a process that has gone, say; whoever talks to it is told by its socket */
     }
     if (b->owner != NULL) {
         fabric_sent(p, b, true);
@@ -412,7 +455,9 @@ static int fabric_batch(struct fabric_port *p)
             fabric_received(p, b, entry[i].len);
         }
     }
-    p->failed |= n < 0 && n != -FI_EAGAIN && n != -FI_EINTR;
+    if (n < 0 && n != -FI_EAGAIN && n != -FI_EINTR) {
+        fabric_fail(p);
+    }
     return n > 0 ? (int)n : 0;
 }
 
@@ -426,12 +471,9 @@ static void fabric_retry(struct fabric_port *p)
     }
     for (struct list *l = list_pop(&now); l != NULL; l = list_pop(&now)) {
         struct fabric *f = LIST_ENTRY(l, struct fabric, owing);
-        bool blocked = f->blocked;
         f->blocked = false;
         fabric_say(f);
-        if (blocked || f->broken) {
-            f->told(f->user);
-        }
+        f->told(f->user);
     }
 }
 
@@ -439,7 +481,10 @@ static void fabric_fail_all(struct fabric_port *p)
 {
     for (int i = 0; i < FABRIC_BUCKETS; i++) {
         LIST_FOR_EACH(l, after, &p->by_key[i]) {
-            fabric_break(LIST_ENTRY(l, struct fabric, by_key));
+            struct fabric *f = LIST_ENTRY(l, struct fabric, by_key);
+            if (!f->broken) {
+                fabric_break(f);
+            }
         }
     }
 }
@@ -447,15 +492,17 @@ static void fabric_fail_all(struct fabric_port *p)
 bool fabric_progress(struct fabric_port *p)
 {
     bool moved = false;
-    for (int round = 0; round < FABRIC_ROUNDS; round++) {
+    for (int round = 0; round < FABRIC_ROUNDS && !p->failed; round++) {
         int n = fabric_batch(p);
         moved |= n > 0;
         if (n < FABRIC_BATCH) {
             break;
         }
     }
-    fabric_post(p);
-    fabric_retry(p);
+    if (!p->failed) {
+        fabric_post(p);
+        fabric_retry(p);
+    }
     if (p->failed) {
         fabric_fail_all(p);
     }
@@ -467,14 +514,14 @@ bool fabric_look(struct polled *p)
     return fabric_progress(LIST_ENTRY(p, struct fabric_port, polled));
 }
 
-/* Of an end that lives nothing comes through the fabric: there is no way. */
+/* An end lives, and nothing comes of it through the fabric, or no answer: there is no way. */
 static void fabric_overdue(struct fabric_port *p)
 {
     int64_t now = clock_now_ns();
     for (int i = 0; i < FABRIC_BUCKETS && p->greeting > 0; i++) {
         LIST_FOR_EACH(l, after, &p->by_key[i]) {
             struct fabric *f = LIST_ENTRY(l, struct fabric, by_key);
-            if (!f->heard && f->lives && !f->broken && now - f->lives_at > FABRIC_GREETING_NS) {
+            if (!f->good && f->lives && !f->broken && now - f->lives_at > p->patience_ns) {
                 fabric_break(f);
             }
         }
@@ -485,6 +532,9 @@ bool fabric_rest(struct polled *polled)
 {
     struct fabric_port *p = LIST_ENTRY(polled, struct fabric_port, polled);
     struct fid *queue = &p->cq->fid;
+    if (p->failed) {
+        return true; /* it has nothing to say any more */
+    }
     if (p->waits && fi_trywait(p->fabric, &queue, 1) != FI_SUCCESS) {
         return false;
     }
@@ -511,9 +561,9 @@ void fabric_tick_ready(struct source *source, uint32_t events)
     ssize_t rc = read(source->fd, &count, sizeof count);
     (void)rc;
     p->ticking = false;
-    fabric_overdue(p);
     loop_look_at(p->loop, &p->polled);
     fabric_progress(p);
+    fabric_overdue(p); /* what has come counts, however late this thread is */
     fabric_tick(p);
 }
 

@@ -18,7 +18,8 @@
 enum {
     FABRIC_BUFFER_BYTES = BOUNDS_FRAME_BYTES + 4096, /* a message at most: a frame, its head, credits before it */
     FABRIC_WINDOW = 8,              /* messages of a connection that may wait at its receiver */
-    FABRIC_WORDS = 3,               /* ... and HELLO and grants, one for each half of a window, which are read as they come */
+    FABRIC_WORDS = 4,               /* ... and HELLO, an answer, grants for each half of a window, which are read as they come */
+    FABRIC_SENDS = 2,               /* buffers that a connection finds for its own messages, whatever others do */
     FABRIC_SLAB = 16,               /* buffers made at once */
     FABRIC_BUCKETS = 64,
 };
@@ -70,7 +71,9 @@ struct fabric_port {
     struct list owing;     /* connections with a word to say, or that wait for the provider */
     struct list closing;   /* ... that were closed while messages of theirs were under way */
     uint32_t connections;
-    uint32_t greeting;     /* connections that have not heard from the other end yet */
+    uint64_t made;         /* buffers, all told */
+    int64_t patience_ns;   /* with a way from an end that lives, to be shown good; fabric_open.c says how long */
+    uint32_t greeting;     /* connections whose way is not known to be good yet */
     uint32_t posted, held; /* buffers that receive; that are early or arrived */
     bool failed;           /* the provider says so: connections of this port end */
 };
@@ -87,7 +90,9 @@ struct fabric {
     bool lives;            /* the other end has opened it: messages will find it */
     int64_t lives_at;      /* since when */
     bool greeted;          /* ours went out */
-    bool heard;            /* theirs has come: the way is good */
+    bool heard;            /* theirs has come; */
+    bool answered;         /* ... and was answered */
+    bool good;             /* ours was: the way is, there and back */
     bool closed, broken, ended;
     bool blocked;          /* the provider had no room */
     struct list early;     /* buffers before which others are still under way, by number */
@@ -108,6 +113,8 @@ void fabric_give_buffer(struct fabric_port *port, struct fabric_buffer *b); /* t
 void fabric_was_read(struct fabric *f, struct fabric_buffer *b);
 /* Sends the head and what lies behind it in the buffer.  AGAIN: the provider has no room; CLOSED. */
 pccl_status fabric_send(struct fabric *f, enum fabric_kind kind, struct fabric_buffer *b);
+/* Is told when there may be room. */
+void fabric_wait(struct fabric *f);
 /* Says what it owes, if that goes. */
 void fabric_say(struct fabric *f);
 /* Looks at what the provider has; true: something. */

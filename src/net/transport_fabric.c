@@ -1,8 +1,8 @@
 /* transport_fabric.c - a stream of bytes through a port of libfabric.
  *
  * The TCP connection that carried the greeting stays: one byte on it says that this end has opened its side, so that messages find
- * it; its end is the end of the stream, and the sign of life.  HELLO, the first message, shows that the way through the fabric is good
- * before anything is trusted to it; a way that is not ends the stream, and the next one is TCP.
+ * it; its end is the end of the stream, and the sign of life.  HELLO, the first message, and the answer to it show that the way through
+ * the fabric is good, there and back, before anything is trusted to it; a way that is not ends the stream, and the next one is TCP.
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static bool fabric_over(const struct fabric *f)
 
 static bool fabric_stream_good(const struct transport *t)
 {
-    return t->fabric->heard && t->fabric->greeted;
+    return t->fabric->good;
 }
 
 static pccl_status fabric_stream_send(struct transport *t, struct iovec *parts, int count, size_t *moved)
@@ -30,9 +30,13 @@ static pccl_status fabric_stream_send(struct transport *t, struct iovec *parts, 
     if (fabric_over(f)) {
         return PCCL_ERR_CLOSED;
     }
-    struct fabric_buffer *b = fabric_stream_good(t) && f->credit > 0 ? fabric_take_buffer(f->port) : NULL;
-    if (b == NULL) {
+    if (!f->good || f->credit == 0) {
         return PCCL_ERR_AGAIN; /* a message tells of room */
+    }
+    struct fabric_buffer *b = fabric_take_buffer(f->port);
+    if (b == NULL) {
+        fabric_wait(f);
+        return PCCL_ERR_AGAIN;
     }
     for (int i = 0; i < count; i++) {
         size_t room = FABRIC_BUFFER_BYTES - b->used;
@@ -125,6 +129,11 @@ static pccl_status fabric_stream_hear(struct transport *t)
         f->lives = true;
         f->lives_at = clock_now_ns();
     }
+}
+
+bool transport_fabric_failed(const struct transport *t)
+{
+    return t->fabric->broken || !t->fabric->good;
 }
 
 static const struct transport_ops fabric_ops = {

@@ -8,7 +8,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "core/clock.h"
 #include "fabric_pair.h"
+#include "net/fabric_port.h"
 
 /* False: there is no libfabric here, which the test says. */
 static bool opened(struct pair *p)
@@ -128,6 +130,7 @@ TEST(what_was_said_before_the_end_is_read_then_the_end)
     }
     p.end[0][0].t.ops->shutdown(&p.end[0][0].t);
     EXPECT_EQ(p.end[0][1].t.ops->hear(&p.end[0][1].t), PCCL_ERR_CLOSED);
+    EXPECT(!transport_fabric_failed(&p.end[0][1].t)); /* the other end has left, by a way that is good */
     pccl_status st;
     while ((st = pair_listen(&p, 0, 1, &rng)) == PCCL_OK) {
     }
@@ -198,6 +201,7 @@ TEST(an_end_to_which_there_is_no_way_is_given_up) /* then the next connection is
     transport_tcp_take(&lonely.t, fd[0], (struct sock_buffers){SOCK_BUFFER, SOCK_BUFFER});
     EXPECT(fabric_port_offer(p.port[0], &lonely.name));
     EXPECT_EQ(transport_fabric_take(&lonely.t, p.port[0], &lonely.name, &p.end[0][1].name), PCCL_OK);
+    p.port[0]->patience_ns = 20 * CLOCK_MS;
     EXPECT(pair_open_end(&lonely));
     EXPECT_EQ(write(fd[1], "", 1), 1); /* it lives, and nothing of it comes through the fabric */
     EXPECT_EQ(lonely.t.ops->hear(&lonely.t), PCCL_OK);
@@ -207,11 +211,48 @@ TEST(an_end_to_which_there_is_no_way_is_given_up) /* then the next connection is
         loop_poll(&p.loop[0], -1); /* a timer ends it */
         loop_poll(&p.loop[1], 0);
     }
-    EXPECT(lonely.told);
+    EXPECT(lonely.told && transport_fabric_failed(&lonely.t));
     EXPECT_EQ(lonely.t.ops->send(&lonely.t, &part, 1, &moved), PCCL_ERR_CLOSED);
     lonely.t.ops->close(&lonely.t);
     close(fd[1]);
     p.end[0][0].open = p.end[0][1].open = true;
+    pair_close(&p);
+}
+
+TEST(a_way_that_goes_in_one_direction_only_is_given_up) /* it was heard, and hears nothing: no operation may be given to it */
+{
+    struct pair p;
+    if (!opened(&p)) {
+        return;
+    }
+    struct end deaf = {.open = false}, *mute = &p.end[0][1];
+    int fd[2];
+    pair_link(&p, 0);
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd), 0);
+    struct fabric_end nobody = mute->name;
+    nobody.key ^= 1;
+    transport_tcp_take(&deaf.t, fd[0], (struct sock_buffers){SOCK_BUFFER, SOCK_BUFFER});
+    EXPECT_EQ(transport_fabric_take(&deaf.t, p.port[0], &p.end[0][0].name, &nobody), PCCL_OK);
+    p.port[0]->patience_ns = 200 * CLOCK_MS;
+    EXPECT(pair_open_end(&deaf) && pair_open_end(mute)); /* HELLO of `mute` comes; what `deaf` says reaches nobody */
+    EXPECT_EQ(write(fd[1], "", 1), 1);
+    EXPECT_EQ(write(p.end[0][0].t.fd, "", 1), 1);
+    EXPECT_EQ(deaf.t.ops->hear(&deaf.t), PCCL_OK);
+    EXPECT_EQ(mute->t.ops->hear(&mute->t), PCCL_OK);
+    unsigned char byte = 0;
+    struct iovec part = {&byte, 1};
+    size_t moved;
+    while (deaf.t.ops->send(&deaf.t, &part, 1, &moved) == PCCL_ERR_AGAIN) {
+        EXPECT(!deaf.t.ops->good(&deaf.t));
+        EXPECT_EQ(mute->t.ops->send(&mute->t, &part, 1, &moved), PCCL_ERR_AGAIN);
+        loop_poll(&p.loop[0], 1);
+        loop_poll(&p.loop[1], 0);
+    }
+    EXPECT(deaf.t.fabric->heard && transport_fabric_failed(&deaf.t));
+    EXPECT_EQ(deaf.t.ops->send(&deaf.t, &part, 1, &moved), PCCL_ERR_CLOSED);
+    deaf.t.ops->close(&deaf.t);
+    close(fd[1]);
+    p.end[0][0].open = true;
     pair_close(&p);
 }
 

@@ -11,47 +11,42 @@
 #include "core/condition.h"
 #include "core/mutant.h"
 #include "engine/comm.h"
+#include "engine/spin.h"
 
-enum {
-    AWAIT_SPIN_MIN_NS = 2000, /* spinning before sleep: doubled when it paid, halved when not */
-    AWAIT_SPIN_MAX_NS = 200000,
-    AWAIT_TRIES = 64,         /* to get lane 0 from a poller that is about to let go */
-};
+enum { AWAIT_TRIES = 64 }; /* to get lane 0 from a poller that is about to let go */
 
-/* The holder of lane 0 polls until what it waits for is over, or the deadline has passed.  Spinning pays while a peer runs at the same time; where
- * processes outnumber cores it hinders the one waited for, so each thread learns how long to, unless it was told (PCCL_SPIN_US). */
-static void await_drive(struct comm_wait *w, struct lane *lane, int64_t deadline)
+/* The holder of lane 0 polls until what it waits for is over, or the deadline has passed; while it looks it leaves the core to whoever
+ * could run there.  PCCL_SPIN_US says for how long instead. */
+static void await_drive(struct comm *c, struct comm_wait *w, int64_t deadline)
 {
-    static _Thread_local int64_t learnt_ns = AWAIT_SPIN_MAX_NS / 4;
-    int64_t given_ns = lane->engine->spin_ns, spin_ns = given_ns >= 0 ? given_ns : learnt_ns;
-    int64_t spin_until = 0;
+    static _Thread_local int64_t learnt_ns = SPIN_FIRST_NS;
+    struct lane *lane = c->engine->lane[0];
+    struct spin_wait wait = {.crowded = atomic_load(&c->controls.near) >= c->engine->cores};
+    int64_t given_ns = c->engine->spin_ns, since = 0; /* since: nothing has happened; 0: something has */
     atomic_store(&w->driving, true);
     while (!atomic_load(&w->over)) {
-        if (lane_serve(lane, 0)) {
-            if (spin_until != 0 && given_ns < 0 && spin_ns < AWAIT_SPIN_MAX_NS) {
-                spin_ns *= 2;
+        wait.spin_ns = given_ns >= 0 ? given_ns : learnt_ns;
+        bool moved = lane_serve(lane, 0);
+        if (!moved) {
+            int64_t now = clock_now_ns();
+            since = since == 0 ? now : since;
+            if (now >= deadline) {
+                break;
             }
-            spin_until = 0;
-            continue;
-        }
-        int64_t now = clock_now_ns();
-        if (now >= deadline) {
-            break;
-        }
-        if (spin_until == 0) {
-            spin_until = now + spin_ns;
-        } else if (now < spin_until) {
-            sched_yield();
-        } else {
-            int64_t half = spin_ns / 2 > AWAIT_SPIN_MIN_NS ? spin_ns / 2 : AWAIT_SPIN_MIN_NS;
-            spin_ns = given_ns >= 0 ? given_ns : half;
-            spin_until = 0;
-            if (!atomic_load(&w->over)) {
-                lane_serve(lane, deadline == CLOCK_NEVER ? -1 : deadline - now);
+            if (now - since < wait.spin_ns) {
+                sched_yield();
+            } else if (!atomic_load(&w->over)) {
+                wait.slept = true;
+                moved = lane_serve(lane, deadline == CLOCK_NEVER ? -1 : deadline - now);
             }
+        }
+        if (moved && since != 0) {
+            wait.waited_ns = clock_now_ns() - since;
+            learnt_ns = spin_learn(&wait);
+            wait.slept = false;
+            since = 0;
         }
     }
-    learnt_ns = given_ns >= 0 ? learnt_ns : spin_ns;
     atomic_store(&w->driving, false);
 }
 
@@ -116,7 +111,7 @@ static void await_over(struct comm *c, struct comm_wait *w, int64_t deadline)
         return;
     }
     if (await_take_lane(c)) {
-        await_drive(w, c->engine->lane[0], deadline);
+        await_drive(c, w, deadline);
         await_give_lane(c);
     } else {
         await_sleep(c, w, deadline);
@@ -232,7 +227,7 @@ void comm_reduce(struct comm *c, const struct comm_launch *launch, struct sessio
     bool pending = comm_op_launch(c, launch, &op, 1, outcome) == 1;
     if (mine) {
         if (pending) {
-            await_drive(&op->end.returned, c->engine->lane[0], CLOCK_NEVER);
+            await_drive(c, &op->end.returned, CLOCK_NEVER);
         }
         await_give_lane(c);
     } else if (pending) {

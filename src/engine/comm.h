@@ -147,6 +147,7 @@ struct comm_links {
 /* Control links with peers.  Written by control_link.c, with comm.lock. */
 struct comm_controls {
     struct list all;         /* struct control: those being closed, too */
+    atomic_uint near;        /* those of this host; read without a lock */
     char foreign[BOUNDS_TEXT]; /* of this connect: which peer speaks another version of the protocol; "" none */
 };
 

@@ -96,6 +96,7 @@ static void control_gone(struct control *k)
     struct comm *c = k->link->comm;
     conn_detach(k->conn);
     list_remove(&k->all);
+    atomic_fetch_sub(&c->controls.near, k->near);
     conn_unref(k->conn);
     link_unref(k->link);
     free(k);
@@ -174,8 +175,10 @@ void control_up(struct link *l, struct conn *conn, uint64_t number, struct comm_
     }
     k->conn = conn;
     k->link = l;
+    k->near = sock_within_host(conn->source.fd);
     link_ref(l);
     list_append(&c->controls.all, &k->all);
+    atomic_fetch_add(&c->controls.near, k->near);
     l->control.conn = conn_ref(conn);
     l->control.number = number;
     l->control.sent = 0;

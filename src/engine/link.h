@@ -16,6 +16,7 @@ struct control {
     struct list all;          /* in controls.all */
     struct conn *conn;        /* one reference */
     struct link *link;        /* one reference */
+    bool near;                /* a process of this host */
 };
 
 /* What the session wants of a peer.  Written by link.c, with comm.lock. */

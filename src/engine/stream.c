@@ -53,15 +53,21 @@ bool stream_has_work(const struct stream *s)
     return s->broken || s->can_in || s->more || (s->can_out && says);
 }
 
+/* Looks at what its transport tells without a system call, until that has told nothing for a while. */
+static void stream_looks(struct stream *s)
+{
+    if (s->transport.ops->has != NULL) {
+        loop_look_at(&s->lane->loop, &s->polled);
+    }
+}
+
 static void stream_ready(struct source *source, uint32_t events)
 {
     struct stream *s = LIST_ENTRY(source, struct stream, source);
     if (s->transport.ops->hear != NULL) { /* for either direction */
         s->broken |= s->transport.ops->hear(&s->transport) == PCCL_ERR_PROTOCOL;
         s->can_in = s->can_out = true;
-        if (s->transport.ops->has != NULL) {
-            loop_look_at(&s->lane->loop, &s->polled);
-        }
+        stream_looks(s);
     }
     if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR | EPOLLRDHUP)) != 0) {
         s->can_in = true;
@@ -75,12 +81,14 @@ static void stream_ready(struct source *source, uint32_t events)
 static bool stream_look(struct polled *p)
 {
     struct stream *s = LIST_ENTRY(p, struct stream, polled);
-    if (s->can_in || !s->transport.ops->has(&s->transport)) {
-        return false;
+    bool in = !s->can_in && s->transport.ops->has(&s->transport);
+    bool out = !s->can_out && s->transport.ops->room(&s->transport, false);
+    s->can_in |= in;
+    s->can_out |= out;
+    if (in || out) {
+        stream_due(s);
     }
-    s->can_in = true;
-    stream_due(s);
-    return true;
+    return in || out;
 }
 
 /* By its transport, which is polled by itself. */
@@ -94,7 +102,8 @@ static void stream_told(void *user)
 static bool stream_rest(struct polled *p)
 {
     struct stream *s = LIST_ENTRY(p, struct stream, polled);
-    return s->transport.ops->rest(&s->transport);
+    bool room = !s->can_out && s->transport.ops->room(&s->transport, true);
+    return s->transport.ops->rest(&s->transport) && !room;
 }
 
 bool stream_open(struct stream *s, struct lane *lane)
@@ -110,9 +119,7 @@ bool stream_open(struct stream *s, struct lane *lane)
     list_init(&s->polled.all);
     s->polled.look = stream_look;
     s->polled.rest = stream_rest;
-    if (s->transport.ops->has != NULL) {
-        loop_look_at(&lane->loop, &s->polled);
-    }
+    stream_looks(s);
     stream_due(s);
     exec_edge_clear(&s->edge);
     if (s->transport.ops->open != NULL && !s->transport.ops->open(&s->transport, stream_told, s)) {
@@ -459,6 +466,7 @@ bool stream_send(struct stream *s)
         total += moved;
         if (st == PCCL_ERR_AGAIN) {
             s->can_out = false;
+            stream_looks(s);
         } else if (st != PCCL_OK) {
             s->broken = true;
         } else if (s->tx_open && s->head_at == s->head_used && s->tx_left == 0) {

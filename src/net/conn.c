@@ -257,6 +257,9 @@ pccl_status conn_flush(struct conn *c)
         struct iovec part = {c->out + c->out_at, left};
         by_socket = t == &c->transport;
         st = t->ops->send(t, &part, 1, &moved);
+        if (st == PCCL_ERR_AGAIN && !by_socket && t->ops->room(t, true)) {
+            continue;
+        }
         if (st != PCCL_OK) {
             break;
         }

@@ -149,10 +149,6 @@ pccl_status shm_ring_write(struct shm_ring *r, const struct iovec *parts, int co
     struct shm_end *end = &r->out;
     *moved = 0;
     uint64_t room = shm_room(end);
-    if (room == 0) {
-        atomic_store(&end->words->writer_sleeps, 1);
-        room = shm_room(end);
-    }
     if (r->bare > 0 && room != UINT64_MAX) {
         size_t bytes = 0;
         for (int i = 0; i < count; i++) {
@@ -228,6 +224,14 @@ bool shm_ring_rest(struct shm_ring *r)
 {
     atomic_store(&r->in.words->reader_sleeps, 1);
     return atomic_load(&r->in.words->written) == r->in.at;
+}
+
+bool shm_ring_room(struct shm_ring *r, bool sleep)
+{
+    if (sleep) {
+        atomic_store(&r->out.words->writer_sleeps, 1);
+    }
+    return shm_room(&r->out) >= SHM_RING_PIECE;
 }
 
 /* The other end looks at no byte that it has taken, until it is written again. */

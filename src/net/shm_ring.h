@@ -20,7 +20,7 @@
 #include "core/status.h"
 
 enum {
-    SHM_RING_BYTES = 256 << 10,      /* of one direction, for data: stays in the second-level cache; sizes are powers of 2 */
+    SHM_RING_BYTES = 512 << 10,      /* of one direction, for data: stays in the second-level cache; sizes are powers of 2 */
     SHM_RING_CONTROL_BYTES = 128 << 10, /* for control frames */
     SHM_RING_PIECE = 32 << 10,       /* told to the other end at once, so that it copies while we do */
     SHM_RING_PAGE = 4096,
@@ -63,9 +63,8 @@ pccl_status shm_ring_make(uint32_t bytes, int *fd_out, struct err *err) PCCL_MUS
 pccl_status shm_ring_map(struct shm_ring *r, int fd, uint32_t bytes, bool first, struct err *err) PCCL_MUST_CHECK;
 void shm_ring_unmap(struct shm_ring *r);
 
-/* Moves what goes; *moved > 0 with OK.  AGAIN: nothing, and when there is room again the other end rings (what there is to read, it
- * tells only after shm_ring_rest); PROTOCOL: the other end wrote a position that cannot be; NOMEM.  `ring` is called, possibly several times,
- * when the other end sleeps. */
+/* Moves what goes; *moved > 0 with OK.  AGAIN: nothing (the other end rings only after shm_ring_rest, or shm_ring_room with `sleep`);
+ * PROTOCOL: the other end wrote a position that cannot be; NOMEM.  `ring` is called, possibly several times, when the other end sleeps. */
 pccl_status shm_ring_write(struct shm_ring *r, const struct iovec *parts, int count, size_t *moved, void (*ring)(int), int fd);
 pccl_status shm_ring_read(struct shm_ring *r, const struct iovec *parts, int count, size_t *moved, void (*ring)(int), int fd);
 
@@ -73,6 +72,9 @@ pccl_status shm_ring_read(struct shm_ring *r, const struct iovec *parts, int cou
 bool shm_ring_has(const struct shm_ring *r);
 /* Tells the other end to ring for the next bytes; false: some have come. */
 bool shm_ring_rest(struct shm_ring *r);
+
+/* Whether a write that found no room would find a piece of it now, or a lie; with `sleep` the other end rings for it, if not. */
+bool shm_ring_room(struct shm_ring *r, bool sleep);
 
 /* Gives back the pages of what this end writes and the other end has taken.  A write takes those again
  * that it needs; where there are none it says NOMEM and has moved nothing. */

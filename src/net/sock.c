@@ -221,9 +221,14 @@ pccl_status sock_remote(int fd, struct net_address *out)
     return getpeername(fd, (struct sockaddr *)&ss, &size) == 0 && addr_from_system(out, &ss) ? PCCL_OK : PCCL_ERR_SYSTEM;
 }
 
-void sock_tune(int fd, int64_t timeout_ns)
+bool sock_within_host(int fd)
 {
     struct net_address local, remote;
+    return sock_local(fd, &local) == PCCL_OK && sock_remote(fd, &remote) == PCCL_OK && addr_same_host(&local, &remote);
+}
+
+void sock_tune(int fd, int64_t timeout_ns)
+{
     sock_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
     sock_option(fd, IPPROTO_TCP, TCP_QUICKACK, 1);
     if (!MUTANT(NO_USER_TIMEOUT)) {
@@ -233,7 +238,7 @@ void sock_tune(int fd, int64_t timeout_ns)
     sock_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 5);
     sock_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, 2);
     sock_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
-    if (sock_local(fd, &local) == PCCL_OK && sock_remote(fd, &remote) == PCCL_OK && addr_same_host(&local, &remote)) {
+    if (sock_within_host(fd)) {
         int rc = setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5);
         (void)rc;
     }

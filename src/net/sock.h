@@ -35,6 +35,7 @@ pccl_status sock_connected(int fd, const struct net_address *to, struct err *err
 
 pccl_status sock_local(int fd, struct net_address *out) PCCL_MUST_CHECK;
 pccl_status sock_remote(int fd, struct net_address *out) PCCL_MUST_CHECK;
+bool sock_within_host(int fd); /* both ends of a connected socket have one address */
 
 /* For a connected socket: no delay, keepalive 5/2/3, unacknowledged bytes end it after timeout_ns, and on one host cubic
  * in place of a default that paces (BBR halves loopback).  What the system refuses is left as it is. */

@@ -31,6 +31,7 @@ struct transport_ops {
     bool (*good)(const struct transport *t); /* opened: bytes go both ways; before that a failure is nobody's fault */
     bool (*has)(const struct transport *t); /* something to receive: looks without a system call */
     bool (*rest)(struct transport *t);      /* from now on the descriptor tells; false: something has come */
+    bool (*room)(struct transport *t, bool sleep); /* after AGAIN of send: it is worth another one; `sleep`: else the descriptor tells, from now on */
     void (*spare)(struct transport *t);     /* gives back memory of what it sends, and takes it again when it sends: NOMEM then, if there is none */
     pccl_status (*hear)(struct transport *t); /* takes what the descriptor tells.  CLOSED: the other end has gone, receive what it left */
 };

@@ -141,6 +141,11 @@ static bool shm_rest(struct transport *t)
     return shm_ring_rest(&t->shm->ring);
 }
 
+static bool shm_roomy(struct transport *t, bool sleep)
+{
+    return shm_ring_room(&t->shm->ring, sleep);
+}
+
 static void shm_spare(struct transport *t)
 {
     shm_ring_spare(&t->shm->ring);
@@ -165,7 +170,7 @@ static const struct transport_ops greeting_ops = {
 };
 static const struct transport_ops shm_ops = {
     .send = shm_send, .receive = shm_receive, .finish = shm_finish, .shutdown = shm_shutdown, .close = shm_close, .begin = shm_begin,
-    .has = shm_has, .rest = shm_rest, .spare = shm_spare, .hear = shm_hear,
+    .has = shm_has, .rest = shm_rest, .room = shm_roomy, .spare = shm_spare, .hear = shm_hear,
 };
 
 static void shm_begin(struct transport *t)

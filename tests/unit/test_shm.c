@@ -68,6 +68,40 @@ TEST(bytes_arrive_in_order_over_many_rounds_of_the_ring) /* a wrap in the middle
     shm_ring_unmap(&b);
 }
 
+static int bells_rung;
+
+static void count_bell(int fd)
+{
+    (void)fd;
+    bells_rung++;
+}
+
+TEST(who_found_no_room_looks_for_it_and_is_rung_only_if_it_sleeps) /* a bell costs more than the bytes it is for */
+{
+    static unsigned char bytes[SHM_RING_BYTES];
+    struct shm_ring a, b;
+    struct iovec all = {bytes, sizeof bytes}, piece = {bytes, SHM_RING_PIECE};
+    size_t moved;
+    ring_pair(&a, &b);
+    for (int sleeps = 0; sleeps < 2; sleeps++) {
+        bells_rung = 0;
+        EXPECT_EQ(shm_ring_write(&a, &all, 1, &moved, no_bell, -1), PCCL_OK);
+        EXPECT_EQ(shm_ring_write(&a, &all, 1, &moved, no_bell, -1), PCCL_ERR_AGAIN);
+        EXPECT(!shm_ring_room(&a, sleeps == 1));
+        EXPECT_EQ(shm_ring_read(&b, &piece, 1, &moved, count_bell, -1), PCCL_OK);
+        EXPECT(shm_ring_room(&a, false));
+        EXPECT_EQ(bells_rung, 0); /* for half a ring, or all there was */
+        EXPECT_EQ(shm_ring_read(&b, &all, 1, &moved, count_bell, -1), PCCL_OK);
+        EXPECT_EQ(moved, sizeof bytes - SHM_RING_PIECE);
+        EXPECT_EQ(bells_rung, sleeps);
+    }
+    atomic_store(&a.out.words->taken, UINT64_MAX / 2);
+    EXPECT(shm_ring_room(&a, false)); /* the write finds the lie */
+    EXPECT_EQ(shm_ring_write(&a, &piece, 1, &moved, no_bell, -1), PCCL_ERR_PROTOCOL);
+    shm_ring_unmap(&a);
+    shm_ring_unmap(&b);
+}
+
 /* Pages of the bytes that this end writes. */
 static size_t resident(const struct shm_ring *r)
 {
@@ -80,7 +114,7 @@ static size_t resident(const struct shm_ring *r)
     return count;
 }
 
-TEST(the_pages_of_an_empty_ring_are_given_back_and_taken_again) /* rings of worlds that are idle would keep half a megabyte a link */
+TEST(the_pages_of_an_empty_ring_are_given_back_and_taken_again) /* rings of worlds that are idle would keep a megabyte a link */
 {
     static unsigned char out[3 * SHM_RING_BYTES / 4], in[sizeof out];
     unsigned char few[100] = {0};
@@ -218,11 +252,11 @@ struct half {
     bool sends;
 };
 
-/* `in`: for bytes; else for room, which the other end was told of by the call that found none. */
+/* `in`: for bytes; else for room. */
 static void half_wait(struct transport *t, bool in)
 {
     struct pollfd p = {.fd = t->fd, .events = POLLIN};
-    if (!in || t->ops->rest(t)) {
+    if (in ? t->ops->rest(t) : !t->ops->room(t, true)) {
         EXPECT(poll(&p, 1, 30000) > 0);
         EXPECT_EQ(t->ops->hear(t), PCCL_OK);
     }

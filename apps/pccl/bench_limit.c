@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_LEGS = 4 * BENCH_LINKS_MOST, IDLE_PASSES = 64, ONE_HOP_BYTES = 16 << 10, NOTHING = -1 };
+enum { MOST_LEGS = 4 * BENCH_LINKS_MOST, IDLE_PASSES = 64, ONE_HOP_BYTES = 16 << 10, COPY_PIECE = 64 << 10, NOTHING = -1 };
 
 struct leg {
     unsigned peer;
@@ -29,9 +29,10 @@ struct bench_limit {
     struct numeric numeric;
     size_t element;
     unsigned char *scratch;    /* owned; null: not needed */
-    unsigned char *copy_to;    /* the own part goes there at once; null: it is there */
+    unsigned char *copy_to;    /* the own part goes there; null: it is there */
     const unsigned char *copy_from;
-    size_t copy_bytes;
+    size_t copy_bytes, copied;
+    bool copy_first;           /* what comes is folded with it */
 };
 
 static int add(struct bench_limit *m, struct leg leg)
@@ -86,6 +87,7 @@ static void plan_one_hop(struct bench_limit *m, const struct bench_args *a)
 {
     size_t bytes = a->count * m->element;
     set_copy(m, a->recv, a->send, bytes);
+    m->copy_first = true;
     for (unsigned d = 1; d < a->world; d++) {
         (void)add_out(m, before(a, d), a->send, bytes, NOTHING);
         (void)add_in(m, before(a, a->world - d), a->recv, a->recv, bytes);
@@ -240,23 +242,36 @@ static bool waits(const struct bench_limit *m, int index)
     return false;
 }
 
+/* Of the own part, beside what moves. */
+static size_t copy(struct bench_limit *m, size_t most)
+{
+    size_t left = m->copy_to != NULL ? m->copy_bytes - m->copied : 0, n = left < most ? left : most;
+    if (n > 0) {
+        memcpy(m->copy_to + m->copied, m->copy_from + m->copied, n);
+        m->copied += n;
+    }
+    return n;
+}
+
 static void begin(struct bench_limit *m)
 {
     for (int i = 0; i < m->count; i++) {
         m->legs[i].done = 0;
     }
-    if (m->copy_to != NULL) {
-        memcpy(m->copy_to, m->copy_from, m->copy_bytes);
+    m->copied = 0;
+    if (m->copy_first) {
+        (void)copy(m, m->copy_bytes);
     }
 }
 
 bool bench_limit_run(struct bench_limit *m)
 {
     int first = 0, idle = 0;
-    bool ok = true;
+    bool ok = true, copied = false;
     begin(m);
-    while (ok && first < m->count) {
-        long all = 0;
+    while (ok && (first < m->count || !copied)) {
+        long all = (long)copy(m, COPY_PIECE);
+        copied = all == 0;
         for (int i = first; i < m->count && ok; i++) {
             struct leg *leg = &m->legs[i];
             if (leg->done == leg->bytes || waits(m, i)) {

@@ -48,7 +48,7 @@ static uint64_t rounds_of(uint32_t world)
 /* Frames of one part. */
 static uint64_t frames_of(const struct choose_call *c, uint64_t bytes)
 {
-    uint64_t most = c->frame_bytes > CHOOSE_MIN_FRAME ? least(c->frame_bytes, bytes / 8 > CHOOSE_MIN_FRAME ? bytes / 8 : CHOOSE_MIN_FRAME)
+    uint64_t most = c->frame_bytes > CHOOSE_MIN_FRAME ? least(c->frame_bytes, bytes / 4 > CHOOSE_MIN_FRAME ? bytes / 4 : CHOOSE_MIN_FRAME)
                                                       : CHOOSE_MIN_FRAME;
     return bytes == 0 ? 1 : (bytes + most - 1) / most;
 }
@@ -78,6 +78,16 @@ static struct load halving_load(const struct choose_call *c)
     return (struct load){2 * rounds + (beyond > 0 ? 2 : 0), own, all};
 }
 
+/* READY goes to all, whoever exchanges data with whom. */
+static struct load told(const struct choose_call *c, struct load l)
+{
+    if (c->told) {
+        l.own.partners = c->world - 1;
+        l.all.partners = (uint64_t)c->world * (c->world - 1);
+    }
+    return l;
+}
+
 static struct load all_reduce_load(const struct choose_call *c, enum plan_algorithm algorithm)
 {
     uint64_t w = c->world, n = c->bytes, part = n / w, log = rounds_of(c->world), frames = frames_of(c, n);
@@ -89,9 +99,10 @@ static struct load all_reduce_load(const struct choose_call *c, enum plan_algori
         shares.partners = 2;
         return alike(c, 2 * (w - 1), shares);
     case PLAN_TREE: /* on the longest way each message is sent and received before the next one goes */
-        return (struct load){2 * log, {log, 4 * log * frames, 4 * log * n, log * n}, {2 * (w - 1), 4 * (w - 1) * frames, 4 * (w - 1) * n, (w - 1) * n}};
+        return told(c, (struct load){2 * log, {log, 4 * log * frames, 4 * log * n, log * n},
+                                     {2 * (w - 1), 4 * (w - 1) * frames, 4 * (w - 1) * n, (w - 1) * n}});
     case PLAN_HALVING:
-        return halving_load(c);
+        return told(c, halving_load(c));
     default:
         return alike(c, 2, shares);
     }
@@ -210,6 +221,9 @@ struct choose_answer choose_algorithm(const struct choose_call *call)
         halved++;
     }
     unsigned set = narrow(possible(&c), c.allowed);
+    if (c.kind == PLAN_ALL_REDUCE && !c.told) { /* by these a program that is late is behind others, who only see missing data */
+        set = narrow(set, ~(1u << PLAN_TREE | 1u << PLAN_HALVING));
+    }
     if (c.ring) {
         set = narrow(set, 1u << PLAN_RING | 1u << PLAN_CHAIN | (c.small ? 1u << PLAN_TINY : 0));
     }

@@ -24,6 +24,7 @@ struct choose_call {
     bool small;           /* may travel with its launch: then that is PLAN_TINY, whatever the kind */
     bool plain;           /* a part of its sum may travel as it is */
     bool ring;            /* the view has found that its ring is clearly faster than other pairs */
+    bool told;            /* all members hear of each launch, those too that exchange nothing with it */
     bool uneven;          /* not every member may own a part: direct */
     uint8_t allowed;
     struct costs costs;   /* of the view */
@@ -38,7 +39,7 @@ struct choose_answer {
 
 struct choose_answer choose_algorithm(const struct choose_call *call);
 
-/* What each kind has, but for what only a name in PCCL_ALGO asks for: all-reduces by a tree or by halving. */
+/* What each kind has. */
 struct choose_wishes choose_all(void);
 
 /* Reads PCCL_ALGO: sections apart by ';', each "list" (all kinds) or "function:list"; a list is names apart by ',', with '^' in

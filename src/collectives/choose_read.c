@@ -68,18 +68,11 @@ static uint8_t offered(unsigned kind)
     return (uint8_t)(set | 1u << PLAN_TINY); /* of small ones, which travel with their launch */
 }
 
-/* Without being asked for by name: not what hides a program that has not called behind others, who only see missing data: who is waited
- * for must be told. */
-static uint8_t usual(unsigned kind)
-{
-    return (uint8_t)(offered(kind) & ~(kind == PLAN_ALL_REDUCE ? 1u << PLAN_TREE | 1u << PLAN_HALVING : 0u));
-}
-
 struct choose_wishes choose_all(void)
 {
     struct choose_wishes w;
     for (unsigned k = 0; k < PLAN_KINDS; k++) {
-        w.allowed[k] = usual(k);
+        w.allowed[k] = offered(k);
     }
     return w;
 }
@@ -134,12 +127,11 @@ static bool read_section(struct word section, struct choose_wishes *out, char *w
         }
     }
     list = word_trim(list);
-    bool not = list.length > 0 && *list.at == '^';
     if (!read_list(list, &set, why, bytes)) {
         return false;
     }
     for (unsigned k = 0; k < CHOOSE_FUNCTIONS; k++) {
-        uint8_t allowed = (uint8_t)((not ? usual(k) : offered(k)) & set);
+        uint8_t allowed = (uint8_t)(offered(k) & set);
         if (named && k == kind && allowed == 0) {
             return none_left(k, section, why, bytes);
         }

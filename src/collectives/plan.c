@@ -11,7 +11,7 @@
 
 enum {
     PLAN_MIN_FRAME_BYTES = 32768, /* below this a frame's header and system calls cost more than the overlap gains */
-    PLAN_FRAMES_PER_SEGMENT = 8, /* enough that sending, receiving and reducing overlap */
+    PLAN_FRAMES_PER_SEGMENT = 4, /* enough that sending, receiving and reducing overlap */
 };
 
 /* floor(units x part / whole) for part <= whole < 2^32, without a 128-bit product. */

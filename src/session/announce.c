@@ -38,6 +38,11 @@ void announce_eager(struct session *s, struct op *op, uint32_t rank, struct outb
     }
 }
 
+bool announce_all(const struct session *s)
+{
+    return s->view.world <= s->cfg.mesh_members;
+}
+
 /* The ranks this operation exchanges data with: of small ones all. */
 bool announce_neighbour(const struct session *s, const struct op *op, uint32_t rank)
 {
@@ -55,9 +60,17 @@ bool announce_neighbour(const struct session *s, const struct op *op, uint32_t r
     return s->view.ring[(at + 1) % n] == rank || s->view.ring[(at + n - 1) % n] == rank;
 }
 
+/* By a tree or halving few exchange data, and the rest would see that it is missing, not whose program is late. */
+bool announce_hears(const struct session *s, const struct op *op, uint32_t rank)
+{
+    const struct plan_params *plan = &s->slots[op->slot].run.plan;
+    bool few = plan->algorithm == PLAN_TREE || plan->algorithm == PLAN_HALVING;
+    return announce_neighbour(s, op, rank) || (few && plan->kind == PLAN_ALL_REDUCE && announce_all(s));
+}
+
 void announce_to(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
 {
-    if (op->phase == OP_GHOST || op->phase == OP_DONE || op->refused != 0 || !announce_neighbour(s, op, rank)) {
+    if (op->phase == OP_GHOST || op->phase == OP_DONE || op->refused != 0 || !announce_hears(s, op, rank)) {
         return;
     }
     bool silent = space_pairs(op->name.space) && (pair_owner(s, &op->name) ? op->eager : op->whole);
@@ -87,7 +100,7 @@ void announce_to(struct session *s, struct op *op, uint32_t rank, struct outbox 
 void announce_feed(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
 {
     if ((op->phase != OP_RUN && op->phase != OP_HOLDING) || op->eager || op->slot == NONE ||
-        !s->slots[op->slot].at.started || s->slots[op->slot].at.stopped) {
+        !s->slots[op->slot].at.started || s->slots[op->slot].at.stopped || !announce_neighbour(s, op, rank)) {
         return;
     }
     if (space_pairs(op->name.space) && mismatch_with(s, op, rank)) {

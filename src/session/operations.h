@@ -14,6 +14,8 @@ struct slot;
 struct tag;
 
 /* announce.c */
+bool announce_all(const struct session *s); /* in this view: launches of all-reduces, whatever their plan */
+bool announce_hears(const struct session *s, const struct op *op, uint32_t rank); /* it is told of the launch, and tells of its own */
 bool announce_neighbour(const struct session *s, const struct op *op, uint32_t rank); /* it exchanges data with that rank */
 void announce_feed(struct session *s, struct op *op, uint32_t rank, struct outbox *out);
 void announce_to(struct session *s, struct op *op, uint32_t rank, struct outbox *out); /* READY or EAGER to one */

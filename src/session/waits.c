@@ -15,7 +15,7 @@ static const struct mark *mark_of(const struct session *s, const struct op *op, 
 /* It has not launched, and we would have heard if it had. */
 static bool missing(const struct session *s, const struct op *op, uint32_t rank)
 {
-    return rank != s->view.rank && !mark_of(s, op, rank)->ready && announce_neighbour(s, op, rank) &&
+    return rank != s->view.rank && !mark_of(s, op, rank)->ready && announce_hears(s, op, rank) &&
            view_relay(s, s->id, s->view.ids[rank]) == 0;
 }
 

@@ -263,9 +263,9 @@ TEST(frames_keep_a_pipeline_busy_and_fit_their_limit)
         size_t got = plan_frame_elements(segment, wire, align, max);
         EXPECT(got > 0 && got % align == 0);
         EXPECT(got * wire / 1024 <= max);
-        /* Fewer than 8 frames only where they would be small; smaller than the limit only where there are 8. */
-        EXPECT((segment + got - 1) / got >= 8 || got * wire / 1024 <= 32768 + (align + 1) * wire / 1024);
-        EXPECT(got + align > max * 1024 / wire || 8 * (got + align + 1) > segment);
+        /* Fewer than 4 frames only where they would be small; smaller than the limit only where there are 4. */
+        EXPECT((segment + got - 1) / got >= 4 || got * wire / 1024 <= 32768 + (align + 1) * wire / 1024);
+        EXPECT(got + align > max * 1024 / wire || 4 * (got + align + 1) > segment);
     }
     EXPECT_EQ(plan_frame_elements(1 << 23, 4096, 1, 128 << 10), 32768);
     EXPECT_EQ(plan_frame_elements(SIZE_MAX, 4096, 1, 128 << 10), 32768); /* each pair has its own size */

@@ -113,6 +113,9 @@ void lane_grace_over(struct lane *lane)
 
 void lane_release(struct lane *lane, bool grace)
 {
+    if (grace && atomic_load(&lane->busy)) {
+        lane_serve(lane, 0); /* an executor that ended may have left nothing: no reason to wake the poller */
+    }
     for (;;) {
         lane_let(lane);
         if (!atomic_load(&lane->inbox_full) || !lane_try(lane)) {

@@ -6,6 +6,7 @@
 #include "tests/testing.h"
 
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "net/fds.h"
@@ -275,6 +276,38 @@ TEST(own_input_is_copied_between_the_frames_of_others)
     EXPECT(lane_post(b.lane, &(struct lane_order){.kind = LANE_DROP, .comm = &b.comm, .done = &b.done}));
     lane_serve(b.lane, 0);
     lane_release(b.lane, false);
+    bench_stop(&b);
+}
+
+/* The pass in which an executor ends asks for another one, for whoever starved for its room; as a rule nobody did. */
+TEST(who_gives_a_lane_back_with_nothing_left_to_do_wakes_nobody)
+{
+    struct bench b;
+    struct flight f;
+    bench_start(&b);
+    b.posted = true;
+    b.engine.poller[0].timer.fd = fds_own(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
+    flight_init(&f, &b.comm, 1);
+    struct plan_params p = {.kind = PLAN_ALL_GATHER, .algorithm = PLAN_DIRECT, .world = 1, .count = 8, .align = 1, .frame_elements = 4};
+    plan_make(&f.op.plan.plan, &p, f.segments, f.steps);
+    f.op.run.world = 1;
+    EXPECT(lane_try(b.lane));
+    while (!list_empty(&b.lane->due) || !list_empty(&b.lane->inbox)) {
+        lane_serve(b.lane, 0); /* the connections come in */
+    }
+    lane_mask(b.lane);
+    EXPECT(lane_post(b.lane, &(struct lane_order){.kind = LANE_START, .op = &f.op}));
+    lane_serve(b.lane, 0);
+    EXPECT_EQ(b.lane->exec_count, 0);
+    EXPECT(atomic_load(&b.lane->busy));
+    lane_release(b.lane, true);
+    EXPECT(!atomic_load(&b.lane->loop.woken));
+    EXPECT(b.lane->masked); /* for a moment: the same thread is likely to be back */
+    EXPECT(lane_try(b.lane));
+    EXPECT(lane_post(b.lane, &(struct lane_order){.kind = LANE_DROP, .comm = &b.comm, .done = &b.done}));
+    lane_serve(b.lane, 0);
+    lane_release(b.lane, false);
+    fds_close(b.engine.poller[0].timer.fd);
     bench_stop(&b);
 }
 

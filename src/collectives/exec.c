@@ -9,7 +9,7 @@
 
 #include "core/check.h"
 
-enum { EXEC_ALIGN = 64, EXEC_MIN_WINDOW = 2 };
+enum { EXEC_ALIGN = 64, EXEC_MIN_WINDOW = 2, EXEC_CACHED_BYTES = 4 << 20 };
 
 /* Offsets into the arena. */
 struct exec_layout {
@@ -219,6 +219,7 @@ void exec_init(struct exec *x, const struct exec_config *c, void *arena)
     x->lane = c->lane;
     x->lanes = c->lanes;
     x->verify = c->verify;
+    x->large = numeric_user_bytes(c->numeric, c->plan->params.count) > EXEC_CACHED_BYTES;
     x->check_every = c->check_every;
     x->check_in = c->check_every;
     x->peers = (struct exec_peer *)(void *)(base + l.peers);

@@ -6,7 +6,7 @@
  *
  * Buffers: `in` is never written while the operation runs and never overlaps `out`, so a contribution can be sent at any time.  In
  * place (`backup`) it is `out`: each frame is saved before its first byte is written or, while it is in cache, when it is sent, and its
- * input is read from there from then on; who stops the executor restores what `saved` says.  Contributions (phase 0) arrive in
+ * input is read from there once something was written; who stops the executor restores what `saved` says.  Contributions (phase 0) arrive in
  * staging slots of the lane's room; the contribution that comes first in the order of reduction, and final data (phase 1), of
  * plain types arrive straight in `out`.
  *
@@ -109,6 +109,7 @@ struct exec {
     const char *failed_what; /* ... which; static */
     bool done;          /* every frame of this lane is complete in `out` */
     bool idle;          /* done, and every send has left */
+    bool large;         /* more than caches hold */
     bool work;          /* own input waits to be copied: send EXEC_WORK until none does */
     bool starved;       /* a sender waits for room: send EXEC_ROOM when the room has some */
     uint64_t digest;    /* sum over frames of hash(number, bytes): independent of lanes and order */

@@ -61,7 +61,7 @@ void exec_on_header(struct exec *x, const struct exec_event *e, struct exec_out 
     p->in_bytes = e->bytes;
     p->in_slot = EXEC_NONE;
     if ((e->phase == 1 && x->direct_bytes) || p->in_place) {
-        exec_save(x, &v);
+        exec_save(x, &v, e->phase == 0); /* the own contribution comes after the first one */
     }
     if (e->phase == 1) {
         out->dst = x->direct_bytes ? exec_out_bytes(x, &v) : p->in_buffer;
@@ -86,7 +86,7 @@ void exec_on_arrived(struct exec *x, uint32_t rank)
     x->progress++;
     if (p->in_phase == 1 || p->in_place) {
         if (p->in_phase == 1 && !x->direct_bytes) {
-            exec_save(x, &v);
+            exec_save(x, &v, false);
             numeric_decode(x->numeric, exec_out_bytes(x, &v), p->in_buffer, v.count);
             frame_pool_give(x->pool, p->in_buffer);
             p->in_buffer = NULL;
@@ -118,6 +118,18 @@ bool exec_has_frame(const struct exec *x, uint32_t rank)
     return p->credit > 0 && ((lead && p->lead_phase == 0) || p->queue[0].head != p->queue[0].tail);
 }
 
+/* The input goes to one rank alone, and nothing is folded here: it is not written over before that one has it all, since whatever comes
+ * in its place is made of it. */
+static bool given_away(const struct exec *x, const struct plan_segment *s)
+{
+    uint32_t leading = exec_leading(x, s);
+    bool folds = false;
+    for (uint32_t i = leading; i < s->steps; i++) {
+        folds |= x->plan->steps[s->step + i].kind == STEP_FOLD;
+    }
+    return leading == 1 && !folds;
+}
+
 /* Final frames go first: they end other ranks' waiting and free buffers. */
 void exec_on_pull(struct exec *x, uint32_t rank, struct exec_out *out)
 {
@@ -138,8 +150,9 @@ void exec_on_pull(struct exec *x, uint32_t rank, struct exec_out *out)
         v = exec_view(x, p->lead_next);
         p->lead_next += x->lanes;
         out->phase = p->lead_phase;
-        exec_save(x, &v);
-        out->data = exec_in_bytes(x, &v);
+        bool alone = given_away(x, v.segment);
+        exec_save(x, &v, !alone);
+        out->data = alone ? exec_own_bytes(x, &v) : exec_in_bytes(x, &v);
         if (!x->direct_bytes) {
             numeric_encode(x->numeric, p->out_buffer, out->data, v.count);
             out->data = p->out_buffer;

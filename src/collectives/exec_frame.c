@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "core/check.h"
+#include "kernels/copy.h"
 #include "kernels/hash.h"
 
 static unsigned char *acc_of(const struct exec *x, uint32_t frame)
@@ -26,12 +27,16 @@ static unsigned char *acc_of(const struct exec *x, uint32_t frame)
     return x->accs + exec_fold_place(x, frame) % EXEC_ACCS * x->acc_stride;
 }
 
-void exec_save(struct exec *x, const struct exec_view *v)
+void exec_save(struct exec *x, const struct exec_view *v, bool read)
 {
     if (x->backup != NULL && !x->saved[v->frame]) {
-        size_t at = numeric_user_bytes(x->numeric, v->segment->in + v->offset);
+        size_t at = numeric_user_bytes(x->numeric, v->segment->in + v->offset), bytes = numeric_user_bytes(x->numeric, v->count);
         PCCL_ASSERT(v->segment->in == v->segment->out);
-        memcpy(x->backup + at, x->in + at, numeric_user_bytes(x->numeric, v->count));
+        if (x->large && !read) {
+            copy_away(x->backup + at, x->in + at, bytes);
+        } else {
+            memcpy(x->backup + at, x->in + at, bytes);
+        }
         x->saved[v->frame] = 1;
     }
 }
@@ -63,9 +68,9 @@ static void fold_wire(struct exec *x, const struct exec_view *v, const void *wir
 
 static void fold_plain(struct exec *x, const struct exec_view *v, const void *other)
 {
-    exec_save(x, v);
+    exec_save(x, v, false);
     unsigned char *out = exec_out_bytes(x, v);
-    const void *value = v->state->value == VALUE_INPUT ? (const void *)exec_in_bytes(x, v) : out;
+    const void *value = v->state->value == VALUE_INPUT ? (const void *)exec_own_bytes(x, v) : out;
     PCCL_ASSERT(v->state->value != VALUE_NONE);
     numeric_fold_plain(x->numeric, out, value, other, v->count);
     v->state->value = VALUE_BUFFER;
@@ -132,7 +137,7 @@ static bool step_finish(struct exec *x, const struct exec_view *v)
         }
         PCCL_ASSERT(exec_fold_place(x, v->frame) == x->finished); /* buffers come free in the order of frames */
         bool keep = !x->direct_bytes && sends > 0;
-        exec_save(x, v);
+        exec_save(x, v, false);
         numeric_finish(n, out, keep ? wire : NULL, acc_of(x, v->frame), v->count, world);
         x->wire_refs[index] = keep ? sends : 0;
         x->finished++;
@@ -218,7 +223,7 @@ void exec_copy(struct exec *x)
     const unsigned char *in = exec_in_bytes(x, &v);
     PCCL_ASSERT(x->copy_next < x->copy_end && x->plan->steps[v.segment->step + v.state->step].kind == STEP_COPY);
     if (!x->direct_bytes) { /* alone: the product is the sum */
-        exec_save(x, &v);
+        exec_save(x, &v, true);
         numeric_encode(x->numeric, out, in, v.count);
     } else if (out != in) {
         memcpy(out, in, numeric_user_bytes(x->numeric, v.count));

@@ -73,7 +73,9 @@ uint32_t exec_leading(const struct exec *x, const struct plan_segment *segment);
 struct exec_view exec_view(const struct exec *x, uint32_t frame);
 unsigned char *exec_out_bytes(const struct exec *x, const struct exec_view *v);
 const unsigned char *exec_in_bytes(const struct exec *x, const struct exec_view *v);
-void exec_save(struct exec *x, const struct exec_view *v); /* exec_frame.c: the input of a frame that is about to be written, or sent */
+const unsigned char *exec_own_bytes(const struct exec *x, const struct exec_view *v); /* where the program put it, as long as nothing was written there */
+/* exec_frame.c: the input of a frame that is about to be written, or sent; `read`: the saved one is read soon. */
+void exec_save(struct exec *x, const struct exec_view *v, bool read);
 unsigned char *exec_wire(const struct exec *x, uint32_t frame, uint32_t *index); /* result buffer of a frame */
 /* Place of a frame in the one segment that is reduced here through accumulators. */
 uint32_t exec_fold_place(const struct exec *x, uint32_t frame);

@@ -20,6 +20,11 @@ const unsigned char *exec_in_bytes(const struct exec *x, const struct exec_view 
     return from + numeric_user_bytes(x->numeric, v->segment->in + v->offset);
 }
 
+const unsigned char *exec_own_bytes(const struct exec *x, const struct exec_view *v)
+{
+    return x->in + numeric_user_bytes(x->numeric, v->segment->in + v->offset);
+}
+
 uint32_t exec_fold_place(const struct exec *x, uint32_t frame)
 {
     return (frame - x->fold_first) / x->lanes;

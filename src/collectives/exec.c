@@ -28,15 +28,6 @@ uint32_t exec_frame_count(const struct exec *x, const struct plan_segment *segme
     return first < segment->frames ? (segment->frames - first - 1) / x->lanes + 1 : 0;
 }
 
-uint32_t exec_leading(const struct exec *x, const struct plan_segment *segment)
-{
-    uint32_t i = 0;
-    while (i < segment->steps && (x->plan->steps[segment->step + i].kind == STEP_GIVE || x->plan->steps[segment->step + i].kind == STEP_SEND)) {
-        i++;
-    }
-    return i;
-}
-
 static size_t round_up(size_t bytes)
 {
     return (bytes + EXEC_ALIGN - 1) / EXEC_ALIGN * EXEC_ALIGN;

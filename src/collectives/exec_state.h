@@ -66,10 +66,10 @@ struct exec_view {
 /* First frame of a segment on this lane (may lie beyond its end), and how many there are. */
 uint32_t exec_first_frame(const struct exec *x, const struct plan_segment *segment);
 uint32_t exec_frame_count(const struct exec *x, const struct plan_segment *segment);
-uint32_t exec_leading(const struct exec *x, const struct plan_segment *segment); /* steps that hand on the input, before all others */
 
 
 /* exec_view.c */
+uint32_t exec_leading(const struct exec *x, const struct plan_segment *segment); /* steps that hand on the input, before all others */
 struct exec_view exec_view(const struct exec *x, uint32_t frame);
 unsigned char *exec_out_bytes(const struct exec *x, const struct exec_view *v);
 const unsigned char *exec_in_bytes(const struct exec *x, const struct exec_view *v);

@@ -38,11 +38,6 @@ void announce_eager(struct session *s, struct op *op, uint32_t rank, struct outb
     }
 }
 
-bool announce_all(const struct session *s)
-{
-    return s->view.world <= s->cfg.mesh_members;
-}
-
 /* The ranks this operation exchanges data with: of small ones all. */
 bool announce_neighbour(const struct session *s, const struct op *op, uint32_t rank)
 {
@@ -65,7 +60,7 @@ bool announce_hears(const struct session *s, const struct op *op, uint32_t rank)
 {
     const struct plan_params *plan = &s->slots[op->slot].run.plan;
     bool few = plan->algorithm == PLAN_TREE || plan->algorithm == PLAN_HALVING;
-    return announce_neighbour(s, op, rank) || (few && plan->kind == PLAN_ALL_REDUCE && announce_all(s));
+    return announce_neighbour(s, op, rank) || (few && plan->kind == PLAN_ALL_REDUCE && work_told(s));
 }
 
 void announce_to(struct session *s, struct op *op, uint32_t rank, struct outbox *out)

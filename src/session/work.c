@@ -119,6 +119,11 @@ const void *work_given(struct session *s, const struct session_launch *l, const 
     return s->wire;
 }
 
+bool work_told(const struct session *s)
+{
+    return s->view.world <= s->cfg.mesh_members;
+}
+
 struct choose_answer session_plan(const struct session *s, const struct op_params *p)
 {
     if (p->kind == PLAN_SEND) {
@@ -131,7 +136,7 @@ struct choose_answer session_plan(const struct session *s, const struct op_param
         .kind = (enum plan_kind)p->kind, .world = s->view.world, .frame_bytes = s->view.plan.frame_bytes,
         .bytes = work_payload(&n, p->kind, (size_t)p->count),
         .small = fits_a_message(s, p), .plain = n.plain, .ring = s->view.plan.algorithm == PLAN_RING,
-        .told = announce_all(s), .uneven = s->view.weighted || s->view.edges > 0, .allowed = allowed != 0 ? allowed : UINT8_MAX, .costs = s->view.plan.costs,
+        .told = work_told(s), .uneven = s->view.weighted || s->view.edges > 0, .allowed = allowed != 0 ? allowed : UINT8_MAX, .costs = s->view.plan.costs,
         .crowd = s->view.plan.crowd};
     return choose_algorithm(&call);
 }

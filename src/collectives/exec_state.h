@@ -67,7 +67,6 @@ struct exec_view {
 uint32_t exec_first_frame(const struct exec *x, const struct plan_segment *segment);
 uint32_t exec_frame_count(const struct exec *x, const struct plan_segment *segment);
 
-
 /* exec_view.c */
 uint32_t exec_leading(const struct exec *x, const struct plan_segment *segment); /* steps that hand on the input, before all others */
 struct exec_view exec_view(const struct exec *x, uint32_t frame);

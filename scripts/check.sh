@@ -62,15 +62,22 @@ part_mutants() {
         scripts/mutants.sh "$build/mutants"
 }
 part_process() { scripts/run_tests.sh "$build/gcc" tests/fault tests/e2e; }
-part_fabric() { # faults and what they leave, when data goes through libfabric
+# Where data goes another way than part process has it: what becomes of it when members die, stand still, give up or lie.
+data_over() { # ASSIGNMENT...
+    local fault="test_bulk test_collective_kill test_groups test_kill test_message_kill test_queue_kill test_same_bits test_split_kill
+        test_state_faults test_stop test_window_kill"
+    local e2e="test_cancel test_collectives test_messages test_window_lies test_windows"
+    env PCCL_SHM_DISABLE=1 "$@" scripts/run_tests.sh -j "$cores" -o "$fault" "$build/gcc" tests/fault
+    env PCCL_SHM_DISABLE=1 "$@" scripts/run_tests.sh -j "$cores" -o "$e2e" "$build/gcc" tests/e2e
+}
+part_tcp() { data_over; }
+part_fabric() { # of the providers tcp: shm leaves what it shared when a process is killed, and lets none start that has its number
     if ! grep -q '^PCCL_LIBFABRIC_HEADERS:INTERNAL=1' "$build/gcc/CMakeCache.txt"; then
         echo "SKIPPED fabric: libfabric-dev is not installed"
         echo "0 passed, 0 failed"
         return
     fi
-    local programs="test_collective_kill test_groups test_kill test_message_kill test_same_bits test_state_faults test_stop test_window_kill"
-    env PCCL_NET=OFI PCCL_SHM_DISABLE=1 FI_PROVIDER=tcp FI_TCP_IFACE=lo \
-        scripts/run_tests.sh -j "$cores" -o "$programs" "$build/gcc" tests/fault
+    data_over PCCL_NET=OFI FI_PROVIDER=tcp FI_TCP_IFACE=lo
 }
 part_chaos() { "$build/gcc/tests/chaos/chaos_run" --seconds 60 --seed 1 --jobs "$cores" --logs "$logs/chaos"; }
 part_examples() {
@@ -137,7 +144,7 @@ run_part() {
 }
 
 if [ $# = 0 ]; then
-    set -- setup gcc clang builds source docs binary unit sim mutants process fabric chaos examples asan tsan fuzz package compare neon
+    set -- setup gcc clang builds source docs binary unit sim mutants process tcp fabric chaos examples asan tsan fuzz package compare neon
 fi
 for part in "$@"; do
     if ! declare -F "part_$part" >/dev/null; then

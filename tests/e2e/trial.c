@@ -102,6 +102,35 @@ static size_t place_of(const struct trial *t, bool in, uint32_t self, uint32_t o
     return at;
 }
 
+size_t trial_own_place(const struct trial *t, uint32_t self)
+{
+    return place_of(t, t->kind == SCATTER, self, self);
+}
+
+/* Whether a rank's input, or output, is one of parts of all ranks. */
+static bool has_parts(const struct trial *t, bool in, uint32_t self)
+{
+    bool root = self == t->root;
+    return in ? t->kind == REDUCE_SCATTER || t->kind == ALL_TO_ALL || (t->kind == SCATTER && root)
+              : t->kind == ALL_GATHER || t->kind == ALL_TO_ALL || (t->kind == GATHER && root);
+}
+
+size_t trial_reach(const struct trial *t, bool in, uint32_t world, uint32_t self)
+{
+    bool of_root = in ? t->kind == BROADCAST || t->kind == SCATTER : t->kind == REDUCE || t->kind == GATHER;
+    bool none = t->kind == BARRIER || (of_root && self != t->root);
+    bool of_part = in ? t->kind == ALL_GATHER || t->kind == GATHER : t->kind == REDUCE_SCATTER || t->kind == SCATTER;
+    size_t reach = none ? 0 : of_part ? part(t, self, self) : t->count;
+    if (has_parts(t, in, self)) {
+        reach = 0;
+        for (uint32_t r = 0; r < world; r++) {
+            size_t count = in ? part(t, self, r) : part(t, r, t->kind == ALL_TO_ALL ? self : r);
+            reach = count > 0 ? place_of(t, in, self, r) + count : reach;
+        }
+    }
+    return reach;
+}
+
 static void fill(unsigned char *at, const struct trial *t, uint32_t world, uint32_t from, uint32_t to, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -114,7 +143,7 @@ struct trial_buffers trial_make(const struct trial *t, uint32_t world, uint32_t 
 {
     struct trial_buffers b = {0};
     size_t size = size_of(t->type);
-    bool root = self == t->root, parts = t->kind == REDUCE_SCATTER || t->kind == ALL_TO_ALL || (t->kind == SCATTER && root);
+    bool root = self == t->root, parts = has_parts(t, true, self);
     size_t own = t->kind == ALL_GATHER || t->kind == GATHER ? part(t, self, self) : t->count;
     b.in_count = parts ? place_of(t, true, self, world) : t->kind == ALL_REDUCE || t->kind == ALL_GATHER || t->kind == REDUCE || t->kind == GATHER || (t->kind == BROADCAST && root) ? own : 0;
     b.out_count = t->kind == ALL_GATHER || t->kind == ALL_TO_ALL ? place_of(t, false, self, world)
@@ -154,7 +183,8 @@ struct trial_buffers trial_make(const struct trial *t, uint32_t world, uint32_t 
 pcclResult_t trial_call(const struct trial *t, pcclComm_t *comm, uint32_t world, uint32_t self, const struct trial_buffers *b,
                         pcclAsyncOp_t *op)
 {
-    size_t counts[TRIAL_MOST_WORLD], places[TRIAL_MOST_WORLD], out_counts[TRIAL_MOST_WORLD], out_places[TRIAL_MOST_WORLD], size = size_of(t->type);
+    size_t counts[TRIAL_MOST_WORLD], places[TRIAL_MOST_WORLD], out_counts[TRIAL_MOST_WORLD], out_places[TRIAL_MOST_WORLD];
+    size_t size = size_of(t->type);
     const void *in = b->in;
     void *out = b->out;
     for (uint32_t r = 0; r < world; r++) {

@@ -34,6 +34,11 @@ bool trial_reduces(enum trial_kind kind);
 /* Whether there is a form with counts. */
 bool trial_has_lists(enum trial_kind kind);
 
+/* Elements from the beginning of a rank's input or output to the end of its last part that is not empty. */
+size_t trial_reach(const struct trial *t, bool in, uint32_t world, uint32_t self);
+/* The element at which its own part begins, of the buffer that holds parts of all. */
+size_t trial_own_place(const struct trial *t, uint32_t self);
+
 /* The buffers of rank `self`; owned by the caller, who ends them with trial_buffers_free. */
 struct trial_buffers trial_make(const struct trial *t, uint32_t world, uint32_t self);
 void trial_buffers_free(struct trial_buffers *b);

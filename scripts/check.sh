@@ -66,7 +66,7 @@ part_process() { scripts/run_tests.sh "$build/gcc" tests/fault tests/e2e; }
 data_over() { # ASSIGNMENT...
     local fault="test_bulk test_collective_kill test_groups test_kill test_message_kill test_queue_kill test_same_bits test_split_kill
         test_state_faults test_stop test_window_kill"
-    local e2e="test_cancel test_collectives test_messages test_window_lies test_windows"
+    local e2e="test_cancel test_collectives test_data_lies test_messages test_window_lies test_windows"
     env PCCL_SHM_DISABLE=1 "$@" scripts/run_tests.sh -j "$cores" -o "$fault" "$build/gcc" tests/fault
     env PCCL_SHM_DISABLE=1 "$@" scripts/run_tests.sh -j "$cores" -o "$e2e" "$build/gcc" tests/e2e
 }

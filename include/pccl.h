@@ -196,6 +196,9 @@ typedef struct pcclCommCreateParamsEx_t {
                                               * place; at most 127 bytes, copied; null or "": that of the environment */
     int32_t socket_send_bytes;    /* SO_SNDBUF and SO_RCVBUF of data connections over TCP: 4096 to 2^30; -1: as the kernel tunes them; */
     int32_t socket_receive_bytes; /* 0: as the environment or an earlier communicator says.  From its connect on, for all of the process */
+    int32_t shm_disable; /* 1: no memory shared with processes of this host; -1: shared, whatever PCCL_SHM_DISABLE says; 0: as that says */
+    const char *PCCL_NULLABLE net; /* "Socket" or "OFI", in place of PCCL_NET; null or "": as that says.  -1 and "OFI" need that the
+                                    * first communicator of the process that connects had it, too: pcclConnect says so if not */
 } pcclCommCreateParamsEx_t;
 
 /* tx_bytes, rx_bytes: payload really moved by this peer: 2(W-1)/W of the buffer for an evenly shared operation.  Each payload
@@ -597,10 +600,14 @@ typedef struct pcclTransport_t {
     uint64_t peer;
     uint32_t lane; /* 0 .. pool size - 1; UINT32_MAX: the control link, TCP until it is used */
     pcclTransportKind_t kind;
+    char provider[32]; /* libfabric's, as "verbs;ofi_rxm"; "" of the other kinds */
+    char reason[128];  /* why this kind and no faster one, as "another host; no fabric", "shared memory is off there (...)" */
 } pcclTransport_t;
 
-/* What carries the bytes of every connection to other peers: processes of one user on one host share memory where they can, unless
- * PCCL_SHM_DISABLE is 1 for one of them; processes that both have a fabric, by PCCL_NET, use it.  The first `capacity` of `*count_out` connections are written. */
+/* What carries the bytes of every connection to other peers, and why: processes of one user on one host share memory where they can,
+ * unless PCCL_SHM_DISABLE or shm_disable keeps one of them from it; processes that both have a fabric, by PCCL_NET or net, use it.
+ * Both ends of a connection give the same reason, each from where it stands ("here" and "there").  The first `capacity` of
+ * `*count_out` connections are written. */
 PCCL_EXPORT pcclResult_t pcclGetTransports(const pcclComm_t *communicator, pcclTransport_t *transports_out, size_t capacity,
                                            size_t *count_out);
 

@@ -93,6 +93,21 @@ static pcclResult_t buffers_check(const pcclCommCreateParamsEx_t *params, const 
     return pcclSuccess;
 }
 
+static pcclResult_t carriers_check(const pcclCommCreateParamsEx_t *params, const char *phase, struct comm_params *p)
+{
+    struct err err;
+    enum fabric_choice choice;
+    if (params->shm_disable < -1 || params->shm_disable > 1) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "shm_disable %d: expected 1, 0 or -1", params->shm_disable);
+    }
+    if (fabric_read_choice("net", params->net, &choice, &err) != PCCL_OK) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "%s", err.text);
+    }
+    p->share = params->shm_disable == 0 ? COMM_WISH_NONE : params->shm_disable > 0 ? COMM_WISH_NO : COMM_WISH_YES;
+    p->fabric = choice == FABRIC_AUTO ? COMM_WISH_NONE : choice == FABRIC_NEVER ? COMM_WISH_NO : COMM_WISH_YES;
+    return pcclSuccess;
+}
+
 static pcclResult_t communicator_new(const pcclCommCreateParamsEx_t *params, const char *phase, pcclComm_t **comm_out)
 {
     const char *world = params->world != NULL ? params->world : "", *mistake = world_mistake(world);
@@ -137,7 +152,8 @@ static pcclResult_t communicator_new(const pcclCommCreateParamsEx_t *params, con
         memcpy(p.interfaces, params->socket_ifname, bytes);
     }
     p.buffers = (struct sock_buffers){.send = params->socket_send_bytes, .receive = params->socket_receive_bytes};
-    return api_communicator(&p, phase, comm_out);
+    rc = carriers_check(params, phase, &p);
+    return rc == pcclSuccess ? api_communicator(&p, phase, comm_out) : rc;
 }
 
 /* What both ways of making one look at first. */

@@ -156,7 +156,10 @@ static void info_stat(void *user, const struct comm_traffic *one)
         static const pcclTransportKind_t kinds[] = {
             [TRANSPORT_TCP] = pcclTransportTcp, [TRANSPORT_SHM] = pcclTransportSharedMemory, [TRANSPORT_FABRIC] = pcclTransportFabric,
         };
-        stats->transports[stats->count] = (pcclTransport_t){one->peer, one->lane, kinds[one->by]};
+        pcclTransport_t *t = &stats->transports[stats->count];
+        *t = (pcclTransport_t){.peer = one->peer, .lane = one->lane, .kind = kinds[one->by]};
+        snprintf(t->provider, sizeof t->provider, "%s", one->provider);
+        snprintf(t->reason, sizeof t->reason, "%s", one->why);
     } else if (stats->count < stats->capacity) {
         stats->out[stats->count] = (pcclConnectionStats_t){one->peer, one->lane, one->tx_bytes, one->rx_bytes};
     }

@@ -64,11 +64,6 @@ void bundle_stream_down(struct stream *s)
     comm_unlock(s->comm, &after);
 }
 
-static bool bundle_offered(const struct link *l)
-{
-    return (l->control.host_name[0] | l->control.host_name[1]) != 0;
-}
-
 /* What carries all connections of the bundle; TCP, if they differ. */
 static enum transport_kind bundle_kind(const struct link *l)
 {
@@ -80,37 +75,23 @@ static enum transport_kind bundle_kind(const struct link *l)
     return TRANSPORT_TCP;
 }
 
-/* Why not shared memory: what the last try met, unless there was none. */
-static const char *bundle_why(const struct link *l, const char *met)
+/* What was chosen, and why, once.  That hosts without a fabric speak TCP is what everybody expects. */
+static void bundle_tell(struct link *l, struct comm_after *after)
 {
-    if (!bundle_offered(l)) {
-        return "it is on another host, or its shared memory is off";
-    }
-    return link_shares(l, l->bundle.distrusted) ? met
-           : l->comm->engine->host_listener.fd < 0 ? "shared memory is off here" : "a connection through shared memory broke";
-}
-
-/* What was chosen, once; by the end that dialled, which knows why. */
-static void bundle_tell(struct link *l, const char *met, struct comm_after *after)
-{
+    static const char *const by[] = {
+        [TRANSPORT_TCP] = "goes over TCP", [TRANSPORT_SHM] = "goes through shared memory", [TRANSPORT_FABRIC] = "goes through libfabric, provider ",
+    };
     enum transport_kind kind = bundle_kind(l);
-    if (!l->bundle.up || l->bundle.told == 1 + kind) {
+    const uint8_t now[] = {(uint8_t)(1 + kind), l->bundle.share, l->bundle.net_here, l->bundle.net_there};
+    bool expected = kind == TRANSPORT_TCP && l->bundle.share == SHARE_OTHER_HOST && l->bundle.net_here == NET_NONE && l->bundle.net_there == NET_NONE;
+    char why[LINK_WHY_BYTES];
+    if (memcmp(l->bundle.told, now, sizeof now) == 0) {
         return;
     }
-    l->bundle.told = (uint8_t)(1 + kind);
-    switch (kind) {
-    case TRANSPORT_SHM:
-        comm_say(after, LOG_INFO, "peer " ID_FORMAT ": data goes through shared memory", ID_PARTS(l->peer));
-        break;
-    case TRANSPORT_FABRIC:
-        comm_say(after, LOG_INFO, "peer " ID_FORMAT ": data goes through libfabric, provider %s", ID_PARTS(l->peer),
-                 fabric_port_provider(l->comm->engine->lane[0]->fabric));
-        break;
-    case TRANSPORT_TCP:
-        comm_say(after, bundle_offered(l) || l->bundle.fabric_failed ? LOG_INFO : LOG_DEBUG, "peer " ID_FORMAT ": data goes over TCP: %s%s",
-                 ID_PARTS(l->peer), bundle_why(l, met), l->bundle.fabric_failed ? "; a connection through the fabric broke" : "");
-        break;
-    }
+    memcpy(l->bundle.told, now, sizeof now);
+    link_why_data(l, kind, why);
+    comm_say(after, expected ? LOG_DEBUG : LOG_INFO, "peer " ID_FORMAT ": data %s%s: %s", ID_PARTS(l->peer), by[kind],
+             kind == TRANSPORT_FABRIC ? fabric_port_provider(l->comm->engine->lane[0]->fabric) : "", why);
 }
 
 /* The stream of one connection, through the fabric if both ends are to use it; null: no memory. */
@@ -135,6 +116,7 @@ static void bundle_here(struct link *l, struct comm_after *after)
         l->bundle.up = true;
         l->bundle.retry_ns = 0;
         comm_step(l->comm, &(struct session_event){.kind = SESSION_DATA_UP, .peer = l->peer, .number = l->bundle.number}, after);
+        bundle_tell(l, after);
     }
 }
 
@@ -144,7 +126,6 @@ void bundle_stream_good(struct stream *s)
     comm_lock(s->comm, &after);
     if (s->link->bundle.number == s->number) {
         bundle_here(s->link, &after);
-        bundle_tell(s->link, "", &after);
     }
     comm_unlock(s->comm, &after);
 }
@@ -157,6 +138,16 @@ static void bundle_begin(struct link *l, uint64_t number, uint16_t lanes)
     l->bundle.number = number;
     l->bundle.lanes = lanes;
     l->bundle.here = 0;
+    l->bundle.share = SHARE_CAN;
+    l->bundle.net_here = l->bundle.net_there = NET_CAN;
+}
+
+/* Of connections that differ the last that met something says what. */
+static void bundle_met(struct link_bundle *b, const struct bundle_end *end)
+{
+    b->share = end->share != SHARE_CAN ? end->share : b->share;
+    b->net_here = end->net_here != NET_CAN ? end->net_here : b->net_here;
+    b->net_there = end->net_there != NET_CAN ? end->net_there : b->net_there;
 }
 
 void bundle_add(struct link *l, const struct bundle_end *end, struct conn *conn, struct comm_after *after)
@@ -184,6 +175,7 @@ void bundle_add(struct link *l, const struct bundle_end *end, struct conn *conn,
     }
     l->bundle.streams[end->lane] = s;
     l->bundle.by[transport_kind(&s->transport)]++;
+    bundle_met(&l->bundle, end);
     bool here = !s->untried; /* from here on the lane knows */
     lane_post_surely(c->engine->lane[end->lane], &(struct lane_order){.kind = LANE_STREAM, .stream = s});
     after->lanes |= UINT64_C(1) << end->lane;
@@ -205,10 +197,9 @@ static void bundle_dialled(struct dial *d, struct conn *conn, uint64_t stale_vie
                       fabric_fits(link_fabric(l, d->hello.lane), &d->told_fabric);
         const struct bundle_end end = {
             .number = d->hello.number, .lane = d->hello.lane, .lanes = d->hello.lanes, .ours = &d->hello.fabric,
-            .theirs = fabric ? &d->told_fabric : NULL,
+            .theirs = fabric ? &d->told_fabric : NULL, .share = d->hello.share, .net_here = d->hello.net, .net_there = d->told_net,
         };
         bundle_add(l, &end, conn, after);
-        bundle_tell(l, d->why, after);
     }
 }
 
@@ -222,9 +213,12 @@ static void bundle_dial(struct link *l, struct comm_after *after)
         struct msg_hello m = link_hello(l, LINK_DATA, l->bundle.number);
         m.lane = i;
         m.lanes = lanes;
+        m.share = name != NULL ? SHARE_CAN : l->control.share != SHARE_CAN ? l->control.share : SHARE_BROKE;
+        m.net = link_net_own(l, i);
         const struct fabric_port *port = link_fabric(l, i);
         if (port != NULL && !fabric_port_offer(port, &m.fabric)) {
             m.fabric.bytes = 0; /* TCP, then */
+            m.net = NET_NONE;
         }
         if (dial_start(c, &m, name, l->want.info.address, l->want.info.addresses, bundle_dialled, l) == NULL) {
             bundle_down(l, after);

@@ -62,6 +62,9 @@ extern const struct comm_seam comm_acts; /* act.c */
 
 enum { COMM_INTERFACES = 128 };
 
+/* What a communicator says before the environment does. */
+enum comm_wish { COMM_WISH_NONE, COMM_WISH_NO, COMM_WISH_YES };
+
 struct comm_params {
     struct net_address master;
     char world[BOUNDS_WORLD_NAME]; /* at that master; "": the default one */
@@ -74,6 +77,7 @@ struct comm_params {
     struct choose_wishes wishes; /* PCCL_ALGO */
     struct sock_buffers buffers;      /* of connections for bulk data; 0: as the environment says */
     char interfaces[COMM_INTERFACES]; /* others may dial; "": as the environment says */
+    enum comm_wish share, fabric;     /* memory with processes of this host; libfabric */
 };
 
 /* The program's calls and what they wait for.  Written by comm_calls.c; all but `inside` with comm.lock. */
@@ -182,12 +186,19 @@ struct comm_lists {
     size_t used, room;
 };
 
+/* What may carry its data, TCP apart. */
+struct comm_carriers {
+    bool share;             /* memory, within this host */
+    enum fabric_choice net;
+};
+
 struct comm {
     struct engine *engine;   /* this and the next two: comm.c, once */
     const struct comm_seam *seam;
     uint32_t generation;
     struct comm_params params; /* comm.c; options set before connect: api.c, with comm.lock */
     struct list in_engine;   /* engine.c, comm.c; with engine.lock */
+    struct comm_carriers carriers; /* engine.c, when it joins */
     atomic_bool joined;      /* comm_calls.c: a user of the engine; once set, it stays */
 
     pthread_mutex_t lock;    /* of what follows */
@@ -271,12 +282,16 @@ static inline void comm_ended(struct comm *c)
     }
 }
 
-/* What a connection with a peer has carried. */
+enum { LINK_WHY_BYTES = 128 };
+
+/* What a connection with a peer has carried, and why that way. */
 struct comm_traffic {
     uint64_t peer;
     uint32_t lane;           /* UINT32_MAX: the control link */
     enum transport_kind by;
     uint64_t tx_bytes, rx_bytes;
+    const char *provider;    /* of libfabric; "": another transport */
+    char why[LINK_WHY_BYTES];
 };
 /* With comm.lock: tells of each connection (link_table.c). */
 void comm_traffic(struct comm *c, void (*tell)(void *user, const struct comm_traffic *one), void *user);

@@ -148,6 +148,7 @@ static void control_ready(struct source *source, uint32_t events)
     if (comm_receive(c, k->conn, events, control_frame, k, &after) != PCCL_ERR_AGAIN) {
         if (l->control.conn == k->conn) {
             if (conn_shares(k->conn)) {
+                l->control.met = SHARE_BROKE;
                 memcpy(l->control.distrusted, l->control.host_name, sizeof l->control.distrusted);
             }
             control_forget(l);
@@ -212,6 +213,11 @@ void control_send(struct link *l, const void *bytes, size_t size, const void *da
 
 /* ---- Shared memory --------------------------------------------------------------------------------------------------- */
 
+void control_told(struct link *l, uint8_t share)
+{
+    l->control.share = share;
+}
+
 bool control_may_share(const struct link *l, uint64_t number)
 {
     return l->control.conn != NULL && l->control.number == number;
@@ -244,6 +250,7 @@ static void control_share_dialled(struct dial *d, struct conn *conn, uint64_t st
         conn_unref(conn);
         engine_arm(l->comm->engine, 0); /* there may be another one by now, which waits for this dial to be over */
     } else if (conn == NULL) {
+        l->control.met = d->hello.share;
         control_share_later(l);
     } else {
         conn_give_transport(conn, &t);
@@ -270,6 +277,7 @@ static void control_dialled(struct dial *d, struct conn *conn, uint64_t stale_vi
     l->control.dial = NULL;
     if (conn != NULL) {
         memcpy(l->control.host_name, d->told_name, sizeof l->control.host_name);
+        control_told(l, d->told_share == SHARE_OTHER_HOST || d->hello.share == SHARE_CAN ? link_share_told(d->told_share) : d->hello.share);
         control_up(l, conn, d->hello.number, after);
         return;
     }
@@ -304,6 +312,7 @@ int64_t control_tick(struct link *l, int64_t now, struct comm_after *after)
     if (l->control.conn == NULL && l->want.dial && l->control.dial == NULL) {
         if (l->control.retry_at <= now) {
             struct msg_hello m = link_hello(l, LINK_CONTROL, dial_number(c));
+            m.share = link_share_own(c);
             l->control.dial = dial_start(c, &m, NULL, l->want.info.address, l->want.info.addresses, control_dialled, l);
             l->control.retry_at = now + CONTROL_RETRY_MOST_NS;
         } else {

@@ -96,8 +96,14 @@ static bool dial_host(struct dial *d)
         return false;
     }
     d->host_name[0] = d->host_name[1] = 0;
-    if (sock_dial_host(name, &fd, &err) == PCCL_OK && transport_shm_dial(&t, fd, link_ring_bytes(d->hello.kind), &err) == PCCL_OK && dial_watch(d, &t, &err)) {
-        return true;
+    d->hello.share = SHARE_UNREACHED;
+    if (sock_dial_host(name, &fd, &err) == PCCL_OK) {
+        pccl_status st = transport_shm_dial(&t, fd, link_ring_bytes(d->hello.kind), &err);
+        d->hello.share = st == PCCL_ERR_PROTOCOL ? SHARE_OTHER_USER : SHARE_NO_MEMORY;
+        if (st == PCCL_OK && dial_watch(d, &t, &err)) {
+            d->hello.share = SHARE_CAN;
+            return true;
+        }
     }
     dial_why(d, &err);
     return false;
@@ -106,6 +112,9 @@ static bool dial_host(struct dial *d)
 /* Begins with the next candidate that can be begun with; false: there is none left. */
 static bool dial_next(struct dial *d)
 {
+    if (d->conn != NULL && d->conn->transport.shm != NULL) {
+        d->hello.share = SHARE_REFUSED;
+    }
     dial_close_try(d);
     if (dial_host(d)) {
         return true;
@@ -195,6 +204,8 @@ static void dial_answered(struct dial *d, struct comm_after *after)
             c->most = UINT32_MAX;
             d->conn = NULL;
             memcpy(d->told_name, ack.host_name, sizeof d->told_name);
+            d->told_share = ack.share;
+            d->told_net = ack.net;
             d->told_fabric = ack.fabric;
             dial_end(d, c, 0, after);
             return;

@@ -252,14 +252,17 @@ static pccl_status engine_poller_start(struct engine *e, uint32_t index, struct 
     return PCCL_OK;
 }
 
-/* An endpoint for a lane, if that is wanted. */
-static pccl_status engine_fabric(const struct engine *e, struct lane *lane, struct err *err)
+/* An endpoint for a lane, if that is wanted: by the environment for any communicator to come, or by this one. */
+static pccl_status engine_fabric(const struct engine *e, enum fabric_choice wished, struct lane *lane, struct err *err)
 {
-    pccl_status st = fabric_port_open(e->net, &lane->fabric, err);
+    pccl_status st = fabric_port_open(wished == FABRIC_ALWAYS ? wished : e->net, &lane->fabric, err);
+    if (st != PCCL_OK && wished != FABRIC_ALWAYS) {
+        return PCCL_OK;
+    }
     return st == PCCL_OK && lane->fabric != NULL ? fabric_port_watch(lane->fabric, &lane->loop, err) : st;
 }
 
-static pccl_status engine_lanes(struct engine *e, uint32_t lanes, struct err *err)
+static pccl_status engine_lanes(struct engine *e, uint32_t lanes, enum fabric_choice wished, struct err *err)
 {
     uint32_t most = e->cores < ENGINE_POLLERS ? e->cores : ENGINE_POLLERS;
     for (uint32_t i = atomic_load(&e->lanes); i < lanes; i++) {
@@ -272,7 +275,7 @@ static pccl_status engine_lanes(struct engine *e, uint32_t lanes, struct err *er
             return err_set(err, PCCL_ERR_NOMEM, "make lane %u: no memory or no descriptors", i);
         }
         lane->poller = &e->poller[i % most].loop;
-        st = engine_fabric(e, lane, err);
+        st = engine_fabric(e, wished, lane, err);
         if (st != PCCL_OK) {
             lane_free(lane);
             return st;
@@ -353,18 +356,24 @@ static pccl_status engine_buffer(const char *name, atomic_int *buffer, struct er
     return PCCL_OK;
 }
 
-/* Where processes of this host dial for shared memory.  Without it they use TCP. */
-static pccl_status engine_listen_host(struct engine *e, struct err *err)
+static pccl_status engine_sharing(struct engine *e, struct err *err)
 {
     const char *off = getenv("PCCL_SHM_DISABLE");
-    struct err why = {.text = ""};
-    e->host_listener.fd = -1;
-    e->host_name[0] = e->host_name[1] = 0;
     if (off != NULL && strcmp(off, "") != 0 && strcmp(off, "0") != 0 && strcmp(off, "1") != 0) {
         return err_set(err, PCCL_ERR_INVALID, "PCCL_SHM_DISABLE '%.20s': expected 0 or 1", off);
     }
-    if (off != NULL && strcmp(off, "1") == 0) {
-        return PCCL_OK;
+    e->share = off == NULL || strcmp(off, "1") != 0;
+    return PCCL_OK;
+}
+
+/* Where processes of this host dial for shared memory.  Without it they use TCP. */
+static void engine_listen_host(struct engine *e)
+{
+    struct err why = {.text = ""};
+    e->host_listener.fd = -1;
+    e->host_name[0] = e->host_name[1] = 0;
+    if (!e->sharing) {
+        return;
     }
     uint64_t name[2];
     int fd = -1;
@@ -379,11 +388,10 @@ static pccl_status engine_listen_host(struct engine *e, struct err *err)
         log_line(LOG_INFO, "no shared memory with processes of this host: %s", why.text);
         fds_close(fd);
         e->host_listener.fd = -1;
-        return PCCL_OK;
+        return;
     }
     e->host_name[0] = name[0];
     e->host_name[1] = name[1];
-    return PCCL_OK;
 }
 
 static void engine_stop(struct engine *e)
@@ -415,7 +423,7 @@ static void engine_stop(struct engine *e)
     atomic_store(&e->armed, CLOCK_NEVER);
 }
 
-static pccl_status engine_start(struct engine *e, struct err *err)
+static pccl_status engine_start(struct engine *e, const struct comm_params *first, struct err *err)
 {
     e->cores = engine_cores();
     if (e->costs.message_ns == 0) {
@@ -450,10 +458,14 @@ static pccl_status engine_start(struct engine *e, struct err *err)
         st = engine_buffer("PCCL_SOCKET_RCVBUF", &e->receive_buffer, err);
     }
     if (st == PCCL_OK) {
-        st = fabric_read_choice(getenv("PCCL_NET"), &e->net, err);
+        st = fabric_read_choice("PCCL_NET", getenv("PCCL_NET"), &e->net, err);
     }
     if (st == PCCL_OK) {
-        st = engine_listen_host(e, err);
+        st = engine_sharing(e, err);
+    }
+    if (st == PCCL_OK) {
+        e->sharing = e->share || first->share == COMM_WISH_YES;
+        engine_listen_host(e);
     }
     if (st == PCCL_OK && engine_thread(&e->service_thread, engine_service, e) != 0) {
         st = err_set(err, PCCL_ERR_SYSTEM, "start thread: no resources");
@@ -482,12 +494,32 @@ static void engine_take_buffers(struct engine *e, const struct sock_buffers *wis
     }
 }
 
+/* What may carry its data: its own choice before the environment's, as far as the engine has been started with that. */
+static pccl_status engine_carriers(const struct engine *e, struct comm *comm, uint32_t lanes, struct err *err)
+{
+    const struct comm_params *p = &comm->params;
+    comm->carriers.share = p->share == COMM_WISH_NONE ? e->share : p->share == COMM_WISH_YES;
+    comm->carriers.net = p->fabric == COMM_WISH_NONE ? e->net : p->fabric == COMM_WISH_YES ? FABRIC_ALWAYS : FABRIC_NEVER;
+    if (comm->carriers.share && !e->sharing) {
+        return err_set(err, PCCL_ERR_INVALID, "shm_disable -1: this process shares no memory, as PCCL_SHM_DISABLE said when its first communicator "
+                       "connected: say it for that one, too, or do without the variable");
+    }
+    for (uint32_t i = 0; comm->carriers.net == FABRIC_ALWAYS && i < lanes && i < atomic_load(&e->lanes); i++) {
+        if (e->lane[i]->fabric == NULL) {
+            return err_set(err, PCCL_ERR_INVALID, "%s OFI: this process runs without libfabric, as it was said when its first communicator connected: "
+                           "say it for that one, too, or set PCCL_NET=OFI", p->fabric == COMM_WISH_YES ? "net" : "PCCL_NET");
+        }
+    }
+    return PCCL_OK;
+}
+
 pccl_status engine_join(struct engine *e, struct comm *comm, uint32_t lanes, struct err *err)
 {
     pthread_mutex_lock(&e->life_lock);
-    pccl_status st = e->started ? PCCL_OK : engine_start(e, err);
+    pccl_status st = e->started ? PCCL_OK : engine_start(e, &comm->params, err);
     if (st == PCCL_OK) {
-        st = engine_lanes(e, lanes, err);
+        st = engine_carriers(e, comm, lanes, err);
+        st = st == PCCL_OK ? engine_lanes(e, lanes, comm->carriers.net, err) : st;
         if (st == PCCL_OK) {
             e->users++;
             engine_take_buffers(e, &comm->params.buffers);

@@ -43,7 +43,9 @@ struct engine {
 
     uint16_t port;
     uint32_t cores;
-    enum fabric_choice net; /* whether lanes have endpoints of libfabric */
+    enum fabric_choice net; /* PCCL_NET: whether lanes have endpoints of libfabric; of a communicator that says nothing */
+    bool share;             /* PCCL_SHM_DISABLE, the same way: whether memory is shared within this host */
+    bool sharing;           /* somebody who wanted that has started the engine */
     int64_t spin_ns;        /* how long a call that waits looks before it sleeps; -1: learnt by each thread */
     atomic_int send_buffer, receive_buffer; /* of connections for bulk data that begin from now on: bytes, or SOCK_BUFFER_AUTO */
     struct costs costs; /* measured at the first start */

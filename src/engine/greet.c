@@ -97,12 +97,14 @@ bool greet_accept(struct engine *e, bool host)
 }
 
 /* The name of our Unix socket is for control links within this host: both ends have one address. */
-static void greet_name(const struct engine *e, struct conn *conn, struct msg_hello_ack *ack)
+static void greet_name(const struct comm *c, struct conn *conn, struct msg_hello_ack *ack)
 {
     struct net_address local, remote;
-    if (sock_local(conn->source.fd, &local) == PCCL_OK && sock_remote(conn->source.fd, &remote) == PCCL_OK &&
-        addr_same_host(&local, &remote)) {
-        memcpy(ack->host_name, e->host_name, sizeof ack->host_name);
+    bool same = sock_local(conn->source.fd, &local) == PCCL_OK && sock_remote(conn->source.fd, &remote) == PCCL_OK &&
+                addr_same_host(&local, &remote);
+    ack->share = same ? link_share_own(c) : SHARE_OTHER_HOST;
+    if (ack->share == SHARE_CAN) {
+        memcpy(ack->host_name, c->engine->host_name, sizeof ack->host_name);
     }
 }
 
@@ -110,8 +112,15 @@ static void greet_name(const struct engine *e, struct conn *conn, struct msg_hel
 static void greet_fabric(const struct link *l, const struct msg_hello *m, struct msg_hello_ack *ack)
 {
     const struct fabric_port *port = link_fabric(l, m->lane);
-    if (fabric_fits(port, &m->fabric) && !fabric_port_offer(port, &ack->fabric)) {
+    ack->net = link_net_own(l, m->lane);
+    if (ack->net != NET_CAN || m->net != NET_CAN) {
+        return;
+    }
+    if (!fabric_fits(port, &m->fabric)) {
+        ack->net = NET_OTHER;
+    } else if (!fabric_port_offer(port, &ack->fabric)) {
         ack->fabric.bytes = 0;
+        ack->net = NET_NONE;
     }
 }
 
@@ -146,7 +155,8 @@ static void greet_hand_over(struct comm *c, struct greeting *g, struct comm_afte
         sock_tune(conn->source.fd, c->params.stall_ns + (m->kind == LINK_DATA ? c->params.stall_ns / 2 : 0));
     }
     if (m->kind == LINK_CONTROL) {
-        greet_name(g->engine, conn, &ack);
+        greet_name(c, conn, &ack);
+        control_told(l, ack.share != SHARE_CAN ? ack.share : link_share_told(m->share));
     }
     if (m->kind == LINK_SHARE) { /* the dialler moves as soon as it is told so */
         struct transport t = conn->transport;
@@ -166,7 +176,8 @@ static void greet_hand_over(struct comm *c, struct greeting *g, struct comm_afte
         break;
     case LINK_DATA:
         bundle_add(l, &(struct bundle_end){.number = m->number, .lane = m->lane, .lanes = m->lanes, .ours = &ack.fabric,
-                                           .theirs = ack.fabric.bytes > 0 ? &m->fabric : NULL}, conn, after);
+                                           .theirs = ack.fabric.bytes > 0 ? &m->fabric : NULL, .share = link_share_met(c, m->share),
+                                           .net_here = ack.net, .net_there = m->net}, conn, after);
         break;
     case LINK_SYNC:
         sync_link_adopt(c, m->from, conn, after);

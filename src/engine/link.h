@@ -39,6 +39,8 @@ struct link_control {
     struct dial *share_dial;
     int64_t share_at, share_ns; /* not before; how long after a failure */
     uint64_t distrusted[2];   /* the Unix socket whose memory broke it: TCP from then on */
+    uint8_t share;            /* enum share_why: what the two ends have said of themselves */
+    uint8_t met;              /* enum share_why: what a try to share has met */
 };
 
 /* The data connections.  Written by bundle.c, with comm.lock. */
@@ -51,7 +53,9 @@ struct link_bundle {
     uint64_t distrusted[2];   /* the Unix socket whose shared memory broke: TCP from then on */
     uint16_t by[TRANSPORT_FABRIC + 1]; /* connections of each enum transport_kind */
     bool fabric_failed;       /* one through the fabric broke: TCP from then on */
-    uint8_t told;             /* the log knows: 0 nothing, else 1 + enum transport_kind */
+    uint8_t share;            /* enum share_why, of the current one, as this and the next two */
+    uint8_t net_here, net_there; /* enum net_why: what either end says of itself */
+    uint8_t told[4];          /* the log knows: 0 nothing, else 1 + enum transport_kind, and these three */
     struct stream *streams[BOUNDS_LANES]; /* of the current one: for counters and to end them; null once closed */
 };
 
@@ -60,6 +64,7 @@ struct bundle_end {
     uint64_t number;
     uint16_t lane, lanes;
     const struct fabric_end *ours, *theirs; /* null: they are not to use the fabric */
+    uint8_t share, net_here, net_there;     /* why not, see struct link_bundle */
 };
 
 struct link {
@@ -88,6 +93,14 @@ bool link_shares(const struct link *l, const uint64_t distrusted[2]);
 uint32_t link_ring_bytes(uint8_t kind); /* enum link_kind */
 /* The fabric's end of this process for such a connection; null: none, or it is not to be used with that peer. */
 struct fabric_port *link_fabric(const struct link *l, uint16_t lane);
+uint8_t link_net_own(const struct link *l, uint16_t lane); /* enum net_why: why there is none */
+
+/* link_why.c, in enum share_why: what this end says of itself; what the other end has said, or met, seen from this one; in words. */
+uint8_t link_share_own(const struct comm *c);
+uint8_t link_share_told(uint8_t theirs);
+uint8_t link_share_met(const struct comm *c, uint8_t theirs); /* by the end that dialled data; what this end lacks comes first */
+void link_why_data(const struct link *l, enum transport_kind kind, char text[LINK_WHY_BYTES]);
+void link_why_control(const struct link *l, bool shares, char text[LINK_WHY_BYTES]);
 
 /* link.c */
 void link_init(struct comm *c);
@@ -110,6 +123,8 @@ void controls_forget_foreign(struct comm *c);
 void control_init(struct link *l, int64_t now);
 /* A connection has been accepted or dialled and both ends have agreed.  Takes `conn`. */
 void control_up(struct link *l, struct conn *conn, uint64_t number, struct comm_after *after);
+/* What the greeting has said of sharing memory, enum share_why. */
+void control_told(struct link *l, uint8_t share);
 /* Memory for it has come: whether it is for the present connection; takes its transport, false: it could not be shared. */
 bool control_may_share(const struct link *l, uint64_t number);
 bool control_share(struct link *l, const struct transport *t, bool first);
@@ -150,6 +165,7 @@ struct dial {
     uint8_t addresses, next;
     uint64_t host_name[2];    /* tried first: the other end's Unix socket; zeros: none, or tried */
     uint64_t told_name[2];    /* what its acknowledgement says of that */
+    uint8_t told_share, told_net;  /* ... why there is none, and no fabric */
     struct fabric_end told_fabric; /* ... and of the fabric that HELLO offered */
     struct conn *conn;        /* of the try under way */
     bool greeting;            /* connected, HELLO sent */

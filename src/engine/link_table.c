@@ -65,9 +65,10 @@ void comm_traffic(struct comm *c, void (*tell)(void *user, const struct comm_tra
 {
     LIST_FOR_EACH(i, after, &c->links.all) {
         const struct link *l = LIST_ENTRY(i, struct link, all);
-        struct comm_traffic one = {.peer = l->peer, .lane = UINT32_MAX};
+        struct comm_traffic one = {.peer = l->peer, .lane = UINT32_MAX, .provider = ""};
         if (l->control.conn != NULL) {
             one.by = conn_shares(l->control.conn) ? TRANSPORT_SHM : TRANSPORT_TCP;
+            link_why_control(l, one.by == TRANSPORT_SHM, one.why);
             one.tx_bytes = atomic_load(&l->control.conn->tx_bytes);
             one.rx_bytes = atomic_load(&l->control.conn->rx_bytes);
             tell(user, &one);
@@ -76,6 +77,8 @@ void comm_traffic(struct comm *c, void (*tell)(void *user, const struct comm_tra
             const struct stream *s = l->bundle.streams[one.lane];
             if (s != NULL) {
                 one.by = transport_kind(&s->transport);
+                one.provider = one.by == TRANSPORT_FABRIC ? fabric_port_provider(c->engine->lane[one.lane]->fabric) : "";
+                link_why_data(l, one.by, one.why);
                 one.tx_bytes = atomic_load(&s->tx_bytes);
                 one.rx_bytes = atomic_load(&s->rx_bytes);
                 tell(user, &one);
@@ -96,7 +99,7 @@ struct msg_hello link_hello(const struct link *l, enum link_kind kind, uint64_t 
 bool link_shares(const struct link *l, const uint64_t distrusted[2])
 {
     const uint64_t *name = l->control.host_name;
-    return (name[0] | name[1]) != 0 && l->comm->engine->host_listener.fd >= 0 &&
+    return (name[0] | name[1]) != 0 && link_share_own(l->comm) == SHARE_CAN &&
            memcmp(distrusted, name, sizeof l->control.host_name) != 0;
 }
 
@@ -107,5 +110,14 @@ uint32_t link_ring_bytes(uint8_t kind)
 
 struct fabric_port *link_fabric(const struct link *l, uint16_t lane)
 {
-    return l->bundle.fabric_failed ? NULL : l->comm->engine->lane[lane]->fabric;
+    struct fabric_port *port = l->comm->engine->lane[lane]->fabric;
+    return l->bundle.fabric_failed || !fabric_suits(port, l->comm->carriers.net) ? NULL : port;
+}
+
+uint8_t link_net_own(const struct link *l, uint16_t lane)
+{
+    return l->bundle.fabric_failed ? NET_BROKE
+           : l->comm->carriers.net == FABRIC_NEVER ? NET_OFF
+           : link_fabric(l, lane) == NULL ? NET_NONE
+                                          : NET_CAN;
 }

@@ -16,13 +16,13 @@
 
 struct fabric_port;
 
-/* What PCCL_NET says. */
+/* What PCCL_NET, or a communicator, says; `what` is its name in an error. */
 enum fabric_choice {
     FABRIC_AUTO,    /* where there is hardware that gains by it */
     FABRIC_NEVER,   /* "Socket" */
     FABRIC_ALWAYS   /* "OFI": any provider, and none is an error */
 };
-pccl_status fabric_read_choice(const char *text, enum fabric_choice *choice_out, struct err *err) PCCL_MUST_CHECK;
+pccl_status fabric_read_choice(const char *what, const char *text, enum fabric_choice *choice_out, struct err *err) PCCL_MUST_CHECK;
 
 /* Loads libfabric at the first call; takes the provider that libfabric prefers, which its own variables may name (FI_PROVIDER).
  * *port_out: null with PCCL_OK where FABRIC_AUTO finds nothing worth it. */
@@ -36,6 +36,8 @@ void fabric_port_unwatch(struct fabric_port *port);
 bool fabric_port_offer(const struct fabric_port *port, struct fabric_end *end_out) PCCL_MUST_CHECK;
 /* Whether ends of these two can talk. */
 bool fabric_fits(const struct fabric_port *port, const struct fabric_end *theirs);
+/* Whether a connection by that choice goes through it: one that was opened for another choice may be there. */
+bool fabric_suits(const struct fabric_port *port, enum fabric_choice choice);
 const char *fabric_port_provider(const struct fabric_port *port);
 
 /* Makes a connected TCP transport one whose bytes go through the port; the socket stays as the sign of life.  `ours` is what was

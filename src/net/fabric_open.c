@@ -323,6 +323,11 @@ bool fabric_fits(const struct fabric_port *p, const struct fabric_end *theirs)
     return p->info->addr_format == FI_ADDR_STR ? theirs->bytes < sizeof theirs->address : theirs->bytes == p->name_bytes; /* a text ends */
 }
 
+bool fabric_suits(const struct fabric_port *p, enum fabric_choice choice)
+{
+    return p != NULL && (choice == FABRIC_ALWAYS || (choice == FABRIC_AUTO && fabric_is_hardware(p->info)));
+}
+
 const char *fabric_port_provider(const struct fabric_port *p)
 {
     return p->info->fabric_attr->prov_name;

@@ -11,6 +11,30 @@
 enum link_kind { LINK_CONTROL = 1, LINK_DATA = 2, LINK_SYNC = 3, LINK_PROBE = 4, LINK_SHARE = 5 };
 
 /* HELLO: first frame on a connection, from the dialler.  The run is in the frame header. */
+/* Why data does not go through shared memory: as the end that says it sees it. */
+enum share_why {
+    SHARE_CAN,             /* it may, as far as this end knows */
+    SHARE_OTHER_HOST,
+    SHARE_OFF,             /* for this end, by its environment or its communicator */
+    SHARE_NO_SOCKET,       /* this end could not listen for it */
+    SHARE_THEIRS_OFF,      /* the same of the other end, as it has said */
+    SHARE_THEIRS_NO_SOCKET,
+    SHARE_UNREACHED,       /* nobody listens at the other end's Unix socket here: another network name space */
+    SHARE_OTHER_USER,
+    SHARE_REFUSED,         /* by the other end, or it did not answer */
+    SHARE_NO_MEMORY,
+    SHARE_BROKE            /* it was in use */
+};
+
+/* Why data does not go through libfabric, the same way. */
+enum net_why {
+    NET_CAN,
+    NET_NONE,     /* this end has none */
+    NET_OFF,      /* for this end, by its environment or its communicator */
+    NET_BROKE,    /* it was in use */
+    NET_OTHER     /* the two ends have different providers */
+};
+
 struct msg_hello {
     uint8_t kind;       /* enum link_kind */
     uint16_t lane;      /* LINK_DATA */
@@ -19,6 +43,8 @@ struct msg_hello {
     uint64_t from, to;  /* peer ids */
     uint64_t view;      /* the newest view or admission proposal that made the dialler dial */
     uint64_t number;    /* of this connection, or bundle of data connections: greater than any before it for this pair */
+    uint8_t share;      /* enum share_why: CONTROL of this end only, DATA of both */
+    uint8_t net;        /* enum net_why: DATA */
     struct fabric_end fabric; /* LINK_DATA: offered */
 };
 enum hello_verdict { HELLO_OK = 1, HELLO_STALE = 2, HELLO_NOT_YET = 3 };
@@ -26,6 +52,8 @@ struct msg_hello_ack {
     uint8_t verdict;
     uint64_t view; /* STALE: the newest view the other side knows */
     uint64_t host_name[2]; /* LINK_CONTROL within one host: the secret name of the acceptor's Unix socket; zeros: none */
+    uint8_t share;         /* enum share_why: why there is none */
+    uint8_t net;           /* enum net_why: DATA */
     struct fabric_end fabric; /* LINK_DATA, with one in HELLO: taken */
 };
 

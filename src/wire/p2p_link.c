@@ -18,6 +18,8 @@ void put_hello(struct writer *w, const struct msg_hello *m)
     put_u64(w, m->to);
     put_u64(w, m->view);
     put_u64(w, m->number);
+    put_u8(w, m->share);
+    put_u8(w, m->net);
     put_fabric_end(w, &m->fabric);
 }
 
@@ -34,6 +36,8 @@ bool get_hello(struct reader *r, struct msg_hello *m)
     m->to = get_u64(r);
     m->view = get_u64(r);
     m->number = get_u64(r);
+    m->share = parts_get_u8(r, SHARE_CAN, SHARE_BROKE);
+    m->net = parts_get_u8(r, NET_CAN, NET_OTHER);
     get_fabric_end(r, &m->fabric);
     return reader_done(r);
 }
@@ -44,6 +48,8 @@ void put_hello_ack(struct writer *w, const struct msg_hello_ack *m)
     put_u64(w, m->view);
     put_u64(w, m->host_name[0]);
     put_u64(w, m->host_name[1]);
+    put_u8(w, m->share);
+    put_u8(w, m->net);
     put_fabric_end(w, &m->fabric);
 }
 
@@ -53,6 +59,8 @@ bool get_hello_ack(struct reader *r, struct msg_hello_ack *m)
     m->view = get_u64(r);
     m->host_name[0] = get_u64(r);
     m->host_name[1] = get_u64(r);
+    m->share = parts_get_u8(r, SHARE_CAN, SHARE_BROKE);
+    m->net = parts_get_u8(r, NET_CAN, NET_OTHER);
     get_fabric_end(r, &m->fabric);
     return reader_done(r);
 }

@@ -39,8 +39,8 @@ static void reduce(struct cluster_peer *p, void *context)
     free(y);
 }
 
-/* All data connections of a peer are of that kind; control links, too, if it is TCP. */
-static void expect_kind(struct cluster *c, pcclTransportKind_t kind)
+/* All data connections of a peer are of that kind, for that reason (null: any); control links, too, if it is TCP. */
+static void expect_kind(struct cluster *c, pcclTransportKind_t kind, const char *why)
 {
     for (int i = 0; i < c->count; i++) {
         pcclTransport_t t[64];
@@ -49,6 +49,7 @@ static void expect_kind(struct cluster *c, pcclTransportKind_t kind)
         for (size_t k = 0; k < count; k++) {
             data += t[k].lane != UINT32_MAX;
             EXPECT(t[k].kind == kind || (t[k].lane == UINT32_MAX && t[k].kind == pcclTransportTcp));
+            EXPECT(t[k].lane == UINT32_MAX || why == NULL || strstr(t[k].reason, why) == t[k].reason);
         }
         EXPECT_EQ(data, (size_t)(c->count - 1) * POOL);
     }
@@ -130,7 +131,7 @@ TEST(peers_of_one_host_share_memory_and_say_so)
     int failures = 0;
     start_sharing(&c, 3);
     cluster_run(&c, reduce, &failures);
-    expect_kind(&c, pcclTransportSharedMemory);
+    expect_kind(&c, pcclTransportSharedMemory, NULL);
     EXPECT_EQ(mappings(0), 3 * 2 * POOL); /* both ends of every pair are in this process */
     cluster_stop(&c);
     EXPECT_EQ(mappings(0), 0);
@@ -143,7 +144,7 @@ TEST(PCCL_SHM_DISABLE_keeps_them_to_tcp)
     setenv("PCCL_SHM_DISABLE", "1", 1);
     cluster_start(&c, 3, NULL, POOL);
     cluster_run(&c, reduce, &failures);
-    expect_kind(&c, pcclTransportTcp);
+    expect_kind(&c, pcclTransportTcp, "shared memory is off here");
     EXPECT_EQ(mappings(0), 0);
     cluster_stop(&c);
     unsetenv("PCCL_SHM_DISABLE");
@@ -229,11 +230,11 @@ TEST(lies_in_shared_memory_break_the_link_and_tcp_takes_over) /* nobody dies of 
     int failures = 0;
     start_sharing(&c, 2);
     cluster_run(&c, reduce, &failures);
-    expect_kind(&c, pcclTransportSharedMemory);
+    expect_kind(&c, pcclTransportSharedMemory, NULL);
     EXPECT_EQ(mappings(SHM_RING_BYTES), 2 * POOL);
     failures = TRIES;
     cluster_run(&c, reduce, &failures);
-    expect_kind(&c, pcclTransportTcp);
+    expect_kind(&c, pcclTransportTcp, "a connection through shared memory broke");
     EXPECT_EQ(mappings(0), 0);
     cluster_stop(&c);
 }
@@ -245,7 +246,7 @@ TEST(control_links_that_are_used_move_to_memory) /* small operations are latency
     cluster_run(&c, reduce_until_shared, NULL);
     int failures = 0;
     cluster_run(&c, reduce, &failures);
-    expect_kind(&c, pcclTransportSharedMemory);
+    expect_kind(&c, pcclTransportSharedMemory, NULL);
     EXPECT_EQ(mappings(0), 3 * 2 * (1 + POOL));
     cluster_stop(&c);
     EXPECT_EQ(mappings(0), 0);

@@ -269,7 +269,7 @@ TEST(PCCL_NET_takes_two_words)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct err err = {.text = ""};
         enum fabric_choice choice;
-        EXPECT_EQ(fabric_read_choice(cases[i].text, &choice, &err), cases[i].st);
+        EXPECT_EQ(fabric_read_choice("PCCL_NET", cases[i].text, &choice, &err), cases[i].st);
         EXPECT_EQ(choice, cases[i].choice);
         EXPECT((cases[i].st != PCCL_OK) == (strstr(err.text, "expected Socket or OFI") != NULL));
     }

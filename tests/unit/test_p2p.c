@@ -34,7 +34,11 @@ TEST(unknown_values_are_refused) /* a table indexed by them would be read past i
         int least, most;
     } rows[] = {
         {"hello", 0, 1, 5},     /* kind */
+        {"hello", 41, 0, 10},   /* share */
+        {"hello", 42, 0, 4},    /* net */
         {"hello_ack", 0, 1, 3}, /* verdict */
+        {"hello_ack", 25, 0, 10},
+        {"hello_ack", 26, 0, 4},
         {"want", 0, 0, 1},      /* space; its tag is 0 */
         {"ready", 22, 0, 14},   /* dtype, of an all-reduce */
         {"ready", 23, 0, 8},    /* op */

@@ -69,6 +69,8 @@ static void hello_fill(void *at, struct rng *rng)
     m->to = rng_next(rng);
     m->view = rng_next(rng);
     m->number = rng_next(rng);
+    m->share = (uint8_t)rng_below(rng, SHARE_BROKE + 1);
+    m->net = (uint8_t)rng_below(rng, NET_OTHER + 1);
     fill_fabric(rng, &m->fabric);
 }
 WIRE_PLAIN(hello)
@@ -80,6 +82,8 @@ static void hello_ack_fill(void *at, struct rng *rng)
     m->view = rng_next(rng);
     m->host_name[0] = rng_next(rng);
     m->host_name[1] = rng_next(rng);
+    m->share = (uint8_t)rng_below(rng, SHARE_BROKE + 1);
+    m->net = (uint8_t)rng_below(rng, NET_OTHER + 1);
     fill_fabric(rng, &m->fabric);
 }
 WIRE_PLAIN(hello_ack)

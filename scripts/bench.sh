@@ -6,8 +6,9 @@ set -eu
 directory=${1:?build directory}/bench
 shift
 if [ $# = 0 ]; then
-    for words in "-n 2 -e 256M --transport tcp" "-n 4 -e 256M --transport tcp" "-n 2 -e 256M" "-n 4 -e 256M" \
-        "-n 4 -b 64M -e 64M --kill-rank 1 --rounds 20"; do
+    for words in "-n 2 -e 256M --transport tcp" "-n 4 -e 256M --transport tcp" "-n 2 -e 256M --transport shm" \
+        "-n 4 -e 256M --transport shm" "-n 4 -b 64M -e 64M --kill-rank 1 --rounds 20 --transport tcp" \
+        "-n 4 -b 64M -e 64M --kill-rank 1 --rounds 20 --transport shm"; do
         echo "== pccl bench $words"
         # shellcheck disable=SC2086
         "$directory/../bin/pccl" bench $words

@@ -58,6 +58,17 @@ static void print_recovery(FILE *out, const struct bench_options *o, const struc
             r->round, o->kill_rank, r->operation_ms, r->closed_ms, r->error_ms, r->retried_ms, r->after_ms, r->wrong);
 }
 
+static void print_verdict(FILE *out, const struct bench_options *o, const struct bench_recovery *of, bool first)
+{
+    const struct bench_verdict v = bench_recovery_verdict(of, (size_t)o->rounds);
+    fprintf(out, "%s    {", first ? "" : ",\n");
+    print_job(out, o, &of->job);
+    fprintf(out, ", \"rounds\": %d, \"error_ms\": %.3f, \"error_most_ms\": %.3f, \"error_met\": %s", o->rounds, v.error_ms, v.error_most_ms,
+            v.error_met ? "true" : "false");
+    fprintf(out, ", \"retry_ms\": %.3f, \"after_ms\": %.3f, \"retry_most_ms\": %.3f, \"retry_met\": %s}", v.retry_ms, v.after_ms, v.retry_most_ms,
+            v.retry_met ? "true" : "false");
+}
+
 void bench_json_write(FILE *out, const struct bench_results *all)
 {
     const struct bench_options *o = all->options;
@@ -76,6 +87,10 @@ void bench_json_write(FILE *out, const struct bench_results *all)
     fprintf(out, "\n  ],\n  \"recoveries\": [\n");
     for (size_t i = 0; i < all->recovery_count; i++) {
         print_recovery(out, o, &all->recoveries[i], i == 0);
+    }
+    fprintf(out, "\n  ],\n  \"verdicts\": [\n");
+    for (size_t i = 0; i + (size_t)o->rounds <= all->recovery_count; i += (size_t)o->rounds) {
+        print_verdict(out, o, &all->recoveries[i], i == 0);
     }
     fprintf(out, "\n  ],\n  \"wrong\": ");
     if (o->check) {

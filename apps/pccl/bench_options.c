@@ -268,8 +268,8 @@ static const struct flag {
                                              "auto: what the library finds; default auto"},
     {0, "lanes", "N", read_lanes, "connections to each rank, 1 to 64; default 1"},
     {0, "limit", "0|1", read_limit, "measure plain links beside it, up to 16 ranks; default 1"},
-    {0, "kill-rank", "RANK", read_kill, "kill -9 it in the middle of an operation, and show the recovery;\n"
-                                        "for each of the sizes, out of place"},
+    {0, "kill-rank", "RANK", read_kill, "kill -9 it in the middle of an operation, and show the recovery\n"
+                                        "beside what is wanted of it; for each of the sizes, out of place"},
     {0, "rounds", "N", read_rounds, "how often, with --kill-rank; default 5"},
     {0, "json", "FILE", read_json, "write all figures there; -: to standard output, instead of the table"},
     {0, "plot", "FILE", read_plot, "draw bus bandwidth over size there, as SVG"},

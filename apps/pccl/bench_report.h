@@ -38,6 +38,16 @@ struct bench_recovery {
     uint64_t wrong;
 };
 
+/* What the rounds of a job came to, medians, beside what is wanted of them: errors at most 5 ms after the kernel has closed the victim's
+ * connections; the result in at most 1.3 times the time of the same operation among the survivors, and 10 ms. */
+struct bench_verdict {
+    double error_ms, error_worst_ms, error_most_ms; /* since the connections closed */
+    double retry_ms, retry_worst_ms, retry_most_ms; /* since the last error */
+    double after_ms;
+    bool error_met, retry_met;
+};
+struct bench_verdict bench_recovery_verdict(const struct bench_recovery *of, size_t rounds);
+
 /* Everything, in the order of the jobs. */
 struct bench_results {
     const struct bench_options *options; /* borrowed */

@@ -5,7 +5,6 @@
 #include "pccl/bench_report.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 const char *bench_op_name(const struct bench_job *job)
@@ -123,27 +122,14 @@ void bench_table_recovery(FILE *out, const struct bench_results *all, const stru
     fflush(out);
 }
 
-static int compare(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
-enum { ROUNDS_MOST = 1000 };
-
-/* What the library adds to what the kernel and the operation itself take. */
 static void sum_up_kills(FILE *out, const struct bench_recovery *of, size_t rounds)
 {
-    static double error[ROUNDS_MOST], over[ROUNDS_MOST];
-    for (size_t i = 0; i < rounds; i++) {
-        error[i] = of[i].error_ms - of[i].closed_ms;
-        over[i] = of[i].retried_ms - of[i].error_ms - of[i].after_ms;
-    }
-    qsort(error, rounds, sizeof error[0], compare);
-    qsort(over, rounds, sizeof over[0], compare);
-    fprintf(out, "# %s of %zu B, %zu rounds: errors %.2f ms after the connections closed (median; largest %.2f); the retry took "
-                 "%.2f ms more than the same operation afterwards (largest %.2f)\n",
-            of->job.call->name, of->job.size, rounds, error[rounds / 2], error[rounds - 1], over[rounds / 2], over[rounds - 1]);
+    const struct bench_verdict v = bench_recovery_verdict(of, rounds);
+    fprintf(out, "# %s of %zu B, median of %zu round%s:\n", of->job.call->name, of->job.size, rounds, rounds == 1 ? "" : "s");
+    fprintf(out, "#   errors %.2f ms after the connections closed (largest %.2f), at most %.0f: %s\n", v.error_ms, v.error_worst_ms,
+            v.error_most_ms, v.error_met ? "met" : "missed");
+    fprintf(out, "#   the retry took %.2f ms (largest %.2f), at most 1.3 x %.2f + 10 = %.2f: %s\n", v.retry_ms, v.retry_worst_ms, v.after_ms,
+            v.retry_most_ms, v.retry_met ? "met" : "missed");
 }
 
 void bench_table_end(FILE *out, const struct bench_results *all)

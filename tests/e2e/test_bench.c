@@ -419,8 +419,46 @@ TEST(killed_rank_is_survived_and_shown) /* for each collective, also when it was
     EXPECT_EQ(run_pccl(&p, "bench -n 3 -b 1M -e 4M --kill-rank 2 --rounds 2 --transport tcp"), 0);
     EXPECT_EQ(count_of(p.out_text, "\n     all_reduce "), 4);
     EXPECT_EQ(count_of(p.out_text, " was told: "), 1);
-    EXPECT(strstr(p.out_text, " was told: all-reduce: ") != NULL && strstr(p.out_text, "2 rounds: errors ") != NULL);
+    EXPECT(strstr(p.out_text, " was told: all-reduce: ") != NULL);
     EXPECT_EQ(run_pccl(&p, "bench -n 2 -b 64K -e 64K --kill-rank 1 --rounds 1"), 0); /* who is left is alone */
+}
+
+/* A line of the summary has these words, numbers in place of '%', and the verdict that follows from the first and the last of them. */
+static void expect_verdict(const char *text, const char *begin, const char *middle)
+{
+    const char *at = strstr(text, begin), *most = at != NULL ? strstr(at, middle) : NULL, *end = most != NULL ? strchr(most, '\n') : NULL;
+    EXPECT(end != NULL);
+    if (end != NULL) {
+        double value = strtod(at + strlen(begin), NULL), limit = strtod(most + strlen(middle), NULL);
+        const char *word = value <= limit ? ": met\n" : ": missed\n";
+        EXPECT(strncmp(end + 1 - strlen(word), word, strlen(word)) == 0);
+    }
+}
+
+TEST(recovery_is_judged) /* as what is wanted, not as whoever reads the table likes */
+{
+    struct program p;
+    EXPECT_EQ(run_pccl(&p, "bench -n 3 -b 1M -e 4M --kill-rank 2 --rounds 3 --transport shm"), 0);
+    EXPECT_EQ(count_of(p.out_text, ", median of 3 rounds:\n"), 2); /* for each size */
+    expect_verdict(p.out_text, "#   errors ", ", at most ");
+    EXPECT(strstr(p.out_text, ", at most 5: ") != NULL);
+    const char *retry = strstr(p.out_text, "#   the retry took ");
+    EXPECT(retry != NULL);
+    if (retry != NULL) {
+        double after = number_after(retry, ", at most 1.3 x ");
+        EXPECT(after > 0 && number_after(retry, " + 10 = ") > 1.3 * after + 9.97 && number_after(retry, " + 10 = ") < 1.3 * after + 10.03);
+        expect_verdict(retry, "#   the retry took ", " + 10 = ");
+    }
+    EXPECT_EQ(run_pccl(&p, "bench -n 3 -b 1M -e 4M --kill-rank 2 --rounds 2 --transport tcp --json -"), 0);
+    EXPECT(is_json(p.out_text));
+    EXPECT_EQ(count_of(p.out_text, "\"rounds\": 2, \"error_ms\": "), 2);
+    EXPECT_EQ(count_of(p.out_text, "\"error_most_ms\": 5.000, \"error_met\": "), 2);
+    const char *verdict = strstr(p.out_text, "\"verdicts\": [");
+    EXPECT(verdict != NULL);
+    if (verdict != NULL) {
+        bool met = number_after(verdict, "\"retry_ms\": ") <= number_after(verdict, "\"retry_most_ms\": ");
+        EXPECT(strncmp(strstr(verdict, "\"retry_met\": ") + strlen("\"retry_met\": "), met ? "true" : "false", 4) == 0);
+    }
 }
 
 TEST(rank_that_fails_is_named) /* a benchmark that hangs, or shows half a table as if it were whole */

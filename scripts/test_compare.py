@@ -23,12 +23,12 @@ def result(us, size=MB, collective="all_reduce", **more):
 
 
 def written(runs, missing=()):
-    """Table and picture of runs, each (round, name, results)."""
+    """Table and picture of runs, each (round, name, results) or, not over TCP, (round, name, results, transport)."""
     with tempfile.TemporaryDirectory() as folder:
         raw, table, plot = (Path(folder) / n for n in ("raw", "table", "plot"))
         head = {"machine": {"model": "m", "cores": 2, "kernel": "6", "memory_gib": 1}, "date": "d", "missing": list(missing)}
-        lines = [head] + [{"round": number, "part": "all_reduce", "transport": "tcp", "ranks": 2, "name": name, "load": number,
-                           "timely": True, "results": results} for number, name, results in runs]
+        lines = [head] + [{"round": number, "part": "all_reduce", "transport": (*transport, "tcp")[0], "ranks": 2, "name": name,
+                           "load": number, "timely": True, "results": results} for number, name, results, *transport in runs]
         raw.write_text("\n".join(json.dumps(line) for line in lines))
         compare_report.write(raw, table, plot)
         return table.read_text(), plot.read_text()
@@ -91,6 +91,29 @@ def goals_are_reached_by_time_by_ratio_or_beside_plain_links():
     yield from expect(row(table, "64 KB")[-1], "missed")
 
 
+def processor_time_is_judged_beside_gloos():
+    """By the ratios within rounds, from 1 MB on; in memory beside Gloo's TCP, which has nothing else."""
+    runs = []
+    for number, (mine, gloo) in enumerate(((0.3, 0.4), (0.9, 1.0), (0.5, 0.4))):
+        for transport in ("tcp", "shm"):
+            runs.append((number, "pccl", [{**ours(100), "cpu_s_per_gb": mine if transport == "tcp" else 4 * mine},
+                                          ours(100, size=65536), ours(100, size=4 * MB)], transport))
+        runs.append((number, "Gloo", [{**result(100), "cpu_s_per_gb": gloo}, result(100, size=4 * MB)]))
+    table, _ = written(runs)
+    tcp, shm = table.split("Shared memory")
+    yield from expect(row(tcp, "to Gloo's, below 1")[:3], ["0.90 reached", "1.00 missed", "-"])
+    yield from expect(row(shm, "to Gloo's, below 1")[:3], ["3.60 missed", "1.00 missed", "-"])
+    table, _ = written([(0, "pccl", [ours(100)])])
+    yield from expect(row(table, "to Gloo's, below 1")[:1], ["-"])
+
+
+def in_place_is_judged_from_16_mb_on():
+    def placed(size, us):
+        return [ours(100, size=size), {**ours(us, size=size), "collective": "all_reduce_in_place", "in_place": True}]
+    table, _ = written([(0, "pccl", placed(4 * MB, 200) + placed(16 * MB, 117) + placed(64 * MB, 118))])
+    yield from expect(row(table, "in place / out of place"), ["0.50", "0.85 reached", "0.85 missed"])
+
+
 def wrong_elements_are_told():
     table, _ = written([(0, "pccl", [ours(100)]), (0, "Gloo", [{**result(100), "wrong": 7}])])
     yield from expect("; 7 wrong elements." in table, True)
@@ -104,7 +127,8 @@ def picture_has_a_curve_for_each():
 
 
 TESTS = [figures_are_medians_in_the_unit_of_their_size, ratio_is_taken_within_a_round_to_the_best_of_it,
-         better_of_both_placements_counts, goals_are_reached_by_time_by_ratio_or_beside_plain_links, what_is_missing_is_said_and_left_out, wrong_elements_are_told,
+         better_of_both_placements_counts, goals_are_reached_by_time_by_ratio_or_beside_plain_links, what_is_missing_is_said_and_left_out,
+         processor_time_is_judged_beside_gloos, in_place_is_judged_from_16_mb_on, wrong_elements_are_told,
          picture_has_a_curve_for_each]
 
 if __name__ == "__main__":

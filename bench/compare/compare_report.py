@@ -100,6 +100,13 @@ MOST_US = {("tcp", 2): 14, ("tcp", 4): 40, ("shm", 2): 4}
 RATIOS = {("tcp", 2): [(64 << 10, 0.9), (4 << 20, 1.3)], ("tcp", 4): [(4 << 10, 1.0), (4 << 20, 1.25)],
           ("shm", 2): [(64 << 10, 1.0), (64 << 20, 2.7)], ("shm", 4): [(64 << 10, 1.0), (16 << 20, 1.5)]}
 SHARE, SHARE_FROM = 0.9, 1 << 20
+# In place at least that part of the speed out of place, from that size on; and whose processor time ours has to stay below.
+IN_PLACE, IN_PLACE_FROM = 0.85, 16 << 20
+CPU_RIVAL = "Gloo"
+
+
+def word(reached):
+    return "reached" if reached else "missed"
 
 
 def goal(key):
@@ -120,13 +127,13 @@ def verdict(data, key):
     if wanted is None or us is None:
         return "", ""
     if wanted[0] == "us":
-        return f"{wanted[1]} us", "reached" if us <= wanted[1] else "missed"
+        return f"{wanted[1]} us", word(us <= wanted[1])
     if not ratios:
         return f"{wanted[1]}", ""
     near = share is not None and share >= SHARE
     only_near = key[:3] == ("all_reduce", "tcp", 2) and key[3] >= SHARE_FROM and share is not None
     reached = near if only_near else near or median(ratios) >= wanted[1]
-    return f"{wanted[1]}{', 90%' if only_near else ''}", "reached" if reached else "missed"
+    return f"{wanted[1]}{', 90%' if only_near else ''}", word(reached)
 
 
 def row_of(data, key, names):
@@ -150,7 +157,15 @@ def table(out, data, keys, first, label):
     out.append("")
 
 
+def cpu_ratios(data, transport, ranks, size):
+    """Our processor time to Gloo's, round by round; where Gloo has no such transport, to that of its TCP, the one it has."""
+    ours = data.cell["all_reduce", transport, ranks, size].get(OURS, {})
+    theirs = next((cell for t in (transport, "tcp") if (cell := data.cell["all_reduce", t, ranks, size].get(CPU_RIVAL))), {})
+    return [r["cpu_s_per_gb"] / theirs[n]["cpu_s_per_gb"] for n, r in ours.items() if n in theirs and theirs[n].get("cpu_s_per_gb")]
+
+
 def cpu_table(out, data, transport, ranks):
+    """Of each implementation, and the verdict on ours: less than Gloo's from 1 MB on."""
     sizes = [s for s in SHOWN if s >= 1 << 20]
     out.append("| CPU s/GB | " + " | ".join(size_text(s) for s in sizes) + " |")
     out.append("|---" * (len(sizes) + 1) + "|")
@@ -158,19 +173,22 @@ def cpu_table(out, data, transport, ranks):
         values = [median_or_none(data.times(("all_reduce", transport, ranks, s), name, "cpu_s_per_gb")) for s in sizes]
         if any(v is not None for v in values):
             out.append(f"| {name} | " + " | ".join("-" if v is None else f"{v:.2f}" for v in values) + " |")
+    ratios = [median_or_none(cpu_ratios(data, transport, ranks, s)) for s in sizes]
+    out.append(f"| to {CPU_RIVAL}'s, below 1 | " + " | ".join("-" if r is None else f"{r:.2f} {word(r < 1)}" for r in ratios) + " |")
     out.append("")
 
 
 def placement_table(out, data, transport, ranks):
-    """In place beside out of place, and the median beside the least."""
+    """In place beside out of place, with the verdict, and the median beside the least."""
     sizes = [s for s in SHOWN if ("all_reduce", transport, ranks, s, True) in data.placed]
     out.append("| ours | " + " | ".join(size_text(s) for s in sizes) + " |")
     out.append("|---" * (len(sizes) + 1) + "|")
-    rows = {"in place / out of place": [], "median / least": []}
+    rows = {"in place / out of place": [], "median / least": []}  # speeds; times
     for s in sizes:
         apart, inside = (data.placed["all_reduce", transport, ranks, s, p] for p in (False, True))
         both = [apart[n]["time_us"] / inside[n]["time_us"] for n in apart if n in inside]
-        rows["in place / out of place"].append(f"{median(both):.2f}" if both else "-")
+        judged = f" {word(median(both) >= IN_PLACE)}" if both and s >= IN_PLACE_FROM else ""
+        rows["in place / out of place"].append(f"{median(both):.2f}{judged}" if both else "-")
         rows["median / least"].append(f"{median(r['time_us'] / r['min_us'] for r in apart.values()):.2f}")
     for name, cells in rows.items():
         out.append(f"| {name} | " + " | ".join(cells) + " |")
@@ -189,7 +207,9 @@ def head(out, data):
                f"{data.wrong} wrong elements.")
     out.append("")
     out.append("Medians over the rounds: us below 64 KB, GB/s (size / time) from there on; the better of in place and out of "
-               "place; the best rival in bold. Ratios to it are of speeds, within a round: median (least-most), and of the fastest round of each.")
+               "place; the best rival in bold. Ratios to it are of speeds, within a round: median (least-most), and of the fastest round of each. "
+               f"Processor time is to be below {CPU_RIVAL}'s from 1 MB on, in place at least {IN_PLACE} of the speed out of place from "
+               f"{size_text(IN_PLACE_FROM)} on: medians of the ratios within rounds.")
     for what in data.head["missing"]:
         out.append(f"\nMissing: {what}.")
     out.append("")

@@ -10,8 +10,8 @@
 #include "pccl/bench_pattern.h"
 
 enum bench_extent {
-    BENCH_ONE, /* `count` elements */
-    BENCH_ALL  /* a part of `count` elements for each rank */
+    BENCH_ONE, /* `count` elements; the own part of a call with uneven parts */
+    BENCH_ALL  /* a part of `count` elements for each rank; uneven ones come to as much */
 };
 
 /* One call at one rank.  `send` and `recv` are whole buffers, different ones; in place means that one of them is used. */
@@ -33,6 +33,8 @@ struct bench_call {
     bool reduces;
     bool in_place;          /* there is such a form */
     bool both_ways;         /* every byte is gathered and given out again: busbw counts it twice */
+    bool uneven;            /* each rank's count is its own: by turns half as much more and half as much less */
+    bool barrier;           /* moves nothing */
     bool messages;          /* each sends to the rank behind it, and gets from the one before: no collective, without a plan */
     pcclCollective_t plan;  /* not of messages */
     pcclResult_t (*launch)(const struct bench_call *call, const struct bench_args *args);
@@ -46,6 +48,11 @@ static inline bool bench_call_rooted(const struct bench_call *call)
 {
     return call->in_root || call->out_root;
 }
+
+/* Elements that go from one rank to another, of a call with parts. */
+size_t bench_call_part(const struct bench_call *call, const struct bench_args *a, unsigned from, unsigned to);
+/* As the library's cost model takes the call; false: it does not tell of such ones, which only pairs know the sizes of. */
+bool bench_call_plan_count(const struct bench_call *call, const struct bench_args *a, size_t *count_out);
 
 /* The columns of nccl-tests: `size` bytes are the larger of input and output; count is what the call takes, at
  * least one element. */

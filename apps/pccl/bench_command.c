@@ -94,7 +94,7 @@ static void complete(const struct run *run, const struct bench_line *line, struc
     if (f->there && f->us > 0) {
         f->algbw = size / 1e3 / f->us;
         f->busbw = bench_call_busbw(line->job.call, f->algbw, run->options->world);
-        f->cpu_s_per_gb /= size * f->iterations / 1e9;
+        f->cpu_s_per_gb = size > 0 ? f->cpu_s_per_gb / (size * f->iterations / 1e9) : 0;
         f->share = line->plain_us / f->us;
     }
 }

@@ -184,7 +184,8 @@ static bool plan(struct bench_limit *m, const struct bench_call *call, const str
 
 struct bench_limit *bench_limit_new(const struct bench_call *call, const struct bench_args *a, struct bench_links *links)
 {
-    struct bench_limit *m = links == NULL || a->world < 2 ? NULL : calloc(1, sizeof *m);
+    bool plain = links != NULL && a->world > 1 && !call->uneven && !call->barrier;
+    struct bench_limit *m = plain ? calloc(1, sizeof *m) : NULL;
     if (m == NULL) {
         return NULL;
     }

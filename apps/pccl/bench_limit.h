@@ -10,7 +10,7 @@
 /* Everything that must move for one call at one rank. */
 struct bench_limit;
 
-/* Null: there is no plain form (averages, f16 and bf16 that are reduced, one rank only), or no memory: nothing is measured then. */
+/* Null: there is no plain form (averages, f16 and bf16 that are reduced, uneven parts, barriers, one rank only), or no memory: nothing is measured then. */
 struct bench_limit *bench_limit_new(const struct bench_call *call, const struct bench_args *args, struct bench_links *links);
 /* Does it once, all ranks together; false: a link broke. */
 bool bench_limit_run(struct bench_limit *m);

@@ -286,7 +286,7 @@ static void print_help(void)
            "  COLLECTIVE              ");
     const struct bench_call *call;
     for (size_t i = 0; (call = bench_call_at(i)) != NULL; i++) {
-        printf("%s,%s", call->name, i == 3 ? "\n                          " : " ");
+        printf("%s,%s", call->name, i % 5 == 4 ? "\n                          " : " ");
     }
     printf("or all;\n                          default all_reduce\n");
     for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
@@ -314,6 +314,7 @@ static void print_help(void)
            "connections or rings in shared memory, without what makes it safe.  #wrong counts elements of all ranks.\n"
            "algorithm is the one that the library chooses (PCCL_ALGO narrows it), predicted the time that it expects.\n"
            "sendrecv is no collective: each rank sends to the next, the last to the first, and receives meanwhile.\n"
+           "In a call with _v ranks have counts of their own, by turns half as much more and half as much less.\n"
            "\n"
            "  pccl bench -n 4 -b 64K -e 256M                  all-reduce, 4 ranks\n"
            "  pccl bench all -n 3 --transport tcp -e 1M       each collective, over TCP\n"
@@ -482,15 +483,15 @@ bool bench_job_at(const struct bench_options *o, size_t index, struct bench_job 
 {
     for (size_t c = 0; c < o->call_count; c++) {
         const struct bench_call *call = o->calls[c];
-        size_t ops = call->reduces ? o->op_count : 1;
-        for (size_t pair = 0; pair < o->type_count * ops; pair++) {
+        size_t ops = call->reduces ? o->op_count : 1, types = call->barrier ? 1 : o->type_count, sizes = call->barrier ? 1 : o->size_count;
+        for (size_t pair = 0; pair < types * ops; pair++) {
             enum dtype type = o->types[pair / ops];
             enum redop op = call->reduces ? o->ops[pair % ops] : REDOP_SUM;
             if (call->reduces && !redop_for(op, type)) {
                 continue;
             }
-            if (index >= o->size_count) {
-                index -= o->size_count;
+            if (index >= sizes) {
+                index -= sizes;
                 continue;
             }
             size_t bytes = dtype_size(type);

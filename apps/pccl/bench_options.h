@@ -7,7 +7,7 @@
 
 #include "pccl/bench_call.h"
 
-enum { BENCH_RANKS_MOST = 64, BENCH_CALLS_MOST = 16, BENCH_SIZES_MOST = 512 };
+enum { BENCH_RANKS_MOST = 64, BENCH_CALLS_MOST = 32, BENCH_SIZES_MOST = 512 };
 
 enum bench_transport { BENCH_AUTO, BENCH_TCP, BENCH_SHM, BENCH_FABRIC };
 enum bench_average { BENCH_RANK_0, BENCH_MEAN, BENCH_LEAST, BENCH_MOST };

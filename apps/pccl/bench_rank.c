@@ -214,11 +214,23 @@ static void measure(struct rank *r, const struct bench_job *job, struct bench_li
     sum_up(r, times, out);
 }
 
+/* Whether it was left before all had come: all ranks read one clock. */
+static uint64_t check_barrier(const struct rank *r, const struct bench_job *job)
+{
+    double come = bench_now_us();
+    (void)once(r, job, NULL);
+    uint64_t gone = (uint64_t)bench_now_us();
+    return gone < agree(r, (uint64_t)come) || (MUTANT(BENCH_WRONG) && r->args.rank == r->args.root);
+}
+
 static uint64_t check(struct rank *r, const struct bench_job *job, const struct bench_pattern *pattern,
                       struct bench_limit *plain)
 {
     if (!r->options->check) {
         return 0;
+    }
+    if (job->call->barrier) {
+        return check_barrier(r, job);
     }
     bench_call_fill(job->call, &r->args, pattern);
     (void)agree(r, 0); /* nobody sends into what another one still fills */
@@ -233,8 +245,9 @@ static uint64_t check(struct rank *r, const struct bench_job *job, const struct 
 static void look_at_plan(const struct rank *r, const struct bench_job *job, struct bench_record *to)
 {
     pcclPlan_t plan = {.algorithm = ""};
-    if (!job->call->messages) {
-        pcclResult_t result = pcclGetPlan(r->args.comm, job->call->plan, job->count, (pcclDataType_t)job->type, r->args.redop, &plan);
+    size_t count;
+    if (bench_call_plan_count(job->call, &r->args, &count)) {
+        pcclResult_t result = pcclGetPlan(r->args.comm, job->call->plan, count, (pcclDataType_t)job->type, r->args.redop, &plan);
         must(r, result, "plan");
     }
     snprintf(to->text, sizeof to->text, "%s", plan.algorithm);

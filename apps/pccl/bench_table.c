@@ -143,8 +143,9 @@ void bench_table_end(FILE *out, const struct bench_results *all)
     for (size_t i = 0; i < all->line_count; i++) {
         const struct bench_figures *both[] = {&all->lines[i].out_of_place, &all->lines[i].in_place};
         for (int f = 0; f < 2; f++) {
-            sum += both[f]->there ? both[f]->busbw : 0;
-            count += both[f]->there;
+            bool moves = both[f]->there && all->lines[i].job.size > 0;
+            sum += moves ? both[f]->busbw : 0;
+            count += moves;
         }
     }
     if (count > 0) {

@@ -8,7 +8,7 @@
 #include "pccl.h"
 #include "tests/spawn.h"
 
-enum { WORDS_MOST = 24, COLLECTIVES = 8, MESSAGES = 1, IN_PLACE_TOO = 6 };
+enum { WORDS_MOST = 32, COLLECTIVES = 14, MESSAGES = 1, IN_PLACE_TOO = 9 };
 
 /* Starts pccl with the words of one text, blanks between them; the words are written to `room`. */
 static bool start_pccl(struct program *p, char room[512], const char *words)
@@ -130,7 +130,8 @@ TEST(help_names_every_command_and_flag) /* one that nobody can find */
         "-n, --ranks", "-b, --minbytes", "-e, --maxbytes", "-f, --stepfactor", "-i, --stepbytes", "-o, --op", "-d, --datatype",
         "-r, --root", "--iters", "--budget", "-w, --warmup_iters", "-c, --check", "-a, --average", "-C, --report_cputime",
         "--transport", "--lanes", "--limit", "--kill-rank", "--rounds", "--json", "--plot", "-h, --help", "all_reduce",
-        "broadcast", "reduce,", "all_gather", "reduce_scatter", "all_to_all", "gather,", "scatter,", "sendrecv,", "algorithm", "predicted",
+        "broadcast", "reduce,", "all_gather", "reduce_scatter", "all_to_all", "gather,", "scatter,", "all_gather_v,", "reduce_scatter_v,", "all_to_all_v,", "gather_v,", "scatter_v,", "barrier,",
+        "sendrecv,", "algorithm", "predicted",
     };
     struct program p, brief;
     EXPECT_EQ(run_pccl(&p, "--help"), 0);
@@ -246,14 +247,17 @@ TEST(files_that_cannot_be_written_are_said_before_anything_is_measured)
 TEST(all_collectives_are_right_over_each_transport) /* also where parts are uneven, and the root is not rank 0 */
 {
     struct program p;
-    int each = COLLECTIVES + MESSAGES + IN_PLACE_TOO;
-    expect_right(&p, "all -n 2 -b 4 -e 64K -f 128 --iters 2 -w 1 --transport tcp", 3 * each);
+    int each = COLLECTIVES - 1 + MESSAGES + IN_PLACE_TOO, barrier = 1; /* which has one size */
+    expect_right(&p, "all -n 2 -b 4 -e 64K -f 128 --iters 2 -w 1 --transport tcp", 3 * each + barrier);
     EXPECT(strstr(p.out_text, "\"transport\": \"tcp\"") != NULL && strstr(p.out_text, "\"limit\": \"tcp\"") != NULL);
-    expect_right(&p, "all -n 3 -b 100 -e 100000 -f 1000 --iters 2 -w 1 -r 2 --transport tcp", 2 * each);
-    expect_right(&p, "all -n 3 -b 100 -e 100000 -f 1000 --iters 2 -w 1 -r 1 --transport shm", 2 * each);
+    expect_right(&p, "all -n 3 -b 100 -e 100000 -f 1000 --iters 2 -w 1 -r 2 --transport tcp", 2 * each + barrier);
+    expect_right(&p, "all -n 3 -b 100 -e 100000 -f 1000 --iters 2 -w 1 -r 1 --transport shm", 2 * each + barrier);
     EXPECT(strstr(p.out_text, "\"transport\": \"shm\"") != NULL && strstr(p.out_text, "\"limit\": \"shm\"") != NULL);
     EXPECT_EQ(count_of(p.out_text, "\"collective\": \"scatter\", \"type\": \"float\", \"op\": \"none\", \"root\": 1"), 4);
-    expect_right(&p, "all -n 1 -b 64 -e 64 --iters 2", each);
+    EXPECT_EQ(count_of(p.out_text, "\"collective\": \"barrier\", \"type\": \"float\", \"op\": \"none\", \"root\": -1, \"size\": 0"), 1);
+    expect_right(&p, "all -n 1 -b 64 -e 64 --iters 2", each + barrier);
+    expect_right(&p, "all_gather_v reduce_scatter_v all_to_all_v gather_v scatter_v -n 5 -b 4 -e 400 -f 100 -d int16 -o max --iters 1 -w 1 -r 3",
+                 2 * (5 + 3)); /* an odd one, whose count is as of equal parts */
 }
 
 TEST(all_types_and_operators_are_right) /* a sum that wraps, an average that rounds, a product */
@@ -300,8 +304,8 @@ TEST(bandwidths_follow_from_size_and_time) /* units, and the factors of nccl-tes
         const char *name;
         double factor; /* of 4 ranks */
     } row[] = {{"all_reduce", 1.5}, {"broadcast", 1}, {"reduce", 1}, {"all_gather", 0.75}, {"reduce_scatter", 0.75},
-               {"all_to_all", 0.75}, {"gather", 0.75}, {"scatter", 0.75}, {"sendrecv", 1}};
-    for (size_t i = 0; i < COLLECTIVES + MESSAGES; i++) {
+               {"all_to_all", 0.75}, {"gather", 0.75}, {"scatter", 0.75}, {"sendrecv", 1}, {"all_to_all_v", 0.75}};
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         struct program p;
         char words[128];
         snprintf(words, sizeof words, "bench %s -n 4 -b 64K -e 64K --iters 5 --limit 0 --json -", row[i].name);

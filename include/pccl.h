@@ -643,6 +643,12 @@ typedef struct pcclPlan_t {
 PCCL_EXPORT pcclResult_t pcclGetPlan(const pcclComm_t *communicator, pcclCollective_t collective, size_t count,
                                      pcclDataType_t datatype, pcclRedOp_t op, pcclPlan_t *plan_out);
 
+/* The cost model's whole answer: the plan that pcclGetPlan tells first, then every other algorithm that could do it, whatever PCCL_ALGO
+ * says.  The first `capacity` of `*count_out` plans are written; there are at most 8.  InvalidArgument: as of pcclGetPlan. */
+PCCL_EXPORT pcclResult_t pcclExplainPlan(const pcclComm_t *communicator, pcclCollective_t collective, size_t count,
+                                         pcclDataType_t datatype, pcclRedOp_t op, pcclPlan_t *plans_out, size_t capacity,
+                                         size_t *count_out);
+
 /* ---- Collectives, in the order of issue ------------------------------------------------------------------------- */
 
 /* These have no tags: the k-th of these calls at one member meets the k-th at every other, whatever threads make them.  All must agree

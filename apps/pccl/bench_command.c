@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "pccl/bench_explain.h"
 #include "pccl/bench_rank.h"
-#include "pccl/bench_report.h"
 
 enum status { STATUS_FINE = 0, STATUS_WRONG = 1, STATUS_WORDS = 2 };
 
@@ -21,7 +21,7 @@ struct run {
     const struct bench_options *options; /* borrowed */
     struct bench_fleet fleet;
     struct bench_results results;
-    size_t job_count;
+    size_t job_count;            /* of a cycle */
     FILE *table;                 /* null: the figures go to standard output as JSON */
     FILE *json, *plot;           /* null: none */
     char transport[16];
@@ -33,7 +33,8 @@ struct run {
 static void show_progress(const struct run *run, size_t index, const struct bench_job *job)
 {
     if (isatty(STDERR_FILENO)) {
-        fprintf(stderr, "\r\033[K# %zu of %zu: %s of %zu B ...", index + 1, run->job_count, job->call->name, job->size);
+        size_t all = run->job_count * (size_t)run->options->cycles;
+        fprintf(stderr, "\r\033[K# %zu of %zu: %s of %zu B ...", index + 1, all, job->call->name, job->size);
         fflush(stderr);
     }
 }
@@ -149,11 +150,14 @@ static bool measure_all(struct run *run)
     if (run->table != NULL) {
         bench_table_head(run->table, &run->results);
     }
-    for (size_t i = 0; i < run->job_count; i++) {
+    for (size_t i = 0; i < run->job_count * (size_t)run->options->cycles; i++) {
         struct bench_line *line = &run->results.lines[i];
-        (void)bench_job_at(run->options, i, &line->job);
+        (void)bench_job_at(run->options, i % run->job_count, &line->job);
+        line->cycle = 1 + (int)(i / run->job_count);
         show_progress(run, i, &line->job);
+        bench_fleet_patience(&run->fleet, &line->job);
         bool ok = measure_job(run, line);
+        line->at = time(NULL);
         clear_progress();
         if (!ok) {
             return false;
@@ -162,6 +166,26 @@ static bool measure_all(struct run *run)
         if (run->table != NULL) {
             bench_table_line(run->table, &run->results, line);
         }
+    }
+    return bench_fleet_stop(&run->fleet, false);
+}
+
+/* What is expected of each algorithm, by the word of rank 0. */
+static bool explain_all(struct run *run)
+{
+    double unused;
+    if (!bench_fleet_start(&run->fleet, bench_rank_explain) || !hear_ready(run, &unused)) {
+        return false;
+    }
+    bench_explain_head(stdout, run->options, run->transport);
+    for (size_t i = 0; i < run->job_count; i++) {
+        struct bench_record r;
+        struct bench_job job;
+        (void)bench_job_at(run->options, i, &job);
+        if (!bench_fleet_hear(&run->fleet, 0, BENCH_EXPECTED, &r)) {
+            return false;
+        }
+        bench_explain_line(stdout, &job, &r);
     }
     return bench_fleet_stop(&run->fleet, false);
 }
@@ -199,6 +223,7 @@ static bool kill_once(struct run *run, struct bench_recovery *to, unsigned *seed
 {
     unsigned victim = (unsigned)run->options->kill_rank;
     double operation_us = 0;
+    bench_fleet_patience(&run->fleet, &to->job);
     if (!bench_fleet_start(&run->fleet, bench_rank_recover) || !hear_ready(run, &operation_us)) {
         return false;
     }
@@ -267,11 +292,11 @@ static bool prepare(struct run *run)
     run->results = (struct bench_results){
         .options = o,
         .transport = run->transport,
-        .lines = calloc(run->job_count, sizeof *run->results.lines),
+        .lines = calloc(run->job_count * (size_t)o->cycles, sizeof *run->results.lines),
         .recoveries = calloc(run->job_count * (size_t)o->rounds, sizeof *run->results.recoveries),
     };
     if (run->results.lines == NULL || run->results.recoveries == NULL) {
-        fprintf(stderr, "pccl bench: no memory for %zu lines: raise -f or -i\n", run->job_count);
+        fprintf(stderr, "pccl bench: no memory for %zu lines: raise -f or -i\n", run->job_count * (size_t)o->cycles);
         return false;
     }
     return (o->json == NULL || to_output || open_file("--json", o->json, &run->json)) &&
@@ -309,8 +334,8 @@ static int run_all(struct run *run)
     if (run->fleet.links != NULL) {
         run->results.limit = bench_links_name(run->fleet.links);
     }
-    bool ok = o->kill_rank == BENCH_NOBODY ? measure_all(run) : kill_all(run);
-    if (ok && run->table != NULL) {
+    bool ok = o->explain ? explain_all(run) : o->kill_rank == BENCH_NOBODY ? measure_all(run) : kill_all(run);
+    if (ok && !o->explain && run->table != NULL) {
         bench_table_end(run->table, &run->results);
     }
     bench_fleet_end(&run->fleet);

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,7 +101,7 @@ bool bench_fleet_begin(struct bench_fleet *fleet, const struct bench_options *op
     int theirs = -1;
     *fleet = (struct bench_fleet){.options = options, .master_pipe = -1};
     memset(fleet->pipes, 0xFF, sizeof fleet->pipes);
-    if (options->limit && options->kill_rank == BENCH_NOBODY && options->world > 1 && options->world <= BENCH_LINKS_MOST) {
+    if (options->limit && !options->explain && options->kill_rank == BENCH_NOBODY && options->world > 1 && options->world <= BENCH_LINKS_MOST) {
         fleet->links = bench_links_open(options->world, may_share(options));
         if (fleet->links == NULL) {
             return false;
@@ -135,8 +136,32 @@ bool bench_fleet_start(struct bench_fleet *fleet, bench_rank_main rank_main)
     return true;
 }
 
+void bench_fleet_patience(struct bench_fleet *fleet, const struct bench_job *job)
+{
+    int s = fleet->options->timeout_s;
+    snprintf(fleet->patient_for, sizeof fleet->patient_for, "%s of %zu B", job->call->name, job->size);
+    fleet->patient_until_us = s > 0 ? bench_now_us() + s * 1e6 : 0;
+}
+
+/* Whether the rank says something, or is gone, in time. */
+static bool comes(const struct bench_fleet *fleet, unsigned rank)
+{
+    struct pollfd p = {.fd = fleet->pipes[rank], .events = POLLIN};
+    int got = -1;
+    while (fleet->patient_until_us > 0 && got < 0) {
+        double left_ms = (fleet->patient_until_us - bench_now_us()) / 1e3;
+        got = poll(&p, 1, left_ms > 0 ? (int)left_ms + 1 : 0);
+    }
+    return got != 0;
+}
+
 bool bench_fleet_hear(struct bench_fleet *fleet, unsigned rank, enum bench_word word, struct bench_record *record)
 {
+    if (!comes(fleet, rank)) {
+        fprintf(stderr, "pccl bench: %s has not ended at rank %u in %d s (-T): given up\n", fleet->patient_for, rank,
+                fleet->options->timeout_s);
+        return false;
+    }
     if (!read_all(fleet->pipes[rank], record, sizeof *record)) {
         fprintf(stderr, "pccl bench: rank %u is gone\n", rank);
         return false;

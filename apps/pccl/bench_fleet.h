@@ -16,11 +16,14 @@ enum bench_word {
     BENCH_READY,    /* is a member; `text` is the transport of its data; with kill_rank: `us` an operation takes */
     BENCH_RESULT,   /* of one job, out of place, then in place if there is such a form */
     BENCH_PLAIN,    /* of plain links; us 0: none */
+    BENCH_EXPECTED, /* of one job, by rank 0: `text` is the algorithm taken */
     BENCH_ERROR,    /* at `us` the operation failed; `text` is what the library says */
     BENCH_RETRIED,  /* at `us` the result of the others was there */
     BENCH_AFTER,    /* so long takes the same operation among these */
     BENCH_FAILED    /* the last word: `text` is why */
 };
+
+enum { BENCH_ALGORITHMS = 8 };
 
 struct bench_record {
     enum bench_word word;
@@ -29,6 +32,7 @@ struct bench_record {
     double cpu_s;                         /* of this process, over all iterations */
     uint64_t wrong;
     double predicted_us;                  /* of a result: what the library expects; 0: it does not know */
+    double expected_us[BENCH_ALGORITHMS]; /* of each algorithm (bench_explain.c); 0: it cannot do it */
     char text[320];                       /* of a result: the algorithm; "": there is none */
 };
 
@@ -37,6 +41,8 @@ struct bench_fleet {
     struct bench_links *links;           /* owned; null: none */
     uint16_t port;
     size_t recovery_job; /* with kill_rank: which one */
+    double patient_until_us; /* 0: for ever */
+    char patient_for[64];
     pid_t master, ranks[BENCH_RANKS_MOST]; /* 0: none, or reaped */
     int master_pipe, pipes[BENCH_RANKS_MOST]; /* owned; -1: closed */
 };
@@ -48,7 +54,9 @@ typedef int (*bench_rank_main)(const struct bench_fleet *fleet, unsigned rank, i
 bool bench_fleet_begin(struct bench_fleet *fleet, const struct bench_options *options);
 /* All ranks. */
 bool bench_fleet_start(struct bench_fleet *fleet, bench_rank_main rank_main);
-/* The next record of a rank; false: it is not of this kind, or the rank is gone, which stands on standard error then. */
+/* From now on records are waited for as long as -T says, all together; `job` is what for. */
+void bench_fleet_patience(struct bench_fleet *fleet, const struct bench_job *job);
+/* The next record of a rank; false: it is not of this kind, the rank is gone, or patience is over, which stands on standard error then. */
 bool bench_fleet_hear(struct bench_fleet *fleet, unsigned rank, enum bench_word word, struct bench_record *record);
 /* kill -9; returns when the kernel has closed what it had open. */
 void bench_fleet_kill(struct bench_fleet *fleet, unsigned rank);

@@ -30,7 +30,13 @@ static void print_result(FILE *out, const struct bench_options *o, const struct 
     }
     fprintf(out, "%s    {", first ? "" : ",\n");
     print_job(out, o, &line->job);
-    fprintf(out, ", \"in_place\": %s, \"iterations\": %d", in_place ? "true" : "false", f->iterations);
+    fprintf(out, ", \"in_place\": %s, \"cycle\": %d, \"iterations\": %d, \"together\": %d", in_place ? "true" : "false", line->cycle,
+            f->iterations, o->together);
+    if (o->timestamps) {
+        char at[BENCH_TIMESTAMP];
+        bench_timestamp(line->at, at);
+        fprintf(out, ", \"timestamp\": \"%s\"", at);
+    }
     fprintf(out, ", \"time_us\": %.3f, \"min_us\": %.3f, \"p90_us\": %.3f, \"max_us\": %.3f", f->us, f->least_us, f->p90_us,
             f->most_us);
     fprintf(out, ", \"algbw\": %.6g, \"busbw\": %.6g, \"cpu_s_per_gb\": %.6g", f->algbw, f->busbw, f->cpu_s_per_gb);
@@ -42,7 +48,7 @@ static void print_result(FILE *out, const struct bench_options *o, const struct 
         fprintf(out, ", \"algorithm\": null");
     }
     print_known(out, "predicted_us", f->predicted_us > 0, f->predicted_us);
-    if (o->check) {
+    if (o->check > 0) {
         fprintf(out, ", \"wrong\": %" PRIu64 "}", f->wrong);
     } else {
         fprintf(out, ", \"wrong\": null}");
@@ -93,7 +99,7 @@ void bench_json_write(FILE *out, const struct bench_results *all)
         print_verdict(out, o, &all->recoveries[i], i == 0);
     }
     fprintf(out, "\n  ],\n  \"wrong\": ");
-    if (o->check) {
+    if (o->check > 0) {
         fprintf(out, "%" PRIu64 "\n}\n", bench_results_wrong(all));
     } else {
         fprintf(out, "null\n}\n");

@@ -127,7 +127,40 @@ static bool read_budget(struct reading *r, const char *flag, const char *text)
 
 static bool read_warmup(struct reading *r, const char *flag, const char *text)
 {
-    return read_int(flag, text, 1, 1000000, &r->o->warmup);
+    return read_int(flag, text, 0, 1000000, &r->o->warmup);
+}
+
+static bool read_together(struct reading *r, const char *flag, const char *text)
+{
+    return read_int(flag, text, 1, BENCH_TOGETHER_MOST, &r->o->together);
+}
+
+static bool read_timeout(struct reading *r, const char *flag, const char *text)
+{
+    return read_int(flag, text, 1, 86400, &r->o->timeout_s);
+}
+
+static bool read_cycles(struct reading *r, const char *flag, const char *text)
+{
+    if (strcmp(text, "0") == 0) {
+        return refuse("%s 0 would go on for ever, and never sum up: give a number from 1 to 1000", flag);
+    }
+    return read_int(flag, text, 1, 1000, &r->o->cycles);
+}
+
+static bool read_blocking(struct reading *r, const char *flag, const char *text)
+{
+    bool blocking = true;
+    (void)r;
+    if (!read_bool(flag, text, &blocking)) {
+        return false;
+    }
+    return blocking || refuse("%s 0: each operation is waited for, since its time is what is measured; -m launches several at once", flag);
+}
+
+static bool read_timestamps(struct reading *r, const char *flag, const char *text)
+{
+    return read_bool(flag, text, &r->o->timestamps);
 }
 
 static bool read_root(struct reading *r, const char *flag, const char *text)
@@ -137,7 +170,15 @@ static bool read_root(struct reading *r, const char *flag, const char *text)
 
 static bool read_check(struct reading *r, const char *flag, const char *text)
 {
-    return read_bool(flag, text, &r->o->check);
+    return read_int(flag, text, 0, 1000000, &r->o->check);
+}
+
+static bool read_explain(struct reading *r, const char *flag, const char *text)
+{
+    if (text != NULL) {
+        return refuse("%s takes no value, but there is '%s'", flag, text);
+    }
+    return r->o->explain = true;
 }
 
 static bool read_limit(struct reading *r, const char *flag, const char *text)
@@ -245,7 +286,7 @@ static bool read_plot(struct reading *r, const char *flag, const char *text)
 
 static const struct flag {
     char letter;
-    const char *name, *value;
+    const char *name, *value; /* value: null: none */
     bool (*read)(struct reading *r, const char *flag, const char *text);
     const char *help; /* lines */
 } flags[] = {
@@ -261,13 +302,21 @@ static const struct flag {
     {0, "iters", "N", read_iterations, "measured operations per size; default: what fits in --budget"},
     {0, "budget", "MS", read_budget, "time for the measured operations of a size, at least 3 of them;\ndefault 200"},
     {'w', "warmup_iters", "N", read_warmup, "operations before them that are not measured; default 5"},
-    {'c', "check", "0|1", read_check, "compare every result by value; default 1"},
+    {'m', "agg_iters", "N", read_together, "operations that start together, as a group, in each measured one; the\n"
+                                           "time is that of one; 1 to 64, default 1"},
+    {'N', "run_cycles", "N", read_cycles, "go through all sizes so often; default 1"},
+    {'T', "timeout", "S", read_timeout, "give up, with status 1, when a size takes longer; default: never"},
+    {'c', "check", "N", read_check, "compare the results of N operations of each size; default 1"},
     {'a', "average", "0|1|2|3", read_average, "time of rank 0, mean, least or largest over the ranks; default 1"},
+    {'z', "blocking", "1", read_blocking, "each operation is waited for: the only way here"},
     {'C', "report_cputime", "0|1", read_cputime, "one more column: processor seconds of all ranks per GB;\ndefault 0"},
+    {'S', "report_timestamps", "0|1", read_timestamps, "one more column: when a line was measured; default 0"},
     {0, "transport", "NAME", read_transport, "tcp: sockets; shm: shared memory, or fail; fabric: libfabric, or fail;\n"
                                              "auto: what the library finds; default auto"},
     {0, "lanes", "N", read_lanes, "connections to each rank, 1 to 64; default 1"},
     {0, "limit", "0|1", read_limit, "measure plain links beside it, up to 16 ranks; default 1"},
+    {0, "explain", NULL, read_explain, "measure nothing: print which time the cost model expects of each\n"
+                                       "algorithm, and which is taken"},
     {0, "kill-rank", "RANK", read_kill, "kill -9 it in the middle of an operation, and show the recovery\n"
                                         "beside what is wanted of it; for each of the sizes, out of place"},
     {0, "rounds", "N", read_rounds, "how often, with --kill-rank; default 5"},
@@ -277,11 +326,11 @@ static const struct flag {
 
 static void print_help(void)
 {
-    printf("usage: pccl bench [COLLECTIVE...] [FLAG VALUE...]\n"
+    printf("usage: pccl bench [COLLECTIVE...] [FLAG [VALUE]...]\n"
            "\n"
            "Measures collectives between processes of this host, which it starts itself with a master of their own,\n"
-           "and checks what comes out.  Flags and columns are those of nccl-tests, where it has them; but -n is the\n"
-           "number of ranks, and the time of an operation is the median.\n"
+           "and checks what comes out.  Flags and columns are those of nccl-tests, where it has them, and ours stand\n"
+           "behind; but -n is the number of ranks, and the time of an operation is the median.\n"
            "\n"
            "  COLLECTIVE              ");
     const struct bench_call *call;
@@ -293,7 +342,7 @@ static void print_help(void)
         const struct flag *f = &flags[i];
         char word[64];
         snprintf(word, sizeof word, "%c%c%c --%s %s", f->letter != 0 ? '-' : ' ', f->letter != 0 ? f->letter : ' ',
-                 f->letter != 0 ? ',' : ' ', f->name, f->value);
+                 f->letter != 0 ? ',' : ' ', f->name, f->value != NULL ? f->value : "");
         printf("  %-23s ", word);
         if (strlen(word) > 23) {
             printf("\n%26s", "");
@@ -311,7 +360,8 @@ static void print_help(void)
            "A size is the larger of what a rank gives and gets, in bytes.  algbw is size / time; busbw what a link would\n"
            "have to carry: algbw x 2(n-1)/n for all_reduce, x (n-1)/n where each rank has a part, x 1 else.  limit is the\n"
            "share of the best that plain links do: the same result in the same buffers of the same processes, over bare\n"
-           "connections or rings in shared memory, without what makes it safe.  #wrong counts elements of all ranks.\n"
+           "connections (TCP beside a fabric) or rings in shared memory, without what makes it safe.  #wrong counts\n"
+           "elements of all ranks.\n"
            "algorithm is the one that the library chooses (PCCL_ALGO narrows it), predicted the time that it expects.\n"
            "sendrecv is no collective: each rank sends to the next, the last to the first, and receives meanwhile.\n"
            "In a call with _v ranks have counts of their own, by turns half as much more and half as much less.\n"
@@ -376,12 +426,12 @@ static bool read_word(struct reading *r, int count, char **words, int *index)
     if (flag == NULL) {
         return refuse("unknown flag '%s', try --help", word);
     }
-    if (value == NULL && *index + 1 >= count) {
+    if (value == NULL && flag->value != NULL && *index + 1 >= count) {
         return refuse("a value is missing after '%s', try --help", word);
     }
     char name[32];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
-    return flag->read(r, name, value != NULL ? value : words[++*index]);
+    return flag->read(r, name, value != NULL || flag->value == NULL ? value : words[++*index]);
 }
 
 static bool list_sizes(struct reading *r)
@@ -454,6 +504,15 @@ static bool check_all(struct reading *r)
     if (r->rounds_given && o->kill_rank == BENCH_NOBODY) {
         return refuse("--rounds is for --kill-rank: give that, too");
     }
+    if (o->kill_rank != BENCH_NOBODY && (o->together > 1 || o->cycles > 1)) {
+        return refuse("%s is for measuring, and --kill-rank has rounds of single operations: leave one out", o->together > 1 ? "-m" : "-N");
+    }
+    if (o->plot != NULL && o->cycles > 1) {
+        return refuse("--plot draws one cycle: leave -N out");
+    }
+    if (o->explain && (o->kill_rank != BENCH_NOBODY || o->plot != NULL || o->json != NULL)) {
+        return refuse("--explain measures nothing: leave %s out", o->kill_rank != BENCH_NOBODY ? "--kill-rank" : o->plot != NULL ? "--plot" : "--json");
+    }
     if (o->kill_rank != BENCH_NOBODY && o->plot != NULL) {
         return refuse("--plot draws bandwidth, of which --kill-rank measures none: leave one out");
     }
@@ -466,8 +525,8 @@ static bool check_all(struct reading *r)
 bool bench_options_read(int count, char **words, struct bench_options *o)
 {
     struct reading r = {.o = o, .least = 4, .most = 64 << 20, .factor = 4};
-    *o = (struct bench_options){.world = 2, .lanes = 1, .warmup = 5, .budget_ms = 200, .average = BENCH_MEAN, .check = true,
-                                .limit = true, .kill_rank = BENCH_NOBODY, .rounds = 5, .types = {DTYPE_F32},
+    *o = (struct bench_options){.world = 2, .lanes = 1, .warmup = 5, .budget_ms = 200, .average = BENCH_MEAN, .check = 1,
+                                .together = 1, .cycles = 1, .limit = true, .kill_rank = BENCH_NOBODY, .rounds = 5, .types = {DTYPE_F32},
                                 .type_count = 1, .ops = {REDOP_SUM}, .op_count = 1};
     bool ok = true;
     for (int i = 0; ok && i < count && !o->done; i++) {

@@ -7,7 +7,7 @@
 
 #include "pccl/bench_call.h"
 
-enum { BENCH_RANKS_MOST = 64, BENCH_CALLS_MOST = 32, BENCH_SIZES_MOST = 512 };
+enum { BENCH_RANKS_MOST = 64, BENCH_CALLS_MOST = 32, BENCH_SIZES_MOST = 512, BENCH_TOGETHER_MOST = 64 };
 
 enum bench_transport { BENCH_AUTO, BENCH_TCP, BENCH_SHM, BENCH_FABRIC };
 enum bench_average { BENCH_RANK_0, BENCH_MEAN, BENCH_LEAST, BENCH_MOST };
@@ -24,9 +24,14 @@ struct bench_options {
     unsigned world, root, lanes;
     int iterations;             /* 0: as many as fit in budget_ms */
     int warmup, budget_ms;
+    int together;               /* operations that each iteration launches as one group */
+    int cycles;                 /* of all jobs */
+    int timeout_s;              /* of a job; 0: none */
+    int check;                  /* how often each result is compared */
     enum bench_average average;
     enum bench_transport transport;
-    bool check, limit, cputime;
+    bool limit, cputime, timestamps;
+    bool explain;               /* measures nothing: what the cost model expects */
     int kill_rank;              /* BENCH_NOBODY: nobody is killed */
     int rounds;
     const char *json, *plot;    /* paths; null: none */

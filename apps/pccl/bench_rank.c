@@ -15,15 +15,16 @@
 #include <unistd.h>
 
 #include "core/mutant.h"
+#include "pccl/bench_explain.h"
 #include "pccl/bench_limit.h"
 
-enum { MOST_TIMES = 10000, LEAST_TIMES = 3, FIRST_BYTES = 1 << 20, AFTER_TIMES = 5, HUGE_PAGE = 2 << 20 };
+enum { MOST_TIMES = 10000, LEAST_TIMES = 3, FIRST_BYTES = 1 << 20, AFTER_TIMES = 5, HUGE_PAGE = 2 << 20, PAGE = 4096 };
 
 struct rank {
     const struct bench_fleet *fleet;     /* borrowed */
     const struct bench_options *options; /* borrowed */
     int pipe;
-    size_t buffer_bytes;
+    size_t buffer_bytes, stride; /* of one operation; from one to the next of those that start together */
     struct bench_args args; /* of the operation at hand; its buffers are owned */
     double times[MOST_TIMES];
 };
@@ -53,10 +54,11 @@ static void must(const struct rank *r, pcclResult_t result, const char *what)
 static unsigned char *new_buffer(const struct rank *r)
 {
     void *buffer = NULL;
-    if (posix_memalign(&buffer, HUGE_PAGE, r->buffer_bytes) != 0) {
-        give_up(r, "no memory for a buffer of %zu bytes: lower -e", r->buffer_bytes);
+    size_t bytes = r->stride * ((size_t)r->options->together - 1) + r->buffer_bytes;
+    if (posix_memalign(&buffer, HUGE_PAGE, bytes) != 0) {
+        give_up(r, "no memory for a buffer of %zu bytes: lower -e%s", bytes, r->options->together > 1 ? " or -m" : "");
     }
-    memset(buffer, 0, r->buffer_bytes);
+    memset(buffer, 0, bytes);
     return buffer;
 }
 
@@ -97,7 +99,8 @@ static void join(struct rank *r, const struct bench_fleet *fleet, unsigned rank,
     r->fleet = fleet;
     r->options = o;
     r->pipe = pipe;
-    r->buffer_bytes = largest_job(o);
+    r->buffer_bytes = o->explain ? FIRST_BYTES : largest_job(o);
+    r->stride = (r->buffer_bytes + PAGE - 1) / PAGE * PAGE;
     r->args = (struct bench_args){.rank = rank, .world = o->world, .root = o->root};
     r->args.send = new_buffer(r);
     r->args.recv = new_buffer(r);
@@ -170,12 +173,35 @@ static uint64_t agree(const struct rank *r, uint64_t value)
     return most;
 }
 
-/* One operation of the library (no plain form) or of the plain links; its time. */
+/* The same operation in buffers of its own: what is under way at once shares none. */
+static struct bench_args args_of(const struct rank *r, int which)
+{
+    struct bench_args a = r->args;
+    a.send += (size_t)which * r->stride;
+    a.recv += (size_t)which * r->stride;
+    return a;
+}
+
+/* One, or a group that starts together. */
+static pcclResult_t launch(const struct rank *r, const struct bench_job *job)
+{
+    if (r->options->together == 1) {
+        return job->call->launch(job->call, &r->args);
+    }
+    (void)pcclGroupStart(); /* what fails inside of it, its end tells */
+    for (int i = 0; i < r->options->together; i++) {
+        const struct bench_args a = args_of(r, i);
+        (void)job->call->launch(job->call, &a);
+    }
+    return pcclGroupEnd();
+}
+
+/* One operation, or group, of the library (no plain form) or one of the plain links; its time. */
 static double once(const struct rank *r, const struct bench_job *job, struct bench_limit *plain)
 {
     double start = bench_now_us();
     if (plain == NULL) {
-        must(r, job->call->launch(job->call, &r->args), job->call->name);
+        must(r, launch(r, job), job->call->name);
     } else if (!bench_limit_run(plain)) {
         give_up(r, "a plain link broke");
     }
@@ -191,26 +217,38 @@ static void begin_together(const struct rank *r, const struct bench_job *job, co
     }
 }
 
-/* Warms up, agrees on a number and measures that many. */
+/* How many operations fit into the time, agreed between the ranks, when one takes so long. */
+static int times_of(const struct rank *r, double us)
+{
+    const struct bench_options *o = r->options;
+    uint64_t fit = o->iterations > 0 ? (uint64_t)o->iterations : agree(r, (uint64_t)(o->budget_ms * 1e3 / (us > 0.1 ? us : 0.1)));
+    fit = o->iterations == 0 && fit < LEAST_TIMES ? LEAST_TIMES : fit;
+    return fit < MOST_TIMES ? (int)fit : MOST_TIMES;
+}
+
+/* Warms up, agrees on a number and measures that many; without a warm-up the first tells how many. */
 static void measure(struct rank *r, const struct bench_job *job, struct bench_limit *plain, struct bench_record *out)
 {
     const struct bench_options *o = r->options;
+    int together = plain == NULL ? o->together : 1, times = 0, done = 0;
     double least = 0;
     for (int i = 0; i < o->warmup; i++) {
         begin_together(r, job, plain);
         double us = once(r, job, plain);
         least = i == 0 || us < least ? us : least;
     }
-    int fit = (int)agree(r, o->iterations > 0 ? (uint64_t)o->iterations
-                                              : (uint64_t)(o->budget_ms * 1e3 / (least > 0.1 ? least : 0.1)));
-    int times = o->iterations > 0 ? o->iterations : fit < LEAST_TIMES ? LEAST_TIMES : fit;
-    times = times < MOST_TIMES ? times : MOST_TIMES;
+    (void)agree(r, 0);
     double cpu = processor_s();
-    for (int i = 0; i < times; i++) {
+    if (o->warmup == 0) {
         begin_together(r, job, plain);
-        r->times[i] = once(r, job, plain);
+        least = once(r, job, plain);
+        r->times[done++] = least / together;
     }
-    out->cpu_s = processor_s() - cpu;
+    for (times = times_of(r, least); done < times; done++) {
+        begin_together(r, job, plain);
+        r->times[done] = once(r, job, plain) / together;
+    }
+    out->cpu_s = (processor_s() - cpu) / together;
     sum_up(r, times, out);
 }
 
@@ -223,22 +261,42 @@ static uint64_t check_barrier(const struct rank *r, const struct bench_job *job)
     return gone < agree(r, (uint64_t)come) || (MUTANT(BENCH_WRONG) && r->args.rank == r->args.root);
 }
 
-static uint64_t check(struct rank *r, const struct bench_job *job, const struct bench_pattern *pattern,
-                      struct bench_limit *plain)
+static void fill(const struct rank *r, const struct bench_job *job, const struct bench_pattern *pattern)
 {
-    if (!r->options->check) {
-        return 0;
+    for (int i = 0; i < r->options->together; i++) {
+        const struct bench_args a = args_of(r, i);
+        bench_call_fill(job->call, &a, pattern);
     }
+}
+
+static uint64_t check_once(const struct rank *r, const struct bench_job *job, const struct bench_pattern *pattern, struct bench_limit *plain)
+{
+    int together = plain == NULL ? r->options->together : 1;
+    uint64_t wrong = 0;
     if (job->call->barrier) {
         return check_barrier(r, job);
     }
-    bench_call_fill(job->call, &r->args, pattern);
+    fill(r, job, pattern);
     (void)agree(r, 0); /* nobody sends into what another one still fills */
     (void)once(r, job, plain);
     if (MUTANT(BENCH_WRONG) && plain == NULL && r->args.rank == r->args.root) {
-        bench_call_output(job->call, &r->args)[0] ^= 1;
+        const struct bench_args a = args_of(r, together - 1);
+        bench_call_output(job->call, &a)[0] ^= 1;
     }
-    return bench_call_wrong(job->call, &r->args, pattern);
+    for (int i = 0; i < together; i++) {
+        const struct bench_args a = args_of(r, i);
+        wrong += bench_call_wrong(job->call, &a, pattern);
+    }
+    return wrong;
+}
+
+static uint64_t check(const struct rank *r, const struct bench_job *job, const struct bench_pattern *pattern, struct bench_limit *plain)
+{
+    uint64_t wrong = 0;
+    for (int i = 0; i < r->options->check; i++) {
+        wrong += check_once(r, job, pattern, plain);
+    }
+    return wrong;
 }
 
 /* By which algorithm the job goes, and how long that should take. */
@@ -262,7 +320,7 @@ static void tell_job(struct rank *r, const struct bench_job *job, const struct b
     if (plain == NULL) {
         look_at_plan(r, job, &record);
     }
-    bench_call_fill(job->call, &r->args, pattern);
+    fill(r, job, pattern);
     measure(r, job, plain, &record);
     record.wrong = check(r, job, pattern, plain);
     bench_say(r->pipe, &record);
@@ -323,6 +381,22 @@ static int leave(struct rank *r)
     return 0;
 }
 
+/* Out of place, plain links, in place. */
+static void measure_job(struct rank *r, const struct bench_job *job)
+{
+    struct bench_pattern pattern;
+    begin_job(r, job);
+    make_pattern(r, job, BENCH_NOBODY, &pattern);
+    tell_job(r, job, &pattern, NULL);
+    tell_plain(r, job, &pattern);
+    if (job->call->in_place) {
+        r->args.in_place = true;
+        tell_job(r, job, &pattern, NULL);
+    }
+    bench_pattern_fini(&pattern);
+    end_job(r);
+}
+
 int bench_rank_measure(const struct bench_fleet *fleet, unsigned rank, int pipe)
 {
     static struct rank r; /* large, and zero */
@@ -331,28 +405,36 @@ int bench_rank_measure(const struct bench_fleet *fleet, unsigned rank, int pipe)
     join(&r, fleet, rank, pipe);
     snprintf(ready.text, sizeof ready.text, "%s", transport_of(&r));
     bench_say(pipe, &ready);
-    for (size_t i = 0; bench_job_at(fleet->options, i, &job); i++) {
-        struct bench_pattern pattern;
-        begin_job(&r, &job);
-        make_pattern(&r, &job, BENCH_NOBODY, &pattern);
-        tell_job(&r, &job, &pattern, NULL);
-        tell_plain(&r, &job, &pattern);
-        if (job.call->in_place) {
-            r.args.in_place = true;
-            tell_job(&r, &job, &pattern, NULL);
+    for (int cycle = 0; cycle < fleet->options->cycles; cycle++) {
+        for (size_t i = 0; bench_job_at(fleet->options, i, &job); i++) {
+            measure_job(&r, &job);
         }
-        bench_pattern_fini(&pattern);
-        end_job(&r);
     }
     return leave(&r);
 }
 
-/* ---- recovery ---------------------------------------------------------------------------------------------------- */
+/* ---- what is expected ------------------------------------------------------------------------------------------------ */
 
-static pcclResult_t launch(const struct rank *r, const struct bench_job *job)
+int bench_rank_explain(const struct bench_fleet *fleet, unsigned rank, int pipe)
 {
-    return job->call->launch(job->call, &r->args);
+    static struct rank r;
+    struct bench_job job;
+    struct bench_record ready = {.word = BENCH_READY};
+    join(&r, fleet, rank, pipe);
+    snprintf(ready.text, sizeof ready.text, "%s", transport_of(&r));
+    bench_say(pipe, &ready);
+    for (size_t i = 0; rank == 0 && bench_job_at(fleet->options, i, &job); i++) {
+        struct bench_record record = {.word = BENCH_EXPECTED};
+        begin_job(&r, &job);
+        must(&r, bench_explain_ask(&job, &r.args, &record), "explain");
+        end_job(&r);
+        bench_say(pipe, &record);
+    }
+    (void)agree(&r, 0); /* nobody leaves before rank 0 has asked */
+    return leave(&r);
 }
+
+/* ---- recovery ---------------------------------------------------------------------------------------------------- */
 
 /* Tells what the library says of the loss, and when. */
 static void tell_error(const struct rank *r, pcclResult_t result)
@@ -382,7 +464,7 @@ int bench_rank_recover(const struct bench_fleet *fleet, unsigned rank, int pipe)
     bench_call_fill(job.call, &r.args, &pattern);
     r.args.root = fleet->options->root;
     bench_pattern_fini(&pattern);
-    for (int i = 0; i < fleet->options->warmup; i++) {
+    for (int i = 0; i < fleet->options->warmup || i == 0; i++) { /* the last one is the one before */
         record.us = once(&r, &job, NULL);
     }
     bench_say(pipe, &record);

@@ -4,6 +4,7 @@
 #define PCCL_BENCH_REPORT_H
 
 #include <stdio.h>
+#include <time.h>
 
 #include "pccl/bench_fleet.h"
 
@@ -24,6 +25,8 @@ struct bench_line {
     struct bench_job job;
     struct bench_figures out_of_place, in_place;
     double plain_us; /* 0: not measured */
+    int cycle;       /* from 1 on */
+    time_t at;       /* when it was measured */
 };
 
 /* One round in which a rank was killed; times since the kill. */
@@ -67,5 +70,8 @@ void bench_plot_write(FILE *out, const struct bench_results *all);
 uint64_t bench_results_wrong(const struct bench_results *all);
 /* The name that tables and files give an operator; "none" where nothing is reduced. */
 const char *bench_op_name(const struct bench_job *job);
+/* "2026-11-25 14:03:09", local, as nccl-tests has it. */
+enum { BENCH_TIMESTAMP = 20 };
+void bench_timestamp(time_t at, char text[BENCH_TIMESTAMP]);
 
 #endif

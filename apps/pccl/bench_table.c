@@ -1,4 +1,4 @@
-/* bench_table.c - the table, in the columns of nccl-tests.
+/* bench_table.c - the table: the columns of nccl-tests in their places, ours behind them.
  *
  * Lines of comment begin with #; every other line is one job, or one round with a kill.
  * SPDX-License-Identifier: MIT */
@@ -35,22 +35,43 @@ static void head_of_kills(FILE *out, const struct bench_options *o)
             "", "(ms)", "(ms)", "(ms)", "(ms)", "(ms)");
 }
 
+void bench_timestamp(time_t at, char text[BENCH_TIMESTAMP])
+{
+    struct tm local = {0};
+    (void)localtime_r(&at, &local);
+    if (strftime(text, BENCH_TIMESTAMP, "%Y-%m-%d %H:%M:%S", &local) == 0) {
+        text[0] = 0;
+    }
+}
+
+/* The columns of nccl-tests, which others read by their places; then ours. */
 static void titles(FILE *out, const struct bench_options *o)
 {
-    const char *cpu = o->cputime ? "      cpu" : "", *unit = o->cputime ? "   (s/GB)" : "";
-    int width = 51 + (o->cputime ? 9 : 0);
-    fprintf(out, "#%14s %12s %12s %8s %6s %4s%*s%*s\n", "", "", "", "", "", "", width, "out-of-place", width, "in-place");
-    fprintf(out, "#%14s %12s %12s %8s %6s %4s", "collective", "size", "count", "type", "redop", "root");
+    static const char *const first[] = {"out-of-place", "in-place"};
+    const char *stamp = o->timestamps ? "timestamp" : "";
+    int width = o->timestamps ? BENCH_TIMESTAMP + 1 : 0;
+    fprintf(out, "#%12s %13s %8s %6s %6s", "", "", "", "", "");
     for (int i = 0; i < 2; i++) {
-        fprintf(out, " %10s %8s %8s %7s%s %7s", "time", "algbw", "busbw", "limit", cpu, "#wrong");
+        fprintf(out, " %36s", first[i]);
     }
-    fprintf(out, " %9s %10s", "algorithm", "predicted");
-    fprintf(out, "\n#%14s %12s %12s %8s %6s %4s", "", "(B)", "(elements)", "", "", "");
+    fprintf(out, "\n#%12s %13s %8s %6s %6s", "size", "count", "type", "redop", "root");
     for (int i = 0; i < 2; i++) {
-        fprintf(out, " %10s %8s %8s %7s%s %7s", "(us)", "(GB/s)", "(GB/s)", "", unit, "");
+        fprintf(out, " %10s %8s %8s %7s", "time", "algbw", "busbw", "#wrong");
     }
-    fprintf(out, " %9s %10s", "", "(us)");
-    fputc('\n', out);
+    fprintf(out, "%*s %7s %7s", width, stamp, "limit", "limit");
+    if (o->cputime) {
+        fprintf(out, " %8s %8s", "cpu", "cpu");
+    }
+    fprintf(out, " %9s %10s  %s", "algorithm", "predicted", "collective");
+    fprintf(out, "\n#%12s %13s %8s %6s %6s", "(B)", "(elements)", "", "", "");
+    for (int i = 0; i < 2; i++) {
+        fprintf(out, " %10s %8s %8s %7s", "(us)", "(GB/s)", "(GB/s)", "");
+    }
+    fprintf(out, "%*s %7s %7s", width, "", "out", "in");
+    if (o->cputime) {
+        fprintf(out, " %8s %8s", "(s/GB)", "(s/GB)");
+    }
+    fprintf(out, " %9s %10s\n", "", "(us)");
 }
 
 void bench_table_head(FILE *out, const struct bench_results *all)
@@ -65,33 +86,44 @@ void bench_table_head(FILE *out, const struct bench_results *all)
     }
     static const char *const over[] = {[BENCH_RANK_0] = "at rank 0", [BENCH_MEAN] = "mean over the ranks",
                                        [BENCH_LEAST] = "least over the ranks", [BENCH_MOST] = "largest over the ranks"};
-    fprintf(out, "# time: median of the operations, %s; limit: share of plain links (%s) in the same buffers\n",
-            over[o->average], all->limit == NULL ? "not measured" : all->limit);
+    bool other = all->limit != NULL && strcmp(all->transport, "fabric") == 0; /* which has no plain form here */
+    fprintf(out, "# time: median of the operations, %s%s; limit: share of plain links (%s) in the same buffers\n", over[o->average],
+            o->together > 1 ? ", of one in a group" : "", all->limit == NULL ? "not measured" : other ? "tcp: not of the fabric's own" : all->limit);
     titles(out, o);
 }
 
 static void print_figures(FILE *out, const struct bench_options *o, const struct bench_figures *f)
 {
-    char share[16] = "-", wrong[24] = "N/A";
+    char wrong[24] = "N/A";
     if (!f->there) {
-        fprintf(out, " %10s %8s %8s %7s", "N/A", "N/A", "N/A", "-");
-        fprintf(out, o->cputime ? "        - %7s" : " %7s", "N/A");
+        fprintf(out, " %10s %8s %8s %7s", "N/A", "N/A", "N/A", "N/A");
         return;
     }
+    if (o->check > 0) {
+        snprintf(wrong, sizeof wrong, "%" PRIu64, f->wrong);
+    }
+    fprintf(out, " %10.*f %8.3f %8.3f %7s", f->us < 1e5 ? 1 : 0, f->us, f->algbw, f->busbw, wrong);
+}
+
+static void print_share(FILE *out, const struct bench_figures *f)
+{
+    char share[16] = "-";
     if (f->share > 0) {
         snprintf(share, sizeof share, "%.0f%%", f->share * 100);
     }
-    if (o->check) {
-        snprintf(wrong, sizeof wrong, "%" PRIu64, f->wrong);
-    }
-    fprintf(out, " %10.*f %8.3f %8.3f %7s", f->us < 1e5 ? 1 : 0, f->us, f->algbw, f->busbw, share);
-    if (o->cputime) {
-        fprintf(out, " %8.2f", f->cpu_s_per_gb);
-    }
-    fprintf(out, " %7s", wrong);
+    fprintf(out, " %7s", share);
 }
 
-/* Behind the columns of nccl-tests, which others read by their places; it is the same in place. */
+static void print_cpu(FILE *out, const struct bench_figures *f)
+{
+    char cpu[24] = "-";
+    if (f->there && f->cpu_s_per_gb > 0) {
+        snprintf(cpu, sizeof cpu, "%.2f", f->cpu_s_per_gb);
+    }
+    fprintf(out, " %8s", cpu);
+}
+
+/* The same in place. */
 static void print_plan(FILE *out, const struct bench_figures *f)
 {
     char predicted[24] = "-";
@@ -104,13 +136,24 @@ static void print_plan(FILE *out, const struct bench_figures *f)
 void bench_table_line(FILE *out, const struct bench_results *all, const struct bench_line *line)
 {
     const struct bench_job *job = &line->job;
-    int root = bench_call_rooted(job->call) ? (int)all->options->root : -1;
-    fprintf(out, " %14s %12zu %12zu %8s %6s %4d", job->call->name, job->size, job->count, bench_type_name(job->type),
-            bench_op_name(job), root);
-    print_figures(out, all->options, &line->out_of_place);
-    print_figures(out, all->options, &line->in_place);
+    const struct bench_options *o = all->options;
+    int root = bench_call_rooted(job->call) ? (int)o->root : -1;
+    fprintf(out, "%13zu %13zu %8s %6s %6d", job->size, job->count, bench_type_name(job->type), bench_op_name(job), root);
+    print_figures(out, o, &line->out_of_place);
+    print_figures(out, o, &line->in_place);
+    if (o->timestamps) {
+        char at[BENCH_TIMESTAMP];
+        bench_timestamp(line->at, at);
+        fprintf(out, "  %s", at);
+    }
+    print_share(out, &line->out_of_place);
+    print_share(out, &line->in_place);
+    if (o->cputime) {
+        print_cpu(out, &line->out_of_place);
+        print_cpu(out, &line->in_place);
+    }
     print_plan(out, &line->out_of_place);
-    fputc('\n', out);
+    fprintf(out, "  %s\n", job->call->name);
     fflush(out);
 }
 
@@ -151,7 +194,7 @@ void bench_table_end(FILE *out, const struct bench_results *all)
     if (count > 0) {
         fprintf(out, "# Avg bus bandwidth    : %.4g\n", sum / (double)count);
     }
-    if (all->options->check) {
+    if (all->options->check > 0) {
         uint64_t wrong = bench_results_wrong(all);
         fprintf(out, "# Out of bounds values : %" PRIu64 " %s\n", wrong, wrong == 0 ? "OK" : "FAILED");
     }

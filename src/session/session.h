@@ -265,6 +265,8 @@ uint32_t session_folding_senders(const struct session *s, const struct op_params
 
 /* How an operation of these parameters would be done now.  Only while it is a member. */
 struct choose_answer session_plan(const struct session *s, const struct op_params *params);
+/* The same if only that algorithm might be taken; another one comes out where it cannot do it. */
+struct choose_answer session_plan_by(const struct session *s, const struct op_params *params, enum plan_algorithm algorithm);
 
 /* ---- Tables grow with use, between steps: a step never allocates ---- */
 

@@ -124,13 +124,12 @@ bool work_told(const struct session *s)
     return s->view.world <= s->cfg.mesh_members;
 }
 
-struct choose_answer session_plan(const struct session *s, const struct op_params *p)
+static struct choose_answer plan_among(const struct session *s, const struct op_params *p, uint8_t allowed)
 {
     if (p->kind == PLAN_SEND) {
         return (struct choose_answer){.algorithm = fits_a_message(s, p) ? PLAN_TINY : PLAN_CHAIN};
     }
     struct numeric n;
-    uint8_t allowed = s->cfg.wishes.allowed[p->kind];
     PCCL_ASSERT(work_numeric(s, p, &n));
     struct choose_call call = {
         .kind = (enum plan_kind)p->kind, .world = s->view.world, .frame_bytes = s->view.plan.frame_bytes,
@@ -139,6 +138,16 @@ struct choose_answer session_plan(const struct session *s, const struct op_param
         .told = work_told(s), .uneven = s->view.weighted || s->view.edges > 0, .allowed = allowed != 0 ? allowed : UINT8_MAX, .costs = s->view.plan.costs,
         .crowd = s->view.plan.crowd};
     return choose_algorithm(&call);
+}
+
+struct choose_answer session_plan(const struct session *s, const struct op_params *p)
+{
+    return plan_among(s, p, p->kind < PLAN_KINDS ? s->cfg.wishes.allowed[p->kind] : 0);
+}
+
+struct choose_answer session_plan_by(const struct session *s, const struct op_params *p, enum plan_algorithm algorithm)
+{
+    return plan_among(s, p, (uint8_t)(1u << algorithm));
 }
 
 /* A view with a missing edge has plans for sums to all only: members that lack one own no part of them. */

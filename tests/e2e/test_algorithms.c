@@ -186,6 +186,43 @@ static void run_asking(struct cluster_peer *p, void *context)
     EXPECT_EQ(pcclGetPlan(p->comm, pcclCollectiveReduce, 1, pcclFloat, pcclSum, NULL), pcclInvalidArgument);
 }
 
+/* The plan that is taken comes first, then all others that could do it, each once and with a time. */
+static void run_explaining(struct cluster_peer *p, void *context)
+{
+    pcclPlan_t plans[8], taken, few[2] = {{NULL, 0}, {NULL, 0}};
+    size_t count = 0, told = 0;
+    bool tree = false, pairwise = false;
+    (void)context;
+    EXPECT_EQ(pcclGetPlan(p->comm, pcclCollectiveAllReduce, 1 << 18, pcclFloat, pcclSum, &taken), pcclSuccess);
+    EXPECT_EQ(pcclExplainPlan(p->comm, pcclCollectiveAllReduce, 1 << 18, pcclFloat, pcclSum, plans, 8, &count), pcclSuccess);
+    EXPECT(count >= 4 && count <= 8);
+    EXPECT_EQ(strcmp(plans[0].algorithm, taken.algorithm), 0);
+    EXPECT(plans[0].predicted_us == taken.predicted_us);
+    for (size_t i = 0; i < count && i < 8; i++) {
+        tree |= strcmp(plans[i].algorithm, "tree") == 0;
+        pairwise |= strcmp(plans[i].algorithm, "pairwise") == 0;
+        EXPECT(plans[i].predicted_us > 0);
+        for (size_t k = 0; k < i; k++) {
+            EXPECT(strcmp(plans[i].algorithm, plans[k].algorithm) != 0);
+        }
+    }
+    EXPECT(tree && !pairwise); /* whether it may be taken or not; what cannot do it */
+    EXPECT_EQ(pcclExplainPlan(p->comm, pcclCollectiveAllReduce, 1 << 18, pcclFloat, pcclSum, few, 1, &told), pcclSuccess);
+    EXPECT(told == count && few[0].algorithm == plans[0].algorithm && few[1].algorithm == NULL);
+    EXPECT_EQ(pcclExplainPlan(p->comm, pcclCollectiveAllReduce, 1, pcclFloat, pcclSum, plans, 8, NULL), pcclInvalidArgument);
+    EXPECT_EQ(pcclExplainPlan(p->comm, pcclCollectiveAllReduce, 1, pcclFloat, pcclSum, NULL, 1, &told), pcclInvalidArgument);
+    EXPECT_EQ(pcclExplainPlan(p->comm, (pcclCollective_t)256, 1, pcclFloat, pcclSum, plans, 8, &told), pcclInvalidArgument);
+    EXPECT_EQ(pcclExplainPlan(p->comm, pcclCollectiveAllReduce, 1, (pcclDataType_t)256, pcclSum, plans, 8, &told), pcclInvalidArgument);
+}
+
+TEST(a_plan_is_explained_by_all_that_could_do_it)
+{
+    struct cluster c = {0};
+    cluster_start(&c, 3, NULL, 1);
+    cluster_run(&c, run_explaining, NULL);
+    cluster_stop(&c);
+}
+
 TEST(all_members_choose_and_predict_alike)
 {
     struct cluster c = {0};

@@ -56,9 +56,39 @@ each_collective_says_what_it_has() {
         collective broadcast '0: weights: 3 1 4;1: weights: 3 1 4' &&
         collective scatter '0: own part: 100;1: own part: 101' &&
         collective all-to-all '0: from all: 0 10;1: from all: 1 11' &&
+        collective exchange '0: from the one before: 1;1: from the one before: 0' &&
         collective reduce '0: worst: 2' &&
-        collective gather '0: lists: 0 1 1' &&
+        collective gather '0: all: 0 1' &&
+        collective gather-v '0: lists: 0 1 1' &&
+        collective all-gather-v '0: lists: 0 1 1;1: lists: 0 1 1' &&
+        collective reduce-scatter-v '0: own part of the sum: 1;1: own part of the sum: 21 41' &&
+        collective scatter-v '0: own part: 100;1: own part: 101 101' &&
+        collective all-to-all-v '0: from all: 0 10;1: from all: 1 1 11 11' &&
         collective barrier '0: all have come, counted: 2;1: all have come, counted: 2'
+}
+a_step_is_repeated_by_those_who_are_left() { # one of three is killed between its first steps and its last
+    local i status=0
+    local -a member=()
+    start_master --listen 127.0.0.1:0 || return 1
+    for i in 1 2; do
+        timeout 120 "$build/examples/repeat" 3 "$address" >"$work/repeat-$i" &
+        member[$i]=$!
+    done
+    "$build/examples/repeat" 3 "$address" >"$work/repeat-3" &
+    member[3]=$!
+    until grep -q '^50 steps' "$work/repeat-3"; do
+        kill -0 "${member[3]}" 2>/dev/null || break
+        sleep 0.02
+    done
+    kill -9 "${member[3]}"
+    wait "${member[3]}"
+    for i in 1 2; do
+        wait "${member[$i]}" || status=1
+    done
+    stop_master || status=1
+    tail -n 20 "$work"/repeat-[12]
+    [ $status = 0 ] && grep -q '^layer 7 again' "$work/repeat-1" &&
+        [ "$(tail -qn 1 "$work"/repeat-[12] | sort -u)" = 'the last among 2, first mean 299' ] && ! grep -q '^300 steps' "$work/repeat-3"
 }
 a_grid_sums_up_along_rows_and_columns() {
     local rank status=0 pids=()
@@ -264,7 +294,7 @@ WRAPPER
 }
 
 check_each smallest_program_adds_up smallest_program_says_what_is_wrong each_sum_comes_out_of_a_queue_once \
-    each_collective_says_what_it_has \
+    each_collective_says_what_it_has a_step_is_repeated_by_those_who_are_left \
     a_grid_sums_up_along_rows_and_columns each_ticket_is_drawn_once options_are_checked \
     readme_listing_compiles porting_listing_compiles readme_listing_runs demo_refuses_numbers_that_are_none \
     demo_ends_in_silence_at_ctrl_c demo_says_so_when_the_late_peer_comes_after_the_end \

@@ -126,19 +126,110 @@ static pcclResult_t reduce(const struct me *m)
     return result;
 }
 
-/* Lists of different lengths, at one. */
+/* A piece of each, at one. */
 static pcclResult_t gather(const struct me *m)
 {
-    float list[MOST], all[MOST * MOST];
-    size_t counts[MOST], sum = 0;
+    float piece = (float)(m->rank * m->rank), all[MOST];
+    pcclResult_t result = pcclGather(&piece, all, 1, pcclFloat, 0, m->comm, NULL);
+    if (result == pcclSuccess && m->rank == 0) {
+        say(m, "all", all, m->world);
+    }
+    return result;
+}
+
+/* ---- Parts of different sizes: rank r has, or gets, r + 1 elements ----------------------------------------------------- */
+
+static uint32_t lengths(const struct me *m, size_t counts[MOST])
+{
+    uint32_t sum = 0;
     for (uint32_t r = 0; r < m->world; r++) {
         counts[r] = r + 1;
         sum += r + 1;
-        list[r] = (float)m->rank;
+    }
+    return sum;
+}
+
+/* Lists of different lengths, at one. */
+static pcclResult_t gather_v(const struct me *m)
+{
+    float list[MOST], all[MOST * MOST];
+    size_t counts[MOST];
+    uint32_t sum = lengths(m, counts);
+    for (uint32_t i = 0; i <= m->rank; i++) {
+        list[i] = (float)m->rank;
     }
     pcclResult_t result = pcclGatherV(list, m->rank + 1, all, counts, NULL, pcclFloat, 0, m->comm, NULL);
     if (result == pcclSuccess && m->rank == 0) {
-        say(m, "lists", all, (uint32_t)sum);
+        say(m, "lists", all, sum);
+    }
+    return result;
+}
+
+/* The same at everybody: sentences of a batch, none of them filled up to the longest. */
+static pcclResult_t all_gather_v(const struct me *m)
+{
+    float list[MOST], all[MOST * MOST];
+    size_t counts[MOST];
+    uint32_t sum = lengths(m, counts);
+    for (uint32_t i = 0; i <= m->rank; i++) {
+        list[i] = (float)m->rank;
+    }
+    pcclResult_t result = pcclAllGatherV(list, all, counts, NULL, pcclFloat, m->comm, NULL);
+    if (result == pcclSuccess) {
+        say(m, "lists", all, sum);
+    }
+    return result;
+}
+
+/* Shards of different sizes: a faster machine works on more of the parameters. */
+static pcclResult_t reduce_scatter_v(const struct me *m)
+{
+    float gradient[MOST * MOST], part[MOST];
+    size_t counts[MOST];
+    uint32_t sum = lengths(m, counts);
+    for (uint32_t i = 0; i < sum; i++) {
+        gradient[i] = (float)(m->rank + 10 * i);
+    }
+    pcclResult_t result = pcclReduceScatterV(gradient, part, counts, NULL, pcclFloat, pcclSum, m->comm, NULL);
+    if (result == pcclSuccess) {
+        say(m, "own part of the sum", part, m->rank + 1);
+    }
+    return result;
+}
+
+/* One has read the batch, and gives more of it to those who are faster. */
+static pcclResult_t scatter_v(const struct me *m)
+{
+    float batch[MOST * MOST], part[MOST];
+    size_t counts[MOST];
+    uint32_t sum = lengths(m, counts), at = 0;
+    for (uint32_t r = 0; at < sum; r++) {
+        for (uint32_t i = 0; i <= r; i++) {
+            batch[at++] = (float)(100 + r);
+        }
+    }
+    pcclResult_t result = pcclScatterV(m->rank == 0 ? batch : NULL, counts, NULL, part, m->rank + 1, pcclFloat, 0, m->comm, NULL);
+    if (result == pcclSuccess) {
+        say(m, "own part", part, m->rank + 1);
+    }
+    return result;
+}
+
+/* Tokens to their experts, some of which are asked for more often: rank r gets r + 1 of each. */
+static pcclResult_t all_to_all_v(const struct me *m)
+{
+    float to[MOST * MOST], from[MOST * MOST];
+    size_t send_counts[MOST], recv_counts[MOST];
+    uint32_t sum = lengths(m, send_counts), at = 0;
+    for (uint32_t r = 0; at < sum; r++) {
+        recv_counts[r] = m->rank + 1;
+        for (uint32_t i = 0; i <= r; i++) {
+            to[at++] = (float)(10 * m->rank + r);
+        }
+    }
+    pcclResult_t result = pcclAllToAllV(to, send_counts, NULL, from, recv_counts, NULL, pcclFloat, m->comm, NULL);
+    if (result == pcclSuccess) {
+        say(m, "from all", from, m->world * (m->rank + 1));
     }
     return result;
 }
@@ -164,10 +255,21 @@ static pcclResult_t barrier(const struct me *m)
 static const struct {
     const char *name;
     pcclResult_t (*run)(const struct me *m);
-} examples[] = {{"all-reduce", all_reduce}, {"reduce-scatter", reduce_scatter}, {"all-gather", all_gather},
-                {"broadcast", broadcast},   {"scatter", scatter},               {"all-to-all", all_to_all},
-                {"exchange", exchange},
-                {"reduce", reduce},         {"gather", gather},                 {"barrier", barrier}};
+} examples[] = {{"all-reduce", all_reduce},       {"reduce-scatter", reduce_scatter},     {"all-gather", all_gather},
+                {"broadcast", broadcast},         {"scatter", scatter},                   {"all-to-all", all_to_all},
+                {"exchange", exchange},           {"reduce", reduce},                     {"gather", gather},
+                {"gather-v", gather_v},           {"all-gather-v", all_gather_v},         {"reduce-scatter-v", reduce_scatter_v},
+                {"scatter-v", scatter_v},         {"all-to-all-v", all_to_all_v},         {"barrier", barrier}};
+
+static int usage(void)
+{
+    fprintf(stderr, "usage: collectives ");
+    for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
+        fprintf(stderr, "%s%s", i == 0 ? "" : "|", examples[i].name);
+    }
+    fprintf(stderr, " [MASTER]\n");
+    return 2;
+}
 
 /* Again with those who are left after a loss: ranks and sizes are read anew, and buffers laid out by them. */
 static pcclResult_t run(pcclResult_t (*example)(const struct me *m), pcclComm_t *comm)
@@ -197,8 +299,7 @@ int main(int argc, char **argv)
         example = strcmp(argv[1], examples[i].name) == 0 ? examples[i].run : example;
     }
     if (example == NULL) {
-        fprintf(stderr, "usage: collectives all-reduce|reduce-scatter|all-gather|broadcast|scatter|all-to-all|reduce|gather|barrier [MASTER]\n");
-        return 2;
+        return usage();
     }
     if (pcclInit() != pcclSuccess ||
         pcclParseAddress(argc > 2 ? argv[2] : "127.0.0.1", CCOIP_PROTOCOL_PORT_MASTER, &params.master_address) != pcclSuccess ||

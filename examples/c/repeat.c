@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { LAYERS = 8, WEIGHTS = 1 << 16, REPORT = LAYERS, STEPS = 1000 };
+enum { LAYERS = 8, WEIGHTS = 1 << 16, REPORT = LAYERS, STEPS = 300, TOLD = 50 };
 
 struct step {
     float (*gradient)[WEIGHTS], (*sum)[WEIGHTS];
@@ -33,9 +33,13 @@ static pcclResult_t train(pcclComm_t *comm)
     for (int step = 0; step < STEPS && result == pcclSuccess; step++) {
         s.gradient[0][0] = s.loss = (float)step;
         result = pcclRepeatGroup(comm, LAYERS + 1, launch, &s, &params, &info);
+        if (result == pcclSuccess && (step + 1) % TOLD == 0) {
+            printf("%d steps\n", step + 1);
+            fflush(stdout);
+        }
     }
     if (result == pcclSuccess) {
-        printf("%d steps, the last among %u, first mean %g\n", STEPS, info.local_world_size, (double)s.sum[0][0]);
+        printf("the last among %u, first mean %g\n", info.local_world_size, (double)s.sum[0][0]);
     }
     free(s.gradient);
     free(s.sum);

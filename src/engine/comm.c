@@ -21,6 +21,7 @@ pccl_status comm_new(struct engine *engine, const struct comm_params *params, st
     c->seam = &comm_acts;
     c->generation = atomic_load(&engine->generation);
     c->params = *params;
+    op_lanes_init(c);
     list_init(&c->in_engine);
     link_init(c);
     controls_init(c);
@@ -36,6 +37,7 @@ pccl_status comm_new(struct engine *engine, const struct comm_params *params, st
 static void comm_free_memory(struct comm *c)
 {
     comm_session_free(c);
+    op_lanes_rest(c);
     comm_ops_fini(c);
     free(c->params.callers);
     free(c->lists.use);

@@ -132,6 +132,7 @@ struct comm_running {
     uint32_t count;
     int64_t look_at;         /* when lanes look next whether they move */
     bool failed;             /* some of them are to be given up */
+    struct plan_cache plans; /* of operations of this view */
 };
 
 /* What it holds for when it is used.  Written by rest.c, with comm.lock. */

@@ -102,6 +102,7 @@ static bool comm_fresh_session(struct comm *c, struct comm_after *after)
 {
     struct session_config config;
     comm_ops_detach(c, after);
+    op_lanes_rest(c);
     comm_config(c, &config);
     return comm_session_start(c, &config);
 }

@@ -44,9 +44,7 @@ void comm_op_free(struct comm_op *op)
     op_backup_free(op);
     free(op->memory.scratch);
     free(op->memory.lists);
-    free(op->plan.ranks);
-    free(op->plan.segments);
-    free(op->plan.steps);
+    plan_made_drop(op->plan.made);
     free(op->plan.saved);
     free(op);
 }
@@ -196,7 +194,7 @@ static void op_backup(struct comm *c, struct comm_op *op, const void *in)
 
 void comm_op_restore(const struct comm_op *op)
 {
-    const struct plan *plan = &op->plan.plan;
+    const struct plan *plan = op->plan.plan;
     unsigned char *out = op->given.out;
     const unsigned char *backup = op->memory.backup;
     if (backup != NULL && !op->memory.lazy) {

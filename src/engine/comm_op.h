@@ -12,8 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "collectives/plan.h"
 #include "core/list.h"
+#include "engine/plan_cache.h"
 #include "engine/queue.h"
 #include "kernels/numeric.h"
 #include "session/session.h"
@@ -109,10 +109,9 @@ struct op_run {
 
 /* What its executors run.  Written by op_lanes.c before LANE_START. */
 struct op_plan {
-    uint64_t *ranks;         /* owned */
-    struct plan plan;
-    struct plan_segment *segments; /* owned */
-    struct plan_step *steps; /* owned */
+    struct plan_made *made;  /* held; null: none yet */
+    const struct plan *plan; /* in it, and its ranks */
+    const uint64_t *ranks;
     uint8_t *saved;          /* owned: by frame, whether its input lies in memory.backup; written by the frame's lane; null: not lazy */
 };
 
@@ -298,6 +297,9 @@ void op_queue_orphan(struct comm *c);
 
 /* ---- op_lanes.c -------------------------------------------------------------------------------------------------- */
 
+void op_lanes_init(struct comm *c);
+/* With comm.lock, if there are others: forgets the plans of earlier operations.  Another membership may call a view as the last one did. */
+void op_lanes_rest(struct comm *c);
 /* With comm.lock: ACT_OP_START, ACT_OP_READY, ACT_OP_STOP. */
 void op_lanes_start(struct comm *c, const struct action *a, struct comm_after *after);
 void op_lanes_ready(struct comm *c, const struct action *a, struct comm_after *after);

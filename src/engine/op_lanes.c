@@ -5,27 +5,33 @@
  * Invariant: what is set here before LANE_START is not touched again until the last lane has let go.
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/clock.h"
 #include "engine/comm.h"
 
 enum { LANES_LOOKS = 4 }; /* for progress, in a stall time */
 
+void op_lanes_init(struct comm *c)
+{
+    plan_cache_init(&c->running.plans);
+}
+
+void op_lanes_rest(struct comm *c)
+{
+    plan_cache_clear(&c->running.plans);
+}
+
 /* ---- What the session wants done --------------------------------------------------------------------------------- */
 
-static bool lanes_plan(struct comm_op *op, const struct session_op *run)
+static bool lanes_plan(struct comm *c, struct comm_op *op, const struct session_op *run)
 {
-    struct plan_params p = run->plan;
-    op->plan.ranks = malloc(p.world * sizeof *op->plan.ranks);
-    op->plan.segments = calloc(plan_max_segments(p.algorithm, p.world), sizeof *op->plan.segments);
-    op->plan.steps = calloc(plan_max_steps(p.algorithm, p.world), sizeof *op->plan.steps);
-    if (op->plan.ranks == NULL || op->plan.segments == NULL || op->plan.steps == NULL) {
+    op->plan.made = plan_cache_take(&c->running.plans, run->view, &run->plan, run->ranks);
+    if (op->plan.made == NULL) {
         return false;
     }
-    memcpy(op->plan.ranks, run->ranks, p.world * sizeof *op->plan.ranks);
-    plan_make(&op->plan.plan, &p, op->plan.segments, op->plan.steps);
-    op->plan.saved = op->memory.lazy ? calloc((size_t)op->plan.plan.frame_count + 1, sizeof *op->plan.saved) : NULL;
+    op->plan.plan = &op->plan.made->plan;
+    op->plan.ranks = op->plan.made->ranks;
+    op->plan.saved = op->memory.lazy ? calloc((size_t)op->plan.plan->frame_count + 1, sizeof *op->plan.saved) : NULL;
     return op->plan.saved != NULL || !op->memory.lazy;
 }
 
@@ -59,7 +65,7 @@ void op_lanes_start(struct comm *c, const struct action *a, struct comm_after *a
     op_room_keep(c, op, a->value, op->run.lanes);
     atomic_store(&op->share.done_left, op->run.lanes);
     atomic_store(&op->share.idle_left, op->run.lanes);
-    if (!lanes_plan(op, run)) {
+    if (!lanes_plan(c, op, run)) {
         /* Nothing was handed to lanes: it is idle, and is asked to be given up once this step is over. */
         op_room_give(c, op);
         op->run.failed = true;

@@ -1,4 +1,4 @@
-/* rest.c - what a communicator that is not used gives back: pages of shared memory, buffers, spare backups.
+/* rest.c - what a communicator that is not used gives back: pages of shared memory, buffers, spare backups, plans.
  *
  * A process may be in hundreds of worlds, few of which work at a time.  Looks come with the timers of others, of which signs of life
  * see to enough; nobody is woken for them.
@@ -22,6 +22,7 @@ void rest_tick(struct comm *c, int64_t now, struct comm_after *after)
         return;
     }
     comm_ops_rest(c);
+    op_lanes_rest(c);
     comm_session_rest(c);
     for (uint32_t i = 0; i < c->machine.config.lanes; i++) {
         lane_post_surely(c->engine->lane[i], &(struct lane_order){.kind = LANE_REST, .comm = c});

@@ -185,13 +185,15 @@ static uint64_t predict_ns(const struct choose_call *c, enum plan_algorithm algo
 static unsigned possible(const struct choose_call *c)
 {
     unsigned set = 0;
+    bool pairs = plan_kind_pairs((uint8_t)c->kind), apart = pairs || c->kind == PLAN_SEND; /* only two do with each other */
     for (unsigned a = 0; a < PLAN_ALGORITHMS; a++) {
         enum plan_algorithm algorithm = (enum plan_algorithm)a;
         bool sums = plan_kind_sums((uint8_t)c->kind), partial = sums && plan_sends_sums(algorithm);
         bool offered = plan_offers(c->kind, algorithm) && (!partial || c->plain) &&
                        (algorithm != PLAN_RING || c->world >= PLAN_RING_LEAST) &&
                        (algorithm != PLAN_DIRECT || c->kind != PLAN_BROADCAST || c->world > 1) &&
-                       (!c->uneven || c->kind != PLAN_ALL_REDUCE || algorithm == PLAN_DIRECT || (algorithm == PLAN_RING && c->ring));
+                       (!c->uneven || apart || algorithm == PLAN_DIRECT || (c->kind == PLAN_ALL_REDUCE && algorithm == PLAN_RING && c->ring)) &&
+                       (!pairs || c->handed_on == (algorithm == PLAN_DIRECT));
         offered = offered || (algorithm == PLAN_TINY && c->small);
         set |= (unsigned)offered << a;
     }

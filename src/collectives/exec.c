@@ -205,6 +205,7 @@ void exec_init(struct exec *x, const struct exec_config *c, void *arena)
     x->pool = c->pool;
     x->in = c->in;
     x->out = c->out;
+    x->scratch = c->scratch;
     x->backup = c->backup;
     x->saved = c->saved;
     x->lane = c->lane;

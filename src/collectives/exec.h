@@ -100,6 +100,7 @@ struct exec {
     struct frame_pool *pool;       /* borrowed; null: its type travels as it is */
     const unsigned char *in;       /* borrowed */
     unsigned char *out;            /* borrowed */
+    unsigned char *scratch;        /* borrowed: of plan.scratch elements; for segments that say so */
     unsigned char *backup;         /* borrowed, of the size of in; null: not in place */
     uint8_t *saved;                /* borrowed: by frame, of all lanes; with backup */
     uint32_t lane, lanes;
@@ -148,6 +149,7 @@ struct exec_config {
     struct frame_pool *pool; /* of buffers of room.slot_bytes */
     const void *in;
     void *out;
+    void *scratch;   /* of plan.scratch elements, for all lanes; null if it is 0 */
     void *backup;    /* in place: in is out, what is overwritten goes here first; else null */
     uint8_t *saved;  /* with backup: of plan.frame_count entries, zero; those of this lane's frames are set */
     uint32_t lane, lanes;

@@ -20,7 +20,7 @@ uint32_t exec_leading(const struct exec *x, const struct plan_segment *segment)
 
 unsigned char *exec_out_bytes(const struct exec *x, const struct exec_view *v)
 {
-    return x->out + numeric_user_bytes(x->numeric, v->segment->out + v->offset);
+    return (v->segment->scratch ? x->scratch : x->out) + numeric_user_bytes(x->numeric, v->segment->out + v->offset);
 }
 
 const unsigned char *exec_in_bytes(const struct exec *x, const struct exec_view *v)

@@ -29,6 +29,9 @@ static void make_segment(struct plan *plan, uint32_t owner, uint32_t ranks)
         begun = true;
     }
     if (across == 0) {
+        if (!begun) { /* alone */
+            plan_add_step(plan, owner, STEP_FOLD, rank);
+        }
         plan_add_step(plan, owner, STEP_FINISH, 0);
     } else {
         plan_add_step(plan, owner, STEP_GIVE, rank ^ across);

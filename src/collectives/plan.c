@@ -79,15 +79,39 @@ uint32_t plan_shown(const struct plan_params *q, uint32_t rank)
     return q->shown != NULL ? q->shown[rank] : rank;
 }
 
-void plan_parts(struct plan *plan)
+uint32_t plan_add_part(struct plan *plan, uint32_t rank)
 {
     const struct plan_params *q = &plan->params;
-    bool gather = q->kind == PLAN_ALL_GATHER;
-    for (uint32_t r = 0; r < q->world; r++) {
-        uint32_t shown = plan_shown(q, r);
-        size_t place = part_place(&q->parts, q->count, shown), count = part_count(&q->parts, q->count, shown);
-        plan_add_segment(plan, gather ? 0 : place, gather ? place : 0, count);
+    bool gather = q->kind == PLAN_ALL_GATHER || q->kind == PLAN_GATHER;
+    uint32_t shown = plan_shown(q, rank);
+    size_t place = part_place(&q->parts, q->count, shown), count = part_count(&q->parts, q->count, shown);
+    plan_add_segment(plan, gather ? 0 : place, gather ? place : 0, count);
+    return plan->segment_count - 1;
+}
+
+void plan_parts(struct plan *plan)
+{
+    for (uint32_t r = 0; r < plan->params.world; r++) {
+        plan_add_part(plan, r);
     }
+}
+
+void plan_to_scratch(struct plan *plan, uint32_t segment)
+{
+    struct plan_segment *s = &plan->segments[segment];
+    s->scratch = 1;
+    s->out = plan->scratch;
+    PCCL_ASSERT(s->count <= SIZE_MAX - plan->scratch);
+    plan->scratch += s->count;
+}
+
+uint32_t plan_host(const struct plan_params *q, uint32_t rank)
+{
+    uint32_t host = rank;
+    while (q->weights != NULL && q->weights[host] == 0) {
+        host = (host + 1) % q->world;
+    }
+    return host;
 }
 
 void plan_begin_segment(struct plan *plan, uint32_t segment)
@@ -116,6 +140,9 @@ size_t plan_largest(const struct plan_params *q)
             most = part > most ? part : most;
         }
         return most;
+    }
+    if (plan_kind_pairs((uint8_t)q->kind)) {
+        return q->count;
     }
     return q->count / parts + (q->count % parts != 0);
 }

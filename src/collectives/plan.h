@@ -13,6 +13,7 @@
  *   ring all-reduce, last (owner):        FOLD prev, FOLD self, FINISH, SEND next
  *   all-gather, owner:             SEND every other rank (or the next one), COPY
  *   broadcast, root:               SEND those behind it in chain or tree, COPY
+ *   what is only handed on:        RECV one, SEND another, in scratch
  *
  * Invariant, checked symbolically for every world size: each element of an output holds what its kind promises, each
  * contribution exactly once, folded in the same order wherever it is computed; every GIVE meets exactly one FOLD, every
@@ -42,6 +43,7 @@ struct plan_segment {
     uint32_t step, steps;    /* into plan.steps */
     uint32_t frame, frames;  /* frames of this segment, numbered through the whole plan */
     uint32_t wire;           /* what the first one is called between ranks: alike at both ends */
+    uint32_t scratch;        /* 1: `out` is a range of the operation's scratch: what this rank only sums up or hands on for others */
 };
 
 /* What the view and the operation say; equal on all members but for `rank` and, of pairwise plans, the counts. */
@@ -51,7 +53,8 @@ struct plan_params {
     uint32_t world, rank, root;
     uint32_t lanes;          /* of the operation, at least 1: PLAN_PAIRWISE only */
     const uint32_t *ring;    /* borrowed: rank at each ring position; null: identity.  PLAN_RING, PLAN_CHAIN */
-    const uint32_t *weights; /* borrowed: shard weight per rank, null: all equal; at least one is positive.  Direct all-reduce only */
+    const uint32_t *weights; /* borrowed: shard weight per rank, null: all equal, any two are linked; at least one is positive: those are
+                              * linked with all, the others with them.  PLAN_DIRECT only */
     const uint32_t *shown;   /* borrowed: what lists, and equal parts, count each rank as; null: as itself */
     size_t count;            /* elements, see enum plan_kind */
     struct part_lists parts; /* of `count` where they are equal: of the input where that has parts, else of the output */
@@ -66,6 +69,7 @@ struct plan {
     struct plan_step *steps;
     uint32_t segment_count, step_count;
     uint32_t frame_count;      /* of all segments, and of gaps between those of pairwise plans */
+    size_t scratch;            /* elements of scratch memory that this rank needs */
     bool pairwise;             /* frames are named per pair of ranks: segment r receives from rank r, segment world + r goes to it */
 };
 
@@ -78,14 +82,14 @@ static inline bool plan_sends_sums(enum plan_algorithm algorithm)
     return algorithm == PLAN_RING || algorithm == PLAN_TREE || algorithm == PLAN_HALVING;
 }
 
-/* Worst case storage for a world size. */
-uint32_t plan_max_segments(enum plan_algorithm algorithm, uint32_t world);
-uint32_t plan_max_steps(enum plan_algorithm algorithm, uint32_t world);
+/* Worst case storage: looks at kind, algorithm, world and weights only. */
+uint32_t plan_max_segments(const struct plan_params *params);
+uint32_t plan_max_steps(const struct plan_params *params);
 
 /* Whether two ranks exchange anything under the algorithm, empty parts counted; of a ring or chain, whose order is not known
  * here, true for any two. */
 bool plan_partners(enum plan_algorithm algorithm, uint32_t world, uint32_t root, uint32_t a, uint32_t b);
-/* How many others give this rank something to fold.  Looks at kind, algorithm, world, rank and root only. */
+/* How many others give this rank something to fold.  Looks at kind, algorithm, world, rank, root, ring and weights only. */
 uint32_t plan_senders(const struct plan_params *params);
 
 /* Makes the plan of one rank into the caller's storage (`segments`, `steps` of at least the sizes above). */
@@ -95,6 +99,7 @@ void plan_make(struct plan *plan, const struct plan_params *params, struct plan_
 /* One file per algorithm; called by plan_make. */
 void plan_make_tiny(struct plan *plan);
 void plan_make_direct(struct plan *plan);
+void plan_make_hosts(struct plan *plan); /* direct, of members with weights; but for all-reduce */
 void plan_make_ring(struct plan *plan);
 void plan_make_tree(struct plan *plan);
 void plan_make_chain(struct plan *plan);
@@ -108,6 +113,12 @@ void plan_cut(struct plan *plan, uint32_t parts, const uint32_t *weights);
 void plan_parts(struct plan *plan);
 /* One more segment, its frames behind those of the others. */
 struct plan_segment *plan_add_segment(struct plan *plan, size_t in, size_t out, size_t count);
+/* Another one for a rank's part; returns which segment it is, opened. */
+uint32_t plan_add_part(struct plan *plan, uint32_t rank);
+/* What becomes final in this segment, or is summed up, is not for this rank's output. */
+void plan_to_scratch(struct plan *plan, uint32_t segment);
+/* Who stands in for a rank where not all are linked: itself if it has a weight, else the next one that has. */
+uint32_t plan_host(const struct plan_params *params, uint32_t rank);
 /* The largest power of two that is not above `world`. */
 uint32_t plan_power(uint32_t world);
 /* As what the lists count a rank. */

@@ -44,7 +44,7 @@ static uint32_t children(uint32_t world, uint32_t behind)
 uint32_t plan_senders(const struct plan_params *q)
 {
     uint32_t power = plan_power(q->world);
-    if (q->world < 2 || !plan_kind_sums((uint8_t)q->kind) || (q->kind == PLAN_REDUCE && q->rank != q->root)) {
+    if (q->world < 2 || !plan_kind_sums((uint8_t)q->kind)) {
         return 0;
     }
     switch ((int)q->algorithm) {
@@ -54,7 +54,7 @@ uint32_t plan_senders(const struct plan_params *q)
         return children(q->world, (q->rank + q->world - q->root) % q->world);
     case PLAN_HALVING:
         return q->rank < power ? log_of(power) + (q->rank + power < q->world) : 0;
-    default:
-        return q->world - 1;
+    default: /* all give all that they have to the owner of a part, or its host */
+        return q->kind == PLAN_ALL_REDUCE || plan_host(q, q->kind == PLAN_REDUCE ? q->root : q->rank) == q->rank ? q->world - 1 : 0;
     }
 }

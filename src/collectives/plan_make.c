@@ -25,18 +25,19 @@ bool plan_offers(enum plan_kind kind, enum plan_algorithm algorithm)
         [PLAN_REDUCE_SCATTER] = 1 << PLAN_DIRECT,
         [PLAN_ALL_GATHER] = 1 << PLAN_DIRECT | 1 << PLAN_RING | 1 << PLAN_BRUCK,
         [PLAN_BROADCAST] = 1 << PLAN_DIRECT | 1 << PLAN_TREE | 1 << PLAN_CHAIN,
-        [PLAN_SCATTER] = 1 << PLAN_PAIRWISE,
+        [PLAN_SCATTER] = 1 << PLAN_PAIRWISE | 1 << PLAN_DIRECT,
         [PLAN_ALL_TO_ALL] = 1 << PLAN_PAIRWISE,
         [PLAN_REDUCE] = 1 << PLAN_DIRECT,
-        [PLAN_GATHER] = 1 << PLAN_PAIRWISE,
+        [PLAN_GATHER] = 1 << PLAN_PAIRWISE | 1 << PLAN_DIRECT,
         [PLAN_SEND] = 1 << PLAN_CHAIN,
     };
     return kind < PLAN_KINDS && algorithm < PLAN_ALGORITHMS && (offers[kind] >> algorithm & 1) != 0;
 }
 
-uint32_t plan_max_segments(enum plan_algorithm algorithm, uint32_t world)
+uint32_t plan_max_segments(const struct plan_params *q)
 {
-    switch ((int)algorithm) {
+    uint32_t world = q->world;
+    switch ((int)q->algorithm) {
     case PLAN_TINY:
     case PLAN_CHAIN:
     case PLAN_TREE:
@@ -48,13 +49,25 @@ uint32_t plan_max_segments(enum plan_algorithm algorithm, uint32_t world)
     }
 }
 
-uint32_t plan_max_steps(enum plan_algorithm algorithm, uint32_t world)
+/* Most parts that one rank hosts, where each of them has a step with all. */
+static uint32_t most_hosted(const struct plan_params *q)
 {
-    switch (algorithm) {
+    uint32_t hosted = 0;
+    bool parts = q->kind == PLAN_ALL_GATHER || q->kind == PLAN_REDUCE_SCATTER;
+    for (uint32_t r = 0; parts && q->weights != NULL && r < q->world; r++) {
+        hosted += q->weights[r] == 0;
+    }
+    return hosted;
+}
+
+uint32_t plan_max_steps(const struct plan_params *q)
+{
+    uint32_t world = q->world;
+    switch (q->algorithm) {
     case PLAN_TINY:
         return 2 * world; /* world - 1 gives, world folds, finish */
     case PLAN_DIRECT:
-        return 4 * world; /* own shard 2 x world, others two each */
+        return (4 + most_hosted(q)) * world; /* own shard 2 x world, as each that it hosts; others two each */
     case PLAN_RING:
         return 5 * world; /* fold, fold, give, recv, send at most */
     case PLAN_TREE:
@@ -107,8 +120,8 @@ void plan_make(struct plan *plan, const struct plan_params *params, struct plan_
     case PLAN_ALGORITHMS:
         break;
     }
-    PCCL_ASSERT(plan->step_count <= plan_max_steps(params->algorithm, params->world));
-    PCCL_ASSERT(plan->segment_count <= plan_max_segments(params->algorithm, params->world));
+    PCCL_ASSERT(plan->step_count <= plan_max_steps(params));
+    PCCL_ASSERT(plan->segment_count <= plan_max_segments(params));
     plan->params.ring = NULL;
     plan->params.weights = NULL;
     plan->params.shown = NULL;

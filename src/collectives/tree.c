@@ -64,6 +64,9 @@ static void make_all_reduce(struct plan *plan, const struct place *p)
         leaf = false;
     }
     if (p->behind == 0) {
+        if (leaf) { /* alone */
+            plan_add_step(plan, 0, STEP_FOLD, q->rank);
+        }
         plan_add_step(plan, 0, STEP_FINISH, 0);
     } else {
         plan_add_step(plan, 0, STEP_GIVE, rank_at(q, p->behind - p->bit));

@@ -42,6 +42,7 @@ void comm_op_free(struct comm_op *op)
     list_remove(&op->place.by_tag);
     op_end_fini(op);
     op_backup_free(op);
+    pages_free(op->memory.sums, op->memory.sums_bytes);
     free(op->memory.scratch);
     free(op->memory.lists);
     plan_made_drop(op->plan.made);
@@ -223,8 +224,19 @@ static bool op_scratch(struct comm_op *op, const struct op_params *p)
     return op->memory.scratch != NULL;
 }
 
+bool comm_op_sums(struct comm *c, struct comm_op *op, size_t bytes)
+{
+    op->memory.sums_bytes = bytes;
+    op->memory.sums = bytes > 0 ? spares_take(&c->ops.spares, &op->memory.sums_bytes) : NULL;
+    return bytes == 0 || op->memory.sums != NULL;
+}
+
 void comm_op_keep_backup(struct comm *c, struct comm_op *op)
 {
+    if (op->memory.sums != NULL) {
+        spares_give(&c->ops.spares, op->memory.sums, op->memory.sums_bytes);
+        op->memory.sums = NULL;
+    }
     if (op->memory.lazy && op->memory.backup != NULL) {
         spares_give(&c->ops.spares, op->memory.backup, op->memory.backup_bytes);
         op->memory.backup = NULL;

@@ -61,7 +61,9 @@ struct op_memory {
     void *scratch;           /* owned: sums of a small operation in a wider type, or null */
     size_t *lists;           /* owned: counts and places of uneven parts, or null; */
     struct part_lists parts, out_parts; /* ... and where they lie in it */
-    bool lacking;            /* for one of the two: refused on all peers */
+    bool lacking;            /* for one of these: refused on all peers */
+    void *sums;              /* owned: plan.scratch, or null */
+    size_t sums_bytes;       /* of the block */
 };
 
 /* Where it is kept.  Written by comm_op.c, with comm.lock. */
@@ -235,7 +237,9 @@ bool comm_op_spend(struct comm_op *op);
 void comm_op_orphan(struct comm_op *op);
 /* An in-place input as it was; no lane has it any more. */
 void comm_op_restore(const struct comm_op *op);
-/* With comm.lock: keeps its backup for later calls. */
+/* With comm.lock: memory for what its plan only sums up or hands on here; of 0 bytes none.  False: there is none. */
+bool comm_op_sums(struct comm *c, struct comm_op *op, size_t bytes);
+/* With comm.lock: keeps its backup, and that memory, for later calls. */
 void comm_op_keep_backup(struct comm *c, struct comm_op *op);
 void comm_op_free(struct comm_op *op);
 /* With comm.lock: the session goes; all operations keep their outcomes for those who will ask. */

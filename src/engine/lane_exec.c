@@ -145,6 +145,7 @@ void lane_exec_start(struct lane *lane, struct comm_op *op)
     struct lane_exec *e = calloc(1, sizeof *e);
     struct exec_config config = {
         .plan = op->plan.plan, .numeric = &op->run.numeric, .room = &lane->room, .pool = &lane->pool, .in = op->run.in, .out = op->given.out,
+        .scratch = op->memory.sums,
         .backup = op->plan.saved != NULL ? op->memory.backup : NULL, .saved = op->plan.saved,
         .lane = lane->index, .lanes = op->run.lanes, .window = op->room.window, .verify = op->run.verify,
     };

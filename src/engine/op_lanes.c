@@ -30,6 +30,9 @@ static bool lanes_plan(struct comm *c, struct comm_op *op, const struct session_
         return false;
     }
     op->plan.plan = &op->plan.made->plan;
+    if (!comm_op_sums(c, op, numeric_user_bytes(&run->numeric, op->plan.plan->scratch))) {
+        return false;
+    }
     op->plan.ranks = op->plan.made->ranks;
     op->plan.saved = op->memory.lazy ? calloc((size_t)op->plan.plan->frame_count + 1, sizeof *op->plan.saved) : NULL;
     return op->plan.saved != NULL || !op->memory.lazy;

@@ -23,7 +23,7 @@ static bool same(const struct plan_made *made, const struct plan_params *p, cons
 /* One block: a plan, its ranks, its segments, its steps. */
 static struct plan_made *make(const struct plan_params *p, const uint64_t *ranks)
 {
-    size_t segments = plan_max_segments(p->algorithm, p->world), steps = plan_max_steps(p->algorithm, p->world);
+    size_t segments = plan_max_segments(p), steps = plan_max_steps(p);
     size_t bytes = sizeof(struct plan_made) + p->world * sizeof *ranks + segments * sizeof(struct plan_segment) + steps * sizeof(struct plan_step);
     struct plan_made *made = calloc(1, bytes);
     if (made == NULL) {

@@ -124,6 +124,13 @@ bool work_told(const struct session *s)
     return s->view.world <= s->cfg.mesh_members;
 }
 
+/* Whether its root lacks a link, so that others hand on what it has for all, or all for it. */
+static bool handed_on(const struct session *s, const struct op_params *p)
+{
+    uint32_t root = s->view.weighted && plan_kind_has_root(p->kind) ? view_rank(s, p->root) : NONE;
+    return root != NONE && s->view.weights[root] == 0;
+}
+
 static struct choose_answer plan_among(const struct session *s, const struct op_params *p, uint8_t allowed)
 {
     if (p->kind == PLAN_SEND) {
@@ -135,7 +142,8 @@ static struct choose_answer plan_among(const struct session *s, const struct op_
         .kind = (enum plan_kind)p->kind, .world = s->view.world, .frame_bytes = s->view.plan.frame_bytes,
         .bytes = work_payload(&n, p->kind, (size_t)p->count),
         .small = fits_a_message(s, p), .plain = n.plain, .ring = s->view.plan.algorithm == PLAN_RING,
-        .told = work_told(s), .uneven = s->view.weighted || s->view.edges > 0, .allowed = allowed != 0 ? allowed : UINT8_MAX, .costs = s->view.plan.costs,
+        .told = work_told(s), .uneven = s->view.weighted || s->view.edges > 0, .handed_on = handed_on(s, p),
+        .allowed = allowed != 0 ? allowed : UINT8_MAX, .costs = s->view.plan.costs,
         .crowd = s->view.plan.crowd};
     return choose_algorithm(&call);
 }
@@ -150,10 +158,14 @@ struct choose_answer session_plan_by(const struct session *s, const struct op_pa
     return plan_among(s, p, (uint8_t)(1u << algorithm));
 }
 
-/* A view with a missing edge has plans for sums to all only: members that lack one own no part of them. */
+/* Where members lack links, who has all of them stands in (collectives/hosts.c): but not with parts that only two know the size of, nor
+ * with sums of several parts in accumulators. */
 bool work_has_path(const struct session *s, const struct op_params *p)
 {
-    return s->view.edges == 0 || p->kind == PLAN_ALL_REDUCE;
+    struct numeric n;
+    bool free_of_edges = s->view.edges == 0 || plan_kind_alike(p->kind) || p->kind == PLAN_REDUCE;
+    bool rooted = (p->kind == PLAN_SCATTER || p->kind == PLAN_GATHER) && (!handed_on(s, p) || p->layout != LAYOUT_PAIRS);
+    return free_of_edges || rooted || (p->kind == PLAN_REDUCE_SCATTER && work_numeric(s, p, &n) && n.plain);
 }
 
 static void frames_of(const struct session *s, struct session_op *run)
@@ -227,7 +239,8 @@ uint32_t session_folding_senders(const struct session *s, const struct op_params
     p.algorithm = (uint8_t)session_plan(s, &p).algorithm;
     bool owner = p.kind == PLAN_REDUCE && root_rank < s->view.world;
     struct plan_params plan = {.kind = (enum plan_kind)p.kind, .algorithm = (enum plan_algorithm)p.algorithm, .world = s->view.world,
-                               .rank = s->view.rank, .root = owner ? s->view.ranked[root_rank] : 0};
+                               .rank = s->view.rank, .ring = s->view.ring, .weights = s->view.weighted ? s->view.weights : NULL,
+                               .root = owner ? s->view.ranked[root_rank] : 0};
     return work_is_eager(s, &p) ? 0 : plan_senders(&plan);
 }
 

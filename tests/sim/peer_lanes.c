@@ -146,8 +146,8 @@ void lanes_start(struct cluster *cl, struct node *n, uint32_t slot, uint32_t win
     memset(r->bundle, 0, sizeof r->bundle);
     r->moved = 0;
     memcpy(r->ranks, op->ranks, op->plan.world * sizeof *r->ranks);
-    uint32_t segments = plan_max_segments(op->plan.algorithm, op->plan.world);
-    uint32_t steps = plan_max_steps(op->plan.algorithm, op->plan.world);
+    uint32_t segments = plan_max_segments(&op->plan);
+    uint32_t steps = plan_max_steps(&op->plan);
     r->segments = cluster_grow(r->segments, &r->segment_capacity, segments, sizeof *r->segments);
     r->steps = cluster_grow(r->steps, &r->step_capacity, steps, sizeof *r->steps);
     plan_make(&r->plan, &op->plan, r->segments, r->steps);
@@ -163,7 +163,7 @@ void lanes_start(struct cluster *cl, struct node *n, uint32_t slot, uint32_t win
     program_backup(r);
     for (uint32_t lane = 0; lane < op->lanes; lane++) {
         struct exec_config c = {.plan = &r->plan, .numeric = &r->op.numeric, .room = &n->room[lane], .pool = &n->pool,
-                                .in = r->lazy ? op->out : op->in, .out = op->out, .backup = r->lazy ? r->backup : NULL, .saved = r->saved,
+                                .in = r->lazy ? op->out : op->in, .out = op->out, .scratch = r->sums, .backup = r->lazy ? r->backup : NULL, .saved = r->saved,
                                 .lane = lane, .lanes = op->lanes, .window = window, .verify = op->verify,
                                 .check_every = cl->opt.check_every};
         r->arena[lane] = lanes_memory(r->arena[lane], &r->arena_bytes[lane], exec_arena_bytes(&c));

@@ -145,6 +145,7 @@ static void node_free_session(struct node *n)
         free(n->run[i].segments);
         free(n->run[i].steps);
         free(n->run[i].backup);
+        free(n->run[i].sums);
         free(n->run[i].saved);
         for (uint32_t k = 0; k < CLUSTER_LANES; k++) {
             free(n->run[i].arena[k]);

@@ -98,7 +98,7 @@ void program_input(const struct cluster *cl, uint32_t node, uint64_t key, const 
 uint64_t program_hash(const unsigned char *bytes, size_t size);
 bool program_launch(struct cluster *cl, struct node *n, uint32_t op);  /* false: no slot, or refused for now */
 void program_collect(struct cluster *cl, struct node *n);
-void program_backup(struct run *r); /* its executors are about to begin: where an in-place call keeps what they write over */
+void program_backup(struct run *r); /* its executors are about to begin: where an in-place call keeps what they write over, and what they sum up or hand on goes */
 bool program_idle(const struct node *n);
 uint64_t program_name(const struct node *n, uint64_t what);
 uint64_t program_key(const struct node *n, uint32_t op, uint32_t attempt);

@@ -337,6 +337,7 @@ static void program_outcome(struct cluster *cl, struct node *n, struct call *c, 
 
 void program_backup(struct run *r)
 {
+    r->sums = realloc(r->sums, numeric_user_bytes(&r->op.numeric, r->plan.scratch) + 1);
     r->lazy = r->call->in_place;
     if (r->lazy) {
         r->backup = realloc(r->backup, r->call->bytes + 1);

@@ -223,7 +223,7 @@ struct run { /* an operation slot */
     void *arena[CLUSTER_LANES];
     size_t arena_bytes[CLUSTER_LANES];
     bool lazy;                    /* in place on lanes: what is written over is saved frame by frame */
-    unsigned char *backup;
+    unsigned char *backup, *sums; /* sums: what its plan only sums up or hands on */
     uint8_t *saved;
     struct call *call;
 };

@@ -49,7 +49,7 @@ struct share { /* one rank's part of one operation */
     struct plan_segment segments[2 * MAX_RANKS];
     struct plan_step steps[13 * MAX_RANKS]; /* of halving: the most that any has */
     size_t in_count, out_count, in_bytes, out_bytes;
-    unsigned char *in, *in_copy, *out, *expected;
+    unsigned char *in, *in_copy, *out, *scratch, *expected;
     bool in_place; /* in lies in out */
     unsigned char *backup; /* owned: in is out; null: not so */
     uint8_t *saved;        /* owned, with backup: by frame */
@@ -346,6 +346,7 @@ static void share_make(struct cluster *c, uint32_t r, uint32_t o, const struct o
     }
     s->out = malloc(s->out_bytes + 1);
     memset(s->out, 0xA5, s->out_bytes + 1);
+    s->scratch = malloc(numeric_user_bytes(&s->numeric, s->plan.scratch) + 1); /* exactly: sanitizers see who goes beyond */
     size_t place = p->kind == PLAN_ALL_GATHER ? sum_of(op->parts[0], r) * dtype_size(choice->dtype) : 0;
     s->in = s->in_place ? s->out + place : malloc(s->in_bytes + 1);
     s->in_copy = malloc(s->in_bytes + 1);
@@ -373,7 +374,8 @@ static void op_make(struct cluster *c, uint32_t o, const struct op_choice *choic
     }
     op->weights[draw(c, c->world)] = 9;
     op->params.ring = op->ring;
-    op->params.weights = choice->even || draw(c, 2) == 0 ? NULL : op->weights;
+    bool accumulates = choice->kind == PLAN_REDUCE_SCATTER && !op->numeric.plain; /* there is one set of accumulators */
+    op->params.weights = choice->even || accumulates || draw(c, 2) == 0 ? NULL : op->weights;
     size_t wire = numeric_wire_bytes(&op->numeric, op->params.frame_elements);
     c->slot_bytes = wire > c->slot_bytes ? wire : c->slot_bytes;
     op_sizes(c, o, choice);

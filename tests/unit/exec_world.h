@@ -73,6 +73,7 @@ static void cluster_free(struct cluster *c)
             free(s->backup);
             free(s->saved);
             free(s->out);
+            free(s->scratch);
             free(s->expected);
             for (uint32_t l = 0; l < c->lane_count; l++) {
                 free(s->arena[l]);
@@ -171,12 +172,14 @@ static bool try_launch(struct cluster *c, uint32_t r)
     uint32_t o = c->order[r][k];
     struct share *s = &c->shares[r][o];
     struct message ready = {.op = o, .ready = true};
-    uint32_t count = plan_senders(&s->plan.params), want = draw(c, 4);
+    struct plan_params mine = c->ops[o].params;
+    mine.rank = r;
+    uint32_t count = plan_senders(&mine), want = draw(c, 4);
     for (uint32_t l = 0; l < c->lane_count; l++) {
         uint32_t got = room_reserve(&c->rooms[r][l], want * count), window = count > 0 ? got / count : 0;
         room_unreserve(&c->rooms[r][l], got - window * count);
         struct exec_config config = {.check_every = 1, .plan = &s->plan, .numeric = &s->numeric, .room = &c->rooms[r][l], .pool = &c->pool,
-                                     .in = s->in, .out = s->out, .backup = s->backup, .saved = s->saved, .lane = l, .lanes = c->lane_count,
+                                     .in = s->in, .out = s->out, .scratch = s->scratch, .backup = s->backup, .saved = s->saved, .lane = l, .lanes = c->lane_count,
                                      .window = window, .verify = true};
         size_t bytes = exec_arena_bytes(&config);
         s->arena[l] = aligned_alloc(64, bytes);

@@ -131,7 +131,7 @@ static inline void decided(struct bench *b, uint32_t number, uint8_t cause, cons
     struct msg_view m = {.view = view_id(number), .parent = number == 1 ? 0 : view_id(number - 1), .cause = cause,
                          .sizes = {PEERS, PEERS, 1, b->largest != 0 ? b->largest : PEERS},
                          .plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024, .algorithm = PLAN_DIRECT},
-                         .members = PEERS, .added = number == 1 ? PEERS : 0, .edges = b->edge, .decisions = d != NULL};
+                         .members = PEERS, .added = number == 1 ? PEERS : 0, .weights = b->edge ? PEERS : 0, .edges = b->edge, .decisions = d != NULL};
     if (cause == CAUSE_PEER_LOST) {
         m.culprit = peer_id(1);
         memcpy(m.text, lost_text, sizeof lost_text);
@@ -142,6 +142,9 @@ static inline void decided(struct bench *b, uint32_t number, uint8_t cause, cons
     }
     for (uint32_t i = 0; i < PEERS; i++) {
         put_u32(&w, i);
+    }
+    for (uint32_t i = 0; i < m.weights; i++) {
+        put_u32(&w, i == 0);
     }
     if (b->edge) {
         put_missing_edge(&w, &(struct missing_edge){.a = peer_id(1), .b = peer_id(2), .relay = self});

@@ -54,6 +54,7 @@ TEST(nothing_that_can_be_done_is_clearly_faster_than_what_is_chosen) /* and it c
         c.plain = rng_below(&rng, 2) == 0;
         c.ring = rng_below(&rng, 8) == 0;
         c.uneven = rng_below(&rng, 8) == 0;
+        c.handed_on = c.uneven && (c.kind == PLAN_SCATTER || c.kind == PLAN_GATHER) && rng_below(&rng, 2) == 0;
         c.allowed = (uint8_t)(rng_below(&rng, 4) == 0 ? 1 + rng_below(&rng, 255) : UINT8_MAX);
         c.crowd = (uint32_t)rng_below(&rng, 65536);
         c.costs = (struct costs){(uint32_t)(rng_next(&rng) >> (34 + rng_below(&rng, 30))), (uint32_t)(rng_next(&rng) >> (34 + rng_below(&rng, 30))),
@@ -61,8 +62,8 @@ TEST(nothing_that_can_be_done_is_clearly_faster_than_what_is_chosen) /* and it c
         struct choose_answer a = choose_algorithm(&c);
         EXPECT(plan_offers(c.kind, a.algorithm) || (a.algorithm == PLAN_TINY && c.small));
         EXPECT(c.plain || !plan_kind_sums((uint8_t)c.kind) || !plan_sends_sums(a.algorithm));
-        EXPECT(!c.uneven || c.kind != PLAN_ALL_REDUCE || a.algorithm == PLAN_DIRECT || (c.ring && a.algorithm == PLAN_RING) ||
-               (c.small && a.algorithm == PLAN_TINY));
+        EXPECT(!c.uneven || a.algorithm == PLAN_DIRECT || (c.kind == PLAN_ALL_REDUCE && c.ring && a.algorithm == PLAN_RING) ||
+               c.kind == PLAN_SEND || (a.algorithm == PLAN_PAIRWISE && !c.handed_on) || (c.small && a.algorithm == PLAN_TINY));
         seen[c.kind] |= 1u << a.algorithm;
         for (int other = 0; other < PLAN_ALGORITHMS && !c.ring; other++) {
             struct choose_call one = c;

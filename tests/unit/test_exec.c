@@ -35,7 +35,7 @@ static uint64_t expected_digest(const struct cluster *c, uint32_t r, uint32_t o)
     uint64_t sum = 0;
     for (uint32_t i = 0; i < share->plan.segment_count; i++) {
         const struct plan_segment *s = &share->plan.segments[i];
-        for (uint32_t f = 0; plan_completes(&share->plan, s) && f < s->frames; f++) {
+        for (uint32_t f = 0; !s->scratch && plan_completes(&share->plan, s) && f < s->frames; f++) {
             size_t at, count;
             plan_frame(&share->plan, s->frame + f, &at, &count);
             size_t offset = numeric_user_bytes(n, s->out + at);

@@ -253,8 +253,9 @@ TEST(finals_go_before_contributions) /* they end other ranks' waiting */
 TEST(arena_does_not_grow_with_members_times_frames)
 {
     enum { WORLD = 256 };
-    struct plan_segment *segments = calloc(plan_max_segments(PLAN_DIRECT, WORLD), sizeof *segments);
-    struct plan_step *steps = calloc(plan_max_steps(PLAN_DIRECT, WORLD), sizeof *steps);
+    struct plan_params all = {.algorithm = PLAN_DIRECT, .world = WORLD};
+    struct plan_segment *segments = calloc(plan_max_segments(&all), sizeof *segments);
+    struct plan_step *steps = calloc(plan_max_steps(&all), sizeof *steps);
     uint32_t *free_list = calloc(128, sizeof *free_list);
     unsigned char slots[1];
     struct room room;

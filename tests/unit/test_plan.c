@@ -4,16 +4,17 @@
 
 static const size_t aligns[2] = {1, 256};
 
-/* All sorts of counts in worlds of up to 16, in larger ones a few. */
+/* All sorts of counts in worlds of up to 16, and of 34, 68 ...; in the others a few, each with its turn. */
 static void check_counts(struct plan_params params)
 {
-    const size_t counts[] = {params.world + 1, 10007, 0, 1, params.world - 1, params.world, 1000, 64 * 256 * 2};
-    bool all = params.world <= 16;
-    for (size_t i = 0; i < (all ? sizeof(counts) / sizeof(counts[0]) : 2); i++) {
-        for (size_t j = all ? 0 : i; j < (all ? 2 : i + 1); j++) {
-            params.count = counts[i];
-            params.align = aligns[j];
-            params.frame_elements = aligns[j] == 1 ? 77 : 512;
+    const size_t counts[] = {0, 1, params.world - 1, params.world, params.world + 1, 1000, 10007, 64 * 256 * 2};
+    enum { COUNTS = sizeof counts / sizeof counts[0] };
+    bool all = params.world <= 16 || params.world % 34 == 0;
+    for (size_t i = 0; i < 2 * COUNTS; i++) {
+        if (all || i % COUNTS == params.world % COUNTS) {
+            params.count = counts[i % COUNTS];
+            params.align = aligns[i / COUNTS];
+            params.frame_elements = params.align == 1 ? 77 : 512;
             check_world(params);
         }
     }
@@ -28,7 +29,7 @@ static uint32_t next_world(uint32_t world)
 TEST(direct_gives_every_rank_every_contribution_once) /* a rank folded twice, or in another order, changes gradients */
 {
     struct rng rng = {1};
-    for (uint32_t world = 2; world <= MAX_WORLD; world = next_world(world)) {
+    for (uint32_t world = 1; world <= MAX_WORLD; world = next_world(world)) {
         uint32_t weights[MAX_WORLD];
         struct plan_params params = {.algorithm = PLAN_DIRECT, .world = world};
         check_counts(params);
@@ -58,7 +59,7 @@ static void shuffle(struct rng *rng, uint32_t *ring, uint32_t world)
 TEST(ring_gives_every_rank_every_contribution_once_in_any_order_of_the_ring)
 {
     struct rng rng = {2};
-    for (uint32_t world = 2; world <= MAX_WORLD; world = next_world(world)) {
+    for (uint32_t world = 1; world <= MAX_WORLD; world = next_world(world)) {
         uint32_t ring[MAX_WORLD] = {0};
         struct plan_params params = {.algorithm = PLAN_RING, .world = world};
         check_counts(params);
@@ -72,7 +73,7 @@ TEST(ring_gives_every_rank_every_contribution_once_in_any_order_of_the_ring)
 
 TEST(tiny_tree_and_halving_give_every_rank_every_contribution_once) /* halving in worlds that are no power of two as well */
 {
-    for (uint32_t world = 2; world <= MAX_WORLD; world = next_world(world)) {
+    for (uint32_t world = 1; world <= MAX_WORLD; world = next_world(world)) {
         check_counts((struct plan_params){.algorithm = PLAN_HALVING, .world = world});
         check_counts((struct plan_params){.algorithm = PLAN_TINY, .world = world});
         check_counts((struct plan_params){.algorithm = PLAN_TREE, .world = world, .root = world / 3});
@@ -116,9 +117,10 @@ TEST(parts_of_any_size_are_gathered_and_scattered_and_reduced)
         enum plan_kind kind;
         enum plan_algorithm algorithm;
     } plans[] = {{PLAN_REDUCE_SCATTER, PLAN_DIRECT}, {PLAN_ALL_GATHER, PLAN_DIRECT}, {PLAN_ALL_GATHER, PLAN_RING},
-                 {PLAN_ALL_GATHER, PLAN_BRUCK}, {PLAN_SCATTER, PLAN_PAIRWISE}, {PLAN_GATHER, PLAN_PAIRWISE}};
+                 {PLAN_ALL_GATHER, PLAN_BRUCK}, {PLAN_SCATTER, PLAN_PAIRWISE}, {PLAN_GATHER, PLAN_PAIRWISE},
+                 {PLAN_SCATTER, PLAN_DIRECT}, {PLAN_GATHER, PLAN_DIRECT}};
     struct rng rng = {5};
-    for (uint32_t world = 2; world <= MAX_WORLD; world = next_world(world)) {
+    for (uint32_t world = 1; world <= MAX_WORLD; world = next_world(world)) {
         for (size_t i = 0; i < sizeof plans / sizeof plans[0]; i++) {
             check_parts(&rng, (struct plan_params){.kind = plans[i].kind, .algorithm = plans[i].algorithm, .world = world,
                                                    .root = (uint32_t)rng_below(&rng, world)});
@@ -126,9 +128,40 @@ TEST(parts_of_any_size_are_gathered_and_scattered_and_reduced)
     }
 }
 
+/* Members that are not linked with each other, from one to all but one; and weights that differ. */
+static void draw_weights(struct rng *rng, uint32_t *weights, uint32_t world)
+{
+    uint64_t lack = 1 + rng_below(rng, 6);
+    for (uint32_t r = 0; r < world; r++) {
+        weights[r] = rng_below(rng, 6) < lack ? 0 : 1 + (uint32_t)rng_below(rng, 9);
+    }
+    weights[rng_below(rng, world)] = 1;
+}
+
+TEST(where_pairs_have_no_link_others_stand_in) /* every step between two of which one is linked with all: plan_values.h */
+{
+    static const enum plan_kind kinds[6] = {PLAN_ALL_GATHER, PLAN_BROADCAST, PLAN_REDUCE, PLAN_REDUCE_SCATTER, PLAN_SCATTER, PLAN_GATHER};
+    struct rng rng = {8};
+    for (uint32_t world = 1; world <= MAX_WORLD; world = next_world(world)) {
+        for (size_t i = world <= 16 ? 0 : world % 6; i < (world <= 16 ? 6 : world % 6 + 1); i++) { /* in larger ones in turn */
+            uint32_t weights[MAX_WORLD];
+            struct plan_params params = {.kind = kinds[i], .algorithm = PLAN_DIRECT, .world = world, .weights = weights};
+            for (int round = 0; round < (world <= 9 ? 8 : 1); round++) {
+                draw_weights(&rng, weights, world);
+                params.root = (uint32_t)rng_below(&rng, world);
+                if (params.kind == PLAN_BROADCAST || params.kind == PLAN_REDUCE) {
+                    check_counts(params);
+                } else {
+                    check_parts(&rng, params);
+                }
+            }
+        }
+    }
+}
+
 TEST(a_reduce_gives_the_root_every_contribution_once)
 {
-    for (uint32_t world = 2; world <= MAX_WORLD; world = next_world(world)) {
+    for (uint32_t world = 1; world <= MAX_WORLD; world = next_world(world)) {
         check_counts((struct plan_params){.kind = PLAN_REDUCE, .algorithm = PLAN_DIRECT, .world = world, .root = world / 3});
     }
 }
@@ -137,10 +170,10 @@ TEST(broadcast_reaches_everybody_once_from_any_root)
 {
     static const enum plan_algorithm algorithms[] = {PLAN_DIRECT, PLAN_CHAIN, PLAN_TREE};
     struct rng rng = {6};
-    for (uint32_t world = 2; world <= MAX_WORLD; world = next_world(world)) {
+    for (uint32_t world = 1; world <= MAX_WORLD; world = next_world(world)) {
         uint32_t ring[MAX_WORLD] = {0};
         shuffle(&rng, ring, world);
-        for (int i = 0; i < 3; i++) {
+        for (int i = world == 1; i < 3; i++) { /* one alone hands nothing on */
             for (uint32_t k = 0; k < (world <= 9 ? world : 2); k++) {
                 struct plan_params params = {.kind = PLAN_BROADCAST, .algorithm = algorithms[i], .world = world, .count = 1001, .align = 1,
                                              .frame_elements = 77, .root = world <= 9 ? k : (uint32_t)rng_below(&rng, world)};
@@ -193,10 +226,13 @@ TEST(all_to_all_moves_each_pairs_part_whatever_the_others_move)
 {
     static struct exchange x;
     struct rng rng = {7};
-    for (uint32_t world = 2; world <= MAX_WORLD; world = next_world(world)) {
+    for (uint32_t world = 1; world <= MAX_WORLD; world = next_world(world)) {
         struct plan_params params = {.kind = PLAN_ALL_TO_ALL, .algorithm = PLAN_PAIRWISE, .world = world, .count = 100, .align = 1,
                                      .frame_elements = 77, .lanes = 1 + world % 4};
         check_world(params);
+        params.count = 0;
+        check_world(params);
+        params.count = 100;
         for (uint32_t r = 0; r < world; r++) {
             for (uint32_t t = 0; t < world; t++) {
                 x.counts[r][t] = rng_below(&rng, 3) == 0 ? 0 : rng_below(&rng, 400);

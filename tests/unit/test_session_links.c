@@ -131,10 +131,13 @@ static void part(struct bench *b, uint32_t number, bool apart)
     writer_init(&w, raw, sizeof raw);
     struct msg_view m = {.view = view_id(number), .parent = view_id(number - 1), .sizes = {PEERS, PEERS, 1, PEERS},
                          .plan = {.lanes = 1, .frame_bytes = 4096, .algorithm = PLAN_DIRECT},
-                         .members = PEERS, .edges = apart};
+                         .members = PEERS, .weights = apart ? PEERS : 0, .edges = apart};
     put_view(&w, &m);
     for (uint32_t i = 0; i < PEERS; i++) {
         put_u32(&w, i);
+    }
+    for (uint32_t i = 0; i < m.weights; i++) {
+        put_u32(&w, i == 2);
     }
     if (apart) {
         put_missing_edge(&w, &(struct missing_edge){.a = self, .b = peer_id(1), .relay = peer_id(2)});

@@ -1,0 +1,204 @@
+/* test_relayed_calls.c - collectives, a split and a window of three hosts of which two cannot reach each other: the third stands in.
+ * SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include <stdlib.h>
+
+#include "tests/testing.h"
+
+#include "tests/fault/network.h"
+#include "tests/fault/peer_calls.h"
+
+enum kind { ALL_GATHER, BROADCAST, REDUCE_SCATTER, REDUCE, SCATTER, GATHER, GATHER_UNEVEN, ALL_TO_ALL, KINDS };
+enum { WORLD = 3 };
+
+struct call_job {
+    enum kind kind;
+    size_t count; /* floats of a part */
+    uint32_t root;
+};
+
+static float given(uint32_t from, uint32_t to, size_t i)
+{
+    return (float)((from * 7 + to * 3 + i) % 1000);
+}
+
+static float wanted(const struct call_job *job, uint32_t self, uint32_t of, size_t i)
+{
+    float sum = 0;
+    for (uint32_t r = 0; r < WORLD; r++) {
+        sum += given(r, job->kind == REDUCE_SCATTER ? self : 0, i);
+    }
+    return job->kind == REDUCE || job->kind == REDUCE_SCATTER ? sum
+           : job->kind == BROADCAST                           ? given(job->root, 0, i)
+           : job->kind == SCATTER                             ? given(job->root, self, i)
+                                                              : given(of, job->kind == ALL_TO_ALL ? self : 0, i);
+}
+
+static pcclResult_t call(struct peer *self, const struct call_job *job, const float *in, float *out)
+{
+    const size_t counts[WORLD] = {job->count, job->count, job->count};
+    switch (job->kind) {
+    case ALL_GATHER:
+        return pcclAllGather(in, out, job->count, pcclFloat, self->comm, NULL);
+    case BROADCAST:
+        return pcclBroadcast(in, out, job->count, pcclFloat, job->root, self->comm, NULL);
+    case REDUCE_SCATTER:
+        return pcclReduceScatter(in, out, job->count, pcclFloat, pcclSum, self->comm, NULL);
+    case REDUCE:
+        return pcclReduce(in, out, job->count, pcclFloat, pcclSum, job->root, self->comm, NULL);
+    case SCATTER:
+        return pcclScatter(in, out, job->count, pcclFloat, job->root, self->comm, NULL);
+    case GATHER:
+        return pcclGather(in, out, job->count, pcclFloat, job->root, self->comm, NULL);
+    case GATHER_UNEVEN:
+        return pcclGatherV(in, job->count, out, counts, NULL, pcclFloat, job->root, self->comm, NULL);
+    case ALL_TO_ALL:
+        return pcclAllToAll(in, out, job->count, pcclFloat, self->comm, NULL);
+    case KINDS:
+        break;
+    }
+    return pcclInvalidArgument;
+}
+
+/* argument: struct call_job; after a success every element is looked at. */
+static void collective(struct peer *self, const void *argument, struct reply *reply)
+{
+    const struct call_job *job = argument;
+    pcclPeerInfo_t me;
+    if (peer_result(reply, pcclGetSelf(self->comm, &me)) != pcclSuccess) {
+        return;
+    }
+    bool to_root = job->kind == REDUCE || job->kind == GATHER || job->kind == GATHER_UNEVEN;
+    size_t ins = job->kind == REDUCE_SCATTER || job->kind == SCATTER || job->kind == ALL_TO_ALL ? WORLD : 1;
+    size_t outs = job->kind == ALL_GATHER || job->kind == GATHER || job->kind == GATHER_UNEVEN || job->kind == ALL_TO_ALL ? WORLD : 1;
+    float *in = malloc(ins * job->count * sizeof *in), *out = malloc(outs * job->count * sizeof *out);
+    for (size_t i = 0; i < ins * job->count; i++) {
+        in[i] = given(me.rank, ins > 1 ? (uint32_t)(i / job->count) : 0, i % job->count);
+    }
+    pcclResult_t rc = peer_result(reply, call(self, job, in, out));
+    for (size_t i = 0; rc == pcclSuccess && (!to_root || me.rank == job->root) && i < outs * job->count; i++) {
+        PEER_EXPECT(self, out[i] == wanted(job, me.rank, (uint32_t)(i / job->count), i % job->count));
+    }
+    free(in);
+    free(out);
+}
+
+/* Those with a link make a world of two, the other one is alone; a barrier there. */
+static void split(struct peer *self, const void *argument, struct reply *reply)
+{
+    pcclComm_t *child = NULL;
+    (void)argument;
+    if (peer_result(reply, pcclSplitCommunicator(self->comm, self->index == 1, 0, NULL, &child)) == pcclSuccess) {
+        int size = 0;
+        PEER_EXPECT(self, pcclGetAttribute(child, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE, &size) == pcclSuccess);
+        PEER_EXPECT(self, size == (self->index == 1 ? 1 : 2));
+        PEER_EXPECT(self, size == 1 || pcclBarrier(child, NULL) == pcclSuccess);
+        PEER_EXPECT(self, pcclDestroyCommunicator(child) == pcclSuccess);
+    }
+}
+
+/* Everybody puts into the window of the third, who stands in for nobody there: a put between the two is refused. */
+static void window(struct peer *self, const void *argument, struct reply *reply)
+{
+    uint64_t numbers[WORLD] = {0}, own = 100;
+    pcclWindow_t *made = NULL;
+    pcclPeerInfo_t me;
+    const pcclWindowParams_t params = {.size = sizeof params, .memory = numbers, .bytes = sizeof numbers, .rights = pcclWindowAll};
+    (void)argument;
+    if (peer_result(reply, pcclCreateWindow(&params, self->comm, &made)) != pcclSuccess) {
+        return;
+    }
+    PEER_EXPECT(self, pcclGetSelf(self->comm, &me) == pcclSuccess);
+    own += me.rank;
+    if (self->index != 2) {
+        pcclPeerInfo_t members[WORLD];
+        size_t count = 0;
+        PEER_EXPECT(self, pcclGetMembers(self->comm, members, WORLD, &count) == pcclSuccess && count == WORLD);
+        uint32_t third = *(const uint32_t *)argument;
+        PEER_EXPECT(self, pcclPut(&own, sizeof own, third, me.rank * sizeof own, made, NULL) == pcclSuccess);
+        PEER_EXPECT(self, pcclPut(&own, sizeof own, WORLD - third - me.rank, 0, made, NULL) == pcclInvalidUsage);
+        PEER_EXPECT(self, pcclSignal(third, made, NULL) == pcclSuccess);
+    } else {
+        for (uint32_t r = 0; r < WORLD; r++) {
+            PEER_EXPECT(self, r == me.rank || pcclWaitSignal(r, made, -1, NULL) == pcclSuccess);
+            PEER_EXPECT(self, r == me.rank || numbers[r] == 100 + r);
+        }
+    }
+    peer_result(reply, pcclDestroyWindow(made));
+}
+
+static void rank_of(struct peer *self, const void *argument, struct reply *reply)
+{
+    pcclPeerInfo_t me = {0};
+    (void)argument;
+    peer_result(reply, pcclGetSelf(self->comm, &me));
+    reply->value[0] = me.rank;
+}
+
+/* The same result at all; those of cut links are called again. */
+static int everybody(struct processes *all, const struct call_job *job)
+{
+    struct reply reply[PROCESSES_MOST];
+    for (int errors = 0;; errors++) {
+        processes_do(all, 7, collective, job, sizeof *job, reply);
+        EXPECT(reply[1].result == reply[0].result && reply[2].result == reply[0].result);
+        if (reply[0].result != pcclRankConnectionLost || errors > 6 || test_failures != 0) {
+            return reply[0].result;
+        }
+    }
+}
+
+/* It goes between any two: as soon as the view does without their link, it says so. */
+static void until_the_link_is_missed(struct processes *all)
+{
+    struct call_job job = {.kind = ALL_TO_ALL, .count = 100000};
+    int rc = everybody(all, &job);
+    while (rc == pcclSuccess && test_failures == 0) {
+        rc = everybody(all, &job);
+    }
+    EXPECT_EQ(rc, pcclInvalidUsage);
+}
+
+TEST(two_that_cannot_reach_each_other_gather_scatter_reduce_split_and_make_windows) /* all but all-reduce was InvalidUsage */
+{
+    struct network net;
+    struct processes all;
+    struct reply reply[PROCESSES_MOST];
+    const char *why = network_start(&net, WORLD);
+    test_skipped = why != NULL ? why : test_skipped;
+    if (why != NULL) {
+        return;
+    }
+    if (!peers_start_on(&all, &net, &(struct processes_options){.count = WORLD, .failures = &test_failures, .pool = 2, .stall_ms = 800,
+                                                                .dead_ms = "800", .loss_ms = 20000})) {
+        network_stop(&net);
+        return;
+    }
+    EXPECT(network_drop(&net, 0, 1, true) && network_drop(&net, 1, 0, true));
+    until_the_link_is_missed(&all);
+    processes_do(&all, 7, rank_of, NULL, 0, reply);
+    uint32_t third = (uint32_t)reply[2].value[0];
+    for (int kind = 0; kind < GATHER_UNEVEN; kind++) {
+        for (uint32_t root = 0; root < (kind == BROADCAST || kind >= REDUCE ? WORLD : 1); root++) {
+            EXPECT_EQ(everybody(&all, &(struct call_job){.kind = (enum kind)kind, .count = 3, .root = root}), pcclSuccess);
+            EXPECT_EQ(everybody(&all, &(struct call_job){.kind = (enum kind)kind, .count = 300000, .root = root}), pcclSuccess);
+        }
+    }
+    for (uint32_t root = 0; root < WORLD; root++) { /* only two know each count: nobody can stand in */
+        int rc = everybody(&all, &(struct call_job){.kind = GATHER_UNEVEN, .count = 2000, .root = root});
+        EXPECT_EQ(rc, root == third ? pcclSuccess : pcclInvalidUsage);
+    }
+    processes_do(&all, 7, split, NULL, 0, reply);
+    for (int i = 0; i < WORLD; i++) {
+        EXPECT_EQ(reply[i].result, pcclSuccess);
+        if (reply[i].result != pcclSuccess) {
+            printf("# peer %d: %s\n", i, reply[i].text);
+        }
+    }
+    processes_do(&all, 7, window, &third, sizeof third, reply);
+    for (int i = 0; i < WORLD; i++) {
+        EXPECT_EQ(reply[i].result, pcclSuccess);
+    }
+    processes_stop(&all);
+    network_stop(&net);
+}

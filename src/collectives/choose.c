@@ -12,6 +12,7 @@
 enum {
     CHOOSE_MOST_PS = 1 << 17,
     CHOOSE_MIN_FRAME = 32768,
+    CHOOSE_MOST_SCRATCH = 16 << 20, /* for sums of a reduce at others than its root: as much as a lane stages */
     CHOOSE_SWITCH = 3, /* where members share a core, a message wakes another one: what that costs, in messages (docs/PERFORMANCE.md) */
 };
 #define CHOOSE_MOST_BYTES (UINT64_C(1) << 26)
@@ -137,6 +138,20 @@ static struct load broadcast_load(const struct choose_call *c, enum plan_algorit
     }
 }
 
+static struct load reduce_load(const struct choose_call *c, enum plan_algorithm algorithm)
+{
+    uint64_t w = c->world, n = c->bytes, log = rounds_of(c->world), others = w - 1, frames = frames_of(c, n), steps = frames + w - 2;
+    struct work all = {2 * others, 2 * others * frames, 2 * others * n, others * n}; /* everybody gives all of it to one other */
+    switch ((int)algorithm) {
+    case PLAN_TREE: /* on the longest way each sum is there before the next one comes */
+        return told(c, (struct load){log, {log, 2 * log * frames, 2 * log * n, log * n}, all});
+    case PLAN_CHAIN: /* frame by frame: the root begins w - 2 frames later */
+        return told(c, (struct load){others, {2, 2 * steps, 2 * steps * (n / frames), steps * (n / frames)}, all});
+    default:
+        return (struct load){1, {others, others * frames, others * n, others * n}, {w * others, 2 * others * frames, 2 * others * n, others * n}};
+    }
+}
+
 static struct load load_of(const struct choose_call *c, enum plan_algorithm algorithm)
 {
     uint64_t w = c->world, n = c->bytes, others = w - 1, frames = frames_of(c, n);
@@ -147,14 +162,14 @@ static struct load load_of(const struct choose_call *c, enum plan_algorithm algo
         return all_gather_load(c, algorithm);
     case PLAN_BROADCAST:
         return broadcast_load(c, algorithm);
+    case PLAN_REDUCE:
+        return reduce_load(c, algorithm);
     case PLAN_REDUCE_SCATTER:
         return alike(c, 1, (struct work){others, 2 * others * frames, 2 * others * n, others * n});
     case PLAN_ALL_TO_ALL:
         return alike(c, 1, (struct work){others, 2 * others * frames, 2 * others * n, 0});
-    default: { /* reduce, scatter, gather: between the root and each */
-        uint64_t folded = c->kind == PLAN_REDUCE ? others * n : 0;
-        return (struct load){1, {others, others * frames, others * n, folded}, {w * others, 2 * others * frames, 2 * others * n, folded}};
-    }
+    default: /* scatter, gather: between the root and each */
+        return (struct load){1, {others, others * frames, others * n, 0}, {w * others, 2 * others * frames, 2 * others * n, 0}};
     }
 }
 
@@ -193,7 +208,8 @@ static unsigned possible(const struct choose_call *c)
                        (algorithm != PLAN_RING || c->world >= PLAN_RING_LEAST) &&
                        (algorithm != PLAN_DIRECT || c->kind != PLAN_BROADCAST || c->world > 1) &&
                        (!c->uneven || apart || algorithm == PLAN_DIRECT || (c->kind == PLAN_ALL_REDUCE && algorithm == PLAN_RING && c->ring)) &&
-                       (!pairs || c->handed_on == (algorithm == PLAN_DIRECT));
+                       (!pairs || c->handed_on == (algorithm == PLAN_DIRECT)) &&
+                       (!partial || c->kind != PLAN_REDUCE || c->bytes <= CHOOSE_MOST_SCRATCH);
         offered = offered || (algorithm == PLAN_TINY && c->small);
         set |= (unsigned)offered << a;
     }
@@ -223,8 +239,8 @@ struct choose_answer choose_algorithm(const struct choose_call *call)
         halved++;
     }
     unsigned set = narrow(possible(&c), c.allowed);
-    if (c.kind == PLAN_ALL_REDUCE && !c.told) { /* by these a program that is late is behind others, who only see missing data */
-        set = narrow(set, ~(1u << PLAN_TREE | 1u << PLAN_HALVING));
+    if ((c.kind == PLAN_ALL_REDUCE || c.kind == PLAN_REDUCE) && !c.told) { /* by these a program that is late is behind others, who only see missing data */
+        set = narrow(set, ~(1u << PLAN_TREE | 1u << PLAN_HALVING | 1u << PLAN_CHAIN));
     }
     if (c.ring) {
         set = narrow(set, 1u << PLAN_RING | 1u << PLAN_CHAIN | (c.small ? 1u << PLAN_TINY : 0));

@@ -153,8 +153,11 @@ static void step_send(struct exec *x, const struct exec_view *v, uint32_t rank, 
 {
     struct exec_queue *q = &x->peers[rank].queue[phase];
     q->frames[q->tail++] = v->frame;
-    v->state->queued = phase == 0;
+    v->state->queued = phase == 0 && !v->segment->scratch;
     exec_touch(x, rank);
+    if (phase == 0 && v->segment->scratch) {
+        complete(x, v); /* nothing comes back */
+    }
 }
 
 void exec_advance(struct exec *x, uint32_t frame)

@@ -74,6 +74,11 @@ uint32_t plan_power(uint32_t world)
     return power;
 }
 
+uint32_t plan_ring_rank(const struct plan_params *q, uint32_t position)
+{
+    return q->ring != NULL ? q->ring[position % q->world] : position % q->world;
+}
+
 uint32_t plan_shown(const struct plan_params *q, uint32_t rank)
 {
     return q->shown != NULL ? q->shown[rank] : rank;
@@ -195,6 +200,9 @@ uint32_t plan_heard(const struct plan *plan, uint32_t rank, uint32_t wire)
 
 bool plan_completes(const struct plan *plan, const struct plan_segment *segment)
 {
+    if (segment->scratch) {
+        return true;
+    }
     for (uint32_t j = segment->step; j < segment->step + segment->steps; j++) {
         uint32_t kind = plan->steps[j].kind;
         if (kind == STEP_RECV || kind == STEP_FINISH || kind == STEP_COPY) {

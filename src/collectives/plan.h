@@ -14,6 +14,7 @@
  *   all-gather, owner:             SEND every other rank (or the next one), COPY
  *   broadcast, root:               SEND those behind it in chain or tree, COPY
  *   what is only handed on:        RECV one, SEND another, in scratch
+ *   chain reduce, middle:          FOLD prev, FOLD self, GIVE next, in scratch
  *
  * Invariant, checked symbolically for every world size: each element of an output holds what its kind promises, each
  * contribution exactly once, folded in the same order wherever it is computed; every GIVE meets exactly one FOLD, every
@@ -76,10 +77,10 @@ struct plan {
 /* Whether the algorithm has a plan for the kind. */
 bool plan_offers(enum plan_kind kind, enum plan_algorithm algorithm);
 
-/* Whether it sends parts of a sum on as they are: for plain types only. */
+/* Whether it sends parts of a sum on as they are, of kinds that sum: for plain types only. */
 static inline bool plan_sends_sums(enum plan_algorithm algorithm)
 {
-    return algorithm == PLAN_RING || algorithm == PLAN_TREE || algorithm == PLAN_HALVING;
+    return algorithm == PLAN_RING || algorithm == PLAN_TREE || algorithm == PLAN_HALVING || algorithm == PLAN_CHAIN;
 }
 
 /* Worst case storage: looks at kind, algorithm, world and weights only. */
@@ -121,6 +122,8 @@ void plan_to_scratch(struct plan *plan, uint32_t segment);
 uint32_t plan_host(const struct plan_params *params, uint32_t rank);
 /* The largest power of two that is not above `world`. */
 uint32_t plan_power(uint32_t world);
+/* The rank at a position of the ring, counted on around it. */
+uint32_t plan_ring_rank(const struct plan_params *params, uint32_t position);
 /* As what the lists count a rank. */
 uint32_t plan_shown(const struct plan_params *params, uint32_t rank);
 void plan_begin_segment(struct plan *plan, uint32_t segment);
@@ -138,7 +141,7 @@ const struct plan_segment *plan_frame(const struct plan *plan, uint32_t frame, s
 /* What a frame is called between ranks, and which one `rank` calls so when it sends it here; UINT32_MAX: none. */
 uint32_t plan_wire(const struct plan *plan, const struct plan_segment *segment, uint32_t frame);
 uint32_t plan_heard(const struct plan *plan, uint32_t rank, uint32_t wire);
-/* Whether the output of a segment becomes final here. */
+/* Whether the output of a segment becomes final here, or what is done here for others is done in it. */
 bool plan_completes(const struct plan *plan, const struct plan_segment *segment);
 
 /* Payload bytes that this rank will send and receive under the plan, in elements. */

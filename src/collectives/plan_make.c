@@ -27,7 +27,7 @@ bool plan_offers(enum plan_kind kind, enum plan_algorithm algorithm)
         [PLAN_BROADCAST] = 1 << PLAN_DIRECT | 1 << PLAN_TREE | 1 << PLAN_CHAIN,
         [PLAN_SCATTER] = 1 << PLAN_PAIRWISE | 1 << PLAN_DIRECT,
         [PLAN_ALL_TO_ALL] = 1 << PLAN_PAIRWISE,
-        [PLAN_REDUCE] = 1 << PLAN_DIRECT,
+        [PLAN_REDUCE] = 1 << PLAN_DIRECT | 1 << PLAN_TREE | 1 << PLAN_CHAIN,
         [PLAN_GATHER] = 1 << PLAN_PAIRWISE | 1 << PLAN_DIRECT,
         [PLAN_SEND] = 1 << PLAN_CHAIN,
     };
@@ -73,7 +73,7 @@ uint32_t plan_max_steps(const struct plan_params *q)
     case PLAN_TREE:
         return 2 * rounds_of(world) + 3; /* folds and sends, the own fold, give and recv or finish */
     case PLAN_CHAIN:
-        return 2;
+        return 3;
     case PLAN_BRUCK:
     case PLAN_PAIRWISE:
         return 2 * world;

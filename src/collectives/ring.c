@@ -10,15 +10,10 @@
 
 #include "core/check.h"
 
-static uint32_t ring_rank(const struct plan_params *q, uint32_t position)
-{
-    return q->ring != NULL ? q->ring[position % q->world] : position % q->world;
-}
-
 static uint32_t ring_position(const struct plan_params *q)
 {
     uint32_t position = 0;
-    while (position < q->world && ring_rank(q, position) != q->rank) {
+    while (position < q->world && plan_ring_rank(q, position) != q->rank) {
         position++;
     }
     PCCL_ASSERT(position < q->world);
@@ -29,7 +24,7 @@ static void make_all_gather(struct plan *plan)
 {
     const struct plan_params *q = &plan->params;
     uint32_t world = q->world, position = ring_position(q);
-    uint32_t next = ring_rank(q, position + 1), prev = ring_rank(q, position + world - 1);
+    uint32_t next = plan_ring_rank(q, position + 1), prev = plan_ring_rank(q, position + world - 1);
     plan_parts(plan);
     for (uint32_t owner = 0; owner < world; owner++) {
         plan_begin_segment(plan, owner);
@@ -49,7 +44,7 @@ static void make_all_reduce(struct plan *plan)
 {
     const struct plan_params *q = &plan->params;
     uint32_t world = q->world, position = ring_position(q);
-    uint32_t next = ring_rank(q, position + 1), prev = ring_rank(q, position + world - 1);
+    uint32_t next = plan_ring_rank(q, position + 1), prev = plan_ring_rank(q, position + world - 1);
     plan_cut(plan, world, NULL);
     for (uint32_t s = 0; s < world; s++) {
         uint32_t link = (position + world - (s + 1) % world) % world; /* own place in the chain: 0 first, world - 1 last */

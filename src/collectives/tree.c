@@ -1,11 +1,12 @@
-/* tree.c - down a binomial tree: in each round whoever has the data sends it to one who has not; an all-reduce sums up the same tree
- * first.
+/* tree.c - down a binomial tree: in each round whoever has the data sends it to one who has not; a reduce sums up the same tree, an
+ * all-reduce does both.
  *
  * Its one idea: 2 log2 W messages one after the other in place of 2 (W - 1) at each rank, for sizes and worlds in which messages
  * cost more than their bytes.  Invariant: ranks are counted from the root; the parent of a rank is that rank without its lowest
  * bit; going down the largest subtree is served first, going up it is folded last.  Only the root computes the final value.
- * Partial sums are sent as they are: for plain types only.
- * Cost: broadcast n bytes in, up to n log2 W out, ceil(log2 W) one-way delays; all-reduce twice that.
+ * Partial sums are sent as they are: for plain types only; of a reduce they lie in scratch.
+ * Cost: broadcast n bytes in, up to n log2 W out, ceil(log2 W) one-way delays; reduce n out, up to n log2 W in, and n bytes of memory at
+ * whoever has children; all-reduce both.
  * Source: Johnsson and Ho, "Optimum broadcasting and personalized communication in hypercubes", 1989; Thakur, Rabenseifner and
  * Gropp, "Optimization of collective communication operations in MPICH", 2005.
  * SPDX-License-Identifier: MIT */
@@ -52,7 +53,7 @@ static void make_broadcast(struct plan *plan, const struct place *p)
 }
 
 /* The first child's sum comes straight into place, before the own input is folded. */
-static void make_all_reduce(struct plan *plan, const struct place *p)
+static void make_sum(struct plan *plan, const struct place *p)
 {
     const struct plan_params *q = &plan->params;
     bool leaf = true;
@@ -68,9 +69,19 @@ static void make_all_reduce(struct plan *plan, const struct place *p)
             plan_add_step(plan, 0, STEP_FOLD, q->rank);
         }
         plan_add_step(plan, 0, STEP_FINISH, 0);
-    } else {
-        plan_add_step(plan, 0, STEP_GIVE, rank_at(q, p->behind - p->bit));
-        plan_add_step(plan, 0, STEP_RECV, rank_at(q, p->behind - p->bit));
+        return;
+    }
+    plan_add_step(plan, 0, STEP_GIVE, rank_at(q, p->behind - p->bit));
+    if (!leaf && q->kind == PLAN_REDUCE) {
+        plan_to_scratch(plan, 0);
+    }
+}
+
+static void make_all_reduce(struct plan *plan, const struct place *p)
+{
+    make_sum(plan, p);
+    if (p->behind != 0) {
+        plan_add_step(plan, 0, STEP_RECV, rank_at(&plan->params, p->behind - p->bit));
     }
     send_down(plan, p);
 }
@@ -81,6 +92,8 @@ void plan_make_tree(struct plan *plan)
     plan_cut(plan, 1, NULL);
     if (plan->params.kind == PLAN_ALL_REDUCE) {
         make_all_reduce(plan, &p);
+    } else if (plan->params.kind == PLAN_REDUCE) {
+        make_sum(plan, &p);
     } else {
         make_broadcast(plan, &p);
     }

@@ -64,7 +64,7 @@ bool work_own_numeric(const struct session *s, const struct session_launch *l, s
 bool work_is_eager(const struct session *s, const struct op_params *p);
 bool work_encodes(const struct session *s, const struct op_params *p); /* its input travels with it, and not as it is */
 bool work_has_path(const struct session *s, const struct op_params *p); /* in this view */
-bool work_told(const struct session *s); /* in this view launches of all-reduces are told to all, whatever their plan */
+bool work_told(const struct session *s); /* in this view launches of all-reduces and reduces are told to all, whatever their plan */
 struct work_range { /* elements of a buffer */
     size_t at, count;
 };

@@ -25,6 +25,7 @@ static const struct trial trials[] = {
     {pcclCollectiveBroadcast, "broadcast", "chain"},    {pcclCollectiveAllToAll, "alltoall", "pairwise"},
     {pcclCollectiveScatter, "scatter", "pairwise"},     {pcclCollectiveGather, "gather", "pairwise"},
     {pcclCollectiveReduceScatter, "reducescatter", "direct"}, {pcclCollectiveReduce, "reduce", "direct"},
+    {pcclCollectiveReduce, "reduce", "tree"},           {pcclCollectiveReduce, "reduce", "chain"},
 };
 
 /* Whole numbers: all sums are exact. */

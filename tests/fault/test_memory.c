@@ -80,3 +80,63 @@ TEST(no_memory_at_one_peer_has_one_cause_and_culprit_on_all_and_harms_no_other_o
     }
     processes_stop(&all);
 }
+
+/* A reduce by a chain: between its ends sums need memory, which rank 2 may not map; then a small one. */
+static void sum_without_memory(struct peer *self, const void *argument, struct reply *reply)
+{
+    enum { MOST = 4 << 20 }; /* 16 MiB, the largest that goes so */
+    float *in = peer_buffer(self, 0, MOST * sizeof *in), *out = peer_buffer(self, 1, MOST * sizeof *out);
+    pcclPeerInfo_t own = {0};
+    pcclErrorInfo_t info = {0};
+    struct rlimit before, tight;
+    (void)argument;
+    for (size_t i = 0; i < MOST; i++) {
+        in[i] = (float)(i % 5);
+        out[i] = 0;
+    }
+    EXPECT_EQ(pcclGetSelf(self->comm, &own), pcclSuccess);
+    EXPECT_EQ(pcclReduce(in, out, MOST / 8, pcclFloat, pcclSum, 0, self->comm, NULL), pcclSuccess);
+    getrlimit(RLIMIT_AS, &before);
+    tight = before;
+    if (own.rank == 2) {
+        tight.rlim_cur = (rlim_t)address_space() + (8 << 20);
+        setrlimit(RLIMIT_AS, &tight);
+    }
+    reply->result = pcclReduce(in, out, MOST, pcclFloat, pcclSum, 0, self->comm, NULL);
+    EXPECT_EQ(pcclGetLastErrorInfo(&info), pcclSuccess);
+    setrlimit(RLIMIT_AS, &before);
+    reply->cause = info.cause;
+    reply->value[0] = own.rank;
+    EXPECT_EQ(pcclReduce(in, out, MOST, pcclFloat, pcclSum, 0, self->comm, NULL), pcclSuccess);
+    for (size_t i = 0; i < MOST; i++) {
+        if (in[i] != (float)(i % 5) || out[i] != (own.rank == 0 ? 3 * in[i] : 0)) {
+            EXPECT(!"the sum at the root, nothing elsewhere");
+            break;
+        }
+    }
+}
+
+TEST(no_memory_for_sums_of_others_fails_alike_at_all) /* the others would wait for a sum that never comes */
+{
+    if (getenv("PCCL_SANITIZED") != NULL) {
+        TEST_SKIP("sanitizers map more than any limit");
+    }
+    struct processes all;
+    struct reply reply[PROCESSES_MOST];
+    struct processes_options o = {.count = 3, .failures = &test_failures, .pool = 1};
+    setenv("PCCL_ALGO", "reduce:chain", 1);
+    bool started = processes_start(&all, &o);
+    unsetenv("PCCL_ALGO");
+    EXPECT(started);
+    if (!started) {
+        return;
+    }
+    int three = 3;
+    processes_do(&all, 7, peer_join, &three, sizeof three, NULL);
+    processes_do(&all, 7, sum_without_memory, NULL, 0, reply);
+    for (int i = 0; i < 3; i++) {
+        EXPECT_EQ(reply[i].result, reply[i].value[0] == 2 ? pcclInternalError : pcclRankConnectionLost);
+        EXPECT_EQ(reply[i].cause, pcclCauseNoMemory);
+    }
+    processes_stop(&all);
+}

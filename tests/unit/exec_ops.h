@@ -224,6 +224,25 @@ static void expect_sum(struct cluster *c, uint32_t o, uint32_t r)
     }
 }
 
+/* At the root: in the order of ranks, of the ring that ends there, or of the tree. */
+static void expect_reduce(const struct cluster *c, uint32_t o, unsigned char *out)
+{
+    const struct operation *op = &c->ops[o];
+    uint32_t chain[MAX_RANKS], at = 0;
+    if (op->params.algorithm == PLAN_TREE) {
+        reduce_tree(c, o, out, 0, 64);
+        numeric_finish_plain(&op->numeric, out, op->params.count, c->world);
+        return;
+    }
+    while (op->ring[at] != op->params.root) {
+        at++;
+    }
+    for (uint32_t i = 0; i < c->world; i++) {
+        chain[i] = op->params.algorithm == PLAN_CHAIN ? op->ring[(at + 1 + i) % c->world] : i;
+    }
+    reduce_range(c, o, 0, out, op->params.count, chain);
+}
+
 /* Elements of a list before `n`. */
 static size_t sum_of(const size_t *list, uint32_t n)
 {
@@ -263,7 +282,7 @@ static void op_expect(struct cluster *c, uint32_t o)
             break;
         case PLAN_REDUCE:
             if (r == root) {
-                reduce_range(c, o, 0, s->expected, op->params.count, order);
+                expect_reduce(c, o, s->expected);
             }
             break;
         case PLAN_SCATTER:
@@ -387,7 +406,7 @@ static void op_make(struct cluster *c, uint32_t o, const struct op_choice *choic
 
 static bool op_possible(const struct op_choice *choice, const struct numeric *n)
 {
-    bool sums = choice->kind == PLAN_ALL_REDUCE || choice->kind == PLAN_REDUCE_SCATTER;
+    bool sums = plan_kind_sums((uint8_t)choice->kind);
     bool partial = plan_sends_sums(choice->algorithm);
     bool possible = plan_kind_sums((uint8_t)choice->kind) ? redop_for(choice->op, choice->dtype) : n->op != REDOP_PREMUL;
     return possible && plan_offers(choice->kind, choice->algorithm) && (choice->kind == PLAN_ALL_REDUCE || choice->quant == QUANT_NONE) &&

@@ -219,9 +219,10 @@ static void check_value(const struct world *w, uint32_t rank, const struct plan_
     }
     struct value one = input(from, s);
     bool single = memcmp(one.ranks, v->ranks, sizeof one.ranks) == 0;
-    EXPECT(v->final && plan_completes(&w->plans[rank], s));
-    if (s->scratch) { /* for another one, which looks at the rest */
-        EXPECT(single || (plan_kind_sums((uint8_t)q->kind) && memcmp(v->ranks, all, sizeof all) == 0));
+    EXPECT((v->final || s->scratch) && plan_completes(&w->plans[rank], s));
+    if (s->scratch) { /* for another one, which looks at it */
+        EXPECT(!v->final || single || (plan_kind_sums((uint8_t)q->kind) && memcmp(v->ranks, all, sizeof all) == 0));
+        EXPECT(w->plans[rank].steps[s->step + s->steps - 1].kind == (v->final ? STEP_SEND : STEP_GIVE));
         return;
     }
     switch ((int)q->kind) {

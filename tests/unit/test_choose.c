@@ -69,7 +69,8 @@ TEST(nothing_that_can_be_done_is_clearly_faster_than_what_is_chosen) /* and it c
             struct choose_call one = c;
             one.allowed = (uint8_t)(1u << other);
             struct choose_answer b = choose_algorithm(&one);
-            bool untold = c.kind == PLAN_ALL_REDUCE && !c.told && (other == PLAN_TREE || other == PLAN_HALVING);
+            bool few = other == PLAN_TREE || other == PLAN_HALVING || other == PLAN_CHAIN;
+            bool untold = (c.kind == PLAN_ALL_REDUCE || c.kind == PLAN_REDUCE) && !c.told && few;
             EXPECT((int)b.algorithm != other || (c.allowed >> other & 1) == 0 || untold || a.ns - a.ns / 10 <= b.ns);
         }
     }
@@ -119,6 +120,14 @@ TEST(the_choice_follows_size_and_world)
     EXPECT_EQ(chosen(&c), PLAN_DIRECT);
     c = call_of(PLAN_BROADCAST, 64, 1 << 17);
     EXPECT_EQ(chosen(&c), PLAN_TREE);
+    c = call_of(PLAN_REDUCE, 32, 1 << 17);
+    EXPECT_EQ(chosen(&c), PLAN_TREE);
+    c = call_of(PLAN_REDUCE, 33, 1 << 17); /* too many to tell */
+    EXPECT_EQ(chosen(&c), PLAN_DIRECT);
+    c = call_of(PLAN_REDUCE, 8, 1 << 23); /* the root gets it once, not seven times */
+    EXPECT_EQ(chosen(&c), PLAN_CHAIN);
+    c.bytes = 1 << 25; /* as much memory would be needed at the others */
+    EXPECT_EQ(chosen(&c), PLAN_DIRECT);
     c = call_of(PLAN_ALL_GATHER, 64, 1 << 10);
     c.small = false;
     EXPECT_EQ(chosen(&c), PLAN_BRUCK);

@@ -231,7 +231,8 @@ TEST(every_kind_by_every_algorithm_gives_each_rank_what_it_promises)
                 for (int i = 0; i < (int)test_scaled(20); i++, seed++) {
                     const size_t counts[] = {131, 0, 1, 40};
                     const bool sums = plan_kind_sums((uint8_t)kind), partial = plan_sends_sums((enum plan_algorithm)algorithm);
-                    const enum dtype type = (enum dtype)(seed % (sums ? DTYPE_F8E4M3 : DTYPE_COUNT)); /* the last ones only move */
+                    const enum dtype drawn = (enum dtype)(seed % (sums ? DTYPE_F8E4M3 : DTYPE_COUNT)); /* the last ones only move */
+                    const enum dtype type = sums && partial && (drawn == DTYPE_F16 || drawn == DTYPE_BF16) ? DTYPE_F32 : drawn;
                     const enum redop op = (enum redop)(seed / 7 % REDOP_COUNT);
                     run_one(seed, world, 1 + (uint32_t)seed % MAX_LANES,
                             &(struct op_choice){.kind = (enum plan_kind)kind, .algorithm = (enum plan_algorithm)algorithm,

@@ -161,8 +161,14 @@ TEST(where_pairs_have_no_link_others_stand_in) /* every step between two of whic
 
 TEST(a_reduce_gives_the_root_every_contribution_once)
 {
+    struct rng rng = {9};
     for (uint32_t world = 1; world <= MAX_WORLD; world = next_world(world)) {
+        uint32_t ring[MAX_WORLD] = {0};
+        shuffle(&rng, ring, world);
         check_counts((struct plan_params){.kind = PLAN_REDUCE, .algorithm = PLAN_DIRECT, .world = world, .root = world / 3});
+        check_counts((struct plan_params){.kind = PLAN_REDUCE, .algorithm = PLAN_TREE, .world = world, .root = world / 3});
+        check_counts((struct plan_params){.kind = PLAN_REDUCE, .algorithm = PLAN_CHAIN, .world = world, .root = world / 3});
+        check_counts((struct plan_params){.kind = PLAN_REDUCE, .algorithm = PLAN_CHAIN, .world = world, .root = world - 1, .ring = ring});
     }
 }
 

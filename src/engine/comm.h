@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/buckets.h"
 #include "core/list.h"
 #include "core/log.h"
 #include "net/conn.h"
@@ -26,8 +27,6 @@
 #include "session/session.h"
 
 enum {
-    COMM_TAG_BUCKETS = 256, /* comm_op.c hashes to eight bits */
-    COMM_LINK_BUCKETS = 256,
     COMM_FLUSH = 32,
     COMM_LINES = 64,
 };
@@ -106,24 +105,24 @@ struct comm_machine {
         void *at;     /* owned; null: the one in the arena */
         size_t bytes;
     } table[SESSION_TABLES];
-    struct outbox out;
-    unsigned char *out_memory; /* owned, mapped: for the largest step there is, hardly any of it is ever touched */
-    size_t out_bytes;
-    uint32_t out_members;        /* that it is large enough for */
+    struct outbox out;       /* of the step under way, in memory of the engine's */
+    struct outbox_bounds out_bounds; /* of a step among */
+    uint32_t out_members;            /* ... so many */
     void *staging;           /* owned */
 };
 
 /* Operations by slot and by tag.  Written by comm_op.c, with comm.lock. */
 struct comm_ops {
     struct comm_op **at;     /* owned; by slot */
-    uint32_t *free_slots, free_count; /* slots that have been used */
+    uint32_t *free_slots, free_count; /* owned; slots that have been used */
     uint32_t fresh;          /* from here on, none has */
+    uint32_t room;           /* slots that these two have room for */
     uint64_t issued;         /* operations of SPACE_ORDERED so far */
     uint64_t launched;       /* operations of any space so far */
     uint32_t open;           /* of the program: launched, not returned */
     uint32_t own, kept;      /* slots in use by operations of SPACE_WINDOW; kept for them */
     struct list attached;    /* op_end.attached: those that a queue gets, or has */
-    struct list tags[COMM_TAG_BUCKETS];
+    struct buckets tags;     /* those with a handle */
     struct spares spares;    /* backups of in-place calls that have ended */
 };
 
@@ -145,7 +144,7 @@ struct comm_rest {
 /* Links with peers.  Written by link.c, with comm.lock. */
 struct comm_links {
     struct list all;         /* struct link */
-    struct list by_peer[COMM_LINK_BUCKETS]; /* the same by peer */
+    struct buckets by_peer;  /* the same by peer */
     bool changed;            /* the session wants others than these */
 };
 

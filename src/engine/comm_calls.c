@@ -113,7 +113,7 @@ static bool comm_calls_left(const struct comm *c)
     if (c->calls.voters > 0) {
         return true;
     }
-    for (uint32_t i = 0; i < BOUNDS_OPS; i++) {
+    for (uint32_t i = 0; i < c->ops.fresh; i++) {
         const struct comm_op *op = c->ops.at[i];
         if (op != NULL && (op->given.awaited || !atomic_load(&op->end.returned.over))) {
             return true;

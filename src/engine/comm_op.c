@@ -6,25 +6,47 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/layout.h"
 #include "core/mutant.h"
 #include "core/pages.h"
 #include "engine/comm.h"
 
+enum { OPS_FIRST = 8 /* slots at first */ };
+
 /* ---- By tag and by slot ------------------------------------------------------------------------------------------ */
 
-bool comm_ops_init(struct comm *c)
+static uint32_t tag_hash(uint64_t tag)
 {
-    c->ops.at = calloc(BOUNDS_OPS, sizeof *c->ops.at);
-    c->ops.free_slots = malloc(BOUNDS_OPS * sizeof *c->ops.free_slots);
-    if (c->ops.at == NULL || c->ops.free_slots == NULL) {
-        free(c->ops.at);
-        free(c->ops.free_slots);
+    return (uint32_t)((tag * UINT64_C(0x9E3779B97F4A7C15)) >> 32 >> 16);
+}
+
+static uint32_t op_hash(struct list *by_tag)
+{
+    return tag_hash(LIST_ENTRY(by_tag, struct comm_op, place.by_tag)->given.tag);
+}
+
+void comm_ops_init(struct comm *c)
+{
+    list_init(&c->ops.attached);
+    buckets_init(&c->ops.tags, op_hash);
+}
+
+/* One more operation has a slot, if there is memory: few communicators have more than some at a time. */
+static bool op_slots_grow(struct comm *c)
+{
+    if (c->ops.free_count > 0 || c->ops.fresh < c->ops.room || c->ops.room == BOUNDS_OPS) {
+        return true; /* all in use: the launch says so */
+    }
+    uint32_t room = layout_doubled(c->ops.room, OPS_FIRST, c->ops.room + 1, BOUNDS_OPS);
+    struct comm_op **at = realloc(c->ops.at, room * sizeof *at);
+    c->ops.at = at != NULL ? at : c->ops.at;
+    uint32_t *free_slots = realloc(c->ops.free_slots, room * sizeof *free_slots);
+    c->ops.free_slots = free_slots != NULL ? free_slots : c->ops.free_slots;
+    if (at == NULL || free_slots == NULL) {
         return false;
     }
-    list_init(&c->ops.attached);
-    for (uint32_t i = 0; i < COMM_TAG_BUCKETS; i++) {
-        list_init(&c->ops.tags[i]);
-    }
+    memset(at + c->ops.room, 0, (room - c->ops.room) * sizeof *at);
+    c->ops.room = room;
     return true;
 }
 
@@ -58,11 +80,12 @@ void comm_ops_fini(struct comm *c)
             comm_op_free(op);
         }
     }
-    for (uint32_t i = 0; i < COMM_TAG_BUCKETS; i++) {
-        LIST_FOR_EACH(l, next, &c->ops.tags[i]) {
+    for (uint32_t i = 0; i < c->ops.tags.count; i++) {
+        LIST_FOR_EACH(l, next, &c->ops.tags.at[i]) {
             comm_op_free(LIST_ENTRY(l, struct comm_op, place.by_tag));
         }
     }
+    buckets_fini(&c->ops.tags);
     spares_rest(&c->ops.spares);
     free(c->ops.at);
     free(c->ops.free_slots);
@@ -73,15 +96,9 @@ void comm_ops_rest(struct comm *c)
     spares_rest(&c->ops.spares);
 }
 
-static struct list *op_bucket(struct comm *c, uint64_t tag)
-{
-    return &c->ops.tags[(tag * UINT64_C(0x9E3779B97F4A7C15)) >> 56];
-}
-
 struct comm_op *comm_find(struct comm *c, uint8_t space, uint64_t tag)
 {
-    struct list *bucket = op_bucket(c, tag);
-    LIST_FOR_EACH(l, after, bucket) {
+    LIST_FOR_EACH(l, after, buckets_chain(&c->ops.tags, tag_hash(tag))) {
         struct comm_op *op = LIST_ENTRY(l, struct comm_op, place.by_tag);
         if (op->given.tag == tag && op->given.space == space) {
             return op;
@@ -125,8 +142,8 @@ bool comm_cancel_tag(struct comm *c, uint8_t space, uint64_t tag)
 
 void comm_wake_keepers(struct comm *c)
 {
-    for (uint32_t i = 0; i < COMM_TAG_BUCKETS; i++) {
-        LIST_FOR_EACH(l, after, &c->ops.tags[i]) {
+    for (uint32_t i = 0; i < c->ops.tags.count; i++) {
+        LIST_FOR_EACH(l, after, &c->ops.tags.at[i]) {
             struct queue *keeper = LIST_ENTRY(l, struct comm_op, place.by_tag)->given.keeper;
             if (keeper != NULL) {
                 queue_wake(keeper);
@@ -278,7 +295,7 @@ void comm_op_orphan(struct comm_op *op)
 
 void comm_ops_detach(struct comm *c, struct comm_after *after)
 {
-    for (uint32_t i = 0; i < BOUNDS_OPS; i++) {
+    for (uint32_t i = 0; i < c->ops.fresh; i++) {
         struct comm_op *op = c->ops.at[i];
         if (op != NULL) {
             op_end_collect(c, op, after);
@@ -289,8 +306,8 @@ void comm_ops_detach(struct comm *c, struct comm_after *after)
 
 void comm_ops_unreserve(struct comm *c)
 {
-    for (uint32_t i = 0; i < COMM_TAG_BUCKETS; i++) {
-        LIST_FOR_EACH(l, next, &c->ops.tags[i]) {
+    for (uint32_t i = 0; i < c->ops.tags.count; i++) {
+        LIST_FOR_EACH(l, next, &c->ops.tags.at[i]) {
             op_unreserve(c, LIST_ENTRY(l, struct comm_op, place.by_tag));
         }
     }
@@ -318,7 +335,7 @@ static void op_launch_locked(struct comm *c, const struct comm_launch *launch, s
     op->place.slot = c->ops.free_count > 0 ? c->ops.free_slots[--c->ops.free_count] : c->ops.fresh++;
     c->ops.at[op->place.slot] = op;
     c->ops.own += own;
-    list_append(op_bucket(c, op->given.tag), &op->place.by_tag);
+    buckets_add(&c->ops.tags, &op->place.by_tag);
     op_room_reserve(c, op, &launch->params, launch->root_rank);
     struct session_launch l = {
         .space = launch->space, .tag = launch->tag, .params = launch->params, .out = launch->out,
@@ -378,7 +395,7 @@ struct comm_op *comm_op_new(struct comm *c, const struct comm_launch *launch)
 static bool op_launch(struct comm *c, const struct comm_launch *launch, struct comm_op *op, struct session_outcome *outcome,
                       struct comm_after *after)
 {
-    if (op != NULL) {
+    if (op != NULL && op_slots_grow(c)) {
         op_launch_locked(c, launch, op, outcome, after);
         return outcome->result == RESULT_PENDING;
     }
@@ -414,7 +431,11 @@ uint32_t comm_op_launch(struct comm *c, const struct comm_launch *list, struct c
 void comm_op_launch_own(struct comm *c, const struct comm_launch *launch, struct comm_op *op, struct comm_after *after)
 {
     struct session_outcome outcome;
-    op_launch_locked(c, launch, op, &outcome, after);
+    if (op_slots_grow(c)) {
+        op_launch_locked(c, launch, op, &outcome, after);
+    } else {
+        comm_fail(&outcome, RESULT_NO_MEMORY, "no memory for the operation");
+    }
     list_remove(&op->place.by_tag);
     if (outcome.result != RESULT_PENDING) { /* taken back: it ends now */
         op->place.detached = true;
@@ -437,7 +458,7 @@ struct comm_op *comm_op_begin(struct comm *c, const char *phase, struct queue *k
     op->place.detached = true;
     pthread_mutex_lock(&c->lock);
     op->given.tag = ++c->ops.issued;
-    list_append(op_bucket(c, op->given.tag), &op->place.by_tag);
+    buckets_add(&c->ops.tags, &op->place.by_tag);
     op_end_hold(op);
     c->ops.open++;
     pthread_mutex_unlock(&c->lock);

@@ -217,7 +217,7 @@ bool comm_cancel_tag(struct comm *c, uint8_t space, uint64_t tag);
 
 /* ---- Inside the engine: comm_op.c -------------------------------------------------------------------------------- */
 
-bool comm_ops_init(struct comm *c);
+void comm_ops_init(struct comm *c);
 void comm_ops_fini(struct comm *c);
 void comm_ops_rest(struct comm *c); /* gives back what the next call may do without */
 /* The two halves of comm_launch: memory and the copy of an in-place input, which takes its time; then the launch itself, of as many as

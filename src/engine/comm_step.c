@@ -14,7 +14,7 @@
 #include "core/pages.h"
 #include "engine/comm.h"
 
-enum { STEP_PAGED = 64 << 10 }; /* a table of so many bytes lies in pages of its own */
+enum { STEP_PAGED = 8 << 10 }; /* a table of so many bytes lies in pages of its own: it leaves no hole in the heap */
 
 void comm_lock(struct comm *c, struct comm_after *after)
 {
@@ -108,24 +108,32 @@ void comm_send(struct comm_after *after, struct conn *conn, const void *bytes, s
     after->flush[after->count++] = conn_ref(conn);
 }
 
-/* In pages, hardly any of which is ever touched.  It is empty between steps: as the session's tables grow, another takes its
- * place. */
-static bool map_outbox(struct comm_machine *m, uint32_t members)
+/* What a step among so many members may say: there is memory for it. */
+static bool out_bound(struct comm *c, uint32_t members)
 {
-    struct outbox_bounds bounds = session_out_bounds(&m->config, members);
-    size_t all = outbox_memory(&bounds);
-    if (m->out_bytes < all) {
-        void *at = pages_new(all);
-        if (at == NULL) {
-            return false;
-        }
-        pages_free(m->out_memory, m->out_bytes);
-        m->out_memory = at;
-        m->out_bytes = all;
+    struct outbox_bounds bounds = session_out_bounds(&c->machine.config, members);
+    if (!outboxes_reserve(&c->engine->outboxes, outbox_memory(&bounds))) {
+        return false;
     }
-    m->out_members = members;
-    outbox_use(&m->out, m->out_memory, &bounds);
+    c->machine.out_members = members;
+    c->machine.out_bounds = bounds;
     return true;
+}
+
+static uint32_t out_place(const struct comm *c)
+{
+    return (uint32_t)((uintptr_t)c / 64);
+}
+
+static struct outbox_box *out_take(struct comm *c)
+{
+    struct outbox_bounds bounds = c->machine.out_bounds;
+    struct outbox_box *box = outboxes_take(&c->engine->outboxes, out_place(c), outbox_memory(&bounds));
+    for (uint32_t m = c->machine.out_members; m > 0 && outbox_memory(&bounds) > outbox_box_room(box); m /= 2) {
+        bounds = session_out_bounds(&c->machine.config, m / 2); /* no memory: a step that says more fails */
+    }
+    outbox_use(&c->machine.out, box->memory, &bounds);
+    return box;
 }
 
 static struct comm_table table_new(size_t bytes)
@@ -158,7 +166,7 @@ static void comm_grow(struct comm *c, const struct session_event *next)
         }
     }
     uint32_t members = session_members(c->machine.session);
-    if (members > c->machine.out_members && !map_outbox(&c->machine, members)) {
+    if (members > c->machine.out_members && !out_bound(c, members)) {
         log_line(LOG_ERROR, "no memory for what a member among %u has to say", members); /* a step that says more fails */
     }
 }
@@ -169,11 +177,12 @@ void comm_step(struct comm *c, struct session_event *event, struct comm_after *a
     for (struct session_event *e = event; e != NULL;) {
         uint64_t wanted = 0;
         comm_grow(c, e);
-        outbox_reset(&c->machine.out);
+        struct outbox_box *box = out_take(c);
         session_step(c->machine.session, clock_now_ns(), e, &c->machine.out);
         for (uint32_t i = 0; i < c->machine.out.count; i++) {
             c->seam->act(c, &c->machine.out.actions[i], after, &wanted);
         }
+        outboxes_give(&c->engine->outboxes, out_place(c), box);
         e = NULL;
         if (wanted > 0) {
             free(c->machine.staging);
@@ -235,7 +244,7 @@ bool comm_session_start(struct comm *c, const struct session_config *config)
         return false;
     }
     m->session = session_init(&m->config, m->arena);
-    return m->session != NULL && map_outbox(m, session_members(m->session));
+    return m->session != NULL && out_bound(c, session_members(m->session));
 }
 
 void comm_staging_free(struct comm *c)
@@ -246,14 +255,19 @@ void comm_staging_free(struct comm *c)
 
 void comm_session_rest(struct comm *c)
 {
-    pages_clear(c->machine.out_memory, c->machine.out_bytes);
+    bool given[SESSION_TABLES];
+    session_rest(c->machine.session, given);
+    for (uint32_t i = 0; i < SESSION_TABLES; i++) {
+        if (given[i]) {
+            table_free(&c->machine.table[i]);
+        }
+    }
 }
 
 void comm_session_free(struct comm *c)
 {
     struct comm_machine *m = &c->machine;
     free_tables(m);
-    pages_free(m->out_memory, m->out_bytes);
     free(m->arena);
     free(m->staging);
 }

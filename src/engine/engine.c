@@ -414,6 +414,7 @@ static void engine_stop(struct engine *e)
         e->lane[i] = NULL;
     }
     atomic_store(&e->lanes, 0);
+    outboxes_clear(&e->outboxes);
     fds_close(e->listener.fd);
     fds_close(e->host_listener.fd);
     fds_close(e->timer.fd);

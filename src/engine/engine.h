@@ -18,6 +18,7 @@
 #include "net/conn.h"
 #include "net/loop.h"
 #include "engine/lane.h"
+#include "engine/outboxes.h"
 
 enum { ENGINE_POLLERS = 8, ENGINE_GREETINGS = 64, ENGINE_SPIN_MOST_US = 1000000 };
 
@@ -68,6 +69,8 @@ struct engine {
     uint32_t greeting_count;
     int64_t accept_at;      /* not before; 0: at once */
     int64_t foreign_at;     /* a caller of another version is told of in the log, not before */
+
+    struct outboxes outboxes;
 
     pthread_mutex_t any_lock; /* waits for any of several operations */
     pthread_cond_t any_cond;

@@ -155,7 +155,11 @@ bool lane_is_mine(const struct lane *lane);
 
 /* ---- Inside a lane: one data connection, one executor ------------------------------------------------------------------ */
 
-enum { STREAM_HEAD = FRAME_HEADER_BYTES + P2P_DATA_PREFIX, STREAM_SMALL = 1024 };
+enum {
+    STREAM_HEAD = FRAME_HEADER_BYTES + P2P_DATA_PREFIX,
+    STREAM_AHEAD = 192,    /* read beyond what is known to come */
+    STREAM_CREDITS = 1024, /* bytes of credits sent in front of a frame */
+};
 
 /* What an executor has to do with one rank. */
 struct lane_rank {
@@ -205,13 +209,13 @@ struct stream {
     struct exec_edge edge; /* what it has moved since the last look */
     _Atomic uint64_t tx_bytes, rx_bytes;
     /* receiving */
-    unsigned char small[STREAM_SMALL]; /* frame heads and credits */
+    unsigned char small[STREAM_AHEAD]; /* frame heads and credits */
     uint32_t small_at, small_used;
     unsigned char *rx_dst; /* where the payload goes; null: scratch */
     uint32_t rx_left;
     struct lane_exec *rx_exec; /* null: drained */
     /* sending */
-    unsigned char head[2 * STREAM_SMALL]; /* credits, then at most one frame head */
+    unsigned char head[STREAM_CREDITS + STREAM_HEAD]; /* credits, then at most one frame head */
     uint32_t head_at, head_used;
     const unsigned char *tx_data;
     uint32_t tx_left;      /* of the payload */

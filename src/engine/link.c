@@ -11,9 +11,7 @@
 void link_init(struct comm *c)
 {
     list_init(&c->links.all);
-    for (uint32_t i = 0; i < COMM_LINK_BUCKETS; i++) {
-        list_init(&c->links.by_peer[i]);
-    }
+    buckets_init(&c->links.by_peer, link_hash);
 }
 
 void link_forget_all(struct comm *c)
@@ -21,6 +19,7 @@ void link_forget_all(struct comm *c)
     LIST_FOR_EACH(i, next, &c->links.all) {
         link_remove(LIST_ENTRY(i, struct link, all));
     }
+    buckets_fini(&c->links.by_peer);
 }
 
 bool link_flushed(const struct comm *c)

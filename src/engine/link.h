@@ -80,6 +80,7 @@ struct link {
 };
 
 /* link_table.c */
+uint32_t link_hash(struct list *by_peer);
 void link_ref(struct link *l);
 void link_unref(struct link *l);
 /* Puts it into the table of its communicator; takes it out, with the table's reference. */

@@ -22,15 +22,20 @@ void link_unref(struct link *l)
     }
 }
 
-static struct list *bucket_of(struct comm *c, uint64_t peer)
+static uint32_t peer_hash(uint64_t peer)
 {
-    return &c->links.by_peer[mix64(0, peer) % COMM_LINK_BUCKETS];
+    return (uint32_t)mix64(0, peer);
+}
+
+uint32_t link_hash(struct list *by_peer)
+{
+    return peer_hash(LIST_ENTRY(by_peer, struct link, by_peer)->peer);
 }
 
 void link_enter(struct link *l)
 {
     list_append(&l->comm->links.all, &l->all);
-    list_append(bucket_of(l->comm, l->peer), &l->by_peer);
+    buckets_add(&l->comm->links.by_peer, &l->by_peer);
 }
 
 void link_remove(struct link *l)
@@ -42,7 +47,7 @@ void link_remove(struct link *l)
 
 static struct link *find(struct comm *c, uint64_t peer, bool listed)
 {
-    LIST_FOR_EACH(i, after, bucket_of(c, peer)) {
+    LIST_FOR_EACH(i, after, buckets_chain(&c->links.by_peer, peer_hash(peer))) {
         struct link *l = LIST_ENTRY(i, struct link, by_peer);
         if (l->peer == peer && l->want.listed == listed) {
             return l;

@@ -100,7 +100,7 @@ void op_lanes_failed(struct comm *c, struct comm_after *after)
 {
     while (c->running.failed) {
         c->running.failed = false;
-        for (uint32_t i = 0; i < BOUNDS_OPS; i++) {
+        for (uint32_t i = 0; i < c->ops.fresh; i++) {
             struct comm_op *op = c->ops.at[i];
             if (op != NULL && op->run.failed && op->run.started && !op->run.told) {
                 op->run.told = true;

@@ -15,7 +15,6 @@
 
 enum {
     STREAM_BUDGET = 512 << 10, /* bytes per pass and direction, so that both keep moving */
-    STREAM_AHEAD = 192,        /* read beyond what is known to come */
     STREAM_CREDIT_BYTES = FRAME_HEADER_BYTES + P2P_CREDIT_BYTES,
 };
 
@@ -233,7 +232,7 @@ static pccl_status stream_parse(struct stream *s)
         return PCCL_ERR_PROTOCOL;
     }
     uint32_t fixed = h.type == FRAME_DATA ? P2P_DATA_PREFIX : h.length;
-    if (h.length < fixed || fixed > STREAM_SMALL / 2) {
+    if (h.length < fixed || fixed > STREAM_AHEAD - FRAME_HEADER_BYTES) {
         return PCCL_ERR_PROTOCOL;
     }
     if (have < FRAME_HEADER_BYTES + fixed) {
@@ -350,7 +349,7 @@ static void stream_head(struct stream *s, uint8_t type, uint32_t length, uint64_
 /* Grants that wait to be told, as far as the head buffer goes. */
 static void stream_credits(struct stream *s)
 {
-    while (!list_empty(&s->grants) && s->head_used + STREAM_CREDIT_BYTES <= STREAM_SMALL) {
+    while (!list_empty(&s->grants) && s->head_used + STREAM_CREDIT_BYTES <= STREAM_CREDITS) {
         struct lane_rank *r = LIST_ENTRY(list_pop(&s->grants), struct lane_rank, grants);
         const struct comm_op *op = r->exec->op;
         struct exec_credit credit;

@@ -6,11 +6,12 @@
 #include <string.h>
 
 #include "core/list.h"
+#include "core/pages.h"
 #include "net/carry.h"
 
 enum {
-    CONN_READ_BYTES = 64 << 10, /* room for one read of a connection that is used */
-    CONN_FIRST_BYTES = 512,     /* of the rest, most say signs of life only; and of what is queued */
+    CONN_READ_BYTES = 64 << 10, /* room for one read of a connection that is used: pages of their own, which leave no hole in the heap */
+    CONN_FIRST_BYTES = 256,     /* of the rest, most say signs of life only; and of what is queued */
     CONN_KEEP_BYTES = 1 << 20,  /* an empty queue larger than this is given back */
 };
 
@@ -34,6 +35,21 @@ struct conn *conn_ref(struct conn *c)
     return c;
 }
 
+/* Of so many bytes; null: no memory. */
+static unsigned char *conn_in_new(size_t bytes)
+{
+    return bytes < CONN_READ_BYTES ? malloc(bytes) : pages_new(bytes);
+}
+
+static void conn_in_free(struct conn *c)
+{
+    if (c->in_capacity < CONN_READ_BYTES) {
+        free(c->in);
+    } else {
+        pages_free(c->in, c->in_capacity);
+    }
+}
+
 void conn_unref(struct conn *c)
 {
     if (c == NULL || atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1) {
@@ -46,7 +62,7 @@ void conn_unref(struct conn *c)
         carry_free(c->carry);
     }
     pthread_mutex_destroy(&c->lock);
-    free(c->in);
+    conn_in_free(c);
     free(c->out);
     free(c);
 }
@@ -145,10 +161,14 @@ static bool conn_make_room(struct conn *c, size_t want)
         c->in_at = 0;
     }
     if (want > c->in_capacity) {
-        unsigned char *grown = realloc(c->in, want);
+        unsigned char *grown = conn_in_new(want);
         if (grown == NULL) {
             return false;
         }
+        if (c->in_used > 0) {
+            memcpy(grown, c->in, c->in_used);
+        }
+        conn_in_free(c);
         c->in = grown;
         c->in_capacity = want;
     }
@@ -293,7 +313,7 @@ pccl_status conn_flush(struct conn *c)
 void conn_rest(struct conn *c)
 {
     if (c->in_at == c->in_used) {
-        free(c->in);
+        conn_in_free(c);
         c->in = NULL;
         c->in_at = c->in_used = c->in_capacity = 0;
         c->in_filled = false;

@@ -56,7 +56,7 @@ pccl_status shm_ring_map(struct shm_ring *r, int fd, uint32_t bytes, bool first,
         union {
             unsigned char *bytes;
             struct shm_words *words;
-        } at = {.bytes = memory + i * SHM_RING_WORDS}; /* the start of a page */
+        } at = {.bytes = memory + i * SHM_RING_WORDS}; /* of the first page */
         way[i] = (struct shm_end){at.words, memory + 2 * SHM_RING_WORDS + (size_t)i * bytes, 0, bytes};
     }
     r->memory = memory;
@@ -238,7 +238,8 @@ bool shm_ring_room(struct shm_ring *r, bool sleep)
 void shm_ring_spare(struct shm_ring *r)
 {
     const struct shm_end *end = &r->out;
-    uint64_t room = shm_room(end), first = shm_page(end->at + SHM_RING_PAGE - 1), to = shm_page(end->at + room);
+    uint64_t room = shm_room(end), to = shm_page(end->at + room);
+    uint64_t first = shm_page(end->at + (room < end->size ? SHM_RING_PAGE - 1 : 0)); /* what is begun holds nothing if all was taken */
     if (room == UINT64_MAX) {
         return;
     }

@@ -24,7 +24,7 @@ enum {
     SHM_RING_CONTROL_BYTES = 128 << 10, /* for control frames */
     SHM_RING_PIECE = 32 << 10,       /* told to the other end at once, so that it copies while we do */
     SHM_RING_PAGE = 4096,
-    SHM_RING_WORDS = SHM_RING_PAGE,           /* of one direction: before all bytes */
+    SHM_RING_WORDS = SHM_RING_PAGE / 2, /* of one direction: both in one page, before all bytes */
 };
 
 /* The memory of both directions. */

@@ -2,7 +2,8 @@
  *
  * Its one idea: a step never allocates, so the shell asks before each event, which says by itself what may come with it: a call its slot,
  * a view its members, any frame of a peer one operation more.  What a table holds moves along; what it lacks when the shell had no
- * memory for it, the step meets as no memory.  Invariant: a table never shrinks, and never exceeds its limit in the configuration.
+ * memory for it, the step meets as no memory.  Between steps an empty one goes back to its first place in the arena.
+ * Invariant: a table shrinks only then, and never exceeds its limit in the configuration.
  * SPDX-License-Identifier: MIT */
 #include "core/layout.h"
 #include "session/session_state.h"
@@ -47,6 +48,7 @@ static struct session_growth first_of(const struct session_config *cfg, enum ses
     bool later = table == SESSION_EDGES || table == SESSION_OWED || table == SESSION_PARK || table == SESSION_WIRE ||
                  table == SESSION_PARTS;
     uint32_t limit = limit_of(cfg, table), members = cfg->max_members;
+    first = table == SESSION_SLOTS && cfg->first == 0 ? 1 : first; /* they are large, and many programs wait for each call */
     return (struct session_growth){
         .table = table, .entries = later ? 0 : first < limit ? first : limit,
         .rows = (first + 7) / 8, .width = first < members ? first : members};
@@ -344,7 +346,8 @@ static bool names_pair(const struct session_event *e)
 static void needs_of(const struct session *s, const struct session_event *e, struct needs *n)
 {
     /* An operation that is launched or heard of, and all calls that wait for that. */
-    uint32_t ops = s->deferred_count + s->waiting_count + 1;
+    bool sign_of_life = e->kind == SESSION_TICK || (e->kind == SESSION_PEER_FRAME && e->header->type == FRAME_PING);
+    uint32_t ops = s->deferred_count + s->waiting_count + !sign_of_life;
     *n = (struct needs){.rows = s->op_live - s->marks_left + ops};
     n->entries[SESSION_OPS] = s->op_used + ops;
     switch ((uint32_t)e->kind) {
@@ -398,6 +401,69 @@ void session_grow(struct session *s, const struct session_growth *g, void *stora
     struct session_growth have = present(s, g->table);
     PCCL_ASSERT(g->entries >= have.entries && g->rows >= have.rows && g->width >= have.width);
     use(s, g, storage);
+}
+
+/* ---- back to what it began with ---- */
+
+/* Nothing is in it, and nobody has an index of it. */
+static bool is_empty(const struct session *s, enum session_table table)
+{
+    switch (table) {
+    case SESSION_OPS:
+        return s->op_used == 0;
+    case SESSION_SLOTS:
+    case SESSION_WIRE: /* of one step, in which a call that is launched may need it */
+        return s->slots_used == 0;
+    case SESSION_PARK:
+        return s->park_left == s->park_count;
+    case SESSION_PARTS:
+        return s->parts_used == 0;
+    case SESSION_MEMBERS:
+    case SESSION_PEERS:
+    case SESSION_EDGES:
+    case SESSION_TAGS:
+    case SESSION_OWED:
+    case SESSION_TABLES:
+        break;
+    }
+    return false;
+}
+
+/* It is no longer in the arena. */
+static bool has_grown(const struct session *s, const struct session_growth *first)
+{
+    struct session_growth have = present(s, first->table);
+    return have.entries > first->entries || have.rows > first->rows || (have.entries > 0 && have.width > first->width);
+}
+
+/* It has no entries; the next that is used finds nothing to move. */
+static void forget(struct session *s, enum session_table table)
+{
+    if (table == SESSION_OPS) {
+        s->op_count = s->op_live = s->marks_left = 0;
+    } else if (table == SESSION_SLOTS) {
+        s->slot_count = s->due.count = s->stuck.count = 0;
+    } else if (table == SESSION_PARK) {
+        s->park_count = s->park_left = 0;
+    }
+}
+
+void session_rest(struct session *s, bool given[SESSION_TABLES])
+{
+    unsigned char *at = (unsigned char *)s + whole_lines(sizeof *s);
+    for (uint32_t t = 0; t < SESSION_TABLES; t++) {
+        enum session_table table = (enum session_table)t;
+        struct session_growth first = first_of(&s->cfg, table), least = first;
+        if (table == SESSION_OPS && s->view.world > first.width) { /* marks for so many have no room there: it grows with the next */
+            least = (struct session_growth){.table = table, .width = s->op_width};
+        }
+        given[t] = !s->poisoned && has_grown(s, &first) && is_empty(s, table);
+        if (given[t]) {
+            forget(s, table);
+            use(s, &least, at);
+        }
+        at += whole_lines(bytes_of(&s->cfg, &first));
+    }
 }
 
 bool growth_met(const struct session *s, const struct session_event *e)

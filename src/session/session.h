@@ -295,6 +295,8 @@ struct session_growth {
 uint32_t session_growth(const struct session *s, const struct session_event *next, struct session_growth *out);
 /* Moves a table into `storage`, which need not be cleared and is the session's until the next growth of this table, or its end. */
 void session_grow(struct session *s, const struct session_growth *g, void *storage);
+/* Between steps: tables that hold nothing go back to where they began; the storage of those that are `given` is the shell's again. */
+void session_rest(struct session *s, bool given[SESSION_TABLES]);
 
 /* For api.c: the snapshot and the installed view. */
 struct session_info {

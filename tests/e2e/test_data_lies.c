@@ -45,7 +45,7 @@ static struct {
     const struct lie *lie;
     const struct transport_ops *honest;
     struct transport_ops ops;
-    unsigned char head[2 * STREAM_SMALL]; /* of the lane's holder */
+    unsigned char head[STREAM_CREDITS + STREAM_HEAD]; /* of the lane's holder */
     atomic_bool told;
 } liar;
 

@@ -10,6 +10,8 @@
 #include "program.h"
 #include "sim_cluster.h"
 
+enum { REST_EVERY = 16 /* steps */ };
+
 static void *memory_aligned(size_t bytes)
 {
     void *memory = aligned_alloc(64, (bytes + 63) / 64 * 64);
@@ -410,6 +412,23 @@ static void node_grow(struct cluster *cl, struct node *n, const struct session_e
     }
 }
 
+/* More often than the library's shell, which waits until nothing has been launched for a while. */
+static void node_rest(struct node *n)
+{
+    bool given[SESSION_TABLES];
+    if (++n->steps % REST_EVERY != 0) {
+        return;
+    }
+    session_rest(n->session, given);
+    for (uint32_t i = 0; i < SESSION_TABLES; i++) {
+        if (given[i]) {
+            free(n->table[i]);
+            n->table[i] = NULL;
+            n->table_bytes[i] = 0;
+        }
+    }
+}
+
 void node_step(struct cluster *cl, struct node *n, struct session_event *e)
 {
     if (!n->alive) {
@@ -434,6 +453,7 @@ void node_step(struct cluster *cl, struct node *n, struct session_event *e)
     for (uint32_t i = 0; i < n->out.count && !cl->failed; i++) {
         node_act(cl, n, &n->out.actions[i]);
     }
+    node_rest(n);
     n->stepping = false;
     node_deadlines(cl, n);
     if (cl->armed != 0) {

@@ -238,7 +238,7 @@ struct node {
     struct session *session;
     void *arena;
     void *table[SESSION_TABLES];  /* owned: the session's tables once they have grown */
-    size_t table_bytes[SESSION_TABLES];
+    size_t table_bytes[SESSION_TABLES], steps;
     size_t arena_bytes;
     struct outbox out;
     void *out_memory;

@@ -283,6 +283,109 @@ TEST(idle_sessions_of_64_members_hold_4_MB_in_all) /* 8.1 MB each, before anythi
     }
 }
 
+/* What a peer says of operations that it knows to have finished. */
+static void finished_from(struct bench *b, uint32_t peer, uint32_t first_tag, uint32_t names)
+{
+    unsigned char raw[8192];
+    struct writer w;
+    writer_init(&w, raw, sizeof raw);
+    put_finished(&w, &(struct msg_finished){.origin = peer_id(peer), .names = names});
+    for (uint32_t i = 0; i < names; i++) {
+        put_op_name(&w, &(struct op_name){.tag = first_tag + i});
+    }
+    from_peer(b, peer, FRAME_FINISHED, view_id(1), &w);
+}
+
+/* Every table that is given back is overwritten, as by whoever gets that memory next. */
+static void rest(struct bench *b)
+{
+    bool given[SESSION_TABLES];
+    session_rest(b->s, given);
+    for (uint32_t i = 0; i < SESSION_TABLES; i++) {
+        if (given[i]) {
+            memset(b->table[i], 0x5A, b->grown[i]);
+            free(b->table[i]);
+            b->table[i] = NULL;
+            b->grown[i] = 0;
+        }
+    }
+}
+
+/* Calls that all succeed: payloads of both others come first, and are parked where there is room. */
+static void reduces(struct bench *b, uint32_t first_tag, uint32_t calls)
+{
+    static float in[MANY], out[MANY];
+    for (uint32_t i = 0; i < calls; i++) {
+        eager(b, 1, 1, first_tag + i, 10);
+    }
+    for (uint32_t i = 0; i < calls; i++) {
+        in[i] = (float)(first_tag + i);
+        launch(b, i, first_tag + i, &in[i], &out[i]);
+    }
+    for (uint32_t i = 0; i < calls; i++) {
+        eager(b, 2, 1, first_tag + i, 100);
+        eager(b, 1, 1, first_tag + i, 10);
+        hold(b, 1, 1, first_tag + i);
+        hold(b, 2, 1, first_tag + i);
+        EXPECT_EQ(collect(b, i), RESULT_OK);
+        EXPECT(out[i] == (float)(first_tag + i) + 110);
+    }
+}
+
+TEST(session_at_rest_holds_what_it_began_with_and_goes_on) /* 60 KB of tables for each of hundreds of idle worlds */
+{
+    struct session_config c = from_one();
+    c.first = 0;
+    struct bench *b = bench_of(&c, false);
+    view_of(b, 1, PEERS, 0, 0);
+    for (uint32_t round = 0; round < 3; round++) {
+        reduces(b, 1 + round * MANY, MANY);
+        rest(b); /* all are on record: others may still ask for them */
+        EXPECT(b->s->op_used >= MANY && b->s->op_count >= MANY);
+        EXPECT(b->s->slot_count == 1 && b->s->park_count == 0);
+        finished_from(b, 1, 1 + round * MANY, MANY);
+        finished_from(b, 2, 1 + round * MANY, MANY);
+        EXPECT_EQ(b->s->op_used, 0);
+        rest(b);
+        EXPECT_EQ(held(&c, b), session_arena_bytes(&c) + b->grown[SESSION_TAGS] + b->grown[SESSION_PEERS]);
+        EXPECT(b->s->op_count <= 4 && b->s->op_live <= 4);
+    }
+    eager(b, 1, 1, 7000, 10); /* heard of, not launched here: it stays */
+    rest(b);
+    float x = 1, y = 0;
+    launch(b, 0, 7000, &x, &y);
+    rest(b);
+    eager(b, 2, 1, 7000, 100);
+    hold(b, 1, 1, 7000);
+    hold(b, 2, 1, 7000);
+    EXPECT(collect(b, 0) == RESULT_OK && y == 111);
+    EXPECT(connected(b));
+    bench_free(b);
+}
+
+TEST(a_wide_view_at_rest_has_no_marks_and_gets_them_again) /* marks of a wide row in the place of a narrow one */
+{
+    struct session_config c = from_one();
+    c.first = 0;
+    struct bench *b = bench_of(&c, false);
+    view_of(b, 2, 200, 0, 0);
+    EXPECT(b->s->op_width >= 200);
+    rest(b);
+    EXPECT(b->s->op_width >= 200 && b->s->op_count == 0 && b->grown[SESSION_OPS] == 0);
+    float x = 1, y = 0;
+    struct session_launch l = {.tag = 5, .params = one_float, .in = &x, .out = &y, .deadline = INT64_MAX};
+    b->no_memory = true; /* now there is none for them */
+    bench_grow(b, &(struct session_event){.kind = SESSION_LAUNCH, .launch = &l});
+    step(b, &(struct session_event){.kind = SESSION_LAUNCH, .launch = &l});
+    EXPECT_EQ(collect(b, 0), RESULT_NO_MEMORY);
+    b->no_memory = false;
+    eager(b, 1, 2, 6, 10);
+    EXPECT(b->s->op_used == 1 && b->s->op_count > 0);
+    launch(b, 0, 6, &x, &y);
+    EXPECT(b->outcome.result == RESULT_PENDING && connected(b));
+    bench_free(b);
+}
+
 TEST(who_creates_a_world_and_has_no_memory_for_it_declines_and_waits_for_the_masters_word) /* W5 */
 {
     unsigned char raw[8192];

@@ -199,6 +199,9 @@ typedef struct pcclCommCreateParamsEx_t {
     int32_t shm_disable; /* 1: no memory shared with processes of this host; -1: shared, whatever PCCL_SHM_DISABLE says; 0: as that says */
     const char *PCCL_NULLABLE net; /* "Socket" or "OFI", in place of PCCL_NET; null or "": as that says.  -1 and "OFI" need that the
                                     * first communicator of the process that connects had it, too: pcclConnect says so if not */
+    uint32_t stall_ms;   /* stall time of the world, at least 50: the smallest that a member of a view gives counts for all of them, and
+                          * at the master, which excludes who is silent for so long.  0: PCCL_OPTION_STALL_TIMEOUT_MS at this peer, the
+                          * master's --dead-ms there.  Neither of these is exceeded.  Worlds made of this one by a split have it, too */
 } pcclCommCreateParamsEx_t;
 
 /* tx_bytes, rx_bytes: payload really moved by this peer: 2(W-1)/W of the buffer for an evenly shared operation.  Each payload
@@ -516,7 +519,8 @@ PCCL_EXPORT pcclResult_t pcclGetMissingRanks(const pcclComm_t *communicator, uin
 
 typedef enum pcclOption_t {
     PCCL_OPTION_OPERATION_DEADLINE_MS = 1,  /* operations not complete by then are refused on all peers; 0 = none */
-    PCCL_OPTION_STALL_TIMEOUT_MS = 2,       /* silence after which a peer or link counts as lost; default 10000 */
+    PCCL_OPTION_STALL_TIMEOUT_MS = 2,       /* silence after which a peer or link counts as lost here; default 10000, or stall_ms of the
+                                             * communicator; a shorter one that a member of the world asks for counts instead */
     PCCL_OPTION_MASTER_LOSS_TIMEOUT_MS = 3, /* how long calls wait for a lost master; default 10000 */
     PCCL_OPTION_CONNECT_TIMEOUT_MS = 4,     /* how long pcclConnect tries to reach the master; default 10000 */
     PCCL_OPTION_VOTE_DEADLINE_MS = 5        /* update, optimise, sync, query; passing it leaves the run; 0 = none */

@@ -15,7 +15,6 @@
 #include "net/addr.h"
 #include "window/window.h"
 
-enum { API_STALL_LEAST_MS = 50 };
 
 /* PCCL_LOG_LEVEL, as the original has it: a log without a line of code.  A word that is none of its levels is told once, since
  * whoever sets the variable wants to see something. */
@@ -421,7 +420,7 @@ pcclResult_t pcclSetOption(pcclComm_t *communicator, pcclOption_t option, uint64
     int64_t *place = api_option(c, option);
     bool timing = option == PCCL_OPTION_STALL_TIMEOUT_MS || option == PCCL_OPTION_MASTER_LOSS_TIMEOUT_MS;
     bool may_be_none = option == PCCL_OPTION_OPERATION_DEADLINE_MS || option == PCCL_OPTION_VOTE_DEADLINE_MS;
-    uint64_t least = may_be_none ? 0 : option == PCCL_OPTION_STALL_TIMEOUT_MS ? API_STALL_LEAST_MS : 1;
+    uint64_t least = may_be_none ? 0 : option == PCCL_OPTION_STALL_TIMEOUT_MS ? BOUNDS_STALL_LEAST_MS : 1;
     if (place == NULL) {
         rc = api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "unknown option %d", (int)option);
     } else if (value < least || value > UINT32_MAX) {

@@ -121,6 +121,10 @@ static pcclResult_t communicator_new(const pcclCommCreateParamsEx_t *params, con
     if (mistake != NULL) {
         return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "the name of the world %s", mistake);
     }
+    if (params->stall_ms > 0 && params->stall_ms < BOUNDS_STALL_LEAST_MS) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "stall_ms %u: expected at least %d, or 0", params->stall_ms,
+                        BOUNDS_STALL_LEAST_MS);
+    }
     mistake = size_mistake(params, world);
     if (mistake != NULL) {
         return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "world_size %u, rank %u: %s", params->world_size, params->rank,
@@ -137,7 +141,8 @@ static pcclResult_t communicator_new(const pcclCommCreateParamsEx_t *params, con
         .lanes = api_lanes(params->p2p_connection_pool_size),
         .claim = {.size = params->world_size, .rank = params->rank, .deadline_ms = params->formation_timeout_ms,
                   .loss = (uint8_t)params->loss_rule, .once = params->once, .join = params->join},
-        .stall_ns = API_TIMEOUT_MS * CLOCK_MS,
+        .stall_ms = params->stall_ms,
+        .stall_ns = (params->stall_ms > 0 ? params->stall_ms : API_TIMEOUT_MS) * CLOCK_MS,
         .master_loss_ns = API_TIMEOUT_MS * CLOCK_MS,
         .connect_ns = API_TIMEOUT_MS * CLOCK_MS,
         .wishes = wishes,

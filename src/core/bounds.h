@@ -24,6 +24,8 @@ enum {
     BOUNDS_CONTROL_FRAME = 1 << 20, /* one control message, header included */
     BOUNDS_VIEW_BYTES = 1 << 22,    /* payload of the largest VIEW or ADMIT, which travels in parts */
 
+    BOUNDS_STALL_LEAST_MS = 50, /* shorter stall times take a busy machine for a dead one */
+
     /* Tables, entries. */
     BOUNDS_OPS = 1024,     /* unfinished operations of a peer */
     BOUNDS_RECORDS = 4096, /* finished ones that are on record there */

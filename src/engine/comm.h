@@ -72,6 +72,7 @@ struct comm_params {
     uint64_t *callers;  /* owned by the communicator; null: none */
     uint32_t group;
     uint16_t lanes;
+    uint32_t stall_ms; /* asked of the world; 0: none */
     int64_t stall_ns, master_loss_ns, connect_ns, vote_ns, operation_ns; /* 0: none (vote, operation) */
     struct choose_wishes wishes; /* PCCL_ALGO */
     struct sock_buffers buffers;      /* of connections for bulk data; 0: as the environment says */

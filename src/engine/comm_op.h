@@ -107,6 +107,7 @@ struct op_run {
     bool verify;
     const void *in;
     uint64_t launch;         /* number among this peer's launches */
+    int64_t stall_ns;        /* of its view */
 };
 
 /* What its executors run.  Written by op_lanes.c before LANE_START. */

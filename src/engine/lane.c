@@ -208,7 +208,7 @@ static void lane_look(struct lane *lane, struct lane_exec *e, int64_t now)
     struct comm_op *op = e->op;
     struct exec_wait wait = exec_waits_for(&e->x);
     struct exec_look look = {
-        .now = now, .stall_ns = op->comm->machine.config.stall_ns, .own_bytes = atomic_load(&op->moved), .own = op->run.launch,
+        .now = now, .stall_ns = op->run.stall_ns, .own_bytes = atomic_load(&op->moved), .own = op->run.launch,
         .lane_bytes = lane->received,
     };
     bool lane_moves = lane->received != e->watch.lane_bytes;

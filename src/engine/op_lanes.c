@@ -65,6 +65,7 @@ void op_lanes_start(struct comm *c, const struct action *a, struct comm_after *a
     op->run.verify = run->verify;
     op->run.in = run->in;
     op->run.launch = run->launch;
+    op->run.stall_ns = session_stall_ns(c->machine.session);
     op_room_keep(c, op, a->value, op->run.lanes);
     atomic_store(&op->share.done_left, op->run.lanes);
     atomic_store(&op->share.idle_left, op->run.lanes);
@@ -76,7 +77,7 @@ void op_lanes_start(struct comm *c, const struct action *a, struct comm_after *a
         return;
     }
     lanes_post(c, op, (struct lane_order){.kind = LANE_START}, after);
-    engine_arm(c->engine, clock_now_ns() + c->machine.config.stall_ns / LANES_LOOKS);
+    engine_arm(c->engine, clock_now_ns() + op->run.stall_ns / LANES_LOOKS);
 }
 
 void op_lanes_ready(struct comm *c, const struct action *a, struct comm_after *after)
@@ -165,7 +166,7 @@ int64_t op_lanes_watch(struct comm *c, int64_t now, struct comm_after *after)
         return CLOCK_NEVER;
     }
     if (now >= c->running.look_at) {
-        c->running.look_at = now + c->machine.config.stall_ns / LANES_LOOKS;
+        c->running.look_at = now + session_stall_ns(c->machine.session) / LANES_LOOKS;
         for (uint32_t i = 0; i < c->machine.config.lanes; i++) {
             lane_post_surely(c->engine->lane[i], &(struct lane_order){.kind = LANE_WATCH, .comm = c});
             after->lanes |= UINT64_C(1) << i;

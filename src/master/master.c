@@ -193,8 +193,8 @@ static void master_event_take(struct master *m, const struct master_event *e)
 
 static void master_run(struct master *m, const struct master_event *e)
 {
-    if (m->deadline != NEVER && m->common.now - m->deadline > MASTER_PAUSE_NS) {
-        pause_noticed(m);
+    if (m->deadline != NEVER && m->common.now > m->deadline) {
+        pause_noticed(m, m->common.now - m->deadline);
     }
     master_event_take(m, e);
     derived_settle(m);

@@ -16,7 +16,6 @@ enum {
     MASTER_OPERATIONS_MAX = 2 * BOUNDS_DECISIONS,
     MASTER_USED_MAX = 65536,   /* names for one world only that are not forgotten */
 };
-#define MASTER_PAUSE_NS 1000000000 /* a tick later than this: the master itself stood still (M7) */
 
 struct place {
     struct world *world; /* owned by the shell; null: free */
@@ -107,7 +106,7 @@ bool derived_new(const struct master *m, const struct msg_expect *x);
 void derived_settle(struct master *m); /* behind each event: decides, gives up, forgets */
 
 /* ---- own_pause.c: M7 ---- */
-void pause_noticed(struct master *m);              /* it was the master that stood still */
+void pause_noticed(struct master *m, int64_t late_ns); /* it was the master that stood still, for so long at least */
 void pause_spare(struct master *m, struct world *w); /* ... or so it seems; before the tick of a world */
 
 /* master_check.c: asserts what must hold between two steps */

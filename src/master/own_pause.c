@@ -5,11 +5,17 @@
  * SPDX-License-Identifier: MIT */
 #include "master/master_state.h"
 
-void pause_noticed(struct master *m)
+/* By how much a step is late says in which worlds members may seem silent who are not. */
+void pause_noticed(struct master *m, int64_t late_ns)
 {
+    if (late_ns <= world_pause_ns(m->common.stall_ms)) {
+        return;
+    }
     for (struct world *w = registry_after(m, NULL); w != NULL; w = registry_after(m, w)) {
-        world_restart_timers(w);
-        registry_due_again(m, w);
+        if (late_ns > world_pause(w)) {
+            world_restart_timers(w);
+            registry_due_again(m, w);
+        }
     }
 }
 

@@ -64,7 +64,7 @@ static int64_t later(int64_t a, int64_t b)
 /* A stall is told of at every stall time for as long as it lasts; anything else does not pass by itself. */
 static bool passed(const struct session *s, const struct op *op)
 {
-    return op->suspected == CAUSE_NO_PROGRESS && s->now - op->suspected_last > 2 * s->cfg.stall_ns;
+    return op->suspected == CAUSE_NO_PROGRESS && s->now - op->suspected_last > 2 * s->stall_ns;
 }
 
 int64_t complaint_stuck(const struct session *s, const struct op *op)
@@ -142,7 +142,7 @@ void complaint_again(struct session *s, struct outbox *out)
 
 static bool reached(const struct session *s, const struct peer *p)
 {
-    bool silent = p->suspected == CAUSE_PEER_SILENT && s->now - p->heard > s->cfg.stall_ns;
+    bool silent = p->suspected == CAUSE_PEER_SILENT && s->now - p->heard > s->stall_ns;
     return p->suspected == CAUSE_NONE || (p->link_up && p->bundle != 0 && !silent);
 }
 

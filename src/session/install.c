@@ -374,6 +374,20 @@ static void note_lost(struct session *s, const struct msg_view *m)
     }
 }
 
+/* The view's stall time, if it is less than the own.  What others have been silent for until then counts by the one before. */
+static void adopt_stall(struct session *s, uint32_t stall_ms)
+{
+    int64_t before = s->stall_ns, of_view = (int64_t)stall_ms * 1000000;
+    s->stall_ns = of_view > 0 && of_view < s->cfg.stall_ns ? of_view : s->cfg.stall_ns;
+    s->heartbeat_ns = s->stall_ns / 5 < s->cfg.heartbeat_ns ? s->stall_ns / 5 : s->cfg.heartbeat_ns;
+    if (s->stall_ns < before) {
+        for (uint32_t i = 0; i < s->peer_count; i++) {
+            s->peers[i].heard = s->peers[i].heard > s->now - s->stall_ns / 5 ? s->peers[i].heard : s->now;
+        }
+        s->next_heartbeat = s->now; /* in this step, or the next */
+    }
+}
+
 void install_view(struct session *s, struct reader *r, struct outbox *out)
 {
     struct msg_view m;
@@ -411,6 +425,7 @@ void install_view(struct session *s, struct reader *r, struct outbox *out)
     s->proposal = 0;
     s->ballot.passed = 0; /* the master forgets it with the view, too */
     membership_say_view(s, &m, out);
+    adopt_stall(s, m.plan.stall_ms);
     adopt_members(s, &m);
     pair_new_view(s, &m, out);
     greet_members(s, out);

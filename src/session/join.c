@@ -62,7 +62,7 @@ static struct msg_register registering(const struct session *s)
 {
     struct msg_register m = {.run = s->run, .group = s->cfg.group, .lanes = s->cfg.lanes,
                              .addresses = s->cfg.addresses, .verify = s->cfg.verify, .cores = s->cfg.cores,
-                             .costs = s->cfg.costs};
+                             .costs = s->cfg.costs, .stall_ms = s->cfg.stall_ms};
     uint64_t delay_ns = m.costs.delay_ns + (m.costs.message_ns > 0 ? s->away_ns : 0); /* others are about as far as the master */
     m.costs.delay_ns = delay_ns < COSTS_MOST ? (uint32_t)delay_ns : COSTS_MOST;
     memcpy(m.address, s->cfg.address, sizeof m.address);
@@ -428,19 +428,25 @@ static void tick_lost(struct session *s, struct outbox *out)
     }
 }
 
+bool join_paused(const struct session *s)
+{
+    int64_t half = s->stall_ns / 2;
+    return s->now - s->last_step > (half < 1000000000 ? half : 1000000000) + s->heartbeat_ns;
+}
+
 void join_tick(struct session *s, struct outbox *out)
 {
     if (s->phase == PHASE_IDLE) {
         return;
     }
-    if (s->now - s->last_step > 1000000000 + s->cfg.heartbeat_ns) {
+    if (join_paused(s)) {
         s->master_heard = s->now; /* M7: we slept, not the master */
     }
-    if (s->master_up && s->now - s->master_heard > s->cfg.stall_ns) {
+    if (s->master_up && s->now - s->master_heard > s->stall_ns) {
         join_master_down(s, "the master does not answer", out);
     }
     if (s->now >= s->next_heartbeat) {
-        s->next_heartbeat = s->now + s->cfg.heartbeat_ns;
+        s->next_heartbeat = s->now + s->heartbeat_ns;
         if (s->welcomed) {
             send_heartbeat(s, out);
         }

@@ -292,7 +292,7 @@ void links_data_down(struct session *s, struct session_event *e, struct outbox *
 
 void links_tick(struct session *s, struct outbox *out)
 {
-    bool paused = s->now - s->last_step > 1000000000 + s->cfg.heartbeat_ns; /* M7: we slept, silence means nothing */
+    bool paused = join_paused(s); /* M7: we slept, silence means nothing */
     for (uint32_t i = 0; i < s->peer_count; i++) {
         struct peer *p = &s->peers[i];
         if (p->id == 0) {
@@ -300,9 +300,7 @@ void links_tick(struct session *s, struct outbox *out)
         }
         /* Of a link that is up: since the last sign of life; of one that is not: since it was wanted.  That is told before
          * a third peer, whose operation stalls with this one, can take this one for the cause. */
-        int64_t bound = p->link_up                                ? s->cfg.stall_ns
-                        : s->cfg.link_ns < s->cfg.stall_ns / 2 ? s->cfg.link_ns
-                                                                   : s->cfg.stall_ns / 2;
+        int64_t half = s->stall_ns / 2, bound = p->link_up ? s->stall_ns : s->cfg.link_ns < half ? s->cfg.link_ns : half;
         if (paused) {
             p->heard = s->now;
         } else if (s->now - p->heard > bound && p->spare && p->link_up) {

@@ -15,6 +15,8 @@ struct session *session_init(const struct session_config *config, void *arena)
     memset(s, 0, sizeof *s);
     s->cfg = *config;
     s->rng.state = config->seed;
+    s->stall_ns = config->stall_ns;
+    s->heartbeat_ns = config->heartbeat_ns;
     s->owed_free = NONE;
     s->deferred = s->deferred_last = s->running = s->running_last = s->suspected = NONE;
     s->finished_by = INT64_MAX;
@@ -359,6 +361,11 @@ struct outbox_bounds session_out_bounds(const struct session_config *config, uin
     uint32_t bytes = 2 * (2 * BOUNDS_EAGER_BYTES + 512) + ops * 384 + members * 256 + BOUNDS_CONTROL_FRAME +
                      8 * BOUNDS_LOG_LINE; /* a freeze or a view, what follows from it for the shared state, leaving */
     return (struct outbox_bounds){.actions = actions, .bytes = bytes, .dests = actions + ops * members};
+}
+
+int64_t session_stall_ns(const struct session *s)
+{
+    return s->stall_ns;
 }
 
 uint32_t session_members(const struct session *s)

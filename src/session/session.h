@@ -59,6 +59,7 @@ struct session_config {
     uint32_t first;             /* entries that tables begin with; 0: a few */
     uint32_t mesh_members;      /* up to here HOLD goes to all members directly, above by dissemination; 32 */
     int64_t heartbeat_ns;       /* 1 s */
+    uint32_t stall_ms;          /* stall time asked of the world; 0: none.  A smaller one of a view counts at this peer, too */
     int64_t stall_ns;           /* silence after which a link, or an operation without progress, is suspected; 10 s */
     int64_t master_loss_ns;     /* calls that need a lost master wait so long; 10 s */
     int64_t connect_ns;         /* connect tries so long to reach the master; 10 s */
@@ -255,6 +256,8 @@ bool session_poisoned(const struct session *s);
 struct outbox_bounds session_out_bounds(const struct session_config *config, uint32_t members);
 /* Members that its tables have room for now. */
 uint32_t session_members(const struct session *s);
+/* Of the installed view. */
+int64_t session_stall_ns(const struct session *s);
 
 /* Peers to be linked with: installed view and open admission, self excluded. */
 uint32_t session_wanted(const struct session *s, struct session_wanted *out, uint32_t capacity);

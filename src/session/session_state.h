@@ -212,6 +212,7 @@ struct session {
     uint32_t check_in;   /* steps until all of it is checked again */
     struct rng rng;
     int64_t now, last_step;
+    int64_t stall_ns, heartbeat_ns; /* of the configuration, or the view, whichever is less */
     uint64_t steps;      /* number of this one */
 
     /* membership: join.c */
@@ -505,6 +506,7 @@ void join_connect(struct session *s, struct session_event *e, struct outbox *out
 void join_master_up(struct session *s, uint64_t away_ns, struct outbox *out);
 void join_master_down(struct session *s, const char *text, struct outbox *out);
 void join_master_frame(struct session *s, struct session_event *e, struct outbox *out);
+bool join_paused(const struct session *s); /* M7: this process stood still, so it knows nothing of others' silence */
 void join_tick(struct session *s, struct outbox *out);
 void join_settle(struct session *s, struct outbox *out); /* what the step has decided about the membership */
 /* What the master is told by who leaves. */

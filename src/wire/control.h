@@ -138,6 +138,7 @@ struct msg_register {
     uint8_t verify;     /* 1: wants digests of results in its views */
     uint16_t cores;     /* that this peer may use; 0: not known */
     struct costs costs; /* as it has measured them */
+    uint32_t stall_ms;  /* stall time that it asks of the world, at least BOUNDS_STALL_LEAST_MS; 0: none */
     uint8_t addresses;  /* count; items: net_address, `advertise` first; ip 0.0.0.0 means "what you see" */
     struct net_address address[BOUNDS_ADDRESSES];
     struct claim claim;
@@ -184,7 +185,7 @@ struct msg_given_up {
 struct msg_welcome {
     uint64_t run, id;               /* id 0: the run is the master's, CLAIM is expected */
     uint32_t epoch;
-    uint32_t heartbeat_ms, dead_ms; /* what the master uses for this peer */
+    uint32_t heartbeat_ms, dead_ms; /* the master's own, which a stall time of the world may shorten */
     struct net_address seen;        /* the peer's address as the master sees it, port of the connection */
 };
 
@@ -282,6 +283,7 @@ struct plan_view {
     uint8_t algorithm;       /* enum plan_algorithm for the larger ones: direct or ring */
     struct costs costs;      /* the members', the greatest of each */
     uint16_t crowd;          /* members for each core of a host, in 256ths */
+    uint32_t stall_ms;       /* smallest that members ask for: silence after which one of them, or a link, is suspected; 0: none does */
     uint8_t verify;          /* 1: HOLD carries a digest of the result (members on several hosts, or one asked for it) */
 };
 

@@ -70,6 +70,7 @@ void put_register(struct writer *w, const struct msg_register *m)
     put_u8(w, m->verify);
     put_u16(w, m->cores);
     parts_put_costs(w, &m->costs);
+    put_u32(w, m->stall_ms);
     parts_put_addresses(w, m->address, m->addresses);
     put_claim_part(w, &m->claim);
     put_world_name(w, m->world);
@@ -88,6 +89,7 @@ static bool get_register_part(struct reader *r, struct msg_register *m)
     m->verify = parts_get_u8(r, 0, 1);
     m->cores = get_u16(r);
     parts_get_costs(r, &m->costs);
+    m->stall_ms = parts_get_stall(r);
     m->addresses = parts_get_addresses(r, m->address);
     get_claim_part(r, &m->claim);
     r->bad = r->bad || (m->claim.join != 0 && m->group != 0);

@@ -140,6 +140,7 @@ static void put_plan_view(struct writer *w, const struct plan_view *p)
     put_u8(w, p->verify);
     parts_put_costs(w, &p->costs);
     put_u16(w, p->crowd);
+    put_u32(w, p->stall_ms);
 }
 
 static void get_plan_view(struct reader *r, struct plan_view *p)
@@ -151,6 +152,7 @@ static void get_plan_view(struct reader *r, struct plan_view *p)
     p->verify = parts_get_u8(r, 0, 1);
     parts_get_costs(r, &p->costs);
     p->crowd = get_u16(r);
+    p->stall_ms = parts_get_stall(r);
 }
 
 void put_view(struct writer *w, const struct msg_view *m)

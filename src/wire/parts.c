@@ -255,6 +255,14 @@ void parts_put_costs(struct writer *w, const struct costs *c)
     put_u32(w, c->fold_ps);
 }
 
+/* 0: none. */
+uint32_t parts_get_stall(struct reader *r)
+{
+    uint32_t ms = get_u32(r);
+    r->bad = r->bad || (ms > 0 && ms < BOUNDS_STALL_LEAST_MS);
+    return ms;
+}
+
 void parts_get_costs(struct reader *r, struct costs *c)
 {
     c->delay_ns = parts_get_u32(r, 0, COSTS_MOST);

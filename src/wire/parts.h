@@ -64,6 +64,7 @@ void parts_put_addresses(struct writer *w, const struct net_address *list, uint8
 uint8_t parts_get_addresses(struct reader *r, struct net_address list[BOUNDS_ADDRESSES]);
 
 void parts_put_costs(struct writer *w, const struct costs *c);
+uint32_t parts_get_stall(struct reader *r);
 void parts_get_costs(struct reader *r, struct costs *c);
 
 void parts_put_sizes(struct writer *w, const struct sizes *s);

@@ -34,6 +34,7 @@ struct common {
     uint64_t next_id;
     uint64_t view_floor;     /* of a world that begins: a name's views go on counting when it is used again */
     uint64_t next_persist, next_solve; /* use common_number */
+    uint32_t stall_ms;       /* shortest stall time that was ever asked for, in any world; 0: none was */
     uint32_t edge_limit;     /* missing edges of any view */
     uint64_t used_recorded;  /* names for one world only, so far */
     uint32_t registered;     /* connections with CONN_MEMBER */

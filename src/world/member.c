@@ -100,7 +100,7 @@ static void bind(struct world *w, struct member *mb, uint32_t conn)
     mb->conn = conn;
     mb->seen = w->common->conns[conn].seen;
     mb->heard_at = w->common->now;
-    mb->beat_at = w->common->now + w->common->config.heartbeat_ns;
+    mb->beat_at = w->common->now + member_heartbeat_ns(w, mb);
     roll_due(w, mb);
 }
 
@@ -111,6 +111,12 @@ static const char *full_text(const struct world *w, bool members)
         return w->member_room < cfg->max_members ? "the master has no memory for another peer" : "the run is full";
     }
     return w->group_room < cfg->max_groups ? "the master has no memory for another peer group" : "no room for another peer group";
+}
+
+/* 0: none. */
+static uint32_t shorter(uint32_t a, uint32_t b)
+{
+    return a == 0 || (b != 0 && b < a) ? b : a;
 }
 
 struct member *member_newcomer(struct world *w, uint32_t conn, const struct msg_register *reg)
@@ -129,6 +135,9 @@ struct member *member_newcomer(struct world *w, uint32_t conn, const struct msg_
     mb->verify = reg->verify != 0;
     mb->cores = reg->cores;
     mb->costs = reg->costs;
+    mb->stall_ms = reg->stall_ms;
+    w->stall_ms = shorter(w->stall_ms, reg->stall_ms);
+    w->common->stall_ms = shorter(w->common->stall_ms, reg->stall_ms);
     take_addresses(&mb->info, reg, &w->common->conns[conn].seen);
     bind(w, mb, conn);
     roll_move(w, mb, MEMBER_PENDING, 0, "registered");
@@ -246,7 +255,7 @@ static void send_heartbeat(struct world *w, struct member *mb)
     formation_seats(w, &hb.seats);
     put_heartbeat(outbox_frame(w->common->out, FRAME_HEARTBEAT, w->run, 0), &hb);
     outbox_send(w->common->out, MASTER_SEND, mb->conn);
-    mb->beat_at = w->common->now + w->common->config.heartbeat_ns;
+    mb->beat_at = w->common->now + member_heartbeat_ns(w, mb);
 }
 
 static void exclude_silent(struct world *w, struct member *mb)

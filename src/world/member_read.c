@@ -14,16 +14,45 @@ bool member_registered(const struct member *mb)
     return mb->phase == MEMBER_PENDING || mb->phase == MEMBER_ACCEPTED;
 }
 
+static int64_t at_most(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t dead_ns(const struct world *w, uint32_t stall_ms)
+{
+    return stall_ms > 0 ? at_most((int64_t)stall_ms * 1000000, w->common->config.dead_ns) : w->common->config.dead_ns;
+}
+
+int64_t group_dead_ns(const struct world *w, const struct group *g)
+{
+    return dead_ns(w, g->views[g->current].plan.stall_ms);
+}
+
+int64_t group_heartbeat_ns(const struct world *w, const struct group *g)
+{
+    return at_most(group_dead_ns(w, g) / 5, w->common->config.heartbeat_ns);
+}
+
+int64_t member_dead_ns(const struct world *w, const struct member *mb)
+{
+    return mb->phase == MEMBER_ACCEPTED ? group_dead_ns(w, member_group(w, mb)) : dead_ns(w, mb->stall_ms);
+}
+
+int64_t member_heartbeat_ns(const struct world *w, const struct member *mb)
+{
+    return at_most(member_dead_ns(w, mb) / 5, w->common->config.heartbeat_ns);
+}
+
 bool member_silent(const struct world *w, const struct member *mb)
 {
-    return member_registered(mb) && w->common->now - mb->heard_at >= w->common->config.dead_ns;
+    return member_registered(mb) && w->common->now - mb->heard_at >= member_dead_ns(w, mb);
 }
 
 bool member_quiet(const struct world *w, const struct member *mb)
 {
-    const struct master_config *cfg = &w->common->config;
-    int64_t early = 2 * cfg->heartbeat_ns < cfg->dead_ns / 2 ? 2 * cfg->heartbeat_ns : cfg->dead_ns / 2;
-    return member_registered(mb) && w->common->now - mb->heard_at >= cfg->dead_ns - early;
+    int64_t dead = member_dead_ns(w, mb), early = at_most(2 * member_heartbeat_ns(w, mb), dead / 2);
+    return member_registered(mb) && w->common->now - mb->heard_at >= dead - early;
 }
 
 bool member_bound(const struct world *w, uint32_t member, uint32_t conn)

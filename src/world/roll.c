@@ -123,7 +123,7 @@ static void forget_id(struct world *w, uint64_t id)
 static int64_t due_of(const struct world *w, const struct member *mb)
 {
     const struct master_config *cfg = &w->common->config;
-    int64_t dead = mb->heard_at + cfg->dead_ns;
+    int64_t dead = mb->heard_at + member_dead_ns(w, mb);
     int64_t next = mb->conn == SLOT_NONE ? mb->lost_at + cfg->reconnect_ns : mb->beat_at;
     return !member_registered(mb) ? NEVER : next < dead ? next : dead;
 }

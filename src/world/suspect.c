@@ -45,7 +45,7 @@ static void suspect_link(struct world *w, struct group *g, struct member *from, 
     if (MUTANT(NOCUTREPORT)) {
         return;
     }
-    bool unreachable = s->cause == CAUSE_KICK_UNREACHABLE && w->common->now - to->heard_at < 3 * w->common->config.heartbeat_ns;
+    bool unreachable = s->cause == CAUSE_KICK_UNREACHABLE && w->common->now - to->heard_at < 3 * member_heartbeat_ns(w, to);
     bool bad = edges_broken(w, g, from->id, to->id, unreachable);
     if (w->admit.phase == ADMIT_LINKING) {
         w->admit.again = w->admit.again || !bad; /* the proposal counted on this link; a bad one becomes a missing edge */
@@ -60,7 +60,7 @@ static void suspect_link(struct world *w, struct group *g, struct member *from, 
 /* Each peer looks for silence at its own heartbeats: what fell silent together is told within one of them. */
 static void collect(struct world *w, struct group *g, bool life)
 {
-    int64_t until = w->common->now + w->common->config.collect_ns + (life ? w->common->config.heartbeat_ns : 0);
+    int64_t until = w->common->now + w->common->config.collect_ns + (life ? group_heartbeat_ns(w, g) : 0);
     if (g->collect_until == NEVER || (life && !g->silent && until > g->collect_until)) {
         g->collect_until = until;
     }
@@ -69,7 +69,7 @@ static void collect(struct world *w, struct group *g, bool life)
 
 static bool heard(const struct world *w, const struct member *mb)
 {
-    return w->common->now - mb->heard_at < 3 * w->common->config.heartbeat_ns;
+    return w->common->now - mb->heard_at < 3 * member_heartbeat_ns(w, mb);
 }
 
 /* A link that is silent although the master hears both ends is at fault itself: the next view does without it. */
@@ -171,7 +171,7 @@ void suspect_blocked(struct world *w, struct member *from, const struct peer_wai
 {
     struct group *g = member_group(w, from);
     bool pair = space_pairs(wait->name.space), any = pair && wait->name.from == 0;
-    int64_t least = w->common->config.heartbeat_ns * (pair ? SUSPECT_WORD : 1);
+    int64_t least = group_heartbeat_ns(w, g) * (pair ? SUSPECT_WORD : 1);
     const struct member *to = blocked_by(w, from, any, least);
     if (to == NULL || w->admit.phase != ADMIT_IDLE || (int64_t)wait->ms * 1000000 < least || g->phase != GROUP_NORMAL || g->lost ||
         g->suspect) {

@@ -255,7 +255,7 @@ static void freeze_attempt(struct world *w, struct group *g)
     g->attempt++;
     g->survivors = g->unreported = member_count(w, g, MEMBER_ACCEPTED);
     g->lost = g->suspect = false;
-    g->report_by = w->common->now + w->common->config.dead_ns;
+    g->report_by = w->common->now + group_dead_ns(w, g);
     report_reset(w, g);
     for (uint32_t i = 0; i < w->member_room; i++) {
         if (member_group(w, &w->members[i]) == g) {
@@ -436,8 +436,18 @@ void view_settle(struct world *w, struct group *g)
 
 /* ---- publishing ---------------------------------------------------------------------------------------------------- */
 
+/* It is told of a shorter stall time with this view: what it was silent for until then counts by that of before. */
+static void stall_begins(struct world *w, struct member *mb)
+{
+    int64_t beat_at = w->common->now + member_heartbeat_ns(w, mb);
+    mb->heard_at = w->common->now;
+    mb->beat_at = beat_at < mb->beat_at ? beat_at : mb->beat_at;
+    roll_due(w, mb);
+}
+
 static void view_install(struct world *w, struct group *g)
 {
+    uint32_t stall_ms = view_current(g)->plan.stall_ms;
     g->current = 1 - g->current;
     struct view_record *v = view_current(g);
     for (uint32_t i = 0; i < v->members; i++) {
@@ -453,6 +463,9 @@ static void view_install(struct world *w, struct group *g)
             roll_move(w, mb, MEMBER_ACCEPTED, v->view, "admitted");
             mb->joining = false;
             w->had_members = true;
+        }
+        if (mb != NULL && v->plan.stall_ms > 0 && (v->plan.stall_ms != stall_ms || v->fresh[i])) {
+            stall_begins(w, mb);
         }
         if (mb != NULL) {
             mb->link_lost_at = 0;

@@ -263,6 +263,11 @@ void world_end(struct world *w)
 
 /* ---- M7: silence of a master that stood still is nobody's ------------------------------------------------------------ */
 
+int64_t world_pause(const struct world *w)
+{
+    return world_pause_ns(w->stall_ms);
+}
+
 void world_restart_timers(struct world *w)
 {
     for (uint32_t i = 0; i < w->member_room; i++) {
@@ -271,7 +276,7 @@ void world_restart_timers(struct world *w)
         roll_due(w, &w->members[i]);
     }
     for (uint32_t i = 0; i < w->group_room; i++) {
-        w->groups[i].report_by = w->common->now + w->common->config.dead_ns;
+        w->groups[i].report_by = w->common->now + group_dead_ns(w, &w->groups[i]);
     }
 }
 

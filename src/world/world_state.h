@@ -69,6 +69,7 @@ struct member {
     bool verify;        /* asked for digests */
     uint16_t cores;     /* 0: not known */
     struct costs costs; /* as it has measured them */
+    uint32_t stall_ms;  /* that it asks of the world; 0: none */
     /* votes (M9) */
     uint32_t answered;
     struct open_vote vote;
@@ -258,6 +259,7 @@ struct world {
     uint32_t check_in;      /* steps until all of it is checked again */
     bool changed;           /* settle must look again */
     bool had_members;
+    uint32_t stall_ms;      /* shortest stall time that was ever asked for here; 0: none was */
     uint32_t voters[VOTE_SYNC + 1]; /* accepted members by what they wait in, as vote_settle last counted */
     bool ghost;             /* a voter died and its vote is waited for: a mistake that tests switch on */
     uint64_t view_floor;    /* of a group that is made next: no view's number is used again */
@@ -308,6 +310,12 @@ static inline bool member_went(enum cause cause)
 {
     return cause == CAUSE_PEER_LEFT || cause == CAUSE_REVOKED;
 }
+/* Silence after which one is excluded, a fifth of which heartbeats come in: the stall time of its view, which all of its members have
+ * been told; of a newcomer its own.  At most what the master's are. */
+int64_t group_dead_ns(const struct world *w, const struct group *g);
+int64_t group_heartbeat_ns(const struct world *w, const struct group *g);
+int64_t member_dead_ns(const struct world *w, const struct member *mb);
+int64_t member_heartbeat_ns(const struct world *w, const struct member *mb);
 bool member_silent(const struct world *w, const struct member *mb); /* for the time after which it is excluded */
 /* Nearly so long, by two heartbeats: when nothing arrives any more, all are, whenever each was heard last (M7). */
 bool member_quiet(const struct world *w, const struct member *mb);

@@ -40,6 +40,15 @@ static void config_costs(const struct options *o, struct node *n)
     }
 }
 
+/* In one seed of four some ask for a shorter stall time than the others have. */
+static void config_stall(const struct options *o, struct node *n)
+{
+    if (mix64(o->seed, 91) % 4 == 0 && mix64(o->seed, 3000 + n->index) % 2 == 0) {
+        n->config.stall_ns = o->stall_ns / 4 * 3;
+        n->config.stall_ms = (uint32_t)(n->config.stall_ns / CLOCK_MS);
+    }
+}
+
 static void node_config(struct cluster *cl, struct node *n)
 {
     const struct options *o = &cl->opt;
@@ -70,6 +79,7 @@ static void node_config(struct cluster *cl, struct node *n)
     };
     n->config.lanes = n->config.lanes < 1 ? 1 : n->config.lanes;
     config_costs(o, n);
+    config_stall(o, n);
     node_address(n->index, &n->config.address[0]);
     if (n->group >= CLUSTER_LABELS) {
         snprintf(n->config.world, sizeof n->config.world, "w%u", n->group / CLUSTER_LABELS);

@@ -54,7 +54,7 @@ static void payload_send(const struct peer *p, uint8_t type)
 static struct msg_register register_of(const struct peer *p)
 {
     struct msg_register reg = {.run = p->id == 0 ? 0 : p->run, .id = p->id, .group = p->group, .lanes = 2,
-                               .view = p->view, .answered = p->answered, .addresses = 1,
+                               .view = p->view, .answered = p->answered, .addresses = 1, .stall_ms = p->stall_ms,
                                .open_vote = p->voting ? p->vote_kind : VOTE_NONE};
     reg.address[0] = (struct net_address){.family = 4, .port = 48150};
     memcpy(reg.world, p->world, sizeof reg.world);
@@ -269,6 +269,7 @@ struct cluster *cluster_with(const struct master_config *config)
     struct cluster *c = calloc(1, sizeof *c);
     c->config = *config;
     c->now = 1000LL * MS;
+    c->beat_ms = 500;
     c->arena = table_new(master_arena_bytes(config));
     c->master = master_init(config, c->arena);
     struct outbox_bounds most = master_out_most(config);
@@ -344,7 +345,7 @@ static void send_heartbeats(struct cluster *c)
 
 void cluster_pass(struct cluster *c, int64_t ms)
 {
-    int64_t end = c->now + ms * MS, beat = c->now + 500 * MS;
+    int64_t end = c->now + ms * MS, beat = c->now + c->beat_ms * MS;
     while (c->now < end) {
         int64_t due = master_deadline(c->master);
         int64_t next = beat < end ? beat : end;
@@ -354,7 +355,7 @@ void cluster_pass(struct cluster *c, int64_t ms)
         }
         if (c->now >= beat) {
             send_heartbeats(c);
-            beat = c->now + 500 * MS;
+            beat = c->now + c->beat_ms * MS;
         }
     }
 }
@@ -394,6 +395,7 @@ static struct peer *peer_new(struct cluster *c, uint32_t group, const char *worl
     p->group = group;
     strncpy(p->world, world, sizeof p->world - 1);
     p->claim = *claim;
+    p->stall_ms = c->stall_ms;
     p->conn = cluster_open(c);
     p->open = true;
     c->count++;

@@ -17,6 +17,7 @@ struct peer {
     char world[BOUNDS_WORLD_NAME];
     uint64_t run;      /* of its world */
     struct claim claim; /* size 0: none */
+    uint32_t stall_ms; /* that it asks of its world; 0: none */
     struct msg_expect expect; /* a derived one: callers, formation, parent, member; else zero */
     uint64_t callers[8];
     bool no_claim;     /* does not answer WELCOME */
@@ -69,6 +70,8 @@ struct cluster {
     struct outbox out;
     struct peer peers[PEERS_MOST];
     uint32_t count;
+    int64_t beat_ms;   /* between heartbeats of peers */
+    uint32_t stall_ms; /* of peers that register from now on */
     bool hold_persist; /* MASTER_PERSIST is not answered by itself */
     uint32_t persists; /* so many in all, */
     uint32_t durable;  /* ... of which so many have been answered, in that order */

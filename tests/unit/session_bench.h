@@ -27,6 +27,7 @@ struct bench {
     bool returned;                  /* an OP_RETURN was seen */
     bool voted;
     uint32_t largest;               /* what its views say of another group; 0: as its own */
+    uint32_t stall_ms;              /* of its views */
     bool edge;                      /* its views miss the edge between the other two, which this one relays */
 };
 
@@ -130,7 +131,8 @@ static inline void decided(struct bench *b, uint32_t number, uint8_t cause, cons
     writer_init(&w, raw, sizeof raw);
     struct msg_view m = {.view = view_id(number), .parent = number == 1 ? 0 : view_id(number - 1), .cause = cause,
                          .sizes = {PEERS, PEERS, 1, b->largest != 0 ? b->largest : PEERS},
-                         .plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024, .algorithm = PLAN_DIRECT},
+                         .plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024, .algorithm = PLAN_DIRECT,
+                                  .stall_ms = b->stall_ms},
                          .members = PEERS, .added = number == 1 ? PEERS : 0, .weights = b->edge ? PEERS : 0, .edges = b->edge, .decisions = d != NULL};
     if (cause == CAUSE_PEER_LOST) {
         m.culprit = peer_id(1);

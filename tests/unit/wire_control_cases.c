@@ -50,6 +50,11 @@ static bool get_ids(struct reader *r, uint64_t *ids, uint32_t count)
     return !r->bad && count <= WIRE_CASE_ITEMS;
 }
 
+static uint32_t fill_stall(struct rng *rng)
+{
+    return rng_below(rng, 2) == 0 ? 0 : BOUNDS_STALL_LEAST_MS + (uint32_t)rng_below(rng, 1u << 31);
+}
+
 static void register_fill(void *at, struct rng *rng)
 {
     struct msg_register *m = at;
@@ -64,6 +69,7 @@ static void register_fill(void *at, struct rng *rng)
     m->verify = (uint8_t)rng_below(rng, 2);
     m->cores = (uint16_t)rng_next(rng);
     fill_costs(rng, &m->costs);
+    m->stall_ms = fill_stall(rng);
     m->addresses = fill_addresses(rng, m->address);
     wire_rnd_world(rng, m->world);
     if (rng_below(rng, 2) == 0) {
@@ -282,6 +288,7 @@ static void view_fill(void *at, struct rng *rng)
     v->m.plan.verify = (uint8_t)rng_below(rng, 2);
     fill_costs(rng, &v->m.plan.costs);
     v->m.plan.crowd = (uint16_t)rng_next(rng);
+    v->m.plan.stall_ms = fill_stall(rng);
     v->m.removed = wire_rnd_items(rng);
     v->m.added = wire_rnd_items(rng);
     v->m.members = wire_rnd_items(rng);

@@ -35,9 +35,13 @@ struct room {
     uint32_t *free_list;    /* borrowed: slot_count entries */
     uint32_t free_slots;    /* entries of free_list in use */
     int32_t half_a, half_b; /* grants left in each half (atomic access) */
+    int32_t reserve;        /* of half A: only launches take these */
 };
 
 void room_init(struct room *room, unsigned char *slots, uint32_t slot_bytes, uint32_t slot_count, uint32_t *free_list);
+/* Grants that a launch may take from half A for each of its senders, at most `most`.  A world that `holds` some for launches of before
+ * gets half of what is free and leaves the reserve to others; one that holds none gets two for each sender as long as there are any. */
+uint32_t room_window(const struct room *room, uint32_t senders, uint32_t most, bool holds);
 /* Takes up to `want` grants from half A; returns how many. */
 uint32_t room_reserve(struct room *room, uint32_t want);
 void room_unreserve(struct room *room, uint32_t count);

@@ -2,12 +2,18 @@
  *
  * Its one idea: a grant is a promise of a slot, so grants and slots in use together never exceed the slots, and whoever
  * holds a grant finds a slot.  Half A may be promised to peers whose programs have not launched; half B only for frames
- * that are folded on arrival, so that it always comes back.  Invariant: half_a + half_b + all that executors hold =
+ * that are folded on arrival, so that it always comes back.  A world may take half of what is free of half A when it launches, and
+ * what runs leaves a reserve, so that each world with work gets some; nobody's end depends on it.  Invariant: half_a + half_b + all that executors hold =
  * slot_count.
  * SPDX-License-Identifier: MIT */
 #include "collectives/exec_state.h"
 
 #include "core/check.h"
+
+enum {
+    ROOM_RESERVE = 8, /* of the slots: a quarter of half A */
+    ROOM_OWN = 2,     /* grants for each sender that a world gets which holds none */
+};
 
 void room_init(struct room *room, unsigned char *slots, uint32_t slot_bytes, uint32_t slot_count, uint32_t *free_list)
 {
@@ -21,15 +27,17 @@ void room_init(struct room *room, unsigned char *slots, uint32_t slot_bytes, uin
         free_list[i] = slot_count - 1 - i; /* low slots first: they stay in cache */
     }
     room->half_a = (int32_t)(slot_count / 2);
+    room->reserve = (int32_t)(slot_count / ROOM_RESERVE);
     room->half_b = (int32_t)(slot_count - slot_count / 2);
 }
 
-static uint32_t take(int32_t *half, uint32_t want)
+/* Leaves so many. */
+static uint32_t take(int32_t *half, uint32_t want, int32_t left)
 {
     int32_t have = __atomic_load_n(half, __ATOMIC_RELAXED);
     int32_t got;
     do {
-        got = have < 0 ? 0 : have;
+        got = have < left ? 0 : have - left;
         if ((uint32_t)got > want) {
             got = (int32_t)want;
         }
@@ -40,9 +48,23 @@ static uint32_t take(int32_t *half, uint32_t want)
     return (uint32_t)got;
 }
 
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+uint32_t room_window(const struct room *room, uint32_t senders, uint32_t most, bool holds)
+{
+    int32_t have = __atomic_load_n(&room->half_a, __ATOMIC_RELAXED);
+    uint32_t free = have < 0 ? 0 : (uint32_t)have, reserve = (uint32_t)room->reserve, own = least(free, ROOM_OWN * senders);
+    uint32_t beyond = free > reserve ? free - reserve : 0, share = least(free / 2, beyond);
+    share = holds || share > own ? share : own;
+    return senders == 0 ? 0 : least(share / senders, most);
+}
+
 uint32_t room_reserve(struct room *room, uint32_t want)
 {
-    return take(&room->half_a, want);
+    return take(&room->half_a, want, 0);
 }
 
 void room_unreserve(struct room *room, uint32_t count)
@@ -58,7 +80,7 @@ bool room_whole(const struct room *room)
 
 bool room_has_a(const struct room *room)
 {
-    return __atomic_load_n(&room->half_a, __ATOMIC_RELAXED) > 0;
+    return __atomic_load_n(&room->half_a, __ATOMIC_RELAXED) > room->reserve;
 }
 
 bool room_has_b(const struct room *room)
@@ -85,12 +107,12 @@ void *frame_pool_take(struct frame_pool *pool)
 
 bool room_take_a(struct room *room)
 {
-    return take(&room->half_a, 1) == 1;
+    return take(&room->half_a, 1, room->reserve) == 1;
 }
 
 bool room_take_b(struct room *room)
 {
-    return take(&room->half_b, 1) == 1;
+    return take(&room->half_b, 1, 0) == 1;
 }
 
 void room_give_b(struct room *room, uint32_t count)

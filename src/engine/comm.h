@@ -127,6 +127,11 @@ struct comm_ops {
     struct spares spares;    /* backups of in-place calls that have ended */
 };
 
+/* Its share of the lanes' rooms.  Written by op_room.c, with comm.lock. */
+struct comm_room {
+    uint32_t holders;        /* operations that have taken some for their launch and have not ended */
+};
+
 /* Operations on lanes.  Written by op_lanes.c, with comm.lock. */
 struct comm_running {
     uint32_t count;
@@ -207,6 +212,7 @@ struct comm {
     struct comm_calls calls;
     struct comm_machine machine;
     struct comm_ops ops;
+    struct comm_room room;
     struct comm_running running;
     struct comm_rest rest;
     struct comm_links links;

@@ -272,6 +272,7 @@ static void op_unreserve(struct comm *c, struct comm_op *op)
 void comm_op_vacate(struct comm *c, struct comm_op *op)
 {
     op_unreserve(c, op);
+    op_room_end(c, op);
     c->ops.at[op->place.slot] = NULL;
     c->ops.own -= op->place.own;
     c->ops.free_slots[c->ops.free_count++] = op->place.slot;

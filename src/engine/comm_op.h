@@ -78,6 +78,7 @@ struct op_place {
 struct op_room {
     uint32_t window;         /* per sender, told in READY */
     uint32_t reserved;       /* of each lane */
+    bool holds;              /* counted in comm.room: it has taken some */
 };
 
 /* Whether its outcome is there for all who ask, an in-place input restored. */
@@ -256,6 +257,8 @@ void op_room_reserve(struct comm *c, struct comm_op *op, const struct op_params 
 void op_room_keep(struct comm *c, struct comm_op *op, uint64_t window, uint32_t lanes);
 /* All goes back. */
 void op_room_give(struct comm *c, struct comm_op *op);
+/* It has ended: whatever it had taken, its lanes have let go of it. */
+void op_room_end(struct comm *c, struct comm_op *op);
 
 /* ---- op_end.c: with comm.lock ------------------------------------------------------------------------------------ */
 

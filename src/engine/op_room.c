@@ -1,6 +1,6 @@
 /* op_room.c - room in the lanes for those who will send to us: taken before the launch, so that READY can tell of it.
  *
- * Invariant: what is reserved here is in every lane's room, until LANE_START hands it to the lanes or it is given back.
+ * A world, which is a communicator, may take half of what is free when it launches.  Invariant: what is reserved here is in every lane's room, until LANE_START hands it to the lanes or it is given back.
  * SPDX-License-Identifier: MIT */
 #include "engine/comm.h"
 
@@ -19,8 +19,12 @@ static void room_give_some(struct comm *c, const struct comm_op *op, uint32_t fi
 void op_room_reserve(struct comm *c, struct comm_op *op, const struct op_params *params, uint32_t root_rank)
 {
     uint32_t senders = session_folding_senders(c->machine.session, params, root_rank);
-    op->room.window = senders == 0 ? 0 : OP_ROOM_MOST / senders;
-    op->room.window = op->room.window > OP_ROOM_WINDOW ? OP_ROOM_WINDOW : op->room.window;
+    uint32_t most = senders == 0 ? 0 : OP_ROOM_MOST / senders;
+    most = most > OP_ROOM_WINDOW ? OP_ROOM_WINDOW : most;
+    for (uint32_t i = 0; i < c->machine.config.lanes && most > 0; i++) {
+        most = room_window(&c->engine->lane[i]->room, senders, most, c->room.holders > 0);
+    }
+    op->room.window = most;
     op->room.reserved = op->room.window * senders;
     for (uint32_t i = 0; i < c->machine.config.lanes && op->room.reserved > 0; i++) {
         uint32_t got = room_reserve(&c->engine->lane[i]->room, op->room.reserved);
@@ -33,6 +37,14 @@ void op_room_reserve(struct comm *c, struct comm_op *op, const struct op_params 
         }
         op->room.window = op->room.reserved = 0;
     }
+    op->room.holds = op->room.reserved > 0;
+    c->room.holders += op->room.holds;
+}
+
+void op_room_end(struct comm *c, struct comm_op *op)
+{
+    c->room.holders -= op->room.holds;
+    op->room.holds = false;
 }
 
 void op_room_keep(struct comm *c, struct comm_op *op, uint64_t window, uint32_t lanes)

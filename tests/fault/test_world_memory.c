@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "net/shm_ring.h"
 #include "tests/fault/peer_calls.h"
 
 enum { IDLE_WORLDS = 16, IDLE_OPERATIONS = 1000, IDLE_TAGS = 8, IDLE_MEMBERS = 4, IDLE_MOST_KIB = 64 };
@@ -96,13 +97,23 @@ static int64_t most_grown(const struct reply *now, const struct reply *first)
     return most;
 }
 
+/* Of all processes, the most that is shared, which is most of what is given back. */
+static int64_t most_shared(const struct reply *now)
+{
+    int64_t most = 0;
+    for (int i = 0; i < IDLE_MEMBERS; i++) {
+        most = now[i].value[1] > most ? now[i].value[1] : most;
+    }
+    return most;
+}
+
 /* Worlds give back what they hold when they have not been used for a while: asked until then. */
 static void held_at_rest(struct processes *all, struct reply *reply, const struct reply *first)
 {
     int64_t by = spawn_now_ms() + SPAWN_PATIENCE_MS;
     do {
         processes_do(all, processes_set(IDLE_MEMBERS), held, NULL, 0, reply);
-    } while (spawn_now_ms() < by && (first != NULL ? most_grown(reply, first) > IDLE_MOST_KIB : reply[0].value[1] > 4 * IDLE_MOST_KIB));
+    } while (spawn_now_ms() < by && (first != NULL ? most_grown(reply, first) : most_shared(reply)) > IDLE_MOST_KIB);
 }
 
 TEST(a_peer_holds_64_KiB_at_most_for_an_idle_world_of_four) /* 126 KiB and half of its rings */
@@ -123,4 +134,80 @@ TEST(a_peer_holds_64_KiB_at_most_for_an_idle_world_of_four) /* 126 KiB and half 
     EXPECT(most_grown(now, first) <= IDLE_MOST_KIB || getenv("PCCL_SANITIZED") != NULL);
     processes_do(&all, processes_set(IDLE_MEMBERS), use_worlds, &(struct range){0, 1}, sizeof(struct range), NULL);
     processes_stop(&all);
+}
+
+/* ---- Worlds that move large buffers ---------------------------------------------------------------------------------- */
+
+enum {
+    BUSY_WORLDS = 8, BUSY_MEMBERS = 3, BUSY_FLOATS = 4 << 20, ALONE_FLOATS = 16 << 20,
+    ROOM_BYTES = 16 << 20,                    /* of the one lane */
+    LINK_RING_BYTES = 2 * (SHM_RING_BYTES + SHM_RING_CONTROL_BYTES + SHM_RING_PAGE), /* shared with one other: in place of socket buffers */
+    SLACK_BYTES = 2 << 20,                    /* plans, tables, the heap */
+};
+
+struct busy {
+    int worlds;
+    size_t count;   /* of each */
+    bool at_once;
+};
+
+/* Out of place, in each of so many worlds.  value[0]: the most resident meanwhile, beyond what was before, the buffers touched. */
+static void reduce_busy(struct peer *self, const void *argument, struct reply *reply)
+{
+    const struct busy *b = argument;
+    struct worlds *w = worlds_of(self);
+    pcclAsyncReduceOp_t op[BUSY_WORLDS];
+    size_t all = b->count * (size_t)b->worlds, wrong = 0;
+    float *in = peer_buffer(self, 0, all * sizeof *in), *out = peer_buffer(self, 1, all * sizeof *out);
+    const pcclReduceDescriptor_t d = peer_floats(b->count, 1);
+    for (int k = 0; k < b->worlds; k++) {
+        w->comm[k] = w->comm[k] != NULL ? w->comm[k] : create(self, k, BUSY_MEMBERS);
+    }
+    for (size_t i = 0; i < all; i++) {
+        in[i] = (float)((self->index + 1) * (int)(i % 1000));
+        out[i] = -1;
+    }
+    int64_t before = peer_resident();
+    peer_peak_reset();
+    for (int k = 0; k < b->worlds; k++) {
+        size_t at = b->count * (size_t)k;
+        PEER_EXPECT(self, pcclAllReduceAsync(in + at, out + at, &d, w->comm[k], &op[k]) == pcclSuccess);
+        PEER_EXPECT(self, b->at_once || pcclAwaitAsyncReduce(&op[k], NULL) == pcclSuccess);
+    }
+    for (int k = 0; k < b->worlds && b->at_once; k++) {
+        PEER_EXPECT(self, pcclAwaitAsyncReduce(&op[k], NULL) == pcclSuccess);
+    }
+    reply->value[0] = peer_peak() - before;
+    for (size_t i = 0; i < all; i++) {
+        wrong += out[i] != (float)(6 * (int)(i % 1000));
+    }
+    PEER_EXPECT(self, wrong == 0);
+    peer_result(reply, pcclSuccess);
+}
+
+static void large_reduces(bool shared)
+{
+    static const struct busy cases[] = {{1, ALONE_FLOATS, false}, {BUSY_WORLDS, BUSY_FLOATS, false}, {BUSY_WORLDS, BUSY_FLOATS, true}};
+    struct processes all;
+    struct reply reply[PROCESSES_MOST];
+    EXPECT_EQ(setenv("PCCL_SHM_DISABLE", shared ? "0" : "1", 1), 0);
+    if (!processes_start(&all, &(struct processes_options){.count = BUSY_MEMBERS, .failures = &test_failures})) {
+        return;
+    }
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        int64_t links = shared ? (int64_t)cases[c].worlds * (BUSY_MEMBERS - 1) * LINK_RING_BYTES : 0;
+        processes_do(&all, processes_set(BUSY_MEMBERS), reduce_busy, &cases[c], sizeof cases[c], reply);
+        for (int i = 0; i < BUSY_MEMBERS; i++) {
+            printf("# process %d: %.1f MiB beyond its buffers, with %d worlds%s; rings that are shared: at most %.1f\n", i,
+                   (double)reply[i].value[0] / (1 << 20), cases[c].worlds, cases[c].at_once ? " at once" : "", (double)links / (1 << 20));
+            EXPECT(reply[i].value[0] <= ROOM_BYTES + links + SLACK_BYTES || getenv("PCCL_SANITIZED") != NULL);
+        }
+    }
+    processes_stop(&all);
+}
+
+TEST(large_reduces_take_16_MiB_a_lane_at_most_whatever_the_number_of_worlds) /* each world stages its own */
+{
+    large_reduces(false);
+    large_reduces(true);
 }

@@ -79,26 +79,28 @@ void faults_draw(struct cluster *cl)
     faults_fit_program(cl);
 }
 
+/* How far an operation is. */
+enum phase run_phase(const struct run *r)
+{
+    uint64_t moved = 0;
+    uint32_t pending = 0;
+    for (uint32_t lane = 0; r->started && lane < r->op.lanes; lane++) {
+        moved += r->exec[lane].progress;
+        pending += r->exec[lane].pending;
+    }
+    if (!r->started || (moved == 0 && !r->done)) {
+        return PHASE_ANNOUNCED;
+    }
+    return r->done ? PHASE_HOLD : pending <= 1 ? PHASE_LAST : moved <= 2 ? PHASE_FIRST : PHASE_MIDDLE;
+}
+
 /* Where the process stands in the protocol. */
 static enum phase phase_of_run(const struct node *n)
 {
     enum phase best = PHASE_IDLE;
     for (uint32_t i = 0; i < n->config.max_ops; i++) {
         const struct run *r = &n->run[i];
-        if (!r->taken || r->returned) {
-            continue;
-        }
-        enum phase phase = PHASE_ANNOUNCED;
-        if (r->started) {
-            uint64_t moved = 0;
-            uint32_t pending = 0;
-            for (uint32_t lane = 0; lane < r->op.lanes; lane++) {
-                moved += r->exec[lane].progress;
-                pending += r->exec[lane].pending;
-            }
-            phase = r->done ? PHASE_HOLD : moved == 0 ? PHASE_ANNOUNCED : pending <= 1 ? PHASE_LAST : moved <= 2 ? PHASE_FIRST
-                                                                                                    : PHASE_MIDDLE;
-        }
+        enum phase phase = r->taken && !r->returned ? run_phase(r) : PHASE_IDLE;
         best = phase > best ? phase : best;
     }
     return best;
@@ -348,6 +350,7 @@ static bool fault_begins(struct cluster *cl, const struct fault *f, const struct
     }
     cl->stats.faults++;
     cl->stats.cell[f->kind][node_phase(cl, n)]++;
+    algorithms_fault(cl, n);
     cluster_trace(cl, f->node, fault_name(f->kind), f->other, node_phase(cl, n));
     return true;
 }

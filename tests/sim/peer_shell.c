@@ -26,20 +26,6 @@ void node_address(uint16_t node, struct net_address *out)
     *out = (struct net_address){.family = 4, .ip = {10, 0, (uint8_t)(node >> 8), (uint8_t)node}, .port = 48150};
 }
 
-/* Each has measured something else, all have the same environment; without draws of their own. */
-static void config_costs(const struct options *o, struct node *n)
-{
-    uint64_t own = mix64(o->seed, 1000 + n->index), all = mix64(o->seed, 83);
-    if (all % 4 != 0) {
-        n->config.costs = (struct costs){(uint32_t)(own % 50000), (uint32_t)(own >> 16 & 0x3FFF), (uint32_t)(own >> 32 & 0x3FFF),
-                                         (uint32_t)(own >> 48 & 0xFFF)};
-        n->config.cores = (uint16_t)(own >> 60);
-    }
-    for (int k = 0; k < PLAN_KINDS && all / 4 % 4 == 0; k++) {
-        n->config.wishes.allowed[k] = (uint8_t)(mix64(all, (uint64_t)k) | 1u << PLAN_DIRECT);
-    }
-}
-
 /* In one seed of four some ask for a shorter stall time than the others have. */
 static void config_stall(const struct options *o, struct node *n)
 {
@@ -78,7 +64,7 @@ static void node_config(struct cluster *cl, struct node *n)
         .check_every = o->check_every,
     };
     n->config.lanes = n->config.lanes < 1 ? 1 : n->config.lanes;
-    config_costs(o, n);
+    algorithms_config(o, n);
     config_stall(o, n);
     node_address(n->index, &n->config.address[0]);
     if (n->group >= CLUSTER_LABELS) {

@@ -491,6 +491,7 @@ void program_collect(struct cluster *cl, struct node *n)
         r->taken = false;
         c->pending = false;
         cluster_trace(cl, n->index, "call ended", c->op, (uint64_t)e.outcome.result);
+        algorithms_ended(cl, r, &e.outcome);
         call_restore(r, c, &e.outcome);
         program_outcome(cl, n, c, &e.outcome);
     }

@@ -99,7 +99,7 @@ void parts_shape(const struct cluster *cl, const struct node *n, struct call *c,
     struct session_info info;
     session_info(n->session, &info);
     uint64_t h = mix64(mix64(mix64(cl->opt.seed, n->group), n->program->step), c->op + 7000);
-    p->kind = (uint8_t)(h % PLAN_SEND);
+    p->kind = algorithms_kind(&cl->opt, h);
     p->quant = p->quant_dtype = 0;
     p->op = plan_kind_sums(p->kind) ? p->op : 0;
     if (!plan_kind_sums(p->kind) && p->dtype == DTYPE_BOOL) {

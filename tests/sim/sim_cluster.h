@@ -18,6 +18,7 @@
 #include "core/random.h"
 #include "master/master.h"
 #include "session/session.h"
+#include "used_algorithms.h"
 
 enum {
     CLUSTER_NODES = 80,      /* processes of a run, dead ones included */
@@ -200,7 +201,6 @@ struct link {
     uint32_t sync_queued, sync_capacity;
 };
 
-
 struct call; /* program.h */
 
 struct run { /* an operation slot */
@@ -364,6 +364,7 @@ struct stats {
     uint64_t events, faults, operations, successes, aborts, refusals, votes, views, joins, bytes, formed, given_up, joined;
     uint64_t cell[FAULT_COUNT][PHASE_COUNT];
     uint64_t poisoned[SESSION_TICK + 1]; /* steps failed, by what they handled */
+    struct algorithm_stats algorithms;
 };
 
 struct cluster {
@@ -439,7 +440,6 @@ void poison_arm(struct node *n, const struct session_event *e);                 
 void poison_stepped(struct cluster *cl, struct node *n, const struct session_event *e);   /* after it */
 void poison_renew(struct cluster *cl, struct node *n);
 void node_renew(struct node *n); /* a fresh session, of its configuration */
-void node_renew(struct node *n); /* a fresh session, of its configuration */
 
 /* lie.c */
 void lie_wish(struct cluster *cl, struct node *n, enum fault_kind kind);
@@ -511,7 +511,6 @@ void line_send(struct cluster *cl, struct node *n, uint64_t peer, const void *by
 void line_close_all(struct cluster *cl, struct node *n, bool flush);
 void line_dial(struct cluster *cl, struct node *n, uint8_t kind, uint16_t lane, uint64_t peer, uint64_t number);
 void line_bundle_drop(struct cluster *cl, struct node *n, struct link *l, bool tell);
-
 void line_wake(struct cluster *cl, struct node *n, int64_t at);
 void line_shut(struct cluster *cl, uint32_t channel, uint32_t generation, const struct node *n);
 
@@ -570,12 +569,13 @@ void faults_fire(struct cluster *cl, uint32_t index);
 void faults_end(struct cluster *cl, uint32_t index);
 void faults_check(struct cluster *cl, const struct node *n);
 void faults_heal(struct cluster *cl);
+enum phase run_phase(const struct run *r);
+const char *fault_name(enum fault_kind kind);
+const char *phase_name(enum phase phase);
 
 /* master_fault.c */
 void master_fault_begin(struct cluster *cl, uint32_t index);
 void master_fault_end(struct cluster *cl);
-const char *fault_name(enum fault_kind kind);
-const char *phase_name(enum phase phase);
 
 /* faults_chain.c: several faults that need one another */
 bool faults_draw_chain(struct cluster *cl);

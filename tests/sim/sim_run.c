@@ -248,7 +248,7 @@ static int seeds_run(const struct arguments *a)
     }
     uint32_t empty = 0;
     if (!a->stop_at_first) {
-        empty = table_print(&all);
+        empty = table_print(&all) + algorithms_print(&all.algorithms);
     }
     printf("%" PRIu64 " events, %" PRIu64 " faults, %" PRIu64 " calls: %" PRIu64 " succeeded, %" PRIu64 " aborted, %" PRIu64
            " refused; %" PRIu64 " votes, %" PRIu64 " views, %" PRIu64 " joins; %" PRIu64
@@ -257,7 +257,7 @@ static int seeds_run(const struct arguments *a)
            all.events, all.faults, all.operations, all.successes, all.aborts, all.refusals, all.votes, all.views, all.joins,
            all.formed, all.given_up, all.joined, all.splits, all.splits_given_up, all.bytes);
     double wall = (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9, used = jobs_seconds();
-    printf("%.1f s on %u jobs, %.1f s of processor time, %.0f seeds for a second of it; %u cells of fault x phase empty\n", wall,
+    printf("%.1f s on %u jobs, %.1f s of processor time, %.0f seeds for a second of it; %u cells empty\n", wall,
            a->jobs, used, (double)(passed + failed) / used, empty);
     printf("trace hash of all seeds %016" PRIx64 "\n", hash);
     if (a->seeds >= 20000 && empty != 0 && !a->stop_at_first) {

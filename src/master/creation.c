@@ -47,7 +47,7 @@ static struct world *world_created(struct master *m, uint32_t conn, const struct
     if (w != NULL && (of_now || world_knows(w, &c->reg.claim))) {
         return w; /* W4: before anything else */
     }
-    if (!of_now) { /* W8: the others may have begun */
+    if (!of_now && !MUTANT(GOES_ON)) { /* W8: the others may have begun */
         refuse(m, conn, CAUSE_KICK_STALE, "the master has begun anew since this peer asked for the world");
         return NULL;
     }

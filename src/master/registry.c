@@ -11,6 +11,7 @@
 #include "core/bitset.h"
 #include "core/layout.h"
 #include "core/mix.h"
+#include "core/mutant.h"
 #include "core/rows.h"
 #include "master/master_state.h"
 
@@ -95,7 +96,7 @@ struct world *registry_forming(const struct master *m, const char *name)
 {
     uint32_t at = row_of(m, name);
     struct world *w = name_next(m, name, &at);
-    while (w != NULL && !world_forming(w)) {
+    while (w != NULL && !world_forming(w) && !(MUTANT(REUSE_FORMED) && world_joinable(w))) { /* W2 */
         w = name_next(m, name, &at);
     }
     return w;

@@ -14,7 +14,7 @@ bool claim_expects(const struct session *s, const struct msg_welcome *m)
 
 void claim_send(struct session *s, const struct msg_welcome *m, const struct msg_register *reg, struct outbox *out)
 {
-    if (s->claimed.run == 0) {
+    if (s->claimed.run == 0 || MUTANT(EPOCH_LAST)) { /* W8 */
         s->claimed = *m;
     }
     struct msg_claim c = {.run = s->claimed.run, .epoch = s->claimed.epoch, .reg = *reg};

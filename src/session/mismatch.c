@@ -33,6 +33,9 @@ bool mismatch_with(struct session *s, const struct op *op, uint32_t rank)
     if (!m->ready || !own->ready || rank == s->view.rank) {
         return false;
     }
+    if (MUTANT(NOMISMATCH) && (m->params.kind != own->params.kind || m->params.root != own->params.root)) { /* B6 */
+        return false;
+    }
     bool pairs = own->params.layout == LAYOUT_PAIRS && op->slot != NONE && op->refused == 0;
     return !equal(&m->params, &own->params) || (pairs && !MUTANT(EXPECTS_BLIND) && m->expects != work_sends(s, &s->slots[op->slot].launch, rank).count);
 }

@@ -238,6 +238,12 @@ static void match(struct session *s, struct tag *box, struct outbox *out)
             return;
         }
         pair_leave_line(s, box, slot);
+        for (uint32_t i = box->heard, next; MUTANT(ANY_DROP) && i != NONE; i = next) {
+            next = s->ops[i].heard_next;
+            if (s->ops[i].name.from != source) {
+                heard_unlist(s, &s->ops[i]);
+            }
+        }
         s->slots[slot].partner = source;
         s->slots[slot].outcome.source = roster_rank(s, source); /* nobody is lost since the call (B14): it counts as the call does */
         struct op *op = number(s, slot, t, out);
@@ -262,7 +268,7 @@ static void send_start(struct session *s, struct op *op, struct outbox *out)
 {
     struct slot *c = &s->slots[op->slot];
     uint32_t rank = pair_partner(s, &op->name), slot = op->slot;
-    if (op->refused != 0) { /* the receiver's word was here before we came (B5) */
+    if (op->refused != 0 && !MUTANT(LATE_WAITS)) { /* the receiver's word was here before we came (B5) */
         slot_end(s, slot, slot_result(c, op->refused), op->refused, op->culprit, out);
         op->slot = NONE;
         op_drop(s, op);
@@ -423,7 +429,7 @@ bool pair_finished(struct session *s, struct op *op, uint32_t rank)
 /* The owner is asked. */
 static void asked(struct session *s, struct op *op, const struct msg_refuse *m, struct outbox *out)
 {
-    if (op->refused != 0) {
+    if (op->refused != 0 || (MUTANT(OWNER_ASLEEP) && op->phase == OP_GHOST)) {
         return; /* B4: the first cause stands */
     }
     refuse(s, op, m->cause, m->culprit, m->settled < s->settled ? m->settled : s->settled, out);
@@ -477,7 +483,11 @@ void pair_request(struct session *s, struct op *op, uint8_t cause, struct outbox
     if (op->phase != OP_RUN || op->refused != 0 || op->asked != 0 || s->frozen) {
         return;
     }
-    if (pair_owner(s, &op->name)) {
+    if (MUTANT(ANY_GIVEUP) && s->slots[op->slot].launch.root_rank == SESSION_ANY) {
+        slot_end(s, op->slot, slot_result(&s->slots[op->slot], cause), cause, s->id, out);
+        op->slot = NONE;
+        op_drop(s, op);
+    } else if (pair_owner(s, &op->name)) {
         refuse(s, op, cause, s->id, s->settled, out);
     } else {
         ask(s, op, cause, out);

@@ -201,8 +201,19 @@ static bool owes_one_before(const struct session *s, struct tag *t, struct owed 
     return true;
 }
 
+/* B1: of another pair that uses the same tag. */
+static struct tag *owed_by_tag(struct session *s, struct tag *t)
+{
+    uint32_t i = 0;
+    while (i < s->tag_used && (s->tags[i].owed == NONE || s->tags[i].tag != t->tag || s->tags[i].space != t->space)) {
+        i++;
+    }
+    return i < s->tag_used ? &s->tags[i] : t;
+}
+
 bool owed_take(struct session *s, struct tag *t, struct owed *what)
 {
+    t = MUTANT(OWE_TAG) && space_pairs(t->space) ? owed_by_tag(s, t) : t;
     if (t->owed == NONE) {
         return false;
     }

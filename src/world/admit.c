@@ -35,6 +35,9 @@ void admit_decided(struct world *w, uint64_t number)
 static void admit_persist(struct world *w)
 {
     admit_decided(w, view_persist(w, NULL)); /* M4 */
+    if (MUTANT(VIEW_EARLY)) { /* W8 */
+        admit_persisted(w, w->admit.persist);
+    }
 }
 
 void world_decide(struct world *w, struct writer *to, uint64_t number, uint32_t left)

@@ -56,7 +56,7 @@ bool world_knows(const struct world *w, const struct claim *c)
 
 int64_t world_owes(const struct world *w, const struct claim *c)
 {
-    bool owed = w->form.phase == FORM_GIVEN_UP && c->rank < w->form.size && w->form.seats[c->rank].attempt == 0;
+    bool owed = w->form.phase == FORM_GIVEN_UP && c->rank < w->form.size && w->form.seats[c->rank].attempt == 0 && !MUTANT(NOTOMB); /* W7 */
     return owed ? w->form.deadline : NEVER;
 }
 

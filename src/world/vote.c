@@ -56,6 +56,9 @@ void vote_take(struct world *w, struct member *mb, const struct msg_vote *v, uin
 bool vote_all_in(const struct world *w, const struct group *g, enum vote_kind kind)
 {
     const struct tally *t = g != NULL ? &g->tally : &w->tally;
+    if (MUTANT(VOTE_ALL) && w->common->registered > w->tally.phase[MEMBER_ACCEPTED] + w->tally.phase[MEMBER_PENDING]) { /* W1 */
+        return false;
+    }
     return t->voters[kind] > 0 && t->voters[kind] == t->phase[MEMBER_ACCEPTED] && !w->ghost;
 }
 

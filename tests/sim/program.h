@@ -108,6 +108,7 @@ bool parts_ordered(const struct cluster *cl, uint32_t group, uint64_t step, uint
 void parts_shape(const struct cluster *cl, const struct node *n, struct call *c, struct op_params *p);
 void parts_lists(struct call *c, struct session_launch *l);
 bool parts_odd(struct call *c, struct op_params *p); /* of uneven parts: other counts than the others'; false: there is nothing to differ in */
+bool parts_other_root(struct call *c); /* false: it has none, or there is no other */
 bool parts_same_for_all(const struct call *c);         /* everybody's output has the same bits */
 size_t parts_between(const struct call *c, uint32_t from, uint32_t to); /* elements that go from one rank to another */
 size_t parts_from(const struct call *c, uint32_t from, uint32_t to);    /* first of them in the input */

@@ -240,7 +240,11 @@ static void call_buffers(struct cluster *cl, struct call *c, const struct op_par
 static void call_odd(struct cluster *cl, struct call *c, struct op_params *params)
 {
     c->odd = true;
-    if (cl->odd_ops++ == 0 && rng_below(&cl->rng, 2) == 0) { /* once: two processes that are odd alike agree */
+    bool once = cl->odd_ops++ == 0 && rng_below(&cl->rng, 2) == 0; /* two processes that are odd alike agree */
+    if (once && c->ordered && parts_other_root(c)) {
+        return;
+    }
+    if (once) {
         params->op = params->op == REDOP_SUM ? REDOP_MAX : REDOP_SUM;
     } else {
         params->count += 1 + c->node->index;

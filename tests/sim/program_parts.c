@@ -145,6 +145,16 @@ bool parts_odd(struct call *c, struct op_params *p)
     return true;
 }
 
+bool parts_other_root(struct call *c)
+{
+    if (!plan_kind_has_root(c->params.kind) || c->world < 2) {
+        return false;
+    }
+    c->root = (c->root + 1) % c->world;
+    c->in_place = c->in_place && c->rank == c->root;
+    return true;
+}
+
 /* Counts and places as the call passes them. */
 void parts_lists(struct call *c, struct session_launch *l)
 {

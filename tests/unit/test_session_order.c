@@ -125,3 +125,31 @@ TEST(parts_of_the_right_sizes_come_to_their_places_in_any_order)
     EXPECT(y[0] == 7 && y[1] == 1 && y[2] == 1 && y[3] == 2 && y[5] == 2);
     bench_free(b);
 }
+
+/* ---- Another root --------------------------------------------------------------------------------------------------- */
+
+TEST(another_root_or_kind_at_a_number_is_refused_at_once) /* B6: each would wait for data of whom it takes for the root */
+{
+    static const struct op_params theirs[] = {{.kind = PLAN_BROADCAST, .count = 1, .dtype = DTYPE_F32},
+                                              {.kind = PLAN_GATHER, .count = 1, .dtype = DTYPE_F32}};
+    for (uint32_t kind = 0; kind < 2; kind++) {
+        struct bench *b = bench_new();
+        struct session_info info;
+        unsigned char raw[128];
+        struct writer w;
+        float x = 1, y[PEERS] = {0};
+        session_info(b->s, &info);
+        struct session_launch l = {.space = SPACE_ORDERED, .known = info.known, .world = PEERS, .params = theirs[0], .root_rank = 2,
+                                   .in = &x, .out = y, .deadline = INT64_MAX};
+        step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = 0, .launch = &l});
+        EXPECT_EQ(b->outcome.result, RESULT_PENDING);
+        struct msg_eager m = {.name = {.space = SPACE_ORDERED}, .params = theirs[kind], .bytes = kind == 0 ? 4 : 0};
+        m.params.root = peer_id(1);
+        writer_init(&w, raw, sizeof raw);
+        put_eager(&w, &m);
+        put_bytes(&w, &x, m.bytes);
+        from_peer(b, 1, FRAME_EAGER, view_id(1), &w);
+        expect_disagreement(b, 1);
+        bench_free(b);
+    }
+}

@@ -265,3 +265,84 @@ TEST(receive_given_up_before_its_turn_does_not_wait_behind_one_from_any_source)
     EXPECT(b->returned && collect(b, 1) == RESULT_LOST && b->outcome.cause == CAUSE_CANCEL);
     bench_free(b);
 }
+
+/* ---- words of two ------------------------------------------------------------------------------------------------- */
+
+TEST(send_that_its_receiver_has_refused_already_returns_that) /* B5: it would wait for an owner that has long returned */
+{
+    struct bench *b = bench_new();
+    float one = 1;
+    refusal_from(b, 1, &(struct msg_refuse){.name = {.space = SPACE_PAIR, .tag = TAG, .from = self, .to = peer_id(1)},
+                                            .origin = peer_id(1), .cause = CAUSE_CANCEL, .culprit = peer_id(1)});
+    send_to(b, 0, 1, &one);
+    EXPECT(b->returned && collect(b, 0) == RESULT_LOST);
+    EXPECT(b->outcome.cause == CAUSE_CANCEL && b->outcome.culprit == peer_id(1));
+    bench_free(b);
+}
+
+static void announcement_from(struct bench *b, uint32_t peer)
+{
+    unsigned char raw[128];
+    struct writer w;
+    struct op_params params = message;
+    params.algorithm = PLAN_CHAIN;
+    params.count = 1024;
+    writer_init(&w, raw, sizeof raw);
+    put_ready(&w, &(struct msg_ready){.name = {.space = SPACE_PAIR, .tag = TAG, .from = peer_id(peer), .to = self}, .params = params,
+                                      .bundle = 1, .launch = 1});
+    from_peer(b, peer, FRAME_READY, view_id(1), &w);
+}
+
+TEST(receive_from_any_source_that_is_matched_is_given_up_by_a_word_to_its_sender) /* B12: who would wait for ever for one */
+{
+    struct bench *b = bench_new();
+    static float room[1024];
+    struct session_info info;
+    session_info(b->s, &info);
+    struct session_launch l = {.space = SPACE_PAIR, .tag = TAG, .known = info.known, .world = PEERS, .params = message,
+                               .root_rank = SESSION_ANY, .receives = true, .out = room, .deadline = INT64_MAX};
+    l.params.count = 1024;
+    step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = 0, .launch = &l});
+    announcement_from(b, 2);
+    EXPECT(!b->returned);
+    step(b, &(struct session_event){.kind = SESSION_CANCEL, .slot = 0});
+    uint32_t at = 0;
+    struct reader r;
+    struct msg_refuse m;
+    EXPECT(sent_next(b, ACT_PEERS, FRAME_REFUSE, &at, &r) != NULL && get_refuse(&r, &m) && m.cause == CAUSE_CANCEL);
+    EXPECT(m.name.from == peer_id(2) && m.name.to == self && m.culprit == self);
+    bench_free(b);
+}
+
+TEST(receives_from_any_source_take_one_announcement_each) /* B12: the others stay pending */
+{
+    struct bench *b = bench_new();
+    float x = 0, y = 0;
+    message_from(b, 2, 1, 5);
+    message_from(b, 1, 1, 7);
+    receive(b, 0, SESSION_ANY, &x);
+    EXPECT(b->returned && collect(b, 0) == RESULT_OK && b->outcome.source == 2 && x == 5);
+    receive(b, 1, SESSION_ANY, &y);
+    EXPECT(b->returned && collect(b, 1) == RESULT_OK && b->outcome.source == 1 && y == 7);
+    bench_free(b);
+}
+
+TEST(error_that_one_pair_is_owed_is_not_taken_by_another_of_the_same_tag) /* B1: whose message has arrived */
+{
+    struct bench *b = bench_new();
+    float x = 0, y = 0;
+    freeze(b, 1);
+    struct op_decision d = {.name = {.space = SPACE_PAIR, .tag = TAG, .from = peer_id(1), .to = self}, .outcome = OUTCOME_ABORT,
+                            .cause = CAUSE_LINK_LOST, .culprit = peer_id(1)};
+    decided(b, 2, CAUSE_LINK_LOST, &d, NULL);
+    for (uint32_t i = 1; i < PEERS; i++) {
+        ping(b, i, view_id(2));
+    }
+    receive(b, 0, 2, &x);
+    EXPECT(!b->returned);
+    receive(b, 1, 1, &y);
+    EXPECT(b->returned && collect(b, 1) == RESULT_LOST && b->outcome.cause == CAUSE_LINK_LOST);
+    message_from(b, 2, 2, 5);
+    EXPECT(b->returned && collect(b, 0) == RESULT_OK && x == 5);
+    bench_free(b);
+}

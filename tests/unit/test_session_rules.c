@@ -186,3 +186,35 @@ TEST(settled_votes_are_counted_anew_in_each_view) /* a newcomer counts from 0: i
     EXPECT_EQ(settled_said(b), 0);
     bench_free(b);
 }
+
+/* ---- creating a world --------------------------------------------------------------------------------------------- */
+
+static struct msg_claim claimed(struct bench *b, uint64_t of, uint32_t epoch)
+{
+    unsigned char raw[256];
+    struct writer w;
+    struct reader r;
+    struct msg_claim c = {0};
+    uint32_t at = 0;
+    step(b, &(struct session_event){.kind = SESSION_MASTER_UP});
+    writer_init(&w, raw, sizeof raw);
+    put_welcome(&w, &(struct msg_welcome){.run = of, .epoch = epoch, .heartbeat_ms = 1000, .dead_ms = 10000});
+    from_master(b, FRAME_WELCOME, 0, &w);
+    EXPECT(sent_next(b, ACT_MASTER, FRAME_CLAIM, &at, &r) != NULL && get_claim(&r, &c));
+    return c;
+}
+
+TEST(a_claim_that_is_said_again_names_the_epoch_in_which_it_was_said_first) /* W8: to a master that has begun anew it is a new call */
+{
+    struct session_config config = bench_config();
+    config.claim = (struct claim){.size = 3, .rank = 1, .deadline_ms = 60000};
+    snprintf(config.world, sizeof config.world, "w");
+    struct bench *b = bench_idle(&config);
+    step(b, &(struct session_event){.kind = SESSION_CONNECT});
+    struct msg_claim first = claimed(b, run, 1);
+    EXPECT(first.run == run && first.epoch == 1);
+    step(b, &(struct session_event){.kind = SESSION_MASTER_DOWN, .text = "closed"});
+    struct msg_claim again = claimed(b, run + 2, 2);
+    EXPECT(again.run == run && again.epoch == 1 && again.reg.claim.attempt == first.reg.claim.attempt);
+    bench_free(b);
+}

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/layout.h"
+#include "core/mutant.h"
 #include "master/master_state.h"
 
 /* ---- arena --------------------------------------------------------------------------------------------------------- */
@@ -101,12 +102,28 @@ struct outbox_bounds master_out_need(const struct master *m)
 
 /* ---- events -------------------------------------------------------------------------------------------------------- */
 
+/* The mistake against W1: the end of one connection is taken for that of all from its address. */
+static void close_all_of(struct master *m, uint32_t ended)
+{
+    for (uint32_t i = 0; i < m->common.conn_room; i++) {
+        const struct conn *c = &m->common.conns[i];
+        struct world *w = c->state == CONN_MEMBER && i != ended ? registry_at(m, c->world) : NULL;
+        if (w != NULL && memcmp(c->seen.ip, m->common.conns[ended].seen.ip, sizeof c->seen.ip) == 0) {
+            world_closed(w, i);
+            registry_rest(m, w);
+        }
+    }
+}
+
 /* Of a connection that belongs to a world. */
 static void on_member(struct master *m, const struct master_event *e)
 {
     struct world *w = registry_at(m, m->common.conns[e->connection].world);
     PCCL_ASSERT(w != NULL);
     if (e->kind == MASTER_CLOSED) {
+        if (MUTANT(EXCLUDE_ALL)) {
+            close_all_of(m, e->connection);
+        }
         world_closed(w, e->connection);
     } else if (e->kind == MASTER_FRAME) {
         world_frame(w, e->connection, e->header, e->payload);

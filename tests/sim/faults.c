@@ -110,7 +110,7 @@ static enum phase phase_of_run(const struct node *n)
 static bool view_is_due(const struct cluster *cl, const struct node *n, uint64_t view)
 {
     for (uint32_t i = cl->oracle.view_count; i > 0; i--) {
-        if (cl->oracle.views[i - 1].group == n->group) {
+        if (cl->oracle.views[i - 1].group == n->group && inside_same(n, cl->oracle.views[i - 1].run)) {
             return cl->oracle.views[i - 1].view != view;
         }
     }
@@ -173,12 +173,12 @@ static void fault_cut(struct cluster *cl, struct fault *f, bool cut)
     case FAULT_PARTITION: /* two halves; the master is with one of them */
         for (uint16_t i = 0; i < cl->node_count; i++) {
             for (uint16_t k = 0; k < cl->node_count; k++) {
-                bool apart = ((side >> (i % 32)) ^ (side >> (k % 32))) & 1;
+                bool apart = ((side >> (cl->nodes[i].process % 32)) ^ (side >> (cl->nodes[k].process % 32))) & 1;
                 if (i != k && apart && !cl->nodes[i].gone_host && !cl->nodes[k].gone_host) {
                     cluster_cut(cl, i, k, cut);
                 }
             }
-            if ((side >> (i % 32)) & 1 && !cl->nodes[i].gone_host) {
+            if ((side >> (cl->nodes[i].process % 32)) & 1 && !cl->nodes[i].gone_host) {
                 cluster_cut(cl, i, CLUSTER_MASTER, cut);
                 cluster_cut(cl, CLUSTER_MASTER, i, cut);
             }
@@ -187,8 +187,10 @@ static void fault_cut(struct cluster *cl, struct fault *f, bool cut)
     case FAULT_SPARSE: /* all that is left to some is one of them */
         for (uint16_t i = 0; i < cl->node_count; i++) {
             for (uint16_t k = 0; k < cl->node_count; k++) {
-                bool hub = i == f->other || k == f->other || cl->nodes[i].gone_host || cl->nodes[k].gone_host;
-                if (i != k && !hub && mix64(side, i < k ? i * 97u + k : k * 97u + i) % 3 != 0) {
+                uint32_t a = cl->nodes[i].process, b = cl->nodes[k].process;
+                bool hub = process_same(cl, i, f->other) || process_same(cl, k, f->other);
+                hub = hub || cl->nodes[i].gone_host || cl->nodes[k].gone_host;
+                if (i != k && !hub && mix64(side, a < b ? a * 97u + b : b * 97u + a) % 3 != 0) {
                     cluster_cut(cl, i, k, cut);
                 }
             }
@@ -279,20 +281,18 @@ static void fault_hostile(struct cluster *cl, const struct fault *f)
 
 static void fault_apart(struct cluster *cl, const struct fault *f)
 {
-    if (cl->opt.peers >= 4 && f->other != f->node && !cl->apart_any) {
-        cl->apart_any = cl->apart[f->node][f->other] = cl->apart[f->other][f->node] = true;
-        cluster_cut(cl, f->node, f->other, true);
-        cluster_cut(cl, f->other, f->node, true);
+    if (cl->opt.peers < 4 || process_same(cl, f->other, f->node) || cl->apart_any) {
+        return;
     }
-}
-
-static uint32_t members_left(const struct cluster *cl)
-{
-    uint32_t count = 0;
     for (uint32_t i = 0; i < cl->node_count; i++) {
-        count += cl->nodes[i].alive;
+        for (uint32_t k = 0; process_same(cl, i, f->node) && k < cl->node_count; k++) {
+            if (process_same(cl, k, f->other)) {
+                cl->apart_any = cl->apart[i][k] = cl->apart[k][i] = true;
+            }
+        }
     }
-    return count;
+    cluster_cut(cl, f->node, f->other, true);
+    cluster_cut(cl, f->other, f->node, true);
 }
 
 /* What a program does, or has happen to it. */
@@ -348,6 +348,7 @@ static bool fault_begins(struct cluster *cl, const struct fault *f, const struct
     if (cl->healed || !n->alive || relay == CLUSTER_NOBODY || !cl->nodes[relay].alive) {
         return false;
     }
+    process_touch(cl, f, relay);
     cl->stats.faults++;
     cl->stats.cell[f->kind][node_phase(cl, n)]++;
     algorithms_fault(cl, n);
@@ -365,7 +366,7 @@ void faults_fire(struct cluster *cl, uint32_t index)
     switch ((int)f->kind) {
     case FAULT_CRASH:
     case FAULT_POWER:
-        if (members_left(cl) > 1) {
+        if (process_others(cl, n) > 0) {
             node_kill(cl, n, f->kind == FAULT_POWER);
         }
         break;

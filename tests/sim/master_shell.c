@@ -245,7 +245,7 @@ bool master_shell_accept(struct cluster *cl, uint32_t channel)
     c->end[1].peer = slot;
     c->end[1].role = ROLE_MASTER;
     struct master_event e = {.kind = MASTER_OPENED, .connection = slot};
-    node_address(c->end[0].node, &e.address);
+    node_address(cl->nodes[c->end[0].node].process, &e.address);
     master_shell_step(cl, &e);
     return true;
 }

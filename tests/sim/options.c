@@ -74,6 +74,7 @@ void options_draw(struct options *o, uint64_t seed)
     uint32_t more = spread && o->forming && !large ? 2 + (uint32_t)(mix64(seed, 82) % 7) : 0; /* worlds of more than one or two */
     o->peers += more;
     o->max_members += o->small_limits ? more : 0;
+    process_options(o);
     o->bulk = rng_below(&r, 4) == 0;
     o->rate = rng_below(&r, 8) == 0 && o->burst == 0 ? pick(&r, 1000, 12000) : 0;
 }

@@ -10,8 +10,6 @@
 
 #include "program.h"
 
-uint16_t oracle_node_of(const struct cluster *cl, uint64_t id);
-
 static bool agree(const struct cluster *cl, uint64_t id)
 {
     return oracle_node_of(cl, id) != CLUSTER_NOBODY;
@@ -53,6 +51,32 @@ static struct id_record *oracle_id(struct cluster *cl, uint64_t id)
     o->ids = cluster_grow(o->ids, &o->id_capacity, o->id_count + 1, sizeof *o->ids);
     o->ids[o->id_count] = (struct id_record){.id = id, .node = CLUSTER_NOBODY};
     return &o->ids[o->id_count++];
+}
+
+void oracle_key(struct cluster *cl, uint64_t id, uint32_t key)
+{
+    oracle_id(cl, id)->key = key;
+}
+
+static uint32_t key_of(const struct cluster *cl, uint64_t id)
+{
+    uint32_t i = 0;
+    while (i < cl->oracle.id_count && cl->oracle.ids[i].id != id) {
+        i++;
+    }
+    return i < cl->oracle.id_count ? cl->oracle.ids[i].key : 0;
+}
+
+/* They are in the order of their ids. */
+void oracle_by_keys(const struct cluster *cl, struct view_record *v)
+{
+    for (uint32_t i = 1; i < v->members; i++) {
+        for (uint32_t k = i; k > 0 && key_of(cl, v->ids[k]) < key_of(cl, v->ids[k - 1]); k--) {
+            uint64_t id = v->ids[k];
+            v->ids[k] = v->ids[k - 1];
+            v->ids[k - 1] = id;
+        }
+    }
 }
 
 static const struct view_record *oracle_view(const struct cluster *cl, uint64_t run, uint32_t group, uint64_t view)
@@ -105,6 +129,7 @@ static void oracle_new_view(struct cluster *cl, const struct master_group_view *
     for (uint32_t i = 0; before != NULL && i < before->members; i++) {
         if (!view_has(v, before->ids[i])) {
             oracle_id(cl, before->ids[i])->excluded = true;
+            oracle_kept(cl, before->ids[i]);
         }
     }
     for (uint32_t i = 0; i < v->members; i++) {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/sim/sim_cluster.h"
+#include "program.h"
 
 void oracle_frozen(struct node *n, const unsigned char *frame, uint32_t bytes)
 {
@@ -86,7 +86,8 @@ void oracle_decisions(struct cluster *cl, const struct node *at, const struct fr
         }
         for (uint32_t k = 0; k < cl->node_count; k++) {
             const struct node *n = &cl->nodes[k];
-            bool survivor = n->report != NULL && n->group == at->group && n->report_view == m.parent;
+            bool survivor = n->report != NULL && n->group == at->group && n->report_view == m.parent &&
+                            n->program->inside == at->program->inside;
             for (uint32_t x = 0; x < m.removed && x < CLUSTER_NODES; x++) {
                 survivor = survivor && removed[x] != n->id;
             }

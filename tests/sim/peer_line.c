@@ -169,7 +169,7 @@ void line_unlink(struct cluster *cl, struct node *n, uint64_t peer)
 void line_dial(struct cluster *cl, struct node *n, uint8_t kind, uint16_t lane, uint64_t peer, uint64_t number)
 {
     struct link *l = line_find(n, peer);
-    uint16_t to = l == NULL ? CLUSTER_NOBODY : (uint16_t)(l->info.address[0].ip[2] << 8 | l->info.address[0].ip[3]);
+    uint16_t to = l == NULL ? CLUSTER_NOBODY : process_at(cl, n, &l->info.address[0]);
     bool lost = to >= cl->node_count || cl->cut[n->index][to] || cl->cut[to][n->index] || cl->nodes[to].gone_host;
     bool refused = lost || !cl->nodes[to].alive || n->fail_dials > 0;
     n->fail_dials -= n->fail_dials > 0;
@@ -289,7 +289,7 @@ void line_dialled(struct cluster *cl, struct node *n, const struct event *e, boo
     if (l == NULL || !l->wanted) {
         return;
     }
-    uint16_t to = (uint16_t)(l->info.address[0].ip[2] << 8 | l->info.address[0].ip[3]);
+    uint16_t to = process_at(cl, n, &l->info.address[0]);
     if (!ok || to >= cl->node_count || !cl->nodes[to].alive || cl->cut[n->index][to] || cl->cut[to][n->index]) {
         line_dial_failed(cl, n, kind, e->b, e->c);
         return;

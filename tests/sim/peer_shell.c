@@ -66,7 +66,7 @@ static void node_config(struct cluster *cl, struct node *n)
     n->config.lanes = n->config.lanes < 1 ? 1 : n->config.lanes;
     algorithms_config(o, n);
     config_stall(o, n);
-    node_address(n->index, &n->config.address[0]);
+    node_address(n->process, &n->config.address[0]);
     if (n->group >= CLUSTER_LABELS) {
         snprintf(n->config.world, sizeof n->config.world, "w%u", n->group / CLUSTER_LABELS);
     }
@@ -96,6 +96,7 @@ struct node *node_new(struct cluster *cl, uint32_t group, int64_t delay)
     n->index = (uint16_t)cl->node_count++;
     n->used = n->alive = true;
     n->group = group;
+    n->process = process_of(&cl->opt, n->index);
     node_config(cl, n);
     node_rooms(cl, n);
     n->run = calloc(n->config.max_ops, sizeof *n->run);
@@ -162,8 +163,7 @@ void node_fini(struct node *n)
     }
 }
 
-/* The process ends; `silent`: its machine does, so that nobody is told. */
-void node_kill(struct cluster *cl, struct node *n, bool silent)
+static void session_kill(struct cluster *cl, struct node *n, bool silent)
 {
     cluster_trace(cl, n->index, silent ? "host gone" : "killed", n->id, 0);
     n->alive = false;
@@ -180,6 +180,16 @@ void node_kill(struct cluster *cl, struct node *n, bool silent)
             if (cl->channels[i].open && cl->channels[i].end[end].node == n->index) {
                 channel_reset_owner(cl, i, end);
             }
+        }
+    }
+}
+
+/* The process ends, with all of its sessions; `silent`: its machine does, so that nobody is told. */
+void node_kill(struct cluster *cl, struct node *n, bool silent)
+{
+    for (uint32_t i = 0; i < cl->node_count; i++) {
+        if (cl->nodes[i].alive && process_same(cl, n->index, i)) {
+            session_kill(cl, &cl->nodes[i], silent);
         }
     }
 }

@@ -178,6 +178,10 @@ static void program_sizes(struct cluster *cl, struct node *n)
 static void program_rejoin(struct cluster *cl, struct node *n)
 {
     struct program *p = n->program;
+    if (p->inside != 0) {
+        inside_leave(cl, n);
+        return;
+    }
     p->step = 0;
     p->attempt = p->align_attempt = 0;
     p->query_asked = false;
@@ -324,8 +328,9 @@ static void program_begin_step(struct cluster *cl, struct node *n)
         p->order[k] = t;
     }
     program_bulk_begin(cl, n);
-    bool sync = mix64(mix64(cl->opt.seed, n->group), p->step * 3) % 100 < cl->opt.sync_percent;
-    bool gives_up = p->want_vote && cl->opt.update_on_error_percent > 0; /* the others follow, once their calls have failed */
+    bool sync = mix64(mix64(cl->opt.seed, n->group), p->step * 3) % 100 < cl->opt.sync_percent && p->inside == 0;
+    /* The others follow, once their calls have failed. */
+    bool gives_up = p->want_vote && cl->opt.update_on_error_percent > 0 && p->inside == 0;
     p->want_vote = false;
     program_go(n, gives_up ? PROGRAM_UPDATE : sync ? PROGRAM_SYNC : PROGRAM_BODY);
 }
@@ -351,6 +356,10 @@ static bool turn_align(struct cluster *cl, struct node *n)
         return true;
     case OP_DONE_BAD: /* alone */
         p->status[PROGRAM_OPS] = OP_TODO;
+        if (p->inside != 0) {
+            program_rejoin(cl, n);
+            return false;
+        }
         p->lonely++;
         p->step = cl->oracle.steps[n->group] + 1;
         program_note_step(cl, n);
@@ -403,61 +412,17 @@ static bool turn_sync(struct cluster *cl, struct node *n)
     }
 }
 
-/* Launches what may be launched; true if everything of this attempt has returned. */
-static bool program_launch_all(struct cluster *cl, struct node *n)
-{
-    struct program *p = n->program;
-    bool over = true, at_once = false;
-    for (uint32_t i = 0; i < p->ops; i++) {
-        uint32_t j = p->order[i];
-        if (p->status[j] != OP_TODO) {
-            over = over && p->status[j] != OP_PENDING;
-            continue;
-        }
-        bool first_of_tag = true, pair = pair_chosen(cl, n, j), ordered = !pair && parts_ordered(cl, n->group, p->step, j);
-        for (uint32_t k = 0; k < j && (pair || ordered); k++) { /* in the order of issue */
-            bool alike = pair ? pair_chosen(cl, n, k) : !pair_chosen(cl, n, k) && parts_ordered(cl, n->group, p->step, k);
-            first_of_tag = first_of_tag && !(p->status[k] == OP_TODO && alike);
-        }
-        uint64_t tag, other;
-        struct op_params params;
-        bool in_place;
-        program_describe_op(cl, n->group, p->step, j, &params, &in_place, &tag);
-        for (uint32_t k = 0; cl->opt.burst == 0 && k < p->ops && !ordered && !pair; k++) {
-            program_describe_op(cl, n->group, p->step, k, &params, &in_place, &other);
-            bool before = p->status[k] == OP_PENDING || (k < j && p->status[k] == OP_TODO);
-            before = before && !parts_ordered(cl, n->group, p->step, k) && !pair_chosen(cl, n, k);
-            first_of_tag = first_of_tag && !(k != j && other == tag && before);
-        }
-        if (!first_of_tag) {
-            over = false;
-            continue;
-        }
-        if (!program_launch(cl, n, j)) {
-            program_wake(cl, n, PROGRAM_PAUSE_NS);
-            return false;
-        }
-        over = over && p->status[j] != OP_PENDING;
-        at_once = at_once || p->status[j] != OP_PENDING;
-        if (cl->opt.think && cluster_chance(cl, cl->opt.burst != 0 ? 4 : 30)) { /* the rest comes later */
-            program_wake(cl, n, (int64_t)rng_below(&cl->rng, 3 * (uint64_t)cl->opt.latency_ns + 1));
-            return false;
-        }
-    }
-    for (uint32_t j = 0; j < p->ops; j++) {
-        over = over && p->status[j] != OP_TODO;
-    }
-    if (at_once && !over) { /* a call that ended at once makes way for the next of its tag */
-        program_wake(cl, n, PROGRAM_WAKE_NS);
-    }
-    return over;
-}
-
-static void program_end_step(struct cluster *cl, struct node *n)
+/* True: it goes on. */
+static bool program_end_step(struct cluster *cl, struct node *n)
 {
     struct program *p = n->program;
     program_state_evolve(n);
-    program_go(n, p->step >= cl->opt.steps && cl->healed ? PROGRAM_LEAVING : PROGRAM_UPDATE);
+    if (inside_ends(p)) {
+        program_rejoin(cl, n);
+        return false;
+    }
+    program_go(n, p->step >= cl->opt.steps && cl->healed && p->inside == 0 ? PROGRAM_LEAVING : PROGRAM_UPDATE);
+    return true;
 }
 
 static bool turn_body(struct cluster *cl, struct node *n)
@@ -491,8 +456,7 @@ static bool turn_body(struct cluster *cl, struct node *n)
     }
     program_sizes(cl, n);
     if (!program_bulk_same(p)) {
-        program_end_step(cl, n);
-        return true;
+        return program_end_step(cl, n);
     }
     if (!pair_used(cl)) { /* a message that failed has moved the sizes of its two alone */
         oracle_agree(cl, n, "sizes after calls", program_name(n, mix64(p->attempt, 0xA5)), p->sizes_hash);
@@ -505,8 +469,7 @@ static bool turn_body(struct cluster *cl, struct node *n)
         }
     }
     if (!again) {
-        program_end_step(cl, n);
-        return true;
+        return program_end_step(cl, n);
     }
     uint64_t dice = mix64(mix64(cl->opt.seed, n->group), mix64(p->step, p->attempt));
     p->attempt++;
@@ -565,18 +528,9 @@ static bool program_gone(struct cluster *cl, struct node *n)
     return true;
 }
 
-void program_event(struct cluster *cl, struct node *n, const struct event *e)
+void program_turns(struct cluster *cl, struct node *n)
 {
     struct program *p = n->program;
-    (void)e;
-    program_collect(cl, n);
-    if (p->phase == PROGRAM_ENDED || cl->failed) {
-        return;
-    }
-    if (n->config.claim.size > 0) {
-        (split_world(&cl->opt, n->group / CLUSTER_LABELS) ? split_event : form_event)(cl, n);
-        return;
-    }
     if (p->leave && p->phase > PROGRAM_CONNECTING && p->phase < PROGRAM_LEAVING) {
         program_go(n, PROGRAM_LEAVING);
     }
@@ -591,4 +545,20 @@ void program_event(struct cluster *cl, struct node *n, const struct event *e)
     }
     while (!cl->failed && program_turn(cl, n)) {
     }
+}
+
+void program_event(struct cluster *cl, struct node *n, const struct event *e)
+{
+    struct program *p = n->program;
+    (void)e;
+    program_collect(cl, n);
+    if (p->phase == PROGRAM_ENDED || cl->failed) {
+        return;
+    }
+    bool works = p->works && p->phase > PROGRAM_CONNECTING;
+    if (n->config.claim.size > 0 && !works) {
+        (split_world(&cl->opt, n->group / CLUSTER_LABELS) ? split_event : form_event)(cl, n);
+        return;
+    }
+    program_turns(cl, n);
 }

@@ -49,6 +49,9 @@ struct program {
     uint64_t step, seen_step;
     uint32_t attempt, align_attempt, lonely, connects;
     bool first, told_end;
+    uint64_t inside;           /* run of the world of a given size that it is, or was, in; 0: none */
+    bool works;                /* it makes calls there */
+    uint64_t split_run, splits; /* program_split.c: of whose run, how many */
     bool leave;                /* a wish: destroy at the next turn */
     bool want_vote;            /* ... to update where the others launch */
     int64_t not_before;        /* a late program */
@@ -126,7 +129,11 @@ void pair_shape(const struct cluster *cl, const struct node *n, struct call *c, 
 bool pair_launch_of(const struct cluster *cl, const struct node *n, struct call *c, struct session_launch *l); /* false: the other is lost */
 bool pair_outcome(struct cluster *cl, const struct node *n, const struct call *c, const struct session_outcome *o); /* true: call again */
 
+/* program_body.c */
+bool program_launch_all(struct cluster *cl, struct node *n);
+
 /* program.c */
+void program_turns(struct cluster *cl, struct node *n); /* until it waits */
 /* Calls connect, or takes its result; false: still open. */
 bool program_connect(struct cluster *cl, struct node *n, struct session_outcome *out);
 bool program_vote(struct cluster *cl, struct node *n, uint8_t kind, struct session_outcome *out); /* false: still open */
@@ -136,7 +143,17 @@ void form_event(struct cluster *cl, struct node *n);
 /* A call that creates a world has ended: as the others of the same formation; 0: the run tells which. */
 void form_outcome(struct cluster *cl, const struct node *n, const struct session_outcome *o, uint64_t formation);
 
+void form_again(struct cluster *cl, struct node *n); /* it has left: its next call */
+
+/* program_inside.c */
+bool inside_begin(struct cluster *cl, struct node *n); /* a world of a given size has begun; true: it works there */
+bool inside_ends(const struct program *p);             /* with this step */
+void inside_leave(struct cluster *cl, struct node *n);
+bool inside_same(const struct node *n, uint64_t run);
+bool inside_has_left(const struct cluster *cl, uint64_t id);
+
 /* program_split.c */
+void split_again(struct cluster *cl, struct node *n);
 void split_event(struct cluster *cl, struct node *n);
 
 /* program_bulk.c */

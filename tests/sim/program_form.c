@@ -62,7 +62,7 @@ static void go(struct cluster *cl, struct node *n, enum program_phase phase, int
     cluster_post(cl, delay, EVENT_PROGRAM, n->index, 0, 0, 0);
 }
 
-static void next_call(struct cluster *cl, struct node *n)
+void form_again(struct cluster *cl, struct node *n)
 {
     struct program *p = n->program;
     bool over = cl->healed && cl->master.gone, joiner = n->config.claim.join != 0;
@@ -167,12 +167,14 @@ static void turn_call(struct cluster *cl, struct node *n)
         return;
     }
     form_outcome(cl, n, &o, 0);
-    if (o.result == RESULT_OK) {
+    if (o.result == RESULT_OK && inside_begin(cl, n)) {
+        program_turns(cl, n);
+    } else if (o.result == RESULT_OK) {
         p->attempt = 0;
         p->not_before = cl->now + (int64_t)rng_below(&cl->rng, (uint64_t)cl->opt.fault_ns);
         go(cl, n, PROGRAM_UPDATE, 0);
     } else {
-        next_call(cl, n);
+        form_again(cl, n);
     }
 }
 
@@ -209,7 +211,7 @@ static void turn_inside(struct cluster *cl, struct node *n)
     bool revokes = mix64(mix64(info.run, 5), n->index) % 8 == 0;
     struct session_event e = {.kind = revokes ? SESSION_REVOKE : SESSION_LEAVE};
     node_step(cl, n, &e);
-    next_call(cl, n);
+    form_again(cl, n);
 }
 
 void form_event(struct cluster *cl, struct node *n)

@@ -163,7 +163,8 @@ void program_input(const struct cluster *cl, uint32_t node, uint64_t key, const 
 uint64_t program_name(const struct node *n, uint64_t what)
 {
     uint64_t group = (n->id >> 32) << 32 | n->group;
-    return mix64(mix64(mix64(77, group), n->program->step), what);
+    uint64_t name = mix64(mix64(mix64(77, group), n->program->step), what);
+    return n->program->inside == 0 ? name : mix64(name, n->program->inside);
 }
 
 uint64_t program_key(const struct node *n, uint32_t op, uint32_t attempt)

@@ -13,8 +13,6 @@
 
 enum { PAIR_TAGS = 2, PAIR_LIMIT_S = 150 };
 
-uint16_t oracle_node_of(const struct cluster *cl, uint64_t id);
-
 void pair_begin(struct node *n)
 {
     struct program *p = n->program;
@@ -100,7 +98,7 @@ static bool is_member(const struct cluster *cl, const struct node *n, uint64_t i
     uint16_t of = oracle_node_of(cl, id);
     for (uint32_t i = cl->oracle.view_count; i > 0; i--) {
         const struct view_record *v = &cl->oracle.views[i - 1];
-        if (v->group != n->group) {
+        if (v->group != n->group || !inside_same(n, v->run)) {
             continue;
         }
         for (uint32_t k = 0; k < v->members; k++) {
@@ -134,7 +132,7 @@ static void check_content(struct cluster *cl, const struct node *n, const struct
 static bool has_left(const struct cluster *cl, uint64_t id)
 {
     uint16_t node = cluster_node_of(cl, id);
-    return node != CLUSTER_NOBODY && cl->nodes[node].program->phase == PROGRAM_ENDED;
+    return inside_has_left(cl, id) || (node != CLUSTER_NOBODY && cl->nodes[node].program->phase == PROGRAM_ENDED);
 }
 
 enum { TOLD_OK = 1, TOLD_ERROR = 2 };
@@ -197,7 +195,7 @@ bool pair_outcome(struct cluster *cl, const struct node *n, const struct call *c
     if (o->result == RESULT_OK && c->to == n->id && !cl->no_path) {
         check_content(cl, n, c, o);
     }
-    if (o->cause != CAUSE_PEER_LEFT && !(o->cause == CAUSE_PEER_LOST && has_left(cl, o->culprit))) {
+    if (o->cause != CAUSE_PEER_LEFT && o->cause != CAUSE_REVOKED && !(o->cause == CAUSE_PEER_LOST && has_left(cl, o->culprit))) {
         oracle_calm(cl, n, c, o);
     }
     compare(cl, n, c, o);

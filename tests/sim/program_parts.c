@@ -9,8 +9,6 @@
 #include "core/dtype.h"
 #include "program.h"
 
-uint16_t oracle_node_of(const struct cluster *cl, uint64_t id);
-
 static bool parted(const struct op_params *p)
 {
     return p->kind != PLAN_ALL_REDUCE && p->kind != PLAN_BROADCAST && p->kind != PLAN_REDUCE;

@@ -21,6 +21,11 @@ static void again(struct cluster *cl, struct node *n, enum program_phase phase)
     cluster_post(cl, cl->opt.fault_ns / 30 + CLOCK_MS, EVENT_PROGRAM, n->index, 0, 0, 0);
 }
 
+void split_again(struct cluster *cl, struct node *n)
+{
+    again(cl, n, PROGRAM_START);
+}
+
 /* The first view of that run; null: not seen. */
 static const struct view_record *first_view(const struct cluster *cl, uint64_t run)
 {
@@ -47,7 +52,7 @@ static bool before(uint64_t formation, uint64_t a, uint64_t b)
 
 static uint64_t formation_of(const struct program *p)
 {
-    return mix64(mix64(p->seen_step, 0x51), p->step) | 1;
+    return mix64(mix64(p->split_run, 0x51), p->splits) | 1;
 }
 
 /* One caller of some formations leaves one of the others out. */
@@ -91,16 +96,16 @@ static bool may_call(struct cluster *cl, struct node *n, const struct node *pare
     if (!info.connected || session_poisoned(parent->session)) {
         return false;
     }
-    if (p->seen_step != info.run) {
-        p->seen_step = info.run;
-        p->step = 0;
+    if (p->split_run != info.run) {
+        p->split_run = info.run;
+        p->splits = 0;
     }
     const struct view_record *v = first_view(cl, info.run);
     bool called = false;
     for (uint32_t i = 0; v != NULL && i < v->members; i++) {
         called = called || v->ids[i] == info.id; /* not one that joined later */
     }
-    if (called && p->step < SPLITS) {
+    if (called && p->splits < SPLITS) {
         configure(n, v, info.id);
         return true;
     }
@@ -143,7 +148,11 @@ static void turn_call(struct cluster *cl, struct node *n)
     if (begun && v != NULL && v->members != n->config.derived.callers) {
         cluster_fail(cl, "W9: peer %u expected others than its siblings, and has begun with them", n->index);
     }
-    p->step++;
+    p->splits++;
+    if (begun && inside_begin(cl, n)) {
+        program_turns(cl, n);
+        return;
+    }
     again(cl, n, begun ? PROGRAM_BODY : PROGRAM_START);
 }
 

@@ -14,7 +14,6 @@
 #include "core/dtype.h"
 #include "program.h"
 
-uint16_t oracle_node_of(const struct cluster *cl, uint64_t id);
 
 static double float_of_half(uint16_t h, bool bfloat)
 {
@@ -236,9 +235,12 @@ static bool reference_part(const struct cluster *cl, const struct view_record *v
     return true;
 }
 
-static bool reference_ordered(const struct cluster *cl, const struct view_record *view, const struct call *c, char *why, size_t size)
+static bool reference_ordered(const struct cluster *cl, const struct view_record *by_id, const struct call *c, char *why, size_t size)
 {
+    struct view_record ranked = *by_id;
+    const struct view_record *view = &ranked;
     uint32_t self = 0;
+    oracle_by_keys(cl, &ranked);
     while (self < view->members && view->ids[self] != c->node->id) {
         self++;
     }

@@ -133,7 +133,7 @@ uint16_t cluster_node_of(const struct cluster *cl, uint64_t id)
     return CLUSTER_NOBODY;
 }
 
-void cluster_cut(struct cluster *cl, uint16_t from, uint16_t to, bool cut)
+static void cut_one(struct cluster *cl, uint16_t from, uint16_t to, bool cut)
 {
     bool lasts = !cut && from < CLUSTER_NODES && to < CLUSTER_NODES && cl->apart[from][to];
     if (cl->cut[from][to] == cut || lasts) {
@@ -149,13 +149,30 @@ void cluster_cut(struct cluster *cl, uint16_t from, uint16_t to, bool cut)
     }
 }
 
+/* Between two processes, in all their worlds. */
+void cluster_cut(struct cluster *cl, uint16_t from, uint16_t to, bool cut)
+{
+    if (!cl->opt.together) {
+        cut_one(cl, from, to, cut);
+        return;
+    }
+    for (uint16_t i = 0; i <= CLUSTER_NODES; i++) {
+        for (uint16_t k = 0; process_same(cl, from, i) && k <= CLUSTER_NODES; k++) {
+            if (process_same(cl, to, k) && !process_same(cl, i, k)) {
+                cut_one(cl, i, k, cut);
+            }
+        }
+    }
+}
+
 void cluster_freeze(struct cluster *cl, uint16_t node, bool frozen)
 {
     cl->still_at = cl->now;
     if (node == CLUSTER_MASTER) {
         cl->master.frozen = frozen;
-    } else {
-        cl->nodes[node].frozen = frozen;
+    }
+    for (uint32_t i = 0; i < cl->node_count; i++) {
+        cl->nodes[i].frozen = process_same(cl, node, i) ? frozen : cl->nodes[i].frozen;
     }
     if (frozen) {
         return;
@@ -163,7 +180,7 @@ void cluster_freeze(struct cluster *cl, uint16_t node, bool frozen)
     uint32_t kept = 0;
     for (uint32_t i = 0; i < cl->parked_count; i++) {
         struct event e = cl->parked[i];
-        if (e.node == node) {
+        if (process_same(cl, e.node, node)) {
             e.at = cl->now;
             e.order = cl->order++;
             heap_push(cl, e);
@@ -306,6 +323,7 @@ void cluster_init(struct cluster *cl, const struct options *opt, bool trace)
     memset(cl->apart, 0, sizeof cl->apart);
     cl->cuts = 0;
     cl->fault_count = cl->armed = 0;
+    memset(cl->touched, 0, sizeof cl->touched);
     cl->apart_any = false;
     cl->still_at = 0;
     cl->healed = false;
@@ -330,6 +348,7 @@ void cluster_init(struct cluster *cl, const struct options *opt, bool trace)
         crowd_fault(cl);
         poison_draw(cl);
         growth_draw(cl);
+        process_confine(cl);
         cluster_post(cl, cl->opt.fault_ns, EVENT_HEAL, CLUSTER_NOBODY, 0, 0, 0);
     }
     cl->heal_at = cl->now + cl->opt.fault_ns;

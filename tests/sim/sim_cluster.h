@@ -18,6 +18,7 @@
 #include "core/random.h"
 #include "master/master.h"
 #include "session/session.h"
+#include "process.h"
 #include "used_algorithms.h"
 
 enum {
@@ -76,7 +77,7 @@ enum { FAULTS_MAX = 24 };
 struct options {
     uint64_t seed;
     uint32_t worlds;         /* at the master, by name; the first is the default one */
-    bool forming;            /* the others have a given size: their programs create them together, one after the other */
+    bool forming, together;  /* the others have a given size: programs create them, one after the other; processes are in all worlds */
     uint32_t peers, groups, lanes, steps, ops, op_bytes;
     uint32_t max_members;    /* of the run, and of a view */
     uint32_t part_bytes;     /* longer lists of the master travel in parts; 0: as long as the library's */
@@ -231,7 +232,7 @@ struct run { /* an operation slot */
 struct program;
 
 struct node {
-    uint16_t index;
+    uint16_t index, process;      /* process.c */
     bool used, alive, frozen, gone_host;
     uint32_t group;               /* world * CLUSTER_LABELS + label: unique in the cluster, the label is not */
     struct session_config config;
@@ -288,7 +289,6 @@ struct node {
     uint64_t relay;
 };
 
-
 struct master_shell {
     struct master *master;
     struct master_config config;
@@ -321,6 +321,7 @@ struct id_record { /* an identity that the master gave */
     uint64_t id;
     uint16_t node;
     bool excluded;
+    uint32_t key;         /* in a world of a given size: what ranks are counted by */
 };
 
 struct outcome_record { /* per call of the aligned programs */
@@ -360,7 +361,7 @@ struct oracle {
 };
 
 struct stats {
-    uint64_t splits, splits_given_up;
+    uint64_t splits, splits_given_up, worked, calm; /* worked: in a world of a given size; calm: calls beside faults of other worlds */
     uint64_t events, faults, operations, successes, aborts, refusals, votes, views, joins, bytes, formed, given_up, joined;
     uint64_t cell[FAULT_COUNT][PHASE_COUNT];
     uint64_t poisoned[SESSION_TICK + 1]; /* steps failed, by what they handled */
@@ -391,7 +392,7 @@ struct cluster {
     uint64_t bandwidth_seed;
     struct fault faults[FAULTS_MAX];
     uint32_t fault_count, armed;
-    bool healed;
+    bool healed, touched[CLUSTER_WORLDS]; /* something has gone wrong there */
     int64_t heal_at, end_at;
     struct oracle oracle;
     struct stats stats;
@@ -580,21 +581,6 @@ void master_fault_end(struct cluster *cl);
 /* faults_chain.c: several faults that need one another */
 bool faults_draw_chain(struct cluster *cl);
 
-/* oracle_links.c: pairs without a link, and whether who is excluded may be */
-void oracle_links(struct cluster *cl, struct node *n, const struct frame_header *h, const void *payload);
-
-/* oracle.c */
-void oracle_init(struct cluster *cl);
-void oracle_fini(struct cluster *cl);
-void oracle_views(struct cluster *cl);          /* after a step of the master */
-void oracle_node(struct cluster *cl, struct node *n);
-void oracle_frozen(struct node *n, const unsigned char *frame, uint32_t bytes); /* a frame leaves for the master */
-void oracle_decisions(struct cluster *cl, const struct node *at, const struct frame_header *h, const void *payload);
-void oracle_end(struct cluster *cl);
-
-/* oracle_inside.c */
-void oracle_world(struct cluster *cl, const struct node *n, const struct sizes *s); /* the program reads them */
-void oracle_known_views(struct cluster *cl);             /* after a step of the master */
-void oracle_deadline(struct cluster *cl, struct node *n); /* between two steps of the process */
+#include "oracle.h"
 
 #endif

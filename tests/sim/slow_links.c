@@ -31,9 +31,15 @@ int64_t slow_ns(uint32_t rate, uint32_t size)
 void slow_set(struct cluster *cl, const struct fault *f, bool on)
 {
     uint32_t rate = on ? 1000 + f->other % 8 * 1000u : 0;
-    cl->slow[f->node][f->other] = cl->slow[f->other][f->node] = rate;
-    channel_repace(cl, f->node, f->other);
-    channel_repace(cl, f->other, f->node);
+    for (uint16_t i = 0; i < cl->node_count; i++) {
+        for (uint16_t k = 0; process_same(cl, i, f->node) && k < cl->node_count; k++) {
+            if (process_same(cl, k, f->other)) {
+                cl->slow[i][k] = cl->slow[k][i] = rate;
+                channel_repace(cl, i, k);
+                channel_repace(cl, k, i);
+            }
+        }
+    }
 }
 
 void slow_end(struct cluster *cl)

@@ -9,26 +9,7 @@
 #define PCCL_WINDOW_WINDOW_H
 
 #include "engine/comm.h"
-#include "wire/window_request.h"
-
-struct window;
-
-enum { WINDOW_MAY_READ = 1, WINDOW_MAY_WRITE = 2, WINDOW_MAY_COUNT = 4 };
-enum { WINDOW_MEMBER_BYTES = 64 };
-
-/* What a member tells all others. */
-struct window_member {
-    uint64_t id;             /* of the peer */
-    uint64_t serial;         /* of its windows so far */
-    uint64_t bytes;
-    uint64_t token[2];       /* that begins its shared memory */
-    uint32_t rights;
-    uint32_t process;        /* and descriptor, by which those of its host reach that memory; 0: it is not shared */
-    uint32_t descriptor;
-    uint32_t status;         /* pccl_status: PCCL_OK, or why it cannot make one */
-};
-void put_window_member(struct writer *w, const struct window_member *m);
-bool get_window_member(struct reader *r, struct window_member *m);
+#include "window/window_set.h"
 
 /* The first half: memory (`base` null: of the window's own, shared with the host if that can be), and what is to be told of it.  Null: no memory for
  * the window itself; else m->status says whether it can be. */
@@ -42,18 +23,6 @@ void windows_end(struct comm *c);
 /* After a fork, in place of it. */
 void windows_abandon(struct comm *c);
 
-/* One operation on the window of that rank. */
-struct window_call {
-    uint8_t kind;            /* enum window_kind, not WINDOW_CLOSE; WINDOW_VOID: waits for a signal of that rank */
-    uint32_t rank;
-    size_t offset, bytes;
-    const void *source;      /* of a put; borrowed until it has ended */
-    void *target;            /* of what comes back; borrowed too; null: not wanted */
-    uint64_t operand, expected;
-    int64_t deadline;        /* of a wait for a signal */
-    int64_t limit;           /* of any other one; as struct comm_launch has it */
-    const char *phase;       /* static: what errors call it */
-};
 /* Begins it; null: no memory.  It is an operation like any other of the communicator (comm_await), by the handle of that number. */
 struct comm_op *window_begin(struct window *w, const struct window_call *call, uint64_t *number_out);
 

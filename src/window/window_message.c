@@ -1,74 +1,117 @@
-/* window_message.c - what windows have of their communicator: messages, and who is still there.
+/* window_message.c - what steps of windows want done, by their communicator: messages, operations that have ended.
  * SPDX-License-Identifier: MIT */
-#include "window/window_state.h"
+#include <stdlib.h>
 
-struct comm_launch window_launch(const struct window *w, uint32_t tag, uint64_t partner, bool receives, void *buffer, size_t bytes)
-{
-    return (struct comm_launch){.space = SPACE_WINDOW, .tag = w->number + tag, .params = {.kind = PLAN_SEND, .dtype = DTYPE_U8, .count = bytes},
-                                .partner = partner, .receives = receives, .count = bytes, .in = receives ? NULL : buffer,
-                                .out = receives ? buffer : NULL, .awaited = true};
-}
+#include "core/clock.h"
+#include "window/window_service.h"
 
-bool window_send(struct window *w, struct window_message *const *messages, const struct comm_launch *launches, uint32_t count)
+/* ---- Before a step ------------------------------------------------------------------------------------------------- */
+
+static void see_window(struct comm *c, struct window *w, const struct session_info *info)
 {
-    struct op_own own[2];
-    for (uint32_t i = 0; i < count; i++) {
-        own[i] = (struct op_own){.launch = launches[i], .cookie = (uint64_t)(uintptr_t)messages[i]};
+    if (!window_seen(w, info->connected, info->id, info->view)) {
+        return;
     }
-    if (!op_own_launch(w->windows->comm, w->windows->queue, own, count)) {
-        return false;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        messages[i]->op = own[i].op;
-    }
-    w->under_way += count;
-    return true;
-}
-
-void window_broken(struct window *w)
-{
-    comm_leave(w->windows->comm, "no memory for a message of a window");
-}
-
-/* As the member that made it: who has left and joined again is another. */
-static bool window_connected(const struct window *w, const struct session_info *info)
-{
-    return info->connected && info->id == w->peer[w->rank].id;
-}
-
-bool window_alive(const struct window *w)
-{
-    struct comm *c = w->windows->comm;
-    struct session_info info = {0};
-    pthread_mutex_lock(&c->lock);
-    if (c->machine.session != NULL) {
-        session_info(c->machine.session, &info);
-    }
-    pthread_mutex_unlock(&c->lock);
-    return window_connected(w, &info);
-}
-
-uint64_t window_look(struct window *w)
-{
-    struct comm *c = w->windows->comm;
-    struct session_info info = {0};
-    pthread_mutex_lock(&c->lock);
-    if (c->machine.session != NULL) {
-        session_info(c->machine.session, &info);
-    }
-    bool connected = window_connected(w, &info);
-    for (uint32_t r = 0; connected && info.view != w->seen && r < w->world; r++) {
+    for (uint32_t r = 0; r < w->world; r++) {
         w->peer[r].missing = !session_present(c->machine.session, w->peer[r].id);
     }
-    pthread_mutex_unlock(&c->lock);
-    w->seen = connected ? info.view : w->seen;
-    return w->seen;
 }
 
-void window_over(struct window *w, const struct session_outcome *o)
+void windows_see(struct windows *ws)
 {
-    if (w->over.result == RESULT_PENDING) {
-        w->over = *o;
-        w->over.view_ended = false;
+    struct comm *c = ws->comm;
+    struct session_info info = {0};
+    pthread_mutex_lock(&c->lock);
+    if (c->machine.session != NULL) {
+        session_info(c->machine.session, &info);
     }
+    LIST_FOR_EACH(l, after, &ws->set.all) {
+        see_window(c, LIST_ENTRY(l, struct window, all), &info);
+    }
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* What a step may need, or not: there is one of each. */
+static void supply(struct window_set *s)
+{
+    s->spare = s->spare != NULL ? s->spare : calloc(1, sizeof *s->spare);
+    s->spare_answers = s->spare_answers != NULL ? s->spare_answers : calloc(WINDOW_OPEN, sizeof *s->spare_answers);
+}
+
+/* ---- After it ------------------------------------------------------------------------------------------------------ */
+
+static struct comm_launch launch_of(const struct window_launch *l)
+{
+    return (struct comm_launch){.space = SPACE_WINDOW, .tag = l->tag, .params = {.kind = PLAN_SEND, .dtype = DTYPE_U8, .count = l->bytes},
+                                .known = l->known, .count = l->bytes, .bad_argument = l->bad_argument, .in = l->receives ? NULL : l->buffer,
+                                .out = l->receives ? l->buffer : NULL, .awaited = true, .receives = l->receives, .partner = l->partner,
+                                .within = l->within, .deadline = l->deadline};
+}
+
+/* The first that is to be launched, with the one right behind it. */
+static void launch_first(struct windows *ws)
+{
+    struct list *says = &ws->set.todo.says;
+    struct window_message *messages[2];
+    struct op_own own[2];
+    uint32_t count = 0;
+    do {
+        struct window_message *m = LIST_ENTRY(list_pop(says), struct window_message, says);
+        own[count] = (struct op_own){.launch = launch_of(&m->launch), .cookie = (uint64_t)(uintptr_t)m};
+        messages[count++] = m;
+    } while (count < 2 && !list_empty(says) && LIST_ENTRY(says->next, struct window_message, says)->behind);
+    bool launched = op_own_launch(ws->comm, ws->queue, own, count);
+    for (uint32_t i = 0; i < count; i++) {
+        messages[i]->handle = launched ? own[i].op : NULL;
+    }
+    if (!launched) {
+        windows_see(ws);
+        window_step(&ws->set, clock_now_ns(), &(struct window_event){.kind = WINDOW_EVENT_UNSENT, .message = messages[0]});
+    }
+}
+
+static void settle(struct windows *ws, struct window_op *op)
+{
+    struct comm_op *call = op->call;
+    op->call = NULL;
+    if (call != NULL) { /* else it is the library's own */
+        comm_op_settle(ws->comm, call, &op->outcome);
+    }
+}
+
+static void act(struct windows *ws)
+{
+    struct window_todo *todo = &ws->set.todo;
+    while (!list_empty(&todo->settled) || !list_empty(&todo->says)) {
+        if (!list_empty(&todo->settled)) { /* programs first */
+            settle(ws, LIST_ENTRY(list_pop(&todo->settled), struct window_op, told));
+        } else {
+            launch_first(ws);
+        }
+    }
+    while (!list_empty(&todo->stops)) {
+        comm_cancel(ws->comm, LIST_ENTRY(list_pop(&todo->stops), struct window_message, stops)->handle, CAUSE_CANCEL);
+    }
+    while (!list_empty(&todo->gone)) {
+        free(LIST_ENTRY(list_pop(&todo->gone), struct window_op, in));
+    }
+    while (!list_empty(&todo->done)) {
+        free(LIST_ENTRY(list_pop(&todo->done), struct window_task, in));
+    }
+    if (todo->leaves) {
+        comm_leave(ws->comm, "no memory for a message of a window");
+    }
+    if (todo->wakes) {
+        queue_wake(ws->queue);
+    }
+    todo->leaves = todo->wakes = false;
+    pthread_cond_broadcast(&ws->changed);
+}
+
+void windows_step(struct windows *ws, const struct window_event *e)
+{
+    windows_see(ws);
+    supply(&ws->set);
+    window_step(&ws->set, clock_now_ns(), e);
+    act(ws);
 }

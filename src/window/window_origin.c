@@ -8,7 +8,6 @@
  * some; all that are under way to one target are bound to one view; numbers under way span at most 64.
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/clock.h"
@@ -20,34 +19,21 @@ static struct window_peer *peer_of(const struct window_op *op)
     return &op->window->peer[op->what.rank];
 }
 
-struct window_op *origin_new(struct window *w, const struct window_call *call)
-{
-    struct window_op *op = calloc(1, sizeof *op);
-    if (op == NULL) {
-        return NULL;
-    }
-    list_init(&op->in);
-    op->window = w;
-    op->what = *call;
-    for (uint32_t i = 0; i < 2; i++) {
-        op->message[i] = (struct window_message){.role = WINDOW_ASKS, .window = w, .owner = op};
-    }
-    return op;
-}
-
 /* ---- Ends -------------------------------------------------------------------------------------------------------- */
 
 static void settle(struct window_op *op, const struct session_outcome *o)
 {
-    struct comm_op *call = op->call;
-    if (call == NULL) {
+    if (op->settled) {
         return;
     }
     if (o->result == RESULT_OK && window_numbers(op->what.kind) && op->what.target != NULL) {
         memcpy(op->what.target, &op->answer, op->what.bytes); /* little-endian, as all that travels */
     }
-    op->call = NULL;
-    comm_op_settle(op->window->windows->comm, call, o);
+    op->settled = true;
+    if (o != &op->outcome) {
+        op->outcome = *o;
+    }
+    list_append(&op->window->set->todo.settled, &op->told);
 }
 
 static void forget(struct window_op *op)
@@ -56,14 +42,13 @@ static void forget(struct window_op *op)
     struct window_peer *p = peer_of(op);
     list_remove(&op->in);
     if (op->numbered) {
-        room_give(&w->windows->asks, p->id);
+        room_give(&w->set->asks, p->id);
     }
     w->waits -= op->what.kind == WINDOW_VOID && !op->numbered;
     p->cut -= op->cut;
     p->base = list_empty(&p->ops) ? p->next : LIST_ENTRY(p->ops.next, struct window_op, in)->seq;
     w->calls--;
-    free(op);
-    pthread_cond_broadcast(&w->windows->changed);
+    list_append(&w->set->todo.gone, &op->in);
 }
 
 static void end_with(struct window_op *op, const struct session_outcome *o)
@@ -74,7 +59,7 @@ static void end_with(struct window_op *op, const struct session_outcome *o)
 
 static void end_at_once(struct window_op *op, enum session_result result, uint8_t cause)
 {
-    struct session_outcome o = {.result = result, .cause = cause, .world = op->window->world, .since = clock_now_ns()};
+    struct session_outcome o = {.result = result, .cause = cause, .world = op->window->world, .since = op->window->set->now};
     o.culprit = result == RESULT_LOST && cause == CAUSE_PEER_LOST ? peer_of(op)->id : 0;
     end_with(op, &o);
 }
@@ -88,7 +73,7 @@ static void end_over(struct window_op *op)
 static void end_closed(struct window_op *op)
 {
     const struct window *w = op->window;
-    struct session_outcome o = {.result = RESULT_USAGE, .world = w->world, .since = clock_now_ns()};
+    struct session_outcome o = {.result = RESULT_USAGE, .world = w->world, .since = w->set->now};
     if (op->what.rank == w->rank || w->closing) {
         snprintf(o.text, sizeof o.text, "this window is being destroyed");
     } else {
@@ -104,8 +89,7 @@ static void transmit(struct window_op *op)
     struct window *w = op->window;
     struct window_peer *p = peer_of(op);
     const struct window_call *k = &op->what;
-    struct window_message *messages[2] = {&op->message[0], &op->message[1]};
-    struct comm_launch launches[2];
+    struct window_launch launches[2];
     bool number = window_numbers(k->kind), more = k->kind == WINDOW_PUT || window_answers(k->kind);
     uint64_t offset = more ? k->offset : 0, bytes = more ? k->bytes : 0;
     uint32_t n = 0;
@@ -128,10 +112,8 @@ static void transmit(struct window_op *op)
     op->failed = op->ended = false;
     p->cut -= op->cut;
     op->cut = false;
-    if (!window_send(w, messages, launches, n)) {
-        window_broken(w); /* what is open ends with that */
-        end_at_once(op, RESULT_NO_MEMORY, CAUSE_NO_MEMORY);
-        return;
+    for (uint32_t i = 0; i < n; i++) {
+        window_say(&op->message[i], &launches[i], i > 0);
     }
     op->under_way = (uint8_t)n;
     p->sent++;
@@ -140,18 +122,18 @@ static void transmit(struct window_op *op)
 /* Whether a new number may go out.  In the view that is installed: behind what that has cut off. */
 static bool may_go(struct window_peer *p)
 {
-    struct window *w = p->window;
-    bool same = p->sent == 0 || p->view == window_look(w) || MUTANT(WINDOW_HASTY);
-    return room_for(&w->windows->asks, p->id, w->windows->others) && p->next - p->base < WINDOW_OPEN && (p->cut == 0 || MUTANT(WINDOW_HASTY)) && same;
+    const struct window *w = p->window;
+    bool same = p->sent == 0 || p->view == w->seen || MUTANT(WINDOW_HASTY);
+    return room_for(&w->set->asks, p->id, w->set->others) && p->next - p->base < WINDOW_OPEN && (p->cut == 0 || MUTANT(WINDOW_HASTY)) && same;
 }
 
 static void go(struct window_op *op)
 {
     struct window_peer *p = peer_of(op);
-    p->view = p->sent == 0 || MUTANT(WINDOW_HASTY) ? window_look(op->window) : p->view;
+    p->view = p->sent == 0 || MUTANT(WINDOW_HASTY) ? op->window->seen : p->view;
     op->seq = p->next++;
     op->numbered = true;
-    room_take(&op->window->windows->asks, p->id);
+    room_take(&op->window->set->asks, p->id);
     list_append(&p->ops, &op->in);
     transmit(op);
 }
@@ -161,14 +143,14 @@ static void enqueue(struct window_op *op)
     struct window_peer *p = peer_of(op);
     list_append(&p->queued, &op->in);
     if (list_empty(&p->asks)) {
-        list_append(&op->window->windows->asking, &p->asks);
+        list_append(&op->window->set->asking, &p->asks);
     }
 }
 
 /* Whoever begins something has its next turn behind the others. */
-static void start_queued(struct windows *ws)
+static void start_queued(struct window_set *s)
 {
-    LIST_FOR_EACH(l, after, &ws->asking) {
+    LIST_FOR_EACH(l, after, &s->asking) {
         struct window_peer *p = LIST_ENTRY(l, struct window_peer, asks);
         bool any = false;
         while (!list_empty(&p->queued) && may_go(p)) {
@@ -179,7 +161,7 @@ static void start_queued(struct windows *ws)
             list_remove(&p->asks);
         }
         if (any && !list_empty(&p->queued)) {
-            list_append(&ws->asking, &p->asks);
+            list_append(&s->asking, &p->asks);
         }
     }
 }
@@ -203,7 +185,7 @@ static void start_wait(struct window_op *op)
     struct window *w = op->window;
     struct window_peer *p = peer_of(op);
     list_append(&p->waiters, &op->in);
-    if (!window_alive(w)) {
+    if (!w->alive) {
         window_over(w, &(struct session_outcome){.result = RESULT_GONE});
         end_over(op);
         return;
@@ -212,9 +194,8 @@ static void start_wait(struct window_op *op)
     if (p->lost) {
         origin_lost(p);
     }
-    (void)window_look(w);
-    origin_late(w, INT64_MIN, &w->windows->look_at);
-    queue_wake(w->windows->queue); /* which may have to look earlier than it meant to */
+    origin_late(w, INT64_MIN, &w->set->look_at);
+    w->set->todo.wakes = true;
 }
 
 void origin_start(struct window_op *op)
@@ -231,7 +212,7 @@ void origin_start(struct window_op *op)
         end_closed(op);
     } else if (op->what.kind == WINDOW_VOID) {
         start_wait(op);
-    } else if (!own && (window_look(w), p->missing)) {
+    } else if (!own && p->missing) {
         end_at_once(op, RESULT_LOST, CAUSE_PEER_LOST);
     } else if (own || reached) {
         start_here(op);
@@ -273,7 +254,7 @@ static void failed(struct window_op *op)
     bool ended = op->ended;
     if (w->over.result != RESULT_PENDING) {
         end_over(op);
-    } else if (window_look(w), peer_of(op)->missing) {
+    } else if (peer_of(op)->missing) {
         end_at_once(op, RESULT_LOST, CAUSE_PEER_LOST);
     } else if (op->what.kind == WINDOW_VOID && ended) { /* the next request says it, too */
         forget(op);
@@ -296,7 +277,7 @@ static void send_again(struct window_peer *p)
     if (p->cut == 0 || (p->sent > 0 && !MUTANT(WINDOW_HASTY))) {
         return;
     }
-    p->view = window_look(w);
+    p->view = w->seen;
     LIST_FOR_EACH(l, after, &p->ops) {
         struct window_op *op = LIST_ENTRY(l, struct window_op, in);
         if (!op->cut) {
@@ -339,7 +320,7 @@ void origin_ended(struct window_op *op, const struct session_outcome *o)
     }
     op->failed = op->failed || bad;
     op->ended = op->ended || (bad && !o->view_ended);
-    if (op->ended && !window_alive(w)) {
+    if (op->ended && !w->alive) {
         window_over(w, o);
     }
     if (--op->under_way > 0) {
@@ -352,7 +333,22 @@ void origin_ended(struct window_op *op, const struct session_outcome *o)
         succeeded(op, o);
     }
     send_again(p);
-    start_queued(w->windows);
+    start_queued(w->set);
+}
+
+void origin_unsent(struct window_op *op)
+{
+    struct window *w = op->window;
+    struct window_peer *p = peer_of(op);
+    for (uint32_t i = 0; i < op->under_way; i++) {
+        op->message[i].under_way = false;
+    }
+    w->under_way -= op->under_way;
+    p->sent--;
+    window_broken(w); /* what is open ends with that */
+    end_at_once(op, RESULT_NO_MEMORY, CAUSE_NO_MEMORY);
+    send_again(p);
+    start_queued(w->set);
 }
 
 /* ---- What ends without messages ---------------------------------------------------------------------------------- */
@@ -410,8 +406,7 @@ void origin_late(struct window *w, int64_t now, int64_t *next)
 
 static void give_up(struct window_op *op)
 {
-    struct comm *c = op->window->windows->comm;
-    if (op->call == NULL || op->given_up || !comm_op_given_up(c, op->call)) {
+    if (op->settled || op->given_up || !op->unwanted) {
         return;
     }
     if (!op->numbered) {
@@ -424,8 +419,8 @@ static void give_up(struct window_op *op)
     }
     op->given_up = true;
     bool more = op->what.kind == WINDOW_PUT || window_answers(op->what.kind);
-    if (more && op->message[0].op != NULL) { /* the request is short, and tells the target what else it has to wait for */
-        comm_cancel(c, op->message[0].op, CAUSE_CANCEL);
+    if (more) { /* the request is short, and tells the target what else it has to wait for */
+        window_stop(&op->message[0]);
     }
 }
 

@@ -2,7 +2,7 @@
  *
  * It passes the end on to whose message it was, then sees to what follows from it for the window: members that are lost, its end.
  * SPDX-License-Identifier: MIT */
-#include "window/window_state.h"
+#include "window/window_service.h"
 
 #include <stdlib.h>
 
@@ -12,74 +12,26 @@
 
 /* ---- The thread ---------------------------------------------------------------------------------------------------- */
 
-/* Whoever is missing now is lost once the messages that have ended so far have been looked at: some may be signals of theirs. */
-static void window_mark(struct window *w)
+/* Those that the program has cancelled. */
+static void unwanted(struct windows *ws, struct list *ops)
 {
-    if (w->followed == w->seen) {
-        return;
-    }
-    w->followed = w->seen;
-    w->follows = true;
-    for (uint32_t r = 0; r < w->world; r++) {
-        w->peer[r].going = w->peer[r].missing;
+    LIST_FOR_EACH(l, after, ops) {
+        struct window_op *op = LIST_ENTRY(l, struct window_op, in);
+        op->unwanted = op->call != NULL && comm_op_given_up(ws->comm, op->call);
     }
 }
 
-/* What is open with members that are lost ends, and with the window all of it. */
-static void window_follow(struct window *w)
-{
-    for (uint32_t r = 0; w->follows && r < w->world; r++) {
-        struct window_peer *p = &w->peer[r];
-        if (p->going && !p->lost) {
-            p->lost = true;
-            origin_lost(p);
-            target_lost(p);
-        }
-    }
-    w->follows = false;
-    if (w->over.result != RESULT_PENDING) {
-        origin_over(w);
-    }
-}
-
-static void message_ended(struct window_message *m, const struct session_outcome *o)
-{
-    struct window *w = m->window;
-    struct windows *ws = w->windows;
-    w->under_way--;
-    m->op = NULL;
-    switch (m->role) {
-    case WINDOW_HEARS:
-        target_heard(w, o);
-        break;
-    case WINDOW_ASKS:
-        origin_ended(m->owner, o);
-        break;
-    case WINDOW_SERVES:
-        target_ended(m->owner, o);
-        break;
-    }
-    target_launch(ws);
-    pthread_cond_broadcast(&ws->changed);
-}
-
-/* What has been cancelled, has no time left, or lasts until this peer leaves. */
 static void windows_look(struct windows *ws)
 {
-    int64_t now = clock_now_ns();
-    ws->look_at = CLOCK_NEVER;
-    LIST_FOR_EACH(l, after, &ws->all) {
+    LIST_FOR_EACH(l, after, &ws->set.all) {
         struct window *w = LIST_ENTRY(l, struct window, all);
-        if (!w->joined) {
-            continue;
+        for (uint32_t r = 0; r < w->world; r++) {
+            unwanted(ws, &w->peer[r].ops);
+            unwanted(ws, &w->peer[r].queued);
+            unwanted(ws, &w->peer[r].waiters);
         }
-        (void)window_look(w);
-        if (!window_alive(w)) {
-            window_over(w, &(struct session_outcome){.result = RESULT_GONE});
-        }
-        origin_give_up(w);
-        origin_late(w, now, &ws->look_at);
     }
+    windows_step(ws, &(struct window_event){.kind = WINDOW_EVENT_WOKEN});
 }
 
 /* With the lock from before it is taken, so that who cancels a message finds its operation there.  False: no message has ended. */
@@ -90,30 +42,12 @@ static bool windows_next(struct windows *ws)
     pthread_mutex_lock(&ws->lock);
     bool any = op_queue_take(ws->queue, &report, &cookie);
     if (any) {
-        message_ended((struct window_message *)(uintptr_t)cookie, &report.outcome);
+        struct window_message *m = (struct window_message *)(uintptr_t)cookie;
+        m->handle = NULL;
+        windows_step(ws, &(struct window_event){.kind = WINDOW_EVENT_ENDED, .message = m, .outcome = &report.outcome});
     }
     pthread_mutex_unlock(&ws->lock);
     return any;
-}
-
-/* The time until when it may sleep: no longer where somebody was found missing meanwhile. */
-static int64_t windows_mark(struct windows *ws)
-{
-    int64_t until = ws->look_at;
-    LIST_FOR_EACH(l, after, &ws->all) {
-        struct window *w = LIST_ENTRY(l, struct window, all);
-        window_mark(w);
-        until = w->follows ? 0 : until;
-    }
-    return until;
-}
-
-static void windows_follow(struct windows *ws)
-{
-    LIST_FOR_EACH(l, after, &ws->all) {
-        window_follow(LIST_ENTRY(l, struct window, all));
-    }
-    pthread_cond_broadcast(&ws->changed);
 }
 
 static void *windows_run(void *arg)
@@ -122,16 +56,17 @@ static void *windows_run(void *arg)
     bool stop = false;
     while (!stop) {
         pthread_mutex_lock(&ws->lock);
-        int64_t until = windows_mark(ws);
+        windows_step(ws, &(struct window_event){.kind = WINDOW_EVENT_MARK});
+        int64_t until = window_deadline(&ws->set);
         pthread_mutex_unlock(&ws->lock);
         enum queue_word word = queue_wait(ws->queue, until);
         for (uint32_t n = 0; n < WINDOW_SLOTS && windows_next(ws); n++) { /* as many as may have been there */
         }
         pthread_mutex_lock(&ws->lock);
-        if (word != QUEUE_ENDED || clock_now_ns() >= ws->look_at) {
+        if (word != QUEUE_ENDED || clock_now_ns() >= ws->set.look_at) {
             windows_look(ws);
         }
-        windows_follow(ws);
+        windows_step(ws, &(struct window_event){.kind = WINDOW_EVENT_FOLLOW});
         stop = ws->stop;
         pthread_mutex_unlock(&ws->lock);
     }
@@ -150,11 +85,8 @@ static struct windows *windows_new(struct comm *c)
     }
     ws->comm = c;
     ws->queue = q;
-    ws->look_at = CLOCK_NEVER;
     ws->users = 1;
-    list_init(&ws->all);
-    list_init(&ws->asking);
-    list_init(&ws->due);
+    window_set_init(&ws->set);
     pthread_mutex_init(&ws->lock, NULL);
     cond_init(&ws->changed);
     if (engine_thread(&ws->thread, windows_run, ws) != 0) {
@@ -173,6 +105,8 @@ void windows_drop(struct windows *ws)
         pthread_cond_destroy(&ws->changed);
         pthread_mutex_destroy(&ws->lock);
         queue_drop(ws->queue);
+        free(ws->set.spare);
+        free(ws->set.spare_answers);
         free(ws);
     }
 }
@@ -218,7 +152,7 @@ bool windows_add(struct windows *ws, struct window *w, uint64_t *serial_out)
     if (room) {
         ws->count++;
         ws->users++;
-        list_append(&ws->all, &w->all);
+        list_append(&ws->set.all, &w->all);
         w->windows = ws;
         *serial_out = ws->made++;
     }
@@ -231,11 +165,7 @@ void windows_remove(struct window *w)
     if (list_empty(&w->all)) {
         return; /* it was before */
     }
-    list_remove(&w->all);
-    for (uint32_t r = 0; r < w->world; r++) {
-        list_remove(&w->peer[r].asks);
-        list_remove(&w->peer[r].owes);
-    }
+    window_out(w);
     w->windows->count--;
 }
 
@@ -247,17 +177,13 @@ void windows_end(struct comm *c)
         return;
     }
     pthread_mutex_lock(&ws->lock);
-    while (!list_empty(&ws->all)) {
-        struct window *w = LIST_ENTRY(ws->all.next, struct window, all);
+    while (!list_empty(&ws->set.all)) {
+        struct window *w = LIST_ENTRY(ws->set.all.next, struct window, all);
         if (w->under_way > 0) {
             pthread_cond_wait(&ws->changed, &ws->lock);
             continue;
         }
-        if (w->over.result == RESULT_PENDING) {
-            w->over.result = RESULT_GONE;
-        }
-        origin_over(w);
-        target_stop(w);
+        windows_step(ws, &(struct window_event){.kind = WINDOW_EVENT_QUIET, .window = w});
         windows_remove(w);
     }
     ws->ended = true;
@@ -272,10 +198,12 @@ void windows_abandon(struct comm *c)
     if (ws == NULL) {
         return;
     }
-    LIST_FOR_EACH(l, after, &ws->all) {
+    LIST_FOR_EACH(l, after, &ws->set.all) {
         windows_remove(LIST_ENTRY(l, struct window, all));
     }
     c->windows = NULL;
     queue_abandon(ws->queue);
+    free(ws->set.spare);
+    free(ws->set.spare_answers);
     free(ws);
 }

@@ -6,9 +6,6 @@
  * bytes that have come, it is refused as a message, as is what does not fit the window, or its rights: that tells the origin.
  * Invariant: a number is done once; nothing is written but between the window's bounds.
  * SPDX-License-Identifier: MIT */
-#include <stdlib.h>
-#include <string.h>
-
 #include "core/clock.h"
 #include "core/mutant.h"
 #include "window/window_state.h"
@@ -42,10 +39,10 @@ static void set_done(struct window_peer *p, uint64_t seq)
 
 /* ---- Messages ---------------------------------------------------------------------------------------------------- */
 
-static void task_free(struct window_task *t)
+static void task_over(struct window_task *t)
 {
     list_remove(&t->in);
-    free(t);
+    list_append(&t->peer->window->set->todo.done, &t->in);
 }
 
 static void task_due(struct window_task *t)
@@ -53,7 +50,7 @@ static void task_due(struct window_task *t)
     struct window_peer *p = t->peer;
     list_append(&p->due, &t->in);
     if (list_empty(&p->owes)) {
-        list_append(&p->window->windows->due, &p->owes);
+        list_append(&p->window->set->due, &p->owes);
     }
 }
 
@@ -65,26 +62,21 @@ static void task_launch(struct window_task *t)
     bool put = q->kind == WINDOW_PUT;
     unsigned char *at = w->base == NULL || t->bad ? NULL : (unsigned char *)w->base + q->offset;
     void *buffer = window_numbers(q->kind) ? (void *)&t->answer : at;
-    struct window_message *m = &t->message;
-    struct comm_launch launch = window_launch(w, put ? WINDOW_PUTS : WINDOW_ANSWERS, p->id, put, buffer, t->bad ? 0 : (size_t)q->bytes);
+    struct window_launch launch = window_launch(w, put ? WINDOW_PUTS : WINDOW_ANSWERS, p->id, put, buffer, t->bad ? 0 : (size_t)q->bytes);
     launch.within = t->view;
     launch.deadline = CLOCK_NEVER;
     launch.bad_argument = t->bad;
-    if (!window_send(w, &m, &launch, 1)) {
-        window_broken(w);
-        task_free(t);
-        return;
-    }
-    room_take(&w->windows->serves, p->id);
+    window_say(&t->message, &launch, false);
+    room_take(&w->set->serves, p->id);
     list_append(&w->tasks, &t->in);
 }
 
-void target_launch(struct windows *ws)
+void target_launch(struct window_set *s)
 {
-    LIST_FOR_EACH(l, after, &ws->due) { /* whoever gets some room has its next turn behind the others */
+    LIST_FOR_EACH(l, after, &s->due) { /* whoever gets some room has its next turn behind the others */
         struct window_peer *p = LIST_ENTRY(l, struct window_peer, owes);
         bool any = false;
-        while (!list_empty(&p->due) && room_for(&ws->serves, p->id, ws->others)) {
+        while (!list_empty(&p->due) && room_for(&s->serves, p->id, s->others)) {
             task_launch(LIST_ENTRY(list_pop(&p->due), struct window_task, in));
             any = true;
         }
@@ -92,7 +84,7 @@ void target_launch(struct windows *ws)
             list_remove(&p->owes);
         }
         if (!list_empty(&p->due) && any) {
-            list_append(&ws->due, &p->owes);
+            list_append(&s->due, &p->owes);
         }
     }
 }
@@ -102,8 +94,13 @@ void target_launch(struct windows *ws)
 static bool number_once(struct window_task *t)
 {
     struct window_peer *p = t->peer;
+    struct window_set *s = p->window->set;
     const struct window_request *q = &t->what;
-    if (p->answered == NULL && (p->answered = calloc(WINDOW_OPEN, sizeof *p->answered)) == NULL) {
+    if (p->answered == NULL) {
+        p->answered = s->spare_answers;
+        s->spare_answers = NULL;
+    }
+    if (p->answered == NULL) {
         return false;
     }
     if (!is_done(p, q->seq) || MUTANT(WINDOW_AGAIN)) {
@@ -130,13 +127,13 @@ static void answer(struct window_peer *p)
             set_done(p, q->seq);
             p->signals += q->kind == WINDOW_SIGNAL && counts;
             p->closed = p->closed || q->kind == WINDOW_CLOSE;
-            task_free(t);
+            task_over(t);
             origin_signals(p);
             continue;
         }
         if (window_numbers(q->kind) && !t->bad && !number_once(t)) {
             window_broken(p->window);
-            task_free(t);
+            task_over(t);
             return;
         }
         set_done(p, q->seq);
@@ -148,22 +145,18 @@ static void answer(struct window_peer *p)
 
 void target_hear(struct window *w)
 {
-    struct window_message *m = &w->hears;
     bool alone = true;
-    uint64_t view = window_look(w);
     for (uint32_t r = 0; r < w->world; r++) {
         alone = alone && (r == w->rank || w->peer[r].missing);
     }
     if (w->served || w->quiet || alone || w->over.result != RESULT_PENDING) {
         return;
     }
-    struct comm_launch launch = window_launch(w, WINDOW_REQUESTS, 0, true, w->heard, sizeof w->heard);
-    launch.known = view;
+    struct window_launch launch = window_launch(w, WINDOW_REQUESTS, 0, true, w->heard, sizeof w->heard);
+    launch.known = w->seen;
     launch.deadline = CLOCK_NEVER;
-    w->served = window_send(w, &m, &launch, 1);
-    if (!w->served) {
-        window_broken(w);
-    }
+    w->served = true;
+    window_say(&w->hears, &launch, false);
 }
 
 static struct window_peer *peer_by_id(struct window *w, uint64_t id)
@@ -191,7 +184,7 @@ static void drop_older(struct list *list, uint64_t view)
     LIST_FOR_EACH(l, after, list) {
         struct window_task *t = LIST_ENTRY(l, struct window_task, in);
         if (t->view < view && (t->what.kind == WINDOW_PUT || window_answers(t->what.kind))) {
-            task_free(t);
+            task_over(t);
         }
     }
 }
@@ -229,6 +222,22 @@ static struct list *place_among(struct window_peer *p, uint64_t seq)
     return place;
 }
 
+/* Of memory that the shell has put ready; null: there was none. */
+static struct window_task *task_new(struct window_peer *p, const struct window_request *q, uint64_t view)
+{
+    struct window_set *s = p->window->set;
+    struct window_task *t = s->spare;
+    s->spare = NULL;
+    if (t != NULL) {
+        *t = (struct window_task){.peer = p, .what = *q, .view = view};
+        t->message = (struct window_message){.role = WINDOW_SERVES, .window = p->window, .owner = t};
+        list_init(&t->in);
+        list_init(&t->message.says);
+        list_init(&t->message.stops);
+    }
+    return t;
+}
+
 static void request(struct window_peer *p, const struct window_request *q, uint64_t view)
 {
     struct window *w = p->window;
@@ -243,7 +252,7 @@ static void request(struct window_peer *p, const struct window_request *q, uint6
     }
     bool again = q->kind == WINDOW_SIGNAL && is_done(p, q->seq); /* said now: while it waits, its origin may say of its number that it is over */
     struct list *place = again || is_due(p, q->seq) ? NULL : place_among(p, q->seq);
-    struct window_task *t = place != NULL ? calloc(1, sizeof *t) : NULL;
+    struct window_task *t = place != NULL ? task_new(p, q, view) : NULL;
     if (place == NULL) { /* it waits already, or has been */
         answer(p);
         return;
@@ -252,11 +261,6 @@ static void request(struct window_peer *p, const struct window_request *q, uint6
         window_broken(w);
         return;
     }
-    list_init(&t->in);
-    t->peer = p;
-    t->what = *q;
-    t->view = view;
-    t->message = (struct window_message){.role = WINDOW_SERVES, .window = w, .owner = t};
     bool put = q->kind == WINDOW_PUT;
     t->bad = !MUTANT(WINDOW_BEYOND) && (put || window_answers(q->kind)) && !window_allows(w->bytes, w->rights, q->kind, q->offset, q->bytes);
     if (put) {
@@ -273,7 +277,7 @@ void target_heard(struct window *w, const struct session_outcome *o)
     struct window_request q;
     struct reader r;
     w->served = false;
-    if (o->result != RESULT_OK && !o->view_ended && !window_alive(w)) {
+    if (o->result != RESULT_OK && !o->view_ended && !w->alive) {
         window_over(w, o);
     }
     reader_init(&r, w->heard, sizeof w->heard);
@@ -287,12 +291,27 @@ void target_heard(struct window *w, const struct session_outcome *o)
 void target_ended(struct window_task *t, const struct session_outcome *o)
 {
     struct window_peer *p = t->peer;
-    room_give(&p->window->windows->serves, p->id);
+    room_give(&p->window->set->serves, p->id);
     if (t->what.kind == WINDOW_PUT && (o->result == RESULT_OK || t->bad)) { /* else it comes again, or is made void */
         set_done(p, t->what.seq);
     }
-    task_free(t);
+    task_over(t);
     answer(p);
+}
+
+void target_unsent(struct window_message *m)
+{
+    struct window *w = m->window;
+    m->under_way = false;
+    w->under_way--;
+    window_broken(w);
+    if (m->role == WINDOW_HEARS) {
+        w->served = false;
+        return;
+    }
+    struct window_task *t = m->owner;
+    room_give(&w->set->serves, t->peer->id);
+    task_over(t);
 }
 
 void target_lost(struct window_peer *p)
@@ -300,7 +319,7 @@ void target_lost(struct window_peer *p)
     struct list *const lists[] = {&p->answers, &p->due};
     for (uint32_t i = 0; i < 2; i++) {
         while (!list_empty(lists[i])) {
-            task_free(LIST_ENTRY(lists[i]->next, struct window_task, in));
+            task_over(LIST_ENTRY(lists[i]->next, struct window_task, in));
         }
     }
     list_remove(&p->owes);
@@ -308,14 +327,11 @@ void target_lost(struct window_peer *p)
 
 void target_stop(struct window *w)
 {
-    struct windows *ws = w->windows;
     for (uint32_t r = 0; r < w->world; r++) {
         target_lost(&w->peer[r]);
     }
     LIST_FOR_EACH(l, after, &w->tasks) {
-        comm_cancel(ws->comm, LIST_ENTRY(l, struct window_task, in)->message.op, CAUSE_CANCEL);
+        window_stop(&LIST_ENTRY(l, struct window_task, in)->message);
     }
-    if (w->hears.op != NULL) {
-        comm_cancel(ws->comm, w->hears.op, CAUSE_CANCEL);
-    }
+    window_stop(&w->hears);
 }

@@ -1,0 +1,37 @@
+/* window_todo.c - what a step of windows wants done, noted for its shell.
+ * SPDX-License-Identifier: MIT */
+#include "window/window_state.h"
+
+struct window_launch window_launch(const struct window *w, uint32_t tag, uint64_t partner, bool receives, void *buffer, size_t bytes)
+{
+    return (struct window_launch){.tag = w->number + tag, .partner = partner, .receives = receives, .buffer = buffer, .bytes = bytes};
+}
+
+void window_say(struct window_message *m, const struct window_launch *launch, bool behind)
+{
+    m->launch = *launch;
+    m->behind = behind;
+    m->under_way = true;
+    m->window->under_way++;
+    list_append(&m->window->set->todo.says, &m->says);
+}
+
+void window_stop(struct window_message *m)
+{
+    if (m->under_way && list_empty(&m->stops)) {
+        list_append(&m->window->set->todo.stops, &m->stops);
+    }
+}
+
+void window_broken(struct window *w)
+{
+    w->set->todo.leaves = true;
+}
+
+void window_over(struct window *w, const struct session_outcome *o)
+{
+    if (w->over.result == RESULT_PENDING) {
+        w->over = *o;
+        w->over.view_ended = false;
+    }
+}

@@ -946,7 +946,8 @@ PCCL_EXPORT pcclResult_t pcclRepeatGroup(const pcclComm_t *communicator, size_t 
  *
  * Members of a window are those who made it, with their ranks at that time, for as long as it lives: who joins later is none, and a loss
  * moves no rank.  Losses and updates do not interrupt operations between members that are left: they begin again by themselves, and
- * counting operations are done once all the same.  What concerns a lost member fails (RankConnectionLost).
+ * counting operations are done once all the same.  What concerns a lost member fails (RankConnectionLost); the sizes stay what they are,
+ * pcclGetWindowInfo says who is lost.
  *
  * A put, a counting operation or a signal that has ended with success is in the target's memory, or counted.  Those of one member to
  * another under way at once: bytes of several puts land in no order; a counting operation, a get and a signal come after everything

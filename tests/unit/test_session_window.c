@@ -125,6 +125,24 @@ TEST(a_vote_does_not_wait_for_windows_and_its_view_ends_their_messages)
     bench_free(b);
 }
 
+/* P11: its thread hears of the view, at a time of its own; the program, of which others make the same calls, does not. */
+TEST(a_message_that_a_view_has_ended_moves_no_sizes)
+{
+    struct bench *b = bench_new();
+    struct session_info before, after;
+    float x = 0;
+    session_info(b->s, &before);
+    EXPECT_EQ(window(b, 0, peer_id(1), true, view_id(1), &x), RESULT_PENDING);
+    view(b, true, NULL);
+    EXPECT(collect(b, 0) == RESULT_LOST && b->outcome.view_ended);
+    EXPECT_EQ(window(b, 0, peer_id(1), true, view_id(1), &x), RESULT_PENDING); /* too late for that view */
+    EXPECT(collect(b, 0) == RESULT_LOST && b->outcome.view_ended);
+    session_info(b->s, &after);
+    EXPECT(after.view == view_id(2) && after.known == before.known);
+    EXPECT(memcmp(&after.snapshot, &before.snapshot, sizeof after.snapshot) == 0);
+    bench_free(b);
+}
+
 /* O2: the thread of the window has still to come to it; what it launches next would be taken for the number behind. */
 TEST(a_message_that_was_refused_outlives_the_answer_to_a_vote)
 {

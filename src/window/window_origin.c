@@ -321,7 +321,7 @@ void origin_ended(struct window_op *op, const struct session_outcome *o)
     op->failed = op->failed || bad;
     op->ended = op->ended || (bad && !o->view_ended);
     if (op->ended && !w->alive) {
-        window_over(w, o);
+        window_over_by(w, o);
     }
     if (--op->under_way > 0) {
         return;

@@ -13,6 +13,9 @@ void window_stop(struct window_message *m); /* if it is */
 void window_broken(struct window *w);
 void window_over(struct window *w, const struct session_outcome *o); /* this peer is no member any more, for that reason */
 
+/* The same, found when one of its messages had ended: which may say why, or have ended for a reason of its own before. */
+void window_over_by(struct window *w, const struct session_outcome *o);
+
 /* window_access.c */
 /* What can be done at once, at memory that this process reaches. */
 void window_memory_do(void *base, struct window_op *op);

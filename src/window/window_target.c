@@ -278,7 +278,7 @@ void target_heard(struct window *w, const struct session_outcome *o)
     struct reader r;
     w->served = false;
     if (o->result != RESULT_OK && !o->view_ended && !w->alive) {
-        window_over(w, o);
+        window_over_by(w, o);
     }
     reader_init(&r, w->heard, sizeof w->heard);
     struct window_peer *p = o->result == RESULT_OK ? peer_by_id(w, o->partner) : NULL;

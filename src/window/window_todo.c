@@ -35,3 +35,9 @@ void window_over(struct window *w, const struct session_outcome *o)
         w->over.view_ended = false;
     }
 }
+
+void window_over_by(struct window *w, const struct session_outcome *o)
+{
+    bool says = o->result == RESULT_GONE || o->result == RESULT_OVER || o->result == RESULT_POISONED || o->result == RESULT_NO_MEMORY;
+    window_over(w, says ? o : &(struct session_outcome){.result = RESULT_GONE});
+}

@@ -89,7 +89,7 @@ if(PCCL_DEVELOPER)
     add_custom_target(tests_chaos DEPENDS chaos_run chaos_peer ccoip_master)
     add_custom_target(mutant_programs DEPENDS sim_run) # what scripts/mutants.sh asks
     get_property(unit_tests GLOBAL PROPERTY pccl_tests_unit)
-    list(FILTER unit_tests INCLUDE REGEX "^test_(session.*|master_.*|bulk_order|exec|exec_wait|fabric)$")
+    list(FILTER unit_tests INCLUDE REGEX "^test_(session.*|master_.*|bulk_order|exec|exec_wait|fabric|window_step)$")
     foreach(test IN LISTS unit_tests ITEMS ccoip_master pccl_command test_members test_links test_master_hostile test_kill
             test_shared_links test_bench test_windows test_window_lies test_window_kill)
         add_dependencies(mutant_programs ${test})

@@ -34,11 +34,9 @@ process_test() {
     FABRIC_UNORDERED) echo unit/test_fabric in_order ;;
     ROOM_LEAK) echo fault/test_kill owes ;;
     BENCH_WRONG) echo e2e/test_bench all_collectives ;;
-    WITHIN_NOT | WINDOW_OWED | WINDOW_SKIPPED) echo unit/test_session_window ;;
-    WINDOW_AGAIN | WINDOW_EARLY) echo e2e/test_window_lies asked_again ;;
+    WINDOW_OWED | WINDOW_SKIPPED) echo unit/test_session_window ;;
+    WINDOW_KEPT) echo unit/test_window_step asked_again ;;
     WINDOW_SIGNAL_LATE) echo e2e/test_window_lies passed ;;
-    WINDOW_BEYOND) echo e2e/test_window_lies beyond ;;
-    WINDOW_HASTY) echo fault/test_window_kill ;;
     WINDOW_PUT_AGAIN) echo e2e/test_window_lies have_come ;;
     WINDOW_UNSHARED) echo e2e/test_window_lies never_come ;;
     SUMS_UNREADY) echo unit/test_exec sums_of_others ;;

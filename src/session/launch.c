@@ -290,7 +290,7 @@ void launch_collect(struct session *s, struct session_event *e)
     }
     struct slot *c = &s->slots[e->slot];
     e->outcome = c->outcome;
-    if (c->has_sizes && c->launch.space != SPACE_WINDOW) { /* P11: nobody's program has heard of a message of a window */
+    if (c->has_sizes && (c->launch.space != SPACE_WINDOW || MUTANT(WINDOW_SIZES))) { /* P11: nobody's program has heard of a message of a window */
         snapshot_take(s, c->sizes_view, &c->sizes);
     }
     if (MUTANT(LIVEATTR)) {

@@ -107,8 +107,8 @@ static void transmit(struct window_op *op)
     launches[0].deadline = k->limit;
     launches[n].deadline = CLOCK_NEVER; /* the target has its end of the other message for each request that it hears, and for no other */
     n++;
-    launches[n - 1].within = SESSION_LAST_VIEW; /* a request goes out behind the other message only */
-    launches[0].within = p->view;
+    launches[n - 1].within = MUTANT(WINDOW_UNBOUND) ? 0 : SESSION_LAST_VIEW; /* a request goes out behind the other message only */
+    launches[0].within = n == 1 && MUTANT(WINDOW_UNBOUND) ? 0 : p->view;
     op->failed = op->ended = false;
     p->cut -= op->cut;
     op->cut = false;
@@ -256,13 +256,17 @@ static void failed(struct window_op *op)
         end_over(op);
     } else if (peer_of(op)->missing) {
         end_at_once(op, RESULT_LOST, CAUSE_PEER_LOST);
+    } else if (!ended && MUTANT(WINDOW_CUT_LOST)) {
+        end_at_once(op, RESULT_LOST, CAUSE_PEER_LOST);
     } else if (op->what.kind == WINDOW_VOID && ended) { /* the next request says it, too */
         forget(op);
     } else {
         if (ended || op->given_up) {
             make_void(op);
         }
-        if (ended) { /* behind its request, in the same view; what comes behind it may wait for that */
+        if (ended && MUTANT(WINDOW_NOVOID)) {
+            forget(op);
+        } else if (ended) { /* behind its request, in the same view; what comes behind it may wait for that */
             transmit(op);
         } else {
             cut(op);
@@ -280,7 +284,7 @@ static void send_again(struct window_peer *p)
     p->view = w->seen;
     LIST_FOR_EACH(l, after, &p->ops) {
         struct window_op *op = LIST_ENTRY(l, struct window_op, in);
-        if (!op->cut) {
+        if (!op->cut || MUTANT(WINDOW_DROPPED)) {
             continue;
         }
         if (w->over.result != RESULT_PENDING) {

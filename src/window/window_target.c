@@ -194,6 +194,9 @@ static void next_view(struct window_peer *p, uint64_t view)
 {
     if (view > p->asked_in) {
         p->asked_in = view;
+        if (MUTANT(WINDOW_KEPT)) {
+            return;
+        }
         drop_older(&p->answers, view);
         drop_older(&p->due, view);
     }

@@ -456,7 +456,7 @@ void lanes_pump(struct cluster *cl, struct node *n)
 /* Of a pair the name travels without the ends of its connection: data comes from the sender, credit from the receiver. */
 static struct run *lanes_find(struct node *n, uint64_t view, struct op_name name, uint64_t from, uint64_t to, uint32_t lane, uint32_t *slot)
 {
-    name.from = name.space == SPACE_PAIR ? from : 0, name.to = name.space == SPACE_PAIR ? to : 0;
+    name.from = space_pairs(name.space) ? from : 0, name.to = space_pairs(name.space) ? to : 0;
     for (uint32_t i = 0; i < n->run_top; i++) {
         struct run *r = &n->run[i];
         if (r->taken && r->started && !r->idle && lane < r->op.lanes && r->op.view == view && op_name_equal(&r->op.name, &name)) {

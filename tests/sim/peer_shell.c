@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "program.h"
-#include "sim_cluster.h"
+#include "sim_window.h"
 
 enum { REST_EVERY = 16 /* steps */ };
 
@@ -44,9 +43,9 @@ static void node_config(struct cluster *cl, struct node *n)
         .lanes = (uint16_t)(1 + (o->lanes > 1 ? rng_below(&cl->rng, o->lanes) : 0)),
         .addresses = 1,
         .max_members = o->max_members,
-        .max_ops = calls,
+        .max_ops = calls + peer_window_slots(cl, n),
         .max_records = o->small_limits || o->growth ? 12 : 64,
-        .max_tags = o->burst != 0 ? 4096 : 64,
+        .max_tags = o->burst != 0 || window_used(cl) ? 4096 : 64,
         .first = o->small_limits || o->growth ? 1 : 0,
         .max_owed = 64 + o->burst,
         .park_blocks = o->small_limits ? 2 : 32,
@@ -112,6 +111,7 @@ struct node *node_new(struct cluster *cl, uint32_t group, int64_t delay)
     n->tick_at = n->links_at = CLOCK_NEVER;
     n->poison_after = POISON_NEVER;
     n->program = program_new(cl, n);
+    peer_window_new(cl, n);
     cluster_post(cl, delay, EVENT_PROGRAM, n->index, 0, 0, 0);
     cl->stats.joins++;
     return n;
@@ -159,6 +159,7 @@ void node_fini(struct node *n)
     if (n->used) {
         node_free_session(n);
         program_free(n);
+        peer_window_free(n);
         n->used = false;
     }
 }
@@ -287,7 +288,11 @@ static void node_op_returned(struct cluster *cl, struct node *n, uint32_t slot)
         cluster_fail(cl, "G3: peer %u: call of slot %u returns while lanes hold its buffers", n->index, slot);
     }
     r->returned = true;
-    program_op_returned(cl, n, slot);
+    if (r->call->window != NULL) {
+        peer_window_returned(cl, n, slot);
+    } else {
+        program_op_returned(cl, n, slot);
+    }
 }
 
 static void node_alloc(struct cluster *cl, struct node *n, uint64_t bytes)
@@ -375,6 +380,7 @@ static void node_act(struct cluster *cl, struct node *n, const struct action *a)
     case ACT_LEFT:
         line_close_all(cl, n, true);
         program_left(cl, n);
+        peer_window_wake(cl, n, true);
         break;
     case ACT_SYNC_ALLOC:
         node_alloc(cl, n, a->value);
@@ -541,6 +547,9 @@ void node_event(struct cluster *cl, struct node *n, const struct event *e)
         break;
     case EVENT_PROGRAM:
         program_event(cl, n, e);
+        break;
+    case EVENT_WINDOW:
+        window_event(cl, n, e);
         break;
     case EVENT_MEASURED: {
         n->probes--;

@@ -3,7 +3,7 @@
  * One idea: a state machine that runs when one of its calls has ended, and blocks by returning.
  * Invariant: what it does next depends on the seed, the group, the step and on outcomes that all members share; never on time.
  * SPDX-License-Identifier: MIT */
-#include "program.h"
+#include "sim_window.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -481,10 +481,9 @@ static bool turn_body(struct cluster *cl, struct node *n)
 
 static bool turn_leave(struct cluster *cl, struct node *n)
 {
-    struct session_event e = {.kind = SESSION_LEAVE};
-    program_go(n, PROGRAM_ENDED);
-    cluster_trace(cl, n->index, "program ends", n->program->step, 0);
-    node_step(cl, n, &e);
+    if (window_left(cl, n)) {
+        program_go(n, PROGRAM_ENDED);
+    }
     return false;
 }
 
@@ -493,7 +492,7 @@ static bool program_turn(struct cluster *cl, struct node *n)
     switch (n->program->phase) {
     case PROGRAM_START:
     case PROGRAM_CONNECTING:
-        return turn_connect(cl, n);
+        return window_retired(cl, n) && turn_connect(cl, n);
     case PROGRAM_UPDATE:
         return turn_update(cl, n);
     case PROGRAM_SIZES:
@@ -501,11 +500,11 @@ static bool program_turn(struct cluster *cl, struct node *n)
     case PROGRAM_OPTIMISE:
         return turn_optimise(cl, n);
     case PROGRAM_ALIGN:
-        return turn_align(cl, n);
+        return (n->program->status[PROGRAM_OPS] != OP_DONE_OK || window_closed(cl, n)) && turn_align(cl, n);
     case PROGRAM_SYNC:
         return turn_sync(cl, n);
     case PROGRAM_BODY:
-        return turn_body(cl, n);
+        return window_made(cl, n) && turn_body(cl, n);
     case PROGRAM_LEAVING:
         return turn_leave(cl, n);
     case PROGRAM_ENDED:

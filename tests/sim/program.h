@@ -38,6 +38,7 @@ struct call {
     uint64_t from, to, pair_tag;
     uint32_t partner;          /* rank of the other one, as the program knows it */
     int64_t limit;
+    struct window_message *window; /* the window's that it is; null: the program's */
     uint64_t input_hash;       /* of what it was given */
     uint64_t retired_hash;     /* of the buffers after the return */
 };

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/dtype.h"
-#include "program.h"
+#include "sim_window.h"
 
 uint32_t program_op_count(const struct cluster *cl, uint32_t group, uint64_t step)
 {
@@ -414,10 +414,11 @@ bool program_launch(struct cluster *cl, struct node *n, uint32_t op)
     struct program *p = n->program;
     struct op_params params;
     uint32_t slot = 0;
-    while (slot < n->config.max_ops && n->run[slot].taken) {
+    uint32_t slots = n->config.max_ops - peer_window_slots(cl, n);
+    while (slot < slots && n->run[slot].taken) {
         slot++;
     }
-    if (slot == n->config.max_ops) {
+    if (slot == slots) {
         return false;
     }
     struct call *c = &p->call[slot];
@@ -484,7 +485,7 @@ void program_collect(struct cluster *cl, struct node *n)
     for (uint32_t slot = 0; slot < n->config.max_ops && !cl->failed; slot++) {
         struct run *r = &n->run[slot];
         struct call *c = r->call;
-        if (!r->taken || !r->returned) {
+        if (!r->taken || !r->returned || c->window != NULL) {
             continue;
         }
         struct session_event e = {.kind = SESSION_COLLECT, .slot = slot};
@@ -496,6 +497,10 @@ void program_collect(struct cluster *cl, struct node *n)
         r->taken = false;
         c->pending = false;
         cluster_trace(cl, n->index, "call ended", c->op, (uint64_t)e.outcome.result);
+        if (c->op == PROGRAM_WINDOW) {
+            window_exchanged(cl, n, &e.outcome);
+            continue;
+        }
         algorithms_ended(cl, r, &e.outcome);
         call_restore(r, c, &e.outcome);
         program_outcome(cl, n, c, &e.outcome);

@@ -132,7 +132,7 @@ static void check_content(struct cluster *cl, const struct node *n, const struct
 static bool has_left(const struct cluster *cl, uint64_t id)
 {
     uint16_t node = cluster_node_of(cl, id);
-    return inside_has_left(cl, id) || (node != CLUSTER_NOBODY && cl->nodes[node].program->phase == PROGRAM_ENDED);
+    return inside_has_left(cl, id) || (node != CLUSTER_NOBODY && cl->nodes[node].program->phase >= PROGRAM_LEAVING);
 }
 
 enum { TOLD_OK = 1, TOLD_ERROR = 2 };

@@ -4,7 +4,7 @@
  * stopped process wait in a list of their own and come back in their order when it goes on.
  * Invariant: time never goes back; two events of one time come in the order in which they were posted.
  * SPDX-License-Identifier: MIT */
-#include "sim_cluster.h"
+#include "sim_window.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -231,6 +231,7 @@ static void cluster_dispatch(struct cluster *cl, const struct event *e)
     case EVENT_LANES_STOP:
     case EVENT_PROGRESS:
     case EVENT_PROGRAM:
+    case EVENT_WINDOW:
     case EVENT_MEASURED:
         node_event(cl, &cl->nodes[e->node], e);
         break;
@@ -362,6 +363,7 @@ void cluster_fini(struct cluster *cl)
     }
     master_shell_fini(cl);
     oracle_fini(cl);
+    oracle_window_fini(cl);
     for (uint32_t i = 0; i < cl->channel_count; i++) {
         free(cl->channels[i].pipe[0].bytes);
         free(cl->channels[i].pipe[1].bytes);

@@ -118,6 +118,7 @@ enum event_kind {
     EVENT_LANES_STOP,  /* a: slot, b: use */
     EVENT_PROGRESS,    /* lanes look whether operations move */
     EVENT_PROGRAM,     /* the program's thread runs; b: what woke it */
+    EVENT_WINDOW,      /* a: enum window_turn; b: of the program, which window */
     EVENT_FAULT,       /* a: index */
     EVENT_FAULT_END,   /* a: index */
     EVENT_HEAL,
@@ -287,6 +288,7 @@ struct node {
     int64_t cut_at;               /* a cut of its began or ended last */
     uint32_t edges;               /* missing ones of its last VIEW, and who relays the first of them */
     uint64_t relay;
+    struct peer_windows *windows; /* owned; null: its program has none */
 };
 
 struct master_shell {
@@ -363,6 +365,7 @@ struct oracle {
 struct stats {
     uint64_t splits, splits_given_up, worked, calm; /* worked: in a world of a given size; calm: calls beside faults of other worlds */
     uint64_t events, faults, operations, successes, aborts, refusals, votes, views, joins, bytes, formed, given_up, joined;
+    uint64_t windows, window_calls, window_ok, window_messages;
     uint64_t cell[FAULT_COUNT][PHASE_COUNT];
     uint64_t poisoned[SESSION_TICK + 1]; /* steps failed, by what they handled */
     struct algorithm_stats algorithms;
@@ -404,9 +407,9 @@ struct cluster {
     char violation[400];
     uint64_t idle_steps;
     bool no_path;              /* two had no link: one of them may have called a message that the other did not */
-    uint32_t odd_ops;
-    uint32_t burst_launched;
+    uint32_t odd_ops, burst_launched;
     uint32_t lies;                              /* told by members so far */
+    struct window_record *window_records;       /* owned: oracle_window.c */
 };
 
 /* sim_cluster.c */

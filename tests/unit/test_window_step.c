@@ -12,13 +12,16 @@ enum { WORLD = 2, SELF = 0, OTHER = 1, BYTES = 64 };
 struct bench {
     struct window_set set;
     struct window *window;
-    unsigned char memory[BYTES];
+    _Alignas(8) unsigned char memory[BYTES];
     bool connected;
+    uint64_t view;
 };
 
 static void step(struct bench *b, const struct window_event *e)
 {
-    (void)window_seen(b->window, b->connected, 100 + SELF, 7);
+    (void)window_seen(b->window, b->connected, 100 + SELF, b->view);
+    b->set.spare = b->set.spare != NULL ? b->set.spare : calloc(1, sizeof *b->set.spare);
+    b->set.spare_answers = b->set.spare_answers != NULL ? b->set.spare_answers : calloc(WINDOW_OPEN, sizeof *b->set.spare_answers);
     window_step(&b->set, CLOCK_S, e);
 }
 
@@ -28,6 +31,7 @@ static struct bench *bench_new(void)
     struct window_member members[WORLD] = {{.id = 100, .bytes = BYTES, .rights = 7}, {.id = 101, .bytes = BYTES, .rights = 7}};
     b->window = calloc(1, sizeof *b->window + WORLD * sizeof b->window->peer[0]);
     b->connected = true;
+    b->view = 7;
     window_set_init(&b->set);
     window_init(b->window, &b->set, b->memory, BYTES, 7, WORLD);
     list_append(&b->set.all, &b->window->all);
@@ -37,6 +41,12 @@ static struct bench *bench_new(void)
 
 static void bench_free(struct bench *b)
 {
+    while (!list_empty(&b->set.todo.done)) {
+        free(LIST_ENTRY(list_pop(&b->set.todo.done), struct window_task, in));
+    }
+    free(b->set.spare);
+    free(b->set.spare_answers);
+    free(b->window->peer[OTHER].answered);
     free(b->window);
     free(b);
 }
@@ -45,6 +55,30 @@ static void call(struct bench *b, struct window_op *op, struct window_call what)
 {
     window_op_init(op, b->window, &what);
     step(b, &(struct window_event){.kind = WINDOW_EVENT_CALLED, .op = op});
+}
+
+/* The first message that was said; null: none. */
+static struct window_message *said(struct bench *b)
+{
+    struct list *l = list_pop(&b->set.todo.says);
+    return l != NULL ? LIST_ENTRY(l, struct window_message, says) : NULL;
+}
+
+static void message_ended(struct bench *b, struct window_message *m, bool lost)
+{
+    const struct session_outcome o = {.result = lost ? RESULT_LOST : RESULT_OK, .view_ended = lost, .view = b->view, .partner = 100 + OTHER};
+    step(b, &(struct window_event){.kind = WINDOW_EVENT_ENDED, .message = m, .outcome = &o});
+}
+
+/* The other one's request comes; the next may. */
+static void hear(struct bench *b, uint8_t kind, uint64_t seq)
+{
+    struct window_message *hears = said(b);
+    struct writer w;
+    EXPECT(hears != NULL && hears->role == WINDOW_HEARS);
+    writer_init(&w, b->window->heard, sizeof b->window->heard);
+    put_window_request(&w, &(struct window_request){.kind = kind, .width = kind == WINDOW_ADD ? 8 : 0, .seq = seq, .bytes = 8, .operand = kind == WINDOW_ADD});
+    message_ended(b, hears, false);
 }
 
 /* Programs would be told that a call of theirs was wrong, or cancelled, which another one was. */
@@ -77,5 +111,34 @@ TEST(a_message_that_cannot_be_launched_ends_its_operation_and_the_membership) /*
     step(b, &(struct window_event){.kind = WINDOW_EVENT_UNSENT, .message = &get.message[0]});
     EXPECT(get.settled && b->set.todo.leaves && b->window->under_way == 0 && b->window->calls == 0);
     EXPECT_EQ(get.outcome.result, RESULT_NO_MEMORY);
+    bench_free(b);
+}
+
+TEST(what_waits_for_bytes_of_a_view_that_has_ended_is_answered_in_the_view_that_it_is_asked_again_in) /* or its origin waits for ever */
+{
+    struct bench *b = bench_new();
+    step(b, &(struct window_event){.kind = WINDOW_EVENT_SERVED, .window = b->window});
+    hear(b, WINDOW_PUT, 0);
+    struct list *hears = list_pop(&b->set.todo.says); /* the next receive of requests, which was said before */
+    struct window_message *bytes = said(b);
+    EXPECT(bytes->role == WINDOW_SERVES && bytes->launch.within == 7 && bytes->launch.receives);
+    list_append(&b->set.todo.says, hears);
+    hear(b, WINDOW_ADD, 1);
+    b->view = 8;
+    message_ended(b, bytes, true);
+    hear(b, WINDOW_PUT, 0);
+    hears = list_pop(&b->set.todo.says);
+    bytes = said(b);
+    EXPECT(bytes->role == WINDOW_SERVES && bytes->launch.within == 8);
+    list_append(&b->set.todo.says, hears);
+    hear(b, WINDOW_ADD, 1);
+    hears = list_pop(&b->set.todo.says);
+    EXPECT(said(b) == NULL); /* it waits for the bytes */
+    message_ended(b, bytes, false);
+    struct window_message *answer = said(b);
+    EXPECT(answer != NULL && answer->launch.within == 8 && !answer->launch.receives && answer->launch.bytes == 8);
+    EXPECT_EQ(b->memory[0], 1);
+    message_ended(b, answer, false);
+    EXPECT(b->window->under_way == 1); /* that receive */
     bench_free(b);
 }

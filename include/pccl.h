@@ -980,9 +980,10 @@ typedef struct pcclWindowParams_t {
  * InvalidArgument, alone, and before the others are told: null, params that cannot be; they wait for this member's next call. */
 PCCL_EXPORT pcclResult_t pcclCreateWindow(const pcclWindowParams_t *params, const pcclComm_t *communicator, pcclWindow_t **window_out);
 /* Called by all members that are left: waits until this member's operations have ended, then until all others have called it, too; so
- * that afterwards nobody touches the memory.  Memory of the library's own is freed, also what others have mapped of it.  No other thread of
- * this member may be in a vote meanwhile.  Waits for signals of a member that has called it end, as do, in this process, those for its own.
- * A window whose communicator was destroyed, or is no member any more, goes at once. */
+ * that afterwards nobody touches the memory.  A member with which there is no link is not waited for.  Memory of the library's own is
+ * freed, also what others have mapped of it.  No other thread of this member may be in a vote meanwhile.  Waits for signals of a member
+ * that has called it end, as do, in this process, those for its own.  A window whose communicator was destroyed, or is no member any more,
+ * goes at once. */
 PCCL_EXPORT pcclResult_t pcclDestroyWindow(pcclWindow_t *window);
 
 /* Writes `bytes` of `source`, which is never written, at byte `offset` of the window of that rank. */

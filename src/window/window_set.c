@@ -6,6 +6,7 @@
 
 #include "core/clock.h"
 #include "core/mix.h"
+#include "core/mutant.h"
 #include "window/window_state.h"
 
 /* ---- Life ---------------------------------------------------------------------------------------------------------- */
@@ -105,7 +106,8 @@ static void closing(struct window *w)
 bool window_closed_by_all(const struct window *w)
 {
     for (uint32_t r = 0; r < w->world; r++) {
-        if (r != w->rank && !w->peer[r].closed && !w->peer[r].missing) {
+        const struct window_peer *p = &w->peer[r];
+        if (r != w->rank && !p->closed && !p->missing && (!p->apart || MUTANT(WINDOW_APART))) {
             return false;
         }
     }

@@ -255,7 +255,7 @@ static void check_signals(struct cluster *cl, struct window_record *r, uint32_t 
     uint32_t ignored = 0;
     uint64_t all = signals(&r->seat[origin], target, &ok, 0, &ignored);
     uint64_t come = at->waited[origin] + (at->window != NULL ? at->window->peer[origin].signals : 0);
-    bool told = at->window != NULL && at->window->peer[origin].closed && !at->window->peer[origin].missing; /* its last word came behind them */
+    bool told = at->window != NULL && !at->unsaid && at->window->peer[origin].closed && !at->window->peer[origin].missing; /* its last word came behind them */
     if (come > all || (told && come < ok)) {
         cluster_fail(cl, "peer %u: %llu signals of rank %u have come, %llu were called, %llu have succeeded", at->node, (unsigned long long)come,
                      origin, (unsigned long long)all, (unsigned long long)ok);
@@ -276,20 +276,11 @@ static void waited(struct cluster *cl, struct window_record *r, const struct win
 
 /* ---- Outcomes -------------------------------------------------------------------------------------------------------- */
 
-static bool fault_drawn(const struct cluster *cl, enum fault_kind kind)
-{
-    for (uint32_t i = 0; i < cl->fault_count; i++) {
-        if (cl->faults[i].kind == kind) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Some member has not had what it needed: memory, or an executor that works. */
 static bool lacking(const struct cluster *cl)
 {
-    return fault_drawn(cl, FAULT_MEMORY) || fault_drawn(cl, FAULT_EXECUTOR) || fault_drawn(cl, FAULT_GROWTH) || cl->opt.growth;
+    return window_fault_drawn(cl, FAULT_MEMORY) || window_fault_drawn(cl, FAULT_EXECUTOR) || window_fault_drawn(cl, FAULT_GROWTH) ||
+           cl->opt.growth;
 }
 
 /* Its window is over, or its program ends. */

@@ -43,7 +43,7 @@ static void node_config(struct cluster *cl, struct node *n)
         .lanes = (uint16_t)(1 + (o->lanes > 1 ? rng_below(&cl->rng, o->lanes) : 0)),
         .addresses = 1,
         .max_members = o->max_members,
-        .max_ops = calls + peer_window_slots(cl, n),
+        .max_ops = calls + peer_window_slots(cl),
         .max_records = o->small_limits || o->growth ? 12 : 64,
         .max_tags = o->burst != 0 || window_used(cl) ? 4096 : 64,
         .first = o->small_limits || o->growth ? 1 : 0,

@@ -11,10 +11,9 @@
 
 enum { SERVICE_NS = 5000 };
 
-/* For its own messages, two each, those of the others, and the receive of requests; as many as all of them may have open. */
-uint32_t peer_window_slots(const struct cluster *cl, const struct node *n)
+/* As the library keeps them: for its own messages, two each, those of the others, and the receive of requests. */
+uint32_t peer_window_slots(const struct cluster *cl)
 {
-    (void)n;
     return window_used(cl) ? WINDOW_SLOTS : 0;
 }
 
@@ -184,6 +183,7 @@ static void see(struct node *n)
         bool other = window_seen(w, info.connected, info.id, info.view);
         for (uint32_t r = 0; other && r < w->world; r++) {
             w->peer[r].missing = !session_present(n->session, w->peer[r].id);
+            w->peer[r].apart = !session_linked(n->session, w->peer[r].id);
         }
     }
 }

@@ -414,7 +414,7 @@ bool program_launch(struct cluster *cl, struct node *n, uint32_t op)
     struct program *p = n->program;
     struct op_params params;
     uint32_t slot = 0;
-    uint32_t slots = n->config.max_ops - peer_window_slots(cl, n);
+    uint32_t slots = n->config.max_ops - peer_window_slots(cl);
     while (slot < slots && n->run[slot].taken) {
         slot++;
     }

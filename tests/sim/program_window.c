@@ -12,7 +12,7 @@
 
 enum { WINDOW_LIFE = 3, WINDOW_EVERY = 4, WINDOW_AT_ONCE = 6 };
 
-static bool kind_drawn(const struct cluster *cl, enum fault_kind kind)
+bool window_fault_drawn(const struct cluster *cl, enum fault_kind kind)
 {
     for (uint32_t i = 0; i < cl->fault_count; i++) {
         if (cl->faults[i].kind == kind) {
@@ -25,7 +25,7 @@ static bool kind_drawn(const struct cluster *cl, enum fault_kind kind)
 /* What is checked of honest members. */
 static bool lies_drawn(const struct cluster *cl)
 {
-    return kind_drawn(cl, FAULT_LIE_READY) || kind_drawn(cl, FAULT_LIE_HOLD) || kind_drawn(cl, FAULT_LIE_FINISHED);
+    return window_fault_drawn(cl, FAULT_LIE_READY) || window_fault_drawn(cl, FAULT_LIE_HOLD) || window_fault_drawn(cl, FAULT_LIE_FINISHED);
 }
 
 bool window_used(const struct cluster *cl)
@@ -399,7 +399,7 @@ static void begin_one(struct cluster *cl, struct node *n)
         t->limited = true;
         k.limit = cl->now + (int64_t)rng_below(&cl->rng, 8 * (uint64_t)cl->opt.latency_ns);
     }
-    pw->refuse = pw->refuse || (kind_drawn(cl, FAULT_MEMORY) && !cl->healed && rng_below(&cl->rng, 40) == 0);
+    pw->refuse = pw->refuse || (window_fault_drawn(cl, FAULT_MEMORY) && !cl->healed && rng_below(&cl->rng, 40) == 0);
     seat->count++;
     seat->started[t->target]++;
     oracle_window_begun(n, pw->record, t);
@@ -435,7 +435,8 @@ void window_settled(struct cluster *cl, struct node *n, struct window_op *op)
     struct window_try *t = (struct window_try *)(void *)op->call;
     op->call = NULL;
     if (t == NULL) {
-        return; /* the last word */
+        pw->record->seat[pw->rank].unsaid |= op->outcome.result != RESULT_OK; /* the last word */
+        return;
     }
     t->op = NULL;
     t->repeated = op->repeated;

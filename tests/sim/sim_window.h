@@ -53,6 +53,7 @@ struct window_seat { /* one member */
     unsigned char *memory;    /* owned: with guards; kept until the end */
     size_t bytes;
     bool freed;
+    bool unsaid;              /* its last word has not reached all that are there */
     struct window_try *tries; /* owned */
     uint32_t count;
     uint32_t started[WINDOW_MEMBERS]; /* by target */
@@ -99,7 +100,7 @@ struct peer_windows {
 };
 
 /* peer_window.c */
-uint32_t peer_window_slots(const struct cluster *cl, const struct node *n);
+uint32_t peer_window_slots(const struct cluster *cl);
 void peer_window_new(struct cluster *cl, struct node *n);
 void peer_window_free(struct node *n);
 void peer_window_step(struct cluster *cl, struct node *n, const struct window_event *e);
@@ -110,6 +111,7 @@ bool peer_window_quiet(const struct node *n); /* nothing of its window is under 
 
 /* program_window.c */
 bool window_used(const struct cluster *cl);
+bool window_fault_drawn(const struct cluster *cl, enum fault_kind kind);
 bool window_made(struct cluster *cl, struct node *n);   /* at the beginning of a step's calls; false: being made */
 bool window_closed(struct cluster *cl, struct node *n); /* between two steps; false: not yet */
 bool window_retired(struct cluster *cl, struct node *n); /* its process is no member any more; false: not yet */

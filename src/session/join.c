@@ -428,18 +428,12 @@ static void tick_lost(struct session *s, struct outbox *out)
     }
 }
 
-bool join_paused(const struct session *s)
-{
-    int64_t half = s->stall_ns / 2;
-    return s->now - s->last_step > (half < 1000000000 ? half : 1000000000) + s->heartbeat_ns;
-}
-
 void join_tick(struct session *s, struct outbox *out)
 {
     if (s->phase == PHASE_IDLE) {
         return;
     }
-    if (join_paused(s)) {
+    if (session_paused(s)) {
         s->master_heard = s->now; /* M7: we slept, not the master */
     }
     if (s->master_up && s->now - s->master_heard > s->stall_ns) {

@@ -292,7 +292,7 @@ void links_data_down(struct session *s, struct session_event *e, struct outbox *
 
 void links_tick(struct session *s, struct outbox *out)
 {
-    bool paused = join_paused(s); /* M7: we slept, silence means nothing */
+    bool paused = session_paused(s); /* M7: we slept, silence means nothing */
     for (uint32_t i = 0; i < s->peer_count; i++) {
         struct peer *p = &s->peers[i];
         if (p->id == 0) {

@@ -506,7 +506,6 @@ void join_connect(struct session *s, struct session_event *e, struct outbox *out
 void join_master_up(struct session *s, uint64_t away_ns, struct outbox *out);
 void join_master_down(struct session *s, const char *text, struct outbox *out);
 void join_master_frame(struct session *s, struct session_event *e, struct outbox *out);
-bool join_paused(const struct session *s); /* M7: this process stood still, so it knows nothing of others' silence */
 void join_tick(struct session *s, struct outbox *out);
 void join_settle(struct session *s, struct outbox *out); /* what the step has decided about the membership */
 /* What the master is told by who leaves. */
@@ -542,5 +541,12 @@ bool fetch_apply(struct session *s, uint32_t round, struct outbox *out);
 void fetch_reset(struct session *s, struct outbox *out);
 
 #include "session/operations.h"
+
+/* M7: this process stood still, so it knows nothing of others' silence. */
+static inline bool session_paused(const struct session *s)
+{
+    int64_t half = s->stall_ns / 2;
+    return s->now - s->last_step > (half < 1000000000 ? half : 1000000000) + s->heartbeat_ns;
+}
 
 #endif

@@ -3,7 +3,8 @@
  * Its one idea: such a formation stands at its parent while any of its worlds has not begun; each world is formed as any other,
  * and here it is decided for all of them, with one record, or given up for all (W10).  Who is expected is known, so nobody is
  * waited for who can come no more (W11).
- * Invariant: a formation is remembered as long as one of its worlds is, which are their own tombstones.
+ * Invariant: a formation is remembered as long as one of its worlds is, which are their own tombstones; one that was given up also for
+ * as long as a caller may come whose world nobody has claimed.
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 
@@ -37,6 +38,10 @@ static struct siblings *formation_of(struct master *m, uint32_t conn, const stru
     struct world *parent = registry_run(m, x->parent);
     struct siblings *s = parent != NULL ? world_derives(parent, x->formation) : NULL;
     if (s != NULL && s->cause != CAUSE_NONE) {
+        if (!siblings_has(s, x->member)) {
+            (void)siblings_come(s, x->member); /* who is no caller hears it as well */
+        }
+        siblings_touch(&m->common, s); /* it may have been the last one */
         tell(m, conn, s);
         return NULL;
     }
@@ -167,15 +172,28 @@ static void settle(struct master *m, struct siblings *s)
     }
 }
 
+/* Its parent knows a caller that has not come, and may: it must hear what the others have heard. */
+static bool remembered(const struct master *m, const struct siblings *s)
+{
+    const struct world *parent = registry_run(m, s->parent);
+    bool stands = s->cause != CAUSE_NONE && parent != NULL && world_derives(parent, s->formation) == s;
+    for (uint32_t i = 0; stands && s->came < s->callers && i < s->callers; i++) {
+        if (!siblings_has(s, s->ids[i]) && world_member(parent, s->ids[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void derived_settle(struct master *m)
 {
     for (struct siblings *s; (s = m->common.touched) != NULL;) {
         m->common.touched = s->touched_next;
         s->touched = false;
-        if (s->worlds == 0) {
-            forget(m, s);
-        } else {
+        if (s->worlds != 0) {
             settle(m, s);
+        } else if (!remembered(m, s)) {
+            forget(m, s);
         }
     }
 }

@@ -65,6 +65,9 @@ void parent_look(struct world *w)
     w->losses_seen = w->losses;
     for (struct siblings *s = w->derived; s != NULL && !MUTANT(PARENT_NOT); s = s->next) {
         look(w, s);
+        if (s->worlds == 0) {
+            siblings_touch(w->common, s); /* kept for callers who can come no more, perhaps */
+        }
     }
 }
 
@@ -73,6 +76,9 @@ void parent_ends(struct world *w)
     for (struct siblings *s = w->derived; s != NULL && !MUTANT(PARENT_NOT); s = s->next) {
         if (s->came < s->callers) {
             siblings_fail(w->common, s, CAUSE_PEER_LOST, 0, "the world whose members create it has ended, and not all have come");
+        }
+        if (s->worlds == 0) {
+            siblings_touch(w->common, s);
         }
     }
     w->derived = NULL;

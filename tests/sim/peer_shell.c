@@ -26,10 +26,15 @@ void node_address(uint16_t node, struct net_address *out)
 }
 
 /* In one seed of four some ask for a shorter stall time than the others have. */
+int64_t node_stall_least(const struct options *o)
+{
+    return mix64(o->seed, 91) % 4 == 0 ? o->stall_ns / 4 * 3 : o->stall_ns;
+}
+
 static void config_stall(const struct options *o, struct node *n)
 {
-    if (mix64(o->seed, 91) % 4 == 0 && mix64(o->seed, 3000 + n->index) % 2 == 0) {
-        n->config.stall_ns = o->stall_ns / 4 * 3;
+    if (node_stall_least(o) < o->stall_ns && mix64(o->seed, 3000 + n->index) % 2 == 0) {
+        n->config.stall_ns = node_stall_least(o);
         n->config.stall_ms = (uint32_t)(n->config.stall_ns / CLOCK_MS);
     }
 }

@@ -501,6 +501,7 @@ void node_kill(struct cluster *cl, struct node *n, bool silent);
 void node_readable(struct cluster *cl, struct node *n, uint32_t channel, int end);
 void node_closed(struct cluster *cl, struct node *n, uint32_t channel, int end);
 void node_address(uint16_t node, struct net_address *out);
+int64_t node_stall_least(const struct options *o); /* of all members */
 enum phase node_phase(const struct cluster *cl, const struct node *n);
 
 /* peer_line.c */

@@ -107,6 +107,37 @@ TEST(what_fails_in_one_colour_fails_in_all) /* W10 */
     cluster_free(c);
 }
 
+/* W5: nobody has claimed a world of its colour, so there is no tombstone but the split's own. */
+TEST(who_comes_to_a_split_that_was_given_up_hears_why_whatever_its_colour)
+{
+    uint64_t ids[PARENTS];
+    for (int ends = 0; ends < 3; ends++) {
+        struct cluster *c = parent(ids);
+        struct peer *a = call(c, 0, ids), *z = call(c, 4, ids), *other = call(c, 2, ids);
+        peer_cut(c, z);
+        cluster_pass(c, 10);
+        EXPECT_EQ(a->given_up.cause, CAUSE_PEER_LOST);
+        cluster_pass(c, 301000);
+        EXPECT_EQ(master_world_count(c->master), 1); /* the tombstones have gone */
+        struct peer *late = call(c, 1, ids);
+        cluster_pass(c, 10);
+        EXPECT_EQ(late->given_up.culprit, a->given_up.culprit);
+        EXPECT_STR(late->given_up.text, other->given_up.text);
+        if (ends == 1) {
+            peer_leave(c, &c->peers[3]); /* the last one that could come */
+        } else if (ends == 0) {
+            struct peer *last = call(c, 3, ids);
+            EXPECT_STR(last->given_up.text, other->given_up.text);
+        } else {
+            for (uint32_t i = 0; i < PARENTS; i++) {
+                peer_leave(c, &c->peers[i]);
+            }
+        }
+        cluster_pass(c, 10);
+        cluster_free(c); /* what is kept for nobody would be found by the sanitizer */
+    }
+}
+
 TEST(a_member_that_leaves_the_parent_before_it_has_called_is_not_waited_for) /* W11 */
 {
     uint64_t ids[PARENTS];

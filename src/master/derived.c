@@ -32,16 +32,22 @@ bool derived_new(const struct master *m, const struct msg_expect *x)
     return parent != NULL && world_derives(parent, x->formation) == NULL && registry_claimed(m, &x->claim.reg) == NULL;
 }
 
+/* A caller of what has been given up: it is told why now, and does not come again; it may have been the last one. */
+static void hears(struct master *m, struct siblings *s, uint64_t member)
+{
+    if (!siblings_has(s, member)) {
+        (void)siblings_come(s, member); /* who is no caller hears it as well */
+    }
+    siblings_touch(&m->common, s);
+}
+
 /* The formation of this call, begun if there is none; null: it has been refused, or told what became of it. */
 static struct siblings *formation_of(struct master *m, uint32_t conn, const struct msg_expect *x, struct reader *ids)
 {
     struct world *parent = registry_run(m, x->parent);
     struct siblings *s = parent != NULL ? world_derives(parent, x->formation) : NULL;
     if (s != NULL && s->cause != CAUSE_NONE) {
-        if (!siblings_has(s, x->member)) {
-            (void)siblings_come(s, x->member); /* who is no caller hears it as well */
-        }
-        siblings_touch(&m->common, s); /* it may have been the last one */
+        hears(m, s, x->member);
         tell(m, conn, s);
         return NULL;
     }
@@ -104,6 +110,10 @@ void derived_take(struct master *m, const struct master_event *e, struct reader 
     struct world *known = registry_claimed(m, &x.claim.reg);
     bool of_now = creation_of_now(m, &x.claim);
     if (known != NULL && (of_now || world_knows(known, &x.claim.reg.claim))) { /* W4 */
+        struct siblings *over = world_siblings(known);
+        if (over != NULL && over->cause != CAUSE_NONE) {
+            hears(m, over, x.member);
+        }
         world_claim(known, conn, &x.claim.reg);
         registry_rest(m, known);
         return;

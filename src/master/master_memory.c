@@ -230,7 +230,16 @@ static void *release_siblings(struct master *m)
     m->spare_siblings = NULL;
     for (uint32_t i = 0; memory == NULL && i < m->place_count; i++) {
         struct world *w = m->places[i].world;
-        memory = w != NULL ? world_drop_siblings(w) : NULL;
+        memory = w != NULL ? world_drop_remembered(w) : NULL;
+    }
+    for (uint32_t i = 0; memory == NULL && i < m->place_count; i++) {
+        struct world *w = m->places[i].world;
+        struct siblings *s = w != NULL ? world_drop_siblings(w) : NULL;
+        struct world *parent = s != NULL ? registry_run(m, s->parent) : NULL;
+        if (parent != NULL) {
+            world_forgets(parent, s);
+        }
+        memory = s;
     }
     return memory != NULL ? memory : reclaim_siblings(m);
 }

@@ -57,6 +57,18 @@ void world_forgets(struct world *w, struct siblings *s)
     }
 }
 
+struct siblings *world_drop_remembered(struct world *w)
+{
+    for (struct siblings **at = &w->derived; *at != NULL; at = &(*at)->next) {
+        struct siblings *s = *at;
+        if (s->worlds == 0) {
+            *at = s->next;
+            return s;
+        }
+    }
+    return NULL;
+}
+
 void parent_look(struct world *w)
 {
     if (w->losses == w->losses_seen) {

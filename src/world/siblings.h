@@ -70,6 +70,7 @@ struct siblings *world_drop_siblings(struct world *w);
 struct siblings *world_derives(const struct world *w, const uint64_t formation[2]);
 void world_adds(struct world *w, struct siblings *s);    /* looks at once whether all callers are still members */
 void world_forgets(struct world *w, struct siblings *s);
+struct siblings *world_drop_remembered(struct world *w); /* one that has no world any more; null: there is none */
 bool world_member(const struct world *w, uint64_t id);   /* accepted */
 
 #endif

@@ -15,7 +15,6 @@
 #include "net/addr.h"
 #include "window/window.h"
 
-
 /* PCCL_LOG_LEVEL, as the original has it: a log without a line of code.  A word that is none of its levels is told once, since
  * whoever sets the variable wants to see something. */
 static void log_from_environment(void)

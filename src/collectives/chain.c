@@ -10,8 +10,6 @@
  * SPDX-License-Identifier: MIT */
 #include "collectives/plan.h"
 
-#include "core/check.h"
-
 /* The neighbours of this rank; itself if it is alone. */
 struct link {
     uint32_t prev, next;
@@ -19,11 +17,7 @@ struct link {
 
 static struct link link_of(const struct plan_params *q)
 {
-    uint32_t at = 0;
-    while (at < q->world && plan_ring_rank(q, at) != q->rank) {
-        at++;
-    }
-    PCCL_ASSERT(at < q->world);
+    uint32_t at = plan_ring_position(q, q->rank);
     return (struct link){plan_ring_rank(q, at + q->world - 1), plan_ring_rank(q, at + 1)};
 }
 

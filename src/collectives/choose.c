@@ -11,7 +11,6 @@
 
 enum {
     CHOOSE_MOST_PS = 1 << 17,
-    CHOOSE_MIN_FRAME = 32768,
     CHOOSE_MOST_SCRATCH = 16 << 20, /* for sums of a reduce at others than its root: as much as a lane stages */
     CHOOSE_SWITCH = 3, /* where members share a core, a message wakes another one: what that costs, in messages (docs/PERFORMANCE.md) */
 };
@@ -49,8 +48,8 @@ static uint64_t rounds_of(uint32_t world)
 /* Frames of one part. */
 static uint64_t frames_of(const struct choose_call *c, uint64_t bytes)
 {
-    uint64_t most = c->frame_bytes > CHOOSE_MIN_FRAME ? least(c->frame_bytes, bytes / 4 > CHOOSE_MIN_FRAME ? bytes / 4 : CHOOSE_MIN_FRAME)
-                                                      : CHOOSE_MIN_FRAME;
+    uint64_t most = c->frame_bytes < PLAN_MIN_FRAME_BYTES ? PLAN_MIN_FRAME_BYTES : c->frame_bytes, want = bytes / PLAN_FRAMES_PER_SEGMENT;
+    most = least(most, want < PLAN_MIN_FRAME_BYTES ? PLAN_MIN_FRAME_BYTES : want);
     return bytes == 0 ? 1 : (bytes + most - 1) / most;
 }
 
@@ -216,6 +215,15 @@ static unsigned possible(const struct choose_call *c)
     return set;
 }
 
+static unsigned hiding_late(enum plan_kind kind)
+{
+    unsigned set = 0;
+    for (unsigned a = 0; a < PLAN_ALGORITHMS; a++) {
+        set |= (unsigned)plan_hides_late(kind, (enum plan_algorithm)a) << a;
+    }
+    return set;
+}
+
 /* Those of `set` that are in `wanted`, or all if none is. */
 static unsigned narrow(unsigned set, unsigned wanted)
 {
@@ -239,9 +247,7 @@ struct choose_answer choose_algorithm(const struct choose_call *call)
         halved++;
     }
     unsigned set = narrow(possible(&c), c.allowed);
-    if ((c.kind == PLAN_ALL_REDUCE || c.kind == PLAN_REDUCE) && !c.told) { /* by these a program that is late is behind others, who only see missing data */
-        set = narrow(set, ~(1u << PLAN_TREE | 1u << PLAN_HALVING | 1u << PLAN_CHAIN));
-    }
+    set = c.told ? set : narrow(set, ~hiding_late(c.kind));
     if (c.ring) {
         set = narrow(set, 1u << PLAN_RING | 1u << PLAN_CHAIN | (c.small ? 1u << PLAN_TINY : 0));
     }

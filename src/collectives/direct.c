@@ -10,25 +10,6 @@
  * SPDX-License-Identifier: MIT */
 #include "collectives/plan.h"
 
-/* Those whom an owner sends to: each begins at another peer, itself and `but` left out. */
-static void send_to_others(struct plan *plan, uint32_t segment, uint32_t but)
-{
-    uint32_t world = plan->params.world, rank = plan->params.rank;
-    for (uint32_t i = 1; i < world; i++) {
-        if ((rank + i) % world != but) {
-            plan_add_step(plan, segment, STEP_SEND, (rank + i) % world);
-        }
-    }
-}
-
-static void fold_all(struct plan *plan, uint32_t segment)
-{
-    for (uint32_t r = 0; r < plan->params.world; r++) {
-        plan_add_step(plan, segment, STEP_FOLD, r);
-    }
-    plan_add_step(plan, segment, STEP_FINISH, 0);
-}
-
 static void make_all_reduce(struct plan *plan)
 {
     uint32_t world = plan->params.world, rank = plan->params.rank;
@@ -36,8 +17,8 @@ static void make_all_reduce(struct plan *plan)
     for (uint32_t owner = 0; owner < world; owner++) {
         plan_begin_segment(plan, owner);
         if (owner == rank) {
-            fold_all(plan, owner);
-            send_to_others(plan, owner, rank);
+            plan_fold_all(plan, owner);
+            plan_send_others(plan, owner, rank);
         } else {
             plan_add_step(plan, owner, STEP_GIVE, owner);
             plan_add_step(plan, owner, STEP_RECV, owner);
@@ -51,7 +32,7 @@ static void make_reduce_scatter(struct plan *plan)
     for (uint32_t owner = 0; owner < plan->params.world; owner++) {
         plan_begin_segment(plan, owner);
         if (owner == plan->params.rank) {
-            fold_all(plan, owner);
+            plan_fold_all(plan, owner);
         } else {
             plan_add_step(plan, owner, STEP_GIVE, owner);
         }
@@ -64,7 +45,7 @@ static void make_all_gather(struct plan *plan)
     for (uint32_t owner = 0; owner < plan->params.world; owner++) {
         plan_begin_segment(plan, owner);
         if (owner == plan->params.rank) {
-            send_to_others(plan, owner, owner);
+            plan_send_others(plan, owner, owner);
             plan_add_step(plan, owner, STEP_COPY, 0);
         } else {
             plan_add_step(plan, owner, STEP_RECV, owner);
@@ -86,7 +67,7 @@ static void make_broadcast(struct plan *plan)
             plan_add_step(plan, s, STEP_RECV, owner == rank ? root : owner);
         }
         if (owner == rank) {
-            send_to_others(plan, s, root);
+            plan_send_others(plan, s, root);
         }
     }
 }
@@ -97,7 +78,7 @@ static void make_reduce(struct plan *plan)
     plan_cut(plan, 1, NULL);
     plan_begin_segment(plan, 0);
     if (plan->params.rank == plan->params.root) {
-        fold_all(plan, 0);
+        plan_fold_all(plan, 0);
     } else {
         plan_add_step(plan, 0, STEP_GIVE, plan->params.root);
     }

@@ -28,6 +28,16 @@ uint32_t exec_frame_count(const struct exec *x, const struct plan_segment *segme
     return first < segment->frames ? (segment->frames - first - 1) / x->lanes + 1 : 0;
 }
 
+/* Steps that hand on the input, before all others. */
+static uint32_t exec_leading(const struct exec *x, const struct plan_segment *segment)
+{
+    uint32_t i = 0;
+    while (i < segment->steps && (x->plan->steps[segment->step + i].kind == STEP_GIVE || x->plan->steps[segment->step + i].kind == STEP_SEND)) {
+        i++;
+    }
+    return i;
+}
+
 static size_t round_up(size_t bytes)
 {
     return (bytes + EXEC_ALIGN - 1) / EXEC_ALIGN * EXEC_ALIGN;
@@ -108,11 +118,21 @@ size_t exec_arena_bytes(const struct exec_config *config)
     return layout_of(config).total;
 }
 
+/* The input goes to one rank, and nothing is folded here. */
+static bool given_away(const struct exec *x, const struct plan_segment *s, uint32_t leading)
+{
+    bool folds = false;
+    for (uint32_t j = leading; j < s->steps; j++) {
+        folds |= x->plan->steps[s->step + j].kind == STEP_FOLD;
+    }
+    return leading == 1 && !folds;
+}
+
 /* Counts what a segment's program gives and takes. */
 static void init_segment(struct exec *x, const struct plan_segment *s)
 {
     uint32_t frames = exec_frame_count(x, s), first = exec_first_frame(x, s), leading = exec_leading(x, s);
-    bool first_fold = true, completes = plan_completes(x->plan, s);
+    bool first_fold = true, completes = plan_completes(x->plan, s), alone = given_away(x, s, leading);
     for (uint32_t f = first, k = 0; k < frames; f += x->lanes, k++) {
         x->frames[f / x->lanes].step = (uint16_t)leading;
         x->frames[f / x->lanes].complete = !completes;
@@ -138,6 +158,7 @@ static void init_segment(struct exec *x, const struct plan_segment *s)
                 p->lead_next = behind ? p->lead_next : first;
                 p->lead_end = s->frame + s->frames;
                 p->lead_phase = phase;
+                p->lead_alone = alone && (!behind || p->lead_alone);
             } else {
                 p->queue[step->kind == STEP_SEND ? 1 : 0].tail += frames;
             }

@@ -118,18 +118,6 @@ bool exec_has_frame(const struct exec *x, uint32_t rank)
     return p->credit > 0 && ((lead && p->lead_phase == 0) || p->queue[0].head != p->queue[0].tail);
 }
 
-/* The input goes to one rank alone, and nothing is folded here: it is not written over before that one has it all, since whatever comes
- * in its place is made of it. */
-static bool given_away(const struct exec *x, const struct plan_segment *s)
-{
-    uint32_t leading = exec_leading(x, s);
-    bool folds = false;
-    for (uint32_t i = leading; i < s->steps; i++) {
-        folds |= x->plan->steps[s->step + i].kind == STEP_FOLD;
-    }
-    return leading == 1 && !folds;
-}
-
 /* Final frames go first: they end other ranks' waiting and free buffers. */
 void exec_on_pull(struct exec *x, uint32_t rank, struct exec_out *out)
 {
@@ -150,9 +138,9 @@ void exec_on_pull(struct exec *x, uint32_t rank, struct exec_out *out)
         v = exec_view(x, p->lead_next);
         p->lead_next += x->lanes;
         out->phase = p->lead_phase;
-        bool alone = given_away(x, v.segment);
-        exec_save(x, &v, !alone);
-        out->data = alone ? exec_own_bytes(x, &v) : exec_in_bytes(x, &v);
+        /* What goes to one alone is not written over before that one has it all: whatever comes in its place is made of it. */
+        exec_save(x, &v, !p->lead_alone);
+        out->data = p->lead_alone ? exec_own_bytes(x, &v) : exec_in_bytes(x, &v);
         if (!x->direct_bytes) {
             numeric_encode(x->numeric, p->out_buffer, out->data, v.count);
             out->data = p->out_buffer;

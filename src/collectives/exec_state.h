@@ -22,6 +22,7 @@ struct exec_peer {
     uint32_t gave, ready_told;     /* contributions sent; those that it was told to be ready, sent ones among them */
     uint32_t lead_next, lead_end;  /* what leaves straight from the input: next frame, end of their segment */
     uint32_t lead_phase;           /* 0: given, 1: sent */
+    bool lead_alone;               /* it goes to this rank only, and nothing is folded there: see exec_on_pull */
     struct exec_queue queue[2];    /* 0: later GIVEs, 1: later SENDs; all peers may share the memory of the latter, see exec.c */
     uint32_t out_frame, out_phase, out_bytes; /* with `busy` */
     unsigned char *out_buffer;     /* quantised: the contribution in hand, of the pool */
@@ -68,7 +69,6 @@ uint32_t exec_first_frame(const struct exec *x, const struct plan_segment *segme
 uint32_t exec_frame_count(const struct exec *x, const struct plan_segment *segment);
 
 /* exec_view.c */
-uint32_t exec_leading(const struct exec *x, const struct plan_segment *segment); /* steps that hand on the input, before all others */
 struct exec_view exec_view(const struct exec *x, uint32_t frame);
 unsigned char *exec_out_bytes(const struct exec *x, const struct exec_view *v);
 const unsigned char *exec_in_bytes(const struct exec *x, const struct exec_view *v);

@@ -9,15 +9,6 @@ struct exec_view exec_view(const struct exec *x, uint32_t frame)
     return v;
 }
 
-uint32_t exec_leading(const struct exec *x, const struct plan_segment *segment)
-{
-    uint32_t i = 0;
-    while (i < segment->steps && (x->plan->steps[segment->step + i].kind == STEP_GIVE || x->plan->steps[segment->step + i].kind == STEP_SEND)) {
-        i++;
-    }
-    return i;
-}
-
 unsigned char *exec_out_bytes(const struct exec *x, const struct exec_view *v)
 {
     return (v->segment->scratch ? x->scratch : x->out) + numeric_user_bytes(x->numeric, v->segment->out + v->offset);

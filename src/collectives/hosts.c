@@ -10,23 +10,55 @@
  * SPDX-License-Identifier: MIT */
 #include "collectives/plan.h"
 
-/* To all others but one. */
-static void send_all(struct plan *plan, uint32_t segment, uint32_t but)
+/* From one rank to all others, which get it of `via`: of that rank itself, or of one that passes it on. */
+static void spread(struct plan *plan, uint32_t segment, uint32_t from, uint32_t via)
 {
-    uint32_t world = plan->params.world, rank = plan->params.rank;
-    for (uint32_t i = 1; i < world; i++) {
-        if ((rank + i) % world != but) {
-            plan_add_step(plan, segment, STEP_SEND, (rank + i) % world);
-        }
+    uint32_t rank = plan->params.rank;
+    if (rank != from) {
+        plan_add_step(plan, segment, STEP_RECV, rank == via ? from : via);
+    } else if (via != from) {
+        plan_add_step(plan, segment, STEP_SEND, via);
+    }
+    if (rank == via) {
+        plan_send_others(plan, segment, from);
+    }
+    if (rank == from) {
+        plan_add_step(plan, segment, STEP_COPY, 0);
     }
 }
 
-static void fold_all(struct plan *plan, uint32_t segment)
+/* From one rank to another; `via` is one of them if they are linked, else who hands it on. */
+static void pass(struct plan *plan, uint32_t segment, uint32_t from, uint32_t via, uint32_t to)
 {
-    for (uint32_t r = 0; r < plan->params.world; r++) {
-        plan_add_step(plan, segment, STEP_FOLD, r);
+    uint32_t rank = plan->params.rank;
+    bool linked = via == from || via == to;
+    if (rank == from) {
+        plan_add_step(plan, segment, STEP_SEND, linked ? to : via);
+    } else if (rank == to) {
+        plan_add_step(plan, segment, STEP_RECV, linked ? from : via);
+    } else if (rank == via) {
+        plan_to_scratch(plan, segment);
+        plan_add_step(plan, segment, STEP_RECV, from);
+        plan_add_step(plan, segment, STEP_SEND, to);
     }
-    plan_add_step(plan, segment, STEP_FINISH, 0);
+}
+
+/* The owner's host has the sum, if that is another one in scratch, and sends it. */
+static void sum_up(struct plan *plan, uint32_t segment, uint32_t owner, uint32_t host)
+{
+    uint32_t rank = plan->params.rank;
+    if (rank != host) {
+        plan_add_step(plan, segment, STEP_GIVE, host);
+        if (rank == owner) {
+            plan_add_step(plan, segment, STEP_RECV, host);
+        }
+        return;
+    }
+    plan_fold_all(plan, segment);
+    if (host != owner) {
+        plan_to_scratch(plan, segment);
+        plan_add_step(plan, segment, STEP_SEND, owner);
+    }
 }
 
 static void make_all_gather(struct plan *plan)
@@ -34,21 +66,8 @@ static void make_all_gather(struct plan *plan)
     const struct plan_params *q = &plan->params;
     plan_parts(plan);
     for (uint32_t owner = 0; owner < q->world; owner++) {
-        uint32_t host = plan_host(q, owner);
         plan_begin_segment(plan, owner);
-        if (q->rank == owner) {
-            if (host == owner) {
-                send_all(plan, owner, owner);
-            } else {
-                plan_add_step(plan, owner, STEP_SEND, host);
-            }
-            plan_add_step(plan, owner, STEP_COPY, 0);
-            continue;
-        }
-        plan_add_step(plan, owner, STEP_RECV, q->rank == host ? owner : host);
-        if (q->rank == host) {
-            send_all(plan, owner, owner);
-        }
+        spread(plan, owner, owner, plan_host(q, owner));
     }
 }
 
@@ -74,101 +93,36 @@ static void make_broadcast(struct plan *plan)
     const struct plan_params *q = &plan->params;
     plan_cut(plan, q->world, q->weights);
     for (uint32_t s = 0; s < q->world; s++) {
-        uint32_t owner = broadcast_owner(q, s);
         plan_begin_segment(plan, s);
-        if (q->weights[s] == 0) {
-            continue; /* it is empty */
-        }
-        if (q->rank == q->root) {
-            if (owner == q->root) {
-                send_all(plan, s, owner);
-            } else {
-                plan_add_step(plan, s, STEP_SEND, owner);
-            }
-            plan_add_step(plan, s, STEP_COPY, 0);
-            continue;
-        }
-        plan_add_step(plan, s, STEP_RECV, q->rank == owner ? q->root : owner);
-        if (q->rank == owner) {
-            send_all(plan, s, q->root);
+        if (q->weights[s] > 0) { /* else it is empty */
+            spread(plan, s, q->root, broadcast_owner(q, s));
         }
     }
 }
 
-/* The root's host has the sum, in scratch, and sends it. */
 static void make_reduce(struct plan *plan)
 {
-    const struct plan_params *q = &plan->params;
-    uint32_t host = plan_host(q, q->root);
+    uint32_t root = plan->params.root;
     plan_cut(plan, 1, NULL);
     plan_begin_segment(plan, 0);
-    if (q->rank != host) {
-        plan_add_step(plan, 0, STEP_GIVE, host);
-        if (q->rank == q->root) {
-            plan_add_step(plan, 0, STEP_RECV, host);
-        }
-        return;
-    }
-    fold_all(plan, 0);
-    if (host != q->root) {
-        plan_to_scratch(plan, 0);
-        plan_add_step(plan, 0, STEP_SEND, q->root);
-    }
+    sum_up(plan, 0, root, plan_host(&plan->params, root));
 }
 
 static void reduce_part(struct plan *plan, uint32_t owner, uint32_t host)
 {
-    const struct plan_params *q = &plan->params;
-    uint32_t segment = plan_add_part(plan, owner);
-    if (q->rank != host) {
-        plan_add_step(plan, segment, STEP_GIVE, host);
-        if (q->rank == owner) {
-            plan_add_step(plan, segment, STEP_RECV, host);
-        }
-        return;
-    }
-    fold_all(plan, segment);
-    if (host != owner) {
-        plan_to_scratch(plan, segment);
-        plan_add_step(plan, segment, STEP_SEND, owner);
-    }
+    sum_up(plan, plan_add_part(plan, owner), owner, host);
 }
 
-static void scatter_part(struct plan *plan, uint32_t owner, uint32_t host)
+/* Of a scatter it comes from the root, of a gather it goes there; by its host only where the root has none but others'. */
+static void rooted_part(struct plan *plan, uint32_t owner, uint32_t host)
 {
     const struct plan_params *q = &plan->params;
     uint32_t segment = plan_add_part(plan, owner), via = plan_host(q, q->root) == q->root ? owner : host;
-    if (owner == q->root) {
-        if (q->rank == owner) {
-            plan_add_step(plan, segment, STEP_COPY, 0);
-        }
-    } else if (q->rank == q->root) {
-        plan_add_step(plan, segment, STEP_SEND, via);
+    if (owner != q->root) {
+        bool scatter = q->kind == PLAN_SCATTER;
+        pass(plan, segment, scatter ? q->root : owner, via, scatter ? owner : q->root);
     } else if (q->rank == owner) {
-        plan_add_step(plan, segment, STEP_RECV, via == owner ? q->root : via);
-    } else if (q->rank == via) {
-        plan_to_scratch(plan, segment);
-        plan_add_step(plan, segment, STEP_RECV, q->root);
-        plan_add_step(plan, segment, STEP_SEND, owner);
-    }
-}
-
-static void gather_part(struct plan *plan, uint32_t owner, uint32_t host)
-{
-    const struct plan_params *q = &plan->params;
-    uint32_t segment = plan_add_part(plan, owner), via = plan_host(q, q->root) == q->root ? owner : host;
-    if (owner == q->root) {
-        if (q->rank == owner) {
-            plan_add_step(plan, segment, STEP_COPY, 0);
-        }
-    } else if (q->rank == q->root) {
-        plan_add_step(plan, segment, STEP_RECV, via);
-    } else if (q->rank == owner) {
-        plan_add_step(plan, segment, STEP_SEND, via == owner ? q->root : via);
-    } else if (q->rank == via) {
-        plan_to_scratch(plan, segment);
-        plan_add_step(plan, segment, STEP_RECV, owner);
-        plan_add_step(plan, segment, STEP_SEND, q->root);
+        plan_add_step(plan, segment, STEP_COPY, 0);
     }
 }
 
@@ -211,11 +165,8 @@ void plan_make_hosts(struct plan *plan)
     case PLAN_REDUCE_SCATTER:
         make_parts(plan, reduce_part);
         break;
-    case PLAN_SCATTER:
-        make_parts(plan, scatter_part);
-        break;
     default:
-        make_parts(plan, gather_part);
+        make_parts(plan, rooted_part);
         break;
     }
 }

@@ -9,11 +9,6 @@
 
 #include "core/check.h"
 
-enum {
-    PLAN_MIN_FRAME_BYTES = 32768, /* below this a frame's header and system calls cost more than the overlap gains */
-    PLAN_FRAMES_PER_SEGMENT = 4, /* enough that sending, receiving and reducing overlap */
-};
-
 /* floor(units x part / whole) for part <= whole < 2^32, without a 128-bit product. */
 static size_t share_floor(size_t units, uint64_t part, uint64_t whole)
 {
@@ -79,6 +74,16 @@ uint32_t plan_ring_rank(const struct plan_params *q, uint32_t position)
     return q->ring != NULL ? q->ring[position % q->world] : position % q->world;
 }
 
+uint32_t plan_ring_position(const struct plan_params *q, uint32_t rank)
+{
+    uint32_t position = 0;
+    while (position < q->world && plan_ring_rank(q, position) != rank) {
+        position++;
+    }
+    PCCL_ASSERT(position < q->world);
+    return position;
+}
+
 uint32_t plan_shown(const struct plan_params *q, uint32_t rank)
 {
     return q->shown != NULL ? q->shown[rank] : rank;
@@ -130,6 +135,24 @@ void plan_add_step(struct plan *plan, uint32_t segment, enum step_kind kind, uin
     plan->steps[plan->step_count].rank = rank;
     plan->step_count++;
     plan->segments[segment].steps++;
+}
+
+void plan_fold_all(struct plan *plan, uint32_t segment)
+{
+    for (uint32_t r = 0; r < plan->params.world; r++) {
+        plan_add_step(plan, segment, STEP_FOLD, r);
+    }
+    plan_add_step(plan, segment, STEP_FINISH, 0);
+}
+
+void plan_send_others(struct plan *plan, uint32_t segment, uint32_t but)
+{
+    uint32_t world = plan->params.world, rank = plan->params.rank;
+    for (uint32_t i = 1; i < world; i++) {
+        if ((rank + i) % world != but) {
+            plan_add_step(plan, segment, STEP_SEND, (rank + i) % world);
+        }
+    }
 }
 
 size_t plan_largest(const struct plan_params *q)

@@ -83,6 +83,13 @@ static inline bool plan_sends_sums(enum plan_algorithm algorithm)
     return algorithm == PLAN_RING || algorithm == PLAN_TREE || algorithm == PLAN_HALVING || algorithm == PLAN_CHAIN;
 }
 
+/* Whether few exchange data with each other, in a sum of all: the rest would see that it is missing, not whose program is late. */
+static inline bool plan_hides_late(enum plan_kind kind, enum plan_algorithm algorithm)
+{
+    bool sum = kind == PLAN_ALL_REDUCE || kind == PLAN_REDUCE;
+    return sum && (algorithm == PLAN_TREE || algorithm == PLAN_HALVING || algorithm == PLAN_CHAIN);
+}
+
 /* Worst case storage: looks at kind, algorithm, world and weights only. */
 uint32_t plan_max_segments(const struct plan_params *params);
 uint32_t plan_max_steps(const struct plan_params *params);
@@ -122,15 +129,23 @@ void plan_to_scratch(struct plan *plan, uint32_t segment);
 uint32_t plan_host(const struct plan_params *params, uint32_t rank);
 /* The largest power of two that is not above `world`. */
 uint32_t plan_power(uint32_t world);
-/* The rank at a position of the ring, counted on around it. */
+/* The rank at a position of the ring, counted on around it; where a rank stands in it. */
 uint32_t plan_ring_rank(const struct plan_params *params, uint32_t position);
+uint32_t plan_ring_position(const struct plan_params *params, uint32_t rank);
 /* As what the lists count a rank. */
 uint32_t plan_shown(const struct plan_params *params, uint32_t rank);
 void plan_begin_segment(struct plan *plan, uint32_t segment);
 void plan_add_step(struct plan *plan, uint32_t segment, enum step_kind kind, uint32_t rank);
+/* FOLD of all in rank order, and FINISH; SEND to all others but one, each rank beginning behind itself. */
+void plan_fold_all(struct plan *plan, uint32_t segment);
+void plan_send_others(struct plan *plan, uint32_t segment, uint32_t but);
 
+enum {
+    PLAN_MIN_FRAME_BYTES = 32768, /* below this a frame's header and system calls cost more than the overlap gains */
+    PLAN_FRAMES_PER_SEGMENT = 4, /* enough that sending, receiving and reducing overlap */
+};
 /* Frame size that keeps a pipeline busy: a multiple of align, wire bytes at most `max_bytes`, and smaller for small
- * operations (at least 8 frames per segment while frames stay above 32 KiB).  `largest`: elements of the largest segment, alike on
+ * operations (at least so many frames per segment while frames stay above that).  `largest`: elements of the largest segment, alike on
  * all ranks; SIZE_MAX: not known to all. */
 size_t plan_frame_elements(size_t largest, size_t wire_bytes_per_1024, size_t align, size_t max_bytes);
 /* The elements of the largest segment of a plan that cuts `count`. */

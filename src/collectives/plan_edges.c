@@ -41,16 +41,6 @@ static uint32_t children(uint32_t world, uint32_t behind)
     return n;
 }
 
-/* Whether the second one is the next of the first in the ring. */
-static bool follows(const struct plan_params *q, uint32_t first, uint32_t second)
-{
-    uint32_t at = 0;
-    while (plan_ring_rank(q, at) != first) {
-        at++;
-    }
-    return plan_ring_rank(q, at + 1) == second;
-}
-
 uint32_t plan_senders(const struct plan_params *q)
 {
     uint32_t power = plan_power(q->world);
@@ -61,7 +51,7 @@ uint32_t plan_senders(const struct plan_params *q)
     case PLAN_RING:
         return 1;
     case PLAN_CHAIN:
-        return !follows(q, q->root, q->rank);
+        return plan_ring_rank(q, plan_ring_position(q, q->root) + 1) != q->rank; /* nothing comes to the first one */
     case PLAN_TREE:
         return children(q->world, (q->rank + q->world - q->root) % q->world);
     case PLAN_HALVING:

@@ -8,22 +8,10 @@
  * SPDX-License-Identifier: MIT */
 #include "collectives/plan.h"
 
-#include "core/check.h"
-
-static uint32_t ring_position(const struct plan_params *q)
-{
-    uint32_t position = 0;
-    while (position < q->world && plan_ring_rank(q, position) != q->rank) {
-        position++;
-    }
-    PCCL_ASSERT(position < q->world);
-    return position;
-}
-
 static void make_all_gather(struct plan *plan)
 {
     const struct plan_params *q = &plan->params;
-    uint32_t world = q->world, position = ring_position(q);
+    uint32_t world = q->world, position = plan_ring_position(q, q->rank);
     uint32_t next = plan_ring_rank(q, position + 1), prev = plan_ring_rank(q, position + world - 1);
     plan_parts(plan);
     for (uint32_t owner = 0; owner < world; owner++) {
@@ -43,7 +31,7 @@ static void make_all_gather(struct plan *plan)
 static void make_all_reduce(struct plan *plan)
 {
     const struct plan_params *q = &plan->params;
-    uint32_t world = q->world, position = ring_position(q);
+    uint32_t world = q->world, position = plan_ring_position(q, q->rank);
     uint32_t next = plan_ring_rank(q, position + 1), prev = plan_ring_rank(q, position + world - 1);
     plan_cut(plan, world, NULL);
     for (uint32_t s = 0; s < world; s++) {

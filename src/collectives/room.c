@@ -2,9 +2,9 @@
  *
  * Its one idea: a grant is a promise of a slot, so grants and slots in use together never exceed the slots, and whoever
  * holds a grant finds a slot.  Half A may be promised to peers whose programs have not launched; half B only for frames
- * that are folded on arrival, so that it always comes back.  A world may take half of what is free of half A when it launches, and
- * what runs leaves a reserve, so that each world with work gets some; nobody's end depends on it.  Invariant: half_a + half_b + all that executors hold =
- * slot_count.
+ * that are folded on arrival, so that it always comes back.  A world may take half of what is free of half A when it
+ * launches, and what runs leaves a reserve, so that each world with work gets some; nobody's end depends on it.
+ * Invariant: half_a + half_b + all that executors hold = slot_count.
  * SPDX-License-Identifier: MIT */
 #include "collectives/exec_state.h"
 

@@ -14,8 +14,5 @@ void plan_make_tiny(struct plan *plan)
     for (uint32_t i = 1; i < world; i++) {
         plan_add_step(plan, 0, STEP_GIVE, (rank + i) % world);
     }
-    for (uint32_t r = 0; r < world; r++) {
-        plan_add_step(plan, 0, STEP_FOLD, r);
-    }
-    plan_add_step(plan, 0, STEP_FINISH, 0);
+    plan_fold_all(plan, 0);
 }

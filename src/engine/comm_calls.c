@@ -9,6 +9,7 @@
 
 #include "core/clock.h"
 #include "core/condition.h"
+#include "core/stall.h"
 #include "engine/comm.h"
 #include "engine/link.h"
 #include "kernels/kernels.h"
@@ -76,7 +77,7 @@ static void comm_config(const struct comm *c, struct session_config *k)
         .max_tags = CALLS_TAGS, .max_owed = BOUNDS_OWED,
         .park_blocks = 64, .park_block_bytes = 2 * BOUNDS_EAGER_BYTES + 256, .park_per_link = 16,
         .mesh_members = 32,
-        .heartbeat_ns = c->params.stall_ns / 5 < CLOCK_S ? c->params.stall_ns / 5 : CLOCK_S,
+        .heartbeat_ns = stall_heartbeat_ns(c->params.stall_ns, CLOCK_S),
         .stall_ms = c->params.stall_ms, .stall_ns = c->params.stall_ns, .master_loss_ns = c->params.master_loss_ns,
         .connect_ns = c->params.connect_ns, .link_ns = 5 * CLOCK_S,
         .wishes = c->params.wishes, .costs = c->engine->costs, .cores = (uint16_t)(c->engine->cores < UINT16_MAX ? c->engine->cores : UINT16_MAX),

@@ -99,10 +99,7 @@ bool greet_accept(struct engine *e, bool host)
 /* The name of our Unix socket is for control links within this host: both ends have one address. */
 static void greet_name(const struct comm *c, struct conn *conn, struct msg_hello_ack *ack)
 {
-    struct net_address local, remote;
-    bool same = sock_local(conn->source.fd, &local) == PCCL_OK && sock_remote(conn->source.fd, &remote) == PCCL_OK &&
-                addr_same_host(&local, &remote);
-    ack->share = same ? link_share_own(c) : SHARE_OTHER_HOST;
+    ack->share = sock_within_host(conn->source.fd) ? link_share_own(c) : SHARE_OTHER_HOST;
     if (ack->share == SHARE_CAN) {
         memcpy(ack->host_name, c->engine->host_name, sizeof ack->host_name);
     }

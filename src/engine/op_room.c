@@ -1,6 +1,7 @@
 /* op_room.c - room in the lanes for those who will send to us: taken before the launch, so that READY can tell of it.
  *
- * A world, which is a communicator, may take half of what is free when it launches.  Invariant: what is reserved here is in every lane's room, until LANE_START hands it to the lanes or it is given back.
+ * A world, which is a communicator, may take half of what is free when it launches.
+ * Invariant: what is reserved here is in every lane's room, until LANE_START hands it to the lanes or it is given back.
  * SPDX-License-Identifier: MIT */
 #include "engine/comm.h"
 

@@ -35,17 +35,25 @@ static struct outbox_box *take_one(struct outboxes *o, uint32_t place)
     return NULL;
 }
 
+/* One with so much room; without memory for that a smaller one, or none. */
+static struct outbox_box *take_room(struct outboxes *o, uint32_t place, size_t bytes)
+{
+    struct outbox_box *box = take_one(o, place);
+    if (box != NULL && outbox_box_room(box) >= bytes) {
+        return box;
+    }
+    struct outbox_box *larger = box_new(bytes);
+    if (larger == NULL) {
+        return box;
+    }
+    box_free(box);
+    return larger;
+}
+
 struct outbox_box *outboxes_take(struct outboxes *o, uint32_t place, size_t bytes)
 {
     for (;;) {
-        struct outbox_box *box = take_one(o, place);
-        if (box == NULL || outbox_box_room(box) < bytes) {
-            struct outbox_box *larger = box_new(bytes);
-            if (larger != NULL) {
-                box_free(box);
-                box = larger;
-            }
-        }
+        struct outbox_box *box = take_room(o, place, bytes);
         if (box != NULL) {
             return box;
         }
@@ -66,20 +74,12 @@ void outboxes_give(struct outboxes *o, uint32_t place, struct outbox_box *box)
 
 bool outboxes_reserve(struct outboxes *o, size_t bytes)
 {
-    struct outbox_box *box = take_one(o, 0);
-    if (box == NULL || outbox_box_room(box) < bytes) {
-        struct outbox_box *larger = box_new(bytes);
-        if (larger == NULL) {
-            if (box != NULL) {
-                outboxes_give(o, 0, box);
-            }
-            return false;
-        }
-        box_free(box);
-        box = larger;
+    struct outbox_box *box = take_room(o, 0, bytes);
+    bool fits = box != NULL && outbox_box_room(box) >= bytes;
+    if (box != NULL) {
+        outboxes_give(o, 0, box);
     }
-    outboxes_give(o, 0, box);
-    return true;
+    return fits;
 }
 
 void outboxes_clear(struct outboxes *o)

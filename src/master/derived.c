@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 
+#include "core/bitset.h"
 #include "master/master_state.h"
 #include "world/journal_record.h"
 
@@ -188,7 +189,7 @@ static bool remembered(const struct master *m, const struct siblings *s)
     const struct world *parent = registry_run(m, s->parent);
     bool stands = s->cause != CAUSE_NONE && parent != NULL && world_derives(parent, s->formation) == s;
     for (uint32_t i = 0; stands && s->came < s->callers && i < s->callers; i++) {
-        if (!siblings_has(s, s->ids[i]) && world_member(parent, s->ids[i])) {
+        if (!bitset_has(s->came_set, i) && world_member(parent, s->ids[i])) {
             return true;
         }
     }

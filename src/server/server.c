@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "collectives/plan.h"
+#include "core/stall.h"
 #include "server/server_state.h"
 #include "net/addr.h"
 #include "net/fds.h"
@@ -47,7 +48,7 @@ static void config_fill(struct master_config *c, const struct server_options *o)
         .max_edges = BOUNDS_EDGES,
         .idle_tags = SERVER_IDLE_TAGS,
         .max_operations = SERVER_OPERATIONS,
-        .heartbeat_ns = at_most(CLOCK_S, dead / 5),
+        .heartbeat_ns = stall_heartbeat_ns(dead, CLOCK_S),
         .dead_ns = dead,
         .reconnect_ns = at_most(2 * CLOCK_S, dead / 5),
         .register_ns = 5 * CLOCK_S,

@@ -55,13 +55,10 @@ bool announce_neighbour(const struct session *s, const struct op *op, uint32_t r
     return s->view.ring[(at + 1) % n] == rank || s->view.ring[(at + n - 1) % n] == rank;
 }
 
-/* By a tree, chain or halving few exchange data, and the rest would see that it is missing, not whose program is late. */
 bool announce_hears(const struct session *s, const struct op *op, uint32_t rank)
 {
     const struct plan_params *plan = &s->slots[op->slot].run.plan;
-    bool few = plan->algorithm == PLAN_TREE || plan->algorithm == PLAN_HALVING || plan->algorithm == PLAN_CHAIN;
-    bool sum = plan->kind == PLAN_ALL_REDUCE || plan->kind == PLAN_REDUCE;
-    return announce_neighbour(s, op, rank) || (few && sum && work_told(s));
+    return announce_neighbour(s, op, rank) || (plan_hides_late(plan->kind, plan->algorithm) && work_told(s));
 }
 
 void announce_to(struct session *s, struct op *op, uint32_t rank, struct outbox *out)

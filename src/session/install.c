@@ -379,7 +379,7 @@ static void adopt_stall(struct session *s, uint32_t stall_ms)
 {
     int64_t before = s->stall_ns, of_view = (int64_t)stall_ms * 1000000;
     s->stall_ns = of_view > 0 && of_view < s->cfg.stall_ns ? of_view : s->cfg.stall_ns;
-    s->heartbeat_ns = s->stall_ns / 5 < s->cfg.heartbeat_ns ? s->stall_ns / 5 : s->cfg.heartbeat_ns;
+    s->heartbeat_ns = stall_heartbeat_ns(s->stall_ns, s->cfg.heartbeat_ns);
     if (s->stall_ns < before) {
         for (uint32_t i = 0; i < s->peer_count; i++) {
             s->peers[i].heard = s->peers[i].heard > s->now - s->stall_ns / 5 ? s->peers[i].heard : s->now;

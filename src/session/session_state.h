@@ -15,6 +15,7 @@
 #include "core/heap.h"
 #include "core/mutant.h"
 #include "core/random.h"
+#include "core/stall.h"
 #include "core/status.h"
 #include "session/session.h"
 
@@ -545,8 +546,7 @@ void fetch_reset(struct session *s, struct outbox *out);
 /* M7: this process stood still, so it knows nothing of others' silence. */
 static inline bool session_paused(const struct session *s)
 {
-    int64_t half = s->stall_ns / 2;
-    return s->now - s->last_step > (half < 1000000000 ? half : 1000000000) + s->heartbeat_ns;
+    return s->now - s->last_step > stall_pause_ns(s->stall_ns) + s->heartbeat_ns;
 }
 
 #endif

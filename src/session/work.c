@@ -150,7 +150,7 @@ static struct choose_answer plan_among(const struct session *s, const struct op_
 
 struct choose_answer session_plan(const struct session *s, const struct op_params *p)
 {
-    return plan_among(s, p, p->kind < PLAN_KINDS ? s->cfg.wishes.allowed[p->kind] : 0);
+    return plan_among(s, p, s->cfg.wishes.allowed[p->kind]);
 }
 
 struct choose_answer session_plan_by(const struct session *s, const struct op_params *p, enum plan_algorithm algorithm)

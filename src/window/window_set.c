@@ -29,9 +29,7 @@ void window_init(struct window *w, struct window_set *s, void *base, size_t byte
     w->bytes = bytes;
     w->rights = rights;
     w->world = world;
-    w->hears = (struct window_message){.role = WINDOW_HEARS, .window = w};
-    list_init(&w->hears.says);
-    list_init(&w->hears.stops);
+    window_message_init(&w->hears, w, WINDOW_HEARS, NULL);
     for (uint32_t r = 0; r < world; r++) {
         struct window_peer *p = &w->peer[r];
         p->window = w;
@@ -48,9 +46,7 @@ void window_op_init(struct window_op *op, struct window *w, const struct window_
     list_init(&op->in);
     list_init(&op->told);
     for (uint32_t i = 0; i < 2; i++) {
-        op->message[i] = (struct window_message){.role = WINDOW_ASKS, .window = w, .owner = op};
-        list_init(&op->message[i].says);
-        list_init(&op->message[i].stops);
+        window_message_init(&op->message[i], w, WINDOW_ASKS, op);
     }
 }
 

@@ -6,6 +6,7 @@
 #include "window/window_set.h"
 
 /* window_todo.c */
+void window_message_init(struct window_message *m, struct window *w, enum window_role role, void *owner);
 /* A message of that tag to or from a member. */
 struct window_launch window_launch(const struct window *w, uint32_t tag, uint64_t partner, bool receives, void *buffer, size_t bytes);
 void window_say(struct window_message *m, const struct window_launch *launch, bool behind); /* under way from now on */

@@ -233,10 +233,8 @@ static struct window_task *task_new(struct window_peer *p, const struct window_r
     s->spare = NULL;
     if (t != NULL) {
         *t = (struct window_task){.peer = p, .what = *q, .view = view};
-        t->message = (struct window_message){.role = WINDOW_SERVES, .window = p->window, .owner = t};
         list_init(&t->in);
-        list_init(&t->message.says);
-        list_init(&t->message.stops);
+        window_message_init(&t->message, p->window, WINDOW_SERVES, t);
     }
     return t;
 }

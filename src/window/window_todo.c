@@ -2,6 +2,13 @@
  * SPDX-License-Identifier: MIT */
 #include "window/window_state.h"
 
+void window_message_init(struct window_message *m, struct window *w, enum window_role role, void *owner)
+{
+    *m = (struct window_message){.role = role, .window = w, .owner = owner};
+    list_init(&m->says);
+    list_init(&m->stops);
+}
+
 struct window_launch window_launch(const struct window *w, uint32_t tag, uint64_t partner, bool receives, void *buffer, size_t bytes)
 {
     return (struct window_launch){.tag = w->number + tag, .partner = partner, .receives = receives, .buffer = buffer, .bytes = bytes};

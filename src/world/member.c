@@ -113,12 +113,6 @@ static const char *full_text(const struct world *w, bool members)
     return w->group_room < cfg->max_groups ? "the master has no memory for another peer group" : "no room for another peer group";
 }
 
-/* 0: none. */
-static uint32_t shorter(uint32_t a, uint32_t b)
-{
-    return a == 0 || (b != 0 && b < a) ? b : a;
-}
-
 struct member *member_newcomer(struct world *w, uint32_t conn, const struct msg_register *reg)
 {
     struct member *mb = roll_free(w);
@@ -136,8 +130,8 @@ struct member *member_newcomer(struct world *w, uint32_t conn, const struct msg_
     mb->cores = reg->cores;
     mb->costs = reg->costs;
     mb->stall_ms = reg->stall_ms;
-    w->stall_ms = shorter(w->stall_ms, reg->stall_ms);
-    w->common->stall_ms = shorter(w->common->stall_ms, reg->stall_ms);
+    w->stall_ms = stall_shorter_ms(w->stall_ms, reg->stall_ms);
+    w->common->stall_ms = stall_shorter_ms(w->common->stall_ms, reg->stall_ms);
     take_addresses(&mb->info, reg, &w->common->conns[conn].seen);
     bind(w, mb, conn);
     roll_move(w, mb, MEMBER_PENDING, 0, "registered");

@@ -31,7 +31,7 @@ int64_t group_dead_ns(const struct world *w, const struct group *g)
 
 int64_t group_heartbeat_ns(const struct world *w, const struct group *g)
 {
-    return at_most(group_dead_ns(w, g) / 5, w->common->config.heartbeat_ns);
+    return stall_heartbeat_ns(group_dead_ns(w, g), w->common->config.heartbeat_ns);
 }
 
 int64_t member_dead_ns(const struct world *w, const struct member *mb)
@@ -41,7 +41,7 @@ int64_t member_dead_ns(const struct world *w, const struct member *mb)
 
 int64_t member_heartbeat_ns(const struct world *w, const struct member *mb)
 {
-    return at_most(member_dead_ns(w, mb) / 5, w->common->config.heartbeat_ns);
+    return stall_heartbeat_ns(member_dead_ns(w, mb), w->common->config.heartbeat_ns);
 }
 
 bool member_silent(const struct world *w, const struct member *mb)

@@ -71,8 +71,8 @@ void view_plan(const struct world *w, struct view_record *v)
         if (mb != NULL && mb->info.lanes < v->plan.lanes) {
             v->plan.lanes = mb->info.lanes;
         }
-        if (mb != NULL && mb->stall_ms > 0 && (v->plan.stall_ms == 0 || mb->stall_ms < v->plan.stall_ms)) {
-            v->plan.stall_ms = mb->stall_ms;
+        if (mb != NULL) {
+            v->plan.stall_ms = stall_shorter_ms(v->plan.stall_ms, mb->stall_ms);
         }
     }
     v->plan.verify = wants_verify(w, v);

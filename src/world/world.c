@@ -263,6 +263,11 @@ void world_end(struct world *w)
 
 /* ---- M7: silence of a master that stood still is nobody's ------------------------------------------------------------ */
 
+int64_t world_pause_ns(uint32_t stall_ms)
+{
+    return stall_pause_ns(stall_ms > 0 ? (int64_t)stall_ms * CLOCK_MS : CLOCK_NEVER);
+}
+
 int64_t world_pause(const struct world *w)
 {
     return world_pause_ns(w->stall_ms);

@@ -60,12 +60,8 @@ void world_settle(struct world *w);
 void world_end(struct world *w);
 void world_check(struct world *w);
 
-/* M7: silence of a master that stood still is nobody's. */
-/* Later than this, its tick is of a master that stood still itself (M7). */
-static inline int64_t world_pause_ns(uint32_t stall_ms)
-{
-    return stall_ms > 0 && stall_ms < 2000 ? (int64_t)stall_ms * 500000 : 1000000000;
-}
+/* M7: silence of a master that stood still is nobody's; a tick later than this is of such a one. */
+int64_t world_pause_ns(uint32_t stall_ms); /* 0: no peer asks for a stall time */
 int64_t world_pause(const struct world *w);
 void world_restart_timers(struct world *w); /* the master was away: whoever was lost may come back, too */
 void world_hear_all(struct world *w);       /* ... too many seem silent at once */

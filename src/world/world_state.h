@@ -12,6 +12,7 @@
 #include "core/heap.h"
 #include "core/mutant.h"
 #include "core/phase.h"
+#include "core/stall.h"
 #include "topology/bandwidth.h"
 #include "topology/probe_rounds.h"
 #include "world/common.h"

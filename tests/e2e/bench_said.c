@@ -133,3 +133,14 @@ int bench_words(const char *text, const char *collective, char line[512], char *
     }
     return count;
 }
+
+/* ---- A whole run ------------------------------------------------------------------------------------------------- */
+
+int bench_right(struct program *p, const char *words)
+{
+    char all[400];
+    snprintf(all, sizeof all, "bench %s --json -", words);
+    bool sound = bench_run(p, all) == 0 && p->err_text[0] == 0 && bench_is_json(p->out_text);
+    int results = bench_count(p->out_text, "\"in_place\": "), right = bench_count(p->out_text, "\"wrong\": 0");
+    return sound && right == results + 1 ? results : -1; /* the sum of all says so as well */
+}

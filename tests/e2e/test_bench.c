@@ -7,18 +7,6 @@
 #include "tests/e2e/bench_said.h"
 #include "tests/spawn.h"
 
-/* Runs it with --json -; expects status 0, sound JSON, so many results and nothing wrong. */
-static void expect_right(struct program *p, const char *words, int results)
-{
-    char all[400];
-    snprintf(all, sizeof all, "bench %s --json -", words);
-    EXPECT_EQ(bench_run(p, all), 0);
-    EXPECT_STR(p->err_text, "");
-    EXPECT(bench_is_json(p->out_text));
-    EXPECT_EQ(bench_count(p->out_text, "\"in_place\": "), results);
-    EXPECT_EQ(bench_count(p->out_text, "\"wrong\": 0"), results + 1); /* and of all */
-}
-
 /* ---- words ------------------------------------------------------------------------------------------------------- */
 
 TEST(help_names_every_command_and_flag) /* one that nobody can find */
@@ -157,24 +145,23 @@ TEST(all_collectives_are_right_over_each_transport) /* also where parts are unev
 {
     struct program p;
     int each = COLLECTIVES - 1 + MESSAGES + IN_PLACE_TOO, barrier = 1; /* which has one size */
-    expect_right(&p, "all -n 2 -b 4 -e 64K -f 128 --iters 2 -w 1 --transport tcp", 3 * each + barrier);
+    EXPECT_EQ(bench_right(&p, "all -n 2 -b 4 -e 64K -f 128 --iters 2 -w 1 --transport tcp"), 3 * each + barrier);
     EXPECT(strstr(p.out_text, "\"transport\": \"tcp\"") != NULL && strstr(p.out_text, "\"limit\": \"tcp\"") != NULL);
-    expect_right(&p, "all -n 3 -b 100 -e 100000 -f 1000 --iters 2 -w 1 -r 2 --transport tcp", 2 * each + barrier);
-    expect_right(&p, "all -n 3 -b 100 -e 100000 -f 1000 --iters 2 -w 1 -r 1 --transport shm", 2 * each + barrier);
+    EXPECT_EQ(bench_right(&p, "all -n 3 -b 100 -e 100000 -f 1000 --iters 2 -w 1 -r 2 --transport tcp"), 2 * each + barrier);
+    EXPECT_EQ(bench_right(&p, "all -n 3 -b 100 -e 100000 -f 1000 --iters 2 -w 1 -r 1 --transport shm"), 2 * each + barrier);
     EXPECT(strstr(p.out_text, "\"transport\": \"shm\"") != NULL && strstr(p.out_text, "\"limit\": \"shm\"") != NULL);
     EXPECT_EQ(bench_count(p.out_text, "\"collective\": \"scatter\", \"type\": \"float\", \"op\": \"none\", \"root\": 1"), 4);
     EXPECT_EQ(bench_count(p.out_text, "\"collective\": \"barrier\", \"type\": \"float\", \"op\": \"none\", \"root\": -1, \"size\": 0"), 1);
-    expect_right(&p, "all -n 1 -b 64 -e 64 --iters 2", each + barrier);
-    expect_right(&p, "all_gather_v reduce_scatter_v all_to_all_v gather_v scatter_v -n 5 -b 4 -e 400 -f 100 -d int16 -o max --iters 1 -w 1 -r 3",
-                 2 * (5 + 3)); /* an odd one, whose count is as of equal parts */
+    EXPECT_EQ(bench_right(&p, "all -n 1 -b 64 -e 64 --iters 2"), each + barrier);
+    EXPECT_EQ(bench_right(&p, "all_gather_v reduce_scatter_v all_to_all_v gather_v scatter_v -n 5 -b 4 -e 400 -f 100 -d int16 -o max --iters 1 -w 1 -r 3"), 2 * (5 + 3)); /* an odd one, whose count is as of equal parts */
 }
 
 TEST(all_types_and_operators_are_right) /* a sum that wraps, an average that rounds, a product */
 {
     struct program p;
-    expect_right(&p, "-n 3 -o all -d all -b 600 -e 600 --iters 1 -w 1", (12 * 5 + 8 * 3 + 4 + 5) * 2); /* of bits: for integers; factors: floats; bool has five */
+    EXPECT_EQ(bench_right(&p, "-n 3 -o all -d all -b 600 -e 600 --iters 1 -w 1"), (12 * 5 + 8 * 3 + 4 + 5) * 2); /* of bits: for integers; factors: floats; bool has five */
     EXPECT_EQ(bench_count(p.out_text, "\"type\": \"bfloat16\", \"op\": \"avg\""), 2);
-    expect_right(&p, "broadcast -n 2 -o all -d all -b 600 -e 600 --iters 1 -w 1", 15 * 2); /* no operator */
+    EXPECT_EQ(bench_right(&p, "broadcast -n 2 -o all -d all -b 600 -e 600 --iters 1 -w 1"), 15 * 2); /* no operator */
 }
 
 TEST(wrong_elements_are_counted) /* a check that finds nothing */

@@ -10,18 +10,6 @@
 #include "pccl.h"
 #include "tests/e2e/bench_said.h"
 
-/* Runs it with --json -; expects status 0, sound JSON, so many results and nothing wrong. */
-static void expect_right(struct program *p, const char *words, int results)
-{
-    char all[400];
-    snprintf(all, sizeof all, "bench %s --json -", words);
-    EXPECT_EQ(bench_run(p, all), 0);
-    EXPECT_STR(p->err_text, "");
-    EXPECT(bench_is_json(p->out_text));
-    EXPECT_EQ(bench_count(p->out_text, "\"in_place\": "), results);
-    EXPECT_EQ(bench_count(p->out_text, "\"wrong\": 0"), results + 1); /* and of all */
-}
-
 static void expect_near(double value, double want)
 {
     EXPECT(value > want * 0.999 && value < want * 1.001);
@@ -52,7 +40,7 @@ TEST(bandwidths_follow_from_size_and_time) /* units, and the factors of nccl-tes
 TEST(share_of_the_limit_is_of_plain_links_in_the_same_run)
 {
     struct program p;
-    expect_right(&p, "-n 2 -b 1M -e 1M --iters 3", 2);
+    EXPECT_EQ(bench_right(&p, "-n 2 -b 1M -e 1M --iters 3"), 2);
     double us = bench_number(p.out_text, "\"time_us\": "), limit = bench_number(p.out_text, "\"limit_us\": ");
     EXPECT(limit > 0);
     expect_near(bench_number(p.out_text, "\"limit_share\": "), limit / us);
@@ -100,7 +88,7 @@ TEST(lines_are_stamped_with_their_time) /* where nccl-tests has it: behind its o
         EXPECT_EQ(sscanf(words[14], "%d:%d:%d", &hour, &minute, &second), 3);
         EXPECT(year > 2000 && month >= 1 && month <= 12 && hour < 24 && second <= 60);
     }
-    expect_right(&p, "-b 4 -e 4 --iters 2 -S 1 -N 3", 3 * 2);
+    EXPECT_EQ(bench_right(&p, "-b 4 -e 4 --iters 2 -S 1 -N 3"), 3 * 2);
     EXPECT_EQ(bench_count(p.out_text, "\"timestamp\": \"20"), 3 * 2);
     EXPECT_EQ(bench_count(p.out_text, "\"cycle\": 3"), 2);
 }
@@ -109,9 +97,9 @@ TEST(operations_that_start_together_are_right_each) /* buffers that two of them 
 {
     struct program p;
     int each = COLLECTIVES + MESSAGES + IN_PLACE_TOO;
-    expect_right(&p, "all -n 3 -b 10000 -e 10000 -m 5 --iters 2 -w 0 -c 3", each);
+    EXPECT_EQ(bench_right(&p, "all -n 3 -b 10000 -e 10000 -m 5 --iters 2 -w 0 -c 3"), each);
     EXPECT_EQ(bench_count(p.out_text, "\"iterations\": 2, \"together\": 5"), each);
-    expect_right(&p, "-n 2 -b 4 -e 4 -w 0 --budget 20", 2); /* the first one tells how many there are time for */
+    EXPECT_EQ(bench_right(&p, "-n 2 -b 4 -e 4 -w 0 --budget 20"), 2); /* the first one tells how many there are time for */
     EXPECT(bench_number(p.out_text, "\"iterations\": ") >= 3);
 }
 
@@ -146,7 +134,7 @@ TEST(algorithm_and_prediction_are_the_librarys) /* a time without what it was me
 {
     struct program p;
     setenv("PCCL_ALGO", "allreduce:ring;broadcast:tree;alltoall:pairwise", 1);
-    expect_right(&p, "all_reduce broadcast all_to_all sendrecv -n 3 -b 1M -e 1M --iters 2 -w 1 --limit 0", 3 + 1 + 2);
+    EXPECT_EQ(bench_right(&p, "all_reduce broadcast all_to_all sendrecv -n 3 -b 1M -e 1M --iters 2 -w 1 --limit 0"), 3 + 1 + 2);
     EXPECT_EQ(bench_count(p.out_text, "\"algorithm\": \"ring\""), 2); /* in place too */
     EXPECT_EQ(bench_count(p.out_text, "\"algorithm\": \"tree\""), 2);
     EXPECT_EQ(bench_count(p.out_text, "\"algorithm\": \"pairwise\""), 1);
@@ -162,9 +150,9 @@ TEST(algorithm_and_prediction_are_the_librarys) /* a time without what it was me
 TEST(messages_are_right_and_have_a_limit) /* what comes is the rank's before, not the own or the next one's */
 {
     struct program p;
-    expect_right(&p, "sendrecv -n 2 -b 4 -e 4M -f 1024 --iters 2 -w 1 --transport tcp", 3); /* 4, 4K, 4M */
+    EXPECT_EQ(bench_right(&p, "sendrecv -n 2 -b 4 -e 4M -f 1024 --iters 2 -w 1 --transport tcp"), 3); /* 4, 4K, 4M */
     EXPECT(bench_number(p.out_text, "\"limit_us\": ") > 0);
-    expect_right(&p, "sendrecv -n 5 -b 100 -e 100000 -f 1000 -d all --iters 2 -w 1", 2 * 15);
+    EXPECT_EQ(bench_right(&p, "sendrecv -n 5 -b 100 -e 100000 -f 1000 -d all --iters 2 -w 1"), 2 * 15);
     EXPECT(bench_number(p.out_text, "\"limit_us\": ") > 0);
 }
 
@@ -213,6 +201,6 @@ TEST(data_goes_through_the_fabric_where_it_is_asked_to) /* and the limit says th
     EXPECT_EQ(status, 0);
     EXPECT(strstr(p.out_text, "data over fabric, ") != NULL && strstr(p.out_text, "plain links (tcp: not of the fabric's own)") != NULL);
     EXPECT(strstr(p.out_text, "# Out of bounds values : 0 OK") != NULL);
-    expect_right(&p, "all_reduce broadcast -n 3 -b 4 -e 64K -f 128 --iters 2 -w 1 --transport fabric", 2 * 2 * 3);
+    EXPECT_EQ(bench_right(&p, "all_reduce broadcast -n 3 -b 4 -e 64K -f 128 --iters 2 -w 1 --transport fabric"), 2 * 2 * 3);
     EXPECT(strstr(p.out_text, "\"transport\": \"fabric\"") != NULL);
 }

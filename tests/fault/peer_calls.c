@@ -47,6 +47,19 @@ float job_sum(unsigned members, size_t i, uint64_t tag)
     return sum;
 }
 
+pcclComm_t *peer_world(struct peer *self, const pcclCommCreateParamsEx_t *params)
+{
+    pcclCommCreateParamsEx_t p = *params;
+    pcclComm_t *comm = NULL;
+    if (p.master_address.port == 0) {
+        p.master_address = self->master;
+    }
+    PEER_EXPECT(self, pcclInit() == pcclSuccess);
+    PEER_EXPECT(self, pcclCreateCommunicatorEx(&p, &comm) == pcclSuccess);
+    PEER_EXPECT(self, pcclConnect(comm) == pcclSuccess);
+    return comm;
+}
+
 int peer_size(struct peer *self, pcclAttribute_t attribute)
 {
     int size = -1;

@@ -51,6 +51,8 @@ void peer_destroy(struct peer *self, const void *argument, struct reply *reply);
 
 /* ---- Inside calls ------------------------------------------------------------------------------------------------ */
 
+/* Connected, with these parameters; to the test's master, unless they name one. */
+pcclComm_t *peer_world(struct peer *self, const pcclCommCreateParamsEx_t *params);
 int peer_size(struct peer *self, pcclAttribute_t attribute);
 pcclReduceDescriptor_t peer_floats(size_t count, uint64_t tag);
 /* Bytes moved over all connections. */

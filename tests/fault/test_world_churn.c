@@ -54,11 +54,7 @@ static pcclComm_t *create(struct peer *self, uint16_t port, const char *name, ui
     pcclCommCreateParamsEx_t params = {
         .size = sizeof params, .master_address = self->master, .world = name, .world_size = size, .rank = (uint32_t)self->index};
     params.master_address.port = port;
-    pcclComm_t *comm = NULL;
-    PEER_EXPECT(self, pcclInit() == pcclSuccess);
-    PEER_EXPECT(self, pcclCreateCommunicatorEx(&params, &comm) == pcclSuccess);
-    PEER_EXPECT(self, pcclConnect(comm) == pcclSuccess);
-    return comm;
+    return peer_world(self, &params);
 }
 
 /* Among the first `members` processes. */

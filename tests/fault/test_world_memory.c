@@ -26,12 +26,8 @@ static pcclComm_t *create(struct peer *self, int number, uint32_t size)
     char name[24];
     snprintf(name, sizeof name, "world %d", number);
     pcclCommCreateParamsEx_t params = {
-        .size = sizeof params, .master_address = self->master, .world = name, .world_size = size, .rank = (uint32_t)self->index};
-    pcclComm_t *comm = NULL;
-    PEER_EXPECT(self, pcclInit() == pcclSuccess);
-    PEER_EXPECT(self, pcclCreateCommunicatorEx(&params, &comm) == pcclSuccess);
-    PEER_EXPECT(self, pcclConnect(comm) == pcclSuccess);
-    return comm;
+        .size = sizeof params, .world = name, .world_size = size, .rank = (uint32_t)self->index};
+    return peer_world(self, &params);
 }
 
 /* ---- Worlds that rest ------------------------------------------------------------------------------------------------ */

@@ -18,12 +18,8 @@ struct two {
 static pcclComm_t *create(struct peer *self, const char *name)
 {
     pcclCommCreateParamsEx_t params = {
-        .size = sizeof params, .master_address = self->master, .world = name, .world_size = MEMBERS, .rank = (uint32_t)self->index};
-    pcclComm_t *comm = NULL;
-    PEER_EXPECT(self, pcclInit() == pcclSuccess);
-    PEER_EXPECT(self, pcclCreateCommunicatorEx(&params, &comm) == pcclSuccess);
-    PEER_EXPECT(self, pcclConnect(comm) == pcclSuccess);
-    return comm;
+        .size = sizeof params, .world = name, .world_size = MEMBERS, .rank = (uint32_t)self->index};
+    return peer_world(self, &params);
 }
 
 static void create_both(struct peer *self, const void *argument, struct reply *reply)

@@ -19,13 +19,9 @@ struct two {
 static pcclComm_t *create(struct peer *self, const char *name, uint32_t stall_ms)
 {
     pcclCommCreateParamsEx_t params = {
-        .size = sizeof params, .master_address = self->master, .world = name, .world_size = MEMBERS, .rank = (uint32_t)self->index,
+        .size = sizeof params, .world = name, .world_size = MEMBERS, .rank = (uint32_t)self->index,
         .loss_rule = PCCL_LOSS_SHRINK, .stall_ms = stall_ms};
-    pcclComm_t *comm = NULL;
-    PEER_EXPECT(self, pcclInit() == pcclSuccess);
-    PEER_EXPECT(self, pcclCreateCommunicatorEx(&params, &comm) == pcclSuccess);
-    PEER_EXPECT(self, pcclConnect(comm) == pcclSuccess);
-    return comm;
+    return peer_world(self, &params);
 }
 
 static void create_both(struct peer *self, const void *argument, struct reply *reply)

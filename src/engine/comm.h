@@ -44,6 +44,8 @@ struct comm_after {
     uint32_t count;
     uint64_t lanes; /* to poke */
     bool any_ended;
+    bool lends;  /* payloads stay where they are until the lock is given back and what is said has been sent */
+    bool leaves; /* ... which lane 0's thread does: there is more to come */
     struct comm_line *line, *last_line; /* owned; null: none */
     uint32_t lines; /* of one step and more; what finds no room or memory is counted only */
 };
@@ -120,6 +122,7 @@ struct comm_ops {
     uint32_t room;           /* slots that these two have room for */
     uint64_t issued;         /* operations of SPACE_ORDERED so far */
     uint64_t launched;       /* operations of any space so far */
+    int64_t launched_at;     /* the last call that did */
     uint32_t open;           /* of the program: launched, not returned */
     uint32_t own, kept;      /* slots in use by operations of SPACE_WINDOW; kept for them */
     struct list attached;    /* op_end.attached: those that a queue gets, or has */

@@ -11,7 +11,10 @@
 #include "core/pages.h"
 #include "engine/comm.h"
 
-enum { OPS_FIRST = 8 /* slots at first */ };
+enum {
+    OPS_FIRST = 8, /* slots at first */
+    OPS_BURST_NS = 20000, /* who launches again so soon will do so once more: a message costs about 4 us, and one may say it of many */
+};
 
 /* ---- By tag and by slot ------------------------------------------------------------------------------------------ */
 
@@ -411,9 +414,15 @@ uint32_t comm_op_launch(struct comm *c, const struct comm_launch *list, struct c
 {
     struct comm_after after;
     uint32_t launched = 0;
+    int64_t now = clock_now_ns();
     comm_lock(c, &after);
-    while (launched < count && op_launch(c, &list[launched], ops[launched], outcome, &after)) {
-        launched++;
+    after.leaves = !list[0].awaited && c->ops.open > 0 && now - c->ops.launched_at < OPS_BURST_NS;
+    c->ops.launched_at = now;
+    for (; launched < count; launched++) {
+        after.lends = list[launched].awaited;
+        if (!op_launch(c, &list[launched], ops[launched], outcome, &after)) {
+            break;
+        }
     }
     for (uint32_t i = launched; i < count; i++) {
         if (ops[i] != NULL) {

@@ -20,7 +20,7 @@ void comm_lock(struct comm *c, struct comm_after *after)
 {
     after->count = 0;
     after->lanes = 0;
-    after->any_ended = false;
+    after->any_ended = after->lends = after->leaves = false;
     after->line = after->last_line = NULL;
     after->lines = 0;
     pthread_mutex_lock(&c->lock);
@@ -29,7 +29,11 @@ void comm_lock(struct comm *c, struct comm_after *after)
 static void comm_flush(struct comm_after *after)
 {
     for (uint32_t i = 0; i < after->count; i++) {
-        conn_flush(after->flush[i]);
+        if (after->leaves) {
+            conn_leave(after->flush[i]);
+        } else {
+            conn_flush(after->flush[i]);
+        }
         conn_unref(after->flush[i]);
     }
     after->count = 0;
@@ -93,7 +97,7 @@ void comm_unlock(struct comm *c, struct comm_after *after)
 void comm_send(struct comm_after *after, struct conn *conn, const void *bytes, size_t size, const void *data,
                size_t data_size)
 {
-    if (conn_append(conn, bytes, size, data, data_size) != PCCL_OK) {
+    if ((after->lends && data_size > 0 ? conn_lend : conn_append)(conn, bytes, size, data, data_size) != PCCL_OK) {
         conn_shutdown(conn); /* it does not read, or we have no memory: either way the link is of no use */
         return;
     }

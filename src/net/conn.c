@@ -12,6 +12,7 @@
 enum {
     CONN_READ_BYTES = 64 << 10, /* room for one read of a connection that is used: pages of their own, which leave no hole in the heap */
     CONN_FIRST_BYTES = 256,     /* of the rest, most say signs of life only; and of what is queued */
+    CONN_LEAVE_BYTES = 64 << 10, /* a queue as long as this is sent by whoever appends, if nobody else does */
     CONN_KEEP_BYTES = 1 << 20,  /* an empty queue larger than this is given back */
 };
 
@@ -109,6 +110,12 @@ struct conn *conn_of(struct source *source)
     return LIST_ENTRY(source, struct conn, source);
 }
 
+/* Bytes that have not been sent. */
+static size_t conn_left(const struct conn *c)
+{
+    return c->out_used - c->out_at + c->lent_bytes;
+}
+
 pccl_status conn_attach(struct conn *c, struct loop *loop, void (*ready)(struct source *, uint32_t), void *user,
                         struct err *err)
 {
@@ -116,7 +123,7 @@ pccl_status conn_attach(struct conn *c, struct loop *loop, void (*ready)(struct 
     c->source.ready = ready;
     c->user = user;
     c->loop = loop;
-    c->armed = c->out_at < c->out_used;
+    c->armed = conn_left(c) > 0;
     pccl_status st = loop_add(loop, &c->source, EPOLLIN | (c->armed ? EPOLLOUT : 0), err);
     if (st != PCCL_OK) {
         c->loop = NULL;
@@ -231,22 +238,38 @@ static bool conn_out_room(struct conn *c, size_t size)
     return true;
 }
 
+static void conn_put(struct conn *c, const void *bytes, size_t size)
+{
+    if (size > 0) {
+        memcpy(c->out + c->out_used, bytes, size);
+        c->out_used += size;
+    }
+}
+
+/* Room for so much behind what was lent, which is in the queue from now on. */
+static bool conn_keep_lent(struct conn *c, size_t size)
+{
+    if (!conn_out_room(c, c->lent_bytes + size)) {
+        return false;
+    }
+    conn_put(c, c->lent, c->lent_bytes);
+    c->lent_bytes = 0;
+    return true;
+}
+
 static pccl_status conn_append_locked(struct conn *c, const void *bytes, size_t size, const void *data, size_t data_size)
 {
     if (c->broken) {
         return PCCL_OK; /* whoever polls finds out and says so once */
     }
-    if (c->out_used - c->out_at + size + data_size > CONN_QUEUE_BYTES) {
+    if (conn_left(c) + size + data_size > CONN_QUEUE_BYTES) {
         return PCCL_ERR_AGAIN;
     }
-    if (!conn_out_room(c, size + data_size)) {
+    if (!conn_keep_lent(c, size + data_size)) {
         return PCCL_ERR_NOMEM;
     }
-    memcpy(c->out + c->out_used, bytes, size);
-    if (data_size > 0) {
-        memcpy(c->out + c->out_used + size, data, data_size);
-    }
-    c->out_used += size + data_size;
+    conn_put(c, bytes, size);
+    conn_put(c, data, data_size);
     return PCCL_OK;
 }
 
@@ -254,6 +277,19 @@ pccl_status conn_append(struct conn *c, const void *bytes, size_t size, const vo
 {
     pthread_mutex_lock(&c->lock);
     pccl_status st = conn_append_locked(c, bytes, size, data, data_size);
+    pthread_mutex_unlock(&c->lock);
+    return st;
+}
+
+pccl_status conn_lend(struct conn *c, const void *bytes, size_t size, const void *data, size_t data_size)
+{
+    pthread_mutex_lock(&c->lock);
+    bool fits = conn_left(c) + size + data_size <= CONN_QUEUE_BYTES;
+    pccl_status st = fits ? conn_append_locked(c, bytes, size, NULL, 0) : PCCL_ERR_AGAIN;
+    if (st == PCCL_OK && !c->broken) {
+        c->lent = data;
+        c->lent_bytes = data_size;
+    }
     pthread_mutex_unlock(&c->lock);
     return st;
 }
@@ -266,27 +302,47 @@ static void conn_arm(struct conn *c, bool armed)
     }
 }
 
+/* The first `left` bytes of what is to go. */
+static int conn_parts(const struct conn *c, size_t left, struct iovec part[2])
+{
+    size_t queued = c->out_used - c->out_at, first = left < queued ? left : queued;
+    int parts = 0;
+    if (first > 0) {
+        part[parts++] = (struct iovec){c->out + c->out_at, first};
+    }
+    if (left > first) {
+        part[parts++] = (struct iovec){(void *)(uintptr_t)c->lent, left - first};
+    }
+    return parts;
+}
+
 pccl_status conn_flush(struct conn *c)
 {
     pthread_mutex_lock(&c->lock);
     pccl_status st = c->broken ? PCCL_ERR_CLOSED : PCCL_OK;
     bool by_socket = true; /* else a bell tells of room */
-    while (c->open && !c->broken && c->out_at < c->out_used) {
-        size_t moved, left = c->out_used - c->out_at;
+    while (c->open && !c->broken && conn_left(c) > 0) {
+        size_t moved, left = conn_left(c), queued = c->out_used - c->out_at;
         struct transport *t = carry_sender(c->carry, &c->transport, &left);
-        struct iovec part = {c->out + c->out_at, left};
+        struct iovec part[2];
+        int parts = conn_parts(c, left, part);
         by_socket = t == &c->transport;
-        st = t->ops->send(t, &part, 1, &moved);
+        st = t->ops->send(t, part, parts, &moved);
         if (st == PCCL_ERR_AGAIN && !by_socket && t->ops->room(t, true)) {
             continue;
         }
         if (st != PCCL_OK) {
             break;
         }
-        c->out_at += moved;
+        queued = moved < queued ? moved : queued;
+        c->out_at += queued;
+        c->lent = (const unsigned char *)c->lent + (moved - queued);
+        c->lent_bytes -= moved - queued;
         carry_moved(c->carry, moved);
         atomic_fetch_add_explicit(&c->tx_bytes, moved, memory_order_relaxed);
     }
+    c->lent_bytes = c->broken ? 0 : c->lent_bytes;
+    st = conn_keep_lent(c, 0) ? st : PCCL_ERR_NOMEM;
     if (st != PCCL_OK && st != PCCL_ERR_AGAIN) {
         if (st != PCCL_ERR_CLOSED) {
             c->transport.ops->shutdown(&c->transport); /* whoever polls finds out */
@@ -310,6 +366,20 @@ pccl_status conn_flush(struct conn *c)
     return st;
 }
 
+void conn_leave(struct conn *c)
+{
+    pthread_mutex_lock(&c->lock);
+    bool memory = c->carry != NULL && c->carry->out && c->carry->before == 0; /* costs less than telling the thread */
+    bool left = c->loop != NULL && !memory && !c->broken && conn_left(c) < CONN_LEAVE_BYTES;
+    if (left) {
+        conn_arm(c, true);
+    }
+    pthread_mutex_unlock(&c->lock);
+    if (!left) {
+        conn_flush(c);
+    }
+}
+
 void conn_rest(struct conn *c)
 {
     if (c->in_at == c->in_used) {
@@ -331,7 +401,7 @@ void conn_rest(struct conn *c)
 size_t conn_queued(struct conn *c)
 {
     pthread_mutex_lock(&c->lock);
-    size_t queued = c->broken ? 0 : c->out_used - c->out_at;
+    size_t queued = c->broken ? 0 : conn_left(c);
     pthread_mutex_unlock(&c->lock);
     return queued;
 }

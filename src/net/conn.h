@@ -40,6 +40,8 @@ struct conn {
     struct loop *loop;         /* borrowed; null: not watched */
     unsigned char *out;        /* owned: the queue, bytes from out_at on */
     size_t out_at, out_used, out_capacity;
+    const void *lent;          /* borrowed: follows the queue */
+    size_t lent_bytes;
     bool open;                 /* has a socket */
     bool armed;                /* the loop calls when there is room */
     bool broken;               /* nothing more can be sent */
@@ -81,9 +83,14 @@ uint8_t conn_other_version(const struct conn *c);
  * other end does not read; NOMEM.  On a broken connection it does nothing. */
 enum { CONN_QUEUE_BYTES = BOUNDS_OPS * (BOUNDS_EAGER_BYTES + 4096) + (4 << 20) }; /* all that a member may have under way, and words about it */
 pccl_status conn_append(struct conn *c, const void *bytes, size_t size, const void *data, size_t data_size);
+/* The same, but `data` stays where it is until this thread has called conn_flush, which copies what does not go. */
+pccl_status conn_lend(struct conn *c, const void *bytes, size_t size, const void *data, size_t data_size);
 
 /* Sends what goes.  AGAIN: some is left and will be sent by the loop's thread; CLOSED. */
 pccl_status conn_flush(struct conn *c);
+
+/* Has the loop's thread send it, with whatever is appended until it comes to that: for who has more to say. */
+void conn_leave(struct conn *c);
 
 /* By the thread that polls: gives back what holds nothing, buffers and memory that is shared; of many connections few have something
  * to say at a time. */

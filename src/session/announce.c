@@ -15,9 +15,16 @@ static struct action *put_input(struct session *s, const struct op *op, uint32_t
     const void *given = work_given(s, l, &n, rank, &bytes);
     struct msg_eager m = {.name = op->name, .params = l->params, .bytes = (uint32_t)bytes};
     struct writer *w = outbox_frame(out, FRAME_EAGER, s->run, s->view.view);
+    bool encoded = given == s->wire; /* which is used again in this step */
     put_eager(w, &m);
-    put_bytes(w, given, bytes);
-    return outbox_send_many(out, ACT_PEERS);
+    if (encoded) {
+        put_bytes(w, given, bytes);
+    }
+    struct action *a = outbox_send_many(out, ACT_PEERS);
+    if (!encoded) {
+        outbox_lend(out, a, given, (uint32_t)bytes);
+    }
+    return a;
 }
 
 void announce_eager(struct session *s, struct op *op, uint32_t rank, struct outbox *out)

@@ -20,19 +20,12 @@ bool holder_is_voting(const struct session *s)
     return s->vote == VOTE_SYNC && !s->vote_ended && s->state != NULL;
 }
 
-/* Payload stays where it is; its bytes belong to the frame. */
 static void send_answer(struct session *s, uint64_t peer, const void *data, uint32_t bytes, struct outbox *out)
 {
-    struct frame_header h;
     struct action *a = outbox_send(out, ACT_SYNC, peer);
     a->value = 1;
-    a->data = bytes > 0 ? data : NULL;
-    a->data_bytes = bytes;
+    outbox_lend(out, a, data, bytes);
     s->fetch.connected = true;
-    if (!out->overflow && frame_get(out->bytes + a->frame, &h)) {
-        h.length += bytes;
-        frame_put(out->bytes + a->frame, &h);
-    }
 }
 
 /* Numbers are the asker's: every peer counts its own votes, and ELECTED may still be on its way here.  What is asked for is checked by

@@ -177,6 +177,17 @@ void outbox_dest(struct outbox *o, struct action *a, uint64_t dest)
     a->dests++;
 }
 
+void outbox_lend(struct outbox *o, struct action *a, const void *data, uint32_t bytes)
+{
+    struct frame_header h;
+    a->data = bytes > 0 ? data : NULL;
+    a->data_bytes = bytes;
+    if (!o->overflow && frame_get(o->bytes + a->frame, &h)) {
+        h.length += bytes;
+        frame_put(o->bytes + a->frame, &h);
+    }
+}
+
 struct action *outbox_send(struct outbox *o, uint32_t kind, uint64_t dest)
 {
     struct action *a = outbox_send_many(o, kind);

@@ -16,7 +16,7 @@ struct action {
     uint64_t value, order;  /* by kind */
     uint32_t frame, frame_bytes; /* into bytes: a whole frame, header included, or a text; a list that travels in parts is several frames */
     uint32_t dest, dests;   /* into dest_ids */
-    const void *data;       /* borrowed payload that follows the frame (sync leaves), or null */
+    const void *data;       /* borrowed payload that follows the frame (inputs, leaves of a state), or null */
     uint64_t data_bytes;    /* counted in the frame header's length */
 };
 
@@ -66,5 +66,7 @@ struct action *outbox_send(struct outbox *o, uint32_t kind, uint64_t dest);
 /* Ends the frame: destinations are added with outbox_dest before the next action; an action without any is dropped by the shell. */
 struct action *outbox_send_many(struct outbox *o, uint32_t kind);
 void outbox_dest(struct outbox *o, struct action *a, uint64_t dest);
+/* Bytes that stay where they are become the last of an action's frame. */
+void outbox_lend(struct outbox *o, struct action *a, const void *data, uint32_t bytes);
 
 #endif

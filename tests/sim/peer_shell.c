@@ -335,6 +335,26 @@ static void node_op_action(struct cluster *cl, struct node *n, const struct acti
     }
 }
 
+unsigned char *action_frame(const struct outbox *out, const struct action *a)
+{
+    unsigned char *frame = malloc(a->frame_bytes + a->data_bytes);
+    memcpy(frame, out->bytes + a->frame, a->frame_bytes);
+    if (a->data_bytes != 0) {
+        memcpy(frame + a->frame_bytes, a->data, a->data_bytes);
+    }
+    return frame;
+}
+
+static void node_tell(struct cluster *cl, struct node *n, const struct action *a)
+{
+    uint32_t size = a->frame_bytes + (uint32_t)a->data_bytes;
+    unsigned char *frame = action_frame(&n->out, a);
+    for (uint32_t i = 0; i < a->dests; i++) {
+        line_send(cl, n, n->out.dest_ids[a->dest + i], frame, size);
+    }
+    free(frame);
+}
+
 static void node_act(struct cluster *cl, struct node *n, const struct action *a)
 {
     const unsigned char *frame = n->out.bytes + a->frame;
@@ -354,9 +374,7 @@ static void node_act(struct cluster *cl, struct node *n, const struct action *a)
         node_master_close(cl, n);
         break;
     case ACT_PEERS:
-        for (uint32_t i = 0; i < a->dests; i++) {
-            line_send(cl, n, n->out.dest_ids[a->dest + i], frame, a->frame_bytes);
-        }
+        node_tell(cl, n, a);
         break;
     case ACT_SYNC:
         sync_link_send(cl, n, a);

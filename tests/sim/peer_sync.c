@@ -36,11 +36,7 @@ void sync_link_send(struct cluster *cl, struct node *n, const struct action *a)
         return;
     }
     uint32_t size = a->frame_bytes + (uint32_t)a->data_bytes;
-    unsigned char *frame = malloc(size);
-    memcpy(frame, n->out.bytes + a->frame, a->frame_bytes);
-    if (a->data_bytes != 0) {
-        memcpy(frame + a->frame_bytes, a->data, a->data_bytes);
-    }
+    unsigned char *frame = action_frame(&n->out, a);
     sync_corrupt(n, frame, size);
     uint64_t peer = n->out.dest_ids[a->dest];
     struct link *l = line_find(n, peer);

@@ -91,7 +91,14 @@ static inline const struct action *sent_next(const struct bench *b, enum session
         struct frame_header h;
         const struct action *a = &b->out.actions[(*at)++];
         if (a->kind == kind && frame_get(b->out.bytes + a->frame, &h) && h.type == type) {
-            reader_init(r, b->out.bytes + a->frame + FRAME_HEADER_BYTES, h.length);
+            static unsigned char whole[2 * BOUNDS_EAGER_BYTES]; /* of what lies in two pieces, until the next one */
+            const unsigned char *payload = b->out.bytes + a->frame + FRAME_HEADER_BYTES;
+            if (a->data_bytes > 0 && h.length <= sizeof whole) {
+                memcpy(whole, payload, h.length - a->data_bytes);
+                memcpy(whole + h.length - a->data_bytes, a->data, a->data_bytes);
+                payload = whole;
+            }
+            reader_init(r, payload, h.length);
             return a;
         }
     }

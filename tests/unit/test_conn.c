@@ -156,6 +156,76 @@ TEST(a_queue_is_sent_in_order_when_the_other_end_reads_at_last)
     loop_close(&loop);
 }
 
+TEST(what_is_lent_is_whole_though_its_owner_writes_over_it_after_the_flush) /* sent in part, or behind others */
+{
+    enum { FRAMES = 400, LENGTH = 50000 };
+    static unsigned char bytes[2][FRAME_HEADER_BYTES + LENGTH];
+    int other;
+    struct conn *c = pair(&other), *r = conn_new();
+    struct loop loop;
+    uint64_t seen = 0;
+    conn_open_take(r, fds_own(other));
+    EXPECT_EQ(loop_open(&loop, NULL), PCCL_OK);
+    EXPECT_EQ(conn_attach(c, &loop, conn_drain, NULL, NULL), PCCL_OK);
+    for (uint64_t i = 1; i <= FRAMES; i += 2) {
+        for (uint64_t k = 0; k < 2; k++) {
+            unsigned char *at = bytes[k];
+            frame_make(at, FRAME_EAGER, LENGTH, i + k);
+            bool lent = k == 0 || i % 4 == 1;
+            EXPECT_EQ((lent ? conn_lend : conn_append)(c, at, FRAME_HEADER_BYTES, at + FRAME_HEADER_BYTES, LENGTH), PCCL_OK);
+        }
+        conn_flush(c);
+        memset(bytes, 0, sizeof bytes);
+    }
+    EXPECT(conn_queued(c) > 0);
+    conn_finish(c);
+    pccl_status st = PCCL_OK;
+    while (st != PCCL_ERR_CLOSED) {
+        struct frame_header h;
+        const void *payload;
+        loop_poll(&loop, 0);
+        st = conn_receive(r);
+        while (conn_next(r, &h, &payload) == PCCL_OK) {
+            EXPECT_EQ(h.view, ++seen);
+            EXPECT(frame_right(&h, payload));
+        }
+    }
+    EXPECT_EQ(seen, FRAMES);
+    conn_detach(c);
+    conn_unref(c);
+    conn_unref(r);
+    loop_close(&loop);
+}
+
+TEST(what_is_left_to_the_loop_goes_out_in_one_piece_with_what_follows) /* never, or by whoever left it */
+{
+    unsigned char bytes[4][FRAME_HEADER_BYTES + 16], got[sizeof bytes + 1];
+    static unsigned char large[1 << 16];
+    int other;
+    struct conn *c = pair(&other);
+    struct loop loop;
+    EXPECT_EQ(loop_open(&loop, NULL), PCCL_OK);
+    EXPECT_EQ(conn_attach(c, &loop, conn_drain, NULL, NULL), PCCL_OK);
+    for (uint64_t i = 0; i < 4; i++) {
+        frame_make(bytes[i], FRAME_VOTE, 16, i + 1);
+        EXPECT_EQ(conn_append(c, bytes[i], sizeof bytes[i], NULL, 0), PCCL_OK);
+        conn_leave(c);
+    }
+    EXPECT_EQ(read(other, got, sizeof got), -1);
+    EXPECT_EQ(loop_poll(&loop, 0), 1);
+    EXPECT_EQ(read(other, got, sizeof got), sizeof bytes);
+    EXPECT(memcmp(got, bytes, sizeof bytes) == 0);
+    EXPECT_EQ(loop_poll(&loop, 0), 0); /* it does not ask again */
+    EXPECT_EQ(conn_append(c, large, sizeof large, NULL, 0), PCCL_OK);
+    conn_leave(c);
+    EXPECT(read(other, got, sizeof got) > 0); /* so much waits for nobody */
+    conn_detach(c);
+    conn_leave(c); /* no loop: it sends what is left */
+    conn_unref(c);
+    close(other);
+    loop_close(&loop);
+}
+
 TEST(a_queue_that_nobody_reads_is_bounded)
 {
     static unsigned char megabyte[1 << 20];

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,12 +120,29 @@ bool bench_fleet_begin(struct bench_fleet *fleet, const struct bench_options *op
     return read_all(fleet->master_pipe, &fleet->port, sizeof fleet->port);
 }
 
+/* To the one of this process's cores that has that number. */
+static void keep_to_core(unsigned number)
+{
+    cpu_set_t all, one;
+    CPU_ZERO(&one);
+    for (int core = 0; sched_getaffinity(0, sizeof all, &all) == 0 && core < CPU_SETSIZE; core++) {
+        if (CPU_ISSET(core, &all) && number-- == 0) {
+            CPU_SET(core, &one);
+            (void)sched_setaffinity(0, sizeof one, &one);
+            return;
+        }
+    }
+}
+
 bool bench_fleet_start(struct bench_fleet *fleet, bench_rank_main rank_main)
 {
     for (unsigned rank = 0; rank < fleet->options->world; rank++) {
         int theirs = -1;
         fleet->ranks[rank] = fork_with_pipe(&fleet->pipes[rank], &theirs);
         if (fleet->ranks[rank] == 0) {
+            if (fleet->options->bind) {
+                keep_to_core(rank);
+            }
             _exit(rank_main(fleet, rank, theirs));
         }
         if (fleet->ranks[rank] < 0) {

@@ -78,8 +78,8 @@ static void print_verdict(FILE *out, const struct bench_options *o, const struct
 void bench_json_write(FILE *out, const struct bench_results *all)
 {
     const struct bench_options *o = all->options;
-    fprintf(out, "{\n  \"program\": \"pccl bench\", \"version\": \"%d.%d.%d\", \"ranks\": %u, \"lanes\": %u, \"transport\": \"%s\",\n",
-            PCCL_VERSION_MAJOR, PCCL_VERSION_MINOR, PCCL_VERSION_PATCH, o->world, o->lanes, all->transport);
+    fprintf(out, "{\n  \"program\": \"pccl bench\", \"version\": \"%d.%d.%d\", \"ranks\": %u, \"lanes\": %u, \"bound\": %s, \"transport\": \"%s\",\n",
+            PCCL_VERSION_MAJOR, PCCL_VERSION_MINOR, PCCL_VERSION_PATCH, o->world, o->lanes, o->bind ? "true" : "false", all->transport);
     if (all->limit != NULL) {
         fprintf(out, "  \"limit\": \"%s\",\n", all->limit);
     } else {

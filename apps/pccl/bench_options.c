@@ -3,10 +3,12 @@
  * One idea: one row for each flag, which both the reader and the help go through.  Invariant: every flag that is taken
  * has an effect, and what is refused is named with its value and what to give instead.
  * SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
 #include "pccl/bench_options.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +19,7 @@ struct reading {
     struct bench_options *o; /* borrowed */
     uint64_t least, most, step;
     unsigned factor;
-    bool step_given, factor_given, rounds_given, iterations_given, budget_given;
+    bool step_given, factor_given, rounds_given, iterations_given, budget_given, bind_given;
 };
 
 __attribute__((format(printf, 1, 2))) static bool refuse(const char *format, ...)
@@ -204,6 +206,12 @@ static bool read_lanes(struct reading *r, const char *flag, const char *text)
     return read_unsigned(flag, text, 1, 64, &r->o->lanes);
 }
 
+static bool read_bind(struct reading *r, const char *flag, const char *text)
+{
+    r->bind_given = true;
+    return read_bool(flag, text, &r->o->bind);
+}
+
 static bool read_transport(struct reading *r, const char *flag, const char *text)
 {
     static const char *const names[] = {[BENCH_AUTO] = "auto", [BENCH_TCP] = "tcp", [BENCH_SHM] = "shm", [BENCH_FABRIC] = "fabric"};
@@ -314,6 +322,8 @@ static const struct flag {
     {0, "transport", "NAME", read_transport, "tcp: sockets; shm: shared memory, or fail; fabric: libfabric, or fail;\n"
                                              "auto: what the library finds; default auto"},
     {0, "lanes", "N", read_lanes, "connections to each rank, 1 to 64; default 1"},
+    {0, "bind", "0|1", read_bind, "keep each rank to a core of its own, as mpirun does with two; default 1\n"
+                                  "where there are as many cores as ranks, else 0"},
     {0, "limit", "0|1", read_limit, "measure plain links beside it, up to 16 ranks; default 1"},
     {0, "explain", NULL, read_explain, "measure nothing: print which time the cost model expects of each\n"
                                        "algorithm, and which is taken"},
@@ -480,6 +490,13 @@ static bool leave_messages_out(struct bench_options *o)
     return true;
 }
 
+/* That this process may use. */
+static unsigned cores(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
+}
+
 static bool check_all(struct reading *r)
 {
     struct bench_options *o = r->o;
@@ -492,6 +509,10 @@ static bool check_all(struct reading *r)
     if (r->iterations_given && r->budget_given) {
         return refuse("--iters and --budget exclude each other: leave one out");
     }
+    if (r->bind_given && o->bind && o->world > cores()) {
+        return refuse("--bind 1 with -n %u needs as many cores, and there are %u: give --bind 0, or a smaller -n", o->world, cores());
+    }
+    o->bind = r->bind_given ? o->bind : o->world <= cores();
     if (o->root >= o->world) {
         return refuse("-r %u is no rank of -n %u: give 0 to %u", o->root, o->world, o->world - 1);
     }

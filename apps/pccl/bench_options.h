@@ -30,6 +30,7 @@ struct bench_options {
     int check;                  /* how often each result is compared */
     enum bench_average average;
     enum bench_transport transport;
+    bool bind;                  /* each rank keeps to a core of its own */
     bool limit, cputime, timestamps;
     bool explain;               /* measures nothing: what the cost model expects */
     int kill_rank;              /* BENCH_NOBODY: nobody is killed */

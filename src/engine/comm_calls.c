@@ -80,7 +80,7 @@ static void comm_config(const struct comm *c, struct session_config *k)
         .heartbeat_ns = stall_heartbeat_ns(c->params.stall_ns, CLOCK_S),
         .stall_ms = c->params.stall_ms, .stall_ns = c->params.stall_ns, .master_loss_ns = c->params.master_loss_ns,
         .connect_ns = c->params.connect_ns, .link_ns = 5 * CLOCK_S,
-        .wishes = c->params.wishes, .costs = c->engine->costs, .cores = (uint16_t)(c->engine->cores < UINT16_MAX ? c->engine->cores : UINT16_MAX),
+        .wishes = c->params.wishes, .costs = c->engine->costs, .cores = (uint16_t)(c->engine->shared_cores < UINT16_MAX ? c->engine->shared_cores : UINT16_MAX),
         .kernels = kernels_get(), .verify = verify != NULL && verify[0] == '1',
         .seed = (uint64_t)clock_now_ns() ^ (uint64_t)(uintptr_t)c,
     };

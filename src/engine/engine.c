@@ -1,10 +1,8 @@
 /* engine.c - start, stop, fork, the service thread and the pollers.
  * SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE /* sched_getaffinity */
 #include "engine/engine.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +17,7 @@
 #include "net/fds.h"
 #include "net/sock.h"
 #include "engine/comm.h"
+#include "engine/cores.h"
 #include "engine/link.h"
 #include "engine/measure.h"
 
@@ -216,13 +215,6 @@ int engine_thread(pthread_t *thread, void *(*run)(void *), void *argument)
     int rc = pthread_create(thread, NULL, run, argument);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return rc;
-}
-
-static uint32_t engine_cores(void)
-{
-    cpu_set_t set;
-    int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-    return count < 1 ? 1 : (uint32_t)count;
 }
 
 static pccl_status engine_poller_start(struct engine *e, uint32_t index, struct err *err)
@@ -426,7 +418,8 @@ static void engine_stop(struct engine *e)
 
 static pccl_status engine_start(struct engine *e, const struct comm_params *first, struct err *err)
 {
-    e->cores = engine_cores();
+    e->cores = cores_own();
+    e->shared_cores = cores_shared();
     if (e->costs.message_ns == 0) {
         e->costs = measure_costs();
     }

@@ -43,7 +43,7 @@ struct engine {
     atomic_uint generation; /* forks seen: communicators of another one are dead */
 
     uint16_t port;
-    uint32_t cores;
+    uint32_t cores, shared_cores; /* as cores.h has them */
     enum fabric_choice net; /* PCCL_NET: whether lanes have endpoints of libfabric; of a communicator that says nothing */
     bool share;             /* PCCL_SHM_DISABLE, the same way: whether memory is shared within this host */
     bool sharing;           /* somebody who wanted that has started the engine */

@@ -66,7 +66,7 @@ struct session_config {
     int64_t link_ns;            /* links of a proposal must be up within; 5 s */
     const struct kernels *kernels;
     bool verify;                /* ask for digests of results; the view decides for all its members */
-    uint16_t cores;             /* that this process may use; 0: not known */
+    uint16_t cores;             /* that the processes of its host share; 0: not known */
     struct costs costs;         /* as measured; the view takes the greatest of its members */
     struct choose_wishes wishes; /* PCCL_ALGO; nothing allowed: everything */
     uint64_t seed;

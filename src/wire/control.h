@@ -136,7 +136,7 @@ struct msg_register {
     uint32_t answered;  /* votes answered so far */
     uint8_t open_vote;  /* enum vote_kind; the VOTE itself follows again after WELCOME */
     uint8_t verify;     /* 1: wants digests of results in its views */
-    uint16_t cores;     /* that this peer may use; 0: not known */
+    uint16_t cores;     /* that the processes of its host share; 0: not known */
     struct costs costs; /* as it has measured them */
     uint32_t stall_ms;  /* stall time that it asks of the world, at least BOUNDS_STALL_LEAST_MS; 0: none */
     uint8_t addresses;  /* count; items: net_address, `advertise` first; ip 0.0.0.0 means "what you see" */

@@ -3,6 +3,8 @@
 #define _GNU_SOURCE /* pipe2, posix_openpt */
 #include "tests/testing.h"
 
+#include <sched.h>
+
 #include "pccl.h"
 #include "tests/e2e/bench_said.h"
 #include "tests/spawn.h"
@@ -15,7 +17,7 @@ TEST(help_names_every_command_and_flag) /* one that nobody can find */
         "-n, --ranks", "-b, --minbytes", "-e, --maxbytes", "-f, --stepfactor", "-i, --stepbytes", "-o, --op", "-d, --datatype",
         "-r, --root", "--iters", "--budget", "-w, --warmup_iters", "-m, --agg_iters", "-N, --run_cycles", "-T, --timeout", "-z, --blocking", "-S, --report_timestamps", "--explain",
         "-c, --check", "-a, --average", "-C, --report_cputime",
-        "--transport", "--lanes", "--limit", "--kill-rank", "--rounds", "--json", "--plot", "-h, --help", "all_reduce",
+        "--transport", "--lanes", "--bind", "--limit", "--kill-rank", "--rounds", "--json", "--plot", "-h, --help", "all_reduce",
         "broadcast", "reduce,", "all_gather", "reduce_scatter", "all_to_all", "gather,", "scatter,", "all_gather_v,", "reduce_scatter_v,", "all_to_all_v,", "gather_v,", "scatter_v,", "barrier,",
         "sendrecv,", "algorithm", "predicted",
     };
@@ -154,6 +156,23 @@ TEST(all_collectives_are_right_over_each_transport) /* also where parts are unev
     EXPECT_EQ(bench_count(p.out_text, "\"collective\": \"barrier\", \"type\": \"float\", \"op\": \"none\", \"root\": -1, \"size\": 0"), 1);
     EXPECT_EQ(bench_right(&p, "all -n 1 -b 64 -e 64 --iters 2"), each + barrier);
     EXPECT_EQ(bench_right(&p, "all_gather_v reduce_scatter_v all_to_all_v gather_v scatter_v -n 5 -b 4 -e 400 -f 100 -d int16 -o max --iters 1 -w 1 -r 3"), 2 * (5 + 3)); /* an odd one, whose count is as of equal parts */
+}
+
+TEST(ranks_keep_to_cores_of_their_own_where_there_are_enough)
+{
+    struct program p;
+    cpu_set_t set;
+    char words[100], told[100];
+    EXPECT_EQ(sched_getaffinity(0, sizeof set, &set), 0);
+    int cores = CPU_COUNT(&set);
+    EXPECT_EQ(bench_right(&p, "-n 1 -b 64 -e 64 --iters 2"), 2);
+    EXPECT(strstr(p.out_text, "\"bound\": true") != NULL);
+    EXPECT_EQ(bench_right(&p, "-n 1 -b 64 -e 64 --iters 2 --bind 0"), 2);
+    EXPECT(strstr(p.out_text, "\"bound\": false") != NULL);
+    snprintf(words, sizeof words, "bench -n %d --bind 1", cores + 1);
+    snprintf(told, sizeof told, "--bind 1 with -n %d needs as many cores, and there are %d", cores + 1, cores);
+    EXPECT_EQ(bench_run(&p, words), 2);
+    EXPECT(strstr(p.err_text, told) != NULL || cores >= 16); /* so many ranks are refused for being so many */
 }
 
 TEST(all_types_and_operators_are_right) /* a sum that wraps, an average that rounds, a product */

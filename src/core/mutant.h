@@ -21,7 +21,8 @@
     X(CLOSE_FORMED) X(SIZE_ALONE) X(DEADLINE_OWN) X(OVER_NOT) X(STALE_CLAIM)                      \
     X(OLD_VIEW_NOT) X(UNNUMBERED) X(EXPECTS_BLIND) X(SIZES_KEPT) X(OWED_GAPS)                      \
     X(FAILED_SKIP) X(ANY_NOLOSS) X(ANY_LATELOSS) X(NOPARTNER) X(ASK_BELIEVE) X(REFUSE_FORGET) X(VETO)  \
-    X(ANY_UNTOLD) X(ANY_ONE)                                                                        \
+    X(ANY_UNTOLD) X(ANY_ONE) X(LINE_PASSED) X(FAILED_LAST) X(OWED_UNSEEN) X(OWED_KEPT) X(SKIP_NOT) X(SKIP_ALL)          \
+    X(SETTLED_LEAST) X(VOTE_UNTOLD) X(WAIT_FIRST)                                                                        \
     X(OWE_TAG) X(OWNER_ASLEEP) X(LATE_WAITS) X(NOMISMATCH) X(ANY_GIVEUP) X(ANY_DROP)                        \
     X(VOTE_ALL) X(EXCLUDE_ALL) X(REUSE_FORMED) X(NOTOMB) X(VIEW_EARLY) X(GOES_ON) X(EPOCH_LAST)                        \
     X(REVOKE_NOT) X(REVOKE_GROUP) X(ONCE_FIRST) X(KEY_OLD) X(JOIN_WAITS) X(DECLINE_OWN)        \

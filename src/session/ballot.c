@@ -77,9 +77,32 @@ void ballot_call(struct session *s, struct session_event *e, struct outbox *out)
     ballot_send(s, out);
 }
 
+/* B15: a message that this peer has refused before its sender came to it.  The answer could come to that one before the word does: it would
+ * not skip the number, and its next message would be ended in the place of that one. */
+static bool words_due(const struct session *s)
+{
+    bool due = false;
+    for (uint32_t i = 0; s->records > 0 && i < s->op_count && !due; i++) {
+        due = s->ops[i].phase == OP_DONE && s->ops[i].untold && s->ops[i].name.space == SPACE_PAIR;
+    }
+    return due && !MUTANT(VOTE_UNTOLD);
+}
+
+void ballot_words(struct session *s, struct outbox *out)
+{
+    if (s->vote_kept) {
+        ballot_send(s, out);
+    }
+}
+
 void ballot_send(struct session *s, struct outbox *out)
 {
+    s->vote_kept = false;
     if (s->vote == VOTE_NONE || s->vote_ended || !s->welcomed) {
+        return;
+    }
+    s->vote_kept = s->vote != VOTE_QUERY && words_due(s);
+    if (s->vote_kept) {
         return;
     }
     s->ballot.number = s->answered;
@@ -113,7 +136,7 @@ static void answered(struct session *s, bool settles, uint64_t view, const struc
     s->vote_view = settles || MUTANT(QUERY_SIZES) ? view : 0;
     s->vote_sizes = *sizes;
     s->vote_outcome.value = value;
-    if (settles || MUTANT(QCLEAR)) {
+    if ((settles && !MUTANT(OWED_KEPT)) || MUTANT(QCLEAR)) {
         owed_clear(s);
     }
 }
@@ -154,7 +177,9 @@ void ballot_answer(struct session *s, struct reader *r, struct outbox *out)
     bool settles = m.kind != VOTE_QUERY && (!m.alone || MUTANT(ALONE_SETTLES));
     answered(s, settles, m.view, &m.sizes, m.value);
     if (settles && m.result == ANSWER_OK && m.view == s->view.view) {
-        refusal_skip(s, s->settled);
+        if (!MUTANT(SKIP_NOT)) {
+            refusal_skip(s, MUTANT(SKIP_ALL) ? UINT32_MAX : s->settled);
+        }
         s->settled++;
         s->refusals = 0;
     }

@@ -407,6 +407,7 @@ static void send_heartbeat(struct session *s, struct outbox *out)
     struct msg_heartbeat m = {.sent_ns = (uint64_t)s->now, .echo_ns = s->echo};
     if (s->phase == PHASE_MEMBER && !s->frozen) {
         waits_oldest(s, &m.wait);
+        s->wait_turn = m.wait.phase == WAIT_LAUNCH && m.wait.on != 0 ? view_rank(s, m.wait.on) + 1 : s->wait_turn;
     }
     put_heartbeat(outbox_frame(out, FRAME_HEARTBEAT, s->run, s->view.view), &m);
     outbox_send(out, ACT_MASTER, 0);

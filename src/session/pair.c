@@ -64,6 +64,7 @@ static void end_refused(struct session *s, struct op *op, struct outbox *out)
 {
     if (!partner_mark(s, op)->ready) { /* it may not have come to this number yet */
         tag_refused(s, tag_of(s, &op->name));
+        op->untold = op->culprit == s->id; /* nor heard of it: it has asked for no such word */
     }
     slot_end(s, op->slot, slot_result(&s->slots[op->slot], op->refused), op->refused, op->culprit, out);
     op->slot = NONE;
@@ -75,6 +76,7 @@ static void note_refusal(struct session *s, struct op *op, uint8_t cause, uint64
     op->refused = cause;
     op->culprit = culprit;
     op->settled = settled < op->settled ? settled : op->settled;
+    op->settled = op->settled != UINT32_MAX ? op->settled : s->settled; /* whatever a peer says */
     op_mark(s, op, s->view.rank)->refuse = cause;
     op_mark(s, op, s->view.rank)->refuse_culprit = culprit;
 }
@@ -150,7 +152,8 @@ static struct op *number(struct session *s, uint32_t slot, struct tag *t, struct
     struct slot *c = &s->slots[slot];
     struct op_name name = tag_name(t);
     c->launch.params.algorithm = PLAN_ALGORITHMS; /* not chosen yet */
-    if (begin_owed(s, slot, t, out)) {
+    bool last = MUTANT(FAILED_LAST) && c->launch.receives && op_find(s, &name) != NULL;
+    if (!last && begin_owed(s, slot, t, out)) {
         return NULL;
     }
     bool window = t->space == SPACE_WINDOW; /* whose shells see to how many there are, and to both ends of each */
@@ -305,6 +308,16 @@ static void launch(struct session *s, uint32_t slot, struct outbox *out)
         slot_end(s, slot, RESULT_NO_MEMORY, CAUSE_NO_MEMORY, s->id, out);
         return;
     }
+    if (MUTANT(LINE_PASSED) && c->launch.receives && !any) {
+        struct tag *box = heard_box(s, c->launch.space, c->launch.tag, false);
+        name = (struct op_name){.space = name.space, .tag = name.tag, .from = c->partner, .to = s->id};
+        pair_leave_line(s, box, slot);
+        struct op *op = number(s, slot, tag_of(s, &name), out);
+        if (op != NULL) {
+            receive_start(s, op, out);
+        }
+        return;
+    }
     if (c->launch.receives) {
         match(s, heard_box(s, c->launch.space, c->launch.tag, false), out);
         if (c->waits && c->given_up != CAUSE_NONE) { /* while it was deferred: it has no number yet */
@@ -426,13 +439,15 @@ bool pair_finished(struct session *s, struct op *op, uint32_t rank)
     return true;
 }
 
-/* The owner is asked. */
+/* The owner is asked.  That a sender has had the answer to a vote first, and gives up what it launched since, is of after that answer:
+ * the receiver's next call takes it (B15). */
 static void asked(struct session *s, struct op *op, const struct msg_refuse *m, struct outbox *out)
 {
     if (op->refused != 0 || (MUTANT(OWNER_ASLEEP) && op->phase == OP_GHOST)) {
         return; /* B4: the first cause stands */
     }
-    refuse(s, op, m->cause, m->culprit, m->settled < s->settled ? m->settled : s->settled, out);
+    bool least = MUTANT(SETTLED_LEAST) && s->settled < m->settled;
+    refuse(s, op, m->cause, m->culprit, least ? s->settled : m->settled, out);
     if (op->phase == OP_GHOST) {
         heard(s, op, out);
     }
@@ -446,9 +461,10 @@ static void refused(struct session *s, struct op *op, const struct msg_refuse *m
         mismatch_learn(s, op, &m->clash);
     }
     note_refusal(s, op, m->cause, m->culprit, m->settled);
-    if (op->phase == OP_GHOST) { /* not called yet: noted (B5) */
+    if (op->phase == OP_GHOST) { /* not called yet: noted (B5), and said at once, since a vote may wait for it (B15) */
         if (first) {
             finished_note(s, &op->name, out);
+            finished_flush(s, out);
         }
         return;
     }

@@ -77,7 +77,7 @@ struct tag *pair_next(struct session *s, struct tag *box, uint64_t *source)
     struct op_name name = {.space = box->space, .tag = box->tag, .from = c->partner, .to = s->id};
     struct tag *t = c->partner != 0 ? tag_of(s, &name) : NULL;
     if (c->partner == 0) {
-        t = owing(s, box);
+        t = MUTANT(OWED_UNSEEN) ? NULL : owing(s, box);
         t = t != NULL ? t : announced(s, box);
     }
     *source = t != NULL ? t->from : 0;

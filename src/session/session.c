@@ -281,6 +281,7 @@ static void settle(struct session *s, struct outbox *out)
     if (s->replaying) {
         hold_replay(s, out);
     }
+    ballot_words(s, out);
     launch_deferred(s, out);
 }
 

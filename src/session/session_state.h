@@ -82,6 +82,7 @@ struct op {
     uint32_t slot;
     bool listed;         /* PAIR, GHOST: in the list of what its receiver has heard of and not matched; its neighbours there */
     uint32_t heard_next, heard_prev;
+    bool untold;         /* PAIR, DONE: refused by this peer, and its sender is not known to have heard so */
     uint8_t asked;       /* PAIR, at the sender: why it has asked the receiver to refuse it, 0 it has not */
     uint32_t next;       /* hash chain */
     uint32_t marks;      /* index of its marks, NONE once done */
@@ -318,6 +319,8 @@ struct session {
     /* vote: ballot.c */
     uint8_t vote;        /* enum vote_kind, VOTE_NONE */
     bool vote_ended;     /* not collected yet */
+    uint32_t wait_turn;  /* rank whose launch the next heartbeat says first that this peer waits for */
+    bool vote_kept;      /* it has not been sent: ballot_words */
     uint64_t vote_called_in, vote_ended_in; /* steps */
     uint32_t answered;
     uint32_t settled;    /* updates, optimisations and syncs answered in the installed view: the same sequence at all members */
@@ -523,6 +526,7 @@ void ballot_in_the_way(const struct session *s, char *out, size_t size);
 /* ballot.c */
 void ballot_call(struct session *s, struct session_event *e, struct outbox *out);
 void ballot_send(struct session *s, struct outbox *out);
+void ballot_words(struct session *s, struct outbox *out); /* once each step: sends what was kept */
 void ballot_answer(struct session *s, struct reader *r, struct outbox *out);
 void ballot_by_view(struct session *s, const struct msg_view *m, struct outbox *out);
 void ballot_end(struct session *s, enum session_result result, uint8_t cause, struct outbox *out);

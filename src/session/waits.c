@@ -54,6 +54,12 @@ static bool waiting(const struct op *op)
     return (op->phase == OP_RUN || op->phase == OP_HOLDING) && op->slot != NONE;
 }
 
+/* Ranks that have not launched are told of in turn: the master may know of one that it votes, whichever it is. */
+static uint32_t turn_of(const struct session *s, uint32_t rank)
+{
+    return MUTANT(WAIT_FIRST) ? 0 : (rank + s->view.world - s->wait_turn % s->view.world) % s->view.world;
+}
+
 /* The rank that holds it up: one that has not launched; in a ring else the one whose data come from. */
 static uint32_t held_up_by(const struct session *s, const struct op *op, enum wait_phase *phase)
 {
@@ -61,7 +67,9 @@ static uint32_t held_up_by(const struct session *s, const struct op *op, enum wa
     *phase = WAIT_NONE;
     for (uint32_t r = 0; r < n; r++) {
         enum wait_phase of = wait_of(s, op, r);
-        bool better = found == NONE || (of == WAIT_LAUNCH && *phase != WAIT_LAUNCH) || (of == *phase && r == before);
+        bool nearer = of == WAIT_LAUNCH && found != NONE && turn_of(s, r) < turn_of(s, found);
+        bool better = found == NONE || (of == WAIT_LAUNCH && *phase != WAIT_LAUNCH) ||
+                      (of == *phase && (of == WAIT_LAUNCH && !MUTANT(WAIT_FIRST) ? nearer : r == before));
         if (of != WAIT_NONE && better) {
             found = r;
             *phase = of;
@@ -86,6 +94,7 @@ static const struct slot *unmatched(const struct session *s)
 void waits_oldest(const struct session *s, struct peer_wait *out)
 {
     int64_t oldest = INT64_MAX;
+    uint32_t nearest = 0;
     *out = (struct peer_wait){.phase = WAIT_NONE};
     for (uint32_t i = 0; s->op_used > 0 && i < s->op_count; i++) {
         const struct op *op = &s->ops[i];
@@ -94,9 +103,12 @@ void waits_oldest(const struct session *s, struct peer_wait *out)
         if (rank == NONE) {
             continue;
         }
-        bool first = phase == WAIT_LAUNCH && out->phase != WAIT_LAUNCH;
-        if (first || (op->since < oldest && (phase == WAIT_LAUNCH) == (out->phase == WAIT_LAUNCH)) || oldest == INT64_MAX) {
+        bool launch = phase == WAIT_LAUNCH, alike = launch == (out->phase == WAIT_LAUNCH);
+        uint32_t turn = launch ? turn_of(s, rank) : 0;
+        bool before = turn < nearest || (turn == nearest && op->since < oldest);
+        if (oldest == INT64_MAX || (launch && !alike) || (alike && before)) {
             oldest = op->since;
+            nearest = turn;
             *out = (struct peer_wait){.name = op->name, .on = s->view.ids[rank],
                                       .ms = (uint32_t)((s->now - op->since) / 1000000), .phase = (uint8_t)phase};
         }

@@ -1,4 +1,4 @@
-/* test_cores.c - how many cores there are for this process, and for all of its host.
+/* test_shared_cores.c - how many cores there are for this process, and for all of its host.
  * SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
 #include "tests/testing.h"

@@ -10,10 +10,11 @@
 
 static void comm_send_peers(struct comm *c, const struct action *a, struct comm_after *after)
 {
+    bool lent = a->data_bytes > 0 && a->slot == after->lends; /* the input of no other operation: that one may end before it has gone */
     for (uint32_t i = 0; i < a->dests; i++) {
         struct link *l = link_find(c, c->machine.out.dest_ids[a->dest + i]);
         if (l != NULL) {
-            control_send(l, c->machine.out.bytes + a->frame, a->frame_bytes, a->data, a->data_bytes, after);
+            control_send(l, c->machine.out.bytes + a->frame, a->frame_bytes, a->data, a->data_bytes, lent, after);
         }
     }
 }

@@ -44,8 +44,9 @@ struct comm_after {
     uint32_t count;
     uint64_t lanes; /* to poke */
     bool any_ended;
-    bool lends;  /* payloads stay where they are until the lock is given back and what is said has been sent */
-    bool leaves; /* ... which lane 0's thread does: there is more to come */
+    bool leaves;    /* lane 0's thread sends what is said: there is more to come */
+    uint32_t lends; /* slot of the operation that is being launched, whose caller waits for it: its input stays where it is until what is
+                     * said has been sent; UINT32_MAX: none */
     struct comm_line *line, *last_line; /* owned; null: none */
     uint32_t lines; /* of one step and more; what finds no room or memory is counted only */
 };
@@ -318,9 +319,9 @@ void comm_say(struct comm_after *after, enum log_level level, const char *fmt, .
 typedef void comm_frame_fn(void *user, const struct frame_header *h, const void *payload, struct comm_after *after);
 pccl_status comm_receive(struct comm *c, struct conn *conn, uint32_t events, comm_frame_fn *frame, void *user,
                          struct comm_after *after) PCCL_MUST_CHECK;
-/* Appends a frame to a connection; it is sent when the lock is given back. */
-void comm_send(struct comm_after *after, struct conn *conn, const void *bytes, size_t size, const void *data,
-               size_t data_size);
+/* Appends a frame to a connection; it is sent when the lock is given back.  The second form leaves the data where it is until then. */
+void comm_send(struct comm_after *after, struct conn *conn, const void *bytes, size_t size, const void *data, size_t data_size);
+void comm_lend(struct comm_after *after, struct conn *conn, const void *bytes, size_t size, const void *data, size_t data_size);
 /* With comm.lock: a fresh session in place of the last one, which nobody uses any more.  False: no memory. */
 bool comm_session_start(struct comm *c, const struct session_config *config);
 void comm_staging_free(struct comm *c);

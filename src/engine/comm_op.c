@@ -356,7 +356,9 @@ static void op_launch_locked(struct comm *c, const struct comm_launch *launch, s
     c->ops.launched++;
     struct session_event e = {.kind = SESSION_LAUNCH, .slot = op->place.slot, .launch = &l};
     c->ops.open += !own; /* it may return in this very step */
+    after->lends = launch->awaited ? op->place.slot : UINT32_MAX;
     comm_step(c, &e, after);
+    after->lends = UINT32_MAX;
     *outcome = e.outcome;
     if (outcome->result != RESULT_PENDING) {
         if (outcome->restore) {
@@ -418,11 +420,8 @@ uint32_t comm_op_launch(struct comm *c, const struct comm_launch *list, struct c
     comm_lock(c, &after);
     after.leaves = !list[0].awaited && c->ops.open > 0 && now - c->ops.launched_at < OPS_BURST_NS;
     c->ops.launched_at = now;
-    for (; launched < count; launched++) {
-        after.lends = list[launched].awaited;
-        if (!op_launch(c, &list[launched], ops[launched], outcome, &after)) {
-            break;
-        }
+    while (launched < count && op_launch(c, &list[launched], ops[launched], outcome, &after)) {
+        launched++;
     }
     for (uint32_t i = launched; i < count; i++) {
         if (ops[i] != NULL) {

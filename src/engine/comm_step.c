@@ -20,7 +20,8 @@ void comm_lock(struct comm *c, struct comm_after *after)
 {
     after->count = 0;
     after->lanes = 0;
-    after->any_ended = after->lends = after->leaves = false;
+    after->any_ended = after->leaves = false;
+    after->lends = UINT32_MAX;
     after->line = after->last_line = NULL;
     after->lines = 0;
     pthread_mutex_lock(&c->lock);
@@ -94,10 +95,10 @@ void comm_unlock(struct comm *c, struct comm_after *after)
     comm_log(after);
 }
 
-void comm_send(struct comm_after *after, struct conn *conn, const void *bytes, size_t size, const void *data,
-               size_t data_size)
+/* Something was appended to it, or could not be. */
+static void said(struct comm_after *after, struct conn *conn, pccl_status appended)
 {
-    if ((after->lends && data_size > 0 ? conn_lend : conn_append)(conn, bytes, size, data, data_size) != PCCL_OK) {
+    if (appended != PCCL_OK) {
         conn_shutdown(conn); /* it does not read, or we have no memory: either way the link is of no use */
         return;
     }
@@ -110,6 +111,16 @@ void comm_send(struct comm_after *after, struct conn *conn, const void *bytes, s
         comm_flush(after);
     }
     after->flush[after->count++] = conn_ref(conn);
+}
+
+void comm_send(struct comm_after *after, struct conn *conn, const void *bytes, size_t size, const void *data, size_t data_size)
+{
+    said(after, conn, conn_append(conn, bytes, size, data, data_size));
+}
+
+void comm_lend(struct comm_after *after, struct conn *conn, const void *bytes, size_t size, const void *data, size_t data_size)
+{
+    said(after, conn, conn_lend(conn, bytes, size, data, data_size));
 }
 
 /* What a step among so many members may say: there is memory for it. */

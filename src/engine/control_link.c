@@ -198,12 +198,13 @@ void control_up(struct link *l, struct conn *conn, uint64_t number, struct comm_
     engine_arm(c->engine, 0);
 }
 
-void control_send(struct link *l, const void *bytes, size_t size, const void *data, size_t data_size, struct comm_after *after)
+void control_send(struct link *l, const void *bytes, size_t size, const void *data, size_t data_size, bool lent,
+                  struct comm_after *after)
 {
     if (l->control.conn == NULL) {
         return;
     }
-    comm_send(after, l->control.conn, bytes, size, data, data_size);
+    (lent ? comm_lend : comm_send)(after, l->control.conn, bytes, size, data, data_size);
     struct frame_header h;
     if (l->control.sent < CONTROL_SHARE_AFTER && frame_get(bytes, &h) && h.type != FRAME_PING &&
         ++l->control.sent == CONTROL_SHARE_AFTER && link_shares(l, l->control.distrusted)) {

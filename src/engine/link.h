@@ -130,7 +130,8 @@ void control_told(struct link *l, uint8_t share);
 bool control_may_share(const struct link *l, uint64_t number);
 bool control_share(struct link *l, const struct transport *t, bool first);
 /* Says something to the peer, if the link is there. */
-void control_send(struct link *l, const void *bytes, size_t size, const void *data, size_t data_size, struct comm_after *after);
+void control_send(struct link *l, const void *bytes, size_t size, const void *data, size_t data_size, bool lent,
+                  struct comm_after *after); /* `lent`: the data stay there as comm_lend has it */
 /* The session gives it up. */
 void control_unlink(struct comm *c, uint64_t peer);
 /* Ends it: after what was sent, or at once, and the caller cancels its dial. */

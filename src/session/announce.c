@@ -21,6 +21,7 @@ static struct action *put_input(struct session *s, const struct op *op, uint32_t
         put_bytes(w, given, bytes);
     }
     struct action *a = outbox_send_many(out, ACT_PEERS);
+    a->slot = op->slot;
     if (!encoded) {
         outbox_lend(out, a, given, (uint32_t)bytes);
     }

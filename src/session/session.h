@@ -205,7 +205,7 @@ enum session_action {
     ACT_MASTER = 1,    /* frame to the master */
     ACT_DIAL_MASTER,   /* connect to the master, not before action.value (absolute ns) */
     ACT_CLOSE_MASTER,  /* after what was sent */
-    ACT_PEERS,         /* frame to the control link of each peer in dest_ids */
+    ACT_PEERS,         /* frame to the control link of each peer in dest_ids; `slot`: of an input, its operation */
     ACT_SYNC,          /* frame (+ data) to the sync connection of the one peer in dest_ids, dialled if there is none;
                           action.value 1: answer on the connection that peer dialled */
     ACT_SYNC_CLOSE,    /* the vote is over: close all sync connections of this session */

@@ -413,7 +413,8 @@ void pair_hold(struct session *s, uint32_t from, const struct msg_hold *m, struc
         return;
     }
     if (op == NULL) {
-        return; /* said again */
+        finished_note(s, &m->name, out); /* said again: what was answered may be lost with the link */
+        return;
     }
     uint32_t slot = op->slot;
     struct slot *c = &s->slots[slot];
@@ -453,6 +454,15 @@ static void asked(struct session *s, struct op *op, const struct msg_refuse *m, 
     }
 }
 
+/* At once, since a vote may wait for it (B15); and again when the word is said again: the link may have been lost with what was answered. */
+static void heard_word(struct session *s, const struct op_name *name, bool first, struct outbox *out)
+{
+    if (first || !MUTANT(WORD_ONCE)) {
+        finished_note(s, name, out);
+        finished_flush(s, out);
+    }
+}
+
 /* The owner has refused. */
 static void refused(struct session *s, struct op *op, const struct msg_refuse *m, struct outbox *out)
 {
@@ -461,11 +471,8 @@ static void refused(struct session *s, struct op *op, const struct msg_refuse *m
         mismatch_learn(s, op, &m->clash);
     }
     note_refusal(s, op, m->cause, m->culprit, m->settled);
-    if (op->phase == OP_GHOST) { /* not called yet: noted (B5), and said at once, since a vote may wait for it (B15) */
-        if (first) {
-            finished_note(s, &op->name, out);
-            finished_flush(s, out);
-        }
+    if (op->phase == OP_GHOST) { /* not called yet: noted (B5) */
+        heard_word(s, &op->name, first, out);
         return;
     }
     if (own) { /* the receiver may not have come to this number */
@@ -482,8 +489,11 @@ void pair_refusal(struct session *s, uint32_t from, const struct msg_refuse *m, 
         return;
     }
     struct op *op = op_hear_refusal(s, from, s->peers[from].rank, m);
-    if (op == NULL) {
-        return; /* it is over here: the word has been said (B4), or heard */
+    if (op == NULL) { /* it is over here: the word has been said (B4), or heard */
+        if (!pair_owner(s, &m->name) && op_past(s, &m->name)) {
+            heard_word(s, &m->name, false, out);
+        }
+        return;
     }
     if (pair_owner(s, &m->name)) {
         asked(s, op, m, out);
@@ -539,18 +549,18 @@ void pair_replay(struct session *s, struct op *op, uint32_t rank, struct outbox 
     }
 }
 
-/* The view before has ended because all others waited in votes for this one: a receive from any of them is given up alone (B12). */
+/* The view before has ended because all whom this receive may be from waited in votes for this peer: it is given up alone (B12). */
 static void end_blocked(struct session *s, uint32_t slot, const struct msg_view *m, struct outbox *out)
 {
     slot_sizes(s, slot, m->view, &m->sizes);
-    slot_end(s, slot, RESULT_LOST, CAUSE_BLOCKED, 0, out);
+    slot_end(s, slot, RESULT_LOST, CAUSE_BLOCKED, s->slots[slot].partner, out);
     memcpy(s->slots[slot].outcome.text, m->text, sizeof m->text);
 }
 
 /* What waits goes on, or has nobody to wait for any more (B10, B14). */
 static void line_on(struct session *s, struct tag *box, const struct msg_view *m, struct outbox *out)
 {
-    bool blocked = m->cause == CAUSE_BLOCKED && m->culprit == s->id;
+    uint64_t cycle = m->cause == CAUSE_BLOCKED ? m->culprit : 0; /* who votes; of a receive from any source who receives */
     uint32_t next;
     for (uint32_t slot = box->waiting; slot != NONE; slot = next) {
         struct slot *c = &s->slots[slot];
@@ -563,7 +573,7 @@ static void line_on(struct session *s, struct tag *box, const struct msg_view *m
         if (!stays) {
             pair_leave_line(s, box, slot);
             (void)ended_by_view(s, slot, out);
-        } else if (c->partner == 0 && blocked) {
+        } else if (c->partner == 0 ? cycle == s->id : cycle == c->partner && !MUTANT(LINE_STAYS)) {
             pair_leave_line(s, box, slot);
             end_blocked(s, slot, m, out);
         }

@@ -91,26 +91,44 @@ static const struct slot *unmatched(const struct session *s)
     return found;
 }
 
+/* What a heartbeat may say: of those that it could, the one whose turn it is, then the oldest. */
+struct told {
+    int64_t oldest;
+    uint32_t nearest;
+    struct peer_wait *out;
+};
+
+static void offer(const struct session *s, struct told *t, const struct op_name *name, uint32_t rank, enum wait_phase phase, int64_t since)
+{
+    bool launch = phase == WAIT_LAUNCH, alike = launch == (t->out->phase == WAIT_LAUNCH);
+    uint32_t turn = launch ? turn_of(s, rank) : 0;
+    bool before = turn < t->nearest || (turn == t->nearest && since < t->oldest);
+    if (t->oldest == INT64_MAX || (launch && !alike) || (alike && before)) {
+        t->oldest = since;
+        t->nearest = turn;
+        *t->out = (struct peer_wait){.name = *name, .on = s->view.ids[rank], .ms = (uint32_t)((s->now - since) / 1000000),
+                                     .phase = (uint8_t)phase};
+    }
+}
+
 void waits_oldest(const struct session *s, struct peer_wait *out)
 {
-    int64_t oldest = INT64_MAX;
-    uint32_t nearest = 0;
+    struct told t = {.oldest = INT64_MAX, .out = out};
     *out = (struct peer_wait){.phase = WAIT_NONE};
     for (uint32_t i = 0; s->op_used > 0 && i < s->op_count; i++) {
         const struct op *op = &s->ops[i];
         enum wait_phase phase;
         uint32_t rank = waiting(op) && op->name.space != SPACE_WINDOW ? held_up_by(s, op, &phase) : NONE;
-        if (rank == NONE) {
-            continue;
+        if (rank != NONE) {
+            offer(s, &t, &op->name, rank, phase, op->since);
         }
-        bool launch = phase == WAIT_LAUNCH, alike = launch == (out->phase == WAIT_LAUNCH);
-        uint32_t turn = launch ? turn_of(s, rank) : 0;
-        bool before = turn < nearest || (turn == nearest && op->since < oldest);
-        if (oldest == INT64_MAX || (launch && !alike) || (alike && before)) {
-            oldest = op->since;
-            nearest = turn;
-            *out = (struct peer_wait){.name = op->name, .on = s->view.ids[rank],
-                                      .ms = (uint32_t)((s->now - op->since) / 1000000), .phase = (uint8_t)phase};
+    }
+    for (uint32_t i = 0; s->waiting_count > 0 && i < s->slot_count && !MUTANT(LINE_UNTOLD); i++) {
+        const struct slot *c = &s->slots[i]; /* behind one from any source: it has no number, but waits for somebody by name */
+        uint32_t rank = c->waits && c->launch.space != SPACE_WINDOW ? view_rank(s, c->partner) : NONE;
+        if (rank != NONE) {
+            struct op_name name = {.space = c->launch.space, .tag = c->launch.tag, .from = c->partner, .to = s->id};
+            offer(s, &t, &name, rank, WAIT_LAUNCH, c->since);
         }
     }
     const struct slot *c = out->phase == WAIT_LAUNCH || MUTANT(ANY_UNTOLD) ? NULL : unmatched(s);

@@ -110,6 +110,21 @@ TEST(sender_says_at_once_that_it_has_heard_a_refusal) /* its receiver's vote wai
     bench_free(b);
 }
 
+TEST(word_that_is_said_again_is_answered_again) /* with the link the first answer may be lost, and the receiver's vote waits for ever (B15) */
+{
+    struct bench *b = bench_new();
+    float one = 1;
+    for (uint32_t i = 0; i < 3; i++) {
+        given_up(b, true, 0);
+        EXPECT(sent(b, FRAME_FINISHED));
+        if (i == 1) { /* the call of that number takes it: nothing is left of it here */
+            call(b, 0, 1, &one, false);
+            EXPECT(b->returned && collect(b, 0) == RESULT_LOST);
+        }
+    }
+    bench_free(b);
+}
+
 /* The sender has had the answer, launched the next message and given it up, all before the answer is here. */
 TEST(message_given_up_after_an_answer_that_is_still_to_come_here_ends_a_receive) /* it would wait for one that was never sent (B15) */
 {
@@ -223,5 +238,42 @@ TEST(heartbeats_say_of_all_that_are_waited_for_in_turn) /* one of them votes, wh
     launch(b, 0, 5, &one, &y);
     first = waited_for(b);
     EXPECT(first != waited_for(b));
+    bench_free(b);
+}
+
+/* The view comes for its cycle with the vote of peer 1. */
+static void blocked_by_one(struct bench *b)
+{
+    unsigned char raw[1024];
+    struct writer w;
+    struct msg_view m = {.view = view_id(2), .parent = view_id(1), .cause = CAUSE_BLOCKED, .culprit = peer_id(1),
+                         .sizes = {PEERS, PEERS, 1, PEERS}, .members = PEERS, .text = "why",
+                         .plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024, .algorithm = PLAN_DIRECT}};
+    freeze(b, 1);
+    writer_init(&w, raw, sizeof raw);
+    put_view(&w, &m);
+    for (uint32_t i = 0; i < PEERS; i++) {
+        put_u32(&w, i);
+    }
+    from_master(b, FRAME_VIEW, m.view, &w);
+}
+
+TEST(receive_behind_one_from_any_source_is_in_a_cycle_with_its_source) /* of the others one may wait for this peer, and none of them votes */
+{
+    struct bench *b = bench_new();
+    float x = 0, y = 0, z = 0;
+    call(b, 0, SESSION_ANY, &x, true);
+    call(b, 1, 1, &y, true);
+    EXPECT_EQ(waited_for(b), peer_id(1));
+    call(b, 2, 2, &z, true);
+    EXPECT_EQ(waited_for(b), peer_id(2));
+    blocked_by_one(b);
+    EXPECT(b->returned && collect(b, 1) == RESULT_LOST && b->outcome.cause == CAUSE_BLOCKED && b->outcome.culprit == peer_id(1));
+    EXPECT_STR(b->outcome.text, "why");
+    ping(b, 2, view_id(2));
+    message_from(b, 2, 2, 0, 5);
+    message_from(b, 2, 2, 1, 6);
+    EXPECT(collect(b, 0) == RESULT_OK && x == 5);
+    EXPECT(collect(b, 2) == RESULT_OK && z == 6);
     bench_free(b);
 }

@@ -7,12 +7,12 @@
  *   Receives wait in one line, in the order of calls; the first is matched if it can be: one from a named source at once, with the next
  * number of that pair, one from any source with an error that is owed (lowest source first), else with what was heard of first.
  *   Words of a pair come in order, each in the view that it was said in: ANN (READY, or the bytes themselves), ASK (a sender's REFUSE), HOLD,
- * REF (the receiver's REFUSE).  FREEZE, VIEW and ANSWER of the master come on a connection of their own, so that they pass words.
+ * REF (the receiver's REFUSE), TOLD (the sender's FINISHED for that).  FREEZE, VIEW and ANSWER of the master come on a connection of their own, so that they pass words.
  *   Views are those of view_change.pml: freeze and report in one step, decision of all reports, what was not launched is owed.
  *   ANSWER: what is owed goes, and numbers that were refused and not launched here are skipped, as far as they were refused before it:
  * a refusal says how many votes had been answered in the view where it was said first.
  *   Blocked: the master ends the view if a call waits for one who votes; a receive from any source if all its sources do, and then by name.
- * Records stay until the view ends; that FINISHED has come is taken from the other end's state.
+ * What has no number yet ends alone: that one, and those behind it whose source votes.  Records stay until the view ends.
  * Checked: (1) the k-th send of a source since the last vote and the k-th receive that was matched with that source since then are one
  * message: same outcome, and after a success the bytes of that send; so nothing is matched twice, and a failed announcement ends one
  * receive, before later ones of its source; (2) no receive passes one that was called before and that its message fits; (3) who is given
@@ -53,6 +53,7 @@
  *   -DU=2 -DGIVE=2 -DSKIP_ALL                  it skips what others refused after it, too
  *   -DU=2 -DGIVE=1 -DSETTLED_LEAST             who refuses at a sender's wish counts its own answered votes, if they are fewer
  *   -DU=2 -DGIVE=1 -DVOTE_UNTOLD               a receiver votes before its refusal is known to have come; B15
+ *   -DU=2 -DGIVE=1 -DAGAIN=1 -DWORD_ONCE       a refusal that is said again is not answered again, and what was answered is lost; B15
  *   -DU=2 -DVOTE_PENDING                       a program votes beside its calls; P1
  *   -DANY_ONE                                  a receive from any source counts as blocked when one of its sources votes
  *   -DANY_UNTOLD                               the master is not told of it
@@ -103,19 +104,20 @@
 #define REFD 3
 #define OK 1
 #define ERR 2
-mtype = { ANN, ASK, HOLD, REF, FREEZE, VIEW, ANSWER };
+mtype = { ANN, ASK, HOLD, REF, TOLD, FREEZE, VIEW, ANSWER };
 
 /* sources: installed view, votes answered in it, next number, messages since the last vote, votes answered, calls made, errors owed;
  * by number: state, which message; refused before it was launched: 1+votes answered */
 byte iv[S] = 1, ss[S], sn[S], sk[S], se[S], sc[S], sow[S], st[S*M], si[S*M], note[S*M];
 /* receiver: the same; by number: state, which message, announced (1+message), refused (1+votes answered) */
+byte unt[S*M];                  /* refused by itself, and its sender, which had not come to it, has not said that it has the word */
 byte rv = 1, rss, rn[S], rk[S], re, rc, row[S], rs[S*M], ri[S*M], ga[S*M], gr[S*M], rmem = ALL;
 byte hl[S*M], nh;               /* announcements that no receive has taken, in the order in which they were heard of */
 byte ln[W], nl;                 /* the line: 0 any source, 1+i */
 bit stale;                      /* the program does not know yet that a member is lost */
 byte frz, vt, dead;             /* processes that are frozen; wait in a vote; have died */
 byte surv = ALL, acks, asked, dec[S*M];         /* master: survivors; of the sources and the receiver, who has reported, who has voted */
-bit ph, blk;                    /* the view is being ended; for a receive from any source */
+bit ph; byte blk;               /* the view is being ended; for a receive from any source, or for a source that votes: 1+i */
 byte oc[(U+1)*S*M];             /* outcomes of messages, by votes answered */
 byte ncut, ncrash, ngive, nagain, nadm, nblocked;
 chan q[2*S] = [8] of { mtype, byte, byte };     /* to the receiver */
@@ -161,7 +163,7 @@ FIND(dies,S)
 static int told(void) {
   int s, n;
   for (s=0; s<S; s++) for (n=0; n<M; n++)
-    if (now.rs[s*M+n]==3 && !(now.iv[s]==now.rv && (n<now.sn[s] || now.note[s*M+n]))) return 0;
+    if (now.unt[s*M+n]) return 0;
   return 1; }
 static int r_votes(void) { return !bit_of(now.vt, S) && now.re<U; }
 static int installed(void) { int c; for (c=0; c<=S; c++) if (q_len(now.mc[c])) return 0; return 1; }  /* M5 */
@@ -169,11 +171,17 @@ static int quiet(void) {
   int c;
   for (c=0; c<2*S; c++) if (q_len(now.q[c]) || q_len(now.a[c])) return 0;
   return installed(); }
-/* a call waits for one who votes */
+/* a receive waits for a source that votes; a send for the receiver, if it does */
+static int waits_for(int s) {
+  int n;
+  if (!bit_of(now.surv, s) || !bit_of(now.asked, s)) return 0;
+  for (n=0; n<M; n++) if (now.rs[s*M+n]==1 && !now.ga[s*M+n]) return 1;
+  for (n=0; n<now.nl; n++) if (now.ln[n]==1+s) return 1;
+  return 0; }
+FIND(waits_for,S)
 static int blocked(void) {
   int s, n;
-  for (s=0; s<S; s++) for (n=0; n<M && bit_of(now.surv, s); n++)
-    if ((now.rs[s*M+n]==1 && !now.ga[s*M+n] && bit_of(now.asked, s)) || (now.st[s*M+n] && bit_of(now.asked, S))) return 1;
+  for (s=0; s<S; s++) for (n=0; n<M && bit_of(now.surv, s); n++) if (now.st[s*M+n] && bit_of(now.asked, S)) return 1;
   return 0; }
 static int any_blocked(void) {
   int m = now.surv & now.asked;
@@ -200,7 +208,8 @@ inline give(e,s,m,o) { assert((m)<M && (e)<=U); assert(oc[((e)*S+(s))*M+(m)]==NO
 
 /* ---- what both do ---- */
 
-#define NAMED 64                /* in VIEW, beside its members: came for a receive from any source */
+#define NAMED 64                /* in VIEW, beside its members: came for a receive from any source; for one who votes: 8 times 1+i */
+#define VOTER(arg) (((arg)>>3)&3)
 #define ADMITS 128              /* answers the votes */
 #ifdef SKIP_NOT
 #define SKIPS(refused,answers) 0
@@ -245,6 +254,11 @@ inline launch(s) {
   tn=0; tx=0 }
 inline source_hears(s) {
   a[Q(s,iv[s])]?ty,n,x;
+#ifdef WORD_ONCE
+  if :: ty==REF && (st[AT(s,n)]!=NONE || (n>=sn[s] && note[AT(s,n)]==0)) -> SAY(s,TOLD,n,0) :: else fi;
+#else
+  if :: ty==REF -> SAY(s,TOLD,n,0) :: else fi;
+#endif
   if :: st[AT(s,n)]!=NONE -> st[AT(s,n)]=NONE; if :: ty==HOLD -> give(se[s],s,si[AT(s,n)],OK) :: else -> give(se[s],s,si[AT(s,n)],ERR) fi; si[AT(s,n)]=0
      :: st[AT(s,n)]==NONE && n>=sn[s] -> assert(ty==REF); if :: note[AT(s,n)]==0 -> note[AT(s,n)]=1+x :: else fi
      :: else fi;
@@ -335,6 +349,8 @@ inline receive_from(s) {
 inline refuse(s,num,answers) {
   if :: rs[AT(s,num)]==RUN -> rs[AT(s,num)]=REFD; give(re,s,ri[AT(s,num)],ERR) :: else fi;
   gr[AT(s,num)]=1+(answers); TELL(s,REF,num,(answers)) }
+/* by its own program */
+inline give_up(s,num) { unt[AT(s,num)]=(ga[AT(s,num)]==0); refuse(s,num,rss) }
 inline receiver_hears(s) {
   q[Q(s,rv)]?ty,n,x;
 #ifdef SETTLED_LEAST
@@ -342,6 +358,7 @@ inline receiver_hears(s) {
 #endif
   if :: ty==ANN && n<rn[s] -> if :: rs[AT(s,n)]==RUN && ga[AT(s,n)]==0 -> ga[AT(s,n)]=1+x :: else fi
      :: ty==ANN && n>=rn[s] -> if :: ga[AT(s,n)]==0 && gr[AT(s,n)]==0 -> ga[AT(s,n)]=1+x; list(AT(s,n)); match() :: else fi
+     :: ty==TOLD -> unt[AT(s,n)]=0
      :: ty==ASK && n<rn[s] -> if :: rs[AT(s,n)]==RUN -> refuse(s,n,x) :: else fi
      :: ty==ASK && n>=rn[s] -> if :: gr[AT(s,n)]==0 -> refuse(s,n,x); if :: ga[AT(s,n)]==0 -> list(AT(s,n)) :: else fi; match() :: else fi
   fi; ty=0; n=0; x=0 }
@@ -361,7 +378,7 @@ inline receiver_installs() {
          :: rs[AT(j,n)]==NONE && n>=rn[j] -> assert(dec[AT(j,n)]!=OK); OWE(row[j],dec[AT(j,n)])
          :: else -> assert((arg&ADMITS) || rs[AT(j,n)]==NONE || dec[AT(j,n)]==(rs[AT(j,n)]==FIN -> OK : ERR))
       fi;
-      rs[AT(j,n)]=NONE; ri[AT(j,n)]=0; ga[AT(j,n)]=0; gr[AT(j,n)]=0; n++
+      rs[AT(j,n)]=NONE; ri[AT(j,n)]=0; unt[AT(j,n)]=0; ga[AT(j,n)]=0; gr[AT(j,n)]=0; n++
     :: else -> break od; n=0;
     if :: HAS(rmem,j) && !HAS(arg,j) -> x=1 :: else fi;
     if :: !HAS(arg,j) -> row[j]=0 :: else fi;
@@ -377,6 +394,7 @@ inline receiver_installs() {
 #ifndef ANY_UNNAMED
        :: ln[n]==0 && x==0 && (arg&NAMED) -> leave_line(n); assert((rmem & vt)==rmem && c_expr { (owes() == 0) })
 #endif
+       :: ln[n]>0 && HAS(rmem,ln[n]-1) && VOTER(arg)==ln[n] -> leave_line(n)
        :: else -> n++ fi
   :: else -> break od; n=0;
   stale = (stale || x) && !got; got=0; x=0;
@@ -400,7 +418,7 @@ inline decide() {
        :: rs[j]!=FIN && (gr[j]>0 || rs[j]==RUN || (HAS(surv,j/M) && st[j]!=NONE)) -> dec[j]=ERR
        :: else -> dec[j]=NONE fi; j++
   :: else -> break od; j=0;
-  ph=0; acks=0; send_all(VIEW,surv|(blk -> NAMED : 0)); blk=0 }
+  ph=0; acks=0; send_all(VIEW,surv|(blk==NAMED -> NAMED : blk*8)); blk=0 }
 inline answer() {
   asked=0;
   if :: send_all(ANSWER,0)
@@ -436,7 +454,7 @@ active proctype all()
 #ifdef ANY_GIVEUP
      rs[i]=REFD; give(re,i/M,ri[i],ERR); i=0 }
 #else
-     n=i%M; i=i/M; refuse(i,n,rss); n=0; i=0 }
+     n=i%M; i=i/M; give_up(i,n); n=0; i=0 }
 #endif
   :: atomic { ngive<GIVE && !HAS(frz,S) && PICK(in_line); ngive++; leave_line(i); i=0; match() }
   /* its session */
@@ -449,9 +467,10 @@ active proctype all()
   :: atomic { !ph && asked==(surv|B(S)) -> answer() }
 #ifndef BLOCKED_NOT
   :: atomic { !ph && QUIET && c_expr { (blocked() > 0) } -> count(); freeze() }
+  :: atomic { !ph && QUIET && PICK(waits_for); blk=1+i; i=0; count(); freeze() }
 #endif
 #ifndef ANY_UNTOLD
-  :: atomic { !ph && QUIET && c_expr { (any_blocked() > 0) } -> blk=1; count(); freeze() }
+  :: atomic { !ph && QUIET && c_expr { (any_blocked() > 0) } -> blk=NAMED; count(); freeze() }
 #endif
   /* faults */
   :: atomic { !ph && ncut<CUT -> ncut++; freeze() }

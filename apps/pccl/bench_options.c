@@ -500,6 +500,7 @@ static unsigned cores(void)
 static bool check_all(struct reading *r)
 {
     struct bench_options *o = r->o;
+    unsigned most_bound = cores();
     if (r->least > r->most) {
         return refuse("-b %" PRIu64 " is more than -e %" PRIu64 ": raise -e", r->least, r->most);
     }
@@ -509,10 +510,10 @@ static bool check_all(struct reading *r)
     if (r->iterations_given && r->budget_given) {
         return refuse("--iters and --budget exclude each other: leave one out");
     }
-    if (r->bind_given && o->bind && o->world > cores()) {
-        return refuse("--bind 1 with -n %u needs as many cores, and there are %u: give --bind 0, or a smaller -n", o->world, cores());
+    if (r->bind_given && o->bind && o->world > most_bound) {
+        return refuse("--bind 1 with -n %u needs as many cores, and there are %u: give --bind 0, or a smaller -n", o->world, most_bound);
     }
-    o->bind = r->bind_given ? o->bind : o->world <= cores();
+    o->bind = r->bind_given ? o->bind : o->world <= most_bound;
     if (o->root >= o->world) {
         return refuse("-r %u is no rank of -n %u: give 0 to %u", o->root, o->world, o->world - 1);
     }

@@ -123,7 +123,7 @@ struct comm_ops {
     uint32_t room;           /* slots that these two have room for */
     uint64_t issued;         /* operations of SPACE_ORDERED so far */
     uint64_t launched;       /* operations of any space so far */
-    int64_t launched_at;     /* the last call that did */
+    int64_t launched_at;     /* by the last call that did not wait */
     uint32_t open;           /* of the program: launched, not returned */
     uint32_t own, kept;      /* slots in use by operations of SPACE_WINDOW; kept for them */
     struct list attached;    /* op_end.attached: those that a queue gets, or has */

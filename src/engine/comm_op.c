@@ -416,10 +416,11 @@ uint32_t comm_op_launch(struct comm *c, const struct comm_launch *list, struct c
 {
     struct comm_after after;
     uint32_t launched = 0;
-    int64_t now = clock_now_ns();
+    bool waits = list[0].awaited; /* its call, so it launches nothing else meanwhile */
+    int64_t now = waits ? 0 : clock_now_ns();
     comm_lock(c, &after);
-    after.leaves = !list[0].awaited && c->ops.open > 0 && now - c->ops.launched_at < OPS_BURST_NS;
-    c->ops.launched_at = now;
+    after.leaves = !waits && c->ops.open > 0 && now - c->ops.launched_at < OPS_BURST_NS;
+    c->ops.launched_at = waits ? c->ops.launched_at : now;
     while (launched < count && op_launch(c, &list[launched], ops[launched], outcome, &after)) {
         launched++;
     }

@@ -76,15 +76,19 @@ void carry_out(struct carry *y, size_t before)
     y->before = before;
 }
 
+bool carry_sends(const struct carry *y)
+{
+    return y != NULL && y->out && y->before == 0;
+}
+
 struct transport *carry_sender(struct carry *y, struct transport *socket, size_t *left)
 {
-    if (y == NULL || !y->out) {
-        return socket;
-    }
-    if (y->before == 0) {
+    if (carry_sends(y)) {
         return &y->transport;
     }
-    *left = *left < y->before ? *left : y->before;
+    if (y != NULL && y->out) {
+        *left = *left < y->before ? *left : y->before;
+    }
     return socket;
 }
 

@@ -34,6 +34,7 @@ void carry_unwatch(struct carry *y); /* may be repeated */
 /* The sender's: so many bytes are before the memory's turn; what carries the next of *left, and how many of them at most; so many
  * have gone. */
 void carry_out(struct carry *y, size_t before);
+bool carry_sends(const struct carry *y); /* what is appended now goes through the memory; null: there is none */
 struct transport *carry_sender(struct carry *y, struct transport *socket, size_t *left);
 void carry_moved(struct carry *y, size_t moved);
 void carry_spare(struct carry *y); /* gives back what it can of its memory; null: there is none */

@@ -369,8 +369,7 @@ pccl_status conn_flush(struct conn *c)
 void conn_leave(struct conn *c)
 {
     pthread_mutex_lock(&c->lock);
-    bool memory = c->carry != NULL && c->carry->out && c->carry->before == 0; /* costs less than telling the thread */
-    bool left = c->loop != NULL && !memory && !c->broken && conn_left(c) < CONN_LEAVE_BYTES;
+    bool left = c->loop != NULL && !carry_sends(c->carry) && !c->broken && conn_left(c) < CONN_LEAVE_BYTES; /* memory costs less than telling it */
     if (left) {
         conn_arm(c, true);
     }
@@ -477,8 +476,7 @@ pccl_status conn_share(struct conn *c, const struct transport *t, bool first)
 bool conn_shares(struct conn *c)
 {
     pthread_mutex_lock(&c->lock);
-    struct carry *y = c->carry;
-    bool shares = y != NULL && y->out && y->before == 0;
+    bool shares = carry_sends(c->carry);
     pthread_mutex_unlock(&c->lock);
     return shares;
 }

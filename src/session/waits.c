@@ -67,9 +67,10 @@ static uint32_t held_up_by(const struct session *s, const struct op *op, enum wa
     *phase = WAIT_NONE;
     for (uint32_t r = 0; r < n; r++) {
         enum wait_phase of = wait_of(s, op, r);
-        bool nearer = of == WAIT_LAUNCH && found != NONE && turn_of(s, r) < turn_of(s, found);
-        bool better = found == NONE || (of == WAIT_LAUNCH && *phase != WAIT_LAUNCH) ||
-                      (of == *phase && (of == WAIT_LAUNCH && !MUTANT(WAIT_FIRST) ? nearer : r == before));
+        bool better = found == NONE || (of == WAIT_LAUNCH && *phase != WAIT_LAUNCH);
+        if (of == *phase && found != NONE) {
+            better = of == WAIT_LAUNCH ? turn_of(s, r) < turn_of(s, found) : r == before;
+        }
         if (of != WAIT_NONE && better) {
             found = r;
             *phase = of;

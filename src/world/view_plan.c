@@ -68,10 +68,8 @@ void view_plan(const struct world *w, struct view_record *v)
     v->plan = w->common->config.plan;
     for (uint32_t i = 0; i < v->members; i++) {
         const struct member *mb = member_find(w, v->ids[i]);
-        if (mb != NULL && mb->info.lanes < v->plan.lanes) {
-            v->plan.lanes = mb->info.lanes;
-        }
         if (mb != NULL) {
+            v->plan.lanes = mb->info.lanes < v->plan.lanes ? mb->info.lanes : v->plan.lanes;
             v->plan.stall_ms = stall_shorter_ms(v->plan.stall_ms, mb->stall_ms);
         }
     }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "sim_window.h"
+#include "tests/whole_frame.h"
 
 enum { REST_EVERY = 16 /* steps */ };
 
@@ -335,22 +336,11 @@ static void node_op_action(struct cluster *cl, struct node *n, const struct acti
     }
 }
 
-unsigned char *action_frame(const struct outbox *out, const struct action *a)
-{
-    unsigned char *frame = malloc(a->frame_bytes + a->data_bytes);
-    memcpy(frame, out->bytes + a->frame, a->frame_bytes);
-    if (a->data_bytes != 0) {
-        memcpy(frame + a->frame_bytes, a->data, a->data_bytes);
-    }
-    return frame;
-}
-
 static void node_tell(struct cluster *cl, struct node *n, const struct action *a)
 {
-    uint32_t size = a->frame_bytes + (uint32_t)a->data_bytes;
-    unsigned char *frame = action_frame(&n->out, a);
+    unsigned char *frame = whole_frame(&n->out, a);
     for (uint32_t i = 0; i < a->dests; i++) {
-        line_send(cl, n, n->out.dest_ids[a->dest + i], frame, size);
+        line_send(cl, n, n->out.dest_ids[a->dest + i], frame, (uint32_t)whole_frame_bytes(a));
     }
     free(frame);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "sim_cluster.h"
+#include "tests/whole_frame.h"
 
 /* Bits per second; the same for the whole run. */
 uint64_t sync_bandwidth(const struct cluster *cl, uint16_t from, uint16_t to)
@@ -35,8 +36,8 @@ void sync_link_send(struct cluster *cl, struct node *n, const struct action *a)
     if (a->dests == 0) {
         return;
     }
-    uint32_t size = a->frame_bytes + (uint32_t)a->data_bytes;
-    unsigned char *frame = action_frame(&n->out, a);
+    uint32_t size = (uint32_t)whole_frame_bytes(a);
+    unsigned char *frame = whole_frame(&n->out, a);
     sync_corrupt(n, frame, size);
     uint64_t peer = n->out.dest_ids[a->dest];
     struct link *l = line_find(n, peer);

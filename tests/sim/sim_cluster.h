@@ -493,7 +493,6 @@ void master_shell_kill(struct cluster *cl);
 void master_shell_start(struct cluster *cl); /* after a death: a fresh master, which knows nothing and serves another run */
 
 /* peer_shell.c */
-unsigned char *action_frame(const struct outbox *out, const struct action *a); /* in one piece; the caller's */
 struct node *node_new(struct cluster *cl, uint32_t group, int64_t delay);
 void node_fini(struct node *n);
 void node_step(struct cluster *cl, struct node *n, struct session_event *e);

@@ -10,6 +10,7 @@
 #include "core/mutant.h"
 #include "kernels/kernels.h"
 #include "session/session.h"
+#include "tests/whole_frame.h"
 
 enum { PEERS = 3 };
 static const uint64_t self = 1ull << 32 | 1, run = 77;
@@ -91,14 +92,13 @@ static inline const struct action *sent_next(const struct bench *b, enum session
         struct frame_header h;
         const struct action *a = &b->out.actions[(*at)++];
         if (a->kind == kind && frame_get(b->out.bytes + a->frame, &h) && h.type == type) {
-            static unsigned char whole[2 * BOUNDS_EAGER_BYTES]; /* of what lies in two pieces, until the next one */
-            const unsigned char *payload = b->out.bytes + a->frame + FRAME_HEADER_BYTES;
-            if (a->data_bytes > 0 && h.length <= sizeof whole) {
-                memcpy(whole, payload, h.length - a->data_bytes);
-                memcpy(whole + h.length - a->data_bytes, a->data, a->data_bytes);
-                payload = whole;
+            static unsigned char *whole; /* of what lies in two pieces, until the next one */
+            const unsigned char *frame = b->out.bytes + a->frame;
+            if (a->data_bytes > 0) {
+                free(whole);
+                frame = whole = whole_frame(&b->out, a);
             }
-            reader_init(r, payload, h.length);
+            reader_init(r, frame + FRAME_HEADER_BYTES, h.length);
             return a;
         }
     }

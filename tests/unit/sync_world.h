@@ -10,6 +10,7 @@
 #include "kernels/hash.h"
 #include "session/session_state.h"
 #include "tests/testing.h"
+#include "tests/whole_frame.h"
 
 enum { WORLD_PEERS = 8, WORLD_ENTRIES = 5, WORLD_LEAVES = 256, WORLD_FRAMES = 2048, WORLD_LEAF_BYTES = 64 };
 
@@ -223,11 +224,7 @@ static inline void world_sync_frame(struct world *w, struct world_peer *p, const
     EXPECT(w->frames < WORLD_FRAMES);
     struct world_frame *f = &w->frame[w->frames++];
     *f = (struct world_frame){.from = p->index, .to = to, .used = true};
-    f->bytes = malloc(a->frame_bytes + a->data_bytes);
-    memcpy(f->bytes, frame, a->frame_bytes);
-    if (a->data_bytes > 0) {
-        memcpy(f->bytes + a->frame_bytes, a->data, a->data_bytes);
-    }
+    f->bytes = whole_frame(&w->out, a);
 }
 
 static inline void world_action(struct world *w, struct world_peer *p, const struct action *a)

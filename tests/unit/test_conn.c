@@ -119,6 +119,40 @@ static void conn_drain(struct source *source, uint32_t events)
     }
 }
 
+/* A connection whose loop sends what is left, and one that reads from it. */
+static void ends_open(struct conn *c, struct conn *r, int other, struct loop *loop)
+{
+    conn_open_take(r, fds_own(other));
+    EXPECT_EQ(loop_open(loop, NULL), PCCL_OK);
+    EXPECT_EQ(conn_attach(c, loop, conn_drain, NULL, NULL), PCCL_OK);
+}
+
+static void ends_close(struct conn *c, struct conn *r, struct loop *loop)
+{
+    conn_detach(c);
+    conn_unref(c);
+    conn_unref(r);
+    loop_close(loop);
+}
+
+/* How many frames came until the end of what was queued, in the order of their numbers. */
+static uint64_t read_to_end(struct conn *c, struct conn *r, struct loop *loop)
+{
+    uint64_t seen = 0;
+    conn_finish(c);
+    for (pccl_status st = PCCL_OK; st != PCCL_ERR_CLOSED;) {
+        struct frame_header h;
+        const void *payload;
+        loop_poll(loop, 0);
+        st = conn_receive(r);
+        while (conn_next(r, &h, &payload) == PCCL_OK) {
+            EXPECT_EQ(h.view, ++seen);
+            EXPECT(frame_right(&h, payload));
+        }
+    }
+    return seen;
+}
+
 TEST(a_queue_is_sent_in_order_when_the_other_end_reads_at_last)
 {
     enum { FRAMES = 3000, LENGTH = 3000 };
@@ -126,34 +160,17 @@ TEST(a_queue_is_sent_in_order_when_the_other_end_reads_at_last)
     int other;
     struct conn *c = pair(&other), *r = conn_new();
     struct loop loop;
-    uint64_t seen = 0;
-    conn_open_take(r, fds_own(other));
-    EXPECT_EQ(loop_open(&loop, NULL), PCCL_OK);
-    EXPECT_EQ(conn_attach(c, &loop, conn_drain, NULL, NULL), PCCL_OK);
+    ends_open(c, r, other, &loop);
     for (uint64_t i = 1; i <= FRAMES; i++) {
         size_t size = frame_make(bytes, FRAME_VOTE, LENGTH, i);
         EXPECT_EQ(conn_append(c, bytes, FRAME_HEADER_BYTES, bytes + FRAME_HEADER_BYTES, size - FRAME_HEADER_BYTES), PCCL_OK);
         conn_flush(c);
     }
     EXPECT(conn_queued(c) > 0);
-    conn_finish(c);
-    pccl_status st = PCCL_OK;
-    while (st != PCCL_ERR_CLOSED) {
-        struct frame_header h;
-        const void *payload;
-        loop_poll(&loop, 0);
-        st = conn_receive(r);
-        while (conn_next(r, &h, &payload) == PCCL_OK) {
-            EXPECT_EQ(h.view, ++seen);
-            EXPECT(frame_right(&h, payload));
-        }
-    }
+    uint64_t seen = read_to_end(c, r, &loop);
     EXPECT_EQ(seen, FRAMES);
     EXPECT_EQ(conn_queued(c), 0);
-    conn_detach(c);
-    conn_unref(c);
-    conn_unref(r);
-    loop_close(&loop);
+    ends_close(c, r, &loop);
 }
 
 TEST(what_is_lent_is_whole_though_its_owner_writes_over_it_after_the_flush) /* sent in part, or behind others */
@@ -163,10 +180,7 @@ TEST(what_is_lent_is_whole_though_its_owner_writes_over_it_after_the_flush) /* s
     int other;
     struct conn *c = pair(&other), *r = conn_new();
     struct loop loop;
-    uint64_t seen = 0;
-    conn_open_take(r, fds_own(other));
-    EXPECT_EQ(loop_open(&loop, NULL), PCCL_OK);
-    EXPECT_EQ(conn_attach(c, &loop, conn_drain, NULL, NULL), PCCL_OK);
+    ends_open(c, r, other, &loop);
     for (uint64_t i = 1; i <= FRAMES; i += 2) {
         for (uint64_t k = 0; k < 2; k++) {
             unsigned char *at = bytes[k];
@@ -178,23 +192,9 @@ TEST(what_is_lent_is_whole_though_its_owner_writes_over_it_after_the_flush) /* s
         memset(bytes, 0, sizeof bytes);
     }
     EXPECT(conn_queued(c) > 0);
-    conn_finish(c);
-    pccl_status st = PCCL_OK;
-    while (st != PCCL_ERR_CLOSED) {
-        struct frame_header h;
-        const void *payload;
-        loop_poll(&loop, 0);
-        st = conn_receive(r);
-        while (conn_next(r, &h, &payload) == PCCL_OK) {
-            EXPECT_EQ(h.view, ++seen);
-            EXPECT(frame_right(&h, payload));
-        }
-    }
+    uint64_t seen = read_to_end(c, r, &loop);
     EXPECT_EQ(seen, FRAMES);
-    conn_detach(c);
-    conn_unref(c);
-    conn_unref(r);
-    loop_close(&loop);
+    ends_close(c, r, &loop);
 }
 
 TEST(what_is_left_to_the_loop_goes_out_in_one_piece_with_what_follows) /* never, or by whoever left it */
@@ -268,9 +268,7 @@ TEST(no_frame_is_left_behind_when_many_threads_send) /* a lost wake-up would par
     pthread_t thread[SENDERS];
     uint64_t last[SENDERS] = {0}, seen = 0;
     int64_t until = clock_now_ns() + 60 * CLOCK_S;
-    conn_open_take(r, fds_own(other));
-    EXPECT_EQ(loop_open(&loop, NULL), PCCL_OK);
-    EXPECT_EQ(conn_attach(c, &loop, conn_drain, NULL, NULL), PCCL_OK);
+    ends_open(c, r, other, &loop);
     for (uint64_t i = 0; i < SENDERS; i++) {
         sender[i] = (struct sender){c, i};
         EXPECT_EQ(pthread_create(&thread[i], NULL, send_frames, &sender[i]), 0);
@@ -292,10 +290,7 @@ TEST(no_frame_is_left_behind_when_many_threads_send) /* a lost wake-up would par
     for (int i = 0; i < SENDERS; i++) {
         pthread_join(thread[i], NULL);
     }
-    conn_detach(c);
-    conn_unref(c);
-    conn_unref(r);
-    loop_close(&loop);
+    ends_close(c, r, &loop);
 }
 
 enum { ROUNDS = 20000, ROUND_FRAMES = 12, ROUND_LENGTH = 700 };
@@ -338,9 +333,7 @@ TEST(no_wake_up_is_lost_while_another_thread_drains)
     uint64_t seen = 0;
     int64_t enough_at = clock_now_ns() + 5 * CLOCK_S, lost_at = enough_at + 30 * CLOCK_S;
     setsockopt(c->transport.fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof small); /* the system's least: a few frames */
-    conn_open_take(r, fds_own(other));
-    EXPECT_EQ(loop_open(&loop, NULL), PCCL_OK);
-    EXPECT_EQ(conn_attach(c, &loop, conn_drain, NULL, NULL), PCCL_OK);
+    ends_open(c, r, other, &loop);
     EXPECT_EQ(pthread_create(&thread, NULL, send_rounds, &s), 0);
     while (seen < atomic_load(&s.all) && clock_now_ns() < lost_at) {
         struct frame_header h;
@@ -361,10 +354,7 @@ TEST(no_wake_up_is_lost_while_another_thread_drains)
     EXPECT_EQ(seen, atomic_load(&s.all));
     atomic_store(&s.over, true);
     pthread_join(thread, NULL);
-    conn_detach(c);
-    conn_unref(c);
-    conn_unref(r);
-    loop_close(&loop);
+    ends_close(c, r, &loop);
 }
 
 TEST(addresses_survive_text_and_system_forms)

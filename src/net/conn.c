@@ -336,8 +336,10 @@ pccl_status conn_flush(struct conn *c)
         }
         queued = moved < queued ? moved : queued;
         c->out_at += queued;
-        c->lent = (const unsigned char *)c->lent + (moved - queued);
-        c->lent_bytes -= moved - queued;
+        if (moved > queued) { /* nothing is added to no place: none may be lent */
+            c->lent = (const unsigned char *)c->lent + (moved - queued);
+            c->lent_bytes -= moved - queued;
+        }
         carry_moved(c->carry, moved);
         atomic_fetch_add_explicit(&c->tx_bytes, moved, memory_order_relaxed);
     }

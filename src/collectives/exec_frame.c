@@ -140,10 +140,10 @@ static bool step_finish(struct exec *x, const struct exec_view *v)
         exec_save(x, v, false);
         numeric_finish(n, out, keep ? wire : NULL, acc_of(x, v->frame), v->count, world);
         x->wire_refs[index] = keep ? sends : 0;
+        if (x->plan->params.algorithm == PLAN_TINY) {
+            numeric_canonical(n, out, v->count); /* all compute it: a NaN's payload must not differ */
+        }
         x->finished++;
-    }
-    if (x->plan->params.algorithm == PLAN_TINY) {
-        numeric_canonical(n, out, v->count); /* all compute it: a NaN's payload must not differ */
     }
     complete(x, v);
     return true;

@@ -2,8 +2,9 @@
  *
  * Contributions are folded, or put in their places, in rank order as they come in turn, straight from the frame; those that come
  * early are parked, and what finds no room is dropped but for its header and asked for again (WANT) when its turn has come, from
- * the sender's borrowed buffer.  So progress needs no room at all.  Several peers compute the same elements of an all-reduce, so
- * NaNs are made canonical.  Invariant: what ranks below op->fold give is in the accumulator, or in its place.
+ * the sender's borrowed buffer.  So progress needs no room at all.  Several peers compute the same elements of an all-reduce: each
+ * NaN is the canonical one.  Invariant: what ranks below op->fold give is in the accumulator, or in its place; but the own input of
+ * a plain type, if it comes first, is read where it lies, with the next one.
  * SPDX-License-Identifier: MIT */
 #include "kernels/hash.h"
 #include "session/session_state.h"
@@ -20,6 +21,27 @@ static uint64_t taken_bytes(const struct session *s, const struct session_launch
     return work_payload(n, l->params.kind, work_takes(s, l, from).count);
 }
 
+/* The contribution of rank op->fold to a sum. */
+static void sum(struct session *s, struct op *op, const struct numeric *n, const void *wire, size_t count)
+{
+    const struct session_launch *l = &s->slots[op->slot].launch;
+    bool apart = n->plain && s->view.world > 1; /* two that lie apart are added up at once, with no copy of the first */
+    size_t bytes;
+    if (apart && op->fold == 0 && s->view.rank == 0) {
+        return;
+    }
+    if (apart && op->fold == 1 && s->view.rank == 0) {
+        numeric_fold_plain(n, l->out, work_given(s, l, n, 0, &bytes), wire, count);
+    } else if (apart && op->fold == 0 && s->view.rank == 1) {
+        numeric_fold_plain(n, l->out, wire, work_given(s, l, n, 1, &bytes), count);
+        op->fold = 1; /* both */
+    } else if (op->fold == 0) {
+        numeric_load(n, accumulator(l, n), wire, count);
+    } else {
+        numeric_fold(n, accumulator(l, n), wire, count);
+    }
+}
+
 /* The contribution of rank op->fold. */
 static void fold(struct session *s, struct op *op, const struct numeric *n, const void *wire)
 {
@@ -30,12 +52,8 @@ static void fold(struct session *s, struct op *op, const struct numeric *n, cons
         if (to != NULL && to != wire) { /* in place: the own part lies there already */
             memcpy(to, wire, numeric_user_bytes(n, range.count));
         }
-    } else if (range.count == 0) {
-        /* nothing to sum up, or not here */
-    } else if (op->fold == 0) {
-        numeric_load(n, accumulator(l, n), wire, range.count);
-    } else {
-        numeric_fold(n, accumulator(l, n), wire, range.count);
+    } else if (range.count > 0) { /* else nothing is to be summed up, or not here */
+        sum(s, op, n, wire, range.count);
     }
     op->fold++;
 }
@@ -73,8 +91,8 @@ static void complete(struct session *s, struct op *op, const struct numeric *n, 
             numeric_finish_plain(n, l->out, count, s->view.world);
         } else {
             numeric_finish(n, l->out, NULL, l->scratch, count, s->view.world);
+            numeric_canonical(n, l->out, count);
         }
-        numeric_canonical(n, l->out, count);
     }
     for (uint32_t r = 0; r < s->view.world; r++) {
         c->outcome.tx_bytes += r == s->view.rank ? 0 : work_payload(n, l->params.kind, work_sends(s, l, r).count);
@@ -95,17 +113,18 @@ void eager_advance(struct session *s, struct op *op, struct outbox *out)
             fold_own(s, op, &n);
             continue;
         }
-        struct mark *m = op_mark(s, op, op->fold);
+        uint32_t from = op->fold;
+        struct mark *m = op_mark(s, op, from);
         if (m->park == 0) {
-            park_ask(s, op, op->fold, out);
+            park_ask(s, op, from, out);
             return;
         }
-        if (m->park_bytes != taken_bytes(s, &s->slots[op->slot].launch, &n, op->fold)) {
-            refusal_mismatch(s, op, s->view.ids[op->fold], out); /* alike in name only */
+        if (m->park_bytes != taken_bytes(s, &s->slots[op->slot].launch, &n, from)) {
+            refusal_mismatch(s, op, s->view.ids[from], out); /* alike in name only */
             return;
         }
         fold(s, op, &n, park_at(s, m->park));
-        park_drop(s, op, op->fold - 1);
+        park_drop(s, op, from);
     }
     complete(s, op, &n, out);
 }

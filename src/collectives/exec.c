@@ -315,6 +315,9 @@ static void dispatch(struct exec *x, const struct exec_event *e, struct exec_out
     case EXEC_HEADER:
         exec_on_header(x, e, out);
         break;
+    case EXEC_LENT:
+        exec_on_lent(x, e);
+        break;
     case EXEC_ARRIVED:
         exec_on_arrived(x, e->rank);
         break;

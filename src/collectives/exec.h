@@ -64,7 +64,8 @@ enum exec_event_kind {
     EXEC_READY,   /* rank announced the operation: it grants us `credit` frames; we may send to it from now on */
     EXEC_CREDIT,  /* rank grants `credit` more frames, before READY: contributions may go eagerly; and has `sums` ready */
     EXEC_HEADER,  /* a frame header of rank arrived: out.dst says where its bytes go; out.refused if it breaks the plan */
-    EXEC_ARRIVED, /* all bytes of the frame announced last by this rank are at out.dst */
+    EXEC_LENT,    /* the next bytes of the frame announced last by this rank are at `data` for this step: none or all of a frame come so */
+    EXEC_ARRIVED, /* all bytes of the frame announced last by this rank are at out.dst, or were lent */
     EXEC_PULL,    /* rank's connection can take a frame: out.data is the next one, null if none */
     EXEC_SENT,    /* the frame pulled last for rank has left */
     EXEC_ROOM,    /* the lane's room has grants again: serve starved senders */
@@ -80,11 +81,13 @@ struct exec_event {
     uint32_t sums;    /* CREDIT: contributions to us, in all, with those sent; 0: nothing is said of them */
     uint32_t frame;   /* HEADER: as the sender calls it (plan_wire) */
     uint32_t phase;   /* HEADER: 0 contribution, 1 final */
-    uint32_t bytes;   /* HEADER: payload length on the wire */
+    uint32_t bytes;   /* HEADER: payload length on the wire; LENT: of whole elements */
+    const void *data; /* LENT */
 };
 
 struct exec_out {
     void *dst;          /* HEADER */
+    uint32_t lend;      /* HEADER: not 0: what comes is folded at once, so its bytes may be lent, in elements of so many */
     bool refused;       /* HEADER: wrong frame, phase, length, or sent without credit: the sender broke the protocol */
     const void *data;   /* PULL: valid until EXEC_SENT for this rank, or EXEC_STOP */
     uint32_t frame, phase, bytes; /* PULL */

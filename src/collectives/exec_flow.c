@@ -60,6 +60,9 @@ void exec_on_header(struct exec *x, const struct exec_event *e, struct exec_out 
     p->in_phase = e->phase;
     p->in_bytes = e->bytes;
     p->in_slot = EXEC_NONE;
+    p->in_folded = 0;
+    p->in_lend = e->phase == 0 && exec_lends(x, &v, e->rank);
+    out->lend = p->in_lend ? (uint32_t)numeric_user_bytes(x->numeric, 1) : 0;
     if ((e->phase == 1 && x->direct_bytes) || p->in_place) {
         exec_save(x, &v, e->phase == 0); /* the own contribution comes after the first one */
     }
@@ -76,6 +79,15 @@ void exec_on_header(struct exec *x, const struct exec_event *e, struct exec_out 
     out->dst = x->room->slots + (size_t)p->in_slot * x->room->slot_bytes;
 }
 
+void exec_on_lent(struct exec *x, const struct exec_event *e)
+{
+    struct exec_peer *p = &x->peers[e->rank];
+    PCCL_ASSERT(p->receiving && p->in_lend && e->bytes <= p->in_bytes - p->in_folded);
+    struct exec_view v = exec_view(x, p->in_frame);
+    exec_fold_lent(x, &v, p->in_folded, e->data, e->bytes);
+    p->in_folded += e->bytes;
+}
+
 void exec_on_arrived(struct exec *x, uint32_t rank)
 {
     struct exec_peer *p = &x->peers[rank];
@@ -84,6 +96,15 @@ void exec_on_arrived(struct exec *x, uint32_t rank)
     p->receiving = false;
     x->rx_bytes += p->in_bytes;
     x->progress++;
+    if (p->in_folded > 0) {
+        PCCL_ASSERT(p->in_folded == p->in_bytes);
+        exec_folded(&v);
+        if (p->in_slot != EXEC_NONE) {
+            exec_release_slot(x, rank, p->in_slot);
+        }
+        exec_advance(x, v.frame);
+        return;
+    }
     if (p->in_phase == 1 || p->in_place) {
         if (p->in_phase == 1 && !x->direct_bytes) {
             exec_save(x, &v, false);

@@ -219,6 +219,43 @@ void exec_landed(struct exec *x, const struct exec_view *v)
     exec_advance(x, v->frame);
 }
 
+/* A first contribution is added to the own one, if that comes next; else it has to wait in `out`. */
+static bool first_of_two(const struct exec *x, const struct exec_view *v)
+{
+    const struct plan_step *next = &x->plan->steps[v->segment->step + v->state->step + 1];
+    return v->state->step + 1u < v->segment->steps && next->kind == STEP_FOLD && next->rank == x->plan->params.rank;
+}
+
+bool exec_lends(struct exec *x, const struct exec_view *v, uint32_t rank)
+{
+    if (!x->numeric->plain) {
+        return false;
+    }
+    exec_advance(x, v->frame); /* the own input may come first */
+    const struct exec_peer *p = &x->peers[rank];
+    const struct plan_step *step = &x->plan->steps[v->segment->step + v->state->step];
+    bool next = p->in_place ? first_of_two(x, v) : p->slot_head == EXEC_NONE; /* frames of a sender are folded in their order */
+    return next && step->kind == STEP_FOLD && step->rank == rank;
+}
+
+void exec_fold_lent(struct exec *x, const struct exec_view *v, size_t at, const void *wire, size_t bytes)
+{
+    exec_save(x, v, false);
+    unsigned char *out = exec_out_bytes(x, v) + at;
+    size_t count = bytes / numeric_user_bytes(x->numeric, 1);
+    if (v->state->value == VALUE_NONE) {
+        numeric_fold_plain(x->numeric, out, wire, exec_in_bytes(x, v) + at, count);
+    } else {
+        numeric_fold_plain(x->numeric, out, v->state->value == VALUE_INPUT ? exec_own_bytes(x, v) + at : out, wire, count);
+    }
+}
+
+void exec_folded(const struct exec_view *v)
+{
+    v->state->step = (uint16_t)(v->state->step + (v->state->value == VALUE_NONE ? 2 : 1));
+    v->state->value = VALUE_BUFFER;
+}
+
 void exec_copy(struct exec *x)
 {
     struct exec_view v = exec_view(x, x->copy_next);

@@ -28,6 +28,7 @@ struct exec_peer {
     unsigned char *out_buffer;     /* quantised: the contribution in hand, of the pool */
     /* In. */
     uint32_t in_frame, in_phase, in_bytes, in_slot; /* with `receiving`; in_slot: EXEC_NONE if not staged */
+    uint32_t in_folded;            /* bytes of it that were lent */
     unsigned char *in_buffer;      /* quantised: the final frame in hand, of the pool */
     uint32_t expected;             /* contributions it will send in all */
     uint32_t granted, announced, folded; /* contributions, each at most the one before (granted: at most expected) */
@@ -40,6 +41,7 @@ struct exec_peer {
     bool ready;     /* its READY is in */
     bool busy;      /* a frame was pulled and has not left */
     bool receiving; /* a header came, its bytes have not all arrived */
+    bool in_lend;   /* ... and may be lent: nothing else comes before it */
     bool starved;
     bool starved_next; /* ... for a frame that would be folded on arrival: half B may serve it */
     bool tell;      /* while it starves: that we move nevertheless */
@@ -99,9 +101,14 @@ void exec_resume(struct exec *x);
 void exec_copy(struct exec *x);
 /* A contribution that arrived in place, or the final value, is in `out`. */
 void exec_landed(struct exec *x, const struct exec_view *v);
+/* Whether what comes of `rank` is the next to be folded; folds so many bytes of it; all of it has been. */
+bool exec_lends(struct exec *x, const struct exec_view *v, uint32_t rank);
+void exec_fold_lent(struct exec *x, const struct exec_view *v, size_t at, const void *wire, size_t bytes);
+void exec_folded(const struct exec_view *v);
 
 /* exec_flow.c */
 void exec_on_header(struct exec *x, const struct exec_event *event, struct exec_out *out);
+void exec_on_lent(struct exec *x, const struct exec_event *event);
 void exec_on_arrived(struct exec *x, uint32_t rank);
 void exec_on_pull(struct exec *x, uint32_t rank, struct exec_out *out);
 void exec_on_sent(struct exec *x, uint32_t rank);

@@ -159,6 +159,7 @@ enum {
     STREAM_HEAD = FRAME_HEADER_BYTES + P2P_DATA_PREFIX,
     STREAM_AHEAD = 192,    /* read beyond what is known to come */
     STREAM_CREDITS = 1024, /* bytes of credits sent in front of a frame */
+    STREAM_ELEMENT = 8,    /* bytes of the largest */
 };
 
 /* What an executor has to do with one rank. */
@@ -214,6 +215,9 @@ struct stream {
     unsigned char *rx_dst; /* where the payload goes; null: scratch */
     uint32_t rx_left;
     struct lane_exec *rx_exec; /* null: drained */
+    uint32_t rx_element;   /* not 0: the payload is lent to the executor, in elements of so many bytes; */
+    uint32_t part_used;    /* ... of the next one there are so many */
+    unsigned char part[STREAM_ELEMENT];
     /* sending */
     unsigned char head[STREAM_CREDITS + STREAM_HEAD]; /* credits, then at most one frame head */
     uint32_t head_at, head_used;

@@ -376,6 +376,7 @@ void stream_let_go(struct stream *s, struct lane_exec *e)
     if (s->rx_exec == e) {
         s->rx_exec = NULL;
         s->rx_dst = NULL; /* the rest is drained */
+        s->rx_element = 0;
     }
     if (s->tx_exec == e) {
         s->tx_exec = NULL;

@@ -176,6 +176,7 @@ static bool stream_data(struct stream *s, const struct frame_header *h, struct r
     struct lane_exec *e = lane_find(s->lane, s->comm, h->view, &m.name);
     s->rx_exec = NULL;
     s->rx_dst = NULL;
+    s->rx_element = 0;
     s->rx_left = bytes;
     if (e == NULL || !lane_exec_buffer(s->lane, e)) {
         return true; /* of an operation that has been stopped, or is about to be: drained */
@@ -195,6 +196,8 @@ static bool stream_data(struct stream *s, const struct frame_header *h, struct r
     }
     s->rx_exec = e;
     s->rx_dst = out.dst;
+    s->rx_element = s->transport.ops->lend != NULL ? out.lend : 0;
+    s->part_used = 0;
     return true;
 }
 
@@ -205,6 +208,7 @@ static void stream_arrived(struct stream *s)
     struct exec_out out;
     s->rx_exec = NULL;
     s->rx_dst = NULL;
+    s->rx_element = 0;
     if (e != NULL) {
         lane_step(s->lane, e, &(struct exec_event){.kind = EXEC_ARRIVED, .rank = stream_rank(s, e->op)}, &out);
     }
@@ -216,6 +220,43 @@ static void stream_count(struct stream *s, struct lane_exec *e, size_t payload)
     atomic_fetch_add_explicit(&e->op->moved, payload, memory_order_relaxed);
     exec_edge_note(&s->edge.received, e->rank[stream_rank(s, e->op)].launch);
     s->lane->received += payload;
+}
+
+static void stream_lend(struct stream *s, const void *data, size_t bytes)
+{
+    struct exec_out out;
+    if (bytes > 0) {
+        struct exec_event event = {.kind = EXEC_LENT, .rank = stream_rank(s, s->rx_exec->op), .data = data, .bytes = (uint32_t)bytes};
+        lane_step(s->lane, s->rx_exec, &event, &out);
+    }
+}
+
+/* The next bytes of the payload: to their place, or element by element to the executor. */
+static void stream_take(struct stream *s, const unsigned char *data, uint32_t bytes)
+{
+    s->rx_left -= bytes;
+    if (s->rx_element == 0) {
+        if (s->rx_dst != NULL) {
+            memcpy(s->rx_dst, data, bytes);
+            s->rx_dst += bytes;
+        }
+        return;
+    }
+    if (s->part_used > 0) {
+        uint32_t rest = s->rx_element - s->part_used;
+        rest = rest < bytes ? rest : bytes;
+        memcpy(s->part + s->part_used, data, rest);
+        s->part_used += rest;
+        data += rest;
+        bytes -= rest;
+        if (s->part_used < s->rx_element) {
+            return;
+        }
+        stream_lend(s, s->part, s->part_used);
+    }
+    s->part_used = bytes % s->rx_element;
+    stream_lend(s, data, bytes - s->part_used);
+    memcpy(s->part, data + bytes - s->part_used, s->part_used);
 }
 
 /* Takes the next head out of `small` and what is there of its payload.  AGAIN: more bytes are needed. */
@@ -248,15 +289,29 @@ static pccl_status stream_parse(struct stream *s)
     }
     uint32_t here = s->small_used - s->small_at;
     here = here < s->rx_left ? here : s->rx_left;
-    if (s->rx_dst != NULL) {
-        memcpy(s->rx_dst, s->small + s->small_at, here);
-        s->rx_dst += here;
-    }
+    stream_take(s, s->small + s->small_at, here);
     if (here > 0 && s->rx_exec != NULL) {
         stream_count(s, s->rx_exec, here);
     }
     s->small_at += here;
-    s->rx_left -= here;
+    if (s->rx_left == 0) {
+        stream_arrived(s);
+    }
+    return PCCL_OK;
+}
+
+/* A piece of a payload that is lent. */
+static pccl_status stream_borrow(struct stream *s, size_t *moved)
+{
+    const void *data;
+    pccl_status st = s->transport.ops->lend(&s->transport, &data, moved);
+    if (st != PCCL_OK) {
+        return st;
+    }
+    *moved = *moved < s->rx_left ? *moved : s->rx_left;
+    stream_take(s, data, (uint32_t)*moved);
+    s->transport.ops->lent(&s->transport, *moved);
+    stream_count(s, s->rx_exec, *moved);
     if (s->rx_left == 0) {
         stream_arrived(s);
     }
@@ -268,6 +323,9 @@ static pccl_status stream_read(struct stream *s, size_t *moved)
 {
     struct iovec parts[2];
     int count = 0;
+    if (s->rx_element > 0 && s->small_at == s->small_used) {
+        return stream_borrow(s, moved);
+    }
     if (s->small_at == s->small_used) {
         s->small_at = s->small_used = 0;
     } else if (s->small_at > 0) {
@@ -283,8 +341,9 @@ static pccl_status stream_read(struct stream *s, size_t *moved)
         parts[count].iov_base = s->rx_dst != NULL ? s->rx_dst : s->lane->scratch;
         parts[count++].iov_len = want;
     }
-    /* Few bytes behind a payload, so that most of the next one goes straight to its place, too. */
-    size_t heads = want == s->rx_left ? STREAM_AHEAD - s->small_used : 0;
+    /* Few bytes behind a payload, so that most of the next one goes straight to its place, too; none of it, if it may be lent. */
+    size_t most = s->transport.ops->lend != NULL && s->small_used < STREAM_HEAD ? STREAM_HEAD : STREAM_AHEAD;
+    size_t heads = want == s->rx_left ? most - s->small_used : 0;
     if (heads > 0) {
         parts[count].iov_base = s->small + s->small_used;
         parts[count++].iov_len = heads;

@@ -186,6 +186,15 @@ pccl_status shm_ring_write(struct shm_ring *r, const struct iovec *parts, int co
     return *moved > 0 ? PCCL_OK : PCCL_ERR_AGAIN;
 }
 
+/* Shows the writer what is free.  It is woken for a piece of work: half a ring, or all that there was. */
+static void shm_taken(struct shm_end *end, uint64_t filled, void (*ring)(int), int fd)
+{
+    atomic_store(&end->words->taken, end->at);
+    if (filled <= end->size / 2) {
+        shm_wake(&end->words->writer_sleeps, ring, fd);
+    }
+}
+
 pccl_status shm_ring_read(struct shm_ring *r, const struct iovec *parts, int count, size_t *moved, void (*ring)(int), int fd)
 {
     struct shm_end *end = &r->in;
@@ -205,14 +214,30 @@ pccl_status shm_ring_read(struct shm_ring *r, const struct iovec *parts, int cou
             part += piece;
             left -= piece;
             filled -= piece;
-            atomic_store(&end->words->taken, end->at);
-            /* A writer is woken for a piece of work: half a ring, or all that there was. */
-            if (filled == 0 || filled <= end->size / 2) {
-                shm_wake(&end->words->writer_sleeps, ring, fd);
-            }
+            shm_taken(end, filled, ring, fd);
         }
     }
     return *moved > 0 ? PCCL_OK : PCCL_ERR_AGAIN;
+}
+
+pccl_status shm_ring_lend(const struct shm_ring *r, const void **data, size_t *bytes)
+{
+    const struct shm_end *end = &r->in;
+    uint64_t filled = shm_filled(end);
+    size_t at = (size_t)(end->at & (end->size - 1)), run = end->size - at;
+    if (filled == UINT64_MAX) {
+        return PCCL_ERR_PROTOCOL;
+    }
+    run = run < SHM_RING_PIECE ? run : SHM_RING_PIECE;
+    *data = end->bytes + at;
+    *bytes = run < filled ? run : (size_t)filled;
+    return filled > 0 ? PCCL_OK : PCCL_ERR_AGAIN;
+}
+
+void shm_ring_take(struct shm_ring *r, size_t bytes, void (*ring)(int), int fd)
+{
+    r->in.at += bytes;
+    shm_taken(&r->in, shm_filled(&r->in), ring, fd);
 }
 
 bool shm_ring_has(const struct shm_ring *r)

@@ -2,7 +2,7 @@
  *
  * The memory is two rings of bytes, each with four words: what the writer has written in all, what the reader has taken in
  * all, and whether either sleeps.  Nothing in it is believed: an end keeps its own position to itself and reads the other's, which must
- * lie within one ring of it; bytes are copied out before anybody looks at them, so they are what bytes from a network are.
+ * lie within one ring of it; bytes are read once, copied out or added to a sum, so they are what bytes from a network are.
  * Nobody sleeps on memory: who finds nothing says so, looks again, and waits for the bell; who moves bytes afterwards rings.
  *
  * Invariant: an access never leaves the mapping, whatever the other end writes into it, and the mapping never shrinks (seals).
@@ -67,6 +67,9 @@ void shm_ring_unmap(struct shm_ring *r);
  * PROTOCOL: the other end wrote a position that cannot be; NOMEM.  `ring` is called, possibly several times, when the other end sleeps. */
 pccl_status shm_ring_write(struct shm_ring *r, const struct iovec *parts, int count, size_t *moved, void (*ring)(int), int fd);
 pccl_status shm_ring_read(struct shm_ring *r, const struct iovec *parts, int count, size_t *moved, void (*ring)(int), int fd);
+/* The next bytes where they lie, at most a piece of them, with OK; they are there until they are taken, but the other end can change them. */
+pccl_status shm_ring_lend(const struct shm_ring *r, const void **data, size_t *bytes);
+void shm_ring_take(struct shm_ring *r, size_t bytes, void (*ring)(int), int fd);
 
 /* Whether there is something to read, or a lie; tells the other end nothing. */
 bool shm_ring_has(const struct shm_ring *r);

@@ -30,6 +30,9 @@ struct transport_ops {
     bool (*open)(struct transport *t, void (*told)(void *user), void *user); /* by the thread that polls; `told` when something has changed */
     bool (*good)(const struct transport *t); /* opened: bytes go both ways; before that a failure is nobody's fault */
     bool (*has)(const struct transport *t); /* something to receive: looks without a system call */
+    /* As receive, but the bytes stay where they are until `lent` takes them; nothing says that they do not change meanwhile. */
+    pccl_status (*lend)(struct transport *t, const void **data, size_t *bytes);
+    void (*lent)(struct transport *t, size_t bytes);
     bool (*rest)(struct transport *t);      /* from now on the descriptor tells; false: something has come */
     bool (*room)(struct transport *t, bool sleep); /* after AGAIN of send: it is worth another one; `sleep`: else the descriptor tells, from now on */
     void (*spare)(struct transport *t);     /* gives back memory of what it sends, and takes it again when it sends: NOMEM then, if there is none */

@@ -109,6 +109,18 @@ static pccl_status shm_receive(struct transport *t, struct iovec *parts, int cou
     return st == PCCL_ERR_AGAIN && ended ? PCCL_ERR_CLOSED : st;
 }
 
+static pccl_status shm_lend(struct transport *t, const void **data, size_t *bytes)
+{
+    bool ended = t->shm->ended;
+    pccl_status st = shm_ring_lend(&t->shm->ring, data, bytes);
+    return st == PCCL_ERR_AGAIN && ended ? PCCL_ERR_CLOSED : st;
+}
+
+static void shm_lent(struct transport *t, size_t bytes)
+{
+    shm_ring_take(&t->shm->ring, bytes, shm_bell, t->fd);
+}
+
 static void shm_finish(struct transport *t)
 {
     shutdown(t->fd, SHUT_WR);
@@ -170,7 +182,7 @@ static const struct transport_ops greeting_ops = {
 };
 static const struct transport_ops shm_ops = {
     .send = shm_send, .receive = shm_receive, .finish = shm_finish, .shutdown = shm_shutdown, .close = shm_close, .begin = shm_begin,
-    .has = shm_has, .rest = shm_rest, .room = shm_roomy, .spare = shm_spare, .hear = shm_hear,
+    .lend = shm_lend, .lent = shm_lent, .has = shm_has, .rest = shm_rest, .room = shm_roomy, .spare = shm_spare, .hear = shm_hear,
 };
 
 static void shm_begin(struct transport *t)

@@ -494,10 +494,8 @@ static bool lanes_begin(struct cluster *cl, struct node *n, struct link *l, stru
     }
     if (rank != LANES_NO_SLOT) {
         lanes_buffer(cl, n);
-        exec_step(&r->exec[lane],
-                  &(struct exec_event){.kind = EXEC_HEADER, .rank = rank, .frame = data.frame, .phase = data.phase,
-                                       .bytes = d->rx_left},
-                  &out);
+        struct exec_event event = {.kind = EXEC_HEADER, .rank = rank, .frame = data.frame, .phase = data.phase, .bytes = d->rx_left};
+        exec_step(&r->exec[lane], &event, &out);
     }
     if (rank == LANES_NO_SLOT || out.refused) {
         cluster_fail(cl, "peer %u: frame %u phase %u of %u bytes of tag %llu from peer %u breaks the plan", n->index, data.frame,
@@ -505,6 +503,7 @@ static bool lanes_begin(struct cluster *cl, struct node *n, struct link *l, stru
         return false;
     }
     d->rx_at = out.dst;
+    d->rx_lend = (d->channel + data.frame) % 2 == 0 ? out.lend : 0; /* shared memory lends, others do not */
     d->rx_rank = rank;
     return true;
 }
@@ -530,28 +529,28 @@ static void lanes_credit(struct node *n, const struct link *l, struct data_conne
 
 static void lanes_payload(struct cluster *cl, struct node *n, struct data_connection *d, uint32_t channel, int end, uint32_t lane)
 {
-    uint32_t size;
+    uint32_t size, slot = d->rx_slot;
     const unsigned char *bytes = channel_peek(cl, channel, end, &size);
+    struct run *r = slot != LANES_NO_SLOT ? &n->run[slot] : NULL;
     uint32_t part = size < d->rx_left ? size : d->rx_left;
-    if (d->rx_at != NULL) {
+    if (d->rx_at != NULL && d->rx_lend > 0) {
+        part -= part % d->rx_lend;
+        struct exec_event event = {.kind = EXEC_LENT, .rank = d->rx_rank, .data = bytes, .bytes = part};
+        exec_step(&r->exec[lane], &event, &(struct exec_out){0});
+    } else if (d->rx_at != NULL) {
         memcpy(d->rx_at, bytes, part);
         d->rx_at += part;
     }
     d->rx_left -= part;
     n->lane_bytes[lane] += part;
-    if (d->rx_slot != LANES_NO_SLOT && part > 0) {
-        struct run *r = &n->run[d->rx_slot];
+    if (r != NULL && part > 0) {
         r->moved += part;
         exec_edge_note(&d->edge.received, r->launch[d->rx_rank]);
     }
     channel_take(cl, channel, end, part);
-    if (d->rx_left != 0) {
-        return;
-    }
-    d->rx_frame = false;
-    if (d->rx_slot != LANES_NO_SLOT) {
-        uint32_t slot = d->rx_slot;
-        exec_step(&n->run[slot].exec[lane], &(struct exec_event){.kind = EXEC_ARRIVED, .rank = d->rx_rank}, &(struct exec_out){0});
+    d->rx_frame = d->rx_left != 0;
+    if (!d->rx_frame && r != NULL) {
+        exec_step(&r->exec[lane], &(struct exec_event){.kind = EXEC_ARRIVED, .rank = d->rx_rank}, &(struct exec_out){0});
         lanes_look(cl, n, slot);
     }
 }

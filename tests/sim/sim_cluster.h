@@ -177,6 +177,7 @@ struct data_connection {
     bool rx_frame;
     unsigned char *rx_at;        /* null: to nowhere */
     uint32_t rx_left, rx_slot, rx_rank;
+    uint32_t rx_lend;            /* not 0: lent to the executor, in elements of so many bytes */
     struct exec_edge edge;       /* what it has moved since the last look */
 };
 

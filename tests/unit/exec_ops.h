@@ -27,6 +27,7 @@ struct channel {
     uint32_t count;
     void *landing;     /* of the head, once its header was accepted */
     bool head_open;    /* its header went in, its bytes not yet */
+    uint32_t lend, lent; /* they are lent in elements of so many, if that is not 0, and so many were */
     struct message *leaving; /* pulled; enters the channel on SENT */
     const void *leaving_data;
     bool busy;

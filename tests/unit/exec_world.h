@@ -302,10 +302,20 @@ static bool try_receive(struct cluster *c, uint32_t r, uint32_t t, uint32_t l)
             return true;
         }
         ch->landing = out.dst;
+        ch->lend = draw(c, 2) == 0 ? out.lend : 0;
+        ch->lent = 0;
         ch->head_open = true;
         return true;
     }
-    memcpy(ch->landing, m->payload, m->bytes);
+    if (ch->lend > 0 && ch->lent < m->bytes) {
+        uint32_t part = (1 + draw(c, (m->bytes - ch->lent) / ch->lend)) * ch->lend;
+        step(c, t, m->op, l, (struct exec_event){.kind = EXEC_LENT, .rank = r, .data = m->payload + ch->lent, .bytes = part});
+        ch->lent += part;
+        return true;
+    }
+    if (ch->lend == 0) {
+        memcpy(ch->landing, m->payload, m->bytes);
+    }
     uint32_t o = m->op;
     ch->head_open = false;
     channel_drop_head(ch);

@@ -20,7 +20,7 @@
 #include "core/status.h"
 
 enum {
-    SHM_RING_BYTES = 512 << 10,      /* of one direction, for data: stays in the second-level cache; sizes are powers of 2 */
+    SHM_RING_BYTES = 1 << 20,         /* of one direction, for data: neither end waits for the other within a megabyte; sizes are powers of 2 */
     SHM_RING_CONTROL_BYTES = 128 << 10, /* for control frames */
     SHM_RING_PIECE = 32 << 10,       /* told to the other end at once, so that it copies while we do */
     SHM_RING_PAGE = 4096,

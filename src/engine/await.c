@@ -21,7 +21,7 @@ static void await_drive(struct comm *c, struct comm_wait *w, int64_t deadline)
 {
     static _Thread_local int64_t learnt_ns = SPIN_FIRST_NS;
     struct lane *lane = c->engine->lane[0];
-    struct spin_wait wait = {.crowded = atomic_load(&c->controls.near) >= c->engine->shared_cores};
+    struct spin_wait wait = {.crowded = comm_crowded(c)};
     int64_t given_ns = c->engine->spin_ns, since = 0; /* since: nothing has happened; 0: something has */
     atomic_store(&w->driving, true);
     while (!atomic_load(&w->over)) {

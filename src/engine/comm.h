@@ -248,6 +248,11 @@ void comm_vote(struct comm *c, const struct msg_vote *vote, struct sync_state *s
 void comm_leave(struct comm *c, const char *why);
 /* Leaves, and the world ends for all; false: there never was one. */
 bool comm_revoke(struct comm *c);
+/* More processes of it run on this host than there are cores. */
+static inline bool comm_crowded(const struct comm *c)
+{
+    return atomic_load(&c->controls.near) >= c->engine->shared_cores;
+}
 /* A call comes in; it is out again. */
 static inline void comm_enter(struct comm *c)
 {

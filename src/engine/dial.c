@@ -98,7 +98,7 @@ static bool dial_host(struct dial *d)
     d->host_name[0] = d->host_name[1] = 0;
     d->hello.share = SHARE_UNREACHED;
     if (sock_dial_host(name, &fd, &err) == PCCL_OK) {
-        pccl_status st = transport_shm_dial(&t, fd, link_ring_bytes(d->hello.kind), &err);
+        pccl_status st = transport_shm_dial(&t, fd, link_ring_bytes(d->comm, d->hello.kind), &err);
         d->hello.share = st == PCCL_ERR_PROTOCOL ? SHARE_OTHER_USER : SHARE_NO_MEMORY;
         if (st == PCCL_OK && dial_watch(d, &t, &err)) {
             d->hello.share = SHARE_CAN;

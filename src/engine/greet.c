@@ -298,7 +298,7 @@ static void greet_ready(struct source *source, uint32_t events)
         return;
     }
     bool shared = g->conn->transport.shm != NULL, fits = g->hello.kind == LINK_DATA || shared == (g->hello.kind == LINK_SHARE);
-    if (!fits || (shared && transport_shm_map(&g->conn->transport, link_ring_bytes(g->hello.kind), NULL) != PCCL_OK)) {
+    if (!fits || (shared && transport_shm_map(&g->conn->transport, link_ring_most(g->hello.kind), NULL) != PCCL_OK)) {
         greet_close(g); /* the dialler takes TCP */
         return;
     }

@@ -91,7 +91,9 @@ struct link *link_unlisted(struct comm *c, uint64_t peer);
 struct msg_hello link_hello(const struct link *l, enum link_kind kind, uint64_t number);
 /* Whether memory shared with the peer is worth a try, unless it is at the Unix socket that is not trusted. */
 bool link_shares(const struct link *l, const uint64_t distrusted[2]);
-uint32_t link_ring_bytes(uint8_t kind); /* enum link_kind */
+/* The most for such a connection (enum link_kind), and what is used here. */
+uint32_t link_ring_most(uint8_t kind);
+uint32_t link_ring_bytes(const struct comm *c, uint8_t kind);
 /* The fabric's end of this process for such a connection; null: none, or it is not to be used with that peer. */
 struct fabric_port *link_fabric(const struct link *l, uint16_t lane);
 uint8_t link_net_own(const struct link *l, uint16_t lane); /* enum net_why: why there is none */

@@ -108,9 +108,16 @@ bool link_shares(const struct link *l, const uint64_t distrusted[2])
            memcmp(distrusted, name, sizeof l->control.host_name) != 0;
 }
 
-uint32_t link_ring_bytes(uint8_t kind)
+uint32_t link_ring_most(uint8_t kind)
 {
     return kind == LINK_SHARE ? SHM_RING_CONTROL_BYTES : SHM_RING_BYTES;
+}
+
+/* Where processes outnumber cores, the rings of all of them pass through few caches. */
+uint32_t link_ring_bytes(const struct comm *c, uint8_t kind)
+{
+    uint32_t most = link_ring_most(kind);
+    return kind == LINK_DATA && comm_crowded(c) ? most / 2 : most;
 }
 
 struct fabric_port *link_fabric(const struct link *l, uint16_t lane)

@@ -34,12 +34,14 @@ pccl_status shm_ring_make(uint32_t bytes, int *fd_out, struct err *err)
 pccl_status shm_ring_map(struct shm_ring *r, int fd, uint32_t bytes, bool first, struct err *err)
 {
     struct stat stat;
-    size_t total = shm_ring_total(bytes);
     int seals = fcntl(fd, F_GET_SEALS);
     if (seals < 0 || (seals & SHM_SEALS) != SHM_SEALS) {
         return err_set(err, PCCL_ERR_PROTOCOL, "shared memory of the peer is not sealed: it could shrink");
     }
-    if (fstat(fd, &stat) != 0 || stat.st_size != (off_t)total) {
+    bool known = fstat(fd, &stat) == 0;
+    bytes = !first && known && stat.st_size == (off_t)shm_ring_total(bytes / 2) ? bytes / 2 : bytes;
+    size_t total = shm_ring_total(bytes);
+    if (!known || stat.st_size != (off_t)total) {
         return err_set(err, PCCL_ERR_PROTOCOL, "shared memory of the peer has another size than %zu bytes", total);
     }
     if (fallocate(fd, 0, 0, (off_t)total) != 0) { /* who made it may have left holes */

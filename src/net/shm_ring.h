@@ -59,7 +59,8 @@ struct shm_ring {
 
 /* A descriptor of fresh memory for it, allocated in full and sealed; the caller's to close.  `bytes`: of one direction. */
 pccl_status shm_ring_make(uint32_t bytes, int *fd_out, struct err *err) PCCL_MUST_CHECK;
-/* Maps it for one end; `first` is the end that made it.  Refuses memory that could shrink under us, or is of another size. */
+/* Maps it for one end; `first` is the end that made it, and may have made half as much.  Refuses memory that could shrink under us, or is
+ * of another size. */
 pccl_status shm_ring_map(struct shm_ring *r, int fd, uint32_t bytes, bool first, struct err *err) PCCL_MUST_CHECK;
 void shm_ring_unmap(struct shm_ring *r);
 

@@ -193,6 +193,31 @@ static void expect_refused(int fd)
     close(fd);
 }
 
+TEST(a_ring_of_half_the_size_is_mapped_as_such_by_who_accepts_it_and_no_smaller_one)
+{
+    struct shm_ring made, taken;
+    unsigned char sent = 7, got = 0;
+    struct iovec out = {&sent, 1}, in = {&got, 1};
+    size_t moved;
+    int fd, small;
+    EXPECT_EQ(shm_ring_make(SHM_RING_BYTES / 2, &fd, NULL), PCCL_OK);
+    EXPECT_EQ(shm_ring_map(&made, fd, SHM_RING_BYTES / 2, true, NULL), PCCL_OK);
+    EXPECT_EQ(shm_ring_map(&taken, fd, SHM_RING_BYTES, false, NULL), PCCL_OK);
+    EXPECT_EQ(taken.bytes, SHM_RING_BYTES / 2);
+    uint64_t count = 0;
+    while (shm_ring_write(&made, &out, 1, &moved, NULL, -1) == PCCL_OK) {
+        count++;
+    }
+    EXPECT_EQ(count, SHM_RING_BYTES / 2);
+    EXPECT_EQ(shm_ring_read(&taken, &in, 1, &moved, NULL, -1), PCCL_OK);
+    EXPECT_EQ(got, 7);
+    shm_ring_unmap(&made);
+    shm_ring_unmap(&taken);
+    fds_close(fd);
+    EXPECT_EQ(shm_ring_make(SHM_RING_BYTES / 4, &small, NULL), PCCL_OK);
+    expect_refused(small);
+}
+
 TEST(memory_that_could_shrink_or_has_another_size_is_not_mapped) /* an access behind its end would kill this process */
 {
     int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, pipes[2];

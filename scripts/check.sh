@@ -48,6 +48,14 @@ part_docs() {
     python3 scripts/check_docs.py .
     scripts/test_check_docs.sh
 }
+part_models() { # make verify runs all of them
+    if ! command -v spin >/dev/null; then
+        echo "SKIPPED models: spin is not installed"
+        echo "0 passed, 0 failed"
+        return
+    fi
+    python3 scripts/verify.py --quick -j "$cores"
+}
 part_binary() {
     scripts/check_binary.sh "$build/gcc" && python3 scripts/check_circles.py "$build/gcc" && scripts/test_checks.sh "$build/gcc"
 }
@@ -144,7 +152,7 @@ run_part() {
 }
 
 if [ $# = 0 ]; then
-    set -- setup gcc clang builds source docs binary unit sim mutants process tcp fabric chaos examples asan tsan fuzz package compare neon
+    set -- setup gcc clang builds source docs models binary unit sim mutants process tcp fabric chaos examples asan tsan fuzz package compare neon
 fi
 for part in "$@"; do
     if ! declare -F "part_$part" >/dev/null; then

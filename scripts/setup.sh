@@ -53,6 +53,7 @@ want_check() {
     wish_newest_clang
     wish pkg-config pkg-config
     wish mandoc mandoc
+    wish spin spin
     wish ip iproute2
     wish aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
     wish_file '/usr/aarch64-linux-gnu/lib/libc.so*' libc6-dev-arm64-cross

@@ -29,10 +29,10 @@
  *   within a view (words are said again, in any order), ADM votes that are answered by a view (all 0).
  *
  * Must hold:
- *   -DCUT=2                                    -DGIVE=2 -DCUT=1
+ *   -DU=2 -DS=1 -DCUT=1 -DGIVE=2               -DGIVE=2 -DCUT=1
  *   -DCRASH=1 -DCUT=1                          -DCRASH=1 -DGIVE=1
  *   -DU=2 -DGIVE=2                             -DU=2 -DCUT=1 -DGIVE=1
- *   -DU=2 -DS=1 -DKS=3 -DRC=3 -DGIVE=2         -DU=2 -DS=1 -DCUT=1 -DGIVE=2
+ *   -DU=2 -DS=1 -DKS=3 -DRC=3 -DGIVE=2         -DCUT=2
  *   -DU=2 -DADM=1 -DGIVE=1                     -DU=3 -DS=1 -DGIVE=2
  *   -DAGAIN=1 -DGIVE=1                         -DS=1 -DKS=3 -DRC=3 -DW=3 -DGIVE=2 -DCUT=1
  *   -DKS=3 -DRC=3 -DGIVE=1                     -DRC=3 -DW=3 -DGIVE=1
@@ -52,7 +52,7 @@
  *   -DU=2 -DGIVE=1 -DSKIP_NOT                  it does not skip what was refused; P10
  *   -DU=2 -DGIVE=2 -DSKIP_ALL                  it skips what others refused after it, too
  *   -DU=2 -DGIVE=1 -DSETTLED_LEAST             who refuses at a sender's wish counts its own answered votes, if they are fewer
- *   -DU=2 -DGIVE=1 -DVOTE_UNTOLD               a receiver votes before its refusal is known to have come; B15
+ *   -DS=1 -DU=2 -DGIVE=1 -DVOTE_UNTOLD         a receiver votes before its refusal is known to have come; B15
  *   -DU=2 -DGIVE=1 -DAGAIN=1 -DWORD_ONCE       a refusal that is said again is not answered again, and what was answered is lost; B15
  *   -DU=2 -DVOTE_PENDING                       a program votes beside its calls; P1
  *   -DANY_ONE                                  a receive from any source counts as blocked when one of its sources votes

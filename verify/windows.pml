@@ -16,9 +16,9 @@
  *     spin -DK=3 -DCUT=2 -t -p -g windows.pml     # after "errors: 1": the counterexample, same -D options
  *
  * Must hold:
- *   -DK=3 -DCUT=2                              -DK=3 -DCUT=1 -DGIVEUP=1
+ *   -DK=3 -DGIVEUP=2                           -DK=3 -DCUT=1 -DGIVEUP=1
  *   -DK=2 -DCUT=2 -DGIVEUP=1                   -DK=4 -DCUT=1 -DSPAN=2
- *   -DK=2 -DCUT=3                              -DK=3 -DGIVEUP=2
+ *   -DK=2 -DCUT=3                              -DK=3 -DCUT=2
  * Must be caught:
  *   -DK=3 -DCUT=1 -DHASTY                      what was cut off goes out again as the origin hears of each
  *   -DK=3 -DCUT=1 -DAHEAD                      the program starts in the next view before the origin has heard of the last one's end

@@ -15,9 +15,9 @@
  *     spin -DN=2 -DSUSP=1 -t -p -g worlds.pml     # after "errors: 1": the counterexample, same -D options
  *
  * Must hold:
- *   -DN=2 -DSUSP=1 -DCUT=1                     -DN=2 -DCRASH=1 -DSUSP=1
+ *   -DN=2 -DSTUCK -DCUT=1                      -DN=2 -DCRASH=1 -DSUSP=1
  *   -DN=3 -DL=2 -DSUSP=1                       -DN=3 -DL=1 -DCRASH=1
- *   -DN=2 -DSTUCK -DCUT=1                      -DN=2 -DSTUCK -DCRASH=1
+ *   -DN=2 -DSUSP=1 -DCUT=1                     -DN=2 -DSTUCK -DCRASH=1
  *   -DN=2 -DMUTE -DCUT=1 -DCUTB=1              -DN=2 -DCUT=1 -DCUTB=1
  *   -DN=3 -DL=2 -DSTUCK -DCUT=1                -DN=3 -DL=1 -DMUTE -DCUT=1 -DCUTB=1
  * Must be caught:

@@ -24,6 +24,7 @@ void oracle_fini(struct cluster *cl)
 {
     free(cl->oracle.views);
     free(cl->oracle.formations);
+    free(cl->oracle.matches);
     free(cl->oracle.outcomes);
     free(cl->oracle.ids);
     memset(&cl->oracle, 0, sizeof cl->oracle);

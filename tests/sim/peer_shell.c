@@ -43,7 +43,7 @@ static void config_stall(const struct options *o, struct node *n)
 static void node_config(struct cluster *cl, struct node *n)
 {
     const struct options *o = &cl->opt;
-    uint32_t calls = (o->burst > o->ops ? o->burst : o->ops) + 2;
+    uint32_t ops = match_used(cl) && o->ops < MATCH_CALLS ? MATCH_CALLS : o->ops, calls = (o->burst > ops ? o->burst : ops) + 2;
     n->config = (struct session_config){
         .group = n->group % CLUSTER_LABELS,
         .lanes = (uint16_t)(1 + (o->lanes > 1 ? rng_below(&cl->rng, o->lanes) : 0)),

@@ -314,13 +314,10 @@ static void program_begin_step(struct cluster *cl, struct node *n)
     p->results = 0;
     p->query_asked = p->query_over = false;
     p->ops = program_op_count(cl, n->group, p->step);
-    for (uint32_t j = 0; j < p->ops; j++) {
-        p->status[j] = OP_TODO;
-        p->order[j] = j;
-    }
-    pair_begin(n);
+    pair_begin(cl, n);
     for (uint32_t j = 0; j < p->ops; j++) {
         p->status[j] = pair_chosen(cl, n, j) && !pair_mine_to_call(cl, n, j) ? OP_DONE_OK : OP_TODO;
+        p->order[j] = j;
     }
     for (uint32_t j = 1; j < p->ops && cl->opt.burst % 4 == 0; j++) { /* launch order: each process its own */
         uint32_t k = (uint32_t)rng_below(&cl->rng, j + 1), t = p->order[j];

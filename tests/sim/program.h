@@ -35,6 +35,8 @@ struct call {
     uint64_t shape;
     size_t *lists;             /* owned: counts and places */
     bool pair, any;            /* a message: program_pair.c; from any source */
+    bool many;                 /* ... one of several to one receiver: program_match.c */
+    uint32_t at;               /* ... which of its calls, for oracle_match.c */
     uint64_t from, to, pair_tag;
     uint32_t partner;          /* rank of the other one, as the program knows it */
     int64_t limit;
@@ -44,6 +46,17 @@ struct call {
 };
 
 enum op_status { OP_TODO, OP_PENDING, OP_DONE_OK, OP_DONE_BAD, OP_AGAIN };
+
+enum { MATCH_SOURCES = 3, MATCH_CALLS = 7, MATCH_ANY = MATCH_SOURCES };
+
+struct match { /* the messages of a step that one process receives from several: program_match.c */
+    uint32_t calls, sources;   /* calls of the step; 0: it has no such messages */
+    bool sure;                 /* each receive gets one, whatever comes first */
+    uint64_t to, source[MATCH_SOURCES];
+    bool member[MATCH_CALLS];  /* by call: whether it is one of these */
+    uint8_t sent_by[MATCH_CALLS], named[MATCH_CALLS]; /* index of the source; MATCH_ANY */
+    uint32_t again;            /* bit per call: its receive was matched with nothing, and is called again */
+};
 
 struct program {
     enum program_phase phase;
@@ -74,6 +87,7 @@ struct program {
     uint32_t order[PROGRAM_OPS];
     uint64_t known[CLUSTER_NODES]; /* members by rank, as it knew them at the beginning of the step */
     uint32_t knows;
+    struct match match;
     uint64_t results;          /* hash over the results of this step */
     struct call *call;         /* owned, by slot */
     /* the body as a list with retry */
@@ -122,13 +136,31 @@ void parts_given(const struct cluster *cl, const struct view_record *v, const st
 bool parts_moved_right(const struct cluster *cl, const struct view_record *v, const struct call *c, uint32_t self);
 
 /* program_pair.c */
-void pair_begin(struct node *n);
+void pair_begin(const struct cluster *cl, struct node *n);
 bool pair_chosen(const struct cluster *cl, const struct node *n, uint32_t j); /* call j of the step is a message */
 bool pair_used(const struct cluster *cl);
 bool pair_mine_to_call(const struct cluster *cl, const struct node *n, uint32_t j);
 void pair_shape(const struct cluster *cl, const struct node *n, struct call *c, struct op_params *p);
-bool pair_launch_of(const struct cluster *cl, const struct node *n, struct call *c, struct session_launch *l); /* false: the other is lost */
+bool pair_launch_of(struct cluster *cl, struct node *n, struct call *c, struct session_launch *l); /* false: the other is lost */
 bool pair_outcome(struct cluster *cl, const struct node *n, const struct call *c, const struct session_outcome *o); /* true: call again */
+
+bool pair_is_member(const struct cluster *cl, const struct node *n, uint64_t id);
+bool pair_has_left(const struct cluster *cl, uint64_t id);
+bool pair_others_doing(const struct cluster *cl, const struct session_outcome *o); /* another one has left, which is no fault */
+
+/* program_match.c */
+bool match_used(const struct cluster *cl);
+void match_begin(const struct cluster *cl, struct node *n);
+void match_ends(const struct node *n, uint32_t j, uint64_t *from, uint64_t *to);
+void match_shape(const struct cluster *cl, const struct node *n, struct call *c, struct op_params *p);
+void match_launch_of(struct cluster *cl, struct node *n, struct call *c, struct session_launch *l);
+bool match_pauses(struct cluster *cl, struct node *n); /* after a call: the next one comes later */
+uint64_t match_word(const struct node *n, uint32_t sender, uint32_t op); /* the first of its content */
+
+/* oracle_match.c */
+void match_launched(struct cluster *cl, const struct node *n, struct call *c);
+void match_unsaid(struct cluster *cl, const struct node *n, const struct call *c);
+bool match_outcome(struct cluster *cl, const struct node *n, const struct call *c, const struct session_outcome *o); /* true: call again */
 
 /* program_body.c */
 bool program_launch_all(struct cluster *cl, struct node *n);

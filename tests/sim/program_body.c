@@ -43,6 +43,9 @@ bool program_launch_all(struct cluster *cl, struct node *n)
         }
         over = over && p->status[j] != OP_PENDING;
         at_once = at_once || p->status[j] != OP_PENDING;
+        if (match_pauses(cl, n)) {
+            return false;
+        }
         if (cl->opt.think && cluster_chance(cl, cl->opt.burst != 0 ? 4 : 30)) { /* the rest comes later */
             cluster_post(cl, (int64_t)rng_below(&cl->rng, 3 * (uint64_t)cl->opt.latency_ns + 1), EVENT_PROGRAM, n->index, 0, 0, 0);
             return false;

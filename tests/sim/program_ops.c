@@ -292,6 +292,9 @@ static bool outcome_unsaid(struct cluster *cl, struct node *n, struct call *c, c
         return false; /* a session that could not hold a view has left: that is its own affair, too */
     }
     bool listed = p->listed && c->op != PROGRAM_OPS;
+    if (c->many) {
+        match_unsaid(cl, n, c);
+    }
     p->leave = listed || cluster_chance(cl, 20);
     p->status[c->op] = listed ? OP_DONE_BAD : OP_TODO;
     if (listed) {
@@ -376,6 +379,8 @@ static void call_inputs(const struct cluster *cl, const struct node *n, struct c
         struct op_params p = c->params;
         p.count = c->bytes / dtype_size((enum dtype)p.dtype);
         program_input(cl, n->index, program_key(n, c->op, 0), &p, c->in);
+        uint64_t word = match_word(n, n->index, c->op);
+        memcpy(c->in, &word, c->many ? sizeof word : 0);
     }
     c->input_hash = program_hash(c->in, c->bytes);
     memset(c->out, 0xC3, c->out_bytes);
@@ -391,7 +396,7 @@ static void call_describe(struct cluster *cl, struct node *n, struct call *c, st
     c->odd = c->no_memory = c->failed = c->uneven = c->bad_argument = false;
     program_describe_op(cl, n->group, p->step, c->op, params, &c->in_place, tag);
     c->pair = pair_chosen(cl, n, c->op);
-    c->any = false;
+    c->any = c->many = false;
     c->ordered = !c->pair && parts_ordered(cl, n->group, p->step, c->op);
     if (c->pair) {
         pair_shape(cl, n, c, params);
@@ -460,6 +465,7 @@ bool program_launch(struct cluster *cl, struct node *n, uint32_t op)
     node_step(cl, n, &e);
     cluster_trace(cl, n->index, "launch", tag, (uint64_t)e.outcome.result);
     if (e.outcome.result == RESULT_PENDING) {
+        match_launched(cl, n, c);
         p->tries[op] += listed;
         return true;
     }

@@ -13,7 +13,7 @@
 
 enum { PAIR_TAGS = 2, PAIR_LIMIT_S = 150 };
 
-void pair_begin(struct node *n)
+void pair_begin(const struct cluster *cl, struct node *n)
 {
     struct program *p = n->program;
     struct session_info info;
@@ -22,6 +22,7 @@ void pair_begin(struct node *n)
     for (uint32_t r = 0; r < p->knows; r++) {
         p->known[r] = session_called(n->session, r);
     }
+    match_begin(cl, n);
 }
 
 bool pair_used(const struct cluster *cl)
@@ -31,6 +32,10 @@ bool pair_used(const struct cluster *cl)
 
 bool pair_chosen(const struct cluster *cl, const struct node *n, uint32_t j)
 {
+    const struct match *m = &n->program->match;
+    if (m->calls > 0) {
+        return j < m->calls && m->member[j];
+    }
     bool fits = !cl->opt.bulk && cl->opt.burst == 0 && !cl->opt.scripted && j < PROGRAM_OPS && n->program->knows > 1;
     return fits && pair_used(cl) && mix64(mix64(mix64(cl->opt.seed, n->group), n->program->step), j + 9000) % 3 == 0;
 }
@@ -44,6 +49,10 @@ static void ends_of(const struct cluster *cl, const struct node *n, uint32_t j, 
 {
     const struct program *p = n->program;
     uint64_t h = dice(cl, n, j);
+    if (p->match.calls > 0) {
+        match_ends(n, j, from, to);
+        return;
+    }
     uint32_t a = (uint32_t)(h >> 8) % p->knows, b = (a + 1 + (uint32_t)(h >> 32) % (p->knows - 1)) % p->knows;
     *from = p->known[a];
     *to = p->known[b];
@@ -64,13 +73,18 @@ void pair_shape(const struct cluster *cl, const struct node *n, struct call *c, 
     ends_of(cl, n, c->op, &c->from, &c->to);
     c->known = info.known;
     c->world = info.snapshot.group;
-    c->any = h % 3 == 0 && c->to == n->id;
-    c->pair_tag = h % 3 == 0 ? 400 + c->op : 300 + h / 3 % PAIR_TAGS; /* one that may be matched with any source has a tag of its own */
     c->in_place = false;
+    c->at = MATCH_RECORDS;
+    if (n->program->match.calls > 0) {
+        match_shape(cl, n, c, p);
+        return;
+    }
+    c->any = h % 3 == 0 && c->to == n->id;
+    c->pair_tag = h % 3 == 0 ? 400 + c->op : 300 + h / 3 % PAIR_TAGS; /* any source: a tag of its own; else program_match.c */
     *p = (struct op_params){.kind = PLAN_SEND, .dtype = p->dtype, .count = p->count};
 }
 
-bool pair_launch_of(const struct cluster *cl, const struct node *n, struct call *c, struct session_launch *l)
+bool pair_launch_of(struct cluster *cl, struct node *n, struct call *c, struct session_launch *l)
 {
     uint64_t partner = c->to == n->id ? c->from : c->to;
     l->space = SPACE_PAIR;
@@ -82,6 +96,9 @@ bool pair_launch_of(const struct cluster *cl, const struct node *n, struct call 
     l->out = l->receives ? c->out : NULL;
     c->limit = cl->now + PAIR_LIMIT_S * CLOCK_S; /* who has no link with the other at the time does not call again */
     l->deadline = c->limit;
+    if (c->many) {
+        match_launch_of(cl, n, c, l);
+    }
     uint32_t rank = 0;
     while (rank < c->world && session_called(n->session, rank) != partner) {
         rank++;
@@ -93,7 +110,7 @@ bool pair_launch_of(const struct cluster *cl, const struct node *n, struct call 
 
 /* ---- The oracle's side ------------------------------------------------------------------------------------------------------- */
 
-static bool is_member(const struct cluster *cl, const struct node *n, uint64_t id)
+bool pair_is_member(const struct cluster *cl, const struct node *n, uint64_t id)
 {
     uint16_t of = oracle_node_of(cl, id);
     for (uint32_t i = cl->oracle.view_count; i > 0; i--) {
@@ -129,10 +146,15 @@ static void check_content(struct cluster *cl, const struct node *n, const struct
 }
 
 /* Who takes no part may go before a message is over; of several that leave at once a view names one, the others are gone. */
-static bool has_left(const struct cluster *cl, uint64_t id)
+bool pair_has_left(const struct cluster *cl, uint64_t id)
 {
     uint16_t node = cluster_node_of(cl, id);
     return inside_has_left(cl, id) || (node != CLUSTER_NOBODY && cl->nodes[node].program->phase >= PROGRAM_LEAVING);
+}
+
+bool pair_others_doing(const struct cluster *cl, const struct session_outcome *o)
+{
+    return o->cause == CAUSE_PEER_LEFT || o->cause == CAUSE_REVOKED || (o->cause == CAUSE_PEER_LOST && pair_has_left(cl, o->culprit));
 }
 
 enum { TOLD_OK = 1, TOLD_ERROR = 2 };
@@ -149,8 +171,9 @@ static void compare(struct cluster *cl, const struct node *n, const struct call 
     if (r->told[other] == 0 || cl->no_path) {
         return;
     }
-    bool both = is_member(cl, n, c->from) && is_member(cl, n, c->to), sent_ok = r->told[0] == TOLD_OK, got_ok = r->told[1] == TOLD_OK;
-    bool left = cl->fault_count == 0 && is_member(cl, n, c->from) && has_left(cl, c->to); /* B11: its last words count */
+    bool sent_ok = r->told[0] == TOLD_OK, got_ok = r->told[1] == TOLD_OK;
+    bool both = pair_is_member(cl, n, c->from) && pair_is_member(cl, n, c->to);
+    bool left = cl->fault_count == 0 && pair_is_member(cl, n, c->from) && pair_has_left(cl, c->to); /* B11: its last words count */
     if ((sent_ok && !got_ok) || (got_ok && !sent_ok && (both || left))) {
         cluster_fail(cl, "G1: message %u of step %llu: its sender was told %s (cause %u), its receiver %s (cause %u)", c->op,
                      (unsigned long long)n->program->step, sent_ok ? "success" : "an error", r->told_cause[0], got_ok ? "success" : "an error",
@@ -173,13 +196,16 @@ bool pair_outcome(struct cluster *cl, const struct node *n, const struct call *c
     if (program_hash(c->in, c->bytes) != c->input_hash) {
         cluster_fail(cl, "G3: peer %u: what it sent was written", n->index);
     }
+    cl->stats.successes += o->result == RESULT_OK;
+    cl->stats.aborts += o->result == RESULT_LOST;
+    if (c->many) {
+        return match_outcome(cl, n, c, o);
+    }
     if (o->cause == CAUSE_DEADLINE && cl->now >= c->limit && !cl->no_path && cl->lies == 0) {
         cluster_fail(cl, "peer %u: message %u of step %llu, from %llx to %llx, has waited for %d s", n->index, c->op,
                      (unsigned long long)n->program->step, (unsigned long long)c->from, (unsigned long long)c->to, PAIR_LIMIT_S);
     }
     cl->no_path = cl->no_path || o->result == RESULT_NO_PATH;
-    cl->stats.successes += o->result == RESULT_OK;
-    cl->stats.aborts += o->result == RESULT_LOST;
     if (unmatched && o->cause == CAUSE_BLOCKED) {
         return false; /* all others vote, and have given up the step */
     }
@@ -195,7 +221,7 @@ bool pair_outcome(struct cluster *cl, const struct node *n, const struct call *c
     if (o->result == RESULT_OK && c->to == n->id && !cl->no_path) {
         check_content(cl, n, c, o);
     }
-    if (o->cause != CAUSE_PEER_LEFT && o->cause != CAUSE_REVOKED && !(o->cause == CAUSE_PEER_LOST && has_left(cl, o->culprit))) {
+    if (!pair_others_doing(cl, o)) {
         oracle_calm(cl, n, c, o);
     }
     compare(cl, n, c, o);

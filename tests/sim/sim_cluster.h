@@ -19,6 +19,7 @@
 #include "master/master.h"
 #include "session/session.h"
 #include "process.h"
+#include "sim_match.h"
 #include "used_algorithms.h"
 
 enum {
@@ -349,6 +350,8 @@ struct formation_record { /* a world of a given size: what the calls that create
 };
 
 struct oracle {
+    struct match_record *matches;
+    uint32_t match_count, match_capacity;
     struct formation_record *formations;
     uint32_t formation_count, formation_capacity;
     uint64_t only[8][CLUSTER_WORLDS]; /* by epoch: run of the only world under a name that is for one; 0: none has begun */
@@ -368,6 +371,7 @@ struct stats {
     uint64_t events, faults, operations, successes, aborts, refusals, votes, views, joins, bytes, formed, given_up, joined;
     uint64_t windows, window_calls, window_ok, window_messages;
     uint64_t cell[FAULT_COUNT][PHASE_COUNT];
+    uint64_t match[MATCH_KINDS][MATCH_TOLD]; /* receives of lines, by how they stood and what they were told */
     uint64_t poisoned[SESSION_TICK + 1]; /* steps failed, by what they handled */
     struct algorithm_stats algorithms;
 };

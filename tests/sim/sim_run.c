@@ -248,7 +248,7 @@ static int seeds_run(const struct arguments *a)
     }
     uint32_t empty = 0;
     if (!a->stop_at_first) {
-        empty = table_print(&all) + algorithms_print(&all.algorithms);
+        empty = table_print(&all) + algorithms_print(&all.algorithms) + match_print(&all);
     }
     printf("%" PRIu64 " events, %" PRIu64 " faults, %" PRIu64 " calls: %" PRIu64 " succeeded, %" PRIu64 " aborted, %" PRIu64
            " refused; %" PRIu64 " votes, %" PRIu64 " views, %" PRIu64 " joins; %" PRIu64

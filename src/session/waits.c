@@ -128,7 +128,8 @@ void waits_oldest(const struct session *s, struct peer_wait *out)
         const struct slot *c = &s->slots[i]; /* behind one from any source: it has no number, but waits for somebody by name */
         uint32_t rank = c->waits && c->launch.space != SPACE_WINDOW ? view_rank(s, c->partner) : NONE;
         if (rank != NONE) {
-            struct op_name name = {.space = c->launch.space, .tag = c->launch.tag, .from = c->partner, .to = s->id};
+            struct op_name name = {.space = c->launch.space, .tag = c->launch.tag, .from = c->partner, .to = s->id,
+                                   .seq = OP_NO_NUMBER};
             offer(s, &t, &name, rank, WAIT_LAUNCH, c->since);
         }
     }

@@ -66,10 +66,11 @@ static inline bool space_pairs(uint8_t space)
 }
 
 /* An operation of a view. */
+#define OP_NO_NUMBER UINT32_MAX
 struct op_name {
     uint64_t tag;
     uint64_t from, to; /* PAIR: peer ids of sender and receiver; else 0, and not in messages */
-    uint32_t seq;
+    uint32_t seq;      /* OP_NO_NUMBER: of a wait, a receive that stands behind one from any source */
     uint8_t space; /* enum op_space */
 };
 

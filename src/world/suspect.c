@@ -159,6 +159,11 @@ static void blocked_text(char *out, size_t size, bool again, const struct member
                  once, ID_PARTS(from->id), tag, ID_PARTS(to->id), vote);
         return;
     }
+    if (wait->name.seq == OP_NO_NUMBER) {
+        snprintf(out, size, "%speer " ID_FORMAT " received tag %llu from peer " ID_FORMAT ", behind a receive from any source, while that one "
+                 "called %s", once, ID_PARTS(from->id), tag, ID_PARTS(to->id), vote);
+        return;
+    }
     if (wait->name.space != SPACE_ORDERED) {
         snprintf(of, sizeof of, "of tag %llu", tag);
     }

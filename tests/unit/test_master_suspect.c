@@ -144,6 +144,20 @@ TEST(receive_from_any_source_is_in_a_cycle_only_if_all_others_vote) /* who does 
     cluster_free(c);
 }
 
+TEST(receive_without_a_number_is_not_called_by_one) /* there is an operation 0, of which the program would look for the call */
+{
+    struct cluster *c = some(3);
+    struct peer *p = c->peers;
+    struct peer_wait behind = {.name = {.space = SPACE_PAIR, .tag = 7, .from = p[1].id, .to = p[0].id, .seq = OP_NO_NUMBER},
+                               .on = p[1].id, .ms = 12000, .phase = WAIT_LAUNCH};
+    peer_vote(c, &p[1], VOTE_UPDATE);
+    cluster_pass(c, 5000);
+    peer_waits(c, &p[0], &behind);
+    EXPECT(p[0].last_view.cause == CAUSE_BLOCKED && p[0].last_view.culprit == p[1].id);
+    EXPECT_STR(p[0].last_view.text, "peer 1.1 received tag 7 from peer 1.2, behind a receive from any source, while that one called an update");
+    cluster_free(c);
+}
+
 TEST(links_that_fall_silent_together_are_settled_by_one_freeze) /* one stall time after the other, each with an abort */
 {
     struct cluster *c = some(6);

@@ -51,7 +51,7 @@ static void bench_begin(struct bench_rank *ranks, const struct plan_params *para
         struct bench_rank *b = &ranks[r];
         struct plan_params q = *params;
         q.rank = r;
-        plan_make(&b->plan, &q, b->segments, b->steps);
+        plan_make(&b->plan, &q, b->segments, b->steps, NULL);
         room_init(&b->room, b->slots, BENCH_FRAME, BENCH_SLOTS, b->free_list);
         struct exec_config config = {.plan = &b->plan, .numeric = numeric, .room = &b->room, .pool = &b->pool, .in = b->in,
                                      .out = b->out, .lanes = 1};

@@ -11,7 +11,7 @@
 
 enum {
     CHOOSE_MOST_PS = 1 << 17,
-    CHOOSE_MOST_SCRATCH = 16 << 20, /* for sums of a reduce at others than its root: as much as a lane stages */
+    CHOOSE_MOST_SCRATCH = 16 << 20, /* for what a member sums up or hands on for others: as much as a lane stages */
     CHOOSE_SWITCH = 3, /* where members share a core, a message wakes another one: what that costs, in messages (docs/PERFORMANCE.md) */
 };
 #define CHOOSE_MOST_BYTES (UINT64_C(1) << 26)
@@ -50,6 +50,13 @@ static uint64_t frames_of(const struct choose_call *c, uint64_t bytes)
 {
     uint64_t most = c->frame_bytes < PLAN_MIN_FRAME_BYTES ? PLAN_MIN_FRAME_BYTES : c->frame_bytes, want = bytes / PLAN_FRAMES_PER_SEGMENT;
     most = least(most, want < PLAN_MIN_FRAME_BYTES ? PLAN_MIN_FRAME_BYTES : want);
+    return bytes == 0 ? 1 : (bytes + most - 1) / most;
+}
+
+/* Of what is cut into frames as large as they may be (plan_largest). */
+static uint64_t large_frames_of(const struct choose_call *c, uint64_t bytes)
+{
+    uint64_t most = c->frame_bytes < PLAN_MIN_FRAME_BYTES ? PLAN_MIN_FRAME_BYTES : c->frame_bytes;
     return bytes == 0 ? 1 : (bytes + most - 1) / most;
 }
 
@@ -151,6 +158,28 @@ static struct load reduce_load(const struct choose_call *c, enum plan_algorithm 
     }
 }
 
+/* Bytes that a member sends by Bruck's rounds, and gets: in each round the parts of those whose distance has its bit. */
+static uint64_t bruck_bytes(const struct choose_call *c)
+{
+    uint64_t parts = 0;
+    for (uint64_t bit = 1; bit < c->world; bit *= 2) {
+        uint64_t rest = c->world % (2 * bit);
+        parts += c->world / (2 * bit) * bit + (rest > bit ? rest - bit : 0);
+    }
+    return parts * c->bytes;
+}
+
+/* All that is sent is packed before, and in the end the output; to copy a byte costs about what adding it does. */
+static struct load all_to_all_load(const struct choose_call *c, enum plan_algorithm algorithm)
+{
+    uint64_t w = c->world, n = c->bytes, log = rounds_of(c->world), most = w - 1 < 2 * log ? w - 1 : 2 * log;
+    if (algorithm != PLAN_BRUCK) {
+        return alike(c, 1, (struct work){w - 1, 2 * (w - 1) * large_frames_of(c, n), 2 * (w - 1) * n, 0});
+    }
+    uint64_t bytes = bruck_bytes(c), frames = log * large_frames_of(c, log > 0 ? bytes / log : 0);
+    return alike(c, log, (struct work){most, 2 * frames, 2 * bytes, bytes + w * n});
+}
+
 static struct load load_of(const struct choose_call *c, enum plan_algorithm algorithm)
 {
     uint64_t w = c->world, n = c->bytes, others = w - 1, frames = frames_of(c, n);
@@ -166,7 +195,7 @@ static struct load load_of(const struct choose_call *c, enum plan_algorithm algo
     case PLAN_REDUCE_SCATTER:
         return alike(c, 1, (struct work){others, 2 * others * frames, 2 * others * n, others * n});
     case PLAN_ALL_TO_ALL:
-        return alike(c, 1, (struct work){others, 2 * others * frames, 2 * others * n, 0});
+        return all_to_all_load(c, algorithm);
     default: /* scatter, gather: between the root and each */
         return (struct load){1, {others, others * frames, others * n, 0}, {w * others, 2 * others * frames, 2 * others * n, 0}};
     }
@@ -208,6 +237,7 @@ static unsigned possible(const struct choose_call *c)
                        (algorithm != PLAN_DIRECT || c->kind != PLAN_BROADCAST || c->world > 1) &&
                        (!c->uneven || apart || algorithm == PLAN_DIRECT || (c->kind == PLAN_ALL_REDUCE && algorithm == PLAN_RING && c->ring)) &&
                        (!pairs || c->handed_on == (algorithm == PLAN_DIRECT)) &&
+                       (!plan_packs(c->kind, algorithm) || (!c->pairs && !c->uneven && 2 * bruck_bytes(c) <= CHOOSE_MOST_SCRATCH)) &&
                        (!partial || c->kind != PLAN_REDUCE || c->bytes <= CHOOSE_MOST_SCRATCH);
         offered = offered || (algorithm == PLAN_TINY && c->small);
         set |= (unsigned)offered << a;
@@ -259,6 +289,8 @@ struct choose_answer choose_algorithm(const struct choose_call *call)
         best = (struct choose_answer){PLAN_TINY, ns[PLAN_TINY]};
     } else if (keeps(set, PLAN_DIRECT, ns[PLAN_DIRECT], best.ns)) {
         best = (struct choose_answer){PLAN_DIRECT, ns[PLAN_DIRECT]};
+    } else if (keeps(set, PLAN_PAIRWISE, ns[PLAN_PAIRWISE], best.ns)) {
+        best = (struct choose_answer){PLAN_PAIRWISE, ns[PLAN_PAIRWISE]};
     }
     best.ns = best.ns > UINT64_MAX >> halved ? UINT64_MAX : best.ns << halved;
     return best;

@@ -26,6 +26,7 @@ struct choose_call {
     bool ring;            /* the view has found that its ring is clearly faster than other pairs */
     bool told;            /* all members hear of each launch, those too that exchange nothing with it */
     bool uneven;          /* not every member may own a part: direct */
+    bool pairs;           /* of each part only two know how much it is */
     bool handed_on;       /* between its root and others some have to stand in: direct, too, though it is of pairs */
     uint8_t allowed;
     struct costs costs;   /* of the view */

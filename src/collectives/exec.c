@@ -176,11 +176,12 @@ static void init_segment(struct exec *x, const struct plan_segment *s)
             first_fold = false;
             break;
         case STEP_COPY:
-            x->copy_next = x->copy_end == 0 ? first : x->copy_next; /* they stand one after the other: exec_copy looks */
+            x->copy_next = x->copy_end == 0 ? first : x->copy_next; /* they stand one after the other: exec_work looks */
             x->copy_end = s->frame + s->frames;
             break;
         case STEP_RECV:
         case STEP_FINISH:
+        case STEP_PACK:
             break;
         }
     }
@@ -258,7 +259,7 @@ void exec_init(struct exec *x, const struct exec_config *c, void *arena)
     x->sums = sums && partial;
     PCCL_ASSERT(sums ? c->numeric->plain || !partial : x->direct_bytes || (alone && c->numeric->quant == QUANT_NONE));
     PCCL_ASSERT(c->room->slot_bytes >= l.wire_bytes && (x->direct_bytes || c->pool != NULL));
-    PCCL_ASSERT(2 * c->plan->params.world < UINT16_MAX);
+    PCCL_ASSERT(2 * c->plan->params.world < UINT16_MAX && (c->plan->piece_count == 0 || c->lanes == 1));
     for (uint32_t f = c->lane; f < c->plan->frame_count; f += c->lanes) {
         x->frames[f / c->lanes].complete = true; /* gaps are; the rest is told below */
     }
@@ -271,7 +272,7 @@ void exec_init(struct exec *x, const struct exec_config *c, void *arena)
     init_peers(x, c->window);
     x->done = x->pending == 0;
     x->idle = x->done && x->unsent == 0;
-    x->work = x->copy_next < x->copy_end;
+    x->work = exec_has_work(x);
 }
 
 static void add_credit(struct exec_peer *p, uint32_t credit)
@@ -336,7 +337,7 @@ static void dispatch(struct exec *x, const struct exec_event *e, struct exec_out
         break;
     case EXEC_WORK:
         if (x->work) {
-            exec_copy(x);
+            exec_work(x);
         }
         break;
     case EXEC_TELL:
@@ -370,7 +371,7 @@ void exec_step(struct exec *x, const struct exec_event *event, struct exec_out *
     dispatch(x, event, out);
     x->done = x->pending == 0;
     x->idle = x->done && x->unsent == 0;
-    x->work = !x->stopped && x->copy_next < x->copy_end;
+    x->work = exec_has_work(x);
     exec_check(x);
     check_current = pad.outer;
 }

@@ -19,6 +19,8 @@
  * the head of a connection can be consumed (docs/decisions/0012-room-for-sums-of-others.md).  Frames of one sender and one segment
  * arrive in their order.
  *
+ * What is packed waits for all frames before it (exec_work.c), which may come in any order: they have their own places in scratch.
+ *
  * Invariant: slots in use + grants outstanding = what this executor took from the room.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_COLLECTIVES_EXEC_H
@@ -118,7 +120,7 @@ struct exec {
     bool done;          /* every frame of this lane is complete in `out` */
     bool idle;          /* done, and every send has left */
     bool large;         /* more than caches hold */
-    bool work;          /* own input waits to be copied: send EXEC_WORK until none does */
+    bool work;          /* a frame waits to be copied, or packed: send EXEC_WORK until none does */
     bool starved;       /* a sender waits for room: send EXEC_ROOM when the room has some */
     uint64_t digest;    /* sum over frames of hash(number, bytes): independent of lanes and order */
     uint64_t tx_bytes, rx_bytes; /* payload */

@@ -41,7 +41,7 @@ void exec_save(struct exec *x, const struct exec_view *v, bool read)
     }
 }
 
-static void complete(struct exec *x, const struct exec_view *v)
+void exec_complete(struct exec *x, const struct exec_view *v)
 {
     if (x->verify && !v->segment->scratch) { /* of the result */
         uint64_t hash = hash_simple64(exec_out_bytes(x, v), numeric_user_bytes(x->numeric, v->count));
@@ -145,7 +145,7 @@ static bool step_finish(struct exec *x, const struct exec_view *v)
         }
         x->finished++;
     }
-    complete(x, v);
+    exec_complete(x, v);
     return true;
 }
 
@@ -156,7 +156,7 @@ static void step_send(struct exec *x, const struct exec_view *v, uint32_t rank, 
     v->state->queued = phase == 0 && !v->segment->scratch;
     exec_touch(x, rank);
     if (phase == 0 && v->segment->scratch) {
-        complete(x, v); /* nothing comes back */
+        exec_complete(x, v); /* nothing comes back */
     }
 }
 
@@ -183,7 +183,8 @@ void exec_advance(struct exec *x, uint32_t frame)
             break;
         case STEP_RECV:
         case STEP_COPY:
-            return; /* exec_landed, exec_copy go on */
+        case STEP_PACK:
+            return; /* exec_landed, exec_work go on */
         }
         v.state->step++;
     }
@@ -211,7 +212,7 @@ void exec_resume(struct exec *x)
 void exec_landed(struct exec *x, const struct exec_view *v)
 {
     if (x->plan->steps[v->segment->step + v->state->step].kind == STEP_RECV) {
-        complete(x, v);
+        exec_complete(x, v);
     } else {
         v->state->value = VALUE_BUFFER;
     }
@@ -254,22 +255,4 @@ void exec_folded(const struct exec_view *v)
 {
     v->state->step = (uint16_t)(v->state->step + (v->state->value == VALUE_NONE ? 2 : 1));
     v->state->value = VALUE_BUFFER;
-}
-
-void exec_copy(struct exec *x)
-{
-    struct exec_view v = exec_view(x, x->copy_next);
-    unsigned char *out = exec_out_bytes(x, &v);
-    const unsigned char *in = exec_in_bytes(x, &v);
-    PCCL_ASSERT(x->copy_next < x->copy_end && x->plan->steps[v.segment->step + v.state->step].kind == STEP_COPY);
-    if (!x->direct_bytes) { /* alone: the product is the sum */
-        exec_save(x, &v, true);
-        numeric_encode(x->numeric, out, in, v.count);
-    } else if (out != in) {
-        memcpy(out, in, numeric_user_bytes(x->numeric, v.count));
-    }
-    complete(x, &v);
-    v.state->step++;
-    x->copy_next += x->lanes;
-    x->progress++;
 }

@@ -1,7 +1,7 @@
 /* exec_state.h - what the files of the executor share and nobody else sees.
  *
  * exec.c lays the state out and dispatches, exec_flow.c moves frames in and out, exec_frame.c runs a frame's program,
- * exec_grant.c grants room for contributions, exec_view.c says where a frame's bytes are.
+ * exec_work.c copies and packs, exec_grant.c grants room for contributions, exec_view.c says where a frame's bytes are.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_COLLECTIVES_EXEC_STATE_H
 #define PCCL_COLLECTIVES_EXEC_STATE_H
@@ -97,14 +97,18 @@ void exec_release_slot(struct exec *x, uint32_t rank, uint32_t slot);
 void exec_advance(struct exec *x, uint32_t frame);
 /* Not plain: runs the frames that may hold accumulators until none moves. */
 void exec_resume(struct exec *x);
-/* Makes the next frame of the own input final. */
-void exec_copy(struct exec *x);
+/* It is final where it belongs, or what is done here for others is done. */
+void exec_complete(struct exec *x, const struct exec_view *v);
 /* A contribution that arrived in place, or the final value, is in `out`. */
 void exec_landed(struct exec *x, const struct exec_view *v);
 /* Whether what comes of `rank` is the next to be folded; folds so many bytes of it; all of it has been. */
 bool exec_lends(struct exec *x, const struct exec_view *v, uint32_t rank);
 void exec_fold_lent(struct exec *x, const struct exec_view *v, size_t at, const void *wire, size_t bytes);
 void exec_folded(const struct exec_view *v);
+
+/* exec_work.c: whether a frame could be copied or packed now; does so with one */
+bool exec_has_work(const struct exec *x);
+void exec_work(struct exec *x);
 
 /* exec_flow.c */
 void exec_on_header(struct exec *x, const struct exec_event *event, struct exec_out *out);

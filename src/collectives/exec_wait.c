@@ -56,7 +56,7 @@ struct exec_wait exec_waits_for(const struct exec *x)
     if (step->kind == STEP_FOLD && step->rank == x->plan->params.rank) {
         step++; /* the own input waits for the first that comes to it */
     }
-    if (step->kind == STEP_COPY) {
+    if (step->kind == STEP_COPY || step->kind == STEP_PACK) {
         return (struct exec_wait){EXEC_WAIT_NOBODY, x->plan->params.rank};
     }
     if (step->kind != STEP_FOLD && step->kind != STEP_RECV) {

@@ -137,6 +137,22 @@ void plan_add_step(struct plan *plan, uint32_t segment, enum step_kind kind, uin
     plan->segments[segment].steps++;
 }
 
+void plan_add_piece(struct plan *plan, uint32_t segment, const struct plan_piece *piece)
+{
+    struct plan_segment *s = &plan->segments[segment];
+    struct plan_piece *last = s->pieces > 0 ? &plan->pieces[plan->piece_count - 1] : NULL;
+    if (piece->count == 0) {
+        return;
+    }
+    if (last != NULL && last->scratch == piece->scratch && last->at + last->count == piece->at && last->from + last->count == piece->from) {
+        last->count += piece->count;
+        return;
+    }
+    s->piece = s->pieces == 0 ? plan->piece_count : s->piece;
+    s->pieces++;
+    plan->pieces[plan->piece_count++] = *piece;
+}
+
 void plan_fold_all(struct plan *plan, uint32_t segment)
 {
     for (uint32_t r = 0; r < plan->params.world; r++) {
@@ -159,7 +175,7 @@ size_t plan_largest(const struct plan_params *q)
 {
     bool cut = (q->algorithm == PLAN_DIRECT || q->algorithm == PLAN_RING) && q->kind != PLAN_REDUCE;
     size_t parts = cut ? q->world : q->algorithm == PLAN_HALVING ? plan_power(q->world) : 1, most = 0;
-    if (q->algorithm == PLAN_PAIRWISE) {
+    if (q->algorithm == PLAN_PAIRWISE || plan_packs(q->kind, q->algorithm)) { /* a frame that is packed waits for all of those before it */
         return SIZE_MAX;
     }
     if (q->kind == PLAN_REDUCE_SCATTER || q->kind == PLAN_ALL_GATHER) {
@@ -228,7 +244,7 @@ bool plan_completes(const struct plan *plan, const struct plan_segment *segment)
     }
     for (uint32_t j = segment->step; j < segment->step + segment->steps; j++) {
         uint32_t kind = plan->steps[j].kind;
-        if (kind == STEP_RECV || kind == STEP_FINISH || kind == STEP_COPY) {
+        if (kind == STEP_RECV || kind == STEP_FINISH || kind == STEP_COPY || kind == STEP_PACK) {
             return true;
         }
     }

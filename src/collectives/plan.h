@@ -4,7 +4,8 @@
  * executor cuts each segment into frames and runs the program once per frame, many frames at a time.  The value of a frame
  * begins as this rank's own input.  GIVE hands on a part of a sum (the input, or what is folded so far), which the other rank
  * FOLDs; SEND hands on what is final, which the other rank RECVs into its output.  FINISH makes a sum final, COPY makes the
- * own input final.
+ * own input final.  PACK puts a range together from pieces of the input and of scratch: once all frames before it are complete, since
+ * what it takes may have come in any of them; so frames of plans that pack are all on one lane.
  *
  *   direct all-reduce, not owner:  GIVE owner, RECV owner
  *   direct all-reduce, owner:      FOLD 0 .. FOLD n-1 (own rank included, in its place), FINISH, SEND every other rank
@@ -14,6 +15,7 @@
  *   all-gather, owner:             SEND every other rank (or the next one), COPY
  *   broadcast, root:               SEND those behind it in chain or tree, COPY
  *   what is only handed on:        RECV one, SEND another, in scratch
+ *   a round of Bruck's all-to-all: PACK, SEND one, in scratch; in the next segment RECV another, in scratch
  *   chain reduce, middle:          FOLD prev, FOLD self, GIVE next, in scratch
  *
  * Invariant, checked symbolically for every world size: each element of an output holds what its kind promises, each
@@ -32,11 +34,11 @@
 
 enum { PLAN_RING_LEAST = 3 }; /* of two members a ring is no other plan than direct */
 
-enum step_kind { STEP_FOLD, STEP_FINISH, STEP_GIVE, STEP_SEND, STEP_RECV, STEP_COPY };
+enum step_kind { STEP_FOLD, STEP_FINISH, STEP_GIVE, STEP_SEND, STEP_RECV, STEP_COPY, STEP_PACK };
 
 struct plan_step {
     uint32_t kind; /* enum step_kind */
-    uint32_t rank; /* FOLD: own rank means the own input; FINISH, COPY: unused */
+    uint32_t rank; /* FOLD: own rank means the own input; FINISH, COPY, PACK: unused */
 };
 
 struct plan_segment {
@@ -45,6 +47,13 @@ struct plan_segment {
     uint32_t frame, frames;  /* frames of this segment, numbered through the whole plan */
     uint32_t wire;           /* what the first one is called between ranks: alike at both ends */
     uint32_t scratch;        /* 1: `out` is a range of the operation's scratch: what this rank only sums up or hands on for others */
+    uint32_t piece, pieces;  /* into plan.pieces: what is packed here, of all of it each element once */
+};
+
+/* `count` elements of a packed segment, from its element `at` on: those of the input, or of scratch, from `from` on. */
+struct plan_piece {
+    size_t at, from, count;
+    uint32_t scratch; /* 1: of scratch, where a segment before this one put them */
 };
 
 /* What the view and the operation say; equal on all members but for `rank` and, of pairwise plans, the counts. */
@@ -68,7 +77,8 @@ struct plan {
     struct plan_params params; /* what was borrowed is not kept (null) */
     struct plan_segment *segments; /* the caller's storage */
     struct plan_step *steps;
-    uint32_t segment_count, step_count;
+    struct plan_piece *pieces;
+    uint32_t segment_count, step_count, piece_count;
     uint32_t frame_count;      /* of all segments, and of gaps between those of pairwise plans */
     size_t scratch;            /* elements of scratch memory that this rank needs */
     bool pairwise;             /* frames are named per pair of ranks: segment r receives from rank r, segment world + r goes to it */
@@ -90,9 +100,16 @@ static inline bool plan_hides_late(enum plan_kind kind, enum plan_algorithm algo
     return sum && (algorithm == PLAN_TREE || algorithm == PLAN_HALVING || algorithm == PLAN_CHAIN);
 }
 
+/* Whether it packs what came in other frames: all of them are on one lane then, and all parts have to be equal. */
+static inline bool plan_packs(enum plan_kind kind, enum plan_algorithm algorithm)
+{
+    return kind == PLAN_ALL_TO_ALL && algorithm == PLAN_BRUCK;
+}
+
 /* Worst case storage: looks at kind, algorithm, world and weights only. */
 uint32_t plan_max_segments(const struct plan_params *params);
 uint32_t plan_max_steps(const struct plan_params *params);
+uint32_t plan_max_pieces(const struct plan_params *params);
 
 /* Whether two ranks exchange anything under the algorithm, empty parts counted; of a ring or chain, whose order is not known
  * here, true for any two. */
@@ -100,9 +117,9 @@ bool plan_partners(enum plan_algorithm algorithm, uint32_t world, uint32_t root,
 /* How many others give this rank something to fold.  Looks at kind, algorithm, world, rank, root, ring and weights only. */
 uint32_t plan_senders(const struct plan_params *params);
 
-/* Makes the plan of one rank into the caller's storage (`segments`, `steps` of at least the sizes above). */
-void plan_make(struct plan *plan, const struct plan_params *params, struct plan_segment *segments,
-               struct plan_step *steps);
+/* Makes the plan of one rank into the caller's storage, of at least the sizes above; null where that is 0. */
+void plan_make(struct plan *plan, const struct plan_params *params, struct plan_segment *segments, struct plan_step *steps,
+               struct plan_piece *pieces);
 
 /* One file per algorithm; called by plan_make. */
 void plan_make_tiny(struct plan *plan);
@@ -112,6 +129,7 @@ void plan_make_ring(struct plan *plan);
 void plan_make_tree(struct plan *plan);
 void plan_make_chain(struct plan *plan);
 void plan_make_bruck(struct plan *plan);
+void plan_make_bruck_index(struct plan *plan); /* of all-to-all */
 void plan_make_pairwise(struct plan *plan);
 void plan_make_halving(struct plan *plan);
 
@@ -136,6 +154,8 @@ uint32_t plan_ring_position(const struct plan_params *params, uint32_t rank);
 uint32_t plan_shown(const struct plan_params *params, uint32_t rank);
 void plan_begin_segment(struct plan *plan, uint32_t segment);
 void plan_add_step(struct plan *plan, uint32_t segment, enum step_kind kind, uint32_t rank);
+/* Another piece of the segment opened last; what goes on where the one before it ends, at both ends, is one with it. */
+void plan_add_piece(struct plan *plan, uint32_t segment, const struct plan_piece *piece);
 /* FOLD of all in rank order, and FINISH; SEND to all others but one, each rank beginning behind itself. */
 void plan_fold_all(struct plan *plan, uint32_t segment);
 void plan_send_others(struct plan *plan, uint32_t segment, uint32_t but);

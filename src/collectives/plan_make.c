@@ -26,7 +26,7 @@ bool plan_offers(enum plan_kind kind, enum plan_algorithm algorithm)
         [PLAN_ALL_GATHER] = 1 << PLAN_DIRECT | 1 << PLAN_RING | 1 << PLAN_BRUCK,
         [PLAN_BROADCAST] = 1 << PLAN_DIRECT | 1 << PLAN_TREE | 1 << PLAN_CHAIN,
         [PLAN_SCATTER] = 1 << PLAN_PAIRWISE | 1 << PLAN_DIRECT,
-        [PLAN_ALL_TO_ALL] = 1 << PLAN_PAIRWISE,
+        [PLAN_ALL_TO_ALL] = 1 << PLAN_PAIRWISE | 1 << PLAN_BRUCK,
         [PLAN_REDUCE] = 1 << PLAN_DIRECT | 1 << PLAN_TREE | 1 << PLAN_CHAIN,
         [PLAN_GATHER] = 1 << PLAN_PAIRWISE | 1 << PLAN_DIRECT,
         [PLAN_SEND] = 1 << PLAN_CHAIN,
@@ -45,7 +45,7 @@ uint32_t plan_max_segments(const struct plan_params *q)
     case PLAN_PAIRWISE:
         return 2 * world;
     default:
-        return world;
+        return plan_packs(q->kind, q->algorithm) ? 2 * rounds_of(world) + 1 : world; /* to and from one rank in each, and the output */
     }
 }
 
@@ -75,6 +75,7 @@ uint32_t plan_max_steps(const struct plan_params *q)
     case PLAN_CHAIN:
         return 3;
     case PLAN_BRUCK:
+        return plan_packs(q->kind, q->algorithm) ? 3 * rounds_of(world) + 1 : 2 * world; /* pack, send, recv */
     case PLAN_PAIRWISE:
         return 2 * world;
     case PLAN_HALVING: /* folds and sends, the own fold, one rank beyond, give and recv */
@@ -85,13 +86,20 @@ uint32_t plan_max_steps(const struct plan_params *q)
     return 0;
 }
 
-void plan_make(struct plan *plan, const struct plan_params *params, struct plan_segment *segments,
-               struct plan_step *steps)
+/* In round k blocks have world / 2^(k+1) ways left, rounded up; of each there is a piece of the input, and one of each round before. */
+uint32_t plan_max_pieces(const struct plan_params *q)
+{
+    uint32_t rounds = rounds_of(q->world);
+    return plan_packs(q->kind, q->algorithm) ? 3 * q->world + rounds * (rounds + 1) / 2 : 0; /* and the output */
+}
+
+void plan_make(struct plan *plan, const struct plan_params *params, struct plan_segment *segments, struct plan_step *steps,
+               struct plan_piece *pieces)
 {
     PCCL_ASSERT(params->world >= 1 && params->rank < params->world && params->root < params->world);
     PCCL_ASSERT(params->align > 0 && params->frame_elements > 0 && params->frame_elements % params->align == 0);
     PCCL_ASSERT(plan_offers(params->kind, params->algorithm) && (params->algorithm != PLAN_PAIRWISE || params->lanes > 0));
-    *plan = (struct plan){.params = *params, .segments = segments, .steps = steps};
+    *plan = (struct plan){.params = *params, .segments = segments, .steps = steps, .pieces = pieces};
     switch (params->algorithm) {
     case PLAN_TINY:
         plan_make_tiny(plan);
@@ -109,7 +117,7 @@ void plan_make(struct plan *plan, const struct plan_params *params, struct plan_
         plan_make_chain(plan);
         break;
     case PLAN_BRUCK:
-        plan_make_bruck(plan);
+        (params->kind == PLAN_ALL_TO_ALL ? plan_make_bruck_index : plan_make_bruck)(plan);
         break;
     case PLAN_PAIRWISE:
         plan_make_pairwise(plan);
@@ -122,6 +130,7 @@ void plan_make(struct plan *plan, const struct plan_params *params, struct plan_
     }
     PCCL_ASSERT(plan->step_count <= plan_max_steps(params));
     PCCL_ASSERT(plan->segment_count <= plan_max_segments(params));
+    PCCL_ASSERT(plan->piece_count <= plan_max_pieces(params));
     plan->params.ring = NULL;
     plan->params.weights = NULL;
     plan->params.shown = NULL;

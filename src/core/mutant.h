@@ -33,7 +33,8 @@
     /* of the shells: process tests and tests of the master find them, see scripts/mutants.sh */              \
     X(RESTORE_NOT) X(NO_USER_TIMEOUT) X(FRAME_TIMER_NOT) X(ROOM_LEAK) X(BLAME_KEPT) X(REST_NOT)               \
     X(FABRIC_UNORDERED) /* messages are taken as they come */                                               \
-    X(BENCH_WRONG) /* of the benchmark: one element of each result */ X(SUMS_UNREADY) /* of the rooms */
+    X(BENCH_WRONG) /* of the benchmark: one element of each result */ X(SUMS_UNREADY) /* of the rooms */            \
+    X(PACK_EARLY) /* of what a frame is packed of, not all has come */
 
 #define MUTANT_NUMBER_(name) MUTANT_##name,
 enum mutant { MUTANT_NONE = 0, MUTANT_LIST(MUTANT_NUMBER_) MUTANT_COUNT };

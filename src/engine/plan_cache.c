@@ -20,11 +20,12 @@ static bool same(const struct plan_made *made, const struct plan_params *p, cons
            made->ranks[0] == ranks[0] && made->ranks[p->world - 1] == ranks[p->world - 1];
 }
 
-/* One block: a plan, its ranks, its segments, its steps. */
+/* One block: a plan, its ranks, its segments, its pieces, its steps. */
 static struct plan_made *make(const struct plan_params *p, const uint64_t *ranks)
 {
-    size_t segments = plan_max_segments(p), steps = plan_max_steps(p);
-    size_t bytes = sizeof(struct plan_made) + p->world * sizeof *ranks + segments * sizeof(struct plan_segment) + steps * sizeof(struct plan_step);
+    size_t segments = plan_max_segments(p), steps = plan_max_steps(p), pieces = plan_max_pieces(p);
+    size_t bytes = sizeof(struct plan_made) + p->world * sizeof *ranks + segments * sizeof(struct plan_segment) +
+                   pieces * sizeof(struct plan_piece) + steps * sizeof(struct plan_step);
     struct plan_made *made = calloc(1, bytes);
     if (made == NULL) {
         return NULL;
@@ -34,7 +35,8 @@ static struct plan_made *make(const struct plan_params *p, const uint64_t *ranks
     made->ranks = (uint64_t *)(void *)(made + 1);
     memcpy(made->ranks, ranks, p->world * sizeof *ranks);
     struct plan_segment *segment = (struct plan_segment *)(void *)(made->ranks + p->world);
-    plan_make(&made->plan, p, segment, (struct plan_step *)(void *)(segment + segments));
+    struct plan_piece *piece = (struct plan_piece *)(void *)(segment + segments);
+    plan_make(&made->plan, p, segment, (struct plan_step *)(void *)(piece + pieces), piece);
     made->asked = made->plan.params;
     return made;
 }

@@ -142,7 +142,7 @@ static struct choose_answer plan_among(const struct session *s, const struct op_
         .kind = (enum plan_kind)p->kind, .world = s->view.world, .frame_bytes = s->view.plan.frame_bytes,
         .bytes = work_payload(&n, p->kind, (size_t)p->count),
         .small = fits_a_message(s, p), .plain = n.plain, .ring = s->view.plan.algorithm == PLAN_RING,
-        .told = work_told(s), .uneven = s->view.weighted || s->view.edges > 0, .handed_on = handed_on(s, p),
+        .told = work_told(s), .uneven = s->view.weighted || s->view.edges > 0, .pairs = p->layout == LAYOUT_PAIRS, .handed_on = handed_on(s, p),
         .allowed = allowed != 0 ? allowed : UINT8_MAX, .costs = s->view.plan.costs,
         .crowd = s->view.plan.crowd};
     return choose_algorithm(&call);
@@ -218,6 +218,7 @@ void work_plan(struct session *s, struct slot *c, const struct op_name *name)
     run->plan.world = s->view.world;
     run->plan.rank = s->view.rank;
     run->plan.root = root == NONE ? 0 : root;
+    run->lanes = plan_packs(run->plan.kind, run->plan.algorithm) ? 1 : run->lanes;
     run->plan.lanes = run->lanes;
     run->plan.ring = s->view.ring;
     run->plan.weights = s->view.weighted ? s->view.weights : NULL;

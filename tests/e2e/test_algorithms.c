@@ -23,6 +23,7 @@ static const struct trial trials[] = {
     {pcclCollectiveAllGather, "allgather", "ring"},     {pcclCollectiveAllGather, "allgather", "bruck"},
     {pcclCollectiveBroadcast, "broadcast", "direct"},   {pcclCollectiveBroadcast, "broadcast", "tree"},
     {pcclCollectiveBroadcast, "broadcast", "chain"},    {pcclCollectiveAllToAll, "alltoall", "pairwise"},
+    {pcclCollectiveAllToAll, "alltoall", "bruck"},
     {pcclCollectiveScatter, "scatter", "pairwise"},     {pcclCollectiveGather, "gather", "pairwise"},
     {pcclCollectiveReduceScatter, "reducescatter", "direct"}, {pcclCollectiveReduce, "reduce", "direct"},
     {pcclCollectiveReduce, "reduce", "tree"},           {pcclCollectiveReduce, "reduce", "chain"},
@@ -114,21 +115,33 @@ static void run_trial(struct cluster_peer *p, void *context)
     free(out);
 }
 
+static void try_in(int world, struct trial t)
+{
+    struct cluster c = {0};
+    char text[64];
+    snprintf(text, sizeof text, "%s:%s", t.function, t.algorithm);
+    setenv("PCCL_ALGO", text, 1);
+    cluster_start(&c, world, NULL, 2);
+    unsetenv("PCCL_ALGO");
+    cluster_run(&c, run_trial, &t);
+    cluster_stop(&c);
+}
+
 TEST(each_algorithm_is_taken_when_asked_for_and_gives_the_right_values)
 {
     static const int worlds[] = {2, 3, 4, 7};
     for (size_t w = 0; w < sizeof worlds / sizeof worlds[0]; w++) {
         for (size_t i = 0; i < sizeof trials / sizeof trials[0]; i++) {
-            struct cluster c = {0};
-            struct trial t = trials[i];
-            char text[64];
-            snprintf(text, sizeof text, "%s:%s", t.function, t.algorithm);
-            setenv("PCCL_ALGO", text, 1);
-            cluster_start(&c, worlds[w], NULL, 2);
-            unsetenv("PCCL_ALGO");
-            cluster_run(&c, run_trial, &t);
-            cluster_stop(&c);
+            try_in(worlds[w], trials[i]);
         }
+    }
+}
+
+TEST(bruck_exchanges_all_parts_in_worlds_of_any_size) /* whose last rounds have all, or one, of the blocks they could have */
+{
+    static const int worlds[] = {5, 6, 8, MOST};
+    for (size_t w = 0; w < sizeof worlds / sizeof worlds[0]; w++) {
+        try_in(worlds[w], (struct trial){pcclCollectiveAllToAll, "alltoall", "bruck"});
     }
 }
 

@@ -146,11 +146,10 @@ void lanes_start(struct cluster *cl, struct node *n, uint32_t slot, uint32_t win
     memset(r->bundle, 0, sizeof r->bundle);
     r->moved = 0;
     memcpy(r->ranks, op->ranks, op->plan.world * sizeof *r->ranks);
-    uint32_t segments = plan_max_segments(&op->plan);
-    uint32_t steps = plan_max_steps(&op->plan);
-    r->segments = cluster_grow(r->segments, &r->segment_capacity, segments, sizeof *r->segments);
-    r->steps = cluster_grow(r->steps, &r->step_capacity, steps, sizeof *r->steps);
-    plan_make(&r->plan, &op->plan, r->segments, r->steps);
+    r->segments = cluster_grow(r->segments, &r->segment_capacity, plan_max_segments(&op->plan), sizeof *r->segments);
+    r->steps = cluster_grow(r->steps, &r->step_capacity, plan_max_steps(&op->plan), sizeof *r->steps);
+    r->pieces = cluster_grow(r->pieces, &r->piece_capacity, plan_max_pieces(&op->plan), sizeof *r->pieces);
+    plan_make(&r->plan, &op->plan, r->segments, r->steps, r->pieces);
     r->started = true;
     n->run_top = slot < n->run_top ? n->run_top : slot + 1;
     if (r->window_reserved > window) { /* the session told less than was reserved */

@@ -149,6 +149,7 @@ static void node_free_session(struct node *n)
     for (uint32_t i = 0; i < n->config.max_ops; i++) {
         free(n->run[i].segments);
         free(n->run[i].steps);
+        free(n->run[i].pieces);
         free(n->run[i].backup);
         free(n->run[i].sums);
         free(n->run[i].saved);

@@ -222,7 +222,8 @@ struct run { /* an operation slot */
     struct plan plan;
     struct plan_segment *segments;
     struct plan_step *steps;
-    uint32_t segment_capacity, step_capacity;
+    struct plan_piece *pieces;
+    uint32_t segment_capacity, step_capacity, piece_capacity;
     struct exec exec[CLUSTER_LANES];
     void *arena[CLUSTER_LANES];
     size_t arena_bytes[CLUSTER_LANES];

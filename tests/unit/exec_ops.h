@@ -49,6 +49,7 @@ struct share { /* one rank's part of one operation */
     struct plan plan;
     struct plan_segment segments[2 * MAX_RANKS];
     struct plan_step steps[13 * MAX_RANKS]; /* of halving: the most that any has */
+    struct plan_piece pieces[4 * MAX_RANKS + 1];
     size_t in_count, out_count, in_bytes, out_bytes;
     unsigned char *in, *in_copy, *out, *scratch, *expected;
     bool in_place; /* in lies in out */
@@ -319,10 +320,10 @@ struct op_choice {
 static void op_sizes(struct cluster *c, uint32_t o, const struct op_choice *choice)
 {
     struct operation *op = &c->ops[o];
-    bool pairs = choice->kind == PLAN_ALL_TO_ALL;
+    bool pairs = choice->kind == PLAN_ALL_TO_ALL, even = choice->even || plan_packs(choice->kind, choice->algorithm);
     for (uint32_t r = 0; r < (pairs ? c->world : 1); r++) {
         for (uint32_t t = 0; t < c->world; t++) {
-            op->parts[r][t] = choice->even ? choice->count : draw(c, 3) == 0 ? 0 : draw(c, 1 + (uint32_t)choice->count);
+            op->parts[r][t] = even ? choice->count : draw(c, 3) == 0 ? 0 : draw(c, 1 + (uint32_t)choice->count);
         }
     }
     for (uint32_t r = 0; r < c->world; r++) {
@@ -356,7 +357,8 @@ static void share_make(struct cluster *c, uint32_t r, uint32_t o, const struct o
     }
     p->parts.counts = pairs ? op->parts[r] : p->kind == PLAN_ALL_REDUCE || p->kind == PLAN_BROADCAST || p->kind == PLAN_REDUCE ? NULL : op->parts[0];
     p->out_parts.counts = pairs ? op->out_parts : NULL;
-    plan_make(&s->plan, p, s->segments, s->steps);
+    EXPECT(plan_max_pieces(p) <= sizeof s->pieces / sizeof s->pieces[0]);
+    plan_make(&s->plan, p, s->segments, s->steps, s->pieces);
     bool over = p->kind == PLAN_ALL_REDUCE || (p->kind == PLAN_REDUCE && r == p->root); /* sums may be written where the input lies */
     s->in_place = (over || p->kind == PLAN_ALL_GATHER || (p->kind == PLAN_BROADCAST && r == p->root)) && draw(c, 2) == 0;
     if (over && s->in_place) {
@@ -383,7 +385,7 @@ static void op_make(struct cluster *c, uint32_t o, const struct op_choice *choic
         EXPECT(!plan_sends_sums(choice->algorithm) || !plan_kind_sums((uint8_t)choice->kind));
     }
     op->params = (struct plan_params){.kind = choice->kind, .algorithm = choice->algorithm, .world = c->world, .count = choice->count,
-                                      .root = draw(c, c->world), .lanes = c->lane_count};
+                                      .root = draw(c, c->world), .lanes = plan_packs(choice->kind, choice->algorithm) ? 1 : c->lane_count};
     op->params.align = choice->quant != QUANT_NONE ? NUMERIC_BLOCK : 1;
     op->params.frame_elements = op->params.align * (1 + draw(c, choice->quant != QUANT_NONE ? 2 : 16));
     for (uint32_t i = 0; i < c->world; i++) {

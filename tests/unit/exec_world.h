@@ -153,7 +153,7 @@ static bool share_done(struct cluster *c, uint32_t r, uint32_t o)
 {
     struct share *s = &c->shares[r][o];
     bool done = s->launched;
-    for (uint32_t l = 0; done && l < c->lane_count; l++) {
+    for (uint32_t l = 0; done && l < c->ops[o].params.lanes; l++) {
         done = s->stopped || s->lanes[l].done;
     }
     return done;
@@ -175,11 +175,11 @@ static bool try_launch(struct cluster *c, uint32_t r)
     struct plan_params mine = c->ops[o].params;
     mine.rank = r;
     uint32_t count = plan_senders(&mine), want = draw(c, 4);
-    for (uint32_t l = 0; l < c->lane_count; l++) {
+    for (uint32_t l = 0; l < mine.lanes; l++) {
         uint32_t got = room_reserve(&c->rooms[r][l], want * count), window = count > 0 ? got / count : 0;
         room_unreserve(&c->rooms[r][l], got - window * count);
         struct exec_config config = {.check_every = 1, .plan = &s->plan, .numeric = &s->numeric, .room = &c->rooms[r][l], .pool = &c->pool,
-                                     .in = s->in, .out = s->out, .scratch = s->scratch, .backup = s->backup, .saved = s->saved, .lane = l, .lanes = c->lane_count,
+                                     .in = s->in, .out = s->out, .scratch = s->scratch, .backup = s->backup, .saved = s->saved, .lane = l, .lanes = mine.lanes,
                                      .window = window, .verify = true};
         size_t bytes = exec_arena_bytes(&config);
         s->arena[l] = aligned_alloc(64, bytes);
@@ -196,7 +196,7 @@ static bool try_launch(struct cluster *c, uint32_t r)
             channel_put(&c->control[r][t], m);
         }
     }
-    for (uint32_t l = 0; l < c->lane_count; l++) {
+    for (uint32_t l = 0; l < mine.lanes; l++) {
         tell_credits(c, r, o, l);
     }
     return true;
@@ -213,7 +213,7 @@ static bool try_control(struct cluster *c, uint32_t r, uint32_t t)
     if (m == NULL) {
         return false;
     }
-    for (uint32_t l = 0; l < c->lane_count && c->shares[t][m->op].launched; l++) {
+    for (uint32_t l = 0; l < c->ops[m->op].params.lanes && c->shares[t][m->op].launched; l++) {
         if (m->ready || l == m->lane) {
             step(c, t, m->op, l, (struct exec_event){.kind = m->ready ? EXEC_READY : EXEC_CREDIT, .rank = r,
                                                      .credit = m->credit[l], .sums = m->sums});
@@ -236,7 +236,7 @@ static bool try_pull(struct cluster *c, uint32_t r, uint32_t t, uint32_t l)
     }
     for (uint32_t i = 0; i < c->op_count; i++) {
         uint32_t o = (start + i) % c->op_count;
-        if (!c->shares[r][o].launched || !exec_has_frame(&c->shares[r][o].lanes[l], t)) {
+        if (!c->shares[r][o].launched || l >= c->ops[o].params.lanes || !exec_has_frame(&c->shares[r][o].lanes[l], t)) {
             continue;
         }
         struct exec_out out = step(c, r, o, l, (struct exec_event){.kind = EXEC_PULL, .rank = t});
@@ -329,7 +329,7 @@ static bool try_room(struct cluster *c, uint32_t r, uint32_t l)
     for (uint32_t i = 0; i < c->op_count && c->rooms[r][l].half_a + c->rooms[r][l].half_b > 0; i++) {
         uint32_t o = (start + i) % c->op_count;
         struct exec *x = &c->shares[r][o].lanes[l];
-        if (c->shares[r][o].launched && x->starved) {
+        if (c->shares[r][o].launched && l < c->ops[o].params.lanes && x->starved) {
             int32_t before = c->rooms[r][l].half_a + c->rooms[r][l].half_b;
             struct exec_out out = step(c, r, o, l, (struct exec_event){.kind = EXEC_ROOM});
             EXPECT_EQ(out.granted, c->rooms[r][l].half_a + c->rooms[r][l].half_b != before);
@@ -348,7 +348,7 @@ static bool try_work(struct cluster *c, uint32_t r, uint32_t l)
     for (uint32_t i = 0; i < c->op_count; i++) {
         uint32_t o = (start + i) % c->op_count;
         struct share *s = &c->shares[r][o];
-        if (s->launched && !s->stopped && s->lanes[l].work) {
+        if (s->launched && !s->stopped && l < c->ops[o].params.lanes && s->lanes[l].work) {
             step(c, r, o, l, (struct exec_event){.kind = EXEC_WORK});
             return true;
         }

@@ -32,7 +32,8 @@ struct world {
     struct plan plans[MAX_WORLD];
     struct plan_segment *segments;
     struct plan_step *steps;
-    uint32_t max_segments, max_steps;
+    struct plan_piece *pieces;
+    uint32_t max_segments, max_steps, max_pieces;
 };
 
 static struct mailbox mail[MAX_WORLD][MAX_WORLD]; /* from, to */
@@ -45,21 +46,26 @@ static struct world world_make(struct plan_params params, params_of *of, const v
 {
     struct world w = {.params = params,
                       .max_segments = plan_max_segments(&params),
-                      .max_steps = plan_max_steps(&params)};
+                      .max_steps = plan_max_steps(&params),
+                      .max_pieces = plan_max_pieces(&params)};
     w.segments = calloc((size_t)params.world * (w.max_segments + 1), sizeof(*w.segments));
     w.steps = calloc((size_t)params.world * (w.max_steps + 1), sizeof(*w.steps));
+    w.pieces = calloc((size_t)params.world * (w.max_pieces + 1), sizeof(*w.pieces));
     for (uint32_t r = 0; r < params.world; r++) {
         struct plan_segment *segments = w.segments + (size_t)r * (w.max_segments + 1);
         struct plan_step *steps = w.steps + (size_t)r * (w.max_steps + 1);
+        struct plan_piece *pieces = w.pieces + (size_t)r * (w.max_pieces + 1);
         segments[w.max_segments].frame = GUARD;
         steps[w.max_steps].kind = GUARD;
+        pieces[w.max_pieces].scratch = GUARD;
         params.rank = r;
         if (of != NULL) {
             of(&params, user);
         }
-        plan_make(&w.plans[r], &params, segments, steps);
+        plan_make(&w.plans[r], &params, segments, steps, pieces);
         EXPECT_EQ(segments[w.max_segments].frame, GUARD);
         EXPECT_EQ(steps[w.max_steps].kind, GUARD);
+        EXPECT_EQ(pieces[w.max_pieces].scratch, GUARD);
         EXPECT(w.plans[r].segment_count <= w.max_segments && w.plans[r].step_count <= w.max_steps);
         EXPECT(w.plans[r].params.ring == NULL && w.plans[r].params.weights == NULL && w.plans[r].params.parts.counts == NULL);
     }
@@ -70,6 +76,7 @@ static void world_free(struct world *w)
 {
     free(w->segments);
     free(w->steps);
+    free(w->pieces);
 }
 
 /* Frames tile the segments. */
@@ -114,7 +121,8 @@ static void check_layout(const struct world *w)
         EXPECT(a->pairwise || b->frame_count == a->frame_count);
         for (uint32_t i = 0; !a->pairwise && i < a->segment_count; i++) {
             const struct plan_segment *s = &a->segments[i], *t = &b->segments[i];
-            EXPECT(s->in == t->in && s->count == t->count && s->frame == t->frame && s->wire == s->frame);
+            EXPECT(s->in == t->in && s->count == t->count && s->frame == t->frame && s->wire == t->wire);
+            EXPECT(s->wire == s->frame || s->pieces > 0); /* what is packed has the name under which it comes */
             EXPECT(s->scratch || t->scratch || s->out == t->out);
         }
     }
@@ -203,6 +211,8 @@ static bool run_step(uint32_t rank, const struct plan_segment *s, const struct p
         in->full[1] = false;
         mail_full--;
         return true;
+    case STEP_PACK:
+        break; /* plan_packed.h */
     }
     return false;
 }
@@ -376,7 +386,7 @@ static void check_edges(const struct world *w)
         uint32_t count = 0;
         for (uint32_t i = 0; i < p->step_count; i++) {
             const struct plan_step *s = &p->steps[i];
-            if (s->kind == STEP_FINISH || s->kind == STEP_COPY || s->rank == r) {
+            if (s->kind == STEP_FINISH || s->kind == STEP_COPY || s->kind == STEP_PACK || s->rank == r) {
                 continue;
             }
             EXPECT(plan_partners(p->params.algorithm, p->params.world, p->params.root, r, s->rank));

@@ -54,6 +54,7 @@ TEST(nothing_that_can_be_done_is_clearly_faster_than_what_is_chosen) /* and it c
         c.plain = rng_below(&rng, 2) == 0;
         c.ring = rng_below(&rng, 8) == 0;
         c.uneven = rng_below(&rng, 8) == 0;
+        c.pairs = plan_kind_pairs((uint8_t)c.kind) && rng_below(&rng, 4) == 0;
         c.handed_on = c.uneven && (c.kind == PLAN_SCATTER || c.kind == PLAN_GATHER) && rng_below(&rng, 2) == 0;
         c.allowed = (uint8_t)(rng_below(&rng, 4) == 0 ? 1 + rng_below(&rng, 255) : UINT8_MAX);
         c.crowd = (uint32_t)rng_below(&rng, 65536);
@@ -64,6 +65,7 @@ TEST(nothing_that_can_be_done_is_clearly_faster_than_what_is_chosen) /* and it c
         EXPECT(c.plain || !plan_kind_sums((uint8_t)c.kind) || !plan_sends_sums(a.algorithm));
         EXPECT(!c.uneven || a.algorithm == PLAN_DIRECT || (c.kind == PLAN_ALL_REDUCE && c.ring && a.algorithm == PLAN_RING) ||
                c.kind == PLAN_SEND || (a.algorithm == PLAN_PAIRWISE && !c.handed_on) || (c.small && a.algorithm == PLAN_TINY));
+        EXPECT(!c.pairs || !plan_packs(c.kind, a.algorithm));
         seen[c.kind] |= 1u << a.algorithm;
         for (int other = 0; other < PLAN_ALGORITHMS && !c.ring; other++) {
             struct choose_call one = c;
@@ -94,6 +96,13 @@ TEST(the_formulas_give_what_is_counted_by_hand)
     c.small = true;
     c.crowd = CHOOSE_CROWD;
     EXPECT_EQ(predicted(c, PLAN_TINY), 12 * 5000 / 2 + 24 / 10 + 16 * 30 / 1000 + 2 * 20000);
+    c = call_of(PLAN_ALL_TO_ALL, 8, 1024); /* 7 frames, READY and HOLD each way, of 7 parts; READY, one hop, HOLD */
+    EXPECT_EQ(predicted(c, PLAN_PAIRWISE), (14 + 28) * 5000 / 2 + 14 * 1024 / 10 + 3 * 20000);
+    /* 3 frames each way, of 12 parts, packed as the 8 of the output; 6 READY; three hops. */
+    EXPECT_EQ(predicted(c, PLAN_BRUCK), (6 + 26) * 5000 / 2 + 24 * 1024 / 10 + 20 * 1024 * 30 / 1000 + 5 * 20000);
+    c.bytes = 131073; /* two frames for each part, five for four of them */
+    EXPECT_EQ(predicted(c, PLAN_PAIRWISE) / 10, ((28 + 28) * 5000 / 2 + 14 * 131073 / 10 + 3 * 20000) / 10);
+    EXPECT_EQ(predicted(c, PLAN_BRUCK) / 10, ((30 + 26) * 5000 / 2 + 24 * 131073 / 10 + 20 * 131073 * 3 / 100 + 5 * 20000) / 10);
 }
 
 TEST(the_choice_follows_size_and_world)
@@ -131,6 +140,25 @@ TEST(the_choice_follows_size_and_world)
     c = call_of(PLAN_ALL_GATHER, 64, 1 << 10);
     c.small = false;
     EXPECT_EQ(chosen(&c), PLAN_BRUCK);
+    c = call_of(PLAN_ALL_TO_ALL, 128, 1 << 10); /* seven messages in place of 127, and 448 blocks */
+    c.small = false;
+    EXPECT_EQ(chosen(&c), PLAN_BRUCK);
+    c.pairs = true; /* a round cannot be packed of what only two know the size of */
+    EXPECT_EQ(chosen(&c), PLAN_PAIRWISE);
+    c.pairs = false;
+    c.uneven = true; /* who has little to carry, or lacks a link, would carry what others have */
+    EXPECT_EQ(chosen(&c), PLAN_PAIRWISE);
+    c.uneven = false;
+    c.bytes = 1 << 14; /* bytes cost more than messages */
+    EXPECT_EQ(chosen(&c), PLAN_PAIRWISE);
+    c.allowed = 1u << PLAN_BRUCK;
+    EXPECT_EQ(chosen(&c), PLAN_BRUCK);
+    c.bytes = 1 << 15; /* 28 MiB of memory */
+    EXPECT_EQ(chosen(&c), PLAN_PAIRWISE);
+    c = call_of(PLAN_ALL_TO_ALL, 8, 1 << 12);
+    EXPECT_EQ(chosen(&c), PLAN_TINY);
+    c.small = false;
+    EXPECT_EQ(chosen(&c), PLAN_PAIRWISE);
     c = call_of(PLAN_ALL_REDUCE, 64, 1 << 18);
     c.plain = false;
     EXPECT_EQ(chosen(&c), PLAN_DIRECT);
@@ -170,7 +198,7 @@ TEST(what_pccl_algo_cannot_mean_is_said) /* and nothing is changed */
         const char *text, *says;
     } cases[] = {{"rings", "'rings': expected tiny, direct, ring"}, {"allreduce:", "'': expected tiny"},
                  {"allreduce:ring,,tiny", "'': expected tiny"}, {"sum:ring", "'sum': expected allreduce"},
-                 {"alltoall:ring", "alltoall has: tiny, pairwise"}, {"broadcast:^tiny,direct,tree,chain", "broadcast has: tiny, direct, tree, chain"},
+                 {"alltoall:ring", "alltoall has: tiny, bruck, pairwise"}, {"broadcast:^tiny,direct,tree,chain", "broadcast has: tiny, direct, tree, chain"},
                  {"^", "'': expected tiny"}, {":ring", "'': expected allreduce"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct choose_wishes w = {.allowed = {77}};

@@ -4,17 +4,20 @@
  * SPDX-License-Identifier: MIT */
 #include "collectives/exec_wait.h"
 
+#include <string.h>
+
 #include "tests/testing.h"
 
 struct single {
     struct plan plan;
     struct plan_segment segments[6];
     struct plan_step steps[15];
+    struct plan_piece pieces[12];
     struct numeric numeric;
     struct room room;
     unsigned char slots[8 * 16];
     uint32_t free_list[8];
-    int32_t in[24], out[24];
+    int32_t in[24], out[24], scratch[16];
     struct exec exec;
     void *arena;
 };
@@ -24,12 +27,12 @@ static struct single *single_at(uint32_t rank, enum plan_kind kind, enum plan_al
     struct single *s = calloc(1, sizeof(*s));
     struct plan_params params = {.kind = kind, .algorithm = algorithm, .world = 3, .rank = rank, .count = count, .align = 1,
                                  .frame_elements = 4, .lanes = 1};
-    plan_make(&s->plan, &params, s->segments, s->steps);
+    plan_make(&s->plan, &params, s->segments, s->steps, s->pieces);
     EXPECT(numeric_init(&s->numeric, DTYPE_I32, REDOP_SUM, QUANT_NONE, DTYPE_U8, kernels_get()));
     room_init(&s->room, s->slots, 16, 8, s->free_list);
     EXPECT_EQ(room_reserve(&s->room, 2 * window), 2 * window);
     struct exec_config config = {.check_every = 1, .plan = &s->plan, .numeric = &s->numeric, .room = &s->room, .in = s->in,
-                                 .out = s->out, .lanes = 1, .window = window};
+                                 .out = s->out, .scratch = s->scratch, .lanes = 1, .window = window};
     s->arena = aligned_alloc(64, exec_arena_bytes(&config));
     exec_init(&s->exec, &config, s->arena);
     return s;
@@ -122,6 +125,53 @@ TEST(frames_of_a_pair_are_counted_between_the_two)
         single_step(s, (struct exec_event){.kind = EXEC_WORK});
     }
     EXPECT(!s->exec.failed && !s->exec.done);
+    single_free(s);
+}
+
+/* A message for rank 1 whose elements are all the same. */
+static void arrive(struct single *s, uint32_t rank, uint32_t frame, int32_t value)
+{
+    struct exec_out out = single_step(s, (struct exec_event){.kind = EXEC_HEADER, .rank = rank, .frame = frame, .phase = 1, .bytes = 16});
+    EXPECT(out.dst != NULL);
+    for (int i = 0; i < 4 && out.dst != NULL; i++) {
+        memcpy((unsigned char *)out.dst + 4 * i, &value, 4);
+    }
+    single_step(s, (struct exec_event){.kind = EXEC_ARRIVED, .rank = rank});
+}
+
+/* All-to-all by Bruck: frames 0 and 2 go to ranks 2 and 0, 1 and 3 come from 0 and 2, 4 to 6 are the output. */
+TEST(what_is_packed_waits_for_all_before_it_and_what_comes_for_nobody) /* a round would leave without what came in another */
+{
+    struct single *s = single_of(PLAN_ALL_TO_ALL, PLAN_BRUCK, 4, 0);
+    for (int i = 0; i < 12; i++) {
+        s->in[i] = 100 + i / 4;
+    }
+    single_step(s, (struct exec_event){.kind = EXEC_READY, .rank = 2});
+    single_step(s, (struct exec_event){.kind = EXEC_READY, .rank = 0});
+    EXPECT(s->exec.work && !exec_has_frame(&s->exec, 2)); /* not packed */
+    single_step(s, (struct exec_event){.kind = EXEC_WORK});
+    EXPECT(!s->exec.work && exec_has_frame(&s->exec, 2) && !exec_has_frame(&s->exec, 0));
+    struct exec_out first = single_step(s, (struct exec_event){.kind = EXEC_PULL, .rank = 2});
+    EXPECT(first.data == s->scratch && s->scratch[0] == 102 && s->scratch[3] == 102);
+    EXPECT(first.frame == 1 && first.phase == 1 && first.bytes == 16); /* by the name under which it comes */
+    struct exec_wait w = exec_waits_for(&s->exec);
+    EXPECT(w.kind == EXEC_WAIT_DATA && w.rank == 0);
+    EXPECT(refused(s, 0, 0, 1, 16) && refused(s, 2, 2, 1, 16) && refused(s, 0, 3, 1, 16) && refused(s, 2, 4, 1, 16));
+    EXPECT(refused(s, 0, 1, 0, 16)); /* nothing is folded */
+    arrive(s, 2, 3, 12);             /* before its turn */
+    EXPECT(!s->exec.work && !exec_has_frame(&s->exec, 0));
+    arrive(s, 0, 1, 10);
+    EXPECT(s->exec.work);
+    w = exec_waits_for(&s->exec);
+    EXPECT(w.kind == EXEC_WAIT_NOBODY);
+    single_step(s, (struct exec_event){.kind = EXEC_WORK});
+    EXPECT(exec_has_frame(&s->exec, 0) && !s->exec.done);
+    for (int i = 0; i < 3; i++) {
+        EXPECT(s->exec.work);
+        single_step(s, (struct exec_event){.kind = EXEC_WORK});
+    }
+    EXPECT(s->exec.done && !s->exec.idle && !s->exec.work && !s->exec.failed);
+    EXPECT(s->out[0] == 10 && s->out[3] == 10 && s->out[4] == 101 && s->out[7] == 101 && s->out[8] == 12 && s->out[11] == 12);
     single_free(s);
 }
 
@@ -273,7 +323,7 @@ TEST(arena_does_not_grow_with_members_times_frames)
         }
         struct plan_params params = {.algorithm = PLAN_DIRECT, .world = WORLD, .rank = 0, .count = (size_t)1 << 28,
                                      .align = NUMERIC_BLOCK, .frame_elements = 16384, .weights = weights};
-        plan_make(&plan, &params, segments, steps);
+        plan_make(&plan, &params, segments, steps, NULL);
         struct exec_config config = {.plan = &plan, .numeric = &n, .room = &room, .pool = &pool, .lanes = 1, .verify = true};
         EXPECT(exec_arena_bytes(&config) < (1 << 20));
     }

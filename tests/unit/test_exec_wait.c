@@ -92,7 +92,7 @@ TEST(whoever_starves_is_told_that_the_room_moves_and_nobody_else)
     struct exec_credit credit;
     struct exec_out done;
     plan_make(&plan, &(struct plan_params){.algorithm = PLAN_DIRECT, .world = WORLD, .rank = 1, .count = 24, .align = 1,
-                                           .frame_elements = 4}, segments, steps);
+                                           .frame_elements = 4}, segments, steps, NULL);
     EXPECT(numeric_init(&numeric, DTYPE_I32, REDOP_SUM, QUANT_NONE, DTYPE_U8, kernels_get()));
     room_init(&room, slots, 16, 8, free_list);
     struct exec_config config = {.plan = &plan, .numeric = &numeric, .room = &room, .in = in, .out = out, .lanes = 1};

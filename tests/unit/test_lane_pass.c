@@ -205,7 +205,7 @@ static void flight_init(struct flight *f, struct comm *comm, uint64_t launch)
         .comm = comm, .given.out = f->out, .plan = {.plan = &f->plan, .ranks = f->ranks},
         .run = {.view = VIEW, .name = {.tag = launch}, .world = 2, .lanes = 2, .in = f->in, .launch = launch},
     };
-    plan_make(&f->plan, &p, f->segments, f->steps);
+    plan_make(&f->plan, &p, f->segments, f->steps, NULL);
     EXPECT(numeric_init(&f->op.run.numeric, DTYPE_I32, REDOP_SUM, QUANT_NONE, DTYPE_U8, kernels_get()));
     atomic_init(&f->op.share.done_left, 3); /* more than there are: the session is not asked */
     atomic_init(&f->op.share.idle_left, 3);
@@ -260,7 +260,7 @@ TEST(own_input_is_copied_between_the_frames_of_others)
         in[i] = i + 1;
     }
     struct plan_params p = {.kind = PLAN_BROADCAST, .algorithm = PLAN_TREE, .world = 2, .count = LONG, .align = 1, .frame_elements = 4};
-    plan_make(&f.plan, &p, f.segments, f.steps);
+    plan_make(&f.plan, &p, f.segments, f.steps, NULL);
     f.op.run.in = in;
     f.op.given.out = out;
     EXPECT(lane_post(b.lane, &(struct lane_order){.kind = LANE_START, .op = &f.op}));
@@ -290,7 +290,7 @@ TEST(who_gives_a_lane_back_with_nothing_left_to_do_wakes_nobody)
     b.engine.poller[0].timer.fd = fds_own(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
     flight_init(&f, &b.comm, 1);
     struct plan_params p = {.kind = PLAN_ALL_GATHER, .algorithm = PLAN_DIRECT, .world = 1, .count = 8, .align = 1, .frame_elements = 4};
-    plan_make(&f.plan, &p, f.segments, f.steps);
+    plan_make(&f.plan, &p, f.segments, f.steps, NULL);
     f.op.run.world = 1;
     EXPECT(lane_try(b.lane));
     while (!list_empty(&b.lane->due) || !list_empty(&b.lane->inbox)) {

@@ -1,5 +1,6 @@
 /* test_plan.c - every algorithm of every kind, whatever world, weights, ring, root and counts.
  * SPDX-License-Identifier: MIT */
+#include "tests/unit/plan_packed.h"
 #include "tests/unit/plan_values.h"
 
 static const size_t aligns[2] = {1, 256};
@@ -251,6 +252,23 @@ TEST(all_to_all_moves_each_pairs_part_whatever_the_others_move)
     }
 }
 
+TEST(bruck_brings_each_part_of_an_all_to_all_where_it_belongs) /* worlds that are no power of two have rounds that end early */
+{
+    static const size_t counts[] = {1, 0, 3, 5};
+    struct rng rng = {10};
+    for (uint32_t world = 1; world <= MAX_WORLD; world = next_world(world)) {
+        uint32_t shown[MAX_WORLD] = {0};
+        struct plan_params params = {.kind = PLAN_ALL_TO_ALL, .algorithm = PLAN_BRUCK, .world = world, .align = 1, .lanes = 1};
+        shuffle(&rng, shown, world);
+        for (size_t i = 0; i < (world <= 16 ? 4 : 2); i++) {
+            params.count = counts[(i + world) % 4];
+            params.frame_elements = 1 + rng_below(&rng, 77);
+            params.shown = i % 2 == 0 ? NULL : shown;
+            check_packing(params);
+        }
+    }
+}
+
 TEST(shards_follow_the_weights_within_two_blocks) /* a slow peer must not own more than its share */
 {
     struct rng rng = {3};
@@ -286,7 +304,7 @@ TEST(shards_of_the_largest_counts_do_not_overflow)
     struct plan_segment segments[3];
     struct plan_step steps[12];
     struct plan plan;
-    plan_make(&plan, &params, segments, steps);
+    plan_make(&plan, &params, segments, steps, NULL);
     EXPECT_EQ(segments[0].count + segments[1].count + segments[2].count, SIZE_MAX / 8);
     EXPECT(segments[0].count > SIZE_MAX / 17 && segments[2].count > SIZE_MAX / 17);
     EXPECT(segments[1].count < SIZE_MAX / 8 / UINT32_MAX);

@@ -24,7 +24,7 @@ static void expect_plan(const struct plan_made *made, const struct plan_params *
     struct plan_segment segments[2 * WORLD];
     struct plan_step steps[8 * WORLD];
     struct plan plan;
-    plan_make(&plan, p, segments, steps);
+    plan_make(&plan, p, segments, steps, NULL);
     EXPECT(made->plan.segment_count == plan.segment_count && made->plan.step_count == plan.step_count);
     EXPECT(memcmp(made->plan.segments, segments, plan.segment_count * sizeof *segments) == 0);
     EXPECT(memcmp(made->plan.steps, steps, plan.step_count * sizeof *steps) == 0);

@@ -641,8 +641,9 @@ typedef struct pcclPlan_t {
  * (one of these), "^ring" (all others), "allreduce:ring,tiny;broadcast:tree" (by function: allreduce, reducescatter, allgather,
  * broadcast, scatter, alltoall, reduce, gather).  A list without a function leaves a function alone that has none of its names; where
  * none of those named can do what is asked (a sum of float16 or a quantised one by ring, halving, tree or chain; a reduce of more than
- * 16 MiB by tree or chain; anything but direct where two members have no link), the others are taken.  Above 32 members all-reduces go
- * by tree and halving, and reduces by tree and chain, only where nothing else is allowed.
+ * 16 MiB by tree or chain; an all-to-all with counts, or that would need as much memory, by bruck; anything but direct where two
+ * members have no link), the others are taken.  Above 32 members all-reduces go by tree and halving, and reduces by tree and chain,
+ * only where nothing else is allowed.
  * All members must have it alike: where they choose differently the call is InvalidArgument at all, with both algorithms in the text.
  * InvalidArgument: null, unknown collective, type or operator, a count that no memory holds. */
 PCCL_EXPORT pcclResult_t pcclGetPlan(const pcclComm_t *communicator, pcclCollective_t collective, size_t count,

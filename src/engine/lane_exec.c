@@ -271,7 +271,7 @@ static void sweep_starving(struct lane *lane)
     }
 }
 
-/* Copies of own input, a few at a time, so that the connections keep their turns.  True: there are more. */
+/* Copies that wait for time, a few in a turn, so that the connections keep their turns.  True: there are more. */
 static bool exec_work(struct lane *lane, struct lane_exec *e)
 {
     for (int i = 0; i < LANE_COPIES && e->x.work; i++) {

@@ -86,6 +86,10 @@ static void make_reduce(struct plan *plan)
 
 void plan_make_direct(struct plan *plan)
 {
+    if (plan->params.kind == PLAN_ALL_TO_ALL) {
+        plan_make_relayed(plan);
+        return;
+    }
     if (plan->params.kind != PLAN_ALL_REDUCE && (plan->params.weights != NULL || plan_kind_pairs((uint8_t)plan->params.kind))) {
         plan_make_hosts(plan);
         return;

@@ -61,7 +61,7 @@ struct plan_params {
     enum plan_kind kind;
     enum plan_algorithm algorithm;
     uint32_t world, rank, root;
-    uint32_t lanes;          /* of the operation, at least 1: PLAN_PAIRWISE only */
+    uint32_t lanes;          /* of the operation, at least 1: PLAN_PAIRWISE, and all-to-all, only */
     const uint32_t *ring;    /* borrowed: rank at each ring position; null: identity.  PLAN_RING, PLAN_CHAIN */
     const uint32_t *weights; /* borrowed: shard weight per rank, null: all equal, any two are linked; at least one is positive: those are
                               * linked with all, the others with them.  PLAN_DIRECT only */
@@ -81,7 +81,8 @@ struct plan {
     uint32_t segment_count, step_count, piece_count;
     uint32_t frame_count;      /* of all segments, and of gaps between those of pairwise plans */
     size_t scratch;            /* elements of scratch memory that this rank needs */
-    bool pairwise;             /* frames are named per pair of ranks: segment r receives from rank r, segment world + r goes to it */
+    bool pairwise;             /* frames are named per pair of ranks: segment r is what comes from rank r for this one */
+    uint32_t relayed;          /* of pairwise plans: from this segment on others that come from a rank, by rank and name; 0: none */
 };
 
 /* Whether the algorithm has a plan for the kind. */
@@ -124,7 +125,8 @@ void plan_make(struct plan *plan, const struct plan_params *params, struct plan_
 /* One file per algorithm; called by plan_make. */
 void plan_make_tiny(struct plan *plan);
 void plan_make_direct(struct plan *plan);
-void plan_make_hosts(struct plan *plan); /* direct, of members with weights; but for all-reduce */
+void plan_make_hosts(struct plan *plan);   /* direct, of members with weights; but for all-reduce */
+void plan_make_relayed(struct plan *plan); /* ... all-to-all, of equal parts */
 void plan_make_ring(struct plan *plan);
 void plan_make_tree(struct plan *plan);
 void plan_make_chain(struct plan *plan);

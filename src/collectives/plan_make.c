@@ -26,7 +26,7 @@ bool plan_offers(enum plan_kind kind, enum plan_algorithm algorithm)
         [PLAN_ALL_GATHER] = 1 << PLAN_DIRECT | 1 << PLAN_RING | 1 << PLAN_BRUCK,
         [PLAN_BROADCAST] = 1 << PLAN_DIRECT | 1 << PLAN_TREE | 1 << PLAN_CHAIN,
         [PLAN_SCATTER] = 1 << PLAN_PAIRWISE | 1 << PLAN_DIRECT,
-        [PLAN_ALL_TO_ALL] = 1 << PLAN_PAIRWISE | 1 << PLAN_BRUCK,
+        [PLAN_ALL_TO_ALL] = 1 << PLAN_PAIRWISE | 1 << PLAN_DIRECT | 1 << PLAN_BRUCK,
         [PLAN_REDUCE] = 1 << PLAN_DIRECT | 1 << PLAN_TREE | 1 << PLAN_CHAIN,
         [PLAN_GATHER] = 1 << PLAN_PAIRWISE | 1 << PLAN_DIRECT,
         [PLAN_SEND] = 1 << PLAN_CHAIN,
@@ -34,9 +34,25 @@ bool plan_offers(enum plan_kind kind, enum plan_algorithm algorithm)
     return kind < PLAN_KINDS && algorithm < PLAN_ALGORITHMS && (offers[kind] >> algorithm & 1) != 0;
 }
 
+/* Segments of parts that are handed on, at most, of an all-to-all: at the host of most, and at any of those. */
+static uint32_t most_relayed(const struct plan_params *q)
+{
+    uint32_t without = 0, most = 0, run = 0;
+    for (uint32_t i = 0; q->weights != NULL && i < 2 * q->world; i++) { /* twice around: they may lie across the end */
+        bool lacks = q->weights[i % q->world] == 0;
+        without += lacks && i < q->world;
+        run = lacks ? run + 1 : 0;
+        most = run > most ? run : most;
+    }
+    return without < 2 ? 0 : (without - 1) * (most > 2 ? most : 2);
+}
+
 uint32_t plan_max_segments(const struct plan_params *q)
 {
     uint32_t world = q->world;
+    if (q->kind == PLAN_ALL_TO_ALL && q->algorithm == PLAN_DIRECT) {
+        return 2 * world + most_relayed(q);
+    }
     switch ((int)q->algorithm) {
     case PLAN_TINY:
     case PLAN_CHAIN:
@@ -63,6 +79,9 @@ static uint32_t most_hosted(const struct plan_params *q)
 uint32_t plan_max_steps(const struct plan_params *q)
 {
     uint32_t world = q->world;
+    if (q->kind == PLAN_ALL_TO_ALL && q->algorithm == PLAN_DIRECT) {
+        return 2 * world + 2 * most_relayed(q);
+    }
     switch (q->algorithm) {
     case PLAN_TINY:
         return 2 * world; /* world - 1 gives, world folds, finish */

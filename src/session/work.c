@@ -124,9 +124,12 @@ bool work_told(const struct session *s)
     return s->view.world <= s->cfg.mesh_members;
 }
 
-/* Whether its root lacks a link, so that others hand on what it has for all, or all for it. */
+/* Whether its root lacks a link, or of an all-to-all anybody, so that others hand on what it has for all, or all for it. */
 static bool handed_on(const struct session *s, const struct op_params *p)
 {
+    if (p->kind == PLAN_ALL_TO_ALL) {
+        return s->view.edges > 0;
+    }
     uint32_t root = s->view.weighted && plan_kind_has_root(p->kind) ? view_rank(s, p->root) : NONE;
     return root != NONE && s->view.weights[root] == 0;
 }
@@ -164,8 +167,8 @@ bool work_has_path(const struct session *s, const struct op_params *p)
 {
     struct numeric n;
     bool free_of_edges = s->view.edges == 0 || plan_kind_alike(p->kind) || p->kind == PLAN_REDUCE;
-    bool rooted = (p->kind == PLAN_SCATTER || p->kind == PLAN_GATHER) && (!handed_on(s, p) || p->layout != LAYOUT_PAIRS);
-    return free_of_edges || rooted || (p->kind == PLAN_REDUCE_SCATTER && work_numeric(s, p, &n) && n.plain);
+    bool pairs = plan_kind_pairs(p->kind) && (!handed_on(s, p) || p->layout != LAYOUT_PAIRS);
+    return free_of_edges || pairs || (p->kind == PLAN_REDUCE_SCATTER && work_numeric(s, p, &n) && n.plain);
 }
 
 static void frames_of(const struct session *s, struct session_op *run)

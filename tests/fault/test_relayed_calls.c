@@ -8,7 +8,7 @@
 #include "tests/fault/network.h"
 #include "tests/fault/peer_calls.h"
 
-enum kind { ALL_GATHER, BROADCAST, REDUCE_SCATTER, REDUCE, SCATTER, GATHER, GATHER_UNEVEN, ALL_TO_ALL, KINDS };
+enum kind { ALL_GATHER, BROADCAST, REDUCE_SCATTER, REDUCE, SCATTER, GATHER, ALL_TO_ALL, GATHER_UNEVEN, ALL_TO_ALL_UNEVEN, KINDS };
 enum { WORLD = 3 };
 
 struct call_job {
@@ -31,7 +31,7 @@ static float wanted(const struct call_job *job, uint32_t self, uint32_t of, size
     return job->kind == REDUCE || job->kind == REDUCE_SCATTER ? sum
            : job->kind == BROADCAST                           ? given(job->root, 0, i)
            : job->kind == SCATTER                             ? given(job->root, self, i)
-                                                              : given(of, job->kind == ALL_TO_ALL ? self : 0, i);
+                                                              : given(of, job->kind == ALL_TO_ALL || job->kind == ALL_TO_ALL_UNEVEN ? self : 0, i);
 }
 
 static pcclResult_t call(struct peer *self, const struct call_job *job, const float *in, float *out)
@@ -54,6 +54,8 @@ static pcclResult_t call(struct peer *self, const struct call_job *job, const fl
         return pcclGatherV(in, job->count, out, counts, NULL, pcclFloat, job->root, self->comm, NULL);
     case ALL_TO_ALL:
         return pcclAllToAll(in, out, job->count, pcclFloat, self->comm, NULL);
+    case ALL_TO_ALL_UNEVEN:
+        return pcclAllToAllV(in, counts, NULL, out, counts, NULL, pcclFloat, self->comm, NULL);
     case KINDS:
         break;
     }
@@ -69,8 +71,9 @@ static void collective(struct peer *self, const void *argument, struct reply *re
         return;
     }
     bool to_root = job->kind == REDUCE || job->kind == GATHER || job->kind == GATHER_UNEVEN;
-    size_t ins = job->kind == REDUCE_SCATTER || job->kind == SCATTER || job->kind == ALL_TO_ALL ? WORLD : 1;
-    size_t outs = job->kind == ALL_GATHER || job->kind == GATHER || job->kind == GATHER_UNEVEN || job->kind == ALL_TO_ALL ? WORLD : 1;
+    bool exchange = job->kind == ALL_TO_ALL || job->kind == ALL_TO_ALL_UNEVEN;
+    size_t ins = job->kind == REDUCE_SCATTER || job->kind == SCATTER || exchange ? WORLD : 1;
+    size_t outs = job->kind == ALL_GATHER || job->kind == GATHER || job->kind == GATHER_UNEVEN || exchange ? WORLD : 1;
     float *in = malloc(ins * job->count * sizeof *in), *out = malloc(outs * job->count * sizeof *out);
     for (size_t i = 0; i < ins * job->count; i++) {
         in[i] = given(me.rank, ins > 1 ? (uint32_t)(i / job->count) : 0, i % job->count);
@@ -151,7 +154,7 @@ static int everybody(struct processes *all, const struct call_job *job)
 /* It goes between any two: as soon as the view does without their link, it says so. */
 static void until_the_link_is_missed(struct processes *all)
 {
-    struct call_job job = {.kind = ALL_TO_ALL, .count = 100000};
+    struct call_job job = {.kind = ALL_TO_ALL_UNEVEN, .count = 100000};
     int rc = everybody(all, &job);
     while (rc == pcclSuccess && test_failures == 0) {
         rc = everybody(all, &job);
@@ -179,7 +182,7 @@ TEST(two_that_cannot_reach_each_other_gather_scatter_reduce_split_and_make_windo
     processes_do(&all, 7, rank_of, NULL, 0, reply);
     uint32_t third = (uint32_t)reply[2].value[0];
     for (int kind = 0; kind < GATHER_UNEVEN; kind++) {
-        for (uint32_t root = 0; root < (kind == BROADCAST || kind >= REDUCE ? WORLD : 1); root++) {
+        for (uint32_t root = 0; root < (kind == BROADCAST || (kind >= REDUCE && kind != ALL_TO_ALL) ? WORLD : 1); root++) {
             EXPECT_EQ(everybody(&all, &(struct call_job){.kind = (enum kind)kind, .count = 3, .root = root}), pcclSuccess);
             EXPECT_EQ(everybody(&all, &(struct call_job){.kind = (enum kind)kind, .count = 300000, .root = root}), pcclSuccess);
         }

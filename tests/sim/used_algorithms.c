@@ -114,7 +114,7 @@ uint32_t algorithms_print(const struct algorithm_stats *s)
             if (plan_offers((enum plan_kind)k, (enum plan_algorithm)a)) {
                 printf("  %s %" PRIu64 " %" PRIu64 " %" PRIu64, plan_algorithm_name((uint8_t)a), end[ENDS_OK], end[ENDS_LOST],
                        end[ENDS_OTHER]);
-                bool seldom = a == PLAN_DIRECT && (k == PLAN_SCATTER || k == PLAN_GATHER); /* where a root lacks a link; unit/test_session_path */
+                bool seldom = a == PLAN_DIRECT && plan_kind_pairs((uint8_t)k); /* where a link is missing; unit/test_session_path */
                 empty += (end[ENDS_OK] == 0) + (!seldom && end[ENDS_LOST] == 0) + (!seldom && end[ENDS_OTHER] == 0);
             }
         }

@@ -47,8 +47,8 @@ struct share { /* one rank's part of one operation */
     struct numeric numeric; /* with its factor */
     bool launched, stopped;
     struct plan plan;
-    struct plan_segment segments[2 * MAX_RANKS];
-    struct plan_step steps[13 * MAX_RANKS]; /* of halving: the most that any has */
+    struct plan_segment segments[12 * MAX_RANKS]; /* of an all-to-all where but one lacks links: the most that any has */
+    struct plan_step steps[15 * MAX_RANKS];
     struct plan_piece pieces[4 * MAX_RANKS + 1];
     size_t in_count, out_count, in_bytes, out_bytes;
     unsigned char *in, *in_copy, *out, *scratch, *expected;
@@ -320,7 +320,8 @@ struct op_choice {
 static void op_sizes(struct cluster *c, uint32_t o, const struct op_choice *choice)
 {
     struct operation *op = &c->ops[o];
-    bool pairs = choice->kind == PLAN_ALL_TO_ALL, even = choice->even || plan_packs(choice->kind, choice->algorithm);
+    bool pairs = choice->kind == PLAN_ALL_TO_ALL, packs = plan_packs(choice->kind, choice->algorithm);
+    bool even = choice->even || packs || (pairs && choice->algorithm == PLAN_DIRECT);
     for (uint32_t r = 0; r < (pairs ? c->world : 1); r++) {
         for (uint32_t t = 0; t < c->world; t++) {
             op->parts[r][t] = even ? choice->count : draw(c, 3) == 0 ? 0 : draw(c, 1 + (uint32_t)choice->count);

@@ -21,9 +21,10 @@ struct value {
     bool own, final;                /* own: still the own input */
 };
 
-/* One value in flight per pair is all that a segment's program can have. */
+/* One value in flight per pair is all that a segment's program can have; of pairs, one that others wait for. */
 struct mailbox {
     struct value value[2]; /* by phase */
+    uint32_t wire[2];      /* under this name */
     bool full[2];
 };
 
@@ -117,8 +118,7 @@ static void check_layout(const struct world *w)
     for (uint32_t r = 0; r < q->world; r++) {
         const struct plan *b = &w->plans[r];
         check_frames(b);
-        EXPECT_EQ(b->segment_count, a->segment_count);
-        EXPECT(a->pairwise || b->frame_count == a->frame_count);
+        EXPECT(a->pairwise || (b->segment_count == a->segment_count && b->frame_count == a->frame_count));
         for (uint32_t i = 0; !a->pairwise && i < a->segment_count; i++) {
             const struct plan_segment *s = &a->segments[i], *t = &b->segments[i];
             EXPECT(s->in == t->in && s->count == t->count && s->frame == t->frame && s->wire == t->wire);
@@ -129,17 +129,22 @@ static void check_layout(const struct world *w)
 }
 
 /* The two ends of what `from` sends: the same bytes, under a name that leads to them, on the same lane. */
-static void check_names(const struct world *w, uint32_t from, const struct plan_segment *s, uint32_t to, const struct plan_segment *t)
+static void check_names(const struct world *w, uint32_t from, const struct plan_segment *s, uint32_t to)
 {
-    uint32_t lanes = w->params.lanes > 0 ? w->params.lanes : 1;
-    EXPECT_EQ(s->count, t->count);
+    uint32_t lanes = w->params.lanes > 0 ? w->params.lanes : 1, first = UINT32_MAX;
+    const struct plan *there = &w->plans[to];
     for (uint32_t f = 0; f < s->frames; f += s->frames > 1 && f == 0 ? s->frames - 1 : 1) {
-        uint32_t wire = plan_wire(&w->plans[from], s, s->frame + f), heard = plan_heard(&w->plans[to], from, wire);
-        EXPECT_EQ(heard, t->frame + f);
+        size_t offset, count;
+        uint32_t wire = plan_wire(&w->plans[from], s, s->frame + f), heard = plan_heard(there, from, wire);
+        EXPECT(heard < there->frame_count);
+        const struct plan_segment *t = heard < there->frame_count ? plan_frame(there, heard, &offset, &count) : s;
+        EXPECT(s->count == t->count && heard == t->frame + f);
         EXPECT_EQ(heard % lanes, (s->frame + f) % lanes);
+        first = f == 0 ? t->frame : first;
+        EXPECT(first == t->frame && (there->pairwise || t->frame == s->frame));
     }
-    if (w->plans[to].pairwise) {
-        EXPECT_EQ(plan_heard(&w->plans[to], from, t->frames), UINT32_MAX);
+    if (there->pairwise) {
+        EXPECT_EQ(plan_heard(there, from, s->wire + s->frames), UINT32_MAX);
     }
 }
 
@@ -162,8 +167,9 @@ static struct value input(uint32_t rank, const struct plan_segment *s)
 }
 
 /* Does one step if it can; false if it must wait.  `folded`: something was folded already. */
-static bool run_step(uint32_t rank, const struct plan_segment *s, const struct plan_step *step, struct value *v, bool *folded)
+static bool run_step(const struct plan *p, const struct plan_segment *s, const struct plan_step *step, struct value *v, bool *folded)
 {
+    uint32_t rank = p->params.rank;
     struct value own = input(rank, s);
     struct mailbox *in = &mail[step->rank][rank], *to = &mail[rank][step->rank];
     switch ((enum step_kind)step->kind) {
@@ -195,15 +201,19 @@ static bool run_step(uint32_t rank, const struct plan_segment *s, const struct p
         return true;
     case STEP_GIVE:
     case STEP_SEND:
-        EXPECT(step->rank != rank && !to->full[step->kind == STEP_SEND]);
+        EXPECT(step->rank != rank && (p->relayed > 0 || !to->full[step->kind == STEP_SEND]));
         EXPECT(v->final ? step->kind == STEP_SEND : step->kind == STEP_GIVE || !*folded);
+        if (to->full[step->kind == STEP_SEND]) {
+            return false;
+        }
+        to->wire[step->kind == STEP_SEND] = s->wire;
         to->value[step->kind == STEP_SEND] = *v;
         to->full[step->kind == STEP_SEND] = true;
         mail_full++;
         return true;
     case STEP_RECV:
         EXPECT(!v->final);
-        if (!in->full[1]) {
+        if (!in->full[1] || in->wire[1] != s->wire) {
             return false;
         }
         *v = in->value[1];
@@ -267,36 +277,43 @@ static void check_value(const struct world *w, uint32_t rank, const struct plan_
         break;
     default:
         EXPECT(single);
+        if (q->parts.counts == NULL && q->out_parts.counts == NULL) {
+            EXPECT(v->place == rank * q->count && s->out == from * q->count && s->count == q->count);
+        }
         break;
     }
 }
 
-/* Runs the segments [first, first + n) of all ranks, n of one program for plans that all cut alike, all of them for pairs. */
+struct running {
+    struct value value;
+    uint32_t at;
+    bool folded;
+};
+
+/* Runs the segments [first, first + n) of all ranks, one for plans that all cut alike; all of them (n 0) for pairs. */
 static void check_segments(const struct world *w, uint32_t first, uint32_t n)
 {
-    static struct value values[MAX_WORLD][2 * MAX_WORLD];
-    static uint32_t at[MAX_WORLD][2 * MAX_WORLD];
-    static bool folded[MAX_WORLD][2 * MAX_WORLD];
-    uint32_t world = w->params.world;
+    struct running *running[MAX_WORLD];
+    uint32_t world = w->params.world, counts[MAX_WORLD];
     bool moved = true;
     for (uint32_t r = 0; r < world; r++) {
-        for (uint32_t i = 0; i < n; i++) {
-            values[r][i] = input(r, &w->plans[r].segments[first + i]);
-            at[r][i] = 0;
-            folded[r][i] = false;
+        counts[r] = n > 0 ? n : w->plans[r].segment_count;
+        running[r] = calloc(counts[r], sizeof *running[r]);
+        for (uint32_t i = 0; i < counts[r]; i++) {
+            running[r][i].value = input(r, &w->plans[r].segments[first + i]);
         }
     }
     while (moved) {
         moved = false;
         for (uint32_t r = 0; r < world; r++) {
-            for (uint32_t i = 0; i < n; i++) {
+            for (uint32_t i = 0; i < counts[r]; i++) {
                 const struct plan_segment *s = &w->plans[r].segments[first + i];
                 const struct plan_step *step = &w->plans[r].steps[s->step];
-                while (at[r][i] < s->steps && run_step(r, s, &step[at[r][i]], &values[r][i], &folded[r][i])) {
-                    uint32_t k = at[r][i]++, to = step[k].rank;
+                struct running *run = &running[r][i];
+                while (run->at < s->steps && run_step(&w->plans[r], s, &step[run->at], &run->value, &run->folded)) {
+                    uint32_t k = run->at++;
                     if (step[k].kind == STEP_GIVE || step[k].kind == STEP_SEND) {
-                        uint32_t there = w->plans[r].pairwise ? r : first + i;
-                        check_names(w, r, s, to, &w->plans[to].segments[there]);
+                        check_names(w, r, s, step[k].rank);
                     }
                     moved = true;
                 }
@@ -304,14 +321,17 @@ static void check_segments(const struct world *w, uint32_t first, uint32_t n)
         }
     }
     for (uint32_t r = 0; r < world; r++) {
-        for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t i = 0; i < counts[r]; i++) {
             const struct plan_segment *s = &w->plans[r].segments[first + i];
-            EXPECT_EQ(at[r][i], s->steps);
+            EXPECT_EQ(running[r][i].at, s->steps);
             if (plan_completes(&w->plans[r], s)) {
-                check_value(w, r, s, &values[r][i]);
-                EXPECT(w->params.kind != PLAN_ALL_REDUCE || values[r][i].expression == values[0][i].expression);
+                check_value(w, r, s, &running[r][i].value);
+                EXPECT(w->params.kind != PLAN_ALL_REDUCE || running[r][i].value.expression == running[0][i].value.expression);
             }
         }
+    }
+    for (uint32_t r = 0; r < world; r++) {
+        free(running[r]);
     }
     EXPECT_EQ(mail_full, 0); /* all that was sent was taken */
     if (mail_full > 0) {
@@ -343,7 +363,10 @@ static void check_coverage(const struct world *w, uint32_t rank)
             due += part_count(&q->parts, q->count, r);
         }
     }
-    EXPECT(q->kind == PLAN_ALL_TO_ALL || has == due);
+    if (q->kind == PLAN_ALL_TO_ALL) {
+        due = q->parts.counts == NULL && q->out_parts.counts == NULL ? q->world * q->count : has;
+    }
+    EXPECT_EQ(has, due);
 }
 
 /* Bytes in and out, by the cost that the algorithm's file tells. */
@@ -407,7 +430,7 @@ static void check_made(struct world *w)
     uint32_t segments = w->plans[0].segment_count;
     check_layout(w);
     for (uint32_t i = 0; i < segments; i += w->plans[0].pairwise ? segments : 1) {
-        check_segments(w, i, w->plans[0].pairwise ? segments : 1);
+        check_segments(w, i, w->plans[0].pairwise ? 0 : 1);
     }
     for (uint32_t r = 0; r < w->params.world; r++) {
         check_coverage(w, r);

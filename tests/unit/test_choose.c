@@ -55,7 +55,7 @@ TEST(nothing_that_can_be_done_is_clearly_faster_than_what_is_chosen) /* and it c
         c.ring = rng_below(&rng, 8) == 0;
         c.uneven = rng_below(&rng, 8) == 0;
         c.pairs = plan_kind_pairs((uint8_t)c.kind) && rng_below(&rng, 4) == 0;
-        c.handed_on = c.uneven && (c.kind == PLAN_SCATTER || c.kind == PLAN_GATHER) && rng_below(&rng, 2) == 0;
+        c.handed_on = c.uneven && plan_kind_pairs((uint8_t)c.kind) && rng_below(&rng, 2) == 0;
         c.allowed = (uint8_t)(rng_below(&rng, 4) == 0 ? 1 + rng_below(&rng, 255) : UINT8_MAX);
         c.crowd = (uint32_t)rng_below(&rng, 65536);
         c.costs = (struct costs){(uint32_t)(rng_next(&rng) >> (34 + rng_below(&rng, 30))), (uint32_t)(rng_next(&rng) >> (34 + rng_below(&rng, 30))),
@@ -198,7 +198,7 @@ TEST(what_pccl_algo_cannot_mean_is_said) /* and nothing is changed */
         const char *text, *says;
     } cases[] = {{"rings", "'rings': expected tiny, direct, ring"}, {"allreduce:", "'': expected tiny"},
                  {"allreduce:ring,,tiny", "'': expected tiny"}, {"sum:ring", "'sum': expected allreduce"},
-                 {"alltoall:ring", "alltoall has: tiny, bruck, pairwise"}, {"broadcast:^tiny,direct,tree,chain", "broadcast has: tiny, direct, tree, chain"},
+                 {"alltoall:ring", "alltoall has: tiny, direct, bruck, pairwise"}, {"broadcast:^tiny,direct,tree,chain", "broadcast has: tiny, direct, tree, chain"},
                  {"^", "'': expected tiny"}, {":ring", "'': expected allreduce"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct choose_wishes w = {.allowed = {77}};

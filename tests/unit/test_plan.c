@@ -160,6 +160,29 @@ TEST(where_pairs_have_no_link_others_stand_in) /* every step between two of whic
     }
 }
 
+/* Each part of two hops goes by one that is linked with both; small worlds of many shapes, larger ones of a few. */
+TEST(all_to_all_goes_round_pairs_without_a_link)
+{
+    struct rng rng = {10};
+    for (uint32_t world = 1; world <= MAX_WORLD; world = next_world(world)) {
+        uint32_t weights[MAX_WORLD];
+        struct plan_params params = {.kind = PLAN_ALL_TO_ALL, .algorithm = PLAN_DIRECT, .world = world, .align = 1, .frame_elements = 77};
+        for (uint32_t round = 0; round < (world <= 9 ? 24 : 1); round++) {
+            const size_t counts[3] = {0, 77, 77 * (1 + rng_below(&rng, 9)) - 3};
+            draw_weights(&rng, weights, world);
+            if (world > 64) { /* else as many parts are handed on as there are pairs */
+                for (uint32_t r = 0; r < world; r++) {
+                    weights[r] = r % 20 < 3 ? 0 : 1;
+                }
+            }
+            params.weights = round % 8 == 7 ? NULL : weights;
+            params.lanes = 1 + round % 5 + world % 3;
+            params.count = counts[round % 8 == 0 ? rng_below(&rng, 2) : 2];
+            check_world(params);
+        }
+    }
+}
+
 TEST(a_reduce_gives_the_root_every_contribution_once)
 {
     struct rng rng = {9};

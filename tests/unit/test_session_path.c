@@ -32,7 +32,8 @@ TEST(collectives_go_round_a_missing_edge_by_members_that_are_linked_with_all) /*
     } calls[] = {{PLAN_ALL_REDUCE, 0, PLAN_DIRECT}, {PLAN_ALL_GATHER, 0, PLAN_DIRECT}, {PLAN_BROADCAST, 0, PLAN_DIRECT},
                  {PLAN_BROADCAST, 1, PLAN_DIRECT}, {PLAN_REDUCE_SCATTER, 0, PLAN_DIRECT}, {PLAN_REDUCE, 0, PLAN_DIRECT},
                  {PLAN_REDUCE, 2, PLAN_DIRECT}, {PLAN_SCATTER, 0, PLAN_PAIRWISE}, {PLAN_SCATTER, 1, PLAN_DIRECT},
-                 {PLAN_GATHER, 0, PLAN_PAIRWISE}, {PLAN_GATHER, 2, PLAN_DIRECT}};
+                 {PLAN_GATHER, 0, PLAN_PAIRWISE}, {PLAN_GATHER, 2, PLAN_DIRECT},
+                 {PLAN_ALL_TO_ALL, 0, PLAN_DIRECT}};
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
         struct bench *b = bench_with(32, true);
         struct op_params p = {.kind = (uint8_t)calls[i].kind, .count = 2000, .dtype = DTYPE_F32,
@@ -48,7 +49,7 @@ TEST(collectives_go_round_a_missing_edge_by_members_that_are_linked_with_all) /*
 TEST(what_cannot_go_round_a_missing_edge_says_so_at_once_under_its_number) /* it would wait for ever */
 {
     const struct op_params cannot[] = {
-        {.kind = PLAN_ALL_TO_ALL, .count = 2000, .dtype = DTYPE_F32},
+        {.kind = PLAN_ALL_TO_ALL, .layout = LAYOUT_PAIRS, .dtype = DTYPE_F32},
         {.kind = PLAN_SCATTER, .layout = LAYOUT_PAIRS, .dtype = DTYPE_F32},
         {.kind = PLAN_GATHER, .layout = LAYOUT_PAIRS, .dtype = DTYPE_F32},
         {.kind = PLAN_REDUCE_SCATTER, .count = 2000, .dtype = DTYPE_F16, .op = REDOP_SUM},

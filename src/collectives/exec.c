@@ -172,7 +172,8 @@ static void init_segment(struct exec *x, const struct plan_segment *s)
                 p->fold_first = more ? p->fold_first : first;
                 p->expected += frames;
             }
-            x->fold_first = first;
+            x->fold_first = x->fold_first == EXEC_NONE ? first : x->fold_first;
+            x->fold_frames += first_fold ? frames : 0;
             first_fold = false;
             break;
         case STEP_COPY:

@@ -143,7 +143,7 @@ struct exec {
     unsigned char *own;        /* encoded: the own contribution as it would travel */
     size_t acc_stride, wire_stride;
     uint32_t wire_refs[EXEC_WIRES]; /* sends of each result not yet left */
-    uint32_t fold_first, finished;  /* not plain: first frame of the segment reduced here, frames of it finished */
+    uint32_t fold_first, fold_frames, finished; /* not plain: first of the frames reduced here, how many, finished ones */
     uint32_t window;    /* grants that a sender should have, beyond what waits to be reduced */
     uint32_t starved_peers, starved_next; /* senders that wait for room; those whom half B may serve, too */
     uint32_t check_every, check_in; /* steps until all invariants are looked at again */

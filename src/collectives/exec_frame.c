@@ -4,9 +4,10 @@
  * contribution is folded the moment it can be, and never remembered in its slot: a slot that waited for another
  * rank's program could be one of half B.
  *
- * Other types add up in an accumulator.  Two per executor are enough, and cannot dead-lock: only one segment is reduced
- * here (direct: the own shard; tiny: the only one), its k-th frame uses accumulator k mod 2 and begins when frame k - 2 is
- * finished.  Contributions of each sender come in frame order, so frame k never waits for frame k + 1; the oldest
+ * Other types add up in an accumulator.  Two per executor are enough, and cannot dead-lock: what is reduced here are frames one behind
+ * the other (direct: the own shard, and parts that this rank sums up for others; tiny: the only segment), the k-th one uses
+ * accumulator k mod 2 and begins when frame k - 2 is finished.  Contributions of each sender come in that order, so frame k never waits
+ * for frame k + 1; the oldest
  * unfinished frame always has its accumulator, and waits only for contributions (their senders have, or will get, credit:
  * exec_wants counts its frame as foldable) or for a result buffer.  Those are used in turn, too: buffer k mod 4 is held by
  * frame k - 4 until its sends have left, and final data can always leave, because its receivers have launched (they
@@ -193,18 +194,13 @@ void exec_advance(struct exec *x, uint32_t frame)
 void exec_resume(struct exec *x)
 {
     uint32_t before;
-    if (x->numeric->plain || x->fold_first == EXEC_NONE) {
+    if (x->numeric->plain) {
         return;
     }
     do {
         before = x->finished;
-        for (uint32_t i = 0; i < EXEC_ACCS; i++) {
-            uint32_t frame = x->fold_first + (before + i) * x->lanes;
-            size_t first, count;
-            if (frame < x->plan->frame_count &&
-                plan_frame(x->plan, frame, &first, &count) == plan_frame(x->plan, x->fold_first, &first, &count)) {
-                exec_advance(x, frame);
-            }
+        for (uint32_t i = 0; i < EXEC_ACCS && before + i < x->fold_frames; i++) {
+            exec_advance(x, x->fold_first + (before + i) * x->lanes);
         }
     } while (x->finished != before);
 }

@@ -161,14 +161,11 @@ struct choose_answer session_plan_by(const struct session *s, const struct op_pa
     return plan_among(s, p, (uint8_t)(1u << algorithm));
 }
 
-/* Where members lack links, who has all of them stands in (collectives/hosts.c): but not with parts that only two know the size of, nor
- * with sums of several parts in accumulators. */
+/* Where members lack links, who has all of them stands in (collectives/hosts.c, relayed.c): but not with parts that only two know the
+ * size of. */
 bool work_has_path(const struct session *s, const struct op_params *p)
 {
-    struct numeric n;
-    bool free_of_edges = s->view.edges == 0 || plan_kind_alike(p->kind) || p->kind == PLAN_REDUCE;
-    bool pairs = plan_kind_pairs(p->kind) && (!handed_on(s, p) || p->layout != LAYOUT_PAIRS);
-    return free_of_edges || pairs || (p->kind == PLAN_REDUCE_SCATTER && work_numeric(s, p, &n) && n.plain);
+    return s->view.edges == 0 || p->layout != LAYOUT_PAIRS || !handed_on(s, p);
 }
 
 static void frames_of(const struct session *s, struct session_op *run)

@@ -8,7 +8,7 @@
 #include "tests/fault/network.h"
 #include "tests/fault/peer_calls.h"
 
-enum kind { ALL_GATHER, BROADCAST, REDUCE_SCATTER, REDUCE, SCATTER, GATHER, ALL_TO_ALL, GATHER_UNEVEN, ALL_TO_ALL_UNEVEN, KINDS };
+enum kind { ALL_GATHER, BROADCAST, REDUCE_SCATTER, REDUCE_SCATTER_TIMES, REDUCE, SCATTER, GATHER, ALL_TO_ALL, GATHER_UNEVEN, ALL_TO_ALL_UNEVEN, KINDS };
 enum { WORLD = 3 };
 
 struct call_job {
@@ -22,13 +22,19 @@ static float given(uint32_t from, uint32_t to, size_t i)
     return (float)((from * 7 + to * 3 + i) % 1000);
 }
 
+static bool reduces_parts(enum kind kind)
+{
+    return kind == REDUCE_SCATTER || kind == REDUCE_SCATTER_TIMES;
+}
+
 static float wanted(const struct call_job *job, uint32_t self, uint32_t of, size_t i)
 {
     float sum = 0;
     for (uint32_t r = 0; r < WORLD; r++) {
-        sum += given(r, job->kind == REDUCE_SCATTER ? self : 0, i);
+        sum += given(r, reduces_parts(job->kind) ? self : 0, i);
     }
     return job->kind == REDUCE || job->kind == REDUCE_SCATTER ? sum
+           : job->kind == REDUCE_SCATTER_TIMES                ? sum / 4
            : job->kind == BROADCAST                           ? given(job->root, 0, i)
            : job->kind == SCATTER                             ? given(job->root, self, i)
                                                               : given(of, job->kind == ALL_TO_ALL || job->kind == ALL_TO_ALL_UNEVEN ? self : 0, i);
@@ -44,6 +50,14 @@ static pcclResult_t call(struct peer *self, const struct call_job *job, const fl
         return pcclBroadcast(in, out, job->count, pcclFloat, job->root, self->comm, NULL);
     case REDUCE_SCATTER:
         return pcclReduceScatter(in, out, job->count, pcclFloat, pcclSum, self->comm, NULL);
+    case REDUCE_SCATTER_TIMES: {
+        const float quarter = 0.25F; /* summed up in accumulators, and encoded on its way */
+        pcclRedOp_t op;
+        pcclResult_t made = pcclRedOpCreatePreMulSum(&op, &quarter, pcclFloat, pcclFactorByValue, self->comm);
+        pcclResult_t rc = made != pcclSuccess ? made : pcclReduceScatter(in, out, job->count, pcclFloat, op, self->comm, NULL);
+        PEER_EXPECT(self, made != pcclSuccess || pcclRedOpDestroy(op, self->comm) == pcclSuccess);
+        return rc;
+    }
     case REDUCE:
         return pcclReduce(in, out, job->count, pcclFloat, pcclSum, job->root, self->comm, NULL);
     case SCATTER:
@@ -72,7 +86,7 @@ static void collective(struct peer *self, const void *argument, struct reply *re
     }
     bool to_root = job->kind == REDUCE || job->kind == GATHER || job->kind == GATHER_UNEVEN;
     bool exchange = job->kind == ALL_TO_ALL || job->kind == ALL_TO_ALL_UNEVEN;
-    size_t ins = job->kind == REDUCE_SCATTER || job->kind == SCATTER || exchange ? WORLD : 1;
+    size_t ins = reduces_parts(job->kind) || job->kind == SCATTER || exchange ? WORLD : 1;
     size_t outs = job->kind == ALL_GATHER || job->kind == GATHER || job->kind == GATHER_UNEVEN || exchange ? WORLD : 1;
     float *in = malloc(ins * job->count * sizeof *in), *out = malloc(outs * job->count * sizeof *out);
     for (size_t i = 0; i < ins * job->count; i++) {

@@ -397,8 +397,7 @@ static void op_make(struct cluster *c, uint32_t o, const struct op_choice *choic
     }
     op->weights[draw(c, c->world)] = 9;
     op->params.ring = op->ring;
-    bool accumulates = choice->kind == PLAN_REDUCE_SCATTER && !op->numeric.plain; /* there is one set of accumulators */
-    op->params.weights = choice->even || accumulates || draw(c, 2) == 0 ? NULL : op->weights;
+    op->params.weights = choice->even || draw(c, 2) == 0 ? NULL : op->weights;
     size_t wire = numeric_wire_bytes(&op->numeric, op->params.frame_elements);
     c->slot_bytes = wire > c->slot_bytes ? wire : c->slot_bytes;
     op_sizes(c, o, choice);

@@ -6,11 +6,10 @@
  *
  * Other types add up in an accumulator.  Two per executor are enough, and cannot dead-lock: what is reduced here are frames one behind
  * the other (direct: the own shard, and parts that this rank sums up for others; tiny: the only segment), the k-th one uses
- * accumulator k mod 2 and begins when frame k - 2 is finished.  Contributions of each sender come in that order, so frame k never waits
- * for frame k + 1; the oldest
- * unfinished frame always has its accumulator, and waits only for contributions (their senders have, or will get, credit:
- * exec_wants counts its frame as foldable) or for a result buffer.  Those are used in turn, too: buffer k mod 4 is held by
- * frame k - 4 until its sends have left, and final data can always leave, because its receivers have launched (they
+ * accumulator k mod 2 and begins when frame k - 2 is finished.  Contributions of each sender come in that order, so frame k never
+ * waits for frame k + 1; the oldest unfinished frame always has its accumulator, and waits only for contributions (their senders have,
+ * or will get, credit: exec_wants counts its frame as foldable) or for a result buffer.  Those are used in turn, too: buffer k mod 4
+ * is held by frame k - 4 until its sends have left, and final data can always leave, because its receivers have launched (they
  * contributed) and need no room for it.
  *
  * Invariant: frames of a segment finish in their order.

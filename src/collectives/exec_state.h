@@ -78,7 +78,7 @@ const unsigned char *exec_own_bytes(const struct exec *x, const struct exec_view
 /* exec_frame.c: the input of a frame that is about to be written, or sent; `read`: the saved one is read soon. */
 void exec_save(struct exec *x, const struct exec_view *v, bool read);
 unsigned char *exec_wire(const struct exec *x, uint32_t frame, uint32_t *index); /* result buffer of a frame */
-/* Place of a frame in the one segment that is reduced here through accumulators. */
+/* Place of a frame among those that are reduced here through accumulators. */
 uint32_t exec_fold_place(const struct exec *x, uint32_t frame);
 /* Whether its accumulator is, or will be with its turn, free; plain types need none. */
 bool exec_may_begin(const struct exec *x, uint32_t frame);

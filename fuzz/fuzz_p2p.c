@@ -12,6 +12,8 @@
 PLAIN(hello)
 PLAIN(hello_ack)
 PLAIN(want)
+PLAIN(path)
+PLAIN(got)
 PLAIN(hold)
 PLAIN(refuse)
 PLAIN(credit)
@@ -33,6 +35,7 @@ PLAIN(entries_want)
         return true;                                                                                                   \
     }
 PAYLOAD(eager)
+PAYLOAD(part)
 PAYLOAD(manifest)
 PAYLOAD(leaf)
 
@@ -101,6 +104,8 @@ static const echo echoes[] = {
     [FRAME_READY] = echo_ready,       [FRAME_EAGER] = echo_eager,
     [FRAME_WANT] = echo_want,         [FRAME_HOLD] = echo_hold,
     [FRAME_REFUSE] = echo_refuse,     [FRAME_FINISHED] = echo_finished,
+    [FRAME_PATH] = echo_path,         [FRAME_PART] = echo_part,
+    [FRAME_GOT] = echo_got,
     [FRAME_DATA] = echo_data,         [FRAME_CREDIT] = echo_credit,
     [FRAME_MANIFEST] = echo_manifest, [FRAME_MANIFEST_WANT] = echo_manifest_want,
     [FRAME_LEAF] = echo_leaf,         [FRAME_LEAF_WANT] = echo_leaf_want,

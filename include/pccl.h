@@ -868,11 +868,8 @@ PCCL_EXPORT pcclResult_t pcclBarrier(const pcclComm_t *communicator, pcclAsyncOp
  * at once (RankConnectionLost), and the sizes move.
  * A call that cannot be made as it was given, for its buffer or type, fails with InvalidArgument at both.
  *
- * Messages are not passed on by a third member, as collectives may be.  If two have no link in this view, a call of one of them to or from
- * the other fails at once, alone and before it has met any call of the other (InvalidUsage, naming that peer): let them reach each other, or
- * pass the message on in the program.  Both see the same view, so the other's call fails too, unless a view with that link has come by
- * then: an update settles that.  PCCL_ANY_RANK goes on waiting for those who have a link.
- * InvalidUsage also: while a vote is under way; or too far ahead of a peer that has not come to 64 messages that were given up.  TooFewPeers: a receive from PCCL_ANY_RANK of one who is alone.
+ * Where two have no link in this view, a third member passes their messages on, more slowly; it needs to call nothing.
+ * InvalidUsage: while a vote is under way; or too far ahead of a peer that has not come to 64 messages that were given up.  TooFewPeers: a receive from PCCL_ANY_RANK of one who is alone.
  *
  * `async_op_out`: as for collectives.  A deadline or a cancel ends both calls; a receive that is matched with nothing yet is given up alone.
  * pcclUpdateTopology forgets messages that have failed and were not received. */
@@ -956,7 +953,8 @@ PCCL_EXPORT pcclResult_t pcclRepeatGroup(const pcclComm_t *communicator, size_t 
  * A put, a counting operation or a signal that has ended with success is in the target's memory, or counted.  Those of one member to
  * another under way at once: bytes of several puts land in no order; a counting operation, a get and a signal come after everything
  * that was called before them.  After an error a put may have written any part of its bytes, a counting operation may have been done.
- * Where memory is reached directly (pcclGetWindowInfo), nothing but signals travels, and operations end at once.
+ * Where memory is reached directly (pcclGetWindowInfo), nothing but signals travels, and operations end at once.  Between two that have
+ * no link a third member passes everything on.
  *
  * `async_op_out`: as for collectives; pcclUpdateTopology and its kin do not wait for operations of windows.  At most 64 of one
  * communicator travel at a time, further ones wait.  InvalidArgument, alone and with nothing sent: null, a rank that is none, bytes beyond the
@@ -984,8 +982,7 @@ typedef struct pcclWindowParams_t {
  * InvalidArgument, alone, and before the others are told: null, params that cannot be; they wait for this member's next call. */
 PCCL_EXPORT pcclResult_t pcclCreateWindow(const pcclWindowParams_t *params, const pcclComm_t *communicator, pcclWindow_t **window_out);
 /* Called by all members that are left: waits until this member's operations have ended, then until all others have called it, too; so
- * that afterwards nobody touches the memory.  A member with which there is no link is not waited for.  Memory of the library's own is
- * freed, also what others have mapped of it.  No other thread of this member may be in a vote meanwhile.  Waits for signals of a member
+ * that afterwards nobody touches the memory.  Memory of the library's own is freed, also what others have mapped of it.  No other thread of this member may be in a vote meanwhile.  Waits for signals of a member
  * that has called it end, as do, in this process, those for its own.  A window whose communicator was destroyed, or is no member any more,
  * goes at once. */
 PCCL_EXPORT pcclResult_t pcclDestroyWindow(pcclWindow_t *window);

@@ -36,7 +36,6 @@ process_test() {
     BENCH_WRONG) echo e2e/test_bench all_collectives ;;
     WINDOW_OWED | WINDOW_SKIPPED) echo unit/test_session_window ;;
     WINDOW_KEPT) echo unit/test_window_step asked_again ;;
-    WINDOW_APART) echo unit/test_window_step without_a_link ;;
     WINDOW_SIGNAL_LATE) echo e2e/test_window_lies passed ;;
     WINDOW_PUT_AGAIN) echo e2e/test_window_lies have_come ;;
     WINDOW_UNSHARED) echo e2e/test_window_lies never_come ;;

@@ -31,7 +31,7 @@ static const struct api_row api_rows[] = {
     [RESULT_ARGUMENT] = {pcclInvalidArgument, pcclCauseUsage, "a peer could not make this call as it was given",
                          "look at that peer's own error and fix its call; here nothing was changed"},
     [RESULT_NO_PATH] = {pcclInvalidUsage, pcclCauseUsage, "two members of this view have no link, which this call needs",
-                        "let these two reach each other, or go round it: by an all-reduce, or by a third who passes it on"},
+                        "let these two reach each other, or use equal parts, or messages, which go round it"},
     [RESULT_ALONE] = {pcclTooFewPeers, pcclCauseAlone, "alone in the peer group", "update the topology until somebody joins"},
     [RESULT_GONE] = {pcclMasterConnectionFailed, pcclCauseNone, "not a member of the run any more", "connect again"},
     [RESULT_GIVEN_UP] = {pcclRankConnectionLost, pcclCauseNone, "the world was given up before it began, at all of its peers",

@@ -31,6 +31,10 @@ static struct action *put_input(struct session *s, const struct op *op, uint32_t
 void announce_eager(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
 {
     const struct op_params *p = &s->slots[op->slot].launch.params;
+    if (path_used(s, &op->name)) {
+        path_announce(s, op, out);
+        return;
+    }
     if (space_pairs(op->name.space)) {
         if (peer_reachable(s, rank)) {
             outbox_dest(out, put_input(s, op, rank, out), s->view.ids[rank]);

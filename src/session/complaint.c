@@ -86,7 +86,8 @@ void complaint_pass(struct session *s)
     }
 }
 
-void complaint_link(struct session *s, struct peer *p, enum cause cause, struct outbox *out)
+/* What this peer has to do with that one may have bytes missing. */
+static void lose(struct session *s, struct peer *p, enum cause cause)
 {
     bool anew = p->suspected == CAUSE_NONE || cause != CAUSE_KICK_UNREACHABLE; /* what cannot be made again was lost before */
     if (p->suspected == CAUSE_NONE) {
@@ -104,7 +105,17 @@ void complaint_link(struct session *s, struct peer *p, enum cause cause, struct 
             heap_set(&s->stuck, op->slot, complaint_stuck(s, op));
         }
     }
+}
+
+void complaint_link(struct session *s, struct peer *p, enum cause cause, struct outbox *out)
+{
+    lose(s, p, cause);
     tell_link(s, p, out);
+}
+
+void complaint_path(struct session *s, struct peer *p)
+{
+    lose(s, p, CAUSE_LINK_LOST);
 }
 
 void complaint_op(struct session *s, struct op *op, enum cause cause, uint64_t peer, const char *text, struct outbox *out)
@@ -128,7 +139,7 @@ void complaint_again(struct session *s, struct outbox *out)
 {
     for (uint32_t r = 0; r < s->view.world; r++) {
         const struct peer *p = r == s->view.rank ? NULL : &s->peers[s->view.peer[r]];
-        if (p != NULL && p->suspected != CAUSE_NONE) {
+        if (p != NULL && p->suspected != CAUSE_NONE && !p->spare) {
             tell_link(s, p, out);
         }
     }
@@ -143,7 +154,7 @@ void complaint_again(struct session *s, struct outbox *out)
 static bool reached(const struct session *s, const struct peer *p)
 {
     bool silent = p->suspected == CAUSE_PEER_SILENT && s->now - p->heard > s->stall_ns;
-    return p->suspected == CAUSE_NONE || (p->link_up && p->bundle != 0 && !silent);
+    return p->suspected == CAUSE_NONE || p->path_up || (p->link_up && p->bundle != 0 && !silent);
 }
 
 /* When the first of those members was lost that are still out of reach. */

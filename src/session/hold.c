@@ -205,11 +205,12 @@ void hold_ready(struct session *s, uint32_t from, struct reader *r, struct outbo
     if (s->frozen) {
         return;
     }
-    struct op *op = op_hear(s, from, s->peers[from].rank, &m.name);
+    uint32_t rank = space_pairs(m.name.space) ? pair_partner(s, &m.name) : s->peers[from].rank;
+    struct op *op = op_hear(s, from, rank, &m.name);
     if (op == NULL) {
         return;
     }
-    struct peer *p = &s->peers[from];
+    struct peer *p = &s->peers[s->view.peer[rank]];
     struct mark *mark = op_mark(s, op, p->rank);
     mismatch_hear(s, op, p->rank, &m.params);
     mark->expects = m.expects;
@@ -275,7 +276,7 @@ void hold_finished(struct session *s, uint32_t from, const struct frame_header *
             continue; /* all have finished it and it was forgotten */
         }
         if (space_pairs(name.space)) {
-            good = rank == s->peers[from].rank && pair_mine(s, from, &name) && pair_finished(s, op, rank);
+            good = (m.origin == name.from && pair_mine(s, from, &name) && pair_finished(s, op, rank)) || rank != s->peers[from].rank;
             continue;
         }
         good = hear_finished(s, op, rank, out) || rank != s->peers[from].rank; /* a relay only passes it on */
@@ -343,6 +344,9 @@ static void replay_one(struct session *s, struct op *op, uint32_t rank, struct o
         pair_replay(s, op, rank, out);
         return;
     }
+    if (!peer_reachable(s, rank)) {
+        return; /* what it is told by its relay is of messages alone */
+    }
     replay_relayed(s, op, rank, out);
     if (op->refused != 0) {
         refusal_again(s, op, rank, out);
@@ -375,8 +379,16 @@ void hold_replay(struct session *s, struct outbox *out)
     s->replaying = false;
     for (uint32_t r = 0; r < s->view.world; r++) {
         struct peer *p = r == s->view.rank ? NULL : &s->peers[s->view.peer[r]];
-        if (p == NULL || p->replay == NONE || !peer_reachable(s, r)) {
+        if (p == NULL || p->replay == NONE || !(peer_reachable(s, r) || p->path_up)) {
             continue;
+        }
+        if (!p->path_told) {
+            if (!outbox_half_free(out)) {
+                s->replaying = true;
+                return;
+            }
+            p->path_told = true;
+            path_tell(s, r, out);
         }
         while (p->replay < s->op_count && s->op_used > 0 && !s->frozen) {
             if (!outbox_half_free(out)) {

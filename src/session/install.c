@@ -304,6 +304,8 @@ static void adopt_members(struct session *s, const struct msg_view *m)
         p->in_proposal = false;
         p->suspected = CAUSE_NONE;
         p->replay = NONE;
+        p->path_up = false;
+        p->part_first = p->part_last = 0;
         p->rank = NONE;
     }
     s->suspected = NONE;
@@ -353,6 +355,7 @@ static void greet_members(struct session *s, struct outbox *out)
         struct peer *p = r == s->view.rank ? NULL : &s->peers[s->view.peer[r]];
         if (p != NULL && p->their_view == s->view.view) {
             p->replay = 0;
+            p->path_told = false;
             s->replaying = true;
         }
     }

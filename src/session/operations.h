@@ -104,6 +104,21 @@ void refusal_message(struct session *s, uint32_t from, const struct frame_header
 void refusal_check(struct session *s, struct op *op, struct outbox *out);
 void refusal_request(struct session *s, struct op *op, uint8_t cause, struct outbox *out); /* deadline, cancel */
 void refusal_skip(struct session *s, uint32_t settled); /* those first refused before so many votes were settled, that one included */
+/* path.c, path_parts.c, path_words.c: messages of two that have no link */
+bool path_used(const struct session *s, const struct op_name *name); /* in this view */
+void path_tell(struct session *s, uint32_t rank, struct outbox *out); /* whom this peer stands in for: it hears that member, or does no more */
+void path_announce(struct session *s, const struct op *op, struct outbox *out);
+void path_enter(struct session *s, struct op *op); /* its parts have their turn when those of the messages before it are in place */
+void path_leave(struct session *s, struct op *op); /* ... or not any more */
+void path_lied(struct session *s, uint32_t from, const struct op_name *name, struct outbox *out); /* one of the two: a relay is not to blame */
+uint64_t path_bytes(const struct session *s, const struct op *op);
+void path_say_got(struct session *s, const struct op *op, bool anew, struct outbox *out);
+void path_take(struct session *s, struct op *op, struct outbox *out); /* asks for it, if it was announced */
+void path_go(struct session *s, uint64_t to, struct outbox *out); /* parts of what has its turn now */
+bool path_passes(struct session *s, uint32_t from, const struct frame_header *h, const void *payload, struct outbox *out); /* others' words */
+void path_message(struct session *s, uint32_t from, struct reader *r, struct outbox *out);
+void path_part(struct session *s, uint32_t from, struct reader *r, struct outbox *out);
+void path_got(struct session *s, uint32_t from, struct reader *r, struct outbox *out);
 /* pair.c, pair_match.c: messages from one member to another */
 void pair_launch(struct session *s, uint32_t slot, struct outbox *out); /* its turn has come, in this view */
 void pair_no_message(struct session *s); /* O3 */

@@ -161,6 +161,7 @@ void op_drop(struct session *s, struct op *op)
 {
     uint32_t i = (uint32_t)(op - s->ops);
     heard_unlist(s, op);
+    path_leave(s, op);
     uint32_t *link = &s->op_bucket[op_hash(s, &op->name)];
     while (*link != i) {
         PCCL_ASSERT(*link != NONE);

@@ -132,18 +132,10 @@ static bool ended_by_view(struct session *s, uint32_t slot, struct outbox *out)
         slot_end(s, slot, RESULT_ALONE, CAUSE_NONE, 0, out);
     } else if (!any && view_rank(s, c->partner) == NONE) {
         end_lost(s, slot, c->partner, out);
-    } else if (!any && view_relay(s, s->id, c->partner) != 0) {
-        slot_end(s, slot, RESULT_NO_PATH, CAUSE_NO_PATH, c->partner, out);
     } else {
         return false;
     }
     return true;
-}
-
-/* O3: the other end has its half of it, and the next one would be taken for it: this peer goes. */
-void pair_no_message(struct session *s)
-{
-    wish_leave(s, CAUSE_NO_MEMORY, RESULT_NO_MEMORY, "no memory for a message of a window", true);
 }
 
 /* Takes what is owed to the pair, or its next number; null: the call has ended. */
@@ -221,6 +213,8 @@ static void receive_start(struct session *s, struct op *op, struct outbox *out)
         refuse(s, op, unable(c), s->id, s->settled, out);
     } else if (mismatch_with(s, op, rank)) {
         refuse_mismatch(s, op, out);
+    } else if (path_used(s, &op->name)) {
+        path_take(s, op, out);
     } else if (op->eager) {
         take_eager(s, op, out);
     } else {
@@ -373,6 +367,8 @@ void pair_ready(struct session *s, struct op *op, uint32_t rank, struct outbox *
     announce_feed(s, op, rank, out);
     if (owner && op->whole) {
         pair_complete(s, op, out);
+    } else if (owner && path_used(s, &op->name)) {
+        path_take(s, op, out);
     }
 }
 
@@ -401,15 +397,16 @@ static void told(struct session *s, struct op *op, struct outbox *out)
     op->slot = NONE;
     op_drop(s, op);
     finished_note(s, &name, out);
+    path_go(s, name.to, out);
 }
 
 void pair_hold(struct session *s, uint32_t from, const struct msg_hold *m, struct outbox *out)
 {
     struct op *op = op_find(s, &m->name);
-    bool lies = m->origin != s->peers[from].id || !pair_mine(s, from, &m->name) || pair_owner(s, &m->name) ||
+    bool lies = m->origin != m->name.to || !pair_mine(s, from, &m->name) || pair_owner(s, &m->name) ||
                 (op == NULL ? !op_past(s, &m->name) : op->phase != OP_RUN);
     if (lies) {
-        links_bad(s, s->peers[from].id, out);
+        path_lied(s, from, &m->name, out);
         return;
     }
     if (op == NULL) {
@@ -484,11 +481,12 @@ static void refused(struct session *s, struct op *op, const struct msg_refuse *m
 
 void pair_refusal(struct session *s, uint32_t from, const struct msg_refuse *m, struct outbox *out)
 {
-    if (m->origin != s->peers[from].id || !pair_mine(s, from, &m->name)) {
+    bool mine = pair_mine(s, from, &m->name);
+    if (!mine || m->origin != (pair_owner(s, &m->name) ? m->name.from : m->name.to)) {
         links_bad(s, s->peers[from].id, out);
         return;
     }
-    struct op *op = op_hear_refusal(s, from, s->peers[from].rank, m);
+    struct op *op = op_hear_refusal(s, from, pair_partner(s, &m->name), m);
     if (op == NULL) { /* it is over here: the word has been said (B4), or heard */
         if (!pair_owner(s, &m->name) && op_past(s, &m->name)) {
             heard_word(s, &m->name, false, out);
@@ -541,6 +539,8 @@ void pair_replay(struct session *s, struct op *op, uint32_t rank, struct outbox 
         say_refuse(s, op, op->refused, op->culprit, out);
     } else if (owner && op->phase == OP_DONE) {
         say_hold(s, op, out);
+    } else if (op->phase == OP_RUN && owner && path_used(s, &op->name)) {
+        path_take(s, op, out);
     } else if (op->phase == OP_RUN) {
         announce_to(s, op, rank, out);
         if (op->asked != 0) {
@@ -568,8 +568,7 @@ static void line_on(struct session *s, struct tag *box, const struct msg_view *m
         if (c->partner == 0 && MUTANT(ANY_NOLOSS)) {
             continue;
         }
-        bool stays = c->partner != 0 ? view_rank(s, c->partner) != NONE && view_relay(s, s->id, c->partner) == 0
-                                     : c->launch.known >= s->lost_view;
+        bool stays = c->partner != 0 ? view_rank(s, c->partner) != NONE : c->launch.known >= s->lost_view;
         if (!stays) {
             pair_leave_line(s, box, slot);
             (void)ended_by_view(s, slot, out);

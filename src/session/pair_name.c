@@ -4,8 +4,8 @@
 
 bool pair_mine(const struct session *s, uint32_t from, const struct op_name *name)
 {
-    uint64_t peer = s->peers[from].id;
-    return (name->from == peer && name->to == s->id) || (name->from == s->id && name->to == peer);
+    uint64_t peer = s->peers[from].id, other = name->from == s->id ? name->to : name->to == s->id ? name->from : 0;
+    return other != 0 && (other == peer || view_relay(s, s->id, other) == peer);
 }
 
 bool pair_owner(const struct session *s, const struct op_name *name)

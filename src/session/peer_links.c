@@ -190,6 +190,7 @@ void links_down(struct session *s, uint64_t id, struct outbox *out)
         complaint_spare(s, p, out);
     } else if (p->in_view && !p->spare) {
         complaint_link(s, p, CAUSE_LINK_LOST, out);
+        path_tell(s, p->rank, out);
     }
 }
 
@@ -213,6 +214,7 @@ void links_failed(struct session *s, uint64_t id, struct outbox *out)
         links_check(s, out);
     } else if (!s->peers[i].spare) {
         complaint_link(s, &s->peers[i], CAUSE_KICK_UNREACHABLE, out);
+        path_tell(s, s->peers[i].rank, out);
     }
 }
 
@@ -246,6 +248,7 @@ void links_ping(struct session *s, uint32_t peer, uint64_t view, struct outbox *
         tell_healed(s, p->id, out);
     } else if (fresh && p->in_view && view == s->view.view) {
         p->replay = 0;
+        p->path_told = false;
         s->replaying = true;
     }
 }
@@ -308,6 +311,7 @@ void links_tick(struct session *s, struct outbox *out)
             complaint_spare(s, p, out);
         } else if (s->now - p->heard > bound && p->in_view && p->suspected == CAUSE_NONE && !p->spare) {
             complaint_link(s, p, p->link_up ? CAUSE_PEER_SILENT : CAUSE_KICK_UNREACHABLE, out);
+            path_tell(s, p->rank, out);
         }
     }
     if (s->proposal != 0 && s->now >= s->link_by) {

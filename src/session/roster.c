@@ -66,11 +66,6 @@ bool session_present(const struct session *s, uint64_t id)
     return view_rank(s, id) != NONE;
 }
 
-bool session_linked(const struct session *s, uint64_t id)
-{
-    return session_present(s, id) && view_relay(s, s->id, id) == 0;
-}
-
 uint64_t session_called(const struct session *s, uint32_t rank)
 {
     return s->view.world == 0 ? 0 : roster_member(s, rank);

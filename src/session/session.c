@@ -44,6 +44,9 @@ static void on_peer_frame(struct session *s, struct session_event *e, struct out
         return; /* P8: members speak of a view only to those who said that they are in it */
     }
     bool current = h->view == s->view.view;
+    if (current && path_passes(s, from, h, e->payload, out)) {
+        return;
+    }
     switch (h->type) {
     case FRAME_HOLD:
         hold_message(s, from, h, &r, out);
@@ -67,6 +70,21 @@ static void on_peer_frame(struct session *s, struct session_event *e, struct out
     case FRAME_WANT:
         if (current) {
             eager_want(s, from, &r, out);
+        }
+        break;
+    case FRAME_PATH:
+        if (current) {
+            path_message(s, from, &r, out);
+        }
+        break;
+    case FRAME_PART:
+        if (current) {
+            path_part(s, from, &r, out);
+        }
+        break;
+    case FRAME_GOT:
+        if (current) {
+            path_got(s, from, &r, out);
         }
         break;
     default:

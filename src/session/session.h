@@ -321,7 +321,6 @@ void session_gone(const struct session *s, struct session_outcome *out);
 /* Who the program means by a rank: a member of its snapshot, which may be lost by now; 0: there is none. */
 uint64_t session_called(const struct session *s, uint32_t rank);
 bool session_present(const struct session *s, uint64_t id); /* in the installed view */
-bool session_linked(const struct session *s, uint64_t id); /* the same, and messages go there and come from there */
 struct session_member {
     uint64_t id;
     uint32_t key, ring_position; /* NONE: lost */

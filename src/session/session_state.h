@@ -46,6 +46,9 @@ struct peer {
     uint32_t named;      /* operations that it runs and that are neither launched nor refused here */
     uint32_t opened, answered; /* not launched here and refused: it was heard first, for itself; in answer to another */
     uint32_t parked;     /* EAGER payloads of it that are parked */
+    bool path_up;        /* in_view, spare: its relay passes on what is said */
+    bool path_told;      /* those whom this peer stands in for know that it hears this one */
+    uint32_t part_first, part_last; /* spare: operations whose parts go there in turn, + 1; 0 none */
     uint32_t replay;     /* operation from which hold_replay goes on, NONE: nothing left to say again */
 };
 
@@ -83,6 +86,9 @@ struct op {
     bool listed;         /* PAIR, GHOST: in the list of what its receiver has heard of and not matched; its neighbours there */
     uint32_t heard_next, heard_prev;
     bool untold;         /* PAIR, DONE: refused by this peer, and its sender is not known to have heard so */
+    bool parted;         /* PAIR, at the sender: among those whose parts have their turn; its neighbours there, + 1 */
+    uint32_t part_next, part_before;
+    uint64_t passed, in_place; /* PAIR, by a relay (path.c): bytes; in_place: at the sender, as far as it has heard */
     uint8_t asked;       /* PAIR, at the sender: why it has asked the receiver to refuse it, 0 it has not */
     uint32_t next;       /* hash chain */
     uint32_t marks;      /* index of its marks, NONE once done */
@@ -484,6 +490,7 @@ void links_tick(struct session *s, struct outbox *out);
 /* complaint.c */
 /* The link with a member of the view broke, is silent or cannot be made. */
 void complaint_link(struct session *s, struct peer *p, enum cause cause, struct outbox *out);
+void complaint_path(struct session *s, struct peer *p); /* behind a missing edge: its relay has lost it */
 /* An operation that only the master can settle.  `text` is static. */
 void complaint_op(struct session *s, struct op *op, enum cause cause, uint64_t peer, const char *text, struct outbox *out);
 void complaint_spare(struct session *s, const struct peer *p, struct outbox *out); /* LINKED is taken back */

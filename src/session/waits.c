@@ -2,7 +2,7 @@
  *
  * An operation waits for those it exchanges data with: in a ring its two neighbours, of whom it hears READY; what holds them up, the
  * master knows from their heartbeats, and says in its own.  A wait for a launch is one for a program, with no limit;
- * all others are for machines.  Behind a missing edge nobody's READY comes.
+ * all others are for machines.  Behind a missing edge nobody's READY comes, but for messages.
  * SPDX-License-Identifier: MIT */
 #include "session/session_state.h"
 #include "wire/ranks.h"
@@ -16,7 +16,7 @@ static const struct mark *mark_of(const struct session *s, const struct op *op, 
 static bool missing(const struct session *s, const struct op *op, uint32_t rank)
 {
     return rank != s->view.rank && !mark_of(s, op, rank)->ready && announce_hears(s, op, rank) &&
-           view_relay(s, s->id, s->view.ids[rank]) == 0;
+           (space_pairs(op->name.space) || view_relay(s, s->id, s->view.ids[rank]) == 0);
 }
 
 bool waits_launched(const struct session *s, const struct op *op)

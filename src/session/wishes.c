@@ -26,3 +26,9 @@ void wish_redial(struct session *s, const char *text)
         snprintf(s->wish.text, sizeof s->wish.text, "%s", text);
     }
 }
+
+/* O3: the other end has its half of it, and the next one would be taken for it: this peer goes. */
+void pair_no_message(struct session *s)
+{
+    wish_leave(s, CAUSE_NO_MEMORY, RESULT_NO_MEMORY, "no memory for a message of a window", true);
+}

@@ -14,7 +14,6 @@ static void see_window(struct comm *c, struct window *w, const struct session_in
     }
     for (uint32_t r = 0; r < w->world; r++) {
         w->peer[r].missing = !session_present(c->machine.session, w->peer[r].id);
-        w->peer[r].apart = !session_linked(c->machine.session, w->peer[r].id);
     }
 }
 

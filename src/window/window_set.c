@@ -6,7 +6,6 @@
 
 #include "core/clock.h"
 #include "core/mix.h"
-#include "core/mutant.h"
 #include "window/window_state.h"
 
 /* ---- Life ---------------------------------------------------------------------------------------------------------- */
@@ -103,7 +102,7 @@ bool window_closed_by_all(const struct window *w)
 {
     for (uint32_t r = 0; r < w->world; r++) {
         const struct window_peer *p = &w->peer[r];
-        if (r != w->rank && !p->closed && !p->missing && (!p->apart || MUTANT(WINDOW_APART))) {
+        if (r != w->rank && !p->closed && !p->missing) {
             return false;
         }
     }

@@ -116,7 +116,6 @@ struct window_peer {
     void *reach;             /* where this process reaches it; null: by messages only */
     void *mapped;            /* the shell's: what was mapped for that; null for the own one, too */
     size_t mapped_bytes;
-    bool apart;              /* that view has no link between it and this peer */
     bool missing, going, lost; /* not in the view that was seen last; the service has seen that; what was open with it has been ended, too */
     /* of what this peer asks it for */
     uint64_t next, base;     /* number of the next operation; all before are over */
@@ -222,12 +221,12 @@ void window_set_init(struct window_set *s);
 void window_init(struct window *w, struct window_set *s, void *base, size_t bytes, uint32_t rights, uint32_t world);
 void window_op_init(struct window_op *op, struct window *w, const struct window_call *call);
 /* Before each step: whether this peer is a member as the one that made the window, and of which view.  True: the view is another one, and
- * each peer's `missing` and `apart` are to be said anew. */
+ * each peer's `missing` is to be said anew. */
 bool window_seen(struct window *w, bool connected, uint64_t id, uint64_t view);
 void window_step(struct window_set *s, int64_t now, const struct window_event *e);
 /* Until when the service may sleep. */
 int64_t window_deadline(const struct window_set *s);
-/* Each member has said its last word, or is lost, or cannot say it: no more than it would hear this one's. */
+/* Each member has said its last word, or is lost. */
 bool window_closed_by_all(const struct window *w);
 /* Out of its set. */
 void window_out(struct window *w);

@@ -10,7 +10,7 @@
 
 #include "wire/codec.h"
 
-enum { FRAME_HEADER_BYTES = 32, FRAME_VERSION = 7 };
+enum { FRAME_HEADER_BYTES = 32, FRAME_VERSION = 8 };
 #define FRAME_MAGIC 0x314C4350u /* "PCL1" */
 
 /* Who may send which: control types travel between peer and master, p2p types between peers. */
@@ -54,6 +54,9 @@ enum frame_type {
     FRAME_FINISHED = 39,
     FRAME_PING = 40,
     FRAME_SWITCH = 41, /* the last one of its direction on the socket: what follows goes through shared memory */
+    FRAME_PATH = 42,
+    FRAME_PART = 43,
+    FRAME_GOT = 44,
     /* between peers: data connection */
     FRAME_DATA = 48,
     FRAME_CREDIT = 49,

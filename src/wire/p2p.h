@@ -98,6 +98,26 @@ struct msg_finished {
     uint32_t names;
 };
 
+/* Between two that have no link, by their relay.  PATH, of the relay to one of the two: what you say to `with` is passed on from here on, and
+ * may have been lost before; or my link with it was lost. */
+struct msg_path {
+    uint64_t with;
+    uint8_t up;
+};
+/* PART: bytes of a message from `offset` on; they follow to the end of the frame. */
+enum { P2P_PART_BYTES = 32768 }; /* most of them */
+struct msg_part {
+    struct op_name name;
+    uint64_t offset;
+    uint32_t bytes;
+};
+/* GOT: the first `offset` bytes are in place, say two parts more. */
+struct msg_got {
+    struct op_name name;
+    uint64_t offset;
+    uint8_t anew; /* whatever was said behind them may be lost: begin there */
+};
+
 /* DATA: one frame of an operation; payload follows to the end of the frame.  A connection has two ends: of a pair, DATA comes from the
  * sender and CREDIT from the receiver, so neither says who they are (from and to are read as 0). */
 struct msg_data {
@@ -166,6 +186,12 @@ void put_refuse(struct writer *w, const struct msg_refuse *m);
 bool get_refuse(struct reader *r, struct msg_refuse *m);
 void put_finished(struct writer *w, const struct msg_finished *m);
 bool get_finished(struct reader *r, struct msg_finished *m);
+void put_path(struct writer *w, const struct msg_path *m);
+bool get_path(struct reader *r, struct msg_path *m);
+void put_part(struct writer *w, const struct msg_part *m); /* payload is put by the caller */
+bool get_part(struct reader *r, struct msg_part *m, const void **payload);
+void put_got(struct writer *w, const struct msg_got *m);
+bool get_got(struct reader *r, struct msg_got *m);
 void put_data(struct writer *w, const struct msg_data *m);
 bool get_data(struct reader *r, struct msg_data *m);
 void put_credit(struct writer *w, const struct msg_credit *m);

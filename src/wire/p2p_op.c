@@ -125,6 +125,50 @@ bool get_finished(struct reader *r, struct msg_finished *m)
     return !r->bad;
 }
 
+void put_path(struct writer *w, const struct msg_path *m)
+{
+    put_u64(w, m->with);
+    put_u8(w, m->up);
+}
+
+bool get_path(struct reader *r, struct msg_path *m)
+{
+    m->with = get_u64(r);
+    m->up = get_u8(r);
+    return reader_done(r) && m->up <= 1;
+}
+
+void put_part(struct writer *w, const struct msg_part *m)
+{
+    put_op_name(w, &m->name);
+    put_u64(w, m->offset);
+    put_u32(w, m->bytes);
+}
+
+bool get_part(struct reader *r, struct msg_part *m, const void **payload)
+{
+    (void)get_op_name(r, &m->name);
+    m->offset = get_u64(r);
+    m->bytes = get_u32(r);
+    *payload = get_bytes(r, m->bytes);
+    return reader_done(r) && m->bytes <= P2P_PART_BYTES;
+}
+
+void put_got(struct writer *w, const struct msg_got *m)
+{
+    put_op_name(w, &m->name);
+    put_u64(w, m->offset);
+    put_u8(w, m->anew);
+}
+
+bool get_got(struct reader *r, struct msg_got *m)
+{
+    (void)get_op_name(r, &m->name);
+    m->offset = get_u64(r);
+    m->anew = get_u8(r);
+    return reader_done(r) && m->anew <= 1;
+}
+
 void put_data(struct writer *w, const struct msg_data *m)
 {
     parts_put_link_name(w, &m->name);

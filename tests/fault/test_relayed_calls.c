@@ -1,6 +1,7 @@
-/* test_relayed_calls.c - collectives, a split and a window of three hosts of which two cannot reach each other: the third stands in.
+/* test_relayed_calls.c - collectives, messages, a split and a window of three hosts of which two cannot reach each other: the third stands in.
  * SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
+#include <signal.h>
 #include <stdlib.h>
 
 #include "tests/testing.h"
@@ -114,34 +115,95 @@ static void split(struct peer *self, const void *argument, struct reply *reply)
     }
 }
 
-/* Everybody puts into the window of the third, who stands in for nobody there: a put between the two is refused. */
+/* Each puts a number and large bytes into the windows of both others, counts there, and says so; looks at what it was given. */
 static void window(struct peer *self, const void *argument, struct reply *reply)
 {
-    uint64_t numbers[WORLD] = {0}, own = 100;
+    enum { LARGE = 20000 };
+    static uint64_t memory[WORLD][1 + LARGE], own[1 + LARGE];
     pcclWindow_t *made = NULL;
     pcclPeerInfo_t me;
-    const pcclWindowParams_t params = {.size = sizeof params, .memory = numbers, .bytes = sizeof numbers, .rights = pcclWindowAll};
+    const pcclWindowParams_t params = {.size = sizeof params, .memory = memory, .bytes = sizeof memory, .rights = pcclWindowAll};
     (void)argument;
+    memset(memory, 0, sizeof memory);
     if (peer_result(reply, pcclCreateWindow(&params, self->comm, &made)) != pcclSuccess) {
         return;
     }
     PEER_EXPECT(self, pcclGetSelf(self->comm, &me) == pcclSuccess);
-    own += me.rank;
-    if (self->index != 2) {
-        pcclPeerInfo_t members[WORLD];
-        size_t count = 0;
-        PEER_EXPECT(self, pcclGetMembers(self->comm, members, WORLD, &count) == pcclSuccess && count == WORLD);
-        uint32_t third = *(const uint32_t *)argument;
-        PEER_EXPECT(self, pcclPut(&own, sizeof own, third, me.rank * sizeof own, made, NULL) == pcclSuccess);
-        PEER_EXPECT(self, pcclPut(&own, sizeof own, WORLD - third - me.rank, 0, made, NULL) == pcclInvalidUsage);
-        PEER_EXPECT(self, pcclSignal(third, made, NULL) == pcclSuccess);
-    } else {
-        for (uint32_t r = 0; r < WORLD; r++) {
-            PEER_EXPECT(self, r == me.rank || pcclWaitSignal(r, made, -1, NULL) == pcclSuccess);
-            PEER_EXPECT(self, r == me.rank || numbers[r] == 100 + r);
+    for (size_t i = 0; i <= LARGE; i++) {
+        own[i] = me.rank * 1000003 + i;
+    }
+    for (uint32_t r = 0; r < WORLD; r++) {
+        const uint64_t one = 1;
+        uint64_t before = 7;
+        if (r != me.rank) {
+            PEER_EXPECT(self, pcclPut(own, sizeof own, r, me.rank * sizeof own, made, NULL) == pcclSuccess);
+            PEER_EXPECT(self, pcclFetchAdd(&before, &one, pcclUint64, r, r * sizeof own, made, NULL) == pcclSuccess && before < 2);
+            PEER_EXPECT(self, pcclSignal(r, made, NULL) == pcclSuccess);
         }
     }
+    for (uint32_t r = 0; r < WORLD; r++) {
+        PEER_EXPECT(self, r == me.rank || pcclWaitSignal(r, made, -1, NULL) == pcclSuccess);
+        for (size_t i = 0; r != me.rank && i <= LARGE; i++) {
+            PEER_EXPECT(self, memory[r][i] == r * 1000003 + i);
+        }
+    }
+    PEER_EXPECT(self, memory[me.rank][0] == WORLD - 1);
     peer_result(reply, pcclDestroyWindow(made));
+}
+
+struct message_job {
+    size_t count;   /* floats */
+    bool any;       /* whom a receive is from is not said */
+    uint64_t after; /* process 2 kills itself when its sockets have moved so many bytes; 0: it does not */
+};
+
+/* Everybody sends to everybody; what has succeeded is right in every element. */
+static void messages(struct peer *self, const void *argument, struct reply *reply)
+{
+    const struct message_job *job = argument;
+    size_t bytes = job->count * sizeof(float);
+    pcclPeerInfo_t me = {0};
+    float *in = malloc(WORLD * bytes), *out = malloc(WORLD * bytes);
+    pcclResult_t rc = pcclGetSelf(self->comm, &me), made[2 * WORLD] = {pcclSuccess};
+    pcclAsyncOp_t op[2 * WORLD];
+    struct watch w = {0};
+    if (job->after > 0 && self->index == 2) {
+        watch_start(&w, self, peer_socket_bytes, job->after, SIGKILL);
+    }
+    for (uint32_t r = 0; r < WORLD; r++) {
+        uint64_t mine = job->any ? 100 + me.rank : 5, theirs = job->any ? 100 + r : 5;
+        for (size_t i = 0; i < job->count; i++) {
+            in[r * job->count + i] = given(me.rank, r, i);
+        }
+        made[2 * r] = made[2 * r + 1] = pcclInvalidArgument;
+        if (r != me.rank) {
+            made[2 * r] = pcclSend(&in[r * job->count], job->count, pcclFloat, r, mine, self->comm, &op[2 * r]);
+            made[2 * r + 1] = pcclReceive(&out[r * job->count], job->count, pcclFloat, job->any ? PCCL_ANY_RANK : r, theirs, NULL, self->comm,
+                                          &op[2 * r + 1]);
+        }
+    }
+    for (uint32_t i = 0; i < 2 * WORLD; i++) {
+        pcclResult_t one = i / 2 == me.rank ? pcclSuccess : made[i] == pcclSuccess ? pcclAwaitAsync(&op[i], NULL) : made[i];
+        for (size_t k = 0; one == pcclSuccess && i % 2 == 1 && i / 2 != me.rank && k < job->count; k++) {
+            PEER_EXPECT(self, out[i / 2 * job->count + k] == given(i / 2, me.rank, k));
+        }
+        rc = rc == pcclSuccess ? one : rc;
+    }
+    peer_result(reply, rc);
+    free(in);
+    free(out);
+}
+
+static void everybody_sends(struct processes *all, const struct message_job *job)
+{
+    struct reply reply[PROCESSES_MOST];
+    processes_do(all, 7, messages, job, sizeof *job, reply);
+    for (int i = 0; i < WORLD; i++) {
+        EXPECT_EQ(reply[i].result, pcclSuccess);
+        if (reply[i].result != pcclSuccess) {
+            printf("# peer %d: %s\n", i, reply[i].text);
+        }
+    }
 }
 
 static void rank_of(struct peer *self, const void *argument, struct reply *reply)
@@ -176,7 +238,7 @@ static void until_the_link_is_missed(struct processes *all)
     EXPECT_EQ(rc, pcclInvalidUsage);
 }
 
-TEST(two_that_cannot_reach_each_other_gather_scatter_reduce_split_and_make_windows) /* all but all-reduce was InvalidUsage */
+TEST(two_that_cannot_reach_each_other_gather_scatter_reduce_split_send_and_make_windows) /* all but all-reduce was InvalidUsage */
 {
     struct network net;
     struct processes all;
@@ -212,10 +274,17 @@ TEST(two_that_cannot_reach_each_other_gather_scatter_reduce_split_and_make_windo
             printf("# peer %d: %s\n", i, reply[i].text);
         }
     }
-    processes_do(&all, 7, window, &third, sizeof third, reply);
+    processes_do(&all, 7, window, NULL, 0, reply);
     for (int i = 0; i < WORLD; i++) {
         EXPECT_EQ(reply[i].result, pcclSuccess);
     }
+    for (int i = 0; i < 4; i++) {
+        everybody_sends(&all, &(struct message_job){.count = i < 2 ? 3 : 300000, .any = i % 2 == 1});
+    }
+    processes_send(&all, 7, messages, &(struct message_job){.count = 2000000, .after = 3 << 20}, sizeof(struct message_job));
+    process_wait_killed(&all, 2); /* who carries what the two say */
+    processes_take(&all, 3, reply);
+    EXPECT(reply[0].result != pcclSuccess && reply[1].result != pcclSuccess);
     processes_stop(&all);
     network_stop(&net);
 }

@@ -386,6 +386,9 @@ static void line_trace(struct cluster *cl, struct node *n, uint64_t peer, const 
         uint64_t tag = get_u64(&r);
         what = tag << 32 | (uint64_t)get_u32(&r) << 8;
     }
+    struct msg_path path;
+    cl->stats.parts += header->type == FRAME_PART;
+    cl->stats.paths_lost += header->type == FRAME_PATH && get_path(&r, &path) && path.up == 0;
     cluster_trace(cl, n->index, frame_name(header->type), peer, what);
 }
 

@@ -183,7 +183,6 @@ static void see(struct node *n)
         bool other = window_seen(w, info.connected, info.id, info.view);
         for (uint32_t r = 0; other && r < w->world; r++) {
             w->peer[r].missing = !session_present(n->session, w->peer[r].id);
-            w->peer[r].apart = !session_linked(n->session, w->peer[r].id);
         }
     }
 }

@@ -168,7 +168,7 @@ static void compare(struct cluster *cl, const struct node *n, const struct call 
     r->told[me] = told;
     r->told_cause[me] = o->cause;
     r->told_culprit[me] = o->culprit;
-    if (r->told[other] == 0 || cl->no_path) {
+    if (r->told[other] == 0) {
         return;
     }
     bool sent_ok = r->told[0] == TOLD_OK, got_ok = r->told[1] == TOLD_OK;
@@ -201,15 +201,14 @@ bool pair_outcome(struct cluster *cl, const struct node *n, const struct call *c
     if (c->many) {
         return match_outcome(cl, n, c, o);
     }
-    if (o->cause == CAUSE_DEADLINE && cl->now >= c->limit && !cl->no_path && cl->lies == 0) {
+    if (o->cause == CAUSE_DEADLINE && cl->now >= c->limit && cl->lies == 0) {
         cluster_fail(cl, "peer %u: message %u of step %llu, from %llx to %llx, has waited for %d s", n->index, c->op,
                      (unsigned long long)n->program->step, (unsigned long long)c->from, (unsigned long long)c->to, PAIR_LIMIT_S);
     }
-    cl->no_path = cl->no_path || o->result == RESULT_NO_PATH;
     if (unmatched && o->cause == CAUSE_BLOCKED) {
         return false; /* all others vote, and have given up the step */
     }
-    if (later || (unmatched && !cl->no_path)) {
+    if (later || unmatched) {
         return true;
     }
     if (mine || cl->lies != 0) {
@@ -218,7 +217,7 @@ bool pair_outcome(struct cluster *cl, const struct node *n, const struct call *c
     if (o->result == RESULT_OK && c->odd) {
         cluster_fail(cl, "peer %u: message %u succeeded with a count that differs from the other's", n->index, c->op);
     }
-    if (o->result == RESULT_OK && c->to == n->id && !cl->no_path) {
+    if (o->result == RESULT_OK && c->to == n->id) {
         check_content(cl, n, c, o);
     }
     if (!pair_others_doing(cl, o)) {

@@ -173,7 +173,7 @@ void window_exchanged(struct cluster *cl, struct node *n, const struct session_o
     pw->phase = WINDOW_NONE;
     cluster_trace(cl, n->index, "window made", (uint64_t)o->result, o->world);
     bool alone = o->result == RESULT_GONE || o->result == RESULT_OVER || o->result == RESULT_POISONED || o->result == RESULT_NO_MEMORY;
-    if (!alone && !cl->no_path) {
+    if (!alone) {
         oracle_agree(cl, n, "window", program_name(n, 0xA7), o->result == RESULT_OK);
     }
     if (o->result == RESULT_OK) {

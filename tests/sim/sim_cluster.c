@@ -333,7 +333,6 @@ void cluster_init(struct cluster *cl, const struct options *opt, bool trace)
     cl->tail_count = 0;
     cl->failed = false;
     cl->violation[0] = 0;
-    cl->no_path = false;
     cl->idle_steps = cl->odd_ops = cl->burst_launched = cl->lies = 0;
     memset(&cl->stats, 0, sizeof cl->stats);
     cl->now = CLOCK_S; /* zero means "never" in many places */

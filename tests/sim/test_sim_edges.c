@@ -115,3 +115,27 @@ TEST(a_receiver_that_reaches_no_holder_gets_the_state_all_the_same) /* it lost i
     cut_pair(cl, 2, 3, false);
     scene_end(cl);
 }
+
+/* Clusters as they are drawn, with their faults; a pair of the first is torn apart for good. */
+TEST(messages_go_round_a_pair_whatever_else_is_lost) /* every oracle holds, and it was about messages by a relay */
+{
+    uint64_t parts = 0, lost = 0, seed = 0;
+    for (int clusters = 0; clusters < 120; clusters++) {
+        struct options o;
+        do {
+            options_draw(&o, ++seed);
+        } while (mix64(seed, 89) % 2 != 0 || o.peers < 3 || o.peers > 6 || o.groups > 1 || o.worlds > 1 || o.bulk || o.burst != 0);
+        struct cluster *cl = calloc(1, sizeof *cl);
+        cluster_init(cl, &o, false);
+        cl->tail = calloc(CLUSTER_TAIL, CLUSTER_LINE);
+        while (cl->stats.successes < 3 && cluster_step(cl)) {
+        }
+        scene_fault(cl, FAULT_APART, 1, 2, 0);
+        cluster_run(cl);
+        parts += cl->stats.parts;
+        lost += cl->stats.paths_lost;
+        scene_end(cl);
+    }
+    EXPECT(parts > 50 && lost > 0);
+    printf("# %" PRIu64 " parts, their relay lost one of the two %" PRIu64 " times, %" PRIu64 " seeds\n", parts, lost, seed);
+}

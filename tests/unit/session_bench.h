@@ -30,6 +30,7 @@ struct bench {
     uint32_t largest;               /* what its views say of another group; 0: as its own */
     uint32_t stall_ms;              /* of its views */
     bool edge;                      /* its views miss the edge between the other two, which this one relays */
+    bool apart;                     /* ... between this one and peer 1, which peer 2 relays */
 };
 
 static inline uint64_t peer_id(uint32_t i)
@@ -140,7 +141,7 @@ static inline void decided(struct bench *b, uint32_t number, uint8_t cause, cons
                          .sizes = {PEERS, PEERS, 1, b->largest != 0 ? b->largest : PEERS},
                          .plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024, .algorithm = PLAN_DIRECT,
                                   .stall_ms = b->stall_ms},
-                         .members = PEERS, .added = number == 1 ? PEERS : 0, .weights = b->edge ? PEERS : 0, .edges = b->edge, .decisions = d != NULL};
+                         .members = PEERS, .added = number == 1 ? PEERS : 0, .weights = b->edge || b->apart ? PEERS : 0, .edges = b->edge || b->apart, .decisions = d != NULL};
     if (cause == CAUSE_PEER_LOST) {
         m.culprit = peer_id(1);
         memcpy(m.text, lost_text, sizeof lost_text);
@@ -153,9 +154,11 @@ static inline void decided(struct bench *b, uint32_t number, uint8_t cause, cons
         put_u32(&w, i);
     }
     for (uint32_t i = 0; i < m.weights; i++) {
-        put_u32(&w, i == 0);
+        put_u32(&w, i == (b->apart ? 2 : 0));
     }
-    if (b->edge) {
+    if (b->apart) {
+        put_missing_edge(&w, &(struct missing_edge){.a = self, .b = peer_id(1), .relay = peer_id(2)});
+    } else if (b->edge) {
         put_missing_edge(&w, &(struct missing_edge){.a = peer_id(1), .b = peer_id(2), .relay = self});
     }
     if (d != NULL) {
@@ -215,11 +218,9 @@ static inline struct bench *bench_idle(const struct session_config *config)
     return b;
 }
 
-/* A member of view 1. */
-static inline struct bench *bench_of(const struct session_config *config, bool edge)
+/* The shell has connected; a member of view 1. */
+static inline void bench_begin(struct bench *b)
 {
-    struct bench *b = bench_idle(config);
-    b->edge = edge;
     step(b, &(struct session_event){.kind = SESSION_CONNECT});
     step(b, &(struct session_event){.kind = SESSION_MASTER_UP});
     unsigned char raw[256];
@@ -234,6 +235,22 @@ static inline struct bench *bench_of(const struct session_config *config, bool e
     }
     step(b, &(struct session_event){.kind = SESSION_COLLECT_CONNECT});
     EXPECT_EQ(b->outcome.result, RESULT_OK);
+}
+
+static inline struct bench *bench_of(const struct session_config *config, bool edge)
+{
+    struct bench *b = bench_idle(config);
+    b->edge = edge;
+    bench_begin(b);
+    return b;
+}
+
+static inline struct bench *bench_apart(void)
+{
+    struct session_config c = bench_config();
+    struct bench *b = bench_idle(&c);
+    b->apart = true;
+    bench_begin(b);
     return b;
 }
 

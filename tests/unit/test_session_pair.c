@@ -28,8 +28,8 @@ static void message_from(struct bench *b, uint32_t peer, uint32_t view, float va
     from_peer(b, peer, FRAME_EAGER, view_id(view), &w);
 }
 
-/* View 2: without this peer (0: nobody is lost), for this cause; `apart`: this peer has no link with peer 1. */
-static void view_of(struct bench *b, uint32_t without, uint8_t cause, uint32_t culprit, bool apart)
+/* View 2: without this peer (0: nobody is lost), for this cause. */
+static void view(struct bench *b, uint32_t without, uint8_t cause, uint32_t culprit)
 {
     unsigned char raw[1024];
     struct writer w;
@@ -37,7 +37,7 @@ static void view_of(struct bench *b, uint32_t without, uint8_t cause, uint32_t c
     struct msg_view m = {.view = view_id(2), .parent = view_id(1), .cause = cause, .culprit = peer_id(culprit),
                          .sizes = {members, members, 1, members},
                          .plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024, .algorithm = PLAN_DIRECT},
-                         .members = members, .removed = without != 0, .edges = apart, .text = "why"};
+                         .members = members, .removed = without != 0, .text = "why"};
     writer_init(&w, raw, sizeof raw);
     put_view(&w, &m);
     if (without != 0) {
@@ -46,16 +46,8 @@ static void view_of(struct bench *b, uint32_t without, uint8_t cause, uint32_t c
     for (uint32_t i = 0; i < members; i++) {
         put_u32(&w, i);
     }
-    if (apart) {
-        put_missing_edge(&w, &(struct missing_edge){.a = self, .b = peer_id(1), .relay = peer_id(2)});
-    }
     freeze(b, 1);
     from_master(b, FRAME_VIEW, m.view, &w);
-}
-
-static void view(struct bench *b, uint32_t without, uint8_t cause, uint32_t culprit)
-{
-    view_of(b, without, cause, culprit, false);
 }
 
 /* The roster it is counted in is empty by then: ranks 0, or none at all, were told. */
@@ -172,8 +164,6 @@ TEST(view_that_came_for_its_cycle_with_votes_ends_a_receive_that_is_matched_with
     }
 }
 
-/* ---- behind a missing edge ---------------------------------------------------------------------------------------- */
-
 static void send_to(struct bench *b, uint32_t slot, uint32_t rank, const float *x)
 {
     struct session_info info;
@@ -183,33 +173,6 @@ static void send_to(struct bench *b, uint32_t slot, uint32_t rank, const float *
     b->returned = false;
     step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = slot, .launch = &l});
     EXPECT_EQ(b->outcome.result, RESULT_PENDING);
-}
-
-static void ends_without_a_path(struct bench *b, uint32_t slot)
-{
-    EXPECT(b->returned);
-    EXPECT_EQ(collect(b, slot), RESULT_NO_PATH);
-    EXPECT(b->outcome.cause == CAUSE_NO_PATH && b->outcome.culprit == peer_id(1));
-}
-
-TEST(message_to_whom_there_is_no_link_fails_at_once_and_others_go_on) /* it would wait for ever for words that nobody carries */
-{
-    struct bench *b = bench_new();
-    float any = 0, named = 0, one = 1;
-    receive(b, 0, SESSION_ANY, &any);
-    receive(b, 1, 1, &named); /* behind it: without a number */
-    view_of(b, 0, CAUSE_LINK_LOST, 1, true);
-    ends_without_a_path(b, 1);
-    send_to(b, 1, 1, &one);
-    EXPECT(!sent(b, FRAME_EAGER) && !sent(b, FRAME_REFUSE));
-    ends_without_a_path(b, 1);
-    receive(b, 1, 1, &named);
-    ends_without_a_path(b, 1);
-    b->returned = false;
-    ping(b, 2, view_id(2));
-    message_from(b, 2, 2, 5);
-    EXPECT(b->returned && any == 5 && collect(b, 0) == RESULT_OK && b->outcome.source == 2);
-    bench_free(b);
 }
 
 /* ---- what a sender may say, and mean otherwise -------------------------------------------------------------------- */

@@ -142,18 +142,3 @@ TEST(what_waits_for_bytes_of_a_view_that_has_ended_is_answered_in_the_view_that_
     EXPECT(b->window->under_way == 1); /* that receive */
     bench_free(b);
 }
-
-/* Its own last word was said before the link broke; the other one's cannot be said any more, and it has closed its window without. */
-TEST(who_closes_does_not_wait_for_a_member_without_a_link)
-{
-    struct bench *b = bench_new();
-    step(b, &(struct window_event){.kind = WINDOW_EVENT_CLOSING, .window = b->window});
-    EXPECT(!window_closed_by_all(b->window));
-    b->window->peer[OTHER].apart = true;
-    EXPECT(window_closed_by_all(b->window));
-    b->window->peer[OTHER].apart = false;
-    EXPECT(!window_closed_by_all(b->window));
-    b->window->peer[OTHER].closed = true;
-    EXPECT(window_closed_by_all(b->window));
-    bench_free(b);
-}

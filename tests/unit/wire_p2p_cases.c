@@ -109,6 +109,32 @@ static void eager_fill(void *at, struct rng *rng)
     x->m.bytes = fill_payload(rng, x->payload);
 }
 
+static void path_fill(void *at, struct rng *rng)
+{
+    struct msg_path *m = at;
+    m->with = rng_next(rng);
+    m->up = (uint8_t)rng_below(rng, 2);
+}
+WIRE_PLAIN(path)
+
+PAYLOAD(part)
+static void part_fill(void *at, struct rng *rng)
+{
+    struct whole_part *x = at;
+    wire_rnd_name(rng, &x->m.name);
+    x->m.offset = rng_next(rng);
+    x->m.bytes = fill_payload(rng, x->payload);
+}
+
+static void got_fill(void *at, struct rng *rng)
+{
+    struct msg_got *m = at;
+    wire_rnd_name(rng, &m->name);
+    m->offset = rng_next(rng);
+    m->anew = (uint8_t)rng_below(rng, 2);
+}
+WIRE_PLAIN(got)
+
 static void want_fill(void *at, struct rng *rng)
 {
     struct msg_want *m = at;
@@ -291,6 +317,9 @@ const struct wire_case wire_p2p_cases[] = {
     WIRE_ROW(ready, FRAME_READY, struct msg_ready),
     WIRE_ROW(eager, FRAME_EAGER, struct whole_eager),
     WIRE_ROW(want, FRAME_WANT, struct msg_want),
+    WIRE_ROW(path, FRAME_PATH, struct msg_path),
+    WIRE_ROW(part, FRAME_PART, struct whole_part),
+    WIRE_ROW(got, FRAME_GOT, struct msg_got),
     WIRE_ROW(hold, FRAME_HOLD, struct msg_hold),
     WIRE_ROW(refuse, FRAME_REFUSE, struct msg_refuse),
     WIRE_ROW(finished, FRAME_FINISHED, struct whole_finished),

@@ -253,8 +253,7 @@ bool match_outcome(struct cluster *cl, const struct node *n, const struct call *
     struct match *m = &n->program->match;
     struct match_record *r = record_of(cl, record_key(n, c->to));
     bool receives = c->to == n->id, later = o->result == RESULT_AHEAD || o->result == RESULT_FULL;
-    cl->no_path = cl->no_path || o->result == RESULT_NO_PATH;
-    if (r->loose || cl->no_path || cl->lies != 0 || c->at == MATCH_RECORDS) {
+    if (r->loose || cl->lies != 0 || c->at == MATCH_RECORDS) {
         r->loose = true;
         return later;
     }

@@ -67,7 +67,7 @@ static uint32_t taken_in(const struct packed_world *p, uint32_t rank, const stru
     for (uint32_t i = 0; i < plan->segment_count; i++) {
         const struct plan_step *step = &plan->steps[plan->segments[i].step];
         if (plan->segments[i].frame == s->wire && step->kind == STEP_RECV && step->rank == rank) {
-            check_names(p->w, rank, s, to, &plan->segments[i]);
+            check_names(p->w, rank, s, to);
             return i;
         }
     }

@@ -141,7 +141,7 @@ static void check_names(const struct world *w, uint32_t from, const struct plan_
         EXPECT(s->count == t->count && heard == t->frame + f);
         EXPECT_EQ(heard % lanes, (s->frame + f) % lanes);
         first = f == 0 ? t->frame : first;
-        EXPECT(first == t->frame && (there->pairwise || t->frame == s->frame));
+        EXPECT(first == t->frame && (there->pairwise || t->frame == s->wire));
     }
     if (there->pairwise) {
         EXPECT_EQ(plan_heard(there, from, s->wire + s->frames), UINT32_MAX);

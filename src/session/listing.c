@@ -86,7 +86,7 @@ void listing_leave(struct session *s, bool revoke, struct outbox *out)
     struct writer *w = outbox_frame(out, FRAME_LEAVE, s->run, s->view.view);
     size_t at = w->used;
     put_leave(w, &m);
-    m.reports = revoke || s->phase != PHASE_MEMBER || MUTANT(LEAVE_EMPTY) ? 0 : list(s, LISTED_LAST_WORDS, BOUNDS_LAST_WORDS, w);
+    m.reports = s->phase != PHASE_MEMBER || MUTANT(LEAVE_EMPTY) ? 0 : list(s, LISTED_LAST_WORDS, BOUNDS_LAST_WORDS, w);
     struct writer head;
     writer_init(&head, w->start + at, w->capacity - at);
     put_leave(&head, &m);

@@ -220,7 +220,7 @@ struct msg_heartbeat {
 /* LEAVE: this peer goes; revoke: and the world with it, for all of its members. */
 /* LEAVE: items op_report, as in FROZEN, of messages that it has received or refused in that view. */
 struct msg_leave {
-    uint8_t revoke; /* 0 or 1; then there are no items */
+    uint8_t revoke; /* 0 or 1 */
     uint64_t view;
     uint32_t reports;
 };

@@ -251,7 +251,7 @@ bool get_leave(struct reader *r, struct msg_leave *m)
 {
     m->revoke = parts_get_u8(r, 0, 1);
     m->view = get_u64(r);
-    m->reports = get_count(r, PARTS_REPORT_BYTES, m->revoke != 0 ? 0 : BOUNDS_LAST_WORDS);
+    m->reports = get_count(r, PARTS_REPORT_BYTES, BOUNDS_LAST_WORDS);
     return !r->bad;
 }
 

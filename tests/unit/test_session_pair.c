@@ -96,23 +96,25 @@ TEST(message_given_up_before_its_receive_ends_that_receive) /* it would take the
     bench_free(b);
 }
 
-TEST(who_leaves_says_which_messages_it_has_received_or_refused) /* B11: the FREEZE of its going may overtake its HOLD */
+TEST(who_leaves_or_revokes_says_which_messages_it_has_received_or_refused) /* B11: the FREEZE of its going may overtake its HOLD */
 {
-    struct bench *b = bench_new();
-    struct msg_leave m = {0};
-    struct op_report r;
-    struct reader from;
-    float x = 0, y = 0, one = 1;
-    uint32_t at = 0;
-    receive(b, 0, 1, &x);
-    message_from(b, 1, 1, 5);
-    EXPECT_EQ(collect(b, 0), RESULT_OK);
-    launch(b, 1, 5, &one, &y); /* of that the others decide */
-    step(b, &(struct session_event){.kind = SESSION_LEAVE});
-    EXPECT(sent_next(b, ACT_MASTER, FRAME_LEAVE, &at, &from) != NULL && get_leave(&from, &m) && get_op_report(&from, &r));
-    EXPECT(m.revoke == 0 && m.view == view_id(1) && m.reports == 1 && reader_done(&from));
-    EXPECT(r.state == OP_FINISHED && r.name.space == SPACE_PAIR && r.name.tag == TAG && r.name.from == peer_id(1) && r.name.to == self);
-    bench_free(b);
+    for (int revokes = 0; revokes < 2; revokes++) {
+        struct bench *b = bench_new();
+        struct msg_leave m = {0};
+        struct op_report r;
+        struct reader from;
+        float x = 0, y = 0, one = 1;
+        uint32_t at = 0;
+        receive(b, 0, 1, &x);
+        message_from(b, 1, 1, 5);
+        EXPECT_EQ(collect(b, 0), RESULT_OK);
+        launch(b, 1, 5, &one, &y); /* of that the others decide */
+        step(b, &(struct session_event){.kind = revokes ? SESSION_REVOKE : SESSION_LEAVE});
+        EXPECT(sent_next(b, ACT_MASTER, FRAME_LEAVE, &at, &from) != NULL && get_leave(&from, &m) && get_op_report(&from, &r));
+        EXPECT(m.revoke == revokes && m.view == view_id(1) && m.reports == 1 && reader_done(&from));
+        EXPECT(r.state == OP_FINISHED && r.name.space == SPACE_PAIR && r.name.tag == TAG && r.name.from == peer_id(1) && r.name.to == self);
+        bench_free(b);
+    }
 }
 
 /* ---- against votes ------------------------------------------------------------------------------------------------ */

@@ -42,7 +42,7 @@ static void leave_fill(void *at, struct rng *rng)
     struct whole_leave *l = at;
     l->m.revoke = (uint8_t)rng_below(rng, 2);
     l->m.view = rng_next(rng);
-    l->m.reports = l->m.revoke != 0 ? 0 : wire_rnd_items(rng);
+    l->m.reports = wire_rnd_items(rng);
     fill_reports(rng, l->reports, l->m.reports);
 }
 static void leave_put(struct writer *w, const void *at)

@@ -2,7 +2,7 @@
  *
  * One idea: the tensors of a step (sizes from 4 KB to 4 MB, as many in each octave, in an order without order) summed up in place, from
  * the first launch until the last is there.  A launch is timed by itself as well.  Buckets of 25 MB are filled and emptied by copies that
- * count, as data-parallel training does it.  bench/compare/compare_many.py runs Gloo beside it.
+ * count, as data-parallel training does it, and are timed alone as well.  bench/compare/compare_many.py runs Gloo beside it.
  *
  * bench_many [RANKS] [ROUNDS]; PCCL_SHM_DISABLE=1 for TCP.  A line of JSON: mode, tensors, bytes, us for all (median), launch_us (median
  * of the rounds' medians, and of their worst), wrong.
@@ -14,9 +14,9 @@
 
 enum { TENSORS = 1000, SMALL = 4096, BUCKET = 25 << 20, BUCKETS_MOST = 64, ROUNDS_MOST = 99 };
 
-enum mode { EACH, BULK, BUCKETED, EACH_SMALL, BULK_SMALL, MODES };
+enum mode { EACH, BULK, BUCKETED, COPIES, EACH_SMALL, BULK_SMALL, MODES };
 
-static const char *const mode_name[MODES] = {"each", "bulk", "bucketed", "each, 4 KB", "bulk, 4 KB"};
+static const char *const mode_name[MODES] = {"each", "bulk", "bucketed", "bucketed, copies alone", "each, 4 KB", "bulk, 4 KB"};
 
 struct tensors {
     size_t bytes[TENSORS], all;
@@ -84,6 +84,7 @@ static struct spent run_bulk(pcclComm_t *comm, const struct tensors *t)
     return (struct spent){bench_now_us() - begin, 0, 0};
 }
 
+/* Null: nothing is summed up. */
 static struct spent run_buckets(pcclComm_t *comm, const struct tensors *t)
 {
     struct bucket {
@@ -104,10 +105,14 @@ static struct spent run_buckets(pcclComm_t *comm, const struct tensors *t)
         }
         b->end = i;
         pcclReduceDescriptor_t what = floats((size_t)(to - b->at) * sizeof *to, (uint64_t)count);
-        bench_must(pcclAllReduceAsync(b->at, b->at, &what, comm, &b->handle), "launch");
+        if (comm != NULL) {
+            bench_must(pcclAllReduceAsync(b->at, b->at, &what, comm, &b->handle), "launch");
+        }
     }
     for (int k = 0; k < count; k++) {
-        bench_must(pcclAwaitAsyncReduce(&bucket[k].handle, NULL), "await");
+        if (comm != NULL) {
+            bench_must(pcclAwaitAsyncReduce(&bucket[k].handle, NULL), "await");
+        }
         const float *from = bucket[k].at;
         for (int i = bucket[k].first; i < bucket[k].end; from += t->bytes[i++] / sizeof *from) {
             memcpy(t->at[i], from, t->bytes[i]);
@@ -118,7 +123,10 @@ static struct spent run_buckets(pcclComm_t *comm, const struct tensors *t)
 
 static struct spent run(enum mode mode, pcclComm_t *comm, const struct tensors *t)
 {
-    return mode == BUCKETED ? run_buckets(comm, t) : mode == BULK || mode == BULK_SMALL ? run_bulk(comm, t) : run_each(comm, t);
+    if (mode == BUCKETED || mode == COPIES) {
+        return run_buckets(mode == COPIES ? NULL : comm, t);
+    }
+    return mode == BULK || mode == BULK_SMALL ? run_bulk(comm, t) : run_each(comm, t);
 }
 
 static uint64_t wrong_after(enum mode mode, pcclComm_t *comm, const struct tensors *t, int world, int index)
@@ -129,7 +137,8 @@ static uint64_t wrong_after(enum mode mode, pcclComm_t *comm, const struct tenso
     }
     run(mode, comm, t);
     for (size_t i = 0; i < t->all / 4; i++) {
-        wrong += t->memory[i] != (float)(world * (int)(i % 13) + world * (world - 1) / 2);
+        int own = (int)(i % 13);
+        wrong += t->memory[i] != (float)(mode == COPIES ? own + index : world * own + world * (world - 1) / 2);
         t->memory[i] = 0; /* stays so, however often it is summed up */
     }
     return wrong;

@@ -20,6 +20,7 @@ import compare
 HERE = Path(__file__).resolve().parent
 TIMES = 5  # in a start
 LIMIT_S = 600  # Gloo among four on two cores has taken minutes
+COPIES = "bucketed, copies alone"
 OURS, OTHER = (("TCP", "1"), ("memory", "0")), "Gloo"
 RIVAL_OF = {"each": "each", "bulk": "each", "bucketed": "bucketed", "each, 4 KB": "each, 4 KB", "bulk, 4 KB": "each, 4 KB"}
 
@@ -45,7 +46,9 @@ def table(said, ranks):
     """said[ranks][who][mode] = [result, by round]"""
     print("| processes | tensors | ours, TCP | ours, memory | Gloo | TCP to Gloo | memory to Gloo | launch, TCP / memory / Gloo |")
     print("|---" * 8 + "|")
+    notes = []
     for n in ranks:
+        copies = " and ".join(f"{median(r['us'] for r in said[n][who][COPIES]) / 1e3:.4g} ms" for who, _ in OURS)
         for mode, rival in RIVAL_OF.items():
             ours = [said[n][who][mode] for who, _ in OURS]
             gloo = said[n][OTHER][rival]
@@ -55,6 +58,8 @@ def table(said, ranks):
             text = " / ".join(f"{us:.1f}" for us in launches) + " us" if min(launches) > 0 else ""
             cells = [str(n), mode, *(f"{x:.4g} ms" for x in ms), *(f"{x:.1f}" for x in ratios), text]
             print(f"| {' | '.join(cells)} |".replace("|  |", "| |"))
+        notes.append(f"{n} processes: {copies} of the buckets are the copies into and out of them, alone.")
+    print("\n" + "\n".join(notes))
 
 
 def main():

@@ -23,8 +23,7 @@ static uint32_t place_of(uint32_t world, uint32_t bit, uint32_t ahead)
     return left * bit + (most < bit - 1 ? most : bit - 1) - ahead % bit;
 }
 
-/* How many a round has. */
-static uint32_t blocks_of(uint32_t world, uint32_t bit)
+uint32_t plan_round_blocks(uint32_t world, uint32_t bit)
 {
     uint32_t rest = world % (2 * bit);
     return world / (2 * bit) * bit + (rest > bit ? rest - bit : 0);
@@ -41,7 +40,7 @@ static struct plan_piece block_of(const struct plan_params *q, const size_t *cam
 {
     struct plan_piece piece = {.count = q->count};
     if (gone == 0) {
-        piece.from = part_place(&q->parts, q->count, plan_shown(q, (q->rank + ahead) % q->world));
+        piece.from = plan_place_in(q, (q->rank + ahead) % q->world);
     } else {
         uint32_t round = round_of(gone);
         piece.scratch = 1;
@@ -74,7 +73,7 @@ static void pack_output(struct plan *plan, const size_t *came)
     for (uint32_t from = 0; from < q->world; from++) {
         uint32_t gone = (q->rank + q->world - from) % q->world;
         struct plan_piece piece = block_of(q, came, gone, gone);
-        piece.at = part_place(&q->out_parts, q->count, plan_shown(q, from));
+        piece.at = plan_place_out(q, from);
         plan_add_piece(plan, segment, &piece);
     }
 }
@@ -88,7 +87,7 @@ void plan_make_bruck_index(struct plan *plan)
     PCCL_ASSERT(q->lanes <= 1);
     for (uint32_t bit = 1; bit < q->world; bit *= 2, round++) {
         uint32_t goes = plan->segment_count, comes = goes + 1;
-        size_t count = blocks_of(q->world, bit) * q->count;
+        size_t count = plan_round_blocks(q->world, bit) * q->count;
         plan_add_segment(plan, 0, 0, count);
         plan_to_scratch(plan, goes);
         plan_add_step(plan, goes, STEP_PACK, 0);

@@ -45,19 +45,27 @@ static uint64_t rounds_of(uint32_t world)
     return n;
 }
 
+static uint64_t most_of(const struct choose_call *c)
+{
+    return c->frame_bytes < PLAN_MIN_FRAME_BYTES ? PLAN_MIN_FRAME_BYTES : c->frame_bytes;
+}
+
+static uint64_t cut(uint64_t bytes, uint64_t most)
+{
+    return bytes == 0 ? 1 : (bytes + most - 1) / most;
+}
+
 /* Frames of one part. */
 static uint64_t frames_of(const struct choose_call *c, uint64_t bytes)
 {
-    uint64_t most = c->frame_bytes < PLAN_MIN_FRAME_BYTES ? PLAN_MIN_FRAME_BYTES : c->frame_bytes, want = bytes / PLAN_FRAMES_PER_SEGMENT;
-    most = least(most, want < PLAN_MIN_FRAME_BYTES ? PLAN_MIN_FRAME_BYTES : want);
-    return bytes == 0 ? 1 : (bytes + most - 1) / most;
+    uint64_t want = bytes / PLAN_FRAMES_PER_SEGMENT;
+    return cut(bytes, least(most_of(c), want < PLAN_MIN_FRAME_BYTES ? PLAN_MIN_FRAME_BYTES : want));
 }
 
 /* Of what is cut into frames as large as they may be (plan_largest). */
 static uint64_t large_frames_of(const struct choose_call *c, uint64_t bytes)
 {
-    uint64_t most = c->frame_bytes < PLAN_MIN_FRAME_BYTES ? PLAN_MIN_FRAME_BYTES : c->frame_bytes;
-    return bytes == 0 ? 1 : (bytes + most - 1) / most;
+    return cut(bytes, most_of(c));
 }
 
 static struct work times(struct work w, uint64_t n)
@@ -162,9 +170,8 @@ static struct load reduce_load(const struct choose_call *c, enum plan_algorithm 
 static uint64_t bruck_bytes(const struct choose_call *c)
 {
     uint64_t parts = 0;
-    for (uint64_t bit = 1; bit < c->world; bit *= 2) {
-        uint64_t rest = c->world % (2 * bit);
-        parts += c->world / (2 * bit) * bit + (rest > bit ? rest - bit : 0);
+    for (uint32_t bit = 1; bit < c->world; bit *= 2) {
+        parts += plan_round_blocks(c->world, bit);
     }
     return parts * c->bytes;
 }

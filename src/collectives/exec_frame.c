@@ -66,13 +66,22 @@ static void fold_wire(struct exec *x, const struct exec_view *v, const void *wir
     }
 }
 
-static void fold_plain(struct exec *x, const struct exec_view *v, const void *other)
+/* From that byte of it on, to the value; or, if it is the first and the own input comes next, to that. */
+static void fold_part(struct exec *x, const struct exec_view *v, size_t at, const void *other, size_t count)
 {
     exec_save(x, v, false);
-    unsigned char *out = exec_out_bytes(x, v);
-    const void *value = v->state->value == VALUE_INPUT ? (const void *)exec_own_bytes(x, v) : out;
+    unsigned char *out = exec_out_bytes(x, v) + at;
+    if (v->state->value == VALUE_NONE) {
+        numeric_fold_plain(x->numeric, out, other, exec_in_bytes(x, v) + at, count);
+    } else {
+        numeric_fold_plain(x->numeric, out, v->state->value == VALUE_INPUT ? exec_own_bytes(x, v) + at : out, other, count);
+    }
+}
+
+static void fold_plain(struct exec *x, const struct exec_view *v, const void *other)
+{
     PCCL_ASSERT(v->state->value != VALUE_NONE);
-    numeric_fold_plain(x->numeric, out, value, other, v->count);
+    fold_part(x, v, 0, other, v->count);
     v->state->value = VALUE_BUFFER;
 }
 
@@ -236,14 +245,7 @@ bool exec_lends(struct exec *x, const struct exec_view *v, uint32_t rank)
 
 void exec_fold_lent(struct exec *x, const struct exec_view *v, size_t at, const void *wire, size_t bytes)
 {
-    exec_save(x, v, false);
-    unsigned char *out = exec_out_bytes(x, v) + at;
-    size_t count = bytes / numeric_user_bytes(x->numeric, 1);
-    if (v->state->value == VALUE_NONE) {
-        numeric_fold_plain(x->numeric, out, wire, exec_in_bytes(x, v) + at, count);
-    } else {
-        numeric_fold_plain(x->numeric, out, v->state->value == VALUE_INPUT ? exec_own_bytes(x, v) + at : out, wire, count);
-    }
+    fold_part(x, v, at, wire, bytes / numeric_user_bytes(x->numeric, 1));
 }
 
 void exec_folded(const struct exec_view *v)

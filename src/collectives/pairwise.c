@@ -24,15 +24,12 @@ static bool moves(const struct plan_params *q, uint32_t from, uint32_t to)
 /* Of the lists that this kind has: how much goes to a rank, or comes from it, and where that lies. */
 static size_t place_in(const struct plan_params *q, uint32_t to)
 {
-    return q->kind == PLAN_GATHER ? 0 : part_place(&q->parts, q->count, plan_shown(q, to));
+    return q->kind == PLAN_GATHER ? 0 : plan_place_in(q, to);
 }
 
 static size_t place_out(const struct plan_params *q, uint32_t from)
 {
-    uint32_t shown = plan_shown(q, from);
-    return q->kind == PLAN_SCATTER  ? 0
-           : q->kind == PLAN_GATHER ? part_place(&q->parts, q->count, shown)
-                                    : part_place(&q->out_parts, q->count, shown);
+    return q->kind == PLAN_SCATTER ? 0 : q->kind == PLAN_GATHER ? plan_place_in(q, from) : plan_place_out(q, from);
 }
 
 static size_t sent(const struct plan_params *q, uint32_t to)

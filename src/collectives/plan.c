@@ -124,6 +124,16 @@ uint32_t plan_host(const struct plan_params *q, uint32_t rank)
     return host;
 }
 
+size_t plan_place_in(const struct plan_params *q, uint32_t rank)
+{
+    return part_place(&q->parts, q->count, plan_shown(q, rank));
+}
+
+size_t plan_place_out(const struct plan_params *q, uint32_t rank)
+{
+    return part_place(&q->out_parts, q->count, plan_shown(q, rank));
+}
+
 void plan_begin_segment(struct plan *plan, uint32_t segment)
 {
     plan->segments[segment].step = plan->step_count;

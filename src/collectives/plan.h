@@ -154,6 +154,11 @@ uint32_t plan_ring_rank(const struct plan_params *params, uint32_t position);
 uint32_t plan_ring_position(const struct plan_params *params, uint32_t rank);
 /* As what the lists count a rank. */
 uint32_t plan_shown(const struct plan_params *params, uint32_t rank);
+/* Where a rank's part begins in the input, and in the output of an all-to-all. */
+size_t plan_place_in(const struct plan_params *params, uint32_t rank);
+size_t plan_place_out(const struct plan_params *params, uint32_t rank);
+/* How many parts a member sends in the round of that bit of Bruck's all-to-all. */
+uint32_t plan_round_blocks(uint32_t world, uint32_t bit);
 void plan_begin_segment(struct plan *plan, uint32_t segment);
 void plan_add_step(struct plan *plan, uint32_t segment, enum step_kind kind, uint32_t rank);
 /* Another piece of the segment opened last; what goes on where the one before it ends, at both ends, is one with it. */

@@ -61,16 +61,6 @@ static void begin_in(struct plan *plan, uint32_t lane)
     plan->frame_count = (plan->frame_count + lanes - 1) / lanes * lanes + lane;
 }
 
-static size_t place_in(const struct plan_params *q, uint32_t to)
-{
-    return part_place(&q->parts, q->count, plan_shown(q, to));
-}
-
-static size_t place_out(const struct plan_params *q, uint32_t from)
-{
-    return part_place(&q->out_parts, q->count, plan_shown(q, from));
-}
-
 /* What comes from each that there is a link with, and the own part. */
 static void take(struct plan *plan)
 {
@@ -78,7 +68,7 @@ static void take(struct plan *plan)
     for (uint32_t r = 0; r < q->world; r++) {
         bool own = r == q->rank, comes = own || !lacks(q, r) || !lacks(q, q->rank);
         begin_in(plan, 0);
-        uint32_t s = add(plan, own ? place_in(q, r) : 0, comes ? place_out(q, r) : 0, comes ? q->count : 0, 0);
+        uint32_t s = add(plan, own ? plan_place_in(q, r) : 0, comes ? plan_place_out(q, r) : 0, comes ? q->count : 0, 0);
         if (comes) {
             plan_add_step(plan, s, own ? STEP_COPY : STEP_RECV, r);
         }
@@ -95,11 +85,11 @@ static void give(struct plan *plan)
             continue;
         }
         begin_in(plan, 0);
-        plan_add_step(plan, add(plan, place_in(q, r), 0, q->count, 0), STEP_SEND, r);
+        plan_add_step(plan, add(plan, plan_place_in(q, r), 0, q->count, 0), STEP_SEND, r);
         for (uint32_t i = 1; alone && lacks(q, (r + q->world - i) % q->world); i++) {
             uint32_t to = (r + q->world - i) % q->world;
             if (to != q->rank) {
-                plan_add_step(plan, add(plan, place_in(q, to), 0, q->count, name_of(q, q->rank, r, to)), STEP_SEND, r);
+                plan_add_step(plan, add(plan, plan_place_in(q, to), 0, q->count, name_of(q, q->rank, r, to)), STEP_SEND, r);
             }
         }
     }
@@ -111,7 +101,7 @@ static void hand_on(struct plan *plan, uint32_t from, uint32_t host, uint32_t to
     const struct plan_params *q = &plan->params;
     bool own = q->rank == to;
     begin_in(plan, lane_of(q, from, host, to));
-    uint32_t s = add(plan, 0, own ? place_out(q, from) : 0, q->count, name_of(q, from, host, to));
+    uint32_t s = add(plan, 0, own ? plan_place_out(q, from) : 0, q->count, name_of(q, from, host, to));
     plan_add_step(plan, s, STEP_RECV, own ? host : from);
     if (!own) {
         plan_to_scratch(plan, s);

@@ -243,6 +243,7 @@ bool stream_receive(struct stream *s);
 bool stream_send(struct stream *s);
 /* Before an executor goes: nothing may point at its buffers any more. */
 void stream_let_go(struct stream *s, struct lane_exec *e);
+void stream_drain(struct stream *s); /* what is left of the payload at hand is of no use */
 /* Rank of the stream's peer in the operation; UINT32_MAX: not a member. */
 uint32_t stream_rank(struct stream *s, const struct comm_op *op);
 

@@ -371,12 +371,17 @@ struct lane_exec *lane_find(struct lane *lane, struct comm *comm, uint64_t view,
     return e;
 }
 
+void stream_drain(struct stream *s)
+{
+    s->rx_exec = NULL;
+    s->rx_dst = NULL;
+    s->rx_element = 0;
+}
+
 void stream_let_go(struct stream *s, struct lane_exec *e)
 {
     if (s->rx_exec == e) {
-        s->rx_exec = NULL;
-        s->rx_dst = NULL; /* the rest is drained */
-        s->rx_element = 0;
+        stream_drain(s);
     }
     if (s->tx_exec == e) {
         s->tx_exec = NULL;

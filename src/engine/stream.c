@@ -174,9 +174,7 @@ static bool stream_data(struct stream *s, const struct frame_header *h, struct r
     }
     m.name.from = space_pairs(m.name.space) ? s->peer : 0;
     struct lane_exec *e = lane_find(s->lane, s->comm, h->view, &m.name);
-    s->rx_exec = NULL;
-    s->rx_dst = NULL;
-    s->rx_element = 0;
+    stream_drain(s);
     s->rx_left = bytes;
     if (e == NULL || !lane_exec_buffer(s->lane, e)) {
         return true; /* of an operation that has been stopped, or is about to be: drained */
@@ -206,9 +204,7 @@ static void stream_arrived(struct stream *s)
 {
     struct lane_exec *e = s->rx_exec;
     struct exec_out out;
-    s->rx_exec = NULL;
-    s->rx_dst = NULL;
-    s->rx_element = 0;
+    stream_drain(s);
     if (e != NULL) {
         lane_step(s->lane, e, &(struct exec_event){.kind = EXEC_ARRIVED, .rank = stream_rank(s, e->op)}, &out);
     }
@@ -234,7 +230,6 @@ static void stream_lend(struct stream *s, const void *data, size_t bytes)
 /* The next bytes of the payload: to their place, or element by element to the executor. */
 static void stream_take(struct stream *s, const unsigned char *data, uint32_t bytes)
 {
-    s->rx_left -= bytes;
     if (s->rx_element == 0) {
         if (s->rx_dst != NULL) {
             memcpy(s->rx_dst, data, bytes);
@@ -257,6 +252,18 @@ static void stream_take(struct stream *s, const unsigned char *data, uint32_t by
     s->part_used = bytes % s->rx_element;
     stream_lend(s, data, bytes - s->part_used);
     memcpy(s->part, data + bytes - s->part_used, s->part_used);
+}
+
+/* So many bytes of the payload are where they belong. */
+static void stream_took(struct stream *s, uint32_t bytes)
+{
+    s->rx_left -= bytes;
+    if (bytes > 0 && s->rx_exec != NULL) {
+        stream_count(s, s->rx_exec, bytes);
+    }
+    if (s->rx_left == 0) {
+        stream_arrived(s);
+    }
 }
 
 /* Takes the next head out of `small` and what is there of its payload.  AGAIN: more bytes are needed. */
@@ -290,13 +297,8 @@ static pccl_status stream_parse(struct stream *s)
     uint32_t here = s->small_used - s->small_at;
     here = here < s->rx_left ? here : s->rx_left;
     stream_take(s, s->small + s->small_at, here);
-    if (here > 0 && s->rx_exec != NULL) {
-        stream_count(s, s->rx_exec, here);
-    }
     s->small_at += here;
-    if (s->rx_left == 0) {
-        stream_arrived(s);
-    }
+    stream_took(s, here);
     return PCCL_OK;
 }
 
@@ -311,10 +313,7 @@ static pccl_status stream_borrow(struct stream *s, size_t *moved)
     *moved = *moved < s->rx_left ? *moved : s->rx_left;
     stream_take(s, data, (uint32_t)*moved);
     s->transport.ops->lent(&s->transport, *moved);
-    stream_count(s, s->rx_exec, *moved);
-    if (s->rx_left == 0) {
-        stream_arrived(s);
-    }
+    stream_took(s, (uint32_t)*moved);
     return PCCL_OK;
 }
 
@@ -356,15 +355,9 @@ static pccl_status stream_read(struct stream *s, size_t *moved)
     if (s->rx_dst != NULL) {
         s->rx_dst += payload;
     }
-    s->rx_left -= (uint32_t)payload;
     s->small_used += (uint32_t)(*moved - payload);
     if (payload > 0) {
-        if (s->rx_exec != NULL) {
-            stream_count(s, s->rx_exec, payload);
-        }
-        if (s->rx_left == 0) {
-            stream_arrived(s);
-        }
+        stream_took(s, (uint32_t)payload);
     }
     return PCCL_OK;
 }

@@ -151,10 +151,14 @@ void complaint_again(struct session *s, struct outbox *out)
     }
 }
 
+bool complaint_silent(const struct session *s, const struct peer *p)
+{
+    return p->suspected == CAUSE_PEER_SILENT && s->now - p->heard > s->stall_ns;
+}
+
 static bool reached(const struct session *s, const struct peer *p)
 {
-    bool silent = p->suspected == CAUSE_PEER_SILENT && s->now - p->heard > s->stall_ns;
-    return p->suspected == CAUSE_NONE || p->path_up || (p->link_up && p->bundle != 0 && !silent);
+    return p->suspected == CAUSE_NONE || p->path_up || (p->link_up && p->bundle != 0 && !complaint_silent(s, p));
 }
 
 /* When the first of those members was lost that are still out of reach. */

@@ -142,7 +142,7 @@ static void no_memory(struct session *s, struct session_event *e)
     if (e->launch->space == SPACE_ORDERED) {
         no_number(s);
     } else if (e->launch->space == SPACE_WINDOW) {
-        pair_no_message(s);
+        wish_no_message(s);
     }
 }
 

@@ -121,7 +121,6 @@ void path_part(struct session *s, uint32_t from, struct reader *r, struct outbox
 void path_got(struct session *s, uint32_t from, struct reader *r, struct outbox *out);
 /* pair.c, pair_match.c: messages from one member to another */
 void pair_launch(struct session *s, uint32_t slot, struct outbox *out); /* its turn has come, in this view */
-void pair_no_message(struct session *s); /* O3 */
 bool pair_mine(const struct session *s, uint32_t from, const struct op_name *name); /* of this peer and that one */
 uint32_t pair_partner(const struct session *s, const struct op_name *name); /* rank of the other one; NONE */
 bool pair_owner(const struct session *s, const struct op_name *name);       /* this peer receives */

@@ -155,7 +155,7 @@ static struct op *number(struct session *s, uint32_t slot, struct tag *t, struct
     }
     struct op *op = op_make(s, &name);
     if (op == NULL && window) {
-        pair_no_message(s);
+        wish_no_message(s);
         return NULL;
     }
     if (op == NULL) { /* nobody has been told of the call, and its number is free */
@@ -296,7 +296,7 @@ static void launch(struct session *s, uint32_t slot, struct outbox *out)
     struct tag *t = c->launch.receives ? NULL : tag_make(s, &name);
     if (c->launch.receives ? !pair_wait(s, slot) : t == NULL) {
         if (name.space == SPACE_WINDOW) {
-            pair_no_message(s);
+            wish_no_message(s);
             return;
         }
         slot_end(s, slot, RESULT_NO_MEMORY, CAUSE_NO_MEMORY, s->id, out);

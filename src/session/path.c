@@ -15,8 +15,7 @@ bool path_used(const struct session *s, const struct op_name *name)
 static void say_path(const struct session *s, uint32_t rank, uint32_t with, struct outbox *out)
 {
     const struct peer *p = &s->peers[s->view.peer[with]];
-    bool silent = p->suspected == CAUSE_PEER_SILENT && s->now - p->heard > s->stall_ns;
-    struct msg_path m = {.with = s->view.ids[with], .up = peer_reachable(s, with) && !silent};
+    struct msg_path m = {.with = s->view.ids[with], .up = peer_reachable(s, with) && !complaint_silent(s, p)};
     put_path(outbox_frame(out, FRAME_PATH, s->run, s->view.view), &m);
     outbox_send(out, ACT_PEERS, s->view.ids[rank]);
 }

@@ -26,6 +26,31 @@ struct session *session_init(const struct session_config *config, void *arena)
 
 /* ---- events ---- */
 
+/* Words that count in no view but the one in which they were said. */
+static void on_view_frame(struct session *s, uint32_t from, uint8_t type, struct reader *r, struct outbox *out)
+{
+    switch (type) {
+    case FRAME_READY:
+        hold_ready(s, from, r, out);
+        break;
+    case FRAME_EAGER:
+        eager_message(s, from, r, out);
+        break;
+    case FRAME_WANT:
+        eager_want(s, from, r, out);
+        break;
+    case FRAME_PATH:
+        path_message(s, from, r, out);
+        break;
+    case FRAME_PART:
+        path_part(s, from, r, out);
+        break;
+    default:
+        path_got(s, from, r, out);
+        break;
+    }
+}
+
 static void on_peer_frame(struct session *s, struct session_event *e, struct outbox *out)
 {
     uint32_t from = peer_find(s, e->peer);
@@ -58,33 +83,13 @@ static void on_peer_frame(struct session *s, struct session_event *e, struct out
         hold_finished(s, from, h, &r, out);
         break;
     case FRAME_READY:
-        if (current) {
-            hold_ready(s, from, &r, out);
-        }
-        break;
     case FRAME_EAGER:
-        if (current) {
-            eager_message(s, from, &r, out);
-        }
-        break;
     case FRAME_WANT:
-        if (current) {
-            eager_want(s, from, &r, out);
-        }
-        break;
     case FRAME_PATH:
-        if (current) {
-            path_message(s, from, &r, out);
-        }
-        break;
     case FRAME_PART:
-        if (current) {
-            path_part(s, from, &r, out);
-        }
-        break;
     case FRAME_GOT:
         if (current) {
-            path_got(s, from, &r, out);
+            on_view_frame(s, from, h->type, &r, out);
         }
         break;
     default:

@@ -398,6 +398,7 @@ void claim_send(struct session *s, const struct msg_welcome *m, const struct msg
 /* wishes.c: what join_settle does at the end of the step */
 void wish_leave(struct session *s, uint8_t cause, enum session_result result, const char *text, bool tell_master);
 void wish_redial(struct session *s, const char *text); /* the connection with the master is of no use */
+void wish_no_message(struct session *s); /* O3 */
 
 /* peers.c */
 uint32_t peer_find(const struct session *s, uint64_t id);
@@ -490,6 +491,7 @@ void links_tick(struct session *s, struct outbox *out);
 /* complaint.c */
 /* The link with a member of the view broke, is silent or cannot be made. */
 void complaint_link(struct session *s, struct peer *p, enum cause cause, struct outbox *out);
+bool complaint_silent(const struct session *s, const struct peer *p); /* suspected of it, and still is */
 void complaint_path(struct session *s, struct peer *p); /* behind a missing edge: its relay has lost it */
 /* An operation that only the master can settle.  `text` is static. */
 void complaint_op(struct session *s, struct op *op, enum cause cause, uint64_t peer, const char *text, struct outbox *out);

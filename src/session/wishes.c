@@ -28,7 +28,7 @@ void wish_redial(struct session *s, const char *text)
 }
 
 /* O3: the other end has its half of it, and the next one would be taken for it: this peer goes. */
-void pair_no_message(struct session *s)
+void wish_no_message(struct session *s)
 {
     wish_leave(s, CAUSE_NO_MEMORY, RESULT_NO_MEMORY, "no memory for a message of a window", true);
 }

@@ -134,8 +134,8 @@ void put_path(struct writer *w, const struct msg_path *m)
 bool get_path(struct reader *r, struct msg_path *m)
 {
     m->with = get_u64(r);
-    m->up = get_u8(r);
-    return reader_done(r) && m->up <= 1;
+    m->up = parts_get_u8(r, 0, 1);
+    return reader_done(r);
 }
 
 void put_part(struct writer *w, const struct msg_part *m)
@@ -165,8 +165,8 @@ bool get_got(struct reader *r, struct msg_got *m)
 {
     (void)get_op_name(r, &m->name);
     m->offset = get_u64(r);
-    m->anew = get_u8(r);
-    return reader_done(r) && m->anew <= 1;
+    m->anew = parts_get_u8(r, 0, 1);
+    return reader_done(r);
 }
 
 void put_data(struct writer *w, const struct msg_data *m)

@@ -12,7 +12,7 @@ struct spare {
     struct spare *next;
 };
 
-enum { LEAST_SHIFT = 14, NOT_KEPT = SPARES_CLASSES };
+enum { LEAST_SHIFT = 14, NOT_KEPT = SPARES_CLASSES, LARGER = 8 /* classes: four times as large */ };
 
 /* Rounds up to the bytes of a class, and says which; NOT_KEPT: beyond all of them. */
 static uint32_t class_of(size_t *bytes)
@@ -51,12 +51,26 @@ static void drop_beyond(struct spares *s, size_t most)
     }
 }
 
+/* Its own, or, where one more would have some dropped, the next larger. */
+static uint32_t class_that_serves(const struct spares *s, uint32_t k, size_t bytes)
+{
+    size_t used = s->used + bytes, most = s->most > used ? s->most : used;
+    uint32_t end = s->kept <= most - used ? k + 1 : k + 1 + LARGER;
+    for (uint32_t i = k; i < end && i < SPARES_CLASSES; i++) {
+        if (s->first[i] != NULL) {
+            return i;
+        }
+    }
+    return NOT_KEPT;
+}
+
 void *spares_take(struct spares *s, size_t *bytes)
 {
-    uint32_t k = class_of(bytes);
-    if (k != NOT_KEPT && s->first[k] != NULL) {
-        struct spare *at = s->first[k];
-        s->first[k] = at->next;
+    uint32_t k = class_of(bytes), serves = class_that_serves(s, k, *bytes);
+    if (serves != NOT_KEPT) {
+        struct spare *at = s->first[serves];
+        s->first[serves] = at->next;
+        *bytes = bytes_of(serves);
         s->kept -= *bytes;
         s->used += *bytes;
         return at;

@@ -1,8 +1,8 @@
 /* spares.h - memory of calls that have ended, kept for the next ones: fresh memory costs a fault for each page.
  *
  * Backups of in-place inputs, which may be as many as operations are in flight.  Blocks have sizes of a class, four to an octave, so that
- * those of about the same size serve each other.  Invariant: kept and in use together are never more than were in use at once since
- * spares_rest.  Not thread-safe.
+ * those of about the same size serve each other; larger ones, up to four times, do before they would be dropped.  Invariant: kept and in
+ * use together are never more than were in use at once since spares_rest.  Not thread-safe.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_ENGINE_SPARES_H
 #define PCCL_ENGINE_SPARES_H

@@ -71,6 +71,30 @@ TEST(kept_and_used_are_never_more_than_was_used_at_once)
     spares_rest(&s);
 }
 
+/* One at a time, of two sizes by turns: dropped for each other, both would be fresh memory every time. */
+TEST(the_larger_one_serves_where_another_would_have_it_dropped)
+{
+    struct spares s = {0};
+    size_t large = (size_t)100 << 20, small = (size_t)30 << 20, tiny = 16384;
+    unsigned char *at = spares_take(&s, &large);
+    EXPECT(at != NULL);
+    spares_give(&s, at, large);
+    for (int turn = 0; turn < 4; turn++) {
+        size_t bytes = turn % 2 == 0 ? small : large;
+        EXPECT(spares_take(&s, &bytes) == (void *)at && bytes == large);
+        spares_give(&s, at, bytes);
+    }
+    void *one = spares_take(&s, &small), *other = spares_take(&s, &tiny); /* not by what is far too large */
+    EXPECT(one == (void *)at && small == large && other != NULL && tiny == 16384);
+    EXPECT(s.used == large + tiny && s.kept == 0);
+    spares_give(&s, one, small);
+    spares_give(&s, other, tiny);
+    size_t again = tiny;
+    EXPECT(spares_take(&s, &again) == other && again == tiny);
+    spares_give(&s, other, tiny);
+    spares_rest(&s);
+}
+
 TEST(more_than_there_is_is_refused_and_counts_as_nothing)
 {
     struct spares s = {0};

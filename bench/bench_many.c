@@ -156,7 +156,7 @@ static int peer_main(uint16_t port, int world, int index)
     for (int mode = 0; mode < MODES; mode++) { /* one after the other: a program does one of them, step by step */
         const struct tensors *t = mode == EACH_SMALL || mode == BULK_SMALL ? &small : &mixed;
         uint64_t here = wrong_after((enum mode)mode, comm, t, world, index);
-        bench_tell((uint64_t)mode, 3, 0, here);
+        bench_tell((uint64_t)mode, 3, (double)t->all, here);
         wrong += here;
         run((enum mode)mode, comm, t);
         for (int round = 0; round < rounds; round++) {
@@ -189,7 +189,7 @@ int main(int argc, char **argv)
     pid_t pid[BENCH_PEERS_MAX];
     static double value[MODES][3][ROUNDS_MOST];
     int counts[MODES][3] = {{0}};
-    uint64_t wrong[MODES] = {0};
+    uint64_t wrong[MODES] = {0}, bytes[MODES] = {0};
     for (int i = 0; i < ranks; i++) {
         pid[i] = bench_peer_start(port, ranks, i, &records[i]);
     }
@@ -199,6 +199,7 @@ int main(int argc, char **argv)
         while (bench_hear(records[i], &r)) {
             if (r.size == 3) {
                 wrong[r.kind] += r.wrong;
+                bytes[r.kind] = (uint64_t)r.value;
             } else if (i == 0 && counts[r.kind][r.size] < rounds) {
                 value[r.kind][r.size][counts[r.kind][r.size]++] = r.value;
             }
@@ -211,8 +212,8 @@ int main(int argc, char **argv)
         for (int k = 0; k < 3; k++) {
             us[k] = bench_quantile(value[mode][k], (size_t)counts[mode][k], 0.5);
         }
-        printf("{\"mode\": \"%s\", \"tensors\": %d, \"us\": %.0f, \"launch_us\": %.2f, \"worst_launch_us\": %.1f, \"wrong\": %" PRIu64 "}\n",
-               mode_name[mode], TENSORS, us[0], us[1], us[2], wrong[mode]);
+        printf("{\"mode\": \"%s\", \"tensors\": %d, \"bytes\": %" PRIu64 ", \"us\": %.0f, \"launch_us\": %.2f, \"worst_launch_us\": %.1f, \"wrong\": %" PRIu64 "}\n",
+               mode_name[mode], TENSORS, bytes[mode], us[0], us[1], us[2], wrong[mode]);
     }
     if (bad != 0) {
         fprintf(stderr, "a peer failed, or a result is wrong\n");

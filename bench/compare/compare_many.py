@@ -2,8 +2,9 @@
 """compare_many.py BUILD [--rounds N] [--ranks 2,4] - a thousand tensors at once: ours (bench_many.c) beside Gloo (many_gloo.py).
 
 Each round starts each implementation once for each number of processes, in turns; a figure is the median over the rounds of what a
-start says, which is a median itself, and a ratio the median of those within the rounds.  Needs BUILD/bench/bench_many and what
-compare.py has put into BUILD/bench-compare.  Prints a table (Markdown).
+start says, which is a median itself, and a ratio the median of those within the rounds.  The limit of buckets is what their copies take
+alone and what plain links take for as many bytes, which `pccl bench` measures in the same round.  Needs BUILD/bench/bench_many,
+BUILD/bin/pccl and what compare.py has put into BUILD/bench-compare.  Prints a table (Markdown).
 SPDX-License-Identifier: MIT
 """
 import argparse
@@ -21,16 +22,30 @@ HERE = Path(__file__).resolve().parent
 TIMES = 5  # in a start
 LIMIT_S = 600  # Gloo among four on two cores has taken minutes
 COPIES = "bucketed, copies alone"
-OURS, OTHER = (("TCP", "1"), ("memory", "0")), "Gloo"
-RIVAL_OF = {"each": "each", "bulk": "each", "bucketed": "bucketed", "each, 4 KB": "each, 4 KB", "bulk, 4 KB": "each, 4 KB"}
+OURS, OTHER = (("TCP", "tcp"), ("memory", "shm")), "Gloo"
+LIMIT = "plain links and copies"
+# Ours and what it is beside: who has many tensors gives Gloo buckets of them, and us all in one call.
+PAIRS = (("each", "each"), ("bulk", "each"), ("bulk", "bucketed"), ("bucketed", "bucketed"), ("each, 4 KB", "each, 4 KB"),
+         ("bulk, 4 KB", "each, 4 KB"))
 
 
-def run_ours(build, ranks, disable):
-    command = [str(build / "bench/bench_many"), str(ranks), str(TIMES)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, env={**os.environ, "PCCL_SHM_DISABLE": disable})
+def run(command, **environment):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, env={**os.environ, **environment})
     if done.returncode != 0:
         sys.exit(f"compare_many: {' '.join(command)}: {done.stderr.strip()}")
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return done.stdout
+
+
+def run_ours(build, ranks, transport):
+    disable = "1" if transport == "tcp" else "0"
+    output = run([str(build / "bench/bench_many"), str(ranks), str(TIMES)], PCCL_SHM_DISABLE=disable)
+    results = {result["mode"]: result for result in map(json.loads, output.splitlines())}
+    size = str(results["bucketed"]["bytes"])
+    plain = json.loads(run([str(build / "bin/pccl"), "bench", "-n", str(ranks), "-b", size, "-e", size, "--transport", transport,
+                            "--bind", "0", "--json", "-"]))
+    least = min(result["limit_us"] for result in plain["results"]) + results[COPIES]["us"]
+    results[LIMIT] = {"mode": LIMIT, "us": least, "wrong": plain["wrong"]}
+    return list(results.values())
 
 
 def run_gloo(python, cubic, ranks):
@@ -48,17 +63,22 @@ def table(said, ranks):
     print("|---" * 8 + "|")
     notes = []
     for n in ranks:
-        copies = " and ".join(f"{median(r['us'] for r in said[n][who][COPIES]) / 1e3:.4g} ms" for who, _ in OURS)
-        for mode, rival in RIVAL_OF.items():
+        for mode, rival in PAIRS:
             ours = [said[n][who][mode] for who, _ in OURS]
             gloo = said[n][OTHER][rival]
             ms = [median(r["us"] for r in results) / 1e3 for results in (*ours, gloo)]
             ratios = [median(g["us"] / o["us"] for o, g in zip(results, gloo)) for results in ours]
             launches = [median(r["launch_us"] for r in results) for results in (*ours, gloo)]
             text = " / ".join(f"{us:.1f}" for us in launches) + " us" if min(launches) > 0 else ""
-            cells = [str(n), mode, *(f"{x:.4g} ms" for x in ms), *(f"{x:.1f}" for x in ratios), text]
+            name = f"{mode}, beside {rival}" if (mode, rival) == ("bulk", "bucketed") else mode
+            cells = [str(n), name, *(f"{x:.4g} ms" for x in ms), *(f"{x:.1f}" for x in ratios), text]
             print(f"| {' | '.join(cells)} |".replace("|  |", "| |"))
-        notes.append(f"{n} processes: {copies} of the buckets are the copies into and out of them, alone.")
+        for who, _ in OURS:
+            copies, least = (median(r["us"] for r in said[n][who][mode]) / 1e3 for mode in (COPIES, LIMIT))
+            share = median(a["us"] / b["us"] for a, b in zip(said[n][who][LIMIT], said[n][who]["bucketed"]))
+            most = median(g["us"] / a["us"] for a, g in zip(said[n][who][LIMIT], said[n][OTHER]["bucketed"]))
+            notes.append(f"{n} processes, {who}: copies into and out of buckets {copies:.4g} ms, and plain links for as many bytes "
+                         f"{least - copies:.4g} ms: bucketed is at {share:.0%} of both, which would be {most:.1f} times Gloo.")
     print("\n" + "\n".join(notes))
 
 
@@ -78,7 +98,7 @@ def main():
     said = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
     for number in range(options.rounds):
         for n in ranks:
-            starts = [(who, lambda d=disable: run_ours(build, n, d)) for who, disable in OURS]
+            starts = [(who, lambda t=transport: run_ours(build, n, t)) for who, transport in OURS]
             starts.append((OTHER, lambda: run_gloo(python, cubic, n)))
             turn = number % len(starts)
             for who, start in starts[turn:] + starts[:turn]:

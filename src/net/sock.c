@@ -19,7 +19,7 @@
 #include "net/addr.h"
 #include "net/fds.h"
 
-enum { SOCK_BACKLOG = 1024 };
+enum { SOCK_BACKLOG = 65535 }; /* as much as the system allows: who is dropped calls again after a second */
 
 static void sock_option(int fd, int level, int name, int value)
 {

@@ -678,7 +678,7 @@ PCCL_EXPORT pcclResult_t pcclExplainPlan(const pcclComm_t *communicator, pcclCol
  *
  * Where places are given, parts of one buffer must not overlap.
  *
- * Where two members have no link, others hand on what goes between them; what cannot be is InvalidUsage, as said there.
+ * Where two members have no link, others hand on what goes between them.
  *
  * `async_op_out`: null: blocks until the operation has ended.  Else it is launched only, and the handle stored; the buffers are
  * borrowed, the lists of counts and places copied.  Counts are elements, above 2^31 too; those that move and do not reduce take
@@ -814,8 +814,7 @@ PCCL_EXPORT pcclResult_t pcclReduceScatterV(const void *sendbuf, void *recvbuf, 
 /* Sends part r of `count` elements of sendbuf to rank r, and gets as much of each into recvbuf, by rank.  Not in place. */
 PCCL_EXPORT pcclResult_t pcclAllToAll(const void *sendbuf, void *recvbuf, size_t count, pcclDataType_t datatype,
                                       const pcclComm_t *communicator, pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
-/* The same with send_counts[r] elements to rank r and recv_counts[r] from it, which only these two need to agree in.  InvalidUsage at
- * all where any two have no link in this view: nobody else could hand on what they alone know the size of. */
+/* The same with send_counts[r] elements to rank r and recv_counts[r] from it, which only these two need to agree in. */
 PCCL_EXPORT pcclResult_t pcclAllToAllV(const void *sendbuf, const size_t *send_counts, const size_t *PCCL_NULLABLE send_places,
                                        void *recvbuf, const size_t *recv_counts, const size_t *PCCL_NULLABLE recv_places,
                                        pcclDataType_t datatype, const pcclComm_t *communicator,
@@ -826,7 +825,7 @@ PCCL_EXPORT pcclResult_t pcclAllToAllV(const void *sendbuf, const size_t *send_c
 PCCL_EXPORT pcclResult_t pcclScatter(const void *PCCL_NULLABLE sendbuf, void *recvbuf, size_t count, pcclDataType_t datatype,
                                      uint32_t root, const pcclComm_t *communicator, pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
 /* The same with counts[r] elements for rank r; counts and places are the root's, others may pass null; `count` is the own part, at
- * the root as well.  InvalidUsage at all where the root has no link with some member in this view. */
+ * the root as well. */
 PCCL_EXPORT pcclResult_t pcclScatterV(const void *PCCL_NULLABLE sendbuf, const size_t *PCCL_NULLABLE counts,
                                       const size_t *PCCL_NULLABLE places, void *recvbuf, size_t count, pcclDataType_t datatype,
                                       uint32_t root, const pcclComm_t *communicator,
@@ -843,7 +842,7 @@ PCCL_EXPORT pcclResult_t pcclReduce(const void *sendbuf, void *PCCL_NULLABLE rec
 PCCL_EXPORT pcclResult_t pcclGather(const void *sendbuf, void *PCCL_NULLABLE recvbuf, size_t count, pcclDataType_t datatype,
                                     uint32_t root, const pcclComm_t *communicator, pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
 /* The same with counts[r] elements of rank r; counts and places are the root's, others may pass null; `count` is the own part, at
- * the root as well.  InvalidUsage at all where the root has no link with some member in this view. */
+ * the root as well. */
 PCCL_EXPORT pcclResult_t pcclGatherV(const void *sendbuf, size_t count, void *PCCL_NULLABLE recvbuf,
                                      const size_t *PCCL_NULLABLE counts, const size_t *PCCL_NULLABLE places,
                                      pcclDataType_t datatype, uint32_t root, const pcclComm_t *communicator,

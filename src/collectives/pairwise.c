@@ -8,6 +8,8 @@
  * SPDX-License-Identifier: MIT */
 #include "collectives/plan.h"
 
+#include "core/bitset.h"
+
 static void add(struct plan *plan, size_t in, size_t out, size_t count)
 {
     uint32_t lanes = plan->params.lanes;
@@ -15,10 +17,12 @@ static void add(struct plan *plan, size_t in, size_t out, size_t count)
     plan_add_segment(plan, in, out, count)->wire = 0;
 }
 
-/* Whether a part goes from one rank to another: in a scatter from the root, in a gather to it. */
+/* Whether a part goes from one rank to another: in a scatter from the root, in a gather to it.  One of them is this one; if they have no
+ * link it goes another way. */
 static bool moves(const struct plan_params *q, uint32_t from, uint32_t to)
 {
-    return q->kind == PLAN_ALL_TO_ALL || (q->kind == PLAN_SCATTER ? from : to) == q->root;
+    bool apart = q->apart != NULL && bitset_has(q->apart, from == q->rank ? to : from);
+    return !apart && (q->kind == PLAN_ALL_TO_ALL || (q->kind == PLAN_SCATTER ? from : to) == q->root);
 }
 
 /* Of the lists that this kind has: how much goes to a rank, or comes from it, and where that lies. */

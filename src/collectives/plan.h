@@ -65,6 +65,8 @@ struct plan_params {
     const uint32_t *ring;    /* borrowed: rank at each ring position; null: identity.  PLAN_RING, PLAN_CHAIN */
     const uint32_t *weights; /* borrowed: shard weight per rank, null: all equal, any two are linked; at least one is positive: those are
                               * linked with all, the others with them.  PLAN_DIRECT only */
+    const uint64_t *apart;   /* borrowed: a bit for each rank that this one has no link with, null: none; what goes between such two is not
+                              * in the plan.  PLAN_PAIRWISE only */
     const uint32_t *shown;   /* borrowed: what lists, and equal parts, count each rank as; null: as itself */
     size_t count;            /* elements, see enum plan_kind */
     struct part_lists parts; /* of `count` where they are equal: of the input where that has parts, else of the output */

@@ -152,6 +152,7 @@ void plan_make(struct plan *plan, const struct plan_params *params, struct plan_
     PCCL_ASSERT(plan->piece_count <= plan_max_pieces(params));
     plan->params.ring = NULL;
     plan->params.weights = NULL;
+    plan->params.apart = NULL;
     plan->params.shown = NULL;
     plan->params.parts = plan->params.out_parts = (struct part_lists){0};
 }

@@ -1,7 +1,8 @@
 /* announce.c - telling the others that an operation was launched here, and the lanes that it was launched there.
  *
  * Larger operations are announced by READY, which grants room, to those they exchange data with; small ones by EAGER, which
- * carries the input, to all.  Invariant: lanes hear of a READY once, and only if it names the bundle that is up.
+ * carries the input, to all.  Behind a missing edge there are no lanes: READY goes by the relay, and what comes from there the session
+ * asks for.  Invariant: lanes hear of a READY once, and only if it names the bundle that is up.
  * SPDX-License-Identifier: MIT */
 #include "session/session_state.h"
 
@@ -31,10 +32,6 @@ static struct action *put_input(struct session *s, const struct op *op, uint32_t
 void announce_eager(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
 {
     const struct op_params *p = &s->slots[op->slot].launch.params;
-    if (path_used(s, &op->name)) {
-        path_announce(s, op, out);
-        return;
-    }
     if (space_pairs(op->name.space)) {
         if (peer_reachable(s, rank)) {
             outbox_dest(out, put_input(s, op, rank, out), s->view.ids[rank]);
@@ -82,6 +79,10 @@ void announce_to(struct session *s, struct op *op, uint32_t rank, struct outbox 
     if (silent) {
         return; /* a receiver has nothing to give; a sender that cannot send has said so */
     }
+    if (path_carries(s, op, rank)) {
+        path_announce(s, op, rank, out);
+        return;
+    }
     if (op->eager) {
         announce_eager(s, op, rank, out);
         return;
@@ -104,6 +105,10 @@ void announce_to(struct session *s, struct op *op, uint32_t rank, struct outbox 
 
 void announce_feed(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
 {
+    if (path_carries(s, op, rank)) {
+        path_take(s, op, rank, out);
+        return;
+    }
     if ((op->phase != OP_RUN && op->phase != OP_HOLDING) || op->eager || op->slot == NONE ||
         !s->slots[op->slot].at.started || s->slots[op->slot].at.stopped || !announce_neighbour(s, op, rank)) {
         return;

@@ -221,6 +221,6 @@ void eager_want(struct session *s, uint32_t from, struct reader *r, struct outbo
     }
     struct op *op = op_find(s, &m.name);
     if (op != NULL && op->eager && (op->phase == OP_RUN || op->phase == OP_HOLDING) && op->refused == 0 && !s->frozen) {
-        announce_eager(s, op, s->peers[from].rank, out);
+        announce_to(s, op, s->peers[from].rank, out);
     }
 }

@@ -108,7 +108,7 @@ static size_t bytes_of(const struct session_config *cfg, const struct session_gr
 {
     switch (g->table) {
     case SESSION_MEMBERS:
-        return g->entries * member_bytes() + sizeof(uint32_t);
+        return g->entries * member_bytes() + bitset_words(g->entries) * sizeof(uint64_t) + sizeof(uint32_t);
     case SESSION_PEERS:
         return g->entries * (sizeof(struct peer) + sizeof(uint64_t)) + peers_rows(g->entries) * sizeof(uint32_t);
     case SESSION_EDGES:
@@ -152,6 +152,7 @@ static void members_use(struct session *s, unsigned char *at, uint32_t count)
     s->gone = moved(&at, sizeof *s->gone, count, s->gone, s->gone_count);
     v->ids = moved(&at, sizeof *v->ids, count, v->ids, v->world);
     s->fetch.holders = moved(&at, sizeof *s->fetch.holders, count, s->fetch.holders, sources);
+    v->apart = moved(&at, sizeof *v->apart, bitset_words(count), v->apart, bitset_words(v->world));
     v->peer = moved(&at, sizeof *v->peer, count, v->peer, v->world);
     v->ring = moved(&at, sizeof *v->ring, count, v->ring, v->world);
     v->weights = moved(&at, sizeof *v->weights, count, v->weights, v->world);

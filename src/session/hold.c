@@ -91,6 +91,7 @@ static void finish(struct session *s, struct op *op, struct outbox *out)
     if (!MUTANT(REFUSALS_KEPT)) {
         tag_caught_up(s, t); /* everybody has launched this number, hence taken all before it */
     }
+    s->slots[op->slot].outcome.tx_bytes += path_given(s, op);
     slot_end(s, op->slot, RESULT_OK, CAUSE_NONE, 0, out);
     op->slot = NONE;
     phase_move(MACHINE_OPERATION, &op->phase, OP_DONE);
@@ -198,15 +199,17 @@ void hold_message(struct session *s, uint32_t from, const struct frame_header *h
 void hold_ready(struct session *s, uint32_t from, struct reader *r, struct outbox *out)
 {
     struct msg_ready m;
-    if (!get_ready(r, &m) || (space_pairs(m.name.space) && !pair_mine(s, from, &m.name))) {
+    bool good = get_ready(r, &m), two = good && space_two(m.name.space);
+    if (!good || (two && !pair_mine(s, from, &m.name)) || (m.name.space == SPACE_PART && !path_used(s, &m.name))) {
         links_bad(s, s->peers[from].id, out);
         return;
     }
     if (s->frozen) {
         return;
     }
-    uint32_t rank = space_pairs(m.name.space) ? pair_partner(s, &m.name) : s->peers[from].rank;
-    struct op *op = op_hear(s, from, rank, &m.name);
+    uint32_t rank = two ? pair_partner(s, &m.name) : s->peers[from].rank;
+    struct op_name name = path_operation(&m.name);
+    struct op *op = op_hear(s, from, rank, &name);
     if (op == NULL) {
         return;
     }
@@ -344,8 +347,12 @@ static void replay_one(struct session *s, struct op *op, uint32_t rank, struct o
         pair_replay(s, op, rank, out);
         return;
     }
-    if (!peer_reachable(s, rank)) {
-        return; /* what it is told by its relay is of messages alone */
+    if (!peer_reachable(s, rank)) { /* its relay has said that there is a path: of what goes by that */
+        if (path_carries(s, op, rank)) {
+            announce_to(s, op, rank, out);
+            announce_feed(s, op, rank, out);
+        }
+        return;
     }
     replay_relayed(s, op, rank, out);
     if (op->refused != 0) {
@@ -404,19 +411,17 @@ void hold_replay(struct session *s, struct outbox *out)
     }
 }
 
-/* P12: of counts that only two know, this member has heard what each of the others expects of it; who holds cannot refuse any more.
- * Behind a missing edge nobody is heard: such two move nothing between them (work_has_path), and the root, whom both hear, compares the
- * rest. */
+/* P12: of counts that only two know, this member has heard what each of the others expects of it; who holds cannot refuse any more. */
 static bool expected_by_all(struct session *s, const struct op *op)
 {
     bool all = true;
     for (uint32_t r = 0; r < s->view.world && s->slots[op->slot].launch.params.layout == LAYOUT_PAIRS; r++) {
-        all = all && (op_mark(s, op, r)->ready || view_relay(s, s->id, s->view.ids[r]) != 0);
+        all = all && op_mark(s, op, r)->ready;
     }
     return all || MUTANT(EXPECTS_BLIND);
 }
 
-/* The whole result is in the caller's buffer (P2). */
+/* All that lanes bring is in the caller's buffer; if that is the whole result, it is held (P2). */
 void hold_complete(struct session *s, struct op *op, uint64_t digest, struct outbox *out)
 {
     if (space_pairs(op->name.space)) {
@@ -427,7 +432,7 @@ void hold_complete(struct session *s, struct op *op, uint64_t digest, struct out
         return; /* P4: nothing becomes held in a frozen view; P10: who refused never holds */
     }
     op->digest = digest;
-    op->whole = !expected_by_all(s, op);
+    op->whole = !expected_by_all(s, op) || !path_in_place(s, op);
     if (op->whole) {
         return;
     }

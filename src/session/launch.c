@@ -51,7 +51,6 @@ static uint8_t refused_at_once(const struct session *s, const struct slot *c)
     return l->bad_argument          ? CAUSE_ARGUMENT
            : l->no_memory           ? CAUSE_NO_MEMORY
            : c->given_up            ? c->given_up
-           : !work_has_path(s, &l->params) ? CAUSE_NO_PATH
                                     : CAUSE_NONE;
 }
 

@@ -34,7 +34,6 @@ void op_table_use(struct session *s, void *storage, const struct session_growth 
 void op_drop(struct session *s, struct op *op);
 void op_drop_marks(struct session *s, struct op *op);
 void op_clear(struct session *s); /* all of them: a new view */
-struct mark *op_mark(struct session *s, const struct op *op, uint32_t rank);
 bool op_past(struct session *s, const struct op_name *name); /* launched here, finished and forgotten */
 uint32_t park_take(struct session *s);  /* block + 1, 0 none */
 void park_give(struct session *s, uint32_t block);
@@ -63,7 +62,6 @@ bool work_numeric(const struct session *s, const struct op_params *p, struct num
 bool work_own_numeric(const struct session *s, const struct session_launch *l, struct numeric *n); /* that encodes what is given here */
 bool work_is_eager(const struct session *s, const struct op_params *p);
 bool work_encodes(const struct session *s, const struct op_params *p); /* its input travels with it, and not as it is */
-bool work_has_path(const struct session *s, const struct op_params *p); /* in this view */
 bool work_told(const struct session *s); /* in this view launches of all-reduces and reduces are told to all, whatever their plan */
 struct work_range { /* elements of a buffer */
     size_t at, count;
@@ -104,17 +102,27 @@ void refusal_message(struct session *s, uint32_t from, const struct frame_header
 void refusal_check(struct session *s, struct op *op, struct outbox *out);
 void refusal_request(struct session *s, struct op *op, uint8_t cause, struct outbox *out); /* deadline, cancel */
 void refusal_skip(struct session *s, uint32_t settled); /* those first refused before so many votes were settled, that one included */
-/* path.c, path_parts.c, path_words.c: messages of two that have no link */
-bool path_used(const struct session *s, const struct op_name *name); /* in this view */
+/* path.c, path_parts.c, path_words.c: what two move that have no link */
+bool path_used(const struct session *s, const struct op_name *name); /* such words go by a relay in this view */
+bool path_carries(const struct session *s, const struct op *op, uint32_t rank); /* what it moves from here there and back does */
+struct op_name path_operation(const struct op_name *name); /* whose part it is; itself */
+struct op_name path_name(const struct op *op, uint64_t from, uint64_t to); /* the other way round */
 void path_tell(struct session *s, uint32_t rank, struct outbox *out); /* whom this peer stands in for: it hears that member, or does no more */
-void path_announce(struct session *s, const struct op *op, struct outbox *out);
-void path_enter(struct session *s, struct op *op); /* its parts have their turn when those of the messages before it are in place */
-void path_leave(struct session *s, struct op *op); /* ... or not any more */
-void path_lied(struct session *s, uint32_t from, const struct op_name *name, struct outbox *out); /* one of the two: a relay is not to blame */
-uint64_t path_bytes(const struct session *s, const struct op *op);
-void path_say_got(struct session *s, const struct op *op, bool anew, struct outbox *out);
-void path_take(struct session *s, struct op *op, struct outbox *out); /* asks for it, if it was announced */
-void path_go(struct session *s, uint64_t to, struct outbox *out); /* parts of what has its turn now */
+void path_announce(struct session *s, const struct op *op, uint32_t rank, struct outbox *out);
+void path_enter(struct session *s, struct op *op, uint32_t rank); /* its parts have their turn when those of the operations before it are in place */
+void path_leave(struct session *s, const struct op *op, uint32_t rank); /* ... or not any more */
+void path_stop(struct session *s, const struct op *op); /* it gives nobody any more */
+bool path_passed_on(const struct session *s, uint32_t from, const struct op_name *name); /* that peer did not say it: it is not to blame */
+struct path_range { /* of a buffer */
+    uint64_t at, bytes;
+};
+struct path_range path_gives(const struct session *s, const struct op *op, uint32_t rank);
+struct path_range path_takes(const struct session *s, const struct op *op, uint32_t rank);
+uint64_t path_given(const struct session *s, const struct op *op); /* bytes, by relays, to all */
+bool path_in_place(struct session *s, const struct op *op); /* all that comes by relays */
+void path_say_got(struct session *s, const struct op *op, uint32_t rank, bool anew, struct outbox *out);
+void path_take(struct session *s, struct op *op, uint32_t rank, struct outbox *out); /* asks for it, if it was announced */
+void path_settle(struct session *s, struct outbox *out); /* parts of what has its turn now */
 bool path_passes(struct session *s, uint32_t from, const struct frame_header *h, const void *payload, struct outbox *out); /* others' words */
 void path_message(struct session *s, uint32_t from, struct reader *r, struct outbox *out);
 void path_part(struct session *s, uint32_t from, struct reader *r, struct outbox *out);

@@ -148,6 +148,7 @@ void op_drop_marks(struct session *s, struct op *op)
         return;
     }
     op_taken(s, op);
+    path_stop(s, op);
     for (uint32_t r = 0; r < s->view.world; r++) {
         if (op_mark(s, op, r)->park != 0) {
             park_drop(s, op, r);
@@ -161,7 +162,6 @@ void op_drop(struct session *s, struct op *op)
 {
     uint32_t i = (uint32_t)(op - s->ops);
     heard_unlist(s, op);
-    path_leave(s, op);
     uint32_t *link = &s->op_bucket[op_hash(s, &op->name)];
     while (*link != i) {
         PCCL_ASSERT(*link != NONE);
@@ -189,12 +189,6 @@ void op_clear(struct session *s)
             op_drop(s, &s->ops[i]);
         }
     }
-}
-
-struct mark *op_mark(struct session *s, const struct op *op, uint32_t rank)
-{
-    PCCL_ASSERT(op->marks != NONE && rank < s->view.world);
-    return &s->marks[(size_t)op->marks * s->op_width + rank];
 }
 
 bool op_past(struct session *s, const struct op_name *name)

@@ -7,8 +7,6 @@
  * SPDX-License-Identifier: MIT */
 #include "session/session_state.h"
 
-/* ---- names ---- */
-
 static struct mark *partner_mark(struct session *s, const struct op *op)
 {
     return op_mark(s, op, pair_partner(s, &op->name));
@@ -214,7 +212,10 @@ static void receive_start(struct session *s, struct op *op, struct outbox *out)
     } else if (mismatch_with(s, op, rank)) {
         refuse_mismatch(s, op, out);
     } else if (path_used(s, &op->name)) {
-        path_take(s, op, out);
+        path_take(s, op, rank, out);
+        if (path_in_place(s, op)) { /* there is nothing to move */
+            pair_complete(s, op, out);
+        }
     } else if (op->eager) {
         take_eager(s, op, out);
     } else {
@@ -273,7 +274,7 @@ static void send_start(struct session *s, struct op *op, struct outbox *out)
         op->whole = true; /* there is nothing to say but that */
         ask(s, op, unable(c), out);
     } else if (op->eager) {
-        announce_eager(s, op, rank, out);
+        announce_to(s, op, rank, out);
     } else {
         begin_lanes(s, op, slot, out);
         announce_to(s, op, rank, out);
@@ -367,8 +368,6 @@ void pair_ready(struct session *s, struct op *op, uint32_t rank, struct outbox *
     announce_feed(s, op, rank, out);
     if (owner && op->whole) {
         pair_complete(s, op, out);
-    } else if (owner && path_used(s, &op->name)) {
-        path_take(s, op, out);
     }
 }
 
@@ -397,7 +396,6 @@ static void told(struct session *s, struct op *op, struct outbox *out)
     op->slot = NONE;
     op_drop(s, op);
     finished_note(s, &name, out);
-    path_go(s, name.to, out);
 }
 
 void pair_hold(struct session *s, uint32_t from, const struct msg_hold *m, struct outbox *out)
@@ -406,7 +404,9 @@ void pair_hold(struct session *s, uint32_t from, const struct msg_hold *m, struc
     bool lies = m->origin != m->name.to || !pair_mine(s, from, &m->name) || pair_owner(s, &m->name) ||
                 (op == NULL ? !op_past(s, &m->name) : op->phase != OP_RUN);
     if (lies) {
-        path_lied(s, from, &m->name, out);
+        if (!path_passed_on(s, from, &m->name)) {
+            links_bad(s, s->peers[from].id, out);
+        }
         return;
     }
     if (op == NULL) {
@@ -540,7 +540,7 @@ void pair_replay(struct session *s, struct op *op, uint32_t rank, struct outbox 
     } else if (owner && op->phase == OP_DONE) {
         say_hold(s, op, out);
     } else if (op->phase == OP_RUN && owner && path_used(s, &op->name)) {
-        path_take(s, op, out);
+        path_take(s, op, rank, out);
     } else if (op->phase == OP_RUN) {
         announce_to(s, op, rank, out);
         if (op->asked != 0) {

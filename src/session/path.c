@@ -1,15 +1,42 @@
-/* path.c - between two members that have no link: whether a message goes by a relay, what a relay says of it, whose parts have their turn.
+/* path.c - between two members that have no link: what goes by a relay and what it is called, what a relay says of it, whose parts have their turn.
  *
- * Its one idea: such a message goes from session to session, as one that travels with its launch, so it needs no lane, and its relay no
- * knowledge of it.  Who is linked with both passes on what they say (path_words.c), and the message in parts (path_parts.c).  What a hop
- * has lost with a link is said again when the relay says that there is a path (PATH).
- * Invariant: the line of a peer holds the messages to it whose receiver has asked for parts, in the order in which it did.
+ * Its one idea: what two move goes from session to session, as a message that travels with its launch, so it needs no lane, and its relay
+ * no knowledge of it.  Messages go so, and of the operations of all what only two know the size of (LAYOUT_PAIRS): each such part has a name of
+ * its own there, SPACE_PART, while the word on the end is that of the whole operation.  Who is linked with both passes on what they say
+ * (path_words.c), and the bytes in parts (path_parts.c).  What a hop has lost with a link is said again when the relay says that there
+ * is a path (PATH).
+ * Invariant: the line of a peer holds the operations of which it has asked for parts and has not said that all are in place, in the order
+ * in which it asked.
  * SPDX-License-Identifier: MIT */
 #include "session/session_state.h"
 
 bool path_used(const struct session *s, const struct op_name *name)
 {
-    return space_pairs(name->space) && view_relay(s, name->from, name->to) != 0;
+    return space_two(name->space) && view_relay(s, name->from, name->to) != 0;
+}
+
+bool path_carries(const struct session *s, const struct op *op, uint32_t rank)
+{
+    if (op->slot == NONE || s->view.edges == 0 || !bitset_has(s->view.apart, rank)) {
+        return false;
+    }
+    return space_pairs(op->name.space) ? rank == pair_partner(s, &op->name) : s->slots[op->slot].launch.params.layout == LAYOUT_PAIRS;
+}
+
+bool path_passed_on(const struct session *s, uint32_t from, const struct op_name *name)
+{
+    uint64_t peer = s->peers[from].id;
+    return path_used(s, name) && name->from != peer && name->to != peer;
+}
+
+struct op_name path_operation(const struct op_name *name)
+{
+    return name->space == SPACE_PART ? (struct op_name){.space = SPACE_ORDERED, .seq = name->seq} : *name;
+}
+
+struct op_name path_name(const struct op *op, uint64_t from, uint64_t to)
+{
+    return space_pairs(op->name.space) ? op->name : (struct op_name){.space = SPACE_PART, .seq = op->name.seq, .from = from, .to = to};
 }
 
 static void say_path(const struct session *s, uint32_t rank, uint32_t with, struct outbox *out)
@@ -35,38 +62,53 @@ void path_tell(struct session *s, uint32_t rank, struct outbox *out)
 }
 
 /* READY: whatever else is of lanes is not meant. */
-void path_announce(struct session *s, const struct op *op, struct outbox *out)
+void path_announce(struct session *s, const struct op *op, uint32_t rank, struct outbox *out)
 {
-    struct msg_ready m = {.name = op->name, .params = s->slots[op->slot].launch.params, .launch = 1};
+    const struct session_launch *l = &s->slots[op->slot].launch;
+    struct msg_ready m = {.name = path_name(op, s->id, s->view.ids[rank]), .params = l->params, .launch = 1,
+                          .expects = work_takes(s, l, rank).count};
     put_ready(outbox_frame(out, FRAME_READY, s->run, s->view.view), &m);
-    peers_send(s, pair_partner(s, &op->name), out);
+    peers_send(s, rank, out);
 }
 
-static struct peer *partner(struct session *s, const struct op *op)
+/* ---- turns ---- */
+
+static struct mark *neighbour(struct session *s, uint32_t at, uint32_t rank)
 {
-    return &s->peers[s->view.peer[pair_partner(s, &op->name)]];
+    return op_mark(s, &s->ops[at - 1], rank);
 }
 
-/* Its parts have their turn when those of the messages before it are in place. */
-void path_enter(struct session *s, struct op *op)
+/* Its parts have their turn when those of the operations before it are in place. */
+void path_enter(struct session *s, struct op *op, uint32_t rank)
 {
-    struct peer *p = partner(s, op);
+    struct peer *p = &s->peers[s->view.peer[rank]];
+    struct mark *m = op_mark(s, op, rank);
     uint32_t at = (uint32_t)(op - s->ops) + 1;
-    if (!op->parted) {
-        op->parted = true;
-        op->part_next = 0;
-        op->part_before = p->part_last;
-        *(p->part_last == 0 ? &p->part_first : &s->ops[p->part_last - 1].part_next) = at;
+    s->turns = true;
+    if (!m->parted) {
+        m->parted = true;
+        m->part_next = 0;
+        m->part_before = p->part_last;
+        *(p->part_last == 0 ? &p->part_first : &neighbour(s, p->part_last, rank)->part_next) = at;
         p->part_last = at;
     }
 }
 
-void path_leave(struct session *s, struct op *op)
+void path_leave(struct session *s, const struct op *op, uint32_t rank)
 {
-    if (op->parted) {
-        struct peer *p = partner(s, op);
-        *(op->part_before == 0 ? &p->part_first : &s->ops[op->part_before - 1].part_next) = op->part_next;
-        *(op->part_next == 0 ? &p->part_last : &s->ops[op->part_next - 1].part_before) = op->part_before;
-        op->parted = false;
+    struct mark *m = op_mark(s, op, rank);
+    if (m->parted) {
+        struct peer *p = &s->peers[s->view.peer[rank]];
+        *(m->part_before == 0 ? &p->part_first : &neighbour(s, m->part_before, rank)->part_next) = m->part_next;
+        *(m->part_next == 0 ? &p->part_last : &neighbour(s, m->part_next, rank)->part_before) = m->part_before;
+        m->parted = false;
+        s->turns = true;
+    }
+}
+
+void path_stop(struct session *s, const struct op *op)
+{
+    for (uint32_t r = 0; s->view.edges > 0 && r < s->view.world; r++) {
+        path_leave(s, op, r);
     }
 }

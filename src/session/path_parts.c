@@ -1,67 +1,96 @@
-/* path_parts.c - a message between two that have no link, in parts.
+/* path_parts.c - what one gives another that it has no link with, in parts.
  *
- * Its one idea: the receiver says how many bytes are in place (GOT), and the sender at most two parts more, of one message of the pair at
- * a time: so much a relay keeps of each direction.  It reads whatever comes, so nobody waits for its room.  After a loss both begin
- * where the receiver has come to.
- * Invariant: of a message whose parts travel `passed` bytes are in place at its receiver, said at its sender.
+ * Its one idea: the receiver says how many bytes are in place (GOT), and the sender at most two parts more, of one operation for each
+ * receiver at a time: so much a relay keeps of each direction.  It reads whatever comes, so nobody waits for its room.  After a loss both
+ * begin where the receiver has come to.
+ * Invariant: of what is `there`, by the sender's mark, all bytes are `here` by the receiver's; nothing beyond what was `said` is.
  * SPDX-License-Identifier: MIT */
 #include "session/session_state.h"
 
 enum { PATH_PARTS = 2 }; /* said and not in place yet */
 
-void path_lied(struct session *s, uint32_t from, const struct op_name *name, struct outbox *out)
+static struct path_range in_bytes(const struct session_launch *l, struct work_range range)
 {
-    uint64_t peer = s->peers[from].id;
-    if (!path_used(s, name) || name->from == peer || name->to == peer) {
-        links_bad(s, peer, out);
-    }
+    uint64_t size = dtype_size((enum dtype)l->params.dtype);
+    return (struct path_range){.at = range.at * size, .bytes = range.count * size};
 }
 
-uint64_t path_bytes(const struct session *s, const struct op *op)
+struct path_range path_gives(const struct session *s, const struct op *op, uint32_t rank)
 {
     const struct session_launch *l = &s->slots[op->slot].launch;
-    return (uint64_t)l->count * dtype_size((enum dtype)l->params.dtype);
+    return in_bytes(l, work_sends(s, l, rank));
 }
 
-void path_say_got(struct session *s, const struct op *op, bool anew, struct outbox *out)
+struct path_range path_takes(const struct session *s, const struct op *op, uint32_t rank)
 {
-    put_got(outbox_frame(out, FRAME_GOT, s->run, s->view.view), &(struct msg_got){.name = op->name, .offset = op->passed, .anew = anew});
-    peers_send(s, pair_partner(s, &op->name), out);
+    const struct session_launch *l = &s->slots[op->slot].launch;
+    return in_bytes(l, work_takes(s, l, rank));
 }
 
-void path_take(struct session *s, struct op *op, struct outbox *out)
+uint64_t path_given(const struct session *s, const struct op *op)
 {
-    if (op->phase == OP_RUN && op->refused == 0 && op_mark(s, op, pair_partner(s, &op->name))->ready) {
-        path_say_got(s, op, true, out);
+    uint64_t bytes = 0;
+    for (uint32_t r = 0; s->view.edges > 0 && r < s->view.world; r++) {
+        bytes += path_carries(s, op, r) ? path_gives(s, op, r).bytes : 0;
+    }
+    return bytes;
+}
+
+bool path_in_place(struct session *s, const struct op *op)
+{
+    for (uint32_t r = 0; s->view.edges > 0 && r < s->view.world && !MUTANT(PARTS_UNSEEN); r++) {
+        if (path_carries(s, op, r) && op_mark(s, op, r)->here < path_takes(s, op, r).bytes) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void path_say_got(struct session *s, const struct op *op, uint32_t rank, bool anew, struct outbox *out)
+{
+    struct msg_got m = {.name = path_name(op, s->view.ids[rank], s->id), .offset = op_mark(s, op, rank)->here, .anew = anew};
+    put_got(outbox_frame(out, FRAME_GOT, s->run, s->view.view), &m);
+    peers_send(s, rank, out);
+}
+
+void path_take(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
+{
+    if (op->refused == 0 && op_mark(s, op, rank)->ready && path_takes(s, op, rank).bytes > 0) {
+        path_say_got(s, op, rank, true, out);
     }
 }
 
-static void say_part(struct session *s, struct op *op, uint32_t bytes, uint64_t via, struct outbox *out)
+static void say_part(struct session *s, struct op *op, uint32_t rank, uint32_t bytes, uint64_t via, struct outbox *out)
 {
-    struct msg_part m = {.name = op->name, .offset = op->passed, .bytes = bytes};
+    struct mark *mark = op_mark(s, op, rank);
+    struct msg_part m = {.name = path_name(op, s->id, s->view.ids[rank]), .offset = mark->said, .bytes = bytes};
     put_part(outbox_frame(out, FRAME_PART, s->run, s->view.view), &m);
     struct action *a = outbox_send_many(out, ACT_PEERS);
     a->slot = op->slot;
-    outbox_lend(out, a, (const unsigned char *)s->slots[op->slot].launch.in + op->passed, bytes);
+    outbox_lend(out, a, (const unsigned char *)s->slots[op->slot].launch.in + path_gives(s, op, rank).at + mark->said, bytes);
     outbox_dest(out, a, via);
-    op->passed += bytes;
+    mark->said += bytes;
 }
 
-/* Of the first message whose receiver has asked for it. */
-void path_go(struct session *s, uint64_t to, struct outbox *out)
+/* Of the first operation of which that member has asked for parts. */
+static void go_on(struct session *s, uint32_t rank, struct outbox *out)
 {
-    uint32_t rank = view_rank(s, to), most = s->view.plan.frame_bytes < P2P_PART_BYTES ? s->view.plan.frame_bytes : P2P_PART_BYTES;
-    const struct peer *p = rank == NONE ? NULL : &s->peers[s->view.peer[rank]];
-    uint64_t via = view_relay(s, s->id, to);
-    if (p == NULL || p->part_first == 0 || s->frozen || via == 0 || !peer_reachable(s, view_rank(s, via))) {
-        return;
+    uint32_t most = s->view.plan.frame_bytes < P2P_PART_BYTES ? s->view.plan.frame_bytes : P2P_PART_BYTES;
+    struct op *op = &s->ops[s->peers[s->view.peer[rank]].part_first - 1];
+    uint64_t all = path_gives(s, op, rank).bytes, ahead = (uint64_t)PATH_PARTS * most * (MUTANT(PARTS_ALL) ? 1000 : 1);
+    uint64_t via = view_relay(s, s->id, s->view.ids[rank]);
+    const struct mark *m = op_mark(s, op, rank);
+    while (peer_reachable(s, view_rank(s, via)) && m->said < all && m->said - m->there < ahead) {
+        say_part(s, op, rank, all - m->said < most ? (uint32_t)(all - m->said) : most, via, out);
     }
-    struct op *op = &s->ops[p->part_first - 1];
-    uint64_t all = path_bytes(s, op);
-    if (all == 0) { /* it is there, all the same */
-        say_part(s, op, 0, via, out);
+}
+
+void path_settle(struct session *s, struct outbox *out)
+{
+    for (uint32_t r = 0; s->turns && s->view.edges > 0 && !s->frozen && r < s->view.world; r++) {
+        if (bitset_has(s->view.apart, r) && s->peers[s->view.peer[r]].part_first != 0) {
+            go_on(s, r, out);
+        }
     }
-    while (op->passed < all && op->passed - op->in_place < (uint64_t)PATH_PARTS * most * (MUTANT(PARTS_ALL) ? 1000 : 1)) {
-        say_part(s, op, all - op->passed < most ? (uint32_t)(all - op->passed) : most, via, out);
-    }
+    s->turns = false;
 }

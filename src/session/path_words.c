@@ -1,4 +1,4 @@
-/* path_words.c - what is heard of messages between two that have no link: at their relay, and at the two.
+/* path_words.c - what is heard of what two move that have no link: at their relay, and at the two.
  *
  * Its one idea: a relay looks at nothing but whether the word is one that its speaker may say, and keeps nothing.  Invariant: what it
  * passes on is no lie of the relay's own, wherever it is heard.
@@ -40,7 +40,7 @@ bool path_passes(struct session *s, uint32_t from, const struct frame_header *h,
     struct op_name name;
     reader_init(&r, payload, h->length);
     whole = r;
-    if (s->view.edges == 0 || !words || !get_op_name(&r, &name) || !space_pairs(name.space) || name.from == s->id || name.to == s->id) {
+    if (s->view.edges == 0 || !words || !get_part_name(&r, &name) || !space_two(name.space) || name.from == s->id || name.to == s->id) {
         return false;
     }
     uint64_t peer = s->peers[from].id, to = name.from == peer ? name.to : name.to == peer ? name.from : 0;
@@ -54,6 +54,14 @@ bool path_passes(struct session *s, uint32_t from, const struct frame_header *h,
 }
 
 /* ---- the two ---- */
+
+/* One of the two has. */
+static void lied(struct session *s, uint32_t from, const struct op_name *name, struct outbox *out)
+{
+    if (!path_passed_on(s, from, name)) {
+        links_bad(s, s->peers[from].id, out);
+    }
+}
 
 void path_message(struct session *s, uint32_t from, struct reader *r, struct outbox *out)
 {
@@ -72,6 +80,15 @@ void path_message(struct session *s, uint32_t from, struct reader *r, struct out
     }
 }
 
+/* What was said of an operation of this peer and of one behind a relay, by that one: null if it is over here. */
+static struct op *meant(struct session *s, const struct op_name *name)
+{
+    struct op_name operation = path_operation(name);
+    struct op *op = s->frozen ? NULL : op_find(s, &operation);
+    bool runs = op != NULL && (op->phase == OP_RUN || op->phase == OP_HOLDING) && op->refused == 0;
+    return runs && path_carries(s, op, pair_partner(s, name)) ? op : NULL;
+}
+
 void path_part(struct session *s, uint32_t from, struct reader *r, struct outbox *out)
 {
     struct msg_part m;
@@ -80,26 +97,24 @@ void path_part(struct session *s, uint32_t from, struct reader *r, struct outbox
         links_bad(s, s->peers[from].id, out);
         return;
     }
-    struct op *op = op_find(s, &m.name);
-    bool runs = op != NULL && op->phase == OP_RUN && op->refused == 0 && op_mark(s, op, pair_partner(s, &m.name))->ready;
-    if (s->frozen || !runs || (m.offset != op->passed && !MUTANT(PART_MISPLACED))) {
+    struct op *op = meant(s, &m.name);
+    uint32_t rank = pair_partner(s, &m.name);
+    struct mark *mark = op == NULL ? NULL : op_mark(s, op, rank);
+    if (mark == NULL || !mark->ready || (m.offset != mark->here && !MUTANT(PART_MISPLACED))) {
         return; /* over; or said twice, or behind one that was lost: PATH is on its way */
     }
-    uint64_t left = path_bytes(s, op) - op->passed;
-    if (m.bytes > left || (m.bytes == 0 && left > 0)) {
-        path_lied(s, from, &m.name, out);
+    struct path_range all = path_takes(s, op, rank);
+    if (m.bytes > all.bytes - mark->here) {
+        lied(s, from, &m.name, out);
         return;
     }
     struct slot *c = &s->slots[op->slot];
-    if (m.bytes > 0) {
-        memcpy((unsigned char *)c->launch.out + op->passed, payload, m.bytes);
-    }
-    op->passed += m.bytes;
-    if (m.bytes == left) {
-        c->outcome.rx_bytes = op->passed;
-        pair_complete(s, op, out);
-    } else {
-        path_say_got(s, op, false, out);
+    memcpy((unsigned char *)c->launch.out + all.at + mark->here, payload, m.bytes);
+    mark->here += m.bytes;
+    c->outcome.rx_bytes += m.bytes;
+    path_say_got(s, op, rank, false, out);
+    if (mark->here == all.bytes && (space_pairs(op->name.space) || op->whole)) {
+        hold_complete(s, op, op->digest, out);
     }
 }
 
@@ -110,17 +125,24 @@ void path_got(struct session *s, uint32_t from, struct reader *r, struct outbox 
         links_bad(s, s->peers[from].id, out);
         return;
     }
-    struct op *op = op_find(s, &m.name);
-    if (s->frozen || op == NULL || op->phase != OP_RUN || op->refused != 0 || op->whole) {
+    struct op *op = meant(s, &m.name);
+    uint32_t rank = pair_partner(s, &m.name);
+    bool pair = space_pairs(m.name.space);
+    struct mark *mark = op == NULL || (pair && op->whole) ? NULL : op_mark(s, op, rank);
+    if (mark == NULL || (!pair && !mark->ready)) { /* it is not known yet how much is expected: both are said again */
         return;
     }
-    if (m.offset > path_bytes(s, op) || (!m.anew && m.offset > op->passed)) {
-        path_lied(s, from, &m.name, out);
+    uint64_t all = path_gives(s, op, rank).bytes;
+    if (m.offset > all || (!m.anew && m.offset > mark->said)) {
+        lied(s, from, &m.name, out);
         return;
     }
-    op_mark(s, op, pair_partner(s, &op->name))->ready = true;
-    op->in_place = m.anew || m.offset > op->in_place ? m.offset : op->in_place;
-    op->passed = m.anew ? m.offset : op->passed;
-    path_enter(s, op);
-    path_go(s, op->name.to, out);
+    mark->ready = true;
+    mark->there = m.anew || m.offset > mark->there ? m.offset : mark->there;
+    mark->said = m.anew ? m.offset : mark->said;
+    if (mark->there < all) {
+        path_enter(s, op, rank);
+    } else {
+        path_leave(s, op, rank);
+    }
 }

@@ -159,6 +159,12 @@ void peers_relays(struct session *s)
     struct view *v = &s->view;
     uint32_t a, b;
     memset(v->relay_first, 0, (v->world + 1) * sizeof *v->relay_first);
+    bitset_clear(v->apart, v->world);
+    for (uint32_t r = 0; r < v->world; r++) {
+        if (view_relay(s, s->id, v->ids[r]) != 0) {
+            bitset_add(v->apart, r);
+        }
+    }
     for (uint32_t i = 0; i < v->edges; i++) {
         if (relayed(s, i, &a, &b)) {
             v->relay_first[a]++;

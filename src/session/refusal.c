@@ -38,6 +38,9 @@ void refusal_send(struct session *s, struct op *op, uint8_t cause, uint64_t culp
     op->settled = op->settled == UINT32_MAX ? s->settled : op->settled;
     op_mark(s, op, s->view.rank)->refuse = cause;
     op_mark(s, op, s->view.rank)->refuse_culprit = culprit;
+    if (!MUTANT(TURN_KEPT)) {
+        path_stop(s, op);
+    }
     if (op->slot != NONE) {
         slot_stop(s, op->slot, out);
     }

@@ -106,8 +106,8 @@ static void on_lanes(struct session *s, struct session_event *e, struct outbox *
     struct slot *c = &s->slots[e->slot];
     struct op *op = c->op == NONE || c->at.phase != SLOT_RUNNING ? NULL : &s->ops[c->op];
     if (e->kind == SESSION_IDLE) {
-        c->outcome.tx_bytes = e->tx_bytes;
-        c->outcome.rx_bytes = e->rx_bytes;
+        c->outcome.tx_bytes += e->tx_bytes;
+        c->outcome.rx_bytes += e->rx_bytes;
         slot_idle(s, e->slot, out);
     } else if (op == NULL) {
         return; /* it ended while the lane was on its way here */
@@ -303,6 +303,9 @@ static void settle(struct session *s, struct outbox *out)
     }
     if (s->replaying) {
         hold_replay(s, out);
+    }
+    if (s->turns) {
+        path_settle(s, out);
     }
     ballot_words(s, out);
     launch_deferred(s, out);

@@ -80,7 +80,6 @@ enum session_result {
     RESULT_LOST,         /* aborted: RankConnectionLost */
     RESULT_MISMATCH,     /* InvalidArgument */
     RESULT_ARGUMENT,     /* InvalidArgument: a member could not make the call as it was given */
-    RESULT_NO_PATH,      /* InvalidUsage: the view lacks a link that this collective needs */
     RESULT_DIGEST,       /* InternalError */
     RESULT_NO_MEMORY,    /* InternalError */
     RESULT_ALONE,        /* TooFewPeers */
@@ -172,7 +171,7 @@ enum session_event_kind {
     SESSION_SYNC_FRAME,   /* header, payload from `peer` on a sync connection */
     SESSION_SYNC_DOWN,    /* the sync connection to `peer` broke or could not be made */
     /* lanes */
-    SESSION_DONE,         /* slot: all lanes complete: the whole result is in `out`; digest */
+    SESSION_DONE,         /* slot: all lanes complete: all that they bring is in `out`; digest */
     SESSION_IDLE,         /* slot: all lanes have let go of its buffers; tx/rx bytes: payload moved until then */
     SESSION_STALLED,      /* slot: no byte moved for stall_ns; `peer` is who it waits for */
     /* memory asked for by ACT_SYNC_ALLOC: memory (null: there is none) */

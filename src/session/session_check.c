@@ -88,13 +88,13 @@ static void check_peers(const struct session *s)
 
 /* What was counted to a member, whichever it is. */
 struct opened {
-    uint32_t parked, named, opened, answered;
+    uint32_t parked, named, opened, answered, parted;
 };
 
 static void check_marks(const struct session *s, const struct op *op, struct census *parked, struct opened *all)
 {
     for (uint32_t r = 0; r < s->view.world; r++) {
-        const struct mark *m = &s->marks[(size_t)op->marks * s->op_width + r];
+        const struct mark *m = op_mark(s, op, r);
         PCCL_ASSERT(!m->fed || (m->ready && m->bundle != 0));
         PCCL_ASSERT(!m->wanted || m->dropped);
         PCCL_ASSERT(m->park == 0 || (m->ready && !m->dropped && r != s->view.rank && m->park <= s->park_count));
@@ -106,9 +106,27 @@ static void check_marks(const struct session *s, const struct op *op, struct cen
         }
         PCCL_ASSERT(!m->named || (op->phase == OP_GHOST && op->opener == NONE));
         all->named += m->named;
+        PCCL_ASSERT(m->there <= m->said);
+        PCCL_ASSERT(!m->parted || (op->refused == 0 && path_carries(s, op, r) && m->there < path_gives(s, op, r).bytes));
+        all->parted += m->parted;
     }
     all->opened += op->opener != NONE && !op->answered;
     all->answered += op->opener != NONE && op->answered;
+}
+
+/* Of what has its turn there, one after the other. */
+static uint32_t check_line(const struct session *s, const struct peer *p)
+{
+    uint32_t count = 0, before = 0;
+    for (uint32_t at = p->part_first; at != 0 && count <= s->op_used; count++) {
+        const struct op *op = &s->ops[at - 1];
+        const struct mark *m = op_mark(s, op, p->rank);
+        PCCL_ASSERT(m->parted && m->part_before == before);
+        before = at;
+        at = m->part_next;
+    }
+    PCCL_ASSERT(before == p->part_last);
+    return count;
 }
 
 /* The fields that its phase wants; its marks are counted by the caller. */
@@ -126,13 +144,13 @@ static void check_op(const struct session *s, uint32_t i)
         PCCL_ASSERT(!bitset_full(op->finished, s->view.world)); /* forgotten once all have finished it */
         return;
     }
-    const struct mark *own = &s->marks[(size_t)op->marks * s->op_width + s->view.rank];
+    const struct mark *own = op_mark(s, op, s->view.rank);
     PCCL_ASSERT(own->refuse == op->refused && (op->refused == 0 || op->settled != UINT32_MAX));
     PCCL_ASSERT(own->ready == launched && own->held == (op->phase == OP_HOLDING));
     PCCL_ASSERT(op->phase != OP_HOLDING || (own->hold_params == op->params && own->hold_digest == op->digest));
     PCCL_ASSERT(!op->eager || op->phase != OP_HOLDING || op->fold == s->view.world);
     for (uint32_t r = 0; launched && op->refused == 0 && r < op->agreed; r++) {
-        const struct mark *m = &s->marks[(size_t)op->marks * s->op_width + r];
+        const struct mark *m = op_mark(s, op, r);
         PCCL_ASSERT(m->held && m->hold_params == op->params && m->hold_digest == op->digest);
     }
     if (launched) {
@@ -190,8 +208,9 @@ static void check_ops(const struct session *s)
         all.named -= p->named;
         all.opened -= p->opened;
         all.answered -= p->answered;
+        all.parted -= check_line(s, p);
     }
-    PCCL_ASSERT(all.parked == 0 && all.named == 0 && all.opened == 0 && all.answered == 0);
+    PCCL_ASSERT(all.parked == 0 && all.named == 0 && all.opened == 0 && all.answered == 0 && all.parted == 0);
 }
 
 static void check_slots(const struct session *s)

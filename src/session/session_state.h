@@ -48,7 +48,7 @@ struct peer {
     uint32_t parked;     /* EAGER payloads of it that are parked */
     bool path_up;        /* in_view, spare: its relay passes on what is said */
     bool path_told;      /* those whom this peer stands in for know that it hears this one */
-    uint32_t part_first, part_last; /* spare: operations whose parts go there in turn, + 1; 0 none */
+    uint32_t part_first, part_last; /* spare: operations whose parts go there in turn, + 1; 0 none (path.c) */
     uint32_t replay;     /* operation from which hold_replay goes on, NONE: nothing left to say again */
 };
 
@@ -63,6 +63,9 @@ struct mark {
     uint32_t park_bytes;
     uint32_t relayed;    /* dissemination: bit per round of it that we pass on to a member behind a missing edge */
     uint64_t refuse_culprit;
+    uint64_t said, there, here; /* by a relay (path.c): bytes said to it, of those in place there as far as is known, bytes of it in place here */
+    uint32_t part_next, part_before; /* parted: its neighbours in the line of that peer, + 1; 0 none */
+    bool parted;         /* what goes there by a relay is among what has its turn */
     uint8_t refuse;      /* cause of its last REFUSE, 0 none */
     bool named;          /* it runs this one, which is neither launched nor refused here: counted in peer.named */
     bool ready, held, fed; /* fed: lanes were told */
@@ -80,15 +83,12 @@ struct op {
     bool answered;       /* by `opener` in answer to another: counted in peer.answered, else in peer.opened */
     uint32_t opener;     /* GHOST: rank whose REFUSE was heard first, NONE */
     bool eager;
-    bool whole;          /* RUN: the own result is here, but not the word of all who get a part of it (LAYOUT_PAIRS) */
+    bool whole;          /* RUN: lanes are done, but not all is here that comes by relays, or the word of all who get a part (LAYOUT_PAIRS) */
     uint8_t round;       /* dissemination: next round to send */
     uint32_t slot;
     bool listed;         /* PAIR, GHOST: in the list of what its receiver has heard of and not matched; its neighbours there */
     uint32_t heard_next, heard_prev;
     bool untold;         /* PAIR, DONE: refused by this peer, and its sender is not known to have heard so */
-    bool parted;         /* PAIR, at the sender: among those whose parts have their turn; its neighbours there, + 1 */
-    uint32_t part_next, part_before;
-    uint64_t passed, in_place; /* PAIR, by a relay (path.c): bytes; in_place: at the sender, as far as it has heard */
     uint8_t asked;       /* PAIR, at the sender: why it has asked the receiver to refuse it, 0 it has not */
     uint32_t next;       /* hash chain */
     uint32_t marks;      /* index of its marks, NONE once done */
@@ -184,6 +184,7 @@ struct view {
     uint32_t *shown;     /* the other way round: by rank here */
     uint32_t key;        /* its own */
     uint32_t *relay_first, *relay_to; /* by rank: where those begin whom we pass its words on to; their ranks */
+    uint64_t *apart;     /* bit set over ranks: those that we have no link with */
     bool weighted;
     struct plan_view plan;
     struct sizes sizes;
@@ -318,6 +319,7 @@ struct session {
     uint32_t parts_used, parts_all, parts_room;
     unsigned char *wire; /* scratch for one EAGER payload; null: no call has needed it */
     bool replaying;      /* some peer's replay is not NONE */
+    bool turns;          /* a line of parts goes on: path_settle */
     struct op_name finished[SESSION_FINISHED_BATCH];
     uint32_t finished_count;
     int64_t finished_by;
@@ -419,7 +421,7 @@ void peers_send(const struct session *s, uint32_t rank, struct outbox *out);
 /* With every member who has to hear it from us: all reachable ones, and the relays of the others hear it too. */
 void peers_send_all(const struct session *s, struct outbox *out);
 void peers_drop_unwanted(struct session *s);
-void peers_relays(struct session *s); /* a view was installed: for whom this peer stands in */
+void peers_relays(struct session *s); /* a view was installed: for whom this peer stands in, whom it has no link with */
 
 /* mismatch.c: whose call of an operation differs from whose, and how that is told */
 void mismatch_hear(struct session *s, struct op *op, uint32_t rank, const struct op_params *params); /* a launch, the own one too */
@@ -555,6 +557,13 @@ bool fetch_apply(struct session *s, uint32_t round, struct outbox *out);
 void fetch_reset(struct session *s, struct outbox *out);
 
 #include "session/operations.h"
+
+/* Of an operation that is not DONE. */
+static inline struct mark *op_mark(const struct session *s, const struct op *op, uint32_t rank)
+{
+    PCCL_ASSERT(op->marks != NONE && rank < s->view.world);
+    return &s->marks[(size_t)op->marks * s->op_width + rank];
+}
 
 /* M7: this process stood still, so it knows nothing of others' silence. */
 static inline bool session_paused(const struct session *s)

@@ -35,8 +35,6 @@ enum session_result slot_result(const struct slot *c, uint8_t cause)
         return RESULT_MISMATCH;
     case CAUSE_ARGUMENT:
         return RESULT_ARGUMENT;
-    case CAUSE_NO_PATH:
-        return RESULT_NO_PATH;
     case CAUSE_DIGEST:
         return RESULT_DIGEST;
     case CAUSE_NO_MEMORY:

@@ -2,21 +2,16 @@
  *
  * An operation waits for those it exchanges data with: in a ring its two neighbours, of whom it hears READY; what holds them up, the
  * master knows from their heartbeats, and says in its own.  A wait for a launch is one for a program, with no limit;
- * all others are for machines.  Behind a missing edge nobody's READY comes, but for messages.
+ * all others are for machines.  Behind a missing edge READY comes of what goes by a relay only.
  * SPDX-License-Identifier: MIT */
 #include "session/session_state.h"
 #include "wire/ranks.h"
 
-static const struct mark *mark_of(const struct session *s, const struct op *op, uint32_t rank)
-{
-    return &s->marks[(size_t)op->marks * s->op_width + rank];
-}
-
 /* It has not launched, and we would have heard if it had. */
 static bool missing(const struct session *s, const struct op *op, uint32_t rank)
 {
-    return rank != s->view.rank && !mark_of(s, op, rank)->ready && announce_hears(s, op, rank) &&
-           (space_pairs(op->name.space) || view_relay(s, s->id, s->view.ids[rank]) == 0);
+    return rank != s->view.rank && !op_mark(s, op, rank)->ready && announce_hears(s, op, rank) &&
+           (path_carries(s, op, rank) || view_relay(s, s->id, s->view.ids[rank]) == 0);
 }
 
 bool waits_launched(const struct session *s, const struct op *op)
@@ -32,7 +27,7 @@ bool waits_launched(const struct session *s, const struct op *op)
 /* What this operation waits for of that rank. */
 static enum wait_phase wait_of(const struct session *s, const struct op *op, uint32_t rank)
 {
-    const struct mark *m = mark_of(s, op, rank);
+    const struct mark *m = op_mark(s, op, rank);
     bool other = space_pairs(op->name.space) && rank != pair_partner(s, &op->name);
     if (other || rank == s->view.rank || (op->refused != 0 ? m->refuse == op->refused : m->held)) {
         return WAIT_NONE;

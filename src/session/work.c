@@ -124,9 +124,13 @@ bool work_told(const struct session *s)
     return s->view.world <= s->cfg.mesh_members;
 }
 
-/* Whether its root lacks a link, or of an all-to-all anybody, so that others hand on what it has for all, or all for it. */
+/* Whether its root lacks a link, or of an all-to-all anybody, so that others hand on what it has for all, or all for it: but no parts that
+ * only two know the size of, which go between these two (path.c). */
 static bool handed_on(const struct session *s, const struct op_params *p)
 {
+    if (p->layout == LAYOUT_PAIRS) {
+        return false;
+    }
     if (p->kind == PLAN_ALL_TO_ALL) {
         return s->view.edges > 0;
     }
@@ -159,13 +163,6 @@ struct choose_answer session_plan(const struct session *s, const struct op_param
 struct choose_answer session_plan_by(const struct session *s, const struct op_params *p, enum plan_algorithm algorithm)
 {
     return plan_among(s, p, (uint8_t)(1u << algorithm));
-}
-
-/* Where members lack links, who has all of them stands in (collectives/hosts.c, relayed.c): but not with parts that only two know the
- * size of. */
-bool work_has_path(const struct session *s, const struct op_params *p)
-{
-    return s->view.edges == 0 || p->layout != LAYOUT_PAIRS || !handed_on(s, p);
 }
 
 static void frames_of(const struct session *s, struct session_op *run)
@@ -222,6 +219,7 @@ void work_plan(struct session *s, struct slot *c, const struct op_name *name)
     run->plan.lanes = run->lanes;
     run->plan.ring = s->view.ring;
     run->plan.weights = s->view.weighted ? s->view.weights : NULL;
+    run->plan.apart = p->layout == LAYOUT_PAIRS ? s->view.apart : NULL;
     run->plan.shown = s->view.shown;
     run->plan.count = l->count;
     run->plan.parts = l->parts;

@@ -19,8 +19,6 @@ const char *cause_text(uint8_t cause)
         return "an internal invariant failed at a peer";
     case CAUSE_ARGUMENT:
         return "a peer could not make the call as it was given";
-    case CAUSE_NO_PATH:
-        return "two members have no link that it needs";
     case CAUSE_OLD_VIEW:
         return "it was called for members of whom one is lost";
     case CAUSE_PEER_LOST:

@@ -21,8 +21,7 @@ enum cause {
     CAUSE_MISMATCH = 4,
     CAUSE_INTERNAL = 5, /* a failed invariant in its executor */
     CAUSE_ARGUMENT = 6, /* in the order of issue: this call cannot be made as it was given, but has its number */
-    CAUSE_NO_PATH = 7,  /* the view has a pair without a link, and no plan that goes round it */
-    CAUSE_OLD_VIEW = 8, /* in the order of issue: called for members of whom one is lost; what else differs comes of that */
+    CAUSE_OLD_VIEW = 7, /* in the order of issue: called for members of whom one is lost; what else differs comes of that */
     /* of a view */
     CAUSE_PEER_LOST = 16,   /* died: its connections closed */
     CAUSE_PEER_LEFT = 17,   /* left by itself */
@@ -59,17 +58,23 @@ enum op_space {
     SPACE_ORDERED = 1, /* in the order of issue; tag 0 */
     SPACE_PAIR = 2,    /* from one member to another, apart for each two, direction and tag */
     SPACE_WINDOW = 3,  /* the same, of windows: requests, what is put, and what is asked for */
+    SPACE_PART = 4,    /* no operation: what goes from one member to another in one of ORDERED, where they have no link */
 };
 static inline bool space_pairs(uint8_t space)
 {
     return space == SPACE_PAIR || space == SPACE_WINDOW;
+}
+/* Whether its names say from whom to whom. */
+static inline bool space_two(uint8_t space)
+{
+    return space_pairs(space) || space == SPACE_PART;
 }
 
 /* An operation of a view. */
 #define OP_NO_NUMBER UINT32_MAX
 struct op_name {
     uint64_t tag;
-    uint64_t from, to; /* PAIR: peer ids of sender and receiver; else 0, and not in messages */
+    uint64_t from, to; /* PAIR, PART: peer ids of sender and receiver; else 0, and not in messages */
     uint32_t seq;      /* OP_NO_NUMBER: of a wait, a receive that stands behind one from any source */
     uint8_t space; /* enum op_space */
 };
@@ -98,7 +103,8 @@ struct op_clash {
 };
 
 void put_op_name(struct writer *w, const struct op_name *m);
-bool get_op_name(struct reader *r, struct op_name *m);
+bool get_op_name(struct reader *r, struct op_name *m); /* no PART */
+bool get_part_name(struct reader *r, struct op_name *m); /* any */
 
 struct net_address {
     uint8_t family; /* 4 or 6 */

@@ -104,14 +104,15 @@ struct msg_path {
     uint64_t with;
     uint8_t up;
 };
-/* PART: bytes of a message from `offset` on; they follow to the end of the frame. */
-enum { P2P_PART_BYTES = 32768 }; /* most of them */
+/* PART: bytes of a message, or of what goes from one to the other in an operation of all, from `offset` on; they follow to the end of the
+ * frame. */
+enum { P2P_PART_BYTES = 32768 }; /* most of them, at least one */
 struct msg_part {
     struct op_name name;
     uint64_t offset;
     uint32_t bytes;
 };
-/* GOT: the first `offset` bytes are in place, say two parts more. */
+/* GOT: the first `offset` bytes are in place, say two parts more if there are more. */
 struct msg_got {
     struct op_name name;
     uint64_t offset;

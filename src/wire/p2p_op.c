@@ -10,10 +10,10 @@
 #include "wire/p2p.h"
 #include "wire/parts.h"
 
-/* Messages, and nothing else, are named by pairs. */
+/* Messages, and nothing else, are operations of two; what goes by a relay is a message, or a part that only two know the size of. */
 static bool kind_fits(const struct op_name *name, const struct op_params *params)
 {
-    return space_pairs(name->space) == (params->kind == PLAN_SEND);
+    return space_pairs(name->space) == (params->kind == PLAN_SEND) && (name->space != SPACE_PART || params->layout == LAYOUT_PAIRS);
 }
 
 void put_ready(struct writer *w, const struct msg_ready *m)
@@ -30,7 +30,7 @@ void put_ready(struct writer *w, const struct msg_ready *m)
 
 bool get_ready(struct reader *r, struct msg_ready *m)
 {
-    (void)get_op_name(r, &m->name);
+    (void)get_part_name(r, &m->name);
     parts_get_params(r, &m->params);
     m->window = get_u32(r);
     m->bundle = get_u64(r);
@@ -147,11 +147,11 @@ void put_part(struct writer *w, const struct msg_part *m)
 
 bool get_part(struct reader *r, struct msg_part *m, const void **payload)
 {
-    (void)get_op_name(r, &m->name);
+    (void)get_part_name(r, &m->name);
     m->offset = get_u64(r);
     m->bytes = get_u32(r);
     *payload = get_bytes(r, m->bytes);
-    return reader_done(r) && m->bytes <= P2P_PART_BYTES;
+    return reader_done(r) && m->bytes > 0 && m->bytes <= P2P_PART_BYTES;
 }
 
 void put_got(struct writer *w, const struct msg_got *m)
@@ -163,7 +163,7 @@ void put_got(struct writer *w, const struct msg_got *m)
 
 bool get_got(struct reader *r, struct msg_got *m)
 {
-    (void)get_op_name(r, &m->name);
+    (void)get_part_name(r, &m->name);
     m->offset = get_u64(r);
     m->anew = parts_get_u8(r, 0, 1);
     return reader_done(r);

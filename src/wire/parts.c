@@ -48,7 +48,6 @@ static bool parts_is_cause(uint8_t v)
     case CAUSE_MISMATCH:
     case CAUSE_INTERNAL:
     case CAUSE_ARGUMENT:
-    case CAUSE_NO_PATH:
     case CAUSE_OLD_VIEW:
     case CAUSE_PEER_LOST:
     case CAUSE_PEER_LEFT:
@@ -159,10 +158,29 @@ void parts_get_sizes(struct reader *r, struct sizes *s)
 void put_op_name(struct writer *w, const struct op_name *m)
 {
     parts_put_link_name(w, m);
-    if (space_pairs(m->space)) {
+    if (space_two(m->space)) {
         put_u64(w, m->from);
         put_u64(w, m->to);
     }
+}
+
+/* Of one of the spaces up to `last`, without the two. */
+static void get_number(struct reader *r, struct op_name *m, uint8_t last)
+{
+    m->space = parts_get_u8(r, SPACE_TAG, last);
+    m->tag = get_u64(r);
+    m->from = m->to = 0;
+    m->seq = get_u32(r);
+    r->bad = r->bad || ((m->space == SPACE_ORDERED || m->space == SPACE_PART) && m->tag != 0);
+}
+
+static void get_name(struct reader *r, struct op_name *m, uint8_t last)
+{
+    get_number(r, m, last);
+    bool two = !r->bad && space_two(m->space);
+    m->from = two ? get_u64(r) : 0;
+    m->to = two ? get_u64(r) : 0;
+    r->bad = r->bad || (two && (m->to == 0 || m->from == m->to));
 }
 
 bool get_op_name(struct reader *r, struct op_name *m)
@@ -172,12 +190,16 @@ bool get_op_name(struct reader *r, struct op_name *m)
     return !r->bad;
 }
 
+bool get_part_name(struct reader *r, struct op_name *m)
+{
+    get_name(r, m, SPACE_PART);
+    r->bad = r->bad || (space_two(m->space) && m->from == 0);
+    return !r->bad;
+}
+
 void parts_get_wait_name(struct reader *r, struct op_name *m)
 {
-    bool pair = parts_get_link_name(r, m) && space_pairs(m->space);
-    m->from = pair ? get_u64(r) : 0;
-    m->to = pair ? get_u64(r) : 0;
-    r->bad = r->bad || (pair && (m->to == 0 || m->from == m->to));
+    get_name(r, m, SPACE_WINDOW);
 }
 
 void parts_put_link_name(struct writer *w, const struct op_name *m)
@@ -189,11 +211,7 @@ void parts_put_link_name(struct writer *w, const struct op_name *m)
 
 bool parts_get_link_name(struct reader *r, struct op_name *m)
 {
-    m->space = parts_get_u8(r, SPACE_TAG, SPACE_WINDOW);
-    m->tag = get_u64(r);
-    m->from = m->to = 0;
-    m->seq = get_u32(r);
-    r->bad = r->bad || (m->space == SPACE_ORDERED && m->tag != 0);
+    get_number(r, m, SPACE_WINDOW);
     return !r->bad;
 }
 

@@ -9,7 +9,7 @@
 #include "tests/fault/network.h"
 #include "tests/fault/peer_calls.h"
 
-enum kind { ALL_GATHER, BROADCAST, REDUCE_SCATTER, REDUCE_SCATTER_TIMES, REDUCE, SCATTER, GATHER, ALL_TO_ALL, GATHER_UNEVEN, ALL_TO_ALL_UNEVEN, KINDS };
+enum kind { ALL_GATHER, BROADCAST, REDUCE_SCATTER, REDUCE_SCATTER_TIMES, REDUCE, SCATTER, GATHER, ALL_TO_ALL, KINDS };
 enum { WORLD = 3 };
 
 struct call_job {
@@ -38,12 +38,11 @@ static float wanted(const struct call_job *job, uint32_t self, uint32_t of, size
            : job->kind == REDUCE_SCATTER_TIMES                ? sum / 4
            : job->kind == BROADCAST                           ? given(job->root, 0, i)
            : job->kind == SCATTER                             ? given(job->root, self, i)
-                                                              : given(of, job->kind == ALL_TO_ALL || job->kind == ALL_TO_ALL_UNEVEN ? self : 0, i);
+                                                              : given(of, job->kind == ALL_TO_ALL ? self : 0, i);
 }
 
 static pcclResult_t call(struct peer *self, const struct call_job *job, const float *in, float *out)
 {
-    const size_t counts[WORLD] = {job->count, job->count, job->count};
     switch (job->kind) {
     case ALL_GATHER:
         return pcclAllGather(in, out, job->count, pcclFloat, self->comm, NULL);
@@ -65,12 +64,8 @@ static pcclResult_t call(struct peer *self, const struct call_job *job, const fl
         return pcclScatter(in, out, job->count, pcclFloat, job->root, self->comm, NULL);
     case GATHER:
         return pcclGather(in, out, job->count, pcclFloat, job->root, self->comm, NULL);
-    case GATHER_UNEVEN:
-        return pcclGatherV(in, job->count, out, counts, NULL, pcclFloat, job->root, self->comm, NULL);
     case ALL_TO_ALL:
         return pcclAllToAll(in, out, job->count, pcclFloat, self->comm, NULL);
-    case ALL_TO_ALL_UNEVEN:
-        return pcclAllToAllV(in, counts, NULL, out, counts, NULL, pcclFloat, self->comm, NULL);
     case KINDS:
         break;
     }
@@ -85,10 +80,9 @@ static void collective(struct peer *self, const void *argument, struct reply *re
     if (peer_result(reply, pcclGetSelf(self->comm, &me)) != pcclSuccess) {
         return;
     }
-    bool to_root = job->kind == REDUCE || job->kind == GATHER || job->kind == GATHER_UNEVEN;
-    bool exchange = job->kind == ALL_TO_ALL || job->kind == ALL_TO_ALL_UNEVEN;
-    size_t ins = reduces_parts(job->kind) || job->kind == SCATTER || exchange ? WORLD : 1;
-    size_t outs = job->kind == ALL_GATHER || job->kind == GATHER || job->kind == GATHER_UNEVEN || exchange ? WORLD : 1;
+    bool to_root = job->kind == REDUCE || job->kind == GATHER;
+    size_t ins = reduces_parts(job->kind) || job->kind == SCATTER || job->kind == ALL_TO_ALL ? WORLD : 1;
+    size_t outs = job->kind == ALL_GATHER || job->kind == GATHER || job->kind == ALL_TO_ALL ? WORLD : 1;
     float *in = malloc(ins * job->count * sizeof *in), *out = malloc(outs * job->count * sizeof *out);
     for (size_t i = 0; i < ins * job->count; i++) {
         in[i] = given(me.rank, ins > 1 ? (uint32_t)(i / job->count) : 0, i % job->count);
@@ -99,6 +93,88 @@ static void collective(struct peer *self, const void *argument, struct reply *re
     }
     free(in);
     free(out);
+}
+
+/* ---- Parts that only two know the size of -------------------------------------------------------------------------------------- */
+
+enum { UNEVEN = 4, IN_FLIGHT = 2 * UNEVEN };
+
+struct uneven_job {
+    size_t count;   /* floats of a part, about */
+    bool odd;       /* process 0 expects one more of each */
+    int victim;     /* kills itself when its sockets have moved so many bytes */
+    uint64_t after; /* 0: it does not */
+};
+
+/* Some parts are empty. */
+static size_t amount(const struct uneven_job *job, int call, uint32_t from, uint32_t to)
+{
+    uint32_t mix = (uint32_t)call * 7 + from * 3 + to * 5;
+    return mix % 4 == 0 ? 0 : job->count + mix;
+}
+
+struct uneven_call {
+    size_t to[WORLD], from[WORLD], places_to[WORLD], places_from[WORLD]; /* of this member: what it gives and takes */
+    float *in, *out;
+    bool gives, takes;
+    pcclAsyncOp_t op;
+    pcclResult_t made;
+};
+
+/* Of UNEVEN calls the first is all-to-all, then scatter, gather, scatter, each of another root. */
+static void begin(struct peer *self, struct uneven_call *c, const struct uneven_job *job, int call, uint32_t me, uint32_t world)
+{
+    int kind = call % UNEVEN;
+    uint32_t root = (uint32_t)call % world;
+    size_t ins = 0, outs = 0;
+    for (uint32_t r = 0; r < world; r++) {
+        bool goes = kind == 0 || (kind == 2 ? r == root : me == root), comes = kind == 0 || (kind == 2 ? me == root : r == root);
+        c->to[r] = goes ? amount(job, call, me, r) : 0;
+        c->from[r] = comes ? amount(job, call, r, me) + (job->odd && self->index == 0 && r != me) : 0;
+        c->places_to[r] = ins;
+        c->places_from[r] = outs;
+        ins += c->to[r];
+        outs += c->from[r];
+    }
+    c->in = malloc(ins * sizeof(float) + 1);
+    c->out = malloc(outs * sizeof(float) + 1);
+    for (uint32_t r = 0; r < world; r++) {
+        for (size_t i = 0; i < c->to[r]; i++) {
+            c->in[c->places_to[r] + i] = given(me, r, i);
+        }
+    }
+    c->made = kind == 0   ? pcclAllToAllV(c->in, c->to, c->places_to, c->out, c->from, c->places_from, pcclFloat, self->comm, &c->op)
+              : kind == 2 ? pcclGatherV(c->in, c->to[root], c->out, c->from, c->places_from, pcclFloat, root, self->comm, &c->op)
+                          : pcclScatterV(c->in, c->to, c->places_to, c->out, c->from[root], pcclFloat, root, self->comm, &c->op);
+}
+
+static void uneven(struct peer *self, const void *argument, struct reply *reply)
+{
+    const struct uneven_job *job = argument;
+    static struct uneven_call c[IN_FLIGHT];
+    pcclPeerInfo_t me = {0};
+    struct watch w = {0};
+    int world = 0;
+    pcclResult_t rc = peer_result(reply, pcclGetSelf(self->comm, &me)), one;
+    PEER_EXPECT(self, pcclGetAttribute(self->comm, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE, &world) == pcclSuccess && world <= WORLD);
+    if (job->after > 0 && self->index == job->victim) {
+        watch_start(&w, self, peer_socket_bytes, job->after, SIGKILL);
+    }
+    for (int i = 0; i < IN_FLIGHT; i++) {
+        begin(self, &c[i], job, i, me.rank, (uint32_t)world);
+    }
+    for (int i = 0; i < IN_FLIGHT; i++) {
+        one = c[i].made == pcclSuccess ? pcclAwaitAsync(&c[i].op, NULL) : c[i].made;
+        for (uint32_t r = 0; one == pcclSuccess && r < (uint32_t)world; r++) {
+            for (size_t k = 0; k < c[i].from[r]; k++) {
+                PEER_EXPECT(self, c[i].out[c[i].places_from[r] + k] == given(r, me.rank, k));
+            }
+        }
+        rc = rc == pcclSuccess ? one : rc;
+        free(c[i].in);
+        free(c[i].out);
+    }
+    peer_result(reply, rc);
 }
 
 /* Those with a link make a world of two, the other one is alone; a barrier there. */
@@ -206,14 +282,6 @@ static void everybody_sends(struct processes *all, const struct message_job *job
     }
 }
 
-static void rank_of(struct peer *self, const void *argument, struct reply *reply)
-{
-    pcclPeerInfo_t me = {0};
-    (void)argument;
-    peer_result(reply, pcclGetSelf(self->comm, &me));
-    reply->value[0] = me.rank;
-}
-
 /* The same result at all; those of cut links are called again. */
 static int everybody(struct processes *all, const struct call_job *job)
 {
@@ -227,15 +295,44 @@ static int everybody(struct processes *all, const struct call_job *job)
     }
 }
 
-/* It goes between any two: as soon as the view does without their link, it says so. */
-static void until_the_link_is_missed(struct processes *all)
+/* The same result at all of the set; those of cut links are called again. */
+static int uneven_calls(struct processes *all, unsigned set, const struct uneven_job *job)
 {
-    struct call_job job = {.kind = ALL_TO_ALL_UNEVEN, .count = 100000};
-    int rc = everybody(all, &job);
-    while (rc == pcclSuccess && test_failures == 0) {
-        rc = everybody(all, &job);
+    struct reply reply[PROCESSES_MOST];
+    for (int errors = 0;; errors++) {
+        processes_do(all, set, uneven, job, sizeof *job, reply);
+        EXPECT(reply[2].result == reply[0].result && ((set & 2) == 0 || reply[1].result == reply[0].result));
+        if (reply[0].result != pcclRankConnectionLost || errors > 6 || test_failures != 0) {
+            if (reply[0].result != pcclSuccess) {
+                printf("# peer 0: %s\n", reply[0].text);
+            }
+            return reply[0].result;
+        }
     }
-    EXPECT_EQ(rc, pcclInvalidUsage);
+}
+
+/* Hosts of which the first two cannot reach each other, as soon as a call has gone round them. */
+static bool start_apart(struct network *net, struct processes *all)
+{
+    const char *why = network_start(net, WORLD);
+    test_skipped = why != NULL ? why : test_skipped;
+    if (why != NULL) {
+        return false;
+    }
+    if (!peers_start_on(all, net, &(struct processes_options){.count = WORLD, .failures = &test_failures, .pool = 2, .stall_ms = 800,
+                                                              .dead_ms = "800", .loss_ms = 20000})) {
+        network_stop(net);
+        return false;
+    }
+    EXPECT(network_drop(net, 0, 1, true) && network_drop(net, 1, 0, true));
+    EXPECT_EQ(everybody(all, &(struct call_job){.kind = ALL_TO_ALL, .count = 100000}), pcclSuccess);
+    return true;
+}
+
+static void stop(struct network *net, struct processes *all)
+{
+    processes_stop(all);
+    network_stop(net);
 }
 
 TEST(two_that_cannot_reach_each_other_gather_scatter_reduce_split_send_and_make_windows) /* all but all-reduce was InvalidUsage */
@@ -243,29 +340,14 @@ TEST(two_that_cannot_reach_each_other_gather_scatter_reduce_split_send_and_make_
     struct network net;
     struct processes all;
     struct reply reply[PROCESSES_MOST];
-    const char *why = network_start(&net, WORLD);
-    test_skipped = why != NULL ? why : test_skipped;
-    if (why != NULL) {
+    if (!start_apart(&net, &all)) {
         return;
     }
-    if (!peers_start_on(&all, &net, &(struct processes_options){.count = WORLD, .failures = &test_failures, .pool = 2, .stall_ms = 800,
-                                                                .dead_ms = "800", .loss_ms = 20000})) {
-        network_stop(&net);
-        return;
-    }
-    EXPECT(network_drop(&net, 0, 1, true) && network_drop(&net, 1, 0, true));
-    until_the_link_is_missed(&all);
-    processes_do(&all, 7, rank_of, NULL, 0, reply);
-    uint32_t third = (uint32_t)reply[2].value[0];
-    for (int kind = 0; kind < GATHER_UNEVEN; kind++) {
+    for (int kind = 0; kind < KINDS; kind++) {
         for (uint32_t root = 0; root < (kind == BROADCAST || (kind >= REDUCE && kind != ALL_TO_ALL) ? WORLD : 1); root++) {
             EXPECT_EQ(everybody(&all, &(struct call_job){.kind = (enum kind)kind, .count = 3, .root = root}), pcclSuccess);
             EXPECT_EQ(everybody(&all, &(struct call_job){.kind = (enum kind)kind, .count = 300000, .root = root}), pcclSuccess);
         }
-    }
-    for (uint32_t root = 0; root < WORLD; root++) { /* only two know each count: nobody can stand in */
-        int rc = everybody(&all, &(struct call_job){.kind = GATHER_UNEVEN, .count = 2000, .root = root});
-        EXPECT_EQ(rc, root == third ? pcclSuccess : pcclInvalidUsage);
     }
     processes_do(&all, 7, split, NULL, 0, reply);
     for (int i = 0; i < WORLD; i++) {
@@ -285,6 +367,43 @@ TEST(two_that_cannot_reach_each_other_gather_scatter_reduce_split_send_and_make_
     process_wait_killed(&all, 2); /* who carries what the two say */
     processes_take(&all, 3, reply);
     EXPECT(reply[0].result != pcclSuccess && reply[1].result != pcclSuccess);
-    processes_stop(&all);
-    network_stop(&net);
+    stop(&net, &all);
+}
+
+TEST(two_that_cannot_reach_each_other_make_calls_whose_parts_only_two_know_the_size_of) /* they were InvalidUsage */
+{
+    struct network net;
+    struct processes all;
+    struct reply reply[PROCESSES_MOST];
+    if (!start_apart(&net, &all)) {
+        return;
+    }
+    EXPECT_EQ(uneven_calls(&all, 7, &(struct uneven_job){.count = 3}), pcclSuccess);
+    EXPECT_EQ(uneven_calls(&all, 7, &(struct uneven_job){.count = 100000}), pcclSuccess);
+    EXPECT_EQ(uneven_calls(&all, 7, &(struct uneven_job){.count = 1000, .odd = true}), pcclInvalidArgument);
+    EXPECT_EQ(uneven_calls(&all, 7, &(struct uneven_job){.count = 1000}), pcclSuccess);
+    struct uneven_job dies = {.count = 500000, .victim = 1, .after = 3 << 20};
+    processes_send(&all, 7, uneven, &dies, sizeof dies);
+    process_wait_killed(&all, 1); /* one of the two */
+    processes_take(&all, 5, reply);
+    EXPECT_EQ(reply[0].result, pcclRankConnectionLost);
+    EXPECT_EQ(reply[2].result, pcclRankConnectionLost);
+    EXPECT_EQ(uneven_calls(&all, 5, &(struct uneven_job){.count = 100000}), pcclSuccess);
+    stop(&net, &all);
+}
+
+TEST(calls_whose_parts_only_two_know_the_size_of_end_at_both_when_the_third_is_lost)
+{
+    struct network net;
+    struct processes all;
+    struct reply reply[PROCESSES_MOST];
+    if (!start_apart(&net, &all)) {
+        return;
+    }
+    struct uneven_job dies = {.count = 500000, .victim = 2, .after = 3 << 20};
+    processes_send(&all, 7, uneven, &dies, sizeof dies);
+    process_wait_killed(&all, 2); /* who passes on what the two say */
+    processes_take(&all, 3, reply);
+    EXPECT(reply[0].result != pcclSuccess && reply[1].result != pcclSuccess);
+    stop(&net, &all);
 }

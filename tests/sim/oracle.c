@@ -336,7 +336,6 @@ static uint8_t outcome_class(const struct session_outcome *o)
         return 5;
     case RESULT_NO_MEMORY: /* the same refusal, at who caused it */
     case RESULT_ARGUMENT:
-    case RESULT_NO_PATH:
         return 3;
     case RESULT_PENDING:
     case RESULT_ALONE:

@@ -1,8 +1,9 @@
-/* oracle_bytes.c - the bytes that a success tells of are those of its plan.
+/* oracle_bytes.c - the bytes that a success tells of are those of its plan, or of its counts where only two know them.
  *
  * One idea: what a rank sends and receives follows from the plan, frame by frame; a payload counts once, at the one who sends and at the
- * one who receives.  Invariant: a member that died may have missed some of what was sent to it, nobody else has.
+ * one who receives.  Of parts that only two know the size of it follows from these, whichever way they went.  Invariant: a member that died may have missed some of what was sent to it, nobody else has.
  * SPDX-License-Identifier: MIT */
+#include "core/dtype.h"
 #include "program.h"
 
 static void planned_bytes(const struct run *r, uint64_t *tx, uint64_t *rx)
@@ -21,6 +22,14 @@ static void planned_bytes(const struct run *r, uint64_t *tx, uint64_t *rx)
     }
 }
 
+static void counted_bytes(const struct call *c, uint64_t *tx, uint64_t *rx)
+{
+    for (uint32_t r = 0; r < c->world; r++) {
+        *tx += parts_moved(c, c->rank, r) * dtype_size((enum dtype)c->params.dtype);
+        *rx += parts_moved(c, r, c->rank) * dtype_size((enum dtype)c->params.dtype);
+    }
+}
+
 void oracle_bytes(struct cluster *cl, const struct node *n, const struct call *c, const struct session_outcome *o)
 {
     const struct run *r = &n->run[c->slot];
@@ -28,12 +37,16 @@ void oracle_bytes(struct cluster *cl, const struct node *n, const struct call *c
     if (!r->started) {
         return; /* a small one, whose payload travels with its launch */
     }
-    planned_bytes(r, &tx, &rx);
+    if (r->op.params.layout == LAYOUT_PAIRS) {
+        counted_bytes(c, &tx, &rx);
+    } else {
+        planned_bytes(r, &tx, &rx);
+    }
     struct session_info info;
     session_info(n->session, &info);
     bool all_live = info.view == r->op.view; /* a view that decided it, and ended the world, is not seen: it has left with that */
     if (o->rx_bytes != rx || o->tx_bytes > tx || (all_live && o->tx_bytes != tx)) {
-        cluster_fail(cl, "peer %u: op %u in step %llu tells of %llu bytes sent, %llu received, its plan has %llu and %llu", n->index,
+        cluster_fail(cl, "peer %u: op %u in step %llu tells of %llu bytes sent, %llu received, it moves %llu and %llu", n->index,
                      c->op, (unsigned long long)n->program->step, (unsigned long long)o->tx_bytes, (unsigned long long)o->rx_bytes,
                      (unsigned long long)tx, (unsigned long long)rx);
     }

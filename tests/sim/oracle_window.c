@@ -326,7 +326,6 @@ static bool may_end_so(const struct cluster *cl, const struct node *n, const str
         return t->kind == WINDOW_VOID;
     case RESULT_LOST:
         return may_be_lost(cl, n, r, t, o);
-    case RESULT_NO_PATH:
         return cl->fault_count > 0;
     case RESULT_NO_MEMORY:
     case RESULT_POISONED:

@@ -387,7 +387,11 @@ static void line_trace(struct cluster *cl, struct node *n, uint64_t peer, const 
         what = tag << 32 | (uint64_t)get_u32(&r) << 8;
     }
     struct msg_path path;
-    cl->stats.parts += header->type == FRAME_PART;
+    struct msg_part part;
+    const void *bytes;
+    if (header->type == FRAME_PART && get_part(&r, &part, &bytes)) {
+        *(part.name.space == SPACE_PART ? &cl->stats.call_parts : &cl->stats.parts) += 1;
+    }
     cl->stats.paths_lost += header->type == FRAME_PATH && get_path(&r, &path) && path.up == 0;
     cluster_trace(cl, n->index, frame_name(header->type), peer, what);
 }

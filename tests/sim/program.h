@@ -129,6 +129,7 @@ bool parts_odd(struct call *c, struct op_params *p); /* of uneven parts: other c
 bool parts_other_root(struct call *c); /* false: it has none, or there is no other */
 bool parts_same_for_all(const struct call *c);         /* everybody's output has the same bits */
 size_t parts_between(const struct call *c, uint32_t from, uint32_t to); /* elements that go from one rank to another */
+size_t parts_moved(const struct call *c, uint32_t from, uint32_t to);   /* ... if they are two, and this kind has such a part */
 size_t parts_from(const struct call *c, uint32_t from, uint32_t to);    /* first of them in the input */
 size_t parts_input(const struct call *c, uint32_t rank);
 size_t parts_output(const struct call *c, uint32_t rank);

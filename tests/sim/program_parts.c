@@ -123,14 +123,18 @@ void parts_shape(const struct cluster *cl, const struct node *n, struct call *c,
     }
 }
 
+size_t parts_moved(const struct call *c, uint32_t from, uint32_t to)
+{
+    enum plan_kind kind = (enum plan_kind)c->params.kind;
+    bool goes = from != to && (kind == PLAN_SCATTER ? from == c->root : kind != PLAN_GATHER || to == c->root);
+    return goes ? parts_between(c, from, to) : 0;
+}
+
 bool parts_odd(struct call *c, struct op_params *p)
 {
     size_t moves = 0;
     for (uint32_t r = 0; r < c->world && c->rank < c->world; r++) {
-        bool sends = p->kind == PLAN_SCATTER ? c->rank == c->root : p->kind != PLAN_GATHER || r == c->root;
-        bool takes = p->kind == PLAN_SCATTER ? r == c->root : p->kind != PLAN_GATHER || c->rank == c->root;
-        moves += r == c->rank || !sends ? 0 : parts_between(c, c->rank, r);
-        moves += r == c->rank || !takes ? 0 : parts_between(c, r, c->rank);
+        moves += parts_moved(c, c->rank, r) + parts_moved(c, r, c->rank);
     }
     if (moves == 0) {
         return false;

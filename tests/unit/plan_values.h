@@ -69,6 +69,7 @@ static struct world world_make(struct plan_params params, params_of *of, const v
         EXPECT_EQ(pieces[w.max_pieces].scratch, GUARD);
         EXPECT(w.plans[r].segment_count <= w.max_segments && w.plans[r].step_count <= w.max_steps);
         EXPECT(w.plans[r].params.ring == NULL && w.plans[r].params.weights == NULL && w.plans[r].params.parts.counts == NULL);
+        EXPECT(w.plans[r].params.apart == NULL);
     }
     return w;
 }

@@ -48,7 +48,7 @@ TEST(unknown_values_are_refused) /* a table indexed by them would be read past i
         {"eager", 23, 0, 8},
         {"eager", 24, 0, 2},
         {"eager", 25, 0, 14},
-        {"refuse", 21, 1, 8}, /* causes of an operation only */
+        {"refuse", 21, 1, 7}, /* causes of an operation only */
         {"data", 17, 0, 1},   /* phase */
         {"hold", 21, 0, 255}, /* round: any */
     };

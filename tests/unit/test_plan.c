@@ -275,6 +275,42 @@ TEST(all_to_all_moves_each_pairs_part_whatever_the_others_move)
     }
 }
 
+/* Each rank has no link with the one that its bits tell apart in the last of them. */
+static void exchange_apart(struct plan_params *params, const void *user)
+{
+    static uint64_t apart[MAX_WORLD / 64];
+    exchange_of(params, user);
+    memset(apart, 0, sizeof apart);
+    if ((params->rank ^ 1) < params->world) {
+        apart[(params->rank ^ 1) / 64] = UINT64_C(1) << (params->rank ^ 1) % 64;
+    }
+    params->apart = apart;
+}
+
+TEST(all_to_all_leaves_out_what_goes_between_two_without_a_link_and_nothing_else)
+{
+    static struct exchange x;
+    for (uint32_t world = 2; world <= 9; world++) {
+        for (uint32_t r = 0; r < world; r++) {
+            for (uint32_t t = 0; t < world; t++) {
+                x.counts[r][t] = 10 + r + t;
+            }
+        }
+        struct world w = world_make((struct plan_params){.kind = PLAN_ALL_TO_ALL, .algorithm = PLAN_PAIRWISE, .world = world, .align = 1,
+                                                         .frame_elements = 7, .lanes = 2},
+                                    exchange_apart, &x);
+        for (uint32_t r = 0; r < world; r++) {
+            for (uint32_t t = 0; t < world; t++) {
+                const struct plan_segment *comes = &w.plans[r].segments[t], *goes = &w.plans[r].segments[world + t];
+                bool none = (r ^ 1) == t;
+                EXPECT(none ? comes->count == 0 && comes->steps == 0 : comes->count == x.counts[t][r] && comes->steps == 1);
+                EXPECT(none || t == r ? goes->count == 0 && goes->steps == 0 : goes->count == x.counts[r][t] && goes->steps == 1);
+            }
+        }
+        world_free(&w);
+    }
+}
+
 TEST(bruck_brings_each_part_of_an_all_to_all_where_it_belongs) /* worlds that are no power of two have rounds that end early */
 {
     static const size_t counts[] = {1, 0, 3, 5};

@@ -147,10 +147,11 @@ TEST(relay_passes_on_no_lie) /* it would be taken for its own, and cost its link
             type = FRAME_READY;
             put_ready(w, &(struct msg_ready){.name = name_of(peer_id(1), peer_id(7), 0), .params = message, .launch = 1});
         } else if (lie == 1) { /* longer than it says */
-            put_part(w, &(struct msg_part){.name = name});
-            put_u8(w, 1);
+            put_part(w, &(struct msg_part){.name = name, .bytes = 1});
+            put_u32(w, 1);
         } else if (lie == 2) { /* a part of the receiver's */
-            put_part(w, &(struct msg_part){.name = name_of(peer_id(2), peer_id(1), 0)});
+            put_part(w, &(struct msg_part){.name = name_of(peer_id(2), peer_id(1), 0), .bytes = 1});
+            put_u8(w, 1);
         } else if (lie == 3) { /* the other's word */
             type = FRAME_HOLD;
             put_hold(w, &(struct msg_hold){.name = name, .origin = peer_id(2)});
@@ -233,6 +234,31 @@ TEST(receiver_takes_each_part_once_and_asks_from_where_it_has_come_to)
     path_from(b, true); /* its word may be lost, too */
     EXPECT(sent(b, FRAME_HOLD));
     bench_free(b);
+}
+
+TEST(message_without_bytes_is_held_as_soon_as_both_have_launched_it)
+{
+    const struct op_params none = {.kind = PLAN_SEND, .dtype = DTYPE_F32, .algorithm = PLAN_TINY};
+    for (int early = 0; early < 2; early++) {
+        struct bench *b = behind();
+        struct session_info info;
+        session_info(b->s, &info);
+        struct session_launch l = {.space = SPACE_PAIR, .tag = TAG, .known = info.known, .world = PEERS, .params = none, .root_rank = 1,
+                                   .receives = true, .deadline = INT64_MAX};
+        for (int k = 0; k < 2; k++) {
+            EXPECT(!b->returned);
+            if (k == early) {
+                step(b, &(struct session_event){.kind = SESSION_LAUNCH, .launch = &l});
+            } else {
+                struct writer *w = writer();
+                put_ready(w, &(struct msg_ready){.name = name_of(peer_id(1), self, 0), .params = none, .launch = 1});
+                from_peer(b, 2, FRAME_READY, view_id(1), w);
+            }
+        }
+        EXPECT(b->returned && sent(b, FRAME_HOLD) && !sent(b, FRAME_GOT));
+        EXPECT_EQ(collect(b, 0), RESULT_OK);
+        bench_free(b);
+    }
 }
 
 TEST(part_that_is_longer_than_what_is_left_writes_nothing)

@@ -149,7 +149,7 @@ void wire_case_accepted(const struct wire_case *c, size_t offset, bool accepted[
 
 uint8_t wire_rnd_cause(struct rng *rng)
 {
-    static const uint8_t known[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 16, 17, 18, 19, 20, 21, 22, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41};
+    static const uint8_t known[] = {0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41};
     return known[rng_below(rng, sizeof known)];
 }
 

@@ -41,6 +41,16 @@ static void fill_params(struct rng *rng, struct op_params *p)
     p->algorithm = (uint8_t)rng_below(rng, 8);
 }
 
+/* By a relay: from one of two to the other. */
+static void fill_part_name(struct rng *rng, uint8_t space, struct op_name *n)
+{
+    n->space = space;
+    n->tag = space == SPACE_PART ? 0 : rng_next(rng);
+    n->seq = (uint32_t)rng_next(rng);
+    n->from = 1 + rng_below(rng, 1000);
+    n->to = 1001 + rng_below(rng, 1000);
+}
+
 static uint32_t fill_payload(struct rng *rng, unsigned char *out)
 {
     uint32_t bytes = (uint32_t)rng_below(rng, WIRE_CASE_PAYLOAD + 1);
@@ -97,6 +107,9 @@ static void ready_fill(void *at, struct rng *rng)
     m->bundle = rng_next(rng);
     m->launch = 1 + (rng_next(rng) >> 1);
     m->expects = m->params.layout == LAYOUT_PAIRS ? rng_next(rng) : 0;
+    if (m->params.layout == LAYOUT_PAIRS && rng_below(rng, 2) == 0) {
+        fill_part_name(rng, SPACE_PART, &m->name);
+    }
 }
 WIRE_PLAIN(ready)
 
@@ -121,15 +134,16 @@ PAYLOAD(part)
 static void part_fill(void *at, struct rng *rng)
 {
     struct whole_part *x = at;
-    wire_rnd_name(rng, &x->m.name);
+    fill_part_name(rng, (uint8_t)(SPACE_PAIR + rng_below(rng, 3)), &x->m.name);
     x->m.offset = rng_next(rng);
-    x->m.bytes = fill_payload(rng, x->payload);
+    x->m.bytes = 1 + (uint32_t)rng_below(rng, WIRE_CASE_PAYLOAD);
+    wire_rnd_bytes(rng, x->payload, x->m.bytes);
 }
 
 static void got_fill(void *at, struct rng *rng)
 {
     struct msg_got *m = at;
-    wire_rnd_name(rng, &m->name);
+    fill_part_name(rng, (uint8_t)(SPACE_PAIR + rng_below(rng, 3)), &m->name);
     m->offset = rng_next(rng);
     m->anew = (uint8_t)rng_below(rng, 2);
 }

@@ -176,7 +176,8 @@ void ballot_answer(struct session *s, struct reader *r, struct outbox *out)
     }
     bool settles = m.kind != VOTE_QUERY && (!m.alone || MUTANT(ALONE_SETTLES));
     answered(s, settles, m.view, &m.sizes, m.value);
-    if (settles && m.result == ANSWER_OK && m.view == s->view.view) {
+    /* A sync that fails does so for all (B15); of votes that conflict others may not know. */
+    if (settles && m.result != ANSWER_CONFLICT && m.view == s->view.view) {
         if (!MUTANT(SKIP_NOT)) {
             refusal_skip(s, MUTANT(SKIP_ALL) ? UINT32_MAX : s->settled);
         }

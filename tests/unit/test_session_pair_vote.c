@@ -40,22 +40,32 @@ static void given_up(struct bench *b, bool sent_here, uint32_t settled)
                                             .settled = settled});
 }
 
-static void vote(struct bench *b)
+static void vote_for(struct bench *b, uint8_t kind)
 {
-    struct msg_vote m = {.kind = VOTE_UPDATE};
+    struct msg_vote m = {.kind = kind};
     step(b, &(struct session_event){.kind = SESSION_VOTE, .vote = &m});
     EXPECT_EQ(b->outcome.result, RESULT_PENDING);
 }
 
-static void answered(struct bench *b, uint32_t view)
+static void vote(struct bench *b)
+{
+    vote_for(b, VOTE_UPDATE);
+}
+
+static void answered_with(struct bench *b, uint32_t view, uint8_t kind, uint8_t answer, enum session_result result)
 {
     unsigned char raw[512];
     struct writer w;
     writer_init(&w, raw, sizeof raw);
-    put_answer(&w, &(struct msg_answer){.kind = VOTE_UPDATE, .result = ANSWER_OK, .view = view_id(view), .sizes = {3, 3, 1, 3}});
+    put_answer(&w, &(struct msg_answer){.kind = kind, .result = answer, .view = view_id(view), .sizes = {3, 3, 1, 3}});
     from_master(b, FRAME_ANSWER, view_id(view), &w);
     step(b, &(struct session_event){.kind = SESSION_COLLECT_VOTE});
-    EXPECT_EQ(b->outcome.result, RESULT_OK);
+    EXPECT_EQ(b->outcome.result, result);
+}
+
+static void answered(struct bench *b, uint32_t view)
+{
+    answered_with(b, view, VOTE_UPDATE, ANSWER_OK, RESULT_OK);
 }
 
 /* View 2, in which this peer owes its next receive from peer 1 an error. */
@@ -141,6 +151,26 @@ TEST(message_given_up_after_an_answer_that_is_still_to_come_here_ends_a_receive)
             message_from(b, 1, 1, 1, 7);
             EXPECT(b->returned && collect(b, 0) == RESULT_OK && x == 7);
         }
+        bench_free(b);
+    }
+}
+
+TEST(sync_that_fails_for_all_skips_what_was_refused_before_it) /* the next message would end for the one that was given up (B15) */
+{
+    static const struct {
+        uint8_t answer;
+        enum session_result result;
+    } how[] = {{ANSWER_OK, RESULT_OK}, {ANSWER_NO_CANDIDATE, RESULT_NO_CANDIDATE}, {ANSWER_REVISION, RESULT_REVISION}};
+    for (uint32_t i = 0; i < sizeof how / sizeof how[0]; i++) {
+        struct bench *b = bench_new();
+        float x = 0;
+        given_up(b, false, 0);
+        vote_for(b, VOTE_SYNC);
+        answered_with(b, 1, VOTE_SYNC, how[i].answer, how[i].result);
+        call(b, 0, 1, &x, true);
+        EXPECT(!b->returned);
+        message_from(b, 1, 1, 1, 7);
+        EXPECT(b->returned && collect(b, 0) == RESULT_OK && x == 7);
         bench_free(b);
     }
 }

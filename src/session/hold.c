@@ -215,6 +215,7 @@ void hold_ready(struct session *s, uint32_t from, struct reader *r, struct outbo
     }
     struct peer *p = &s->peers[s->view.peer[rank]];
     struct mark *mark = op_mark(s, op, p->rank);
+    bool again = mark->ready && path_carries(s, op, p->rank); /* of what goes by a relay, as PATH asks too: its parts would come twice */
     mismatch_hear(s, op, p->rank, &m.params);
     mark->expects = m.expects;
     mark->window = m.window;
@@ -224,7 +225,7 @@ void hold_ready(struct session *s, uint32_t from, struct reader *r, struct outbo
         p->bundle_view = s->view.view;
     }
     if (space_pairs(op->name.space)) {
-        pair_ready(s, op, p->rank, out);
+        pair_ready(s, op, p->rank, again, out);
         return;
     }
     if (mismatch_with(s, op, p->rank)) { /* its lanes would not know what comes; who holds already has the other one refuse */
@@ -233,7 +234,9 @@ void hold_ready(struct session *s, uint32_t from, struct reader *r, struct outbo
         }
         return;
     }
-    announce_feed(s, op, p->rank, out);
+    if (!again) {
+        announce_feed(s, op, p->rank, out);
+    }
     if (op->whole) {
         hold_complete(s, op, op->digest, out);
     }

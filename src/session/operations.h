@@ -132,7 +132,7 @@ void pair_launch(struct session *s, uint32_t slot, struct outbox *out); /* its t
 bool pair_mine(const struct session *s, uint32_t from, const struct op_name *name); /* of this peer and that one */
 uint32_t pair_partner(const struct session *s, const struct op_name *name); /* rank of the other one; NONE */
 bool pair_owner(const struct session *s, const struct op_name *name);       /* this peer receives */
-void pair_ready(struct session *s, struct op *op, uint32_t rank, struct outbox *out); /* READY was heard */
+void pair_ready(struct session *s, struct op *op, uint32_t rank, bool again, struct outbox *out); /* READY was heard */
 void pair_eager(struct session *s, struct op *op, uint32_t rank, const struct msg_eager *m, const void *payload, struct outbox *out);
 void pair_complete(struct session *s, struct op *op, struct outbox *out);   /* its lanes are done */
 void pair_hold(struct session *s, uint32_t from, const struct msg_hold *m, struct outbox *out);

@@ -278,7 +278,7 @@ static void send_start(struct session *s, struct op *op, struct outbox *out)
     } else {
         begin_lanes(s, op, slot, out);
         announce_to(s, op, rank, out);
-        pair_ready(s, op, rank, out);
+        pair_ready(s, op, rank, false, out);
     }
 }
 
@@ -350,7 +350,7 @@ static void heard(struct session *s, struct op *op, struct outbox *out)
     }
 }
 
-void pair_ready(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
+void pair_ready(struct session *s, struct op *op, uint32_t rank, bool again, struct outbox *out)
 {
     bool owner = pair_owner(s, &op->name);
     if (op->phase == OP_GHOST) {
@@ -365,7 +365,9 @@ void pair_ready(struct session *s, struct op *op, uint32_t rank, struct outbox *
         }
         return;
     }
-    announce_feed(s, op, rank, out);
+    if (!again) {
+        announce_feed(s, op, rank, out);
+    }
     if (owner && op->whole) {
         pair_complete(s, op, out);
     }

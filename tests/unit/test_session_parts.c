@@ -215,6 +215,8 @@ TEST(receiver_takes_each_part_once_and_asks_from_where_it_has_come_to)
     EXPECT_EQ(said_got(b, &anew), UINT64_MAX); /* not announced yet */
     ready_from(b, 2, peer_id(1), self);
     EXPECT(said_got(b, &anew) == 0 && anew);
+    ready_from(b, 2, peer_id(1), self); /* said again with PATH, which asks: parts would come twice, more than the relay keeps */
+    EXPECT_EQ(said_got(b, &anew), UINT64_MAX);
     part_from(b, 0, in, PART);
     EXPECT(said_got(b, &anew) == PART && !anew);
     part_from(b, 0, in + 7, PART); /* again */

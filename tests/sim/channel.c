@@ -70,7 +70,7 @@ static void channel_post(struct cluster *cl, uint32_t channel, int end, uint32_t
     uint32_t pieces = size > 1 && cluster_chance(cl, cl->opt.split_percent) ? 2 + (uint32_t)rng_below(&cl->rng, 2) : 1;
     while (size > 0) {
         uint32_t part = slow_piece(rate, pieces > 1 ? 1 + (uint32_t)rng_below(&cl->rng, size) : size);
-        int64_t at = cl->now + cluster_delay(cl);
+        int64_t at = cl->now + cluster_delay(cl) + cluster_distance(cl, c->end[end].node, c->end[1 - end].node);
         if (at <= p->last_at) {
             at = p->last_at + 1;
         }
@@ -166,7 +166,7 @@ void channel_close(struct cluster *cl, uint32_t channel, int end)
     c->end[end].closed = true;
     p->eof = true;
     if (!c->end[1 - end].closed) {
-        int64_t at = cl->now + cluster_delay(cl);
+        int64_t at = cl->now + cluster_delay(cl) + cluster_distance(cl, c->end[end].node, c->end[1 - end].node);
         if (at <= p->last_at) {
             at = p->last_at + 1;
         }

@@ -79,6 +79,18 @@ void faults_draw(struct cluster *cl)
     faults_fit_program(cl);
 }
 
+/* Two of a group that never have a link, in some clusters with messages: they go round it from the first view on. */
+void faults_draw_torn(struct cluster *cl)
+{
+    uint64_t h = mix64(cl->opt.seed, 97);
+    uint32_t apart = cl->opt.worlds * cl->opt.groups, a = (uint32_t)(h >> 8) % cl->opt.peers, b = a + apart;
+    if (h % 4 != 0 || !pair_used(cl) || cl->opt.faults == 0 || b >= cl->opt.peers || cl->fault_count == FAULTS_MAX) {
+        return;
+    }
+    cl->faults[cl->fault_count] = (struct fault){.kind = FAULT_APART, .node = (uint16_t)a, .other = (uint16_t)b};
+    cluster_post(cl, 0, EVENT_FAULT, CLUSTER_NOBODY, cl->fault_count++, 0, 0);
+}
+
 /* How far an operation is. */
 enum phase run_phase(const struct run *r)
 {

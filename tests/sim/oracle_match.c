@@ -15,9 +15,10 @@
 
 enum { NOT_COME = 0xFFFFFFFF };
 
-static uint64_t record_key(const struct node *n, uint64_t to)
+/* What is owed, and what was refused, ends with the answer to a sync: each side of it is a record. */
+static uint64_t record_key(const struct node *n, const struct call *c)
 {
-    return mix64(mix64(program_name(n, 0x11AE), to), 1);
+    return mix64(mix64(program_name(n, 0x11AE), c->to), c->op < n->program->sync_at);
 }
 
 static struct match_record *record_of(struct cluster *cl, uint64_t key)
@@ -39,7 +40,7 @@ void match_launched(struct cluster *cl, const struct node *n, struct call *c)
         return;
     }
     const struct match *m = &n->program->match;
-    struct match_record *r = record_of(cl, record_key(n, c->to));
+    struct match_record *r = record_of(cl, record_key(n, c));
     bool receives = c->to == n->id;
     uint32_t *count = receives ? &r->receives : &r->sends;
     if (*count == MATCH_RECORDS) {
@@ -62,7 +63,7 @@ void match_launched(struct cluster *cl, const struct node *n, struct call *c)
 /* Its call was not made: of a table that could not grow, before or after it had its number. */
 void match_unsaid(struct cluster *cl, const struct node *n, const struct call *c)
 {
-    record_of(cl, record_key(n, c->to))->loose = true;
+    record_of(cl, record_key(n, c))->loose = true;
 }
 
 /* ---- how one has ended ------------------------------------------------------------------------------------------------------- */
@@ -251,7 +252,7 @@ static void calm(struct cluster *cl, const struct node *n, const struct call *c,
 bool match_outcome(struct cluster *cl, const struct node *n, const struct call *c, const struct session_outcome *o)
 {
     struct match *m = &n->program->match;
-    struct match_record *r = record_of(cl, record_key(n, c->to));
+    struct match_record *r = record_of(cl, record_key(n, c));
     bool receives = c->to == n->id, later = o->result == RESULT_AHEAD || o->result == RESULT_FULL;
     if (r->loose || cl->lies != 0 || c->at == MATCH_RECORDS) {
         r->loose = true;
@@ -278,7 +279,8 @@ bool match_outcome(struct cluster *cl, const struct node *n, const struct call *
     if (!cl->failed) {
         check(cl, n, c->to, r);
     }
-    bool again = alone && m->sure && o->cause != CAUSE_BLOCKED;
+    bool in_vain = o->cause == CAUSE_DEADLINE && cl->now >= c->limit; /* its source is lost, and the others wait for this one in a call of all */
+    bool again = alone && m->sure && o->cause != CAUSE_BLOCKED && !in_vain;
     m->again |= again && !later ? 1u << c->op : 0;
     return later || again;
 }

@@ -307,6 +307,20 @@ static void program_note_step(struct cluster *cl, const struct node *n)
     *most = n->program->step > *most ? n->program->step : *most;
 }
 
+static bool program_syncs(const struct cluster *cl, const struct node *n)
+{
+    const struct program *p = n->program;
+    return mix64(mix64(cl->opt.seed, n->group), p->step * 3) % 100 < cl->opt.sync_percent && p->inside == 0;
+}
+
+/* Between its calls no call of all says that everybody has the answer (B15). */
+uint32_t program_sync_at(const struct cluster *cl, const struct node *n, uint32_t ops)
+{
+    uint64_t h = mix64(mix64(mix64(cl->opt.seed, n->group), n->program->step), 0x51C);
+    bool between = program_syncs(cl, n) && !cl->opt.bulk && !cl->opt.scripted && ops > 1 && h % 4 != 0;
+    return between ? 1 + (uint32_t)((h >> 8) % (ops - 1)) : 0;
+}
+
 static void program_begin_step(struct cluster *cl, struct node *n)
 {
     struct program *p = n->program;
@@ -325,7 +339,9 @@ static void program_begin_step(struct cluster *cl, struct node *n)
         p->order[k] = t;
     }
     program_bulk_begin(cl, n);
-    bool sync = mix64(mix64(cl->opt.seed, n->group), p->step * 3) % 100 < cl->opt.sync_percent && p->inside == 0;
+    p->sync_at = program_sync_at(cl, n, p->ops);
+    p->upto = p->sync_at != 0 ? p->sync_at : p->ops;
+    bool sync = program_syncs(cl, n) && p->sync_at == 0;
     /* The others follow, once their calls have failed. */
     bool gives_up = p->want_vote && cl->opt.update_on_error_percent > 0 && p->inside == 0;
     p->want_vote = false;
@@ -456,7 +472,7 @@ static bool turn_body(struct cluster *cl, struct node *n)
         return program_end_step(cl, n);
     }
     if (!pair_used(cl)) { /* a message that failed has moved the sizes of its two alone */
-        oracle_agree(cl, n, "sizes after calls", program_name(n, mix64(p->attempt, 0xA5)), p->sizes_hash);
+        oracle_agree(cl, n, "sizes after calls", program_name(n, mix64(mix64(p->attempt, 0xA5), p->upto)), p->sizes_hash);
     }
     bool again = false;
     for (uint32_t j = 0; j < p->ops; j++) {
@@ -464,6 +480,11 @@ static bool turn_body(struct cluster *cl, struct node *n)
             again = true;
             p->status[j] = OP_TODO;
         }
+    }
+    if (!again && p->upto < p->ops) {
+        p->upto = p->ops;
+        program_go(n, PROGRAM_SYNC);
+        return true;
     }
     if (!again) {
         return program_end_step(cl, n);

@@ -54,6 +54,7 @@ struct match { /* the messages of a step that one process receives from several:
     bool sure;                 /* each receive gets one, whatever comes first */
     uint64_t to, source[MATCH_SOURCES];
     bool member[MATCH_CALLS];  /* by call: whether it is one of these */
+    bool unsent[MATCH_CALLS];  /* its source has come apart from the rest, and does not send it */
     uint8_t sent_by[MATCH_CALLS], named[MATCH_CALLS]; /* index of the source; MATCH_ANY */
     uint32_t again;            /* bit per call: its receive was matched with nothing, and is called again */
 };
@@ -83,6 +84,7 @@ struct program {
     uint64_t sizes_hash;
     /* the body */
     uint32_t ops;
+    uint32_t sync_at, upto;    /* the calls from this one on come after the step's sync; those before this one may be launched */
     enum op_status status[PROGRAM_OPS + 1];
     uint32_t order[PROGRAM_OPS];
     uint64_t known[CLUSTER_NODES]; /* members by rank, as it knew them at the beginning of the step */
@@ -151,6 +153,7 @@ bool pair_others_doing(const struct cluster *cl, const struct session_outcome *o
 
 /* program_match.c */
 bool match_used(const struct cluster *cl);
+bool match_sends(const struct node *n, uint32_t j); /* whoever sends it does */
 void match_begin(const struct cluster *cl, struct node *n);
 void match_ends(const struct node *n, uint32_t j, uint64_t *from, uint64_t *to);
 void match_shape(const struct cluster *cl, const struct node *n, struct call *c, struct op_params *p);
@@ -171,6 +174,7 @@ void program_turns(struct cluster *cl, struct node *n); /* until it waits */
 /* Calls connect, or takes its result; false: still open. */
 bool program_connect(struct cluster *cl, struct node *n, struct session_outcome *out);
 bool program_vote(struct cluster *cl, struct node *n, uint8_t kind, struct session_outcome *out); /* false: still open */
+uint32_t program_sync_at(const struct cluster *cl, const struct node *n, uint32_t ops); /* which of so many calls its sync comes before */
 
 /* program_form.c */
 void form_event(struct cluster *cl, struct node *n);

@@ -14,6 +14,9 @@ bool program_launch_all(struct cluster *cl, struct node *n)
     bool over = true, at_once = false;
     for (uint32_t i = 0; i < p->ops; i++) {
         uint32_t j = p->order[i];
+        if (j >= p->upto) {
+            continue;
+        }
         if (p->status[j] != OP_TODO) {
             over = over && p->status[j] != OP_PENDING;
             continue;
@@ -27,7 +30,7 @@ bool program_launch_all(struct cluster *cl, struct node *n)
         struct op_params params;
         bool in_place;
         program_describe_op(cl, n->group, p->step, j, &params, &in_place, &tag);
-        for (uint32_t k = 0; cl->opt.burst == 0 && k < p->ops && !ordered && !pair; k++) {
+        for (uint32_t k = 0; cl->opt.burst == 0 && k < p->upto && !ordered && !pair; k++) {
             program_describe_op(cl, n->group, p->step, k, &params, &in_place, &other);
             bool before = p->status[k] == OP_PENDING || (k < j && p->status[k] == OP_TODO);
             before = before && !parts_ordered(cl, n->group, p->step, k) && !pair_chosen(cl, n, k);
@@ -51,7 +54,7 @@ bool program_launch_all(struct cluster *cl, struct node *n)
             return false;
         }
     }
-    for (uint32_t j = 0; j < p->ops; j++) {
+    for (uint32_t j = 0; j < p->upto; j++) {
         over = over && p->status[j] != OP_TODO;
     }
     if (at_once && !over) { /* a call that ended at once makes way for the next of its tag */

@@ -20,11 +20,12 @@ static uint64_t dice(const struct cluster *cl, const struct node *n)
     return mix64(mix64(mix64(cl->opt.seed, n->group), n->program->step), 9700);
 }
 
-/* A receive from a source is sure to get a message if that source sends as many as it and all before it may take. */
-static void draw_receives(struct match *m, struct rng *r, uint32_t count, uint32_t need[MATCH_SOURCES])
+/* Of the calls of one side of a sync: a receive from a source is sure to get a message if that source sends as many as it and all before
+ * it may take. */
+static void draw_receives(struct match *m, struct rng *r, uint32_t first, uint32_t end, uint32_t count, uint32_t need[MATCH_SOURCES])
 {
     uint32_t named[MATCH_SOURCES] = {0}, any = 0, all = 0;
-    for (uint32_t j = 0; j < m->calls; j++) {
+    for (uint32_t j = first; j < end; j++) {
         uint32_t s = (uint32_t)rng_below(r, m->sources);
         bool fits = rng_below(r, 2) != 0;
         if (!m->member[j]) {
@@ -40,7 +41,7 @@ static void draw_receives(struct match *m, struct rng *r, uint32_t count, uint32
     }
 }
 
-static void draw_sends(struct match *m, struct rng *r, uint32_t count, uint32_t need[MATCH_SOURCES])
+static void draw_sends(struct match *m, struct rng *r, uint32_t first, uint32_t end, uint32_t count, const uint32_t need[MATCH_SOURCES])
 {
     uint8_t by[MATCH_CALLS];
     uint32_t drawn = 0;
@@ -52,13 +53,24 @@ static void draw_sends(struct match *m, struct rng *r, uint32_t count, uint32_t 
     while (drawn < count) {
         by[drawn++] = (uint8_t)rng_below(r, m->sources);
     }
-    for (uint32_t j = 0; j < m->calls; j++) {
+    for (uint32_t j = first; j < end; j++) {
         uint32_t at = (uint32_t)rng_below(r, drawn > 0 ? drawn : 1);
         if (m->member[j]) {
             m->sent_by[j] = by[at];
+            m->unsent[j] = !m->sure && rng_below(r, 3) == 0;
             by[at] = by[--drawn];
         }
     }
+}
+
+static void draw_side(struct match *m, struct rng *r, uint32_t first, uint32_t end)
+{
+    uint32_t need[MATCH_SOURCES] = {0}, count = 0;
+    for (uint32_t j = first; j < end; j++) {
+        count += m->member[j];
+    }
+    draw_receives(m, r, first, end, count, need);
+    draw_sends(m, r, first, end, count, need);
 }
 
 void match_begin(const struct cluster *cl, struct node *n)
@@ -66,7 +78,6 @@ void match_begin(const struct cluster *cl, struct node *n)
     struct program *p = n->program;
     struct match *m = &p->match;
     struct rng r = {.state = dice(cl, n)};
-    uint32_t need[MATCH_SOURCES] = {0}, count = 0;
     *m = (struct match){0};
     if (!match_used(cl) || p->knows < 3 || rng_below(&r, 2) != 0) {
         return;
@@ -74,18 +85,23 @@ void match_begin(const struct cluster *cl, struct node *n)
     uint32_t others = p->knows - 1, to = (uint32_t)rng_below(&r, p->knows), from = (uint32_t)rng_below(&r, others);
     m->sources = 2 + (others > 2 ? (uint32_t)rng_below(&r, MATCH_SOURCES - 1) : 0);
     m->calls = 3 + (uint32_t)rng_below(&r, MATCH_CALLS - 2);
-    m->sure = rng_below(&r, 3) != 0;
+    uint32_t sync_at = program_sync_at(cl, n, m->calls);
+    m->sure = (rng_below(&r, 3) != 0) == (sync_at == 0);
     m->to = p->known[to];
     for (uint32_t s = 0; s < m->sources; s++) {
         m->source[s] = p->known[(to + 1 + (from + s) % others) % p->knows];
     }
     for (uint32_t j = 0; j < m->calls; j++) { /* beside calls of all */
         m->member[j] = j < 2 || rng_below(&r, 4) != 0;
-        count += m->member[j];
     }
-    draw_receives(m, &r, count, need);
-    draw_sends(m, &r, count, need);
+    draw_side(m, &r, 0, sync_at);
+    draw_side(m, &r, sync_at, m->calls);
     p->ops = m->calls;
+}
+
+bool match_sends(const struct node *n, uint32_t j)
+{
+    return n->program->match.calls == 0 || !n->program->match.unsent[j];
 }
 
 void match_ends(const struct node *n, uint32_t j, uint64_t *from, uint64_t *to)
@@ -113,7 +129,7 @@ void match_launch_of(struct cluster *cl, struct node *n, struct call *c, struct 
     const struct match *m = &n->program->match;
     uint64_t h = mix64(mix64(dice(cl, n), n->index), 10 + c->op);
     c->limit = l->deadline = cl->now + MATCH_LIMIT_S * CLOCK_S;
-    if (!m->sure && h % 4 == 0) {
+    if (!m->sure && h % 2 == 0) {
         l->deadline = cl->now + (int64_t)((h >> 8) % (12 * (uint64_t)cl->opt.latency_ns));
     }
     n->program->want_cancel += !m->sure && h % 16 == 1;

@@ -62,7 +62,7 @@ bool pair_mine_to_call(const struct cluster *cl, const struct node *n, uint32_t 
 {
     uint64_t from, to;
     ends_of(cl, n, j, &from, &to);
-    return from == n->id || to == n->id;
+    return (from == n->id && match_sends(n, j)) || to == n->id;
 }
 
 void pair_shape(const struct cluster *cl, const struct node *n, struct call *c, struct op_params *p)

@@ -82,6 +82,13 @@ int64_t cluster_delay(struct cluster *cl)
     return cl->opt.latency_ns + (cl->opt.jitter_ns != 0 ? (int64_t)rng_below(&cl->rng, (uint64_t)cl->opt.jitter_ns) : 0);
 }
 
+/* What the master says to one may come long after what another, which heard it first, has said since (B15). */
+int64_t cluster_distance(const struct cluster *cl, uint16_t from, uint16_t to)
+{
+    uint64_t a = from < to ? from : to, b = from < to ? to : from, h = mix64(mix64(cl->opt.seed, 96), a * CLUSTER_NODES * 2 + b);
+    return cl->opt.places && h % 2 == 0 ? cl->opt.latency_ns * (int64_t)(1 + h / 2 % PLACES_APART) : 0;
+}
+
 static void cluster_line(struct cluster *cl, const char *line)
 {
     if (cl->tail != NULL) {
@@ -345,6 +352,7 @@ void cluster_init(struct cluster *cl, const struct options *opt, bool trace)
             node_new(cl, world * CLUSTER_LABELS + label, late);
         }
         faults_draw(cl);
+        faults_draw_torn(cl);
         crowd_fault(cl);
         poison_draw(cl);
         growth_draw(cl);

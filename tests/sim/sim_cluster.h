@@ -30,6 +30,7 @@ enum {
     CLUSTER_LABELS = 4,    /* peer groups of one world, at most */
     CLUSTER_GROUPS = CLUSTER_WORLDS * CLUSTER_LABELS,
     CLUSTER_BYTES = 16384,   /* largest buffer of an operation; most seeds keep to options.op_bytes */
+    PLACES_APART = 8,        /* latencies: how much further two may be apart than others */
     CLUSTER_MASTER = CLUSTER_NODES,   /* event target and end of connections: the master */
     CLUSTER_NOBODY = 0xFFFF, /* event target: the cluster itself */
     CLUSTER_TAIL = 400,      /* lines of trace kept for a failing seed */
@@ -88,6 +89,7 @@ struct options {
     bool bulk;               /* bodies are lists with retry, with different windows */
     uint32_t query_percent, optimise_percent, sync_percent, update_on_error_percent, update_first_percent;
     uint32_t repeat_percent; /* syncs to which all members come with the revision of the last one */
+    bool places;             /* some pairs, of which the master may be one, are further apart than others */
     int64_t latency_ns, jitter_ns, heartbeat_ns, dead_ns, stall_ns, persist_ns, fault_ns;
     uint32_t split_percent;  /* deliveries cut into pieces */
     uint32_t socket_bytes;   /* room of a data connection */
@@ -428,6 +430,7 @@ void cluster_fail(struct cluster *cl, const char *fmt, ...) __attribute__((forma
 void cluster_trace(struct cluster *cl, uint16_t node, const char *text, uint64_t a, uint64_t b);
 bool cluster_chance(struct cluster *cl, uint32_t percent);
 int64_t cluster_delay(struct cluster *cl);        /* one way */
+int64_t cluster_distance(const struct cluster *cl, uint16_t from, uint16_t to); /* ... of these two it takes so much longer */
 void cluster_freeze(struct cluster *cl, uint16_t node, bool frozen);
 void cluster_cut(struct cluster *cl, uint16_t from, uint16_t to, bool cut);
 uint16_t cluster_node_of(const struct cluster *cl, uint64_t id);
@@ -576,6 +579,7 @@ void program_wish(struct node *n, enum fault_kind kind);
 
 /* faults.c */
 void faults_draw(struct cluster *cl);
+void faults_draw_torn(struct cluster *cl);
 void faults_fire(struct cluster *cl, uint32_t index);
 void faults_end(struct cluster *cl, uint32_t index);
 void faults_check(struct cluster *cl, const struct node *n);

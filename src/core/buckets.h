@@ -13,7 +13,7 @@
 
 #include "core/list.h"
 
-enum { BUCKETS_FIRST = 8, BUCKETS_MOST = 512, BUCKETS_CHAIN = 4 };
+enum { BUCKETS_FIRST = 8, BUCKETS_MOST = 16384 /* as many as a view has members */, BUCKETS_CHAIN = 4 };
 
 struct buckets {
     struct list *at; /* `first`, or owned */

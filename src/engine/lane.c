@@ -39,9 +39,7 @@ struct lane *lane_new(struct engine *engine, uint32_t index, const struct lane_c
         free(lane);
         return NULL;
     }
-    for (uint32_t i = 0; i < LANE_PEER_BUCKETS; i++) {
-        list_init(&lane->peers[i]);
-    }
+    buckets_init(&lane->peers, lane_peer_hash);
     pthread_mutex_init(&lane->lock, NULL);
     pthread_mutex_init(&lane->mask_lock, NULL);
     pthread_mutex_init(&lane->inbox_lock, NULL);
@@ -72,6 +70,7 @@ void lane_free(struct lane *lane)
     pthread_mutex_destroy(&lane->lock);
     pthread_mutex_destroy(&lane->mask_lock);
     pthread_mutex_destroy(&lane->inbox_lock);
+    buckets_fini(&lane->peers);
     free(lane->buckets);
     while (lane->pool.first != NULL) {
         free(frame_pool_take(&lane->pool));

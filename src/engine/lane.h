@@ -20,7 +20,7 @@
 
 #include "collectives/exec_wait.h"
 #include "core/bounds.h"
-#include "core/list.h"
+#include "core/buckets.h"
 #include "core/turns.h"
 #include "net/loop.h"
 #include "net/transport.h"
@@ -41,7 +41,6 @@ enum {
     LANE_SLOT_BYTES = BOUNDS_FRAME_BYTES,
     LANE_SLOTS = LANE_ROOM_BYTES / LANE_SLOT_BYTES,
     LANE_SCRATCH = 64 << 10,
-    LANE_PEER_BUCKETS = 64,
 };
 
 enum lane_order_kind {
@@ -108,7 +107,8 @@ struct lane {
     struct list inbox;     /* owned struct lane_order */
     atomic_bool inbox_full;
     /* The holder's: */
-    struct list streams, peers[LANE_PEER_BUCKETS]; /* peers: the same by peer */
+    struct list streams;
+    struct buckets peers;  /* the same by peer */
     struct list due;       /* streams that a pass looks at: something came, or may be sent */
     struct list execs;     /* in the order of launches */
     struct list *buckets;  /* owned: executors by name */
@@ -191,7 +191,7 @@ struct stream {
     struct source source;
     struct transport transport;
     struct list all;       /* in lane.streams */
-    struct list by_peer;   /* in its bucket of lane.peers */
+    struct list by_peer;   /* in lane.peers */
     struct list due;       /* in lane.due */
     struct polled polled;  /* shared memory */
     struct list ranks, grants; /* struct lane_rank: all; with grants to tell */
@@ -253,7 +253,8 @@ uint32_t lane_rank_of(const struct comm_op *op, uint64_t peer);
 /* Finds the executor of a frame, looking into the inbox if it is not there yet. */
 struct lane_exec *lane_find(struct lane *lane, struct comm *comm, uint64_t view, const struct op_name *name);
 void lane_step(struct lane *lane, struct lane_exec *e, const struct exec_event *event, struct exec_out *out);
-struct list *lane_peers(struct lane *lane, uint64_t peer); /* the bucket */
+struct list *lane_peers(struct lane *lane, uint64_t peer); /* those of that peer are among these */
+uint32_t lane_peer_hash(struct list *by_peer);
 
 /* lane_exec.c */
 bool lane_execs_init(struct lane *lane);

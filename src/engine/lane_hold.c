@@ -75,9 +75,19 @@ void lane_unmask(struct lane *lane)
     }
 }
 
+static uint32_t peer_hash(uint64_t peer)
+{
+    return (uint32_t)mix64(0, peer);
+}
+
+uint32_t lane_peer_hash(struct list *by_peer)
+{
+    return peer_hash(LIST_ENTRY(by_peer, struct stream, by_peer)->peer);
+}
+
 struct list *lane_peers(struct lane *lane, uint64_t peer)
 {
-    return &lane->peers[mix64(0, peer) % LANE_PEER_BUCKETS];
+    return buckets_chain(&lane->peers, peer_hash(peer));
 }
 
 bool lane_post(struct lane *lane, const struct lane_order *order)

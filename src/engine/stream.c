@@ -112,7 +112,7 @@ bool stream_open(struct stream *s, struct lane *lane)
     list_init(&s->ranks);
     list_init(&s->grants);
     list_append(&lane->streams, &s->all);
-    list_append(lane_peers(lane, s->peer), &s->by_peer);
+    buckets_add(&lane->peers, &s->by_peer);
     s->can_in = s->can_out = true;
     list_init(&s->due);
     list_init(&s->polled.all);

@@ -194,8 +194,10 @@ static void start_wait(struct window_op *op)
     if (p->lost) {
         origin_lost(p);
     }
-    origin_late(w, INT64_MIN, &w->set->look_at);
-    w->set->todo.wakes = true;
+    if (!op->settled && op->what.deadline < w->set->look_at) {
+        w->set->look_at = op->what.deadline;
+        w->set->todo.wakes = true;
+    }
 }
 
 void origin_start(struct window_op *op)

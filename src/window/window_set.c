@@ -66,6 +66,18 @@ void window_out(struct window *w)
     }
 }
 
+/* Ascending; most are already. */
+static void sort_ids(struct window *w)
+{
+    for (uint32_t r = 0; r < w->world; r++) {
+        uint32_t i = r;
+        for (; i > 0 && w->peer[w->peer[i - 1].nth].id > w->peer[r].id; i--) {
+            w->peer[i].nth = w->peer[i - 1].nth;
+        }
+        w->peer[i].nth = r;
+    }
+}
+
 static void joined(struct window *w, const struct window_member *members, uint32_t rank)
 {
     struct window_set *s = w->set;
@@ -79,6 +91,7 @@ static void joined(struct window *w, const struct window_member *members, uint32
         p->rights = members[r].rights;
         p->reach = r == rank ? w->base : NULL;
     }
+    sort_ids(w);
     s->others = w->world - 1 > s->others ? w->world - 1 : s->others;
 }
 

@@ -111,6 +111,7 @@ struct window_task {
 struct window_peer {
     struct window *window;
     uint64_t id;
+    uint32_t nth;            /* rank of the one whose id is the nth of all */
     size_t bytes;
     uint32_t rights;
     void *reach;             /* where this process reaches it; null: by messages only */
@@ -145,6 +146,7 @@ struct window {
     bool alive;              /* this peer is a member, the one that made it */
     bool follows;            /* and is about to end what is open with those */
     uint32_t world, rank;
+    uint32_t present;        /* all others of a lower rank are missing, for good */
     uint32_t under_way;      /* messages */
     uint32_t calls;          /* operations of this peer, not settled, or whose target is still to be told */
     uint32_t waits;          /* those of them that wait for signals */

@@ -145,11 +145,10 @@ static void answer(struct window_peer *p)
 
 void target_hear(struct window *w)
 {
-    bool alone = true;
-    for (uint32_t r = 0; r < w->world; r++) {
-        alone = alone && (r == w->rank || w->peer[r].missing);
+    while (w->present < w->world && (w->present == w->rank || w->peer[w->present].missing)) {
+        w->present++;
     }
-    if (w->served || w->quiet || alone || w->over.result != RESULT_PENDING) {
+    if (w->served || w->quiet || w->present == w->world || w->over.result != RESULT_PENDING) {
         return;
     }
     struct window_launch launch = window_launch(w, WINDOW_REQUESTS, 0, true, w->heard, sizeof w->heard);
@@ -161,12 +160,17 @@ void target_hear(struct window *w)
 
 static struct window_peer *peer_by_id(struct window *w, uint64_t id)
 {
-    for (uint32_t r = 0; r < w->world; r++) {
-        if (w->peer[r].id == id && r != w->rank) {
-            return &w->peer[r];
+    uint32_t low = 0, high = w->world;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (w->peer[w->peer[middle].nth].id < id) {
+            low = middle + 1;
+        } else {
+            high = middle;
         }
     }
-    return NULL;
+    struct window_peer *p = low < w->world ? &w->peer[w->peer[low].nth] : NULL;
+    return p != NULL && p->id == id && p != &w->peer[w->rank] ? p : NULL;
 }
 
 /* Among the numbers that the origin may have under way, done here or not; any other is a lie, and nobody waits for it. */

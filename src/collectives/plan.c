@@ -76,7 +76,7 @@ uint32_t plan_ring_rank(const struct plan_params *q, uint32_t position)
 
 uint32_t plan_ring_position(const struct plan_params *q, uint32_t rank)
 {
-    uint32_t position = 0;
+    uint32_t position = q->places != NULL ? q->places[rank] : 0;
     while (position < q->world && plan_ring_rank(q, position) != rank) {
         position++;
     }
@@ -189,11 +189,10 @@ size_t plan_largest(const struct plan_params *q)
         return SIZE_MAX;
     }
     if (q->kind == PLAN_REDUCE_SCATTER || q->kind == PLAN_ALL_GATHER) {
-        for (uint32_t r = 0; r < q->world; r++) {
-            size_t part = part_count(&q->parts, q->count, r);
-            most = part > most ? part : most;
+        for (uint32_t r = 0; q->parts.counts != NULL && r < q->world; r++) {
+            most = q->parts.counts[r] > most ? q->parts.counts[r] : most;
         }
-        return most;
+        return q->parts.counts != NULL ? most : q->count;
     }
     if (plan_kind_pairs((uint8_t)q->kind)) {
         return q->count;

@@ -63,6 +63,7 @@ struct plan_params {
     uint32_t world, rank, root;
     uint32_t lanes;          /* of the operation, at least 1: PLAN_PAIRWISE, and all-to-all, only */
     const uint32_t *ring;    /* borrowed: rank at each ring position; null: identity.  PLAN_RING, PLAN_CHAIN */
+    const uint32_t *places;  /* borrowed: position of each rank in the ring; null: it is looked for */
     const uint32_t *weights; /* borrowed: shard weight per rank, null: all equal, any two are linked; at least one is positive: those are
                               * linked with all, the others with them.  PLAN_DIRECT only */
     const uint64_t *apart;   /* borrowed: a bit for each rank that this one has no link with, null: none; what goes between such two is not
@@ -117,6 +118,9 @@ uint32_t plan_max_pieces(const struct plan_params *params);
 /* Whether two ranks exchange anything under the algorithm, empty parts counted; of a ring or chain, whose order is not known
  * here, true for any two. */
 bool plan_partners(enum plan_algorithm algorithm, uint32_t world, uint32_t root, uint32_t a, uint32_t b);
+/* The partners of a rank one by one, where all are not looked at: each is one of so many, once; in place of the others stands the rank itself. */
+uint32_t plan_partner_count(enum plan_algorithm algorithm, uint32_t world);
+uint32_t plan_partner(enum plan_algorithm algorithm, uint32_t world, uint32_t root, uint32_t rank, uint32_t i);
 /* How many others give this rank something to fold.  Looks at kind, algorithm, world, rank, root, ring and weights only. */
 uint32_t plan_senders(const struct plan_params *params);
 

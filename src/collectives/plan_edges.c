@@ -32,6 +32,65 @@ static uint32_t log_of(uint32_t power)
     return (uint32_t)__builtin_ctz(power);
 }
 
+/* Bits that distances in such a world have. */
+static uint32_t bits_of(uint32_t world)
+{
+    uint32_t power = plan_power(world);
+    return log_of(power) + (power < world);
+}
+
+uint32_t plan_partner_count(enum plan_algorithm algorithm, uint32_t world)
+{
+    switch ((int)algorithm) {
+    case PLAN_TREE:
+        return bits_of(world);
+    case PLAN_BRUCK:
+        return 2 * bits_of(world);
+    case PLAN_HALVING:
+        return log_of(plan_power(world)) + 1;
+    default:
+        return world;
+    }
+}
+
+/* The lowest bit of who stands behind the root leads to who is before it, those below to who is behind it. */
+static uint32_t tree_partner(uint32_t world, uint32_t root, uint32_t rank, uint32_t bit)
+{
+    uint32_t x = (rank + world - root) % world, low = x & (0 - x);
+    uint32_t y = low == bit ? x - bit : (x == 0 || bit < low) && x + bit < world ? x + bit : x;
+    return (y + root) % world;
+}
+
+/* As far ahead, then behind: where that is the same as another that is ahead, it was counted there. */
+static uint32_t bruck_partner(uint32_t world, uint32_t rank, uint32_t bit, bool behind)
+{
+    bool again = behind && is_power(world - bit);
+    return again ? rank : (rank + (behind ? world - bit : bit)) % world;
+}
+
+static uint32_t halving_partner(uint32_t world, uint32_t rank, uint32_t bit)
+{
+    uint32_t power = plan_power(world);
+    if (bit == power) {
+        return rank >= power ? rank - power : rank + power < world ? rank + power : rank;
+    }
+    return rank < power ? rank ^ bit : rank;
+}
+
+uint32_t plan_partner(enum plan_algorithm algorithm, uint32_t world, uint32_t root, uint32_t rank, uint32_t i)
+{
+    switch ((int)algorithm) {
+    case PLAN_TREE:
+        return tree_partner(world, root, rank, UINT32_C(1) << i);
+    case PLAN_BRUCK:
+        return bruck_partner(world, rank, UINT32_C(1) << i / 2, i % 2 != 0);
+    case PLAN_HALVING:
+        return halving_partner(world, rank, UINT32_C(1) << i);
+    default:
+        return i;
+    }
+}
+
 static uint32_t children(uint32_t world, uint32_t behind)
 {
     uint32_t n = 0;

@@ -150,7 +150,7 @@ void plan_make(struct plan *plan, const struct plan_params *params, struct plan_
     PCCL_ASSERT(plan->step_count <= plan_max_steps(params));
     PCCL_ASSERT(plan->segment_count <= plan_max_segments(params));
     PCCL_ASSERT(plan->piece_count <= plan_max_pieces(params));
-    plan->params.ring = NULL;
+    plan->params.ring = plan->params.places = NULL;
     plan->params.weights = NULL;
     plan->params.apart = NULL;
     plan->params.shown = NULL;

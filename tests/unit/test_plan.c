@@ -369,6 +369,25 @@ TEST(shards_of_the_largest_counts_do_not_overflow)
     EXPECT(segments[1].count < SIZE_MAX / 8 / UINT32_MAX);
 }
 
+TEST(partners_come_one_by_one_and_each_once) /* one is told twice, or never: it is waited for */
+{
+    for (uint32_t a = 0; a < PLAN_ALGORITHMS; a++) {
+        for (uint32_t world = 1; world <= MAX_WORLD; world++) {
+            uint32_t root = world / 3, count = plan_partner_count((enum plan_algorithm)a, world);
+            for (uint32_t rank = 0; rank < world; rank++) {
+                uint32_t times[MAX_WORLD] = {0};
+                for (uint32_t i = 0; i < count; i++) {
+                    times[plan_partner((enum plan_algorithm)a, world, root, rank, i)]++;
+                }
+                for (uint32_t other = 0; other < world; other++) {
+                    bool is = plan_partners((enum plan_algorithm)a, world, root, rank, other);
+                    EXPECT(other == rank || times[other] == is);
+                }
+            }
+        }
+    }
+}
+
 TEST(frames_keep_a_pipeline_busy_and_fit_their_limit)
 {
     struct rng rng = {4};

@@ -32,7 +32,7 @@ static struct action *put_input(struct session *s, const struct op *op, uint32_t
 void announce_eager(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
 {
     const struct op_params *p = &s->slots[op->slot].launch.params;
-    if (space_pairs(op->name.space)) {
+    if (rank != NONE) {
         if (peer_reachable(s, rank)) {
             outbox_dest(out, put_input(s, op, rank, out), s->view.ids[rank]);
         }
@@ -41,10 +41,22 @@ void announce_eager(struct session *s, struct op *op, uint32_t rank, struct outb
     bool each = !plan_kind_alike(p->kind);
     struct action *all = each ? NULL : put_input(s, op, s->view.rank, out);
     for (uint32_t r = 0; r < s->view.world; r++) {
-        if (r != s->view.rank && (rank == NONE || rank == r) && peer_reachable(s, r)) {
+        if (r != s->view.rank && peer_reachable(s, r)) {
             outbox_dest(out, each ? put_input(s, op, r, out) : all, s->view.ids[r]);
         }
     }
+}
+
+static bool goes_round(const struct plan_params *plan)
+{
+    return plan->algorithm == PLAN_RING || plan->algorithm == PLAN_CHAIN;
+}
+
+/* Of the ring, before and behind. */
+static uint32_t beside(const struct session *s, uint32_t way)
+{
+    uint32_t n = s->view.world, at = s->view.places[s->view.rank];
+    return s->view.ring[(at + (way == 0 ? 1 : n - 1)) % n];
 }
 
 /* The ranks this operation exchanges data with: of small ones all. */
@@ -57,17 +69,20 @@ bool announce_neighbour(const struct session *s, const struct op *op, uint32_t r
     if (op->eager) {
         return true;
     }
-    if (plan->algorithm != PLAN_RING && plan->algorithm != PLAN_CHAIN) {
-        return plan_partners(plan->algorithm, s->view.world, plan->root, s->view.rank, rank);
+    if (goes_round(plan)) {
+        return beside(s, 0) == rank || beside(s, 1) == rank;
     }
-    uint32_t n = s->view.world, at = s->view.place;
-    return s->view.ring[(at + 1) % n] == rank || s->view.ring[(at + n - 1) % n] == rank;
+    return plan_partners(plan->algorithm, s->view.world, plan->root, s->view.rank, rank);
+}
+
+static bool told_to_all(const struct session *s, const struct plan_params *plan)
+{
+    return plan_hides_late(plan->kind, plan->algorithm) && work_told(s);
 }
 
 bool announce_hears(const struct session *s, const struct op *op, uint32_t rank)
 {
-    const struct plan_params *plan = &s->slots[op->slot].run.plan;
-    return announce_neighbour(s, op, rank) || (plan_hides_late(plan->kind, plan->algorithm) && work_told(s));
+    return announce_neighbour(s, op, rank) || told_to_all(s, &s->slots[op->slot].run.plan);
 }
 
 void announce_to(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
@@ -116,14 +131,47 @@ void announce_feed(struct session *s, struct op *op, uint32_t rank, struct outbo
     if (space_pairs(op->name.space) && mismatch_with(s, op, rank)) {
         return; /* its receiver is about to refuse it */
     }
-    struct mark *m = op_mark(s, op, rank);
+    const struct mark *m = op_mark(s, op, rank);
     const struct peer *p = &s->peers[s->view.peer[rank]];
     if (m->ready && (!m->fed || MUTANT(FED_TWICE)) && m->bundle != 0 && m->bundle == p->bundle) {
-        m->fed = true;
+        mark_of(s, op, rank)->fed = true;
         struct action *a = outbox_add(out, ACT_OP_READY);
         a->slot = op->slot;
         a->id = p->id;
         a->value = m->window;
         a->order = m->launch;
+    }
+}
+
+/* Whom it is said to, by number, this rank for nobody. */
+static uint32_t hearers(const struct session *s, const struct plan_params *plan)
+{
+    return told_to_all(s, plan) ? s->view.world : goes_round(plan) ? 2 : plan_partner_count(plan->algorithm, s->view.world);
+}
+
+static uint32_t hearer(const struct session *s, const struct plan_params *plan, uint32_t i)
+{
+    if (told_to_all(s, plan)) {
+        return i;
+    }
+    if (goes_round(plan)) {
+        return i == 1 && beside(s, 0) == beside(s, 1) ? s->view.rank : beside(s, i);
+    }
+    return plan_partner(plan->algorithm, s->view.world, plan->root, s->view.rank, i);
+}
+
+void announce_launch(struct session *s, struct op *op, struct outbox *out)
+{
+    const struct plan_params *plan = &s->slots[op->slot].run.plan;
+    for (uint32_t i = 0, count = hearers(s, plan); i < count; i++) {
+        uint32_t rank = hearer(s, plan, i);
+        if (rank != s->view.rank) {
+            announce_to(s, op, rank, out);
+        }
+    }
+    for (uint32_t i = op->marks; i != NONE; i = s->marks[i].after) {
+        if (s->marks[i].rank != s->view.rank) {
+            announce_feed(s, op, s->marks[i].rank, out);
+        }
     }
 }

@@ -114,7 +114,7 @@ void eager_advance(struct session *s, struct op *op, struct outbox *out)
             continue;
         }
         uint32_t from = op->fold;
-        struct mark *m = op_mark(s, op, from);
+        const struct mark *m = op_mark(s, op, from);
         if (m->park == 0) {
             park_ask(s, op, from, out);
             return;
@@ -139,7 +139,7 @@ void eager_start(struct session *s, struct op *op, struct outbox *out)
 static void take(struct session *s, struct op *op, uint32_t rank, const struct msg_eager *m, const void *payload,
                  struct outbox *out)
 {
-    struct mark *mark = op_mark(s, op, rank);
+    const struct mark *mark = op_mark(s, op, rank);
     if (mark->park != 0 || (op->eager && op->fold > rank)) {
         return; /* said again after a reconnect */
     }

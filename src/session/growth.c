@@ -9,7 +9,12 @@
 #include "session/session_state.h"
 #include "session/view_parts.h"
 
-enum { FIRST = 4, FIRST_IF_NONE = 4, PAIR_TAGS = 2 /* of a message: what its pair is numbered in, and the line of its receiver */ };
+enum {
+    FIRST = 4,
+    FIRST_IF_NONE = 4,
+    PAIR_TAGS = 2,    /* of a message: what its pair is numbered in, and the line of its receiver */
+    MARKS_OF_ONE = 4, /* of an operation in one step: its own, of who speaks, of the two whose calls clash */
+};
 
 /* ---- what there is ---- */
 
@@ -24,6 +29,8 @@ static uint32_t limit_of(const struct session_config *cfg, enum session_table ta
         return bounds_edges(cfg->max_members);
     case SESSION_OPS:
         return 1 << 24; /* each member may open MOST_NAMED + MOST_OPENED + MOST_ANSWERED */
+    case SESSION_MARKS:
+        return 1 << 28; /* ... and speaks of what others have opened, too */
     case SESSION_TAGS:
         return cfg->max_tags;
     case SESSION_OWED:
@@ -50,8 +57,7 @@ static struct session_growth first_of(const struct session_config *cfg, enum ses
     uint32_t limit = limit_of(cfg, table), members = cfg->max_members;
     first = table == SESSION_SLOTS && cfg->first == 0 ? 1 : first; /* they are large, and many programs wait for each call */
     return (struct session_growth){
-        .table = table, .entries = later ? 0 : first < limit ? first : limit,
-        .rows = (first + 7) / 8, .width = first < members ? first : members};
+        .table = table, .entries = later ? 0 : first < limit ? first : limit, .width = first < members ? first : members};
 }
 
 static uint32_t entries_of(const struct session *s, enum session_table table)
@@ -65,6 +71,8 @@ static uint32_t entries_of(const struct session *s, enum session_table table)
         return s->edge_count;
     case SESSION_OPS:
         return s->op_count;
+    case SESSION_MARKS:
+        return s->mark_count;
     case SESSION_TAGS:
         return s->tag_count;
     case SESSION_OWED:
@@ -85,9 +93,7 @@ static uint32_t entries_of(const struct session *s, enum session_table table)
 
 static struct session_growth present(const struct session *s, enum session_table table)
 {
-    bool marks = table == SESSION_OPS;
-    return (struct session_growth){
-        .table = table, .entries = entries_of(s, table), .rows = marks ? s->op_live : 0, .width = marks ? s->op_width : 0};
+    return (struct session_growth){.table = table, .entries = entries_of(s, table), .width = table == SESSION_OPS ? s->op_width : 0};
 }
 
 /* ---- their storage ---- */
@@ -101,7 +107,7 @@ static size_t whole_lines(size_t bytes)
 
 static size_t member_bytes(void)
 {
-    return sizeof(struct member_info) + sizeof(struct gone) + 2 * sizeof(uint64_t) + 7 * sizeof(uint32_t) + sizeof(bool);
+    return sizeof(struct member_info) + sizeof(struct gone) + 2 * sizeof(uint64_t) + 8 * sizeof(uint32_t) + sizeof(bool);
 }
 
 static size_t bytes_of(const struct session_config *cfg, const struct session_growth *g)
@@ -115,6 +121,8 @@ static size_t bytes_of(const struct session_config *cfg, const struct session_gr
         return g->entries * (sizeof(struct missing_edge) + 2 * sizeof(uint32_t));
     case SESSION_OPS:
         return op_table_bytes(g);
+    case SESSION_MARKS:
+        return mark_table_bytes(g->entries);
     case SESSION_TAGS:
         return tag_table_bytes(g->entries);
     case SESSION_OWED:
@@ -155,6 +163,7 @@ static void members_use(struct session *s, unsigned char *at, uint32_t count)
     v->apart = moved(&at, sizeof *v->apart, bitset_words(count), v->apart, bitset_words(v->world));
     v->peer = moved(&at, sizeof *v->peer, count, v->peer, v->world);
     v->ring = moved(&at, sizeof *v->ring, count, v->ring, v->world);
+    v->places = moved(&at, sizeof *v->places, count, v->places, v->world);
     v->weights = moved(&at, sizeof *v->weights, count, v->weights, v->world);
     v->ranked = moved(&at, sizeof *v->ranked, count, v->ranked, v->world);
     v->shown = moved(&at, sizeof *v->shown, count, v->shown, v->world);
@@ -210,6 +219,9 @@ static void use(struct session *s, const struct session_growth *g, void *storage
     case SESSION_OPS:
         op_table_use(s, storage, g);
         break;
+    case SESSION_MARKS:
+        mark_table_use(s, storage, g->entries);
+        break;
     case SESSION_TAGS:
         tag_table_use(s, storage, g->entries);
         break;
@@ -259,7 +271,7 @@ void growth_init(struct session *s)
 /* ---- what the next event needs ---- */
 
 struct needs {
-    uint32_t entries[SESSION_TABLES], rows, width;
+    uint32_t entries[SESSION_TABLES], width;
 };
 
 /* Peers in the table, and those of the next members that are not. */
@@ -349,8 +361,9 @@ static void needs_of(const struct session *s, const struct session_event *e, str
     /* An operation that is launched or heard of, and all calls that wait for that. */
     bool sign_of_life = e->kind == SESSION_TICK || (e->kind == SESSION_PEER_FRAME && e->header->type == FRAME_PING);
     uint32_t ops = s->deferred_count + s->waiting_count + !sign_of_life;
-    *n = (struct needs){.rows = s->op_live - s->marks_left + ops};
+    *n = (struct needs){.width = 0};
     n->entries[SESSION_OPS] = s->op_used + ops;
+    n->entries[SESSION_MARKS] = s->mark_used + MARKS_OF_ONE * ops;
     switch ((uint32_t)e->kind) {
     case SESSION_LAUNCH:
         n->entries[SESSION_SLOTS] = e->slot + 1;
@@ -363,6 +376,7 @@ static void needs_of(const struct session *s, const struct session_event *e, str
     case SESSION_PEER_FRAME:
         n->entries[SESSION_TAGS] = names_pair(e) ? s->tag_used + PAIR_TAGS * (s->deferred_count + 1) : 0;
         n->entries[SESSION_PARK] = e->header->type == FRAME_EAGER ? s->park_count - s->park_left + 1 : 0;
+        n->entries[SESSION_MARKS] += e->header->type == FRAME_FINISHED ? s->op_used - s->records : 0; /* says their HOLD, too */
         break;
     default:
         break;
@@ -379,17 +393,16 @@ uint32_t session_growth(const struct session *s, const struct session_event *nex
     needs_of(s, next, &needs);
     for (uint32_t t = 0; t < SESSION_TABLES; t++) {
         enum session_table table = (enum session_table)t;
-        bool wider = table == SESSION_OPS && (needs.rows > s->op_live || needs.width > s->op_width);
+        bool wider = table == SESSION_OPS && needs.width > s->op_width;
         if (needs.entries[t] <= entries_of(s, table) && !wider) {
             continue; /* as nearly always */
         }
         struct session_growth have = present(s, table), g = have;
         g.entries = layout_doubled(have.entries, FIRST_IF_NONE, needs.entries[t], limit_of(&s->cfg, table));
         if (table == SESSION_OPS) {
-            g.rows = layout_doubled(have.rows, FIRST_IF_NONE, needs.rows, limit_of(&s->cfg, table));
             g.width = layout_doubled(have.width, FIRST_IF_NONE, needs.width, s->cfg.max_members);
         }
-        if (g.entries > have.entries || g.rows > have.rows || g.width > have.width) {
+        if (g.entries > have.entries || g.width > have.width) {
             g.bytes = bytes_of(&s->cfg, &g);
             out[n++] = g;
         }
@@ -400,7 +413,7 @@ uint32_t session_growth(const struct session *s, const struct session_event *nex
 void session_grow(struct session *s, const struct session_growth *g, void *storage)
 {
     struct session_growth have = present(s, g->table);
-    PCCL_ASSERT(g->entries >= have.entries && g->rows >= have.rows && g->width >= have.width);
+    PCCL_ASSERT(g->entries >= have.entries && g->width >= have.width);
     use(s, g, storage);
 }
 
@@ -412,6 +425,8 @@ static bool is_empty(const struct session *s, enum session_table table)
     switch (table) {
     case SESSION_OPS:
         return s->op_used == 0;
+    case SESSION_MARKS:
+        return s->mark_used == 0;
     case SESSION_SLOTS:
     case SESSION_WIRE: /* of one step, in which a call that is launched may need it */
         return s->slots_used == 0;
@@ -434,14 +449,16 @@ static bool is_empty(const struct session *s, enum session_table table)
 static bool has_grown(const struct session *s, const struct session_growth *first)
 {
     struct session_growth have = present(s, first->table);
-    return have.entries > first->entries || have.rows > first->rows || (have.entries > 0 && have.width > first->width);
+    return have.entries > first->entries || (have.entries > 0 && have.width > first->width);
 }
 
 /* It has no entries; the next that is used finds nothing to move. */
 static void forget(struct session *s, enum session_table table)
 {
     if (table == SESSION_OPS) {
-        s->op_count = s->op_live = s->marks_left = 0;
+        s->op_count = 0;
+    } else if (table == SESSION_MARKS) {
+        s->mark_count = 0;
     } else if (table == SESSION_SLOTS) {
         s->slot_count = s->due.count = s->stuck.count = 0;
     } else if (table == SESSION_PARK) {
@@ -455,7 +472,7 @@ void session_rest(struct session *s, bool given[SESSION_TABLES])
     for (uint32_t t = 0; t < SESSION_TABLES; t++) {
         enum session_table table = (enum session_table)t;
         struct session_growth first = first_of(&s->cfg, table), least = first;
-        if (table == SESSION_OPS && s->view.world > first.width) { /* marks for so many have no room there: it grows with the next */
+        if (table == SESSION_OPS && s->view.world > first.width) { /* sets of so many have no room there: it grows with the next */
             least = (struct session_growth){.table = table, .width = s->op_width};
         }
         given[t] = !s->poisoned && has_grown(s, &first) && is_empty(s, table);

@@ -27,6 +27,12 @@ static uint32_t round_goes_to(const struct session *s, uint32_t rank, uint8_t ro
     return (rank + ((uint32_t)1 << (round & 31))) % s->view.world;
 }
 
+/* Who says it to this member. */
+static uint32_t round_comes_from(const struct session *s, uint8_t round)
+{
+    return (s->view.rank + s->view.world - ((uint32_t)1 << (round & 31))) % s->view.world;
+}
+
 static struct writer *hold_frame(struct session *s, const struct op *op, uint64_t origin, uint8_t round,
                                  uint64_t params, uint64_t digest, struct outbox *out)
 {
@@ -43,15 +49,14 @@ static bool agrees(const struct op *op, const struct mark *m)
 
 /* How many rounds, from the first on, have come in and agree with our own result.  A HOLD that differs ends the row: passed on, it
  * would vouch for results that nobody has compared. */
-static uint8_t rounds_agreed(struct session *s, const struct op *op)
+static uint8_t rounds_agreed(const struct session *s, const struct op *op)
 {
     uint8_t rounds = rounds_of(s->view.world), k = 0;
     if (op->phase == OP_DONE) {
         return rounds;
     }
     while (k < rounds) {
-        uint32_t from = (s->view.rank + s->view.world - ((uint32_t)1 << k)) % s->view.world;
-        const struct mark *m = op_mark(s, op, from);
+        const struct mark *m = op_mark(s, op, round_comes_from(s, k));
         if (!m->held || (!agrees(op, m) && !MUTANT(ROUNDS_DIFFER))) {
             break;
         }
@@ -97,20 +102,47 @@ static void finish(struct session *s, struct op *op, struct outbox *out)
     phase_move(MACHINE_OPERATION, &op->phase, OP_DONE);
     s->records++;
     op_drop_marks(s, op);
-    bitset_add(op->finished, s->view.rank);
     finished_note(s, &op->name, out);
-    if (bitset_full(op->finished, s->view.world)) {
+    if (op_finished(s, op, s->view.rank)) {
         op_drop(s, op);
     }
 }
 
-/* Where to look for what is missing: everything before is known to agree.  `rank`: whose HOLD is new, NONE: our own. */
-static uint32_t first_to_check(struct session *s, const struct op *op, uint32_t rank)
+/* It holds another result than this one; the master hears of it. */
+static bool differs(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
 {
-    if (disseminates(s)) {
-        return rank == NONE ? 0 : rank;
+    const struct mark *m = op_mark(s, op, rank);
+    if (!m->held || agrees(op, m)) {
+        return false;
     }
-    return rank < op->agreed && !agrees(op, op_mark(s, op, rank)) ? rank : op->agreed;
+    complaint_op(s, op, m->hold_params != op->params ? CAUSE_MISMATCH : CAUSE_DIGEST, s->view.ids[rank], "peers hold different results", out);
+    return true;
+}
+
+/* Everything before op->agreed is known to agree.  `rank`: whose HOLD is new, NONE: our own. */
+static bool mesh_agrees(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
+{
+    op->agreed = rank < op->agreed && !agrees(op, op_mark(s, op, rank)) ? rank : op->agreed;
+    while (op->agreed < s->view.world && op_mark(s, op, op->agreed)->held) {
+        if (differs(s, op, op->agreed, out)) {
+            return false;
+        }
+        op->agreed++;
+    }
+    return op->agreed == s->view.world;
+}
+
+/* Only those speak to this member whose rounds come to it. */
+static bool rounds_agree(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
+{
+    uint8_t rounds = rounds_of(s->view.world);
+    for (uint8_t k = 0; k < rounds; k++) {
+        uint32_t from = round_comes_from(s, k);
+        if ((rank == NONE || rank == from) && differs(s, op, from, out)) {
+            return false;
+        }
+    }
+    return rounds_agreed(s, op) == rounds;
 }
 
 static void check(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
@@ -122,31 +154,17 @@ static void check(struct session *s, struct op *op, uint32_t rank, struct outbox
         finish(s, op, out);
         return;
     }
-    bool mesh = !disseminates(s);
-    uint32_t end = mesh || rank == NONE ? s->view.world : rank + 1;
-    for (uint32_t r = first_to_check(s, op, rank); r < end; r++) {
-        const struct mark *m = op_mark(s, op, r);
-        op->agreed = mesh ? r : 0;
-        if (!m->held) {
-            if (mesh) {
-                return;
-            }
-            continue;
-        }
-        if (!agrees(op, m)) {
-            complaint_op(s, op, m->hold_params != op->params ? CAUSE_MISMATCH : CAUSE_DIGEST, s->view.ids[r],
-                         "peers hold different results", out);
-            return;
-        }
-    }
-    if (mesh || rounds_agreed(s, op) == rounds_of(s->view.world)) {
+    if (disseminates(s) ? rounds_agree(s, op, rank, out) : mesh_agrees(s, op, rank, out)) {
         finish(s, op, out);
     }
 }
 
 static void held(struct session *s, struct op *op, uint32_t rank, const struct msg_hold *m, struct outbox *out)
 {
-    struct mark *mark = op_mark(s, op, rank);
+    struct mark *mark = mark_heard(s, op, rank);
+    if (mark == NULL) {
+        return;
+    }
     mark->held = true;
     mark->hold_params = m->params;
     mark->hold_digest = m->digest;
@@ -189,7 +207,7 @@ void hold_message(struct session *s, uint32_t from, const struct frame_header *h
     if (op != NULL && ours) {
         held(s, op, rank, &m, out);
     } else if (op != NULL) {
-        struct mark *mark = op_mark(s, op, rank);
+        struct mark *mark = mark_of(s, op, rank); /* as it was heard */
         mark->relayed |= (uint32_t)1 << (m.round & 31);
         mark->hold_params = m.params;
         mark->hold_digest = m.digest;
@@ -214,7 +232,7 @@ void hold_ready(struct session *s, uint32_t from, struct reader *r, struct outbo
         return;
     }
     struct peer *p = &s->peers[s->view.peer[rank]];
-    struct mark *mark = op_mark(s, op, p->rank);
+    struct mark *mark = mark_of(s, op, p->rank); /* as it was heard */
     bool again = mark->ready && path_carries(s, op, p->rank); /* of what goes by a relay, as PATH asks too: its parts would come twice */
     mismatch_hear(s, op, p->rank, &m.params);
     mark->expects = m.expects;
@@ -258,8 +276,8 @@ static bool hear_finished(struct session *s, struct op *op, uint32_t rank, struc
     if ((op->phase == OP_GHOST || op->phase == OP_RUN) && !s->frozen) {
         return false;
     }
-    bitset_add(op->finished, rank);
-    if (op->phase == OP_DONE && bitset_full(op->finished, s->view.world)) {
+    bool all = op_finished(s, op, rank);
+    if (op->phase == OP_DONE && all) {
         op_drop(s, op);
     } else if (op->phase == OP_HOLDING && !s->frozen && hold_is_due(s, rank) && !op_mark(s, op, rank)->held) {
         held(s, op, rank, &(struct msg_hold){.params = op->params, .digest = op->digest}, out);
@@ -282,7 +300,7 @@ void hold_finished(struct session *s, uint32_t from, const struct frame_header *
             continue; /* all have finished it and it was forgotten */
         }
         if (space_pairs(name.space)) {
-            good = (m.origin == name.from && pair_mine(s, from, &name) && pair_finished(s, op, rank)) || rank != s->peers[from].rank;
+            good = (m.origin == name.from && pair_mine(s, from, &name) && pair_finished(s, op)) || rank != s->peers[from].rank;
             continue;
         }
         good = hear_finished(s, op, rank, out) || rank != s->peers[from].rank; /* a relay only passes it on */
@@ -415,13 +433,10 @@ void hold_replay(struct session *s, struct outbox *out)
 }
 
 /* P12: of counts that only two know, this member has heard what each of the others expects of it; who holds cannot refuse any more. */
-static bool expected_by_all(struct session *s, const struct op *op)
+static bool expected_by_all(const struct session *s, const struct op *op)
 {
-    bool all = true;
-    for (uint32_t r = 0; r < s->view.world && s->slots[op->slot].launch.params.layout == LAYOUT_PAIRS; r++) {
-        all = all && op_mark(s, op, r)->ready;
-    }
-    return all || MUTANT(EXPECTS_BLIND);
+    bool pairs = s->slots[op->slot].launch.params.layout == LAYOUT_PAIRS;
+    return !pairs || op->launched == s->view.world || MUTANT(EXPECTS_BLIND);
 }
 
 /* All that lanes bring is in the caller's buffer; if that is the whole result, it is held (P2). */
@@ -440,7 +455,7 @@ void hold_complete(struct session *s, struct op *op, uint64_t digest, struct out
         return;
     }
     phase_move(MACHINE_OPERATION, &op->phase, OP_HOLDING);
-    struct mark *own = op_mark(s, op, s->view.rank);
+    struct mark *own = mark_of(s, op, s->view.rank);
     own->held = true;
     own->hold_params = op->params;
     own->hold_digest = digest;

@@ -339,10 +339,10 @@ static void adopt_members(struct session *s, const struct msg_view *m)
     v->plan = m->plan;
     v->sizes = m->sizes;
     peers_relays(s);
-    v->place = 0;
-    while (v->ring[v->place] != v->rank) {
-        v->place++;
+    for (uint32_t i = 0; i < v->world; i++) {
+        v->places[v->ring[i]] = i;
     }
+    roster_order(s);
 }
 
 /* Links that broke while the next view was on its way, or were never made: report them in this view too. */

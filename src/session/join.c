@@ -315,7 +315,7 @@ static void end_calls(struct session *s, uint8_t cause, enum session_result resu
         }
     }
     pair_close_lines(s);
-    s->deferred = NONE;
+    s->deferred = s->deferred_passed = NONE;
     s->deferred_count = 0;
     if (s->vote != VOTE_NONE && !s->vote_ended) {
         ballot_end(s, result, cause, out);

@@ -10,22 +10,14 @@
 
 static void start(struct session *s, struct op *op, uint32_t slot, struct outbox *out)
 {
-    for (uint32_t r = 0; r < s->view.world; r++) {
-        if (mismatch_with(s, op, r)) {
-            refusal_mismatch(s, op, s->view.ids[r], out);
-            return;
-        }
-    }
-    if (op->eager) {
+    uint32_t with = mismatch_first(s, op);
+    if (with != NONE) {
+        refusal_mismatch(s, op, s->view.ids[with], out);
+    } else if (op->eager) {
         eager_start(s, op, out);
-        return;
-    }
-    begin_lanes(s, op, slot, out);
-    for (uint32_t r = 0; r < s->view.world; r++) {
-        if (r != s->view.rank) {
-            announce_to(s, op, r, out);
-            announce_feed(s, op, r, out);
-        }
+    } else {
+        begin_lanes(s, op, slot, out);
+        announce_launch(s, op, out);
     }
 }
 
@@ -245,18 +237,16 @@ static uint32_t next_due(struct session *s, uint32_t *before)
     if (s->deferred == NONE || s->phase != PHASE_MEMBER || must_defer(s)) {
         return NONE;
     }
-    bool waits = false;
-    for (uint32_t i = s->deferred; i != NONE; i = s->slots[i].next) {
-        const struct session_launch *l = &s->slots[i].launch;
-        bool ordered = l->space == SPACE_ORDERED;
-        waits = waits || (ordered && must_wait(s, tag_find(s, l->space, l->tag)));
-        if (!ordered || !waits) {
-            return i;
-        }
+    struct tag *issue = tag_find(s, SPACE_ORDERED, 0);
+    bool waits = issue != NULL && must_wait(s, issue);
+    *before = waits ? s->deferred_passed : NONE;
+    uint32_t i = *before == NONE ? s->deferred : s->slots[*before].next;
+    for (; i != NONE && waits && s->slots[i].launch.space == SPACE_ORDERED; i = s->slots[i].next) {
         *before = i;
     }
-    s->behind = true;
-    return NONE;
+    s->deferred_passed = *before;
+    s->behind = i == NONE;
+    return i;
 }
 
 bool launch_due(const struct session *s)

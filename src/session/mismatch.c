@@ -8,26 +8,21 @@
 #include "core/id.h"
 #include "session/sentence.h"
 
-static bool same_call(const struct op_params *a, const struct op_params *b)
-{
-    return a->count == b->count && a->root == b->root && a->layout == b->layout && a->kind == b->kind && a->dtype == b->dtype &&
-           a->op == b->op && a->quant == b->quant && a->quant_dtype == b->quant_dtype;
-}
-
 static bool equal(const struct op_params *a, const struct op_params *b)
 {
-    return same_call(a, b) && a->algorithm == b->algorithm;
+    return work_same(a, b) && a->algorithm == b->algorithm;
 }
 
 void mismatch_hear(struct session *s, struct op *op, uint32_t rank, const struct op_params *params)
 {
-    struct mark *m = op_mark(s, op, rank);
+    struct mark *m = mark_of(s, op, rank); /* as it was heard */
+    op->launched += !m->ready;
     m->ready = true;
     m->called = true;
     m->params = *params;
 }
 
-bool mismatch_with(struct session *s, const struct op *op, uint32_t rank)
+bool mismatch_with(const struct session *s, const struct op *op, uint32_t rank)
 {
     const struct mark *m = op_mark(s, op, rank), *own = op_mark(s, op, s->view.rank);
     if (!m->ready || !own->ready || rank == s->view.rank) {
@@ -40,7 +35,17 @@ bool mismatch_with(struct session *s, const struct op *op, uint32_t rank)
     return !equal(&m->params, &own->params) || (pairs && !MUTANT(EXPECTS_BLIND) && m->expects != work_sends(s, &s->slots[op->slot].launch, rank).count);
 }
 
-struct op_clash mismatch_clash(struct session *s, const struct op *op)
+uint32_t mismatch_first(const struct session *s, const struct op *op)
+{
+    uint32_t first = NONE;
+    for (uint32_t i = op->marks; i != NONE; i = s->marks[i].after) {
+        uint32_t rank = s->marks[i].rank;
+        first = rank < first && mismatch_with(s, op, rank) ? rank : first;
+    }
+    return first;
+}
+
+struct op_clash mismatch_clash(const struct session *s, const struct op *op)
 {
     struct op_clash clash = {.id = {op->other, op->culprit}};
     for (int i = 0; i < 2; i++) {
@@ -60,7 +65,7 @@ void mismatch_learn(struct session *s, struct op *op, const struct op_clash *cla
     op->culprit = clash->id[1] != 0 ? clash->id[1] : op->culprit;
     for (int i = 0; i < 2; i++) {
         uint32_t rank = view_rank(s, clash->id[i]);
-        struct mark *m = rank == NONE || rank == s->view.rank || op->marks == NONE ? NULL : op_mark(s, op, rank);
+        struct mark *m = rank == NONE || rank == s->view.rank || op->marks == NONE ? NULL : mark_of(s, op, rank);
         if (m != NULL && !m->called) {
             m->called = true;
             m->params = clash->params[i];
@@ -121,9 +126,9 @@ void mismatch_tell(const struct session *s, struct slot *c, const struct op_clas
 {
     struct sentence t = {.out = c->outcome.text, .size = sizeof c->outcome.text};
     const struct op_params *own = &c->launch.params;
-    int i = differs(s, own, clash, same_call);
+    int i = differs(s, own, clash, work_same);
     i = i < 0 ? differs(s, own, clash, equal) : i;
-    bool way = i >= 0 && same_call(&clash->params[i], own) && clash->params[i].algorithm != own->algorithm;
+    bool way = i >= 0 && work_same(&clash->params[i], own) && clash->params[i].algorithm != own->algorithm;
     say(&t, "this peer has ");
     say_params(&t, own);
     say_way(&t, own, way);

@@ -19,6 +19,7 @@ bool announce_neighbour(const struct session *s, const struct op *op, uint32_t r
 void announce_feed(struct session *s, struct op *op, uint32_t rank, struct outbox *out);
 void announce_to(struct session *s, struct op *op, uint32_t rank, struct outbox *out); /* READY or EAGER to one */
 void announce_eager(struct session *s, struct op *op, uint32_t rank, struct outbox *out); /* rank NONE: to all reachable */
+void announce_launch(struct session *s, struct op *op, struct outbox *out); /* READY to all who hear it; lanes hear of those heard before */
 
 /* optable.c */
 struct op *op_find(struct session *s, const struct op_name *name);
@@ -33,12 +34,25 @@ size_t op_table_bytes(const struct session_growth *g);
 void op_table_use(struct session *s, void *storage, const struct session_growth *g); /* in place of the present one */
 void op_drop(struct session *s, struct op *op);
 void op_drop_marks(struct session *s, struct op *op);
+bool op_finished(struct session *s, struct op *op, uint32_t rank); /* that one has finished it, of all members: true, so has everybody */
+bool op_has_finished(const struct session *s, const struct op *op, uint32_t rank);
 void op_clear(struct session *s); /* all of them: a new view */
 bool op_past(struct session *s, const struct op_name *name); /* launched here, finished and forgotten */
 uint32_t park_take(struct session *s);  /* block + 1, 0 none */
 void park_give(struct session *s, uint32_t block);
-void park_drop(struct session *s, const struct op *op, uint32_t rank); /* gives the parked payload of that rank back */
+void park_drop(struct session *s, struct op *op, uint32_t rank); /* gives the parked payload of that rank back */
 unsigned char *park_at(struct session *s, uint32_t block);
+
+/* marks.c */
+/* What that rank has said of it; of who has said nothing an empty one.  Until the next one is made. */
+const struct mark *op_mark(const struct session *s, const struct op *op, uint32_t rank);
+bool marks_begin(struct session *s, struct op *op); /* the own one; false: no memory */
+/* The same to be written, made if it is new: null if there is no memory; which costs who says it its link. */
+struct mark *mark_of(struct session *s, struct op *op, uint32_t rank);
+struct mark *mark_heard(struct session *s, struct op *op, uint32_t rank);
+void marks_drop(struct session *s, struct op *op);
+size_t mark_table_bytes(uint32_t count);
+void mark_table_use(struct session *s, void *storage, uint32_t count); /* in place of the present one */
 
 /* tags.c */
 size_t tag_table_bytes(uint32_t count);
@@ -60,6 +74,7 @@ void tags_renew(struct session *s); /* a new view, or none */
 /* work.c: ranks are those of plans */
 bool work_numeric(const struct session *s, const struct op_params *p, struct numeric *n);
 bool work_own_numeric(const struct session *s, const struct session_launch *l, struct numeric *n); /* that encodes what is given here */
+bool work_same(const struct op_params *a, const struct op_params *b); /* the same call, by whatever algorithm */
 bool work_is_eager(const struct session *s, const struct op_params *p);
 bool work_encodes(const struct session *s, const struct op_params *p); /* its input travels with it, and not as it is */
 bool work_told(const struct session *s); /* in this view launches of all-reduces and reduces are told to all, whatever their plan */
@@ -110,8 +125,8 @@ struct op_name path_name(const struct op *op, uint64_t from, uint64_t to); /* th
 void path_tell(struct session *s, uint32_t rank, struct outbox *out); /* whom this peer stands in for: it hears that member, or does no more */
 void path_announce(struct session *s, const struct op *op, uint32_t rank, struct outbox *out);
 void path_enter(struct session *s, struct op *op, uint32_t rank); /* its parts have their turn when those of the operations before it are in place */
-void path_leave(struct session *s, const struct op *op, uint32_t rank); /* ... or not any more */
-void path_stop(struct session *s, const struct op *op); /* it gives nobody any more */
+void path_leave(struct session *s, struct op *op, uint32_t rank); /* ... or not any more */
+void path_stop(struct session *s, struct op *op); /* it gives nobody any more */
 bool path_passed_on(const struct session *s, uint32_t from, const struct op_name *name); /* that peer did not say it: it is not to blame */
 struct path_range { /* of a buffer */
     uint64_t at, bytes;
@@ -136,7 +151,7 @@ void pair_ready(struct session *s, struct op *op, uint32_t rank, bool again, str
 void pair_eager(struct session *s, struct op *op, uint32_t rank, const struct msg_eager *m, const void *payload, struct outbox *out);
 void pair_complete(struct session *s, struct op *op, struct outbox *out);   /* its lanes are done */
 void pair_hold(struct session *s, uint32_t from, const struct msg_hold *m, struct outbox *out);
-bool pair_finished(struct session *s, struct op *op, uint32_t rank); /* false: a lie */
+bool pair_finished(struct session *s, struct op *op); /* its sender has heard the word; false: a lie */
 void pair_refusal(struct session *s, uint32_t from, const struct msg_refuse *m, struct outbox *out);
 void pair_request(struct session *s, struct op *op, uint8_t cause, struct outbox *out); /* deadline, cancel, no memory */
 void pair_give_up(struct session *s, uint32_t slot, uint8_t cause, struct outbox *out); /* a receive without a number */

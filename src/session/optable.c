@@ -1,7 +1,8 @@
 /* optable.c - the operations of the installed view, and parked payloads.
  *
  * An operation enters when it is launched here or when somebody else speaks of it (a ghost); its marks (what each member
- * said) go when it is finished, its entry when every member is known to have finished it (P5).
+ * said) go when it is finished, its entry when every member is known to have finished it (P5).  By then its set is full, and serves the
+ * next one the other way round: so it is cleared for none.
  * Invariant: entries in use of each arena = its capacity - what its free list holds.
  * SPDX-License-Identifier: MIT */
 #include "core/mix.h"
@@ -28,7 +29,7 @@ struct op *op_find(struct session *s, const struct op_name *name)
 /* ---- the table of operations, in one block ---- */
 
 struct op_layout {
-    size_t sets, buckets, marks, marks_free, bytes;
+    size_t sets, buckets, bytes;
     uint32_t bucket_count;
 };
 
@@ -46,8 +47,6 @@ static struct op_layout op_lay_out(const struct session_growth *g)
     (void)op_section(&at, g->entries * sizeof(struct op));
     l.sets = op_section(&at, (size_t)g->entries * bitset_words(g->width) * sizeof(uint64_t));
     l.buckets = op_section(&at, l.bucket_count * sizeof(uint32_t));
-    l.marks = op_section(&at, (size_t)g->rows * g->width * sizeof(struct mark));
-    l.marks_free = op_section(&at, g->rows * sizeof(uint32_t));
     l.bytes = at;
     return l;
 }
@@ -64,32 +63,24 @@ static void op_table_move(struct session *s, unsigned char *block, const struct 
     memcpy(block, s->ops, s->op_count * sizeof *s->ops);
     for (uint32_t i = 0; i < s->op_count; i++) {
         uint64_t *set = (uint64_t *)(void *)(block + l->sets) + (size_t)i * more_words;
-        memset(set, 0, more_words * sizeof *set);
         memcpy(set, s->op_sets + (size_t)i * words, words * sizeof *set);
     }
-    for (uint32_t i = 0; i < s->op_live; i++) {
-        memcpy((struct mark *)(void *)(block + l->marks) + (size_t)i * g->width, s->marks + (size_t)i * s->op_width,
-               s->op_width * sizeof *s->marks);
-    }
-    memcpy(block + l->marks_free, s->marks_free, s->marks_left * sizeof *s->marks_free);
 }
 
 void op_table_use(struct session *s, void *storage, const struct session_growth *g)
 {
     unsigned char *block = storage;
     struct op_layout l = op_lay_out(g);
-    uint32_t before = s->op_count, rows = s->op_live;
+    uint32_t before = s->op_count, words = bitset_words(g->width);
+    memset(block + l.sets, 0, (size_t)g->entries * words * sizeof(uint64_t));
     if (before > 0) {
         op_table_move(s, block, &l, g);
     }
     s->ops = (struct op *)(void *)block;
     s->op_sets = (uint64_t *)(void *)(block + l.sets);
     s->op_bucket = (uint32_t *)(void *)(block + l.buckets);
-    s->marks = (struct mark *)(void *)(block + l.marks);
-    s->marks_free = (uint32_t *)(void *)(block + l.marks_free);
     s->op_count = g->entries;
     s->buckets = l.bucket_count;
-    s->op_live = g->rows;
     s->op_width = g->width;
     s->op_free = NONE;
     for (uint32_t i = 0; i < s->buckets; i++) {
@@ -98,7 +89,8 @@ void op_table_use(struct session *s, void *storage, const struct session_growth 
     for (uint32_t i = g->entries; i-- > 0;) {
         struct op *op = &s->ops[i];
         uint32_t *head = &s->op_free;
-        op->finished = s->op_sets + (size_t)i * bitset_words(g->width);
+        op->finished = s->op_sets + (size_t)i * words;
+        op->turned = i < before && op->turned;
         if (i < before && op->phase != OP_FREE) {
             head = &s->op_bucket[op_hash(s, &op->name)];
         } else {
@@ -106,9 +98,6 @@ void op_table_use(struct session *s, void *storage, const struct session_growth 
         }
         op->next = *head;
         *head = i;
-    }
-    for (uint32_t i = g->rows; i-- > rows;) {
-        s->marks_free[s->marks_left++] = i;
     }
 }
 
@@ -118,24 +107,19 @@ struct op *op_make(struct session *s, const struct op_name *name)
     if (op != NULL) {
         return op;
     }
-    if (s->op_free == NONE || s->marks_left == 0) {
+    if (s->op_free == NONE || !marks_begin(s, &s->ops[s->op_free])) {
         return NULL;
     }
     uint32_t i = s->op_free;
     op = &s->ops[i];
     s->op_free = op->next;
     s->op_used++;
-    uint64_t *set = op->finished;
-    memset(op, 0, sizeof *op);
-    op->finished = set;
-    bitset_clear(set, s->view.world);
+    *op = (struct op){.finished = op->finished, .turned = op->turned, .marks = op->marks};
     op->name = *name;
     op->settled = UINT32_MAX;
     op->opener = NONE;
     phase_move(MACHINE_OPERATION, &op->phase, OP_GHOST);
     op->slot = NONE;
-    op->marks = s->marks_free[--s->marks_left];
-    memset(&s->marks[(size_t)op->marks * s->op_width], 0, sizeof(struct mark) * s->view.world);
     uint32_t b = op_hash(s, name);
     op->next = s->op_bucket[b];
     s->op_bucket[b] = i;
@@ -149,13 +133,40 @@ void op_drop_marks(struct session *s, struct op *op)
     }
     op_taken(s, op);
     path_stop(s, op);
-    for (uint32_t r = 0; r < s->view.world; r++) {
-        if (op_mark(s, op, r)->park != 0) {
-            park_drop(s, op, r);
+    for (uint32_t i = op->marks; i != NONE; i = s->marks[i].after) {
+        if (s->marks[i].park != 0) {
+            park_drop(s, op, s->marks[i].rank);
         }
     }
-    s->marks_free[s->marks_left++] = op->marks;
-    op->marks = NONE;
+    marks_drop(s, op);
+}
+
+/* ---- who has finished it ---- */
+
+bool op_has_finished(const struct session *s, const struct op *op, uint32_t rank)
+{
+    PCCL_ASSERT(rank < s->view.world);
+    return bitset_has(op->finished, rank) != op->turned;
+}
+
+bool op_finished(struct session *s, struct op *op, uint32_t rank)
+{
+    if (!op_has_finished(s, op, rank)) {
+        (op->turned ? bitset_remove : bitset_add)(op->finished, rank);
+        op->finished_count++;
+    }
+    return op->finished_count == s->view.world;
+}
+
+/* Not all have finished it when its view ends, or when it was refused. */
+static void forget_finished(struct session *s, struct op *op)
+{
+    if (op->finished_count == s->view.world) {
+        op->turned = !op->turned;
+    } else if (op->finished_count > 0) {
+        memset(op->finished, op->turned ? 0xFF : 0, bitset_words(s->view.world) * sizeof *op->finished);
+    }
+    op->finished_count = 0;
 }
 
 void op_drop(struct session *s, struct op *op)
@@ -169,6 +180,7 @@ void op_drop(struct session *s, struct op *op)
     }
     *link = op->next;
     op_drop_marks(s, op);
+    forget_finished(s, op);
     if (op->phase == OP_DONE) {
         PCCL_ASSERT(s->records > 0);
         s->records--;
@@ -181,14 +193,13 @@ void op_drop(struct session *s, struct op *op)
 
 void op_clear(struct session *s)
 {
-    if (s->op_used == 0) {
-        return;
-    }
     for (uint32_t i = 0; i < s->op_count; i++) {
         if (s->ops[i].phase != OP_FREE) {
             op_drop(s, &s->ops[i]);
         }
+        s->ops[i].turned = false;
     }
+    memset(s->op_sets, 0, (size_t)s->op_count * bitset_words(s->op_width) * sizeof *s->op_sets);
 }
 
 bool op_past(struct session *s, const struct op_name *name)
@@ -201,11 +212,11 @@ bool op_past(struct session *s, const struct op_name *name)
 
 void op_taken(struct session *s, struct op *op)
 {
-    for (uint32_t r = 0; op->marks != NONE && r < s->view.world; r++) {
-        struct mark *m = op_mark(s, op, r);
+    for (uint32_t i = op->marks; i != NONE; i = s->marks[i].after) {
+        struct mark *m = &s->marks[i];
         if (m->named) {
             m->named = false;
-            s->peers[s->view.peer[r]].named--;
+            s->peers[s->view.peer[m->rank]].named--;
         }
     }
     if (op->opener != NONE) {
@@ -223,16 +234,20 @@ static void names_too_many(struct session *s, uint32_t from, uint32_t rank)
     }
 }
 
-/* The operation of which somebody spoke, made if it is new. */
-static struct op *open_for(struct session *s, uint32_t from, struct op *op, const struct op_name *name)
+/* The operation of which a member spoke over the link of peer `from`, with room for its words; made if it is new.  Null: there is no
+ * memory, so that all is said again over the next link. */
+static struct op *marked(struct session *s, uint32_t from, uint32_t rank, struct op *op, const struct op_name *name)
 {
-    op = op != NULL ? op : op_make(s, name);
-    if (op == NULL) {
-        s->wish.bad = s->peers[from].id; /* no memory for it: it is said again over the next link */
-    } else {
-        s->wish.passed = true;
+    bool fresh = op == NULL;
+    op = fresh ? op_make(s, name) : op;
+    if (op != NULL && mark_of(s, op, rank) != NULL) {
+        return op;
     }
-    return op;
+    if (op != NULL && fresh) {
+        op_drop(s, op);
+    }
+    s->wish.bad = s->peers[from].id;
+    return NULL;
 }
 
 /* Launched here, or over: whoever speaks of it opens nothing. */
@@ -245,10 +260,10 @@ struct op *op_hear(struct session *s, uint32_t from, uint32_t rank, const struct
 {
     struct op *op = op_find(s, name);
     if (is_settled(s, op, name)) {
-        return op == NULL || op->phase == OP_DONE ? NULL : op;
+        return op == NULL || op->phase == OP_DONE ? NULL : marked(s, from, rank, op, name);
     }
     if (op != NULL && op->opener != NONE) {
-        return op; /* refused: it is whoever did so that keeps it open */
+        return marked(s, from, rank, op, name); /* refused: it is whoever did so that keeps it open */
     }
     struct peer *speaker = &s->peers[s->view.peer[rank]];
     bool again = op != NULL && op_mark(s, op, rank)->named;
@@ -256,9 +271,10 @@ struct op *op_hear(struct session *s, uint32_t from, uint32_t rank, const struct
         names_too_many(s, from, rank);
         return NULL;
     }
-    op = open_for(s, from, op, name);
+    op = marked(s, from, rank, op, name);
+    s->wish.passed = s->wish.passed || op != NULL;
     if (op != NULL && !again) {
-        op_mark(s, op, rank)->named = true;
+        mark_of(s, op, rank)->named = true;
         speaker->named++;
     }
     return op;
@@ -275,10 +291,10 @@ struct op *op_hear_refusal(struct session *s, uint32_t from, uint32_t rank, cons
 {
     struct op *op = op_find(s, &m->name);
     if (is_settled(s, op, &m->name)) {
-        return op == NULL || op->phase == OP_DONE ? NULL : op;
+        return op == NULL || op->phase == OP_DONE ? NULL : marked(s, from, rank, op, &m->name);
     }
     if (op != NULL && op->opener != NONE) {
-        return op;
+        return marked(s, from, rank, op, &m->name);
     }
     if (op_refusal_of(m->cause, m->culprit, &m->clash, s->id)) {
         return NULL; /* of a call that this peer has not made: repeated, it would be the own word of this one */
@@ -292,7 +308,8 @@ struct op *op_hear_refusal(struct session *s, uint32_t from, uint32_t rank, cons
         names_too_many(s, from, rank);
         return NULL;
     }
-    op = open_for(s, from, op, &m->name);
+    op = marked(s, from, rank, op, &m->name);
+    s->wish.passed = s->wish.passed || op != NULL;
     if (op != NULL) {
         op_taken(s, op); /* none of those who run it can go on */
         op->opener = rank;
@@ -318,11 +335,11 @@ unsigned char *park_at(struct session *s, uint32_t block)
     return s->park + (size_t)(block - 1) * s->park_pitch;
 }
 
-void park_drop(struct session *s, const struct op *op, uint32_t rank)
+void park_drop(struct session *s, struct op *op, uint32_t rank)
 {
-    struct mark *m = op_mark(s, op, rank);
+    struct mark *m = mark_of(s, op, rank);
     struct peer *p = &s->peers[s->view.peer[rank]];
-    PCCL_ASSERT(p->parked > 0);
+    PCCL_ASSERT(m != NULL && m->park != 0 && p->parked > 0);
     p->parked--;
     park_give(s, m->park);
     m->park = 0;

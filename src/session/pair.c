@@ -7,7 +7,9 @@
  * SPDX-License-Identifier: MIT */
 #include "session/session_state.h"
 
-static struct mark *partner_mark(struct session *s, const struct op *op)
+/* ---- names ---- */
+
+static const struct mark *partner_mark(const struct session *s, const struct op *op)
 {
     return op_mark(s, op, pair_partner(s, &op->name));
 }
@@ -41,9 +43,8 @@ static void record(struct session *s, struct op *op)
     op_drop_marks(s, op);
     phase_move(MACHINE_OPERATION, &op->phase, OP_DONE);
     s->records++;
-    bitset_add(op->finished, s->view.rank);
     bool forgets = MUTANT(REFUSE_FORGET) && op->refused != 0;
-    if (forgets || bitset_has(op->finished, pair_partner(s, &op->name))) {
+    if (forgets || op->taken) {
         op_drop(s, op);
     }
 }
@@ -75,8 +76,9 @@ static void note_refusal(struct session *s, struct op *op, uint8_t cause, uint64
     op->culprit = culprit;
     op->settled = settled < op->settled ? settled : op->settled;
     op->settled = op->settled != UINT32_MAX ? op->settled : s->settled; /* whatever a peer says */
-    op_mark(s, op, s->view.rank)->refuse = cause;
-    op_mark(s, op, s->view.rank)->refuse_culprit = culprit;
+    struct mark *own = mark_of(s, op, s->view.rank);
+    own->refuse = cause;
+    own->refuse_culprit = culprit;
 }
 
 static void refuse(struct session *s, struct op *op, uint8_t cause, uint64_t culprit, uint32_t settled, struct outbox *out)
@@ -188,7 +190,7 @@ static void deliver(struct session *s, struct op *op, const void *payload, uint3
 
 static void take_eager(struct session *s, struct op *op, struct outbox *out)
 {
-    struct mark *m = partner_mark(s, op);
+    const struct mark *m = partner_mark(s, op);
     uint32_t rank = pair_partner(s, &op->name);
     const struct session_launch *l = &s->slots[op->slot].launch;
     uint64_t due = work_takes(s, l, rank).count * dtype_size((enum dtype)l->params.dtype);
@@ -426,13 +428,13 @@ void pair_hold(struct session *s, uint32_t from, const struct msg_hold *m, struc
     told(s, op, out);
 }
 
-bool pair_finished(struct session *s, struct op *op, uint32_t rank)
+bool pair_finished(struct session *s, struct op *op)
 {
     bool said = op->phase == OP_DONE || op->refused != 0 || s->frozen;
     if (!pair_owner(s, &op->name) || !said) {
         return false;
     }
-    bitset_add(op->finished, rank);
+    op->taken = true;
     if (op->phase == OP_DONE) {
         op_drop(s, op);
     }

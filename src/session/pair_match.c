@@ -15,6 +15,7 @@ bool pair_wait(struct session *s, uint32_t slot)
         return false;
     }
     c->next = NONE;
+    c->prev = box->waiting_last;
     *(box->waiting == NONE ? &box->waiting : &s->slots[box->waiting_last].next) = slot;
     box->waiting_last = slot;
     slot_wait(s, slot, true);
@@ -23,15 +24,11 @@ bool pair_wait(struct session *s, uint32_t slot)
 
 void pair_leave_line(struct session *s, struct tag *box, uint32_t slot)
 {
-    uint32_t before = NONE, i = box->waiting;
-    while (i != slot) {
-        PCCL_ASSERT(i != NONE);
-        before = i;
-        i = s->slots[i].next;
-    }
-    *(before == NONE ? &box->waiting : &s->slots[before].next) = s->slots[slot].next;
-    box->waiting_last = box->waiting_last == slot ? before : box->waiting_last;
-    s->slots[slot].next = NONE;
+    struct slot *c = &s->slots[slot];
+    PCCL_ASSERT(c->prev != NONE || box->waiting == slot);
+    *(c->prev == NONE ? &box->waiting : &s->slots[c->prev].next) = c->next;
+    *(c->next == NONE ? &box->waiting_last : &s->slots[c->next].prev) = c->prev;
+    c->next = c->prev = NONE;
     slot_wait(s, slot, false);
 }
 
@@ -44,17 +41,19 @@ void pair_close_lines(struct session *s)
 
 /* ---- the first of the line ---- */
 
-/* B13: a source whose message has failed, but fails no receive yet. */
-static struct tag *owing(struct session *s, const struct tag *box)
+/* B13: a source whose message has failed, but fails no receive yet.  Looked for once when errors have come to be owed, then for each that
+ * is taken. */
+static struct tag *owing(struct session *s, struct tag *box)
 {
     struct tag *first = NULL;
-    for (uint32_t i = 0; s->owed_used > 0 && i < s->tag_used; i++) {
+    for (uint32_t i = 0; box->unowed != s->owed_ever && i < s->tag_used; i++) {
         struct tag *t = &s->tags[i];
         bool fits = t->space == box->space && t->tag == box->tag && t->to == s->id && t->from != 0 && t->owed != NONE;
         if (fits && (first == NULL || t->from < first->from)) {
             first = t;
         }
     }
+    box->unowed = first == NULL ? s->owed_ever : box->unowed;
     return first;
 }
 

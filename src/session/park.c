@@ -4,9 +4,9 @@
 
 void park_ask(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
 {
-    struct mark *m = op_mark(s, op, rank);
+    const struct mark *m = op_mark(s, op, rank);
     if (m->dropped && (!m->wanted || MUTANT(WANT_TWICE)) && peer_reachable(s, rank)) {
-        m->wanted = true;
+        mark_of(s, op, rank)->wanted = true;
         struct msg_want want = {.name = op->name};
         put_want(outbox_frame(out, FRAME_WANT, s->run, s->view.view), &want);
         outbox_send(out, ACT_PEERS, s->view.ids[rank]);
@@ -15,7 +15,7 @@ void park_ask(struct session *s, struct op *op, uint32_t rank, struct outbox *ou
 
 void park_payload(struct session *s, struct op *op, uint32_t rank, const struct msg_eager *m, const void *payload)
 {
-    struct mark *mark = op_mark(s, op, rank);
+    struct mark *mark = mark_of(s, op, rank); /* as it was heard */
     mark->dropped = true;
     mark->wanted = false;
     uint32_t parked = s->peers[s->view.peer[rank]].parked;

@@ -75,14 +75,14 @@ void path_announce(struct session *s, const struct op *op, uint32_t rank, struct
 
 static struct mark *neighbour(struct session *s, uint32_t at, uint32_t rank)
 {
-    return op_mark(s, &s->ops[at - 1], rank);
+    return mark_of(s, &s->ops[at - 1], rank);
 }
 
 /* Its parts have their turn when those of the operations before it are in place. */
 void path_enter(struct session *s, struct op *op, uint32_t rank)
 {
     struct peer *p = &s->peers[s->view.peer[rank]];
-    struct mark *m = op_mark(s, op, rank);
+    struct mark *m = mark_of(s, op, rank); /* as it has asked */
     uint32_t at = (uint32_t)(op - s->ops) + 1;
     s->turns = true;
     if (!m->parted) {
@@ -94,10 +94,10 @@ void path_enter(struct session *s, struct op *op, uint32_t rank)
     }
 }
 
-void path_leave(struct session *s, const struct op *op, uint32_t rank)
+void path_leave(struct session *s, struct op *op, uint32_t rank)
 {
-    struct mark *m = op_mark(s, op, rank);
-    if (m->parted) {
+    if (op_mark(s, op, rank)->parted) {
+        struct mark *m = mark_of(s, op, rank);
         struct peer *p = &s->peers[s->view.peer[rank]];
         *(m->part_before == 0 ? &p->part_first : &neighbour(s, m->part_before, rank)->part_next) = m->part_next;
         *(m->part_next == 0 ? &p->part_last : &neighbour(s, m->part_next, rank)->part_before) = m->part_before;
@@ -106,9 +106,9 @@ void path_leave(struct session *s, const struct op *op, uint32_t rank)
     }
 }
 
-void path_stop(struct session *s, const struct op *op)
+void path_stop(struct session *s, struct op *op)
 {
-    for (uint32_t r = 0; s->view.edges > 0 && r < s->view.world; r++) {
-        path_leave(s, op, r);
+    for (uint32_t i = op->marks; i != NONE; i = s->marks[i].after) {
+        path_leave(s, op, s->marks[i].rank);
     }
 }

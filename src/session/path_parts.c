@@ -62,7 +62,7 @@ void path_take(struct session *s, struct op *op, uint32_t rank, struct outbox *o
 
 static void say_part(struct session *s, struct op *op, uint32_t rank, uint32_t bytes, uint64_t via, struct outbox *out)
 {
-    struct mark *mark = op_mark(s, op, rank);
+    struct mark *mark = mark_of(s, op, rank); /* it has asked */
     struct msg_part m = {.name = path_name(op, s->id, s->view.ids[rank]), .offset = mark->said, .bytes = bytes};
     put_part(outbox_frame(out, FRAME_PART, s->run, s->view.view), &m);
     struct action *a = outbox_send_many(out, ACT_PEERS);

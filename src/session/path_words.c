@@ -99,8 +99,8 @@ void path_part(struct session *s, uint32_t from, struct reader *r, struct outbox
     }
     struct op *op = meant(s, &m.name);
     uint32_t rank = pair_partner(s, &m.name);
-    struct mark *mark = op == NULL ? NULL : op_mark(s, op, rank);
-    if (mark == NULL || !mark->ready || (m.offset != mark->here && !MUTANT(PART_MISPLACED))) {
+    struct mark *mark = op == NULL || !op_mark(s, op, rank)->ready ? NULL : mark_of(s, op, rank);
+    if (mark == NULL || (m.offset != mark->here && !MUTANT(PART_MISPLACED))) {
         return; /* over; or said twice, or behind one that was lost: PATH is on its way */
     }
     struct path_range all = path_takes(s, op, rank);
@@ -128,7 +128,7 @@ void path_got(struct session *s, uint32_t from, struct reader *r, struct outbox 
     struct op *op = meant(s, &m.name);
     uint32_t rank = pair_partner(s, &m.name);
     bool pair = space_pairs(m.name.space);
-    struct mark *mark = op == NULL || (pair && op->whole) ? NULL : op_mark(s, op, rank);
+    struct mark *mark = op == NULL || (pair && op->whole) ? NULL : mark_heard(s, op, rank);
     if (mark == NULL || (!pair && !mark->ready)) { /* it is not known yet how much is expected: both are said again */
         return;
     }

@@ -36,8 +36,9 @@ void refusal_send(struct session *s, struct op *op, uint8_t cause, uint64_t culp
     op->culprit = culprit;
     op->agreed = 0;
     op->settled = op->settled == UINT32_MAX ? s->settled : op->settled;
-    op_mark(s, op, s->view.rank)->refuse = cause;
-    op_mark(s, op, s->view.rank)->refuse_culprit = culprit;
+    struct mark *own = mark_of(s, op, s->view.rank);
+    own->refuse = cause;
+    own->refuse_culprit = culprit;
     if (!MUTANT(TURN_KEPT)) {
         path_stop(s, op);
     }
@@ -92,7 +93,7 @@ void refusal_check(struct session *s, struct op *op, struct outbox *out)
 
 static void hear(struct session *s, struct op *op, uint32_t rank, const struct msg_refuse *m, struct outbox *out)
 {
-    struct mark *mark = op_mark(s, op, rank);
+    struct mark *mark = mark_of(s, op, rank); /* as it was heard */
     bool first = mark->refuse == 0 && op->refused != 0;
     op->settled = m->settled < op->settled ? m->settled : op->settled;
     if (cause_outweighs(m->cause, m->culprit, mark->refuse, mark->refuse_culprit)) {

@@ -1,7 +1,9 @@
 /* roster.c - who the ranks of a program are: the members of its snapshot, whatever view is installed.
  *
  * Views after the snapshot only lose members, since newcomers come with answers that move it: so its members are those of the installed view and
- * those that were lost since, by (key, id); so a call names whom its program means (B10).  Invariant: whoever is listed as gone is in the snapshot and not in the installed view.
+ * those that were lost since, by (key, id); so a call names whom its program means (B10).
+ * Invariant: whoever is listed as gone is in the snapshot and not in the installed view; they are listed in the order of (key, id), each with
+ * its rank among all of them.
  * SPDX-License-Identifier: MIT */
 #include "session/session_state.h"
 
@@ -11,12 +13,40 @@ static uint32_t key_of(const struct session *s, uint32_t rank)
     return p == NONE ? s->view.key : s->peers[p].info.key;
 }
 
+static bool before(uint32_t key, uint64_t id, uint32_t other_key, uint64_t other_id)
+{
+    return key < other_key || (key == other_key && id < other_id);
+}
+
+/* In the order of (key, id), like ranks. */
 void roster_lose(struct session *s, uint64_t view, uint32_t rank)
 {
-    uint32_t p = s->view.peer[rank];
-    if (s->gone_count < s->members) {
-        s->gone[s->gone_count++] = (struct gone){.id = s->view.ids[rank], .view = view, .key = key_of(s, rank),
-                                                 .address = p == NONE ? s->cfg.address[0] : s->peers[p].info.address[0]};
+    uint32_t p = s->view.peer[rank], key = key_of(s, rank), i = s->gone_count;
+    uint64_t id = s->view.ids[rank];
+    if (i == s->members) {
+        return;
+    }
+    for (; i > 0 && before(key, id, s->gone[i - 1].key, s->gone[i - 1].id); i--) {
+        s->gone[i] = s->gone[i - 1];
+    }
+    s->gone[i] = (struct gone){.id = id, .view = view, .key = key,
+                               .address = p == NONE ? s->cfg.address[0] : s->peers[p].info.address[0]};
+    s->gone_count++;
+}
+
+void roster_order(struct session *s)
+{
+    uint32_t shown = 0;
+    for (uint32_t i = 0; i < s->gone_count; i++) {
+        struct gone *g = &s->gone[i];
+        while (shown < s->view.world) {
+            uint32_t rank = s->view.ranked[shown];
+            if (before(g->key, g->id, key_of(s, rank), s->view.ids[rank])) {
+                break;
+            }
+            shown++;
+        }
+        g->called = shown + i;
     }
 }
 
@@ -28,17 +58,40 @@ void roster_moved(struct session *s)
             s->gone[n++] = s->gone[i];
         }
     }
-    s->gone_count = n;
+    if (n < s->gone_count) {
+        s->gone_count = n;
+        roster_order(s);
+    }
 }
 
 /* How many of those that are gone come before (key, id). */
 static uint32_t gone_before(const struct session *s, uint32_t key, uint64_t id)
 {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < s->gone_count; i++) {
-        n += s->gone[i].key < key || (s->gone[i].key == key && s->gone[i].id < id);
+    uint32_t low = 0, high = s->gone_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (before(s->gone[middle].key, s->gone[middle].id, key, id)) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
     }
-    return n;
+    return low;
+}
+
+/* How many of those that are gone were called by less than that rank. */
+static uint32_t gone_below(const struct session *s, uint32_t called)
+{
+    uint32_t low = 0, high = s->gone_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (s->gone[middle].called < called) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
 }
 
 uint32_t roster_rank(const struct session *s, uint64_t id)
@@ -48,14 +101,8 @@ uint32_t roster_rank(const struct session *s, uint64_t id)
         return s->view.shown[rank] + gone_before(s, key_of(s, rank), id);
     }
     for (uint32_t i = 0; i < s->gone_count; i++) {
-        const struct gone *g = &s->gone[i];
-        if (g->id == id) {
-            uint32_t before = gone_before(s, g->key, id);
-            for (uint32_t r = 0; r < s->view.world; r++) {
-                uint32_t key = key_of(s, r);
-                before += key < g->key || (key == g->key && s->view.ids[r] < id);
-            }
-            return before;
+        if (s->gone[i].id == id) {
+            return s->gone[i].called;
         }
     }
     return NONE;
@@ -71,22 +118,13 @@ uint64_t session_called(const struct session *s, uint32_t rank)
     return s->view.world == 0 ? 0 : roster_member(s, rank);
 }
 
-uint64_t roster_member(const struct session *s, uint32_t shown)
+uint64_t roster_member(const struct session *s, uint32_t called)
 {
-    if (shown < s->view.world && s->gone_count == 0) {
-        return s->view.ids[s->view.ranked[shown]];
+    uint32_t gone = gone_below(s, called);
+    if (gone < s->gone_count && s->gone[gone].called == called) {
+        return s->gone[gone].id;
     }
-    for (uint32_t r = 0; r < s->view.world; r++) {
-        if (roster_rank(s, s->view.ids[r]) == shown) {
-            return s->view.ids[r];
-        }
-    }
-    for (uint32_t i = 0; i < s->gone_count; i++) {
-        if (roster_rank(s, s->gone[i].id) == shown) {
-            return s->gone[i].id;
-        }
-    }
-    return 0;
+    return called - gone < s->view.world ? s->view.ids[s->view.ranked[called - gone]] : 0;
 }
 
 /* Of the installed view. */
@@ -95,9 +133,7 @@ static void describe(const struct session *s, uint32_t rank, struct session_memb
     uint32_t p = s->view.peer[rank];
     out->key = key_of(s, rank);
     out->address = p == NONE ? s->cfg.address[0] : s->peers[p].info.address[0];
-    for (uint32_t i = 0; i < s->view.world; i++) {
-        out->ring_position = s->view.ring[i] == rank ? i : out->ring_position;
-    }
+    out->ring_position = s->view.places[rank];
 }
 
 bool session_member(const struct session *s, uint32_t called, struct session_member *out)

@@ -18,7 +18,7 @@ struct session *session_init(const struct session_config *config, void *arena)
     s->stall_ns = config->stall_ns;
     s->heartbeat_ns = config->heartbeat_ns;
     s->owed_free = NONE;
-    s->deferred = s->deferred_last = s->running = s->running_last = s->suspected = NONE;
+    s->deferred = s->deferred_last = s->deferred_passed = s->running = s->running_last = s->suspected = NONE;
     s->finished_by = INT64_MAX;
     growth_init(s);
     return s;

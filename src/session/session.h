@@ -263,10 +263,10 @@ uint32_t session_wanted(const struct session *s, struct session_wanted *out, uin
 const struct session_op *session_op(const struct session *s, uint32_t slot);
 /* Before LAUNCH: number of ranks that will send contributions here, so that the shell can reserve room for launch.window;
  * 0: eager, or not a member.  A launch deferred by a freeze starts with window 0: lanes grant later. */
-uint32_t session_folding_senders(const struct session *s, const struct op_params *params, uint32_t root_rank);
+uint32_t session_folding_senders(struct session *s, const struct op_params *params, uint32_t root_rank);
 
 /* How an operation of these parameters would be done now.  Only while it is a member. */
-struct choose_answer session_plan(const struct session *s, const struct op_params *params);
+struct choose_answer session_plan(struct session *s, const struct op_params *params);
 /* The same if only that algorithm might be taken; another one comes out where it cannot do it. */
 struct choose_answer session_plan_by(const struct session *s, const struct op_params *params, enum plan_algorithm algorithm);
 
@@ -277,6 +277,7 @@ enum session_table {
     SESSION_PEERS,   /* of both */
     SESSION_EDGES,   /* that the view misses */
     SESSION_OPS,     /* launched here or heard of, or on record */
+    SESSION_MARKS,   /* what each member has said of one */
     SESSION_TAGS,
     SESSION_OWED,    /* errors that calls have still to take */
     SESSION_SLOTS,   /* calls */
@@ -288,8 +289,8 @@ enum session_table {
 
 struct session_growth {
     enum session_table table;
-    uint32_t entries, rows, width; /* of SESSION_OPS: unfinished operations, members; the session's business */
-    size_t bytes;                  /* of storage wanted, aligned to 64 */
+    uint32_t entries, width; /* of SESSION_OPS: members; the session's business */
+    size_t bytes;            /* of storage wanted, aligned to 64 */
 };
 
 /* Before each event: the tables that are too small for it (at most SESSION_TABLES); returns their number.  Whatever the shell cannot

@@ -26,7 +26,7 @@ static void check_membership(const struct session *s)
 static void check_counts(const struct session *s)
 {
     PCCL_ASSERT(s->op_used <= s->op_count && s->records <= s->op_used);
-    PCCL_ASSERT(s->marks_left == s->op_live - (s->op_used - s->records)); /* all have marks but those on record */
+    PCCL_ASSERT(s->mark_used <= s->mark_count && s->mark_used >= s->op_used - s->records); /* all have the own one but those on record */
     PCCL_ASSERT(s->slots_used <= s->slot_count);
     PCCL_ASSERT(s->owed_used <= s->owed_count && s->park_left <= s->park_count);
     PCCL_ASSERT(s->tag_used <= s->tag_count);
@@ -83,7 +83,9 @@ static void check_peers(const struct session *s)
         census_add(&ring, s->view.ring[r]);
     }
     PCCL_ASSERT(census_whole(&ring, s->view.world));
-    PCCL_ASSERT(s->view.world == 0 || s->view.ring[s->view.place] == s->view.rank);
+    for (uint32_t r = 0; r < s->view.world; r++) {
+        PCCL_ASSERT(s->view.ring[s->view.places[r]] == r);
+    }
 }
 
 /* What was counted to a member, whichever it is. */
@@ -91,10 +93,15 @@ struct opened {
     uint32_t parked, named, opened, answered, parted;
 };
 
-static void check_marks(const struct session *s, const struct op *op, struct census *parked, struct opened *all)
+static void check_marks(const struct session *s, const struct op *op, struct census *marks, struct census *parked, struct opened *all)
 {
-    for (uint32_t r = 0; r < s->view.world; r++) {
-        const struct mark *m = op_mark(s, op, r);
+    uint32_t launched = 0;
+    for (uint32_t i = op->marks; i != NONE && marks->count <= s->mark_count; i = s->marks[i].after) {
+        const struct mark *m = &s->marks[i];
+        uint32_t r = m->rank;
+        census_add(marks, i);
+        PCCL_ASSERT(m->op == (uint32_t)(op - s->ops) && op_mark(s, op, r) == m);
+        launched += m->ready;
         PCCL_ASSERT(!m->fed || (m->ready && m->bundle != 0));
         PCCL_ASSERT(!m->wanted || m->dropped);
         PCCL_ASSERT(m->park == 0 || (m->ready && !m->dropped && r != s->view.rank && m->park <= s->park_count));
@@ -110,6 +117,7 @@ static void check_marks(const struct session *s, const struct op *op, struct cen
         PCCL_ASSERT(!m->parted || (op->refused == 0 && path_carries(s, op, r) && m->there < path_gives(s, op, r).bytes));
         all->parted += m->parted;
     }
+    PCCL_ASSERT(space_pairs(op->name.space) || op->launched == launched);
     all->opened += op->opener != NONE && !op->answered;
     all->answered += op->opener != NONE && op->answered;
 }
@@ -139,9 +147,9 @@ static void check_op(const struct session *s, uint32_t i)
     PCCL_ASSERT(op->opener == NONE || (op->phase == OP_GHOST && op->opener < s->view.world && op->opener != s->view.rank));
     PCCL_ASSERT(op->phase != OP_GHOST || op->refused == 0 || op->opener != NONE);
     if (op->phase == OP_DONE) {
-        PCCL_ASSERT((op->refused == 0 || space_pairs(op->name.space)) && bitset_has(op->finished, s->view.rank));
-        PCCL_ASSERT(!space_pairs(op->name.space) || pair_owner(s, &op->name)); /* B8 */
-        PCCL_ASSERT(!bitset_full(op->finished, s->view.world)); /* forgotten once all have finished it */
+        bool pair = space_pairs(op->name.space);
+        PCCL_ASSERT(pair ? pair_owner(s, &op->name) && !op->taken : op->refused == 0 && op_has_finished(s, op, s->view.rank)); /* B8 */
+        PCCL_ASSERT(op->finished_count < s->view.world); /* forgotten once all have finished it */
         return;
     }
     const struct mark *own = op_mark(s, op, s->view.rank);
@@ -177,8 +185,7 @@ static void check_ops(const struct session *s)
         records += op->phase == OP_DONE;
         check_op(s, i);
         if (op->marks != NONE) {
-            census_add(&marks, op->marks);
-            check_marks(s, op, &park, &all);
+            check_marks(s, op, &marks, &park, &all);
         }
     }
     PCCL_ASSERT(entries.count == s->op_used && records == s->records);
@@ -186,10 +193,11 @@ static void check_ops(const struct session *s)
         census_add(&entries, i);
     }
     PCCL_ASSERT(census_whole(&entries, s->op_count));
-    for (uint32_t i = 0; i < s->marks_left; i++) {
-        census_add(&marks, s->marks_free[i]);
+    PCCL_ASSERT(marks.count == s->mark_used);
+    for (uint32_t i = s->mark_free; i != NONE && marks.count <= s->mark_count; i = s->marks[i].next) {
+        census_add(&marks, i);
     }
-    PCCL_ASSERT(census_whole(&marks, s->op_live));
+    PCCL_ASSERT(census_whole(&marks, s->mark_count));
     for (uint32_t i = 0; i < s->park_left; i++) {
         census_add(&park, s->park_free[i]);
     }
@@ -238,7 +246,8 @@ static void check_slots(const struct session *s)
         deferred--;
         last = i;
     }
-    PCCL_ASSERT(s->deferred != NONE || s->deferred_count == 0);
+    PCCL_ASSERT(s->deferred != NONE || (s->deferred_count == 0 && s->deferred_passed == NONE));
+    PCCL_ASSERT(s->deferred_passed == NONE || s->slots[s->deferred_passed].at.phase == SLOT_DEFERRED);
     PCCL_ASSERT(deferred == 0 && (last == NONE || (last == s->deferred_last && s->slots[last].next == NONE)));
 }
 
@@ -346,7 +355,7 @@ void session_check(struct session *s)
     if (s->check_in-- > 1) {
         return;
     }
-    s->check_in = check_interval(s->cfg.check_every, s->op_count + s->tag_count);
+    s->check_in = check_interval(s->cfg.check_every, s->op_count + s->mark_count + s->tag_count + s->peer_count);
     check_peers(s);
     check_ops(s);
     check_slots(s);

@@ -52,8 +52,11 @@ struct peer {
     uint32_t replay;     /* operation from which hold_replay goes on, NONE: nothing left to say again */
 };
 
-/* What one member said about one operation. */
+/* What one member said about one operation, from its first word on (marks.c). */
 struct mark {
+    uint32_t op, rank;   /* index of the operation, NONE: entry not in use; who said it */
+    uint32_t next;       /* hash chain, or the free entries */
+    uint32_t after;      /* of the same operation, NONE */
     struct op_params params; /* of its call, if `called` */
     uint64_t hold_params, hold_digest, bundle;
     uint64_t launch;     /* number among its launches */
@@ -91,7 +94,8 @@ struct op {
     bool untold;         /* PAIR, DONE: refused by this peer, and its sender is not known to have heard so */
     uint8_t asked;       /* PAIR, at the sender: why it has asked the receiver to refuse it, 0 it has not */
     uint32_t next;       /* hash chain */
-    uint32_t marks;      /* index of its marks, NONE once done */
+    uint32_t launched;   /* members whose launch was heard, this one too */
+    uint32_t marks;      /* first of its marks, the own one is among them; NONE once done */
     uint32_t fold;       /* eager: next rank to fold */
     uint32_t agreed;     /* all ranks below hold what we hold; refused: they have said the same last */
     uint64_t params, digest;
@@ -104,7 +108,10 @@ struct op {
     uint64_t suspected_peer;
     const char *suspected_text; /* static */
     int64_t suspected_at, suspected_last; /* first time without a break, last time */
-    uint64_t *finished;  /* bit set over ranks */
+    bool taken;          /* PAIR, at the receiver: its sender has said that it has heard the word */
+    uint64_t *finished;  /* bit set over ranks: of those that have finished it bits are other than `turned` */
+    uint32_t finished_count;
+    bool turned;
 };
 
 struct tag {
@@ -122,6 +129,7 @@ struct tag {
     uint32_t waiting, waiting_last; /* from 0: calls of receive that have no number yet, in their order; NONE */
     uint32_t heard, heard_last;     /* ... messages that were announced and not matched yet, in the order they were heard of; NONE */
     uint32_t next;       /* in the chain of its bucket */
+    uint32_t unowed;     /* from 0: so many errors had been owed, in all, when none was to a source of this line */
 };
 
 /* An error that the next call of a tag takes (P7). */
@@ -164,8 +172,8 @@ struct slot {
     uint64_t two[2];     /* a pair's: ids by rank in the plan */
     uint32_t op;
     int64_t since;       /* called */
-    uint32_t next;       /* deferred, running: the call after it, NONE */
-    uint32_t prev;       /* running: the call before it, NONE */
+    uint32_t next;       /* deferred, running, waiting: the call after it, NONE */
+    uint32_t prev;       /* running, waiting: the call before it, NONE */
     uint64_t sizes_view;
     struct sizes sizes;
     struct session_launch launch;
@@ -176,10 +184,10 @@ struct slot {
 struct view {
     uint64_t view;       /* 0: none installed */
     uint32_t world, rank;
-    uint32_t place;      /* of the own rank in the ring */
     uint64_t *ids;       /* by rank */
     uint32_t *peer;      /* by rank: index into peers, NONE for self */
     uint32_t *ring, *weights;
+    uint32_t *places;    /* by rank: where it stands in the ring */
     uint32_t *ranked;    /* by the rank that programs see, which counts by (key, id): the rank here, which counts by id */
     uint32_t *shown;     /* the other way round: by rank here */
     uint32_t key;        /* its own */
@@ -205,10 +213,18 @@ struct entries_diff {
 struct gone {
     uint64_t id, view;
     uint32_t key;
+    uint32_t called;     /* its rank in the snapshot */
     struct net_address address; /* the first that it said of itself */
 };
 
-enum { SESSION_FINISHED_BATCH = 64, SESSION_ASKS = 64, OPS_SPARE = 2 };
+enum { SESSION_FINISHED_BATCH = 64, SESSION_ASKS = 64, SESSION_PLANS = 16 };
+
+/* How an operation of these parameters is done in the installed view: asked for at least twice by each call. */
+struct plan_answer {
+    uint64_t view;       /* 0: nothing is known */
+    struct op_params asked;
+    struct choose_answer answer;
+};
 
 /* Names that one member may open here, which this peer has not launched.  NAMED: what it runs.  OPENED: what it has refused for
  * itself and others have not taken; twice, since it may have had the answer to an update that this peer waits for, and begun anew.
@@ -260,7 +276,7 @@ struct session {
     int64_t frozen_at;
     uint32_t attempt;
     uint64_t snapshot_view;
-    struct gone *gone;   /* members of the snapshot that views after it have lost; room for `members` */
+    struct gone *gone;   /* members of the snapshot that views after it have lost, by (key, id); room for `members` */
     uint32_t gone_count;
     uint64_t window_view; /* that the last launch of SPACE_WINDOW has its number in; SESSION_NO_VIEW: in none */
     uint64_t lost_view, lost_id; /* the newest that is without a member of the one before it; who, the lowest id */
@@ -278,17 +294,18 @@ struct session {
     uint32_t peer_next;  /* no entry below is free */
     uint32_t peer_count; /* capacity */
 
-    /* operations: optable.c, launch.c, hold.c, refusal.c, eager.c */
+    /* operations: optable.c, marks.c, launch.c, hold.c, refusal.c, eager.c */
     struct op *ops;
-    uint32_t op_live;    /* rows of marks: entries that are not DONE */
-    uint32_t op_width;   /* marks in a row: members of a view */
+    uint32_t op_width;   /* members of a view: a bit for each in the set of an operation */
     uint32_t op_count, op_free, op_used, records;
     uint32_t *op_bucket;
     uint32_t buckets;    /* power of two */
     uint64_t *op_sets;
-    struct mark *marks;  /* op_live x op_width */
-    uint32_t *marks_free;
-    uint32_t marks_left;
+    struct mark *marks;
+    uint32_t mark_count, mark_used, mark_free;
+    uint32_t *mark_bucket;
+    uint32_t mark_buckets; /* power of two */
+    struct plan_answer plans[SESSION_PLANS];
     struct tag *tags;
     uint32_t tag_count, tag_used; /* capacity; the first so many are in use */
     uint32_t *tag_bucket;
@@ -296,6 +313,7 @@ struct session {
     uint64_t tag_steps;  /* entries looked at so far */
     struct owed *owed;
     uint32_t owed_count, owed_free, owed_used;
+    uint32_t owed_ever;
     struct owed_clash clashes[SESSION_CLASHES];
     uint32_t clash_next;
     struct slot *slots;
@@ -309,6 +327,7 @@ struct session {
     uint64_t answers;    /* REFUSEs sent in this view in answer to others */
     uint32_t deferred, deferred_last; /* calls not launched yet, in their order; NONE */
     uint32_t deferred_count;
+    uint32_t deferred_passed; /* up to this one all are in the order of issue, and wait for who is behind; NONE */
     uint32_t waiting_count; /* receives that have no number yet */
     bool behind;         /* ... all of which wait for members that have not come to what was refused here, as the last step has left it */
     unsigned char *park; /* blocks */
@@ -425,9 +444,10 @@ void peers_relays(struct session *s); /* a view was installed: for whom this pee
 
 /* mismatch.c: whose call of an operation differs from whose, and how that is told */
 void mismatch_hear(struct session *s, struct op *op, uint32_t rank, const struct op_params *params); /* a launch, the own one too */
-bool mismatch_with(struct session *s, const struct op *op, uint32_t rank); /* both have launched it, with other parameters */
+bool mismatch_with(const struct session *s, const struct op *op, uint32_t rank); /* both have launched it, with other parameters */
+uint32_t mismatch_first(const struct session *s, const struct op *op); /* the least rank with which it is so; NONE */
 /* What is known of an operation that is refused for it; and what others know. */
-struct op_clash mismatch_clash(struct session *s, const struct op *op);
+struct op_clash mismatch_clash(const struct session *s, const struct op *op);
 void mismatch_learn(struct session *s, struct op *op, const struct op_clash *clash);
 /* The outcome of a call names a member whose call differs, and says both. */
 void mismatch_tell(const struct session *s, struct slot *c, const struct op_clash *clash);
@@ -450,8 +470,9 @@ void holder_give_entries(struct session *s, uint64_t peer, const struct msg_entr
 
 /* roster.c: who the ranks of a program are: members of its snapshot, whatever view is installed */
 void roster_lose(struct session *s, uint64_t view, uint32_t rank);
+void roster_order(struct session *s); /* those lost have left the view */
 void roster_moved(struct session *s); /* the snapshot did */
-uint64_t roster_member(const struct session *s, uint32_t shown); /* 0: there is none of that rank */
+uint64_t roster_member(const struct session *s, uint32_t called); /* 0: there is none of that rank */
 uint32_t roster_rank(const struct session *s, uint64_t id);      /* NONE: it is not in it */
 
 /* slots.c */
@@ -557,13 +578,6 @@ bool fetch_apply(struct session *s, uint32_t round, struct outbox *out);
 void fetch_reset(struct session *s, struct outbox *out);
 
 #include "session/operations.h"
-
-/* Of an operation that is not DONE. */
-static inline struct mark *op_mark(const struct session *s, const struct op *op, uint32_t rank)
-{
-    PCCL_ASSERT(op->marks != NONE && rank < s->view.world);
-    return &s->marks[(size_t)op->marks * s->op_width + rank];
-}
 
 /* M7: this process stood still, so it knows nothing of others' silence. */
 static inline bool session_paused(const struct session *s)

@@ -170,6 +170,7 @@ bool owed_add(struct session *s, const struct owed *what)
     uint32_t i = s->owed_free;
     s->owed_free = s->owed[i].next;
     s->owed_used++;
+    s->owed_ever++;
     s->owed[i] = *what;
     /* In the order of the numbers, whatever the order of the decisions: calls take them one by one. */
     uint32_t *link = &t->owed;

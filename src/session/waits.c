@@ -58,7 +58,7 @@ static uint32_t turn_of(const struct session *s, uint32_t rank)
 /* The rank that holds it up: one that has not launched; in a ring else the one whose data come from. */
 static uint32_t held_up_by(const struct session *s, const struct op *op, enum wait_phase *phase)
 {
-    uint32_t n = s->view.world, found = NONE, before = s->view.ring[(s->view.place + n - 1) % n];
+    uint32_t n = s->view.world, found = NONE, before = s->view.ring[(s->view.places[s->view.rank] + n - 1) % n];
     *phase = WAIT_NONE;
     for (uint32_t r = 0; r < n; r++) {
         enum wait_phase of = wait_of(s, op, r);

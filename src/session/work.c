@@ -3,6 +3,7 @@
  * Programs count ranks by (key, id), plans by id (P12: roots travel as ids): parts are asked for by the rank of a plan.  Invariant: whether an operation is eager
  * follows from its parameters and the view alone, so that all members say the same.
  * SPDX-License-Identifier: MIT */
+#include "core/mix.h"
 #include "session/session_state.h"
 
 bool work_numeric(const struct session *s, const struct op_params *p, struct numeric *n)
@@ -155,9 +156,21 @@ static struct choose_answer plan_among(const struct session *s, const struct op_
     return choose_algorithm(&call);
 }
 
-struct choose_answer session_plan(const struct session *s, const struct op_params *p)
+bool work_same(const struct op_params *a, const struct op_params *b)
 {
-    return plan_among(s, p, s->cfg.wishes.allowed[p->kind]);
+    return a->count == b->count && a->root == b->root && a->layout == b->layout && a->kind == b->kind && a->dtype == b->dtype &&
+           a->op == b->op && a->quant == b->quant && a->quant_dtype == b->quant_dtype;
+}
+
+/* It follows from the call and the view, and calls repeat. */
+struct choose_answer session_plan(struct session *s, const struct op_params *p)
+{
+    uint64_t h = mix64(mix64(p->count, p->root), (uint64_t)p->kind << 16 | (uint64_t)p->dtype << 8 | p->quant);
+    struct plan_answer *known = &s->plans[h % SESSION_PLANS];
+    if (known->view != s->view.view || !work_same(&known->asked, p)) {
+        *known = (struct plan_answer){.view = s->view.view, .asked = *p, .answer = plan_among(s, p, s->cfg.wishes.allowed[p->kind])};
+    }
+    return known->answer;
 }
 
 struct choose_answer session_plan_by(const struct session *s, const struct op_params *p, enum plan_algorithm algorithm)
@@ -218,6 +231,7 @@ void work_plan(struct session *s, struct slot *c, const struct op_name *name)
     run->lanes = plan_packs(run->plan.kind, run->plan.algorithm) ? 1 : run->lanes;
     run->plan.lanes = run->lanes;
     run->plan.ring = s->view.ring;
+    run->plan.places = s->view.places;
     run->plan.weights = s->view.weighted ? s->view.weights : NULL;
     run->plan.apart = p->layout == LAYOUT_PAIRS ? s->view.apart : NULL;
     run->plan.shown = s->view.shown;
@@ -228,7 +242,7 @@ void work_plan(struct session *s, struct slot *c, const struct op_name *name)
     frames_of(s, run);
 }
 
-uint32_t session_folding_senders(const struct session *s, const struct op_params *params, uint32_t root_rank)
+uint32_t session_folding_senders(struct session *s, const struct op_params *params, uint32_t root_rank)
 {
     struct numeric n;
     struct op_params p = *params;
@@ -238,7 +252,8 @@ uint32_t session_folding_senders(const struct session *s, const struct op_params
     p.algorithm = (uint8_t)session_plan(s, &p).algorithm;
     bool owner = p.kind == PLAN_REDUCE && root_rank < s->view.world;
     struct plan_params plan = {.kind = (enum plan_kind)p.kind, .algorithm = (enum plan_algorithm)p.algorithm, .world = s->view.world,
-                               .rank = s->view.rank, .ring = s->view.ring, .weights = s->view.weighted ? s->view.weights : NULL,
+                               .rank = s->view.rank, .ring = s->view.ring, .places = s->view.places,
+                               .weights = s->view.weighted ? s->view.weights : NULL,
                                .root = owner ? s->view.ranked[root_rank] : 0};
     return work_is_eager(s, &p) ? 0 : plan_senders(&plan);
 }

@@ -134,12 +134,12 @@ static inline void world_join(struct world *w, struct world_peer *p)
     for (uint32_t r = 0; r < w->count; r++) {
         s->view.ids[r] = w->peer[r].id;
         s->view.peer[r] = r == p->index ? NONE : r;
-        s->view.ring[r] = r;
+        s->view.ring[r] = s->view.places[r] = r;
         if (r != p->index) {
             s->peers[r] = (struct peer){.id = w->peer[r].id, .in_view = true, .rank = r, .replay = NONE};
         }
     }
-    s->view.rank = s->view.place = p->index;
+    s->view.rank = p->index;
 }
 
 static inline struct world *world_new(uint32_t peers, uint64_t elements)

@@ -83,7 +83,7 @@ TEST(every_table_grows_under_use) /* what it held is lost, or found at its old p
     for (uint32_t i = 0; i < MANY; i++) { /* early payloads, then the calls: slots, tags, operations */
         eager(b, 1, 1, i, 10);
     }
-    EXPECT(b->s->park_count >= c.park_per_link && b->s->op_count >= MANY && b->s->op_live >= MANY);
+    EXPECT(b->s->park_count >= c.park_per_link && b->s->op_count >= MANY && b->s->mark_count >= MANY);
     for (uint32_t i = 0; i < MANY; i++) {
         in[i] = (float)i;
         launch(b, i, i, &in[i], &out[i]);
@@ -348,7 +348,7 @@ TEST(session_at_rest_holds_what_it_began_with_and_goes_on) /* 60 KB of tables fo
         EXPECT_EQ(b->s->op_used, 0);
         rest(b);
         EXPECT_EQ(held(&c, b), session_arena_bytes(&c) + b->grown[SESSION_TAGS] + b->grown[SESSION_PEERS]);
-        EXPECT(b->s->op_count <= 4 && b->s->op_live <= 4);
+        EXPECT(b->s->op_count <= 4 && b->s->mark_count <= 4);
     }
     eager(b, 1, 1, 7000, 10); /* heard of, not launched here: it stays */
     rest(b);

@@ -447,9 +447,9 @@ static void exclude(struct world *w, uint32_t at, uint32_t peer)
         uint32_t from = r < rank ? r : r + 1;
         s->view.ids[r] = s->view.ids[from];
         s->view.peer[r] = s->view.peer[from];
-        s->view.ring[r] = r;
+        s->view.ring[r] = s->view.places[r] = r;
         if (s->view.peer[r] == NONE) {
-            s->view.rank = s->view.place = r;
+            s->view.rank = r;
         } else {
             s->peers[s->view.peer[r]].rank = r;
         }

@@ -1,0 +1,111 @@
+/* marks.c - what members have said of operations, by hash, each from its first word on.
+ *
+ * Its one idea: a member that says nothing of an operation costs it nothing, however many there are: neither memory nor a look.  Whoever
+ * looks finds an empty mark; whoever wants to know what was said goes through the operation's list of those who spoke.
+ * Invariant: an operation that is not on record has the own mark; an entry in use is in one chain and in its operation's list.
+ * SPDX-License-Identifier: MIT */
+#include "core/mix.h"
+#include "core/rows.h"
+#include "session/session_state.h"
+
+static uint32_t *bucket_of(const struct session *s, uint32_t op, uint32_t rank)
+{
+    return &s->mark_bucket[mix64(op, (uint64_t)rank << 32) & (s->mark_buckets - 1)];
+}
+
+size_t mark_table_bytes(uint32_t count)
+{
+    return count * sizeof(struct mark) + rows_for(1, count) * sizeof(uint32_t);
+}
+
+void mark_table_use(struct session *s, void *storage, uint32_t count)
+{
+    struct mark *marks = storage;
+    if (s->mark_count > 0) {
+        memcpy(marks, s->marks, s->mark_count * sizeof *marks);
+    }
+    s->marks = marks;
+    s->mark_bucket = (uint32_t *)(void *)(marks + count);
+    s->mark_buckets = rows_for(1, count);
+    s->mark_free = NONE;
+    for (uint32_t i = 0; i < s->mark_buckets; i++) {
+        s->mark_bucket[i] = NONE;
+    }
+    for (uint32_t i = count; i-- > 0;) {
+        bool used = i < s->mark_count && marks[i].op != NONE;
+        uint32_t *head = used ? bucket_of(s, marks[i].op, marks[i].rank) : &s->mark_free;
+        marks[i].op = used ? marks[i].op : NONE;
+        marks[i].next = *head;
+        *head = i;
+    }
+    s->mark_count = count;
+}
+
+/* NONE: it has said nothing. */
+static uint32_t find(const struct session *s, const struct op *op, uint32_t rank)
+{
+    uint32_t of = (uint32_t)(op - s->ops);
+    PCCL_ASSERT(op->marks != NONE && rank < s->view.world);
+    uint32_t i = *bucket_of(s, of, rank);
+    while (i != NONE && (s->marks[i].op != of || s->marks[i].rank != rank)) {
+        i = s->marks[i].next;
+    }
+    return i;
+}
+
+const struct mark *op_mark(const struct session *s, const struct op *op, uint32_t rank)
+{
+    static const struct mark nothing;
+    uint32_t i = find(s, op, rank);
+    return i != NONE ? &s->marks[i] : &nothing;
+}
+
+static struct mark *add(struct session *s, struct op *op, uint32_t rank)
+{
+    uint32_t i = s->mark_free, of = (uint32_t)(op - s->ops), *head = bucket_of(s, of, rank);
+    if (i == NONE) {
+        return NULL;
+    }
+    s->mark_free = s->marks[i].next;
+    s->mark_used++;
+    s->marks[i] = (struct mark){.op = of, .rank = rank, .next = *head, .after = op->marks};
+    *head = op->marks = i;
+    return &s->marks[i];
+}
+
+bool marks_begin(struct session *s, struct op *op)
+{
+    op->marks = NONE;
+    return add(s, op, s->view.rank) != NULL;
+}
+
+struct mark *mark_of(struct session *s, struct op *op, uint32_t rank)
+{
+    uint32_t i = find(s, op, rank);
+    return i != NONE ? &s->marks[i] : add(s, op, rank);
+}
+
+struct mark *mark_heard(struct session *s, struct op *op, uint32_t rank)
+{
+    struct mark *m = mark_of(s, op, rank);
+    if (m == NULL) {
+        s->wish.bad = s->view.ids[rank]; /* no memory for it: it is said again over the next link */
+    }
+    return m;
+}
+
+void marks_drop(struct session *s, struct op *op)
+{
+    while (op->marks != NONE) {
+        uint32_t i = op->marks, *link = bucket_of(s, s->marks[i].op, s->marks[i].rank);
+        while (*link != i) {
+            link = &s->marks[*link].next;
+        }
+        *link = s->marks[i].next;
+        op->marks = s->marks[i].after;
+        s->marks[i].op = NONE;
+        s->marks[i].next = s->mark_free;
+        s->mark_free = i;
+        s->mark_used--;
+    }
+}

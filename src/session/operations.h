@@ -142,7 +142,7 @@ bool path_passes(struct session *s, uint32_t from, const struct frame_header *h,
 void path_message(struct session *s, uint32_t from, struct reader *r, struct outbox *out);
 void path_part(struct session *s, uint32_t from, struct reader *r, struct outbox *out);
 void path_got(struct session *s, uint32_t from, struct reader *r, struct outbox *out);
-/* pair.c, pair_match.c: messages from one member to another */
+/* pair.c: messages from one member to another */
 void pair_launch(struct session *s, uint32_t slot, struct outbox *out); /* its turn has come, in this view */
 bool pair_mine(const struct session *s, uint32_t from, const struct op_name *name); /* of this peer and that one */
 uint32_t pair_partner(const struct session *s, const struct op_name *name); /* rank of the other one; NONE */
@@ -156,6 +156,9 @@ void pair_refusal(struct session *s, uint32_t from, const struct msg_refuse *m, 
 void pair_request(struct session *s, struct op *op, uint8_t cause, struct outbox *out); /* deadline, cancel, no memory */
 void pair_give_up(struct session *s, uint32_t slot, uint8_t cause, struct outbox *out); /* a receive without a number */
 void pair_replay(struct session *s, struct op *op, uint32_t rank, struct outbox *out);
+void pair_match(struct session *s, struct tag *box, struct outbox *out); /* the first of the line, as long as it can be (pair_match.c) */
+bool pair_ended_by_view(struct session *s, uint32_t slot, struct outbox *out); /* a call that nobody can answer in this view */
+/* pair_view.c */
 void pair_new_view(struct session *s, const struct msg_view *m, struct outbox *out); /* it is installed */
 /* pair_match.c */
 bool pair_wait(struct session *s, uint32_t slot); /* the last of its tag; false: no memory */

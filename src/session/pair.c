@@ -119,7 +119,7 @@ static void end_lost(struct session *s, uint32_t slot, uint64_t culprit, struct 
 }
 
 /* B10, B14: a call that nobody can answer in this view has ended, without a number. */
-static bool ended_by_view(struct session *s, uint32_t slot, struct outbox *out)
+bool pair_ended_by_view(struct session *s, uint32_t slot, struct outbox *out)
 {
     const struct slot *c = &s->slots[slot];
     bool any = c->partner == 0;
@@ -228,7 +228,7 @@ static void receive_start(struct session *s, struct op *op, struct outbox *out)
 }
 
 /* The first of the line, for as long as there is something for it. */
-static void match(struct session *s, struct tag *box, struct outbox *out)
+void pair_match(struct session *s, struct tag *box, struct outbox *out)
 {
     uint64_t source;
     while (box->waiting != NONE && !s->frozen) {
@@ -288,7 +288,7 @@ static void launch(struct session *s, uint32_t slot, struct outbox *out)
 {
     struct slot *c = &s->slots[slot];
     bool any = c->partner == 0;
-    if ((any || !MUTANT(NOPARTNER)) && ended_by_view(s, slot, out)) {
+    if ((any || !MUTANT(NOPARTNER)) && pair_ended_by_view(s, slot, out)) {
         return;
     }
     if (any && unable(c) != CAUSE_NONE) { /* B12: it is nameless, so that it fails alone */
@@ -316,7 +316,7 @@ static void launch(struct session *s, uint32_t slot, struct outbox *out)
         return;
     }
     if (c->launch.receives) {
-        match(s, heard_box(s, c->launch.space, c->launch.tag, false), out);
+        pair_match(s, heard_box(s, c->launch.space, c->launch.tag, false), out);
         if (c->waits && c->given_up != CAUSE_NONE) { /* while it was deferred: it has no number yet */
             pair_give_up(s, slot, c->given_up, out);
         }
@@ -348,7 +348,7 @@ static void heard(struct session *s, struct op *op, struct outbox *out)
     struct tag *box;
     heard_listen(s, op);
     if (op->listed && (box = heard_box(s, op->name.space, op->name.tag, false)) != NULL) {
-        match(s, box, out);
+        pair_match(s, box, out);
     }
 }
 
@@ -528,10 +528,10 @@ void pair_give_up(struct session *s, uint32_t slot, uint8_t cause, struct outbox
     PCCL_ASSERT(box != NULL);
     pair_leave_line(s, box, slot);
     slot_end(s, slot, slot_result(&s->slots[slot], cause), cause, s->id, out);
-    match(s, box, out);
+    pair_match(s, box, out);
 }
 
-/* ---- views ---- */
+/* ---- links ---- */
 
 void pair_replay(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
 {
@@ -549,55 +549,6 @@ void pair_replay(struct session *s, struct op *op, uint32_t rank, struct outbox 
         announce_to(s, op, rank, out);
         if (op->asked != 0) {
             say_refuse(s, op, op->asked, s->id, out);
-        }
-    }
-}
-
-/* The view before has ended because all whom this receive may be from waited in votes for this peer: it is given up alone (B12). */
-static void end_blocked(struct session *s, uint32_t slot, const struct msg_view *m, struct outbox *out)
-{
-    slot_sizes(s, slot, m->view, &m->sizes);
-    slot_end(s, slot, RESULT_LOST, CAUSE_BLOCKED, s->slots[slot].partner, out);
-    memcpy(s->slots[slot].outcome.text, m->text, sizeof m->text);
-}
-
-/* What waits goes on, or has nobody to wait for any more (B10, B14). */
-static void line_on(struct session *s, struct tag *box, const struct msg_view *m, struct outbox *out)
-{
-    uint64_t cycle = m->cause == CAUSE_BLOCKED ? m->culprit : 0; /* who votes; of a receive from any source who receives */
-    uint32_t next;
-    for (uint32_t slot = box->waiting; slot != NONE; slot = next) {
-        struct slot *c = &s->slots[slot];
-        next = c->next;
-        if (c->partner == 0 && MUTANT(ANY_NOLOSS)) {
-            continue;
-        }
-        bool stays = c->partner != 0 ? view_rank(s, c->partner) != NONE : c->launch.known >= s->lost_view;
-        if (!stays) {
-            pair_leave_line(s, box, slot);
-            (void)ended_by_view(s, slot, out);
-        } else if (c->partner == 0 ? cycle == s->id : cycle == c->partner && !MUTANT(LINE_STAYS)) {
-            pair_leave_line(s, box, slot);
-            end_blocked(s, slot, m, out);
-        }
-    }
-    match(s, box, out);
-}
-
-void pair_new_view(struct session *s, const struct msg_view *m, struct outbox *out)
-{
-    struct owed ignored;
-    for (uint32_t i = 0; i < s->tag_used; i++) {
-        struct tag *t = &s->tags[i];
-        if (!space_pairs(t->space)) {
-            continue;
-        }
-        struct op_name name = tag_name(t);
-        while (t->from != 0 && t->owed != NONE && pair_partner(s, &name) == NONE && owed_take(s, t, &ignored)) {
-            /* B13: dropped with who is lost */
-        }
-        if (t->waiting != NONE) {
-            line_on(s, t, m, out);
         }
     }
 }

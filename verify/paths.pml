@@ -1,7 +1,7 @@
 /* paths.pml - messages between two of a larger view that have no link: what a relay that keeps nothing passes on, loses, and says (B2 to B9).
  *
  * S makes K calls of send, one after the other, R as many of receive; X is linked with both.  A message is PARTS parts.  Functions meant are
- * those of src/session: path_tell, path_go (path.c), path_passes (path_words.c), path_message, path_part, path_got, pair_replay, links_ping, greet_members.
+ * those of src/session: path_tell (path.c), path_settle (path_parts.c), path_passes (path_words.c), path_message, path_part, path_got, pair_replay, links_ping, greet_members.
  *   S says READY; R, once it has launched, GOT with what is in place; S then WINDOW parts more at most; R says HOLD in the place of the last GOT.
  * ASK is a REFUSE of S, which only asks; REF is R's; TOLD is FINISHED for either.  X passes on what is of its view to whom it hears, and drops
  * the rest.  Whom somebody hears: who has said PING of his view over the present link.  X says PATH to both when it hears one of them anew and

@@ -46,16 +46,4 @@ static inline void bitset_clear(uint64_t *set, uint32_t count)
     }
 }
 
-/* Whether 0 .. count-1 are all in. */
-static inline bool bitset_full(const uint64_t *set, uint32_t count)
-{
-    for (uint32_t w = 0; w < count / 64; w++) {
-        if (set[w] != UINT64_MAX) {
-            return false;
-        }
-    }
-    uint64_t tail = ((uint64_t)1 << (count % 64)) - 1;
-    return count % 64 == 0 || (set[count / 64] & tail) == tail;
-}
-
 #endif

@@ -316,6 +316,7 @@ static void view_needs(const struct session *s, struct reader *r, struct needs *
     uint32_t owed = m.decisions + refused_unlaunched(s);
     n->entries[SESSION_TAGS] = s->tag_used + owed + PAIR_TAGS * s->deferred_count;
     n->entries[SESSION_OWED] = s->owed_used + owed;
+    n->entries[SESSION_MARKS] += 2 * (m.decisions < BOUNDS_CLASHES ? m.decisions : BOUNDS_CLASHES); /* of the two whose calls clash */
 }
 
 static void master_needs(const struct session *s, const struct session_event *e, struct needs *n)

@@ -16,7 +16,7 @@ void heard_listen(struct session *s, struct op *op)
         return;
     }
     if (box == NULL || tag_make(s, &name) == NULL) {
-        s->wish.bad = op->name.from; /* no memory for it: it is said again over the next link */
+        peers_unheard(s, op->name.from);
         return;
     }
     uint32_t i = (uint32_t)(op - s->ops);

@@ -39,6 +39,7 @@ void join_connect(struct session *s, struct session_event *e, struct outbox *out
     s->id = 0;
     s->claiming = s->cfg.claim.size > 0 && s->cfg.claim.join == 0 ? rng_next(&s->rng) | 1 : 0;
     memset(&s->claimed, 0, sizeof s->claimed);
+    memset(s->plans, 0, sizeof s->plans); /* another master may number its views alike */
     s->view.view = 0;
     s->view.world = 0;
     s->snapshot_view = 0;

@@ -89,7 +89,7 @@ struct mark *mark_heard(struct session *s, struct op *op, uint32_t rank)
 {
     struct mark *m = mark_of(s, op, rank);
     if (m == NULL) {
-        s->wish.bad = s->view.ids[rank]; /* no memory for it: it is said again over the next link */
+        peers_unheard(s, s->view.ids[rank]);
     }
     return m;
 }

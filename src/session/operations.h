@@ -47,7 +47,7 @@ unsigned char *park_at(struct session *s, uint32_t block);
 /* What that rank has said of it; of who has said nothing an empty one.  Until the next one is made. */
 const struct mark *op_mark(const struct session *s, const struct op *op, uint32_t rank);
 bool marks_begin(struct session *s, struct op *op); /* the own one; false: no memory */
-/* The same to be written, made if it is new: null if there is no memory; which costs who says it its link. */
+/* The same to be written, made if it is new: null if there is no memory; which mark_heard takes out on the link that brings it. */
 struct mark *mark_of(struct session *s, struct op *op, uint32_t rank);
 struct mark *mark_heard(struct session *s, struct op *op, uint32_t rank);
 void marks_drop(struct session *s, struct op *op);
@@ -156,7 +156,7 @@ void pair_refusal(struct session *s, uint32_t from, const struct msg_refuse *m, 
 void pair_request(struct session *s, struct op *op, uint8_t cause, struct outbox *out); /* deadline, cancel, no memory */
 void pair_give_up(struct session *s, uint32_t slot, uint8_t cause, struct outbox *out); /* a receive without a number */
 void pair_replay(struct session *s, struct op *op, uint32_t rank, struct outbox *out);
-void pair_match(struct session *s, struct tag *box, struct outbox *out); /* the first of the line, as long as it can be (pair_match.c) */
+void pair_match(struct session *s, struct tag *box, struct outbox *out); /* the first of the line, as long as it can be */
 bool pair_ended_by_view(struct session *s, uint32_t slot, struct outbox *out); /* a call that nobody can answer in this view */
 /* pair_view.c */
 void pair_new_view(struct session *s, const struct msg_view *m, struct outbox *out); /* it is installed */

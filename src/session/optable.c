@@ -246,7 +246,7 @@ static struct op *marked(struct session *s, uint32_t from, uint32_t rank, struct
     if (op != NULL && fresh) {
         op_drop(s, op);
     }
-    s->wish.bad = s->peers[from].id;
+    s->wish.bad = s->peers[from].id; /* as peers_unheard */
     return NULL;
 }
 

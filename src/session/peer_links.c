@@ -263,7 +263,7 @@ void links_data_up(struct session *s, struct session_event *e, struct outbox *ou
     }
     struct peer *p = &s->peers[i];
     p->bundle = e->number;
-    for (uint32_t k = 0; p->in_view && s->op_used > 0 && k < s->op_count; k++) {
+    for (uint32_t k = 0; p->in_view && !p->spare && s->op_used > 0 && k < s->op_count; k++) {
         struct op *op = &s->ops[k];
         if (op->phase == OP_RUN || op->phase == OP_HOLDING) {
             if (!op->eager) {

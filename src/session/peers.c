@@ -154,6 +154,12 @@ static bool relayed(const struct session *s, uint32_t edge, uint32_t *a, uint32_
     return *a != NONE && *b != NONE && *a != s->view.rank && *b != s->view.rank;
 }
 
+void peers_unheard(struct session *s, uint64_t id)
+{
+    uint64_t relay = view_relay(s, s->id, id);
+    s->wish.bad = relay != 0 ? relay : id;
+}
+
 void peers_relays(struct session *s)
 {
     struct view *v = &s->view;

@@ -74,13 +74,9 @@ void refusal_check(struct session *s, struct op *op, struct outbox *out)
             return;
         }
     }
-    bool launched = true;
-    for (uint32_t r = 0; r < s->view.world; r++) {
-        launched = launched && op_mark(s, op, r)->ready;
-    }
     struct tag *t = tag_of(s, &op->name);
     PCCL_ASSERT(t != NULL);
-    if (!launched) {
+    if (op->launched < s->view.world) {
         tag_refused(s, t);
     }
     if (op->refused == CAUSE_OLD_VIEW && !MUTANT(SIZES_KEPT)) { /* P12: with the loss that it is for come the sizes after it */

@@ -1,8 +1,8 @@
 /* session_state.h - what a session remembers; shared by the files that make up session_step, seen by nobody else.
  *
  * Its tables: peers (whom we are or want to be linked with), ops (of the installed view, by name), tags (next number and owed errors
- * of each), slots (calls of the program).  Everything is an index: tables move when they grow.
- * Which file writes what: peer_links.c peers, optable.c ops, tags.c tags, slots.c slots, install.c the view, ballot.c the vote, join.c the
+ * of each), marks (what each member has said of each operation), slots (calls of the program).  Everything is an index: tables move when they grow.
+ * Which file writes what: peer_links.c peers, optable.c ops, marks.c marks, tags.c tags, slots.c slots, install.c the view, ballot.c the vote, join.c the
  * phase and the master's connection.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_SESSION_SESSION_STATE_H
@@ -94,7 +94,7 @@ struct op {
     bool untold;         /* PAIR, DONE: refused by this peer, and its sender is not known to have heard so */
     uint8_t asked;       /* PAIR, at the sender: why it has asked the receiver to refuse it, 0 it has not */
     uint32_t next;       /* hash chain */
-    uint32_t launched;   /* members whose launch was heard, this one too */
+    uint32_t launched;   /* members whose launch was heard, this one too; of a message not counted */
     uint32_t marks;      /* first of its marks, the own one is among them; NONE once done */
     uint32_t fold;       /* eager: next rank to fold */
     uint32_t agreed;     /* all ranks below hold what we hold; refused: they have said the same last */
@@ -440,6 +440,7 @@ void peers_send(const struct session *s, uint32_t rank, struct outbox *out);
 /* With every member who has to hear it from us: all reachable ones, and the relays of the others hear it too. */
 void peers_send_all(const struct session *s, struct outbox *out);
 void peers_drop_unwanted(struct session *s);
+void peers_unheard(struct session *s, uint64_t id); /* no memory for what it says: that is said again over the next link that brings it */
 void peers_relays(struct session *s); /* a view was installed: for whom this peer stands in, whom it has no link with */
 
 /* mismatch.c: whose call of an operation differs from whose, and how that is told */

@@ -363,7 +363,41 @@ TEST(session_at_rest_holds_what_it_began_with_and_goes_on) /* 60 KB of tables fo
     bench_free(b);
 }
 
-TEST(a_wide_view_at_rest_has_no_marks_and_gets_them_again) /* marks of a wide row in the place of a narrow one */
+TEST(a_view_that_tells_of_many_clashes_finds_room_for_all_who_differ) /* of those after the second only that they differ was told */
+{
+    enum { CLASHES = 12 };
+    static unsigned char raw[1 << 14];
+    static const struct op_params ours = {.count = 1, .dtype = DTYPE_F32, .op = REDOP_SUM},
+                                  theirs = {.count = 2, .dtype = DTYPE_F32, .op = REDOP_MAX};
+    struct session_config c = from_one();
+    struct bench *b = bench_of(&c, false);
+    float x[CLASHES] = {0}, y[CLASHES];
+    struct writer w;
+    for (uint32_t i = 0; i < CLASHES; i++) {
+        launch(b, i, 500 + i, &x[i], &y[i]);
+    }
+    freeze(b, 1);
+    writer_init(&w, raw, sizeof raw);
+    struct msg_view m = {.view = view_id(2), .parent = view_id(1), .sizes = {PEERS, PEERS, 1, PEERS}, .members = PEERS, .decisions = CLASHES,
+                         .plan = {.lanes = 1, .frame_bytes = 4096, .eager_bytes = 1024, .algorithm = PLAN_DIRECT}};
+    put_view(&w, &m);
+    for (uint32_t i = 0; i < PEERS; i++) {
+        put_u32(&w, i);
+    }
+    for (uint32_t i = 0; i < CLASHES; i++) {
+        put_op_decision(&w, &(struct op_decision){
+                                .name.tag = 500 + i, .outcome = OUTCOME_ABORT, .cause = CAUSE_MISMATCH, .culprit = peer_id(2)});
+        put_op_clash(&w, &(struct op_clash){.id = {peer_id(1), peer_id(2)}, .params = {ours, theirs}});
+    }
+    from_master(b, FRAME_VIEW, m.view, &w);
+    for (uint32_t i = 0; i < CLASHES; i++) {
+        EXPECT_EQ(collect(b, i), RESULT_MISMATCH);
+        EXPECT_EQ(b->outcome.differs, peer_id(2));
+    }
+    bench_free(b);
+}
+
+TEST(a_wide_view_at_rest_has_no_marks_and_gets_them_again) /* sets of many members in the place of those of few */
 {
     struct session_config c = from_one();
     c.first = 0;

@@ -1,4 +1,4 @@
-/* test_session_many.c - an operation costs what it exchanges: not what the view has members, what is in flight, or what tags are known.
+/* test_walks.c - an operation costs what it exchanges: not what the view has members, what is in flight, or what tags are known.
  *
  * Its one idea: instructions are counted, by a parent that lets its child make one step of the processor after the other.  So the
  * figures are the same on any machine, however busy, and a walk that comes back shows, whatever it walks over.
@@ -172,31 +172,34 @@ static unsigned long instructions(struct bench *b, operation *op, uint32_t slot)
     return traced ? count : 0;
 }
 
-/* Beyond a few tenths only what has a reason.  False: a process cannot trace another one here. */
-static bool alike(struct bench *few, struct bench *many, const unsigned long tenths[3])
+/* Beyond a few tenths only what has a reason: of the first so many operations.  False: they cannot be counted here. */
+static bool as_among_few(struct bench *many, const unsigned long tenths[3], uint32_t count)
 {
-    for (uint32_t i = 0; i < 3; i++) {
-        unsigned long a = instructions(few, operations[i], 0), b = a == 0 ? 0 : instructions(many, operations[i], 0);
-        if (a == 0) {
-            return false;
-        }
-        if (b == 0 || b * 10 > a * tenths[i]) {
-            fprintf(stderr, "%s: %lu instructions, and %lu\n", names[i], a, b);
+    static unsigned long among_few[3]; /* a step of the processor takes a traced process 10 to 100 us */
+    if (getenv("PCCL_SANITIZED") != NULL) { /* whose instructions would be counted, and take minutes */
+        return false;
+    }
+    struct bench *few = bench_among(FEW);
+    for (uint32_t i = 0; i < count; i++) {
+        among_few[i] = among_few[i] != 0 ? among_few[i] : instructions(few, operations[i], 0);
+        unsigned long here = among_few[i] == 0 ? 0 : instructions(many, operations[i], 0);
+        if (among_few[i] != 0 && (here == 0 || here * 10 > among_few[i] * tenths[i])) {
+            fprintf(stderr, "%s: %lu instructions, and %lu\n", names[i], among_few[i], here);
             test_failures++;
         }
     }
-    return true;
+    bench_free(few);
+    return among_few[0] != 0;
 }
 
-static const char untraced[] = "a process cannot trace another one here";
+static const char untraced[] = "a process cannot trace another one here, or is not alone: sanitizers";
 static const unsigned long constant[3] = {12, 12, 12};
 
 TEST(operation_costs_the_same_in_a_view_of_many) /* walks over marks, links, bits of all members: 180 us of 3 in a view of 10,000 */
 {
     static const unsigned long rounds[3] = {13, 13, 22}; /* one more for each doubling; and longer searches in the ascending ids */
-    struct bench *few = bench_among(FEW), *many = bench_among(MANY);
-    bool counted = alike(few, many, rounds);
-    bench_free(few);
+    struct bench *many = bench_among(MANY);
+    bool counted = as_among_few(many, rounds, 3);
     bench_free(many);
     if (!counted) {
         TEST_SKIP(untraced);
@@ -205,13 +208,11 @@ TEST(operation_costs_the_same_in_a_view_of_many) /* walks over marks, links, bit
 
 TEST(operation_costs_the_same_when_many_are_in_flight) /* walks over slots and operations */
 {
-    struct bench *few = bench_among(FEW), *many = bench_among(FEW);
-    send(few, 1, 9);
+    struct bench *many = bench_among(FEW);
     for (uint32_t i = 0; i < FLIGHT; i++) {
         send(many, 1 + i, 9);
     }
-    bool counted = alike(few, many, constant);
-    bench_free(few);
+    bool counted = as_among_few(many, constant, 3);
     bench_free(many);
     if (!counted) {
         TEST_SKIP(untraced);
@@ -220,13 +221,12 @@ TEST(operation_costs_the_same_when_many_are_in_flight) /* walks over slots and o
 
 TEST(operation_costs_the_same_when_many_tags_are_known) /* walks over all that was ever called */
 {
-    struct bench *few = bench_among(FEW), *many = bench_among(FEW);
+    struct bench *many = bench_among(FEW);
     for (uint32_t i = 0; i < TAGS; i++) {
         send(many, 0, 100 + i);
         sent_message(many, 0, 100 + i, 0);
     }
-    bool counted = alike(few, many, constant);
-    bench_free(few);
+    bool counted = as_among_few(many, constant, 2);
     bench_free(many);
     if (!counted) {
         TEST_SKIP(untraced);

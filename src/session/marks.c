@@ -28,9 +28,7 @@ void mark_table_use(struct session *s, void *storage, uint32_t count)
     s->mark_bucket = (uint32_t *)(void *)(marks + count);
     s->mark_buckets = rows_for(1, count);
     s->mark_free = NONE;
-    for (uint32_t i = 0; i < s->mark_buckets; i++) {
-        s->mark_bucket[i] = NONE;
-    }
+    chains_clear(s->mark_bucket, s->mark_buckets);
     for (uint32_t i = count; i-- > 0;) {
         bool used = i < s->mark_count && marks[i].op != NONE;
         uint32_t *head = used ? bucket_of(s, marks[i].op, marks[i].rank) : &s->mark_free;

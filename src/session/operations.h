@@ -134,7 +134,7 @@ struct path_range { /* of a buffer */
 struct path_range path_gives(const struct session *s, const struct op *op, uint32_t rank);
 struct path_range path_takes(const struct session *s, const struct op *op, uint32_t rank);
 uint64_t path_given(const struct session *s, const struct op *op); /* bytes, by relays, to all */
-bool path_in_place(struct session *s, const struct op *op); /* all that comes by relays */
+bool path_in_place(const struct session *s, const struct op *op); /* all that comes by relays */
 void path_say_got(struct session *s, const struct op *op, uint32_t rank, bool anew, struct outbox *out);
 void path_take(struct session *s, struct op *op, uint32_t rank, struct outbox *out); /* asks for it, if it was announced */
 void path_settle(struct session *s, struct outbox *out); /* parts of what has its turn now */

@@ -83,9 +83,7 @@ void op_table_use(struct session *s, void *storage, const struct session_growth 
     s->buckets = l.bucket_count;
     s->op_width = g->width;
     s->op_free = NONE;
-    for (uint32_t i = 0; i < s->buckets; i++) {
-        s->op_bucket[i] = NONE;
-    }
+    chains_clear(s->op_bucket, s->buckets);
     for (uint32_t i = g->entries; i-- > 0;) {
         struct op *op = &s->ops[i];
         uint32_t *head = &s->op_free;

@@ -27,18 +27,24 @@ struct path_range path_takes(const struct session *s, const struct op *op, uint3
     return in_bytes(l, work_takes(s, l, rank));
 }
 
+/* The next member, from that rank on, that this one has no link with; the world: none. */
+static uint32_t next_apart(const struct session *s, uint32_t from)
+{
+    return s->view.edges == 0 ? s->view.world : bitset_next(s->view.apart, s->view.world, from);
+}
+
 uint64_t path_given(const struct session *s, const struct op *op)
 {
     uint64_t bytes = 0;
-    for (uint32_t r = 0; s->view.edges > 0 && r < s->view.world; r++) {
+    for (uint32_t r = next_apart(s, 0); r < s->view.world; r = next_apart(s, r + 1)) {
         bytes += path_carries(s, op, r) ? path_gives(s, op, r).bytes : 0;
     }
     return bytes;
 }
 
-bool path_in_place(struct session *s, const struct op *op)
+bool path_in_place(const struct session *s, const struct op *op)
 {
-    for (uint32_t r = 0; s->view.edges > 0 && r < s->view.world && !MUTANT(PARTS_UNSEEN); r++) {
+    for (uint32_t r = next_apart(s, 0); r < s->view.world && !MUTANT(PARTS_UNSEEN); r = next_apart(s, r + 1)) {
         if (path_carries(s, op, r) && op_mark(s, op, r)->here < path_takes(s, op, r).bytes) {
             return false;
         }
@@ -87,8 +93,8 @@ static void go_on(struct session *s, uint32_t rank, struct outbox *out)
 
 void path_settle(struct session *s, struct outbox *out)
 {
-    for (uint32_t r = 0; s->turns && s->view.edges > 0 && !s->frozen && r < s->view.world; r++) {
-        if (bitset_has(s->view.apart, r) && s->peers[s->view.peer[r]].part_first != 0) {
+    for (uint32_t r = next_apart(s, 0); !s->frozen && r < s->view.world; r = next_apart(s, r + 1)) {
+        if (s->peers[s->view.peer[r]].part_first != 0) {
             go_on(s, r, out);
         }
     }

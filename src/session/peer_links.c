@@ -21,7 +21,7 @@ void links_spare(struct session *s, struct outbox *out)
 {
     for (uint32_t r = 0; r < s->view.world; r++) {
         struct peer *p = r == s->view.rank ? NULL : &s->peers[s->view.peer[r]];
-        bool spare = p != NULL && view_relay(s, s->id, p->id) != 0;
+        bool spare = bitset_has(s->view.apart, r);
         if (p == NULL || spare == p->spare) {
             continue;
         }

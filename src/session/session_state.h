@@ -21,6 +21,14 @@
 
 enum { NONE = 0xFFFFFFFFu };
 
+/* The heads of the chains of a hash table, none of which has an entry. */
+static inline void chains_clear(uint32_t *head, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        head[i] = NONE;
+    }
+}
+
 enum session_phase {
     PHASE_IDLE,    /* before connect, and after leaving: left_cause says why */
     PHASE_DIALING, /* connect was called; no WELCOME yet */

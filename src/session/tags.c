@@ -42,9 +42,7 @@ void tag_table_use(struct session *s, void *storage, uint32_t count)
     s->tag_count = count;
     s->tag_bucket = (uint32_t *)(void *)(tags + count);
     s->tag_buckets = rows_for(1, count);
-    for (uint32_t i = 0; i < s->tag_buckets; i++) {
-        s->tag_bucket[i] = NONE;
-    }
+    chains_clear(s->tag_bucket, s->tag_buckets);
     for (uint32_t i = 0; i < s->tag_used; i++) {
         uint32_t *head = bucket_in_use(s, i);
         tags[i].next = *head;

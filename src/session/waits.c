@@ -11,7 +11,7 @@
 static bool missing(const struct session *s, const struct op *op, uint32_t rank)
 {
     return rank != s->view.rank && !op_mark(s, op, rank)->ready && announce_hears(s, op, rank) &&
-           (path_carries(s, op, rank) || view_relay(s, s->id, s->view.ids[rank]) == 0);
+           (path_carries(s, op, rank) || !bitset_has(s->view.apart, rank));
 }
 
 bool waits_launched(const struct session *s, const struct op *op)

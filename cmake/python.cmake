@@ -1,0 +1,31 @@
+# The Python package: one extension, pccl._native, that carries the whole library, and beside it the master's program, which
+# pccl.distributed starts as a process of its own.  Built by `pip install .`, or with -DPCCL_PYTHON=ON.
+# SPDX-License-Identifier: MIT
+find_package(Python REQUIRED COMPONENTS Interpreter Development.Module)
+
+set(native_source ${PROJECT_BINARY_DIR}/pccl_native.c)
+file(GLOB public_headers CONFIGURE_DEPENDS include/*.h)
+add_custom_command(OUTPUT ${native_source}
+    COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/python/declarations.py
+        ${PROJECT_SOURCE_DIR}/include ${native_source} ${CMAKE_C_COMPILER}
+    DEPENDS python/declarations.py ${public_headers} VERBATIM)
+add_library(pccl_native MODULE ${native_source})
+target_include_directories(pccl_native PRIVATE ${Python_INCLUDE_DIRS})
+target_compile_definitions(pccl_native PRIVATE Py_LIMITED_API=0x030A0000)
+target_link_libraries(pccl_native PRIVATE pccl_static)
+target_link_options(pccl_native PRIVATE LINKER:--exclude-libs,ALL LINKER:--gc-sections)
+set_target_properties(pccl_native PROPERTIES
+    PREFIX "" OUTPUT_NAME _native SUFFIX .abi3.so LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/python/pccl)
+add_dependencies(pccl_product pccl_native)
+
+install(TARGETS pccl_native LIBRARY DESTINATION pccl COMPONENT python)
+install(TARGETS ccoip_master RUNTIME DESTINATION pccl/bin COMPONENT python)
+
+# The package as it lies in the sources, beside what is built: PYTHONPATH for those who work on it.
+file(GLOB entries RELATIVE ${PROJECT_SOURCE_DIR}/python/pccl CONFIGURE_DEPENDS python/pccl/*)
+list(REMOVE_ITEM entries __pycache__)
+foreach(entry IN LISTS entries)
+    file(CREATE_LINK ${PROJECT_SOURCE_DIR}/python/pccl/${entry} ${PROJECT_BINARY_DIR}/python/pccl/${entry} SYMBOLIC)
+endforeach()
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/python/pccl/bin)
+file(CREATE_LINK ${PROJECT_BINARY_DIR}/bin/ccoip_master ${PROJECT_BINARY_DIR}/python/pccl/bin/ccoip_master SYMBOLIC)

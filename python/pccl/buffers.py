@@ -1,0 +1,73 @@
+"""Memory that operations read and write: numpy arrays, torch tensors, anything with Python's buffer protocol; never copied."""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import sys
+from typing import Any, NamedTuple
+
+from pccl._native import ffi
+from pccl.types import DataType
+
+
+class Buffer(NamedTuple):
+    """`count` elements of `datatype` at `address`, which stay there as long as `owner` lives."""
+
+    address: int
+    count: int
+    datatype: DataType
+    owner: Any
+
+    @property
+    def nbytes(self) -> int:
+        return self.count * self.datatype.itemsize
+
+    @property
+    def pointer(self) -> Any:
+        return ffi.cast("void *", self.address)
+
+
+def as_buffer(memory: Any, name: str = "buffer", writable: bool = False) -> Buffer:
+    """What `memory` is, which has to be contiguous, in host memory, and writable where results go.
+
+    TypeError: not memory.  ValueError: not contiguous, on another device, read-only, of a type that PCCL has not.
+    """
+    if isinstance(memory, Buffer):
+        return memory
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(memory, torch.Tensor):
+        return _of_tensor(memory, name)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(memory, numpy.ndarray):
+        return _of_array(memory, name, writable)
+    try:
+        view = memoryview(memory)
+    except TypeError:
+        raise TypeError(
+            f"pccl: {name} is a {type(memory).__name__}; pass a torch tensor, a numpy array or an object with a buffer"
+        ) from None
+    if writable and view.readonly:
+        raise ValueError(f"pccl: {name} is read-only, but results go there; pass a bytearray, an array or a writable view")
+    if not view.c_contiguous:
+        raise ValueError(f"pccl: {name} is not contiguous; pass a contiguous copy")
+    address = int(ffi.cast("uintptr_t", ffi.from_buffer(view))) if view.nbytes else 0
+    return Buffer(address, view.nbytes // view.itemsize, DataType.from_format(view.format), view)
+
+
+def _of_tensor(tensor: Any, name: str) -> Buffer:
+    if tensor.device.type != "cpu":
+        raise ValueError(f"pccl: {name} is on device {tensor.device}; pass tensor.cpu()")
+    if not tensor.is_contiguous():
+        raise ValueError(f"pccl: {name} has the strides {tuple(tensor.stride())}, which is not contiguous; pass tensor.contiguous()")
+    return Buffer(tensor.data_ptr(), tensor.numel(), DataType.from_torch_dtype(tensor.dtype), tensor)
+
+
+def _of_array(array: Any, name: str, writable: bool) -> Buffer:
+    if not array.flags.c_contiguous:
+        raise ValueError(f"pccl: {name} has the strides {array.strides}, which is not contiguous; pass numpy.ascontiguousarray(array)")
+    if writable and not array.flags.writeable:
+        raise ValueError(f"pccl: {name} is read-only, but results go there; pass array.copy()")
+    try:
+        datatype = DataType.from_numpy_dtype(array.dtype)
+    except AssertionError as error:
+        raise ValueError(str(error)) from None
+    return Buffer(array.__array_interface__["data"][0], array.size, datatype, array)

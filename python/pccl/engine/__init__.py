@@ -1,0 +1,11 @@
+"""One engine under all faces: worlds with all their calls, operations in flight, and the thread that tells of their ends.
+
+`World` is a communicator of the library, `Operation` one of its calls in flight, `Window` memory that others reach.  Faces give these
+the names and habits of other libraries, and have no logic of their own that belongs here or in C.
+"""
+# SPDX-License-Identifier: MIT
+from pccl.engine.operation import Operation
+from pccl.engine.window import Window, WindowPart
+from pccl.engine.world import ANY_RANK, NO_COLOR, Member, Transport, Wait, World, group
+
+__all__ = ["ANY_RANK", "NO_COLOR", "Member", "Operation", "Transport", "Wait", "Window", "WindowPart", "World", "group"]

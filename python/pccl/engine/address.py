@@ -1,0 +1,23 @@
+"""Addresses as texts: "host:port", "1.2.3.4:5", "[::1]:5"."""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import ipaddress
+from typing import Any
+
+from pccl._native import ffi, lib
+from pccl.errors import check
+
+
+def parse_address(text: str, default_port: int) -> Any:
+    """A ccoip_socket_address_t; names are resolved.  InvalidArgument: the text says what is wrong."""
+    address = ffi.new("ccoip_socket_address_t *")
+    check(lib.pcclParseAddress(text.encode(), default_port, address), "pcclParseAddress")
+    return address[0]
+
+
+def format_address(address: Any) -> str:
+    """The text of a ccoip_socket_address_t."""
+    if address.inet.protocol == lib.inetIPv6:
+        return f"[{ipaddress.IPv6Address(bytes(address.inet.ipv6.data))}]:{address.port}"
+    return f"{ipaddress.IPv4Address(bytes(address.inet.ipv4.data))}:{address.port}"

@@ -1,0 +1,132 @@
+"""An operation in flight: waited for by any threads, or told of by the completion thread, and what it borrows kept until it ends."""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
+
+from pccl._native import ffi, lib
+from pccl.engine import completion
+from pccl.engine.process import own_process, slice_ms
+from pccl.errors import PCCLError, check, error_of, last_error
+
+if TYPE_CHECKING:
+    from pccl.engine.world import World
+
+
+class OperationInfo(NamedTuple):
+    """What an operation that succeeded moved here: members of the view that committed it, payload bytes sent and received."""
+
+    world_size: int
+    tx_bytes: int
+    rx_bytes: int
+
+
+class Operation:
+    """A call that was launched; its buffers are borrowed until it has ended.
+
+    `info` is what it moved, after success; `error` how it failed; `source` the rank that a message came from.  It stays alive without
+    being referred to, and what it borrows with it, until it has ended and somebody has looked: a wait, `done`, a callback, the
+    world's next votes or its end.
+    """
+
+    __slots__ = ("name", "world", "info", "error", "_handle", "_keep", "_source", "_lock", "_ended", "_callbacks", "__weakref__")
+
+    def __init__(self, world: "World", name: str, handle: Any, keep: Any, source: Any = None) -> None:
+        self.name = name
+        self.world = world
+        self.info: Optional[OperationInfo] = None
+        self.error: Optional[PCCLError] = None
+        self._handle = handle
+        self._keep = keep
+        self._source = source
+        self._lock = threading.Lock()
+        self._ended = False
+        self._callbacks: Optional[list[Callable[["Operation"], None]]] = None  # None: the completion thread does not know it
+
+    def done(self) -> bool:
+        """Whether it has ended; asks, and does not wait."""
+        return self._ended or self._look(0)
+
+    def wait(self, timeout: Optional[float] = None) -> bool:
+        """Waits until it has ended, or `timeout` seconds passed; returns whether it has.  Its error is raised; any number of times."""
+        if not self._ended and not self._wait(timeout):
+            return False
+        if self.error is not None:
+            raise self.error
+        return True
+
+    def cancel(self) -> None:
+        """Asks all of its members to give it up; it ends as it would have, if it was complete."""
+        own_process(self.world.pid, self.name)
+        with self._lock:
+            if not self._ended:
+                check(lib.pcclCancelAsync(self._handle), "pcclCancelAsync")
+
+    @property
+    def source(self) -> int:
+        """The rank that a message came from, as ranks counted when its receive was called.  RuntimeError: none has come."""
+        if self._source is None or not self._ended or self.error is not None:
+            raise RuntimeError(f"pccl: {self.name} has received nothing")
+        return self._source[0]
+
+    def when_done(self, callback: Callable[["Operation"], None]) -> None:
+        """Has the completion thread call `callback` with this operation when it has ended; at once, here, if it has."""
+        with self._lock:
+            if not self._ended:
+                if self._callbacks is None:
+                    completion.attach(self, self._handle)
+                    self._callbacks = []
+                self._callbacks.append(callback)
+                return
+        callback(self)
+
+    # -- The end, seen by whichever thread first --
+
+    def _wait(self, timeout: Optional[float]) -> bool:
+        until = None if timeout is None else time.monotonic() + timeout
+        while True:
+            rest = -1 if until is None else max(0, int((until - time.monotonic()) * 1000 + 0.999))
+            if self._look(slice_ms(rest)):
+                return True
+            if until is not None and time.monotonic() >= until:
+                return False
+
+    def _look(self, timeout_ms: int) -> bool:
+        own_process(self.world.pid, self.name)
+        over = ffi.new("pcclCompletion_t *")
+        done = ffi.new("bool *")
+        result = lib.pcclWaitAsync(self._handle, timeout_ms, over, done)
+        if result != lib.pcclSuccess:
+            error = last_error(result, "pcclWaitAsync")
+            with self._lock:
+                if self._ended:  # another thread has seen it meanwhile, and has spent the handle
+                    return True
+            raise error
+        if done[0]:
+            self._end(over)
+        return bool(done[0])
+
+    def _end(self, over: Any) -> None:
+        """It has ended so: spends the handle, and lets go of what was borrowed."""
+        with self._lock:
+            if self._ended:
+                return
+            lib.pcclAwaitAsync(self._handle, ffi.NULL)  # stores the source of a message
+            if over.result == lib.pcclSuccess:
+                info = over.info
+                self.info = OperationInfo(info.local_world_size, info.tx_bytes, info.rx_bytes)
+            else:
+                self.error = error_of(over.error, over.result, self.name)
+            self._keep = None
+            self._ended = True
+        self.world._forget(self)
+
+    def _delivered(self, over: Any) -> None:
+        """In the completion thread: calls back, without a lock."""
+        self._end(over)
+        with self._lock:
+            callbacks, self._callbacks = self._callbacks, None
+        for callback in callbacks or ():
+            completion.run(callback, self)

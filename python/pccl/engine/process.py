@@ -1,0 +1,57 @@
+"""What there is once in a process: whether the library is initialised here, and whether this thread's waits have to look for signals."""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any, Optional
+
+from pccl._native import lib
+from pccl.errors import PCCLError, check, last_error, make_error
+from pccl.types import Result
+
+_initialised_in = 0
+
+#: Python's signal handlers run in the main thread only, and only between two calls of C: so much of a wait is one call there.
+MAIN_THREAD_SLICE_MS = 100
+
+
+def initialise() -> None:
+    """Initialises the library in this process, a forked child too."""
+    global _initialised_in
+    if _initialised_in != os.getpid():
+        check(lib.pcclInit(), "pcclInit")
+        _initialised_in = os.getpid()
+
+
+def own_process(pid: int, function: str) -> None:
+    """InvalidUsage: what was made in process `pid` is used in a child that was forked of it."""
+    if os.getpid() != pid:
+        text = f"this process was forked of process {pid}, whose communicator it is; make one here, or use it there"
+        raise make_error(Result.INVALID_USAGE, function, text)
+
+
+def slice_ms(rest_ms: int) -> int:
+    """How much of a wait of `rest_ms` (-1: endless) is one call of C in this thread."""
+    if threading.current_thread() is not threading.main_thread():
+        return rest_ms
+    return MAIN_THREAD_SLICE_MS if rest_ms < 0 else min(rest_ms, MAIN_THREAD_SLICE_MS)
+
+
+def interruptible(name: str, function: Any, *arguments: Any) -> None:
+    """A call of C that blocks and has no asynchronous form, so that Ctrl-C ends it all the same: from the main thread it is another
+    one's, which goes on in C until the call has ended."""
+    if threading.current_thread() is not threading.main_thread():
+        check(function(*arguments), name)
+        return
+    errors: list[Optional[PCCLError]] = []
+
+    def run() -> None:
+        result = function(*arguments)
+        errors.append(None if result == lib.pcclSuccess else last_error(result, name))
+
+    thread = threading.Thread(target=run, name=f"pccl-{name}", daemon=True)
+    thread.start()
+    thread.join()
+    if errors[0] is not None:
+        raise errors[0]

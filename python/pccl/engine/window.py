@@ -1,0 +1,125 @@
+"""Memory of each member that the others write, read and count in without its program."""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Optional
+
+from pccl._native import ffi, lib
+from pccl.buffers import as_buffer
+from pccl.engine.operation import Operation
+from pccl.engine.process import interruptible
+from pccl.engine.world import World, milliseconds
+from pccl.errors import check, make_error
+from pccl.types import DataType, Result, WindowRights
+
+
+class WindowPart(NamedTuple):
+    """A member's part of a window."""
+
+    peer: int       #: id
+    rank: int
+    nbytes: int
+    rights: WindowRights
+    lost: bool
+    address: int    #: where this process reaches it by itself; 0: nowhere
+
+
+class Window:
+    """``pcclCreateWindow``: made by all members, each with its own `memory`, or `nbytes` of zeros that members on the same host map.
+
+    Ranks are those at this time, for as long as it lives.  Offsets are in bytes.
+    """
+
+    def __init__(self, world: World, memory: Any = None, nbytes: int = 0, rights: WindowRights = WindowRights.ALL) -> None:
+        self.world = world
+        self.handle: Any = None
+        params = ffi.new("pcclWindowParams_t *")
+        params.size = ffi.sizeof("pcclWindowParams_t")
+        params.rights = rights
+        self._memory = None if memory is None else as_buffer(memory, "memory", True)
+        if self._memory is None:
+            params.bytes = nbytes
+        else:
+            params.memory, params.bytes = self._memory.pointer, self._memory.nbytes
+        made = ffi.new("pcclWindow_t **")
+        interruptible("create_window", lib.pcclCreateWindow, params, world._own("create_window"), made)
+        self.handle = made[0]
+
+    def destroy(self) -> None:
+        """``pcclDestroyWindow``: all members that are left call it; the second time nothing."""
+        handle, self.handle = self.handle, None
+        if handle is not None:
+            interruptible("destroy_window", lib.pcclDestroyWindow, handle)
+            self._memory = None
+
+    def part(self, rank: int) -> WindowPart:
+        """``pcclGetWindowInfo``."""
+        info = ffi.new("pcclWindowInfo_t *")
+        check(lib.pcclGetWindowInfo(self._own("part"), rank, info), "part")
+        address = int(ffi.cast("uintptr_t", info.address))
+        return WindowPart(info.peer, info.rank, info.bytes, WindowRights(info.rights), info.lost, address)
+
+    def view(self, rank: int) -> Optional[memoryview]:
+        """That member's memory where this process reaches it by itself, until `destroy`; else None."""
+        part = self.part(rank)
+        if part.address == 0:
+            return None
+        view = memoryview(ffi.buffer(ffi.cast("char *", part.address), part.nbytes))
+        writable = part.rights & (WindowRights.WRITE | WindowRights.COUNT) or part.rank == self.part_of_this
+        return view if writable else view.toreadonly()
+
+    @property
+    def part_of_this(self) -> int:
+        """This member's rank in the window."""
+        info = ffi.new("pcclWindowInfo_t *")
+        check(lib.pcclGetWindowInfo(self._own("part"), 0, info), "part")
+        return info.rank
+
+    def put(self, source: Any, rank: int, offset: int = 0, *, deadline: Optional[float] = None) -> Operation:
+        """``pcclPut``."""
+        s = as_buffer(source, "source")
+        return self._launch("put", lib.pcclPut, (s.pointer, s.nbytes, rank, offset), s, deadline)
+
+    def get(self, target: Any, rank: int, offset: int = 0, *, deadline: Optional[float] = None) -> Operation:
+        """``pcclGet``."""
+        t = as_buffer(target, "target", True)
+        return self._launch("get", lib.pcclGet, (t.pointer, t.nbytes, rank, offset), t, deadline)
+
+    def fetch_add(self, addend: int, rank: int, offset: int = 0, datatype: DataType = DataType.INT64) -> tuple[Operation, Any]:
+        """``pcclFetchAdd``: the operation, and what was there before, a cffi array of one number, once it has ended."""
+        number, previous = self._numbers("fetch_add", datatype, addend, 0)
+        arguments = (previous, number, datatype.value, rank, offset)
+        return self._launch("fetch_add", lib.pcclFetchAdd, arguments, (number, previous), None), previous
+
+    def compare_swap(
+        self, expected: int, desired: int, rank: int, offset: int = 0, datatype: DataType = DataType.INT64
+    ) -> tuple[Operation, Any]:
+        """``pcclCompareSwap``: as `fetch_add`."""
+        old, new, previous = self._numbers("compare_swap", datatype, expected, desired, 0)
+        arguments = (previous, old, new, datatype.value, rank, offset)
+        return self._launch("compare_swap", lib.pcclCompareSwap, arguments, (old, new, previous), None), previous
+
+    def signal(self, rank: int) -> Operation:
+        """``pcclSignal``."""
+        return self._launch("signal", lib.pcclSignal, (rank,), None, None)
+
+    def wait_signal(self, rank: int, timeout: Optional[float] = None) -> Operation:
+        """``pcclWaitSignal``: the operation ends with the signal; OperationTimeout after `timeout` seconds."""
+        limit = -1 if timeout is None else milliseconds(timeout)
+        return self.world._launch("wait_signal", lambda comm, handle: lib.pcclWaitSignal(rank, self._own("wait_signal"), limit, handle), (), self)
+
+    def _own(self, name: str) -> Any:
+        self.world._own(name)
+        if self.handle is None:
+            raise make_error(Result.INVALID_USAGE, name, "the window was destroyed; make a new one")
+        return self.handle
+
+    def _launch(self, name: str, function: Any, arguments: tuple[Any, ...], keep: Any, deadline: Optional[float]) -> Operation:
+        window = self._own(name)
+        return self.world._launch(name, lambda comm, handle: function(*arguments, window, handle), (), (self, keep), deadline)
+
+    def _numbers(self, name: str, datatype: DataType, *values: int) -> list[Any]:
+        kinds = {DataType.INT32: "int32_t", DataType.UINT32: "uint32_t", DataType.INT64: "int64_t", DataType.UINT64: "uint64_t"}
+        if datatype not in kinds:
+            raise make_error(Result.INVALID_ARGUMENT, name, f"{datatype.name} is none of INT32, UINT32, INT64, UINT64")
+        return [ffi.new(f"{kinds[datatype]} *", value) for value in values]

@@ -1,0 +1,148 @@
+"""What goes wrong, as exceptions that carry the fields of ``pcclErrorInfo_t``.
+
+Each result has a class below `PCCLError`, so that a program may catch the one that it can do something about.
+"""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+from typing import Any
+
+from pccl._native import ffi, lib
+from pccl.types import Cause, ErrorClass, Result
+
+
+class PCCLError(RuntimeError):
+    """A call of the library failed.
+
+    Attributes: `result`; `function`, the call; `error_class`, what to do about it; `cause`; `peer`, the id of the peer concerned, 0
+    if none; `tag`, of the operation concerned, 0 if none; `phase`, "connect", "reduce", ...; `age`, seconds that the condition had
+    lasted, 0.0 if unknown; `text`, all of it in a sentence.
+    """
+
+    def __init__(self, result: Result, func_name: str, text: str = "") -> None:
+        super().__init__(result, func_name, text)
+        self.result = result
+        self.function = func_name
+        self.text = text
+        self.error_class = ErrorClass.NONE
+        self.cause = Cause.NONE
+        self.peer = 0
+        self.tag = 0
+        self.phase = ""
+        self.age = 0.0
+
+    def __str__(self) -> str:
+        return f"{self.function}: {self.result.name}" + (f": {self.text}" if self.text else "")
+
+    @staticmethod
+    def check(result: int, func_name: str) -> None:
+        """Raises the error of this thread's last call unless `result` is that of success."""
+        if result != lib.pcclSuccess:
+            raise last_error(result, func_name)
+
+
+class NotInitialized(PCCLError):
+    """pcclInit was not called."""
+
+
+class InternalError(PCCLError):
+    """Stop and report: a failed invariant, a digest that differs, no memory."""
+
+
+class InvalidArgument(PCCLError, ValueError):
+    """An argument is wrong, or peers disagree in one; nothing happened."""
+
+
+class InvalidUsage(PCCLError):
+    """The call is not allowed now; nothing happened."""
+
+
+class TooFewPeers(PCCLError):
+    """This peer is alone."""
+
+
+class MasterConnectionFailed(PCCLError):
+    """No longer a member, or never one."""
+
+
+class RankConnectionFailed(PCCLError):
+    """A code of the original interface that is never returned."""
+
+
+class RankConnectionLost(PCCLError):
+    """A peer or a link was lost, or the operation given up; `cause` and `peer` say which."""
+
+
+class OperationTimeout(RankConnectionLost):
+    """The operation was given up since its deadline passed (`cause` DEADLINE), at all of its members."""
+
+
+class NoSharedStateAvailable(PCCLError):
+    """Nobody can provide the shared state."""
+
+
+class PendingAsyncOps(PCCLError):
+    """Operations in flight have to be awaited first."""
+
+
+class UpdateTopologyFailed(PCCLError):
+    """Call again."""
+
+
+class TopologyOptimizationFailed(PCCLError):
+    """Call again."""
+
+
+_CLASSES = {
+    Result.NOT_INITIALIZED: NotInitialized,
+    Result.INTERNAL_ERROR: InternalError,
+    Result.INVALID_ARGUMENT: InvalidArgument,
+    Result.INVALID_USAGE: InvalidUsage,
+    Result.TOO_FEW_PEERS: TooFewPeers,
+    Result.MASTER_CONNECTION_FAILED: MasterConnectionFailed,
+    Result.RANK_CONNECTION_FAILED: RankConnectionFailed,
+    Result.RANK_CONNECTION_LOST: RankConnectionLost,
+    Result.NO_SHARED_STATE_AVAILABLE: NoSharedStateAvailable,
+    Result.PENDING_ASYNC_OPS: PendingAsyncOps,
+    Result.UPDATE_TOPOLOGY_FAILED: UpdateTopologyFailed,
+    Result.TOPOLOGY_OPTIMIZATION_FAILED: TopologyOptimizationFailed,
+}
+
+
+def make_error(result: Result, func_name: str, text: str, cause: Cause = Cause.USAGE) -> PCCLError:
+    """An error of the package's own, in the form of the library's."""
+    kind = _CLASSES[result]
+    if kind is RankConnectionLost and cause is Cause.DEADLINE:
+        kind = OperationTimeout
+    error = kind(result, func_name, text)
+    error.cause = cause
+    if result in (Result.INVALID_ARGUMENT, Result.INVALID_USAGE):
+        error.error_class = ErrorClass.FIX
+    return error
+
+
+def error_of(info: Any, result: int, func_name: str) -> PCCLError:
+    """The error that a pcclErrorInfo_t tells of."""
+    error = make_error(Result(result), func_name, ffi.string(info.text).decode("utf-8", "replace"), Cause(info.cause))
+    error.error_class = ErrorClass(info.error_class)
+    error.peer = info.peer
+    error.tag = info.tag
+    error.phase = ffi.string(info.phase).decode("utf-8", "replace")
+    error.age = info.age_ns / 1e9
+    return error
+
+
+def last_error(result: int, func_name: str) -> PCCLError:
+    """The error of the last call of this thread, which returned `result`."""
+    info = ffi.new("pcclErrorInfo_t *")
+    if lib.pcclGetLastErrorInfo(info) != lib.pcclSuccess or info.result != result:
+        return make_error(Result(result), func_name, "")
+    return error_of(info, result, func_name)
+
+
+def check(result: int, func_name: str) -> None:
+    """As `PCCLError.check`."""
+    if result != lib.pcclSuccess:
+        raise last_error(result, func_name)
+
+

@@ -1,0 +1,245 @@
+"""The enumerations of ``pccl.h``, and which of its data types those of numpy, torch and Python's buffers are."""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import sys
+from enum import Enum, IntEnum, IntFlag
+from typing import Any, Optional
+
+from pccl._native import lib
+
+__all__ = [
+    "Attribute", "Cause", "DataType", "DeviceType", "DistributionHint", "ErrorClass", "LossRule", "QuantizationAlgorithm", "ReduceOp",
+    "Result", "SharedStateSyncStrategy", "TransportKind", "WindowRights",
+]
+
+
+class Result(Enum):
+    """What a call returns."""
+
+    SUCCESS = lib.pcclSuccess
+    NOT_INITIALIZED = lib.pcclNotInitialized
+    INTERNAL_ERROR = lib.pcclInternalError
+    INVALID_ARGUMENT = lib.pcclInvalidArgument
+    INVALID_USAGE = lib.pcclInvalidUsage
+    TOO_FEW_PEERS = lib.pcclTooFewPeers
+    MASTER_CONNECTION_FAILED = lib.pcclMasterConnectionFailed
+    RANK_CONNECTION_FAILED = lib.pcclRankConnectionFailed
+    RANK_CONNECTION_LOST = lib.pcclRankConnectionLost
+    NO_SHARED_STATE_AVAILABLE = lib.pcclNoSharedStateAvailable
+    PENDING_ASYNC_OPS = lib.pcclPendingAsyncOps
+    UPDATE_TOPOLOGY_FAILED = lib.pcclUpdateTopologyFailed
+    TOPOLOGY_OPTIMIZATION_FAILED = lib.pcclTopologyOptimizationFailed
+
+
+class ErrorClass(Enum):
+    """What to do about an error."""
+
+    NONE = lib.pcclClassNone
+    FIX = lib.pcclClassFix        #: the call is wrong
+    RETRY = lib.pcclClassRetry    #: still a member, inputs intact: call again
+    REJOIN = lib.pcclClassRejoin  #: no longer a member: connect again
+    STOP = lib.pcclClassStop      #: stop and report
+
+
+class Cause(Enum):
+    """Why a call failed."""
+
+    NONE = lib.pcclCauseNone
+    USAGE = lib.pcclCauseUsage
+    PEER_LOST = lib.pcclCausePeerLost
+    PEER_SILENT = lib.pcclCausePeerSilent
+    LINK_LOST = lib.pcclCauseLinkLost
+    NO_PROGRESS = lib.pcclCauseNoProgress
+    DEADLINE = lib.pcclCauseDeadline
+    CANCELLED = lib.pcclCauseCancelled
+    MISMATCH = lib.pcclCauseMismatch
+    DIGEST = lib.pcclCauseDigest
+    NO_MEMORY = lib.pcclCauseNoMemory
+    EXCLUDED = lib.pcclCauseExcluded
+    KICKED = lib.pcclCauseKicked
+    MASTER_LOST = lib.pcclCauseMasterLost
+    MASTER_UNREACHABLE = lib.pcclCauseMasterUnreachable
+    ALONE = lib.pcclCauseAlone
+    CONFLICT = lib.pcclCauseConflict
+    NO_CANDIDATE = lib.pcclCauseNoCandidate
+    INTERNAL = lib.pcclCauseInternal
+    LEFT = lib.pcclCauseLeft
+    REVISION = lib.pcclCauseRevision
+    REVOKED = lib.pcclCauseRevoked
+    NAME_USED = lib.pcclCauseNameUsed
+    NO_WORLD = lib.pcclCauseNoWorld
+
+
+class ReduceOp(Enum):
+    """How values are reduced."""
+
+    SUM = lib.pcclSum
+    AVG = lib.pcclAvg
+    PROD = lib.pcclProd
+    MAX = lib.pcclMax
+    MIN = lib.pcclMin
+    BIT_AND = lib.pcclBitAnd
+    BIT_OR = lib.pcclBitOr
+    BIT_XOR = lib.pcclBitXor
+
+
+class Attribute(Enum):
+    """A size that `Communicator.get_attribute` tells; LOCAL_WORLD_SIZE is the peer group's."""
+
+    GLOBAL_WORLD_SIZE = lib.PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE
+    LOCAL_WORLD_SIZE = lib.PCCL_ATTRIBUTE_PEER_GROUP_WORLD_SIZE
+    NUM_DISTINCT_PEER_GROUPS = lib.PCCL_ATTRIBUTE_NUM_DISTINCT_PEER_GROUPS
+    LARGEST_PEER_GROUP_WORLD_SIZE = lib.PCCL_ATTRIBUTE_LARGEST_PEER_GROUP_WORLD_SIZE
+
+
+class SharedStateSyncStrategy(Enum):
+    """What a peer offers and takes in a synchronisation."""
+
+    ENFORCE_POPULAR = lib.PCCL_SHARED_STATE_SYNC_STRATEGY_ENFORCE_POPULAR
+    RECEIVE_ONLY = lib.PCCL_SHARED_STATE_SYNC_STRATEGY_RECEIVE_ONLY
+    SEND_ONLY = lib.PCCL_SHARED_STATE_SYNC_STRATEGY_SEND_ONLY
+
+
+class DistributionHint(Enum):
+    """How values are distributed; the library takes it and makes no use of it."""
+
+    NONE = lib.pcclDistributionNone
+    NORMAL = lib.pcclDistributionNormal
+    UNIFORM = lib.pcclDistributionUniform
+
+
+class QuantizationAlgorithm(Enum):
+    """How values are compressed on the wire."""
+
+    NONE = lib.pcclQuantNone
+    MIN_MAX = lib.pcclQuantMinMax
+    ZERO_POINT_SCALE = lib.pcclQuantZeroPointScale
+
+
+class LossRule(IntEnum):
+    """What becomes of a world of a given size when it loses a member."""
+
+    END = lib.PCCL_LOSS_END        #: it is over
+    SHRINK = lib.PCCL_LOSS_SHRINK  #: it goes on with those who are left
+
+
+class TransportKind(Enum):
+    """What carries the bytes of a connection."""
+
+    TCP = lib.pcclTransportTcp
+    SHARED_MEMORY = lib.pcclTransportSharedMemory
+    FABRIC = lib.pcclTransportFabric
+
+
+class WindowRights(IntFlag):
+    """What others may do with a window."""
+
+    READ = lib.pcclWindowRead
+    WRITE = lib.pcclWindowWrite
+    COUNT = lib.pcclWindowCount
+    ALL = lib.pcclWindowAll
+
+
+class DeviceType(Enum):
+    """Where memory is."""
+
+    CPU = lib.pcclDeviceCpu
+    CUDA = lib.pcclDeviceCuda
+
+    @classmethod
+    def from_torch_device_type(cls, device_type: str) -> Optional["DeviceType"]:
+        """The device type of that name, or None."""
+        return {"cpu": cls.CPU, "cuda": cls.CUDA}.get(device_type)
+
+
+class DataType(Enum):
+    """The type of an element."""
+
+    UINT8 = lib.pcclUint8
+    INT8 = lib.pcclInt8
+    INT16 = lib.pcclInt16
+    UINT16 = lib.pcclUint16
+    UINT32 = lib.pcclUint32
+    INT32 = lib.pcclInt32
+    UINT64 = lib.pcclUint64
+    INT64 = lib.pcclInt64
+    FLOAT16 = lib.pcclFloat16
+    BFLOAT16 = lib.pcclBFloat16
+    FLOAT = lib.pcclFloat
+    DOUBLE = lib.pcclDouble
+    BOOL = lib.pcclBool
+    FLOAT8_E4M3 = lib.pcclFloat8E4M3
+    FLOAT8_E5M2 = lib.pcclFloat8E5M2
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return _SIZES[self]
+
+    def to_torch_dtype(self) -> Any:
+        """torch's dtype.  RuntimeError: torch is not installed."""
+        return getattr(imported("torch"), _TORCH_NAMES[self])
+
+    def to_numpy_dtype(self) -> Any:
+        """numpy's dtype; bfloat16 and float8 are those of ml_dtypes.  RuntimeError: not installed."""
+        name = _NUMPY_NAMES[self]
+        numpy = imported("numpy")
+        if self in _ML_DTYPES:
+            return numpy.dtype(getattr(imported("ml_dtypes"), name))
+        return numpy.dtype(name)
+
+    @classmethod
+    def from_torch_dtype(cls, dtype: Any) -> "DataType":
+        """ValueError: PCCL has no such type."""
+        try:
+            return _FROM_TORCH[str(dtype).removeprefix("torch.")]
+        except KeyError:
+            raise ValueError(f"pccl: dtype {dtype} is none of {', '.join(sorted(_FROM_TORCH))}; convert the tensor") from None
+
+    @classmethod
+    def from_numpy_dtype(cls, dtype: Any) -> "DataType":
+        """AssertionError: PCCL has no such type, or not in this order of bytes."""
+        numpy = imported("numpy")
+        dtype = numpy.dtype(dtype)
+        found = _FROM_NUMPY.get(dtype.name)
+        if found is None or not dtype.isnative:
+            raise AssertionError(f"pccl: dtype {dtype.str} is none of {', '.join(sorted(_FROM_NUMPY))}; convert the array")
+        return found
+
+    @classmethod
+    def from_format(cls, text: str) -> "DataType":
+        """The type of a buffer's elements, as `memoryview.format` tells.  ValueError: PCCL has no such type."""
+        plain = text.lstrip("@=<" if sys.byteorder == "little" else "@=>")
+        try:
+            return _FROM_FORMAT[plain]
+        except KeyError:
+            raise ValueError(f"pccl: elements of format {text!r} are none of {', '.join(_FROM_FORMAT)}; convert the buffer") from None
+
+
+def imported(name: str) -> Any:
+    """The module of that name, which is optional.  RuntimeError: it is not installed."""
+    try:
+        return __import__(name)
+    except ImportError:
+        raise RuntimeError(f"pccl: this needs the package {name}, which is not installed; pip install {name}") from None
+
+
+_TORCH_NAMES = {
+    DataType.UINT8: "uint8", DataType.INT8: "int8", DataType.INT16: "int16", DataType.UINT16: "uint16", DataType.UINT32: "uint32",
+    DataType.INT32: "int32", DataType.UINT64: "uint64", DataType.INT64: "int64", DataType.FLOAT16: "float16",
+    DataType.BFLOAT16: "bfloat16", DataType.FLOAT: "float32", DataType.DOUBLE: "float64", DataType.BOOL: "bool",
+    DataType.FLOAT8_E4M3: "float8_e4m3fn", DataType.FLOAT8_E5M2: "float8_e5m2",
+}
+_NUMPY_NAMES = _TORCH_NAMES
+_ML_DTYPES = {DataType.BFLOAT16, DataType.FLOAT8_E4M3, DataType.FLOAT8_E5M2}
+_FROM_TORCH = {name: datatype for datatype, name in _TORCH_NAMES.items()}
+_FROM_NUMPY = {name: datatype for datatype, name in _NUMPY_NAMES.items()}
+_SIZES = {
+    datatype: 8 if "64" in name else 4 if "32" in name else 2 if "16" in name else 1 for datatype, name in _TORCH_NAMES.items()
+}
+_FROM_FORMAT = {
+    "B": DataType.UINT8, "b": DataType.INT8, "h": DataType.INT16, "H": DataType.UINT16, "i": DataType.INT32, "I": DataType.UINT32,
+    "l": DataType.INT64, "L": DataType.UINT64, "q": DataType.INT64, "Q": DataType.UINT64, "e": DataType.FLOAT16, "f": DataType.FLOAT,
+    "d": DataType.DOUBLE, "?": DataType.BOOL, "c": DataType.UINT8,
+}

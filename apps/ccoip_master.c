@@ -1,7 +1,7 @@
 /* ccoip_master.c - the master as a program: options, signals, one line that says where it listens.
  *
  * One idea: everything that decides is in the library; this file turns words into its options and its errors into one
- * sentence.  Exit status: 0 after SIGINT or SIGTERM, 2 for what the user can mend.
+ * sentence.  Exit status: 0 after SIGINT or SIGTERM, or without peers where that was asked for, 2 for what the user can mend.
  * SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <signal.h>
@@ -20,6 +20,7 @@
 
 static const char usage[] =
     "usage: ccoip_master [--listen ADDRESS[:PORT]] [--log-level LEVEL] [--dead-ms N]\n"
+    "                    [--idle-exit SECONDS]\n"
     "       ccoip_master --status ADDRESS[:PORT]\n"
     "\n"
     "Keeps the membership of training runs.  Peers connect to it; SIGINT or SIGTERM ends it.\n"
@@ -29,6 +30,7 @@ static const char usage[] =
     "                           port 0 takes any free one; the line \"listening at ...\" tells which\n"
     "  --log-level LEVEL        trace, debug, info, warn, error or none, to standard error; default info\n"
     "  --dead-ms N              silence after which a peer is excluded, 100 to 3600000; default 10000\n"
+    "  --idle-exit SECONDS      end when no peer has been connected for so long, 1 to 604800; default never\n"
     "  --status ADDRESS[:PORT]  ask the master that runs there; a line for each of its worlds, and exit\n"
     "  -h, --help               print this and exit\n"
     "  -V, --version            print the version and exit\n";
@@ -61,16 +63,32 @@ static bool read_level(const char *text, struct options *o)
     return log_level_read(text, &o->level) || fail_word("--log-level takes trace, debug, info, warn, error or none, not", text, "");
 }
 
-static bool read_dead(const char *text, struct options *o)
+static bool read_number(const char *text, long least, long most, long *out)
 {
     char *end;
     errno = 0;
-    long ms = strtol(text, &end, 10);
+    *out = strtol(text, &end, 10);
     bool digits = text[0] >= '0' && text[0] <= '9'; /* strtol would skip spaces and take a sign */
-    if (errno != 0 || !digits || *end != 0 || ms < 100 || ms > 3600000) {
+    return errno == 0 && digits && *end == 0 && *out >= least && *out <= most;
+}
+
+static bool read_dead(const char *text, struct options *o)
+{
+    long ms;
+    if (!read_number(text, 100, 3600000, &ms)) {
         return fail_word("--dead-ms takes a number from 100 to 3600000, not", text, "");
     }
     o->server.dead_ns = ms * CLOCK_MS;
+    return true;
+}
+
+static bool read_idle(const char *text, struct options *o)
+{
+    long seconds;
+    if (!read_number(text, 1, 604800, &seconds)) {
+        return fail_word("--idle-exit takes a number of seconds from 1 to 604800, not", text, "");
+    }
+    o->server.idle_ns = seconds * CLOCK_S;
     return true;
 }
 
@@ -95,7 +113,8 @@ static bool read_option(int argc, char **argv, int *index, struct options *o)
     static const struct {
         const char *name;
         bool (*read)(const char *text, struct options *o);
-    } known[] = {{"--listen", read_listen}, {"--log-level", read_level}, {"--dead-ms", read_dead}, {"--status", read_status}};
+    } known[] = {{"--listen", read_listen}, {"--log-level", read_level}, {"--dead-ms", read_dead},
+                 {"--idle-exit", read_idle}, {"--status", read_status}};
     const char *word = argv[*index];
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
         fputs(usage, stdout);
@@ -121,8 +140,15 @@ static bool read_option(int argc, char **argv, int *index, struct options *o)
     return fail_word("unknown option", word, ", try --help");
 }
 
-/* The signals that end it are held back until serve() waits for them: one that comes early is not lost, and nothing
- * runs in the middle of anything else. */
+static struct server *served; /* for the handler: set while the signals that end it are held back */
+
+static void on_end(int number)
+{
+    (void)number;
+    (void)server_stop(served); /* signal-safe */
+}
+
+/* The signals that end it are held back until there is a master to end: one that comes early is not lost. */
 static void hold_back(sigset_t *end)
 {
     sigemptyset(end);
@@ -135,14 +161,17 @@ static void serve(struct server *s, const sigset_t *end)
 {
     struct net_address bound;
     char text[ADDR_TEXT];
-    int number;
+    const struct sigaction action = {.sa_handler = on_end};
     if (server_address(s, &bound) == PCCL_OK) {
         printf("ccoip_master: listening at %s\n", addr_format(&bound, text));
         fflush(stdout);
     }
-    (void)sigwait(end, &number); /* fails for a number that is no signal only */
-    (void)server_stop(s);
+    served = s;
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    pthread_sigmask(SIG_UNBLOCK, end, NULL);
     (void)server_wait(s);
+    pthread_sigmask(SIG_BLOCK, end, NULL); /* nothing is to be ended any more */
     (void)server_free(s);
 }
 

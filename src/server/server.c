@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "collectives/plan.h"
+#include "core/log.h"
 #include "core/stall.h"
 #include "server/server_state.h"
 #include "net/addr.h"
@@ -126,7 +127,10 @@ pccl_status server_new(const struct net_address *listen, const struct server_opt
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
         list_init(lists[i]);
     }
-    config_fill(&s->config, options != NULL ? options : &none);
+    options = options != NULL ? options : &none;
+    config_fill(&s->config, options);
+    s->idle_ns = options->idle_ns;
+    s->idle_since = CLOCK_NEVER;
     s->config.run = random[0] | 1; /* 0 means "not known" on the wire */
     s->config.seed = random[1];
     if (!server_allocate(s)) {
@@ -153,6 +157,21 @@ static void server_begin_end(struct server *s)
     /* Nobody is fenced: a run outlives its master, and a restarted one takes it up again. */
 }
 
+/* Ends when nobody has been there for as long as it was allowed. */
+static void server_end_if_idle(struct server *s)
+{
+    if (s->idle_ns == 0 || !list_empty(&s->registered)) {
+        s->idle_since = CLOCK_NEVER;
+        return;
+    }
+    int64_t now = clock_now_ns();
+    s->idle_since = s->idle_since == CLOCK_NEVER ? now : s->idle_since;
+    if (now - s->idle_since >= s->idle_ns && !s->ending) {
+        log_line(LOG_INFO, "no peer for %lld s: the master ends", (long long)(s->idle_ns / CLOCK_S));
+        server_begin_end(s);
+    }
+}
+
 static int64_t server_timeout(const struct server *s)
 {
     if (s->solve.wanted_count > 0) {
@@ -160,6 +179,7 @@ static int64_t server_timeout(const struct server *s)
     }
     int64_t due = at_most(master_deadline(s->master), client_deadline(s));
     due = s->ending ? at_most(due, s->end_at) : due;
+    due = s->idle_since != CLOCK_NEVER && !s->ending ? at_most(due, s->idle_since + s->idle_ns) : due;
     int64_t left = due == CLOCK_NEVER ? -1 : due - clock_now_ns();
     return due != CLOCK_NEVER && left < 0 ? 0 : left;
 }
@@ -180,6 +200,7 @@ static void server_turn(struct server *s)
     }
     client_flush_dirty(s);
     client_sweep(s, clock_now_ns());
+    server_end_if_idle(s);
 }
 
 static void *server_main(void *user)

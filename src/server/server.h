@@ -19,6 +19,7 @@ struct server_options {
     int64_t dead_ns;      /* silence after which a member is excluded; 0: 10 s; shorter times shorten the heartbeats too */
     uint32_t max_members; /* of a world at one time, of all its groups; 0: BOUNDS_MEMBERS */
     uint32_t max_groups;  /* of a world; 0: 64 */
+    int64_t idle_ns;      /* its thread ends by itself when no peer has been registered for so long; 0: never */
 };
 
 /* Allocates; opens nothing.  `options` may be null.  Port 0: any.  The "any" address means all addresses of both families. */

@@ -48,6 +48,7 @@ TEST(help_names_every_option) /* an option that nobody can find */
     EXPECT(strstr(p.out_text, "--listen") != NULL && strstr(p.out_text, "--log-level") != NULL);
     EXPECT(strstr(p.out_text, "--status ADDRESS") != NULL);
     EXPECT(strstr(p.out_text, "--dead-ms") != NULL && strstr(p.out_text, "48148") != NULL);
+    EXPECT(strstr(p.out_text, "--idle-exit") != NULL);
     EXPECT(strstr(p.out_text, "-h, --help") != NULL && strstr(p.out_text, "-V, --version") != NULL);
     EXPECT_STR(p.err_text, "");
     EXPECT_EQ(run_master(&brief, h, NULL), 0);
@@ -68,7 +69,7 @@ TEST(version_is_that_of_the_header) /* a program that tells another one than the
 TEST(wrong_options_are_one_sentence_and_status_2) /* a typo that starts a master on the default port */
 {
     char unknown[] = "--lisen", word[] = "here", loud[] = "loud", letters[] = "12x", small[] = "99", empty[] = "",
-         spaced[] = " 500", sign[] = "+500", no_level[] = "--log-level=", no_dead[] = "--dead-ms=";
+         spaced[] = " 500", sign[] = "+500", no_level[] = "--log-level=", no_dead[] = "--dead-ms=", no_idle[] = "--idle-exit=0";
     expect_refused(unknown, any_port, "unknown option '--lisen'");
     expect_refused(word, NULL, "unknown option 'here'");
     expect_refused(empty, NULL, "unknown option ''");
@@ -81,6 +82,7 @@ TEST(wrong_options_are_one_sentence_and_status_2) /* a typo that starts a master
     expect_refused(dead_option, sign, "not '+500'");
     expect_refused(dead_option, empty, "not ''");
     expect_refused(no_dead, NULL, "not ''");
+    expect_refused(no_idle, NULL, "--idle-exit takes a number of seconds from 1 to 604800, not '0'");
 }
 
 TEST(bad_addresses_are_one_sentence_and_status_2)
@@ -150,6 +152,31 @@ TEST(members_are_not_fenced_at_the_end) /* a run that ends with its master, alth
 }
 
 static char status_option[] = "--status";
+
+TEST(without_peers_it_ends_by_itself_where_that_was_asked_for) /* and not while there is one, however long */
+{
+    struct program p, asked;
+    char idle_option[] = "--idle-exit", second[] = "1", master[32];
+    ccoip_socket_address_t at;
+    pcclComm_t *member = NULL, *early = NULL;
+    uint16_t port = master_start(&p, listen_option, any_port, level_option, quiet, idle_option, second, NULL);
+    EXPECT(port != 0);
+    snprintf(master, sizeof master, "127.0.0.1:%u", port);
+    EXPECT_EQ(pcclInit(), pcclSuccess);
+    EXPECT_EQ(pcclParseAddress(master, 0, &at), pcclSuccess);
+    pcclCommCreateParams_t params = {.master_address = at};
+    EXPECT(pcclCreateCommunicator(&params, &member) == pcclSuccess && pcclConnect(member) == pcclSuccess);
+    /* Longer than it may be without peers: until somebody is given up who waits for one that never comes. */
+    pcclCommCreateParamsEx_t pair = {
+        .size = sizeof pair, .master_address = at, .world = "pair", .world_size = 2, .formation_timeout_ms = 1500};
+    EXPECT_EQ(pcclCreateCommunicatorEx(&pair, &early), pcclSuccess);
+    EXPECT_EQ(pcclConnect(early), pcclRankConnectionLost);
+    EXPECT_EQ(run_master(&asked, status_option, master), 0);
+    EXPECT_EQ(pcclDestroyCommunicator(early), pcclSuccess);
+    EXPECT_EQ(pcclDestroyCommunicator(member), pcclSuccess);
+    EXPECT_EQ(program_wait(&p), 0);
+    EXPECT_STR(p.err_text, "");
+}
 
 /* Lines that hold these words. */
 static int lines_with(const char *text, const char *first, const char *second)

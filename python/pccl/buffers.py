@@ -2,14 +2,16 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import dataclasses
 import sys
-from typing import Any, NamedTuple
+from typing import Any
 
 from pccl._native import ffi
 from pccl.types import DataType
 
 
-class Buffer(NamedTuple):
+@dataclasses.dataclass(slots=True)
+class Buffer:
     """`count` elements of `datatype` at `address`, which stay there as long as `owner` lives."""
 
     address: int

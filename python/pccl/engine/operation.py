@@ -69,7 +69,7 @@ class Operation:
         """The rank that a message came from, as ranks counted when its receive was called.  RuntimeError: none has come."""
         if self._source is None or not self._ended or self.error is not None:
             raise RuntimeError(f"pccl: {self.name} has received nothing")
-        return self._source[0]
+        return int(self._source[0])
 
     def when_done(self, callback: Callable[["Operation"], None]) -> None:
         """Has the completion thread call `callback` with this operation when it has ended; at once, here, if it has."""

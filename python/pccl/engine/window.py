@@ -44,6 +44,9 @@ class Window:
         made = ffi.new("pcclWindow_t **")
         interruptible("create_window", lib.pcclCreateWindow, params, world._own("create_window"), made)
         self.handle = made[0]
+        info = ffi.new("pcclWindowInfo_t *")
+        check(lib.pcclGetWindowInfo(self.handle, 0, info), "create_window")
+        self.rank, self.size = info.rank, info.world  #: this member's, and how many there are
 
     def destroy(self) -> None:
         """``pcclDestroyWindow``: all members that are left call it; the second time nothing."""
@@ -57,7 +60,7 @@ class Window:
         info = ffi.new("pcclWindowInfo_t *")
         check(lib.pcclGetWindowInfo(self._own("part"), rank, info), "part")
         address = int(ffi.cast("uintptr_t", info.address))
-        return WindowPart(info.peer, info.rank, info.bytes, WindowRights(info.rights), info.lost, address)
+        return WindowPart(info.peer, rank, info.bytes, WindowRights(info.rights), info.lost, address)
 
     def view(self, rank: int) -> Optional[memoryview]:
         """That member's memory where this process reaches it by itself, until `destroy`; else None."""
@@ -65,15 +68,8 @@ class Window:
         if part.address == 0:
             return None
         view = memoryview(ffi.buffer(ffi.cast("char *", part.address), part.nbytes))
-        writable = part.rights & (WindowRights.WRITE | WindowRights.COUNT) or part.rank == self.part_of_this
+        writable = rank == self.rank or part.rights & (WindowRights.WRITE | WindowRights.COUNT)
         return view if writable else view.toreadonly()
-
-    @property
-    def part_of_this(self) -> int:
-        """This member's rank in the window."""
-        info = ffi.new("pcclWindowInfo_t *")
-        check(lib.pcclGetWindowInfo(self._own("part"), 0, info), "part")
-        return info.rank
 
     def put(self, source: Any, rank: int, offset: int = 0, *, deadline: Optional[float] = None) -> Operation:
         """``pcclPut``."""

@@ -194,7 +194,7 @@ class World:
         """This member's rank, as of the last change that the program knows."""
         info = ffi.new("pcclPeerInfo_t *")
         check(lib.pcclGetSelf(self._own("rank"), info), "rank")
-        return info.rank
+        return int(info.rank)
 
     @property
     def size(self) -> int:
@@ -205,7 +205,7 @@ class World:
         """``pcclGetAttribute``."""
         value = ffi.new("int *")
         check(lib.pcclGetAttribute(self._own("attribute"), which.value, value), "attribute")
-        return value[0]
+        return int(value[0])
 
     def members(self) -> list[Member]:
         """``pcclGetMembers``: in the order of ranks."""
@@ -264,7 +264,7 @@ class World:
     def all_reduce(self, send: Any, receive: Any, op: Any = ReduceOp.SUM, *, deadline: Optional[float] = None) -> Operation:
         """``pcclAllReduceOrdered``: `op` is a `ReduceOp`, or of `premul_sum`."""
         s, r = as_buffer(send, "send"), as_buffer(receive, "receive", True)
-        _alike("all_reduce", s, r, r.count)
+        _alike("all_reduce", s, r, s.count)
         return self._launch("all_reduce", lib.pcclAllReduceOrdered, (s.pointer, r.pointer, s.count, s.datatype.value, _op(op)), (s, r), deadline)
 
     def broadcast(self, send: Any, receive: Any, root: int, *, deadline: Optional[float] = None) -> Operation:
@@ -272,7 +272,7 @@ class World:
         r = as_buffer(receive, "receive", True)
         s = _at_root(send, "send")
         if s is not None:
-            _alike("broadcast", s, r, r.count)
+            _alike("broadcast", s, r, s.count)
         arguments = (_pointer(s), r.pointer, r.count, r.datatype.value, root)
         return self._launch("broadcast", lib.pcclBroadcast, arguments, (s, r), deadline)
 
@@ -280,7 +280,7 @@ class World:
         """``pcclReduce``: `receive` is the root's, others may pass None."""
         s, r = as_buffer(send, "send"), _at_root(receive, "receive", True)
         if r is not None:
-            _alike("reduce", s, r, r.count)
+            _alike("reduce", s, r, s.count)
         arguments = (s.pointer, _pointer(r), s.count, s.datatype.value, _op(op), root)
         return self._launch("reduce", lib.pcclReduce, arguments, (s, r), deadline)
 
@@ -546,7 +546,7 @@ def milliseconds(seconds: Optional[float]) -> int:
 
 
 def _text(text: Any) -> str:
-    return ffi.string(text).decode("utf-8", "replace")
+    return str(ffi.string(text), "utf-8", "replace")
 
 
 def _member(info: Any) -> Member:

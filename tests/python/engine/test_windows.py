@@ -1,0 +1,69 @@
+"""Windows of the engine: bytes put, read, counted and signalled, and their rights."""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from support.master import Master
+from support.worlds import in_world
+
+from pccl.engine import Window, World
+from pccl.errors import InvalidArgument, InvalidUsage, OperationTimeout
+from pccl.types import DataType, WindowRights
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_each_reaches_the_memory_of_the_others(master: Master, own: bool) -> None:
+    """Bytes at another place or of another member, a count that is lost, a signal before its bytes."""
+
+    def member(world: World) -> None:
+        rank, size = world.rank, world.size
+        memory = np.zeros(8, np.int64) if own else None
+        window = Window(world, memory, 0 if own else 64)
+        right = (rank + 1) % size
+        window.put(np.arange(3) + 10 * rank, right, 16).wait()
+        window.signal(right).wait()
+        left = (rank - 1) % size
+        window.wait_signal(left, 30).wait()
+        mine = memory if memory is not None else np.frombuffer(window.view(rank), np.int64)
+        assert (mine[2:5] == np.arange(3) + 10 * left).all()
+        for _ in range(10):
+            window.fetch_add(rank + 1, 0, 0)[0].wait()
+        world.barrier().wait()
+        total = np.zeros(1, np.int64)
+        window.get(total, 0).wait()
+        assert total[0] == 10 * sum(range(1, size + 1))
+        operation, before = window.compare_swap(0, rank + 1, right, 8)
+        operation.wait()
+        assert before[0] == 0
+        world.barrier().wait()
+        assert mine[1] == left + 1
+        assert window.part(right).nbytes == 64 and window.part(right).rank == right and not window.part(right).lost
+        window.destroy()
+        with pytest.raises(InvalidUsage, match="window was destroyed"):
+            window.signal(0)
+
+    in_world(master.address, 3, member)
+
+
+def test_rights_and_bounds_are_kept(master: Master) -> None:
+    """A write into memory that is only to be read."""
+
+    def member(world: World) -> None:
+        window = Window(world, None, 16, WindowRights.READ)
+        other = 1 - world.rank
+        with pytest.raises(InvalidArgument):
+            window.put(np.ones(1), other).wait()
+        with pytest.raises(InvalidArgument):
+            window.get(np.ones(3), other).wait()
+        with pytest.raises(InvalidArgument, match="FLOAT is none of INT32"):
+            window.fetch_add(1, other, 0, DataType.FLOAT)
+        view = window.view(other)
+        if view is not None:
+            assert view.readonly and len(view) == 16
+        with pytest.raises(OperationTimeout):
+            window.wait_signal(other, 0.05).wait()
+        world.barrier().wait()
+        window.destroy()
+
+    in_world(master.address, 2, member)

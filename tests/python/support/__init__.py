@@ -1,0 +1,2 @@
+"""What tests of several faces need."""
+# SPDX-License-Identifier: MIT

@@ -1,0 +1,39 @@
+"""A master as a process, that ends with the test."""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import signal
+import subprocess
+from typing import Optional
+
+from pccl.engine.bootstrap import master_program
+
+
+class Master:
+    """``ccoip_master`` at 127.0.0.1, at `port` or any that is free; `address` is its "host:port"."""
+
+    def __init__(self, port: int = 0, *options: str) -> None:
+        command = [master_program(), "--listen", f"127.0.0.1:{port}", "--log-level", "none", *options]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        self.address = self.process.stdout.readline().strip().rpartition(" ")[2]
+        assert self.address, "ccoip_master did not start"
+
+    @property
+    def port(self) -> int:
+        return int(self.address.rpartition(":")[2])
+
+    def end(self, number: int = signal.SIGTERM, status: Optional[int] = 0) -> None:
+        """Ends it by a signal; with SIGTERM it says that all was well."""
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        ended = self.process.wait(timeout=30)
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+        assert status is None or number != signal.SIGTERM or ended == status
+
+    def __enter__(self) -> "Master":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end(status=None)

@@ -69,7 +69,7 @@ part_mutants() {
     scripts/build.sh "$build/mutants" mutant_programs -DCMAKE_C_COMPILER=gcc -DPCCL_MUTANTS=ON &&
         scripts/mutants.sh "$build/mutants"
 }
-part_process() { scripts/run_tests.sh "$build/gcc" tests/fault tests/e2e; }
+part_process() { scripts/run_tests.sh -j "$cores" "$build/gcc" tests/fault tests/e2e; }
 # Where data goes another way than part process has it: what becomes of it when members die, stand still, give up or lie.
 data_over() { # ASSIGNMENT...
     local fault="test_bulk test_collective_kill test_groups test_kill test_message_kill test_queue_kill test_same_bits test_split_kill
@@ -107,6 +107,7 @@ part_package() {
     scripts/test_setup.sh
     scripts/test_package.sh
 }
+part_python() { scripts/test_python.sh "$build/python"; }
 part_compare() { python3 scripts/test_compare.py; }
 part_neon() { scripts/test_neon.sh "$build/neon"; }
 
@@ -152,7 +153,7 @@ run_part() {
 }
 
 if [ $# = 0 ]; then
-    set -- setup gcc clang builds source docs models binary unit sim mutants process tcp fabric chaos examples asan tsan fuzz package compare neon
+    set -- setup gcc clang builds source docs models binary unit sim mutants process tcp fabric chaos examples asan tsan fuzz package python compare neon
 fi
 for part in "$@"; do
     if ! declare -F "part_$part" >/dev/null; then

@@ -58,6 +58,9 @@ want_check() {
     wish aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
     wish_file '/usr/aarch64-linux-gnu/lib/libc.so*' libc6-dev-arm64-cross
     wish qemu-aarch64 qemu-user
+    wish_file '/usr/lib/python3*/ensurepip' python3-venv
+    python3 -c 'import os, sysconfig, sys; sys.exit(not os.path.exists(sysconfig.get_paths()["include"] + "/Python.h"))' 2>/dev/null ||
+        wished+=(python3-dev)
 }
 want_compare() { # what one library is compared with; without one of them the others are
     want python3 python3

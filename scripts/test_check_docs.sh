@@ -5,28 +5,25 @@
 set -u
 cd "$(dirname "$0")/.."
 . scripts/testing.sh
-tree=$work/tree
-
 shopt -s extglob
-copy() { # without hidden folders and what was built
-    rm -rf "$tree"
-    mkdir "$tree"
-    cp -r ./!(build*) "$tree"
+copy() { # TREE: without hidden folders and what was built
+    mkdir "$1"
+    cp -r ./!(build*) "$1"
 }
-breach() { # RULE WHAT COMMAND...: COMMAND, run in the copy, breaks RULE
-    local rule=$1 what=$2
-    shift 2
-    copy
-    (cd "$tree" && "$@")
-    ! python3 scripts/check_docs.py "$tree" "$rule" >"$work/out" && grep -qx "PASS $rule" "$work/before"
-    count "found: $what" $?
+broken() { # RULE COMMAND...: COMMAND, run in a copy, breaks RULE
+    copy "$case/tree"
+    (cd "$case/tree" && "${@:2}")
+    ! python3 scripts/check_docs.py "$case/tree" "$1" && grep -qx "PASS $1" "$work/before"
+}
+breach() { # RULE WHAT COMMAND...
+    aside "found: $2" broken "$1" "${@:3}"
 }
 say() { # FILE TEXT: a line more
     printf '\n%s\n' "$2" >>"$1"
 }
 
-copy
-python3 scripts/check_docs.py "$tree" >"$work/before"
+copy "$work/tree"
+python3 scripts/check_docs.py "$work/tree" >"$work/before"
 doc=docs/TESTING.md
 breach lines_are_short "a line of 111 columns" say $doc "$(printf 'x%.0s' {1..111})"
 breach blocks_have_a_language "a block of no language" say $doc $'```\nmake\n```'
@@ -76,4 +73,5 @@ breach stated_rules_are_shown "a behaviour without a test" sed -i 's/^\* \*\*R7\
 breach kept_rules_are_cited "a file that does not cite the rule that it keeps" sed -i 's/ (P2)//' src/session/hold.c
 breach kept_rules_are_cited "a model that does not cite the rule that it keeps" sed -i 's/W7//g' verify/formation.pml
 breach kept_rules_are_cited "a rule that another file keeps" sed -i '/^### P2/,/^### P3/s/hold\.c/launch.c/' docs/RULES.md
+count_asides
 sum_up

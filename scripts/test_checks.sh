@@ -12,13 +12,14 @@ cp -r CMakeLists.txt cmake scripts src include tests fuzz "$scratch"
 
 # plant RULE FILE TEXT: makes FILE in the scratch copy; RULE must then fail, which it does not without.
 plant() {
-    local rule=$1 file=$scratch/$2
-    mkdir -p "$(dirname "$file")"
-    printf '%s\n' "$3" >"$file"
-    python3 scripts/check_source.py "$scratch" >"$work/out"
-    rm "$file"
-    grep -qx "FAIL $rule" "$work/out" && grep -qx "PASS $rule" "$work/before"
-    count "found: $rule in $2" $?
+    aside "found: $1 in $2" planted "$@"
+}
+planted() {
+    cp -r "$scratch" "$case/tree"
+    mkdir -p "$(dirname "$case/tree/$2")"
+    printf '%s\n' "$3" >"$case/tree/$2"
+    python3 scripts/check_source.py "$case/tree" >"$case/out"
+    grep -qx "FAIL $1" "$case/out" && grep -qx "PASS $1" "$work/before"
 }
 python3 scripts/check_source.py "$scratch" >"$work/before"
 
@@ -54,16 +55,15 @@ plant nothing_is_left_to_do src/core/planted.c "$spdx /* TODO */"
 
 # plant_binary RULE WHAT COMMAND...: COMMAND breaks the scratch copy or the copied libraries; RULE must then fail.
 plant_binary() {
-    local rule=$1 what=$2
-    shift 2
-    rm -rf "$work/case" "$work/lib"
-    cp -r "$scratch" "$work/case"
-    mkdir "$work/lib"
-    cp "$build/libpccl.so" "$build/libpccl.a" "$work/lib"
-    (cd "$work/case" && "$@")
-    ROOT=$work/case RULES=$rule scripts/check_binary.sh "$work/lib" >"$work/out" 2>&1
-    grep -qx "FAIL $rule" "$work/out" && grep -qx "PASS $rule" "$work/before"
-    count "found: $what" $?
+    aside "found: $2" planted_binary "$1" "${@:3}"
+}
+planted_binary() {
+    cp -r "$scratch" "$case/tree"
+    mkdir "$case/lib"
+    cp "$build/libpccl.so" "$build/libpccl.a" "$case/lib"
+    (cd "$case/tree" && "${@:2}")
+    ROOT=$case/tree RULES=$1 scripts/check_binary.sh "$case/lib" >"$case/out" 2>&1
+    grep -qx "FAIL $1" "$case/out" && grep -qx "PASS $1" "$work/before.binary"
 }
 append() { # file text
     printf '%s\n' "$2" >>"$1"
@@ -73,7 +73,7 @@ impure() { # text: puts it in a pure file, and takes the others off the list
     echo src/core/dtype.c >scripts/pure_files.txt
 }
 if [ -n "$build" ]; then
-    scripts/check_binary.sh "$build" >"$work/before" 2>&1
+    scripts/check_binary.sh "$build" >"$work/before.binary" 2>&1
     plant_binary exports "a name missing from the list" sed -i '/pcclInit/d' scripts/exported_symbols.txt
     plant_binary exports "a listed name that does not exist" append scripts/exported_symbols.txt pcclPlanted
     plant_binary archive "an internal name global in the archive" objcopy --globalize-symbol=log_line ../lib/libpccl.a
@@ -88,6 +88,7 @@ if [ -n "$build" ]; then
     plant_binary headers "C11 in the public header" append include/pccl.h 'struct planted { union { int a; int b; }; };'
     plant_binary headers "a C++ keyword in the public header" append include/pccl.h 'extern int class;'
 fi
+count_asides
 
 # Two files that call each other, and the same two in a line.
 circles_are_found() {

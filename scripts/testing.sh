@@ -37,6 +37,30 @@ check_each() { # functions...: each is a test that has its name
         check "$name" "$name"
     done
 }
+begun=0
+aside() { # name command...: the command as one test, beside others, one on each core; $case is a folder of its own
+    while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do
+        wait -n
+    done
+    begun=$((begun + 1))
+    (
+        case=$work/aside.$begun
+        mkdir "$case"
+        "${@:2}" >"$case.log" 2>&1
+        echo "$? $1" >"$case.result"
+        rm -rf "$case"
+    ) &
+}
+count_asides() { # waits for them, and counts them in their order
+    local i status name
+    wait
+    for i in $(seq $begun); do
+        read -r status name <"$work/aside.$i.result"
+        [ "$status" = 0 ] || tail -n 100 "$work/aside.$i.log"
+        count "$name" "$status"
+    done
+    begun=0
+}
 sum_up() { # the last line, and the status that goes with it
     echo "$passed passed, $failed failed"
     [ $failed = 0 ]

@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# test_python.sh [BUILD] [ARGUMENT...] - the Python package as users get it: the wheel is built, installed in environments of
+# its own, with torch and numpy and without, and tested there.  Arguments are pytest's: folders, -k WORDS.
+#
+# The last line is "N passed, N failed".
+# SPDX-License-Identifier: MIT
+set -u
+cd "$(dirname "$0")/.."
+build=${1:-build/python}
+[ $# = 0 ] || shift
+mkdir -p "$build"
+build=$(cd "$build" && pwd)
+. scripts/testing.sh
+
+environment() { # NAME WHAT...: one with these packages, made once
+    local python=$build/$1/bin/python
+    [ -x "$python" ] || python3 -m venv "$build/$1" || return 1
+    "$python" -m pip install -q --disable-pip-version-check "${@:2}" 2>"$build/pip.err" || {
+        tail -n 5 "$build/pip.err"
+        return 1
+    }
+}
+wheel() { # of the sources as they are; its name goes to $built
+    rm -rf "$build/dist"
+    "$build/full/bin/python" -m pip wheel -q --no-deps -w "$build/dist" . 2>"$build/wheel.err" || {
+        tail -n 40 "$build/wheel.err"
+        return 1
+    }
+    built=$(echo "$build"/dist/pccl-*.whl)
+    [ -f "$built" ]
+}
+the_wheel_is_built() { wheel; }
+the_wheel_is_one_abi3_extension_and_small() { # a second library, or one for this interpreter alone
+    local listed
+    listed=$(python3 -m zipfile -l "$built")
+    case $built in *-cp310-abi3-*) ;; *) return 1 ;; esac
+    [ "$(echo "$listed" | grep -c '\.so')" = 1 ] || return 1
+    echo "the wheel has $(stat -c %s "$built") bytes" >>"$work/figures"
+    [ "$(stat -c %s "$built")" -lt 4000000 ]
+}
+it_works_without_torch_and_numpy() {
+    environment bare "$built" && "$build/bare/bin/python" -m pip install -q --no-deps --force-reinstall "$built" && (cd "$work" && "$build/bare/bin/python" "$tests/smoke.py" | tee -a "$work/figures"; exit "${PIPESTATUS[0]}")
+}
+it_is_installed() {
+    "$build/full/bin/python" -m pip uninstall -q -y pccl && environment full "$built"
+}
+types_are_checked() { (cd python && "$build/full/bin/python" -m mypy --strict --cache-dir "$build/mypy" pccl); }
+
+if ! python3 -c 'import ensurepip, os, sysconfig, sys; sys.exit(not os.path.exists(sysconfig.get_paths()["include"] + "/Python.h"))' 2>/dev/null; then
+    echo "SKIPPED python: python3-venv or python3-dev is not installed"
+    echo "0 passed, 0 failed"
+    exit 0
+fi
+if ! environment full -r tests/python/requirements.txt; then
+    echo "SKIPPED python: pip cannot install what the tests need"
+    echo "0 passed, 0 failed"
+    exit 0
+fi
+tests=$PWD/tests/python
+check_each the_wheel_is_built
+if [ -n "${built:-}" ]; then
+    check_each the_wheel_is_one_abi3_extension_and_small it_works_without_torch_and_numpy types_are_checked
+    cat "$work/figures"
+    check_each it_is_installed
+    "$build/full/bin/python" -m pytest "$@"
+fi
+sum_up

@@ -9,11 +9,13 @@ add_custom_command(OUTPUT ${native_source}
     COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/python/declarations.py
         ${PROJECT_SOURCE_DIR}/include ${native_source} ${CMAKE_C_COMPILER}
     DEPENDS python/declarations.py ${public_headers} VERBATIM)
-add_library(pccl_native MODULE ${native_source})
-target_include_directories(pccl_native PRIVATE ${Python_INCLUDE_DIRS})
+add_library(pccl_native MODULE ${native_source} $<TARGET_OBJECTS:pccl_objects>)
+target_include_directories(pccl_native PRIVATE include ${Python_INCLUDE_DIRS})
 target_compile_definitions(pccl_native PRIVATE Py_LIMITED_API=0x030A0000)
-target_link_libraries(pccl_native PRIVATE pccl_static)
-target_link_options(pccl_native PRIVATE LINKER:--exclude-libs,ALL LINKER:--gc-sections)
+target_link_libraries(pccl_native PRIVATE Threads::Threads m ${CMAKE_DL_LIBS})
+set(native_map ${PROJECT_BINARY_DIR}/pccl_native.map)
+file(WRITE ${native_map} "{ global: PyInit__native; local: *; };\n") # the library's names are not the process's
+target_link_options(pccl_native PRIVATE LINKER:--version-script=${native_map} LINKER:--gc-sections)
 set_target_properties(pccl_native PROPERTIES
     PREFIX "" OUTPUT_NAME _native SUFFIX .abi3.so LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/python/pccl)
 add_dependencies(pccl_product pccl_native)

@@ -27,7 +27,7 @@ def declarations(include: pathlib.Path, compiler: str) -> str:
     with tempfile.TemporaryDirectory() as empty:
         for name in SYSTEM_HEADERS:
             pathlib.Path(empty, name).touch()
-        command = [compiler, "-E", "-P", "-nostdinc", "-isystem", empty, "-I", str(include), str(include / "pccl.h")]
+        command = [compiler, "-E", "-P", "-nostdinc", "-I", empty, "-I", str(include), str(include / "pccl.h")]
         text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     text = text.replace('__attribute__((visibility("default")))', "")
     text = text.replace("INT32_MAX", str(2**31 - 1))

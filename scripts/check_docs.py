@@ -26,14 +26,14 @@ from rules import check_tree
 from verify import read_lists
 
 LINE = 110
-CODE = {".c", ".h", ".cpp", ".py", ".sh", ".cmake", ".in", ".txt", ".pml", ".service", ".1", ".8"}
-TOP = ("src", "include", "apps", "bench", "examples", "tests", "fuzz", "scripts", "cmake", "docs", "verify", "packaging")
-LANGUAGES = {"sh", "c", "text", "mermaid", "ini", "cmake"}
+CODE = {".c", ".h", ".cpp", ".py", ".pyi", ".toml", ".sh", ".cmake", ".in", ".txt", ".pml", ".service", ".1", ".8"}
+TOP = ("src", "include", "apps", "bench", "examples", "tests", "fuzz", "scripts", "cmake", "docs", "verify", "packaging", "python")
+LANGUAGES = {"sh", "c", "text", "mermaid", "ini", "cmake", "python"}
 PLANTS = {"test_checks.sh", "test_check_docs.sh", "check_docs.py"}  # name what does not exist, on purpose
 SHELL_WORDS = {"sudo", "nice", "env", "timeout", "exec", "then", "do", "if", "while", "for", "fi", "done"}
 # What the documents may ask a reader to run that is not ours.
 FOREIGN_COMMANDS = set("apt apt-get cc cd cmake cp curl export gcc git ip journalctl kill ldconfig man mkdir nft ping printf "
-                       "ps rm ss ssh sysctl systemctl ufw useradd install cat echo nc firewall-cmd ulimit".split())
+                       "ps rm ss ssh sysctl systemctl ufw useradd install cat echo nc firewall-cmd ulimit pip python torchrun".split())
 FOREIGN_NAMES = {"LD_LIBRARY_PATH", "CMAKE_BUILD_TYPE", "CMAKE_INSTALL_PREFIX", "CMAKE_PREFIX_PATH", "DESTDIR"}
 
 
@@ -131,6 +131,8 @@ class Tree:
                 out[f.stem] = "\n".join(self.code[g] for g in near)
             if f.suffix == ".c" and parts[0] == "apps" and f.stem.endswith("_main"):  # a program that is a folder
                 out[f.stem.removesuffix("_main")] = "\n".join(self.code[g] for g in self.code if g.parent == f.parent)
+        for name, module in re.findall(r'^(\w+) = "pccl\.(\w+):', self.code.get(self.root / "pyproject.toml", ""), re.M):
+            out.setdefault(name, self.code.get(self.root / "python/pccl" / f"{module}.py", ""))  # what pip puts on the path
         return out
 
     def document(self, name):
@@ -446,7 +448,7 @@ def line_of(text, match):
 def only_own_documents_are_named(tree):
     for name, text in told_text(tree):
         for match in re.finditer(r"[\w./-]*\w\.md\b", text):
-            if not tree.exists(match.group().removeprefix("../")):
+            if not tree.exists(match.group().removeprefix("../").lstrip("/")):
                 yield f"{name}:{line_of(text, match)}: names {match.group()}, which is no file of the project"
         for match in re.finditer(r"reliability reference|(?<![\w/])(?:reference|design)/\w+", text):
             yield f"{name}:{line_of(text, match)}: names {match.group()}, which is not in the project"

@@ -18,6 +18,7 @@ struct bench_rank {
     struct plan plan;
     struct plan_segment segments[BENCH_RANKS];
     struct plan_step steps[5 * BENCH_RANKS];
+    uint32_t partners[BENCH_RANKS - 1];
     struct room room;
     struct frame_pool pool;
     unsigned char *slots;
@@ -51,7 +52,7 @@ static void bench_begin(struct bench_rank *ranks, const struct plan_params *para
         struct bench_rank *b = &ranks[r];
         struct plan_params q = *params;
         q.rank = r;
-        plan_make(&b->plan, &q, b->segments, b->steps, NULL);
+        plan_make(&b->plan, &q, b->segments, b->steps, NULL, b->partners);
         room_init(&b->room, b->slots, BENCH_FRAME, BENCH_SLOTS, b->free_list);
         struct exec_config config = {.plan = &b->plan, .numeric = numeric, .room = &b->room, .pool = &b->pool, .in = b->in,
                                      .out = b->out, .lanes = 1};
@@ -62,37 +63,36 @@ static void bench_begin(struct bench_rank *ranks, const struct plan_params *para
         exec_init(&b->exec, &config, b->arena);
     }
     for (uint32_t r = 0; r < params->world; r++) {
-        for (uint32_t t = 0; t < params->world; t++) {
+        for (uint32_t i = 0; i < ranks[r].plan.partner_count; i++) {
             struct exec_out out;
-            if (t != r) {
-                exec_step(&ranks[r].exec, &(struct exec_event){.kind = EXEC_READY, .rank = t}, &out);
-            }
+            exec_step(&ranks[r].exec, &(struct exec_event){.kind = EXEC_READY, .partner = i}, &out);
         }
     }
 }
 
-/* Moves one frame from `r` to `t`, credits first; returns its bytes. */
-static size_t bench_move(struct bench_rank *ranks, uint32_t r, uint32_t t)
+/* Moves one frame from `r` to its i-th partner, credits first; returns its bytes. */
+static size_t bench_move(struct bench_rank *ranks, uint32_t r, uint32_t i)
 {
+    uint32_t t = ranks[r].partners[i], back = plan_number(&ranks[t].plan, r);
     struct exec *from = &ranks[r].exec, *to = &ranks[t].exec;
     struct exec_out pulled, landed;
     struct exec_credit credit;
-    if (exec_take_credit(to, r, &credit)) {
-        exec_step(from, &(struct exec_event){.kind = EXEC_CREDIT, .rank = t, .credit = credit.frames, .sums = credit.sums}, &landed);
+    if (exec_take_credit(to, back, &credit)) {
+        exec_step(from, &(struct exec_event){.kind = EXEC_CREDIT, .partner = i, .credit = credit.frames, .sums = credit.sums}, &landed);
     }
-    if (!exec_has_frame(from, t)) {
+    if (!exec_has_frame(from, i)) {
         return 0;
     }
-    exec_step(from, &(struct exec_event){.kind = EXEC_PULL, .rank = t}, &pulled);
-    exec_step(to, &(struct exec_event){.kind = EXEC_HEADER, .rank = r, .frame = pulled.frame, .phase = pulled.phase,
+    exec_step(from, &(struct exec_event){.kind = EXEC_PULL, .partner = i}, &pulled);
+    exec_step(to, &(struct exec_event){.kind = EXEC_HEADER, .partner = back, .frame = pulled.frame, .phase = pulled.phase,
                                        .bytes = pulled.bytes}, &landed);
     if (landed.refused) {
         fprintf(stderr, "bench_exec: frame %u refused\n", pulled.frame);
         exit(1);
     }
     memcpy(landed.dst, pulled.data, pulled.bytes);
-    exec_step(to, &(struct exec_event){.kind = EXEC_ARRIVED, .rank = r}, &landed);
-    exec_step(from, &(struct exec_event){.kind = EXEC_SENT, .rank = t}, &landed);
+    exec_step(to, &(struct exec_event){.kind = EXEC_ARRIVED, .partner = back}, &landed);
+    exec_step(from, &(struct exec_event){.kind = EXEC_SENT, .partner = i}, &landed);
     return pulled.bytes;
 }
 
@@ -110,12 +110,13 @@ static struct bench_result bench_once(struct bench_rank *ranks, const struct pla
     double start = bench_now();
     while (moved) {
         moved = false;
-        for (uint32_t i = 0; i < params->world * params->world; i++) {
-            uint32_t r = i / params->world, t = i % params->world;
-            size_t bytes = r == t ? 0 : bench_move(ranks, r, t);
-            moved |= bytes > 0;
-            result.frames += bytes > 0;
-            result.bytes += bytes;
+        for (uint32_t r = 0; r < params->world; r++) {
+            for (uint32_t i = 0; i < ranks[r].plan.partner_count; i++) {
+                size_t bytes = bench_move(ranks, r, i);
+                moved |= bytes > 0;
+                result.frames += bytes > 0;
+                result.bytes += bytes;
+            }
         }
     }
     result.seconds = bench_now() - start;

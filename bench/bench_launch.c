@@ -1,9 +1,10 @@
 /* bench_launch.c - what the session's share of one operation costs as views grow: nothing that is not exchanged may grow with them.
  *
- * One idea: one member alone, fed with the frames of the others, through the step function that the engine drives; no sockets, no lanes, no
- * bytes of data.  A message is launched, announced, held and collected at its sender and at its receiver; an all-reduce by the ring is
+ * One idea: one member alone, fed with the frames of the others, through the step function that the engine drives; no sockets, no threads,
+ * no bytes of data.  A message is launched, announced, held and collected at its sender and at its receiver; an all-reduce by the ring is
  * told to two, and held in as many rounds as the view has binary digits; what travels with its launch (eager) is told to all, and heard of
- * all.  Beside them stands what hearing that all others have finished costs, a message of many names each.
+ * all.  Beside them stands what hearing that all others have finished costs, a message of many names each; and below, what a lane's
+ * executor costs that is laid out and stopped, at a member that exchanges data with one other.
  * 100,000 tags are known before anything is timed.  Invariant: every call returns with success.
  *
  *     bench_launch [members]      without arguments: 4, 64, 1,024 and 10,000
@@ -15,11 +16,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "collectives/exec.h"
 #include "core/bounds.h"
 #include "kernels/kernels.h"
 #include "session/session.h"
 
-enum { TAGS = 100000, MOST_FLIGHT = 1000, NAMES = 64 };
+enum { TAGS = 100000, MOST_FLIGHT = 1000, NAMES = 64, EXECUTORS = 10000 };
 static const uint64_t run = 77, first_id = UINT64_C(1) << 32 | 1, view_number = UINT64_C(1) << 32 | 1;
 
 struct bench {
@@ -384,6 +386,40 @@ static void tell(const char *name, struct bench *b, const struct work *w, uint32
     fflush(stdout);
 }
 
+/* One executor at a time of a plan that is kept; its member is a leaf. */
+static void tell_executor(const char *name, uint32_t members, enum plan_kind kind, enum plan_algorithm algorithm)
+{
+    static unsigned char slots[64];
+    static uint32_t free_list[64];
+    struct plan_params p = {.kind = kind, .algorithm = algorithm, .world = members, .rank = members / 2 + 1, .lanes = 1, .count = 1 << 16,
+                            .align = 1, .frame_elements = 1 << 14};
+    struct plan_segment *segments = allocate(plan_max_segments(&p) * sizeof *segments);
+    struct plan_step *steps = allocate(plan_max_steps(&p) * sizeof *steps);
+    uint32_t *partners = allocate(plan_max_partners(&p) * sizeof *partners);
+    struct room room;
+    struct plan plan;
+    struct numeric numeric;
+    room_init(&room, slots, 1 << 16, 64, free_list);
+    if (!numeric_init(&numeric, DTYPE_F32, REDOP_SUM, QUANT_NONE, DTYPE_U8, kernels_get())) {
+        fail("no such type");
+    }
+    plan_make(&plan, &p, segments, steps, NULL, partners);
+    struct exec_config config = {.plan = &plan, .numeric = &numeric, .room = &room, .lanes = 1};
+    int64_t begin = processor_ns();
+    for (uint32_t i = 0; i < EXECUTORS; i++) {
+        struct exec x;
+        struct exec_out out;
+        void *arena = allocate(exec_arena_bytes(&config));
+        exec_init(&x, &config, arena);
+        exec_step(&x, &(struct exec_event){.kind = EXEC_STOP}, &out);
+        free(arena);
+    }
+    printf("%8u  %-34s %10.0f ns %10zu bytes\n", members, name, (double)(processor_ns() - begin) / EXECUTORS, exec_arena_bytes(&config));
+    free(segments);
+    free(steps);
+    free(partners);
+}
+
 static void know_tags(struct bench *b)
 {
     for (uint64_t tag = 0; tag < TAGS; tag++) {
@@ -407,6 +443,9 @@ static void bench_members(uint32_t members)
         fail("an assertion has failed");
     }
     bench_free(b);
+    tell_executor("executor: broadcast by the tree", members, PLAN_BROADCAST, PLAN_TREE);
+    tell_executor("executor: all-reduce by the tree", members, PLAN_ALL_REDUCE, PLAN_TREE);
+    tell_executor("executor: what is gathered", members, PLAN_GATHER, PLAN_PAIRWISE);
 }
 
 int main(int argc, char **argv)

@@ -100,13 +100,13 @@ static struct exec_layout layout_of(const struct exec_config *c)
     l.acc_stride = round_up(numeric_acc_bytes(c->numeric, largest));
     l.wire_bytes = numeric_wire_bytes(c->numeric, largest);
     l.wire_stride = round_up(l.wire_bytes);
-    l.peers = layout_add(&l, c->plan->params.world * sizeof(struct exec_peer));
+    l.peers = layout_add(&l, c->plan->partner_count * sizeof(struct exec_peer));
     l.frames = layout_add(&l, (c->plan->frame_count / (size_t)c->lanes + 1) * sizeof(struct exec_frame));
     l.cursors = layout_add(&l, c->plan->step_count * sizeof(uint32_t));
     l.slot_next = layout_add(&l, c->room->slot_count * sizeof(uint32_t));
     l.queues = layout_add(&l, sends * sizeof(uint32_t));
-    l.touched = layout_add(&l, c->plan->params.world * sizeof(uint32_t));
-    l.starving = layout_add(&l, (c->plan->params.world + 63) / 64 * sizeof(uint64_t));
+    l.touched = layout_add(&l, c->plan->partner_count * sizeof(uint32_t));
+    l.starving = layout_add(&l, ((size_t)c->plan->partner_count + 63) / 64 * sizeof(uint64_t));
     l.accs = layout_add(&l, accs * l.acc_stride);
     l.wires = layout_add(&l, encoded && folds > 0 ? EXEC_WIRES * l.wire_stride : 0);
     l.own = layout_add(&l, encoded && folds > 0 ? l.wire_stride : 0);
@@ -140,9 +140,10 @@ static void init_segment(struct exec *x, const struct plan_segment *s)
     x->pending += completes ? frames : 0;
     for (uint32_t j = 0; j < s->steps; j++) {
         const struct plan_step *step = &x->plan->steps[s->step + j];
-        struct exec_peer *p = &x->peers[step->rank];
-        /* Of an empty segment too: the launcher reserved for every sender of the program. */
-        p->contributes |= step->kind == STEP_FOLD && step->rank != x->plan->params.rank;
+        struct exec_peer *p = step->partner != PLAN_NOBODY ? &x->peers[step->partner] : NULL;
+        if (step->kind == STEP_FOLD && p != NULL) {
+            p->contributes = true; /* of an empty segment too: the launcher reserved for every sender of the program */
+        }
         if (frames == 0) {
             continue;
         }
@@ -164,7 +165,7 @@ static void init_segment(struct exec *x, const struct plan_segment *s)
             }
             break;
         case STEP_FOLD:
-            if (step->rank != x->plan->params.rank) {
+            if (p != NULL) {
                 bool in_place = first_fold && x->numeric->plain;
                 bool more = p->expected > 0; /* what is staged lies one behind the other */
                 PCCL_ASSERT(!more || (p->in_place == in_place && (in_place || p->fold_first + p->expected * x->lanes == first)));
@@ -193,8 +194,8 @@ static void init_peers(struct exec *x, uint32_t window)
 {
     uint32_t *queue = x->queues, *list = NULL;
     bool shared = shares_list(x);
-    for (uint32_t r = 0; r < x->plan->params.world; r++) {
-        struct exec_peer *p = &x->peers[r];
+    for (uint32_t i = 0; i < x->plan->partner_count; i++) {
+        struct exec_peer *p = &x->peers[i];
         for (int phase = 0; phase < 2; phase++) {
             bool first = phase == 0 || !shared || (list == NULL && p->queue[1].tail > 0);
             p->queue[phase].frames = first ? queue : list;
@@ -281,38 +282,36 @@ static void add_credit(struct exec_peer *p, uint32_t credit)
     p->credit = credit > UINT32_MAX - p->credit ? UINT32_MAX : p->credit + credit; /* it came from outside */
 }
 
-/* The first rank that starves, from `rank` on: contributions are folded in the order of ranks, so the next ones are served first. */
-static uint32_t starving(const struct exec *x, uint32_t rank)
+/* The first partner that starves, from this one on: contributions are folded in the order of ranks, so the next ones are served first. */
+static uint32_t starving(const struct exec *x, uint32_t partner)
 {
-    uint32_t world = x->plan->params.world;
-    while (rank < world) {
-        uint64_t rest = x->starving[rank / 64] >> rank % 64;
+    while (partner < x->plan->partner_count) {
+        uint64_t rest = x->starving[partner / 64] >> partner % 64;
         if (rest != 0) {
-            return rank + (uint32_t)__builtin_ctzll(rest);
+            return partner + (uint32_t)__builtin_ctzll(rest);
         }
-        rank = rank / 64 * 64 + 64;
+        partner = partner / 64 * 64 + 64;
     }
-    return world;
+    return PLAN_NOBODY;
 }
 
 static void dispatch(struct exec *x, const struct exec_event *e, struct exec_out *out)
 {
-    PCCL_ASSERT(e->kind == EXEC_HEADER || e->rank < x->plan->params.world);
-    struct exec_peer *p = &x->peers[e->rank];
+    PCCL_ASSERT(e->partner < x->plan->partner_count || e->kind == EXEC_HEADER || e->kind >= EXEC_ROOM);
     switch (e->kind) {
     case EXEC_READY:
-        p->ready = true;
-        add_credit(p, e->credit);
-        exec_grant(x, p, e->rank);
-        exec_touch(x, e->rank);
+        x->peers[e->partner].ready = true;
+        add_credit(&x->peers[e->partner], e->credit);
+        exec_grant(x, e->partner);
+        exec_touch(x, e->partner);
         break;
     case EXEC_CREDIT:
-        add_credit(p, e->credit);
-        if (e->sums > p->sums) {
-            p->sums = e->sums;
-            exec_grant(x, p, e->rank);
+        add_credit(&x->peers[e->partner], e->credit);
+        if (e->sums > x->peers[e->partner].sums) {
+            x->peers[e->partner].sums = e->sums;
+            exec_grant(x, e->partner);
         }
-        exec_touch(x, e->rank);
+        exec_touch(x, e->partner);
         break;
     case EXEC_HEADER:
         exec_on_header(x, e, out);
@@ -321,19 +320,19 @@ static void dispatch(struct exec *x, const struct exec_event *e, struct exec_out
         exec_on_lent(x, e);
         break;
     case EXEC_ARRIVED:
-        exec_on_arrived(x, e->rank);
+        exec_on_arrived(x, e->partner);
         break;
     case EXEC_PULL:
-        exec_on_pull(x, e->rank, out);
+        exec_on_pull(x, e->partner, out);
         break;
     case EXEC_SENT:
-        exec_on_sent(x, e->rank);
+        exec_on_sent(x, e->partner);
         break;
     case EXEC_ROOM:
-        for (uint32_t r = starving(x, 0); r < x->plan->params.world; r = starving(x, r + 1)) {
-            uint32_t before = x->peers[r].granted;
-            exec_grant(x, &x->peers[r], r);
-            out->granted |= x->peers[r].granted != before;
+        for (uint32_t i = starving(x, 0); i != PLAN_NOBODY; i = starving(x, i + 1)) {
+            uint32_t before = x->peers[i].granted;
+            exec_grant(x, i);
+            out->granted |= x->peers[i].granted != before;
         }
         break;
     case EXEC_WORK:
@@ -342,9 +341,9 @@ static void dispatch(struct exec *x, const struct exec_event *e, struct exec_out
         }
         break;
     case EXEC_TELL:
-        for (uint32_t r = starving(x, 0); r < x->plan->params.world; r = starving(x, r + 1)) {
-            x->peers[r].tell = true;
-            exec_touch(x, r);
+        for (uint32_t i = starving(x, 0); i != PLAN_NOBODY; i = starving(x, i + 1)) {
+            x->peers[i].tell = true;
+            exec_touch(x, i);
         }
         break;
     case EXEC_STOP:
@@ -388,10 +387,10 @@ static uint32_t ready_untold(const struct exec *x, const struct exec_peer *p)
     return waiting > 0 && p->gave + waiting > p->ready_told ? p->gave + waiting : 0;
 }
 
-bool exec_take_credit(struct exec *x, uint32_t rank, struct exec_credit *credit)
+bool exec_take_credit(struct exec *x, uint32_t partner, struct exec_credit *credit)
 {
-    struct exec_peer *p = &x->peers[rank];
-    bool say = exec_has_credit(x, rank);
+    struct exec_peer *p = &x->peers[partner];
+    bool say = exec_has_credit(x, partner);
     *credit = (struct exec_credit){p->untold, say ? ready_untold(x, p) : 0};
     p->ready_told = credit->sums > 0 ? credit->sums : p->ready_told;
     p->untold = 0;
@@ -399,18 +398,18 @@ bool exec_take_credit(struct exec *x, uint32_t rank, struct exec_credit *credit)
     return say;
 }
 
-bool exec_has_credit(const struct exec *x, uint32_t rank)
+bool exec_has_credit(const struct exec *x, uint32_t partner)
 {
-    const struct exec_peer *p = &x->peers[rank];
+    const struct exec_peer *p = &x->peers[partner];
     return !x->stopped && (p->untold > 0 || p->tell || ready_untold(x, p) > 0);
 }
 
 uint32_t exec_touched(struct exec *x)
 {
     if (x->touched_count == 0) {
-        return EXEC_NO_RANK;
+        return PLAN_NOBODY;
     }
-    uint32_t rank = x->touched[--x->touched_count];
-    x->peers[rank].touched = false;
-    return rank;
+    uint32_t partner = x->touched[--x->touched_count];
+    x->peers[partner].touched = false;
+    return partner;
 }

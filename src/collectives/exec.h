@@ -21,6 +21,8 @@
  *
  * What is packed waits for all frames before it (exec_work.c), which may come in any order: they have their own places in scratch.
  *
+ * Whom it exchanges data with are the partners of the plan, by their numbers: of other members it knows nothing, and has nothing.
+ *
  * Invariant: slots in use + grants outstanding = what this executor took from the room.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_COLLECTIVES_EXEC_H
@@ -63,14 +65,14 @@ void frame_pool_give(struct frame_pool *pool, void *buffer);
 void *frame_pool_take(struct frame_pool *pool); /* null: empty */
 
 enum exec_event_kind {
-    EXEC_READY,   /* rank announced the operation: it grants us `credit` frames; we may send to it from now on */
-    EXEC_CREDIT,  /* rank grants `credit` more frames, before READY: contributions may go eagerly; and has `sums` ready */
-    EXEC_HEADER,  /* a frame header of rank arrived: out.dst says where its bytes go; out.refused if it breaks the plan */
-    EXEC_LENT,    /* the next bytes of the frame announced last by this rank are at `data` for this step: none or all of a frame come so */
-    EXEC_ARRIVED, /* all bytes of the frame announced last by this rank are at out.dst, or were lent */
-    EXEC_PULL,    /* rank's connection can take a frame: out.data is the next one, null if none */
-    EXEC_SENT,    /* the frame pulled last for rank has left */
-    EXEC_ROOM,    /* the lane's room has grants again: serve starved senders */
+    EXEC_READY,   /* partner announced the operation: it grants us `credit` frames; we may send to it from now on */
+    EXEC_CREDIT,  /* partner grants `credit` more frames, before READY: contributions may go eagerly; and has `sums` ready */
+    EXEC_HEADER,  /* a frame header came of partner, or of nobody of the plan: out.dst says where its bytes go; out.refused if it breaks it */
+    EXEC_LENT,    /* the next bytes of the frame announced last by partner are at `data` for this step: none or all of a frame come so */
+    EXEC_ARRIVED, /* all bytes of the frame announced last by partner are at out.dst, or were lent */
+    EXEC_PULL,    /* partner's connection can take a frame: out.data is the next one, null if none */
+    EXEC_SENT,    /* the frame pulled last for partner has left */
+    EXEC_ROOM,    /* nobody's, like all below: the lane's room has grants again: serve starved senders */
     EXEC_WORK,    /* there is time for one of the copies that wait (exec.work) */
     EXEC_TELL,    /* this lane moves: whoever starves is to be told so */
     EXEC_STOP,    /* let go of all buffers and slots; every later event is ignored */
@@ -78,7 +80,7 @@ enum exec_event_kind {
 
 struct exec_event {
     enum exec_event_kind kind;
-    uint32_t rank;
+    uint32_t partner; /* its number in the plan; HEADER: PLAN_NOBODY if the sender has none */
     uint32_t credit;  /* READY, CREDIT */
     uint32_t sums;    /* CREDIT: contributions to us, in all, with those sent; 0: nothing is said of them */
     uint32_t frame;   /* HEADER: as the sender calls it (plan_wire) */
@@ -91,13 +93,13 @@ struct exec_out {
     void *dst;          /* HEADER */
     uint32_t lend;      /* HEADER: not 0: what comes is folded at once, so its bytes may be lent, in elements of so many */
     bool refused;       /* HEADER: wrong frame, phase, length, or sent without credit: the sender broke the protocol */
-    const void *data;   /* PULL: valid until EXEC_SENT for this rank, or EXEC_STOP */
+    const void *data;   /* PULL: valid until EXEC_SENT for this partner, or EXEC_STOP */
     uint32_t frame, phase, bytes; /* PULL */
     bool no_buffer;     /* HEADER: the pool is empty; nothing has changed.  PULL gives null then */
     bool granted;       /* ROOM: some sender has got grants, which are to be told */
 };
 
-struct exec_peer;  /* per rank: credits, queues, order of arrival */
+struct exec_peer;  /* per partner: credits, queues, order of arrival */
 struct exec_frame; /* per frame of this lane: step reached, where its value is */
 
 enum { EXEC_ACCS = 2, EXEC_WIRES = 4 };
@@ -130,14 +132,14 @@ struct exec {
     uint32_t oldest;    /* frame: all frames of this lane before it are complete */
     uint32_t copy_next, copy_end; /* frames of the own input that become final by a COPY; equal: none is left */
     /* All below lies in the caller's arena. */
-    struct exec_peer *peers;   /* world */
+    struct exec_peer *peers;   /* by partner */
     struct exec_frame *frames; /* of this lane */
     uint32_t *cursors;         /* per plan step that receives: the next frame to be announced */
     uint32_t *slot_next;       /* per slot of the room: the next one of the same sender's queue */
     uint32_t *queues;          /* the peers' queues of sends */
-    uint32_t *touched;         /* ranks, see exec_touched */
+    uint32_t *touched;         /* partners, see exec_touched */
     uint32_t touched_count;
-    uint64_t *starving;        /* a bit for each rank that starves */
+    uint64_t *starving;        /* a bit for each partner that starves */
     unsigned char *accs;       /* not plain: accumulators */
     unsigned char *wires;      /* encoded: results that leave */
     unsigned char *own;        /* encoded: the own contribution as it would travel */
@@ -180,15 +182,14 @@ struct exec_credit {
     uint32_t frames, sums;
 };
 
-/* Whether one is to be sent to `rank`, and what waits to be told in it; reading takes it. */
-bool exec_take_credit(struct exec *x, uint32_t rank, struct exec_credit *credit);
-bool exec_has_credit(const struct exec *x, uint32_t rank);
+/* Whether one is to be sent to that partner, and what waits to be told in it; reading takes it. */
+bool exec_take_credit(struct exec *x, uint32_t partner, struct exec_credit *credit);
+bool exec_has_credit(const struct exec *x, uint32_t partner);
 
-enum { EXEC_NO_RANK = UINT32_MAX };
-/* A rank for which exec_has_frame or exec_has_credit may have become true since it was last given here; EXEC_NO_RANK: no more. */
+/* A partner for which exec_has_frame or exec_has_credit may have become true since it was last given here; PLAN_NOBODY: no more. */
 uint32_t exec_touched(struct exec *x);
 
-/* Whether a PULL for this rank would give a frame now. */
-bool exec_has_frame(const struct exec *x, uint32_t rank);
+/* Whether a PULL for this partner would give a frame now. */
+bool exec_has_frame(const struct exec *x, uint32_t partner);
 
 #endif

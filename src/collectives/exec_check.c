@@ -36,11 +36,11 @@ static void check_account(const struct exec *x, const struct exec_peer *p)
 static void check_peers(const struct exec *x)
 {
     uint32_t starved = 0, next = 0, in_hand = 0;
-    for (uint32_t r = 0; r < x->plan->params.world; r++) {
-        const struct exec_peer *p = &x->peers[r];
+    for (uint32_t i = 0; i < x->plan->partner_count; i++) {
+        const struct exec_peer *p = &x->peers[i];
         check_account(x, p);
         starved += p->starved;
-        PCCL_ASSERT(p->starved == ((x->starving[r / 64] >> r % 64 & 1) != 0));
+        PCCL_ASSERT(p->starved == ((x->starving[i / 64] >> i % 64 & 1) != 0));
         next += p->starved_next;
         PCCL_ASSERT(!p->starved_next || (p->starved && p->ready));
         in_hand += p->busy + (p->queue[0].tail - p->queue[0].head) + (p->queue[1].tail - p->queue[1].head);
@@ -70,7 +70,7 @@ void exec_check(struct exec *x)
     if (x->stopped || x->check_in-- > 1) {
         return;
     }
-    x->check_in = check_interval(x->check_every, x->plan->frame_count / x->lanes + x->plan->params.world);
+    x->check_in = check_interval(x->check_every, x->plan->frame_count / x->lanes + x->plan->partner_count);
     check_peers(x);
     check_frames(x);
 }

@@ -7,27 +7,27 @@
 
 #include "core/check.h"
 
-/* The step of the frame's program that takes this phase from this rank; EXEC_NONE if there is none. */
-static uint32_t receiving_step(const struct exec *x, const struct exec_view *v, uint32_t phase, uint32_t rank)
+/* The step of the frame's program that takes this phase from this partner; EXEC_NONE if there is none. */
+static uint32_t receiving_step(const struct exec *x, const struct exec_view *v, uint32_t phase, uint32_t partner)
 {
     for (uint32_t i = v->segment->step; i < v->segment->step + v->segment->steps; i++) {
         const struct plan_step *s = &x->plan->steps[i];
-        if (s->rank == rank && (s->kind == (phase == 0 ? STEP_FOLD : STEP_RECV))) {
+        if (s->partner == partner && (s->kind == (phase == 0 ? STEP_FOLD : STEP_RECV))) {
             return i;
         }
     }
     return EXEC_NONE;
 }
 
-/* Whether the plan and the grants let `rank` send this now; the place in `step`.  `frame`: by our own count. */
+/* Whether the plan and the grants let this partner send this now; the place in `step`.  `frame`: by our own count. */
 static bool header_valid(const struct exec *x, const struct exec_event *e, uint32_t frame, uint32_t *step)
 {
-    const struct exec_peer *p = &x->peers[e->rank];
-    if (e->rank == x->plan->params.rank || p->receiving || e->phase > 1 || frame == EXEC_NONE || frame % x->lanes != x->lane) {
+    const struct exec_peer *p = &x->peers[e->partner];
+    if (p->receiving || e->phase > 1 || frame == EXEC_NONE || frame % x->lanes != x->lane) {
         return false;
     }
     struct exec_view v = exec_view(x, frame);
-    *step = receiving_step(x, &v, e->phase, e->rank);
+    *step = receiving_step(x, &v, e->phase, e->partner);
     if (*step == EXEC_NONE || x->cursors[*step] != frame || e->bytes != numeric_wire_bytes(x->numeric, v.count)) {
         return false;
     }
@@ -40,12 +40,13 @@ static bool header_valid(const struct exec *x, const struct exec_event *e, uint3
 
 void exec_on_header(struct exec *x, const struct exec_event *e, struct exec_out *out)
 {
-    uint32_t step = EXEC_NONE, frame = e->rank < x->plan->params.world ? plan_heard(x->plan, e->rank, e->frame) : EXEC_NONE;
+    bool known = e->partner < x->plan->partner_count;
+    uint32_t step = EXEC_NONE, frame = known ? plan_heard(x->plan, x->plan->partners[e->partner], e->frame) : EXEC_NONE;
     if (frame == EXEC_NONE || !header_valid(x, e, frame, &step)) {
         out->refused = true;
         return;
     }
-    struct exec_peer *p = &x->peers[e->rank];
+    struct exec_peer *p = &x->peers[e->partner];
     struct exec_view v = exec_view(x, frame);
     if (e->phase == 1 && !x->direct_bytes) {
         p->in_buffer = frame_pool_take(x->pool);
@@ -61,7 +62,7 @@ void exec_on_header(struct exec *x, const struct exec_event *e, struct exec_out 
     p->in_bytes = e->bytes;
     p->in_slot = EXEC_NONE;
     p->in_folded = 0;
-    p->in_lend = e->phase == 0 && exec_lends(x, &v, e->rank);
+    p->in_lend = e->phase == 0 && exec_lends(x, &v, e->partner);
     out->lend = p->in_lend ? (uint32_t)numeric_user_bytes(x->numeric, 1) : 0;
     if ((e->phase == 1 && x->direct_bytes) || p->in_place) {
         exec_save(x, &v, e->phase == 0); /* the own contribution comes after the first one */
@@ -81,16 +82,16 @@ void exec_on_header(struct exec *x, const struct exec_event *e, struct exec_out 
 
 void exec_on_lent(struct exec *x, const struct exec_event *e)
 {
-    struct exec_peer *p = &x->peers[e->rank];
+    struct exec_peer *p = &x->peers[e->partner];
     PCCL_ASSERT(p->receiving && p->in_lend && e->bytes <= p->in_bytes - p->in_folded);
     struct exec_view v = exec_view(x, p->in_frame);
     exec_fold_lent(x, &v, p->in_folded, e->data, e->bytes);
     p->in_folded += e->bytes;
 }
 
-void exec_on_arrived(struct exec *x, uint32_t rank)
+void exec_on_arrived(struct exec *x, uint32_t partner)
 {
-    struct exec_peer *p = &x->peers[rank];
+    struct exec_peer *p = &x->peers[partner];
     PCCL_ASSERT(p->receiving);
     struct exec_view v = exec_view(x, p->in_frame);
     p->receiving = false;
@@ -100,7 +101,7 @@ void exec_on_arrived(struct exec *x, uint32_t rank)
         PCCL_ASSERT(p->in_folded == p->in_bytes);
         exec_folded(&v);
         if (p->in_slot != EXEC_NONE) {
-            exec_release_slot(x, rank, p->in_slot);
+            exec_release_slot(x, partner, p->in_slot);
         }
         exec_advance(x, v.frame);
         return;
@@ -126,9 +127,9 @@ void exec_on_arrived(struct exec *x, uint32_t rank)
     exec_resume(x);
 }
 
-bool exec_has_frame(const struct exec *x, uint32_t rank)
+bool exec_has_frame(const struct exec *x, uint32_t partner)
 {
-    const struct exec_peer *p = &x->peers[rank];
+    const struct exec_peer *p = &x->peers[partner];
     if (x->stopped || p->busy) {
         return false;
     }
@@ -140,11 +141,11 @@ bool exec_has_frame(const struct exec *x, uint32_t rank)
 }
 
 /* Final frames go first: they end other ranks' waiting and free buffers. */
-void exec_on_pull(struct exec *x, uint32_t rank, struct exec_out *out)
+void exec_on_pull(struct exec *x, uint32_t partner, struct exec_out *out)
 {
-    struct exec_peer *p = &x->peers[rank];
+    struct exec_peer *p = &x->peers[partner];
     struct exec_view v;
-    if (!exec_has_frame(x, rank)) {
+    if (!exec_has_frame(x, partner)) {
         return;
     }
     if (p->ready && p->queue[1].head != p->queue[1].tail) {
@@ -181,16 +182,16 @@ void exec_on_pull(struct exec *x, uint32_t rank, struct exec_out *out)
     p->out_bytes = out->bytes;
 }
 
-void exec_on_sent(struct exec *x, uint32_t rank)
+void exec_on_sent(struct exec *x, uint32_t partner)
 {
-    struct exec_peer *p = &x->peers[rank];
+    struct exec_peer *p = &x->peers[partner];
     PCCL_ASSERT(p->busy && x->unsent > 0);
     p->busy = false;
     if (p->out_buffer != NULL) {
         frame_pool_give(x->pool, p->out_buffer);
         p->out_buffer = NULL;
     }
-    exec_touch(x, rank); /* for its next one */
+    exec_touch(x, partner); /* for its next one */
     x->unsent--;
     x->tx_bytes += p->out_bytes;
     x->progress++;
@@ -205,8 +206,8 @@ void exec_on_sent(struct exec *x, uint32_t rank)
 
 void exec_stop(struct exec *x)
 {
-    for (uint32_t r = 0; r < x->plan->params.world; r++) {
-        struct exec_peer *p = &x->peers[r];
+    for (uint32_t i = 0; i < x->plan->partner_count; i++) {
+        struct exec_peer *p = &x->peers[i];
         if (p->receiving && p->in_slot != EXEC_NONE) {
             room_slot_give(x->room, p->in_slot);
         }

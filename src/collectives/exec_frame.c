@@ -101,20 +101,20 @@ static void fold_own(struct exec *x, const struct exec_view *v)
     }
 }
 
-/* False: the contribution is not there, or the accumulator is not free. */
-static bool step_fold(struct exec *x, const struct exec_view *v, uint32_t rank)
+/* Of nobody: the own input.  False: the contribution is not there, or the accumulator is not free. */
+static bool step_fold(struct exec *x, const struct exec_view *v, uint32_t partner)
 {
     if (v->state->value == VALUE_NONE && !exec_may_begin(x, v->frame)) {
         return false;
     }
-    if (rank == x->plan->params.rank) {
+    if (partner == PLAN_NOBODY) {
         fold_own(x, v);
         return true;
     }
-    struct exec_peer *p = &x->peers[rank];
+    struct exec_peer *p = &x->peers[partner];
     if (p->in_place || p->slot_head == EXEC_NONE || p->fold_first + p->folded * x->lanes != v->frame) {
         if (p->starved) {
-            exec_grant(x, p, rank); /* it is next now: half B may serve it */
+            exec_grant(x, partner); /* it is next now: half B may serve it */
         }
         return false;
     }
@@ -126,7 +126,7 @@ static bool step_fold(struct exec *x, const struct exec_view *v, uint32_t rank)
         fold_wire(x, v, wire);
     }
     p->slot_head = x->slot_next[slot];
-    exec_release_slot(x, rank, slot);
+    exec_release_slot(x, partner, slot);
     return true;
 }
 
@@ -158,12 +158,12 @@ static bool step_finish(struct exec *x, const struct exec_view *v)
     return true;
 }
 
-static void step_send(struct exec *x, const struct exec_view *v, uint32_t rank, uint32_t phase)
+static void step_send(struct exec *x, const struct exec_view *v, uint32_t partner, uint32_t phase)
 {
-    struct exec_queue *q = &x->peers[rank].queue[phase];
+    struct exec_queue *q = &x->peers[partner].queue[phase];
     q->frames[q->tail++] = v->frame;
     v->state->queued = phase == 0 && !v->segment->scratch;
-    exec_touch(x, rank);
+    exec_touch(x, partner);
     if (phase == 0 && v->segment->scratch) {
         exec_complete(x, v); /* nothing comes back */
     }
@@ -177,7 +177,7 @@ void exec_advance(struct exec *x, uint32_t frame)
         const struct plan_step *step = &steps[v.state->step];
         switch ((enum step_kind)step->kind) {
         case STEP_FOLD:
-            if (!step_fold(x, &v, step->rank)) {
+            if (!step_fold(x, &v, step->partner)) {
                 return;
             }
             break;
@@ -188,7 +188,7 @@ void exec_advance(struct exec *x, uint32_t frame)
             break;
         case STEP_GIVE:
         case STEP_SEND:
-            step_send(x, &v, step->rank, step->kind == STEP_SEND ? 1 : 0);
+            step_send(x, &v, step->partner, step->kind == STEP_SEND ? 1 : 0);
             break;
         case STEP_RECV:
         case STEP_COPY:
@@ -228,19 +228,19 @@ void exec_landed(struct exec *x, const struct exec_view *v)
 static bool first_of_two(const struct exec *x, const struct exec_view *v)
 {
     const struct plan_step *next = &x->plan->steps[v->segment->step + v->state->step + 1];
-    return v->state->step + 1u < v->segment->steps && next->kind == STEP_FOLD && next->rank == x->plan->params.rank;
+    return v->state->step + 1u < v->segment->steps && next->kind == STEP_FOLD && next->partner == PLAN_NOBODY;
 }
 
-bool exec_lends(struct exec *x, const struct exec_view *v, uint32_t rank)
+bool exec_lends(struct exec *x, const struct exec_view *v, uint32_t partner)
 {
     if (!x->numeric->plain) {
         return false;
     }
     exec_advance(x, v->frame); /* the own input may come first */
-    const struct exec_peer *p = &x->peers[rank];
+    const struct exec_peer *p = &x->peers[partner];
     const struct plan_step *step = &x->plan->steps[v->segment->step + v->state->step];
     bool next = p->in_place ? first_of_two(x, v) : p->slot_head == EXEC_NONE; /* frames of a sender are folded in their order */
-    return next && step->kind == STEP_FOLD && step->rank == rank;
+    return next && step->kind == STEP_FOLD && step->partner == partner;
 }
 
 void exec_fold_lent(struct exec *x, const struct exec_view *v, size_t at, const void *wire, size_t bytes)

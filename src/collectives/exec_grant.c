@@ -11,11 +11,11 @@
 #include "core/check.h"
 #include "core/mutant.h"
 
-void exec_touch(struct exec *x, uint32_t rank)
+void exec_touch(struct exec *x, uint32_t partner)
 {
-    if (!x->peers[rank].touched) {
-        x->peers[rank].touched = true;
-        x->touched[x->touched_count++] = rank;
+    if (!x->peers[partner].touched) {
+        x->peers[partner].touched = true;
+        x->touched[x->touched_count++] = partner;
     }
 }
 
@@ -24,12 +24,13 @@ bool exec_next_is_ready(const struct exec *x, const struct exec_peer *p)
     return p->ready && (!x->sums || p->granted < p->sums || MUTANT(SUMS_UNREADY));
 }
 
-void exec_grant(struct exec *x, struct exec_peer *p, uint32_t rank)
+void exec_grant(struct exec *x, uint32_t partner)
 {
+    struct exec_peer *p = &x->peers[partner];
     bool starved = false, next = false; /* next: its frame would be folded on arrival */
     while (p->granted < p->expected && p->held_a + p->held_b < x->window && !starved) {
         uint32_t frame = p->fold_first + p->granted * x->lanes;
-        next = exec_next_is_ready(x, p) && exec_wants(x, frame, rank);
+        next = exec_next_is_ready(x, p) && exec_wants(x, frame, partner);
         if (next && room_take_b(x->room)) {
             p->held_b++;
         } else if (room_take_a(x->room)) {
@@ -40,11 +41,11 @@ void exec_grant(struct exec *x, struct exec_peer *p, uint32_t rank)
         }
         p->granted++;
         p->untold++;
-        exec_touch(x, rank);
+        exec_touch(x, partner);
     }
     if (starved != p->starved) {
         p->starved = starved;
-        x->starving[rank / 64] ^= UINT64_C(1) << rank % 64;
+        x->starving[partner / 64] ^= UINT64_C(1) << partner % 64;
         x->starved_peers += starved ? 1 : UINT32_MAX; /* plus or minus one */
         x->starved = x->starved_peers > 0;
     }
@@ -55,9 +56,9 @@ void exec_grant(struct exec *x, struct exec_peer *p, uint32_t rank)
     }
 }
 
-void exec_release_slot(struct exec *x, uint32_t rank, uint32_t slot)
+void exec_release_slot(struct exec *x, uint32_t partner, uint32_t slot)
 {
-    struct exec_peer *p = &x->peers[rank];
+    struct exec_peer *p = &x->peers[partner];
     room_slot_give(x->room, slot);
     p->folded++;
     if (p->held_b > 0) {
@@ -68,5 +69,5 @@ void exec_release_slot(struct exec *x, uint32_t rank, uint32_t slot)
         p->held_a--;
         room_unreserve(x->room, 1);
     }
-    exec_grant(x, p, rank);
+    exec_grant(x, partner);
 }

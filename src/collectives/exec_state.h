@@ -10,7 +10,7 @@
 
 enum { EXEC_NONE = UINT32_MAX };
 
-/* Frames to be sent to one rank, in order; its capacity is what the plan sends, so it never wraps. */
+/* Frames to be sent to one partner, in order; its capacity is what the plan sends, so it never wraps. */
 struct exec_queue {
     uint32_t *frames; /* in exec.queues */
     uint32_t head, tail;
@@ -22,7 +22,7 @@ struct exec_peer {
     uint32_t gave, ready_told;     /* contributions sent; those that it was told to be ready, sent ones among them */
     uint32_t lead_next, lead_end;  /* what leaves straight from the input: next frame, end of their segment */
     uint32_t lead_phase;           /* 0: given, 1: sent */
-    bool lead_alone;               /* it goes to this rank only, and nothing is folded there: see exec_on_pull */
+    bool lead_alone;               /* it goes to this partner only, and nothing is folded there: see exec_on_pull */
     struct exec_queue queue[2];    /* 0: later GIVEs, 1: later SENDs; all peers may share the memory of the latter, see exec.c */
     uint32_t out_frame, out_phase, out_bytes; /* with `busy` */
     unsigned char *out_buffer;     /* quantised: the contribution in hand, of the pool */
@@ -82,15 +82,15 @@ unsigned char *exec_wire(const struct exec *x, uint32_t frame, uint32_t *index);
 uint32_t exec_fold_place(const struct exec *x, uint32_t frame);
 /* Whether its accumulator is, or will be with its turn, free; plain types need none. */
 bool exec_may_begin(const struct exec *x, uint32_t frame);
-/* Whether a contribution of `rank` to this frame would be folded on arrival. */
-bool exec_wants(const struct exec *x, uint32_t frame, uint32_t rank);
+/* Whether a contribution of that partner to this frame would be folded on arrival. */
+bool exec_wants(const struct exec *x, uint32_t frame, uint32_t partner);
 
 /* exec_grant.c */
-void exec_touch(struct exec *x, uint32_t rank);
-void exec_grant(struct exec *x, struct exec_peer *p, uint32_t rank);
+void exec_touch(struct exec *x, uint32_t partner);
+void exec_grant(struct exec *x, uint32_t partner);
 /* Whether the next contribution to be granted comes as soon as it is: it needs no more than its sender has. */
 bool exec_next_is_ready(const struct exec *x, const struct exec_peer *p);
-void exec_release_slot(struct exec *x, uint32_t rank, uint32_t slot);
+void exec_release_slot(struct exec *x, uint32_t partner, uint32_t slot);
 
 /* exec_frame.c */
 /* Runs the frame's program as far as it goes. */
@@ -101,8 +101,8 @@ void exec_resume(struct exec *x);
 void exec_complete(struct exec *x, const struct exec_view *v);
 /* A contribution that arrived in place, or the final value, is in `out`. */
 void exec_landed(struct exec *x, const struct exec_view *v);
-/* Whether what comes of `rank` is the next to be folded; folds so many bytes of it; all of it has been. */
-bool exec_lends(struct exec *x, const struct exec_view *v, uint32_t rank);
+/* Whether what comes of that partner is the next to be folded; folds so many bytes of it; all of it has been. */
+bool exec_lends(struct exec *x, const struct exec_view *v, uint32_t partner);
 void exec_fold_lent(struct exec *x, const struct exec_view *v, size_t at, const void *wire, size_t bytes);
 void exec_folded(const struct exec_view *v);
 
@@ -113,9 +113,9 @@ void exec_work(struct exec *x);
 /* exec_flow.c */
 void exec_on_header(struct exec *x, const struct exec_event *event, struct exec_out *out);
 void exec_on_lent(struct exec *x, const struct exec_event *event);
-void exec_on_arrived(struct exec *x, uint32_t rank);
-void exec_on_pull(struct exec *x, uint32_t rank, struct exec_out *out);
-void exec_on_sent(struct exec *x, uint32_t rank);
+void exec_on_arrived(struct exec *x, uint32_t partner);
+void exec_on_pull(struct exec *x, uint32_t partner, struct exec_out *out);
+void exec_on_sent(struct exec *x, uint32_t partner);
 void exec_stop(struct exec *x);
 
 /* exec_check.c: asserts what must hold between two steps */

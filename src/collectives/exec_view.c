@@ -41,13 +41,13 @@ bool exec_may_begin(const struct exec *x, uint32_t frame)
     return x->numeric->plain || exec_fold_place(x, frame) < x->finished + EXEC_ACCS;
 }
 
-bool exec_wants(const struct exec *x, uint32_t frame, uint32_t rank)
+bool exec_wants(const struct exec *x, uint32_t frame, uint32_t partner)
 {
     struct exec_view v = exec_view(x, frame);
     const struct plan_step *steps = &x->plan->steps[v.segment->step];
     uint32_t i = v.state->step;
-    if (i < v.segment->steps && steps[i].kind == STEP_FOLD && steps[i].rank == x->plan->params.rank) {
+    if (i < v.segment->steps && steps[i].kind == STEP_FOLD && steps[i].partner == PLAN_NOBODY) {
         i++; /* the own input is always there */
     }
-    return i < v.segment->steps && steps[i].kind == STEP_FOLD && steps[i].rank == rank && exec_may_begin(x, frame);
+    return i < v.segment->steps && steps[i].kind == STEP_FOLD && steps[i].partner == partner && exec_may_begin(x, frame);
 }

@@ -5,25 +5,25 @@
 #include "collectives/exec_state.h"
 #include "core/mutant.h"
 
-/* A rank that has not yet taken what this one sends; own rank if none. */
+/* A partner that has not yet taken what this rank sends. */
 static uint32_t unsent_to(const struct exec *x, bool final_only)
 {
-    for (uint32_t r = 0; r < x->plan->params.world; r++) {
-        const struct exec_peer *p = &x->peers[r];
+    for (uint32_t i = 0; i < x->plan->partner_count; i++) {
+        const struct exec_peer *p = &x->peers[i];
         bool lead = p->lead_next < p->lead_end;
         bool final = p->queue[1].head != p->queue[1].tail || (p->busy && p->out_phase == 1) || (lead && p->lead_phase == 1);
         bool first = lead || p->queue[0].head != p->queue[0].tail || p->busy;
         if (final || (!final_only && first)) {
-            return r;
+            return i;
         }
     }
-    return x->plan->params.rank;
+    return PLAN_NOBODY;
 }
 
 static struct exec_wait wait_take(const struct exec *x, bool final_only)
 {
-    uint32_t rank = unsent_to(x, final_only);
-    return (struct exec_wait){rank == x->plan->params.rank ? EXEC_WAIT_NOBODY : EXEC_WAIT_TAKE, rank};
+    uint32_t partner = unsent_to(x, final_only);
+    return (struct exec_wait){partner == PLAN_NOBODY ? EXEC_WAIT_NOBODY : EXEC_WAIT_TAKE, partner};
 }
 
 static bool may_send(const struct exec_peer *p)
@@ -34,10 +34,10 @@ static bool may_send(const struct exec_peer *p)
 /* Our own room is short: it comes back from those who hold it. */
 static struct exec_wait wait_room(const struct exec *x)
 {
-    struct exec_wait w = {EXEC_WAIT_ROOM, x->plan->params.rank};
-    for (uint32_t r = 0; r < x->plan->params.world; r++) {
-        if (x->peers[r].ready && !x->peers[r].in_place && may_send(&x->peers[r])) {
-            w.rank = r;
+    struct exec_wait w = {EXEC_WAIT_ROOM, PLAN_NOBODY};
+    for (uint32_t i = 0; i < x->plan->partner_count; i++) {
+        if (x->peers[i].ready && !x->peers[i].in_place && may_send(&x->peers[i])) {
+            w.partner = i;
         }
     }
     return w;
@@ -46,25 +46,25 @@ static struct exec_wait wait_room(const struct exec *x)
 struct exec_wait exec_waits_for(const struct exec *x)
 {
     if (x->stopped) {
-        return (struct exec_wait){EXEC_WAIT_NOBODY, x->plan->params.rank};
+        return (struct exec_wait){EXEC_WAIT_NOBODY, PLAN_NOBODY};
     }
     if (x->done) {
         return wait_take(x, false);
     }
     struct exec_view v = exec_view(x, x->oldest);
     const struct plan_step *step = &x->plan->steps[v.segment->step + v.state->step];
-    if (step->kind == STEP_FOLD && step->rank == x->plan->params.rank) {
+    if (step->kind == STEP_FOLD && step->partner == PLAN_NOBODY) {
         step++; /* the own input waits for the first that comes to it */
     }
     if (step->kind == STEP_COPY || step->kind == STEP_PACK) {
-        return (struct exec_wait){EXEC_WAIT_NOBODY, x->plan->params.rank};
+        return (struct exec_wait){EXEC_WAIT_NOBODY, PLAN_NOBODY};
     }
     if (step->kind != STEP_FOLD && step->kind != STEP_RECV) {
         return wait_take(x, true);
     }
-    const struct exec_peer *p = &x->peers[step->rank];
+    const struct exec_peer *p = &x->peers[step->partner];
     bool short_of_room = step->kind == STEP_FOLD && p->starved && !may_send(p) && exec_next_is_ready(x, p);
-    return short_of_room ? wait_room(x) : (struct exec_wait){EXEC_WAIT_DATA, step->rank};
+    return short_of_room ? wait_room(x) : (struct exec_wait){EXEC_WAIT_DATA, step->partner};
 }
 
 void exec_edge_clear(struct exec_edge *edge)

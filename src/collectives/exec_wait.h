@@ -16,14 +16,14 @@
 
 enum exec_wait_kind {
     EXEC_WAIT_NOBODY,
-    EXEC_WAIT_DATA, /* rank may send what is missing */
-    EXEC_WAIT_ROOM, /* the one whose frames are missing has no grant; rank: one that holds grants and has not used them, or the own */
-    EXEC_WAIT_TAKE, /* rank has to take what is sent, or to grant it */
+    EXEC_WAIT_DATA, /* partner may send what is missing */
+    EXEC_WAIT_ROOM, /* the one whose frames are missing has no grant; partner: one that holds grants and has not used them, or nobody */
+    EXEC_WAIT_TAKE, /* partner has to take what is sent, or to grant it */
 };
 
 struct exec_wait {
     enum exec_wait_kind kind;
-    uint32_t rank;
+    uint32_t partner; /* PLAN_NOBODY: no other */
 };
 
 /* At the oldest unfinished frame. */
@@ -41,7 +41,7 @@ void exec_edge_note(uint64_t *least, uint64_t launch);
 struct exec_look {
     int64_t now, stall_ns;
     uint64_t own_bytes;           /* of the operation, in all lanes, so far */
-    const struct exec_edge *edge; /* of the rank it waits for; null: there is no connection */
+    const struct exec_edge *edge; /* of the partner it waits for; null: there is no connection */
     uint64_t theirs, own;         /* its number among that rank's launches, among ours */
     uint64_t lane_bytes;          /* received in this lane, so far */
 };

@@ -1,8 +1,9 @@
 /* pairwise.c - all-to-all, scatter and gather: each pair of ranks moves its own part, and only these two know how much it is.
  *
  * Its one idea: frames are numbered between the two; a frame's lane is that number modulo the lanes, at both ends.
- * Invariant: segment r is what comes from rank r, segment world + r what goes to it; each begins at a multiple of the lanes in
- * the rank's own numbering, which nobody else sees.  What goes to oneself is a copy in the own segment of the first half.
+ * Invariant: a segment for each rank that something comes from, by rank, then one for each that something goes to, and none for others;
+ * each begins at a multiple of the lanes in the rank's own numbering, which nobody else sees.  What goes to oneself is a copy among
+ * what comes.
  * Cost: what is to be sent and received, at most W - 1 messages each way, one one-way delay; each rank begins at another one.
  * Source: Bruck et al., 1997 (the direct exchange that their index algorithm is compared with).
  * SPDX-License-Identifier: MIT */
@@ -10,11 +11,12 @@
 
 #include "core/bitset.h"
 
-static void add(struct plan *plan, size_t in, size_t out, size_t count)
+static void add(struct plan *plan, size_t in, size_t out, size_t count, enum step_kind kind, uint32_t rank)
 {
     uint32_t lanes = plan->params.lanes;
     plan->frame_count = (plan->frame_count + lanes - 1) / lanes * lanes;
     plan_add_segment(plan, in, out, count)->wire = 0;
+    plan_add_step(plan, plan->segment_count - 1, kind, rank);
 }
 
 /* Whether a part goes from one rank to another: in a scatter from the root, in a gather to it.  One of them is this one; if they have no
@@ -52,19 +54,14 @@ void plan_make_pairwise(struct plan *plan)
     const struct plan_params *q = &plan->params;
     plan->pairwise = true;
     for (uint32_t r = 0; r < q->world; r++) {
-        bool comes = moves(q, r, q->rank);
-        add(plan, comes && r == q->rank ? place_in(q, r) : 0, comes ? place_out(q, r) : 0, comes ? taken(q, r) : 0);
-        plan_begin_segment(plan, r);
-        if (comes) {
-            plan_add_step(plan, r, r == q->rank ? STEP_COPY : STEP_RECV, r);
+        if (moves(q, r, q->rank)) {
+            add(plan, r == q->rank ? place_in(q, r) : 0, place_out(q, r), taken(q, r), r == q->rank ? STEP_COPY : STEP_RECV, r);
         }
     }
+    plan->taken = plan->segment_count;
     for (uint32_t r = 0; r < q->world; r++) {
-        bool goes = r != q->rank && moves(q, q->rank, r);
-        add(plan, goes ? place_in(q, r) : 0, 0, goes ? sent(q, r) : 0);
-        plan_begin_segment(plan, q->world + r);
-        if (goes) {
-            plan_add_step(plan, q->world + r, STEP_SEND, r);
+        if (r != q->rank && moves(q, q->rank, r)) {
+            add(plan, place_in(q, r), 0, sent(q, r), STEP_SEND, r);
         }
     }
 }

@@ -237,22 +237,23 @@ uint32_t plan_wire(const struct plan *plan, const struct plan_segment *segment, 
     return segment->wire + (frame - segment->frame);
 }
 
-/* The segment of those that are handed on which `rank` sends here under that name; the last one that begins at or before it. */
-static const struct plan_segment *relayed_by(const struct plan *plan, uint32_t rank, uint32_t wire)
+/* Of the segments [low, high), which stand by the rank that they come from and by name: the last one of `rank` that begins at or before
+ * this name; null: there is none. */
+static const struct plan_segment *sent_by(const struct plan *plan, uint32_t low, uint32_t high, uint32_t rank, uint32_t wire)
 {
-    uint32_t low = plan->relayed, high = plan->segment_count;
-    while (high - low > 1) {
+    const struct plan_segment *found = NULL;
+    while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         const struct plan_segment *s = &plan->segments[middle];
         uint32_t from = plan->steps[s->step].rank;
         if (from < rank || (from == rank && s->wire <= wire)) {
-            low = middle;
+            found = from == rank ? s : NULL;
+            low = middle + 1;
         } else {
             high = middle;
         }
     }
-    const struct plan_segment *s = &plan->segments[low];
-    return plan->steps[s->step].rank == rank ? s : NULL;
+    return found;
 }
 
 uint32_t plan_heard(const struct plan *plan, uint32_t rank, uint32_t wire)
@@ -260,9 +261,9 @@ uint32_t plan_heard(const struct plan *plan, uint32_t rank, uint32_t wire)
     if (!plan->pairwise) {
         return wire < plan->frame_count ? wire : UINT32_MAX;
     }
-    const struct plan_segment *s = rank < plan->params.world ? &plan->segments[rank] : NULL;
-    if (s != NULL && wire >= s->frames && plan->relayed > 0 && plan->relayed < plan->segment_count) {
-        s = relayed_by(plan, rank, wire);
+    const struct plan_segment *s = sent_by(plan, 0, plan->taken, rank, wire);
+    if (plan->relayed > 0 && (s == NULL || wire >= s->frames)) {
+        s = sent_by(plan, plan->relayed, plan->segment_count, rank, wire);
     }
     return s != NULL && wire - s->wire < s->frames ? s->frame + (wire - s->wire) : UINT32_MAX;
 }

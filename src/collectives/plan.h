@@ -33,12 +33,14 @@
 #include "core/plan_kind.h"
 
 enum { PLAN_RING_LEAST = 3 }; /* of two members a ring is no other plan than direct */
+enum { PLAN_NOBODY = UINT32_MAX }; /* in place of a partner's number */
 
 enum step_kind { STEP_FOLD, STEP_FINISH, STEP_GIVE, STEP_SEND, STEP_RECV, STEP_COPY, STEP_PACK };
 
 struct plan_step {
-    uint32_t kind; /* enum step_kind */
-    uint32_t rank; /* FOLD: own rank means the own input; FINISH, COPY, PACK: unused */
+    uint32_t kind;    /* enum step_kind */
+    uint32_t rank;    /* FOLD: own rank means the own input; FINISH, COPY, PACK: unused */
+    uint32_t partner; /* its number among plan.partners; PLAN_NOBODY where no other rank is meant */
 };
 
 struct plan_segment {
@@ -81,10 +83,12 @@ struct plan {
     struct plan_segment *segments; /* the caller's storage */
     struct plan_step *steps;
     struct plan_piece *pieces;
-    uint32_t segment_count, step_count, piece_count;
+    uint32_t *partners;        /* the other ranks that steps name, each once, ascending */
+    uint32_t segment_count, step_count, piece_count, partner_count;
     uint32_t frame_count;      /* of all segments, and of gaps between those of pairwise plans */
     size_t scratch;            /* elements of scratch memory that this rank needs */
-    bool pairwise;             /* frames are named per pair of ranks: segment r is what comes from rank r for this one */
+    bool pairwise;             /* frames are named per pair of ranks */
+    uint32_t taken;            /* of pairwise plans: so many segments come first, each what one rank has for this one, by rank */
     uint32_t relayed;          /* of pairwise plans: from this segment on others that come from a rank, by rank and name; 0: none */
 };
 
@@ -110,10 +114,11 @@ static inline bool plan_packs(enum plan_kind kind, enum plan_algorithm algorithm
     return kind == PLAN_ALL_TO_ALL && algorithm == PLAN_BRUCK;
 }
 
-/* Worst case storage: looks at kind, algorithm, world and weights only. */
+/* Worst case storage: looks at kind, algorithm, world, rank, root and weights only. */
 uint32_t plan_max_segments(const struct plan_params *params);
 uint32_t plan_max_steps(const struct plan_params *params);
 uint32_t plan_max_pieces(const struct plan_params *params);
+uint32_t plan_max_partners(const struct plan_params *params);
 
 /* Whether two ranks exchange anything under the algorithm, empty parts counted; of a ring or chain, whose order is not known
  * here, true for any two. */
@@ -126,7 +131,9 @@ uint32_t plan_senders(const struct plan_params *params);
 
 /* Makes the plan of one rank into the caller's storage, of at least the sizes above; null where that is 0. */
 void plan_make(struct plan *plan, const struct plan_params *params, struct plan_segment *segments, struct plan_step *steps,
-               struct plan_piece *pieces);
+               struct plan_piece *pieces, uint32_t *partners);
+/* A partner's number; PLAN_NOBODY: no step is with that rank. */
+uint32_t plan_number(const struct plan *plan, uint32_t rank);
 
 /* One file per algorithm; called by plan_make. */
 void plan_make_tiny(struct plan *plan);
@@ -140,6 +147,8 @@ void plan_make_bruck(struct plan *plan);
 void plan_make_bruck_index(struct plan *plan); /* of all-to-all */
 void plan_make_pairwise(struct plan *plan);
 void plan_make_halving(struct plan *plan);
+
+void plan_number_partners(struct plan *plan); /* ... once the steps are made */
 
 /* For them: cuts [0, count) into `parts` segments (weights null: equal), at the same place in input and output; makes a segment of each
  * rank's part instead; opens the program of a segment; appends a step to the segment opened last. */

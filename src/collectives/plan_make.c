@@ -47,6 +47,12 @@ static uint32_t most_relayed(const struct plan_params *q)
     return without < 2 ? 0 : (without - 1) * (most > 2 ? most : 2);
 }
 
+/* Parts that come and go: only the root of a scatter or gather has something to do with all. */
+static uint32_t pairs_of(const struct plan_params *q)
+{
+    return q->kind == PLAN_ALL_TO_ALL ? 2 * q->world : q->rank == q->root ? q->world : 1;
+}
+
 uint32_t plan_max_segments(const struct plan_params *q)
 {
     uint32_t world = q->world;
@@ -59,7 +65,7 @@ uint32_t plan_max_segments(const struct plan_params *q)
     case PLAN_TREE:
         return 1;
     case PLAN_PAIRWISE:
-        return 2 * world;
+        return pairs_of(q);
     default:
         return plan_packs(q->kind, q->algorithm) ? 2 * rounds_of(world) + 1 : world; /* to and from one rank in each, and the output */
     }
@@ -96,7 +102,7 @@ uint32_t plan_max_steps(const struct plan_params *q)
     case PLAN_BRUCK:
         return plan_packs(q->kind, q->algorithm) ? 3 * rounds_of(world) + 1 : 2 * world; /* pack, send, recv */
     case PLAN_PAIRWISE:
-        return 2 * world;
+        return pairs_of(q);
     case PLAN_HALVING: /* folds and sends, the own fold, one rank beyond, give and recv */
         return plan_power(world) * (2 * rounds_of(world) + 5);
     case PLAN_ALGORITHMS:
@@ -112,13 +118,20 @@ uint32_t plan_max_pieces(const struct plan_params *q)
     return plan_packs(q->kind, q->algorithm) ? 3 * q->world + rounds * (rounds + 1) / 2 : 0; /* and the output */
 }
 
+/* Whoever goes round has those beside it; of few steps each may be with another one. */
+uint32_t plan_max_partners(const struct plan_params *q)
+{
+    uint32_t steps = plan_max_steps(q), most = q->algorithm == PLAN_RING ? 2 : plan_partner_count(q->algorithm, q->world);
+    return steps < most ? steps : most;
+}
+
 void plan_make(struct plan *plan, const struct plan_params *params, struct plan_segment *segments, struct plan_step *steps,
-               struct plan_piece *pieces)
+               struct plan_piece *pieces, uint32_t *partners)
 {
     PCCL_ASSERT(params->world >= 1 && params->rank < params->world && params->root < params->world);
     PCCL_ASSERT(params->align > 0 && params->frame_elements > 0 && params->frame_elements % params->align == 0);
     PCCL_ASSERT(plan_offers(params->kind, params->algorithm) && (params->algorithm != PLAN_PAIRWISE || params->lanes > 0));
-    *plan = (struct plan){.params = *params, .segments = segments, .steps = steps, .pieces = pieces};
+    *plan = (struct plan){.params = *params, .segments = segments, .steps = steps, .pieces = pieces, .partners = partners};
     switch (params->algorithm) {
     case PLAN_TINY:
         plan_make_tiny(plan);
@@ -150,6 +163,8 @@ void plan_make(struct plan *plan, const struct plan_params *params, struct plan_
     PCCL_ASSERT(plan->step_count <= plan_max_steps(params));
     PCCL_ASSERT(plan->segment_count <= plan_max_segments(params));
     PCCL_ASSERT(plan->piece_count <= plan_max_pieces(params));
+    plan_number_partners(plan);
+    PCCL_ASSERT(plan->partner_count <= plan_max_partners(params));
     plan->params.ring = plan->params.places = NULL;
     plan->params.weights = NULL;
     plan->params.apart = NULL;

@@ -4,8 +4,8 @@
  * its two ends: no two of those that share a hop have the same.  What a rank sends from its input to one neighbour has to lie one behind
  * the other (exec.c), first what is for that one itself; so the sender's order says in which lane a part that is handed on begins, and
  * the others let it begin there.
- * Invariant: segment r is what comes from rank r for this one; from plan.relayed on stands what comes from a rank beside that, by rank
- * and number.
+ * Invariant: first stands what comes from each rank for this one, by rank; from plan.relayed on what comes from a rank beside that, by
+ * rank and number.
  * Cost: a member without a weight sends as many parts as in pairwise.c; a host, for each that it hosts, one more in and out for each
  * other one without a weight, after one more one-way delay.
  * Source: none; the relays of a view's missing edges (docs/PROTOCOL.md), for data.
@@ -67,12 +67,13 @@ static void take(struct plan *plan)
     const struct plan_params *q = &plan->params;
     for (uint32_t r = 0; r < q->world; r++) {
         bool own = r == q->rank, comes = own || !lacks(q, r) || !lacks(q, q->rank);
-        begin_in(plan, 0);
-        uint32_t s = add(plan, own ? plan_place_in(q, r) : 0, comes ? plan_place_out(q, r) : 0, comes ? q->count : 0, 0);
         if (comes) {
+            begin_in(plan, 0);
+            uint32_t s = add(plan, own ? plan_place_in(q, r) : 0, plan_place_out(q, r), q->count, 0);
             plan_add_step(plan, s, own ? STEP_COPY : STEP_RECV, r);
         }
     }
+    plan->taken = plan->segment_count;
 }
 
 /* To each of them its part, and behind it those of the ones that it hosts. */

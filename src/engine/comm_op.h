@@ -103,7 +103,6 @@ struct op_run {
     uint64_t view;
     struct op_name name;
     struct numeric numeric;
-    uint32_t world, rank;
     uint16_t lanes;
     bool verify;
     const void *in;
@@ -114,8 +113,7 @@ struct op_run {
 /* What its executors run.  Written by op_lanes.c before LANE_START. */
 struct op_plan {
     struct plan_made *made;  /* held; null: none yet */
-    const struct plan *plan; /* in it, and its ranks */
-    const uint64_t *ranks;
+    const struct plan *plan; /* in it */
     uint8_t *saved;          /* owned: by frame, whether its input lies in memory.backup; written by the frame's lane; null: not lazy */
 };
 

@@ -171,9 +171,8 @@ static struct lane_exec *lane_exec_of(struct lane *lane, const struct lane_order
 static void lane_ready(struct lane *lane, const struct lane_order *o)
 {
     struct lane_exec *e = lane_exec_of(lane, o);
-    uint32_t rank = e != NULL ? lane_rank_of(e->op, o->peer) : UINT32_MAX;
-    if (rank != UINT32_MAX) { /* else stopped meanwhile */
-        lane_exec_ready(lane, e, rank, lane_stream(lane, o->comm, o->peer), o);
+    if (e != NULL) { /* else stopped meanwhile */
+        lane_exec_ready(lane, e, lane_stream(lane, o->comm, o->peer), o);
     }
 }
 
@@ -211,14 +210,14 @@ static void lane_look(struct lane *lane, struct lane_exec *e, int64_t now)
         .lane_bytes = lane->received,
     };
     bool lane_moves = lane->received != e->watch.lane_bytes;
-    bool other = wait.rank != op->run.rank;
+    bool other = wait.partner != PLAN_NOBODY;
     if (other) {
-        const struct lane_rank *r = &e->rank[wait.rank];
-        look.edge = r->stream != NULL ? &r->stream->edge : NULL;
-        look.theirs = r->launch;
+        const struct lane_partner *p = &e->partner[wait.partner];
+        look.edge = p->stream != NULL ? &p->stream->edge : NULL;
+        look.theirs = p->launch;
     }
     if (exec_watch_stalled(&e->watch, &wait, &look) && other && !e->x.done) {
-        lane->calls->stalled(op, op->plan.ranks[wait.rank]);
+        lane->calls->stalled(op, op->plan.made->ids[wait.partner]);
     }
     if (e->x.starved && lane_moves) {
         struct exec_out out;

@@ -8,7 +8,7 @@
  * A pass looks only at streams that something has happened to: an event of their descriptor, or a frame or grant that came up for them.
  *
  * Invariant: executors, streams and their buffers are touched by the holder of the lock only, and are freed between passes only,
- * but for an executor that a pass itself finds at its end.  Of a rank only one connection ever moves frames of an executor.
+ * but for an executor that a pass itself finds at its end.  Of a partner only one connection ever moves frames of an executor.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_ENGINE_LANE_H
 #define PCCL_ENGINE_LANE_H
@@ -45,7 +45,7 @@ enum {
 
 enum lane_order_kind {
     LANE_START,  /* op */
-    LANE_READY,  /* op, peer, credit */
+    LANE_READY,  /* op, peer, partner, credit */
     LANE_STOP,   /* op */
     LANE_STREAM, /* stream: take it over, from now on the lane owns it */
     LANE_DROP,   /* comm: let go of everything of it, then post `done` */
@@ -61,6 +61,7 @@ struct lane_order {
     uint64_t view;         /* of the operation, which may be gone by now; with its comm */
     struct op_name name;
     uint64_t peer;
+    uint32_t partner;      /* the peer's number in the plan of op */
     uint64_t launch;       /* LANE_READY: number among the peer's launches */
     uint32_t credit;
     struct stream *stream;
@@ -162,12 +163,12 @@ enum {
     STREAM_ELEMENT = 8,    /* bytes of the largest */
 };
 
-/* What an executor has to do with one rank. */
-struct lane_rank {
+/* What an executor has to do with one partner of its plan. */
+struct lane_partner {
     struct lane_exec *exec;
     struct stream *stream; /* its connection; null: not known yet, or gone */
     uint64_t bundle;       /* the number of that connection's bundle; 0: not known yet */
-    struct list bound;     /* in stream.ranks */
+    struct list bound;     /* in stream.partners */
     struct turn work;      /* in stream.work: there may be a frame for it */
     struct list grants;    /* in stream.grants: there may be grants to tell it */
     uint64_t launch;       /* number among its launches, from 1; 0: its READY is not in */
@@ -181,10 +182,10 @@ struct lane_exec {
     struct comm_op *op;    /* borrowed */
     struct exec x;
     void *arena;           /* owned */
-    struct lane_rank *rank; /* owned, by rank */
     struct exec_watch watch;
     bool told_done;
     bool given_up;         /* no memory: what comes for it is drained, until it is stopped */
+    struct lane_partner partner[]; /* by their numbers */
 };
 
 struct stream {
@@ -194,16 +195,14 @@ struct stream {
     struct list by_peer;   /* in lane.peers */
     struct list due;       /* in lane.due */
     struct polled polled;  /* shared memory */
-    struct list ranks, grants; /* struct lane_rank: all; with grants to tell */
-    struct turns work;     /* struct lane_rank with a frame, by launch */
+    struct list partners, grants; /* struct lane_partner: all; with grants to tell */
+    struct turns work;     /* struct lane_partner with a frame, by launch */
     struct lane *lane;     /* null until its lane has taken it over */
     uint16_t index;        /* of that lane */
     struct link *link;     /* one reference */
     uint64_t number;       /* of its bundle */
     uint64_t peer;
     struct comm *comm;
-    uint32_t rank;         /* in rank_view */
-    uint64_t rank_view;
     bool can_in, can_out, broken;
     bool untried;          /* its transport has yet to show that it works; then its link counts on it */
     bool more;             /* the last pass stopped at its budget */
@@ -215,6 +214,7 @@ struct stream {
     unsigned char *rx_dst; /* where the payload goes; null: scratch */
     uint32_t rx_left;
     struct lane_exec *rx_exec; /* null: drained */
+    uint32_t rx_partner;   /* of rx_exec: the peer */
     uint32_t rx_element;   /* not 0: the payload is lent to the executor, in elements of so many bytes; */
     uint32_t part_used;    /* ... of the next one there are so many */
     unsigned char part[STREAM_ELEMENT];
@@ -224,6 +224,7 @@ struct stream {
     const unsigned char *tx_data;
     uint32_t tx_left;      /* of the payload */
     struct lane_exec *tx_exec; /* null: from scratch */
+    uint32_t tx_partner;   /* of tx_exec: the peer */
     bool tx_open;          /* a frame is being sent */
     unsigned char *tx_scratch; /* owned */
 };
@@ -244,12 +245,9 @@ bool stream_send(struct stream *s);
 /* Before an executor goes: nothing may point at its buffers any more. */
 void stream_let_go(struct stream *s, struct lane_exec *e);
 void stream_drain(struct stream *s); /* what is left of the payload at hand is of no use */
-/* Rank of the stream's peer in the operation; UINT32_MAX: not a member. */
-uint32_t stream_rank(struct stream *s, const struct comm_op *op);
 
 /* Empties the inbox: begins executors; puts all other orders off, in their order, until no pass is under way. */
 void lane_take(struct lane *lane);
-uint32_t lane_rank_of(const struct comm_op *op, uint64_t peer);
 /* Finds the executor of a frame, looking into the inbox if it is not there yet. */
 struct lane_exec *lane_find(struct lane *lane, struct comm *comm, uint64_t view, const struct op_name *name);
 void lane_step(struct lane *lane, struct lane_exec *e, const struct exec_event *event, struct exec_out *out);
@@ -261,13 +259,13 @@ bool lane_execs_init(struct lane *lane);
 void lane_exec_start(struct lane *lane, struct comm_op *op);
 /* Takes an executor out and tells its operation. */
 void lane_exec_end(struct lane *lane, struct lane_exec *e);
-void lane_exec_ready(struct lane *lane, struct lane_exec *e, uint32_t rank, struct stream *s, const struct lane_order *o);
+void lane_exec_ready(struct lane *lane, struct lane_exec *e, struct stream *s, const struct lane_order *o);
 struct lane_exec *lane_exec_find(struct lane *lane, const struct comm *comm, uint64_t view, const struct op_name *name);
 /* Makes sure that a frame of it finds a buffer; false: no memory, its operation is given up. */
 bool lane_exec_buffer(struct lane *lane, struct lane_exec *e);
-/* The connection with a rank, once for all: what was lost with it does not come over the next one.  False: it had another. */
-bool lane_bind(struct lane_exec *e, uint32_t rank, struct stream *s);
-void lane_unbind(struct lane_rank *r);
+/* The connection with a partner, once for all: what was lost with it does not come over the next one.  False: it had another. */
+bool lane_bind(struct lane_exec *e, uint32_t partner, struct stream *s);
+void lane_unbind(struct lane_partner *p);
 /* Executors that have finished or starve. */
 void lane_sweep(struct lane *lane);
 

@@ -1,10 +1,10 @@
 /* lane_exec.c - the executors of a lane: found by the names of their operations, each known to the connections it has work for.
  *
- * After each step the executor names the ranks for which a frame or a grant may have come up; their connections keep these in lists, frames
+ * After each step the executor names the partners for which a frame or a grant may have come up; their connections keep these in lists, frames
  * in the order of launches.  So no connection ever looks through the operations in flight.  What a step may have ended or starved is
  * looked at once, after the pass.
  *
- * Invariant: a rank whose connection is known, and for which exec_has_frame holds, is in that connection's list of work.
+ * Invariant: a partner whose connection is known, and for which exec_has_frame holds, is in that connection's list of work.
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 #include <string.h>
@@ -82,28 +82,28 @@ void stream_due(struct stream *s)
     }
 }
 
-static void exec_offer(struct lane_exec *e, uint32_t rank)
+static void exec_offer(struct lane_exec *e, uint32_t partner)
 {
-    struct lane_rank *r = &e->rank[rank];
-    if (r->stream == NULL) {
+    struct lane_partner *p = &e->partner[partner];
+    if (p->stream == NULL) {
         return;
     }
-    if (!turn_waits(&r->work) && exec_has_frame(&e->x, rank)) {
-        turns_add(&r->stream->work, &r->work, e->op->run.launch);
-        stream_due(r->stream);
+    if (!turn_waits(&p->work) && exec_has_frame(&e->x, partner)) {
+        turns_add(&p->stream->work, &p->work, e->op->run.launch);
+        stream_due(p->stream);
     }
     /* Only to those who have launched: before, nobody there could keep the number. */
-    if (list_empty(&r->grants) && r->launch != 0 && exec_has_credit(&e->x, rank)) {
-        list_append(&r->stream->grants, &r->grants);
-        stream_due(r->stream);
+    if (list_empty(&p->grants) && p->launch != 0 && exec_has_credit(&e->x, partner)) {
+        list_append(&p->stream->grants, &p->grants);
+        stream_due(p->stream);
     }
 }
 
 /* After whatever may have changed it. */
 static void exec_changed(struct lane *lane, struct lane_exec *e)
 {
-    for (uint32_t rank = exec_touched(&e->x); rank != EXEC_NO_RANK; rank = exec_touched(&e->x)) {
-        exec_offer(e, rank);
+    for (uint32_t partner = exec_touched(&e->x); partner != PLAN_NOBODY; partner = exec_touched(&e->x)) {
+        exec_offer(e, partner);
     }
     if (list_empty(&e->stepped)) {
         list_append(&lane->stepped, &e->stepped);
@@ -118,31 +118,32 @@ void lane_step(struct lane *lane, struct lane_exec *e, const struct exec_event *
     exec_changed(lane, e);
 }
 
-bool lane_bind(struct lane_exec *e, uint32_t rank, struct stream *s)
+bool lane_bind(struct lane_exec *e, uint32_t partner, struct stream *s)
 {
-    struct lane_rank *r = &e->rank[rank];
-    if (r->bundle == 0) {
-        r->bundle = s->number;
-        r->stream = s;
-        list_append(&s->ranks, &r->bound);
-        exec_offer(e, rank);
+    struct lane_partner *p = &e->partner[partner];
+    if (p->bundle == 0) {
+        p->bundle = s->number;
+        p->stream = s;
+        list_append(&s->partners, &p->bound);
+        exec_offer(e, partner);
     }
-    return r->stream == s;
+    return p->stream == s;
 }
 
-void lane_unbind(struct lane_rank *r)
+void lane_unbind(struct lane_partner *p)
 {
-    list_remove(&r->bound);
-    turn_leave(&r->work);
-    list_remove(&r->grants);
-    r->stream = NULL;
+    list_remove(&p->bound);
+    turn_leave(&p->work);
+    list_remove(&p->grants);
+    p->stream = NULL;
 }
 
 /* ---- Start and end ------------------------------------------------------------------------------------------------------- */
 
 void lane_exec_start(struct lane *lane, struct comm_op *op)
 {
-    struct lane_exec *e = calloc(1, sizeof *e);
+    uint32_t partners = op->plan.plan->partner_count;
+    struct lane_exec *e = calloc(1, sizeof *e + partners * sizeof e->partner[0]);
     struct exec_config config = {
         .plan = op->plan.plan, .numeric = &op->run.numeric, .room = &lane->room, .pool = &lane->pool, .in = op->run.in, .out = op->given.out,
         .scratch = op->memory.sums,
@@ -151,9 +152,7 @@ void lane_exec_start(struct lane *lane, struct comm_op *op)
     };
     size_t bytes = (exec_arena_bytes(&config) + 63) / 64 * 64;
     void *arena = e != NULL ? aligned_alloc(64, bytes > 0 ? bytes : 64) : NULL;
-    struct lane_rank *rank = arena != NULL ? calloc(op->run.world, sizeof *rank) : NULL;
-    if (rank == NULL) {
-        free(arena);
+    if (arena == NULL) {
         free(e);
         room_unreserve(&lane->room, op->room.reserved);
         lane->calls->cancel(op->comm, op, CAUSE_NO_MEMORY);
@@ -162,11 +161,10 @@ void lane_exec_start(struct lane *lane, struct comm_op *op)
     }
     e->op = op;
     e->arena = arena;
-    e->rank = rank;
-    for (uint32_t i = 0; i < op->run.world; i++) {
-        rank[i].exec = e;
-        list_init(&rank[i].bound);
-        list_init(&rank[i].grants);
+    for (uint32_t i = 0; i < partners; i++) {
+        e->partner[i].exec = e;
+        list_init(&e->partner[i].bound);
+        list_init(&e->partner[i].grants);
     }
     list_init(&e->stepped);
     exec_watch_start(&e->watch, clock_now_ns());
@@ -183,10 +181,10 @@ void lane_exec_end(struct lane *lane, struct lane_exec *e)
 {
     struct comm_op *op = e->op;
     struct exec_out out;
-    for (uint32_t i = 0; i < op->run.world; i++) {
-        if (e->rank[i].stream != NULL) {
-            stream_let_go(e->rank[i].stream, e);
-            lane_unbind(&e->rank[i]);
+    for (uint32_t i = 0; i < op->plan.plan->partner_count; i++) {
+        if (e->partner[i].stream != NULL) {
+            stream_let_go(e->partner[i].stream, e);
+            lane_unbind(&e->partner[i]);
         }
     }
     exec_step(&e->x, &(struct exec_event){.kind = EXEC_STOP}, &out);
@@ -199,20 +197,19 @@ void lane_exec_end(struct lane *lane, struct lane_exec *e)
     turn_leave(&e->starving_next);
     lane->exec_count--;
     free(e->arena);
-    free(e->rank);
     free(e);
     lane->calls->idle(op, tx_bytes, rx_bytes);
 }
 
-void lane_exec_ready(struct lane *lane, struct lane_exec *e, uint32_t rank, struct stream *s, const struct lane_order *o)
+void lane_exec_ready(struct lane *lane, struct lane_exec *e, struct stream *s, const struct lane_order *o)
 {
     struct exec_out out;
-    e->rank[rank].launch = o->launch;
+    e->partner[o->partner].launch = o->launch;
     exec_watch_start(&e->watch, clock_now_ns()); /* before, it waited for a program */
     if (s != NULL) {
-        lane_bind(e, rank, s);
+        lane_bind(e, o->partner, s);
     }
-    lane_step(lane, e, &(struct exec_event){.kind = EXEC_READY, .rank = rank, .credit = o->credit}, &out);
+    lane_step(lane, e, &(struct exec_event){.kind = EXEC_READY, .partner = o->partner, .credit = o->credit}, &out);
 }
 
 bool lane_exec_buffer(struct lane *lane, struct lane_exec *e)
@@ -311,34 +308,6 @@ void lane_sweep(struct lane *lane)
     while (lane->pool.count > LANE_POOL_KEEP) {
         free(frame_pool_take(&lane->pool));
     }
-}
-
-uint32_t lane_rank_of(const struct comm_op *op, uint64_t peer)
-{
-    for (uint32_t low = 0, high = op->run.world; low < high;) {
-        uint32_t middle = low + (high - low) / 2;
-        if (op->plan.ranks[middle] == peer) {
-            return middle;
-        }
-        if (op->plan.ranks[middle] < peer) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return UINT32_MAX;
-}
-
-uint32_t stream_rank(struct stream *s, const struct comm_op *op)
-{
-    if (space_pairs(op->run.name.space)) { /* ranks of two */
-        return lane_rank_of(op, s->peer);
-    }
-    if (s->rank_view != op->run.view) {
-        s->rank = lane_rank_of(op, s->peer);
-        s->rank_view = op->run.view;
-    }
-    return s->rank;
 }
 
 void lane_take(struct lane *lane)

@@ -33,7 +33,6 @@ static bool lanes_plan(struct comm *c, struct comm_op *op, const struct session_
     if (!comm_op_sums(c, op, numeric_user_bytes(&run->numeric, op->plan.plan->scratch))) {
         return false;
     }
-    op->plan.ranks = op->plan.made->ranks;
     op->plan.saved = op->memory.lazy ? calloc((size_t)op->plan.plan->frame_count + 1, sizeof *op->plan.saved) : NULL;
     return op->plan.saved != NULL || !op->memory.lazy;
 }
@@ -59,8 +58,6 @@ void op_lanes_start(struct comm *c, const struct action *a, struct comm_after *a
     op->run.view = run->view;
     op->run.name = run->name;
     op->run.numeric = run->numeric;
-    op->run.world = run->plan.world;
-    op->run.rank = run->plan.rank;
     op->run.lanes = run->lanes < c->machine.config.lanes ? run->lanes : c->machine.config.lanes;
     op->run.verify = run->verify;
     op->run.in = run->in;
@@ -83,8 +80,11 @@ void op_lanes_start(struct comm *c, const struct action *a, struct comm_after *a
 void op_lanes_ready(struct comm *c, const struct action *a, struct comm_after *after)
 {
     struct comm_op *op = c->ops.at[a->slot];
-    if (!op->run.failed) {
-        struct lane_order order = {.kind = LANE_READY, .peer = a->id, .credit = (uint32_t)a->value, .launch = a->order};
+    uint32_t partner = op->run.failed ? PLAN_NOBODY : plan_made_partner(op->plan.made, a->id);
+    if (partner != PLAN_NOBODY) { /* else no lane has anything to do with it */
+        struct lane_order order = {
+            .kind = LANE_READY, .peer = a->id, .partner = partner, .credit = (uint32_t)a->value, .launch = a->order,
+        };
         lanes_post(c, op, order, after);
     }
 }

@@ -17,27 +17,32 @@ static bool same(const struct plan_made *made, const struct plan_params *p, cons
     const struct plan_params *q = &made->asked;
     return q->kind == p->kind && q->algorithm == p->algorithm && q->world == p->world && q->rank == p->rank && q->root == p->root &&
            q->lanes == p->lanes && q->count == p->count && q->align == p->align && q->frame_elements == p->frame_elements &&
-           made->ranks[0] == ranks[0] && made->ranks[p->world - 1] == ranks[p->world - 1];
+           made->first == ranks[0] && made->last == ranks[p->world - 1];
 }
 
-/* One block: a plan, its ranks, its segments, its pieces, its steps. */
+/* One block: a plan, its partners' ids, its segments, its pieces, its steps, its partners. */
 static struct plan_made *make(const struct plan_params *p, const uint64_t *ranks)
 {
-    size_t segments = plan_max_segments(p), steps = plan_max_steps(p), pieces = plan_max_pieces(p);
-    size_t bytes = sizeof(struct plan_made) + p->world * sizeof *ranks + segments * sizeof(struct plan_segment) +
-                   pieces * sizeof(struct plan_piece) + steps * sizeof(struct plan_step);
+    size_t segments = plan_max_segments(p), steps = plan_max_steps(p), pieces = plan_max_pieces(p), partners = plan_max_partners(p);
+    size_t bytes = sizeof(struct plan_made) + partners * sizeof *ranks + segments * sizeof(struct plan_segment) +
+                   pieces * sizeof(struct plan_piece) + steps * sizeof(struct plan_step) + partners * sizeof(uint32_t);
     struct plan_made *made = calloc(1, bytes);
     if (made == NULL) {
         return NULL;
     }
     atomic_init(&made->holders, 1);
     list_init(&made->recent);
-    made->ranks = (uint64_t *)(void *)(made + 1);
-    memcpy(made->ranks, ranks, p->world * sizeof *ranks);
-    struct plan_segment *segment = (struct plan_segment *)(void *)(made->ranks + p->world);
+    made->ids = (uint64_t *)(void *)(made + 1);
+    struct plan_segment *segment = (struct plan_segment *)(void *)(made->ids + partners);
     struct plan_piece *piece = (struct plan_piece *)(void *)(segment + segments);
-    plan_make(&made->plan, p, segment, (struct plan_step *)(void *)(piece + pieces), piece);
+    struct plan_step *step = (struct plan_step *)(void *)(piece + pieces);
+    plan_make(&made->plan, p, segment, step, piece, (uint32_t *)(void *)(step + steps));
     made->asked = made->plan.params;
+    made->first = ranks[0];
+    made->last = ranks[p->world - 1];
+    for (uint32_t i = 0; i < made->plan.partner_count; i++) {
+        made->ids[i] = ranks[made->plan.partners[i]];
+    }
     return made;
 }
 
@@ -83,6 +88,22 @@ struct plan_made *plan_cache_take(struct plan_cache *cache, uint64_t view, const
     cache->count++;
     atomic_fetch_add(&made->holders, 1);
     return made;
+}
+
+uint32_t plan_made_partner(const struct plan_made *made, uint64_t id)
+{
+    for (uint32_t low = 0, high = made->plan.partner_count; low < high;) {
+        uint32_t middle = low + (high - low) / 2;
+        if (made->ids[middle] == id) {
+            return middle;
+        }
+        if (made->ids[middle] < id) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return PLAN_NOBODY;
 }
 
 void plan_cache_clear(struct plan_cache *cache)

@@ -20,7 +20,8 @@ struct plan_made {
     struct list recent;      /* in the cache, the one used last first; else alone */
     struct plan_params asked; /* what was borrowed is not kept (null) */
     struct plan plan;
-    uint64_t *ranks;         /* in this block, like segments and steps: ids of the ranks of the plan, ascending */
+    uint64_t *ids;           /* in this block, like segments and steps: of the partners, by number; ascending */
+    uint64_t first, last;    /* ids of the first and the last rank */
 };
 
 struct plan_cache {
@@ -30,8 +31,10 @@ struct plan_cache {
 };
 
 void plan_cache_init(struct plan_cache *cache);
-/* The plan of these parameters among these ranks in this view, which the caller holds; null: no memory. */
+/* The plan of these parameters among these ranks (their ids, ascending) in this view, which the caller holds; null: no memory. */
 struct plan_made *plan_cache_take(struct plan_cache *cache, uint64_t view, const struct plan_params *params, const uint64_t *ranks);
+/* The partner with this id; PLAN_NOBODY: it has no part in the plan. */
+uint32_t plan_made_partner(const struct plan_made *made, uint64_t id);
 /* Forgets all; who holds one keeps it. */
 void plan_cache_clear(struct plan_cache *cache);
 /* Holds it no more; null is fine. */

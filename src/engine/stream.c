@@ -109,7 +109,7 @@ bool stream_open(struct stream *s, struct lane *lane)
 {
     s->lane = lane;
     s->source.ready = stream_ready;
-    list_init(&s->ranks);
+    list_init(&s->partners);
     list_init(&s->grants);
     list_append(&lane->streams, &s->all);
     buckets_add(&lane->peers, &s->by_peer);
@@ -136,8 +136,8 @@ void stream_close(struct stream *s)
     list_remove(&s->all);
     list_remove(&s->by_peer);
     list_remove(&s->due);
-    LIST_FOR_EACH(l, after, &s->ranks) {
-        lane_unbind(LIST_ENTRY(l, struct lane_rank, bound));
+    LIST_FOR_EACH(l, after, &s->partners) {
+        lane_unbind(LIST_ENTRY(l, struct lane_partner, bound));
     }
     s->lane->calls->gone(s);
     stream_free(s);
@@ -155,9 +155,10 @@ static bool stream_credit(struct stream *s, const struct frame_header *h, struct
     m.name.to = space_pairs(m.name.space) ? s->peer : 0;
     struct lane_exec *e = lane_find(s->lane, s->comm, h->view, &m.name);
     if (e != NULL) {
-        struct exec_event event = {.kind = EXEC_CREDIT, .rank = stream_rank(s, e->op), .credit = m.frames, .sums = m.ready};
-        if (event.rank != UINT32_MAX && lane_bind(e, event.rank, s)) {
-            exec_edge_note(&s->edge.granted, e->rank[event.rank].launch);
+        uint32_t partner = plan_made_partner(e->op->plan.made, s->peer);
+        struct exec_event event = {.kind = EXEC_CREDIT, .partner = partner, .credit = m.frames, .sums = m.ready};
+        if (partner != PLAN_NOBODY && lane_bind(e, partner, s)) {
+            exec_edge_note(&s->edge.granted, e->partner[partner].launch);
             lane_step(s->lane, e, &event, &out);
         }
     }
@@ -179,13 +180,12 @@ static bool stream_data(struct stream *s, const struct frame_header *h, struct r
     if (e == NULL || !lane_exec_buffer(s->lane, e)) {
         return true; /* of an operation that has been stopped, or is about to be: drained */
     }
-    struct exec_event event = {
-        .kind = EXEC_HEADER, .rank = stream_rank(s, e->op), .frame = m.frame, .phase = m.phase, .bytes = bytes,
-    };
-    if (event.rank == UINT32_MAX) {
-        return false;
+    uint32_t partner = plan_made_partner(e->op->plan.made, s->peer);
+    struct exec_event event = {.kind = EXEC_HEADER, .partner = partner, .frame = m.frame, .phase = m.phase, .bytes = bytes};
+    if (partner == PLAN_NOBODY) {
+        return false; /* nothing of this operation comes from there */
     }
-    if (!lane_bind(e, event.rank, s)) {
+    if (!lane_bind(e, partner, s)) {
         return true; /* frames before this one were lost: its view is about to end */
     }
     lane_step(s->lane, e, &event, &out);
@@ -193,6 +193,7 @@ static bool stream_data(struct stream *s, const struct frame_header *h, struct r
         return false;
     }
     s->rx_exec = e;
+    s->rx_partner = partner;
     s->rx_dst = out.dst;
     s->rx_element = s->transport.ops->lend != NULL ? out.lend : 0;
     s->part_used = 0;
@@ -206,7 +207,7 @@ static void stream_arrived(struct stream *s)
     struct exec_out out;
     stream_drain(s);
     if (e != NULL) {
-        lane_step(s->lane, e, &(struct exec_event){.kind = EXEC_ARRIVED, .rank = stream_rank(s, e->op)}, &out);
+        lane_step(s->lane, e, &(struct exec_event){.kind = EXEC_ARRIVED, .partner = s->rx_partner}, &out);
     }
 }
 
@@ -214,7 +215,7 @@ static void stream_arrived(struct stream *s)
 static void stream_count(struct stream *s, struct lane_exec *e, size_t payload)
 {
     atomic_fetch_add_explicit(&e->op->moved, payload, memory_order_relaxed);
-    exec_edge_note(&s->edge.received, e->rank[stream_rank(s, e->op)].launch);
+    exec_edge_note(&s->edge.received, e->partner[s->rx_partner].launch);
     s->lane->received += payload;
 }
 
@@ -222,7 +223,7 @@ static void stream_lend(struct stream *s, const void *data, size_t bytes)
 {
     struct exec_out out;
     if (bytes > 0) {
-        struct exec_event event = {.kind = EXEC_LENT, .rank = stream_rank(s, s->rx_exec->op), .data = data, .bytes = (uint32_t)bytes};
+        struct exec_event event = {.kind = EXEC_LENT, .partner = s->rx_partner, .data = data, .bytes = (uint32_t)bytes};
         lane_step(s->lane, s->rx_exec, &event, &out);
     }
 }
@@ -402,10 +403,10 @@ static void stream_head(struct stream *s, uint8_t type, uint32_t length, uint64_
 static void stream_credits(struct stream *s)
 {
     while (!list_empty(&s->grants) && s->head_used + STREAM_CREDIT_BYTES <= STREAM_CREDITS) {
-        struct lane_rank *r = LIST_ENTRY(list_pop(&s->grants), struct lane_rank, grants);
-        const struct comm_op *op = r->exec->op;
+        struct lane_partner *p = LIST_ENTRY(list_pop(&s->grants), struct lane_partner, grants);
+        const struct comm_op *op = p->exec->op;
         struct exec_credit credit;
-        if (exec_take_credit(&r->exec->x, (uint32_t)(r - r->exec->rank), &credit)) {
+        if (exec_take_credit(&p->exec->x, (uint32_t)(p - p->exec->partner), &credit)) {
             struct msg_credit m = {.name = op->run.name, .frames = credit.frames, .ready = credit.sums};
             struct writer w;
             stream_head(s, FRAME_CREDIT, STREAM_CREDIT_BYTES - FRAME_HEADER_BYTES, op->run.view);
@@ -420,13 +421,14 @@ static void stream_credits(struct stream *s)
 static bool stream_pull(struct stream *s)
 {
     for (struct turn *t = turns_pop(&s->work); t != NULL; t = turns_pop(&s->work)) {
-        struct lane_rank *r = LIST_ENTRY(t, struct lane_rank, work);
-        struct lane_exec *e = r->exec;
+        struct lane_partner *p = LIST_ENTRY(t, struct lane_partner, work);
+        struct lane_exec *e = p->exec;
+        uint32_t partner = (uint32_t)(p - e->partner);
         struct exec_out out;
         if (!lane_exec_buffer(s->lane, e)) {
             continue;
         }
-        lane_step(s->lane, e, &(struct exec_event){.kind = EXEC_PULL, .rank = (uint32_t)(r - e->rank)}, &out);
+        lane_step(s->lane, e, &(struct exec_event){.kind = EXEC_PULL, .partner = partner}, &out);
         if (out.data == NULL) {
             continue; /* it is offered again when it has one */
         }
@@ -438,6 +440,7 @@ static bool stream_pull(struct stream *s)
         s->head_used += P2P_DATA_PREFIX;
         s->tx_open = true;
         s->tx_exec = e;
+        s->tx_partner = partner;
         s->tx_data = out.data;
         s->tx_left = out.bytes;
         return true;
@@ -453,7 +456,7 @@ static void stream_sent(struct stream *s)
     s->tx_exec = NULL;
     s->tx_data = NULL;
     if (e != NULL) {
-        lane_step(s->lane, e, &(struct exec_event){.kind = EXEC_SENT, .rank = stream_rank(s, e->op)}, &out);
+        lane_step(s->lane, e, &(struct exec_event){.kind = EXEC_SENT, .partner = s->tx_partner}, &out);
         s->lane->again |= !e->op->run.numeric.plain; /* results wait for such buffers, whose streams may have had their turn */
     }
 }

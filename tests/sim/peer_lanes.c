@@ -84,13 +84,13 @@ void lanes_offer(struct link *l)
     l->offers = (1u << CLUSTER_LANES) - 1;
 }
 
-/* The ranks that something has changed for, since the last time. */
+/* The partners that something has changed for, since the last time. */
 static void lanes_touched(struct node *n, struct run *r, uint32_t lane)
 {
-    for (uint32_t rank = exec_touched(&r->exec[lane]); rank != EXEC_NO_RANK; rank = exec_touched(&r->exec[lane])) {
-        r->link[rank] = r->link[rank] == NULL ? line_find(n, r->ranks[rank]) : r->link[rank];
-        if (r->link[rank] != NULL) { /* else it is offered all once it is there */
-            r->link[rank]->offers |= (uint8_t)(1u << lane);
+    for (uint32_t i = exec_touched(&r->exec[lane]); i != PLAN_NOBODY; i = exec_touched(&r->exec[lane])) {
+        r->link[i] = r->link[i] == NULL ? line_find(n, r->ranks[r->partners[i]]) : r->link[i];
+        if (r->link[i] != NULL) { /* else it is offered all once it is there */
+            r->link[i]->offers |= (uint8_t)(1u << lane);
         }
     }
 }
@@ -149,7 +149,7 @@ void lanes_start(struct cluster *cl, struct node *n, uint32_t slot, uint32_t win
     r->segments = cluster_grow(r->segments, &r->segment_capacity, plan_max_segments(&op->plan), sizeof *r->segments);
     r->steps = cluster_grow(r->steps, &r->step_capacity, plan_max_steps(&op->plan), sizeof *r->steps);
     r->pieces = cluster_grow(r->pieces, &r->piece_capacity, plan_max_pieces(&op->plan), sizeof *r->pieces);
-    plan_make(&r->plan, &op->plan, r->segments, r->steps, r->pieces);
+    plan_make(&r->plan, &op->plan, r->segments, r->steps, r->pieces, r->partners);
     r->started = true;
     n->run_top = slot < n->run_top ? n->run_top : slot + 1;
     if (r->window_reserved > window) { /* the session told less than was reserved */
@@ -208,15 +208,17 @@ void lanes_ready(struct cluster *cl, struct node *n, const struct action *a)
     if (r->failing != 0) {
         return;
     }
-    uint32_t rank = lanes_rank(r, a->id);
+    uint32_t rank = lanes_rank(r, a->id), partner = plan_number(&r->plan, rank); /* nobody if nothing goes between the two */
     if (rank == LANES_NO_SLOT) {
         cluster_fail(cl, "peer %u: slot %u is fed by %llx, no member", n->index, a->slot, (unsigned long long)a->id);
         return;
     }
-    r->launch[rank] = a->order;
-    for (uint32_t lane = 0; !r->idle && lane < r->op.lanes; lane++) {
+    if (partner != PLAN_NOBODY) {
+        r->launch[partner] = a->order;
+    }
+    for (uint32_t lane = 0; partner != PLAN_NOBODY && !r->idle && lane < r->op.lanes; lane++) {
         exec_watch_start(&r->watch[lane], cl->now);
-        exec_step(&r->exec[lane], &(struct exec_event){.kind = EXEC_READY, .rank = rank, .credit = (uint32_t)a->value},
+        exec_step(&r->exec[lane], &(struct exec_event){.kind = EXEC_READY, .partner = partner, .credit = (uint32_t)a->value},
                   &(struct exec_out){0});
     }
     if (!r->idle) {
@@ -289,25 +291,25 @@ void lanes_forget_connection(struct node *n, struct data_connection *d)
     exec_edge_clear(&d->edge);
 }
 
-/* The same, remembered: views are large and change seldom. */
-static uint32_t lanes_rank_of_link(const struct run *r, struct link *l)
+/* The rank of its peer is remembered: views are large and change seldom. */
+static uint32_t lanes_partner(const struct run *r, struct link *l)
 {
     if (l->rank >= r->op.plan.world || r->ranks[l->rank] != l->peer) {
         l->rank = lanes_rank(r, l->peer);
     }
-    return l->rank;
+    return plan_number(&r->plan, l->rank);
 }
 
 /* Over this bundle, unless frames have gone over another, and may be lost. */
-static bool lanes_bind(struct run *r, uint32_t rank, const struct link *l)
+static bool lanes_bind(struct run *r, uint32_t partner, const struct link *l)
 {
-    r->bundle[rank] = r->bundle[rank] == 0 ? l->bundle : r->bundle[rank];
-    return r->bundle[rank] == l->bundle;
+    r->bundle[partner] = r->bundle[partner] == 0 ? l->bundle : r->bundle[partner];
+    return r->bundle[partner] == l->bundle;
 }
 
-static bool lanes_bound(const struct run *r, uint32_t rank, const struct link *l)
+static bool lanes_bound(const struct run *r, uint32_t partner, const struct link *l)
 {
-    return r->bundle[rank] == 0 || r->bundle[rank] == l->bundle;
+    return r->bundle[partner] == 0 || r->bundle[partner] == l->bundle;
 }
 
 /* ---- sending -------------------------------------------------------------------------------------------------------- */
@@ -327,13 +329,13 @@ static bool lanes_next_credit(struct node *n, struct data_connection *d, uint32_
         if (!r->taken || !r->started || r->idle || lane >= r->op.lanes) {
             continue;
         }
-        uint32_t rank = lanes_rank_of_link(r, l);
+        uint32_t partner = lanes_partner(r, l);
         struct exec_credit credit;
-        if (rank != LANES_NO_SLOT && r->launch[rank] != 0 && lanes_bound(r, rank, l) && exec_take_credit(&r->exec[lane], rank, &credit)) {
+        if (partner != PLAN_NOBODY && r->launch[partner] != 0 && lanes_bound(r, partner, l) && exec_take_credit(&r->exec[lane], partner, &credit)) {
             struct writer writer;
             writer_init(&writer, d->head + FRAME_HEADER_BYTES, sizeof d->head - FRAME_HEADER_BYTES);
             put_credit(&writer, &(struct msg_credit){.name = r->op.name, .frames = credit.frames, .ready = credit.sums});
-            lanes_bind(r, rank, l);
+            lanes_bind(r, partner, l);
             lanes_head(d, r, FRAME_CREDIT, lane, (uint32_t)writer.used);
             d->head_bytes = FRAME_HEADER_BYTES + (uint32_t)writer.used;
             d->body_bytes = 0;
@@ -353,8 +355,8 @@ static struct run *lanes_first(struct node *n, uint32_t lane, struct link *l)
         if (!r->taken || !r->started || r->idle || lane >= r->op.lanes || (first != NULL && first->op.launch < r->op.launch)) {
             continue;
         }
-        uint32_t rank = lanes_rank_of_link(r, l);
-        if (rank != LANES_NO_SLOT && lanes_bound(r, rank, l) && exec_has_frame(&r->exec[lane], rank)) {
+        uint32_t partner = lanes_partner(r, l);
+        if (partner != PLAN_NOBODY && lanes_bound(r, partner, l) && exec_has_frame(&r->exec[lane], partner)) {
             first = r;
         }
     }
@@ -368,14 +370,14 @@ static bool lanes_next_data(const struct cluster *cl, struct node *n, struct dat
     if (r == NULL) {
         return false;
     }
-    uint32_t rank = lanes_rank_of_link(r, l);
+    uint32_t partner = lanes_partner(r, l);
     lanes_buffer(cl, n);
-    exec_step(&r->exec[lane], &(struct exec_event){.kind = EXEC_PULL, .rank = rank}, &out);
+    exec_step(&r->exec[lane], &(struct exec_event){.kind = EXEC_PULL, .partner = partner}, &out);
     lanes_touched(n, r, lane);
     if (out.data == NULL) {
         return false;
     }
-    lanes_bind(r, rank, l);
+    lanes_bind(r, partner, l);
     struct writer writer;
     writer_init(&writer, d->head + FRAME_HEADER_BYTES, sizeof d->head - FRAME_HEADER_BYTES);
     put_data(&writer, &(struct msg_data){.name = r->op.name, .frame = out.frame, .phase = (uint8_t)out.phase});
@@ -384,7 +386,7 @@ static bool lanes_next_data(const struct cluster *cl, struct node *n, struct dat
     d->body = out.data;
     d->body_bytes = out.bytes;
     d->tx_slot = (uint32_t)(r - n->run);
-    d->tx_rank = rank;
+    d->tx_partner = partner;
     return true;
 }
 
@@ -414,7 +416,7 @@ static bool lanes_write(struct cluster *cl, struct node *n, struct data_connecti
             d->busy = false;
             if (d->tx_slot != LANES_NO_SLOT) {
                 uint32_t slot = d->tx_slot;
-                exec_step(&n->run[slot].exec[lane], &(struct exec_event){.kind = EXEC_SENT, .rank = d->tx_rank},
+                exec_step(&n->run[slot].exec[lane], &(struct exec_event){.kind = EXEC_SENT, .partner = d->tx_partner},
                           &(struct exec_out){0});
                 lanes_touched(n, &n->run[slot], lane);
                 lanes_look(cl, n, slot);
@@ -485,29 +487,27 @@ static bool lanes_begin(struct cluster *cl, struct node *n, struct link *l, stru
     if (r == NULL) {
         return true; /* of an older view, or stopped: to nowhere */
     }
-    uint32_t rank = lanes_rank(r, l->peer);
+    uint32_t partner = lanes_partner(r, l);
     struct exec_out out = {0};
-    if (rank != LANES_NO_SLOT && !lanes_bind(r, rank, l)) {
+    if (partner != PLAN_NOBODY && !lanes_bind(r, partner, l)) {
         d->rx_slot = LANES_NO_SLOT;
         return true; /* frames before this one were lost: its view is about to end */
     }
-    if (rank != LANES_NO_SLOT) {
-        lanes_buffer(cl, n);
-        struct exec_event event = {.kind = EXEC_HEADER, .rank = rank, .frame = data.frame, .phase = data.phase, .bytes = d->rx_left};
-        exec_step(&r->exec[lane], &event, &out);
-    }
-    if (rank == LANES_NO_SLOT || out.refused) {
+    lanes_buffer(cl, n);
+    struct exec_event event = {.kind = EXEC_HEADER, .partner = partner, .frame = data.frame, .phase = data.phase, .bytes = d->rx_left};
+    exec_step(&r->exec[lane], &event, &out);
+    if (out.refused) {
         cluster_fail(cl, "peer %u: frame %u phase %u of %u bytes of tag %llu from peer %u breaks the plan", n->index, data.frame,
                      data.phase, d->rx_left, (unsigned long long)data.name.tag, cluster_node_of(cl, l->peer));
         return false;
     }
     d->rx_at = out.dst;
     d->rx_lend = (d->channel + data.frame) % 2 == 0 ? out.lend : 0; /* shared memory lends, others do not */
-    d->rx_rank = rank;
+    d->rx_partner = partner;
     return true;
 }
 
-static void lanes_credit(struct node *n, const struct link *l, struct data_connection *d, uint32_t lane, const struct frame_header *header,
+static void lanes_credit(struct node *n, struct link *l, struct data_connection *d, uint32_t lane, const struct frame_header *header,
                          const unsigned char *payload)
 {
     struct reader reader;
@@ -518,10 +518,10 @@ static void lanes_credit(struct node *n, const struct link *l, struct data_conne
         return;
     }
     struct run *r = lanes_find(n, header->view, credit.name, n->id, l->peer, lane, &slot);
-    uint32_t rank = r == NULL ? LANES_NO_SLOT : lanes_rank(r, l->peer);
-    if (rank != LANES_NO_SLOT && lanes_bind(r, rank, l)) {
-        exec_edge_note(&d->edge.granted, r->launch[rank]);
-        struct exec_event event = {.kind = EXEC_CREDIT, .rank = rank, .credit = credit.frames, .sums = credit.ready};
+    uint32_t partner = r == NULL ? PLAN_NOBODY : lanes_partner(r, l);
+    if (partner != PLAN_NOBODY && lanes_bind(r, partner, l)) {
+        exec_edge_note(&d->edge.granted, r->launch[partner]);
+        struct exec_event event = {.kind = EXEC_CREDIT, .partner = partner, .credit = credit.frames, .sums = credit.ready};
         exec_step(&r->exec[lane], &event, &(struct exec_out){0});
     }
 }
@@ -534,7 +534,7 @@ static void lanes_payload(struct cluster *cl, struct node *n, struct data_connec
     uint32_t part = size < d->rx_left ? size : d->rx_left;
     if (d->rx_at != NULL && d->rx_lend > 0) {
         part -= part % d->rx_lend;
-        struct exec_event event = {.kind = EXEC_LENT, .rank = d->rx_rank, .data = bytes, .bytes = part};
+        struct exec_event event = {.kind = EXEC_LENT, .partner = d->rx_partner, .data = bytes, .bytes = part};
         exec_step(&r->exec[lane], &event, &(struct exec_out){0});
     } else if (d->rx_at != NULL) {
         memcpy(d->rx_at, bytes, part);
@@ -544,12 +544,12 @@ static void lanes_payload(struct cluster *cl, struct node *n, struct data_connec
     n->lane_bytes[lane] += part;
     if (r != NULL && part > 0) {
         r->moved += part;
-        exec_edge_note(&d->edge.received, r->launch[d->rx_rank]);
+        exec_edge_note(&d->edge.received, r->launch[d->rx_partner]);
     }
     channel_take(cl, channel, end, part);
     d->rx_frame = d->rx_left != 0;
     if (!d->rx_frame && r != NULL) {
-        exec_step(&r->exec[lane], &(struct exec_event){.kind = EXEC_ARRIVED, .rank = d->rx_rank}, &(struct exec_out){0});
+        exec_step(&r->exec[lane], &(struct exec_event){.kind = EXEC_ARRIVED, .partner = d->rx_partner}, &(struct exec_out){0});
         lanes_look(cl, n, slot);
     }
 }

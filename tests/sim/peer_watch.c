@@ -24,21 +24,21 @@ static void watch_lane(struct cluster *cl, struct node *n, uint32_t slot, uint32
     struct run *r = &n->run[slot];
     struct exec *x = &r->exec[lane];
     struct exec_wait wait = exec_waits_for(x);
-    bool lane_moves = n->lane_bytes[lane] != r->watch[lane].lane_bytes, other = wait.rank != r->op.plan.rank;
+    bool lane_moves = n->lane_bytes[lane] != r->watch[lane].lane_bytes, other = wait.partner != PLAN_NOBODY;
     struct exec_look look = {.now = cl->now, .stall_ns = cl->opt.stall_ns, .own_bytes = r->moved, .own = r->op.launch,
                              .lane_bytes = n->lane_bytes[lane]};
     if (other) {
-        struct link *l = line_find(n, r->ranks[wait.rank]);
+        struct link *l = line_find(n, r->ranks[r->partners[wait.partner]]);
         look.edge = l != NULL && l->data_connection[lane].up ? &l->data_connection[lane].edge : NULL;
-        look.theirs = r->launch[wait.rank];
+        look.theirs = r->launch[wait.partner];
     }
     bool stalled = exec_watch_stalled(&r->watch[lane], &wait, &look);
     if (x->starved && lane_moves) {
         exec_step(x, &(struct exec_event){.kind = EXEC_TELL}, &(struct exec_out){0});
     }
     if (stalled && other && !x->done && !r->stopping) {
-        cluster_trace(cl, n->index, "lanes stalled", slot, r->ranks[wait.rank]);
-        node_step(cl, n, &(struct session_event){.kind = SESSION_STALLED, .slot = slot, .peer = r->ranks[wait.rank]});
+        cluster_trace(cl, n->index, "lanes stalled", slot, r->ranks[r->partners[wait.partner]]);
+        node_step(cl, n, &(struct session_event){.kind = SESSION_STALLED, .slot = slot, .peer = r->ranks[r->partners[wait.partner]]});
     }
 }
 

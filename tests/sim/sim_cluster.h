@@ -172,14 +172,13 @@ struct data_connection {
     /* sending: one frame in hand */
     bool busy;
     unsigned char head[64];
-    uint32_t head_bytes, body_bytes, sent;
+    uint32_t head_bytes, body_bytes, sent, tx_slot, tx_partner;
     const unsigned char *body;   /* borrowed from the operation, or scratch */
     unsigned char *scratch;
-    uint32_t tx_slot, tx_rank;
     /* receiving: payload of the frame at hand */
     bool rx_frame;
     unsigned char *rx_at;        /* null: to nowhere */
-    uint32_t rx_left, rx_slot, rx_rank;
+    uint32_t rx_left, rx_slot, rx_partner;
     uint32_t rx_lend;            /* not 0: lent to the executor, in elements of so many bytes */
     struct exec_edge edge;       /* what it has moved since the last look */
 };
@@ -216,15 +215,16 @@ struct run { /* an operation slot */
     uint32_t window_reserved, senders;
     struct session_op op;
     uint64_t ranks[CLUSTER_NODES];
-    struct link *link[CLUSTER_NODES]; /* by rank, null until asked for */
-    uint64_t bundle[CLUSTER_NODES]; /* by rank: the one its frames go over, 0 none yet; never over another */
-    uint64_t launch[CLUSTER_NODES]; /* by rank: number among its launches, 0: it has not launched, so it cannot keep grants */
+    struct link *link[CLUSTER_NODES]; /* by partner, null until asked for */
+    uint64_t bundle[CLUSTER_NODES]; /* by partner: the one its frames go over, 0 none yet; never over another */
+    uint64_t launch[CLUSTER_NODES]; /* by partner: number among its launches, 0: it has not launched, so it cannot keep grants */
     uint64_t moved;               /* payload bytes, both ways */
     struct exec_watch watch[CLUSTER_LANES];
     struct plan plan;
     struct plan_segment *segments;
     struct plan_step *steps;
     struct plan_piece *pieces;
+    uint32_t partners[CLUSTER_NODES];
     uint32_t segment_capacity, step_capacity, piece_capacity;
     struct exec exec[CLUSTER_LANES];
     void *arena[CLUSTER_LANES];

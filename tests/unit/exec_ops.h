@@ -50,6 +50,7 @@ struct share { /* one rank's part of one operation */
     struct plan_segment segments[12 * MAX_RANKS]; /* of an all-to-all where but one lacks links: the most that any has */
     struct plan_step steps[15 * MAX_RANKS];
     struct plan_piece pieces[4 * MAX_RANKS + 1];
+    uint32_t partners[MAX_RANKS];
     size_t in_count, out_count, in_bytes, out_bytes;
     unsigned char *in, *in_copy, *out, *scratch, *expected;
     bool in_place; /* in lies in out */
@@ -359,7 +360,7 @@ static void share_make(struct cluster *c, uint32_t r, uint32_t o, const struct o
     p->parts.counts = pairs ? op->parts[r] : p->kind == PLAN_ALL_REDUCE || p->kind == PLAN_BROADCAST || p->kind == PLAN_REDUCE ? NULL : op->parts[0];
     p->out_parts.counts = pairs ? op->out_parts : NULL;
     EXPECT(plan_max_pieces(p) <= sizeof s->pieces / sizeof s->pieces[0]);
-    plan_make(&s->plan, p, s->segments, s->steps, s->pieces);
+    plan_make(&s->plan, p, s->segments, s->steps, s->pieces, s->partners);
     bool over = p->kind == PLAN_ALL_REDUCE || (p->kind == PLAN_REDUCE && r == p->root); /* sums may be written where the input lies */
     s->in_place = (over || p->kind == PLAN_ALL_GATHER || (p->kind == PLAN_BROADCAST && r == p->root)) && draw(c, 2) == 0;
     if (over && s->in_place) {

@@ -121,11 +121,18 @@ static struct message *message_new(size_t bytes)
     return calloc(1, sizeof(struct message) + bytes);
 }
 
+/* What rank `t` is called by the executors of `r`. */
+static uint32_t number_of(const struct cluster *c, uint32_t r, uint32_t o, uint32_t t)
+{
+    return plan_number(&c->shares[r][o].plan, t);
+}
+
 static void tell_credits(struct cluster *c, uint32_t r, uint32_t o, uint32_t l)
 {
-    for (uint32_t t = 0; t < c->world; t++) {
+    for (uint32_t i = 0; i < c->shares[r][o].plan.partner_count; i++) {
+        uint32_t t = c->shares[r][o].partners[i];
         struct exec_credit credit;
-        if (exec_take_credit(&c->shares[r][o].lanes[l], t, &credit)) {
+        if (exec_take_credit(&c->shares[r][o].lanes[l], i, &credit)) {
             struct message *m = message_new(0);
             m->op = o;
             m->lane = l;
@@ -213,9 +220,11 @@ static bool try_control(struct cluster *c, uint32_t r, uint32_t t)
     if (m == NULL) {
         return false;
     }
-    for (uint32_t l = 0; l < c->ops[m->op].params.lanes && c->shares[t][m->op].launched; l++) {
+    uint32_t partner = number_of(c, t, m->op, r); /* READY comes of some that nothing else comes of */
+    bool takes = c->shares[t][m->op].launched && partner != PLAN_NOBODY;
+    for (uint32_t l = 0; l < c->ops[m->op].params.lanes && takes; l++) {
         if (m->ready || l == m->lane) {
-            step(c, t, m->op, l, (struct exec_event){.kind = m->ready ? EXEC_READY : EXEC_CREDIT, .rank = r,
+            step(c, t, m->op, l, (struct exec_event){.kind = m->ready ? EXEC_READY : EXEC_CREDIT, .partner = partner,
                                                      .credit = m->credit[l], .sums = m->sums});
         }
     }
@@ -235,11 +244,12 @@ static bool try_pull(struct cluster *c, uint32_t r, uint32_t t, uint32_t l)
         return false; /* back-pressure: the other end must take its head first */
     }
     for (uint32_t i = 0; i < c->op_count; i++) {
-        uint32_t o = (start + i) % c->op_count;
-        if (!c->shares[r][o].launched || l >= c->ops[o].params.lanes || !exec_has_frame(&c->shares[r][o].lanes[l], t)) {
+        uint32_t o = (start + i) % c->op_count, partner = number_of(c, r, o, t);
+        if (!c->shares[r][o].launched || l >= c->ops[o].params.lanes || partner == PLAN_NOBODY ||
+            !exec_has_frame(&c->shares[r][o].lanes[l], partner)) {
             continue;
         }
-        struct exec_out out = step(c, r, o, l, (struct exec_event){.kind = EXEC_PULL, .rank = t});
+        struct exec_out out = step(c, r, o, l, (struct exec_event){.kind = EXEC_PULL, .partner = partner});
         EXPECT(out.data != NULL && out.bytes <= c->slot_bytes);
         struct message *m = message_new(out.bytes);
         m->op = o;
@@ -274,7 +284,7 @@ static bool try_sent(struct cluster *c, uint32_t r, uint32_t t, uint32_t l)
         ch->leaving = NULL;
     }
     ch->busy = false;
-    step(c, r, ch->busy_op, l, (struct exec_event){.kind = EXEC_SENT, .rank = t});
+    step(c, r, ch->busy_op, l, (struct exec_event){.kind = EXEC_SENT, .partner = number_of(c, r, ch->busy_op, t)});
     return true;
 }
 
@@ -293,8 +303,9 @@ static bool try_receive(struct cluster *c, uint32_t r, uint32_t t, uint32_t l)
         channel_drop_head(ch);
         return true;
     }
+    uint32_t o = m->op, partner = number_of(c, t, o, r);
     if (!ch->head_open) {
-        struct exec_out out = step(c, t, m->op, l, (struct exec_event){.kind = EXEC_HEADER, .rank = r,
+        struct exec_out out = step(c, t, o, l, (struct exec_event){.kind = EXEC_HEADER, .partner = partner,
                                    .frame = m->frame, .phase = m->phase, .bytes = m->bytes});
         EXPECT(!out.refused && out.dst != NULL);
         if (out.dst == NULL) {
@@ -309,17 +320,16 @@ static bool try_receive(struct cluster *c, uint32_t r, uint32_t t, uint32_t l)
     }
     if (ch->lend > 0 && ch->lent < m->bytes) {
         uint32_t part = (1 + draw(c, (m->bytes - ch->lent) / ch->lend)) * ch->lend;
-        step(c, t, m->op, l, (struct exec_event){.kind = EXEC_LENT, .rank = r, .data = m->payload + ch->lent, .bytes = part});
+        step(c, t, o, l, (struct exec_event){.kind = EXEC_LENT, .partner = partner, .data = m->payload + ch->lent, .bytes = part});
         ch->lent += part;
         return true;
     }
     if (ch->lend == 0) {
         memcpy(ch->landing, m->payload, m->bytes);
     }
-    uint32_t o = m->op;
     ch->head_open = false;
     channel_drop_head(ch);
-    step(c, t, o, l, (struct exec_event){.kind = EXEC_ARRIVED, .rank = r});
+    step(c, t, o, l, (struct exec_event){.kind = EXEC_ARRIVED, .partner = partner});
     return true;
 }
 

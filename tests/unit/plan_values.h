@@ -34,7 +34,8 @@ struct world {
     struct plan_segment *segments;
     struct plan_step *steps;
     struct plan_piece *pieces;
-    uint32_t max_segments, max_steps, max_pieces;
+    uint32_t *partners;
+    uint32_t max_segments, max_steps, max_pieces, max_partners;
 };
 
 static struct mailbox mail[MAX_WORLD][MAX_WORLD]; /* from, to */
@@ -45,28 +46,35 @@ typedef void params_of(struct plan_params *params, const void *user);
 
 static struct world world_make(struct plan_params params, params_of *of, const void *user)
 {
+    struct plan_params most = params; /* no rank has more to do than the root */
+    most.rank = params.root;
     struct world w = {.params = params,
-                      .max_segments = plan_max_segments(&params),
-                      .max_steps = plan_max_steps(&params),
-                      .max_pieces = plan_max_pieces(&params)};
+                      .max_segments = plan_max_segments(&most),
+                      .max_steps = plan_max_steps(&most),
+                      .max_pieces = plan_max_pieces(&most),
+                      .max_partners = plan_max_partners(&most)};
     w.segments = calloc((size_t)params.world * (w.max_segments + 1), sizeof(*w.segments));
     w.steps = calloc((size_t)params.world * (w.max_steps + 1), sizeof(*w.steps));
     w.pieces = calloc((size_t)params.world * (w.max_pieces + 1), sizeof(*w.pieces));
+    w.partners = calloc((size_t)params.world * (w.max_partners + 1), sizeof(*w.partners));
     for (uint32_t r = 0; r < params.world; r++) {
         struct plan_segment *segments = w.segments + (size_t)r * (w.max_segments + 1);
         struct plan_step *steps = w.steps + (size_t)r * (w.max_steps + 1);
         struct plan_piece *pieces = w.pieces + (size_t)r * (w.max_pieces + 1);
+        uint32_t *partners = w.partners + (size_t)r * (w.max_partners + 1);
         segments[w.max_segments].frame = GUARD;
         steps[w.max_steps].kind = GUARD;
         pieces[w.max_pieces].scratch = GUARD;
+        partners[w.max_partners] = GUARD;
         params.rank = r;
         if (of != NULL) {
             of(&params, user);
         }
-        plan_make(&w.plans[r], &params, segments, steps, pieces);
+        plan_make(&w.plans[r], &params, segments, steps, pieces, partners);
         EXPECT_EQ(segments[w.max_segments].frame, GUARD);
         EXPECT_EQ(steps[w.max_steps].kind, GUARD);
         EXPECT_EQ(pieces[w.max_pieces].scratch, GUARD);
+        EXPECT_EQ(partners[w.max_partners], GUARD);
         EXPECT(w.plans[r].segment_count <= w.max_segments && w.plans[r].step_count <= w.max_steps);
         EXPECT(w.plans[r].params.ring == NULL && w.plans[r].params.weights == NULL && w.plans[r].params.parts.counts == NULL);
         EXPECT(w.plans[r].params.apart == NULL);
@@ -79,6 +87,7 @@ static void world_free(struct world *w)
     free(w->segments);
     free(w->steps);
     free(w->pieces);
+    free(w->partners);
 }
 
 /* Frames tile the segments. */
@@ -426,15 +435,35 @@ static void check_edges(const struct world *w)
     }
 }
 
+/* Who is named by a step has a number, in the order of ranks, and nobody else has one. */
+static void check_partners(const struct plan *p)
+{
+    uint32_t named[MAX_WORLD] = {0};
+    for (uint32_t i = 0; i < p->step_count; i++) {
+        const struct plan_step *s = &p->steps[i];
+        bool other = s->kind == STEP_GIVE || s->kind == STEP_SEND || s->kind == STEP_RECV || (s->kind == STEP_FOLD && s->rank != p->params.rank);
+        EXPECT_EQ(s->partner, other ? plan_number(p, s->rank) : PLAN_NOBODY);
+        EXPECT(!other || (s->partner < p->partner_count && p->partners[s->partner] == s->rank));
+        named[s->rank] += other;
+    }
+    for (uint32_t r = 0, number = 0; r < p->params.world; r++) {
+        EXPECT_EQ(plan_number(p, r), named[r] > 0 ? number : PLAN_NOBODY);
+        number += named[r] > 0;
+        EXPECT(r + 1 < p->params.world || number == p->partner_count);
+    }
+    EXPECT(plan_number(p, p->params.world) == PLAN_NOBODY && plan_number(p, UINT32_MAX) == PLAN_NOBODY);
+}
+
 static void check_made(struct world *w)
 {
-    uint32_t segments = w->plans[0].segment_count;
+    bool pairwise = w->plans[0].pairwise;
     check_layout(w);
-    for (uint32_t i = 0; i < segments; i += w->plans[0].pairwise ? segments : 1) {
-        check_segments(w, i, w->plans[0].pairwise ? 0 : 1);
+    for (uint32_t i = 0; i < (pairwise ? 1 : w->plans[0].segment_count); i++) {
+        check_segments(w, i, pairwise ? 0 : 1);
     }
     for (uint32_t r = 0; r < w->params.world; r++) {
         check_coverage(w, r);
+        check_partners(&w->plans[r]);
     }
     check_traffic(w);
     check_edges(w);

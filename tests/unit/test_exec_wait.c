@@ -76,13 +76,14 @@ TEST(a_process_that_stood_still_itself_blames_nobody)
     EXPECT(!exec_watch_stalled(&w, &wait, &(struct exec_look){.now = 11 * STALL + STALL / 2, .stall_ns = STALL})); /* once */
 }
 
-/* Rank 0 of 3, direct, i32: two frames of its own shard, contributions of ranks 1 (in place) and 2 (staged). */
+/* Rank 1 of 3, direct, i32: two frames of its own shard, contributions of ranks 0 (in place) and 2 (staged), its partners 0 and 1. */
 TEST(whoever_starves_is_told_that_the_room_moves_and_nobody_else)
 {
     enum { WORLD = 3 };
     struct plan plan;
     struct plan_segment segments[WORLD];
     struct plan_step steps[5 * WORLD];
+    uint32_t partners[WORLD - 1];
     struct numeric numeric;
     struct room room;
     unsigned char slots[8 * 16];
@@ -92,7 +93,7 @@ TEST(whoever_starves_is_told_that_the_room_moves_and_nobody_else)
     struct exec_credit credit;
     struct exec_out done;
     plan_make(&plan, &(struct plan_params){.algorithm = PLAN_DIRECT, .world = WORLD, .rank = 1, .count = 24, .align = 1,
-                                           .frame_elements = 4}, segments, steps, NULL);
+                                           .frame_elements = 4}, segments, steps, NULL, partners);
     EXPECT(numeric_init(&numeric, DTYPE_I32, REDOP_SUM, QUANT_NONE, DTYPE_U8, kernels_get()));
     room_init(&room, slots, 16, 8, free_list);
     struct exec_config config = {.plan = &plan, .numeric = &numeric, .room = &room, .in = in, .out = out, .lanes = 1};
@@ -100,12 +101,12 @@ TEST(whoever_starves_is_told_that_the_room_moves_and_nobody_else)
     exec_init(&x, &config, arena);
     EXPECT(exec_take_credit(&x, 0, &credit) && credit.frames == 2); /* comes straight into place */
     EXPECT_EQ(room_reserve(&room, 8), 4);
-    exec_step(&x, &(struct exec_event){.kind = EXEC_READY, .rank = 0}, &done);
-    exec_step(&x, &(struct exec_event){.kind = EXEC_READY, .rank = 2}, &done);
-    EXPECT(x.starved && !exec_take_credit(&x, 2, &credit));
+    exec_step(&x, &(struct exec_event){.kind = EXEC_READY, .partner = 0}, &done);
+    exec_step(&x, &(struct exec_event){.kind = EXEC_READY, .partner = 1}, &done);
+    EXPECT(x.starved && !exec_take_credit(&x, 1, &credit));
     exec_step(&x, &(struct exec_event){.kind = EXEC_TELL}, &done);
-    EXPECT(exec_take_credit(&x, 2, &credit) && credit.frames == 0);
-    EXPECT(!exec_take_credit(&x, 2, &credit)); /* once */
+    EXPECT(exec_take_credit(&x, 1, &credit) && credit.frames == 0);
+    EXPECT(!exec_take_credit(&x, 1, &credit)); /* once */
     EXPECT(!exec_take_credit(&x, 0, &credit));
     free(arena);
 }

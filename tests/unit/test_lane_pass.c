@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: MIT */
 #include "tests/testing.h"
 
+#include <malloc.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -189,23 +190,24 @@ enum { OPS = 200, ELEMENTS = 32 };
 /* An operation of two ranks; this one is the first, the other one is the peer of the first connection.  Two frames go there. */
 struct flight {
     struct comm_op op;
-    struct plan plan;
+    struct plan_made made;
     struct plan_segment segments[2];
     struct plan_step steps[10];
-    uint64_t ranks[2];
+    uint32_t partners[1];
+    uint64_t ids[1];
     int32_t in[ELEMENTS], out[ELEMENTS];
 };
 
 static void flight_init(struct flight *f, struct comm *comm, uint64_t launch)
 {
     struct plan_params p = {.algorithm = PLAN_DIRECT, .world = 2, .count = ELEMENTS, .align = 1, .frame_elements = 4};
-    f->ranks[0] = 50;
-    f->ranks[1] = 100;
+    f->made.ids = f->ids;
+    f->ids[0] = 100;
     f->op = (struct comm_op){
-        .comm = comm, .given.out = f->out, .plan = {.plan = &f->plan, .ranks = f->ranks},
-        .run = {.view = VIEW, .name = {.tag = launch}, .world = 2, .lanes = 2, .in = f->in, .launch = launch},
+        .comm = comm, .given.out = f->out, .plan = {.made = &f->made, .plan = &f->made.plan},
+        .run = {.view = VIEW, .name = {.tag = launch}, .lanes = 2, .in = f->in, .launch = launch},
     };
-    plan_make(&f->plan, &p, f->segments, f->steps, NULL);
+    plan_make(&f->made.plan, &p, f->segments, f->steps, NULL, f->partners);
     EXPECT(numeric_init(&f->op.run.numeric, DTYPE_I32, REDOP_SUM, QUANT_NONE, DTYPE_U8, kernels_get()));
     atomic_init(&f->op.share.done_left, 3); /* more than there are: the session is not asked */
     atomic_init(&f->op.share.idle_left, 3);
@@ -260,7 +262,7 @@ TEST(own_input_is_copied_between_the_frames_of_others)
         in[i] = i + 1;
     }
     struct plan_params p = {.kind = PLAN_BROADCAST, .algorithm = PLAN_TREE, .world = 2, .count = LONG, .align = 1, .frame_elements = 4};
-    plan_make(&f.plan, &p, f.segments, f.steps, NULL);
+    plan_make(&f.made.plan, &p, f.segments, f.steps, NULL, f.partners);
     f.op.run.in = in;
     f.op.given.out = out;
     EXPECT(lane_post(b.lane, &(struct lane_order){.kind = LANE_START, .op = &f.op}));
@@ -290,8 +292,7 @@ TEST(who_gives_a_lane_back_with_nothing_left_to_do_wakes_nobody)
     b.engine.poller[0].timer.fd = fds_own(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
     flight_init(&f, &b.comm, 1);
     struct plan_params p = {.kind = PLAN_ALL_GATHER, .algorithm = PLAN_DIRECT, .world = 1, .count = 8, .align = 1, .frame_elements = 4};
-    plan_make(&f.plan, &p, f.segments, f.steps, NULL);
-    f.op.run.world = 1;
+    plan_make(&f.made.plan, &p, f.segments, f.steps, NULL, f.partners);
     EXPECT(lane_try(b.lane));
     while (!list_empty(&b.lane->due) || !list_empty(&b.lane->inbox)) {
         lane_serve(b.lane, 0); /* the connections come in */
@@ -362,6 +363,70 @@ TEST(an_operation_does_not_go_on_over_another_connection)
     EXPECT_EQ((uint32_t)(b.lane->room.half_a + b.lane->room.half_b), b.lane->room.slot_count);
     lane_release(b.lane, false);
     bench_stop(&b);
+}
+
+/* ---- Partners ------------------------------------------------------------------------------------------------------- */
+
+/* A gather to the peer of the first connection, in which that of the second one is a member, too: neither has data for this rank. */
+TEST(data_of_who_has_nothing_to_send_breaks_the_connection_and_a_grant_does_not)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        struct bench b;
+        struct flight f;
+        bench_start(&b);
+        b.posted = true;
+        flight_init(&f, &b.comm, 1);
+        struct plan_params p = {.kind = PLAN_GATHER, .algorithm = PLAN_PAIRWISE, .world = 3, .root = 1, .lanes = 2, .count = 8, .align = 1,
+                                .frame_elements = 4};
+        plan_make(&f.made.plan, &p, f.segments, f.steps, NULL, f.partners);
+        EXPECT_EQ(f.made.plan.partner_count, 1);
+        EXPECT(lane_post(b.lane, &(struct lane_order){.kind = LANE_START, .op = &f.op}));
+        b.in_fd = b.stream[i]->transport.fd;
+        b.in_bytes = credit_of(b.in, f.op.run.name, 7);
+        EXPECT(lane_try(b.lane));
+        lane_serve(b.lane, 0);
+        EXPECT(b.in_bytes == 0 && b.closed == 0 && b.lane->exec_count == 1);
+        b.in_bytes = head_of(b.in, f.op.run.name, 1, 16);
+        b.stream[i]->can_in = true;
+        stream_due(b.stream[i]);
+        b.link[i].bundle.number = 2; /* the session hears of no loss here */
+        lane_serve(b.lane, 0);
+        EXPECT(b.in_bytes == 0 && b.closed == 1);
+        EXPECT_EQ(b.lane->exec_count, 1);
+        EXPECT(lane_post(b.lane, &(struct lane_order){.kind = LANE_DROP, .comm = &b.comm, .done = &b.done}));
+        lane_serve(b.lane, 0);
+        lane_release(b.lane, false);
+        bench_stop(&b);
+    }
+}
+
+/* What a lane keeps of a leaf of a tree. */
+static size_t bytes_among(uint32_t world)
+{
+    struct bench b;
+    struct flight f;
+    bench_start(&b);
+    b.posted = true;
+    flight_init(&f, &b.comm, 1);
+    struct plan_params p = {.algorithm = PLAN_TREE, .world = world, .root = 1, .count = 8, .align = 1, .frame_elements = 4};
+    p.rank = 2;
+    plan_make(&f.made.plan, &p, f.segments, f.steps, NULL, f.partners);
+    EXPECT(lane_post(b.lane, &(struct lane_order){.kind = LANE_START, .op = &f.op}));
+    EXPECT(lane_try(b.lane));
+    lane_serve(b.lane, 0);
+    struct lane_exec *e = lane_exec_find(b.lane, &b.comm, VIEW, &f.op.run.name);
+    size_t bytes = malloc_usable_size(e) + malloc_usable_size(e->arena);
+    EXPECT(lane_post(b.lane, &(struct lane_order){.kind = LANE_DROP, .comm = &b.comm, .done = &b.done}));
+    lane_serve(b.lane, 0);
+    lane_release(b.lane, false);
+    bench_stop(&b);
+    return bytes;
+}
+
+TEST(who_has_to_do_with_few_takes_no_more_of_a_lane_in_a_view_of_thousands) /* 3 MB for each call in a view of 10,000 */
+{
+    size_t few = bytes_among(64), many = bytes_among(8192);
+    EXPECT(many < few + 64); /* allocations are rounded up */
 }
 
 /* ---- Putting rings to rest -------------------------------------------------------------------------------------------- */

@@ -23,12 +23,17 @@ static void expect_plan(const struct plan_made *made, const struct plan_params *
 {
     struct plan_segment segments[2 * WORLD];
     struct plan_step steps[8 * WORLD];
+    uint32_t partners[WORLD];
     struct plan plan;
-    plan_make(&plan, p, segments, steps, NULL);
+    plan_make(&plan, p, segments, steps, NULL, partners);
     EXPECT(made->plan.segment_count == plan.segment_count && made->plan.step_count == plan.step_count);
     EXPECT(memcmp(made->plan.segments, segments, plan.segment_count * sizeof *segments) == 0);
     EXPECT(memcmp(made->plan.steps, steps, plan.step_count * sizeof *steps) == 0);
-    EXPECT(memcmp(made->ranks, ranks, p->world * sizeof *ranks) == 0);
+    EXPECT(made->plan.partner_count == plan.partner_count && plan_made_partner(made, ranks[p->rank]) == PLAN_NOBODY);
+    for (uint32_t r = 0; r < p->world; r++) {
+        EXPECT_EQ(plan_made_partner(made, ranks[r]), plan_number(&plan, r));
+        EXPECT_EQ(plan_made_partner(made, ranks[r] + 1), PLAN_NOBODY);
+    }
 }
 
 TEST(the_same_call_of_the_same_view_runs_the_same_plan) /* else each pays for its steps again */

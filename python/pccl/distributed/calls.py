@@ -1,0 +1,325 @@
+"""torch's collectives and messages as calls of the engine: one function for each, from torch's arguments to a `Call`.
+
+Lists that may be uneven on some rank always go by the engine's forms with counts, so that all ranks call
+alike whatever each one's sizes are.
+"""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Optional, Sequence
+
+import torch
+
+from pccl.distributed.reduce_ops import Reduction, reduction
+from pccl.distributed.sparse import all_reduce_sparse
+from pccl.distributed.tensors import Finish, Parts, apart, packed, plain, span, target, unpacked
+from pccl.distributed.work import Call
+from pccl.engine import ANY_RANK, Operation, World
+
+Tensor = torch.Tensor
+Tensors = Sequence[Tensor]
+
+
+class Place(NamedTuple):
+    """Where a call is made from."""
+
+    rank: int
+    size: int
+
+
+def _all(finishes: Sequence[Finish]) -> Finish:
+    """Does them all."""
+    needed = [finish for finish in finishes if finish is not None]
+    if len(needed) < 2:
+        return needed[0] if needed else None
+
+    def finish() -> None:
+        for one in needed:
+            one()
+
+    return finish
+
+
+def _one(tensors: Any) -> Tensor:
+    """The tensor of a list of one.  ValueError: not one."""
+    if isinstance(tensors, Tensor):
+        return tensors
+    if len(tensors) != 1:
+        raise ValueError(f"pccl: {len(tensors)} tensors were passed, where one is expected; call once for each")
+    return tensors[0]
+
+
+def _default(opts: Any) -> Any:
+    """The operator of options that are not given is that of torch: SUM."""
+    return torch.distributed.ReduceOp.SUM if opts is None else opts.reduceOp
+
+
+
+
+# -- Everybody's results --
+
+
+def _reduced(tensor: Tensor, how: Reduction, world: World, deadline: Optional[float]) -> Operation:
+    seen = how.seen(tensor)
+    return how.launch(world, seen.dtype, lambda op: world.all_reduce(seen, seen, op, deadline=deadline))
+
+
+def all_reduce(place: Place, tensors: Tensors, opts: Any = None) -> Call:
+    tensor = _one(tensors)
+    if tensor.is_sparse:
+        return all_reduce_sparse(place.size, tensor, _default(opts), opts)
+    memory, finish = target(tensor)
+    how = reduction(_default(opts), memory.dtype)
+    return Call(lambda world, deadline: [_reduced(memory, how, world, deadline)], [tensor], finish, opts)
+
+
+def all_reduce_coalesced(place: Place, tensors: Tensors, opts: Any = None) -> Call:
+    targets = [target(tensor) for tensor in tensors]
+    op = _default(opts)
+    hows = [reduction(op, memory.dtype) for memory, _ in targets]
+
+    def launch(world: World, deadline: Optional[float]) -> list[Operation]:
+        return [_reduced(memory, how, world, deadline) for (memory, _), how in zip(targets, hows)]
+
+    return Call(launch, list(tensors), _all([finish for _, finish in targets]), opts)
+
+
+def broadcast(place: Place, tensors: Tensors, opts: Any) -> Call:
+    tensor, root = _one(tensors), opts.rootRank
+    if root == place.rank:
+        memory, finish = plain(tensor), None
+    else:
+        memory, finish = target(tensor)
+    return Call(lambda world, deadline: [world.broadcast(memory, memory, root, deadline=deadline)], [tensor], finish, opts)
+
+
+def reduce(place: Place, tensors: Tensors, opts: Any) -> Call:
+    tensor, root = _one(tensors), opts.rootRank
+    memory, finish = target(tensor)
+    how = reduction(opts.reduceOp, memory.dtype)
+    seen = how.seen(memory)
+    receive = seen if root == place.rank else None
+
+    def launch(world: World, deadline: Optional[float]) -> list[Operation]:
+        return [how.launch(world, seen.dtype, lambda op: world.reduce(seen, receive, root, op, deadline=deadline))]
+
+    return Call(launch, [tensor], finish if root == place.rank else None, opts)
+
+
+# -- All parts at everybody --
+
+
+
+
+def _gather_list(place: Place, outputs: Tensors, tensor: Tensor) -> tuple[Tensor, Parts]:
+    parts = unpacked(outputs)
+    return apart(plain(tensor), parts.memory, parts.byte_of(place.rank)), parts
+
+
+def all_gather(place: Place, outputs: Sequence[Tensors], tensors: Tensors, opts: Any = None) -> Call:
+    """Parts may differ in size from rank to rank."""
+    tensor = _one(tensors)
+    memory, parts = _gather_list(place, outputs[0], tensor)
+
+    def launch(world: World, deadline: Optional[float]) -> list[Operation]:
+        return [world.all_gather_v(memory, parts.memory, parts.counts, parts.places, deadline=deadline)]
+
+    return Call(launch, [list(outputs[0])], parts.finish, opts)
+
+
+def all_gather_coalesced(place: Place, outputs: Sequence[Tensors], tensors: Tensors, opts: Any = None) -> Call:
+    """`outputs` has a list for each rank, with a tensor for each of `tensors`."""
+    pairs = [_gather_list(place, [of_rank[i] for of_rank in outputs], tensor) for i, tensor in enumerate(tensors)]
+
+    def launch(world: World, deadline: Optional[float]) -> list[Operation]:
+        return [world.all_gather_v(memory, parts.memory, parts.counts, parts.places, deadline=deadline) for memory, parts in pairs]
+
+    return Call(launch, [list(of_rank) for of_rank in outputs], _all([parts.finish for _, parts in pairs]), opts)
+
+
+def all_gather_single(place: Place, output: Tensor, tensor: Tensor, opts: Any = None) -> Call:
+    """`tensor` may be its own part of `output`."""
+    return all_gather_single_coalesced(place, [output], [tensor], opts)
+
+
+def all_gather_single_coalesced(place: Place, outputs: Tensors, tensors: Tensors, opts: Any = None) -> Call:
+    pairs = []
+    finishes = []
+    for output, tensor in zip(outputs, tensors):
+        memory, finish = target(output)
+        own = plain(tensor)
+        pairs.append((apart(own, memory, place.rank * own.numel() * own.element_size()), memory))
+        finishes.append(finish)
+
+    def launch(world: World, deadline: Optional[float]) -> list[Operation]:
+        return [world.all_gather(own, memory, deadline=deadline) for own, memory in pairs]
+
+    return Call(launch, list(outputs), _all(finishes), opts)
+
+
+# -- Reduced parts --
+
+
+def reduce_scatter(place: Place, outputs: Tensors, inputs: Sequence[Tensors], opts: Any = None) -> Call:
+    """Parts may differ in size from rank to rank."""
+    output = _one(outputs)
+    memory, finish = target(output)
+    how = reduction(_default(opts), memory.dtype)
+    parts = packed(inputs[0] if how.view is None else [how.seen(plain(tensor)) for tensor in inputs[0]])
+    result, out = _result_apart(memory, parts.memory)
+    seen = how.seen(result)
+
+    def launch(world: World, deadline: Optional[float]) -> list[Operation]:
+        return [
+            how.launch(
+                world, seen.dtype, lambda op: world.reduce_scatter_v(parts.memory, seen, parts.counts, op, parts.places, deadline=deadline)
+            )
+        ]
+
+    return Call(launch, [output], _all([out, finish]), opts)
+
+
+def _result_apart(memory: Tensor, inputs: Any) -> tuple[Tensor, Finish]:
+    """A place for results that lies nowhere over the inputs, and what brings them to `memory`."""
+    begin, end = span(memory)
+    other_begin, other_end = span(inputs)
+    if begin >= other_end or other_begin >= end:
+        return memory, None
+    result = torch.empty_like(memory)
+    return result, lambda: memory.detach().copy_(result)
+
+
+def reduce_scatter_single(place: Place, output: Tensor, tensor: Tensor, opts: Any = None) -> Call:
+    return reduce_scatter_single_coalesced(place, [output], [tensor], opts)
+
+
+def reduce_scatter_single_coalesced(place: Place, outputs: Tensors, tensors: Tensors, opts: Any = None) -> Call:
+    calls = []
+    finishes: list[Finish] = []
+    for output, tensor in zip(outputs, tensors):
+        memory, finish = target(output)
+        how = reduction(_default(opts), memory.dtype)
+        whole = how.seen(plain(tensor))
+        result, out = _result_apart(memory, whole)
+        calls.append((how, whole, how.seen(result)))
+        finishes += [out, finish]
+
+    def start(world: World, deadline: Optional[float], how: Reduction, whole: Tensor, part: Tensor) -> Operation:
+        return how.launch(world, part.dtype, lambda op: world.reduce_scatter(whole, part, op, deadline=deadline))
+
+    def launch(world: World, deadline: Optional[float]) -> list[Operation]:
+        return [start(world, deadline, *call) for call in calls]
+
+    return Call(launch, list(outputs), _all(finishes), opts)
+
+
+# -- One rank's parts --
+
+
+def gather(place: Place, outputs: Sequence[Tensors], tensors: Tensors, opts: Any) -> Call:
+    tensor, root = _one(tensors), opts.rootRank
+    if root != place.rank:
+        memory = plain(tensor)
+        return Call(lambda world, deadline: [world.gather_v(memory, None, None, root, deadline=deadline)], [], None, opts)
+    own, parts = _gather_list(place, outputs[0], tensor)
+
+    def launch(world: World, deadline: Optional[float]) -> list[Operation]:
+        return [world.gather_v(own, parts.memory, parts.counts, root, parts.places, deadline=deadline)]
+
+    return Call(launch, [list(outputs[0])], parts.finish, opts)
+
+
+def gather_single(place: Place, output: Tensor, tensor: Tensor, opts: Any) -> Call:
+    root = opts.rootRank
+    if root != place.rank:
+        return gather(place, [], [tensor], opts)
+    return gather(place, [list(output.chunk(place.size))], [tensor], opts)
+
+
+def scatter(place: Place, outputs: Tensors, inputs: Sequence[Tensors], opts: Any) -> Call:
+    output, root = _one(outputs), opts.rootRank
+    memory, finish = target(output)
+    if root != place.rank:
+        return Call(lambda world, deadline: [world.scatter_v(None, None, memory, root, deadline=deadline)], [output], finish, opts)
+    parts = packed(inputs[0])
+    begin, _ = span(memory)
+    if begin == span(parts.memory)[0] + parts.byte_of(root):
+        result, out = memory, None
+    else:
+        result, out = _result_apart(memory, parts.memory)
+
+    def launch(world: World, deadline: Optional[float]) -> list[Operation]:
+        return [world.scatter_v(parts.memory, parts.counts, result, root, parts.places, deadline=deadline)]
+
+    return Call(launch, [output], _all([out, finish]), opts)
+
+
+# -- Parts of everybody for everybody --
+
+
+def all_to_all(place: Place, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Call:
+    return _all_to_all(unpacked(outputs), packed(inputs), list(outputs), None, opts)
+
+
+def all_to_all_single(
+    place: Place, output: Tensor, tensor: Tensor, output_splits: Sequence[int], input_splits: Sequence[int], opts: Any = None
+) -> Call:
+    """Splits are rows of the first dimension; none: even ones."""
+    memory, finish = target(output)
+    whole = plain(tensor)
+    receive = Parts(memory, _counts(memory, output_splits, place.size, "output"), None)
+    send = Parts(whole, _counts(whole, input_splits, place.size, "input"), None)
+    return _all_to_all(receive, send, [output], finish, opts)
+
+
+def _all_to_all(receive: Parts, send: Parts, value: Any, finish: Finish, opts: Any) -> Call:
+    begin, end = span(receive.memory)
+    other_begin, other_end = span(send.memory)
+    if begin < other_end and other_begin < end:
+        whole = send.memory if isinstance(send.memory, Tensor) else torch.cat([piece.detach().reshape(-1) for piece in send.memory.owner])
+        send = Parts(whole.detach().clone(), send.counts, None)
+
+    def launch(world: World, deadline: Optional[float]) -> list[Operation]:
+        operation = world.all_to_all_v(
+            send.memory, send.counts, receive.memory, receive.counts, send.places, receive.places, deadline=deadline
+        )
+        return [operation]
+
+    return Call(launch, value, _all([receive.finish, finish]), opts)
+
+
+def _counts(memory: Tensor, splits: Sequence[int], size: int, name: str) -> list[int]:
+    """Elements for each rank.  ValueError: the splits do not make up the tensor."""
+    rows = memory.shape[0] if memory.dim() else 1
+    if not splits:
+        if rows % size:
+            raise ValueError(f"pccl: the {name} tensor has {rows} rows, which {size} ranks cannot share evenly; pass {name}_split_sizes")
+        return [memory.numel() // size] * size
+    if len(splits) != size or sum(splits) != rows:
+        raise ValueError(f"pccl: {name}_split_sizes {list(splits)} are not {size} numbers with the sum {rows}, the {name} tensor's rows")
+    return [split * (memory.numel() // rows) if rows else 0 for split in splits]
+
+
+# -- Messages, and no data at all --
+
+
+def send(place: Place, tensors: Tensors, peer: int, tag: int = 0) -> Call:
+    memory = plain(_one(tensors))
+    return Call(lambda world, deadline: [world.send(memory, peer, tag & _TAG, deadline=deadline)], [])
+
+
+def receive(place: Place, tensors: Tensors, peer: int, tag: int = 0) -> Call:
+    tensor = _one(tensors)
+    memory, finish = target(tensor)
+    return Call(lambda world, deadline: [world.receive(memory, peer, tag & _TAG, deadline=deadline)], [tensor], finish)
+
+
+def receive_any_source(place: Place, tensors: Tensors, tag: int = 0) -> Call:
+    return receive(place, tensors, ANY_RANK, tag)
+
+
+_TAG = 2**64 - 1
+
+
+def barrier(place: Place, opts: Any = None) -> Call:
+    return Call(lambda world, deadline: [world.barrier(deadline=deadline)], [], None, opts)

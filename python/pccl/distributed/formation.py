@@ -1,0 +1,89 @@
+"""How a group's world comes to be: in the background of a program that already calls it.
+
+`new_group` registers and returns; what is called meanwhile is launched, in the order of the calls, when the world has begun, and fails if it
+never does.  So groups that members make in different orders do not wait for each other.
+"""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import threading
+from typing import Callable, Optional
+
+from pccl.distributed.work import Work
+from pccl.engine import World
+
+#: Launches a work in the world that has begun.
+Launch = Callable[[Work, World], None]
+
+
+class Formation:
+    """The world of a group, from the call that makes it on.  `world` is None until it has begun."""
+
+    def __init__(self, make: Callable[[], World], launch: Launch, background: bool) -> None:
+        """`make` returns the world, connected, or raises; in a thread of its own with `background`, else here, where it may raise."""
+        self.world: Optional[World] = None
+        self.error: Optional[Exception] = None
+        self._make = make
+        self._launch = launch
+        self._lock = threading.RLock()  # what a work's callback calls comes in here again
+        self._waiting: list[Work] = []
+        self._over = threading.Event()
+        self._closed = False
+        if background:
+            threading.Thread(target=self._form, name="pccl-formation", daemon=True).start()
+        else:
+            self._begin(make())
+
+    def submit(self, work: Work) -> None:
+        """Launches it now, or when the world has begun."""
+        if self.world is None:
+            with self._lock:
+                if self.world is None and self.error is None:
+                    work.postpone(self)
+                    self._waiting.append(work)
+                    return
+            if self.error is not None:
+                work.end(self.error)
+                return
+        assert self.world is not None
+        self._launch(work, self.world)
+
+    def wait(self, timeout: Optional[float] = None) -> bool:
+        """Whether the world has begun, or will not, before `timeout` seconds passed."""
+        return self._over.wait(timeout)
+
+    def close(self, error: Exception) -> Optional[World]:
+        """What is called from now on fails with `error`; the world, if it has begun: it is the caller's now."""
+        with self._lock:
+            self._closed = True
+            world, self.world = self.world, None
+            self.error = error
+        self._give_up(error)
+        return world
+
+    def _form(self) -> None:
+        try:
+            world = self._make()
+        except Exception as error:  # noqa: B902 - it is that of all that is called
+            self._give_up(error)
+            return
+        self._begin(world)
+
+    def _begin(self, world: World) -> None:
+        with self._lock:
+            if not self._closed:
+                for work in self._waiting:
+                    self._launch(work, world)
+                self._waiting.clear()
+                self.world = world
+                self._over.set()
+                return
+        world.destroy()
+
+    def _give_up(self, error: Exception) -> None:
+        with self._lock:
+            self.error = self.error or error
+            waiting, self._waiting = self._waiting, []
+        for work in waiting:
+            work.end(error)
+        self._over.set()

@@ -1,0 +1,234 @@
+"""The process group that torch gets: a `ProcessGroup` in Python, over one world of the engine.
+
+Each of torch's collectives is a line of `_CALLS`, from its names to the function that makes a call of the engine of its arguments.  No method
+that issues something raises: what cannot be done is a Work that has failed, since a raise inside of a backward pass would leave
+torch's wrappers broken.
+"""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import hashlib
+import os
+from datetime import timedelta
+from typing import Any, Callable, Optional
+
+import torch
+import torch.distributed as dist
+
+from pccl.distributed import calls
+from pccl.distributed.formation import Formation
+from pccl.distributed.options import Options
+from pccl.distributed.rendezvous import Whereabouts
+from pccl.distributed.work import Call, Work
+from pccl.engine import World
+from pccl.errors import PCCLError, make_error
+from pccl.types import Cause, LossRule, Result
+
+_ErrorType = torch._C._distributed_c10d.ErrorType
+
+
+class Group(dist.ProcessGroup):
+    """A group of torch.  `world` is the engine's, once it has begun; `where` is where other processes find it; `failure` the last error."""
+
+    def __init__(self, rank: int, size: int, timeout: timedelta, options: Options, make: Callable[["Group"], World], background: bool) -> None:
+        super().__init__(rank, size)
+        self.options = options
+        self.failure: Optional[PCCLError] = None
+        self.where: Optional[Whereabouts] = None
+        self._pid = os.getpid()
+        self._rank, self._size = rank, size
+        self._timeout = timeout
+        self._extra = timedelta()
+        self._name = self._desc = ""
+        self._error_type = _ErrorType.SUCCESS
+        self._issued = 0
+        self._derived: dict[str, int] = {}  # how many groups of a name were made out of this one
+        self._ended: Optional[World] = None  # revoked, and not freed yet
+        self._formation = Formation(lambda: self._made(make), self._launch, background)
+
+    def _made(self, make: Callable[["Group"], World]) -> World:
+        world = make(self)
+        world.set_operation_deadline(self._timeout.total_seconds())
+        return world
+
+    @property
+    def world(self) -> Optional[World]:
+        return self._formation.world
+
+    # -- Issuing --
+
+    def _issue(self, build: Callable[..., Call], arguments: tuple[Any, ...], named: dict[str, Any]) -> Work:
+        work = Work(self._note)
+        self._issued += 1
+        try:
+            if os.getpid() != self._pid:
+                raise make_error(Result.INVALID_USAGE, build.__name__, f"this process was forked of {self._pid}, whose group it is; make one here")
+            call = build(self._place(), *arguments, **named)
+            work.prepare(call)
+            self._formation.submit(work)
+        except Exception as error:  # noqa: B902 - raised by wait
+            work.end(error)
+            return work
+        if call.opts is not None and not call.opts.asyncOp:
+            work.drive()
+        return work
+
+    def _launch(self, work: Work, world: World) -> None:
+        opts = work.opts
+        deadline: Optional[float] = None
+        if opts is not None and opts.timeout != self._timeout and opts.timeout > timedelta():
+            deadline = opts.timeout.total_seconds()
+        if self._extra:
+            deadline = (deadline or self._timeout.total_seconds()) + self._extra.total_seconds()
+            self._extra = timedelta()
+        work.launch(world, deadline, opts is None or opts.asyncOp)
+
+    def _note(self, error: Exception) -> None:
+        """An operation has failed."""
+        if not isinstance(error, PCCLError):
+            return
+        self.failure = error
+        if self._error_type == _ErrorType.SUCCESS and error.result is Result.RANK_CONNECTION_LOST:
+            self._error_type = _ErrorType.TIMEOUT if error.cause is Cause.DEADLINE else _ErrorType.COMM_ERROR
+
+    # -- Who is in it --
+
+    def _place(self) -> calls.Place:
+        """Rank and size: those of its creation; in a group that shrinks, as they are now."""
+        world = self.world
+        if world is None or self.options.loss_rule is not LossRule.SHRINK:
+            return calls.Place(self._rank, self._size)
+        return calls.Place(world.rank, world.size)
+
+    def getRank(self) -> int:
+        return self._place().rank
+
+    def getSize(self) -> int:
+        return self._place().size
+
+    def getBackendName(self) -> str:
+        return "pccl"
+
+    def setGroupName(self, name: str) -> None:
+        self._name = name
+
+    def getGroupName(self) -> str:
+        return self._name
+
+    def setGroupDesc(self, text: str) -> None:
+        self._desc = text
+
+    def getGroupDesc(self) -> str:
+        return self._desc
+
+    # -- Its life --
+
+    def tag_of(self, name: str) -> int:
+        """What tells the group of that name, which is made out of this one, from others of the same ranks; the same at all of them."""
+        count = self._derived[name] = self._derived.get(name, 0) + 1
+        return int.from_bytes(hashlib.sha256(f"{name} {count}".encode()).digest()[:8], "big")
+
+    def set_timeout(self, timeout: timedelta) -> None:
+        """Of operations that are issued from now on."""
+        self._timeout = timeout
+        if self.world is not None:
+            self.world.set_operation_deadline(timeout.total_seconds())
+
+    def _add_ephemeral_timeout(self, timeout: timedelta) -> None:
+        """The next operation has so much more."""
+        self._extra = timeout
+
+    def get_error(self) -> Any:
+        """The first cause, as torch's ErrorType."""
+        return self._error_type
+
+    def abort(self) -> None:
+        """Ends the group for all of its ranks; never blocks."""
+        world = self._close("this group was aborted here")
+        if world is not None:
+            world.revoke()
+            self._ended = world
+
+    def shutdown(self) -> None:
+        """Leaves; the second time, and in a forked child, nothing."""
+        if os.getpid() != self._pid:
+            return
+        world = self._close("this group was shut down here, by destroy_process_group or at the end of the program") or self._ended
+        self._ended = None
+        if world is not None:
+            world.destroy()
+
+    def _close(self, text: str) -> Optional[World]:
+        return self._formation.close(make_error(Result.INVALID_USAGE, "process group", f"{text}; make a new one", Cause.LEFT))
+
+    # -- What torch asks of a group, where a base class in C++ has no answer --
+
+    supports_splitting = False
+    supports_coalescing = False
+    supports_reconfigure = False
+    supports_window = False
+    supports_abort_hooks = False
+    supports_time_estimate = False
+
+    @property
+    def _device_types(self) -> list[torch.device]:
+        """None where torch would attach a flight recorder that needs a back-end in C++; object collectives are on the CPU with none, too."""
+        return [] if hasattr(torch._C._distributed_c10d, "FlightRecorderHook") else [torch.device("cpu")]
+
+    def _get_backend(self, device: Any) -> "Group":
+        return self
+
+    get_backend = _get_backend
+
+    def _start_coalescing(self, device: Any = None) -> None:
+        """Nothing: operations that are issued one after the other travel together."""
+
+    def _end_coalescing(self, device: Any = None) -> None:
+        """Nothing to wait for; torch takes that."""
+
+    def _set_sequence_number_for_group(self) -> None:
+        """Nothing: all begin with 0."""
+
+    def _get_sequence_number_for_group(self) -> int:
+        return self._issued
+
+    def _wait_for_pending_works(self) -> None:
+        """Works are waited for one by one."""
+
+
+#: torch's names, older and newer ones, and what they call.
+_CALLS: dict[Callable[..., Call], tuple[str, ...]] = {
+    calls.all_reduce: ("allreduce",),
+    calls.all_reduce_coalesced: ("allreduce_coalesced",),
+    calls.broadcast: ("broadcast",),
+    calls.reduce: ("reduce",),
+    calls.all_gather: ("allgather",),
+    calls.all_gather_coalesced: ("allgather_coalesced",),
+    calls.all_gather_single: ("all_gather_single", "_allgather_base"),
+    calls.all_gather_single_coalesced: ("all_gather_single_coalesced", "allgather_into_tensor_coalesced"),
+    calls.gather: ("gather",),
+    calls.gather_single: ("gather_single", "gather_into_tensor"),
+    calls.scatter: ("scatter",),
+    calls.reduce_scatter: ("reduce_scatter",),
+    calls.reduce_scatter_single: ("reduce_scatter_single", "_reduce_scatter_base"),
+    calls.reduce_scatter_single_coalesced: ("reduce_scatter_single_coalesced", "reduce_scatter_tensor_coalesced"),
+    calls.all_to_all: ("alltoall",),
+    calls.all_to_all_single: ("all_to_all_single", "alltoall_base"),
+    calls.send: ("send",),
+    calls.receive: ("recv",),
+    calls.receive_any_source: ("recv_anysource",),
+    calls.barrier: ("barrier",),
+}
+
+
+def _issuing(build: Callable[..., Call]) -> Callable[..., Work]:
+    def method(self: Group, *arguments: Any, **named: Any) -> Work:
+        return self._issue(build, arguments, named)
+
+    method.__doc__ = build.__doc__
+    return method
+
+
+for _build, _names in _CALLS.items():
+    for _name in _names:
+        setattr(Group, _name, _issuing(_build))

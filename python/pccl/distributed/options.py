@@ -1,0 +1,41 @@
+"""What a program may ask of a group beyond torch's own arguments: ``init_process_group("pccl", pg_options=pccl.distributed.Options(...))``."""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Optional
+
+from pccl.types import LossRule
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Zero, "" and None are what the library takes by itself.
+
+    `loss_rule`: END, the group is over with its first loss; SHRINK, it goes on with those who are left, and ranks close up.
+    `master`, `world`: the master's "host:port" and the name of the group's world there, in place of a rendezvous over the store; all
+    ranks say the same.  `join`: enters that world, which goes on by SHRINK, in place of a rank that it has lost.  `lanes`:
+    connections to each peer.  `stall`: seconds of silence after which a peer counts as lost.
+    """
+
+    loss_rule: LossRule = LossRule.END
+    master: str = ""
+    world: str = ""
+    join: bool = False
+    lanes: int = 0
+    stall: Optional[float] = None
+
+    def __post_init__(self) -> None:
+        if self.world and not self.master:
+            raise ValueError(f"pccl: Options.world is {self.world!r}, but master is not given; pass the address of the master that has it")
+        if self.join and not self.world:
+            raise ValueError("pccl: Options.join is true, but world is not given; pass master and world of a rank that is in it")
+
+
+def options_of(given: Any) -> Options:
+    """TypeError: something else was passed as pg_options."""
+    if given is None:
+        return Options()
+    if isinstance(given, Options):
+        return given
+    raise TypeError(f"pccl: pg_options is a {type(given).__name__}; pass a pccl.distributed.Options")

@@ -1,0 +1,74 @@
+"""How torch comes to know the backend, and how its groups are made: the default group meets over the store, others out of it."""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import atexit
+import weakref
+from datetime import timedelta
+from typing import Any, Optional
+
+import torch.distributed as dist
+
+from pccl.distributed.group import Group
+from pccl.distributed.options import Options, options_of
+from pccl.distributed.rendezvous import meet
+from pccl.engine import World
+from pccl.errors import make_error
+from pccl.types import Result
+
+_groups: "weakref.WeakSet[Group]" = weakref.WeakSet()
+
+
+def register() -> None:
+    """Makes torch know the backend "pccl"; the second time nothing."""
+    if "pccl" not in dist.Backend.backend_list:
+        dist.Backend.register_backend("pccl", _create, extended_api=True, devices=["cpu"])
+
+
+def _create(opts: Any, pg_options: Any) -> Group:
+    """What torch calls at the members of a group."""
+    options = options_of(pg_options)
+    ranks = list(opts.global_ranks_in_group)
+    parent = _default_group() if ranks else None
+    if parent is not None and not options.world:
+        tag = parent.tag_of(opts.group_id)
+
+        def make(group: Group) -> World:
+            return _derived(parent, ranks, tag, opts.timeout, options)
+    else:
+
+        def make(group: Group) -> World:
+            world, group.where = meet(opts.store, opts.group_rank, opts.group_size, opts.timeout.total_seconds(), options)
+            return world
+
+    group = Group(opts.group_rank, opts.group_size, opts.timeout, options, make, background=bool(ranks))
+    _groups.add(group)
+    return group
+
+
+def _default_group() -> Optional[Group]:
+    group = dist.distributed_c10d._get_default_group()
+    return group if isinstance(group, Group) else None
+
+
+def _derived(parent: Group, ranks: list[int], tag: int, timeout: timedelta, options: Options) -> World:
+    """A world of those ranks of the parent; given up when one of them leaves that before it has come."""
+    world = parent.world
+    if world is None:
+        raise make_error(Result.INVALID_USAGE, "new_group", "the default group was shut down; initialise it again")
+    members = {member.key: member.id for member in world.members()}
+    gone = [rank for rank in ranks if rank not in members]
+    if gone:
+        raise make_error(Result.INVALID_ARGUMENT, "new_group", f"ranks {gone} are not in the default group any more; leave them out")
+    return world.create_from_list(
+        [members[rank] for rank in ranks], tag, loss_rule=options.loss_rule, formation_timeout=timeout.total_seconds(), lanes=options.lanes
+    )
+
+
+def _leave_all() -> None:
+    """At the end of a program that has not destroyed its groups: the others need not find out."""
+    for group in list(_groups):
+        group.shutdown()
+
+
+atexit.register(_leave_all)

@@ -1,0 +1,134 @@
+"""How the ranks of a group find each other: the store carries the master's address and the name of the world, and nothing else.
+
+Rank 0 counts the incarnation up (`Store.add`) and writes both under that number, with a name that nobody had before.  A store may outlive a
+job: another rank that comes early finds what a past rank 0 wrote.  It tries that, which leads to nobody, and looks meanwhile for a
+newer number; so a job that was started again never meets its own past.  The store is asked, never waited in: a wait would keep other
+threads out of it.
+"""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from typing import Any, NamedTuple, Optional
+
+import torch.distributed as dist
+
+from pccl.distributed.options import Options
+from pccl.engine import Operation, World
+from pccl.engine.bootstrap import reachable_host, spawn_master
+from pccl.errors import PCCLError, make_error
+from pccl.types import Cause, Result
+
+_FIRST_LOOK, _LONGEST_LOOK = 0.005, 0.2  # seconds between two questions to the store
+_PAST = 30.0  # how long a number that was there before this rank may turn out to be of the past, once it has led nowhere
+
+
+class Whereabouts(NamedTuple):
+    """Where a group's world is."""
+
+    master: str
+    name: str
+
+
+def world_of(where: Whereabouts, rank: int, size: int, timeout: float, options: Options) -> World:
+    """The world, not connected."""
+    if options.join:
+        return World(where.master, name=where.name, size=size, rank=rank, join=True, lanes=options.lanes, stall=options.stall)
+    return World(
+        where.master, name=where.name, size=size, rank=rank, loss_rule=options.loss_rule, formation_timeout=timeout, lanes=options.lanes,
+        stall=options.stall,
+    )
+
+
+def meet(store: Any, rank: int, size: int, timeout: float, options: Options) -> tuple[World, Whereabouts]:
+    """The world of a group, connected, within `timeout` seconds.  PCCLError: why not, naming ranks that are missing."""
+    if options.world:
+        where = Whereabouts(options.master, options.world)
+        return _connected(world_of(where, rank, size, timeout, options)), where
+    if rank == 0:
+        where = Whereabouts(options.master or os.environ.get("PCCL_MASTER") or _spawned(store), f"torch-{uuid.uuid4().hex}")
+        store.set(_key(store.add("incarnation", 1)), f"{where.master} {where.name}")
+        return _connected(world_of(where, rank, size, timeout, options)), where
+    return _find(store, rank, size, timeout, options)
+
+
+def _spawned(store: Any) -> str:
+    """A master of this job's own."""
+    towards = os.environ.get("MASTER_ADDR") or _host_of(store)
+    return spawn_master(reachable_host(towards), int(os.environ.get("PCCL_MASTER_PORT", "0")))
+
+
+def _host_of(store: Any) -> Optional[str]:
+    while isinstance(store, dist.PrefixStore):
+        store = store.underlying_store
+    return store.host if isinstance(store, dist.TCPStore) else None
+
+
+def _key(incarnation: int) -> str:
+    return f"incarnation/{incarnation}"
+
+
+def _connected(world: World) -> World:
+    try:
+        world.connect()
+    except BaseException:
+        world.destroy()
+        raise
+    return world
+
+
+def _find(store: Any, rank: int, size: int, timeout: float, options: Options) -> tuple[World, Whereabouts]:
+    """By what rank 0 has written last."""
+    until = time.monotonic() + timeout
+    past = newest = _newest(store, 0)
+    look = _FIRST_LOOK
+    while True:
+        failure: Optional[PCCLError] = None
+        if newest:
+            master, name = store.get(_key(newest)).decode().split(" ")
+            where = Whereabouts(master, name)
+            world = world_of(where, rank, size, max(0.001, until - time.monotonic()), options)
+            try:
+                operation = world.connect_async()
+                while not operation.wait(look):
+                    look = min(look * 1.5, _LONGEST_LOOK)
+                    if newest == past and _newest(store, newest) > newest:
+                        _give_up(operation)
+                        break
+                else:
+                    return world, where
+            except PCCLError as error:
+                failure = error
+            world.destroy()
+            if failure is not None:
+                if newest > past:
+                    raise failure
+                until = min(until, time.monotonic() + _PAST)
+        reached = newest
+        while (newest := _newest(store, reached)) == reached:
+            if time.monotonic() >= until:
+                raise failure or _nobody(timeout)
+            time.sleep(look)
+            look = min(look * 1.5, _LONGEST_LOOK)
+
+
+def _newest(store: Any, known: int) -> int:
+    """The highest number that something is written under, which is `known` at least."""
+    while store.check([_key(known + 1)]):
+        known += 1
+    return known
+
+
+def _give_up(operation: Operation) -> None:
+    operation.cancel()
+    try:
+        operation.wait()
+    except PCCLError:
+        pass
+
+
+def _nobody(timeout: float) -> PCCLError:
+    text = f"timed out: rank 0 has not said in the store, for {timeout:g} s, where the master is; look whether it runs"
+    return make_error(Result.RANK_CONNECTION_LOST, "init_process_group", text, Cause.DEADLINE)

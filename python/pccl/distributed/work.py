@@ -1,0 +1,190 @@
+"""A Work: torch's handle of what was called, over one or several operations of the engine.
+
+Whoever waits drives the operations in C; a future, or results that have to be copied, are seen to by the engine's completion thread.
+"""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import threading
+import time
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional, Sequence
+
+import torch
+import torch.distributed as dist
+
+from pccl.distributed.tensors import Finish
+from pccl.engine import Operation, World
+
+if TYPE_CHECKING:
+    from pccl.distributed.formation import Formation
+
+
+class Call(NamedTuple):
+    """A collective or message, ready to be launched in a world under a deadline (seconds; None: the group's)."""
+
+    launch: Callable[[World, Optional[float]], Sequence[Operation]]
+    value: Any                #: of the future
+    finish: Finish = None     #: after success: copies out
+    opts: Any = None          #: torch's: timeout, asyncOp
+
+
+class Work(dist.Work):
+    """`wait` raises the error; `get_future` delivers it.  Success is success of all its operations, an error that of the first that has one."""
+
+    def __init__(self, failed: Callable[[Exception], None]) -> None:
+        super().__init__()
+        self._failed = failed
+        self._lock = threading.Lock()
+        self._call: Optional[Call] = None
+        self._formation: Optional["Formation"] = None  # that it waits for before it is launched
+        self._operations: Optional[Sequence[Operation]] = None
+        self._left: Optional[int] = None               # operations that the completion thread has not told of yet; None: it tells nothing
+        self._over = False
+        self._error: Optional[Exception] = None
+        self._value: Any = []
+        self._raw: Any = None
+        self._future: Any = None
+
+    # -- What a group does with it --
+
+    def prepare(self, call: Call) -> None:
+        """It is this call's."""
+        self._call = call
+        self._value = call.value
+
+    def launch(self, world: World, deadline: Optional[float], told: bool) -> None:
+        """Launches the call; if `told`, the completion thread sees to its end."""
+        assert self._call is not None
+        try:
+            operations = self._call.launch(world, deadline)
+        except Exception as error:  # noqa: B902 - whatever it is, it is raised by wait, never by a call inside of a backward pass
+            self.end(error)
+            return
+        with self._lock:
+            self._operations = operations
+            tell = self._raw is not None or (told and self._call.finish is not None)
+        if tell:
+            self._tell()
+
+    @property
+    def opts(self) -> Any:
+        """torch's options of the call."""
+        return None if self._call is None else self._call.opts
+
+    def postpone(self, formation: "Formation") -> None:
+        """It is launched when its group has come to be."""
+        self._formation = formation
+
+    def end(self, error: Optional[Exception] = None) -> None:
+        """It has ended so; results are copied out once."""
+        with self._lock:
+            if self._over:
+                return
+            if error is None and self._call is not None and self._call.finish is not None:
+                try:
+                    self._call.finish()
+                except Exception as mistake:  # noqa: B902
+                    error = mistake
+            self._error = error
+            self._over = True
+            self._call = None
+            raw = self._raw
+        if error is not None:
+            self._failed(error)
+        if raw is not None:
+            self._resolve(raw)
+
+    def drive(self, timeout: Optional[float] = None) -> bool:
+        """Waits for the end, in C once it is launched; whether it has come.  Raises nothing of the operations."""
+        until = None if timeout is None else time.monotonic() + timeout
+        if self._operations is None and not self._over and self._formation is not None:
+            if not self._formation.wait(timeout):
+                return False
+        error: Optional[Exception] = None
+        for operation in self._operations or ():
+            try:
+                if not operation.wait(None if until is None else max(0.0, until - time.monotonic())):
+                    return False
+            except Exception as failure:  # noqa: B902
+                error = error or failure
+        self.end(error)
+        return True
+
+    # -- What torch asks of it --
+
+    def wait(self, timeout: Optional[timedelta] = None) -> bool:
+        """Waits, `timeout` at most (0, and below: without limit).  Raises how it failed; TimeoutError: it goes on."""
+        seconds = timeout.total_seconds() if timeout is not None else 0.0
+        if not self._over and not self.drive(seconds if seconds > 0 else None):
+            raise TimeoutError(f"pccl: timed out waiting {seconds} s; the operation goes on, wait again")
+        if self._error is not None:
+            raise self._error
+        return True
+
+    def synchronize(self) -> None:
+        self.wait()
+
+    def is_completed(self) -> bool:
+        if not self._over and self._operations is not None and all(operation.done() for operation in self._operations):
+            self.drive()
+        return self._over
+
+    def is_success(self) -> bool:
+        return self.is_completed() and self._error is None
+
+    def exception(self) -> Optional[Exception]:
+        return self._error
+
+    def result(self) -> Any:
+        self.wait()
+        return self._value
+
+    def _source_rank(self) -> int:
+        """The rank in the group that a message came from."""
+        self.wait()
+        assert self._operations is not None
+        return self._operations[0].source
+
+    def get_future(self) -> Any:
+        """Completed by the completion thread.  Callbacks run there."""
+        with self._lock:
+            if self._future is None:
+                self._raw = torch.futures.Future()
+                self._future = self._raw.then(lambda raw: raw.value())  # a stored exception becomes a real one, which DDP needs
+                over, launched = self._over, self._operations is not None
+            else:
+                over = launched = False
+            future = self._future
+        if over:
+            self._resolve(self._raw)
+        elif launched:
+            self._tell()
+        return future
+
+    # -- The completion thread --
+
+    def _tell(self) -> None:
+        operations = self._operations or ()
+        with self._lock:
+            if self._left is not None:
+                return
+            self._left = len(operations)
+        if not operations:
+            self.end()
+        for operation in operations:
+            operation.when_done(self._told)
+
+    def _told(self, _: Operation) -> None:
+        with self._lock:
+            assert self._left is not None
+            self._left -= 1
+            if self._left:
+                return
+        self.end(next((operation.error for operation in self._operations or () if operation.error is not None), None))
+
+    def _resolve(self, raw: Any) -> None:
+        if self._error is None:
+            raw.set_result(self._value)
+        else:
+            raw.set_exception(self._error)

@@ -76,6 +76,9 @@ class RankConnectionLost(PCCLError):
 class OperationTimeout(RankConnectionLost):
     """The operation was given up since its deadline passed (`cause` DEADLINE), at all of its members."""
 
+    def __str__(self) -> str:
+        return f"{self.function}: Timed out ({self.result.name}): {self.text}"
+
 
 class NoSharedStateAvailable(PCCLError):
     """Nobody can provide the shared state."""

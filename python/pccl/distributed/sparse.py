@@ -44,6 +44,7 @@ def all_reduce_sparse(size: int, tensor: torch.Tensor, op: Any, opts: Any) -> Ca
         if tensor.is_complex():
             every_value = torch.view_as_complex(every_value.view(-1, 2))
         whole = torch.sparse_coo_tensor(where, every_value.view(sum(numbers), *dense), tensor.shape).coalesce()
-        tensor.detach().copy_(whole)
+        with torch.no_grad():  # not of what detach makes, whose coordinates are its own
+            tensor.copy_(whole)
 
     return Call(launch, [tensor], finish, opts)

@@ -1,0 +1,95 @@
+"""Ranks of a torch.distributed job as forked processes: none has to import torch again."""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import datetime
+import itertools
+import multiprocessing
+import os
+import pathlib
+import tempfile
+import traceback
+from typing import Any, Callable, Collection, Optional
+
+import torch
+import torch.distributed as dist
+
+import pccl.distributed  # noqa: F401 - registers the backend
+
+_FORK = multiprocessing.get_context("fork")
+_LIMIT = 90.0  # seconds that a job may take
+_numbers = itertools.count()
+
+#: A rank that was killed, in the results.
+LOST = "lost"
+
+
+def job(
+    size: int,
+    function: Callable[..., Any],
+    *arguments: Any,
+    backend: str = "pccl",
+    lost: Collection[int] = (),
+    timeout: float = 60.0,
+    options: Any = None,
+    environment: Optional[dict[str, str]] = None,
+) -> list[Any]:
+    """Calls ``function(rank, size, *arguments)`` at each rank of a group over a file, and returns what each returned.
+
+    An exception of a rank that is not one of `lost` is one here, with its text; those of `lost` have to end by a signal.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        store = str(pathlib.Path(folder, "store"))
+        started = []
+        for rank in range(size):
+            here, there = _FORK.Pipe()
+            call = (there, store, rank, size, function, arguments, backend, timeout, options, environment or {})
+            process = _FORK.Process(target=_rank, args=call)
+            process.start()
+            there.close()
+            started.append((process, here))
+        try:
+            return [_result(rank, process, pipe, rank in lost) for rank, (process, pipe) in enumerate(started)]
+        finally:
+            for process, _ in started:
+                if process.is_alive():
+                    process.kill()
+                process.join()
+
+
+def _result(rank: int, process: Any, pipe: Any, lost: bool) -> Any:
+    if not pipe.poll(_LIMIT):
+        raise AssertionError(f"rank {rank} has not ended")
+    try:
+        good, result = pipe.recv()
+    except EOFError:
+        process.join()
+        if lost:
+            return LOST
+        raise AssertionError(f"rank {rank} ended with {process.exitcode}") from None
+    if not good:
+        raise AssertionError(f"rank {rank}:\n{result}")
+    assert not lost, f"rank {rank} lives"
+    return result
+
+
+def _rank(
+    pipe: Any, store: str, rank: int, size: int, function: Any, arguments: Any, backend: str, timeout: float, options: Any,
+    environment: dict[str, str],
+) -> None:
+    os.environ.update(environment)
+    torch.set_num_threads(1)
+    torch.manual_seed(rank)
+    try:
+        dist.init_process_group(
+            backend, store=dist.FileStore(store, size), rank=rank, world_size=size, timeout=datetime.timedelta(seconds=timeout),
+            pg_options=options,
+        )
+        said = (True, function(rank, size, *arguments))
+        if dist.is_initialized():
+            dist.destroy_process_group()
+    except BaseException:  # noqa: B902 - the test says it
+        said = (False, traceback.format_exc())
+    pipe.send(said)
+    pipe.close()
+    os._exit(0)

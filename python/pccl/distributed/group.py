@@ -15,7 +15,7 @@ from typing import Any, Callable, Optional
 import torch
 import torch.distributed as dist
 
-from pccl.distributed import calls
+from pccl.distributed import calls, static_ranks
 from pccl.distributed.formation import Formation
 from pccl.distributed.options import Options
 from pccl.distributed.rendezvous import Whereabouts
@@ -40,6 +40,7 @@ class Group(dist.ProcessGroup):
         self._timeout = timeout
         self._extra = timedelta()
         self._name = self._desc = ""
+        self.known: set[int] = set()  # the members' ids, when the program last looked
         self._error_type = _ErrorType.SUCCESS
         self._issued = 0
         self._derived: dict[str, int] = {}  # how many groups of a name were made out of this one
@@ -49,6 +50,7 @@ class Group(dist.ProcessGroup):
     def _made(self, make: Callable[["Group"], World]) -> World:
         world = make(self)
         world.set_operation_deadline(self._timeout.total_seconds())
+        self.known = {member.id for member in world.members()}
         return world
 
     @property
@@ -88,8 +90,13 @@ class Group(dist.ProcessGroup):
         if not isinstance(error, PCCLError):
             return
         self.failure = error
-        if self._error_type == _ErrorType.SUCCESS and error.result is Result.RANK_CONNECTION_LOST:
+        if error.result is not Result.RANK_CONNECTION_LOST:
+            return
+        if self._error_type == _ErrorType.SUCCESS:
             self._error_type = _ErrorType.TIMEOUT if error.cause is Cause.DEADLINE else _ErrorType.COMM_ERROR
+        if self.options.loss_rule is LossRule.SHRINK and self._place() != (self._rank, self._size) and (keeper := static_ranks.keeper(self)):
+            text = f"a rank was lost, and {keeper} of this group keeps the ranks that it had; use the loss rule END, and begin anew after a loss"
+            self._ended = self._close(text)
 
     # -- Who is in it --
 

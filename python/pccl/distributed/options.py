@@ -28,8 +28,8 @@ class Options:
     def __post_init__(self) -> None:
         if self.world and not self.master:
             raise ValueError(f"pccl: Options.world is {self.world!r}, but master is not given; pass the address of the master that has it")
-        if self.join and not self.world:
-            raise ValueError("pccl: Options.join is true, but world is not given; pass master and world of a rank that is in it")
+        if self.join and not (self.world and self.loss_rule is LossRule.SHRINK):
+            raise ValueError("pccl: Options.join enters a world that goes on after losses; pass its master, its name, and LossRule.SHRINK")
 
 
 def options_of(given: Any) -> Options:

@@ -1,0 +1,71 @@
+"""Training that goes on when ranks are lost and new ones join: what a program adds to its loop, over a group with the loss rule SHRINK.
+
+    while step < steps:
+        if pccl.distributed.update().joined:      # between two steps: who waits is let in
+            step, ddp = bring_up(step, model)     # who has the highest step broadcasts its state; all wrap the model anew
+        try:
+            train_one_step(ddp)
+        except RuntimeError as error:
+            pccl.distributed.recover(error, ddp)  # raises it again if it is no loss
+            continue                              # the same step, with those who are left
+        step += 1
+
+All of it, with a kill and a newcomer, is ``examples/python/elastic_ddp.py``.
+"""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Optional
+
+import torch.distributed as dist
+
+from pccl.distributed.group import Group
+from pccl.errors import make_error
+from pccl.types import ErrorClass, LossRule, Result
+
+
+class Membership(NamedTuple):
+    """Who is in a group: this rank, how many there are, and the ranks among them that have come with this update."""
+
+    rank: int
+    size: int
+    joined: tuple[int, ...]
+
+
+def update(group: Optional[Any] = None) -> Membership:
+    """Lets newcomers in that wait, and drops who has left; all ranks call it between two steps, with nothing in flight.
+
+    A newcomer is one whose group was made with ``Options(join=True)``: that it returned was this call of the others, so it goes on with what
+    they do when somebody has joined.
+    PendingAsyncOps: a Work has not been waited for.
+    """
+    ours = _ours(group)
+    world = ours.world
+    if world is None:
+        raise make_error(Result.INVALID_USAGE, "update", "the group has not begun, or was shut down; call it between init and destroy")
+    world.update()
+    members = world.members()
+    joined = tuple(member.rank for member in members if member.id not in ours.known)
+    ours.known = {member.id for member in members}
+    return Membership(world.rank, len(members), joined)
+
+
+def recover(error: BaseException, *wrappers: Any, group: Optional[Any] = None) -> None:
+    """Makes DistributedDataParallel modules ready to repeat the step that failed with `error`, dividing by the size that is now.
+
+    Raises `error` if a repetition does not help: it is not the group's, or the group does not go on after a loss.
+    """
+    ours = _ours(group)
+    failure, ours.failure = ours.failure, None
+    if failure is None or failure.error_class is not ErrorClass.RETRY or ours.options.loss_rule is not LossRule.SHRINK:
+        raise error
+    for wrapper in wrappers:
+        wrapper._update_process_group(ours)
+
+
+def _ours(group: Optional[Any]) -> Group:
+    """The group, or the default one.  TypeError: another backend's."""
+    found = dist.group.WORLD if group is None else group
+    if not isinstance(found, Group):
+        raise TypeError(f"pccl: the group is a {type(found).__name__}; pass one of the backend pccl")
+    return found

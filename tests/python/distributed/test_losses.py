@@ -1,0 +1,235 @@
+"""Ranks that are killed or freeze, rank 0 too: errors of our type at all others, no hang, no crash, and who shrinks goes on rightly."""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import Any
+
+import pytest
+import torch
+import torch._dynamo  # noqa: F401 - before the ranks are forked: each would import it anew
+import torch.distributed as dist
+from support.torch_ranks import LOST, job
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FullyShardedDataParallel
+from torch.nn.parallel import DistributedDataParallel
+
+import pccl.distributed
+from pccl.distributed import Options
+from pccl.errors import InvalidUsage, RankConnectionLost
+from pccl.types import Cause, ErrorClass, LossRule
+
+SIZE = 3
+SHRINK = Options(loss_rule=LossRule.SHRINK)
+SOON = 15.0  # seconds within which a loss has to be told of, on a busy machine
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def ids() -> list[int]:
+    return [member.id for member in dist.group.WORLD.world.members()]
+
+
+def killed_in_a_loop(rank: int, size: int, victim: int) -> tuple[Any, ...]:
+    peers = ids()
+    begin = time.monotonic()
+    with pytest.raises(RankConnectionLost) as caught:
+        for i in range(10_000):
+            if i == 50 and rank == victim:
+                die()
+            dist.all_reduce(torch.ones(1000))
+    error = caught.value
+    assert error.peer == peers[victim] and error.cause is Cause.PEER_LOST
+    for call in (dist.barrier, lambda: dist.all_reduce(torch.ones(1)), lambda: dist.send(torch.ones(1), (rank + 1) % size)):
+        with pytest.raises(RankConnectionLost) as again:
+            call()
+        assert again.value.error_class is ErrorClass.REJOIN
+    work = dist.all_reduce(torch.ones(1), async_op=True)
+    with pytest.raises(RuntimeError, match="RANK_CONNECTION_LOST"):
+        work.get_future().wait()
+    assert not work.is_success() and isinstance(work.exception(), RankConnectionLost)
+    assert dist.group.WORLD.get_error() == torch._C._distributed_c10d.ErrorType.COMM_ERROR
+    assert time.monotonic() - begin < SOON
+    return str(error)[:20], dist.get_world_size()
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_group_ends_with_its_first_loss(victim: int) -> None:
+    results = job(SIZE, killed_in_a_loop, victim, lost={victim})
+    assert results.count(LOST) == 1
+    assert [size for _, size in (result for result in results if result != LOST)] == [SIZE] * 2
+
+
+def frozen(rank: int, size: int) -> None:
+    pids: list[Any] = [None] * size
+    dist.all_gather_object(pids, os.getpid())
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    with pytest.raises(RankConnectionLost) as caught:
+        while True:
+            dist.all_reduce(torch.ones(10))
+    assert caught.value.cause in (Cause.PEER_SILENT, Cause.NO_PROGRESS, Cause.PEER_LOST), caught.value
+    os.kill(pids[1], signal.SIGKILL)
+
+
+def test_a_rank_that_freezes() -> None:
+    job(SIZE, frozen, lost={1}, options=Options(stall=1.0))
+
+
+def net() -> nn.Module:
+    torch.manual_seed(3)
+    return nn.Sequential(nn.Linear(6, 10), nn.Tanh(), nn.Linear(10, 3))
+
+
+def batch(step: int, key: int) -> tuple[torch.Tensor, torch.Tensor]:
+    numbers = torch.Generator().manual_seed(50 * step + key)
+    return torch.randn(5, 6, generator=numbers), torch.randn(5, 3, generator=numbers)
+
+
+def trained(members: Any, steps: int) -> list[list[float]]:
+    """In one process, with the ranks that `members` tells for each step."""
+    model = net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(steps):
+        optimizer.zero_grad()
+        losses = [nn.functional.mse_loss(model(x), y) for x, y in (batch(step, key) for key in members(step))]
+        (sum(losses) / len(losses)).backward()
+        optimizer.step()
+    return [parameter.detach().reshape(-1).tolist() for parameter in model.parameters()]
+
+
+def backward_with_a_kill(rank: int, size: int, victim: int, at: int, steps: int, again: bool) -> Any:
+    model = DistributedDataParallel(net(), bucket_cap_mb=0.0001, find_unused_parameters=True)  # several buckets, never rebuilt
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    sizes = []
+    step = 0
+    if rank == victim:
+        model.module[0].weight.register_hook(lambda _: die() if step == at else None)  # after the other layer's buckets have left
+    while step < steps:
+        x, y = batch(step, rank)
+        optimizer.zero_grad()
+        try:
+            nn.functional.mse_loss(model(x), y).backward()
+        except RuntimeError as error:
+            assert "RANK_CONNECTION_LOST" in str(error), error
+            if not again:
+                with pytest.raises(RuntimeError, match="RANK_CONNECTION_LOST"):
+                    pccl.distributed.recover(error, model)  # a group that is over cannot be
+                return str(error)
+            pccl.distributed.recover(error, model)
+            continue
+        optimizer.step()
+        sizes.append(dist.get_world_size())
+        step += 1
+    return sizes, [parameter.detach().reshape(-1).tolist() for parameter in model.parameters()]
+
+
+@pytest.mark.parametrize("victim", [0, 2])
+def test_a_kill_inside_of_a_backward_pass(victim: int) -> None:
+    results = job(SIZE, backward_with_a_kill, victim, 2, 5, False, lost={victim})
+    assert results.count(LOST) == 1
+
+
+@pytest.mark.parametrize("victim", [0, 1, 2])
+def test_who_shrinks_repeats_the_step_and_divides_by_the_new_size(victim: int) -> None:
+    results = job(SIZE, backward_with_a_kill, victim, 2, 5, True, lost={victim}, options=SHRINK)
+    left = [rank for rank in range(SIZE) if rank != victim]
+    expected = trained(lambda step: range(SIZE) if step < 2 else left, 5)
+    assert results[left[0]][1] == results[left[1]][1], "parameters differ between ranks"
+    for rank in left:
+        sizes, parameters = results[rank]
+        assert sizes == [3, 3, 2, 2, 2]
+        for got, value in zip(parameters, expected, strict=True):
+            assert got == pytest.approx(value, rel=1e-4, abs=1e-6)
+
+
+def shrinks(rank: int, size: int, keeper: str) -> Any:
+    group = dist.group.WORLD
+    if keeper == "a DeviceMesh":
+        kept: Any = init_device_mesh("cpu", (size,))
+    elif keeper:
+        kept = FullyShardedDataParallel(net(), device_id=torch.device("cpu"))
+    if rank == 0:
+        die()
+    with pytest.raises(RankConnectionLost):
+        while True:
+            dist.all_reduce(torch.ones(1))
+    t = torch.ones(2)
+    if keeper:
+        with pytest.raises(InvalidUsage, match=f"{keeper} of this group keeps the ranks"):
+            dist.all_reduce(t)
+        return bool(kept)
+    dist.all_reduce(t)
+    assert t.tolist() == [2.0, 2.0]
+    assert (dist.get_rank(), dist.get_world_size(), group.rank(), group.size()) == (rank - 1, 2, rank - 1, 2)
+    parts = [torch.empty(1) for _ in range(2)]
+    dist.all_gather(parts, torch.tensor([float(rank)]))
+    assert [part.item() for part in parts] == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("keeper", ["", "a DeviceMesh", "FullyShardedDataParallel"])
+def test_ranks_close_up_unless_somebody_keeps_them(keeper: str) -> None:
+    job(SIZE, shrinks, keeper, lost={0}, options=SHRINK)
+
+
+def others_unharmed(rank: int, size: int) -> None:
+    """A loss in the default group's process is one in each of its groups; others go on until they meet it."""
+    pair = dist.new_group([1, 2])
+    t = torch.ones(1)
+    if rank:
+        dist.all_reduce(t, group=pair)
+    dist.barrier()
+    if rank == 0:
+        die()
+    for _ in range(200):
+        t = torch.ones(1)
+        dist.all_reduce(t, group=pair)
+        assert t.item() == 2.0
+    with pytest.raises(RankConnectionLost):
+        while True:
+            dist.barrier()
+    dist.all_reduce(t, group=pair)
+
+
+def test_a_loss_is_not_noticed_in_groups_without_that_rank() -> None:
+    job(SIZE, others_unharmed, lost={0})
+
+
+def never_formed(rank: int, size: int) -> None:
+    """A rank dies before it has come to a new group: the others' first operation fails at once, not by the timeout."""
+    if rank == 2:
+        die()
+    begin = time.monotonic()
+    group = dist.new_group([0, 1, 2])
+    with pytest.raises(RankConnectionLost):
+        dist.all_reduce(torch.ones(1), group=group)
+    assert time.monotonic() - begin < SOON
+
+
+def test_a_group_whose_rank_dies_before_it_has_come() -> None:
+    job(SIZE, never_formed, lost={2})
+
+
+def messages(rank: int, size: int) -> None:
+    """What waits for a message of the lost rank, or sends to it."""
+    t = torch.empty(1)
+    if rank == 2:
+        dist.recv(t, 0)
+        die()
+    if rank == 0:
+        dist.send(torch.ones(1), 2)
+        with pytest.raises(RankConnectionLost):
+            while True:
+                dist.send(torch.ones(100_000), 2)
+    else:
+        with pytest.raises(RankConnectionLost):
+            dist.recv(t, 2)
+
+
+def test_messages_with_a_rank_that_dies() -> None:
+    job(SIZE, messages, lost={2})

@@ -7,10 +7,9 @@ torch's wrappers broken.
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
-import hashlib
 import os
 from datetime import timedelta
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Optional, Sequence
 
 import torch
 import torch.distributed as dist
@@ -43,14 +42,15 @@ class Group(dist.ProcessGroup):
         self.known: set[int] = set()  # the members' ids, when the program last looked
         self._error_type = _ErrorType.SUCCESS
         self._issued = 0
-        self._derived: dict[str, int] = {}  # how many groups of a name were made out of this one
+        self._derived: dict[tuple[int, ...], int] = {}
         self._ended: Optional[World] = None  # revoked, and not freed yet
         self._formation = Formation(lambda: self._made(make), self._launch, background)
 
     def _made(self, make: Callable[["Group"], World]) -> World:
         world = make(self)
         world.set_operation_deadline(self._timeout.total_seconds())
-        self.known = {member.id for member in world.members()}
+        if self.options.loss_rule is LossRule.SHRINK:
+            self.known = {member.id for member in world.members()}
         return world
 
     @property
@@ -130,10 +130,11 @@ class Group(dist.ProcessGroup):
 
     # -- Its life --
 
-    def tag_of(self, name: str) -> int:
-        """What tells the group of that name, which is made out of this one, from others of the same ranks; the same at all of them."""
-        count = self._derived[name] = self._derived.get(name, 0) + 1
-        return int.from_bytes(hashlib.sha256(f"{name} {count}".encode()).digest()[:8], "big")
+    def count_of(self, ranks: Sequence[int]) -> int:
+        """How many groups of these ranks have been made out of this one, with one that is made now: its name at all of them, whatever else
+        each has made before.  (torch's own name counts all groups of a process.)"""
+        count = self._derived[tuple(ranks)] = self._derived.get(tuple(ranks), 0) + 1
+        return count
 
     def set_timeout(self, timeout: timedelta) -> None:
         """Of operations that are issued from now on."""

@@ -31,7 +31,7 @@ def _create(opts: Any, pg_options: Any) -> Group:
     ranks = list(opts.global_ranks_in_group)
     parent = _default_group() if ranks else None
     if parent is not None and not options.world:
-        tag = parent.tag_of(opts.group_id)
+        tag = parent.count_of(ranks)
 
         def make(group: Group) -> World:
             return _derived(parent, ranks, tag, opts.timeout, options)

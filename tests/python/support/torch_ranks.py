@@ -49,28 +49,29 @@ def job(
             there.close()
             started.append((process, here))
         try:
-            return [_result(rank, process, pipe, rank in lost) for rank, (process, pipe) in enumerate(started)]
+            results = [_result(rank, process, pipe, rank in lost) for rank, (process, pipe) in enumerate(started)]
         finally:
             for process, _ in started:
                 if process.is_alive():
                     process.kill()
                 process.join()
+    wrong = "\n".join(wrong for wrong, _ in results if wrong)
+    assert not wrong, wrong
+    return [result for _, result in results]
 
 
-def _result(rank: int, process: Any, pipe: Any, lost: bool) -> Any:
+def _result(rank: int, process: Any, pipe: Any, lost: bool) -> tuple[str, Any]:
+    """What is wrong with the rank, or "", and what it returned."""
     if not pipe.poll(_LIMIT):
-        raise AssertionError(f"rank {rank} has not ended")
+        return f"rank {rank} has not ended", None
     try:
-        good, result = pipe.recv()
+        wrong, result = pipe.recv()
     except EOFError:
         process.join()
-        if lost:
-            return LOST
-        raise AssertionError(f"rank {rank} ended with {process.exitcode}") from None
-    if not good:
-        raise AssertionError(f"rank {rank}:\n{result}")
-    assert not lost, f"rank {rank} lives"
-    return result
+        return ("", LOST) if lost else (f"rank {rank} ended with {process.exitcode}", None)
+    if wrong:
+        return f"rank {rank}:\n{wrong}", None
+    return (f"rank {rank} lives", None) if lost else ("", result)
 
 
 def _rank(
@@ -85,11 +86,11 @@ def _rank(
             backend, store=dist.FileStore(store, size), rank=rank, world_size=size, timeout=datetime.timedelta(seconds=timeout),
             pg_options=options,
         )
-        said = (True, function(rank, size, *arguments))
+        said = ("", function(rank, size, *arguments))
         if dist.is_initialized():
             dist.destroy_process_group()
     except BaseException:  # noqa: B902 - the test says it
-        said = (False, traceback.format_exc())
+        said = (traceback.format_exc(), None)
     pipe.send(said)
     pipe.close()
     os._exit(0)

@@ -1,0 +1,232 @@
+"""How groups begin and end: rendezvous, groups out of groups in any order, incarnations, threads and processes that are left."""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import datetime
+import os
+import pathlib
+import subprocess
+import sys
+import threading
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed as dist
+from support.master import Master
+from support.torch_ranks import job
+
+import pccl.distributed
+from pccl.distributed import Options
+from pccl.errors import InvalidUsage, PCCLError, RankConnectionLost
+from pccl.types import LossRule
+
+LIMIT = datetime.timedelta(seconds=30)
+
+
+def subgroups(rank: int, size: int) -> None:
+    pairs = {(a, b): dist.new_group([a, b]) for a in range(size) for b in range(a + 1, size)}
+    for (a, b), group in pairs.items():
+        if rank in (a, b):
+            t = torch.full((2,), rank + 1.0)
+            dist.all_reduce(t, group=group)
+            assert t.tolist() == [a + b + 2.0] * 2
+            assert dist.get_group_rank(group, b) == 1 and dist.get_world_size(group) == 2
+            dist.broadcast(t, group_src=1, group=group)
+    alone = dist.new_group([rank], use_local_synchronization=True)
+    dist.all_reduce(torch.ones(1), group=alone)
+    first = dist.new_group(list(range(size)))
+    second = dist.new_group(list(range(size)))
+    for group in (second, first):
+        dist.barrier(group)
+    dist.destroy_process_group(first)
+    dist.barrier(second)
+    third = dist.new_group(list(range(size)))
+    dist.barrier(third)
+    with pytest.raises((InvalidUsage, ValueError)):
+        first.barrier().wait()
+
+
+def test_groups_out_of_a_group() -> None:
+    job(4, subgroups)
+
+
+def crossed(rank: int, size: int) -> None:
+    """Groups that members make, and use, in different orders."""
+    lists = [[0, 1], [1, 2], [0, 2]]
+    order = lists[rank:] + lists[:rank]
+    groups = {tuple(ranks): dist.new_group(ranks, use_local_synchronization=True) for ranks in order if rank in ranks}
+    works = []
+    for ranks, group in groups.items():
+        t = torch.full((1,), rank + 1.0)
+        works.append((ranks, t, dist.all_reduce(t, group=group, async_op=True)))
+    for ranks, t, work in works:
+        work.wait()
+        assert t.item() == sum(ranks) + 2
+
+
+def test_groups_in_different_orders() -> None:
+    job(3, crossed)
+
+
+def absent(rank: int, size: int) -> None:
+    """A rank that never makes a group: the others' first operation fails under the group's timeout, and names it."""
+    if rank:
+        group = dist.new_group([0, 1, 2], timeout=datetime.timedelta(seconds=1), use_local_synchronization=True)
+        works = [dist.all_reduce(torch.ones(1), group=group, async_op=True) for _ in range(2)]
+        for work in works:
+            with pytest.raises(RankConnectionLost, match="1 of its 3 callers have not come in time") as caught:
+                work.wait()
+            assert caught.value.peer == dist.group.WORLD.world.members()[0].id
+        with pytest.raises(RuntimeError, match="RANK_CONNECTION_LOST"):
+            works[0].get_future().wait()
+    dist.barrier()
+
+
+def test_a_group_that_does_not_come_to_be() -> None:
+    job(3, absent)
+
+
+def again(rank: int, size: int) -> None:
+    for _ in range(3):
+        threads = {thread.name for thread in threading.enumerate()}
+        dist.all_reduce(torch.ones(1), async_op=True).get_future().wait()
+        dist.destroy_process_group()
+        assert {thread.name for thread in threading.enumerate()} <= threads | {"pccl-completions"}
+        path = os.environ["AGAIN"]
+        dist.init_process_group("pccl", store=dist.FileStore(path, size), rank=rank, world_size=size, timeout=LIMIT)
+        t = torch.ones(1)
+        dist.all_reduce(t)
+        assert t.item() == size
+
+
+def test_begun_again_over_one_store(tmp_path: pathlib.Path) -> None:
+    job(3, again, environment={"AGAIN": str(tmp_path / "store")})
+
+
+def restarted(rank: int, size: int, incarnation: int) -> None:
+    """In a job that has a past, and one rank that comes before rank 0 has: it finds what is of the past."""
+    store = dist.TCPStore("127.0.0.1", int(os.environ["STORE"]), is_master=False)
+    if rank == 0:
+        store.wait([f"look/{incarnation}"], LIMIT)
+    else:
+        store.set(f"look/{incarnation}", "")
+    dist.destroy_process_group()
+    dist.init_process_group("pccl", store=store, rank=rank, world_size=size, timeout=LIMIT)
+    t = torch.ones(1)
+    dist.all_reduce(t)
+    assert t.item() == size
+
+
+def test_a_job_that_was_started_again_does_not_meet_its_past() -> None:
+    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    for incarnation in range(3):
+        job(2, restarted, incarnation, environment={"STORE": str(store.port)})
+    with Master() as gone:
+        store.add("incarnation", 1)
+        store.set("incarnation/4", f"{gone.address} nobody")
+    job(2, restarted, 3, environment={"STORE": str(store.port)})
+
+
+def nobody(rank: int, size: int) -> str:
+    dist.destroy_process_group()
+    with pytest.raises(PCCLError) as caught:
+        dist.init_process_group("pccl", store=dist.HashStore(), rank=rank, world_size=2, timeout=datetime.timedelta(seconds=1))
+    return str(caught.value)
+
+
+def test_ranks_that_are_missing_are_named() -> None:
+    first, second = job(2, nobody)  # each has a store of its own
+    assert "these ranks have not come in time: 1" in first
+    assert "rank 0 has not said" in second
+
+
+def own_master(rank: int, size: int) -> str:
+    return dist.group.WORLD.where.master
+
+
+def test_rank_0_starts_a_master_where_none_is_given() -> None:
+    addresses = job(3, own_master, environment={"PCCL_MASTER": ""})
+    assert len(set(addresses)) == 1 and addresses[0] != os.environ["PCCL_MASTER"]
+
+
+def in_mixed(rank: int, size: int) -> None:
+    """Groups of this backend beside a default group of another."""
+    group = dist.new_group([0, 1], backend="pccl")
+    if rank < 2:
+        t = torch.ones(1)
+        dist.all_reduce(t, group=group)
+        assert t.item() == 2.0
+    dist.barrier()
+
+
+def test_beside_gloo() -> None:
+    job(3, in_mixed, backend="gloo")
+
+
+def given(rank: int, size: int) -> int:
+    return dist.group.WORLD.options.lanes
+
+
+def test_options() -> None:
+    assert job(2, given, options=Options(lanes=2, loss_rule=LossRule.SHRINK)) == [2, 2]
+    with pytest.raises(ValueError, match="master is not given"):
+        Options(world="x")
+    with pytest.raises(ValueError, match="LossRule.SHRINK"):
+        Options(master="127.0.0.1:1", world="x", join=True)
+    with pytest.raises(AssertionError, match="pg_options is a dict"):
+        job(1, given, options={})
+
+
+def aborted(rank: int, size: int) -> None:
+    group = dist.group.WORLD
+    work = dist.irecv(torch.empty(1), 1 - rank)
+    dist.new_group([0, 1])
+    if rank == 0:
+        group.abort()
+        group.abort()
+    with pytest.raises(PCCLError):
+        work.wait()
+    t = torch.full((1,), 7.0)
+    with pytest.raises(PCCLError, match="aborted|REVOKED|ended"):
+        dist.all_reduce(t)
+    assert t.item() == 7.0
+
+
+def test_abort_ends_a_group_for_all() -> None:
+    job(2, aborted)
+
+
+SCRIPT = """
+import sys, torch, torch.distributed as dist
+import pccl.distributed
+dist.init_process_group("pccl")
+t = torch.ones(1)
+dist.all_reduce(t)
+rank, size = dist.get_rank(), dist.get_world_size()
+sys.stdout.write(f"{rank} of {size}: {t.item()}\\n")
+"""
+
+
+def test_torchrun_and_an_end_without_destroy(tmp_path: pathlib.Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0", "--standalone", str(script)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=90)
+    assert result.returncode == 0, result.stderr
+    assert sorted(result.stdout.splitlines()) == ["0 of 2: 2.0", "1 of 2: 2.0"]
+
+
+def test_registered_once() -> None:
+    pccl.distributed.register()
+    assert dist.Backend.backend_list.count("pccl") == 1
+    assert dist.Backend.backend_capability["pccl"] == ["cpu"]
+
+
+def meaning(rank: int, size: int) -> Any:
+    group = dist.group.WORLD
+    return group.name(), group.group_name, dist.get_backend(), group.getBackendName(), group.rank(), group.size()
+
+
+def test_names() -> None:
+    assert [result[2:] for result in job(2, meaning)] == [("pccl", "pccl", rank, 2) for rank in range(2)]

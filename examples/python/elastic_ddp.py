@@ -45,6 +45,12 @@ def digest(model: nn.Module) -> str:
     return hashlib.sha256(b"".join(p.detach().numpy().tobytes() for p in model.parameters())).hexdigest()[:12]
 
 
+def say(text: str) -> None:
+    """A line in one piece, as several processes have one output."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
 def bring_up(model: nn.Module, optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> DistributedDataParallel:
     """Gives everybody the state of the rank with the highest step, and wraps the model anew, so that all buckets are alike again."""
     steps = [torch.empty(1, dtype=torch.int64) for _ in range(dist.get_world_size())]
@@ -70,7 +76,7 @@ def work(asked: argparse.Namespace) -> None:
     state = {"step": -1 if asked.join else 0, "last": asked.steps, "done": 0}
     if asked.join:
         ddp = bring_up(model, optimizer, state)
-        print(f"{me}: joins before step {state['step']}, {dist.get_world_size()} ranks", flush=True)
+        say(f"{me}: joins before step {state['step']}, {dist.get_world_size()} ranks")
     else:
         ddp = DistributedDataParallel(model)
     first = state["step"]
@@ -92,15 +98,15 @@ def work(asked: argparse.Namespace) -> None:
         except RuntimeError as error:
             pccl.distributed.recover(error, ddp)
             repeated += 1
-            print(f"{me}: step {state['step']} failed, repeats it with {dist.get_world_size()} ranks", flush=True)
+            say(f"{me}: step {state['step']} failed, repeats it with {dist.get_world_size()} ranks")
             continue
         optimizer.step()
         if state["step"] % 10 == 0 and dist.get_rank() == 0 and state["step"] <= asked.steps:
-            print(f"step {state['step']}: {dist.get_world_size()} ranks, loss {loss.item():.4f}", flush=True)
+            say(f"step {state['step']}: {dist.get_world_size()} ranks, loss {loss.item():.4f}")
         state["step"] += 1
-    print(
+    say(
         f"{me}: steps {first} to {state['step'] - 1}, {repeated} repeated, none lost; "
-        f"{dist.get_world_size()} ranks, parameters {digest(model)}", flush=True
+        f"{dist.get_world_size()} ranks, parameters {digest(model)}"
     )
     dist.barrier()
     dist.destroy_process_group()
@@ -119,7 +125,7 @@ def start(asked: argparse.Namespace) -> int:
 
     ranks = [rank(number, *(["--die-at", str(asked.steps // 3)] if number == victim else [])) for number in range(asked.ranks)]
     assert ranks[victim].wait() == -signal.SIGKILL
-    print(f"rank {victim} was killed inside of step {asked.steps // 3}; a new process takes its place", flush=True)
+    say(f"rank {victim} was killed inside of step {asked.steps // 3}; a new process takes its place")
     ranks[victim] = rank(victim, "--join")
     return max(process.wait() for process in ranks)
 

@@ -46,7 +46,9 @@ def _one(tensors: Any) -> Tensor:
         return tensors
     if len(tensors) != 1:
         raise ValueError(f"pccl: {len(tensors)} tensors were passed, where one is expected; call once for each")
-    return tensors[0]
+    (tensor,) = tensors
+    assert isinstance(tensor, Tensor)
+    return tensor
 
 
 def _default(opts: Any) -> Any:
@@ -186,7 +188,11 @@ def _result_apart(memory: Tensor, inputs: Any) -> tuple[Tensor, Finish]:
     if begin >= other_end or other_begin >= end:
         return memory, None
     result = torch.empty_like(memory)
-    return result, lambda: memory.detach().copy_(result)
+
+    def finish() -> None:
+        memory.detach().copy_(result)
+
+    return result, finish
 
 
 def reduce_scatter_single(place: Place, output: Tensor, tensor: Tensor, opts: Any = None) -> Call:

@@ -30,7 +30,7 @@ class Group(dist.ProcessGroup):
     """A group of torch.  `world` is the engine's, once it has begun; `where` is where other processes find it; `failure` the last error."""
 
     def __init__(self, rank: int, size: int, timeout: timedelta, options: Options, make: Callable[["Group"], World], background: bool) -> None:
-        super().__init__(rank, size)
+        super().__init__(rank, size)  # type: ignore[call-arg]  # stubs know another constructor only
         self.options = options
         self.failure: Optional[PCCLError] = None
         self.where: Optional[Whereabouts] = None
@@ -183,7 +183,8 @@ class Group(dist.ProcessGroup):
         """None where torch would attach a flight recorder that needs a back-end in C++; object collectives are on the CPU with none, too."""
         return [] if hasattr(torch._C._distributed_c10d, "FlightRecorderHook") else [torch.device("cpu")]
 
-    def _get_backend(self, device: Any) -> "Group":
+    def _get_backend(self, device: Any) -> Any:
+        """A group is its own."""
         return self
 
     get_backend = _get_backend
@@ -191,7 +192,7 @@ class Group(dist.ProcessGroup):
     def _start_coalescing(self, device: Any = None) -> None:
         """Nothing: operations that are issued one after the other travel together."""
 
-    def _end_coalescing(self, device: Any = None) -> None:
+    def _end_coalescing(self, device: Any = None) -> Any:
         """Nothing to wait for; torch takes that."""
 
     def _set_sequence_number_for_group(self) -> None:

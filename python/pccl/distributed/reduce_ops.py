@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any, Callable, NamedTuple, Optional
 
 import torch
-import torch.distributed as dist
 
 from pccl.engine import Operation, World
 from pccl.types import DataType, ReduceOp
@@ -18,8 +17,7 @@ _BY_NAME = {
     "SUM": ReduceOp.SUM, "AVG": ReduceOp.AVG, "PRODUCT": ReduceOp.PROD, "MIN": ReduceOp.MIN, "MAX": ReduceOp.MAX,
     "BAND": ReduceOp.BIT_AND, "BOR": ReduceOp.BIT_OR, "BXOR": ReduceOp.BIT_XOR,
 }
-_NUMBERS = {getattr(dist.ReduceOp.RedOpType, name): op for name, op in _BY_NAME.items()}
-_BOOLEANS = {**_NUMBERS, dist.ReduceOp.RedOpType.PRODUCT: ReduceOp.MIN}
+_BOOLEANS = {**_BY_NAME, "PRODUCT": ReduceOp.MIN}
 _BITS = (ReduceOp.BIT_AND, ReduceOp.BIT_OR, ReduceOp.BIT_XOR)
 
 
@@ -47,22 +45,26 @@ _PLAIN = {op: Reduction(op) for op in ReduceOp}
 
 def reduction(op: Any, dtype: torch.dtype) -> Reduction:
     """What `op`, of torch's options or an operator itself, means for elements of `dtype`.  ValueError: nothing."""
-    kind = getattr(op, "op", op)
-    if kind == dist.ReduceOp.RedOpType.PREMUL_SUM:
+    name = getattr(getattr(op, "op", op), "name", "")
+    if name == "PREMUL_SUM":
         factor = op.factor
         if isinstance(factor, torch.Tensor) and factor.numel() != 1:
             raise ValueError(f"pccl: the factor of PREMUL_SUM has {factor.numel()} elements; pass one number")
         return Reduction(ReduceOp.SUM, float(factor))
     if dtype is torch.bool:
-        if kind == dist.ReduceOp.RedOpType.AVG:
+        if name == "AVG":
             raise ValueError("pccl: ReduceOp.AVG of bool is no bool; convert the tensor")
-        if kind == dist.ReduceOp.RedOpType.BXOR:
+        if name == "BXOR":
             return Reduction(ReduceOp.BIT_XOR, view=torch.uint8)
-        return _PLAIN[_BOOLEANS[kind]]
-    try:
-        found = _NUMBERS[kind]
-    except (KeyError, TypeError):
-        raise ValueError(f"pccl: {op!r} is none of {', '.join(_BY_NAME)}, PREMUL_SUM; pass a torch.distributed.ReduceOp") from None
+        return _PLAIN[_named(op, name, _BOOLEANS)]
+    found = _named(op, name, _BY_NAME)
     if found in _BITS and dtype.is_floating_point:
-        raise ValueError(f"pccl: ReduceOp.{kind.name} is for integers, not for {dtype}; convert the tensor")
+        raise ValueError(f"pccl: ReduceOp.{name} is for integers, not for {dtype}; convert the tensor")
     return _PLAIN[found]
+
+
+def _named(op: Any, name: str, operators: dict[str, ReduceOp]) -> ReduceOp:
+    try:
+        return operators[name]
+    except KeyError:
+        raise ValueError(f"pccl: {op!r} is none of {', '.join(_BY_NAME)}, PREMUL_SUM; pass a torch.distributed.ReduceOp") from None

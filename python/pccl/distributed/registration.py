@@ -12,7 +12,7 @@ import torch.distributed as dist
 from pccl.distributed.group import Group
 from pccl.distributed.options import Options, options_of
 from pccl.distributed.rendezvous import meet
-from pccl.engine import World
+from pccl.engine import World, aliases
 from pccl.errors import make_error
 from pccl.types import Result
 
@@ -28,6 +28,7 @@ def register() -> None:
 def _create(opts: Any, pg_options: Any) -> Group:
     """What torch calls at the members of a group."""
     options = options_of(pg_options)
+    aliases.adopt()
     ranks = list(opts.global_ranks_in_group)
     parent = _default_group() if ranks else None
     if parent is not None and not options.world:

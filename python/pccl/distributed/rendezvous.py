@@ -13,7 +13,7 @@ import time
 import uuid
 from typing import Any, NamedTuple, Optional
 
-import torch.distributed as dist
+from torch.distributed.distributed_c10d import PrefixStore
 
 from pccl.distributed.options import Options
 from pccl.engine import Operation, World
@@ -61,9 +61,9 @@ def _spawned(store: Any) -> str:
 
 
 def _host_of(store: Any) -> Optional[str]:
-    while isinstance(store, dist.PrefixStore):
+    while isinstance(store, PrefixStore):
         store = store.underlying_store
-    return store.host if isinstance(store, dist.TCPStore) else None
+    return getattr(store, "host", None)
 
 
 def _key(incarnation: int) -> str:

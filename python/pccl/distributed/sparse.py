@@ -39,7 +39,7 @@ def all_reduce_sparse(size: int, tensor: torch.Tensor, op: Any, opts: Any) -> Ca
     def finish() -> None:
         every_index, every_value, counts = gathered
         numbers = counts.tolist()
-        where = torch.cat([part.view(width, -1) for part in every_index.split([n * width for n in numbers])], dim=1)
+        where = torch.cat([part.view(width, -1) for part in torch.split(every_index, [n * width for n in numbers])], dim=1)
         dense = tuple(mine.values().shape[1:])
         if tensor.is_complex():
             every_value = torch.view_as_complex(every_value.view(-1, 2))

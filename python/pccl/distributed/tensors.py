@@ -106,7 +106,7 @@ def unpacked(tensors: Sequence[torch.Tensor]) -> Parts:
     whole = torch.empty(sum(counts), dtype=pieces[0][0].dtype)
 
     def finish() -> None:
-        for (memory, out), part in zip(pieces, whole.split(counts)):
+        for (memory, out), part in zip(pieces, torch.split(whole, counts)):
             memory.detach().copy_(part.view(memory.shape))
             if out is not None:
                 out()

@@ -22,8 +22,6 @@ REFUSED_BY_TORCH = {
     "test_accumulate_gradients_no_sync_allreduce_hook",
     "test_accumulate_gradients_no_sync_allreduce_with_then_hook",
     "test_accumulate_gradients_no_sync_grad_is_view",
-    "test_monitored_barrier_allreduce_hang",
-    "test_monitored_barrier_allreduce_hang_wait_all_ranks",
     "test_monitored_barrier_failure_order",
     "test_monitored_barrier_gloo",
     "test_monitored_barrier_gloo_subgroup",

@@ -2,7 +2,7 @@
 
     python elastic_ddp.py [--ranks 3] [--steps 60]
 
-Starts a master and the ranks as processes, each a copy of this program.  One kills itself inside of a step; the others lose none.  Then a new
+Starts a master and the ranks as processes.  One kills itself inside of a step; the others lose none.  Then a new
 one takes its place and gets model, optimiser and step from those who have them.  At the end all have the same parameters, to the bit.
 """
 # SPDX-License-Identifier: MIT
@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import multiprocessing
 import os
 import signal
-import subprocess
 import sys
 import uuid
 from typing import Any
 
 import torch
+import torch._dynamo  # noqa: F401 - optimisers need it; before the ranks are forked, or each would import it
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
@@ -66,31 +67,31 @@ def bring_up(model: nn.Module, optimizer: torch.optim.Optimizer, state: dict[str
     return DistributedDataParallel(model, init_sync=False)
 
 
-def work(asked: argparse.Namespace) -> None:
+def work(rank: int, ranks: int, steps: int, master: str, world: str, join: bool = False, die_at: int = -1) -> None:
     torch.set_num_threads(1)
-    options = pccl.distributed.Options(loss_rule=LossRule.SHRINK, master=asked.master, world=asked.world, join=asked.join)
-    dist.init_process_group("pccl", store=dist.HashStore(), rank=asked.rank, world_size=asked.ranks, pg_options=options)
-    me = f"rank {asked.rank}{' (new)' if asked.join else ''}"
+    options = pccl.distributed.Options(loss_rule=LossRule.SHRINK, master=master, world=world, join=join)
+    dist.init_process_group("pccl", store=dist.HashStore(), rank=rank, world_size=ranks, pg_options=options)
+    me = f"rank {rank}{' (new)' if join else ''}"
     model = net()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
-    state = {"step": -1 if asked.join else 0, "last": asked.steps, "done": 0}
-    if asked.join:
+    state = {"step": -1 if join else 0, "last": steps, "done": 0}
+    if join:
         ddp = bring_up(model, optimizer, state)
         say(f"{me}: joins before step {state['step']}, {dist.get_world_size()} ranks")
     else:
         ddp = DistributedDataParallel(model)
     first = state["step"]
-    if asked.die_at >= 0:
-        model[0].weight.register_hook(lambda _: os.kill(os.getpid(), signal.SIGKILL) if state["step"] == asked.die_at else None)
+    if die_at >= 0:
+        model[0].weight.register_hook(lambda _: os.kill(os.getpid(), signal.SIGKILL) if state["step"] == die_at else None)
 
     repeated = 0
-    waiting = not asked.join
+    waiting = not join
     while state["step"] < state["last"] or waiting:
         if waiting and pccl.distributed.update().joined:
             state["last"] = state["step"] + AFTER
             ddp = bring_up(model, optimizer, state)
             waiting = False
-        x, y = batch(state["step"], asked.rank)
+        x, y = batch(state["step"], rank)
         optimizer.zero_grad()
         try:
             loss = nn.functional.mse_loss(ddp(x), y)
@@ -101,7 +102,7 @@ def work(asked: argparse.Namespace) -> None:
             say(f"{me}: step {state['step']} failed, repeats it with {dist.get_world_size()} ranks")
             continue
         optimizer.step()
-        if state["step"] % 10 == 0 and dist.get_rank() == 0 and state["step"] <= asked.steps:
+        if state["step"] % 10 == 0 and dist.get_rank() == 0 and state["step"] <= steps:
             say(f"step {state['step']}: {dist.get_world_size()} ranks, loss {loss.item():.4f}")
         state["step"] += 1
     say(
@@ -112,30 +113,29 @@ def work(asked: argparse.Namespace) -> None:
     dist.destroy_process_group()
 
 
-def start(asked: argparse.Namespace) -> int:
-    """Starts the ranks, and the new one when the first has been killed."""
-    common = [
-        sys.executable, __file__, "--ranks", str(asked.ranks), "--steps", str(asked.steps), "--master", spawn_master("127.0.0.1"),
-        "--world", f"elastic-{uuid.uuid4().hex}",
-    ]
-    victim = asked.ranks - 1
+def start(ranks: int, steps: int) -> int:
+    """Starts the ranks, and the new one when one has been killed; they are forked, so that torch is imported once."""
+    victim, die_at = ranks - 1, steps // 3
+    common = {"ranks": ranks, "steps": steps, "master": spawn_master("127.0.0.1"), "world": f"elastic-{uuid.uuid4().hex}"}
 
-    def rank(number: int, *more: str) -> subprocess.Popen[bytes]:
-        return subprocess.Popen([*common, "--rank", str(number), *more])
+    def process(rank: int, **more: Any) -> Any:
+        started = multiprocessing.get_context("fork").Process(target=work, kwargs={"rank": rank, **common, **more})
+        started.start()
+        return started
 
-    ranks = [rank(number, *(["--die-at", str(asked.steps // 3)] if number == victim else [])) for number in range(asked.ranks)]
-    assert ranks[victim].wait() == -signal.SIGKILL
-    say(f"rank {victim} was killed inside of step {asked.steps // 3}; a new process takes its place")
-    ranks[victim] = rank(victim, "--join")
-    return max(process.wait() for process in ranks)
+    processes = [process(rank, die_at=die_at if rank == victim else -1) for rank in range(ranks)]
+    processes[victim].join()
+    assert processes[victim].exitcode == -signal.SIGKILL
+    say(f"rank {victim} was killed inside of step {die_at}; a new process takes its place")
+    processes[victim] = process(victim, join=True)
+    for each in processes:
+        each.join()
+    return max(abs(each.exitcode) for each in processes)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ranks", type=int, default=3)
     parser.add_argument("--steps", type=int, default=60)
-    for name, kind, value in (("--rank", int, -1), ("--die-at", int, -1), ("--master", str, ""), ("--world", str, "")):
-        parser.add_argument(name, type=kind, default=value, help=argparse.SUPPRESS)
-    parser.add_argument("--join", action="store_true", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    sys.exit(start(given) if given.rank < 0 else work(given))
+    asked = parser.parse_args()
+    sys.exit(start(asked.ranks, asked.steps))

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Optional
 from torch.distributed.distributed_c10d import PrefixStore
 
 from pccl.distributed.options import Options
-from pccl.engine import Operation, World
+from pccl.engine import World
 from pccl.engine.bootstrap import reachable_host, spawn_master
 from pccl.errors import PCCLError, make_error
 from pccl.types import Cause, Result
@@ -82,36 +82,48 @@ def _connected(world: World) -> World:
 def _find(store: Any, rank: int, size: int, timeout: float, options: Options) -> tuple[World, Whereabouts]:
     """By what rank 0 has written last."""
     until = time.monotonic() + timeout
-    past = newest = _newest(store, 0)
+    past = _newest(store, 0)  # may be of the past; what comes later is not
+    incarnation = past or _newer(store, 0, until)
+    failure: PCCLError = _nobody(timeout)
+    while incarnation:
+        master, name = store.get(_key(incarnation)).decode().split(" ")
+        where = Whereabouts(master, name)
+        world = world_of(where, rank, size, max(0.001, until - time.monotonic()), options)
+        try:
+            if incarnation > past:
+                return _connected(world), where
+            if _connected_before(world, store, incarnation):
+                return world, where
+        except PCCLError as error:
+            if incarnation > past:
+                raise
+            failure = error
+            until = min(until, time.monotonic() + _PAST)
+        world.destroy()
+        incarnation = _newer(store, incarnation, until)
+    raise failure
+
+
+def _connected_before(world: World, store: Any, incarnation: int) -> bool:
+    """Whether the world has begun; given up when something newer is written.  PCCLError: it will not begin."""
+    operation = world.connect_async()
     look = _FIRST_LOOK
-    while True:
-        failure: Optional[PCCLError] = None
-        if newest:
-            master, name = store.get(_key(newest)).decode().split(" ")
-            where = Whereabouts(master, name)
-            world = world_of(where, rank, size, max(0.001, until - time.monotonic()), options)
-            try:
-                operation = world.connect_async()
-                while not operation.wait(look):
-                    look = min(look * 1.5, _LONGEST_LOOK)
-                    if newest == past and _newest(store, newest) > newest:
-                        _give_up(operation)
-                        break
-                else:
-                    return world, where
-            except PCCLError as error:
-                failure = error
-            world.destroy()
-            if failure is not None:
-                if newest > past:
-                    raise failure
-                until = min(until, time.monotonic() + _PAST)
-        reached = newest
-        while (newest := _newest(store, reached)) == reached:
-            if time.monotonic() >= until:
-                raise failure or _nobody(timeout)
-            time.sleep(look)
-            look = min(look * 1.5, _LONGEST_LOOK)
+    while not operation.wait(look):
+        look = min(look * 1.5, _LONGEST_LOOK)
+        if _newest(store, incarnation) > incarnation:
+            return False
+    return True
+
+
+def _newer(store: Any, known: int, until: float) -> int:
+    """The next number that something is written under; 0: none until then."""
+    look = _FIRST_LOOK
+    while (newest := _newest(store, known)) == known:
+        if time.monotonic() >= until:
+            return 0
+        time.sleep(look)
+        look = min(look * 1.5, _LONGEST_LOOK)
+    return newest
 
 
 def _newest(store: Any, known: int) -> int:
@@ -119,14 +131,6 @@ def _newest(store: Any, known: int) -> int:
     while store.check([_key(known + 1)]):
         known += 1
     return known
-
-
-def _give_up(operation: Operation) -> None:
-    operation.cancel()
-    try:
-        operation.wait()
-    except PCCLError:
-        pass
 
 
 def _nobody(timeout: float) -> PCCLError:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch._dynamo  # noqa: F401 - before the ranks are forked: each would import it anew
 import torch.distributed as dist
 from support.master import Master
 from support.torch_ranks import job
@@ -227,6 +228,16 @@ def test_registered_once() -> None:
 def meaning(rank: int, size: int) -> Any:
     group = dist.group.WORLD
     return group.name(), group.group_name, dist.get_backend(), group.getBackendName(), group.rank(), group.size()
+
+
+def test_the_detail_of_debugging_does_no_harm() -> None:
+    job(2, crossed_pair, environment={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"})
+
+
+def crossed_pair(rank: int, size: int) -> None:
+    net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2))
+    net(torch.ones(1, 2)).sum().backward()
+    dist.barrier(dist.new_group([0, 1]))
 
 
 def test_names() -> None:

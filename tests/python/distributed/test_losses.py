@@ -58,9 +58,10 @@ def killed_in_a_loop(rank: int, size: int, victim: int) -> tuple[Any, ...]:
     return str(error)[:20], dist.get_world_size()
 
 
-@pytest.mark.parametrize("victim", [0, 1])
-def test_a_group_ends_with_its_first_loss(victim: int) -> None:
-    results = job(SIZE, killed_in_a_loop, victim, lost={victim})
+@pytest.mark.parametrize(("victim", "own_master"), [(0, False), (0, True), (1, False)])
+def test_a_group_ends_with_its_first_loss(victim: int, own_master: bool) -> None:
+    """A master that rank 0 has started outlives it."""
+    results = job(SIZE, killed_in_a_loop, victim, lost={victim}, environment={"PCCL_MASTER": ""} if own_master else None)
     assert results.count(LOST) == 1
     assert [size for _, size in (result for result in results if result != LOST)] == [SIZE] * 2
 

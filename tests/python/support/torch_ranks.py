@@ -80,6 +80,7 @@ def _rank(
 ) -> None:
     os.environ.update(environment)
     torch.set_num_threads(1)
+    dist.set_debug_level_from_env()
     torch.manual_seed(rank)
     try:
         dist.init_process_group(

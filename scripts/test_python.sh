@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # test_python.sh [BUILD] [ARGUMENT...] - the Python package as users get it: the wheel is built, installed in environments of
-# its own, with torch and numpy and without, and tested there.  Arguments are pytest's: folders, -k WORDS.
+# its own, with torch and numpy and without, and tested there, then by torch's own suite of torch.distributed.  Arguments are
+# pytest's: folders, -k WORDS; then nothing else is run.
 #
 # The last line is "N passed, N failed".
 # SPDX-License-Identifier: MIT
@@ -63,5 +64,6 @@ if [ -n "${built:-}" ]; then
     cat "$work/figures"
     check_each it_is_installed
     "$build/full/bin/python" -m pytest "$@"
+    [ $# -gt 0 ] || "$build/full/bin/python" tests/python/distributed/torch_suite.py 2>"$build/torch_suite.log"
 fi
 sum_up

@@ -10,11 +10,11 @@ Where torch looks for backends among installed packages (2.15) the import is not
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
-from pccl.distributed.elastic import Membership, recover, update
+from pccl.distributed.elastic import Membership, reconfigure, reconfigure_handle, recover, update
 from pccl.distributed.group import Group
 from pccl.distributed.options import Options
 from pccl.distributed.registration import register
 
-__all__ = ["Group", "Membership", "Options", "recover", "register", "update"]
+__all__ = ["Group", "Membership", "Options", "reconfigure", "reconfigure_handle", "recover", "register", "update"]
 
 register()

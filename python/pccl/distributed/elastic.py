@@ -15,11 +15,14 @@ All of it, with a kill and a newcomer, is ``examples/python/elastic_ddp.py``.
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Optional
+from datetime import timedelta
+from typing import Any, Collection, NamedTuple, Optional
 
 import torch.distributed as dist
 
 from pccl.distributed.group import Group
+from pccl.distributed.reconfiguration import Wish
+from pccl.distributed.work import Work
 from pccl.errors import make_error
 from pccl.types import ErrorClass, LossRule, Result
 
@@ -61,6 +64,22 @@ def recover(error: BaseException, *wrappers: Any, group: Optional[Any] = None) -
         raise error
     for wrapper in wrappers:
         wrapper._update_process_group(ours)
+
+
+def reconfigure(
+    uuid: int, handles: Collection[str], group: Optional[Any] = None, timeout: Optional[timedelta] = None, hints: Optional[dict[str, str]] = None
+) -> Work:
+    """Gives a group made with ``Options(reconfigurable=True)`` new members, called by all of them alike; returns a Work to wait for.
+
+    In a list of handles positions are ranks.  Nobody else has to do anything.  After a failure the group is as it was, and a fresh `uuid`
+    may succeed.  The same as torch's own of 2.15.
+    """
+    return _ours(group).reconfigure(Wish(uuid, handles, timeout, hints))
+
+
+def reconfigure_handle(group: Optional[Any] = None) -> str:
+    """What names this process's group in `reconfigure`; it tells the others as they like, and holds until that has succeeded."""
+    return _ours(group).get_reconfigure_handle()
 
 
 def _ours(group: Optional[Any]) -> Group:

@@ -21,18 +21,29 @@ class Formation:
 
     def __init__(self, make: Callable[[], World], launch: Launch, background: bool) -> None:
         """`make` returns the world, connected, or raises; in a thread of its own with `background`, else here, where it may raise."""
+        self._prepare(launch)
+        self._make = make
+        if background:
+            threading.Thread(target=self._form, name="pccl-formation", daemon=True).start()
+        else:
+            self._begin(make())
+
+    def _prepare(self, launch: Launch) -> None:
         self.world: Optional[World] = None
         self.error: Optional[Exception] = None
-        self._make = make
         self._launch = launch
         self._lock = threading.RLock()  # what a work's callback calls comes in here again
         self._waiting: list[Work] = []
         self._over = threading.Event()
         self._closed = False
-        if background:
-            threading.Thread(target=self._form, name="pccl-formation", daemon=True).start()
-        else:
-            self._begin(make())
+
+    @classmethod
+    def none(cls, error: Exception, launch: Launch) -> "Formation":
+        """That of a group without a world: what is called fails with `error`."""
+        formation = cls.__new__(cls)
+        formation._prepare(launch)
+        formation._give_up(error)
+        return formation
 
     def submit(self, work: Work) -> None:
         """Launches it now, or when the world has begun."""

@@ -8,6 +8,8 @@ torch's wrappers broken.
 from __future__ import annotations
 
 import os
+import threading
+import uuid
 from datetime import timedelta
 from typing import Any, Callable, Optional, Sequence
 
@@ -17,12 +19,14 @@ import torch.distributed as dist
 from pccl.distributed import calls, static_ranks
 from pccl.distributed.formation import Formation
 from pccl.distributed.options import Options
+from pccl.distributed.reconfiguration import Handle, Place, not_begun, place_of, used, world_at
 from pccl.distributed.rendezvous import Whereabouts
 from pccl.distributed.work import Call, Work
 from pccl.engine import World
 from pccl.errors import PCCLError, make_error
 from pccl.types import Cause, LossRule, Result
 
+_HOOK_SECONDS = 0.5
 _ErrorType = torch._C._distributed_c10d.ErrorType
 
 
@@ -44,7 +48,13 @@ class Group(dist.ProcessGroup):
         self._issued = 0
         self._derived: dict[tuple[int, ...], int] = {}
         self._ended: Optional[World] = None  # revoked, and not freed yet
-        self._formation = Formation(lambda: self._made(make), self._launch, background)
+        self._handle = Handle(os.environ.get("PCCL_MASTER", "") or options.master, uuid.uuid4().hex, "")
+        self._uuids: set[int] = set()
+        self._abort_hooks: dict[int, Callable[[], None]] = {}
+        if options.reconfigurable:
+            self._formation = Formation.none(not_begun(), self._launch)
+        else:
+            self._formation = Formation(lambda: self._made(make), self._launch, background)
 
     def _made(self, make: Callable[["Group"], World]) -> World:
         world = make(self)
@@ -151,7 +161,11 @@ class Group(dist.ProcessGroup):
         return self._error_type
 
     def abort(self) -> None:
-        """Ends the group for all of its ranks; never blocks."""
+        """Ends the group for all of its ranks, after the hooks; never blocks.  A reconfiguration may follow."""
+        for hook in list(self._abort_hooks.values()):
+            thread = threading.Thread(target=hook, name="pccl-abort-hook", daemon=True)  # one that blocks or raises stops nothing
+            thread.start()
+            thread.join(_HOOK_SECONDS)
         world = self._close("this group was aborted here")
         if world is not None:
             world.revoke()
@@ -166,6 +180,47 @@ class Group(dist.ProcessGroup):
         if world is not None:
             world.destroy()
 
+    def register_abort_hook(self, number: int, hook: Callable[[], None]) -> None:
+        """Has `abort` call it before the group ends."""
+        self._abort_hooks[number] = hook
+
+    def unregister_abort_hook(self, number: int) -> None:
+        self._abort_hooks.pop(number, None)
+
+    @property
+    def supports_reconfigure(self) -> bool:
+        return self.options.reconfigurable
+
+    def get_reconfigure_handle(self) -> str:
+        """This process's, which others name it by; another one after each reconfiguration."""
+        return str(self._handle)
+
+    def reconfigure(self, opts: Any) -> Work:
+        """A Work that ends when the new group has begun.  RuntimeError, and nothing has happened: handles that cannot be."""
+        if not self.options.reconfigurable:
+            raise make_error(Result.INVALID_USAGE, "reconfigure", "the group was not made for it; pass Options(reconfigurable=True)")
+        place = place_of(self._handle, opts)
+        if opts.uuid in self._uuids:
+            raise used(opts.uuid)
+        timeout = self._timeout if opts.timeout is None else opts.timeout
+        work = Work(self._note)
+        work.prepare(Call(lambda world, _: self._begin_anew(formation, place, opts.uuid), []))
+        formation = Formation(lambda: self._made(lambda _: world_at(place, opts.uuid, timeout, self.options)), self._launch, background=True)
+        formation.submit(work)
+        return work
+
+    def _begin_anew(self, formation: Formation, place: Place, number: int) -> list[Any]:
+        """The new world has begun: from now on it is this group's, and the old one is left."""
+        old = self._close("this group was reconfigured") or self._ended
+        self._ended = None
+        self._formation, self._rank, self._size, self.where = formation, place.rank, place.size, place.where
+        self._handle = self._handle._replace(uuid=str(number))
+        self._uuids.add(number)
+        self._error_type, self.failure = _ErrorType.SUCCESS, None
+        if old is not None:
+            old.destroy()
+        return []
+
     def _close(self, text: str) -> Optional[World]:
         return self._formation.close(make_error(Result.INVALID_USAGE, "process group", f"{text}; make a new one", Cause.LEFT))
 
@@ -173,9 +228,8 @@ class Group(dist.ProcessGroup):
 
     supports_splitting = False
     supports_coalescing = False
-    supports_reconfigure = False
     supports_window = False
-    supports_abort_hooks = False
+    supports_abort_hooks = True
     supports_time_estimate = False
 
     @property

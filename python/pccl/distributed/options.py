@@ -15,7 +15,8 @@ class Options:
     `loss_rule`: END, the group is over with its first loss; SHRINK, it goes on with those who are left, and ranks close up.
     `master`, `world`: the master's "host:port" and the name of the group's world there, in place of a rendezvous over the store; all
     ranks say the same.  `join`: enters that world, which goes on by SHRINK, in place of a rank that it has lost.  `lanes`:
-    connections to each peer.  `stall`: seconds of silence after which a peer counts as lost.
+    connections to each peer.  `stall`: seconds of silence after which a peer counts as lost.  `reconfigurable`: it begins with the first
+    `pccl.distributed.reconfigure`; of the default group, and as 2.15's ``enable_reconfigure``.
     """
 
     loss_rule: LossRule = LossRule.END
@@ -24,6 +25,7 @@ class Options:
     join: bool = False
     lanes: int = 0
     stall: Optional[float] = None
+    reconfigurable: bool = False
 
     def __post_init__(self) -> None:
         if self.world and not self.master:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import dataclasses
 import weakref
 from datetime import timedelta
 from typing import Any, Optional
@@ -29,6 +30,8 @@ def _create(opts: Any, pg_options: Any) -> Group:
     """What torch calls at the members of a group."""
     options = options_of(pg_options)
     aliases.adopt()
+    if getattr(opts, "enable_reconfigure", False):
+        options = dataclasses.replace(options, reconfigurable=True)
     ranks = list(opts.global_ranks_in_group)
     parent = _default_group() if ranks else None
     if parent is not None and not options.world:

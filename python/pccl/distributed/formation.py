@@ -47,17 +47,18 @@ class Formation:
 
     def submit(self, work: Work) -> None:
         """Launches it now, or when the world has begun."""
-        if self.world is None:
+        world = self.world
+        if world is None:
             with self._lock:
-                if self.world is None and self.error is None:
+                world, error = self.world, self.error
+                if world is None and error is None:
                     work.postpone(self)
                     self._waiting.append(work)
                     return
-            if self.error is not None:
-                work.end(self.error)
-                return
-        assert self.world is not None
-        self._launch(work, self.world)
+        if world is None:
+            work.end(error)
+        else:
+            self._launch(work, world)
 
     def wait(self, timeout: Optional[float] = None) -> bool:
         """Whether the world has begun, or will not, before `timeout` seconds passed."""

@@ -106,7 +106,7 @@ class Group(dist.ProcessGroup):
             self._error_type = _ErrorType.TIMEOUT if error.cause is Cause.DEADLINE else _ErrorType.COMM_ERROR
         if self.options.loss_rule is LossRule.SHRINK and self._place() != (self._rank, self._size) and (keeper := static_ranks.keeper(self)):
             text = f"a rank was lost, and {keeper} of this group keeps the ranks that it had; use the loss rule END, and begin anew after a loss"
-            self._ended = self._close(text)
+            self._ended = self._close(text) or self._ended
 
     # -- Who is in it --
 

@@ -12,7 +12,7 @@ import torch
 
 from pccl.distributed.reduce_ops import Reduction, reduction
 from pccl.distributed.sparse import all_reduce_sparse
-from pccl.distributed.tensors import Finish, Parts, apart, packed, plain, span, target, unpacked
+from pccl.distributed.tensors import Finish, Parts, apart, overlap, packed, plain, result_apart, span, target, unpacked
 from pccl.distributed.work import Call
 from pccl.engine import ANY_RANK, Operation, World
 
@@ -168,7 +168,7 @@ def reduce_scatter(place: Place, outputs: Tensors, inputs: Sequence[Tensors], op
     memory, finish = target(output)
     how = reduction(_default(opts), memory.dtype)
     parts = packed(inputs[0] if how.view is None else [how.seen(plain(tensor)) for tensor in inputs[0]])
-    result, out = _result_apart(memory, parts.memory)
+    result, out = result_apart(memory, parts.memory)
     seen = how.seen(result)
 
     def launch(world: World, deadline: Optional[float]) -> list[Operation]:
@@ -179,20 +179,6 @@ def reduce_scatter(place: Place, outputs: Tensors, inputs: Sequence[Tensors], op
         ]
 
     return Call(launch, [output], _all([out, finish]), opts)
-
-
-def _result_apart(memory: Tensor, inputs: Any) -> tuple[Tensor, Finish]:
-    """A place for results that lies nowhere over the inputs, and what brings them to `memory`."""
-    begin, end = span(memory)
-    other_begin, other_end = span(inputs)
-    if begin >= other_end or other_begin >= end:
-        return memory, None
-    result = torch.empty_like(memory)
-
-    def finish() -> None:
-        memory.detach().copy_(result)
-
-    return result, finish
 
 
 def reduce_scatter_single(place: Place, output: Tensor, tensor: Tensor, opts: Any = None) -> Call:
@@ -206,7 +192,7 @@ def reduce_scatter_single_coalesced(place: Place, outputs: Tensors, tensors: Ten
         memory, finish = target(output)
         how = reduction(_default(opts), memory.dtype)
         whole = how.seen(plain(tensor))
-        result, out = _result_apart(memory, whole)
+        result, out = result_apart(memory, whole)
         calls.append((how, whole, how.seen(result)))
         finishes += [out, finish]
 
@@ -248,11 +234,8 @@ def scatter(place: Place, outputs: Tensors, inputs: Sequence[Tensors], opts: Any
     if root != place.rank:
         return Call(lambda world, deadline: [world.scatter_v(None, None, memory, root, deadline=deadline)], [output], finish, opts)
     parts = packed(inputs[0])
-    begin, _ = span(memory)
-    if begin == span(parts.memory)[0] + parts.byte_of(root):
-        result, out = memory, None
-    else:
-        result, out = _result_apart(memory, parts.memory)
+    own = span(memory)[0] == span(parts.memory)[0] + parts.byte_of(root)
+    result, out = (memory, None) if own else result_apart(memory, parts.memory)
 
     def launch(world: World, deadline: Optional[float]) -> list[Operation]:
         return [world.scatter_v(parts.memory, parts.counts, result, root, parts.places, deadline=deadline)]
@@ -279,9 +262,7 @@ def all_to_all_single(
 
 
 def _all_to_all(receive: Parts, send: Parts, value: Any, finish: Finish, opts: Any) -> Call:
-    begin, end = span(receive.memory)
-    other_begin, other_end = span(send.memory)
-    if begin < other_end and other_begin < end:
+    if overlap(receive.memory, send.memory):
         whole = send.memory if isinstance(send.memory, Tensor) else torch.cat([piece.detach().reshape(-1) for piece in send.memory.owner])
         send = Parts(whole.detach().clone(), send.counts, None)
 

@@ -63,13 +63,30 @@ def span(memory: torch.Tensor | Buffer) -> tuple[int, int]:
     return buffer.address, buffer.address + buffer.nbytes
 
 
-def apart(memory: torch.Tensor, others: torch.Tensor | Buffer, own: Optional[int] = None) -> torch.Tensor:
-    """`memory`, or a copy of it, if it lies over the other, unless it is the part at its byte `own`, where the library allows that."""
+def overlap(memory: torch.Tensor | Buffer, other: torch.Tensor | Buffer) -> bool:
+    """Whether they have a byte in common."""
     begin, end = span(memory)
-    other_begin, other_end = span(others)
-    if begin >= other_end or other_begin >= end or (own is not None and begin == other_begin + own):
+    other_begin, other_end = span(other)
+    return begin < other_end and other_begin < end
+
+
+def apart(memory: torch.Tensor, whole: torch.Tensor | Buffer, own: int) -> torch.Tensor:
+    """`memory`, or a copy of it, if it lies over the other, unless it is the part at its byte `own`, as the library allows."""
+    if not overlap(memory, whole) or span(memory)[0] == span(whole)[0] + own:
         return memory
     return memory.detach().clone()
+
+
+def result_apart(memory: torch.Tensor, whole: torch.Tensor | Buffer) -> tuple[torch.Tensor, Finish]:
+    """`memory`, or another place for its results if it lies over what is sent, and what brings them to it."""
+    if not overlap(memory, whole):
+        return memory, None
+    result = torch.empty_like(memory)
+
+    def finish() -> None:
+        memory.detach().copy_(result)
+
+    return result, finish
 
 
 class Parts(NamedTuple):

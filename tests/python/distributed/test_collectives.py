@@ -231,6 +231,17 @@ def strided(rank: int, size: int) -> None:
     overlapping = torch.arange(2.0 * size)
     dist.reduce_scatter_tensor(overlapping[2 * rank:2 * rank + 2], overlapping)
     assert overlapping[2 * rank:2 * rank + 2].tolist() == [2.0 * rank * size, (2.0 * rank + 1) * size]
+    row = torch.arange(2.0 * size) + 10 * rank
+    other = (rank + 1) % size
+    dist.all_gather_into_tensor(row, row[2 * other:2 * other + 2])  # not its own part
+    assert row.tolist() == [number for of in range(size) for number in (2.0 * ((of + 1) % size) + 10 * of, 2.0 * ((of + 1) % size) + 1 + 10 * of)]
+    swapped = torch.arange(float(size)) + 10 * rank
+    dist.all_to_all_single(swapped, swapped)
+    assert swapped.tolist() == [10.0 * of + rank for of in range(size)]
+    parts = list(torch.arange(2.0 * size).chunk(size)) if rank == 0 else None
+    into = parts[1] if parts else torch.empty(2)
+    dist.scatter(into, parts, 0)
+    assert into.tolist() == [2.0 * rank, 2.0 * rank + 1]
     leaf = torch.nn.Parameter(torch.full((3,), 1.0))
     dist.all_reduce(leaf)
     assert leaf.tolist() == [float(size)] * 3

@@ -36,6 +36,11 @@ def subgroups(rank: int, size: int) -> None:
             dist.broadcast(t, group_src=1, group=group)
     alone = dist.new_group([rank], use_local_synchronization=True)
     dist.all_reduce(torch.ones(1), group=alone)
+    many = [dist.new_group(list(range(size))) for _ in range(10)]
+    for i, group in enumerate(many):
+        t = torch.full((1,), float(i if rank == 0 else -1))
+        dist.broadcast(t, 0, group=group)
+        assert t.item() == i, "groups of the same ranks are mixed up"
     first = dist.new_group(list(range(size)))
     second = dist.new_group(list(range(size)))
     for group in (second, first):

@@ -91,6 +91,10 @@ def test_shapes() -> None:
 
 def refusals(me: int, size: int) -> None:
     meeting = Meeting(size)
+    if me == 0:
+        reconfigure(77, [reconfigure_handle()]).wait()
+    with pytest.raises(RuntimeError, match="already used"):  # by the other one
+        reconfigure(77, meeting.handles(me, 0, 1)).wait()
     reconfigure(1, meeting.handles(me, 0, 1)).wait()
     handles = meeting.handles(me, 0, 1)
     for wrong, text in (([handles[1 - me]], "own handle"), ([*handles, handles[0]], "unique"), (["rubbish", *handles], "invalid handle"), ([], "own handle")):

@@ -1,0 +1,32 @@
+"""``python -m pccl.multiworld [--backend NAME] program.py ...``: runs a program written for MultiWorld's own package, unchanged.
+
+`M8D_LOG_LEVEL` is the level of what is logged to standard output, as it is there; WARNING by default.
+"""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import runpy
+import sys
+
+from pccl.multiworld.compatibility import _BACKENDS, install
+
+
+def main() -> None:
+    """Runs the program in this process, as its main module."""
+    parser = argparse.ArgumentParser(prog="python -m pccl.multiworld", description="Run a program written for MultiWorld, unchanged.")
+    parser.add_argument("--backend", choices=_BACKENDS, help="take this back-end, whatever the program names")
+    parser.add_argument("program", help="its file")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its own arguments")
+    options = parser.parse_args()
+    logging.basicConfig(stream=sys.stdout, level=os.environ.get("M8D_LOG_LEVEL", "WARNING").upper())
+    install(options.backend)
+    sys.argv = [options.program, *options.arguments]
+    sys.path[0] = os.path.dirname(os.path.abspath(options.program))
+    runpy.run_path(options.program, run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""What a back-end has to offer: a world as a fault domain of its own, whose operations fly until they end."""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import abc
+from typing import Any, Callable, Optional, Protocol, Sequence
+
+from pccl.multiworld.errors import Loss
+from pccl.multiworld.memory import Land
+
+
+class Flight(Protocol):
+    """An operation that was launched."""
+
+    land: Land                          #: to be called once, after success
+
+    @property
+    def error(self) -> Optional[BaseException]:
+        """How it failed; None: it has not ended, or succeeded."""
+
+    def when_done(self, callback: Callable[[], None]) -> None:
+        """Has `callback` called in some thread when it has ended; at once, here, if it has."""
+
+    def wait(self, timeout: Optional[float] = None) -> bool:
+        """Waits until it has ended, or so many seconds passed; whether it has."""
+
+    def cancel(self) -> None:
+        """Asks for its end; never blocks."""
+
+
+class Domain(abc.ABC):
+    """A world that stands.  Launches raise what is wrong with their arguments; every failure else is told by the flight, or raised."""
+
+    def __init__(self, name: str, backend: str, rank: int, size: int) -> None:
+        self.name = name
+        self.backend = backend
+        self.rank = rank
+        self.size = size
+
+    @abc.abstractmethod
+    def send(self, tensor: Any, dst: int) -> Flight: ...
+
+    @abc.abstractmethod
+    def recv(self, tensor: Any, src: int) -> Flight: ...
+
+    @abc.abstractmethod
+    def broadcast(self, tensor: Any, src: int) -> Flight: ...
+
+    @abc.abstractmethod
+    def all_reduce(self, tensor: Any, op: Any) -> Flight: ...
+
+    @abc.abstractmethod
+    def reduce(self, tensor: Any, dst: int, op: Any) -> Flight: ...
+
+    @abc.abstractmethod
+    def all_gather(self, tensors: Sequence[Any], tensor: Any) -> Flight: ...
+
+    @abc.abstractmethod
+    def gather(self, tensor: Any, gather_list: Optional[Sequence[Any]], dst: int) -> Flight: ...
+
+    @abc.abstractmethod
+    def scatter(self, tensor: Any, scatter_list: Optional[Sequence[Any]], src: int) -> Flight: ...
+
+    @abc.abstractmethod
+    def loss(self, error: Optional[BaseException] = None) -> Optional[Loss]:
+        """Why the world is over, given the error of an operation if there is one; None: it is not.  Never blocks."""
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Leaves the world, ends what is in flight, frees everything; blocks for a bounded time.  The second time nothing."""
+
+    def check_rank(self, name: str, rank: int, other: bool = False) -> None:
+        """ValueError: no rank of this world, or this one where it has to be another."""
+        if not 0 <= rank < self.size:
+            raise ValueError(f"pccl: {name} is {rank}; the ranks of {self.name} are 0 to {self.size - 1}")
+        if other and rank == self.rank:
+            raise ValueError(f"pccl: {name} is {rank}, which is this process itself; pass another rank of {self.name}")
+
+
+class Formation(abc.ABC):
+    """An attempt to bring a world up, within a time, in as many tries as that takes."""
+
+    @abc.abstractmethod
+    def begin(self) -> Flight:
+        """Starts a try; blocks no longer than a name takes to be resolved, or a master to start."""
+
+    @abc.abstractmethod
+    def conclude(self, flight: Flight) -> Optional[Domain]:
+        """What came of it; None: try again.  Raises why there is no world."""
+
+    @abc.abstractmethod
+    def abandon(self) -> None:
+        """Gives it up, from any thread: what stands or is to stand is closed."""
+
+    @abc.abstractmethod
+    def left(self) -> float:
+        """Seconds until its end."""

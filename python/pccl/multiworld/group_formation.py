@@ -1,0 +1,115 @@
+"""How a world of a torch group begins: a store, what members say of themselves in it, then the group.
+
+All of it blocks in torch, so a thread does it; as often as it fails before its time, since then somebody of an older world was met, or
+has gone meanwhile.
+"""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import datetime
+import os
+import threading
+import time
+from typing import Any, Optional
+
+import torch
+import torch.distributed
+
+from pccl.multiworld.domain import Domain, Formation
+from pccl.multiworld.groups import GroupDomain, await_on
+from pccl.multiworld.lanes import GroupFlight
+from pccl.multiworld.liveness import announce
+
+dist: Any = torch.distributed  # of which type checkers know half
+
+_OPERATION_MINUTES = 30  # torch's own default: a receive that waits longer fails
+_WORTH_A_TRY = 0.5       # seconds left, below which a formation is not tried again
+_GROUP_LIMIT = datetime.timedelta(seconds=10)  # all are there when the group is made: then it does not take long, or somebody has gone
+_PAUSE = 0.1             # seconds between two tries
+
+#: What keeps nccl from ending the host process when a peer is lost.
+_NCCL_ENVIRONMENT = {"TORCH_NCCL_ASYNC_ERROR_HANDLING": "2", "TORCH_NCCL_ENABLE_MONITORING": "0"}
+
+
+class GroupFormation(Formation):
+    """A store and a group, made by a thread, as often as that fails before its time: then somebody of an older world was met."""
+
+    def __init__(
+        self, name: str, rank: int, size: int, backend: str, addr: str, port: int, timeout: float, device: Any, stall: Optional[float]
+    ) -> None:
+        if port <= 0:
+            raise ValueError(f"pccl: port is {port}; a world of {backend} needs one of its own, where rank 0 listens")
+        self._name, self._rank, self._size, self._backend = name, rank, size, backend
+        self._addr, self._port, self._stall = addr, port, stall
+        if backend == "nccl" and not (dist.is_nccl_available() and torch.cuda.is_available()):
+            raise ValueError("pccl: backend 'nccl' needs a torch that has it, and a GPU; pass 'pccl' or 'gloo'")
+        self._device = torch.device("cpu" if backend == "gloo" else "cuda" if device is None else device)
+        self._until = time.monotonic() + timeout
+        self._lock = threading.Lock()
+        self._abandoned = False
+        self._domain: Optional[GroupDomain] = None
+
+    def left(self) -> float:
+        return max(0.0, self._until - time.monotonic())
+
+    def begin(self) -> GroupFlight:
+        flight = GroupFlight(None, lambda _: None)
+        threading.Thread(target=self._connect, args=(flight,), name=f"pccl-multiworld: connect {self._name}", daemon=True).start()
+        return flight
+
+    def conclude(self, flight: Any) -> Optional[Domain]:
+        if flight.error is not None:
+            raise flight.error
+        assert self._domain is not None
+        return self._domain
+
+    def abandon(self) -> None:
+        with self._lock:
+            self._abandoned = True
+            domain = self._domain
+        if domain is not None:
+            domain.close()
+
+    def _connect(self, flight: GroupFlight) -> None:
+        while True:
+            try:
+                domain = self._tried()
+                break
+            except Exception as error:  # noqa: B902 - whatever torch makes of it
+                if self._abandoned or self.left() < _WORTH_A_TRY:
+                    flight.resolve(error)
+                    return
+            time.sleep(_PAUSE)
+        with self._lock:
+            self._domain = domain
+            abandoned = self._abandoned
+        if abandoned:
+            domain.close()
+        flight.resolve(None)
+
+    def _tried(self) -> GroupDomain:
+        limit = datetime.timedelta(seconds=max(self.left(), _WORTH_A_TRY))
+        store = dist.TCPStore(self._addr, self._port, self._size, self._rank == 0, limit)
+        prefixed = dist.PrefixStore(self._name, store)
+        if prefixed.add(f"come/{self._rank}", 1) != 1:
+            raise RuntimeError(f"pccl: at {self._addr}:{self._port} is the store of an older world {self._name}, which rank 0 has not left")
+        post = announce(prefixed, self._rank, self._addr, self._stall is not None)
+        try:
+            group = self._group(prefixed, min(limit, _GROUP_LIMIT))
+            return GroupDomain(self._name, self._backend, self._rank, self._size, store, group, self._device, post, self._stall or 0.0)
+        except BaseException:
+            if post is not None:
+                post.socket.close()
+            raise
+
+    def _group(self, store: Any, limit: datetime.timedelta) -> Any:
+        if self._backend == "gloo":
+            group = dist.ProcessGroupGloo(store, self._rank, self._size, limit)
+            group.set_timeout(datetime.timedelta(minutes=_OPERATION_MINUTES))
+            return group
+        for name, value in _NCCL_ENVIRONMENT.items():
+            os.environ.setdefault(name, value)
+        with torch.cuda.device(self._device):
+            group = dist.ProcessGroupNCCL(store, self._rank, self._size, dist.ProcessGroupNCCL.Options())
+            await_on(self._device)(group.allreduce([torch.zeros(1, device=self._device)], dist.AllreduceOptions()))
+        return group

@@ -1,0 +1,207 @@
+"""Worlds of PCCL's own: each a world of a given size at a master, which is over with its first loss.
+
+Ranks are static.  A world that is over may be created again under its name at once, by those who are left and by who comes in the
+place of the lost.  Where the master is to be and nobody listens there, rank 0 starts one, a process of its own.
+"""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any, Callable, Optional, Sequence
+
+from pccl._native import lib
+from pccl.engine import Operation, World
+from pccl.engine.bootstrap import spawn_master
+from pccl.errors import PCCLError, RankConnectionLost
+from pccl.multiworld.domain import Domain, Formation
+from pccl.multiworld.errors import Loss
+from pccl.multiworld.memory import Land, apart, check_list, joined, readable, writable
+from pccl.types import Cause, ErrorClass, ReduceOp, Result
+
+_WORTH_A_TRY = 0.2  # seconds left, below which a formation is not tried again
+
+_UNNAMED = "multiworld"  # the world of the name "", at the master: that one's own is another kind of world
+
+_TORCH_OPS = {
+    "SUM": ReduceOp.SUM, "AVG": ReduceOp.AVG, "PRODUCT": ReduceOp.PROD, "MIN": ReduceOp.MIN, "MAX": ReduceOp.MAX,
+    "BAND": ReduceOp.BIT_AND, "BOR": ReduceOp.BIT_OR, "BXOR": ReduceOp.BIT_XOR,
+}
+
+
+class NativeFlight:
+    """An operation of the engine, and where its results go."""
+
+    __slots__ = ("operation", "land")
+
+    def __init__(self, operation: Operation, land: Land = None) -> None:
+        self.operation = operation
+        self.land = land
+
+    @property
+    def error(self) -> Optional[BaseException]:
+        return self.operation.error
+
+    def when_done(self, callback: Callable[[], None]) -> None:
+        self.operation.when_done(lambda _: callback())
+
+    def wait(self, timeout: Optional[float] = None) -> bool:
+        try:
+            return self.operation.wait(timeout)
+        except PCCLError as error:
+            if error is not self.operation.error:
+                raise
+            return True
+
+    def cancel(self) -> None:
+        self.operation.cancel()
+
+
+class NativeDomain(Domain):
+    """A world of the engine."""
+
+    def __init__(self, name: str, world: World, master: str, rank: int, size: int) -> None:
+        super().__init__(name, "pccl", rank, size)
+        self.master = master
+        self._world = world
+        self._ranks = {member.id: member.key for member in world.members()}
+        self._loss: Optional[Loss] = None
+
+    def send(self, tensor: Any, dst: int) -> NativeFlight:
+        self.check_rank("dst", dst, other=True)
+        return NativeFlight(self._world.send(readable(tensor), dst))
+
+    def recv(self, tensor: Any, src: int) -> NativeFlight:
+        self.check_rank("src", src, other=True)
+        place = writable(tensor)
+        return NativeFlight(self._world.receive(place.memory, src), place.land)
+
+    def broadcast(self, tensor: Any, src: int) -> NativeFlight:
+        self.check_rank("src", src)
+        place = writable(tensor)
+        if src == self.rank:
+            return NativeFlight(self._world.broadcast(place.memory, place.memory, src))
+        return NativeFlight(self._world.broadcast(None, place.memory, src), place.land)
+
+    def all_reduce(self, tensor: Any, op: Any) -> NativeFlight:
+        place = writable(tensor)
+        return NativeFlight(self._world.all_reduce(place.memory, place.memory, native_op(op)), place.land)
+
+    def reduce(self, tensor: Any, dst: int, op: Any) -> NativeFlight:
+        self.check_rank("dst", dst)
+        if dst != self.rank:
+            return NativeFlight(self._world.reduce(readable(tensor), None, dst, native_op(op)))
+        place = writable(tensor)
+        return NativeFlight(self._world.reduce(place.memory, place.memory, dst, native_op(op)), place.land)
+
+    def all_gather(self, tensors: Sequence[Any], tensor: Any) -> NativeFlight:
+        place = apart(check_list("tensors", tensors, tensor, self.size))
+        return NativeFlight(self._world.all_gather(readable(tensor), place.memory), place.land)
+
+    def gather(self, tensor: Any, gather_list: Optional[Sequence[Any]], dst: int) -> NativeFlight:
+        self.check_rank("dst", dst)
+        if dst != self.rank:
+            return NativeFlight(self._world.gather(readable(tensor), None, dst))
+        place = apart(check_list("gather_list", gather_list, tensor, self.size))
+        return NativeFlight(self._world.gather(readable(tensor), place.memory, dst), place.land)
+
+    def scatter(self, tensor: Any, scatter_list: Optional[Sequence[Any]], src: int) -> NativeFlight:
+        self.check_rank("src", src)
+        parts = joined(check_list("scatter_list", scatter_list, tensor, self.size)) if src == self.rank else None
+        place = writable(tensor)
+        return NativeFlight(self._world.scatter(parts, place.memory, src), place.land)
+
+    def loss(self, error: Optional[BaseException] = None) -> Optional[Loss]:
+        if self._loss is None:
+            end = self._asked()
+            if end is None and isinstance(error, PCCLError) and _tells_the_end(error):
+                end = error
+            if end is not None:
+                self._loss = self._told(end, error if isinstance(error, PCCLError) else end)
+        return self._loss
+
+    def _told(self, end: PCCLError, first: PCCLError) -> Loss:
+        """The loss that ended the world, as `end` says it, and as the operation that met it first."""
+        peer = self._ranks.get(end.peer)
+        text = end.text.partition(": ")[2] or str(end)
+        age = round(first.age * 1000, 3) if first.age else None
+        return Loss(text if peer is None else f"lost rank {peer}: {text}", end.cause, peer, first.phase, age)
+
+    def _asked(self) -> Optional[PCCLError]:
+        """What the engine says of the world itself."""
+        try:
+            self._world.me
+        except PCCLError as error:
+            return error
+        return None
+
+    def close(self) -> None:
+        if self._loss is None:
+            self._loss = Loss("it was removed here", Cause.LEFT, None, "", None)
+        self._world.destroy()
+
+
+class NativeFormation(Formation):
+    """The creation of a world of a given size, as often as it is given up before its time: then somebody was lost meanwhile."""
+
+    def __init__(self, name: str, rank: int, size: int, addr: str, port: int, timeout: float, stall: Optional[float]) -> None:
+        self._name, self._rank, self._size = name, rank, size
+        self._host, self._port = addr, port if port > 0 else lib.CCOIP_PROTOCOL_PORT_MASTER
+        self.master = f"[{addr}]:{self._port}" if ":" in addr else f"{addr}:{self._port}"
+        self._until = time.monotonic() + timeout
+        self._stall = stall
+        self.master_is_there = False  #: known to be: this process has a world at it
+        self._lock = threading.Lock()
+        self._abandoned = False
+        self._world: Optional[World] = None
+
+    def left(self) -> float:
+        return max(0.0, self._until - time.monotonic())
+
+    def begin(self) -> NativeFlight:
+        if self._rank == 0 and not self.master_is_there:
+            spawn_master(self._host, self._port)
+        left = max(self.left(), _WORTH_A_TRY)
+        world = World(
+            self.master, name=self._name or _UNNAMED, size=self._size, rank=self._rank, formation_timeout=left, stall=self._stall
+        )
+        world.set_connect_timeout(left)
+        with self._lock:
+            self._world = world
+            if not self._abandoned:
+                return NativeFlight(world.connect_async())
+        world.destroy()
+        raise RuntimeError(f"pccl: the initialisation of {self._name} was given up")
+
+    def conclude(self, flight: Any) -> Optional[Domain]:
+        world = self._world
+        assert world is not None
+        error = flight.error
+        if error is None:
+            return NativeDomain(self._name, world, self.master, self._rank, self._size)
+        world.destroy()
+        if isinstance(error, RankConnectionLost) and self.left() > _WORTH_A_TRY:
+            return None
+        raise error
+
+    def abandon(self) -> None:
+        with self._lock:
+            self._abandoned = True
+            world = self._world
+        if world is not None:
+            world.destroy()
+
+
+def native_op(op: Any) -> ReduceOp:
+    """PCCL's operator, given that or torch's.  ValueError: it is neither, or one that PCCL has not."""
+    if isinstance(op, ReduceOp):
+        return op
+    found = _TORCH_OPS.get(getattr(getattr(op, "op", op), "name", ""))
+    if found is None:
+        raise ValueError(f"pccl: op is {op!r}; pass a ReduceOp of pccl or torch.distributed: {', '.join(_TORCH_OPS)}")
+    return found
+
+
+def _tells_the_end(error: PCCLError) -> bool:
+    """Whether an operation's error says by itself that its world is over."""
+    return error.error_class is ErrorClass.REJOIN or error.result is Result.MASTER_CONNECTION_FAILED

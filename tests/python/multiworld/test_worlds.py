@@ -1,0 +1,297 @@
+"""Worlds whose members are managers of this one process: how they begin and end, and what is left of them."""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import resource
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from support.master import Master
+from support.multiworld import SECONDS, each, enter, in_worlds
+
+from pccl.engine import World
+from pccl.errors import MasterConnectionFailed, PCCLError, RankConnectionLost
+from pccl.multiworld import DEFAULT_WORLD_NAME, BrokenWorldException, WorldCommunicator, WorldManager
+from pccl.multiworld.errors import Loss
+from pccl.types import Cause
+
+# -- Names --
+
+
+def test_the_exception() -> None:
+    error = BrokenWorldException("w", "why")
+    assert str(error) == "w broken: why" and (error.world_name, error.msg, error.peer, error.cause) == ("w", "why", None, Cause.NONE)
+    assert type(error).__mro__[1] is Exception
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+def test_names(master: Master) -> None:
+    """Taken ones, unknown ones, the default one, and one that is free again."""
+
+    async def run() -> None:
+        one, two = managers = [WorldManager(), WorldManager()]
+        assert one.communicator.is_broken("w")
+        with pytest.raises(BrokenWorldException, match="^w broken: there is no such world"):
+            await one.communicator.send(np.zeros(1), 1, "w")
+        with pytest.raises(ValueError, match="^World w does not exist"):
+            one.remove_world("w")
+        with pytest.raises(ValueError, match="not connected"):
+            one.add_world("w", "pccl")
+        await enter(managers, master.port)
+        with pytest.raises(ValueError, match=r"^World w already exists\.$"):
+            await one.initialize_world("w", 0, 2, "pccl", port=master.port)
+        await enter(managers, master.port, DEFAULT_WORLD_NAME)
+        await asyncio.gather(one.communicator.send(np.zeros(1), 1), two.communicator.recv(np.zeros(1), 0))
+        one.remove_world("w")
+        assert one.communicator.is_broken("w") and one.communicator.worlds() == [DEFAULT_WORLD_NAME]
+        while not two.communicator.is_broken("w"):
+            await asyncio.sleep(0.001)
+        await enter(managers, master.port)
+        await asyncio.gather(one.communicator.send(np.zeros(1), 1, "w"), two.communicator.recv(np.zeros(1), 0, "w"))
+        for manager in managers:
+            manager.cleanup()
+
+    asyncio.run(asyncio.wait_for(run(), SECONDS))
+
+
+@pytest.mark.parametrize("wrong", [
+    {"rank": 2}, {"rank": -1}, {"world_size": 0}, {"backend": "mpi"}, {"backend": "gloo", "port": -1},
+    {"world_name": "n" * 80}, {"world_name": "a\nb"},
+])
+def test_wrong_worlds(wrong: dict[str, Any], master: Master) -> None:
+    """They are refused, and their names are free."""
+
+    async def run() -> None:
+        manager = WorldManager()
+        arguments: dict[str, Any] = {"world_name": "w", "rank": 1, "world_size": 2, "backend": "pccl", "port": master.port, **wrong}
+        for _ in range(2):
+            with pytest.raises(ValueError) as caught:
+                await manager.initialize_world(**arguments)
+            assert "exists" not in str(caught.value)
+
+    asyncio.run(asyncio.wait_for(run(), SECONDS))
+
+
+def test_a_world_that_does_not_come(master: Master) -> None:
+    """Who is missing is said after the timeout, and the name is free at once: then the world comes."""
+
+    async def run() -> None:
+        one, two = managers = [WorldManager(), WorldManager()]
+        with pytest.raises(RankConnectionLost, match="1") as caught:
+            await one.initialize_world("w", 0, 2, "pccl", port=master.port, timeout=0.5)
+        assert caught.value.cause is Cause.DEADLINE
+        await enter(managers, master.port)
+        for manager in managers:
+            manager.cleanup()
+
+    asyncio.run(asyncio.wait_for(run(), SECONDS))
+
+
+def test_no_master(free_port: int) -> None:
+    """A rank that is not 0 starts none, and says in time that there is none."""
+
+    async def run() -> None:
+        with pytest.raises(MasterConnectionFailed):
+            await WorldManager().initialize_world("w", 1, 2, "pccl", port=free_port, timeout=0.5)
+
+    asyncio.run(asyncio.wait_for(run(), SECONDS))
+
+
+def test_rank_0_starts_a_master(free_port: int) -> None:
+    """Where nobody listens; others find it also if they come first, and all worlds share it."""
+
+    async def run() -> None:
+        managers = [WorldManager(), WorldManager()]
+        later = asyncio.create_task(managers[1].initialize_world("w", 1, 2, "pccl", port=free_port))
+        await asyncio.sleep(0)
+        await managers[0].initialize_world("w", 0, 2, "pccl", port=free_port)
+        await later
+        await enter(list(reversed(managers)), free_port, "v")
+        memories = [np.ones(1), np.ones(1)]
+        await asyncio.gather(*(manager.communicator.all_reduce(memory, world_name="v") for manager, memory in zip(managers, memories)))
+        assert memories[0][0] == 2.0
+        for manager in managers:
+            manager.cleanup()
+
+    asyncio.run(asyncio.wait_for(run(), SECONDS))
+
+
+def test_a_member_that_gives_up_while_a_world_begins(master: Master) -> None:
+    """Its place is free; who waits goes on waiting, and gets the world when somebody else takes it."""
+
+    async def run() -> None:
+        managers = [WorldManager() for _ in range(3)]
+        first = asyncio.create_task(managers[0].initialize_world("w", 0, 3, "pccl", port=master.port))
+        with World(master.address, name="w", size=3, rank=1) as hasty:
+            attempt = hasty.connect_async()
+            while hasty.missing_ranks() != [2]:
+                await asyncio.sleep(0.001)
+            assert not attempt.done()
+        await asyncio.gather(*(managers[rank].initialize_world("w", rank, 3, "pccl", port=master.port) for rank in (1, 2)), first)
+        assert not any(manager.communicator.is_broken("w") for manager in managers)
+        for manager in managers:
+            manager.cleanup()
+
+    asyncio.run(asyncio.wait_for(run(), SECONDS))
+
+
+def test_a_cancelled_initialisation(master: Master) -> None:
+    """Wherever it is then, its name is free when it has ended, here and at the master."""
+
+    async def run() -> None:
+        managers = [WorldManager(), WorldManager()]
+        for turns in range(40):
+            hasty = asyncio.create_task(managers[0].initialize_world("w", 0, 2, "pccl", port=master.port))
+            for _ in range(turns):
+                await asyncio.sleep(0.0005)
+            hasty.cancel()
+            assert isinstance((await each(hasty))[0], asyncio.CancelledError)
+        await enter(managers, master.port)
+        for manager in managers:
+            manager.cleanup()
+
+    asyncio.run(asyncio.wait_for(run(), SECONDS))
+
+
+# -- Losses --
+
+
+def test_who_is_left_is_told(master: Master) -> None:
+    """What waits ends with who left and why; so does what is called later; the other world does not notice."""
+
+    async def body(*c: WorldCommunicator) -> None:
+        pending = [
+            asyncio.create_task(c[0].recv(np.zeros(1), 1, "w")), asyncio.create_task(c[1].all_reduce(np.zeros(1), world_name="w")),
+            asyncio.create_task(c[0].recv(np.zeros(1), 1, "v")),
+        ]
+        await asyncio.sleep(0)
+        c[2].remove_world("w")
+        for outcome in await each(*pending[:2]):
+            assert isinstance(outcome, BrokenWorldException)
+            assert (outcome.world_name, outcome.peer, outcome.cause) == ("w", 2, Cause.PEER_LOST)
+            assert isinstance(outcome.__cause__, PCCLError)
+        assert c[0].is_broken("w") and c[1].is_broken("w")
+        assert not pending[2].done() and not c[0].is_broken("v")
+        await c[1].send(np.zeros(1), 0, "v")
+        await pending[2]
+
+    in_worlds(3, master.port, body, ("w", "v"))
+
+
+def test_who_leaves_a_world_of_gloo_in_order(free_port: int) -> None:
+    """It is not taken for silent: what the others have to do with each other goes on; what they want of it ends."""
+
+    async def run() -> None:
+        managers = [WorldManager(stall=0.3) for _ in range(3)]
+        await enter(managers, free_port, backend="gloo")
+        one, two, three = (manager.communicator for manager in managers)
+        three.remove_world("w")
+        begun = time.monotonic()
+        while time.monotonic() < begun + 1.0:
+            await asyncio.gather(one.send(np.zeros(1), 1, "w"), two.recv(np.zeros(1), 0, "w"))
+        with pytest.raises(BrokenWorldException) as caught:
+            await one.recv(np.zeros(1), 2, "w")
+        assert caught.value.peer == 2
+        while not two.is_broken("w"):  # since one has found it over
+            await asyncio.sleep(0.01)
+        for manager in managers:
+            manager.cleanup()
+
+    pytest.importorskip("torch")
+    asyncio.run(asyncio.wait_for(run(), SECONDS))
+
+
+def test_what_a_torch_group_never_ends_ends_with_its_world() -> None:
+    """A group that hangs for ever, as gloo's does where a peer is frozen, keeps nobody waiting but a thread of ours."""
+    torch = pytest.importorskip("torch")
+    from pccl.multiworld.groups import GroupDomain
+
+    released = threading.Event()
+
+    class Group:
+        """Its works wait until they are released."""
+
+        def recv(self, *_: Any) -> Any:
+            return self
+
+        def wait(self, *_: Any) -> None:
+            released.wait()
+
+    domain = GroupDomain("w", "gloo", 0, 2, None, Group(), torch.device("cpu"), None, 0.0)
+    flight = domain.recv(np.zeros(1), 1)
+    try:
+        assert domain.loss() is None and not flight.wait(0.01)
+        domain._break(Loss("why", Cause.PEER_SILENT, 1, "", None))
+        assert flight.wait(SECONDS) and flight.error is not None and domain.loss() == ("why", Cause.PEER_SILENT, 1, "", None)
+    finally:
+        released.set()
+        domain.close()
+
+
+def test_is_broken_without_a_call(master: Master) -> None:
+    """A loss is seen by who has nothing under way."""
+
+    async def body(*c: WorldCommunicator) -> None:
+        c[1].remove_world("w")
+        while not c[0].is_broken("w"):
+            await asyncio.sleep(0.001)
+        with pytest.raises(BrokenWorldException):
+            await c[0].send(np.zeros(1), 1, "w")
+
+    in_worlds(2, master.port, body)
+
+
+def test_what_waits_here_ends_when_its_world_is_removed(master: Master) -> None:
+    async def body(*c: WorldCommunicator) -> None:
+        waiting = asyncio.create_task(c[0].recv(np.zeros(1), 1, "w"))
+        await asyncio.sleep(0)
+        c[0].remove_world("w")
+        [outcome] = await each(waiting)
+        assert isinstance(outcome, BrokenWorldException) and outcome.cause is Cause.LEFT
+
+    in_worlds(2, master.port, body)
+
+
+def test_a_name_a_hundred_times(master: Master) -> None:
+    """Neither threads nor descriptors nor memory are left of a world that is over."""
+
+    async def run() -> None:
+        managers = [WorldManager(), WorldManager()]
+
+        async def once() -> None:
+            await enter(managers, master.port)
+            memories = [np.ones(1000), np.ones(1000)]
+            await asyncio.gather(*(m.communicator.all_reduce(memory, world_name="w") for m, memory in zip(managers, memories)))
+            assert memories[1][999] == 2.0
+            managers[0].remove_world("w")
+            with pytest.raises(BrokenWorldException):
+                await managers[1].communicator.recv(np.zeros(1), 0, "w")
+            for manager in managers:
+                manager.cleanup()
+
+        for _ in range(10):
+            await once()
+        threads, descriptors, memory = own_threads(), len(os.listdir("/proc/self/fd")), resident()
+        for _ in range(90):
+            await once()
+        assert own_threads() <= threads
+        assert len(os.listdir("/proc/self/fd")) <= descriptors + 2
+        assert resident() < memory + 8 * 2**20
+
+    asyncio.run(asyncio.wait_for(run(), 2 * SECONDS))
+
+
+def own_threads() -> int:
+    """All but those of asyncio's pool, which grows up to its bound."""
+    return sum(not thread.name.startswith("asyncio") for thread in threading.enumerate())
+
+
+def resident() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from typing import Any
+from typing import Any, Optional
 
 from pccl._native import ffi
 from pccl.types import DataType
+
+
+class OperandError(AssertionError, ValueError):
+    """Memory that an operation cannot use.  Programs of the original interface expect an AssertionError, others a ValueError."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -31,15 +35,14 @@ class Buffer:
 def as_buffer(memory: Any, name: str = "buffer", writable: bool = False) -> Buffer:
     """What `memory` is, which has to be contiguous, in host memory, and writable where results go.
 
-    TypeError: not memory.  ValueError: not contiguous, on another device, read-only, of a type that PCCL has not.
+    TypeError: not memory.  OperandError: not contiguous, on another device, read-only, sharded.  ValueError: of a type that PCCL has not.
     """
     if isinstance(memory, Buffer):
         return memory
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(memory, torch.Tensor):
+    library = library_of(memory)
+    if library == "torch":
         return _of_tensor(memory, name)
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and isinstance(memory, numpy.ndarray):
+    if library == "numpy":
         return _of_array(memory, name, writable)
     try:
         view = memoryview(memory)
@@ -48,28 +51,39 @@ def as_buffer(memory: Any, name: str = "buffer", writable: bool = False) -> Buff
             f"pccl: {name} is a {type(memory).__name__}; pass a torch tensor, a numpy array or an object with a buffer"
         ) from None
     if writable and view.readonly:
-        raise ValueError(f"pccl: {name} is read-only, but results go there; pass a bytearray, an array or a writable view")
+        raise OperandError(f"pccl: {name} is read-only, but results go there; pass a bytearray, an array or a writable view")
     if not view.c_contiguous:
-        raise ValueError(f"pccl: {name} is not contiguous; pass a contiguous copy")
+        raise OperandError(f"pccl: {name} is not contiguous; pass a contiguous copy")
     address = int(ffi.cast("uintptr_t", ffi.from_buffer(view))) if view.nbytes else 0
     return Buffer(address, view.nbytes // view.itemsize, DataType.from_format(view.format), view)
 
 
+def library_of(memory: Any) -> Optional[str]:
+    """ "torch" or "numpy", if it is a tensor or an array of theirs."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(memory, torch.Tensor):
+        return "torch"
+    numpy = sys.modules.get("numpy")
+    return "numpy" if numpy is not None and isinstance(memory, numpy.ndarray) else None
+
+
 def _of_tensor(tensor: Any, name: str) -> Buffer:
+    if hasattr(tensor, "to_local"):
+        raise OperandError(f"pccl: {name} is a DTensor, of which this process has a shard only; pass tensor.to_local()")
     if tensor.device.type != "cpu":
-        raise ValueError(f"pccl: {name} is on device {tensor.device}; pass tensor.cpu()")
+        raise OperandError(f"pccl: {name} is on device {tensor.device}; pass tensor.cpu()")
     if not tensor.is_contiguous():
-        raise ValueError(f"pccl: {name} has the strides {tuple(tensor.stride())}, which is not contiguous; pass tensor.contiguous()")
+        raise OperandError(f"pccl: {name} has the strides {tuple(tensor.stride())}, which is not contiguous; pass tensor.contiguous()")
     return Buffer(tensor.data_ptr(), tensor.numel(), DataType.from_torch_dtype(tensor.dtype), tensor)
 
 
 def _of_array(array: Any, name: str, writable: bool) -> Buffer:
     if not array.flags.c_contiguous:
-        raise ValueError(f"pccl: {name} has the strides {array.strides}, which is not contiguous; pass numpy.ascontiguousarray(array)")
+        raise OperandError(f"pccl: {name} has the strides {array.strides}, which is not contiguous; pass numpy.ascontiguousarray(array)")
     if writable and not array.flags.writeable:
-        raise ValueError(f"pccl: {name} is read-only, but results go there; pass array.copy()")
+        raise OperandError(f"pccl: {name} is read-only, but results go there; pass array.copy()")
     try:
         datatype = DataType.from_numpy_dtype(array.dtype)
     except AssertionError as error:
-        raise ValueError(str(error)) from None
+        raise OperandError(str(error)) from None
     return Buffer(array.__array_interface__["data"][0], array.size, datatype, array)

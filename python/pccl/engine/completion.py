@@ -56,8 +56,8 @@ _lock = threading.Lock()
 _completions: Optional[_Completions] = None
 
 
-def attach(operation: "Operation", handle: Any) -> None:
-    """Has the thread deliver the operation when it has ended."""
+def attach(operation: "Operation", attach_in_c: Any, handle: Any) -> None:
+    """Has the thread deliver the operation when it has ended; `attach_in_c` is the library's call for handles of its type."""
     global _completions
     with _lock:
         if _completions is None:
@@ -65,7 +65,7 @@ def attach(operation: "Operation", handle: Any) -> None:
         completions = _completions
     cookie = next(_cookies)
     completions.attached[cookie] = operation
-    result = lib.pcclQueueAttach(completions.queue, handle, cookie)
+    result = attach_in_c(completions.queue, handle, cookie)
     if result != lib.pcclSuccess:
         completions.attached.pop(cookie, None)
         check(result, "pcclQueueAttach")

@@ -33,6 +33,13 @@ class Operation:
 
     __slots__ = ("name", "world", "info", "error", "_handle", "_keep", "_source", "_lock", "_ended", "_callbacks", "__weakref__")
 
+    #: The handle's type, and the library's calls that take it.
+    handle_type = "pcclAsyncOp_t *"
+    wait_in_c = lib.pcclWaitAsync
+    spend_in_c = lib.pcclAwaitAsync
+    cancel_in_c = lib.pcclCancelAsync
+    attach_in_c = lib.pcclQueueAttach
+
     def __init__(self, world: "World", name: str, handle: Any, keep: Any, source: Any = None) -> None:
         self.name = name
         self.world = world
@@ -62,7 +69,7 @@ class Operation:
         own_process(self.world.pid, self.name)
         with self._lock:
             if not self._ended:
-                check(lib.pcclCancelAsync(self._handle), "pcclCancelAsync")
+                check(self.cancel_in_c(self._handle), self.name)
 
     @property
     def source(self) -> int:
@@ -76,7 +83,7 @@ class Operation:
         with self._lock:
             if not self._ended:
                 if self._callbacks is None:
-                    completion.attach(self, self._handle)
+                    completion.attach(self, self.attach_in_c, self._handle)
                     self._callbacks = []
                 self._callbacks.append(callback)
                 return
@@ -97,9 +104,9 @@ class Operation:
         own_process(self.world.pid, self.name)
         over = ffi.new("pcclCompletion_t *")
         done = ffi.new("bool *")
-        result = lib.pcclWaitAsync(self._handle, timeout_ms, over, done)
+        result = self.wait_in_c(self._handle, timeout_ms, over, done)
         if result != lib.pcclSuccess:
-            error = last_error(result, "pcclWaitAsync")
+            error = last_error(result, self.name)
             with self._lock:
                 if self._ended:  # another thread has seen it meanwhile, and has spent the handle
                     return True
@@ -113,7 +120,7 @@ class Operation:
         with self._lock:
             if self._ended:
                 return
-            lib.pcclAwaitAsync(self._handle, ffi.NULL)  # stores the source of a message
+            self.spend_in_c(self._handle, ffi.NULL)  # stores the source of a message
             if over.result == lib.pcclSuccess:
                 info = over.info
                 self.info = OperationInfo(info.local_world_size, info.tx_bytes, info.rx_bytes)

@@ -38,19 +38,19 @@ def slice_ms(rest_ms: int) -> int:
     return MAIN_THREAD_SLICE_MS if rest_ms < 0 else min(rest_ms, MAIN_THREAD_SLICE_MS)
 
 
-def interruptible(name: str, function: Any, *arguments: Any) -> None:
+def interruptible(name: str, function: Any, *arguments: Any, keep: Any = None) -> None:
     """A call of C that blocks and has no asynchronous form, so that Ctrl-C ends it all the same: from the main thread it is another
-    one's, which goes on in C until the call has ended."""
+    one's, which goes on in C until the call has ended, and keeps alive until then what the call borrows: `keep`."""
     if threading.current_thread() is not threading.main_thread():
         check(function(*arguments), name)
         return
     errors: list[Optional[PCCLError]] = []
 
-    def run() -> None:
+    def run(_borrowed: Any) -> None:
         result = function(*arguments)
         errors.append(None if result == lib.pcclSuccess else last_error(result, name))
 
-    thread = threading.Thread(target=run, name=f"pccl-{name}", daemon=True)
+    thread = threading.Thread(target=run, args=(keep,), name=f"pccl-{name}", daemon=True)
     thread.start()
     thread.join()
     if errors[0] is not None:

@@ -128,8 +128,13 @@ class World:
     # -- Membership --
 
     def connect(self) -> None:
-        """``pcclConnect``: enters the world; blocks until it has begun, or the members admit this one."""
-        self.connect_async().wait()
+        """``pcclConnect``: enters the world; blocks until it has begun, or the members admit this one.  An interrupt gives it up."""
+        operation = self.connect_async()
+        try:
+            operation.wait()
+        except BaseException:
+            operation.cancel()
+            raise
 
     def connect_async(self) -> Operation:
         """``pcclConnectAsync``: the same, not waited for; `Operation.cancel` gives it up."""
@@ -499,10 +504,17 @@ class World:
         return handle
 
     def _launch(
-        self, name: str, function: Any, arguments: tuple[Any, ...], keep: Any, deadline: Optional[float] = None, source: Any = None
+        self,
+        name: str,
+        function: Any,
+        arguments: tuple[Any, ...],
+        keep: Any,
+        deadline: Optional[float] = None,
+        source: Any = None,
+        kind: type[Operation] = Operation,
     ) -> Operation:
         comm = self._own(name)
-        handle = ffi.new("pcclAsyncOp_t *")
+        handle = ffi.new(kind.handle_type)
         if len(self._flying) >= _SWEEP_FROM:
             self._sweep()
         if deadline is None:
@@ -514,7 +526,7 @@ class World:
             finally:
                 lib.pcclSetCallDeadline(-1)
         check(result, name)
-        operation = Operation(self, name, handle, keep, source)
+        operation = kind(self, name, handle, keep, source)
         self._flying.add(operation)
         return operation
 

@@ -1,0 +1,49 @@
+"""What programs of the original interface do in a world: all-reduces that a tag names, many of them with retry, and shared state.
+
+They hand over structures of C that they have filled, and `keep`, whatever has to live as long as the call needs the memory.
+"""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+from typing import Any
+
+from pccl._native import ffi, lib
+from pccl.engine.operation import Operation, OperationInfo
+from pccl.engine.process import interruptible
+from pccl.engine.world import World
+
+
+class TaggedOperation(Operation):
+    """An all-reduce in flight that its tag names, which is in use until it has ended and somebody has looked."""
+
+    __slots__ = ()
+
+    handle_type = "pcclAsyncReduceOp_t *"
+    wait_in_c = lib.pcclWaitAsyncReduce
+    spend_in_c = lib.pcclAwaitAsyncReduce
+    cancel_in_c = lib.pcclCancelAsyncReduce
+    attach_in_c = lib.pcclQueueAttachReduce
+
+
+def reduce_tagged(world: World, send: Any, receive: Any, descriptor: Any, keep: Any) -> Operation:
+    """``pcclAllReduceAsync``: pointers, and a pcclReduceDescriptor_t."""
+    return world._launch("all_reduce", lib.pcclAllReduceAsync, (send, receive, descriptor), keep, kind=TaggedOperation)
+
+
+def reduce_many(world: World, descriptors: Any, max_in_flight: int, keep: Any) -> OperationInfo:
+    """``pcclAllReduceMultipleWithRetry`` of an array of pcclReduceOpDescriptor_t."""
+    info = ffi.new("pcclReduceInfo_t *")
+    name = "all_reduce_multiple_with_retry"
+    comm = world._own(name)
+    arguments = (descriptors, len(descriptors), comm, info, max_in_flight)
+    interruptible(name, lib.pcclAllReduceMultipleWithRetry, *arguments, keep=keep)
+    return OperationInfo(info.local_world_size, info.tx_bytes, info.rx_bytes)
+
+
+def synchronize(world: World, state: Any, strategy: int, keep: Any) -> tuple[int, int]:
+    """``pcclSynchronizeSharedState`` of a pcclSharedState_t: payload bytes sent and received."""
+    info = ffi.new("pcclSharedStateSyncInfo_t *")
+    comm = world._own("sync_shared_state")
+    world._sweep()
+    interruptible("sync_shared_state", lib.pcclSynchronizeSharedState, comm, state, strategy, info, keep=keep)
+    return info.tx_bytes, info.rx_bytes

@@ -1,0 +1,148 @@
+"""The master: inside of a program, as `MasterNode`, or as one of the programs ``pccl_master`` and ``ccoip_master``."""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+import weakref
+from typing import Any, Optional, Sequence
+
+from pccl._native import ffi, lib
+from pccl.engine.address import format_address, parse_address
+from pccl.engine.process import own_process
+from pccl.errors import PCCLError, check, make_error
+from pccl.types import Result
+
+
+class MasterNode:
+    """A master that listens at `listen_address`: "host:port", "1.2.3.4:5", "[::]:5"; port 0: any that is free, see `address`.
+
+    As in the original, dropping the last reference to one that runs, or the end of the program, waits until somebody interrupts it:
+    a program that only runs a master goes on serving until Ctrl-C.  `destroy`, or leaving its ``with`` block, interrupts it first.
+    """
+
+    def __init__(self, listen_address: str) -> None:
+        self._handle: Any = None
+        self._pid = os.getpid()
+        self._ended: Optional[threading.Event] = None  # None: it was never run
+        made = ffi.new("pcclMasterInstance_t **")
+        address = parse_address(listen_address, lib.CCOIP_PROTOCOL_PORT_MASTER)
+        check(lib.pcclCreateMaster(address, made), "pcclCreateMaster")
+        self._handle = made[0]
+
+    def run(self) -> None:
+        """Binds, and serves in a thread of the library's; returns at once.  InvalidUsage: it runs, or the address cannot be bound."""
+        handle = self._own("run")
+        check(lib.pcclRunMaster(handle), "run")
+        ended = self._ended = threading.Event()
+
+        def wait_in_c() -> None:  # here, so that Ctrl-C reaches whoever waits for the event
+            lib.pcclMasterAwaitTermination(handle)
+            ended.set()
+
+        threading.Thread(target=wait_in_c, name="pccl-master", daemon=True).start()
+        _running.add(self)
+
+    def interrupt(self) -> None:
+        """Asks it to stop; any number of times.  InvalidUsage: it was never run."""
+        check(lib.pcclInterruptMaster(self._own("interrupt")), "interrupt")
+
+    def wait(self, timeout: Optional[float] = None) -> bool:
+        """Waits until it has stopped, or `timeout` seconds passed; whether it has.  InvalidUsage: it was never run."""
+        self._own("wait")
+        if self._ended is None:
+            raise make_error(Result.INVALID_USAGE, "wait", "the master was never run; call run first")
+        return self._ended.wait(timeout)
+
+    @property
+    def address(self) -> str:
+        """Where it listens, with its real port.  InvalidUsage: it does not run."""
+        bound = ffi.new("ccoip_socket_address_t *")
+        check(lib.pcclGetMasterAddress(self._own("address"), bound), "address")
+        return format_address(bound[0])
+
+    def destroy(self) -> None:
+        """Interrupts it, waits until it has stopped, frees it.  The second time nothing."""
+        if self._handle is not None and self._ended is not None and os.getpid() == self._pid:
+            self.interrupt()
+        self._end()
+
+    def _own(self, name: str) -> Any:
+        own_process(self._pid, name)
+        if self._handle is None:
+            raise make_error(Result.INVALID_USAGE, name, "the master was destroyed; make a new one")
+        return self._handle
+
+    def _end(self) -> None:
+        """Waits until somebody has stopped it, or Ctrl-C does, and frees it."""
+        if self._handle is None:
+            return
+        if self._ended is not None and os.getpid() == self._pid:
+            try:
+                self._ended.wait()
+            except KeyboardInterrupt:
+                lib.pcclInterruptMaster(self._handle)
+                self._ended.wait()
+        handle, self._handle = self._handle, None
+        _running.discard(self)
+        lib.pcclDestroyMaster(handle)
+
+    def __enter__(self) -> "MasterNode":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.destroy()
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None) is not None:
+            self._end()
+
+
+_running: "weakref.WeakSet[MasterNode]" = weakref.WeakSet()
+
+
+def _end_all() -> None:
+    """While signals and threads still are what they were: when the interpreter takes objects apart they are not."""
+    for node in list(_running):
+        node._end()
+
+
+atexit.register(_end_all)
+
+
+def main(arguments: Optional[Sequence[str]] = None) -> int:
+    """``pccl_master``: serves until SIGINT or SIGTERM.  Returns the exit status."""
+    import argparse
+    import signal
+
+    parser = argparse.ArgumentParser(prog="pccl_master", description="Keeps the membership of runs until SIGINT or SIGTERM.")
+    parser.add_argument(
+        "--listen-address", default=f"0.0.0.0:{lib.CCOIP_PROTOCOL_PORT_MASTER}", help="host:port, 1.2.3.4:5 or [::]:5; default %(default)s"
+    )
+    options = parser.parse_args(arguments)
+    try:
+        node = MasterNode(options.listen_address)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: node.interrupt() if node._ended is not None else sys.exit(0))
+        node.run()
+    except PCCLError as error:
+        print(f"pccl_master: {error.text or error}", file=sys.stderr)
+        return 2
+    print(f"pccl_master: listening at {node.address}", flush=True)
+    node.wait()
+    node.destroy()
+    return 0
+
+
+def ccoip_master() -> None:
+    """``ccoip_master``: the program that the package carries, in place of this process."""
+    from pccl.engine.bootstrap import master_program
+
+    program = master_program()
+    os.execv(program, [program, *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

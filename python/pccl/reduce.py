@@ -1,0 +1,211 @@
+"""All-reduces as a program describes them, one or many, and how they have gone."""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from pccl._native import ffi
+from pccl.buffers import Buffer, OperandError, as_buffer, library_of
+from pccl.engine.operation import Operation, OperationInfo
+from pccl.errors import PCCLError
+from pccl.types import DataType, DistributionHint, QuantizationAlgorithm, ReduceOp, Result
+
+
+class ReduceOperandDescriptor:
+    """The type of the elements, and how their values are distributed."""
+
+    def __init__(self, datatype: DataType, distribution_hint: DistributionHint = DistributionHint.NONE) -> None:
+        self.datatype = datatype
+        self.distribution_hint = distribution_hint
+
+    def to_c(self) -> Any:
+        """A new pcclReduceOperandDescriptor_t."""
+        made = ffi.new("pcclReduceOperandDescriptor_t *")
+        made.datatype = self.datatype.value
+        made.distribution_hint = self.distribution_hint.value
+        return made
+
+
+class QuantizationOptions:
+    """How values are compressed on the wire: to which type, and how."""
+
+    def __init__(
+        self,
+        quantized_datatype: DataType = DataType.UINT8,
+        algorithm: QuantizationAlgorithm = QuantizationAlgorithm.MIN_MAX,
+    ) -> None:
+        self.quantized_datatype = quantized_datatype
+        self.algorithm = algorithm
+
+    def to_c(self) -> Any:
+        """A new pcclQuantizationOptions_t."""
+        made = ffi.new("pcclQuantizationOptions_t *")
+        made.quantized_datatype = self.quantized_datatype.value
+        made.algorithm = self.algorithm.value
+        return made
+
+
+class ReduceDescriptor:
+    """An all-reduce without its buffers: `count` elements; `tag` names it at all peers, and is in use until it was awaited."""
+
+    def __init__(
+        self,
+        count: int,
+        op: ReduceOp,
+        tag: int,
+        operand_descriptor: ReduceOperandDescriptor,
+        quantization_options: QuantizationOptions,
+    ) -> None:
+        self.count = count
+        self.op = op
+        self.tag = tag
+        self.operand_descriptor = operand_descriptor
+        self.quantization_options = quantization_options
+
+    def to_c(self) -> Any:
+        """A new pcclReduceDescriptor_t."""
+        made = ffi.new("pcclReduceDescriptor_t *")
+        made.count = self.count
+        made.op = self.op.value
+        made.tag = self.tag
+        made.src_descriptor = self.operand_descriptor.to_c()[0]
+        made.quantization_options = self.quantization_options.to_c()[0]
+        return made
+
+
+class ReduceOpDescriptor:
+    """An all-reduce with its buffers, as addresses; `from_torch` and its like keep the memory alive, too."""
+
+    def __init__(self, sendbuf_ptr: Any, recvbuf_ptr: Any, reduce_descriptor: ReduceDescriptor) -> None:
+        self.sendbuf_ptr = sendbuf_ptr
+        self.recvbuf_ptr = recvbuf_ptr
+        self.reduce_descriptor = reduce_descriptor
+        self._keep: Any = None
+
+    @staticmethod
+    def from_torch(send: Any, recv: Any, reduce_descriptor: ReduceDescriptor) -> "ReduceOpDescriptor":
+        """Of two torch tensors."""
+        return _of_memory("torch", send, recv, reduce_descriptor)
+
+    @staticmethod
+    def from_numpy(send: Any, recv: Any, reduce_descriptor: ReduceDescriptor) -> "ReduceOpDescriptor":
+        """Of two numpy arrays."""
+        return _of_memory("numpy", send, recv, reduce_descriptor)
+
+    @staticmethod
+    def from_buffers(send: Any, recv: Any, reduce_descriptor: ReduceDescriptor) -> "ReduceOpDescriptor":
+        """Of two objects with Python's buffer protocol, or two of either of the others."""
+        return _of_memory(None, send, recv, reduce_descriptor)
+
+    def to_c(self) -> Any:
+        """A new pcclReduceOpDescriptor_t; its buffers live as long as this does, at least."""
+        made = ffi.new("pcclReduceOpDescriptor_t *")
+        self.to_c_inpl(made)
+        return made
+
+    def to_c_inpl(self, c_desc: Any) -> None:
+        """Fills a pcclReduceOpDescriptor_t, as of an array."""
+        c_desc.sendbuf = ffi.cast("void *", self.sendbuf_ptr)
+        c_desc.recvbuf = ffi.cast("void *", self.recvbuf_ptr)
+        c_desc.descriptor = self.reduce_descriptor.to_c()[0]
+
+
+def _of_memory(library: Optional[str], send: Any, recv: Any, descriptor: ReduceDescriptor) -> ReduceOpDescriptor:
+    if library is not None:
+        for name, memory in (("send", send), ("recv", recv)):
+            if library_of(memory) != library:
+                raise OperandError(f"pccl: {name} is a {type(memory).__name__}, where one of {library} is needed")
+    source, target = operands(send, recv)
+    _fits(source, descriptor.count, descriptor.operand_descriptor)
+    made = ReduceOpDescriptor(source.address, target.address, descriptor)
+    made._keep = (source, target)
+    return made
+
+
+def operands(send: Any, recv: Any) -> tuple[Buffer, Buffer]:
+    """The memory that an all-reduce reads and writes: of one library, contiguous, on the CPU, of one type and number of elements.
+
+    OperandError, a ValueError and an AssertionError: it is not.
+    """
+    if library_of(send) != library_of(recv):
+        raise OperandError(
+            f"pccl: send is a {type(send).__name__}, recv a {type(recv).__name__}; pass two torch tensors, or two numpy arrays"
+        )
+    source, target = as_buffer(send, "send"), as_buffer(recv, "recv", True)
+    if source.datatype is not target.datatype:
+        raise OperandError(f"pccl: send is of {source.datatype.name}, recv of {target.datatype.name}; convert one of them")
+    if source.count != target.count:
+        raise OperandError(f"pccl: send has {source.count} elements, recv {target.count}; pass as many")
+    return source, target
+
+
+def describe(
+    buffer: Buffer,
+    op: ReduceOp,
+    tag: int,
+    operand: Optional[ReduceOperandDescriptor],
+    quantization: Optional[QuantizationOptions],
+) -> ReduceDescriptor:
+    """The all-reduce of that memory; what is left out: the memory's type, and no quantisation."""
+    if operand is None:
+        operand = ReduceOperandDescriptor(buffer.datatype)
+    _fits(buffer, buffer.count, operand)
+    if quantization is None:
+        quantization = QuantizationOptions(operand.datatype, QuantizationAlgorithm.NONE)
+    return ReduceDescriptor(buffer.count, op, tag, operand, quantization)
+
+
+def _fits(buffer: Buffer, count: int, operand: ReduceOperandDescriptor) -> None:
+    """A descriptor may call elements another type of the same size (bfloat16 in an array of uint16), and fewer than there are."""
+    if operand.datatype.itemsize != buffer.datatype.itemsize:
+        raise OperandError(f"pccl: the operand descriptor says {operand.datatype.name}, the memory is of {buffer.datatype.name}")
+    if count > buffer.count:
+        raise OperandError(f"pccl: the descriptor says {count} elements, but the memory has {buffer.count}; pass more, or reduce fewer")
+
+
+class ReduceInfo:
+    """What an all-reduce moved: members of the peer group that it succeeded with, payload bytes sent and received by this one."""
+
+    def __init__(self, local_world_size: int, tx_bytes: int, rx_bytes: int) -> None:
+        self.local_world_size = local_world_size
+        self.tx_bytes = tx_bytes
+        self.rx_bytes = rx_bytes
+
+    @classmethod
+    def of(cls, info: OperationInfo) -> "ReduceInfo":
+        return cls(info.world_size, info.tx_bytes, info.rx_bytes)
+
+    def __repr__(self) -> str:
+        return f"ReduceInfo(local_world_size={self.local_world_size}, tx_bytes={self.tx_bytes}, rx_bytes={self.rx_bytes})"
+
+
+class AsyncReduceHandle:
+    """An all-reduce in flight, made by `Communicator.all_reduce_async`; its buffers are borrowed until it has ended."""
+
+    def __init__(self, operation: Operation) -> None:
+        self._operation = operation
+
+    def wait(self) -> tuple[bool, int, ReduceInfo]:
+        """Waits until it has ended: whether it succeeded, the number of its `Result`, and what it moved, zeros after a failure.
+
+        Never raises (but for Ctrl-C, which leaves it in flight); `error` has the cause.  Any number of times, from any thread.
+        """
+        try:
+            self._operation.wait()
+        except PCCLError as error:
+            return False, int(error.result.value), ReduceInfo(0, 0, 0)
+        assert self._operation.info is not None
+        return True, int(Result.SUCCESS.value), ReduceInfo.of(self._operation.info)
+
+    def done(self) -> bool:
+        """Whether it has ended; does not wait."""
+        return self._operation.done()
+
+    def cancel(self) -> None:
+        """Asks all peers to give it up; it ends with RANK_CONNECTION_LOST everywhere, or with success, if it was complete."""
+        self._operation.cancel()
+
+    @property
+    def error(self) -> Optional[PCCLError]:
+        """How it failed, with cause, peer and phase; None: it has not, or not ended."""
+        return self._operation.error

@@ -4,8 +4,9 @@
 the names and habits of other libraries, and have no logic of their own that belongs here or in C.
 """
 # SPDX-License-Identifier: MIT
+from pccl.engine.facts import Member, Transport, Wait
 from pccl.engine.operation import Operation
 from pccl.engine.window import Window, WindowPart
-from pccl.engine.world import ANY_RANK, NO_COLOR, Member, Transport, Wait, World, group
+from pccl.engine.world import ANY_RANK, NO_COLOR, World, group
 
 __all__ = ["ANY_RANK", "NO_COLOR", "Member", "Operation", "Transport", "Wait", "Window", "WindowPart", "World", "group"]

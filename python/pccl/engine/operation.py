@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
 from pccl._native import ffi, lib
 from pccl.engine import completion
 from pccl.engine.process import own_process, slice_ms
-from pccl.errors import PCCLError, check, error_of, last_error
+from pccl.errors import PCCLError, check, error_of, last_error, make_error
+from pccl.types import Cause, ErrorClass, Result
 
 if TYPE_CHECKING:
     from pccl.engine.world import World
@@ -110,7 +111,11 @@ class Operation:
             with self._lock:
                 if self._ended:  # another thread has seen it meanwhile, and has spent the handle
                     return True
-            raise error
+                if self.world.handle is not None:
+                    raise error
+                self._conclude(_gone(self.name))  # it was launched while another thread destroyed the communicator
+            self.world._forget(self)
+            return True
         if done[0]:
             self._end(over)
         return bool(done[0])
@@ -124,11 +129,13 @@ class Operation:
             if over.result == lib.pcclSuccess:
                 info = over.info
                 self.info = OperationInfo(info.local_world_size, info.tx_bytes, info.rx_bytes)
-            else:
-                self.error = error_of(over.error, over.result, self.name)
-            self._keep = None
-            self._ended = True
+            self._conclude(None if over.result == lib.pcclSuccess else error_of(over.error, over.result, self.name))
         self.world._forget(self)
+
+    def _conclude(self, error: Optional[PCCLError]) -> None:
+        self.error = error
+        self._keep = None
+        self._ended = True
 
     def _delivered(self, over: Any) -> None:
         """In the completion thread: calls back, without a lock."""
@@ -137,3 +144,9 @@ class Operation:
             callbacks, self._callbacks = self._callbacks, None
         for callback in callbacks or ():
             completion.run(callback, self)
+
+
+def _gone(name: str) -> PCCLError:
+    error = make_error(Result.MASTER_CONNECTION_FAILED, name, "the communicator was destroyed meanwhile; make a new one", Cause.LEFT)
+    error.error_class = ErrorClass.REJOIN
+    return error

@@ -52,6 +52,7 @@ def interruptible(name: str, function: Any, *arguments: Any, keep: Any = None) -
 
     thread = threading.Thread(target=run, args=(keep,), name=f"pccl-{name}", daemon=True)
     thread.start()
-    thread.join()
+    while thread.is_alive():  # in slices: a signal that came while the thread was being made may have met another one
+        thread.join(MAIN_THREAD_SLICE_MS / 1000)
     if errors[0] is not None:
         raise errors[0]

@@ -11,55 +11,24 @@ import contextlib
 import os
 import struct
 import threading
-from typing import Any, Iterator, NamedTuple, Optional, Sequence, Union
+from typing import Any, Iterator, Optional, Sequence, Union
 
 from pccl._native import ffi, lib
 from pccl.buffers import Buffer, as_buffer
-from pccl.engine.address import format_address, parse_address
+from pccl.engine.address import parse_address
+from pccl.engine.facts import Member, Transport, Wait
 from pccl.engine.operation import Operation
 from pccl.engine.process import initialise, interruptible, own_process
-from pccl.errors import check, make_error
-from pccl.types import Attribute, DataType, LossRule, ReduceOp, Result, TransportKind
+from pccl.errors import PCCLError, check, make_error
+from pccl.types import Attribute, DataType, LossRule, ReduceOp, Result
 
 #: A receive from it takes a message of whichever member.
 ANY_RANK = lib.PCCL_ANY_RANK
 #: In `World.split`: a member of none of the new worlds.
 NO_COLOR = lib.PCCL_NO_COLOR
 
+_END_SECONDS = 2.0  # that a call may take to end when its world is left; it is there at once
 _SWEEP_FROM = 64  # operations in flight, from which on a launch looks whether some have ended that nobody waits for
-
-
-class Member(NamedTuple):
-    """A member of a world, as it was at the last change that the program knows."""
-
-    id: int
-    rank: int
-    key: int            #: the rank that it created the world with
-    ring_position: Optional[int]
-    peer_group: int
-    is_self: bool
-    lost: bool          #: since then
-    address: str
-
-
-class Wait(NamedTuple):
-    """What a call waits for."""
-
-    phase: str
-    tag: int
-    peer: int           #: id; 0: the master
-    age: float          #: seconds
-    text: str
-
-
-class Transport(NamedTuple):
-    """What carries the bytes of a connection, and why."""
-
-    peer: int
-    lane: Optional[int]  #: None: the control link
-    kind: TransportKind
-    provider: str
-    reason: str
 
 
 @contextlib.contextmanager
@@ -129,11 +98,10 @@ class World:
 
     def connect(self) -> None:
         """``pcclConnect``: enters the world; blocks until it has begun, or the members admit this one.  An interrupt gives it up."""
-        operation = self.connect_async()
         try:
-            operation.wait()
-        except BaseException:
-            operation.cancel()
+            self.connect_async().wait()
+        except KeyboardInterrupt:
+            self._give_up()
             raise
 
     def connect_async(self) -> Operation:
@@ -171,8 +139,11 @@ class World:
             handle, self.handle = self.handle, None
         if handle is None or os.getpid() != self.pid:
             return
-        lib.pcclLeave(handle)  # so that what is in flight has ended before its handles are gone
-        self._sweep()
+        if lib.pcclLeave(handle) == lib.pcclSuccess:  # so that what is in flight ends before its handles are gone
+            for operation in list(self._flying):
+                operation._wait(_END_SECONDS)
+        else:
+            self._give_up()  # to connect, which nobody can leave yet
         lib.pcclDestroyCommunicator(handle)
 
     def __enter__(self) -> "World":
@@ -192,7 +163,7 @@ class World:
         """``pcclGetSelf``."""
         info = ffi.new("pcclPeerInfo_t *")
         check(lib.pcclGetSelf(self._own("me"), info), "me")
-        return _member(info)
+        return Member.of(info)
 
     @property
     def rank(self) -> int:
@@ -214,12 +185,11 @@ class World:
 
     def members(self) -> list[Member]:
         """``pcclGetMembers``: in the order of ranks."""
-        return [_member(info) for info in self._listed("members", lib.pcclGetMembers, "pcclPeerInfo_t")]
+        return [Member.of(info) for info in self._listed("members", lib.pcclGetMembers, "pcclPeerInfo_t")]
 
     def waits(self) -> list[Wait]:
         """``pcclGetWaits``: who is waited for now, by all calls of this communicator."""
-        infos = self._listed("waits", lib.pcclGetWaits, "pcclWaitInfo_t")
-        return [Wait(_text(i.phase), i.tag, i.peer, i.age_ns / 1e9, _text(i.text)) for i in infos]
+        return [Wait.of(info) for info in self._listed("waits", lib.pcclGetWaits, "pcclWaitInfo_t")]
 
     def missing_ranks(self) -> list[int]:
         """``pcclGetMissingRanks``: who has not come, while a world of a size is created."""
@@ -227,11 +197,7 @@ class World:
 
     def transports(self) -> list[Transport]:
         """``pcclGetTransports``."""
-        infos = self._listed("transports", lib.pcclGetTransports, "pcclTransport_t")
-        return [
-            Transport(i.peer, None if i.lane == 2**32 - 1 else i.lane, TransportKind(i.kind), _text(i.provider), _text(i.reason))
-            for i in infos
-        ]
+        return [Transport.of(info) for info in self._listed("transports", lib.pcclGetTransports, "pcclTransport_t")]
 
     def _listed(self, name: str, function: Any, kind: str) -> Any:
         """All of what a function that fills a list of a given capacity has to tell."""
@@ -517,18 +483,25 @@ class World:
         handle = ffi.new(kind.handle_type)
         if len(self._flying) >= _SWEEP_FROM:
             self._sweep()
-        if deadline is None:
-            result = function(*arguments, comm, handle)
-        else:
+        operation = kind(self, name, handle, keep, source)
+        if deadline is not None:
             lib.pcclSetCallDeadline(milliseconds(deadline))
-            try:
-                result = function(*arguments, comm, handle)
-            finally:
+        try:
+            result = function(*arguments, comm, handle)
+        finally:  # Ctrl-C may come as the call returns: what was launched borrows its memory all the same
+            if handle.comm != ffi.NULL:
+                self._flying.add(operation)
+            if deadline is not None:
                 lib.pcclSetCallDeadline(-1)
         check(result, name)
-        operation = kind(self, name, handle, keep, source)
-        self._flying.add(operation)
         return operation
+
+    def _give_up(self) -> None:
+        """Cancels what is in flight, and waits for its end."""
+        for operation in list(self._flying):
+            with contextlib.suppress(PCCLError):  # it has ended meanwhile, and another thread has seen it
+                operation.cancel()
+                operation._wait(_END_SECONDS)
 
     def _sweep(self) -> None:
         """Lets go of what has ended and nobody has looked at."""
@@ -555,15 +528,6 @@ class World:
 def milliseconds(seconds: Optional[float]) -> int:
     """In the form of the library, whose 0 is none: more than nothing is 1 at least."""
     return 0 if seconds is None else max(1, round(seconds * 1000))
-
-
-def _text(text: Any) -> str:
-    return str(ffi.string(text), "utf-8", "replace")
-
-
-def _member(info: Any) -> Member:
-    ring = None if info.ring_position == 2**32 - 1 else info.ring_position
-    return Member(info.id, info.rank, info.key, ring, info.peer_group, info.is_self, info.lost, format_address(info.address))
 
 
 def _mistake(name: str, text: str) -> Exception:

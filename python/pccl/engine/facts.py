@@ -1,0 +1,65 @@
+"""What a world tells of its members, of what its calls wait for, and of its connections."""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Optional
+
+from pccl._native import ffi
+from pccl.engine.address import format_address
+from pccl.types import TransportKind
+
+_NONE = 2**32 - 1  # UINT32_MAX: no position in the ring; no lane, but the control link
+
+
+class Member(NamedTuple):
+    """A member of a world, as it was at the last change that the program knows."""
+
+    id: int
+    rank: int
+    key: int            #: the rank that it created the world with
+    ring_position: Optional[int]
+    peer_group: int
+    is_self: bool
+    lost: bool          #: since then
+    address: str
+
+    @classmethod
+    def of(cls, info: Any) -> "Member":
+        """Of a pcclPeerInfo_t."""
+        ring = None if info.ring_position == _NONE else info.ring_position
+        return cls(info.id, info.rank, info.key, ring, info.peer_group, info.is_self, info.lost, format_address(info.address))
+
+
+class Wait(NamedTuple):
+    """What a call waits for."""
+
+    phase: str
+    tag: int
+    peer: int           #: id; 0: the master
+    age: float          #: seconds
+    text: str
+
+    @classmethod
+    def of(cls, info: Any) -> "Wait":
+        """Of a pcclWaitInfo_t."""
+        return cls(_text(info.phase), info.tag, info.peer, info.age_ns / 1e9, _text(info.text))
+
+
+class Transport(NamedTuple):
+    """What carries the bytes of a connection, and why."""
+
+    peer: int
+    lane: Optional[int]  #: None: the control link
+    kind: TransportKind
+    provider: str
+    reason: str
+
+    @classmethod
+    def of(cls, info: Any) -> "Transport":
+        """Of a pcclTransport_t."""
+        lane = None if info.lane == _NONE else info.lane
+        return cls(info.peer, lane, TransportKind(info.kind), _text(info.provider), _text(info.reason))
+
+
+def _text(text: Any) -> str:
+    return ffi.string(text).decode("utf-8", "replace")

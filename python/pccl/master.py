@@ -20,7 +20,8 @@ class MasterNode:
     """A master that listens at `listen_address`: "host:port", "1.2.3.4:5", "[::]:5"; port 0: any that is free, see `address`.
 
     As in the original, dropping the last reference to one that runs, or the end of the program, waits until somebody interrupts it:
-    a program that only runs a master goes on serving until Ctrl-C.  `destroy`, or leaving its ``with`` block, interrupts it first.
+    a program that only runs a master goes on serving until Ctrl-C.  `destroy`, or leaving its ``with`` block, interrupts it first,
+    and so does the end of a program by an exception.
     """
 
     def __init__(self, listen_address: str) -> None:
@@ -105,8 +106,9 @@ _running: "weakref.WeakSet[MasterNode]" = weakref.WeakSet()
 
 def _end_all() -> None:
     """While signals and threads still are what they were: when the interpreter takes objects apart they are not."""
+    failed = getattr(sys, "last_type", None) is not None  # Ctrl-C, too, if it came before this
     for node in list(_running):
-        node._end()
+        node.destroy() if failed else node._end()
 
 
 atexit.register(_end_all)

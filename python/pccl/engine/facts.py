@@ -62,4 +62,4 @@ class Transport(NamedTuple):
 
 
 def _text(text: Any) -> str:
-    return ffi.string(text).decode("utf-8", "replace")
+    return str(ffi.string(text).decode("utf-8", "replace"))

@@ -102,6 +102,7 @@ class Churn:
             self.kill()
 
 
+@pytest.mark.timeout(SECONDS + 120)
 @pytest.mark.parametrize("program, most", [("churn_peer.py", 10), ("overlap_peer.py", 6)])
 def test_peers_come_and_are_killed_at_random_and_no_step_is_wrong(master: Master, program: str, most: int) -> None:
     churn = Churn(program, master.address, most, SEED)

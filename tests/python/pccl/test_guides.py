@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Callable
 
 import numpy as np
 
@@ -75,3 +76,29 @@ def test_the_tutorials_step_of_four_calls(master: Master) -> None:
         return float(weights[0])
 
     assert together(2, peer) == [100 * 0.5 + sum(range(100))] * 2
+
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "python" / "PCCL.md"
+
+
+def python_blocks() -> list[str]:
+    """The programs that the page shows."""
+    return [block.removeprefix("python\n") for block in PAGE.read_text().split("```")[1::2] if block.startswith("python\n")]
+
+
+def test_the_first_example_of_the_page_runs_at_two_peers(master: Master) -> None:
+    first = python_blocks()[0]
+    with Program(first, master.address) as one, Program(first, master.address) as other:
+        one.succeeds()
+        other.succeeds()
+        assert one.said[-1] == other.said[-1]
+        words = one.said[-1].replace("[", " ").replace("]", " ").split()
+        assert words[:4] == ["step", "150:", "2", "peers,"]
+        assert all(abs(float(weight) - 3) < 2 for weight in words[5:9])
+
+
+def test_the_loop_of_the_page_and_its_master(master: Master) -> None:
+    shown: dict[str, Callable[..., np.ndarray]] = {}
+    exec(python_blocks()[1], shown)
+    assert [weights.tolist() for weights in together(3, lambda _: shown["train"](master.address, 50))] == [[51.0] * 4] * 3
+    exec(python_blocks()[2], {})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import socket
 import threading
 import time
 
@@ -112,9 +111,8 @@ def test_attempts_to_connect_end_with_a_plain_exception(n_attempts: int) -> None
 
 
 def test_attempts_to_connect_meet_a_master_that_comes_later() -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    with Master.at_a_port_that_stays() as earlier:
+        port = earlier.port
     communicator = pccl.Communicator(f"127.0.0.1:{port}")
     failed = threading.Event()
     connecting = threading.Thread(target=lambda: (failed.set(), communicator.connect(n_attempts=30)))

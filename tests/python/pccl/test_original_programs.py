@@ -73,10 +73,15 @@ class Churn:
         until = self.last + steps
         while self.last < until:
             slot, line = self.steps.get(timeout=60)
-            assert line is not None and line.startswith("step "), f"peer {slot} ended: {self.peers[slot].said[-20:]}"
+            assert line is not None and line.startswith("step "), f"peer {slot} ended: {self.what_was_said(slot)}"
             words = line.split()
             self.last = max(self.last, int(words[1]))
             self.seen.add(words[3].count("1"))
+
+    def what_was_said(self, slot: int) -> list[str]:
+        peer = self.peers[slot]
+        peer.process.wait(timeout=60)
+        return peer.said[-20:]
 
     def go_on_for(self, seconds: float) -> int:
         """Returns how often somebody came or was killed."""

@@ -107,7 +107,7 @@ def test_who_is_left_alone_repeats_the_step_when_somebody_has_come(master: Maste
 
 
 def test_an_excluded_peer_comes_back_by_itself() -> None:
-    with Master(0, "--dead-ms", "500") as master:
+    with Master(0, "--dead-ms", "1000") as master:
         with Program(RUNNER, master.address, 0) as first, Program(RUNNER, master.address, 1) as second:
             first.until("done 0 ")
             second.until("done 0 ")
@@ -121,7 +121,7 @@ def test_an_excluded_peer_comes_back_by_itself() -> None:
                 third.tell("end")
                 for program in (first, second, third):
                     program.succeeds()
-                assert first.said == second.said and third.said[-1] == first.said[-1]
+                assert first.said[-1] == second.said[-1] == third.said[-1]
 
 
 def test_alone_a_step_is_made_where_one_peer_is_enough(master: Master) -> None:
@@ -240,6 +240,70 @@ def test_what_the_master_removes_a_peer_for_is_said_and_not_tried_for_ever(maste
 
     began, removed = threading.Event(), threading.Event()
     assert together(3, peer) == ["1001", "1001", "KICKED"]
+
+
+def test_a_run_that_somebody_revokes_begins_again_with_those_who_come_back(master: Master) -> None:
+    """Who has ended it has left; the others are told to connect again, and bring the state with them."""
+
+    def peer(index: int) -> str:
+        state = array.array("d", [0])
+
+        def train(step: pccl.Step) -> None:
+            assert state[0] == step.index
+            if index == 0 and step.index >= 5:
+                step.communicator.world.revoke()
+                revoked.set()
+            over = array.array("d", [revoked.is_set()])
+            step.all_reduce(over, op=pccl.ReduceOp.MIN)
+            state[0] += 1
+            if over[0]:
+                step.end()
+
+        try:
+            return f"{pccl.run(master.address, train, state={'state': state}) == state[0]}"
+        except pccl.MasterConnectionFailed as error:
+            return error.cause.name
+
+    revoked = threading.Event()
+    assert together(3, peer) == ["LEFT", "True", "True"]
+
+
+def test_a_new_master_in_the_place_of_one_that_died_gets_the_newest_state() -> None:
+    """All peers are without a run then; nobody begins from nothing."""
+
+    def peer(index: int) -> tuple[int, float]:
+        state = array.array("d", [0])
+
+        def train(step: pccl.Step) -> None:
+            assert state[0] == step.index
+            if step.index == 10 and index == 0 and not died.is_set():
+                first.end(signal.SIGKILL)
+                died.set()
+                replaced.wait()
+            step.all_reduce(array.array("d", [0]))
+            state[0] += 1
+
+        with pccl.Communicator(first.address) as communicator:
+            communicator.world.set_master_loss_timeout(0.5)
+            steps = pccl.run(communicator, train, state={"state": state}, steps=50, min_peers=3, n_attempts=30)
+        return steps, state[0]
+
+    def replace() -> None:
+        died.wait()
+        second.append(Master(first.port))
+        replaced.set()
+
+    died, replaced, second = threading.Event(), threading.Event(), []
+    with Master.at_a_port_that_stays() as first:
+        replacing = threading.Thread(target=replace)
+        replacing.start()
+        try:
+            assert together(3, peer) == [(50, 50.0)] * 3
+        finally:
+            died.set()
+            replacing.join()
+            for master in second:
+                master.end(status=None)
 
 
 def test_calls_that_differ_are_a_mistake_for_all(master: Master) -> None:

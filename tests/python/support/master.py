@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import random
 import signal
 import subprocess
 from typing import Optional
@@ -18,6 +19,16 @@ class Master:
         assert self.process.stdout is not None
         self.address = self.process.stdout.readline().strip().rpartition(" ")[2]
         assert self.address, "ccoip_master did not start"
+
+    @classmethod
+    def at_a_port_that_stays(cls, *options: str) -> "Master":
+        """At a port that no connection is given by chance, so that another master can be there when this one has ended."""
+        for port in random.sample(range(20000, 32000), 20):
+            try:
+                return cls(port, *options)
+            except AssertionError:
+                continue  # somebody listens there
+        raise AssertionError("20 ports are taken")
 
     @property
     def port(self) -> int:

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
-import dataclasses
 import sys
 from typing import Any, Optional
 
@@ -14,14 +13,16 @@ class OperandError(AssertionError, ValueError):
     """Memory that an operation cannot use.  Programs of the original interface expect an AssertionError, others a ValueError."""
 
 
-@dataclasses.dataclass(slots=True)
 class Buffer:
     """`count` elements of `datatype` at `address`, which stay there as long as `owner` lives."""
 
-    address: int
-    count: int
-    datatype: DataType
-    owner: Any
+    __slots__ = ("address", "count", "datatype", "owner")
+
+    def __init__(self, address: int, count: int, datatype: DataType, owner: Any) -> None:
+        self.address = address
+        self.count = count
+        self.datatype = datatype
+        self.owner = owner
 
     @property
     def nbytes(self) -> int:

@@ -21,9 +21,12 @@ class ReduceOperandDescriptor:
     def to_c(self) -> Any:
         """A new pcclReduceOperandDescriptor_t."""
         made = ffi.new("pcclReduceOperandDescriptor_t *")
-        made.datatype = self.datatype.value
-        made.distribution_hint = self.distribution_hint.value
+        self._fill(made)
         return made
+
+    def _fill(self, c_desc: Any) -> None:
+        c_desc.datatype = self.datatype.value
+        c_desc.distribution_hint = self.distribution_hint.value
 
 
 class QuantizationOptions:
@@ -40,9 +43,12 @@ class QuantizationOptions:
     def to_c(self) -> Any:
         """A new pcclQuantizationOptions_t."""
         made = ffi.new("pcclQuantizationOptions_t *")
-        made.quantized_datatype = self.quantized_datatype.value
-        made.algorithm = self.algorithm.value
+        self._fill(made)
         return made
+
+    def _fill(self, c_desc: Any) -> None:
+        c_desc.quantized_datatype = self.quantized_datatype.value
+        c_desc.algorithm = self.algorithm.value
 
 
 class ReduceDescriptor:
@@ -65,12 +71,15 @@ class ReduceDescriptor:
     def to_c(self) -> Any:
         """A new pcclReduceDescriptor_t."""
         made = ffi.new("pcclReduceDescriptor_t *")
-        made.count = self.count
-        made.op = self.op.value
-        made.tag = self.tag
-        made.src_descriptor = self.operand_descriptor.to_c()[0]
-        made.quantization_options = self.quantization_options.to_c()[0]
+        self._fill(made)
         return made
+
+    def _fill(self, c_desc: Any) -> None:
+        c_desc.count = self.count
+        c_desc.op = self.op.value
+        c_desc.tag = self.tag
+        self.operand_descriptor._fill(c_desc.src_descriptor)
+        self.quantization_options._fill(c_desc.quantization_options)
 
 
 class ReduceOpDescriptor:
@@ -107,7 +116,7 @@ class ReduceOpDescriptor:
         """Fills a pcclReduceOpDescriptor_t, as of an array."""
         c_desc.sendbuf = ffi.cast("void *", self.sendbuf_ptr)
         c_desc.recvbuf = ffi.cast("void *", self.recvbuf_ptr)
-        c_desc.descriptor = self.reduce_descriptor.to_c()[0]
+        self.reduce_descriptor._fill(c_desc.descriptor)
 
 
 def _of_memory(library: Optional[str], send: Any, recv: Any, descriptor: ReduceDescriptor) -> ReduceOpDescriptor:

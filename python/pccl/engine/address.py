@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
-import ipaddress
 from typing import Any
 
 from pccl._native import ffi, lib
@@ -18,6 +17,8 @@ def parse_address(text: str, default_port: int) -> Any:
 
 def format_address(address: Any) -> str:
     """The text of a ccoip_socket_address_t."""
+    import ipaddress  # not loaded with the package: most programs never ask
+
     if address.inet.protocol == lib.inetIPv6:
         return f"[{ipaddress.IPv6Address(bytes(address.inet.ipv6.data))}]:{address.port}"
     return f"{ipaddress.IPv4Address(bytes(address.inet.ipv4.data))}:{address.port}"

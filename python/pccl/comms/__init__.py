@@ -1,0 +1,28 @@
+"""`pccl.comms`: communicators in the shape of TorchComms, on torch tensors, numpy arrays and buffers."""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+from pccl.comms.backend import Mask, TorchCommBackend
+from pccl.comms.batch import BatchSendRecv, P2POp, P2POpType
+from pccl.comms.communicator import TorchComm
+from pccl.comms.factory import (
+    _is_backend_registered, _load_backend, built_backends, get_mem_allocator, is_backend_built, new_comm, register_backend,
+)
+from pccl.comms.failure import AbortInfo
+from pccl.comms.hooks.registry import POST_CLASSES, PRE_ARGS, OpName, RemovableHandle
+from pccl.comms.options import OPERATION_OPTIONS, BatchP2POptions, CommOptions, ReconfigureOptions, Timeout
+from pccl.comms.reduce_op import RedOpType, ReduceOp
+from pccl.comms.shared_memory import SharedMemoryAllocator
+from pccl.comms.window import TorchCommWinAccessType, TorchCommWindow, TorchCommWindowAttr
+from pccl.comms.work import OperationError, TorchWork, WorkStatus
+
+__all__ = [
+    "AbortInfo", "BatchP2POptions", "BatchSendRecv", "CommOptions", "Mask", "OpName", "OperationError", "P2POp", "P2POpType",
+    "ReconfigureOptions", "RedOpType", "ReduceOp", "RemovableHandle", "SharedMemoryAllocator", "Timeout", "TorchComm", "TorchCommBackend",
+    "TorchCommWinAccessType", "TorchCommWindow", "TorchCommWindowAttr", "TorchWork", "WorkStatus", "built_backends", "get_mem_allocator",
+    "is_backend_built", "new_comm", "register_backend",
+]
+
+globals().update(OPERATION_OPTIONS)
+globals().update({arguments.__name__: arguments for arguments in PRE_ARGS.values()})
+globals().update(POST_CLASSES)

@@ -1,0 +1,100 @@
+"""What arguments of operations have to be; each mistake is a RuntimeError that names argument, value and remedy."""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+from typing import Any, Optional, Sequence
+
+from pccl.buffers import Buffer
+from pccl.comms.reduce_op import RedOpType, ReduceOp
+from pccl.comms.tensors import FLOATING, NOT_COMPUTED, buffer_of, rows_of
+from pccl.types import DataType
+
+_BITS = (RedOpType.BAND, RedOpType.BOR, RedOpType.BXOR)
+
+
+def rank(name: str, value: int, size: int) -> None:
+    """A rank of the communicator."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} is a {type(value).__name__}; pass a rank")
+    if not 0 <= value < size:
+        raise RuntimeError(f"{name} must be in range [0, {size}), and is {value}")
+
+
+def tensor(name: str, value: Any) -> Buffer:
+    """Contiguous memory of a type that there is."""
+    return buffer_of(value, name)
+
+
+def reduced(name: str, value: Any, op: ReduceOp) -> None:
+    """A tensor that the operator can be used on."""
+    datatype = buffer_of(value, name).datatype
+    if op.type in _BITS and datatype in FLOATING:
+        raise RuntimeError(f"Cannot use ReduceOp.{op.type.name} with non-integral dtype: {name} is of {datatype.name}")
+    if op.type is RedOpType.PREMUL_SUM and datatype not in FLOATING:
+        raise RuntimeError(f"PREMUL_SUM is for half, bfloat16, float and double: {name} is of {datatype.name}")
+    if datatype in NOT_COMPUTED or (datatype is DataType.BOOL and op.type is RedOpType.AVG):
+        raise RuntimeError(f"Invalid scalar type: ReduceOp.{op.type.name} is none of {datatype.name}, the type of {name}")
+
+
+def length(name: str, values: Sequence[Any], size: int) -> None:
+    """A list with one element for each rank."""
+    if len(values) != size:
+        raise RuntimeError(f"{name} size must equal comm_size: it has {len(values)} tensors, and there are {size} ranks")
+
+
+def listed(name: str, values: Sequence[Any], like: Any, size: int, equal: bool) -> None:
+    """A list of tensors of the type of `like`, one for each rank; `equal`: as large as it, too."""
+    length(name, values, size)
+    model = buffer_of(like, "tensor")
+    for index, value in enumerate(values):
+        buffer = buffer_of(value, f"{name}[{index}]")
+        _same_type(f"{name}[{index}]", buffer, model)
+        if equal and buffer.count != model.count:
+            raise RuntimeError(f"all tensors must have same size: {name}[{index}] has {buffer.count} elements, the other {model.count}")
+
+
+def alike(name: str, index: Optional[int], value: Any, like: Any) -> None:
+    """A tensor as large as another."""
+    label = name if index is None else f"{name}[{index}]"
+    buffer, model = buffer_of(value, label), buffer_of(like, "tensor")
+    _same_type(label, buffer, model)
+    if buffer.count != model.count:
+        raise RuntimeError(f"tensors must have same size: {label} has {buffer.count} elements, the other {model.count}")
+
+
+def times(name: str, whole: Any, part_name: str, part: Any, size: int) -> None:
+    """A tensor with room for `size` others."""
+    large, small = buffer_of(whole, name), buffer_of(part, part_name)
+    _same_type(name, large, small)
+    if large.count != small.count * size:
+        raise RuntimeError(
+            f"{name} size must equal comm_size * {part_name} size: it has {large.count} elements, and {size} * {small.count} are needed"
+        )
+
+
+def divisible(name: str, value: Any, size: int) -> None:
+    """A tensor that all ranks can share evenly."""
+    count = buffer_of(value, name).count
+    if count % size:
+        raise RuntimeError(f"{name} size must be divisible by comm_size: it has {count} elements, and there are {size} ranks")
+
+
+def row_counts(name: str, counts: Sequence[int], tensor_name: str, value: Any, size: int) -> None:
+    """Rows of dimension 0, for each rank."""
+    if len(counts) != size:
+        raise RuntimeError(f"{name} length must equal comm_size: it has {len(counts)} numbers, and there are {size} ranks")
+    if any(count < 0 for count in counts):
+        raise RuntimeError(f"{name} is {list(counts)}; numbers of rows must be non-negative")
+    rows, _ = rows_of(value, buffer_of(value, tensor_name))
+    if sum(counts) > rows:
+        raise RuntimeError(f"sum of {name}, {sum(counts)}, exceeds dimension 0 of {tensor_name}, which is {rows}")
+
+
+def same_type(name: str, value: Any, like: Any) -> None:
+    """Two tensors of one type."""
+    _same_type(name, buffer_of(value, name), buffer_of(like, "tensor"))
+
+
+def _same_type(name: str, value: Buffer, like: Buffer) -> None:
+    if value.datatype is not like.datatype:
+        raise RuntimeError(f"Invalid scalar type: {name} is of {value.datatype.name}, the other tensor of {like.datatype.name}; convert one")

@@ -1,0 +1,133 @@
+"""`new_comm`, and which back-ends there are: built in, of entry points, registered in the process, or libraries."""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import itertools
+from importlib import metadata
+from typing import Any, Callable, Optional
+
+from pccl.comms import environment
+from pccl.comms.backend import Mask, TorchCommBackend
+from pccl.comms.backends.fake import FakeBackend
+from pccl.comms.backends.native import NativeBackend
+from pccl.comms.communicator import TorchComm
+from pccl.comms.options import CommOptions, Hints, TimeoutLike, as_hints
+
+NATIVE = "pccl"
+
+BackendClass = Callable[[], TorchCommBackend]
+
+_built_in: dict[str, BackendClass] = {NATIVE: NativeBackend, "fake": FakeBackend}
+_registered: dict[str, BackendClass] = {}
+_loaded: dict[str, BackendClass] = {}
+_masks: dict[str, Mask] = {}  # of names that are another back-end's
+_unnamed = itertools.count()
+
+
+def register_backend(name: str, backend_class: BackendClass) -> None:
+    """Makes a `TorchCommBackend` subclass reachable by `name`, in this process."""
+    if not callable(backend_class):
+        raise TypeError(f"backend_class of {name!r} is a {type(backend_class).__name__}; pass a TorchCommBackend subclass")
+    _registered[name] = backend_class
+
+
+def _is_backend_registered(name: str) -> bool:
+    """Whether `register_backend` was called for it."""
+    return name in _registered
+
+
+def name_as(name: str, backend_class: BackendClass, mask: Mask) -> None:
+    """Enters another name of a built-in back-end, with what works under it."""
+    _built_in[name] = backend_class
+    _masks[name] = mask
+
+
+def built_backends() -> list[str]:
+    """Names that need nothing else installed."""
+    return sorted(_built_in)
+
+
+def is_backend_built(name: str) -> bool:
+    """Whether it is one of those."""
+    return name in _built_in
+
+
+def _load_backend(name: str) -> BackendClass:
+    """The class of that name.  ModuleNotFoundError: there is none."""
+    for table in (_loaded, _registered, _built_in):
+        if name in table:
+            return table[name]
+    for entry in metadata.entry_points(group="torchcomms.backends"):
+        if entry.name == name:
+            _loaded[name] = entry.load()
+            return _loaded[name]
+    path = environment.text(f"TORCHCOMMS_BACKEND_LIB_PATH_{name.upper()}")
+    if path is not None:
+        from pccl.comms.backends.library import library_backend
+
+        _loaded[name] = library_backend(name, path)
+        return _loaded[name]
+    raise ModuleNotFoundError(
+        f"failed to find backend {name!r}; there are {', '.join(sorted({*_built_in, *_registered}))}; "
+        f"or set TORCHCOMMS_BACKEND_LIB_PATH_{name.upper()} to a library, or call register_backend"
+    )
+
+
+def new_comm(
+    backend: str,
+    device: Any = None,
+    name: Optional[str] = None,
+    abort_process_on_timeout_or_error: Optional[bool] = None,
+    timeout: TimeoutLike = None,
+    is_high_priority_stream: Optional[bool] = None,
+    store: Any = None,
+    enable_reconfigure: Optional[bool] = None,
+    hints: Optional[Hints] = None,
+    *,
+    options: Optional[CommOptions] = None,
+) -> TorchComm:
+    """Collective: a communicator of all ranks that the environment tells of.  None: as `options`, then the environment, say.
+
+    `backend` is a name: "pccl", "fake", "gloo", "mpi", "nccl", "rccl", or one of a program's own.  `device` is "cpu" or None.  Without a
+    `name` the n-th communicator of a process meets the n-th of the others.  `store` is where ranks find each other: a c10d store, a path,
+    "host:port", or callbacks (set, get, wait); without it rank 0 serves one at MASTER_ADDR:MASTER_PORT until all have found each other.
+    RuntimeError: rank and size are unknown, it was not made in time, the device is no CPU.  ModuleNotFoundError: no such back-end.
+    """
+    given = options or CommOptions()
+    merged = CommOptions(
+        given.abort_process_on_timeout_or_error if abort_process_on_timeout_or_error is None else abort_process_on_timeout_or_error,
+        given.timeout if timeout is None else timeout,
+        given.store if store is None else store,
+        given.enable_reconfigure if enable_reconfigure is None else enable_reconfigure,
+        {**given.hints, **as_hints(hints)},
+        name or given.name or f"comm_{next(_unnamed)}",
+    ).resolved()
+    made = _load_backend(backend)()
+    mask = _masks.get(backend, made.mask)
+    if merged.enable_reconfigure and not mask.reconfigure:
+        raise RuntimeError(f"enable_reconfigure=true is not supported by backend {backend}")
+    if made.built_in:
+        device = _device(device)
+    assert merged.name is not None
+    try:
+        made.init(device, merged.name, merged)
+    except TimeoutError as error:
+        raise RuntimeError(f"new_comm {merged.name}: operation timed out: {error}") from error
+    return TorchComm(backend, device, merged.name, merged, made, mask)
+
+
+def _device(device: Any) -> Any:
+    """RuntimeError: not the CPU."""
+    kind = "cpu" if device is None else str(getattr(device, "type", device)).partition(":")[0]
+    if kind != "cpu":
+        raise RuntimeError(f"device is {device}: only CPU is supported by this back-end; pass 'cpu', and tensors in host memory")
+    return "cpu" if device is None else device
+
+
+def get_mem_allocator(backend: str) -> Any:
+    """What makes tensors whose windows are shared on a host.  RuntimeError: that back-end has none."""
+    if _built_in.get(backend) is not NativeBackend:
+        raise RuntimeError(f"No allocator factory registered for backend {backend}")
+    from pccl.comms.shared_memory import SharedMemoryAllocator
+
+    return SharedMemoryAllocator()

@@ -1,0 +1,2 @@
+"""Hooks, and recorders that use them."""
+# SPDX-License-Identifier: MIT

@@ -1,0 +1,152 @@
+"""Options: of a communicator, of a batch, of a reconfiguration, and of each operation; timeouts and hints in all of them."""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import datetime
+from typing import Any, Mapping, NamedTuple, Optional, Union
+
+from pccl.comms import environment
+
+
+class Timeout(datetime.timedelta):
+    """A duration; `Timeout(2.5)` is 2.5 seconds."""
+
+    __module__ = "pccl.comms"
+
+    def __new__(cls, seconds: Any = None, **parts: float) -> "Timeout":
+        if isinstance(seconds, datetime.timedelta):
+            return super().__new__(cls, seconds=seconds.total_seconds())
+        return super().__new__(cls, **({} if seconds is None else {"seconds": seconds}), **parts)
+
+
+TimeoutLike = Union[datetime.timedelta, float, int, None]
+Hints = Mapping[str, str]
+
+
+def as_seconds(timeout: TimeoutLike, name: str = "timeout") -> Optional[float]:
+    """Seconds; None where the communicator's holds, which 0 means too.  RuntimeError: negative.  TypeError: no duration."""
+    if timeout is None:
+        return None
+    if isinstance(timeout, datetime.timedelta):
+        seconds = timeout.total_seconds()
+    elif isinstance(timeout, (int, float)) and not isinstance(timeout, bool):
+        seconds = float(timeout)
+    else:
+        raise TypeError(f"{name} is a {type(timeout).__name__}; pass a timedelta or seconds")
+    if not seconds >= 0:
+        raise RuntimeError(f"{name} must be non-negative, and is {seconds} s")
+    return seconds or None
+
+
+def as_hints(hints: Optional[Hints]) -> dict[str, str]:
+    """A dictionary of its own.  TypeError: not str to str."""
+    result = dict(hints or {})
+    for key, value in result.items():
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise TypeError(f"hints are str to str, and {key!r} is given {value!r}")
+    return result
+
+
+class CommOptions:
+    """What a communicator is made with; None: as the environment says."""
+
+    __module__ = "pccl.comms"
+
+    def __init__(
+        self,
+        abort_process_on_timeout_or_error: Optional[bool] = None,
+        timeout: TimeoutLike = None,
+        store: Any = None,
+        enable_reconfigure: bool = False,
+        hints: Optional[Hints] = None,
+        name: Optional[str] = None,
+        is_high_priority_stream: Optional[bool] = None,
+    ) -> None:
+        self.abort_process_on_timeout_or_error = abort_process_on_timeout_or_error
+        self.timeout = timeout
+        self.store = store
+        self.enable_reconfigure = enable_reconfigure
+        self.hints = dict(hints or {})
+        self.name = name
+        self.is_high_priority_stream = is_high_priority_stream
+
+    def resolved(self) -> "CommOptions":
+        """The same with the environment's defaults filled in.  RuntimeError: a value that cannot be."""
+        aborts = self.abort_process_on_timeout_or_error
+        if aborts is None:
+            aborts = environment.flag("TORCHCOMM_ABORT_ON_ERROR") or False
+        seconds = as_seconds(self.timeout) or environment.default_timeout()
+        timeout = datetime.timedelta(seconds=seconds)
+        return CommOptions(aborts, timeout, self.store, bool(self.enable_reconfigure), as_hints(self.hints), self.name)
+
+    @property
+    def seconds(self) -> float:
+        """The timeout, of resolved options."""
+        return as_seconds(self.timeout) or environment.DEFAULT_TIMEOUT
+
+    def __repr__(self) -> str:
+        return (
+            f"CommOptions(abort_process_on_timeout_or_error={self.abort_process_on_timeout_or_error}, timeout={self.timeout!r}, "
+            f"store={self.store!r}, enable_reconfigure={self.enable_reconfigure}, hints={self.hints!r}, name={self.name!r})"
+        )
+
+
+class ReconfigureOptions:
+    """What `reconfigure` takes, as one object."""
+
+    __module__ = "pccl.comms"
+
+    def __init__(self, uuid: int = 0, init_handles: Any = (), timeout: TimeoutLike = None, hints: Optional[Hints] = None) -> None:
+        self.uuid = uuid
+        self.init_handles = init_handles
+        self.timeout = timeout
+        self.hints = dict(hints or {})
+
+
+class OperationOptions:
+    """Timeout and hints of one operation; each operation has a class of this shape under a name of its own."""
+
+    __module__ = "pccl.comms"
+
+    def __init__(self, hints: Optional[Hints] = None, timeout: TimeoutLike = None) -> None:
+        self.hints = dict(hints or {})
+        self.timeout = timeout
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(hints={self.hints!r}, timeout={self.timeout!r})"
+
+
+class BatchP2POptions(OperationOptions):
+    """Of `BatchSendRecv.issue`."""
+
+    __module__ = "pccl.comms"
+
+
+#: One class for each operation, named after it: `AllReduceOptions` and so on.
+OPERATION_OPTIONS: dict[str, type[OperationOptions]] = {
+    name: type(name, (OperationOptions,), {"__module__": "pccl.comms", "__doc__": f"Timeout and hints of one {name[:-7]}."})
+    for name in (
+        "SendOptions", "RecvOptions", "BroadcastOptions", "AllReduceOptions", "ReduceOptions", "AllGatherOptions",
+        "AllGatherSingleOptions", "ReduceScatterOptions", "ReduceScatterSingleOptions", "AllToAllOptions", "AllToAllSingleOptions",
+        "AllToAllvSingleOptions", "BarrierOptions", "ScatterOptions", "GatherOptions", "GatherSingleOptions", "PutOptions",
+        "SignalOptions", "WaitSignalOptions", "AllGatherPOptions",
+    )
+}
+
+
+class Limits(NamedTuple):
+    """What holds for one operation after all."""
+
+    seconds: float
+    hints: dict[str, str]
+
+
+def limits_of(
+    default_seconds: float, default_hints: Mapping[str, str], hints: Optional[Hints], timeout: TimeoutLike, options: Optional[OperationOptions]
+) -> Limits:
+    """Keywords win over `options`, these over the communicator's."""
+    if timeout is None and options is not None:
+        timeout = options.timeout
+    if hints is None and options is not None:
+        hints = options.hints
+    return Limits(as_seconds(timeout) or default_seconds, {**default_hints, **as_hints(hints)})

@@ -1,0 +1,227 @@
+"""Stores: where the ranks of a communicator find each other while it is made; any c10d store, a file, a host and port, or callbacks.
+
+None of it needs torch.  A store is needed until `new_comm` has returned, and not after that.
+"""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import contextlib
+import datetime
+import fcntl
+import json
+import os
+import time
+from typing import Any, Callable, Iterator, Optional, Protocol
+
+from pccl.comms import environment
+from pccl.comms.store_server import ServedElsewhere, StoreClient, StoreServer
+
+#: How often something is looked at that tells nobody when it changes.
+POLL_SECONDS = 0.02
+
+
+class Store(Protocol):
+    """Values by key, of all ranks."""
+
+    def set(self, key: str, value: str) -> None:
+        """Stores it."""
+
+    def get(self, key: str, seconds: float) -> str:
+        """Waits for it.  TimeoutError: it has not come."""
+
+    def add(self, key: str, amount: int) -> Optional[int]:
+        """Counts up, and returns the sum; None: this store cannot count."""
+
+
+class C10dStore:
+    """Any store of torch.distributed."""
+
+    def __init__(self, store: Any) -> None:
+        self.store = store
+
+    def set(self, key: str, value: str) -> None:
+        self.store.set(key, value)
+
+    def get(self, key: str, seconds: float) -> str:
+        self.store.wait([key], datetime.timedelta(seconds=max(seconds, 0.001)))
+        value = self.store.get(key)
+        return value.decode() if isinstance(value, bytes) else str(value)
+
+    def add(self, key: str, amount: int) -> Optional[int]:
+        return int(self.store.add(key, amount))
+
+
+class FileStore:
+    """A file that all ranks reach: a dictionary, read and written under a lock."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    @contextlib.contextmanager
+    def _locked(self, change: bool) -> Iterator[dict[str, str]]:
+        with open(self.path, "a+", encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_EX if change else fcntl.LOCK_SH)
+            file.seek(0)
+            content = file.read()
+            try:
+                values = json.loads(content) if content else {}
+            except ValueError:
+                raise RuntimeError(f"store file {self.path} is none of pccl.comms; name a new file") from None
+            yield values
+            if change:
+                file.truncate(0)
+                file.write(json.dumps(values))
+                file.flush()
+
+    def set(self, key: str, value: str) -> None:
+        with self._locked(True) as values:
+            values[key] = value
+
+    def get(self, key: str, seconds: float) -> str:
+        until = time.monotonic() + seconds
+        while True:
+            with self._locked(False) as values:
+                if key in values:
+                    return str(values[key])
+            if time.monotonic() >= until:
+                raise TimeoutError(f"store file {self.path}: {key} has not come")
+            time.sleep(POLL_SECONDS)
+
+    def add(self, key: str, amount: int) -> Optional[int]:
+        with self._locked(amount != 0) as values:
+            total = int(values.get(key, "0")) + amount
+            if amount:
+                values[key] = str(total)
+            return total
+
+
+class CallbackStore:
+    """Three functions of the program: ``set(key, value)``, ``get(key) -> value``, ``wait(keys, timedelta)``, values bytes or str."""
+
+    def __init__(self, set_: Callable[..., Any], get: Callable[..., Any], wait: Callable[..., Any]) -> None:
+        self._set, self._get, self._wait = set_, get, wait
+
+    def set(self, key: str, value: str) -> None:
+        self._set(key, value)
+
+    def get(self, key: str, seconds: float) -> str:
+        self._wait([key], datetime.timedelta(seconds=max(seconds, 0.001)))
+        value = self._get(key)
+        return value.decode() if isinstance(value, (bytes, bytearray, memoryview)) else str(value)
+
+    def add(self, key: str, amount: int) -> Optional[int]:
+        return None
+
+
+class _AtAddress:
+    """What rank 0 serves at a host and port; or, where somebody serves a c10d store there, that one."""
+
+    def __init__(self, host: str, port: int, until: float) -> None:
+        self.host, self.port, self.until = host, port, until
+        self.inner: Optional[Store] = None
+
+    def _store(self) -> Store:
+        while self.inner is None:
+            rest = self.until - time.monotonic()
+            try:
+                self.inner = StoreClient(self.host, self.port, max(rest, 0.1))
+            except ServedElsewhere:
+                self.inner = _c10d_client(self.host, self.port, rest)
+            except OSError as error:
+                if rest <= 0:
+                    raise TimeoutError(f"rank 0 has served no store at {self.host}:{self.port}: {error}") from None
+                time.sleep(POLL_SECONDS)
+        return self.inner
+
+    def _ask(self, ask: Callable[[Store], Any]) -> Any:
+        while True:
+            try:
+                return ask(self._store())
+            except TimeoutError:
+                raise
+            except (OSError, RuntimeError):  # it has gone meanwhile: another one may come there
+                self.inner = None
+                if time.monotonic() >= self.until:
+                    raise
+                time.sleep(POLL_SECONDS)
+
+    def set(self, key: str, value: str) -> None:
+        self._ask(lambda store: store.set(key, value))
+
+    def get(self, key: str, seconds: float) -> str:
+        return str(self._ask(lambda store: store.get(key, seconds)))
+
+    def add(self, key: str, amount: int) -> Optional[int]:
+        return int(self._ask(lambda store: store.add(key, amount)))
+
+
+def _c10d_client(host: str, port: int, seconds: float) -> Store:
+    try:
+        from torch.distributed import TCPStore
+    except ImportError:
+        raise RuntimeError(f"something else than a store of pccl.comms is served at {host}:{port}; free the port, or pass another store") from None
+    return C10dStore(TCPStore(host, port, is_master=False, wait_for_workers=False, timeout=datetime.timedelta(seconds=max(seconds, 1.0))))
+
+
+@contextlib.contextmanager
+def opened(store: Any, rank: int, until: float) -> Iterator[Store]:
+    """The store that a program gave, for as long as it is needed; with None the one that rank 0 serves at MASTER_ADDR:MASTER_PORT.
+
+    `store` may be a c10d store, the path of a file, "host:port", or three callbacks (set, get, wait).
+    """
+    if isinstance(store, (tuple, list)) and len(store) == 3 and all(map(callable, store)):
+        yield CallbackStore(*store)
+    elif isinstance(store, os.PathLike):
+        yield FileStore(os.fspath(store))
+    elif store is None or isinstance(store, str):
+        host, port = _environment_address() if store is None else _address(store)
+        if host is None:
+            yield FileStore(str(store))
+        else:
+            with _served(host, port, rank, until) as served:
+                yield served
+    elif all(hasattr(store, name) for name in ("set", "get", "add", "wait")):
+        yield C10dStore(store)
+    else:
+        raise TypeError(f"store is a {type(store).__name__}; pass a c10d store, a path, 'host:port' or callbacks (set, get, wait)")
+
+
+@contextlib.contextmanager
+def _served(host: str, port: int, rank: int, until: float) -> Iterator[Store]:
+    if rank != 0:
+        yield _AtAddress(host, port, until)
+        return
+    try:
+        server = StoreServer(host, port)
+    except OSError as error:  # a launcher's, or a program's own store may be there
+        try:
+            client = _c10d_client(host, port, until - time.monotonic())
+        except Exception:
+            raise RuntimeError(
+                f"rank 0 cannot serve a store at {host}:{port}: {error}; free the port, or set MASTER_PORT to another"
+            ) from None
+        yield client
+        return
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+def _environment_address() -> tuple[Optional[str], int]:
+    host, port = environment.text("MASTER_ADDR"), environment.text("MASTER_PORT")
+    if host is None or port is None or not port.isdigit():
+        raise RuntimeError(
+            f"there is no store, and MASTER_ADDR is {host!r} and MASTER_PORT {port!r}; set both, as torchrun does, or pass store="
+        )
+    return host, int(port)
+
+
+def _address(text: str) -> tuple[Optional[str], int]:
+    """Host and port of "host:port"; None where it is a path."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdigit() or "/" in text:
+        return None, 0
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+

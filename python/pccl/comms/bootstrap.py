@@ -109,7 +109,7 @@ def _follow(place: Store, name: str, rank: int, size: int, until: float) -> tupl
         now = time.monotonic()
         if number <= seen:
             if now >= min(until, stale_until):
-                raise failed or TimeoutError(f"new_comm {name}: operation timed out: rank 0 has told the store no master")
+                raise failed or TimeoutError(f"rank 0 has told the store no master")
             time.sleep(POLL_SECONDS)
             continue
         seen = number
@@ -129,7 +129,7 @@ def _told(place: Store, name: str, number: int, until: float) -> str:
     try:
         return place.get(_key(name, number), until - time.monotonic())
     except Exception as error:  # of any store
-        raise TimeoutError(f"new_comm {name}: operation timed out: rank 0 has told the store no master: {error}") from None
+        raise TimeoutError(f"rank 0 has told the store no master: {error}") from None
 
 
 def _connected(place: Store, name: str, number: int, record: Record, rank: int, size: int, until: float) -> Optional[World]:
@@ -140,7 +140,7 @@ def _connected(place: Store, name: str, number: int, record: Record, rank: int, 
         entering = world.connect_async()
         while not entering.wait(0.25):
             if time.monotonic() >= until + 5.0:
-                raise TimeoutError(f"new_comm {name}: operation timed out: the master gives no word")
+                raise TimeoutError(f"the master gives no word")
             try:
                 newer = (place.add(_key(name), 0) or 0) > number
             except Exception:  # rank 0 has closed it: it is in, and so is everybody

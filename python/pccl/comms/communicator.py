@@ -19,7 +19,7 @@ from pccl.comms.hooks.registry import Hooks, OpName, RemovableHandle
 from pccl.comms.memory import Memory
 from pccl.comms.operations import Operations
 from pccl.comms.options import CommOptions, Hints, Limits, TimeoutLike, as_hints, as_seconds, limits_of
-from pccl.comms.work import OperationError, TorchWork
+from pccl.comms.work import OperationError, TorchWork, WorkStatus
 
 logger = logging.getLogger("pccl.comms")
 
@@ -168,7 +168,7 @@ class TorchComm(Operations, Memory):
     def _drain(self) -> str:
         """Waits; returns what has not ended in time."""
         late = ""
-        for work in list(self._works):
+        for work in [work for work in self._works if work._status is WorkStatus.INPROGRESS]:
             try:
                 work.wait()
             except Exception as error:  # its own: whoever waits for it is told

@@ -11,7 +11,9 @@ from pccl.comms.backend import Mask, TorchCommBackend
 from pccl.comms.backends.fake import FakeBackend
 from pccl.comms.backends.native import NativeBackend
 from pccl.comms.communicator import TorchComm
+from pccl.comms.failure import Failures
 from pccl.comms.options import CommOptions, Hints, TimeoutLike, as_hints
+from pccl.errors import PCCLError
 
 NATIVE = "pccl"
 
@@ -111,8 +113,8 @@ def new_comm(
     assert merged.name is not None
     try:
         made.init(device, merged.name, merged)
-    except TimeoutError as error:
-        raise RuntimeError(f"new_comm {merged.name}: operation timed out: {error}") from error
+    except (TimeoutError, PCCLError) as error:
+        raise Failures().translate(merged.name, "new_comm", error) from error
     return TorchComm(backend, device, merged.name, merged, made, mask)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
@@ -104,6 +103,5 @@ def _is_fatal(error: OperationError) -> bool:
 def _abort_process(comm: str, name: str, error: OperationError) -> None:
     """Ends the process with SIGABRT; a message of what it was stands on standard error."""
     what = "timed out" if error.reason == "timed_out" else "failed"
-    sys.stderr.write(f"pccl.comms: {name} on communicator {comm} {what}; the process is aborted: {error}\n")
-    sys.stderr.flush()
+    os.write(2, f"pccl.comms: {name} on communicator {comm} {what}; the process is aborted: {error}\n".encode())
     os.abort()

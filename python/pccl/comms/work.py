@@ -52,6 +52,7 @@ class TorchWork:
         self._inner: Any = None
         self._keep: Any = None
         self._lock = threading.RLock()
+        self._ending = threading.RLock()
         self._callbacks: dict[str, list[Callable[["TorchWork"], None]]] = {}
         self._checks: list[Callable[[], None]] = []
         self._watched = False
@@ -82,7 +83,8 @@ class TorchWork:
                 self._wait(seconds)
         finally:
             self._fire("after_wait")
-        self._raise()
+        with self._ending:
+            self._raise()
 
     def wait_blocking(self, timeout: TimeoutLike = None) -> None:
         """As `wait`, which blocks on CPU anyway."""
@@ -162,6 +164,10 @@ class TorchWork:
         self._settle(error)
 
     def _settle(self, error: Optional[BaseException]) -> None:
+        with self._ending:  # who sees the end second goes on when all has been done about it
+            self._settle_once(error)
+
+    def _settle_once(self, error: Optional[BaseException]) -> None:
         with self._lock:
             if self._status in _OVER:
                 return

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import faulthandler
 import os
 import pickle
 import signal
@@ -13,7 +14,7 @@ import traceback
 from multiprocessing import Pipe
 from typing import Any, Callable, Mapping, Optional
 
-_LIMIT = 60.0
+_LIMIT = 40.0
 
 
 def free_port() -> int:
@@ -77,6 +78,7 @@ class Rank:
 
 def _child(function: Callable[..., Any], arguments: tuple[Any, ...], environment: Mapping[str, str], sender: Any) -> None:
     status = 1
+    faulthandler.disable()  # the parent's; a test may want a rank to abort
     try:
         for name, value in environment.items():
             os.environ[name] = value

@@ -1,0 +1,352 @@
+"""Timeouts, aborts, deaths: what operations, communicators and processes do then; and reconfiguration after them."""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from typing import Any, Callable
+
+import pytest
+import torch
+
+from pccl.comms import OperationError, ReduceOp, TorchComm, WorkStatus, new_comm
+from pccl.errors import PCCLError
+from support.ranks import results, run, start
+
+
+def comm_of(name: str = "test", timeout: float = 30, **keywords: Any) -> TorchComm:
+    return new_comm("pccl", "cpu", name, timeout=timeout, **keywords)
+
+
+def total(comm: TorchComm) -> float:
+    tensor = torch.tensor([comm.get_rank() + 1.0])
+    comm.all_reduce(tensor, ReduceOp.SUM)
+    return float(tensor.item())
+
+
+def test_timeouts_are_enforced_and_the_communicator_goes_on() -> None:
+    def body() -> None:
+        comm = comm_of()
+        for attempt in range(2):
+            got = torch.full((2,), 5.0)
+            if comm.get_rank() == 0:  # nobody sends
+                work = comm.recv(got, 1, True, timeout=0.3)
+                for _ in range(2):
+                    with pytest.raises(RuntimeError, match="operation timed out") as caught:
+                        work.wait()
+                assert work.status() is WorkStatus.TIMEDOUT and not work.is_completed()
+                assert isinstance(caught.value, OperationError) and caught.value.reason == "timed_out"
+                assert isinstance(caught.value.__cause__, PCCLError) and got.tolist() == [5.0, 5.0]
+            comm.barrier()
+            tensor = torch.full((2,), 7.0)
+            if comm.get_rank() == 0:  # the others do not come in time; then it is given up at all
+                with pytest.raises(RuntimeError, match="timed out"):
+                    comm.all_reduce(tensor, ReduceOp.SUM, False, timeout=0.3)
+            elif comm.get_rank() == 1:
+                comm.recv(got, 2)  # rank 2 calls a second later than its limit
+                with pytest.raises(RuntimeError):
+                    comm.all_reduce(tensor, ReduceOp.SUM)
+            else:
+                threading.Event().wait(1.0)
+                comm.send(got, 1)
+                with pytest.raises(RuntimeError):
+                    comm.all_reduce(tensor, ReduceOp.SUM)
+            assert tensor.tolist() == [7.0, 7.0]
+            assert total(comm) == 6
+        comm.set_timeout(0.2)
+        if comm.get_rank() == 0:
+            with pytest.raises(RuntimeError, match="timed out"):
+                comm.recv(torch.zeros(1), 1)
+        comm.set_timeout(30)
+        assert not comm.is_aborted() and comm.get_abort_info() is None
+        comm.finalize()
+
+    run(3, body)
+
+
+def test_a_wait_of_a_limit() -> None:
+    def body() -> None:
+        comm = comm_of()
+        if comm.get_rank() == 0:
+            got = torch.zeros(1)
+            work = comm.recv(got, 1, True)
+            with pytest.raises(TimeoutError):
+                work.wait(0.05)
+            comm.barrier(True)
+            work.wait()
+            assert got.item() == 3.0
+        else:
+            comm.barrier()
+            comm.send(torch.tensor([3.0]), 0)
+        comm.finalize()
+
+    run(2, body)
+
+
+def test_abort_wakes_what_is_blocked_at_all_ranks() -> None:
+    def body() -> None:
+        comm = comm_of()
+        hooks: list[str] = []
+        comm.register_abort_hook(lambda: hooks.append("called"))
+        comm.barrier()
+        tensor = torch.full((4,), 9.0)
+        if comm.get_rank() == 0:
+            work = comm.recv(torch.zeros(1), 1, True)
+            comm.abort()
+            comm.abort()
+            threading.Thread(target=comm.abort).start()
+            with pytest.raises(RuntimeError):
+                work.wait()
+            assert work.status() is WorkStatus.ERROR
+        else:
+            with pytest.raises(RuntimeError):  # at its issue, if the abort is there already
+                comm.all_reduce(tensor, ReduceOp.SUM, True).wait()
+            with pytest.raises(RuntimeError):
+                comm.broadcast(tensor, 0)
+        assert tensor.tolist() == [9.0] * 4
+        assert comm.is_abort_supported() and comm.is_aborted() and hooks == ["called"]
+        info = comm.get_abort_info()
+        assert info is not None and info.reason == "aborted" and info.context
+        with pytest.raises(RuntimeError, match="was aborted"):
+            comm.all_reduce(tensor, ReduceOp.SUM)
+        assert tensor.tolist() == [9.0] * 4
+        comm.finalize()
+
+    run(3, body)
+
+
+def test_a_killed_rank_is_an_error_of_the_others() -> None:
+    def body() -> tuple[str, Any]:
+        comm = comm_of()
+        comm.barrier()
+        if comm.get_rank() == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        tensor = torch.full((1000,), 4.0)
+        with pytest.raises(OperationError) as caught:
+            while True:
+                comm.all_reduce(tensor, ReduceOp.MAX)
+        assert tensor.tolist() == [4.0] * 1000
+        cause = caught.value.__cause__
+        assert isinstance(cause, PCCLError) and cause.peer != 0
+        assert comm.is_aborted()
+        info = comm.get_abort_info()
+        comm.finalize()
+        return caught.value.reason, info
+
+    ranks = start(3, body)
+    assert ranks[2].end() == -signal.SIGKILL
+    for reason, info in results(ranks[:2]):
+        assert reason == "network" == info.reason
+
+
+def child_with_stderr(path: str, function: Callable[[], None]) -> None:
+    with open(path, "w") as file:
+        os.dup2(file.fileno(), 2)
+    function()
+
+
+@pytest.mark.parametrize("how", ("flag", "variable", "nobody waits"))
+def test_the_process_is_aborted_where_that_is_asked(how: str, tmp_path: Any) -> None:
+    """Hooks first, a message with the operation, then SIGABRT."""
+
+    def body() -> None:
+        rank = int(os.environ["RANK"])
+
+        def aborting() -> None:
+            flag = True if how != "variable" and rank == 0 else None
+            comm = comm_of(abort_process_on_timeout_or_error=flag)
+            comm.register_abort_hook(lambda: (tmp_path / "hook").write_text("called"))
+            comm.barrier()
+            if rank == 0:
+                work = comm.recv(torch.zeros(1), 1, True, timeout=0.2)
+                if how == "nobody waits":
+                    time.sleep(60)
+                work.wait()
+            else:
+                while not (tmp_path / "over").exists():
+                    time.sleep(0.01)
+
+        child_with_stderr(str(tmp_path / f"stderr{rank}"), aborting)
+
+    ranks = start(2, body, environment={"TORCHCOMM_ABORT_ON_ERROR": "true"} if how == "variable" else None)
+    assert ranks[0].end(30) == -signal.SIGABRT
+    ranks[1].kill()
+    ranks[1].end()
+    said = (tmp_path / "stderr0").read_text()
+    assert "recv on communicator test timed out" in said and (tmp_path / "hook").read_text() == "called"
+
+
+# -- Reconfiguration --
+
+
+class Board:
+    """Handles of all processes, told by a store that has nothing to do with the library."""
+
+    def __init__(self, port: int, rank: int, size: int) -> None:
+        import torch.distributed as dist
+
+        self.store = dist.TCPStore("127.0.0.1", port, is_master=False)
+        self.rank, self.size, self.step = rank, size, 0
+
+    def all(self, comm: TorchComm) -> list[str]:
+        return self.among(comm, range(self.size))
+
+    def among(self, comm: TorchComm, ranks: Any) -> list[str]:
+        self.step += 1
+        self.store.set(f"{self.step}/{self.rank}", comm.get_init_handle())
+        return [self.store.get(f"{self.step}/{rank}").decode() for rank in ranks]
+
+    def meet(self) -> None:
+        self.step += 1
+        if self.store.add(f"meet {self.step}", 1) == self.size:
+            self.store.set(f"met {self.step}", "1")
+        self.store.wait([f"met {self.step}"])
+
+
+def reconfigurable(size: int, function: Callable[[TorchComm, Board], Any], **environment: str) -> list[Any]:
+    import torch.distributed as dist
+
+    serving = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+
+    def body() -> Any:
+        rank = int(os.environ["RANK"])
+        board = Board(serving.port, rank, size)
+        comm = comm_of("again", enable_reconfigure=True)
+        return function(comm, board)
+
+    return run(size, body, environment=environment)
+
+
+def test_reconfigure_shapes() -> None:
+    def body(comm: TorchComm, board: Board) -> None:
+        rank = board.rank
+        assert (comm.get_rank(), comm.get_size()) == (-1, -1)
+        with pytest.raises(RuntimeError, match="not initialized"):
+            comm.barrier()
+        handles = board.all(comm)
+        assert len(set(handles)) == 4 and all(handles) and comm.get_init_handle() == handles[rank]
+        work = comm.reconfigure(1, [handles[r] for r in (3, 1, 0, 2)])  # a list: its order
+        assert work.is_completed() and work.wait() is None
+        assert comm.get_rank() == (3, 1, 0, 2).index(rank) and comm.get_size() == 4 and total(comm) == 10
+        handles = board.all(comm)
+        comm.reconfigure(2, set(handles))  # a set: any, but alike
+        order = [torch.zeros(1) for _ in range(4)]
+        comm.all_gather(order, torch.tensor([float(rank)]))
+        assert sorted(int(place.item()) for place in order) == [0, 1, 2, 3] and int(order[comm.get_rank()].item()) == rank
+        handles = board.all(comm)
+        if rank != 2:  # a middle one is left out, and needed for nothing
+            comm.reconfigure(3, [handles[r] for r in (0, 1, 3)])
+            assert comm.get_size() == 3 and total(comm) == 6
+        handles = board.all(comm)
+        comm.reconfigure(50, [handles[rank]])  # each alone, at once, with one uuid
+        assert (comm.get_rank(), comm.get_size()) == (0, 1) and total(comm) == 1
+        handles = board.all(comm)
+        pair = [0, 1] if rank < 2 else [2, 3]
+        comm.reconfigure(60, [handles[r] for r in pair])  # halves
+        assert total(comm) == 3
+        child = comm.split([0, 1], "child")
+        assert child is not None
+        handles = board.all(comm)
+        comm.reconfigure(61, handles)  # merged, grown
+        assert total(comm) == 10
+        with pytest.raises(RuntimeError, match="was aborted"):
+            child.barrier()
+        handles = board.all(comm)
+        comm.reconfigure(62, handles)  # the same again
+        assert total(comm) == 10
+        comm.finalize()
+
+    reconfigurable(4, body)
+
+
+def test_reconfigure_refusals_change_nothing() -> None:
+    def body(comm: TorchComm, board: Board) -> None:
+        rank = board.rank
+        handles = board.all(comm)
+        comm.reconfigure(7, handles)
+        assert total(comm) == 6
+        handles = board.all(comm)
+        for text, wrong in (
+            ("not part of", [handles[(rank + 1) % 3]]), ("must be unique", [*handles, handles[0]]), ("Invalid handle", [*handles, "x"]),
+        ):
+            with pytest.raises(RuntimeError, match=text):
+                comm.reconfigure(8, wrong)
+        with pytest.raises(RuntimeError, match="already used"):
+            comm.reconfigure(7, handles)
+        assert total(comm) == 6 and board.all(comm) == handles
+        if rank == 0:  # the others do not call
+            began = time.monotonic()
+            with pytest.raises(RuntimeError, match="timed out"):
+                comm.reconfigure(9, handles, timeout=1)
+            assert time.monotonic() - began < 20
+        board.meet()
+        assert total(comm) == 6 and not comm.is_aborted()
+        comm.reconfigure(10, handles)
+        assert total(comm) == 6
+        comm.finalize()
+
+    reconfigurable(3, body)
+
+
+def test_reconfigure_after_abort_timeout_and_death() -> None:
+    def body(comm: TorchComm, board: Board) -> None:
+        rank = board.rank
+        comm.reconfigure(1, board.all(comm))
+        if rank == 0:
+            comm.abort()
+        with pytest.raises(RuntimeError):
+            comm.all_reduce(torch.ones(1), ReduceOp.SUM)
+        comm.reconfigure(2, board.all(comm))
+        assert not comm.is_aborted() and comm.get_abort_info() is None and total(comm) == 6
+        board.meet()
+        if rank == 1:  # in a communicator that can be made anew, a timeout is for good
+            with pytest.raises(RuntimeError, match="operation timed out"):
+                comm.recv(torch.zeros(1), 0, timeout=0.2)
+            info = comm.get_abort_info()
+            assert info is not None and info.reason == "timed_out"
+        with pytest.raises(RuntimeError):
+            comm.all_reduce(torch.ones(1), ReduceOp.SUM)
+        assert comm.is_aborted()
+        handles = board.all(comm)
+        if rank != 2:
+            comm.reconfigure(3, handles[:2])
+            assert total(comm) == 3
+            comm.finalize()
+
+    reconfigurable(3, body)
+
+
+def test_masters_of_handles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without PCCL_MASTER processes of a job on one host come to one master of their own."""
+    monkeypatch.delenv("PCCL_MASTER")
+
+    def body(comm: TorchComm, board: Board) -> str:
+        handles = board.all(comm)
+        comm.reconfigure(1, handles)
+        assert total(comm) == 3
+        comm.finalize()
+        return handles[0].split(";")[1] + "," + handles[1].split(";")[1]
+
+    said = set(reconfigurable(2, body))
+    assert len(said) == 1 and len(set(said.pop().split(","))) == 1
+
+
+def test_handles_of_ordinary_communicators() -> None:
+    def body() -> bool:
+        comm = comm_of()
+        handle = comm.get_init_handle()
+        assert handle == comm.get_init_handle()
+        mine = torch.frombuffer(bytearray(handle.encode()), dtype=torch.uint8)
+        both = [torch.zeros_like(mine) for _ in range(2)]
+        comm.all_gather(both, mine)
+        handles = [bytes(one.tolist()).decode() for one in both]
+        comm.reconfigure(5, list(reversed(handles)))
+        assert comm.get_rank() == 1 - int(os.environ["RANK"]) and total(comm) == 3
+        comm.finalize()
+        return handles[0] != handles[1]
+
+    assert run(2, body) == [True, True]
+
+

@@ -7,6 +7,7 @@ from typing import Any, Optional
 from pccl.buffers import Buffer
 from pccl.comms.backends.native_work import NativeWork
 from pccl.engine import Window, World
+from pccl.types import WindowRights
 
 _TOLD_BYTES = 512
 
@@ -25,7 +26,7 @@ class NativeWindow:
             raise RuntimeError("tensor_register: the tensor has too many dimensions; pass a view of fewer")
         heard = bytearray(_TOLD_BYTES * self._world.size)
         self._world.all_gather(said.ljust(_TOLD_BYTES), heard, deadline=self._seconds).wait()
-        self._window = Window(self._world, buffer)
+        self._window = Window(self._world, buffer, rights=WindowRights.READ | WindowRights.WRITE)
         return [bytes(heard[at:at + _TOLD_BYTES]).rstrip(b" ") for at in range(0, len(heard), _TOLD_BYTES)]
 
     def deregister(self) -> None:

@@ -6,7 +6,6 @@ import collections
 import json
 import os
 import pickle
-import sys
 import threading
 import time
 from typing import Any, Optional
@@ -21,7 +20,9 @@ VERSION = "2.10"
 
 #: Back-ends that PyTorch's analyser knows; others are written into files for it under the name of the one on CPU.
 _ANALYSED = {"nccl", "ncclx", "xccl", "gloo", "rccl", "rcclx", "mccl", "hccl"}
-_ANALYSED_AS = {"gather_single": "gather", "batch_op_issue": "coalesced"}
+_ANALYSED_AS = {"gather_single": "gather"}
+#: It takes entries of one number, one behind the other, for one coalesced operation, also where one counts messages, the other collectives.
+_APART = 1 << 40
 
 
 class _Ring:
@@ -45,6 +46,11 @@ _shared: Optional[_Ring] = None
 _unhealthy = False
 
 
+def is_healthy() -> bool:
+    """Whether no recorded communicator of this process was aborted."""
+    return not _unhealthy
+
+
 class FlightRecorderHook:
     """Records operations of communicators and of those that they are split into.
 
@@ -64,7 +70,6 @@ class FlightRecorderHook:
                 _shared = _Ring(int(environment.number("TORCHCOMM_FR_BUFFER_SIZE", 2000)))
             self._ring = _shared
         self._handles: list[RemovableHandle] = []
-        _serve_control_plane()
 
     # -- Which communicators --
 
@@ -136,14 +141,18 @@ class FlightRecorderHook:
         return json.dumps(self._dump(include_completed))
 
     def dump_file(self, rank: int, include_completed: bool = True) -> str:
-        """Writes it as a file for PyTorch's analyser (`torchfrtrace`), and returns its path: TORCHCOMM_FR_DUMP_TEMP_FILE and the rank."""
+        """Writes it as a file for PyTorch's analyser (`torchfrtrace`), and returns its path: TORCHCOMM_FR_DUMP_TEMP_FILE and the rank.
+
+        Batches, of which it would want each message, are left out.
+        """
         prefix = environment.text("TORCHCOMM_FR_DUMP_TEMP_FILE")
         if prefix is None:
             cache = os.path.join(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "torch")
             os.makedirs(cache, exist_ok=True)
             prefix = os.path.join(cache, "comm_lib_trace_rank_")
         dump = self._dump(include_completed)
-        dump["entries"] = [_for_analyser(entry) for entry in dump.get("entries", [])]
+        known = [entry for entry in dump.get("entries", []) if not entry["profiling_name"].endswith(":batch_op_issue")]
+        dump["entries"] = [_for_analyser(entry) for entry in known]
         path = f"{prefix}{rank}"
         with open(path, "wb") as file:
             pickle.dump(dump, file)
@@ -212,44 +221,5 @@ def _for_analyser(entry: dict[str, Any]) -> dict[str, Any]:
     """With names that it knows."""
     backend, _, operation = entry["profiling_name"].partition(":")
     operation = _ANALYSED_AS.get(operation, operation)
-    return {**entry, "profiling_name": f"{backend if backend in _ANALYSED else 'gloo'}:{operation}", "frames": []}
-
-
-# -- PyTorch's control plane --
-
-_served = False
-
-
-def _serve_control_plane() -> None:
-    """Answers of this process, where torch has a server for them."""
-    global _served
-    torch = sys.modules.get("torch")
-    register = getattr(getattr(getattr(torch, "_C", None), "_distributed_c10d", None), "_register_handler", None)
-    if _served or register is None:
-        return
-    _served = True
-    register("torchcomms_health_check", lambda request, response: _answer(response, json.dumps({"healthy": not _unhealthy})))
-    register("torchcomms_fr_trace_json", _answer_trace)
-    register("torchcomms_fr_dump_file", _answer_dump)
-
-
-def _answer_trace(request: Any, response: Any) -> None:
-    active = _wanted(request, "onlyactive", False)
-    dump = FlightRecorderHook()._dump(not active)
-    if not _wanted(request, "includecollectives", True):
-        dump.pop("entries", None)
-    _answer(response, json.dumps(dump))
-
-
-def _answer_dump(request: Any, response: Any) -> None:
-    _answer(response, json.dumps({"path": FlightRecorderHook().dump_file(int(os.environ.get("RANK", "0")))}))
-
-
-def _wanted(request: Any, name: str, default: bool) -> bool:
-    value = request.get_param(name)
-    return environment.as_flag(value, f"parameter {name}") if value else default
-
-
-def _answer(response: Any, text: str) -> None:
-    response.set_content(text, "application/json")
-    response.set_status(200)
+    apart = entry["p2p_seq_id"] + _APART
+    return {**entry, "profiling_name": f"{backend if backend in _ANALYSED else 'gloo'}:{operation}", "p2p_seq_id": apart, "frames": []}

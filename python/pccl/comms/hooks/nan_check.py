@@ -33,7 +33,7 @@ class NanCheckHook:
             inputs, outputs = tensors_of(args)
             if name is OpName.broadcast and comm.get_rank() != args.root:
                 inputs = []
-            if self.check_inputs and name is not OpName.recv:
+            if self.check_inputs:
                 _look(inputs, "input", name, comm)
             self._outputs.now = (op_id, outputs)
 

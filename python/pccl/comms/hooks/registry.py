@@ -42,13 +42,14 @@ class OpName(IntEnum):
 
 
 class _Args:
-    """Fields of one call; `name` and `op_id` too, for hooks of one argument."""
+    """Fields of one call; also `op_name` and `op_id`, and `name` where no field is called so, for hooks of one argument."""
 
     __module__ = "pccl.comms"
     FIELDS: tuple[str, ...] = ()
 
     def __init__(self, name: OpName, op_id: int, fields: dict[str, Any]) -> None:
-        self.name = name
+        self.name: Any = name
+        self.op_name = name
         self.op_id = op_id
         for field, value in fields.items():
             setattr(self, field, value)
@@ -89,7 +90,7 @@ class _PostArgs:
     __module__ = "pccl.comms"
 
     def __init__(self, name: OpName, op_id: int, work: Any) -> None:
-        self.name = name
+        self.name = self.op_name = name
         self.op_id = op_id
         self.work = work
 

@@ -21,9 +21,9 @@ LONG = {
 
 def tensors_of(args: Any) -> tuple[list[Any], list[Any]]:
     """Inputs and outputs of an operation."""
-    if args.name in (OpName.send,):
+    if args.op_name is OpName.send:
         return [args.tensor], []
-    if args.name is OpName.recv:
+    if args.op_name is OpName.recv:
         return [], [args.tensor]
     if hasattr(args, "tensor"):
         return [args.tensor], [args.tensor]

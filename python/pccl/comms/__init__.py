@@ -2,6 +2,10 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+from types import ModuleType
+from typing import Mapping, Optional
+
+from pccl.comms import objcol
 from pccl.comms.backend import Mask, TorchCommBackend
 from pccl.comms.batch import BatchSendRecv, P2POp, P2POpType
 from pccl.comms.communicator import TorchComm
@@ -19,9 +23,18 @@ from pccl.comms.work import OperationError, TorchWork, WorkStatus
 __all__ = [
     "AbortInfo", "BatchP2POptions", "BatchSendRecv", "CommOptions", "Mask", "OpName", "OperationError", "P2POp", "P2POpType",
     "ReconfigureOptions", "RedOpType", "ReduceOp", "RemovableHandle", "SharedMemoryAllocator", "Timeout", "TorchComm", "TorchCommBackend",
-    "TorchCommWinAccessType", "TorchCommWindow", "TorchCommWindowAttr", "TorchWork", "WorkStatus", "built_backends", "get_mem_allocator",
-    "is_backend_built", "new_comm", "register_backend",
+    "TorchCommWinAccessType", "TorchCommWindow", "TorchCommWindowAttr", "TorchWork", "WorkStatus", "built_backends", "get_mem_allocator", "install_as_torchcomms",
+    "is_backend_built", "new_comm", "objcol", "register_backend",
 ]
+
+
+
+def install_as_torchcomms(names: Optional[Mapping[str, str]] = None) -> ModuleType:
+    """See `pccl.comms.alias`."""
+    from pccl.comms.alias import install_as_torchcomms as install
+
+    return install(names)
+
 
 globals().update(OPERATION_OPTIONS)
 globals().update({arguments.__name__: arguments for arguments in PRE_ARGS.values()})

@@ -37,6 +37,8 @@ class TorchCommBackend:
     __module__ = "pccl.comms"
     #: What works under its name.
     mask: Mask = Mask()
+    #: Where tensors of a built-in one lie.
+    device = "cpu"
     #: Texts of what is missing are those of a class that a program wrote.
     built_in = False
 

@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import importlib
 import itertools
 from importlib import metadata
 from typing import Any, Callable, Optional
 
 from pccl.comms import environment
 from pccl.comms.backend import Mask, TorchCommBackend
+from pccl.comms.backends import c10d
 from pccl.comms.backends.fake import FakeBackend
 from pccl.comms.backends.native import NativeBackend
 from pccl.comms.communicator import TorchComm
@@ -19,7 +21,12 @@ NATIVE = "pccl"
 
 BackendClass = Callable[[], TorchCommBackend]
 
-_built_in: dict[str, BackendClass] = {NATIVE: NativeBackend, "fake": FakeBackend}
+_built_in: dict[str, BackendClass] = {
+    NATIVE: NativeBackend, "fake": FakeBackend, "gloo": c10d.GlooBackend, "mpi": c10d.MpiBackend, "nccl": c10d.NcclBackend,
+    "rccl": c10d.RcclBackend,
+}
+#: Names whose communicators are those of an installed torchcomms.
+DELEGATED = ("ncclx", "rcclx")
 _registered: dict[str, BackendClass] = {}
 _loaded: dict[str, BackendClass] = {}
 _masks: dict[str, Mask] = {}  # of names that are another back-end's
@@ -44,8 +51,14 @@ def name_as(name: str, backend_class: BackendClass, mask: Mask) -> None:
     _masks[name] = mask
 
 
+def mask_of(name: str) -> Mask:
+    """What works under a name."""
+    mask = _masks.get(name)
+    return mask if mask is not None else _load_backend(name)().mask
+
+
 def built_backends() -> list[str]:
-    """Names that need nothing else installed."""
+    """Names of this package's own; adapters need a torch with their process group."""
     return sorted(_built_in)
 
 
@@ -63,6 +76,11 @@ def _load_backend(name: str) -> BackendClass:
         if entry.name == name:
             _loaded[name] = entry.load()
             return _loaded[name]
+    if name in DELEGATED:
+        raise ModuleNotFoundError(
+            f"failed to find backend {name!r}: it is of the package torchcomms, which is not installed; pip install torchcomms where there is "
+            "a GPU, or use the back-end pccl"
+        )
     path = environment.text(f"TORCHCOMMS_BACKEND_LIB_PATH_{name.upper()}")
     if path is not None:
         from pccl.comms.backends.library import library_backend
@@ -87,8 +105,8 @@ def new_comm(
     hints: Optional[Hints] = None,
     *,
     options: Optional[CommOptions] = None,
-) -> TorchComm:
-    """Collective: a communicator of all ranks that the environment tells of.  None: as `options`, then the environment, say.
+) -> Any:
+    """Collective: a communicator (`TorchComm`) of all ranks that the environment tells of.  None: as `options`, then the environment, say.
 
     `backend` is a name: "pccl", "fake", "gloo", "mpi", "nccl", "rccl", or one of a program's own.  `device` is "cpu" or None.  Without a
     `name` the n-th communicator of a process meets the n-th of the others.  `store` is where ranks find each other: a c10d store, a path,
@@ -104,12 +122,16 @@ def new_comm(
         {**given.hints, **as_hints(hints)},
         name or given.name or f"comm_{next(_unnamed)}",
     ).resolved()
+    if backend in DELEGATED and backend not in _built_in:
+        theirs = _installed_torchcomms()
+        if theirs is not None:
+            return _delegated(theirs, backend, device, merged)
     made = _load_backend(backend)()
     mask = _masks.get(backend, made.mask)
     if merged.enable_reconfigure and not mask.reconfigure:
         raise RuntimeError(f"enable_reconfigure=true is not supported by backend {backend}")
     if made.built_in:
-        device = _device(device)
+        device = _device(backend, device, made.device)
     assert merged.name is not None
     try:
         made.init(device, merged.name, merged)
@@ -118,12 +140,32 @@ def new_comm(
     return TorchComm(backend, device, merged.name, merged, made, mask)
 
 
-def _device(device: Any) -> Any:
-    """RuntimeError: not the CPU."""
-    kind = "cpu" if device is None else str(getattr(device, "type", device)).partition(":")[0]
-    if kind != "cpu":
-        raise RuntimeError(f"device is {device}: only CPU is supported by this back-end; pass 'cpu', and tensors in host memory")
-    return "cpu" if device is None else device
+def _installed_torchcomms() -> Any:
+    """The package of that name, if it is not this one."""
+    from pccl.comms.alias import NAME, real_torchcomms
+
+    return None if real_torchcomms() is None else importlib.import_module(NAME)
+
+
+def _delegated(theirs: Any, backend: str, device: Any, options: CommOptions) -> Any:
+    """A communicator of an installed torchcomms."""
+    return theirs.new_comm(
+        backend, device, options.name, abort_process_on_timeout_or_error=options.abort_process_on_timeout_or_error,
+        timeout=options.timeout, store=options.store, enable_reconfigure=options.enable_reconfigure, hints=options.hints,
+    )
+
+
+def _device(backend: str, device: Any, needed: str) -> Any:
+    """RuntimeError: not one of that back-end's."""
+    kind = needed if device is None else str(getattr(device, "type", device)).partition(":")[0]
+    if kind != needed and needed == "cpu":
+        raise RuntimeError(
+            f"device is {device}: only CPU is supported by back-end {backend}; pass 'cpu', and tensors in host memory.  What needs a GPU, "
+            "as CUDA graphs do, needs the back-end nccl and a torch with CUDA"
+        )
+    if kind != needed:
+        raise RuntimeError(f"device is {device}: back-end {backend} is for {needed}; pass that, or use the back-end pccl")
+    return needed if device is None else device
 
 
 def get_mem_allocator(backend: str) -> Any:

@@ -2,14 +2,13 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
-import hashlib
-import struct
 import threading
 from typing import Any, Callable, Optional, Sequence
 
 from pccl.buffers import Buffer
 from pccl.comms import bootstrap, membership
 from pccl.comms.backend import Mask, TorchCommBackend
+from pccl.comms.backends import split_lists
 from pccl.comms.backends.native_window import NativeWindow
 from pccl.comms.backends.native_work import CombinedWork, NativeWork
 from pccl.comms.environment import rank_and_size
@@ -113,12 +112,10 @@ class NativeBackend(TorchCommBackend):
 
     def split(self, ranks: Sequence[int], name: str, options: CommOptions) -> Optional["NativeBackend"]:
         """Two steps: the lists are compared by an all-gather of 32 bytes a rank, then all groups begin together, or none does."""
-        mistake, mine = split_mistake(ranks, self._rank, self._size, options.hints)
-        digest = hashlib.sha256(struct.pack(f"={len(mine)}q", *mine)).digest()[:8] if mine else bytes(8)
-        said = struct.pack("=qqq8s", mistake, len(mine), min(mine, default=-1), digest)
+        said, mine = split_lists.said(ranks, self._rank, self._size, options.hints)
         heard = bytearray(len(said) * self._size)
         self._open().all_gather(said, heard, deadline=options.seconds).wait()
-        check_split(list(struct.iter_unpack("=qqq8s", heard)), ranks, self._rank)
+        split_lists.check(bytes(heard), ranks, self._rank)
         color, key = (min(mine), mine.index(self._rank)) if mine else (NO_COLOR, 0)
         world = self._open().split(color, key, name=name, formation_timeout=options.seconds)
         if world is None:
@@ -330,38 +327,3 @@ def kept(buffer: Buffer) -> Buffer:
     before = fresh(buffer.count, buffer.datatype)
     copy(before, buffer)
     return before
-
-
-def split_mistake(ranks: Sequence[int], rank: int, size: int, hints: Any) -> tuple[int, list[int]]:
-    """What is wrong with a list (0: nothing; else an index of `MISTAKES`), and this rank's group, [] if it is in none."""
-    mine = [int(r) for r in ranks]
-    if any(not 0 <= r < size for r in mine):
-        return 1, []
-    if len(set(mine)) != len(mine):
-        return 2, []
-    if mine and rank not in mine:
-        return (0, []) if hints.get("non_members", "").strip().lower() == "none" else (3, [])
-    return 0, mine
-
-
-MISTAKES = ("", "Invalid rank", "Duplicate ranks", "is not included in the provided ranks list")
-
-
-def check_split(heard: Sequence[tuple[int, int, int, bytes]], ranks: Sequence[int], rank: int) -> None:
-    """RuntimeError, at all ranks alike: a rank has passed a wrong list, or members of one group different ones."""
-    for other, (mistake, *_) in enumerate(heard):
-        if mistake == 3:
-            raise RuntimeError(f"split: rank {other} {MISTAKES[3]}" + (f" {list(ranks)}" if other == rank else "") + "; pass [] to take no part")
-        if mistake:
-            raise RuntimeError(f"split: {MISTAKES[mistake]} in the list of rank {other}" + (f", {list(ranks)}" if other == rank else ""))
-    members: dict[tuple[int, int, bytes], int] = {}
-    for _, count, first, digest in heard:
-        if count:
-            members[count, first, digest] = members.get((count, first, digest), 0) + 1
-    for (count, first, _), called in members.items():
-        if called != count:
-            raise RuntimeError(
-                f"split: the group of {count} ranks that begins at rank {first} was passed by {called} of them; all of a group pass the same list"
-            )
-
-

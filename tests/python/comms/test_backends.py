@@ -1,0 +1,282 @@
+"""Back-ends by name: torch's groups behind adapters, classes of programs, libraries; what is said where one is missing."""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import itertools
+import os
+import pathlib
+import subprocess
+import sys
+import textwrap
+from typing import Any, Callable
+
+import pytest
+import torch
+import torch.distributed as dist
+
+import pccl.comms as comms
+from pccl.comms import CommOptions, ReduceOp, TorchComm, TorchCommBackend, TorchWork, WorkStatus, new_comm, objcol
+from support.ranks import run
+
+
+def every_operation(comm: TorchComm) -> None:
+    """Each operation once, by value; what all back-ends that move data have to do."""
+    rank, size = comm.get_rank(), comm.get_size()
+    for dtype, count in itertools.product((torch.float32, torch.int64), (0, 3)):
+        inputs = [torch.arange(count, dtype=dtype) * (r + 1) + r for r in range(size)]
+        mine, total = inputs[rank].clone(), torch.stack(inputs).sum(0)
+        tensor = mine.clone()
+        comm.all_reduce(tensor, ReduceOp.SUM, True).wait()
+        assert torch.equal(tensor, total)
+        tensor = mine.clone()
+        comm.all_reduce(tensor, ReduceOp.AVG)
+        torch.testing.assert_close(tensor, total.div(size, rounding_mode=None if dtype.is_floating_point else "trunc").to(dtype))
+        tensor = mine.clone()
+        comm.reduce(tensor, size - 1, ReduceOp.MAX)
+        assert torch.equal(tensor, torch.stack(inputs).amax(0) if rank == size - 1 and count else mine)
+        tensor = mine.clone()
+        comm.broadcast(tensor, size - 1)
+        assert torch.equal(tensor, inputs[-1])
+        outputs = [torch.zeros_like(mine) for _ in range(size)]
+        comm.all_gather(outputs, mine, True).wait()
+        assert all(map(torch.equal, outputs, inputs))
+        whole = torch.zeros(size * count, dtype=dtype)
+        comm.all_gather_single(whole, mine)
+        assert torch.equal(whole, torch.cat(inputs))
+        parts = [[torch.full((count,), 10 * r + to, dtype=dtype) for to in range(size)] for r in range(size)]
+        kept = [part.clone() for part in parts[rank]]
+        wanted = torch.stack([parts[r][rank] for r in range(size)]).sum(0)
+        for output in (torch.zeros(count, dtype=dtype), torch.ones(count, dtype=dtype)):
+            comm.reduce_scatter(output, parts[rank], ReduceOp.SUM, True).wait()
+            assert torch.equal(output, wanted) and all(map(torch.equal, parts[rank], kept))
+        output = torch.zeros(count, dtype=dtype)
+        comm.reduce_scatter_single(output, torch.cat(parts[rank]), ReduceOp.SUM)
+        assert torch.equal(output, wanted)
+        got = [torch.zeros_like(mine) for _ in range(size)]
+        comm.all_to_all(got, parts[rank])
+        assert all(torch.equal(got[r], parts[r][rank]) for r in range(size))
+        whole.zero_()
+        comm.all_to_all_single(whole, torch.cat(parts[rank]))
+        assert torch.equal(whole, torch.cat([parts[r][rank] for r in range(size)]))
+        target = torch.zeros_like(mine)
+        comm.scatter(target, parts[0] if rank == 0 else [], 0)
+        assert torch.equal(target, parts[0][rank])
+        outputs = [torch.zeros_like(mine) for _ in range(size)]
+        comm.gather(outputs if rank == 0 else [], mine, 0)
+        assert rank or all(map(torch.equal, outputs, inputs))
+        whole.zero_()
+        comm.gather_single(whole, mine, 0)
+        assert rank or torch.equal(whole, torch.cat(inputs))
+    scaled = torch.tensor([rank + 1.0])
+    comm.all_reduce(scaled, ReduceOp.PREMUL_SUM(0.5))
+    assert scaled.item() == sum(range(1, size + 1)) / 2
+    outputs = [torch.zeros(r + 1) for r in range(size)]
+    comm.all_gather_v(outputs, torch.full((rank + 1,), float(rank)))
+    assert [out.tolist() for out in outputs] == [[float(r)] * (r + 1) for r in range(size)]
+    output = torch.zeros(rank + 1)
+    comm.reduce_scatter_v(output, [torch.ones(r + 1) for r in range(size)], ReduceOp.SUM)
+    assert output.tolist() == [float(size)] * (rank + 1)
+    rows = [r + 1 for r in range(size)]  # rank r gets r + 1 rows of each
+    received = torch.zeros(size * (rank + 1), 2)
+    comm.all_to_all_v_single(received, torch.full((sum(rows), 2), float(rank)), [rank + 1] * size, rows)
+    assert received[:, 1].tolist() == [float(r) for r in range(size) for _ in range(rank + 1)]
+    comm.barrier()
+    if size > 1:
+        following, before = (rank + 1) % size, (rank - 1) % size
+        there = torch.zeros(2)
+        works = [comm.send(torch.full((2,), float(rank)), following, True), comm.recv(there, before, True)]
+        for work in works:
+            work.wait()
+        assert there.tolist() == [float(before)] * 2
+        batch = comm.batch_op_create()
+        slots = [torch.zeros(1) for _ in range(size)]
+        for peer in range(size):
+            batch.send(torch.tensor([10.0 * rank + peer]), peer)
+            batch.recv(slots[peer], peer)
+        batch.issue(True).wait()
+        assert [slot.item() for slot in slots] == [10.0 * peer + rank for peer in range(size)]
+
+
+def with_backend(name: str, count: int, function: Callable[[TorchComm], Any], **keywords: Any) -> list[Any]:
+    def rank() -> Any:
+        comm = new_comm(name, torch.device("cpu"), "test", timeout=30, **keywords)
+        result = function(comm)
+        comm.finalize()
+        return result
+
+    return run(count, rank)
+
+
+@pytest.mark.parametrize("size", (1, 3))
+def test_gloo(size: int) -> None:
+    def body(comm: TorchComm) -> None:
+        rank = comm.get_rank()
+        assert comm.get_backend() == "gloo" and comm.get_backend_version() == f"torch {torch.__version__}"
+        every_operation(comm)
+        child = comm.split(list({size - 1: 0, 0: 0}) if rank in (0, size - 1) else [], "child")
+        assert (child is None) == (rank not in (0, size - 1))
+        if child is not None:
+            tensor = torch.ones(1)
+            child.all_reduce(tensor, ReduceOp.SUM)
+            assert tensor.item() == child.get_size() and child.get_backend() == "gloo" and child.get_ranks()[0] == size - 1
+            child.finalize()
+        with pytest.raises(RuntimeError, match="Duplicate ranks"):
+            comm.split([0, 0], "wrong")
+        got: list[Any] = [None] * size
+        objcol.all_gather_object(comm, got, {"rank": rank})
+        assert got == [{"rank": r} for r in range(size)]
+        missing: list[tuple[str, Callable[[], Any]]] = [
+            ("new_window not implemented for communicator:test", comm.new_window),
+            ("reconfigure not implemented", lambda: comm.reconfigure(1, ["x"])),
+            ("abort not implemented", comm.abort), ("all_gather_p_init not implemented", lambda: comm.all_gather_p_init(torch.zeros(3))),
+        ]
+        for text, call in missing:
+            with pytest.raises(RuntimeError, match=text):
+                call()
+
+    with_backend("gloo", size, body)
+
+
+def test_many_of_gloo_over_one_store(tmp_path: pathlib.Path) -> None:
+    def rank() -> None:
+        stores = (dist.FileStore(str(tmp_path / "c10d"), 2), str(tmp_path / "own"), None)
+        for store in (*stores, *stores):
+            comm = new_comm("gloo", "cpu", "same", store=store, timeout=30)
+            tensor = torch.ones(2)
+            comm.all_reduce(tensor, ReduceOp.SUM)
+            assert tensor.tolist() == [2.0, 2.0]
+            comm.finalize()
+
+    run(2, rank)
+
+
+def test_a_timeout_of_gloo_is_told_as_one(tmp_path: pathlib.Path) -> None:
+    def rank() -> None:
+        comm = new_comm("gloo", "cpu", "test", timeout=3)
+        if comm.get_rank() == 0:
+            with pytest.raises(RuntimeError, match="operation timed out") as caught:
+                comm.all_reduce(torch.ones(1), ReduceOp.SUM, timeout=1)
+            assert getattr(caught.value, "reason") == "timed_out"
+            (tmp_path / "over").touch()
+        while not (tmp_path / "over").exists():
+            pass
+
+    run(2, rank)
+
+
+@pytest.mark.parametrize("name, text", (("mpi", "without MPI"), ("nccl", "without CUDA and NCCL"), ("rccl", "without ROCm and RCCL")))
+def test_what_this_torch_lacks_is_said(name: str, text: str) -> None:
+    device = "cpu" if name == "mpi" else "cuda"
+    available = {"mpi": dist.is_mpi_available(), "nccl": dist.is_nccl_available(), "rccl": torch.version.hip is not None}
+    if available[name]:
+        pytest.skip(f"this torch has {name}")
+
+    def rank() -> None:
+        with pytest.raises(RuntimeError, match=text):
+            new_comm(name, device, "test", timeout=5)
+        if device == "cuda":
+            with pytest.raises(RuntimeError, match="is for cuda"):
+                new_comm(name, "cpu", "test")
+
+    run(1, rank)
+
+
+def test_delegation(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(ModuleNotFoundError, match="failed to find backend 'ncclx': it is of the package torchcomms, which is not installed"):
+        new_comm("ncclx", "cuda", "x")
+    (tmp_path / "torchcomms").mkdir()
+    (tmp_path / "torchcomms" / "__init__.py").write_text("def new_comm(*arguments, **keywords):\n    return arguments, sorted(keywords)\n")
+    program = """
+    import pccl.comms
+    print(pccl.comms.new_comm("rcclx", "cuda:0", "theirs", timeout=3))
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60,
+        env={**os.environ, "PYTHONPATH": f"{os.environ['PYTHONPATH']}:{tmp_path}"},
+    )
+    assert done.stdout.startswith("(('rcclx', 'cuda:0', 'theirs'), ['abort_process_on_timeout_or_error', 'enable_reconfigure'"), done.stderr
+
+
+# -- Classes of programs --
+
+
+class Alone(TorchCommBackend):
+    """One rank; its operations take what they take."""
+
+    made: list["Alone"] = []
+
+    def init(self, device: Any, name: str, options: CommOptions) -> None:
+        self.said: list[Any] = [device, name, options.timeout.total_seconds() if options.timeout else None]
+        self.made.append(self)
+
+    def finalize(self) -> None:
+        self.said.append("finalized")
+
+    def get_rank(self) -> int:
+        return 0
+
+    def get_size(self) -> int:
+        return 1
+
+    def get_comm_name(self) -> str:
+        return "alone"
+
+    def all_reduce(self, tensor: Any, op: Any, async_op: bool, timeout: Any = None, hints: Any = None) -> None:
+        tensor += 1
+        self.said.append((timeout, hints))
+
+    def broadcast(self, tensor: Any, root: int, async_op: bool) -> Any:
+        class Work(TorchWork):
+            def wait(self, timeout: Any = None) -> None:
+                tensor.fill_(9)
+
+        return Work()
+
+    def gather(self, output_tensor_list: Any, input_tensor: Any, root: int, async_op: bool) -> None:
+        output_tensor_list[0].copy_(input_tensor)
+
+    def set_timeout(self, timeout: Any) -> None:
+        self.said.append(timeout.total_seconds())
+
+
+def test_a_class_of_a_program() -> None:
+    comms.register_backend("alone", Alone)
+    assert comms._is_backend_registered("alone") and not comms.is_backend_built("alone")
+    comm = new_comm("alone", "anything", "name", timeout=7)
+    assert comm.get_backend_impl() is Alone.made[0]
+    tensor = torch.zeros(2)
+    work = comm.all_reduce(tensor, ReduceOp.SUM, True, hints={"a": "b"}, timeout=3)
+    assert work.is_completed() and tensor.tolist() == [1.0, 1.0]
+    work = comm.broadcast(tensor, 0, True)
+    assert not work.is_completed() and work.status() is WorkStatus.INPROGRESS
+    work.wait()
+    assert work.is_completed() and tensor.tolist() == [9.0, 9.0]
+    work._set_status(WorkStatus.ERROR)
+    output = torch.zeros(2)
+    comm.gather_single(output, tensor, 0)
+    assert output.tolist() == [9.0, 9.0]
+    comm.set_timeout(11)
+    with pytest.raises(RuntimeError, match='pure virtual function "TorchCommBackend::barrier"'):
+        comm.barrier()
+    with pytest.raises(RuntimeError, match=r"\[TorchCommBackend\]: new_window not implemented for communicator:alone"):
+        comm.new_window()
+    comm.finalize()
+    assert Alone.made[0].said == ["anything", "name", 7.0, (3.0, {"a": "b"}), 11.0, "finalized"]
+    with pytest.raises(TypeError, match="pass a TorchCommBackend subclass"):
+        comms.register_backend("wrong", 3)  # type: ignore[arg-type]
+
+
+def test_fake() -> None:
+    comm = new_comm("fake", None, "f", enable_reconfigure=True)
+    tensor = torch.full((2,), 3.0)
+    assert comm.all_reduce(tensor, ReduceOp.SUM, True).is_completed() and tensor.tolist() == [3.0, 3.0]
+    window = comm.new_window(tensor)
+    window.put(torch.zeros(1), 0, 1).wait()
+    window.signal(0), window.wait_signal(0)
+    assert window.map_remote_tensor(0) is tensor and tensor.tolist() == [3.0, 3.0]
+    window.tensor_deregister()
+    handle = comm.get_init_handle()
+    comm.reconfigure(1, [handle])
+    assert comm.get_init_handle() != handle and (comm.get_rank(), comm.get_size()) == (0, 1)
+    assert comm.split([], "none") is None
+    comm.finalize()

@@ -10,7 +10,8 @@ from pccl.comms.backend import Mask, TorchCommBackend
 from pccl.comms.batch import BatchSendRecv, P2POp, P2POpType
 from pccl.comms.communicator import TorchComm
 from pccl.comms.factory import (
-    _is_backend_registered, _load_backend, built_backends, get_mem_allocator, is_backend_built, new_comm, register_backend,
+    _is_backend_registered, _load_backend, built_backends, get_mem_allocator, is_backend_built, load_backend, new_comm,
+    register_backend,
 )
 from pccl.comms.failure import AbortInfo
 from pccl.comms.hooks.registry import POST_CLASSES, PRE_ARGS, OpName, RemovableHandle
@@ -24,7 +25,7 @@ __all__ = [
     "AbortInfo", "BatchP2POptions", "BatchSendRecv", "CommOptions", "Mask", "OpName", "OperationError", "P2POp", "P2POpType",
     "ReconfigureOptions", "RedOpType", "ReduceOp", "RemovableHandle", "SharedMemoryAllocator", "Timeout", "TorchComm", "TorchCommBackend",
     "TorchCommWinAccessType", "TorchCommWindow", "TorchCommWindowAttr", "TorchWork", "WorkStatus", "built_backends", "get_mem_allocator", "install_as_torchcomms",
-    "is_backend_built", "new_comm", "objcol", "register_backend",
+    "is_backend_built", "load_backend", "new_comm", "objcol", "register_backend",
 ]
 
 

@@ -179,9 +179,13 @@ def _new_record(hints: Mapping[str, str]) -> Record:
 def _number(place: Store, name: str, amount: int) -> int:
     """This attempt's number."""
     number = place.add(_key(name), amount)
-    if number is None:
-        number = _counts[name] = _counts.get(name, 0) + amount
-    return number
+    return next_number(name) if number is None else number
+
+
+def next_number(name: str) -> int:
+    """How many times this process has come to that name, this one included: as many as the others."""
+    _counts[name] = _counts.get(name, 0) + 1
+    return _counts[name]
 
 
 def _key(name: str, number: Optional[int] = None) -> str:

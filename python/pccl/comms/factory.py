@@ -11,6 +11,7 @@ from pccl.comms import environment
 from pccl.comms.backend import Mask, TorchCommBackend
 from pccl.comms.backends import c10d
 from pccl.comms.backends.fake import FakeBackend
+from pccl.comms.backends.library import library_backend
 from pccl.comms.backends.native import NativeBackend
 from pccl.comms.communicator import TorchComm
 from pccl.comms.failure import Failures
@@ -38,6 +39,14 @@ def register_backend(name: str, backend_class: BackendClass) -> None:
     if not callable(backend_class):
         raise TypeError(f"backend_class of {name!r} is a {type(backend_class).__name__}; pass a TorchCommBackend subclass")
     _registered[name] = backend_class
+
+
+def load_backend(name: str, path: str) -> None:
+    """Opens a library with the interface of ``pccl_backend.h``, as TORCHCOMMS_BACKEND_LIB_PATH_<NAME> does; it stays open.
+
+    RuntimeError: it cannot be loaded, has another version, or lacks functions.
+    """
+    _loaded[name] = library_backend(name, path)
 
 
 def _is_backend_registered(name: str) -> bool:
@@ -83,8 +92,6 @@ def _load_backend(name: str) -> BackendClass:
         )
     path = environment.text(f"TORCHCOMMS_BACKEND_LIB_PATH_{name.upper()}")
     if path is not None:
-        from pccl.comms.backends.library import library_backend
-
         _loaded[name] = library_backend(name, path)
         return _loaded[name]
     raise ModuleNotFoundError(

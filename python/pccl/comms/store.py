@@ -187,6 +187,35 @@ def opened(store: Any, rank: int, until: float) -> Iterator[Store]:
 
 
 @contextlib.contextmanager
+def opened_for(store: Any, rank: int, size: int, seconds: float) -> Iterator[Store]:
+    """The same for `seconds`; one rank alone needs none."""
+    if size == 1:
+        yield _OwnStore()
+        return
+    with opened(store, rank, time.monotonic() + seconds) as place:
+        yield place
+
+
+class _OwnStore:
+    """Of one rank alone."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, str] = {}
+
+    def set(self, key: str, value: str) -> None:
+        self._values[key] = value
+
+    def get(self, key: str, seconds: float) -> str:
+        if key not in self._values:
+            raise TimeoutError(f"{key} has not come")
+        return self._values[key]
+
+    def add(self, key: str, amount: int) -> Optional[int]:
+        self._values[key] = str(int(self._values.get(key, "0")) + amount)
+        return int(self._values[key])
+
+
+@contextlib.contextmanager
 def _served(host: str, port: int, rank: int, until: float) -> Iterator[Store]:
     if rank != 0:
         yield _AtAddress(host, port, until)

@@ -67,6 +67,12 @@ if(PCCL_DEVELOPER)
     file(GLOB charlm CONFIGURE_DEPENDS examples/c/charlm/*.c) # one program of several files
     pccl_program(train_charlm examples SOURCES ${charlm} LIBRARIES pccl)
     add_dependencies(pccl_examples train_charlm)
+    file(GLOB mesh CONFIGURE_DEPENDS examples/c/backend/*.c) # a library: a back-end of pccl.comms
+    add_library(mesh_backend MODULE ${mesh})
+    target_include_directories(mesh_backend PRIVATE include)
+    target_link_libraries(mesh_backend PRIVATE pccl_flags Threads::Threads)
+    set_target_properties(mesh_backend PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/examples)
+    add_dependencies(pccl_examples mesh_backend)
     pccl_programs_of(bench bench pccl_internal pccl_benchmarks)
     foreach(kind unit kernel sim fault e2e)
         pccl_tests_of(${kind})

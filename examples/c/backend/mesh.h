@@ -59,7 +59,7 @@ void mesh_wake(struct mesh *mesh);
 /* With the lock held: closes all connections, which the other ranks see at once. */
 void mesh_abort(struct mesh *mesh);
 
-/* In works.c; called by the thread with the lock held: ends the works that have what they need, or never will. */
+/* In mesh_operations.c; called by the thread with the lock held: ends the works that have what they need, or never will. */
 void works_advance(struct mesh *mesh);
 
 /* Why the calling thread's last call failed. */

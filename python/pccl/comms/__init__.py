@@ -24,7 +24,8 @@ from pccl.comms.work import OperationError, TorchWork, WorkStatus
 __all__ = [
     "AbortInfo", "BatchP2POptions", "BatchSendRecv", "CommOptions", "Mask", "OpName", "OperationError", "P2POp", "P2POpType",
     "ReconfigureOptions", "RedOpType", "ReduceOp", "RemovableHandle", "SharedMemoryAllocator", "Timeout", "TorchComm", "TorchCommBackend",
-    "TorchCommWinAccessType", "TorchCommWindow", "TorchCommWindowAttr", "TorchWork", "WorkStatus", "built_backends", "get_mem_allocator", "install_as_torchcomms",
+    "TorchCommWinAccessType", "TorchCommWindow", "TorchCommWindowAttr", "TorchWork", "WorkStatus", "built_backends", "get_mem_allocator",
+    "install_as_torchcomms",
     "is_backend_built", "load_backend", "new_comm", "objcol", "register_backend",
 ]
 

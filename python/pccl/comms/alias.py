@@ -5,6 +5,7 @@ Under the alias the names `gloo`, `xccl` and `mccl` are the native back-end, wit
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import sys
 import types
@@ -12,7 +13,7 @@ import warnings
 from typing import Any, Mapping, Optional
 
 import pccl.comms as comms
-from pccl.comms import factory, hooks, objcol
+from pccl.comms import environment, factory, hooks, objcol
 from pccl.comms.backend import Mask, TorchCommBackend
 from pccl.comms.backends.native import NativeBackend
 from pccl.comms.hooks import call_log, fr, nan_check
@@ -59,6 +60,11 @@ def install_as_torchcomms(names: Optional[Mapping[str, str]] = None) -> types.Mo
         for name, mask in MASKS.items():
             factory.name_as(name, TorchCommGloo if name == "gloo" else NativeBackend, mask)
         _installed = True
+    if environment.flag("TORCH_DISTRIBUTED_USE_TORCHCOMMS"):
+        warnings.warn(
+            "TORCH_DISTRIBUTED_USE_TORCHCOMMS has no effect with install_as_torchcomms: torch takes back-ends in C++ there; call "
+            "torchcomms.device_mesh.init_device_mesh, or dist.init_process_group('pccl') of pccl.distributed", RuntimeWarning, stacklevel=2,
+        )
     for name, target in (names or {}).items():
         factory.name_as(name, _warning(name, target), factory.mask_of(target))
     return sys.modules[NAME]
@@ -94,7 +100,7 @@ def _warning(name: str, target: str) -> Any:
 def _enter_modules() -> None:
     root = _module(NAME, comms, _PUBLIC + _FROM_COMMS)
     spec = importlib.util.find_spec(NAME)  # a folder of that name: its modules are found below
-    root.__path__ = list(spec.submodule_search_locations or []) if spec is not None else []  # type: ignore[attr-defined]
+    root.__path__ = list(spec.submodule_search_locations or []) if spec is not None else []
     root.__all__ = list(_PUBLIC)  # type: ignore[attr-defined]
     inner = _module(f"{NAME}._comms", comms, _PUBLIC + _FROM_COMMS)
     for name in dir(comms):
@@ -106,13 +112,16 @@ def _enter_modules() -> None:
     for name in _PUBLIC:
         public = getattr(comms, name)
         public.__module__ = NAME
+    for module in (root, inner):
+        module.__getattr__ = _of_torch  # type: ignore[method-assign]
     gloo = types.ModuleType(f"{NAME}._comms_gloo", TorchCommGloo.__doc__)
     gloo.TorchCommGloo = TorchCommGloo  # type: ignore[attr-defined]
     hook_module = _module(f"{NAME}.hooks", hooks, ("FlightRecorderHook", "NanCheckHook", "clog", "OpName", "RemovableHandle"))
     modules = {
         NAME: root, f"{NAME}._comms": inner, f"{NAME}._comms_gloo": gloo, f"{NAME}.objcol": objcol, f"{NAME}.hooks": hook_module,
         f"{NAME}.hooks.fr": fr, f"{NAME}.hooks.clog": call_log, f"{NAME}.hooks.nan_check": nan_check,
-        f"{NAME}._comms.hooks": hook_module, f"{NAME}._comms.hooks.fr": fr, f"{NAME}._comms.hooks.clog": call_log,
+        f"{NAME}.device_mesh": _later(f"{NAME}.device_mesh", "pccl.comms.device_mesh"), f"{NAME}._comms.hooks": hook_module,
+        f"{NAME}._comms.hooks.fr": fr, f"{NAME}._comms.hooks.clog": call_log,
     }
     for name, module in modules.items():
         sys.modules[name] = module
@@ -121,9 +130,31 @@ def _enter_modules() -> None:
             setattr(sys.modules[parent], own, module)
 
 
+def _of_torch(name: str) -> Any:
+    """Classes over torch.distributed; not while that is being imported, which asks for them, and could not use them."""
+    c10d = sys.modules.get("torch.distributed.distributed_c10d")
+    if name not in ("_BackendWrapper", "WorkWrapper") or not hasattr(c10d, "init_process_group"):
+        raise AttributeError(f"module {NAME!r} has no attribute {name!r}")
+    bridge = importlib.import_module("pccl.comms.process_group")
+    return getattr(bridge, name.replace("_BackendWrapper", "BackendWrapper"))
+
+
+def _later(name: str, source: str) -> types.ModuleType:
+    """A module that needs torch, loaded when something of it is asked for."""
+    module = types.ModuleType(name)
+
+    def of_source(own: str) -> Any:
+        if own.startswith("__"):
+            raise AttributeError(f"module {name!r} has no attribute {own!r}")
+        return getattr(importlib.import_module(source), own)
+
+    module.__getattr__ = of_source  # type: ignore[method-assign]
+    return module
+
+
 def _module(name: str, source: types.ModuleType, names: tuple[str, ...]) -> types.ModuleType:
     module = types.ModuleType(name, source.__doc__)
     for own in names:
         setattr(module, own, getattr(source, own))
-    module.__path__ = []  # type: ignore[attr-defined]
+    module.__path__ = []
     return module

@@ -97,4 +97,4 @@ def same_type(name: str, value: Any, like: Any) -> None:
 
 def _same_type(name: str, value: Buffer, like: Buffer) -> None:
     if value.datatype is not like.datatype:
-        raise RuntimeError(f"Invalid scalar type: {name} is of {value.datatype.name}, the other tensor of {like.datatype.name}; convert one")
+        raise RuntimeError(f"Invalid scalar type: {name} is of {value.datatype.name}, the other of {like.datatype.name}; convert one")

@@ -7,7 +7,7 @@ or an object with `wait()`, which raises; better with `is_completed()`, `wait_fo
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
-from typing import Any, NamedTuple, NoReturn, Optional, Sequence
+from typing import Any, Callable, NamedTuple, NoReturn, Optional, Sequence
 
 from pccl.comms.options import CommOptions
 
@@ -25,7 +25,40 @@ class Mask(NamedTuple):
     wait_blocking: bool = True       #: on works of asynchronous operations
     reconfigure: bool = False
     empty_batch: bool = False        #: is a finished work, no error
-    monitored_barrier: bool = True
+    finite_waits: bool = False       #: of c10d's works
+
+
+Operation = Callable[..., Any]
+
+
+def _missing(backend: "TorchCommBackend", name: str) -> NoReturn:
+    if backend.built_in:
+        raise RuntimeError(f"[TorchCommBackend]: {name} not implemented for communicator:{backend.get_comm_name()}")
+    raise RuntimeError(f'Tried to call pure virtual function "TorchCommBackend::{name}"')
+
+
+def _absent(name: str) -> Operation:
+    """What a back-end has to have."""
+
+    def absent(self: "TorchCommBackend", *arguments: Any, **limits: Any) -> NoReturn:
+        _missing(self, name)
+
+    return absent
+
+
+def _optional(name: str) -> Operation:
+    """What it may have."""
+
+    def absent(self: "TorchCommBackend", *arguments: Any, **limits: Any) -> NoReturn:
+        raise RuntimeError(f"[TorchCommBackend]: {name} not implemented for communicator:{self.get_comm_name()}")
+
+    return absent
+
+
+def _by_gather(self: "TorchCommBackend", output: Any, input: Any, root: int, async_op: bool) -> Any:
+    """Where a back-end has only `gather`: its list are the chunks of `output`."""
+    chunks = list(output.chunk(self.get_size())) if self.get_rank() == root else []
+    return self.gather(chunks, input, root, async_op)
 
 
 class TorchCommBackend:
@@ -46,19 +79,19 @@ class TorchCommBackend:
 
     def init(self, device: Any, name: str, options: CommOptions) -> None:
         """Collective: begins; returns when all ranks have."""
-        self._missing("init")
+        _missing(self, "init")
 
     def finalize(self) -> None:
         """All that was issued has ended: ends."""
-        self._missing("finalize")
+        _missing(self, "finalize")
 
     def get_rank(self) -> int:
         """This process's rank; -1 before the first `reconfigure`."""
-        self._missing("get_rank")
+        _missing(self, "get_rank")
 
     def get_size(self) -> int:
         """How many ranks there are; -1 before the first `reconfigure`."""
-        self._missing("get_size")
+        _missing(self, "get_size")
 
     def get_ranks(self) -> list[int]:
         """The members' ranks in the communicator that this one comes of in the end, by rank."""
@@ -78,93 +111,46 @@ class TorchCommBackend:
 
     def split(self, ranks: Sequence[int], name: str, options: CommOptions) -> Optional["TorchCommBackend"]:
         """Collective: the child of the listed ranks, in this order; None with an empty list."""
-        self._missing("split")
+        _missing(self, "split")
 
-    # -- Operations: tensors, ranks, operator, async_op --
+    # -- Operations, by position; by keyword `timeout` and `hints`, where one takes them --
 
-    def send(self, tensor: Any, dst: int, async_op: bool) -> Any:
-        self._missing("send")
+    send: Operation = _absent("send")                                    #: tensor, dst, async_op
+    recv: Operation = _absent("recv")                                    #: tensor, src, async_op
+    broadcast: Operation = _absent("broadcast")                          #: tensor, root, async_op
+    all_reduce: Operation = _absent("all_reduce")                        #: tensor, op, async_op
+    reduce: Operation = _absent("reduce")                                #: tensor, root, op, async_op
+    all_gather: Operation = _absent("all_gather")                        #: tensor_list, tensor, async_op
+    all_gather_v: Operation = _absent("all_gather_v")                    #: the same
+    all_gather_single: Operation = _absent("all_gather_single")          #: output, input, async_op
+    reduce_scatter: Operation = _absent("reduce_scatter")                #: output, input_list, op, async_op
+    reduce_scatter_v: Operation = _absent("reduce_scatter_v")            #: the same
+    reduce_scatter_single: Operation = _absent("reduce_scatter_single")  #: output, input, op, async_op
+    all_to_all: Operation = _absent("all_to_all")                        #: output_tensor_list, input_tensor_list, async_op
+    all_to_all_single: Operation = _absent("all_to_all_single")          #: output, input, async_op
+    all_to_all_v_single: Operation = _absent("all_to_all_v_single")      #: output, input, output_split_sizes, input_split_sizes, async_op
+    barrier: Operation = _absent("barrier")                              #: async_op
+    scatter: Operation = _absent("scatter")                              #: output_tensor, input_tensor_list, root, async_op
+    gather: Operation = _absent("gather")                                #: output_tensor_list, input_tensor, root, async_op
 
-    def recv(self, tensor: Any, src: int, async_op: bool) -> Any:
-        self._missing("recv")
-
-    def broadcast(self, tensor: Any, root: int, async_op: bool) -> Any:
-        self._missing("broadcast")
-
-    def all_reduce(self, tensor: Any, op: Any, async_op: bool) -> Any:
-        self._missing("all_reduce")
-
-    def reduce(self, tensor: Any, root: int, op: Any, async_op: bool) -> Any:
-        self._missing("reduce")
-
-    def all_gather(self, tensor_list: Any, tensor: Any, async_op: bool) -> Any:
-        self._missing("all_gather")
-
-    def all_gather_v(self, tensor_list: Any, tensor: Any, async_op: bool) -> Any:
-        self._missing("all_gather_v")
-
-    def all_gather_single(self, output: Any, input: Any, async_op: bool) -> Any:
-        self._missing("all_gather_single")
-
-    def reduce_scatter(self, output: Any, input_list: Any, op: Any, async_op: bool) -> Any:
-        self._missing("reduce_scatter")
-
-    def reduce_scatter_v(self, output: Any, input_list: Any, op: Any, async_op: bool) -> Any:
-        self._missing("reduce_scatter_v")
-
-    def reduce_scatter_single(self, output: Any, input: Any, op: Any, async_op: bool) -> Any:
-        self._missing("reduce_scatter_single")
-
-    def all_to_all_single(self, output: Any, input: Any, async_op: bool) -> Any:
-        self._missing("all_to_all_single")
-
-    def all_to_all_v_single(self, output: Any, input: Any, output_split_sizes: Any, input_split_sizes: Any, async_op: bool) -> Any:
-        self._missing("all_to_all_v_single")
-
-    def all_to_all(self, output_tensor_list: Any, input_tensor_list: Any, async_op: bool) -> Any:
-        self._missing("all_to_all")
-
-    def barrier(self, async_op: bool) -> Any:
-        self._missing("barrier")
-
-    def scatter(self, output_tensor: Any, input_tensor_list: Any, root: int, async_op: bool) -> Any:
-        self._missing("scatter")
-
-    def gather(self, output_tensor_list: Any, input_tensor: Any, root: int, async_op: bool) -> Any:
-        self._missing("gather")
-
-    def gather_single(self, output: Any, input: Any, root: int, async_op: bool) -> Any:
-        """By `gather` where a back-end has only that: its list are the chunks of `output`."""
-        chunks = list(output.chunk(self.get_size())) if self.get_rank() == root else []
-        return self.gather(chunks, input, root, async_op)
-
-    def batch_op_issue(self, ops: Sequence[Any], async_op: bool) -> Any:
-        """All of a batch's sends and receives at once; `ops` have `type`, `tensor`, `peer`."""
-        self._optional("batch_op_issue")
+    gather_single: Operation = _by_gather                                #: output, input, root, async_op
+    #: ops, async_op: all of a batch's sends and receives at once; each has `type`, `tensor`, `peer`
+    batch_op_issue: Operation = _optional("batch_op_issue")
 
     # -- More than operations --
 
-    def new_window(self) -> Any:
-        """A window without memory; see `pccl.comms.window`."""
-        self._optional("new_window")
-
-    def all_gather_p_init(self, output: Any) -> Any:
-        self._optional("all_gather_p_init")
-
-    def all_gather_p_exec(self, handle: Any, input: Any, async_op: bool) -> Any:
-        self._optional("all_gather_p_exec")
-
-    def all_gather_p_free(self, handle: Any) -> None:
-        self._optional("all_gather_p_free")
-
-    def tensor_register(self, tensor: Any) -> None:
-        self._optional("tensor_register")
-
-    def tensor_deregister(self, tensor: Any) -> None:
-        self._optional("tensor_deregister")
-
-    def get_device_transport(self) -> Any:
-        self._optional("get_device_transport")
+    new_window: Operation = _optional("new_window")                      #: a window without memory; see `pccl.comms.window`
+    all_gather_p_init: Operation = _optional("all_gather_p_init")        #: output; returns a handle
+    all_gather_p_exec: Operation = _optional("all_gather_p_exec")        #: handle, input, async_op
+    all_gather_p_free: Operation = _optional("all_gather_p_free")        #: handle
+    tensor_register: Operation = _optional("tensor_register")            #: tensor
+    tensor_deregister: Operation = _optional("tensor_deregister")        #: tensor
+    get_device_transport: Operation = _optional("get_device_transport")
+    get_init_handle: Operation = _optional("getInitHandle")              #: returns a text
+    #: uuid, init_handles, seconds, hints: blocks until their processes are the members, or nothing has changed
+    reconfigure: Operation = _optional("reconfigure")
+    #: Ends the communicator at once, for all of its members: from any thread, any number of times, and never raises.
+    abort: Operation = _optional("abort")
 
     def set_timeout(self, timeout: Any) -> None:
         """The communicator's default has changed; each operation is told its timeout anyway."""
@@ -175,24 +161,3 @@ class TorchCommBackend:
     def is_abort_supported(self) -> bool:
         """Whether `abort` does something."""
         return False
-
-    def abort(self) -> None:
-        """Ends the communicator at once, for all of its members: from any thread, any number of times, and never raises."""
-        self._optional("abort")
-
-    def get_init_handle(self) -> str:
-        self._optional("getInitHandle")
-
-    def reconfigure(self, uuid: int, init_handles: Any, timeout: float, hints: Any) -> None:
-        """Blocks until the members of `init_handles` are this communicator's, or nothing has changed."""
-        self._optional("reconfigure")
-
-    # -- What is missing --
-
-    def _missing(self, name: str) -> NoReturn:
-        if self.built_in:
-            self._optional(name)
-        raise RuntimeError(f'Tried to call pure virtual function "TorchCommBackend::{name}"')
-
-    def _optional(self, name: str) -> NoReturn:
-        raise RuntimeError(f"[TorchCommBackend]: {name} not implemented for communicator:{self.get_comm_name()}")

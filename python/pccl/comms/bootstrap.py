@@ -93,7 +93,7 @@ def create_world(name: str, rank: int, size: int, store: object, seconds: float,
 
 def _lead(place: Store, name: str, size: int, until: float, hints: Mapping[str, str]) -> tuple[World, Record]:
     record = _new_record(hints)
-    place.set(_key(name, _number(place, name, 1)), json.dumps(record))
+    place.set(_key(name, _number(place, name)), json.dumps(record))
     return _entered(record, 0, size, until), record
 
 
@@ -101,8 +101,7 @@ def _follow(place: Store, name: str, rank: int, size: int, until: float) -> tupl
     seen, failed = 0, None
     stale_until = until
     if place.add(_key(name), 0) is None:
-        number = _number(place, name, 1)
-        record = Record(*json.loads(_told(place, name, number, until)))
+        record = Record(*json.loads(_told(place, name, _number(place, name), until)))
         return _entered(record, rank, size, until), record
     while True:
         number = place.add(_key(name), 0) or 0
@@ -125,7 +124,7 @@ def _follow(place: Store, name: str, rank: int, size: int, until: float) -> tupl
             return world, record
 
 
-def _told(place: Store, name: str, number: int, until: float) -> str:
+def _told(place: Store, name: str, number: object, until: float) -> str:
     try:
         return place.get(_key(name, number), until - time.monotonic())
     except Exception as error:  # of any store
@@ -176,10 +175,10 @@ def _new_record(hints: Mapping[str, str]) -> Record:
     return Record(own_master(hints), f"comms/{secrets.token_hex(16)}")
 
 
-def _number(place: Store, name: str, amount: int) -> int:
-    """This attempt's number."""
-    number = place.add(_key(name), amount)
-    return next_number(name) if number is None else number
+def _number(place: Store, name: str) -> str:
+    """This attempt's number; where a store cannot count, this process's, in a series of its own."""
+    number = place.add(_key(name), 1)
+    return f"uncounted {next_number(name)}" if number is None else str(number)
 
 
 def next_number(name: str) -> int:
@@ -188,7 +187,7 @@ def next_number(name: str) -> int:
     return _counts[name]
 
 
-def _key(name: str, number: Optional[int] = None) -> str:
+def _key(name: str, number: object = None) -> str:
     return f"pccl/comms/{name}/" + ("attempts" if number is None else f"attempt {number}")
 
 

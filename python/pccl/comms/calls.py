@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Any, Optional
 
 from pccl.comms.options import Limits
 
@@ -26,12 +26,12 @@ class Caller:
         self._backend = backend
         self._takes: dict[str, frozenset[str]] = {}
 
-    def __call__(self, name: str, arguments: tuple[Any, ...], limits: Limits) -> Any:
+    def __call__(self, name: str, arguments: tuple[Any, ...], limits: Limits, more: Optional[dict[str, Any]] = None) -> Any:
         function = getattr(self._backend, name)
         takes = self._takes.get(name)
         if takes is None:
             takes = self._takes[name] = keywords_of(function)
-        keywords: dict[str, Any] = {}
+        keywords: dict[str, Any] = dict(more or {})
         if "timeout" in takes:
             keywords["timeout"] = limits.seconds
         if "hints" in takes:

@@ -227,7 +227,7 @@ class TorchComm(Operations, Memory):
         """This process's text for `reconfigure`, the same until the next success."""
         if not self._mask.reconfigure:
             raise RuntimeError(f"[TorchCommBackend]: getInitHandle not implemented for communicator:{self._name}")
-        return self._backend.get_init_handle()
+        return str(self._backend.get_init_handle())
 
     def reconfigure(
         self, uuid: Any, init_handles: Iterable[str] = (), timeout: TimeoutLike = None, hints: Optional[Hints] = None
@@ -298,9 +298,9 @@ class TorchComm(Operations, Memory):
 
     def _run(
         self, name: OpName, fields: dict[str, Any], arguments: tuple[Any, ...], async_op: bool, hints: Optional[Hints],
-        timeout: TimeoutLike, options: Any, checked: Callable[[], None],
+        timeout: TimeoutLike, options: Any, checked: Callable[[], None], more: Optional[dict[str, Any]] = None,
     ) -> TorchWork:
-        """One operation: checked, told of, issued, and waited for unless `async_op`."""
+        """One operation: checked, told of, issued, and waited for unless `async_op`; `more` are keywords that its back-end alone knows."""
         limits = self._limits(hints, timeout, options)
         work = TorchWork()
         with self._lock:
@@ -310,7 +310,7 @@ class TorchComm(Operations, Memory):
             work._begin(self, name.name, async_op, not self._backend.built_in, arguments)
             self._works.add(work)
             try:
-                inner = self._call(name.name, (*arguments, async_op), limits)
+                inner = self._call(name.name, (*arguments, async_op), limits, more)
             except Exception as error:
                 raise self._failed_call(name.name, error) from error
             work._issued(inner)

@@ -11,7 +11,8 @@ _FALSE = {"0", "false", "no", "n"}
 #: Seconds that an operation may take where nobody says otherwise.
 DEFAULT_TIMEOUT = 600.0
 
-_PAIRS = {
+_Pairs = list[tuple[str, tuple[str, ...]]]
+_PAIRS: dict[str, _Pairs] = {
     "mpi": [("OMPI_COMM_WORLD_RANK", ("OMPI_COMM_WORLD_SIZE",)), ("PMI_RANK", ("PMI_SIZE",))],
     "pals": [("PALS_RANKID", ("PALS_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "WORLD_SIZE"))],
     "torchrun": [("RANK", ("WORLD_SIZE",))],

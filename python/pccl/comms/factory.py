@@ -87,8 +87,8 @@ def _load_backend(name: str) -> BackendClass:
             return _loaded[name]
     if name in DELEGATED:
         raise ModuleNotFoundError(
-            f"failed to find backend {name!r}: it is of the package torchcomms, which is not installed; pip install torchcomms where there is "
-            "a GPU, or use the back-end pccl"
+            f"failed to find backend {name!r}: it is of the package torchcomms, which is not installed; pip install torchcomms where there "
+            "is a GPU, or use the back-end pccl"
         )
     path = environment.text(f"TORCHCOMMS_BACKEND_LIB_PATH_{name.upper()}")
     if path is not None:

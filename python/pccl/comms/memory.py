@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, Optional, Sequence
 
 from pccl.comms import arguments as check
+from pccl.comms.backend import TorchCommBackend
 from pccl.comms.batch import BatchSendRecv, P2POp, P2POpType
 from pccl.comms.hooks.registry import Hooks, OpName
 from pccl.comms.options import BatchP2POptions, Hints, Limits, TimeoutLike
@@ -18,7 +19,7 @@ class Memory:
     _name: str
     _rank: int
     _size: int
-    _backend: Any
+    _backend: TorchCommBackend
     _hooks: Hooks
     _lock: Any
     _mask: Any
@@ -109,7 +110,9 @@ class Memory:
     ) -> TorchWork:
         """Gathers `input` of each rank into the output of `handle`."""
         limits = self._limits(hints, timeout, None)
-        return self._issue_quietly("all_gather_p_exec", lambda: self._call("all_gather_p_exec", (handle, input, async_op), limits), async_op)
+        return self._issue_quietly(
+            "all_gather_p_exec", lambda: self._call("all_gather_p_exec", (handle, input, async_op), limits), async_op
+        )
 
     def all_gather_p_free(self, handle: Any) -> None:
         """Lets go of the output."""

@@ -35,7 +35,7 @@ class _PlainUnpickler(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _SAFE:
-            raise pickle.UnpicklingError(f"{module}.{name} is not read with weights_only=True; pass weights_only=False if you trust all ranks")
+            raise pickle.UnpicklingError(f"{module}.{name} is not read with weights_only=True; pass False if you trust all ranks")
         return super().find_class(module, name)
 
 

@@ -50,6 +50,16 @@ class Operations:
 
         return self._run(OpName.recv, {"tensor": tensor, "peer": src}, (tensor, src), async_op, hints, timeout, options, checked)
 
+    def _message(self, name: str, tensor: Any, peer: int, tag: int, async_op: bool, seconds: float) -> TorchWork:
+        """A message with a tag, which only the native back-end has; other tags are other messages' order."""
+
+        def checked() -> None:
+            check.rank("peer", peer, self._size)
+            check.tensor("tensor", tensor)
+
+        more = {"tag": tag} if tag else None
+        return self._run(OpName[name], {"tensor": tensor, "peer": peer}, (tensor, peer), async_op, None, seconds, None, checked, more)
+
     # -- Collectives --
 
     def broadcast(
@@ -219,8 +229,8 @@ class Operations:
             check.alike("output_tensor_list", self._rank, output_tensor_list[self._rank], input_tensor_list[self._rank])
 
         return self._run(
-            OpName.all_to_all, {"input": input_tensor_list, "output": output_tensor_list}, (output_tensor_list, input_tensor_list), async_op,
-            hints, timeout, options, checked,
+            OpName.all_to_all, {"input": input_tensor_list, "output": output_tensor_list}, (output_tensor_list, input_tensor_list),
+            async_op, hints, timeout, options, checked,
         )
 
     def barrier(

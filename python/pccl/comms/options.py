@@ -142,7 +142,8 @@ class Limits(NamedTuple):
 
 
 def limits_of(
-    default_seconds: float, default_hints: Mapping[str, str], hints: Optional[Hints], timeout: TimeoutLike, options: Optional[OperationOptions]
+    default_seconds: float, default_hints: Mapping[str, str], hints: Optional[Hints], timeout: TimeoutLike,
+    options: Optional[OperationOptions],
 ) -> Limits:
     """Keywords win over `options`, these over the communicator's."""
     if timeout is None and options is not None:

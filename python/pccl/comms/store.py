@@ -15,6 +15,7 @@ from typing import Any, Callable, Iterator, Optional, Protocol
 
 from pccl.comms import environment
 from pccl.comms.store_server import ServedElsewhere, StoreClient, StoreServer
+from pccl.types import imported
 
 #: How often something is looked at that tells nobody when it changes.
 POLL_SECONDS = 0.02
@@ -107,7 +108,7 @@ class CallbackStore:
     def get(self, key: str, seconds: float) -> str:
         self._wait([key], datetime.timedelta(seconds=max(seconds, 0.001)))
         value = self._get(key)
-        return value.decode() if isinstance(value, (bytes, bytearray, memoryview)) else str(value)
+        return bytes(value).decode() if isinstance(value, (bytes, bytearray, memoryview)) else str(value)
 
     def add(self, key: str, amount: int) -> Optional[int]:
         return None
@@ -157,10 +158,11 @@ class _AtAddress:
 
 def _c10d_client(host: str, port: int, seconds: float) -> Store:
     try:
-        from torch.distributed import TCPStore
-    except ImportError:
-        raise RuntimeError(f"something else than a store of pccl.comms is served at {host}:{port}; free the port, or pass another store") from None
-    return C10dStore(TCPStore(host, port, is_master=False, wait_for_workers=False, timeout=datetime.timedelta(seconds=max(seconds, 1.0))))
+        dist = imported("torch").distributed
+    except RuntimeError:
+        raise RuntimeError(f"what is served at {host}:{port} is no store of pccl.comms; free the port, or pass another store") from None
+    limit = datetime.timedelta(seconds=max(seconds, 1.0))
+    return C10dStore(dist.TCPStore(host, port, is_master=False, wait_for_workers=False, timeout=limit))
 
 
 @contextlib.contextmanager
@@ -178,6 +180,9 @@ def opened(store: Any, rank: int, until: float) -> Iterator[Store]:
         if host is None:
             yield FileStore(str(store))
         else:
+            if store is None and environment.text("TORCHELASTIC_USE_AGENT_STORE") == "True":  # torchrun serves a c10d store there
+                yield _c10d_client(host, port, until - time.monotonic())
+                return
             with _served(host, port, rank, until) as served:
                 yield served
     elif all(hasattr(store, name) for name in ("set", "get", "add", "wait")):

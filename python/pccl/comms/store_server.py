@@ -11,6 +11,8 @@ from typing import Any, Optional
 
 _HELLO = b"pccl store 1\n"
 _MOST_BYTES = 1 << 20
+_HELLO_SECONDS = 3.0  # a c10d store says nothing
+_ANSWER_SECONDS = 20.0
 
 
 class ServedElsewhere(ConnectionError):
@@ -135,13 +137,14 @@ class StoreClient:
     """A rank's end.  OSError: nobody listens there; ServedElsewhere: somebody else."""
 
     def __init__(self, host: str, port: int, seconds: float) -> None:
-        self._socket = socket.create_connection((host, port), timeout=min(seconds, 10.0))
+        self._socket = socket.create_connection((host, port), timeout=min(seconds, _HELLO_SECONDS))
         self._rest = b""
         try:
             self._socket.sendall(_HELLO)
             greeted = self._line() + b"\n" == _HELLO
         except (TimeoutError, ConnectionError):
             greeted = False
+        self._socket.settimeout(_ANSWER_SECONDS)
         if not greeted:
             self._socket.close()
             raise ServedElsewhere(f"what listens at {host}:{port} is no store of pccl.comms")

@@ -7,6 +7,7 @@ then lie across each other is a copy made.
 from __future__ import annotations
 
 import ctypes
+import struct
 import sys
 from typing import Any, Callable, NamedTuple, Optional, Sequence
 
@@ -105,7 +106,7 @@ def has_nan(tensor: Any) -> bool:
     if numpy is not None and isinstance(tensor, numpy.ndarray):
         return bool(numpy.isnan(tensor).any())
     form = {DataType.FLOAT16: "e", DataType.FLOAT: "f", DataType.DOUBLE: "d"}.get(buffer.datatype)
-    return form is not None and any(value != value for value in memory_view(buffer).cast(form))
+    return form is not None and any(value != value for (value,) in struct.iter_unpack(form, memory_view(buffer)))
 
 
 class Parts(NamedTuple):

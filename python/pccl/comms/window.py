@@ -144,7 +144,8 @@ class TorchCommWindow:
         first = target_offset_nelems * part.datatype.itemsize
         if target_offset_nelems < 0 or first + source.nbytes > part.nbytes:
             raise RuntimeError(
-                f"put: {source.nbytes} bytes at element {target_offset_nelems} exceeds the window size of rank {dst_rank}, {part.nbytes} bytes"
+                f"put: {source.nbytes} bytes at element {target_offset_nelems} exceeds the window size of rank {dst_rank}, "
+                f"{part.nbytes} bytes"
             )
         limits = self._comm._limits(hints, timeout, options)
         return self._comm._issue_quietly(
@@ -189,7 +190,8 @@ class TorchCommWindow:
             return self._tensor
         if part.memory is None:
             raise RuntimeError(
-                f"map_remote_tensor: the part of rank {rank} is WIN_ACCESS_TYPE_SEPARATE: on another host, or not of comm.get_mem_allocator()"
+                f"map_remote_tensor: the part of rank {rank} is WIN_ACCESS_TYPE_SEPARATE: on another host, or not of "
+                "comm.get_mem_allocator()"
             )
         return tensor_over(part.memory, part.offset, part.shape, part.datatype, of_torch(self._tensor))
 

@@ -112,6 +112,9 @@ def test_modules(order: str, tmp_path: pathlib.Path) -> None:
     from torchcomms._comms.hooks.fr import FlightRecorderHook as third
     import torchcomms.objcol, torchcomms.hooks.nan_check
     from torchcomms.tests.shared import value
+    from torchcomms.device_mesh import init_device_mesh, _create_torchcomm_process_group
+    from torchcomms._comms import _BackendWrapper, WorkWrapper
+    assert issubclass(_BackendWrapper, torch.distributed.ProcessGroup) and issubclass(WorkWrapper, torch.distributed.Work)
     assert value == 7 and log is clog and again is FlightRecorderHook is third
     assert all(getattr(torchcomms, name).__module__ == "torchcomms" for name in torchcomms.__all__), torchcomms.__all__
     assert torchcomms.is_backend_built("gloo") and set(torchcomms.built_backends()) >= {"gloo", "xccl", "mccl", "pccl", "fake"}

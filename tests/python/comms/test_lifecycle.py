@@ -8,6 +8,8 @@ import logging
 import os
 import pathlib
 import socket
+import subprocess
+import sys
 import threading
 from typing import Any, Callable
 
@@ -75,6 +77,21 @@ def test_a_store_that_a_launcher_serves_at_the_port() -> None:
     del serving
 
 
+def test_torchrun(tmp_path: pathlib.Path) -> None:
+    """With the launcher as it is, which serves a store at MASTER_PORT itself."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import torch\nfrom pccl.comms import ReduceOp, new_comm\n"
+        "for name in ('a', 'b'):\n    comm = new_comm('pccl', 'cpu', name, timeout=30)\n    tensor = torch.ones(1)\n"
+        "    comm.all_reduce(tensor, ReduceOp.SUM)\n    assert tensor.item() == 2\n    comm.finalize()\n"
+        f"open(r'{tmp_path}/' + str(comm.get_rank()), 'w').write('well')\n"
+    )
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    assert [(tmp_path / str(rank)).read_text() for rank in range(2)] == ["well", "well"]
+
+
 def test_a_job_that_is_started_anew_does_not_meet_its_past(tmp_path: pathlib.Path) -> None:
     """A first job's rank 0 tells the store, and dies before anybody has come; the second uses the same store."""
 
@@ -92,8 +109,9 @@ def test_a_job_that_is_started_anew_does_not_meet_its_past(tmp_path: pathlib.Pat
 
 
 def test_ranks_of_launchers(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = "TORCHCOMM_RANK TORCHCOMM_SIZE OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE PMI_RANK PMI_SIZE PALS_RANKID PALS_SIZE RANK WORLD_SIZE"
-    for name in [*names.split(), "TORCHCOMM_BOOTSTRAP_RANKSIZE_QUERY_METHOD"]:
+    ranks = "TORCHCOMM_RANK OMPI_COMM_WORLD_RANK PMI_RANK PALS_RANKID RANK"
+    sizes = "TORCHCOMM_SIZE OMPI_COMM_WORLD_SIZE PMI_SIZE PALS_SIZE WORLD_SIZE"
+    for name in [*ranks.split(), *sizes.split(), "TORCHCOMM_BOOTSTRAP_RANKSIZE_QUERY_METHOD"]:
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(RuntimeError, match="Unable to determine rank and size"):
         rank_and_size()
@@ -299,9 +317,6 @@ def test_a_rank_that_never_comes() -> None:
 
 def test_without_torch_and_numpy() -> None:
     """The package is used in a process that cannot import either."""
-    import subprocess
-    import sys
-
     program = """
 import sys
 sys.modules["torch"] = sys.modules["numpy"] = None

@@ -169,13 +169,16 @@ class GroupBackend(TorchCommBackend):
         return GroupWork(self._open().alltoall_base(flat_out, flat_in, [], [], self._options("AllToAllOptions", timeout)))
 
     def all_to_all_v_single(
-        self, output: Any, input: Any, output_split_sizes: Sequence[int], input_split_sizes: Sequence[int], async_op: bool, *, timeout: float
+        self, output: Any, input: Any, output_split_sizes: Sequence[int], input_split_sizes: Sequence[int], async_op: bool, *,
+        timeout: float,
     ) -> GroupWork:
         given, taken = input[: sum(input_split_sizes)], output[: sum(output_split_sizes)]
         options = self._options("AllToAllOptions", timeout)
         return GroupWork(self._open().alltoall_base(taken, given, list(output_split_sizes), list(input_split_sizes), options))
 
-    def all_to_all(self, output_tensor_list: Sequence[Any], input_tensor_list: Sequence[Any], async_op: bool, *, timeout: float) -> GroupWork:
+    def all_to_all(
+        self, output_tensor_list: Sequence[Any], input_tensor_list: Sequence[Any], async_op: bool, *, timeout: float
+    ) -> GroupWork:
         torch = imported("torch")
         given = torch.cat([piece.view(-1) for piece in input_tensor_list])
         taken = given.new_empty(sum(piece.numel() for piece in output_tensor_list))

@@ -127,7 +127,7 @@ class LibraryBackend(TorchCommBackend):
 
     def split(self, ranks: Sequence[int], name: str, options: CommOptions) -> Optional["LibraryBackend"]:
         if not self.table.split:
-            self._optional("split")
+            raise RuntimeError(f"[TorchCommBackend]: split not implemented for communicator:{self.name}")
         said, mine = split_lists.said(ranks, self._rank, self._size, options.hints)
         heard = bytearray(len(said) * self._size)
         whole = buffer_of(heard, "heard", True)
@@ -192,7 +192,9 @@ class LibraryBackend(TorchCommBackend):
         inputs = self._even(buffer_of(input, "input"))
         return self._issue(_REDUCE_SCATTER, inputs, [buffer_of(output, "output", True)], timeout, 0, op)
 
-    def all_to_all(self, output_tensor_list: Sequence[Any], input_tensor_list: Sequence[Any], async_op: bool, *, timeout: float) -> LibraryWork:
+    def all_to_all(
+        self, output_tensor_list: Sequence[Any], input_tensor_list: Sequence[Any], async_op: bool, *, timeout: float
+    ) -> LibraryWork:
         outputs = [buffer_of(piece, "output_tensor_list", True) for piece in output_tensor_list]
         return self._issue(_ALL_TO_ALL, [buffer_of(piece, "input_tensor_list") for piece in input_tensor_list], outputs, timeout)
 
@@ -200,7 +202,8 @@ class LibraryBackend(TorchCommBackend):
         return self._issue(_ALL_TO_ALL, self._even(buffer_of(input, "input")), self._even(buffer_of(output, "output", True)), timeout)
 
     def all_to_all_v_single(
-        self, output: Any, input: Any, output_split_sizes: Sequence[int], input_split_sizes: Sequence[int], async_op: bool, *, timeout: float
+        self, output: Any, input: Any, output_split_sizes: Sequence[int], input_split_sizes: Sequence[int], async_op: bool, *,
+        timeout: float,
     ) -> LibraryWork:
         source, target = buffer_of(input, "input"), buffer_of(output, "output", True)
         row = max(rows_of(input, source)[1], rows_of(output, target)[1])

@@ -130,7 +130,10 @@ class Table(ctypes.Structure):
         ("wait", ctypes.CFUNCTYPE(ctypes.c_int, _VOID_P)),
         ("release", ctypes.CFUNCTYPE(None, _VOID_P)),
         ("last_error", ctypes.CFUNCTYPE(ctypes.c_char_p)),
-        ("split", ctypes.CFUNCTYPE(ctypes.c_int, _VOID_P, ctypes.POINTER(Params), ctypes.POINTER(ctypes.c_uint32), ctypes.POINTER(_VOID_P))),
+        (
+            "split",
+            ctypes.CFUNCTYPE(ctypes.c_int, _VOID_P, ctypes.POINTER(Params), ctypes.POINTER(ctypes.c_uint32), ctypes.POINTER(_VOID_P)),
+        ),
         ("abort", ctypes.CFUNCTYPE(None, _VOID_P)),
     ]
 
@@ -156,8 +159,8 @@ def table_of(name: str, path: str) -> tuple[Any, Table]:
     head = _Head.from_address(address)
     if head.magic != MAGIC or head.version != VERSION:
         raise RuntimeError(
-            f"ABI version mismatch: {path} has magic {head.magic:#x}, version {head.version}, and this package {MAGIC:#x}, {VERSION}; build "
-            "it with this release's pccl_backend.h"
+            f"ABI version mismatch: {path} has magic {head.magic:#x}, version {head.version}, and this package {MAGIC:#x}, {VERSION}; "
+            "build it with this release's pccl_backend.h"
         )
     table = Table()
     ctypes.memmove(ctypes.addressof(table), address, min(head.size, ctypes.sizeof(Table)))  # what it does not have is null

@@ -31,7 +31,7 @@ _OPERATORS = {
 class NativeBackend(TorchCommBackend):
     """One world; lists of tensors are used where they lie, and what an operation leaves after an error is as it was before it."""
 
-    mask = Mask(reconfigure=True, empty_batch=True)
+    mask = Mask(reconfigure=True, empty_batch=True, finite_waits=True)
     built_in = True
 
     def __init__(self) -> None:
@@ -129,11 +129,11 @@ class NativeBackend(TorchCommBackend):
 
     # -- Operations --
 
-    def send(self, tensor: Any, dst: int, async_op: bool, *, timeout: float) -> NativeWork:
-        return self._work(self._open().send(buffer_of(tensor, "tensor"), dst, deadline=timeout), async_op)
+    def send(self, tensor: Any, dst: int, async_op: bool, *, timeout: float, tag: int = 0) -> NativeWork:
+        return self._work(self._open().send(buffer_of(tensor, "tensor"), dst, tag, deadline=timeout), async_op)
 
-    def recv(self, tensor: Any, src: int, async_op: bool, *, timeout: float) -> NativeWork:
-        return self._work(self._open().receive(buffer_of(tensor, "tensor", True), src, deadline=timeout), async_op)
+    def recv(self, tensor: Any, src: int, async_op: bool, *, timeout: float, tag: int = 0) -> NativeWork:
+        return self._work(self._open().receive(buffer_of(tensor, "tensor", True), src, tag, deadline=timeout), async_op)
 
     def broadcast(self, tensor: Any, root: int, async_op: bool, *, timeout: float) -> NativeWork:
         target = buffer_of(tensor, "tensor", True)
@@ -150,7 +150,11 @@ class NativeBackend(TorchCommBackend):
     def reduce(self, tensor: Any, root: int, op: ReduceOp, async_op: bool, *, timeout: float) -> NativeWork:
         target = buffer_of(tensor, "tensor", True)
         at_root = root == self._rank
-        return self._reduced(op, target, async_op, lambda t, o: self._open().reduce(t[0], t[0] if at_root else None, root, o, deadline=timeout))
+
+        def launch(t: tuple[Buffer, Buffer], o: Any) -> Operation:
+            return self._open().reduce(t[0], t[0] if at_root else None, root, o, deadline=timeout)
+
+        return self._reduced(op, target, async_op, launch)
 
     def all_gather(self, tensor_list: Sequence[Any], tensor: Any, async_op: bool, *, timeout: float) -> NativeWork:
         return self.all_gather_v(tensor_list, tensor, async_op, timeout=timeout)
@@ -195,7 +199,8 @@ class NativeBackend(TorchCommBackend):
         return self._work(self._open().all_to_all(source, target, deadline=timeout), async_op)
 
     def all_to_all_v_single(
-        self, output: Any, input: Any, output_split_sizes: Sequence[int], input_split_sizes: Sequence[int], async_op: bool, *, timeout: float
+        self, output: Any, input: Any, output_split_sizes: Sequence[int], input_split_sizes: Sequence[int], async_op: bool, *,
+        timeout: float,
     ) -> NativeWork:
         source, target = buffer_of(input, "input"), buffer_of(output, "output", True)
         row = max(rows_of(input, source)[1], rows_of(output, target)[1])
@@ -205,7 +210,9 @@ class NativeBackend(TorchCommBackend):
         received = split_up(target, [rows * row for rows in output_split_sizes])
         return self._exchange(sent, received, async_op, timeout, None)
 
-    def all_to_all(self, output_tensor_list: Sequence[Any], input_tensor_list: Sequence[Any], async_op: bool, *, timeout: float) -> NativeWork:
+    def all_to_all(
+        self, output_tensor_list: Sequence[Any], input_tensor_list: Sequence[Any], async_op: bool, *, timeout: float
+    ) -> NativeWork:
         sent = input_parts([buffer_of(piece, "input_tensor_list") for piece in input_tensor_list])
         outputs = [buffer_of(piece, "output_tensor_list", True) for piece in output_tensor_list]
         received, after = output_parts(outputs, sent.extent)

@@ -1,4 +1,4 @@
-"""The lists of a split: what is wrong with one, and whether all members of a group have passed the same, so that a mistake is all ranks'."""
+"""The lists of a split: what is wrong with one, and whether a group's members have passed the same; a mistake is told to all ranks."""
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
@@ -45,5 +45,6 @@ def check(heard: bytes, ranks: Sequence[int], rank: int) -> None:
     for (count, first, _), called in members.items():
         if called != count:
             raise RuntimeError(
-                f"split: the group of {count} ranks that begins at rank {first} was passed by {called} of them; all of a group pass the same list"
+                f"split: the group of {count} ranks that begins at rank {first} was passed by {called} of them; all of a group pass the "
+                "same list"
             )

@@ -77,7 +77,8 @@ class FlightRecorderHook:
         """Records that communicator's operations from now on."""
         name = comm.get_name()
         with self._ring.lock:
-            self._ring.groups[name] = {"name": name, "desc": comm.get_backend(), "ranks": json.dumps(comm.get_ranks(), separators=(",", ":"))}
+            ranks = json.dumps(comm.get_ranks(), separators=(",", ":"))
+            self._ring.groups[name] = {"name": name, "desc": comm.get_backend(), "ranks": ranks}
             self._ring.group_ids.setdefault(name, len(self._ring.group_ids))
             self._ring.status.setdefault(name, {
                 "last_enqueued_collective": -1, "last_started_collective": -1, "last_completed_collective": -1,
@@ -187,7 +188,8 @@ class FlightRecorderHook:
             entry: dict[str, Any] = {
                 "record_id": self._ring.records - 1, "pg_id": self._ring.group_ids[comm.get_name()],
                 "process_group": [comm.get_name(), comm.get_backend()], "collective_seq_id": counts["collective"],
-                "p2p_seq_id": counts["p2p"], "op_id": self._ring.records - 1 if self._isolated else op_id, "profiling_name": f"{comm.get_backend()}:{name}",
+                "p2p_seq_id": counts["p2p"], "op_id": self._ring.records - 1 if self._isolated else op_id,
+                "profiling_name": f"{comm.get_backend()}:{name}",
                 "time_created_ns": time.time_ns(), "timeout_ms": int(comm.get_options().seconds * 1000),
                 "thread_id": str(threading.get_native_id()), "thread_name": thread.name,
                 "input_sizes": sizes_of(inputs), "output_sizes": sizes_of(outputs),

@@ -9,6 +9,7 @@ from pccl.comms.communicator import TorchComm
 from pccl.comms.hooks.registry import OpName, RemovableHandle
 from pccl.comms.hooks.shapes import tensors_of
 from pccl.comms.tensors import has_nan
+from pccl.comms.work import TorchWork
 
 
 class NanCheckHook:
@@ -39,8 +40,8 @@ class NanCheckHook:
 
         def after(op_id: int, args: Any) -> None:
             known, outputs = getattr(self._outputs, "now", (None, []))
-            work = getattr(args, "work", None)
-            if self.check_outputs and known == op_id and hasattr(work, "_checks"):
+            work: Any = getattr(args, "work", None)
+            if self.check_outputs and known == op_id and isinstance(work, TorchWork):
                 work._checks.append(lambda: _look(outputs, "output", args.name, comm))
 
         self._handles += [comm.register_pre_hook(before), comm.register_post_hook(after)]

@@ -79,7 +79,9 @@ def _camel(name: str) -> str:
 
 #: The classes of pre-hook arguments, by operation: SendPreHookArgs and so on.
 PRE_ARGS: dict[OpName, type[_Args]] = {
-    name: type(f"{_camel(name.name)}PreHookArgs", (_Args,), {"FIELDS": fields, "__module__": "pccl.comms", "__doc__": f"Before {name.name}."})
+    name: type(
+        f"{_camel(name.name)}PreHookArgs", (_Args,), {"FIELDS": fields, "__module__": "pccl.comms", "__doc__": f"Before {name.name}."}
+    )
     for name, fields in _FIELDS.items()
 }
 

@@ -1,4 +1,4 @@
-/* works.c - the example back-end's operations: each sends what it has at once, and ends when all that it needs has come.
+/* mesh_operations.c - the example back-end's operations: each sends what it has at once, and ends when all that it needs has come.
  *
  * Every rank sends to every other that needs something of it, and reduces what comes in the order of ranks: simple, the same bits
  * everywhere, and slow for large worlds.

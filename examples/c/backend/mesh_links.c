@@ -1,4 +1,4 @@
-/* links.c - connecting the ranks, and the thread that reads and writes; see mesh.h.
+/* mesh_links.c - connecting the ranks, and the thread that reads and writes; see mesh.h.
  * SPDX-License-Identifier: MIT */
 #include "mesh.h"
 

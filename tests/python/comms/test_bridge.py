@@ -1,0 +1,214 @@
+"""The c10d bridge and device meshes: torch.distributed, DDP and FSDP2 over communicators."""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import copy
+import datetime
+from typing import Any, Callable
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from pccl.comms import TorchComm, new_comm
+from support.ranks import run
+
+
+def with_comm(count: int, function: Callable[[TorchComm], Any]) -> list[Any]:
+    def rank() -> Any:
+        return function(new_comm("pccl", torch.device("cpu"), "bridged", timeout=60))
+
+    return run(count, rank)
+
+
+def test_collectives_of_torch() -> None:
+    from pccl.comms.device_mesh import init_device_mesh
+
+    def body(comm: TorchComm) -> None:
+        rank, size = comm.get_rank(), comm.get_size()
+        ids: list[int] = []
+        comm.register_pre_hook(lambda name, op_id, args: ids.append(op_id))
+        mesh = init_device_mesh((comm,), ("world",))
+        assert mesh.size() == size and mesh.get_local_rank() == rank and dist.get_rank() == rank and dist.get_world_size() == size
+        tensor = torch.tensor([rank + 1.0])
+        dist.all_reduce(tensor)
+        assert tensor.item() == 6 and len(ids) == 1
+        work = dist.all_reduce(tensor, dist.ReduceOp.AVG, async_op=True)
+        assert work is not None
+        work.wait()
+        assert tensor.item() == 6 and work.is_completed() and work.exception() is None
+        wide = torch.zeros(4, 2).t()  # not contiguous
+        dist.all_reduce(wide.fill_(1))
+        assert wide.tolist() == [[3.0] * 4] * 2
+        outputs = [torch.zeros(2) for _ in range(size)]
+        dist.all_gather(outputs, torch.full((2,), float(rank)))
+        assert [out[1].item() for out in outputs] == [0.0, 1.0, 2.0]
+        whole = torch.zeros(size)
+        dist.all_gather_into_tensor(whole, torch.tensor([float(rank)]))
+        assert whole.tolist() == [0.0, 1.0, 2.0]
+        part = torch.zeros(1)
+        dist.reduce_scatter_tensor(part, torch.arange(3.0))
+        assert part.item() == 3 * rank
+        dist.reduce_scatter(part, [torch.tensor([float(k)]) for k in range(size)], dist.ReduceOp.MAX)
+        assert part.item() == rank
+        dist.broadcast(tensor.fill_(rank), 2)
+        assert tensor.item() == 2
+        dist.reduce(tensor.fill_(1), 1)
+        assert tensor.item() == (3 if rank == 1 else 1)
+        dist.scatter(part, [torch.tensor([5.0 + k]) for k in range(size)] if rank == 0 else None, 0)
+        assert part.item() == 5 + rank
+        dist.gather(part, outputs := [torch.zeros(1) for _ in range(size)] if rank == 2 else None, 2)
+        assert rank != 2 or [out.item() for out in outputs or []] == [5.0, 6.0, 7.0]
+        received = torch.zeros(size)
+        dist.all_to_all_single(received, torch.arange(3.0) + 10 * rank)
+        assert received.tolist() == [10.0 * k + rank for k in range(size)]
+        got = [torch.zeros(rank + 1) for _ in range(size)]
+        dist.all_to_all(got, [torch.full((k + 1,), float(rank)) for k in range(size)])
+        assert [piece.tolist() for piece in got] == [[float(k)] * (rank + 1) for k in range(size)]
+        works = dist.batch_isend_irecv([
+            dist.P2POp(dist.isend, torch.tensor([float(rank)]), (rank + 1) % size), dist.P2POp(dist.irecv, part, (rank - 1) % size),
+        ])
+        for one in works:
+            one.wait()
+        assert part.item() == (rank - 1) % size
+        if rank == 0:
+            for one in [dist.isend(torch.tensor([float(tag)]), 1, tag=tag) for tag in (1, 2)]:
+                assert one is not None and one.wait()
+        elif rank == 1:
+            for tag in (2, 1):
+                dist.recv(part, 0, tag=tag)
+                assert part.item() == tag
+        objects: list[Any] = [None] * size
+        dist.all_gather_object(objects, {"rank": rank})
+        assert objects == [{"rank": k} for k in range(size)]
+        dist.barrier()
+        assert dist.get_backend() == "torchcomm" and dist.get_process_group_ranks(dist.group.WORLD) == [0, 1, 2]
+        dist.destroy_process_group()
+        with pytest.raises(RuntimeError, match="not initialized"):
+            comm.barrier()
+
+    with_comm(3, body)
+
+
+def test_the_group_itself() -> None:
+    from pccl.comms.process_group import BackendWrapper
+
+    def body(comm: TorchComm) -> None:
+        rank = comm.get_rank()
+        group = BackendWrapper(comm)
+        assert group.get_comm() is comm and group.name() == "pccl" and group.rank() == rank and group.size() == 3
+        with pytest.raises(ValueError, match="Only single"):
+            group.allreduce([torch.zeros(1), torch.zeros(1)])
+        failed = group.allreduce([torch.zeros(1, dtype=torch.complex64)])  # a work, no raise
+        with pytest.raises(RuntimeError, match="Invalid scalar type"):
+            failed.wait()
+        assert isinstance(failed.exception(), RuntimeError)
+        group._set_default_timeout(datetime.timedelta(seconds=30))
+        work = group.allreduce([tensor := torch.ones(2)])
+        assert group._verify_work_timeout(work, datetime.timedelta(seconds=30))
+        assert work.get_future().wait() == [tensor] and tensor.tolist() == [3.0, 3.0]
+        work.wait(datetime.timedelta(seconds=10))
+        options = type("Options", (), {"group_name": "part"})()
+        child = group.split(None, [2, 0], options)
+        assert (child is None) == (rank == 1)
+        if child is not None:
+            assert child.get_comm().get_name() == "part" and child.rank() == (0 if rank == 2 else 1)
+            child.shutdown()
+            child.shutdown()
+        group.monitored_barrier(datetime.timedelta(seconds=20))
+        if rank == 0:
+            with pytest.raises(RuntimeError, match="Ranks 1, 2 failed to pass monitoredBarrier in 200 ms"):
+                group.monitored_barrier(datetime.timedelta(milliseconds=200), True)
+            with pytest.raises(RuntimeError, match="Rank 1 failed to pass"):
+                group.monitored_barrier(datetime.timedelta(milliseconds=200))
+        group.barrier().wait()
+        group.abort()
+        with pytest.raises(RuntimeError, match="aborted|revoked"):
+            group.allreduce([torch.ones(1)]).wait()
+        group.shutdown()
+
+    with_comm(3, body)
+
+
+def test_a_name_without_finite_waits() -> None:
+    from pccl.comms.alias import install_as_torchcomms
+    from pccl.comms.process_group import BackendWrapper
+
+    def rank() -> None:
+        install_as_torchcomms()
+        group = BackendWrapper(new_comm("gloo", "cpu", "bridged", timeout=60))
+        work = group.allreduce([torch.ones(1)])
+        with pytest.raises(RuntimeError, match="wait timeout not supported"):
+            work.wait(datetime.timedelta(seconds=1))
+        work.wait()
+        group.shutdown()
+
+    run(1, rank)
+
+
+def trained(wrap: Callable[[nn.Module], nn.Module], rank: int, size: int) -> list[torch.Tensor]:
+    """Three steps on this rank's part of the data."""
+    torch.manual_seed(1)
+    model = wrap(nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 2)))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    data, target = torch.randn(12, 6), torch.randn(12, 2)
+    for _ in range(3):
+        optimizer.zero_grad()
+        share = slice(rank * 12 // size, (rank + 1) * 12 // size)
+        nn.functional.mse_loss(model(data[share]), target[share]).backward()
+        optimizer.step()
+    return [p.full_tensor() if hasattr(p, "full_tensor") else p.detach().clone() for p in model.parameters()]
+
+
+@pytest.mark.parametrize("how", ("ddp", "fsdp2"))
+def test_training(how: str) -> None:
+    from pccl.comms.device_mesh import init_device_mesh
+
+    expected = trained(copy.copy, 0, 1)
+
+    def body(comm: TorchComm) -> None:
+        mesh = init_device_mesh((comm,), ("data",))
+
+        def wrap(model: nn.Module) -> nn.Module:
+            if how == "ddp":
+                return nn.parallel.DistributedDataParallel(model, process_group=mesh.get_group())
+            from torch.distributed.fsdp import fully_shard
+
+            fully_shard(model, mesh=mesh)
+            return model
+
+        for mine, alone in zip(trained(wrap, comm.get_rank(), 2), expected):
+            torch.testing.assert_close(mine, alone)
+        dist.destroy_process_group()
+
+    with_comm(2, body)
+
+
+def test_a_mesh_of_two_dimensions() -> None:
+    from pccl.comms.device_mesh import init_device_mesh
+
+    def body(comm: TorchComm) -> None:
+        rank = comm.get_rank()
+        row = comm.split([rank // 2 * 2, rank // 2 * 2 + 1], "row")
+        column = comm.split([rank % 2, rank % 2 + 2], "column")
+        assert row is not None and column is not None
+        with pytest.raises(RuntimeError, match="no global comm"):
+            init_device_mesh((column, row), ("dp", "tp"))
+        mesh = init_device_mesh((column, row), ("dp", "tp"), _global_comm=comm)
+        assert mesh.mesh.tolist() == [[0, 1], [2, 3]] and list(mesh.get_coordinate() or ()) == [rank // 2, rank % 2]
+        for name, total in (("tp", 4 * (rank // 2) + 1), ("dp", 2 * (rank % 2) + 2)):
+            tensor = torch.tensor([float(rank)])
+            dist.all_reduce(tensor, group=mesh.get_group(name))
+            assert tensor.item() == total
+        from torch.distributed.tensor import Shard, distribute_tensor
+
+        whole = torch.arange(16.0).view(4, 4)
+        placed = distribute_tensor(whole, mesh, [Shard(0), Shard(1)])
+        assert placed.to_local().tolist() == whole[rank // 2 * 2:rank // 2 * 2 + 2, rank % 2 * 2:rank % 2 * 2 + 2].tolist()
+        assert torch.equal(placed.full_tensor(), whole)
+        dist.destroy_process_group()
+
+    with_comm(4, body)
+
+

@@ -290,6 +290,12 @@ static void mesh_free(struct mesh *mesh)
     free(mesh);
 }
 
+static bool wake_pipe(int *ends)
+{
+    return pipe(ends) == 0 && fcntl(ends[0], F_SETFD, FD_CLOEXEC) == 0 && fcntl(ends[1], F_SETFD, FD_CLOEXEC) == 0 &&
+           fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0 && fcntl(ends[1], F_SETFL, O_NONBLOCK) == 0;
+}
+
 struct mesh *mesh_open(const pcclBackendParams_t *params)
 {
     struct mesh *mesh = calloc(1, sizeof *mesh);
@@ -306,7 +312,7 @@ struct mesh *mesh_open(const pcclBackendParams_t *params)
         mesh->peers[r].in_end = &mesh->peers[r].in;
         mesh->peers[r].out_end = &mesh->peers[r].out;
     }
-    bool well = mesh->peers != NULL && pipe2(mesh->wake, O_CLOEXEC | O_NONBLOCK) == 0 && connect_all(mesh, params);
+    bool well = mesh->peers != NULL && wake_pipe(mesh->wake) && connect_all(mesh, params);
     if (!well || pthread_create(&mesh->thread, NULL, serve, mesh) != 0) {
         mesh_free(mesh);
         return NULL;

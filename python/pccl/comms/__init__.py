@@ -15,20 +15,27 @@ from pccl.comms.factory import (
 )
 from pccl.comms.failure import AbortInfo
 from pccl.comms.hooks.registry import POST_CLASSES, PRE_ARGS, OpName, RemovableHandle
-from pccl.comms.options import OPERATION_OPTIONS, BatchP2POptions, CommOptions, ReconfigureOptions, Timeout
+from pccl.comms.options import (
+    AllGatherOptions, AllGatherPOptions, AllGatherSingleOptions, AllReduceOptions, AllToAllOptions, AllToAllSingleOptions,
+    AllToAllvSingleOptions, BarrierOptions, BatchP2POptions, BroadcastOptions, CommOptions, GatherOptions,
+    GatherSingleOptions, PutOptions, ReconfigureOptions, RecvOptions, ReduceOptions, ReduceScatterOptions,
+    ReduceScatterSingleOptions, ScatterOptions, SendOptions, SignalOptions, Timeout, WaitSignalOptions,
+)
 from pccl.comms.reduce_op import RedOpType, ReduceOp
 from pccl.comms.shared_memory import SharedMemoryAllocator
 from pccl.comms.window import TorchCommWinAccessType, TorchCommWindow, TorchCommWindowAttr
 from pccl.comms.work import OperationError, TorchWork, WorkStatus
 
 __all__ = [
-    "AbortInfo", "BatchP2POptions", "BatchSendRecv", "CommOptions", "Mask", "OpName", "OperationError", "P2POp", "P2POpType",
-    "ReconfigureOptions", "RedOpType", "ReduceOp", "RemovableHandle", "SharedMemoryAllocator", "Timeout", "TorchComm", "TorchCommBackend",
-    "TorchCommWinAccessType", "TorchCommWindow", "TorchCommWindowAttr", "TorchWork", "WorkStatus", "built_backends", "get_mem_allocator",
-    "install_as_torchcomms",
-    "is_backend_built", "load_backend", "new_comm", "objcol", "register_backend",
+    "AbortInfo", "AllGatherOptions", "AllGatherPOptions", "AllGatherSingleOptions", "AllReduceOptions", "AllToAllOptions",
+    "AllToAllSingleOptions", "AllToAllvSingleOptions", "BarrierOptions", "BatchP2POptions", "BatchSendRecv", "BroadcastOptions",
+    "CommOptions", "GatherOptions", "GatherSingleOptions", "Mask", "OpName", "OperationError", "P2POp", "P2POpType", "PutOptions",
+    "ReconfigureOptions", "RecvOptions", "RedOpType", "ReduceOp", "ReduceOptions", "ReduceScatterOptions", "ReduceScatterSingleOptions",
+    "RemovableHandle", "ScatterOptions", "SendOptions", "SharedMemoryAllocator", "SignalOptions", "Timeout", "TorchComm",
+    "TorchCommBackend", "TorchCommWinAccessType", "TorchCommWindow", "TorchCommWindowAttr", "TorchWork", "WaitSignalOptions",
+    "WorkStatus", "built_backends", "get_mem_allocator", "install_as_torchcomms", "is_backend_built", "load_backend", "new_comm",
+    "objcol", "register_backend",
 ]
-
 
 
 def install_as_torchcomms(names: Optional[Mapping[str, str]] = None) -> ModuleType:
@@ -38,6 +45,5 @@ def install_as_torchcomms(names: Optional[Mapping[str, str]] = None) -> ModuleTy
     return install(names)
 
 
-globals().update(OPERATION_OPTIONS)
 globals().update({arguments.__name__: arguments for arguments in PRE_ARGS.values()})
 globals().update(POST_CLASSES)

@@ -122,16 +122,124 @@ class BatchP2POptions(OperationOptions):
     __module__ = "pccl.comms"
 
 
-#: One class for each operation, named after it: `AllReduceOptions` and so on.
-OPERATION_OPTIONS: dict[str, type[OperationOptions]] = {
-    name: type(name, (OperationOptions,), {"__module__": "pccl.comms", "__doc__": f"Timeout and hints of one {name[:-7]}."})
-    for name in (
-        "SendOptions", "RecvOptions", "BroadcastOptions", "AllReduceOptions", "ReduceOptions", "AllGatherOptions",
-        "AllGatherSingleOptions", "ReduceScatterOptions", "ReduceScatterSingleOptions", "AllToAllOptions", "AllToAllSingleOptions",
-        "AllToAllvSingleOptions", "BarrierOptions", "ScatterOptions", "GatherOptions", "GatherSingleOptions", "PutOptions",
-        "SignalOptions", "WaitSignalOptions", "AllGatherPOptions",
-    )
-}
+class SendOptions(OperationOptions):
+    """Of `send`."""
+
+    __module__ = "pccl.comms"
+
+
+class RecvOptions(OperationOptions):
+    """Of `recv`."""
+
+    __module__ = "pccl.comms"
+
+
+class BroadcastOptions(OperationOptions):
+    """Of `broadcast`."""
+
+    __module__ = "pccl.comms"
+
+
+class AllReduceOptions(OperationOptions):
+    """Of `all_reduce`."""
+
+    __module__ = "pccl.comms"
+
+
+class ReduceOptions(OperationOptions):
+    """Of `reduce`."""
+
+    __module__ = "pccl.comms"
+
+
+class AllGatherOptions(OperationOptions):
+    """Of `all_gather`."""
+
+    __module__ = "pccl.comms"
+
+
+class AllGatherSingleOptions(OperationOptions):
+    """Of `all_gather_single`."""
+
+    __module__ = "pccl.comms"
+
+
+class ReduceScatterOptions(OperationOptions):
+    """Of `reduce_scatter`."""
+
+    __module__ = "pccl.comms"
+
+
+class ReduceScatterSingleOptions(OperationOptions):
+    """Of `reduce_scatter_single`."""
+
+    __module__ = "pccl.comms"
+
+
+class AllToAllOptions(OperationOptions):
+    """Of `all_to_all`."""
+
+    __module__ = "pccl.comms"
+
+
+class AllToAllSingleOptions(OperationOptions):
+    """Of `all_to_all_single`."""
+
+    __module__ = "pccl.comms"
+
+
+class AllToAllvSingleOptions(OperationOptions):
+    """Of `all_to_all_v_single`."""
+
+    __module__ = "pccl.comms"
+
+
+class BarrierOptions(OperationOptions):
+    """Of `barrier`."""
+
+    __module__ = "pccl.comms"
+
+
+class ScatterOptions(OperationOptions):
+    """Of `scatter`."""
+
+    __module__ = "pccl.comms"
+
+
+class GatherOptions(OperationOptions):
+    """Of `gather`."""
+
+    __module__ = "pccl.comms"
+
+
+class GatherSingleOptions(OperationOptions):
+    """Of `gather_single`."""
+
+    __module__ = "pccl.comms"
+
+
+class AllGatherPOptions(OperationOptions):
+    """Of `all_gather_p_exec`."""
+
+    __module__ = "pccl.comms"
+
+
+class PutOptions(OperationOptions):
+    """Of `put`."""
+
+    __module__ = "pccl.comms"
+
+
+class SignalOptions(OperationOptions):
+    """Of `signal`."""
+
+    __module__ = "pccl.comms"
+
+
+class WaitSignalOptions(OperationOptions):
+    """Of `wait_signal`."""
+
+    __module__ = "pccl.comms"
 
 
 class Limits(NamedTuple):

@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from pccl.comms.alias import install_as_torchcomms
-from support.ranks import run
+from support.ranks import paths_with, run
 
 EXAMPLES = pathlib.Path(__file__).parent / "guide_examples.md"
 
@@ -131,8 +131,7 @@ def test_modules(order: str, tmp_path: pathlib.Path) -> None:
     child.finalize(), comm.finalize()
     print("well")
     """.replace("ORDER", repr(order))
-    paths = f"{os.environ['PYTHONPATH']}:{tmp_path}"
-    assert fresh(program, PYTHONPATH=paths, RANK="0", WORLD_SIZE="1") == "well\n"
+    assert fresh(program, PYTHONPATH=paths_with(tmp_path), RANK="0", WORLD_SIZE="1") == "well\n"
 
 
 def test_a_real_one_is_not_hidden(tmp_path: pathlib.Path) -> None:
@@ -145,7 +144,7 @@ def test_a_real_one_is_not_hidden(tmp_path: pathlib.Path) -> None:
     except RuntimeError as error:
         print("a real torchcomms is installed" in str(error))
     """
-    assert fresh(program, PYTHONPATH=f"{os.environ['PYTHONPATH']}:{tmp_path}") == "True\n"
+    assert fresh(program, PYTHONPATH=paths_with(tmp_path)) == "True\n"
 
 
 MASKED: list[tuple[str, dict[str, Any]]] = [

@@ -16,7 +16,7 @@ import torch.distributed as dist
 import pccl.comms as comms
 from pccl.comms import CommOptions, ReduceOp, TorchComm, TorchCommBackend, TorchWork, WorkStatus, new_comm, objcol
 from support.communicators import every_operation
-from support.ranks import run
+from support.ranks import paths_with, run
 
 
 def with_backend(name: str, count: int, function: Callable[[TorchComm], Any], **keywords: Any) -> list[Any]:
@@ -114,7 +114,7 @@ def test_delegation(tmp_path: pathlib.Path) -> None:
     """
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60,
-        env={**os.environ, "PYTHONPATH": f"{os.environ['PYTHONPATH']}:{tmp_path}"},
+        env={**os.environ, "PYTHONPATH": paths_with(tmp_path)},
     )
     assert done.stdout.startswith("(('rcclx', 'cuda:0', 'theirs'), ['abort_process_on_timeout_or_error', 'enable_reconfigure'"), done.stderr
 

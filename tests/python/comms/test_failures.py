@@ -6,12 +6,13 @@ import os
 import signal
 import threading
 import time
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 
 import pytest
 import torch
 
 from pccl.comms import OperationError, ReduceOp, TorchComm, WorkStatus, new_comm
+from pccl.comms.backends.native_work import CombinedWork, NativeWork
 from pccl.errors import PCCLError
 from support.ranks import results, run, start
 
@@ -117,11 +118,12 @@ def test_abort_wakes_what_is_blocked_at_all_ranks() -> None:
     run(3, body)
 
 
-def test_a_killed_rank_is_an_error_of_the_others() -> None:
+@pytest.mark.parametrize("killed", (0, 2))
+def test_a_killed_rank_is_an_error_of_the_others(killed: int) -> None:
     def body() -> tuple[str, Any]:
         comm = comm_of()
         comm.barrier()
-        if comm.get_rank() == 2:
+        if comm.get_rank() == killed:
             os.kill(os.getpid(), signal.SIGKILL)
         tensor = torch.full((1000,), 4.0)
         with pytest.raises(OperationError) as caught:
@@ -136,9 +138,48 @@ def test_a_killed_rank_is_an_error_of_the_others() -> None:
         return caught.value.reason, info
 
     ranks = start(3, body)
-    assert ranks[2].end() == -signal.SIGKILL
-    for reason, info in results(ranks[:2]):
+    assert ranks[killed].end() == -signal.SIGKILL
+    for reason, info in results([rank for rank in ranks if rank is not ranks[killed]]):
         assert reason == "network" == info.reason
+
+
+class Ended:
+    """An operation of the engine that has ended so."""
+
+    def __init__(self, error: Optional[Exception]) -> None:
+        self.error = error
+
+    def done(self) -> bool:
+        return True
+
+    def wait(self, timeout: Optional[float] = None) -> bool:
+        if self.error is not None:
+            raise self.error
+        return True
+
+    def when_done(self, callback: Callable[[Any], None]) -> None:
+        callback(self)
+
+
+def test_what_was_there_is_put_back_once_and_only_after_an_error() -> None:
+    done: list[str] = []
+    for error in (RuntimeError("lost"), None):
+        operation: Any = Ended(error)
+        work = NativeWork(operation, lambda: done.append("after"), lambda: done.append("undo"), True)
+        for _ in range(2):
+            if error is None:
+                work.wait()
+            else:
+                with pytest.raises(RuntimeError, match="lost"):
+                    work.wait()
+            assert work.is_completed() and work.wait_for(1)
+    assert done == ["undo", "after"]
+    told: list[Any] = []
+    both = CombinedWork([NativeWork(Ended(None), None, None, True), NativeWork(Ended(ValueError("x")), None, None, True)])  # type: ignore
+    both.when_done(told.append)
+    assert told == [both] and both.is_completed()
+    with pytest.raises(ValueError):
+        both.wait()
 
 
 def child_with_stderr(path: str, function: Callable[[], None]) -> None:

@@ -77,6 +77,22 @@ def test_a_store_that_a_launcher_serves_at_the_port() -> None:
     del serving
 
 
+def test_without_a_named_master_rank_0_starts_one_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PCCL_MASTER")
+
+    def body() -> str:
+        masters = set()
+        for name in ("a", "b"):
+            comm = new_comm("pccl", "cpu", name, timeout=30)
+            assert sum_of(comm) == 3
+            masters.add(comm.get_init_handle().split(";")[1])
+            comm.finalize()
+        (master,) = masters
+        return str(master)
+
+    assert len(set(run(2, body))) == 1
+
+
 def test_torchrun(tmp_path: pathlib.Path) -> None:
     """The first example of the page, with the launcher as it is, which serves a store at MASTER_PORT itself."""
     page = (pathlib.Path(__file__).parents[3] / "docs" / "python" / "COMMS.md").read_text()

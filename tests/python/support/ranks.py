@@ -24,6 +24,11 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def paths_with(folder: object) -> str:
+    """PYTHONPATH of a program of its own that finds modules in that folder, too."""
+    return os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(folder))))
+
+
 class Rank:
     """One forked process that runs a function; `result()` is what it returned, or raises what it raised."""
 

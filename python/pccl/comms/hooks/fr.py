@@ -14,6 +14,7 @@ from pccl.comms import environment
 from pccl.comms.communicator import TorchComm
 from pccl.comms.hooks.registry import OpName, RemovableHandle
 from pccl.comms.hooks.shapes import long_names, sizes_of, tensors_of
+from pccl.comms.membership import library_version
 from pccl.comms.work import TorchWork, WorkStatus
 
 VERSION = "2.10"
@@ -164,7 +165,7 @@ class FlightRecorderHook:
             entries = [dict(entry) for entry in self._ring.entries if include_completed or not entry["retired"]]
             dump: dict[str, Any] = {
                 "version": VERSION,
-                "comm_lib_version": "pccl",
+                "comm_lib_version": library_version(),
                 "pg_config": {name: dict(group) for name, group in self._ring.groups.items()},
                 "pg_status": {str(self._ring.group_ids[name]): dict(status) for name, status in self._ring.status.items()},
             }

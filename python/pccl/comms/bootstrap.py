@@ -20,9 +20,9 @@ from pccl.comms import environment
 from pccl.comms.store import POLL_SECONDS, Store, opened
 from pccl.engine import World
 from pccl.engine.bootstrap import reachable_host, spawn_master
-from pccl.errors import MasterConnectionFailed
+from pccl.errors import MasterConnectionFailed, OperationTimeout, RankConnectionLost
 
-#: How long a rank, whose record's master does not answer, waits for a newer record.
+#: How long a rank, for which there is nothing where a record says, waits for a newer record.
 _STALE_SECONDS = 20.0
 _SIOCGIFADDR = 0x8915
 
@@ -98,7 +98,8 @@ def _lead(place: Store, name: str, size: int, until: float, hints: Mapping[str, 
 
 
 def _follow(place: Store, name: str, rank: int, size: int, until: float) -> tuple[World, Record]:
-    seen, failed = 0, None
+    seen = 0
+    failed: Optional[Exception] = None
     stale_until = until
     if place.add(_key(name), 0) is None:
         record = Record(*json.loads(_told(place, name, _number(place, name), until)))
@@ -117,7 +118,9 @@ def _follow(place: Store, name: str, rank: int, size: int, until: float) -> tupl
             continue
         try:
             world = _connected(place, name, number, record, rank, size, until)
-        except MasterConnectionFailed as error:
+        except OperationTimeout:
+            raise
+        except (MasterConnectionFailed, RankConnectionLost) as error:  # perhaps the past's: its master has gone, or its rank 0
             failed, stale_until = error, time.monotonic() + _STALE_SECONDS
             continue
         if world is not None:

@@ -60,19 +60,21 @@ class FileStore:
 
     @contextlib.contextmanager
     def _locked(self, change: bool) -> Iterator[dict[str, str]]:
-        with open(self.path, "a+", encoding="utf-8") as file:
+        file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
             fcntl.flock(file, fcntl.LOCK_EX if change else fcntl.LOCK_SH)
-            file.seek(0)
-            content = file.read()
+            content = os.pread(file, os.fstat(file).st_size, 0).decode()
             try:
-                values = json.loads(content) if content else {}
+                values = json.JSONDecoder().raw_decode(content)[0] if content else {}
             except ValueError:
                 raise RuntimeError(f"store file {self.path} is none of pccl.comms; name a new file") from None
             yield values
-            if change:
-                file.truncate(0)
-                file.write(json.dumps(values))
-                file.flush()
+            if change:  # in this order whoever dies between the two leaves what can be read
+                data = json.dumps(values).encode()
+                os.pwrite(file, data, 0)
+                os.ftruncate(file, len(data))
+        finally:
+            os.close(file)
 
     def set(self, key: str, value: str) -> None:
         with self._locked(True) as values:

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import threading
@@ -12,6 +13,7 @@ import pytest
 import torch
 
 from pccl.comms import OperationError, ReduceOp, TorchComm, WorkStatus, new_comm
+from pccl.comms.backends.native import NativeBackend
 from pccl.comms.backends.native_work import CombinedWork, NativeWork
 from pccl.errors import PCCLError
 from support.ranks import results, run, start
@@ -161,6 +163,12 @@ class Ended:
         callback(self)
 
 
+def overwritten(target: Any) -> Any:
+    """A broadcast that fails when some of it has come."""
+    ctypes.memset(target.address, 1, target.nbytes - 1)
+    return Ended(RuntimeError("lost"))
+
+
 def test_what_was_there_is_put_back_once_and_only_after_an_error() -> None:
     done: list[str] = []
     for error in (RuntimeError("lost"), None):
@@ -174,6 +182,13 @@ def test_what_was_there_is_put_back_once_and_only_after_an_error() -> None:
                     work.wait()
             assert work.is_completed() and work.wait_for(1)
     assert done == ["undo", "after"]
+    backend = NativeBackend()
+    world: Any = type("World", (), {"broadcast": lambda self, send, receive, root, deadline: overwritten(receive)})()
+    backend._enter(world, 1, 2, [0, 1])
+    tensor = torch.full((3,), 7.0)
+    with pytest.raises(RuntimeError, match="lost"):
+        backend.broadcast(tensor, 0, False, timeout=1).wait()
+    assert tensor.tolist() == [7.0] * 3
     told: list[Any] = []
     both = CombinedWork([NativeWork(Ended(None), None, None, True), NativeWork(Ended(ValueError("x")), None, None, True)])  # type: ignore
     both.when_done(told.append)

@@ -17,9 +17,9 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from pccl.comms import CommOptions, ReduceOp, Timeout, TorchComm, new_comm
+from pccl.comms import CommOptions, ReduceOp, Timeout, TorchComm, bootstrap, new_comm
 from pccl.comms.environment import rank_and_size
-from support.ranks import free_port, results, run, start
+from support.ranks import Rank, free_port, results, run, start
 
 
 def sum_of(comm: TorchComm) -> float:
@@ -117,7 +117,22 @@ def test_a_job_that_is_started_anew_does_not_meet_its_past(tmp_path: pathlib.Pat
         pass
     first[0].kill()
     first[0].end()
-    assert run(2, made, str(tmp_path / "store"), "job") == [3.0, 3.0]
+
+    def meets_the_past() -> float:
+        enter = bootstrap._connected
+
+        def told(*arguments: Any) -> Any:
+            (tmp_path / "met").touch()
+            return enter(*arguments)
+
+        setattr(bootstrap, "_connected", told)
+        return made(str(tmp_path / "store"), "job")
+
+    early = Rank(meets_the_past, (), {"RANK": "1", "WORLD_SIZE": "2"})
+    while not (tmp_path / "met").exists():
+        pass
+    late = Rank(made, (str(tmp_path / "store"), "job"), {"RANK": "0", "WORLD_SIZE": "2"})
+    assert results([early, late]) == [3.0, 3.0]
 
 
 def test_ranks_of_launchers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,9 +10,10 @@ from pccl.comms.backend import Mask, TorchCommBackend
 from pccl.comms.batch import BatchSendRecv, P2POp, P2POpType
 from pccl.comms.communicator import TorchComm
 from pccl.comms.factory import (
-    _is_backend_registered, _load_backend, built_backends, get_mem_allocator, is_backend_built, load_backend, new_comm,
+    built_backends, get_mem_allocator, is_backend_built, load_backend, new_comm,
     register_backend,
 )
+from pccl.comms.factory import _is_backend_registered as _is_backend_registered
 from pccl.comms.failure import AbortInfo
 from pccl.comms.hooks.registry import POST_CLASSES, PRE_ARGS, OpName, RemovableHandle
 from pccl.comms.options import (

@@ -109,7 +109,7 @@ def _follow(place: Store, name: str, rank: int, size: int, until: float) -> tupl
         now = time.monotonic()
         if number <= seen:
             if now >= min(until, stale_until):
-                raise failed or TimeoutError(f"rank 0 has told the store no master")
+                raise failed or TimeoutError("rank 0 has told the store no master")
             time.sleep(POLL_SECONDS)
             continue
         seen = number
@@ -142,7 +142,7 @@ def _connected(place: Store, name: str, number: int, record: Record, rank: int, 
         entering = world.connect_async()
         while not entering.wait(0.25):
             if time.monotonic() >= until + 5.0:
-                raise TimeoutError(f"the master gives no word")
+                raise TimeoutError("the master gives no word")
             try:
                 newer = (place.add(_key(name), 0) or 0) > number
             except Exception:  # rank 0 has closed it: it is in, and so is everybody

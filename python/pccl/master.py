@@ -11,7 +11,7 @@ from typing import Any, Optional, Sequence
 
 from pccl._native import ffi, lib
 from pccl.engine.address import format_address, parse_address
-from pccl.engine.process import own_process
+from pccl.engine.process import own_process, wait_for
 from pccl.errors import PCCLError, check, make_error
 from pccl.types import Result
 
@@ -55,7 +55,10 @@ class MasterNode:
         self._own("wait")
         if self._ended is None:
             raise make_error(Result.INVALID_USAGE, "wait", "the master was never run; call run first")
-        return self._ended.wait(timeout)
+        if timeout is not None:
+            return self._ended.wait(timeout)
+        wait_for(self._ended)
+        return True
 
     @property
     def address(self) -> str:
@@ -82,10 +85,10 @@ class MasterNode:
             return
         if self._ended is not None and os.getpid() == self._pid:
             try:
-                self._ended.wait()
+                wait_for(self._ended)
             except KeyboardInterrupt:
                 lib.pcclInterruptMaster(self._handle)
-                self._ended.wait()
+                wait_for(self._ended)
         handle, self._handle = self._handle, None
         _running.discard(self)
         lib.pcclDestroyMaster(handle)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Any, Optional
+from typing import Any
 
 from pccl._native import lib
-from pccl.errors import PCCLError, check, last_error, make_error
+from pccl.errors import check, make_error
 from pccl.types import Result
 
 _initialised_in = 0
@@ -44,15 +44,24 @@ def interruptible(name: str, function: Any, *arguments: Any, keep: Any = None) -
     if threading.current_thread() is not threading.main_thread():
         check(function(*arguments), name)
         return
-    errors: list[Optional[PCCLError]] = []
+    errors: list[BaseException] = []
+    ended = threading.Event()
 
     def run(_borrowed: Any) -> None:
-        result = function(*arguments)
-        errors.append(None if result == lib.pcclSuccess else last_error(result, name))
+        try:
+            check(function(*arguments), name)
+        except BaseException as error:  # noqa: B902 - raised below
+            errors.append(error)
+        finally:
+            ended.set()
 
-    thread = threading.Thread(target=run, args=(keep,), name=f"pccl-{name}", daemon=True)
-    thread.start()
-    while thread.is_alive():  # in slices: a signal that came while the thread was being made may have met another one
-        thread.join(MAIN_THREAD_SLICE_MS / 1000)
-    if errors[0] is not None:
+    threading.Thread(target=run, args=(keep,), name=f"pccl-{name}", daemon=True).start()
+    wait_for(ended)
+    if errors:
         raise errors[0]
+
+
+def wait_for(event: threading.Event) -> None:
+    """Until it is set, in slices: a signal that comes just before the main thread sleeps, or meets another thread, wakes nobody."""
+    while not event.wait(MAIN_THREAD_SLICE_MS / 1000):
+        pass

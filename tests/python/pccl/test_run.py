@@ -188,7 +188,9 @@ def test_a_grid_of_peer_groups_steps_when_all_are_complete(master: Master) -> No
         weights = np.zeros(2)
 
         def train(step: pccl.Step) -> None:
-            assert step.communicator.get_attribute(pccl.Attribute.GLOBAL_WORLD_SIZE) == 4 and step.world_size == 2
+            assert step.world_size == 2
+            if step.index < 4:  # in the last one the other shard may be done, and have left
+                assert step.communicator.get_attribute(pccl.Attribute.GLOBAL_WORLD_SIZE) == 4
             gradient = np.full(2, float(index))
             step.all_reduce(gradient, op=pccl.ReduceOp.SUM)
             weights[:] += gradient

@@ -231,14 +231,16 @@ def peer(index):
         state = pccl.SharedState([pccl.TensorInfo.from_buffer(memory([5.0]), "w")])
         communicator.sync_shared_state(state)
         communicator.all_reduce(numbers, numbers, op=pccl.ReduceOp.SUM)
-        print(numbers.tolist())
+        results.append(numbers.tolist())
 
+results = []
 first = threading.Event()
 threads = [threading.Thread(target=peer, args=(index,)) for index in range(2)]
 for thread in threads:
     thread.start()
 for thread in threads:
     thread.join()
+print(results)
 for name, touch in (("torch", pccl.DataType.FLOAT.to_torch_dtype), ("numpy", pccl.DataType.FLOAT.to_numpy_dtype)):
     try:
         touch()
@@ -252,6 +254,6 @@ for name, touch in (("torch", pccl.DataType.FLOAT.to_torch_dtype), ("numpy", pcc
 def test_libraries_that_are_not_installed_are_not_needed(master: Master, missing: tuple[str, ...]) -> None:
     with Program(WITHOUT, master.address, *missing) as program:
         program.succeeds()
-        assert program.said.count("[3.0, 4.0]") == 2, program.said
+        assert "[[3.0, 4.0], [3.0, 4.0]]" in program.said
         for name in ("torch", "numpy"):
             assert [line for line in program.said if line.startswith(f"there is {'no ' if name in missing else ''}{name}")]

@@ -42,6 +42,12 @@ bench-compare: all
 	@python3 bench/compare/compare.py "$(BUILD)" $(if $(ROUNDS),--rounds $(ROUNDS))
 	@python3 bench/compare/compare_many.py "$(BUILD)"
 
+# torch.distributed over pccl beside Gloo, in the environment that part python of make check has made
+bench-python:
+	@scripts/setup.sh check
+	@scripts/test_python.sh "$(BUILD)/python" --collect-only >/dev/null
+	@for ranks in 2 4; do "$(BUILD)/python/full/bin/python" bench/python/torch_gloo.py --ranks $$ranks; done
+
 verify:
 	@scripts/setup.sh verify
 	@python3 scripts/verify.py
@@ -59,4 +65,4 @@ uninstall:
 clean:
 	rm -rf "$(BUILD)"
 
-.PHONY: all setup demo check chaos bench bench-kernels bench-compare verify fuzz install uninstall clean
+.PHONY: all setup demo check chaos bench bench-kernels bench-compare bench-python verify fuzz install uninstall clean

@@ -33,6 +33,7 @@ class Communicator:
     def __init__(self, address: str, peer_group: int = 0, p2p_connection_pool_size: int = 0) -> None:
         self.world = World(address, peer_group=peer_group, lanes=p2p_connection_pool_size)
         self.world.set_connect_timeout(_ATTEMPT_SECONDS)
+        self._newcomer = False
 
     # -- Membership --
 
@@ -46,6 +47,7 @@ class Communicator:
             began = time.monotonic()
             try:
                 self.world.connect()
+                self._newcomer = True
                 return
             except PCCLError as error:
                 if attempt == n_attempts or error.error_class in (ErrorClass.FIX, ErrorClass.STOP):
@@ -55,6 +57,7 @@ class Communicator:
 
     def update_topology(self) -> None:
         """Admits newcomers and drops the departed; all peers of all groups call it, newcomers not in their first iteration."""
+        self._newcomer = False
         self.world.update()
 
     def are_peers_pending(self) -> bool:
@@ -68,6 +71,11 @@ class Communicator:
     def get_attribute(self, attribute: Attribute) -> int:
         """A size, as of the last connect, update, optimise, sync or failed all-reduce."""
         return self.world.attribute(attribute)
+
+    @property
+    def newcomer(self) -> bool:
+        """Whether an update of the others has admitted this peer, and it has called none since."""
+        return self._newcomer
 
     @property
     def peers(self) -> list[Member]:

@@ -182,7 +182,7 @@ class _Peers:
         self.optimize = optimize
         self.patience = patience
         self.n_attempts = n_attempts
-        self.admitted = False  # just now, by an update of the others: this peer's part in it is done
+        self.admitted = False  # by an update of the others, of which this peer must not call its own
 
     def connect(self) -> None:
         """Enters the run, or comes back to it, unless it is in it."""
@@ -190,7 +190,7 @@ class _Peers:
             self.size(Attribute.GLOBAL_WORLD_SIZE)
         except PCCLError:
             self.communicator.connect(self.n_attempts)
-            self.admitted = True
+        self.admitted = self.communicator.newcomer
 
     def gather(self) -> None:
         """Votes until there are enough; branches on what the votes of all groups have told all peers alike."""

@@ -19,7 +19,7 @@ from pccl.engine.address import parse_address
 from pccl.engine.facts import Member, Transport, Wait
 from pccl.engine.operation import Operation
 from pccl.engine.process import initialise, interruptible, own_process
-from pccl.errors import PCCLError, check, make_error
+from pccl.errors import check, make_error
 from pccl.types import Attribute, DataType, LossRule, ReduceOp, Result
 
 #: A receive from it takes a message of whichever member.
@@ -101,7 +101,10 @@ class World:
         try:
             self.connect_async().wait()
         except KeyboardInterrupt:
-            self._give_up()
+            for operation in list(self._flying):
+                if operation.name == "connect":
+                    operation.cancel()
+                    operation._wait(_END_SECONDS)
             raise
 
     def connect_async(self) -> Operation:
@@ -142,8 +145,6 @@ class World:
         if lib.pcclLeave(handle) == lib.pcclSuccess:  # so that what is in flight ends before its handles are gone
             for operation in list(self._flying):
                 operation._wait(_END_SECONDS)
-        else:
-            self._give_up()  # to connect, which nobody can leave yet
         lib.pcclDestroyCommunicator(handle)
 
     def __enter__(self) -> "World":
@@ -495,13 +496,6 @@ class World:
                 lib.pcclSetCallDeadline(-1)
         check(result, name)
         return operation
-
-    def _give_up(self) -> None:
-        """Cancels what is in flight, and waits for its end."""
-        for operation in list(self._flying):
-            with contextlib.suppress(PCCLError):  # it has ended meanwhile, and another thread has seen it
-                operation.cancel()
-                operation._wait(_END_SECONDS)
 
     def _sweep(self) -> None:
         """Lets go of what has ended and nobody has looked at."""

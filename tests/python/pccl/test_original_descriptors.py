@@ -140,6 +140,8 @@ def test_a_shared_state_keeps_names_and_memory_alive() -> None:
     state = pccl.SharedState([pccl.TensorInfo.from_numpy(np.full(1000, i, np.float64), f"größe {i}") for i in range(10)])
     entries = state.to_c()
     assert entries.count == 10
+    others = [ffi.new("char[]", size) for size in range(8, 64) for _ in range(100)]  # they would get what was let go
+    assert len(others) > 0
     for i in range(10):
         assert ffi.string(entries.infos[i].name).decode() == f"größe {i}"
         assert ffi.cast("double *", entries.infos[i].data)[999] == i

@@ -138,6 +138,23 @@ def test_alone_a_step_is_made_where_one_peer_is_enough(master: Master) -> None:
     assert calls == [0, 1, 2]
 
 
+@pytest.mark.parametrize("optimize", [True, False])
+def test_the_ring_is_put_in_order_where_that_is_wanted(master: Master, optimize: bool) -> None:
+    class Counting(pccl.Communicator):
+        optimized = 0
+
+        def optimize_topology(self) -> None:
+            super().optimize_topology()
+            self.optimized += 1
+
+    def peer(_: int) -> int:
+        with Counting(master.address) as communicator:
+            pccl.run(communicator, lambda step: step.all_reduce(np.zeros(1)), steps=3, optimize=optimize)
+            return communicator.optimized
+
+    assert all((times >= 3) == optimize for times in together(2, peer))
+
+
 def test_patience_ends_when_nobody_comes(master: Master) -> None:
     with pytest.raises(pccl.TooFewPeers, match="1 peers in this group.*needs 2"):
         pccl.run(master.address, lambda step: None, patience=0.3)
@@ -180,7 +197,32 @@ def test_where_all_come_from_checkpoints_the_newest_wins(master: Master) -> None
     assert together(3, peer) == [(120, 130.0)] * 3
 
 
-def test_a_grid_of_peer_groups_steps_when_all_are_complete(master: Master) -> None:
+def test_who_comes_back_yields_to_who_has_stayed(master: Master) -> None:
+    """Even two to one: who was excluded may lack the step that the other has made, and was not there since."""
+
+    def peer(index: int) -> list[float]:
+        state = np.zeros(3)
+        away: list[int] = []
+
+        def train(step: pccl.Step) -> None:
+            if step.index == 3 and index > 0 and not away:
+                away.append(step.index)
+                state[:] = 7
+                step.communicator.world.leave()
+                excluded = pccl.MasterConnectionFailed(pccl.Result.MASTER_CONNECTION_FAILED, "all_reduce")
+                excluded.error_class = pccl.ErrorClass.REJOIN
+                raise excluded
+            step.all_reduce(np.zeros(1))
+            state[:] += 1
+
+        pccl.run(master.address, train, state={"state": state}, steps=6, min_peers=3)
+        return state.tolist()
+
+    assert together(3, peer) == [[6.0] * 3] * 3
+
+
+@pytest.mark.parametrize("optimize", [True, False])
+def test_a_grid_of_peer_groups_steps_when_all_are_complete(master: Master, optimize: bool) -> None:
     """Two shards of two peers each, as with FSDP: every shard reduces among its own."""
 
     def peer(index: int) -> list[float]:
@@ -195,10 +237,20 @@ def test_a_grid_of_peer_groups_steps_when_all_are_complete(master: Master) -> No
             step.all_reduce(gradient, op=pccl.ReduceOp.SUM)
             weights[:] += gradient
 
-        with pccl.Communicator(master.address, peer_group=shard) as communicator:
-            pccl.run(communicator, train, state={"weights": weights}, steps=5, shards=2)
+        with Watching(master.address, peer_group=shard) as communicator:
+            if shard == 1:
+                complete.wait()  # the first shard is, before the other has anybody
+            pccl.run(communicator, train, state={"weights": weights}, steps=5, shards=2, optimize=optimize)
         return weights.tolist()
 
+    class Watching(pccl.Communicator):
+        def get_attribute(self, attribute: pccl.Attribute) -> int:
+            size = super().get_attribute(attribute)
+            if attribute is pccl.Attribute.GLOBAL_WORLD_SIZE and size == 2:
+                complete.set()
+            return size
+
+    complete = threading.Event()
     assert together(4, peer) == [[10.0, 10.0], [20.0, 20.0]] * 2  # 0 + 2, 1 + 3, five times
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import pccl
+from pccl._native import ffi, lib
 from support.master import Master
 from support.programs import Program
 from support.worlds import together
@@ -77,6 +78,20 @@ def test_the_destructor_comes_with_the_last_reference_also_beside_an_operation_i
     assert handle.wait()[:2] == (ok, status)  # cached
     second.update_topology()
     assert second.get_attribute(pccl.Attribute.GLOBAL_WORLD_SIZE) == 1
+    second.destroy()
+
+
+def test_what_had_succeeded_when_the_communicator_was_destroyed_has_succeeded(master: Master) -> None:
+    first, second = two_peers(master.address)
+    send, recv = np.ones(4, np.float32), np.zeros(4, np.float32)
+    handles = [peer.all_reduce_async(send, recv, op=pccl.ReduceOp.SUM) for peer in (first, second)]
+    assert handles[1].wait()[0]
+    ended = ffi.new("bool *")
+    while not ended[0]:  # asks, and does not take note
+        assert lib.pcclTestAsyncReduce(handles[0]._operation._handle, ended) == lib.pcclSuccess
+    first.destroy()
+    ok, status, info = handles[0].wait()
+    assert (ok, status, info.local_world_size) == (True, 0, 2)
     second.destroy()
 
 

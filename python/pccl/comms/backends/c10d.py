@@ -10,8 +10,9 @@ import os
 import time
 from typing import Any, Callable, Optional, Sequence
 
-from pccl.comms.backend import Mask, TorchCommBackend
+from pccl.comms.backend import Mask
 from pccl.comms.backends import split_lists
+from pccl.comms.backends.built_in import BuiltIn
 from pccl.comms.backends.native_work import CombinedWork
 from pccl.comms.bootstrap import listening_host
 from pccl.comms.environment import rank_and_size
@@ -42,20 +43,17 @@ class GroupWork:
                 self._after()
 
 
-class GroupBackend(TorchCommBackend):
+class GroupBackend(BuiltIn):
     """Over one process group of torch; a class for each kind."""
 
     mask = Mask()
-    built_in = True
     kind = ""
 
     def __init__(self) -> None:
-        self.name = ""
+        super().__init__()
         self.options = CommOptions()
         self._group: Any = None
         self._store: Any = None
-        self._rank = self._size = -1
-        self._ranks: list[int] = []
         self._splits = 0
 
     # -- Life --
@@ -85,23 +83,11 @@ class GroupBackend(TorchCommBackend):
         """Waits for the others: who goes first takes the connections along."""
         self.barrier(False, timeout=seconds).wait()
 
-    def get_rank(self) -> int:
-        return self._rank
-
-    def get_size(self) -> int:
-        return self._size
-
-    def get_ranks(self) -> list[int]:
-        return list(self._ranks)
-
     def get_backend_name(self) -> str:
         return self.kind
 
     def get_backend_version(self) -> str:
         return f"torch {imported('torch').__version__}"
-
-    def get_comm_name(self) -> str:
-        return self.name
 
     def split(self, ranks: Sequence[int], name: str, options: CommOptions) -> Optional["GroupBackend"]:
         torch = imported("torch")

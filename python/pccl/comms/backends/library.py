@@ -9,6 +9,7 @@ from pccl.buffers import Buffer
 from pccl.comms import bootstrap, store
 from pccl.comms.backend import Mask, TorchCommBackend
 from pccl.comms.backends import split_lists
+from pccl.comms.backends.built_in import BuiltIn
 from pccl.comms.backends.library_table import Call, Params, Part, Result, StoreTable, Table, table_of
 from pccl.comms.backends.native_work import CombinedWork
 from pccl.comms.environment import rank_and_size
@@ -69,18 +70,15 @@ class LibraryWork:
             self._release()
 
 
-class LibraryBackend(TorchCommBackend):
+class LibraryBackend(BuiltIn):
     """One communicator of a library."""
 
     mask = Mask()
-    built_in = True
 
     def __init__(self, name: str, library: Any, table: Table) -> None:
+        super().__init__()
         self._backend_name, self._library, self.table = name, library, table
         self.comm: Any = None
-        self.name = ""
-        self._rank = self._size = -1
-        self._ranks: list[int] = []
 
     # -- Life --
 
@@ -107,23 +105,11 @@ class LibraryBackend(TorchCommBackend):
         """Waits for the others: what they still need of this rank goes with it."""
         self.barrier(False, timeout=seconds).wait()
 
-    def get_rank(self) -> int:
-        return self._rank
-
-    def get_size(self) -> int:
-        return self._size
-
-    def get_ranks(self) -> list[int]:
-        return list(self._ranks)
-
     def get_backend_name(self) -> str:
         return self._backend_name
 
     def get_backend_version(self) -> str:
         return (self.table.library_version or b"unknown").decode("utf-8", "replace")
-
-    def get_comm_name(self) -> str:
-        return self.name
 
     def split(self, ranks: Sequence[int], name: str, options: CommOptions) -> Optional["LibraryBackend"]:
         if not self.table.split:

@@ -7,8 +7,9 @@ from typing import Any, Callable, Optional, Sequence
 
 from pccl.buffers import Buffer
 from pccl.comms import bootstrap, membership
-from pccl.comms.backend import Mask, TorchCommBackend
+from pccl.comms.backend import Mask
 from pccl.comms.backends import split_lists
+from pccl.comms.backends.built_in import BuiltIn
 from pccl.comms.backends.native_window import NativeWindow
 from pccl.comms.backends.native_work import CombinedWork, NativeWork
 from pccl.comms.environment import rank_and_size
@@ -28,18 +29,15 @@ _OPERATORS = {
 }
 
 
-class NativeBackend(TorchCommBackend):
+class NativeBackend(BuiltIn):
     """One world; lists of tensors are used where they lie, and what an operation leaves after an error is as it was before it."""
 
     mask = Mask(reconfigure=True, empty_batch=True, finite_waits=True)
-    built_in = True
 
     def __init__(self) -> None:
+        super().__init__()
         self.world: Optional[World] = None
-        self.name = ""
         self.options = CommOptions()
-        self._rank = self._size = -1
-        self._ranks: list[int] = []
         self._kept = threading.Lock()
         self._persistent: dict[int, Buffer] = {}
         self._membership: Optional[membership.Membership] = None
@@ -69,23 +67,11 @@ class NativeBackend(TorchCommBackend):
         if self.world is not None:
             self.world.barrier(deadline=seconds).wait()
 
-    def get_rank(self) -> int:
-        return self._rank
-
-    def get_size(self) -> int:
-        return self._size
-
-    def get_ranks(self) -> list[int]:
-        return list(self._ranks)
-
     def get_backend_name(self) -> str:
         return "pccl"
 
     def get_backend_version(self) -> str:
         return membership.library_version()
-
-    def get_comm_name(self) -> str:
-        return self.name
 
     def is_abort_supported(self) -> bool:
         return True

@@ -143,9 +143,5 @@ def last_error(result: int, func_name: str) -> PCCLError:
     return error_of(info, result, func_name)
 
 
-def check(result: int, func_name: str) -> None:
-    """As `PCCLError.check`."""
-    if result != lib.pcclSuccess:
-        raise last_error(result, func_name)
-
-
+#: The same, as a function of this module.
+check = PCCLError.check

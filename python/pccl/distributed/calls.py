@@ -56,8 +56,6 @@ def _default(opts: Any) -> Any:
     return torch.distributed.ReduceOp.SUM if opts is None else opts.reduceOp
 
 
-
-
 # -- Everybody's results --
 
 
@@ -109,8 +107,6 @@ def reduce(place: Place, tensors: Tensors, opts: Any) -> Call:
 
 
 # -- All parts at everybody --
-
-
 
 
 def _gather_list(place: Place, outputs: Tensors, tensor: Tensor) -> tuple[Tensor, Parts]:

@@ -144,6 +144,42 @@ TEST(a_peer_that_had_not_launched_owes_the_abort_to_its_next_call)
     }
 }
 
+/* In this peer's view too: that is of the others alone. */
+static void wait_for_a_loss(struct peer *self, const void *argument, struct reply *reply)
+{
+    pcclPeerInfo_t members[PROCESSES_MOST];
+    size_t count = 0;
+    bool lost = false;
+    (void)argument;
+    (void)reply;
+    while (!lost && pcclGetMembers(self->comm, members, PROCESSES_MOST, &count) == pcclSuccess) {
+        for (size_t i = 0; i < count; i++) {
+            lost = lost || (members[i].lost && members[i].ring_position == UINT32_MAX);
+        }
+        sched_yield();
+    }
+    PEER_EXPECT(self, lost);
+}
+
+/* It knows of the abort, so that its call ends where it is made: what that took for the lanes comes back, which the end of a
+ * process looks at.  So large that a ring carries it, in which every member folds. */
+TEST(a_call_that_takes_an_abort_it_owes_gives_its_room_back)
+{
+    struct processes all;
+    if (!start(&all, 4, 1)) {
+        return;
+    }
+    struct reduce_job job = {.count = 16 * MEGABYTE, .tag = 5, .members = 7};
+    struct reply reply[PROCESSES_MOST];
+    send_and_launch(&all, 3, &job);
+    process_signal(&all, 3, SIGKILL);
+    processes_take(&all, 3, reply);
+    process_do(&all, 2, wait_for_a_loss, NULL, 0);
+    EXPECT_EQ(process_do(&all, 2, peer_reduce, &job, sizeof job).result, pcclRankConnectionLost);
+    reduce_all(&all, 7, job.count, 5);
+    processes_stop(&all);
+}
+
 /* A data loader's child keeps running when its parent dies: if it held the sockets, nobody would notice the death. */
 static void fork_and_stay(struct peer *self, const void *argument, struct reply *reply)
 {

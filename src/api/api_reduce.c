@@ -87,7 +87,7 @@ pcclResult_t api_reduce_check(const struct api_reduce_where *at, const void *sen
                                 "quantization_options.algorithm is %d (%s): it takes src_descriptor.datatype f32 or f64 to "
                                 "quantized_datatype %s, not %s to %s",
                                 (int)quant, quant == QUANT_MINMAX ? "pcclQuantMinMax" : "pcclQuantZeroPointScale",
-                                quant == QUANT_MINMAX ? "u8 or u16" : "u8, u16, i8 or i16", dtype_name(type),
+                                quant == QUANT_MINMAX ? "u8, u16, u32 or u64" : "u8 to u64 or i8 to i64", dtype_name(type),
                                 dtype_name(quant_type));
     }
     *out = (struct comm_launch){

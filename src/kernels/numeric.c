@@ -27,8 +27,10 @@ static bool numeric_is_half(const struct numeric *n)
 
 bool numeric_quant_supported(enum dtype dtype, enum quant quant, enum dtype quant_dtype)
 {
-    const bool is_unsigned = quant_dtype == DTYPE_U8 || quant_dtype == DTYPE_U16;
-    const bool is_signed = quant_dtype == DTYPE_I8 || quant_dtype == DTYPE_I16;
+    const bool is_unsigned =
+        quant_dtype == DTYPE_U8 || quant_dtype == DTYPE_U16 || quant_dtype == DTYPE_U32 || quant_dtype == DTYPE_U64;
+    const bool is_signed =
+        quant_dtype == DTYPE_I8 || quant_dtype == DTYPE_I16 || quant_dtype == DTYPE_I32 || quant_dtype == DTYPE_I64;
     if (dtype != DTYPE_F32 && dtype != DTYPE_F64) {
         return false;
     }
@@ -43,6 +45,9 @@ bool numeric_init(struct numeric *n, enum dtype dtype, enum redop op, enum quant
     }
     if (quant != QUANT_NONE && !numeric_quant_supported(dtype, quant, quant_dtype)) {
         return false;
+    }
+    if (quant != QUANT_NONE && dtype_size(quant_dtype) >= dtype_size(dtype)) {
+        quant = QUANT_NONE; /* integers as wide as the numbers save nothing: these go as they are, and lose nothing */
     }
     n->dtype = dtype;
     n->op = op;

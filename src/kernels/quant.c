@@ -23,16 +23,15 @@ static bool quant_is_f64(const struct numeric *n)
 
 static bool quant_is_signed(const struct numeric *n)
 {
-    return n->quant_dtype == DTYPE_I8 || n->quant_dtype == DTYPE_I16;
+    return n->quant_dtype == DTYPE_I8 || n->quant_dtype == DTYPE_I16 || n->quant_dtype == DTYPE_I32;
 }
 
 static enum quant_target quant_target_of(const struct numeric *n)
 {
-    const bool wide = dtype_size(n->quant_dtype) == 2;
-    if (quant_is_signed(n)) {
-        return wide ? QUANT_TO_I16 : QUANT_TO_I8;
-    }
-    return wide ? QUANT_TO_U16 : QUANT_TO_U8;
+    static const enum quant_target of_size[5][2] = {
+        [1] = {QUANT_TO_U8, QUANT_TO_I8}, [2] = {QUANT_TO_U16, QUANT_TO_I16}, [4] = {QUANT_TO_U32, QUANT_TO_I32},
+    };
+    return of_size[dtype_size(n->quant_dtype)][quant_is_signed(n)];
 }
 
 static double quant_largest(const struct numeric *n)
@@ -40,11 +39,16 @@ static double quant_largest(const struct numeric *n)
     return quant_is_f64(n) ? DBL_MAX : (double)FLT_MAX;
 }
 
-/* The integer range: 127 and 32767, or 255 and 65535. */
-static int32_t quant_steps(const struct numeric *n)
+/* The integer range: 2^bits - 1, half of it if signed. */
+static int64_t quant_steps(const struct numeric *n)
 {
-    const int32_t all = dtype_size(n->quant_dtype) == 2 ? 65535 : 255;
+    const int64_t all = (INT64_C(1) << (8 * dtype_size(n->quant_dtype))) - 1;
     return quant_is_signed(n) ? all / 2 : all;
+}
+
+static size_t quant_zero_bytes(const struct numeric *n)
+{
+    return quant_is_signed(n) ? 0 : dtype_size(n->quant_dtype) > 2 ? 4 : 2;
 }
 
 static size_t quant_meta_bytes(const struct numeric *n)
@@ -53,7 +57,7 @@ static size_t quant_meta_bytes(const struct numeric *n)
     if (n->quant == QUANT_MINMAX) {
         return 2 * size;
     }
-    return size + (quant_is_signed(n) ? 0 : 2);
+    return size + quant_zero_bytes(n);
 }
 
 size_t quant_wire_bytes(const struct numeric *n, size_t count)
@@ -112,26 +116,26 @@ static double quant_round_up(const struct numeric *n, double value)
 }
 
 /* The least scale, or one next to it, whose `steps` reach over `span`: among the smallest numbers a division rounds down by much. */
-static double quant_scale(const struct numeric *n, double span, double quotient, int32_t steps)
+static double quant_scale(const struct numeric *n, double span, double quotient, int64_t steps)
 {
     const double scale = quant_round_up(n, quotient);
-    return scale * steps < span ? quant_value(n, quant_bits(n, scale) + 1) : scale;
+    return scale * (double)steps < span ? quant_value(n, quant_bits(n, scale) + 1) : scale;
 }
 
-/* Rounds to nearest, ties to even, |value| < 2^31. */
-static int32_t quant_round(double value)
+/* Rounds to nearest, ties to even, |value| < 2^50. */
+static int64_t quant_round(double value)
 {
     const double magic = 6755399441055744.0;
     const double sum = value + magic;
     int64_t bits;
     memcpy(&bits, &sum, sizeof(bits));
-    return (int32_t)(bits - 0x4338000000000000);
+    return bits - 0x4338000000000000;
 }
 
 static struct quant_map quant_map_minmax(const struct numeric *n, double min, double max)
 {
-    const int32_t steps = quant_steps(n);
-    const double quarter = quant_largest(n) / 4;
+    const int64_t steps = quant_steps(n);
+    const double quarter = quant_largest(n) / 4, little = quant_is_f64(n) ? 0x1p-45 : 0x1p-20;
     struct quant_map map = {.pre = 1, .post = 1, .offset = min, .k_min = 0, .k_max = steps};
     if (max > min && (max > quarter || min < -quarter)) {
         /* at a quarter of the size nothing overflows; the step a little small, so that the top stays below max */
@@ -139,33 +143,34 @@ static struct quant_map quant_map_minmax(const struct numeric *n, double min, do
         map.post = 4;
         map.offset = min / 4;
         const double range = max / 4 - map.offset;
-        map.scale = quant_value(n, quant_bits(n, (range - range / 1048576) / steps));
+        map.scale = quant_value(n, quant_bits(n, (range - range * little) / (double)steps));
         return map;
     }
     const double range = max - min;
-    map.scale = quant_scale(n, range, range / steps, steps);
+    map.scale = quant_scale(n, range, range / (double)steps, steps);
     return map;
 }
 
 static struct quant_map quant_map_zps(const struct numeric *n, double min, double max)
 {
-    const int32_t steps = quant_steps(n);
+    const int64_t steps = quant_steps(n);
     const double largest = quant_largest(n);
     struct quant_map map = {.pre = 1, .post = 1, .k_min = -steps, .k_max = steps};
     if (quant_is_signed(n)) {
         const double magnitude = max > -min ? max : -min;
-        map.scale = quant_scale(n, magnitude, magnitude / steps, steps);
+        map.scale = quant_scale(n, magnitude, magnitude / (double)steps, steps);
     } else {
         const double low = min < 0 ? min : 0, high = max > 0 ? max : 0;
         /* one step is kept free: low and high each may round outwards by half */
-        map.scale = quant_scale(n, high - low, high / (steps - 1) - low / (steps - 1), steps - 1);
+        const double inner = (double)(steps - 1);
+        map.scale = quant_scale(n, high - low, high / inner - low / inner, steps - 1);
         map.zero = map.scale > 0 ? quant_round(-low / map.scale) : 0;
         map.zero = map.zero < 0 ? 0 : map.zero > steps ? steps : map.zero;
         map.k_min = -map.zero;
         map.k_max = steps - map.zero;
     }
-    if (map.scale > largest / 65536) { /* the last product could overflow: bound the quotient, so far below that no rounding matters */
-        const int32_t limit = (int32_t)(largest * (1 - 0x1p-50) / map.scale);
+    if (map.scale > largest / (double)(2 * steps)) { /* the last product could overflow: bound the quotient, so far below that no rounding matters */
+        const int64_t limit = (int64_t)(largest * (1 - 0x1p-50) / map.scale);
         map.k_min = map.k_min < -limit ? -limit : map.k_min;
         map.k_max = map.k_max > limit ? limit : map.k_max;
     }
@@ -181,11 +186,8 @@ static size_t quant_write_meta(const struct numeric *n, uint8_t *to, const struc
         return 2 * size;
     }
     quant_put(to, quant_bits(n, map->scale), size);
-    if (quant_is_signed(n)) {
-        return size;
-    }
-    quant_put(to + size, (uint64_t)map->zero, 2);
-    return size + 2;
+    quant_put(to + size, (uint64_t)map->zero, quant_zero_bytes(n));
+    return quant_meta_bytes(n);
 }
 
 /* False if the block is to decode to NaN. */
@@ -202,7 +204,7 @@ static bool quant_read_meta(const struct numeric *n, const uint8_t *from, struct
         }
     } else {
         map->scale = quant_value(n, quant_get(from, size));
-        map->zero = quant_is_signed(n) ? 0 : (int32_t)quant_get(from + size, 2);
+        map->zero = (int64_t)quant_get(from + size, quant_zero_bytes(n));
     }
     return quant_finite(n, map->offset) && quant_finite(n, map->scale);
 }

@@ -4,9 +4,10 @@
  * is little-endian, T is the source type:
  *   MinMax                      T offset, T step
  *   ZeroPointScale, signed      T scale
- *   ZeroPointScale, unsigned    the same, then the zero point as u16
+ *   ZeroPointScale, unsigned    the same, then the zero point as u16, of 32-bit integers as u32
  * Every block decodes as (offset + (q - zero) * scale) * post, with post = 1 but for values near the largest of T, which
  * are quantised at a quarter of their size (step sent negative).  A scale that is not finite decodes to NaN everywhere.
+ * Integers of 32 bits are made of f64 only: what is no narrower than its source is sent as it is, which numeric.c decides.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_KERNELS_QUANT_H
 #define PCCL_KERNELS_QUANT_H
@@ -14,14 +15,14 @@
 #include "kernels/numeric.h"
 
 enum quant_source { QUANT_FROM_F32 = 0, QUANT_FROM_F64, QUANT_SOURCES };
-enum quant_target { QUANT_TO_U8 = 0, QUANT_TO_I8, QUANT_TO_U16, QUANT_TO_I16, QUANT_TARGETS };
+enum quant_target { QUANT_TO_U8 = 0, QUANT_TO_I8, QUANT_TO_U16, QUANT_TO_I16, QUANT_TO_U32, QUANT_TO_I32, QUANT_TARGETS };
 
 /* The affine map of one block.  The doubles hold values of the source type. */
 struct quant_map {
     double offset, scale; /* scale > 0 for encoding */
     double pre, post;     /* 1 and 1, or 1/4 and 4 */
-    int32_t k_min, k_max; /* bounds of the rounded quotient, |k| <= 65535 */
-    int32_t zero;         /* q = k + zero */
+    int64_t k_min, k_max; /* bounds of the rounded quotient, |k| below 2^(bits of the integer) */
+    int64_t zero;         /* q = k + zero */
 };
 
 struct quant_kernels {

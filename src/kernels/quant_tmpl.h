@@ -50,8 +50,8 @@ static bool quant_scan_f64(const void *in, size_t count, double *min, double *ma
     return finite;
 }
 
-/* T: source type, B: its bits as an integer, MAGIC: 1.5 * 2^(mantissa bits), Q: the integer sent. */
-#define QUANT_DEFINE(suffix, T, B, MAGIC, Q)                                                                           \
+/* T: source type, B: its bits as an integer, MAGIC: 1.5 * 2^(mantissa bits), Q: the integer sent, W: what holds q - zero. */
+#define QUANT_DEFINE(suffix, T, B, MAGIC, Q, W)                                                                         \
     static void quant_encode_##suffix(void *out, const void *in, size_t count, const struct quant_map *map)            \
     {                                                                                                                  \
         const T offset = (T)map->offset, scale = (T)map->scale, pre = (T)map->pre, magic = (T)MAGIC;                   \
@@ -77,13 +77,13 @@ static bool quant_scan_f64(const void *in, size_t count, double *min, double *ma
     static void quant_decode_##suffix(void *out, const void *in, size_t count, const struct quant_map *map)            \
     {                                                                                                                  \
         const T offset = (T)map->offset, scale = (T)map->scale, post = (T)map->post;                                   \
-        const int32_t zero = map->zero;                                                                                \
+        const W zero = (W)map->zero;                                                                                   \
         const uint8_t *restrict from = in;                                                                             \
         uint8_t *restrict to = out;                                                                                    \
         for (size_t i = 0; i < count; i++) {                                                                           \
             Q q;                                                                                                       \
             memcpy(&q, from + i * sizeof(q), sizeof(q));                                                               \
-            const T x = (offset + (T)((int32_t)q - zero) * scale) * post;                                              \
+            const T x = (offset + (T)((W)q - zero) * scale) * post;                                                    \
             memcpy(to + i * sizeof(x), &x, sizeof(x));                                                                 \
         }                                                                                                              \
     }
@@ -91,19 +91,23 @@ static bool quant_scan_f64(const void *in, size_t count, double *min, double *ma
 #define QUANT_MAGIC_F32 12582912.0f
 #define QUANT_MAGIC_F64 6755399441055744.0
 
-QUANT_DEFINE(f32_u8, float, uint32_t, QUANT_MAGIC_F32, uint8_t)
-QUANT_DEFINE(f32_i8, float, uint32_t, QUANT_MAGIC_F32, int8_t)
-QUANT_DEFINE(f32_u16, float, uint32_t, QUANT_MAGIC_F32, uint16_t)
-QUANT_DEFINE(f32_i16, float, uint32_t, QUANT_MAGIC_F32, int16_t)
-QUANT_DEFINE(f64_u8, double, uint64_t, QUANT_MAGIC_F64, uint8_t)
-QUANT_DEFINE(f64_i8, double, uint64_t, QUANT_MAGIC_F64, int8_t)
-QUANT_DEFINE(f64_u16, double, uint64_t, QUANT_MAGIC_F64, uint16_t)
-QUANT_DEFINE(f64_i16, double, uint64_t, QUANT_MAGIC_F64, int16_t)
+QUANT_DEFINE(f32_u8, float, uint32_t, QUANT_MAGIC_F32, uint8_t, int32_t)
+QUANT_DEFINE(f32_i8, float, uint32_t, QUANT_MAGIC_F32, int8_t, int32_t)
+QUANT_DEFINE(f32_u16, float, uint32_t, QUANT_MAGIC_F32, uint16_t, int32_t)
+QUANT_DEFINE(f32_i16, float, uint32_t, QUANT_MAGIC_F32, int16_t, int32_t)
+QUANT_DEFINE(f64_u8, double, uint64_t, QUANT_MAGIC_F64, uint8_t, int32_t)
+QUANT_DEFINE(f64_i8, double, uint64_t, QUANT_MAGIC_F64, int8_t, int32_t)
+QUANT_DEFINE(f64_u16, double, uint64_t, QUANT_MAGIC_F64, uint16_t, int32_t)
+QUANT_DEFINE(f64_i16, double, uint64_t, QUANT_MAGIC_F64, int16_t, int32_t)
+QUANT_DEFINE(f64_u32, double, uint64_t, QUANT_MAGIC_F64, uint32_t, int64_t)
+QUANT_DEFINE(f64_i32, double, uint64_t, QUANT_MAGIC_F64, int32_t, int64_t)
 
 static const struct quant_kernels quant_table = {
     .scan = {quant_scan_f32, quant_scan_f64},
     .encode = {{quant_encode_f32_u8, quant_encode_f32_i8, quant_encode_f32_u16, quant_encode_f32_i16},
-               {quant_encode_f64_u8, quant_encode_f64_i8, quant_encode_f64_u16, quant_encode_f64_i16}},
+               {quant_encode_f64_u8, quant_encode_f64_i8, quant_encode_f64_u16, quant_encode_f64_i16, quant_encode_f64_u32,
+                quant_encode_f64_i32}},
     .decode = {{quant_decode_f32_u8, quant_decode_f32_i8, quant_decode_f32_u16, quant_decode_f32_i16},
-               {quant_decode_f64_u8, quant_decode_f64_i8, quant_decode_f64_u16, quant_decode_f64_i16}},
+               {quant_decode_f64_u8, quant_decode_f64_i8, quant_decode_f64_u16, quant_decode_f64_i16, quant_decode_f64_u32,
+                quant_decode_f64_i32}},
 };

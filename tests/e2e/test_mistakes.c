@@ -157,11 +157,11 @@ TEST(a_bad_descriptor_is_told_field_value_and_range) /* "unknown operator 9": of
     expect_bad_descriptor(comm, d, "quantization_options.quantized_datatype is 15", "0 (pcclUint8) to 14 (pcclFloat8E5M2)");
     d.quantization_options.quantized_datatype = pcclInt8;
     expect_bad_descriptor(comm, d, "quantization_options.algorithm is 1 (pcclQuantMinMax)",
-                          "f32 or f64 to quantized_datatype u8 or u16, not f32 to i8");
+                          "f32 or f64 to quantized_datatype u8, u16, u32 or u64, not f32 to i8");
     d.quantization_options = (pcclQuantizationOptions_t){pcclUint8, pcclQuantZeroPointScale};
     d.src_descriptor.datatype = pcclFloat16;
     expect_bad_descriptor(comm, d, "quantization_options.algorithm is 2 (pcclQuantZeroPointScale)",
-                          "u8, u16, i8 or i16, not f16 to u8");
+                          "u8 to u64 or i8 to i64, not f16 to u8");
     d = good;
     d.count = ((size_t)1 << 45) + 1;
     expect_bad_descriptor(comm, d, "count is 35184372088833", "at most 35184372088832 elements of f32");

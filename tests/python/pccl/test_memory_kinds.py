@@ -156,6 +156,39 @@ def test_many_at_once(peers: list[pccl.Communicator], max_in_flight: int) -> Non
     together(PEERS, reduce)
 
 
+QUANTISED = [
+    (source, algorithm, target)
+    for source in ("float32", "float64")
+    for algorithm, kinds in (("MIN_MAX", "U"), ("ZERO_POINT_SCALE", "UI"))
+    for bits in (8, 16, 32, 64)
+    for target in [("UINT" if kind == "U" else "INT") + str(bits) for kind in kinds]
+]
+
+
+@pytest.mark.parametrize(("source", "algorithm", "target"), QUANTISED)
+def test_every_quantisation_is_as_near_as_its_bits_allow(
+    peers: list[pccl.Communicator], source: str, algorithm: str, target: str,
+) -> None:
+    """One rounding of each input and one of the sum, each of half a step of its range; and the same bits everywhere."""
+    results: list[Any] = [None] * PEERS
+    inputs = [np.random.default_rng(peer).uniform(-1, 1, COUNT).astype(source) for peer in range(PEERS)]
+
+    def reduce(peer: int) -> None:
+        options = pccl.QuantizationOptions(pccl.DataType[target], pccl.QuantizationAlgorithm[algorithm])
+        out = np.empty_like(inputs[peer])
+        peers[peer].all_reduce(inputs[peer], out, op=ReduceOp.SUM, quantization_options=options)
+        results[peer] = out
+
+    together(PEERS, reduce)
+    exact = np.sum([one.astype(np.float64) for one in inputs], axis=0)
+    bits = int(target.lstrip("UINT"))
+    half_step = 0.0 if bits >= 8 * inputs[0].itemsize else 1.01 / (2.0 ** (bits if algorithm == "MIN_MAX" else bits - 1) - 2)
+    rounding = 8 * np.finfo(source).eps
+    assert np.abs(results[0] - exact).max() <= 2 * PEERS * half_step + rounding
+    for other in results[1:]:
+        assert other.tobytes() == results[0].tobytes()
+
+
 def test_shared_state_of_every_type_comes_to_one_who_differs(peers: list[pccl.Communicator]) -> None:
     """Types of 16 bits and entries that may differ, too: the original sends neither."""
     revisions = []

@@ -535,6 +535,11 @@ PCCL_EXPORT pcclResult_t pcclGetOption(const pcclComm_t *communicator, pcclOptio
  * signals; in place of PCCL_OPTION_OPERATION_DEADLINE_MS and with the same effect.  0: none; -1: the option holds again.  So an operation has a
  * deadline of its own: set it, call, set it back.  InvalidArgument: below -1. */
 PCCL_EXPORT pcclResult_t pcclSetCallDeadline(int64_t timeout_ms);
+/* How long reduces, collectives and messages that give a handle may take to return, of what this thread calls from now on: they wait, and do
+ * the waiting thread's share of the work, until the operation has ended or the time is over.  The handle is valid and to be awaited as ever.
+ * For bindings whose blocking calls are a launch and waits in slices: nobody has to be woken for such an operation.  0, as at first: they
+ * return at once, as calls in a group always do; -1: without limit.  InvalidArgument: below -1. */
+PCCL_EXPORT pcclResult_t pcclSetCallPatience(int64_t timeout_ms);
 
 /* Leaves the run but keeps the communicator: pending calls end with MasterConnectionFailed, pcclConnect may follow. */
 PCCL_EXPORT pcclResult_t pcclLeave(pcclComm_t *communicator);

@@ -6,7 +6,7 @@ import time
 from typing import Any, Optional
 
 from pccl._native import ffi
-from pccl.engine import Member, Operation, World
+from pccl.engine import Member, Operation, World, awaited
 from pccl.engine.tagged import reduce_many, reduce_tagged, synchronize
 from pccl.errors import PCCLError
 from pccl.reduce import (
@@ -106,7 +106,8 @@ class Communicator:
 
         After an error `send` is as it was (in place, too), the rest of `recv` unspecified.  OperandError: see `operands`.
         """
-        operation = self._launch(send, recv, op, tag, operand_descriptor, quantization_options)
+        with awaited:
+            operation = self._launch(send, recv, op, tag, operand_descriptor, quantization_options)
         operation.wait()
         assert operation.info is not None
         return ReduceInfo.of(operation.info)

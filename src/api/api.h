@@ -134,6 +134,7 @@ pcclResult_t api_group_own(const struct api_own_message *m);
 void api_reduce_info(const struct session_outcome *o, pcclReduceInfo_t *info);
 /* -1: no limit; InvalidArgument below that. */
 pcclResult_t api_deadline(const char *phase, int64_t timeout_ms, int64_t *deadline_out);
+int64_t api_call_patience(void); /* until when what it launches asynchronously may be waited for; 0: not at all */
 int64_t api_call_deadline(void); /* of what this thread launches now, as struct comm_launch has it */
 void api_completion(const struct op_ended *report, uint64_t cookie, pcclCompletion_t *out);
 /* Checks a handle that the program passed, an argument called as its kind's are, and enters its communicator.  `space` says which kind. */

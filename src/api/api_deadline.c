@@ -1,6 +1,6 @@
-/* api_deadline.c - deadlines: how long a wait lasts, and how long what a thread calls may take.
+/* api_deadline.c - deadlines: how long a wait lasts, how long what a thread calls may take, and how long its launches wait.
  *
- * The second is the thread's, so that each call can have one of its own, with nothing to pass and nothing that another thread could change
+ * The last two are the thread's, so that each call can have one of its own, with nothing to pass and nothing that another thread could change
  * in between.
  * SPDX-License-Identifier: MIT */
 #include <inttypes.h>
@@ -9,6 +9,7 @@
 #include "core/clock.h"
 
 static _Thread_local int64_t call_limit_ms = -1; /* -1: as PCCL_OPTION_OPERATION_DEADLINE_MS says; 0: none */
+static _Thread_local int64_t call_patience_ms;   /* -1: without end; 0: none */
 
 /* Some have been taken for no limit by the system. */
 static int64_t deadline_in(int64_t ms)
@@ -39,4 +40,17 @@ pcclResult_t pcclSetCallDeadline(int64_t timeout_ms)
     }
     call_limit_ms = timeout_ms;
     return pcclSuccess;
+}
+
+int64_t api_call_patience(void)
+{
+    return call_patience_ms == 0 ? 0 : call_patience_ms < 0 ? CLOCK_NEVER : deadline_in(call_patience_ms);
+}
+
+pcclResult_t pcclSetCallPatience(int64_t timeout_ms)
+{
+    int64_t until;
+    pcclResult_t rc = api_deadline("set call patience", timeout_ms, &until);
+    call_patience_ms = rc == pcclSuccess ? timeout_ms : call_patience_ms;
+    return rc;
 }

@@ -2,18 +2,15 @@
  * SPDX-License-Identifier: MIT */
 #include "api/api.h"
 
-/* What is known when the call returns at once. */
-static pcclResult_t launch_async(const pcclComm_t *communicator, struct comm_launch *launch, pcclAsyncOp_t *handle,
+static pcclResult_t launch_async(const pcclComm_t *communicator, struct comm_launch *launch, int64_t until, pcclAsyncOp_t *handle,
                                  struct session_outcome *o)
 {
-    struct comm *c = communicator->comm;
-    struct comm_op *op = NULL;
-    comm_launch(c, launch, &op, o);
+    uint64_t id = 0;
+    comm_launch(communicator->comm, launch, until, &id, o);
     if (o->result != RESULT_PENDING) {
         return pcclInternalError; /* o says which */
     }
-    *handle = (pcclAsyncOp_t){.comm = api_own(communicator), .id = op->given.tag};
-    comm_undriven(c);
+    *handle = (pcclAsyncOp_t){.comm = api_own(communicator), .id = id};
     return pcclSuccess;
 }
 
@@ -22,6 +19,7 @@ pcclResult_t api_launch(const pcclComm_t *communicator, struct comm_launch *laun
 {
     struct session_outcome o;
     pcclAsyncOp_t in_group;
+    int64_t until = api_group_open() ? 0 : api_call_patience(); /* calls of a group may need each other */
     if (async_op_out == NULL && !api_group_open()) {
         launch->awaited = true;
         comm_reduce(communicator->comm, launch, &o);
@@ -30,7 +28,7 @@ pcclResult_t api_launch(const pcclComm_t *communicator, struct comm_launch *laun
         }
         return api_outcome(&o, phase, tag);
     }
-    if (launch_async(communicator, launch, async_op_out != NULL ? async_op_out : &in_group, &o) != pcclSuccess) {
+    if (launch_async(communicator, launch, until, async_op_out != NULL ? async_op_out : &in_group, &o) != pcclSuccess) {
         return api_group_note(api_outcome(&o, phase, tag));
     }
     return async_op_out != NULL ? pcclSuccess : api_group_add(&in_group);

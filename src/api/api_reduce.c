@@ -135,7 +135,7 @@ pcclResult_t pcclAllReduceAsync(const void *sendbuff, void *recvbuff, const pccl
 {
     struct comm *c;
     struct comm_launch launch;
-    struct comm_op *op;
+    uint64_t tag = 0;
     struct session_outcome o;
     struct session_info member;
     pcclResult_t rc = api_enter(communicator, "launch", &c);
@@ -149,11 +149,9 @@ pcclResult_t pcclAllReduceAsync(const void *sendbuff, void *recvbuff, const pccl
         rc = api_member(c, "launch", &member);
     }
     if (rc == pcclSuccess) {
-        comm_launch(c, &launch, &op, &o);
+        comm_launch(c, &launch, api_call_patience(), &tag, &o);
         if (o.result == RESULT_PENDING) {
-            reduce_handle_out->comm = api_own(communicator);
-            reduce_handle_out->tag = launch.tag;
-            comm_undriven(c);
+            *reduce_handle_out = (pcclAsyncReduceOp_t){.comm = api_own(communicator), .tag = tag};
         } else {
             rc = api_outcome(&o, "launch", launch.tag);
         }

@@ -220,20 +220,58 @@ size_t comm_batch_await(struct comm *c, struct comm_batch *b, struct session_out
     return index;
 }
 
-void comm_reduce(struct comm *c, const struct comm_launch *launch, struct session_outcome *outcome)
+/* Launches and waits; false: it was not launched.  What is passed is freed then. */
+static bool await_launched(struct comm *c, const struct comm_launch *launch, struct comm_op *op, int64_t deadline,
+                           struct session_outcome *outcome)
 {
-    struct comm_op *op = comm_op_new(c, launch); /* may copy its input: for that long no lane may be held */
-    bool mine = await_take_lane(c);              /* before the launch: nobody is to be woken for its start */
+    bool mine = await_take_lane(c); /* before the launch: nobody is to be woken for its start */
     bool pending = comm_op_launch(c, launch, &op, 1, outcome) == 1;
     if (mine) {
         if (pending) {
-            await_drive(c, &op->end.returned, CLOCK_NEVER);
+            await_drive(c, &op->end.returned, deadline);
         }
         await_give_lane(c);
     } else if (pending) {
-        await_sleep(c, &op->end.returned, CLOCK_NEVER);
+        await_sleep(c, &op->end.returned, deadline);
     }
-    if (pending) {
+    return pending;
+}
+
+void comm_reduce(struct comm *c, const struct comm_launch *launch, struct session_outcome *outcome)
+{
+    struct comm_op *op = comm_op_new(c, launch); /* may copy its input: for that long no lane may be held */
+    if (await_launched(c, launch, op, CLOCK_NEVER, outcome)) {
         await_collect(c, op, outcome);
+    }
+}
+
+/* As comm_launch, for a while.  It is held: another thread that guesses its number may spend it. */
+static void await_for_a_while(struct comm *c, const struct comm_launch *launch, struct comm_op *op, int64_t until, uint64_t *number_out,
+                              struct session_outcome *outcome)
+{
+    op_end_hold(op);
+    if (!await_launched(c, launch, op, until, outcome)) {
+        return;
+    }
+    *number_out = op->given.tag;
+    pthread_mutex_lock(&c->lock);
+    bool over = atomic_load(&op->end.returned.over), last = op_end_release(op);
+    pthread_mutex_unlock(&c->lock);
+    if (last) {
+        comm_op_free(op);
+    }
+    if (!over) {
+        comm_undriven(c);
+    }
+}
+
+void comm_launch(struct comm *c, const struct comm_launch *launch, int64_t until, uint64_t *number_out, struct session_outcome *outcome)
+{
+    struct comm_op *op = comm_op_new(c, launch);
+    if (until != 0 && op != NULL) {
+        await_for_a_while(c, launch, op, until, number_out, outcome);
+    } else if (comm_op_launch(c, launch, &op, 1, outcome) == 1) {
+        *number_out = op->given.tag;
+        comm_undriven(c);
     }
 }

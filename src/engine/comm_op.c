@@ -506,12 +506,3 @@ bool comm_ops_keep(struct comm *c, uint32_t slots)
     c->ops.kept = room ? slots : c->ops.kept;
     return room;
 }
-
-void comm_launch(struct comm *c, const struct comm_launch *launch, struct comm_op **op_out,
-                 struct session_outcome *outcome)
-{
-    struct comm_op *op = comm_op_new(c, launch);
-    if (comm_op_launch(c, launch, &op, 1, outcome) == 1) {
-        *op_out = op;
-    }
-}

@@ -169,9 +169,8 @@ struct comm_launch {
 
 /* ---- Calls of the program ---------------------------------------------------------------------------------------- */
 
-/* RESULT_PENDING: launched, *op_out is it; otherwise why not. */
-void comm_launch(struct comm *c, const struct comm_launch *launch, struct comm_op **op_out,
-                 struct session_outcome *outcome);
+/* RESULT_PENDING: launched, *number_out is its tag or number; otherwise why not.  Returns when it has ended or `until` has passed; 0: at once. */
+void comm_launch(struct comm *c, const struct comm_launch *launch, int64_t until, uint64_t *number_out, struct session_outcome *outcome);
 /* Messages of the library's own: nobody but a queue holds them, which delivers them with their cookies, whatever becomes of them. */
 struct op_own {
     struct comm_launch launch;

@@ -20,6 +20,7 @@ from pccl.comms.memory import Memory
 from pccl.comms.operations import Operations
 from pccl.comms.options import CommOptions, Hints, Limits, TimeoutLike, as_hints, as_seconds, limits_of
 from pccl.comms.work import OperationError, TorchWork, WorkStatus
+from pccl.engine import at_once, awaited
 
 logger = logging.getLogger("pccl.comms")
 
@@ -310,7 +311,8 @@ class TorchComm(Operations, Memory):
             work._begin(self, name.name, async_op, not self._backend.built_in, arguments)
             self._works.add(work)
             try:
-                inner = self._call(name.name, (*arguments, async_op), limits, more)
+                with at_once if async_op else awaited:
+                    inner = self._call(name.name, (*arguments, async_op), limits, more)
             except Exception as error:
                 raise self._failed_call(name.name, error) from error
             work._issued(inner)

@@ -6,7 +6,7 @@ alike whatever each one's sizes are.
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Iterable, NamedTuple, Optional, Sequence
 
 import torch
 
@@ -14,7 +14,7 @@ from pccl.distributed.reduce_ops import Reduction, reduction
 from pccl.distributed.sparse import all_reduce_sparse
 from pccl.distributed.tensors import Finish, Parts, apart, overlap, packed, plain, result_apart, span, target, unpacked
 from pccl.distributed.work import Call
-from pccl.engine import ANY_RANK, Operation, World
+from pccl.engine import ANY_RANK, Operation, World, at_once
 
 Tensor = torch.Tensor
 Tensors = Sequence[Tensor]
@@ -59,6 +59,15 @@ def _default(opts: Any) -> Any:
 # -- Everybody's results --
 
 
+def _several(start: Callable[..., Operation], arguments: Iterable[tuple[Any, ...]]) -> list[Operation]:
+    """One after the other; where there are several, none waits for the end of the one before."""
+    each = list(arguments)
+    if len(each) == 1:
+        return [start(*each[0])]
+    with at_once:
+        return [start(*one) for one in each]
+
+
 def _reduced(tensor: Tensor, how: Reduction, world: World, deadline: Optional[float]) -> Operation:
     seen = how.seen(tensor)
     return how.launch(world, seen.dtype, lambda op: world.all_reduce(seen, seen, op, deadline=deadline))
@@ -79,7 +88,8 @@ def all_reduce_coalesced(place: Place, tensors: Tensors, opts: Any = None) -> Ca
     hows = [reduction(op, memory.dtype) for memory, _ in targets]
 
     def launch(world: World, deadline: Optional[float]) -> list[Operation]:
-        return [_reduced(memory, how, world, deadline) for (memory, _), how in zip(targets, hows)]
+        memories = (memory for memory, _ in targets)
+        return _several(lambda memory, how: _reduced(memory, how, world, deadline), zip(memories, hows))
 
     return Call(launch, list(tensors), _all([finish for _, finish in targets]), opts)
 
@@ -130,7 +140,9 @@ def all_gather_coalesced(place: Place, outputs: Sequence[Tensors], tensors: Tens
     pairs = [_gather_list(place, [of_rank[i] for of_rank in outputs], tensor) for i, tensor in enumerate(tensors)]
 
     def launch(world: World, deadline: Optional[float]) -> list[Operation]:
-        return [world.all_gather_v(memory, parts.memory, parts.counts, parts.places, deadline=deadline) for memory, parts in pairs]
+        return _several(
+            lambda memory, parts: world.all_gather_v(memory, parts.memory, parts.counts, parts.places, deadline=deadline), pairs
+        )
 
     return Call(launch, [list(of_rank) for of_rank in outputs], _all([parts.finish for _, parts in pairs]), opts)
 
@@ -150,7 +162,7 @@ def all_gather_single_coalesced(place: Place, outputs: Tensors, tensors: Tensors
         finishes.append(finish)
 
     def launch(world: World, deadline: Optional[float]) -> list[Operation]:
-        return [world.all_gather(own, memory, deadline=deadline) for own, memory in pairs]
+        return _several(lambda own, memory: world.all_gather(own, memory, deadline=deadline), pairs)
 
     return Call(launch, list(outputs), _all(finishes), opts)
 
@@ -196,7 +208,7 @@ def reduce_scatter_single_coalesced(place: Place, outputs: Tensors, tensors: Ten
         return how.launch(world, part.dtype, lambda op: world.reduce_scatter(whole, part, op, deadline=deadline))
 
     def launch(world: World, deadline: Optional[float]) -> list[Operation]:
-        return [start(world, deadline, *call) for call in calls]
+        return _several(lambda *call: start(world, deadline, *call), calls)
 
     return Call(launch, list(outputs), _all(finishes), opts)
 

@@ -22,7 +22,7 @@ from pccl.distributed.options import Options
 from pccl.distributed.reconfiguration import Handle, Place, not_begun, place_of, used, world_at
 from pccl.distributed.rendezvous import Whereabouts
 from pccl.distributed.work import Call, Work
-from pccl.engine import World
+from pccl.engine import World, at_once, awaited
 from pccl.errors import PCCLError, make_error
 from pccl.types import Cause, LossRule, Result
 
@@ -77,11 +77,13 @@ class Group(dist.ProcessGroup):
                 raise make_error(Result.INVALID_USAGE, build.__name__, f"this process was forked of {self._pid}, whose group it is; make one here")
             call = build(self._place(), *arguments, **named)
             work.prepare(call)
-            self._formation.submit(work)
+            waits = call.opts is not None and not call.opts.asyncOp
+            with awaited if waits else at_once:
+                self._formation.submit(work)
         except Exception as error:  # noqa: B902 - raised by wait
             work.end(error)
             return work
-        if call.opts is not None and not call.opts.asyncOp:
+        if waits:
             work.drive()
         return work
 

@@ -9,7 +9,7 @@ import torch.distributed as dist
 
 from pccl.distributed.tensors import plain
 from pccl.distributed.work import Call
-from pccl.engine import Operation, World
+from pccl.engine import Operation, World, at_once
 
 
 def all_reduce_sparse(size: int, tensor: torch.Tensor, op: Any, opts: Any) -> Call:
@@ -31,10 +31,11 @@ def all_reduce_sparse(size: int, tensor: torch.Tensor, op: Any, opts: Any) -> Ca
         every_index = torch.empty(sum(numbers) * width, dtype=torch.int64)
         every_value = torch.empty(sum(numbers) * length, dtype=values.dtype)
         gathered[:] = [every_index, every_value, counts]
-        return [
-            world.all_gather_v(indices, every_index, [n * width for n in numbers], deadline=deadline),
-            world.all_gather_v(values, every_value, [n * length for n in numbers], deadline=deadline),
-        ]
+        with at_once:
+            return [
+                world.all_gather_v(indices, every_index, [n * width for n in numbers], deadline=deadline),
+                world.all_gather_v(values, every_value, [n * length for n in numbers], deadline=deadline),
+            ]
 
     def finish() -> None:
         every_index, every_value, counts = gathered

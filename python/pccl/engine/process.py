@@ -1,4 +1,4 @@
-"""What there is once in a process: whether the library is initialised here, and whether this thread's waits have to look for signals."""
+"""What there is once in a process, or a thread: whether the library is initialised here, and how launches and waits share time with signals."""
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
@@ -36,6 +36,28 @@ def slice_ms(rest_ms: int) -> int:
     if threading.current_thread() is not threading.main_thread():
         return rest_ms
     return MAIN_THREAD_SLICE_MS if rest_ms < 0 else min(rest_ms, MAIN_THREAD_SLICE_MS)
+
+
+class _Patience:
+    """Around launches in this thread: how long each waits for its operation, and does this thread's share of it, before it returns."""
+
+    __slots__ = ("_ms",)
+
+    def __init__(self, milliseconds: int) -> None:
+        self._ms = milliseconds
+
+    def __enter__(self) -> None:
+        lib.pcclSetCallPatience(self._ms)
+
+    def __exit__(self, *_: object) -> None:
+        lib.pcclSetCallPatience(0)
+
+
+#: Around the launch of one operation that is waited for next: nobody is woken for a short one.  Not so long that a lock held around
+#: the launch, or Ctrl-C, would suffer; the wait goes on where this ends.
+awaited = _Patience(2)
+#: Around launches that follow each other, inside of the former: each returns before its operation has ended.
+at_once = _Patience(0)
 
 
 def interruptible(name: str, function: Any, *arguments: Any, keep: Any = None) -> None:

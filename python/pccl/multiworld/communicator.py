@@ -11,6 +11,7 @@ import functools
 import threading
 from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence, TypeVar, Union
 
+from pccl.engine import awaited
 from pccl.multiworld import waiting
 from pccl.multiworld.domain import Domain, Flight
 from pccl.multiworld.errors import BrokenWorldException
@@ -197,7 +198,8 @@ class WorldCommunicator:
 
     def _run_blocking(self, name: str, call: Call) -> None:
         domain = self._domain(name)
-        flight = self._launched(domain, lambda: call(domain))
+        with awaited:
+            flight = self._launched(domain, lambda: call(domain))
         waiting.wait(flight)
         self._concluded(domain, flight)
 

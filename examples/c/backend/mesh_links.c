@@ -36,18 +36,6 @@ void mesh_wake(struct mesh *mesh)
     (void)ignored;
 }
 
-void mesh_send(struct mesh *mesh, uint32_t to, struct message *message)
-{
-    struct peer *peer = &mesh->peers[to];
-    if (to == mesh->rank) {
-        append(&peer->in_end, message);
-    } else if (peer->gone) {
-        free(message); /* whoever needs an answer sees that it is gone */
-    } else {
-        append(&peer->out_end, message);
-    }
-}
-
 struct message *mesh_take(struct mesh *mesh, uint32_t from, uint64_t channel, uint32_t kind)
 {
     struct peer *peer = &mesh->peers[from];
@@ -114,6 +102,19 @@ static void peer_write(struct peer *peer)
             peer->sent = 0;
             free(first);
         }
+    }
+}
+
+void mesh_send(struct mesh *mesh, uint32_t to, struct message *message)
+{
+    struct peer *peer = &mesh->peers[to];
+    if (to == mesh->rank) {
+        append(&peer->in_end, message);
+    } else if (peer->gone) {
+        free(message); /* whoever needs an answer sees that it is gone */
+    } else {
+        append(&peer->out_end, message);
+        peer_write(peer); /* what is small has left when the call returns, though this process may end right then */
     }
 }
 

@@ -125,7 +125,12 @@ named_failures() { # part, log: every test that failed, then what was seen of th
     } | sed "s/^/$1: /"
 }
 
-# Runs one part; adds a row to the table.  The result is the sum of the part's lines, or one failure if it ended badly
+children_ms() { # sets it: the processor time of all that has ended
+    times >"$logs/times" # not through a pipe, whose end would ask for its own
+    children_ms=$(awk 'NR == 2 { for (i = 1; i <= 2; i++) { split($i, t, /[ms]/); ms += (t[1] * 60 + t[2]) * 1000 } printf "%d", ms }' "$logs/times")
+}
+
+# Runs one part; adds a row to the table: wall time, how many of the cores it kept busy.  The result is the sum of the part's lines, or one failure if it ended badly
 # without saying so.
 table=""
 failures="" # the lines that name them, repeated at the very end
@@ -133,16 +138,20 @@ skipped=""  # what could not be done here
 total_passed=0
 total_failed=0
 run_part() {
-    local name=$1 log=$logs/$1.log start status passed failed
-    start=$(date +%s%N)
+    local name=$1 log=$logs/$1.log start busy status passed failed took
+    start=$(date +%s%3N)
+    children_ms
+    busy=$children_ms
     "part_$name" >"$log" 2>&1
     status=$?
     read -r passed failed < <(awk -v status=$status '
         /^[0-9]+ passed, [0-9]+ failed$/ { passed += $1; failed += $3 }
         END { if (status != 0 && failed == 0) { failed = 1 } print passed + 0, failed + 0 }' "$log")
     local row
-    row=$(printf '%-10s %7.1f s %8d passed %5d failed' "$name" "$((($(date +%s%N) - start) / 100000000))e-1" \
-        "$passed" "$failed")
+    took=$(($(date +%s%3N) - start + 1))
+    children_ms
+    row=$(printf '%-10s %7.1f s %5.2f cores %8d passed %5d failed' "$name" "${took}e-3" \
+        "$((100 * (children_ms - busy) / took))e-2" "$passed" "$failed")
     echo "$row"
     table+="$row"$'\n'
     total_passed=$((total_passed + passed))

@@ -54,6 +54,11 @@ check-wheels:
 	@scripts/wheels.sh
 	@scripts/test_wheels.sh
 
+# The reference of the Python package, of its docstrings
+docs-python:
+	@scripts/setup.sh build wheels
+	@scripts/docs_python.sh
+
 verify:
 	@scripts/setup.sh verify
 	@python3 scripts/verify.py
@@ -71,4 +76,4 @@ uninstall:
 clean:
 	rm -rf "$(BUILD)"
 
-.PHONY: all setup demo check chaos bench bench-kernels bench-compare bench-python check-wheels verify fuzz install uninstall clean
+.PHONY: all setup demo check chaos bench bench-kernels bench-compare bench-python check-wheels docs-python verify fuzz install uninstall clean

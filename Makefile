@@ -48,6 +48,17 @@ bench-python:
 	@scripts/test_python.sh "$(BUILD)/python" --collect-only >/dev/null
 	@for ranks in 2 4; do "$(BUILD)/python/full/bin/python" bench/python/torch_gloo.py --ranks $$ranks; done
 
+# The source distribution and the wheels in build/dist, tried as those get them who have no compiler
+check-wheels:
+	@scripts/setup.sh wheels
+	@scripts/wheels.sh
+	@scripts/test_wheels.sh
+
+# The reference of the Python package, of its docstrings
+docs-python:
+	@scripts/setup.sh build wheels
+	@scripts/docs_python.sh
+
 verify:
 	@scripts/setup.sh verify
 	@python3 scripts/verify.py
@@ -65,4 +76,4 @@ uninstall:
 clean:
 	rm -rf "$(BUILD)"
 
-.PHONY: all setup demo check chaos bench bench-kernels bench-compare bench-python verify fuzz install uninstall clean
+.PHONY: all setup demo check chaos bench bench-kernels bench-compare bench-python check-wheels docs-python verify fuzz install uninstall clean

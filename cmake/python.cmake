@@ -11,13 +11,19 @@ add_custom_command(OUTPUT ${native_source}
     DEPENDS python/declarations.py ${public_headers} VERBATIM)
 add_library(pccl_native MODULE ${native_source} $<TARGET_OBJECTS:pccl_objects>)
 target_include_directories(pccl_native PRIVATE include ${Python_INCLUDE_DIRS})
-target_compile_definitions(pccl_native PRIVATE Py_LIMITED_API=0x030A0000)
+if(Python_SOABI MATCHES "^cpython-[0-9]+t") # free-threaded: it has no stable interface
+    set(native_suffix .${Python_SOABI}.so)
+    target_compile_definitions(pccl_native PRIVATE _CFFI_NO_LIMITED_API)
+else()
+    set(native_suffix .abi3.so)
+    target_compile_definitions(pccl_native PRIVATE Py_LIMITED_API=0x030A0000)
+endif()
 target_link_libraries(pccl_native PRIVATE Threads::Threads m ${CMAKE_DL_LIBS})
 set(native_map ${PROJECT_BINARY_DIR}/pccl_native.map)
 file(WRITE ${native_map} "{ global: PyInit__native; local: *; };\n") # the library's names are not the process's
 target_link_options(pccl_native PRIVATE LINKER:--version-script=${native_map} LINKER:--gc-sections)
 set_target_properties(pccl_native PROPERTIES
-    PREFIX "" OUTPUT_NAME _native SUFFIX .abi3.so LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/python/pccl)
+    PREFIX "" OUTPUT_NAME _native SUFFIX ${native_suffix} LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/python/pccl)
 add_dependencies(pccl_product pccl_native)
 
 install(TARGETS pccl_native LIBRARY DESTINATION pccl COMPONENT python)

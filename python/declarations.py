@@ -44,7 +44,7 @@ def constants(include: pathlib.Path) -> list[str]:
 def main(include: str, output: str, compiler: str = "cc") -> None:
     builder = cffi.FFI()
     builder.cdef(declarations(pathlib.Path(include), compiler))
-    builder.set_source("pccl._native", "#include <pccl.h>\n", py_limited_api=True)
+    builder.set_source("pccl._native", "#include <pccl.h>\n")
     builder.emit_c_code(output)
 
 

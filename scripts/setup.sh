@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# setup.sh WHAT... - installs what a fresh Debian or Ubuntu lacks for: build, check, verify, fuzz, compare.
+# setup.sh WHAT... - installs what a fresh Debian or Ubuntu lacks for: build, check, verify, fuzz, compare, wheels.
 #
 # Looks first and says nothing if everything is there; installs with apt as root or through sudo; else prints the command
 # that does.  Some packages are needed, others wished for: the tests that use these are skipped without, and say so.  Where
@@ -68,6 +68,13 @@ want_compare() { # what one library is compared with; without one of them the ot
     wish mpicc.mpich mpich libmpich-dev
     wish_file '/usr/lib/python3*/ensurepip' python3-venv
 }
+want_wheels() { # zig compiles them; what is wished for is what they are tried with
+    want python3 python3
+    want readelf binutils
+    want_file '/usr/lib/python3*/ensurepip' python3-venv
+    wish qemu-aarch64 qemu-user
+    wish mmdebstrap mmdebstrap
+}
 want_all() { # parts
     local what
     needed=()
@@ -79,6 +86,7 @@ want_all() { # parts
         check) want_check ;;
         fuzz) want_clang ;;
         compare) want_compare ;;
+        wheels) want_wheels ;;
         verify) want spin spin && want python3 python3 ;;
         *)
             echo "setup.sh: unknown part '$what'" >&2

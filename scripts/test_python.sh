@@ -21,16 +21,24 @@ environment() { # NAME WHAT...: one with these packages, made once
         return 1
     }
 }
-wheel() { # of the sources as they are; its name goes to $built
+clean_clone() { # to $build/clone: of the sources as they are here, what git has; all of them where there is no git
+    rm -rf "$build/clone"
+    mkdir "$build/clone"
+    if git ls-files -z >"$work/files" 2>/dev/null && [ -s "$work/files" ]; then
+        xargs -0 cp --parents -t "$build/clone" <"$work/files"
+    else
+        cp -r CMakeLists.txt LICENSE README.md pyproject.toml apps cmake include python scripts src "$build/clone"
+    fi
+}
+wheel() { # of a clean clone; its name goes to $built
     rm -rf "$build/dist"
-    "$build/full/bin/python" -m pip wheel -q --no-deps -w "$build/dist" . 2>"$build/wheel.err" || {
+    clean_clone && "$build/full/bin/python" -m pip wheel -q --no-deps -w "$build/dist" "$build/clone" 2>"$build/wheel.err" || {
         tail -n 40 "$build/wheel.err"
         return 1
     }
     built=$(echo "$build"/dist/pccl-*.whl)
     [ -f "$built" ]
 }
-the_wheel_is_built() { wheel; }
 the_wheel_is_one_abi3_extension_and_small() { # a second library, or one for this interpreter alone
     local listed
     listed=$(python3 -m zipfile -l "$built")
@@ -58,7 +66,7 @@ if ! environment full -r tests/python/requirements.txt; then
     exit 0
 fi
 tests=$PWD/tests/python
-check_each the_wheel_is_built
+check "pip builds a wheel of a clean clone" wheel
 if [ -n "${built:-}" ]; then
     check_each the_wheel_is_one_abi3_extension_and_small it_works_without_torch_and_numpy types_are_checked
     cat "$work/figures"

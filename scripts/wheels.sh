@@ -3,7 +3,7 @@
 # and aarch64, each for every CPython from 3.10 on.
 #
 # The compiler is that of the package ziglang, whose headers and stubs are of glibc 2.28, so that the machine's own do not
-# count; auditwheel says whether what a wheel needs is there.
+# count; auditwheel says whether what a wheel needs is there, and abi3audit whether every CPython has it.
 # SPDX-License-Identifier: MIT
 set -eu
 cd "$(dirname "$0")/.."
@@ -14,7 +14,7 @@ tools=$PWD/build/wheels/tools
 python=$tools/bin/python
 
 [ -x "$python" ] || python3 -m venv "$tools"
-"$python" -m pip install -q --disable-pip-version-check build wheel ziglang auditwheel scikit-build-core cffi 2>build/wheels/pip.err || {
+"$python" -m pip install -q --disable-pip-version-check build wheel ziglang auditwheel abi3audit scikit-build-core cffi 2>build/wheels/pip.err || {
     tail -n 5 build/wheels/pip.err
     exit 1
 }
@@ -42,6 +42,7 @@ for machine in x86_64 aarch64; do
         cat "build/wheels/$machine.audit"
         exit 1
     fi
+    "$python" -m abi3audit --strict "$made" >>"build/wheels/$machine.audit" 2>&1 || { cat "build/wheels/$machine.audit"; exit 1; }
     "$python" -m wheel tags --remove --platform-tag "manylinux_2_28_$machine" "$made" >/dev/null
     mv build/wheels/"$machine"/dist/*.whl "$dist"
 done

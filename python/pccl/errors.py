@@ -58,11 +58,11 @@ class InvalidUsage(PCCLError):
 
 
 class TooFewPeers(PCCLError):
-    """This peer is alone."""
+    """This peer is alone in its group, and what it called takes two: update until somebody joins."""
 
 
 class MasterConnectionFailed(PCCLError):
-    """No longer a member, or never one."""
+    """This peer is no member, or not any more, as `cause` says: connect again, then synchronise."""
 
 
 class RankConnectionFailed(PCCLError):
@@ -81,19 +81,19 @@ class OperationTimeout(RankConnectionLost):
 
 
 class NoSharedStateAvailable(PCCLError):
-    """Nobody can provide the shared state."""
+    """Nobody holds the shared state any more: go on from a checkpoint; or, `cause` REVISION, nobody has raised it: raise it, call again."""
 
 
 class PendingAsyncOps(PCCLError):
-    """Operations in flight have to be awaited first."""
+    """This peer has operations in flight: wait for them, then call again."""
 
 
 class UpdateTopologyFailed(PCCLError):
-    """Call again."""
+    """The update has changed nothing: call it again at once."""
 
 
 class TopologyOptimizationFailed(PCCLError):
-    """Call again."""
+    """The ring is as it was: call it again at once."""
 
 
 _CLASSES = {

@@ -92,6 +92,7 @@ class SharedState:
 
     @property
     def revision(self) -> int:
+        """How many synchronisations the content has behind it; may be set, as to that of a checkpoint."""
         return int(self._state.revision)
 
     @revision.setter
@@ -99,7 +100,7 @@ class SharedState:
         self._state.revision = value
 
     def push_revision(self) -> None:
-        """Raises the revision by one."""
+        """Raises the revision by one: once before each synchronisation but the first, at all peers."""
         self._state.revision += 1
 
     def to_c(self) -> Any:

@@ -36,7 +36,7 @@ class ErrorClass(Enum):
     """What to do about an error."""
 
     NONE = lib.pcclClassNone
-    FIX = lib.pcclClassFix        #: the call is wrong
+    FIX = lib.pcclClassFix        #: the call is wrong: mend it; nothing has happened
     RETRY = lib.pcclClassRetry    #: still a member, inputs intact: call again
     REJOIN = lib.pcclClassRejoin  #: no longer a member: connect again
     STOP = lib.pcclClassStop      #: stop and report
@@ -46,29 +46,29 @@ class Cause(Enum):
     """Why a call failed."""
 
     NONE = lib.pcclCauseNone
-    USAGE = lib.pcclCauseUsage
-    PEER_LOST = lib.pcclCausePeerLost
-    PEER_SILENT = lib.pcclCausePeerSilent
-    LINK_LOST = lib.pcclCauseLinkLost
-    NO_PROGRESS = lib.pcclCauseNoProgress
-    DEADLINE = lib.pcclCauseDeadline
-    CANCELLED = lib.pcclCauseCancelled
-    MISMATCH = lib.pcclCauseMismatch
-    DIGEST = lib.pcclCauseDigest
-    NO_MEMORY = lib.pcclCauseNoMemory
-    EXCLUDED = lib.pcclCauseExcluded
-    KICKED = lib.pcclCauseKicked
-    MASTER_LOST = lib.pcclCauseMasterLost
-    MASTER_UNREACHABLE = lib.pcclCauseMasterUnreachable
-    ALONE = lib.pcclCauseAlone
-    CONFLICT = lib.pcclCauseConflict
-    NO_CANDIDATE = lib.pcclCauseNoCandidate
-    INTERNAL = lib.pcclCauseInternal
-    LEFT = lib.pcclCauseLeft
-    REVISION = lib.pcclCauseRevision
-    REVOKED = lib.pcclCauseRevoked
-    NAME_USED = lib.pcclCauseNameUsed
-    NO_WORLD = lib.pcclCauseNoWorld
+    USAGE = lib.pcclCauseUsage                           #: wrong argument, phase or order
+    PEER_LOST = lib.pcclCausePeerLost                    #: a peer died or left
+    PEER_SILENT = lib.pcclCausePeerSilent                #: a peer stopped answering
+    LINK_LOST = lib.pcclCauseLinkLost                    #: a link between two living peers broke
+    NO_PROGRESS = lib.pcclCauseNoProgress                #: no bytes moved for the stall time
+    DEADLINE = lib.pcclCauseDeadline                     #: the deadline that the program has set passed
+    CANCELLED = lib.pcclCauseCancelled                   #: a member gave the operation up
+    MISMATCH = lib.pcclCauseMismatch                     #: members disagree in the parameters of an operation
+    DIGEST = lib.pcclCauseDigest                         #: members computed different results
+    NO_MEMORY = lib.pcclCauseNoMemory                    #: memory was lacking
+    EXCLUDED = lib.pcclCauseExcluded                     #: this peer was removed from the run
+    KICKED = lib.pcclCauseKicked                         #: the master refused or removed this peer for what it did
+    MASTER_LOST = lib.pcclCauseMasterLost                #: the connection to the master is gone
+    MASTER_UNREACHABLE = lib.pcclCauseMasterUnreachable  #: no master was reached
+    ALONE = lib.pcclCauseAlone                           #: there is no other peer
+    CONFLICT = lib.pcclCauseConflict                     #: peers wait for each other in different votes
+    NO_CANDIDATE = lib.pcclCauseNoCandidate              #: nobody can provide the shared state
+    INTERNAL = lib.pcclCauseInternal                     #: a fault of the library's own
+    LEFT = lib.pcclCauseLeft                             #: the communicator was destroyed or left meanwhile
+    REVISION = lib.pcclCauseRevision                     #: nobody offers the expected revision of the shared state
+    REVOKED = lib.pcclCauseRevoked                       #: a member ended the world for all
+    NAME_USED = lib.pcclCauseNameUsed                    #: the name was for one world only, which has been created
+    NO_WORLD = lib.pcclCauseNoWorld                      #: no world of that name has begun, or nobody is left in it
 
 
 class ReduceOp(Enum):
@@ -85,7 +85,11 @@ class ReduceOp(Enum):
 
 
 class Attribute(Enum):
-    """A size that `Communicator.get_attribute` tells; LOCAL_WORLD_SIZE is the peer group's."""
+    """A number that `Communicator.get_attribute` tells.
+
+    GLOBAL_WORLD_SIZE: peers of all groups; LOCAL_WORLD_SIZE: peers of this one's group; NUM_DISTINCT_PEER_GROUPS: groups that have peers;
+    LARGEST_PEER_GROUP_WORLD_SIZE: peers of the largest.
+    """
 
     GLOBAL_WORLD_SIZE = lib.PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE
     LOCAL_WORLD_SIZE = lib.PCCL_ATTRIBUTE_PEER_GROUP_WORLD_SIZE
@@ -94,7 +98,11 @@ class Attribute(Enum):
 
 
 class SharedStateSyncStrategy(Enum):
-    """What a peer offers and takes in a synchronisation."""
+    """What a peer offers and takes in a synchronisation.
+
+    ENFORCE_POPULAR: the most frequent content wins, it sends or receives; RECEIVE_ONLY: its content is never elected; SEND_ONLY: its
+    content has to win.
+    """
 
     ENFORCE_POPULAR = lib.PCCL_SHARED_STATE_SYNC_STRATEGY_ENFORCE_POPULAR
     RECEIVE_ONLY = lib.PCCL_SHARED_STATE_SYNC_STRATEGY_RECEIVE_ONLY
@@ -135,9 +143,9 @@ class TransportKind(Enum):
 class WindowRights(IntFlag):
     """What others may do with a window."""
 
-    READ = lib.pcclWindowRead
-    WRITE = lib.pcclWindowWrite
-    COUNT = lib.pcclWindowCount
+    READ = lib.pcclWindowRead    #: get
+    WRITE = lib.pcclWindowWrite  #: put
+    COUNT = lib.pcclWindowCount  #: add and swap
     ALL = lib.pcclWindowAll
 
 
@@ -191,7 +199,7 @@ class DataType(Enum):
 
     @classmethod
     def from_torch_dtype(cls, dtype: Any) -> "DataType":
-        """ValueError: PCCL has no such type."""
+        """The type of a torch tensor's elements.  ValueError: PCCL has no such type."""
         try:
             return _FROM_TORCH[str(dtype).removeprefix("torch.")]
         except KeyError:
@@ -199,7 +207,7 @@ class DataType(Enum):
 
     @classmethod
     def from_numpy_dtype(cls, dtype: Any) -> "DataType":
-        """AssertionError: PCCL has no such type, or not in this order of bytes."""
+        """The type of a numpy array's elements.  AssertionError: PCCL has no such type, or not in this order of bytes."""
         numpy = imported("numpy")
         dtype = numpy.dtype(dtype)
         found = _FROM_NUMPY.get(dtype.name)

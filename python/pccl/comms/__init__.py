@@ -40,7 +40,11 @@ __all__ = [
 
 
 def install_as_torchcomms(names: Optional[Mapping[str, str]] = None) -> ModuleType:
-    """See `pccl.comms.alias`."""
+    """Makes `import torchcomms` mean this package, in this process; returns that module.
+
+    `names` maps more names of back-ends to ones that there are, as ``{"ncclx": "pccl"}``.  Call it before or after torch is imported; the
+    second time it only adds `names`.  RuntimeError: a real torchcomms is installed.
+    """
     from pccl.comms.alias import install_as_torchcomms as install
 
     return install(names)

@@ -37,26 +37,28 @@ def _missing(backend: "TorchCommBackend", name: str) -> NoReturn:
     raise RuntimeError(f'Tried to call pure virtual function "TorchCommBackend::{name}"')
 
 
-def _absent(name: str) -> Operation:
+def _absent(name: str, takes: str) -> Operation:
     """What a back-end has to have."""
 
     def absent(self: "TorchCommBackend", *arguments: Any, **limits: Any) -> NoReturn:
         _missing(self, name)
 
+    absent.__doc__ = f"A back-end has to have it.  Takes: {takes}."
     return absent
 
 
-def _optional(name: str) -> Operation:
+def _optional(name: str, takes: str) -> Operation:
     """What it may have."""
 
     def absent(self: "TorchCommBackend", *arguments: Any, **limits: Any) -> NoReturn:
         raise RuntimeError(f"[TorchCommBackend]: {name} not implemented for communicator:{self.get_comm_name()}")
 
+    absent.__doc__ = f"A back-end may have it.  Takes: {takes}."
     return absent
 
 
 def _by_gather(self: "TorchCommBackend", output: Any, input: Any, root: int, async_op: bool) -> Any:
-    """Where a back-end has only `gather`: its list are the chunks of `output`."""
+    """Takes: output, input, root, async_op.  Where a back-end has only `gather`: its list are the chunks of `output`."""
     chunks = list(output.chunk(self.get_size())) if self.get_rank() == root else []
     return self.gather(chunks, input, root, async_op)
 
@@ -98,11 +100,11 @@ class TorchCommBackend:
         return list(range(self.get_size()))
 
     def get_backend_name(self) -> str:
-        """Its name."""
+        """The back-end's name, as `TorchComm.get_backend` tells it."""
         return type(self).__name__
 
     def get_backend_version(self) -> str:
-        """Its version."""
+        """The back-end's version, a text."""
         return "unknown"
 
     def get_comm_name(self) -> str:
@@ -115,48 +117,52 @@ class TorchCommBackend:
 
     # -- Operations, by position; by keyword `timeout` and `hints`, where one takes them --
 
-    send: Operation = _absent("send")                                    #: tensor, dst, async_op
-    recv: Operation = _absent("recv")                                    #: tensor, src, async_op
-    broadcast: Operation = _absent("broadcast")                          #: tensor, root, async_op
-    all_reduce: Operation = _absent("all_reduce")                        #: tensor, op, async_op
-    reduce: Operation = _absent("reduce")                                #: tensor, root, op, async_op
-    all_gather: Operation = _absent("all_gather")                        #: tensor_list, tensor, async_op
-    all_gather_v: Operation = _absent("all_gather_v")                    #: the same
-    all_gather_single: Operation = _absent("all_gather_single")          #: output, input, async_op
-    reduce_scatter: Operation = _absent("reduce_scatter")                #: output, input_list, op, async_op
-    reduce_scatter_v: Operation = _absent("reduce_scatter_v")            #: the same
-    reduce_scatter_single: Operation = _absent("reduce_scatter_single")  #: output, input, op, async_op
-    all_to_all: Operation = _absent("all_to_all")                        #: output_tensor_list, input_tensor_list, async_op
-    all_to_all_single: Operation = _absent("all_to_all_single")          #: output, input, async_op
-    all_to_all_v_single: Operation = _absent("all_to_all_v_single")      #: output, input, output_split_sizes, input_split_sizes, async_op
-    barrier: Operation = _absent("barrier")                              #: async_op
-    scatter: Operation = _absent("scatter")                              #: output_tensor, input_tensor_list, root, async_op
-    gather: Operation = _absent("gather")                                #: output_tensor_list, input_tensor, root, async_op
-
-    gather_single: Operation = _by_gather                                #: output, input, root, async_op
-    #: ops, async_op: all of a batch's sends and receives at once; each has `type`, `tensor`, `peer`
-    batch_op_issue: Operation = _optional("batch_op_issue")
+    send: Operation = _absent("send", "tensor, dst, async_op")
+    recv: Operation = _absent("recv", "tensor, src, async_op")
+    broadcast: Operation = _absent("broadcast", "tensor, root, async_op")
+    all_reduce: Operation = _absent("all_reduce", "tensor, op, async_op")
+    reduce: Operation = _absent("reduce", "tensor, root, op, async_op")
+    all_gather: Operation = _absent("all_gather", "tensor_list, tensor, async_op")
+    all_gather_v: Operation = _absent("all_gather_v", "tensor_list, tensor, async_op")
+    all_gather_single: Operation = _absent("all_gather_single", "output, input, async_op")
+    reduce_scatter: Operation = _absent("reduce_scatter", "output, input_list, op, async_op")
+    reduce_scatter_v: Operation = _absent("reduce_scatter_v", "output, input_list, op, async_op")
+    reduce_scatter_single: Operation = _absent("reduce_scatter_single", "output, input, op, async_op")
+    all_to_all: Operation = _absent("all_to_all", "output_tensor_list, input_tensor_list, async_op")
+    all_to_all_single: Operation = _absent("all_to_all_single", "output, input, async_op")
+    all_to_all_v_single: Operation = _absent("all_to_all_v_single", "output, input, output_split_sizes, input_split_sizes, async_op")
+    barrier: Operation = _absent("barrier", "async_op")
+    scatter: Operation = _absent("scatter", "output_tensor, input_tensor_list, root, async_op")
+    gather: Operation = _absent("gather", "output_tensor_list, input_tensor, root, async_op")
+    gather_single: Operation = _by_gather
+    batch_op_issue: Operation = _optional(
+        "batch_op_issue", "ops, async_op: all of a batch's sends and receives at once; each has `type`, `tensor`, `peer`"
+    )
 
     # -- More than operations --
 
-    new_window: Operation = _optional("new_window")                      #: a window without memory; see `pccl.comms.window`
-    all_gather_p_init: Operation = _optional("all_gather_p_init")        #: output; returns a handle
-    all_gather_p_exec: Operation = _optional("all_gather_p_exec")        #: handle, input, async_op
-    all_gather_p_free: Operation = _optional("all_gather_p_free")        #: handle
-    tensor_register: Operation = _optional("tensor_register")            #: tensor
-    tensor_deregister: Operation = _optional("tensor_deregister")        #: tensor
-    get_device_transport: Operation = _optional("get_device_transport")
-    get_init_handle: Operation = _optional("getInitHandle")              #: returns a text
-    #: uuid, init_handles, seconds, hints: blocks until their processes are the members, or nothing has changed
-    reconfigure: Operation = _optional("reconfigure")
-    #: Ends the communicator at once, for all of its members: from any thread, any number of times, and never raises.
-    abort: Operation = _optional("abort")
+    new_window: Operation = _optional("new_window", "Nothing: returns a window without memory; see `TorchCommWindow`")
+    all_gather_p_init: Operation = _optional("all_gather_p_init", "output: returns a handle")
+    all_gather_p_exec: Operation = _optional("all_gather_p_exec", "handle, input, async_op")
+    all_gather_p_free: Operation = _optional("all_gather_p_free", "handle")
+    tensor_register: Operation = _optional("tensor_register", "tensor")
+    tensor_deregister: Operation = _optional("tensor_deregister", "tensor")
+    get_device_transport: Operation = _optional("get_device_transport", "Nothing: returns that of a GPU")
+    get_init_handle: Operation = _optional(
+        "getInitHandle", "Nothing: returns a text that names this process's communicator in `reconfigure`"
+    )
+    reconfigure: Operation = _optional(
+        "reconfigure", "uuid, init_handles, seconds, hints: blocks until their processes are the members, or nothing has changed"
+    )
+    abort: Operation = _optional(
+        "abort", "Nothing: ends the communicator at once, for all of its members: from any thread, any number of times, and never raises"
+    )
 
     def set_timeout(self, timeout: Any) -> None:
         """The communicator's default has changed; each operation is told its timeout anyway."""
 
     def set_hints(self, hints: Any) -> None:
-        """As `set_timeout`."""
+        """The communicator's hints have changed; each operation is told its own anyway."""
 
     def is_abort_supported(self) -> bool:
         """Whether `abort` does something."""

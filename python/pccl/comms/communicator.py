@@ -85,7 +85,7 @@ class TorchComm(Operations, Memory):
         return self._backend_name
 
     def get_backend_version(self) -> str:
-        """A text."""
+        """The back-end's version, a text."""
         return self._backend.get_backend_version()
 
     def get_backend_impl(self) -> TorchCommBackend:

@@ -82,7 +82,7 @@ class Memory:
 
     @property
     def mem_allocator(self) -> SharedMemoryAllocator:
-        """As `get_mem_allocator`."""
+        """What `get_mem_allocator` returns: memory for `TorchCommWindow.map_remote_tensor`."""
         return self.get_mem_allocator()
 
     def tensor_register(self, tensor: Any) -> None:

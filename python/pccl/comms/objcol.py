@@ -81,7 +81,7 @@ def _of_size(tensor: Any) -> int:
 
 
 def all_gather_object(comm: TorchComm, object_list: list[Any], obj: Any, timeout: TimeoutLike = None, weights_only: bool = True) -> None:
-    """`object_list[r]` becomes rank r's `obj`."""
+    """Collective: `object_list[r]`, which has room for all ranks, becomes rank r's `obj`."""
     data = _written(obj)
     sizes = [_room(8) for _ in range(comm.get_size())]
     comm.all_gather(sizes, _size(data), False, timeout=timeout)
@@ -96,7 +96,7 @@ def gather_object(
     comm: TorchComm, obj: Any, root: int, object_gather_list: Optional[list[Any]] = None, timeout: TimeoutLike = None,
     weights_only: bool = True,
 ) -> None:
-    """The root's `object_gather_list[r]` becomes rank r's `obj`."""
+    """Collective: the root's `object_gather_list[r]`, which has room for all ranks, becomes rank r's `obj`; others pass None."""
     at_root = comm.get_rank() == root
     if at_root:
         assert object_gather_list is not None, "gather_object: object_gather_list is needed at the root"
@@ -112,7 +112,7 @@ def gather_object(
 
 
 def send_object_list(comm: TorchComm, object_list: list[Any], dst: int, timeout: TimeoutLike = None) -> None:
-    """Sends each."""
+    """Sends each of the list to rank `dst`, one after the other; returns when it has them all."""
     for obj in object_list:
         data = _written(obj)
         comm.send(_size(data), dst, False, timeout=timeout)
@@ -120,7 +120,7 @@ def send_object_list(comm: TorchComm, object_list: list[Any], dst: int, timeout:
 
 
 def recv_object_list(comm: TorchComm, object_list: list[Any], src: int, timeout: TimeoutLike = None, weights_only: bool = True) -> None:
-    """Receives as many as the list is long, into it."""
+    """Receives as many objects of rank `src` as the list is long, into it."""
     for index in range(len(object_list)):
         size = _room(8)
         comm.recv(size, src, False, timeout=timeout)
@@ -132,7 +132,7 @@ def recv_object_list(comm: TorchComm, object_list: list[Any], src: int, timeout:
 def broadcast_object_list(
     comm: TorchComm, object_list: list[Any], root: int, timeout: TimeoutLike = None, weights_only: bool = True
 ) -> None:
-    """The root's objects are everybody's; lists are equally long."""
+    """Collective: everybody's `object_list` gets the root's objects; lists are equally long."""
     at_root = comm.get_rank() == root
     for index in range(len(object_list)):
         data = _written(object_list[index]) if at_root else b""
@@ -148,7 +148,10 @@ def scatter_object_list(
     comm: TorchComm, root: int, scatter_object_output_list: list[Any], scatter_object_input_list: Optional[list[Any]] = None,
     timeout: TimeoutLike = None, weights_only: bool = True,
 ) -> None:
-    """Element 0 of the output list becomes the root's input of this rank."""
+    """Collective: element 0 of `scatter_object_output_list` becomes the root's `scatter_object_input_list[r]` at rank r; others pass None.
+
+    ValueError: no list to put it in.
+    """
     if not isinstance(scatter_object_output_list, list) or not scatter_object_output_list:
         raise ValueError("scatter_object_list: scatter_object_output_list must be a list that is not empty")
     at_root = comm.get_rank() == root

@@ -117,127 +117,127 @@ class OperationOptions:
 
 
 class BatchP2POptions(OperationOptions):
-    """Of `BatchSendRecv.issue`."""
+    """Hints and timeout of `BatchSendRecv.issue`."""
 
     __module__ = "pccl.comms"
 
 
 class SendOptions(OperationOptions):
-    """Of `send`."""
+    """Hints and timeout of `TorchComm.send`."""
 
     __module__ = "pccl.comms"
 
 
 class RecvOptions(OperationOptions):
-    """Of `recv`."""
+    """Hints and timeout of `TorchComm.recv`."""
 
     __module__ = "pccl.comms"
 
 
 class BroadcastOptions(OperationOptions):
-    """Of `broadcast`."""
+    """Hints and timeout of `TorchComm.broadcast`."""
 
     __module__ = "pccl.comms"
 
 
 class AllReduceOptions(OperationOptions):
-    """Of `all_reduce`."""
+    """Hints and timeout of `TorchComm.all_reduce`."""
 
     __module__ = "pccl.comms"
 
 
 class ReduceOptions(OperationOptions):
-    """Of `reduce`."""
+    """Hints and timeout of `TorchComm.reduce`."""
 
     __module__ = "pccl.comms"
 
 
 class AllGatherOptions(OperationOptions):
-    """Of `all_gather`."""
+    """Hints and timeout of `TorchComm.all_gather`."""
 
     __module__ = "pccl.comms"
 
 
 class AllGatherSingleOptions(OperationOptions):
-    """Of `all_gather_single`."""
+    """Hints and timeout of `TorchComm.all_gather_single`."""
 
     __module__ = "pccl.comms"
 
 
 class ReduceScatterOptions(OperationOptions):
-    """Of `reduce_scatter`."""
+    """Hints and timeout of `TorchComm.reduce_scatter`."""
 
     __module__ = "pccl.comms"
 
 
 class ReduceScatterSingleOptions(OperationOptions):
-    """Of `reduce_scatter_single`."""
+    """Hints and timeout of `TorchComm.reduce_scatter_single`."""
 
     __module__ = "pccl.comms"
 
 
 class AllToAllOptions(OperationOptions):
-    """Of `all_to_all`."""
+    """Hints and timeout of `TorchComm.all_to_all`."""
 
     __module__ = "pccl.comms"
 
 
 class AllToAllSingleOptions(OperationOptions):
-    """Of `all_to_all_single`."""
+    """Hints and timeout of `TorchComm.all_to_all_single`."""
 
     __module__ = "pccl.comms"
 
 
 class AllToAllvSingleOptions(OperationOptions):
-    """Of `all_to_all_v_single`."""
+    """Hints and timeout of `TorchComm.all_to_all_v_single`."""
 
     __module__ = "pccl.comms"
 
 
 class BarrierOptions(OperationOptions):
-    """Of `barrier`."""
+    """Hints and timeout of `TorchComm.barrier`."""
 
     __module__ = "pccl.comms"
 
 
 class ScatterOptions(OperationOptions):
-    """Of `scatter`."""
+    """Hints and timeout of `TorchComm.scatter`."""
 
     __module__ = "pccl.comms"
 
 
 class GatherOptions(OperationOptions):
-    """Of `gather`."""
+    """Hints and timeout of `TorchComm.gather`."""
 
     __module__ = "pccl.comms"
 
 
 class GatherSingleOptions(OperationOptions):
-    """Of `gather_single`."""
+    """Hints and timeout of `TorchComm.gather_single`."""
 
     __module__ = "pccl.comms"
 
 
 class AllGatherPOptions(OperationOptions):
-    """Of `all_gather_p_exec`."""
+    """Hints and timeout of `TorchComm.all_gather_p_exec`."""
 
     __module__ = "pccl.comms"
 
 
 class PutOptions(OperationOptions):
-    """Of `put`."""
+    """Hints and timeout of `TorchCommWindow.put`."""
 
     __module__ = "pccl.comms"
 
 
 class SignalOptions(OperationOptions):
-    """Of `signal`."""
+    """Hints and timeout of `TorchCommWindow.signal`."""
 
     __module__ = "pccl.comms"
 
 
 class WaitSignalOptions(OperationOptions):
-    """Of `wait_signal`."""
+    """Hints and timeout of `TorchCommWindow.wait_signal`."""
 
     __module__ = "pccl.comms"
 

@@ -59,7 +59,7 @@ class ReduceOp:
 
     @property
     def type(self) -> RedOpType:
-        """The kind."""
+        """The kind of operator."""
         return self._type
 
     @property

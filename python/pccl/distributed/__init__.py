@@ -1,4 +1,4 @@
-"""The backend "pccl" of torch.distributed: importing this module registers it.
+"""The backend "pccl" of torch.distributed: importing this module registers it::
 
     import torch.distributed as dist
     import pccl.distributed

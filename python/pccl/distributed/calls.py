@@ -74,6 +74,7 @@ def _reduced(tensor: Tensor, how: Reduction, world: World, deadline: Optional[fl
 
 
 def all_reduce(place: Place, tensors: Tensors, opts: Any = None) -> Call:
+    """Reduces the one tensor of all ranks in place; a sparse one, too."""
     tensor = _one(tensors)
     if tensor.is_sparse:
         return all_reduce_sparse(place.size, tensor, _default(opts), opts)
@@ -83,6 +84,7 @@ def all_reduce(place: Place, tensors: Tensors, opts: Any = None) -> Call:
 
 
 def all_reduce_coalesced(place: Place, tensors: Tensors, opts: Any = None) -> Call:
+    """Reduces several tensors in place, as one operation."""
     targets = [target(tensor) for tensor in tensors]
     op = _default(opts)
     hows = [reduction(op, memory.dtype) for memory, _ in targets]
@@ -95,6 +97,7 @@ def all_reduce_coalesced(place: Place, tensors: Tensors, opts: Any = None) -> Ca
 
 
 def broadcast(place: Place, tensors: Tensors, opts: Any) -> Call:
+    """The root's one tensor into everybody's."""
     tensor, root = _one(tensors), opts.rootRank
     if root == place.rank:
         memory, finish = plain(tensor), None
@@ -104,6 +107,7 @@ def broadcast(place: Place, tensors: Tensors, opts: Any) -> Call:
 
 
 def reduce(place: Place, tensors: Tensors, opts: Any) -> Call:
+    """The one tensor of all ranks, reduced, into the root's; the others' are as they were."""
     tensor, root = _one(tensors), opts.rootRank
     memory, finish = target(tensor)
     how = reduction(opts.reduceOp, memory.dtype)
@@ -153,6 +157,7 @@ def all_gather_single(place: Place, output: Tensor, tensor: Tensor, opts: Any = 
 
 
 def all_gather_single_coalesced(place: Place, outputs: Tensors, tensors: Tensors, opts: Any = None) -> Call:
+    """`all_gather_single` of several pairs, as one operation."""
     pairs = []
     finishes = []
     for output, tensor in zip(outputs, tensors):
@@ -190,10 +195,12 @@ def reduce_scatter(place: Place, outputs: Tensors, inputs: Sequence[Tensors], op
 
 
 def reduce_scatter_single(place: Place, output: Tensor, tensor: Tensor, opts: Any = None) -> Call:
+    """`tensor` has a part as large as `output` for each rank; each gets its own, reduced."""
     return reduce_scatter_single_coalesced(place, [output], [tensor], opts)
 
 
 def reduce_scatter_single_coalesced(place: Place, outputs: Tensors, tensors: Tensors, opts: Any = None) -> Call:
+    """`reduce_scatter_single` of several pairs, as one operation."""
     calls = []
     finishes: list[Finish] = []
     for output, tensor in zip(outputs, tensors):
@@ -217,6 +224,7 @@ def reduce_scatter_single_coalesced(place: Place, outputs: Tensors, tensors: Ten
 
 
 def gather(place: Place, outputs: Sequence[Tensors], tensors: Tensors, opts: Any) -> Call:
+    """The one tensor of each rank into the root's list; the others pass no list."""
     tensor, root = _one(tensors), opts.rootRank
     if root != place.rank:
         memory = plain(tensor)
@@ -230,6 +238,7 @@ def gather(place: Place, outputs: Sequence[Tensors], tensors: Tensors, opts: Any
 
 
 def gather_single(place: Place, output: Tensor, tensor: Tensor, opts: Any) -> Call:
+    """The one tensor of each rank into one of the root, which has room for all along its first dimension."""
     root = opts.rootRank
     if root != place.rank:
         return gather(place, [], [tensor], opts)
@@ -237,6 +246,7 @@ def gather_single(place: Place, output: Tensor, tensor: Tensor, opts: Any) -> Ca
 
 
 def scatter(place: Place, outputs: Tensors, inputs: Sequence[Tensors], opts: Any) -> Call:
+    """Tensor r of the root's list into rank r's; the others pass no list."""
     output, root = _one(outputs), opts.rootRank
     memory, finish = target(output)
     if root != place.rank:
@@ -255,6 +265,7 @@ def scatter(place: Place, outputs: Tensors, inputs: Sequence[Tensors], opts: Any
 
 
 def all_to_all(place: Place, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Call:
+    """Tensor r of `inputs` goes to rank r, whose own comes into tensor r of `outputs`; sizes may differ."""
     return _all_to_all(unpacked(outputs), packed(inputs), list(outputs), None, opts)
 
 
@@ -299,17 +310,20 @@ def _counts(memory: Tensor, splits: Sequence[int], size: int, name: str) -> list
 
 
 def send(place: Place, tensors: Tensors, peer: int, tag: int = 0) -> Call:
+    """The one tensor to rank `peer`, which receives with the same `tag`."""
     memory = plain(_one(tensors))
     return Call(lambda world, deadline: [world.send(memory, peer, tag & _TAG, deadline=deadline)], [])
 
 
 def receive(place: Place, tensors: Tensors, peer: int, tag: int = 0) -> Call:
+    """The one tensor from rank `peer`, which sends with the same `tag`."""
     tensor = _one(tensors)
     memory, finish = target(tensor)
     return Call(lambda world, deadline: [world.receive(memory, peer, tag & _TAG, deadline=deadline)], [tensor], finish)
 
 
 def receive_any_source(place: Place, tensors: Tensors, tag: int = 0) -> Call:
+    """The one tensor from whichever rank sends with the same `tag`; the Work's `_source_rank` is whose it was."""
     return receive(place, tensors, ANY_RANK, tag)
 
 
@@ -317,4 +331,5 @@ _TAG = 2**64 - 1
 
 
 def barrier(place: Place, opts: Any = None) -> Call:
+    """Ends when all ranks have called it."""
     return Call(lambda world, deadline: [world.barrier(deadline=deadline)], [], None, opts)

@@ -1,4 +1,4 @@
-"""Training that goes on when ranks are lost and new ones join: what a program adds to its loop, over a group with the loss rule SHRINK.
+"""Training that goes on when ranks are lost and new ones join: what a program adds to its loop, over a group with the loss rule SHRINK::
 
     while step < steps:
         if pccl.distributed.update().joined:      # between two steps: who waits is let in
@@ -30,9 +30,9 @@ from pccl.types import ErrorClass, LossRule, Result
 class Membership(NamedTuple):
     """Who is in a group: this rank, how many there are, and the ranks among them that have come with this update."""
 
-    rank: int
-    size: int
-    joined: tuple[int, ...]
+    rank: int                #: this process's
+    size: int                #: how many ranks there are
+    joined: tuple[int, ...]  #: the ranks that have come with this update
 
 
 def update(group: Optional[Any] = None) -> Membership:

@@ -65,6 +65,7 @@ class Group(dist.ProcessGroup):
 
     @property
     def world(self) -> Optional[World]:
+        """The engine's world, for what torch has no name for; None before it has begun, and after the end."""
         return self._formation.world
 
     # -- Issuing --
@@ -120,24 +121,31 @@ class Group(dist.ProcessGroup):
         return calls.Place(world.rank, world.size)
 
     def getRank(self) -> int:
+        """This process's rank; in a group that shrinks, as ranks are now."""
         return self._place().rank
 
     def getSize(self) -> int:
+        """How many ranks there are; in a group that shrinks, how many are left."""
         return self._place().size
 
     def getBackendName(self) -> str:
+        """The name "pccl", always."""
         return "pccl"
 
     def setGroupName(self, name: str) -> None:
+        """torch's name for it, which it tells."""
         self._name = name
 
     def getGroupName(self) -> str:
+        """The name that torch has given it."""
         return self._name
 
     def setGroupDesc(self, text: str) -> None:
+        """torch's description of it."""
         self._desc = text
 
     def getGroupDesc(self) -> str:
+        """The description that torch has given it."""
         return self._desc
 
     # -- Its life --
@@ -187,10 +195,12 @@ class Group(dist.ProcessGroup):
         self._abort_hooks[number] = hook
 
     def unregister_abort_hook(self, number: int) -> None:
+        """Has `abort` call it no longer."""
         self._abort_hooks.pop(number, None)
 
     @property
     def supports_reconfigure(self) -> bool:
+        """Whether it was made with ``Options(reconfigurable=True)``."""
         return self.options.reconfigurable
 
     def get_reconfigure_handle(self) -> str:

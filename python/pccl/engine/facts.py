@@ -14,14 +14,14 @@ _NONE = 2**32 - 1  # UINT32_MAX: no position in the ring; no lane, but the contr
 class Member(NamedTuple):
     """A member of a world, as it was at the last change that the program knows."""
 
-    id: int
-    rank: int
-    key: int            #: the rank that it created the world with
-    ring_position: Optional[int]
-    peer_group: int
-    is_self: bool
-    lost: bool          #: since then
-    address: str
+    id: int             #: the same at all members, and never used again in a run
+    rank: int           #: what calls name it by
+    key: int            #: the rank that it created the world with: ranks close up, keys stay
+    ring_position: Optional[int]  #: in the ring of the installed view; None: it is no member of that
+    peer_group: int     #: with whom it reduces and synchronises
+    is_self: bool       #: whether it is this process's
+    lost: bool          #: whether it was lost since that change
+    address: str        #: "host:port" where it accepts connections
 
     @classmethod
     def of(cls, info: Any) -> "Member":
@@ -33,11 +33,11 @@ class Member(NamedTuple):
 class Wait(NamedTuple):
     """What a call waits for."""
 
-    phase: str
-    tag: int
+    phase: str          #: "launch", "data", "update", "sync", "connect", ...
+    tag: int            #: of the operation
     peer: int           #: id; 0: the master
-    age: float          #: seconds
-    text: str
+    age: float          #: seconds since when
+    text: str           #: all of it in one sentence
 
     @classmethod
     def of(cls, info: Any) -> "Wait":
@@ -48,11 +48,11 @@ class Wait(NamedTuple):
 class Transport(NamedTuple):
     """What carries the bytes of a connection, and why."""
 
-    peer: int
-    lane: Optional[int]  #: None: the control link
-    kind: TransportKind
-    provider: str
-    reason: str
+    peer: int            #: id
+    lane: Optional[int]  #: from 0 on; None: the control link
+    kind: TransportKind  #: what carries it
+    provider: str        #: libfabric's; "" of other kinds
+    reason: str          #: why this kind and no faster one
 
     @classmethod
     def of(cls, info: Any) -> "Transport":

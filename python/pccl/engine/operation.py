@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 class OperationInfo(NamedTuple):
     """What an operation that succeeded moved here: members of the view that committed it, payload bytes sent and received."""
 
-    world_size: int
-    tx_bytes: int
-    rx_bytes: int
+    world_size: int  #: members of the view that committed it
+    tx_bytes: int    #: payload that was sent
+    rx_bytes: int    #: payload that was received
 
 
 class Operation:
@@ -35,11 +35,11 @@ class Operation:
     __slots__ = ("name", "world", "info", "error", "_handle", "_keep", "_source", "_lock", "_ended", "_callbacks", "__weakref__")
 
     #: The handle's type, and the library's calls that take it.
-    handle_type = "pcclAsyncOp_t *"
-    wait_in_c = lib.pcclWaitAsync
-    spend_in_c = lib.pcclAwaitAsync
-    cancel_in_c = lib.pcclCancelAsync
-    attach_in_c = lib.pcclQueueAttach
+    _handle_type = "pcclAsyncOp_t *"
+    _wait_in_c = lib.pcclWaitAsync
+    _spend_in_c = lib.pcclAwaitAsync
+    _cancel_in_c = lib.pcclCancelAsync
+    _attach_in_c = lib.pcclQueueAttach
 
     def __init__(self, world: "World", name: str, handle: Any, keep: Any, source: Any = None) -> None:
         self.name = name
@@ -70,7 +70,7 @@ class Operation:
         own_process(self.world.pid, self.name)
         with self._lock:
             if not self._ended:
-                check(self.cancel_in_c(self._handle), self.name)
+                check(self._cancel_in_c(self._handle), self.name)
 
     @property
     def source(self) -> int:
@@ -84,7 +84,7 @@ class Operation:
         with self._lock:
             if not self._ended:
                 if self._callbacks is None:
-                    completion.attach(self, self.attach_in_c, self._handle)
+                    completion.attach(self, self._attach_in_c, self._handle)
                     self._callbacks = []
                 self._callbacks.append(callback)
                 return
@@ -105,7 +105,7 @@ class Operation:
         own_process(self.world.pid, self.name)
         over = ffi.new("pcclCompletion_t *")
         done = ffi.new("bool *")
-        result = self.wait_in_c(self._handle, timeout_ms, over, done)
+        result = self._wait_in_c(self._handle, timeout_ms, over, done)
         if result != lib.pcclSuccess:
             error = last_error(result, self.name)
             with self._lock:
@@ -125,7 +125,7 @@ class Operation:
         with self._lock:
             if self._ended:
                 return
-            self.spend_in_c(self._handle, ffi.NULL)  # stores the source of a message
+            self._spend_in_c(self._handle, ffi.NULL)  # stores the source of a message
             if over.result == lib.pcclSuccess:
                 info = over.info
                 self.info = OperationInfo(info.local_world_size, info.tx_bytes, info.rx_bytes)

@@ -18,11 +18,11 @@ class TaggedOperation(Operation):
 
     __slots__ = ()
 
-    handle_type = "pcclAsyncReduceOp_t *"
-    wait_in_c = lib.pcclWaitAsyncReduce
-    spend_in_c = lib.pcclAwaitAsyncReduce
-    cancel_in_c = lib.pcclCancelAsyncReduce
-    attach_in_c = lib.pcclQueueAttachReduce
+    _handle_type = "pcclAsyncReduceOp_t *"
+    _wait_in_c = lib.pcclWaitAsyncReduce
+    _spend_in_c = lib.pcclAwaitAsyncReduce
+    _cancel_in_c = lib.pcclCancelAsyncReduce
+    _attach_in_c = lib.pcclQueueAttachReduce
 
 
 def reduce_tagged(world: World, send: Any, receive: Any, descriptor: Any, keep: Any) -> Operation:

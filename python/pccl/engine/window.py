@@ -17,17 +17,18 @@ class WindowPart(NamedTuple):
     """A member's part of a window."""
 
     peer: int       #: id
-    rank: int
-    nbytes: int
-    rights: WindowRights
-    lost: bool
+    rank: int       #: as ranks were when the window was made
+    nbytes: int     #: how large it is
+    rights: WindowRights  #: what others may do with it
+    lost: bool      #: whether its member was lost
     address: int    #: where this process reaches it by itself; 0: nowhere
 
 
 class Window:
     """``pcclCreateWindow``: made by all members, each with its own `memory`, or `nbytes` of zeros that members on the same host map.
 
-    Ranks are those at this time, for as long as it lives.  Offsets are in bytes.
+    Ranks are those at this time, for as long as it lives.  Offsets are in bytes.  `memory` is borrowed until `destroy` has returned; what
+    its member does with it beside the others' operations is the program's to order, by signals.  `rights`: what others may do.
     """
 
     def __init__(self, world: World, memory: Any = None, nbytes: int = 0, rights: WindowRights = WindowRights.ALL) -> None:
@@ -56,7 +57,7 @@ class Window:
             self._memory = None
 
     def part(self, rank: int) -> WindowPart:
-        """``pcclGetWindowInfo``."""
+        """``pcclGetWindowInfo``: what that member has given to the window, and whether it is lost."""
         info = ffi.new("pcclWindowInfo_t *")
         check(lib.pcclGetWindowInfo(self._own("part"), rank, info), "part")
         address = int(ffi.cast("uintptr_t", info.address))
@@ -72,17 +73,20 @@ class Window:
         return view if writable else view.toreadonly()
 
     def put(self, source: Any, rank: int, offset: int = 0, *, deadline: Optional[float] = None) -> Operation:
-        """``pcclPut``."""
+        """``pcclPut``: writes all of `source` into that member's memory, from byte `offset` on."""
         s = as_buffer(source, "source")
         return self._launch("put", lib.pcclPut, (s.pointer, s.nbytes, rank, offset), s, deadline)
 
     def get(self, target: Any, rank: int, offset: int = 0, *, deadline: Optional[float] = None) -> Operation:
-        """``pcclGet``."""
+        """``pcclGet``: fills `target` from that member's memory, from byte `offset` on; after an error it is unspecified."""
         t = as_buffer(target, "target", True)
         return self._launch("get", lib.pcclGet, (t.pointer, t.nbytes, rank, offset), t, deadline)
 
     def fetch_add(self, addend: int, rank: int, offset: int = 0, datatype: DataType = DataType.INT64) -> tuple[Operation, Any]:
-        """``pcclFetchAdd``: the operation, and what was there before, a cffi array of one number, once it has ended."""
+        """``pcclFetchAdd``: adds `addend` to the number at byte `offset`, a multiple of its size; atomic; sums wrap.
+
+        Returns the operation, and a cffi array of one number: what was there before, once the operation has succeeded.
+        """
         number, previous = self._numbers("fetch_add", datatype, addend, 0)
         arguments = (previous, number, datatype.value, rank, offset)
         return self._launch("fetch_add", lib.pcclFetchAdd, arguments, (number, previous), None), previous
@@ -90,17 +94,17 @@ class Window:
     def compare_swap(
         self, expected: int, desired: int, rank: int, offset: int = 0, datatype: DataType = DataType.INT64
     ) -> tuple[Operation, Any]:
-        """``pcclCompareSwap``: as `fetch_add`."""
+        """``pcclCompareSwap``: stores `desired` at byte `offset` if `expected` is there; returns as `fetch_add` does."""
         old, new, previous = self._numbers("compare_swap", datatype, expected, desired, 0)
         arguments = (previous, old, new, datatype.value, rank, offset)
         return self._launch("compare_swap", lib.pcclCompareSwap, arguments, (old, new, previous), None), previous
 
     def signal(self, rank: int) -> Operation:
-        """``pcclSignal``."""
+        """``pcclSignal``: tells that member that all that was called before for it is done there; it waits by `wait_signal`."""
         return self._launch("signal", lib.pcclSignal, (rank,), None, None)
 
     def wait_signal(self, rank: int, timeout: Optional[float] = None) -> Operation:
-        """``pcclWaitSignal``: the operation ends with the signal; OperationTimeout after `timeout` seconds."""
+        """``pcclWaitSignal``: the operation ends with that member's next signal; OperationTimeout after `timeout` seconds (None: never)."""
         limit = -1 if timeout is None else milliseconds(timeout)
         return self.world._launch("wait_signal", lambda comm, handle: lib.pcclWaitSignal(rank, self._own("wait_signal"), limit, handle), (), self)
 

@@ -22,7 +22,7 @@ from pccl.engine.process import initialise, interruptible, own_process
 from pccl.errors import check, make_error
 from pccl.types import Attribute, DataType, LossRule, ReduceOp, Result
 
-#: A receive from it takes a message of whichever member.
+#: In `World.receive`: a message of whichever member.
 ANY_RANK = lib.PCCL_ANY_RANK
 #: In `World.split`: a member of none of the new worlds.
 NO_COLOR = lib.PCCL_NO_COLOR
@@ -46,8 +46,14 @@ class World:
     """``pcclCreateCommunicatorEx``: a communicator of a world at a master; `connect` enters it.
 
     `master` is "host:port", "[::1]:port" or a host alone.  `size` ranks create a world of a `name` together, each with its `rank`; with
-    size 0 it is one without a size, which peers join with the others' next update, of the name "" the default one.  Times are in
-    seconds, None: what the library takes.
+    size 0 it is one without a size, which peers join with the others' next update, of the name "" the default one.  There are `lanes`
+    connections to each peer (0: what the library takes).  `loss_rule` says whether a world of a size goes on after a loss, `join` enters
+    one that does in place of a lost rank, `once` keeps its name from being used again.  `formation_timeout` is how long `connect` waits for
+    the other ranks, `stall` after how much silence a peer counts as lost, both in seconds (None: what the library takes).  `net` is
+    "Socket" or "OFI", `shared_memory` whether members on one host use it ("" and None: as the environment says).
+
+    Operations that it launches keep their buffers alive; these may be used again, or freed, when the operation has ended.  Any thread
+    may call anything.  Every call raises `pccl.errors.PCCLError`.
     """
 
     def __init__(
@@ -161,7 +167,7 @@ class World:
 
     @property
     def me(self) -> Member:
-        """``pcclGetSelf``."""
+        """``pcclGetSelf``: this member, as of the last change that the program knows.  InvalidUsage: before `connect`."""
         info = ffi.new("pcclPeerInfo_t *")
         check(lib.pcclGetSelf(self._own("me"), info), "me")
         return Member.of(info)
@@ -179,7 +185,7 @@ class World:
         return self.attribute(Attribute.LOCAL_WORLD_SIZE)
 
     def attribute(self, which: Attribute) -> int:
-        """``pcclGetAttribute``."""
+        """``pcclGetAttribute``: one of the sizes, a number of peers or of groups, as of the last change that the program knows."""
         value = ffi.new("int *")
         check(lib.pcclGetAttribute(self._own("attribute"), which.value, value), "attribute")
         return int(value[0])
@@ -197,7 +203,7 @@ class World:
         return list(self._listed("missing_ranks", lib.pcclGetMissingRanks, "uint32_t"))
 
     def transports(self) -> list[Transport]:
-        """``pcclGetTransports``."""
+        """``pcclGetTransports``: what carries each connection to another peer, and why no faster kind does."""
         return [Transport.of(info) for info in self._listed("transports", lib.pcclGetTransports, "pcclTransport_t")]
 
     def _listed(self, name: str, function: Any, kind: str) -> Any:
@@ -234,13 +240,16 @@ class World:
     # -- Collectives --
 
     def all_reduce(self, send: Any, receive: Any, op: Any = ReduceOp.SUM, *, deadline: Optional[float] = None) -> Operation:
-        """``pcclAllReduceOrdered``: `op` is a `ReduceOp`, or of `premul_sum`."""
+        """``pcclAllReduceOrdered``: `send` of all members, element by element, into `receive`, as large, which may be `send` itself.
+
+        `op` is a `ReduceOp`, or of `premul_sum`.  `deadline`, here and in what follows: seconds, instead of `set_operation_deadline`.
+        """
         s, r = as_buffer(send, "send"), as_buffer(receive, "receive", True)
         _alike("all_reduce", s, r, s.count)
         return self._launch("all_reduce", lib.pcclAllReduceOrdered, (s.pointer, r.pointer, s.count, s.datatype.value, _op(op)), (s, r), deadline)
 
     def broadcast(self, send: Any, receive: Any, root: int, *, deadline: Optional[float] = None) -> Operation:
-        """``pcclBroadcast``: `send` is the root's, others may pass None."""
+        """``pcclBroadcast``: the root's `send` into everybody's `receive`, as large; at others than the root `send` may be None."""
         r = as_buffer(receive, "receive", True)
         s = _at_root(send, "send")
         if s is not None:
@@ -249,7 +258,7 @@ class World:
         return self._launch("broadcast", lib.pcclBroadcast, arguments, (s, r), deadline)
 
     def reduce(self, send: Any, receive: Any, root: int, op: Any = ReduceOp.SUM, *, deadline: Optional[float] = None) -> Operation:
-        """``pcclReduce``: `receive` is the root's, others may pass None."""
+        """``pcclReduce``: `send` of all members into the root's `receive`, as large; others may pass None there."""
         s, r = as_buffer(send, "send"), _at_root(receive, "receive", True)
         if r is not None:
             _alike("reduce", s, r, s.count)
@@ -265,7 +274,7 @@ class World:
     def all_gather_v(
         self, send: Any, receive: Any, counts: Sequence[int], places: Optional[Sequence[int]] = None, *, deadline: Optional[float] = None
     ) -> Operation:
-        """``pcclAllGatherV``."""
+        """``pcclAllGatherV``: ``counts[r]`` elements of rank r go to element ``places[r]`` of `receive` (None: one behind the other)."""
         s, r = as_buffer(send, "send"), as_buffer(receive, "receive", True)
         _alike("all_gather_v", s, r, None)
         self._fits("all_gather_v", "receive", r, counts, places)
@@ -273,7 +282,7 @@ class World:
         return self._launch("all_gather_v", lib.pcclAllGatherV, arguments, (s, r), deadline)
 
     def reduce_scatter(self, send: Any, receive: Any, op: Any = ReduceOp.SUM, *, deadline: Optional[float] = None) -> Operation:
-        """``pcclReduceScatter``: `send` has a part as large as `receive` for each member, by rank."""
+        """``pcclReduceScatter``: `send` has a part as large as `receive` for each member, by rank; each gets its own, reduced.  Not in place."""
         s, r = as_buffer(send, "send"), as_buffer(receive, "receive", True)
         _alike("reduce_scatter", r, s, r.count * self.size)
         arguments = (s.pointer, r.pointer, r.count, r.datatype.value, _op(op))
@@ -289,7 +298,7 @@ class World:
         *,
         deadline: Optional[float] = None,
     ) -> Operation:
-        """``pcclReduceScatterV``."""
+        """``pcclReduceScatterV``: rank r gets ``counts[r]`` elements, from ``places[r]`` of `send` on (None: one behind the other)."""
         s, r = as_buffer(send, "send"), as_buffer(receive, "receive", True)
         _alike("reduce_scatter_v", r, s, None)
         self._fits("reduce_scatter_v", "send", s, counts, places)
@@ -297,7 +306,7 @@ class World:
         return self._launch("reduce_scatter_v", lib.pcclReduceScatterV, arguments, (s, r), deadline)
 
     def all_to_all(self, send: Any, receive: Any, *, deadline: Optional[float] = None) -> Operation:
-        """``pcclAllToAll``: both have a part for each member, by rank."""
+        """``pcclAllToAll``: both have an equal part for each member, by rank; part r of `send` goes to rank r.  Not in place."""
         s, r = as_buffer(send, "send"), as_buffer(receive, "receive", True)
         _alike("all_to_all", s, r, s.count)
         size = self.size
@@ -316,7 +325,10 @@ class World:
         *,
         deadline: Optional[float] = None,
     ) -> Operation:
-        """``pcclAllToAllV``."""
+        """``pcclAllToAllV``: to rank r ``send_counts[r]`` elements, from ``send_places[r]`` of `send` on; the same for what comes from it.
+
+        Places of None: one part behind the other.  What one sends and the other receives has to be as much.  Not in place.
+        """
         s, r = as_buffer(send, "send"), as_buffer(receive, "receive", True)
         _alike("all_to_all_v", s, r, None)
         self._fits("all_to_all_v", "send", s, send_counts, send_places)
@@ -327,7 +339,7 @@ class World:
         return self._launch("all_to_all_v", lib.pcclAllToAllV, arguments, (s, r), deadline)
 
     def scatter(self, send: Any, receive: Any, root: int, *, deadline: Optional[float] = None) -> Operation:
-        """``pcclScatter``: `send`, a part as large as `receive` for each member, is the root's."""
+        """``pcclScatter``: `send`, with a part as large as `receive` for each member, by rank, is the root's; others may pass None."""
         r, s = as_buffer(receive, "receive", True), _at_root(send, "send")
         if s is not None:
             _alike("scatter", r, s, r.count * self.size)
@@ -344,7 +356,7 @@ class World:
         *,
         deadline: Optional[float] = None,
     ) -> Operation:
-        """``pcclScatterV``: `send`, `counts` and `places` are the root's."""
+        """``pcclScatterV``: to rank r ``counts[r]`` elements; `send`, `counts` and `places` are the root's, others may pass None."""
         r, s = as_buffer(receive, "receive", True), _at_root(send, "send")
         if s is not None and counts is not None:
             _alike("scatter_v", r, s, None)
@@ -353,7 +365,7 @@ class World:
         return self._launch("scatter_v", lib.pcclScatterV, arguments, (s, r), deadline)
 
     def gather(self, send: Any, receive: Any, root: int, *, deadline: Optional[float] = None) -> Operation:
-        """``pcclGather``: `receive`, with room for `send` of each member, is the root's."""
+        """``pcclGather``: `receive`, with room for `send` of each member, by rank, is the root's; others may pass None."""
         s, r = as_buffer(send, "send"), _at_root(receive, "receive", True)
         if r is not None:
             _alike("gather", s, r, s.count * self.size)
@@ -370,7 +382,7 @@ class World:
         *,
         deadline: Optional[float] = None,
     ) -> Operation:
-        """``pcclGatherV``: `receive`, `counts` and `places` are the root's."""
+        """``pcclGatherV``: of rank r ``counts[r]`` elements; `receive`, `counts` and `places` are the root's, others may pass None."""
         s, r = as_buffer(send, "send"), _at_root(receive, "receive", True)
         if r is not None and counts is not None:
             _alike("gather_v", s, r, None)
@@ -379,18 +391,18 @@ class World:
         return self._launch("gather_v", lib.pcclGatherV, arguments, (s, r), deadline)
 
     def barrier(self, *, deadline: Optional[float] = None) -> Operation:
-        """``pcclBarrier``."""
+        """``pcclBarrier``: ends at all members when all have called it."""
         return self._launch("barrier", lib.pcclBarrier, (), None, deadline)
 
     # -- Messages --
 
     def send(self, send: Any, rank: int, tag: int = 0, *, deadline: Optional[float] = None) -> Operation:
-        """``pcclSend``: has ended when the receiver has it."""
+        """``pcclSend``: has ended when the receiver has it; `rank` receives with the same `tag`, into as many elements of the same type."""
         s = as_buffer(send, "send")
         return self._launch("send", lib.pcclSend, (s.pointer, s.count, s.datatype.value, rank, tag), s, deadline)
 
     def receive(self, receive: Any, rank: int = ANY_RANK, tag: int = 0, *, deadline: Optional[float] = None) -> Operation:
-        """``pcclReceive``: `Operation.source` is the rank that it came from."""
+        """``pcclReceive``: fills `receive` with a message of `rank` (`ANY_RANK`: whichever) and `tag`; `Operation.source` is whose it was."""
         r = as_buffer(receive, "receive", True)
         source = ffi.new("uint32_t *")
         arguments = (r.pointer, r.count, r.datatype.value, rank, tag, source)
@@ -423,7 +435,10 @@ class World:
         formation_timeout: Optional[float] = None,
         lanes: int = 0,
     ) -> Optional["World"]:
-        """``pcclSplitCommunicator``: the new world of this color, None with NO_COLOR; `name` is for texts alone."""
+        """``pcclSplitCommunicator``: the new world of this `color`, None with `NO_COLOR`; all members call it.
+
+        Ranks there are by `key`, then by rank here.  `name` is for texts alone; the other arguments are those of a `World`.
+        """
         made = ffi.new("pcclComm_t **")
         params = _derived(loss_rule, formation_timeout, lanes)
         interruptible("split", lib.pcclSplitCommunicator, self._own("split"), color, key, params, made)
@@ -437,7 +452,7 @@ class World:
         formation_timeout: Optional[float] = None,
         lanes: int = 0,
     ) -> "World":
-        """``pcclDuplicateCommunicator``."""
+        """``pcclDuplicateCommunicator``: a new world of all members, with the same ranks and operations of its own; all call it."""
         made = ffi.new("pcclComm_t **")
         params = _derived(loss_rule, formation_timeout, lanes)
         interruptible("duplicate", lib.pcclDuplicateCommunicator, self._own("duplicate"), params, made)
@@ -481,7 +496,7 @@ class World:
         kind: type[Operation] = Operation,
     ) -> Operation:
         comm = self._own(name)
-        handle = ffi.new(kind.handle_type)
+        handle = ffi.new(kind._handle_type)
         if len(self._flying) >= _SWEEP_FROM:
             self._sweep()
         operation = kind(self, name, handle, keep, source)

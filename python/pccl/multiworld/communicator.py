@@ -141,15 +141,15 @@ class WorldCommunicator:
     # -- The same for threads --
 
     def send_blocking(self, tensor: Any, dst: int, world_name: str = DEFAULT_WORLD_NAME) -> None:
-        """As `send`."""
+        """`send` for threads: no coroutine, waits here."""
         self._run_blocking(world_name, lambda domain: domain.send(tensor, dst))
 
     def recv_blocking(self, tensor: Any, src: int, world_name: str = DEFAULT_WORLD_NAME) -> None:
-        """As `recv`."""
+        """`recv` for threads: no coroutine, waits here."""
         self._run_blocking(world_name, lambda domain: domain.recv(tensor, src))
 
     def recv_any_blocking(self, tensors: Mapping[str, Any], src: Sources) -> str:
-        """As `recv_any`."""
+        """`recv_any` for threads: no coroutine, waits here."""
         while True:
             came = threading.Event()
             name = self._first(tensors, src, came.set)
@@ -161,31 +161,31 @@ class WorldCommunicator:
                 self._inbox.forget(came.set)
 
     def broadcast_blocking(self, tensor: Any, src: int, world_name: str = DEFAULT_WORLD_NAME) -> None:
-        """As `broadcast`."""
+        """`broadcast` for threads: no coroutine, waits here."""
         self._run_blocking(world_name, lambda domain: domain.broadcast(tensor, src))
 
     def all_reduce_blocking(self, tensor: Any, op: Any = ReduceOp.SUM, world_name: str = DEFAULT_WORLD_NAME) -> None:
-        """As `all_reduce`."""
+        """`all_reduce` for threads: no coroutine, waits here."""
         self._run_blocking(world_name, lambda domain: domain.all_reduce(tensor, op))
 
     def reduce_blocking(self, tensor: Any, dst: int, op: Any = ReduceOp.SUM, world_name: str = DEFAULT_WORLD_NAME) -> None:
-        """As `reduce`."""
+        """`reduce` for threads: no coroutine, waits here."""
         self._run_blocking(world_name, lambda domain: domain.reduce(tensor, dst, op))
 
     def all_gather_blocking(self, tensors: Sequence[Any], tensor: Any, world_name: str = DEFAULT_WORLD_NAME) -> None:
-        """As `all_gather`."""
+        """`all_gather` for threads: no coroutine, waits here."""
         self._run_blocking(world_name, lambda domain: domain.all_gather(tensors, tensor))
 
     def gather_blocking(
         self, tensor: Any, gather_list: Optional[Sequence[Any]] = None, dst: int = 0, world_name: str = DEFAULT_WORLD_NAME
     ) -> None:
-        """As `gather`."""
+        """`gather` for threads: no coroutine, waits here."""
         self._run_blocking(world_name, lambda domain: domain.gather(tensor, gather_list, dst))
 
     def scatter_blocking(
         self, tensor: Any, scatter_list: Optional[Sequence[Any]] = None, src: int = 0, world_name: str = DEFAULT_WORLD_NAME
     ) -> None:
-        """As `scatter`."""
+        """`scatter` for threads: no coroutine, waits here."""
         self._run_blocking(world_name, lambda domain: domain.scatter(tensor, scatter_list, src))
 
     # -- From launch to outcome --

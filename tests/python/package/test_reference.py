@@ -1,0 +1,40 @@
+"""Every public name says what it is: the reference is made of that (make docs-python)."""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pccl
+from support.reference import Name, modules, public_names
+
+FACES = {"pccl", "pccl.engine", "pccl.engine.bootstrap", "pccl.distributed", "pccl.comms", "pccl.comms.objcol", "pccl.multiworld"}
+
+
+def says_too_little(name: Name) -> bool:
+    """Nothing, or what Python says of a class by itself; of a constant its page says what it is."""
+    if isinstance(name.thing, (str, int)):
+        return False
+    text = name.said()
+    by_itself = isinstance(name.thing, type) and (text.startswith(f"{name.thing.__name__}(") or text in (name.thing.__base__.__doc__ or ""))
+    return by_itself or len(text.split()) < 3
+
+
+def test_every_face_has_a_page() -> None:
+    assert FACES <= set(modules())
+
+
+def test_every_public_name_says_what_it_is() -> None:
+    found = list(public_names())
+    assert {"pccl.Communicator.connect", "pccl.engine.World.all_reduce", "pccl.comms.TorchComm.all_to_all_v_single"} <= {name.name for name in found}
+    assert [name.name for name in found if says_too_little(name)] == []
+
+
+def test_one_that_says_nothing_is_found() -> None:
+    class Silent(NamedTuple):
+        number: int
+
+    class Heir(pccl.PCCLError):
+        pass
+
+    assert all(says_too_little(Name("pccl.planted", thing)) for thing in (Silent, Heir, lambda: None, property(lambda self: None)))
+    assert not says_too_little(Name("pccl.run", pccl.run))

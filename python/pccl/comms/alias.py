@@ -13,7 +13,7 @@ import warnings
 from typing import Any, Mapping, Optional
 
 import pccl.comms as comms
-from pccl.comms import environment, factory, hooks, objcol
+from pccl.comms import factory, hooks, objcol, torch_switch
 from pccl.comms.backend import Mask, TorchCommBackend
 from pccl.comms.backends.native import NativeBackend
 from pccl.comms.hooks import call_log, fr, nan_check
@@ -60,13 +60,9 @@ def install_as_torchcomms(names: Optional[Mapping[str, str]] = None) -> types.Mo
         for name, mask in MASKS.items():
             factory.name_as(name, TorchCommGloo if name == "gloo" else NativeBackend, mask)
         _installed = True
-    if environment.flag("TORCH_DISTRIBUTED_USE_TORCHCOMMS"):
-        warnings.warn(
-            "TORCH_DISTRIBUTED_USE_TORCHCOMMS has no effect with install_as_torchcomms: torch takes back-ends in C++ there; call "
-            "torchcomms.device_mesh.init_device_mesh, or dist.init_process_group('pccl') of pccl.distributed", RuntimeWarning, stacklevel=2,
-        )
     for name, target in (names or {}).items():
         factory.name_as(name, _warning(name, target), factory.mask_of(target))
+    torch_switch.bind([*MASKS, *(names or {})])
     return sys.modules[NAME]
 
 
@@ -131,12 +127,11 @@ def _enter_modules() -> None:
 
 
 def _of_torch(name: str) -> Any:
-    """Classes over torch.distributed; not while that is being imported, which asks for them, and could not use them."""
-    c10d = sys.modules.get("torch.distributed.distributed_c10d")
-    if name not in ("_BackendWrapper", "WorkWrapper") or not hasattr(c10d, "init_process_group"):
+    """Classes over torch.distributed, which asks for them while it is being imported."""
+    if name not in ("_BackendWrapper", "_BackendWrapperOptions", "WorkWrapper"):
         raise AttributeError(f"module {NAME!r} has no attribute {name!r}")
     bridge = importlib.import_module("pccl.comms.process_group")
-    return getattr(bridge, name.replace("_BackendWrapper", "BackendWrapper"))
+    return getattr(bridge, name.lstrip("_"))
 
 
 def _later(name: str, source: str) -> types.ModuleType:

@@ -116,7 +116,8 @@ def _enter_modules() -> None:
     modules = {
         NAME: root, f"{NAME}._comms": inner, f"{NAME}._comms_gloo": gloo, f"{NAME}.objcol": objcol, f"{NAME}.hooks": hook_module,
         f"{NAME}.hooks.fr": fr, f"{NAME}.hooks.clog": call_log, f"{NAME}.hooks.nan_check": nan_check,
-        f"{NAME}.device_mesh": _later(f"{NAME}.device_mesh", "pccl.comms.device_mesh"), f"{NAME}._comms.hooks": hook_module,
+        f"{NAME}.device_mesh": _later(f"{NAME}.device_mesh", "pccl.comms.device_mesh"),
+        f"{NAME}._store_manager": _later(f"{NAME}._store_manager", "pccl.comms.store_manager"), f"{NAME}._comms.hooks": hook_module,
         f"{NAME}._comms.hooks.fr": fr, f"{NAME}._comms.hooks.clog": call_log,
     }
     for name, module in modules.items():

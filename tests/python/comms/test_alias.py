@@ -113,7 +113,9 @@ def test_modules(order: str, tmp_path: pathlib.Path) -> None:
     import torchcomms.objcol, torchcomms.hooks.nan_check
     from torchcomms.tests.shared import value
     from torchcomms.device_mesh import init_device_mesh, _create_torchcomm_process_group
-    from torchcomms._comms import _BackendWrapper, WorkWrapper
+    from torchcomms.device_mesh import _flatten_with_comm
+    from torchcomms._comms import _BackendWrapper, _BackendWrapperOptions, WorkWrapper
+    from torchcomms._store_manager import _create_prefix_store, _dup_prefix_store
     assert issubclass(_BackendWrapper, torch.distributed.ProcessGroup) and issubclass(WorkWrapper, torch.distributed.Work)
     assert value == 7 and log is clog and again is FlightRecorderHook is third
     assert all(getattr(torchcomms, name).__module__ == "torchcomms" for name in torchcomms.__all__), torchcomms.__all__

@@ -233,6 +233,8 @@ def test_a_mesh_of_two_dimensions() -> None:
 
     def body(comm: TorchComm) -> None:
         rank = comm.get_rank()
+        from pccl.comms.device_mesh import _flatten_with_comm
+
         row = comm.split([rank // 2 * 2, rank // 2 * 2 + 1], "row")
         column = comm.split([rank % 2, rank % 2 + 2], "column")
         assert row is not None and column is not None
@@ -244,6 +246,16 @@ def test_a_mesh_of_two_dimensions() -> None:
             tensor = torch.tensor([float(rank)])
             dist.all_reduce(tensor, group=mesh.get_group(name))
             assert tensor.item() == total
+        whole = comm.split([0, 1, 2, 3], "whole")
+        assert whole is not None
+        for name, ranks, text in (("tp", [0, 1, 2, 3], "pass another"), ("all", [1, 0, 2, 3], "by its rank there"), ("all", [0], "has 4 ranks")):
+            if rank < 2:
+                with pytest.raises(ValueError, match=text):
+                    _flatten_with_comm(mesh, name, whole, ranks, None)
+        flat = _flatten_with_comm(mesh, "all", whole, [0, 1, 2, 3], mesh._layout)
+        assert mesh["all"] == flat and flat.mesh.tolist() == [0, 1, 2, 3] and flat.get_local_rank() == rank and flat.ndim == 1
+        dist.all_reduce(tensor := torch.ones(1), group=mesh.get_group("all"))
+        assert tensor.item() == 4 and flat.get_group().get_comm() is whole
         from torch.distributed.tensor import Shard, distribute_tensor
 
         whole = torch.arange(16.0).view(4, 4)

@@ -29,6 +29,14 @@ _FROM_COMMS = (
     "TorchCommWindowAttr", "get_mem_allocator", "_is_backend_registered", "OperationError", "AbortInfo",
 )
 
+#: Modules that are loaded when something of them is asked for; most need torch.
+_LATER = {
+    "device_mesh": "device_mesh", "_store_manager": "store_manager", "_transport": "rdma_transport", "distwrap": "distwrap",
+    **{f"distwrap.{name}": f"distwrap.{name}" for name in (
+        "collectives", "collectives_extension", "fallback", "new_comm", "pginfo", "utils",
+    )},
+}
+
 #: What works under a name that stands for the native back-end.
 MASKS = {
     "gloo": Mask(wait_blocking=False, reconfigure=True),
@@ -116,9 +124,8 @@ def _enter_modules() -> None:
     modules = {
         NAME: root, f"{NAME}._comms": inner, f"{NAME}._comms_gloo": gloo, f"{NAME}.objcol": objcol, f"{NAME}.hooks": hook_module,
         f"{NAME}.hooks.fr": fr, f"{NAME}.hooks.clog": call_log, f"{NAME}.hooks.nan_check": nan_check,
-        f"{NAME}.device_mesh": _later(f"{NAME}.device_mesh", "pccl.comms.device_mesh"),
-        f"{NAME}._store_manager": _later(f"{NAME}._store_manager", "pccl.comms.store_manager"), f"{NAME}._comms.hooks": hook_module,
-        f"{NAME}._comms.hooks.fr": fr, f"{NAME}._comms.hooks.clog": call_log,
+        f"{NAME}._comms.hooks": hook_module, f"{NAME}._comms.hooks.fr": fr, f"{NAME}._comms.hooks.clog": call_log,
+        **{f"{NAME}.{name}": _later(f"{NAME}.{name}", f"pccl.comms.{source}") for name, source in _LATER.items()},
     }
     for name, module in modules.items():
         sys.modules[name] = module
@@ -136,11 +143,11 @@ def _of_torch(name: str) -> Any:
 
 
 def _later(name: str, source: str) -> types.ModuleType:
-    """A module that needs torch, loaded when something of it is asked for."""
+    """A module, loaded when something of it is asked for."""
     module = types.ModuleType(name)
 
     def of_source(own: str) -> Any:
-        if own.startswith("__"):
+        if own.startswith("__") and own != "__all__":
             raise AttributeError(f"module {name!r} has no attribute {own!r}")
         return getattr(importlib.import_module(source), own)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import os
 import sys
 from typing import Any, Iterable
 
@@ -47,17 +46,8 @@ def _creator(name: str) -> Any:
         from pccl.comms import factory
         from pccl.comms.process_group import BackendWrapper
 
-        said = {"TORCHCOMM_RANK": str(rank), "TORCHCOMM_SIZE": str(size)}
-        before = {key: os.environ.get(key) for key in said}
-        os.environ.update(said)
-        try:
-            comm = factory.new_comm(name, "cpu", "group", store=store, timeout=timeout)
-        finally:
-            for key, value in before.items():
-                os.environ.pop(key, None)
-                if value is not None:
-                    os.environ[key] = value
-        return BackendWrapper(comm)
+        with environment.as_rank(rank, size):
+            return BackendWrapper(factory.new_comm(name, "cpu", "group", store=store, timeout=timeout))
 
     return create
 

@@ -27,8 +27,11 @@ def test_groups_are_communicators(backend: str) -> None:
     def rank() -> None:
         torchcomms: Any = install_as_torchcomms()
         dist.config.use_torchcomms = True
+        own = int(os.environ["RANK"])
+        kept = dist.TCPStore("127.0.0.1", int(os.environ["MASTER_PORT"]), 3, own == 0)
         for round_ in range(2):  # made and destroyed again and again
-            dist.init_process_group(backend, timeout=datetime.timedelta(seconds=30))
+            place = dist.PrefixStore(str(round_), kept)
+            dist.init_process_group(backend, timeout=datetime.timedelta(seconds=30), store=place, rank=own, world_size=3)
             own, size, world = dist.get_rank(), dist.get_world_size(), dist.group.WORLD
             assert type(world) is torchcomms._comms._BackendWrapper and dist.get_backend() == backend
             assert world.get_comm().get_backend() == backend.removeprefix("cpu:")

@@ -13,7 +13,7 @@ import warnings
 from typing import Any, Mapping, Optional
 
 import pccl.comms as comms
-from pccl.comms import environment, factory, hooks, objcol
+from pccl.comms import factory, hooks, objcol, torch_switch
 from pccl.comms.backend import Mask, TorchCommBackend
 from pccl.comms.backends.native import NativeBackend
 from pccl.comms.hooks import call_log, fr, nan_check
@@ -28,6 +28,14 @@ _FROM_COMMS = (
     "RedOpType", "OpName", "WorkStatus", "P2POpType", "RemovableHandle", "ReconfigureOptions", "TorchCommWinAccessType",
     "TorchCommWindowAttr", "get_mem_allocator", "_is_backend_registered", "OperationError", "AbortInfo",
 )
+
+#: Modules that are loaded when something of them is asked for; most need torch.
+_LATER = {
+    "device_mesh": "device_mesh", "_store_manager": "store_manager", "_transport": "rdma_transport", "distwrap": "distwrap",
+    **{f"distwrap.{name}": f"distwrap.{name}" for name in (
+        "collectives", "collectives_extension", "fallback", "new_comm", "pginfo", "utils",
+    )},
+}
 
 #: What works under a name that stands for the native back-end.
 MASKS = {
@@ -60,13 +68,9 @@ def install_as_torchcomms(names: Optional[Mapping[str, str]] = None) -> types.Mo
         for name, mask in MASKS.items():
             factory.name_as(name, TorchCommGloo if name == "gloo" else NativeBackend, mask)
         _installed = True
-    if environment.flag("TORCH_DISTRIBUTED_USE_TORCHCOMMS"):
-        warnings.warn(
-            "TORCH_DISTRIBUTED_USE_TORCHCOMMS has no effect with install_as_torchcomms: torch takes back-ends in C++ there; call "
-            "torchcomms.device_mesh.init_device_mesh, or dist.init_process_group('pccl') of pccl.distributed", RuntimeWarning, stacklevel=2,
-        )
     for name, target in (names or {}).items():
         factory.name_as(name, _warning(name, target), factory.mask_of(target))
+    torch_switch.bind([*MASKS, *(names or {})])
     return sys.modules[NAME]
 
 
@@ -120,8 +124,8 @@ def _enter_modules() -> None:
     modules = {
         NAME: root, f"{NAME}._comms": inner, f"{NAME}._comms_gloo": gloo, f"{NAME}.objcol": objcol, f"{NAME}.hooks": hook_module,
         f"{NAME}.hooks.fr": fr, f"{NAME}.hooks.clog": call_log, f"{NAME}.hooks.nan_check": nan_check,
-        f"{NAME}.device_mesh": _later(f"{NAME}.device_mesh", "pccl.comms.device_mesh"), f"{NAME}._comms.hooks": hook_module,
-        f"{NAME}._comms.hooks.fr": fr, f"{NAME}._comms.hooks.clog": call_log,
+        f"{NAME}._comms.hooks": hook_module, f"{NAME}._comms.hooks.fr": fr, f"{NAME}._comms.hooks.clog": call_log,
+        **{f"{NAME}.{name}": _later(f"{NAME}.{name}", f"pccl.comms.{source}") for name, source in _LATER.items()},
     }
     for name, module in modules.items():
         sys.modules[name] = module
@@ -131,20 +135,19 @@ def _enter_modules() -> None:
 
 
 def _of_torch(name: str) -> Any:
-    """Classes over torch.distributed; not while that is being imported, which asks for them, and could not use them."""
-    c10d = sys.modules.get("torch.distributed.distributed_c10d")
-    if name not in ("_BackendWrapper", "WorkWrapper") or not hasattr(c10d, "init_process_group"):
+    """Classes over torch.distributed, which asks for them while it is being imported."""
+    if name not in ("_BackendWrapper", "_BackendWrapperOptions", "WorkWrapper"):
         raise AttributeError(f"module {NAME!r} has no attribute {name!r}")
     bridge = importlib.import_module("pccl.comms.process_group")
-    return getattr(bridge, name.replace("_BackendWrapper", "BackendWrapper"))
+    return getattr(bridge, name.lstrip("_"))
 
 
 def _later(name: str, source: str) -> types.ModuleType:
-    """A module that needs torch, loaded when something of it is asked for."""
+    """A module, loaded when something of it is asked for."""
     module = types.ModuleType(name)
 
     def of_source(own: str) -> Any:
-        if own.startswith("__"):
+        if own.startswith("__") and own != "__all__":
             raise AttributeError(f"module {name!r} has no attribute {own!r}")
         return getattr(importlib.import_module(source), own)
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import importlib
 from typing import Any, Optional, Sequence
 
 import torch
@@ -11,7 +12,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from pccl.comms.communicator import TorchComm
 from pccl.comms.process_group import create_process_group as _create_torchcomm_process_group
 
-__all__ = ["_create_torchcomm_process_group", "init_device_mesh"]
+__all__ = ["_create_torchcomm_process_group", "_flatten_with_comm", "init_device_mesh"]
 
 
 def init_device_mesh(
@@ -43,6 +44,34 @@ def init_device_mesh(
         mapping = {int(rank): own for own, rank in enumerate(line)}
         groups.append(_create_torchcomm_process_group(comm, f"mesh_{name}", global_ranks_mapping=mapping))
     return DeviceMesh.from_group(groups, "cpu", mesh, mesh_dim_names=names)
+
+
+def _flatten_with_comm(mesh: DeviceMesh, mesh_dim_name: str, comm: TorchComm, global_ranks: Sequence[int], layout: Any) -> DeviceMesh:
+    """The mesh of one dimension of that name over all of `mesh`, whose group is `comm`; ``mesh[mesh_dim_name]`` finds it from now on.
+
+    `global_ranks` are the members' ranks of the default group, by rank in `comm`; `layout` is torch's of the new mesh, None: that of `mesh`.
+    ValueError: the root has a dimension of that name, or as many ranks are not in the communicator, or this process has another place there.
+    """
+    root: Any = mesh._get_root_mesh()
+    ranks = [int(rank) for rank in global_ranks]
+    if mesh_dim_name in (root._mesh_dim_names or ()) or mesh_dim_name in root._flatten_mapping:
+        raise ValueError(f"mesh_dim_name {mesh_dim_name!r} is one of {root} already; pass another")
+    if len(ranks) != comm.get_size() or ranks[comm.get_rank()] != dist.get_rank():
+        raise ValueError(
+            f"global_ranks are {ranks}, and communicator {comm.get_name()} has {comm.get_size()} ranks, with rank {dist.get_rank()} of the "
+            f"default group at {comm.get_rank()}; list the global rank of each member, by its rank there"
+        )
+    layouts: Any = importlib.import_module("torch.distributed._mesh_layout")._MeshLayout
+    flat = mesh._layout.collapse() if layout is None else layout.collapse()
+    mapping = {rank: own for own, rank in enumerate(ranks)}
+    group = _create_torchcomm_process_group(comm, f"mesh_{mesh_dim_name}", global_ranks_mapping=mapping)
+    made: Any = DeviceMesh(
+        root._device_type, _layout=layouts([flat]), _rank_map=root._rank_map, mesh_dim_names=(mesh_dim_name,), _root_mesh=root,
+        _init_backend=False,
+    )
+    made._dim_group_names = [group.getGroupName()]
+    root._flatten_mapping[mesh_dim_name] = made
+    return made  # type: ignore[no-any-return]
 
 
 def _places(comms: Sequence[TorchComm], whole: TorchComm) -> torch.Tensor:

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import contextlib
 import os
-from typing import Optional
+from typing import Iterator, Optional
 
 _TRUE = {"1", "true", "yes", "y"}
 _FALSE = {"0", "false", "no", "n"}
@@ -57,6 +58,21 @@ def number(name: str, default: float) -> float:
 def default_timeout() -> float:
     """Seconds, TORCHCOMM_TIMEOUT_SECONDS."""
     return number("TORCHCOMM_TIMEOUT_SECONDS", DEFAULT_TIMEOUT) or DEFAULT_TIMEOUT
+
+
+@contextlib.contextmanager
+def as_rank(rank: int, size: int) -> Iterator[None]:
+    """This process is that rank of so many, within the block, whatever the environment says outside of it."""
+    said = {"TORCHCOMM_RANK": str(rank), "TORCHCOMM_SIZE": str(size)}
+    before = {name: os.environ.get(name) for name in said}
+    os.environ.update(said)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
 
 
 def rank_and_size() -> tuple[int, int]:

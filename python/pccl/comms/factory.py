@@ -67,13 +67,14 @@ def mask_of(name: str) -> Mask:
 
 
 def built_backends() -> list[str]:
-    """Names of this package's own; adapters need a torch with their process group."""
-    return sorted(_built_in)
+    """Names of this package's own that can be used here."""
+    return sorted(filter(is_backend_built, _built_in))
 
 
 def is_backend_built(name: str) -> bool:
-    """Whether it is one of those."""
-    return name in _built_in
+    """Whether it is one of those: adapters are where torch has their process group."""
+    backend_class: Any = _built_in.get(name)
+    return backend_class is not None and getattr(backend_class, "is_built", lambda: True)()
 
 
 def _load_backend(name: str) -> BackendClass:

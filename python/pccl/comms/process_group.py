@@ -2,6 +2,9 @@
 
 Each call is one operation of the communicator, so that its hooks are told of it once.  No method that issues something raises: what
 cannot be done is a work that has failed, since a raise inside of a backward pass would leave torch's wrappers broken.
+
+Between `_start_coalescing` and `_end_coalescing` sends and receives, whose tags do not count then, become one batch.  torch imports this
+module while it imports `torch.distributed`: only what is in C++ can be asked for before a call.
 """
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
@@ -13,7 +16,12 @@ from typing import Any, Callable, Optional, Sequence
 import torch
 import torch.distributed as dist
 
+from torch._C import _distributed_c10d as in_cpp
+
+from pccl.comms import torch_switch
+from pccl.comms.batch import P2POp, P2POpType
 from pccl.comms.communicator import TorchComm
+from pccl.comms.options import BatchP2POptions
 from pccl.comms.reduce_op import RedOpType, ReduceOp
 from pccl.comms.work import TorchWork
 
@@ -21,16 +29,25 @@ _DEFAULT_SECONDS = 600.0
 _BARRIER_TAG = 2**63
 
 Tensor = torch.Tensor
-_ProcessGroup: Any = dist.ProcessGroup
+_ProcessGroup: Any = in_cpp.ProcessGroup
+_Options: Any = in_cpp.Backend.Options
 
 
-class WorkWrapper(dist.Work):
-    """torch's handle of one or several works."""
+class BackendWrapperOptions(_Options):  # type: ignore[misc]  # of C++
+    """torch's options of a group: its back-end's name and its timeout; `torchcomms` calls it `_BackendWrapperOptions`."""
+
+    def __init__(self, backend: str = "torchcomm", timeout: datetime.timedelta = datetime.timedelta(seconds=_DEFAULT_SECONDS)) -> None:
+        super().__init__(backend, timeout)
+
+
+class WorkWrapper(in_cpp.Work):
+    """torch's handle of one or several works; of none until its bracket has been closed."""
 
     def __init__(self, finite_waits: bool) -> None:
         super().__init__()
         self._finite_waits = finite_waits
-        self._works: list[TorchWork] = []
+        self._works: list[Any] = []  # of the communicator, or such handles
+        self._in_bracket = False
         self._copies: list[tuple[Tensor, Tensor]] = []
         self._value: Any = []
         self._error: Optional[BaseException] = None
@@ -45,11 +62,13 @@ class WorkWrapper(dist.Work):
         seconds = timeout.total_seconds() if timeout is not None else 0.0
         if seconds > 0 and not self._finite_waits:
             raise RuntimeError("wait timeout not supported by this back-end; wait without one")
+        if self._in_bracket:
+            raise RuntimeError("wait: the message is not on its way yet; call _end_coalescing first")
         if not self._over:
             error: Optional[BaseException] = None
             for work in self._works:
                 try:
-                    work.wait(seconds if seconds > 0 else None)
+                    work.wait(timeout if seconds > 0 else None)
                 except TimeoutError:
                     raise
                 except Exception as failed:
@@ -61,7 +80,7 @@ class WorkWrapper(dist.Work):
 
     def is_completed(self) -> bool:
         """Whether it has ended, well or not."""
-        if not self._over and all([work.is_completed() or work.exception() is not None for work in self._works]):
+        if not self._over and not self._in_bracket and all([work.is_completed() or work.exception() is not None for work in self._works]):
             self._end(next((work.exception() for work in self._works if work.exception() is not None), None))
         return self._over
 
@@ -90,11 +109,15 @@ class WorkWrapper(dist.Work):
         if first and over:
             self._resolve()
         elif first:
-            for work in self._works:
-                work.register_callback("end", self._look)
+            self.register_callback("end", self._look)
         return self._future
 
-    def _look(self, _: TorchWork) -> None:
+    def register_callback(self, event: str, callback: Callable[[Any], None]) -> None:
+        """Has `callback` called as each of its works does."""
+        for work in self._works:
+            work.register_callback(event, callback)
+
+    def _look(self, _: Any) -> None:
         self.is_completed()
 
     def _end(self, error: Optional[BaseException]) -> None:
@@ -127,6 +150,9 @@ class BackendWrapper(_ProcessGroup):  # type: ignore[misc]  # its stubs know oth
         self._seconds = _DEFAULT_SECONDS
         self._ended = False
         self._issued = 0
+        self._store: Any = None
+        self._bracket: Optional[list[tuple[WorkWrapper, Optional[P2POp]]]] = None
+        torch_switch.records_itself(comm.get_backend())
 
     # -- Who it is --
 
@@ -165,7 +191,7 @@ class BackendWrapper(_ProcessGroup):  # type: ignore[misc]  # its stubs know oth
 
     @property
     def _device_types(self) -> list[torch.device]:
-        return [] if hasattr(torch._C._distributed_c10d, "FlightRecorderHook") else [torch.device("cpu")]
+        return [torch.device("cpu")]
 
     def _get_backend(self, device: Any) -> Any:
         return self
@@ -174,11 +200,38 @@ class BackendWrapper(_ProcessGroup):  # type: ignore[misc]  # its stubs know oth
 
     supports_splitting = supports_coalescing = supports_reconfigure = supports_window = supports_abort_hooks = False
 
-    def _start_coalescing(self, device: Any = None) -> None:
-        """Nothing: operations that are issued one behind the other travel together."""
+    @property
+    def options(self) -> BackendWrapperOptions:
+        """Back-end and timeout."""
+        return BackendWrapperOptions(self._comm.get_backend(), datetime.timedelta(seconds=self._seconds))
 
-    def _end_coalescing(self, device: Any = None) -> Any:
-        """Nothing to wait for."""
+    def get_group_store(self) -> Any:
+        """A store of torch's, which this group does not need."""
+        if self._store is None:
+            self._store = in_cpp.HashStore()
+        return self._store
+
+    def _start_coalescing(self, device: Any = None) -> None:
+        """Opens a bracket.  RuntimeError: one is open."""
+        if self._bracket is not None:
+            raise RuntimeError("_start_coalescing was called twice; call _end_coalescing first")
+        self._bracket = []
+
+    def _end_coalescing(self, device: Any = None) -> WorkWrapper:
+        """Closes it: the work of all that was issued in it, finished if that was nothing.  RuntimeError: none is open."""
+        bracket, self._bracket = self._bracket, None
+        if bracket is None:
+            raise RuntimeError("_end_coalescing was called without _start_coalescing")
+        messages = [(work, op) for work, op in bracket if op is not None]
+        if messages:
+            ops = [op for _, op in messages]
+            batch: Any = self._issue([], None, lambda w, s: [self._comm._issue_batch(ops, True, BatchP2POptions(None, s))])
+            for work, _ in messages:
+                work._works, work._in_bracket = [batch], False
+        together = WorkWrapper(self._comm._mask.finite_waits)
+        together._works = [work for work, _ in bracket]
+        together._value = [tensor for work, _ in bracket for tensor in work._value]
+        return together
 
     def _set_sequence_number_for_group(self) -> None:
         """Nothing: all begin with 0."""
@@ -216,6 +269,20 @@ class BackendWrapper(_ProcessGroup):  # type: ignore[misc]  # its stubs know oth
         child = self._comm.split(list(ranks) if self._comm.get_rank() in ranks else [], opts.group_name)
         return None if child is None else BackendWrapper(child)
 
+    def split_group(
+        self, ranks: Sequence[int], timeout: Optional[datetime.timedelta] = None, opts: Any = None, group_name: str = "",
+        group_desc: Optional[str] = None, device_types: Any = None,
+    ) -> Optional["BackendWrapper"]:
+        """Collective: the group of the listed ranks, None for others; torch's own groups come of it with `use_torchcomms`."""
+        listed = list(ranks) if self._comm.get_rank() in ranks else []
+        comm = self._comm.split(listed, group_name, timeout=timeout)
+        if comm is None:
+            return None
+        child = BackendWrapper(comm, group_name)
+        child._description = group_desc or f"{self._description}:split"
+        child._seconds = timeout.total_seconds() if timeout is not None else self._seconds
+        return child
+
     def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> None:
         """A barrier that names who has not come in time: rank 0 hears from each, then answers.  RuntimeError at rank 0: they."""
         limit = timeout if isinstance(timeout, datetime.timedelta) else getattr(timeout, "timeout", None)
@@ -252,6 +319,9 @@ class BackendWrapper(_ProcessGroup):  # type: ignore[misc]  # its stubs know oth
             wrapper._works = list(begin(wrapper, wrapper.seconds))
         except Exception as error:  # raised by its wait
             wrapper._end(error)
+        if self._bracket is not None:
+            self._bracket.append((wrapper, None))
+        if wrapper._error is not None:
             return wrapper
         if opts is not None and not getattr(opts, "asyncOp", True) and value == []:  # a barrier blocks the thread
             _quietly(wrapper)
@@ -354,13 +424,23 @@ class BackendWrapper(_ProcessGroup):  # type: ignore[misc]  # its stubs know oth
         listed = [piece.contiguous() for piece in inputs[0]] if self._comm.get_rank() == opts.rootRank else []
         return self._issue([output], opts, lambda w, s: [self._comm.scatter(_written(w, output), listed, opts.rootRank, True, timeout=s)])
 
+    def _message(self, kind: P2POpType, tensor: Tensor, peer: int) -> Optional[WorkWrapper]:
+        """In a bracket: what will be of its batch; else None."""
+        if self._bracket is None:
+            return None
+        wrapper = WorkWrapper(self._comm._mask.finite_waits)
+        wrapper._in_bracket, wrapper._value = True, [tensor]
+        carried = tensor.contiguous() if kind is P2POpType.SEND else _written(wrapper, tensor)
+        self._bracket.append((wrapper, P2POp(kind, carried, peer)))
+        return wrapper
+
     def send(self, tensors: Any, peer: int, tag: int = 0) -> WorkWrapper:
         (tensor,) = _single(tensors)
-        return self._issue([tensor], None, lambda w, s: [self._comm._message("send", tensor.contiguous(), peer, tag, True, s)])
+        return self._message(P2POpType.SEND, tensor, peer) or self._issue([tensor], None, lambda w, s: [self._comm._message("send", tensor.contiguous(), peer, tag, True, s)])
 
     def recv(self, tensors: Any, peer: int, tag: int = 0) -> WorkWrapper:
         (tensor,) = _single(tensors)
-        return self._issue([tensor], None, lambda w, s: [self._comm._message("recv", _written(w, tensor), peer, tag, True, s)])
+        return self._message(P2POpType.RECV, tensor, peer) or self._issue([tensor], None, lambda w, s: [self._comm._message("recv", _written(w, tensor), peer, tag, True, s)])
 
     def barrier(self, opts: Any = None) -> WorkWrapper:
         return self._issue([], opts, lambda w, s: [self._comm.barrier(True, timeout=s)])

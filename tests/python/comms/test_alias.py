@@ -113,7 +113,15 @@ def test_modules(order: str, tmp_path: pathlib.Path) -> None:
     import torchcomms.objcol, torchcomms.hooks.nan_check
     from torchcomms.tests.shared import value
     from torchcomms.device_mesh import init_device_mesh, _create_torchcomm_process_group
-    from torchcomms._comms import _BackendWrapper, WorkWrapper
+    from torchcomms.device_mesh import _flatten_with_comm
+    from torchcomms._comms import _BackendWrapper, _BackendWrapperOptions, WorkWrapper
+    from torchcomms._transport import RdmaMemory, RdmaTransport
+    import torchcomms.distwrap as distwrap
+    import torchcomms.distwrap.collectives, torchcomms.distwrap.new_comm
+    from torchcomms.distwrap.pginfo import info_of
+    assert torchcomms.distwrap.collectives.all_reduce is distwrap.all_reduce and "all_reduce" in distwrap.__all__ and info_of(None) is None
+    assert RdmaTransport.supported() and RdmaMemory(bytearray(3)).to_remote_buffer().len == 3
+    from torchcomms._store_manager import _create_prefix_store, _dup_prefix_store
     assert issubclass(_BackendWrapper, torch.distributed.ProcessGroup) and issubclass(WorkWrapper, torch.distributed.Work)
     assert value == 7 and log is clog and again is FlightRecorderHook is third
     assert all(getattr(torchcomms, name).__module__ == "torchcomms" for name in torchcomms.__all__), torchcomms.__all__

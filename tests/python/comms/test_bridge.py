@@ -131,6 +131,49 @@ def test_the_group_itself() -> None:
     with_comm(3, body)
 
 
+def test_messages_in_a_bracket_are_one_batch() -> None:
+    from pccl.comms.process_group import BackendWrapper
+
+    def body(comm: TorchComm) -> None:
+        rank, group = comm.get_rank(), BackendWrapper(comm)
+        issued: list[str] = []
+        comm.register_pre_hook(lambda name, op_id, args: issued.append(name.name))
+        for _ in range(2):
+            group._start_coalescing(torch.device("cpu"))
+            with pytest.raises(RuntimeError, match="called twice"):
+                group._start_coalescing()
+            got, wide = torch.zeros(2), torch.zeros(4, 2).t()
+            works = [
+                group.send([torch.full((2,), rank + 1.0)], 1 - rank, 7), group.recv([got], 1 - rank, 9),  # tags do not count
+                group.send([torch.full((8,), rank + 5.0)], rank), group.recv([wide], rank),
+            ]
+            total = torch.ones(1)
+            works.append(group.allreduce([total]))
+            with pytest.raises(RuntimeError, match="_end_coalescing"):
+                works[1].wait()
+            assert not works[1].is_completed()
+            together = group._end_coalescing(torch.device("cpu"))
+            together.wait()
+            assert together.is_completed() and all(work.is_completed() for work in works) and len(together.result()) == 5
+            assert got.tolist() == [2.0 - rank] * 2 and wide.tolist() == [[rank + 5.0] * 4] * 2 and total.item() == 2
+            together.get_future().wait()
+        assert issued == ["all_reduce", "batch_op_issue"] * 2
+        with pytest.raises(RuntimeError, match="without _start_coalescing"):
+            group._end_coalescing()
+        group._start_coalescing()
+        assert group._end_coalescing().is_completed()
+        group._start_coalescing()
+        bad = group.send([torch.ones(1)], 9)
+        failed = group._end_coalescing()  # the bracket is closed all the same
+        for work in (bad, failed):
+            with pytest.raises(RuntimeError, match="must be in range"):
+                work.wait()
+        group.barrier().wait()
+        group.shutdown()
+
+    with_comm(2, body)
+
+
 def test_a_name_without_finite_waits() -> None:
     from pccl.comms.alias import install_as_torchcomms
     from pccl.comms.process_group import BackendWrapper
@@ -190,6 +233,8 @@ def test_a_mesh_of_two_dimensions() -> None:
 
     def body(comm: TorchComm) -> None:
         rank = comm.get_rank()
+        from pccl.comms.device_mesh import _flatten_with_comm
+
         row = comm.split([rank // 2 * 2, rank // 2 * 2 + 1], "row")
         column = comm.split([rank % 2, rank % 2 + 2], "column")
         assert row is not None and column is not None
@@ -201,6 +246,16 @@ def test_a_mesh_of_two_dimensions() -> None:
             tensor = torch.tensor([float(rank)])
             dist.all_reduce(tensor, group=mesh.get_group(name))
             assert tensor.item() == total
+        whole = comm.split([0, 1, 2, 3], "whole")
+        assert whole is not None
+        for name, ranks, text in (("tp", [0, 1, 2, 3], "pass another"), ("all", [1, 0, 2, 3], "by its rank there"), ("all", [0], "has 4 ranks")):
+            if rank < 2:
+                with pytest.raises(ValueError, match=text):
+                    _flatten_with_comm(mesh, name, whole, ranks, None)
+        flat = _flatten_with_comm(mesh, "all", whole, [0, 1, 2, 3], mesh._layout)
+        assert mesh["all"] == flat and flat.mesh.tolist() == [0, 1, 2, 3] and flat.get_local_rank() == rank and flat.ndim == 1
+        dist.all_reduce(tensor := torch.ones(1), group=mesh.get_group("all"))
+        assert tensor.item() == 4 and flat.get_group().get_comm() is whole
         from torch.distributed.tensor import Shard, distribute_tensor
 
         whole = torch.arange(16.0).view(4, 4)

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 import pickle
+import subprocess
+import sys
+import textwrap
 from typing import Any, Callable
 
 import numpy
@@ -176,6 +180,47 @@ def test_states_are_real_and_the_analyser_reads_the_files(tmp_path: pathlib.Path
         _, database = pickle.load(file)
     assert [group.size for group in database.groups] == [2]
     assert any(collective.collective_name == "gloo:all_reduce" and collective.pass_check for collective in database.collectives)
+
+
+def test_answers_in_the_control_plane_of_torch(tmp_path: pathlib.Path) -> None:
+    """Asked of torch's own worker server, in a process that ends after it: its end must not crash."""
+    program = """
+    import json, pickle, urllib.request
+    import torch.distributed as dist
+    from torch._C._distributed_c10d import _WorkerServer
+    from pccl.comms import ReduceOp, new_comm
+    from pccl.comms.hooks import FlightRecorderHook
+
+    comm = new_comm("pccl", "cpu", "watched")
+    FlightRecorderHook(max_entries=0).register_with_comm(comm)
+    server = _WorkerServer("127.0.0.1", 0)
+    def ask(name, parameters=""):
+        where = f"http://127.0.0.1:{server.port}/handler/{name}?{parameters}"
+        with urllib.request.urlopen(urllib.request.Request(where, method="POST"), timeout=20) as answer:
+            return json.loads(answer.read())
+    assert ask("torchcomms_health_check") == {"healthy": True}
+    comm.all_reduce(__import__("torch").ones(3), ReduceOp.SUM)
+    trace = ask("torchcomms_fr_trace_json")
+    assert [e["profiling_name"] for e in trace["entries"]] == ["gloo:all_reduce"] and trace["pg_config"]["watched"]["ranks"] == "[0]"
+    assert ask("torchcomms_fr_trace_json", "onlyactive=true")["entries"] == []
+    assert "entries" not in ask("torchcomms_fr_trace_json", "includecollectives=0")
+    try:
+        ask("torchcomms_fr_trace_json", "onlyactive=perhaps")
+    except urllib.error.HTTPError as error:
+        assert error.code == 500 and "Invalid value for parameter onlyactive" in json.loads(error.read())["error"]
+    with open(ask("torchcomms_fr_dump_file")["file"], "rb") as file:
+        assert len(pickle.load(file)["entries"]) == 1
+    comm.abort()
+    assert ask("torchcomms_health_check") == {"healthy": False}
+    server.shutdown()
+    comm.finalize()
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=100,
+        env={**os.environ, "RANK": "0", "WORLD_SIZE": "1", "TORCHCOMM_FR_DUMP_TEMP_FILE": str(tmp_path / "trace_")},
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "trace_0").exists()
 
 
 def test_log_of_calls(tmp_path: pathlib.Path) -> None:

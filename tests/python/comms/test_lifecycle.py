@@ -362,3 +362,27 @@ print("done")
     environment = {**os.environ, "RANK": "0", "WORLD_SIZE": "1"}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60)
     assert done.stdout == "done\n", done.stderr
+
+
+def test_stores_that_last() -> None:
+    """Of a prefix each: over MASTER_PORT, which is free at once, and over another store, which may go."""
+    from pccl.comms.store_manager import _create_prefix_store, _dup_prefix_store
+
+    def rank() -> None:
+        own = int(os.environ["RANK"])
+        first = _create_prefix_store("first", datetime.timedelta(seconds=20))
+        second = _create_prefix_store("second", 20)
+        copied = _dup_prefix_store("copied", first, 20.0)
+        for number, store in enumerate((first, second, copied)):
+            store.set(f"key{own}", str(10 * number + own))
+            assert store.get(f"key{1 - own}") == str(10 * number + 1 - own).encode()
+        del first, second
+        comm = new_comm("pccl", "cpu", "over a store", store=copied, hints={"persistent_store": "true"})
+        comm.barrier()
+        comm.finalize()
+        if own == 0:  # nobody serves there any more
+            with socket.socket() as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(("127.0.0.1", int(os.environ["MASTER_PORT"])))
+
+    run(2, rank)

@@ -56,6 +56,19 @@ class GroupBackend(BuiltIn):
         self._store: Any = None
         self._splits = 0
 
+    @classmethod
+    def is_built(cls) -> bool:
+        """Whether there is a torch with that group."""
+        try:
+            dist = imported("torch").distributed
+        except RuntimeError:
+            return False
+        return bool(dist.is_available() and cls._is_available(dist))
+
+    @staticmethod
+    def _is_available(dist: Any) -> bool:
+        raise NotImplementedError
+
     # -- Life --
 
     def _make(self, store: Any, rank: int, size: int, seconds: float) -> Any:
@@ -235,6 +248,10 @@ class GlooBackend(GroupBackend):
 
     kind = "gloo"
 
+    @staticmethod
+    def _is_available(dist: Any) -> bool:
+        return bool(dist.is_gloo_available())
+
     def _make(self, store: Any, rank: int, size: int, seconds: float) -> Any:
         dist = imported("torch").distributed
         if not dist.is_gloo_available():
@@ -246,6 +263,10 @@ class MpiBackend(GroupBackend):
     """torch's ProcessGroupMPI."""
 
     kind = "mpi"
+
+    @staticmethod
+    def _is_available(dist: Any) -> bool:
+        return bool(dist.is_mpi_available())
 
     def _make(self, store: Any, rank: int, size: int, seconds: float) -> Any:
         dist = imported("torch").distributed
@@ -262,6 +283,16 @@ class NcclBackend(GroupBackend):
 
     kind = "nccl"
     device = "cuda"
+
+    @classmethod
+    def is_built(cls) -> bool:
+        """Whether there is a torch with that group, and a GPU."""
+        try:
+            torch = imported("torch")
+        except RuntimeError:
+            return False
+        hip = torch.version.hip is not None
+        return bool(torch.distributed.is_nccl_available() and hip == (cls.kind == "rccl") and torch.cuda.is_available())
 
     def _make(self, store: Any, rank: int, size: int, seconds: float) -> Any:
         torch = imported("torch")

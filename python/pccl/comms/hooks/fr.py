@@ -12,6 +12,7 @@ from typing import Any, Optional
 
 from pccl.comms import environment
 from pccl.comms.communicator import TorchComm
+from pccl.comms.hooks import control_plane
 from pccl.comms.hooks.registry import OpName, RemovableHandle
 from pccl.comms.hooks.shapes import long_names, sizes_of, tensors_of
 from pccl.comms.membership import library_version
@@ -77,6 +78,8 @@ class FlightRecorderHook:
     def register_with_comm(self, comm: TorchComm) -> None:
         """Records that communicator's operations from now on."""
         name = comm.get_name()
+        if not self._isolated:
+            control_plane.serve()
         with self._ring.lock:
             ranks = json.dumps(comm.get_ranks(), separators=(",", ":"))
             self._ring.groups[name] = {"name": name, "desc": comm.get_backend(), "ranks": ranks}
@@ -152,13 +155,17 @@ class FlightRecorderHook:
             cache = os.path.join(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "torch")
             os.makedirs(cache, exist_ok=True)
             prefix = os.path.join(cache, "comm_lib_trace_rank_")
+        path = f"{prefix}{rank}"
+        with open(path, "wb") as file:
+            pickle.dump(self.dump_for_analyser(include_completed), file)
+        return path
+
+    def dump_for_analyser(self, include_completed: bool = True) -> dict[str, Any]:
+        """What `dump_file` writes."""
         dump = self._dump(include_completed)
         known = [entry for entry in dump.get("entries", []) if not entry["profiling_name"].endswith(":batch_op_issue")]
         dump["entries"] = [_for_analyser(entry) for entry in known]
-        path = f"{prefix}{rank}"
-        with open(path, "wb") as file:
-            pickle.dump(dump, file)
-        return path
+        return dump
 
     def _dump(self, include_completed: bool) -> dict[str, Any]:
         with self._ring.lock:

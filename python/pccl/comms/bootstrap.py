@@ -19,14 +19,14 @@ from typing import Mapping, NamedTuple, Optional
 from pccl.comms import environment
 from pccl.comms.store import POLL_SECONDS, Store, opened
 from pccl.engine import World
-from pccl.engine.bootstrap import reachable_host, spawn_master
+from pccl.engine import bootstrap
+from pccl.engine.bootstrap import reachable_host
 from pccl.errors import MasterConnectionFailed, OperationTimeout, RankConnectionLost
 
 #: How long a rank, for which there is nothing where a record says, waits for a newer record.
 _STALE_SECONDS = 20.0
 _SIOCGIFADDR = 0x8915
 
-_spawned: dict[tuple[int, str], int] = {}  # port of the master that this process has started at a host
 _used: set[str] = set()                    # worlds that this process was in, or tried to be in
 _counts: dict[str, int] = {}               # attempts by communicator's name, where a store cannot count
 
@@ -67,18 +67,11 @@ def own_master(hints: Mapping[str, str], shared: bool = False) -> str:
     if named:
         return named
     host = listening_host(hints)
-    port = _spawned.get((os.getpid(), host), 0)
-    if port == 0 and shared and environment.text("MASTER_PORT"):
+    port = 0
+    if shared and environment.text("MASTER_PORT"):
         job = f"{os.getuid()} {environment.text('MASTER_ADDR')} {environment.text('MASTER_PORT')} {environment.text('TORCHELASTIC_RUN_ID')}"
         port = 20000 + int.from_bytes(hashlib.sha256(job.encode()).digest()[:4], "big") % 12000
-    try:
-        address = spawn_master(host, port)
-    except RuntimeError:
-        if port == 0:
-            raise
-        address = spawn_master(host, 0)  # somebody else has the port
-    _spawned[os.getpid(), host] = int(address.rpartition(":")[2])
-    return address
+    return bootstrap.own_master(host, port)
 
 
 def create_world(name: str, rank: int, size: int, store: object, seconds: float, hints: Mapping[str, str]) -> tuple[World, Record]:

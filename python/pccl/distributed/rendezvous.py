@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, Optional
 from torch.distributed.distributed_c10d import PrefixStore
 
 from pccl.distributed.options import Options
-from pccl.engine import World
-from pccl.engine.bootstrap import reachable_host, spawn_master
+from pccl.engine import World, bootstrap
+from pccl.engine.bootstrap import reachable_host
 from pccl.errors import PCCLError, make_error
 from pccl.types import Cause, Result
 
@@ -48,16 +48,21 @@ def meet(store: Any, rank: int, size: int, timeout: float, options: Options) -> 
         where = Whereabouts(options.master, options.world)
         return _connected(world_of(where, rank, size, timeout, options)), where
     if rank == 0:
-        where = Whereabouts(options.master or os.environ.get("PCCL_MASTER") or _spawned(store), f"torch-{uuid.uuid4().hex}")
+        where = Whereabouts(given_master(options) or own_master(store), f"torch-{uuid.uuid4().hex}")
         store.set(_key(store.add("incarnation", 1)), f"{where.master} {where.name}")
         return _connected(world_of(where, rank, size, timeout, options)), where
     return _find(store, rank, size, timeout, options)
 
 
-def _spawned(store: Any) -> str:
-    """A master of this job's own."""
+def given_master(options: Options) -> str:
+    """The one that the program or the environment names, or ""."""
+    return options.master or os.environ.get("PCCL_MASTER", "")
+
+
+def own_master(store: Any) -> str:
+    """A master of this process's own, at an address at which whoever can reach the store can reach it."""
     towards = os.environ.get("MASTER_ADDR") or _host_of(store)
-    return spawn_master(reachable_host(towards), int(os.environ.get("PCCL_MASTER_PORT", "0")))
+    return bootstrap.own_master(reachable_host(towards), int(os.environ.get("PCCL_MASTER_PORT", "0")), elsewhere=False)
 
 
 def _host_of(store: Any) -> Optional[str]:

@@ -12,6 +12,7 @@ import torch
 import torch._dynamo  # noqa: F401 - before the ranks are forked: each would import it anew
 import torch.distributed as dist
 from support.torch_ranks import LOST, job
+from support.training import batch, net, trained
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FullyShardedDataParallel
@@ -80,28 +81,6 @@ def frozen(rank: int, size: int) -> None:
 
 def test_a_rank_that_freezes() -> None:
     job(SIZE, frozen, lost={1}, options=Options(stall=1.0))
-
-
-def net() -> nn.Module:
-    torch.manual_seed(3)
-    return nn.Sequential(nn.Linear(6, 10), nn.Tanh(), nn.Linear(10, 3))
-
-
-def batch(step: int, key: int) -> tuple[torch.Tensor, torch.Tensor]:
-    numbers = torch.Generator().manual_seed(50 * step + key)
-    return torch.randn(5, 6, generator=numbers), torch.randn(5, 3, generator=numbers)
-
-
-def trained(members: Any, steps: int) -> list[list[float]]:
-    """In one process, with the ranks that `members` tells for each step."""
-    model = net()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for step in range(steps):
-        optimizer.zero_grad()
-        losses = [nn.functional.mse_loss(model(x), y) for x, y in (batch(step, key) for key in members(step))]
-        (sum(losses) / len(losses)).backward()
-        optimizer.step()
-    return [parameter.detach().reshape(-1).tolist() for parameter in model.parameters()]
 
 
 def backward_with_a_kill(rank: int, size: int, victim: int, at: int, steps: int, again: bool, unused: bool = False) -> Any:

@@ -8,6 +8,7 @@ torch's wrappers broken.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import uuid
 from datetime import timedelta
@@ -113,9 +114,6 @@ class Group(dist.ProcessGroup):
             self._error_type = _ERROR_TYPES.get(error.cause, _ErrorType.COMM_ERROR)
         if error.cause is Cause.DEADLINE and self.options.reconfigurable:
             self._abort("this group was aborted, since an operation has exceeded its timeout")
-        if self.options.loss_rule is LossRule.SHRINK and self._place() != (self._rank, self._size) and (keeper := static_ranks.keeper(self)):
-            text = f"a rank was lost, and {keeper} of this group keeps the ranks that it had; use the loss rule END, and begin anew after a loss"
-            self._ended = self._close(text) or self._ended
 
     # -- Who is in it --
 
@@ -127,6 +125,8 @@ class Group(dist.ProcessGroup):
         return calls.Place(world.rank, world.size)
 
     def getRank(self) -> int:
+        if self.options.loss_rule is LossRule.SHRINK:
+            static_ranks.refuse_fsdp(sys._getframe(1))
         return self._place().rank
 
     def getSize(self) -> int:
@@ -139,6 +139,8 @@ class Group(dist.ProcessGroup):
         self._name = name
 
     def getGroupName(self) -> str:
+        if self.options.loss_rule is LossRule.SHRINK:
+            static_ranks.refuse_mesh(sys._getframe(1))
         return self._name
 
     def setGroupDesc(self, text: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from typing import Any
+from typing import Any, Callable
 
 import pytest
 import torch
@@ -14,8 +14,9 @@ import torch.distributed as dist
 from support.torch_ranks import LOST, job
 from support.training import batch, net, trained
 from torch import nn
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import FullyShardedDataParallel
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
+from torch.distributed.tensor import Shard, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
 import pccl.distributed
@@ -128,22 +129,14 @@ def test_who_shrinks_repeats_the_step_and_divides_by_the_new_size(victim: int, u
             assert got == pytest.approx(value, rel=1e-4, abs=1e-6)
 
 
-def shrinks(rank: int, size: int, keeper: str) -> Any:
+def shrinks(rank: int, size: int) -> None:
     group = dist.group.WORLD
-    if keeper == "a DeviceMesh":
-        kept: Any = init_device_mesh("cpu", (size,))
-    elif keeper:
-        kept = FullyShardedDataParallel(net(), device_id=torch.device("cpu"))
     if rank == 0:
         die()
     with pytest.raises(RankConnectionLost):
         while True:
             dist.all_reduce(torch.ones(1))
     t = torch.ones(2)
-    if keeper:
-        with pytest.raises(InvalidUsage, match=f"{keeper} of this group keeps the ranks"):
-            dist.all_reduce(t)
-        return bool(kept)
     dist.all_reduce(t)
     assert t.tolist() == [2.0, 2.0]
     assert (dist.get_rank(), dist.get_world_size(), group.rank(), group.size()) == (rank - 1, 2, rank - 1, 2)
@@ -152,9 +145,49 @@ def shrinks(rank: int, size: int, keeper: str) -> Any:
     assert [part.item() for part in parts] == [1.0, 2.0]
 
 
-@pytest.mark.parametrize("keeper", ["", "a DeviceMesh", "FullyShardedDataParallel"])
-def test_ranks_close_up_unless_somebody_keeps_them(keeper: str) -> None:
-    job(SIZE, shrinks, keeper, lost={0}, options=SHRINK)
+def test_ranks_close_up() -> None:
+    job(SIZE, shrinks, lost={0}, options=SHRINK)
+
+
+def mesh(group: Any) -> Any:
+    return init_device_mesh("cpu", (dist.get_world_size(),))
+
+
+def mesh_of_a_group(group: Any) -> Any:
+    return DeviceMesh.from_group(group, "cpu")
+
+
+def fsdp1(group: Any) -> Any:
+    return FullyShardedDataParallel(net(), process_group=group, device_id=torch.device("cpu"))
+
+
+def fsdp2(group: Any) -> Any:
+    return fully_shard(net())
+
+
+def tensor_parallel(group: Any) -> Any:
+    return distribute_tensor(torch.ones(4), init_device_mesh("cpu", (dist.get_world_size(),)), [Shard(0)])
+
+
+def keeps_ranks(rank: int, size: int, make: Callable[[Any], Any], keeper: str) -> None:
+    """Refused over the group that shrinks; nothing has happened to it, and over one that does not it is made."""
+    group = dist.group.WORLD
+    with pytest.raises(InvalidUsage, match=f"{keeper} keeps the ranks of its group"):
+        make(group)
+    t = torch.ones(2)
+    DistributedDataParallel(net())(torch.ones(5, 6)).sum().backward()  # which asks every time
+    dist.all_reduce(t)
+    assert t.tolist() == [size, size]
+    if make in (mesh_of_a_group, fsdp1):
+        assert make(dist.new_group(list(range(size))))
+
+
+@pytest.mark.parametrize(
+    ("make", "keeper"),
+    [(mesh, "a DeviceMesh"), (mesh_of_a_group, "a DeviceMesh"), (fsdp1, "FSDP"), (fsdp2, "a DeviceMesh"), (tensor_parallel, "a DeviceMesh")],
+)
+def test_what_keeps_ranks_is_refused_by_a_group_that_shrinks_when_it_is_made(make: Callable[[Any], Any], keeper: str) -> None:
+    job(2, keeps_ranks, make, keeper, options=SHRINK)
 
 
 def others_unharmed(rank: int, size: int) -> None:

@@ -21,9 +21,10 @@ from pccl.distributed import calls, static_ranks
 from pccl.distributed.formation import Formation
 from pccl.distributed.options import Options
 from pccl.distributed.reconfiguration import Handle, Place, not_begun, one_backend, place_of, world_at
-from pccl.distributed.rendezvous import Whereabouts, given_master
+from pccl.distributed.rendezvous import given_master
 from pccl.distributed.work import Call, Work
 from pccl.engine import World
+from pccl.engine.meeting import Record
 from pccl.errors import PCCLError, make_error
 from pccl.types import Cause, LossRule, Result
 
@@ -43,7 +44,7 @@ class Group(dist.ProcessGroup):
         super().__init__(rank, size)  # type: ignore[call-arg]  # stubs know another constructor only
         self.options = options
         self.failure: Optional[PCCLError] = None
-        self.where: Optional[Whereabouts] = None
+        self.where: Optional[Record] = None
         self._pid = os.getpid()
         self._rank, self._size = rank, size
         self._timeout = timeout

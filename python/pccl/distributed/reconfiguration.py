@@ -17,8 +17,8 @@ from typing import Any, Collection, NamedTuple, Optional
 from torch.distributed import distributed_c10d
 
 from pccl.distributed.options import Options
-from pccl.distributed.rendezvous import Whereabouts
 from pccl.engine import World
+from pccl.engine.meeting import Record
 from pccl.errors import PCCLError, make_error
 from pccl.types import Cause, Result
 
@@ -48,7 +48,7 @@ class Wish(NamedTuple):
 class Place(NamedTuple):
     """Where this process is in the new group."""
 
-    where: Whereabouts
+    where: Record
     rank: int
     size: int
 
@@ -64,14 +64,14 @@ def place_of(own: Handle, wish: Any) -> Place:
     if wish.uuid not in _UUIDS:
         raise _mistake(f"uuid {wish.uuid} is not a number of 64 bits with a sign; pass one")
     name = hashlib.sha256("\n".join([str(wish.uuid), *sorted(texts)]).encode()).hexdigest()[:40]
-    return Place(Whereabouts(handles[0].master, f"reconfigured-{name}"), handles.index(own), len(handles))
+    return Place(Record(handles[0].master, f"reconfigured-{name}"), handles.index(own), len(handles))
 
 
 def world_at(place: Place, uuid: int, had: bool, timeout: timedelta, options: Options) -> World:
     """The new world, connected; `had`: this group has had that uuid.  PCCLError: it has not come to be, at any member."""
     until = time.monotonic() + timeout.total_seconds()
     world = World(
-        place.where.master, name=place.where.name, size=place.size, rank=place.rank, loss_rule=options.loss_rule,
+        place.where.master, name=place.where.world, size=place.size, rank=place.rank, loss_rule=options.loss_rule,
         formation_timeout=timeout.total_seconds(), lanes=options.lanes, stall=options.stall,
     )
     try:

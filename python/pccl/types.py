@@ -48,6 +48,7 @@ class Cause(Enum):
     NONE = lib.pcclCauseNone
     USAGE = lib.pcclCauseUsage
     PEER_LOST = lib.pcclCausePeerLost
+    PEER_LEFT = lib.pcclCausePeerLeft
     PEER_SILENT = lib.pcclCausePeerSilent
     LINK_LOST = lib.pcclCauseLinkLost
     NO_PROGRESS = lib.pcclCauseNoProgress

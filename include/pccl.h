@@ -432,7 +432,7 @@ typedef enum pcclErrorClass_t {
 typedef enum pcclCause_t {
     pcclCauseNone = 0,
     pcclCauseUsage = 1,            /* wrong argument, phase or order */
-    pcclCausePeerLost = 2,         /* a peer died or left */
+    pcclCausePeerLost = 2,         /* a peer died */
     pcclCausePeerSilent = 3,       /* a peer stopped answering */
     pcclCauseLinkLost = 4,         /* a link between two living peers broke */
     pcclCauseNoProgress = 5,       /* no bytes moved for the stall time */
@@ -453,7 +453,8 @@ typedef enum pcclCause_t {
     pcclCauseRevision = 20,        /* nobody offers the expected revision of the shared state */
     pcclCauseRevoked = 21,         /* a member ended the world for all: pcclRevoke */
     pcclCauseNameUsed = 22,        /* the name was for one world only, which has been created */
-    pcclCauseNoWorld = 23          /* no world of that name has begun, or nobody is left in it */
+    pcclCauseNoWorld = 23,         /* no world of that name has begun, or nobody is left in it */
+    pcclCausePeerLeft = 24         /* a peer left by itself: pcclLeave, pcclDestroyCommunicator */
 } pcclCause_t;
 
 typedef struct pcclErrorInfo_t {

@@ -70,7 +70,7 @@ static const struct api_cause api_causes[] = {
     {CAUSE_ARGUMENT, pcclCauseUsage, NULL},
     {CAUSE_OLD_VIEW, pcclCausePeerLost, NULL},
     {CAUSE_PEER_LOST, pcclCausePeerLost, NULL},
-    {CAUSE_PEER_LEFT, pcclCausePeerLost, NULL},
+    {CAUSE_PEER_LEFT, pcclCausePeerLeft, NULL},
     {CAUSE_PEER_SILENT, pcclCausePeerSilent, NULL},
     {CAUSE_LINK_LOST, pcclCauseLinkLost, NULL},
     {CAUSE_NO_PROGRESS, pcclCauseNoProgress, NULL},

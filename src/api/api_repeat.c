@@ -42,8 +42,8 @@ struct repeat {
 /* A loss of which both ends, or all, are told, and after which a call may succeed. */
 static bool error_is_loss(const pcclErrorInfo_t *e)
 {
-    bool loss = e->cause == pcclCauseNone || e->cause == pcclCausePeerLost || e->cause == pcclCausePeerSilent ||
-                e->cause == pcclCauseLinkLost || e->cause == pcclCauseNoProgress;
+    bool loss = e->cause == pcclCauseNone || e->cause == pcclCausePeerLost || e->cause == pcclCausePeerLeft ||
+                e->cause == pcclCausePeerSilent || e->cause == pcclCauseLinkLost || e->cause == pcclCauseNoProgress;
     return e->result == pcclRankConnectionLost && e->error_class == pcclClassRetry && loss;
 }
 

@@ -216,7 +216,7 @@ TEST(with_the_rule_end_a_world_is_over_with_its_first_loss)
     for (int i = 0; i < 2; i++) {
         EXPECT_EQ(all[i].result, pcclRankConnectionLost);
         EXPECT_EQ(all[i].error.error_class, pcclClassRejoin);
-        EXPECT_EQ(all[i].error.cause, pcclCausePeerLost);
+        EXPECT_EQ(all[i].error.cause, pcclCausePeerLeft);
         EXPECT(all[i].error.peer != 0 && all[i].error.peer == all[1 - i].error.peer);
         EXPECT(strstr(all[i].error.text, "the world has ended: peer ") != NULL);
         EXPECT_EQ(pcclUpdateTopology(c.peer[i].comm), pcclRankConnectionLost); /* until it is left */

@@ -14,6 +14,7 @@ struct row {
 
 static const struct row rows[] = {
     {RESULT_LOST, CAUSE_PEER_LOST, pcclRankConnectionLost, pcclClassRetry, pcclCausePeerLost},
+    {RESULT_LOST, CAUSE_PEER_LEFT, pcclRankConnectionLost, pcclClassRetry, pcclCausePeerLeft},
     {RESULT_LOST, CAUSE_PEER_SILENT, pcclRankConnectionLost, pcclClassRetry, pcclCausePeerSilent},
     {RESULT_LOST, CAUSE_LINK_LOST, pcclRankConnectionLost, pcclClassRetry, pcclCauseLinkLost},
     {RESULT_LOST, CAUSE_NO_PROGRESS, pcclRankConnectionLost, pcclClassRetry, pcclCauseNoProgress},

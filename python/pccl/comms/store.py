@@ -33,6 +33,9 @@ class Store(Protocol):
     def add(self, key: str, amount: int) -> Optional[int]:
         """Counts up, and returns the sum; None: this store cannot count."""
 
+    def count(self, key: str) -> Optional[int]:
+        """The sum, looked at and not waited for: 0 also while nobody serves the store; None as above."""
+
 
 class C10dStore:
     """Any store of torch.distributed."""
@@ -50,6 +53,9 @@ class C10dStore:
 
     def add(self, key: str, amount: int) -> Optional[int]:
         return int(self.store.add(key, amount))
+
+    def count(self, key: str) -> Optional[int]:
+        return self.add(key, 0)
 
 
 class FileStore:
@@ -91,11 +97,14 @@ class FileStore:
             time.sleep(POLL_SECONDS)
 
     def add(self, key: str, amount: int) -> Optional[int]:
-        with self._locked(amount != 0) as values:
+        with self._locked(True) as values:
             total = int(values.get(key, "0")) + amount
-            if amount:
-                values[key] = str(total)
+            values[key] = str(total)
             return total
+
+    def count(self, key: str) -> Optional[int]:
+        with self._locked(False) as values:
+            return int(values.get(key, "0"))
 
 
 class CallbackStore:
@@ -115,6 +124,9 @@ class CallbackStore:
     def add(self, key: str, amount: int) -> Optional[int]:
         return None
 
+    def count(self, key: str) -> Optional[int]:
+        return None
+
 
 class _AtAddress:
     """What rank 0 serves at a host and port; or, where somebody serves a c10d store there, that one."""
@@ -123,18 +135,24 @@ class _AtAddress:
         self.host, self.port, self.until = host, port, until
         self.inner: Optional[Store] = None
 
-    def _store(self) -> Store:
-        while self.inner is None:
+    def _found(self) -> Store:
+        """OSError: nobody listens there."""
+        if self.inner is None:
             rest = self.until - time.monotonic()
             try:
                 self.inner = StoreClient(self.host, self.port, max(rest, 0.1))
             except ServedElsewhere:
                 self.inner = _c10d_client(self.host, self.port, rest)
+        return self.inner
+
+    def _store(self) -> Store:
+        while True:
+            try:
+                return self._found()
             except OSError as error:
-                if rest <= 0:
+                if time.monotonic() >= self.until:
                     raise TimeoutError(f"rank 0 has served no store at {self.host}:{self.port}: {error}") from None
                 time.sleep(POLL_SECONDS)
-        return self.inner
 
     def _ask(self, ask: Callable[[Store], Any]) -> Any:
         while True:
@@ -156,6 +174,13 @@ class _AtAddress:
 
     def add(self, key: str, amount: int) -> Optional[int]:
         return int(self._ask(lambda store: store.add(key, amount)))
+
+    def count(self, key: str) -> Optional[int]:
+        try:
+            return self._found().count(key)
+        except (OSError, RuntimeError):
+            self.inner = None
+            return 0
 
 
 def _c10d_client(host: str, port: int, seconds: float) -> Store:
@@ -220,6 +245,9 @@ class _OwnStore:
     def add(self, key: str, amount: int) -> Optional[int]:
         self._values[key] = str(int(self._values.get(key, "0")) + amount)
         return int(self._values[key])
+
+    def count(self, key: str) -> Optional[int]:
+        return int(self._values.get(key, "0"))
 
 
 @contextlib.contextmanager

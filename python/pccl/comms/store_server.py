@@ -63,6 +63,10 @@ class StoreServer:
             self._values[key] = str(total)
             return total
 
+    def count(self, key: str) -> Optional[int]:
+        """As `Store.count`."""
+        return self.add(key, 0)
+
     def close(self) -> None:
         """Frees the port; clients have found each other by then."""
         self._wake.close()
@@ -167,6 +171,10 @@ class StoreClient:
     def add(self, key: str, amount: int) -> Optional[int]:
         """As `Store.add`."""
         return int(self._ask("add", key, amount))
+
+    def count(self, key: str) -> Optional[int]:
+        """As `Store.count`."""
+        return self.add(key, 0)
 
     def _ask(self, *request: Any) -> Any:
         try:

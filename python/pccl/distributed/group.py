@@ -8,6 +8,7 @@ torch's wrappers broken.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import uuid
 from datetime import timedelta
@@ -19,25 +20,31 @@ import torch.distributed as dist
 from pccl.distributed import calls, static_ranks
 from pccl.distributed.formation import Formation
 from pccl.distributed.options import Options
-from pccl.distributed.reconfiguration import Handle, Place, not_begun, place_of, used, world_at
-from pccl.distributed.rendezvous import Whereabouts
+from pccl.distributed.reconfiguration import Handle, Place, not_begun, one_backend, place_of, world_at
+from pccl.distributed.rendezvous import given_master
 from pccl.distributed.work import Call, Work
 from pccl.engine import World, at_once, awaited
+from pccl.engine.meeting import Record
 from pccl.errors import PCCLError, make_error
 from pccl.types import Cause, LossRule, Result
 
 _HOOK_SECONDS = 0.5
 _ErrorType = torch._C._distributed_c10d.ErrorType
+_ERROR_TYPES = {Cause.DEADLINE: _ErrorType.TIMEOUT, Cause.REVOKED: _ErrorType.REMOTE_ERROR}
 
 
 class Group(dist.ProcessGroup):
     """A group of torch.  `world` is the engine's, once it has begun; `where` is where other processes find it; `failure` the last error."""
 
-    def __init__(self, rank: int, size: int, timeout: timedelta, options: Options, make: Callable[["Group"], World], background: bool) -> None:
+    def __init__(
+        self, rank: int, size: int, timeout: timedelta, options: Options, make: Callable[["Group"], World], background: bool,
+        own_master: Callable[[], str],
+    ) -> None:
+        """`make` returns its world, connected; `own_master` the address of a master that this process starts, if it has not."""
         super().__init__(rank, size)  # type: ignore[call-arg]  # stubs know another constructor only
         self.options = options
         self.failure: Optional[PCCLError] = None
-        self.where: Optional[Whereabouts] = None
+        self.where: Optional[Record] = None
         self._pid = os.getpid()
         self._rank, self._size = rank, size
         self._timeout = timeout
@@ -48,7 +55,9 @@ class Group(dist.ProcessGroup):
         self._issued = 0
         self._derived: dict[tuple[int, ...], int] = {}
         self._ended: Optional[World] = None  # revoked, and not freed yet
-        self._handle = Handle(os.environ.get("PCCL_MASTER", "") or options.master, uuid.uuid4().hex, "")
+        self._given_master = given_master(options)
+        self._own_master = own_master
+        self._handle = Handle(self._given_master, uuid.uuid4().hex, "")
         self._uuids: set[int] = set()
         self._abort_hooks: dict[int, Callable[[], None]] = {}
         if options.reconfigurable:
@@ -106,10 +115,9 @@ class Group(dist.ProcessGroup):
         if error.result is not Result.RANK_CONNECTION_LOST:
             return
         if self._error_type == _ErrorType.SUCCESS:
-            self._error_type = _ErrorType.TIMEOUT if error.cause is Cause.DEADLINE else _ErrorType.COMM_ERROR
-        if self.options.loss_rule is LossRule.SHRINK and self._place() != (self._rank, self._size) and (keeper := static_ranks.keeper(self)):
-            text = f"a rank was lost, and {keeper} of this group keeps the ranks that it had; use the loss rule END, and begin anew after a loss"
-            self._ended = self._close(text) or self._ended
+            self._error_type = _ERROR_TYPES.get(error.cause, _ErrorType.COMM_ERROR)
+        if error.cause is Cause.DEADLINE and self.options.reconfigurable:
+            self._abort("this group was aborted, since an operation has exceeded its timeout")
 
     # -- Who is in it --
 
@@ -122,6 +130,8 @@ class Group(dist.ProcessGroup):
 
     def getRank(self) -> int:
         """This process's rank; in a group that shrinks, as ranks are now."""
+        if self.options.loss_rule is LossRule.SHRINK:
+            static_ranks.refuse_fsdp(sys._getframe(1))
         return self._place().rank
 
     def getSize(self) -> int:
@@ -138,6 +148,8 @@ class Group(dist.ProcessGroup):
 
     def getGroupName(self) -> str:
         """The name that torch has given it."""
+        if self.options.loss_rule is LossRule.SHRINK:
+            static_ranks.refuse_mesh(sys._getframe(1))
         return self._name
 
     def setGroupDesc(self, text: str) -> None:
@@ -172,11 +184,14 @@ class Group(dist.ProcessGroup):
 
     def abort(self) -> None:
         """Ends the group for all of its ranks, after the hooks; never blocks.  A reconfiguration may follow."""
+        self._abort("this group was aborted here")
+
+    def _abort(self, text: str) -> None:
         for hook in list(self._abort_hooks.values()):
             thread = threading.Thread(target=hook, name="pccl-abort-hook", daemon=True)  # one that blocks or raises stops nothing
             thread.start()
             thread.join(_HOOK_SECONDS)
-        world = self._close("this group was aborted here")
+        world = self._close(text)
         if world is not None:
             world.revoke()
             self._ended = world
@@ -201,23 +216,32 @@ class Group(dist.ProcessGroup):
     @property
     def supports_reconfigure(self) -> bool:
         """Whether it was made with ``Options(reconfigurable=True)``."""
+        one_backend(self)
         return self.options.reconfigurable
 
     def get_reconfigure_handle(self) -> str:
         """This process's, which others name it by; another one after each reconfiguration."""
+        one_backend(self)
+        if not self._handle.master:
+            self._handle = self._handle._replace(master=self._own_master())
         return str(self._handle)
 
     def reconfigure(self, opts: Any) -> Work:
         """A Work that ends when the new group has begun.  RuntimeError, and nothing has happened: handles that cannot be."""
+        one_backend(self)
         if not self.options.reconfigurable:
             raise make_error(Result.INVALID_USAGE, "reconfigure", "the group was not made for it; pass Options(reconfigurable=True)")
         place = place_of(self._handle, opts)
-        if opts.uuid in self._uuids:
-            raise used(opts.uuid)
         timeout = self._timeout if opts.timeout is None else opts.timeout
-        work = Work(self._note)
+
+        def make(_: Group) -> World:
+            if place.rank == 0 and not self._given_master:
+                self._own_master()  # it may have ended, as nobody has needed it
+            return world_at(place, opts.uuid, opts.uuid in self._uuids, timeout, self.options)
+
+        work = Work(lambda _: None)  # its failure is none of the group's
         work.prepare(Call(lambda world, _: self._begin_anew(formation, place, opts.uuid), []))
-        formation = Formation(lambda: self._made(lambda _: world_at(place, opts.uuid, timeout, self.options)), self._launch, background=True)
+        formation = Formation(lambda: self._made(make), self._launch, background=True)
         formation.submit(work)
         return work
 

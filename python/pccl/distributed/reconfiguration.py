@@ -1,21 +1,28 @@
 """PyTorch's reconfigure contract: a group whose members, and their ranks, are named anew by a list of handles, as often as one likes.
 
-A handle tells a master's address (or none), the group's own number, and the uuid of its last reconfiguration, so that an old one is not
-taken for a new one.  All members of the new set call with the same uuid and handles, and nobody else: the world's name is made of these,
-and begins once only.  The old world is left after the new one has begun; when it does not, all is as before.
+A handle tells a master's address, the group's own number, and the uuid of its last reconfiguration, so that an old one is not taken for
+a new one.  All members of the new set call with the same uuid and handles, and nobody else: the world's name is made of these.  In it
+each first tells all others whether it has had that uuid before, so all come to the same end, though one alone knows why.  The old world
+is left after that; when it does not come to it, all is as before.
 """
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
 import hashlib
+import time
+from array import array
 from datetime import timedelta
 from typing import Any, Collection, NamedTuple, Optional
 
+from torch.distributed import distributed_c10d
+
 from pccl.distributed.options import Options
-from pccl.distributed.rendezvous import Whereabouts
 from pccl.engine import World
-from pccl.errors import MasterConnectionFailed, PCCLError, make_error
+from pccl.engine.meeting import Record
+from pccl.errors import PCCLError, make_error
 from pccl.types import Cause, Result
+
+_UUIDS = range(-(2**63), 2**63)
 
 
 class Handle(NamedTuple):
@@ -41,7 +48,7 @@ class Wish(NamedTuple):
 class Place(NamedTuple):
     """Where this process is in the new group."""
 
-    where: Whereabouts
+    where: Record
     rank: int
     size: int
 
@@ -54,34 +61,46 @@ def place_of(own: Handle, wish: Any) -> Place:
         raise _mistake("handles must be unique, and one is there twice")
     if own not in handles:
         raise _mistake("this process's own handle is missing, so it is not part of the new group; ask it for its handle anew")
-    if str(wish.uuid) in {handle.uuid for handle in handles}:
-        raise used(wish.uuid)
-    master = next((handle.master for handle in handles if handle.master), None)
-    if master is None:
-        raise _mistake("no handle tells a master's address; set PCCL_MASTER at one member at least")
-    text = "\n".join([str(wish.uuid), *sorted(texts)])
-    return Place(Whereabouts(master, f"reconfigured-{hashlib.sha256(text.encode()).hexdigest()[:40]}"), handles.index(own), len(handles))
+    if wish.uuid not in _UUIDS:
+        raise _mistake(f"uuid {wish.uuid} is not a number of 64 bits with a sign; pass one")
+    name = hashlib.sha256("\n".join([str(wish.uuid), *sorted(texts)]).encode()).hexdigest()[:40]
+    return Place(Record(handles[0].master, f"reconfigured-{name}"), handles.index(own), len(handles))
 
 
-def world_at(place: Place, uuid: int, timeout: timedelta, options: Options) -> World:
-    """The new world, connected.  PCCLError: it has not come to be, at any member."""
+def world_at(place: Place, uuid: int, had: bool, timeout: timedelta, options: Options) -> World:
+    """The new world, connected; `had`: this group has had that uuid.  PCCLError: it has not come to be, at any member."""
+    until = time.monotonic() + timeout.total_seconds()
     world = World(
-        place.where.master, name=place.where.name, size=place.size, rank=place.rank, loss_rule=options.loss_rule, once=True,
+        place.where.master, name=place.where.world, size=place.size, rank=place.rank, loss_rule=options.loss_rule,
         formation_timeout=timeout.total_seconds(), lanes=options.lanes, stall=options.stall,
     )
     try:
         world.set_connect_timeout(timeout.total_seconds())
         world.connect()
-    except BaseException as error:
+        told = array("q", [0] * place.size)
+        world.all_gather(array("q", [had]), told, deadline=max(0.001, until - time.monotonic())).wait()  # a success of one is one of all
+        if any(told):
+            raise _used(uuid, f"by the member at position {list(told).index(1)}")
+    except PCCLError as error:
         world.destroy()
-        if isinstance(error, MasterConnectionFailed) and error.cause is Cause.NAME_USED:
-            raise used(uuid) from error
+        if had and error.cause is Cause.DEADLINE:
+            raise _used(uuid, "here, and others have not come") from error
+        raise
+    except BaseException:
+        world.destroy()
         raise
     return world
 
 
-def used(uuid: int) -> PCCLError:
-    return make_error(Result.INVALID_USAGE, "reconfigure", f"uuid {uuid} was already used; pass a fresh one", Cause.NAME_USED)
+def _used(uuid: int, where: str) -> PCCLError:
+    return make_error(Result.INVALID_USAGE, "reconfigure", f"uuid {uuid} was already used, {where}; pass a fresh one", Cause.NAME_USED)
+
+
+def one_backend(group: Any) -> None:
+    """RuntimeError: torch has been asked for another backend beside this one in the group."""
+    config = distributed_c10d._world.pg_backend_config.get(group, "")
+    if len({pair.rpartition(":")[2] for pair in config.split(",")}) > 1:
+        raise _mistake(f"ProcessGroup reconfigure APIs do not support process groups with multiple backends; this one is of {config}, make one of pccl")
 
 
 def not_begun() -> PCCLError:
@@ -91,8 +110,8 @@ def not_begun() -> PCCLError:
 
 def _parsed(text: str) -> Handle:
     parts = text.split("|")
-    if len(parts) != 4 or parts[0] != "pccl" or not parts[2]:
-        raise _mistake(f"{text[:80]!r} is an invalid handle of this backend; pass what get_reconfigure_handle() gives")
+    if len(parts) != 4 or parts[0] != "pccl" or not all(parts[1:3]):
+        raise _mistake(f"{text[:80]!r} is an invalid reconfigure handle; pass what get_reconfigure_handle() gives")
     return Handle(*parts[1:])
 
 

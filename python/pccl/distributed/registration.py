@@ -12,7 +12,7 @@ import torch.distributed as dist
 
 from pccl.distributed.group import Group
 from pccl.distributed.options import Options, options_of
-from pccl.distributed.rendezvous import meet
+from pccl.distributed.rendezvous import meet, own_master
 from pccl.engine import World, aliases
 from pccl.errors import make_error
 from pccl.types import Result
@@ -45,7 +45,7 @@ def _create(opts: Any, pg_options: Any) -> Group:
             world, group.where = meet(opts.store, opts.group_rank, opts.group_size, opts.timeout.total_seconds(), options)
             return world
 
-    group = Group(opts.group_rank, opts.group_size, opts.timeout, options, make, background=bool(ranks))
+    group = Group(opts.group_rank, opts.group_size, opts.timeout, options, make, bool(ranks), lambda: own_master(opts.store))
     _groups.add(group)
     return group
 

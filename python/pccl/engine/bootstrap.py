@@ -14,6 +14,7 @@ from pccl._native import lib
 from pccl.engine.address import format_address, parse_address
 
 _START_SECONDS = 20.0
+_own_ports: dict[tuple[int, str], int] = {}  # of masters that this process has started, by host
 
 
 def master_program() -> str:
@@ -51,6 +52,23 @@ def spawn_master(host: str, port: int = 0, idle_exit: float = 60.0) -> str:
     if port != 0 and answers(listen):
         return listen
     raise RuntimeError(f"pccl: no master could be started at {listen}: {why or 'it said nothing'}; name a running one in PCCL_MASTER")
+
+
+def own_master(host: str, port: int = 0, elsewhere: bool = True) -> str:
+    """The "host:port" of a master that this process has started at `host`; where it has not, or that has ended, it starts it now.
+
+    It is always at the port that it had first: `port`, if that is not 0.  `elsewhere`: if somebody else has that, at any other; else that
+    is a RuntimeError, as in `spawn_master`.
+    """
+    port = _own_ports.get((os.getpid(), host), 0) or port
+    try:
+        address = spawn_master(host, port)
+    except RuntimeError:
+        if port == 0 or not elsewhere:
+            raise
+        address = spawn_master(host)
+    _own_ports[os.getpid(), host] = int(address.rpartition(":")[2])
+    return address
 
 
 def answers(address: str) -> bool:

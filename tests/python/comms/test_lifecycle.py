@@ -17,8 +17,9 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from pccl.comms import CommOptions, ReduceOp, Timeout, TorchComm, bootstrap, new_comm
+from pccl.comms import CommOptions, ReduceOp, Timeout, TorchComm, new_comm
 from pccl.comms.environment import rank_and_size
+from pccl.engine import meeting
 from support.ranks import Rank, free_port, results, run, start
 
 
@@ -119,13 +120,13 @@ def test_a_job_that_is_started_anew_does_not_meet_its_past(tmp_path: pathlib.Pat
     first[0].end()
 
     def meets_the_past() -> float:
-        enter = bootstrap._connected
+        enter = meeting._connected
 
         def told(*arguments: Any) -> Any:
             (tmp_path / "met").touch()
             return enter(*arguments)
 
-        setattr(bootstrap, "_connected", told)
+        setattr(meeting, "_connected", told)
         return made(str(tmp_path / "store"), "job")
 
     early = Rank(meets_the_past, (), {"RANK": "1", "WORLD_SIZE": "2"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import os
 import pathlib
 import subprocess
@@ -131,7 +132,7 @@ def test_a_job_that_was_started_again_does_not_meet_its_past() -> None:
         job(2, restarted, incarnation, environment={"STORE": str(store.port)})
     with Master() as gone:
         store.add("incarnation", 1)
-        store.set("incarnation/4", f"{gone.address} nobody")
+        store.set("incarnation/4", json.dumps([gone.address, "nobody"]))
     job(2, restarted, 3, environment={"STORE": str(store.port)})
 
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import signal
 import time
-from typing import Any
+from typing import Any, Callable
 
 import pytest
 import torch
 import torch._dynamo  # noqa: F401 - before the ranks are forked: each would import it anew
 import torch.distributed as dist
 from support.torch_ranks import LOST, job
+from support.training import batch, net, trained
 from torch import nn
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import FullyShardedDataParallel
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
+from torch.distributed.tensor import Shard, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
 import pccl.distributed
@@ -82,28 +84,6 @@ def test_a_rank_that_freezes() -> None:
     job(SIZE, frozen, lost={1}, options=Options(stall=1.0))
 
 
-def net() -> nn.Module:
-    torch.manual_seed(3)
-    return nn.Sequential(nn.Linear(6, 10), nn.Tanh(), nn.Linear(10, 3))
-
-
-def batch(step: int, key: int) -> tuple[torch.Tensor, torch.Tensor]:
-    numbers = torch.Generator().manual_seed(50 * step + key)
-    return torch.randn(5, 6, generator=numbers), torch.randn(5, 3, generator=numbers)
-
-
-def trained(members: Any, steps: int) -> list[list[float]]:
-    """In one process, with the ranks that `members` tells for each step."""
-    model = net()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for step in range(steps):
-        optimizer.zero_grad()
-        losses = [nn.functional.mse_loss(model(x), y) for x, y in (batch(step, key) for key in members(step))]
-        (sum(losses) / len(losses)).backward()
-        optimizer.step()
-    return [parameter.detach().reshape(-1).tolist() for parameter in model.parameters()]
-
-
 def backward_with_a_kill(rank: int, size: int, victim: int, at: int, steps: int, again: bool, unused: bool = False) -> Any:
     model = DistributedDataParallel(net(), bucket_cap_mb=0.0001, find_unused_parameters=unused)  # several buckets
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -149,22 +129,14 @@ def test_who_shrinks_repeats_the_step_and_divides_by_the_new_size(victim: int, u
             assert got == pytest.approx(value, rel=1e-4, abs=1e-6)
 
 
-def shrinks(rank: int, size: int, keeper: str) -> Any:
+def shrinks(rank: int, size: int) -> None:
     group = dist.group.WORLD
-    if keeper == "a DeviceMesh":
-        kept: Any = init_device_mesh("cpu", (size,))
-    elif keeper:
-        kept = FullyShardedDataParallel(net(), device_id=torch.device("cpu"))
     if rank == 0:
         die()
     with pytest.raises(RankConnectionLost):
         while True:
             dist.all_reduce(torch.ones(1))
     t = torch.ones(2)
-    if keeper:
-        with pytest.raises(InvalidUsage, match=f"{keeper} of this group keeps the ranks"):
-            dist.all_reduce(t)
-        return bool(kept)
     dist.all_reduce(t)
     assert t.tolist() == [2.0, 2.0]
     assert (dist.get_rank(), dist.get_world_size(), group.rank(), group.size()) == (rank - 1, 2, rank - 1, 2)
@@ -173,9 +145,49 @@ def shrinks(rank: int, size: int, keeper: str) -> Any:
     assert [part.item() for part in parts] == [1.0, 2.0]
 
 
-@pytest.mark.parametrize("keeper", ["", "a DeviceMesh", "FullyShardedDataParallel"])
-def test_ranks_close_up_unless_somebody_keeps_them(keeper: str) -> None:
-    job(SIZE, shrinks, keeper, lost={0}, options=SHRINK)
+def test_ranks_close_up() -> None:
+    job(SIZE, shrinks, lost={0}, options=SHRINK)
+
+
+def mesh(group: Any) -> Any:
+    return init_device_mesh("cpu", (dist.get_world_size(),))
+
+
+def mesh_of_a_group(group: Any) -> Any:
+    return DeviceMesh.from_group(group, "cpu")
+
+
+def fsdp1(group: Any) -> Any:
+    return FullyShardedDataParallel(net(), process_group=group, device_id=torch.device("cpu"))
+
+
+def fsdp2(group: Any) -> Any:
+    return fully_shard(net())
+
+
+def tensor_parallel(group: Any) -> Any:
+    return distribute_tensor(torch.ones(4), init_device_mesh("cpu", (dist.get_world_size(),)), [Shard(0)])
+
+
+def keeps_ranks(rank: int, size: int, make: Callable[[Any], Any], keeper: str) -> None:
+    """Refused over the group that shrinks; nothing has happened to it, and over one that does not it is made."""
+    group = dist.group.WORLD
+    with pytest.raises(InvalidUsage, match=f"{keeper} keeps the ranks of its group"):
+        make(group)
+    t = torch.ones(2)
+    DistributedDataParallel(net())(torch.ones(5, 6)).sum().backward()  # which asks every time
+    dist.all_reduce(t)
+    assert t.tolist() == [size, size]
+    if make in (mesh_of_a_group, fsdp1):
+        assert make(dist.new_group(list(range(size))))
+
+
+@pytest.mark.parametrize(
+    ("make", "keeper"),
+    [(mesh, "a DeviceMesh"), (mesh_of_a_group, "a DeviceMesh"), (fsdp1, "FSDP"), (fsdp2, "a DeviceMesh"), (tensor_parallel, "a DeviceMesh")],
+)
+def test_what_keeps_ranks_is_refused_by_a_group_that_shrinks_when_it_is_made(make: Callable[[Any], Any], keeper: str) -> None:
+    job(2, keeps_ranks, make, keeper, options=SHRINK)
 
 
 def others_unharmed(rank: int, size: int) -> None:

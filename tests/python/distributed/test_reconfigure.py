@@ -1,203 +1,257 @@
-"""The reconfigure contract: handles, ranks by position, shrink, regrow, failures that leave the old group as it was, abort as revoke."""
+"""The reconfigure contract: handles, ranks by position, who is left out and comes back, newcomers, groups that part and merge, refusals."""
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
-import datetime
 import os
 import pathlib
-import signal
 import threading
 from typing import Any
 
 import pytest
 import torch
 import torch.distributed as dist
+from support.reconfiguring import Meeting, change, gloo, handle, supported, with_gloo, works
 from support.torch_ranks import job
+from torch.testing._internal.distributed import fake_pg  # noqa: F401 - registers the backend fake
 
-from pccl.distributed import Options, reconfigure, reconfigure_handle
-from pccl.errors import InvalidUsage, PCCLError, RankConnectionLost
-
-RECONFIGURABLE = Options(reconfigurable=True)
-SECONDS = datetime.timedelta(seconds=20)
-
-
-class Meeting:
-    """A store of the test's own, over which ranks tell each other handles, and meet."""
-
-    def __init__(self, size: int) -> None:
-        self.store = dist.distributed_c10d._get_default_store()
-        self.rounds = 0
-
-    def handles(self, me: int, *members: int) -> list[str]:
-        self.rounds += 1
-        self.store.set(f"handle/{self.rounds}/{me}", reconfigure_handle())
-        return [self.store.get(f"handle/{self.rounds}/{member}").decode() for member in members]
-
-    def skip(self) -> None:
-        self.rounds += 1
+import pccl.distributed
+from pccl.distributed import Options
+from pccl.errors import InvalidUsage
 
 
-def works(expected: int) -> None:
-    """Sum, broadcast, and a ring of messages over the ranks that are now."""
-    rank, size = dist.get_rank(), dist.get_world_size()
-    assert size == expected
-    t = torch.full((3,), rank + 1.0)
-    dist.all_reduce(t)
-    assert t.tolist() == [size * (size + 1) / 2] * 3
-    t.fill_(rank)
-    dist.broadcast(t, group_src=0)
-    assert t.tolist() == [0.0] * 3
-    if size > 1:
-        group = dist.group.WORLD
-        got = torch.empty(1)
-        receive = group.recv([got], (rank - 1) % size, 0)
-        send = group.send([torch.tensor([float(rank)])], (rank + 1) % size, 0)
-        receive.wait(), send.wait()
-        assert got.item() == (rank - 1) % size
-    dist.barrier()  # nobody leaves before all have their messages
+def connections() -> int:
+    """How many TCP sockets this process has."""
+    tcp = {line.split()[9] for name in ("tcp", "tcp6") for line in pathlib.Path("/proc/self/net", name).read_text().splitlines()[1:]}
+    links = set()
+    for fd in pathlib.Path("/proc/self/fd").iterdir():
+        try:
+            links.add(os.readlink(fd))
+        except FileNotFoundError:
+            pass  # that of the look itself
+    return len(links & {f"socket:[{inode}]" for inode in tcp})
 
 
-def shapes(me: int, size: int) -> None:
-    meeting = Meeting(size)
-    with pytest.raises(InvalidUsage, match="has not been initialized"):
+def deferred(me: int, size: int) -> None:
+    first = handle()
+    with pytest.raises(RuntimeError, match="has not been initialized"):
         dist.all_reduce(torch.ones(1))
+    assert handle() == first
+    if dist.get_backend() == "pccl":
+        assert connections() == 0
+        assert (dist.get_rank(), dist.get_world_size()) == (me, size)
+        work = dist.all_reduce(torch.ones(1), async_op=True)  # no call raises when it issues something
+        with pytest.raises(InvalidUsage, match="call reconfigure"):
+            work.wait()
+    change(1, Meeting().handles(me, 0, 1))
+    works(2)
+    assert connections() > 0
+
+
+@with_gloo
+def test_a_group_has_a_handle_and_no_socket_before_its_first_reconfiguration_and_refuses_calls(backend: str) -> None:
+    job(2, deferred, backend=backend, reconfigurable=True)
+
+
+def ordered(me: int, size: int) -> None:
+    meeting = Meeting()
     order = [2, 0, 1]
-    reconfigure(1, meeting.handles(me, *order)).wait()
+    change(1, meeting.handles(me, *order))
     assert dist.get_rank() == order.index(me)
     works(3)
-    pair = [0, 2]  # the middle one is left out, and stays healthy
-    if me in pair:
-        reconfigure(2, meeting.handles(me, *pair)).wait()
-        assert dist.get_rank() == pair.index(me)
-        works(2)
-    else:
-        meeting.skip()
-        assert (dist.get_rank(), dist.get_world_size()) == (2, 3)
-    reconfigure(3, set(meeting.handles(me, 0, 1, 2))).wait()
+    change(2, set(meeting.handles(me, 0, 1, 2)))
     ranks: list[Any] = [None] * 3
     dist.all_gather_object(ranks, dist.get_rank())
     assert ranks == [0, 1, 2]
     works(3)
-    reconfigure(10 + me, meeting.handles(me, me)).wait()
-    works(1)
-    reconfigure(-4, meeting.handles(me, 0, 1, 2)).wait()
-    reconfigure(5, meeting.handles(me, 0, 1, 2)).wait()
+
+
+@with_gloo
+def test_in_a_list_positions_are_ranks_and_in_a_set_all_agree_on_them(backend: str) -> None:
+    job(3, ordered, backend=backend, reconfigurable=True)
+
+
+def left_out(me: int, size: int, out: int) -> None:
+    meeting = Meeting()
+    change(1, meeting.handles(me, 0, 1, 2))
     works(3)
-
-
-def test_shapes() -> None:
-    job(3, shapes, options=RECONFIGURABLE)
-
-
-def refusals(me: int, size: int) -> None:
-    meeting = Meeting(size)
-    if me == 0:
-        reconfigure(77, [reconfigure_handle()]).wait()
-    with pytest.raises(RuntimeError, match="already used"):  # by the other one
-        reconfigure(77, meeting.handles(me, 0, 1)).wait()
-    reconfigure(1, meeting.handles(me, 0, 1)).wait()
-    handles = meeting.handles(me, 0, 1)
-    for wrong, text in (([handles[1 - me]], "own handle"), ([*handles, handles[0]], "unique"), (["rubbish", *handles], "invalid handle"), ([], "own handle")):
-        with pytest.raises(RuntimeError, match=text):
-            reconfigure(2, wrong)
-    with pytest.raises(RuntimeError, match="already used"):
-        reconfigure(1, handles).wait()
-    works(2)
-    dist.barrier()
-    if me == 0:  # a member that never calls
-        with pytest.raises(RankConnectionLost, match="have not come in time: 1"):
-            reconfigure(3, handles, timeout=datetime.timedelta(seconds=1)).wait()
-    meeting.handles(me, 0, 1)
-    works(2)
-    reconfigure(4, meeting.handles(me, 0, 1)).wait()
-    works(2)
-
-
-def test_failures_leave_the_old_group() -> None:
-    job(2, refusals, options=RECONFIGURABLE)
-
-
-def without_master(me: int, size: int) -> None:
-    with pytest.raises(RuntimeError, match="set PCCL_MASTER"):
-        reconfigure(1, [reconfigure_handle()])
-
-
-def test_a_master_has_to_be_named() -> None:
-    job(1, without_master, options=RECONFIGURABLE, environment={"PCCL_MASTER": ""})
-
-
-def aborts(me: int, size: int) -> None:
-    meeting = Meeting(size)
-    group = dist.group.WORLD
-    reconfigure(1, meeting.handles(me, 0, 1, 2)).wait()
-    works(3)
-    called = threading.Event()
-    group.register_abort_hook(1, called.set)
-    group.register_abort_hook(2, lambda: 1 / 0)
-    threading.excepthook = lambda _: None
-    flying = group.recv([torch.empty(1)], (me + 1) % 3, 9)
-    if me == 1:
-        threads = [threading.Thread(target=group.abort) for _ in range(2)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        group.abort()
-        assert called.is_set()
-    with pytest.raises(PCCLError):
-        flying.wait()
-    t = torch.full((2,), 7.0)
-    with pytest.raises(PCCLError):
-        dist.all_reduce(t)
-    assert t.tolist() == [7.0, 7.0]
-    reconfigure(2, meeting.handles(me, 0, 1, 2)).wait()
-    assert group.get_error() == torch._C._distributed_c10d.ErrorType.SUCCESS
-    works(3)
-
-
-def test_abort_is_revoke() -> None:
-    job(3, aborts, options=RECONFIGURABLE)
-
-
-def loses(me: int, size: int) -> None:
-    meeting = Meeting(size)
-    reconfigure(1, meeting.handles(me, 0, 1, 2)).wait()
-    works(3)
-    if me == 1:
-        os.kill(os.getpid(), signal.SIGKILL)
-    t = torch.full((2,), 3.0)
-    with pytest.raises(RankConnectionLost):
-        while True:
-            dist.all_reduce(t)
-            t.fill_(3.0)
-    assert t.tolist() == [3.0, 3.0]
-    reconfigure(2, meeting.handles(me, 2, 0)).wait()
-    works(2)
-
-
-def test_survivors_reconfigure() -> None:
-    job(3, loses, lost={1}, options=RECONFIGURABLE)
-
-
-def newcomer(me: int, size: int, folder: str) -> None:
-    """A process that was in no earlier membership, over another store."""
-    store = dist.FileStore(str(pathlib.Path(folder, "common")), 4)
-    store.set(f"first/{os.environ['PART']}/{me}", reconfigure_handle())
-    if os.environ["PART"] == "old":
-        reconfigure(1, [store.get(f"first/old/{rank}").decode() for rank in range(2)]).wait()
+    left = [rank for rank in range(3) if rank != out]
+    if me != out:
+        change(2, meeting.handles(me, *left))
+        assert dist.get_rank() == left.index(me)
         works(2)
-        store.set(f"second/{me}", reconfigure_handle())
     else:
-        store.set("second/2", reconfigure_handle())
-    reconfigure(2, [store.get(f"second/{rank}").decode() for rank in range(3)]).wait()
+        meeting.skip()
+        assert (dist.get_rank(), dist.get_world_size()) == (out, 3)
+    meeting.point(me, 0, 1, 2)
+    if me == out:
+        with pytest.raises(RuntimeError):
+            dist.all_reduce(torch.ones(1))  # the old group's
+    change(3, meeting.handles(me, 0, 1, 2))
+    assert dist.get_rank() == me
     works(3)
 
 
-def test_a_newcomer(tmp_path: pathlib.Path) -> None:
+@with_gloo
+@pytest.mark.parametrize("out", [1, 2])
+def test_others_go_on_without_a_rank_that_is_left_out_stays_healthy_and_comes_back(backend: str, out: int) -> None:
+    job(3, left_out, out, backend=backend, reconfigurable=True)
+
+
+def alone(me: int, size: int) -> None:
+    meeting = Meeting()
+    change(1, meeting.handles(me, 0, 1, 2))
+    works(3)
+    change(10 + me, [handle()])
+    works(1)
+    change(2, meeting.handles(me, 0, 1, 2))
+    works(3)
+
+
+@with_gloo
+def test_all_then_each_alone_then_all_again(backend: str) -> None:
+    job(3, alone, backend=backend, reconfigurable=True)
+
+
+def again(me: int, size: int) -> None:
+    meeting = Meeting()
+    seen = set()
+    for uuid in (1, 5, 3, -4):
+        seen.add(handle())
+        change(uuid, meeting.handles(me, 0, 1))
+        works(2)
+    assert len(seen) == 4, "a handle does not change with a reconfiguration"
+
+
+@with_gloo
+def test_the_same_members_again_under_other_uuids(backend: str) -> None:
+    job(2, again, backend=backend, reconfigurable=True)
+
+
+def newcomer(me: int, size: int) -> None:
+    meeting = Meeting()
+    if me < 2:
+        change(1, meeting.handles(me, 0, 1))
+        works(2)
+    else:
+        meeting.skip()
+    change(2, meeting.handles(me, 2, 0, 1))
+    assert dist.get_rank() == (me + 1) % 3
+    works(3)
+
+
+@with_gloo
+def test_a_process_that_was_in_no_earlier_group_joins(backend: str) -> None:
+    job(3, newcomer, backend=backend, reconfigurable=True)
+
+
+def parted(me: int, size: int) -> None:
+    meeting = Meeting()
+    pair = [0, 1] if me < 2 else [3, 2]
+    change(1 if me < 2 else 2, meeting.handles(me, *pair))
+    assert dist.get_rank() == pair.index(me)
+    works(2)
+    change(3, meeting.handles(me, 0, 1, 2, 3))
+    works(4)
+
+
+@with_gloo
+def test_two_groups_that_begin_at_once_merge_into_one(backend: str) -> None:
+    job(4, parted, backend=backend, reconfigurable=True)
+
+
+def mistaken(me: int, size: int) -> None:
+    meeting = Meeting()
+    old = meeting.handles(me, 0, 1)
+    change(1, old)
+    handles = meeting.handles(me, 0, 1)
+    wrong = [([handles[1 - me]], "not part of the new"), ([*handles, handles[0]], "must be unique"), (["rubbish", *handles], "nvalid.*handle")]
+    if dist.get_backend() == "pccl":
+        wrong += [([], "not part of the new"), (old, "not part of the new"), (["pccl||x|", *handles], "nvalid.*handle")]
+        with pytest.raises(RuntimeError, match="64 bits"):
+            pccl.distributed.reconfigure(2**63, handles)
+    for listed, text in wrong:
+        with pytest.raises(RuntimeError, match=text):
+            change(2, listed)
+    works(2)
+
+
+@with_gloo
+def test_handles_that_cannot_be_are_refused_at_once_and_the_group_is_as_it_was(backend: str) -> None:
+    job(2, mistaken, backend=backend, reconfigurable=True)
+
+
+def mixed(me: int, size: int) -> None:
+    for call in (supported, handle, lambda: change(1, ["x"])):
+        with pytest.raises(RuntimeError, match="reconfigure APIs do not support process groups with multiple backends"):
+            call()
+
+
+@pytest.mark.parametrize("backend", ["cpu:pccl,cuda:gloo", gloo("cpu:gloo,cuda:fake")])
+def test_groups_with_several_backends_are_refused(backend: str) -> None:
+    job(1, mixed, backend=backend, reconfigurable=True)
+
+
+def one_of_its_kind(me: int, size: int) -> None:
+    assert supported()
+    change(1, [handle()])
+    works(1)
+
+
+@pytest.mark.parametrize("backend", ["cpu:pccl,cuda:pccl", gloo("cpu:gloo,cuda:gloo")])
+def test_one_backend_for_several_devices_is_one(backend: str) -> None:
+    job(1, one_of_its_kind, backend=backend, reconfigurable=True)
+
+
+def without_environment(me: int, size: int, folder: str, kind: str, port: int) -> None:
+    """Groups of ranks that know each other by what a file tells alone."""
+    dist.destroy_process_group()
+    for name in ("PCCL_MASTER", "MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE"):
+        os.environ.pop(name, None)
+    store: Any = dist.HashStore()
+    if kind == "file":
+        store = dist.FileStore(str(pathlib.Path(folder, "group")), size)
+    elif kind == "tcp":
+        store = dist.TCPStore("127.0.0.1", port, is_master=False)
+    wish: Any = {"enable_reconfigure": True} if hasattr(dist, "_reconfigure") else {"pg_options": Options(reconfigurable=True)}
+    dist.init_process_group("pccl", store=store, rank=me, world_size=size, **wish)
+    meeting = Meeting()
+    meeting.store = dist.FileStore(str(pathlib.Path(folder, "meeting")), size)
+    change(1, meeting.handles(me, 0, 1, 2))
+    works(3)
+    if me:  # without the one whose master it was
+        change(2, meeting.handles(me, 2, 1))
+        works(2)
+    else:
+        meeting.skip()
+    change(3, meeting.handles(me, 0, 1, 2))
+    works(3)
+
+
+@pytest.mark.parametrize("kind", ["file", "tcp", "hash"])
+def test_any_store_will_do_and_no_environment_is_needed(kind: str, tmp_path: pathlib.Path) -> None:
+    """A HashStore is of one process alone: the group needs none to begin."""
+    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    job(3, without_environment, str(tmp_path), kind, store.port, reconfigurable=True)
+
+
+def over_another_store(me: int, size: int, folder: str) -> None:
+    store = dist.FileStore(str(pathlib.Path(folder, "common")), 4)
+    store.set(f"first/{os.environ['PART']}/{me}", handle())
+    if os.environ["PART"] == "old":
+        change(1, [store.get(f"first/old/{rank}").decode() for rank in range(2)])
+        works(2)
+        store.set(f"second/{me}", handle())
+    else:
+        store.set("second/2", handle())
+    change(2, [store.get(f"second/{rank}").decode() for rank in range(3)])
+    works(3)
+
+
+def test_a_newcomer_needs_no_store_of_the_others(tmp_path: pathlib.Path) -> None:
     results: list[Any] = []
 
     def start(part: str, size: int) -> None:
-        results.append(job(size, newcomer, str(tmp_path), options=RECONFIGURABLE, environment={"PART": part}))
+        results.append(job(size, over_another_store, str(tmp_path), reconfigurable=True, environment={"PART": part}))
 
     threads = [threading.Thread(target=start, args=(part, size)) for part, size in (("old", 2), ("new", 1))]
     for thread in threads:
@@ -208,9 +262,9 @@ def test_a_newcomer(tmp_path: pathlib.Path) -> None:
 
 
 def plain(me: int, size: int) -> None:
-    assert not dist.group.WORLD.supports_reconfigure
+    assert not supported()
     with pytest.raises(InvalidUsage, match="not made for it"):
-        reconfigure(1, [reconfigure_handle()])
+        change(1, [handle()])
 
 
 def test_a_group_that_is_not_made_for_it() -> None:

@@ -32,18 +32,23 @@ def job(
     lost: Collection[int] = (),
     timeout: float = 60.0,
     options: Any = None,
+    reconfigurable: bool = False,
     environment: Optional[dict[str, str]] = None,
 ) -> list[Any]:
     """Calls ``function(rank, size, *arguments)`` at each rank of a group over a file, and returns what each returned.
 
+    `reconfigurable`: as torch's own ``enable_reconfigure`` where there is that, else by pccl's options.
     An exception of a rank that is not one of `lost` is one here, with its text; those of `lost` have to end by a signal.
     """
+    wishes: dict[str, Any] = {"pg_options": options}
+    if reconfigurable:
+        wishes = {"enable_reconfigure": True} if hasattr(dist, "_reconfigure") else {"pg_options": pccl.distributed.Options(reconfigurable=True)}
     with tempfile.TemporaryDirectory() as folder:
         store = str(pathlib.Path(folder, "store"))
         started = []
         for rank in range(size):
             here, there = _FORK.Pipe()
-            call = (there, store, rank, size, function, arguments, backend, timeout, options, environment or {})
+            call = (there, store, rank, size, function, arguments, backend, timeout, wishes, environment or {})
             process = _FORK.Process(target=_rank, args=call)
             process.start()
             there.close()
@@ -75,8 +80,8 @@ def _result(rank: int, process: Any, pipe: Any, lost: bool) -> tuple[str, Any]:
 
 
 def _rank(
-    pipe: Any, store: str, rank: int, size: int, function: Any, arguments: Any, backend: str, timeout: float, options: Any,
-    environment: dict[str, str],
+    pipe: Any, store: str, rank: int, size: int, function: Any, arguments: Any, backend: str, timeout: float,
+    wishes: dict[str, Any], environment: dict[str, str],
 ) -> None:
     os.environ.update(environment)
     torch.set_num_threads(1)
@@ -85,7 +90,7 @@ def _rank(
     try:
         dist.init_process_group(
             backend, store=dist.FileStore(store, size), rank=rank, world_size=size, timeout=datetime.timedelta(seconds=timeout),
-            pg_options=options,
+            **wishes,
         )
         said = ("", function(rank, size, *arguments))
         if dist.is_initialized():

@@ -1,0 +1,122 @@
+"""How the ranks of a world find each other: rank 0 posts on a board where the master is and how the world is named, the others look there.
+
+A record stands under a number that each attempt counts up, and each attempt's world has a name of its own.  A board may outlive a job:
+what stood there before a rank came may be of the past, which leads to nobody.  So the rank tries it, and looks meanwhile for a newer
+number: a job that was started again never meets its own past.  What was posted later is not of the past; how that fails is the answer.
+"""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import secrets
+import time
+from typing import Callable, NamedTuple, Optional, Protocol
+
+from pccl.engine.world import World
+from pccl.errors import PCCLError, make_error
+from pccl.types import Cause, Result
+
+_FIRST_LOOK, _LONGEST_LOOK = 0.005, 0.2  # seconds between two looks at the board
+_PAST = 30.0   # how long a record that was there before may turn out to be of the past, once it has led nowhere
+_GRACE = 5.0   # that a master has to say that the time is over
+
+_tried: set[str] = set()  # worlds that this process was in, or tried to be in
+
+
+class Record(NamedTuple):
+    """What rank 0 tells."""
+
+    master: str  #: "host:port"
+    world: str   #: its name there
+
+
+class Board(Protocol):
+    """What all ranks see: a store of any kind."""
+
+    def post(self, record: Record) -> None:
+        """Under a number that nobody had before, and is greater than all."""
+
+    def newest(self, known: int) -> int:
+        """The highest number that something stands under, or will at once, by a glance; `known` if there is none above."""
+
+    def read(self, number: int) -> Record:
+        """What stands there; may wait for it."""
+
+
+#: Makes the world of a record, which is not connected yet.
+Enter = Callable[[Record], World]
+
+
+def lead(board: Board, master: str, prefix: str, enter: Enter) -> tuple[World, Record]:
+    """Rank 0's part: a new world, connected, of a name that begins so, and nobody had before."""
+    record = Record(master, prefix + secrets.token_hex(16))
+    board.post(record)
+    return connected(enter(record)), record
+
+
+def follow(board: Board, until: float, enter: Enter, nobody: Exception) -> tuple[World, Record]:
+    """The others' part.  Raises why the world has not come to be before `until`, of the monotonic clock; `nobody`, if rank 0 posted none."""
+    past = board.newest(0)
+    number, limit = 0, until
+    failure: Optional[PCCLError] = None
+    while number := _newer(board, number, limit, failure):
+        record = board.read(number)
+        if record.world in _tried:
+            continue
+        _tried.add(record.world)
+        world = enter(record)
+        try:
+            if _connected(world, board, number, until):
+                return world, record
+        except PCCLError as error:
+            world.destroy()
+            if number > past:
+                raise
+            failure, limit = error, min(until, time.monotonic() + _PAST)
+        except BaseException:
+            world.destroy()
+            raise
+        else:
+            world.destroy()
+    raise failure or nobody
+
+
+def connected(world: World) -> World:
+    """The same; or it is destroyed, and why is raised."""
+    try:
+        world.connect()
+    except BaseException:
+        world.destroy()
+        raise
+    return world
+
+
+def _connected(world: World, board: Board, number: int, until: float) -> bool:
+    """Whether the world has begun; given up when something newer is posted.  PCCLError: it will not begin."""
+    operation = world.connect_async()
+    look, there = _FIRST_LOOK, True
+    while not operation.wait(look):
+        look = min(look * 1.5, _LONGEST_LOOK)
+        if time.monotonic() >= until + _GRACE:
+            raise make_error(Result.RANK_CONNECTION_LOST, "connect", "timed out: the master gives no word; look whether it runs", Cause.DEADLINE)
+        try:
+            if there and board.newest(number) > number:
+                return False
+        except Exception:  # noqa: B902 - of any store: rank 0 has taken it away, as it is in, and so is everybody
+            there = False
+    return True
+
+
+def _newer(board: Board, known: int, until: float, failure: Optional[PCCLError]) -> int:
+    """The next number that something stands under; 0: none until then."""
+    look = _FIRST_LOOK
+    while True:
+        try:
+            newest = board.newest(known)
+        except Exception as error:  # noqa: B902 - of any store
+            raise failure or error
+        if newest != known:
+            return newest
+        if time.monotonic() >= until:
+            return 0
+        time.sleep(look)
+        look = min(look * 1.5, _LONGEST_LOOK)

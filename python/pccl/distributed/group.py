@@ -34,7 +34,7 @@ class Group(dist.ProcessGroup):
     """A group of torch.  `world` is the engine's, once it has begun; `where` is where other processes find it; `failure` the last error."""
 
     def __init__(self, rank: int, size: int, timeout: timedelta, options: Options, make: Callable[["Group"], World], background: bool) -> None:
-        super().__init__(rank, size)  # type: ignore[call-arg]  # stubs know another constructor only
+        super().__init__(rank, size)  # type: ignore[call-arg,unused-ignore]  # of 2.13: its stubs know another constructor only
         self.options = options
         self.failure: Optional[PCCLError] = None
         self.where: Optional[Whereabouts] = None
@@ -67,9 +67,15 @@ class Group(dist.ProcessGroup):
     def world(self) -> Optional[World]:
         return self._formation.world
 
+    @property
+    def timeout(self) -> timedelta:
+        """That an operation may take, unless it has its own."""
+        return self._timeout
+
     # -- Issuing --
 
-    def _issue(self, build: Callable[..., Call], arguments: tuple[Any, ...], named: dict[str, Any]) -> Work:
+    def issue(self, build: Callable[..., Call], arguments: tuple[Any, ...], named: dict[str, Any]) -> Work:
+        """Makes the call of torch's arguments and launches it."""
         work = Work(self._note)
         self._issued += 1
         try:
@@ -261,7 +267,7 @@ class Group(dist.ProcessGroup):
 
 #: torch's names, older and newer ones, and what they call.
 _CALLS: dict[Callable[..., Call], tuple[str, ...]] = {
-    calls.all_reduce: ("allreduce",),
+    calls.all_reduce: ("allreduce", "allreduce_sparse"),
     calls.all_reduce_coalesced: ("allreduce_coalesced",),
     calls.broadcast: ("broadcast",),
     calls.reduce: ("reduce",),
@@ -285,13 +291,19 @@ _CALLS: dict[Callable[..., Call], tuple[str, ...]] = {
 
 
 def _issuing(build: Callable[..., Call]) -> Callable[..., Work]:
-    def method(self: Group, *arguments: Any, **named: Any) -> Work:
-        return self._issue(build, arguments, named)
+    def method(self: Any, *arguments: Any, **named: Any) -> Work:
+        work: Work = self.issue(build, arguments, named)
+        return work
 
     method.__doc__ = build.__doc__
     return method
 
 
-for _build, _names in _CALLS.items():
-    for _name in _names:
-        setattr(Group, _name, _issuing(_build))
+def with_calls(face: type) -> None:
+    """Gives a class all of torch's names for what is issued, as methods that call its `issue`."""
+    for build, names in _CALLS.items():
+        for name in names:
+            setattr(face, name, _issuing(build))
+
+
+with_calls(Group)

@@ -21,6 +21,11 @@ check:
 	@scripts/setup.sh check
 	@scripts/check.sh
 
+# The Python faces and torch's own suite on the newest release of torch that they are known to work with: a download of 5 GB
+check-torch-newest:
+	@scripts/setup.sh check
+	@TORCH_RELEASE=2.15.0 scripts/test_python.sh "$(BUILD)/torch-newest"
+
 # Time, seed and number of rounds side by side: make chaos SECONDS=600 SEED=1 JOBS=4
 chaos: all
 	@$(build) tests_chaos
@@ -76,4 +81,4 @@ uninstall:
 clean:
 	rm -rf "$(BUILD)"
 
-.PHONY: all setup demo check chaos bench bench-kernels bench-compare bench-python check-wheels docs-python verify fuzz install uninstall clean
+.PHONY: all setup demo check check-torch-newest chaos bench bench-kernels bench-compare bench-python check-wheels docs-python verify fuzz install uninstall clean

@@ -41,7 +41,7 @@ class Group(dist.ProcessGroup):
         own_master: Callable[[], str],
     ) -> None:
         """`make` returns its world, connected; `own_master` the address of a master that this process starts, if it has not."""
-        super().__init__(rank, size)  # type: ignore[call-arg]  # stubs know another constructor only
+        super().__init__(rank, size)  # type: ignore[call-arg,unused-ignore]  # 2.13's stubs know another constructor
         self.options = options
         self.failure: Optional[PCCLError] = None
         self.where: Optional[Record] = None
@@ -56,7 +56,7 @@ class Group(dist.ProcessGroup):
         self._derived: dict[tuple[int, ...], int] = {}
         self._ended: Optional[World] = None  # revoked, and not freed yet
         self._given_master = given_master(options)
-        self._own_master = own_master
+        self.own_master = own_master
         self._handle = Handle(self._given_master, uuid.uuid4().hex, "")
         self._uuids: set[int] = set()
         self._abort_hooks: dict[int, Callable[[], None]] = {}
@@ -77,9 +77,15 @@ class Group(dist.ProcessGroup):
         """The engine's world, for what torch has no name for; None before it has begun, and after the end."""
         return self._formation.world
 
+    @property
+    def timeout(self) -> timedelta:
+        """That an operation may take, unless it has its own."""
+        return self._timeout
+
     # -- Issuing --
 
-    def _issue(self, build: Callable[..., Call], arguments: tuple[Any, ...], named: dict[str, Any]) -> Work:
+    def issue(self, build: Callable[..., Call], arguments: tuple[Any, ...], named: dict[str, Any]) -> Work:
+        """Makes the call of torch's arguments and launches it."""
         work = Work(self._note)
         self._issued += 1
         try:
@@ -223,7 +229,7 @@ class Group(dist.ProcessGroup):
         """This process's, which others name it by; another one after each reconfiguration."""
         one_backend(self)
         if not self._handle.master:
-            self._handle = self._handle._replace(master=self._own_master())
+            self._handle = self._handle._replace(master=self.own_master())
         return str(self._handle)
 
     def reconfigure(self, opts: Any) -> Work:
@@ -236,7 +242,7 @@ class Group(dist.ProcessGroup):
 
         def make(_: Group) -> World:
             if place.rank == 0 and not self._given_master:
-                self._own_master()  # it may have ended, as nobody has needed it
+                self.own_master()  # it may have ended, as nobody has needed it
             return world_at(place, opts.uuid, opts.uuid in self._uuids, timeout, self.options)
 
         work = Work(lambda _: None)  # its failure is none of the group's
@@ -297,7 +303,7 @@ class Group(dist.ProcessGroup):
 
 #: torch's names, older and newer ones, and what they call.
 _CALLS: dict[Callable[..., Call], tuple[str, ...]] = {
-    calls.all_reduce: ("allreduce",),
+    calls.all_reduce: ("allreduce", "allreduce_sparse"),
     calls.all_reduce_coalesced: ("allreduce_coalesced",),
     calls.broadcast: ("broadcast",),
     calls.reduce: ("reduce",),
@@ -321,13 +327,19 @@ _CALLS: dict[Callable[..., Call], tuple[str, ...]] = {
 
 
 def _issuing(build: Callable[..., Call]) -> Callable[..., Work]:
-    def method(self: Group, *arguments: Any, **named: Any) -> Work:
-        return self._issue(build, arguments, named)
+    def method(self: Any, *arguments: Any, **named: Any) -> Work:
+        work: Work = self.issue(build, arguments, named)
+        return work
 
     method.__doc__ = build.__doc__
     return method
 
 
-for _build, _names in _CALLS.items():
-    for _name in _names:
-        setattr(Group, _name, _issuing(_build))
+def with_calls(face: type) -> None:
+    """Gives a class all of torch's names for what is issued, as methods that call its `issue`."""
+    for build, names in _CALLS.items():
+        for name in names:
+            setattr(face, name, _issuing(build))
+
+
+with_calls(Group)

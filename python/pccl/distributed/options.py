@@ -16,7 +16,9 @@ class Options:
     `master`, `world`: the master's "host:port" and the name of the group's world there, in place of a rendezvous over the store; all
     ranks say the same.  `join`: enters that world, which goes on by SHRINK, in place of a rank that it has lost.  `lanes`:
     connections to each peer.  `stall`: seconds of silence after which a peer counts as lost.  `reconfigurable`: it begins with the first
-    `pccl.distributed.reconfigure`; of the default group, and as 2.15's ``enable_reconfigure``.
+    `pccl.distributed.reconfigure`; of the default group, and as 2.15's ``enable_reconfigure``.  `as_backend`: the group is torch's own,
+    with this as its back-end, as in a map of devices ("cpu:pccl,cuda:gloo") it always is: for `split_group`, `monitored_barrier` and what
+    else torch keeps to these, from 2.15 on; its ranks do not change.
     """
 
     loss_rule: LossRule = LossRule.END
@@ -26,12 +28,15 @@ class Options:
     lanes: int = 0
     stall: Optional[float] = None
     reconfigurable: bool = False
+    as_backend: bool = False
 
     def __post_init__(self) -> None:
         if self.world and not self.master:
             raise ValueError(f"pccl: Options.world is {self.world!r}, but master is not given; pass the address of the master that has it")
         if self.join and not (self.world and self.loss_rule is LossRule.SHRINK):
             raise ValueError("pccl: Options.join enters a world that goes on after losses; pass its master, its name, and LossRule.SHRINK")
+        if self.as_backend and (self.reconfigurable or self.loss_rule is LossRule.SHRINK):
+            raise ValueError("pccl: Options.as_backend makes a group whose ranks do not change; leave reconfigurable out, and SHRINK")
 
 
 def options_of(given: Any) -> Options:

@@ -6,10 +6,11 @@ import atexit
 import dataclasses
 import weakref
 from datetime import timedelta
-from typing import Any, Optional
+from typing import Any, Optional, Sequence
 
 import torch.distributed as dist
 
+from pccl.distributed.backend import Backend, group_of, leads, wanted
 from pccl.distributed.group import Group
 from pccl.distributed.options import Options, options_of
 from pccl.distributed.rendezvous import meet, own_master
@@ -26,12 +27,13 @@ def register() -> None:
         dist.Backend.register_backend("pccl", _create, extended_api=True, devices=["cpu"])
 
 
-def _create(opts: Any, pg_options: Any) -> Group:
+def _create(opts: Any, pg_options: Any) -> "Group | Backend":
     """What torch calls at the members of a group."""
     options = options_of(pg_options)
     aliases.adopt()
     if getattr(opts, "enable_reconfigure", False):
         options = dataclasses.replace(options, reconfigurable=True)
+    backend = wanted(opts, options)
     ranks = list(opts.global_ranks_in_group)
     parent = _default_group() if ranks else None
     if parent is not None and not options.world:
@@ -47,15 +49,30 @@ def _create(opts: Any, pg_options: Any) -> Group:
 
     group = Group(opts.group_rank, opts.group_size, opts.timeout, options, make, bool(ranks), lambda: own_master(opts.store))
     _groups.add(group)
+    return Backend(group, opts.group_id, leads(opts.process_group), _split) if backend else group
+
+
+def _split(parent: Group, ranks: Sequence[int], timeout: timedelta) -> Group:
+    """A group of ranks of another one; all calls fail where this process's is none of them."""
+    own = parent.getRank()
+    tag = parent.count_of(ranks)
+
+    def make(group: Group) -> World:
+        if own not in ranks:
+            raise make_error(Result.INVALID_USAGE, "split_group", f"rank {own} is in no part of this split; call nothing in what it was given")
+        return _derived(parent, ranks, tag, timeout, parent.options)
+
+    group = Group(ranks.index(own) if own in ranks else -1, len(ranks), timeout, parent.options, make, True, parent.own_master)
+    _groups.add(group)
     return group
 
 
 def _default_group() -> Optional[Group]:
     group = dist.distributed_c10d._get_default_group()
-    return group if isinstance(group, Group) else None
+    return group if isinstance(group, Group) else group_of(group)
 
 
-def _derived(parent: Group, ranks: list[int], tag: int, timeout: timedelta, options: Options) -> World:
+def _derived(parent: Group, ranks: Sequence[int], tag: int, timeout: timedelta, options: Options) -> World:
     """A world of those ranks of the parent; given up when one of them leaves that before it has come."""
     world = parent.world
     if world is None:

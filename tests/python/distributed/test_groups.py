@@ -9,6 +9,7 @@ import pathlib
 import subprocess
 import sys
 import threading
+from importlib.metadata import entry_points
 from typing import Any
 
 import pytest
@@ -207,7 +208,7 @@ def test_abort_ends_a_group_for_all() -> None:
 
 SCRIPT = """
 import sys, torch, torch.distributed as dist
-import pccl.distributed
+IMPORT
 dist.init_process_group("pccl")
 t = torch.ones(1)
 dist.all_reduce(t)
@@ -216,13 +217,24 @@ sys.stdout.write(f"{rank} of {size}: {t.item()}\\n")
 """
 
 
-def test_torchrun_and_an_end_without_destroy(tmp_path: pathlib.Path) -> None:
+def under_torchrun(tmp_path: pathlib.Path, line: str) -> None:
+    """Two ranks of a program in which `line` makes torch know the backend."""
     script = tmp_path / "script.py"
-    script.write_text(SCRIPT)
+    script.write_text(SCRIPT.replace("IMPORT", line))
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0", "--standalone", str(script)]
     result = subprocess.run(command, capture_output=True, text=True, timeout=90)
     assert result.returncode == 0, result.stderr
     assert sorted(result.stdout.splitlines()) == ["0 of 2: 2.0", "1 of 2: 2.0"]
+
+
+def test_torchrun_and_an_end_without_destroy(tmp_path: pathlib.Path) -> None:
+    under_torchrun(tmp_path, "import pccl.distributed")
+
+
+@pytest.mark.skipif(not hasattr(dist.Backend, "_ensure_backend_registered"), reason="this torch does not look for installed backends")
+@pytest.mark.skipif(not entry_points(group="torch.distributed.backends", name="pccl"), reason="pccl is not installed")
+def test_an_installed_backend_needs_no_import(tmp_path: pathlib.Path) -> None:
+    under_torchrun(tmp_path, "assert 'pccl' not in sys.modules")
 
 
 def test_registered_once() -> None:

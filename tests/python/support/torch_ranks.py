@@ -11,14 +11,31 @@ import tempfile
 import traceback
 from typing import Any, Callable, Collection, Optional
 
+import pytest
 import torch
 import torch.distributed as dist
 
-import pccl.distributed  # noqa: F401 - registers the backend
+from pccl.distributed import Options  # registers the backend
 
 _FORK = multiprocessing.get_context("fork")
 _LIMIT = 90.0  # seconds that a job may take
 _numbers = itertools.count()
+
+
+def _backends_can_be_made() -> bool:
+    try:
+        torch._C._distributed_c10d.Backend(0, 1)
+    except TypeError:
+        return False
+    return True
+
+
+#: For tests of a group that is torch's own, with a back-end of ours.
+needs_backends = pytest.mark.skipif(not _backends_can_be_made(), reason="this torch lets no back-end be made in Python")
+#: Both faces of a group, as pg_options.
+faces = pytest.mark.parametrize(
+    "face", [pytest.param(None, id="group"), pytest.param(Options(as_backend=True), id="backend", marks=needs_backends)]
+)
 
 #: A rank that was killed, in the results.
 LOST = "lost"

@@ -1,0 +1,99 @@
+"""The examples of training as a person runs them, in short forms: the loss falls, who is killed and who joins is said, no step is lost,
+and all who are left have the same bits in the end."""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import pathlib
+import re
+from typing import NamedTuple
+
+import pytest
+from support.master import Master
+from support.multiworld import Child, Children, run_script
+
+EXAMPLES = pathlib.Path(__file__).parents[3] / "examples" / "python" / "training"
+
+
+def start(children: Children, name: str, *arguments: object) -> Child:
+    return children.start(run_script, str(EXAMPLES / name), [str(argument) for argument in arguments])
+
+
+class End(NamedTuple):
+    """What a process says last."""
+
+    who: str
+    first: int
+    last: int
+    again: int
+    digest: str
+
+
+class Run:
+    """What a launcher that came to its end has printed."""
+
+    def __init__(self, launcher: Child, unit: str) -> None:
+        assert launcher.join() == 0, launcher.text()
+        self.text = "\n".join(line for _, line in launcher.lines)
+        self.steps = {
+            int(found[1]): (int(found[2]), float(found[3]))
+            for found in re.finditer(rf"^{unit} (\d+): (\d+) \w+, loss (\d+\.\d+), [\d,]+ \w+/s", self.text, re.M)
+        }
+        pattern = rf"^(.+): {unit}s (\d+) to (\d+), (\d+) begun again, none lost; parameters ([0-9a-f]{{12}})$"
+        self.ends = [End(found[1], *map(int, found.groups()[1:4]), found[5]) for found in re.finditer(pattern, self.text, re.M)]
+
+    def says(self, pattern: str, times: int = 1) -> "re.Match[str]":
+        found = list(re.finditer(pattern, self.text, re.M))
+        assert len(found) == times, f"{pattern!r} is said {len(found)} times:\n{self.text}"
+        return found[-1]
+
+    def peers(self) -> list[int]:
+        """Of each step, which are all there."""
+        assert sorted(self.steps) == list(range(len(self.steps))), self.text
+        return [peers for peers, _ in (self.steps[step] for step in sorted(self.steps))]
+
+    def loss(self, of: slice) -> float:
+        """The mean over some steps."""
+        losses = [self.steps[step][1] for step in sorted(self.steps)][of]
+        return sum(losses) / len(losses)
+
+    def whole(self, who: list[str], steps: int, joined_at: int) -> None:
+        """Those who are left are these, with the same bits; all but the last from the beginning to the end; nobody began a step again."""
+        assert [end.who for end in self.ends] == who, self.text
+        assert {end.last for end in self.ends} == {steps - 1} and {end.again for end in self.ends} == {0}
+        assert [end.first for end in self.ends] == [0] * (len(who) - 1) + [joined_at]
+        [digest] = {end.digest for end in self.ends}
+        self.says(f"all {len(who)} have the same parameters, to the bit: {digest}$")
+
+
+def test_digits(children: Children) -> None:
+    pytest.importorskip("sklearn")
+    run = Run(start(children, "digits.py", "--steps", 120, "--kill-at", 40, "--join-at", 80, "--every", 1), "step")
+    assert run.peers() == [3] * 40 + [2] * 41 + [3] * 39
+    run.whole(["peer 0", "peer 1", "peer 3"], 120, 81)
+    assert run.loss(slice(3)) > 2.1 and run.loss(slice(-10, None)) < 0.35
+    assert float(run.says(r"^of 360 other images (\d+\.\d)% are read rightly$")[1]) > 88
+    run.says(r"^peer 2 is killed inside of step 40$")
+    run.says(r"^the peer at .* has gone, 2 peers from step 41 on$")
+    run.says(r"^peer 3 is started$")
+    run.says(r"^the peer at .* has come, 3 peers from step 81 on$")
+    run.says(r"^  a: peer 2 is killed inside of step 40$")  # below the chart
+    run.says(r"^loss over steps: \* loss$")
+
+
+def test_peers_that_are_started_by_hand(master: Master, children: Children) -> None:
+    """Each in a terminal of its own, against a master that runs; each prints the loss, and its chart."""
+    pytest.importorskip("sklearn")
+    peers = [start(children, "digits.py", "--master", master.address, "--steps", 30, "--every", 10) for _ in range(2)]
+    texts = []
+    for peer in peers:
+        assert peer.join() == 0, peer.text()
+        texts.append(peer.text())
+    for text in texts:
+        assert "step 10: 2 peers, loss" in text and "+-----" in text
+    [digest] = {re.search(r"^steps \d+ to 29, 0 begun again, none lost; parameters (\w+)$", text, re.M)[1] for text in texts}
+
+
+def test_what_cannot_be_done_is_said(children: Children) -> None:
+    launcher = start(children, "digits.py", "--peers", 2, "--steps", 30, "--kill-at", 10)
+    assert launcher.join() == 2
+    assert "need at least 3 peers of 2" in launcher.text()

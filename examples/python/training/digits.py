@@ -64,7 +64,7 @@ def peer(options: argparse.Namespace, report: Report) -> None:
             weight.sub_(moment, alpha=options.rate)
         report.step(now.index, now.world_size, mean.item(), now.world_size * options.batch)
 
-    done = pccl.run(options.master, step, state={**weights, **moments}, steps=options.steps)
+    done = pccl.run(options.master, step, state={**weights, **moments}, steps=options.steps, begin_with=options.peers)
     with torch.no_grad():
         right = (model(pixels[IMAGES:]).argmax(1) == labels[IMAGES:]).float().mean().item()
     report.end(done, digest([*weights.values(), *moments.values()]), f"of {len(labels) - IMAGES} other images {right:.1%} are read rightly")

@@ -49,9 +49,9 @@ def run(options: argparse.Namespace, peer: Peer, width: int = 1) -> int:
 
     A peer may be a site of `width` processes that come and go together: then they have the variables that torchrun sets.
     """
-    options.joins = False
+    options.joins, options.number = False, None
     if options.master is not None:
-        peer(options, Report("", options.unit, options.what, options.every))
+        peer(options, Report(options))
         return 0
     if options.kill_at is None:
         options.kill_at = options.steps // 3
@@ -94,7 +94,7 @@ class _Process:
         options = launcher.options
         options.joins = joins
         options.number = self.peer
-        launcher.peer(options, Report(self.name, options.unit, options.what, options.every, pipe, plan))
+        launcher.peer(options, Report(options, pipe, plan))
 
 
 class _Launcher:
@@ -142,16 +142,18 @@ class _Launcher:
     def hear(self, process: _Process, kind: str, *news: Any) -> None:
         getattr(self, f"hear_{kind}")(process, *news)
 
-    def hear_in(self, process: _Process, step: int) -> None:
-        """It is inside of a step."""
+    def hear_victim(self, process: _Process, step: int) -> None:
+        """It is inside of the step in which it is to be killed."""
+        self.tell(step, f"{process.name} is killed inside of {self.options.unit} {step}")
+        for each in self.processes:
+            if each.peer == process.peer:
+                each.expected = -signal.SIGKILL if each is process else 1
+        process.process.kill()
+
+    def hear_host(self, process: _Process, step: int) -> None:
+        """It waits for a newcomer."""
         options = self.options
-        if 0 < step == process.plan.kill_at:
-            self.tell(step, f"{process.name} is killed inside of {options.unit} {step}")
-            for each in self.processes:
-                if each.peer == process.peer:
-                    each.expected = -signal.SIGKILL if each is process else 1
-            process.process.kill()
-        if 0 < step == process.plan.join_at and not self.joined:
+        if not self.joined:
             self.joined = True
             number = options.peers - options.replaces
             self.tell(step, f"{options.several.removesuffix('s')} {number}{' (new)' if options.replaces else ''} is started")

@@ -8,6 +8,7 @@ machine and on a slow one.
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import hashlib
 import sys
@@ -39,32 +40,31 @@ def say(text: str) -> None:
 
 
 class Report:
-    """`name` is the peer's, `unit` what it counts ("step", "round"), `what` the things whose throughput is told ("characters")."""
+    """Of a run with these options of `launch`: `unit` is what is counted ("step", "round"), `several` who takes part ("peers", "sites"),
+    `what` is told the throughput of ("characters")."""
 
-    def __init__(self, name: str, unit: str, what: str, every: int, pipe: Optional[Connection] = None, plan: Plan = Plan()) -> None:
-        self.name = name
-        self.unit = unit
-        self.what = what
-        self.every = every
+    def __init__(self, options: argparse.Namespace, pipe: Optional[Connection] = None, plan: Plan = Plan()) -> None:
+        self.unit, self.several, self.what, self.every = options.unit, options.several, options.what, options.every
         self.plan = plan
         self.repeated = 0  # steps that it had to begin again
         self._pipe = pipe
-        self._chart = Chart(f"loss over {unit}s", unit)
+        self._chart = Chart(f"loss over {self.unit}s", self.unit)
         self._members: Optional[dict[int, str]] = None
         self._first: Optional[int] = None
-        self._begun = -1
+        self.begun = -1    # the step that it is at
         self._since = time.monotonic()
 
     def begin(self, step: int, communicator: Any = None) -> None:
         """A step begins, among the members of `communicator`, a `pccl.Communicator`; says who has come and gone since the last one."""
         if self._first is None:
             self._first = step
-        if step == self._begun:
+            self._since = time.monotonic()
+        if step == self.begun:
             self.repeated += 1
-            self.event(step, f"begins {self.unit} {step} again")
-        self._begun = step
+            self.event(step, f"{self.unit} {step} begins again", all_say_so=True)
+        self.begun = step
         if communicator is not None:
-            self._who_is_there(step, {member.id: member.address for member in communicator.peers})
+            self._who_is_there(step, {member.id: member.address for member in communicator.peers if not member.lost})
 
     def _who_is_there(self, step: int, members: dict[int, str]) -> None:
         before, self._members = self._members, members
@@ -74,20 +74,22 @@ class Report:
         for change, ids in (("gone", before.keys() - members.keys()), ("come", members.keys() - before.keys())):
             for number in sorted(ids):
                 where = (before if change == "gone" else members)[number]
-                self.event(step, f"the peer at {where} has {change}, {len(members)} peers from {self.unit} {step} on", all_say_so=True)
+                self.event(step, f"the peer at {where} has {change}, {len(members)} {self.several} from {self.unit} {step} on", all_say_so=True)
 
     def middle(self, step: int) -> None:
-        """The peer is inside of a step; if it is to be killed there it waits for that."""
-        if self._pipe is not None:
-            self._pipe.send(("in", step))
-            if 0 < step == self.plan.kill_at:
-                self._pipe.recv()  # which never comes
+        """The peer is inside of a step; if it is to be killed there it says so, and waits for that."""
+        if self._pipe is not None and 0 < step == self.plan.kill_at:
+            self._pipe.send(("victim", step))
+            self._pipe.recv()  # which never comes
 
-    def await_newcomer(self, step: int, knocks: Callable[[], bool]) -> None:
-        """Where the plan has somebody join at this step: waits until `knocks` says that somebody is there."""
-        if self._pipe is not None and 0 < step == self.plan.join_at:
-            while not knocks():
-                time.sleep(0.02)
+    def await_newcomer(self, step: int, knocks: Callable[[], bool]) -> bool:
+        """Whether the plan has somebody join at this step; then it waits until `knocks` says that somebody is there."""
+        if self._pipe is None or not 0 < step == self.plan.join_at:
+            return False
+        self._pipe.send(("host", step))
+        while not knocks():
+            time.sleep(0.02)
+        return True
 
     def event(self, step: int, text: str, all_say_so: bool = False) -> None:
         """Something happened at that step, to this peer or to all."""
@@ -97,10 +99,12 @@ class Report:
             say(text)
             self._chart.mark(step, text)
 
-    def step(self, step: int, peers: int, loss: float, count: int, more: str = "") -> None:
-        """A step is done: the mean loss of so many peers, which have made use of `count` characters, images, ... together."""
+    def step(self, step: int, peers: int, loss: float, count: int, more: str = "", seconds: Optional[float] = None) -> None:
+        """A step is done: the mean loss of so many peers, which have made use of `count` characters, images, ... together, in so many
+        seconds; None: since the last one was."""
         now = time.monotonic()
-        line = f"{self.unit} {step}: {peers} peers, loss {loss:.4f}, {count / max(now - self._since, 1e-9):,.0f} {self.what}/s{more}"
+        seconds = now - self._since if seconds is None else seconds
+        line = f"{self.unit} {step}: {peers} {self.several}, loss {loss:.4f}, {count / max(seconds, 1e-9):,.0f} {self.what}/s{more}"
         self._since = now
         if self._pipe is not None:
             self._pipe.send(("step", step, peers, loss, line))

@@ -83,17 +83,70 @@ def test_digits(children: Children) -> None:
 def test_peers_that_are_started_by_hand(master: Master, children: Children) -> None:
     """Each in a terminal of its own, against a master that runs; each prints the loss, and its chart."""
     pytest.importorskip("sklearn")
-    peers = [start(children, "digits.py", "--master", master.address, "--steps", 30, "--every", 10) for _ in range(2)]
+    peers = [start(children, "digits.py", "--master", master.address, "--peers", 2, "--steps", 30, "--every", 10) for _ in range(2)]
     texts = []
     for peer in peers:
         assert peer.join() == 0, peer.text()
         texts.append(peer.text())
     for text in texts:
         assert "step 10: 2 peers, loss" in text and "+-----" in text
-    [digest] = {re.search(r"^steps \d+ to 29, 0 begun again, none lost; parameters (\w+)$", text, re.M)[1] for text in texts}
+    [digest] = {re.search(r"^steps 0 to 29, 0 begun again, none lost; parameters (\w+)$", text, re.M)[1] for text in texts}
 
 
 def test_what_cannot_be_done_is_said(children: Children) -> None:
     launcher = start(children, "digits.py", "--peers", 2, "--steps", 30, "--kill-at", 10)
     assert launcher.join() == 2
     assert "need at least 3 peers of 2" in launcher.text()
+
+
+def test_a_gpt_under_distributed_data_parallel(children: Children) -> None:
+    run = Run(start(children, "gpt_ddp.py", "--steps", 45, "--kill-at", 15, "--join-at", 30, "--every", 1), "step")
+    assert run.peers() == [3] * 15 + [2] * 15 + [3] * 15
+    assert [(end.who, end.first, end.last, end.again) for end in run.ends] == [("peer 0", 0, 44, 1), ("peer 1", 0, 44, 1), ("peer 2", 30, 44, 0)]
+    run.says(f"all 3 have the same parameters, to the bit: {run.ends[0].digest}$")
+    assert run.loss(slice(1)) > 4.3 and run.loss(slice(-5, None)) < 3.2
+    run.says(r"^peer 2 is killed inside of step 15$")
+    run.says(r"^a rank is lost, 2 ranks repeat step 15$")
+    run.says(r"^peer 2 \(new\) is started$")
+    run.says(r"^a rank has come, 3 ranks from step 30 on$")
+
+
+@pytest.mark.parametrize("more", [[], ["--quantize"]], ids=["plain", "quantised"])
+def test_diloco(more: list[str], children: Children) -> None:
+    arguments = ["--rounds", 9, "--inner", 6, "--kill-at", 3, "--join-at", 6, *more]
+    run = Run(start(children, "diloco.py", *arguments), "round")
+    assert run.peers() == [3] * 3 + [2] * 4 + [3] * 2
+    run.whole(["peer 0", "peer 1", "peer 3"], 9, 7)
+    assert run.loss(slice(1)) > 3.8 and run.loss(slice(-2, None)) < 3.3
+    run.says(r"^peer 2 is killed inside of round 3$")
+    run.says(r"^the peer at .* has gone, 2 peers from round 4 on$")
+    run.says(r"^the peer at .* has come, 3 peers from round 7 on$")
+    parameters = 96 * 64 * 2 + 64 * 64 + 2 * (12 * 64 * 64 + 9 * 64) + 2 * 64  # of the GPT
+    sent = float(run.says(r"^round 5: 2 peers, .*, ([\d,]+) KB sent$")[1].replace(",", ""))
+    whole = 4 * parameters / 1e3  # of two peers each sends as many bytes as the weights have
+    assert sent == pytest.approx(whole * (0.26 if more else 1), rel=0.03)
+
+
+def test_diloco_that_does_not_wait(children: Children) -> None:
+    run = Run(start(children, "diloco_async.py", "--rounds", 9, "--inner", 6, "--kill-at", 3, "--join-at", 6), "round")
+    assert run.peers() == [3] * 3 + [2] * 4 + [3] * 2
+    run.whole(["peer 0", "peer 1", "peer 3"], 9, 7)
+    assert run.loss(slice(1)) > 3.8 and run.loss(slice(-2, None)) < 3.3
+    run.says(r"^peer 2 is killed inside of round 3$")
+    run.says(r"^peer 3 is started$")
+    received = run.says(r"^peer 3: has received ([\d,]+) KB, and sent none$")
+    assert int(received[1].replace(",", "")) > 900  # weights and moments of the outer loop
+    assert len(re.findall(r"all-reduce \d+ ms of which \d+ ms waited for", run.text)) == 9
+
+
+def test_diloco_between_sites_of_fsdp(children: Children) -> None:
+    run = Run(start(children, "diloco_fsdp.py", "--rounds", 6, "--inner", 3, "--kill-at", 2, "--join-at", 4), "round")
+    assert run.peers() == [3] * 2 + [2] * 3 + [3]
+    who = [f"site {site}.{shard}" for site in (0, 1, 3) for shard in (0, 1)]
+    assert [(end.who, end.first, end.last, end.again) for end in run.ends] == [(name, 5 if "3." in name else 0, 5, 0) for name in who]
+    run.says(f"all 6 have the same parameters, to the bit: {run.ends[0].digest}$")
+    assert run.loss(slice(1)) > 4.0 and run.loss(slice(-1, None)) < 3.6
+    run.says(r"^site 2.1 is killed inside of round 2$")
+    run.says(r"^site 2.0: leaves the run: ")
+    run.says(r"^the peer at .* has gone, 2 sites from round 3 on$", 2)
+    run.says(r"^the peer at .* has come, 3 sites from round 5 on$", 2)

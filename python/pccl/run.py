@@ -117,6 +117,7 @@ def run(
     steps: Optional[int] = None,
     start: int = 0,
     min_peers: int = 2,
+    begin_with: int = 0,
     shards: int = 1,
     optimize: bool = True,
     patience: Optional[float] = None,
@@ -133,19 +134,21 @@ def run(
 
     `start`: the step that `state` is at, if it comes from a checkpoint; where all peers come from checkpoints, the newest wins.
     `min_peers`: with fewer in its peer group no step begins; with 1 a peer goes on alone, and an all-reduce gives what it has.
+    `begin_with`: the same of step 0, so that all who are started together make it together; the same number at all peers.
     `shards`: peer groups that a step needs, each as large as the largest one, as with FSDP (peer_group = rank of the shard).
     `optimize`: whether the ring is measured and put in order when peers have come or gone.
     `patience`: seconds that it waits for peers, then TooFewPeers; None: until they come, or Ctrl-C.
     `n_attempts`: to connect, and to connect again after an exclusion, as `Communicator.connect` has it.
 
-    Other exceptions of `step` are the caller's, and so are mistakes (`ErrorClass.FIX`), what the master has removed this peer for,
+    A `PCCLError` of another communicator, as of a torch group that `step` uses, would be taken for one of this run's: turn it into another
+    exception.  Other exceptions of `step` are the caller's, and so are mistakes (`ErrorClass.FIX`), what the master has removed this peer for,
     and what cannot go on (`ErrorClass.STOP`).
     """
     if isinstance(master, str):
         with Communicator(master) as communicator:
             return run(
-                communicator, step, state=state, steps=steps, start=start, min_peers=min_peers, shards=shards, optimize=optimize,
-                patience=patience, n_attempts=n_attempts,
+                communicator, step, state=state, steps=steps, start=start, min_peers=min_peers, begin_with=begin_with, shards=shards,
+                optimize=optimize, patience=patience, n_attempts=n_attempts,
             )
     peers = _Peers(master, min_peers, shards, optimize, patience, n_attempts)
     held = _State(master, state, start)
@@ -156,6 +159,9 @@ def run(
             synced = held.synchronize()
             if steps is not None and held.index >= steps:
                 break  # the others have seen them all before this one came
+            if held.index == 0 and peers.fewer_than(begin_with):
+                continue
+            peers.began = None
             now = Step(master, held.index, synced, min_peers < 2)
             step(now)
             held.advance()
@@ -183,6 +189,7 @@ class _Peers:
         self.patience = patience
         self.n_attempts = n_attempts
         self.admitted = False  # by an update of the others, of which this peer must not call its own
+        self.began: Optional[float] = None  # to wait for others
 
     def connect(self) -> None:
         """Enters the run, or comes back to it, unless it is in it."""
@@ -194,7 +201,6 @@ class _Peers:
 
     def gather(self) -> None:
         """Votes until there are enough; branches on what the votes of all groups have told all peers alike."""
-        began = time.monotonic()
         while True:
             if not self.admitted:
                 _vote(self.communicator.update_topology)
@@ -205,15 +211,26 @@ class _Peers:
             largest = self.size(Attribute.LARGEST_PEER_GROUP_WORLD_SIZE)
             if here >= self.min_peers and everywhere >= self.shards * largest:
                 return
-            if self.patience is not None and time.monotonic() - began > self.patience:
-                text = (
-                    f"{here} peers in this group and {everywhere} in all after {self.patience} s; "
-                    f"a step needs {self.min_peers} and {self.shards * largest}: start more, or wait for longer"
-                )
-                error = make_error(Result.TOO_FEW_PEERS, "run", text, Cause.ALONE)
-                error.error_class = ErrorClass.STOP
-                raise error
-            time.sleep(_POLL_SECONDS)
+            self.wait(f"{here} peers in this group and {everywhere} in all", f"{self.min_peers} and {self.shards * largest}")
+
+    def fewer_than(self, begin_with: int) -> bool:
+        """Whether there are fewer than the first step needs; then some time has passed."""
+        here = self.size(Attribute.LOCAL_WORLD_SIZE)
+        if here >= begin_with:
+            return False
+        self.wait(f"{here} peers in this group", f"{begin_with}, as begin_with says")
+        return True
+
+    def wait(self, there: str, needed: str) -> None:
+        """A moment, unless patience is at its end."""
+        now = time.monotonic()
+        self.began = now if self.began is None else self.began
+        if self.patience is not None and now - self.began > self.patience:
+            text = f"{there} after {self.patience} s; a step needs {needed}: start more, or wait for longer"
+            error = make_error(Result.TOO_FEW_PEERS, "run", text, Cause.ALONE)
+            error.error_class = ErrorClass.STOP
+            raise error
+        time.sleep(_POLL_SECONDS)
 
     def put_in_order(self) -> None:
         """Where nobody is new that is a vote, and nothing is measured."""

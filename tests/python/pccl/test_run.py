@@ -155,6 +155,42 @@ def test_the_ring_is_put_in_order_where_that_is_wanted(master: Master, optimize:
     assert all((times >= 3) == optimize for times in together(2, peer))
 
 
+def test_the_first_step_waits_for_all_who_begin_and_later_ones_do_not(master: Master) -> None:
+    """Two are there long before the third, and one of them leaves later."""
+
+    def peer(index: int) -> list[int]:
+        sizes: list[int] = []
+
+        def train(step: pccl.Step) -> None:
+            sizes.append(step.all_reduce(np.zeros(1)).local_world_size)
+            if index == 1 and step.index == 4:
+                raise InterruptedError
+
+        class Watching(pccl.Communicator):
+            def sync_shared_state(self, *arguments: Any) -> pccl.SharedStateSyncInfo:
+                if self.get_attribute(pccl.Attribute.LOCAL_WORLD_SIZE) == 2:
+                    two.set()
+                return super().sync_shared_state(*arguments)
+
+        if index == 2:
+            assert two.wait(60)
+        try:
+            with Watching(master.address) as communicator:
+                pccl.run(communicator, train, steps=10, begin_with=3)
+        except InterruptedError:
+            pass
+        return sizes
+
+    two = threading.Event()
+    first, second, third = together(3, peer)
+    assert second == [3] * 5 and first == third == [3] * 5 + [2] * 5
+
+
+def test_patience_ends_when_the_first_step_needs_more(master: Master) -> None:
+    with pytest.raises(pccl.TooFewPeers, match="1 peers in this group after 0.3 s; a step needs 2, as begin_with says"):
+        pccl.run(master.address, lambda step: None, min_peers=1, begin_with=2, patience=0.3)
+
+
 def test_patience_ends_when_nobody_comes(master: Master) -> None:
     with pytest.raises(pccl.TooFewPeers, match="1 peers in this group.*needs 2"):
         pccl.run(master.address, lambda step: None, patience=0.3)

@@ -22,7 +22,9 @@ DEADLINE = 60.0  #: seconds for anything of a process to come: only a failure ta
 SECONDS = 30.0   #: the same of this one
 
 _context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(["torch", "numpy", "pccl.multiworld", "pccl.multiworld.group_formation"])
+_context.set_forkserver_preload(
+    ["torch", "torch._dynamo", "numpy", "sklearn.datasets", "pccl.distributed", "pccl.multiworld", "pccl.multiworld.group_formation"]
+)
 
 
 class Child:

@@ -59,7 +59,7 @@ def job(
     """
     wishes: dict[str, Any] = {"pg_options": options}
     if reconfigurable:
-        wishes = {"enable_reconfigure": True} if hasattr(dist, "_reconfigure") else {"pg_options": pccl.distributed.Options(reconfigurable=True)}
+        wishes = {"enable_reconfigure": True} if hasattr(dist, "_reconfigure") else {"pg_options": Options(reconfigurable=True)}
     with tempfile.TemporaryDirectory() as folder:
         store = str(pathlib.Path(folder, "store"))
         started = []

@@ -269,8 +269,8 @@ TEST(rank_that_fails_is_named) /* a benchmark that hangs, or shows half a table 
 TEST(terminal_sees_how_far_it_is) /* and nothing else does */
 {
     struct program p;
-    char path[PATH_MAX], name[] = "pccl", bench[] = "bench", e[] = "-e", size[] = "16", *args[] = {name, bench, e, size, NULL},
-         text[4096] = "";
+    char path[PATH_MAX], name[] = "pccl", bench[] = "bench", e[] = "-e", size[] = "16", iters[] = "--iters", few[] = "3",
+         *args[] = {name, bench, e, size, iters, few, NULL}, text[4096] = "";
     int terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
     if (terminal < 0 || grantpt(terminal) != 0 || unlockpt(terminal) != 0) {
         TEST_SKIP("there are no terminals here");
@@ -289,6 +289,6 @@ TEST(terminal_sees_how_far_it_is) /* and nothing else does */
     EXPECT(strstr(text, "# 1 of 2: all_reduce of 4 B ...") != NULL && strstr(text, "# 2 of 2: ") != NULL);
     close(terminal);
     close(slave);
-    EXPECT_EQ(bench_run(&p, "bench -e 16"), 0);
+    EXPECT_EQ(bench_run(&p, "bench -e 16 --iters 3"), 0);
     EXPECT_STR(p.err_text, "");
 }

@@ -44,12 +44,14 @@ def update(group: Optional[Any] = None) -> Membership:
     """
     ours = _ours(group)
     world = ours.world
+    if ours.options.loss_rule is not LossRule.SHRINK:
+        raise make_error(Result.INVALID_USAGE, "update", "the group ends with its first loss; pass Options(loss_rule=LossRule.SHRINK) when it is made")
     if world is None:
         raise make_error(Result.INVALID_USAGE, "update", "the group has not begun, or was shut down; call it between init and destroy")
     world.update()
     members = world.members()
     joined = tuple(member.rank for member in members if member.id not in ours.known)
-    ours.known = {member.id for member in members}
+    ours.known = {member.id: member.key for member in members}
     return Membership(world.rank, len(members), joined)
 
 

@@ -17,7 +17,7 @@ from typing import Any, Callable, Optional, Sequence
 import torch
 import torch.distributed as dist
 
-from pccl.distributed import calls, static_ranks
+from pccl.distributed import calls, farewell, static_ranks
 from pccl.distributed.formation import Formation
 from pccl.distributed.options import Options
 from pccl.distributed.reconfiguration import Handle, Place, not_begun, one_backend, place_of, world_at
@@ -26,7 +26,7 @@ from pccl.distributed.work import Call, Work
 from pccl.engine import World, at_once, awaited
 from pccl.engine.meeting import Record
 from pccl.errors import PCCLError, make_error
-from pccl.types import Cause, LossRule, Result
+from pccl.types import Cause, ErrorClass, LossRule, Result
 
 _HOOK_SECONDS = 0.5
 _ErrorType = torch._C._distributed_c10d.ErrorType
@@ -50,7 +50,8 @@ class Group(dist.ProcessGroup):
         self._timeout = timeout
         self._extra = timedelta()
         self._name = self._desc = ""
-        self.known: set[int] = set()  # the members' ids, when the program last looked
+        self.known: dict[int, int] = {}  # the members' ranks at the beginning by their ids, when the program last looked
+        self._default = not background
         self._error_type = _ErrorType.SUCCESS
         self._issued = 0
         self._derived: dict[tuple[int, ...], int] = {}
@@ -68,8 +69,7 @@ class Group(dist.ProcessGroup):
     def _made(self, make: Callable[["Group"], World]) -> World:
         world = make(self)
         world.set_operation_deadline(self._timeout.total_seconds())
-        if self.options.loss_rule is LossRule.SHRINK:
-            self.known = {member.id for member in world.members()}
+        self.known = {member.id: member.key for member in world.members()}
         return world
 
     @property
@@ -113,17 +113,27 @@ class Group(dist.ProcessGroup):
             self._extra = timedelta()
         work.launch(world, deadline, opts is None or opts.asyncOp)
 
-    def _note(self, error: Exception) -> None:
-        """An operation has failed."""
+    def _note(self, error: Exception) -> Exception:
+        """An operation has failed; returns what to raise."""
         if not isinstance(error, PCCLError):
-            return
+            return error
+        if self.options.loss_rule is LossRule.END and error.cause in (Cause.PEER_LEFT, Cause.CONFLICT):
+            error = self._left(error)
         self.failure = error
         if error.result is not Result.RANK_CONNECTION_LOST:
-            return
+            return error
         if self._error_type == _ErrorType.SUCCESS:
             self._error_type = _ERROR_TYPES.get(error.cause, _ErrorType.COMM_ERROR)
         if error.cause is Cause.DEADLINE and self.options.reconfigurable:
             self._abort("this group was aborted, since an operation has exceeded its timeout")
+        return error
+
+    def _left(self, error: PCCLError) -> PCCLError:
+        """Where nobody else votes, who waits in a vote for this one is leaving: it will not come to what was called here."""
+        who = f"rank {self.known[error.peer]}" if error.peer in self.known else "a rank"
+        told = make_error(Result.RANK_CONNECTION_LOST, error.function, f"{who} has left this group, whose work it was: {error.text}", Cause.PEER_LEFT)
+        told.error_class, told.peer, told.tag, told.phase, told.age = ErrorClass.REJOIN, error.peer, error.tag, error.phase, error.age
+        return told
 
     # -- Who is in it --
 
@@ -174,6 +184,15 @@ class Group(dist.ProcessGroup):
         count = self._derived[tuple(ranks)] = self._derived.get(tuple(ranks), 0) + 1
         return count
 
+    def ended_without(self, ranks: Sequence[int]) -> bool:
+        """Whether its world is over since a rank has left it that is none of these."""
+        try:
+            if self.world is not None:
+                self.world.members()
+        except PCCLError as error:
+            return error.cause is Cause.PEER_LEFT and self.known.get(error.peer) not in (None, *ranks)
+        return False
+
     def set_timeout(self, timeout: timedelta) -> None:
         """Of operations that are issued from now on."""
         self._timeout = timeout
@@ -204,11 +223,25 @@ class Group(dist.ProcessGroup):
 
     def shutdown(self) -> None:
         """Leaves; the second time, and in a forked child, nothing."""
-        if os.getpid() != self._pid:
+        if not self.own():
             return
-        world = self._close("this group was shut down here, by destroy_process_group or at the end of the program") or self._ended
-        self._ended = None
-        if world is not None:
+        self.leave(together=True)
+        if self._default:
+            farewell.finish()
+
+    def own(self) -> bool:
+        """Whether it is this process's, which was not forked of that."""
+        return os.getpid() == self._pid
+
+    def leave(self, together: bool) -> None:
+        """The same, `together` with the others in the background, or at once."""
+        world = self._close("this group was shut down here, by destroy_process_group or at the end of the program")
+        ended, self._ended = self._ended, None
+        if ended is not None:
+            ended.destroy()
+        if world is not None and together and self.options.loss_rule is LossRule.END:
+            farewell.begin(world)
+        elif world is not None:
             world.destroy()
 
     def register_abort_hook(self, number: int, hook: Callable[[], None]) -> None:
@@ -245,7 +278,7 @@ class Group(dist.ProcessGroup):
                 self.own_master()  # it may have ended, as nobody has needed it
             return world_at(place, opts.uuid, opts.uuid in self._uuids, timeout, self.options)
 
-        work = Work(lambda _: None)  # its failure is none of the group's
+        work = Work(lambda error: error)  # its failure is none of the group's
         work.prepare(Call(lambda world, _: self._begin_anew(formation, place, opts.uuid), []))
         formation = Formation(lambda: self._made(make), self._launch, background=True)
         formation.submit(work)

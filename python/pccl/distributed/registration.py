@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import atexit
 import dataclasses
+import hashlib
+import sys
+import time
 import weakref
 from datetime import timedelta
 from typing import Any, Optional, Sequence
 
 import torch.distributed as dist
 
+from pccl.distributed import farewell
 from pccl.distributed.backend import Backend, group_of, leads, wanted
 from pccl.distributed.group import Group
 from pccl.distributed.options import Options, options_of
 from pccl.distributed.rendezvous import meet, own_master
 from pccl.engine import World, aliases
-from pccl.errors import make_error
+from pccl.engine.meeting import connected
+from pccl.errors import RankConnectionLost, make_error
 from pccl.types import Result
 
 _groups: "weakref.WeakSet[Group]" = weakref.WeakSet()
@@ -73,7 +78,25 @@ def _default_group() -> Optional[Group]:
 
 
 def _derived(parent: Group, ranks: Sequence[int], tag: int, timeout: timedelta, options: Options) -> World:
-    """A world of those ranks of the parent; given up when one of them leaves that before it has come."""
+    """A world of those ranks of the parent; given up when one of them is lost to that before it has come.
+
+    One that has ended since other ranks have left it does no harm: the new one is then found by its name alone.
+    """
+    until = time.monotonic() + timeout.total_seconds()
+    try:
+        return _within(parent, ranks, tag, timeout, options)
+    except RankConnectionLost:
+        if parent.where is None or not parent.ended_without(ranks):
+            raise
+    name = hashlib.sha256(f"{parent.where.world} {list(ranks)} {tag}".encode()).hexdigest()[:40]
+    return connected(World(
+        parent.where.master, name=f"torch-group-{name}", size=len(ranks), rank=ranks.index(parent.rank()), loss_rule=options.loss_rule,
+        formation_timeout=max(0.001, until - time.monotonic()), lanes=options.lanes,
+    ))
+
+
+def _within(parent: Group, ranks: Sequence[int], tag: int, timeout: timedelta, options: Options) -> World:
+    """The same, while the parent's world goes on."""
     world = parent.world
     if world is None:
         raise make_error(Result.INVALID_USAGE, "new_group", "the default group was shut down; initialise it again")
@@ -87,9 +110,11 @@ def _derived(parent: Group, ranks: Sequence[int], tag: int, timeout: timedelta, 
 
 
 def _leave_all() -> None:
-    """At the end of a program that has not destroyed its groups: the others need not find out."""
+    """At the end of a program that has not destroyed its groups: the others need not find out.  One that ends by an exception is not waited for."""
     for group in list(_groups):
-        group.shutdown()
+        if group.own():
+            group.leave(together=not hasattr(sys, "last_value"))
+    farewell.finish()
 
 
 atexit.register(_leave_all)

@@ -32,7 +32,8 @@ class Call(NamedTuple):
 class Work(dist.Work):
     """`wait` raises the error; `get_future` delivers it.  Success is success of all its operations, an error that of the first that has one."""
 
-    def __init__(self, failed: Callable[[Exception], None]) -> None:
+    def __init__(self, failed: Callable[[Exception], Exception]) -> None:
+        """`failed` is told how it fails, and returns what to raise."""
         super().__init__()
         self._failed = failed
         self._lock = threading.Lock()
@@ -78,6 +79,8 @@ class Work(dist.Work):
 
     def end(self, error: Optional[Exception] = None) -> None:
         """It has ended so; results are copied out once."""
+        if error is not None and not self._over:
+            error = self._failed(error)
         with self._lock:
             if self._over:
                 return
@@ -85,13 +88,11 @@ class Work(dist.Work):
                 try:
                     self._call.finish()
                 except Exception as mistake:  # noqa: B902
-                    error = mistake
+                    error = self._failed(mistake)
             self._error = error
             self._over = True
             self._call = None
             raw = self._raw
-        if error is not None:
-            self._failed(error)
         if raw is not None:
             self._resolve(raw)
 

@@ -11,6 +11,7 @@ import contextlib
 import os
 import struct
 import threading
+import time
 from typing import Any, Iterator, Optional, Sequence, Union
 
 from pccl._native import ffi, lib
@@ -19,7 +20,7 @@ from pccl.engine.address import parse_address
 from pccl.engine.facts import Member, Transport, Wait
 from pccl.engine.operation import Operation
 from pccl.engine.process import initialise, interruptible, own_process
-from pccl.errors import check, make_error
+from pccl.errors import PCCLError, check, make_error
 from pccl.types import Attribute, DataType, LossRule, ReduceOp, Result
 
 #: In `World.receive`: a message of whichever member.
@@ -137,6 +138,23 @@ class World:
         """``pcclLeave``: this member leaves; what is in flight ends with an error; `connect` may follow."""
         check(lib.pcclLeave(self._own("leave")), "leave")
         self._sweep()
+
+    def leave_together(self, seconds: float) -> None:
+        """Waits until what is in flight here has ended, and all other members have come to this, too; then the same as `destroy`.
+
+        Not longer than `seconds`, and not for members of a world that has ended.  Until then others may go on with messages among themselves; one
+        that waits for this member fails, with the cause CONFLICT.
+        """
+        until = time.monotonic() + seconds
+        try:
+            for operation in list(self._flying):
+                operation._wait(max(0.0, until - time.monotonic()))
+            self.set_vote_deadline(max(0.001, until - time.monotonic()))
+            self.update()
+        except PCCLError:
+            pass  # it ends here in any case, and others are told why
+        finally:
+            self.destroy()
 
     def revoke(self) -> None:
         """``pcclRevoke``: ends the world for all of its members; never blocks."""

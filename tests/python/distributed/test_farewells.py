@@ -1,0 +1,179 @@
+"""Ranks that are done before others: what has completed stays so, others go on among themselves, and who needs one that left is told so."""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import datetime
+import os
+import pathlib
+import signal
+import sys
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed as dist
+from support.torch_ranks import job
+
+import pccl.distributed
+from pccl.distributed import Options, farewell, registration
+from pccl.errors import InvalidUsage, RankConnectionLost
+from pccl.types import Cause, ErrorClass
+
+SIZE = 4
+QUICK = Options(stall=1.0)  # so that who waits for one that left is found out soon
+
+
+def point(name: str, *ranks: int) -> None:
+    """Returns when those have come: over a store of the test's own, which lives as long as the test."""
+    store = dist.FileStore(os.environ["POINTS"], SIZE)
+    store.set(f"{name}/{os.environ['ME']}", "")
+    store.wait([f"{name}/{rank}" for rank in ranks], datetime.timedelta(seconds=30))
+
+
+def everything(rank: int, size: int, order: list[int], rounds: int) -> None:
+    """Collectives and groups, then messages along a chain, whose ranks are done one after the other, at once after their last call."""
+    path = os.environ["POINTS"]
+    place = order.index(rank)
+    for i in range(rounds):
+        t = torch.full((1000,), rank + 1.0)
+        dist.all_reduce(t)
+        assert t[0].item() == size * (size + 1) / 2
+        pair = [dist.new_group(sorted(order[k : k + 2])) for k in range(0, size, 2)][place // 2]
+        dist.all_reduce(torch.ones(1), group=pair)
+        for k in range(20):
+            t = torch.full((100 if k % 2 else 100_000,), float(k))
+            if place > 0:
+                dist.recv(t, order[place - 1])
+            if place + 1 < size:
+                dist.send(t, order[place + 1])
+            assert t[-1].item() == k
+        dist.destroy_process_group()
+        dist.init_process_group("pccl", store=dist.FileStore(path, size), rank=rank, world_size=size)
+    dist.barrier()
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 3, 1]])
+def test_ranks_that_are_done_one_after_the_other_hurt_nobody(order: list[int], tmp_path: pathlib.Path) -> None:
+    job(SIZE, everything, order, 5, environment={"POINTS": str(tmp_path / "points")})
+
+
+def exchange(a: int, b: int) -> None:
+    """Messages between the two, both ways, of both kinds of sizes."""
+    me, other = dist.get_rank(), a + b - dist.get_rank()
+    for k in range(50):
+        t = torch.full((10 if k % 2 else 50_000,), float(k))
+        dist.send(t, other) if (me == a) == (k % 3 == 0) else dist.recv(t.zero_(), other)
+        assert t[0].item() == k
+
+
+def one_is_done(rank: int, size: int) -> Any:
+    os.environ["ME"] = str(rank)
+    dist.barrier()
+    if rank == 1:
+        dist.destroy_process_group()
+        return None
+    if rank == 0:
+        point("done", 0, 2, 3)
+    else:
+        exchange(2, 3)
+        group = dist.new_group([2, 3], use_local_synchronization=True)
+        t = torch.ones(1)
+        dist.all_reduce(t, group=group)
+        assert t.item() == 2.0
+        point("done", 0, 2, 3)
+    told = []
+    for call in (lambda: dist.all_reduce(torch.ones(1)), lambda: dist.recv(torch.ones(1), 1), lambda: dist.send(torch.ones(1), 1)):
+        with pytest.raises(RankConnectionLost, match="rank 1 has left this group") as caught:
+            call()
+        assert caught.value.error_class is ErrorClass.REJOIN
+        told.append(caught.value.cause)
+    assert dist.group.WORLD.get_error() == torch._C._distributed_c10d.ErrorType.COMM_ERROR
+    return told
+
+
+def test_others_go_on_among_themselves_and_are_told_who_has_left_when_they_need_it(tmp_path: pathlib.Path) -> None:
+    results = job(SIZE, one_is_done, options=QUICK, environment={"POINTS": str(tmp_path / "points")})
+    assert [result for result in results if result is not None] == [[Cause.PEER_LEFT] * 3] * 3
+
+
+def long_gone(rank: int, size: int) -> None:
+    """The one that was done has waited for a while, and has left; so the group is over, but not the groups of others."""
+    os.environ["ME"] = str(rank)
+    farewell.PATIENCE = 0.01
+    dist.barrier()
+    if rank == 1:
+        dist.destroy_process_group()
+        return
+    with pytest.raises(RankConnectionLost, match="rank 1 has left this group"):
+        while True:
+            dist.recv(torch.ones(1), 1)
+    farewell.PATIENCE = 30.0
+    group = dist.new_group([0, 2, 3], use_local_synchronization=True)
+    t = torch.ones(1)
+    dist.all_reduce(t, group=group)
+    assert t.item() == 3.0
+    if rank == 0:
+        with pytest.raises(RankConnectionLost):
+            dist.barrier(dist.new_group([0, 1], use_local_synchronization=True))
+
+
+def test_a_new_group_of_those_who_are_left(tmp_path: pathlib.Path) -> None:
+    job(SIZE, long_gone, options=QUICK, environment={"POINTS": str(tmp_path / "points")})
+
+
+def killed(rank: int, size: int) -> Any:
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    with pytest.raises(RankConnectionLost) as caught:
+        dist.recv(torch.ones(1), 1)
+    assert "has left" not in str(caught.value)
+    return caught.value.cause
+
+
+def test_one_that_was_killed_is_lost_and_has_not_left() -> None:
+    assert job(3, killed, lost={1}) == [Cause.PEER_LOST, "lost", Cause.PEER_LOST]
+
+
+def unwaited(rank: int, size: int) -> None:
+    """What was sent, and not waited for, arrives all the same."""
+    os.environ["ME"] = str(rank)
+    if rank == 0:
+        dist.isend(torch.full((100_000,), 5.0), 1)
+    else:
+        t = torch.zeros(100_000)
+        point("later", 1)
+        dist.recv(t, 0)
+        assert t[-1].item() == 5.0
+
+
+def test_what_is_in_flight_is_waited_for(tmp_path: pathlib.Path) -> None:
+    job(2, unwaited, environment={"POINTS": str(tmp_path / "points")})
+
+
+def updates(rank: int, size: int) -> None:
+    with pytest.raises(InvalidUsage, match="SHRINK"):
+        pccl.distributed.update()
+
+
+def test_a_group_that_ends_with_its_first_loss_lets_nobody_in() -> None:
+    job(1, updates)
+
+
+def ends(rank: int, size: int, failed: bool) -> None:
+    """Rank 0 ends without a destroy; what it would wait for comes, or never does."""
+    dist.barrier()
+    farewell.PATIENCE = 3600.0
+    if rank == 0:
+        if failed:
+            sys.last_value = RuntimeError("as the interpreter says it")
+        registration._leave_all()
+    elif failed:
+        with pytest.raises(RankConnectionLost, match="rank 0 has left this group"):
+            dist.recv(torch.ones(1), 0)
+    else:
+        exchange(1, 2)
+
+
+@pytest.mark.parametrize("failed", [False, True])
+def test_who_ends_well_waits_for_others_and_who_ends_by_an_exception_leaves_at_once(failed: bool) -> None:
+    job(3, ends, failed)

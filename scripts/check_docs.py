@@ -37,7 +37,8 @@ FOREIGN_COMMANDS = set("apt apt-get cc cd cmake cp curl export gcc git ip journa
 FOREIGN_NAMES = {
     "LD_LIBRARY_PATH", "CMAKE_BUILD_TYPE", "CMAKE_INSTALL_PREFIX", "CMAKE_PREFIX_PATH", "DESTDIR", "TORCH_NCCL_BLOCKING_WAIT",
     # torchft's
-    "TORCHFT_LIGHTHOUSE", "min_replica_size", "should_commit", "current_step", "num_participants", "participating_rank", "quorum_timeout", "heartbeat_interval",
+    "TORCHFT_LIGHTHOUSE", "min_replica_size", "should_commit", "current_step", "num_participants", "participating_rank", "quorum_timeout",
+    "heartbeat_interval",
 }
 
 

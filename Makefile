@@ -61,7 +61,7 @@ check-wheels:
 
 # The reference of the Python package, of its docstrings
 docs-python:
-	@scripts/setup.sh build wheels
+	@scripts/setup.sh build python
 	@scripts/docs_python.sh
 
 verify:

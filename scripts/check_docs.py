@@ -34,7 +34,12 @@ SHELL_WORDS = {"sudo", "nice", "env", "timeout", "exec", "then", "do", "if", "wh
 # What the documents may ask a reader to run that is not ours.
 FOREIGN_COMMANDS = set("apt apt-get cc cd cmake cp curl export gcc git ip journalctl kill ldconfig man mkdir nft ping printf "
                        "ps rm ss ssh sysctl systemctl ufw useradd install cat echo nc firewall-cmd ulimit pip python torchrun".split())
-FOREIGN_NAMES = {"LD_LIBRARY_PATH", "CMAKE_BUILD_TYPE", "CMAKE_INSTALL_PREFIX", "CMAKE_PREFIX_PATH", "DESTDIR"}
+FOREIGN_NAMES = {
+    "LD_LIBRARY_PATH", "CMAKE_BUILD_TYPE", "CMAKE_INSTALL_PREFIX", "CMAKE_PREFIX_PATH", "DESTDIR", "TORCH_NCCL_BLOCKING_WAIT",
+    # torchft's
+    "TORCHFT_LIGHTHOUSE", "min_replica_size", "should_commit", "current_step", "num_participants", "participating_rank", "quorum_timeout",
+    "heartbeat_interval",
+}
 
 
 class Document:

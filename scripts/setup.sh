@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# setup.sh WHAT... - installs what a fresh Debian or Ubuntu lacks for: build, check, verify, fuzz, compare, wheels.
+# setup.sh WHAT... - installs what a fresh Debian or Ubuntu lacks for: build, check, verify, fuzz, compare, python, wheels.
 #
 # Looks first and says nothing if everything is there; installs with apt as root or through sudo; else prints the command
 # that does.  Some packages are needed, others wished for: the tests that use these are skipped without, and say so.  Where
@@ -22,6 +22,9 @@ want_file() { # pattern package...
 }
 wish_file() {
     compgen -G "$1" >/dev/null || wished+=("${@:2}")
+}
+has_python_headers() {
+    python3 -c 'import os, sysconfig, sys; sys.exit(not os.path.exists(sysconfig.get_paths()["include"] + "/Python.h"))' 2>/dev/null
 }
 has_apt() { command -v apt-cache >/dev/null; }
 known() { has_apt && apt-cache show "$1" >/dev/null 2>&1; } # a name that nobody provides is no package
@@ -59,8 +62,7 @@ want_check() {
     wish_file '/usr/aarch64-linux-gnu/lib/libc.so*' libc6-dev-arm64-cross
     wish qemu-aarch64 qemu-user
     wish_file '/usr/lib/python3*/ensurepip' python3-venv
-    python3 -c 'import os, sysconfig, sys; sys.exit(not os.path.exists(sysconfig.get_paths()["include"] + "/Python.h"))' 2>/dev/null ||
-        wished+=(python3-dev)
+    has_python_headers || wished+=(python3-dev)
 }
 want_compare() { # what one library is compared with; without one of them the others are
     want python3 python3
@@ -68,10 +70,14 @@ want_compare() { # what one library is compared with; without one of them the ot
     wish mpicc.mpich mpich libmpich-dev
     wish_file '/usr/lib/python3*/ensurepip' python3-venv
 }
-want_wheels() { # zig compiles them; what is wished for is what they are tried with
+want_python() { # what the Python package is built with
     want python3 python3
-    want readelf binutils
     want_file '/usr/lib/python3*/ensurepip' python3-venv
+    has_python_headers || needed+=(python3-dev)
+}
+want_wheels() { # zig compiles them; what is wished for is what they are tried with
+    want_python
+    want readelf binutils
     wish qemu-aarch64 qemu-user
     wish mmdebstrap mmdebstrap
 }
@@ -86,6 +92,7 @@ want_all() { # parts
         check) want_check ;;
         fuzz) want_clang ;;
         compare) want_compare ;;
+        python) want_python ;;
         wheels) want_wheels ;;
         verify) want spin spin && want python3 python3 ;;
         *)

@@ -12,7 +12,7 @@ import os
 import struct
 import threading
 import time
-from typing import Any, Iterator, Optional, Sequence, Union
+from typing import Any, Callable, Iterator, Optional, Sequence, TypeVar, Union
 
 from pccl._native import ffi, lib
 from pccl.buffers import Buffer, as_buffer
@@ -28,6 +28,7 @@ ANY_RANK = lib.PCCL_ANY_RANK
 #: In `World.split`: a member of none of the new worlds.
 NO_COLOR = lib.PCCL_NO_COLOR
 
+_T = TypeVar("_T")
 _END_SECONDS = 2.0  # that a call may take to end when its world is left; it is there at once
 _SWEEP_FROM = 64  # operations in flight, from which on a launch looks whether some have ended that nobody waits for
 
@@ -210,29 +211,29 @@ class World:
 
     def members(self) -> list[Member]:
         """``pcclGetMembers``: in the order of ranks."""
-        return [Member.of(info) for info in self._listed("members", lib.pcclGetMembers, "pcclPeerInfo_t")]
+        return self._listed("members", lib.pcclGetMembers, "pcclPeerInfo_t", Member.of)
 
     def waits(self) -> list[Wait]:
         """``pcclGetWaits``: who is waited for now, by all calls of this communicator."""
-        return [Wait.of(info) for info in self._listed("waits", lib.pcclGetWaits, "pcclWaitInfo_t")]
+        return self._listed("waits", lib.pcclGetWaits, "pcclWaitInfo_t", Wait.of)
 
     def missing_ranks(self) -> list[int]:
         """``pcclGetMissingRanks``: who has not come, while a world of a size is created."""
-        return list(self._listed("missing_ranks", lib.pcclGetMissingRanks, "uint32_t"))
+        return self._listed("missing_ranks", lib.pcclGetMissingRanks, "uint32_t", int)
 
     def transports(self) -> list[Transport]:
         """``pcclGetTransports``: what carries each connection to another peer, and why no faster kind does."""
-        return [Transport.of(info) for info in self._listed("transports", lib.pcclGetTransports, "pcclTransport_t")]
+        return self._listed("transports", lib.pcclGetTransports, "pcclTransport_t", Transport.of)
 
-    def _listed(self, name: str, function: Any, kind: str) -> Any:
-        """All of what a function that fills a list of a given capacity has to tell."""
+    def _listed(self, name: str, function: Any, kind: str, make: Callable[[Any], _T]) -> list[_T]:
+        """All of what a function that fills a list of a given capacity has to tell, in a form that needs its memory no more."""
         count = ffi.new("size_t *", 16)
         while True:
             capacity = count[0]
             infos = ffi.new(f"{kind}[]", capacity)
             check(function(self._own(name), infos, capacity, count), name)
             if count[0] <= capacity:
-                return infos[0:count[0]]
+                return [make(infos[index]) for index in range(count[0])]
 
     # -- Limits of time --
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import weakref
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from support.master import Master
 from support.worlds import in_world, together
 
 from pccl.engine import Operation, World
+from pccl.engine import world as world_module
 from pccl.errors import InvalidUsage, MasterConnectionFailed, OperationTimeout, PCCLError, RankConnectionLost
 from pccl.types import Cause, ErrorClass, LossRule, Result
 
@@ -263,3 +265,43 @@ def test_errors_carry_what_is_known() -> None:
     assert error.error_class is ErrorClass.REJOIN and "127.0.0.1:1" in str(error) and isinstance(error, PCCLError)
     with pytest.raises(PCCLError, match="no-port"):
         World("127.0.0.1:no-port")
+
+
+class Overwriting:
+    """cffi's ffi, but that memory which nobody refers to any more is overwritten at once, and given back at the end of the test."""
+
+    def __init__(self, ffi: Any) -> None:
+        self._ffi = ffi
+        self._kept: list[Any] = []
+        self._new = ffi.new_allocator(self._allocate, self._overwrite)
+
+    def _allocate(self, nbytes: int) -> Any:
+        self._kept.append(self._ffi.new("char[]", nbytes))
+        return self._kept[-1]
+
+    def _overwrite(self, memory: Any) -> None:
+        self._ffi.memmove(memory, b"\xa5" * self._ffi.sizeof(memory), self._ffi.sizeof(memory))
+
+    def new(self, kind: str, value: Any = None) -> Any:
+        return self._new(kind, value)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ffi, name)
+
+
+def test_lists_are_read_while_their_memory_is_there(master: Master, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part of a cffi array does not keep the array: members, waits and connections out of memory that is free."""
+
+    def member(world: World) -> None:
+        world.barrier().wait()
+        assert [(one.rank, one.key, one.is_self, one.lost) for one in world.members()] == [(r, r, r == world.rank, False) for r in range(3)]
+        assert {one.peer for one in world.transports()} == {one.id for one in world.members() if not one.is_self}
+        late = world.receive(np.zeros(1), (world.rank + 1) % 3)
+        assert {wait.peer for wait in world.waits()} <= {one.id for one in world.members()} | {0}
+        assert world.missing_ranks() == []
+        world.send(np.zeros(1), (world.rank + 2) % 3).wait()
+        late.wait()
+        world.barrier().wait()
+
+    monkeypatch.setattr("pccl.engine.world.ffi", Overwriting(world_module.ffi))
+    in_world(master.address, 3, member)

@@ -11,7 +11,8 @@ from typing import Iterator
 
 import pytest
 from support.master import Master
-from support.multiworld import EXAMPLES, Child, Children, run_script
+from support.multiworld import Child, Children, run_script
+from support.pages import programs
 
 STEPS, PAUSE = 100, 0.02
 STALL = 3.0         #: the package's own
@@ -159,8 +160,7 @@ def test_one_host(master: Master, children: Children) -> None:
 
 def test_the_first_example_of_the_document(master: Master, children: Children, tmp_path: pathlib.Path) -> None:
     """As it stands there, but for the port: one sender is killed, the other's stream goes on."""
-    text = (EXAMPLES.parents[2] / "docs" / "python" / "MULTIWORLD.md").read_text()
-    program = re.findall(r"```python\n(.*?)```", text, re.S)[0]
+    program = programs("python/MULTIWORLD.md")[0]
     assert "port=29500" in program and "sleep(1)" in program
     path = tmp_path / "streams.py"
     path.write_text(program.replace("port=29500", f"port={master.port}").replace("sleep(1)", f"sleep({PAUSE})"))

@@ -12,6 +12,7 @@ import numpy as np
 
 import pccl
 from support.master import Master
+from support.pages import programs
 from support.programs import Program
 from support.worlds import together
 
@@ -78,16 +79,8 @@ def test_the_tutorials_step_of_four_calls(master: Master) -> None:
     assert together(2, peer) == [100 * 0.5 + sum(range(100))] * 2
 
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "python" / "PCCL.md"
-
-
-def python_blocks() -> list[str]:
-    """The programs that the page shows."""
-    return [block.removeprefix("python\n") for block in PAGE.read_text().split("```")[1::2] if block.startswith("python\n")]
-
-
 def test_the_first_example_of_the_page_runs_at_two_peers(master: Master) -> None:
-    first = python_blocks()[0]
+    first = programs("python/PCCL.md")[0]
     with Program(first, master.address) as one, Program(first, master.address) as other:
         one.succeeds()
         other.succeeds()
@@ -99,6 +92,6 @@ def test_the_first_example_of_the_page_runs_at_two_peers(master: Master) -> None
 
 def test_the_loop_of_the_page_and_its_master(master: Master) -> None:
     shown: dict[str, Callable[..., np.ndarray]] = {}
-    exec(python_blocks()[1], shown)
+    exec(programs("python/PCCL.md")[1], shown)
     assert [weights.tolist() for weights in together(3, lambda _: shown["train"](master.address, 50))] == [[51.0] * 4] * 3
-    exec(python_blocks()[2], {})
+    exec(programs("python/PCCL.md")[2], {})

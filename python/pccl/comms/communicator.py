@@ -12,6 +12,7 @@ import warnings
 import weakref
 from typing import Any, Callable, Iterable, Optional, Sequence
 
+from pccl.comms import handles
 from pccl.comms.backend import Mask, TorchCommBackend
 from pccl.comms.calls import Caller
 from pccl.comms.failure import AbortInfo, Failures
@@ -48,6 +49,7 @@ class TorchComm(Operations, Memory):
         self._children: "weakref.WeakSet[TorchComm]" = weakref.WeakSet()
         self._rank = self._size = -1
         self._finalized = False
+        self._handle = handles.enter(self, name)
         self._read_membership()
 
     def _read_membership(self) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
 from pccl.buffers import Buffer
 from pccl.comms import arguments as check
+from pccl.comms import handles
 from pccl.comms.options import Hints, OperationOptions, TimeoutLike
 from pccl.comms.shared_memory import Segment, SharedMemoryAllocator, clone, mapped, of_torch, segment_of, tensor_over
 from pccl.comms.tensors import buffer_of, device_of, is_contiguous, shape_of
@@ -68,6 +69,7 @@ class TorchCommWindow:
         self._owning = True
         self._parts: list[_Part] = []
         self._device = ""
+        self._handle = handles.enter(self, "window")
 
     # -- Its memory --
 

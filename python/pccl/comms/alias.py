@@ -13,7 +13,7 @@ import warnings
 from typing import Any, Mapping, Optional
 
 import pccl.comms as comms
-from pccl.comms import factory, hooks, objcol, torch_switch
+from pccl.comms import environment, factory, hooks, objcol, torch_switch
 from pccl.comms.backend import Mask, TorchCommBackend
 from pccl.comms.backends.native import NativeBackend
 from pccl.comms.hooks import call_log, fr, nan_check
@@ -32,6 +32,9 @@ _FROM_COMMS = (
 #: Modules that are loaded when something of them is asked for; most need torch.
 _LATER = {
     "device_mesh": "device_mesh", "_store_manager": "store_manager", "_transport": "rdma_transport", "distwrap": "distwrap",
+    "functional": "functional", **{f"functional.{name}": f"functional.{name}" for name in (
+        "async_tensor", "collectives", "dynamo", "registry",
+    )},
     **{f"distwrap.{name}": f"distwrap.{name}" for name in (
         "collectives", "collectives_extension", "fallback", "new_comm", "pginfo", "utils",
     )},
@@ -71,6 +74,8 @@ def install_as_torchcomms(names: Optional[Mapping[str, str]] = None) -> types.Mo
     for name, target in (names or {}).items():
         factory.name_as(name, _warning(name, target), factory.mask_of(target))
     torch_switch.bind([*MASKS, *(names or {})])
+    if environment.flag("TORCHCOMMS_PATCH_FOR_COMPILE") and importlib.util.find_spec("torch") is not None:
+        importlib.import_module("pccl.comms.functional")
     return sys.modules[NAME]
 
 

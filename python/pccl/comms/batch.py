@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, Optional, Sequence
 
 from pccl.comms.options import BatchP2POptions
 from pccl.comms.work import TorchWork
@@ -31,6 +31,22 @@ class P2POp:
 
     def __repr__(self) -> str:
         return f"P2POp({self.type.name}, peer={self.peer})"
+
+
+def in_rounds(ops: Sequence[P2POp], rank: int) -> list[P2POp]:
+    """A batch's messages to and from others: of each pair and direction the first, then of each the second, and so on.
+
+    So what meets is in one round at both, and who issues a round when an old one has ended never waits for who waits for him.  In a round
+    receives come first.
+    """
+    counts: dict[tuple[str, int], int] = {}
+    placed: list[tuple[int, int, P2POp]] = []
+    for op in ops:
+        if op.peer != rank:
+            pair = (op.type.value, op.peer)
+            counts[pair] = counts.get(pair, 0) + 1
+            placed.append((counts[pair], op.type is P2POpType.SEND, op))
+    return [op for _, _, op in sorted(placed, key=lambda one: one[:2])]
 
 
 class BatchSendRecv:

@@ -12,6 +12,7 @@ import warnings
 import weakref
 from typing import Any, Callable, Iterable, Optional, Sequence
 
+from pccl.comms import handles
 from pccl.comms.backend import Mask, TorchCommBackend
 from pccl.comms.calls import Caller
 from pccl.comms.failure import AbortInfo, Failures
@@ -19,10 +20,14 @@ from pccl.comms.hooks.registry import Hooks, OpName, RemovableHandle
 from pccl.comms.memory import Memory
 from pccl.comms.operations import Operations
 from pccl.comms.options import CommOptions, Hints, Limits, TimeoutLike, as_hints, as_seconds, limits_of
+from pccl.comms.order import Order
 from pccl.comms.work import OperationError, TorchWork, WorkStatus
 from pccl.engine import at_once, awaited
 
 logger = logging.getLogger("pccl.comms")
+
+#: They have an order of their own, by pairs, and may wait for what is issued after a collective.
+_MESSAGES = (OpName.send, OpName.recv, OpName.batch_op_issue)
 
 
 class TorchComm(Operations, Memory):
@@ -45,10 +50,12 @@ class TorchComm(Operations, Memory):
         self._lock = threading.RLock()
         self._hooks = Hooks()
         self._failures = Failures()
+        self._order = Order()
         self._works: "weakref.WeakSet[TorchWork]" = weakref.WeakSet()
         self._children: "weakref.WeakSet[TorchComm]" = weakref.WeakSet()
         self._rank = self._size = -1
         self._finalized = False
+        self._handle = handles.enter(self, name)
         self._read_membership()
 
     def _read_membership(self) -> None:
@@ -67,6 +74,21 @@ class TorchComm(Operations, Memory):
     def get_ranks(self) -> list[int]:
         """The members' ranks in the communicator that `new_comm` made, by rank here."""
         return self._backend.get_ranks()
+
+    def get_nodes(self) -> list[int]:
+        """On which host each rank is: hosts are numbered from 0 on, in the order in which ranks first name them.
+
+        RuntimeError: the back-end does not know, or the communicator is over.
+        """
+        self._ready("get_nodes")
+        hosts: list[str] = self._backend.get_hosts()
+        numbers = {host: number for number, host in enumerate(dict.fromkeys(hosts))}
+        return [numbers[host] for host in hosts]
+
+    def get_local_ranks(self) -> list[int]:
+        """The ranks on this process's host, this one too."""
+        nodes = self.get_nodes()
+        return [rank for rank, node in enumerate(nodes) if node == nodes[self._rank]]
 
     def get_name(self) -> str:
         """The name it was made with."""
@@ -308,6 +330,8 @@ class TorchComm(Operations, Memory):
             self._ready(name.name)
             checked()
             op_id = self._hooks.before(name, {**fields, "async_op": async_op})
+            ordered = name not in _MESSAGES and self._backend.built_in
+            extents = self._order.prepare(fields) if ordered else None
             work._begin(self, name.name, async_op, not self._backend.built_in, arguments)
             self._works.add(work)
             try:
@@ -316,6 +340,8 @@ class TorchComm(Operations, Memory):
             except Exception as error:
                 raise self._failed_call(name.name, error) from error
             work._issued(inner)
+            if extents is not None and inner is not None:
+                self._order.enter(work, extents)
             self._hooks.after(name, op_id, work)
         if not async_op:
             work.wait()

@@ -72,6 +72,18 @@ def part_of(buffer: Buffer, first: int, count: int) -> Buffer:
     return Buffer(buffer.address + first * buffer.datatype.itemsize, count, buffer.datatype, buffer.owner)
 
 
+def extents_of(value: Any) -> list[tuple[int, int]]:
+    """First byte, and the one behind the last, of a tensor or of each in a list; nothing of what is no tensor."""
+    if isinstance(value, (list, tuple)):
+        return [extent for one in value for extent in extents_of(one)]
+    if value is None:
+        return []
+    try:
+        return [extent_of(as_buffer(value))]
+    except (TypeError, ValueError):
+        return []
+
+
 def as_bytes(buffer: Buffer) -> Buffer:
     """The same memory, of bytes."""
     return Buffer(buffer.address, buffer.nbytes, DataType.UINT8, buffer.owner)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
 from pccl.buffers import Buffer
 from pccl.comms import arguments as check
+from pccl.comms import handles
 from pccl.comms.options import Hints, OperationOptions, TimeoutLike
 from pccl.comms.shared_memory import Segment, SharedMemoryAllocator, clone, mapped, of_torch, segment_of, tensor_over
 from pccl.comms.tensors import buffer_of, device_of, is_contiguous, shape_of
@@ -68,6 +69,7 @@ class TorchCommWindow:
         self._owning = True
         self._parts: list[_Part] = []
         self._device = ""
+        self._handle = handles.enter(self, "window")
 
     # -- Its memory --
 
@@ -141,16 +143,49 @@ class TorchCommWindow:
         if device_of(tensor) != self._device:
             raise RuntimeError(f"put: Device mismatch: tensor is on {device_of(tensor)}, the window on {self._device}")
         source = buffer_of(tensor, "tensor")
-        first = target_offset_nelems * part.datatype.itemsize
-        if target_offset_nelems < 0 or first + source.nbytes > part.nbytes:
-            raise RuntimeError(
-                f"put: {source.nbytes} bytes at element {target_offset_nelems} exceeds the window size of rank {dst_rank}, "
-                f"{part.nbytes} bytes"
-            )
+        first = self._within("put", part, dst_rank, target_offset_nelems, source.nbytes)
         limits = self._comm._limits(hints, timeout, options)
         return self._comm._issue_quietly(
             "put", lambda: self._window.put(source, dst_rank, first, async_op, limits.seconds), async_op, (self, tensor)
         )
+
+    def get(
+        self, tensor: Any, src_rank: int, source_offset_nelems: int, async_op: bool = False, hints: Optional[Hints] = None,
+        timeout: TimeoutLike = None, *, options: Optional[OperationOptions] = None,
+    ) -> TorchWork:
+        """Reads from the part of `src_rank`, from that element on, as many bytes as `tensor` has, into it."""
+        part = self._of("get", "src_rank", src_rank)
+        check.tensor("tensor", tensor)
+        target = buffer_of(tensor, "tensor", True)
+        first = self._within("get", part, src_rank, source_offset_nelems, target.nbytes)
+        limits = self._comm._limits(hints, timeout, options)
+        return self._comm._issue_quietly(
+            "get", lambda: self._window.get(target, src_rank, first, async_op, limits.seconds), async_op, (self, tensor)
+        )
+
+    def fetch_add(self, addend: int, dst_rank: int, target_offset_nelems: int) -> int:
+        """Adds to an element of the part of `dst_rank`, which no other `fetch_add` comes between; blocks, and returns what was there before.
+
+        RuntimeError: its tensor is not of int32 or int64.
+        """
+        part = self._of("fetch_add", "dst_rank", dst_rank)
+        if part.datatype not in (DataType.INT32, DataType.INT64):
+            raise RuntimeError(f"fetch_add: Invalid scalar type: the part of rank {dst_rank} is of {part.datatype.name}; use int32 or int64")
+        first = self._within("fetch_add", part, dst_rank, target_offset_nelems, part.datatype.itemsize)
+        self._comm._ready("fetch_add")
+        try:
+            return int(self._window.fetch_add(addend, dst_rank, first, part.datatype))
+        except Exception as error:
+            raise self._comm._failed_call("fetch_add", error) from error
+
+    def _within(self, function: str, part: _Part, rank: int, offset: int, nbytes: int) -> int:
+        """The byte at which an element begins.  RuntimeError: what follows is not all in the part."""
+        first = offset * part.datatype.itemsize
+        if offset < 0 or first + nbytes > part.nbytes:
+            raise RuntimeError(
+                f"{function}: {nbytes} bytes at element {offset} exceeds the window size of rank {rank}, {part.nbytes} bytes"
+            )
+        return first
 
     def signal(
         self, peer_rank: Optional[int] = None, async_op: bool = False, hints: Optional[Hints] = None, timeout: TimeoutLike = None, *,

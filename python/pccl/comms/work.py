@@ -57,17 +57,15 @@ class TorchWork:
         self._checks: list[Callable[[], None]] = []
         self._watched = False
         self._python_made = True
+        self._place = 0  # among the collectives of the communicator; 0: it is none
 
     # -- For programs --
 
     def is_completed(self) -> bool:
         """Whether it has succeeded; asks, and does not wait."""
-        if self._status is WorkStatus.INPROGRESS:
-            inner = self._inner
-            ask = getattr(inner, "is_completed", None)
-            if ask is not None and ask():
-                self._end(inner.wait)
-        return self._status is WorkStatus.COMPLETED
+        self._ended()
+        ordered = not self._place or self._comm is None or self._comm._order.reached(self)
+        return self._status is WorkStatus.COMPLETED and ordered
 
     def status(self) -> WorkStatus:
         """Where it stands."""
@@ -79,6 +77,8 @@ class TorchWork:
         seconds = as_seconds(timeout)
         self._fire("before_wait")
         try:
+            if self._place and self._comm is not None:
+                self._comm._order.reach(self, seconds)
             if self._status is WorkStatus.INPROGRESS:
                 self._wait(seconds)
         finally:
@@ -139,6 +139,20 @@ class TorchWork:
             self._watched = watched or tell is not None
         if tell is not None and not watched:
             tell(lambda over: self._end(over.wait))
+
+    def _ended(self) -> bool:
+        """Whether it has ended by itself, well or not."""
+        if self._status is WorkStatus.INPROGRESS:
+            inner = self._inner
+            ask = getattr(inner, "is_completed", None)
+            if ask is not None and ask():
+                self._end(inner.wait)
+        return self._status in _OVER
+
+    def _finish(self, seconds: Optional[float]) -> None:
+        """Waits for its end, well or not.  TimeoutError: it goes on."""
+        if self._status is WorkStatus.INPROGRESS:
+            self._wait(seconds)
 
     def _wait(self, seconds: Optional[float]) -> None:
         inner = self._inner

@@ -116,6 +116,10 @@ def test_modules(order: str, tmp_path: pathlib.Path) -> None:
     from torchcomms.device_mesh import _flatten_with_comm
     from torchcomms._comms import _BackendWrapper, _BackendWrapperOptions, WorkWrapper
     from torchcomms._transport import RdmaMemory, RdmaTransport
+    from torchcomms.functional import all_reduce, is_torch_compile_supported
+    from torchcomms.functional.async_tensor import TorchCommsAsyncTensor
+    import torchcomms.functional.registry
+    assert torchcomms.functional.collectives.all_reduce is all_reduce and is_torch_compile_supported()
     import torchcomms.distwrap as distwrap
     import torchcomms.distwrap.collectives, torchcomms.distwrap.new_comm
     from torchcomms.distwrap.pginfo import info_of

@@ -98,8 +98,19 @@ def test_put_signal_wait() -> None:
         window.wait_signal(before, True).wait()
         with pytest.raises(RuntimeError, match="timed out"):
             window.wait_signal(before, timeout=0.1)
+        comm.barrier()
+        got = torch.zeros(2, dtype=torch.int32)
+        window.get(got, following, 4, True).wait()
+        assert got.tolist() == [rank + 1, 2]  # what this rank put there
+        comm.barrier()
+        old = [window.fetch_add(10, 0, 5) for _ in range(4)]  # all ranks count at rank 0
+        comm.barrier()
+        assert old == sorted(old) and all((value - 2) % 10 == 0 for value in old)
+        assert rank != 0 or mine[5].item() == 2 + 40 * size
         for text, call in (
             ("exceeds the window size", lambda: window.put(torch.zeros(2, dtype=torch.int32), following, 5)),
+            ("exceeds the window size", lambda: window.get(torch.zeros(2, dtype=torch.int32), following, 5)),
+            ("exceeds the window size", lambda: window.fetch_add(1, following, 6)),
             ("must be in range", lambda: window.put(torch.zeros(1, dtype=torch.int32), size, 0)),
             ("must be non-negative", lambda: window.signal(following, timeout=-1)),
             ("Double registration", lambda: window.tensor_register(torch.zeros(1))),

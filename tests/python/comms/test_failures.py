@@ -12,7 +12,7 @@ from typing import Any, Callable, Optional
 import pytest
 import torch
 
-from pccl.comms import OperationError, ReduceOp, TorchComm, WorkStatus, new_comm
+from pccl.comms import OperationError, ReduceOp, TorchComm, WorkStatus, new_comm, objcol
 from pccl.comms.backends.native import NativeBackend
 from pccl.comms.backends.native_work import CombinedWork, NativeWork
 from pccl.errors import PCCLError
@@ -67,6 +67,67 @@ def test_timeouts_are_enforced_and_the_communicator_goes_on() -> None:
         comm.finalize()
 
     run(3, body)
+
+
+def test_a_receive_that_was_given_up_is_not_written_later() -> None:
+    def body() -> None:
+        comm = comm_of()
+        if comm.get_rank() == 0:
+            late = torch.full((3,), 5.0)
+            with pytest.raises(RuntimeError, match="timed out"):
+                comm.recv(late, 1, timeout=0.2)
+            comm.barrier()
+            got = torch.zeros(3)
+            comm.recv(got, 1)
+            comm.barrier()
+            assert got.tolist() == [1.0] * 3 and late.tolist() == [5.0] * 3
+        else:
+            comm.barrier()
+            with pytest.raises(RuntimeError, match="timed out"):  # the message that it was for is given up with it
+                comm.send(torch.full((3,), 9.0), 0)
+            comm.send(torch.ones(3), 0)
+            comm.barrier()
+        comm.finalize()
+
+    run(2, body)
+
+
+def test_what_is_stuck_at_finalize_is_told() -> None:
+    def body() -> str:
+        comm = comm_of()
+        work = comm.recv(torch.zeros(1), 1 - comm.get_rank(), True, timeout=0.3)
+        with pytest.raises(RuntimeError) as caught:
+            comm.finalize()
+        with pytest.raises(RuntimeError, match="timed out"):
+            work.wait()
+        return str(caught.value)
+
+    assert all(said.startswith("Work timed out during finalize of ") for said in run(2, body))
+
+
+def test_callbacks_of_works() -> None:
+    def body() -> None:
+        comm = comm_of()
+        heard: list[str] = []
+        work = comm.recv(torch.zeros(1), 1, True) if comm.get_rank() == 0 else comm.barrier(True)
+        for event in ("start", "end", "before_wait", "after_wait"):
+            work.register_callback(event, lambda _, event=event: heard.append(event))  # type: ignore[misc]
+        if comm.get_rank() == 0:
+            assert heard == ["start"]  # registered late: at once
+            comm.barrier(True)
+            work.wait()
+            work.wait()
+            assert heard == ["start", "before_wait", "end", "after_wait", "before_wait", "after_wait"]
+            work.register_callback("end", lambda _: heard.append("late"))
+            assert heard[-1] == "late"
+        else:
+            comm.send(torch.ones(1), 0)
+            work.wait()
+        with pytest.raises(ValueError, match="is none of"):
+            work.register_callback("middle", print)
+        comm.finalize()
+
+    run(2, body)
 
 
 def test_a_wait_of_a_limit() -> None:
@@ -313,6 +374,36 @@ def test_reconfigure_shapes() -> None:
         comm.reconfigure(62, handles)  # the same again
         assert total(comm) == 10
         comm.finalize()
+
+    reconfigurable(4, body)
+
+
+def test_who_comes_late_and_who_was_last() -> None:
+    """One that was in none before joins; then ranks at the end are left out, while one of them ends."""
+
+    def body(comm: TorchComm, board: Board) -> None:
+        rank = board.rank
+        handles = board.all(comm)
+        if rank != 3:
+            comm.reconfigure(1, handles[:3])
+            assert total(comm) == 6
+        handles = board.all(comm)
+        comm.reconfigure(2, handles)
+        assert total(comm) == 10
+        handles = board.all(comm)
+        if rank > 1:
+            comm.finalize()
+            return
+        comm.reconfigure(3, handles[:2])
+        assert total(comm) == 3
+        comm.reconfigure(4, board_of_two(comm))
+        assert total(comm) == 3
+        comm.finalize()
+
+    def board_of_two(comm: TorchComm) -> list[str]:
+        heard: list[Any] = [None, None]
+        objcol.all_gather_object(comm, heard, comm.get_init_handle())
+        return heard
 
     reconfigurable(4, body)
 

@@ -216,6 +216,25 @@ def test_identity() -> None:
     run(2, body)
 
 
+def test_hosts_and_a_second_beginning() -> None:
+    def body() -> None:
+        comm = new_comm("pccl", "cpu", "here", timeout=30)
+        assert comm.get_nodes() == [0, 0, 0] and comm.get_local_ranks() == [0, 1, 2]
+        with pytest.raises(RuntimeError, match="here is already initialized"):
+            comm.get_backend_impl().init("cpu", "again", comm.get_options())
+        comm.barrier()
+        comm.finalize()
+        with pytest.raises(RuntimeError, match="not initialized"):
+            comm.get_nodes()
+
+    run(3, body)
+    elsewhere = new_comm("fake", "cpu", "fake")
+    elsewhere._backend.get_hosts = lambda: ["b", "a", "b", "c"]  # type: ignore[method-assign]
+    elsewhere._rank = 2
+    assert elsewhere.get_nodes() == [0, 1, 0, 2] and elsewhere.get_local_ranks() == [0, 2]
+    elsewhere.finalize()
+
+
 def test_wrong_back_ends_and_devices() -> None:
     with pytest.raises(ModuleNotFoundError, match="failed to find backend"):
         new_comm("nonsense", "cpu", "x")

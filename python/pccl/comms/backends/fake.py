@@ -8,6 +8,7 @@ from typing import Any, Optional, Sequence
 from pccl.buffers import Buffer
 from pccl.comms.backend import OPERATIONS, Mask, TorchCommBackend
 from pccl.comms.options import CommOptions
+from pccl.types import DataType
 
 _handles = itertools.count(1)
 
@@ -71,6 +72,9 @@ class FakeBackend(TorchCommBackend):
     def all_gather_p_free(self, handle: int) -> None:
         pass
 
+    def get_hosts(self) -> list[str]:
+        return ["fake"]
+
     def is_abort_supported(self) -> bool:
         return True
 
@@ -103,6 +107,12 @@ class _FakeWindow:
 
     def put(self, source: Buffer, rank: int, first: int, async_op: bool, seconds: float) -> None:
         pass
+
+    def get(self, target: Buffer, rank: int, first: int, async_op: bool, seconds: float) -> None:
+        pass
+
+    def fetch_add(self, addend: int, rank: int, first: int, datatype: DataType) -> int:
+        return 0
 
     def signal(self, rank: int, async_op: bool, seconds: float) -> None:
         pass

@@ -12,6 +12,7 @@ from pccl.comms.backends import split_lists
 from pccl.comms.backends.built_in import BuiltIn
 from pccl.comms.backends.native_window import NativeWindow
 from pccl.comms.backends.native_work import CombinedWork, NativeWork
+from pccl.comms.batch import in_rounds
 from pccl.comms.environment import rank_and_size
 from pccl.comms.options import CommOptions
 from pccl.comms.reduce_op import RedOpType, ReduceOp
@@ -27,6 +28,10 @@ _OPERATORS = {
     RedOpType.SUM: EngineOp.SUM, RedOpType.PRODUCT: EngineOp.PROD, RedOpType.MIN: EngineOp.MIN, RedOpType.MAX: EngineOp.MAX,
     RedOpType.BAND: EngineOp.BIT_AND, RedOpType.BOR: EngineOp.BIT_OR, RedOpType.BXOR: EngineOp.BIT_XOR, RedOpType.AVG: EngineOp.AVG,
 }
+
+
+#: Messages of a batch that are under way at once; the engine has a limit for all.
+_MOST_AT_ONCE = 256
 
 
 class NativeBackend(BuiltIn):
@@ -45,6 +50,8 @@ class NativeBackend(BuiltIn):
     # -- Life --
 
     def init(self, device: Any, name: str, options: CommOptions) -> None:
+        if self._membership is not None:
+            raise RuntimeError(f"communicator {self.name} is already initialized; make another by new_comm")
         self.name, self.options = name, options
         self._membership = membership.Membership(options.hints)
         if options.enable_reconfigure:
@@ -72,6 +79,10 @@ class NativeBackend(BuiltIn):
 
     def get_backend_version(self) -> str:
         return membership.library_version()
+
+    def get_hosts(self) -> list[str]:
+        hosts = {member.rank: member.address.rpartition(":")[0] for member in self._open().members()}
+        return [hosts[rank] for rank in range(self._size)]
 
     def is_abort_supported(self) -> bool:
         return True
@@ -241,20 +252,17 @@ class NativeBackend(BuiltIn):
         return self._work(self._open().gather(source, target, root, deadline=timeout), async_op)
 
     def batch_op_issue(self, ops: Sequence[Any], async_op: bool, *, timeout: float) -> CombinedWork:
-        works: list[NativeWork] = []
-        to_self: list[Buffer] = []
-        for op in ops:
-            if op.peer == self._rank:
-                if op.type == "SEND":
-                    to_self.append(buffer_of(op.tensor, "tensor"))
-            elif op.type == "RECV":
-                works.append(self.recv(op.tensor, op.peer, True, timeout=timeout))
+        to_self = [buffer_of(op.tensor, "tensor") for op in ops if op.peer == self._rank and op.type == "SEND"]
         from_self = [buffer_of(op.tensor, "tensor", True) for op in ops if op.peer == self._rank and op.type == "RECV"]
         if [piece.nbytes for piece in to_self] != [piece.nbytes for piece in from_self]:
             raise RuntimeError("a batch's sends to this rank itself and its receives from it must have same size, one for one")
         for target, source in zip(from_self, to_self):
             copy(target, source)
-        works += [self.send(op.tensor, op.peer, True, timeout=timeout) for op in ops if op.type == "SEND" and op.peer != self._rank]
+        works: list[NativeWork] = []
+        for op in in_rounds(ops, self._rank):
+            if len(works) >= _MOST_AT_ONCE:  # the peers have issued that round, or will without us
+                works[len(works) - _MOST_AT_ONCE].settle()
+            works.append((self.send if op.type == "SEND" else self.recv)(op.tensor, op.peer, True, timeout=timeout))
         return CombinedWork(works)
 
     # -- Persistent all-gather, windows --

@@ -7,7 +7,7 @@ from typing import Any, Optional
 from pccl.buffers import Buffer
 from pccl.comms.backends.native_work import NativeWork
 from pccl.engine import Window, World
-from pccl.types import WindowRights
+from pccl.types import DataType, WindowRights
 
 _TOLD_BYTES = 512
 
@@ -26,7 +26,7 @@ class NativeWindow:
             raise RuntimeError("tensor_register: the tensor has too many dimensions; pass a view of fewer")
         heard = bytearray(_TOLD_BYTES * self._world.size)
         self._world.all_gather(said.ljust(_TOLD_BYTES), heard, deadline=self._seconds).wait()
-        self._window = Window(self._world, buffer, rights=WindowRights.READ | WindowRights.WRITE)
+        self._window = Window(self._world, buffer, rights=WindowRights.ALL)
         return [bytes(heard[at:at + _TOLD_BYTES]).rstrip(b" ") for at in range(0, len(heard), _TOLD_BYTES)]
 
     def deregister(self) -> None:
@@ -38,6 +38,16 @@ class NativeWindow:
     def put(self, source: Buffer, rank: int, first: int, async_op: bool, seconds: float) -> NativeWork:
         """Of bytes, at a byte."""
         return NativeWork(self._open().put(source, rank, first, deadline=seconds), None, None, async_op)
+
+    def get(self, target: Buffer, rank: int, first: int, async_op: bool, seconds: float) -> NativeWork:
+        """Of bytes, from a byte on."""
+        return NativeWork(self._open().get(target, rank, first, deadline=seconds), None, None, async_op)
+
+    def fetch_add(self, addend: int, rank: int, first: int, datatype: DataType) -> int:
+        """Adds to the number at a byte; returns what it was."""
+        operation, previous = self._open().fetch_add(addend, rank, first, datatype)
+        operation.wait()
+        return int(previous[0])
 
     def signal(self, rank: int, async_op: bool, seconds: float) -> NativeWork:
         """Has no limit of its own: it ends with the connection at the latest."""

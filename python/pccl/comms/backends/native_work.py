@@ -46,6 +46,13 @@ class NativeWork:
         finally:
             self._finish()
 
+    def settle(self) -> None:
+        """Waits for its end, well or not."""
+        try:
+            self.wait()
+        except Exception:  # raised by each wait
+            pass
+
     def when_done(self, callback: Callable[["NativeWork"], None]) -> None:
         """Has `callback` called with this work when it has ended."""
 

@@ -1,7 +1,7 @@
 """Options and launcher of the training examples: a master and all peers by one command, or one peer in a terminal of its own.
 
     python digits.py                             starts all, kills one, has one join, draws the loss
-    python digits.py --master HOST:48148         is one peer, of the run of a ccoip_master there
+    python digits.py --at HOST:48148             is one peer, of the run of a ccoip_master there
 
 Peers are forked, so that torch is imported once.  The launcher prints what they report, and looks at the end whether all who are left
 have the same bits.
@@ -13,6 +13,7 @@ import argparse
 import multiprocessing
 import multiprocessing.connection
 import os
+import pathlib
 import signal
 import socket
 import sys
@@ -29,7 +30,9 @@ Peer = Callable[[argparse.Namespace, Report], None]
 _fork = multiprocessing.get_context("fork")
 
 
-def parser_of(text: Optional[str], unit: str, what: str, *, peers: int, steps: int, every: int, several: str = "peers") -> argparse.ArgumentParser:
+def parser_of(
+    text: Optional[str], unit: str, what: str, *, peers: int, steps: int, every: int, several: str = "peers"
+) -> argparse.ArgumentParser:
     """The options that all examples have; `several` is what stands for peers where each of them is more than one process."""
     parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.set_defaults(unit=unit, what=what, several=several, replaces=False)
@@ -39,8 +42,9 @@ def parser_of(text: Optional[str], unit: str, what: str, *, peers: int, steps: i
     parser.add_argument("--join-at", type=int, metavar="N", help=f"another one joins at {unit} N (two thirds); 0: none does")
     parser.add_argument("--seed", type=int, default=0, help="of weights and of the order of the data (0)")
     parser.add_argument("--every", type=int, default=every, metavar="N", help=f"prints each N-th {unit} ({every})")
-    parser.add_argument("--plot", default=f"{os.path.splitext(os.path.basename(sys.argv[0]))[0]}.png", metavar="FILE", help="if matplotlib is there")
-    parser.add_argument("--master", metavar="HOST:PORT", help="be one peer of the run there; without it all are started here")
+    plot = f"{pathlib.Path(sys.argv[0]).stem}.png"
+    parser.add_argument("--plot", default=plot, metavar="FILE", help="the launcher's chart, if matplotlib is there")
+    parser.add_argument("--at", dest="master", metavar="HOST:PORT", help="be one peer of the run of that master; without it all are started here")
     return parser
 
 

@@ -46,7 +46,7 @@ class Report:
     def __init__(self, options: argparse.Namespace, pipe: Optional[Connection] = None, plan: Plan = Plan()) -> None:
         self.unit, self.several, self.what, self.every = options.unit, options.several, options.what, options.every
         self.plan = plan
-        self.repeated = 0  # steps that it had to begin again
+        self._made = self._repeated = 0  # steps that are done, and those that it had to begin again
         self._pipe = pipe
         self._chart = Chart(f"loss over {self.unit}s", self.unit)
         self._members: Optional[dict[int, str]] = None
@@ -60,7 +60,7 @@ class Report:
             self._first = step
             self._since = time.monotonic()
         if step == self.begun:
-            self.repeated += 1
+            self._repeated += 1
             self.event(step, f"{self.unit} {step} begins again", all_say_so=True)
         self.begun = step
         if communicator is not None:
@@ -97,11 +97,13 @@ class Report:
             self._pipe.send(("event", step, text, all_say_so))
         else:
             say(text)
-            self._chart.mark(step, text)
+            if step != self._first:
+                self._chart.mark(step, text)
 
     def step(self, step: int, peers: int, loss: float, count: int, more: str = "", seconds: Optional[float] = None) -> None:
         """A step is done: the mean loss of so many peers, which have made use of `count` characters, images, ... together, in so many
         seconds; None: since the last one was."""
+        self._made += 1
         now = time.monotonic()
         seconds = now - self._since if seconds is None else seconds
         line = f"{self.unit} {step}: {peers} {self.several}, loss {loss:.4f}, {count / max(seconds, 1e-9):,.0f} {self.what}/s{more}"
@@ -116,7 +118,7 @@ class Report:
     def end(self, step: int, digits: str, text: str = "") -> None:
         """All is done; `digits` stand for the bits that all peers should have, `text` is what all know in the end."""
         first = step if self._first is None else self._first
-        line = f"{self.unit}s {first} to {step - 1}, {self.repeated} begun again, none lost; parameters {digits}"
+        line = f"{self.unit}s {first} to {step - 1}: {self._made} made, {self._repeated} begun again; parameters {digits}"
         if self._pipe is not None:
             self._pipe.send(("end", first, step, digits, line, text))
             return

@@ -17,6 +17,7 @@ import pathlib
 import signal
 import socket
 import sys
+import threading
 import time
 from typing import Any, Callable, Optional
 
@@ -94,6 +95,7 @@ class _Process:
         self.pipe.close()
         os.environ.update(environment)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the launcher's
+        threading.Thread(target=_end_with_the_launcher, args=(pipe,), daemon=True).start()
         torch.set_num_threads(1)
         options = launcher.options
         options.joins = joins
@@ -216,6 +218,14 @@ class _Launcher:
             return 1
         say(f"{self.options.steps} {self.options.unit}s in {seconds:.1f} s; all {len(done)} have the same parameters, to the bit: {digits.pop()}")
         return 0
+
+
+def _end_with_the_launcher(pipe: Any) -> None:
+    """Nothing is ever sent to a peer."""
+    try:
+        pipe.recv()
+    except (EOFError, OSError):
+        os._exit(1)
 
 
 def _free_port() -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import hashlib
+import signal
 import sys
 import time
 from multiprocessing.connection import Connection
@@ -59,10 +60,10 @@ class Report:
         if self._first is None:
             self._first = step
             self._since = time.monotonic()
-        if step == self.begun:
-            self._repeated += 1
+        again, self.begun = step == self.begun, step
+        self._repeated += again
+        if again and communicator is not None:
             self.event(step, f"{self.unit} {step} begins again", all_say_so=True)
-        self.begun = step
         if communicator is not None:
             self._who_is_there(step, {member.id: member.address for member in communicator.peers if not member.lost})
 
@@ -80,7 +81,7 @@ class Report:
         """The peer is inside of a step; if it is to be killed there it says so, and waits for that."""
         if self._pipe is not None and 0 < step == self.plan.kill_at:
             self._pipe.send(("victim", step))
-            self._pipe.recv()  # which never comes
+            signal.pause()
 
     def await_newcomer(self, step: int, knocks: Callable[[], bool]) -> bool:
         """Whether the plan has somebody join at this step; then it waits until `knocks` says that somebody is there."""

@@ -36,10 +36,10 @@ async def work(options: argparse.Namespace, worker: int) -> None:
     torch.set_num_threads(1)
     world, where = f"world{worker}", place(options, worker)
     print(f"worker {worker} is process {os.getpid()}", flush=True)
-    manager = WorldManager()
-    await manager.initialize_world(world, 1, 2, **where)
     device = where["device"]
     model = classifier().to(device)
+    manager = WorldManager()
+    await manager.initialize_world(world, 1, 2, **where)
     image = torch.zeros(1, 3, 32, 32, device=device)
     try:
         while True:
@@ -90,6 +90,7 @@ class Leader:
                 if not self.manager.communicator.is_broken(f"world{worker}"):
                     self.workers.append(worker)
                     return worker
+                print(f"world{worker} is over: its worker is lost", flush=True)
                 self.chart.mark(self.number, f"worker {worker} is lost")
                 self.expect(worker)
             self.returned.clear()

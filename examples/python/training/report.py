@@ -98,7 +98,7 @@ class Report:
             self._pipe.send(("event", step, text, all_say_so))
         else:
             say(text)
-            if step != self._first:
+            if self._first is not None and step != self._first:
                 self._chart.mark(step, text)
 
     def step(self, step: int, peers: int, loss: float, count: int, more: str = "", seconds: Optional[float] = None) -> None:

@@ -29,7 +29,7 @@ import pccl.distributed
 
 
 class SiteOver(Exception):
-    """The site has lost a process; no `PCCLError`, which `pccl.run` would take for one of its own communicator, and try again."""
+    """The site has lost a process; no `PCCLError`, which `pccl.run` would take for a loss among the sites, and call the step again."""
 
 
 class Site:

@@ -140,9 +140,9 @@ def run(
     `patience`: seconds that it waits for peers, then TooFewPeers; None: until they come, or Ctrl-C.
     `n_attempts`: to connect, and to connect again after an exclusion, as `Communicator.connect` has it.
 
-    A `PCCLError` of another communicator, as of a torch group that `step` uses, would be taken for one of this run's: turn it into another
-    exception.  Other exceptions of `step` are the caller's, and so are mistakes (`ErrorClass.FIX`), what the master has removed this peer for,
-    and what cannot go on (`ErrorClass.STOP`).
+    Other exceptions of `step` are the caller's, and so are mistakes (`ErrorClass.FIX`), what the master has removed this peer for,
+    and what cannot go on (`ErrorClass.STOP`).  Where `step` uses another communicator, such as a torch group, and that is over, its
+    error is the caller's at once or after `step` was called once more.
     """
     if isinstance(master, str):
         with Communicator(master) as communicator:
@@ -154,6 +154,7 @@ def run(
     held = _State(master, state, start)
     peers.connect()
     while steps is None or held.index < steps:
+        now: Optional[Step] = None
         try:
             peers.gather()
             synced = held.synchronize()
@@ -169,6 +170,8 @@ def run(
                 break
         except PCCLError as error:
             if error.error_class is ErrorClass.REJOIN and error.cause not in (Cause.KICKED, Cause.LEFT):
+                if now is not None and peers.connected():
+                    raise  # of another communicator, that the step uses
                 peers.connect()
                 held.outdated()
             elif not _undone(error):
@@ -193,11 +196,15 @@ class _Peers:
 
     def connect(self) -> None:
         """Enters the run, or comes back to it, unless it is in it."""
-        try:
-            self.size(Attribute.GLOBAL_WORLD_SIZE)
-        except PCCLError:
+        if not self.connected():
             self.communicator.connect(self.n_attempts)
         self.admitted = self.communicator.newcomer
+
+    def connected(self) -> bool:
+        try:
+            return self.size(Attribute.GLOBAL_WORLD_SIZE) > 0
+        except PCCLError:
+            return False
 
     def gather(self) -> None:
         """Votes until there are enough; branches on what the votes of all groups have told all peers alike."""

@@ -36,7 +36,8 @@ def net(seed: int) -> nn.Module:
 
 
 def chosen(step: int, place: int, peers: int, batch: int, seed: int) -> torch.Tensor:
-    """The images that the peer at this place takes in that step: no two peers the same ones."""
+    """The images that the peer at this place takes in that step: no two peers the same ones, while there are enough."""
+    place %= max(1, IMAGES // batch)
     order = torch.randperm(IMAGES, generator=torch.Generator().manual_seed(1_000_003 * seed + step))
     return order[place * batch:(place + 1) * batch]
 

@@ -25,7 +25,9 @@ from chargpt import GPT, write
 from loops import Inner, Outer, add_options, quantisation
 from report import Report, digest
 
-from pccl import Attribute, Communicator, PCCLError, RankConnectionLost, ReduceOp, SharedState, SharedStateSyncStrategy, TensorInfo, TooFewPeers
+from pccl import (
+    Attribute, Communicator, PCCLError, RankConnectionLost, ReduceOp, SharedState, SharedStateSyncStrategy, TensorInfo, TooFewPeers,
+)
 from pccl.types import ErrorClass
 
 T = TypeVar("T")

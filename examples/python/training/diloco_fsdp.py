@@ -1,7 +1,7 @@
 """DiLoCo between sites, FSDP2 inside of each: a site's processes shard one model, and reduce their shards with their twins at other sites.
 
     python diloco_fsdp.py [--sites 3] [--shards 2] [--rounds 12] [--inner 10] [--kill-at N] [--join-at N]
-    torchrun --nproc-per-node 2 --master-port 29501 diloco_fsdp.py --master HOST:48148         one site; each on a host, or port, of its own
+    torchrun --nproc-per-node 2 --master-port 29501 diloco_fsdp.py --at HOST:48148         one site; each on a host, or port, of its own
 
 Process r of a site is in peer group r of the run, so that the groups are the columns of a grid, and sites its rows.  A round begins when
 the grid is whole: `shards` tells `pccl.run`.  Who is killed takes its site with it, as FSDP needs all shards: the site's other processes
@@ -29,7 +29,7 @@ import pccl.distributed
 
 
 class SiteOver(Exception):
-    """The site has lost a process; no `PCCLError`, which `pccl.run` would take for one of its own communicator, and try again."""
+    """The site has lost a process; no `PCCLError`, which `pccl.run` would take for a loss among the sites, and call the step again."""
 
 
 class Site:

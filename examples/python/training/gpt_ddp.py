@@ -1,7 +1,7 @@
 """A character GPT under torch's DistributedDataParallel: a rank is killed inside of a step, and another process takes its place.
 
     python gpt_ddp.py [--peers 3] [--steps 150] [--kill-at N] [--join-at N]
-    python gpt_ddp.py --master HOST:48148 --peers 3 --rank 0         one rank, in a terminal of its own; --join: in place of a lost one
+    python gpt_ddp.py --at HOST:48148 --peers 3 --rank 0         one rank, in a terminal of its own; --join: in place of a lost one
 
 The group has the loss rule SHRINK: the backward pass that a loss has broken raises at all who are left, `recover` makes the wrapper ready,
 and they repeat the step, each with the data that it had.  Between two steps `update` lets in who waits; who knows least gets model,
@@ -95,8 +95,8 @@ def peer(options: argparse.Namespace, report: Report) -> None:
 if __name__ == "__main__":
     parser = launch.parser_of(__doc__, "step", "characters", peers=3, steps=150, every=10)
     parser.set_defaults(replaces=True)
-    parser.add_argument("--rank", type=int, default=0, help="with --master: which rank this one is")
-    parser.add_argument("--join", action="store_true", help="with --master: take the place of a rank that was lost")
+    parser.add_argument("--rank", type=int, default=0, help="with --at: which rank this one is")
+    parser.add_argument("--join", action="store_true", help="with --at: take the place of a rank that was lost")
     parser.add_argument("--batch", type=int, default=8, help="pieces of text of each rank in a step (8)")
     parser.add_argument("--rate", type=float, default=3e-3, help="learning rate (0.003)")
     parser.add_argument("--text", metavar="FILE", help="to learn, in place of Python's language reference")

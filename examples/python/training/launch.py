@@ -1,7 +1,7 @@
 """Options and launcher of the training examples: a master and all peers by one command, or one peer in a terminal of its own.
 
     python digits.py                             starts all, kills one, has one join, draws the loss
-    python digits.py --master HOST:48148         is one peer, of the run of a ccoip_master there
+    python digits.py --at HOST:48148             is one peer, of the run of a ccoip_master there
 
 Peers are forked, so that torch is imported once.  The launcher prints what they report, and looks at the end whether all who are left
 have the same bits.
@@ -13,9 +13,11 @@ import argparse
 import multiprocessing
 import multiprocessing.connection
 import os
+import pathlib
 import signal
 import socket
 import sys
+import threading
 import time
 from typing import Any, Callable, Optional
 
@@ -29,7 +31,9 @@ Peer = Callable[[argparse.Namespace, Report], None]
 _fork = multiprocessing.get_context("fork")
 
 
-def parser_of(text: Optional[str], unit: str, what: str, *, peers: int, steps: int, every: int, several: str = "peers") -> argparse.ArgumentParser:
+def parser_of(
+    text: Optional[str], unit: str, what: str, *, peers: int, steps: int, every: int, several: str = "peers"
+) -> argparse.ArgumentParser:
     """The options that all examples have; `several` is what stands for peers where each of them is more than one process."""
     parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.set_defaults(unit=unit, what=what, several=several, replaces=False)
@@ -39,8 +43,9 @@ def parser_of(text: Optional[str], unit: str, what: str, *, peers: int, steps: i
     parser.add_argument("--join-at", type=int, metavar="N", help=f"another one joins at {unit} N (two thirds); 0: none does")
     parser.add_argument("--seed", type=int, default=0, help="of weights and of the order of the data (0)")
     parser.add_argument("--every", type=int, default=every, metavar="N", help=f"prints each N-th {unit} ({every})")
-    parser.add_argument("--plot", default=f"{os.path.splitext(os.path.basename(sys.argv[0]))[0]}.png", metavar="FILE", help="if matplotlib is there")
-    parser.add_argument("--master", metavar="HOST:PORT", help="be one peer of the run there; without it all are started here")
+    plot = f"{pathlib.Path(sys.argv[0]).stem}.png"
+    parser.add_argument("--plot", default=plot, metavar="FILE", help="the launcher's chart, if matplotlib is there")
+    parser.add_argument("--at", dest="master", metavar="HOST:PORT", help="be one peer of the run of that master; without it all are started here")
     return parser
 
 
@@ -90,6 +95,7 @@ class _Process:
         self.pipe.close()
         os.environ.update(environment)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the launcher's
+        threading.Thread(target=_end_with_the_launcher, args=(pipe,), daemon=True).start()
         torch.set_num_threads(1)
         options = launcher.options
         options.joins = joins
@@ -212,6 +218,14 @@ class _Launcher:
             return 1
         say(f"{self.options.steps} {self.options.unit}s in {seconds:.1f} s; all {len(done)} have the same parameters, to the bit: {digits.pop()}")
         return 0
+
+
+def _end_with_the_launcher(pipe: Any) -> None:
+    """Nothing is ever sent to a peer."""
+    try:
+        pipe.recv()
+    except (EOFError, OSError):
+        os._exit(1)
 
 
 def _free_port() -> int:

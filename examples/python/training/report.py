@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import hashlib
+import signal
 import sys
 import time
 from multiprocessing.connection import Connection
@@ -46,7 +47,7 @@ class Report:
     def __init__(self, options: argparse.Namespace, pipe: Optional[Connection] = None, plan: Plan = Plan()) -> None:
         self.unit, self.several, self.what, self.every = options.unit, options.several, options.what, options.every
         self.plan = plan
-        self.repeated = 0  # steps that it had to begin again
+        self._made = self._repeated = 0  # steps that are done, and those that it had to begin again
         self._pipe = pipe
         self._chart = Chart(f"loss over {self.unit}s", self.unit)
         self._members: Optional[dict[int, str]] = None
@@ -59,10 +60,10 @@ class Report:
         if self._first is None:
             self._first = step
             self._since = time.monotonic()
-        if step == self.begun:
-            self.repeated += 1
+        again, self.begun = step == self.begun, step
+        self._repeated += again
+        if again and communicator is not None:
             self.event(step, f"{self.unit} {step} begins again", all_say_so=True)
-        self.begun = step
         if communicator is not None:
             self._who_is_there(step, {member.id: member.address for member in communicator.peers if not member.lost})
 
@@ -80,7 +81,7 @@ class Report:
         """The peer is inside of a step; if it is to be killed there it says so, and waits for that."""
         if self._pipe is not None and 0 < step == self.plan.kill_at:
             self._pipe.send(("victim", step))
-            self._pipe.recv()  # which never comes
+            signal.pause()
 
     def await_newcomer(self, step: int, knocks: Callable[[], bool]) -> bool:
         """Whether the plan has somebody join at this step; then it waits until `knocks` says that somebody is there."""
@@ -97,11 +98,13 @@ class Report:
             self._pipe.send(("event", step, text, all_say_so))
         else:
             say(text)
-            self._chart.mark(step, text)
+            if self._first is not None and step != self._first:
+                self._chart.mark(step, text)
 
     def step(self, step: int, peers: int, loss: float, count: int, more: str = "", seconds: Optional[float] = None) -> None:
         """A step is done: the mean loss of so many peers, which have made use of `count` characters, images, ... together, in so many
         seconds; None: since the last one was."""
+        self._made += 1
         now = time.monotonic()
         seconds = now - self._since if seconds is None else seconds
         line = f"{self.unit} {step}: {peers} {self.several}, loss {loss:.4f}, {count / max(seconds, 1e-9):,.0f} {self.what}/s{more}"
@@ -116,7 +119,7 @@ class Report:
     def end(self, step: int, digits: str, text: str = "") -> None:
         """All is done; `digits` stand for the bits that all peers should have, `text` is what all know in the end."""
         first = step if self._first is None else self._first
-        line = f"{self.unit}s {first} to {step - 1}, {self.repeated} begun again, none lost; parameters {digits}"
+        line = f"{self.unit}s {first} to {step - 1}: {self._made} made, {self._repeated} begun again; parameters {digits}"
         if self._pipe is not None:
             self._pipe.send(("end", first, step, digits, line, text))
             return

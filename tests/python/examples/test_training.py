@@ -24,6 +24,7 @@ class End(NamedTuple):
     who: str
     first: int
     last: int
+    made: int
     again: int
     digest: str
 
@@ -38,8 +39,9 @@ class Run:
             int(found[1]): (int(found[2]), float(found[3]))
             for found in re.finditer(rf"^{unit} (\d+): (\d+) \w+, loss (\d+\.\d+), [\d,]+ \w+/s", self.text, re.M)
         }
-        pattern = rf"^(.+): {unit}s (\d+) to (\d+), (\d+) begun again, none lost; parameters ([0-9a-f]{{12}})$"
-        self.ends = [End(found[1], *map(int, found.groups()[1:4]), found[5]) for found in re.finditer(pattern, self.text, re.M)]
+        pattern = rf"^(.+): {unit}s (\d+) to (\d+): (\d+) made, (\d+) begun again; parameters ([0-9a-f]{{12}})$"
+        self.ends = [End(found[1], *map(int, found.groups()[1:5]), found[6]) for found in re.finditer(pattern, self.text, re.M)]
+        assert all(end.made == end.last - end.first + 1 for end in self.ends)
 
     def says(self, pattern: str, times: int = 1) -> "re.Match[str]":
         found = list(re.finditer(pattern, self.text, re.M))
@@ -83,14 +85,14 @@ def test_digits(children: Children) -> None:
 def test_peers_that_are_started_by_hand(master: Master, children: Children) -> None:
     """Each in a terminal of its own, against a master that runs; each prints the loss, and its chart."""
     pytest.importorskip("sklearn")
-    peers = [start(children, "digits.py", "--master", master.address, "--peers", 2, "--steps", 30, "--every", 10) for _ in range(2)]
+    peers = [start(children, "digits.py", "--at", master.address, "--peers", 2, "--steps", 30, "--every", 10) for _ in range(2)]
     texts = []
     for peer in peers:
         assert peer.join() == 0, peer.text()
         texts.append(peer.text())
     for text in texts:
         assert "step 10: 2 peers, loss" in text and "+-----" in text
-    [digest] = {re.search(r"^steps 0 to 29, 0 begun again, none lost; parameters (\w+)$", text, re.M)[1] for text in texts}
+    [digest] = {re.search(r"^steps 0 to 29: 30 made, 0 begun again; parameters (\w+)$", text, re.M)[1] for text in texts}
 
 
 def test_what_cannot_be_done_is_said(children: Children) -> None:
@@ -102,7 +104,8 @@ def test_what_cannot_be_done_is_said(children: Children) -> None:
 def test_a_gpt_under_distributed_data_parallel(children: Children) -> None:
     run = Run(start(children, "gpt_ddp.py", "--steps", 45, "--kill-at", 15, "--join-at", 30, "--every", 1), "step")
     assert run.peers() == [3] * 15 + [2] * 15 + [3] * 15
-    assert [(end.who, end.first, end.last, end.again) for end in run.ends] == [("peer 0", 0, 44, 1), ("peer 1", 0, 44, 1), ("peer 2", 30, 44, 0)]
+    ends = [("peer 0", 0, 44, 1), ("peer 1", 0, 44, 1), ("peer 2", 30, 44, 0)]
+    assert [(end.who, end.first, end.last, end.again) for end in run.ends] == ends
     run.says(f"all 3 have the same parameters, to the bit: {run.ends[0].digest}$")
     assert run.loss(slice(1)) > 4.3 and run.loss(slice(-5, None)) < 3.2
     run.says(r"^peer 2 is killed inside of step 15$")

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import pccl
+from pccl.engine import World
 from support.master import Master
 from support.programs import Program
 from support.worlds import together
@@ -305,6 +306,35 @@ def test_exceptions_of_a_step_are_the_callers_and_the_others_go_on(master: Maste
             return str(error)
 
     assert together(3, peer) == ["mine", "50 steps", "50 steps"]
+
+
+def test_the_end_of_another_world_that_a_step_uses_is_the_callers(master: Master) -> None:
+    """It says "begin anew", which does not mean this run: peers that entered it again would offer a state of a wrong revision."""
+
+    def peer(index: int) -> str:
+        made: list[int] = []
+        with World(master.address, name="other", size=3, rank=index, formation_timeout=30) as other:
+            other.connect()
+
+            def train(step: pccl.Step) -> None:
+                made.append(step.index)
+                if index == 1 and step.index == 3:
+                    other.destroy()
+                    raise InterruptedError
+                numbers = np.ones(4)
+                other.all_reduce(numbers, numbers).wait()
+                step.all_reduce(numbers)
+
+            try:
+                pccl.run(master.address, train, begin_with=3)
+            except InterruptedError:
+                return "left"
+            except pccl.PCCLError as error:
+                assert set(made) == {0, 1, 2, 3} and made.count(3) <= 2
+                return type(error).__name__
+            return "went on"
+
+    assert together(3, peer) == ["RankConnectionLost", "left", "RankConnectionLost"]
 
 
 def test_what_the_master_removes_a_peer_for_is_said_and_not_tried_for_ever(master: Master) -> None:

@@ -1,4 +1,4 @@
-"""Replicated inference with failover: a leader shares pictures out among workers, each in a world of its own with it.
+"""Replicated inference with failover: a leader shares pictures of digits out among workers, each in a world of its own with it.
 
 A picture that a worker takes with it when it dies goes to the next one; dead workers are left out, and one that comes back is taken in
 again.  On one host the leader starts the workers; on several, or to bring a worker back: `m8d.py --multihost --rank 1`.
@@ -10,12 +10,18 @@ import argparse
 import asyncio
 import multiprocessing
 import os
+import pathlib
+import sys
 import time
 
 import torch
-from model import CLASSES, classifier, classify, picture
+from model import CLASSES, classifier, classify, picture, shown
 
 from pccl.multiworld import WorldManager
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "training"))
+
+from chart import Chart  # noqa: E402
 
 
 def place(options: argparse.Namespace, worker: int) -> dict[str, object]:
@@ -30,10 +36,10 @@ async def work(options: argparse.Namespace, worker: int) -> None:
     torch.set_num_threads(1)
     world, where = f"world{worker}", place(options, worker)
     print(f"worker {worker} is process {os.getpid()}", flush=True)
-    manager = WorldManager()
-    await manager.initialize_world(world, 1, 2, **where)
     device = where["device"]
     model = classifier().to(device)
+    manager = WorldManager()
+    await manager.initialize_world(world, 1, 2, **where)
     image = torch.zeros(1, 3, 32, 32, device=device)
     try:
         while True:
@@ -53,6 +59,8 @@ class Leader:
         self.workers: list[int] = []
         self.returned = asyncio.Event()
         self.waiting: set[asyncio.Task[None]] = set()
+        self.chart = Chart("time to the answer", "picture")
+        self.number = 0  # of the picture that it is at
 
     async def take_in(self, worker: int) -> None:
         """Waits for a worker, however long it takes, and has it work."""
@@ -63,6 +71,8 @@ class Leader:
             except RuntimeError as error:
                 print(f"world{worker} does not begin: {error}", flush=True)
         print(f"world{worker} has begun", flush=True)
+        if self.number:
+            self.chart.mark(self.number, f"worker {worker} is there")
         self.workers.append(worker)
         self.returned.set()
 
@@ -80,6 +90,8 @@ class Leader:
                 if not self.manager.communicator.is_broken(f"world{worker}"):
                     self.workers.append(worker)
                     return worker
+                print(f"world{worker} is over: its worker is lost", flush=True)
+                self.chart.mark(self.number, f"worker {worker} is lost")
                 self.expect(worker)
             self.returned.clear()
             await self.returned.wait()
@@ -101,16 +113,23 @@ class Leader:
         """All pictures, one after the other."""
         model = classifier() if self.options.check else None
         await asyncio.gather(*(self.take_in(worker) for worker in range(1, self.options.num_workers + 1)))
-        longest = 0.0
-        for number in range(self.options.images):
-            image, begun = picture(number), time.monotonic()
+        times, right = [], 0
+        for self.number in range(self.options.images):
+            number, image, begun = self.number, picture(self.number), time.monotonic()
             found, worker = await self.ask(image)
-            longest = max(longest, time.monotonic() - begun)
+            times.append(time.monotonic() - begun)
+            right += found == shown(number)
+            self.chart.point("ms", number, 1e3 * times[-1])
             print(f"picture {number}: {CLASSES[found]}, by worker {worker}", flush=True)
             if model is not None and found != int(classify(model, image)):
                 raise SystemExit(f"picture {number}: a local pass finds {CLASSES[int(classify(model, image))]}")
             await asyncio.sleep(self.options.pause)
-        print(f"{self.options.images} pictures, the longest took {longest:.3f} s", flush=True)
+        print(
+            f"{len(times)} pictures, {right / len(times):.1%} read rightly, {len(times) / sum(times):,.0f} pictures/s, "
+            f"the longest took {max(times):.3f} s\n{self.chart.text()}", flush=True,
+        )
+        if self.chart.png(self.options.plot):
+            print(f"the same is in {self.options.plot}", flush=True)
         for task in self.waiting:
             task.cancel()
         self.manager.cleanup()
@@ -128,6 +147,7 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=1000)
     parser.add_argument("--pause", type=float, default=1.0, help="seconds between two pictures")
     parser.add_argument("--check", action="store_true", help="compare each class with that of a local pass")
+    parser.add_argument("--plot", default="m8d.png", metavar="FILE", help="the chart, if matplotlib is there")
     options = parser.parse_args()
     if options.multihost and options.rank > 0:
         asyncio.run(work(options, options.rank))

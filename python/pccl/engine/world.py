@@ -278,6 +278,7 @@ class World:
         s, r = as_buffer(send, "send"), as_buffer(receive, "receive", True)
         _alike("all_gather_v", s, r, None)
         self._fits("all_gather_v", "receive", r, counts, places)
+        self._own_part("all_gather_v", "send", s, counts)
         arguments = (s.pointer, r.pointer, _sizes(counts), _sizes(places), s.datatype.value)
         return self._launch("all_gather_v", lib.pcclAllGatherV, arguments, (s, r), deadline)
 
@@ -302,6 +303,7 @@ class World:
         s, r = as_buffer(send, "send"), as_buffer(receive, "receive", True)
         _alike("reduce_scatter_v", r, s, None)
         self._fits("reduce_scatter_v", "send", s, counts, places)
+        self._own_part("reduce_scatter_v", "receive", r, counts)
         arguments = (s.pointer, r.pointer, _sizes(counts), _sizes(places), r.datatype.value, _op(op))
         return self._launch("reduce_scatter_v", lib.pcclReduceScatterV, arguments, (s, r), deadline)
 
@@ -532,6 +534,12 @@ class World:
             end = max((place + count for place, count in zip(places, counts) if count), default=0)
         if end > buffer.count:
             raise _mistake(name, f"the parts of {what} end at element {end}, but it has {buffer.count}; pass a larger one")
+
+    def _own_part(self, name: str, what: str, buffer: Buffer, counts: Sequence[int]) -> None:
+        """Nor does C know how large this member's own is."""
+        rank = self.rank
+        if counts[rank] != buffer.count:
+            raise _mistake(name, f"{what} has {buffer.count} elements, but counts says {counts[rank]} for this rank, {rank}; make them equal")
 
 
 def milliseconds(seconds: Optional[float]) -> int:

@@ -28,6 +28,7 @@ ANY_RANK = lib.PCCL_ANY_RANK
 NO_COLOR = lib.PCCL_NO_COLOR
 
 _END_SECONDS = 2.0  # that a call may take to end when its world is left; it is there at once
+_LONGEST_MS = 2**32 - 1
 _SWEEP_FROM = 64  # operations in flight, from which on a launch looks whether some have ended that nobody waits for
 
 
@@ -74,6 +75,8 @@ class World:
         shared_memory: Optional[bool] = None,
     ) -> None:
         initialise()
+        if "\0" in name:
+            raise ValueError(f"pccl: name is {name!r}; leave the NUL out, at which it would end")
         texts = [ffi.new("char[]", text.encode()) for text in (name, net)]
         params = ffi.new("pcclCommCreateParamsEx_t *")
         params.size = ffi.sizeof("pcclCommCreateParamsEx_t")
@@ -543,8 +546,12 @@ class World:
 
 
 def milliseconds(seconds: Optional[float]) -> int:
-    """In the form of the library, whose 0 is none: more than nothing is 1 at least."""
-    return 0 if seconds is None else max(1, round(seconds * 1000))
+    """In the form of the library, whose 0 is none: more than nothing is 1 at least, and the longest that it knows 49 days.  ValueError: no time."""
+    if seconds is None:
+        return 0
+    if not seconds >= 0:
+        raise ValueError(f"pccl: {seconds} s is no length of time; pass a number that is not negative, or None")
+    return max(1, round(min(seconds * 1000, _LONGEST_MS)))
 
 
 def _mistake(name: str, text: str) -> Exception:

@@ -200,6 +200,7 @@ def test_memory_that_cannot_be_used_is_refused_by_name(master: Master) -> None:
             (torch.ones(4, dtype=torch.complex64), ValueError, "complex64"),
             (torch.ones(4, device="meta"), ValueError, "device meta"),
             (np.ones(4, ">f4"), ValueError, ">f4"),
+            (torch.ones(1, dtype=torch.complex64).conj().imag, ValueError, "with the other sign"),
             ([1.0], TypeError, "send is a list"),
         ]:
             with pytest.raises(error, match=words):

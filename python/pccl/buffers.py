@@ -75,6 +75,8 @@ def _of_tensor(tensor: Any, name: str) -> Buffer:
         raise OperandError(f"pccl: {name} is on device {tensor.device}; pass tensor.cpu()")
     if not tensor.is_contiguous():
         raise OperandError(f"pccl: {name} has the strides {tuple(tensor.stride())}, which is not contiguous; pass tensor.contiguous()")
+    if tensor.is_neg():
+        raise OperandError(f"pccl: {name} is a view of numbers with the other sign; pass tensor.resolve_neg()")
     return Buffer(tensor.data_ptr(), tensor.numel(), DataType.from_torch_dtype(tensor.dtype), tensor)
 
 

@@ -51,6 +51,13 @@ def _one(tensors: Any) -> Tensor:
     return tensor
 
 
+def _each(place: Place, tensors: Tensors, name: str) -> Tensors:
+    """A list of one tensor for each rank.  ValueError: of more, or less."""
+    if len(tensors) != place.size:
+        raise ValueError(f"pccl: {name} has {len(tensors)} tensors, and the group {place.size} ranks; pass one for each")
+    return tensors
+
+
 def _default(opts: Any) -> Any:
     """The operator of options that are not given is that of torch: SUM."""
     return torch.distributed.ReduceOp.SUM if opts is None else opts.reduceOp
@@ -79,7 +86,7 @@ def all_reduce(place: Place, tensors: Tensors, opts: Any = None) -> Call:
     if tensor.is_sparse:
         return all_reduce_sparse(place.size, tensor, _default(opts), opts)
     memory, finish = target(tensor)
-    how = reduction(_default(opts), memory.dtype)
+    how = reduction(_default(opts), tensor.dtype)
     return Call(lambda world, deadline: [_reduced(memory, how, world, deadline)], [tensor], finish, opts)
 
 
@@ -87,7 +94,7 @@ def all_reduce_coalesced(place: Place, tensors: Tensors, opts: Any = None) -> Ca
     """Reduces several tensors in place, as one operation."""
     targets = [target(tensor) for tensor in tensors]
     op = _default(opts)
-    hows = [reduction(op, memory.dtype) for memory, _ in targets]
+    hows = [reduction(op, tensor.dtype) for tensor in tensors]
 
     def launch(world: World, deadline: Optional[float]) -> list[Operation]:
         memories = (memory for memory, _ in targets)
@@ -110,7 +117,7 @@ def reduce(place: Place, tensors: Tensors, opts: Any) -> Call:
     """The one tensor of all ranks, reduced, into the root's; the others' are as they were."""
     tensor, root = _one(tensors), opts.rootRank
     memory, finish = target(tensor)
-    how = reduction(opts.reduceOp, memory.dtype)
+    how = reduction(opts.reduceOp, tensor.dtype)
     seen = how.seen(memory)
     receive = seen if root == place.rank else None
 
@@ -124,7 +131,7 @@ def reduce(place: Place, tensors: Tensors, opts: Any) -> Call:
 
 
 def _gather_list(place: Place, outputs: Tensors, tensor: Tensor) -> tuple[Tensor, Parts]:
-    parts = unpacked(outputs)
+    parts = unpacked(_each(place, outputs, "the list of outputs"))
     return apart(plain(tensor), parts.memory, parts.byte_of(place.rank)), parts
 
 
@@ -179,8 +186,9 @@ def reduce_scatter(place: Place, outputs: Tensors, inputs: Sequence[Tensors], op
     """Parts may differ in size from rank to rank."""
     output = _one(outputs)
     memory, finish = target(output)
-    how = reduction(_default(opts), memory.dtype)
-    parts = packed(inputs[0] if how.view is None else [how.seen(plain(tensor)) for tensor in inputs[0]])
+    how = reduction(_default(opts), output.dtype)
+    each = _each(place, inputs[0], "the list of inputs")
+    parts = packed(each if how.view is None else [how.seen(plain(tensor)) for tensor in each])
     result, out = result_apart(memory, parts.memory)
     seen = how.seen(result)
 
@@ -205,7 +213,7 @@ def reduce_scatter_single_coalesced(place: Place, outputs: Tensors, tensors: Ten
     finishes: list[Finish] = []
     for output, tensor in zip(outputs, tensors):
         memory, finish = target(output)
-        how = reduction(_default(opts), memory.dtype)
+        how = reduction(_default(opts), tensor.dtype)
         whole = how.seen(plain(tensor))
         result, out = result_apart(memory, whole)
         calls.append((how, whole, how.seen(result)))
@@ -251,7 +259,7 @@ def scatter(place: Place, outputs: Tensors, inputs: Sequence[Tensors], opts: Any
     memory, finish = target(output)
     if root != place.rank:
         return Call(lambda world, deadline: [world.scatter_v(None, None, memory, root, deadline=deadline)], [output], finish, opts)
-    parts = packed(inputs[0])
+    parts = packed(_each(place, inputs[0], "the list of inputs"))
     own = span(memory)[0] == span(parts.memory)[0] + parts.byte_of(root)
     result, out = (memory, None) if own else result_apart(memory, parts.memory)
 
@@ -266,7 +274,8 @@ def scatter(place: Place, outputs: Tensors, inputs: Sequence[Tensors], opts: Any
 
 def all_to_all(place: Place, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Call:
     """Tensor r of `inputs` goes to rank r, whose own comes into tensor r of `outputs`; sizes may differ."""
-    return _all_to_all(unpacked(outputs), packed(inputs), list(outputs), None, opts)
+    receive, send = unpacked(_each(place, outputs, "the list of outputs")), packed(_each(place, inputs, "the list of inputs"))
+    return _all_to_all(receive, send, list(outputs), None, opts)
 
 
 def all_to_all_single(

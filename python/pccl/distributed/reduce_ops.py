@@ -1,7 +1,7 @@
 """torch's reduce operators as the engine's, for each type of element.
 
 Integers: AVG truncates towards zero.  Bool is a logical type, as Gloo treats it: SUM and MAX are "or", PRODUCT and MIN "and", BXOR "exactly an
-odd number"; results are 0 and 1.  Complex tensors arrive as pairs of real numbers, of which only sums make sense; torch refuses the others.
+odd number"; results are 0 and 1.  Complex numbers are reduced as pairs of real ones, of which only sums make sense.
 """
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
@@ -18,6 +18,7 @@ _BY_NAME = {
     "BAND": ReduceOp.BIT_AND, "BOR": ReduceOp.BIT_OR, "BXOR": ReduceOp.BIT_XOR,
 }
 _BOOLEANS = {**_BY_NAME, "PRODUCT": ReduceOp.MIN}
+_OF_PAIRS = ("SUM", "AVG", "PREMUL_SUM")
 _BITS = (ReduceOp.BIT_AND, ReduceOp.BIT_OR, ReduceOp.BIT_XOR)
 
 
@@ -41,11 +42,14 @@ class Reduction(NamedTuple):
 
 
 _PLAIN = {op: Reduction(op) for op in ReduceOp}
+_COMPUTED = {datatype.to_torch_dtype() for datatype in DataType}
 
 
 def reduction(op: Any, dtype: torch.dtype) -> Reduction:
     """What `op`, of torch's options or an operator itself, means for elements of `dtype`.  ValueError: nothing."""
     name = getattr(getattr(op, "op", op), "name", "")
+    if dtype not in _COMPUTED and not (dtype.is_complex and name in _OF_PAIRS):
+        raise ValueError(f"pccl: ReduceOp.{name} is not for {dtype}; convert the tensor")
     if name == "PREMUL_SUM":
         factor = op.factor
         if isinstance(factor, torch.Tensor) and factor.numel() != 1:

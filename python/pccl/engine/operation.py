@@ -15,6 +15,8 @@ from pccl.types import Cause, ErrorClass, Result
 if TYPE_CHECKING:
     from pccl.engine.world import World
 
+_LONGEST_SECONDS = 1e6  # of one call of C, as none is left for ever to a number that C has not
+
 
 class OperationInfo(NamedTuple):
     """What an operation that succeeded moved here: members of the view that committed it, payload bytes sent and received."""
@@ -95,7 +97,7 @@ class Operation:
     def _wait(self, timeout: Optional[float]) -> bool:
         until = None if timeout is None else time.monotonic() + timeout
         while True:
-            rest = -1 if until is None else max(0, int((until - time.monotonic()) * 1000 + 0.999))
+            rest = -1 if until is None else max(0, int(min(until - time.monotonic(), _LONGEST_SECONDS) * 1000 + 0.999))
             if self._look(slice_ms(rest)):
                 return True
             if until is not None and time.monotonic() >= until:

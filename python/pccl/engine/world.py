@@ -30,6 +30,7 @@ NO_COLOR = lib.PCCL_NO_COLOR
 
 _T = TypeVar("_T")
 _END_SECONDS = 2.0  # that a call may take to end when its world is left; it is there at once
+_LONGEST_MS = 2**32 - 1
 _SWEEP_FROM = 64  # operations in flight, from which on a launch looks whether some have ended that nobody waits for
 
 
@@ -76,6 +77,8 @@ class World:
         shared_memory: Optional[bool] = None,
     ) -> None:
         initialise()
+        if "\0" in name:
+            raise ValueError(f"pccl: name is {name!r}; leave the NUL out, at which it would end")
         texts = [ffi.new("char[]", text.encode()) for text in (name, net)]
         params = ffi.new("pcclCommCreateParamsEx_t *")
         params.size = ffi.sizeof("pcclCommCreateParamsEx_t")
@@ -297,6 +300,7 @@ class World:
         s, r = as_buffer(send, "send"), as_buffer(receive, "receive", True)
         _alike("all_gather_v", s, r, None)
         self._fits("all_gather_v", "receive", r, counts, places)
+        self._own_part("all_gather_v", "send", s, counts)
         arguments = (s.pointer, r.pointer, _sizes(counts), _sizes(places), s.datatype.value)
         return self._launch("all_gather_v", lib.pcclAllGatherV, arguments, (s, r), deadline)
 
@@ -321,6 +325,7 @@ class World:
         s, r = as_buffer(send, "send"), as_buffer(receive, "receive", True)
         _alike("reduce_scatter_v", r, s, None)
         self._fits("reduce_scatter_v", "send", s, counts, places)
+        self._own_part("reduce_scatter_v", "receive", r, counts)
         arguments = (s.pointer, r.pointer, _sizes(counts), _sizes(places), r.datatype.value, _op(op))
         return self._launch("reduce_scatter_v", lib.pcclReduceScatterV, arguments, (s, r), deadline)
 
@@ -552,10 +557,20 @@ class World:
         if end > buffer.count:
             raise _mistake(name, f"the parts of {what} end at element {end}, but it has {buffer.count}; pass a larger one")
 
+    def _own_part(self, name: str, what: str, buffer: Buffer, counts: Sequence[int]) -> None:
+        """Nor does C know how large this member's own is."""
+        rank = self.rank
+        if counts[rank] != buffer.count:
+            raise _mistake(name, f"{what} has {buffer.count} elements, but counts says {counts[rank]} for this rank, {rank}; make them equal")
+
 
 def milliseconds(seconds: Optional[float]) -> int:
-    """In the form of the library, whose 0 is none: more than nothing is 1 at least."""
-    return 0 if seconds is None else max(1, round(seconds * 1000))
+    """In the form of the library, whose 0 is none: more than nothing is 1 at least, and the longest that it knows 49 days.  ValueError: no time."""
+    if seconds is None:
+        return 0
+    if not seconds >= 0:
+        raise ValueError(f"pccl: {seconds} s is no length of time; pass a number that is not negative, or None")
+    return max(1, round(min(seconds * 1000, _LONGEST_MS)))
 
 
 def _mistake(name: str, text: str) -> Exception:

@@ -331,6 +331,22 @@ def mistakes(rank: int, size: int) -> None:
         dist.all_reduce(torch.ones(2), OPS.BAND)
     with pytest.raises(ValueError, match="AVG of bool"):
         dist.all_reduce(torch.tensor([True]), OPS.AVG)
+    eighths = torch.zeros(2, dtype=torch.uint8).view(torch.float8_e4m3fnuz)  # a type that the library moves only
+    for t in (eighths, torch.ones(2, dtype=torch.complex64)):
+        with pytest.raises(ValueError, match=f"PRODUCT is not for {t.dtype}"):
+            dist.reduce(t, 0, OPS.PRODUCT)
+    with pytest.raises(ValueError, match="SUM is not for torch.float8_e4m3fnuz"):
+        dist.all_reduce(eighths)
+    for sizes in ([3] * size, [2**20] * size):  # of what one's own tensor is not
+        with pytest.raises(pccl_errors().InvalidArgument, match=f"send has 2 elements, but counts says {sizes[0]}"):
+            dist.all_gather([torch.empty(n) for n in sizes], torch.ones(2))
+        with pytest.raises(pccl_errors().InvalidArgument, match=f"receive has 2 elements, but counts says {sizes[0]}"):
+            dist.reduce_scatter(torch.ones(2), [torch.ones(n) for n in sizes])
+    for n in (size - 1, size + 1):
+        lists = [torch.ones(2) for _ in range(n)]
+        for call, name in ((dist.all_gather, "outputs"), (lambda each, own: dist.reduce_scatter(own, each), "inputs")):
+            with pytest.raises(ValueError, match=f"list of {name} has {n} tensors, and the group {size} ranks"):
+                call(lists, torch.ones(2))
     with pytest.raises(ValueError, match="rows"):
         dist.all_to_all_single(torch.empty(size + 1), torch.empty(size + 1))
     with pytest.raises(pccl_errors().InvalidArgument, match="peers disagree.* f32"):

@@ -200,6 +200,7 @@ def test_memory_that_cannot_be_used_is_refused_by_name(master: Master) -> None:
             (torch.ones(4, dtype=torch.complex64), ValueError, "complex64"),
             (torch.ones(4, device="meta"), ValueError, "device meta"),
             (np.ones(4, ">f4"), ValueError, ">f4"),
+            (torch.ones(1, dtype=torch.complex64).conj().imag, ValueError, "with the other sign"),
             ([1.0], TypeError, "send is a list"),
         ]:
             with pytest.raises(error, match=words):
@@ -218,6 +219,12 @@ def test_memory_that_cannot_be_used_is_refused_by_name(master: Master) -> None:
             world.all_gather_v(good[:2], good, [2, 3])
         with pytest.raises(InvalidArgument, match="3 counts for receive, and 2 members"):
             world.all_gather_v(good[:2], good, [2, 1, 1])
+        for counts in ([1, 1], [3, 3], [2**20, 2**20]):
+            many = np.ones(sum(counts), np.float32)
+            with pytest.raises(InvalidArgument, match=f"send has 2 elements, but counts says {counts[0]} for this rank, {world.rank}"):
+                world.all_gather_v(good[:2], many, counts)
+            with pytest.raises(InvalidArgument, match=f"receive has 2 elements, but counts says {counts[0]} for this rank"):
+                world.reduce_scatter_v(many, good[:2], counts)
         world.barrier().wait()  # none of these took a turn
 
     in_world(master.address, 2, member)

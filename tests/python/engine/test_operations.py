@@ -40,6 +40,27 @@ def test_wait_returns_when_its_time_is_over_and_later_with_the_end(master: Maste
     in_world(master.address, 2, member)
 
 
+def test_times_of_years_and_what_is_no_time(master: Master) -> None:
+    """A year that C has no number for, as programs take that want no limit; a time that is over before it begins."""
+    year = 365 * 86400.0
+
+    def member(rank: int) -> None:
+        with World(master.address, name="for years", size=2, rank=rank, formation_timeout=year) as world:
+            world.connect()
+            world.set_operation_deadline(float("inf"))
+            for seconds in (year, 1e30, float("inf")):
+                barrier = world.barrier(deadline=seconds)
+                assert barrier.wait(seconds) and barrier.error is None
+            for wrong in (-1.0, float("nan")):
+                with pytest.raises(ValueError, match=f"{wrong} s is no length of time; pass a number"):
+                    world.barrier(deadline=wrong)
+            world.barrier().wait()
+
+    together(2, member)
+    with pytest.raises(ValueError, match=r"name is 'a\\x00b'; leave the NUL out"):
+        World(master.address, name="a\0b", size=2)
+
+
 def test_cancelled_and_late_operations_say_so(master: Master) -> None:
     """An error that does not tell whose wish it was."""
 

@@ -157,8 +157,7 @@ class TorchCommBackend:
     abort: Operation = _optional(
         "abort", "Nothing: ends the communicator at once, for all of its members: from any thread, any number of times, and never raises"
     )
-
-    get_hosts: Operation = _optional("get_hosts")                        #: where each member is, by rank; equal texts are one host
+    get_hosts: Operation = _optional("get_hosts", "Nothing: returns where each member is, by rank; equal texts are one host")
 
     def set_timeout(self, timeout: Any) -> None:
         """The communicator's default has changed; each operation is told its timeout anyway."""

@@ -10,6 +10,7 @@ from pccl.engine import Window, World
 from pccl.types import DataType, WindowRights
 
 _TOLD_BYTES = 512
+_COUNTER_BYTES = 8
 
 
 class NativeWindow:
@@ -26,7 +27,8 @@ class NativeWindow:
             raise RuntimeError("tensor_register: the tensor has too many dimensions; pass a view of fewer")
         heard = bytearray(_TOLD_BYTES * self._world.size)
         self._world.all_gather(said.ljust(_TOLD_BYTES), heard, deadline=self._seconds).wait()
-        self._window = Window(self._world, buffer, rights=WindowRights.ALL)
+        counts = buffer.address % _COUNTER_BYTES == 0  # else nobody can count there
+        self._window = Window(self._world, buffer, rights=WindowRights.ALL if counts else WindowRights.READ | WindowRights.WRITE)
         return [bytes(heard[at:at + _TOLD_BYTES]).rstrip(b" ") for at in range(0, len(heard), _TOLD_BYTES)]
 
     def deregister(self) -> None:

@@ -3,7 +3,8 @@
 # its own, with torch and numpy and without, and tested there, then by torch's own suite of torch.distributed.  Arguments are
 # pytest's: folders, -k WORDS; then nothing else is run.
 #
-# With TORCH_RELEASE=2.15.0 in the environment that release of torch is installed, and only what needs torch is tested.
+# With TORCH_RELEASE=2.15.0 in the environment that release of torch is installed, and only what needs torch is tested, torch's
+# suite also in groups that are torch's own.
 #
 # The last line is "N passed, N failed".
 # SPDX-License-Identifier: MIT
@@ -88,6 +89,10 @@ if [ -n "${built:-}" ]; then
     if [ $# = 0 ]; then
         "$build/full/bin/python" tests/python/distributed/torch_suite.py 2>"$build/torch_suite.log"
         count "all of torch's suite but what is named" $?
+    fi
+    if [ $# = 0 ] && [ -n "${TORCH_RELEASE:-}" ]; then
+        "$build/full/bin/python" tests/python/distributed/torch_suite.py --as-backend 2>"$build/torch_suite_as_backend.log"
+        count "all of torch's suite in groups of its own but what is named" $?
     fi
 fi
 sum_up

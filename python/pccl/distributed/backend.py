@@ -98,14 +98,21 @@ class Backend(_c10d.Backend):  # type: ignore[misc]  # a class of C++ without st
 
     def monitored_barrier(self, opts: Any, wait_all_ranks: bool = False) -> None:
         """A barrier in which rank 0 hears from each, then answers.  RuntimeError at rank 0: the first who did not come in time, or all who
-        did not; elsewhere PCCLError: no answer came."""
-        timeout = opts.timeout if opts.timeout > timedelta() else self.group.timeout
+        did not; elsewhere: no answer came."""
+        timeout = self.group.timeout if opts.timeout < timedelta() else opts.timeout
         self._barriers += 1
         rank, size = self.group.getRank(), self.group.getSize()
+        limit = f"in {timeout // timedelta(milliseconds=1)} ms"
+        if not timeout:
+            raise RuntimeError(f"pccl: Rank {rank} timed out in monitoredBarrier, which was to be over {limit}; pass a longer timeout")
         word = torch.zeros(1)
         if rank:
-            self._message(calls.send, word, 0, timeout).wait()
-            self._message(calls.receive, word, 0, timeout).wait()
+            try:
+                self._message(calls.send, word, 0, timeout).wait()
+                self._message(calls.receive, word, 0, timeout).wait()
+            except RuntimeError as error:
+                text = f"pccl: rank {rank} is in monitoredBarrier, and rank 0 has not answered {limit}; its error names who is missing"
+                raise RuntimeError(f"{text}: {error}") from error
             return
         words = [self._message(calls.receive, torch.zeros(1), peer, timeout) for peer in range(1, size)]
         late: list[int] = []
@@ -118,7 +125,7 @@ class Backend(_c10d.Backend):  # type: ignore[misc]  # a class of C++ without st
                     break
         if late:
             who = f"Rank {late[0]}" if len(late) == 1 else f"Ranks {', '.join(map(str, late))}"
-            raise RuntimeError(f"pccl: {who} failed to pass monitoredBarrier in {timeout // timedelta(milliseconds=1)} ms")
+            raise RuntimeError(f"pccl: {who} failed to pass monitoredBarrier {limit}")
         for answer in [self._message(calls.send, word, peer, timeout) for peer in range(1, size)]:
             answer.wait()
 

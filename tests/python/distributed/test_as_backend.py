@@ -143,10 +143,12 @@ def test_a_device_of_its_own(tmp_path: pathlib.Path) -> None:
 def monitored(rank: int, size: int) -> None:
     store = dist.distributed_c10d._get_default_store()
     dist.monitored_barrier(timeout=60 * SECOND)
+    with pytest.raises(RuntimeError, match=f"Rank {rank} timed out in monitoredBarrier"):
+        dist.group.WORLD.monitored_barrier(0 * SECOND)
     for everyone, late, text in ((True, {1, 2}, "Ranks 1, 2 failed to pass monitoredBarrier in 300 ms"), (False, {1}, "Rank 1 failed to pass")):
         if rank in late:
             store.wait([f"late/{everyone}"], 60 * SECOND)
-        with pytest.raises(RuntimeError, match="Timed out" if rank else text):
+        with pytest.raises(RuntimeError, match=f"rank {rank} is in monitoredBarrier, .* its error names who is missing: .*Timed out" if rank else text):
             dist.monitored_barrier(timeout=0.3 * SECOND, wait_all_ranks=everyone)
         if rank == 0:
             store.set(f"late/{everyone}", "")

@@ -131,7 +131,9 @@ class Group(dist.ProcessGroup):
     def _left(self, error: PCCLError) -> PCCLError:
         """Where nobody else votes, who waits in a vote for this one is leaving: it will not come to what was called here."""
         who = f"rank {self.known[error.peer]}" if error.peer in self.known else "a rank"
-        told = make_error(Result.RANK_CONNECTION_LOST, error.function, f"{who} has left this group, whose work it was: {error.text}", Cause.PEER_LEFT)
+        then = "which is over with that" if error.cause is Cause.PEER_LEFT else "and a call needed it"
+        text = f"{who} has left this group, {then}: {error.text}"
+        told = make_error(Result.RANK_CONNECTION_LOST, error.function, text, Cause.PEER_LEFT)
         told.error_class, told.peer, told.tag, told.phase, told.age = ErrorClass.REJOIN, error.peer, error.tag, error.phase, error.age
         return told
 

@@ -13,6 +13,7 @@ from torch import nn
 
 from pccl.comms import TorchComm, new_comm
 from support.ranks import run
+from support.training import trained
 
 
 def with_comm(count: int, function: Callable[[TorchComm], Any]) -> list[Any]:
@@ -188,20 +189,6 @@ def test_a_name_without_finite_waits() -> None:
         group.shutdown()
 
     run(1, rank)
-
-
-def trained(wrap: Callable[[nn.Module], nn.Module], rank: int, size: int) -> list[torch.Tensor]:
-    """Three steps on this rank's part of the data."""
-    torch.manual_seed(1)
-    model = wrap(nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 2)))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    data, target = torch.randn(12, 6), torch.randn(12, 2)
-    for _ in range(3):
-        optimizer.zero_grad()
-        share = slice(rank * 12 // size, (rank + 1) * 12 // size)
-        nn.functional.mse_loss(model(data[share]), target[share]).backward()
-        optimizer.step()
-    return [p.full_tensor() if hasattr(p, "full_tensor") else p.detach().clone() for p in model.parameters()]
 
 
 @pytest.mark.parametrize("how", ("ddp", "fsdp2"))

@@ -62,6 +62,13 @@ def test_groups_are_communicators(backend: str) -> None:
                 dist.all_reduce(part, group=group)
                 assert part.item() == sum(members) and dist.get_process_group_ranks(group) == members
                 dist.destroy_process_group(group)
+            halves = dist.split_group(split_ranks=[[2, 0]])
+            if own == 1:
+                assert halves is None or halves == dist.GroupMember.NON_GROUP_MEMBER
+            else:
+                part = torch.tensor([own + 1.0])
+                dist.all_reduce(part, group=halves)
+                assert part.item() == 4 and halves is not None and halves.size() == 2
             mesh = dist.device_mesh.init_device_mesh("cpu", (3,), mesh_dim_names=("data",))
             dist.all_reduce(tensor.fill_(1), group=mesh.get_group("data"))
             assert tensor[0].item() == 3

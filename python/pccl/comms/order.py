@@ -40,10 +40,10 @@ class Order:
 
     def prepare(self, fields: dict[str, Any]) -> tuple[_Extents, _Extents]:
         """Before a collective is issued: waits for those whose memory it must not meet; returns what it reads and writes."""
-        self._sweep(None)
+        self.sweep()
         while len(self._issued) >= MOST:
             self._issued[0].work._finish(None)
-            self._sweep(None)
+            self.sweep()
         reads, writes = extents_of(fields.get("input")), extents_of(fields.get("output", fields.get("tensor")))
         with self._lock:
             issued = list(self._issued)
@@ -71,6 +71,10 @@ class Order:
     def reached(self, work: "TorchWork") -> bool:
         """Whether all before it have ended."""
         return self._sweep(work._place) is None
+
+    def sweep(self) -> None:
+        """Forgets what has ended; so that a communicator with nothing under way goes with its last reference."""
+        self._sweep(None)
 
     def _sweep(self, place: Optional[int]) -> Optional["TorchWork"]:
         """Forgets what has ended, from the first on; returns the first that goes on before that place."""

@@ -32,6 +32,7 @@ _SCHEME = "pccl-rdma://"
 _HELLO = b"pccl rdma 1\n"
 _HELLO_SECONDS = 5.0
 _CONNECT_SECONDS = 30.0
+_MOST_STRANGERS = 64  # that have not said yet who they are
 _REQUEST = struct.Struct("!B?32sQQ")   # what, whether to notify, key, address, bytes
 _WHERE = struct.Struct("!QQQQQ")       # a Segment; process 0: it has none
 _WRITE, _READ, _LOCATE, _NOTIFY = range(1, 5)
@@ -66,6 +67,7 @@ class RdmaTransport:
         self._changed = threading.Condition()
         self._writes = 0  # told of, and not waited for yet
         self._gone = False
+        self._strangers = threading.BoundedSemaphore(_MOST_STRANGERS)
 
     @staticmethod
     def supported() -> bool:
@@ -189,6 +191,9 @@ class RdmaTransport:
                 peer, _ = listener.accept()
             except OSError:
                 return
+            if not self._strangers.acquire(blocking=False):
+                peer.close()
+                continue
             threading.Thread(target=self._serve, args=(peer,), name="pccl-rdma-serve", daemon=True).start()
 
     def _serve(self, peer: socket.socket) -> None:
@@ -200,6 +205,7 @@ class RdmaTransport:
             peer.settimeout(None)
             peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._accepted.append(peer)
+            self._strangers.release()
             known = True
             peer.sendall(_DONE)
             while self._answer(peer):
@@ -208,7 +214,9 @@ class RdmaTransport:
             pass
         finally:
             peer.close()
-            if known:
+            if not known:
+                self._strangers.release()
+            else:
                 with self._changed:
                     self._gone = True
                     self._changed.notify_all()

@@ -166,7 +166,7 @@ class TorchCommWindow:
     def fetch_add(self, addend: int, dst_rank: int, target_offset_nelems: int) -> int:
         """Adds to an element of the part of `dst_rank`, which no other `fetch_add` comes between; blocks, and returns what was there before.
 
-        RuntimeError: its tensor is not of int32 or int64.
+        RuntimeError: its tensor is not of int32 or int64, or does not begin at a multiple of 8 bytes.
         """
         part = self._of("fetch_add", "dst_rank", dst_rank)
         if part.datatype not in (DataType.INT32, DataType.INT64):

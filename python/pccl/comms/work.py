@@ -81,6 +81,8 @@ class TorchWork:
                 self._comm._order.reach(self, seconds)
             if self._status is WorkStatus.INPROGRESS:
                 self._wait(seconds)
+            if self._place and self._comm is not None:
+                self._comm._order.sweep()
         finally:
             self._fire("after_wait")
         with self._ending:

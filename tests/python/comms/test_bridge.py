@@ -13,6 +13,7 @@ from torch import nn
 
 from pccl.comms import TorchComm, new_comm
 from support.ranks import run
+from support.training import three_steps
 
 
 def with_comm(count: int, function: Callable[[TorchComm], Any]) -> list[Any]:
@@ -190,25 +191,11 @@ def test_a_name_without_finite_waits() -> None:
     run(1, rank)
 
 
-def trained(wrap: Callable[[nn.Module], nn.Module], rank: int, size: int) -> list[torch.Tensor]:
-    """Three steps on this rank's part of the data."""
-    torch.manual_seed(1)
-    model = wrap(nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 2)))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    data, target = torch.randn(12, 6), torch.randn(12, 2)
-    for _ in range(3):
-        optimizer.zero_grad()
-        share = slice(rank * 12 // size, (rank + 1) * 12 // size)
-        nn.functional.mse_loss(model(data[share]), target[share]).backward()
-        optimizer.step()
-    return [p.full_tensor() if hasattr(p, "full_tensor") else p.detach().clone() for p in model.parameters()]
-
-
 @pytest.mark.parametrize("how", ("ddp", "fsdp2"))
 def test_training(how: str) -> None:
     from pccl.comms.device_mesh import init_device_mesh
 
-    expected = trained(copy.copy, 0, 1)
+    expected = three_steps(copy.copy, 0, 1)
 
     def body(comm: TorchComm) -> None:
         mesh = init_device_mesh((comm,), ("data",))
@@ -221,7 +208,7 @@ def test_training(how: str) -> None:
             fully_shard(model, mesh=mesh)
             return model
 
-        for mine, alone in zip(trained(wrap, comm.get_rank(), 2), expected):
+        for mine, alone in zip(three_steps(wrap, comm.get_rank(), 2), expected):
             torch.testing.assert_close(mine, alone)
         dist.destroy_process_group()
 

@@ -343,6 +343,26 @@ def test_batches_of_a_subset_without_bound() -> None:
     run(SIZE, body)
 
 
+def test_a_later_call_finds_what_an_earlier_one_writes() -> None:
+    """Without a wait between them: the same tensor written twice, read behind that, and written while it is read."""
+
+    def body() -> None:
+        torchcomms: Any = install_as_torchcomms()
+        comm = torchcomms.new_comm("gloo", torch.device("cpu"), name="chained")
+        for _ in range(10):
+            tensor, whole = torch.ones(100_000), torch.zeros(100_000 * SIZE)
+            comm.all_reduce(tensor, torchcomms.ReduceOp.SUM, True)
+            comm.all_reduce(tensor, torchcomms.ReduceOp.SUM, True)
+            comm.all_gather_single(whole, tensor, True)
+            comm.broadcast(tensor, 0, True)
+            last = comm.all_reduce(tensor, torchcomms.ReduceOp.SUM, True)
+            last.wait()
+            assert bool((whole == SIZE * SIZE).all()) and bool((tensor == SIZE ** 3).all())
+        comm.finalize()
+
+    run(SIZE, body)
+
+
 def test_a_queue_and_no_thread_for_each_operation() -> None:
     def body() -> None:
         torchcomms: Any = install_as_torchcomms()

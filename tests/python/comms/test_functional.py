@@ -186,6 +186,23 @@ def test_inductor() -> None:
     with_comm(body, size=1)
 
 
+def test_tensors_that_are_not_contiguous() -> None:
+    def body(comm: TorchComm) -> None:
+        def program(x: torch.Tensor) -> torch.Tensor:
+            t = (x * 2).t()
+            comm.all_reduce(t, ReduceOp.SUM, False)
+            whole = torch.zeros(3 * SIZE, 2)
+            comm.all_gather_single(whole, x.t(), False)
+            return whole + torch.cat([t] * SIZE)
+
+        given = torch.arange(6.0).view(2, 3)
+        wanted = torch.cat([given.t() * (2 * SIZE + 1)] * SIZE)
+        for how in ("eager", "aot_eager"):
+            assert torch.equal(compiled(program, how)(given), wanted)
+
+    with_comm(body)
+
+
 def test_windows() -> None:
     def body(comm: TorchComm) -> None:
         rank, size = comm.get_rank(), comm.get_size()

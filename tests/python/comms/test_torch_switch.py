@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import copy
 import datetime
 import os
 import subprocess
@@ -12,10 +13,12 @@ from typing import Any, Iterator
 import pytest
 import torch
 import torch.distributed as dist
+from torch import nn
 
 from pccl.comms import objcol
 from pccl.comms.alias import install_as_torchcomms
 from support.ranks import run
+from support.training import three_steps
 
 
 @pytest.fixture(params=("gloo", "mccl", "cpu:xccl"))
@@ -59,6 +62,13 @@ def test_groups_are_communicators(backend: str) -> None:
                 dist.all_reduce(part, group=group)
                 assert part.item() == sum(members) and dist.get_process_group_ranks(group) == members
                 dist.destroy_process_group(group)
+            halves = dist.split_group(split_ranks=[[2, 0]])
+            if own == 1:
+                assert halves is None or halves == dist.GroupMember.NON_GROUP_MEMBER
+            else:
+                part = torch.tensor([own + 1.0])
+                dist.all_reduce(part, group=halves)
+                assert part.item() == 4 and halves is not None and halves.size() == 2
             mesh = dist.device_mesh.init_device_mesh("cpu", (3,), mesh_dim_names=("data",))
             dist.all_reduce(tensor.fill_(1), group=mesh.get_group("data"))
             assert tensor[0].item() == 3
@@ -118,3 +128,28 @@ def test_torch_finds_the_package_by_itself() -> None:
             capture_output=True, text=True, timeout=100,
         )
         assert done.returncode == 0 and done.stdout == "BackendWrapper\n", done.stderr
+
+
+@pytest.mark.parametrize("how", ("ddp", "fsdp2"))
+def test_training(how: str) -> None:
+    """As on one process, with groups that the switch makes."""
+    expected = three_steps(copy.copy, 0, 1)
+
+    def rank() -> None:
+        install_as_torchcomms()
+        dist.config.use_torchcomms = True
+        dist.init_process_group("gloo")
+
+        def wrap(model: nn.Module) -> nn.Module:
+            if how == "ddp":
+                return nn.parallel.DistributedDataParallel(model)
+            from torch.distributed.fsdp import fully_shard
+
+            fully_shard(model, mesh=dist.device_mesh.init_device_mesh("cpu", (2,)))
+            return model
+
+        for mine, alone in zip(three_steps(wrap, dist.get_rank(), 2), expected):
+            torch.testing.assert_close(mine, alone)
+        dist.destroy_process_group()
+
+    run(2, rank)

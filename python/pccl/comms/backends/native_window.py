@@ -10,7 +10,6 @@ from pccl.engine import Window, World
 from pccl.types import DataType, WindowRights
 
 _TOLD_BYTES = 512
-_COUNTER_BYTES = 8
 
 
 class NativeWindow:
@@ -27,8 +26,9 @@ class NativeWindow:
             raise RuntimeError("tensor_register: the tensor has too many dimensions; pass a view of fewer")
         heard = bytearray(_TOLD_BYTES * self._world.size)
         self._world.all_gather(said.ljust(_TOLD_BYTES), heard, deadline=self._seconds).wait()
-        counts = buffer.address % _COUNTER_BYTES == 0  # else nobody can count there
-        self._window = Window(self._world, buffer, rights=WindowRights.ALL if counts else WindowRights.READ | WindowRights.WRITE)
+        counts = buffer.datatype in (DataType.INT32, DataType.INT64) and buffer.address % 8 == 0  # as the engine has it
+        rights = WindowRights.ALL if counts else WindowRights.READ | WindowRights.WRITE
+        self._window = Window(self._world, buffer, rights=rights)
         return [bytes(heard[at:at + _TOLD_BYTES]).rstrip(b" ") for at in range(0, len(heard), _TOLD_BYTES)]
 
     def deregister(self) -> None:

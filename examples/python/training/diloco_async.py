@@ -8,7 +8,8 @@ is lost.  After each round all ask whether somebody waits to join.  If so they l
 all-reduce come to its end, admit who waits, and synchronise: newcomers receive only, the others send only, whose content has to be what
 newcomers get, however many come.  From the next round on a newcomer is a peer like all others.
 
-A peer that the others have excluded, since it was silent for too long, ends with an error; start it again as a newcomer.
+A peer that the others have excluded, since it was silent for too long, ends with an error, and so do newcomers when all whom they could
+receive from are lost; start them again.
 """
 # SPDX-License-Identifier: MIT
 from __future__ import annotations

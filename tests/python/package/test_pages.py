@@ -27,11 +27,13 @@ torch.set_num_threads(1)  # so that threads of its own need not outlive a fork
 def printed(source: str, *arguments: list[str], master: Optional[Master] = None) -> list[str]:
     """What each process of one program prints, each with its arguments; they are forked, as ranks, so that none has to import torch."""
 
+    names = {"__name__": "__main__"}  # outlives the program: a group of Gloo's that goes may wait for the interpreter's lock for ever
+
     def process() -> str:
         sys.argv[1:] = arguments[int(os.environ["RANK"])]
         said = io.StringIO()
         with contextlib.redirect_stdout(said):
-            exec(compile(source, "a program of a page", "exec"), {"__name__": "__main__"})
+            exec(compile(source, "a program of a page", "exec"), names)
         return said.getvalue()
 
     return run(len(arguments), process, environment={"PCCL_MASTER": master.address} if master else {})

@@ -74,7 +74,7 @@ class Communicator:
 
     @property
     def newcomer(self) -> bool:
-        """Whether an update of the others has admitted this peer, and it has called none since."""
+        """Whether this peer has called no update since it connected, be it that one of the others has admitted it, or that it is the first."""
         return self._newcomer
 
     @property

@@ -32,8 +32,8 @@ class ReduceOperandDescriptor:
 class QuantizationOptions:
     """How values of float32 and float64 are compressed on the wire: to which type, and how.
 
-    MIN_MAX, by a range for each block of 256 elements, to UINT8 or UINT16; ZERO_POINT_SCALE to INT8, INT16, UINT8 and UINT16; NONE: as they
-    are.  Another pair is refused when the all-reduce is launched.
+    MIN_MAX, by a range for each block of 256 elements, to unsigned integers; ZERO_POINT_SCALE to integers of both kinds; NONE: as they are,
+    and so to integers that are no narrower than the values.  Another pair is refused when the all-reduce is launched.
     """
 
     def __init__(

@@ -19,6 +19,8 @@ from pccl.engine.meeting import Record, connected, follow, lead
 from pccl.errors import PCCLError, make_error
 from pccl.types import Cause, Result
 
+_REACH = 10.0  # seconds that a master has to answer, or as many as there are
+
 
 class _Board:
     """A store of torch as a board: numbers are counted up by `add`."""
@@ -60,11 +62,14 @@ def meet(store: Any, rank: int, size: int, timeout: float, options: Options) -> 
 def _world(where: Record, rank: int, size: int, timeout: float, options: Options) -> World:
     """Not connected."""
     if options.join:
-        return World(where.master, name=where.world, size=size, rank=rank, join=True, lanes=options.lanes, stall=options.stall)
-    return World(
-        where.master, name=where.world, size=size, rank=rank, loss_rule=options.loss_rule, formation_timeout=timeout, lanes=options.lanes,
-        stall=options.stall,
-    )
+        world = World(where.master, name=where.world, size=size, rank=rank, join=True, lanes=options.lanes, stall=options.stall)
+    else:
+        world = World(
+            where.master, name=where.world, size=size, rank=rank, loss_rule=options.loss_rule, formation_timeout=timeout,
+            lanes=options.lanes, stall=options.stall,
+        )
+    world.set_connect_timeout(min(timeout, _REACH))
+    return world
 
 
 def given_master(options: Options) -> str:
@@ -75,7 +80,10 @@ def given_master(options: Options) -> str:
 def own_master(store: Any) -> str:
     """A master of this process's own, at an address at which whoever can reach the store can reach it."""
     towards = os.environ.get("MASTER_ADDR") or _host_of(store)
-    return bootstrap.own_master(reachable_host(towards), int(os.environ.get("PCCL_MASTER_PORT", "0")), elsewhere=False)
+    port = os.environ.get("PCCL_MASTER_PORT", "0")
+    if not (port.isdecimal() and int(port) < 65536):
+        raise ValueError(f"pccl: PCCL_MASTER_PORT is {port!r}; set it to a port, 0 to 65535, or not at all")
+    return bootstrap.own_master(reachable_host(towards), int(port), elsewhere=False)
 
 
 def _host_of(store: Any) -> Optional[str]:

@@ -20,7 +20,9 @@ from support.master import Master
 from support.torch_ranks import job
 
 import pccl.distributed
-from pccl.distributed import Options
+from pccl._native import ffi, lib
+from pccl.distributed import Options, rendezvous
+from pccl.engine.meeting import Record
 from pccl.errors import InvalidUsage, PCCLError, RankConnectionLost
 from pccl.types import LossRule
 
@@ -148,6 +150,23 @@ def test_ranks_that_are_missing_are_named() -> None:
     first, second = job(2, nobody)  # each has a store of its own
     assert "these ranks have not come in time: 1" in first
     assert "rank 0 has not said" in second
+
+
+@pytest.mark.parametrize(("timeout", "limit"), [(0.5, 500), (60.0, 10000)])
+def test_a_master_has_no_more_time_to_answer_than_the_group(master: Master, timeout: float, limit: int) -> None:
+    """A group with a timeout of a second that tries to reach a master for ten."""
+    world = rendezvous._world(Record(master.address, "w"), 0, 2, timeout, Options())
+    value = ffi.new("uint64_t *")
+    lib.pcclGetOption(world.handle, lib.PCCL_OPTION_CONNECT_TIMEOUT_MS, value)
+    world.destroy()
+    assert value[0] == limit
+
+
+def test_a_port_that_is_none_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for wrong in ("48k", "-1", "65536"):
+        monkeypatch.setenv("PCCL_MASTER_PORT", wrong)
+        with pytest.raises(ValueError, match=f"PCCL_MASTER_PORT is '{wrong}'; set it to a port"):
+            rendezvous.own_master(dist.HashStore())
 
 
 def own_master(rank: int, size: int) -> str:

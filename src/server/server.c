@@ -206,6 +206,7 @@ static void server_turn(struct server *s)
 static void *server_main(void *user)
 {
     struct server *s = user;
+    server_end_if_idle(s); /* nobody may ever come */
     while (!s->ending || (!list_empty(&s->leaving) && clock_now_ns() < s->end_at)) {
         server_turn(s);
     }

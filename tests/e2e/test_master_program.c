@@ -178,6 +178,15 @@ TEST(without_peers_it_ends_by_itself_where_that_was_asked_for) /* and not while 
     EXPECT_STR(p.err_text, "");
 }
 
+TEST(one_that_nobody_ever_comes_to_ends_by_itself_too) /* its time begins with it, and not with the first who goes */
+{
+    struct program p;
+    char idle_option[] = "--idle-exit", second[] = "1";
+    EXPECT(master_start(&p, listen_option, any_port, level_option, quiet, idle_option, second, NULL) != 0);
+    EXPECT_EQ(program_wait(&p), 0);
+    EXPECT_STR(p.err_text, "");
+}
+
 /* Lines that hold these words. */
 static int lines_with(const char *text, const char *first, const char *second)
 {

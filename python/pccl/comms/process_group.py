@@ -23,6 +23,7 @@ from pccl.comms.batch import P2POp, P2POpType
 from pccl.comms.communicator import TorchComm
 from pccl.comms.options import BatchP2POptions
 from pccl.comms.reduce_op import RedOpType, ReduceOp
+from pccl.comms.sparse import all_reduce_sparse
 from pccl.comms.work import TorchWork
 
 _DEFAULT_SECONDS = 600.0
@@ -49,6 +50,7 @@ class WorkWrapper(in_cpp.Work):
         self._works: list[Any] = []  # of the communicator, or such handles
         self._in_bracket = False
         self._copies: list[tuple[Tensor, Tensor]] = []
+        self._finish: Callable[[], None] = lambda: None
         self._value: Any = []
         self._error: Optional[BaseException] = None
         self._lock = threading.Lock()
@@ -127,6 +129,7 @@ class WorkWrapper(in_cpp.Work):
             if error is None:
                 for target, source in self._copies:
                     target.copy_(source)
+                self._finish()
             self._error, self._over, self._copies = error, True, []
             told = self._raw is not None
         if told:
@@ -328,6 +331,14 @@ class BackendWrapper(_ProcessGroup):  # type: ignore[misc]  # its stubs know oth
         return wrapper
 
     def allreduce(self, tensors: Any, opts: Any = None) -> WorkWrapper:
+        (tensor,) = _single(tensors)
+        if tensor.is_sparse:
+
+            def begin(wrapper: WorkWrapper, seconds: float) -> list[TorchWork]:
+                works, wrapper._finish = all_reduce_sparse(self._comm, tensor, _operator(opts), seconds)
+                return works
+
+            return self._issue([tensor], opts, begin)
         return self.allreduce_coalesced(_single(tensors), opts)
 
     def allreduce_coalesced(self, tensors: Any, opts: Any = None) -> WorkWrapper:

@@ -80,6 +80,11 @@ def test_collectives_of_torch() -> None:
             for tag in (2, 1):
                 dist.recv(part, 0, tag=tag)
                 assert part.item() == tag
+        sparse = torch.sparse_coo_tensor([[rank, 4]], [[1.0, 2.0], [rank, 1.0]], (5, 2))  # one row of its own, one in common
+        dist.all_reduce(sparse)
+        assert sparse.to_dense().tolist() == [[1, 2]] * 3 + [[0, 0], [3, 3]]
+        with pytest.raises(ValueError, match="summed up only"):
+            dist.all_reduce(sparse, dist.ReduceOp.MAX)
         objects: list[Any] = [None] * size
         dist.all_gather_object(objects, {"rank": rank})
         assert objects == [{"rank": k} for k in range(size)]

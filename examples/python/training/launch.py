@@ -55,6 +55,7 @@ def run(options: argparse.Namespace, peer: Peer, width: int = 1) -> int:
     A peer may be a site of `width` processes that come and go together: then they have the variables that torchrun sets.
     """
     options.joins, options.number = False, None
+    torch.set_num_threads(1)  # models are small, and peers may have one host
     if options.master is not None:
         peer(options, Report(options))
         return 0
@@ -96,7 +97,6 @@ class _Process:
         os.environ.update(environment)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the launcher's
         threading.Thread(target=_end_with_the_launcher, args=(pipe,), daemon=True).start()
-        torch.set_num_threads(1)
         options = launcher.options
         options.joins = joins
         options.number = self.peer

@@ -61,7 +61,7 @@ def test_names(master: Master) -> None:
 
 
 @pytest.mark.parametrize("wrong", [
-    {"rank": 2}, {"rank": -1}, {"world_size": 0}, {"backend": "mpi"}, {"backend": "gloo", "port": -1},
+    {"rank": 2}, {"rank": -1}, {"world_size": 0}, {"port": 99999}, {"backend": "mpi"}, {"backend": "gloo", "port": -1},
     {"world_name": "n" * 80}, {"world_name": "a\nb"},
 ])
 def test_wrong_worlds(wrong: dict[str, Any], master: Master) -> None:
@@ -174,7 +174,7 @@ def test_who_is_left_is_told(master: Master) -> None:
         c[2].remove_world("w")
         for outcome in await each(*pending[:2]):
             assert isinstance(outcome, BrokenWorldException)
-            assert (outcome.world_name, outcome.peer, outcome.cause) == ("w", 2, Cause.PEER_LOST)
+            assert (outcome.world_name, outcome.peer, outcome.cause) == ("w", 2, Cause.PEER_LEFT)
             assert isinstance(outcome.__cause__, PCCLError)
         assert c[0].is_broken("w") and c[1].is_broken("w")
         assert not pending[2].done() and not c[0].is_broken("v")

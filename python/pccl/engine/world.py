@@ -513,8 +513,9 @@ class World:
         try:
             result = function(*arguments, comm, handle)
         except OverflowError:
-            numbers = ", ".join(str(argument) for argument in arguments if isinstance(argument, int))
-            raise _mistake(name, f"a rank, tag or operator is below 0, or too large; the call's numbers are {numbers}") from None
+            numbers = [argument for argument in arguments if isinstance(argument, int)]
+            said = f"; the call's numbers are {', '.join(map(str, numbers))}" if numbers else ""
+            raise _mistake(name, f"a rank, offset, tag or operator is below 0, or too large{said}") from None
         finally:  # Ctrl-C may come as the call returns: what was launched borrows its memory all the same
             if handle.comm != ffi.NULL:
                 self._flying.add(operation)

@@ -432,7 +432,7 @@ typedef enum pcclErrorClass_t {
 typedef enum pcclCause_t {
     pcclCauseNone = 0,
     pcclCauseUsage = 1,            /* wrong argument, phase or order */
-    pcclCausePeerLost = 2,         /* a peer died */
+    pcclCausePeerLost = 2,         /* a peer died; or one is gone that the call still counted on, in whichever way */
     pcclCausePeerSilent = 3,       /* a peer stopped answering */
     pcclCauseLinkLost = 4,         /* a link between two living peers broke */
     pcclCauseNoProgress = 5,       /* no bytes moved for the stall time */

@@ -47,7 +47,7 @@ class Cause(Enum):
 
     NONE = lib.pcclCauseNone
     USAGE = lib.pcclCauseUsage                           #: wrong argument, phase or order
-    PEER_LOST = lib.pcclCausePeerLost                    #: a peer died
+    PEER_LOST = lib.pcclCausePeerLost                    #: a peer died; or one is gone that the call still counted on, in whichever way
     PEER_LEFT = lib.pcclCausePeerLeft                    #: a peer left by itself
     PEER_SILENT = lib.pcclCausePeerSilent                #: a peer stopped answering
     LINK_LOST = lib.pcclCauseLinkLost                    #: a link between two living peers broke

@@ -9,7 +9,9 @@ from pccl.errors import check
 
 
 def parse_address(text: str, default_port: int) -> Any:
-    """A ccoip_socket_address_t; names are resolved.  InvalidArgument: the text says what is wrong."""
+    """A ccoip_socket_address_t; names are resolved.  InvalidArgument: the text says what is wrong.  ValueError: the port is none."""
+    if not 0 <= default_port < 65536:
+        raise ValueError(f"pccl: port is {default_port}; pass one from 0 to 65535")
     address = ffi.new("ccoip_socket_address_t *")
     check(lib.pcclParseAddress(text.encode(), default_port, address), "pcclParseAddress")
     return address[0]

@@ -79,6 +79,9 @@ class World:
         initialise()
         if "\0" in name:
             raise ValueError(f"pccl: name is {name!r}; leave the NUL out, at which it would end")
+        for what, number in (("size", size), ("rank", rank), ("peer_group", peer_group), ("lanes", lanes)):
+            if not 0 <= number < 2**32:
+                raise ValueError(f"pccl: {what} is {number}; pass a number from 0 to {2**32 - 1}")
         texts = [ffi.new("char[]", text.encode()) for text in (name, net)]
         params = ffi.new("pcclCommCreateParamsEx_t *")
         params.size = ffi.sizeof("pcclCommCreateParamsEx_t")
@@ -528,6 +531,10 @@ class World:
             lib.pcclSetCallDeadline(milliseconds(deadline))
         try:
             result = function(*arguments, comm, handle)
+        except OverflowError:
+            numbers = [argument for argument in arguments if isinstance(argument, int)]
+            said = f"; the call's numbers are {', '.join(map(str, numbers))}" if numbers else ""
+            raise _mistake(name, f"a rank, offset, tag or operator is below 0, or too large{said}") from None
         finally:  # Ctrl-C may come as the call returns: what was launched borrows its memory all the same
             if handle.comm != ffi.NULL:
                 self._flying.add(operation)
@@ -554,6 +561,9 @@ class World:
             end = sum(counts)
         else:
             end = max((place + count for place, count in zip(places, counts) if count), default=0)
+        for which, list_ in (("counts", counts), ("places", places or ())):
+            if min(list_, default=0) < 0:
+                raise _mistake(name, f"{which} of {what} are {list(list_)}; none may be below 0")
         if end > buffer.count:
             raise _mistake(name, f"the parts of {what} end at element {end}, but it has {buffer.count}; pass a larger one")
 

@@ -249,6 +249,9 @@ class WorldCommunicator:
         """The world whose receive has ended first, with its outcome; None: none has, `watcher` will be called."""
         if not tensors:
             raise ValueError("pccl: tensors is empty; pass one for each world to receive in")
+        unnamed = [] if isinstance(src, int) else [name for name in tensors if name not in src]
+        if unnamed:
+            raise ValueError(f"pccl: src has no rank for {', '.join(unnamed)}; pass one for each world of tensors, or one for all")
         keys = {name: (name, src if isinstance(src, int) else src[name]) for name in tensors}
         wanted = frozenset(keys.values())
         came = self._inbox.take(wanted)

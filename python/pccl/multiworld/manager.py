@@ -155,6 +155,8 @@ class WorldManager:
     def _formation(
         self, name: str, rank: int, size: int, backend: str, addr: str, port: int, timeout: float, device: Any, stall: Optional[float]
     ) -> Formation:
+        if size < 1:
+            raise ValueError(f"pccl: world_size is {size}; a world has one rank at least")
         if not 0 <= rank < size:
             raise ValueError(f"pccl: rank is {rank}; the ranks of a world of {size} are 0 to {size - 1}")
         stall = self._stall if stall is None else stall

@@ -178,7 +178,8 @@ def test_loss_is_told_with_its_cause_and_a_world_may_shrink(master: Master) -> N
         with pytest.raises(RankConnectionLost) as caught:
             while True:
                 world.barrier().wait()
-        assert caught.value.cause is Cause.PEER_LEFT and caught.value.peer == ids[2] and caught.value.error_class is ErrorClass.RETRY
+        assert caught.value.cause in (Cause.PEER_LEFT, Cause.PEER_LOST)  # the latter where the barrier was called after the fact
+        assert caught.value.peer == ids[2] and caught.value.error_class is ErrorClass.RETRY
         assert world.size == 2 and [m.key for m in world.members()] == [0, 1]
         out = np.zeros(3)
         world.all_reduce(np.ones(3), out).wait()

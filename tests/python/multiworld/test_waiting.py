@@ -134,6 +134,8 @@ def test_recv_any(master: Master) -> None:
         assert (tensors["c"][0], tensors["a"][0]) == (8.0, 9.0)
         with pytest.raises(ValueError, match="another tensor"):
             await c[0].recv_any({"b": np.zeros(1)}, 1)
+        with pytest.raises(ValueError, match="src has no rank for a, b; pass one for each world"):
+            await c[0].recv_any(tensors, {"c": 1})
 
     in_worlds(2, master.port, body, ("a", "b", "c"))
 

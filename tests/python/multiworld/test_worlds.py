@@ -61,7 +61,7 @@ def test_names(master: Master) -> None:
 
 
 @pytest.mark.parametrize("wrong", [
-    {"rank": 2}, {"rank": -1}, {"world_size": 0}, {"backend": "mpi"}, {"backend": "gloo", "port": -1},
+    {"rank": 2}, {"rank": -1}, {"world_size": 0}, {"port": 99999}, {"backend": "mpi"}, {"backend": "gloo", "port": -1},
     {"world_name": "n" * 80}, {"world_name": "a\nb"},
 ])
 def test_wrong_worlds(wrong: dict[str, Any], master: Master) -> None:

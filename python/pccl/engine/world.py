@@ -31,7 +31,8 @@ NO_COLOR = lib.PCCL_NO_COLOR
 _T = TypeVar("_T")
 _END_SECONDS = 2.0  # that a call may take to end when its world is left; it is there at once
 _LONGEST_MS = 2**32 - 1
-_SWEEP_FROM = 64  # operations in flight, from which on a launch looks whether some have ended that nobody waits for
+_SWEEP_FROM = 64  # operations in flight, from which on a launch looks whether some have ended that nobody waits for; then at twice what is left
+_SWEEP_EACH = 960  # from which on each launch does: the library lets 1,024 be in flight, or ended and not looked at
 
 
 @contextlib.contextmanager
@@ -100,6 +101,7 @@ class World:
         self.pid = os.getpid()
         self.handle = handle  #: the pcclComm_t; None once it was destroyed
         self._flying: set[Operation] = set()
+        self._sweep_at = _SWEEP_FROM
         self._lock = threading.Lock()
 
     @classmethod
@@ -524,8 +526,9 @@ class World:
     ) -> Operation:
         comm = self._own(name)
         handle = ffi.new(kind._handle_type)
-        if len(self._flying) >= _SWEEP_FROM:
+        if len(self._flying) >= self._sweep_at:
             self._sweep()
+            self._sweep_at = min(max(_SWEEP_FROM, 2 * len(self._flying)), _SWEEP_EACH)
         operation = kind(self, name, handle, keep, source)
         if deadline is not None:
             lib.pcclSetCallDeadline(milliseconds(deadline))

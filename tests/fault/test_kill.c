@@ -274,7 +274,7 @@ TEST(a_clean_leave_is_told_at_once_and_the_rest_goes_on)
     processes_take(&all, 3, reply);
     for (int i = 0; i < 2; i++) {
         EXPECT_EQ(reply[i].result, pcclRankConnectionLost);
-        EXPECT_EQ(reply[i].cause, pcclCausePeerLost);
+        EXPECT_EQ(reply[i].cause, pcclCausePeerLeft);
     }
     reduce_all(&all, 3, MEGABYTE, 2);
     processes_stop(&all);

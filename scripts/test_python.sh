@@ -84,11 +84,17 @@ if [ -n "${built:-}" ]; then
         folders=(tests/python/distributed tests/python/comms tests/python/multiworld)
     fi
     check_each types_are_checked it_is_installed
+    if [ $# = 0 ]; then # beside the tests: both mostly wait
+        "$build/full/bin/python" tests/python/distributed/torch_suite.py >"$build/torch_suite" 2>"$build/torch_suite.log" &
+        suite=$!
+    fi
     "$build/full/bin/python" -m pytest "$@" "${folders[@]}"
     count "all of pytest's tests" $?
     if [ $# = 0 ]; then
-        "$build/full/bin/python" tests/python/distributed/torch_suite.py 2>"$build/torch_suite.log"
-        count "all of torch's suite but what is named" $?
+        wait $suite
+        status=$?
+        cat "$build/torch_suite"
+        count "all of torch's suite but what is named" $status
     fi
     if [ $# = 0 ] && [ -n "${TORCH_RELEASE:-}" ]; then
         "$build/full/bin/python" tests/python/distributed/torch_suite.py --as-backend 2>"$build/torch_suite_as_backend.log"

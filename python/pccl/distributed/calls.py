@@ -321,14 +321,14 @@ def _counts(memory: Tensor, splits: Sequence[int], size: int, name: str) -> list
 def send(place: Place, tensors: Tensors, peer: int, tag: int = 0) -> Call:
     """The one tensor to rank `peer`, which receives with the same `tag`."""
     memory = plain(_one(tensors))
-    return Call(lambda world, deadline: [world.send(memory, peer, tag & _TAG, deadline=deadline)], [])
+    return Call(lambda world, deadline: [world.send(memory, peer, tag & _TAG, deadline=deadline)], [], share="sends")
 
 
 def receive(place: Place, tensors: Tensors, peer: int, tag: int = 0) -> Call:
     """The one tensor from rank `peer`, which sends with the same `tag`."""
     tensor = _one(tensors)
     memory, finish = target(tensor)
-    return Call(lambda world, deadline: [world.receive(memory, peer, tag & _TAG, deadline=deadline)], [tensor], finish)
+    return Call(lambda world, deadline: [world.receive(memory, peer, tag & _TAG, deadline=deadline)], [tensor], finish, share="receives")
 
 
 def receive_any_source(place: Place, tensors: Tensors, tag: int = 0) -> Call:

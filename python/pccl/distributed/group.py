@@ -18,6 +18,7 @@ import torch
 import torch.distributed as dist
 
 from pccl.distributed import calls, farewell, static_ranks
+from pccl.distributed.backlog import backlogs
 from pccl.distributed.formation import Formation
 from pccl.distributed.options import Options
 from pccl.distributed.reconfiguration import Handle, Place, not_begun, one_backend, place_of, world_at
@@ -49,6 +50,7 @@ class Group(dist.ProcessGroup):
         self._rank, self._size = rank, size
         self._timeout = timeout
         self._extra = timedelta()
+        self._backlogs = backlogs()
         self._name = self._desc = ""
         self.known: dict[int, int] = {}  # the members' ranks at the beginning by their ids, when the program last looked
         self._default = not background
@@ -111,7 +113,8 @@ class Group(dist.ProcessGroup):
         if self._extra:
             deadline = (deadline or self._timeout.total_seconds()) + self._extra.total_seconds()
             self._extra = timedelta()
-        work.launch(world, deadline, opts is None or opts.asyncOp)
+        told = opts is None or opts.asyncOp
+        self._backlogs[work.share].submit(work, lambda: work.launch(world, deadline, told))
 
     def _note(self, error: Exception) -> Exception:
         """An operation has failed; returns what to raise."""
@@ -281,7 +284,7 @@ class Group(dist.ProcessGroup):
             return world_at(place, opts.uuid, opts.uuid in self._uuids, timeout, self.options)
 
         work = Work(lambda error: error)  # its failure is none of the group's
-        work.prepare(Call(lambda world, _: self._begin_anew(formation, place, opts.uuid), []))
+        work.prepare(Call(lambda world, _: self._begin_anew(formation, place, opts.uuid), [], share="reconfigurations"))
         formation = Formation(lambda: self._made(make), self._launch, background=True)
         formation.submit(work)
         return work
@@ -290,6 +293,7 @@ class Group(dist.ProcessGroup):
         """The new world has begun: from now on it is this group's, and the old one is left."""
         old = self._close("this group was reconfigured") or self._ended
         self._ended = None
+        self._backlogs = backlogs()  # what waits for room in the old world fails there
         self._formation, self._rank, self._size, self.where = formation, place.rank, place.size, place.where
         self._handle = self._handle._replace(uuid=str(number))
         self._uuids.add(number)

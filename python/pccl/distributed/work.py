@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Literal, NamedTuple, Optional, Protocol, Sequence
 
 import torch
 import torch.distributed as dist
@@ -16,8 +16,15 @@ import torch.distributed as dist
 from pccl.distributed.tensors import Finish
 from pccl.engine import Operation, World
 
-if TYPE_CHECKING:
-    from pccl.distributed.formation import Formation
+#: What has room of its own among what may be under way at once.
+Share = Literal["collectives", "sends", "receives", "reconfigurations"]
+
+
+class Gate(Protocol):
+    """What a work waits at before it is launched."""
+
+    def wait(self, timeout: Optional[float] = None) -> bool:
+        """Whether it was opened before `timeout` seconds passed."""
 
 
 class Call(NamedTuple):
@@ -27,6 +34,7 @@ class Call(NamedTuple):
     value: Any                #: of the future
     finish: Finish = None     #: after success: copies out
     opts: Any = None          #: torch's: timeout, asyncOp
+    share: Share = "collectives"
 
 
 class Work(dist.Work):
@@ -38,7 +46,7 @@ class Work(dist.Work):
         self._failed = failed
         self._lock = threading.Lock()
         self._call: Optional[Call] = None
-        self._formation: Optional["Formation"] = None  # that it waits for before it is launched
+        self._gate: Optional[Gate] = None              # that it waits at before it is launched
         self._operations: Optional[Sequence[Operation]] = None
         self._left: Optional[int] = None               # operations that the completion thread has not told of yet; None: it tells nothing
         self._over = False
@@ -73,9 +81,20 @@ class Work(dist.Work):
         """torch's options of the call."""
         return None if self._call is None else self._call.opts
 
-    def postpone(self, formation: "Formation") -> None:
-        """It is launched when its group has come to be."""
-        self._formation = formation
+    @property
+    def share(self) -> Share:
+        """Its call's, before it is launched."""
+        assert self._call is not None
+        return self._call.share
+
+    @property
+    def operations(self) -> Sequence[Operation]:
+        """What it has launched."""
+        return self._operations or ()
+
+    def postpone(self, gate: Gate) -> None:
+        """It is launched when that opens: its group has come to be, or there is room for it."""
+        self._gate = gate
 
     def end(self, error: Optional[Exception] = None) -> None:
         """It has ended so; results are copied out once."""
@@ -99,8 +118,11 @@ class Work(dist.Work):
     def drive(self, timeout: Optional[float] = None) -> bool:
         """Waits for the end, in C once it is launched; whether it has come.  Raises nothing of the operations."""
         until = None if timeout is None else time.monotonic() + timeout
-        if self._operations is None and not self._over and self._formation is not None:
-            if not self._formation.wait(timeout):
+        gate: Optional[Gate] = None
+        while self._operations is None and not self._over and self._gate not in (None, gate):
+            gate = self._gate
+            assert gate is not None
+            if not gate.wait(None if until is None else max(0.0, until - time.monotonic())):
                 return False
         error: Optional[Exception] = None
         for operation in self._operations or ():

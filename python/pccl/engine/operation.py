@@ -59,6 +59,11 @@ class Operation:
         """Whether it has ended; asks, and does not wait."""
         return self._ended or self._look(0)
 
+    @property
+    def ended(self) -> bool:
+        """Whether its end has been seen here; does not ask."""
+        return self._ended
+
     def wait(self, timeout: Optional[float] = None) -> bool:
         """Waits until it has ended, or `timeout` seconds passed; returns whether it has.  Its error is raised; any number of times."""
         if not self._ended and not self._wait(timeout):

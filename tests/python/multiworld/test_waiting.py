@@ -219,11 +219,13 @@ def test_blocking_twins(master: Master) -> None:
             tensors = {name: np.zeros(2) for name in ("w", "v")}
             assert {c.recv_any_blocking(tensors, 1), c.recv_any_blocking(tensors, 1)} == {"v", "w"}
             assert tensors["w"][0] == 8.0 and tensors["v"][0] == 9.0
+            c.send_blocking(memory, 1, "w")  # from now on it may go
         else:
             c.recv_blocking(memory, 0, "w")
             assert memory[0] == 7.0
             c.send_blocking(np.full(2, 9.0), 0, "v")
             c.send_blocking(np.full(2, 8.0), 0, "w")
+            c.recv_blocking(memory, 0, "w")
         if rank == 0:
             with pytest.raises(BrokenWorldException, match="lost rank 1"):
                 c.recv_blocking(memory, 1, "w")

@@ -130,8 +130,8 @@ children_ms() { # sets it: the processor time of all that has ended
     children_ms=$(awk 'NR == 2 { for (i = 1; i <= 2; i++) { split($i, t, /[ms]/); ms += (t[1] * 60 + t[2]) * 1000 } printf "%d", ms }' "$logs/times")
 }
 
-# Runs one part; adds a row to the table: wall time, how many of the cores it kept busy.  The result is the sum of the part's lines, or one failure if it ended badly
-# without saying so.
+# Runs one part; adds a row to the table: wall time, how many of the cores it kept busy.  The result is the sum of the part's
+# lines, or one failure if it ended badly without saying so.
 table=""
 failures="" # the lines that name them, repeated at the very end
 skipped=""  # what could not be done here

@@ -44,24 +44,27 @@ class Backlog:
                 self._watch()
                 return
         launch()
-        self._entered(work)
+        with self._lock:
+            self._entered(work)
+            self._watch()
+
+    def _count(self) -> int:
+        return len(self._flying) + len(self._watched)
 
     def _has_room(self) -> bool:
-        count = len(self._flying) + len(self._watched)
-        if count >= self._look_at:
+        if self._count() >= self._look_at:
             self._flying = [operation for operation in self._flying if not operation.done()]
             self._watched = [operation for operation in self._watched if not operation.ended]
-            count = len(self._flying) + len(self._watched)
-            self._look_at = min(max(_LOOK_FROM, 2 * count), MOST)
-        return count < MOST
+            self._look_at = min(max(_LOOK_FROM, 2 * self._count()), MOST)
+        return self._count() < MOST
 
     def _entered(self, work: Work) -> None:
-        with self._lock:
-            self._flying.extend(operation for operation in work.operations if not operation.ended)
-            if self._waiting:
-                self._watch()
+        self._flying.extend(operation for operation in work.operations if not operation.ended)
 
     def _watch(self) -> None:
+        """Where something waits, the completion thread is to tell of each end."""
+        if not self._waiting:
+            return
         flying, self._flying = self._flying, []
         self._watched += flying
         for operation in flying:
@@ -71,13 +74,12 @@ class Backlog:
         """One has ended: launches what there is room for."""
         with self._lock:
             self._watched = [operation for operation in self._watched if not operation.ended]
-            while self._waiting and len(self._flying) + len(self._watched) < MOST:
+            while self._waiting and self._count() < MOST:
                 work, launch, launched = self._waiting.popleft()
                 launch()
                 launched.set()
-                self._flying.extend(operation for operation in work.operations if not operation.ended)
-            if self._waiting:
-                self._watch()
+                self._entered(work)
+            self._watch()
 
 
 def backlogs() -> dict[Share, Backlog]:

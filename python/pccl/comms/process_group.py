@@ -25,6 +25,7 @@ from pccl.comms.options import BatchP2POptions
 from pccl.comms.reduce_op import RedOpType, ReduceOp
 from pccl.comms.sparse import all_reduce_sparse
 from pccl.comms.work import TorchWork
+from pccl.engine.roll_call import roll_call
 
 _DEFAULT_SECONDS = 600.0
 _BARRIER_TAG = 2**63
@@ -295,20 +296,12 @@ class BackendWrapper(_ProcessGroup):  # type: ignore[misc]  # its stubs know oth
             comm._message("send", word, 0, _BARRIER_TAG, True, seconds).wait()
             comm._message("recv", word, 0, _BARRIER_TAG, True, seconds).wait()
             return
-        words = [comm._message("recv", torch.zeros(1), peer, _BARRIER_TAG, True, seconds) for peer in range(1, comm.get_size())]
-        late: list[int] = []
-        for peer, work in enumerate(words, 1):
-            try:
-                work.wait()
-            except RuntimeError:
-                late.append(peer)
-                if not wait_all_ranks:
-                    break
-        if late:
-            which = f"Rank {late[0]}" if len(late) == 1 else "Ranks " + ", ".join(map(str, late))
-            raise RuntimeError(f"{which} failed to pass monitoredBarrier in {round(seconds * 1000)} ms")
-        for peer in range(1, comm.get_size()):
-            comm._message("send", word, peer, _BARRIER_TAG, True, seconds).wait()
+        text = roll_call(
+            comm.get_size(), lambda peer: comm._message("recv", torch.zeros(1), peer, _BARRIER_TAG, True, seconds),
+            lambda peer: comm._message("send", word, peer, _BARRIER_TAG, True, seconds), wait_all_ranks, round(seconds * 1000),
+        )
+        if text:
+            raise RuntimeError(text)
 
     # -- Calls --
 

@@ -17,6 +17,7 @@ from pccl.distributed import calls
 from pccl.distributed.group import Group, with_calls
 from pccl.distributed.options import Options
 from pccl.distributed.work import Call, Work
+from pccl.engine.roll_call import roll_call
 from pccl.errors import make_error
 from pccl.types import LossRule, Result
 
@@ -102,7 +103,8 @@ class Backend(_c10d.Backend):  # type: ignore[misc]  # a class of C++ without st
         timeout = self.group.timeout if opts.timeout < timedelta() else opts.timeout
         self._barriers += 1
         rank, size = self.group.getRank(), self.group.getSize()
-        limit = f"in {timeout // timedelta(milliseconds=1)} ms"
+        milliseconds = timeout // timedelta(milliseconds=1)
+        limit = f"in {milliseconds} ms"
         if not timeout:
             raise RuntimeError(f"pccl: Rank {rank} timed out in monitoredBarrier, which was to be over {limit}; pass a longer timeout")
         word = torch.zeros(1)
@@ -114,20 +116,12 @@ class Backend(_c10d.Backend):  # type: ignore[misc]  # a class of C++ without st
                 text = f"pccl: rank {rank} is in monitoredBarrier, and rank 0 has not answered {limit}; its error names who is missing"
                 raise RuntimeError(f"{text}: {error}") from error
             return
-        words = [self._message(calls.receive, torch.zeros(1), peer, timeout) for peer in range(1, size)]
-        late: list[int] = []
-        for peer, heard in enumerate(words, 1):
-            try:
-                heard.wait()
-            except RuntimeError:
-                late.append(peer)
-                if not wait_all_ranks:
-                    break
-        if late:
-            who = f"Rank {late[0]}" if len(late) == 1 else f"Ranks {', '.join(map(str, late))}"
-            raise RuntimeError(f"pccl: {who} failed to pass monitoredBarrier {limit}")
-        for answer in [self._message(calls.send, word, peer, timeout) for peer in range(1, size)]:
-            answer.wait()
+        text = roll_call(
+            size, lambda peer: self._message(calls.receive, torch.zeros(1), peer, timeout),
+            lambda peer: self._message(calls.send, word, peer, timeout), wait_all_ranks, milliseconds,
+        )
+        if text:
+            raise RuntimeError(f"pccl: {text}")
 
     def _message(self, build: Callable[..., Call], tensor: torch.Tensor, peer: int, timeout: timedelta) -> Work:
         def timed(place: calls.Place) -> Call:

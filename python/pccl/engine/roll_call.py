@@ -1,0 +1,31 @@
+"""A barrier that names who is missing, as rank 0 holds it, over whatever messages a face has."""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+from typing import Any, Callable, Protocol
+
+
+class Waitable(Protocol):
+    """A message in flight."""
+
+    def wait(self) -> Any:
+        """RuntimeError: it has failed, or its time is over."""
+
+
+def roll_call(size: int, hear: Callable[[int], Waitable], answer: Callable[[int], Waitable], all_of_them: bool, milliseconds: int) -> str:
+    """Hears from each other rank, then answers.  Returns the first who did not come in time, or `all_of_them`, in torch's words; "": none."""
+    others = range(1, size)
+    late: list[int] = []
+    for peer, heard in [(peer, hear(peer)) for peer in others]:
+        try:
+            heard.wait()
+        except RuntimeError:
+            late.append(peer)
+            if not all_of_them:
+                break
+    if late:
+        who = f"Rank {late[0]}" if len(late) == 1 else f"Ranks {', '.join(map(str, late))}"
+        return f"{who} failed to pass monitoredBarrier in {milliseconds} ms"
+    for answered in [answer(peer) for peer in others]:
+        answered.wait()
+    return ""

@@ -191,7 +191,7 @@ static const char *api_remedy(const struct session_outcome *o, const char *phase
     if (o->result == RESULT_NO_MEMORY && strcmp(phase, "reduce") != 0 && strcmp(phase, "launch") != 0) {
         return "free some, connect again";
     }
-    return api_rows[o->result].remedy;
+    return api_rows[o->over ? RESULT_OVER : o->result].remedy;
 }
 
 /* It ends in an age of its own: "no sign of life for 2.0 s". */
@@ -232,7 +232,7 @@ pcclResult_t api_outcome_hint(const struct session_outcome *o, const char *phase
         code = pcclInvalidArgument;
     }
     api_store(code, cause, phase);
-    bool over = o->result == RESULT_GIVEN_UP || o->result == RESULT_OVER || cause == pcclCauseRevoked;
+    bool over = o->result == RESULT_GIVEN_UP || o->result == RESULT_OVER || o->over || cause == pcclCauseRevoked;
     if (code != pcclInvalidArgument && over) {
         api_last.error_class = pcclClassRejoin;
     }

@@ -406,6 +406,7 @@ void install_view(struct session *s, struct reader *r, struct outbox *out)
                    true);
         return;
     }
+    s->last_view = m.over != 0;
     if (!apply_decisions(s, &m, r, out)) {
         wish_leave(s, CAUSE_KICK_PROTOCOL, RESULT_GONE, "the master sent malformed decisions", true);
         return;

@@ -280,6 +280,7 @@ struct session {
     /* view: install.c */
     struct view view;
     uint32_t members, edge_count; /* a view and a proposal find room for so many */
+    bool last_view; /* it, or the one that is being installed: the world ends with it */
     bool frozen;
     int64_t frozen_at;
     uint32_t attempt;

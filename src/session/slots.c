@@ -159,6 +159,7 @@ void slot_end(struct session *s, uint32_t slot, enum session_result result, uint
     c->outcome.cause = cause;
     c->outcome.culprit = culprit;
     c->outcome.world = s->view.world;
+    c->outcome.over = result == RESULT_LOST && s->last_view;
     c->outcome.restore = c->launch.in_place && !c->launch.no_memory && result != RESULT_OK && !dropped;
     if (result != RESULT_OK) {
         slot_stop(s, slot, out);

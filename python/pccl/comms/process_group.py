@@ -25,7 +25,9 @@ from pccl.comms.options import BatchP2POptions
 from pccl.comms.reduce_op import RedOpType, ReduceOp
 from pccl.comms.sparse import all_reduce_sparse
 from pccl.comms.work import TorchWork
+from pccl.engine.completion import step_aside
 from pccl.engine.roll_call import roll_call
+from pccl.engine.untraced import untraced
 
 _DEFAULT_SECONDS = 600.0
 _BARRIER_TAG = 2**63
@@ -42,6 +44,7 @@ class BackendWrapperOptions(_Options):  # type: ignore[misc]  # of C++
         super().__init__(backend, timeout)
 
 
+@untraced
 class WorkWrapper(in_cpp.Work):
     """torch's handle of one or several works; of none until its bracket has been closed."""
 
@@ -111,8 +114,10 @@ class WorkWrapper(in_cpp.Work):
             over = self._over
         if first and over:
             self._resolve()
-        elif first:
-            self.register_callback("end", self._look)
+        elif not over:
+            step_aside()  # where a callback asks for one, it may wait for it
+            if first:
+                self.register_callback("end", self._look)
         return self._future
 
     def register_callback(self, event: str, callback: Callable[[Any], None]) -> None:
@@ -143,6 +148,7 @@ class WorkWrapper(in_cpp.Work):
             self._raw.set_exception(self._error)
 
 
+@untraced
 class BackendWrapper(_ProcessGroup):  # type: ignore[misc]  # its stubs know other names, and no constructor
     """A communicator as a process group; `torchcomms` calls it `_BackendWrapper`."""
 

@@ -18,6 +18,7 @@ from pccl.distributed.group import Group, with_calls
 from pccl.distributed.options import Options
 from pccl.distributed.work import Call, Work
 from pccl.engine.roll_call import roll_call
+from pccl.engine.untraced import untraced
 from pccl.errors import make_error
 from pccl.types import LossRule, Result
 
@@ -146,6 +147,7 @@ for _name in (
 for _name, _seen in (("register_abort_hook", "registerAbortHook"), ("unregister_abort_hook", "unregisterAbortHook")):
     setattr(Backend, _seen, _passed_on(_name))  # torch looks for them by their names in C++
 with_calls(Backend)
+untraced(Backend)
 
 
 def group_of(group: Any) -> Optional[Group]:

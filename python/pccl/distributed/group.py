@@ -26,6 +26,7 @@ from pccl.distributed.rendezvous import given_master
 from pccl.distributed.work import Call, Work
 from pccl.engine import World, at_once, awaited
 from pccl.engine.meeting import Record
+from pccl.engine.untraced import untraced
 from pccl.errors import PCCLError, make_error
 from pccl.types import Cause, ErrorClass, LossRule, Result
 
@@ -382,3 +383,4 @@ def with_calls(face: type) -> None:
 
 
 with_calls(Group)
+untraced(Group)

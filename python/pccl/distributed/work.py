@@ -15,6 +15,8 @@ import torch.distributed as dist
 
 from pccl.distributed.tensors import Finish
 from pccl.engine import Operation, World
+from pccl.engine.completion import step_aside
+from pccl.engine.untraced import untraced
 
 #: What has room of its own among what may be under way at once.
 Share = Literal["collectives", "sends", "receives", "reconfigurations"]
@@ -37,6 +39,7 @@ class Call(NamedTuple):
     share: Share = "collectives"
 
 
+@untraced
 class Work(dist.Work):
     """`wait` raises the error; `get_future` delivers it.  Success is success of all its operations, an error that of the first that has one."""
 
@@ -122,6 +125,7 @@ class Work(dist.Work):
         while self._operations is None and not self._over and self._gate not in (None, gate):
             gate = self._gate
             assert gate is not None
+            step_aside()
             if not gate.wait(None if until is None else max(0.0, until - time.monotonic())):
                 return False
         error: Optional[Exception] = None
@@ -181,8 +185,10 @@ class Work(dist.Work):
             future = self._future
         if over:
             self._resolve(self._raw)
-        elif launched:
-            self._tell()
+        else:
+            step_aside()  # where a callback asks for one, it may wait for it
+            if launched:
+                self._tell()
         return future
 
     # -- The completion thread --

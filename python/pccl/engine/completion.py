@@ -1,7 +1,7 @@
 """The completion thread: one for a process, from the first operation that wants to be told of on.
 
-It waits in C, without the interpreter's lock, for whatever ends in any world, and calls back in that order.  It ends with the
-interpreter; a forked child begins anew.
+It waits in C, without the interpreter's lock, for whatever ends in any world, and calls back in that order.  A callback that waits
+itself is left to it: another thread takes its place.  It ends with the interpreter; a forked child begins anew.
 """
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
@@ -23,7 +23,7 @@ _BATCH = 64
 
 
 class _Completions:
-    """A queue with its thread, and the operations that are attached to it, by cookie."""
+    """A queue with the thread that serves it, and the operations that are attached to it, by cookie."""
 
     def __init__(self) -> None:
         queue = ffi.new("pcclCompletionQueue_t **")
@@ -31,18 +31,32 @@ class _Completions:
         self.queue = queue[0]
         self.attached: dict[int, "Operation"] = {}
         self.stopped = False
+        self._ended = ffi.new(f"pcclCompletion_t[{_BATCH}]")
+        self._count = ffi.new("size_t *")
+        self._next = 0  # of the ended ones to tell of
+        self.hand_over()
+
+    def hand_over(self) -> None:
+        """Has a new thread serve, which goes on where the one before it is."""
         self.thread = threading.Thread(target=self._serve, name="pccl-completions", daemon=True)
         self.thread.start()
 
     def _serve(self) -> None:
-        ended = ffi.new(f"pcclCompletion_t[{_BATCH}]")
-        count = ffi.new("size_t *")
-        while not self.stopped:
-            check(lib.pcclQueueWait(self.queue, ended, _BATCH, -1, count), "pcclQueueWait")
-            for i in range(count[0]):
-                operation = self.attached.pop(ended[i].cookie)
-                run(operation._delivered, ended[i])
-                del operation
+        while self._tell() and not self.stopped:
+            check(lib.pcclQueueWait(self.queue, self._ended, _BATCH, -1, self._count), "pcclQueueWait")
+            self._next = 0
+
+    def _tell(self) -> bool:
+        """Calls back for all that have ended; whether it is still this thread that serves."""
+        while self._next < self._count[0]:
+            over = self._ended[self._next]
+            self._next += 1
+            operation = self.attached.pop(over.cookie)
+            run(operation._delivered, over)
+            del operation
+            if self.thread is not threading.current_thread():
+                return False
+        return True
 
     def stop(self) -> None:
         self.stopped = True
@@ -69,6 +83,13 @@ def attach(operation: "Operation", attach_in_c: Any, handle: Any) -> None:
     if result != lib.pcclSuccess:
         completions.attached.pop(cookie, None)
         check(result, "pcclQueueAttach")
+
+
+def step_aside() -> None:
+    """Before a callback waits, or may: another thread serves from here on, so that what it waits for can be told of."""
+    completions = _completions
+    if completions is not None and completions.thread is threading.current_thread():
+        completions.hand_over()
 
 
 def run(callback: Callable[[Any], None], argument: Any) -> None:

@@ -100,6 +100,7 @@ class Operation:
     # -- The end, seen by whichever thread first --
 
     def _wait(self, timeout: Optional[float]) -> bool:
+        completion.step_aside()
         until = None if timeout is None else time.monotonic() + timeout
         while True:
             rest = -1 if until is None else max(0, int(min(until - time.monotonic(), _LONGEST_SECONDS) * 1000 + 0.999))

@@ -14,6 +14,7 @@ from typing import Any, Callable, Collection, Optional
 import pytest
 import torch
 import torch.distributed as dist
+from support import end_with_parent
 
 from pccl.distributed import Options  # registers the backend
 
@@ -100,6 +101,7 @@ def _rank(
     pipe: Any, store: str, rank: int, size: int, function: Any, arguments: Any, backend: str, timeout: float,
     wishes: dict[str, Any], environment: dict[str, str],
 ) -> None:
+    end_with_parent()
     os.environ.update(environment)
     torch.set_num_threads(1)
     dist.set_debug_level_from_env()

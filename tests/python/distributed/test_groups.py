@@ -6,9 +6,11 @@ import datetime
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import threading
+import time
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -96,6 +98,25 @@ def absent(rank: int, size: int) -> None:
 
 def test_a_group_that_does_not_come_to_be() -> None:
     job(3, absent)
+
+
+def without_a_master(rank: int, size: int, master: int) -> None:
+    """The master is gone: a new group fails under its own timeout, and what there is goes on."""
+    if rank == 0:
+        os.kill(master, signal.SIGKILL)
+    dist.barrier()
+    begin = time.monotonic()
+    group = dist.new_group([0, 1], timeout=datetime.timedelta(seconds=1))
+    with pytest.raises(PCCLError, match="the master cannot be reached"):
+        dist.barrier(group)
+    assert time.monotonic() - begin < 8.0, "it has its own timeout, not the 10 s of others"
+    dist.barrier()
+
+
+def test_a_group_without_a_master_has_its_own_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Master() as own:
+        monkeypatch.setenv("PCCL_MASTER", own.address)
+        job(2, without_a_master, own.process.pid)
 
 
 def again(rank: int, size: int) -> None:

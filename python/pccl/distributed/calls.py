@@ -6,7 +6,7 @@ alike whatever each one's sizes are.
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
-from typing import Any, Callable, Iterable, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Iterable, Iterator, NamedTuple, Optional, Sequence
 
 import torch
 
@@ -66,13 +66,17 @@ def _default(opts: Any) -> Any:
 # -- Everybody's results --
 
 
-def _several(start: Callable[..., Operation], arguments: Iterable[tuple[Any, ...]]) -> list[Operation]:
-    """One after the other; where there are several, none waits for the end of the one before."""
+def _several(start: Callable[..., Operation], arguments: Iterable[tuple[Any, ...]]) -> Iterable[Operation]:
+    """One after the other, as they are asked for; where there are several, none waits for the end of the one before."""
     each = list(arguments)
-    if len(each) == 1:
-        return [start(*each[0])]
-    with at_once:
-        return [start(*one) for one in each]
+    return [start(*each[0])] if len(each) == 1 else _one_by_one(start, each)
+
+
+def _one_by_one(start: Callable[..., Operation], each: Sequence[tuple[Any, ...]]) -> Iterator[Operation]:
+    for one in each:
+        with at_once:
+            operation = start(*one)
+        yield operation
 
 
 def _reduced(tensor: Tensor, how: Reduction, world: World, deadline: Optional[float]) -> Operation:
@@ -96,7 +100,7 @@ def all_reduce_coalesced(place: Place, tensors: Tensors, opts: Any = None) -> Ca
     op = _default(opts)
     hows = [reduction(op, tensor.dtype) for tensor in tensors]
 
-    def launch(world: World, deadline: Optional[float]) -> list[Operation]:
+    def launch(world: World, deadline: Optional[float]) -> Iterable[Operation]:
         memories = (memory for memory, _ in targets)
         return _several(lambda memory, how: _reduced(memory, how, world, deadline), zip(memories, hows))
 
@@ -150,7 +154,7 @@ def all_gather_coalesced(place: Place, outputs: Sequence[Tensors], tensors: Tens
     """`outputs` has a list for each rank, with a tensor for each of `tensors`."""
     pairs = [_gather_list(place, [of_rank[i] for of_rank in outputs], tensor) for i, tensor in enumerate(tensors)]
 
-    def launch(world: World, deadline: Optional[float]) -> list[Operation]:
+    def launch(world: World, deadline: Optional[float]) -> Iterable[Operation]:
         return _several(
             lambda memory, parts: world.all_gather_v(memory, parts.memory, parts.counts, parts.places, deadline=deadline), pairs
         )
@@ -173,7 +177,7 @@ def all_gather_single_coalesced(place: Place, outputs: Tensors, tensors: Tensors
         pairs.append((apart(own, memory, place.rank * own.numel() * own.element_size()), memory))
         finishes.append(finish)
 
-    def launch(world: World, deadline: Optional[float]) -> list[Operation]:
+    def launch(world: World, deadline: Optional[float]) -> Iterable[Operation]:
         return _several(lambda own, memory: world.all_gather(own, memory, deadline=deadline), pairs)
 
     return Call(launch, list(outputs), _all(finishes), opts)
@@ -222,7 +226,7 @@ def reduce_scatter_single_coalesced(place: Place, outputs: Tensors, tensors: Ten
     def start(world: World, deadline: Optional[float], how: Reduction, whole: Tensor, part: Tensor) -> Operation:
         return how.launch(world, part.dtype, lambda op: world.reduce_scatter(whole, part, op, deadline=deadline))
 
-    def launch(world: World, deadline: Optional[float]) -> list[Operation]:
+    def launch(world: World, deadline: Optional[float]) -> Iterable[Operation]:
         return _several(lambda *call: start(world, deadline, *call), calls)
 
     return Call(launch, list(outputs), _all(finishes), opts)

@@ -114,7 +114,8 @@ class Group(dist.ProcessGroup):
             deadline = (deadline or self._timeout.total_seconds()) + self._extra.total_seconds()
             self._extra = timedelta()
         told = opts is None or opts.asyncOp
-        self._backlogs[work.share].submit(work, lambda: work.launch(world, deadline, told))
+        work.begin(world, deadline, told)
+        self._backlogs[work.share].submit(work)
 
     def _note(self, error: Exception) -> Exception:
         """An operation has failed; returns what to raise."""

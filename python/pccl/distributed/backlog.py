@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import NamedTuple, Sequence, get_args
+from typing import Callable, NamedTuple, Sequence, get_args
 
 from pccl.distributed.work import Share, Work
 from pccl.engine import Operation
@@ -26,7 +26,9 @@ class _Waiting(NamedTuple):
 class Backlog:
     """Of one share of a group."""
 
-    def __init__(self) -> None:
+    def __init__(self, entered: Callable[[Operation], None]) -> None:
+        """`entered` is told of each operation that is under way."""
+        self._told = entered
         self._lock = threading.RLock()  # what a work's callback calls comes in here again
         self._flying: list[Operation] = []
         self._watched: list[Operation] = []  # under way too; the completion thread tells of their ends
@@ -64,7 +66,15 @@ class Backlog:
         return max(0, MOST - self._count())
 
     def _enter(self, operations: Sequence[Operation]) -> None:
-        self._flying.extend(operation for operation in operations if not operation.ended)
+        for operation in operations:
+            if not operation.ended:
+                self._flying.append(operation)
+                self._told(operation)
+
+    def flying(self) -> list[Operation]:
+        """What is under way, and some that may have ended."""
+        with self._lock:
+            return [*self._flying, *self._watched]
 
     def _watch(self) -> None:
         """Where something waits, the completion thread is to tell of each end."""
@@ -88,6 +98,6 @@ class Backlog:
             self._watch()
 
 
-def backlogs() -> dict[Share, Backlog]:
+def backlogs(entered: Callable[[Operation], None]) -> dict[Share, Backlog]:
     """Those of one world."""
-    return {share: Backlog() for share in get_args(Share)}
+    return {share: Backlog(entered) for share in get_args(Share)}

@@ -41,10 +41,11 @@ class Call(NamedTuple):
 class Work(dist.Work):
     """`wait` raises the error; `get_future` delivers it.  Success is success of all its operations, an error that of the first that has one."""
 
-    def __init__(self, failed: Callable[[Exception], Exception]) -> None:
-        """`failed` is told how it fails, and returns what to raise."""
+    def __init__(self, failed: Callable[["Work", Exception], Exception], waits: Callable[["Work"], str] = lambda _: "") -> None:
+        """`failed` is told how it fails, and returns what to raise; `waits` tells for whom it waits, as a part of a sentence."""
         super().__init__()
         self._failed = failed
+        self._waits = waits
         self._lock = threading.Lock()
         self._call: Optional[Call] = None
         self._gate: Optional[Gate] = None              # that it waits at before it is launched
@@ -113,6 +114,16 @@ class Work(dist.Work):
         assert self._call is not None
         return self._call.share
 
+    @property
+    def operations(self) -> Sequence[Operation]:
+        """What it has launched."""
+        return self._operations
+
+    @property
+    def name(self) -> str:
+        """Of its operations; "" before they are launched."""
+        return self._operations[0].name if self._operations else ""
+
     def postpone(self, gate: Gate) -> None:
         """It is launched when that opens: its group has come to be, or there is room for it."""
         self._gate = gate
@@ -120,7 +131,7 @@ class Work(dist.Work):
     def end(self, error: Optional[Exception] = None) -> None:
         """It has ended so; results are copied out once."""
         if error is not None and not self._over:
-            error = self._failed(error)
+            error = self._failed(self, error)
         with self._lock:
             if self._over:
                 return
@@ -128,7 +139,7 @@ class Work(dist.Work):
                 try:
                     self._call.finish()
                 except Exception as mistake:  # noqa: B902
-                    error = self._failed(mistake)
+                    error = self._failed(self, mistake)
             self._error = error
             self._over = True
             self._call = None
@@ -161,7 +172,7 @@ class Work(dist.Work):
         """Waits, `timeout` at most (0, and below: without limit).  Raises how it failed; TimeoutError: it goes on."""
         seconds = timeout.total_seconds() if timeout is not None else 0.0
         if not self._over and not self.drive(seconds if seconds > 0 else None):
-            raise TimeoutError(f"pccl: timed out waiting {seconds} s; the operation goes on, wait again")
+            raise TimeoutError(f"pccl: timed out waiting {seconds:g} s{self._waits(self)}; the operation goes on, wait again")
         if self._error is not None:
             raise self._error
         return True

@@ -102,6 +102,7 @@ class World:
         self.handle = handle  #: the pcclComm_t; None once it was destroyed
         self._flying: set[Operation] = set()
         self._sweep_at = _SWEEP_FROM
+        self._operation_deadline: Optional[float] = None
         self._lock = threading.Lock()
 
     @classmethod
@@ -248,6 +249,7 @@ class World:
     def set_operation_deadline(self, seconds: Optional[float]) -> None:
         """What is launched from now on and not complete by then is refused, at all members; None: never."""
         self._set_option(lib.PCCL_OPTION_OPERATION_DEADLINE_MS, milliseconds(seconds))
+        self._operation_deadline = seconds
 
     def set_vote_deadline(self, seconds: Optional[float]) -> None:
         """A vote that takes longer leaves the world; None: never."""
@@ -530,6 +532,9 @@ class World:
             self._sweep()
             self._sweep_at = min(max(_SWEEP_FROM, 2 * len(self._flying)), _SWEEP_EACH)
         operation = kind(self, name, handle, keep, source)
+        timeout = self._operation_deadline if deadline is None else deadline
+        if timeout is not None:
+            operation.timeout, operation.until = timeout, time.monotonic() + timeout
         if deadline is not None:
             lib.pcclSetCallDeadline(milliseconds(deadline))
         try:

@@ -23,7 +23,7 @@ from support.torch_ranks import job
 
 import pccl.distributed
 from pccl._native import ffi, lib
-from pccl.distributed import Options, rendezvous
+from pccl.distributed import Options, farewell, rendezvous
 from pccl.engine.meeting import Record
 from pccl.errors import InvalidUsage, PCCLError, RankConnectionLost
 from pccl.types import LossRule
@@ -114,6 +114,7 @@ def without_a_master(rank: int, size: int, master: int) -> None:
 
 
 def test_a_group_without_a_master_has_its_own_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(farewell, "PATIENCE", 0.2)  # which a master would cut short
     with Master() as own:
         monkeypatch.setenv("PCCL_MASTER", own.address)
         job(2, without_a_master, own.process.pid)
@@ -124,7 +125,7 @@ def again(rank: int, size: int) -> None:
         threads = {thread.name for thread in threading.enumerate()}
         dist.all_reduce(torch.ones(1), async_op=True).get_future().wait()
         dist.destroy_process_group()
-        assert {thread.name for thread in threading.enumerate()} <= threads | {"pccl-completions"}
+        assert {thread.name for thread in threading.enumerate()} <= threads | {"pccl-completions", "pccl-deadlines"}
         path = os.environ["AGAIN"]
         dist.init_process_group("pccl", store=dist.FileStore(path, size), rank=rank, world_size=size, timeout=LIMIT)
         t = torch.ones(1)

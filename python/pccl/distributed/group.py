@@ -96,7 +96,7 @@ class Group(dist.ProcessGroup):
         try:
             if os.getpid() != self._pid:
                 raise make_error(Result.INVALID_USAGE, build.__name__, f"this process was forked of {self._pid}, whose group it is; make one here")
-            call = build(self._place(), *arguments, **named)
+            call = self._built(build, arguments, named)
             work.prepare(call)
             waits = call.opts is not None and not call.opts.asyncOp
             with awaited if waits else at_once:
@@ -107,6 +107,15 @@ class Group(dist.ProcessGroup):
         if waits:
             work.drive()
         return work
+
+    def _built(self, build: Callable[..., Call], arguments: tuple[Any, ...], named: dict[str, Any]) -> Call:
+        try:
+            return build(self._place(), *arguments, **named)
+        except Exception as error:  # noqa: B902 - of any argument
+            call = calls.refused(build, arguments, error)
+            if call is None:
+                raise
+            return call
 
     def _launch(self, work: Work, world: World) -> None:
         opts = work.opts

@@ -5,6 +5,7 @@ Whoever waits drives the operations in C; a future, or results that have to be c
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import contextlib
 import itertools
 import threading
 import time
@@ -16,6 +17,7 @@ import torch.distributed as dist
 
 from pccl.distributed.tensors import Finish
 from pccl.engine import Operation, World
+from pccl.errors import PCCLError
 
 #: What has room of its own among what may be under way at once.
 Share = Literal["collectives", "sends", "receives", "reconfigurations"]
@@ -38,6 +40,22 @@ class Call(NamedTuple):
     share: Share = "collectives"
 
 
+class Refused(Exception):
+    """Calls could not be made here, because of `error`, and have kept their places among the others'."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+def keep_place(world: World, error: Exception) -> None:
+    """A collective could not be called, because of `error`: if the library has not heard of it, it is told, so that the others do not take
+    this rank's next one for it."""
+    if not getattr(error, "_of_library", False):
+        with contextlib.suppress(PCCLError):  # the world has ended
+            world.refuse()
+
+
 class Work(dist.Work):
     """`wait` raises the error; `get_future` delivers it.  Success is success of all its operations, an error that of the first that has one."""
 
@@ -51,6 +69,7 @@ class Work(dist.Work):
         self._gate: Optional[Gate] = None              # that it waits at before it is launched
         self._is_told = False                          # the completion thread sees to its end
         self._start: Callable[[], Iterable[Operation]] = tuple
+        self._world: Optional[World] = None            # in which it is launched
         self._rest: Optional[Iterator[Operation]] = None  # of its operations, which are launched as they are asked for
         self._operations: list[Operation] = []
         self.launched = False                          #: all of them
@@ -74,6 +93,7 @@ class Work(dist.Work):
         call = self._call
         assert call is not None
         self._start = lambda: call.launch(world, deadline)
+        self._world = world
         self._is_told = told and call.finish is not None
 
     def launch(self, room: int) -> Sequence[Operation]:
@@ -89,7 +109,11 @@ class Work(dist.Work):
             if not new:
                 new.extend(itertools.islice(self._rest, room))
                 last = len(new) < room
+        except Refused as refusal:
+            self._mistake = refusal.error
         except Exception as error:  # noqa: B902 - whatever it is, it is raised by wait, never by a call inside of a backward pass
+            if self.share == "collectives" and self._world is not None:
+                keep_place(self._world, error)
             self._mistake = error
         with self._lock:
             self._operations += new

@@ -421,6 +421,10 @@ class World:
         arguments = (s.pointer, s.count, _pointer(r), _sizes(counts), _sizes(places), s.datatype.value, root)
         return self._launch("gather_v", lib.pcclGatherV, arguments, (s, r), deadline)
 
+    def refuse(self) -> None:
+        """Takes the place, in the order of issue, of a collective that cannot be called here: it fails at the others, who would wait for it."""
+        lib.pcclAllGather(ffi.NULL, ffi.NULL, 1, DataType.UINT8.value, self._own("refuse"), ffi.new("pcclAsyncOp_t *"))
+
     def barrier(self, *, deadline: Optional[float] = None) -> Operation:
         """``pcclBarrier``: ends at all members when all have called it."""
         return self._launch("barrier", lib.pcclBarrier, (), None, deadline)

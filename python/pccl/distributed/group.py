@@ -83,6 +83,12 @@ class Group(dist.ProcessGroup):
         return self._formation.world
 
     @property
+    def no_world(self) -> str:
+        """Why there is none."""
+        error = self._formation.error
+        return getattr(error, "text", str(error))
+
+    @property
     def timeout(self) -> timedelta:
         """That an operation may take, unless it has its own."""
         return self._timeout
@@ -230,10 +236,12 @@ class Group(dist.ProcessGroup):
         return False
 
     def set_timeout(self, timeout: timedelta) -> None:
-        """Of operations that are issued from now on."""
-        self._timeout = timeout
+        """Of operations that are issued from now on.  ValueError: below 0."""
+        if timeout < timedelta():
+            raise ValueError(f"pccl: timeout is {timeout.total_seconds():g} s; pass one that is not negative")
         if self.world is not None:
             self.world.set_operation_deadline(timeout.total_seconds())
+        self._timeout = timeout
 
     def _add_ephemeral_timeout(self, timeout: timedelta) -> None:
         """The next operation has so much more."""

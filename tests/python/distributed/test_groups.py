@@ -6,6 +6,7 @@ import datetime
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -224,6 +225,12 @@ def test_options() -> None:
         Options(world="x")
     with pytest.raises(ValueError, match="LossRule.SHRINK"):
         Options(master="127.0.0.1:1", world="x", join=True)
+    for name, wrong in (
+        ("loss_rule", 1), ("master", None), ("world", b"w"), ("join", "no"), ("lanes", "2"), ("lanes", -1), ("stall", 0), ("stall", "10"),
+        ("stall", float("nan")), ("reconfigurable", 1), ("as_backend", None),
+    ):
+        with pytest.raises((TypeError, ValueError), match=re.escape(f"Options.{name} is {wrong!r}; pass ")):
+            Options(**{name: wrong})
     with pytest.raises(AssertionError, match="pg_options is a dict"):
         job(1, given, options={})
 
@@ -241,6 +248,8 @@ def aborted(rank: int, size: int) -> None:
     with pytest.raises(PCCLError, match="aborted|REVOKED|ended"):
         dist.all_reduce(t)
     assert t.item() == 7.0
+    with pytest.raises(PCCLError, match="the default group has no world: this group was aborted here" if rank == 0 else "revoked"):
+        dist.barrier(dist.new_group([0, 1]))
 
 
 def test_abort_ends_a_group_for_all() -> None:

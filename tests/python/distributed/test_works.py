@@ -128,6 +128,9 @@ def deadlines(rank: int, size: int) -> None:
         store.wait(["first"], 60 * SECOND)
         with pytest.raises(OperationTimeout, match="Timed out"):
             dist.barrier()  # which the other has given up
+    with pytest.raises(ValueError, match="timeout is -1 s"):
+        dist.group.WORLD.set_timeout(-SECOND)
+    assert dist.group.WORLD.timeout == SECOND
     dist.group.WORLD.set_timeout(60 * SECOND)
     t = torch.ones(1)
     dist.all_reduce(t)

@@ -75,7 +75,7 @@ class Formation:
 
     def look(self, now: float) -> float:
         """Whether its time is over: what makes the world should have said so itself, but waits for a machine that is silent."""
-        if self._over.is_set():
+        if self.over:
             return math.inf
         if now < self._until:
             return self._until
@@ -83,6 +83,11 @@ class Formation:
         error = make_error(Result.RANK_CONNECTION_LOST, "process group", text, Cause.DEADLINE)
         threading.Thread(target=self.close, args=(error,), name="pccl-formation-over", daemon=True).start()  # it may call back
         return math.inf
+
+    @property
+    def over(self) -> bool:
+        """Whether the world has begun, or will not."""
+        return self._over.is_set()
 
     def close(self, error: Exception) -> Optional[World]:
         """What is called from now on fails with `error`; the world, if it has begun: it is the caller's now."""

@@ -65,6 +65,7 @@ class Group(dist.ProcessGroup):
         self.own_master = own_master
         self._handle = Handle(self._given_master, uuid.uuid4().hex, "")
         self._uuids: set[int] = set()
+        self._changes: set[Formation] = set()  # reconfigurations under way
         self._abort_hooks: dict[int, Callable[[], None]] = {}
         if options.reconfigurable:
             self._formation = Formation.none(not_begun(), self._launch)
@@ -279,7 +280,12 @@ class Group(dist.ProcessGroup):
 
     def leave(self, together: bool) -> None:
         """The same, `together` with the others in the background, or at once."""
-        world = self._close("this group was shut down here, by destroy_process_group or at the end of the program")
+        why = "this group was shut down here, by destroy_process_group or at the end of the program"
+        for change in self._changes:
+            came = None if change.over else change.close(_closed(why))
+            if came is not None:
+                came.destroy()
+        world = self._close(why)
         ended, self._ended = self._ended, None
         if ended is not None:
             ended.destroy()
@@ -324,7 +330,9 @@ class Group(dist.ProcessGroup):
 
         work = Work(lambda _, error: error)  # its failure is none of the group's
         work.prepare(Call(lambda world, _: self._begin_anew(formation, place, opts.uuid), [], share="reconfigurations"))
+        self._changes = {change for change in self._changes if not change.over}
         formation = Formation(lambda: self._made(make), self._launch, True, timeout.total_seconds())
+        self._changes.add(formation)
         formation.submit(work)
         return work
 

@@ -1033,7 +1033,7 @@ PCCL_EXPORT pcclResult_t pcclGetWindowInfo(pcclWindow_t *window, uint32_t rank, 
 typedef struct pcclDeriveParams_t {
     size_t size; /* sizeof(pcclDeriveParams_t), as this program was compiled */
     pcclLossRule_t loss_rule;          /* alike at all members of one new world */
-    uint32_t formation_timeout_ms;     /* of all callers' the earliest counts, whatever their colours */
+    uint32_t formation_timeout_ms;     /* of all callers' the earliest counts, whatever their colours; nor is the master looked for longer */
     uint32_t p2p_connection_pool_size; /* 0: the parent's */
 } pcclDeriveParams_t;
 

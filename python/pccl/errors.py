@@ -30,6 +30,7 @@ class PCCLError(RuntimeError):
         self.tag = 0
         self.phase = ""
         self.age = 0.0
+        self._of_library = False  # else the library was not asked
 
     def __str__(self) -> str:
         return f"{self.function}: {self.result.name}" + (f": {self.text}" if self.text else "")
@@ -132,6 +133,7 @@ def error_of(info: Any, result: int, func_name: str) -> PCCLError:
     error.tag = info.tag
     error.phase = ffi.string(info.phase).decode("utf-8", "replace")
     error.age = info.age_ns / 1e9
+    error._of_library = True
     return error
 
 

@@ -90,6 +90,8 @@ static pcclResult_t child_new(struct derive *d, struct comm *parent, const pcclD
     p.group = 0;
     p.lanes = params.p2p_connection_pool_size == 0 ? p.lanes : api_lanes(params.p2p_connection_pool_size);
     p.claim = (struct claim){.deadline_ms = params.formation_timeout_ms, .loss = (uint8_t)params.loss_rule};
+    int64_t formation_ns = params.formation_timeout_ms * CLOCK_MS;
+    p.connect_ns = formation_ns != 0 && formation_ns < p.connect_ns ? formation_ns : p.connect_ns; /* a master that is gone, too */
     p.derived = (struct derivation){.callers = 0};
     p.callers = calloc(callers, sizeof *p.callers);
     rc = p.callers != NULL ? api_communicator(&p, d->phase, &d->child)

@@ -6,14 +6,14 @@ alike whatever each one's sizes are.
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
-from typing import Any, Callable, Iterable, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Iterable, Iterator, NamedTuple, Optional, Sequence
 
 import torch
 
 from pccl.distributed.reduce_ops import Reduction, reduction
 from pccl.distributed.sparse import all_reduce_sparse
 from pccl.distributed.tensors import Finish, Parts, apart, overlap, packed, plain, result_apart, span, target, unpacked
-from pccl.distributed.work import Call
+from pccl.distributed.work import Call, Refused, keep_place
 from pccl.engine import ANY_RANK, Operation, World, at_once
 
 Tensor = torch.Tensor
@@ -66,13 +66,25 @@ def _default(opts: Any) -> Any:
 # -- Everybody's results --
 
 
-def _several(start: Callable[..., Operation], arguments: Iterable[tuple[Any, ...]]) -> list[Operation]:
-    """One after the other; where there are several, none waits for the end of the one before."""
+def _several(world: World, start: Callable[..., Operation], arguments: Iterable[tuple[Any, ...]]) -> Iterable[Operation]:
+    """One after the other, as they are asked for; where there are several, none waits for the end of the one before."""
     each = list(arguments)
-    if len(each) == 1:
-        return [start(*each[0])]
-    with at_once:
-        return [start(*one) for one in each]
+    return [start(*each[0])] if len(each) == 1 else _one_by_one(world, start, each)
+
+
+def _one_by_one(world: World, start: Callable[..., Operation], each: Sequence[tuple[Any, ...]]) -> Iterator[Operation]:
+    wrong: Optional[Exception] = None
+    for one in each:
+        try:
+            with at_once:
+                operation = start(*one)
+        except Exception as error:  # noqa: B902 - raised below: the others launch what follows
+            keep_place(world, error)
+            wrong = wrong or error
+        else:
+            yield operation
+    if wrong is not None:
+        raise Refused(wrong)
 
 
 def _reduced(tensor: Tensor, how: Reduction, world: World, deadline: Optional[float]) -> Operation:
@@ -96,9 +108,9 @@ def all_reduce_coalesced(place: Place, tensors: Tensors, opts: Any = None) -> Ca
     op = _default(opts)
     hows = [reduction(op, tensor.dtype) for tensor in tensors]
 
-    def launch(world: World, deadline: Optional[float]) -> list[Operation]:
+    def launch(world: World, deadline: Optional[float]) -> Iterable[Operation]:
         memories = (memory for memory, _ in targets)
-        return _several(lambda memory, how: _reduced(memory, how, world, deadline), zip(memories, hows))
+        return _several(world, lambda memory, how: _reduced(memory, how, world, deadline), zip(memories, hows))
 
     return Call(launch, list(tensors), _all([finish for _, finish in targets]), opts)
 
@@ -150,9 +162,9 @@ def all_gather_coalesced(place: Place, outputs: Sequence[Tensors], tensors: Tens
     """`outputs` has a list for each rank, with a tensor for each of `tensors`."""
     pairs = [_gather_list(place, [of_rank[i] for of_rank in outputs], tensor) for i, tensor in enumerate(tensors)]
 
-    def launch(world: World, deadline: Optional[float]) -> list[Operation]:
+    def launch(world: World, deadline: Optional[float]) -> Iterable[Operation]:
         return _several(
-            lambda memory, parts: world.all_gather_v(memory, parts.memory, parts.counts, parts.places, deadline=deadline), pairs
+            world, lambda memory, parts: world.all_gather_v(memory, parts.memory, parts.counts, parts.places, deadline=deadline), pairs
         )
 
     return Call(launch, [list(of_rank) for of_rank in outputs], _all([parts.finish for _, parts in pairs]), opts)
@@ -173,8 +185,8 @@ def all_gather_single_coalesced(place: Place, outputs: Tensors, tensors: Tensors
         pairs.append((apart(own, memory, place.rank * own.numel() * own.element_size()), memory))
         finishes.append(finish)
 
-    def launch(world: World, deadline: Optional[float]) -> list[Operation]:
-        return _several(lambda own, memory: world.all_gather(own, memory, deadline=deadline), pairs)
+    def launch(world: World, deadline: Optional[float]) -> Iterable[Operation]:
+        return _several(world, lambda own, memory: world.all_gather(own, memory, deadline=deadline), pairs)
 
     return Call(launch, list(outputs), _all(finishes), opts)
 
@@ -222,8 +234,8 @@ def reduce_scatter_single_coalesced(place: Place, outputs: Tensors, tensors: Ten
     def start(world: World, deadline: Optional[float], how: Reduction, whole: Tensor, part: Tensor) -> Operation:
         return how.launch(world, part.dtype, lambda op: world.reduce_scatter(whole, part, op, deadline=deadline))
 
-    def launch(world: World, deadline: Optional[float]) -> list[Operation]:
-        return _several(lambda *call: start(world, deadline, *call), calls)
+    def launch(world: World, deadline: Optional[float]) -> Iterable[Operation]:
+        return _several(world, lambda *call: start(world, deadline, *call), calls)
 
     return Call(launch, list(outputs), _all(finishes), opts)
 
@@ -337,6 +349,25 @@ def receive_any_source(place: Place, tensors: Tensors, tag: int = 0) -> Call:
 
 
 _TAG = 2**64 - 1
+
+
+# -- What cannot be called --
+
+
+def refused(build: Callable[..., Call], arguments: Sequence[Any], error: Exception) -> Optional[Call]:
+    """In place of what `build` raises `error` for: fails with that, and at the others, who call as many collectives.  None: they call none."""
+    if build in (send, receive, receive_any_source):
+        return None
+    count = 1
+    if build in (all_reduce_coalesced, all_gather_coalesced, all_gather_single_coalesced, reduce_scatter_single_coalesced):
+        count = len(arguments[build is all_gather_coalesced])
+
+    def launch(world: World, deadline: Optional[float]) -> Iterable[Operation]:
+        for _ in range(count):
+            keep_place(world, error)
+        raise Refused(error)
+
+    return Call(launch, [])
 
 
 def barrier(place: Place, opts: Any = None) -> Call:

@@ -6,11 +6,16 @@ never does.  So groups that members make in different orders do not wait for eac
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import math
 import threading
+import time
 from typing import Callable, Optional
 
+from pccl.distributed.deadlines import GRACE, look_by
 from pccl.distributed.work import Work
 from pccl.engine import World
+from pccl.errors import make_error
+from pccl.types import Cause, Result
 
 #: Launches a work in the world that has begun.
 Launch = Callable[[Work, World], None]
@@ -19,12 +24,16 @@ Launch = Callable[[Work, World], None]
 class Formation:
     """The world of a group, from the call that makes it on.  `world` is None until it has begun."""
 
-    def __init__(self, make: Callable[[], World], launch: Launch, background: bool) -> None:
-        """`make` returns the world, connected, or raises; in a thread of its own with `background`, else here, where it may raise."""
+    def __init__(self, make: Callable[[], World], launch: Launch, background: bool, seconds: float) -> None:
+        """`make` returns the world, connected, or raises within so many `seconds`; in a thread of its own with `background`, where it is no
+        longer waited for than that, else here, where it may raise."""
         self._prepare(launch)
         self._make = make
+        self._seconds = seconds
         if background:
+            self._until = time.monotonic() + seconds + GRACE
             threading.Thread(target=self._form, name="pccl-formation", daemon=True).start()
+            look_by(self, self._until)
         else:
             self._begin(make())
 
@@ -63,6 +72,22 @@ class Formation:
     def wait(self, timeout: Optional[float] = None) -> bool:
         """Whether the world has begun, or will not, before `timeout` seconds passed."""
         return self._over.wait(timeout)
+
+    def look(self, now: float) -> float:
+        """Whether its time is over: what makes the world should have said so itself, but waits for a machine that is silent."""
+        if self.over:
+            return math.inf
+        if now < self._until:
+            return self._until
+        text = f"the group has not come to be within its timeout of {self._seconds:g} s; look whether all of its ranks, and the master, run"
+        error = make_error(Result.RANK_CONNECTION_LOST, "process group", text, Cause.DEADLINE)
+        threading.Thread(target=self.close, args=(error,), name="pccl-formation-over", daemon=True).start()  # it may call back
+        return math.inf
+
+    @property
+    def over(self) -> bool:
+        """Whether the world has begun, or will not."""
+        return self._over.is_set()
 
     def close(self, error: Exception) -> Optional[World]:
         """What is called from now on fails with `error`; the world, if it has begun: it is the caller's now."""

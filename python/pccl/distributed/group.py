@@ -19,12 +19,13 @@ import torch.distributed as dist
 
 from pccl.distributed import calls, farewell, static_ranks
 from pccl.distributed.backlog import backlogs
+from pccl.distributed.deadlines import Deadlines, waited_for
 from pccl.distributed.formation import Formation
 from pccl.distributed.options import Options
 from pccl.distributed.reconfiguration import Handle, Place, not_begun, one_backend, place_of, world_at
 from pccl.distributed.rendezvous import given_master
 from pccl.distributed.work import Call, Work
-from pccl.engine import World, at_once, awaited
+from pccl.engine import Operation, World, at_once, awaited
 from pccl.engine.meeting import Record
 from pccl.engine.untraced import untraced
 from pccl.errors import PCCLError, make_error
@@ -51,11 +52,13 @@ class Group(dist.ProcessGroup):
         self._rank, self._size = rank, size
         self._timeout = timeout
         self._extra = timedelta()
-        self._backlogs = backlogs()
+        self._deadlines = Deadlines(lambda: (operation for backlog in self._backlogs.values() for operation in backlog.flying()), self._give_up)
+        self._backlogs = backlogs(self._deadlines.entered)
         self._name = self._desc = ""
         self.known: dict[int, int] = {}  # the members' ranks at the beginning by their ids, when the program last looked
         self._default = not background
         self._error_type = _ErrorType.SUCCESS
+        self._ended_by = ""  # why a timeout has ended it
         self._issued = 0
         self._derived: dict[tuple[int, ...], int] = {}
         self._ended: Optional[World] = None  # revoked, and not freed yet
@@ -63,11 +66,12 @@ class Group(dist.ProcessGroup):
         self.own_master = own_master
         self._handle = Handle(self._given_master, uuid.uuid4().hex, "")
         self._uuids: set[int] = set()
+        self._changes: set[Formation] = set()  # reconfigurations under way
         self._abort_hooks: dict[int, Callable[[], None]] = {}
         if options.reconfigurable:
             self._formation = Formation.none(not_begun(), self._launch)
         else:
-            self._formation = Formation(lambda: self._made(make), self._launch, background)
+            self._formation = Formation(lambda: self._made(make), self._launch, background, timeout.total_seconds())
 
     def _made(self, make: Callable[["Group"], World]) -> World:
         world = make(self)
@@ -81,6 +85,12 @@ class Group(dist.ProcessGroup):
         return self._formation.world
 
     @property
+    def no_world(self) -> str:
+        """Why there is none."""
+        error = self._formation.error
+        return getattr(error, "text", str(error))
+
+    @property
     def timeout(self) -> timedelta:
         """That an operation may take, unless it has its own."""
         return self._timeout
@@ -89,12 +99,12 @@ class Group(dist.ProcessGroup):
 
     def issue(self, build: Callable[..., Call], arguments: tuple[Any, ...], named: dict[str, Any]) -> Work:
         """Makes the call of torch's arguments and launches it."""
-        work = Work(self._note)
+        work = Work(self._note, self._waits)
         self._issued += 1
         try:
             if os.getpid() != self._pid:
                 raise make_error(Result.INVALID_USAGE, build.__name__, f"this process was forked of {self._pid}, whose group it is; make one here")
-            call = build(self._place(), *arguments, **named)
+            call = self._built(build, arguments, named)
             work.prepare(call)
             waits = call.opts is not None and not call.opts.asyncOp
             with awaited if waits else at_once:
@@ -106,6 +116,15 @@ class Group(dist.ProcessGroup):
             work.drive()
         return work
 
+    def _built(self, build: Callable[..., Call], arguments: tuple[Any, ...], named: dict[str, Any]) -> Call:
+        try:
+            return build(self._place(), *arguments, **named)
+        except Exception as error:  # noqa: B902 - of any argument
+            call = calls.refused(build, arguments, error)
+            if call is None:
+                raise
+            return call
+
     def _launch(self, work: Work, world: World) -> None:
         opts = work.opts
         deadline: Optional[float] = None
@@ -115,31 +134,50 @@ class Group(dist.ProcessGroup):
             deadline = (deadline or self._timeout.total_seconds()) + self._extra.total_seconds()
             self._extra = timedelta()
         told = opts is None or opts.asyncOp
-        self._backlogs[work.share].submit(work, lambda: work.launch(world, deadline, told))
+        work.begin(world, deadline, told)
+        self._backlogs[work.share].submit(work)
 
-    def _note(self, error: Exception) -> Exception:
+    def _note(self, work: Work, error: Exception) -> Exception:
         """An operation has failed; returns what to raise."""
         if not isinstance(error, PCCLError):
             return error
+        late = self._deadlines.late(work.operations, error.cause is Cause.DEADLINE)
         if self.options.loss_rule is LossRule.END and error.cause in (Cause.PEER_LEFT, Cause.CONFLICT):
             error = self._left(error)
+        elif late is not None and error.cause in (Cause.DEADLINE, Cause.LEFT, Cause.REVOKED):
+            error = _retold(error, f"{self._deadlines.text(late)}: {error.text}", Cause.DEADLINE)
+        elif self._ended_by and error.cause is Cause.LEFT:
+            error = _retold(error, self._ended_by, Cause.REVOKED)
         self.failure = error
         if error.result is not Result.RANK_CONNECTION_LOST:
             return error
         if self._error_type == _ErrorType.SUCCESS:
             self._error_type = _ERROR_TYPES.get(error.cause, _ErrorType.COMM_ERROR)
         if error.cause is Cause.DEADLINE and self.options.reconfigurable:
-            self._abort("this group was aborted, since an operation has exceeded its timeout")
+            self._end(f"{error.function} was {error.text if late is None else self._deadlines.text(late)}")
         return error
+
+    def _give_up(self, operation: Operation) -> None:
+        """Beyond its timeout, and a rank does not answer: no longer is waited for it, and all are told, if the group may end."""
+        if self.options.loss_rule is LossRule.END:
+            if self._error_type == _ErrorType.SUCCESS:
+                self._error_type = _ErrorType.TIMEOUT
+            self._end(f"{operation.name} was {self._deadlines.text(operation)}")
+
+    def _end(self, why: str) -> None:
+        self._ended_by = f"this group is over, since {why}"
+        self._abort(make_error(Result.RANK_CONNECTION_LOST, "process group", f"{self._ended_by}; make a new one", Cause.REVOKED))
+
+    def _waits(self, work: Work) -> str:
+        world = self.world
+        return "" if world is None else f" in {work.name}{waited_for(world)}" if work.name else " for room to begin"
 
     def _left(self, error: PCCLError) -> PCCLError:
         """Where nobody else votes, who waits in a vote for this one is leaving: it will not come to what was called here."""
         who = f"rank {self.known[error.peer]}" if error.peer in self.known else "a rank"
         then = "which is over with that" if error.cause is Cause.PEER_LEFT else "and a call needed it"
         text = f"{who} has left this group, {then}: {error.text}"
-        told = make_error(Result.RANK_CONNECTION_LOST, error.function, text, Cause.PEER_LEFT)
-        told.error_class, told.peer, told.tag, told.phase, told.age = ErrorClass.REJOIN, error.peer, error.tag, error.phase, error.age
-        return told
+        return _retold(error, text, Cause.PEER_LEFT)
 
     # -- Who is in it --
 
@@ -200,10 +238,12 @@ class Group(dist.ProcessGroup):
         return False
 
     def set_timeout(self, timeout: timedelta) -> None:
-        """Of operations that are issued from now on."""
-        self._timeout = timeout
+        """Of operations that are issued from now on.  ValueError: below 0."""
+        if timeout < timedelta():
+            raise ValueError(f"pccl: timeout is {timeout.total_seconds():g} s; pass one that is not negative")
         if self.world is not None:
             self.world.set_operation_deadline(timeout.total_seconds())
+        self._timeout = timeout
 
     def _add_ephemeral_timeout(self, timeout: timedelta) -> None:
         """The next operation has so much more."""
@@ -215,14 +255,14 @@ class Group(dist.ProcessGroup):
 
     def abort(self) -> None:
         """Ends the group for all of its ranks, after the hooks; never blocks.  A reconfiguration may follow."""
-        self._abort("this group was aborted here")
+        self._abort(_closed("this group was aborted here"))
 
-    def _abort(self, text: str) -> None:
+    def _abort(self, why: PCCLError) -> None:
         for hook in list(self._abort_hooks.values()):
             thread = threading.Thread(target=hook, name="pccl-abort-hook", daemon=True)  # one that blocks or raises stops nothing
             thread.start()
             thread.join(_HOOK_SECONDS)
-        world = self._close(text)
+        world = self._formation.close(why)
         if world is not None:
             world.revoke()
             self._ended = world
@@ -241,7 +281,12 @@ class Group(dist.ProcessGroup):
 
     def leave(self, together: bool) -> None:
         """The same, `together` with the others in the background, or at once."""
-        world = self._close("this group was shut down here, by destroy_process_group or at the end of the program")
+        why = "this group was shut down here, by destroy_process_group or at the end of the program"
+        for change in self._changes:
+            came = None if change.over else change.close(_closed(why))
+            if came is not None:
+                came.destroy()
+        world = self._close(why)
         ended, self._ended = self._ended, None
         if ended is not None:
             ended.destroy()
@@ -284,9 +329,11 @@ class Group(dist.ProcessGroup):
                 self.own_master()  # it may have ended, as nobody has needed it
             return world_at(place, opts.uuid, opts.uuid in self._uuids, timeout, self.options)
 
-        work = Work(lambda error: error)  # its failure is none of the group's
+        work = Work(lambda _, error: error)  # its failure is none of the group's
         work.prepare(Call(lambda world, _: self._begin_anew(formation, place, opts.uuid), [], share="reconfigurations"))
-        formation = Formation(lambda: self._made(make), self._launch, background=True)
+        self._changes = {change for change in self._changes if not change.over}
+        formation = Formation(lambda: self._made(make), self._launch, True, timeout.total_seconds())
+        self._changes.add(formation)
         formation.submit(work)
         return work
 
@@ -294,17 +341,17 @@ class Group(dist.ProcessGroup):
         """The new world has begun: from now on it is this group's, and the old one is left."""
         old = self._close("this group was reconfigured") or self._ended
         self._ended = None
-        self._backlogs = backlogs()  # what waits for room in the old world fails there
+        self._backlogs = backlogs(self._deadlines.entered)  # what waits for room in the old world fails there
         self._formation, self._rank, self._size, self.where = formation, place.rank, place.size, place.where
         self._handle = self._handle._replace(uuid=str(number))
         self._uuids.add(number)
-        self._error_type, self.failure = _ErrorType.SUCCESS, None
+        self._error_type, self.failure, self._ended_by = _ErrorType.SUCCESS, None, ""
         if old is not None:
             old.destroy()
         return []
 
     def _close(self, text: str) -> Optional[World]:
-        return self._formation.close(make_error(Result.INVALID_USAGE, "process group", f"{text}; make a new one", Cause.LEFT))
+        return self._formation.close(_closed(text))
 
     # -- What torch asks of a group, where a base class in C++ has no answer --
 
@@ -339,6 +386,18 @@ class Group(dist.ProcessGroup):
 
     def _wait_for_pending_works(self) -> None:
         """Works are waited for one by one."""
+
+
+def _closed(text: str) -> PCCLError:
+    return make_error(Result.INVALID_USAGE, "process group", f"{text}; make a new one", Cause.LEFT)
+
+
+def _retold(error: PCCLError, text: str, cause: Cause) -> PCCLError:
+    """The same, as the loss that it is to a program."""
+    told = make_error(Result.RANK_CONNECTION_LOST, error.function, text, cause)
+    told.error_class = error.error_class if cause is error.cause else ErrorClass.REJOIN
+    told.peer, told.tag, told.phase, told.age = error.peer, error.tag, error.phase, error.age
+    return told
 
 
 #: torch's names, older and newer ones, and what they call.

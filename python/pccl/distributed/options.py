@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any, Optional
 
 from pccl.types import LossRule
@@ -31,12 +32,24 @@ class Options:
     as_backend: bool = False
 
     def __post_init__(self) -> None:
+        for name, kind in _KINDS.items():
+            if not isinstance(getattr(self, name), kind):
+                raise TypeError(f"pccl: Options.{name} is {getattr(self, name)!r}; pass a {kind.__name__}")
+        if self.stall is not None and not (isinstance(self.stall, (int, float)) and 0.05 <= self.stall < math.inf):
+            raise ValueError(f"pccl: Options.stall is {self.stall!r}; pass seconds, 0.05 at least, or None")
+        if not 0 <= self.lanes < 2**32:
+            raise ValueError(f"pccl: Options.lanes is {self.lanes}; pass a number of connections, or 0 for what the library takes")
         if self.world and not self.master:
             raise ValueError(f"pccl: Options.world is {self.world!r}, but master is not given; pass the address of the master that has it")
         if self.join and not (self.world and self.loss_rule is LossRule.SHRINK):
             raise ValueError("pccl: Options.join enters a world that goes on after losses; pass its master, its name, and LossRule.SHRINK")
         if self.as_backend and (self.reconfigurable or self.loss_rule is LossRule.SHRINK):
             raise ValueError("pccl: Options.as_backend makes a group whose ranks do not change; leave reconfigurable out, and SHRINK")
+
+
+_KINDS: dict[str, type] = {
+    "loss_rule": LossRule, "master": str, "world": str, "join": bool, "lanes": int, "reconfigurable": bool, "as_backend": bool,
+}
 
 
 def options_of(given: Any) -> Options:

@@ -55,16 +55,24 @@ class Place(NamedTuple):
 
 def place_of(own: Handle, wish: Any) -> Place:
     """In a list ranks are positions, in a set the order of the texts.  RuntimeError: nothing has happened."""
+    _check(wish)
     texts = sorted(wish.handles) if isinstance(wish.handles, (set, frozenset)) else list(wish.handles)
     handles = [_parsed(text) for text in texts]
     if len(set(texts)) != len(texts):
         raise _mistake("handles must be unique, and one is there twice")
     if own not in handles:
         raise _mistake("this process's own handle is missing, so it is not part of the new group; ask it for its handle anew")
-    if wish.uuid not in _UUIDS:
-        raise _mistake(f"uuid {wish.uuid} is not a number of 64 bits with a sign; pass one")
-    name = hashlib.sha256("\n".join([str(wish.uuid), *sorted(texts)]).encode()).hexdigest()[:40]
+    name = hashlib.sha256("\n".join([str(wish.uuid), *sorted(texts)]).encode(errors="surrogatepass")).hexdigest()[:40]
     return Place(Record(handles[0].master, f"reconfigured-{name}"), handles.index(own), len(handles))
+
+
+def _check(wish: Any) -> None:
+    if not isinstance(wish.uuid, int) or wish.uuid not in _UUIDS:
+        raise _mistake(f"uuid {wish.uuid!r} is not a number of 64 bits with a sign; pass one")
+    if not isinstance(wish.handles, (list, tuple, set, frozenset)) or not all(isinstance(handle, str) for handle in wish.handles):
+        raise _mistake(f"handles are {wish.handles!r:.80}; pass a list, or a set, of what get_reconfigure_handle() gives")
+    if wish.timeout is not None and not (isinstance(wish.timeout, timedelta) and wish.timeout >= timedelta()):
+        raise _mistake(f"timeout is {wish.timeout!r}; pass a timedelta that is not negative, or None for the group's")
 
 
 def world_at(place: Place, uuid: int, had: bool, timeout: timedelta, options: Options) -> World:
@@ -85,6 +93,8 @@ def world_at(place: Place, uuid: int, had: bool, timeout: timedelta, options: Op
         world.destroy()
         if had and error.cause is Cause.DEADLINE:
             raise _used(uuid, "here, and others have not come") from error
+        if error.cause is Cause.KICKED:
+            raise _mistake(f"another member has these handles in another order; pass the same list, or the same set, at all: {error.text}") from error
         raise
     except BaseException:
         world.destroy()

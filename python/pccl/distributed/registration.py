@@ -99,7 +99,7 @@ def _within(parent: Group, ranks: Sequence[int], tag: int, timeout: timedelta, o
     """The same, while the parent's world goes on."""
     world = parent.world
     if world is None:
-        raise make_error(Result.INVALID_USAGE, "new_group", "the default group was shut down; initialise it again")
+        raise make_error(Result.INVALID_USAGE, "new_group", f"the default group has no world: {parent.no_world}")
     members = {member.key: member.id for member in world.members()}
     gone = [rank for rank in ranks if rank not in members]
     if gone:

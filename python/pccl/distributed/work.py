@@ -5,10 +5,12 @@ Whoever waits drives the operations in C; a future, or results that have to be c
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import contextlib
+import itertools
 import threading
 import time
 from datetime import timedelta
-from typing import Any, Callable, Literal, NamedTuple, Optional, Protocol, Sequence
+from typing import Any, Callable, Iterable, Iterator, Literal, NamedTuple, Optional, Protocol, Sequence
 
 import torch
 import torch.distributed as dist
@@ -17,6 +19,7 @@ from pccl.distributed.tensors import Finish
 from pccl.engine import Operation, World
 from pccl.engine.completion import step_aside
 from pccl.engine.untraced import untraced
+from pccl.errors import PCCLError
 
 #: What has room of its own among what may be under way at once.
 Share = Literal["collectives", "sends", "receives", "reconfigurations"]
@@ -32,25 +35,48 @@ class Gate(Protocol):
 class Call(NamedTuple):
     """A collective or message, ready to be launched in a world under a deadline (seconds; None: the group's)."""
 
-    launch: Callable[[World, Optional[float]], Sequence[Operation]]
+    launch: Callable[[World, Optional[float]], Iterable[Operation]]  #: not a list: launched one by one, as they are asked for
     value: Any                #: of the future
     finish: Finish = None     #: after success: copies out
     opts: Any = None          #: torch's: timeout, asyncOp
     share: Share = "collectives"
 
 
+class Refused(Exception):
+    """Calls could not be made here, because of `error`, and have kept their places among the others'."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+def keep_place(world: World, error: Exception) -> None:
+    """A collective could not be called, because of `error`: if the library has not heard of it, it is told, so that the others do not take
+    this rank's next one for it."""
+    if not getattr(error, "_of_library", False):
+        with contextlib.suppress(PCCLError):  # the world has ended
+            world.refuse()
+
+
 @untraced
 class Work(dist.Work):
     """`wait` raises the error; `get_future` delivers it.  Success is success of all its operations, an error that of the first that has one."""
 
-    def __init__(self, failed: Callable[[Exception], Exception]) -> None:
-        """`failed` is told how it fails, and returns what to raise."""
+    def __init__(self, failed: Callable[["Work", Exception], Exception], waits: Callable[["Work"], str] = lambda _: "") -> None:
+        """`failed` is told how it fails, and returns what to raise; `waits` tells for whom it waits, as a part of a sentence."""
         super().__init__()
         self._failed = failed
+        self._waits = waits
         self._lock = threading.Lock()
         self._call: Optional[Call] = None
         self._gate: Optional[Gate] = None              # that it waits at before it is launched
-        self._operations: Optional[Sequence[Operation]] = None
+        self._is_told = False                          # the completion thread sees to its end
+        self._start: Callable[[], Iterable[Operation]] = tuple
+        self._world: Optional[World] = None            # in which it is launched
+        self._rest: Optional[Iterator[Operation]] = None  # of its operations, which are launched as they are asked for
+        self._operations: list[Operation] = []
+        self.launched = False                          #: all of them
+        self._mistake: Optional[Exception] = None      # one could not be
         self._left: Optional[int] = None               # operations that the completion thread has not told of yet; None: it tells nothing
         self._over = False
         self._error: Optional[Exception] = None
@@ -65,19 +91,44 @@ class Work(dist.Work):
         self._call = call
         self._value = call.value
 
-    def launch(self, world: World, deadline: Optional[float], told: bool) -> None:
-        """Launches the call; if `told`, the completion thread sees to its end."""
-        assert self._call is not None
+    def begin(self, world: World, deadline: Optional[float], told: bool) -> None:
+        """It may be launched; if `told`, the completion thread sees to its end."""
+        call = self._call
+        assert call is not None
+        self._start = lambda: call.launch(world, deadline)
+        self._world = world
+        self._is_told = told and call.finish is not None
+
+    def launch(self, room: int) -> Sequence[Operation]:
+        """Launches the next operations of the call, as many as there is `room` for; returns them.  `launched`, if they are the last ones."""
+        new: list[Operation] = []
+        last = True
         try:
-            operations = self._call.launch(world, deadline)
+            if self._rest is None:
+                start = self._start()
+                if isinstance(start, list):
+                    new = start
+                self._rest = iter(() if new else start)
+            if not new:
+                new.extend(itertools.islice(self._rest, room))
+                last = len(new) < room
+        except Refused as refusal:
+            self._mistake = refusal.error
         except Exception as error:  # noqa: B902 - whatever it is, it is raised by wait, never by a call inside of a backward pass
-            self.end(error)
-            return
+            if self.share == "collectives" and self._world is not None:
+                keep_place(self._world, error)
+            self._mistake = error
         with self._lock:
-            self._operations = operations
-            tell = self._raw is not None or (told and self._call.finish is not None)
-        if tell:
+            self._operations += new
+            if not last and self._mistake is None:
+                return new
+            self.launched = True
+            tell = self._raw is not None or self._is_told
+        if self._mistake is not None and not self._operations:
+            self.end(self._mistake)
+        elif tell:
             self._tell()
+        return new
 
     @property
     def opts(self) -> Any:
@@ -93,7 +144,12 @@ class Work(dist.Work):
     @property
     def operations(self) -> Sequence[Operation]:
         """What it has launched."""
-        return self._operations or ()
+        return self._operations
+
+    @property
+    def name(self) -> str:
+        """Of its operations; "" before they are launched."""
+        return self._operations[0].name if self._operations else ""
 
     def postpone(self, gate: Gate) -> None:
         """It is launched when that opens: its group has come to be, or there is room for it."""
@@ -102,7 +158,7 @@ class Work(dist.Work):
     def end(self, error: Optional[Exception] = None) -> None:
         """It has ended so; results are copied out once."""
         if error is not None and not self._over:
-            error = self._failed(error)
+            error = self._failed(self, error)
         with self._lock:
             if self._over:
                 return
@@ -110,7 +166,7 @@ class Work(dist.Work):
                 try:
                     self._call.finish()
                 except Exception as mistake:  # noqa: B902
-                    error = self._failed(mistake)
+                    error = self._failed(self, mistake)
             self._error = error
             self._over = True
             self._call = None
@@ -122,20 +178,20 @@ class Work(dist.Work):
         """Waits for the end, in C once it is launched; whether it has come.  Raises nothing of the operations."""
         until = None if timeout is None else time.monotonic() + timeout
         gate: Optional[Gate] = None
-        while self._operations is None and not self._over and self._gate not in (None, gate):
+        while not self.launched and not self._over and self._gate not in (None, gate):
             gate = self._gate
             assert gate is not None
             step_aside()
             if not gate.wait(None if until is None else max(0.0, until - time.monotonic())):
                 return False
         error: Optional[Exception] = None
-        for operation in self._operations or ():
+        for operation in self._operations:
             try:
                 if not operation.wait(None if until is None else max(0.0, until - time.monotonic())):
                     return False
             except Exception as failure:  # noqa: B902
                 error = error or failure
-        self.end(error)
+        self.end(error or self._mistake)
         return True
 
     # -- What torch asks of it --
@@ -144,7 +200,7 @@ class Work(dist.Work):
         """Waits, `timeout` at most (0, and below: without limit).  Raises how it failed; TimeoutError: it goes on."""
         seconds = timeout.total_seconds() if timeout is not None else 0.0
         if not self._over and not self.drive(seconds if seconds > 0 else None):
-            raise TimeoutError(f"pccl: timed out waiting {seconds} s; the operation goes on, wait again")
+            raise TimeoutError(f"pccl: timed out waiting {seconds:g} s{self._waits(self)}; the operation goes on, wait again")
         if self._error is not None:
             raise self._error
         return True
@@ -153,7 +209,7 @@ class Work(dist.Work):
         self.wait()
 
     def is_completed(self) -> bool:
-        if not self._over and self._operations is not None and all(operation.done() for operation in self._operations):
+        if not self._over and self.launched and all(operation.done() for operation in self._operations):
             self.drive()
         return self._over
 
@@ -170,7 +226,6 @@ class Work(dist.Work):
     def _source_rank(self) -> int:
         """The rank in the group that a message came from."""
         self.wait()
-        assert self._operations is not None
         return self._operations[0].source
 
     def get_future(self) -> Any:
@@ -179,7 +234,7 @@ class Work(dist.Work):
             if self._future is None:
                 self._raw = torch.futures.Future()
                 self._future = self._raw.then(lambda raw: raw.value())  # a stored exception becomes a real one, which DDP needs
-                over, launched = self._over, self._operations is not None
+                over, launched = self._over, self.launched
             else:
                 over = launched = False
             future = self._future
@@ -194,7 +249,7 @@ class Work(dist.Work):
     # -- The completion thread --
 
     def _tell(self) -> None:
-        operations = self._operations or ()
+        operations = self._operations
         with self._lock:
             if self._left is not None:
                 return
@@ -210,7 +265,7 @@ class Work(dist.Work):
             self._left -= 1
             if self._left:
                 return
-        self.end(next((operation.error for operation in self._operations or () if operation.error is not None), None))
+        self.end(next((operation.error for operation in self._operations if operation.error is not None), self._mistake))
 
     def _resolve(self, raw: Any) -> None:
         if self._error is None:

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import math
 import threading
 import time
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
@@ -34,7 +35,7 @@ class Operation:
     world's next votes or its end.
     """
 
-    __slots__ = ("name", "world", "info", "error", "_handle", "_keep", "_source", "_lock", "_ended", "_callbacks", "__weakref__")
+    __slots__ = ("name", "world", "info", "error", "timeout", "until", "_handle", "_keep", "_source", "_lock", "_ended", "_callbacks", "__weakref__")
 
     #: The handle's type, and the library's calls that take it.
     _handle_type = "pcclAsyncOp_t *"
@@ -48,6 +49,8 @@ class Operation:
         self.world = world
         self.info: Optional[OperationInfo] = None
         self.error: Optional[PCCLError] = None
+        self.timeout: Optional[float] = None  #: seconds that it had, when it was launched
+        self.until = math.inf  #: when these are over, by the monotonic clock
         self._handle = handle
         self._keep = keep
         self._source = source

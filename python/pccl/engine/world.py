@@ -102,6 +102,7 @@ class World:
         self.handle = handle  #: the pcclComm_t; None once it was destroyed
         self._flying: set[Operation] = set()
         self._sweep_at = _SWEEP_FROM
+        self._operation_deadline: Optional[float] = None
         self._lock = threading.Lock()
 
     @classmethod
@@ -248,6 +249,7 @@ class World:
     def set_operation_deadline(self, seconds: Optional[float]) -> None:
         """What is launched from now on and not complete by then is refused, at all members; None: never."""
         self._set_option(lib.PCCL_OPTION_OPERATION_DEADLINE_MS, milliseconds(seconds))
+        self._operation_deadline = seconds
 
     def set_vote_deadline(self, seconds: Optional[float]) -> None:
         """A vote that takes longer leaves the world; None: never."""
@@ -419,6 +421,10 @@ class World:
         arguments = (s.pointer, s.count, _pointer(r), _sizes(counts), _sizes(places), s.datatype.value, root)
         return self._launch("gather_v", lib.pcclGatherV, arguments, (s, r), deadline)
 
+    def refuse(self) -> None:
+        """Takes the place, in the order of issue, of a collective that cannot be called here: it fails at the others, who would wait for it."""
+        lib.pcclAllGather(ffi.NULL, ffi.NULL, 1, DataType.UINT8.value, self._own("refuse"), ffi.new("pcclAsyncOp_t *"))
+
     def barrier(self, *, deadline: Optional[float] = None) -> Operation:
         """``pcclBarrier``: ends at all members when all have called it."""
         return self._launch("barrier", lib.pcclBarrier, (), None, deadline)
@@ -530,6 +536,9 @@ class World:
             self._sweep()
             self._sweep_at = min(max(_SWEEP_FROM, 2 * len(self._flying)), _SWEEP_EACH)
         operation = kind(self, name, handle, keep, source)
+        timeout = self._operation_deadline if deadline is None else deadline
+        if timeout is not None:
+            operation.timeout, operation.until = timeout, time.monotonic() + timeout
         if deadline is not None:
             lib.pcclSetCallDeadline(milliseconds(deadline))
         try:

@@ -6,9 +6,12 @@ import datetime
 import json
 import os
 import pathlib
+import re
+import signal
 import subprocess
 import sys
 import threading
+import time
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -21,7 +24,7 @@ from support.torch_ranks import job
 
 import pccl.distributed
 from pccl._native import ffi, lib
-from pccl.distributed import Options, rendezvous
+from pccl.distributed import Options, farewell, rendezvous
 from pccl.engine.meeting import Record
 from pccl.errors import InvalidUsage, PCCLError, RankConnectionLost
 from pccl.types import LossRule
@@ -98,12 +101,32 @@ def test_a_group_that_does_not_come_to_be() -> None:
     job(3, absent)
 
 
+def without_a_master(rank: int, size: int, master: int) -> None:
+    """The master is gone: a new group fails under its own timeout, and what there is goes on."""
+    if rank == 0:
+        os.kill(master, signal.SIGKILL)
+    dist.barrier()
+    begin = time.monotonic()
+    group = dist.new_group([0, 1], timeout=datetime.timedelta(seconds=1))
+    with pytest.raises(PCCLError, match="the master cannot be reached"):
+        dist.barrier(group)
+    assert time.monotonic() - begin < 8.0, "it has its own timeout, not the 10 s of others"
+    dist.barrier()
+
+
+def test_a_group_without_a_master_has_its_own_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(farewell, "PATIENCE", 0.2)  # which a master would cut short
+    with Master() as own:
+        monkeypatch.setenv("PCCL_MASTER", own.address)
+        job(2, without_a_master, own.process.pid)
+
+
 def again(rank: int, size: int) -> None:
     for _ in range(3):
         threads = {thread.name for thread in threading.enumerate()}
         dist.all_reduce(torch.ones(1), async_op=True).get_future().wait()
         dist.destroy_process_group()
-        assert {thread.name for thread in threading.enumerate()} <= threads | {"pccl-completions"}
+        assert {thread.name for thread in threading.enumerate()} <= threads | {"pccl-completions", "pccl-deadlines"}
         path = os.environ["AGAIN"]
         dist.init_process_group("pccl", store=dist.FileStore(path, size), rank=rank, world_size=size, timeout=LIMIT)
         t = torch.ones(1)
@@ -202,6 +225,12 @@ def test_options() -> None:
         Options(world="x")
     with pytest.raises(ValueError, match="LossRule.SHRINK"):
         Options(master="127.0.0.1:1", world="x", join=True)
+    for name, wrong in (
+        ("loss_rule", 1), ("master", None), ("world", b"w"), ("join", "no"), ("lanes", "2"), ("lanes", -1), ("stall", 0), ("stall", "10"),
+        ("stall", float("nan")), ("reconfigurable", 1), ("as_backend", None),
+    ):
+        with pytest.raises((TypeError, ValueError), match=re.escape(f"Options.{name} is {wrong!r}; pass ")):
+            Options(**{name: wrong})
     with pytest.raises(AssertionError, match="pg_options is a dict"):
         job(1, given, options={})
 
@@ -219,6 +248,8 @@ def aborted(rank: int, size: int) -> None:
     with pytest.raises(PCCLError, match="aborted|REVOKED|ended"):
         dist.all_reduce(t)
     assert t.item() == 7.0
+    with pytest.raises(PCCLError, match="the default group has no world: this group was aborted here" if rank == 0 else "revoked"):
+        dist.barrier(dist.new_group([0, 1]))
 
 
 def test_abort_ends_a_group_for_all() -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import datetime
-import pathlib
 import threading
 from typing import Any
 
 import pytest
 import torch
 import torch.distributed as dist
+from support.reconfiguring import Meeting
 from support.torch_ranks import job
 
 from pccl.distributed import Group
@@ -19,33 +19,15 @@ pytestmark = pytest.mark.skipif(not hasattr(dist, "_reconfigure"), reason="this 
 SECOND = datetime.timedelta(seconds=1)
 
 
-class Meeting:
-    """A default group made anew with torch's keyword, and a store in which ranks tell each other their handles."""
-
-    def __init__(self, rank: int, size: int, folder: str) -> None:
-        dist.destroy_process_group()
-        store = dist.FileStore(str(pathlib.Path(folder, "group")), size)
-        dist.init_process_group("pccl", store=store, rank=rank, world_size=size, timeout=60 * SECOND, enable_reconfigure=True)
-        self.me, self.size = rank, size
-        self.store = dist.FileStore(str(pathlib.Path(folder, "handles")), size)
-        self.rounds = 0
-
-    def handles(self) -> list[str]:
-        """Of all, in the order of the ranks that they were started with."""
-        self.rounds += 1
-        self.store.set(f"{self.rounds}/{self.me}", dist._get_reconfigure_handle())
-        return [self.store.get(f"{self.rounds}/{rank}").decode() for rank in range(self.size)]
-
-
 def total() -> float:
     t = torch.tensor([dist.get_rank() + 1.0])
     dist.all_reduce(t)
     return t.item()
 
 
-def arguments(rank: int, size: int, folder: str) -> None:
+def arguments(rank: int, size: int) -> None:
     """Everything that torch hands on."""
-    meeting = Meeting(rank, size, folder)
+    meeting, members = Meeting(), range(size)
     group = dist.group.WORLD
     assert isinstance(group, Group) and dist._supports_reconfigure() and dist._supports_reconfigure(group)
     with pytest.raises(InvalidUsage, match="has not been initialized"):
@@ -56,12 +38,12 @@ def arguments(rank: int, size: int, folder: str) -> None:
         (7, set, {"hints": {"any": "thing"}, "group": group}),
         (8, lambda handles: [handle.encode() for handle in handles], {"timeout": None}),
     ):
-        work = dist._reconfigure(uuid, shaped(meeting.handles()), **more)
+        work = dist._reconfigure(uuid, shaped(meeting.handles(rank, *members)), **more)
         assert isinstance(work, dist.Work) and work.wait() and work.is_completed()
         if uuid != 7:
             assert dist.get_rank() == (size - 1 - rank if uuid < 0 else rank)
         assert (dist.get_world_size(), total()) == (size, size * (size + 1) / 2)
-    handles = meeting.handles()
+    handles = meeting.handles(rank, *members)
     with pytest.raises(TypeError):
         dist._reconfigure(2**64, handles)
     for wrong, text in (([], "own handle"), (handles[:1] * 2 + handles[1:], "unique"), (["x", *handles], "invalid")):
@@ -70,15 +52,15 @@ def arguments(rank: int, size: int, folder: str) -> None:
     assert total() == size * (size + 1) / 2
 
 
-def test_what_torch_hands_on(tmp_path: pathlib.Path) -> None:
-    job(3, arguments, str(tmp_path))
+def test_what_torch_hands_on() -> None:
+    job(3, arguments, reconfigurable=True)
 
 
-def beside(rank: int, size: int, folder: str) -> None:
+def beside(rank: int, size: int) -> None:
     """The timeout, the error and the hooks of an abort."""
-    meeting = Meeting(rank, size, folder)
+    meeting, members = Meeting(), range(size)
     errors = torch._C._distributed_c10d.ErrorType
-    dist._reconfigure(1, meeting.handles()).wait()
+    dist._reconfigure(1, meeting.handles(rank, *members)).wait()
     assert total() == 3.0
     group, impl = dist.group.WORLD, dist.get_backend_impl()
     assert impl is group and impl.get_error() == errors.SUCCESS
@@ -97,12 +79,12 @@ def beside(rank: int, size: int, folder: str) -> None:
     with pytest.raises(PCCLError):
         total()
     dist.set_timeout(60 * SECOND)
-    dist._reconfigure(2, meeting.handles()).wait()
+    dist._reconfigure(2, meeting.handles(rank, *members)).wait()
     assert impl.get_error() == errors.SUCCESS and total() == 3.0
 
 
-def test_what_torch_looks_up_beside(tmp_path: pathlib.Path) -> None:
-    job(2, beside, str(tmp_path))
+def test_what_torch_looks_up_beside() -> None:
+    job(2, beside, reconfigurable=True)
 
 
 def unasked(rank: int, size: int) -> None:

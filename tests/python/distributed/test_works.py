@@ -140,7 +140,7 @@ def deadlines(rank: int, size: int) -> None:
     store = dist.distributed_c10d._get_default_store()
     dist.barrier()
     if rank == 0:
-        with pytest.raises(OperationTimeout, match="Timed out"):
+        with pytest.raises(OperationTimeout, match="barrier: Timed out .*: not complete within its timeout of 1 s, waiting for rank 1:"):
             dist.barrier()
         with pytest.raises(OperationTimeout, match="Timed out"):
             dist.recv(torch.empty(1), 1)
@@ -150,6 +150,9 @@ def deadlines(rank: int, size: int) -> None:
         store.wait(["first"], 60 * SECOND)
         with pytest.raises(OperationTimeout, match="Timed out"):
             dist.barrier()  # which the other has given up
+    with pytest.raises(ValueError, match="timeout is -1 s"):
+        dist.group.WORLD.set_timeout(-SECOND)
+    assert dist.group.WORLD.timeout == SECOND
     dist.group.WORLD.set_timeout(60 * SECOND)
     t = torch.ones(1)
     dist.all_reduce(t)

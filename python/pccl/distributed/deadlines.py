@@ -1,0 +1,145 @@
+"""Timeouts where the library alone does not keep them: at its deadline an operation is given up by all of its members, and one that is frozen
+gives no answer until it counts as lost, after the stall time.
+
+So a thread of the process looks a little before each deadline who is waited for, for the error's text, and a little after it whether the
+operation has ended.  It sleeps until the nearest of these times, and is woken only for one that is nearer.
+"""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import math
+import os
+import threading
+import time
+import weakref
+from typing import Callable, Iterable, Optional, Protocol
+
+from pccl.engine import Operation, World, completion
+from pccl.errors import PCCLError
+
+#: Seconds after its deadline in which an operation ends by the library, if all of its members answer.
+GRACE = 1.0
+_LONGEST_SLEEP = 3600.0
+
+
+class Watched(Protocol):
+    """Something that has deadlines."""
+
+    def look(self, now: float) -> float:
+        """Does what is due at `now`, of the monotonic clock, and returns when to look again; inf: never."""
+
+
+class _Watch:
+    """The thread, from the first deadline on."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._watched: "weakref.WeakSet[Watched]" = weakref.WeakSet()
+        self._next = math.inf
+        self._thread: Optional[threading.Thread] = None
+
+    def by(self, watched: Watched, when: float) -> None:
+        """That is looked at by then."""
+        if when >= self._next and watched in self._watched:
+            return
+        with self._changed:
+            self._watched.add(watched)
+            if when < self._next:
+                self._next = when
+                self._changed.notify()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._serve, name="pccl-deadlines", daemon=True)
+                self._thread.start()
+
+    def _serve(self) -> None:
+        while True:
+            with self._changed:
+                while (rest := self._next - time.monotonic()) > 0:
+                    self._changed.wait(min(rest, _LONGEST_SLEEP))
+                self._next = math.inf
+            self._look_at_all()
+
+    def _look_at_all(self) -> None:
+        with self._changed:
+            watched = list(self._watched)
+        for each in watched:
+            completion.run(self._look, each)
+
+    def _look(self, watched: Watched) -> None:
+        when = watched.look(time.monotonic())
+        with self._changed:
+            self._next = min(self._next, when)
+
+
+_watch = _Watch()
+
+
+def look_by(watched: Watched, when: float) -> None:
+    """Has the thread look at it by then."""
+    _watch.by(watched, when)
+
+
+def _begin_anew_in_child() -> None:
+    global _watch
+    _watch = _Watch()
+
+
+os.register_at_fork(after_in_child=_begin_anew_in_child)
+
+
+class Deadlines:
+    """Those of a group's operations."""
+
+    def __init__(self, flying: Callable[[], Iterable[Operation]], give_up: Callable[[Operation], None]) -> None:
+        """`flying` returns what is under way; `give_up` is told of an operation that nothing has ended."""
+        self._flying = flying
+        self._give_up = give_up
+        self._late = ""  # who was waited for when a deadline was near
+
+    def entered(self, operation: Operation) -> None:
+        """That is under way now."""
+        look_by(self, operation.until - _ahead(operation))
+
+    def look(self, now: float) -> float:
+        nearest = math.inf
+        for operation in self._flying():
+            first, last = operation.until - _ahead(operation), operation.until + GRACE
+            if now < first:
+                nearest = min(nearest, first)
+            elif last < math.inf and not operation.done():
+                if now < operation.until:
+                    self._late = waited_for(operation.world)
+                if now < last:
+                    nearest = min(nearest, last)
+                else:
+                    self._give_up(operation)
+        return nearest
+
+    def late(self, operations: Iterable[Operation], given_up: bool) -> Optional[Operation]:
+        """One that is beyond its timeout; or near to it, if another rank has `given_up` what it called a little earlier."""
+        now = time.monotonic()
+        return next((one for one in operations if now >= one.until - (_ahead(one) if given_up else 0.0)), None)
+
+    def text(self, operation: Operation) -> str:
+        """Why that has failed, which was beyond its timeout."""
+        return f"not complete within its timeout of {operation.timeout:g} s{self._late}"
+
+
+def _ahead(operation: Operation) -> float:
+    """How long before its deadline one looks for whom it waits."""
+    return 0.0 if operation.timeout is None else min(1.0, operation.timeout / 4)
+
+
+def waited_for(world: World) -> str:
+    """For which ranks the world's calls wait now, or for what else, as a part of a sentence; "": for nobody.
+
+    Those alone that have not called what others have, if there are such: the others wait for them, too.
+    """
+    try:
+        ranks = {member.id: member.rank for member in world.members() if not member.is_self}
+        waits = [wait for wait in world.waits() if wait.peer in ranks or not wait.peer]
+    except PCCLError:
+        return ""
+    first = [wait for wait in waits if wait.phase == "launch"] or waits
+    numbers = sorted({ranks.get(wait.peer, -1) for wait in first})
+    return f", waiting for {' and '.join(f'rank {n}' if n >= 0 else 'the master' for n in numbers)}" if numbers else ""

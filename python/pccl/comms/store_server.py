@@ -11,7 +11,6 @@ from typing import Any, Optional
 
 _HELLO = b"pccl store 1\n"
 _MOST_BYTES = 1 << 20
-_HELLO_SECONDS = 3.0  # a c10d store says nothing
 _ANSWER_SECONDS = 20.0
 
 
@@ -40,6 +39,7 @@ class StoreServer:
         self._selector.register(self._listener, selectors.EVENT_READ)
         self._selector.register(self._woken, selectors.EVENT_READ)
         self._clients: dict[socket.socket, bytes] = {}
+        self._greeted: set[socket.socket] = set()
         self._thread = threading.Thread(target=self._serve, name="pccl-store", daemon=True)
         self._thread.start()
 
@@ -100,7 +100,8 @@ class StoreServer:
         except OSError:
             data = b""
         said = self._clients[client] + data
-        if not data or len(said) > _MOST_BYTES:
+        stranger = client not in self._greeted and not _HELLO.startswith(said[:len(_HELLO)])  # it may wait for ever for another answer
+        if not data or stranger or len(said) > _MOST_BYTES:
             self._drop(client)
             return
         *lines, self._clients[client] = said.split(b"\n")
@@ -112,7 +113,8 @@ class StoreServer:
     def _answer(self, client: socket.socket, line: bytes) -> bool:
         """One request; False: it is none."""
         try:
-            if line + b"\n" == _HELLO:
+            if client not in self._greeted:
+                self._greeted.add(client)
                 client.sendall(_HELLO)
                 return True
             verb, key, value = json.loads(line)
@@ -134,14 +136,15 @@ class StoreServer:
     def _drop(self, client: socket.socket) -> None:
         self._selector.unregister(client)
         del self._clients[client]
+        self._greeted.discard(client)
         client.close()
 
 
 class StoreClient:
-    """A rank's end.  OSError: nobody listens there; ServedElsewhere: somebody else."""
+    """A rank's end.  OSError: nobody listens there; ServedElsewhere: who does has not greeted in so many seconds, as a c10d store never does."""
 
     def __init__(self, host: str, port: int, seconds: float) -> None:
-        self._socket = socket.create_connection((host, port), timeout=min(seconds, _HELLO_SECONDS))
+        self._socket = socket.create_connection((host, port), timeout=seconds)
         self._rest = b""
         try:
             self._socket.sendall(_HELLO)

@@ -11,14 +11,16 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from typing import Any, Callable
 
 import pytest
 import torch
 import torch.distributed as dist
 
-from pccl.comms import CommOptions, ReduceOp, Timeout, TorchComm, new_comm
+from pccl.comms import CommOptions, ReduceOp, Timeout, TorchComm, new_comm, store
 from pccl.comms.environment import rank_and_size
+from pccl.comms.store_server import StoreServer
 from pccl.engine import meeting
 from support.ranks import Rank, free_port, results, run, start
 
@@ -382,6 +384,29 @@ print("done")
     environment = {**os.environ, "RANK": "0", "WORLD_SIZE": "1"}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60)
     assert done.stdout == "done\n", done.stderr
+
+
+def test_a_rank_0_that_is_late_is_not_taken_for_another_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its thread gets no time for so long that the other tries a client of torch's, which would wait for its answer for ever."""
+    tried = threading.Event()
+    accept, other_client = StoreServer._accept, store._c10d_client
+
+    def late(server: StoreServer) -> None:
+        assert tried.wait(30)
+        accept(server)
+
+    def client(*arguments: Any) -> Any:
+        tried.set()
+        return other_client(*arguments)
+
+    monkeypatch.setattr(StoreServer, "_accept", late)
+    monkeypatch.setattr(store, "_c10d_client", client)
+    monkeypatch.setattr(store, "_FIRST_PATIENCE", 0.2)
+    served = StoreServer("127.0.0.1", 0)
+    served.set("key", "value")
+    there = store._AtAddress(*served._listener.getsockname(), time.monotonic() + 30)
+    assert there.get("key", 30) == "value" and tried.is_set()
+    served.close()
 
 
 def test_stores_that_last() -> None:

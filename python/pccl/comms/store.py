@@ -34,7 +34,7 @@ class Store(Protocol):
         """Waits for it.  TimeoutError: it has not come."""
 
     def add(self, key: str, amount: int) -> Optional[int]:
-        """Counts up, and returns the sum; None: this store cannot count."""
+        """Counts up, from 0 or a greater number on, and returns the sum; None: this store cannot count."""
 
     def count(self, key: str) -> Optional[int]:
         """The sum, looked at and not waited for: 0 also while nobody serves the store; None as above."""

@@ -1,4 +1,7 @@
-"""The store that rank 0 serves while a communicator is made: set, get and add, over TCP, gone when all have found each other."""
+"""The store that rank 0 serves while a communicator is made: set, get and add, over TCP, gone when all have found each other.
+
+It counts from the time of its start on, so that a rank 0 that was started anew has greater numbers than before.
+"""
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
@@ -33,6 +36,7 @@ class StoreServer:
             self._listener.close()
             raise
         self._values: dict[str, str] = {}
+        self._first = time.time_ns()
         self._changed = threading.Condition()
         self._wake, self._woken = socket.socketpair()
         self._selector = selectors.DefaultSelector()
@@ -59,13 +63,14 @@ class StoreServer:
     def add(self, key: str, amount: int) -> Optional[int]:
         """As `Store.add`."""
         with self._changed:
-            total = int(self._values.get(key, "0")) + amount
+            total = int(self._values.get(key, self._first)) + amount
             self._values[key] = str(total)
             return total
 
     def count(self, key: str) -> Optional[int]:
         """As `Store.count`."""
-        return self.add(key, 0)
+        with self._changed:
+            return int(self._values.get(key, "0"))
 
     def close(self) -> None:
         """Frees the port; clients have found each other by then."""
@@ -177,7 +182,7 @@ class StoreClient:
 
     def count(self, key: str) -> Optional[int]:
         """As `Store.count`."""
-        return self.add(key, 0)
+        return int(self._ask("look", key, "") or "0")
 
     def _ask(self, *request: Any) -> Any:
         try:

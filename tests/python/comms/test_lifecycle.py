@@ -138,6 +138,33 @@ def test_a_job_that_is_started_anew_does_not_meet_its_past(tmp_path: pathlib.Pat
     assert results([early, late]) == [3.0, 3.0]
 
 
+def test_a_rank_0_that_is_started_anew_is_found_by_those_who_wait(tmp_path: pathlib.Path) -> None:
+    """Its store is a new one at the same port: what stands there must not look as old as what they have tried."""
+
+    def waits() -> float:
+        enter = meeting._connected
+
+        def told(*arguments: Any) -> Any:
+            (tmp_path / "met").touch()
+            return enter(*arguments)
+
+        setattr(meeting, "_connected", told)
+        return made(None, "job")
+
+    port = str(free_port())
+
+    def rank(number: int, function: Callable[[], float]) -> Rank:
+        place = {"RANK": str(number), "WORLD_SIZE": "3", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        return Rank(function, (), place)
+
+    first, waiting = rank(0, lambda: made(None, "job")), rank(1, waits)
+    while not (tmp_path / "met").exists():
+        assert waiting.status is None
+    first.kill()
+    first.end()
+    assert results([waiting, rank(0, lambda: made(None, "job")), rank(2, lambda: made(None, "job"))]) == [6.0] * 3
+
+
 def test_ranks_of_launchers(monkeypatch: pytest.MonkeyPatch) -> None:
     ranks = "TORCHCOMM_RANK OMPI_COMM_WORLD_RANK PMI_RANK PALS_RANKID RANK"
     sizes = "TORCHCOMM_SIZE OMPI_COMM_WORLD_SIZE PMI_SIZE PALS_SIZE WORLD_SIZE"

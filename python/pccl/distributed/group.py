@@ -12,22 +12,25 @@ import sys
 import threading
 import uuid
 from datetime import timedelta
-from typing import Any, Callable, Optional, Sequence
+from typing import Any, Callable, Optional, Sequence, get_args
 
 import torch
 import torch.distributed as dist
 
 from pccl.distributed import calls, farewell, static_ranks
-from pccl.distributed.backlog import backlogs
 from pccl.distributed.formation import Formation
 from pccl.distributed.options import Options
 from pccl.distributed.reconfiguration import Handle, Place, not_begun, one_backend, place_of, world_at
 from pccl.distributed.rendezvous import given_master
-from pccl.distributed.work import Call, Work
+from pccl.distributed.work import Call, Share, Work
 from pccl.engine import World, at_once, awaited
+from pccl.engine.backlog import Backlog
 from pccl.engine.meeting import Record
 from pccl.errors import PCCLError, make_error
 from pccl.types import Cause, ErrorClass, LossRule, Result
+
+#: Operations of a share that are under way at once.
+MOST = 300
 
 _HOOK_SECONDS = 0.5
 _ErrorType = torch._C._distributed_c10d.ErrorType
@@ -50,7 +53,7 @@ class Group(dist.ProcessGroup):
         self._rank, self._size = rank, size
         self._timeout = timeout
         self._extra = timedelta()
-        self._backlogs = backlogs()
+        self._backlogs = _backlogs()
         self._name = self._desc = ""
         self.known: dict[int, int] = {}  # the members' ranks at the beginning by their ids, when the program last looked
         self._default = not background
@@ -293,7 +296,7 @@ class Group(dist.ProcessGroup):
         """The new world has begun: from now on it is this group's, and the old one is left."""
         old = self._close("this group was reconfigured") or self._ended
         self._ended = None
-        self._backlogs = backlogs()  # what waits for room in the old world fails there
+        self._backlogs = _backlogs()  # what waits for room in the old world fails there
         self._formation, self._rank, self._size, self.where = formation, place.rank, place.size, place.where
         self._handle = self._handle._replace(uuid=str(number))
         self._uuids.add(number)
@@ -338,6 +341,11 @@ class Group(dist.ProcessGroup):
 
     def _wait_for_pending_works(self) -> None:
         """Works are waited for one by one."""
+
+
+def _backlogs() -> dict[Share, Backlog]:
+    """Those of one world."""
+    return {share: Backlog(MOST) for share in get_args(Share)}
 
 
 #: torch's names, older and newer ones, and what they call.

@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from pccl.distributed.backlog import MOST
+from pccl.distributed.group import MOST
 from support.torch_ranks import LOST, job
 
 MANY = 2000

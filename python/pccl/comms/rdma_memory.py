@@ -42,7 +42,7 @@ class RdmaMemoryView:
         self._offset, self._length = offset, length
 
     def size(self) -> int:
-        """Bytes."""
+        """How many bytes it has."""
         return self._length
 
     def _bytes(self) -> memoryview:

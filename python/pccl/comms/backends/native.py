@@ -259,8 +259,8 @@ class NativeBackend(BuiltIn):
     def batch_op_issue(self, ops: Sequence[Any], async_op: bool, *, timeout: float) -> CombinedWork:
         to_self = [buffer_of(op.tensor, "tensor") for op in ops if op.peer == self._rank and op.type == "SEND"]
         from_self = [buffer_of(op.tensor, "tensor", True) for op in ops if op.peer == self._rank and op.type == "RECV"]
-        if [piece.nbytes for piece in to_self] != [piece.nbytes for piece in from_self]:
-            raise RuntimeError("a batch's sends to this rank itself and its receives from it must have same size, one for one")
+        if [(piece.datatype, piece.count) for piece in to_self] != [(piece.datatype, piece.count) for piece in from_self]:
+            raise RuntimeError("a batch's sends to this rank itself and its receives from it must have same size and type, one for one")
         for target, source in zip(from_self, to_self):
             copy(target, source)
         return CombinedWork([

@@ -37,6 +37,12 @@ def reduced(name: str, value: Any, op: ReduceOp) -> None:
         raise RuntimeError(f"Invalid scalar type: ReduceOp.{op.type.name} is none of {datatype.name}, the type of {name}")
 
 
+def communicator(function: str, value: Any) -> None:
+    """A communicator, of whatever package."""
+    if not (hasattr(value, "get_rank") and hasattr(value, "get_size")):
+        raise TypeError(f"{function}: comm is {value!r}, a {type(value).__name__}; pass a communicator of new_comm or split")
+
+
 def many(name: str, values: Any, what: str) -> None:
     """A list, or something like one."""
     if isinstance(values, (str, bytes, dict)) or not hasattr(values, "__len__") or not hasattr(values, "__getitem__"):

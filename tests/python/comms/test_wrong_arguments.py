@@ -11,8 +11,11 @@ import pytest
 import torch
 
 from pccl.comms import (
-    CommOptions, P2POp, P2POpType, ReduceOp, TorchComm, install_as_torchcomms, load_backend, new_comm, register_backend,
+    CommOptions, P2POp, P2POpType, ReduceOp, TorchComm, install_as_torchcomms, load_backend, new_comm, objcol, register_backend,
 )
+from pccl.comms.hooks import FlightRecorderHook, NanCheckHook, clog
+from pccl.comms.process_group import create_process_group
+from pccl.comms.rdma_transport import RdmaMemory, RdmaTransport
 from support.ranks import run
 
 Case = tuple[Callable[[], Any], type[Exception], str]
@@ -104,6 +107,75 @@ def _of_windows(comm: Any) -> list[Case]:
     ]
 
 
+def _of_objects_and_hooks(comm: Any) -> list[Case]:
+    from pccl.comms import functional
+
+    of: Any = objcol
+    recorder: Any = FlightRecorderHook
+    a: Any = torch.ones(4)
+    operators: Any = functional
+    return [
+        (lambda: of.all_gather_object(None, [None], 1), TypeError, "comm is None, a NoneType; pass a communicator"),
+        (lambda: of.all_gather_object(comm, None, 1), TypeError, "object_list is a NoneType; pass a list"),
+        (lambda: of.all_gather_object(comm, [], 1), ValueError, "object_list has 0 elements, and there are 1 ranks"),
+        (lambda: of.gather_object(comm, 1, 0, []), ValueError, "object_gather_list has 0 elements, and there are 1 ranks"),
+        (lambda: of.broadcast_object_list(comm, 5, 0), TypeError, "object_list is a int; pass a list"),
+        (lambda: of.send_object_list(comm, 5, 0), TypeError, "object_list is a int; pass a list"),
+        (lambda: recorder("a", True), TypeError, "max_entries is 'a', a str; pass a whole number"),
+        (lambda: recorder(-1, True), RuntimeError, "max_entries is -1; pass a number from 0"),
+        (lambda: recorder().register_with_comm(None), TypeError, "comm is None, a NoneType; pass a communicator"),
+        (lambda: recorder().dump_file("x"), TypeError, "rank is 'x', a str; pass a whole number"),
+        (lambda: NanCheckHook().register_with_comm(5), TypeError, "comm is 5, a int; pass a communicator"),  # type: ignore[arg-type]
+        (lambda: clog(1), TypeError, "output is 1, a int; pass the path of a file"),  # type: ignore[arg-type]
+        (lambda: clog("", 5), TypeError, "events is 5, a int; pass a text, or a list"),
+        (lambda: operators.all_reduce(None, ReduceOp.SUM, comm), TypeError, "tensor is a NoneType; pass a torch tensor"),
+        (lambda: operators.all_reduce(a, None, comm), TypeError, "op is a NoneType; pass a ReduceOp"),
+        (lambda: operators.broadcast(a, 0, None), TypeError, "comm is a NoneType; pass a communicator"),
+        (lambda: operators.all_to_all(None, [], comm), TypeError, "tensors is a NoneType; pass a list"),
+        (lambda: create_process_group(None, "x"), TypeError, "comm is None, a NoneType; pass a communicator"),  # type: ignore[arg-type]
+    ]
+
+
+def _of_transports(comm: Any) -> list[Case]:
+    first, second = RdmaTransport("cpu"), RdmaTransport("cpu")
+    urls = first.bind(), second.bind()
+    first.connect(urls[1])
+    memory = RdmaMemory(torch.arange(8, dtype=torch.uint8))
+    there = memory.to_remote_buffer()
+    view, wrong = memory.to_view(), "pass what the peer's to_remote_buffer() has returned"
+    of: Any = first
+    return [
+        (lambda: RdmaTransport("cuda"), RuntimeError, "device is cuda"),
+        (lambda: RdmaMemory(5), TypeError, "tensor is a int; pass a torch tensor"),
+        (lambda: RdmaMemory(torch.ones(0)), RuntimeError, "tensor has no elements"),
+        (lambda: memory.to_view(1.5), TypeError, "offset is 1.5, a float; pass a whole number"),  # type: ignore[arg-type]
+        (lambda: memory.to_view(4, 5), RuntimeError, "view of 5 bytes from byte 4 on is out of bounds"),
+        (lambda: RdmaTransport().write(view, there), RuntimeError, "the transport is not connected"),
+        (lambda: RdmaTransport().connect(urls[1]), RuntimeError, "the transport is not bound; call bind first"),
+        (lambda: second.connect("x"), TypeError, "peer_url is 'x', a str; pass the bytes"),  # type: ignore[arg-type]
+        (lambda: second.connect(b"x"), ValueError, "peer_url 'x' is none"),
+        (lambda: second.connect(b"pccl-rdma://127.0.0.1:65536/" + b"a" * 32), ValueError, "is none; pass what the peer's bind has returned"),
+        (lambda: first.connect(urls[1]), RuntimeError, "the transport is connected already"),
+        (lambda: of.write(memory, there), TypeError, "a RdmaMemory was passed; pass a RdmaMemoryView"),
+        (lambda: of.read(view, there), TypeError, "a RdmaMemoryView was passed; pass a RdmaMemoryMutableView"),
+        (lambda: of.write(view, None), TypeError, wrong),
+        (lambda: of.write(view, (0, 8, None)), TypeError, wrong),
+        (lambda: of.write(view, (-1, 8, "key")), RuntimeError, wrong),
+        (lambda: of.write(view, (0, 2**64, "key")), RuntimeError, wrong),
+        (lambda: of.write(view, there._replace(len=4)), RuntimeError, "the view has 8 bytes, and the remote buffer 4"),
+        (lambda: of.wait_for_write(math.nan), RuntimeError, "timeout must be non-negative, and is nan s"),
+    ] + _passes(first, lambda: first.write(view, there))
+
+
+def _passes(keep: Any, call: Callable[[], int]) -> list[Case]:
+    """As a case: what goes on after all of them."""
+
+    def told() -> None:
+        raise RuntimeError(f"returned {call()}, connected {keep.connected()}")
+
+    return [(told, RuntimeError, "returned 0, connected True")]
+
+
 def _without_one() -> list[Case]:
     of: Any = new_comm
     return [
@@ -127,7 +199,7 @@ def _refused(cases: list[Case]) -> None:
             call()
 
 
-@pytest.mark.parametrize("cases", [_operations, _others, _of_windows])
+@pytest.mark.parametrize("cases", [_operations, _others, _of_windows, _of_objects_and_hooks, _of_transports])
 def test_calls_refuse_them(cases: Callable[[TorchComm], list[Case]]) -> None:
     def body() -> None:
         comm = new_comm("pccl", "cpu", "x", timeout=30)

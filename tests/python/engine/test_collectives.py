@@ -227,6 +227,10 @@ def test_memory_that_cannot_be_used_is_refused_by_name(master: Master) -> None:
                 world.all_gather_v(good[:2], many, counts)
             with pytest.raises(InvalidArgument, match=f"receive has 2 elements, but counts says {counts[0]} for this rank"):
                 world.reduce_scatter_v(many, good[:2], counts)
+        own = [2, 2]
+        own[world.rank] = 1
+        with pytest.raises(InvalidArgument, match="recv_counts of this rank itself is 2: pass what send_counts says of it"):
+            world.all_to_all_v(good, own, good.copy(), [2, 2])
         world.barrier().wait()  # none of these took a turn
 
     in_world(master.address, 2, member)

@@ -209,7 +209,7 @@ class TorchComm(Operations, Memory):
                 logger.debug("%s: others have gone before finalize: %s", self._name, error)
         return late
 
-    def __del__(self) -> None:
+    def __del__(self, logger: logging.Logger = logger) -> None:  # bound here: at the end of the interpreter modules are gone
         if getattr(self, "_finalized", True) or self._size < 0:
             return
         self._finalized = True

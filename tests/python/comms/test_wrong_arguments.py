@@ -176,6 +176,28 @@ def _passes(keep: Any, call: Callable[[], int]) -> list[Case]:
     return [(told, RuntimeError, "returned 0, connected True")]
 
 
+def _of_the_look_alike() -> list[Case]:
+    from pccl.comms import distwrap
+    from pccl.comms.device_mesh import init_device_mesh
+
+    of: Any = distwrap
+    mesh: Any = init_device_mesh
+    a = torch.ones(4)
+    return [
+        (lambda: of.init_process_group(5, use_torchcomms=True), TypeError, "backend is 5, a int; pass a name"),
+        (lambda: of.init_process_group("cpu:pccl,cpu:fake", use_torchcomms=True), ValueError, "names a device twice; write each once"),
+        (lambda: of.split_group(None, 5), TypeError, "split_ranks is a int; pass a list of lists"),
+        (lambda: of.split_group(None, [0]), TypeError, "split_ranks is a int; pass a list of lists"),
+        (lambda: of.all_to_all_single(a, torch.ones(3)), RuntimeError, "recv_counts of this rank itself is 4: pass what send_counts says"),
+        (lambda: of.P2POp(of.isend, None, 0), TypeError, "tensor is a NoneType; pass a torch tensor"),
+        (lambda: of.reduce_scatter_quantized(a, None), TypeError, "input is a NoneType; pass a torch tensor"),
+        (lambda: of.reduce_scatter_quantized(a, torch.ones(3)), ValueError, "input has 3 elements and output 4"),
+        (lambda: of.reduce_scatter_quantized(a, a, seed="x"), TypeError, "seed is 'x', a str; pass a whole number"),
+        (lambda: mesh(None, ["x"]), TypeError, "mesh_dim_comms is a NoneType; pass a list of communicators"),
+        (lambda: mesh([None], ["x"]), TypeError, "comm is None, a NoneType; pass a communicator"),
+    ]
+
+
 def _without_one() -> list[Case]:
     of: Any = new_comm
     return [
@@ -214,6 +236,19 @@ def test_calls_refuse_them(cases: Callable[[TorchComm], list[Case]]) -> None:
 
 def test_functions_refuse_them() -> None:
     run(1, lambda: _refused(_without_one()))
+
+
+def test_the_look_alike_refuses_them() -> None:
+    def body() -> None:
+        from pccl.comms import distwrap
+
+        first, second, *cases = _of_the_look_alike()
+        _refused([first, second])
+        distwrap.init_process_group("cpu:pccl", use_torchcomms=True)
+        _refused(cases)
+        distwrap.destroy_process_group()
+
+    run(1, body)
 
 
 def test_endless_times_are_times() -> None:

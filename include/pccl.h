@@ -821,7 +821,8 @@ PCCL_EXPORT pcclResult_t pcclReduceScatterV(const void *sendbuf, void *recvbuf, 
 /* Sends part r of `count` elements of sendbuf to rank r, and gets as much of each into recvbuf, by rank.  Not in place. */
 PCCL_EXPORT pcclResult_t pcclAllToAll(const void *sendbuf, void *recvbuf, size_t count, pcclDataType_t datatype,
                                       const pcclComm_t *communicator, pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
-/* The same with send_counts[r] elements to rank r and recv_counts[r] from it, which only these two need to agree in. */
+/* The same with send_counts[r] elements to rank r and recv_counts[r] from it, which only these two need to agree in, as this rank does
+ * with itself: else InvalidArgument. */
 PCCL_EXPORT pcclResult_t pcclAllToAllV(const void *sendbuf, const size_t *send_counts, const size_t *PCCL_NULLABLE send_places,
                                        void *recvbuf, const size_t *recv_counts, const size_t *PCCL_NULLABLE recv_places,
                                        pcclDataType_t datatype, const pcclComm_t *communicator,

@@ -6,6 +6,7 @@ from typing import Any, Optional
 
 from pccl._native import ffi
 from pccl.buffers import Buffer, OperandError, as_buffer, library_of
+from pccl.engine.arguments import whole
 from pccl.engine.operation import Operation, OperationInfo
 from pccl.errors import PCCLError
 from pccl.types import DataType, DistributionHint, QuantizationAlgorithm, ReduceOp, Result
@@ -79,9 +80,9 @@ class ReduceDescriptor:
         return made
 
     def _fill(self, c_desc: Any) -> None:
-        c_desc.count = self.count
+        c_desc.count = whole("reduce descriptor", "count", self.count, "size_t")
         c_desc.op = self.op.value
-        c_desc.tag = self.tag
+        c_desc.tag = whole("reduce descriptor", "tag", self.tag, "uint64_t")
         self.operand_descriptor._fill(c_desc.src_descriptor)
         self.quantization_options._fill(c_desc.quantization_options)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from pccl._native import ffi
 from pccl.buffers import Buffer, OperandError, as_buffer, library_of
+from pccl.engine.arguments import text, whole
 from pccl.types import DataType, DeviceType
 
 
@@ -77,12 +78,12 @@ class SharedState:
         if not tensor_infos:
             raise OperandError("pccl: a shared state without entries; pass at least one TensorInfo")
         self._tensor_infos = list(tensor_infos)
-        self._names = [ffi.new("char[]", info.name.encode()) for info in self._tensor_infos]
+        self._names = [ffi.new("char[]", text("shared state", "name", info.name)) for info in self._tensor_infos]
         self._infos = ffi.new("pcclTensorInfo_t[]", len(self._tensor_infos))
         for entry, info, name in zip(self._infos, self._tensor_infos, self._names):
             entry.name = name
             entry.data = ffi.cast("void *", info.data_ptr)
-            entry.count = info.numel
+            entry.count = whole("shared state", f"numel of {info.name!r}", info.numel, "size_t")
             entry.datatype = info.dtype.value
             entry.device_type = info.device_type.value
             entry.allow_content_inequality = info.allow_content_inequality
@@ -97,7 +98,7 @@ class SharedState:
 
     @revision.setter
     def revision(self, value: int) -> None:
-        self._state.revision = value
+        self._state.revision = whole("shared state", "revision", value, "uint64_t")
 
     def push_revision(self) -> None:
         """Raises the revision by one: once before each synchronisation but the first, at all peers."""

@@ -160,7 +160,11 @@ static pcclResult_t check_lists(const struct call *k)
     if (needed && k->kind == PLAN_ALL_TO_ALL && k->out_parts.counts == NULL) {
         return api_null(call_name(k), "recv_counts", "pass the elements of each rank");
     }
-    if (needed && rooted && k->parts.counts[k->member.rank] != k->count) {
+    uint32_t own = k->member.rank;
+    if (needed && k->kind == PLAN_ALL_TO_ALL && k->parts.counts[own] != k->out_parts.counts[own]) { /* else it would read beyond its part */
+        return bad(k, "recv_counts of this rank itself", k->out_parts.counts[own], "pass what send_counts says of it");
+    }
+    if (needed && rooted && k->parts.counts[own] != k->count) {
         return bad(k, "count", k->count, "at the root it is counts[root]");
     }
     return pcclSuccess;

@@ -163,7 +163,7 @@ static void last_words(const char *words)
 /* Rank 1 of 3 makes each mistake, the others the right call. */
 static pcclResult_t mistaken(int number, bool wrong, pcclComm_t *comm, float *x, float *y)
 {
-    size_t counts[3] = {1, 2, 3}, send[3] = {2, 2, 2}, recv[3] = {2, 2, wrong ? 1 : 2};
+    size_t counts[3] = {1, 2, 3}, send[3] = {2, 2, 2}, recv[3] = {2, 2, wrong && number == 6 ? 1 : 2};
     switch (number) {
     case 0:
         return pcclAllGather(wrong ? NULL : x, y, 4, pcclFloat, comm, NULL);
@@ -183,6 +183,9 @@ static pcclResult_t mistaken(int number, bool wrong, pcclComm_t *comm, float *x,
         return pcclAllReduceOrdered(x, y, 4, pcclUint32, wrong ? pcclBitAnd : pcclBitOr, comm, NULL);
     case 8:
         return pcclReduce(x, y, 4, wrong ? pcclFloat8E4M3 : pcclInt8, pcclSum, 0, comm, NULL);
+    case 9:
+        send[1] = wrong ? 3 : 2;
+        return pcclAllToAllV(x, send, NULL, y, recv, NULL, pcclFloat, comm, NULL);
     default:
         return wrong ? pcclAllGather(x, y, 4, pcclFloat, comm, NULL) : pcclBroadcast(x, y, 4, pcclFloat, 0, comm, NULL);
     }
@@ -202,13 +205,14 @@ static void make_mistakes(struct cluster_peer *p, void *context)
         {"other counts", "other counts"},
         {"this peer has 4 u32, and; peer ", "this peer has 4 u32, or; peer "},
         {"reduce: op is 0 (sum) of f8e4m3: numbers of 8 bits travel as bytes", "could not make this call"},
+        {"all-to-all: recv_counts of this rank itself is 2: pass what send_counts says of it", "could not make this call"},
         {"this peer has all-gather of 4 f32; peer ", "this peer has broadcast of 4 f32, root "},
     };
     pcclPeerInfo_t self;
     float x[16] = {1, 2, 3, 4}, y[16], want[3] = {0};
     (void)context;
     EXPECT_EQ(pcclGetSelf(p->comm, &self), pcclSuccess);
-    for (int i = 0; i < 10; i++) {
+    for (int i = 0; i < 11; i++) {
         bool wrong = self.rank == 1;
         EXPECT_EQ(mistaken(i, wrong, p->comm, x, y), pcclInvalidArgument);
         if (i != 6 || self.rank != 0) {

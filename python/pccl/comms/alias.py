@@ -65,6 +65,8 @@ def install_as_torchcomms(names: Optional[Mapping[str, str]] = None) -> types.Mo
     Call it before or after torch is imported.  RuntimeError: a real torchcomms is installed.
     """
     global _installed
+    if names is not None and not (isinstance(names, Mapping) and all(isinstance(text, str) for pair in names.items() for text in pair)):
+        raise TypeError(f"names is {names!r}; pass a dictionary of names of back-ends, as {{'ncclx': 'pccl'}}")
     if not _installed:
         _refuse_a_real_one()
         _enter_modules()

@@ -1,7 +1,8 @@
-"""What arguments of operations have to be; each mistake is a RuntimeError that names argument, value and remedy."""
+"""What arguments of operations have to be; each mistake is a RuntimeError, or TypeError, that names argument, value and remedy."""
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import operator
 from typing import Any, Optional, Sequence
 
 from pccl.buffers import Buffer
@@ -36,8 +37,35 @@ def reduced(name: str, value: Any, op: ReduceOp) -> None:
         raise RuntimeError(f"Invalid scalar type: ReduceOp.{op.type.name} is none of {datatype.name}, the type of {name}")
 
 
+def communicator(function: str, value: Any) -> None:
+    """A communicator, of whatever package."""
+    if not (hasattr(value, "get_rank") and hasattr(value, "get_size")):
+        raise TypeError(f"{function}: comm is {value!r}, a {type(value).__name__}; pass a communicator of new_comm or split")
+
+
+def many(name: str, values: Any, what: str) -> None:
+    """A list, or something like one."""
+    if isinstance(values, (str, bytes, dict)) or not hasattr(values, "__len__") or not hasattr(values, "__getitem__"):
+        raise TypeError(f"{name} is a {type(values).__name__}; pass a list of {what}")
+
+
+def whole_number(name: str, value: Any) -> int:
+    """A number without a fraction."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}, a {type(value).__name__}; pass a whole number") from None
+
+
+def whole_numbers(name: str, values: Any) -> list[int]:
+    """A list of them."""
+    many(name, values, "whole numbers")
+    return [whole_number(f"{name}[{index}]", value) for index, value in enumerate(values)]
+
+
 def length(name: str, values: Sequence[Any], size: int) -> None:
     """A list with one element for each rank."""
+    many(name, values, "tensors")
     if len(values) != size:
         raise RuntimeError(f"{name} size must equal comm_size: it has {len(values)} tensors, and there are {size} ranks")
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import logging
+import operator
 import threading
 import warnings
 import weakref
@@ -151,14 +152,17 @@ class TorchComm(Operations, Memory):
         All of a group pass the same list; who is in none passes [], and gets None.  A mistake in any list is an error of all.
         """
         limits = self._limits(hints, timeout, None)
+        if not isinstance(name, str):
+            raise TypeError(f"split: name is {name!r}, a {type(name).__name__}; pass a str")
+        listed = [_rank_of(rank) for rank in ranks] if hasattr(ranks, "__iter__") else [ranks]  # what is none is an error of all
         with self._lock:
             self._ready("split")
-            op_id = self._hooks.before(OpName.split, {"ranks": list(ranks), "name": name})
+            op_id = self._hooks.before(OpName.split, {"ranks": listed, "name": name})
             options = CommOptions(
                 self._options.abort_process_on_timeout_or_error, datetime.timedelta(seconds=limits.seconds), None, False, limits.hints, name
             )
             try:
-                backend = self._call("split", (list(ranks), name, options), Limits(limits.seconds, limits.hints))
+                backend = self._call("split", (listed, name, options), Limits(limits.seconds, limits.hints))
             except Exception as error:
                 raise self._failed_call("split", error) from error
             if backend is None:
@@ -205,7 +209,7 @@ class TorchComm(Operations, Memory):
                 logger.debug("%s: others have gone before finalize: %s", self._name, error)
         return late
 
-    def __del__(self) -> None:
+    def __del__(self, logger: logging.Logger = logger) -> None:  # bound here: at the end of the interpreter modules are gone
         if getattr(self, "_finalized", True) or self._size < 0:
             return
         self._finalized = True
@@ -359,3 +363,8 @@ class TorchComm(Operations, Memory):
     def _work_failed(self, name: str, error: BaseException) -> None:
         """An operation has failed: what that means for the communicator, and for the process."""
         self._failures.work_failed(self, name, error)
+
+
+def _rank_of(value: Any) -> Any:
+    """A whole number of any library; what is none as it is."""
+    return operator.index(value) if hasattr(value, "__index__") and not isinstance(value, list) else value

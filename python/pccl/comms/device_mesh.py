@@ -9,6 +9,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh
 
+from pccl.comms.arguments import communicator, many
 from pccl.comms.communicator import TorchComm
 from pccl.comms.process_group import create_process_group as _create_torchcomm_process_group
 
@@ -23,7 +24,11 @@ def init_device_mesh(
     Several dimensions need the communicator of all processes, which becomes torch's default group; the one of a single dimension does.
     RuntimeError: it is missing.  ValueError: as many names as communicators are needed.
     """
+    many("mesh_dim_comms", mesh_dim_comms, "communicators")
+    many("mesh_dim_names", mesh_dim_names, "names")
     comms = list(mesh_dim_comms)
+    for comm in comms:
+        communicator("init_device_mesh", comm)
     if len(comms) != len(mesh_dim_names) or not comms:
         raise ValueError(f"{len(comms)} communicators and {len(mesh_dim_names)} names were passed; pass one of each for every dimension")
     if len(comms) > 1 and _global_comm is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import os
 from importlib import metadata
 from typing import Any, Callable, Optional
 
@@ -36,6 +37,8 @@ _unnamed = itertools.count()
 
 def register_backend(name: str, backend_class: BackendClass) -> None:
     """Makes a `TorchCommBackend` subclass reachable by `name`, in this process."""
+    if not isinstance(name, str):
+        raise TypeError(f"name is {name!r}, a {type(name).__name__}; pass a str")
     if not callable(backend_class):
         raise TypeError(f"backend_class of {name!r} is a {type(backend_class).__name__}; pass a TorchCommBackend subclass")
     _registered[name] = backend_class
@@ -46,7 +49,9 @@ def load_backend(name: str, path: str) -> None:
 
     RuntimeError: it cannot be loaded, has another version, or lacks functions.
     """
-    _loaded[name] = library_backend(name, path)
+    if not isinstance(name, str) or not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"load_backend: name is {name!r} and path {path!r}; pass a str, and the path of a library")
+    _loaded[name] = library_backend(name, os.fspath(path))
 
 
 def _is_backend_registered(name: str) -> bool:
@@ -78,7 +83,9 @@ def is_backend_built(name: str) -> bool:
 
 
 def _load_backend(name: str) -> BackendClass:
-    """The class of that name.  ModuleNotFoundError: there is none."""
+    """The class of that name.  ModuleNotFoundError: there is none.  TypeError: it is no name."""
+    if not isinstance(name, str):
+        raise TypeError(f"backend is {name!r}, a {type(name).__name__}; pass the name of a back-end, such as 'pccl'")
     for table in (_loaded, _registered, _built_in):
         if name in table:
             return table[name]
@@ -121,7 +128,11 @@ def new_comm(
     "host:port", or callbacks (set, get, wait); without it rank 0 serves one at MASTER_ADDR:MASTER_PORT until all have found each other.
     RuntimeError: rank and size are unknown, it was not made in time, the device is no CPU.  ModuleNotFoundError: no such back-end.
     """
-    given = options or CommOptions()
+    given = CommOptions() if options is None else options
+    if not isinstance(given, CommOptions):
+        raise TypeError(f"options is a {type(options).__name__}; pass a CommOptions")
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"name is {name!r}, a {type(name).__name__}; pass a str")
     merged = CommOptions(
         given.abort_process_on_timeout_or_error if abort_process_on_timeout_or_error is None else abort_process_on_timeout_or_error,
         given.timeout if timeout is None else timeout,

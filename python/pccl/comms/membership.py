@@ -1,18 +1,20 @@
 """Reconfiguration: who of all processes that have a handle are the next members, and the world that these form.
 
-The world's name is a hash of the attempt's uuid and the sorted handles; the master lets it be formed once.  What was before is left only
-when the new world has begun.
+The world's name is a hash of the attempt's uuid and the sorted handles; the master lets it be formed once.  In it each first tells all
+others whether it has had that uuid before, so all come to the same end.  What was before is left only after that.
 """
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
 import hashlib
 import secrets
+import time
 from typing import Any, Mapping, Optional
 
 from pccl._native import ffi, lib
 from pccl.comms import bootstrap
 from pccl.engine import World
+from pccl.engine.told import first_who
 from pccl.errors import PCCLError, check
 from pccl.types import Cause
 
@@ -34,6 +36,7 @@ class Membership:
         self.master = ""  #: of the communicator as it is; "" before the first
         self._nonce = secrets.token_hex(12)
         self._uuid: Optional[int] = None
+        self._uuids: set[int] = set()
         self._handle = ""
 
     def handle(self) -> str:
@@ -55,6 +58,8 @@ class Membership:
             raise RuntimeError(f"reconfigure: uuid {uuid} was already used by a member; pass another")
         rank, size = listed.index(self.handle()), len(listed)
         text = "\n".join([str(uuid), *sorted(listed)])
+        had = uuid in self._uuids
+        until = time.monotonic() + seconds
         name = "again/" + hashlib.sha256(text.encode()).hexdigest()[:48]
         world = World(master, name=name, size=size, rank=rank, once=True, formation_timeout=seconds)
         world.set_connect_timeout(min(seconds, 10.0))
@@ -62,15 +67,21 @@ class Membership:
             entering = world.connect_async()
             if not entering.wait(seconds + 2.0):  # the master ends it in time, if it can be reached
                 raise TimeoutError(f"reconfigure: operation timed out after {seconds} s")
+            who = first_who(world, had, size, until)
+            if who is not None:
+                raise RuntimeError(f"reconfigure: uuid {uuid} was already used by the member at position {who}; pass another")
         except PCCLError as error:
             world.destroy()
             if error.cause is Cause.NAME_USED:
                 raise RuntimeError(f"reconfigure: uuid {uuid} was already used with these handles; pass another") from error
+            if had and error.cause is Cause.DEADLINE:
+                raise RuntimeError(f"reconfigure: uuid {uuid} was already used here, and others have not come; pass another") from error
             raise
         except BaseException:
             world.destroy()
             raise
         self.master, self._uuid, self._handle = master, uuid, ""
+        self._uuids.add(uuid)
         return world, rank, size
 
 

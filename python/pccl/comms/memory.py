@@ -39,6 +39,7 @@ class Memory:
         self, tensors: Sequence[Any], dst: int, async_op: bool = False, hints: Optional[Hints] = None, timeout: TimeoutLike = None
     ) -> TorchWork:
         """A batch of its own that sends all of them to `dst`."""
+        check.many("tensors", tensors, "tensors")
         ops = [P2POp(P2POpType.SEND, tensor, dst) for tensor in tensors]
         return self._issue_batch(ops, async_op, BatchP2POptions(hints, timeout))
 
@@ -46,10 +47,15 @@ class Memory:
         self, tensors: Sequence[Any], src: int, async_op: bool = False, hints: Optional[Hints] = None, timeout: TimeoutLike = None
     ) -> TorchWork:
         """A batch of its own that receives all of them from `src`."""
+        check.many("tensors", tensors, "tensors")
         ops = [P2POp(P2POpType.RECV, tensor, src) for tensor in tensors]
         return self._issue_batch(ops, async_op, BatchP2POptions(hints, timeout))
 
     def _issue_batch(self, ops: Sequence[P2POp], async_op: bool, options: Optional[BatchP2POptions]) -> TorchWork:
+        check.many("ops", ops, "P2POp")
+        for op in ops:
+            if not isinstance(op, P2POp):
+                raise TypeError(f"ops has a {type(op).__name__}; pass P2POp, as batch.send and batch.recv add them")
         if not ops and not self._mask.empty_batch:
             raise RuntimeError("Cannot issue empty batch operation; a rank that takes no part issues none")
 

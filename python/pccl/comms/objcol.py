@@ -14,6 +14,7 @@ import sys
 from typing import Any, Optional
 
 from pccl.comms import environment
+from pccl.comms.arguments import communicator, many
 from pccl.comms.communicator import TorchComm
 from pccl.comms.options import TimeoutLike
 from pccl.comms.tensors import buffer_of, memory_view
@@ -80,8 +81,18 @@ def _of_size(tensor: Any) -> int:
     return int(struct.unpack("<q", _as_bytes(tensor))[0])
 
 
+def _list(function: str, name: str, comm: TorchComm, listed: Any, for_all: bool = False) -> None:
+    """A list; `for_all`: with room for all ranks.  TypeError, ValueError: it is none."""
+    communicator(function, comm)
+    if not (hasattr(listed, "__setitem__") and hasattr(listed, "__len__")):
+        raise TypeError(f"{function}: {name} is a {type(listed).__name__}; pass a list")
+    if for_all and len(listed) < comm.get_size():
+        raise ValueError(f"{function}: {name} has {len(listed)} elements, and there are {comm.get_size()} ranks; pass one with room for all")
+
+
 def all_gather_object(comm: TorchComm, object_list: list[Any], obj: Any, timeout: TimeoutLike = None, weights_only: bool = True) -> None:
     """Collective: `object_list[r]`, which has room for all ranks, becomes rank r's `obj`."""
+    _list("all_gather_object", "object_list", comm, object_list, True)
     data = _written(obj)
     sizes = [_room(8) for _ in range(comm.get_size())]
     comm.all_gather(sizes, _size(data), False, timeout=timeout)
@@ -97,9 +108,11 @@ def gather_object(
     weights_only: bool = True,
 ) -> None:
     """Collective: the root's `object_gather_list[r]`, which has room for all ranks, becomes rank r's `obj`; others pass None."""
+    communicator("gather_object", comm)
     at_root = comm.get_rank() == root
     if at_root:
         assert object_gather_list is not None, "gather_object: object_gather_list is needed at the root"
+        _list("gather_object", "object_gather_list", comm, object_gather_list, True)
     data = _written(obj)
     sizes = [_room(8) for _ in range(comm.get_size())]
     comm.all_gather(sizes, _size(data), False, timeout=timeout)
@@ -113,6 +126,8 @@ def gather_object(
 
 def send_object_list(comm: TorchComm, object_list: list[Any], dst: int, timeout: TimeoutLike = None) -> None:
     """Sends each of the list to rank `dst`, one after the other; returns when it has them all."""
+    communicator("send_object_list", comm)
+    many("object_list", object_list, "objects")
     for obj in object_list:
         data = _written(obj)
         comm.send(_size(data), dst, False, timeout=timeout)
@@ -121,6 +136,7 @@ def send_object_list(comm: TorchComm, object_list: list[Any], dst: int, timeout:
 
 def recv_object_list(comm: TorchComm, object_list: list[Any], src: int, timeout: TimeoutLike = None, weights_only: bool = True) -> None:
     """Receives as many objects of rank `src` as the list is long, into it."""
+    _list("recv_object_list", "object_list", comm, object_list)
     for index in range(len(object_list)):
         size = _room(8)
         comm.recv(size, src, False, timeout=timeout)
@@ -133,6 +149,7 @@ def broadcast_object_list(
     comm: TorchComm, object_list: list[Any], root: int, timeout: TimeoutLike = None, weights_only: bool = True
 ) -> None:
     """Collective: everybody's `object_list` gets the root's objects; lists are equally long."""
+    _list("broadcast_object_list", "object_list", comm, object_list)
     at_root = comm.get_rank() == root
     for index in range(len(object_list)):
         data = _written(object_list[index]) if at_root else b""
@@ -152,6 +169,7 @@ def scatter_object_list(
 
     ValueError: no list to put it in.
     """
+    communicator("scatter_object_list", comm)
     if not isinstance(scatter_object_output_list, list) or not scatter_object_output_list:
         raise ValueError("scatter_object_list: scatter_object_output_list must be a list that is not empty")
     at_root = comm.get_rank() == root

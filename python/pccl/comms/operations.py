@@ -203,15 +203,16 @@ class Operations:
     ) -> TorchWork:
         """`input_split_sizes[r]` rows of dimension 0 go to rank r, and `output_split_sizes[r]` come from it."""
 
+        taken = check.whole_numbers("output_split_sizes", output_split_sizes)
+        given = check.whole_numbers("input_split_sizes", input_split_sizes)
+
         def checked() -> None:
             check.same_type("output", output, input)
-            check.row_counts("output_split_sizes", output_split_sizes, "output", output, self._size)
-            check.row_counts("input_split_sizes", input_split_sizes, "input", input, self._size)
+            check.row_counts("output_split_sizes", taken, "output", output, self._size)
+            check.row_counts("input_split_sizes", given, "input", input, self._size)
 
-        fields = {
-            "input": input, "output": output, "input_split_sizes": list(input_split_sizes), "output_split_sizes": list(output_split_sizes),
-        }
-        arguments = (output, input, list(output_split_sizes), list(input_split_sizes))
+        fields = {"input": input, "output": output, "input_split_sizes": given, "output_split_sizes": taken}
+        arguments = (output, input, taken, given)
         return self._run(OpName.all_to_all_v_single, fields, arguments, async_op, hints, timeout, options, checked)
 
     def all_to_all(

@@ -22,6 +22,8 @@ class Timeout(datetime.timedelta):
 TimeoutLike = Union[datetime.timedelta, float, int, None]
 Hints = Mapping[str, str]
 
+_LONGEST = 1e9  # seconds: 31 years, as a timedelta holds no thousand times more
+
 
 def as_seconds(timeout: TimeoutLike, name: str = "timeout") -> Optional[float]:
     """Seconds; None where the communicator's holds, which 0 means too.  RuntimeError: negative.  TypeError: no duration."""
@@ -35,11 +37,13 @@ def as_seconds(timeout: TimeoutLike, name: str = "timeout") -> Optional[float]:
         raise TypeError(f"{name} is a {type(timeout).__name__}; pass a timedelta or seconds")
     if not seconds >= 0:
         raise RuntimeError(f"{name} must be non-negative, and is {seconds} s")
-    return seconds or None
+    return min(seconds, _LONGEST) or None
 
 
 def as_hints(hints: Optional[Hints]) -> dict[str, str]:
     """A dictionary of its own.  TypeError: not str to str."""
+    if hints is not None and not isinstance(hints, Mapping):
+        raise TypeError(f"hints are a {type(hints).__name__}; pass a dictionary, str to str")
     result = dict(hints or {})
     for key, value in result.items():
         if not isinstance(key, str) or not isinstance(value, str):
@@ -66,7 +70,7 @@ class CommOptions:
         self.timeout = timeout
         self.store = store
         self.enable_reconfigure = enable_reconfigure
-        self.hints = dict(hints or {})
+        self.hints = as_hints(hints)
         self.name = name
         self.is_high_priority_stream = is_high_priority_stream
 
@@ -100,7 +104,7 @@ class ReconfigureOptions:
         self.uuid = uuid
         self.init_handles = init_handles
         self.timeout = timeout
-        self.hints = dict(hints or {})
+        self.hints = as_hints(hints)
 
 
 class OperationOptions:
@@ -109,7 +113,7 @@ class OperationOptions:
     __module__ = "pccl.comms"
 
     def __init__(self, hints: Optional[Hints] = None, timeout: TimeoutLike = None) -> None:
-        self.hints = dict(hints or {})
+        self.hints = as_hints(hints)
         self.timeout = timeout
 
     def __repr__(self) -> str:
@@ -254,6 +258,8 @@ def limits_of(
     options: Optional[OperationOptions],
 ) -> Limits:
     """Keywords win over `options`, these over the communicator's."""
+    if options is not None and not (hasattr(options, "timeout") and hasattr(options, "hints")):
+        raise TypeError(f"options is a {type(options).__name__}; pass the options of the operation, with hints and timeout")
     if timeout is None and options is not None:
         timeout = options.timeout
     if hints is None and options is not None:

@@ -19,6 +19,7 @@ import torch.distributed as dist
 from torch._C import _distributed_c10d as in_cpp
 
 from pccl.comms import torch_switch
+from pccl.comms.arguments import communicator
 from pccl.comms.batch import P2POp, P2POpType
 from pccl.comms.communicator import TorchComm
 from pccl.comms.options import BatchP2POptions
@@ -509,6 +510,7 @@ def create_process_group(
     comm: TorchComm, group_name: str, backend_str: str = "torchcomm", global_ranks_mapping: Optional[dict[int, int]] = None
 ) -> BackendWrapper:
     """Wraps a communicator and enters it among torch's groups; `global_ranks_mapping`: rank of the default group to rank here."""
+    communicator("create_process_group", comm)
     c10d: Any = dist.distributed_c10d
     group = BackendWrapper(comm, group_name)
     mapping = global_ranks_mapping or {rank: own for own, rank in enumerate(comm.get_ranks())}

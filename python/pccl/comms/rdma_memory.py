@@ -10,6 +10,7 @@ import threading
 from typing import Any, NamedTuple, Optional
 
 from pccl.buffers import Buffer
+from pccl.comms.arguments import whole_number
 from pccl.comms.shared_memory import Segment, segment_of
 from pccl.comms.tensors import as_bytes, buffer_of, is_contiguous, memory_view
 
@@ -42,7 +43,7 @@ class RdmaMemoryView:
         self._offset, self._length = offset, length
 
     def size(self) -> int:
-        """Bytes."""
+        """How many bytes it has."""
         return self._length
 
     def _bytes(self) -> memoryview:
@@ -105,8 +106,8 @@ class RdmaMemory:
         return self._reused
 
     def _part(self, offset: Optional[int], length: Optional[int]) -> tuple[int, int]:
-        first = 0 if offset is None else offset
-        count = self._buffer.nbytes - first if length is None else length
+        first = 0 if offset is None else whole_number("offset", offset)
+        count = self._buffer.nbytes - first if length is None else whole_number("length", length)
         if first < 0 or count < 0 or first + count > self._buffer.nbytes:
             raise RuntimeError(f"view of {count} bytes from byte {first} on is out of bounds: the memory has {self._buffer.nbytes} bytes")
         return first, count

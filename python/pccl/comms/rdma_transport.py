@@ -10,6 +10,7 @@ import contextlib
 import hmac
 import logging
 import mmap
+import operator
 import secrets
 import socket
 import struct
@@ -172,7 +173,7 @@ class RdmaTransport:
     def _checked(self, name: str, view: Any, kind: Any, remote: Any) -> RdmaRemoteBuffer:
         if not isinstance(view, kind):
             raise TypeError(f"{name}: a {type(view).__name__} was passed; pass a {kind.__name__}")
-        buffer = RdmaRemoteBuffer(*remote)
+        buffer = _remote(name, remote)
         if view.size() > buffer.len:
             raise RuntimeError(f"{name}: the view has {view.size()} bytes, and the remote buffer {buffer.len}: out of bounds; pass a part")
         if self._peer is None:
@@ -351,11 +352,25 @@ def _boot_id() -> str:
         return secrets.token_hex(16)
 
 
+def _remote(name: str, remote: Any) -> RdmaRemoteBuffer:
+    """TypeError: it is of another form.  RuntimeError: its numbers or its key cannot be."""
+    try:
+        buffer = RdmaRemoteBuffer(*remote)
+        fits = 0 <= operator.index(buffer.ptr) < 2**64 and 0 <= operator.index(buffer.len) < 2**64 and buffer.access_key.isascii()
+    except (TypeError, AttributeError):
+        raise TypeError(f"{name}: remote_buffer is {remote!r}; pass what the peer's to_remote_buffer() has returned") from None
+    if not fits:
+        raise RuntimeError(f"{name}: remote_buffer is {remote!r}, which is of no memory; pass what the peer's to_remote_buffer() has returned")
+    return buffer
+
+
 def _parsed(url: Any) -> tuple[str, int, str, str]:
+    if not isinstance(url, (bytes, bytearray, memoryview)):
+        raise TypeError(f"peer_url is {url!r}, a {type(url).__name__}; pass the bytes that the peer's bind has returned")
     text = bytes(url).decode("ascii", "replace")
     where, _, rest = text.removeprefix(_SCHEME).partition("/")
     token, _, boot = rest.partition("/")
     host, _, port = where.rpartition(":")
-    if not text.startswith(_SCHEME) or not port.isdigit() or len(token) != 32:
+    if not text.startswith(_SCHEME) or not port.isdigit() or int(port) > 65535 or len(token) != 32:
         raise ValueError(f"peer_url {text!r} is none; pass what the peer's bind has returned")
     return host.strip("[]"), int(port), token, boot

@@ -51,10 +51,15 @@ class ReduceOp:
     @staticmethod
     def PREMUL_SUM(factor: Any) -> "ReduceOp":  # noqa: N802 - the interface's name
         """Multiplies each input by this rank's `factor`, a number or a tensor of one element, then sums; floating types only."""
-        number = factor.item() if hasattr(factor, "item") else factor
+        try:
+            number = (factor.item() if hasattr(factor, "item") else factor).__float__()
+        except (AttributeError, ValueError, RuntimeError):
+            raise TypeError(f"PREMUL_SUM: factor is {factor!r}, a {type(factor).__name__}; pass a number, or a tensor of one element") from None
+        except OverflowError:
+            raise RuntimeError("PREMUL_SUM: factor is an integer that no float holds; pass a smaller one") from None
         op = ReduceOp.__new__(ReduceOp)
         object.__setattr__(op, "_type", RedOpType.PREMUL_SUM)
-        object.__setattr__(op, "_factor", float(number))
+        object.__setattr__(op, "_factor", number)
         return op
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import operator
 import os
 import sys
 import threading
@@ -41,7 +42,12 @@ class SharedMemoryAllocator:
 
     def empty(self, shape: Any, dtype: Any = None) -> Any:
         """A tensor of zeros: of torch where `dtype` is torch's, else a numpy array.  Its memory goes with the last reference to it."""
-        lengths = [shape] if isinstance(shape, int) else [int(length) for length in shape]
+        try:
+            lengths = [operator.index(length) for length in (shape if hasattr(shape, "__iter__") else [shape])]
+        except TypeError:
+            raise TypeError(f"shape is {shape!r}, a {type(shape).__name__}; pass a whole number, or a list of them") from None
+        if min(lengths, default=0) < 0:
+            raise RuntimeError(f"shape is {lengths}; no length may be below 0")
         torch = sys.modules.get("torch")
         if torch is not None and (dtype is None or isinstance(dtype, torch.dtype)):
             datatype = DataType.from_torch_dtype(dtype or torch.get_default_dtype())

@@ -20,6 +20,9 @@ from pccl.types import imported
 #: How often something is looked at that tells nobody when it changes.
 POLL_SECONDS = 0.02
 
+#: How long who listens may take to say which kind of store it serves, at first; a busy rank 0 is given twice as long each time.
+_FIRST_PATIENCE = 3.0
+
 
 class Store(Protocol):
     """Values by key, of all ranks."""
@@ -31,7 +34,7 @@ class Store(Protocol):
         """Waits for it.  TimeoutError: it has not come."""
 
     def add(self, key: str, amount: int) -> Optional[int]:
-        """Counts up, and returns the sum; None: this store cannot count."""
+        """Counts up, from 0 or a greater number on, and returns the sum; None: this store cannot count."""
 
     def count(self, key: str) -> Optional[int]:
         """The sum, looked at and not waited for: 0 also while nobody serves the store; None as above."""
@@ -134,15 +137,17 @@ class _AtAddress:
     def __init__(self, host: str, port: int, until: float) -> None:
         self.host, self.port, self.until = host, port, until
         self.inner: Optional[Store] = None
+        self.patience = _FIRST_PATIENCE
 
     def _found(self) -> Store:
         """OSError: nobody listens there."""
         if self.inner is None:
-            rest = self.until - time.monotonic()
+            patience = max(0.1, min(self.patience, self.until - time.monotonic()))
             try:
-                self.inner = StoreClient(self.host, self.port, max(rest, 0.1))
+                self.inner = StoreClient(self.host, self.port, patience)
             except ServedElsewhere:
-                self.inner = _c10d_client(self.host, self.port, rest)
+                self.patience *= 2
+                self.inner = _c10d_client(self.host, self.port, patience)
         return self.inner
 
     def _store(self) -> Store:

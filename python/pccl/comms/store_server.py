@@ -1,4 +1,7 @@
-"""The store that rank 0 serves while a communicator is made: set, get and add, over TCP, gone when all have found each other."""
+"""The store that rank 0 serves while a communicator is made: set, get and add, over TCP, gone when all have found each other.
+
+It counts from the time of its start on, so that a rank 0 that was started anew has greater numbers than before.
+"""
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
@@ -11,7 +14,6 @@ from typing import Any, Optional
 
 _HELLO = b"pccl store 1\n"
 _MOST_BYTES = 1 << 20
-_HELLO_SECONDS = 3.0  # a c10d store says nothing
 _ANSWER_SECONDS = 20.0
 
 
@@ -34,12 +36,14 @@ class StoreServer:
             self._listener.close()
             raise
         self._values: dict[str, str] = {}
+        self._first = time.time_ns()
         self._changed = threading.Condition()
         self._wake, self._woken = socket.socketpair()
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)
         self._selector.register(self._woken, selectors.EVENT_READ)
         self._clients: dict[socket.socket, bytes] = {}
+        self._greeted: set[socket.socket] = set()
         self._thread = threading.Thread(target=self._serve, name="pccl-store", daemon=True)
         self._thread.start()
 
@@ -59,13 +63,14 @@ class StoreServer:
     def add(self, key: str, amount: int) -> Optional[int]:
         """As `Store.add`."""
         with self._changed:
-            total = int(self._values.get(key, "0")) + amount
+            total = int(self._values.get(key, self._first)) + amount
             self._values[key] = str(total)
             return total
 
     def count(self, key: str) -> Optional[int]:
         """As `Store.count`."""
-        return self.add(key, 0)
+        with self._changed:
+            return int(self._values.get(key, "0"))
 
     def close(self) -> None:
         """Frees the port; clients have found each other by then."""
@@ -100,7 +105,8 @@ class StoreServer:
         except OSError:
             data = b""
         said = self._clients[client] + data
-        if not data or len(said) > _MOST_BYTES:
+        stranger = client not in self._greeted and not _HELLO.startswith(said[:len(_HELLO)])  # it may wait for ever for another answer
+        if not data or stranger or len(said) > _MOST_BYTES:
             self._drop(client)
             return
         *lines, self._clients[client] = said.split(b"\n")
@@ -112,7 +118,8 @@ class StoreServer:
     def _answer(self, client: socket.socket, line: bytes) -> bool:
         """One request; False: it is none."""
         try:
-            if line + b"\n" == _HELLO:
+            if client not in self._greeted:
+                self._greeted.add(client)
                 client.sendall(_HELLO)
                 return True
             verb, key, value = json.loads(line)
@@ -134,14 +141,15 @@ class StoreServer:
     def _drop(self, client: socket.socket) -> None:
         self._selector.unregister(client)
         del self._clients[client]
+        self._greeted.discard(client)
         client.close()
 
 
 class StoreClient:
-    """A rank's end.  OSError: nobody listens there; ServedElsewhere: somebody else."""
+    """A rank's end.  OSError: nobody listens there; ServedElsewhere: who does has not greeted in so many seconds, as a c10d store never does."""
 
     def __init__(self, host: str, port: int, seconds: float) -> None:
-        self._socket = socket.create_connection((host, port), timeout=min(seconds, _HELLO_SECONDS))
+        self._socket = socket.create_connection((host, port), timeout=seconds)
         self._rest = b""
         try:
             self._socket.sendall(_HELLO)
@@ -174,7 +182,7 @@ class StoreClient:
 
     def count(self, key: str) -> Optional[int]:
         """As `Store.count`."""
-        return self.add(key, 0)
+        return int(self._ask("look", key, "") or "0")
 
     def _ask(self, *request: Any) -> Any:
         try:

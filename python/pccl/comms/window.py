@@ -180,7 +180,7 @@ class TorchCommWindow:
 
     def _within(self, function: str, part: _Part, rank: int, offset: int, nbytes: int) -> int:
         """The byte at which an element begins.  RuntimeError: what follows is not all in the part."""
-        first = offset * part.datatype.itemsize
+        first = check.whole_number("offset", offset) * part.datatype.itemsize
         if offset < 0 or first + nbytes > part.nbytes:
             raise RuntimeError(
                 f"{function}: {nbytes} bytes at element {offset} exceeds the window size of rank {rank}, {part.nbytes} bytes"

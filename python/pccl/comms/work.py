@@ -108,6 +108,8 @@ class TorchWork:
         """Has `callback` called with this work: "start", "end" (once), "before_wait", "after_wait"; at once if that has been."""
         if event not in EVENTS:
             raise ValueError(f"event {event!r} is none of {', '.join(EVENTS)}")
+        if not callable(callback):
+            raise TypeError(f"callback is {callback!r}, a {type(callback).__name__}; pass a function")
         with self._lock:
             been = (event == "start" and self._status is not WorkStatus.NOT_STARTED) or (event == "end" and self._status in _OVER)
             if not been:

@@ -12,24 +12,27 @@ import sys
 import threading
 import uuid
 from datetime import timedelta
-from typing import Any, Callable, Optional, Sequence
+from typing import Any, Callable, Optional, Sequence, get_args
 
 import torch
 import torch.distributed as dist
 
 from pccl.distributed import calls, farewell, static_ranks
-from pccl.distributed.backlog import backlogs
 from pccl.distributed.deadlines import Deadlines, waited_for
 from pccl.distributed.formation import Formation
 from pccl.distributed.options import Options
 from pccl.distributed.reconfiguration import Handle, Place, not_begun, one_backend, place_of, world_at
 from pccl.distributed.rendezvous import given_master
-from pccl.distributed.work import Call, Work
+from pccl.distributed.work import Call, Share, Work
 from pccl.engine import Operation, World, at_once, awaited
+from pccl.engine.backlog import Backlog
 from pccl.engine.meeting import Record
 from pccl.engine.untraced import untraced
 from pccl.errors import PCCLError, make_error
 from pccl.types import Cause, ErrorClass, LossRule, Result
+
+#: Operations of a share that are under way at once.
+MOST = 300
 
 _HOOK_SECONDS = 0.5
 _ErrorType = torch._C._distributed_c10d.ErrorType
@@ -53,7 +56,7 @@ class Group(dist.ProcessGroup):
         self._timeout = timeout
         self._extra = timedelta()
         self._deadlines = Deadlines(lambda: (operation for backlog in self._backlogs.values() for operation in backlog.flying()), self._give_up)
-        self._backlogs = backlogs(self._deadlines.entered)
+        self._backlogs = self._new_backlogs()
         self._name = self._desc = ""
         self.known: dict[int, int] = {}  # the members' ranks at the beginning by their ids, when the program last looked
         self._default = not background
@@ -78,6 +81,10 @@ class Group(dist.ProcessGroup):
         world.set_operation_deadline(self._timeout.total_seconds())
         self.known = {member.id: member.key for member in world.members()}
         return world
+
+    def _new_backlogs(self) -> dict[Share, Backlog]:
+        """Those of one world."""
+        return {share: Backlog(MOST, self._deadlines.entered) for share in get_args(Share)}
 
     @property
     def world(self) -> Optional[World]:
@@ -341,7 +348,7 @@ class Group(dist.ProcessGroup):
         """The new world has begun: from now on it is this group's, and the old one is left."""
         old = self._close("this group was reconfigured") or self._ended
         self._ended = None
-        self._backlogs = backlogs(self._deadlines.entered)  # what waits for room in the old world fails there
+        self._backlogs = self._new_backlogs()  # what waits for room in the old world fails there
         self._formation, self._rank, self._size, self.where = formation, place.rank, place.size, place.where
         self._handle = self._handle._replace(uuid=str(number))
         self._uuids.add(number)

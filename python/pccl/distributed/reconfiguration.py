@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import time
-from array import array
 from datetime import timedelta
 from typing import Any, Collection, NamedTuple, Optional
 
@@ -19,6 +18,7 @@ from torch.distributed import distributed_c10d
 from pccl.distributed.options import Options
 from pccl.engine import World
 from pccl.engine.meeting import Record
+from pccl.engine.told import first_who
 from pccl.errors import PCCLError, make_error
 from pccl.types import Cause, Result
 
@@ -85,10 +85,9 @@ def world_at(place: Place, uuid: int, had: bool, timeout: timedelta, options: Op
     try:
         world.set_connect_timeout(timeout.total_seconds())
         world.connect()
-        told = array("q", [0] * place.size)
-        world.all_gather(array("q", [had]), told, deadline=max(0.001, until - time.monotonic())).wait()  # a success of one is one of all
-        if any(told):
-            raise _used(uuid, f"by the member at position {list(told).index(1)}")
+        who = first_who(world, had, place.size, until)
+        if who is not None:
+            raise _used(uuid, f"by the member at position {who}")
     except PCCLError as error:
         world.destroy()
         if had and error.cause is Cause.DEADLINE:

@@ -10,26 +10,20 @@ import itertools
 import threading
 import time
 from datetime import timedelta
-from typing import Any, Callable, Iterable, Iterator, Literal, NamedTuple, Optional, Protocol, Sequence
+from typing import Any, Callable, Iterable, Iterator, Literal, NamedTuple, Optional, Sequence
 
 import torch
 import torch.distributed as dist
 
 from pccl.distributed.tensors import Finish
 from pccl.engine import Operation, World
+from pccl.engine.backlog import Gate
 from pccl.engine.completion import step_aside
 from pccl.engine.untraced import untraced
 from pccl.errors import PCCLError
 
 #: What has room of its own among what may be under way at once.
 Share = Literal["collectives", "sends", "receives", "reconfigurations"]
-
-
-class Gate(Protocol):
-    """What a work waits at before it is launched."""
-
-    def wait(self, timeout: Optional[float] = None) -> bool:
-        """Whether it was opened before `timeout` seconds passed."""
 
 
 class Call(NamedTuple):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
 
 from pccl._native import ffi, lib
 from pccl.engine import completion
+from pccl.engine.arguments import length_of_time
 from pccl.engine.process import own_process, slice_ms
 from pccl.errors import PCCLError, check, error_of, last_error, make_error
 from pccl.types import Cause, ErrorClass, Result
@@ -104,7 +105,7 @@ class Operation:
 
     def _wait(self, timeout: Optional[float]) -> bool:
         completion.step_aside()
-        until = None if timeout is None else time.monotonic() + timeout
+        until = None if timeout is None else time.monotonic() + length_of_time(timeout)
         while True:
             rest = -1 if until is None else max(0, int(min(until - time.monotonic(), _LONGEST_SECONDS) * 1000 + 0.999))
             if self._look(slice_ms(rest)):

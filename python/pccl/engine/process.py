@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Any
+from typing import Any, Optional, Protocol
 
 from pccl._native import lib
 from pccl.errors import check, make_error
@@ -36,6 +36,13 @@ def slice_ms(rest_ms: int) -> int:
     if threading.current_thread() is not threading.main_thread():
         return rest_ms
     return MAIN_THREAD_SLICE_MS if rest_ms < 0 else min(rest_ms, MAIN_THREAD_SLICE_MS)
+
+
+class Waitable(Protocol):
+    """An event, or something like it."""
+
+    def wait(self, timeout: Optional[float] = None) -> bool:
+        """Whether it has come before `timeout` seconds passed."""
 
 
 class _Patience:
@@ -83,7 +90,7 @@ def interruptible(name: str, function: Any, *arguments: Any, keep: Any = None) -
         raise errors[0]
 
 
-def wait_for(event: threading.Event) -> None:
+def wait_for(event: Waitable) -> None:
     """Until it is set, in slices: a signal that comes just before the main thread sleeps, or meets another thread, wakes nobody."""
     while not event.wait(MAIN_THREAD_SLICE_MS / 1000):
         pass

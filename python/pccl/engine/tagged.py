@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from pccl._native import ffi, lib
+from pccl.engine.arguments import whole
 from pccl.engine.operation import Operation, OperationInfo
 from pccl.engine.process import interruptible
 from pccl.engine.world import World
@@ -35,7 +36,7 @@ def reduce_many(world: World, descriptors: Any, max_in_flight: int, keep: Any) -
     info = ffi.new("pcclReduceInfo_t *")
     name = "all_reduce_multiple_with_retry"
     comm = world._own(name)
-    arguments = (descriptors, len(descriptors), comm, info, max_in_flight)
+    arguments = (descriptors, len(descriptors), comm, info, whole(name, "max_in_flight", max_in_flight, "int32_t"))
     interruptible(name, lib.pcclAllReduceMultipleWithRetry, *arguments, keep=keep)
     return OperationInfo(info.local_world_size, info.tx_bytes, info.rx_bytes)
 

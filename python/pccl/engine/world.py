@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-import struct
 import threading
 import time
 from typing import Any, Callable, Iterator, Optional, Sequence, TypeVar, Union
 
 from pccl._native import ffi, lib
-from pccl.buffers import Buffer, as_buffer
+from pccl.buffers import as_buffer
 from pccl.engine.address import parse_address
+from pccl.engine.arguments import array, call, length_of_time, mistake, text, whole
 from pccl.engine.facts import Member, Transport, Wait
+from pccl.engine.factor import factor_of
 from pccl.engine.operation import Operation
+from pccl.engine.parts import alike, at_root, own_part, parts_of, pointer_of
 from pccl.engine.process import initialise, interruptible, own_process
 from pccl.errors import PCCLError, check, make_error
 from pccl.types import Attribute, DataType, LossRule, ReduceOp, Result
@@ -78,18 +80,15 @@ class World:
         shared_memory: Optional[bool] = None,
     ) -> None:
         initialise()
-        if "\0" in name:
-            raise ValueError(f"pccl: name is {name!r}; leave the NUL out, at which it would end")
-        for what, number in (("size", size), ("rank", rank), ("peer_group", peer_group), ("lanes", lanes)):
-            if not 0 <= number < 2**32:
-                raise ValueError(f"pccl: {what} is {number}; pass a number from 0 to {2**32 - 1}")
-        texts = [ffi.new("char[]", text.encode()) for text in (name, net)]
+        texts = [ffi.new("char[]", text("World", what, value)) for what, value in (("name", name), ("net", net))]
+        numbers = (("size", size), ("rank", rank), ("peer_group", peer_group), ("lanes", lanes))
+        size, rank, peer_group, lanes = (whole("World", what, number, "uint32_t") for what, number in numbers)
         params = ffi.new("pcclCommCreateParamsEx_t *")
         params.size = ffi.sizeof("pcclCommCreateParamsEx_t")
         params.master_address = parse_address(master, lib.CCOIP_PROTOCOL_PORT_MASTER)
         params.world, params.net = texts
         params.world_size, params.rank, params.peer_group, params.p2p_connection_pool_size = size, rank, peer_group, lanes
-        params.loss_rule, params.once, params.join = loss_rule, once, join
+        params.loss_rule, params.once, params.join = whole("World", "loss_rule", loss_rule, "int32_t"), bool(once), bool(join)
         params.formation_timeout_ms, params.stall_ms = milliseconds(formation_timeout), milliseconds(stall)
         params.shm_disable = 0 if shared_memory is None else -1 if shared_memory else 1
         handle = ffi.new("pcclComm_t **")
@@ -214,6 +213,8 @@ class World:
 
     def attribute(self, which: Attribute) -> int:
         """``pcclGetAttribute``: one of the sizes, a number of peers or of groups, as of the last change that the program knows."""
+        if not isinstance(which, Attribute):
+            raise TypeError(f"pccl: attribute: which is {which!r}, a {type(which).__name__}; pass an Attribute")
         value = ffi.new("int *")
         check(lib.pcclGetAttribute(self._own("attribute"), which.value, value), "attribute")
         return int(value[0])
@@ -274,30 +275,33 @@ class World:
         `op` is a `ReduceOp`, or of `premul_sum`.  `deadline`, here and in what follows: seconds, instead of `set_operation_deadline`.
         """
         s, r = as_buffer(send, "send"), as_buffer(receive, "receive", True)
-        _alike("all_reduce", s, r, s.count)
-        return self._launch("all_reduce", lib.pcclAllReduceOrdered, (s.pointer, r.pointer, s.count, s.datatype.value, _op(op)), (s, r), deadline)
+        alike("all_reduce", s, r, s.count)
+        operator = _op(op)
+        arguments = (s.pointer, r.pointer, s.count, s.datatype.value, operator)
+        return self._launch("all_reduce", lib.pcclAllReduceOrdered, arguments, (s, r), deadline, op=operator)
 
     def broadcast(self, send: Any, receive: Any, root: int, *, deadline: Optional[float] = None) -> Operation:
         """``pcclBroadcast``: the root's `send` into everybody's `receive`, as large; at others than the root `send` may be None."""
         r = as_buffer(receive, "receive", True)
-        s = _at_root(send, "send")
+        s = at_root(send, "send")
         if s is not None:
-            _alike("broadcast", s, r, s.count)
-        arguments = (_pointer(s), r.pointer, r.count, r.datatype.value, root)
-        return self._launch("broadcast", lib.pcclBroadcast, arguments, (s, r), deadline)
+            alike("broadcast", s, r, s.count)
+        arguments = (pointer_of(s), r.pointer, r.count, r.datatype.value, root)
+        return self._launch("broadcast", lib.pcclBroadcast, arguments, (s, r), deadline, root=root)
 
     def reduce(self, send: Any, receive: Any, root: int, op: Any = ReduceOp.SUM, *, deadline: Optional[float] = None) -> Operation:
         """``pcclReduce``: `send` of all members into the root's `receive`, as large; others may pass None there."""
-        s, r = as_buffer(send, "send"), _at_root(receive, "receive", True)
+        s, r = as_buffer(send, "send"), at_root(receive, "receive", True)
         if r is not None:
-            _alike("reduce", s, r, s.count)
-        arguments = (s.pointer, _pointer(r), s.count, s.datatype.value, _op(op), root)
-        return self._launch("reduce", lib.pcclReduce, arguments, (s, r), deadline)
+            alike("reduce", s, r, s.count)
+        operator = _op(op)
+        arguments = (s.pointer, pointer_of(r), s.count, s.datatype.value, operator, root)
+        return self._launch("reduce", lib.pcclReduce, arguments, (s, r), deadline, op=operator, root=root)
 
     def all_gather(self, send: Any, receive: Any, *, deadline: Optional[float] = None) -> Operation:
         """``pcclAllGather``: `receive` has room for `send` of each member, by rank."""
         s, r = as_buffer(send, "send"), as_buffer(receive, "receive", True)
-        _alike("all_gather", s, r, s.count * self.size)
+        alike("all_gather", s, r, s.count * self.size)
         return self._launch("all_gather", lib.pcclAllGather, (s.pointer, r.pointer, s.count, s.datatype.value), (s, r), deadline)
 
     def all_gather_v(
@@ -305,18 +309,19 @@ class World:
     ) -> Operation:
         """``pcclAllGatherV``: ``counts[r]`` elements of rank r go to element ``places[r]`` of `receive` (None: one behind the other)."""
         s, r = as_buffer(send, "send"), as_buffer(receive, "receive", True)
-        _alike("all_gather_v", s, r, None)
-        self._fits("all_gather_v", "receive", r, counts, places)
-        self._own_part("all_gather_v", "send", s, counts)
-        arguments = (s.pointer, r.pointer, _sizes(counts), _sizes(places), s.datatype.value)
+        alike("all_gather_v", s, r, None)
+        parts = parts_of("all_gather_v", "receive", r, counts, places, self.size)
+        own_part("all_gather_v", "send", s, counts, self.rank)
+        arguments = (s.pointer, r.pointer, *parts, s.datatype.value)
         return self._launch("all_gather_v", lib.pcclAllGatherV, arguments, (s, r), deadline)
 
     def reduce_scatter(self, send: Any, receive: Any, op: Any = ReduceOp.SUM, *, deadline: Optional[float] = None) -> Operation:
         """``pcclReduceScatter``: `send` has a part as large as `receive` for each member, by rank; each gets its own, reduced.  Not in place."""
         s, r = as_buffer(send, "send"), as_buffer(receive, "receive", True)
-        _alike("reduce_scatter", r, s, r.count * self.size)
-        arguments = (s.pointer, r.pointer, r.count, r.datatype.value, _op(op))
-        return self._launch("reduce_scatter", lib.pcclReduceScatter, arguments, (s, r), deadline)
+        alike("reduce_scatter", r, s, r.count * self.size)
+        operator = _op(op)
+        arguments = (s.pointer, r.pointer, r.count, r.datatype.value, operator)
+        return self._launch("reduce_scatter", lib.pcclReduceScatter, arguments, (s, r), deadline, op=operator)
 
     def reduce_scatter_v(
         self,
@@ -330,19 +335,20 @@ class World:
     ) -> Operation:
         """``pcclReduceScatterV``: rank r gets ``counts[r]`` elements, from ``places[r]`` of `send` on (None: one behind the other)."""
         s, r = as_buffer(send, "send"), as_buffer(receive, "receive", True)
-        _alike("reduce_scatter_v", r, s, None)
-        self._fits("reduce_scatter_v", "send", s, counts, places)
-        self._own_part("reduce_scatter_v", "receive", r, counts)
-        arguments = (s.pointer, r.pointer, _sizes(counts), _sizes(places), r.datatype.value, _op(op))
-        return self._launch("reduce_scatter_v", lib.pcclReduceScatterV, arguments, (s, r), deadline)
+        alike("reduce_scatter_v", r, s, None)
+        parts = parts_of("reduce_scatter_v", "send", s, counts, places, self.size)
+        own_part("reduce_scatter_v", "receive", r, counts, self.rank)
+        operator = _op(op)
+        arguments = (s.pointer, r.pointer, *parts, r.datatype.value, operator)
+        return self._launch("reduce_scatter_v", lib.pcclReduceScatterV, arguments, (s, r), deadline, op=operator)
 
     def all_to_all(self, send: Any, receive: Any, *, deadline: Optional[float] = None) -> Operation:
         """``pcclAllToAll``: both have an equal part for each member, by rank; part r of `send` goes to rank r.  Not in place."""
         s, r = as_buffer(send, "send"), as_buffer(receive, "receive", True)
-        _alike("all_to_all", s, r, s.count)
+        alike("all_to_all", s, r, s.count)
         size = self.size
         if s.count % size:
-            raise _mistake("all_to_all", f"send has {s.count} elements, which {size} members cannot share evenly; use all_to_all_v")
+            raise mistake("all_to_all", f"send has {s.count} elements, which {size} members cannot share evenly; use all_to_all_v")
         return self._launch("all_to_all", lib.pcclAllToAll, (s.pointer, r.pointer, s.count // size, s.datatype.value), (s, r), deadline)
 
     def all_to_all_v(
@@ -361,21 +367,19 @@ class World:
         Places of None: one part behind the other.  What one sends and the other receives has to be as much.  Not in place.
         """
         s, r = as_buffer(send, "send"), as_buffer(receive, "receive", True)
-        _alike("all_to_all_v", s, r, None)
-        self._fits("all_to_all_v", "send", s, send_counts, send_places)
-        self._fits("all_to_all_v", "receive", r, receive_counts, receive_places)
-        arguments = (
-            s.pointer, _sizes(send_counts), _sizes(send_places), r.pointer, _sizes(receive_counts), _sizes(receive_places), s.datatype.value,
-        )
+        alike("all_to_all_v", s, r, None)
+        sent = parts_of("all_to_all_v", "send", s, send_counts, send_places, self.size)
+        received = parts_of("all_to_all_v", "receive", r, receive_counts, receive_places, self.size)
+        arguments = (s.pointer, *sent, r.pointer, *received, s.datatype.value)
         return self._launch("all_to_all_v", lib.pcclAllToAllV, arguments, (s, r), deadline)
 
     def scatter(self, send: Any, receive: Any, root: int, *, deadline: Optional[float] = None) -> Operation:
         """``pcclScatter``: `send`, with a part as large as `receive` for each member, by rank, is the root's; others may pass None."""
-        r, s = as_buffer(receive, "receive", True), _at_root(send, "send")
+        r, s = as_buffer(receive, "receive", True), at_root(send, "send")
         if s is not None:
-            _alike("scatter", r, s, r.count * self.size)
-        arguments = (_pointer(s), r.pointer, r.count, r.datatype.value, root)
-        return self._launch("scatter", lib.pcclScatter, arguments, (s, r), deadline)
+            alike("scatter", r, s, r.count * self.size)
+        arguments = (pointer_of(s), r.pointer, r.count, r.datatype.value, root)
+        return self._launch("scatter", lib.pcclScatter, arguments, (s, r), deadline, root=root)
 
     def scatter_v(
         self,
@@ -388,20 +392,20 @@ class World:
         deadline: Optional[float] = None,
     ) -> Operation:
         """``pcclScatterV``: to rank r ``counts[r]`` elements; `send`, `counts` and `places` are the root's, others may pass None."""
-        r, s = as_buffer(receive, "receive", True), _at_root(send, "send")
-        if s is not None and counts is not None:
-            _alike("scatter_v", r, s, None)
-            self._fits("scatter_v", "send", s, counts, places)
-        arguments = (_pointer(s), _sizes(counts), _sizes(places), r.pointer, r.count, r.datatype.value, root)
-        return self._launch("scatter_v", lib.pcclScatterV, arguments, (s, r), deadline)
+        r, s = as_buffer(receive, "receive", True), at_root(send, "send")
+        if s is not None:
+            alike("scatter_v", r, s, None)
+        parts = parts_of("scatter_v", "send", s, counts, places, self.size)
+        arguments = (pointer_of(s), *parts, r.pointer, r.count, r.datatype.value, root)
+        return self._launch("scatter_v", lib.pcclScatterV, arguments, (s, r), deadline, root=root)
 
     def gather(self, send: Any, receive: Any, root: int, *, deadline: Optional[float] = None) -> Operation:
         """``pcclGather``: `receive`, with room for `send` of each member, by rank, is the root's; others may pass None."""
-        s, r = as_buffer(send, "send"), _at_root(receive, "receive", True)
+        s, r = as_buffer(send, "send"), at_root(receive, "receive", True)
         if r is not None:
-            _alike("gather", s, r, s.count * self.size)
-        arguments = (s.pointer, _pointer(r), s.count, s.datatype.value, root)
-        return self._launch("gather", lib.pcclGather, arguments, (s, r), deadline)
+            alike("gather", s, r, s.count * self.size)
+        arguments = (s.pointer, pointer_of(r), s.count, s.datatype.value, root)
+        return self._launch("gather", lib.pcclGather, arguments, (s, r), deadline, root=root)
 
     def gather_v(
         self,
@@ -414,12 +418,12 @@ class World:
         deadline: Optional[float] = None,
     ) -> Operation:
         """``pcclGatherV``: of rank r ``counts[r]`` elements; `receive`, `counts` and `places` are the root's, others may pass None."""
-        s, r = as_buffer(send, "send"), _at_root(receive, "receive", True)
-        if r is not None and counts is not None:
-            _alike("gather_v", s, r, None)
-            self._fits("gather_v", "receive", r, counts, places)
-        arguments = (s.pointer, s.count, _pointer(r), _sizes(counts), _sizes(places), s.datatype.value, root)
-        return self._launch("gather_v", lib.pcclGatherV, arguments, (s, r), deadline)
+        s, r = as_buffer(send, "send"), at_root(receive, "receive", True)
+        if r is not None:
+            alike("gather_v", s, r, None)
+        parts = parts_of("gather_v", "receive", r, counts, places, self.size)
+        arguments = (s.pointer, s.count, pointer_of(r), *parts, s.datatype.value, root)
+        return self._launch("gather_v", lib.pcclGatherV, arguments, (s, r), deadline, root=root)
 
     def refuse(self) -> None:
         """Takes the place, in the order of issue, of a collective that cannot be called here: it fails at the others, who would wait for it."""
@@ -434,14 +438,15 @@ class World:
     def send(self, send: Any, rank: int, tag: int = 0, *, deadline: Optional[float] = None) -> Operation:
         """``pcclSend``: has ended when the receiver has it; `rank` receives with the same `tag`, into as many elements of the same type."""
         s = as_buffer(send, "send")
-        return self._launch("send", lib.pcclSend, (s.pointer, s.count, s.datatype.value, rank, tag), s, deadline)
+        arguments = (s.pointer, s.count, s.datatype.value, rank, tag)
+        return self._launch("send", lib.pcclSend, arguments, s, deadline, rank=rank, tag=tag)
 
     def receive(self, receive: Any, rank: int = ANY_RANK, tag: int = 0, *, deadline: Optional[float] = None) -> Operation:
         """``pcclReceive``: fills `receive` with a message of `rank` (`ANY_RANK`: whichever) and `tag`; `Operation.source` is whose it was."""
         r = as_buffer(receive, "receive", True)
         source = ffi.new("uint32_t *")
         arguments = (r.pointer, r.count, r.datatype.value, rank, tag, source)
-        return self._launch("receive", lib.pcclReceive, arguments, r, deadline, source)
+        return self._launch("receive", lib.pcclReceive, arguments, r, deadline, source, rank=rank, tag=tag)
 
     # -- Operators with a factor --
 
@@ -449,7 +454,7 @@ class World:
     def premul_sum(self, factor: float, datatype: DataType) -> Iterator[int]:
         """``pcclRedOpCreatePreMulSum``: an operator that sums up inputs times `factor`, for what is launched inside."""
         op = ffi.new("pcclRedOp_t *")
-        number = _number(factor, datatype)
+        number = factor_of(factor, datatype)
         result = lib.pcclRedOpCreatePreMulSum(op, number, datatype.value, lib.pcclFactorByValue, self._own("premul_sum"))
         check(result, "premul_sum")
         try:
@@ -475,7 +480,8 @@ class World:
         Ranks there are by `key`, then by rank here.  `name` is for texts alone; the other arguments are those of a `World`.
         """
         made = ffi.new("pcclComm_t **")
-        params = _derived(loss_rule, formation_timeout, lanes)
+        params = _derived("split", loss_rule, formation_timeout, lanes)
+        color, key = whole("split", "color", color, "int32_t"), whole("split", "key", key, "int32_t")
         interruptible("split", lib.pcclSplitCommunicator, self._own("split"), color, key, params, made)
         return None if made[0] == ffi.NULL else World._of(made[0], name)
 
@@ -489,7 +495,7 @@ class World:
     ) -> "World":
         """``pcclDuplicateCommunicator``: a new world of all members, with the same ranks and operations of its own; all call it."""
         made = ffi.new("pcclComm_t **")
-        params = _derived(loss_rule, formation_timeout, lanes)
+        params = _derived("duplicate", loss_rule, formation_timeout, lanes)
         interruptible("duplicate", lib.pcclDuplicateCommunicator, self._own("duplicate"), params, made)
         return World._of(made[0], name)
 
@@ -505,8 +511,8 @@ class World:
     ) -> "World":
         """``pcclCreateFromList``: of the members with these ids, which alone call it."""
         made = ffi.new("pcclComm_t **")
-        params = _derived(loss_rule, formation_timeout, lanes)
-        listed = ffi.new("uint64_t[]", list(peers))
+        params = _derived("create_from_list", loss_rule, formation_timeout, lanes)
+        listed, tag = array("create_from_list", "peers", peers, "uint64_t"), whole("create_from_list", "tag", tag, "uint64_t")
         interruptible("create_from_list", lib.pcclCreateFromList, self._own("create_from_list"), listed, len(listed), tag, params, made)
         return World._of(made[0], name)
 
@@ -529,7 +535,10 @@ class World:
         deadline: Optional[float] = None,
         source: Any = None,
         kind: type[Operation] = Operation,
+        at: Any = None,
+        **numbers: Any,
     ) -> Operation:
+        """Launches a call of C, at this communicator or a handle of it; `numbers` are those of the `arguments` that the program has passed."""
         comm = self._own(name)
         handle = ffi.new(kind._handle_type)
         if len(self._flying) >= self._sweep_at:
@@ -542,11 +551,7 @@ class World:
         if deadline is not None:
             lib.pcclSetCallDeadline(milliseconds(deadline))
         try:
-            result = function(*arguments, comm, handle)
-        except OverflowError:
-            numbers = [argument for argument in arguments if isinstance(argument, int)]
-            said = f"; the call's numbers are {', '.join(map(str, numbers))}" if numbers else ""
-            raise _mistake(name, f"a rank, offset, tag or operator is below 0, or too large{said}") from None
+            result = call(name, function, (*arguments, comm if at is None else at, handle), numbers)
         finally:  # Ctrl-C may come as the call returns: what was launched borrows its memory all the same
             if handle.comm != ffi.NULL:
                 self._flying.add(operation)
@@ -563,81 +568,26 @@ class World:
     def _forget(self, operation: Operation) -> None:
         self._flying.discard(operation)
 
-    def _fits(self, name: str, what: str, buffer: Buffer, counts: Sequence[int], places: Optional[Sequence[int]]) -> None:
-        """Parts have to lie within their buffer, of which C knows the beginning only."""
-        size = self.size
-        for which, list_ in (("counts", counts), ("places", places)):
-            if list_ is not None and len(list_) != size:
-                raise _mistake(name, f"there are {len(list_)} {which} for {what}, and {size} members; pass one for each, by rank")
-        if places is None:
-            end = sum(counts)
-        else:
-            end = max((place + count for place, count in zip(places, counts) if count), default=0)
-        for which, list_ in (("counts", counts), ("places", places or ())):
-            if min(list_, default=0) < 0:
-                raise _mistake(name, f"{which} of {what} are {list(list_)}; none may be below 0")
-        if end > buffer.count:
-            raise _mistake(name, f"the parts of {what} end at element {end}, but it has {buffer.count}; pass a larger one")
-
-    def _own_part(self, name: str, what: str, buffer: Buffer, counts: Sequence[int]) -> None:
-        """Nor does C know how large this member's own is."""
-        rank = self.rank
-        if counts[rank] != buffer.count:
-            raise _mistake(name, f"{what} has {buffer.count} elements, but counts says {counts[rank]} for this rank, {rank}; make them equal")
-
 
 def milliseconds(seconds: Optional[float]) -> int:
     """In the form of the library, whose 0 is none: more than nothing is 1 at least, and the longest that it knows 49 days.  ValueError: no time."""
     if seconds is None:
         return 0
-    if not seconds >= 0:
-        raise ValueError(f"pccl: {seconds} s is no length of time; pass a number that is not negative, or None")
-    return max(1, round(min(seconds * 1000, _LONGEST_MS)))
-
-
-def _mistake(name: str, text: str) -> Exception:
-    return make_error(Result.INVALID_ARGUMENT, name, text)
-
-
-def _alike(name: str, part: Buffer, whole: Buffer, count: Optional[int]) -> None:
-    """Both buffers of one type, and the second of `count` elements."""
-    if part.datatype is not whole.datatype:
-        raise _mistake(name, f"one buffer is of {part.datatype.name}, the other of {whole.datatype.name}; convert one")
-    if count is not None and whole.count != count:
-        raise _mistake(name, f"one buffer has {part.count} elements, the other {whole.count}, where {count} are needed")
-
-
-def _at_root(memory: Any, name: str, writable: bool = False) -> Optional[Buffer]:
-    return None if memory is None else as_buffer(memory, name, writable)
-
-
-def _pointer(buffer: Optional[Buffer]) -> Any:
-    return ffi.NULL if buffer is None else buffer.pointer
-
-
-def _sizes(numbers: Optional[Sequence[int]]) -> Any:
-    return ffi.NULL if numbers is None else ffi.new("size_t[]", list(numbers))
+    return max(1, round(min(length_of_time(seconds) * 1000, _LONGEST_MS)))
 
 
 def _op(op: Union[ReduceOp, int]) -> int:
-    return op.value if isinstance(op, ReduceOp) else op
+    if isinstance(op, ReduceOp):
+        return int(op.value)
+    if not isinstance(op, int):
+        raise TypeError(f"pccl: op is {op!r}, a {type(op).__name__}; pass a ReduceOp, or what premul_sum gives")
+    return int(op)
 
 
-def _number(value: float, datatype: DataType) -> Any:
-    """A number of that type in memory."""
-    if datatype is DataType.BFLOAT16:
-        bits = struct.unpack("<I", struct.pack("<f", value))[0]
-        return ffi.new("char[]", struct.pack("<H", (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 & 0xFFFF))
-    formats = {DataType.FLOAT16: "=e", DataType.FLOAT: "=f", DataType.DOUBLE: "=d"}
-    if datatype not in formats:
-        raise _mistake("premul_sum", f"a factor of type {datatype.name} is none of FLOAT16, BFLOAT16, FLOAT, DOUBLE")
-    return ffi.new("char[]", struct.pack(formats[datatype], value))
-
-
-def _derived(loss_rule: LossRule, formation_timeout: Optional[float], lanes: int) -> Any:
+def _derived(name: str, loss_rule: LossRule, formation_timeout: Optional[float], lanes: int) -> Any:
     params = ffi.new("pcclDeriveParams_t *")
     params.size = ffi.sizeof("pcclDeriveParams_t")
-    params.loss_rule = loss_rule
+    params.loss_rule = whole(name, "loss_rule", loss_rule, "int32_t")
     params.formation_timeout_ms = milliseconds(formation_timeout)
-    params.p2p_connection_pool_size = lanes
+    params.p2p_connection_pool_size = whole(name, "lanes", lanes, "uint32_t")
     return params

@@ -409,6 +409,26 @@ def test_who_comes_late_and_who_was_last() -> None:
     reconfigurable(4, body)
 
 
+def test_a_uuid_that_one_alone_has_used_before_the_last_is_refused_everywhere() -> None:
+    """The handles tell only of the last one."""
+
+    def body(comm: TorchComm, board: Board) -> None:
+        handles = board.all(comm)
+        if board.rank == 1:
+            comm.reconfigure(7, [handles[1]])
+        handles = board.all(comm)
+        comm.reconfigure(8, handles)
+        handles = board.all(comm)
+        with pytest.raises(RuntimeError, match="uuid 7 was already used by the member at position 1"):
+            comm.reconfigure(7, handles)
+        assert total(comm) == 6 and comm.get_init_handle() == handles[board.rank]
+        comm.reconfigure(9, handles)
+        assert total(comm) == 6
+        comm.finalize()
+
+    reconfigurable(3, body)
+
+
 def test_reconfigure_refusals_change_nothing() -> None:
     def body(comm: TorchComm, board: Board) -> None:
         rank = board.rank

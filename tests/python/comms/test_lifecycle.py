@@ -11,14 +11,16 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from typing import Any, Callable
 
 import pytest
 import torch
 import torch.distributed as dist
 
-from pccl.comms import CommOptions, ReduceOp, Timeout, TorchComm, new_comm
+from pccl.comms import CommOptions, ReduceOp, Timeout, TorchComm, new_comm, store
 from pccl.comms.environment import rank_and_size
+from pccl.comms.store_server import StoreServer
 from pccl.engine import meeting
 from support.ranks import Rank, free_port, results, run, start
 
@@ -134,6 +136,33 @@ def test_a_job_that_is_started_anew_does_not_meet_its_past(tmp_path: pathlib.Pat
         pass
     late = Rank(made, (str(tmp_path / "store"), "job"), {"RANK": "0", "WORLD_SIZE": "2"})
     assert results([early, late]) == [3.0, 3.0]
+
+
+def test_a_rank_0_that_is_started_anew_is_found_by_those_who_wait(tmp_path: pathlib.Path) -> None:
+    """Its store is a new one at the same port: what stands there must not look as old as what they have tried."""
+
+    def waits() -> float:
+        enter = meeting._connected
+
+        def told(*arguments: Any) -> Any:
+            (tmp_path / "met").touch()
+            return enter(*arguments)
+
+        setattr(meeting, "_connected", told)
+        return made(None, "job")
+
+    port = str(free_port())
+
+    def rank(number: int, function: Callable[[], float]) -> Rank:
+        place = {"RANK": str(number), "WORLD_SIZE": "3", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        return Rank(function, (), place)
+
+    first, waiting = rank(0, lambda: made(None, "job")), rank(1, waits)
+    while not (tmp_path / "met").exists():
+        assert waiting.status is None
+    first.kill()
+    first.end()
+    assert results([waiting, rank(0, lambda: made(None, "job")), rank(2, lambda: made(None, "job"))]) == [6.0] * 3
 
 
 def test_ranks_of_launchers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -382,6 +411,29 @@ print("done")
     environment = {**os.environ, "RANK": "0", "WORLD_SIZE": "1"}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60)
     assert done.stdout == "done\n", done.stderr
+
+
+def test_a_rank_0_that_is_late_is_not_taken_for_another_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its thread gets no time for so long that the other tries a client of torch's, which would wait for its answer for ever."""
+    tried = threading.Event()
+    accept, other_client = StoreServer._accept, store._c10d_client
+
+    def late(server: StoreServer) -> None:
+        assert tried.wait(30)
+        accept(server)
+
+    def client(*arguments: Any) -> Any:
+        tried.set()
+        return other_client(*arguments)
+
+    monkeypatch.setattr(StoreServer, "_accept", late)
+    monkeypatch.setattr(store, "_c10d_client", client)
+    monkeypatch.setattr(store, "_FIRST_PATIENCE", 0.2)
+    served = StoreServer("127.0.0.1", 0)
+    served.set("key", "value")
+    there = store._AtAddress(*served._listener.getsockname(), time.monotonic() + 30)
+    assert there.get("key", 30) == "value" and tried.is_set()
+    served.close()
 
 
 def test_stores_that_last() -> None:

@@ -11,7 +11,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from pccl.distributed.backlog import MOST
+from pccl.distributed.group import MOST
 from pccl.engine import World
 from pccl.errors import RankConnectionLost
 from support.torch_ranks import LOST, job

@@ -13,7 +13,6 @@ from support.master import Master
 from support.worlds import in_world
 
 from pccl.engine import World
-from pccl.engine.address import parse_address
 from pccl.errors import InvalidArgument
 from pccl.types import DataType, ReduceOp
 
@@ -153,6 +152,7 @@ def test_messages_by_tag_and_from_anybody(master: Master) -> None:
             sent = [world.send(high, 0, 5), world.send(low, 0, 4)]
             for operation in sent:
                 operation.wait()
+            world.barrier().wait()  # who left now would end a world in which the other's message is on its way
             return
         for tag, factor in ((4, 1), (5, 10)):
             sources = set()
@@ -163,6 +163,7 @@ def test_messages_by_tag_and_from_anybody(master: Master) -> None:
                 assert (out == factor * operation.source).all()
                 sources.add(operation.source)
             assert sources == {1, 2}
+        world.barrier().wait()
 
     in_world(master.address, MEMBERS, member)
 
@@ -220,27 +221,18 @@ def test_memory_that_cannot_be_used_is_refused_by_name(master: Master) -> None:
             world.all_gather_v(good[:2], good, [2, 3])
         with pytest.raises(InvalidArgument, match="3 counts for receive, and 2 members"):
             world.all_gather_v(good[:2], good, [2, 1, 1])
-        for root in (-1, 2**40):
-            with pytest.raises(InvalidArgument, match=f"broadcast: .*below 0, or too large; .*{root}"):
-                world.broadcast(good, good, root)
-        with pytest.raises(InvalidArgument, match=r"counts of receive are \[4, -1\]; none may be below 0"):
-            world.all_gather_v(good[:2], good, [4, -1])
-        with pytest.raises(InvalidArgument, match=r"places of receive are \[0, -2\]; none may be below 0"):
-            world.all_gather_v(good[:2], good, [2, 2], [0, -2])
         for counts in ([1, 1], [3, 3], [2**20, 2**20]):
             many = np.ones(sum(counts), np.float32)
             with pytest.raises(InvalidArgument, match=f"send has 2 elements, but counts says {counts[0]} for this rank, {world.rank}"):
                 world.all_gather_v(good[:2], many, counts)
             with pytest.raises(InvalidArgument, match=f"receive has 2 elements, but counts says {counts[0]} for this rank"):
                 world.reduce_scatter_v(many, good[:2], counts)
+        own = [2, 2]
+        own[world.rank] = 1
+        with pytest.raises(InvalidArgument, match="recv_counts of this rank itself is 2: pass what send_counts says of it"):
+            world.all_to_all_v(good, own, good.copy(), [2, 2])
         world.barrier().wait()  # none of these took a turn
 
     in_world(master.address, 2, member)
 
 
-def test_numbers_that_cannot_be_are_refused_by_name(master: Master) -> None:
-    for what in ("size", "rank", "peer_group", "lanes"):
-        with pytest.raises(ValueError, match=f"{what} is -1; pass a number from 0"):
-            World(master.address, **{what: -1})  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="port is 99999; pass one from 0 to 65535"):
-        parse_address("127.0.0.1", 99999)

@@ -2,9 +2,13 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
+import torch
 from support.master import Master
+from support.ranks import Rank
 from support.worlds import in_world
 
 from pccl.engine import Window, World
@@ -67,3 +71,32 @@ def test_rights_and_bounds_are_kept(master: Master) -> None:
         window.destroy()
 
     in_world(master.address, 2, member)
+
+
+def test_what_was_made_of_a_view_outlives_its_window(master: Master) -> None:
+    """Memory that is not mapped any more, which would end the interpreter; of a process of its own."""
+
+    def member(world: World) -> None:
+        rank = world.rank
+        ours, own = Window(world, nbytes=8192), Window(world, bytearray([rank] * 16))
+        views = [view for view in (ours.view(0), ours.view(1)) if view is not None]  # of the other's none where it cannot be mapped
+        mine = own.view(rank)
+        assert mine is not None
+        ours.put(np.full(8192, 7, np.uint8), 1 - rank).wait()
+        world.barrier().wait()
+        arrays = [np.frombuffer(view, np.uint8)[4090:8000] for view in views]
+        later = torch.frombuffer(mine[8:], dtype=torch.uint8)
+        ours.destroy()
+        own.destroy()
+        world.barrier().wait()
+        del views, mine, ours, own
+        gc.collect()
+        for array in arrays:
+            assert (array == 7).all()
+        world.barrier().wait()
+        for array in arrays:
+            array[:] = 9
+            assert array.sum() == 9 * array.size
+        assert later.tolist() == [rank] * 8
+
+    Rank(in_world, (master.address, 2, member), {}).result()

@@ -11,7 +11,7 @@ from pccl.comms.backend import Mask
 from pccl.comms.backends import split_lists
 from pccl.comms.backends.built_in import BuiltIn
 from pccl.comms.backends.native_window import NativeWindow
-from pccl.comms.backends.native_work import CombinedWork, NativeWork
+from pccl.comms.backends.native_work import CombinedWork, MessageWork, NativeWork
 from pccl.comms.batch import in_rounds
 from pccl.comms.environment import rank_and_size
 from pccl.comms.options import CommOptions
@@ -21,6 +21,7 @@ from pccl.comms.tensors import (
     split_up,
 )
 from pccl.engine import NO_COLOR, Operation, World
+from pccl.engine.backlog import Backlog
 from pccl.types import DataType
 from pccl.types import ReduceOp as EngineOp
 
@@ -30,8 +31,8 @@ _OPERATORS = {
 }
 
 
-#: Messages of a batch that are under way at once; the engine has a limit for all.
-_MOST_AT_ONCE = 256
+#: Sends, and receives, of a communicator that are under way at once; the engine has a limit for all.
+MOST = 200
 
 
 class NativeBackend(BuiltIn):
@@ -43,6 +44,7 @@ class NativeBackend(BuiltIn):
         super().__init__()
         self.world: Optional[World] = None
         self.options = CommOptions()
+        self._sends, self._receives = Backlog(MOST), Backlog(MOST)
         self._kept = threading.Lock()
         self._persistent: dict[int, Buffer] = {}
         self._membership: Optional[membership.Membership] = None
@@ -63,6 +65,7 @@ class NativeBackend(BuiltIn):
 
     def _enter(self, world: World, rank: int, size: int, ranks: list[int]) -> None:
         self.world, self._rank, self._size, self._ranks = world, rank, size, ranks
+        self._sends, self._receives = Backlog(MOST), Backlog(MOST)  # what waits for room in an old world fails there
 
     def finalize(self) -> None:
         world, self.world = self.world, None
@@ -126,11 +129,13 @@ class NativeBackend(BuiltIn):
 
     # -- Operations --
 
-    def send(self, tensor: Any, dst: int, async_op: bool, *, timeout: float, tag: int = 0) -> NativeWork:
-        return self._work(self._open().send(buffer_of(tensor, "tensor"), dst, tag, deadline=timeout), async_op)
+    def send(self, tensor: Any, dst: int, async_op: bool, *, timeout: float, tag: int = 0) -> MessageWork:
+        world, source = self._open(), buffer_of(tensor, "tensor")
+        return self._in_turn(self._sends, lambda: world.send(source, dst, tag, deadline=timeout))
 
-    def recv(self, tensor: Any, src: int, async_op: bool, *, timeout: float, tag: int = 0) -> NativeWork:
-        return self._work(self._open().receive(buffer_of(tensor, "tensor", True), src, tag, deadline=timeout), async_op)
+    def recv(self, tensor: Any, src: int, async_op: bool, *, timeout: float, tag: int = 0) -> MessageWork:
+        world, target = self._open(), buffer_of(tensor, "tensor", True)
+        return self._in_turn(self._receives, lambda: world.receive(target, src, tag, deadline=timeout))
 
     def broadcast(self, tensor: Any, root: int, async_op: bool, *, timeout: float) -> NativeWork:
         target = buffer_of(tensor, "tensor", True)
@@ -254,16 +259,13 @@ class NativeBackend(BuiltIn):
     def batch_op_issue(self, ops: Sequence[Any], async_op: bool, *, timeout: float) -> CombinedWork:
         to_self = [buffer_of(op.tensor, "tensor") for op in ops if op.peer == self._rank and op.type == "SEND"]
         from_self = [buffer_of(op.tensor, "tensor", True) for op in ops if op.peer == self._rank and op.type == "RECV"]
-        if [piece.nbytes for piece in to_self] != [piece.nbytes for piece in from_self]:
-            raise RuntimeError("a batch's sends to this rank itself and its receives from it must have same size, one for one")
+        if [(piece.datatype, piece.count) for piece in to_self] != [(piece.datatype, piece.count) for piece in from_self]:
+            raise RuntimeError("a batch's sends to this rank itself and its receives from it must have same size and type, one for one")
         for target, source in zip(from_self, to_self):
             copy(target, source)
-        works: list[NativeWork] = []
-        for op in in_rounds(ops, self._rank):
-            if len(works) >= _MOST_AT_ONCE:  # the peers have issued that round, or will without us
-                works[len(works) - _MOST_AT_ONCE].settle()
-            works.append((self.send if op.type == "SEND" else self.recv)(op.tensor, op.peer, True, timeout=timeout))
-        return CombinedWork(works)
+        return CombinedWork([
+            (self.send if op.type == "SEND" else self.recv)(op.tensor, op.peer, True, timeout=timeout) for op in in_rounds(ops, self._rank)
+        ])
 
     # -- Persistent all-gather, windows --
 
@@ -305,6 +307,13 @@ class NativeBackend(BuiltIn):
         if self.world is None:
             raise RuntimeError(f"communicator {self.name} is not initialized")
         return self.world
+
+    def _in_turn(self, backlog: Backlog, start: Callable[[], Operation]) -> MessageWork:
+        work = MessageWork(start)
+        backlog.submit(work)
+        if work.error is not None:
+            raise work.error
+        return work
 
     def _work(self, operation: Operation, async_op: bool, after: Optional[Callable[[], None]] = None) -> NativeWork:
         return NativeWork(operation, after, None, async_op)

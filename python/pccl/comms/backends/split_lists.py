@@ -19,8 +19,8 @@ def said(ranks: Sequence[int], rank: int, size: int, hints: Mapping[str, str]) -
 
 def _mistake(ranks: Sequence[int], rank: int, size: int, hints: Mapping[str, str]) -> tuple[int, list[int]]:
     """An index of `_MISTAKES`."""
-    mine = [int(r) for r in ranks]
-    if any(not 0 <= r < size for r in mine):
+    mine = [r for r in ranks if isinstance(r, int) and 0 <= r < size]
+    if len(mine) != len(ranks):
         return 1, []
     if len(set(mine)) != len(mine):
         return 2, []

@@ -67,7 +67,8 @@ _ISEND, _IRECV = (isend, dist.isend), (irecv, dist.irecv)
 
 class P2POp:
     """A send or receive of `batch_isend_irecv`: `op` is this module's or torch's `isend` or `irecv`, `peer` a global rank, or `group_peer`
-    one of the group.  ValueError: `op` is another function, or both or neither of the peers are given."""
+    one of the group.  ValueError: `op` is another function, or both or neither of the peers are given.
+    TypeError: `tensor` is none."""
 
     def __init__(
         self, op: Callable[..., Any], tensor: torch.Tensor, peer: Optional[int] = None, group: Any = None, tag: int = 0,
@@ -75,6 +76,8 @@ class P2POp:
     ) -> None:
         if op not in (*_ISEND, *_IRECV):
             raise ValueError("op is neither isend nor irecv; pass one of these")
+        if not isinstance(tensor, torch.Tensor):
+            raise TypeError(f"tensor is a {type(tensor).__name__}; pass a torch tensor")
         if (peer is None) == (group_peer is None):
             raise ValueError("both or neither of peer and group_peer were given; pass one")
         self.op, self.tensor, self.peer, self.group, self.tag, self.group_peer = op, tensor, peer, group, tag, group_peer

@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 import torch
 import torch.distributed as dist
 
+from pccl.comms.arguments import whole_number
 from pccl.comms.distwrap import pginfo
 from pccl.comms.window import TorchCommWindow
 
@@ -33,14 +34,22 @@ def reduce_scatter_quantized(output: torch.Tensor, input: torch.Tensor, op: Any 
     """Part r of `input`, of float32 and by rank as long as `output`, is summed into rank r's `output`; elements travel as bfloat16.
 
     They are rounded up or down at random, so that sums are right on average; equal seeds round equally.  The sum is of float32.  `op` is SUM
-    or AVG.  ValueError: another type or operator.
+    or AVG.  ValueError: another type, size or operator.
     """
+    for name, tensor in (("input", input), ("output", output)):
+        if not isinstance(tensor, torch.Tensor):
+            raise TypeError(f"reduce_scatter_quantized: {name} is a {type(tensor).__name__}; pass a torch tensor")
     if input.dtype is not torch.float32 or output.dtype is not torch.float32:
         raise ValueError(f"reduce_scatter_quantized: input is {input.dtype} and output {output.dtype}; both have to be float32")
     if op not in (dist.ReduceOp.SUM, dist.ReduceOp.AVG):
         raise ValueError(f"reduce_scatter_quantized: op is {op}; pass SUM or AVG")
     comm = pginfo.comm_of(group, input.device.type)
-    sent = _rounded(input.contiguous().view(-1), seed * comm.get_size() + comm.get_rank())
+    if input.numel() != output.numel() * comm.get_size():
+        raise ValueError(
+            f"reduce_scatter_quantized: input has {input.numel()} elements and output {output.numel()}; input has to have {comm.get_size()} "
+            "times as many"
+        )
+    sent = _rounded(input.contiguous().view(-1), whole_number("seed", seed) * comm.get_size() + comm.get_rank())
     heard = torch.empty_like(sent)
     comm.all_to_all_single(heard, sent)
     total = heard.view(comm.get_size(), -1).float().sum(0)

@@ -9,6 +9,7 @@ import torch.distributed as dist
 from torch._C._distributed_c10d import HashStore
 
 from pccl.comms import environment, factory
+from pccl.comms.arguments import many
 from pccl.comms.distwrap import fallback, pginfo
 from pccl.comms.distwrap.utils import backends_by_device
 from pccl.comms.process_group import BackendWrapper, create_process_group
@@ -81,6 +82,9 @@ def split_group(
         return dist.split_group(parent_pg, split_ranks, timeout, pg_options, group_desc, **options)  # type: ignore[arg-type]
     if not split_ranks:
         raise ValueError("split_ranks is empty; list the ranks of each group")
+    many("split_ranks", split_ranks, "lists of ranks")
+    for ranks in split_ranks:
+        many("split_ranks", ranks, "lists of ranks")
     chosen = info.carriers
     if backend is not None:
         wanted = backends_by_device(backend)

@@ -31,9 +31,11 @@ class TorchCommsAsyncTensor(torch.Tensor):
         return self._result
 
     def tolist(self) -> Any:
+        """Its numbers in lists, when they are there."""
         return self.wait().tolist()
 
     def numpy(self, *, force: bool = False) -> Any:
+        """The numpy array of the tensor, when that is there."""
         return self.wait().numpy(force=force)
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]  # torch's has no types

@@ -9,16 +9,22 @@ from typing import Optional, Sequence
 
 import torch
 
+from pccl.comms.arguments import many
 from pccl.comms.communicator import TorchComm
 from pccl.comms.functional import registry  # noqa: F401 - has the operators
 from pccl.comms.functional.async_tensor import TorchCommsAsyncTensor
-from pccl.comms.reduce_op import ReduceOp
+from pccl.comms.reduce_op import ReduceOp, as_reduce_op
 
 _Limits = tuple[str, bool, float, list[str]]
 
 
 def _limits(comm: TorchComm, *inputs: torch.Tensor) -> _Limits:
-    """The arguments that all operators end in."""
+    """The arguments that all operators end in.  TypeError: no communicator, or no tensor."""
+    if not hasattr(comm, "_handle"):
+        raise TypeError(f"comm is a {type(comm).__name__}; pass a communicator of new_comm or split")
+    for one in inputs:
+        if not isinstance(one, torch.Tensor):
+            raise TypeError(f"tensor is a {type(one).__name__}; pass a torch tensor")
     plain = torch.compiler.is_compiling() or (torch.is_grad_enabled() and any([one.requires_grad for one in inputs]))
     return comm._handle, not plain, 0.0, []
 
@@ -29,12 +35,14 @@ def _result(made: torch.Tensor, limits: _Limits) -> torch.Tensor:
 
 def all_reduce(tensor: torch.Tensor, op: ReduceOp, comm: TorchComm) -> torch.Tensor:
     """All ranks' `tensor`, reduced.  Its gradient is reduced as well; SUM and AVG have one."""
+    op = as_reduce_op(op)
     limits = _limits(comm, tensor)
     return _result(torch.ops.torchcomms.torchcomm_all_reduce(tensor, int(op.type), float(op.factor or 1.0), *limits), limits)
 
 
 def reduce(tensor: torch.Tensor, root: int, op: ReduceOp, comm: TorchComm) -> torch.Tensor:
     """The same at the root; elsewhere a copy of `tensor`."""
+    op = as_reduce_op(op)
     limits = _limits(comm, tensor)
     return _result(torch.ops.torchcomms.torchcomm_reduce(tensor, root, int(op.type), float(op.factor or 1.0), *limits), limits)
 
@@ -55,6 +63,7 @@ def all_gather_single(tensor: torch.Tensor, comm: TorchComm) -> torch.Tensor:
 
 def reduce_scatter_single(tensor: torch.Tensor, op: ReduceOp, comm: TorchComm) -> torch.Tensor:
     """This rank's part of dimension 0 of all ranks' `tensor`, reduced.  RuntimeError: the ranks cannot share it evenly."""
+    op = as_reduce_op(op)
     limits = _limits(comm, tensor)
     if tensor.dim() == 0 or tensor.shape[0] % comm.get_size():
         raise RuntimeError(f"dimension 0 of a tensor of shape {list(tensor.shape)} must be divisible by comm_size, {comm.get_size()}")
@@ -80,6 +89,8 @@ def all_to_all_single(
 
 def all_to_all(tensors: Sequence[torch.Tensor], shapes: Sequence[Sequence[int]], comm: TorchComm) -> list[torch.Tensor]:
     """What each rank has in its list for this one; `shapes[r]` is the shape of what comes from rank r."""
+    many("tensors", tensors, "tensors")
+    many("shapes", shapes, "shapes")
     limits = _limits(comm, *tensors)
     outputs = [tensors[0].new_empty(list(shape)) for shape in shapes]
     made = torch.ops.torchcomms.torchcomm_all_to_all(outputs, list(tensors), *limits)

@@ -9,6 +9,7 @@ import weakref
 from typing import Any, Sequence
 
 from pccl.buffers import as_buffer
+from pccl.comms.arguments import communicator
 from pccl.comms.communicator import TorchComm
 from pccl.comms.hooks.registry import OpName
 from pccl.comms.hooks.shapes import SHORT, count_of, datatype_of, tensors_of
@@ -25,6 +26,11 @@ class clog:  # noqa: N801 - the interface's name
     __module__ = "pccl.comms.hooks"
 
     def __init__(self, output: str, events: Any = "ALL", verbose: Sequence[str] = ()) -> None:
+        if isinstance(output, int):  # open would take it for a descriptor
+            raise TypeError(f"clog: output is {output!r}, a {type(output).__name__}; pass the path of a file")
+        for name, given in (("events", events), ("verbose", verbose)):
+            if not hasattr(given, "__iter__"):
+                raise TypeError(f"clog: {name} is {given!r}, a {type(given).__name__}; pass a text, or a list of them")
         asked = {events} if isinstance(events, str) else set(events)
         unknown = asked - {"ALL", "LIFECYCLE"} - {""}
         if unknown:
@@ -42,6 +48,7 @@ class clog:  # noqa: N801 - the interface's name
 
     def register_with_comm(self, comm: TorchComm) -> None:
         """Writes down what that communicator and those split off it do."""
+        communicator("register_with_comm", comm)
         if comm in self._comms:
             raise RuntimeError(f"clog: communicator {comm.get_name()} is already registered")
         self._line(f"new_comm|comm={comm.get_name()}|rank={comm.get_rank()}|world_size={comm.get_size()}")

@@ -11,6 +11,7 @@ import time
 from typing import Any, Optional
 
 from pccl.comms import environment
+from pccl.comms.arguments import communicator, whole_number
 from pccl.comms.communicator import TorchComm
 from pccl.comms.hooks import control_plane
 from pccl.comms.hooks.registry import OpName, RemovableHandle
@@ -66,6 +67,8 @@ class FlightRecorderHook:
         global _shared
         self._isolated = isolated
         if isolated:
+            if whole_number("max_entries", max_entries) not in range(2**31):
+                raise RuntimeError(f"max_entries is {max_entries}; pass a number from 0 to {2**31 - 1}")
             self._ring = _Ring(max_entries)
         else:
             if _shared is None:
@@ -77,6 +80,7 @@ class FlightRecorderHook:
 
     def register_with_comm(self, comm: TorchComm) -> None:
         """Records that communicator's operations from now on."""
+        communicator("register_with_comm", comm)
         name = comm.get_name()
         if not self._isolated:
             control_plane.serve()
@@ -155,7 +159,7 @@ class FlightRecorderHook:
             cache = os.path.join(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "torch")
             os.makedirs(cache, exist_ok=True)
             prefix = os.path.join(cache, "comm_lib_trace_rank_")
-        path = f"{prefix}{rank}"
+        path = f"{prefix}{whole_number('rank', rank)}"
         with open(path, "wb") as file:
             pickle.dump(self.dump_for_analyser(include_completed), file)
         return path

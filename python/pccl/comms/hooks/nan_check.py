@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from pccl.comms.arguments import communicator
 from pccl.comms.communicator import TorchComm
 from pccl.comms.hooks.registry import OpName, RemovableHandle
 from pccl.comms.hooks.shapes import tensors_of
@@ -29,6 +30,7 @@ class NanCheckHook:
 
     def register_with_comm(self, comm: TorchComm) -> None:
         """Looks at that communicator's operations from now on."""
+        communicator("register_with_comm", comm)
 
         def before(name: OpName, op_id: int, args: Any) -> None:
             inputs, outputs = tensors_of(args)

@@ -136,17 +136,17 @@ class Hooks:
 
     def add_pre(self, callback: Callable[..., Any]) -> RemovableHandle:
         """Of three arguments, or one."""
-        alone = _positional(callback) == 1
+        alone = _positional(callable_only(callback)) == 1
         return self._add(self._pre, (lambda name, op_id, args: callback(args)) if alone else callback)
 
     def add_post(self, callback: Callable[..., Any]) -> RemovableHandle:
         """Of two arguments, or one."""
-        alone = _positional(callback) == 1
+        alone = _positional(callable_only(callback)) == 1
         return self._add(self._post, (lambda op_id, args: callback(args)) if alone else callback)
 
     def add_abort(self, callback: Callable[[], Any]) -> RemovableHandle:
         """Of none."""
-        return self._add(self._abort, callback)
+        return self._add(self._abort, callable_only(callback))
 
     @property
     def has_abort(self) -> bool:
@@ -182,6 +182,13 @@ class Hooks:
                 hook()
             except Exception:
                 logger.exception("an abort hook failed")
+
+
+def callable_only(callback: Any) -> Any:
+    """The same.  TypeError: it cannot be called."""
+    if not callable(callback):
+        raise TypeError(f"callback is {callback!r}, a {type(callback).__name__}; pass a function")
+    return callback
 
 
 def _positional(callback: Callable[..., Any]) -> int:

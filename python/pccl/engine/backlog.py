@@ -1,21 +1,39 @@
 """Works beyond what the library takes at once: they wait here in the order of their calls, and are launched as earlier ones end.
 
-The library lets 1,024 operations of a communicator be unfinished.  Sends, receives and collectives have a share of that each, so that
-receives that are called first leave room for the sends that others wait for.
+The library lets 1,024 operations of a communicator be unfinished, 768 beside a window.  Sends, receives and collectives have a share of
+that each, so that receives that are called first leave room for the sends that others wait for.
 """
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import Callable, NamedTuple, Sequence, get_args
+from typing import Callable, NamedTuple, Optional, Protocol, Sequence
 
-from pccl.distributed.work import Share, Work
-from pccl.engine import Operation
+from pccl.engine.operation import Operation
 
-#: Operations of a share that are under way at once.
-MOST = 300
 _LOOK_FROM = 32  # operations from which on a launch looks whether some have ended; then at twice what is left
+
+
+class Gate(Protocol):
+    """What a work waits at before it is launched."""
+
+    def wait(self, timeout: Optional[float] = None) -> bool:
+        """Whether it was opened before `timeout` seconds passed."""
+
+
+class Work(Protocol):
+    """What a face makes of a call."""
+
+    @property
+    def launched(self) -> bool:
+        """Whether all of its operations are, or will not be."""
+
+    def launch(self, room: int) -> Sequence[Operation]:
+        """Launches the next ones, as many as there is `room` for, and returns them.  Raises nothing: whoever waits for the work is told."""
+
+    def postpone(self, gate: Gate) -> None:
+        """It is launched when that opens."""
 
 
 class _Waiting(NamedTuple):
@@ -24,11 +42,12 @@ class _Waiting(NamedTuple):
 
 
 class Backlog:
-    """Of one share of a group."""
+    """Of one share of a communicator, of which `most` operations are under way at once."""
 
-    def __init__(self, entered: Callable[[Operation], None]) -> None:
+    def __init__(self, most: int, entered: Optional[Callable[[Operation], None]] = None) -> None:
         """`entered` is told of each operation that is under way."""
-        self._told = entered
+        self._most = most
+        self._entered = entered
         self._lock = threading.RLock()  # what a work's callback calls comes in here again
         self._flying: list[Operation] = []
         self._watched: list[Operation] = []  # under way too; the completion thread tells of their ends
@@ -62,14 +81,15 @@ class Backlog:
         if self._count() >= self._look_at:
             self._flying = [operation for operation in self._flying if not operation.done()]
             self._watched = [operation for operation in self._watched if not operation.ended]
-            self._look_at = min(max(_LOOK_FROM, 2 * self._count()), MOST)
-        return max(0, MOST - self._count())
+            self._look_at = min(max(_LOOK_FROM, 2 * self._count()), self._most)
+        return max(0, self._most - self._count())
 
     def _enter(self, operations: Sequence[Operation]) -> None:
         for operation in operations:
             if not operation.ended:
                 self._flying.append(operation)
-                self._told(operation)
+                if self._entered is not None:
+                    self._entered(operation)
 
     def flying(self) -> list[Operation]:
         """What is under way, and some that may have ended."""
@@ -89,15 +109,10 @@ class Backlog:
         """One has ended: launches what there is room for."""
         with self._lock:
             self._watched = [operation for operation in self._watched if not operation.ended]
-            while self._waiting and self._count() < MOST:
+            while self._waiting and self._count() < self._most:
                 work, launched = self._waiting[0]
-                self._enter(work.launch(MOST - self._count()))
+                self._enter(work.launch(self._most - self._count()))
                 if work.launched:
                     self._waiting.popleft()
                     launched.set()
             self._watch()
-
-
-def backlogs(entered: Callable[[Operation], None]) -> dict[Share, Backlog]:
-    """Those of one world."""
-    return {share: Backlog(entered) for share in get_args(Share)}

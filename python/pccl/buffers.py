@@ -73,6 +73,8 @@ def _of_tensor(tensor: Any, name: str) -> Buffer:
         raise OperandError(f"pccl: {name} is a DTensor, of which this process has a shard only; pass tensor.to_local()")
     if tensor.device.type != "cpu":
         raise OperandError(f"pccl: {name} is on device {tensor.device}; pass tensor.cpu()")
+    if str(tensor.layout) != "torch.strided":
+        raise OperandError(f"pccl: {name} has the layout {tensor.layout}, which is not one piece of memory; pass tensor.to_dense()")
     if not tensor.is_contiguous():
         raise OperandError(f"pccl: {name} has the strides {tuple(tensor.stride())}, which is not contiguous; pass tensor.contiguous()")
     if tensor.is_neg():
@@ -81,6 +83,8 @@ def _of_tensor(tensor: Any, name: str) -> Buffer:
 
 
 def _of_array(array: Any, name: str, writable: bool) -> Buffer:
+    if hasattr(array, "mask"):
+        raise OperandError(f"pccl: {name} is a {type(array).__name__}, whose mask nobody would regard; pass array.filled(value)")
     if not array.flags.c_contiguous:
         raise OperandError(f"pccl: {name} has the strides {array.strides}, which is not contiguous; pass numpy.ascontiguousarray(array)")
     if writable and not array.flags.writeable:

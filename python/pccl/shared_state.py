@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pccl._native import ffi
+from pccl.arguments import instance, member, number, text
 from pccl.buffers import Buffer, OperandError, as_buffer, library_of
 from pccl.types import DataType, DeviceType
 
@@ -77,14 +78,16 @@ class SharedState:
         if not tensor_infos:
             raise OperandError("pccl: a shared state without entries; pass at least one TensorInfo")
         self._tensor_infos = list(tensor_infos)
-        self._names = [ffi.new("char[]", info.name.encode()) for info in self._tensor_infos]
+        for info in self._tensor_infos:
+            instance(info, TensorInfo, "an entry of tensor_infos")
+        self._names = [ffi.new("char[]", text(info.name, "name")) for info in self._tensor_infos]
         self._infos = ffi.new("pcclTensorInfo_t[]", len(self._tensor_infos))
         for entry, info, name in zip(self._infos, self._tensor_infos, self._names):
             entry.name = name
             entry.data = ffi.cast("void *", info.data_ptr)
-            entry.count = info.numel
-            entry.datatype = info.dtype.value
-            entry.device_type = info.device_type.value
+            entry.count = number(info.numel, "numel")
+            entry.datatype = member(info.dtype, DataType, "dtype")
+            entry.device_type = member(info.device_type, DeviceType, "device_type")
             entry.allow_content_inequality = info.allow_content_inequality
         self._state = ffi.new("pcclSharedState_t *")
         self._state.count = len(self._tensor_infos)
@@ -97,7 +100,7 @@ class SharedState:
 
     @revision.setter
     def revision(self, value: int) -> None:
-        self._state.revision = value
+        self._state.revision = number(value, "revision")
 
     def push_revision(self) -> None:
         """Raises the revision by one: once before each synchronisation but the first, at all peers."""

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from pccl._native import ffi, lib
+from pccl.arguments import text
 from pccl.errors import check
 
 
-def parse_address(text: str, default_port: int) -> Any:
+def parse_address(written: str, default_port: int) -> Any:
     """A ccoip_socket_address_t; names are resolved.  InvalidArgument: the text says what is wrong.  ValueError: the port is none."""
     if not 0 <= default_port < 65536:
         raise ValueError(f"pccl: port is {default_port}; pass one from 0 to 65535")
     address = ffi.new("ccoip_socket_address_t *")
-    check(lib.pcclParseAddress(text.encode(), default_port, address), "pcclParseAddress")
+    check(lib.pcclParseAddress(text(written, "address"), default_port, address), "pcclParseAddress")
     return address[0]
 
 

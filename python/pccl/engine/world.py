@@ -15,11 +15,12 @@ import time
 from typing import Any, Callable, Iterator, Optional, Sequence, TypeVar, Union
 
 from pccl._native import ffi, lib
+from pccl.arguments import member, number, text
 from pccl.buffers import Buffer, as_buffer
 from pccl.engine.address import parse_address
 from pccl.engine.facts import Member, Transport, Wait
 from pccl.engine.operation import Operation
-from pccl.engine.process import initialise, interruptible, own_process
+from pccl.engine.process import Bound, initialise, interruptible, own_process
 from pccl.errors import PCCLError, check, make_error
 from pccl.types import Attribute, DataType, LossRule, ReduceOp, Result
 
@@ -46,7 +47,7 @@ def group() -> Iterator[None]:
     check(result, "pcclGroupEnd")
 
 
-class World:
+class World(Bound):
     """``pcclCreateCommunicatorEx``: a communicator of a world at a master; `connect` enters it.
 
     `master` is "host:port", "[::1]:port" or a host alone.  `size` ranks create a world of a `name` together, each with its `rank`; with
@@ -78,12 +79,9 @@ class World:
         shared_memory: Optional[bool] = None,
     ) -> None:
         initialise()
-        if "\0" in name:
-            raise ValueError(f"pccl: name is {name!r}; leave the NUL out, at which it would end")
-        for what, number in (("size", size), ("rank", rank), ("peer_group", peer_group), ("lanes", lanes)):
-            if not 0 <= number < 2**32:
-                raise ValueError(f"pccl: {what} is {number}; pass a number from 0 to {2**32 - 1}")
-        texts = [ffi.new("char[]", text.encode()) for text in (name, net)]
+        texts = [ffi.new("char[]", text(name, "name")), ffi.new("char[]", text(net, "net"))]
+        for what, value in (("size", size), ("rank", rank), ("peer_group", peer_group), ("lanes", lanes)):
+            number(value, what, 32)
         params = ffi.new("pcclCommCreateParamsEx_t *")
         params.size = ffi.sizeof("pcclCommCreateParamsEx_t")
         params.master_address = parse_address(master, lib.CCOIP_PROTOCOL_PORT_MASTER)
@@ -214,7 +212,7 @@ class World:
     def attribute(self, which: Attribute) -> int:
         """``pcclGetAttribute``: one of the sizes, a number of peers or of groups, as of the last change that the program knows."""
         value = ffi.new("int *")
-        check(lib.pcclGetAttribute(self._own("attribute"), which.value, value), "attribute")
+        check(lib.pcclGetAttribute(self._own("attribute"), member(which, Attribute, "attribute"), value), "attribute")
         return int(value[0])
 
     def members(self) -> list[Member]:

@@ -177,7 +177,7 @@ def test_an_entry_of_a_shared_state() -> None:
         pccl.TensorInfo("w", 0, numel=1, dtype=DataType.FLOAT, device_type=pccl.DeviceType.CPU, allow_content_inequality=False)
     with pytest.raises(ValueError, match="numpy"):
         pccl.TensorInfo.from_numpy(weights, "weights")
-    with pytest.raises(ValueError, match="contiguous"):
+    with pytest.raises(ValueError, match="contiguous copy, and copy from that"):
         pccl.TensorInfo.from_torch(torch.zeros(4, 4).t()[1:], "weights")
 
 

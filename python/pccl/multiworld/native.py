@@ -14,9 +14,10 @@ from pccl._native import lib
 from pccl.engine import Operation, World
 from pccl.engine.bootstrap import spawn_master
 from pccl.errors import PCCLError, RankConnectionLost
-from pccl.multiworld.domain import Domain, Formation
+from pccl.multiworld.domain import Domain, Flight, Formation
 from pccl.multiworld.errors import Loss
 from pccl.multiworld.memory import Land, apart, check_list, joined, readable, writable
+from pccl.multiworld.room import Room
 from pccl.types import Cause, ErrorClass, ReduceOp, Result
 
 _WORTH_A_TRY = 0.2  # seconds left, below which a formation is not tried again
@@ -66,50 +67,58 @@ class NativeDomain(Domain):
         self._world = world
         self._ranks = {member.id: member.key for member in world.members()}
         self._loss: Optional[Loss] = None
+        self._sends, self._receives, self._collectives = Room(), Room(), Room()
 
-    def send(self, tensor: Any, dst: int) -> NativeFlight:
+    def send(self, tensor: Any, dst: int) -> Flight:
         self.check_rank("dst", dst, other=True)
-        return NativeFlight(self._world.send(readable(tensor), dst))
+        memory = readable(tensor)
+        return self._sends.launch(lambda: NativeFlight(self._world.send(memory, dst)))
 
-    def recv(self, tensor: Any, src: int) -> NativeFlight:
+    def recv(self, tensor: Any, src: int) -> Flight:
         self.check_rank("src", src, other=True)
         place = writable(tensor)
-        return NativeFlight(self._world.receive(place.memory, src), place.land)
+        return self._receives.launch(lambda: NativeFlight(self._world.receive(place.memory, src), place.land))
 
-    def broadcast(self, tensor: Any, src: int) -> NativeFlight:
+    def broadcast(self, tensor: Any, src: int) -> Flight:
         self.check_rank("src", src)
         place = writable(tensor)
         if src == self.rank:
-            return NativeFlight(self._world.broadcast(place.memory, place.memory, src))
-        return NativeFlight(self._world.broadcast(None, place.memory, src), place.land)
+            return self._collective(lambda: self._world.broadcast(place.memory, place.memory, src))
+        return self._collective(lambda: self._world.broadcast(None, place.memory, src), place.land)
 
-    def all_reduce(self, tensor: Any, op: Any) -> NativeFlight:
-        place = writable(tensor)
-        return NativeFlight(self._world.all_reduce(place.memory, place.memory, native_op(op)), place.land)
+    def all_reduce(self, tensor: Any, op: Any) -> Flight:
+        place, how = writable(tensor), native_op(op)
+        return self._collective(lambda: self._world.all_reduce(place.memory, place.memory, how), place.land)
 
-    def reduce(self, tensor: Any, dst: int, op: Any) -> NativeFlight:
+    def reduce(self, tensor: Any, dst: int, op: Any) -> Flight:
         self.check_rank("dst", dst)
+        how = native_op(op)
         if dst != self.rank:
-            return NativeFlight(self._world.reduce(readable(tensor), None, dst, native_op(op)))
+            memory = readable(tensor)
+            return self._collective(lambda: self._world.reduce(memory, None, dst, how))
         place = writable(tensor)
-        return NativeFlight(self._world.reduce(place.memory, place.memory, dst, native_op(op)), place.land)
+        return self._collective(lambda: self._world.reduce(place.memory, place.memory, dst, how), place.land)
 
-    def all_gather(self, tensors: Sequence[Any], tensor: Any) -> NativeFlight:
-        place = apart(check_list("tensors", tensors, tensor, self.size))
-        return NativeFlight(self._world.all_gather(readable(tensor), place.memory), place.land)
+    def all_gather(self, tensors: Sequence[Any], tensor: Any) -> Flight:
+        place, memory = apart(check_list("tensors", tensors, tensor, self.size)), readable(tensor)
+        return self._collective(lambda: self._world.all_gather(memory, place.memory), place.land)
 
-    def gather(self, tensor: Any, gather_list: Optional[Sequence[Any]], dst: int) -> NativeFlight:
+    def gather(self, tensor: Any, gather_list: Optional[Sequence[Any]], dst: int) -> Flight:
         self.check_rank("dst", dst)
+        memory = readable(tensor)
         if dst != self.rank:
-            return NativeFlight(self._world.gather(readable(tensor), None, dst))
+            return self._collective(lambda: self._world.gather(memory, None, dst))
         place = apart(check_list("gather_list", gather_list, tensor, self.size))
-        return NativeFlight(self._world.gather(readable(tensor), place.memory, dst), place.land)
+        return self._collective(lambda: self._world.gather(memory, place.memory, dst), place.land)
 
-    def scatter(self, tensor: Any, scatter_list: Optional[Sequence[Any]], src: int) -> NativeFlight:
+    def scatter(self, tensor: Any, scatter_list: Optional[Sequence[Any]], src: int) -> Flight:
         self.check_rank("src", src)
         parts = joined(check_list("scatter_list", scatter_list, tensor, self.size)) if src == self.rank else None
         place = writable(tensor)
-        return NativeFlight(self._world.scatter(parts, place.memory, src), place.land)
+        return self._collective(lambda: self._world.scatter(parts, place.memory, src), place.land)
+
+    def _collective(self, launch: Callable[[], Operation], land: Land = None) -> Flight:
+        return self._collectives.launch(lambda: NativeFlight(launch(), land))
 
     def loss(self, error: Optional[BaseException] = None) -> Optional[Loss]:
         if self._loss is None:

@@ -93,6 +93,17 @@ def test_a_world_that_does_not_come(master: Master) -> None:
     asyncio.run(asyncio.wait_for(run(), SECONDS))
 
 
+def test_a_world_of_gloo_whose_rank_0_is_not_found(free_port: int) -> None:
+    """Torch looks for it beyond the time that it is given, and nobody waits for that."""
+
+    async def run() -> None:
+        with pytest.raises(RankConnectionLost, match=f"not all of its 2 ranks have met at nobody.invalid:{free_port}") as caught:
+            await WorldManager().initialize_world("w", 1, 2, addr="nobody.invalid", port=free_port, timeout=0.5)
+        assert caught.value.cause is Cause.DEADLINE
+
+    asyncio.run(asyncio.wait_for(run(), SECONDS))
+
+
 def test_no_master(free_port: int) -> None:
     """A rank that is not 0 starts none, and says in time that there is none."""
 

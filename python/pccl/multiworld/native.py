@@ -6,6 +6,7 @@ place of the lost.  Where the master is to be and nobody listens there, rank 0 s
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from typing import Any, Callable, Optional, Sequence
@@ -21,6 +22,10 @@ from pccl.multiworld.room import Room
 from pccl.types import Cause, ErrorClass, ReduceOp, Result
 
 _WORTH_A_TRY = 0.2  # seconds left, below which a formation is not tried again
+
+_MASTER_SECONDS = 1.0  # that members who have lost one wait for a master that is gone as well, often with the same host: the world is over
+
+_MASTER_GONE = (Cause.MASTER_LOST, Cause.MASTER_UNREACHABLE)
 
 _UNNAMED = "multiworld"  # the world of the name "", at the master: that one's own is another kind of world
 
@@ -159,7 +164,7 @@ class NativeFormation(Formation):
         self.master = f"[{addr}]:{self._port}" if ":" in addr else f"{addr}:{self._port}"
         self._until = time.monotonic() + timeout
         self._stall = stall
-        self.master_is_there = False  #: known to be: this process has a world at it
+        self.master_is_there = False  #: this process has a world at it, so that it is, unless it has died
         self._lock = threading.Lock()
         self._abandoned = False
         self._world: Optional[World] = None
@@ -168,13 +173,14 @@ class NativeFormation(Formation):
         return max(0.0, self._until - time.monotonic())
 
     def begin(self) -> NativeFlight:
-        if self._rank == 0 and not self.master_is_there:
+        if self._rank == 0 and not (self.master_is_there and _listens(self._host, self._port)):
             spawn_master(self._host, self._port)
         left = max(self.left(), _WORTH_A_TRY)
         world = World(
             self.master, name=self._name or _UNNAMED, size=self._size, rank=self._rank, formation_timeout=left, stall=self._stall
         )
         world.set_connect_timeout(left)
+        world.set_master_loss_timeout(_MASTER_SECONDS)
         with self._lock:
             self._world = world
             if not self._abandoned:
@@ -189,7 +195,8 @@ class NativeFormation(Formation):
         if error is None:
             return NativeDomain(self._name, world, self.master, self._rank, self._size)
         world.destroy()
-        if isinstance(error, RankConnectionLost) and self.left() > _WORTH_A_TRY:
+        again = isinstance(error, RankConnectionLost) or isinstance(error, PCCLError) and error.cause in _MASTER_GONE
+        if again and self.left() > _WORTH_A_TRY:
             return None
         raise error
 
@@ -209,6 +216,15 @@ def native_op(op: Any) -> ReduceOp:
     if found is None:
         raise ValueError(f"pccl: op is {op!r}; pass a ReduceOp of pccl or torch.distributed: {', '.join(_TORCH_OPS)}")
     return found
+
+
+def _listens(host: str, port: int) -> bool:
+    """Whether somebody does there: to find that out is less than to start a master."""
+    try:
+        socket.create_connection((host, port), _MASTER_SECONDS).close()
+    except OSError:
+        return False
+    return True
 
 
 def _tells_the_end(error: PCCLError) -> bool:

@@ -34,6 +34,14 @@ class Buffer:
     def pointer(self) -> Any:
         return ffi.cast("void *", self.address)
 
+    @property
+    def moved(self) -> bool:
+        """Whether the owner's elements are elsewhere by now, as after ``parameter.data = other``: these may be freed."""
+        library = library_of(self.owner)
+        if library == "torch":
+            return (self.owner.data_ptr(), self.owner.numel()) != (self.address, self.count)
+        return library == "numpy" and (self.owner.__array_interface__["data"][0], self.owner.size) != (self.address, self.count)
+
 
 def as_buffer(memory: Any, name: str = "buffer", writable: bool = False) -> Buffer:
     """What `memory` is, which has to be contiguous, in host memory, and writable where results go.

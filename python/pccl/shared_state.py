@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Optional
 
 from pccl._native import ffi
 from pccl.arguments import instance, member, number, text
@@ -34,7 +34,7 @@ class TensorInfo:
         self.dtype = dtype
         self.device_type = device_type
         self.allow_content_inequality = allow_content_inequality
-        self._keep: Any = None
+        self._keep: Optional[Buffer] = None
 
     @classmethod
     def from_torch(cls, tensor: Any, name: str, *, allow_content_inequality: bool = False) -> "TensorInfo":
@@ -107,7 +107,13 @@ class SharedState:
         self._state.revision += 1
 
     def to_c(self) -> Any:
-        """The pcclSharedState_t itself, alive as long as this."""
+        """The pcclSharedState_t itself, alive as long as this.  OperandError: an entry's tensor has got other memory meanwhile."""
+        for info in self._tensor_infos:
+            if info._keep is not None and info._keep.moved:
+                raise OperandError(
+                    f"pccl: the memory of {info.name!r} is another one than when its TensorInfo was made; update tensors in place "
+                    "(parameter.data.copy_(other)), or make the SharedState anew"
+                )
         return self._state
 
 

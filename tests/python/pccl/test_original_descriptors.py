@@ -192,6 +192,22 @@ def test_a_shared_state_keeps_names_and_memory_alive() -> None:
         assert ffi.cast("double *", entries.infos[i].data)[999] == i
 
 
+def test_a_tensor_that_has_got_other_memory_is_refused() -> None:
+    """What it had may be freed; peers would agree in that, and differ in what the program uses."""
+    parameter, array_ = torch.nn.Parameter(torch.zeros(4)), np.zeros(4)
+    state = pccl.SharedState([pccl.TensorInfo.from_torch(parameter, "parameter"), pccl.TensorInfo.from_numpy(array_, "array")])
+    parameter.data.copy_(torch.ones(4))
+    array_[:] = 1
+    assert state.to_c().count == 2
+    parameter.data = torch.ones(4)
+    with pytest.raises(ValueError, match="memory of 'parameter' is another one .* update tensors in place"):
+        state.to_c()
+    state = pccl.SharedState([pccl.TensorInfo.from_numpy(array_, "array")])
+    array_.resize(100000, refcheck=False)
+    with pytest.raises(ValueError, match="memory of 'array'"):
+        state.to_c()
+
+
 def test_the_revision_is_that_of_the_structure() -> None:
     state = pccl.SharedState([pccl.TensorInfo.from_buffer(array.array("f", [0]), "w")])
     assert state.revision == 0

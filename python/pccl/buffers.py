@@ -8,6 +8,8 @@ from typing import Any, Optional
 from pccl._native import ffi
 from pccl.types import DataType
 
+_COPY_BACK = "pass a contiguous copy, and copy from that what has come"
+
 
 class OperandError(AssertionError, ValueError):
     """Memory that an operation cannot use.  Programs of the original interface expect an AssertionError, others a ValueError."""
@@ -32,6 +34,14 @@ class Buffer:
     def pointer(self) -> Any:
         return ffi.cast("void *", self.address)
 
+    @property
+    def moved(self) -> bool:
+        """Whether the owner's elements are elsewhere by now, as after ``parameter.data = other``: these may be freed."""
+        library = library_of(self.owner)
+        if library == "torch":
+            return (self.owner.data_ptr(), self.owner.numel()) != (self.address, self.count)
+        return library == "numpy" and (self.owner.__array_interface__["data"][0], self.owner.size) != (self.address, self.count)
+
 
 def as_buffer(memory: Any, name: str = "buffer", writable: bool = False) -> Buffer:
     """What `memory` is, which has to be contiguous, in host memory, and writable where results go.
@@ -42,7 +52,7 @@ def as_buffer(memory: Any, name: str = "buffer", writable: bool = False) -> Buff
         return memory
     library = library_of(memory)
     if library == "torch":
-        return _of_tensor(memory, name)
+        return _of_tensor(memory, name, writable)
     if library == "numpy":
         return _of_array(memory, name, writable)
     try:
@@ -68,21 +78,27 @@ def library_of(memory: Any) -> Optional[str]:
     return "numpy" if numpy is not None and isinstance(memory, numpy.ndarray) else None
 
 
-def _of_tensor(tensor: Any, name: str) -> Buffer:
+def _of_tensor(tensor: Any, name: str, writable: bool) -> Buffer:
     if hasattr(tensor, "to_local"):
         raise OperandError(f"pccl: {name} is a DTensor, of which this process has a shard only; pass tensor.to_local()")
     if tensor.device.type != "cpu":
         raise OperandError(f"pccl: {name} is on device {tensor.device}; pass tensor.cpu()")
+    if str(tensor.layout) != "torch.strided":
+        raise OperandError(f"pccl: {name} has the layout {tensor.layout}, which is not one piece of memory; pass tensor.to_dense()")
     if not tensor.is_contiguous():
-        raise OperandError(f"pccl: {name} has the strides {tuple(tensor.stride())}, which is not contiguous; pass tensor.contiguous()")
+        remedy = _COPY_BACK if writable else "pass tensor.contiguous()"
+        raise OperandError(f"pccl: {name} has the strides {tuple(tensor.stride())}, which is not contiguous; {remedy}")
     if tensor.is_neg():
         raise OperandError(f"pccl: {name} is a view of numbers with the other sign; pass tensor.resolve_neg()")
     return Buffer(tensor.data_ptr(), tensor.numel(), DataType.from_torch_dtype(tensor.dtype), tensor)
 
 
 def _of_array(array: Any, name: str, writable: bool) -> Buffer:
+    if hasattr(array, "mask"):
+        raise OperandError(f"pccl: {name} is a {type(array).__name__}, whose mask nobody would regard; pass array.filled(value)")
     if not array.flags.c_contiguous:
-        raise OperandError(f"pccl: {name} has the strides {array.strides}, which is not contiguous; pass numpy.ascontiguousarray(array)")
+        remedy = _COPY_BACK if writable else "pass numpy.ascontiguousarray(array)"
+        raise OperandError(f"pccl: {name} has the strides {array.strides}, which is not contiguous; {remedy}")
     if writable and not array.flags.writeable:
         raise OperandError(f"pccl: {name} is read-only, but results go there; pass array.copy()")
     try:

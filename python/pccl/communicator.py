@@ -6,7 +6,9 @@ import time
 from typing import Any, Optional
 
 from pccl._native import ffi
+from pccl.arguments import instance, member
 from pccl.engine import Member, Operation, World, awaited
+from pccl.engine.process import Bound
 from pccl.engine.tagged import reduce_many, reduce_tagged, synchronize
 from pccl.errors import PCCLError
 from pccl.reduce import (
@@ -20,7 +22,7 @@ _ATTEMPT_SECONDS = 2.0
 _REST_SECONDS = 1.0
 
 
-class Communicator:
+class Communicator(Bound):
     """A peer of the run at the master at `address`: "host:port", "1.2.3.4:5", "[::1]:5", or a host alone.
 
     Peers with one `peer_group` reduce and synchronise together; the topology is that of all groups.  Between each two peers there
@@ -88,7 +90,9 @@ class Communicator:
         self, shared_state: SharedState, strategy: SharedStateSyncStrategy = SharedStateSyncStrategy.ENFORCE_POPULAR
     ) -> SharedStateSyncInfo:
         """Brings the tensors of all peers of the group to one content; all of them call it.  They are fully written, or not at all."""
-        return SharedStateSyncInfo(*synchronize(self.world, shared_state.to_c(), strategy.value, shared_state))
+        instance(shared_state, SharedState, "shared_state")
+        how = member(strategy, SharedStateSyncStrategy, "strategy")
+        return SharedStateSyncInfo(*synchronize(self.world, shared_state.to_c(), how, shared_state))
 
     # -- All-reduce --
 
@@ -144,10 +148,12 @@ class Communicator:
         TooFewPeers: this peer is alone.
         """
         listed = list(descriptors)
+        for descriptor in listed:
+            instance(descriptor, ReduceOpDescriptor, "an entry of descriptors")
         made = ffi.new("pcclReduceOpDescriptor_t[]", len(listed))
         for index, descriptor in enumerate(listed):
             descriptor.to_c_inpl(made[index])
-        return ReduceInfo.of(reduce_many(self.world, made, max_in_flight, listed))
+        return ReduceInfo.of(reduce_many(self.world, made, min(max_in_flight, 2**31 - 1), listed))
 
     # -- End --
 

@@ -11,12 +11,12 @@ from typing import Any, Optional, Sequence
 
 from pccl._native import ffi, lib
 from pccl.engine.address import format_address, parse_address
-from pccl.engine.process import own_process, wait_for
+from pccl.engine.process import Bound, own_process, wait_for
 from pccl.errors import PCCLError, check, make_error
 from pccl.types import Result
 
 
-class MasterNode:
+class MasterNode(Bound):
     """A master that listens at `listen_address`: "host:port", "1.2.3.4:5", "[::]:5"; port 0: any that is free, see `address`.
 
     As in the original, dropping the last reference to one that runs, or the end of the program, waits until somebody interrupts it:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from pccl._native import ffi
+from pccl.arguments import instance, member, whole
 from pccl.buffers import Buffer, OperandError, as_buffer, library_of
-from pccl.engine.arguments import whole
 from pccl.engine.operation import Operation, OperationInfo
 from pccl.errors import PCCLError
 from pccl.types import DataType, DistributionHint, QuantizationAlgorithm, ReduceOp, Result
@@ -26,8 +26,8 @@ class ReduceOperandDescriptor:
         return made
 
     def _fill(self, c_desc: Any) -> None:
-        c_desc.datatype = self.datatype.value
-        c_desc.distribution_hint = self.distribution_hint.value
+        c_desc.datatype = member(self.datatype, DataType, "datatype")
+        c_desc.distribution_hint = member(self.distribution_hint, DistributionHint, "distribution_hint")
 
 
 class QuantizationOptions:
@@ -52,8 +52,8 @@ class QuantizationOptions:
         return made
 
     def _fill(self, c_desc: Any) -> None:
-        c_desc.quantized_datatype = self.quantized_datatype.value
-        c_desc.algorithm = self.algorithm.value
+        c_desc.quantized_datatype = member(self.quantized_datatype, DataType, "quantized_datatype")
+        c_desc.algorithm = member(self.algorithm, QuantizationAlgorithm, "algorithm")
 
 
 class ReduceDescriptor:
@@ -81,8 +81,10 @@ class ReduceDescriptor:
 
     def _fill(self, c_desc: Any) -> None:
         c_desc.count = whole("reduce descriptor", "count", self.count, "size_t")
-        c_desc.op = self.op.value
+        c_desc.op = member(self.op, ReduceOp, "op")
         c_desc.tag = whole("reduce descriptor", "tag", self.tag, "uint64_t")
+        instance(self.operand_descriptor, ReduceOperandDescriptor, "operand_descriptor")
+        instance(self.quantization_options, QuantizationOptions, "quantization_options")
         self.operand_descriptor._fill(c_desc.src_descriptor)
         self.quantization_options._fill(c_desc.quantization_options)
 
@@ -119,9 +121,17 @@ class ReduceOpDescriptor:
 
     def to_c_inpl(self, c_desc: Any) -> None:
         """Fills a pcclReduceOpDescriptor_t, as of an array."""
-        c_desc.sendbuf = ffi.cast("void *", self.sendbuf_ptr)
-        c_desc.recvbuf = ffi.cast("void *", self.recvbuf_ptr)
+        c_desc.sendbuf = _pointer(self.sendbuf_ptr, "sendbuf_ptr")
+        c_desc.recvbuf = _pointer(self.recvbuf_ptr, "recvbuf_ptr")
+        instance(self.reduce_descriptor, ReduceDescriptor, "reduce_descriptor")
         self.reduce_descriptor._fill(c_desc.descriptor)
+
+
+def _pointer(address: Any, name: str) -> Any:
+    try:
+        return ffi.cast("void *", address)
+    except TypeError:
+        raise TypeError(f"pccl: {name} is {address!r}; pass an address, as a number or a pointer of cffi") from None
 
 
 def _of_memory(library: Optional[str], send: Any, recv: Any, descriptor: ReduceDescriptor) -> ReduceOpDescriptor:
@@ -130,6 +140,7 @@ def _of_memory(library: Optional[str], send: Any, recv: Any, descriptor: ReduceD
             if library_of(memory) != library:
                 raise OperandError(f"pccl: {name} is a {type(memory).__name__}, where one of {library} is needed")
     source, target = operands(send, recv)
+    instance(descriptor, ReduceDescriptor, "reduce_descriptor")
     _fits(source, descriptor.count, descriptor.operand_descriptor)
     made = ReduceOpDescriptor(source.address, target.address, descriptor)
     made._keep = (source, target)
@@ -171,9 +182,11 @@ def describe(
 
 def _fits(buffer: Buffer, count: int, operand: ReduceOperandDescriptor) -> None:
     """A descriptor may call elements another type of the same size (bfloat16 in an array of uint16), and fewer than there are."""
+    instance(operand, ReduceOperandDescriptor, "operand_descriptor")
+    member(operand.datatype, DataType, "datatype")
     if operand.datatype.itemsize != buffer.datatype.itemsize:
         raise OperandError(f"pccl: the operand descriptor says {operand.datatype.name}, the memory is of {buffer.datatype.name}")
-    if count > buffer.count:
+    if whole("reduce operation", "count", count, "size_t") > buffer.count:
         raise OperandError(f"pccl: the descriptor says {count} elements, but the memory has {buffer.count}; pass more, or reduce fewer")
 
 

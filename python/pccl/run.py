@@ -12,6 +12,7 @@ import time
 from typing import Any, Callable, Iterable, Mapping, Optional, TypeVar, Union
 
 from pccl._native import ffi
+from pccl.arguments import instance
 from pccl.buffers import as_buffer
 from pccl.communicator import Communicator
 from pccl.errors import PCCLError, TooFewPeers, make_error
@@ -150,6 +151,7 @@ def run(
                 communicator, step, state=state, steps=steps, start=start, min_peers=min_peers, begin_with=begin_with, shards=shards,
                 optimize=optimize, patience=patience, n_attempts=n_attempts,
             )
+    instance(master, Communicator, "master")
     peers = _Peers(master, min_peers, shards, optimize, patience, n_attempts)
     held = _State(master, state, start)
     peers.connect()
@@ -260,7 +262,7 @@ class _State:
         self.seen = array.array("q", [start])
         if isinstance(state, Mapping):
             state = [TensorInfo.from_buffer(memory, name) for name, memory in state.items()]
-        self.shared = SharedState([TensorInfo.from_buffer(self.seen, "pccl.run.steps"), *(state or ())])
+        self.shared = SharedState([TensorInfo.from_buffer(self.seen, "pccl.run.steps"), *(() if state is None else state)])
         self.shared.revision = start
         self.synchronized = False  # at this revision, so that the next time needs a higher one
 

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Optional
 
 from pccl._native import ffi
+from pccl.arguments import instance, member, text, whole
 from pccl.buffers import Buffer, OperandError, as_buffer, library_of
-from pccl.engine.arguments import text, whole
 from pccl.types import DataType, DeviceType
 
 
@@ -34,7 +34,7 @@ class TensorInfo:
         self.dtype = dtype
         self.device_type = device_type
         self.allow_content_inequality = allow_content_inequality
-        self._keep: Any = None
+        self._keep: Optional[Buffer] = None
 
     @classmethod
     def from_torch(cls, tensor: Any, name: str, *, allow_content_inequality: bool = False) -> "TensorInfo":
@@ -78,14 +78,16 @@ class SharedState:
         if not tensor_infos:
             raise OperandError("pccl: a shared state without entries; pass at least one TensorInfo")
         self._tensor_infos = list(tensor_infos)
+        for info in self._tensor_infos:
+            instance(info, TensorInfo, "an entry of tensor_infos")
         self._names = [ffi.new("char[]", text("shared state", "name", info.name)) for info in self._tensor_infos]
         self._infos = ffi.new("pcclTensorInfo_t[]", len(self._tensor_infos))
         for entry, info, name in zip(self._infos, self._tensor_infos, self._names):
             entry.name = name
             entry.data = ffi.cast("void *", info.data_ptr)
             entry.count = whole("shared state", f"numel of {info.name!r}", info.numel, "size_t")
-            entry.datatype = info.dtype.value
-            entry.device_type = info.device_type.value
+            entry.datatype = member(info.dtype, DataType, "dtype")
+            entry.device_type = member(info.device_type, DeviceType, "device_type")
             entry.allow_content_inequality = info.allow_content_inequality
         self._state = ffi.new("pcclSharedState_t *")
         self._state.count = len(self._tensor_infos)
@@ -105,7 +107,13 @@ class SharedState:
         self._state.revision += 1
 
     def to_c(self) -> Any:
-        """The pcclSharedState_t itself, alive as long as this."""
+        """The pcclSharedState_t itself, alive as long as this.  OperandError: an entry's tensor has got other memory meanwhile."""
+        for info in self._tensor_infos:
+            if info._keep is not None and info._keep.moved:
+                raise OperandError(
+                    f"pccl: the memory of {info.name!r} is another one than when its TensorInfo was made; update tensors in place "
+                    "(parameter.data.copy_(other)), or make the SharedState anew"
+                )
         return self._state
 
 

@@ -175,6 +175,29 @@ static bool addr_half_number(const char *host)
     return host[strspn(host, "0123456789.")] == 0 && inet_pton(AF_INET, host, &four) != 1;
 }
 
+/* Of what a name means the first that can be used; but of "localhost", which is ::1 first on many hosts, the address of IPv4:
+ * a program that listens at one of them listens there. */
+static bool addr_choose(const struct addrinfo *found, struct net_address *out)
+{
+    bool any = false;
+    for (const struct addrinfo *a = found; a != NULL; a = a->ai_next) {
+        struct sockaddr_storage ss = {0};
+        struct net_address one;
+        if (a->ai_addrlen > sizeof ss) {
+            continue;
+        }
+        memcpy(&ss, a->ai_addr, a->ai_addrlen);
+        if (!addr_from_system(&one, &ss)) {
+            continue;
+        }
+        if (!any || (addr_is_loopback(out) && addr_is_loopback(&one) && one.family < out->family)) {
+            *out = one;
+            any = true;
+        }
+    }
+    return any;
+}
+
 pccl_status addr_parse(const char *text, uint16_t default_port, struct net_address *out, struct err *err)
 {
     char host[256];
@@ -208,14 +231,7 @@ pccl_status addr_parse(const char *text, uint16_t default_port, struct net_addre
         return err_set(err, PCCL_ERR_INVALID, "address '%.100s': resolve host: %s", text,
                        rc != 0 ? gai_strerror(rc) : "no address");
     }
-    bool ok = false;
-    for (struct addrinfo *a = found; a != NULL && !ok; a = a->ai_next) {
-        struct sockaddr_storage ss = {0};
-        if (a->ai_addrlen <= sizeof ss) {
-            memcpy(&ss, a->ai_addr, a->ai_addrlen);
-            ok = addr_from_system(out, &ss);
-        }
-    }
+    bool ok = addr_choose(found, out);
     freeaddrinfo(found);
     out->port = port;
     return ok ? PCCL_OK : err_set(err, PCCL_ERR_INVALID, "address '%.100s': neither IPv4 nor IPv6", text);

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pccl._native import ffi, lib
-from pccl.engine.arguments import text
+from pccl.arguments import text
 from pccl.errors import check
 
 

@@ -6,7 +6,7 @@ import struct
 from typing import Any
 
 from pccl._native import ffi
-from pccl.engine.arguments import mistake
+from pccl.arguments import mistake
 from pccl.types import DataType
 
 

@@ -8,8 +8,8 @@ import time
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
 
 from pccl._native import ffi, lib
+from pccl.arguments import length_of_time
 from pccl.engine import completion
-from pccl.engine.arguments import length_of_time
 from pccl.engine.process import own_process, slice_ms
 from pccl.errors import PCCLError, check, error_of, last_error, make_error
 from pccl.types import Cause, ErrorClass, Result

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Optional, Sequence
 
 from pccl._native import ffi
+from pccl.arguments import array, mistake
 from pccl.buffers import Buffer, as_buffer
-from pccl.engine.arguments import array, mistake
 
 
 def parts_of(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Any, Optional, Protocol
+from typing import Any, NoReturn, Optional, Protocol
 
 from pccl._native import lib
 from pccl.errors import check, make_error
@@ -29,6 +29,15 @@ def own_process(pid: int, function: str) -> None:
     if os.getpid() != pid:
         text = f"this process was forked of process {pid}, whose communicator it is; make one here, or use it there"
         raise make_error(Result.INVALID_USAGE, function, text)
+
+
+class Bound:
+    """What belongs to this process: a copy would end with it what the other one has."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"pccl: a {type(self).__name__} belongs to this process, and is neither copied nor pickled; make a new one")
 
 
 def slice_ms(rest_ms: int) -> int:

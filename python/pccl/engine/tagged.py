@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from pccl._native import ffi, lib
-from pccl.engine.arguments import whole
+from pccl.arguments import whole
 from pccl.engine.operation import Operation, OperationInfo
 from pccl.engine.process import interruptible
 from pccl.engine.world import World

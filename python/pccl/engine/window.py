@@ -6,8 +6,8 @@ import threading
 from typing import Any, NamedTuple, Optional
 
 from pccl._native import ffi, lib
+from pccl.arguments import call, mistake, whole
 from pccl.buffers import as_buffer
-from pccl.engine.arguments import call, mistake, whole
 from pccl.engine.operation import Operation
 from pccl.engine.process import interruptible
 from pccl.engine.views import held, mapped_again

@@ -14,14 +14,14 @@ import time
 from typing import Any, Callable, Iterator, Optional, Sequence, TypeVar, Union
 
 from pccl._native import ffi, lib
+from pccl.arguments import array, call, length_of_time, member, mistake, text, whole
 from pccl.buffers import as_buffer
 from pccl.engine.address import parse_address
-from pccl.engine.arguments import array, call, length_of_time, mistake, text, whole
 from pccl.engine.facts import Member, Transport, Wait
 from pccl.engine.factor import factor_of
 from pccl.engine.operation import Operation
 from pccl.engine.parts import alike, at_root, own_part, parts_of, pointer_of
-from pccl.engine.process import initialise, interruptible, own_process
+from pccl.engine.process import Bound, initialise, interruptible, own_process
 from pccl.errors import PCCLError, check, make_error
 from pccl.types import Attribute, DataType, LossRule, ReduceOp, Result
 
@@ -48,7 +48,7 @@ def group() -> Iterator[None]:
     check(result, "pcclGroupEnd")
 
 
-class World:
+class World(Bound):
     """``pcclCreateCommunicatorEx``: a communicator of a world at a master; `connect` enters it.
 
     `master` is "host:port", "[::1]:port" or a host alone.  `size` ranks create a world of a `name` together, each with its `rank`; with
@@ -213,10 +213,8 @@ class World:
 
     def attribute(self, which: Attribute) -> int:
         """``pcclGetAttribute``: one of the sizes, a number of peers or of groups, as of the last change that the program knows."""
-        if not isinstance(which, Attribute):
-            raise TypeError(f"pccl: attribute: which is {which!r}, a {type(which).__name__}; pass an Attribute")
         value = ffi.new("int *")
-        check(lib.pcclGetAttribute(self._own("attribute"), which.value, value), "attribute")
+        check(lib.pcclGetAttribute(self._own("attribute"), member(which, Attribute, "attribute"), value), "attribute")
         return int(value[0])
 
     def members(self) -> list[Member]:
@@ -545,7 +543,7 @@ class World:
             self._sweep()
             self._sweep_at = min(max(_SWEEP_FROM, 2 * len(self._flying)), _SWEEP_EACH)
         operation = kind(self, name, handle, keep, source)
-        timeout = self._operation_deadline if deadline is None else deadline
+        timeout = self._operation_deadline if deadline is None else length_of_time(deadline)
         if timeout is not None:
             operation.timeout, operation.until = timeout, time.monotonic() + timeout
         if deadline is not None:

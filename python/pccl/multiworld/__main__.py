@@ -1,17 +1,16 @@
 """``python -m pccl.multiworld [--backend NAME] program.py ...``: runs a program written for MultiWorld's own package, unchanged.
 
-`M8D_LOG_LEVEL` is the level of what is logged to standard output, as it is there; WARNING by default.
+The processes that the program starts have the same names.  `M8D_LOG_LEVEL` is the level of what is logged to standard output, as it is there; WARNING by default.
 """
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 import runpy
 import sys
 
-from pccl.multiworld.compatibility import _BACKENDS, install
+from pccl.multiworld.compatibility import _BACKENDS, for_children, install, log_to_stdout
 
 
 def main() -> None:
@@ -21,8 +20,9 @@ def main() -> None:
     parser.add_argument("program", help="its file")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its own arguments")
     options = parser.parse_args()
-    logging.basicConfig(stream=sys.stdout, level=os.environ.get("M8D_LOG_LEVEL", "WARNING").upper())
+    log_to_stdout()
     install(options.backend)
+    for_children(options.backend)
     sys.argv = [options.program, *options.arguments]
     sys.path[0] = os.path.dirname(os.path.abspath(options.program))
     runpy.run_path(options.program, run_name="__main__")

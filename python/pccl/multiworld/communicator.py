@@ -12,6 +12,7 @@ import threading
 from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence, TypeVar, Union
 
 from pccl.engine import awaited
+from pccl.engine.process import wait_for
 from pccl.multiworld import waiting
 from pccl.multiworld.domain import Domain, Flight
 from pccl.multiworld.errors import BrokenWorldException
@@ -156,7 +157,7 @@ class WorldCommunicator:
             if name is not None:
                 return name
             try:
-                came.wait()
+                wait_for(came)
             finally:
                 self._inbox.forget(came.set)
 

@@ -5,6 +5,9 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import logging
+import os
+import pathlib
 import sys
 import types
 from typing import Any, Optional
@@ -15,6 +18,8 @@ from pccl.multiworld.errors import BrokenWorldException
 from pccl.multiworld.manager import WorldManager
 
 _BACKENDS = ("pccl", "gloo", "nccl")
+_NAMES = str(pathlib.Path(__file__).with_name("names"))  # has a package multiworld
+_BACKEND_OF_CHILDREN = "PCCL_MULTIWORLD_BACKEND"
 
 
 def install(backend: Optional[str] = None) -> None:
@@ -33,6 +38,28 @@ def install(backend: Optional[str] = None) -> None:
     package.communicator = _module("multiworld.communicator", {  # type: ignore[attr-defined]
         "DEFAULT_WORLD_NAME": DEFAULT_WORLD_NAME, "WorldCommunicator": WorldCommunicator, "BrokenWorldException": BrokenWorldException,
     })
+
+
+def for_children(backend: Optional[str]) -> None:
+    """The same for the processes that this one starts: the names, and the back-end."""
+    paths = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path not in ("", _NAMES)]
+    os.environ["PYTHONPATH"] = os.pathsep.join([_NAMES, *paths])
+    if _NAMES not in sys.path:
+        sys.path.append(_NAMES)  # which those of multiprocessing inherit
+    os.environ.pop(_BACKEND_OF_CHILDREN, None)
+    if backend is not None:
+        os.environ[_BACKEND_OF_CHILDREN] = backend
+
+
+def in_child() -> None:
+    """What the program's own process has, in one that it has started, whose first import of ``multiworld`` calls this."""
+    log_to_stdout()
+    install(os.environ.get(_BACKEND_OF_CHILDREN))
+
+
+def log_to_stdout() -> None:
+    """As the import of the original's package has it."""
+    logging.basicConfig(stream=sys.stdout, level=os.environ.get("M8D_LOG_LEVEL", "WARNING").upper())
 
 
 def _manager_of(backend: str) -> type[WorldManager]:

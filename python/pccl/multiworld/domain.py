@@ -12,7 +12,9 @@ from pccl.multiworld.memory import Land
 class Flight(Protocol):
     """An operation that was launched."""
 
-    land: Land                          #: to be called once, after success
+    @property
+    def land(self) -> Land:
+        """To be called once, after success."""
 
     @property
     def error(self) -> Optional[BaseException]:

@@ -15,10 +15,12 @@ from typing import Any, Optional
 import torch
 import torch.distributed
 
+from pccl.errors import make_error
 from pccl.multiworld.domain import Domain, Formation
 from pccl.multiworld.groups import GroupDomain, await_on
 from pccl.multiworld.lanes import GroupFlight
 from pccl.multiworld.liveness import announce
+from pccl.types import Cause, Result
 
 dist: Any = torch.distributed  # of which type checkers know half
 
@@ -44,6 +46,7 @@ class GroupFormation(Formation):
         if backend == "nccl" and not (dist.is_nccl_available() and torch.cuda.is_available()):
             raise ValueError("pccl: backend 'nccl' needs a torch that has it, and a GPU; pass 'pccl' or 'gloo'")
         self._device = torch.device("cpu" if backend == "gloo" else "cuda" if device is None else device)
+        self._timeout = timeout
         self._until = time.monotonic() + timeout
         self._lock = threading.Lock()
         self._abandoned = False
@@ -59,7 +62,8 @@ class GroupFormation(Formation):
 
     def conclude(self, flight: Any) -> Optional[Domain]:
         if flight.error is not None:
-            raise flight.error
+            text = self._missing(flight.error)
+            raise make_error(Result.RANK_CONNECTION_LOST, "initialize_world", text, Cause.DEADLINE) from flight.error
         assert self._domain is not None
         return self._domain
 
@@ -69,6 +73,15 @@ class GroupFormation(Formation):
             domain = self._domain
         if domain is not None:
             domain.close()
+
+    def _missing(self, error: BaseException) -> str:
+        met = ""
+        if getattr(error, "cause", None) is not Cause.CANCELLED:  # else torch is still at it
+            met = " (" + str(error).partition("\n")[0] + ")"
+        return (
+            f"world {self._name}: not all of its {self._size} ranks have met at {self._addr}:{self._port}, where rank 0 listens, "
+            f"in {self._timeout:g} s{met}; start those that are missing, or mend the address"
+        )
 
     def _connect(self, flight: GroupFlight) -> None:
         while True:

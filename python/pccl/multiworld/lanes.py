@@ -6,6 +6,7 @@ import queue
 import threading
 from typing import Any, Callable, Optional
 
+from pccl.engine.process import wait_for
 from pccl.errors import make_error
 from pccl.multiworld.memory import Land
 from pccl.types import Cause, Result
@@ -42,7 +43,10 @@ class GroupFlight:
         callback()
 
     def wait(self, timeout: Optional[float] = None) -> bool:
-        return self._ended.wait(timeout)
+        if timeout is not None:
+            return self._ended.wait(timeout)
+        wait_for(self._ended)
+        return True
 
     def cancel(self) -> None:
         """Gives it up for this program; torch cannot withdraw it, and has its tensors until it ends or the world does."""

@@ -6,6 +6,7 @@ place of the lost.  Where the master is to be and nobody listens there, rank 0 s
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from typing import Any, Callable, Optional, Sequence
@@ -14,12 +15,17 @@ from pccl._native import lib
 from pccl.engine import Operation, World
 from pccl.engine.bootstrap import spawn_master
 from pccl.errors import PCCLError, RankConnectionLost
-from pccl.multiworld.domain import Domain, Formation
+from pccl.multiworld.domain import Domain, Flight, Formation
 from pccl.multiworld.errors import Loss
 from pccl.multiworld.memory import Land, apart, check_list, joined, readable, writable
+from pccl.multiworld.room import Room
 from pccl.types import Cause, ErrorClass, ReduceOp, Result
 
 _WORTH_A_TRY = 0.2  # seconds left, below which a formation is not tried again
+
+_MASTER_SECONDS = 1.0  # that members who have lost one wait for a master that is gone as well, often with the same host: the world is over
+
+_MASTER_GONE = (Cause.MASTER_LOST, Cause.MASTER_UNREACHABLE)
 
 _UNNAMED = "multiworld"  # the world of the name "", at the master: that one's own is another kind of world
 
@@ -66,50 +72,58 @@ class NativeDomain(Domain):
         self._world = world
         self._ranks = {member.id: member.key for member in world.members()}
         self._loss: Optional[Loss] = None
+        self._sends, self._receives, self._collectives = Room(), Room(), Room()
 
-    def send(self, tensor: Any, dst: int) -> NativeFlight:
+    def send(self, tensor: Any, dst: int) -> Flight:
         self.check_rank("dst", dst, other=True)
-        return NativeFlight(self._world.send(readable(tensor), dst))
+        memory = readable(tensor)
+        return self._sends.launch(lambda: NativeFlight(self._world.send(memory, dst)))
 
-    def recv(self, tensor: Any, src: int) -> NativeFlight:
+    def recv(self, tensor: Any, src: int) -> Flight:
         self.check_rank("src", src, other=True)
         place = writable(tensor)
-        return NativeFlight(self._world.receive(place.memory, src), place.land)
+        return self._receives.launch(lambda: NativeFlight(self._world.receive(place.memory, src), place.land))
 
-    def broadcast(self, tensor: Any, src: int) -> NativeFlight:
+    def broadcast(self, tensor: Any, src: int) -> Flight:
         self.check_rank("src", src)
         place = writable(tensor)
         if src == self.rank:
-            return NativeFlight(self._world.broadcast(place.memory, place.memory, src))
-        return NativeFlight(self._world.broadcast(None, place.memory, src), place.land)
+            return self._collective(lambda: self._world.broadcast(place.memory, place.memory, src))
+        return self._collective(lambda: self._world.broadcast(None, place.memory, src), place.land)
 
-    def all_reduce(self, tensor: Any, op: Any) -> NativeFlight:
-        place = writable(tensor)
-        return NativeFlight(self._world.all_reduce(place.memory, place.memory, native_op(op)), place.land)
+    def all_reduce(self, tensor: Any, op: Any) -> Flight:
+        place, how = writable(tensor), native_op(op)
+        return self._collective(lambda: self._world.all_reduce(place.memory, place.memory, how), place.land)
 
-    def reduce(self, tensor: Any, dst: int, op: Any) -> NativeFlight:
+    def reduce(self, tensor: Any, dst: int, op: Any) -> Flight:
         self.check_rank("dst", dst)
+        how = native_op(op)
         if dst != self.rank:
-            return NativeFlight(self._world.reduce(readable(tensor), None, dst, native_op(op)))
+            memory = readable(tensor)
+            return self._collective(lambda: self._world.reduce(memory, None, dst, how))
         place = writable(tensor)
-        return NativeFlight(self._world.reduce(place.memory, place.memory, dst, native_op(op)), place.land)
+        return self._collective(lambda: self._world.reduce(place.memory, place.memory, dst, how), place.land)
 
-    def all_gather(self, tensors: Sequence[Any], tensor: Any) -> NativeFlight:
-        place = apart(check_list("tensors", tensors, tensor, self.size))
-        return NativeFlight(self._world.all_gather(readable(tensor), place.memory), place.land)
+    def all_gather(self, tensors: Sequence[Any], tensor: Any) -> Flight:
+        place, memory = apart(check_list("tensors", tensors, tensor, self.size)), readable(tensor)
+        return self._collective(lambda: self._world.all_gather(memory, place.memory), place.land)
 
-    def gather(self, tensor: Any, gather_list: Optional[Sequence[Any]], dst: int) -> NativeFlight:
+    def gather(self, tensor: Any, gather_list: Optional[Sequence[Any]], dst: int) -> Flight:
         self.check_rank("dst", dst)
+        memory = readable(tensor)
         if dst != self.rank:
-            return NativeFlight(self._world.gather(readable(tensor), None, dst))
+            return self._collective(lambda: self._world.gather(memory, None, dst))
         place = apart(check_list("gather_list", gather_list, tensor, self.size))
-        return NativeFlight(self._world.gather(readable(tensor), place.memory, dst), place.land)
+        return self._collective(lambda: self._world.gather(memory, place.memory, dst), place.land)
 
-    def scatter(self, tensor: Any, scatter_list: Optional[Sequence[Any]], src: int) -> NativeFlight:
+    def scatter(self, tensor: Any, scatter_list: Optional[Sequence[Any]], src: int) -> Flight:
         self.check_rank("src", src)
         parts = joined(check_list("scatter_list", scatter_list, tensor, self.size)) if src == self.rank else None
         place = writable(tensor)
-        return NativeFlight(self._world.scatter(parts, place.memory, src), place.land)
+        return self._collective(lambda: self._world.scatter(parts, place.memory, src), place.land)
+
+    def _collective(self, launch: Callable[[], Operation], land: Land = None) -> Flight:
+        return self._collectives.launch(lambda: NativeFlight(launch(), land))
 
     def loss(self, error: Optional[BaseException] = None) -> Optional[Loss]:
         if self._loss is None:
@@ -150,7 +164,7 @@ class NativeFormation(Formation):
         self.master = f"[{addr}]:{self._port}" if ":" in addr else f"{addr}:{self._port}"
         self._until = time.monotonic() + timeout
         self._stall = stall
-        self.master_is_there = False  #: known to be: this process has a world at it
+        self.master_is_there = False  #: this process has a world at it, so that it is, unless it has died
         self._lock = threading.Lock()
         self._abandoned = False
         self._world: Optional[World] = None
@@ -159,13 +173,14 @@ class NativeFormation(Formation):
         return max(0.0, self._until - time.monotonic())
 
     def begin(self) -> NativeFlight:
-        if self._rank == 0 and not self.master_is_there:
+        if self._rank == 0 and not (self.master_is_there and _listens(self._host, self._port)):
             spawn_master(self._host, self._port)
         left = max(self.left(), _WORTH_A_TRY)
         world = World(
             self.master, name=self._name or _UNNAMED, size=self._size, rank=self._rank, formation_timeout=left, stall=self._stall
         )
         world.set_connect_timeout(left)
+        world.set_master_loss_timeout(_MASTER_SECONDS)
         with self._lock:
             self._world = world
             if not self._abandoned:
@@ -180,7 +195,8 @@ class NativeFormation(Formation):
         if error is None:
             return NativeDomain(self._name, world, self.master, self._rank, self._size)
         world.destroy()
-        if isinstance(error, RankConnectionLost) and self.left() > _WORTH_A_TRY:
+        again = isinstance(error, RankConnectionLost) or isinstance(error, PCCLError) and error.cause in _MASTER_GONE
+        if again and self.left() > _WORTH_A_TRY:
             return None
         raise error
 
@@ -200,6 +216,15 @@ def native_op(op: Any) -> ReduceOp:
     if found is None:
         raise ValueError(f"pccl: op is {op!r}; pass a ReduceOp of pccl or torch.distributed: {', '.join(_TORCH_OPS)}")
     return found
+
+
+def _listens(host: str, port: int) -> bool:
+    """Whether somebody does there: to find that out is less than to start a master."""
+    try:
+        socket.create_connection((host, port), _MASTER_SECONDS).close()
+    except OSError:
+        return False
+    return True
 
 
 def _tells_the_end(error: PCCLError) -> bool:

@@ -102,7 +102,7 @@ def _of_other_types(world: World, window: Window) -> list[tuple[Callable[[], Any
         (lambda: any_.split("red"), "color is 'red', a str; pass"),
         (lambda: any_.premul_sum("a", DataType.FLOAT).__enter__(), "factor is 'a', a str; pass a number"),
         (lambda: any_.barrier(deadline="soon"), "'soon', a str, is no length of time; pass seconds"),
-        (lambda: any_.attribute(1), "which is 1, a int; pass an Attribute"),
+        (lambda: any_.attribute(1), "attribute is 1; pass one of Attribute: GLOBAL"),
         (lambda: of_window.put(a, 0, 1.5), "offset is 1.5, a float; pass"),
         (lambda: of_window.fetch_add(1.5, 0), "addend is 1.5, a float; pass"),
     ]

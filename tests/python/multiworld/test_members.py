@@ -205,6 +205,44 @@ def test_a_program_written_for_the_original(place: tuple[str, int], children: Ch
     processes[0].wait_for("^caught an exception: world1 broken: lost rank 1: ")
 
 
+STARTING = textwrap.dedent("""
+    import asyncio, multiprocessing, subprocess, sys
+    from multiworld.manager import WorldManager
+    import numpy
+
+    async def main(rank):
+        manager = WorldManager()
+        await manager.initialize_world("world1", rank, 3, "gloo", "127.0.0.1", int(sys.argv[1]))
+        numbers = numpy.full(1, rank + 1.0)
+        await manager.communicator.all_reduce(numbers, world_name="world1")
+        print(numbers, flush=True)
+        manager.cleanup()
+
+    def worker(rank):
+        asyncio.run(main(rank))
+
+    if __name__ == "__main__":
+        if sys.argv[2:]:
+            worker(2)
+        else:
+            one = multiprocessing.get_context("spawn").Process(target=worker, args=(1,))
+            one.start()
+            two = subprocess.Popen([sys.executable, __file__, sys.argv[1], "two"])
+            worker(0)
+            one.join()
+            sys.exit(one.exitcode or two.wait())
+""")
+
+
+def test_workers_that_a_program_of_the_original_starts(master: Master, tmp_path: Any) -> None:
+    """They import its names, too, in a process of their own; and take the same back-end."""
+    path = tmp_path / "program.py"
+    path.write_text(STARTING)
+    command = [sys.executable, "-m", "pccl.multiworld", "--backend", "pccl", str(path), str(master.port)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert (done.returncode, done.stdout.count("[6.]")) == (0, 3), done.stderr
+
+
 def test_the_name_is_not_there_unless_asked_for() -> None:
     plain = subprocess.run([sys.executable, "-c", "import pccl.multiworld, multiworld"], capture_output=True, text=True)
     assert "No module named 'multiworld'" in plain.stderr

@@ -93,6 +93,33 @@ def test_a_cancelled_collective(master: Master) -> None:
     in_worlds(3, master.port, body)
 
 
+def test_more_than_the_library_takes_at_once(master: Master) -> None:
+    """1,024 of a world may be unfinished: the rest waits for its turn, in the order of the calls, and ends with the world."""
+    many = 1500
+
+    async def body(*c: WorldCommunicator) -> None:
+        received = [np.zeros(1) for _ in range(many)]
+        receives = [asyncio.create_task(c[0].recv(tensor, 1, "w")) for tensor in received]
+        await asyncio.sleep(0)
+        sums = [[np.full(1, float(number)) for number in range(many)] for _ in c]
+        await asyncio.gather(
+            *receives,
+            *(c[1].send(np.full(1, float(number)), 0, "w") for number in range(many)),
+            *(c[rank].all_reduce(tensor, world_name="w") for rank in range(2) for tensor in sums[rank]),
+        )
+        assert [tensor[0] for tensor in received] == list(range(many))
+        assert [tensor[0] for tensor in sums[0]] == [tensor[0] for tensor in sums[1]] == [2 * number for number in range(many)]
+        receives = [asyncio.create_task(c[0].recv(tensor, 1, "w")) for tensor in received]
+        await asyncio.sleep(0)
+        receives[-1].cancel()  # it has not been launched
+        c[1].remove_world("w")
+        outcomes = await each(*receives)
+        assert isinstance(outcomes.pop(), asyncio.CancelledError)
+        assert all(isinstance(outcome, BrokenWorldException) for outcome in outcomes)
+
+    in_worlds(2, master.port, body)
+
+
 def test_waiting_costs_nothing(master: Master) -> None:
     """No loop spins while an operation is awaited."""
 

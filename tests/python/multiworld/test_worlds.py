@@ -6,6 +6,7 @@ import asyncio
 import os
 import pickle
 import resource
+import signal
 import threading
 import time
 from typing import Any
@@ -93,6 +94,17 @@ def test_a_world_that_does_not_come(master: Master) -> None:
     asyncio.run(asyncio.wait_for(run(), SECONDS))
 
 
+def test_a_world_of_gloo_whose_rank_0_is_not_found(free_port: int) -> None:
+    """Torch looks for it beyond the time that it is given, and nobody waits for that."""
+
+    async def run() -> None:
+        with pytest.raises(RankConnectionLost, match=f"not all of its 2 ranks have met at nobody.invalid:{free_port}") as caught:
+            await WorldManager().initialize_world("w", 1, 2, addr="nobody.invalid", port=free_port, timeout=0.5)
+        assert caught.value.cause is Cause.DEADLINE
+
+    asyncio.run(asyncio.wait_for(run(), SECONDS))
+
+
 def test_no_master(free_port: int) -> None:
     """A rank that is not 0 starts none, and says in time that there is none."""
 
@@ -116,6 +128,32 @@ def test_rank_0_starts_a_master(free_port: int) -> None:
         memories = [np.ones(1), np.ones(1)]
         await asyncio.gather(*(manager.communicator.all_reduce(memory, world_name="v") for manager, memory in zip(managers, memories)))
         assert memories[0][0] == 2.0
+        for manager in managers:
+            manager.cleanup()
+
+    asyncio.run(asyncio.wait_for(run(), SECONDS))
+
+
+def test_a_master_that_dies() -> None:
+    """Worlds go on without it, rank 0 of a new one starts another, and who loses a member meanwhile does not wait for it for long."""
+
+    async def run() -> None:
+        managers = [WorldManager(), WorldManager()]
+        with Master.at_a_port_that_stays() as master:
+            for name in ("stays", "ends"):
+                await enter(managers, master.port, name)
+            master.end(signal.SIGKILL)
+        left = asyncio.create_task(managers[1].communicator.recv(np.zeros(1), 0, "ends"))
+        await asyncio.sleep(0)
+        managers[0].remove_world("ends")
+        with pytest.raises(BrokenWorldException):
+            await asyncio.wait_for(left, 8)  # calls of other worlds wait for 10 s
+        for name in ("stays", "new"):
+            if name == "new":
+                await enter(managers, master.port, name)
+            memories = [np.ones(1), np.ones(1)]
+            await asyncio.gather(*(manager.communicator.all_reduce(memory, world_name=name) for manager, memory in zip(managers, memories)))
+            assert memories[0][0] == 2.0
         for manager in managers:
             manager.cleanup()
 

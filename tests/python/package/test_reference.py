@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import types
 from typing import NamedTuple
 
 import pccl
@@ -32,6 +33,14 @@ def test_every_public_name_says_what_it_is() -> None:
     found = list(public_names())
     assert {"pccl.Communicator.connect", "pccl.engine.World.all_reduce", "pccl.comms.TorchComm.all_to_all_v_single"} <= {name.name for name in found}
     assert [name.name for name in found if says_too_little(name)] == []
+
+
+def test_every_public_value_is_on_its_page() -> None:
+    """Classes and functions are there by themselves; of a value the page has to say what it is."""
+    pages = "".join(page.read_text() for page in PAGES.glob("*.rst"))
+    values = [name.name for name in public_names() if not callable(name.thing) and not isinstance(name.thing, (property, classmethod, types.ModuleType))]
+    assert "pccl.engine.ANY_RANK" in values
+    assert [name for name in values if f".. autodata:: {name}\n" not in pages] == []
 
 
 def test_one_that_says_nothing_is_found() -> None:

@@ -91,6 +91,8 @@ WRONG_OPERANDS = {
     "tensor not contiguous": (torch.zeros(4, 4)[:, 0], torch.zeros(4), AssertionError),
     "not on the CPU": (torch.zeros(4, device="meta"), torch.zeros(4), AssertionError),
     "of a type that there is not": (torch.zeros(4, dtype=torch.complex64), torch.zeros(4, dtype=torch.complex64), ValueError),
+    "not dense": (torch.eye(3).to_sparse(), torch.eye(3).to_sparse(), ValueError),
+    "masked": (np.ma.masked_array(np.zeros(4), [True, False, False, False]), np.zeros(4), ValueError),
     "read-only": (bytes(4), bytes(4), ValueError),
     "no memory": ([1.0], [1.0], TypeError),
 }
@@ -121,6 +123,49 @@ def test_a_descriptor_that_does_not_fit_its_memory_is_refused() -> None:
         communicator.all_reduce(memory, memory, op=ReduceOp.SUM, operand_descriptor=pccl.ReduceOperandDescriptor(DataType.DOUBLE))
 
 
+OPERAND, NO_QUANTISATION = pccl.ReduceOperandDescriptor(DataType.FLOAT), pccl.QuantizationOptions()
+WRONG_PARTS: dict[str, tuple[Any, type[Exception]]] = {
+    "op is <RedOpType.MAX": (pccl.ReduceDescriptor(4, torch.distributed.ReduceOp.MAX, 0, OPERAND, NO_QUANTISATION), TypeError),  # type: ignore[arg-type]  # numbered as MIN
+    "op is 'sum'": (pccl.ReduceDescriptor(4, "sum", 0, OPERAND, NO_QUANTISATION), TypeError),  # type: ignore[arg-type]
+    "tag is -1": (pccl.ReduceDescriptor(4, ReduceOp.SUM, -1, OPERAND, NO_QUANTISATION), pccl.InvalidArgument),
+    "tag is 0.5": (pccl.ReduceDescriptor(4, ReduceOp.SUM, 0.5, OPERAND, NO_QUANTISATION), TypeError),  # type: ignore[arg-type]
+    "count is -1": (pccl.ReduceDescriptor(-1, ReduceOp.SUM, 0, OPERAND, NO_QUANTISATION), pccl.InvalidArgument),
+    "operand_descriptor is": (pccl.ReduceDescriptor(4, ReduceOp.SUM, 0, DataType.FLOAT, NO_QUANTISATION), TypeError),  # type: ignore[arg-type]
+    "quantization_options is": (pccl.ReduceDescriptor(4, ReduceOp.SUM, 0, OPERAND, None), TypeError),  # type: ignore[arg-type]
+    "datatype is 'float'": (pccl.ReduceOperandDescriptor("float"), TypeError),  # type: ignore[arg-type]
+    "distribution_hint is 1": (pccl.ReduceOperandDescriptor(DataType.FLOAT, 1), TypeError),  # type: ignore[arg-type]
+    "quantized_datatype is 'u8'": (pccl.QuantizationOptions("u8"), TypeError),  # type: ignore[arg-type]
+    "algorithm is <DataType": (pccl.QuantizationOptions(DataType.UINT8, DataType.INT8), TypeError),  # type: ignore[arg-type]
+    "sendbuf_ptr is None": (pccl.ReduceOpDescriptor(None, None, descriptor()), TypeError),
+}
+
+
+@pytest.mark.parametrize("said", WRONG_PARTS)
+def test_a_part_of_a_descriptor_that_is_none_is_named(said: str) -> None:
+    """A number of another enumeration would be another operator, and a number out of range one within."""
+    wrong, kind = WRONG_PARTS[said]
+    with pytest.raises(kind, match=": " + said):
+        wrong.to_c()
+
+
+def test_arguments_of_calls_that_are_none_are_named() -> None:
+    with pccl.Communicator("127.0.0.1:1") as communicator:
+        wrong: Any = 1
+        with pytest.raises(TypeError, match="attribute is 1; pass one of Attribute: GLOBAL"):
+            communicator.get_attribute(wrong)
+        state = pccl.SharedState([pccl.TensorInfo.from_buffer(array.array("f", [0]), "w")])
+        with pytest.raises(TypeError, match="strategy is 1"):
+            communicator.sync_shared_state(state, wrong)
+        with pytest.raises(TypeError, match="shared_state is 1"):
+            communicator.sync_shared_state(wrong)
+        with pytest.raises(TypeError, match="an entry of descriptors is 1"):
+            communicator.all_reduce_multiple_with_retry([wrong])
+        with pytest.raises(TypeError, match="operand_descriptor is 1"):
+            communicator.all_reduce(bytearray(4), bytearray(4), op=ReduceOp.SUM, operand_descriptor=wrong)
+        with pytest.raises(TypeError, match="address is 1"):
+            pccl.Communicator(wrong)
+
+
 def test_an_entry_of_a_shared_state() -> None:
     weights = torch.zeros(3, dtype=torch.bfloat16)
     info = pccl.TensorInfo.from_torch(weights, "weights", allow_content_inequality=True)
@@ -132,7 +177,7 @@ def test_an_entry_of_a_shared_state() -> None:
         pccl.TensorInfo("w", 0, numel=1, dtype=DataType.FLOAT, device_type=pccl.DeviceType.CPU, allow_content_inequality=False)
     with pytest.raises(ValueError, match="numpy"):
         pccl.TensorInfo.from_numpy(weights, "weights")
-    with pytest.raises(ValueError, match="contiguous"):
+    with pytest.raises(ValueError, match="contiguous copy, and copy from that"):
         pccl.TensorInfo.from_torch(torch.zeros(4, 4).t()[1:], "weights")
 
 
@@ -147,6 +192,22 @@ def test_a_shared_state_keeps_names_and_memory_alive() -> None:
         assert ffi.cast("double *", entries.infos[i].data)[999] == i
 
 
+def test_a_tensor_that_has_got_other_memory_is_refused() -> None:
+    """What it had may be freed; peers would agree in that, and differ in what the program uses."""
+    parameter, array_ = torch.nn.Parameter(torch.zeros(4)), np.zeros(4)
+    state = pccl.SharedState([pccl.TensorInfo.from_torch(parameter, "parameter"), pccl.TensorInfo.from_numpy(array_, "array")])
+    parameter.data.copy_(torch.ones(4))
+    array_[:] = 1
+    assert state.to_c().count == 2
+    parameter.data = torch.ones(4)
+    with pytest.raises(ValueError, match="memory of 'parameter' is another one .* update tensors in place"):
+        state.to_c()
+    state = pccl.SharedState([pccl.TensorInfo.from_numpy(array_, "array")])
+    array_.resize(100000, refcheck=False)
+    with pytest.raises(ValueError, match="memory of 'array'"):
+        state.to_c()
+
+
 def test_the_revision_is_that_of_the_structure() -> None:
     state = pccl.SharedState([pccl.TensorInfo.from_buffer(array.array("f", [0]), "w")])
     assert state.revision == 0
@@ -154,8 +215,23 @@ def test_the_revision_is_that_of_the_structure() -> None:
     assert state.revision == 1 == state.to_c().revision
     state.revision = 2**40
     assert state.to_c().revision == 2**40
+    for revision, kind in ((-1, ValueError), (2**64, ValueError), ("1", TypeError)):
+        with pytest.raises(kind, match="revision is"):
+            setattr(state, "revision", revision)
+    assert state.revision == 2**40
     with pytest.raises(AssertionError):
         pccl.SharedState([])
+
+
+def test_a_name_that_c_would_cut_is_refused() -> None:
+    """Two entries would have one key."""
+    for name, kind in (("w\0a", ValueError), ("\ud800", ValueError), (b"w", TypeError)):
+        wrong: Any = name
+        with pytest.raises(kind, match="name is"):
+            pccl.SharedState([pccl.TensorInfo.from_buffer(array.array("f", [0]), wrong)])
+    entry: Any = np.zeros(4)
+    with pytest.raises(TypeError, match="tensor_infos"):
+        pccl.SharedState([entry])
 
 
 def test_a_dtensor_is_refused_with_the_remedy() -> None:

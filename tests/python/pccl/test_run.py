@@ -192,6 +192,15 @@ def test_patience_ends_when_the_first_step_needs_more(master: Master) -> None:
         pccl.run(master.address, lambda step: None, min_peers=1, begin_with=2, patience=0.3)
 
 
+def test_arguments_that_are_none_are_named(master: Master) -> None:
+    wrong: Any = None
+    with pytest.raises(TypeError, match="master is None; pass a Communicator"):
+        pccl.run(wrong, print, steps=1)
+    wrong = np.ones(4)  # it has no truth value
+    with pytest.raises(TypeError, match="tensor_infos is .*1.0.*; pass a TensorInfo"):
+        pccl.run(master.address, print, state=wrong, steps=1)
+
+
 def test_patience_ends_when_nobody_comes(master: Master) -> None:
     with pytest.raises(pccl.TooFewPeers, match="1 peers in this group.*needs 2"):
         pccl.run(master.address, lambda step: None, patience=0.3)

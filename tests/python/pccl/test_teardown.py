@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import copy
 import gc
 import os
+import pickle
 import signal
 import threading
 import weakref
@@ -158,6 +160,17 @@ def test_contexts_destroy() -> None:
             communicator.get_attribute(pccl.Attribute.GLOBAL_WORLD_SIZE)
     with pytest.raises(pccl.InvalidUsage, match="destroyed"):
         master.run()
+
+
+def test_nothing_that_ends_with_its_owner_is_copied(master: Master) -> None:
+    """The copy's destructor would end the original."""
+    with pccl.Communicator(master.address) as communicator, pccl.MasterNode("127.0.0.1:0") as node:
+        communicator.connect()
+        for original in (communicator, communicator.world, node):
+            for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+                with pytest.raises(TypeError, match="neither copied nor pickled"):
+                    copied(original)
+        assert communicator.get_attribute(pccl.Attribute.LOCAL_WORLD_SIZE) == 1
 
 
 def test_a_wrong_address_leaves_nothing_to_destroy() -> None:

@@ -7,6 +7,7 @@ torch's wrappers broken.
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
@@ -79,7 +80,8 @@ class Group(dist.ProcessGroup):
     def _made(self, make: Callable[["Group"], World]) -> World:
         world = make(self)
         world.set_operation_deadline(self._timeout.total_seconds())
-        self.known = {member.id: member.key for member in world.members()}
+        with contextlib.suppress(PCCLError):  # it may be over already: what is called says so
+            self.known = {member.id: member.key for member in world.members()}
         return world
 
     def _new_backlogs(self) -> dict[Share, Backlog]:

@@ -147,6 +147,8 @@ class Group(dist.ProcessGroup):
             error = _retold(error, f"{self._deadlines.text(late)}: {error.text}", Cause.DEADLINE)
         elif self._ended_by and error.cause is Cause.LEFT:
             error = _retold(error, self._ended_by, Cause.REVOKED)
+        elif self.options.loss_rule is LossRule.END and error.peer in self.known and error.result is Result.RANK_CONNECTION_LOST:
+            error = _retold(error, f"rank {self.known[error.peer]}: {error.text}", error.cause)
         self.failure = error
         if error.result is not Result.RANK_CONNECTION_LOST:
             return error

@@ -160,7 +160,7 @@ class Group(dist.ProcessGroup):
 
     def _give_up(self, operation: Operation) -> None:
         """Beyond its timeout, and a rank does not answer: no longer is waited for it, and all are told, if the group may end."""
-        if self.options.loss_rule is LossRule.END:
+        if self.options.loss_rule is LossRule.END and self.world is not None:
             if self._error_type == _ErrorType.SUCCESS:
                 self._error_type = _ErrorType.TIMEOUT
             self._end(f"{operation.name} was {self._deadlines.text(operation)}")

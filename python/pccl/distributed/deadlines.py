@@ -19,6 +19,7 @@ from pccl.errors import PCCLError
 
 #: Seconds after its deadline in which an operation ends by the library, if all of its members answer.
 GRACE = 1.0
+_MOST_AHEAD = 1.0  # seconds before a deadline that one looks for whom it waits
 _LONGEST_SLEEP = 3600.0
 
 
@@ -35,17 +36,15 @@ class _Watch:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._watched: "weakref.WeakSet[Watched]" = weakref.WeakSet()
-        self._next = math.inf
+        self.next = math.inf  #: when it looks next
         self._thread: Optional[threading.Thread] = None
 
     def by(self, watched: Watched, when: float) -> None:
         """That is looked at by then."""
-        if when >= self._next and watched in self._watched:
-            return
         with self._changed:
             self._watched.add(watched)
-            if when < self._next:
-                self._next = when
+            if when < self.next:
+                self.next = when
                 self._changed.notify()
             if self._thread is None:
                 self._thread = threading.Thread(target=self._serve, name="pccl-deadlines", daemon=True)
@@ -54,9 +53,9 @@ class _Watch:
     def _serve(self) -> None:
         while True:
             with self._changed:
-                while (rest := self._next - time.monotonic()) > 0:
+                while (rest := self.next - time.monotonic()) > 0:
                     self._changed.wait(min(rest, _LONGEST_SLEEP))
-                self._next = math.inf
+                self.next = math.inf
             self._look_at_all()
 
     def _look_at_all(self) -> None:
@@ -68,7 +67,7 @@ class _Watch:
     def _look(self, watched: Watched) -> None:
         when = watched.look(time.monotonic())
         with self._changed:
-            self._next = min(self._next, when)
+            self.next = min(self.next, when)
 
 
 _watch = _Watch()
@@ -94,11 +93,14 @@ class Deadlines:
         """`flying` returns what is under way; `give_up` is told of an operation that nothing has ended."""
         self._flying = flying
         self._give_up = give_up
+        self._watch: Optional[_Watch] = None  # that has been told of this
         self._late = ""  # who was waited for when a deadline was near
 
     def entered(self, operation: Operation) -> None:
         """That is under way now."""
-        look_by(self, operation.until - _ahead(operation))
+        if operation.until - _MOST_AHEAD < _watch.next or self._watch is not _watch:
+            self._watch = _watch
+            look_by(self, operation.until - _ahead(operation))
 
     def look(self, now: float) -> float:
         nearest = math.inf
@@ -127,7 +129,7 @@ class Deadlines:
 
 def _ahead(operation: Operation) -> float:
     """How long before its deadline one looks for whom it waits."""
-    return 0.0 if operation.timeout is None else min(1.0, operation.timeout / 4)
+    return 0.0 if operation.timeout is None else min(_MOST_AHEAD, operation.timeout / 4)
 
 
 def waited_for(world: World) -> str:

@@ -157,6 +157,8 @@ class Group(dist.ProcessGroup):
             error = _retold(error, f"{self._deadlines.text(late)}: {error.text}", Cause.DEADLINE)
         elif self._ended_by and error.cause is Cause.LEFT:
             error = _retold(error, self._ended_by, Cause.REVOKED)
+        elif self.options.loss_rule is LossRule.END and error.peer in self.known and error.result is Result.RANK_CONNECTION_LOST:
+            error = _retold(error, f"rank {self.known[error.peer]}: {error.text}", error.cause)
         self.failure = error
         if error.result is not Result.RANK_CONNECTION_LOST:
             return error
@@ -168,7 +170,7 @@ class Group(dist.ProcessGroup):
 
     def _give_up(self, operation: Operation) -> None:
         """Beyond its timeout, and a rank does not answer: no longer is waited for it, and all are told, if the group may end."""
-        if self.options.loss_rule is LossRule.END:
+        if self.options.loss_rule is LossRule.END and self.world is not None:
             if self._error_type == _ErrorType.SUCCESS:
                 self._error_type = _ErrorType.TIMEOUT
             self._end(f"{operation.name} was {self._deadlines.text(operation)}")

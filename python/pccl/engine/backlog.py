@@ -60,13 +60,13 @@ class Backlog:
             room = 0 if self._waiting else self._room()
             if not room:
                 self._postpone(work)
-        if room:
-            launched = work.launch(room)
-            with self._lock:
-                self._enter(launched)
-                if not work.launched:
-                    self._postpone(work)
+                self._watch()
+                return
+        launched = work.launch(room)
         with self._lock:
+            self._enter(launched)
+            if not work.launched:
+                self._postpone(work)
             self._watch()
 
     def _postpone(self, work: Work) -> None:

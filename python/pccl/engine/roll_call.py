@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Callable, Protocol
 
+from pccl.errors import PCCLError
+from pccl.types import Cause
+
 
 class Waitable(Protocol):
     """A message in flight."""
@@ -13,13 +16,16 @@ class Waitable(Protocol):
 
 
 def roll_call(size: int, hear: Callable[[int], Waitable], answer: Callable[[int], Waitable], all_of_them: bool, milliseconds: int) -> str:
-    """Hears from each other rank, then answers.  Returns the first who did not come in time, or `all_of_them`, in torch's words; "": none."""
+    """Hears from each other rank, then answers.  Returns the first who did not come in time, or `all_of_them`, in torch's words; "": none.
+    PCCLError: no rank was late, but the group is over."""
     others = range(1, size)
     late: list[int] = []
     for peer, heard in [(peer, hear(peer)) for peer in others]:
         try:
             heard.wait()
-        except RuntimeError:
+        except RuntimeError as error:
+            if isinstance(error, PCCLError) and error.cause is not Cause.DEADLINE:
+                raise  # a loss, which has ended what those who are there have sent, too
             late.append(peer)
             if not all_of_them:
                 break

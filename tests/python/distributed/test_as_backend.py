@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import datetime
 import gc
+import os
 import pathlib
+import signal
 import threading
 from typing import Any
 
@@ -19,7 +21,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from pccl.distributed import Group, Options, backend
-from pccl.errors import InvalidArgument, InvalidUsage, PCCLError
+from pccl.errors import InvalidArgument, InvalidUsage, PCCLError, RankConnectionLost
 from pccl.types import LossRule
 
 ALONE = Options(as_backend=True)
@@ -159,6 +161,20 @@ def monitored(rank: int, size: int) -> None:
 @needs_backends
 def test_monitored_barriers() -> None:
     job(3, monitored, options=ALONE)
+
+
+def monitored_loss(rank: int, size: int) -> None:
+    """A rank that has died is not one that is late, nor is who waits with the others."""
+    dist.barrier()
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    with pytest.raises(RankConnectionLost if rank == 0 else RuntimeError, match="rank 1: .*connections closed"):
+        dist.monitored_barrier(timeout=60 * SECOND, wait_all_ranks=True)
+
+
+@needs_backends
+def test_a_monitored_barrier_tells_a_loss_from_who_is_late() -> None:
+    job(3, monitored_loss, options=ALONE, lost={1})
 
 
 def saved(rank: int, size: int, folder: str) -> None:

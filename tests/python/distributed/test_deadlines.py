@@ -11,6 +11,7 @@ from typing import Any, Callable
 
 import pytest
 import torch
+import torch._dynamo  # noqa: F401 - before the ranks are forked: each would import it anew
 import torch.distributed as dist
 from support.master import Master
 from support.torch_ranks import LOST, faces, job

@@ -46,11 +46,11 @@ def killed_in_a_loop(rank: int, size: int, victim: int) -> tuple[Any, ...]:
                 die()
             dist.all_reduce(torch.ones(1000))
     error = caught.value
-    assert error.peer == peers[victim] and error.cause is Cause.PEER_LOST
+    assert error.peer == peers[victim] and error.cause is Cause.PEER_LOST and f": rank {victim}: " in str(error)
     for call in (dist.barrier, lambda: dist.all_reduce(torch.ones(1)), lambda: dist.send(torch.ones(1), (rank + 1) % size)):
         with pytest.raises(RankConnectionLost) as again:
             call()
-        assert again.value.error_class is ErrorClass.REJOIN
+        assert again.value.error_class is ErrorClass.REJOIN and f": rank {victim}: " in str(again.value)
     work = dist.all_reduce(torch.ones(1), async_op=True)
     with pytest.raises(RuntimeError, match="RANK_CONNECTION_LOST"):
         work.get_future().wait()

@@ -52,6 +52,7 @@ class TorchComm(Operations, Memory):
         self._hooks = Hooks()
         self._failures = Failures()
         self._order = Order()
+        self._outputs = {}
         self._works: "weakref.WeakSet[TorchWork]" = weakref.WeakSet()
         self._children: "weakref.WeakSet[TorchComm]" = weakref.WeakSet()
         self._rank = self._size = -1
@@ -281,6 +282,7 @@ class TorchComm(Operations, Memory):
                 child._failures.note("aborted", f"its parent {self._name} was reconfigured")
                 child._abort_quietly()
             self._children.clear()
+            self._outputs.clear()
             self._failures.clear()
             self._read_membership()
             work = TorchWork()

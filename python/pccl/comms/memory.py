@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
-from typing import Any, Callable, Optional, Sequence
+from typing import Any, Callable, Hashable, Optional, Sequence
 
 from pccl.comms import arguments as check
 from pccl.comms.backend import TorchCommBackend
 from pccl.comms.batch import BatchSendRecv, P2POp, P2POpType
 from pccl.comms.hooks.registry import Hooks, OpName
 from pccl.comms.options import BatchP2POptions, Hints, Limits, TimeoutLike
+from pccl.comms.order import Order
 from pccl.comms.window import SharedMemoryAllocator, TorchCommWindow
 from pccl.comms.work import TorchWork
 
@@ -23,6 +24,8 @@ class Memory:
     _hooks: Hooks
     _lock: Any
     _mask: Any
+    _order: Order
+    _outputs: dict[Any, Any]  #: of persistent all-gathers, by handle
     _call: Callable[..., Any]
     _limits: Callable[..., Limits]
     _ready: Callable[[str], None]
@@ -109,32 +112,42 @@ class Memory:
         """Keeps `output`, with room for each rank's input by rank, for all-gathers; returns their handle."""
         with self._lock:
             self._ready("all_gather_p_init")
-            return self._call("all_gather_p_init", (output,), self._limits(hints, timeout, None))
+            handle = self._call("all_gather_p_init", (output,), self._limits(hints, timeout, None))
+            self._outputs[handle] = output
+            return handle
 
     def all_gather_p_exec(
         self, handle: Any, input: Any, async_op: bool = False, hints: Optional[Hints] = None, timeout: TimeoutLike = None
     ) -> TorchWork:
         """Gathers `input` of each rank into the output of `handle`."""
         limits = self._limits(hints, timeout, None)
+        output = self._outputs.get(handle) if isinstance(handle, Hashable) else None
         return self._issue_quietly(
-            "all_gather_p_exec", lambda: self._call("all_gather_p_exec", (handle, input, async_op), limits), async_op
+            "all_gather_p_exec", lambda: self._call("all_gather_p_exec", (handle, input, async_op), limits), async_op, (input, output),
+            {"input": input, "output": output},
         )
 
     def all_gather_p_free(self, handle: Any) -> None:
         """Lets go of the output."""
         self._backend.all_gather_p_free(handle)
+        self._outputs.pop(handle, None)
 
-    def _issue_quietly(self, name: str, call: Callable[[], Any], async_op: bool, keep: Any = None) -> TorchWork:
-        """An operation that hooks are not told of."""
+    def _issue_quietly(
+        self, name: str, call: Callable[[], Any], async_op: bool, keep: Any = None, collective: Optional[dict[str, Any]] = None
+    ) -> TorchWork:
+        """An operation that hooks are not told of; in the order of collectives, if it is one of these tensors."""
         work = TorchWork()
         with self._lock:
             self._ready(name)
+            extents = self._order.prepare(collective) if collective is not None and self._backend.built_in else None
             work._begin(self, name, async_op, not self._backend.built_in, keep)  # type: ignore[arg-type]
             try:
                 inner = call()
             except Exception as error:
                 raise self._failed_call(name, error) from error
             work._issued(inner)
+            if extents is not None and inner is not None:
+                self._order.enter(work, extents)
         if not async_op:
             work.wait()
         return work

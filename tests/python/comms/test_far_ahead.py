@@ -115,6 +115,30 @@ def test_thousands_of_collectives() -> None:
     assert results(_ranks(body)) == [[2.0 * number for number in range(MANY)]] * 2
 
 
+def test_thousands_of_persistent_all_gathers_into_one_output() -> None:
+    """Each has its place among the collectives, so that the next begins when it has ended."""
+
+    def body(comm: TorchComm, told: Signal) -> list[float]:
+        output = torch.zeros(2)
+        handle = comm.all_gather_p_init(output)
+        if comm.get_rank() == 1:
+            told.take()
+        works = []
+        for number in range(MANY):
+            works.append(comm.all_gather_p_exec(handle, torch.tensor([10.0 * number + comm.get_rank()]), True))
+            if number == 0 and comm.get_rank() == 0:
+                told.give()
+            if number == 1000:
+                works[-1].wait()
+                assert output.tolist() == [10.0 * number, 10.0 * number + 1]
+        works[-1].wait()
+        assert [work._place for work in works] == list(range(1, MANY + 1))
+        comm.all_gather_p_free(handle)
+        return [float(value) for value in output]
+
+    assert results(_ranks(body)) == [[10.0 * (MANY - 1), 10.0 * (MANY - 1) + 1]] * 2
+
+
 @pytest.mark.parametrize("name", ["send", "recv", "all_reduce"])
 def test_a_death_ends_each_of_thousands(name: str) -> None:
     def issue(comm: TorchComm) -> TorchWork:

@@ -236,6 +236,7 @@ def test_options() -> None:
 
 
 def aborted(rank: int, size: int) -> None:
+    dist.barrier()  # both are in
     group = dist.group.WORLD
     work = dist.irecv(torch.empty(1), 1 - rank)
     dist.new_group([0, 1])

@@ -161,6 +161,8 @@ def operands(send: Any, recv: Any) -> tuple[Buffer, Buffer]:
         raise OperandError(f"pccl: send is of {source.datatype.name}, recv of {target.datatype.name}; convert one of them")
     if source.count != target.count:
         raise OperandError(f"pccl: send has {source.count} elements, recv {target.count}; pass as many")
+    if 0 < abs(source.address - target.address) < source.nbytes:
+        raise OperandError("pccl: recv begins within send, or send within recv; pass one memory twice, or two that are apart")
     return source, target
 
 

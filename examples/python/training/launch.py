@@ -31,6 +31,13 @@ Peer = Callable[[argparse.Namespace, Report], None]
 _fork = multiprocessing.get_context("fork")
 
 
+def one_or_more(text: str) -> int:
+    """A number of an option."""
+    if int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is below 1")
+    return int(text)
+
+
 def parser_of(
     text: Optional[str], unit: str, what: str, *, peers: int, steps: int, every: int, several: str = "peers"
 ) -> argparse.ArgumentParser:
@@ -42,7 +49,7 @@ def parser_of(
     parser.add_argument("--kill-at", type=int, metavar="N", help=f"the last of them is killed inside of {unit} N (a third); 0: none is")
     parser.add_argument("--join-at", type=int, metavar="N", help=f"another one joins at {unit} N (two thirds); 0: none does")
     parser.add_argument("--seed", type=int, default=0, help="of weights and of the order of the data (0)")
-    parser.add_argument("--every", type=int, default=every, metavar="N", help=f"prints each N-th {unit} ({every})")
+    parser.add_argument("--every", type=one_or_more, default=every, metavar="N", help=f"prints each N-th {unit} ({every})")
     plot = f"{pathlib.Path(sys.argv[0]).stem}.png"
     parser.add_argument("--plot", default=plot, metavar="FILE", help="the launcher's chart, if matplotlib is there")
     parser.add_argument("--at", dest="master", metavar="HOST:PORT", help="be one peer of the run of that master; without it all are started here")
@@ -72,8 +79,9 @@ def run(options: argparse.Namespace, peer: Peer, width: int = 1) -> int:
     try:
         return launcher.run()
     except KeyboardInterrupt:
-        launcher.end_all()
         return 130
+    finally:
+        launcher.end_all()  # those who have ended are past it; the others would be waited for
 
 
 class _Process:

@@ -42,8 +42,9 @@ def install(backend: Optional[str] = None) -> None:
 
 def for_children(backend: Optional[str]) -> None:
     """The same for the processes that this one starts: the names, and the back-end."""
-    paths = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path not in ("", _NAMES)]
-    os.environ["PYTHONPATH"] = os.pathsep.join([_NAMES, *paths])
+    paths = os.environ.get("PYTHONPATH")
+    if _NAMES not in (paths or "").split(os.pathsep):
+        os.environ["PYTHONPATH"] = f"{_NAMES}{os.pathsep}{paths}" if paths else _NAMES
     if _NAMES not in sys.path:
         sys.path.append(_NAMES)  # which those of multiprocessing inherit
     os.environ.pop(_BACKEND_OF_CHILDREN, None)

@@ -99,6 +99,7 @@ def test_what_cannot_be_done_is_said(children: Children) -> None:
     launcher = start(children, "digits.py", "--peers", 2, "--steps", 30, "--kill-at", 10)
     assert launcher.join() == 2
     assert "need at least 3 peers of 2" in launcher.text()
+    assert start(children, "digits.py", "--every", 0).join() == 2  # the launcher divides by it
 
 
 def test_a_gpt_under_distributed_data_parallel(children: Children) -> None:

@@ -162,6 +162,17 @@ def test_one_host(master: Master, children: Children) -> None:
     assert leader.join() == 0, leader.text()
 
 
+def test_one_host_whose_leader_is_interrupted(master: Master, children: Children) -> None:
+    """It leaves its worlds, so that its workers end; it would wait for them."""
+    pytest.importorskip("sklearn")
+    leader = children.example("resnet/m8d.py", "--port", master.port, "--pause", 0.1)
+    leader.wait_for("^picture 3: ")
+    leader.signal(signal.SIGINT)
+    for worker in (1, 2):
+        leader.wait_for(f"worker {worker}: caught an exception: world{worker} broken: lost rank 0")
+    assert leader.join() != 0
+
+
 def test_the_first_example_of_the_document(master: Master, children: Children, tmp_path: pathlib.Path) -> None:
     """As it stands there, but for the port: one sender is killed, the other's stream goes on."""
     program = programs("python/MULTIWORLD.md")[0]

@@ -81,7 +81,7 @@ def test_the_tutorials_step_of_four_calls(master: Master) -> None:
 
 def test_the_first_example_of_the_page_runs_at_two_peers(master: Master) -> None:
     first = programs("python/PCCL.md")[0]
-    with Program(first, master.address) as one, Program(first, master.address) as other:
+    with Program(first, master.address, "200") as one, Program(first, master.address, "200") as other:
         one.succeeds()
         other.succeeds()
         assert one.said[-1] == other.said[-1]

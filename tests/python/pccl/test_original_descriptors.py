@@ -83,6 +83,7 @@ def test_a_type_that_there_is_not() -> None:
     assert pccl.DeviceType.from_torch_device_type("mps") is None
 
 
+SHIFTED = np.zeros(5, np.float32)
 WRONG_OPERANDS = {
     "of two libraries": (np.zeros(4, np.float32), torch.zeros(4), ValueError),
     "of two types": (np.zeros(4, np.float32), np.zeros(4, np.float64), AssertionError),
@@ -92,6 +93,7 @@ WRONG_OPERANDS = {
     "not on the CPU": (torch.zeros(4, device="meta"), torch.zeros(4), AssertionError),
     "of a type that there is not": (torch.zeros(4, dtype=torch.complex64), torch.zeros(4, dtype=torch.complex64), ValueError),
     "not dense": (torch.eye(3).to_sparse(), torch.eye(3).to_sparse(), ValueError),
+    "across each other": (SHIFTED[:-1], SHIFTED[1:], ValueError),
     "masked": (np.ma.masked_array(np.zeros(4), [True, False, False, False]), np.zeros(4), ValueError),
     "read-only": (bytes(4), bytes(4), ValueError),
     "no memory": ([1.0], [1.0], TypeError),

@@ -22,6 +22,7 @@ from pccl.multiworld import WorldManager
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "training"))
 
 from chart import Chart  # noqa: E402
+from launch import one_or_more  # noqa: E402
 
 
 def place(options: argparse.Namespace, worker: int) -> dict[str, object]:
@@ -130,9 +131,6 @@ class Leader:
         )
         if self.chart.png(self.options.plot):
             print(f"the same is in {self.options.plot}", flush=True)
-        for task in self.waiting:
-            task.cancel()
-        self.manager.cleanup()
 
 
 def main() -> None:
@@ -144,7 +142,7 @@ def main() -> None:
     parser.add_argument("--rank", type=int, default=0, help="with --multihost: 0 the leader, else the worker")
     parser.add_argument("--num_workers", type=int, default=2)
     parser.add_argument("--multihost", action=argparse.BooleanOptionalAction, default=False)
-    parser.add_argument("--images", type=int, default=1000)
+    parser.add_argument("--images", type=one_or_more, default=1000)
     parser.add_argument("--pause", type=float, default=1.0, help="seconds between two pictures")
     parser.add_argument("--check", action="store_true", help="compare each class with that of a local pass")
     parser.add_argument("--plot", default="m8d.png", metavar="FILE", help="the chart, if matplotlib is there")
@@ -156,7 +154,11 @@ def main() -> None:
         for worker in range(1, options.num_workers + 1):
             multiprocessing.get_context("fork").Process(target=lambda worker=worker: asyncio.run(work(options, worker))).start()
     torch.set_num_threads(1)
-    asyncio.run(Leader(options).lead())
+    leader = Leader(options)
+    try:
+        asyncio.run(leader.lead())
+    finally:
+        leader.manager.cleanup()  # so that workers end, too
 
 
 if __name__ == "__main__":

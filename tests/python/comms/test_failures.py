@@ -17,6 +17,7 @@ from pccl.comms.backends.native import NativeBackend
 from pccl.comms.backends.native_work import CombinedWork, NativeWork
 from pccl.errors import PCCLError
 from support.ranks import results, run, start
+from support.tcp_store import served_store
 
 
 def comm_of(name: str = "test", timeout: float = 30, **keywords: Any) -> TorchComm:
@@ -324,17 +325,13 @@ class Board:
 
 
 def reconfigurable(size: int, function: Callable[[TorchComm, Board], Any], **environment: str) -> list[Any]:
-    import torch.distributed as dist
+    with served_store() as port:
 
-    serving = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+        def body() -> Any:
+            board = Board(port, int(os.environ["RANK"]), size)
+            return function(comm_of("again", enable_reconfigure=True), board)
 
-    def body() -> Any:
-        rank = int(os.environ["RANK"])
-        board = Board(serving.port, rank, size)
-        comm = comm_of("again", enable_reconfigure=True)
-        return function(comm, board)
-
-    return run(size, body, environment=environment)
+        return run(size, body, environment=environment)
 
 
 def test_reconfigure_shapes() -> None:

@@ -23,6 +23,7 @@ from pccl.comms.environment import rank_and_size
 from pccl.comms.store_server import StoreServer
 from pccl.engine import meeting
 from support.ranks import Rank, free_port, results, run, start
+from support.tcp_store import served_store
 
 
 def sum_of(comm: TorchComm) -> float:
@@ -75,9 +76,8 @@ def test_every_kind_of_store(tmp_path: pathlib.Path) -> None:
 def test_a_store_that_a_launcher_serves_at_the_port() -> None:
     """Rank 0 finds the port in use, and everybody uses the c10d store that is there."""
     port = free_port()
-    serving = dist.TCPStore("127.0.0.1", port, is_master=True, wait_for_workers=False)
-    assert run(2, made, environment={"MASTER_PORT": str(port)}) == [3.0, 3.0]
-    del serving
+    with served_store(port):
+        assert run(2, made, environment={"MASTER_PORT": str(port)}) == [3.0, 3.0]
 
 
 def test_without_a_named_master_rank_0_starts_one_for_all(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ import torch
 import torch._dynamo  # noqa: F401 - before the ranks are forked: each would import it anew
 import torch.distributed as dist
 from support.master import Master
+from support.tcp_store import served_store
 from support.torch_ranks import job
 
 import pccl.distributed
@@ -153,13 +154,14 @@ def restarted(rank: int, size: int, incarnation: int) -> None:
 
 
 def test_a_job_that_was_started_again_does_not_meet_its_past() -> None:
-    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-    for incarnation in range(3):
-        job(2, restarted, incarnation, environment={"STORE": str(store.port)})
-    with Master() as gone:
-        store.add("incarnation", 1)
-        store.set("incarnation/4", json.dumps([gone.address, "nobody"]))
-    job(2, restarted, 3, environment={"STORE": str(store.port)})
+    with served_store() as port:
+        for incarnation in range(3):
+            job(2, restarted, incarnation, environment={"STORE": str(port)})
+        with Master() as gone:
+            store = dist.TCPStore("127.0.0.1", port, is_master=False)
+            store.add("incarnation", 1)
+            store.set("incarnation/4", json.dumps([gone.address, "nobody"]))
+        job(2, restarted, 3, environment={"STORE": str(port)})
 
 
 def nobody(rank: int, size: int) -> str:

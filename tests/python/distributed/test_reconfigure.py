@@ -11,6 +11,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from support.reconfiguring import Meeting, change, gloo, handle, supported, with_gloo, works
+from support.tcp_store import served_store
 from support.torch_ranks import job
 from torch.testing._internal.distributed import fake_pg  # noqa: F401 - registers the backend fake
 
@@ -230,8 +231,8 @@ def without_environment(me: int, size: int, folder: str, kind: str, port: int) -
 @pytest.mark.parametrize("kind", ["file", "tcp", "hash"])
 def test_any_store_will_do_and_no_environment_is_needed(kind: str, tmp_path: pathlib.Path) -> None:
     """A HashStore is of one process alone: the group needs none to begin."""
-    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-    job(3, without_environment, str(tmp_path), kind, store.port, reconfigurable=True)
+    with served_store() as port:
+        job(3, without_environment, str(tmp_path), kind, port, reconfigurable=True)
 
 
 def over_another_store(me: int, size: int, folder: str) -> None:

@@ -114,15 +114,15 @@ class Work(dist.Work):
             self._mistake = error
         with self._lock:
             self._operations += new
-            if not last and self._mistake is None:
-                return new
-            self.launched = True
-            tell = self._raw is not None or self._is_told
-        if self._mistake is not None and not self._operations:
-            self.end(self._mistake)
-        elif tell:
-            self._tell()
+            self.launched = last or self._mistake is not None
         return new
+
+    def tell(self) -> None:
+        """After a launch: it has ended, if nothing could be launched; else the completion thread sees to its end, if somebody is to be told."""
+        if self.launched and self._mistake is not None and not self._operations:
+            self.end(self._mistake)
+        elif self.launched and (self._raw is not None or self._is_told):
+            self._tell()
 
     @property
     def opts(self) -> Any:
@@ -249,7 +249,7 @@ class Work(dist.Work):
                 return
             self._left = len(operations)
         if not operations:
-            self.end()
+            self.end(self._mistake)
         for operation in operations:
             operation.when_done(self._told)
 

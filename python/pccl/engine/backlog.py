@@ -7,10 +7,13 @@ that each, so that receives that are called first leave room for the sends that 
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
-from typing import Callable, NamedTuple, Optional, Protocol, Sequence
+from typing import Any, Callable, NamedTuple, Optional, Protocol, Sequence, Union
 
+from pccl.engine.completion import step_aside
 from pccl.engine.operation import Operation
+from pccl.engine.process import wait_for
 
 _LOOK_FROM = 32  # operations from which on a launch looks whether some have ended; then at twice what is left
 
@@ -35,6 +38,9 @@ class Work(Protocol):
     def postpone(self, gate: Gate) -> None:
         """It is launched when that opens."""
 
+    def tell(self) -> None:
+        """After a launch: what comes of it for those who have asked to be told.  Called without a lock."""
+
 
 class _Waiting(NamedTuple):
     work: Work
@@ -42,13 +48,13 @@ class _Waiting(NamedTuple):
 
 
 class Backlog:
-    """Of one share of a communicator, of which `most` operations are under way at once."""
+    """Of one share of a communicator, of which `most` operations are under way at once.  Nobody is called back with its lock held."""
 
     def __init__(self, most: int, entered: Optional[Callable[[Operation], None]] = None) -> None:
         """`entered` is told of each operation that is under way."""
         self._most = most
         self._entered = entered
-        self._lock = threading.RLock()  # what a work's callback calls comes in here again
+        self._lock = threading.Lock()
         self._flying: list[Operation] = []
         self._watched: list[Operation] = []  # under way too; the completion thread tells of their ends
         self._waiting: deque[_Waiting] = deque()
@@ -60,14 +66,23 @@ class Backlog:
             room = 0 if self._waiting else self._room()
             if not room:
                 self._postpone(work)
-                self._watch()
-                return
-        launched = work.launch(room)
-        with self._lock:
-            self._enter(launched)
-            if not work.launched:
-                self._postpone(work)
-            self._watch()
+                unwatched = self._unwatched()
+        if room:
+            launched = work.launch(room)
+            with self._lock:
+                self._enter(launched)
+                if not work.launched:
+                    self._postpone(work)
+                unwatched = self._unwatched()
+        self._watch(unwatched)
+        if room:
+            work.tell()
+
+    def start(self, launch: Callable[[], Operation]) -> "Pending":
+        """The same with one operation.  Raises what `launch` does, if it is called now."""
+        work = Queued(launch)
+        self.submit(work)
+        return work.begun() or work
 
     def _postpone(self, work: Work) -> None:
         launched = threading.Event()
@@ -96,17 +111,21 @@ class Backlog:
         with self._lock:
             return [*self._flying, *self._watched]
 
-    def _watch(self) -> None:
-        """Where something waits, the completion thread is to tell of each end."""
+    def _unwatched(self) -> list[Operation]:
+        """Where something waits, the completion thread is to tell of each end: the operations of which it does not yet."""
         if not self._waiting:
-            return
+            return []
         flying, self._flying = self._flying, []
         self._watched += flying
-        for operation in flying:
+        return flying
+
+    def _watch(self, operations: Sequence[Operation]) -> None:
+        for operation in operations:
             operation.when_done(self._pump)
 
     def _pump(self, _: Operation) -> None:
         """One has ended: launches what there is room for."""
+        begun: list[Work] = []
         with self._lock:
             self._watched = [operation for operation in self._watched if not operation.ended]
             while self._waiting and self._count() < self._most:
@@ -115,4 +134,104 @@ class Backlog:
                 if work.launched:
                     self._waiting.popleft()
                     launched.set()
-            self._watch()
+                    begun.append(work)
+            unwatched = self._unwatched()
+        self._watch(unwatched)
+        for work in begun:
+            work.tell()
+
+
+class Queued:
+    """An operation that is launched in its turn, in the form of one.  Cancelled before that it is launched all the same, for its end to be
+    told to the other members."""
+
+    def __init__(self, launch: Callable[[], Operation]) -> None:
+        self.launched = False
+        self._launch = launch
+        self._lock = threading.Lock()
+        self._gate: Optional[Gate] = None
+        self._operation: Optional[Operation] = None
+        self._refused: Optional[Exception] = None
+        self._callbacks: list[Callable[[Any], None]] = []
+        self._cancelled = False
+
+    # -- For its backlog --
+
+    def launch(self, room: int) -> Sequence[Operation]:
+        operation: Optional[Operation] = None
+        refused: Optional[Exception] = None
+        try:
+            operation = self._launch()
+        except Exception as error:
+            refused = error
+        with self._lock:
+            self._operation, self._refused, self.launched = operation, refused, True
+            cancelled = self._cancelled
+        if operation is None:
+            return ()
+        if cancelled:
+            operation.cancel()
+        return (operation,)
+
+    def postpone(self, gate: Gate) -> None:
+        self._gate = gate
+
+    def tell(self) -> None:
+        with self._lock:
+            callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            self.when_done(callback)
+
+    def begun(self) -> Optional[Operation]:
+        """The operation, if it was launched at once; raises why it could not be."""
+        if self._gate is None and self._refused is not None:
+            raise self._refused
+        return self._operation
+
+    # -- As an operation --
+
+    @property
+    def error(self) -> Optional[Exception]:
+        """How it failed, or why it could not be launched."""
+        return self._refused if self._operation is None else self._operation.error
+
+    def done(self) -> bool:
+        """Whether it has ended."""
+        return self._refused is not None or (self._operation is not None and self._operation.done())
+
+    def wait(self, timeout: Optional[float] = None) -> bool:
+        """Waits until it has ended, or `timeout` seconds passed; returns whether it has.  Its error is raised."""
+        until = None if timeout is None else time.monotonic() + timeout
+        if not self.launched and self._gate is not None:
+            step_aside()
+            if timeout is None:
+                wait_for(self._gate)
+            elif not self._gate.wait(timeout):
+                return False
+        if self._refused is not None:
+            raise self._refused
+        assert self._operation is not None
+        return self._operation.wait(None if until is None else max(0.0, until - time.monotonic()))
+
+    def cancel(self) -> None:
+        """Asks for its end."""
+        with self._lock:
+            self._cancelled = True
+            operation = self._operation
+        if operation is not None:
+            operation.cancel()
+
+    def when_done(self, callback: Callable[[Any], None]) -> None:
+        """Has `callback` called with this when it has ended."""
+        with self._lock:
+            if not self.launched:
+                self._callbacks.append(callback)
+                return
+        if self._operation is None:
+            callback(self)
+        else:
+            self._operation.when_done(lambda _: callback(self))
+
+
+#: An operation, or one that waits for its turn.
+Pending = Union[Operation, Queued]

@@ -13,14 +13,15 @@ from typing import Any, Callable, Optional, Sequence
 
 from pccl._native import lib
 from pccl.engine import Operation, World
+from pccl.engine.backlog import Backlog, Pending
 from pccl.engine.bootstrap import spawn_master
 from pccl.errors import PCCLError, RankConnectionLost
 from pccl.multiworld.domain import Domain, Flight, Formation
 from pccl.multiworld.errors import Loss
 from pccl.multiworld.memory import Land, apart, check_list, joined, readable, writable
-from pccl.multiworld.room import Room
 from pccl.types import Cause, ErrorClass, ReduceOp, Result
 
+_MOST = 300         # operations of a share that are under way at once
 _WORTH_A_TRY = 0.2  # seconds left, below which a formation is not tried again
 
 _MASTER_SECONDS = 1.0  # that members who have lost one wait for a master that is gone as well, often with the same host: the world is over
@@ -40,7 +41,7 @@ class NativeFlight:
 
     __slots__ = ("operation", "land")
 
-    def __init__(self, operation: Operation, land: Land = None) -> None:
+    def __init__(self, operation: Pending, land: Land = None) -> None:
         self.operation = operation
         self.land = land
 
@@ -54,7 +55,7 @@ class NativeFlight:
     def wait(self, timeout: Optional[float] = None) -> bool:
         try:
             return self.operation.wait(timeout)
-        except PCCLError as error:
+        except Exception as error:
             if error is not self.operation.error:
                 raise
             return True
@@ -72,17 +73,17 @@ class NativeDomain(Domain):
         self._world = world
         self._ranks = {member.id: member.key for member in world.members()}
         self._loss: Optional[Loss] = None
-        self._sends, self._receives, self._collectives = Room(), Room(), Room()
+        self._sends, self._receives, self._collectives = Backlog(_MOST), Backlog(_MOST), Backlog(_MOST)
 
     def send(self, tensor: Any, dst: int) -> Flight:
         self.check_rank("dst", dst, other=True)
         memory = readable(tensor)
-        return self._sends.launch(lambda: NativeFlight(self._world.send(memory, dst)))
+        return NativeFlight(self._sends.start(lambda: self._world.send(memory, dst)))
 
     def recv(self, tensor: Any, src: int) -> Flight:
         self.check_rank("src", src, other=True)
         place = writable(tensor)
-        return self._receives.launch(lambda: NativeFlight(self._world.receive(place.memory, src), place.land))
+        return NativeFlight(self._receives.start(lambda: self._world.receive(place.memory, src)), place.land)
 
     def broadcast(self, tensor: Any, src: int) -> Flight:
         self.check_rank("src", src)
@@ -123,7 +124,7 @@ class NativeDomain(Domain):
         return self._collective(lambda: self._world.scatter(parts, place.memory, src), place.land)
 
     def _collective(self, launch: Callable[[], Operation], land: Land = None) -> Flight:
-        return self._collectives.launch(lambda: NativeFlight(launch(), land))
+        return NativeFlight(self._collectives.start(launch), land)
 
     def loss(self, error: Optional[BaseException] = None) -> Optional[Loss]:
         if self._loss is None:

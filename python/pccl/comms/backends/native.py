@@ -11,7 +11,7 @@ from pccl.comms.backend import Mask
 from pccl.comms.backends import split_lists
 from pccl.comms.backends.built_in import BuiltIn
 from pccl.comms.backends.native_window import NativeWindow
-from pccl.comms.backends.native_work import CombinedWork, MessageWork, NativeWork
+from pccl.comms.backends.native_work import CombinedWork, NativeWork
 from pccl.comms.batch import in_rounds
 from pccl.comms.environment import rank_and_size
 from pccl.comms.options import CommOptions
@@ -21,7 +21,7 @@ from pccl.comms.tensors import (
     split_up,
 )
 from pccl.engine import NO_COLOR, Operation, World
-from pccl.engine.backlog import Backlog
+from pccl.engine.backlog import Backlog, Pending
 from pccl.types import DataType
 from pccl.types import ReduceOp as EngineOp
 
@@ -129,13 +129,13 @@ class NativeBackend(BuiltIn):
 
     # -- Operations --
 
-    def send(self, tensor: Any, dst: int, async_op: bool, *, timeout: float, tag: int = 0) -> MessageWork:
+    def send(self, tensor: Any, dst: int, async_op: bool, *, timeout: float, tag: int = 0) -> NativeWork:
         world, source = self._open(), buffer_of(tensor, "tensor")
-        return self._in_turn(self._sends, lambda: world.send(source, dst, tag, deadline=timeout))
+        return self._work(self._sends.start(lambda: world.send(source, dst, tag, deadline=timeout)), async_op)
 
-    def recv(self, tensor: Any, src: int, async_op: bool, *, timeout: float, tag: int = 0) -> MessageWork:
+    def recv(self, tensor: Any, src: int, async_op: bool, *, timeout: float, tag: int = 0) -> NativeWork:
         world, target = self._open(), buffer_of(tensor, "tensor", True)
-        return self._in_turn(self._receives, lambda: world.receive(target, src, tag, deadline=timeout))
+        return self._work(self._receives.start(lambda: world.receive(target, src, tag, deadline=timeout)), async_op)
 
     def broadcast(self, tensor: Any, root: int, async_op: bool, *, timeout: float) -> NativeWork:
         target = buffer_of(tensor, "tensor", True)
@@ -308,14 +308,7 @@ class NativeBackend(BuiltIn):
             raise RuntimeError(f"communicator {self.name} is not initialized")
         return self.world
 
-    def _in_turn(self, backlog: Backlog, start: Callable[[], Operation]) -> MessageWork:
-        work = MessageWork(start)
-        backlog.submit(work)
-        if work.error is not None:
-            raise work.error
-        return work
-
-    def _work(self, operation: Operation, async_op: bool, after: Optional[Callable[[], None]] = None) -> NativeWork:
+    def _work(self, operation: Pending, async_op: bool, after: Optional[Callable[[], None]] = None) -> NativeWork:
         return NativeWork(operation, after, None, async_op)
 
     def _reduced(self, op: ReduceOp, target: Buffer, async_op: bool, launch: Any, source: Optional[Buffer] = None) -> NativeWork:

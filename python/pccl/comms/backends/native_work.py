@@ -6,17 +6,14 @@ import threading
 import time
 from typing import Any, Callable, Optional, Sequence
 
-from pccl.engine import Operation
-from pccl.engine.backlog import Gate
-from pccl.engine.completion import step_aside
-from pccl.engine.process import wait_for
+from pccl.engine.backlog import Pending
 
 
 class NativeWork:
     """`after` is done once after success, `undo` once after an error, before anybody is told."""
 
     def __init__(
-        self, operation: Operation, after: Optional[Callable[[], None]], undo: Optional[Callable[[], None]], async_op: bool
+        self, operation: Pending, after: Optional[Callable[[], None]], undo: Optional[Callable[[], None]], async_op: bool
     ) -> None:
         self.operation = operation
         self._after, self._undo = after, undo
@@ -52,7 +49,7 @@ class NativeWork:
     def when_done(self, callback: Callable[["NativeWork"], None]) -> None:
         """Has `callback` called with this work when it has ended."""
 
-        def told(_: Operation) -> None:
+        def told(_: Pending) -> None:
             self._finish()
             callback(self)
 
@@ -66,78 +63,6 @@ class NativeWork:
             if chosen is not None:
                 chosen()
             self._after = self._undo = None
-
-
-class MessageWork:
-    """A message, which is launched when there is room for it: the next in a backlog."""
-
-    def __init__(self, start: Callable[[], Operation]) -> None:
-        self._start = start
-        self.operations: tuple[Operation, ...] = ()
-        self.launched = False
-        self.error: Optional[Exception] = None  #: why it could not be launched
-        self._gate: Optional[Gate] = None
-        self._lock = threading.Lock()
-        self._told: list[Callable[["MessageWork"], None]] = []  # when it has ended, from before it was launched
-
-    def launch(self, room: int) -> Sequence[Operation]:
-        """Launches it, or says why not to whoever waits."""
-        error: Optional[Exception] = None
-        operations: tuple[Operation, ...] = ()
-        try:
-            operations = (self._start(),)
-        except Exception as failure:
-            error = failure
-        with self._lock:
-            self.operations, self.error, self.launched = operations, error, True
-            told, self._told = self._told, []
-        for callback in told:
-            self.when_done(callback)
-        return operations
-
-    def postpone(self, gate: Gate) -> None:
-        """It is launched when that opens."""
-        self._gate = gate
-
-    def is_completed(self) -> bool:
-        """Whether it has ended."""
-        return self.error is not None or any(operation.done() for operation in self.operations)
-
-    def wait_for(self, seconds: float) -> bool:
-        """Waits so long; whether it has ended, well or not."""
-        until = time.monotonic() + seconds
-        if self._gate is not None:
-            step_aside()
-            if not self._gate.wait(seconds):
-                return False
-        for operation in self.operations:
-            try:
-                return operation.wait(max(0.0, until - time.monotonic()))
-            except Exception:
-                if not operation.done():
-                    raise
-        return True
-
-    def wait(self) -> None:
-        """Waits until it has ended; raises its error."""
-        if self._gate is not None:
-            step_aside()
-            wait_for(self._gate)
-        if self.error is not None:
-            raise self.error
-        for operation in self.operations:
-            operation.wait()
-
-    def when_done(self, callback: Callable[["MessageWork"], None]) -> None:
-        """Has `callback` called with this work when it has ended."""
-        with self._lock:
-            if not self.launched:
-                self._told.append(callback)
-                return
-        if self.error is not None:
-            callback(self)
-        for operation in self.operations:
-            operation.when_done(lambda _: callback(self))
 
 
 class CombinedWork:

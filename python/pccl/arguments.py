@@ -51,17 +51,17 @@ def array(function: str, what: str, numbers: Iterable[Any], kind: str) -> Any:
         return ffi.new(f"{kind}[]", [whole(function, f"element {index} of {what}", number, kind) for index, number in enumerate(listed)])
 
 
-def member(value: Any, kind: type[Enum], name: str) -> Any:
+def member(what: str, value: Any, kind: type[Enum]) -> Any:
     """The number of a member of `kind`.  TypeError: it is none, be it that it has a number, as those of other enumerations have."""
     if not isinstance(value, kind):
-        raise TypeError(f"pccl: {name} is {value!r}; pass one of {kind.__name__}: {', '.join(kind.__members__)}")
+        raise TypeError(f"pccl: {what} is {value!r}; pass one of {kind.__name__}: {', '.join(kind.__members__)}")
     return value.value
 
 
-def instance(value: Any, kind: type, name: str) -> None:
+def instance(what: str, value: Any, kind: type) -> None:
     """TypeError: `value` is no `kind`."""
     if not isinstance(value, kind):
-        raise TypeError(f"pccl: {name} is {value!r}; pass a {kind.__name__}")
+        raise TypeError(f"pccl: {what} is {value!r}; pass a {kind.__name__}")
 
 
 def text(function: str, what: str, value: Any) -> bytes:

@@ -90,8 +90,8 @@ class Communicator(Bound):
         self, shared_state: SharedState, strategy: SharedStateSyncStrategy = SharedStateSyncStrategy.ENFORCE_POPULAR
     ) -> SharedStateSyncInfo:
         """Brings the tensors of all peers of the group to one content; all of them call it.  They are fully written, or not at all."""
-        instance(shared_state, SharedState, "shared_state")
-        how = member(strategy, SharedStateSyncStrategy, "strategy")
+        instance("shared_state", shared_state, SharedState)
+        how = member("strategy", strategy, SharedStateSyncStrategy)
         return SharedStateSyncInfo(*synchronize(self.world, shared_state.to_c(), how, shared_state))
 
     # -- All-reduce --
@@ -149,7 +149,7 @@ class Communicator(Bound):
         """
         listed = list(descriptors)
         for descriptor in listed:
-            instance(descriptor, ReduceOpDescriptor, "an entry of descriptors")
+            instance("an entry of descriptors", descriptor, ReduceOpDescriptor)
         made = ffi.new("pcclReduceOpDescriptor_t[]", len(listed))
         for index, descriptor in enumerate(listed):
             descriptor.to_c_inpl(made[index])

@@ -26,8 +26,8 @@ class ReduceOperandDescriptor:
         return made
 
     def _fill(self, c_desc: Any) -> None:
-        c_desc.datatype = member(self.datatype, DataType, "datatype")
-        c_desc.distribution_hint = member(self.distribution_hint, DistributionHint, "distribution_hint")
+        c_desc.datatype = member("datatype", self.datatype, DataType)
+        c_desc.distribution_hint = member("distribution_hint", self.distribution_hint, DistributionHint)
 
 
 class QuantizationOptions:
@@ -52,8 +52,8 @@ class QuantizationOptions:
         return made
 
     def _fill(self, c_desc: Any) -> None:
-        c_desc.quantized_datatype = member(self.quantized_datatype, DataType, "quantized_datatype")
-        c_desc.algorithm = member(self.algorithm, QuantizationAlgorithm, "algorithm")
+        c_desc.quantized_datatype = member("quantized_datatype", self.quantized_datatype, DataType)
+        c_desc.algorithm = member("algorithm", self.algorithm, QuantizationAlgorithm)
 
 
 class ReduceDescriptor:
@@ -81,10 +81,10 @@ class ReduceDescriptor:
 
     def _fill(self, c_desc: Any) -> None:
         c_desc.count = whole("reduce descriptor", "count", self.count, "size_t")
-        c_desc.op = member(self.op, ReduceOp, "op")
+        c_desc.op = member("op", self.op, ReduceOp)
         c_desc.tag = whole("reduce descriptor", "tag", self.tag, "uint64_t")
-        instance(self.operand_descriptor, ReduceOperandDescriptor, "operand_descriptor")
-        instance(self.quantization_options, QuantizationOptions, "quantization_options")
+        instance("operand_descriptor", self.operand_descriptor, ReduceOperandDescriptor)
+        instance("quantization_options", self.quantization_options, QuantizationOptions)
         self.operand_descriptor._fill(c_desc.src_descriptor)
         self.quantization_options._fill(c_desc.quantization_options)
 
@@ -123,7 +123,7 @@ class ReduceOpDescriptor:
         """Fills a pcclReduceOpDescriptor_t, as of an array."""
         c_desc.sendbuf = _pointer(self.sendbuf_ptr, "sendbuf_ptr")
         c_desc.recvbuf = _pointer(self.recvbuf_ptr, "recvbuf_ptr")
-        instance(self.reduce_descriptor, ReduceDescriptor, "reduce_descriptor")
+        instance("reduce_descriptor", self.reduce_descriptor, ReduceDescriptor)
         self.reduce_descriptor._fill(c_desc.descriptor)
 
 
@@ -140,7 +140,7 @@ def _of_memory(library: Optional[str], send: Any, recv: Any, descriptor: ReduceD
             if library_of(memory) != library:
                 raise OperandError(f"pccl: {name} is a {type(memory).__name__}, where one of {library} is needed")
     source, target = operands(send, recv)
-    instance(descriptor, ReduceDescriptor, "reduce_descriptor")
+    instance("reduce_descriptor", descriptor, ReduceDescriptor)
     _fits(source, descriptor.count, descriptor.operand_descriptor)
     made = ReduceOpDescriptor(source.address, target.address, descriptor)
     made._keep = (source, target)
@@ -184,8 +184,8 @@ def describe(
 
 def _fits(buffer: Buffer, count: int, operand: ReduceOperandDescriptor) -> None:
     """A descriptor may call elements another type of the same size (bfloat16 in an array of uint16), and fewer than there are."""
-    instance(operand, ReduceOperandDescriptor, "operand_descriptor")
-    member(operand.datatype, DataType, "datatype")
+    instance("operand_descriptor", operand, ReduceOperandDescriptor)
+    member("datatype", operand.datatype, DataType)
     if operand.datatype.itemsize != buffer.datatype.itemsize:
         raise OperandError(f"pccl: the operand descriptor says {operand.datatype.name}, the memory is of {buffer.datatype.name}")
     if whole("reduce operation", "count", count, "size_t") > buffer.count:

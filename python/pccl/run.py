@@ -151,7 +151,7 @@ def run(
                 communicator, step, state=state, steps=steps, start=start, min_peers=min_peers, begin_with=begin_with, shards=shards,
                 optimize=optimize, patience=patience, n_attempts=n_attempts,
             )
-    instance(master, Communicator, "master")
+    instance("master", master, Communicator)
     peers = _Peers(master, min_peers, shards, optimize, patience, n_attempts)
     held = _State(master, state, start)
     peers.connect()

@@ -79,15 +79,15 @@ class SharedState:
             raise OperandError("pccl: a shared state without entries; pass at least one TensorInfo")
         self._tensor_infos = list(tensor_infos)
         for info in self._tensor_infos:
-            instance(info, TensorInfo, "an entry of tensor_infos")
+            instance("an entry of tensor_infos", info, TensorInfo)
         self._names = [ffi.new("char[]", text("shared state", "name", info.name)) for info in self._tensor_infos]
         self._infos = ffi.new("pcclTensorInfo_t[]", len(self._tensor_infos))
         for entry, info, name in zip(self._infos, self._tensor_infos, self._names):
             entry.name = name
             entry.data = ffi.cast("void *", info.data_ptr)
             entry.count = whole("shared state", f"numel of {info.name!r}", info.numel, "size_t")
-            entry.datatype = member(info.dtype, DataType, "dtype")
-            entry.device_type = member(info.device_type, DeviceType, "device_type")
+            entry.datatype = member("dtype", info.dtype, DataType)
+            entry.device_type = member("device_type", info.device_type, DeviceType)
             entry.allow_content_inequality = info.allow_content_inequality
         self._state = ffi.new("pcclSharedState_t *")
         self._state.count = len(self._tensor_infos)

@@ -214,7 +214,7 @@ class World(Bound):
     def attribute(self, which: Attribute) -> int:
         """``pcclGetAttribute``: one of the sizes, a number of peers or of groups, as of the last change that the program knows."""
         value = ffi.new("int *")
-        check(lib.pcclGetAttribute(self._own("attribute"), member(which, Attribute, "attribute"), value), "attribute")
+        check(lib.pcclGetAttribute(self._own("attribute"), member("attribute", which, Attribute), value), "attribute")
         return int(value[0])
 
     def members(self) -> list[Member]:

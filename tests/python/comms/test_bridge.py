@@ -12,6 +12,7 @@ import torch.distributed as dist
 from torch import nn
 
 from pccl.comms import TorchComm, new_comm
+from support.callbacks import waits_in_callbacks
 from support.ranks import run
 from support.training import three_steps
 
@@ -259,3 +260,11 @@ def test_a_mesh_of_two_dimensions() -> None:
     with_comm(4, body)
 
 
+def test_callbacks_that_wait() -> None:
+    from pccl.comms.device_mesh import init_device_mesh
+
+    def body(comm: TorchComm) -> Any:
+        init_device_mesh((comm,), ("world",))
+        return waits_in_callbacks(comm.get_rank(), comm.get_size())
+
+    assert with_comm(2, body) == [(12.0, 6.0)] * 2

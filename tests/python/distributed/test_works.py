@@ -13,6 +13,7 @@ import torch
 import torch._dynamo  # noqa: F401 - before the ranks are forked: each would import it anew
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
+from support.callbacks import waits_in_callbacks
 from support.torch_ranks import faces, job
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
@@ -58,23 +59,6 @@ def futures(rank: int, size: int) -> None:
 
 def test_futures() -> None:
     job(2, futures)
-
-
-def waits_in_callbacks(rank: int, size: int) -> Any:
-    """A callback waits for the future of another operation, whose callback does, three deep; and beside that, in a work's own ways."""
-    def summed(depth: int) -> Any:
-        future = dist.all_reduce(torch.full((3,), rank + 1.0), async_op=True).get_future()
-        return future.then(lambda done: done.value()[0][0].item() + (summed(depth - 1).wait() if depth else 0))
-
-    def in_other_ways(_: Any) -> float:
-        tensors = [torch.full((2,), float(i)) for i in range(3)]
-        dist.all_reduce(tensors[0])
-        dist.all_reduce(tensors[1], async_op=True).wait()
-        torch.futures.wait_all([dist.all_reduce(tensors[2], async_op=True).get_future()])
-        return sum(tensor[0].item() for tensor in tensors)
-
-    nested = summed(3).wait()
-    return nested, dist.all_reduce(torch.ones(1), async_op=True).get_future().then(in_other_ways).wait()
 
 
 @faces

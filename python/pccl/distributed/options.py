@@ -13,13 +13,13 @@ from pccl.types import LossRule
 class Options:
     """Zero, "" and None are what the library takes by itself.
 
-    `loss_rule`: END, the group is over with its first loss; SHRINK, it goes on with those who are left, and ranks close up.
-    `master`, `world`: the master's "host:port" and the name of the group's world there, in place of a rendezvous over the store; all
-    ranks say the same.  `join`: enters that world, which goes on by SHRINK, in place of a rank that it has lost.  `lanes`:
-    connections to each peer.  `stall`: seconds of silence after which a peer counts as lost.  `reconfigurable`: it begins with the first
-    `pccl.distributed.reconfigure`; of the default group, and as 2.15's ``enable_reconfigure``.  `as_backend`: the group is torch's own,
-    with this as its back-end, as in a map of devices ("cpu:pccl,cuda:gloo") it always is: for `split_group`, `monitored_barrier` and what
-    else torch keeps to these, from 2.15 on; its ranks do not change.
+    `loss_rule`: END, the group is over with its first loss; SHRINK, it goes on with those who are left, and ranks close up. `master`,
+    `world`: the master's "host:port" and the name of the group's world there, in place of a rendezvous over the store; all ranks say the
+    same. `join`: enters that world, which goes on by SHRINK, in place of a rank that it has lost. `lanes`: connections to each peer.
+    `stall`: seconds of silence after which a peer counts as lost, no more than the master's (``--dead-ms``, 10 s unless it was told so).
+    `reconfigurable`: it begins with the first `pccl.distributed.reconfigure`; of the default group, and as 2.15's ``enable_reconfigure``.
+    `as_backend`: the group is torch's own, with this as its back-end, as in a map of devices ("cpu:pccl,cuda:gloo") it always is: for
+    `split_group`, `monitored_barrier` and what else torch keeps to these, from 2.15 on; its ranks do not change.
     """
 
     loss_rule: LossRule = LossRule.END

@@ -1,6 +1,8 @@
 """Ways of training that PyTorch brings beside plain data parallelism: each as in one process, or as over Gloo."""
 # SPDX-License-Identifier: MIT
+import contextlib
 import copy
+import pathlib
 from collections import OrderedDict
 from typing import Any
 
@@ -8,12 +10,14 @@ import pytest
 import torch
 import torch._dynamo  # noqa: F401 - before the ranks are forked: each would import it anew
 import torch.distributed as dist
+import torch.distributed.checkpoint as checkpoints
 import torch.distributed.nn.functional as differentiable
 from support.torch_ranks import faces, job
 from support.training import batch, net, trained
 from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, post_localSGD_hook, powerSGD_hook
 from torch.distributed.algorithms.model_averaging.hierarchical_model_averager import HierarchicalModelAverager
+from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import CPUOffloadPolicy, fully_shard
 from torch.distributed.optim import PostLocalSGDOptimizer
@@ -129,6 +133,48 @@ def offloaded(rank: int, size: int) -> list[list[float]]:
 
 def test_shards_kept_in_host_memory() -> None:
     as_in_one_process(job(2, offloaded), 2)
+
+
+def accumulated(rank: int, size: int, sharded: bool) -> list[list[float]]:
+    """Gradients of all steps together, which ranks exchange at the last alone."""
+    model = fully_shard(net()) if sharded else DistributedDataParallel(net())
+    for step in range(STEPS):
+        last = step == STEPS - 1
+        if sharded:
+            model.set_requires_gradient_sync(last)
+        x, y = batch(step, rank)
+        with contextlib.nullcontext() if sharded or last else model.no_sync():
+            nn.functional.mse_loss(model(x), y).backward()
+    return [whole(parameter.grad).reshape(-1).tolist() for parameter in model.parameters()]
+
+
+@pytest.mark.parametrize("sharded", [False, True], ids=["data parallel", "sharded"])
+def test_accumulated_gradients(sharded: bool) -> None:
+    alone = net()
+    for step in range(STEPS):
+        for x, y in (batch(step, rank) for rank in range(2)):
+            (nn.functional.mse_loss(alone(x), y) / 2).backward()
+    for result in job(2, accumulated, sharded):
+        for got, parameter in zip(result, alone.parameters(), strict=True):
+            assert got == pytest.approx(parameter.grad.reshape(-1).tolist(), rel=1e-4, abs=1e-6)
+
+
+def saved(rank: int, size: int, folder: str, load: bool) -> Any:
+    model = fully_shard(net())
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    values = train(model, rank, optimizer)
+    parameters, moments = get_state_dict(model, optimizer)
+    if not load:
+        checkpoints.save({"model": parameters, "optimizer": moments}, checkpoint_id=folder)
+        return values
+    checkpoints.load({"model": parameters, "optimizer": moments}, checkpoint_id=folder)
+    set_state_dict(model, optimizer, model_state_dict=parameters, optim_state_dict=moments)
+    return [whole(parameter).detach().reshape(-1).tolist() for parameter in model.parameters()]
+
+
+def test_a_checkpoint_goes_on_with_more_ranks(tmp_path: pathlib.Path) -> None:
+    before, *_ = job(2, saved, str(tmp_path), False)
+    assert job(3, saved, str(tmp_path), True) == [before] * 3
 
 
 class Block(nn.Module):

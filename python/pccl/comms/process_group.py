@@ -19,8 +19,10 @@ import torch.distributed as dist
 from torch._C import _distributed_c10d as in_cpp
 
 from pccl.comms import torch_switch
+from pccl.comms.backend import TorchCommBackend
 from pccl.comms.arguments import communicator
 from pccl.comms.batch import P2POp, P2POpType
+from pccl.comms.bridged_window import BridgedWindow
 from pccl.comms.communicator import TorchComm
 from pccl.comms.options import BatchP2POptions
 from pccl.comms.reduce_op import RedOpType, ReduceOp
@@ -209,7 +211,21 @@ class BackendWrapper(_ProcessGroup):  # type: ignore[misc]  # its stubs know oth
 
     get_backend = _get_backend
 
-    supports_splitting = supports_coalescing = supports_reconfigure = supports_window = supports_abort_hooks = False
+    supports_splitting = supports_coalescing = supports_reconfigure = supports_abort_hooks = False
+
+    @property
+    def supports_window(self) -> bool:
+        """Whether the communicator's back-end has windows."""
+        return type(self._comm._backend).new_window is not TorchCommBackend.new_window
+
+    def new_window(self, tensor: Optional[Tensor] = None) -> BridgedWindow:
+        """Collective: a window, with this rank's tensor if that is given."""
+        return BridgedWindow(self._comm.new_window(tensor), self._one)
+
+    def _one(self, work: TorchWork) -> WorkWrapper:
+        wrapper = WorkWrapper(self._comm._mask.finite_waits)
+        wrapper._works = [work]
+        return wrapper
 
     @property
     def options(self) -> BackendWrapperOptions:

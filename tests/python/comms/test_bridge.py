@@ -268,3 +268,42 @@ def test_callbacks_that_wait() -> None:
         return waits_in_callbacks(comm.get_rank(), comm.get_size())
 
     assert with_comm(2, body) == [(12.0, 6.0)] * 2
+
+
+def test_windows() -> None:
+    """As torch's functions for them do, where it has them."""
+    from pccl.comms.device_mesh import init_device_mesh
+
+    def body(comm: TorchComm) -> None:
+        init_device_mesh((comm,), ("world",))
+        group: Any = dist.group.WORLD
+        rank, size = comm.get_rank(), comm.get_size()
+        right, left = (rank + 1) % size, (rank - 1) % size
+        mine = torch.zeros(4)
+        if hasattr(dist, "_new_window"):
+            assert dist._supports_window()
+            window = dist._new_window(mine)
+        else:
+            assert group.supports_window
+            window = group.new_window(mine)
+        window.put(torch.tensor([rank + 1.0, rank + 2.0]), right, 1, False)
+        window.signal(right, False)
+        waits = window.wait_signal(left, True)
+        assert isinstance(waits, dist.Work)
+        waits.wait()
+        assert mine.tolist() == [0.0, left + 1.0, left + 2.0, 0.0]
+        assert window.map_remote_tensor(rank) is mine
+        assert window.get_attr(rank).access_type.name.endswith("UNIFIED") and window.get_attr(left).access_type.name.endswith("SEPARATE")
+        with pytest.raises(RuntimeError, match="exceeds the window size"):
+            window.put(torch.zeros(4), right, 1, False)
+        if hasattr(torch._C._distributed_c10d, "WaitSignalOptions"):
+            opts = torch._C._distributed_c10d.WaitSignalOptions()
+            opts.timeout = datetime.timedelta(milliseconds=50)
+            with pytest.raises(RuntimeError, match="time"):
+                window.wait_signal(left, True, opts).wait()
+        dist.barrier()
+        window.tensor_deregister()
+        with pytest.raises(RuntimeError, match="tensor_register first"):
+            window.signal(right, False)
+
+    with_comm(3, body)

@@ -24,7 +24,6 @@ class PCCLError(RuntimeError):
         self.result = result
         self.function = func_name
         self.text = text
-        self._world: Any = None  # a weak reference to that of the operation that failed so; stays in this process
         self.error_class = ErrorClass.NONE
         self.cause = Cause.NONE
         self.peer = 0
@@ -35,9 +34,6 @@ class PCCLError(RuntimeError):
 
     def __str__(self) -> str:
         return f"{self.function}: {self.result.name}" + (f": {self.text}" if self.text else "")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), self.args, {**self.__dict__, "_world": None}
 
     @staticmethod
     def check(result: int, func_name: str) -> None:

@@ -176,7 +176,7 @@ def run(
                     raise  # of another communicator, that the step uses
                 peers.connect()
                 held.outdated()
-            elif not _undone(error) or _of_another_that_is_over(error, master):
+            elif not _undone(error):
                 raise
     return held.index
 
@@ -294,19 +294,6 @@ def _vote(vote: Callable[[], _T]) -> _T:
         except PCCLError as error:
             if not _undone(error):
                 raise
-
-
-def _of_another_that_is_over(error: PCCLError, communicator: Communicator) -> bool:
-    """Whether it is an operation's of another world, and that one is no more: those who know it do not come to the next step."""
-    if error._world is None:
-        return False
-    world = error._world()
-    if world is communicator.world:
-        return False
-    try:
-        return world is None or world.me is None
-    except PCCLError:
-        return True
 
 
 def _undone(error: PCCLError) -> bool:

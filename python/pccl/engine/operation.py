@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import threading
 import time
-import weakref
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
 
 from pccl._native import ffi, lib
@@ -142,11 +141,7 @@ class Operation:
             if over.result == lib.pcclSuccess:
                 info = over.info
                 self.info = OperationInfo(info.local_world_size, info.tx_bytes, info.rx_bytes)
-            error = None
-            if over.result != lib.pcclSuccess:
-                error = error_of(over.error, over.result, self.name)
-                error._world = weakref.ref(self.world)
-            self._conclude(error)
+            self._conclude(None if over.result == lib.pcclSuccess else error_of(over.error, over.result, self.name))
         self.world._forget(self)
 
     def _conclude(self, error: Optional[PCCLError]) -> None:

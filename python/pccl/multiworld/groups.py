@@ -55,7 +55,9 @@ class GroupDomain(Domain):
         self._loss: Optional[Loss] = None
         self._tearing: Optional[threading.Thread] = None
         self._closed = False
-        self._liveness = None if post is None else Liveness(name, dist.PrefixStore(name, store), post, rank, size, stall, self._break)
+        self._liveness: Optional[Liveness] = None
+        if post is not None:
+            self._liveness = Liveness(name, dist.PrefixStore(name, store), post, rank, size, stall, self._break)
         _open.add(self)
 
     def send(self, tensor: Any, dst: int) -> Flight:
@@ -238,12 +240,12 @@ class GroupDomain(Domain):
             if self._loss is not None:
                 return
             self._loss = loss
+            if self._liveness is not None:
+                self._liveness.end(loss)  # before the others see connections close
             if tearing is not None:
                 self._tearing = tearing
                 tearing.start()
             flying = list(self._flying)
-        if self._liveness is not None:
-            self._liveness.end(in_order=loss.cause is Cause.LEFT)
         for flight in flying:
             flight.resolve(RuntimeError(f"pccl: {self.name} is over: {loss.text}"))
 

@@ -1,7 +1,8 @@
 """Signs of life beside a torch group, which has none: small datagrams between all members of a world, five in each stall time.
 
-A member that is silent for the stall time is lost, and at once one whose host says that nobody is there any more: its process is gone,
-or has found the world over.  So all are told, those too whose sockets are well while a third one's are not.  Who leaves in order says so.
+A member that is silent for the stall time is lost, and at once one whose host says that nobody is there any more: its process is gone.
+Who has lost one says so to the others before it goes, those too whose sockets are well while a third one's are not; who leaves in order
+says that.
 """
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
@@ -17,8 +18,9 @@ from pccl.multiworld.errors import Loss
 from pccl.types import Cause
 
 _TOKEN_BYTES = 16
+_RANK_BYTES = 4
 _LONGEST = 64  # bytes of a datagram
-_ALIVE, _LEFT = b"a", b"l"
+_ALIVE, _LEFT, _LOST = b"a", b"l", b"o"  # the last with the rank that is
 _UNWATCHED = "-"
 
 
@@ -58,16 +60,18 @@ class Liveness(threading.Thread):
                 sending.connect((host, int(port)))
                 self._peers[other] = sending, bytes.fromhex(token)
         self._heard = dict.fromkeys(self._peers, time.monotonic())
+        self._told: Optional[Loss] = None  # by another, of a third
         self._ended = False
         self.start()
 
-    def end(self, in_order: bool) -> None:
-        """Has the thread end, and nobody watch this member if it leaves in order; never blocks."""
+    def end(self, why: Loss) -> None:
+        """Has the thread end, and the others know why, as far as that is known here; never blocks."""
         if self._ended:
             return
         self._ended = True
-        for other in self._peers if in_order else ():
-            self._say(other, _LEFT)
+        said = _LEFT if why.cause is Cause.LEFT else b"" if why.peer is None else _LOST + why.peer.to_bytes(_RANK_BYTES, "big")
+        for other in self._peers if said else ():
+            self._say(other, said)
         try:
             with socket.socket(self._post.socket.family, socket.SOCK_DGRAM) as own:
                 own.sendto(b"", ("localhost", self._post.socket.getsockname()[1]))  # the thread looks up
@@ -87,7 +91,7 @@ class Liveness(threading.Thread):
         beat = time.monotonic()
         while not self._ended:
             now = time.monotonic()
-            if now < beat:
+            if now < beat and self._told is None:
                 self._hear(beat - now)
             else:
                 beat = now + self._stall / 5
@@ -98,8 +102,10 @@ class Liveness(threading.Thread):
 
     def _look_around(self) -> Optional[Loss]:
         """A beat: what has come is heard, then who has not been heard of is lost; who is left hears of this one."""
-        while self._hear(0):
+        while self._told is None and self._hear(0):
             pass
+        if self._told is not None:
+            return self._told
         now = time.monotonic()
         for other, heard in self._heard.items():
             if now - heard > self._stall:
@@ -113,7 +119,7 @@ class Liveness(threading.Thread):
         """Whether somebody may be there."""
         sending, token = self._peers[other]
         try:
-            sending.send(token + self._rank.to_bytes(4, "big") + kind, socket.MSG_DONTWAIT)
+            sending.send(token + self._rank.to_bytes(_RANK_BYTES, "big") + kind, socket.MSG_DONTWAIT)
         except ConnectionRefusedError:
             return False
         except OSError:
@@ -127,9 +133,18 @@ class Liveness(threading.Thread):
             heard = self._post.socket.recv(_LONGEST)
         except OSError:
             return False
-        token, rank, kind = heard[:_TOKEN_BYTES], int.from_bytes(heard[_TOKEN_BYTES:_TOKEN_BYTES + 4], "big"), heard[_TOKEN_BYTES + 4:]
+        token, heard = heard[:_TOKEN_BYTES], heard[_TOKEN_BYTES:]
+        rank, kind = int.from_bytes(heard[:_RANK_BYTES], "big"), heard[_RANK_BYTES:]
         if token == self._post.token and rank in self._heard:
             self._heard[rank] = time.monotonic()
             if kind == _LEFT:
                 del self._heard[rank]
+            elif kind[:1] == _LOST:
+                self._told = self._of(int.from_bytes(kind[1:], "big"), rank)
         return True
+
+    def _of(self, lost: int, by: int) -> Loss:
+        """The loss that another member tells of."""
+        if lost == self._rank:
+            return Loss(f"rank {by} has had no sign of life of this one, {lost}, for {self._stall:g} s", Cause.EXCLUDED, None, "", None)
+        return Loss(f"lost rank {lost}: rank {by} says so", Cause.PEER_LOST, lost, "", None)

@@ -1,0 +1,41 @@
+"""Signs of life by themselves: what a member that ends says to one that would wait for minutes."""
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import queue
+from typing import Any
+
+import pytest
+
+from pccl.multiworld.errors import Loss
+from pccl.types import Cause
+
+pytest.importorskip("torch")
+
+
+def told(size: int, why: Loss) -> Loss:
+    """What rank 1 of so many finds when rank 0 ends."""
+    import torch.distributed as dist
+
+    from pccl.multiworld.liveness import Liveness, announce
+
+    store: Any = dist.HashStore()
+    posts: Any = [announce(store, rank, "127.0.0.1", True) for rank in range(size)]  # of which some have no thread: they are silent
+    found: "queue.Queue[Loss]" = queue.Queue()
+    hears = Liveness("w", store, posts[1], 1, size, 600.0, found.put)
+    Liveness("w", store, posts[0], 0, size, 600.0, found.put).end(why)
+    loss = found.get(timeout=30)
+    hears.join(30)
+    for post in posts[2:]:
+        post.socket.close()
+    return loss
+
+
+def test_who_has_lost_a_member_tells_the_others_which() -> None:
+    loss = told(3, Loss("lost rank 2: no sign of life for 3 s", Cause.PEER_SILENT, 2, "", None))
+    assert (loss.peer, loss.cause, loss.text) == (2, Cause.PEER_LOST, "lost rank 2: rank 0 says so")
+
+
+def test_who_counts_as_lost_is_told() -> None:
+    loss = told(2, Loss("lost rank 1: no sign of life for 3 s", Cause.PEER_SILENT, 1, "", None))
+    assert (loss.peer, loss.cause) == (None, Cause.EXCLUDED) and "no sign of life of this one, 1" in loss.text

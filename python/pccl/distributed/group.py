@@ -26,14 +26,11 @@ from pccl.distributed.reconfiguration import Handle, Place, not_begun, one_backe
 from pccl.distributed.rendezvous import given_master
 from pccl.distributed.work import Call, Share, Work
 from pccl.engine import Operation, World, at_once, awaited
-from pccl.engine.backlog import Backlog
+from pccl.engine.backlog import MOST, Backlog
 from pccl.engine.meeting import Record
 from pccl.engine.untraced import untraced
 from pccl.errors import PCCLError, make_error
 from pccl.types import Cause, ErrorClass, LossRule, Result
-
-#: Operations of a share that are under way at once.
-MOST = 300
 
 _HOOK_SECONDS = 0.5
 _ErrorType = torch._C._distributed_c10d.ErrorType

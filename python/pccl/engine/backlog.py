@@ -15,6 +15,8 @@ from pccl.engine.completion import step_aside
 from pccl.engine.operation import Operation
 from pccl.engine.process import wait_for
 
+#: Operations of a share that are under way at once, of three shares.
+MOST = 300
 _LOOK_FROM = 32  # operations from which on a launch looks whether some have ended; then at twice what is left
 
 

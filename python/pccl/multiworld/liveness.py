@@ -146,5 +146,5 @@ class Liveness(threading.Thread):
     def _of(self, lost: int, by: int) -> Loss:
         """The loss that another member tells of."""
         if lost == self._rank:
-            return Loss(f"rank {by} has had no sign of life of this one, {lost}, for {self._stall:g} s", Cause.EXCLUDED, None, "", None)
+            return Loss(f"this rank, {lost}, counts as lost: rank {by} says so", Cause.EXCLUDED, None, "", None)
         return Loss(f"lost rank {lost}: rank {by} says so", Cause.PEER_LOST, lost, "", None)

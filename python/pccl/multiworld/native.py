@@ -13,7 +13,7 @@ from typing import Any, Callable, Optional, Sequence
 
 from pccl._native import lib
 from pccl.engine import Operation, World
-from pccl.engine.backlog import Backlog, Pending
+from pccl.engine.backlog import MOST, Backlog, Pending
 from pccl.engine.bootstrap import spawn_master
 from pccl.errors import PCCLError, RankConnectionLost
 from pccl.multiworld.domain import Domain, Flight, Formation
@@ -21,7 +21,6 @@ from pccl.multiworld.errors import Loss
 from pccl.multiworld.memory import Land, apart, check_list, joined, readable, writable
 from pccl.types import Cause, ErrorClass, ReduceOp, Result
 
-_MOST = 300         # operations of a share that are under way at once
 _WORTH_A_TRY = 0.2  # seconds left, below which a formation is not tried again
 
 _MASTER_SECONDS = 1.0  # that members who have lost one wait for a master that is gone as well, often with the same host: the world is over
@@ -73,7 +72,7 @@ class NativeDomain(Domain):
         self._world = world
         self._ranks = {member.id: member.key for member in world.members()}
         self._loss: Optional[Loss] = None
-        self._sends, self._receives, self._collectives = Backlog(_MOST), Backlog(_MOST), Backlog(_MOST)
+        self._sends, self._receives, self._collectives = Backlog(MOST), Backlog(MOST), Backlog(MOST)
 
     def send(self, tensor: Any, dst: int) -> Flight:
         self.check_rank("dst", dst, other=True)

@@ -11,8 +11,8 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from pccl.distributed.group import MOST
 from pccl.engine import World
+from pccl.engine.backlog import MOST
 from pccl.errors import RankConnectionLost
 from support.torch_ranks import LOST, job
 

@@ -38,4 +38,4 @@ def test_who_has_lost_a_member_tells_the_others_which() -> None:
 
 def test_who_counts_as_lost_is_told() -> None:
     loss = told(2, Loss("lost rank 1: no sign of life for 3 s", Cause.PEER_SILENT, 1, "", None))
-    assert (loss.peer, loss.cause) == (None, Cause.EXCLUDED) and "no sign of life of this one, 1" in loss.text
+    assert (loss.peer, loss.cause, loss.text) == (None, Cause.EXCLUDED, "this rank, 1, counts as lost: rank 0 says so")

@@ -61,17 +61,19 @@ class Liveness(threading.Thread):
                 self._peers[other] = sending, bytes.fromhex(token)
         self._heard = dict.fromkeys(self._peers, time.monotonic())
         self._told: Optional[Loss] = None  # by another, of a third
+        self._ending = threading.Lock()  # nobody closes what another is still speaking by
         self._ended = False
         self.start()
 
     def end(self, why: Loss) -> None:
         """Has the thread end, and the others know why, as far as that is known here; never blocks."""
-        if self._ended:
-            return
-        self._ended = True
         said = _LEFT if why.cause is Cause.LEFT else b"" if why.peer is None else _LOST + why.peer.to_bytes(_RANK_BYTES, "big")
-        for other in self._peers if said else ():
-            self._say(other, said)
+        with self._ending:
+            if self._ended:
+                return
+            for other in self._peers if said else ():
+                self._say(other, said)
+            self._ended = True
         try:
             with socket.socket(self._post.socket.family, socket.SOCK_DGRAM) as own:
                 own.sendto(b"", ("localhost", self._post.socket.getsockname()[1]))  # the thread looks up
@@ -83,9 +85,11 @@ class Liveness(threading.Thread):
         loss = self._watch()
         if loss is not None:
             self._broke(loss)
-        self._post.socket.close()
-        for sending, _ in self._peers.values():
-            sending.close()
+        with self._ending:
+            self._ended = True
+            self._post.socket.close()
+            for sending, _ in self._peers.values():
+                sending.close()
 
     def _watch(self) -> Optional[Loss]:
         beat = time.monotonic()

@@ -91,7 +91,7 @@ part_fabric() { # of the providers tcp: shm leaves what it shared when a process
     fi
     data_over PCCL_NET=OFI FI_PROVIDER=tcp FI_TCP_IFACE=lo
 }
-part_chaos() { "$build/gcc/tests/chaos/chaos_run" --seconds 60 --seed 1 --jobs "$cores" --logs "$logs/chaos"; }
+part_chaos() { "$build/gcc/tests/chaos/chaos_run" --seconds 40 --seed 1 --jobs $((2 * cores)) --logs "$logs/chaos"; }
 part_examples() {
     scripts/test_seeds.sh "$build/gcc"
     scripts/test_examples.sh "$build/gcc"

@@ -22,8 +22,8 @@ from pccl.engine.factor import factor_of
 from pccl.engine.operation import Operation
 from pccl.engine.parts import alike, at_root, own_part, parts_of, pointer_of
 from pccl.engine.process import Bound, initialise, interruptible, own_process
-from pccl.errors import PCCLError, check, make_error
-from pccl.types import Attribute, DataType, LossRule, ReduceOp, Result
+from pccl.errors import PCCLError, check, last_error, make_error
+from pccl.types import Attribute, Cause, DataType, LossRule, ReduceOp, Result
 
 #: In `World.receive`: a message of whichever member.
 ANY_RANK = lib.PCCL_ANY_RANK
@@ -34,7 +34,6 @@ _T = TypeVar("_T")
 _END_SECONDS = 2.0  # that a call may take to end when its world is left; it is there at once
 _LONGEST_MS = 2**32 - 1
 _SWEEP_FROM = 64  # operations in flight, from which on a launch looks whether some have ended that nobody waits for; then at twice what is left
-_SWEEP_EACH = 960  # from which on each launch does: the library lets 1,024 be in flight, or ended and not looked at
 
 
 @contextlib.contextmanager
@@ -541,7 +540,7 @@ class World(Bound):
         handle = ffi.new(kind._handle_type)
         if len(self._flying) >= self._sweep_at:
             self._sweep()
-            self._sweep_at = min(max(_SWEEP_FROM, 2 * len(self._flying)), _SWEEP_EACH)
+            self._sweep_at = max(_SWEEP_FROM, 2 * len(self._flying))
         operation = kind(self, name, handle, keep, source)
         timeout = self._operation_deadline if deadline is None else length_of_time(deadline)
         if timeout is not None:
@@ -549,7 +548,11 @@ class World(Bound):
         if deadline is not None:
             lib.pcclSetCallDeadline(milliseconds(deadline))
         try:
-            result = call(name, function, (*arguments, comm if at is None else at, handle), numbers)
+            arguments = (*arguments, comm if at is None else at, handle)
+            result = call(name, function, arguments, numbers)
+            if _no_room(result, name):
+                self._sweep()
+                result = call(name, function, arguments, numbers)
         finally:  # Ctrl-C may come as the call returns: what was launched borrows its memory all the same
             if handle.comm != ffi.NULL:
                 self._flying.add(operation)
@@ -565,6 +568,11 @@ class World(Bound):
 
     def _forget(self, operation: Operation) -> None:
         self._flying.discard(operation)
+
+
+def _no_room(result: int, name: str) -> bool:
+    """Whether a launch was refused since the library has 1,024 that are in flight, or have ended and nobody has looked at."""
+    return result == lib.pcclRankConnectionLost and last_error(result, name).cause is Cause.USAGE
 
 
 def milliseconds(seconds: Optional[float]) -> int:

@@ -16,7 +16,7 @@ import pytest
 from support.master import Master
 from support.worlds import in_world, together
 
-from pccl.engine import Operation, World
+from pccl.engine import Operation, Window, World
 from pccl.engine import world as world_module
 from pccl.errors import InvalidUsage, MasterConnectionFailed, OperationTimeout, PCCLError, RankConnectionLost
 from pccl.types import Cause, ErrorClass, LossRule, Result
@@ -130,6 +130,40 @@ def test_what_nobody_waits_for_ends_and_lets_go(master: Master) -> None:
         world.update()  # which would be refused while something is in flight
         gc.collect()
         assert not any(reference() is not None for reference in kept)
+
+    in_world(master.address, 2, member)
+
+
+def test_what_has_ended_and_nobody_has_looked_at_keeps_no_room_from_others(master: Master) -> None:
+    """A launch that fails since the library's 1,024 are taken, or its 768 beside a window, by operations that have ended."""
+
+    def member(world: World) -> None:
+        windows: list[Window] = []
+        for beside in (100, 400):  # by the second the communicator has room for 1,024
+            if beside == 100:
+                windows.append(Window(world, np.zeros(1)))
+            out = np.zeros(700 + beside)
+            if world.rank == 0:
+                unseen = [world.receive(out[i : i + 1], 1) for i in range(700)]
+                world.barrier().wait()
+                world.barrier().wait()
+                unseen[-1].wait()
+                later = [world.receive(out[i : i + 1], 1) for i in range(700, out.size)]
+                world.barrier().wait()
+                for operation in unseen + later:
+                    operation.wait()
+                assert (out == np.arange(out.size)).all()
+            else:
+                world.barrier().wait()
+                for i in range(out.size):
+                    if i == 700:
+                        world.barrier().wait()
+                        world.barrier().wait()
+                    world.send(np.full(1, float(i)), 0).wait()
+            world.barrier().wait()
+            for window in windows:
+                window.destroy()
+            windows.clear()
 
     in_world(master.address, 2, member)
 

@@ -11,7 +11,7 @@ from support.master import Master
 from support.ranks import Rank
 from support.worlds import in_world
 
-from pccl.engine import Window, World
+from pccl.engine import Operation, Window, World
 from pccl.errors import InvalidArgument, InvalidUsage, OperationTimeout
 from pccl.types import DataType, WindowRights
 
@@ -100,3 +100,33 @@ def test_what_was_made_of_a_view_outlives_its_window(master: Master) -> None:
         assert later.tolist() == [rank] * 8
 
     Rank(in_world, (master.address, 2, member), {}).result()
+
+
+def test_any_number_of_waits_for_signals_is_open_at_once(master: Master, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A launch that asks for the end of each that is open; waits that take the room of the signals that they wait for, of the other side's
+    or their own."""
+    many = 2500
+    asked, done = [0], Operation.done
+
+    def ask(self: Operation) -> bool:
+        asked[0] += 1
+        return done(self)
+
+    monkeypatch.setattr(Operation, "done", ask)
+
+    def member(world: World) -> None:
+        window = Window(world, np.zeros(2))
+        other = 1 - world.rank
+        waits = [window.wait_signal(other, 60) for _ in range(many)]
+        world.barrier().wait()
+        assert not any(wait.ended for wait in waits)
+        for _ in range(many):
+            window.signal(other).wait()
+        for wait in waits[::-1] if world.rank else waits:
+            wait.wait()
+        world.barrier().wait()
+        assert not world._flying
+        window.destroy()
+
+    in_world(master.address, 2, member)
+    assert asked[0] < 2 * 3 * many

@@ -8,12 +8,13 @@ from __future__ import annotations
 import datetime
 import logging
 import operator
+import sys
 import threading
 import warnings
 import weakref
 from typing import Any, Callable, Iterable, Optional, Sequence
 
-from pccl.comms import handles
+from pccl.comms import handles, torch_switch
 from pccl.comms.backend import Mask, TorchCommBackend
 from pccl.comms.calls import Caller
 from pccl.comms.failure import AbortInfo, Failures
@@ -178,9 +179,12 @@ class TorchComm(Operations, Memory):
     def finalize(self) -> None:
         """Collective: waits for what was issued, and for the others to be here too; then the communicator is over.
 
-        RuntimeError: it is over already; or "Work timed out during finalize", and it is over.
+        RuntimeError: it is over already, which is all right where torch destroys the group that has it; or "Work timed out during
+        finalize", and it is over.
         """
         with self._lock:
+            if self._finalized and torch_switch.destroys_groups(sys._getframe(1)):
+                return
             if self._finalized:
                 raise RuntimeError(f"communicator {self._name} is already finalized")
             if self._size < 0:

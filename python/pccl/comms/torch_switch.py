@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+from types import FrameType
 from typing import Any, Iterable
 
 from pccl.comms import environment
@@ -50,6 +51,12 @@ def _creator(name: str) -> Any:
             return BackendWrapper(factory.new_comm(name, "cpu", "group", store=store, timeout=timeout))
 
     return create
+
+
+def destroys_groups(caller: FrameType) -> bool:
+    """Whether it is torch's `destroy_process_group` that calls: it finalizes communicators first, those too that the program has finalized,
+    and an error there would leave its groups behind for good."""
+    return caller.f_code.co_name == "destroy_process_group" and caller.f_globals.get("__name__") == "torch.distributed.distributed_c10d"
 
 
 def records_itself(backend: str) -> None:

@@ -105,6 +105,32 @@ def test_a_name_that_torch_knows_of_us_works_without_the_switch_too() -> None:
     run(2, rank)
 
 
+def test_groups_whose_communicators_the_program_has_finalized_are_destroyed_in_order() -> None:
+    """An error of the second finalize in the middle of torch's destroy, after which its groups can neither be destroyed nor made anew."""
+
+    def rank() -> None:
+        install_as_torchcomms()
+        dist.config.use_torchcomms = True
+        for which in ("world", "part", "destroyed", "none", "both"):
+            dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=30))
+            world, part = dist.group.WORLD, dist.new_group([0, 1])
+            dist.all_reduce(torch.ones(1), group=part)
+            if which != "none":
+                for group in (part, world) if which == "both" else (world,) if which == "world" else (part,):
+                    group.get_comm().finalize()
+                    with pytest.raises(RuntimeError, match="already finalized"):
+                        group.get_comm().finalize()
+            if which == "destroyed":
+                dist.destroy_process_group(part)
+                tensor = torch.ones(1)
+                dist.all_reduce(tensor)
+                assert tensor.item() == 2
+            dist.destroy_process_group()
+            assert not dist.is_initialized() and world.get_comm()._finalized
+
+    run(2, rank)
+
+
 def test_torch_finds_the_package_by_itself() -> None:
     """The alias is there before torch is imported, and the variable turns the switch on."""
     program = """

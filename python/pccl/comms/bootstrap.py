@@ -19,7 +19,7 @@ from pccl.comms import environment
 from pccl.comms.store import Store, opened
 from pccl.engine import World, bootstrap
 from pccl.engine.bootstrap import reachable_host
-from pccl.engine.meeting import Record, connected, follow, lead
+from pccl.engine.meeting import Record, connected, follow, lead, world_of
 
 _SIOCGIFADDR = 0x8915
 _PREFIX = "comms/"  # of worlds' names
@@ -47,20 +47,20 @@ def _interface_address(name: str) -> str:
     return socket.inet_ntoa(answer[20:24])
 
 
-def own_master(hints: Mapping[str, str], shared: bool = False) -> str:
-    """A master's "host:port": PCCL_MASTER, else one that this process starts, or has started.
+def master_of(hints: Mapping[str, str], shared: bool = False) -> tuple[str, bool]:
+    """A master's "host:port": PCCL_MASTER, else, and True, one that this process starts, or has started.
 
     `shared`: all processes of a job on this host come to the same one, without telling each other.
     """
     named = environment.text("PCCL_MASTER")
     if named:
-        return named
+        return named, False
     host = listening_host(hints)
     port = 0
     if shared and environment.text("MASTER_PORT"):
         job = f"{os.getuid()} {environment.text('MASTER_ADDR')} {environment.text('MASTER_PORT')} {environment.text('TORCHELASTIC_RUN_ID')}"
         port = 20000 + int.from_bytes(hashlib.sha256(job.encode()).digest()[:4], "big") % 12000
-    return bootstrap.own_master(host, port)
+    return bootstrap.own_master(host, port), True
 
 
 class _Board:
@@ -95,17 +95,18 @@ def create_world(name: str, rank: int, size: int, store: object, seconds: float,
 
     def enter(record: Record) -> World:
         rest = max(0.1, until - time.monotonic())
-        world = World(record.master, name=record.world, size=size, rank=rank, formation_timeout=rest)
+        world = world_of(record, size=size, rank=rank, formation_timeout=rest)
         world.set_connect_timeout(min(rest, 10.0))
         return world
 
     if size == 1:
-        record = Record(own_master(hints), _PREFIX + secrets.token_hex(16))
+        master, own = master_of(hints)
+        record = Record(master, _PREFIX + secrets.token_hex(16), own)
         return connected(enter(record)), record
     with opened(store, rank, until) as place:
         board = _Board(place, name, until)
         if rank == 0:
-            return lead(board, own_master(hints), _PREFIX, enter)
+            return lead(board, *master_of(hints), _PREFIX, enter)
         if not board.counts():
             record = board.read(board.uncounted())
             return connected(enter(record)), record

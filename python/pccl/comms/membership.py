@@ -14,11 +14,13 @@ from typing import Any, Mapping, Optional
 from pccl._native import ffi, lib
 from pccl.comms import bootstrap
 from pccl.engine import World
+from pccl.engine.meeting import Record, world_of
 from pccl.engine.told import first_who
 from pccl.errors import PCCLError, check
 from pccl.types import Cause
 
 _PREFIX = "pccl"
+_OWN = "own"  # of masters that a member has started
 
 
 def library_version() -> str:
@@ -33,19 +35,20 @@ class Membership:
 
     def __init__(self, hints: Mapping[str, str]) -> None:
         self.hints = dict(hints)
-        self.master = ""  #: of the communicator as it is; "" before the first
+        self.where: Optional[Record] = None  #: of the communicator as it is; None before the first
         self._nonce = secrets.token_hex(12)
         self._uuid: Optional[int] = None
         self._uuids: set[int] = set()
         self._handle = ""
 
     def handle(self) -> str:
-        """master, nonce and last uuid; a master is started where none is known."""
+        """master, nonce, last uuid, and whether a member has started the master; one is started where none is known."""
         if not self._handle:
-            if not self.master:
-                self.master = bootstrap.own_master(self.hints, shared=True)
+            if self.where is None:
+                master, own = bootstrap.master_of(self.hints, shared=True)
+                self.where = Record(master, "", own)
             last = "" if self._uuid is None else str(self._uuid)
-            self._handle = f"{_PREFIX};{self.master};{self._nonce};{last}"
+            self._handle = f"{_PREFIX};{self.where.master};{self._nonce};{last};{_OWN if self.where.own else ''}"
         return self._handle
 
     def formed(self, uuid: int, handles: Any, seconds: float) -> tuple[World, int, int]:
@@ -53,15 +56,15 @@ class Membership:
         if isinstance(uuid, bool) or not isinstance(uuid, int) or not -(2**63) <= uuid < 2**63:
             raise RuntimeError(f"reconfigure: uuid {uuid!r} is none; pass a whole number of 64 bits that was not used before")
         listed = sorted(handles) if isinstance(handles, (set, frozenset)) else list(handles)
-        master = _check(listed, self.handle())
+        where = _check(listed, self.handle())
         if any(handle.split(";")[3] == str(uuid) for handle in listed):  # alike at all: they see the same handles
             raise RuntimeError(f"reconfigure: uuid {uuid} was already used by a member; pass another")
         rank, size = listed.index(self.handle()), len(listed)
         text = "\n".join([str(uuid), *sorted(listed)])
         had = uuid in self._uuids
         until = time.monotonic() + seconds
-        name = "again/" + hashlib.sha256(text.encode()).hexdigest()[:48]
-        world = World(master, name=name, size=size, rank=rank, once=True, formation_timeout=seconds)
+        where = where._replace(world="again/" + hashlib.sha256(text.encode()).hexdigest()[:48])
+        world = world_of(where, size=size, rank=rank, once=True, formation_timeout=seconds)
         world.set_connect_timeout(min(seconds, 10.0))
         try:
             entering = world.connect_async()
@@ -80,21 +83,22 @@ class Membership:
         except BaseException:
             world.destroy()
             raise
-        self.master, self._uuid, self._handle = master, uuid, ""
+        self.where, self._uuid, self._handle = where, uuid, ""
         self._uuids.add(uuid)
         return world, rank, size
 
 
-def _check(handles: list[Any], own: str) -> str:
+def _check(handles: list[Any], own: str) -> Record:
     """The master of the first handle that names one.  RuntimeError: a handle is none, stands there twice, or this process's does not."""
     for handle in handles:
-        if not isinstance(handle, str) or handle.count(";") != 3 or not handle.startswith(_PREFIX + ";"):
+        if not isinstance(handle, str) or handle.count(";") != 4 or not handle.startswith(_PREFIX + ";"):
             raise RuntimeError(f"reconfigure: Invalid handle {handle!r}; pass what get_init_handle returns")
     if len(set(handles)) != len(handles):
         raise RuntimeError("reconfigure: a handle stands twice in the list; handles must be unique")
     if own not in handles:
         raise RuntimeError("reconfigure: this process is not part of the new communicator: its handle is not among init_handles")
-    master = next((handle.split(";")[1] for handle in handles if handle.split(";")[1]), "")
-    if not master:
-        raise RuntimeError("reconfigure: no handle names a master; set PCCL_MASTER to a running ccoip_master's host:port")
-    return master
+    for handle in handles:
+        _, master, _, _, whose = handle.split(";")
+        if master:
+            return Record(master, "", whose == _OWN)
+    raise RuntimeError("reconfigure: no handle names a master; set PCCL_MASTER to a running ccoip_master's host:port")

@@ -11,7 +11,6 @@ import contextlib
 import os
 import sys
 import threading
-import uuid
 from datetime import timedelta
 from typing import Any, Callable, Optional, Sequence, get_args
 
@@ -22,7 +21,7 @@ from pccl.distributed import calls, farewell, static_ranks
 from pccl.distributed.deadlines import Deadlines, waited_for
 from pccl.distributed.formation import Formation
 from pccl.distributed.options import Options
-from pccl.distributed.reconfiguration import Handle, Place, not_begun, one_backend, place_of, world_at
+from pccl.distributed.reconfiguration import Place, first_handle, not_begun, one_backend, place_of, world_at
 from pccl.distributed.rendezvous import given_master
 from pccl.distributed.work import Call, Share, Work
 from pccl.engine import Operation, World, at_once, awaited
@@ -65,7 +64,7 @@ class Group(dist.ProcessGroup):
         self._ended: Optional[World] = None  # revoked, and not freed yet
         self._given_master = given_master(options)
         self.own_master = own_master
-        self._handle = Handle(self._given_master, uuid.uuid4().hex, "")
+        self._handle = first_handle(self._given_master)
         self._uuids: set[int] = set()
         self._changes: set[Formation] = set()  # reconfigurations under way
         self._abort_hooks: dict[int, Callable[[], None]] = {}
@@ -157,7 +156,8 @@ class Group(dist.ProcessGroup):
         elif self.options.loss_rule is LossRule.END and error.peer in self.known and error.result is Result.RANK_CONNECTION_LOST:
             error = _retold(error, f"rank {self.known[error.peer]}: {error.text}", error.cause)
         self.failure = error
-        if error.result is not Result.RANK_CONNECTION_LOST:
+        gone = error.result is Result.MASTER_CONNECTION_FAILED and error.cause is not Cause.LEFT
+        if error.result is not Result.RANK_CONNECTION_LOST and not gone:
             return error
         if self._error_type == _ErrorType.SUCCESS:
             self._error_type = _ERROR_TYPES.get(error.cause, _ErrorType.COMM_ERROR)

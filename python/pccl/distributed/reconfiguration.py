@@ -9,6 +9,7 @@ is left after that; when it does not come to it, all is as before.
 from __future__ import annotations
 
 import hashlib
+import secrets
 import time
 from datetime import timedelta
 from typing import Any, Collection, NamedTuple, Optional
@@ -17,12 +18,13 @@ from torch.distributed import distributed_c10d
 
 from pccl.distributed.options import Options
 from pccl.engine import World
-from pccl.engine.meeting import Record
+from pccl.engine.meeting import Record, world_of
 from pccl.engine.told import first_who
 from pccl.errors import PCCLError, make_error
 from pccl.types import Cause, Result
 
 _UUIDS = range(-(2**63), 2**63)
+_OWN = "own"
 
 
 class Handle(NamedTuple):
@@ -31,9 +33,10 @@ class Handle(NamedTuple):
     master: str
     number: str
     uuid: str   #: "" before the first reconfiguration
+    own: str    #: `_OWN`: this process has started the master; "": it was given one
 
     def __str__(self) -> str:
-        return f"pccl|{self.master}|{self.number}|{self.uuid}"
+        return f"pccl|{'|'.join(self)}"
 
 
 class Wish(NamedTuple):
@@ -53,6 +56,11 @@ class Place(NamedTuple):
     size: int
 
 
+def first_handle(given_master: str) -> Handle:
+    """That of a process's group before its first reconfiguration; the master is asked for when it is needed, if none is given."""
+    return Handle(given_master, secrets.token_hex(16), "", "" if given_master else _OWN)
+
+
 def place_of(own: Handle, wish: Any) -> Place:
     """In a list ranks are positions, in a set the order of the texts.  RuntimeError: nothing has happened."""
     _check(wish)
@@ -63,7 +71,7 @@ def place_of(own: Handle, wish: Any) -> Place:
     if own not in handles:
         raise _mistake("this process's own handle is missing, so it is not part of the new group; ask it for its handle anew")
     name = hashlib.sha256("\n".join([str(wish.uuid), *sorted(texts)]).encode(errors="surrogatepass")).hexdigest()[:40]
-    return Place(Record(handles[0].master, f"reconfigured-{name}"), handles.index(own), len(handles))
+    return Place(Record(handles[0].master, f"reconfigured-{name}", handles[0].own == _OWN), handles.index(own), len(handles))
 
 
 def _check(wish: Any) -> None:
@@ -78,9 +86,9 @@ def _check(wish: Any) -> None:
 def world_at(place: Place, uuid: int, had: bool, timeout: timedelta, options: Options) -> World:
     """The new world, connected; `had`: this group has had that uuid.  PCCLError: it has not come to be, at any member."""
     until = time.monotonic() + timeout.total_seconds()
-    world = World(
-        place.where.master, name=place.where.world, size=place.size, rank=place.rank, loss_rule=options.loss_rule,
-        formation_timeout=timeout.total_seconds(), lanes=options.lanes, stall=options.stall,
+    world = world_of(
+        place.where, size=place.size, rank=place.rank, loss_rule=options.loss_rule, formation_timeout=timeout.total_seconds(),
+        lanes=options.lanes, stall=options.stall,
     )
     try:
         world.set_connect_timeout(timeout.total_seconds())
@@ -119,7 +127,7 @@ def not_begun() -> PCCLError:
 
 def _parsed(text: str) -> Handle:
     parts = text.split("|")
-    if len(parts) != 4 or parts[0] != "pccl" or not all(parts[1:3]):
+    if len(parts) != 5 or parts[0] != "pccl" or not all(parts[1:3]) or parts[4] not in ("", _OWN):
         raise _mistake(f"{text[:80]!r} is an invalid reconfigure handle; pass what get_reconfigure_handle() gives")
     return Handle(*parts[1:])
 

@@ -19,7 +19,7 @@ from pccl.distributed.group import Group
 from pccl.distributed.options import Options, options_of
 from pccl.distributed.rendezvous import meet, own_master
 from pccl.engine import World, aliases
-from pccl.engine.meeting import connected
+from pccl.engine.meeting import connected, world_of
 from pccl.errors import RankConnectionLost, make_error
 from pccl.types import Result
 
@@ -89,8 +89,8 @@ def _derived(parent: Group, ranks: Sequence[int], tag: int, timeout: timedelta, 
         if parent.where is None or not parent.ended_without(ranks):
             raise
     name = hashlib.sha256(f"{parent.where.world} {list(ranks)} {tag}".encode()).hexdigest()[:40]
-    return connected(World(
-        parent.where.master, name=f"torch-group-{name}", size=len(ranks), rank=ranks.index(parent.rank()), loss_rule=options.loss_rule,
+    return connected(world_of(
+        parent.where._replace(world=f"torch-group-{name}"), size=len(ranks), rank=ranks.index(parent.rank()), loss_rule=options.loss_rule,
         formation_timeout=max(0.001, until - time.monotonic()), lanes=options.lanes,
     ))
 

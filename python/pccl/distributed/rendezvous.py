@@ -15,7 +15,7 @@ from torch.distributed.distributed_c10d import PrefixStore
 from pccl.distributed.options import Options
 from pccl.engine import World, bootstrap
 from pccl.engine.bootstrap import reachable_host
-from pccl.engine.meeting import Record, connected, follow, lead
+from pccl.engine.meeting import Record, connected, follow, lead, world_of
 from pccl.errors import PCCLError, make_error
 from pccl.types import Cause, Result
 
@@ -55,18 +55,18 @@ def meet(store: Any, rank: int, size: int, timeout: float, options: Options) -> 
         where = Record(options.master, options.world)
         return connected(enter(where)), where
     if rank == 0:
-        return lead(_Board(store), given_master(options) or own_master(store), "torch-", enter)
+        given = given_master(options)
+        return lead(_Board(store), given or own_master(store), not given, "torch-", enter)
     return follow(_Board(store), until, enter, _nobody(timeout))
 
 
 def _world(where: Record, rank: int, size: int, timeout: float, options: Options) -> World:
     """Not connected."""
     if options.join:
-        world = World(where.master, name=where.world, size=size, rank=rank, join=True, lanes=options.lanes, stall=options.stall)
+        world = world_of(where, size=size, rank=rank, join=True, lanes=options.lanes, stall=options.stall)
     else:
-        world = World(
-            where.master, name=where.world, size=size, rank=rank, loss_rule=options.loss_rule, formation_timeout=timeout,
-            lanes=options.lanes, stall=options.stall,
+        world = world_of(
+            where, size=size, rank=rank, loss_rule=options.loss_rule, formation_timeout=timeout, lanes=options.lanes, stall=options.stall
         )
     world.set_connect_timeout(min(timeout, _REACH))
     return world

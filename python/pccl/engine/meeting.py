@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from typing import Callable, NamedTuple, Optional, Protocol
+from typing import Any, Callable, NamedTuple, Optional, Protocol
 
 from pccl.engine.world import World
 from pccl.errors import PCCLError, make_error
@@ -18,6 +18,7 @@ from pccl.types import Cause, Result
 _FIRST_LOOK, _LONGEST_LOOK = 0.005, 0.2  # seconds between two looks at the board
 _PAST = 30.0   # how long a record that was there before may turn out to be of the past, once it has led nowhere
 _GRACE = 5.0   # that a master has to say that the time is over
+_OWN_MASTER_SECONDS = 1.0  # that members wait for a lost master of their own, when they need it: nobody starts it again
 
 _tried: set[str] = set()  # worlds that this process was in, or tried to be in
 
@@ -27,6 +28,7 @@ class Record(NamedTuple):
 
     master: str  #: "host:port"
     world: str   #: its name there
+    own: bool = False  #: a member has started the master, which ends with the job: once lost it does not come back
 
 
 class Board(Protocol):
@@ -46,9 +48,17 @@ class Board(Protocol):
 Enter = Callable[[Record], World]
 
 
-def lead(board: Board, master: str, prefix: str, enter: Enter) -> tuple[World, Record]:
-    """Rank 0's part: a new world, connected, of a name that begins so, and nobody had before."""
-    record = Record(master, prefix + secrets.token_hex(16))
+def world_of(where: Record, **parameters: Any) -> World:
+    """The world that a record tells of, not connected; `parameters` are `World`'s."""
+    world = World(where.master, name=where.world, **parameters)
+    if where.own:
+        world.set_master_loss_timeout(_OWN_MASTER_SECONDS)
+    return world
+
+
+def lead(board: Board, master: str, own: bool, prefix: str, enter: Enter) -> tuple[World, Record]:
+    """Rank 0's part: a new world, connected, of a name that begins so, and nobody had before; `own`: it has started the master."""
+    record = Record(master, prefix + secrets.token_hex(16), own)
     board.post(record)
     return connected(enter(record)), record
 

@@ -24,6 +24,7 @@ from pccl.comms.store_server import StoreServer
 from pccl.engine import meeting
 from support.ranks import Rank, free_port, results, run, start
 from support.tcp_store import served_store
+from support.worlds import master_loss_seconds
 
 
 def sum_of(comm: TorchComm) -> float:
@@ -94,6 +95,25 @@ def test_without_a_named_master_rank_0_starts_one_for_all(monkeypatch: pytest.Mo
         return str(master)
 
     assert len(set(run(2, body))) == 1
+
+
+@pytest.mark.parametrize(("given", "seconds"), [(True, 10.0), (False, 1.0)])
+def test_a_master_that_a_rank_has_started_does_not_come_back(given: bool, seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ranks that wait 10 s for a master that has gone with rank 0's host, in a communicator, a part of it, or one that was made anew."""
+    if not given:
+        monkeypatch.delenv("PCCL_MASTER", raising=False)
+
+    def body() -> list[float]:
+        comm = new_comm("pccl", "cpu", "one")
+        part = comm.split([0, 1], "part")
+        again = new_comm("pccl", "cpu", "again", enable_reconfigure=True)
+        again.reconfigure(comm.get_rank(), [again.get_init_handle()])
+        waited = [master_loss_seconds(each.get_backend_impl().world) for each in (comm, part, again)]
+        for each in (again, part, comm):
+            each.finalize()
+        return waited
+
+    assert run(2, body) == [[seconds] * 3] * 2
 
 
 def test_torchrun(tmp_path: pathlib.Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pathlib
 import signal
 import time
 from typing import Any, Callable
@@ -13,6 +14,7 @@ import torch._dynamo  # noqa: F401 - before the ranks are forked: each would imp
 import torch.distributed as dist
 from support.torch_ranks import LOST, job
 from support.training import batch, net, trained
+from support.worlds import master_loss_seconds
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
@@ -21,7 +23,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 import pccl.distributed
 from pccl.distributed import Options
-from pccl.errors import InvalidUsage, RankConnectionLost
+from pccl.errors import InvalidUsage, PCCLError, RankConnectionLost
 from pccl.types import Cause, ErrorClass, LossRule
 
 SIZE = 3
@@ -66,6 +68,46 @@ def test_a_group_ends_with_its_first_loss(victim: int, own_master: bool) -> None
     results = job(SIZE, killed_in_a_loop, victim, lost={victim}, environment={"PCCL_MASTER": ""} if own_master else None)
     assert results.count(LOST) == 1
     assert [size for _, size in (result for result in results if result != LOST)] == [SIZE] * 2
+
+
+def gone_with_its_master(rank: int, size: int) -> Any:
+    begin = time.monotonic()
+    dist.all_reduce(torch.ones(1))
+    if rank == 0:
+        for child in pathlib.Path("/proc/self/task").glob("*/children"):
+            for pid in child.read_text().split():
+                os.kill(int(pid), signal.SIGKILL)
+        die()
+    with pytest.raises(PCCLError, match="master was gone") as caught:
+        while True:
+            dist.all_reduce(torch.ones(1))
+    assert caught.value.error_class is ErrorClass.REJOIN and caught.value.cause is Cause.MASTER_LOST
+    assert dist.group.WORLD.get_error() == torch._C._distributed_c10d.ErrorType.COMM_ERROR
+    return time.monotonic() - begin < 9.0  # of the 10 s that one waits for a master that may come back
+
+
+def test_nobody_waits_for_a_master_that_has_gone_with_the_rank_that_started_it() -> None:
+    """A host that dies with rank 0 and the master."""
+    assert job(SIZE, gone_with_its_master, lost={0}, environment={"PCCL_MASTER": ""}) == [LOST, True, True]
+
+
+def waited_for_a_master(rank: int, size: int, alone: bool) -> list[float]:
+    """By each kind of world that a group may have."""
+    if alone:
+        assert isinstance(dist.group.WORLD, pccl.distributed.Group)
+        pccl.distributed.reconfigure(1, [pccl.distributed.reconfigure_handle()]).wait()
+        return [master_loss_seconds(dist.group.WORLD.world)]
+    group = dist.new_group([0, 1])
+    dist.barrier(group)
+    return [master_loss_seconds(of.world) for of in (dist.group.WORLD, group)]
+
+
+@pytest.mark.parametrize("alone", [False, True], ids=["met", "reconfigured"])
+def test_a_master_that_was_given_may_come_back(alone: bool) -> None:
+    options = Options(reconfigurable=alone)
+    worlds = 1 if alone else 2
+    assert job(2, waited_for_a_master, alone, options=options) == [[10.0] * worlds] * 2
+    assert job(2, waited_for_a_master, alone, options=options, environment={"PCCL_MASTER": ""}) == [[1.0] * worlds] * 2
 
 
 def frozen(rank: int, size: int) -> None:

@@ -62,7 +62,7 @@ def test_a_rank_that_tries_the_past_goes_to_what_is_newer(master: Master) -> Non
         if number == 1:
             return ends(followed(board, 30))
         assert tries.wait(30)
-        return ends(lead(board, master.address, "x", entering(0, 2, 30))[0])
+        return ends(lead(board, master.address, False, "x", entering(0, 2, 30))[0])
 
     assert together(2, rank) == [2, 2]
 
@@ -123,7 +123,7 @@ def test_a_world_that_this_process_was_in_is_not_tried_again(master: Master) -> 
     def rank(number: int) -> int:
         if number == 1:
             return ends(followed(board, 30))
-        return ends(lead(board, master.address, "once/", entering(0, 2, 30))[0])
+        return ends(lead(board, master.address, False, "once/", entering(0, 2, 30))[0])
 
     assert together(2, rank) == [2, 2]
     with pytest.raises(KeyError, match="nobody"):

@@ -6,7 +6,9 @@ import itertools
 import threading
 from typing import Any, Callable, Optional
 
+from pccl._native import ffi, lib
 from pccl.engine import World
+from pccl.errors import check
 
 _names = itertools.count()
 
@@ -43,3 +45,10 @@ def in_world(address: str, count: int, function: Callable[[World], Any], **param
             return function(world)
 
     return together(count, member)
+
+
+def master_loss_seconds(world: World) -> float:
+    """How long its calls wait for a lost master."""
+    value = ffi.new("uint64_t *")
+    check(lib.pcclGetOption(world.handle, lib.PCCL_OPTION_MASTER_LOSS_TIMEOUT_MS, value), "pcclGetOption")
+    return float(value[0]) / 1000

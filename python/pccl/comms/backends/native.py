@@ -60,7 +60,7 @@ class NativeBackend(BuiltIn):
             return
         rank, size = rank_and_size()
         world, record = bootstrap.create_world(name, rank, size, options.store, options.seconds, options.hints)
-        self._membership.master = record.master
+        self._membership.where = record
         self._enter(world, rank, size, list(range(size)))
 
     def _enter(self, world: World, rank: int, size: int, ranks: list[int]) -> None:
@@ -123,7 +123,7 @@ class NativeBackend(BuiltIn):
         child = NativeBackend()
         child.name, child.options = name, options
         child._membership = membership.Membership(options.hints)
-        child._membership.master = self._member().master
+        child._membership.where = self._member().where
         child._enter(world, key, len(mine), [self._ranks[rank] for rank in mine])
         return child
 

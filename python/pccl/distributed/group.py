@@ -299,7 +299,7 @@ class Group(dist.ProcessGroup):
         if ended is not None:
             ended.destroy()
         if world is not None and together and self.options.loss_rule is LossRule.END:
-            farewell.begin(world)
+            farewell.begin(world, self._timeout.total_seconds())
         elif world is not None:
             world.destroy()
 

@@ -110,10 +110,13 @@ def _within(parent: Group, ranks: Sequence[int], tag: int, timeout: timedelta, o
 
 
 def _leave_all() -> None:
-    """At the end of a program that has not destroyed its groups: the others need not find out.  One that ends by an exception is not waited for."""
+    """At the end of a program that has not destroyed its groups: the others need not find out.  One that ends by an exception waits for nobody."""
+    failed = hasattr(sys, "last_value")
     for group in list(_groups):
         if group.own():
-            group.leave(together=not hasattr(sys, "last_value"))
+            group.leave(together=not failed)
+    if failed:
+        farewell.give_up()
     farewell.finish()
 
 

@@ -147,17 +147,20 @@ class World(Bound):
         check(lib.pcclLeave(self._own("leave")), "leave")
         self._sweep()
 
-    def leave_together(self, seconds: float) -> None:
+    def leave_together(self, own_seconds: float, seconds: float) -> None:
         """Waits until what is in flight here has ended, and all other members have come to this, too; then the same as `destroy`.
 
-        Not longer than `seconds`, and not for members of a world that has ended.  Until then others may go on with messages among themselves; one
-        that waits for this member fails, with the cause CONFLICT.
+        For the former not longer than `own_seconds`, then it is given up; for all not longer than `seconds`, and not for members of a world
+        that has ended.  Until then others may go on with messages among themselves; one that waits for this member fails, with the cause CONFLICT.
         """
-        until = time.monotonic() + seconds
+        now = time.monotonic()
         try:
             for operation in list(self._flying):
-                operation._wait(max(0.0, until - time.monotonic()))
-            self.set_vote_deadline(max(0.001, until - time.monotonic()))
+                if not operation._wait(max(0.0, now + own_seconds - time.monotonic())):
+                    operation.cancel()
+            for operation in list(self._flying):
+                operation._wait(_END_SECONDS)
+            self.set_vote_deadline(max(0.001, now + seconds - time.monotonic()))
             self.update()
         except PCCLError:
             pass  # it ends here in any case, and others are told why

@@ -96,18 +96,81 @@ def test_others_go_on_among_themselves_and_are_told_who_has_left_when_they_need_
     assert [result for result in results if result is not None] == [[Cause.PEER_LEFT] * 3] * 3
 
 
-def long_gone(rank: int, size: int) -> None:
-    """The one that was done has waited for a while, and has left; so the group is over, but not the groups of others."""
+def one_is_done_long_before(rank: int, size: int) -> None:
+    """Its own operations are given up: those of others go on, beyond what it waits for its own."""
     os.environ["ME"] = str(rank)
     farewell.PATIENCE = 0.01
     dist.barrier()
     if rank == 1:
+        never = [dist.irecv(torch.ones(1), 0), dist.isend(torch.ones(100_000), 0)]
+        dist.destroy_process_group()
+        for work in never:
+            with pytest.raises(RuntimeError):
+                work.wait()
+        return
+    if rank == 0:
+        with pytest.raises(RankConnectionLost, match="rank 1 has left this group"):
+            dist.recv(torch.ones(1), 1, tag=1)  # it has only left when it is done with its own
+        point("left", 0, 2, 3)
+    else:
+        point("left", 0, 2, 3)
+        exchange(2, 3)
+    point("done", 0, 2, 3)
+
+
+def test_others_go_on_as_long_as_an_operation_may_take(tmp_path: pathlib.Path) -> None:
+    job(SIZE, one_is_done_long_before, options=QUICK, environment={"POINTS": str(tmp_path / "points")})
+
+
+def done_and_interrupted(rank: int, size: int) -> None:
+    """Ctrl-C while it is still there for the others: it leaves at once, also at the end of the interpreter, and the group is over."""
+    pids: list[Any] = [None] * size
+    dist.all_gather_object(pids, os.getpid())
+    if rank == 1:
+        with pytest.raises(KeyboardInterrupt):
+            dist.destroy_process_group()
+        registration._leave_all()
+        return
+    with pytest.raises(RankConnectionLost, match="rank 1 has left this group"):
+        dist.recv(torch.ones(1), 1)
+    if rank == 0:
+        os.kill(pids[1], signal.SIGINT)
+    with pytest.raises(RankConnectionLost, match="rank 1 has left this group"):
+        while True:
+            exchange(0, 2)
+
+
+def test_who_waits_for_the_others_may_be_interrupted() -> None:
+    job(3, done_and_interrupted, options=QUICK, timeout=3600.0)
+
+
+def done_and_killed(rank: int, size: int) -> None:
+    """One dies while others wait for it to be done."""
+    dist.barrier()
+    if rank == 1:
+        for other in (0, 2):
+            with pytest.raises(RankConnectionLost, match="has left this group"):
+                dist.recv(torch.ones(1), other)
+        os.kill(os.getpid(), signal.SIGKILL)
+    dist.destroy_process_group()
+
+
+def test_nobody_waits_for_one_that_was_killed() -> None:
+    job(3, done_and_killed, lost={1}, options=QUICK, timeout=3600.0)
+
+
+def long_gone(rank: int, size: int) -> None:
+    """The one that was done has waited as long as an operation may take, and has left; so the group is over, but not the groups of others."""
+    os.environ["ME"] = str(rank)
+    farewell.PATIENCE = 0.01
+    dist.barrier()
+    if rank == 1:
+        dist.group.WORLD.set_timeout(datetime.timedelta(seconds=0.01))
         dist.destroy_process_group()
         return
     with pytest.raises(RankConnectionLost, match="rank 1 has left this group"):
         while True:
             dist.recv(torch.ones(1), 1)
-    farewell.PATIENCE = 30.0
     group = dist.new_group([0, 2, 3], use_local_synchronization=True)
     t = torch.ones(1)
     dist.all_reduce(t, group=group)

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from pccl.distributed.elastic import Membership, reconfigure, reconfigure_handle, recover, update
 from pccl.distributed.group import Group
+from pccl.distributed.hooks import in_turn
 from pccl.distributed.options import Options
 from pccl.distributed.registration import register
 
-__all__ = ["Group", "Membership", "Options", "reconfigure", "reconfigure_handle", "recover", "register", "update"]
+__all__ = ["Group", "Membership", "Options", "in_turn", "reconfigure", "reconfigure_handle", "recover", "register", "update"]
 
 register()

@@ -33,6 +33,8 @@ from torch.distributed.tensor.parallel import (
 )
 from torch.nn.parallel import DistributedDataParallel
 
+import pccl.distributed
+
 STEPS = 4
 
 
@@ -72,6 +74,46 @@ def compressed(rank: int, size: int) -> list[list[float]]:
 @faces
 def test_compressed_gradients(face: Any) -> None:
     as_in_one_process(job(2, compressed, options=face), 2)
+
+
+def compressed_in_turn(rank: int, size: int) -> Any:
+    """PowerSGD in several buckets, each of whose callbacks call all-reduces."""
+    buckets = []
+
+    def hook(state, bucket):  # type: ignore[no-untyped-def]  # torch looks at annotations
+        buckets.append(bucket.index())
+        return powerSGD_hook.powerSGD_hook(state, bucket)
+
+    model = DistributedDataParallel(net(), bucket_cap_mb=0.0001)
+    state = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=10, start_powerSGD_iter=2, min_compression_rate=0.1)
+    model.register_comm_hook(state, pccl.distributed.in_turn(hook))
+    for _ in range(5):  # orders that differ from rank to rank would meet in some of the steps
+        trained_to = train(model, rank)
+    assert max(buckets) >= 1
+    return trained_to
+
+
+@faces
+def test_gradients_that_are_compressed_in_several_buckets(face: Any) -> None:
+    """What callbacks of two buckets call is taken for each other's."""
+    expected = trained(lambda step: range(3), STEPS, rounds=5)
+    for result in job(3, compressed_in_turn, options=face):
+        for got, value in zip(result, expected, strict=True):
+            assert got == pytest.approx(value, rel=1e-4, abs=1e-5)
+
+
+def failing_in_turn(rank: int, size: int) -> None:
+    def fail(_: Any) -> Any:
+        raise ValueError("planted")
+
+    model = DistributedDataParallel(net())
+    model.register_comm_hook(None, pccl.distributed.in_turn(lambda _, bucket: dist.all_reduce(bucket.buffer(), async_op=True).get_future().then(fail)))
+    with pytest.raises(RuntimeError, match="planted"):
+        model(batch(0, rank)[0]).sum().backward()
+
+
+def test_a_hook_in_turn_that_fails_is_told_by_the_backward_pass() -> None:
+    job(2, failing_in_turn)
 
 
 def in_half(rank: int, size: int) -> list[list[float]]:

@@ -18,11 +18,11 @@ def batch(step: int, key: int) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.randn(5, 6, generator=numbers), torch.randn(5, 3, generator=numbers)
 
 
-def trained(members: Any, steps: int) -> list[list[float]]:
-    """In one process, with the ranks that `members` tells for each step."""
+def trained(members: Any, steps: int, rounds: int = 1) -> list[list[float]]:
+    """In one process, with the ranks that `members` tells for each step; so many times on the same data."""
     model = net()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for step in range(steps):
+    for step in list(range(steps)) * rounds:
         optimizer.zero_grad()
         losses = [nn.functional.mse_loss(model(x), y) for x, y in (batch(step, key) for key in members(step))]
         (sum(losses) / len(losses)).backward()

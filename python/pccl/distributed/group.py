@@ -279,7 +279,7 @@ class Group(dist.ProcessGroup):
         """Leaves; the second time, and in a forked child, nothing."""
         if not self.own():
             return
-        self.leave(together=True)
+        self.leave(self._timeout.total_seconds())
         if self._default:
             farewell.finish()
 
@@ -287,8 +287,8 @@ class Group(dist.ProcessGroup):
         """Whether it is this process's, which was not forked of that."""
         return os.getpid() == self._pid
 
-    def leave(self, together: bool) -> None:
-        """The same, `together` with the others in the background, or at once."""
+    def leave(self, patience: Optional[float]) -> None:
+        """The same: in the background, with the others if they come within that many seconds, or a little longer; None: at once."""
         why = "this group was shut down here, by destroy_process_group or at the end of the program"
         for change in self._changes:
             came = None if change.over else change.close(_closed(why))
@@ -298,8 +298,8 @@ class Group(dist.ProcessGroup):
         ended, self._ended = self._ended, None
         if ended is not None:
             ended.destroy()
-        if world is not None and together and self.options.loss_rule is LossRule.END:
-            farewell.begin(world, self._timeout.total_seconds())
+        if world is not None and patience is not None and self.options.loss_rule is LossRule.END:
+            farewell.begin(world, patience)
         elif world is not None:
             world.destroy()
 

@@ -110,11 +110,15 @@ def _within(parent: Group, ranks: Sequence[int], tag: int, timeout: timedelta, o
 
 
 def _leave_all() -> None:
-    """At the end of a program that has not destroyed its groups: the others need not find out.  One that ends by an exception waits for nobody."""
+    """At the end of a program that has not destroyed its groups: the others need not find out.
+
+    A parent may be waiting for this process to end before it comes to its own end, so there is no more than a little patience; one that ends by
+    an exception has none.
+    """
     failed = hasattr(sys, "last_value")
     for group in list(_groups):
         if group.own():
-            group.leave(together=not failed)
+            group.leave(None if failed else 0.0)
     if failed:
         farewell.give_up()
     farewell.finish()

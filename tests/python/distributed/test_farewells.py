@@ -144,6 +144,22 @@ def test_who_waits_for_the_others_may_be_interrupted() -> None:
     job(3, done_and_interrupted, options=QUICK, timeout=3600.0)
 
 
+def a_parent_that_is_a_rank(rank: int, size: int) -> None:
+    """It is at its own end when another's program has ended, which did not destroy its group."""
+    os.environ["ME"] = str(rank)
+    farewell.PATIENCE = 0.01
+    dist.barrier()
+    if rank == 1:
+        registration._leave_all()
+        point("ended", 1)
+        return
+    point("ended", 1)
+
+
+def test_a_program_that_ends_is_not_kept_by_who_waits_for_that(tmp_path: pathlib.Path) -> None:
+    job(2, a_parent_that_is_a_rank, options=QUICK, timeout=3600.0, environment={"POINTS": str(tmp_path / "points")})
+
+
 def done_and_killed(rank: int, size: int) -> None:
     """One dies while others wait for it to be done."""
     dist.barrier()

@@ -9,7 +9,7 @@ import resource
 import signal
 import threading
 import time
-from typing import Any
+from typing import Any, Callable
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ from pccl.engine import World
 from pccl.errors import MasterConnectionFailed, PCCLError, RankConnectionLost
 from pccl.multiworld import DEFAULT_WORLD_NAME, BrokenWorldException, WorldCommunicator, WorldManager
 from pccl.multiworld.errors import Loss
-from pccl.types import Cause
+from pccl.types import Cause, ReduceOp
 
 # -- Names --
 
@@ -270,6 +270,46 @@ def test_what_a_torch_group_never_ends_ends_with_its_world() -> None:
     finally:
         released.set()
         domain.close()
+
+
+def test_a_torch_group_that_tells_of_an_end_while_it_is_freed() -> None:
+    """Who frees a group of gloo waits for its threads: none of these waits for who closes the world."""
+    torch = pytest.importorskip("torch")
+    from pccl.multiworld.groups import GroupDomain
+
+    told: list[bool] = []
+
+    class Ending:
+        """A collective of which nobody has been told, and its future."""
+
+        def get_future(self) -> "Ending":
+            return self
+
+        def add_done_callback(self, callback: Callable[[Any], None]) -> None:
+            self.callback = callback
+
+        def value(self) -> None:
+            raise RuntimeError("a connection was closed")
+
+    class Group:
+        """It is freed when its thread has told."""
+
+        def __init__(self) -> None:
+            self.ending = Ending()
+
+        def allreduce(self, *_: Any) -> Ending:
+            return self.ending
+
+        def __del__(self) -> None:
+            telling = threading.Thread(target=self.ending.callback, args=(self.ending,), daemon=True)
+            telling.start()
+            telling.join(SECONDS)
+            told.append(not telling.is_alive())
+
+    domain = GroupDomain("w", "gloo", 0, 2, None, Group(), torch.device("cpu"), None, 0.0)
+    flight = domain.all_reduce(np.zeros(1), ReduceOp.SUM)
+    domain.close()
+    assert told == [True] and flight.error is not None
 
 
 def test_is_broken_without_a_call(master: Master) -> None:

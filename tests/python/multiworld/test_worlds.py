@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import pickle
 import resource
@@ -17,10 +18,12 @@ from support.master import Master
 from support.multiworld import SECONDS, each, enter, in_worlds
 
 from pccl.engine import World
-from pccl.errors import MasterConnectionFailed, PCCLError, RankConnectionLost
+from pccl.errors import MasterConnectionFailed, PCCLError, RankConnectionLost, make_error
 from pccl.multiworld import DEFAULT_WORLD_NAME, BrokenWorldException, WorldCommunicator, WorldManager
 from pccl.multiworld.errors import Loss
-from pccl.types import Cause, ReduceOp
+from pccl.multiworld.lanes import GroupFlight
+from pccl.multiworld.native import NativeFlight, NativeFormation
+from pccl.types import Cause, ReduceOp, Result
 
 # -- Names --
 
@@ -176,6 +179,36 @@ def test_a_member_that_gives_up_while_a_world_begins(master: Master) -> None:
         for manager in managers:
             manager.cleanup()
 
+    asyncio.run(asyncio.wait_for(run(), SECONDS))
+
+
+def test_a_world_that_is_over_as_it_has_begun(master: Master) -> None:
+    """Before the initialisation has come to it: that goes on, as if the lost one had gone a little earlier; so it does for who was excluded."""
+    formation = NativeFormation("w", 1, 2, "127.0.0.1", master.port, SECONDS, None)
+
+    async def begun() -> NativeFlight:
+        first = asyncio.create_task(manager.initialize_world("w", 0, 2, "pccl", port=master.port))
+        flight = formation.begin()
+        await first
+        assert await asyncio.to_thread(flight.wait, SECONDS) and flight.error is None
+        return flight
+
+    async def run() -> None:
+        flight = await begun()
+        manager.remove_world("w")
+        with contextlib.suppress(PCCLError):
+            while formation._world is not None and formation._world.me:
+                await asyncio.sleep(0.001)
+        assert formation.conclude(flight) is None
+        formation.begin()
+        excluded = GroupFlight(None, lambda _: None)
+        excluded.resolve(make_error(Result.MASTER_CONNECTION_FAILED, "connect", "silent for too long", Cause.EXCLUDED))
+        assert formation.conclude(excluded) is None
+        assert formation.conclude(await begun()) is not None
+        formation.abandon()
+        manager.cleanup()
+
+    manager = WorldManager()
     asyncio.run(asyncio.wait_for(run(), SECONDS))
 
 

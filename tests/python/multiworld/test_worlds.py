@@ -8,8 +8,12 @@ import os
 import pickle
 import resource
 import signal
+import socket
+import subprocess
+import sys
 import threading
 import time
+from datetime import timedelta
 from typing import Any, Callable
 
 import numpy as np
@@ -106,6 +110,79 @@ def test_a_world_of_gloo_whose_rank_0_is_not_found(free_port: int) -> None:
         assert caught.value.cause is Cause.DEADLINE
 
     asyncio.run(asyncio.wait_for(run(), SECONDS))
+
+
+def test_a_cancelled_initialisation_of_a_world_of_gloo(free_port: int) -> None:
+    """Its port is free soon."""
+    pytest.importorskip("torch.distributed")
+
+    async def run() -> None:
+        hasty = asyncio.create_task(WorldManager().initialize_world("w", 0, 2, port=free_port))
+        await asyncio.to_thread(_until, lambda: socket.create_connection(("127.0.0.1", free_port)))
+        hasty.cancel()
+        assert isinstance((await each(hasty))[0], asyncio.CancelledError)
+        await asyncio.to_thread(_until, lambda: socket.create_server(("127.0.0.1", free_port)))
+
+    asyncio.run(asyncio.wait_for(run(), SECONDS))
+
+
+def _until(made: Callable[[], socket.socket]) -> None:
+    until = time.monotonic() + SECONDS
+    while True:
+        try:
+            return made().close()
+        except OSError:
+            assert time.monotonic() < until
+
+
+def test_a_member_of_a_world_of_gloo_that_died_as_it_began(free_port: int) -> None:
+    """Who comes in its place makes all begin anew: the others do not wait for the dead one until their time is over."""
+    dist = pytest.importorskip("torch.distributed")
+
+    async def run() -> None:
+        managers = [WorldManager() for _ in range(3)]
+        first = asyncio.create_task(managers[0].initialize_world("w", 0, 3, port=free_port, timeout=9))  # torch waits for 10 s
+        dead = dist.PrefixStore("w", await asyncio.to_thread(dist.TCPStore, "127.0.0.1", free_port, None, False, timedelta(seconds=SECONDS), False))
+        await asyncio.to_thread(dead.add, "come/2", 1)
+        await asyncio.to_thread(dead.set, "alive/2", "127.0.0.1 9 00")
+        await asyncio.gather(first, *(managers[rank].initialize_world("w", rank, 3, port=free_port, timeout=9) for rank in (1, 2)))
+        assert not any(manager.communicator.is_broken("w") for manager in managers)
+        for manager in managers:
+            manager.cleanup()
+
+    asyncio.run(asyncio.wait_for(run(), SECONDS))
+
+
+def test_who_is_missing_in_a_world_of_gloo(free_port: int) -> None:
+    """It is named; and the port is free, whoever keeps the error."""
+    pytest.importorskip("torch.distributed")
+    with pytest.raises(RankConnectionLost, match="missing are the ranks 1, 2") as caught:
+        WorldManager().initialize_world_blocking("w", 0, 3, port=free_port, timeout=0.6)
+    assert caught.value.cause is Cause.DEADLINE
+    with socket.create_server(("127.0.0.1", free_port)):
+        pass
+
+
+FORMING = """
+import atexit, sys, threading
+
+def look():
+    sys.stderr.write("".join(thread.name for thread in threading.enumerate() if "multiworld" in thread.name))
+
+atexit.register(look)  # the last one, since it is the first
+from pccl.multiworld.group_formation import GroupFormation
+
+for name, rank, port in (("served", 0, int(sys.argv[1])), ("looked for", 1, int(sys.argv[1]) ^ 1)):
+    GroupFormation(name, rank, 2, "gloo", "127.0.0.1", port, 30, None, 1.0).begin()
+sys.exit(3)
+"""
+
+
+def test_a_program_that_ends_while_worlds_of_gloo_begin(free_port: int) -> None:
+    """With the status that it wants: no thread is in torch when the interpreter is gone."""
+    pytest.importorskip("torch.distributed")
+    ended = subprocess.run([sys.executable, "-c", FORMING, str(free_port)], capture_output=True, text=True, timeout=SECONDS)
+    assert (ended.returncode, ended.stderr) == (3, "")
 
 
 def test_no_master(free_port: int) -> None:

@@ -71,11 +71,14 @@ def as_buffer(memory: Any, name: str = "buffer", writable: bool = False) -> Buff
 
 def library_of(memory: Any) -> Optional[str]:
     """ "torch" or "numpy", if it is a tensor or an array of theirs."""
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(memory, torch.Tensor):
+    if isinstance(memory, _class_of("torch", "Tensor")):
         return "torch"
-    numpy = sys.modules.get("numpy")
-    return "numpy" if numpy is not None and isinstance(memory, numpy.ndarray) else None
+    return "numpy" if isinstance(memory, _class_of("numpy", "ndarray")) else None
+
+
+def _class_of(library: str, name: str) -> Any:
+    """That class; none before another thread, that may be importing the library now, has come to it: then nothing is of it."""
+    return getattr(sys.modules.get(library), name, ())
 
 
 def _of_tensor(tensor: Any, name: str, writable: bool) -> Buffer:

@@ -10,14 +10,13 @@ from __future__ import annotations
 import io
 import pickle
 import struct
-import sys
 from typing import Any, Optional
 
 from pccl.comms import environment
 from pccl.comms.arguments import communicator, many
 from pccl.comms.communicator import TorchComm
 from pccl.comms.options import TimeoutLike
-from pccl.comms.tensors import buffer_of, memory_view
+from pccl.comms.tensors import buffer_of, loaded_torch, memory_view
 
 _serialization = environment.text("TORCHCOMMS_SERIALIZATION")
 
@@ -41,7 +40,7 @@ class _PlainUnpickler(pickle.Unpickler):
 
 
 def _written(obj: Any) -> bytes:
-    torch = sys.modules.get("torch")
+    torch = loaded_torch()
     if torch is None or _serialization == "pickle":
         return pickle.dumps(obj, protocol=4)
     stream = io.BytesIO()
@@ -59,12 +58,12 @@ def _read(data: bytes, weights_only: bool) -> Any:
 
 def _room(nbytes: int) -> Any:
     """A tensor of bytes."""
-    torch = sys.modules.get("torch")
+    torch = loaded_torch()
     return bytearray(nbytes) if torch is None else torch.empty(nbytes, dtype=torch.uint8)
 
 
 def _as_tensor(data: bytes) -> Any:
-    torch = sys.modules.get("torch")
+    torch = loaded_torch()
     return bytearray(data) if torch is None or not data else torch.frombuffer(bytearray(data), dtype=torch.uint8)
 
 

@@ -6,12 +6,12 @@ import ctypes
 import mmap
 import operator
 import os
-import sys
 import threading
 import weakref
 from typing import Any, NamedTuple, Optional, Sequence
 
-from pccl.buffers import Buffer, as_buffer
+from pccl.buffers import Buffer, as_buffer, library_of
+from pccl.comms.tensors import loaded_torch
 from pccl.types import DataType
 
 
@@ -48,7 +48,7 @@ class SharedMemoryAllocator:
             raise TypeError(f"shape is {shape!r}, a {type(shape).__name__}; pass a whole number, or a list of them") from None
         if min(lengths, default=0) < 0:
             raise RuntimeError(f"shape is {lengths}; no length may be below 0")
-        torch = sys.modules.get("torch")
+        torch = loaded_torch()
         if torch is not None and (dtype is None or isinstance(dtype, torch.dtype)):
             datatype = DataType.from_torch_dtype(dtype or torch.get_default_dtype())
             return tensor_over(_new_segment(_count(lengths) * datatype.itemsize), 0, lengths, datatype, True)
@@ -62,7 +62,8 @@ def tensor_over(memory: Any, offset: int, shape: Sequence[int], datatype: DataTy
     """A tensor over bytes of a buffer from `offset` on, which it keeps alive."""
     count = _count(shape)
     if of_torch:
-        torch = sys.modules["torch"]
+        import torch
+
         if count == 0:
             return torch.empty(*shape, dtype=datatype.to_torch_dtype())
         return torch.frombuffer(memory, dtype=datatype.to_torch_dtype(), count=count, offset=offset).view(*shape)
@@ -131,8 +132,7 @@ def mapped(segment: Segment, nbytes: int) -> Optional[mmap.mmap]:
 
 def of_torch(tensor: Any) -> bool:
     """Whether it is torch's."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(tensor, torch.Tensor)
+    return library_of(tensor) == "torch"
 
 
 def clone(tensor: Any) -> Any:

@@ -11,7 +11,7 @@ import struct
 import sys
 from typing import Any, Callable, NamedTuple, Optional, Sequence
 
-from pccl.buffers import Buffer, as_buffer
+from pccl.buffers import Buffer, as_buffer, library_of
 from pccl.types import DataType
 
 FLOATING = frozenset({DataType.FLOAT16, DataType.BFLOAT16, DataType.FLOAT, DataType.DOUBLE})
@@ -33,13 +33,21 @@ def buffer_of(tensor: Any, name: str, writable: bool = False) -> Buffer:
         raise RuntimeError(f"{kind}: {error}") from None
 
 
+def loaded_torch() -> Any:
+    """torch, if the program has imported it, or None; where another thread imports it now, when that is done."""
+    if sys.modules.get("torch") is None:
+        return None
+    import torch
+
+    return torch
+
+
 def is_contiguous(tensor: Any) -> bool:
     """Whether the elements lie one behind the other."""
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(tensor, torch.Tensor):
+    library = library_of(tensor)
+    if library == "torch":
         return bool(tensor.is_contiguous())
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and isinstance(tensor, numpy.ndarray):
+    if library == "numpy":
         return bool(tensor.flags.c_contiguous)
     return True  # said by the buffer itself
 
@@ -108,15 +116,14 @@ def memory_view(buffer: Buffer) -> memoryview:
 
 def has_nan(tensor: Any) -> bool:
     """Whether a floating tensor holds a NaN."""
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(tensor, torch.Tensor):
+    library = library_of(tensor)
+    if library == "torch":
         return bool((tensor.is_floating_point() or tensor.is_complex()) and tensor.isnan().any())
     buffer = as_buffer(tensor)
     if buffer.datatype not in FLOATING or buffer.count == 0:
         return False
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and isinstance(tensor, numpy.ndarray):
-        return bool(numpy.isnan(tensor).any())
+    if library == "numpy":
+        return bool((tensor != tensor).any())
     form = {DataType.FLOAT16: "e", DataType.FLOAT: "f", DataType.DOUBLE: "d"}.get(buffer.datatype)
     return form is not None and any(value != value for (value,) in struct.iter_unpack(form, memory_view(buffer)))
 

@@ -84,7 +84,11 @@ class TorchCommWindow:
         buffer = buffer_of(tensor, "tensor", True)
         segment = segment_of(buffer)
         said = json.dumps([list(shape_of(tensor)), buffer.datatype.name, segment and list(segment)]).encode()
-        heard = self._window.register(buffer, said)
+        self._comm._ready("tensor_register")
+        try:
+            heard = self._window.register(buffer, said)
+        except Exception as error:
+            raise self._comm._failed_call("tensor_register", error) from error
         self._buffer, self._owning, self._device = buffer, owning, device_of(tensor)
         self._tensor = tensor
         self._parts = [self._part(rank, json.loads(text)) for rank, text in enumerate(heard)]
@@ -101,9 +105,13 @@ class TorchCommWindow:
         """Collective: nobody reaches the tensor any more."""
         if self._buffer is None:
             raise RuntimeError("Double deregistration: the window has no tensor")
-        self._window.deregister()
-        self._tensor = self._buffer = None
-        self._parts = []
+        try:
+            self._window.deregister()
+        except Exception as error:
+            raise self._comm._failed_call("tensor_deregister", error) from error
+        finally:
+            self._tensor = self._buffer = None
+            self._parts = []
 
     def get_size(self) -> int:
         """Bytes of this rank's tensor; 0 if there is none."""

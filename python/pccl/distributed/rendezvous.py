@@ -5,13 +5,16 @@ The store is asked, never waited in: a wait would keep other threads out of it.
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import concurrent.futures
 import json
 import os
+import threading
 import time
-from typing import Any, Optional
+from typing import Any, Callable, Optional, TypeVar
 
 from torch.distributed.distributed_c10d import PrefixStore
 
+from pccl.distributed.deadlines import GRACE
 from pccl.distributed.options import Options
 from pccl.engine import World, bootstrap
 from pccl.engine.bootstrap import reachable_host
@@ -19,25 +22,52 @@ from pccl.engine.meeting import Record, connected, follow, lead, world_of
 from pccl.errors import PCCLError, make_error
 from pccl.types import Cause, Result
 
+_T = TypeVar("_T")
 _REACH = 10.0  # seconds that a master has to answer, or as many as there are
 
 
 class _Board:
     """A store of torch as a board: numbers are counted up by `add`."""
 
-    def __init__(self, store: Any) -> None:
+    def __init__(self, store: Any, until: float) -> None:
         self._store = store
+        self._until = until
 
     def post(self, record: Record) -> None:
-        self._store.set(_key(self._store.add("incarnation", 1)), json.dumps(record))
+        self._asked(lambda: self._store.set(_key(self._store.add("incarnation", 1)), json.dumps(record)))
 
     def newest(self, known: int) -> int:
+        return self._asked(lambda: self._newest(known))
+
+    def read(self, number: int) -> Record:
+        return Record(*json.loads(self._asked(lambda: self._store.get(_key(number)))))
+
+    def _newest(self, known: int) -> int:
         while self._store.check([_key(known + 1)]):
             known += 1
         return known
 
-    def read(self, number: int) -> Record:
-        return Record(*json.loads(self._store.get(_key(number))))
+    def _asked(self, ask: Callable[[], _T]) -> _T:
+        """In a thread, as torch waits for ever where the process that serves the store is frozen."""
+        answer: "concurrent.futures.Future[_T]" = concurrent.futures.Future()
+        threading.Thread(target=_answer, args=(answer, ask), name="pccl-store", daemon=True).start()
+        concurrent.futures.wait([answer], max(0.0, self._until + GRACE - time.monotonic()))
+        if not answer.done():
+            text = "timed out: the store gives no answer; look whether the process that serves it runs, which is rank 0's or the launcher's"
+            raise make_error(Result.RANK_CONNECTION_LOST, "init_process_group", text, Cause.DEADLINE)
+        try:
+            return answer.result()
+        finally:
+            del answer  # its error has this frame
+
+
+def _answer(answer: "concurrent.futures.Future[_T]", ask: Callable[[], _T]) -> None:
+    try:
+        said = ask()
+    except Exception as error:  # noqa: B902 - of any store
+        answer.set_exception(error)
+    else:
+        answer.set_result(said)
 
 
 def _key(incarnation: int) -> str:
@@ -56,8 +86,8 @@ def meet(store: Any, rank: int, size: int, timeout: float, options: Options) -> 
         return connected(enter(where)), where
     if rank == 0:
         given = given_master(options)
-        return lead(_Board(store), given or own_master(store), not given, "torch-", enter)
-    return follow(_Board(store), until, enter, _nobody(timeout))
+        return lead(_Board(store, until), given or own_master(store), not given, "torch-", enter)
+    return follow(_Board(store, until), until, enter, _nobody(timeout))
 
 
 def _world(where: Record, rank: int, size: int, timeout: float, options: Options) -> World:

@@ -1,16 +1,21 @@
 """How a world of a torch group begins: a store, what members say of themselves in it, then the group.
 
 All of it blocks in torch, so a thread does it; as often as it fails before its time, since then somebody of an older world was met, or
-has gone meanwhile.
+has gone meanwhile.  Whose try has failed says so in the store: the others leave theirs, which nothing could come of, and begin anew, too.
 """
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import atexit
+import concurrent.futures
+import contextlib
 import datetime
+import functools
 import os
+import socket
 import threading
 import time
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 import torch
 import torch.distributed
@@ -19,7 +24,7 @@ from pccl.errors import make_error
 from pccl.multiworld.domain import Domain, Formation
 from pccl.multiworld.groups import GroupDomain, await_on
 from pccl.multiworld.lanes import GroupFlight
-from pccl.multiworld.liveness import announce
+from pccl.multiworld.liveness import announce, announced
 from pccl.types import Cause, Result
 
 dist: Any = torch.distributed  # of which type checkers know half
@@ -27,7 +32,11 @@ dist: Any = torch.distributed  # of which type checkers know half
 _OPERATION_MINUTES = 30  # torch's own default: a receive that waits longer fails
 _WORTH_A_TRY = 0.5       # seconds left, below which a formation is not tried again
 _GROUP_LIMIT = datetime.timedelta(seconds=10)  # all are there when the group is made: then it does not take long, or somebody has gone
+_REACH_SECONDS = 1.0     # that one connection to rank 0 may take to come
 _PAUSE = 0.1             # seconds between two tries
+_CLOSING_SECONDS = 5.0   # that the interpreter's end waits for what torch is at
+_LOOK = 0.02             # and between two looks at the store
+_OVER = "over"           # stands in the store of a try that has failed
 
 #: What keeps nccl from ending the host process when a peer is lost.
 _NCCL_ENVIRONMENT = {"TORCH_NCCL_ASYNC_ERROR_HANDLING": "2", "TORCH_NCCL_ENABLE_MONITORING": "0"}
@@ -57,8 +66,21 @@ class GroupFormation(Formation):
 
     def begin(self) -> GroupFlight:
         flight = GroupFlight(None, lambda _: None)
-        threading.Thread(target=self._connect, args=(flight,), name=f"pccl-multiworld: connect {self._name}", daemon=True).start()
+        self._start(f"connect {self._name}", lambda: self._connect(flight))
         return flight
+
+    def _start(self, name: str, work: Callable[[], None]) -> None:
+        """Has a thread do it, that the interpreter's end waits for."""
+
+        def run() -> None:
+            try:
+                work()
+            finally:
+                _working.pop(thread, None)
+
+        thread = threading.Thread(target=run, name=f"pccl-multiworld: {name}", daemon=True)
+        _working[thread] = self
+        thread.start()
 
     def conclude(self, flight: Any) -> Optional[Domain]:
         if flight.error is not None:
@@ -90,7 +112,7 @@ class GroupFormation(Formation):
                 break
             except Exception as error:  # noqa: B902 - whatever torch makes of it
                 if self._abandoned or self.left() < _WORTH_A_TRY:
-                    flight.resolve(error)
+                    flight.resolve(error.with_traceback(None))  # whoever keeps it keeps no store, and so no port
                     return
             time.sleep(_PAUSE)
         with self._lock:
@@ -102,18 +124,79 @@ class GroupFormation(Formation):
 
     def _tried(self) -> GroupDomain:
         limit = datetime.timedelta(seconds=max(self.left(), _WORTH_A_TRY))
-        store = dist.TCPStore(self._addr, self._port, self._size, self._rank == 0, limit)
-        prefixed = dist.PrefixStore(self._name, store)
-        if prefixed.add(f"come/{self._rank}", 1) != 1:
-            raise RuntimeError(f"pccl: at {self._addr}:{self._port} is the store of an older world {self._name}, which rank 0 has not left")
-        post = announce(prefixed, self._rank, self._addr, self._stall is not None)
+        store = self._store(self._rank == 0, limit)
+        told = dist.PrefixStore(self._name, store)
+        post = None
         try:
-            group = self._group(prefixed, min(limit, _GROUP_LIMIT))
+            if told.add(f"come/{self._rank}", 1) != 1:
+                raise RuntimeError(f"pccl: at {self._addr}:{self._port} is the store of an older world {self._name}, which rank 0 has not left")
+            post = announce(told, self._rank, self._addr, self._stall is not None)
+            self._await_all(told)
+            group = self._group_of_all(told, limit)
             return GroupDomain(self._name, self._backend, self._rank, self._size, store, group, self._device, post, self._stall or 0.0)
         except BaseException:
+            with contextlib.suppress(Exception):  # the store has gone: they see that
+                told.set(_OVER, "")
             if post is not None:
                 post.socket.close()
             raise
+
+    def _store(self, serve: bool, limit: datetime.timedelta) -> Any:
+        if not serve:
+            self._reach()
+        return dist.TCPStore(self._addr, self._port, None, serve, limit, False)
+
+    def _reach(self) -> None:
+        """Until somebody listens: torch would not let itself be interrupted, and writes at length that nobody does."""
+        while True:
+            try:
+                return socket.create_connection((self._addr, self._port), _REACH_SECONDS).close()
+            except OSError:
+                if self.left() == 0:
+                    raise
+            self._go_on()
+            time.sleep(_LOOK)
+
+    def _await_all(self, told: Any) -> None:
+        """Until all ranks have announced themselves."""
+        while not told.check([announced(rank) for rank in range(self._size)]):
+            self._look(told)
+            if self.left() == 0:
+                missing = [rank for rank in range(self._size) if not told.check([announced(rank)])]
+                raise RuntimeError(f"pccl: missing are the ranks {', '.join(map(str, missing))}")
+            time.sleep(_LOOK)
+
+    def _group_of_all(self, told: Any, limit: datetime.timedelta) -> Any:
+        """The group; a thread makes it, over a connection of its own, since torch is at it for longer than it is told where a rank has gone."""
+        store = dist.PrefixStore(self._name, self._store(False, limit))
+        making: "concurrent.futures.Future[Any]" = concurrent.futures.Future()
+        self._start(f"group of {self._name}", functools.partial(self._make, making, store, limit))
+        try:
+            while True:
+                with contextlib.suppress(concurrent.futures.TimeoutError):
+                    return making.result(_LOOK)
+                self._look(told)
+        finally:
+            del making  # its error has this frame, and with that the store
+
+    def _make(self, making: "concurrent.futures.Future[Any]", store: Any, limit: datetime.timedelta) -> None:
+        try:
+            group = self._group(store, min(limit, _GROUP_LIMIT))
+        except Exception as error:  # noqa: B902 - whatever torch makes of it
+            making.set_exception(error)
+        else:
+            making.set_result(group)
+
+    def _look(self, told: Any) -> None:
+        """RuntimeError: it is given up, here or since somebody's try has failed."""
+        self._go_on()
+        if told.check([_OVER]):
+            raise RuntimeError(f"pccl: a rank has gone, or come again, while {self._name} began")
+
+    def _go_on(self) -> None:
+        """RuntimeError: it is given up here."""
+        if self._abandoned:
+            raise RuntimeError(f"pccl: the initialisation of {self._name} was given up")
 
     def _group(self, store: Any, limit: datetime.timedelta) -> Any:
         if self._backend == "gloo":
@@ -126,3 +209,16 @@ class GroupFormation(Formation):
             group = dist.ProcessGroupNCCL(store, self._rank, self._size, dist.ProcessGroupNCCL.Options())
             await_on(self._device)(group.allreduce([torch.zeros(1, device=self._device)], dist.AllreduceOptions()))
         return group
+
+
+def _end_all() -> None:
+    """At the interpreter's end: a thread that is in torch then would take the process down with it."""
+    for formation in list(_working.values()):
+        formation.abandon()
+    until = time.monotonic() + _CLOSING_SECONDS
+    for thread in list(_working):
+        thread.join(max(0.0, until - time.monotonic()))
+
+
+_working: dict[threading.Thread, GroupFormation] = {}
+atexit.register(_end_all)

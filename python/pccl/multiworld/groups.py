@@ -130,7 +130,8 @@ class GroupDomain(Domain):
         self._tear()
         with self._lock:
             lanes, self._lanes = self._lanes, {}
-            self._group = self._store = None
+            group, self._group, self._store = self._group, None, None
+        del group  # without the lock: gloo waits for its threads, of which one may be telling of an end, and needs it
         for lane in lanes.values():
             lane.end()
         until = time.monotonic() + _CLOSING_SECONDS

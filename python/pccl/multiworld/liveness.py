@@ -41,8 +41,13 @@ def announce(store: Any, rank: int, towards: str, watched: bool) -> Optional[Pos
         hearing.bind(("::" if ":" in host else "", 0))
         post = Post(hearing, secrets.token_bytes(_TOKEN_BYTES))
         said = f"{host} {hearing.getsockname()[1]} {post.token.hex()}"
-    store.set(f"alive/{rank}", said)
+    store.set(announced(rank), said)
     return post
+
+
+def announced(rank: int) -> str:
+    """The key at which that member says so."""
+    return f"alive/{rank}"
 
 
 class Liveness(threading.Thread):
@@ -53,7 +58,7 @@ class Liveness(threading.Thread):
         self._post, self._rank, self._stall, self._broke = post, rank, stall, broke
         self._peers: dict[int, tuple[socket.socket, bytes]] = {}  # by rank: connected to it, what it wants to hear
         for other in range(size):
-            said = store.get(f"alive/{other}").decode()
+            said = store.get(announced(other)).decode()
             if other != rank and said != _UNWATCHED:
                 host, port, token = said.split()
                 sending = socket.socket(post.socket.family, socket.SOCK_DGRAM)

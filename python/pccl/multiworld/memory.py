@@ -9,6 +9,8 @@ from __future__ import annotations
 import sys
 from typing import Any, Callable, NamedTuple, Optional, Sequence
 
+from pccl.buffers import library_of
+
 #: Brings results to where the program wants them; None: they are there.
 Land = Optional[Callable[[], None]]
 
@@ -22,14 +24,12 @@ class Place(NamedTuple):
 
 def is_tensor(memory: Any) -> bool:
     """Whether it is torch's."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(memory, torch.Tensor)
+    return library_of(memory) == "torch"
 
 
 def is_array(memory: Any) -> bool:
     """Whether it is numpy's."""
-    numpy = sys.modules.get("numpy")
-    return numpy is not None and isinstance(memory, numpy.ndarray)
+    return library_of(memory) == "numpy"
 
 
 def readable(memory: Any, any_device: bool = False) -> Any:

@@ -25,7 +25,7 @@ _WORTH_A_TRY = 0.2  # seconds left, below which a formation is not tried again
 
 _MASTER_SECONDS = 1.0  # that members who have lost one wait for a master that is gone as well, often with the same host: the world is over
 
-_MASTER_GONE = (Cause.MASTER_LOST, Cause.MASTER_UNREACHABLE)
+_ANEW = (Cause.MASTER_LOST, Cause.MASTER_UNREACHABLE, Cause.EXCLUDED)  # of the master: it is gone, or this process was silent for too long
 
 _UNNAMED = "multiworld"  # the world of the name "", at the master: that one's own is another kind of world
 
@@ -193,9 +193,12 @@ class NativeFormation(Formation):
         assert world is not None
         error = flight.error
         if error is None:
-            return NativeDomain(self._name, world, self.master, self._rank, self._size)
+            try:
+                return NativeDomain(self._name, world, self.master, self._rank, self._size)
+            except PCCLError as over:  # somebody was lost as it had begun
+                error = over
         world.destroy()
-        again = isinstance(error, RankConnectionLost) or isinstance(error, PCCLError) and error.cause in _MASTER_GONE
+        again = isinstance(error, RankConnectionLost) or isinstance(error, PCCLError) and error.cause in _ANEW
         if again and self.left() > _WORTH_A_TRY:
             return None
         raise error

@@ -183,6 +183,26 @@ def test_abort_wakes_what_is_blocked_at_all_ranks() -> None:
     run(3, body)
 
 
+def test_a_window_of_a_communicator_that_has_ended() -> None:
+    """It is an error like any other's, whether the end is met by the registration or was known before."""
+
+    def body() -> None:
+        comm = comm_of()
+        window = comm.new_window()
+        used = comm.new_window(torch.zeros(2))
+        comm.barrier()
+        if comm.get_rank() == 0:
+            comm.abort()
+        for _ in range(2):
+            with pytest.raises(OperationError, match="tensor_register on communicator|tensor_register: communicator test was aborted") as caught:
+                window.tensor_register(torch.zeros(2))
+            assert caught.value.reason == "aborted" and comm.is_aborted()
+        used.tensor_deregister()
+        assert used.get_tensor() is None and window.get_size() == 0
+
+    run(2, body)
+
+
 @pytest.mark.parametrize("killed", (0, 2))
 def test_a_killed_rank_is_an_error_of_the_others(killed: int) -> None:
     def body() -> tuple[str, Any]:

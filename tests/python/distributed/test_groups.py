@@ -27,7 +27,7 @@ import pccl.distributed
 from pccl._native import ffi, lib
 from pccl.distributed import Options, farewell, rendezvous
 from pccl.engine.meeting import Record
-from pccl.errors import InvalidUsage, PCCLError, RankConnectionLost
+from pccl.errors import InvalidUsage, OperationTimeout, PCCLError, RankConnectionLost
 from pccl.types import LossRule
 
 LIMIT = datetime.timedelta(seconds=30)
@@ -176,6 +176,33 @@ def test_ranks_that_are_missing_are_named() -> None:
     first, second = job(2, nobody)  # each has a store of its own
     assert "these ranks have not come in time: 1" in first
     assert "rank 0 has not said" in second
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_store_that_gives_no_answer(rank: int, master: Master, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the process that serves it is frozen: torch waits for ever, a group for its timeout."""
+    monkeypatch.setenv("PCCL_MASTER", master.address)
+    thawed = threading.Event()
+
+    class Store:
+        """Its calls return when it is thawed."""
+
+        def check(self, keys: list[str]) -> bool:
+            thawed.wait()
+            return False
+
+        def add(self, key: str, amount: int) -> int:
+            thawed.wait()
+            return 1
+
+        def set(self, key: str, value: str) -> None:
+            """Nobody reads it."""
+
+    try:
+        with pytest.raises(OperationTimeout, match="the store gives no answer"):
+            rendezvous.meet(Store(), rank, 2, 0.1, Options())
+    finally:
+        thawed.set()
 
 
 @pytest.mark.parametrize(("timeout", "limit"), [(0.5, 500), (60.0, 10000)])

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import pickle
 import resource
 import signal
+import socket
+import subprocess
+import sys
 import threading
 import time
-from typing import Any
+from datetime import timedelta
+from typing import Any, Callable
 
 import numpy as np
 import pytest
@@ -17,10 +22,12 @@ from support.master import Master
 from support.multiworld import SECONDS, each, enter, in_worlds
 
 from pccl.engine import World
-from pccl.errors import MasterConnectionFailed, PCCLError, RankConnectionLost
+from pccl.errors import MasterConnectionFailed, PCCLError, RankConnectionLost, make_error
 from pccl.multiworld import DEFAULT_WORLD_NAME, BrokenWorldException, WorldCommunicator, WorldManager
 from pccl.multiworld.errors import Loss
-from pccl.types import Cause
+from pccl.multiworld.lanes import GroupFlight
+from pccl.multiworld.native import NativeFlight, NativeFormation
+from pccl.types import Cause, ReduceOp, Result
 
 # -- Names --
 
@@ -105,6 +112,79 @@ def test_a_world_of_gloo_whose_rank_0_is_not_found(free_port: int) -> None:
     asyncio.run(asyncio.wait_for(run(), SECONDS))
 
 
+def test_a_cancelled_initialisation_of_a_world_of_gloo(free_port: int) -> None:
+    """Its port is free soon."""
+    pytest.importorskip("torch.distributed")
+
+    async def run() -> None:
+        hasty = asyncio.create_task(WorldManager().initialize_world("w", 0, 2, port=free_port))
+        await asyncio.to_thread(_until, lambda: socket.create_connection(("127.0.0.1", free_port)))
+        hasty.cancel()
+        assert isinstance((await each(hasty))[0], asyncio.CancelledError)
+        await asyncio.to_thread(_until, lambda: socket.create_server(("127.0.0.1", free_port)))
+
+    asyncio.run(asyncio.wait_for(run(), SECONDS))
+
+
+def _until(made: Callable[[], socket.socket]) -> None:
+    until = time.monotonic() + SECONDS
+    while True:
+        try:
+            return made().close()
+        except OSError:
+            assert time.monotonic() < until
+
+
+def test_a_member_of_a_world_of_gloo_that_died_as_it_began(free_port: int) -> None:
+    """Who comes in its place makes all begin anew: the others do not wait for the dead one until their time is over."""
+    dist = pytest.importorskip("torch.distributed")
+
+    async def run() -> None:
+        managers = [WorldManager() for _ in range(3)]
+        first = asyncio.create_task(managers[0].initialize_world("w", 0, 3, port=free_port, timeout=9))  # torch waits for 10 s
+        dead = dist.PrefixStore("w", await asyncio.to_thread(dist.TCPStore, "127.0.0.1", free_port, None, False, timedelta(seconds=SECONDS), False))
+        await asyncio.to_thread(dead.add, "come/2", 1)
+        await asyncio.to_thread(dead.set, "alive/2", "127.0.0.1 9 00")
+        await asyncio.gather(first, *(managers[rank].initialize_world("w", rank, 3, port=free_port, timeout=9) for rank in (1, 2)))
+        assert not any(manager.communicator.is_broken("w") for manager in managers)
+        for manager in managers:
+            manager.cleanup()
+
+    asyncio.run(asyncio.wait_for(run(), SECONDS))
+
+
+def test_who_is_missing_in_a_world_of_gloo(free_port: int) -> None:
+    """It is named; and the port is free, whoever keeps the error."""
+    pytest.importorskip("torch.distributed")
+    with pytest.raises(RankConnectionLost, match="missing are the ranks 1, 2") as caught:
+        WorldManager().initialize_world_blocking("w", 0, 3, port=free_port, timeout=0.6)
+    assert caught.value.cause is Cause.DEADLINE
+    with socket.create_server(("127.0.0.1", free_port)):
+        pass
+
+
+FORMING = """
+import atexit, sys, threading
+
+def look():
+    sys.stderr.write("".join(thread.name for thread in threading.enumerate() if "multiworld" in thread.name))
+
+atexit.register(look)  # the last one, since it is the first
+from pccl.multiworld.group_formation import GroupFormation
+
+for name, rank, port in (("served", 0, int(sys.argv[1])), ("looked for", 1, int(sys.argv[1]) ^ 1)):
+    GroupFormation(name, rank, 2, "gloo", "127.0.0.1", port, 30, None, 1.0).begin()
+sys.exit(3)
+"""
+
+
+def test_a_program_that_ends_while_worlds_of_gloo_begin(free_port: int) -> None:
+    """With the status that it wants: no thread is in torch when the interpreter is gone."""
+    pytest.importorskip("torch.distributed")
+    ended = subprocess.run([sys.executable, "-c", FORMING, str(free_port)], capture_output=True, text=True, timeout=SECONDS)
+    assert (ended.returncode, ended.stderr) == (3, "")
+
+
 def test_no_master(free_port: int) -> None:
     """A rank that is not 0 starts none, and says in time that there is none."""
 
@@ -176,6 +256,36 @@ def test_a_member_that_gives_up_while_a_world_begins(master: Master) -> None:
         for manager in managers:
             manager.cleanup()
 
+    asyncio.run(asyncio.wait_for(run(), SECONDS))
+
+
+def test_a_world_that_is_over_as_it_has_begun(master: Master) -> None:
+    """Before the initialisation has come to it: that goes on, as if the lost one had gone a little earlier; so it does for who was excluded."""
+    formation = NativeFormation("w", 1, 2, "127.0.0.1", master.port, SECONDS, None)
+
+    async def begun() -> NativeFlight:
+        first = asyncio.create_task(manager.initialize_world("w", 0, 2, "pccl", port=master.port))
+        flight = formation.begin()
+        await first
+        assert await asyncio.to_thread(flight.wait, SECONDS) and flight.error is None
+        return flight
+
+    async def run() -> None:
+        flight = await begun()
+        manager.remove_world("w")
+        with contextlib.suppress(PCCLError):
+            while formation._world is not None and formation._world.me:
+                await asyncio.sleep(0.001)
+        assert formation.conclude(flight) is None
+        formation.begin()
+        excluded = GroupFlight(None, lambda _: None)
+        excluded.resolve(make_error(Result.MASTER_CONNECTION_FAILED, "connect", "silent for too long", Cause.EXCLUDED))
+        assert formation.conclude(excluded) is None
+        assert formation.conclude(await begun()) is not None
+        formation.abandon()
+        manager.cleanup()
+
+    manager = WorldManager()
     asyncio.run(asyncio.wait_for(run(), SECONDS))
 
 
@@ -270,6 +380,46 @@ def test_what_a_torch_group_never_ends_ends_with_its_world() -> None:
     finally:
         released.set()
         domain.close()
+
+
+def test_a_torch_group_that_tells_of_an_end_while_it_is_freed() -> None:
+    """Who frees a group of gloo waits for its threads: none of these waits for who closes the world."""
+    torch = pytest.importorskip("torch")
+    from pccl.multiworld.groups import GroupDomain
+
+    told: list[bool] = []
+
+    class Ending:
+        """A collective of which nobody has been told, and its future."""
+
+        def get_future(self) -> "Ending":
+            return self
+
+        def add_done_callback(self, callback: Callable[[Any], None]) -> None:
+            self.callback = callback
+
+        def value(self) -> None:
+            raise RuntimeError("a connection was closed")
+
+    class Group:
+        """It is freed when its thread has told."""
+
+        def __init__(self) -> None:
+            self.ending = Ending()
+
+        def allreduce(self, *_: Any) -> Ending:
+            return self.ending
+
+        def __del__(self) -> None:
+            telling = threading.Thread(target=self.ending.callback, args=(self.ending,), daemon=True)
+            telling.start()
+            telling.join(SECONDS)
+            told.append(not telling.is_alive())
+
+    domain = GroupDomain("w", "gloo", 0, 2, None, Group(), torch.device("cpu"), None, 0.0)
+    flight = domain.all_reduce(np.zeros(1), ReduceOp.SUM)
+    domain.close()
+    assert told == [True] and flight.error is not None
 
 
 def test_is_broken_without_a_call(master: Master) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import array
+import sys
+import types
 from typing import Any, Callable, Iterator
 
 import numpy as np
@@ -11,6 +13,9 @@ import torch
 
 import pccl
 from pccl import DataType, ReduceOp
+from pccl.buffers import as_buffer
+from pccl.comms import tensors
+from pccl.multiworld import memory
 from support.master import Master
 from support.programs import Program
 from support.worlds import together
@@ -290,3 +295,15 @@ def test_libraries_that_are_not_installed_are_not_needed(master: Master, missing
         assert "[[3.0, 4.0], [3.0, 4.0]]" in program.said
         for name in ("torch", "numpy"):
             assert [line for line in program.said if line.startswith(f"there is {'no ' if name in missing else ''}{name}")]
+
+
+@pytest.mark.parametrize("importing", [("torch",), ("torch", "numpy")], ids=" and ".join)
+def test_a_library_that_another_thread_is_importing_is_not_needed(importing: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is among the modules, and has nothing yet: no memory is of it."""
+    kinds: list[Any] = [array.array("d", [1.0, 2.0]), np.array([1.0, 2.0])][: 3 - len(importing)]
+    for name in importing:
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    for numbers in kinds:
+        assert as_buffer(numbers, writable=True).nbytes == 16
+        assert tensors.is_contiguous(numbers) and not tensors.has_nan(numbers)
+        assert memory.readable(numbers) is numbers and memory.extent(numbers) == (2, "d" if numbers is kinds[0] else "<f8")

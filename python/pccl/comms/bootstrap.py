@@ -52,7 +52,7 @@ def own_master(hints: Mapping[str, str], shared: bool = False) -> str:
 
     `shared`: all processes of a job on this host come to the same one, without telling each other.
     """
-    named = environment.text("PCCL_MASTER")
+    named = bootstrap.named_master()
     if named:
         return named
     host = listening_host(hints)

@@ -43,7 +43,7 @@ def _interface_address(name: str) -> str:
         try:
             answer = fcntl.ioctl(probe.fileno(), _SIOCGIFADDR, struct.pack("256s", name.encode()[:15]))
         except OSError as error:
-            raise RuntimeError(f"interface {name} has no IPv4 address: {error.strerror}; name another in hint interface") from None
+            raise RuntimeError(f"interface {name} has no IPv4 address: {error.strerror}; name another in hint interface, or TORCHCOMM_GLOO_INTERFACE") from None
     return socket.inet_ntoa(answer[20:24])
 
 

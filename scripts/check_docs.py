@@ -321,13 +321,21 @@ def messages_are_described(tree):
 
 
 def environment_is_described(tree):
-    """Every variable that the library reads stands in README.md; mutant.c is no part of a library that is used."""
+    """Every variable that the library reads stands in README.md, and those of the Python package in some document; mutant.c is no
+    part of a library that is used."""
     doc = tree.document("README.md")
     for file, text in tree.code.items():
         used = file.relative_to(tree.root).parts[0] in ("src", "apps") and file.name != "mutant.c"
         for name in re.findall(r'getenv\("(\w+)"\)', text if used else ""):
             if doc is None or not any(re.split(r"[ =]", span)[0] == name for _, span in doc.spans):
                 yield f"README.md: the variable {name}, which {file.relative_to(tree.root)} reads, is not described"
+    said = {re.split(r"[ =<]", span)[0] for document in tree.documents for _, span in document.spans}
+    for file, text in tree.code.items():
+        used = file.relative_to(tree.root).parts[:2] == ("python", "pccl")
+        reads = r'\b(?:environ(?:\.get\(|\.setdefault\(|\[)|environment\.(?:text|flag|number)\()f?"(\w+)'
+        for name in re.findall(reads, text if used else ""):
+            if re.match(r"PCCL_|TORCHCOMMS?_|M8D_", name) and name not in said:
+                yield f"docs/python: the variable {name}, which {file.relative_to(tree.root)} reads, is not described"
 
 
 # ---- Commands -----------------------------------------------------------------------------------------------------

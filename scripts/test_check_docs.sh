@@ -50,6 +50,8 @@ breach mutations_exist "a variant that no model has" say docs/RULES.md 'Variants
 breach messages_are_described "a message of the wire that is not described" sed -i 's/MEASURED/PLANTED/' docs/PROTOCOL.md
 breach environment_is_described "a variable that is read and not described" \
     say src/core/dtype.c 'char *f(void) { return getenv("PCCL_PLANTED"); }'
+breach environment_is_described "a variable that the Python package reads and no document describes" \
+    say python/pccl/run.py 'X = os.environ.get("PCCL_PLANTED")'
 breach commands_exist "a target that make does not have" say $doc $'```sh\nmake planted\n```'
 breach commands_exist "a variable that make does not have" say $doc 'Say `make demo PLANTED=1`.'
 breach commands_exist "a script that is gone" say $doc 'Run `scripts/planted.sh`.'

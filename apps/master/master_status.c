@@ -42,8 +42,9 @@ static pccl_status connect_to(const struct net_address *to, int64_t deadline, st
         st = st == PCCL_OK ? sock_connected(fd, to, err) : st;
     } while (st == PCCL_ERR_AGAIN);
     if (st != PCCL_OK) {
+        struct err why = *err;
         fds_close(fd);
-        return st;
+        return st == PCCL_ERR_CLOSED ? err_set(err, st, "%.200s: is ccoip_master running there?", why.text) : st;
     }
     conn_open_take(c, fd);
     return PCCL_OK;

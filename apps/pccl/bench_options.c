@@ -305,7 +305,7 @@ static const struct flag {
     {'i', "stepbytes", "BYTES", read_step, "each size is so much more than the one before, instead of -f"},
     {'o', "op", "OP", read_op, "sum, prod, min, max, avg, and, or, xor, mulsum or all; default sum"},
     {'d', "datatype", "TYPE", read_type, "int8, uint8, int16, uint16, int32, uint32, int64, uint64, half,\n"
-                                         "bfloat16, float, double or all; default float"},
+                                         "bfloat16, float, double, bool, f8e4m3, f8e5m2 or all; default float"},
     {'r', "root", "RANK", read_root, "of broadcast, reduce, gather and scatter; default 0"},
     {0, "iters", "N", read_iterations, "measured operations per size; default: what fits in --budget"},
     {0, "budget", "MS", read_budget, "time for the measured operations of a size, at least 3 of them;\ndefault 200"},

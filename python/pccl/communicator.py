@@ -6,7 +6,7 @@ import time
 from typing import Any, Optional
 
 from pccl._native import ffi
-from pccl.arguments import instance, member
+from pccl.arguments import instance, member, whole
 from pccl.engine import Member, Operation, World, awaited
 from pccl.engine.process import Bound
 from pccl.engine.tagged import reduce_many, reduce_tagged, synchronize
@@ -43,9 +43,9 @@ class Communicator(Bound):
         """Joins the run; blocks until the peers in it admit this one with their next update, the first one at once.
 
         An attempt that fails is repeated a second after it began, or as soon as it has ended.  Exception: the last one failed, or
-        could not succeed later either; its cause is the `PCCLError`.
+        could not succeed later either; its cause is the `PCCLError`.  TypeError, InvalidArgument: `n_attempts` is no number of attempts.
         """
-        for attempt in range(1, n_attempts + 1):
+        for attempt in range(1, whole("connect", "n_attempts", n_attempts, "uint32_t") + 1):
             began = time.monotonic()
             try:
                 self.world.connect()

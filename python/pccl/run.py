@@ -12,7 +12,7 @@ import time
 from typing import Any, Callable, Iterable, Mapping, Optional, TypeVar, Union
 
 from pccl._native import ffi
-from pccl.arguments import instance
+from pccl.arguments import instance, length_of_time, whole
 from pccl.buffers import as_buffer
 from pccl.communicator import Communicator
 from pccl.errors import PCCLError, TooFewPeers, make_error
@@ -144,7 +144,16 @@ def run(
     Other exceptions of `step` are the caller's, and so are mistakes (`ErrorClass.FIX`), what the master has removed this peer for,
     and what cannot go on (`ErrorClass.STOP`).  Where `step` uses another communicator, such as a torch group, and that is over, its
     error is the caller's at once or after `step` was called once more.
+
+    TypeError, ValueError: an argument is none of these; nobody was connected to.
     """
+    if not callable(step):
+        raise TypeError(f"pccl: run: step is {step!r}; pass a function of one argument, a Step")
+    counts = (("steps", steps), ("start", start), ("min_peers", min_peers), ("begin_with", begin_with), ("shards", shards))
+    for name, number in counts:
+        if number is not None:
+            whole("run", name, number, "uint64_t" if name in ("steps", "start") else "uint32_t")
+    patience = None if patience is None else length_of_time(patience)
     if isinstance(master, str):
         with Communicator(master) as communicator:
             return run(
@@ -260,9 +269,12 @@ class _State:
     def __init__(self, communicator: Communicator, state: Union[None, Mapping[str, Any], Iterable[TensorInfo]], start: int) -> None:
         self.communicator = communicator
         self.seen = array.array("q", [start])
+        entries = [TensorInfo.from_buffer(self.seen, "pccl.run.steps")]
         if isinstance(state, Mapping):
-            state = [TensorInfo.from_buffer(memory, name) for name, memory in state.items()]
-        self.shared = SharedState([TensorInfo.from_buffer(self.seen, "pccl.run.steps"), *(() if state is None else state)])
+            entries += [TensorInfo.from_buffer(memory, name) for name, memory in state.items()]
+        elif state is not None:
+            entries += _entries(state)
+        self.shared = SharedState(entries)
         self.shared.revision = start
         self.synchronized = False  # at this revision, so that the next time needs a higher one
 
@@ -285,6 +297,16 @@ class _State:
         """After an absence: the next time it is offered as it was, and yields to what the others have; if nobody has stayed, the
         newest wins."""
         self.synchronized = False
+
+
+def _entries(state: Iterable[TensorInfo]) -> list[TensorInfo]:
+    """Those of a state that is no dictionary.  TypeError: it is something else."""
+    listed = list(state) if hasattr(state, "__iter__") else None
+    wrong = [state] if listed is None else [entry for entry in listed if not isinstance(entry, TensorInfo)]
+    if listed is None or wrong:
+        what = "state" if listed is None else "an entry of state"
+        raise TypeError(f"pccl: run: {what} is {wrong[0]!r}; pass a dictionary of tensors by name, or a list of TensorInfo")
+    return listed
 
 
 def _vote(vote: Callable[[], _T]) -> _T:

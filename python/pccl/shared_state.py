@@ -75,9 +75,11 @@ class SharedState:
     """
 
     def __init__(self, tensor_infos: list[TensorInfo]) -> None:
-        if not tensor_infos:
-            raise OperandError("pccl: a shared state without entries; pass at least one TensorInfo")
+        if not hasattr(tensor_infos, "__iter__"):
+            raise TypeError(f"pccl: tensor_infos is {tensor_infos!r}; pass a list of TensorInfo")
         self._tensor_infos = list(tensor_infos)
+        if not self._tensor_infos:
+            raise OperandError("pccl: a shared state without entries; pass at least one TensorInfo")
         for info in self._tensor_infos:
             instance("an entry of tensor_infos", info, TensorInfo)
         self._names = [ffi.new("char[]", text("shared state", "name", info.name)) for info in self._tensor_infos]

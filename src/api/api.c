@@ -187,43 +187,6 @@ pcclResult_t pcclDestroyCommunicator(pcclComm_t *communicator)
     return pcclSuccess;
 }
 
-/* A failed connect names the master, whoever noticed, and says what is likely to be wrong there. */
-static const char *connect_hint(const struct comm *c, struct session_outcome *o)
-{
-    char master[ADDR_TEXT], text[sizeof o->text];
-    if (o->cause == CAUSE_KICK_VERSION || (o->result != RESULT_UNREACHABLE && o->result != RESULT_REFUSED)) {
-        return NULL; /* it names who is of another version */
-    }
-    addr_format(&c->params.master, master);
-    if (strstr(o->text, master) == NULL) {
-        snprintf(text, sizeof text, "%s: %.130s", master, o->text);
-        memcpy(o->text, text, sizeof text);
-    }
-    if (o->result == RESULT_REFUSED) {
-        return NULL;
-    }
-    switch (c->master.met) {
-    case DIAL_MET_NOBODY:
-        return "is ccoip_master running there? (PCCL_OPTION_CONNECT_TIMEOUT_MS says how long to try)";
-    case DIAL_MET_SILENCE:
-        return "is the address right, and does no firewall on the way drop TCP to that port? "
-               "(PCCL_OPTION_CONNECT_TIMEOUT_MS says how long to try)";
-    case DIAL_MET_STRANGER:
-        return "what listens there does not talk like a running ccoip_master: check the address and the port";
-    case DIAL_MET_FOREIGN: /* said by the session */
-    case DIAL_MET_OTHER:
-        break;
-    }
-    return "check its address, connect again (PCCL_OPTION_CONNECT_TIMEOUT_MS says how long to try)";
-}
-
-pcclResult_t api_connected(const struct comm *c, struct session_outcome *o)
-{
-    const char *hint = connect_hint(c, o);
-    o->since = hint != NULL ? c->calls.connect_began : o->since;
-    return api_outcome_hint(o, COMM_CONNECT, 0, hint);
-}
-
 static pcclResult_t connect_enter(pcclComm_t *communicator, struct comm **c)
 {
     pcclResult_t rc = api_enter(communicator, COMM_CONNECT, c);
@@ -242,7 +205,7 @@ pcclResult_t pcclConnect(pcclComm_t *communicator)
     pcclResult_t rc = connect_enter(communicator, &c);
     if (rc == pcclSuccess) {
         comm_connect(c, &o);
-        rc = api_connected(c, &o);
+        rc = api_outcome(&o, COMM_CONNECT, 0);
         api_leave(c);
     }
     return rc;
@@ -263,7 +226,7 @@ pcclResult_t pcclConnectAsync(pcclComm_t *communicator, pcclAsyncOp_t *async_op_
     if (comm_connect_async(c, &number, &o)) {
         *async_op_out = (pcclAsyncOp_t){.comm = communicator, .id = number};
     } else {
-        rc = api_connected(c, &o);
+        rc = api_outcome(&o, COMM_CONNECT, 0);
     }
     api_leave(c);
     return rc;

@@ -45,7 +45,7 @@ static const struct api_row api_rows[] = {
                      "update the topology, which forgets those not in flight; or use tags again"},
     [RESULT_SETUP] = {pcclMasterConnectionFailed, pcclCauseUsage, "this peer cannot start", "mend that, connect again"},
     [RESULT_UNREACHABLE] = {pcclMasterConnectionFailed, pcclCauseMasterUnreachable, "the master cannot be reached",
-                            "check its address, connect again"},
+                            "check its address, connect again (PCCL_OPTION_CONNECT_TIMEOUT_MS says how long to try)"},
     [RESULT_REFUSED] = {pcclMasterConnectionFailed, pcclCauseNone, "the master refused this peer", "mend that, connect again"},
     [RESULT_NO_CANDIDATE] = {pcclNoSharedStateAvailable, pcclCauseNoCandidate, "no peer can provide the shared state",
                              "restart the run from a checkpoint"},
@@ -177,6 +177,24 @@ static const char *api_detail(const struct session_outcome *o, const struct api_
     return said || own ? "" : cause_text(o->cause);
 }
 
+/* What is likely to be wrong at a master's address, by what the last attempt to reach it met. */
+static const char *api_reach_remedy(const struct session_outcome *o)
+{
+    switch ((enum dial_met)o->met) {
+    case DIAL_MET_NOBODY:
+        return "is ccoip_master running there? (PCCL_OPTION_CONNECT_TIMEOUT_MS says how long to try)";
+    case DIAL_MET_SILENCE:
+        return "is the address right, and does no firewall on the way drop TCP to that port? "
+               "(PCCL_OPTION_CONNECT_TIMEOUT_MS says how long to try)";
+    case DIAL_MET_STRANGER:
+        return "what listens there does not talk like a running ccoip_master: check the address and the port";
+    case DIAL_MET_FOREIGN:
+    case DIAL_MET_OTHER:
+        break;
+    }
+    return api_rows[RESULT_UNREACHABLE].remedy;
+}
+
 /* One, and for what has happened: by the cause for whom it has cost its place or whose calls contradict others', by the call where
  * memory is short. */
 static const char *api_remedy(const struct session_outcome *o, const char *phase, const struct api_cause *known)
@@ -187,6 +205,9 @@ static const char *api_remedy(const struct session_outcome *o, const char *phase
     }
     if (o->result == RESULT_GIVEN_UP && o->cause == CAUSE_MISMATCH) {
         return api_rows[RESULT_MISMATCH].remedy;
+    }
+    if (o->result == RESULT_UNREACHABLE) {
+        return api_reach_remedy(o);
     }
     if (o->result == RESULT_NO_MEMORY && strcmp(phase, "reduce") != 0 && strcmp(phase, "launch") != 0) {
         return "free some, connect again";
@@ -206,11 +227,6 @@ static bool api_says_age(const char *detail)
 }
 
 pcclResult_t api_outcome(const struct session_outcome *o, const char *phase, uint64_t tag)
-{
-    return api_outcome_hint(o, phase, tag, NULL);
-}
-
-pcclResult_t api_outcome_hint(const struct session_outcome *o, const char *phase, uint64_t tag, const char *hint)
 {
     if (o->result == RESULT_OK) {
         return pcclSuccess;
@@ -256,7 +272,7 @@ pcclResult_t api_outcome_hint(const struct session_outcome *o, const char *phase
     }
     const char *what = o->result == RESULT_NO_MEMORY && detail[0] != 0 ? "" : row->what; /* the detail says for what */
     snprintf(api_last.text, sizeof api_last.text, "%s%s: %s%s%s%s%s: %s", phase, operation, what,
-             what[0] != 0 && detail[0] != 0 ? ": " : "", detail, peer, age, hint != NULL ? hint : api_remedy(o, phase, known));
+             what[0] != 0 && detail[0] != 0 ? ": " : "", detail, peer, age, api_remedy(o, phase, known));
     return code;
 }
 

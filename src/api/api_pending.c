@@ -121,7 +121,7 @@ static pcclResult_t async_await(uint8_t space, const void *handle, pcclReduceInf
         const char *phase = async_phase(op->given.phase, space, op->given.kind, op->given.receives);
         uint32_t *source = op->given.source;
         comm_await(c, op, &o);
-        rc = phase == COMM_CONNECT ? api_connected(c, &o) : api_outcome(&o, phase, async_tag(space, a.number));
+        rc = api_outcome(&o, phase, async_tag(space, a.number));
         if (rc == pcclSuccess) {
             api_reduce_info(&o, info_out);
             if (source != NULL) {

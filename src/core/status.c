@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -28,5 +29,6 @@ pccl_status err_errno(struct err *err, const char *what)
     if (strerror_r(code, reason, sizeof reason) != 0) {
         snprintf(reason, sizeof reason, "error %d", code);
     }
-    return err_set(err, PCCL_ERR_SYSTEM, "%s: %s", what, reason);
+    bool short_of = code == EMFILE || code == ENFILE;
+    return err_set(err, PCCL_ERR_SYSTEM, "%s: %s%s", what, reason, short_of ? ": raise the limit of open files (ulimit -n)" : "");
 }

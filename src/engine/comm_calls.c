@@ -220,8 +220,29 @@ static void connect_collect(struct comm *c, struct session_outcome *outcome, str
     }
 }
 
-static void connect_end(struct comm *c, const struct session_outcome *outcome)
+/* An error that lies with the master names it, whoever noticed, and says what was met there. */
+static void connect_name_master(const struct comm *c, struct session_outcome *o)
 {
+    char master[ADDR_TEXT], text[sizeof o->text];
+    bool unreachable = o->result == RESULT_UNREACHABLE;
+    if (o->cause == CAUSE_KICK_VERSION || (!unreachable && o->result != RESULT_REFUSED)) {
+        return; /* it names who is of another version */
+    }
+    addr_format(&c->params.master, master);
+    if (strstr(o->text, master) == NULL) {
+        snprintf(text, sizeof text, "%s: %.130s", master, o->text);
+        memcpy(o->text, text, sizeof text);
+    }
+    if (unreachable) {
+        o->met = c->master.met;
+        o->since = c->calls.connect_began;
+    }
+}
+
+/* With the lock. */
+static void connect_end(struct comm *c, struct session_outcome *outcome)
+{
+    connect_name_master(c, outcome);
     c->calls.was_member = c->calls.was_member || outcome->result == RESULT_OK;
     c->calls.connecting = false;
     pthread_cond_broadcast(&c->changed);

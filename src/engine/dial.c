@@ -125,6 +125,7 @@ static bool dial_next(struct dial *d)
         int fd = -1;
         if (to.port == 0 || addr_is_any(&to) || sock_dial(&to, &fd, &err) != PCCL_OK) {
             if (err.text[0] != 0) {
+                d->met = DIAL_MET_OTHER;
                 dial_why(d, &err);
             }
             continue;

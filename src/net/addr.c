@@ -228,7 +228,7 @@ pccl_status addr_parse(const char *text, uint16_t default_port, struct net_addre
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *found = NULL;
     int rc = getaddrinfo(host, NULL, &hints, &found);
     if (rc != 0 || found == NULL) {
-        return err_set(err, PCCL_ERR_INVALID, "address '%.100s': resolve host: %s", text,
+        return err_set(err, PCCL_ERR_INVALID, "address '%.100s': resolve host: %s: check the name, or write numbers", text,
                        rc != 0 ? gai_strerror(rc) : "no address");
     }
     bool ok = addr_choose(found, out);

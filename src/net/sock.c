@@ -37,6 +37,23 @@ static pccl_status sock_open(const struct net_address *a, int *fd_out, struct er
     return PCCL_OK;
 }
 
+/* What to do where one cannot listen. */
+static const char *listen_remedy(const struct net_address *at)
+{
+    switch (errno) {
+    case EADDRINUSE:
+        return ": another process listens there: end it, or take another port";
+    case EADDRNOTAVAIL:
+        return ": no interface of this host has that address: take one that has, or none for all";
+    case EACCES:
+        return at->port < 1024 ? ": ports below 1024 are for root: take a higher one" : "";
+    case EINVAL: /* a link-local one, whose scope addresses do not carry here */
+        return at->family == 6 ? ": take an address that is not link-local" : "";
+    default:
+        return "";
+    }
+}
+
 pccl_status sock_listen(const struct net_address *at, int *fd_out, struct err *err)
 {
     int fd = -1;
@@ -52,7 +69,8 @@ pccl_status sock_listen(const struct net_address *at, int *fd_out, struct err *e
         sock_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, addr_is_any(at) ? 0 : 1);
     }
     if (bind(fd, (struct sockaddr *)&ss, size) != 0 || listen(fd, SOCK_BACKLOG) != 0) {
-        st = err_set(err, PCCL_ERR_SYSTEM, "listen at %s: %s", addr_format(at, text), strerror(errno));
+        const char *remedy = listen_remedy(at);
+        st = err_set(err, PCCL_ERR_SYSTEM, "listen at %s: %s%s", addr_format(at, text), strerror(errno), remedy);
         fds_close(fd);
         return st;
     }

@@ -87,10 +87,19 @@ TEST(who_gives_a_connect_up_may_call_it_again)
     cluster_stop(&c);
 }
 
-TEST(a_master_that_is_not_there_is_named_where_the_handle_is_awaited)
+static bool names_the_missing_master(const char *text)
+{
+    return strstr(text, "127.0.0.1") != NULL && strstr(text, "is ccoip_master running there?") != NULL && strstr(text, ", for ") != NULL;
+}
+
+TEST(a_master_that_is_not_there_is_named_where_the_end_is_told) /* awaited, looked at, and by a queue when the communicator has gone */
 {
     struct cluster c;
     pcclAsyncOp_t op;
+    pcclCompletionQueue_t *queue;
+    pcclCompletion_t end;
+    bool done = false;
+    size_t count = 0;
     cluster_master(&c);
     EXPECT_EQ(pcclInterruptMaster(c.master), pcclSuccess);
     EXPECT_EQ(pcclMasterAwaitTermination(c.master), pcclSuccess);
@@ -98,7 +107,20 @@ TEST(a_master_that_is_not_there_is_named_where_the_handle_is_awaited)
     EXPECT_EQ(pcclSetOption(c.peer[0].comm, PCCL_OPTION_CONNECT_TIMEOUT_MS, 100), pcclSuccess);
     EXPECT_EQ(pcclConnectAsync(c.peer[0].comm, &op), pcclSuccess);
     EXPECT_EQ(pcclAwaitAsync(&op, NULL), pcclMasterConnectionFailed);
-    EXPECT(strstr(pcclGetLastError(), "127.0.0.1") != NULL && strstr(pcclGetLastError(), "is ccoip_master running there?") != NULL);
+    EXPECT(names_the_missing_master(pcclGetLastError()));
+    EXPECT_EQ(pcclConnectAsync(c.peer[0].comm, &op), pcclSuccess);
+    EXPECT_EQ(pcclWaitAsync(&op, -1, &end, &done), pcclSuccess);
+    EXPECT(done && names_the_missing_master(end.error.text));
+    EXPECT_EQ(pcclAwaitAsync(&op, NULL), pcclMasterConnectionFailed);
+    EXPECT_EQ(pcclCreateCompletionQueue(&queue), pcclSuccess);
+    EXPECT_EQ(pcclConnectAsync(c.peer[0].comm, &op), pcclSuccess);
+    EXPECT_EQ(pcclQueueAttach(queue, &op, 7), pcclSuccess);
+    EXPECT_EQ(pcclDrain(c.peer[0].comm, -1, &count), pcclSuccess);
+    EXPECT_EQ(pcclDestroyCommunicator(c.peer[0].comm), pcclSuccess);
+    c.peer[0].comm = NULL;
+    EXPECT_EQ(pcclQueueWait(queue, &end, 1, -1, &count), pcclSuccess);
+    EXPECT(count == 1 && end.cookie == 7 && names_the_missing_master(end.error.text));
+    EXPECT_EQ(pcclDestroyCompletionQueue(queue), pcclSuccess);
     cluster_stop(&c);
 }
 

@@ -51,7 +51,7 @@ static void fails_to_connect(const struct sockaddr_in *at, uint64_t ms)
     pcclCommCreateParams_t params = {.peer_group = 0};
     pcclComm_t *comm = NULL;
     pcclErrorInfo_t info;
-    snprintf(address, sizeof address, "127.0.0.1:%u", ntohs(at->sin_port));
+    snprintf(address, sizeof address, "%s:%u", inet_ntoa(at->sin_addr), ntohs(at->sin_port));
     logged_lines = 0;
     pcclSetLogCallback(log_keep, pcclLogInfo, NULL);
     EXPECT_EQ(pcclInit(), pcclSuccess);
@@ -75,6 +75,14 @@ TEST(a_port_where_nobody_listens_asks_whether_the_master_runs)
     EXPECT(says("is ccoip_master running there?") && says("PCCL_OPTION_CONNECT_TIMEOUT_MS"));
     EXPECT(strstr(pcclGetLastError(), "firewall") == NULL);
     close(fd);
+}
+
+TEST(an_address_that_cannot_be_dialled_is_no_silence) /* nobody was asked, so no firewall is to blame */
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0xe0000001), .sin_port = htons(1)}; /* a multicast one */
+    fails_to_connect(&at, 100);
+    EXPECT(says("unreachable") && says("check its address"));
+    EXPECT(strstr(pcclGetLastError(), "firewall") == NULL);
 }
 
 TEST(an_address_that_does_not_answer_asks_for_firewalls) /* a dropped packet looks like this: no answer, no refusal */

@@ -92,8 +92,9 @@ TEST(bad_addresses_are_one_sentence_and_status_2)
          scoped[] = "[fe80::1%lo]:0";
     expect_refused(listen_option, port, "65536");
     expect_refused(listen_option, open_bracket, "[::1");
-    expect_refused(listen_option, name, "no-such-host.invalid");
-    expect_refused(listen_option, foreign, "192.0.2.1");
+    expect_refused(listen_option, name, "no-such-host.invalid:1': resolve host: ");
+    expect_refused(listen_option, name, ": check the name, or write numbers");
+    expect_refused(listen_option, foreign, "192.0.2.1:0: Cannot assign requested address: no interface of this host has that address");
     expect_refused(listen_option, scoped, "scope '%lo'");
 }
 
@@ -105,6 +106,7 @@ TEST(taken_port_is_one_sentence_and_status_2)
     EXPECT(port != 0);
     snprintf(taken, sizeof taken, "127.0.0.1:%u", port);
     expect_refused(listen_option, taken, taken);
+    expect_refused(listen_option, taken, "another process listens there: end it, or take another port");
     EXPECT_EQ(program_end(&first, SIGTERM), 0);
 }
 
@@ -248,7 +250,7 @@ TEST(status_of_no_master_is_one_sentence_and_status_2)
     uint16_t port = master_start(&p, listen_option, any_port, NULL);
     snprintf(master, sizeof master, "127.0.0.1:%u", port);
     EXPECT_EQ(program_end(&p, SIGTERM), 0);
-    expect_refused(status_option, master, "Connection refused");
+    expect_refused(status_option, master, "Connection refused: is ccoip_master running there?");
     expect_refused(stranger, NULL, "port 0: give the port at which the master listens");
     expect_refused(status_option, nobody, "no-such-host.invalid");
     expect_refused(status_option, NULL, "missing");

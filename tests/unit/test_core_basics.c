@@ -47,6 +47,9 @@ TEST(errno_becomes_words_after_the_call_that_failed)
     errno = ECONNREFUSED;
     EXPECT_EQ(err_errno(&err, "connect to 10.0.0.7:48150"), PCCL_ERR_SYSTEM);
     EXPECT_STR(err.text, "connect to 10.0.0.7:48150: Connection refused");
+    errno = EMFILE;
+    EXPECT_EQ(err_errno(&err, "open socket"), PCCL_ERR_SYSTEM);
+    EXPECT_STR(err.text, "open socket: Too many open files: raise the limit of open files (ulimit -n)");
     errno = 12345; /* unknown numbers must not leave the text empty */
     EXPECT_EQ(err_errno(&err, "x"), PCCL_ERR_SYSTEM);
     EXPECT(strstr(err.text, "12345") != NULL);

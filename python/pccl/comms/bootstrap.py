@@ -43,7 +43,7 @@ def _interface_address(name: str) -> str:
         try:
             answer = fcntl.ioctl(probe.fileno(), _SIOCGIFADDR, struct.pack("256s", name.encode()[:15]))
         except OSError as error:
-            raise RuntimeError(f"interface {name} has no IPv4 address: {error.strerror}; name another in hint interface") from None
+            raise RuntimeError(f"interface {name} has no IPv4 address: {error.strerror}; name another in hint interface, or TORCHCOMM_GLOO_INTERFACE") from None
     return socket.inet_ntoa(answer[20:24])
 
 
@@ -52,7 +52,7 @@ def master_of(hints: Mapping[str, str], shared: bool = False) -> tuple[str, bool
 
     `shared`: all processes of a job on this host come to the same one, without telling each other.
     """
-    named = environment.text("PCCL_MASTER")
+    named = bootstrap.named_master()
     if named:
         return named, False
     host = listening_host(hints)

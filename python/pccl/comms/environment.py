@@ -87,8 +87,9 @@ def rank_and_size() -> tuple[int, int]:
                 raise RuntimeError(f"Unable to determine rank and size: {rank_name} is {rank}, and the size {size}; ranks begin at 0")
             return rank, size
     names = ", ".join(rank for rank, _ in pairs)
+    odd = "" if method in _PAIRS else f" (TORCHCOMM_BOOTSTRAP_RANKSIZE_QUERY_METHOD is {method!r}, none of {', '.join(sorted(_PAIRS))})"
     raise RuntimeError(
-        f"Unable to determine rank and size: none of {names} is set with its size; start with torchrun or mpirun, "
+        f"Unable to determine rank and size: none of {names} is set with its size{odd}; start with torchrun or mpirun, "
         "or set TORCHCOMM_RANK and TORCHCOMM_SIZE"
     )
 

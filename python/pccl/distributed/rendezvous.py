@@ -104,7 +104,7 @@ def _world(where: Record, rank: int, size: int, timeout: float, options: Options
 
 def given_master(options: Options) -> str:
     """The one that the program or the environment names, or ""."""
-    return options.master or os.environ.get("PCCL_MASTER", "")
+    return options.master or bootstrap.named_master()
 
 
 def own_master(store: Any) -> str:

@@ -12,6 +12,8 @@ from typing import Optional
 
 from pccl._native import lib
 from pccl.engine.address import format_address, parse_address
+from pccl.errors import PCCLError, make_error
+from pccl.types import Result
 
 _START_SECONDS = 20.0
 _own_ports: dict[tuple[int, str], int] = {}  # of masters that this process has started, by host
@@ -24,6 +26,17 @@ def master_program() -> str:
     if path is None:
         raise RuntimeError(f"pccl: there is no program ccoip_master, neither {own} nor on PATH; install the package anew")
     return path
+
+
+def named_master() -> str:
+    """The address that PCCL_MASTER names, as it stands there; "" where it is not set.  InvalidArgument: it is none."""
+    named = os.environ.get("PCCL_MASTER", "").strip()
+    if named:
+        try:
+            parse_address(named, lib.CCOIP_PROTOCOL_PORT_MASTER)
+        except PCCLError as error:
+            raise make_error(Result.INVALID_ARGUMENT, "PCCL_MASTER", f"{error.text}; set it to a running ccoip_master's host:port") from None
+    return named
 
 
 def spawn_master(host: str, port: int = 0, idle_exit: float = 60.0) -> str:

@@ -59,8 +59,12 @@ def in_child() -> None:
 
 
 def log_to_stdout() -> None:
-    """As the import of the original's package has it."""
-    logging.basicConfig(stream=sys.stdout, level=os.environ.get("M8D_LOG_LEVEL", "WARNING").upper())
+    """As the import of the original's package has it.  ValueError: M8D_LOG_LEVEL is none."""
+    level = os.environ.get("M8D_LOG_LEVEL") or "WARNING"
+    try:
+        logging.basicConfig(stream=sys.stdout, level=level.upper())
+    except ValueError:
+        raise ValueError(f"pccl: M8D_LOG_LEVEL is {level!r}; write one of DEBUG, INFO, WARNING, ERROR and CRITICAL") from None
 
 
 def _manager_of(backend: str) -> type[WorldManager]:

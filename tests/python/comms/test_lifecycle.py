@@ -203,7 +203,7 @@ def test_ranks_of_launchers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCHCOMM_BOOTSTRAP_RANKSIZE_QUERY_METHOD", "Torchrun")
     assert rank_and_size() == (1, 9)
     monkeypatch.setenv("TORCHCOMM_BOOTSTRAP_RANKSIZE_QUERY_METHOD", "env")
-    with pytest.raises(RuntimeError, match="Unable to determine"):
+    with pytest.raises(RuntimeError, match="Unable to determine.*QUERY_METHOD is 'env', none of auto, mpi, pals, torchrun"):
         rank_and_size()
     monkeypatch.setenv("TORCHCOMM_RANK", "0")
     monkeypatch.setenv("TORCHCOMM_SIZE", "2")

@@ -11,7 +11,7 @@ from typing import Iterator, Optional
 import pytest
 
 from pccl.engine import bootstrap
-from pccl.engine.bootstrap import answers, own_master
+from pccl.engine.bootstrap import answers, named_master, own_master
 
 HOST = "127.0.0.1"
 
@@ -62,3 +62,12 @@ def test_a_port_that_somebody_else_has(started: list[int]) -> None:
         address = own_master(HOST, port)
         assert port_of(address) != port and answers(address)
         assert own_master(HOST, port) == address, "it does not stay where it was first"
+
+
+def test_a_master_that_the_environment_names_is_an_address_or_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for text, expected in (("", ""), (" ", ""), (" 127.0.0.1:5 ", "127.0.0.1:5")):
+        monkeypatch.setenv("PCCL_MASTER", text)
+        assert named_master() == expected
+    monkeypatch.setenv("PCCL_MASTER", "host:port")
+    with pytest.raises(ValueError, match="^PCCL_MASTER: .*'port' is no port, .*; set it to a running ccoip_master's host:port"):
+        named_master()

@@ -243,6 +243,12 @@ def test_workers_that_a_program_of_the_original_starts(master: Master, tmp_path:
     assert (done.returncode, done.stdout.count("[6.]")) == (0, 3), done.stderr
 
 
+def test_a_level_of_the_log_that_is_none_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("M8D_LOG_LEVEL", "loud")
+    done = subprocess.run([sys.executable, "-m", "pccl.multiworld", "program.py"], capture_output=True, text=True, timeout=100)
+    assert done.returncode == 1 and "M8D_LOG_LEVEL is 'loud'; write one of DEBUG, INFO, WARNING, ERROR and CRITICAL" in done.stderr
+
+
 def test_the_name_is_not_there_unless_asked_for() -> None:
     plain = subprocess.run([sys.executable, "-c", "import pccl.multiworld, multiworld"], capture_output=True, text=True)
     assert "No module named 'multiworld'" in plain.stderr

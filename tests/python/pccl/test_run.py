@@ -196,9 +196,32 @@ def test_arguments_that_are_none_are_named(master: Master) -> None:
     wrong: Any = None
     with pytest.raises(TypeError, match="master is None; pass a Communicator"):
         pccl.run(wrong, print, steps=1)
-    wrong = np.ones(4)  # it has no truth value
-    with pytest.raises(TypeError, match="tensor_infos is .*1.0.*; pass a TensorInfo"):
+    for wrong in (np.ones(4), [np.ones(4)]):
+        with pytest.raises(TypeError, match="run: an entry of state is .*1.*; pass a dictionary of tensors by name"):
+            pccl.run(master.address, print, state=wrong, steps=1)
+    wrong = 3
+    with pytest.raises(TypeError, match="run: state is 3; pass a dictionary of tensors by name"):
         pccl.run(master.address, print, state=wrong, steps=1)
+
+
+@pytest.mark.parametrize("name", ["steps", "start", "min_peers", "begin_with", "shards", "n_attempts"])
+def test_numbers_that_are_none_are_named(master: Master, name: str) -> None:
+    for wrong in ("x", 1.5):
+        with pytest.raises(TypeError, match=f"{name} is {wrong!r}, a .*; pass a whole number from 0 to"):
+            pccl.run(master.address, print, **{name: wrong})  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=f"{name} is -1; pass a whole number from 0 to"):
+        pccl.run(master.address, print, **{name: -1})  # type: ignore[arg-type]
+
+
+def test_a_step_that_cannot_be_called_and_a_time_that_is_none_are_named(master: Master) -> None:
+    wrong: Any = None
+    with pytest.raises(TypeError, match="step is None; pass a function of one argument, a Step"):
+        pccl.run(master.address, wrong)
+    wrong = [1]
+    with pytest.raises(TypeError, match="is no length of time; pass seconds, or None"):
+        pccl.run(master.address, print, patience=wrong)
+    with pytest.raises(ValueError, match="-1 s is no length of time"):
+        pccl.run(master.address, print, patience=-1)
 
 
 def test_patience_ends_when_nobody_comes(master: Master) -> None:

@@ -210,6 +210,8 @@ static const char *connect_hint(const struct comm *c, struct session_outcome *o)
                "(PCCL_OPTION_CONNECT_TIMEOUT_MS says how long to try)";
     case DIAL_MET_STRANGER:
         return "what listens there does not talk like a running ccoip_master: check the address and the port";
+    case DIAL_MET_WANT:
+        return "this process has no descriptor or no memory left for a connection: close some files or raise the limit (ulimit -n), connect again";
     case DIAL_MET_FOREIGN: /* said by the session */
     case DIAL_MET_OTHER:
         break;

@@ -166,8 +166,8 @@ struct comm_controls {
 };
 
 /* What an attempt to reach somebody has met: no answer, a refusal, somebody who says nothing of ours,
- * another version, anything else. */
-enum dial_met { DIAL_MET_SILENCE, DIAL_MET_NOBODY, DIAL_MET_STRANGER, DIAL_MET_FOREIGN, DIAL_MET_OTHER };
+ * another version, want of descriptors or memory here, anything else. */
+enum dial_met { DIAL_MET_SILENCE, DIAL_MET_NOBODY, DIAL_MET_STRANGER, DIAL_MET_FOREIGN, DIAL_MET_WANT, DIAL_MET_OTHER };
 
 /* The connection with the master, and what has come by it.  Written by uplink.c, with comm.lock. */
 struct comm_master {

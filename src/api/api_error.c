@@ -278,6 +278,11 @@ pcclResult_t api_null(const char *phase, const char *argument, const char *remed
     return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "%s is null: %s", argument, remedy);
 }
 
+void api_reclass(pcclErrorClass_t error_class)
+{
+    api_last.error_class = error_class;
+}
+
 void api_restore(const pcclErrorInfo_t *error)
 {
     api_last = *error;

@@ -132,7 +132,14 @@ static pcclResult_t create(struct derive *d, uint32_t callers, const struct dige
     p->derived = (struct derivation){.formation = {formation->half[0], formation->half[1]}, .parent = d->self.run,
                                      .member = d->self.id, .callers = callers};
     comm_connect(d->child->comm, &o);
-    return api_outcome(&o, d->phase, 0);
+    const char *hint = o.result == RESULT_UNREACHABLE                          ? "this communicator is as it was: call again when the master answers"
+                       : o.result == RESULT_REFUSED || o.result == RESULT_SETUP ? "this communicator is as it was: mend that, call again"
+                                                                                : NULL;
+    pcclResult_t rc = api_outcome_hint(&o, d->phase, 0, hint);
+    if (o.result == RESULT_UNREACHABLE || o.result == RESULT_REFUSED) {
+        api_reclass(pcclClassRetry); /* there is nothing to connect again: the parent's membership stands, and the child is dropped */
+    }
+    return rc;
 }
 
 /* ---- split --------------------------------------------------------------------------------------------------------- */
@@ -147,11 +154,15 @@ static pcclResult_t gather(const struct share *own, struct share *table, const p
 }
 
 /* The number of this call in the parent is refused, so that nobody waits for it; the error stays what it was. */
-static pcclResult_t refuse(const pcclComm_t *communicator, pcclResult_t rc)
+static pcclResult_t refuse(const struct derive *d, struct comm *parent, pcclResult_t rc)
 {
     pcclErrorInfo_t error;
+    struct session_outcome o;
     (void)pcclGetLastErrorInfo(&error);
-    (void)gather(NULL, NULL, communicator);
+    struct comm_launch launch = {.space = SPACE_ORDERED, .known = d->self.known, .world = d->self.snapshot.group, .awaited = true,
+                                 .bad_argument = rc != pcclInternalError, .lacking = rc == pcclInternalError, .count = SHARE_WORDS,
+                                 .params = {.kind = PLAN_ALL_GATHER, .dtype = DTYPE_U64, .count = SHARE_WORDS}};
+    comm_reduce(parent, &launch, &o);
     api_restore(&error);
     return rc;
 }
@@ -212,10 +223,11 @@ static pcclResult_t split(const pcclComm_t *communicator, const char *phase, int
          : comm_out == NULL     ? api_null(phase, "comm_out", "where to store the communicator")
          : color < PCCL_NO_COLOR ? api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "color %d: 0 or more, or PCCL_NO_COLOR", color)
                                  : child_new(&d, parent, params, BOUNDS_MEMBERS);
-    api_leave(parent);
     if (rc != pcclSuccess) {
-        rc = refuse(communicator, rc);
-    } else {
+        rc = refuse(&d, parent, rc);
+    }
+    api_leave(parent);
+    if (rc == pcclSuccess) {
         struct share own = {.member = d.self.id, .draw = draw(&d), .color = color, .key = key};
         rc = gather(&own, table, communicator);
         rc = rc == pcclSuccess ? split_by(&d, table) : rc;
@@ -295,8 +307,9 @@ static pcclResult_t list_take(struct derive *d, struct comm *parent, const uint6
     qsort(p->callers, count, sizeof *p->callers, by_id);
     for (uint32_t i = 0; i < count; i++) {
         if (p->callers[i] == 0 || (i > 0 && p->callers[i] == p->callers[i - 1])) {
-            return api_fail(pcclInvalidArgument, pcclCauseUsage, d->phase, "the list names peer %" PRIu32 ".%" PRIu32 " %s",
-                            (uint32_t)(p->callers[i] >> 32), (uint32_t)p->callers[i], p->callers[i] == 0 ? ", which is none" : "twice");
+            return api_fail(pcclInvalidArgument, pcclCauseUsage, d->phase, "the list names peer %" PRIu32 ".%" PRIu32 "%s",
+                            (uint32_t)(p->callers[i] >> 32), (uint32_t)p->callers[i],
+                            p->callers[i] == 0 ? ", which is none: pass ids as pcclGetMembers tells them" : " twice: pass each once");
         }
         digest_add(&list, p->callers[i]);
     }

@@ -90,7 +90,6 @@ static void comm_drop_lanes(struct comm *c)
 
 void comm_free(struct comm *c)
 {
-    comm_close(c);
     op_queue_orphan(c);
     comm_wait_out(c);
     if (atomic_load(&c->joined)) {

@@ -233,7 +233,7 @@ struct comm {
 
 /* Life (comm.c). */
 pccl_status comm_new(struct engine *engine, const struct comm_params *params, struct comm **out) PCCL_MUST_CHECK;
-/* Leaves, waits for the calls inside, frees. */
+/* After comm_close: waits for what queues have brought inside, frees. */
 void comm_free(struct comm *c);
 /* After a fork: frees memory only. */
 void comm_abandon(struct comm *c);

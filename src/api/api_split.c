@@ -119,7 +119,7 @@ static int by_id(const void *a, const void *b)
 }
 
 /* Its callers are in params.callers; `world` tells this one from others of the same formation. */
-static pcclResult_t create(struct derive *d, uint32_t callers, const struct digest *formation, uint64_t world)
+static pcclResult_t create(struct derive *d, struct comm *parent, uint32_t callers, const struct digest *formation, uint64_t world)
 {
     struct comm_params *p = &d->child->comm->params;
     struct session_outcome o;
@@ -131,13 +131,17 @@ static pcclResult_t create(struct derive *d, uint32_t callers, const struct dige
     p->callers = fitting != NULL ? fitting : p->callers;
     p->derived = (struct derivation){.formation = {formation->half[0], formation->half[1]}, .parent = d->self.run,
                                      .member = d->self.id, .callers = callers};
-    comm_connect(d->child->comm, &o);
-    const char *hint = o.result == RESULT_UNREACHABLE                          ? "this communicator is as it was: call again when the master answers"
+    comm_derive(parent, d->child->comm, &o);
+    pthread_mutex_lock(&parent->lock);
+    bool member = !comm_idle(parent); /* then there is nothing to connect again: the child is dropped */
+    pthread_mutex_unlock(&parent->lock);
+    const char *hint = !member                                                  ? NULL
+                       : o.result == RESULT_UNREACHABLE                         ? "this communicator is as it was: call again when the master answers"
                        : o.result == RESULT_REFUSED || o.result == RESULT_SETUP ? "this communicator is as it was: mend that, call again"
                                                                                 : NULL;
     pcclResult_t rc = api_outcome_hint(&o, d->phase, 0, hint);
-    if (o.result == RESULT_UNREACHABLE || o.result == RESULT_REFUSED) {
-        api_reclass(pcclClassRetry); /* there is nothing to connect again: the parent's membership stands, and the child is dropped */
+    if (hint != NULL && o.result != RESULT_SETUP) {
+        api_reclass(pcclClassRetry);
     }
     return rc;
 }
@@ -186,7 +190,7 @@ static void place(struct derive *d, const struct share *table, uint32_t count)
 }
 
 /* Everybody has the same table: W10 begins. */
-static pcclResult_t split_by(struct derive *d, const struct share *table)
+static pcclResult_t split_by(struct derive *d, struct comm *parent, const struct share *table)
 {
     struct digest formation = digest_of(d, 1);
     uint32_t count = 0, self = BOUNDS_MEMBERS;
@@ -201,7 +205,7 @@ static pcclResult_t split_by(struct derive *d, const struct share *table)
     d->self.rank = self;
     place(d, table, count);
     bool none = table[self].color == PCCL_NO_COLOR; /* a world of its own, which it leaves at once */
-    return create(d, count, &formation, none ? d->self.id : (uint64_t)(uint32_t)table[self].color);
+    return create(d, parent, count, &formation, none ? d->self.id : (uint64_t)(uint32_t)table[self].color);
 }
 
 static pcclResult_t split(const pcclComm_t *communicator, const char *phase, int32_t color, int32_t key,
@@ -225,13 +229,12 @@ static pcclResult_t split(const pcclComm_t *communicator, const char *phase, int
                                  : child_new(&d, parent, params, BOUNDS_MEMBERS);
     if (rc != pcclSuccess) {
         rc = refuse(&d, parent, rc);
-    }
-    api_leave(parent);
-    if (rc == pcclSuccess) {
+    } else {
         struct share own = {.member = d.self.id, .draw = draw(&d), .color = color, .key = key};
         rc = gather(&own, table, communicator);
-        rc = rc == pcclSuccess ? split_by(&d, table) : rc;
+        rc = rc == pcclSuccess ? split_by(&d, parent, table) : rc;
     }
+    api_leave(parent);
     free(table);
     if (rc != pcclSuccess || color == PCCL_NO_COLOR) {
         child_drop(&d);
@@ -344,8 +347,8 @@ pcclResult_t pcclCreateFromList(const pcclComm_t *communicator, const uint64_t *
     rc = rc == pcclSuccess ? list_check(&d, peers, count) : rc;
     rc = rc == pcclSuccess ? child_new(&d, parent, params, (uint32_t)count) : rc;
     rc = rc == pcclSuccess ? list_take(&d, parent, peers, (uint32_t)count, tag, &formation) : rc;
+    rc = rc == pcclSuccess ? create(&d, parent, (uint32_t)count, &formation, 0) : rc;
     api_leave(parent);
-    rc = rc == pcclSuccess ? create(&d, (uint32_t)count, &formation, 0) : rc;
     if (rc != pcclSuccess) {
         child_drop(&d);
         return rc;

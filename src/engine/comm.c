@@ -20,6 +20,8 @@ pccl_status comm_new(struct engine *engine, const struct comm_params *params, st
     c->params = *params;
     op_lanes_init(c);
     list_init(&c->in_engine);
+    list_init(&c->deriving);
+    list_init(&c->in_parent);
     link_init(c);
     controls_init(c);
     uplink_init(c);

@@ -88,6 +88,7 @@ struct comm_calls {
     atomic_uint inside;      /* the library; destroy waits for none */
     bool connecting, closing;
     bool revoked;            /* since the last connect was called */
+    bool orphaned;           /* what it was being made of has been left: its connect ends */
     bool connected, voted;   /* the session has said so */
     int64_t connect_began;   /* the last connect */
     struct comm_op *connect; /* ends with the connect under way; null: its call waits for that, or there is none */
@@ -208,6 +209,8 @@ struct comm {
     uint32_t generation;
     struct comm_params params; /* comm.c; options set before connect: api.c, with comm.lock */
     struct list in_engine;   /* engine.c, comm.c; with engine.lock */
+    struct list deriving;    /* comm_calls.c: those that calls of this one are making, by in_parent; with comm.lock of this one */
+    struct list in_parent;
     struct comm_carriers carriers; /* engine.c, when it joins */
     atomic_bool joined;      /* comm_calls.c: a user of the engine; once set, it stays */
 
@@ -240,6 +243,8 @@ void comm_abandon(struct comm *c);
 
 /* Calls of the program (comm_calls.c); each fills `outcome` (result RESULT_OK or why not). */
 void comm_connect(struct comm *c, struct session_outcome *outcome);
+/* The same of one that a call of `parent` makes: ends when the program leaves that.  The caller is inside of both. */
+void comm_derive(struct comm *parent, struct comm *c, struct session_outcome *outcome);
 extern const char COMM_CONNECT[]; /* what errors of it are called by, and its operation, too */
 /* Begins it.  True: it ends with an operation by the handle of that number; false: it has not begun, see *outcome. */
 bool comm_connect_async(struct comm *c, uint64_t *number_out, struct session_outcome *outcome);

@@ -1052,7 +1052,8 @@ typedef struct pcclDeriveParams_t {
  * had called, or did not come in time; class pcclClassRejoin where the new worlds were given up, with one cause and text at all;
  * else as of an all-gather, that comes first: read the sizes, call again.  InvalidArgument: null comm_out, a color below PCCL_NO_COLOR,
  * params that cannot be; then at all members, as of any call in the order of issue; or loss rules differ.  MasterConnectionFailed:
- * this peer is no member any more, or the master cannot be reached or has no place; the others then get RankConnectionLost. */
+ * this peer is no member any more; or, class pcclClassRetry, it is still, and the master cannot be reached or has no place: call again;
+ * the others then get RankConnectionLost.  InternalError: no memory at this peer; the others get RankConnectionLost, cause NoMemory. */
 PCCL_EXPORT pcclResult_t pcclSplitCommunicator(const pcclComm_t *communicator, int32_t color, int32_t key,
                                                const pcclDeriveParams_t *PCCL_NULLABLE params, pcclComm_t **comm_out);
 

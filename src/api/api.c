@@ -277,7 +277,9 @@ pcclResult_t pcclGetAttribute(const pcclComm_t *communicator, pcclAttribute_t at
     }
     if (attribute < PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE || attribute > PCCL_ATTRIBUTE_LARGEST_PEER_GROUP_WORLD_SIZE) {
         api_leave(c);
-        return api_fail(pcclInvalidArgument, pcclCauseUsage, "attribute", "unknown attribute %d", (int)attribute);
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, "attribute",
+                        "attribute is %d: expected 1 (PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE) to 4 (PCCL_ATTRIBUTE_LARGEST_PEER_GROUP_WORLD_SIZE)",
+                        (int)attribute);
     }
     rc = api_member(c, "attribute", &info);
     api_leave(c);
@@ -354,6 +356,8 @@ pcclResult_t pcclArePeersPending(const pcclComm_t *communicator, bool *pending_o
 
 /* ---- Options ----------------------------------------------------------------------------------------------------------------- */
 
+#define API_OPTIONS "option is %d: expected 1 (PCCL_OPTION_OPERATION_DEADLINE_MS) to 5 (PCCL_OPTION_VOTE_DEADLINE_MS)"
+
 static int64_t *api_option(struct comm *c, pcclOption_t option)
 {
     switch (option) {
@@ -384,7 +388,7 @@ pcclResult_t pcclSetOption(pcclComm_t *communicator, pcclOption_t option, uint64
     bool may_be_none = option == PCCL_OPTION_OPERATION_DEADLINE_MS || option == PCCL_OPTION_VOTE_DEADLINE_MS;
     uint64_t least = may_be_none ? 0 : option == PCCL_OPTION_STALL_TIMEOUT_MS ? BOUNDS_STALL_LEAST_MS : 1;
     if (place == NULL) {
-        rc = api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "unknown option %d", (int)option);
+        rc = api_fail(pcclInvalidArgument, pcclCauseUsage, phase, API_OPTIONS, (int)option);
     } else if (value < least || value > UINT32_MAX) {
         rc = api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "option %d: %" PRIu64 " ms, expected %" PRIu64 " to %" PRIu32,
                       (int)option, value, least, UINT32_MAX);
@@ -413,7 +417,7 @@ pcclResult_t pcclGetOption(const pcclComm_t *communicator, pcclOption_t option, 
     }
     const int64_t *place = api_option(c, option);
     if (place == NULL) {
-        rc = api_fail(pcclInvalidArgument, pcclCauseUsage, "get option", "unknown option %d", (int)option);
+        rc = api_fail(pcclInvalidArgument, pcclCauseUsage, "get option", API_OPTIONS, (int)option);
     } else if (value_out == NULL) {
         rc = api_fail(pcclInvalidArgument, pcclCauseUsage, "get option", "value_out is null");
     } else {
@@ -434,7 +438,7 @@ static void log_to_program(enum log_level level, const char *message, const stru
 pcclResult_t pcclSetLogCallback(pcclLogCallback_t callback, pcclLogLevel_t level, void *user)
 {
     if ((unsigned)level > pcclLogNone) {
-        return api_fail(pcclInvalidArgument, pcclCauseUsage, "log", "unknown level %d", (int)level);
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, "log", "level is %d: expected 0 (pcclLogTrace) to 5 (pcclLogNone)", (int)level);
     }
     log_set_sink(callback != NULL ? log_to_program : NULL, (enum log_level)level,
                  (struct log_to){.user = user, .function = (void (*)(void))callback});

@@ -149,6 +149,10 @@ static pcclResult_t many_check(struct comm *c, const pcclReduceOpDescriptor_t *l
     if (count == 0) {
         return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "count is 0: pass at least 1 descriptor");
     }
+    if (count > API_MOST_BYTES / sizeof *list) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "count is %zu: at most %zu descriptors fit any memory", count,
+                        API_MOST_BYTES / sizeof *list);
+    }
     if (max_in_flight <= 0) {
         return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "max_in_flight is %d: expected 1 or more", max_in_flight);
     }

@@ -10,6 +10,13 @@
 #include "api/api.h"
 #include "core/mix.h"
 
+/* The part that was looked at last. */
+struct beyond {
+    const char *list; /* of counts; null: it is of none */
+    uint32_t rank;
+    size_t count, place;
+};
+
 /* A call as its function was called. */
 struct call {
     enum plan_kind kind;
@@ -23,6 +30,7 @@ struct call {
     /* filled in */
     struct session_info member;
     size_t size; /* of an element */
+    struct beyond beyond;
     struct api_redop redop; /* of those that reduce */
 };
 
@@ -64,32 +72,40 @@ static bool reach(size_t *end, size_t place, size_t count, size_t size)
     return true;
 }
 
+/* As the program knows it; null: the parts are equal ones. */
+static const char *counts_name(const struct call *k, const struct part_lists *parts)
+{
+    return parts->counts == NULL ? NULL : k->kind != PLAN_ALL_TO_ALL ? "counts" : parts == &k->parts ? "send_counts" : "recv_counts";
+}
+
 /* The end of parts: of lists, or equal ones. */
-static bool parts_end(const struct call *k, const struct part_lists *parts, size_t *end)
+static bool parts_end(struct call *k, const struct part_lists *parts, size_t *end)
 {
     uint32_t world = k->member.snapshot.group;
     size_t next = 0;
     bool good = true;
     for (uint32_t r = 0; r < world && good; r++) {
         size_t count = part_count(parts, k->count, r);
-        good = reach(end, parts->places != NULL ? parts->places[r] : next, count, k->size);
+        size_t place = parts->places != NULL ? parts->places[r] : next;
+        good = reach(end, place, count, k->size);
         next += good ? count : 0;
+        k->beyond = (struct beyond){.list = counts_name(k, parts), .rank = r, .count = count, .place = place};
     }
     return good;
 }
 
 /* Elements that this member's input and output reach to. */
-static bool call_ends(const struct call *k, size_t *in, size_t *out)
+static bool call_ends(struct call *k, size_t *in, size_t *out)
 {
     *in = *out = 0;
+    k->beyond.list = NULL;
     switch (k->kind) {
     case PLAN_ALL_REDUCE:
         return reach(in, 0, k->count, k->size) && reach(out, 0, k->count, k->size);
     case PLAN_BROADCAST:
         return (!call_is_root(k) || reach(in, 0, k->count, k->size)) && reach(out, 0, k->count, k->size);
     case PLAN_ALL_GATHER:
-        return reach(in, 0, part_count(&k->parts, k->count, k->member.rank), k->size) &&
-               parts_end(k, &k->parts, out);
+        return parts_end(k, &k->parts, out) && reach(in, 0, part_count(&k->parts, k->count, k->member.rank), k->size);
     case PLAN_REDUCE_SCATTER:
         return parts_end(k, &k->parts, in) &&
                reach(out, 0, part_count(&k->parts, k->count, k->member.rank), k->size);
@@ -178,10 +194,16 @@ static const char *call_overlap_remedy(const struct call *k)
     return never ? "pass buffers apart" : of_parts ? "only at the own part of it may it lie" : "pass the same buffer, or buffers apart";
 }
 
-static pcclResult_t check_buffers(const struct call *k)
+static pcclResult_t check_buffers(struct call *k)
 {
     size_t in, out;
-    if (!call_ends(k, &in, &out)) {
+    bool good = call_ends(k, &in, &out);
+    if (!good && k->beyond.list != NULL) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, call_name(k),
+                        "%s[%u] is %zu, from element %zu on: more than any memory holds", k->beyond.list, k->beyond.rank, k->beyond.count,
+                        k->beyond.place);
+    }
+    if (!good) {
         return bad(k, "count", k->count, "with all parts and places more than any memory holds");
     }
     bool no_send = in > 0 && k->send == NULL, no_recv = out > 0 && k->recv == NULL;

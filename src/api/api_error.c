@@ -188,6 +188,8 @@ static const char *api_reach_remedy(const struct session_outcome *o)
                "(PCCL_OPTION_CONNECT_TIMEOUT_MS says how long to try)";
     case DIAL_MET_STRANGER:
         return "what listens there does not talk like a running ccoip_master: check the address and the port";
+    case DIAL_MET_WANT:
+        return "this process has no descriptor or no memory left for a connection: free some, connect again";
     case DIAL_MET_FOREIGN:
     case DIAL_MET_OTHER:
         break;
@@ -292,6 +294,11 @@ pcclResult_t api_outcome_told(const struct session_outcome *o, const char *phase
 pcclResult_t api_null(const char *phase, const char *argument, const char *remedy)
 {
     return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "%s is null: %s", argument, remedy);
+}
+
+void api_reclass(pcclErrorClass_t error_class)
+{
+    api_last.error_class = error_class;
 }
 
 void api_restore(const pcclErrorInfo_t *error)

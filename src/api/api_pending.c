@@ -299,6 +299,10 @@ static pcclResult_t async_check_any(uint8_t space, const void *handles, size_t c
         return api_fail(pcclInvalidArgument, pcclCauseUsage, phase,
                         "count is 0: pass at least 1 handle, or nothing would ever end");
     }
+    if (count > API_MOST_BYTES / sizeof(pcclAsyncOp_t)) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "count is %zu: at most %zu handles fit any memory", count,
+                        API_MOST_BYTES / sizeof(pcclAsyncOp_t));
+    }
     pcclResult_t rc = api_deadline(phase, timeout_ms, deadline_out);
     if (rc != pcclSuccess) {
         return rc;

@@ -8,10 +8,6 @@
 static pcclResult_t plan_enter(const pcclComm_t *communicator, const char *phase, struct op_params *p, pcclRedOp_t op, struct comm **c)
 {
     struct session_info member;
-    if (p->kind >= PLAN_SEND || p->dtype >= DTYPE_COUNT) {
-        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "collective is %u, datatype %u: expected 0 (pcclCollectiveAllReduce) to 7 and "
-                        API_DATATYPES, (unsigned)p->kind, (unsigned)p->dtype);
-    }
     if (p->count > API_MOST_BYTES / dtype_size((enum dtype)p->dtype)) {
         return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "count is %llu: expected no more than memory holds",
                         (unsigned long long)p->count);
@@ -34,12 +30,17 @@ static pcclResult_t plan_enter(const pcclComm_t *communicator, const char *phase
     return rc;
 }
 
-/* What does not fit into a byte is none there is. */
-static struct op_params plan_params(pcclCollective_t collective, size_t count, pcclDataType_t datatype)
+static pcclResult_t plan_params(const char *phase, pcclCollective_t collective, size_t count, pcclDataType_t datatype, struct op_params *out)
 {
-    unsigned kind = (unsigned)collective, type = (unsigned)datatype;
-    return (struct op_params){.kind = (uint8_t)(kind < UINT8_MAX ? kind : UINT8_MAX), .dtype = (uint8_t)(type < UINT8_MAX ? type : UINT8_MAX),
-                              .count = count};
+    if ((unsigned)collective >= PLAN_SEND) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase,
+                        "collective is %d: expected 0 (pcclCollectiveAllReduce) to 7 (pcclCollectiveGather)", (int)collective);
+    }
+    if ((unsigned)datatype >= DTYPE_COUNT) {
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "datatype is %d: expected " API_DATATYPES, (int)datatype);
+    }
+    *out = (struct op_params){.kind = (uint8_t)collective, .dtype = (uint8_t)datatype, .count = count};
+    return pcclSuccess;
 }
 
 static pcclPlan_t plan_told(const struct choose_answer *a)
@@ -52,11 +53,12 @@ pcclResult_t pcclGetPlan(const pcclComm_t *communicator, pcclCollective_t collec
 {
     const char *phase = "get plan";
     struct comm *c;
-    struct op_params p = plan_params(collective, count, datatype);
+    struct op_params p;
     if (plan_out == NULL) {
         return api_null(phase, "plan_out", "pass where the plan is to be told");
     }
-    pcclResult_t rc = plan_enter(communicator, phase, &p, op, &c);
+    pcclResult_t rc = plan_params(phase, collective, count, datatype, &p);
+    rc = rc == pcclSuccess ? plan_enter(communicator, phase, &p, op, &c) : rc;
     if (rc == pcclSuccess) {
         pthread_mutex_lock(&c->lock);
         struct choose_answer a = session_plan(c->machine.session, &p);
@@ -73,12 +75,13 @@ pcclResult_t pcclExplainPlan(const pcclComm_t *communicator, pcclCollective_t co
     const char *phase = "explain plan";
     struct choose_answer all[1 + PLAN_ALGORITHMS];
     struct comm *c;
-    struct op_params p = plan_params(collective, count, datatype);
+    struct op_params p;
     size_t found = 0;
     if (count_out == NULL || (plans_out == NULL && capacity > 0)) {
         return api_null(phase, count_out == NULL ? "count_out" : "plans_out", "pass where the plans are to be told");
     }
-    pcclResult_t rc = plan_enter(communicator, phase, &p, op, &c);
+    pcclResult_t rc = plan_params(phase, collective, count, datatype, &p);
+    rc = rc == pcclSuccess ? plan_enter(communicator, phase, &p, op, &c) : rc;
     if (rc != pcclSuccess) {
         return rc;
     }

@@ -119,7 +119,7 @@ static int by_id(const void *a, const void *b)
 }
 
 /* Its callers are in params.callers; `world` tells this one from others of the same formation. */
-static pcclResult_t create(struct derive *d, uint32_t callers, const struct digest *formation, uint64_t world)
+static pcclResult_t create(struct derive *d, struct comm *parent, uint32_t callers, const struct digest *formation, uint64_t world)
 {
     struct comm_params *p = &d->child->comm->params;
     struct session_outcome o;
@@ -131,8 +131,19 @@ static pcclResult_t create(struct derive *d, uint32_t callers, const struct dige
     p->callers = fitting != NULL ? fitting : p->callers;
     p->derived = (struct derivation){.formation = {formation->half[0], formation->half[1]}, .parent = d->self.run,
                                      .member = d->self.id, .callers = callers};
-    comm_connect(d->child->comm, &o);
-    return api_outcome(&o, d->phase, 0);
+    comm_derive(parent, d->child->comm, &o);
+    pthread_mutex_lock(&parent->lock);
+    bool member = !comm_idle(parent); /* then there is nothing to connect again: the child is dropped */
+    pthread_mutex_unlock(&parent->lock);
+    const char *hint = !member                                                  ? NULL
+                       : o.result == RESULT_UNREACHABLE                         ? "this communicator is as it was: call again when the master answers"
+                       : o.result == RESULT_REFUSED || o.result == RESULT_SETUP ? "this communicator is as it was: mend that, call again"
+                                                                                : NULL;
+    pcclResult_t rc = api_outcome_hint(&o, d->phase, 0, hint);
+    if (hint != NULL && o.result != RESULT_SETUP) {
+        api_reclass(pcclClassRetry);
+    }
+    return rc;
 }
 
 /* ---- split --------------------------------------------------------------------------------------------------------- */
@@ -147,11 +158,15 @@ static pcclResult_t gather(const struct share *own, struct share *table, const p
 }
 
 /* The number of this call in the parent is refused, so that nobody waits for it; the error stays what it was. */
-static pcclResult_t refuse(const pcclComm_t *communicator, pcclResult_t rc)
+static pcclResult_t refuse(const struct derive *d, struct comm *parent, pcclResult_t rc)
 {
     pcclErrorInfo_t error;
+    struct session_outcome o;
     (void)pcclGetLastErrorInfo(&error);
-    (void)gather(NULL, NULL, communicator);
+    struct comm_launch launch = {.space = SPACE_ORDERED, .known = d->self.known, .world = d->self.snapshot.group, .awaited = true,
+                                 .bad_argument = rc != pcclInternalError, .lacking = rc == pcclInternalError, .count = SHARE_WORDS,
+                                 .params = {.kind = PLAN_ALL_GATHER, .dtype = DTYPE_U64, .count = SHARE_WORDS}};
+    comm_reduce(parent, &launch, &o);
     api_restore(&error);
     return rc;
 }
@@ -175,7 +190,7 @@ static void place(struct derive *d, const struct share *table, uint32_t count)
 }
 
 /* Everybody has the same table: W10 begins. */
-static pcclResult_t split_by(struct derive *d, const struct share *table)
+static pcclResult_t split_by(struct derive *d, struct comm *parent, const struct share *table)
 {
     struct digest formation = digest_of(d, 1);
     uint32_t count = 0, self = BOUNDS_MEMBERS;
@@ -190,7 +205,7 @@ static pcclResult_t split_by(struct derive *d, const struct share *table)
     d->self.rank = self;
     place(d, table, count);
     bool none = table[self].color == PCCL_NO_COLOR; /* a world of its own, which it leaves at once */
-    return create(d, count, &formation, none ? d->self.id : (uint64_t)(uint32_t)table[self].color);
+    return create(d, parent, count, &formation, none ? d->self.id : (uint64_t)(uint32_t)table[self].color);
 }
 
 static pcclResult_t split(const pcclComm_t *communicator, const char *phase, int32_t color, int32_t key,
@@ -212,14 +227,14 @@ static pcclResult_t split(const pcclComm_t *communicator, const char *phase, int
          : comm_out == NULL     ? api_null(phase, "comm_out", "where to store the communicator")
          : color < PCCL_NO_COLOR ? api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "color %d: 0 or more, or PCCL_NO_COLOR", color)
                                  : child_new(&d, parent, params, BOUNDS_MEMBERS);
-    api_leave(parent);
     if (rc != pcclSuccess) {
-        rc = refuse(communicator, rc);
+        rc = refuse(&d, parent, rc);
     } else {
         struct share own = {.member = d.self.id, .draw = draw(&d), .color = color, .key = key};
         rc = gather(&own, table, communicator);
-        rc = rc == pcclSuccess ? split_by(&d, table) : rc;
+        rc = rc == pcclSuccess ? split_by(&d, parent, table) : rc;
     }
+    api_leave(parent);
     free(table);
     if (rc != pcclSuccess || color == PCCL_NO_COLOR) {
         child_drop(&d);
@@ -295,8 +310,9 @@ static pcclResult_t list_take(struct derive *d, struct comm *parent, const uint6
     qsort(p->callers, count, sizeof *p->callers, by_id);
     for (uint32_t i = 0; i < count; i++) {
         if (p->callers[i] == 0 || (i > 0 && p->callers[i] == p->callers[i - 1])) {
-            return api_fail(pcclInvalidArgument, pcclCauseUsage, d->phase, "the list names peer %" PRIu32 ".%" PRIu32 " %s",
-                            (uint32_t)(p->callers[i] >> 32), (uint32_t)p->callers[i], p->callers[i] == 0 ? ", which is none" : "twice");
+            return api_fail(pcclInvalidArgument, pcclCauseUsage, d->phase, "the list names peer %" PRIu32 ".%" PRIu32 "%s",
+                            (uint32_t)(p->callers[i] >> 32), (uint32_t)p->callers[i],
+                            p->callers[i] == 0 ? ", which is none: pass ids as pcclGetMembers tells them" : " twice: pass each once");
         }
         digest_add(&list, p->callers[i]);
     }
@@ -331,8 +347,8 @@ pcclResult_t pcclCreateFromList(const pcclComm_t *communicator, const uint64_t *
     rc = rc == pcclSuccess ? list_check(&d, peers, count) : rc;
     rc = rc == pcclSuccess ? child_new(&d, parent, params, (uint32_t)count) : rc;
     rc = rc == pcclSuccess ? list_take(&d, parent, peers, (uint32_t)count, tag, &formation) : rc;
+    rc = rc == pcclSuccess ? create(&d, parent, (uint32_t)count, &formation, 0) : rc;
     api_leave(parent);
-    rc = rc == pcclSuccess ? create(&d, (uint32_t)count, &formation, 0) : rc;
     if (rc != pcclSuccess) {
         child_drop(&d);
         return rc;

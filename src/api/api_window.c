@@ -85,7 +85,7 @@ static pcclResult_t exchange(struct comm *c, const struct session_info *info, co
     struct comm_launch launch = {.space = SPACE_ORDERED, .known = info->known, .world = world, .awaited = true, .deadline = api_call_deadline(),
                                  .params = {.kind = PLAN_ALL_GATHER, .dtype = DTYPE_U8, .count = WINDOW_MEMBER_BYTES},
                                  .count = WINDOW_MEMBER_BYTES, .in = mine, .out = all,
-                                 .bad_argument = all == NULL}; /* without memory it takes its turn all the same, and fails at all */
+                                 .lacking = all == NULL}; /* without memory it takes its turn all the same, and fails at all */
     comm_reduce(c, &launch, &o);
     pcclResult_t rc = all != NULL ? api_outcome(&o, "create window", 0)
                                   : api_fail(pcclInternalError, pcclCauseNoMemory, "create window", "no memory to hear of the others' windows");

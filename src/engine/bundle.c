@@ -53,6 +53,21 @@ static void bundle_down(struct link *l, struct comm_after *after)
     }
 }
 
+/* A bundle could not be made.  That costs nothing while nobody needs it, and passes, as a rule. */
+static void bundle_failed(struct link *l, const struct dial *d, struct comm_after *after)
+{
+    struct comm *c = l->comm;
+    bundle_down(l, after);
+    if (l->bundle.missing_since == 0 || clock_now_ns() - l->bundle.missing_since < c->machine.config.link_ns) {
+        return;
+    }
+    if (!l->bundle.failed_told) {
+        l->bundle.failed_told = true;
+        comm_say(after, LOG_WARN, "peer " ID_FORMAT ": no data connection can be made: %s", ID_PARTS(l->peer), d->why);
+    }
+    comm_step(c, &(struct session_event){.kind = SESSION_DATA_FAILED, .peer = l->peer}, after);
+}
+
 void bundle_stream_down(struct stream *s)
 {
     struct comm_after after;
@@ -115,6 +130,8 @@ static void bundle_here(struct link *l, struct comm_after *after)
     if (++l->bundle.here == l->bundle.lanes) {
         l->bundle.up = true;
         l->bundle.retry_ns = 0;
+        l->bundle.missing_since = 0;
+        l->bundle.failed_told = false;
         comm_step(l->comm, &(struct session_event){.kind = SESSION_DATA_UP, .peer = l->peer, .number = l->bundle.number}, after);
         bundle_tell(l, after);
     }
@@ -191,7 +208,7 @@ static void bundle_dialled(struct dial *d, struct conn *conn, uint64_t stale_vie
     if (d->hello.number != l->bundle.number) {
         conn_unref(conn);
     } else if (conn == NULL) {
-        bundle_down(l, after);
+        bundle_failed(l, d, after);
     } else {
         bool fabric = transport_kind(&conn->transport) == TRANSPORT_TCP && d->hello.fabric.bytes > 0 &&
                       fabric_fits(link_fabric(l, d->hello.lane), &d->told_fabric);
@@ -234,8 +251,15 @@ void bundle_retry_now(struct link *l)
 
 int64_t bundle_tick(struct link *l, int64_t now, struct comm_after *after)
 {
-    if (l->control.conn == NULL || !l->want.dial || !l->want.data || l->bundle.number != 0) {
+    if (l->control.conn == NULL || !l->want.dial || !l->want.data) {
+        l->bundle.missing_since = 0;
         return CLOCK_NEVER;
+    }
+    if (l->bundle.number != 0) {
+        return CLOCK_NEVER;
+    }
+    if (l->bundle.missing_since == 0) {
+        l->bundle.missing_since = now;
     }
     if (l->bundle.retry_at <= now) {
         bundle_dial(l, after);

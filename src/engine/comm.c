@@ -20,6 +20,8 @@ pccl_status comm_new(struct engine *engine, const struct comm_params *params, st
     c->params = *params;
     op_lanes_init(c);
     list_init(&c->in_engine);
+    list_init(&c->deriving);
+    list_init(&c->in_parent);
     link_init(c);
     controls_init(c);
     uplink_init(c);
@@ -90,7 +92,6 @@ static void comm_drop_lanes(struct comm *c)
 
 void comm_free(struct comm *c)
 {
-    comm_close(c);
     op_queue_orphan(c);
     comm_wait_out(c);
     if (atomic_load(&c->joined)) {

@@ -88,6 +88,7 @@ struct comm_calls {
     atomic_uint inside;      /* the library; destroy waits for none */
     bool connecting, closing;
     bool revoked;            /* since the last connect was called */
+    bool orphaned;           /* what it was being made of has been left: its connect ends */
     bool connected, voted;   /* the session has said so */
     int64_t connect_began;   /* the last connect */
     struct comm_op *connect; /* ends with the connect under way; null: its call waits for that, or there is none */
@@ -166,8 +167,8 @@ struct comm_controls {
 };
 
 /* What an attempt to reach somebody has met: no answer, a refusal, somebody who says nothing of ours,
- * another version, anything else. */
-enum dial_met { DIAL_MET_SILENCE, DIAL_MET_NOBODY, DIAL_MET_STRANGER, DIAL_MET_FOREIGN, DIAL_MET_OTHER };
+ * another version, want of descriptors or memory here, anything else. */
+enum dial_met { DIAL_MET_SILENCE, DIAL_MET_NOBODY, DIAL_MET_STRANGER, DIAL_MET_FOREIGN, DIAL_MET_WANT, DIAL_MET_OTHER };
 
 /* The connection with the master, and what has come by it.  Written by uplink.c, with comm.lock. */
 struct comm_master {
@@ -208,6 +209,8 @@ struct comm {
     uint32_t generation;
     struct comm_params params; /* comm.c; options set before connect: api.c, with comm.lock */
     struct list in_engine;   /* engine.c, comm.c; with engine.lock */
+    struct list deriving;    /* comm_calls.c: those that calls of this one are making, by in_parent; with comm.lock of this one */
+    struct list in_parent;
     struct comm_carriers carriers; /* engine.c, when it joins */
     atomic_bool joined;      /* comm_calls.c: a user of the engine; once set, it stays */
 
@@ -233,13 +236,15 @@ struct comm {
 
 /* Life (comm.c). */
 pccl_status comm_new(struct engine *engine, const struct comm_params *params, struct comm **out) PCCL_MUST_CHECK;
-/* Leaves, waits for the calls inside, frees. */
+/* After comm_close: waits for what queues have brought inside, frees. */
 void comm_free(struct comm *c);
 /* After a fork: frees memory only. */
 void comm_abandon(struct comm *c);
 
 /* Calls of the program (comm_calls.c); each fills `outcome` (result RESULT_OK or why not). */
 void comm_connect(struct comm *c, struct session_outcome *outcome);
+/* The same of one that a call of `parent` makes: ends when the program leaves that.  The caller is inside of both. */
+void comm_derive(struct comm *parent, struct comm *c, struct session_outcome *outcome);
 extern const char COMM_CONNECT[]; /* what errors of it are called by, and its operation, too */
 /* Begins it.  True: it ends with an operation by the handle of that number; false: it has not begun, see *outcome. */
 bool comm_connect_async(struct comm *c, uint64_t *number_out, struct session_outcome *outcome);

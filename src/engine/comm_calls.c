@@ -186,6 +186,8 @@ static bool connect_claim(struct comm *c, struct session_outcome *outcome)
     return in_the_way == NULL;
 }
 
+static const char COMM_ORPHANED[] = "the program left the world that was to create it";
+
 /* With the lock; the operation `ends`, if any, ends with it when it is pending. */
 static void connect_begin(struct comm *c, struct comm_op *ends, struct session_outcome *outcome, struct comm_after *after)
 {
@@ -194,8 +196,10 @@ static void connect_begin(struct comm *c, struct comm_op *ends, struct session_o
     }
     c->calls.connected = false;
     controls_forget_foreign(c);
-    if (c->calls.closing || c->calls.revoked) { /* meanwhile: it has left already, and its end waits for this call */
-        comm_fail(outcome, RESULT_GONE, c->calls.closing ? "the communicator was destroyed" : "the program revoked the world");
+    if (c->calls.closing || c->calls.revoked || c->calls.orphaned) { /* meanwhile: it has left already, and its end waits for this call */
+        comm_fail(outcome, RESULT_GONE, c->calls.orphaned  ? COMM_ORPHANED
+                                        : c->calls.closing ? "the communicator was destroyed"
+                                                           : "the program revoked the world");
         outcome->cause = CAUSE_PEER_LEFT;
     } else if (!comm_fresh_session(c, after)) {
         comm_fail(outcome, RESULT_NO_MEMORY, "no memory for the session");
@@ -217,6 +221,20 @@ static void connect_collect(struct comm *c, struct session_outcome *outcome, str
         /* that is why it could not be linked */
         outcome->cause = CAUSE_KICK_VERSION;
         memcpy(outcome->text, c->controls.foreign, sizeof outcome->text);
+    }
+}
+
+/* With the lock: until the session says that it is over. */
+static void connect_wait(struct comm *c, struct comm_after *after)
+{
+    bool left = false;
+    while (!c->calls.connected) {
+        if (c->calls.orphaned && !left) {
+            left = true;
+            comm_step(c, &(struct session_event){.kind = SESSION_LEAVE, .text = COMM_ORPHANED}, after);
+        } else {
+            pthread_cond_wait(&c->changed, &c->lock);
+        }
     }
 }
 
@@ -265,11 +283,40 @@ void comm_connect(struct comm *c, struct session_outcome *outcome)
     if (outcome->result == RESULT_PENDING) {
         comm_unlock(c, &after);
         comm_lock(c, &after);
-        comm_wait(c, &c->calls.connected, CLOCK_NEVER);
+        connect_wait(c, &after);
         connect_collect(c, outcome, &after);
     }
     connect_end(c, outcome);
     comm_unlock(c, &after);
+}
+
+void comm_derive(struct comm *parent, struct comm *c, struct session_outcome *outcome)
+{
+    pthread_mutex_lock(&parent->lock);
+    c->calls.orphaned = comm_idle(parent);
+    list_append(&parent->deriving, &c->in_parent);
+    pthread_mutex_unlock(&parent->lock);
+    comm_connect(c, outcome);
+    pthread_mutex_lock(&parent->lock);
+    list_remove(&c->in_parent);
+    bool orphaned = c->calls.orphaned; /* no other thread knows of it any more */
+    pthread_mutex_unlock(&parent->lock);
+    if (orphaned && outcome->result != RESULT_OK) { /* the master may have said so first, in other words */
+        comm_fail(outcome, RESULT_GONE, COMM_ORPHANED);
+        outcome->cause = CAUSE_PEER_LEFT;
+    }
+}
+
+/* With comm.lock: the program leaves; what its other calls are making of this one ends with it. */
+static void comm_orphan(struct comm *parent)
+{
+    LIST_FOR_EACH(l, next, &parent->deriving) {
+        struct comm *c = LIST_ENTRY(l, struct comm, in_parent);
+        pthread_mutex_lock(&c->lock);
+        c->calls.orphaned = true;
+        pthread_cond_broadcast(&c->changed);
+        pthread_mutex_unlock(&c->lock);
+    }
 }
 
 bool comm_connect_async(struct comm *c, uint64_t *number_out, struct session_outcome *outcome)
@@ -376,6 +423,7 @@ void comm_leave(struct comm *c, const char *why)
     if (c->machine.session != NULL) {
         comm_step(c, &(struct session_event){.kind = SESSION_LEAVE, .text = why}, &after);
     }
+    comm_orphan(c);
     comm_unlock(c, &after);
 }
 
@@ -389,6 +437,7 @@ bool comm_revoke(struct comm *c)
     if (c->machine.session != NULL) {
         comm_step(c, &(struct session_event){.kind = SESSION_REVOKE}, &after);
     }
+    comm_orphan(c);
     comm_unlock(c, &after);
     return any;
 }
@@ -410,6 +459,7 @@ void comm_close(struct comm *c)
     if (c->machine.session != NULL) {
         comm_step(c, &(struct session_event){.kind = SESSION_LEAVE, .text = "the communicator was destroyed"}, &after);
     }
+    comm_orphan(c);
     comm_unlock(c, &after);
     comm_wait_out(c);
     int64_t until = clock_now_ns() + CALLS_FLUSH_NS;

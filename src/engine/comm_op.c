@@ -393,7 +393,7 @@ struct comm_op *comm_op_new(struct comm *c, const struct comm_launch *launch)
     if (in_place) {
         op_backup(c, op, launch->in);
     }
-    op->memory.lacking = !op_scratch(op, &launch->params) || !op_lists(op, launch) || (in_place && op->memory.backup == NULL);
+    op->memory.lacking = !op_scratch(op, &launch->params) || !op_lists(op, launch) || (in_place && op->memory.backup == NULL) || launch->lacking;
     return op;
 }
 

@@ -154,6 +154,7 @@ struct comm_launch {
     size_t count;
     struct part_lists parts, out_parts; /* borrowed for the call, of `world` entries */
     bool bad_argument;       /* takes its number, and is refused */
+    bool lacking;            /* the same for want of memory; the params are those of the call, no buffer is touched */
     uint64_t factor;         /* REDOP_PREMUL: the own one, read at the launch */
     const void *in;
     void *out;

@@ -123,11 +123,13 @@ static bool dial_next(struct dial *d)
         struct net_address to = d->address[d->next++];
         struct err err = {.text = ""};
         int fd = -1;
-        if (to.port == 0 || addr_is_any(&to) || sock_dial(&to, &fd, &err) != PCCL_OK) {
-            if (err.text[0] != 0) {
-                d->met = DIAL_MET_OTHER;
-                dial_why(d, &err);
-            }
+        if (to.port == 0 || addr_is_any(&to)) {
+            continue;
+        }
+        pccl_status st = sock_dial(&to, &fd, &err);
+        d->met = st == PCCL_ERR_NOMEM ? DIAL_MET_WANT : st != PCCL_OK ? DIAL_MET_OTHER : DIAL_MET_SILENCE;
+        if (st != PCCL_OK) {
+            dial_why(d, &err);
             continue;
         }
         struct transport t;

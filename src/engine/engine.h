@@ -69,6 +69,7 @@ struct engine {
     uint32_t greeting_count;
     int64_t accept_at;      /* not before; 0: at once */
     int64_t foreign_at;     /* a caller of another version is told of in the log, not before */
+    int64_t want_at;        /* the same of one that cannot be accepted for want of descriptors */
 
     struct outboxes outboxes;
 

@@ -65,9 +65,14 @@ bool greet_accept(struct engine *e, bool host)
     }
     if (st != PCCL_OK) {
         if (st != PCCL_ERR_AGAIN) { /* no descriptors: they wait with the system, and this thread does not spin */
+            int64_t now = clock_now_ns();
             greet_watch(e, 0);
-            e->accept_at = clock_now_ns() + GREET_PAUSE_NS;
+            e->accept_at = now + GREET_PAUSE_NS;
             engine_arm(e, e->accept_at);
+            if (now >= e->want_at) {
+                e->want_at = now + GREET_TOLD_NS;
+                log_line(LOG_WARN, "no descriptor or no memory left: peers that connect to this one have to wait");
+            }
         }
         return false;
     }

@@ -24,7 +24,8 @@ void link_forget_all(struct comm *c)
 
 bool link_flushed(const struct comm *c)
 {
-    return list_empty(&c->controls.all) && list_empty(&c->master.uplinks);
+    bool unheard = c->master.met == DIAL_MET_STRANGER; /* it has never said anything: the system sends it what there is */
+    return list_empty(&c->controls.all) && (unheard || list_empty(&c->master.uplinks));
 }
 
 void link_end_all(struct comm *c)

@@ -50,6 +50,8 @@ struct link_bundle {
     uint16_t lanes, here;
     bool up;
     int64_t retry_at, retry_ns;
+    int64_t missing_since;    /* at the dialler: wanted, and not up, from then on; 0: it is up, or not wanted */
+    bool failed_told;         /* the log knows */
     uint64_t distrusted[2];   /* the Unix socket whose shared memory broke: TCP from then on */
     uint16_t by[TRANSPORT_FABRIC + 1]; /* connections of each enum transport_kind */
     bool fabric_failed;       /* one through the fabric broke: TCP from then on */

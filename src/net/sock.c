@@ -31,7 +31,9 @@ static pccl_status sock_open(const struct net_address *a, int *fd_out, struct er
 {
     int fd = fds_own(socket(a->family == 6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (fd < 0) {
-        return err_errno(err, "open socket");
+        bool want = errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
+        pccl_status st = err_errno(err, "open socket");
+        return want ? PCCL_ERR_NOMEM : st;
     }
     *fd_out = fd;
     return PCCL_OK;

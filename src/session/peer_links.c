@@ -291,6 +291,32 @@ void links_data_down(struct session *s, struct session_event *e, struct outbox *
     }
 }
 
+/* It is launched here, and moves bytes between the two that have to have a data connection. */
+static bool needs_data(const struct session *s, const struct op *op, uint32_t rank)
+{
+    bool waits = (op->phase == OP_RUN || op->phase == OP_HOLDING) && op->slot != NONE && op->refused == 0 && !op->eager;
+    bool theirs = !space_pairs(op->name.space) || pair_partner(s, &op->name) == rank;
+    return waits && theirs && announce_neighbour(s, op, rank) && !path_carries(s, op, rank);
+}
+
+/* A control link alone is enough for small operations: only one that waits for data is a reason to end the view. */
+void links_data_failed(struct session *s, uint64_t id, struct outbox *out)
+{
+    uint32_t i = peer_find(s, id);
+    struct peer *p = i != NONE ? &s->peers[i] : NULL;
+    bool found = false;
+    if (p == NULL || !p->in_view || p->spare || p->bundle != 0 || p->suspected != CAUSE_NONE) {
+        return;
+    }
+    for (uint32_t k = 0; s->op_used > 0 && k < s->op_count && !found; k++) {
+        found = needs_data(s, &s->ops[k], p->rank);
+    }
+    if (found) {
+        complaint_link(s, p, CAUSE_KICK_UNREACHABLE, out);
+        path_tell(s, p->rank, out);
+    }
+}
+
 /* ---- time ---- */
 
 void links_tick(struct session *s, struct outbox *out)

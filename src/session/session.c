@@ -240,6 +240,9 @@ static bool dispatch_link(struct session *s, struct session_event *e, struct out
     case SESSION_DATA_DOWN:
         links_data_down(s, e, out);
         return true;
+    case SESSION_DATA_FAILED:
+        links_data_failed(s, e->peer, out);
+        return true;
     case SESSION_SYNC_FRAME:
         fetch_frame(s, e, out);
         return true;

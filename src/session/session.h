@@ -170,6 +170,7 @@ enum session_event_kind {
     SESSION_PEER_FRAME,   /* header, payload from `peer` on its control link */
     SESSION_DATA_UP,      /* all connections of bundle `number` with `peer` are usable */
     SESSION_DATA_DOWN,    /* one of them broke: the bundle is gone */
+    SESSION_DATA_FAILED,  /* no bundle with `peer` could be made in link_ns (dialler); again with each further attempt */
     SESSION_SYNC_FRAME,   /* header, payload from `peer` on a sync connection */
     SESSION_SYNC_DOWN,    /* the sync connection to `peer` broke or could not be made */
     /* lanes */

@@ -515,6 +515,7 @@ void links_failed(struct session *s, uint64_t id, struct outbox *out);
 void links_stale(struct session *s, uint64_t view);
 void links_data_up(struct session *s, struct session_event *e, struct outbox *out);
 void links_data_down(struct session *s, struct session_event *e, struct outbox *out);
+void links_data_failed(struct session *s, uint64_t id, struct outbox *out);
 void links_spare(struct session *s, struct outbox *out); /* a view was installed: which links it does without */
 void links_healed_again(struct session *s, struct outbox *out); /* the master's connection was resumed */
 void links_ping(struct session *s, uint32_t peer, uint64_t view, struct outbox *out);

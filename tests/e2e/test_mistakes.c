@@ -77,6 +77,63 @@ TEST(a_master_address_that_was_never_filled_in_says_how) /* the result of pcclPa
     EXPECT(comm == NULL);
 }
 
+/* Of lists of counts the entry is named that cannot be, and each takes its turn; lists longer than memory are not read. */
+static void huge(struct cluster_peer *p, void *context)
+{
+    enum { MANY = 64 };
+    float in[MANY] = {0}, out[MANY];
+    size_t one[2] = {1, 1}, wide[2] = {1, SIZE_MAX}, far[2] = {0, SIZE_MAX}, index = 0;
+    pcclComm_t *comm = p->comm;
+    pcclReduceOpDescriptor_t op = {in, out, cluster_floats(1, 1)};
+    pcclAsyncOp_t handle = {comm, 1};
+    (void)context;
+    EXPECT_EQ(pcclAllGatherV(in, out, wide, NULL, pcclFloat, comm, NULL), pcclInvalidArgument);
+    EXPECT(says("counts[1] is 18446744073709551615"));
+    EXPECT_EQ(pcclReduceScatterV(in, out, one, far, pcclFloat, pcclSum, comm, NULL), pcclInvalidArgument);
+    EXPECT(says("counts[1] is 1, from element 18446744073709551615 on"));
+    EXPECT_EQ(pcclAllToAllV(in, wide, NULL, out, wide, NULL, pcclFloat, comm, NULL), pcclInvalidArgument);
+    EXPECT(says(" send_counts[1] is"));
+    EXPECT_EQ(pcclAllToAllV(in, one, NULL, out, one, far, pcclFloat, comm, NULL), pcclInvalidArgument);
+    EXPECT(says(" recv_counts[1] is"));
+    EXPECT_EQ(pcclAllReduceMultipleWithRetry(&op, SIZE_MAX, comm, NULL, 1), pcclInvalidArgument);
+    EXPECT(says("count is 18446744073709551615: at most"));
+    EXPECT_EQ(pcclWaitAnyAsync(&handle, SIZE_MAX, 0, &index), pcclInvalidArgument);
+    EXPECT(says("count is 18446744073709551615: at most"));
+    EXPECT_EQ(pcclBarrier(comm, NULL), pcclSuccess);
+}
+
+TEST(counts_that_no_memory_holds_are_told_which) /* "count is 0" of a list, and what lies behind the program's was read */
+{
+    struct cluster c;
+    cluster_start(&c, 2, NULL, 1);
+    cluster_run(&c, huge, NULL);
+    cluster_stop(&c);
+}
+
+TEST(an_unknown_number_is_told_with_those_there_are) /* "unknown option 7": and which are known? */
+{
+    pcclComm_t *comm = NULL;
+    pcclCommCreateParams_t params = {.master_address = {.port = 1}};
+    pcclPlan_t plan;
+    uint64_t value = 0;
+    int size = 0;
+    EXPECT_EQ(pcclInit(), pcclSuccess);
+    EXPECT_EQ(pcclCreateCommunicator(&params, &comm), pcclSuccess);
+    EXPECT_EQ(pcclGetAttribute(comm, (pcclAttribute_t)9, &size), pcclInvalidArgument);
+    EXPECT(says("attribute is 9: expected 1 (PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE) to 4"));
+    EXPECT_EQ(pcclSetOption(comm, (pcclOption_t)-1, 1), pcclInvalidArgument);
+    EXPECT(says("option is -1: expected 1 (PCCL_OPTION_OPERATION_DEADLINE_MS) to 5"));
+    EXPECT_EQ(pcclGetOption(comm, (pcclOption_t)6, &value), pcclInvalidArgument);
+    EXPECT(says("option is 6: expected 1"));
+    EXPECT_EQ(pcclSetLogCallback(NULL, (pcclLogLevel_t)6, NULL), pcclInvalidArgument);
+    EXPECT(says("level is 6: expected 0 (pcclLogTrace) to 5 (pcclLogNone)"));
+    EXPECT_EQ(pcclGetPlan(comm, (pcclCollective_t)-1, 1, pcclFloat, pcclSum, &plan), pcclInvalidArgument);
+    EXPECT(says("collective is -1: expected 0"));
+    EXPECT_EQ(pcclGetPlan(comm, pcclCollectiveAllReduce, 1, (pcclDataType_t)300, pcclSum, &plan), pcclInvalidArgument);
+    EXPECT(says("datatype is 300: expected 0"));
+    EXPECT_EQ(pcclDestroyCommunicator(comm), pcclSuccess);
+}
+
 TEST(an_option_out_of_range_is_told_the_range)
 {
     pcclCommCreateParams_t params = {.master_address = {.port = 1}};

@@ -1,13 +1,17 @@
 /* test_split.c - worlds out of a communicator, through the public interface: split, duplicate, create from a list.
  * SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
 #include "tests/testing.h"
 
 #include <malloc.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/e2e/cluster.h"
+#include "tests/spawn.h"
 
 enum { COUNT = 1000 };
 
@@ -284,4 +288,53 @@ TEST(nothing_of_a_split_is_kept_when_its_worlds_have_been_left)
     printf("# %zu bytes allocated after 100 splits, %zu after 1000\n", allocated[0], allocated[1]);
     EXPECT(allocated[1] <= allocated[0] + (256 << 10));
     cluster_stop(&c);
+}
+
+/* ---- The parent is left meanwhile ---------------------------------------------------------------------------------------- */
+
+struct waiting {
+    pcclComm_t *comm;
+    uint64_t id[2];
+    pcclResult_t result;
+    pcclErrorInfo_t error;
+};
+
+/* The other one never calls. */
+static void *create_in_vain(void *argument)
+{
+    struct waiting *w = argument;
+    pcclComm_t *child = NULL;
+    w->result = pcclCreateFromList(w->comm, w->id, 2, 1, NULL, &child);
+    EXPECT_EQ(pcclGetLastErrorInfo(&w->error), pcclSuccess);
+    EXPECT(child == NULL);
+    return NULL;
+}
+
+TEST(who_leaves_a_world_ends_what_its_calls_create_of_it) /* the call, and the thread, would wait for the other one for ever */
+{
+    for (int way = 0; way < 3; way++) {
+        struct cluster c;
+        struct waiting w = {.result = pcclSuccess};
+        pcclPeerInfo_t member[2];
+        size_t count = 0;
+        pthread_t thread;
+        cluster_start(&c, 2, NULL, 1);
+        w.comm = c.peer[0].comm;
+        EXPECT_EQ(pcclGetMembers(w.comm, member, 2, &count), pcclSuccess);
+        w.id[0] = member[0].id;
+        w.id[1] = member[1].id;
+        long before = spawn_entries("/proc/self/fd");
+        EXPECT_EQ(pthread_create(&thread, NULL, create_in_vain, &w), 0);
+        while (spawn_entries("/proc/self/fd") < before + 2) { /* both ends of its connection with the master */
+            sched_yield();
+        }
+        EXPECT_EQ(way == 0 ? pcclLeave(w.comm) : way == 1 ? pcclRevoke(w.comm) : pcclDestroyCommunicator(w.comm), pcclSuccess);
+        pthread_join(thread, NULL);
+        EXPECT_EQ(w.result, pcclMasterConnectionFailed);
+        EXPECT_EQ(w.error.cause, pcclCauseLeft);
+        EXPECT_EQ(w.error.error_class, pcclClassRejoin);
+        EXPECT(strstr(w.error.text, "the program left the world that was to create it") != NULL);
+        c.peer[0].comm = way == 2 ? NULL : c.peer[0].comm;
+        cluster_stop(&c);
+    }
 }

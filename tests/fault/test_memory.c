@@ -140,3 +140,59 @@ TEST(no_memory_for_sums_of_others_fails_alike_at_all) /* the others would wait f
     }
     processes_stop(&all);
 }
+
+/* Which could not grow later, either. */
+__attribute__((noinline)) static void grow_stack(void)
+{
+    volatile char stack[1 << 18];
+    for (size_t i = 0; i < sizeof stack; i += 4096) {
+        stack[i] = 1;
+    }
+}
+
+/* Its table has room for the largest world there may be: peer 1 may map nothing more. */
+static void split_without_memory(struct peer *self, const void *argument, struct reply *reply)
+{
+    pcclPeerInfo_t own = {0};
+    pcclErrorInfo_t info = {0};
+    pcclComm_t *child = NULL;
+    struct rlimit before, tight;
+    (void)argument;
+    grow_stack();
+    getrlimit(RLIMIT_AS, &before);
+    tight = before;
+    if (self->index == 1) {
+        tight.rlim_cur = (rlim_t)address_space();
+        setrlimit(RLIMIT_AS, &tight);
+    }
+    reply->result = pcclSplitCommunicator(self->comm, 0, 0, NULL, &child);
+    EXPECT_EQ(pcclGetLastErrorInfo(&info), pcclSuccess);
+    setrlimit(RLIMIT_AS, &before);
+    EXPECT_EQ(pcclGetSelf(self->comm, &own), pcclSuccess);
+    reply->cause = info.cause;
+    reply->value[0] = (int64_t)info.peer;
+    reply->value[1] = (int64_t)own.id;
+    EXPECT(child == NULL);
+    EXPECT_EQ(pcclDuplicateCommunicator(self->comm, NULL, &child), pcclSuccess);
+    EXPECT_EQ(pcclDestroyCommunicator(child), pcclSuccess);
+}
+
+TEST(no_memory_for_a_split_at_one_peer_is_told_to_the_others_as_that) /* they were told that its call was wrong */
+{
+    if (getenv("PCCL_SANITIZED") != NULL) {
+        TEST_SKIP("sanitizers map more than any limit");
+    }
+    struct processes all;
+    struct reply reply[PROCESSES_MOST];
+    struct processes_options o = {.count = 3, .failures = &test_failures, .pool = 1};
+    if (!peers_start(&all, &o)) {
+        return;
+    }
+    processes_do(&all, 7, split_without_memory, NULL, 0, reply);
+    for (int i = 0; i < 3; i++) {
+        EXPECT_EQ(reply[i].result, i == 1 ? pcclInternalError : pcclRankConnectionLost);
+        EXPECT_EQ(reply[i].cause, pcclCauseNoMemory);
+        EXPECT(i == 1 || reply[i].value[0] == reply[1].value[1]);
+    }
+    processes_stop(&all);
+}

@@ -218,3 +218,39 @@ TEST(a_claim_that_is_said_again_names_the_epoch_in_which_it_was_said_first) /* W
     EXPECT(again.run == run && again.epoch == 1 && again.reg.claim.attempt == first.reg.claim.attempt);
     bench_free(b);
 }
+
+/* What the last step told the master of links; CAUSE_NONE: nothing. */
+static uint8_t link_told(const struct bench *b, uint64_t *peer)
+{
+    struct reader r;
+    struct msg_suspect m;
+    for (uint32_t at = 0; sent_next(b, ACT_MASTER, FRAME_SUSPECT, &at, &r) != NULL;) {
+        if (get_suspect(&r, &m) && m.target == SUSPECT_LINK) {
+            *peer = m.peer;
+            return m.cause;
+        }
+    }
+    return CAUSE_NONE;
+}
+
+TEST(data_connections_that_cannot_be_made_are_told_when_a_call_waits_for_them) /* it would wait for ever, or a small one would be lost */
+{
+    struct bench *b = bench_new();
+    struct session_event failed = {.kind = SESSION_DATA_FAILED, .peer = peer_id(1)};
+    float x = 1, y = 0;
+    uint64_t peer = 0;
+    launch(b, 1, 7, &x, &y); /* goes by the control link */
+    step(b, &failed);
+    EXPECT_EQ(link_told(b, &peer), CAUSE_NONE);
+    launch_large(b, 3);
+    step(b, &failed);
+    EXPECT_EQ(link_told(b, &peer), CAUSE_KICK_UNREACHABLE);
+    EXPECT_EQ(peer, peer_id(1));
+    step(b, &failed);
+    EXPECT_EQ(link_told(b, &peer), CAUSE_NONE); /* once */
+    step(b, &(struct session_event){.kind = SESSION_DATA_UP, .peer = peer_id(2), .number = 7});
+    failed.peer = peer_id(2);
+    step(b, &failed); /* of an attempt before the one that came */
+    EXPECT_EQ(link_told(b, &peer), CAUSE_NONE);
+    bench_free(b);
+}

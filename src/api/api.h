@@ -32,6 +32,8 @@ struct pcclComm_t {
 pcclResult_t api_fail(pcclResult_t result, pcclCause_t cause, const char *phase, const char *fmt, ...) PCCL_PRINTF(4, 5);
 /* The same for what a session said; success stores nothing.  `phase`: the call; tag: of the operation, or 0. */
 pcclResult_t api_outcome(const struct session_outcome *o, const char *phase, uint64_t tag);
+/* `remedy`: in place of the one that the table has for such an outcome; null: that one. */
+pcclResult_t api_outcome_hint(const struct session_outcome *o, const char *phase, uint64_t tag, const char *remedy);
 
 /* The same as what the program is told later, with nothing stored; all zeros after a success. */
 pcclResult_t api_outcome_told(const struct session_outcome *o, const char *phase, uint64_t tag, pcclErrorInfo_t *error);

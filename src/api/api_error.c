@@ -230,6 +230,11 @@ static bool api_says_age(const char *detail)
 
 pcclResult_t api_outcome(const struct session_outcome *o, const char *phase, uint64_t tag)
 {
+    return api_outcome_hint(o, phase, tag, NULL);
+}
+
+pcclResult_t api_outcome_hint(const struct session_outcome *o, const char *phase, uint64_t tag, const char *hint)
+{
     if (o->result == RESULT_OK) {
         return pcclSuccess;
     }
@@ -274,7 +279,7 @@ pcclResult_t api_outcome(const struct session_outcome *o, const char *phase, uin
     }
     const char *what = o->result == RESULT_NO_MEMORY && detail[0] != 0 ? "" : row->what; /* the detail says for what */
     snprintf(api_last.text, sizeof api_last.text, "%s%s: %s%s%s%s%s: %s", phase, operation, what,
-             what[0] != 0 && detail[0] != 0 ? ": " : "", detail, peer, age, api_remedy(o, phase, known));
+             what[0] != 0 && detail[0] != 0 ? ": " : "", detail, peer, age, hint != NULL ? hint : api_remedy(o, phase, known));
     return code;
 }
 

@@ -4,6 +4,7 @@
  *
  * Invariant: a connect begins when all calls of the last membership have been collected, the end when none is inside.
  * SPDX-License-Identifier: MIT */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

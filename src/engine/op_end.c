@@ -24,8 +24,17 @@ void op_end_init(struct comm_op *op)
     wait_init(&op->end.returned);
 }
 
+/* Of a forked process: the threads that wait with it are the parent's, and nobody will come. */
+static bool end_inherited(const struct comm_op *op)
+{
+    return op->comm != NULL && op->comm->generation != atomic_load(&op->comm->engine->generation);
+}
+
 void op_end_fini(struct comm_op *op)
 {
+    if (end_inherited(op)) {
+        return;
+    }
     pthread_cond_destroy(&op->end.returned.changed);
 }
 

@@ -191,5 +191,9 @@ int64_t complaint_since(const struct session *s)
     if (lost != INT64_MAX && s->deferred != NONE) {
         at = earlier(at, later(lost, s->slots[s->deferred].since)); /* it waits for records, which go when all members say so */
     }
+    int64_t unmatched = lost != INT64_MAX ? waits_unnumbered(s) : INT64_MAX;
+    if (unmatched != INT64_MAX) { /* it would have been received from the lost one, for all that is known */
+        at = earlier(at, later(lost, unmatched));
+    }
     return at == INT64_MAX ? at : later(at, s->master_lost);
 }

@@ -1,10 +1,13 @@
 /* test_completion.c - completion queues, waits by several threads, drains, through the public interface and by value.
  * SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
 #include "tests/testing.h"
 
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -194,6 +197,74 @@ TEST(a_forked_child_has_nothing_of_a_queue) /* it would wait with locks that nob
     EXPECT_EQ(pcclQueueWait(q, &got, 1, -1, &count), pcclSuccess);
     EXPECT_EQ(count, 0);
     EXPECT_EQ(pcclDestroyCompletionQueue(q), pcclSuccess);
+}
+
+enum { ASLEEP = 3 };
+
+struct sleeper {
+    pcclAsyncOp_t op;
+    atomic_int thread; /* as the system knows it */
+    pcclResult_t result, ended;
+};
+
+static void *sleep_in_it(void *argument)
+{
+    struct sleeper *s = argument;
+    pcclCompletion_t end = {0};
+    bool done = false;
+    atomic_store(&s->thread, (int)syscall(SYS_gettid));
+    s->result = pcclWaitAsync(&s->op, -1, &end, &done);
+    s->ended = end.result;
+    return NULL;
+}
+
+/* The system says that it sleeps. */
+static bool sleeps(struct sleeper *s)
+{
+    char path[64], state = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", atomic_load(&s->thread));
+    FILE *f = atomic_load(&s->thread) != 0 ? fopen(path, "re") : NULL;
+    bool read = f != NULL && fscanf(f, "%*d (%*[^)]) %c", &state) == 1;
+    if (f != NULL) {
+        fclose(f);
+    }
+    return read && state == 'S';
+}
+
+TEST(a_forked_child_frees_what_threads_of_its_parent_wait_for) /* it waited for these threads, for ever: as data loaders do that end */
+{
+    struct cluster c;
+    struct sleeper sleeper[ASLEEP];
+    pthread_t threads[ASLEEP];
+    pcclAsyncOp_t op;
+    float x = 0;
+    int status = -1;
+    cluster_start(&c, 2, NULL, 1);
+    EXPECT_EQ(pcclReceive(&x, 1, pcclFloat, PCCL_ANY_RANK, 1, NULL, c.peer[0].comm, &op), pcclSuccess); /* of nobody */
+    for (int i = 0; i < ASLEEP; i++) {
+        sleeper[i] = (struct sleeper){.op = op};
+        EXPECT_EQ(pthread_create(&threads[i], NULL, sleep_in_it, &sleeper[i]), 0);
+    }
+    for (int i = 0; i < ASLEEP; i++) {
+        while (!sleeps(&sleeper[i])) {
+            sched_yield();
+        }
+    }
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(20); /* ends it */
+        bool good = pcclDestroyCommunicator(c.peer[0].comm) == pcclSuccess && pcclDestroyCommunicator(c.peer[1].comm) == pcclSuccess;
+        _exit(good ? 0 : 1);
+    }
+    EXPECT(waitpid(child, &status, 0) == child && status == 0);
+    EXPECT_EQ(pcclCancelAsync(&op), pcclSuccess);
+    for (int i = 0; i < ASLEEP; i++) {
+        pthread_join(threads[i], NULL);
+        EXPECT_EQ(sleeper[i].result, pcclSuccess);
+        EXPECT_EQ(sleeper[i].ended, pcclRankConnectionLost);
+    }
+    EXPECT_EQ(pcclAwaitAsync(&op, NULL), pcclRankConnectionLost);
+    cluster_stop(&c);
 }
 
 TEST(mistakes_with_queues_are_named)

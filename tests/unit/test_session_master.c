@@ -51,6 +51,32 @@ TEST(peer_lost_after_the_master_ends_a_running_call) /* it would stay in its cal
     }
 }
 
+/* The second stands behind the first, and waits for somebody who lives. */
+TEST(peer_lost_after_the_master_ends_receives_from_any_source) /* it may have been the sender, and nobody freezes */
+{
+    struct bench *b = bench_new();
+    float x = 0, y = 0;
+    struct session_info info;
+    session_info(b->s, &info);
+    struct session_launch l = {.space = SPACE_PAIR, .tag = 5, .known = info.known, .world = info.snapshot.group,
+                               .params = {.kind = PLAN_SEND, .count = 1, .dtype = DTYPE_F32}, .root_rank = SESSION_ANY, .receives = true, .out = &x, .deadline = INT64_MAX};
+    step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = 0, .launch = &l});
+    l.root_rank = 2;
+    l.out = &y;
+    step(b, &(struct session_event){.kind = SESSION_LAUNCH, .slot = 1, .launch = &l});
+    EXPECT_EQ(b->outcome.result, RESULT_PENDING);
+    b->returned = false;
+    master_down(b);
+    EXPECT(!returns_within(b, 0, 60)); /* G7: a message may still come */
+    step(b, &(struct session_event){.kind = SESSION_LINK_DOWN, .peer = peer_id(1)});
+    int64_t lost = b->now;
+    EXPECT(returns_within(b, 1, 60));
+    EXPECT(b->now - lost >= MASTER_LOSS_S * second);
+    EXPECT_EQ(collect(b, 0), RESULT_GONE);
+    EXPECT_EQ(collect(b, 1), RESULT_GONE);
+    bench_free(b);
+}
+
 TEST(own_deadline_of_an_operation_does_not_need_a_lost_member) /* its REFUSE is never answered by all */
 {
     struct bench *b = bench_new();

@@ -277,7 +277,8 @@ pcclResult_t pcclGetAttribute(const pcclComm_t *communicator, pcclAttribute_t at
     }
     if (attribute < PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE || attribute > PCCL_ATTRIBUTE_LARGEST_PEER_GROUP_WORLD_SIZE) {
         api_leave(c);
-        return api_fail(pcclInvalidArgument, pcclCauseUsage, "attribute", "unknown attribute %d", (int)attribute);
+        return api_fail(pcclInvalidArgument, pcclCauseUsage, "attribute", "unknown attribute %d: expected 1 to 4, see pcclAttribute_t",
+                        (int)attribute);
     }
     rc = api_member(c, "attribute", &info);
     api_leave(c);
@@ -384,7 +385,7 @@ pcclResult_t pcclSetOption(pcclComm_t *communicator, pcclOption_t option, uint64
     bool may_be_none = option == PCCL_OPTION_OPERATION_DEADLINE_MS || option == PCCL_OPTION_VOTE_DEADLINE_MS;
     uint64_t least = may_be_none ? 0 : option == PCCL_OPTION_STALL_TIMEOUT_MS ? BOUNDS_STALL_LEAST_MS : 1;
     if (place == NULL) {
-        rc = api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "unknown option %d", (int)option);
+        rc = api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "unknown option %d: expected 1 to 5, see pcclOption_t", (int)option);
     } else if (value < least || value > UINT32_MAX) {
         rc = api_fail(pcclInvalidArgument, pcclCauseUsage, phase, "option %d: %" PRIu64 " ms, expected %" PRIu64 " to %" PRIu32,
                       (int)option, value, least, UINT32_MAX);
@@ -413,7 +414,7 @@ pcclResult_t pcclGetOption(const pcclComm_t *communicator, pcclOption_t option, 
     }
     const int64_t *place = api_option(c, option);
     if (place == NULL) {
-        rc = api_fail(pcclInvalidArgument, pcclCauseUsage, "get option", "unknown option %d", (int)option);
+        rc = api_fail(pcclInvalidArgument, pcclCauseUsage, "get option", "unknown option %d: expected 1 to 5, see pcclOption_t", (int)option);
     } else if (value_out == NULL) {
         rc = api_fail(pcclInvalidArgument, pcclCauseUsage, "get option", "value_out is null");
     } else {

@@ -76,7 +76,7 @@ class MasterNode(Bound):
     def _own(self, name: str) -> Any:
         own_process(self._pid, name)
         if self._handle is None:
-            raise make_error(Result.INVALID_USAGE, name, "the master was destroyed; make a new one")
+            raise make_error(Result.INVALID_USAGE, name, "the master was destroyed: make a new one")
         return self._handle
 
     def _end(self) -> None:

@@ -122,7 +122,7 @@ class Window:
     def _own(self, name: str) -> Any:
         self.world._own(name)
         if self.handle is None:
-            raise make_error(Result.INVALID_USAGE, name, "the window was destroyed; make a new one")
+            raise make_error(Result.INVALID_USAGE, name, "the window was destroyed: make a new one")
         return self.handle
 
     def _launch(

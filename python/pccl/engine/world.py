@@ -523,7 +523,7 @@ class World(Bound):
         own_process(self.pid, name)
         handle = self.handle
         if handle is None:
-            raise make_error(Result.INVALID_USAGE, name, "the communicator was destroyed; make a new one")
+            raise make_error(Result.INVALID_USAGE, name, "the communicator was destroyed: make a new one")
         return handle
 
     def _launch(

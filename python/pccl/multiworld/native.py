@@ -201,6 +201,8 @@ class NativeFormation(Formation):
         again = isinstance(error, RankConnectionLost) or isinstance(error, PCCLError) and error.cause in _ANEW
         if again and self.left() > _WORTH_A_TRY:
             return None
+        if self._rank != 0 and isinstance(error, PCCLError) and error.cause is Cause.MASTER_UNREACHABLE:
+            error.text += "; rank 0 starts one there as it initialises the world: has it, with the same addr and port?"
         raise error
 
     def abandon(self) -> None:

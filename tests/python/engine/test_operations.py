@@ -192,7 +192,7 @@ def test_destroyed_world_ends_what_is_in_flight_with_an_error(master: Master) ->
         with pytest.raises((MasterConnectionFailed, RankConnectionLost)):
             operation.wait()
         assert told.wait(30)
-        with pytest.raises(InvalidUsage, match="was destroyed; make a new one"):
+        with pytest.raises(InvalidUsage, match="was destroyed: make a new one"):
             world.barrier()
 
     in_world(master.address, 2, member)

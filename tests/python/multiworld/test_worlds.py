@@ -189,7 +189,7 @@ def test_no_master(free_port: int) -> None:
     """A rank that is not 0 starts none, and says in time that there is none."""
 
     async def run() -> None:
-        with pytest.raises(MasterConnectionFailed):
+        with pytest.raises(MasterConnectionFailed, match="rank 0 starts one there as it initialises the world: has it"):
             await WorldManager().initialize_world("w", 1, 2, "pccl", port=free_port, timeout=0.5)
 
     asyncio.run(asyncio.wait_for(run(), SECONDS))

@@ -77,7 +77,7 @@ static void bad_arguments(struct cluster_peer *p, void *context)
     EXPECT_EQ(pcclAllReduce(&x, &y, &d, p->comm, NULL), pcclInvalidArgument);
     int size = 0;
     EXPECT_EQ(pcclGetAttribute(p->comm, (pcclAttribute_t)42, &size), pcclInvalidArgument);
-    EXPECT(strstr(pcclGetLastError(), "unknown attribute 42: expected 1 to 4") != NULL);
+    EXPECT(strstr(pcclGetLastError(), "attribute is 42: expected 1 (PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE) to 4") != NULL);
     EXPECT_EQ(pcclGetAttribute(p->comm, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE, NULL), pcclInvalidArgument);
     pcclReduceOpDescriptor_t op = {&x, &y, cluster_floats(1, 1)};
     EXPECT_EQ(pcclAllReduceMultipleWithRetry(&op, 0, p->comm, NULL, 1), pcclInvalidArgument);

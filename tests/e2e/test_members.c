@@ -399,7 +399,7 @@ static void let_a_vote_pass_its_deadline(struct cluster_peer *p, void *context)
     EXPECT_EQ(pcclGetOption(p->comm, PCCL_OPTION_STALL_TIMEOUT_MS, &value), pcclSuccess);
     EXPECT_EQ(value, 10000);
     EXPECT_EQ(pcclSetOption(p->comm, (pcclOption_t)9, 1), pcclInvalidArgument);
-    EXPECT(strstr(pcclGetLastError(), "unknown option 9: expected 1 to 5") != NULL);
+    EXPECT(strstr(pcclGetLastError(), "option is 9: expected 1 (PCCL_OPTION_OPERATION_DEADLINE_MS) to 5") != NULL);
     EXPECT_EQ(pcclSetOption(p->comm, PCCL_OPTION_CONNECT_TIMEOUT_MS, 0), pcclInvalidArgument);
     EXPECT_EQ(pcclGetOption(p->comm, PCCL_OPTION_VOTE_DEADLINE_MS, &value), pcclSuccess);
     EXPECT_EQ(value, 0);

@@ -42,7 +42,7 @@ void faults_draw(struct cluster *cl)
     }
     uint32_t kinds = 1 + (uint32_t)rng_below(&cl->rng, 6), enabled[8];
     for (uint32_t i = 0; i < kinds; i++) {
-        enabled[i] = (uint32_t)rng_below(&cl->rng, FAULT_COUNT);
+        enabled[i] = (uint32_t)rng_below(&cl->rng, FAULT_DRAWN);
     }
     static const uint8_t themes[][6] = { /* what rare rules are for */
         {FAULT_CRASH, FAULT_LATE, FAULT_LATE, FAULT_LEAVE, FAULT_LATE, FAULT_CRASH},
@@ -89,6 +89,19 @@ void faults_draw_torn(struct cluster *cl)
     }
     cl->faults[cl->fault_count] = (struct fault){.kind = FAULT_APART, .node = (uint16_t)a, .other = (uint16_t)b};
     cluster_post(cl, 0, EVENT_FAULT, CLUSTER_NOBODY, cl->fault_count++, 0, 0);
+}
+
+/* A process that has run out of descriptors, for a while. */
+void faults_draw_no_data(struct cluster *cl)
+{
+    uint64_t h = mix64(cl->opt.seed, 101);
+    if (h % 8 != 0 || cl->opt.faults == 0 || cl->fault_count == FAULTS_MAX) {
+        return;
+    }
+    struct fault *f = &cl->faults[cl->fault_count];
+    *f = (struct fault){.kind = FAULT_NO_DATA, .node = (uint16_t)((h >> 8) % cl->opt.peers), .other = (uint16_t)((h >> 16) % cl->opt.peers)};
+    f->for_ns = 1 + (int64_t)((h >> 24) % (uint64_t)(4 * cl->opt.dead_ns));
+    cluster_post(cl, (int64_t)((h >> 40) % (uint64_t)cl->opt.fault_ns), EVENT_FAULT, CLUSTER_NOBODY, cl->fault_count++, 0, 0);
 }
 
 /* How far an operation is. */
@@ -251,7 +264,7 @@ static void fault_on_link(struct cluster *cl, const struct fault *f)
     }
     if (f->kind == FAULT_LINK && channel_valid(cl, l->channel, l->generation)) {
         channel_break(cl, l->channel);
-    } else if (f->kind == FAULT_BUNDLE && l->bundle_state == LINK_UP) {
+    } else if ((f->kind == FAULT_BUNDLE || f->kind == FAULT_NO_DATA) && l->bundle_state == LINK_UP) {
         channel_break(cl, l->data_connection[f->other % l->bundle_lanes].channel);
     } else if (f->kind == FAULT_DUPLICATE) { /* an old hello that took its time */
         cluster_post(cl, cluster_delay(cl), EVENT_DIALLED, n->index,
@@ -411,6 +424,11 @@ void faults_fire(struct cluster *cl, uint32_t index)
     case FAULT_DUPLICATE:
         fault_on_link(cl, f);
         break;
+    case FAULT_NO_DATA: /* what is open stays so, but for one */
+        n->no_data = true;
+        fault_on_link(cl, f);
+        cluster_post(cl, f->for_ns, EVENT_FAULT_END, CLUSTER_NOBODY, index, 0, 0);
+        break;
     case FAULT_DIAL:
         cl->still_at = cl->now;
         n->fail_dials += 1 + f->other % 4;
@@ -436,6 +454,8 @@ void faults_end(struct cluster *cl, uint32_t index)
     }
     if (f->kind == FAULT_FREEZE) {
         cluster_freeze(cl, f->node, false);
+    } else if (f->kind == FAULT_NO_DATA) {
+        cl->nodes[f->node].no_data = false;
     } else if (f->kind == FAULT_MASTER_PAUSE || f->kind == FAULT_MASTER_DEATH) {
         master_fault_end(cl);
     } else {
@@ -465,6 +485,7 @@ void faults_heal(struct cluster *cl)
             cluster_freeze(cl, i, false);
         }
         n->fail_dials = 0;
+        n->no_data = false;
         n->poison_after = POISON_NEVER;
         n->wrong_result = n->fail_executor = false;
         n->fail_staging = n->lie = false;

@@ -171,7 +171,8 @@ void line_dial(struct cluster *cl, struct node *n, uint8_t kind, uint16_t lane, 
     struct link *l = line_find(n, peer);
     uint16_t to = l == NULL ? CLUSTER_NOBODY : process_at(cl, n, &l->info.address[0]);
     bool lost = to >= cl->node_count || cl->cut[n->index][to] || cl->cut[to][n->index] || cl->nodes[to].gone_host;
-    bool refused = lost || !cl->nodes[to].alive || n->fail_dials > 0;
+    bool bare = kind == LINK_DATA && (n->no_data || (!lost && cl->nodes[to].no_data));
+    bool refused = lost || bare || !cl->nodes[to].alive || n->fail_dials > 0;
     n->fail_dials -= n->fail_dials > 0;
     cluster_post(cl, lost ? cl->opt.stall_ns / 2 : 2 * cluster_delay(cl), refused ? EVENT_DIAL_FAILED : EVENT_DIALLED, n->index,
                  (uint32_t)kind | (uint32_t)lane << 8, peer, number);
@@ -189,6 +190,8 @@ static void line_serve(struct cluster *cl, struct node *n, struct link *l)
             line_wake(cl, n, l->retry_at);
         }
     }
+    bool missing = l->dial && l->data && l->state == LINK_UP && l->bundle_state != LINK_UP;
+    l->bundle_missing_since = !missing ? 0 : l->bundle_missing_since != 0 ? l->bundle_missing_since : cl->now;
     if (l->dial && l->data && l->bundle_state == LINK_DOWN) {
         if (cl->now >= l->bundle_retry_at) {
             l->bundle_state = LINK_DIALLING;
@@ -261,6 +264,9 @@ static void line_dial_failed(struct cluster *cl, struct node *n, uint8_t kind, u
         line_wake(cl, n, l->retry_at);
     } else if (kind == LINK_DATA && l->bundle == number && l->bundle_state == LINK_DIALLING) {
         line_bundle_drop(cl, n, l, false);
+        if (l->bundle_missing_since != 0 && cl->now - l->bundle_missing_since >= n->config.link_ns) {
+            node_step(cl, n, &(struct session_event){.kind = SESSION_DATA_FAILED, .peer = peer});
+        }
     } else if (kind == LINK_SYNC) {
         sync_link_failed(cl, n, peer);
     }

@@ -353,6 +353,7 @@ void cluster_init(struct cluster *cl, const struct options *opt, bool trace)
         }
         faults_draw(cl);
         faults_draw_torn(cl);
+        faults_draw_no_data(cl);
         crowd_fault(cl);
         poison_draw(cl);
         growth_draw(cl);

@@ -50,9 +50,10 @@ enum {
     X(POISON, "failed invariant") X(RESULT, "wrong result") X(EXECUTOR, "failed executor") \
     X(PAIR, "pair cut") X(SPARSE, "many pairs cut") X(RELAY, "relay lost")                                               \
     X(LIE_READY, "wrong READY") X(LIE_HOLD, "wrong HOLD") X(LIE_FINISHED, "wrong FINISHED")                            \
-    X(LIE_STAGED, "wrong STAGED") X(GROWTH, "no memory to grow") X(REVOKE, "revoke")
+    X(LIE_STAGED, "wrong STAGED") X(GROWTH, "no memory to grow") X(REVOKE, "revoke")                              \
+    X(NO_DATA, "no descriptors for data")
 #define FAULT_NAME_(name, text) FAULT_##name,
-enum fault_kind { FAULT_LIST(FAULT_NAME_) FAULT_COUNT };
+enum fault_kind { FAULT_LIST(FAULT_NAME_) FAULT_COUNT, FAULT_DRAWN = FAULT_NO_DATA /* the rest has draws of its own */ };
 #undef FAULT_NAME_
 
 #define PHASE_LIST(X)                                                                                                  \
@@ -199,6 +200,7 @@ struct link {
     uint64_t bundle;
     uint16_t bundle_lanes, bundle_ready;
     int64_t bundle_retry_at;
+    int64_t bundle_missing_since; /* wanted beside a control link, and not up; 0: it is, or is not wanted */
     struct data_connection data_connection[CLUSTER_LANES];
     uint32_t sync_channel[2], sync_generation[2]; /* dialled here, dialled by the peer */
     bool sync_up[2], sync_dialling;
@@ -284,6 +286,7 @@ struct node {
     uint32_t report_bytes;
     uint64_t report_view;
     uint32_t fail_dials;
+    bool no_data;                 /* its process has descriptors for control links alone */
     bool fail_executor;           /* no memory for its next plan, or a failed invariant in its executor */
     bool wrong_result;            /* its next result has other bits than the others' */
     bool poisoned;                /* its session failed, as was wished, and has not been replaced yet */
@@ -580,6 +583,7 @@ void program_wish(struct node *n, enum fault_kind kind);
 /* faults.c */
 void faults_draw(struct cluster *cl);
 void faults_draw_torn(struct cluster *cl);
+void faults_draw_no_data(struct cluster *cl);
 void faults_fire(struct cluster *cl, uint32_t index);
 void faults_end(struct cluster *cl, uint32_t index);
 void faults_check(struct cluster *cl, const struct node *n);

@@ -173,6 +173,18 @@ static int64_t out_of_reach(const struct session *s)
     return at;
 }
 
+/* Since when the oldest receive waits that has no number, being from any source, or behind such; INT64_MAX: there is none. */
+static int64_t unnumbered(const struct session *s)
+{
+    int64_t oldest = INT64_MAX;
+    for (uint32_t i = 0; s->waiting_count > 0 && i < s->slot_count; i++) {
+        const struct slot *c = &s->slots[i];
+        bool counts = c->waits && c->launch.space != SPACE_WINDOW && c->since < oldest;
+        oldest = counts ? c->since : oldest;
+    }
+    return oldest;
+}
+
 int64_t complaint_since(const struct session *s)
 {
     if (s->phase != PHASE_MEMBER || s->welcomed || s->master_lost == 0) {
@@ -191,7 +203,7 @@ int64_t complaint_since(const struct session *s)
     if (lost != INT64_MAX && s->deferred != NONE) {
         at = earlier(at, later(lost, s->slots[s->deferred].since)); /* it waits for records, which go when all members say so */
     }
-    int64_t unmatched = lost != INT64_MAX ? waits_unnumbered(s) : INT64_MAX;
+    int64_t unmatched = lost != INT64_MAX ? unnumbered(s) : INT64_MAX;
     if (unmatched != INT64_MAX) { /* it would have been received from the lost one, for all that is known */
         at = earlier(at, later(lost, unmatched));
     }

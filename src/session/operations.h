@@ -179,8 +179,6 @@ void eager_advance(struct session *s, struct op *op, struct outbox *out);
 /* waits.c */
 /* All that have to launch it before it can go on here have done so: what stands still now waits for a machine. */
 bool waits_launched(const struct session *s, const struct op *op);
-/* Since when the oldest receive waits that has no number, being from any source, or behind such; INT64_MAX: there is none. */
-int64_t waits_unnumbered(const struct session *s);
 void waits_oldest(const struct session *s, struct peer_wait *out); /* for the heartbeat */
 
 #endif

@@ -87,17 +87,6 @@ static const struct slot *unmatched(const struct session *s)
     return found;
 }
 
-int64_t waits_unnumbered(const struct session *s)
-{
-    int64_t oldest = INT64_MAX;
-    for (uint32_t i = 0; s->waiting_count > 0 && i < s->slot_count; i++) {
-        const struct slot *c = &s->slots[i];
-        bool counts = c->waits && c->launch.space != SPACE_WINDOW && c->since < oldest;
-        oldest = counts ? c->since : oldest;
-    }
-    return oldest;
-}
-
 /* What a heartbeat may say: of those that it could, the one whose turn it is, then the oldest. */
 struct told {
     int64_t oldest;

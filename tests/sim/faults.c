@@ -80,7 +80,7 @@ void faults_draw(struct cluster *cl)
 }
 
 /* Two of a group that never have a link, in some clusters with messages: they go round it from the first view on. */
-void faults_draw_torn(struct cluster *cl)
+static void draw_torn(struct cluster *cl)
 {
     uint64_t h = mix64(cl->opt.seed, 97);
     uint32_t apart = cl->opt.worlds * cl->opt.groups, a = (uint32_t)(h >> 8) % cl->opt.peers, b = a + apart;
@@ -92,7 +92,7 @@ void faults_draw_torn(struct cluster *cl)
 }
 
 /* A process that has run out of descriptors, for a while. */
-void faults_draw_no_data(struct cluster *cl)
+static void draw_no_data(struct cluster *cl)
 {
     uint64_t h = mix64(cl->opt.seed, 101);
     if (h % 8 != 0 || cl->opt.faults == 0 || cl->fault_count == FAULTS_MAX) {
@@ -102,6 +102,12 @@ void faults_draw_no_data(struct cluster *cl)
     *f = (struct fault){.kind = FAULT_NO_DATA, .node = (uint16_t)((h >> 8) % cl->opt.peers), .other = (uint16_t)((h >> 16) % cl->opt.peers)};
     f->for_ns = 1 + (int64_t)((h >> 24) % (uint64_t)(4 * cl->opt.dead_ns));
     cluster_post(cl, (int64_t)((h >> 40) % (uint64_t)cl->opt.fault_ns), EVENT_FAULT, CLUSTER_NOBODY, cl->fault_count++, 0, 0);
+}
+
+void faults_draw_own(struct cluster *cl)
+{
+    draw_torn(cl);
+    draw_no_data(cl);
 }
 
 /* How far an operation is. */

@@ -352,8 +352,7 @@ void cluster_init(struct cluster *cl, const struct options *opt, bool trace)
             node_new(cl, world * CLUSTER_LABELS + label, late);
         }
         faults_draw(cl);
-        faults_draw_torn(cl);
-        faults_draw_no_data(cl);
+        faults_draw_own(cl);
         crowd_fault(cl);
         poison_draw(cl);
         growth_draw(cl);

@@ -50,8 +50,7 @@ enum {
     X(POISON, "failed invariant") X(RESULT, "wrong result") X(EXECUTOR, "failed executor") \
     X(PAIR, "pair cut") X(SPARSE, "many pairs cut") X(RELAY, "relay lost")                                               \
     X(LIE_READY, "wrong READY") X(LIE_HOLD, "wrong HOLD") X(LIE_FINISHED, "wrong FINISHED")                            \
-    X(LIE_STAGED, "wrong STAGED") X(GROWTH, "no memory to grow") X(REVOKE, "revoke")                              \
-    X(NO_DATA, "no descriptors for data")
+    X(LIE_STAGED, "wrong STAGED") X(GROWTH, "no memory to grow") X(REVOKE, "revoke") X(NO_DATA, "no descriptors for data")
 #define FAULT_NAME_(name, text) FAULT_##name,
 enum fault_kind { FAULT_LIST(FAULT_NAME_) FAULT_COUNT, FAULT_DRAWN = FAULT_NO_DATA /* the rest has draws of its own */ };
 #undef FAULT_NAME_
@@ -199,8 +198,7 @@ struct link {
     enum link_state bundle_state;
     uint64_t bundle;
     uint16_t bundle_lanes, bundle_ready;
-    int64_t bundle_retry_at;
-    int64_t bundle_missing_since; /* wanted beside a control link, and not up; 0: it is, or is not wanted */
+    int64_t bundle_retry_at, bundle_missing_since; /* since: wanted beside a control link, and not up; 0: it is, or is not wanted */
     struct data_connection data_connection[CLUSTER_LANES];
     uint32_t sync_channel[2], sync_generation[2]; /* dialled here, dialled by the peer */
     bool sync_up[2], sync_dialling;
@@ -275,7 +273,7 @@ struct node {
     uint32_t run_top;             /* above are no slots that lanes work at */
     struct program *program;
     void *staging;
-    bool fail_memory, fail_staging, lie;
+    bool fail_memory, fail_staging, lie, no_data; /* the last: it has descriptors for control links alone */
     uint8_t lie_type;             /* frames of this type say what is not so */
     uint32_t lies;                /* so many of them */
     uint64_t lied_as;             /* its id when it lied last, 0 never */
@@ -286,7 +284,6 @@ struct node {
     uint32_t report_bytes;
     uint64_t report_view;
     uint32_t fail_dials;
-    bool no_data;                 /* its process has descriptors for control links alone */
     bool fail_executor;           /* no memory for its next plan, or a failed invariant in its executor */
     bool wrong_result;            /* its next result has other bits than the others' */
     bool poisoned;                /* its session failed, as was wished, and has not been replaced yet */
@@ -582,8 +579,7 @@ void program_wish(struct node *n, enum fault_kind kind);
 
 /* faults.c */
 void faults_draw(struct cluster *cl);
-void faults_draw_torn(struct cluster *cl);
-void faults_draw_no_data(struct cluster *cl);
+void faults_draw_own(struct cluster *cl); /* of kinds that are not drawn alike */
 void faults_fire(struct cluster *cl, uint32_t index);
 void faults_end(struct cluster *cl, uint32_t index);
 void faults_check(struct cluster *cl, const struct node *n);

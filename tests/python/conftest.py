@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import signal
 import sys
 from typing import Any, Iterator
 
@@ -11,6 +12,9 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 from support.master import Master  # noqa: E402
+
+# A shell has what it starts with & ignore this, and all that is started there in turn: interrupts would be waited for in vain.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -99,7 +99,7 @@ static void act(struct windows *ws)
         free(LIST_ENTRY(list_pop(&todo->done), struct window_task, in));
     }
     if (todo->leaves) {
-        comm_leave(ws->comm, "no memory for a message of a window");
+        comm_leave(ws->comm, "no memory for a message of a window, or its executor failed");
     }
     if (todo->wakes) {
         queue_wake(ws->queue);

@@ -6,6 +6,7 @@
 
 #include "core/clock.h"
 #include "core/mix.h"
+#include "core/mutant.h"
 #include "window/window_state.h"
 
 /* ---- Life ---------------------------------------------------------------------------------------------------------- */
@@ -165,10 +166,21 @@ int64_t window_deadline(const struct window_set *s)
 
 /* ---- Events -------------------------------------------------------------------------------------------------------- */
 
+/* O3: a request that has failed at this end, for want of memory or a failed invariant.  The target never knows what it was, and the message
+ * that goes with it has no other end. */
+static bool place_lost(const struct window_message *m, const struct session_outcome *o)
+{
+    bool here = o->result == RESULT_NO_MEMORY || o->result == RESULT_POISONED;
+    return here && m->window->alive && m->launch.tag == m->window->number + WINDOW_REQUESTS;
+}
+
 static void ended(struct window_set *s, struct window_message *m, const struct session_outcome *o)
 {
     m->window->under_way--;
     m->under_way = false;
+    if (place_lost(m, o) && !MUTANT(WINDOW_STAYS)) {
+        window_broken(m->window);
+    }
     switch (m->role) {
     case WINDOW_HEARS:
         target_heard(m->window, o);

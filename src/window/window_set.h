@@ -129,6 +129,7 @@ struct window_peer {
     uint64_t floor, done;    /* all numbers before are done; bit i: floor + i is */
     uint64_t *answered;      /* owned: numbers that were told, by number mod 64; null: none yet */
     uint64_t asked_in;       /* the last view that a request of it came in */
+    uint64_t unheard;        /* the last view in which one of them failed: nothing more of it counts there */
     struct list answers;     /* struct window_task: what waits for smaller numbers, by number, each once */
     struct list due;         /* struct window_task: no room yet; in the order of its ends of their messages */
     struct list owes;        /* in windows.due, while there are some */
@@ -176,7 +177,7 @@ struct window_todo {
     struct list stops;       /* struct window_message: to be cancelled */
     struct list gone;        /* struct window_op: to be freed */
     struct list done;        /* struct window_task: to be freed */
-    bool leaves;             /* no memory for what the other end waits for: this peer leaves the run */
+    bool leaves;             /* no memory for what the other end waits for, or its executor failed: this peer leaves the run */
     bool wakes;              /* the service may have to look earlier than it meant to */
 };
 

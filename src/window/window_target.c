@@ -246,7 +246,8 @@ static struct window_task *task_new(struct window_peer *p, const struct window_r
 static void request(struct window_peer *p, const struct window_request *q, uint64_t view)
 {
     struct window *w = p->window;
-    if (p->lost || !number_possible(p, q)) {
+    bool passed = view == p->unheard && !MUTANT(WINDOW_HEARD_ON); /* O3: the message of the one that failed would be taken for this one's */
+    if (p->lost || passed || !number_possible(p, q)) {
         return;
     }
     next_view(p, view);
@@ -286,8 +287,10 @@ void target_heard(struct window *w, const struct session_outcome *o)
         window_over_by(w, o);
     }
     reader_init(&r, w->heard, sizeof w->heard);
-    struct window_peer *p = o->result == RESULT_OK ? peer_by_id(w, o->partner) : NULL;
-    if (p != NULL && get_window_request(&r, &q)) {
+    struct window_peer *p = peer_by_id(w, o->partner);
+    if (p != NULL && o->result != RESULT_OK) {
+        p->unheard = o->view;
+    } else if (p != NULL && get_window_request(&r, &q)) {
         request(p, &q, o->view);
     }
     target_hear(w);

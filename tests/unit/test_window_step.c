@@ -114,6 +114,52 @@ TEST(a_message_that_cannot_be_launched_ends_its_operation_and_the_membership) /*
     bench_free(b);
 }
 
+enum failing { HEARD, ASKED, ANSWERED };
+
+static bool leaves_by(enum failing which, enum session_result result, uint8_t cause)
+{
+    struct bench *b = bench_new();
+    struct window_op get;
+    char byte = 0;
+    call(b, &get, (struct window_call){.kind = WINDOW_GET, .rank = OTHER, .bytes = 1, .target = &byte, .limit = CLOCK_NEVER});
+    while (list_pop(&b->set.todo.says) != NULL) {
+    }
+    step(b, &(struct window_event){.kind = WINDOW_EVENT_SERVED, .window = b->window});
+    struct window_message *m = which == HEARD ? &b->window->hears : &get.message[which == ASKED];
+    const struct session_outcome o = {.result = result, .cause = cause, .view = b->view, .partner = 100 + OTHER};
+    step(b, &(struct window_event){.kind = WINDOW_EVENT_ENDED, .message = m, .outcome = &o});
+    bool leaves = b->set.todo.leaves;
+    bench_free(b);
+    return leaves;
+}
+
+TEST(a_request_that_fails_at_this_end_ends_the_membership) /* or its answer is waited for for ever, and the window is never closed */
+{
+    EXPECT(leaves_by(HEARD, RESULT_POISONED, CAUSE_INTERNAL) && leaves_by(HEARD, RESULT_NO_MEMORY, CAUSE_NO_MEMORY));
+    EXPECT(leaves_by(ASKED, RESULT_POISONED, CAUSE_INTERNAL) && leaves_by(ASKED, RESULT_NO_MEMORY, CAUSE_NO_MEMORY));
+    EXPECT(!leaves_by(HEARD, RESULT_LOST, CAUSE_INTERNAL) && !leaves_by(ASKED, RESULT_LOST, CAUSE_NO_MEMORY)); /* the other one does */
+    EXPECT(!leaves_by(ANSWERED, RESULT_POISONED, CAUSE_INTERNAL)); /* both know its number */
+}
+
+TEST(a_member_whose_request_has_failed_is_heard_again_in_the_next_view) /* or its bytes land where those of its next put belong */
+{
+    struct bench *b = bench_new();
+    step(b, &(struct window_event){.kind = WINDOW_EVENT_SERVED, .window = b->window});
+    const struct session_outcome failed = {.result = RESULT_LOST, .cause = CAUSE_NO_MEMORY, .culprit = 100 + OTHER, .view = 7, .partner = 100 + OTHER};
+    step(b, &(struct window_event){.kind = WINDOW_EVENT_ENDED, .message = said(b), .outcome = &failed});
+    hear(b, WINDOW_PUT, 1);
+    struct list *hears = list_pop(&b->set.todo.says);
+    EXPECT(hears == &b->window->hears.says && said(b) == NULL);
+    list_append(&b->set.todo.says, hears);
+    b->view = 8;
+    hear(b, WINDOW_PUT, 0);
+    EXPECT(list_pop(&b->set.todo.says) == hears);
+    struct window_message *bytes = said(b);
+    EXPECT(bytes != NULL && bytes->role == WINDOW_SERVES && bytes->launch.within == 8);
+    message_ended(b, bytes, false);
+    bench_free(b);
+}
+
 TEST(what_waits_for_bytes_of_a_view_that_has_ended_is_answered_in_the_view_that_it_is_asked_again_in) /* or its origin waits for ever */
 {
     struct bench *b = bench_new();

@@ -21,14 +21,20 @@ void windows_see(struct windows *ws)
 {
     struct comm *c = ws->comm;
     struct session_info info = {0};
+    bool news = false;
     pthread_mutex_lock(&c->lock);
     if (c->machine.session != NULL) {
         session_info(c->machine.session, &info);
     }
     LIST_FOR_EACH(l, after, &ws->set.all) {
-        see_window(c, LIST_ENTRY(l, struct window, all), &info);
+        struct window *w = LIST_ENTRY(l, struct window, all);
+        see_window(c, w, &info);
+        news = news || w->seen != w->followed;
     }
     pthread_mutex_unlock(&c->lock);
+    if (news) { /* the service follows it, whoever has seen it first: a call of the program may be the only one that looks */
+        queue_wake(ws->queue);
+    }
 }
 
 /* What a step may need, or not: there is one of each. */

@@ -4,7 +4,7 @@
  * heartbeats, update, query, synchronise, lose a member, admit one.  A message is a frame of a peer that the master takes.
  * Invariant: at the end of each phase every peer has the answer, or the view, that it is owed, else the program fails.
  *
- *     bench_master [worlds members [sized]]      without arguments: the cases of docs/PERFORMANCE.md
+ *     bench_master [worlds members [sized]]      without arguments: the cases of docs/internals/MEASUREMENTS.md
  * SPDX-License-Identifier: MIT */
 #include "bench/master_crowd.h"
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # bench.sh BUILD [NAME...] - runs the benchmarks one after the other, alone: all programs in BUILD/bench and the runs of
-# "pccl bench" that docs/PERFORMANCE.md shows, or the programs named.
+# "pccl bench" that docs/internals/MEASUREMENTS.md shows, or the programs named.
 # SPDX-License-Identifier: MIT
 set -eu
 directory=${1:?build directory}/bench

@@ -19,9 +19,11 @@ SPDX-License-Identifier: MIT
 """
 import re
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
+import plain_english
 from rules import check_tree
 from verify import read_lists
 
@@ -30,7 +32,7 @@ CODE = {".c", ".h", ".cpp", ".py", ".pyi", ".toml", ".sh", ".cmake", ".in", ".tx
 TOP = ("src", "include", "apps", "bench", "examples", "tests", "fuzz", "scripts", "cmake", "docs", "verify", "packaging", "python")
 LANGUAGES = {"sh", "c", "text", "mermaid", "ini", "cmake", "python"}
 PLANTS = {"test_checks.sh", "test_check_docs.sh", "check_docs.py"}  # name what does not exist, on purpose
-SHELL_WORDS = {"sudo", "nice", "env", "timeout", "exec", "then", "do", "if", "while", "for", "fi", "done"}
+SHELL_WORDS = {"sudo", "nice", "env", "timeout", "exec", "then", "do", "if", "while", "fi", "done"}
 # What the documents may ask a reader to run that is not ours.
 FOREIGN_COMMANDS = set("apt apt-get cc cd cmake cp curl export gcc git ip journalctl kill ldconfig man mkdir nft ping printf "
                        "ps rm ss ssh sysctl systemctl ufw useradd install cat echo nc firewall-cmd ulimit pip python torchrun".split())
@@ -152,7 +154,7 @@ class Tree:
                     or last.split("/")[-1] in ("build", "BUILD", "$BUILD", "bin", "gcc", "clang", "asan", "logs", "mutants"))
         if "/" not in text and not folder:
             return any(Path(n).match(text) for n in self.basenames)
-        for base in ("", "src", "tests", "docs", "include"):
+        for base in ("", "src", "tests", "docs", "docs/guide", "docs/internals", "include"):
             where = self.root / base
             if any(True for _ in where.glob(text)) or any(True for _ in where.glob(text + ".c")):
                 return True
@@ -162,10 +164,12 @@ class Tree:
 # ---- Rules of documents -------------------------------------------------------------------------------------------
 
 def lines_are_short(tree):
+    """As a reader sees them: the target of a link does not count."""
     for doc in tree.documents:
         for number, line in enumerate(doc.lines, 1):
-            if len(line) > LINE:
-                yield f"{doc.name}:{number}: {len(line)} columns, at most {LINE}"
+            columns = len(re.sub(r"\]\([^)\s]+\)", "]", line))
+            if columns > LINE and not line.startswith("|"):
+                yield f"{doc.name}:{number}: {columns} columns, at most {LINE}"
 
 
 def blocks_have_a_language(tree):
@@ -192,11 +196,16 @@ def links_resolve(tree):
 
 
 def documents_are_indexed(tree):
-    readme = tree.root / "README.md"
-    text = readme.read_text() if readme.exists() else ""
+    """README.md links to the documents of docs/ and to the index of each wing; that links to all of the wing."""
     for doc in tree.documents:
-        if doc.path.parent == tree.root / "docs" and f"(docs/{doc.path.name})" not in text:
-            yield f"README.md: no link to {doc.name}"
+        folder = doc.path.relative_to(tree.root).parts[:-1]
+        if not folder or "decisions" in folder:
+            continue
+        wing = len(folder) > 1 and doc.path.name != "INDEX.md"
+        index = tree.root / "docs" / folder[1] / "INDEX.md" if wing else tree.root / "README.md"
+        link = doc.path.relative_to(index.parent)
+        if f"({link})" not in (index.read_text() if index.exists() else ""):
+            yield f"{index.relative_to(tree.root)}: no link to {link}"
 
 
 def decisions_are_numbered(tree):
@@ -214,12 +223,16 @@ def decisions_are_numbered(tree):
 
 
 PATH = re.compile(r"^\$?[\w.*-]+(/[\w.*+-]+)*/?$")
+SAVED = re.compile(r"Save (?:this|it) as `?([\w.]+\w)`?")  # a listing that the reader is to put into a file of that name
 
 
 def paths_exist(tree):
     for doc in tree.documents:
+        saved = set(SAVED.findall(doc.prose))
         for line, span in doc.spans:
             text = span.split(": ")[0]
+            if text in saved:
+                continue
             shaped = PATH.match(text) and ("/" in text or re.search(r"\.(c|h|py|sh|md|pml|cmake|service|txt)$", text))
             if shaped and not tree.exists(text):
                 yield f"{doc.name}:{line}: no file {text}"
@@ -294,7 +307,7 @@ def mutants_exist(tree):
     testing = tree.document("TESTING.md")
     for name in sorted(known):
         if testing is None or not re.search(rf"\b{name}\b", testing.prose):
-            yield f"docs/TESTING.md: the mutant {name} is not named"
+            yield f"docs/internals/TESTING.md: the mutant {name} is not named"
 
 
 def mutations_exist(tree):
@@ -317,25 +330,25 @@ def messages_are_described(tree):
     types = re.findall(r"^ +FRAME_(\w+) = \d+,", header.read_text(), re.M) if header.exists() else []
     for name in types:
         if doc is None or not re.search(rf"\b{name}\b", doc.prose):
-            yield f"docs/PROTOCOL.md: the message {name} is not described"
+            yield f"docs/internals/PROTOCOL.md: the message {name} is not described"
 
 
 def environment_is_described(tree):
-    """Every variable that the library reads stands in README.md, and those of the Python package in some document; mutant.c is no
-    part of a library that is used."""
-    doc = tree.document("README.md")
+    """TUNING.md describes every variable that the library reads, and some document those of the Python package.  mutant.c is not part
+    of a library that is used."""
+    doc = tree.document("TUNING.md")
     for file, text in tree.code.items():
         used = file.relative_to(tree.root).parts[0] in ("src", "apps") and file.name != "mutant.c"
         for name in re.findall(r'getenv\("(\w+)"\)', text if used else ""):
             if doc is None or not any(re.split(r"[ =]", span)[0] == name for _, span in doc.spans):
-                yield f"README.md: the variable {name}, which {file.relative_to(tree.root)} reads, is not described"
+                yield f"docs/guide/TUNING.md: the variable {name}, which {file.relative_to(tree.root)} reads, is not described"
     said = {re.split(r"[ =<]", span)[0] for document in tree.documents for _, span in document.spans}
     for file, text in tree.code.items():
         used = file.relative_to(tree.root).parts[:2] == ("python", "pccl")
         reads = r'\b(?:environ(?:\.get\(|\.setdefault\(|\[)|environment\.(?:text|flag|number)\()f?"(\w+)'
         for name in re.findall(reads, text if used else ""):
             if re.match(r"PCCL_|TORCHCOMMS?_|M8D_", name) and name not in said:
-                yield f"docs/python: the variable {name}, which {file.relative_to(tree.root)} reads, is not described"
+                yield f"docs/guide/python: the variable {name}, which {file.relative_to(tree.root)} reads, is not described"
 
 
 # ---- Commands -----------------------------------------------------------------------------------------------------
@@ -385,7 +398,7 @@ def command_breach(tree, command, in_block):
         return "a quote that does not end" if in_block else None
     while words and (re.match(r"^[A-Z_]+=", words[0]) or words[0] in SHELL_WORDS or re.match(r"^-?\d+$|^-n$", words[0])):
         words.pop(0)
-    if not words:
+    if not words or words[0] == "for":
         return None
     head, rest = words[0].removeprefix("./"), words[1:]
     if head == "make":
@@ -404,6 +417,8 @@ def command_breach(tree, command, in_block):
             if name not in tree.words:
                 return f"cmake has no option {name}"
         return None
+    if words[0].startswith("./"):
+        return None  # what the reader has made
     if in_block and head not in FOREIGN_COMMANDS and not re.match(r"^[\w-]+\(\)|^[{}()\[]", head):
         return f"an unknown command {head}"
     return None
@@ -496,7 +511,7 @@ def stated_rules(tree):
 def cited_rules_are_stated(tree):
     stated = stated_rules(tree)
     for name, text in told_text(tree):
-        if name == "docs/RULES.md" or not name.startswith(("src/", "tests/", "docs/", "include/", "verify/", "README")) \
+        if name == "docs/internals/RULES.md" or not name.startswith(("src/", "tests/", "docs/", "include/", "verify/", "README")) \
                 or name.startswith("tests/seeds"):
             continue
         texts = re.finditer(r"/\*.*?\*/|\"[^\"\n]*\"", text, re.S) if not name.endswith(".md") else [re.match(r"(?s).*", text)]
@@ -504,7 +519,7 @@ def cited_rules_are_stated(tree):
             for match in RULE_NAME.finditer(part.group()):
                 if match.group() not in stated:
                     line = text.count("\n", 0, part.start() + match.start()) + 1
-                    yield f"{name}:{line}: {match.group()} is not stated in docs/RULES.md"
+                    yield f"{name}:{line}: {match.group()} is not stated in docs/internals/RULES.md"
 
 
 def stated_rules_are_shown(tree):
@@ -515,7 +530,7 @@ def stated_rules_are_shown(tree):
         text = re.split(r"\n##+ ", doc.prose[start + 4:])[0]
         if re.match(r"[GR]\d", name):
             if testing is None or f"* **{name}** " not in testing.prose:
-                yield f"{doc.name}:{line}: docs/TESTING.md has no entry **{name}**"
+                yield f"{doc.name}:{line}: docs/internals/TESTING.md has no entry **{name}**"
         elif not re.search(r"Kept\s+in\s+`[\w/]+\.(c|pml)`", text):
             yield f"{doc.name}:{line}: {name} names no file that keeps it"
         elif not re.search(r"Shown\s+by\s", text) or not re.search(r"`\w+/test_|Mutants:|Mutations:|`tests/sim", text):
@@ -535,7 +550,39 @@ def kept_rules_are_cited(tree):
                 yield f"{doc.name}:{line}: {path} keeps {name}, but does not cite it"
 
 
-RULES = [lines_are_short, blocks_have_a_language, links_resolve, documents_are_indexed, decisions_are_numbered, paths_exist,
+# Public text that has been revised, so that plain_english.py finds nothing in it: files, or folders.
+PLAIN = ("README.md", "docs/guide/INDEX.md", "docs/guide/GETTING_STARTED.md", "docs/guide/TUNING.md", "docs/guide/COMPARISON.md",
+         "docs/guide/PERFORMANCE.md", "docs/internals/INDEX.md")
+
+
+def public_text_is_plain(tree):
+    for file in tree.files:
+        name = str(file.relative_to(tree.root))
+        if name.startswith(PLAIN) and plain_english.kind_of(file, tree.root):
+            for line, kind, sentence, remedy in plain_english.read(file, tree.root)[1]:
+                yield f"{name}:{line}: {kind}: {sentence}: {remedy}"
+
+
+SUBJECT = re.compile(r"^[\w./, -]+: (?!\w+(?<!ne)(?<!fe)(?<!emb)(?<!spe)(?<!proce)ed\b|\w+(?<!br)(?<!str)ing\b)\S")
+MOST_SUBJECT = 72
+
+
+def subjects_are_imperative(tree):
+    """Of commits since this rule was made: the area first, then an imperative, and short; merges say what git says."""
+    def git(*words):
+        done = subprocess.run(["git", *words], cwd=tree.root, capture_output=True, text=True, check=False)
+        return done.stdout.split("\n") if done.returncode == 0 else []
+
+    if not (tree.root / ".git").exists():
+        return
+    first = [line for line in git("log", "--diff-filter=A", "--format=%H", "--", "scripts/plain_english.py") if line]
+    for line in git("log", "--no-merges", "--format=%h %s", f"{first[-1]}..HEAD") if first else []:
+        commit, _, subject = line.partition(" ")
+        if subject and (len(subject) > MOST_SUBJECT or not SUBJECT.match(subject)):
+            yield f"{commit}: '{subject}': expected 'area: imperative ...' of at most {MOST_SUBJECT} characters"
+
+
+RULES = [public_text_is_plain, subjects_are_imperative, lines_are_short, blocks_have_a_language, links_resolve, documents_are_indexed, decisions_are_numbered, paths_exist,
          names_exist, tests_exist, functions_exist, mutants_exist, mutations_exist, messages_are_described, environment_is_described,
          commands_exist, messages_exist, only_own_documents_are_named, comments_name_files_that_exist,
          cited_rules_are_stated, stated_rules_are_shown, kept_rules_are_cited]

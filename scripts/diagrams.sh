@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# diagrams.sh BUILD [--check] - puts the state diagrams printed by the code's own tables into docs/PROTOCOL.md, or checks
+# diagrams.sh BUILD [--check] - puts the state diagrams printed by the code's own tables into docs/internals/PROTOCOL.md, or checks
 # that those there are up to date (one test).
 # SPDX-License-Identifier: MIT
 set -eu
 cd "$(dirname "$0")/.."
-document=docs/PROTOCOL.md
+document=docs/internals/PROTOCOL.md
 fresh=$(mktemp)
 trap 'rm -f "$fresh"' EXIT
 {

@@ -16,5 +16,5 @@ python=$tools/bin/python
     tail -n 40 build/docs/pip.err
     exit 1
 }
-"$python" -m sphinx -q -E -W --keep-going -b html docs/python/reference "$folder"
+"$python" -m sphinx -q -E -W --keep-going -b html docs/guide/python/reference "$folder"
 echo "$folder/index.html"

@@ -24,14 +24,26 @@ say() { # FILE TEXT: a line more
 
 copy "$work/tree"
 python3 scripts/check_docs.py "$work/tree" >"$work/before"
-doc=docs/TESTING.md
+doc=docs/internals/TESTING.md
+subject() { # SUBJECT: a repository whose last commit says so
+    git init -q && git add -A && git -c user.name=x -c user.email=x@x commit -qm 'docs: begin' &&
+        git -c user.name=x -c user.email=x@x commit -q --allow-empty -m "$1"
+}
+breach public_text_is_plain "a sentence that begins with a pronoun" say README.md 'Who reads this is lost.'
+breach public_text_is_plain "a long sentence" say README.md "$(printf 'One %.0s' {1..31})."
+breach public_text_is_plain "a private word" say README.md 'The operation was given up.'
+breach public_text_is_plain "at all, for on all members" say README.md 'It fails at all.'
+breach subjects_are_imperative "a subject without an area" subject 'Fix a thing'
+breach subjects_are_imperative "a subject that tells the past" subject 'docs: fixed a thing'
+breach subjects_are_imperative "a subject that is long" subject "docs: fix $(printf 'x%.0s' {1..70})"
 breach lines_are_short "a line of 111 columns" say $doc "$(printf 'x%.0s' {1..111})"
 breach blocks_have_a_language "a block of no language" say $doc $'```\nmake\n```'
 breach links_resolve "a link to no file" say $doc '[x](NOTHING.md)'
 breach links_resolve "a link to no heading" say $doc '[x](RULES.md#nothing)'
 breach documents_are_indexed "a document that the README does not name" say docs/PLANTED.md '# Planted'
-breach decisions_are_numbered "two decisions of one number" say docs/decisions/0001-planted.md '# 1. Planted'
-breach decisions_are_numbered "a decision whose title has another number" sed -i '1s/1/7/' docs/decisions/0001-*.md
+breach documents_are_indexed "a document that its wing does not name" say docs/guide/PLANTED.md '# Planted'
+breach decisions_are_numbered "two decisions of one number" say docs/internals/decisions/0001-planted.md '# 1. Planted'
+breach decisions_are_numbered "a decision whose title has another number" sed -i '1s/1/7/' docs/internals/decisions/0001-*.md
 breach paths_exist "a path that is gone" mv src/core/dtype.h src/core/planted.h
 breach paths_exist "a file's name that nothing has" say $doc 'See `planted.c`.'
 breach paths_exist "a program that is not built" say $doc 'See `build/bench/bench_planted`.'
@@ -44,10 +56,10 @@ breach tests_exist "a shortened name that no test has" say $doc 'See `planted_te
 breach functions_exist "a function that is in another file" say $doc 'See `src/core/dtype.c: frame_put`.'
 breach mutants_exist "a mutant that does not exist" say $doc 'Mutants: NAIVE, PLANTED.'
 breach mutants_exist "a mutant that no document names" sed -i 's/X(NAIVE)/X(NAIVE) X(PLANTED)/' src/core/mutant.h
-breach mutations_exist "a mutation that no model has" sed -i 's/Mutations: NOTOMB/Mutations: NOTOMB, PLANTED/' docs/RULES.md
+breach mutations_exist "a mutation that no model has" sed -i 's/Mutations: NOTOMB/Mutations: NOTOMB, PLANTED/' docs/internals/RULES.md
 breach mutations_exist "a mutation whose line is gone" sed -i '/-DNOTOMB/d' verify/formation.pml
-breach mutations_exist "a variant that no model has" say docs/RULES.md 'Variants: PLANTED.'
-breach messages_are_described "a message of the wire that is not described" sed -i 's/MEASURED/PLANTED/' docs/PROTOCOL.md
+breach mutations_exist "a variant that no model has" say docs/internals/RULES.md 'Variants: PLANTED.'
+breach messages_are_described "a message of the wire that is not described" sed -i 's/MEASURED/PLANTED/' docs/internals/PROTOCOL.md
 breach environment_is_described "a variable that is read and not described" \
     say src/core/dtype.c 'char *f(void) { return getenv("PCCL_PLANTED"); }'
 breach environment_is_described "a variable that the Python package reads and no document describes" \
@@ -61,7 +73,7 @@ breach commands_exist "an option of a program that is gone" say $doc 'Run `sim_r
 breach commands_exist "an option that the master does not have" say $doc $'```sh\nccoip_master --planted\n```'
 breach commands_exist "an option of cmake that is gone" say $doc 'Run `cmake -S . -DPCCL_PLANTED=ON`.'
 breach commands_exist "a command that nobody knows" say $doc $'```sh\nplanted --all\n```'
-breach messages_exist "a message that nothing says" say docs/TROUBLESHOOTING.md '`the planted master ... is gone`'
+breach messages_exist "a message that nothing says" say docs/guide/TROUBLESHOOTING.md '`the planted master ... is gone`'
 breach only_own_documents_are_named "a comment that names a foreign document" say src/core/dtype.c '/* see planted.md */'
 breach only_own_documents_are_named "a document that names a foreign one" say $doc 'See the reliability reference.'
 breach comments_name_files_that_exist "a comment that names a path that is gone" say src/core/dtype.c '/* see src/planted/x.c */'
@@ -69,11 +81,11 @@ breach comments_name_files_that_exist "a comment that names a file that is gone"
 breach comments_name_files_that_exist "a comment that names a header of another folder" say src/core/dtype.c '/* see net/dtype.h */'
 breach cited_rules_are_stated "a rule that is not stated" say src/core/dtype.c '/* P19 */'
 breach cited_rules_are_stated "a rule of worlds that is not stated" say src/core/dtype.c '/* W19 */'
-breach stated_rules_are_shown "a rule without a file that keeps it" sed -i 's/^Kept in/Kept at/' docs/RULES.md
-breach stated_rules_are_shown "a rule without a test" sed -i 's/^Shown by/Told by/' docs/RULES.md
+breach stated_rules_are_shown "a rule without a file that keeps it" sed -i 's/^Kept in/Kept at/' docs/internals/RULES.md
+breach stated_rules_are_shown "a rule without a test" sed -i 's/^Shown by/Told by/' docs/internals/RULES.md
 breach stated_rules_are_shown "a behaviour without a test" sed -i 's/^\* \*\*R7\*\*/* R7/' $doc
 breach kept_rules_are_cited "a file that does not cite the rule that it keeps" sed -i 's/ (P2)//' src/session/hold.c
 breach kept_rules_are_cited "a model that does not cite the rule that it keeps" sed -i 's/W7//g' verify/formation.pml
-breach kept_rules_are_cited "a rule that another file keeps" sed -i '/^### P2/,/^### P3/s/hold\.c/launch.c/' docs/RULES.md
+breach kept_rules_are_cited "a rule that another file keeps" sed -i '/^### P2/,/^### P3/s/hold\.c/launch.c/' docs/internals/RULES.md
 count_asides
 sum_up

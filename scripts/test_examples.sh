@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # test_examples.sh BUILD - the examples do what they say: the smallest program twice, a peer of the training program that is
-# frozen and comes back, the listing of README.md, and a short demo with its kill, its late peer and its proof.  The last line
+# frozen and comes back, the loop of GETTING_STARTED.md, and a short demo with its kill, its late peer and its proof.  The last line
 # is "N passed, N failed".
 # SPDX-License-Identifier: MIT
 set -u
@@ -199,31 +199,37 @@ frozen_peer_does_not_bring_an_old_run_back() {
         kill -CONT "${peer[1]}" && until_says 1 'no longer a member' && until_says 1 'received .* goes on at step' && finish 1 3 4
 }
 
-# ---- the loop of README.md: three run it, one of these dies in the middle ----
-readme_listing_compiles() { # as it stands, and with what it calls "yours"
-    [ "$(python3 scripts/extract_seeds.py README.md "$work" c)" = program_1.c ] &&
+# ---- the loop of GETTING_STARTED.md: three run it, one of these dies in the middle ----
+loop_listing_compiles() { # as it stands, and with what it calls "yours"
+    [ "$(python3 scripts/extract_seeds.py docs/guide/GETTING_STARTED.md "$work" c)" = program_1.c ] &&
         "${CC:-gcc}" -std=c11 -pedantic-errors -Wall -Wextra -Werror -Iinclude -c "$work/program_1.c" -o "$work/listing.o" &&
-        "${CC:-gcc}" -std=c11 -pedantic-errors -Wall -Wextra -Werror -Iinclude -I"$work" tests/seeds/readme_model.c \
-            -L"$build" -lpccl -Wl,-rpath,"$build" -o "$work/readme"
+        "${CC:-gcc}" -std=c11 -pedantic-errors -Wall -Wextra -Werror -Iinclude -I"$work" tests/seeds/loop_model.c \
+            -L"$build" -lpccl -Wl,-rpath,"$build" -o "$work/loop"
 }
-porting_listing_compiles() { # the declarations are those of README.md
-    [ "$(python3 scripts/extract_seeds.py docs/PORTING.md "$work" c)" = fragment_1.c ] &&
+porting_listing_compiles() { # the declarations are those of GETTING_STARTED.md
+    [ "$(python3 scripts/extract_seeds.py docs/guide/PORTING.md "$work" c)" = fragment_1.c ] &&
         cat "$work/program_1.c" "$work/fragment_1.c" >"$work/porting.c" &&
         "${CC:-gcc}" -std=c11 -Wall -Wextra -Werror -Iinclude -fsyntax-only "$work/porting.c"
 }
-readme_listing_runs() {
+quick_start_in_c() { # with what is installed
+    needs pkg-config unshare || return
+    cmake --install "$build" --prefix "$work/prefix" >/dev/null &&
+        PATH=$PATH:$work/prefix/bin PKG_CONFIG_PATH=$(dirname "$(find "$work/prefix" -name pccl.pc)") \
+            LD_LIBRARY_PATH=$(dirname "$(find "$work/prefix" -name libpccl.so)") python3 scripts/quick_starts.py C
+}
+loop_listing_runs() {
     local status=0 i together
     local -a peer
     start_master --listen 127.0.0.1:0 || return 1
     for i in 1 2 3; do
-        README_MASTER=$address README_DIES_AT=$((i == 3 ? 20 : 0)) timeout 60 "$work/readme" >"$work/readme-$i" &
+        LOOP_MASTER=$address LOOP_DIES_AT=$((i == 3 ? 20 : 0)) timeout 60 "$work/loop" >"$work/loop-$i" &
         peer[$i]=$!
     done
     wait "${peer[1]}" && wait "${peer[2]}" || status=1
     wait "${peer[3]}" # killed by itself
     stop_master || status=1
     # Lines: revision, parameter, peers.  Both survivors hold the same after each step that both have made.
-    together=$(join <(sort "$work/readme-1") <(sort "$work/readme-2"))
+    together=$(join <(sort "$work/loop-1") <(sort "$work/loop-2"))
     echo "$together"
     [ $status = 0 ] && echo "$together" | awk '$2 != $4 { exit 1 } { seen[$3]++ } END { exit !(seen[3] >= 10 && seen[2] >= 10) }'
 }
@@ -306,7 +312,7 @@ WRAPPER
 check_each smallest_program_adds_up smallest_program_says_what_is_wrong each_sum_comes_out_of_a_queue_once \
     each_collective_says_what_it_has a_step_is_repeated_by_those_who_are_left \
     a_grid_sums_up_along_rows_and_columns each_ticket_is_drawn_once options_are_checked \
-    readme_listing_compiles porting_listing_compiles readme_listing_runs demo_refuses_numbers_that_are_none \
+    loop_listing_compiles porting_listing_compiles loop_listing_runs quick_start_in_c demo_refuses_numbers_that_are_none \
     demo_ends_in_silence_at_ctrl_c demo_says_so_when_the_late_peer_comes_after_the_end \
     demo_refuses_a_text_that_it_cannot_learn demo_learns_the_users_text
 check frozen_peer_comes_back_with_the_others_state with_trainers frozen_peer_comes_back_with_the_others_state

@@ -45,7 +45,7 @@ expected_files="bin/ccoip_master bin/pccl include/pccl.h include/ccoip.h include
     lib/libpccl.so.${version%%.*} lib/libpccl.so.$version lib/cmake/pccl/pccl-config.cmake lib/pkgconfig/pccl.pc
     lib/systemd/system/ccoip_master.service share/man/man1/ccoip_master.1
     share/man/man1/pccl.1 share/doc/pccl/LICENSE
-    $(printf 'share/doc/pccl/%s ' README.md docs/*.md docs/python/*.md examples/c/*.c examples/c/charlm/* examples/python/*/*.py)"
+    $(printf 'share/doc/pccl/%s ' README.md docs/*.md docs/guide/*.md docs/guide/python/*.md docs/internals/*.md examples/c/*.c examples/c/charlm/* examples/python/*/*.py)"
 install_puts_everything_there_and_says_how_to_find_it() {
     local file cache=$tree/examples/python/training/__pycache__
     mkdir -p "$cache" && touch "$cache/launch.pyc" # as an example leaves it that has run
@@ -53,7 +53,7 @@ install_puts_everything_there_and_says_how_to_find_it() {
     for file in $expected_files; do
         [ -e "$prefix/$file" ] || { echo "missing: $file"; return 1; }
     done
-    [ -z "$(find "$prefix" -name __pycache__ -o -path '*/docs/python/reference')" ] || { echo "what nobody reads is installed"; return 1; }
+    [ -z "$(find "$prefix" -name __pycache__ -o -path '*/docs/guide/python/reference')" ] || { echo "what nobody reads is installed"; return 1; }
     grep '^ *export ' "$work/said" >"$work/environment" # the hint is used below, as it was printed
 }
 install_that_the_loader_finds_says_nothing_more() { # root's is found after ldconfig; this one only notes that it ran

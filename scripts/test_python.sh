@@ -95,6 +95,8 @@ if [ -n "${built:-}" ]; then
         status=$?
         cat "$build/torch_suite"
         count "all of torch's suite but what is named" $status
+        [ -n "${TORCH_RELEASE:-}" ] || check "the quick starts in Python print what README.md shows" \
+            env PATH="$build/full/bin:$PATH" python3 scripts/quick_starts.py PyTorch TorchComms MultiWorld
     fi
     if [ $# = 0 ] && [ -n "${TORCH_RELEASE:-}" ]; then
         "$build/full/bin/python" tests/python/distributed/torch_suite.py --as-backend 2>"$build/torch_suite_as_backend.log"

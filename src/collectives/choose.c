@@ -12,7 +12,7 @@
 enum {
     CHOOSE_MOST_PS = 1 << 17,
     CHOOSE_MOST_SCRATCH = 16 << 20, /* for what a member sums up or hands on for others: as much as a lane stages */
-    CHOOSE_SWITCH = 3, /* where members share a core, a message wakes another one: what that costs, in messages (docs/PERFORMANCE.md) */
+    CHOOSE_SWITCH = 3, /* where members share a core, a message wakes another one: what that costs, in messages (docs/internals/MEASUREMENTS.md) */
 };
 #define CHOOSE_MOST_BYTES (UINT64_C(1) << 26)
 

@@ -16,7 +16,7 @@
  * free again at once).  The own input is ready when READY is in; of sums of others' contributions, which wait for their programs and
  * their room, the sender says how many it has ready and may not send.  Frames that arrive straight in `out` need no room: exec_init
  * gives the window back and grants them all.  Hence no grant of half B ever waits for a program or for other room, and every frame at
- * the head of a connection can be consumed (docs/decisions/0012-room-for-sums-of-others.md).  Frames of one sender and one segment
+ * the head of a connection can be consumed (docs/internals/decisions/0012-room-for-sums-of-others.md).  Frames of one sender and one segment
  * arrive in their order.
  *
  * What is packed waits for all frames before it (exec_work.c), which may come in any order: they have their own places in scratch.

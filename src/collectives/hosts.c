@@ -6,7 +6,7 @@
  * it from its input, has to lie one behind the other (exec.c).
  * Invariant: what is not the host's own goes to its scratch, but for parts that it needs itself (all-gather, broadcast).
  * Cost per peer as direct; a host sends and gets a part more for each that it hosts, after one more one-way delay.
- * Source: none; the relays of a view's missing edges (docs/PROTOCOL.md), for data.
+ * Source: none; the relays of a view's missing edges (docs/internals/PROTOCOL.md), for data.
  * SPDX-License-Identifier: MIT */
 #include "collectives/plan.h"
 

@@ -8,7 +8,7 @@
  * rank and number.
  * Cost: a member without a weight sends as many parts as in pairwise.c; a host, for each that it hosts, one more in and out for each
  * other one without a weight, after one more one-way delay.
- * Source: none; the relays of a view's missing edges (docs/PROTOCOL.md), for data.
+ * Source: none; the relays of a view's missing edges (docs/internals/PROTOCOL.md), for data.
  * SPDX-License-Identifier: MIT */
 #include "collectives/plan.h"
 

@@ -1,6 +1,6 @@
 /* phase.h - the table of a state machine: names of its phases and the edges that are allowed.
  *
- * Whoever writes a phase checks the edge against the table; the same tables print the diagrams of docs/PROTOCOL.md, so the
+ * Whoever writes a phase checks the edge against the table; the same tables print the diagrams of docs/internals/PROTOCOL.md, so the
  * document shows what the code does.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_CORE_PHASE_H

@@ -10,7 +10,7 @@
  * (the decision is with the journal).  Admission is one for all groups of a world: ADMITTING (ADMIT out, LINKED coming in),
  * then PERSISTING.  Life of a world: from the first that names it to the last that leaves it; the default one never ends.
  *
- * Rules M1 to M10 and the decision table are stated in docs/RULES.md; each is named where it is kept.
+ * Rules M1 to M10 and the decision table are stated in docs/internals/RULES.md; each is named where it is kept.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_MASTER_MASTER_H
 #define PCCL_MASTER_MASTER_H

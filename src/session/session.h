@@ -10,7 +10,7 @@
  * return.  Between OP_STOP and SESSION_IDLE lanes still touch the buffers; OP_RETURN is never emitted before SESSION_IDLE
  * of a started slot.
  *
- * Rules P1 to P11 are stated in docs/RULES.md and named where they are kept.
+ * Rules P1 to P11 are stated in docs/internals/RULES.md and named where they are kept.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_SESSION_SESSION_H
 #define PCCL_SESSION_SESSION_H

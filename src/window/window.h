@@ -1,7 +1,7 @@
 /* window.h - memory of one member that the others read, write and count in: made by all members of a communicator together.
  *
  * A window is a service over messages of SPACE_WINDOW: whoever wants something of another one's window asks with a request, which a
- * thread of the other one's communicator receives and answers, without its program.  docs/decisions/0013-windows-are-a-service.md says why.
+ * thread of the other one's communicator receives and answers, without its program.  docs/internals/decisions/0013-windows-are-a-service.md says why.
  *
  * What members are told of each other's windows when they make them is the caller's to exchange (struct window_member).
  * SPDX-License-Identifier: MIT */

@@ -1,6 +1,6 @@
 /* moves.c - the phases of a world's machines, the moves that each allows, and the one writer of phases.
  *
- * Its one idea: a phase changes along an edge of a table or not at all, so the tables are the diagrams of docs/PROTOCOL.md.
+ * Its one idea: a phase changes along an edge of a table or not at all, so the tables are the diagrams of docs/internals/PROTOCOL.md.
  * Invariant: every change of a phase is traced, and makes world_settle look again.
  * SPDX-License-Identifier: MIT */
 #include "world/world_state.h"

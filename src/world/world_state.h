@@ -26,7 +26,7 @@ enum {
 };
 #define WORLD_BREAK_NS 60000000000
 
-/* Phases; the tables of allowed edges are in moves.c and print the diagrams of docs/PROTOCOL.md. */
+/* Phases; the tables of allowed edges are in moves.c and print the diagrams of docs/internals/PROTOCOL.md. */
 enum member_phase { MEMBER_FREE, MEMBER_PENDING, MEMBER_ACCEPTED, MEMBER_GONE, MEMBER_PHASES };
 enum group_phase { GROUP_FREE, GROUP_NORMAL, GROUP_FREEZING, GROUP_LINKING, GROUP_PERSISTING, GROUP_PHASES };
 enum admit_phase { ADMIT_IDLE, ADMIT_LINKING, ADMIT_READY, ADMIT_PERSISTING, ADMIT_PHASES };

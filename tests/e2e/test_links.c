@@ -104,7 +104,7 @@ TEST(a_data_connection_cut_between_operations_is_dialled_again)
     cluster_run(&c, reduce_unharmed, &failures);
     for (int round = 0; round < 2; round++) { /* a third break within a minute marks the edge as bad */
         cut(&c, false);
-        failures = TRIES; /* an operation of this view has named it: reported, as docs/PROTOCOL.md says */
+        failures = TRIES; /* an operation of this view has named it: reported, as docs/internals/PROTOCOL.md says */
         cluster_run(&c, reduce_unharmed, &failures);
         cluster_run(&c, vote_update, NULL);
     }

@@ -170,7 +170,7 @@ TEST(memory_and_descriptors_stay_flat_over_a_hundred_thousand_reduces_with_fresh
     s = (struct series){.first_tag = 1000000, .rounds = (int)test_scaled(test_scaled(100000 / 64 + 1))};
     processes_do(&all, 3, many_reduces, &s, sizeof s, end);
     for (int i = 0; i < 2; i++) {
-        /* the tag table, at most half empty, and old one beside new while it grows: docs/DEPLOY.md says what a tag costs */
+        /* the tag table, at most half empty, and old one beside new while it grows: docs/guide/DEPLOY.md says what a tag costs */
         EXPECT(end[i].value[0] - warm[i].value[0] <= 100000 * 24 * 4 || getenv("PCCL_SANITIZED") != NULL);
         EXPECT_EQ(end[i].value[1], warm[i].value[1]);
     }

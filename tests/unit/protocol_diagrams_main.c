@@ -1,5 +1,5 @@
 /* protocol_diagrams_main.c - prints the state machines of master and session, from the tables that the code asserts, as
- * the diagrams of docs/PROTOCOL.md (scripts/diagrams.sh puts them there and checks that they are up to date).
+ * the diagrams of docs/internals/PROTOCOL.md (scripts/diagrams.sh puts them there and checks that they are up to date).
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
 

@@ -15,7 +15,8 @@ from pccl.distributed.group import Group
 from pccl.distributed.hooks import in_turn
 from pccl.distributed.options import Options
 from pccl.distributed.registration import register
+from pccl.types import LossRule
 
-__all__ = ["Group", "Membership", "Options", "in_turn", "reconfigure", "reconfigure_handle", "recover", "register", "update"]
+__all__ = ["Group", "LossRule", "Membership", "Options", "in_turn", "reconfigure", "reconfigure_handle", "recover", "register", "update"]
 
 register()

@@ -118,7 +118,7 @@ def test_a_master_that_a_rank_has_started_does_not_come_back(given: bool, second
 
 def test_torchrun(tmp_path: pathlib.Path) -> None:
     """The first example of the page, with the launcher as it is, which serves a store at MASTER_PORT itself."""
-    page = (pathlib.Path(__file__).parents[3] / "docs" / "python" / "COMMS.md").read_text()
+    page = (pathlib.Path(__file__).parents[3] / "docs" / "guide" / "python" / "COMMS.md").read_text()
     program = tmp_path / "first.py"
     program.write_text(page.partition("```python\n")[2].partition("```")[0])
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", str(program)]

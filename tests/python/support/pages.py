@@ -5,7 +5,7 @@ from __future__ import annotations
 import pathlib
 import re
 
-DOCUMENTS = pathlib.Path(__file__).resolve().parents[3] / "docs"
+DOCUMENTS = pathlib.Path(__file__).resolve().parents[3] / "docs" / "guide"
 
 
 def programs(page: str, heading: str = "") -> list[str]:

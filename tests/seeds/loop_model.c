@@ -1,4 +1,4 @@
-/* readme_model.c - what the listing of README.md calls "yours": a model of which one parameter is looked at.
+/* loop_model.c - what the loop of GETTING_STARTED.md calls "yours": a model of which one parameter is looked at.
  *
  * The master is the one of the test.  Steps that are made before all three peers have come do not count, so that it does not
  * matter when each of them starts.
@@ -8,17 +8,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define pcclParseAddress(text, port, out) pcclParseAddress((text) != NULL ? getenv("README_MASTER") : NULL, port, out)
+#define pcclParseAddress(text, port, out) pcclParseAddress((text) != NULL ? getenv("LOOP_MASTER") : NULL, port, out)
 
 /* The listing as it stands, written by the test. */
 #include "program_1.c"
 
-enum { README_PEERS = 3, README_STEPS = 60 };
+enum { LOOP_PEERS = 3, LOOP_STEPS = 60 };
 
 float weights[1000] = {1}, gradients[1000];
-static int readme_steps; /* made since all were there */
+static int loop_steps; /* made since all were there */
 
-static int readme_world(void)
+static int loop_world(void)
 {
     int world = 0;
     pcclGetAttribute(comm, PCCL_ATTRIBUTE_PEER_GROUP_WORLD_SIZE, &world);
@@ -27,7 +27,7 @@ static int readme_world(void)
 
 bool finished(void)
 {
-    return readme_steps >= README_STEPS;
+    return loop_steps >= LOOP_STEPS;
 }
 
 /* Differs between the peers and from step to step. */
@@ -38,9 +38,9 @@ void compute_gradients(void)
         pcclPeerInfo_t self;
         number = pcclGetSelf(comm, &self) == pcclSuccess ? 1 + (int)self.id % 100 : 1;
     }
-    readme_steps += readme_steps > 0 || readme_world() >= README_PEERS;
-    const char *dies_at = getenv("README_DIES_AT");
-    if (readme_steps > 0 && readme_steps == atoi(dies_at != NULL ? dies_at : "0")) {
+    loop_steps += loop_steps > 0 || loop_world() >= LOOP_PEERS;
+    const char *dies_at = getenv("LOOP_DIES_AT");
+    if (loop_steps > 0 && loop_steps == atoi(dies_at != NULL ? dies_at : "0")) {
         raise(SIGKILL);
     }
     gradients[0] = (float)number / (float)(3 + state.revision % 7);
@@ -49,5 +49,5 @@ void compute_gradients(void)
 void apply_gradients(void)
 {
     weights[0] = weights[0] * 0.5f + gradients[0];
-    printf("%llu %a %d\n", (unsigned long long)state.revision, (double)weights[0], readme_world());
+    printf("%llu %a %d\n", (unsigned long long)state.revision, (double)weights[0], loop_world());
 }

@@ -146,8 +146,9 @@ def literals(text):
         said = "".join(LITERAL.findall(match.group()))
         line_start = text.rfind("\n", 0, match.start()) + 1
         if said.count(" ") >= 2 and not text[line_start:match.start()].lstrip().startswith(("#include", "PCCL_ASSERT")):
-            said = re.sub(r"\\n", " ", said.replace('\\"', '"'))
-            yield text.count("\n", 0, match.start()) + 1, re.sub(r"%[-+ #0-9.*]*[a-z]+", "7", said)
+            said = re.sub(r"%[-+ #0-9.*]*[a-z]+", "7", said.replace('\\"', '"'))
+            for paragraph in said.split("\\n") if said.count("\\n") > 2 else [said.replace("\\n", " ")]:  # a help text has one a line
+                yield text.count("\n", 0, match.start()) + 1, paragraph
 
 
 def kind_of(path, root):

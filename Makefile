@@ -59,10 +59,10 @@ check-wheels:
 	@scripts/wheels.sh
 	@scripts/test_wheels.sh
 
-# The reference of the Python package, of its docstrings
-docs-python:
+# The site of all documents, the header and the Python package: build/docs/html
+docs:
 	@scripts/setup.sh build python
-	@scripts/docs_python.sh
+	@scripts/docs.sh
 
 verify:
 	@scripts/setup.sh verify
@@ -81,4 +81,4 @@ uninstall:
 clean:
 	rm -rf "$(BUILD)"
 
-.PHONY: all setup demo check check-torch-newest chaos bench bench-kernels bench-compare bench-python check-wheels docs-python verify fuzz install uninstall clean
+.PHONY: all setup demo check check-torch-newest chaos bench bench-kernels bench-compare bench-python check-wheels docs verify fuzz install uninstall clean

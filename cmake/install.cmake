@@ -28,8 +28,9 @@ if(NOT PROJECT_IS_TOP_LEVEL) # that one is named after the parent, whose README 
     set(doc_dir ${CMAKE_INSTALL_DATAROOTDIR}/doc/pccl)
 endif()
 install(FILES LICENSE README.md DESTINATION ${doc_dir})
-# Without what only `make docs-python` reads, and what an interpreter has left behind.
-install(DIRECTORY docs examples DESTINATION ${doc_dir} PATTERN reference EXCLUDE PATTERN __pycache__ EXCLUDE)
+# Without what only `make docs` reads, and what an interpreter has left behind.
+install(DIRECTORY docs examples DESTINATION ${doc_dir} PATTERN reference EXCLUDE PATTERN conf.py EXCLUDE PATTERN index.rst EXCLUDE
+    PATTERN __pycache__ EXCLUDE)
 # The unit names the program with its whole path, which is known when it is installed.
 set(unit ${PROJECT_BINARY_DIR}/ccoip_master.service)
 install(CODE "set(bindir \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}\")

@@ -1,4 +1,4 @@
-"""Every public name says what it is: the reference is made of that (make docs-python)."""
+"""Every public name says what it is: the reference is made of that (make docs)."""
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 

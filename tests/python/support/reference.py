@@ -12,7 +12,7 @@ import re
 import types
 from typing import Any, Iterator, NamedTuple
 
-PAGES = pathlib.Path(__file__).resolve().parents[3] / "docs" / "guide" / "python" / "reference"
+PAGES = pathlib.Path(__file__).resolve().parents[3] / "docs" / "reference" / "python"
 
 
 class Name(NamedTuple):

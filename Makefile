@@ -17,7 +17,12 @@ demo: all
 	@$(build) pccl_examples
 	@scripts/demo.sh "$(BUILD)" $(if $(TEXT),"$(TEXT)")
 
+# What a contributor runs after each change: at most 3 minutes the first time, half a minute after that
+test:
+	@scripts/test.sh
+
 check:
+	@scripts/check.sh --plan
 	@scripts/setup.sh check
 	@scripts/check.sh
 
@@ -81,4 +86,4 @@ uninstall:
 clean:
 	rm -rf "$(BUILD)"
 
-.PHONY: all setup demo check check-torch-newest chaos bench bench-kernels bench-compare bench-python check-wheels docs verify fuzz install uninstall clean
+.PHONY: all setup demo test check check-torch-newest chaos bench bench-kernels bench-compare bench-python check-wheels docs verify fuzz install uninstall clean

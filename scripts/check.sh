@@ -1,16 +1,22 @@
 #!/usr/bin/env bash
-# check.sh [PART...] - everything that must hold, part by part, with the wall time of each; all parts by default.
+# check.sh [-k] [PART...] - everything that must hold, part by part, with the wall time of each; all parts by default.
+# check.sh --plan [PART...] - prints the parts, what they download and how long they take, and runs nothing.
 #
-# The last line is "N passed, N failed" over all parts; before it stand the times, what was skipped and why, and the name of
-# every test that failed.  Logs are in build/logs; a part that fails shows the end of its own.
+# On a terminal a line shows what runs now.  If a first part fails (FIRST below), the others do not run, since their results
+# would say the same; -k runs them all the same.  The last line is "N passed, N failed" over all parts; before it stand the
+# times, what was skipped and why, and the name of every test that failed.  Logs are in build/logs; a part that fails shows
+# the end of its own.  build/logs/seconds holds the time of each part's last run, which is what --plan and the progress show.
 # SPDX-License-Identifier: MIT
 set -u
 cd "$(dirname "$0")/.."
 build=${BUILD:-build}
 logs=$build/logs
+times=$logs/seconds
 mkdir -p "$logs"
-clang=$(scripts/clang.sh) || exit 1
 cores=$(nproc)
+. scripts/progress.sh
+FIRST="setup source gcc unit"
+ALL="setup source gcc unit docs binary sim process examples chaos tcp fabric clang builds models mutants asan tsan fuzz package python compare neon"
 
 one_test() { # runs a command as one test
     if "$@"; then
@@ -131,6 +137,39 @@ children_ms() { # sets it: the processor time of all that has ended
     children_ms=$(awk 'NR == 2 { for (i = 1; i <= 2; i++) { split($i, t, /[ms]/); ms += (t[1] * 60 + t[2]) * 1000 } printf "%d", ms }' "$logs/times")
 }
 
+last_time() { # part: "83 s", nothing if it has not run here
+    sed -n "s/^$1 \(.*\)/\1 s/p" "$times" 2>/dev/null
+}
+keep_time() { # part seconds
+    { grep -v "^$1 " "$times" 2>/dev/null; echo "$1 $2"; } >"$times.new"
+    mv "$times.new" "$times"
+}
+plan() { # parts...
+    local part all=0 unknown="" downloads=""
+    for part in "$@"; do
+        if grep -q "^$part " "$times" 2>/dev/null; then
+            all=$((all + $(sed -n "s/^$part //p" "$times")))
+        else
+            unknown+=" $part"
+        fi
+        case $part in
+        setup) downloads+="    setup   the Debian packages that are missing; their size is printed before it begins"$'\n' ;;
+        python) downloads+="    python  PyTorch and what tests/python/requirements.txt names, by pip, once: 0.2 GB for PyTorch's CPU build, which pip takes
+            if its index has it; several GB for the build with CUDA"$'\n' ;;
+        esac
+    done
+    echo "$# parts: $*"
+    if [ -z "$unknown" ]; then
+        echo "time: about $(((all + 59) / 60)) min, as in the last run here"
+    elif [ $# = "$(wc -w <<<"$ALL")" ]; then
+        echo "time: about 45 min on two idle cores; here are $cores"
+    else
+        echo "time: these parts have not run here yet:$unknown"
+    fi
+    [ -z "$downloads" ] || printf 'downloads:\n%s' "$downloads"
+    echo "logs: $logs"
+}
+
 # Runs one part; adds a row to the table: wall time, how many of the cores it kept busy.  The result is the sum of the part's
 # lines, or one failure if it ended badly without saying so.
 table=""
@@ -140,10 +179,11 @@ total_passed=0
 total_failed=0
 run_part() {
     local name=$1 log=$logs/$1.log start busy status passed failed took
+    part_failed=false
     start=$(date +%s%3N)
     children_ms
     busy=$children_ms
-    "part_$name" >"$log" 2>&1
+    progress_of "$name" "$(last_time "$name")" "$log" "$build" "part_$name"
     status=$?
     read -r passed failed < <(awk -v status=$status '
         /^[0-9]+ passed, [0-9]+ failed$/ { passed += $1; failed += $3 }
@@ -155,6 +195,7 @@ run_part() {
         "$((100 * (children_ms - busy) / took))e-2" "$passed" "$failed")
     echo "$row"
     table+="$row"$'\n'
+    keep_time "$name" $((took / 1000))
     total_passed=$((total_passed + passed))
     total_failed=$((total_failed + failed))
     if [ "$failed" != 0 ]; then
@@ -162,22 +203,43 @@ run_part() {
         tail -n 80 "$log"
         echo "----"
         failures+=$(named_failures "$name" "$log")$'\n'
+        part_failed=true
     fi
     skipped+=$(grep -a '^SKIPPED' "$log" | sort | uniq -c | sed "s/^ *\([0-9]*\) /$name: \1 x /; s/: 1 x /: /")$'\n'
 }
 
-if [ $# = 0 ]; then
-    set -- setup gcc clang builds source docs models binary unit sim mutants process tcp fabric chaos examples asan tsan fuzz package python compare neon
-fi
+keep_going=false
+only_plan=false
+case ${1:-} in
+-k) keep_going=true && shift ;;
+--plan) only_plan=true && shift ;;
+-*)
+    echo "check.sh: unknown option '$1'" >&2
+    exit 2
+    ;;
+esac
+# shellcheck disable=SC2086
+[ $# != 0 ] || set -- $ALL
 for part in "$@"; do
     if ! declare -F "part_$part" >/dev/null; then
         echo "check.sh: there is no part '$part'" >&2
         exit 2
     fi
 done
+if $only_plan; then
+    plan "$@"
+    exit
+fi
+clang=$(scripts/clang.sh) || exit 1
 begin=$SECONDS
-for part in "$@"; do
-    run_part "$part"
+while [ $# != 0 ]; do
+    run_part "$1"
+    part=$1
+    shift
+    if $part_failed && ! $keep_going && [ $# != 0 ] && [[ " $FIRST " == *" $part "* ]]; then
+        skipped+="SKIPPED after the failure of $part: $*; to run them all the same: scripts/check.sh -k"$'\n'
+        break
+    fi
 done
 printf '\n%s%-10s %7.1f s\n' "$table" "all parts" $((SECONDS - begin))
 printf '%s%s' "$skipped" "$failures" | grep .

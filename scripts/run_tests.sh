@@ -1,19 +1,23 @@
 #!/usr/bin/env bash
-# run_tests.sh [-j N] [-s] [-r RUNNER] [-o PROGRAMS] BUILD DIR... - runs BUILD/DIR/test_* and adds up their "N passed, N failed" lines.
+# run_tests.sh [-j N] [-s] [-r RUNNER] [-o PROGRAMS] [-c CACHE] BUILD DIR... - runs BUILD/DIR/test_* and adds up their
+# "N passed, N failed" lines.
 #
 # A program that crashes, hangs for 10 minutes, ends without that line, or ends with another status than its line says
 # counts as one failed test, and so does a DIR without programs.  Output is shown only then.  -s: the programs are sanitised.
-# -r: a program that runs them, an emulator.  -o: only these programs.
+# -r: a program that runs them, an emulator.  -o: only these programs.  -c: a program that has passed and has not changed since
+# does not run again; its result comes from the folder CACHE, where its file's name is the hash of the program's bytes.
 # SPDX-License-Identifier: MIT
 set -u
 jobs=1
 export runner=""
 only=""
-while getopts j:r:so: option; do
+export cache=""
+while getopts j:r:so:c: option; do
     case $option in
     j) jobs=$OPTARG ;;
     r) runner=$OPTARG ;;
     o) only=$OPTARG ;;
+    c) cache=$OPTARG ;;
     s)
         export ASAN_OPTIONS=detect_stack_use_after_return=1:abort_on_error=0
         export UBSAN_OPTIONS=print_stacktrace=1
@@ -29,7 +33,14 @@ PCCL_BUILD_DIR=$(cd "$1" && pwd)
 shift
 
 run_one() { # one line for the table: "passed failed seconds program"; the output first if something failed
-    local program=$1 out status line passed=0 failed=0 start=$SECONDS
+    local program=$1 out status line passed=0 failed=0 start=$SECONDS known=""
+    if [ -n "$cache" ]; then
+        known=$cache/$(sha256sum <"$program" | cut -d ' ' -f 1)
+        if [ -s "$known" ]; then
+            printf 'result %d 0 0s %s unchanged\n' "$(cat "$known")" "${program#"$PCCL_BUILD_DIR"/}"
+            return
+        fi
+    fi
     out=$(mktemp)
     timeout -k 10 600 $runner "$program" >"$out" 2>&1 </dev/null
     status=$?
@@ -42,6 +53,9 @@ run_one() { # one line for the table: "passed failed seconds program"; the outpu
     if [ "$failed" = 0 ] && { [ -z "$line" ] || [ $status != 0 ]; }; then
         failed=1
         echo "exit status $status" >>"$out"
+    fi
+    if [ -n "$known" ] && [ "$failed" = 0 ] && ! grep -aq '^SKIPPED' "$out"; then # what was skipped may be possible later
+        echo "$passed" >"$known"
     fi
     {
         flock 9

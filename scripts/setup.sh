@@ -121,8 +121,12 @@ root_command() { # nothing for root, sudo where it works or can ask; fails witho
     command -v sudo >/dev/null && { [ -t 0 ] || sudo -n true 2>/dev/null; } && echo sudo
 }
 
+megabytes() { # packages...: " (N MB to download)", if apt can tell
+    apt-get install --print-uris -y -qq --no-install-recommends "$@" 2>/dev/null |
+        awk '$1 ~ /^.[a-z]+:/ { bytes += $3 } END { if (bytes) { printf " (%.1f MB to download)", bytes / 1e6 } }'
+}
 install() { # packages...
-    echo "setup: installing $*"
+    echo "setup: installing $*$(megabytes "$@")"
     $as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends "$@" \
         >/dev/null 2> >(grep -v "^debconf: delaying package configuration" >&2)
 }

@@ -67,6 +67,7 @@ breach environment_is_described "a variable that the Python package reads and no
 breach commands_exist "a target that make does not have" say $doc $'```sh\nmake planted\n```'
 breach commands_exist "a variable that make does not have" say $doc 'Say `make demo PLANTED=1`.'
 breach commands_exist "a script that is gone" say $doc 'Run `scripts/planted.sh`.'
+breach commands_exist "an option of the checks that is gone" say $doc 'Run `scripts/check.sh --planted unit`.'
 breach commands_exist "a part of the checks that is gone" say $doc 'Run `scripts/check.sh unit planted`.'
 breach commands_exist "an option of a script that is gone" say $doc 'Run `scripts/run_tests.sh -x BUILD tests/unit`.'
 breach commands_exist "an option of a program that is gone" say $doc 'Run `sim_run --planted 3`.'

@@ -117,6 +117,7 @@ part_named() {
 }
 part_silent() { return 3; }
 part_good() { echo "4 passed, 0 failed"; }
+part_unit() { echo "FAIL early"; echo "0 passed, 1 failed"; return 1; }
 PARTS
 sed -i "/^# Runs one part/r $work/parts" "$scratch/scripts/check.sh"
 all_failures_are_named_at_the_end() {
@@ -132,5 +133,36 @@ all_failures_are_named_at_the_end() {
 unknown_part_is_refused() { # a word mistyped is not a check that passed
     fails_saying "no part 'unti'" "$scratch/scripts/check.sh" unti
 }
-check_each all_failures_are_named_at_the_end unknown_part_is_refused
+a_first_part_that_fails_is_the_last_that_runs() { # forty minutes of mutants say nothing new of a library whose unit tests fail
+    local out=$work/first.out
+    BUILD=$work/first "$scratch/scripts/check.sh" unit good silent >"$out"
+    [ $? = 1 ] && [ "$(tail -n 1 "$out")" = "0 passed, 1 failed" ] && grep -q '^SKIPPED after the failure of unit: good silent;' "$out" ||
+        { cat "$out"; return 1; }
+    BUILD=$work/first "$scratch/scripts/check.sh" -k unit good >"$out"
+    [ $? = 1 ] && [ "$(tail -n 1 "$out")" = "4 passed, 1 failed" ] || { cat "$out"; return 1; }
+}
+the_plan_tells_times_and_downloads_and_runs_nothing() {
+    local out=$work/plan.out
+    BUILD=$work/plan "$scratch/scripts/check.sh" --plan >"$out" && grep -q '^time: about 45 min' "$out" && grep -q '^    python .*PyTorch' "$out" &&
+        [ ! -e "$work/plan/logs/seconds" ] || { cat "$out"; return 1; }
+    mkdir -p "$work/plan/logs" && printf 'good 61\nnamed 100\n' >"$work/plan/logs/seconds"
+    BUILD=$work/plan "$scratch/scripts/check.sh" --plan good named >"$out" && grep -qx 'time: about 3 min, as in the last run here' "$out" &&
+        ! grep -q PyTorch "$out" || { cat "$out"; return 1; }
+    BUILD=$work/plan "$scratch/scripts/check.sh" good >"$out" && grep -qx 'good 0' "$work/plan/logs/seconds" &&
+        grep -qx 'named 100' "$work/plan/logs/seconds"
+}
+# What `make test` relies on: a program runs again if it has changed, or has not passed, and its result counts all the same.
+only_what_passed_and_is_unchanged_is_not_run_again() {
+    local tree=$work/cached program=$work/cached/tests/unit/test_it said
+    mkdir -p "$tree/tests/unit" "$work/cache"
+    cached() { said=$(scripts/run_tests.sh -c "$work/cache" "$tree" tests/unit) || true; }
+    write() { printf '#!/bin/sh\necho run >>%s\n%s\n' "$work/runs" "$1" >"$program" && chmod +x "$program"; }
+    runs() { [ "$(grep -c '' "$work/runs")" = "$1" ] && [ "$(tail -n 1 <<<"$said")" = "$2" ] || { echo "$said"; return 1; }; }
+    write 'echo "7 passed, 0 failed"' && cached && runs 1 "7 passed, 0 failed" && cached && runs 1 "7 passed, 0 failed" || return 1
+    write 'echo "8 passed, 0 failed"' && cached && runs 2 "8 passed, 0 failed" || return 1
+    write 'echo "8 passed, 1 failed"; exit 1' && cached && cached && runs 4 "8 passed, 1 failed" || return 1
+    write 'echo "SKIPPED it: no"; echo "1 passed, 0 failed"' && cached && cached && runs 6 "1 passed, 0 failed"
+}
+check_each all_failures_are_named_at_the_end unknown_part_is_refused a_first_part_that_fails_is_the_last_that_runs \
+    the_plan_tells_times_and_downloads_and_runs_nothing only_what_passed_and_is_unchanged_is_not_run_again
 sum_up

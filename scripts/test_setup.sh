@@ -15,7 +15,7 @@ system() { # programs...: what root has, beside an apt that notes what it is ask
     local name
     rm -rf "$work/bin" "$work/installed" "$work/updated"
     mkdir "$work/bin"
-    for name in bash cat dirname /bin/echo env grep sed sort tail touch xargs; do
+    for name in awk bash cat dirname /bin/echo env grep sed sort tail touch xargs; do
         ln -s "$(command -v "$name")" "$work/bin"
     done
     for name in "$@"; do

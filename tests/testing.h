@@ -31,10 +31,10 @@ static const char *test_skipped; /* why the running test cannot be done here */
         return;                                                                                                        \
     } while (0)
 
-/* How much of a long test to do: all of it, or a tenth where sanitizers slow everything down. */
+/* How much of a long test to do: all of it, or a tenth where sanitizers slow everything down, and in `make test`. */
 static inline unsigned test_scaled(unsigned work)
 {
-    return getenv("PCCL_SANITIZED") != NULL ? (work + 9) / 10 : work;
+    return getenv("PCCL_SANITIZED") != NULL || getenv("PCCL_TEST_QUICK") != NULL ? (work + 9) / 10 : work;
 }
 
 #define TEST(test_name)                                                                                                \

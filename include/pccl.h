@@ -681,7 +681,8 @@ PCCL_EXPORT pcclResult_t pcclExplainPlan(const pcclComm_t *communicator, pcclCol
  *
  * A call that cannot be made as it was given (InvalidArgument: null buffer, unknown type or operator, root not below W, buffers that
  * overlap in a way not allowed below) still takes its turn, or the next calls would meet the wrong ones: it fails with
- * InvalidArgument at all.  Not so without a communicator that is a member, while a vote is under way (InvalidUsage), and beyond 1,024
+ * InvalidArgument on all members.  With `async_op_out`, or in a group, such a call only launches and returns success: its await, or the
+ * end of the group, returns the error.  Not so without a communicator that is a member, while a vote is under way (InvalidUsage), and beyond 1,024
  * operations not awaited (RankConnectionLost, cause Usage): then the call was not made.
  *
  * Where places are given, parts of one buffer must not overlap.
@@ -874,7 +875,8 @@ PCCL_EXPORT pcclResult_t pcclBarrier(const pcclComm_t *communicator, pcclAsyncOp
  * yet is that of the receive that would have met it.  A receive from PCCL_ANY_RANK that is matched with nothing also fails when any
  * member is lost, or when all others wait in votes (cause pcclCauseConflict).  A call to, or from, a member that has been lost fails
  * at once (RankConnectionLost), and the sizes move.
- * A call that cannot be made as it was given, for its buffer or type, fails with InvalidArgument at both.
+ * A call that cannot be made as it was given, for its buffer or type, fails with InvalidArgument at both; with `async_op_out`, or in a
+ * group, by its await or the group's end.
  *
  * Where two have no link in this view, a third member passes their messages on, more slowly; it needs to call nothing.
  * InvalidUsage: while a vote is under way; or too far ahead of a peer that has not come to 64 messages that were given up.  TooFewPeers: a receive from PCCL_ANY_RANK of one who is alone.

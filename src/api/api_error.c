@@ -239,6 +239,11 @@ pcclResult_t api_outcome_hint(const struct session_outcome *o, const char *phase
         return pcclSuccess;
     }
     const struct api_row *row = &api_rows[o->result];
+    if (o->own) {
+        api_store(row->code, pcclCauseUsage, phase);
+        snprintf(api_last.text, sizeof api_last.text, "%s", o->text);
+        return row->code;
+    }
     const struct api_cause *known = api_cause_find(o->cause);
     pcclCause_t cause = row->cause;
     pcclResult_t code = row->code;

@@ -16,6 +16,8 @@
  *   pcclInternalError                                 stop and report (digest mismatch, failed invariant, no memory); for an
  *                                                     operation that lacks memory, or whose executor failed, at that
  *                                                     peer alone: the others get RankConnectionLost, the cause names it
+ *                                                     (class pcclClassRejoin: no memory to remain a member, so this peer has left:
+ *                                                     free some, connect again; later calls return MasterConnectionFailed)
  *
  * Threads: any thread may call any function at any time; calls of one communicator that contradict each other get
  * pcclInvalidUsage.  Buffers are borrowed until the call (for asynchronous operations: the await) returns.  The library
@@ -390,7 +392,8 @@ PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(const pcclReduceOpDescri
  * NoSharedStateAvailable: no candidate is left (class stop); or, cause pcclCauseRevision (class fix), none of those who may send is
  * at the expected revision, one above the last sync's, though somebody who took part in that is left: all peers get it,
  * nothing has changed, and the same revision is expected of the next call.  A group that has never synchronised, or
- * whose last sync nobody has survived, takes the highest there is.  `sync_info_out` counts payload bytes. */
+ * whose last sync nobody has survived, takes the highest there is.  InternalError, class pcclClassRejoin: this peer has no memory to
+ * keep what differs, and has left; its tensors are as they were, and the others go on.  `sync_info_out` counts payload bytes. */
 PCCL_EXPORT pcclResult_t pcclSynchronizeSharedState(const pcclComm_t *communicator, pcclSharedState_t *shared_state,
                                                     pcclSharedStateSyncStrategy_t strategy,
                                                     pcclSharedStateSyncInfo_t *PCCL_NULLABLE sync_info_out);

@@ -409,7 +409,8 @@ static bool op_launch(struct comm *c, const struct comm_launch *launch, struct c
         return outcome->result == RESULT_PENDING;
     }
     comm_fail(outcome, RESULT_NO_MEMORY, "no memory for the operation");
-    if (launch->space == SPACE_ORDERED && c->machine.session != NULL) { /* the others would wait for its number for ever */
+    outcome->left = launch->space == SPACE_ORDERED && c->machine.session != NULL;
+    if (outcome->left) { /* the others would wait for its number for ever */
         comm_step(c, &(struct session_event){.kind = SESSION_LEAVE, .text = "no memory for an operation in the order of issue"}, after);
     }
     return false;

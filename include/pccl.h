@@ -586,8 +586,8 @@ typedef void (*pcclLogCallback_t)(pcclLogLevel_t level, const char *message, voi
 PCCL_EXPORT pcclResult_t pcclSetLogCallback(pcclLogCallback_t PCCL_NULLABLE callback, pcclLogLevel_t level, void *user);
 
 /* Parses "host:port", "host", "1.2.3.4:5", "[::1]:5"; names are resolved (this may block), and of several addresses the
- * first is taken, but of "localhost" that of IPv4.  A scope ("fe80::1%eth0") is refused: the structure has no room for it.
- * InvalidArgument: the text says what is wrong. */
+ * first is taken, but of "localhost" that of IPv4.  Brackets are needed where an IPv6 address may end in a port ("::1:2110").  A scope
+ * ("fe80::1%eth0") is refused: the structure has no room for it.  InvalidArgument: the text says what is wrong. */
 PCCL_EXPORT pcclResult_t pcclParseAddress(const char *text, uint16_t default_port, ccoip_socket_address_t *address_out);
 
 /* Address a running master is bound to, with its real port.  InvalidUsage: not running. */

@@ -16,6 +16,8 @@
  *   pcclInternalError                                 stop and report (digest mismatch, failed invariant, no memory); for an
  *                                                     operation that lacks memory, or whose executor failed, at that
  *                                                     peer alone: the others get RankConnectionLost, the cause names it
+ *                                                     (class pcclClassRejoin: no memory to remain a member, so this peer has left:
+ *                                                     free some, connect again; later calls return MasterConnectionFailed)
  *
  * Threads: any thread may call any function at any time; calls of one communicator that contradict each other get
  * pcclInvalidUsage.  Buffers are borrowed until the call (for asynchronous operations: the await) returns.  The library
@@ -390,7 +392,8 @@ PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(const pcclReduceOpDescri
  * NoSharedStateAvailable: no candidate is left (class stop); or, cause pcclCauseRevision (class fix), none of those who may send is
  * at the expected revision, one above the last sync's, though somebody who took part in that is left: all peers get it,
  * nothing has changed, and the same revision is expected of the next call.  A group that has never synchronised, or
- * whose last sync nobody has survived, takes the highest there is.  `sync_info_out` counts payload bytes. */
+ * whose last sync nobody has survived, takes the highest there is.  InternalError, class pcclClassRejoin: this peer has no memory to
+ * keep what differs, and has left; its tensors are as they were, and the others go on.  `sync_info_out` counts payload bytes. */
 PCCL_EXPORT pcclResult_t pcclSynchronizeSharedState(const pcclComm_t *communicator, pcclSharedState_t *shared_state,
                                                     pcclSharedStateSyncStrategy_t strategy,
                                                     pcclSharedStateSyncInfo_t *PCCL_NULLABLE sync_info_out);
@@ -583,8 +586,8 @@ typedef void (*pcclLogCallback_t)(pcclLogLevel_t level, const char *message, voi
 PCCL_EXPORT pcclResult_t pcclSetLogCallback(pcclLogCallback_t PCCL_NULLABLE callback, pcclLogLevel_t level, void *user);
 
 /* Parses "host:port", "host", "1.2.3.4:5", "[::1]:5"; names are resolved (this may block), and of several addresses the
- * first is taken, but of "localhost" that of IPv4.  A scope ("fe80::1%eth0") is refused: the structure has no room for it.
- * InvalidArgument: the text says what is wrong. */
+ * first is taken, but of "localhost" that of IPv4.  Brackets are needed where an IPv6 address may end in a port ("::1:2110").  A scope
+ * ("fe80::1%eth0") is refused: the structure has no room for it.  InvalidArgument: the text says what is wrong. */
 PCCL_EXPORT pcclResult_t pcclParseAddress(const char *text, uint16_t default_port, ccoip_socket_address_t *address_out);
 
 /* Address a running master is bound to, with its real port.  InvalidUsage: not running. */
@@ -681,7 +684,8 @@ PCCL_EXPORT pcclResult_t pcclExplainPlan(const pcclComm_t *communicator, pcclCol
  *
  * A call that cannot be made as it was given (InvalidArgument: null buffer, unknown type or operator, root not below W, buffers that
  * overlap in a way not allowed below) still takes its turn, or the next calls would meet the wrong ones: it fails with
- * InvalidArgument at all.  Not so without a communicator that is a member, while a vote is under way (InvalidUsage), and beyond 1,024
+ * InvalidArgument on all members.  With `async_op_out`, or in a group, such a call only launches and returns success: its await, or the
+ * end of the group, returns the error.  Not so without a communicator that is a member, while a vote is under way (InvalidUsage), and beyond 1,024
  * operations not awaited (RankConnectionLost, cause Usage): then the call was not made.
  *
  * Where places are given, parts of one buffer must not overlap.
@@ -874,7 +878,8 @@ PCCL_EXPORT pcclResult_t pcclBarrier(const pcclComm_t *communicator, pcclAsyncOp
  * yet is that of the receive that would have met it.  A receive from PCCL_ANY_RANK that is matched with nothing also fails when any
  * member is lost, or when all others wait in votes (cause pcclCauseConflict).  A call to, or from, a member that has been lost fails
  * at once (RankConnectionLost), and the sizes move.
- * A call that cannot be made as it was given, for its buffer or type, fails with InvalidArgument at both.
+ * A call that cannot be made as it was given, for its buffer or type, fails with InvalidArgument at both; with `async_op_out`, or in a
+ * group, by its await or the group's end.
  *
  * Where two have no link in this view, a third member passes their messages on, more slowly; it needs to call nothing.
  * InvalidUsage: while a vote is under way; or too far ahead of a peer that has not come to 64 messages that were given up.  TooFewPeers: a receive from PCCL_ANY_RANK of one who is alone.

@@ -277,27 +277,11 @@ static void call_launch(const struct call *k, bool wrong, struct comm_launch *ou
     out->out_parts = k->out_parts;
 }
 
-/* Refused everywhere, quickly: the other sessions answer without their programs. */
-static pcclResult_t call_wrong(struct comm *c, const struct call *k, pcclResult_t rc)
-{
-    struct comm_launch launch;
-    struct session_outcome o;
-    pcclErrorInfo_t why;
-    (void)pcclGetLastErrorInfo(&why);
-    call_launch(k, true, &launch);
-    launch.awaited = true;
-    comm_reduce(c, &launch, &o);
-    if (o.result != RESULT_ARGUMENT && o.result != RESULT_MISMATCH) { /* the check may have been of a view that is gone */
-        return api_outcome(&o, call_name(k), 0);
-    }
-    api_restore(&why);
-    return rc;
-}
-
 static pcclResult_t call_make(struct call *k, const pcclComm_t *communicator, pcclAsyncOp_t *async_op_out)
 {
     struct comm *c;
     struct comm_launch launch;
+    pcclErrorInfo_t why;
     pcclResult_t rc = api_enter(communicator, call_name(k), &c);
     if (rc != pcclSuccess) {
         return rc;
@@ -307,13 +291,12 @@ static pcclResult_t call_make(struct call *k, const pcclComm_t *communicator, pc
         api_leave(c);
         return rc;
     }
-    rc = call_check(c, k);
-    if (rc != pcclSuccess) {
-        rc = api_group_note(call_wrong(c, k, rc));
-        api_leave(c);
-        return rc;
+    bool wrong = call_check(c, k) != pcclSuccess;
+    call_launch(k, wrong, &launch);
+    if (wrong) { /* all members refuse it without their programs */
+        (void)pcclGetLastErrorInfo(&why);
+        launch.why = why.text;
     }
-    call_launch(k, false, &launch);
     rc = api_launch(communicator, &launch, async_op_out, call_name(k), 0);
     api_leave(c);
     return rc;

@@ -64,7 +64,7 @@ struct api_cause {
 static const struct api_cause api_causes[] = {
     {CAUSE_DEADLINE, pcclCauseDeadline, NULL},
     {CAUSE_CANCEL, pcclCauseCancelled, NULL},
-    {CAUSE_NO_MEMORY, pcclCauseNoMemory, NULL},
+    {CAUSE_NO_MEMORY, pcclCauseNoMemory, "free some, connect again"},
     {CAUSE_INTERNAL, pcclCauseInternal, NULL},
     {CAUSE_MISMATCH, pcclCauseMismatch, NULL},
     {CAUSE_ARGUMENT, pcclCauseUsage, NULL},
@@ -158,6 +158,8 @@ static pcclCause_t api_gone_cause(const struct session_outcome *o)
         return pcclCauseLeft;
     case CAUSE_CANCEL: /* of a connect */
         return pcclCauseCancelled;
+    case CAUSE_NO_MEMORY:
+        return pcclCauseNoMemory;
     case CAUSE_LINK_LOST: /* its own link with the master, for too long */
         return pcclCauseMasterLost;
     default:
@@ -211,8 +213,11 @@ static const char *api_remedy(const struct session_outcome *o, const char *phase
     if (o->result == RESULT_UNREACHABLE) {
         return api_reach_remedy(o);
     }
-    if (o->result == RESULT_NO_MEMORY && strcmp(phase, "reduce") != 0 && strcmp(phase, "launch") != 0) {
+    if (o->result == RESULT_NO_MEMORY && o->left) {
         return "free some, connect again";
+    }
+    if (o->result == RESULT_NO_MEMORY && strcmp(phase, "reduce") != 0 && strcmp(phase, "launch") != 0) {
+        return "free some, call again";
     }
     return api_rows[o->over ? RESULT_OVER : o->result].remedy;
 }
@@ -239,6 +244,11 @@ pcclResult_t api_outcome_hint(const struct session_outcome *o, const char *phase
         return pcclSuccess;
     }
     const struct api_row *row = &api_rows[o->result];
+    if (o->own) {
+        api_store(row->code, pcclCauseUsage, phase);
+        snprintf(api_last.text, sizeof api_last.text, "%s", o->text);
+        return row->code;
+    }
     const struct api_cause *known = api_cause_find(o->cause);
     pcclCause_t cause = row->cause;
     pcclResult_t code = row->code;
@@ -255,7 +265,8 @@ pcclResult_t api_outcome_hint(const struct session_outcome *o, const char *phase
         code = pcclInvalidArgument;
     }
     api_store(code, cause, phase);
-    bool over = o->result == RESULT_GIVEN_UP || o->result == RESULT_OVER || o->over || cause == pcclCauseRevoked;
+    bool over = o->result == RESULT_GIVEN_UP || o->result == RESULT_OVER || o->over || cause == pcclCauseRevoked ||
+                (o->result == RESULT_NO_MEMORY && o->left);
     if (code != pcclInvalidArgument && over) {
         api_last.error_class = pcclClassRejoin;
     }

@@ -77,24 +77,6 @@ static void message_launch(const struct message *m, bool wrong, struct comm_laun
     }
 }
 
-/* The other one is told; this one knows better what is wrong. */
-static pcclResult_t message_wrong(struct comm *c, const struct message *m, pcclResult_t rc)
-{
-    struct comm_launch launch;
-    struct session_outcome o;
-    pcclErrorInfo_t why;
-    (void)pcclGetLastErrorInfo(&why);
-    message_launch(m, true, &launch);
-    launch.awaited = true;
-    launch.source = NULL;
-    comm_reduce(c, &launch, &o);
-    if (o.result != RESULT_ARGUMENT && o.result != RESULT_MISMATCH) {
-        return api_outcome(&o, message_name(m), m->tag);
-    }
-    api_restore(&why);
-    return rc;
-}
-
 static pcclResult_t message_own(const struct message *m, const pcclComm_t *communicator)
 {
     struct api_own_message own = {.comm = communicator, .tag = m->tag, .receives = m->receives, .in = m->in, .out = m->out, .count = m->count,
@@ -106,6 +88,7 @@ static pcclResult_t message_make(struct message *m, const pcclComm_t *communicat
 {
     struct comm *c;
     struct comm_launch launch;
+    pcclErrorInfo_t why;
     pcclResult_t rc = api_enter(communicator, message_name(m), &c);
     if (rc != pcclSuccess) {
         return api_group_note(rc);
@@ -121,10 +104,13 @@ static pcclResult_t message_make(struct message *m, const pcclComm_t *communicat
     rc = message_check(m);
     if (m->peer == m->member.called_rank) {
         rc = rc == pcclSuccess ? message_own(m, communicator) : api_group_note(rc);
-    } else if (rc != pcclSuccess) {
-        rc = api_group_note(message_wrong(c, m, rc));
     } else {
-        message_launch(m, false, &launch);
+        bool wrong = rc != pcclSuccess;
+        message_launch(m, wrong, &launch);
+        if (wrong) {
+            (void)pcclGetLastErrorInfo(&why);
+            launch.why = why.text;
+        }
         rc = api_launch(communicator, &launch, async_op_out, message_name(m), m->tag);
     }
     api_leave(c);

@@ -204,6 +204,7 @@ static void connect_begin(struct comm *c, struct comm_op *ends, struct session_o
         outcome->cause = CAUSE_PEER_LEFT;
     } else if (!comm_fresh_session(c, after)) {
         comm_fail(outcome, RESULT_NO_MEMORY, "no memory for the session");
+        outcome->left = true;
     } else {
         struct session_event e = {.kind = SESSION_CONNECT};
         comm_step(c, &e, after);
@@ -337,6 +338,7 @@ bool comm_connect_async(struct comm *c, uint64_t *number_out, struct session_out
         comm_fail(outcome, RESULT_SETUP, err.text);
     } else if (op == NULL) {
         comm_fail(outcome, RESULT_NO_MEMORY, "no memory for the connect");
+        outcome->left = true;
     } else {
         connect_begin(c, op, outcome, &after);
     }

@@ -70,6 +70,7 @@ void comm_op_free(struct comm_op *op)
     pages_free(op->memory.sums, op->memory.sums_bytes);
     free(op->memory.scratch);
     free(op->memory.lists);
+    free(op->memory.why);
     plan_made_drop(op->plan.made);
     free(op->plan.saved);
     free(op);
@@ -367,6 +368,7 @@ static void op_launch_locked(struct comm *c, const struct comm_launch *launch, s
         comm_op_vacate(c, op);
         list_remove(&op->place.by_tag);
         c->ops.open -= !own;
+        op_end_explain(op, outcome);
     }
 }
 
@@ -389,6 +391,7 @@ struct comm_op *comm_op_new(struct comm *c, const struct comm_launch *launch)
     op->given.awaited = launch->awaited;
     op->given.batch = launch->batch;
     op->given.index = launch->index;
+    op->memory.why = launch->why != NULL ? strdup(launch->why) : NULL;
     bool in_place = op_in_place(launch);
     if (in_place) {
         op_backup(c, op, launch->in);
@@ -406,7 +409,8 @@ static bool op_launch(struct comm *c, const struct comm_launch *launch, struct c
         return outcome->result == RESULT_PENDING;
     }
     comm_fail(outcome, RESULT_NO_MEMORY, "no memory for the operation");
-    if (launch->space == SPACE_ORDERED && c->machine.session != NULL) { /* the others would wait for its number for ever */
+    outcome->left = launch->space == SPACE_ORDERED && c->machine.session != NULL;
+    if (outcome->left) { /* the others would wait for its number for ever */
         comm_step(c, &(struct session_event){.kind = SESSION_LEAVE, .text = "no memory for an operation in the order of issue"}, after);
     }
     return false;

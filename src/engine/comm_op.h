@@ -62,6 +62,7 @@ struct op_memory {
     size_t *lists;           /* owned: counts and places of uneven parts, or null; */
     struct part_lists parts, out_parts; /* ... and where they lie in it */
     bool lacking;            /* for one of these: refused on all peers */
+    char *why;               /* owned: of a call with a bad argument, its error; null: none */
     void *sums;              /* owned: plan.scratch, or null */
     size_t sums_bytes;       /* of the block */
 };
@@ -154,6 +155,7 @@ struct comm_launch {
     size_t count;
     struct part_lists parts, out_parts; /* borrowed for the call, of `world` entries */
     bool bad_argument;       /* takes its number, and is refused */
+    const char *why;         /* borrowed for the call: the error of a bad argument, for this program alone; null: none */
     bool lacking;            /* the same for want of memory; the params are those of the call, no buffer is touched */
     uint64_t factor;         /* REDOP_PREMUL: the own one, read at the launch */
     const void *in;
@@ -269,6 +271,8 @@ void op_end_late(struct comm *c, struct comm_op *op, const struct session_outcom
 /* Takes its outcome from the session, which forgets it. */
 void op_end_collect(struct comm *c, struct comm_op *op, struct comm_after *after);
 void op_end_tell(const struct comm_op *op, struct op_ended *out);
+/* If the call failed for its own bad argument, *outcome gets the error that its launch was given. */
+void op_end_explain(const struct comm_op *op, struct session_outcome *outcome);
 /* One holder more; one less.  True: it was the last. */
 void op_end_hold(struct comm_op *op);
 bool op_end_release(struct comm_op *op);

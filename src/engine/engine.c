@@ -262,9 +262,9 @@ static pccl_status engine_lanes(struct engine *e, uint32_t lanes, enum fabric_ch
         if (st != PCCL_OK) {
             return st;
         }
-        struct lane *lane = lane_new(e, i, &engine_lane_calls);
+        struct lane *lane = lane_new(e, i, &engine_lane_calls, err);
         if (lane == NULL) {
-            return err_set(err, PCCL_ERR_NOMEM, "make lane %u: no memory or no descriptors", i);
+            return PCCL_ERR_NOMEM;
         }
         lane->poller = &e->poller[i % most].loop;
         st = engine_fabric(e, wished, lane, err);

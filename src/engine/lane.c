@@ -20,24 +20,17 @@ enum { LANE_GRACE_NS = 500000 };
 
 static void lane_outer_ready(struct source *source, uint32_t events);
 
-struct lane *lane_new(struct engine *engine, uint32_t index, const struct lane_calls *calls)
+struct lane *lane_new(struct engine *engine, uint32_t index, const struct lane_calls *calls, struct err *err)
 {
     struct lane *lane = calloc(1, sizeof *lane);
-    if (lane == NULL) {
-        return NULL;
-    }
-    lane->slots = pages_new(LANE_ROOM_BYTES);
-    if (lane->slots == NULL) {
-        free(lane);
-        return NULL;
+    if (lane == NULL || (lane->slots = pages_new(LANE_ROOM_BYTES)) == NULL || !lane_execs_init(lane)) {
+        (void)err_set(err, PCCL_ERR_NOMEM, "make lane %u: no memory: free some", index);
+        goto fail;
     }
     int rc = madvise(lane->slots, LANE_ROOM_BYTES, MADV_HUGEPAGE);
     (void)rc; /* only faster */
-    if (!lane_execs_init(lane) || loop_open(&lane->loop, NULL) != PCCL_OK) {
-        pages_free(lane->slots, LANE_ROOM_BYTES);
-        free(lane->buckets);
-        free(lane);
-        return NULL;
+    if (loop_open(&lane->loop, err) != PCCL_OK) {
+        goto fail;
     }
     buckets_init(&lane->peers, lane_peer_hash);
     pthread_mutex_init(&lane->lock, NULL);
@@ -54,6 +47,13 @@ struct lane *lane_new(struct engine *engine, uint32_t index, const struct lane_c
     lane->outer.fd = lane->loop.epoll;
     lane->outer.ready = lane_outer_ready;
     return lane;
+fail:
+    if (lane != NULL) {
+        pages_free(lane->slots, LANE_ROOM_BYTES);
+        free(lane->buckets);
+    }
+    free(lane);
+    return NULL;
 }
 
 void lane_free(struct lane *lane)

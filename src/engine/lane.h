@@ -127,7 +127,8 @@ struct lane {
     unsigned char scratch[LANE_SCRATCH];
 };
 
-struct lane *lane_new(struct engine *engine, uint32_t index, const struct lane_calls *calls);
+/* Null: err says why. */
+struct lane *lane_new(struct engine *engine, uint32_t index, const struct lane_calls *calls, struct err *err);
 void lane_free(struct lane *lane);
 
 /* Appends an order (copied); call lane_poke when no lock is held.  False: no memory. */

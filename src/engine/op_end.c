@@ -5,6 +5,8 @@
  *
  * Invariant: an operation in a batch's or a queue's list has returned and was not collected, or taken.
  * SPDX-License-Identifier: MIT */
+#include <stdio.h>
+
 #include "core/condition.h"
 #include "engine/comm.h"
 
@@ -151,11 +153,20 @@ void comm_watch(struct comm_op *op)
     op->end.watched = true;
 }
 
+void op_end_explain(const struct comm_op *op, struct session_outcome *outcome)
+{
+    outcome->own = op->memory.why != NULL && (outcome->result == RESULT_ARGUMENT || outcome->result == RESULT_MISMATCH);
+    if (outcome->own) {
+        snprintf(outcome->text, sizeof outcome->text, "%s", op->memory.why);
+    }
+}
+
 void op_end_collect(struct comm *c, struct comm_op *op, struct comm_after *after)
 {
     struct session_event e = {.kind = SESSION_COLLECT, .slot = op->place.slot};
     comm_step(c, &e, after);
     op->end.outcome = e.outcome;
+    op_end_explain(op, &op->end.outcome);
 }
 
 /* ---- Batches ----------------------------------------------------------------------------------------------------- */

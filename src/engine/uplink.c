@@ -116,7 +116,7 @@ static void uplink_dialled(struct dial *d, struct conn *conn, uint64_t stale_vie
     list_append(&c->master.uplinks, &u->all);
     if (conn_attach(conn, &c->engine->service, uplink_ready, u, NULL) != PCCL_OK) {
         uplink_gone(u);
-        comm_step(c, &(struct session_event){.kind = SESSION_MASTER_DOWN, .text = "no descriptors left"}, after);
+        comm_step(c, &(struct session_event){.kind = SESSION_MASTER_DOWN, .text = "no descriptors left: raise the limit of open files (ulimit -n)"}, after);
         return;
     }
     c->master.conn = conn;

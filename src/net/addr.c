@@ -134,13 +134,36 @@ static bool addr_port(const char *text, uint16_t *out)
     return value <= 65535;
 }
 
-/* Forms that people write and that are none of ours, with what to write instead; false: nothing to say. */
-static bool addr_mistake(const char *text, struct err *err)
+/* An IPv6 address with a port and without brackets.  "::1:48148" can be nothing else; "::1:2110" is also an address, but four decimal
+ * digits behind what is an address by itself are most likely a port. */
+static bool addr_lacks_brackets(const char *text, struct err *err)
 {
     struct in6_addr six;
     char bare[INET6_ADDRSTRLEN];
-    const char *scheme = strstr(text, "://"), *last = strrchr(text, ':');
+    const char *last = strrchr(text, ':');
     size_t before = last != NULL ? (size_t)(last - text) : 0;
+    if (text[0] == '[' || before == 0 || strchr(text, ':') == last || before >= sizeof bare) {
+        return false;
+    }
+    memcpy(bare, text, before);
+    bare[before] = 0;
+    bool address = inet_pton(AF_INET6, text, &six) == 1, port = last[1] != '0' && strlen(last + 1) == 4 && strspn(last + 1, "0123456789") == 4;
+    if (inet_pton(AF_INET6, bare, &six) != 1 || (address && !port)) {
+        return false;
+    }
+    if (address) {
+        (void)err_set(err, PCCL_ERR_INVALID, "address '%.100s': meant '[%s]:%.10s' or '[%s]'? write the one with brackets", text, bare, last + 1,
+                      text);
+    } else {
+        (void)err_set(err, PCCL_ERR_INVALID, "address '%.100s': an IPv6 address with a port takes brackets: '[%s]:%.10s'", text, bare, last + 1);
+    }
+    return true;
+}
+
+/* Forms that people write and that are none of ours, with what to write instead; false: nothing to say. */
+static bool addr_mistake(const char *text, struct err *err)
+{
+    const char *scheme = strstr(text, "://");
     if (scheme != NULL) {
         const char *rest = scheme + 3;
         int without = (int)(rest - text < 20 ? rest - text : 20);
@@ -155,17 +178,7 @@ static bool addr_mistake(const char *text, struct err *err)
                       (int)(left < 100 ? left : 100), rest);
         return true;
     }
-    if (text[0] != '[' && last != NULL && strchr(text, ':') != last && inet_pton(AF_INET6, text, &six) != 1 &&
-        before < sizeof bare) { /* ::1:48148 */
-        memcpy(bare, text, before);
-        bare[before] = 0;
-        if (inet_pton(AF_INET6, bare, &six) == 1) {
-            (void)err_set(err, PCCL_ERR_INVALID, "address '%.100s': an IPv6 address with a port takes brackets: '[%s]:%.10s'",
-                          text, bare, last + 1);
-            return true;
-        }
-    }
-    return false;
+    return addr_lacks_brackets(text, err);
 }
 
 /* Digits and dots that are no IPv4 address: the resolver would make 5000 the address 0.0.19.136, and 1.2.3 the address 1.2.0.3. */

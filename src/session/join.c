@@ -312,6 +312,7 @@ static void end_calls(struct session *s, uint8_t cause, enum session_result resu
         struct slot *c = &s->slots[i];
         if (c->at.phase == SLOT_RUNNING || c->at.phase == SLOT_DEFERRED) {
             slot_end(s, i, result, cause, s->left_culprit, out);
+            c->outcome.left = true;
             memcpy(c->outcome.text, s->left_text, sizeof c->outcome.text);
         }
     }
@@ -321,6 +322,7 @@ static void end_calls(struct session *s, uint8_t cause, enum session_result resu
     if (s->vote != VOTE_NONE && !s->vote_ended) {
         ballot_end(s, result, cause, out);
         s->vote_outcome.culprit = s->left_culprit;
+        s->vote_outcome.left = true;
         memcpy(s->vote_outcome.text, s->left_text, sizeof s->vote_outcome.text);
     }
     if (s->connecting && !s->connect_ended) {

@@ -113,6 +113,8 @@ struct session_outcome {
     uint64_t partner;       /* WINDOW: id of the other one; 0: matched with nobody */
     bool view_ended;        /* WINDOW: it failed for no other reason */
     bool over;              /* LOST: with its world */
+    bool left;              /* NO_MEMORY: this peer is no member any more, or has not become one */
+    bool own;               /* ARGUMENT, MISMATCH: of this call itself, whose whole error is `text`; the engine fills it in */
     uint8_t met;            /* UNREACHABLE: enum dial_met, by the last attempt to reach the master; the engine fills it in */
     uint64_t tx_bytes, rx_bytes;
     uint64_t value;         /* query: pending; sync: revision */

@@ -231,3 +231,66 @@ TEST(a_mistake_takes_its_turn_and_is_told_at_all_members)
     cluster_run(&c, make_mistakes, NULL);
     cluster_stop(&c);
 }
+
+/* A mistake of rank 1 with a handle: the launch succeeds, and each way to end it says what was wrong. */
+static void later_mistakes(struct cluster_peer *p, void *context)
+{
+    static const char said[] = "reduce: root is 9: expected a rank below 2, the members of this peer group";
+    pcclPeerInfo_t self;
+    pcclCompletionQueue_t *queue;
+    float x[2] = {1, 2}, y[2];
+    (void)context;
+    EXPECT_EQ(pcclGetSelf(p->comm, &self), pcclSuccess);
+    EXPECT_EQ(pcclCreateCompletionQueue(&queue), pcclSuccess);
+    for (int how = 0; how < 4; how++) {
+        pcclAsyncOp_t op;
+        pcclCompletion_t end = {0};
+        bool done = false;
+        size_t count = 0;
+        if (how == 3) {
+            EXPECT_EQ(pcclGroupStart(), pcclSuccess);
+        }
+        EXPECT_EQ(pcclReduce(x, y, 2, pcclFloat, pcclSum, self.rank == 1 ? 9 : 0, p->comm, how == 3 ? NULL : &op), pcclSuccess);
+        pcclResult_t rc = pcclSuccess;
+        switch (how) {
+        case 0:
+            rc = pcclAwaitAsync(&op, NULL);
+            (void)pcclGetLastErrorInfo(&end.error);
+            break;
+        case 1:
+            EXPECT_EQ(pcclWaitAsync(&op, -1, &end, &done), pcclSuccess);
+            rc = end.result;
+            EXPECT(done && pcclAwaitAsync(&op, NULL) == rc);
+            break;
+        case 2:
+            EXPECT_EQ(pcclQueueAttach(queue, &op, 5), pcclSuccess);
+            EXPECT_EQ(pcclQueueWait(queue, &end, 1, 60000, &count), pcclSuccess);
+            rc = end.result;
+            EXPECT(count == 1 && end.cookie == 5 && pcclAwaitAsync(&op, NULL) == rc);
+            break;
+        default:
+            rc = pcclGroupEnd();
+            (void)pcclGetLastErrorInfo(&end.error);
+        }
+        EXPECT_EQ(rc, pcclInvalidArgument);
+        EXPECT_EQ(end.error.error_class, pcclClassFix);
+        EXPECT_EQ(end.error.cause, pcclCauseUsage);
+        EXPECT_STR(end.error.phase, "reduce");
+        if (self.rank == 1) {
+            EXPECT_STR(end.error.text, said);
+        } else {
+            EXPECT(strstr(end.error.text, "a peer could not make this call as it was given") != NULL);
+        }
+    }
+    EXPECT_EQ(pcclAllReduceOrdered(x, y, 2, pcclFloat, pcclSum, p->comm, NULL), pcclSuccess);
+    EXPECT(y[0] == 2 && y[1] == 4);
+    EXPECT_EQ(pcclDestroyCompletionQueue(queue), pcclSuccess);
+}
+
+TEST(a_mistake_with_a_handle_is_told_by_its_end) /* the call blocked, and returned the error without a handle */
+{
+    struct cluster c;
+    cluster_start(&c, 2, NULL, 1);
+    cluster_run(&c, later_mistakes, NULL);
+    cluster_stop(&c);
+}

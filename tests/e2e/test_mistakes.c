@@ -27,13 +27,18 @@ TEST(a_port_alone_is_no_host_and_a_scope_is_refused) /* the resolver reads 5000 
     EXPECT_EQ(a.port, 7);
     EXPECT_EQ(pcclParseAddress("127.0.0.1", 9, &a), pcclSuccess);
     EXPECT_EQ(a.port, 9);
+    static const char *const bare[] = {"::1", "fd00::1:2", "fd00::5:21f0", "fd00::5:0110", "fd00:1:2:3:4:5:6:2110", "[::1:2110]"};
+    for (size_t i = 0; i < sizeof bare / sizeof bare[0]; i++) { /* nobody takes their ends for ports */
+        EXPECT_EQ(pcclParseAddress(bare[i], 9, &a), pcclSuccess);
+        EXPECT(a.inet.protocol == inetIPv6 && a.port == 9);
+    }
 }
 
 TEST(addresses_in_other_shapes_say_what_to_write_instead) /* http://, ::1 with a port and 1.2.3 are what people write first */
 {
     static const struct {
         const char *text, *instead;
-    } shapes[] = {{"::1:48148", "'[::1]:48148'"},         {"fe80::7:48148", "'[fe80::7]:48148'"},
+    } shapes[] = {{"::1:48148", "'[::1]:48148'"},         {"::1:2110", "meant '[::1]:2110' or '[::1:2110]'?"},         {"fe80::7:48148", "'[fe80::7]:48148'"},
                   {"http://node-1:48148", "'node-1:48148'"}, {"tcp://10.0.0.1:7/run", "'10.0.0.1:7'"},
                   {"http://", "names no host: write host, host:port or [ipv6]:port, without 'http://'"},
                   {"http:///run", "names no host"},

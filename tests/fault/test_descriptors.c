@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/fault/peer_calls.h"
@@ -109,5 +110,59 @@ TEST(a_connect_without_descriptors_says_so_and_asks_for_no_firewall)
     EXPECT_EQ(reply.cause, pcclCauseMasterUnreachable);
     EXPECT(strstr(reply.text, "Too many open files") != NULL && strstr(reply.text, "ulimit -n") != NULL);
     EXPECT(strstr(reply.text, "firewall") == NULL);
+    processes_stop(&all);
+}
+
+/* In a child that has never connected: one attempt with so many descriptors; its text, empty after a success, goes into the pipe. */
+static int connect_with(struct peer *self, int left, int out)
+{
+    struct reply reply = {0};
+    pcclCommCreateParams_t params = {.master_address = self->master};
+    pcclComm_t *comm = NULL;
+    bool made = pcclInit() == pcclSuccess && pcclCreateCommunicator(&params, &comm) == pcclSuccess &&
+                pcclSetOption(comm, PCCL_OPTION_CONNECT_TIMEOUT_MS, 300) == pcclSuccess;
+    leave_descriptors(self, &left, &reply);
+    bool good = made && pcclConnect(comm) == pcclSuccess;
+    const char *text = good ? "" : pcclGetLastError();
+    return made && write(out, text, strlen(text)) == (ssize_t)strlen(text) ? 0 : 1;
+}
+
+/* value[0]: the fewest descriptors with which it connects; value[1]: attempts whose text does not name the limit. */
+static void connect_with_each(struct peer *self, const void *argument, struct reply *reply)
+{
+    char text[600];
+    ssize_t length = 1;
+    (void)argument;
+    for (int left = 0; left < 64 && length > 0; left++) {
+        int ends[2], status = -1;
+        EXPECT_EQ(pipe(ends), 0);
+        pid_t child = fork();
+        if (child == 0) {
+            _exit(connect_with(self, left, ends[1]));
+        }
+        close(ends[1]);
+        length = read(ends[0], text, sizeof text - 1);
+        close(ends[0]);
+        EXPECT(waitpid(child, &status, 0) == child && status == 0 && length >= 0);
+        text[length > 0 ? length : 0] = 0;
+        reply->value[0] = left;
+        if (length > 0 && strstr(text, "ulimit -n") == NULL) {
+            reply->value[1]++;
+            fprintf(stderr, "# with %d descriptors: %s\n", left, text);
+        }
+    }
+    reply->result = pcclSuccess;
+}
+
+TEST(a_connect_that_lacks_descriptors_names_the_limit_wherever_it_fails) /* "no memory or no descriptors: mend that" */
+{
+    struct processes all;
+    struct processes_options o = {.count = 1, .failures = &test_failures, .pool = 1};
+    if (!processes_start(&all, &o)) {
+        return;
+    }
+    struct reply reply = process_do(&all, 0, connect_with_each, NULL, 0);
+    EXPECT(reply.value[0] > 8 && reply.value[0] < 63);
+    EXPECT_EQ(reply.value[1], 0);
     processes_stop(&all);
 }

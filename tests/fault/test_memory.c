@@ -196,3 +196,65 @@ TEST(no_memory_for_a_split_at_one_peer_is_told_to_the_others_as_that) /* they we
     }
     processes_stop(&all);
 }
+
+/* A sync that peer 1 cannot stage, since it may not map so much.  Then its next call. */
+static void sync_without_memory(struct peer *self, const void *argument, struct reply *reply)
+{
+    float *data = peer_buffer(self, 0, FLOATS * sizeof(float));
+    pcclTensorInfo_t tensor = {.name = "weights", .data = data, .count = FLOATS, .datatype = pcclFloat};
+    pcclSharedState_t state = {.revision = 1, .count = 1, .infos = &tensor};
+    pcclErrorInfo_t info = {0}, next = {0};
+    struct rlimit before, tight;
+    (void)argument;
+    for (size_t i = 0; i < FLOATS; i++) {
+        data[i] = (float)(self->index == 1);
+    }
+    getrlimit(RLIMIT_AS, &before);
+    tight = before;
+    if (self->index == 1) {
+        tight.rlim_cur = (rlim_t)address_space() + (32 << 20);
+        setrlimit(RLIMIT_AS, &tight);
+    }
+    reply->result = pcclSynchronizeSharedState(self->comm, &state, PCCL_SHARED_STATE_SYNC_STRATEGY_ENFORCE_POPULAR, NULL);
+    EXPECT_EQ(pcclGetLastErrorInfo(&info), pcclSuccess);
+    setrlimit(RLIMIT_AS, &before);
+    EXPECT(data[0] == (float)(self->index == 1) && data[FLOATS - 1] == data[0]);
+    if (self->index != 1) {
+        return;
+    }
+    EXPECT_EQ(info.error_class, pcclClassRejoin);
+    EXPECT_EQ(info.cause, pcclCauseNoMemory);
+    EXPECT(strstr(info.text, "no memory to stage the shared state: free some, connect again") != NULL);
+    EXPECT_EQ(pcclBarrier(self->comm, NULL), pcclMasterConnectionFailed);
+    EXPECT_EQ(pcclGetLastErrorInfo(&next), pcclSuccess);
+    EXPECT_EQ(next.error_class, pcclClassRejoin);
+    EXPECT_EQ(next.cause, pcclCauseNoMemory);
+    EXPECT(strstr(next.text, "no memory to stage the shared state: free some, connect again") != NULL);
+}
+
+TEST(a_member_that_leaves_for_lack_of_memory_is_told_to_connect_again) /* the class was Stop, then the cause Excluded */
+{
+    if (getenv("PCCL_SANITIZED") != NULL) {
+        TEST_SKIP("sanitizers map more than any limit");
+    }
+    struct processes all;
+    struct reply reply[PROCESSES_MOST];
+    struct processes_options o = {.count = 3, .failures = &test_failures, .pool = 1};
+    if (!peers_start(&all, &o)) {
+        return;
+    }
+    processes_do(&all, 7, sync_without_memory, NULL, 0, reply);
+    EXPECT_EQ(reply[0].result, pcclSuccess);
+    EXPECT_EQ(reply[1].result, pcclInternalError);
+    EXPECT_EQ(reply[2].result, pcclSuccess);
+    int three = 3;
+    process_send(&all, 1, peer_join, &three, sizeof three);
+    processes_send(&all, 5, peer_update_until, &three, sizeof three);
+    processes_take(&all, 7, reply);
+    struct reduce_job job = {.count = 64, .tag = 3, .members = 7};
+    processes_do(&all, 7, peer_reduce, &job, sizeof job, reply);
+    for (int i = 0; i < 3; i++) {
+        EXPECT_EQ(reply[i].result, pcclSuccess);
+    }
+    processes_stop(&all);
+}

@@ -90,6 +90,71 @@ TEST(a_stopped_peer_outside_of_operations_is_excluded_from_a_vote)
     processes_stop(&all);
 }
 
+static uint32_t other_rank(struct peer *self)
+{
+    pcclPeerInfo_t me = {0};
+    PEER_EXPECT(self, pcclGetSelf(self->comm, &me) == pcclSuccess);
+    return 1 - me.rank;
+}
+
+/* Its wrong calls, all of them asynchronous, then the ends of these; `self->own` keeps the handles. */
+static void launch_wrong(struct peer *self, const void *argument, struct reply *reply)
+{
+    pcclAsyncOp_t *op = calloc(3, sizeof *op);
+    float x[4] = {1, 2, 3, 4};
+    (void)argument;
+    self->own = op;
+    PEER_EXPECT(self, pcclBroadcast(x, x, 4, pcclFloat, 7, self->comm, &op[0]) == pcclSuccess);
+    PEER_EXPECT(self, pcclAllGather(NULL, x, 1, pcclFloat, self->comm, &op[1]) == pcclSuccess);
+    PEER_EXPECT(self, pcclSend(NULL, 4, pcclFloat, other_rank(self), 5, self->comm, &op[2]) == pcclSuccess);
+    for (int i = 0; i < 3; i++) {
+        bool done = true;
+        PEER_EXPECT(self, pcclTestAsync(&op[i], &done) == pcclSuccess && !done); /* nobody else can have answered */
+    }
+    reply->result = pcclSuccess;
+}
+
+static void await_wrong(struct peer *self, const void *argument, struct reply *reply)
+{
+    static const char *const said[] = {"broadcast: root is 7: expected a rank below 2", "all-gather: sendbuf is null while 1 elements",
+                                       "send: sendbuf is null: pass a buffer"};
+    pcclAsyncOp_t *op = self->own;
+    (void)argument;
+    for (int i = 0; i < 3; i++) {
+        PEER_EXPECT(self, pcclAwaitAsync(&op[i], NULL) == pcclInvalidArgument);
+        PEER_EXPECT(self, strstr(pcclGetLastError(), said[i]) == pcclGetLastError());
+    }
+    free(op);
+    self->own = NULL;
+    reply->result = pcclSuccess;
+}
+
+static void meet_wrong(struct peer *self, const void *argument, struct reply *reply)
+{
+    float x[4] = {1, 2, 3, 4}, y[8];
+    (void)argument;
+    PEER_EXPECT(self, pcclBroadcast(x, x, 4, pcclFloat, 1, self->comm, NULL) == pcclInvalidArgument);
+    PEER_EXPECT(self, pcclAllGather(x, y, 1, pcclFloat, self->comm, NULL) == pcclInvalidArgument);
+    PEER_EXPECT(self, pcclReceive(x, 4, pcclFloat, other_rank(self), 5, NULL, self->comm, NULL) == pcclInvalidArgument);
+    reply->result = pcclSuccess;
+}
+
+TEST(a_wrong_call_with_a_handle_waits_for_nobody) /* it blocked its thread until all members had answered */
+{
+    struct processes all;
+    if (!start(&all, 2, 8000, "8000")) {
+        return;
+    }
+    process_signal(&all, 1, SIGSTOP);
+    EXPECT_EQ(process_do(&all, 0, launch_wrong, NULL, 0).result, pcclSuccess);
+    process_signal(&all, 1, SIGCONT);
+    EXPECT_EQ(process_do(&all, 0, await_wrong, NULL, 0).result, pcclSuccess);
+    EXPECT_EQ(process_do(&all, 1, meet_wrong, NULL, 0).result, pcclSuccess);
+    struct reduce_job job = {.count = 64, .tag = 3, .members = 3};
+    expect_all(&all, 3, &job, pcclSuccess);
+    processes_stop(&all);
+}
+
 TEST(a_stop_shorter_than_the_stall_time_harms_nothing)
 {
     struct processes all;

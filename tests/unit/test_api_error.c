@@ -42,6 +42,8 @@ static const struct row rows[] = {
     {RESULT_REVISION, 0, pcclNoSharedStateAvailable, pcclClassFix, pcclCauseRevision},
     {RESULT_DIGEST, CAUSE_DIGEST, pcclInternalError, pcclClassStop, pcclCauseDigest},
     {RESULT_NO_MEMORY, CAUSE_NO_MEMORY, pcclInternalError, pcclClassStop, pcclCauseNoMemory},
+    {RESULT_NO_MEMORY, CAUSE_NO_MEMORY, pcclInternalError, pcclClassRejoin, pcclCauseNoMemory}, /* and this peer leaves */
+    {RESULT_GONE, CAUSE_NO_MEMORY, pcclMasterConnectionFailed, pcclClassRejoin, pcclCauseNoMemory},
     {RESULT_POISONED, CAUSE_INTERNAL, pcclInternalError, pcclClassStop, pcclCauseInternal},
     {RESULT_RETRY, 0, pcclUpdateTopologyFailed, pcclClassRetry, pcclCausePeerLost},
 };
@@ -50,6 +52,7 @@ TEST(every_outcome_has_its_code_class_cause_and_text)
 {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct session_outcome o = {.result = rows[i].result, .cause = rows[i].wire, .culprit = 1ull << 32 | 7};
+        o.left = o.result == RESULT_NO_MEMORY && rows[i].error_class == pcclClassRejoin;
         pcclErrorInfo_t info = {0};
         EXPECT_EQ(api_outcome(&o, "reduce", 12), rows[i].code);
         EXPECT_EQ(pcclGetLastErrorInfo(&info), pcclSuccess);
@@ -82,9 +85,15 @@ TEST(texts_say_the_cause_and_the_remedy_once) /* "no memory: no memory ...: redu
          "reduce tag 7: no memory, peer 1.1: free some, or reduce out of place"},
         {{.result = RESULT_LOST, .cause = CAUSE_NO_MEMORY, .culprit = epoch + 1}, "reduce", 7,
          "reduce tag 7: given up on all peers: a peer has no memory for it, peer 1.1: read the sizes, call again"},
-        {{.result = RESULT_NO_MEMORY, .cause = CAUSE_NO_MEMORY, .text = "no memory to stage the shared state"}, "sync", 0,
+        {{.result = RESULT_NO_MEMORY, .cause = CAUSE_NO_MEMORY, .text = "no memory for the operation"}, "all-gather", 0,
+         "all-gather: no memory for the operation: free some, call again"},
+        {{.result = RESULT_NO_MEMORY, .cause = CAUSE_NO_MEMORY, .left = true, .text = "no memory for what was refused"}, "reduce", 7,
+         "reduce tag 7: no memory for what was refused: free some, connect again"},
+        {{.result = RESULT_NO_MEMORY, .cause = CAUSE_NO_MEMORY, .left = true, .text = "no memory to stage the shared state"}, "sync", 0,
          "sync: no memory to stage the shared state: free some, connect again"},
-        {{.result = RESULT_NO_MEMORY, .text = "no memory for the session"}, "connect", 0,
+        {{.result = RESULT_GONE, .cause = CAUSE_NO_MEMORY, .text = "no memory to stage the shared state"}, "update", 0,
+         "update: not a member of the run any more: no memory to stage the shared state: free some, connect again"},
+        {{.result = RESULT_NO_MEMORY, .left = true, .text = "no memory for the session"}, "connect", 0,
          "connect: no memory for the session: free some, connect again"},
         /* a failed executor */
         {{.result = RESULT_POISONED, .cause = CAUSE_INTERNAL, .culprit = epoch + 1}, "reduce", 7,

@@ -142,7 +142,7 @@ static void bench_start(struct bench *b)
     memset(b, 0, sizeof *b);
     bench = b;
     EXPECT_EQ(loop_open(&b->poller, NULL), PCCL_OK);
-    b->lane = lane_new(&b->engine, 1, &engine_lane_calls); /* lane 0 has the control links, too */
+    b->lane = lane_new(&b->engine, 1, &engine_lane_calls, NULL); /* lane 0 has the control links, too */
     b->lane->poller = &b->poller;
     pthread_mutex_init(&b->comm.lock, NULL);
     pthread_mutex_init(&b->done.lock, NULL);

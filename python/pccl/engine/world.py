@@ -427,7 +427,7 @@ class World(Bound):
 
     def refuse(self) -> None:
         """Takes the place, in the order of issue, of a collective that cannot be called here: it fails at the others, who would wait for it."""
-        lib.pcclAllGather(ffi.NULL, ffi.NULL, 1, DataType.UINT8.value, self._own("refuse"), ffi.new("pcclAsyncOp_t *"))
+        self._launch("refuse", lib.pcclAllGather, (ffi.NULL, ffi.NULL, 1, DataType.UINT8.value), None)
 
     def barrier(self, *, deadline: Optional[float] = None) -> Operation:
         """``pcclBarrier``: ends at all members when all have called it."""

@@ -230,7 +230,7 @@ def test_memory_that_cannot_be_used_is_refused_by_name(master: Master) -> None:
         own = [2, 2]
         own[world.rank] = 1
         with pytest.raises(InvalidArgument, match="recv_counts of this rank itself is 2: pass what send_counts says of it"):
-            world.all_to_all_v(good, own, good.copy(), [2, 2])
+            world.all_to_all_v(good, own, good.copy(), [2, 2]).wait()
         world.barrier().wait()  # none of these took a turn
 
     in_world(master.address, 2, member)

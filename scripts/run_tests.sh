@@ -2,7 +2,8 @@
 # run_tests.sh [-j N] [-s] [-r RUNNER] [-o PROGRAMS] BUILD DIR... - runs BUILD/DIR/test_* and adds up their "N passed, N failed" lines.
 #
 # A program that crashes, hangs for 10 minutes, ends without that line, or ends with another status than its line says
-# counts as one failed test, and so does a DIR without programs.  Output is shown only then.  -s: the programs are sanitised.
+# counts as one failed test, and so does a DIR without programs.  Output is shown only then.  BUILD/DIR/skipped names the programs
+# that cannot be built here; they are reported as skipped.  -s: the programs are sanitised.
 # -r: a program that runs them, an emulator.  -o: only these programs.
 # SPDX-License-Identifier: MIT
 set -u
@@ -63,6 +64,7 @@ trap 'rm -f "$lock" "$results"' EXIT
 
 programs=""
 for kind in "$@"; do
+    [ -z "$only" ] && sed 's/^/SKIPPED /' "$PCCL_BUILD_DIR/$kind/skipped" 2>/dev/null
     here=$(find "$PCCL_BUILD_DIR/$kind" -maxdepth 1 -name 'test_*' -type f -executable 2>/dev/null | sort)
     if [ -n "$only" ]; then
         here=$(for name in $only; do printf '%s\n' "$here" | grep "/$name\$" || echo "$PCCL_BUILD_DIR/$kind/$name"; done)

@@ -471,6 +471,8 @@ typedef enum pcclCause_t {
     pcclCausePeerLeft = 24         /* a peer left by itself: pcclLeave, pcclDestroyCommunicator */
 } pcclCause_t;
 
+#define PCCL_NO_RANK (-1)
+
 typedef struct pcclErrorInfo_t {
     pcclResult_t result;
     pcclErrorClass_t error_class;
@@ -480,6 +482,8 @@ typedef struct pcclErrorInfo_t {
     int64_t age_ns;     /* how long the condition had lasted when the call returned, 0 if unknown */
     char phase[32];     /* "connect", "launch", "reduce", "update", "sync", ... */
     char text[512];     /* what pcclGetLastError returns */
+    int32_t rank;       /* of `peer`, among the members before the loss; PCCL_NO_RANK: there is no peer, it is no member, or not known */
+    char address[56];   /* where `peer` accepts connections, "10.0.0.3:48150" or "[fd00:0:0:0:0:0:0:1]:48150"; "" if not known */
 } pcclErrorInfo_t;
 
 /* Text of the last error that a call returned to this thread: cause, peer, phase, since when, remedy.  Valid until the
@@ -725,7 +729,7 @@ typedef struct pcclCompletion_t {
     uint64_t cookie;       /* as it was attached to a queue with; else 0 */
     pcclResult_t result;   /* what the blocking form would have returned */
     pcclReduceInfo_t info; /* zeros after an error */
-    pcclErrorInfo_t error; /* zeros after a success */
+    pcclErrorInfo_t error; /* after a success zeros, and PCCL_NO_RANK */
 } pcclCompletion_t;
 
 /* Blocks until the operation has ended or `timeout_ms` (-1: none) passed.  If it has, stores true, and how it ended; any number of

@@ -2,7 +2,8 @@
 #
 # In a directory of tests, test_*.c is a test program, *_run.c and *_main.c are programs that tests or people start;
 # every other file is linked into all of them.  tests_unit and so on build one directory's programs, pccl_product what is
-# installed, pccl_examples and pccl_benchmarks what they say.
+# installed, pccl_examples and pccl_benchmarks what they say.  A test program that cannot be built here is named, with the
+# reason, in the file `skipped` beside the others; scripts/run_tests.sh reports it, and so does ctest.
 # SPDX-License-Identifier: MIT
 
 foreach(group product examples benchmarks)
@@ -28,7 +29,18 @@ endfunction()
 
 function(pccl_tests_of kind)
     file(GLOB files CONFIGURE_DEPENDS tests/${kind}/*.c)
+    set(left_out ${files})
+    list(FILTER left_out INCLUDE REGEX ${pccl_fabric_needs})
+    list(FILTER left_out INCLUDE REGEX "/test_[^/]*\\.c$")
     list(FILTER files EXCLUDE REGEX ${pccl_fabric_needs})
+    set(skipped "")
+    foreach(file IN LISTS left_out)
+        get_filename_component(name ${file} NAME_WE)
+        string(APPEND skipped "${kind}/${name}: built only with libfabric's headers (libfabric-dev)\n")
+        add_test(NAME ${kind}/${name} COMMAND ${name})
+        set_tests_properties(${kind}/${name} PROPERTIES LABELS ${kind} DISABLED TRUE)
+    endforeach()
+    file(WRITE ${PROJECT_BINARY_DIR}/tests/${kind}/skipped "${skipped}")
     set(program_regex "/(test_[^/]*|[^/]*_(run|main))\\.c$")
     set(programs ${files})
     list(FILTER programs INCLUDE REGEX ${program_regex})

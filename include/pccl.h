@@ -48,6 +48,20 @@
 #define PCCL_VERSION_PATCH 0
 #define PCCL_VERSION (PCCL_VERSION_MAJOR * 10000 + PCCL_VERSION_MINOR * 100 + PCCL_VERSION_PATCH)
 
+/* The initial value of a structure whose first member is its `size`: all other members are zero, which is their default.
+ * pcclWindowParams_t params = PCCL_INITIALIZER(pcclWindowParams_t); */
+#ifdef __cplusplus
+template <typename Type> inline Type pcclInitializer()
+{
+    Type value = Type();
+    value.size = sizeof value;
+    return value;
+}
+#define PCCL_INITIALIZER(type) pcclInitializer<type>()
+#else
+#define PCCL_INITIALIZER(type) {.size = sizeof(type)}
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -184,7 +198,7 @@ typedef enum pcclLossRule_t {
 
 /* The same, and more, for pcclCreateCommunicatorEx.  Members are only ever added at the end; zero is a valid default of each. */
 typedef struct pcclCommCreateParamsEx_t {
-    size_t size; /* sizeof(pcclCommCreateParamsEx_t), as this program was compiled */
+    size_t size; /* sizeof(pcclCommCreateParamsEx_t), as this program was compiled: see PCCL_INITIALIZER */
     ccoip_socket_address_t master_address;
     uint32_t peer_group;
     uint32_t p2p_connection_pool_size;
@@ -460,6 +474,8 @@ typedef enum pcclCause_t {
     pcclCausePeerLeft = 24         /* a peer left by itself: pcclLeave, pcclDestroyCommunicator */
 } pcclCause_t;
 
+#define PCCL_NO_RANK (-1)
+
 typedef struct pcclErrorInfo_t {
     pcclResult_t result;
     pcclErrorClass_t error_class;
@@ -469,6 +485,8 @@ typedef struct pcclErrorInfo_t {
     int64_t age_ns;     /* how long the condition had lasted when the call returned, 0 if unknown */
     char phase[32];     /* "connect", "launch", "reduce", "update", "sync", ... */
     char text[512];     /* what pcclGetLastError returns */
+    int32_t rank;       /* of `peer`, among the members before the loss; PCCL_NO_RANK: there is no peer, it is no member, or not known */
+    char address[56];   /* where `peer` accepts connections, "10.0.0.3:48150" or "[fd00:0:0:0:0:0:0:1]:48150"; "" if not known */
 } pcclErrorInfo_t;
 
 /* Text of the last error that a call returned to this thread: cause, peer, phase, since when, remedy.  Valid until the
@@ -715,7 +733,7 @@ typedef struct pcclCompletion_t {
     uint64_t cookie;       /* as it was attached to a queue with; else 0 */
     pcclResult_t result;   /* what the blocking form would have returned */
     pcclReduceInfo_t info; /* zeros after an error */
-    pcclErrorInfo_t error; /* zeros after a success */
+    pcclErrorInfo_t error; /* after a success zeros, and PCCL_NO_RANK */
 } pcclCompletion_t;
 
 /* Blocks until the operation has ended or `timeout_ms` (-1: none) passed.  If it has, stores true, and how it ended; any number of
@@ -922,7 +940,7 @@ typedef pcclResult_t (*pcclLaunchCallback_t)(const pcclComm_t *communicator, siz
 
 /* When it stops; null in its place, or zeros behind `size`: what was lost is repeated as long as there is anybody. */
 typedef struct pcclRepeatParams_t {
-    size_t size;             /* sizeof(pcclRepeatParams_t), as this program was compiled */
+    size_t size;             /* sizeof(pcclRepeatParams_t), as this program was compiled: see PCCL_INITIALIZER */
     bool all_again;          /* after a loss everything is repeated, so that all results are of the same members; alike at all */
     uint32_t fewest_members; /* with fewer left in the peer group nothing is repeated: TooFewPeers; of all members' the most counts */
     uint32_t timeout_ms;     /* after that nothing is repeated: RankConnectionLost, cause Deadline; of all members' the earliest counts.
@@ -983,7 +1001,7 @@ typedef enum pcclWindowRights_t {
 } pcclWindowRights_t;
 
 typedef struct pcclWindowParams_t {
-    size_t size;     /* sizeof(pcclWindowParams_t), as this program was compiled */
+    size_t size;     /* sizeof(pcclWindowParams_t), as this program was compiled: see PCCL_INITIALIZER */
     void *memory;    /* the program's, borrowed until pcclDestroyWindow has returned; null: `bytes` of zeros of the library's own, which
                         members on the same host map */
     size_t bytes;    /* may differ from member to member; 0 too */
@@ -1038,7 +1056,7 @@ PCCL_EXPORT pcclResult_t pcclGetWindowInfo(pcclWindow_t *window, uint32_t rank, 
 /* What the new world is; null in its place, or zeros behind `size`: ends with its first loss, no timeout, as many lanes as the parent.
  * Loss rule and timeout mean what they do in pcclCommCreateParamsEx_t. */
 typedef struct pcclDeriveParams_t {
-    size_t size; /* sizeof(pcclDeriveParams_t), as this program was compiled */
+    size_t size; /* sizeof(pcclDeriveParams_t), as this program was compiled: see PCCL_INITIALIZER */
     pcclLossRule_t loss_rule;          /* alike at all members of one new world */
     uint32_t formation_timeout_ms;     /* of all callers' the earliest counts, whatever their colours; nor is the master looked for longer */
     uint32_t p2p_connection_pool_size; /* 0: the parent's */
@@ -1085,17 +1103,18 @@ inline pcclResult_t pcclSynchronizeSharedState(const pcclComm_t *communicator, p
                                       sync_info_out);
 }
 #else
-/* Older form without a strategy, told apart by the number of arguments: three, commas outside of parentheses counted; any
- * other number (a compound literal has commas, too) goes to the function as it is. */
+/* The older form without a strategy has three arguments: ENFORCE_POPULAR.  C has no overloads, so a macro of the function's own name
+ * counts the arguments.  Only three are changed; any other number expands to itself, so that a member of a table or a declaration may
+ * have this name.  Commas outside of parentheses count, as those of a compound literal do. */
 #define PCCL_SYNC_FORM(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, form, ...) form
-#define PCCL_SYNC_FOUR(...) (pcclSynchronizeSharedState)(__VA_ARGS__)
+#define PCCL_SYNC_SAME(...) pcclSynchronizeSharedState(__VA_ARGS__)
 #define PCCL_SYNC_THREE(comm, state, info)                                                                             \
-    (pcclSynchronizeSharedState)(comm, state, PCCL_SHARED_STATE_SYNC_STRATEGY_ENFORCE_POPULAR, info)
+    pcclSynchronizeSharedState(comm, state, PCCL_SHARED_STATE_SYNC_STRATEGY_ENFORCE_POPULAR, info)
 #define pcclSynchronizeSharedState(...)                                                                                \
-    PCCL_SYNC_FORM(__VA_ARGS__, PCCL_SYNC_FOUR, PCCL_SYNC_FOUR, PCCL_SYNC_FOUR, PCCL_SYNC_FOUR, PCCL_SYNC_FOUR,        \
-                   PCCL_SYNC_FOUR, PCCL_SYNC_FOUR, PCCL_SYNC_FOUR, PCCL_SYNC_FOUR, PCCL_SYNC_FOUR,                     \
-                   PCCL_SYNC_FOUR, PCCL_SYNC_FOUR, PCCL_SYNC_FOUR, PCCL_SYNC_FOUR, PCCL_SYNC_FOUR,                     \
-                   PCCL_SYNC_FOUR, PCCL_SYNC_FOUR, PCCL_SYNC_THREE, PCCL_SYNC_FOUR, PCCL_SYNC_FOUR,                    \
+    PCCL_SYNC_FORM(__VA_ARGS__, PCCL_SYNC_SAME, PCCL_SYNC_SAME, PCCL_SYNC_SAME, PCCL_SYNC_SAME, PCCL_SYNC_SAME,        \
+                   PCCL_SYNC_SAME, PCCL_SYNC_SAME, PCCL_SYNC_SAME, PCCL_SYNC_SAME, PCCL_SYNC_SAME,                     \
+                   PCCL_SYNC_SAME, PCCL_SYNC_SAME, PCCL_SYNC_SAME, PCCL_SYNC_SAME, PCCL_SYNC_SAME,                     \
+                   PCCL_SYNC_SAME, PCCL_SYNC_SAME, PCCL_SYNC_THREE, PCCL_SYNC_SAME, PCCL_SYNC_SAME,                    \
                    0)(__VA_ARGS__)
 #endif
 

@@ -3,7 +3,8 @@
 # "N passed, N failed" lines.
 #
 # A program that crashes, hangs for 10 minutes, ends without that line, or ends with another status than its line says
-# counts as one failed test, and so does a DIR without programs.  Output is shown only then.  -s: the programs are sanitised.
+# counts as one failed test, and so does a DIR without programs.  Output is shown only then.  BUILD/DIR/skipped names the programs
+# that cannot be built here; they are reported as skipped.  -s: the programs are sanitised.
 # -r: a program that runs them, an emulator.  -o: only these programs.  -c: a program that has passed and has not changed since
 # does not run again; its result comes from the folder CACHE, where its file's name is the hash of the program's bytes.
 # SPDX-License-Identifier: MIT
@@ -77,6 +78,7 @@ trap 'rm -f "$lock" "$results"' EXIT
 
 programs=""
 for kind in "$@"; do
+    [ -z "$only" ] && sed 's/^/SKIPPED /' "$PCCL_BUILD_DIR/$kind/skipped" 2>/dev/null
     here=$(find "$PCCL_BUILD_DIR/$kind" -maxdepth 1 -name 'test_*' -type f -executable 2>/dev/null | sort)
     if [ -n "$only" ]; then
         here=$(for name in $only; do printf '%s\n' "$here" | grep "/$name\$" || echo "$PCCL_BUILD_DIR/$kind/$name"; done)

@@ -39,6 +39,11 @@ a_32_bit_compiler_is_refused_in_one_sentence() { # by the size of its pointers; 
     fails_saying '^  PCCL needs a 64-bit system and compiler: this one makes 32-bit programs\.$' \
         cmake -S "$tree" -B "$work/small" -DCMAKE_C_FLAGS=-m32 -DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY
 }
+an_option_of_pccl_1_0_without_effect_is_reported() { # not ignored in silence
+    cmake -S "$tree" -B "$work/cuda" -DPCCL_BUILD_CUDA_SUPPORT=ON 2>&1 | tr -s ' \n' '  ' |
+        grep -q 'CMake Warning.* PCCL_BUILD_CUDA_SUPPORT has no effect: .* no CUDA support' || return 1
+    ! cmake -S "$tree" -B "$work/cuda" -DPCCL_BUILD_CUDA_SUPPORT=OFF 2>&1 | grep PCCL_BUILD_CUDA_SUPPORT
+}
 
 # ---- install ----
 expected_files="bin/ccoip_master bin/pccl include/pccl.h include/ccoip.h include/ccoip_inet.h lib/libpccl.so lib/libpccl.a
@@ -147,7 +152,8 @@ subdirectory_installed_on_request_is_a_package_that_works() { # and its licence 
 }
 
 check_each make_builds_library_and_programs_only warnings_are_errors_only_when_asked_for \
-    a_32_bit_compiler_is_refused_in_one_sentence install_puts_everything_there_and_says_how_to_find_it \
+    a_32_bit_compiler_is_refused_in_one_sentence an_option_of_pccl_1_0_without_effect_is_reported \
+    install_puts_everything_there_and_says_how_to_find_it \
     install_that_the_loader_finds_says_nothing_more install_where_one_may_not_write_says_what_to_do find_package pkg_config \
     installed_examples_compile_as_they_are manual_pages_are_sound_and_name_every_option \
     installed_pccl_measures unit_starts_the_installed_master unit_is_one_that_systemd_takes uninstall_leaves_what_is_not_ours subdirectory_is_not_installed_with_its_parent \

@@ -27,9 +27,10 @@ static pcclResult_t launch(const pcclComm_t *comm, size_t index, uint32_t attemp
 static pcclResult_t train(pcclComm_t *comm)
 {
     struct step s = {.gradient = calloc(LAYERS, sizeof *s.gradient), .sum = calloc(LAYERS, sizeof *s.sum)};
-    pcclRepeatParams_t params = {.size = sizeof params, .all_again = true}; /* means of different members do not mix */
+    pcclRepeatParams_t params = PCCL_INITIALIZER(pcclRepeatParams_t);
     pcclReduceInfo_t info = {0};
     pcclResult_t result = s.gradient != NULL && s.sum != NULL ? pcclSuccess : pcclInternalError;
+    params.all_again = true; /* means of different members do not mix */
     for (int step = 0; step < STEPS && result == pcclSuccess; step++) {
         s.gradient[0][0] = s.loss = (float)step;
         result = pcclRepeatGroup(comm, LAYERS + 1, launch, &s, &params, &info);

@@ -16,9 +16,13 @@ int main(int argc, char **argv)
     int rank = argc > 1 ? atoi(argv[1]) : 0, ranks = argc > 2 ? atoi(argv[2]) : 1, columns = argc > 3 ? atoi(argv[3]) : 1;
     float in_row = 0, in_column = 0;
     pcclComm_t *world = NULL, *row = NULL, *column = NULL;
-    pcclCommCreateParamsEx_t params = {.size = sizeof params, .world = "grid", .world_size = (uint32_t)ranks, .rank = (uint32_t)rank};
-    pcclDeriveParams_t lines = {.size = sizeof lines, .formation_timeout_ms = 60000}; /* whoever does not come ends it for all */
+    pcclCommCreateParamsEx_t params = PCCL_INITIALIZER(pcclCommCreateParamsEx_t);
+    pcclDeriveParams_t lines = PCCL_INITIALIZER(pcclDeriveParams_t);
 
+    params.world = "grid";
+    params.world_size = (uint32_t)ranks;
+    params.rank = (uint32_t)rank;
+    lines.formation_timeout_ms = 60000; /* a rank that has not come by then ends the split for all */
     columns = columns < 1 ? 1 : columns;
     pcclResult_t result = pcclInit();
     if (result == pcclSuccess) {

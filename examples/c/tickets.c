@@ -44,7 +44,9 @@ static pcclResult_t run(pcclComm_t *comm)
     pcclWindowInfo_t info;
     pcclPeerInfo_t self;
     pcclResult_t result = pcclGetSelf(comm, &self);
-    pcclWindowParams_t params = {.size = sizeof params, .bytes = self.rank == 0 ? sizeof(struct board) : 0, .rights = pcclWindowAll};
+    pcclWindowParams_t params = PCCL_INITIALIZER(pcclWindowParams_t);
+    params.bytes = self.rank == 0 ? sizeof(struct board) : 0;
+    params.rights = pcclWindowAll;
     result = result != pcclSuccess ? result : pcclCreateWindow(&params, comm, &window);
     result = result != pcclSuccess ? result : pcclGetWindowInfo(window, self.rank, &info);
     result = result != pcclSuccess ? result : draw(window, info.rank, info.world);

@@ -15,7 +15,8 @@ class PCCLError(RuntimeError):
     """A call of the library failed.
 
     Attributes: `result`; `function`, the call; `error_class`, what to do about it; `cause`; `peer`, the id of the peer concerned, 0
-    if none; `tag`, of the operation concerned, 0 if none; `phase`, "connect", "reduce", ...; `age`, seconds that the condition had
+    if none; `rank`, the rank of that peer among the members before the loss, None if there is no such member or it is not known;
+    `address`, where that peer accepts connections, as "10.0.0.3:48150", "" if not known; `tag`, of the operation concerned, 0 if none; `phase`, "connect", "reduce", ...; `age`, seconds that the condition had
     lasted, 0.0 if unknown; `text`, all of it in a sentence.
     """
 
@@ -27,6 +28,8 @@ class PCCLError(RuntimeError):
         self.error_class = ErrorClass.NONE
         self.cause = Cause.NONE
         self.peer = 0
+        self.rank: int | None = None
+        self.address = ""
         self.tag = 0
         self.phase = ""
         self.age = 0.0
@@ -130,6 +133,8 @@ def error_of(info: Any, result: int, func_name: str) -> PCCLError:
     error = make_error(Result(result), func_name, ffi.string(info.text).decode("utf-8", "replace"), Cause(info.cause))
     error.error_class = ErrorClass(info.error_class)
     error.peer = info.peer
+    error.rank = None if info.rank == lib.PCCL_NO_RANK else info.rank
+    error.address = ffi.string(info.address).decode("ascii", "replace")
     error.tag = info.tag
     error.phase = ffi.string(info.phase).decode("utf-8", "replace")
     error.age = info.age_ns / 1e9

@@ -42,6 +42,8 @@ pcclResult_t api_outcome_told(const struct session_outcome *o, const char *phase
 pcclResult_t api_null(const char *phase, const char *argument, const char *remedy);
 /* Changes the class of this thread's last error. */
 void api_reclass(pcclErrorClass_t error_class);
+/* No error any more. */
+void api_forget(void);
 /* Makes an error that was stored before this thread's last one again. */
 void api_restore(const pcclErrorInfo_t *error);
 

@@ -7,10 +7,12 @@
 
 #include "api/api.h"
 #include "core/clock.h"
-#include "core/id.h"
+#include "wire/address.h"
 #include "wire/cause.h"
 
-static _Thread_local pcclErrorInfo_t api_last;
+#define API_NO_ERROR {.rank = PCCL_NO_RANK}
+
+static _Thread_local pcclErrorInfo_t api_last = API_NO_ERROR;
 
 /* ---- The table --------------------------------------------------------------------------------------------------------------- */
 
@@ -131,7 +133,7 @@ static pcclErrorClass_t api_class(pcclResult_t result, pcclCause_t cause)
 
 static void api_store(pcclResult_t result, pcclCause_t cause, const char *phase)
 {
-    memset(&api_last, 0, sizeof api_last);
+    api_last = (pcclErrorInfo_t)API_NO_ERROR;
     api_last.result = result;
     api_last.error_class = api_class(result, cause);
     api_last.cause = cause;
@@ -204,6 +206,10 @@ static const char *api_reach_remedy(const struct session_outcome *o)
 static const char *api_remedy(const struct session_outcome *o, const char *phase, const struct api_cause *known)
 {
     bool out = o->result == RESULT_GONE || o->result == RESULT_REFUSED;
+    bool over = o->result == RESULT_OVER || o->over || o->cause == CAUSE_REVOKED;
+    if (o->derived && (over || (o->result == RESULT_GIVEN_UP && o->cause != CAUSE_MISMATCH))) {
+        return "call pcclSplitCommunicator (or the call that created this world) again on the parent";
+    }
     if ((out || o->cause == CAUSE_BLOCKED || o->cause == CAUSE_REVOKED) && known != NULL && known->remedy != NULL) {
         return known->remedy;
     }
@@ -276,13 +282,19 @@ pcclResult_t api_outcome_hint(const struct session_outcome *o, const char *phase
     api_last.peer = o->differs != 0 ? o->differs : o->culprit; /* never itself, where another is known */
     api_last.tag = tag;
     api_last.age_ns = o->since > 0 ? clock_now_ns() - o->since : 0;
-    char operation[40] = "", peer[40] = "", age[40] = "";
+    api_last.rank = o->named.ranked != 0 ? (int32_t)o->named.ranked - 1 : PCCL_NO_RANK;
+    if (o->named.address.family != 0) {
+        address_text(&o->named.address, api_last.address);
+    }
+    char operation[40] = "", peer[MEMBER_TEXT + 2] = "", age[40] = "";
     if (tag != 0) {
         snprintf(operation, sizeof operation, " tag %" PRIu64, tag);
     }
     bool named = o->text[0] != 0 && (o->result != RESULT_MISMATCH || o->differs != 0);
     if (o->culprit != 0 && !named) {
-        snprintf(peer, sizeof peer, ", peer " ID_FORMAT, ID_PARTS(o->culprit));
+        peer[0] = ',';
+        peer[1] = ' ';
+        member_text(o->culprit, api_last.rank, &o->named.address, peer + 2);
     }
     const char *detail = api_detail(o, known);
     if (api_last.age_ns >= 50 * CLOCK_MS && !api_says_age(detail)) { /* less is no delay worth a word */
@@ -297,7 +309,7 @@ pcclResult_t api_outcome_hint(const struct session_outcome *o, const char *phase
 pcclResult_t api_outcome_told(const struct session_outcome *o, const char *phase, uint64_t tag, pcclErrorInfo_t *error)
 {
     if (o->result == RESULT_OK) {
-        memset(error, 0, sizeof *error);
+        *error = (pcclErrorInfo_t)API_NO_ERROR;
         return pcclSuccess;
     }
     pcclErrorInfo_t before = api_last;
@@ -320,6 +332,11 @@ void api_reclass(pcclErrorClass_t error_class)
 void api_restore(const pcclErrorInfo_t *error)
 {
     api_last = *error;
+}
+
+void api_forget(void)
+{
+    api_last = (pcclErrorInfo_t)API_NO_ERROR;
 }
 
 /* ---- Reading ----------------------------------------------------------------------------------------------------------------- */

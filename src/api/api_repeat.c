@@ -107,7 +107,7 @@ static void repeat_launch(struct repeat *r, size_t index)
     pcclAsyncOp_t *op = &r->op[index];
     pcclResult_t rc;
     do {
-        api_restore(&(pcclErrorInfo_t){0}); /* what it finds afterwards is of this call */
+        api_forget(); /* what it finds afterwards is of this call */
         *op = (pcclAsyncOp_t){0};
         rc = r->launch(r->comm, index, r->attempt, op, r->user);
     } while (rc != pcclSuccess && op->comm == NULL && repeat_is_full(rc) && repeat_make_room(r, index));

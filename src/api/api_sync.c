@@ -200,8 +200,8 @@ static pcclResult_t state_sync(struct comm *c, pcclSharedState_t *shared_state, 
     return rc;
 }
 
-pcclResult_t(pcclSynchronizeSharedState)(const pcclComm_t *communicator, pcclSharedState_t *shared_state,
-                                         pcclSharedStateSyncStrategy_t strategy, pcclSharedStateSyncInfo_t *sync_info_out)
+pcclResult_t pcclSynchronizeSharedState(const pcclComm_t *communicator, pcclSharedState_t *shared_state,
+                                        pcclSharedStateSyncStrategy_t strategy, pcclSharedStateSyncInfo_t *sync_info_out)
 {
     struct comm *c;
     struct session_info member;

@@ -199,6 +199,7 @@ void ballot_collect(struct session *s, struct session_event *e)
         return;
     }
     e->outcome = s->vote_outcome;
+    session_name(s, &e->outcome);
     if (s->vote_view != 0) {
         snapshot_take(s, s->vote_view, &s->vote_sizes);
     }

@@ -4,7 +4,7 @@
  * brings the decisions: own operations end by them, aborts and refusals of numbers not launched here are owed to the next
  * calls (P7), then the tables are cleared and the new view stands.  Invariant: views only grow; a decision is applied once.
  * SPDX-License-Identifier: MIT */
-#include "session/session_state.h"
+#include "session/culprit.h"
 
 void install_freeze(struct session *s, struct reader *r, struct outbox *out)
 {
@@ -373,6 +373,7 @@ static void note_lost(struct session *s, const struct msg_view *m)
             s->lost_id = s->lost_view == m->view ? s->lost_id : s->view.ids[rank];
             s->lost_view = m->view;
             roster_lose(s, m->view, rank);
+            culprit_remember(s, rank);
         }
     }
 }
@@ -434,7 +435,7 @@ void install_view(struct session *s, struct reader *r, struct outbox *out)
     pair_new_view(s, &m, out);
     greet_members(s, out);
     if (m.over != 0) {
-        s->left_culprit = m.culprit;
+        s->left_named = culprit_find(s, m.culprit);
         wish_leave(s, m.cause, RESULT_OVER, m.text, true);
         return;
     }

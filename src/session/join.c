@@ -6,7 +6,7 @@
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
 
-#include "session/session_state.h"
+#include "session/culprit.h"
 #include "session/view_parts.h"
 
 enum { BACKOFF_FIRST_MS = 100, BACKOFF_MOST_MS = 2000 };
@@ -33,7 +33,8 @@ void join_connect(struct session *s, struct session_event *e, struct outbox *out
     phase_move(MACHINE_SESSION, &s->phase, PHASE_DIALING);
     s->left_cause = 0;
     s->left_over = false;
-    s->left_culprit = 0;
+    memset(&s->left_named, 0, sizeof s->left_named);
+    memset(s->departed, 0, sizeof s->departed);
     s->left_text[0] = 0;
     s->run = 0;
     s->id = 0;
@@ -196,7 +197,7 @@ static void given_up(struct session *s, uint64_t run, struct reader *r, struct o
         return;
     }
     s->run = run;
-    s->left_culprit = m.culprit;
+    s->left_named = culprit_find(s, m.culprit);
     join_leave(s, m.cause, RESULT_GIVEN_UP, m.text, LEAVE_UNSAID, out);
 }
 
@@ -311,7 +312,7 @@ static void end_calls(struct session *s, uint8_t cause, enum session_result resu
     for (uint32_t i = 0; i < s->slot_count; i++) {
         struct slot *c = &s->slots[i];
         if (c->at.phase == SLOT_RUNNING || c->at.phase == SLOT_DEFERRED) {
-            slot_end(s, i, result, cause, s->left_culprit, out);
+            slot_end(s, i, result, cause, s->left_named.id, out);
             c->outcome.left = true;
             memcpy(c->outcome.text, s->left_text, sizeof c->outcome.text);
         }
@@ -321,12 +322,14 @@ static void end_calls(struct session *s, uint8_t cause, enum session_result resu
     s->deferred_count = 0;
     if (s->vote != VOTE_NONE && !s->vote_ended) {
         ballot_end(s, result, cause, out);
-        s->vote_outcome.culprit = s->left_culprit;
+        s->vote_outcome.culprit = s->left_named.id;
+        s->vote_outcome.named = s->left_named;
         s->vote_outcome.left = true;
         memcpy(s->vote_outcome.text, s->left_text, sizeof s->vote_outcome.text);
     }
     if (s->connecting && !s->connect_ended) {
-        s->connect_outcome.culprit = s->left_culprit;
+        s->connect_outcome.culprit = s->left_named.id;
+        s->connect_outcome.named = s->left_named;
         connect_failed(s, result == RESULT_GIVEN_UP ? result : connect_result(s, cause), cause, s->left_text, out);
     }
 }

@@ -129,6 +129,7 @@ static enum session_result launch_refused(const struct session *s, const struct 
 static void no_memory(struct session *s, struct session_event *e)
 {
     e->outcome = (struct session_outcome){.result = RESULT_NO_MEMORY, .cause = CAUSE_NO_MEMORY, .culprit = s->id};
+    session_name(s, &e->outcome);
     snprintf(e->outcome.text, sizeof e->outcome.text, "no memory for one more operation");
     e->outcome.left = e->launch->space == SPACE_ORDERED || e->launch->space == SPACE_WINDOW;
     if (e->launch->space == SPACE_ORDERED) {

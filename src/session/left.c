@@ -12,6 +12,8 @@ enum session_result left_result(const struct session *s)
 void left_outcome(const struct session *s, struct session_outcome *out)
 {
     out->cause = s->left_cause;
-    out->culprit = s->left_culprit;
+    out->culprit = s->left_named.id;
+    out->named = s->left_named;
+    session_name(s, out);
     memcpy(out->text, s->left_text, sizeof out->text);
 }

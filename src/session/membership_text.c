@@ -1,6 +1,6 @@
 /* membership_text.c - what happens to this peer's membership, one sentence for each event: who came and went, and why.
  *
- * "view 5: peer 1.3 at 10.0.0.4:48150, group 0: its connections closed; 2 members".
+ * "view 5: rank 2 (peer 1.3 at 10.0.0.4:48150), group 0: its connections closed; 2 members".
  *
  * Its one idea: only in the step that installs a view are both its members and those of the view before known, with their
  * addresses; so the sentence is made there, and the shell writes it to the log when its locks are given back.
@@ -82,7 +82,7 @@ void membership_say_freeze(const struct session *s, const struct msg_freeze *m, 
     }
     if (m->culprit != 0) {
         say(&t, ", ");
-        say_peer(&t, s, m->culprit);
+        say_rank(&t, s, m->culprit);
     }
     session_trace(out, TRACE_EVERYBODY, "%s", text);
 }
@@ -108,7 +108,7 @@ static void say_gone(struct sentence *t, const struct session *s, const struct m
         bool told = id == m->culprit && m->text[0] != 0; /* the master's text is about it */
         if (!stays && !told && count++ < TEXT_NAMED) {
             say(t, t->used > 0 ? "; " : "");
-            say_peer(t, s, id);
+            say_rank(t, s, id);
             say(t, " is gone");
         }
     }

@@ -73,33 +73,23 @@ void mismatch_learn(struct session *s, struct op *op, const struct op_clash *cla
     }
 }
 
-/* "broadcast of 40 f32, root 1.2", "all-to-all of f32 by counts" */
-static void say_moved(struct sentence *t, const struct op_params *p)
+/* "all-reduce of 40 f32, sum, min-max u8", "broadcast of 40 f32, root 1.2", "all-to-all of f32 by counts", "receive of 3 f32" */
+static void say_params(struct sentence *t, const struct op_params *p, bool receives)
 {
-    say(t, "%s of ", plan_kind_name(p->kind));
+    static const char *const quants[] = {"", ", min-max ", ", zero-point "};
+    bool quantised = p->quant > QUANT_NONE && p->quant < QUANT_COUNT;
+    say(t, "%s of ", receives ? "receive" : plan_kind_name(p->kind));
     if (p->layout != LAYOUT_PAIRS) {
         say(t, "%llu ", (unsigned long long)p->count);
     }
     say(t, "%s%s", dtype_name((enum dtype)p->dtype), p->layout != 0 ? " by counts" : "");
     if (plan_kind_sums(p->kind)) {
-        say(t, ", %s", redop_name((enum redop)p->op));
+        say(t, ", %s%s%s", redop_name((enum redop)p->op), quantised ? quants[p->quant] : "",
+            quantised ? dtype_name((enum dtype)p->quant_dtype) : "");
     }
     if (p->root != 0) {
         say(t, ", root " ID_FORMAT, ID_PARTS(p->root));
     }
-}
-
-/* "40 f32, sum, min-max u8" */
-static void say_params(struct sentence *t, const struct op_params *p)
-{
-    static const char *const quants[] = {"", ", min-max ", ", zero-point "};
-    bool quantised = p->quant > QUANT_NONE && p->quant < QUANT_COUNT;
-    if (p->kind != PLAN_ALL_REDUCE) {
-        say_moved(t, p);
-        return;
-    }
-    say(t, "%llu %s, %s%s%s", (unsigned long long)p->count, dtype_name((enum dtype)p->dtype), redop_name((enum redop)p->op),
-        quantised ? quants[p->quant] : "", quantised ? dtype_name((enum dtype)p->quant_dtype) : "");
 }
 
 /* By which algorithm, where that is all that differs: only what the environment asks for makes it so. */
@@ -129,20 +119,21 @@ void mismatch_tell(const struct session *s, struct slot *c, const struct op_clas
     int i = differs(s, own, clash, work_same);
     i = i < 0 ? differs(s, own, clash, equal) : i;
     bool way = i >= 0 && work_same(&clash->params[i], own) && clash->params[i].algorithm != own->algorithm;
+    bool pair = space_pairs(c->launch.space);
     say(&t, "this peer has ");
-    say_params(&t, own);
+    say_params(&t, own, pair && c->launch.receives);
     say_way(&t, own, way);
     if (i < 0) {
         return;
     }
     c->outcome.differs = clash->id[i];
     say(&t, "; ");
-    say_peer(&t, s, clash->id[i]);
+    say_rank(&t, s, clash->id[i]);
     say(&t, " has ");
     if (equal(&clash->params[i], own)) { /* what the two of a pair expect of each other is not told */
         say(&t, "other counts");
     } else {
-        say_params(&t, &clash->params[i]);
+        say_params(&t, &clash->params[i], pair && !c->launch.receives);
         say_way(&t, &clash->params[i], way);
         say(&t, way ? ": set PCCL_ALGO alike" : "");
     }

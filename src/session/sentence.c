@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "core/id.h"
+#include "session/culprit.h"
 #include "wire/address.h"
 
 void say(struct sentence *t, const char *fmt, ...)
@@ -38,4 +39,12 @@ void say_peer(struct sentence *t, const struct session *s, uint64_t id)
     } else {
         say_member(t, &s->peers[i].info);
     }
+}
+
+void say_rank(struct sentence *t, const struct session *s, uint64_t id)
+{
+    struct member_name name = culprit_find(s, id);
+    char text[MEMBER_TEXT];
+    member_text(id, (int64_t)name.ranked - 1, &name.address, text);
+    say(t, "%s", id == s->id ? "this peer" : text);
 }

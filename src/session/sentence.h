@@ -15,5 +15,7 @@ void say(struct sentence *t, const char *fmt, ...) PCCL_PRINTF(2, 3);
 void say_member(struct sentence *t, const struct member_info *member);
 /* The same of a peer that this one knows; "this peer" of itself. */
 void say_peer(struct sentence *t, const struct session *s, uint64_t id);
+/* "rank 2 (peer 1.6 at 10.0.0.3:48150)", by the view before a loss; "this peer" of itself. */
+void say_rank(struct sentence *t, const struct session *s, uint64_t id);
 
 #endif

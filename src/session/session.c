@@ -205,6 +205,7 @@ static bool dispatch_call(struct session *s, struct session_event *e, struct out
     case SESSION_COLLECT_CONNECT:
         e->outcome = s->connect_outcome;
         e->outcome.result = s->connect_ended ? s->connect_outcome.result : RESULT_USAGE;
+        session_name(s, &e->outcome);
         s->connecting = s->connecting && !s->connect_ended;
         return true;
     default:

@@ -102,11 +102,19 @@ enum session_result {
 };
 
 /* How a call ended; filled by SESSION_COLLECT and the vote and connect actions. */
+/* A member as it was in a view. */
+struct member_name {
+    uint64_t id;
+    uint32_t ranked;            /* 1 + its rank there, as programs count; 0: not known */
+    struct net_address address; /* the first that it said of itself; family 0: not known */
+};
+
 struct session_outcome {
     enum session_result result;
     uint8_t cause;          /* enum cause */
     uint64_t culprit;       /* peer id or 0 */
     uint64_t differs;       /* MISMATCH: a member whose call differs from this one, 0 not known */
+    struct member_name named; /* `differs`, else the culprit, by the view before the loss */
     int64_t since;          /* when the condition began, 0 unknown */
     uint32_t world;         /* members of the view that committed the operation */
     uint64_t view;          /* WINDOW: that it has, or had, its number in; 0: in none */
@@ -115,6 +123,7 @@ struct session_outcome {
     bool over;              /* LOST: with its world */
     bool left;              /* NO_MEMORY: this peer is no member any more, or has not become one */
     bool own;               /* ARGUMENT, MISMATCH: of this call itself, whose whole error is `text`; the engine fills it in */
+    bool derived;           /* members of another world created this one */
     uint8_t met;            /* UNREACHABLE: enum dial_met, by the last attempt to reach the master; the engine fills it in */
     uint64_t tx_bytes, rx_bytes;
     uint64_t value;         /* query: pending; sync: revision */
@@ -325,6 +334,8 @@ void session_info(const struct session *s, struct session_info *out);
 void session_gone(const struct session *s, struct session_outcome *out);
 /* Who the program means by a rank: a member of its snapshot, which may be lost by now; 0: there is none. */
 uint64_t session_called(const struct session *s, uint32_t rank);
+/* Fills in `named` and `derived`. */
+void session_name(const struct session *s, struct session_outcome *outcome);
 bool session_present(const struct session *s, uint64_t id); /* in the installed view */
 struct session_member {
     uint64_t id;

@@ -225,7 +225,7 @@ struct gone {
     struct net_address address; /* the first that it said of itself */
 };
 
-enum { SESSION_FINISHED_BATCH = 64, SESSION_ASKS = 64, SESSION_PLANS = 16 };
+enum { SESSION_FINISHED_BATCH = 64, SESSION_ASKS = 64, SESSION_PLANS = 16, SESSION_DEPARTED = 32 };
 
 /* How an operation of these parameters is done in the installed view: asked for at least twice by each call. */
 struct plan_answer {
@@ -252,7 +252,7 @@ struct session {
     uint8_t phase;
     uint8_t left_cause;
     bool left_over;      /* ... with the world, at all of its members */
-    uint64_t left_culprit; /* of that, 0 nobody */
+    struct member_name left_named; /* culprit of that, id 0: none */
     char left_text[BOUNDS_TEXT];
     int64_t left_since, connect_since;
     struct msg_heartbeat told; /* the master's last heartbeat: whom the vote or the admission waits for, and what that one does */
@@ -286,7 +286,8 @@ struct session {
     uint32_t attempt;
     uint64_t snapshot_view;
     struct gone *gone;   /* members of the snapshot that views after it have lost, by (key, id); room for `members` */
-    uint32_t gone_count;
+    struct member_name departed[SESSION_DEPARTED]; /* the last that views have lost since connect, each by its last view; a ring */
+    uint32_t gone_count, departed_next;
     uint64_t window_view; /* that the last launch of SPACE_WINDOW has its number in; SESSION_NO_VIEW: in none */
     uint64_t lost_view, lost_id; /* the newest that is without a member of the one before it; who, the lowest id */
     struct sizes snapshot;

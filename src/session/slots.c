@@ -158,6 +158,7 @@ void slot_end(struct session *s, uint32_t slot, enum session_result result, uint
     c->outcome.result = result;
     c->outcome.cause = cause;
     c->outcome.culprit = culprit;
+    session_name(s, &c->outcome);
     c->outcome.world = s->view.world;
     c->outcome.over = result == RESULT_LOST && s->last_view;
     c->outcome.restore = c->launch.in_place && !c->launch.no_memory && result != RESULT_OK && !dropped;

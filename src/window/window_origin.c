@@ -60,7 +60,10 @@ static void end_with(struct window_op *op, const struct session_outcome *o)
 static void end_at_once(struct window_op *op, enum session_result result, uint8_t cause)
 {
     struct session_outcome o = {.result = result, .cause = cause, .world = op->window->world, .since = op->window->set->now};
-    o.culprit = result == RESULT_LOST && cause == CAUSE_PEER_LOST ? peer_of(op)->id : 0;
+    if (result == RESULT_LOST && cause == CAUSE_PEER_LOST) {
+        o.culprit = peer_of(op)->id;
+        o.named = (struct member_name){.id = o.culprit, .ranked = op->what.rank + 1};
+    }
     end_with(op, &o);
 }
 

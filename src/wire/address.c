@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+#include "core/id.h"
+
 void address_text(const struct net_address *a, char *out)
 {
     if (a->family == 4) {
@@ -20,4 +22,19 @@ void address_text(const struct net_address *a, char *out)
                                  (unsigned)(a->ip[i] << 8 | a->ip[i + 1]));
     }
     snprintf(out + used, ADDRESS_TEXT - used, "]:%u", a->port);
+}
+
+void member_text(uint64_t id, int64_t rank, const struct net_address *address, char *out)
+{
+    char where[ADDRESS_TEXT] = "", peer[MEMBER_TEXT - 24];
+    bool known = address != NULL && address->family != 0;
+    if (known) {
+        address_text(address, where);
+    }
+    snprintf(peer, sizeof peer, "peer " ID_FORMAT "%s%s", ID_PARTS(id), known ? " at " : "", where);
+    if (rank >= 0) {
+        snprintf(out, MEMBER_TEXT, "rank %u (%s)", (uint32_t)rank, peer);
+    } else {
+        snprintf(out, MEMBER_TEXT, "%s", peer);
+    }
 }

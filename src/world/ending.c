@@ -5,7 +5,6 @@
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
 
-#include "core/id.h"
 #include "wire/address.h"
 #include "world/world_state.h"
 
@@ -54,11 +53,10 @@ void ending_revoke(struct world *w, struct member *mb)
 {
     bool deciding = w->admit.phase == ADMIT_PERSISTING && mb->phase == MEMBER_PENDING && mb->joining;
     if ((mb->phase == MEMBER_ACCEPTED || deciding) && !ending_begun(w) && !MUTANT(REVOKE_NOT)) {
-        char where[ADDRESS_TEXT];
-        address_text(&mb->info.address[0], where);
+        char who[MEMBER_TEXT];
+        member_who(w, mb, who);
         w->form.revoked = mb->id;
-        snprintf(w->form.text, sizeof w->form.text, "peer " ID_FORMAT " at %s, group %u: it revoked the world", ID_PARTS(mb->id), where,
-                 member_group(w, mb)->label);
+        snprintf(w->form.text, sizeof w->form.text, "%s, group %u: it revoked the world", who, member_group(w, mb)->label);
         for (uint32_t i = 0; i < w->group_room; i++) {
             ending_blame(w, &w->groups[i]);
         }

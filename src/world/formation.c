@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/id.h"
 #include "wire/address.h"
 #include "wire/ranks.h"
 #include "world/world_state.h"
@@ -136,12 +135,12 @@ void formation_fail(struct world *w, enum cause cause, uint64_t culprit, const c
 
 bool formation_loses(struct world *w, struct member *mb, enum cause cause, const char *text)
 {
-    char where[ADDRESS_TEXT];
+    char who[MEMBER_TEXT];
     if (!world_forming(w) && !(MUTANT(CLOSE_FORMED) && w->form.phase == FORM_FORMING)) {
         return false;
     }
-    address_text(&mb->info.address[0], where);
-    formation_fail(w, cause, mb->id, "rank %u, peer " ID_FORMAT " at %s: %s", mb->info.key, ID_PARTS(mb->id), where, text);
+    member_text(mb->id, mb->info.key, &mb->info.address[0], who);
+    formation_fail(w, cause, mb->id, "%s: %s", who, text);
     if (mb->conn == SLOT_NONE) { /* the others, and who has a connection, hear of it by the same word */
         roll_move(w, mb, MEMBER_GONE, 0, "lost while its world was created");
     }

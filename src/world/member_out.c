@@ -5,9 +5,30 @@
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
 
-#include "core/id.h"
 #include "world/world_state.h"
 #include "wire/address.h"
+
+/* Among the members of its view, by (key, id) as programs count; -1: it is none of them. */
+static int64_t rank_of(struct world *w, struct group *g, const struct member *mb)
+{
+    const struct view_record *v = view_current(g);
+    int64_t rank = 0;
+    bool listed = false;
+    for (uint32_t i = 0; i < v->members; i++) {
+        const struct member *other = member_find(w, v->ids[i]);
+        if (other == NULL) {
+            return -1;
+        }
+        rank += other->info.key < mb->info.key || (other->info.key == mb->info.key && other->id < mb->id);
+        listed = listed || other == mb;
+    }
+    return listed ? rank : -1;
+}
+
+void member_who(struct world *w, const struct member *mb, char *out)
+{
+    member_text(mb->id, rank_of(w, member_group(w, mb), mb), &mb->info.address[0], out);
+}
 
 /* Notes the loss of an accepted member in its group; the graver story is kept: a loss before a mere suspicion. */
 static void group_lose(struct world *w, struct group *g, const struct member *mb, enum cause cause, const char *text)
@@ -18,10 +39,9 @@ static void group_lose(struct world *w, struct group *g, const struct member *mb
     if (!told) { /* M8: cause and culprit are part of the decision */
         g->cause = (uint8_t)cause;
         g->culprit = mb->id;
-        char where[ADDRESS_TEXT];
-        address_text(&mb->info.address[0], where);
-        snprintf(g->text, sizeof g->text, "peer " ID_FORMAT " at %s, group %u: %s", ID_PARTS(mb->id), where, g->label,
-                 text);
+        char who[MEMBER_TEXT];
+        member_who(w, mb, who);
+        snprintf(g->text, sizeof g->text, "%s, group %u: %s", who, g->label, text);
     }
     if (MUTANT(NOSHRINK) && mb->vote.kind == VOTE_NONE) {
         for (uint32_t i = 0; i < w->member_room; i++) {

@@ -115,8 +115,9 @@ static void expect_both_calls(struct cluster_peer *p, size_t count, int kind)
     }
     EXPECT(named < 3 && !members[named].is_self && (p->index == 1) != (named == odd_at));
     snprintf(want, sizeof want,
-             "peers disagree in count, type, operator or quantisation: this peer has %s; peer %llu.%llu (127.0.0.1:%u) has %s",
-             p->index == 1 ? odd : usual, (unsigned long long)members[named % 3].id >> 32,
+             "peers disagree in count, type, operator or quantisation: this peer has all-reduce of %s; "
+             "rank %u (peer %llu.%llu at 127.0.0.1:%u) has all-reduce of %s",
+             p->index == 1 ? odd : usual, members[named % 3].rank, (unsigned long long)members[named % 3].id >> 32,
              (unsigned long long)members[named % 3].id & 0xFFFFFFFF, members[named % 3].address.port, p->index == 1 ? usual : odd);
     EXPECT(strstr(pcclGetLastError(), want) != NULL);
     if (strstr(pcclGetLastError(), want) == NULL) {

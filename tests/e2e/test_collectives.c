@@ -203,10 +203,10 @@ static void make_mistakes(struct cluster_peer *p, void *context)
         {"all-reduce: op is 7 (xor) of f32: operators of bits are for integer types", "could not make this call"},
         {"all-gather: counts is null: pass the elements of each rank", "could not make this call"},
         {"other counts", "other counts"},
-        {"this peer has 4 u32, and; peer ", "this peer has 4 u32, or; peer "},
+        {"this peer has all-reduce of 4 u32, and; rank ", "this peer has all-reduce of 4 u32, or; rank 1 (peer "},
         {"reduce: op is 0 (sum) of f8e4m3: numbers of 8 bits travel as bytes", "could not make this call"},
         {"all-to-all: recv_counts of this rank itself is 2: pass what send_counts says of it", "could not make this call"},
-        {"this peer has all-gather of 4 f32; peer ", "this peer has broadcast of 4 f32, root "},
+        {"this peer has all-gather of 4 f32; rank ", "this peer has broadcast of 4 f32, root "},
     };
     pcclPeerInfo_t self;
     float x[16] = {1, 2, 3, 4}, y[16], want[3] = {0};

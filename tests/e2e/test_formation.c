@@ -216,7 +216,7 @@ TEST(with_the_rule_end_a_world_is_over_with_its_first_loss)
         EXPECT_EQ(all[i].error.error_class, pcclClassRejoin);
         EXPECT_EQ(all[i].error.cause, pcclCausePeerLeft);
         EXPECT(all[i].error.peer != 0 && all[i].error.peer == all[1 - i].error.peer);
-        EXPECT(strstr(all[i].error.text, "peer ") != NULL && strstr(all[i].error.text, ": create it again") != NULL);
+        EXPECT(strstr(all[i].error.text, "rank 2 (peer ") != NULL && strstr(all[i].error.text, ": create it again") != NULL);
         EXPECT_EQ(pcclUpdateTopology(c.peer[i].comm), pcclRankConnectionLost); /* until it is left */
     }
     cluster_stop(&c);

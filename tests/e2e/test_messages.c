@@ -306,7 +306,8 @@ static void mistakes(struct cluster_peer *p, void *context)
         EXPECT_EQ(self == 0 ? pcclSend(b, counts[i][0], pcclUint32, 1, 3, p->comm, NULL)
                             : pcclReceive(b, counts[i][1], pcclUint32, i % 2 == 0 ? 0 : PCCL_ANY_RANK, 3, NULL, p->comm, NULL),
                   pcclInvalidArgument);
-        said("this peer has send of ");
+        said(self == 0 ? "this peer has send of " : "this peer has receive of ");
+        said(self == 0 ? ") has receive of " : ") has send of ");
         exchange(p, self, i);
     }
     EXPECT_EQ(self == 0 ? pcclSend(NULL, 4, pcclUint32, 1, 3, p->comm, NULL) : pcclReceive(b, 4, pcclUint32, 0, 3, NULL, p->comm, NULL),

@@ -28,13 +28,13 @@ static void reduce_own_count(struct peer *self, const void *argument, struct rep
     reply->value[1] = (int64_t)info.peer;
 }
 
-/* "this peer has 4 f32, sum; peer 1.3 ... has 5 f32, sum: make the calls equal", and that peer in the info. */
+/* "this peer has all-reduce of 4 f32, sum; rank 2 (peer 1.3 at ...) has all-reduce of 5 f32, sum: make the calls equal", and that peer in the info. */
 static void expect_told(const struct reply *r, size_t own, int64_t other, size_t others)
 {
     char start[80], end[80], id[40];
-    snprintf(start, sizeof start, "this peer has %zu f32, sum; peer ", own);
-    snprintf(id, sizeof id, "; peer %llu.%llu", (unsigned long long)other >> 32, (unsigned long long)other & 0xFFFFFFFF);
-    snprintf(end, sizeof end, " has %zu f32, sum", others);
+    snprintf(start, sizeof start, "this peer has all-reduce of %zu f32, sum; rank ", own);
+    snprintf(id, sizeof id, " (peer %llu.%llu at ", (unsigned long long)other >> 32, (unsigned long long)other & 0xFFFFFFFF);
+    snprintf(end, sizeof end, " has all-reduce of %zu f32, sum", others);
     EXPECT_EQ(r->result, pcclInvalidArgument);
     EXPECT_EQ(r->cause, pcclCauseMismatch);
     EXPECT_EQ(r->value[1], other);

@@ -98,11 +98,11 @@ TEST(a_survivors_log_says_who_came_who_died_and_why) /* "installed view (4294967
     processes_stop(&all);
     read_log(log);
     char died[300], ended[300], joined[300], left[300];
-    snprintf(died, sizeof died, WHO ": view [0-9]+: peer 1\\.%u at " WHERE ", group 0: its connections closed; 2 members",
+    snprintf(died, sizeof died, WHO ": view [0-9]+: rank [0-2] \\(peer 1\\.%u at " WHERE "\\), group 0: its connections closed; 2 members",
              (unsigned)victim);
-    snprintf(ended, sizeof ended, WHO ": view [0-9]+ is being ended: (a peer died|a link between two living peers broke), peer 1\\.%u \\(" WHERE "\\)", (unsigned)victim);
+    snprintf(ended, sizeof ended, WHO ": view [0-9]+ is being ended: (a peer died|a link between two living peers broke), rank [0-2] \\(peer 1\\.%u at " WHERE "\\)", (unsigned)victim);
     snprintf(joined, sizeof joined, WHO ": view [0-9]+: peer 1\\.%u \\(" WHERE "\\) joined; 3 members", (unsigned)newcomer);
-    snprintf(left, sizeof left, WHO ": view [0-9]+: peer 1\\.%u at " WHERE ", group 0: it left the run; 2 members",
+    snprintf(left, sizeof left, WHO ": view [0-9]+: rank [0-2] \\(peer 1\\.%u at " WHERE "\\), group 0: it left the run; 2 members",
              (unsigned)newcomer);
     expect_lines(1, WHO ": registered for group 0, waits until the members update");
     expect_lines(1, "connected to the master at 127\\.0\\.0\\.1:[0-9]+ as " WHO " of group 0, one of [123], view [0-9]+");

@@ -1,4 +1,5 @@
-/* header_cxx20.cpp - the public headers in strict C++20: designated initialisers in field order, both forms of the sync call.
+/* header_cxx20.cpp - the public headers in strict C++20: designated initialisers in field order, both forms of the sync call,
+ * tables of functions, initial values of the structures.
  *
  * Compiled with -std=c++20 -pedantic-errors -Werror, not run.
  * SPDX-License-Identifier: MIT */
@@ -27,4 +28,25 @@ pcclResult_t sync_both_ways(const pcclComm_t *comm, pcclSharedState_t *state)
 pcclResult_t without_info(const pcclComm_t *comm, pcclSharedState_t *state)
 {
     return pcclSynchronizeSharedState(comm, state, nullptr);
+}
+
+pcclResult_t sized_structures(const pcclComm_t *comm, pcclWindow_t **window)
+{
+    static const pcclDeriveParams_t derived = PCCL_INITIALIZER(pcclDeriveParams_t);
+    const pcclCommCreateParamsEx_t create = PCCL_INITIALIZER(pcclCommCreateParamsEx_t);
+    const pcclRepeatParams_t repeat = PCCL_INITIALIZER(pcclRepeatParams_t);
+    pcclWindowParams_t params = PCCL_INITIALIZER(pcclWindowParams_t);
+    params.bytes = create.size + repeat.size + derived.size;
+    return pcclCreateWindow(&params, comm, window);
+}
+
+using sync_call = pcclResult_t (*)(const pcclComm_t *, pcclSharedState_t *, pcclSharedStateSyncStrategy_t, pcclSharedStateSyncInfo_t *);
+struct table {
+    sync_call pcclSynchronizeSharedState;
+};
+
+pcclResult_t sync_by_table(const pcclComm_t *comm, pcclSharedState_t *state)
+{
+    const table own{.pcclSynchronizeSharedState = pcclSynchronizeSharedState};
+    return own.pcclSynchronizeSharedState(comm, state, PCCL_SHARED_STATE_SYNC_STRATEGY_SEND_ONLY, nullptr);
 }

@@ -395,7 +395,7 @@ static void check_told(struct cluster *cl, const struct node *n, const struct se
 {
     struct session_info info;
     session_info(n->session, &info);
-    bool both = strstr(o->text, "this peer has ") == o->text && strstr(o->text, "; peer ") != NULL;
+    bool both = strstr(o->text, "this peer has ") == o->text && strstr(o->text, "; rank ") != NULL;
     if (cl->lies == 0 && (!both || o->differs == 0 || o->differs == info.id)) {
         cluster_fail(cl, "peer %u is told of a mismatch with %llx: %s", n->index, (unsigned long long)o->differs, o->text);
     }

@@ -14,7 +14,7 @@
 
 enum { PEERS = 3 };
 static const uint64_t self = 1ull << 32 | 1, run = 77;
-static const char lost_text[] = "peer 1.2 at 10.0.0.2:48150, group 0: its connections closed";
+static const char lost_text[] = "rank 1 (peer 1.2 at 10.0.0.2:48150), group 0: its connections closed";
 
 struct bench {
     void *arena, *memory[3]; /* owned */

@@ -138,6 +138,65 @@ TEST(texts_say_the_cause_and_the_remedy_once) /* "no memory: no memory ...: redu
     }
 }
 
+TEST(an_error_names_rank_and_address_of_the_culprit) /* an id that only this world knows */
+{
+    struct net_address address = {.family = 4, .ip = {10, 0, 0, 3}, .port = 48150};
+    struct session_outcome o = {.result = RESULT_LOST, .cause = CAUSE_DEADLINE, .culprit = epoch + THREE,
+                                .named = {.id = epoch + THREE, .ranked = 1 + 2, .address = address}};
+    pcclErrorInfo_t info;
+    EXPECT_EQ(api_outcome(&o, "reduce", 7), pcclRankConnectionLost);
+    EXPECT_STR(pcclGetLastError(), "reduce tag 7: given up on all peers: its deadline passed, rank 2 (peer 1.3 at 10.0.0.3:48150): "
+                                   "read the sizes, call again");
+    EXPECT_EQ(pcclGetLastErrorInfo(&info), pcclSuccess);
+    EXPECT(info.peer == epoch + THREE && info.rank == 2);
+    EXPECT_STR(info.address, "10.0.0.3:48150");
+
+    o.named = (struct member_name){.id = epoch + THREE, .ranked = 1}; /* its address was never told */
+    EXPECT_EQ(api_outcome_told(&o, "reduce", 7, &info), pcclRankConnectionLost);
+    EXPECT(info.rank == 0 && strstr(info.text, ", rank 0 (peer 1.3): ") != NULL);
+    EXPECT_STR(info.address, "");
+
+    o.named = (struct member_name){.id = epoch + THREE}; /* of another group */
+    EXPECT_EQ(api_outcome_told(&o, "reduce", 7, &info), pcclRankConnectionLost);
+    EXPECT(info.rank == PCCL_NO_RANK && strstr(info.text, ", peer 1.3: ") != NULL);
+
+    memset(&address, 0xFF, sizeof address); /* the longest there is */
+    address.family = 6;
+    o.culprit = UINT64_MAX;
+    o.named = (struct member_name){.id = UINT64_MAX, .ranked = INT32_MAX, .address = address};
+    EXPECT_EQ(api_outcome_told(&o, "reduce", 7, &info), pcclRankConnectionLost);
+    EXPECT_STR(info.address, "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:65535");
+    EXPECT(strstr(info.text, ", rank 2147483646 (peer 4294967295.4294967295 at [ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:65535): ") != NULL);
+}
+
+TEST(an_error_without_a_culprit_names_no_rank) /* 0 would be somebody */
+{
+    pcclErrorInfo_t info;
+    EXPECT_EQ(api_null("update", "communicator", "pass one"), pcclInvalidArgument);
+    EXPECT(pcclGetLastErrorInfo(&info) == pcclSuccess && info.peer == 0 && info.rank == PCCL_NO_RANK && info.address[0] == 0);
+    EXPECT_EQ(api_outcome_told(&(struct session_outcome){.result = RESULT_OK}, "reduce", 1, &info), pcclSuccess);
+    EXPECT(info.result == pcclSuccess && info.rank == PCCL_NO_RANK);
+    api_forget();
+    EXPECT(pcclGetLastErrorInfo(&info) == pcclSuccess && info.result == pcclSuccess && info.rank == PCCL_NO_RANK);
+}
+
+TEST(a_world_made_by_a_split_is_made_again_by_a_split) /* "create it again": pcclConnect refuses there */
+{
+    static const char again[] = ": call pcclSplitCommunicator (or the call that created this world) again on the parent";
+    struct session_outcome all[] = {{.result = RESULT_OVER, .cause = CAUSE_PEER_LOST}, {.result = RESULT_LOST, .cause = CAUSE_PEER_LOST, .over = true},
+                                    {.result = RESULT_OVER, .cause = CAUSE_REVOKED}, {.result = RESULT_GIVEN_UP, .cause = CAUSE_DEADLINE}};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        EXPECT_EQ(api_outcome(&all[i], "barrier", 0), pcclRankConnectionLost);
+        EXPECT(strstr(pcclGetLastError(), again) == NULL);
+        all[i].derived = true;
+        EXPECT_EQ(api_outcome(&all[i], "barrier", 0), pcclRankConnectionLost);
+        EXPECT(strstr(pcclGetLastError(), again) != NULL && strstr(pcclGetLastError(), "create it again") == NULL);
+    }
+    struct session_outcome lost = {.result = RESULT_LOST, .cause = CAUSE_PEER_LOST, .derived = true}; /* it goes on without the lost one */
+    EXPECT_EQ(api_outcome(&lost, "barrier", 0), pcclRankConnectionLost);
+    EXPECT(strstr(pcclGetLastError(), ": read the sizes, call again") != NULL);
+}
+
 TEST(an_age_is_said_once) /* "no sign of life for 2.0 s, for 5.1 s" */
 {
     struct session_outcome o = {.result = RESULT_GONE, .cause = CAUSE_PEER_SILENT, .since = 1, .text = "no sign of life for 2.0 s"};

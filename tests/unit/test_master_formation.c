@@ -109,7 +109,7 @@ TEST(the_end_of_a_claims_connection_gives_up_for_all) /* W5, W6 */
     peer_cut(c, a);
     EXPECT_EQ(b->given_up.cause, CAUSE_PEER_LOST);
     EXPECT_EQ(b->given_up.culprit, a->id);
-    EXPECT_STR(b->given_up.text, "rank 0, peer 1.1 at 10.0.0.1:48150: connection closed before it was accepted");
+    EXPECT_STR(b->given_up.text, "rank 0 (peer 1.1 at 10.0.0.1:48150): connection closed before it was accepted");
     EXPECT(!b->open);
     peer_create_again(c, a); /* W4: the same call; it had not heard */
     EXPECT_STR(a->given_up.text, b->given_up.text);
@@ -534,7 +534,7 @@ TEST(who_declines_gives_up_for_all_and_hears_the_same_word) /* W5 */
     for (uint32_t i = 0; i < 3; i++) {
         EXPECT_EQ(all[i]->given_up.cause, CAUSE_NO_MEMORY);
         EXPECT_EQ(all[i]->given_up.culprit, b->id);
-        EXPECT_STR(all[i]->given_up.text, "rank 1, peer 1.2 at 10.0.0.2:48150: it has no memory for so many");
+        EXPECT_STR(all[i]->given_up.text, "rank 1 (peer 1.2 at 10.0.0.2:48150): it has no memory for so many");
         EXPECT(!all[i]->open);
     }
     cluster_free(c);

@@ -513,6 +513,8 @@ TEST(log_names_who_was_excluded_with_its_address_and_why) /* "peer 3 (view 7): g
     cluster_pass(c, 11500);
     EXPECT(strstr(c->heard, "peer 1.3 (") != NULL);
     EXPECT(strstr(c->heard, "of group 0 excluded from view ") != NULL && strstr(c->heard, ": no sign of life") != NULL);
+    static const char others[] = "rank 2 (peer 1.3 at 10.0.0.3:48150), group 0: no sign of life for ";
+    EXPECT(strstr(p[0].last_view.text, others) == p[0].last_view.text);
     snprintf(c->listen, sizeof c->listen, "left");
     peer_leave(c, &p[1]);
     EXPECT(strstr(c->heard, "peer 1.2 (") != NULL && strstr(c->heard, "of group 0 left view ") != NULL);

@@ -157,7 +157,7 @@ TEST(a_world_that_is_being_created_is_given_up)
     peer_revoke(c, a);
     EXPECT_EQ(b->given_up.cause, CAUSE_REVOKED);
     EXPECT_EQ(b->given_up.culprit, a->id);
-    EXPECT_STR(b->given_up.text, "rank 0, peer 1.1 at 10.0.0.1:48150: it revoked the world");
+    EXPECT_STR(b->given_up.text, "rank 0 (peer 1.1 at 10.0.0.1:48150): it revoked the world");
     EXPECT_EQ(peer_create(c, "w", &(struct claim){.size = 3, .rank = 2})->given_up.cause, CAUSE_REVOKED);
     cluster_free(c);
 }

@@ -94,7 +94,7 @@ TEST(who_waits_at_the_door_and_what_is_only_remembered_is_told_too)
     cluster_free(c);
     c = cluster_new();
     peer_cut(c, create(c, 2, 1));
-    expect_waits(c, STATUS_GIVEN_UP, "its last callers; rank 1, peer 1.1 at 10.0.0.1:48150: connection closed before it was accepted");
+    expect_waits(c, STATUS_GIVEN_UP, "its last callers; rank 1 (peer 1.1 at 10.0.0.1:48150): connection closed before it was accepted");
     cluster_free(c);
 }
 

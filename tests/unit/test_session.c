@@ -228,7 +228,7 @@ TEST(call_returns_the_gravest_cause_once_all_name_it) /* two peers return differ
 }
 
 static const struct op_params two_floats = {.count = 2, .dtype = DTYPE_F32, .op = REDOP_MAX};
-static const char both_calls[] = "this peer has 1 f32, sum; peer 1.3 has 2 f32, max";
+static const char both_calls[] = "this peer has all-reduce of 1 f32, sum; rank 2 (peer 1.3) has all-reduce of 2 f32, max";
 
 /* Peer 1 and 2 disagree, as each of them says. */
 static void refuse_clash(struct bench *b, uint32_t peer, bool first_as_ours)
@@ -256,7 +256,7 @@ TEST(third_that_hears_of_a_mismatch_reads_who_differs_from_itself) /* in a ring 
         EXPECT_EQ(collect(b, 0), RESULT_MISMATCH);
         EXPECT_EQ(b->outcome.culprit, peer_id(2)); /* alike on all */
         EXPECT_EQ(b->outcome.differs, peer_id(ours ? 2 : 1));
-        EXPECT_STR(b->outcome.text, ours ? both_calls : "this peer has 1 f32, sum; peer 1.2 has 2 f32, max");
+        EXPECT_STR(b->outcome.text, ours ? both_calls : "this peer has all-reduce of 1 f32, sum; rank 1 (peer 1.2) has all-reduce of 2 f32, max");
         bench_free(b);
     }
 }
@@ -289,6 +289,35 @@ TEST(mismatch_that_the_master_finds_is_told_with_both_calls) /* its text was abo
         EXPECT_STR(b->outcome.text, both_calls);
         bench_free(b);
     }
+}
+
+TEST(calls_that_differ_in_kind_are_told_with_both_kinds) /* "this peer has 1 f32, sum": of what? */
+{
+    struct bench *b = bench_new();
+    float x = 1, y = 0;
+    launch(b, 0, 5, &x, &y);
+    freeze(b, 1);
+    struct op_decision d = {.name.tag = 5, .outcome = OUTCOME_ABORT, .cause = CAUSE_MISMATCH, .culprit = peer_id(2)};
+    struct op_clash clash = {.id = {peer_id(1), peer_id(2)},
+                             .params = {one_float, {.kind = PLAN_BROADCAST, .count = 2, .dtype = DTYPE_F32, .root = self}}};
+    decided(b, 2, CAUSE_PEER_LOST, &d, &clash);
+    EXPECT_EQ(collect(b, 0), RESULT_MISMATCH);
+    EXPECT_STR(b->outcome.text, "this peer has all-reduce of 1 f32, sum; rank 2 (peer 1.3) has broadcast of 2 f32, root 1.1");
+    bench_free(b);
+}
+
+TEST(culprit_that_is_still_a_member_is_named_with_its_rank) /* "deadline passed, peer 1.3": which rank is that? */
+{
+    struct bench *b = bench_new();
+    float x = 1, y = 0;
+    launch(b, 0, 5, &x, &y);
+    for (uint32_t i = 1; i < PEERS; i++) {
+        refusal_from(b, i, &(struct msg_refuse){.name = {.tag = 5}, .origin = peer_id(i), .cause = CAUSE_DEADLINE, .culprit = peer_id(2)});
+    }
+    EXPECT_EQ(collect(b, 0), RESULT_LOST);
+    EXPECT(b->outcome.culprit == peer_id(2) && b->outcome.named.id == peer_id(2) && b->outcome.named.ranked == 1 + 2);
+    EXPECT_EQ(b->outcome.named.address.family, 0); /* none was given */
+    bench_free(b);
 }
 
 TEST(different_digests_are_no_success_but_an_internal_error) /* peers train on with different bits */

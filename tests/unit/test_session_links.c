@@ -301,9 +301,58 @@ TEST(log_of_a_view_names_who_went_why_and_who_came) /* numbers that nobody can r
 {
     struct bench *b = bench_new();
     crowded(b, lost_text);
-    EXPECT_STR(logged(b), "view 2: peer 1.2 at 10.0.0.2:48150, group 0: its connections closed; peer 1.3 is gone; "
+    EXPECT_STR(logged(b), "view 2: rank 1 (peer 1.2 at 10.0.0.2:48150), group 0: its connections closed; rank 2 (peer 1.3) is gone; "
                           "peer 1.4 (10.0.0.4:48150) joined; peer 1.5 (10.0.0.5:48150) joined; "
                           "peer 1.6 (10.0.0.6:48150) joined; 2 more joined; 6 members; no link between 1.1 and 1.4");
+    bench_free(b);
+}
+
+/* After crowded: peer 1.5 is gone; operation 0 of tags 7 and 8 is aborted with it. */
+static void lose_one_of_a_crowd(struct bench *b)
+{
+    unsigned char raw[1024];
+    struct writer w;
+    writer_init(&w, raw, sizeof raw);
+    struct msg_view m = {.view = view_id(3), .parent = view_id(2), .sizes = {NEW, NEW, 1, NEW},
+                         .plan = {.lanes = 1, .frame_bytes = 4096, .algorithm = PLAN_DIRECT}, .cause = CAUSE_PEER_LOST,
+                         .culprit = peer_id(4), .members = NEW, .removed = 1, .decisions = 2};
+    put_view(&w, &m);
+    put_u64(&w, peer_id(4));
+    for (uint32_t i = 0; i < NEW; i++) {
+        put_u32(&w, i);
+    }
+    for (uint64_t tag = 7; tag < 9; tag++) {
+        put_op_decision(&w, &(struct op_decision){.name.tag = tag, .outcome = OUTCOME_ABORT, .cause = CAUSE_PEER_LOST, .culprit = peer_id(4)});
+    }
+    freeze(b, 2);
+    from_master(b, FRAME_VIEW, m.view, &w);
+}
+
+static void expect_named(const struct bench *b)
+{
+    static const uint8_t ip[4] = {10, 0, 0, 5};
+    const struct member_name *n = &b->outcome.named;
+    EXPECT_EQ(b->outcome.culprit, peer_id(4));
+    EXPECT_EQ(n->id, peer_id(4));
+    EXPECT_EQ(n->ranked, 1 + 2); /* behind 1.1 and 1.4; now 1.6 has that rank */
+    EXPECT(n->address.family == 4 && memcmp(n->address.ip, ip, sizeof ip) == 0 && n->address.port == 48150);
+}
+
+TEST(lost_member_is_named_with_rank_and_address_of_the_view_before) /* the view that tells the loss knows neither any more */
+{
+    struct bench *b = bench_new();
+    float x = 1, y = 0;
+    crowded(b, lost_text);
+    launch(b, 0, 7, &x, &y);
+    lose_one_of_a_crowd(b);
+    step(b, &(struct session_event){.kind = SESSION_IDLE, .slot = 0}); /* lanes had it */
+    EXPECT(b->returned);
+    EXPECT_EQ(collect(b, 0), RESULT_LOST);
+    expect_named(b);
+    launch(b, 0, 8, &x, &y); /* with the program's snapshot of the view after it */
+    EXPECT(b->returned);
+    EXPECT_EQ(collect(b, 0), RESULT_LOST);
+    expect_named(b);
     bench_free(b);
 }
 

@@ -209,6 +209,7 @@ TEST(payload_that_is_not_what_was_announced_last_is_refused)
         from_peer(b, 1, again ? FRAME_EAGER : FRAME_READY, view_id(1), &w);
         receive(b, 0, 1, room);
         EXPECT(b->returned && collect(b, 0) == RESULT_MISMATCH);
+        EXPECT_STR(b->outcome.text, "this peer has receive of 1 f32");
         for (int i = 0; i < MOST; i++) {
             EXPECT_EQ(room[i], 0);
         }

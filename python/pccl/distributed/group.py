@@ -404,7 +404,8 @@ def _retold(error: PCCLError, text: str, cause: Cause) -> PCCLError:
     """The same, as the loss that it is to a program."""
     told = make_error(Result.RANK_CONNECTION_LOST, error.function, text, cause)
     told.error_class = error.error_class if cause is error.cause else ErrorClass.REJOIN
-    told.peer, told.tag, told.phase, told.age = error.peer, error.tag, error.phase, error.age
+    told.peer, told.rank, told.address = error.peer, error.rank, error.address
+    told.tag, told.phase, told.age = error.tag, error.phase, error.age
     return told
 
 

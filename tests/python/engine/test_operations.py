@@ -248,6 +248,27 @@ def test_worlds_out_of_a_world(master: Master) -> None:
     in_world(master.address, 4, member)
 
 
+def test_an_error_names_rank_and_address_of_the_lost_peer(master: Master) -> None:
+    """The ranks of those who are left have closed up by then: a rank that is looked up after the loss is another peer's."""
+
+    def member(world: World) -> None:
+        lost = world.members()[1]
+        world.barrier().wait()
+        if world.rank == 1:
+            world.destroy()
+            return
+        with pytest.raises(RankConnectionLost) as caught:
+            world.barrier().wait()
+        error = caught.value
+        assert error.peer == lost.id and error.rank == 1 and error.address == str(lost.address)
+        assert f"rank 1 (peer {lost.id >> 32}.{lost.id & 0xFFFFFFFF} at {lost.address})" in error.text
+        with pytest.raises(InvalidUsage) as caught_usage:
+            world.connect()
+        assert caught_usage.value.rank is None and caught_usage.value.address == ""
+
+    in_world(master.address, 3, member, loss_rule=LossRule.SHRINK)
+
+
 def test_forked_child_is_told_and_harms_nothing(master: Master) -> None:
     """A child that speaks on its parent's connections, or waits for a thread that it does not have."""
 

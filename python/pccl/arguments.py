@@ -40,6 +40,14 @@ def whole(function: str, what: str, number: Any, kind: Any) -> int:
     return value
 
 
+def number(function: str, what: str, value: Any) -> int:
+    """A whole number of any size, whose limits the caller checks.  TypeError: it is none."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"pccl: {function}: {what} is {value!r}, a {type(value).__name__}; pass a whole number") from None
+
+
 def array(function: str, what: str, numbers: Iterable[Any], kind: str) -> Any:
     """A new array of C of these numbers.  Errors as of `whole`."""
     if not hasattr(numbers, "__iter__"):
@@ -86,6 +94,16 @@ def length_of_time(seconds: Any) -> float:
     if not value >= 0:
         raise ValueError(f"pccl: {seconds} s is no length of time; pass a number that is not negative, or None")
     return value
+
+
+def seconds(function: str, what: str, value: Any) -> float:
+    """A length of time for an argument that cannot be None.  ValueError, TypeError: as of `length_of_time`, with its name."""
+    try:
+        return length_of_time(value)
+    except TypeError:
+        raise TypeError(f"pccl: {function}: {what} is {value!r}, a {type(value).__name__}; pass a number of seconds") from None
+    except ValueError:
+        raise ValueError(f"pccl: {function}: {what} is {value} s; pass a number that is not negative") from None
 
 
 def call(name: str, function: Any, arguments: tuple[Any, ...], numbers: Optional[Mapping[str, Any]] = None) -> Any:

@@ -43,8 +43,8 @@ class Buffer:
         return library == "numpy" and (self.owner.__array_interface__["data"][0], self.owner.size) != (self.address, self.count)
 
 
-def as_buffer(memory: Any, name: str = "buffer", writable: bool = False) -> Buffer:
-    """What `memory` is, which has to be contiguous, in host memory, and writable where results go.
+def as_buffer(memory: Any, name: str = "buffer", writable: bool = False, any_device: bool = False) -> Buffer:
+    """What `memory` is, which has to be contiguous, in host memory unless `any_device`, and writable where results go.
 
     TypeError: not memory.  OperandError: not contiguous, on another device, read-only, sharded.  ValueError: of a type that PCCL has not.
     """
@@ -52,7 +52,7 @@ def as_buffer(memory: Any, name: str = "buffer", writable: bool = False) -> Buff
         return memory
     library = library_of(memory)
     if library == "torch":
-        return _of_tensor(memory, name, writable)
+        return _of_tensor(memory, name, writable, any_device)
     if library == "numpy":
         return _of_array(memory, name, writable)
     try:
@@ -81,10 +81,10 @@ def _class_of(library: str, name: str) -> Any:
     return getattr(sys.modules.get(library), name, ())
 
 
-def _of_tensor(tensor: Any, name: str, writable: bool) -> Buffer:
+def _of_tensor(tensor: Any, name: str, writable: bool, any_device: bool) -> Buffer:
     if hasattr(tensor, "to_local"):
         raise OperandError(f"pccl: {name} is a DTensor, of which this process has a shard only; pass tensor.to_local()")
-    if tensor.device.type != "cpu":
+    if tensor.device.type != "cpu" and not any_device:
         raise OperandError(f"pccl: {name} is on device {tensor.device}; pass tensor.cpu()")
     if str(tensor.layout) != "torch.strided":
         raise OperandError(f"pccl: {name} has the layout {tensor.layout}, which is not one piece of memory; pass tensor.to_dense()")

@@ -16,12 +16,15 @@ from pccl.errors import PCCLError, check, make_error
 from pccl.types import Result
 
 
+_SILENT_SECONDS = 1.0  # that a program waits for its master without a word
+
+
 class MasterNode(Bound):
     """A master that listens at `listen_address`: "host:port", "1.2.3.4:5", "[::]:5"; port 0: any that is free, see `address`.
 
-    As in the original, dropping the last reference to one that runs, or the end of the program, waits until somebody interrupts it:
-    a program that only runs a master goes on serving until Ctrl-C.  `destroy`, or leaving its ``with`` block, interrupts it first,
-    and so does the end of a program by an exception.
+    As in the original, dropping the last reference to a running master, or the end of the program, waits until the master is
+    interrupted: a program that only runs a master goes on serving until Ctrl-C.  After a second of waiting, a line on standard error
+    names the remedy.  `destroy`, or leaving the ``with`` block, interrupts the master first, and so does a program's end by an exception.
     """
 
     def __init__(self, listen_address: str) -> None:
@@ -71,6 +74,7 @@ class MasterNode(Bound):
         """Interrupts it, waits until it has stopped, frees it.  The second time nothing."""
         if self._handle is not None and self._ended is not None and os.getpid() == self._pid:
             self.interrupt()
+            wait_for(self._ended)
         self._end()
 
     def _own(self, name: str) -> Any:
@@ -85,13 +89,27 @@ class MasterNode(Bound):
             return
         if self._ended is not None and os.getpid() == self._pid:
             try:
-                wait_for(self._ended)
+                self._serve_on(self._ended)
             except KeyboardInterrupt:
                 lib.pcclInterruptMaster(self._handle)
                 wait_for(self._ended)
         handle, self._handle = self._handle, None
         _running.discard(self)
         lib.pcclDestroyMaster(handle)
+
+    def _serve_on(self, ended: threading.Event) -> None:
+        """Waits until it has stopped, and says after a second that the program waits."""
+        try:
+            wait_for(ended, _SILENT_SECONDS)
+            if not ended.is_set() and sys.stderr is not None:
+                print(
+                    f"pccl: the MasterNode at {self.address} still serves, and this program waits for it; call destroy(), use a with block, "
+                    "or press Ctrl-C",
+                    file=sys.stderr, flush=True,
+                )
+        except (OSError, PCCLError, ValueError):
+            pass  # nobody reads standard error, or it has just stopped
+        wait_for(ended)
 
     def __enter__(self) -> "MasterNode":
         return self

@@ -68,6 +68,6 @@ if len(sys.argv) > 1:
     address = sys.argv[1]
 else:
     print(f"Python {sys.version.split()[0]}: import pccl {pccl.__version__} takes {time_to_import():.0f} ms")
-    address = spawn_master("127.0.0.1", idle_exit=5)
+    address = spawn_master("127.0.0.1")
 two(member_of_a_world)
 two(peer_of_a_run)

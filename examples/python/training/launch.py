@@ -125,7 +125,7 @@ class _Launcher:
 
     def run(self) -> int:
         options = self.options
-        options.master = spawn_master("127.0.0.1", idle_exit=5)
+        options.master = spawn_master("127.0.0.1")
         began = time.monotonic()
         for number in range(options.peers):
             self.start(number, Plan(options.kill_at if number == options.peers - 1 else 0, options.join_at))

@@ -13,6 +13,23 @@ from pccl.types import DataType
 _BITS = (RedOpType.BAND, RedOpType.BOR, RedOpType.BXOR)
 
 
+def described(value: Any, name: str) -> Buffer:
+    """A tensor on whichever device: the back-ends say which they use."""
+    return buffer_of(value, name, any_device=True)
+
+
+def on_device(needed: str, value: Any, name: str) -> None:
+    """A tensor on a device of that kind, or a list or batch of such; nothing of what is no tensor."""
+    if isinstance(value, (list, tuple)):
+        for index, one in enumerate(value):
+            on_device(needed, getattr(one, "tensor", one), f"{name}[{index}]")
+        return
+    device = getattr(value, "device", None)
+    if device is not None and getattr(device, "type", device) != needed:
+        remedy = "tensor.cpu()" if needed == "cpu" else f"tensor.to({needed!r})"
+        raise RuntimeError(f"Invalid tensor: {name} is on device {device}; pass {remedy}")
+
+
 def rank(name: str, value: int, size: int) -> None:
     """A rank of the communicator."""
     if isinstance(value, bool) or not isinstance(value, int):
@@ -23,12 +40,12 @@ def rank(name: str, value: int, size: int) -> None:
 
 def tensor(name: str, value: Any) -> Buffer:
     """Contiguous memory of a type that there is."""
-    return buffer_of(value, name)
+    return described(value, name)
 
 
 def reduced(name: str, value: Any, op: ReduceOp) -> None:
     """A tensor that the operator can be used on."""
-    datatype = buffer_of(value, name).datatype
+    datatype = described(value, name).datatype
     if op.type in _BITS and datatype in FLOATING:
         raise RuntimeError(f"Cannot use ReduceOp.{op.type.name} with non-integral dtype: {name} is of {datatype.name}")
     if op.type is RedOpType.PREMUL_SUM and datatype not in FLOATING:
@@ -73,9 +90,9 @@ def length(name: str, values: Sequence[Any], size: int) -> None:
 def listed(name: str, values: Sequence[Any], like: Any, size: int, equal: bool) -> None:
     """A list of tensors of the type of `like`, one for each rank; `equal`: as large as it, too."""
     length(name, values, size)
-    model = buffer_of(like, "tensor")
+    model = described(like, "tensor")
     for index, value in enumerate(values):
-        buffer = buffer_of(value, f"{name}[{index}]")
+        buffer = described(value, f"{name}[{index}]")
         _same_type(f"{name}[{index}]", buffer, model)
         if equal and buffer.count != model.count:
             raise RuntimeError(f"all tensors must have same size: {name}[{index}] has {buffer.count} elements, the other {model.count}")
@@ -84,7 +101,7 @@ def listed(name: str, values: Sequence[Any], like: Any, size: int, equal: bool) 
 def alike(name: str, index: Optional[int], value: Any, like: Any) -> None:
     """A tensor as large as another."""
     label = name if index is None else f"{name}[{index}]"
-    buffer, model = buffer_of(value, label), buffer_of(like, "tensor")
+    buffer, model = described(value, label), described(like, "tensor")
     _same_type(label, buffer, model)
     if buffer.count != model.count:
         raise RuntimeError(f"tensors must have same size: {label} has {buffer.count} elements, the other {model.count}")
@@ -92,7 +109,7 @@ def alike(name: str, index: Optional[int], value: Any, like: Any) -> None:
 
 def times(name: str, whole: Any, part_name: str, part: Any, size: int) -> None:
     """A tensor with room for `size` others."""
-    large, small = buffer_of(whole, name), buffer_of(part, part_name)
+    large, small = described(whole, name), described(part, part_name)
     _same_type(name, large, small)
     if large.count != small.count * size:
         raise RuntimeError(
@@ -102,7 +119,7 @@ def times(name: str, whole: Any, part_name: str, part: Any, size: int) -> None:
 
 def divisible(name: str, value: Any, size: int) -> None:
     """A tensor that all ranks can share evenly."""
-    count = buffer_of(value, name).count
+    count = described(value, name).count
     if count % size:
         raise RuntimeError(f"{name} size must be divisible by comm_size: it has {count} elements, and there are {size} ranks")
 
@@ -113,14 +130,14 @@ def row_counts(name: str, counts: Sequence[int], tensor_name: str, value: Any, s
         raise RuntimeError(f"{name} length must equal comm_size: it has {len(counts)} numbers, and there are {size} ranks")
     if any(count < 0 for count in counts):
         raise RuntimeError(f"{name} is {list(counts)}; numbers of rows must be non-negative")
-    rows, _ = rows_of(value, buffer_of(value, tensor_name))
+    rows, _ = rows_of(value, described(value, tensor_name))
     if sum(counts) > rows:
         raise RuntimeError(f"sum of {name}, {sum(counts)}, exceeds dimension 0 of {tensor_name}, which is {rows}")
 
 
 def same_type(name: str, value: Any, like: Any) -> None:
     """Two tensors of one type."""
-    _same_type(name, buffer_of(value, name), buffer_of(like, "tensor"))
+    _same_type(name, described(value, name), described(like, "tensor"))
 
 
 def _same_type(name: str, value: Buffer, like: Buffer) -> None:

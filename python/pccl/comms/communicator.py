@@ -14,6 +14,7 @@ import warnings
 import weakref
 from typing import Any, Callable, Iterable, Optional, Sequence
 
+from pccl.comms import arguments as check
 from pccl.comms import handles, torch_switch
 from pccl.comms.backend import Mask, TorchCommBackend
 from pccl.comms.calls import Caller
@@ -339,6 +340,10 @@ class TorchComm(Operations, Memory):
         with self._lock:
             self._ready(name.name)
             checked()
+            if self._backend.built_in:
+                for value in arguments:
+                    label = next((label for label, field in fields.items() if field is value), "ops")
+                    check.on_device(self._backend.device, value, label)
             op_id = self._hooks.before(name, {**fields, "async_op": async_op})
             ordered = name not in _MESSAGES and self._backend.built_in
             extents = self._order.prepare(fields) if ordered else None

@@ -18,14 +18,14 @@ FLOATING = frozenset({DataType.FLOAT16, DataType.BFLOAT16, DataType.FLOAT, DataT
 NOT_COMPUTED = frozenset({DataType.FLOAT8_E4M3, DataType.FLOAT8_E5M2})
 
 
-def buffer_of(tensor: Any, name: str, writable: bool = False) -> Buffer:
-    """The memory of a tensor.  RuntimeError: not contiguous, or of a type that there is not.  TypeError: no tensor."""
+def buffer_of(tensor: Any, name: str, writable: bool = False, any_device: bool = False) -> Buffer:
+    """The memory of a tensor.  RuntimeError: not contiguous, not in host memory unless `any_device`, or of an unknown type.  TypeError: no tensor."""
     if isinstance(tensor, Buffer):
         return tensor
     if not is_contiguous(tensor):
         raise RuntimeError(f"{name} must be contiguous; pass a contiguous copy")
     try:
-        return as_buffer(tensor, name, writable)
+        return as_buffer(tensor, name, writable, any_device)
     except ValueError as error:
         if isinstance(error, RuntimeError):
             raise
@@ -87,7 +87,7 @@ def extents_of(value: Any) -> list[tuple[int, int]]:
     if value is None:
         return []
     try:
-        return [extent_of(as_buffer(value))]
+        return [extent_of(as_buffer(value, any_device=True))]
     except (TypeError, ValueError):
         return []
 

@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import math
 import os
 import threading
+import time
 from typing import Any, NoReturn, Optional, Protocol
 
 from pccl._native import lib
@@ -99,7 +101,9 @@ def interruptible(name: str, function: Any, *arguments: Any, keep: Any = None) -
         raise errors[0]
 
 
-def wait_for(event: Waitable) -> None:
-    """Until it is set, in slices: a signal that comes just before the main thread sleeps, or meets another thread, wakes nobody."""
-    while not event.wait(MAIN_THREAD_SLICE_MS / 1000):
+def wait_for(event: Waitable, timeout: float = math.inf) -> None:
+    """Until it is set, or `timeout` seconds passed; in slices, since a signal that comes just before the main thread sleeps, or meets
+    another thread, wakes nobody."""
+    until = time.monotonic() + timeout
+    while not event.wait(MAIN_THREAD_SLICE_MS / 1000) and time.monotonic() < until:
         pass

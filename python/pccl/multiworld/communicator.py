@@ -9,13 +9,16 @@ from __future__ import annotations
 import asyncio
 import functools
 import threading
-from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence, TypeVar, Union
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Callable, Optional, Sequence, TypeVar, Union
 
+from pccl.arguments import number
 from pccl.engine import awaited
 from pccl.engine.process import wait_for
 from pccl.multiworld import waiting
-from pccl.multiworld.domain import Domain, Flight
+from pccl.multiworld.domain import Domain
 from pccl.multiworld.errors import BrokenWorldException
+from pccl.multiworld.flight import Flight, Receive
 from pccl.multiworld.inbox import Inbox
 from pccl.types import ReduceOp
 
@@ -37,8 +40,8 @@ class WorldCommunicator:
     Tensors are torch's, numpy arrays, or anything with a buffer; what is not contiguous goes by way of a copy.  All of these calls
     raise BrokenWorldException if the world is over or there is none of that name, ValueError for a wrong argument, and
     `pccl.errors.PCCLError` for an operation that failed while its world goes on: somebody cancelled it, or members disagree in it.
-    A task that is cancelled gives its operation up at all of its members.  The forms that end in ``_blocking`` wait in the
-    calling thread.
+    Cancelling a task cancels its operation on all of its members; a receive alone is withdrawn (`recv`).  The forms that end in
+    ``_blocking`` wait in the calling thread.
     """
 
     def __init__(self, world_manager: "WorldManager") -> None:
@@ -89,8 +92,16 @@ class WorldCommunicator:
         await self._run(world_name, lambda domain: domain.send(tensor, dst))
 
     async def recv(self, tensor: Any, src: int, world_name: str = DEFAULT_WORLD_NAME) -> None:
-        """Receives from rank `src` into `tensor`, which is as large as what was sent."""
-        await self._run(world_name, lambda domain: domain.recv(tensor, src))
+        """Receives from rank `src` into `tensor`, which is as large as what was sent.
+
+        A cancelled receive loses no message: the send that it would have met waits for the next receive from `src`.  So
+        ``asyncio.wait_for(communicator.recv(tensor, src), 1)`` in a loop polls.  With "pccl" a message that is on its way already is the
+        exception: it is cancelled at its sender, too, whose ``send`` raises a PCCLError of cause CANCELLED.
+        """
+        domain = self._domain(world_name)
+        flight = self._launched(domain, lambda: domain.receive(tensor, src))
+        await waiting.settled(flight, lambda: domain.withdraw(src, flight))
+        self._concluded(domain, flight)
 
     async def recv_any(self, tensors: Mapping[str, Any], src: Sources) -> str:
         """Receives in whichever of several worlds a message comes first, and returns the name of that world.
@@ -147,7 +158,11 @@ class WorldCommunicator:
 
     def recv_blocking(self, tensor: Any, src: int, world_name: str = DEFAULT_WORLD_NAME) -> None:
         """`recv` for threads: no coroutine, waits here."""
-        self._run_blocking(world_name, lambda domain: domain.recv(tensor, src))
+        domain = self._domain(world_name)
+        with awaited:
+            flight = self._launched(domain, lambda: domain.receive(tensor, src))
+        waiting.wait(flight, lambda: domain.withdraw(src, flight))
+        self._concluded(domain, flight)
 
     def recv_any_blocking(self, tensors: Mapping[str, Any], src: Sources) -> str:
         """`recv_any` for threads: no coroutine, waits here."""
@@ -208,7 +223,11 @@ class WorldCommunicator:
         with self._lock:
             domain = self._domains.get(name)
         if domain is None:
-            raise BrokenWorldException(name, "there is no such world here: it was never initialised, or is over; initialise it")
+            if not isinstance(name, str):
+                raise TypeError(f"pccl: world_name is {name!r}, a {type(name).__name__}; pass the name of a world, a str")
+            missing = "there is no such world here" if name else 'no world_name was passed, and no world is named "" here'
+            remedy = "initialise it" if name else "pass the name of a world"
+            raise BrokenWorldException(name, f"{missing}: it was never initialised, or has ended; {remedy}")
         return domain
 
     def _launched(self, domain: Domain, launch: Callable[[], Result]) -> Result:
@@ -250,10 +269,12 @@ class WorldCommunicator:
         """The world whose receive has ended first, with its outcome; None: none has, `watcher` will be called."""
         if not tensors:
             raise ValueError("pccl: tensors is empty; pass one for each world to receive in")
-        unnamed = [] if isinstance(src, int) else [name for name in tensors if name not in src]
+        if not isinstance(src, Mapping):
+            src = dict.fromkeys(tensors, number("recv_any", "src", src))
+        unnamed = [name for name in tensors if name not in src]
         if unnamed:
             raise ValueError(f"pccl: src has no rank for {', '.join(unnamed)}; pass one for each world of tensors, or one for all")
-        keys = {name: (name, src if isinstance(src, int) else src[name]) for name in tensors}
+        keys = {name: (name, src[name]) for name in tensors}
         wanted = frozenset(keys.values())
         came = self._inbox.take(wanted)
         if came is None:

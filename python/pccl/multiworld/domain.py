@@ -3,31 +3,12 @@
 from __future__ import annotations
 
 import abc
-from typing import Any, Callable, Optional, Protocol, Sequence
+from typing import Any, Optional, Sequence
 
+from pccl.arguments import number
 from pccl.multiworld.errors import Loss
-from pccl.multiworld.memory import Land
-
-
-class Flight(Protocol):
-    """An operation that was launched."""
-
-    @property
-    def land(self) -> Land:
-        """To be called once, after success."""
-
-    @property
-    def error(self) -> Optional[BaseException]:
-        """How it failed; None: it has not ended, or succeeded."""
-
-    def when_done(self, callback: Callable[[], None]) -> None:
-        """Has `callback` called in some thread when it has ended; at once, here, if it has."""
-
-    def wait(self, timeout: Optional[float] = None) -> bool:
-        """Waits until it has ended, or so many seconds passed; whether it has."""
-
-    def cancel(self) -> None:
-        """Asks for its end; never blocks."""
+from pccl.multiworld.flight import Flight, Receive
+from pccl.multiworld.withdrawn import Taken, Withdrawn
 
 
 class Domain(abc.ABC):
@@ -38,12 +19,28 @@ class Domain(abc.ABC):
         self.backend = backend
         self.rank = rank
         self.size = size
+        self._withdrawn = Withdrawn()
+
+    def receive(self, tensor: Any, src: int) -> Receive:
+        """`recv`, or the message of a receive from `src` that was withdrawn.  ValueError: that has another size or type than `tensor`."""
+        return self._withdrawn.take(src, tensor) or self.recv(tensor, src)
+
+    def withdraw(self, src: int, flight: Receive) -> bool:
+        """Withdraws a receive; returns whether it ends soon.  Its message, if it has one all the same, is the next receive's from `src`."""
+        if isinstance(flight, Taken):
+            self._withdrawn.put_back(src, flight)
+            return False
+        return self._withdraw(src, flight)
 
     @abc.abstractmethod
     def send(self, tensor: Any, dst: int) -> Flight: ...
 
     @abc.abstractmethod
-    def recv(self, tensor: Any, src: int) -> Flight: ...
+    def recv(self, tensor: Any, src: int) -> Receive: ...
+
+    @abc.abstractmethod
+    def _withdraw(self, src: int, flight: Receive) -> bool:
+        """`withdraw` of what `recv` has returned."""
 
     @abc.abstractmethod
     def broadcast(self, tensor: Any, src: int) -> Flight: ...
@@ -72,7 +69,8 @@ class Domain(abc.ABC):
         """Leaves the world, ends what is in flight, frees everything; blocks for a bounded time.  The second time nothing."""
 
     def check_rank(self, name: str, rank: int, other: bool = False) -> None:
-        """ValueError: no rank of this world, or this one where it has to be another."""
+        """ValueError: no rank of this world, or this one where it has to be another.  TypeError: no number."""
+        rank = number("WorldCommunicator", name, rank)
         if not 0 <= rank < self.size:
             raise ValueError(f"pccl: {name} is {rank}; the ranks of {self.name} are 0 to {self.size - 1}")
         if other and rank == self.rank:

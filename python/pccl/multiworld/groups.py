@@ -17,8 +17,9 @@ import torch
 import torch.distributed
 
 from pccl.buffers import as_buffer
-from pccl.multiworld.domain import Domain, Flight
+from pccl.multiworld.domain import Domain
 from pccl.multiworld.errors import Loss
+from pccl.multiworld.flight import Flight, Receive
 from pccl.multiworld.lanes import GroupFlight, Lane
 from pccl.multiworld.liveness import Liveness, Post
 from pccl.multiworld.memory import Land, check_list, is_array, is_tensor, writable
@@ -65,10 +66,15 @@ class GroupDomain(Domain):
         used, _ = self._place(tensor, collective=False)
         return self._launch(lambda group: group.send([used], dst, 0), lane=("send", dst))
 
-    def recv(self, tensor: Any, src: int) -> Flight:
+    def recv(self, tensor: Any, src: int) -> Receive:
         self.check_rank("src", src, other=True)
-        used, land = self._place(tensor, collective=False)
-        return self._launch(lambda group: group.recv([used], src, 0), land, lane=("receive", src))
+        place = writable(tensor, any_device=self.backend == "nccl")
+        used, _ = self._place(place.memory, collective=False)
+        return self._launch(lambda group: group.recv([used], src, 0), place.land, ("receive", src), place.memory)
+
+    def _withdraw(self, src: int, flight: Receive) -> bool:
+        self._withdrawn.keep(src, flight, flight.memory)
+        return False
 
     def broadcast(self, tensor: Any, src: int) -> Flight:
         self.check_rank("src", src)
@@ -175,8 +181,8 @@ class GroupDomain(Domain):
             raise ValueError(f"pccl: gloo has no {name} of {tensor.dtype}; sum up and divide, convert the tensor, or take backend 'pccl'")
         return named
 
-    def _launch(self, call: Callable[[Any], Any], land: Land = None, lane: Optional[Way] = None) -> Flight:
-        flight = GroupFlight(land, self._landed)
+    def _launch(self, call: Callable[[Any], Any], land: Land = None, lane: Optional[Way] = None, memory: Any = None) -> GroupFlight:
+        flight = GroupFlight(land, self._landed, memory)
         with self._lock:
             if self._loss is not None or self._group is None:
                 raise RuntimeError(f"pccl: {self.name} is over")

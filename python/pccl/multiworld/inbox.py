@@ -1,7 +1,6 @@
 """Receives from several worlds at once, of which the first to come is taken and the others stay posted.
 
-A receive that was outrun is not given up, since that would fail its sender: the next call finds it, and what came meanwhile is taken
-in the order in which it came.
+A receive that was outrun stays posted: the next call finds it, and messages that came meanwhile are taken in the order of their arrival.
 """
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
@@ -9,7 +8,8 @@ from __future__ import annotations
 import threading
 from typing import Any, Callable, Optional
 
-from pccl.multiworld.domain import Domain, Flight
+from pccl.multiworld.domain import Domain
+from pccl.multiworld.flight import Flight
 
 Key = tuple[str, int]
 
@@ -42,7 +42,7 @@ class Inbox:
                     raise ValueError(f"pccl: a receive from rank {src} of {name} is posted with another tensor; pass that until it comes")
                 return
             self._drop(key)
-            posted = self._posted[key] = Posted(domain, tensor, domain.recv(tensor, key[1]))
+            posted = self._posted[key] = Posted(domain, tensor, domain.receive(tensor, key[1]))
         posted.flight.when_done(lambda: self._has_ended(key, posted))
 
     def take(self, keys: frozenset[Key], watcher: Optional[Callable[[], None]] = None) -> Optional[Posted]:

@@ -15,8 +15,9 @@ from pccl.types import Cause, Result
 class GroupFlight:
     """An operation that ends when somebody resolves it, or the program gives it up."""
 
-    def __init__(self, land: Land, landed: Callable[["GroupFlight"], None]) -> None:
+    def __init__(self, land: Land, landed: Callable[["GroupFlight"], None], memory: Any = None) -> None:
         self.land = land
+        self.memory = memory
         self.error: Optional[BaseException] = None
         self._landed = landed
         self._ended = threading.Event()

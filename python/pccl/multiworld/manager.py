@@ -12,6 +12,7 @@ import threading
 import time
 from typing import Any, Optional
 
+from pccl.arguments import number, seconds, text
 from pccl.multiworld import waiting
 from pccl.multiworld.communicator import WorldCommunicator
 from pccl.multiworld.domain import Domain, Formation
@@ -19,10 +20,20 @@ from pccl.multiworld.native import NativeDomain, NativeFormation
 
 __all__ = ["WorldManager"]
 
+_UNNAMED = '""'  # the name that a world has without one, in errors
+
 _log = logging.getLogger("pccl.multiworld")
 
 _GRACE = 1.0             # seconds that a formation has beyond its end, to say who is missing
 _CLOSING_SECONDS = 10.0  # `cleanup` waits no longer for what is being closed
+
+
+def _checked_stall(function: str, value: Any) -> float:
+    """A stall time in seconds.  ValueError: too short for heartbeats.  TypeError: no number."""
+    stall = seconds(function, "stall", value)
+    if stall < 0.05:
+        raise ValueError(f"pccl: {function}: stall is {stall} s; pass at least 0.05")
+    return stall
 
 
 class WorldManager:
@@ -33,8 +44,7 @@ class WorldManager:
     """
 
     def __init__(self, enable_monitor: bool = True, *, stall: float = 3.0) -> None:
-        if stall < 0.05:
-            raise ValueError(f"pccl: stall is {stall} s; pass at least 0.05")
+        stall = _checked_stall("WorldManager", stall)
         self._stall = stall if enable_monitor else None
         self._lock = threading.Lock()
         self._forming: dict[str, Optional[Domain]] = {}  # None: not yet connected
@@ -155,11 +165,15 @@ class WorldManager:
     def _formation(
         self, name: str, rank: int, size: int, backend: str, addr: str, port: int, timeout: float, device: Any, stall: Optional[float]
     ) -> Formation:
+        numbers = (("rank", rank), ("world_size", size), ("port", port))
+        rank, size, port = (number("initialize_world", what, value) for what, value in numbers)
         if size < 1:
             raise ValueError(f"pccl: world_size is {size}; a world has one rank at least")
         if not 0 <= rank < size:
             raise ValueError(f"pccl: rank is {rank}; the ranks of a world of {size} are 0 to {size - 1}")
-        stall = self._stall if stall is None else stall
+        text("initialize_world", "addr", addr)
+        timeout = seconds("initialize_world", "timeout", timeout)
+        stall = self._stall if stall is None else _checked_stall("initialize_world", stall)
         if backend == "pccl":
             formation = NativeFormation(name, rank, size, addr, port, timeout, stall)
             with self._lock:
@@ -172,13 +186,14 @@ class WorldManager:
         raise ValueError(f"pccl: backend is {backend!r}; pass 'pccl', 'gloo' or 'nccl'")
 
     def _claim(self, name: str) -> None:
-        """Takes the name.  ValueError: a world of that name exists, or is being initialised."""
-        if not self._communicator.is_broken(name):
-            raise ValueError(f"World {name} already exists.")
+        """Takes the name.  ValueError: a world of that name exists, or is being initialised.  TypeError: it is no str."""
+        text("initialize_world", "world_name", name)
+        taken = not self._communicator.is_broken(name)
         with self._lock:
-            if name in self._forming:
-                raise ValueError(f"World {name} already exists.")
-            self._forming[name] = None
+            if not taken and name not in self._forming:
+                self._forming[name] = None
+                return
+        raise ValueError(f"World {name or _UNNAMED} already exists.")
 
     def _free(self, name: str) -> None:
         with self._lock:

@@ -6,17 +6,21 @@ place of the lost.  Where the master is to be and nobody listens there, rank 0 s
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import atexit
+import contextlib
 import socket
 import threading
 import time
+import weakref
 from typing import Any, Callable, Optional, Sequence
 
 from pccl._native import lib
-from pccl.engine import Operation, World
+from pccl.engine import ANY_RANK, Operation, World
 from pccl.engine.backlog import MOST, Backlog, Pending
 from pccl.engine.bootstrap import spawn_master
 from pccl.errors import PCCLError, RankConnectionLost
-from pccl.multiworld.domain import Domain, Flight, Formation
+from pccl.multiworld.domain import Domain, Formation
+from pccl.multiworld.flight import Flight, Receive
 from pccl.multiworld.errors import Loss
 from pccl.multiworld.memory import Land, apart, check_list, joined, readable, writable
 from pccl.types import Cause, ErrorClass, ReduceOp, Result
@@ -38,11 +42,12 @@ _TORCH_OPS = {
 class NativeFlight:
     """An operation of the engine, and where its results go."""
 
-    __slots__ = ("operation", "land")
+    __slots__ = ("operation", "land", "memory")
 
-    def __init__(self, operation: Pending, land: Land = None) -> None:
+    def __init__(self, operation: Pending, land: Land = None, memory: Any = None) -> None:
         self.operation = operation
         self.land = land
+        self.memory = memory
 
     @property
     def error(self) -> Optional[BaseException]:
@@ -73,16 +78,28 @@ class NativeDomain(Domain):
         self._ranks = {member.id: member.key for member in world.members()}
         self._loss: Optional[Loss] = None
         self._sends, self._receives, self._collectives = Backlog(MOST), Backlog(MOST), Backlog(MOST)
+        _open.add(self)
 
     def send(self, tensor: Any, dst: int) -> Flight:
         self.check_rank("dst", dst, other=True)
         memory = readable(tensor)
-        return NativeFlight(self._sends.start(lambda: self._world.send(memory, dst)))
+        return NativeFlight(self._sends.start(lambda: self._world.send(memory, dst, self.rank)))
 
-    def recv(self, tensor: Any, src: int) -> Flight:
+    def recv(self, tensor: Any, src: int) -> Receive:
+        """The engine lets a receive from any rank be withdrawn alone, but not one from a named rank.  So the tag names the sender."""
         self.check_rank("src", src, other=True)
         place = writable(tensor)
-        return NativeFlight(self._receives.start(lambda: self._world.receive(place.memory, src)), place.land)
+        return NativeFlight(self._receives.start(lambda: self._world.receive(place.memory, ANY_RANK, src)), place.land, place.memory)
+
+    def _withdraw(self, src: int, flight: Receive) -> bool:
+        def keep_what_came() -> None:
+            if flight.error is None:
+                memory = joined([flight.memory]) if flight.land is None else flight.memory
+                self._withdrawn.keep(src, flight, memory)
+
+        flight.when_done(keep_what_came)
+        flight.cancel()
+        return True
 
     def broadcast(self, tensor: Any, src: int) -> Flight:
         self.check_rank("src", src)
@@ -153,6 +170,22 @@ class NativeDomain(Domain):
         if self._loss is None:
             self._loss = Loss("it was removed here", Cause.LEFT, None, "", None)
         self._world.destroy()
+        _open.discard(self)
+
+    def leave(self) -> None:
+        """Tells the other members that this one leaves; does not wait, and frees nothing."""
+        with contextlib.suppress(PCCLError):  # it is over, or belongs to the process that this one was forked from
+            self._world.leave()
+
+
+def _leave_all() -> None:
+    """At the interpreter's end: to take torch apart can take seconds, and the other members would wait for that."""
+    for domain in list(_open):
+        domain.leave()
+
+
+_open: "weakref.WeakSet[NativeDomain]" = weakref.WeakSet()
+atexit.register(_leave_all)
 
 
 class NativeFormation(Formation):

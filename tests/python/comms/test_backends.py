@@ -15,6 +15,7 @@ import torch.distributed as dist
 
 import pccl.comms as comms
 from pccl.comms import CommOptions, ReduceOp, TorchComm, TorchCommBackend, TorchWork, WorkStatus, new_comm, objcol
+from pccl.comms.backends.c10d import GlooBackend, NcclBackend
 from support.communicators import every_operation
 from support.ranks import paths_with, run
 
@@ -99,6 +100,77 @@ def test_what_this_torch_lacks_is_said(name: str, text: str) -> None:
         if device == "cuda":
             with pytest.raises(RuntimeError, match="is for cuda"):
                 new_comm(name, "cpu", "test")
+
+    run(1, rank)
+
+
+class _Group:
+    """A process group of one rank, on devices; it has all that it was called with."""
+
+    def __init__(self) -> None:
+        self.seen: list[Any] = []
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*arguments: Any) -> "_Group":
+            self.seen += [one for one in _flat(arguments) if isinstance(one, torch.Tensor)]
+            return self
+
+        return call
+
+    def is_completed(self) -> bool:
+        return True
+
+    def wait(self) -> None:
+        pass
+
+
+def _flat(value: Any) -> list[Any]:
+    return [each for one in value for each in _flat(one)] if isinstance(value, (list, tuple)) else [value]
+
+
+def test_tensors_of_a_device_come_to_the_adapter_that_is_for_it() -> None:
+    """Host memory is the need of the other back-ends, which say so themselves.  The device "meta" stands for CUDA: it has no memory."""
+    group = _Group()
+
+    class OnMeta(NcclBackend):
+        kind = device = "meta"
+
+        def _make(self, *_: Any) -> Any:
+            return group
+
+        batch_op_issue = GlooBackend.batch_op_issue  # nccl's needs a CUDA device
+
+    def rank() -> None:
+        comms.register_backend("meta", OnMeta)
+        comm = new_comm("meta", "meta", "test", timeout=5)
+        tensor, half = torch.ones(4, device="meta"), torch.ones(2, device="meta")
+        comm.broadcast(tensor, 0)
+        assert group.seen[-1] is tensor
+        comm.all_gather([half], half, async_op=True).wait()
+        assert group.seen[-2] is half
+        comm.all_reduce(tensor, ReduceOp.SUM)
+        comm.all_to_all_single(tensor, torch.ones(4, device="meta"))
+        batch = comm.batch_op_create()
+        batch.send(half, 0)
+        batch.recv(torch.ones(2, device="meta"), 0)
+        batch.issue()
+        assert len(group.seen) == 6 and all(one.device.type == "meta" for one in group.seen)
+        for wrong in (lambda: comm.broadcast(torch.ones(4), 0), lambda: comm.all_gather([torch.ones(2)], half)):
+            with pytest.raises(RuntimeError, match=r"is on device cpu; pass tensor.to\('meta'\)"):
+                wrong()
+        with pytest.raises(RuntimeError, match="must have same size"):
+            comm.all_gather([tensor], half)
+        comm.finalize()
+        for name in ("pccl", "gloo", "fake"):
+            host = new_comm(name, "cpu", "host", timeout=5)
+            batch = host.batch_op_create()
+            batch.send(half, 0)
+            batch.recv(half, 0)
+            for refused in (lambda: host.broadcast(tensor, 0), lambda: host.all_gather([torch.ones(2)], half), batch.issue):
+                with pytest.raises(RuntimeError, match="Invalid tensor: .* is on device meta; pass tensor.cpu"):
+                    refused()
+            host.broadcast(torch.ones(4), 0)
+            host.finalize()
 
     run(1, rank)
 

@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 from support.master import Master
 from support.multiworld import SECONDS, each, enter, in_worlds
+from support.programs import Program
 
 from pccl.engine import World
 from pccl.errors import MasterConnectionFailed, PCCLError, RankConnectionLost, make_error
@@ -84,6 +85,97 @@ def test_wrong_worlds(wrong: dict[str, Any], master: Master) -> None:
             assert "exists" not in str(caught.value)
 
     asyncio.run(asyncio.wait_for(run(), SECONDS))
+
+
+@pytest.mark.parametrize(("wrong", "said"), [
+    ({"rank": "0"}, "rank is '0', a str; pass a whole number"),
+    ({"world_size": 2.0}, "world_size is 2.0, a float; pass a whole number"),
+    ({"timeout": "x"}, "timeout is 'x', a str; pass a number of seconds"),
+    ({"stall": "x"}, "stall is 'x', a str; pass a number of seconds"),
+    ({"addr": None}, "addr is None, a NoneType; pass a str"),
+    ({"world_name": None}, "world_name is None, a NoneType; pass a str"),
+])
+@pytest.mark.parametrize("backend", ["pccl", "gloo"])
+def test_arguments_of_another_type(wrong: dict[str, Any], said: str, backend: str, free_port: int) -> None:
+    """The sentence names the argument, the value and the remedy, and nothing is started."""
+    arguments: dict[str, Any] = {"world_name": "w", "rank": 0, "world_size": 2, "backend": backend, "port": free_port, **wrong}
+    manager = WorldManager()
+    with pytest.raises(TypeError, match=f"^pccl: initialize_world: {said}$"):
+        manager.initialize_world_blocking(**arguments)
+    with pytest.raises(TypeError, match=f"^pccl: initialize_world: {said}$"):
+        asyncio.run(manager.initialize_world(**arguments))
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", free_port))
+
+
+def test_wrong_stall_times() -> None:
+    for wrong, said in ((-1, "stall is -1 s; pass a number that is not negative"), (0.01, "stall is 0.01 s; pass at least 0.05")):
+        with pytest.raises(ValueError, match=f"^pccl: WorldManager: {said}$"):
+            WorldManager(stall=wrong)
+        with pytest.raises(ValueError, match=f"^pccl: initialize_world: {said}$"):
+            WorldManager().initialize_world_blocking("w", 0, 1, "pccl", stall=wrong)
+    with pytest.raises(TypeError, match="^pccl: WorldManager: stall is 'x', a str; pass a number of seconds$"):
+        WorldManager(stall="x")  # type: ignore[arg-type]
+
+
+def test_operations_of_a_world_without_a_name(master: Master) -> None:
+    """None is refused as no name; a forgotten name is told from a world that has ended."""
+    manager = WorldManager()
+    with pytest.raises(TypeError, match="^pccl: world_name is None, a NoneType; pass the name of a world, a str$"):
+        manager.communicator.recv_blocking(np.zeros(1), 1, None)  # type: ignore[arg-type]
+    with pytest.raises(BrokenWorldException, match='^ broken: no world_name was passed, and no world is named "" here'):
+        manager.communicator.recv_blocking(np.zeros(1), 1)
+    manager.initialize_world_blocking(DEFAULT_WORLD_NAME, 0, 1, "pccl", port=master.port)
+    with pytest.raises(ValueError, match='^World "" already exists.$'):
+        manager.initialize_world_blocking(DEFAULT_WORLD_NAME, 0, 1, "pccl", port=master.port)
+    with pytest.raises(TypeError, match="src is '0', a str; pass a whole number"):
+        manager.communicator.recv_blocking(np.zeros(1), "0")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="src is '0', a str; pass a whole number"):
+        manager.communicator.recv_any_blocking({DEFAULT_WORLD_NAME: np.zeros(1)}, "0")  # type: ignore[arg-type]
+    manager.cleanup()
+
+
+INTERRUPTED = """
+import atexit, sys
+
+def last():
+    print("takes itself apart")
+    sys.stdin.readline()
+
+atexit.register(last)  # the last one, since it is the first
+import asyncio
+import numpy as np
+from pccl.multiworld import WorldManager
+
+manager = WorldManager()
+
+async def main():
+    await manager.initialize_world("w", 1, 2, "pccl", port=int(sys.argv[1]))
+    print("waits")
+    await manager.communicator.recv(np.zeros(1), 0, "w")
+
+asyncio.run(main())
+"""
+
+
+def test_a_program_that_is_interrupted_leaves_its_worlds_first(master: Master) -> None:
+    """The others learn of it before the interpreter takes its modules apart, which takes seconds with torch."""
+
+    async def run() -> None:
+        with Program(INTERRUPTED, master.port) as program:
+            manager = WorldManager()
+            await manager.initialize_world("w", 0, 2, "pccl", port=master.port)
+            await asyncio.to_thread(program.until, "waits")
+            program.signal(signal.SIGINT)
+            await asyncio.to_thread(program.until, "takes itself apart")
+            with pytest.raises(BrokenWorldException) as caught:
+                await asyncio.wait_for(manager.communicator.recv(np.zeros(1), 1, "w"), SECONDS)
+            assert (caught.value.peer, caught.value.cause) == (1, Cause.PEER_LEFT)
+            program.tell("go on")
+            assert await asyncio.to_thread(program.end) == -signal.SIGINT
+            manager.cleanup()
+
+    asyncio.run(run())
 
 
 def test_a_world_that_does_not_come(master: Master) -> None:

@@ -125,6 +125,44 @@ print("gone")
         program.succeeds()
 
 
+WAITING = {
+    "the end of the program": "master.run()",
+    "the end of a function": "def serve(node):\n    node.run()\nserve(master)\ndel master",
+}
+
+
+@pytest.mark.parametrize("source", WAITING.values(), ids=WAITING)
+def test_a_program_that_waits_for_its_master_says_how_to_end_it(source: str) -> None:
+    """It would wait without a word, and look as if it hung."""
+    with Program(f"import pccl\nmaster = pccl.MasterNode('127.0.0.1:0')\n{source}") as program:
+        line = program.until("pccl: the MasterNode at 127.0.0.1:")
+        assert "call destroy(), use a with block, or press Ctrl-C" in line
+        program.signal(signal.SIGINT)
+        program.succeeds()
+        assert program.said == [line]
+
+
+def test_a_program_that_destroys_its_master_says_nothing() -> None:
+    """Nor does one whose master is interrupted by the time that it ends."""
+    source = """
+import pccl
+from pccl import master
+master._SILENT_SECONDS = 0.0
+with pccl.MasterNode("127.0.0.1:0") as node:
+    node.run()
+node = pccl.MasterNode("127.0.0.1:0")
+node.run()
+node.destroy()
+node = pccl.MasterNode("127.0.0.1:0")
+node.run()
+node.interrupt()
+node.wait()
+"""
+    with Program(source) as program:
+        program.succeeds()
+        assert program.said == []
+
+
 def test_help_names_the_default_of_the_original(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         module.main(["--help"])

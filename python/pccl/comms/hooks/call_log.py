@@ -115,7 +115,7 @@ class clog:  # noqa: N801 - the interface's name
         fields += [f"{label}={getattr(args, label)}" for label in ("root", "peer", "num_ops") if hasattr(args, label)]
         if self._buffers:
             fields += [
-                f"{label}=" + ",".join(hex(as_buffer(tensor).address) for tensor in tensors)
+                f"{label}=" + ",".join(hex(as_buffer(tensor, any_device=True).address) for tensor in tensors)
                 for label, tensors in (("in_ptrs", inputs), ("out_ptrs", outputs)) if tensors
             ]
         fields += [f"async_op={'t' if args.async_op else 'f'}", f"comm={comm.get_name()}"]

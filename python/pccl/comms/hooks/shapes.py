@@ -42,7 +42,7 @@ def sizes_of(tensors: list[Any]) -> list[list[int]]:
 def datatype_of(tensor: Any) -> Any:
     """Of its elements; None where there is no such one."""
     try:
-        return as_buffer(tensor).datatype
+        return as_buffer(tensor, any_device=True).datatype
     except (TypeError, ValueError):
         return None
 

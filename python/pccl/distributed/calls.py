@@ -12,7 +12,7 @@ import torch
 
 from pccl.distributed.reduce_ops import Reduction, reduction
 from pccl.distributed.sparse import all_reduce_sparse
-from pccl.distributed.tensors import Finish, Parts, apart, overlap, packed, plain, result_apart, span, target, unpacked
+from pccl.distributed.tensors import Finish, Parts, apart, overlap, packed, plain, result_apart, span, tangled, target, unpacked
 from pccl.distributed.work import Call, Refused, keep_place
 from pccl.engine import ANY_RANK, Operation, World, at_once
 
@@ -104,7 +104,8 @@ def all_reduce(place: Place, tensors: Tensors, opts: Any = None) -> Call:
 
 def all_reduce_coalesced(place: Place, tensors: Tensors, opts: Any = None) -> Call:
     """Reduces several tensors in place, as one operation."""
-    targets = [target(tensor) for tensor in tensors]
+    private = tangled([((), (tensor,)) for tensor in tensors])
+    targets = [target(tensor, private) for tensor in tensors]
     op = _default(opts)
     hows = [reduction(op, tensor.dtype) for tensor in tensors]
 
@@ -142,8 +143,8 @@ def reduce(place: Place, tensors: Tensors, opts: Any) -> Call:
 # -- All parts at everybody --
 
 
-def _gather_list(place: Place, outputs: Tensors, tensor: Tensor) -> tuple[Tensor, Parts]:
-    parts = unpacked(_each(place, outputs, "the list of outputs"))
+def _gather_list(place: Place, outputs: Tensors, tensor: Tensor, private: bool = False) -> tuple[Tensor, Parts]:
+    parts = unpacked(_each(place, outputs, "the list of outputs"), private)
     return apart(plain(tensor), parts.memory, parts.byte_of(place.rank)), parts
 
 
@@ -160,7 +161,9 @@ def all_gather(place: Place, outputs: Sequence[Tensors], tensors: Tensors, opts:
 
 def all_gather_coalesced(place: Place, outputs: Sequence[Tensors], tensors: Tensors, opts: Any = None) -> Call:
     """`outputs` has a list for each rank, with a tensor for each of `tensors`."""
-    pairs = [_gather_list(place, [of_rank[i] for of_rank in outputs], tensor) for i, tensor in enumerate(tensors)]
+    lists = [[of_rank[i] for of_rank in outputs] for i in range(len(tensors))]
+    private = tangled([((tensor,), each) for tensor, each in zip(tensors, lists)])
+    pairs = [_gather_list(place, each, tensor, private) for tensor, each in zip(tensors, lists)]
 
     def launch(world: World, deadline: Optional[float]) -> Iterable[Operation]:
         return _several(
@@ -177,10 +180,11 @@ def all_gather_single(place: Place, output: Tensor, tensor: Tensor, opts: Any = 
 
 def all_gather_single_coalesced(place: Place, outputs: Tensors, tensors: Tensors, opts: Any = None) -> Call:
     """`all_gather_single` of several pairs, as one operation."""
+    private = tangled([((tensor,), (output,)) for tensor, output in zip(tensors, outputs)])
     pairs = []
     finishes = []
     for output, tensor in zip(outputs, tensors):
-        memory, finish = target(output)
+        memory, finish = target(output, private)
         own = plain(tensor)
         pairs.append((apart(own, memory, place.rank * own.numel() * own.element_size()), memory))
         finishes.append(finish)
@@ -221,10 +225,11 @@ def reduce_scatter_single(place: Place, output: Tensor, tensor: Tensor, opts: An
 
 def reduce_scatter_single_coalesced(place: Place, outputs: Tensors, tensors: Tensors, opts: Any = None) -> Call:
     """`reduce_scatter_single` of several pairs, as one operation."""
+    private = tangled([((tensor,), (output,)) for tensor, output in zip(tensors, outputs)])
     calls = []
     finishes: list[Finish] = []
     for output, tensor in zip(outputs, tensors):
-        memory, finish = target(output)
+        memory, finish = target(output, private)
         how = reduction(_default(opts), tensor.dtype)
         whole = how.seen(plain(tensor))
         result, out = result_apart(memory, whole)

@@ -12,9 +12,10 @@ import torch
 
 from pccl.distributed.reduce_ops import Reduction, reduction
 from pccl.distributed.sparse import all_reduce_sparse
-from pccl.distributed.tensors import Finish, Parts, apart, overlap, packed, plain, result_apart, span, tangled, target, unpacked
+from pccl.distributed.tensors import Finish, Parts, apart, overlap, packed, plain, result_apart, span, target, unpacked
 from pccl.distributed.work import Call, Refused, keep_place
 from pccl.engine import ANY_RANK, Operation, World, at_once
+from pccl.engine.overlaps import tangled
 
 Tensor = torch.Tensor
 Tensors = Sequence[Tensor]

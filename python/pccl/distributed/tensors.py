@@ -10,6 +10,7 @@ from typing import Callable, NamedTuple, Optional, Sequence
 import torch
 
 from pccl.buffers import Buffer, as_buffer
+from pccl.engine.overlaps import check_result
 from pccl.types import DataType
 
 #: What has to be done after success.
@@ -53,9 +54,8 @@ def target(tensor: torch.Tensor, private: bool = False) -> tuple[torch.Tensor, F
         if not private:
             return memory, None
         memory = memory.detach().clone()
-    elif _lies_over_itself(tensor):
-        text = f"has the shape {tuple(tensor.shape)} and the strides {tensor.stride()}, so elements share memory"
-        raise ValueError(f"pccl: a tensor for results {text}; pass tensor.contiguous(), and copy from that")
+    else:
+        check_result(tensor)
     shape, dtype = tensor.shape, tensor.dtype
 
     def finish() -> None:
@@ -63,58 +63,6 @@ def target(tensor: torch.Tensor, private: bool = False) -> tuple[torch.Tensor, F
         tensor.detach().copy_(came.view(shape))
 
     return memory, finish
-
-
-def _lies_over_itself(tensor: torch.Tensor) -> bool:
-    """Whether two elements of the tensor lie in the same memory, as after `expand`."""
-    if tensor.layout is not torch.strided or not tensor.numel():
-        return False
-    reach = 0
-    for stride, length in sorted(zip(tensor.stride(), tensor.shape)):
-        if length > 1:
-            if stride <= reach:
-                return _offsets(tensor).unique().numel() < tensor.numel()
-            reach += stride * (length - 1)
-    return False
-
-
-def _offsets(tensor: torch.Tensor) -> torch.Tensor:
-    """The place of each element in the storage."""
-    offsets = torch.zeros((), dtype=torch.int64)
-    for stride, length in zip(tensor.stride(), tensor.shape):
-        offsets = offsets.unsqueeze(-1) + torch.arange(length) * stride
-    return offsets
-
-
-def tangled(calls: Sequence[tuple[Sequence[torch.Tensor], Sequence[torch.Tensor]]]) -> bool:
-    """Whether an output of one call lies over an input or output of another call.  Each call is its inputs and its outputs.
-
-    The calls run at the same time, so one would then read, or write, what another one writes.
-    """
-    if len(calls) < 2:
-        return False
-    extents = sorted(
-        (*_extent(tensor), writes, number)
-        for number, sides in enumerate(calls)
-        for writes, tensors in enumerate(sides)
-        for tensor in tensors
-        if tensor.numel()
-    )
-    begun: list[tuple[int, int, int]] = []  # end, whether it writes, call: of those that reach to where we are
-    for begin, end, writes, number in extents:
-        begun = [other for other in begun if other[0] > begin]
-        if any(other != number and (writes or writing) for _, writing, other in begun):
-            return True
-        begun.append((end, writes, number))
-    return False
-
-
-def _extent(tensor: torch.Tensor) -> tuple[int, int]:
-    """The first byte of a tensor and the one behind its last, with the gaps between them."""
-    if tensor.layout is not torch.strided:
-        return 0, 0
-    reach = sum((length - 1) * stride for length, stride in zip(tensor.shape, tensor.stride()))
-    return tensor.data_ptr(), tensor.data_ptr() + (reach + 1) * tensor.element_size()
 
 
 def span(memory: torch.Tensor | Buffer) -> tuple[int, int]:

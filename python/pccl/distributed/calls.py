@@ -157,7 +157,7 @@ def all_gather(place: Place, outputs: Sequence[Tensors], tensors: Tensors, opts:
     def launch(world: World, deadline: Optional[float]) -> list[Operation]:
         return [world.all_gather_v(memory, parts.memory, parts.counts, parts.places, deadline=deadline)]
 
-    return Call(launch, [list(outputs[0])], parts.finish, opts)
+    return Call(launch, list(outputs[0]), parts.finish, opts)
 
 
 def all_gather_coalesced(place: Place, outputs: Sequence[Tensors], tensors: Tensors, opts: Any = None) -> Call:
@@ -260,7 +260,7 @@ def gather(place: Place, outputs: Sequence[Tensors], tensors: Tensors, opts: Any
     def launch(world: World, deadline: Optional[float]) -> list[Operation]:
         return [world.gather_v(own, parts.memory, parts.counts, root, parts.places, deadline=deadline)]
 
-    return Call(launch, [list(outputs[0])], parts.finish, opts)
+    return Call(launch, list(outputs[0]), parts.finish, opts)
 
 
 def gather_single(place: Place, output: Tensor, tensor: Tensor, opts: Any) -> Call:
@@ -366,7 +366,8 @@ def refused(build: Callable[..., Call], arguments: Sequence[Any], error: Excepti
         return None
     count = 1
     if build in (all_reduce_coalesced, all_gather_coalesced, all_gather_single_coalesced, reduce_scatter_single_coalesced):
-        count = len(arguments[build is all_gather_coalesced])
+        operands = arguments[1:2] if build is all_gather_coalesced else arguments[:1]
+        count = len(operands[0]) if operands else 1
 
     def launch(world: World, deadline: Optional[float]) -> Iterable[Operation]:
         for _ in range(count):

@@ -80,7 +80,7 @@ def _one_by_one(world: World, start: Callable[..., Operation], each: Sequence[tu
             with at_once:
                 operation = start(*one)
         except Exception as error:  # noqa: B902 - raised below: the others launch what follows
-            keep_place(world, error)
+            yield from keep_place(world, error)
             wrong = wrong or error
         else:
             yield operation
@@ -371,7 +371,7 @@ def refused(build: Callable[..., Call], arguments: Sequence[Any], error: Excepti
 
     def launch(world: World, deadline: Optional[float]) -> Iterable[Operation]:
         for _ in range(count):
-            keep_place(world, error)
+            yield from keep_place(world, error)
         raise Refused(error)
 
     return Call(launch, [])

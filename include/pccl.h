@@ -362,7 +362,7 @@ PCCL_EXPORT pcclResult_t pcclDestroyCommunicator(pcclComm_t *communicator);
  * lost, the operation's deadline passed or somebody cancelled it at any peer (pcclGetLastErrorInfo tells which); it is
  * also what the first call of this tag gets whose operation the others started, and gave up, before this peer came to it.
  * The input is unchanged (an in-place buffer is restored), the rest of `recvbuff` is unspecified: read the sizes and call
- * again.  InvalidArgument: bad enum, null buffer with count > 0, unsupported
+ * again.  InvalidArgument: bad enum, null buffer with count > 0, `recvbuff` over a part of `sendbuff`, unsupported
  * quantisation, tag in flight; or peers disagree in count, type, operator or quantisation, the same on all of them.
  * TooFewPeers: alone.  `reduce_info_out` is written on success only. */
 PCCL_EXPORT pcclResult_t pcclAllReduce(const void *sendbuff, void *recvbuff, const pcclReduceDescriptor_t *descriptor,
@@ -386,7 +386,8 @@ PCCL_EXPORT pcclResult_t pcclAwaitAsyncReduce(const pcclAsyncReduceOp_t *reduce_
  * the lowest index that has one, as it is and the same on all peers; what is in flight behind that one is given up,
  * nothing is left in flight.  Peers with different values of max_in_flight have then made different calls of the tags
  * behind it: call pcclUpdateTopology before using them again. InvalidArgument: null list, count 0, max_in_flight below
- * 1, or a bad element (the text names its index).  The info sums the bytes of all completed operations. */
+ * 1, a bad element (the text names its index), or a result that overlaps a buffer of another element.  The info sums
+ * the bytes of all completed operations. */
 PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(const pcclReduceOpDescriptor_t *descriptors, size_t count,
                                                         const pcclComm_t *communicator,
                                                         pcclReduceInfo_t *PCCL_NULLABLE reduce_info_out,
@@ -706,7 +707,7 @@ PCCL_EXPORT pcclResult_t pcclExplainPlan(const pcclComm_t *communicator, pcclCol
  * end of the group, returns the error.  Not so without a communicator that is a member, while a vote is under way (InvalidUsage), and beyond 1,024
  * operations not awaited (RankConnectionLost, cause Usage): then the call was not made.
  *
- * Where places are given, parts of one buffer must not overlap.
+ * Where places are given, parts of an output must not overlap: InvalidArgument on all members.
  *
  * Where two members have no link, others hand on what goes between them.
  *
@@ -921,6 +922,8 @@ PCCL_EXPORT pcclResult_t pcclReceive(void *recvbuf, size_t count, pcclDataType_t
  * each member: two members that send to and receive from each other do not lock each other out.  Buffers are borrowed until
  * pcclGroupEnd returns.  Inside of a group a peer may also send to itself, with one receive of that rank and tag for each send
  * (not by PCCL_ANY_RANK, and without an async_op_out): that is a copy.  What has an async_op_out is awaited by its handle, not by the group.
+ * A result of one call must not overlap a buffer of another call of the group.  The later call fails with InvalidArgument on all members,
+ * or at both ends of a message.
  *
  * Groups are a thread's own, may hold calls of any communicators, and may be nested: the outermost end counts.
  * pcclGroupEnd returns the first error among the calls, those that returned one themselves included; the others have ended
@@ -949,8 +952,9 @@ typedef struct pcclRepeatParams_t {
 
 /* Starts `count` operations together, as a group, and repeats after a loss those that did not succeed, until all of them have: success is one
  * at all members.  All members of the peer group call it, in the order of issue, with the same count, and index means the same operation at
- * each: a collective that all launch, or a message that one sends and one receives (an exchange is two).  After each attempt the members
- * agree on what was lost anywhere, by one all-reduce of 2 bytes an operation, and all repeat that.
+ * each: a collective that all launch, or a message that one sends and one receives (an exchange is two).  Their buffers are apart from each
+ * other, as in a group.  After each attempt the members agree on what was
+ * lost anywhere, by one all-reduce of 2 bytes an operation, and all repeat that.
  *
  * Between the attempts buffers are as after an error of each operation: sent ones, and inputs in place, as they were, so that the same
  * call with the same buffers may follow; what was to be received is unspecified until its operation has succeeded: off the root that is

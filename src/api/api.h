@@ -106,11 +106,41 @@ pcclResult_t api_wishes(const char *phase, struct choose_wishes *out);
 pcclResult_t api_launch(const pcclComm_t *communicator, struct comm_launch *launch, pcclAsyncOp_t *async_op_out, const char *phase,
                         uint64_t tag);
 
+/* ---- Memory of calls that run at the same time: api_overlap.c ------------------------------------------------------------------- */
+
+struct api_extent {
+    uintptr_t from, end; /* the first byte, and the one behind the last */
+};
+struct api_extents {
+    struct api_extent *list; /* owned */
+    size_t count, capacity;
+};
+struct api_operands {
+    struct api_extents read, written;
+};
+struct api_extent api_extent_of(const void *buffer, size_t bytes);
+/* Whether the extent is, or would be, written where an operand lies. */
+bool api_operands_meet(const struct api_operands *o, struct api_extent one, bool written);
+bool api_operands_add(struct api_operands *o, struct api_extent one, bool written); /* false: no memory */
+void api_operands_fini(struct api_operands *o);
+
+struct api_use {
+    struct api_extent extent;
+    size_t index; /* of the call that uses it; one that reads and writes the same extent says so once */
+    bool written;
+};
+/* Sorts them.  Whether two meet of which one is written; stores the indices of their calls, the lower one first. */
+bool api_uses_meet(struct api_use *uses, size_t count, size_t *one_out, size_t *other_out);
+
 /* ---- Groups: api_group.c ------------------------------------------------------------------------------------------------------ */
 
 bool api_group_open(void); /* by this thread */
 /* Until it is told otherwise, what this thread calls is no call of its group: a call that is made of others waits for them. */
 void api_group_aside(bool aside);
+/* Operands of this thread's calls so far that run together with a call it makes now, `async` or not.  Null: there are none. */
+struct api_operands *api_group_operands(bool async);
+/* Until null is set, all calls of this thread run together, and these are their operands. */
+void api_group_together(struct api_operands *operands);
 /* It is awaited with the group. */
 pcclResult_t api_group_add(const pcclAsyncOp_t *op);
 /* An error inside of a group is the group's, too; returns it. */

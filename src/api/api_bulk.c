@@ -139,6 +139,31 @@ static pcclResult_t many_run(struct many *m, pcclReduceInfo_t *info)
     return pcclSuccess;
 }
 
+/* All of them run at the same time. */
+static pcclResult_t many_check_apart(const pcclReduceOpDescriptor_t *list, size_t count)
+{
+    size_t uses = 0, one = 0, other = 0;
+    struct api_use *use = calloc(count, 2 * sizeof *use);
+    if (use == NULL) {
+        return api_fail(pcclInternalError, pcclCauseNoMemory, "reduce many", "no memory to compare the buffers of count %zu operations: pass fewer at a time",
+                        count);
+    }
+    for (size_t i = 0; i < count; i++) {
+        size_t bytes = list[i].descriptor.count * dtype_size((enum dtype)list[i].descriptor.src_descriptor.datatype);
+        use[uses++] = (struct api_use){api_extent_of(list[i].recvbuf, bytes), i, true};
+        if (list[i].sendbuf != list[i].recvbuf) {
+            use[uses++] = (struct api_use){api_extent_of(list[i].sendbuf, bytes), i, false};
+        }
+    }
+    bool meet = api_uses_meet(use, uses, &one, &other);
+    free(use);
+    if (!meet) {
+        return pcclSuccess;
+    }
+    return api_fail(pcclInvalidArgument, pcclCauseUsage, "reduce many",
+                    "a result of descriptors[%zu] or descriptors[%zu] overlaps a buffer of the other: pass buffers apart", one, other);
+}
+
 static pcclResult_t many_check(struct comm *c, const pcclReduceOpDescriptor_t *list, size_t count, int max_in_flight)
 {
     const char *phase = "reduce many";
@@ -163,7 +188,7 @@ static pcclResult_t many_check(struct comm *c, const pcclReduceOpDescriptor_t *l
             return rc;
         }
     }
-    return pcclSuccess;
+    return many_check_apart(list, count);
 }
 
 static pcclResult_t many_reduce(struct comm *c, const pcclReduceOpDescriptor_t *list, size_t count, int max_in_flight,

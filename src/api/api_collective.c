@@ -57,10 +57,6 @@ static bool call_is_root(const struct call *k)
 /* ---- Buffers ----------------------------------------------------------------------------------------------------------------- */
 
 /* Where the elements of a buffer lie: bytes from its start. */
-struct extent {
-    uintptr_t from, end;
-};
-
 /* False: more than any memory holds. */
 static bool reach(size_t *end, size_t place, size_t count, size_t size)
 {
@@ -122,12 +118,6 @@ static bool call_ends(struct call *k, size_t *in, size_t *out)
         break;
     }
     return false;
-}
-
-static struct extent extent_of(const void *buffer, size_t elements, size_t size)
-{
-    uintptr_t at = (uintptr_t)buffer;
-    return (struct extent){at, at + elements * size};
 }
 
 /* Bytes before the own part of parts. */
@@ -211,12 +201,87 @@ static pcclResult_t check_buffers(struct call *k)
         return api_fail(pcclInvalidArgument, pcclCauseUsage, call_name(k), "%s is null while %zu elements are to be %s: pass a buffer",
                         no_send ? "sendbuf" : "recvbuf", no_send ? in : out, no_send ? "sent" : "received");
     }
-    struct extent a = extent_of(k->send, in, k->size), b = extent_of(k->recv, out, k->size);
+    struct api_extent a = api_extent_of(k->send, in * k->size), b = api_extent_of(k->recv, out * k->size);
     if (in > 0 && out > 0 && a.from < b.end && b.from < a.end && !in_place(k)) {
         return api_fail(pcclInvalidArgument, pcclCauseUsage, call_name(k), "recvbuf overlaps sendbuf: %s",
                         call_overlap_remedy(k));
     }
     return pcclSuccess;
+}
+
+/* ---- Memory of calls that run together --------------------------------------------------------------------------------------- */
+
+/* The parts with places that make up the input or the output of the call; null: it is one piece. */
+static const struct part_lists *side_parts(const struct call *k, bool written)
+{
+    const struct part_lists *parts = k->kind == PLAN_ALL_TO_ALL && written ? &k->out_parts : &k->parts;
+    bool gathers = k->kind == PLAN_ALL_GATHER || k->kind == PLAN_GATHER, scatters = k->kind == PLAN_REDUCE_SCATTER || k->kind == PLAN_SCATTER;
+    bool of_parts = k->kind == PLAN_ALL_TO_ALL || (written ? gathers : scatters);
+    bool here = !call_has_root(k) || call_is_root(k);
+    return of_parts && here && parts->places != NULL ? parts : NULL;
+}
+
+static uint32_t side_pieces(const struct call *k, bool written)
+{
+    return side_parts(k, written) == NULL ? 1 : k->member.snapshot.group;
+}
+
+static struct api_extent side_piece(struct call *k, bool written, uint32_t index)
+{
+    size_t in, out;
+    const struct part_lists *parts = side_parts(k, written);
+    const unsigned char *buffer = written ? k->recv : k->send;
+    if (parts != NULL) {
+        return api_extent_of(buffer + parts->places[index] * k->size, parts->counts[index] * k->size);
+    }
+    (void)call_ends(k, &in, &out); /* the checks have seen that it fits */
+    return api_extent_of(buffer, (written ? out : in) * k->size);
+}
+
+static bool side_meets(struct call *k, const struct api_operands *together, bool written)
+{
+    bool meets = false;
+    for (uint32_t i = 0; i < side_pieces(k, written) && !meets; i++) {
+        meets = api_operands_meet(together, side_piece(k, written, i), written);
+    }
+    return meets;
+}
+
+static void side_add(struct call *k, struct api_operands *together, bool written)
+{
+    for (uint32_t i = 0; i < side_pieces(k, written); i++) {
+        (void)api_operands_add(together, side_piece(k, written, i), written); /* no memory: later calls are not compared with it */
+    }
+}
+
+static pcclResult_t check_apart(struct call *k, const struct api_operands *together)
+{
+    bool written = together != NULL && side_meets(k, together, true);
+    if (!written && (together == NULL || !side_meets(k, together, false))) {
+        return pcclSuccess;
+    }
+    return api_fail(pcclInvalidArgument, pcclCauseUsage, call_name(k),
+                    "%s overlaps a buffer of an earlier call of this group: pass buffers apart", written ? "recvbuf" : "sendbuf");
+}
+
+/* Two parts in the same place would leave bytes of either. */
+static pcclResult_t check_output_parts(struct call *k)
+{
+    struct api_operands before = {0};
+    pcclResult_t rc = pcclSuccess;
+    uint32_t pieces = side_parts(k, true) == NULL ? 0 : side_pieces(k, true);
+    for (uint32_t r = 0; r < pieces && rc == pcclSuccess; r++) {
+        struct api_extent one = side_piece(k, true, r);
+        if (api_operands_meet(&before, one, true)) {
+            rc = api_fail(pcclInvalidArgument, pcclCauseUsage, call_name(k),
+                          "%splaces[%u] is %zu: the part overlaps that of a lower rank, pass places apart",
+                          k->kind == PLAN_ALL_TO_ALL ? "recv_" : "", r, side_parts(k, true)->places[r]);
+        } else if (!api_operands_add(&before, one, true)) {
+            rc = api_fail(pcclInternalError, pcclCauseNoMemory, call_name(k), "no memory to compare the places of %u parts: free some", pieces);
+        }
+    }
+    api_operands_fini(&before);
+    return rc;
 }
 
 static pcclResult_t call_check(struct comm *c, struct call *k)
@@ -235,7 +300,8 @@ static pcclResult_t call_check(struct comm *c, struct call *k)
         return bad(k, "root", k->root, remedy);
     }
     pcclResult_t rc = check_lists(k);
-    return rc == pcclSuccess ? check_buffers(k) : rc;
+    rc = rc == pcclSuccess ? check_buffers(k) : rc;
+    return rc == pcclSuccess ? check_output_parts(k) : rc;
 }
 
 /* ---- Launch ------------------------------------------------------------------------------------------------------------------ */
@@ -291,13 +357,18 @@ static pcclResult_t call_make(struct call *k, const pcclComm_t *communicator, pc
         api_leave(c);
         return rc;
     }
-    bool wrong = call_check(c, k) != pcclSuccess;
+    struct api_operands *together = api_group_operands(async_op_out != NULL);
+    bool wrong = call_check(c, k) != pcclSuccess || check_apart(k, together) != pcclSuccess;
     call_launch(k, wrong, &launch);
     if (wrong) { /* all members refuse it without their programs */
         (void)pcclGetLastErrorInfo(&why);
         launch.why = why.text;
     }
     rc = api_launch(communicator, &launch, async_op_out, call_name(k), 0);
+    if (rc == pcclSuccess && !wrong && together != NULL) {
+        side_add(k, together, true);
+        side_add(k, together, false);
+    }
     api_leave(c);
     return rc;
 }

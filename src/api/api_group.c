@@ -19,11 +19,13 @@ struct group {
     size_t count, capacity;
     struct api_own_message *own; /* owned: those without a match so far */
     size_t own_count, own_capacity;
+    struct api_operands operands; /* of its calls */
     pcclResult_t result;         /* the first error, and what was said of it */
     pcclErrorInfo_t error;
 };
 
 static _Thread_local struct group group_now;
+static _Thread_local struct api_operands *group_together; /* borrowed: of pcclRepeatGroup; may be null */
 
 bool api_group_open(void)
 {
@@ -33,6 +35,17 @@ bool api_group_open(void)
 void api_group_aside(bool aside)
 {
     group_now.aside = aside;
+}
+
+struct api_operands *api_group_operands(bool async)
+{
+    struct group *g = &group_now;
+    return g->aside ? NULL : group_together != NULL ? group_together : g->depth > 0 && !async ? &g->operands : NULL;
+}
+
+void api_group_together(struct api_operands *operands)
+{
+    group_together = operands;
 }
 
 pcclResult_t api_group_note(pcclResult_t rc)
@@ -149,6 +162,7 @@ pcclResult_t pcclGroupEnd(void)
     }
     free(g->op);
     free(g->own);
+    api_operands_fini(&g->operands);
     *g = (struct group){0};
     return rc;
 }

@@ -63,6 +63,21 @@ static pcclResult_t message_check(const struct message *m)
     return pcclSuccess;
 }
 
+/* What it reads or writes. */
+static struct api_extent message_extent(const struct message *m)
+{
+    return api_extent_of(m->receives ? m->out : m->in, m->count * dtype_size((enum dtype)m->datatype));
+}
+
+static pcclResult_t message_check_apart(const struct message *m, const struct api_operands *together)
+{
+    if (together == NULL || !api_operands_meet(together, message_extent(m), m->receives)) {
+        return pcclSuccess;
+    }
+    return api_fail(pcclInvalidArgument, pcclCauseUsage, message_name(m), "%s overlaps a buffer of an earlier call of this group: pass buffers apart",
+                    m->receives ? "recvbuf" : "sendbuf");
+}
+
 static void message_launch(const struct message *m, bool wrong, struct comm_launch *out)
 {
     *out = (struct comm_launch){.space = SPACE_PAIR, .tag = m->tag, .known = m->member.known, .world = m->member.snapshot.group,
@@ -101,17 +116,22 @@ static pcclResult_t message_make(struct message *m, const pcclComm_t *communicat
         api_leave(c);
         return api_group_note(rc);
     }
+    struct api_operands *together = api_group_operands(async_op_out != NULL);
     rc = message_check(m);
+    rc = rc == pcclSuccess ? message_check_apart(m, together) : rc;
+    bool wrong = rc != pcclSuccess;
     if (m->peer == m->member.called_rank) {
-        rc = rc == pcclSuccess ? message_own(m, communicator) : api_group_note(rc);
+        rc = wrong ? api_group_note(rc) : message_own(m, communicator);
     } else {
-        bool wrong = rc != pcclSuccess;
         message_launch(m, wrong, &launch);
         if (wrong) {
             (void)pcclGetLastErrorInfo(&why);
             launch.why = why.text;
         }
         rc = api_launch(communicator, &launch, async_op_out, message_name(m), m->tag);
+    }
+    if (rc == pcclSuccess && !wrong && together != NULL) {
+        (void)api_operands_add(together, message_extent(m), m->receives); /* no memory: later calls are not compared with it */
     }
     api_leave(c);
     return rc;

@@ -34,6 +34,18 @@ static pcclResult_t reduce_bad_buffer(const struct api_reduce_where *at, bool se
                     send ? "sendbuf" : "recvbuf", count, remedy);
 }
 
+/* Results over a part of the input would be summed up again. */
+static pcclResult_t reduce_bad_overlap(const struct api_reduce_where *at)
+{
+    char place[64] = "";
+    if (at->index != API_REDUCE_SINGLE) {
+        snprintf(place, sizeof place, "descriptors[%zu].", at->index);
+    }
+    bool one = at->index == API_REDUCE_SINGLE;
+    return api_fail(pcclInvalidArgument, pcclCauseUsage, at->phase, "%s%s overlaps %s: pass the same buffer, or buffers apart", place,
+                    one ? "recvbuff" : "recvbuf", one ? "sendbuff" : "sendbuf");
+}
+
 /* Checks what has a range of its own. */
 static pcclResult_t reduce_check_ranges(const struct api_reduce_where *at, const pcclReduceDescriptor_t *d)
 {
@@ -80,6 +92,10 @@ pcclResult_t api_reduce_check(const struct api_reduce_where *at, const void *sen
     }
     if (d->count > 0 && (send == NULL || recv == NULL)) {
         return reduce_bad_buffer(at, send == NULL, d->count);
+    }
+    struct api_extent in = api_extent_of(send, d->count * dtype_size(type)), out_extent = api_extent_of(recv, d->count * dtype_size(type));
+    if (send != recv && in.from < out_extent.end && out_extent.from < in.end) {
+        return reduce_bad_overlap(at);
     }
     enum dtype quant_type = quant == QUANT_NONE ? DTYPE_U8 : (enum dtype)d->quantization_options.quantized_datatype;
     if (!numeric_init(&n, type, op.op, quant, quant_type, kernels_get())) {

@@ -32,6 +32,7 @@ struct repeat {
     uint16_t *own, *all; /* owned: MARKS + count words each */
     pcclAsyncOp_t *op;   /* owned; without a communicator: not in flight */
     bool *wanted;        /* owned: launched in this attempt */
+    struct api_operands operands; /* of what was launched in this attempt */
     size_t oldest;       /* none before it is in flight */
     size_t unsaid;       /* calls that failed without a handle: each may have left its turn to the next one */
     size_t bad;          /* the lowest here that is not repeated; count: none */
@@ -109,7 +110,9 @@ static void repeat_launch(struct repeat *r, size_t index)
     do {
         api_forget(); /* what it finds afterwards is of this call */
         *op = (pcclAsyncOp_t){0};
+        api_group_together(&r->operands);
         rc = r->launch(r->comm, index, r->attempt, op, r->user);
+        api_group_together(NULL);
     } while (rc != pcclSuccess && op->comm == NULL && repeat_is_full(rc) && repeat_make_room(r, index));
     if (rc == pcclSuccess && (op->comm == NULL || op->comm == r->comm)) {
         r->own[MARKS + index] = WORD_DONE; /* until its handle says otherwise */
@@ -143,6 +146,7 @@ static void repeat_try(struct repeat *r)
             repeat_await(r, i);
         }
     }
+    api_operands_fini(&r->operands);
 }
 
 /* ---- What all say to it --------------------------------------------------------------------------------------------------------- */

@@ -1,5 +1,6 @@
 /* test_overlaps.c - input and output at every distance from each other: the one way that pccl.h allows, and buffers that only touch,
- * give the right values; every other is refused at all members, and the calls before and behind it meet their own.
+ * give the right values; every other is refused on all members, and the calls before and behind it meet their own.  Calls that run at
+ * the same time have their results apart from each other's buffers, too.
  * SPDX-License-Identifier: MIT */
 #include "tests/testing.h"
 
@@ -87,5 +88,223 @@ TEST(buffers_may_lie_over_each_other_in_the_ways_of_the_header_and_in_no_other) 
     struct cluster c;
     cluster_start(&c, WORLD, NULL, 1);
     cluster_run(&c, all_distances, NULL);
+    cluster_stop(&c);
+}
+
+/* ---- Calls that run at the same time -------------------------------------------------------------------------------------------- */
+
+enum { PIECE = 30000 };
+
+static uint32_t given(uint32_t rank, size_t i)
+{
+    return rank * 1000 + (uint32_t)(i % 97);
+}
+
+static void fill(uint32_t *at, uint32_t rank)
+{
+    for (size_t i = 0; i < PIECE; i++) {
+        at[i] = given(rank, i);
+    }
+}
+
+static bool is_sum(const uint32_t *at)
+{
+    for (size_t i = 0; i < PIECE; i++) {
+        if (at[i] != given(0, i) + given(1, i) + given(2, i)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+struct memory {
+    uint32_t first_in[PIECE], first_out[PIECE], in[PIECE], out[PIECE];
+};
+
+enum overlap { APART, READ_TWICE, OVER_INPUT, OVER_OUTPUT, FROM_OUTPUT, OVERLAPS };
+
+static uint32_t *second_in(struct memory *m, enum overlap o)
+{
+    return o == READ_TWICE ? m->first_in : o == FROM_OUTPUT ? m->first_out + PIECE - 1 : m->in;
+}
+
+static uint32_t *second_out(struct memory *m, enum overlap o)
+{
+    return o == OVER_INPUT ? m->first_in + PIECE - 1 : o == OVER_OUTPUT ? m->first_out : m->out;
+}
+
+static struct memory *memory_of(uint32_t self)
+{
+    struct memory *m = calloc(1, sizeof *m);
+    if (m == NULL) {
+        abort();
+    }
+    fill(m->first_in, self);
+    fill(m->in, self);
+    return m;
+}
+
+/* Rank 1 alone has the buffers of the second call over those of the first. */
+static void two_sums(struct cluster_peer *p, uint32_t self, enum overlap o)
+{
+    struct memory *m = memory_of(self);
+    enum overlap mine = self == 1 ? o : APART;
+    bool good = o == APART || o == READ_TWICE;
+    EXPECT_EQ(pcclGroupStart(), pcclSuccess);
+    EXPECT_EQ(pcclAllReduceOrdered(m->first_in, m->first_out, PIECE, pcclUint32, pcclSum, p->comm, NULL), pcclSuccess);
+    pcclResult_t rc = pcclAllReduceOrdered(second_in(m, mine), second_out(m, mine), PIECE, pcclUint32, pcclSum, p->comm, NULL);
+    EXPECT(rc == pcclSuccess || self == 1);
+    EXPECT_EQ(pcclGroupEnd(), good ? pcclSuccess : pcclInvalidArgument);
+    if (!good) {
+        last_words(self == 1 ? "overlaps a buffer of an earlier call of this group" : "could not make this call as it was given");
+    }
+    EXPECT(is_sum(m->first_out) && (!good || is_sum(m->out)));
+    free(m);
+}
+
+/* Each sends to the next; rank 1 alone receives over what it sends. */
+static void two_messages(struct cluster_peer *p, uint32_t self, bool overlaps)
+{
+    struct memory *m = memory_of(self);
+    uint32_t *into = overlaps && self == 1 ? m->in + PIECE / 2 : m->out, half = PIECE / 2;
+    bool fails = overlaps && self <= 1; /* rank 0 sends to rank 1 */
+    EXPECT_EQ(pcclGroupStart(), pcclSuccess);
+    EXPECT_EQ(pcclSend(m->in, PIECE, pcclUint32, (self + 1) % WORLD, 7, p->comm, NULL), pcclSuccess);
+    (void)pcclReceive(into, PIECE, pcclUint32, (self + WORLD - 1) % WORLD, 7, NULL, p->comm, NULL);
+    EXPECT_EQ(pcclGroupEnd(), fails ? pcclInvalidArgument : pcclSuccess);
+    EXPECT(m->in[half] == given(self, half) && (fails || m->out[half] == given((self + WORLD - 1) % WORLD, half)));
+    free(m);
+}
+
+static void groups(struct cluster_peer *p, void *context)
+{
+    pcclPeerInfo_t self = {0};
+    (void)context;
+    EXPECT_EQ(pcclGetSelf(p->comm, &self), pcclSuccess);
+    for (int o = APART; o < OVERLAPS; o++) {
+        two_sums(p, self.rank, (enum overlap)o);
+    }
+    two_messages(p, self.rank, false);
+    two_messages(p, self.rank, true);
+    two_messages(p, self.rank, false);
+}
+
+TEST(calls_of_a_group_have_results_apart_from_each_others_buffers) /* sums that differ between members */
+{
+    struct cluster c;
+    cluster_start(&c, WORLD, NULL, 1);
+    cluster_run(&c, groups, NULL);
+    cluster_stop(&c);
+}
+
+static pcclResult_t launch_second_over_first(const pcclComm_t *comm, size_t index, uint32_t attempt, pcclAsyncOp_t *op, void *user)
+{
+    struct memory *m = user;
+    (void)attempt;
+    return index == 0 ? pcclAllReduceOrdered(m->first_in, m->first_out, PIECE, pcclUint32, pcclSum, comm, op)
+                      : pcclAllReduceOrdered(m->in, m->first_out, PIECE, pcclUint32, pcclSum, comm, op);
+}
+
+static void repeated(struct cluster_peer *p, void *context)
+{
+    pcclPeerInfo_t self = {0};
+    (void)context;
+    EXPECT_EQ(pcclGetSelf(p->comm, &self), pcclSuccess);
+    struct memory *m = memory_of(self.rank);
+    for (int i = 0; i < 2; i++) { /* the second time the first call's buffers are forgotten */
+        EXPECT_EQ(pcclRepeatGroup(p->comm, 2, launch_second_over_first, m, NULL, NULL), pcclInvalidArgument);
+        last_words("recvbuf overlaps a buffer of an earlier call of this group");
+        EXPECT_EQ(pcclRepeatGroup(p->comm, 1, launch_second_over_first, m, NULL, NULL), pcclSuccess);
+        EXPECT(is_sum(m->first_out));
+    }
+    free(m);
+}
+
+TEST(calls_of_a_repeated_group_have_results_apart_from_each_others_buffers) /* the same, by pcclRepeatGroup */
+{
+    struct cluster c;
+    cluster_start(&c, WORLD, NULL, 1);
+    cluster_run(&c, repeated, NULL);
+    cluster_stop(&c);
+}
+
+static pcclReduceOpDescriptor_t described(uint32_t *in, uint32_t *out, uint64_t tag)
+{
+    return (pcclReduceOpDescriptor_t){.sendbuf = in, .recvbuf = out,
+                                      .descriptor = {.count = PIECE, .op = pcclSum, .tag = tag, .src_descriptor = {.datatype = pcclUint32}}};
+}
+
+static void bulk(struct cluster_peer *p, void *context)
+{
+    pcclPeerInfo_t self = {0};
+    (void)context;
+    EXPECT_EQ(pcclGetSelf(p->comm, &self), pcclSuccess);
+    for (int o = OVERLAPS - 1; o >= APART; o--) {
+        struct memory *m = memory_of(self.rank);
+        bool good = o == APART || o == READ_TWICE;
+        pcclReduceOpDescriptor_t list[] = {described(second_in(m, (enum overlap)o), second_out(m, (enum overlap)o), 1),
+                                           described(m->first_in, m->first_out, 2)};
+        EXPECT_EQ(pcclAllReduceMultipleWithRetry(list, 2, p->comm, NULL, 2), good ? pcclSuccess : pcclInvalidArgument);
+        if (good) {
+            EXPECT(is_sum(m->first_out) && is_sum(m->out));
+        } else {
+            last_words("a result of descriptors[0] or descriptors[1] overlaps a buffer of the other");
+            EXPECT(m->first_out[0] == 0 && m->out[0] == 0 && m->in[1] == given(self.rank, 1));
+        }
+        free(m);
+    }
+    struct memory *m = memory_of(self.rank);
+    pcclReduceOpDescriptor_t one = described(m->in, m->in + 1, 1);
+    pcclAsyncReduceOp_t op;
+    EXPECT_EQ(pcclAllReduceMultipleWithRetry(&one, 1, p->comm, NULL, 1), pcclInvalidArgument);
+    last_words("descriptors[0].recvbuf overlaps sendbuf: pass the same buffer");
+    EXPECT_EQ(pcclAllReduce(m->in + 1, m->in, &one.descriptor, p->comm, NULL), pcclInvalidArgument);
+    EXPECT_EQ(pcclAllReduceAsync(m->in, m->in + PIECE - 1, &one.descriptor, p->comm, &op), pcclInvalidArgument);
+    last_words("recvbuff overlaps sendbuff: pass the same buffer");
+    EXPECT_EQ(pcclAllReduce(m->in, m->in, &one.descriptor, p->comm, NULL), pcclSuccess);
+    EXPECT(is_sum(m->in));
+    free(m);
+}
+
+TEST(all_reduces_by_tag_have_results_apart_from_buffers) /* a list with one buffer twice, or a buffer half over the other */
+{
+    struct cluster c;
+    cluster_start(&c, WORLD, NULL, 1);
+    cluster_run(&c, bulk, NULL);
+    cluster_stop(&c);
+}
+
+/* Rank 2 has two parts in one place; with `apart` none has. */
+static void call_with_places(struct cluster_peer *p, uint32_t self, enum trial_kind kind, bool apart)
+{
+    unsigned char in[6] = {(unsigned char)self, 1, 2, 3, 4, 5}, out[8] = {0};
+    size_t counts[WORLD] = {2, 2, 2}, places[WORLD] = {4, 2, self == 2 && !apart ? 3 : 0}, sent[WORLD] = {0, 0, 4};
+    pcclResult_t rc = kind == ALL_GATHER ? pcclAllGatherV(in, out, counts, places, pcclUint8, p->comm, NULL)
+                      : kind == GATHER   ? pcclGatherV(in, 2, out, counts, places, pcclUint8, 2, p->comm, NULL)
+                                         : pcclAllToAllV(in, counts, sent, out, counts, places, pcclUint8, p->comm, NULL);
+    EXPECT_EQ(rc, apart ? pcclSuccess : pcclInvalidArgument);
+    if (!apart) {
+        last_words(self == 2 ? "places[2] is 3: the part overlaps that of a lower rank" : "could not make this call as it was given");
+    } else if (kind != GATHER || self == 2) {
+        EXPECT(out[4] == (kind == ALL_TO_ALL && self == 2 ? 4 : 0) && out[2] == (kind == ALL_TO_ALL && self == 2 ? 4 : 1));
+    }
+}
+
+static void all_places(struct cluster_peer *p, void *context)
+{
+    static const enum trial_kind kinds[] = {ALL_GATHER, GATHER, ALL_TO_ALL};
+    pcclPeerInfo_t self = {0};
+    (void)context;
+    EXPECT_EQ(pcclGetSelf(p->comm, &self), pcclSuccess);
+    for (size_t i = 0; i < 6; i++) {
+        call_with_places(p, self.rank, kinds[i / 2], i % 2 != 0);
+    }
+}
+
+TEST(parts_of_an_output_are_apart) /* bytes of either rank in one place */
+{
+    struct cluster c;
+    cluster_start(&c, WORLD, NULL, 1);
+    cluster_run(&c, all_places, NULL);
     cluster_stop(&c);
 }

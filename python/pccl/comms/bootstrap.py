@@ -110,7 +110,7 @@ def create_world(name: str, rank: int, size: int, store: object, seconds: float,
         if not board.counts():
             record = board.read(board.uncounted())
             return connected(enter(record)), record
-        return follow(board, until, enter, TimeoutError("rank 0 has told the store no master"))
+        return follow(board, rank, until, enter, TimeoutError("rank 0 has told the store no master"))
 
 
 def next_number(name: str) -> int:

@@ -29,6 +29,7 @@ from pccl.comms.reduce_op import RedOpType, ReduceOp
 from pccl.comms.sparse import all_reduce_sparse
 from pccl.comms.work import TorchWork
 from pccl.engine.completion import step_aside
+from pccl.engine.overlaps import check_result, tangled
 from pccl.engine.roll_call import roll_call
 from pccl.engine.untraced import untraced
 
@@ -360,7 +361,8 @@ class BackendWrapper(_ProcessGroup):  # type: ignore[misc]  # its stubs know oth
     def allreduce_coalesced(self, tensors: Any, opts: Any = None) -> WorkWrapper:
         def begin(wrapper: WorkWrapper, seconds: float) -> list[TorchWork]:
             op = _operator(opts)
-            return [self._comm.all_reduce(_written(wrapper, tensor), op, True, timeout=seconds) for tensor in tensors]
+            private = tangled(((), (tensor,)) for tensor in tensors)
+            return [self._comm.all_reduce(_written(wrapper, tensor, private), op, True, timeout=seconds) for tensor in tensors]
 
         return self._issue(list(tensors), opts, begin)
 
@@ -383,9 +385,11 @@ class BackendWrapper(_ProcessGroup):  # type: ignore[misc]  # its stubs know oth
 
     def allgather_coalesced(self, outputs: Any, tensors: Any, opts: Any = None) -> WorkWrapper:
         def begin(wrapper: WorkWrapper, seconds: float) -> list[TorchWork]:
+            lists = [[of_rank[i] for of_rank in outputs] for i in range(len(tensors))]
+            private = tangled(((tensor,), listed) for tensor, listed in zip(tensors, lists))
             return [
-                self._comm.all_gather_v([_written(wrapper, of_rank[i]) for of_rank in outputs], tensor.contiguous(), True, timeout=seconds)
-                for i, tensor in enumerate(tensors)
+                self._comm.all_gather_v([_written(wrapper, one, private) for one in listed], tensor.contiguous(), True, timeout=seconds)
+                for tensor, listed in zip(tensors, lists)
             ]
 
         return self._issue([list(of_rank) for of_rank in outputs], opts, begin)
@@ -395,8 +399,9 @@ class BackendWrapper(_ProcessGroup):  # type: ignore[misc]  # its stubs know oth
 
     def all_gather_single_coalesced(self, outputs: Any, tensors: Any, opts: Any = None) -> WorkWrapper:
         def begin(wrapper: WorkWrapper, seconds: float) -> list[TorchWork]:
+            private = tangled(((tensor,), (output,)) for tensor, output in zip(tensors, outputs))
             return [
-                self._comm.all_gather_single(_written(wrapper, output), tensor.contiguous(), True, timeout=seconds)
+                self._comm.all_gather_single(_written(wrapper, output, private), tensor.contiguous(), True, timeout=seconds)
                 for output, tensor in zip(outputs, tensors)
             ]
 
@@ -415,8 +420,9 @@ class BackendWrapper(_ProcessGroup):  # type: ignore[misc]  # its stubs know oth
     def reduce_scatter_single_coalesced(self, outputs: Any, tensors: Any, opts: Any = None) -> WorkWrapper:
         def begin(wrapper: WorkWrapper, seconds: float) -> list[TorchWork]:
             op = _operator(opts)
+            private = tangled(((tensor,), (output,)) for tensor, output in zip(tensors, outputs))
             return [
-                self._comm.reduce_scatter_single(_written(wrapper, output), tensor.contiguous(), op, True, timeout=seconds)
+                self._comm.reduce_scatter_single(_written(wrapper, output, private), tensor.contiguous(), op, True, timeout=seconds)
                 for output, tensor in zip(outputs, tensors)
             ]
 
@@ -494,10 +500,15 @@ def _single(values: Any) -> Any:
     return listed
 
 
-def _written(wrapper: WorkWrapper, tensor: Tensor) -> Tensor:
-    """What an operation may write for it, which is copied at the end where it is not contiguous."""
+def _written(wrapper: WorkWrapper, tensor: Tensor, private: bool = False) -> Tensor:
+    """Memory for an operation to write; copied at the end where the tensor is not contiguous, or the memory has to be `private`."""
     if tensor.is_contiguous():
-        return tensor
+        if not private:
+            return tensor
+        staged = tensor.detach().clone()
+        wrapper._copies.append((tensor.detach(), staged))
+        return staged
+    check_result(tensor)
     staged = tensor.detach().contiguous()
     wrapper._copies.append((tensor.detach(), staged))
     return staged

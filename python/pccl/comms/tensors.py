@@ -200,6 +200,11 @@ def input_parts(pieces: Sequence[Buffer]) -> Parts:
     return parts
 
 
+def _lie_over_each_other(pieces: Sequence[Buffer]) -> bool:
+    extents = sorted(extent_of(piece) for piece in pieces if piece.count)
+    return any(end > begin for (_, end), (begin, _) in zip(extents, extents[1:]))
+
+
 def packed_copy(parts: Parts) -> Parts:
     """What is read, in memory of its own."""
     packed = parts.packed()
@@ -210,9 +215,10 @@ def packed_copy(parts: Parts) -> Parts:
 def output_parts(pieces: Sequence[Buffer], inputs: tuple[int, int], in_place: int = -1) -> tuple[Parts, Optional[Callable[[], None]]]:
     """A list that is written while `inputs` is read, and what has to be done after success, if anything.
 
+    Where pieces share memory the last one in the list keeps its values.
     `in_place` is the address of an input that may be the part of a rank, if it is exactly that.
     """
-    parts = spread(pieces)
+    parts = None if _lie_over_each_other(pieces) else spread(pieces)
     if parts is not None and (in_place in (piece.address for piece in pieces) or not crosses(parts.extent, inputs)):
         return parts, None
     counts = [piece.count for piece in pieces]
@@ -223,3 +229,35 @@ def output_parts(pieces: Sequence[Buffer], inputs: tuple[int, int], in_place: in
             copy(mine, theirs)
 
     return packed, unpack
+
+
+def kept(buffer: Buffer) -> Buffer:
+    """A copy of the current contents."""
+    before = fresh(buffer.count, buffer.datatype)
+    copy(before, buffer)
+    return before
+
+
+def batch_apart(pieces: list[Buffer], received: Sequence[bool]) -> tuple[list[Buffer], Optional[Callable[[], None]]]:
+    """The memory of a batch's messages, and the copies to make after success, if any.
+
+    All messages of a batch travel at the same time.  Where one is `received` into the memory of another one, all of them get
+    memory of their own: each send has the contents of now, and the last receive in the list is the one that stays.
+    """
+    extents = sorted((*extent_of(piece), received[index]) for index, piece in enumerate(pieces) if piece.count)
+    reach = reach_of_received = 0
+    for begin, end, writes in extents:
+        if begin < (reach if writes else reach_of_received):
+            break
+        reach = max(reach, end)
+        reach_of_received = max(reach_of_received, end if writes else 0)
+    else:
+        return pieces, None
+    own = [kept(piece) for piece in pieces]
+
+    def after() -> None:
+        for index, piece in enumerate(pieces):
+            if received[index]:
+                copy(piece, own[index])
+
+    return own, after

@@ -8,34 +8,24 @@ of any source came from, whether a Work is completed without a wait, and ranks t
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any, Callable, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Optional, Sequence
 
 import torch
 import torch.distributed as dist
 
-from pccl.distributed import calls
 from pccl.distributed.group import Group, with_calls
 from pccl.distributed.options import Options
 from pccl.distributed.work import Call, Work
-from pccl.engine.roll_call import roll_call
 from pccl.engine.untraced import untraced
 from pccl.errors import make_error
 from pccl.types import LossRule, Result
 
 _c10d: Any = torch._C._distributed_c10d
-_BARRIER_TAG = 2**63  # and above, one for each monitored barrier: what comes late for one is not taken for the next
 
 #: Makes the group of these ranks out of another one, under a timeout.
 Derive = Callable[[Group, Sequence[int], timedelta], Group]
 
 _kept: dict[str, "Backend"] = {}  # by the group's name: torch's wrapper of its DETAIL mode holds the half in C++ only
-
-
-class _Limit(NamedTuple):
-    """Options of a message that has a deadline of its own."""
-
-    timeout: timedelta
-    asyncOp: bool = True  # noqa: N815 - torch's name
 
 
 class Backend(_c10d.Backend):  # type: ignore[misc]  # a class of C++ without stubs in some releases
@@ -53,7 +43,6 @@ class Backend(_c10d.Backend):  # type: ignore[misc]  # a class of C++ without st
         self._name = name
         self._leads = leads
         self._derive = derive
-        self._barriers = 0
         _kept[name] = self
 
     def issue(self, build: Callable[..., Call], arguments: tuple[Any, ...], named: dict[str, Any]) -> Work:
@@ -99,36 +88,8 @@ class Backend(_c10d.Backend):  # type: ignore[misc]  # a class of C++ without st
         """Nothing to wait for; torch takes that."""
 
     def monitored_barrier(self, opts: Any, wait_all_ranks: bool = False) -> None:
-        """A barrier in which rank 0 hears from each, then answers.  RuntimeError at rank 0: the first who did not come in time, or all who
-        did not; elsewhere: no answer came."""
-        timeout = self.group.timeout if opts.timeout < timedelta() else opts.timeout
-        self._barriers += 1
-        rank, size = self.group.getRank(), self.group.getSize()
-        milliseconds = timeout // timedelta(milliseconds=1)
-        limit = f"in {milliseconds} ms"
-        if not timeout:
-            raise RuntimeError(f"pccl: Rank {rank} timed out in monitoredBarrier, which was to be over {limit}; pass a longer timeout")
-        word = torch.zeros(1)
-        if rank:
-            try:
-                self._message(calls.send, word, 0, timeout).wait()
-                self._message(calls.receive, word, 0, timeout).wait()
-            except RuntimeError as error:
-                text = f"pccl: rank {rank} is in monitoredBarrier, and rank 0 has not answered {limit}; its error names who is missing"
-                raise RuntimeError(f"{text}: {error}") from error
-            return
-        text = roll_call(
-            size, lambda peer: self._message(calls.receive, torch.zeros(1), peer, timeout),
-            lambda peer: self._message(calls.send, word, peer, timeout), wait_all_ranks, milliseconds,
-        )
-        if text:
-            raise RuntimeError(f"pccl: {text}")
-
-    def _message(self, build: Callable[..., Call], tensor: torch.Tensor, peer: int, timeout: timedelta) -> Work:
-        def timed(place: calls.Place) -> Call:
-            return build(place, [tensor], peer, _BARRIER_TAG + self._barriers)._replace(opts=_Limit(timeout))
-
-        return self.group.issue(timed, (), {})
+        """The group's."""
+        self.group.monitored_barrier(None if opts.timeout < timedelta() else opts.timeout, wait_all_ranks)
 
 
 def _passed_on(name: str) -> Callable[..., Any]:

@@ -15,6 +15,7 @@ from pccl.distributed.sparse import all_reduce_sparse
 from pccl.distributed.tensors import Finish, Parts, apart, overlap, packed, plain, result_apart, span, target, unpacked
 from pccl.distributed.work import Call, Refused, keep_place
 from pccl.engine import ANY_RANK, Operation, World, at_once
+from pccl.engine.overlaps import tangled
 
 Tensor = torch.Tensor
 Tensors = Sequence[Tensor]
@@ -79,7 +80,7 @@ def _one_by_one(world: World, start: Callable[..., Operation], each: Sequence[tu
             with at_once:
                 operation = start(*one)
         except Exception as error:  # noqa: B902 - raised below: the others launch what follows
-            keep_place(world, error)
+            yield from keep_place(world, error)
             wrong = wrong or error
         else:
             yield operation
@@ -104,7 +105,8 @@ def all_reduce(place: Place, tensors: Tensors, opts: Any = None) -> Call:
 
 def all_reduce_coalesced(place: Place, tensors: Tensors, opts: Any = None) -> Call:
     """Reduces several tensors in place, as one operation."""
-    targets = [target(tensor) for tensor in tensors]
+    private = tangled([((), (tensor,)) for tensor in tensors])
+    targets = [target(tensor, private) for tensor in tensors]
     op = _default(opts)
     hows = [reduction(op, tensor.dtype) for tensor in tensors]
 
@@ -142,8 +144,8 @@ def reduce(place: Place, tensors: Tensors, opts: Any) -> Call:
 # -- All parts at everybody --
 
 
-def _gather_list(place: Place, outputs: Tensors, tensor: Tensor) -> tuple[Tensor, Parts]:
-    parts = unpacked(_each(place, outputs, "the list of outputs"))
+def _gather_list(place: Place, outputs: Tensors, tensor: Tensor, private: bool = False) -> tuple[Tensor, Parts]:
+    parts = unpacked(_each(place, outputs, "the list of outputs"), private)
     return apart(plain(tensor), parts.memory, parts.byte_of(place.rank)), parts
 
 
@@ -155,12 +157,14 @@ def all_gather(place: Place, outputs: Sequence[Tensors], tensors: Tensors, opts:
     def launch(world: World, deadline: Optional[float]) -> list[Operation]:
         return [world.all_gather_v(memory, parts.memory, parts.counts, parts.places, deadline=deadline)]
 
-    return Call(launch, [list(outputs[0])], parts.finish, opts)
+    return Call(launch, list(outputs[0]), parts.finish, opts)
 
 
 def all_gather_coalesced(place: Place, outputs: Sequence[Tensors], tensors: Tensors, opts: Any = None) -> Call:
     """`outputs` has a list for each rank, with a tensor for each of `tensors`."""
-    pairs = [_gather_list(place, [of_rank[i] for of_rank in outputs], tensor) for i, tensor in enumerate(tensors)]
+    lists = [[of_rank[i] for of_rank in outputs] for i in range(len(tensors))]
+    private = tangled([((tensor,), each) for tensor, each in zip(tensors, lists)])
+    pairs = [_gather_list(place, each, tensor, private) for tensor, each in zip(tensors, lists)]
 
     def launch(world: World, deadline: Optional[float]) -> Iterable[Operation]:
         return _several(
@@ -177,10 +181,11 @@ def all_gather_single(place: Place, output: Tensor, tensor: Tensor, opts: Any = 
 
 def all_gather_single_coalesced(place: Place, outputs: Tensors, tensors: Tensors, opts: Any = None) -> Call:
     """`all_gather_single` of several pairs, as one operation."""
+    private = tangled([((tensor,), (output,)) for tensor, output in zip(tensors, outputs)])
     pairs = []
     finishes = []
     for output, tensor in zip(outputs, tensors):
-        memory, finish = target(output)
+        memory, finish = target(output, private)
         own = plain(tensor)
         pairs.append((apart(own, memory, place.rank * own.numel() * own.element_size()), memory))
         finishes.append(finish)
@@ -221,10 +226,11 @@ def reduce_scatter_single(place: Place, output: Tensor, tensor: Tensor, opts: An
 
 def reduce_scatter_single_coalesced(place: Place, outputs: Tensors, tensors: Tensors, opts: Any = None) -> Call:
     """`reduce_scatter_single` of several pairs, as one operation."""
+    private = tangled([((tensor,), (output,)) for tensor, output in zip(tensors, outputs)])
     calls = []
     finishes: list[Finish] = []
     for output, tensor in zip(outputs, tensors):
-        memory, finish = target(output)
+        memory, finish = target(output, private)
         how = reduction(_default(opts), tensor.dtype)
         whole = how.seen(plain(tensor))
         result, out = result_apart(memory, whole)
@@ -254,7 +260,7 @@ def gather(place: Place, outputs: Sequence[Tensors], tensors: Tensors, opts: Any
     def launch(world: World, deadline: Optional[float]) -> list[Operation]:
         return [world.gather_v(own, parts.memory, parts.counts, root, parts.places, deadline=deadline)]
 
-    return Call(launch, [list(outputs[0])], parts.finish, opts)
+    return Call(launch, list(outputs[0]), parts.finish, opts)
 
 
 def gather_single(place: Place, output: Tensor, tensor: Tensor, opts: Any) -> Call:
@@ -360,11 +366,12 @@ def refused(build: Callable[..., Call], arguments: Sequence[Any], error: Excepti
         return None
     count = 1
     if build in (all_reduce_coalesced, all_gather_coalesced, all_gather_single_coalesced, reduce_scatter_single_coalesced):
-        count = len(arguments[build is all_gather_coalesced])
+        operands = arguments[1:2] if build is all_gather_coalesced else arguments[:1]
+        count = len(operands[0]) if operands else 1
 
     def launch(world: World, deadline: Optional[float]) -> Iterable[Operation]:
         for _ in range(count):
-            keep_place(world, error)
+            yield from keep_place(world, error)
         raise Refused(error)
 
     return Call(launch, [])

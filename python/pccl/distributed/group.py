@@ -1,6 +1,6 @@
 """The process group that torch gets: a `ProcessGroup` in Python, over one world of the engine.
 
-Each of torch's collectives is a line of `_CALLS`, from its names to the function that makes a call of the engine of its arguments.  No method
+Each of torch's collectives is a line of `CALLS`, from its names to the function that makes a call of the engine of its arguments.  No method
 that issues something raises: what cannot be done is a Work that has failed, since a raise inside of a backward pass would leave
 torch's wrappers broken.
 """
@@ -17,7 +17,7 @@ from typing import Any, Callable, Optional, Sequence, get_args
 import torch
 import torch.distributed as dist
 
-from pccl.distributed import calls, farewell, static_ranks
+from pccl.distributed import calls, farewell, forms, static_ranks
 from pccl.distributed.deadlines import Deadlines, waited_for
 from pccl.distributed.formation import Formation
 from pccl.distributed.options import Options
@@ -27,11 +27,13 @@ from pccl.distributed.work import Call, Share, Work
 from pccl.engine import Operation, World, at_once, awaited
 from pccl.engine.backlog import MOST, Backlog
 from pccl.engine.meeting import Record
+from pccl.engine.roll_call import roll_call
 from pccl.engine.untraced import untraced
 from pccl.errors import PCCLError, make_error
 from pccl.types import Cause, ErrorClass, LossRule, Result
 
 _HOOK_SECONDS = 0.5
+_BARRIER_TAG = 2**63  # and above, one for each monitored barrier: a late message of one is not taken for the next
 _ErrorType = torch._C._distributed_c10d.ErrorType
 _ERROR_TYPES = {Cause.DEADLINE: _ErrorType.TIMEOUT, Cause.REVOKED: _ErrorType.REMOTE_ERROR}
 
@@ -60,6 +62,8 @@ class Group(dist.ProcessGroup):
         self._error_type = _ErrorType.SUCCESS
         self._ended_by = ""  # why a timeout has ended it
         self._issued = 0
+        self._barriers = 0
+        self.store: Any = None
         self._derived: dict[tuple[int, ...], int] = {}
         self._ended: Optional[World] = None  # revoked, and not freed yet
         self._given_master = given_master(options)
@@ -123,7 +127,8 @@ class Group(dist.ProcessGroup):
 
     def _built(self, build: Callable[..., Call], arguments: tuple[Any, ...], named: dict[str, Any]) -> Call:
         try:
-            return build(self._place(), *arguments, **named)
+            arguments = forms.arguments_of(build, arguments, named)
+            return build(self._place(), *arguments)
         except Exception as error:  # noqa: B902 - of any argument
             call = calls.refused(build, arguments, error)
             if call is None:
@@ -395,6 +400,55 @@ class Group(dist.ProcessGroup):
     def _wait_for_pending_works(self) -> None:
         """Works are waited for one by one."""
 
+    use_pg_for_symm_mem_rendezvous = False
+
+    def get_group_store(self) -> Any:
+        """The store that the group was made with; a group that has been split off has none."""
+        return self.store
+
+    def split_group(self, *_: Any, **__: Any) -> Any:
+        """InvalidUsage: this group is not torch's own."""
+        raise make_error(Result.INVALID_USAGE, "split_group", "this group cannot be split; use torch.distributed.new_group")
+
+    def merge_remote_group(self, *_: Any, **__: Any) -> Any:
+        """InvalidUsage: the members of a group are named when it is made, or by `reconfigure`."""
+        text = "this group cannot be merged with another one; use pccl.distributed.reconfigure"
+        raise make_error(Result.INVALID_USAGE, "merge_remote_group", text)
+
+    def monitored_barrier(self, timeout: Optional[timedelta] = None, wait_all_ranks: bool = False) -> None:
+        """A barrier in which rank 0 hears from each other rank, then answers all of them.
+
+        RuntimeError at rank 0: the first rank that did not come in time; with `wait_all_ranks`, all such ranks.  Elsewhere: no answer came.
+        """
+        timeout = self._timeout if timeout is None else timeout
+        self._barriers += 1
+        rank, size = self.getRank(), self.getSize()
+        milliseconds = timeout // timedelta(milliseconds=1)
+        limit = f"in {milliseconds} ms"
+        if not timeout:
+            raise RuntimeError(f"pccl: Rank {rank} timed out in monitoredBarrier, which was to be over {limit}; pass a longer timeout")
+        word = torch.zeros(1)
+        if rank:
+            try:
+                self._barrier_word(calls.send, word, 0, timeout).wait()
+                self._barrier_word(calls.receive, word, 0, timeout).wait()
+            except RuntimeError as error:
+                text = f"pccl: rank {rank} is in monitoredBarrier, and rank 0 has not answered {limit}; its error names who is missing"
+                raise RuntimeError(f"{text}: {error}") from error
+            return
+        text = roll_call(
+            size, lambda peer: self._barrier_word(calls.receive, torch.zeros(1), peer, timeout),
+            lambda peer: self._barrier_word(calls.send, word, peer, timeout), wait_all_ranks, milliseconds,
+        )
+        if text:
+            raise RuntimeError(f"pccl: {text}")
+
+    def _barrier_word(self, build: Callable[..., Call], tensor: torch.Tensor, peer: int, timeout: timedelta) -> Work:
+        def timed(place: calls.Place) -> Call:
+            return build(place, [tensor], peer, _BARRIER_TAG + self._barriers)._replace(opts=forms.CallOptions(None, timeout=timeout))
+
+        return self.issue(timed, (), {})
+
 
 def _closed(text: str) -> PCCLError:
     return make_error(Result.INVALID_USAGE, "process group", f"{text}; make a new one", Cause.LEFT)
@@ -410,7 +464,7 @@ def _retold(error: PCCLError, text: str, cause: Cause) -> PCCLError:
 
 
 #: torch's names, older and newer ones, and what they call.
-_CALLS: dict[Callable[..., Call], tuple[str, ...]] = {
+CALLS: dict[Callable[..., Call], tuple[str, ...]] = {
     calls.all_reduce: ("allreduce", "allreduce_sparse"),
     calls.all_reduce_coalesced: ("allreduce_coalesced",),
     calls.broadcast: ("broadcast",),
@@ -445,7 +499,7 @@ def _issuing(build: Callable[..., Call]) -> Callable[..., Work]:
 
 def with_calls(face: type) -> None:
     """Gives a class all of torch's names for what is issued, as methods that call its `issue`."""
-    for build, names in _CALLS.items():
+    for build, names in CALLS.items():
         for name in names:
             setattr(face, name, _issuing(build))
 

@@ -53,6 +53,7 @@ def _create(opts: Any, pg_options: Any) -> "Group | Backend":
             return world
 
     group = Group(opts.group_rank, opts.group_size, opts.timeout, options, make, bool(ranks), lambda: own_master(opts.store))
+    group.store = opts.store
     _groups.add(group)
     return Backend(group, opts.group_id, leads(opts.process_group), _split) if backend else group
 

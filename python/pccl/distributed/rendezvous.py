@@ -87,7 +87,7 @@ def meet(store: Any, rank: int, size: int, timeout: float, options: Options) -> 
     if rank == 0:
         given = given_master(options)
         return lead(_Board(store, until), given or own_master(store), not given, "torch-", enter)
-    return follow(_Board(store, until), until, enter, _nobody(timeout))
+    return follow(_Board(store, until), rank, until, enter, _nobody(timeout))
 
 
 def _world(where: Record, rank: int, size: int, timeout: float, options: Options) -> World:

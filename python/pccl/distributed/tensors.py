@@ -10,6 +10,7 @@ from typing import Callable, NamedTuple, Optional, Sequence
 import torch
 
 from pccl.buffers import Buffer, as_buffer
+from pccl.engine.overlaps import check_result
 from pccl.types import DataType
 
 #: What has to be done after success.
@@ -43,11 +44,18 @@ def _seen(tensor: torch.Tensor) -> torch.Tensor:
 _KNOWN = {datatype.to_torch_dtype() for datatype in DataType}
 
 
-def target(tensor: torch.Tensor) -> tuple[torch.Tensor, Finish]:
-    """Where results for the tensor go, with its contents, and what brings them into it."""
+def target(tensor: torch.Tensor, private: bool = False) -> tuple[torch.Tensor, Finish]:
+    """Memory for the results of a tensor, with its contents, and the copy that brings the results into the tensor.
+
+    With `private` the memory is never the tensor's own.  ValueError: two elements of the tensor lie in the same memory.
+    """
     memory = plain(tensor)
     if _lies_plain(tensor):
-        return memory, None
+        if not private:
+            return memory, None
+        memory = memory.detach().clone()
+    else:
+        check_result(tensor)
     shape, dtype = tensor.shape, tensor.dtype
 
     def finish() -> None:
@@ -112,9 +120,9 @@ def packed(tensors: Sequence[torch.Tensor]) -> Parts:
     return Parts(torch.cat([piece.detach().reshape(-1) for piece in pieces]), [piece.numel() for piece in pieces], None)
 
 
-def unpacked(tensors: Sequence[torch.Tensor]) -> Parts:
-    """Tensors that are received."""
-    if all(_lies_plain(tensor) for tensor in tensors):
+def unpacked(tensors: Sequence[torch.Tensor], private: bool = False) -> Parts:
+    """Tensors that are received; with `private`, in memory that is never their own."""
+    if not private and all(_lies_plain(tensor) for tensor in tensors):
         where = _in_place([plain(tensor) for tensor in tensors])
         if where is not None:
             return where

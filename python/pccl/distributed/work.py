@@ -44,12 +44,16 @@ class Refused(Exception):
         self.error = error
 
 
-def keep_place(world: World, error: Exception) -> None:
-    """A collective could not be called, because of `error`: if the library has not heard of it, it is told, so that the others do not take
-    this rank's next one for it."""
+def keep_place(world: World, error: Exception) -> Sequence[Operation]:
+    """Takes the place of a collective that could not be called because of `error`, unless the library has heard of it.
+
+    Without that the others would take this rank's next collective for it.  Returns the operation to wait for, if there is one.
+    """
+    operation: Optional[Operation] = None
     if not getattr(error, "_of_library", False):
         with contextlib.suppress(PCCLError):  # the world has ended
-            world.refuse()
+            operation = world.refuse()
+    return () if operation is None else (operation,)
 
 
 @untraced
@@ -110,7 +114,7 @@ class Work(dist.Work):
             self._mistake = refusal.error
         except Exception as error:  # noqa: B902 - whatever it is, it is raised by wait, never by a call inside of a backward pass
             if self.share == "collectives" and self._world is not None:
-                keep_place(self._world, error)
+                new.extend(keep_place(self._world, error))
             self._mistake = error
         with self._lock:
             self._operations += new
@@ -178,15 +182,21 @@ class Work(dist.Work):
             step_aside()
             if not gate.wait(None if until is None else max(0.0, until - time.monotonic())):
                 return False
-        error: Optional[Exception] = None
         for operation in self._operations:
             try:
                 if not operation.wait(None if until is None else max(0.0, until - time.monotonic())):
                     return False
-            except Exception as failure:  # noqa: B902
-                error = error or failure
-        self.end(error or self._mistake)
+            except Exception as failure:  # noqa: B902 - its end is told below
+                if operation.error is None:
+                    self.end(failure)
+                    return True
+        self.end(self._outcome())
         return True
+
+    def _outcome(self) -> Optional[Exception]:
+        """The first error of its operations, but for those that only keep a place; then why one could not be called."""
+        failed = (operation.error for operation in self._operations if operation.error is not None and operation.name != "refuse")
+        return next(failed, self._mistake)
 
     # -- What torch asks of it --
 
@@ -259,7 +269,7 @@ class Work(dist.Work):
             self._left -= 1
             if self._left:
                 return
-        self.end(next((operation.error for operation in self._operations if operation.error is not None), self._mistake))
+        self.end(self._outcome())
 
     def _resolve(self, raw: Any) -> None:
         if self._error is None:

@@ -20,7 +20,8 @@ _PAST = 30.0   # how long a record that was there before may turn out to be of t
 _GRACE = 5.0   # that a master has to say that the time is over
 _OWN_MASTER_SECONDS = 1.0  # that members wait for a lost master of their own, when they need it: nobody starts it again
 
-_tried: set[str] = set()  # worlds that this process was in, or tried to be in
+#: Worlds, by name, that this process was in, or tried to be in, with its rank.  Several ranks of a world may be threads of one process.
+_tried: set[tuple[str, int]] = set()
 
 
 class Record(NamedTuple):
@@ -63,16 +64,16 @@ def lead(board: Board, master: str, own: bool, prefix: str, enter: Enter) -> tup
     return connected(enter(record)), record
 
 
-def follow(board: Board, until: float, enter: Enter, nobody: Exception) -> tuple[World, Record]:
-    """The others' part.  Raises why the world has not come to be before `until`, of the monotonic clock; `nobody`, if rank 0 posted none."""
+def follow(board: Board, rank: int, until: float, enter: Enter, nobody: Exception) -> tuple[World, Record]:
+    """The part of each other `rank`.  Raises why the world has not come to be before `until`, of the monotonic clock; `nobody`, if rank 0 posted none."""
     past = board.newest(0)
     number, limit = 0, until
     failure: Optional[PCCLError] = None
     while number := _newer(board, number, limit, failure):
         record = board.read(number)
-        if record.world in _tried:
+        if (record.world, rank) in _tried:
             continue
-        _tried.add(record.world)
+        _tried.add((record.world, rank))
         world = enter(record)
         try:
             if _connected(world, board, number, until):

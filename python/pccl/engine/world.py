@@ -22,7 +22,7 @@ from pccl.engine.factor import factor_of
 from pccl.engine.operation import Operation
 from pccl.engine.parts import alike, at_root, own_part, parts_of, pointer_of
 from pccl.engine.process import Bound, initialise, interruptible, own_process
-from pccl.errors import PCCLError, check, last_error, make_error
+from pccl.errors import InvalidArgument, PCCLError, check, last_error, make_error
 from pccl.types import Attribute, Cause, DataType, LossRule, ReduceOp, Result
 
 #: In `World.receive`: a message of whichever member.
@@ -425,9 +425,12 @@ class World(Bound):
         arguments = (s.pointer, s.count, pointer_of(r), *parts, s.datatype.value, root)
         return self._launch("gather_v", lib.pcclGatherV, arguments, (s, r), deadline, root=root)
 
-    def refuse(self) -> None:
-        """Takes the place, in the order of issue, of a collective that cannot be called here: it fails at the others, who would wait for it."""
-        self._launch("refuse", lib.pcclAllGather, (ffi.NULL, ffi.NULL, 1, DataType.UINT8.value), None)
+    def refuse(self) -> Operation:
+        """Takes the place, in the order of issue, of a collective that cannot be called here: it fails on the others, which would wait for it.
+
+        The operation fails, too, and counts as in flight until it has ended.
+        """
+        return self._launch("refuse", lib.pcclAllGather, (ffi.NULL, ffi.NULL, 1, DataType.UINT8.value), None)
 
     def barrier(self, *, deadline: Optional[float] = None) -> Operation:
         """``pcclBarrier``: ends at all members when all have called it."""

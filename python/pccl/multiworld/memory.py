@@ -10,6 +10,7 @@ import sys
 from typing import Any, Callable, NamedTuple, Optional, Sequence
 
 from pccl.buffers import library_of
+from pccl.engine.overlaps import check_result
 
 #: Brings results to where the program wants them; None: they are there.
 Land = Optional[Callable[[], None]]
@@ -43,8 +44,10 @@ def readable(memory: Any, any_device: bool = False) -> Any:
 
 
 def writable(memory: Any, any_device: bool = False) -> Place:
-    """Contiguous memory with the same values, that results go to."""
+    """Contiguous memory with the same values, that results go to.  ValueError: elements of a tensor share memory."""
     used = readable(memory, any_device)
+    if used is not memory and is_tensor(memory):
+        check_result(memory)
     return Place(used, None if used is memory else lambda: copy_into(memory, used))
 
 

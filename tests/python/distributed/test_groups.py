@@ -22,10 +22,12 @@ import torch.distributed as dist
 from support.master import Master
 from support.tcp_store import served_store
 from support.torch_ranks import job
+from support.worlds import together
 
 import pccl.distributed
 from pccl._native import ffi, lib
-from pccl.distributed import Options, farewell, rendezvous
+from pccl.distributed import Group, Options, farewell, rendezvous
+from pccl.engine import World
 from pccl.engine.meeting import Record
 from pccl.errors import InvalidUsage, OperationTimeout, PCCLError, RankConnectionLost
 from pccl.types import LossRule
@@ -341,3 +343,29 @@ def crossed_pair(rank: int, size: int) -> None:
 
 def test_names() -> None:
     assert [result[2:] for result in job(2, meaning)] == [("pccl", "pccl", rank, 2) for rank in range(2)]
+
+
+def threads_as_ranks(_: int, __: int) -> list[Any]:
+    """Several groups one after the other, over one store; each rank of them is a thread of this process."""
+    store, seconds, found = dist.HashStore(), 20.0, []
+    for size in (2, 4, 3):
+
+        def rank_of(rank: int) -> float:
+            def make(group: Group) -> World:
+                world, group.where = rendezvous.meet(store, rank, size, seconds, Options())
+                return world
+
+            group = Group(rank, size, datetime.timedelta(seconds=seconds), Options(), make, False, lambda: "")
+            tensor = torch.tensor([rank + 1.0])
+            group.allreduce([tensor]).wait()
+            group.leave(seconds)
+            return float(tensor)
+
+        found.append(together(size, rank_of))
+    farewell.finish()
+    return found
+
+
+def test_more_than_two_ranks_of_a_group_are_threads_of_one_process() -> None:
+    """A third one was told that rank 0 has not come."""
+    assert job(1, threads_as_ranks) == [[[3.0] * 2, [10.0] * 4, [6.0] * 3]]

@@ -9,6 +9,7 @@ import torch
 import torch.distributed as dist
 from support.torch_ranks import faces, job
 
+from pccl.engine import Operation, World
 from pccl.errors import InvalidArgument
 
 
@@ -104,3 +105,33 @@ def before_it_has_begun(rank: int, size: int) -> None:
 
 def test_it_keeps_it_in_a_group_that_has_not_begun() -> None:
     job(2, before_it_has_begun)
+
+
+def kept_places(rank: int, size: int) -> None:
+    """Every rank makes the same mistake; a barrier keeps its place, as it is in flight until all ranks have come."""
+    places: list[Operation] = []
+
+    def refuse(world: World) -> Operation:
+        places.append(world.barrier())
+        return places[-1]
+
+    World.refuse = refuse  # type: ignore[method-assign]
+    group: Any = dist.distributed_c10d._get_default_group()
+    tensors = [torch.ones(2, dtype=torch.float32) for _ in range(5)]
+    options = dist.AllreduceCoalescedOptions()
+    options.reduceOp = dist.ReduceOp.BAND
+    works = [
+        dist.all_reduce(torch.ones(2), dist.ReduceOp.BAND, async_op=True), group.allreduce_coalesced(tensors, options),
+        dist.all_gather([], torch.ones(1), async_op=True),
+    ]
+    flying = group._backlogs["collectives"].flying()
+    assert len(places) == 7 and all(place in flying or place.ended for place in places)
+    for work in works:
+        with pytest.raises(ValueError, match="BAND is for integers|has 0 tensors"):
+            work.wait()
+    assert all(place.ended for place in places)
+
+
+def test_what_keeps_a_place_is_counted_and_waited_for() -> None:
+    """Nobody saw to its end, so that it held one of the places of what may be in flight."""
+    job(2, kept_places)

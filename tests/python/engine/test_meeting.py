@@ -49,7 +49,7 @@ def ends(world: World) -> int:
 
 
 def followed(board: InMemory, seconds: float, rank: int = 1) -> World:
-    return follow(board, time.monotonic() + seconds, entering(rank, 2, seconds), KeyError("nobody"))[0]
+    return follow(board, rank, time.monotonic() + seconds, entering(rank, 2, seconds), KeyError("nobody"))[0]
 
 
 def test_a_rank_that_tries_the_past_goes_to_what_is_newer(master: Master) -> None:
@@ -93,7 +93,7 @@ def test_how_a_record_that_came_later_fails_is_the_answer_at_once(master: Master
     board = InMemory()
     board.looked = lambda looks: board.post(Record(master.address, "alone")) if looks == 2 else None
     with pytest.raises(OperationTimeout, match="have not come in time: 0"):
-        follow(board, time.monotonic() + 60, entering(1, 2, 0.5), KeyError("nobody"))
+        follow(board, 1, time.monotonic() + 60, entering(1, 2, 0.5), KeyError("nobody"))
 
 
 def test_a_record_that_was_there_leads_nowhere_and_nothing_comes(master: Master, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,12 +109,12 @@ def test_a_record_that_was_there_leads_nowhere_and_nothing_comes(master: Master,
         return world
 
     with pytest.raises(MasterConnectionFailed):
-        follow(board, time.monotonic() + 60, entering_soon, KeyError("nobody"))
+        follow(board, 1, time.monotonic() + 60, entering_soon, KeyError("nobody"))
 
 
 def test_a_board_with_nothing(master: Master) -> None:
     with pytest.raises(KeyError, match="nobody"):
-        follow(InMemory(), time.monotonic() + 0.2, entering(1, 2, 1), KeyError("nobody"))
+        follow(InMemory(), 1, time.monotonic() + 0.2, entering(1, 2, 1), KeyError("nobody"))
 
 
 def test_a_world_that_this_process_was_in_is_not_tried_again(master: Master) -> None:
@@ -127,4 +127,4 @@ def test_a_world_that_this_process_was_in_is_not_tried_again(master: Master) -> 
 
     assert together(2, rank) == [2, 2]
     with pytest.raises(KeyError, match="nobody"):
-        follow(board, time.monotonic() + 0.2, entering(1, 2, 30), KeyError("nobody"))
+        follow(board, 1, time.monotonic() + 0.2, entering(1, 2, 30), KeyError("nobody"))

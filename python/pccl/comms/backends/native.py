@@ -12,12 +12,12 @@ from pccl.comms.backends import split_lists
 from pccl.comms.backends.built_in import BuiltIn
 from pccl.comms.backends.native_window import NativeWindow
 from pccl.comms.backends.native_work import CombinedWork, NativeWork
-from pccl.comms.batch import in_rounds
+from pccl.comms.batch import P2POp, in_rounds
 from pccl.comms.environment import rank_and_size
 from pccl.comms.options import CommOptions
 from pccl.comms.reduce_op import RedOpType, ReduceOp
 from pccl.comms.tensors import (
-    Parts, as_bytes, buffer_of, copy, crosses, extent_of, fresh, input_parts, output_parts, packed_copy, rows_of,
+    Parts, as_bytes, batch_apart, buffer_of, copy, crosses, extent_of, input_parts, kept, output_parts, packed_copy, rows_of,
     split_up,
 )
 from pccl.engine import NO_COLOR, Operation, World
@@ -257,15 +257,17 @@ class NativeBackend(BuiltIn):
         return self._work(self._open().gather(source, target, root, deadline=timeout), async_op)
 
     def batch_op_issue(self, ops: Sequence[Any], async_op: bool, *, timeout: float) -> CombinedWork:
-        to_self = [buffer_of(op.tensor, "tensor") for op in ops if op.peer == self._rank and op.type == "SEND"]
-        from_self = [buffer_of(op.tensor, "tensor", True) for op in ops if op.peer == self._rank and op.type == "RECV"]
+        pieces = [buffer_of(op.tensor, "tensor", op.type == "RECV") for op in ops]
+        pieces, after = batch_apart(pieces, [op.type == "RECV" for op in ops])
+        to_self = [piece for op, piece in zip(ops, pieces) if op.peer == self._rank and op.type == "SEND"]
+        from_self = [piece for op, piece in zip(ops, pieces) if op.peer == self._rank and op.type == "RECV"]
         if [(piece.datatype, piece.count) for piece in to_self] != [(piece.datatype, piece.count) for piece in from_self]:
             raise RuntimeError("a batch's sends to this rank itself and its receives from it must have same size and type, one for one")
         for target, source in zip(from_self, to_self):
             copy(target, source)
-        return CombinedWork([
-            (self.send if op.type == "SEND" else self.recv)(op.tensor, op.peer, True, timeout=timeout) for op in in_rounds(ops, self._rank)
-        ])
+        messages = in_rounds([P2POp(op.type, piece, op.peer) for op, piece in zip(ops, pieces)], self._rank)
+        works = [(self.send if op.type == "SEND" else self.recv)(op.tensor, op.peer, True, timeout=timeout) for op in messages]
+        return CombinedWork(works, after)
 
     # -- Persistent all-gather, windows --
 
@@ -323,10 +325,3 @@ class NativeBackend(BuiltIn):
         if target.datatype is DataType.BOOL and op.type is RedOpType.BXOR:
             pair = (as_bytes(pair[0]), as_bytes(pair[1]))
         return self._work(launch(pair, _OPERATORS[op.type]), async_op)
-
-
-def kept(buffer: Buffer) -> Buffer:
-    """A copy of what is there now."""
-    before = fresh(buffer.count, buffer.datatype)
-    copy(before, buffer)
-    return before

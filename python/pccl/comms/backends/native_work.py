@@ -66,19 +66,32 @@ class NativeWork:
 
 
 class CombinedWork:
-    """Several works as one: it has ended when all have; its error is the first one's in their order."""
+    """Several works as one, which ends when all of them have ended.  Its error is the first one's in their order.
 
-    def __init__(self, works: Sequence[Any]) -> None:
+    `after` is done once, after the success of all of them, before anybody is told.
+    """
+
+    def __init__(self, works: Sequence[Any], after: Optional[Callable[[], None]] = None) -> None:
         self.works = list(works)
+        self._after = after
+        self._lock = threading.Lock()
+        if after is not None:  # the program may never ask
+            self.when_done(lambda _: None)
 
     def is_completed(self) -> bool:
         """Whether all have ended."""
-        return all([work.is_completed() for work in self.works])
+        completed = all([work.is_completed() for work in self.works])
+        if completed:
+            self._finish()
+        return completed
 
     def wait_for(self, seconds: float) -> bool:
         """Waits so long."""
         until = time.monotonic() + seconds
-        return all(work.wait_for(max(0.0, until - time.monotonic())) for work in self.works)
+        ended = all(work.wait_for(max(0.0, until - time.monotonic())) for work in self.works)
+        if ended:
+            self._finish()
+        return ended
 
     def wait(self) -> None:
         """Waits for all, then raises the first error."""
@@ -90,6 +103,7 @@ class CombinedWork:
                 first = first or error
         if first is not None:
             raise first
+        self._finish()
 
     def when_done(self, callback: Callable[["CombinedWork"], None]) -> None:
         """Has `callback` called when the last has ended."""
@@ -100,9 +114,17 @@ class CombinedWork:
                 left[0] -= 1
                 last = left[0] == 0
             if last:
+                self._finish()
                 callback(self)
 
         if not self.works:
+            self._finish()
             callback(self)
         for work in self.works:
             work.when_done(one)
+
+    def _finish(self) -> None:
+        with self._lock:
+            after, self._after = self._after, None
+            if after is not None and all(work.operation.error is None for work in self.works):
+                after()

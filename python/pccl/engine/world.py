@@ -22,7 +22,7 @@ from pccl.engine.factor import factor_of
 from pccl.engine.operation import Operation
 from pccl.engine.parts import alike, at_root, own_part, parts_of, pointer_of
 from pccl.engine.process import Bound, initialise, interruptible, own_process
-from pccl.errors import InvalidArgument, PCCLError, check, last_error, make_error
+from pccl.errors import PCCLError, check, last_error, make_error
 from pccl.types import Attribute, Cause, DataType, LossRule, ReduceOp, Result
 
 #: In `World.receive`: a message of whichever member.

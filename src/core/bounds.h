@@ -29,7 +29,8 @@ enum {
     /* Tables, entries. */
     BOUNDS_OPS = 1024,     /* unfinished operations of a peer */
     BOUNDS_RECORDS = 4096, /* finished ones that are on record there */
-    BOUNDS_REFUSALS = 64,  /* refusals that a member has not taken yet, per tag */
+    BOUNDS_REFUSALS = 64,  /* refused operations of a tag that some member may not have launched */
+    BOUNDS_BEHIND = 256,   /* the same of the order of issue */
     BOUNDS_OWED = 1 << 24, /* errors of calls not made yet: 64 neighbours' BOUNDS_OPS, lost 256 times over without an update */
     BOUNDS_MEMBERS = 16384, /* members of a view, and of a world at one time */
     BOUNDS_RING = 1024,     /* of a group whose edges are measured and whose ring is searched: that takes tables of n^2 entries */

@@ -21,10 +21,11 @@ bool begin_owed(struct session *s, uint32_t slot, struct tag *t, struct outbox *
     return true;
 }
 
-/* Others may not have taken what was refused here, nor launched what runs here: so many names they have to keep. */
+/* Other members may not have launched what was refused here, nor what runs here: they keep so many names. */
 bool begin_too_far(struct session *s, const struct tag *t)
 {
-    return tag_refusals(s, t) >= BOUNDS_REFUSALS || s->slots_used + s->refusals > BOUNDS_OPS + BOUNDS_REFUSALS;
+    uint32_t most = t->space == SPACE_ORDERED ? BOUNDS_BEHIND : BOUNDS_REFUSALS;
+    return tag_refusals(s, t) >= most || s->slots_used + s->refusals > BOUNDS_OPS + BOUNDS_REFUSALS;
 }
 
 void begin_number(struct session *s, uint32_t slot, struct tag *t, struct op *op)

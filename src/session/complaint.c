@@ -47,6 +47,28 @@ static void tell_op(struct session *s, const struct op *op, struct outbox *out)
          op->suspected_text, out);
 }
 
+static void tell_behind(struct session *s, struct outbox *out)
+{
+    uint8_t cause = s->behind_asked.cause;
+    if (cause != CAUSE_NONE) {
+        tell(s, &(struct msg_suspect){.target = SUSPECT_OPERATION, .cause = cause, .name.space = SPACE_ORDERED},
+             cause == CAUSE_NO_PROGRESS ? "other members have not come to what ended early here" : "given up while members behind it had not come",
+             out);
+    }
+}
+
+void complaint_behind(struct session *s, uint8_t cause, struct outbox *out)
+{
+    s->behind_asked.cause = cause;
+    s->behind_asked.at = s->now;
+    tell_behind(s, out);
+}
+
+void complaint_forget(struct session *s)
+{
+    s->behind_asked.cause = CAUSE_NONE;
+}
+
 /* A call waits for it. */
 static bool unfinished(const struct op *op)
 {
@@ -140,6 +162,7 @@ void complaint_op(struct session *s, struct op *op, enum cause cause, uint64_t p
 
 void complaint_again(struct session *s, struct outbox *out)
 {
+    tell_behind(s, out);
     for (uint32_t r = 0; r < s->view.world; r++) {
         const struct peer *p = r == s->view.rank ? NULL : &s->peers[s->view.peer[r]];
         if (p != NULL && p->suspected != CAUSE_NONE && !p->spare) {
@@ -197,7 +220,7 @@ int64_t complaint_since(const struct session *s)
         return s->master_lost;
     }
     int64_t at = s->vote != VOTE_NONE && !s->vote_ended ? s->vote_since : INT64_MAX;
-    at = earlier(at, heap_least(&s->stuck));
+    at = earlier(earlier(at, heap_least(&s->stuck)), s->behind_asked.cause != CAUSE_NONE ? s->behind_asked.at : INT64_MAX);
     int64_t lost = out_of_reach(s);
     /* Whoever is out of reach ends nothing, neither what ran before nor what is called later: the oldest call counts. */
     if (lost != INT64_MAX && s->running != NONE) {

@@ -91,10 +91,8 @@ void hold_send(struct session *s, struct op *op, struct outbox *out)
 
 static void finish(struct session *s, struct op *op, struct outbox *out)
 {
-    struct tag *t = tag_of(s, &op->name);
-    PCCL_ASSERT(t != NULL);
     if (!MUTANT(REFUSALS_KEPT)) {
-        tag_caught_up(s, t); /* everybody has launched this number, hence taken all before it */
+        refusal_taken_before(s, &op->name); /* all members have launched this number, hence all before it */
     }
     s->slots[op->slot].outcome.tx_bytes += path_given(s, op);
     slot_end(s, op->slot, RESULT_OK, CAUSE_NONE, 0, out);
@@ -270,9 +268,14 @@ static bool hold_is_due(const struct session *s, uint32_t rank)
     return due;
 }
 
-/* What somebody has finished all hold alike: that says its HOLD too, should it not have come.  False: it cannot be, without ours. */
+/* What one member has finished all members hold: that stands for its HOLD, should that not have come.  Of a refused operation it says
+ * that the call there has returned.  False: it cannot be, without the word of this peer. */
 static bool hear_finished(struct session *s, struct op *op, uint32_t rank, struct outbox *out)
 {
+    if (op->refused != 0) {
+        refusal_taken(s, op, rank);
+        return true;
+    }
     if ((op->phase == OP_GHOST || op->phase == OP_RUN) && !s->frozen) {
         return false;
     }
@@ -312,6 +315,15 @@ void hold_finished(struct session *s, uint32_t from, const struct frame_header *
     if (rank != NONE) {
         peers_relay(s, from, m.origin, h, payload, out);
     }
+}
+
+static void finished_again(struct session *s, const struct op *op, uint64_t to, struct outbox *out)
+{
+    struct msg_finished m = {.origin = s->id, .names = 1};
+    struct writer *w = outbox_frame(out, FRAME_FINISHED, s->run, s->view.view);
+    put_finished(w, &m);
+    put_op_name(w, &op->name);
+    outbox_send(out, ACT_PEERS, to);
 }
 
 /* The HOLD of a member that is behind a missing edge for `rank`: its only one, or its rounds for that rank.  Of an operation that is
@@ -375,6 +387,11 @@ static void replay_one(struct session *s, struct op *op, uint32_t rank, struct o
         }
         return;
     }
+    if (op_untaken(op)) {
+        refusal_again(s, op, rank, out);
+        finished_again(s, op, to, out);
+        return;
+    }
     replay_relayed(s, op, rank, out);
     if (op->refused != 0) {
         refusal_again(s, op, rank, out);
@@ -393,11 +410,7 @@ static void replay_one(struct session *s, struct op *op, uint32_t rank, struct o
         outbox_send(out, ACT_PEERS, to);
     }
     if (op->phase == OP_DONE) {
-        struct msg_finished m = {.origin = s->id, .names = 1};
-        struct writer *w = outbox_frame(out, FRAME_FINISHED, s->run, s->view.view);
-        put_finished(w, &m);
-        put_op_name(w, &op->name);
-        outbox_send(out, ACT_PEERS, to);
+        finished_again(s, op, to, out);
     }
 }
 

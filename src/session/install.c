@@ -425,6 +425,7 @@ void install_view(struct session *s, struct reader *r, struct outbox *out)
     s->settled = MUTANT(SETTLED_KEPT) ? s->settled : 0;
     s->refusals = 0;
     s->answers = 0;
+    complaint_forget(s);
     tags_renew(s);
     s->frozen = false;
     s->proposal = 0;

@@ -371,6 +371,7 @@ void join_leave(struct session *s, uint8_t cause, enum session_result result, co
     s->settled = 0;
     s->refusals = 0;
     s->answers = 0;
+    complaint_forget(s);
     tags_renew(s);
     s->view.world = 0;
     s->view.view = 0;

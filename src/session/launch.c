@@ -1,7 +1,7 @@
 /* launch.c - calls that launch an operation: taking a number, starting lanes, collecting what slots.c has ended.
  *
  * A call that comes while the view is frozen, records are full or others wait so is deferred, and launched in the order of the
- * calls.  Invariant: a call takes exactly one of an owed error (P7), TooFewPeers, or the next number of its tag (P1); in the order
+ * calls; if its deadline passes meanwhile, or it is cancelled, it is refused once it has its number.  Invariant: a call takes exactly one of an owed error (P7), TooFewPeers, or the next number of its tag (P1); in the order
  * of issue one of the first and the last, whatever becomes of it (P12).
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
@@ -23,13 +23,7 @@ static void start(struct session *s, struct op *op, uint32_t slot, struct outbox
 
 static bool must_defer(const struct session *s)
 {
-    return s->frozen || s->records >= s->cfg.max_records;
-}
-
-/* P12: a call in the order of issue cannot fail for who is behind, since it would fail without a number: it waits. */
-static bool must_wait(struct session *s, const struct tag *t)
-{
-    return t->space == SPACE_ORDERED && t->owed == NONE && begin_too_far(s, t);
+    return s->frozen || s->records - s->untaken >= s->cfg.max_records;
 }
 
 /* P12: why a call that has its number is refused at once; CAUSE_NONE: it is not. */
@@ -141,6 +135,7 @@ static void no_memory(struct session *s, struct session_event *e)
 
 static void defer(struct session *s, uint32_t slot)
 {
+    heap_set(&s->due, slot, s->slots[slot].launch.deadline);
     if (s->deferred == NONE) {
         s->deferred = slot;
     } else {
@@ -223,7 +218,7 @@ void launch_call(struct session *s, struct session_event *e, struct outbox *out)
     }
     s->slots_used++;
     s->slots_windows += l->space == SPACE_WINDOW;
-    if (must_defer(s) || s->deferred != NONE || (!pair && must_wait(s, t))) {
+    if (must_defer(s) || s->deferred != NONE || (!pair && behind_waits(s, t))) {
         defer(s, e->slot);
     } else {
         launch_now(s, e->slot, out);
@@ -240,7 +235,7 @@ static uint32_t next_due(struct session *s, uint32_t *before)
         return NONE;
     }
     struct tag *issue = tag_find(s, SPACE_ORDERED, 0);
-    bool waits = issue != NULL && must_wait(s, issue);
+    bool waits = issue != NULL && behind_waits(s, issue);
     *before = waits ? s->deferred_passed : NONE;
     uint32_t i = *before == NONE ? s->deferred : s->slots[*before].next;
     for (; i != NONE && waits && s->slots[i].launch.space == SPACE_ORDERED; i = s->slots[i].next) {
@@ -267,6 +262,7 @@ void launch_deferred(struct session *s, struct outbox *out)
         s->deferred_last = s->deferred_last == slot ? before : s->deferred_last;
         s->deferred_count--;
         c->next = NONE;
+        heap_set(&s->due, slot, INT64_MAX);
         c->launch.window = MUTANT(WINDOW_STALE) ? c->launch.window : 0; /* reserved for another view's plan: lanes grant anew */
         launch_now(s, slot, out);
     }

@@ -34,7 +34,8 @@ static bool lists(const struct session *s, const struct op *op, enum listed whic
     if (which == LISTED_LAST_WORDS) { /* B2: of messages to this peer its word is the outcome */
         return space_pairs(op->name.space) && pair_owner(s, &op->name) && (op->phase == OP_DONE || op->refused != 0);
     }
-    return (op->phase != OP_GHOST) == (which == LISTED_LAUNCHED);
+    /* What all have refused with one cause, and whose call has returned, no view has to decide. */
+    return (op->phase != OP_GHOST) == (which == LISTED_LAUNCHED) && !op_untaken(op);
 }
 
 static uint32_t list(struct session *s, enum listed which, uint32_t most, struct writer *w)

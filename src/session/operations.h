@@ -32,6 +32,7 @@ bool op_refusal_of(uint8_t cause, uint64_t culprit, const struct op_clash *clash
 void op_taken(struct session *s, struct op *op); /* launched here, or forgotten: counts as opened by nobody */
 size_t op_table_bytes(const struct session_growth *g);
 void op_table_use(struct session *s, void *storage, const struct session_growth *g); /* in place of the present one */
+bool op_untaken(const struct op *op); /* refused, and on record for members that may not have come to it (P10) */
 void op_drop(struct session *s, struct op *op);
 void op_drop_marks(struct session *s, struct op *op);
 bool op_finished(struct session *s, struct op *op, uint32_t rank); /* that one has finished it, of all members: true, so has everybody */
@@ -64,7 +65,8 @@ struct tag *tag_find(struct session *s, uint8_t space, uint64_t tag); /* of othe
 struct tag *tag_get(struct session *s, uint8_t space, uint64_t tag); /* adds; null if full */
 uint32_t tag_refusals(const struct session *s, const struct tag *t);
 void tag_refused(struct session *s, struct tag *t);
-void tag_caught_up(struct session *s, struct tag *t); /* all members have taken what was refused of it */
+void tag_taken(struct session *s, struct tag *t);     /* ... all members have launched one of those */
+void tag_caught_up(struct session *s, struct tag *t); /* ... and both ends of a pair all of those */
 bool owed_add(struct session *s, const struct owed *what);
 bool owed_take(struct session *s, struct tag *t, struct owed *what);
 void owed_clear(struct session *s);
@@ -107,6 +109,24 @@ void finished_note(struct session *s, const struct op_name *name, struct outbox 
 void finished_flush(struct session *s, struct outbox *out);
 void hold_replay(struct session *s, struct outbox *out); /* say again, to those who just came into the view, what was said in it */
 
+/* complaint.c */
+/* The link with a member of the view broke, is silent or cannot be made. */
+void complaint_link(struct session *s, struct peer *p, enum cause cause, struct outbox *out);
+bool complaint_silent(const struct session *s, const struct peer *p); /* suspected of it, and still is */
+void complaint_path(struct session *s, struct peer *p); /* behind a missing edge: its relay has lost it */
+/* An operation that only the master can settle.  `text` is static. */
+void complaint_op(struct session *s, struct op *op, enum cause cause, uint64_t peer, const char *text, struct outbox *out);
+/* Calls that wait for members behind this one: another view is wanted, and why (behind.c). */
+void complaint_behind(struct session *s, uint8_t cause, struct outbox *out);
+void complaint_forget(struct session *s); /* the view of that has ended */
+void complaint_spare(struct session *s, const struct peer *p, struct outbox *out); /* LINKED is taken back */
+void complaint_again(struct session *s, struct outbox *out); /* the master is back: it may not have heard */
+/* Since when the operation cannot end without the master; INT64_MAX: it can. */
+int64_t complaint_stuck(const struct session *s, const struct op *op);
+void complaint_pass(struct session *s); /* time has passed, or operations have ended: what moves again is not stuck */
+/* Since when a call that is open here cannot end without the master, which is lost; INT64_MAX: each may end without it. */
+int64_t complaint_since(const struct session *s);
+
 /* refusal.c */
 void refusal_send(struct session *s, struct op *op, uint8_t cause, uint64_t culprit, struct outbox *out);
 void refusal_again(struct session *s, const struct op *op, uint32_t rank, struct outbox *out); /* what was sent last, to one */
@@ -117,6 +137,13 @@ void refusal_message(struct session *s, uint32_t from, const struct frame_header
 void refusal_check(struct session *s, struct op *op, struct outbox *out);
 void refusal_request(struct session *s, struct op *op, uint8_t cause, struct outbox *out); /* deadline, cancel */
 void refusal_skip(struct session *s, uint32_t settled); /* those first refused before so many votes were settled, that one included */
+void refusal_taken(struct session *s, struct op *op, uint32_t rank); /* that member has */
+void refusal_taken_before(struct session *s, const struct op_name *name); /* all have come to this number of that tag */
+/* behind.c: calls in the order of issue that wait for members which have not come to what was refused here */
+bool behind_waits(struct session *s, const struct tag *t);
+void behind_settle(struct session *s, struct outbox *out); /* asks the master for another view, if one of them may not wait any longer */
+/* The oldest number that not all members have come to; null: there is none, or no call waits for that.  `call`: the first that waits. */
+const struct op *behind_number(const struct session *s, const struct slot **call);
 /* path.c, path_parts.c, path_words.c: what two move that have no link */
 bool path_used(const struct session *s, const struct op_name *name); /* such words go by a relay in this view */
 bool path_carries(const struct session *s, const struct op *op, uint32_t rank); /* what it moves from here there and back does */

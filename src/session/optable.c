@@ -167,6 +167,11 @@ static void forget_finished(struct session *s, struct op *op)
     op->finished_count = 0;
 }
 
+bool op_untaken(const struct op *op)
+{
+    return op->phase == OP_DONE && op->refused != 0 && !space_pairs(op->name.space);
+}
+
 void op_drop(struct session *s, struct op *op)
 {
     uint32_t i = (uint32_t)(op - s->ops);
@@ -182,6 +187,11 @@ void op_drop(struct session *s, struct op *op)
     if (op->phase == OP_DONE) {
         PCCL_ASSERT(s->records > 0);
         s->records--;
+    }
+    if (op_untaken(op)) {
+        PCCL_ASSERT(s->untaken > 0);
+        s->untaken--;
+        tag_taken(s, tag_of(s, &op->name));
     }
     phase_move(MACHINE_OPERATION, &op->phase, OP_FREE);
     op->next = s->op_free;

@@ -3,8 +3,10 @@
  * Who runs an operation and has not sent HOLD may refuse it, and then never holds it.  Every session answers the first
  * REFUSE of an operation with its own, whatever its program does, and again when it hears a graver cause, or of the same cause
  * a culprit of lower id.  A call returns once the last REFUSE of every member names the same cause and culprit: then nobody
- * can have succeeded, nobody can return another, and the operation may be forgotten.  A member that has answered very much
+ * can have succeeded, and nobody can return another.  A member that has answered very much
  * says its answer once more to whoever names the operation later: it may not have been taken there (op_hear_refusal).
+ * An operation whose call has returned stays on record until all members are known to have come to its number, as far as that is not
+ * known at once: so many of those a member may have (begin.c).
  * Invariant: what a session has sent last is the gravest refusal it knows.
  * SPDX-License-Identifier: MIT */
 #include "core/mutant.h"
@@ -63,6 +65,45 @@ void refusal_mismatch(struct session *s, struct op *op, uint64_t with, struct ou
     refusal_send(s, op, CAUSE_MISMATCH, with < s->id ? s->id : with, out);
 }
 
+/* The own call has returned.  This peer says so (FINISHED), and keeps the operation until all members have said so, if some of
+ * them may not have launched it yet. */
+static void record(struct session *s, struct op *op, struct outbox *out)
+{
+    struct tag *t = tag_of(s, &op->name);
+    bool taken = op_finished(s, op, s->view.rank) || op->launched == s->view.world;
+    PCCL_ASSERT(t != NULL);
+    if (!MUTANT(TAKEN_UNSAID)) {
+        finished_note(s, &op->name, out);
+    }
+    op_drop_marks(s, op);
+    if (taken) {
+        op_drop(s, op);
+        return;
+    }
+    phase_move(MACHINE_OPERATION, &op->phase, OP_DONE);
+    s->records++;
+    s->untaken++;
+    tag_refused(s, t);
+}
+
+void refusal_taken(struct session *s, struct op *op, uint32_t rank)
+{
+    if (op_finished(s, op, rank) && op_untaken(op)) {
+        op_drop(s, op);
+    }
+}
+
+void refusal_taken_before(struct session *s, const struct op_name *name)
+{
+    for (uint32_t i = 0; s->untaken > 0 && i < s->op_count; i++) {
+        struct op *op = &s->ops[i];
+        bool before = op->name.space == name->space && op->name.tag == name->tag && op->name.seq < name->seq;
+        if (before && op_untaken(op)) {
+            op_drop(s, op);
+        }
+    }
+}
+
 void refusal_check(struct session *s, struct op *op, struct outbox *out)
 {
     if (op->slot == NONE || op->refused == 0) {
@@ -74,17 +115,12 @@ void refusal_check(struct session *s, struct op *op, struct outbox *out)
             return;
         }
     }
-    struct tag *t = tag_of(s, &op->name);
-    PCCL_ASSERT(t != NULL);
-    if (op->launched < s->view.world) {
-        tag_refused(s, t);
-    }
     if (op->refused == CAUSE_OLD_VIEW && !MUTANT(SIZES_KEPT)) { /* P12: with the loss that it is for come the sizes after it */
         slot_sizes(s, op->slot, s->view.view, &s->view.sizes);
     }
     slot_end(s, op->slot, slot_result(&s->slots[op->slot], op->refused), op->refused, op->culprit, out);
     op->slot = NONE;
-    op_drop(s, op);
+    record(s, op, out);
 }
 
 static void hear(struct session *s, struct op *op, uint32_t rank, const struct msg_refuse *m, struct outbox *out)
@@ -156,6 +192,10 @@ void refusal_skip(struct session *s, uint32_t settled)
     for (uint32_t i = 0; s->op_used > 0 && i < s->op_count; i++) {
         struct op *op = &s->ops[i];
         bool counts = op->name.space != SPACE_WINDOW || MUTANT(WINDOW_SKIPPED);
+        if (op_untaken(op)) { /* of before it: no call is under way beside a vote */
+            op_drop(s, op);
+            continue;
+        }
         if (op->phase == OP_GHOST && op->refused != 0 && op->settled <= settled && counts) {
             struct tag *t = tag_make(s, &op->name);
             if (t == NULL) {

@@ -158,6 +158,8 @@ static void check_deadlines(struct session *s, struct outbox *out)
         heap_set(&s->due, slot, INT64_MAX);
         if (c->waits) {
             pair_give_up(s, slot, CAUSE_DEADLINE, out);
+        } else if (c->at.phase == SLOT_DEFERRED) { /* it is refused when it has its number */
+            c->given_up = c->given_up != CAUSE_NONE ? c->given_up : CAUSE_DEADLINE;
         } else {
             refusal_request(s, &s->ops[c->op], CAUSE_DEADLINE, out);
         }
@@ -316,6 +318,7 @@ static void settle(struct session *s, struct outbox *out)
     }
     ballot_words(s, out);
     launch_deferred(s, out);
+    behind_settle(s, out);
 }
 
 /* setjmp lives in a frame of its own: nothing but the pad changes between it and the jump. */

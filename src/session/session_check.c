@@ -25,7 +25,7 @@ static void check_membership(const struct session *s)
 
 static void check_counts(const struct session *s)
 {
-    PCCL_ASSERT(s->op_used <= s->op_count && s->records <= s->op_used);
+    PCCL_ASSERT(s->op_used <= s->op_count && s->records <= s->op_used && s->untaken <= s->records);
     PCCL_ASSERT(s->mark_used <= s->mark_count && s->mark_used >= s->op_used - s->records); /* all have the own one but those on record */
     PCCL_ASSERT(s->slots_used <= s->slot_count);
     PCCL_ASSERT(s->owed_used <= s->owed_count && s->park_left <= s->park_count);
@@ -148,7 +148,7 @@ static void check_op(const struct session *s, uint32_t i)
     PCCL_ASSERT(op->phase != OP_GHOST || op->refused == 0 || op->opener != NONE);
     if (op->phase == OP_DONE) {
         bool pair = space_pairs(op->name.space);
-        PCCL_ASSERT(pair ? pair_owner(s, &op->name) && !op->taken : op->refused == 0 && op_has_finished(s, op, s->view.rank)); /* B8 */
+        PCCL_ASSERT(pair ? pair_owner(s, &op->name) && !op->taken : op_has_finished(s, op, s->view.rank)); /* B8, P10 */
         PCCL_ASSERT(op->finished_count < s->view.world); /* forgotten once all have finished it */
         return;
     }
@@ -175,7 +175,7 @@ static void check_ops(const struct session *s)
 {
     struct census marks = {0}, park = {0}, entries = {0};
     struct opened all = {0};
-    uint32_t records = 0, chained = 0;
+    uint32_t records = 0, untaken = 0, chained = 0;
     for (uint32_t i = 0; i < s->op_count; i++) {
         const struct op *op = &s->ops[i];
         if (op->phase == OP_FREE) {
@@ -183,12 +183,13 @@ static void check_ops(const struct session *s)
         }
         census_add(&entries, i);
         records += op->phase == OP_DONE;
+        untaken += op_untaken(op);
         check_op(s, i);
         if (op->marks != NONE) {
             check_marks(s, op, &marks, &park, &all);
         }
     }
-    PCCL_ASSERT(entries.count == s->op_used && records == s->records);
+    PCCL_ASSERT(entries.count == s->op_used && records == s->records && untaken == s->untaken);
     for (uint32_t i = s->op_free; i != NONE && entries.count <= s->op_count; i = s->ops[i].next) {
         census_add(&entries, i);
     }
@@ -264,7 +265,7 @@ static void check_due(const struct session *s)
             due = c->launch.deadline < due ? c->launch.deadline : due;
             running++;
         }
-        due = c->waits && c->launch.deadline < due ? c->launch.deadline : due;
+        due = c->at.phase == SLOT_DEFERRED && c->launch.deadline < due ? c->launch.deadline : due;
     }
     PCCL_ASSERT(due == heap_least(&s->due) && stuck == heap_least(&s->stuck));
     PCCL_ASSERT(heap_sound(&s->due) && heap_sound(&s->stuck));

@@ -85,6 +85,7 @@ struct mark {
     bool wanted;         /* ... and was asked for again */
 };
 
+/* DONE: on record, being finished, or refused, and not all members are known to have come to it. */
 enum op_phase { OP_FREE = 0, OP_GHOST, OP_RUN, OP_HOLDING, OP_DONE };
 
 struct op {
@@ -132,7 +133,7 @@ struct tag {
     uint64_t owed_view;  /* ... and of which view, with which number, the next owed error has to be */
     uint32_t owed_next;
     uint32_t owed;       /* list of owed errors, NONE */
-    uint32_t refusals;   /* since the last success, since `settled` votes in this view, that somebody may not have taken */
+    uint32_t refusals;   /* since `settled` votes in this view, that some member may not have launched */
     uint32_t settled;
     uint32_t waiting, waiting_last; /* from 0: calls of receive that have no number yet, in their order; NONE */
     uint32_t heard, heard_last;     /* ... messages that were announced and not matched yet, in the order they were heard of; NONE */
@@ -308,6 +309,7 @@ struct session {
     struct op *ops;
     uint32_t op_width;   /* members of a view: a bit for each in the set of an operation */
     uint32_t op_count, op_free, op_used, records;
+    uint32_t untaken;    /* records of refused operations of the whole group (refusal.c) */
     uint32_t *op_bucket;
     uint32_t buckets;    /* power of two */
     uint64_t *op_sets;
@@ -338,6 +340,10 @@ struct session {
     uint32_t deferred, deferred_last; /* calls not launched yet, in their order; NONE */
     uint32_t deferred_count;
     uint32_t deferred_passed; /* up to this one all are in the order of issue, and wait for who is behind; NONE */
+    struct {             /* behind.c: what the master was asked so that calls in the order of issue go on */
+        uint8_t cause;   /* CAUSE_NONE: nothing, in this view */
+        int64_t at;
+    } behind_asked;
     uint32_t waiting_count; /* receives that have no number yet */
     bool behind;         /* ... all of which wait for members that have not come to what was refused here, as the last step has left it */
     unsigned char *park; /* blocks */
@@ -523,21 +529,6 @@ void links_healed_again(struct session *s, struct outbox *out); /* the master's 
 void links_ping(struct session *s, uint32_t peer, uint64_t view, struct outbox *out);
 void links_announce(struct session *s, struct outbox *out); /* PING to all linked members */
 void links_tick(struct session *s, struct outbox *out);
-
-/* complaint.c */
-/* The link with a member of the view broke, is silent or cannot be made. */
-void complaint_link(struct session *s, struct peer *p, enum cause cause, struct outbox *out);
-bool complaint_silent(const struct session *s, const struct peer *p); /* suspected of it, and still is */
-void complaint_path(struct session *s, struct peer *p); /* behind a missing edge: its relay has lost it */
-/* An operation that only the master can settle.  `text` is static. */
-void complaint_op(struct session *s, struct op *op, enum cause cause, uint64_t peer, const char *text, struct outbox *out);
-void complaint_spare(struct session *s, const struct peer *p, struct outbox *out); /* LINKED is taken back */
-void complaint_again(struct session *s, struct outbox *out); /* the master is back: it may not have heard */
-/* Since when the operation cannot end without the master; INT64_MAX: it can. */
-int64_t complaint_stuck(const struct session *s, const struct op *op);
-void complaint_pass(struct session *s); /* time has passed, or operations have ended: what moves again is not stuck */
-/* Since when a call that is open here cannot end without the master, which is lost; INT64_MAX: each may end without it. */
-int64_t complaint_since(const struct session *s);
 
 /* growth.c */
 void growth_init(struct session *s); /* all tables, in the arena */

@@ -106,6 +106,8 @@ void slot_move(struct session *s, uint32_t slot, uint8_t phase)
     struct slot *c = slot_touch(s, slot);
     if (c->at.phase == SLOT_RUNNING) {
         run_no_more(s, slot);
+    } else if (c->at.phase == SLOT_DEFERRED) {
+        heap_set(&s->due, slot, INT64_MAX);
     }
     phase_move(MACHINE_CALL, &c->at.phase, phase);
     if (phase == SLOT_RUNNING) {

@@ -136,6 +136,14 @@ void tag_caught_up(struct session *s, struct tag *t)
     t->refusals = 0;
 }
 
+void tag_taken(struct session *s, struct tag *t)
+{
+    if (tag_refusals(s, t) > 0) {
+        t->refusals--;
+        s->refusals--;
+    }
+}
+
 void tag_refused(struct session *s, struct tag *t)
 {
     t->refusals = tag_refusals(s, t) + 1;

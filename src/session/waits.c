@@ -87,6 +87,12 @@ static const struct slot *unmatched(const struct session *s)
     return found;
 }
 
+/* Of the number that calls in the order of issue wait for: it has not come to that. */
+static bool is_behind(const struct session *s, const struct op *number, uint32_t rank)
+{
+    return number != NULL && !op_has_finished(s, number, rank);
+}
+
 /* What a heartbeat may say: of those that it could, the one whose turn it is, then the oldest. */
 struct told {
     int64_t oldest;
@@ -128,7 +134,14 @@ void waits_oldest(const struct session *s, struct peer_wait *out)
             offer(s, &t, &name, rank, WAIT_LAUNCH, c->since);
         }
     }
-    const struct slot *c = out->phase == WAIT_LAUNCH || MUTANT(ANY_UNTOLD) ? NULL : unmatched(s);
+    const struct slot *c = NULL;
+    const struct op *number = MUTANT(BEHIND_UNTOLD) ? NULL : behind_number(s, &c);
+    for (uint32_t r = 0; number != NULL && r < s->view.world; r++) {
+        if (is_behind(s, number, r)) {
+            offer(s, &t, &number->name, r, WAIT_LAUNCH, c->since);
+        }
+    }
+    c = out->phase == WAIT_LAUNCH || MUTANT(ANY_UNTOLD) ? NULL : unmatched(s);
     if (c != NULL) {
         *out = (struct peer_wait){.name = {.space = c->launch.space, .tag = c->launch.tag, .to = s->id},
                                   .ms = (uint32_t)((s->now - c->since) / 1000000), .phase = WAIT_LAUNCH};
@@ -163,6 +176,26 @@ static void add_then(const struct session *s, struct session_wait *w)
     }
 }
 
+/* Calls that have no number yet, since some member has not come to what was refused here. */
+static uint32_t waits_behind(const struct session *s, struct session_wait *out, uint32_t capacity)
+{
+    uint32_t n = 0;
+    const struct slot *c = NULL;
+    const struct op *number = behind_number(s, &c);
+    while (number != NULL && n < capacity) {
+        for (uint32_t r = 0; r < s->view.world && n < capacity; r++) {
+            if (is_behind(s, number, r)) {
+                out[n++] = (struct session_wait){.name = number->name, .peer = s->view.ids[r], .since = c->since,
+                                                 .phase = phase_name(WAIT_LAUNCH)};
+            }
+        }
+        bool last = c == &s->slots[s->deferred_passed];
+        number = last ? NULL : number;
+        c = last ? c : &s->slots[c->next];
+    }
+    return n;
+}
+
 uint32_t session_waits(const struct session *s, struct session_wait *out, uint32_t capacity)
 {
     uint32_t n = 0;
@@ -193,6 +226,7 @@ uint32_t session_waits(const struct session *s, struct session_wait *out, uint32
                                              .phase = phase_name(WAIT_LAUNCH)};
         }
     }
+    n += waits_behind(s, out + n, capacity - n);
     for (uint32_t i = 0; i < n; i++) {
         add_then(s, &out[i]);
     }

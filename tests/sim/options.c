@@ -68,15 +68,16 @@ void options_draw(struct options *o, uint64_t seed)
     o->faults = rng_below(&r, 5) == 0 ? 0 : pick(&r, 1, rng_below(&r, 4) == 0 ? 20 : 5);
     crowd_draw(o);
     burst_draw(o);
+    refused_draw(o);
     growth_options(o);
-    bool spread = mix64(seed, 79) % 5 == 0 && !o->crowd && o->burst == 0; /* over worlds; without a draw of its own */
+    bool spread = mix64(seed, 79) % 5 == 0 && !o->crowd && o->burst == 0 && o->refused == 0; /* over worlds; without a draw of its own */
     o->worlds = spread ? 2 + (uint32_t)(mix64(seed, 80) % (CLUSTER_WORLDS - 1)) : 1;
     o->forming = mix64(seed, 81) % 2 == 0;
     uint32_t more = spread && o->forming && !large ? 2 + (uint32_t)(mix64(seed, 82) % 7) : 0; /* worlds of more than one or two */
     o->peers += more;
     o->max_members += o->small_limits ? more : 0;
     process_options(o);
-    o->bulk = rng_below(&r, 4) == 0;
+    o->bulk = rng_below(&r, 4) == 0 && o->refused == 0;
     o->rate = rng_below(&r, 8) == 0 && o->burst == 0 ? pick(&r, 1000, 12000) : 0;
 }
 
@@ -87,9 +88,10 @@ void options_print(const struct options *o)
     printf("  latency %.3f + %.3f ms, heartbeat %.1f s, dead %.1f s, journal %.0f ms, pieces %u %%, socket %u B, %u B/s\n",
            (double)o->latency_ns / 1e6, (double)o->jitter_ns / 1e6, (double)o->heartbeat_ns / 1e9, (double)o->dead_ns / 1e9,
            (double)o->persist_ns / 1e6, o->split_percent, o->socket_bytes, o->rate);
-    printf("  frame %u B, eager %u B, mesh %u, room %u, %s, leaf %u B, small limits %d, members %u, verify %d, think %d,\n  burst %u at %u, lists %d\n",
+    printf("  frame %u B, eager %u B, mesh %u, room %u, %s, leaf %u B, small limits %d, members %u, verify %d, think %d,\n  burst %u at %u, refused %u by %u, ahead %d, lists %d\n",
            o->frame_bytes, o->eager_bytes, o->mesh_members, o->room_slots, o->algorithm == PLAN_RING ? "ring" : "direct",
-           o->leaf_bytes, o->small_limits, o->max_members, o->verify, o->think, o->burst, o->burst_at, o->bulk);
+           o->leaf_bytes, o->small_limits, o->max_members, o->verify, o->think, o->burst, o->burst_at, o->refused, o->refused_by, o->refused_ahead,
+           o->bulk);
     printf("  query %u %%, optimise %u %%, sync %u %%, update after an error %u %%, first %u %%\n", o->query_percent,
            o->optimise_percent, o->sync_percent, o->update_on_error_percent, o->update_first_percent);
 }

@@ -16,7 +16,7 @@ void oracle_calm(struct cluster *cl, const struct node *n, const struct call *c,
     bool slow = round >= node_stall_least(&cl->opt);
     /* Members of windows leave while others have calls under way; who votes while others wait for its launch is their program's doing. */
     bool own = (o->cause == CAUSE_PEER_LEFT && n->windows != NULL) || o->cause == CAUSE_BLOCKED;
-    if (process_calm(cl, n) && cl->opt.burst == 0 && !cl->opt.scripted && !slow && !own && o->result == RESULT_LOST) {
+    if (process_calm(cl, n) && cl->opt.burst == 0 && cl->opt.refused == 0 && !cl->opt.scripted && !slow && !own && o->result == RESULT_LOST) {
         cluster_fail(cl, "peer %u: op %u in step %llu was lost by cause %u, but nothing has gone wrong", n->index, c->op,
                      (unsigned long long)n->program->step, o->cause);
     }

@@ -44,7 +44,8 @@ static void config_stall(const struct options *o, struct node *n)
 static void node_config(struct cluster *cl, struct node *n)
 {
     const struct options *o = &cl->opt;
-    uint32_t ops = match_used(cl) && o->ops < MATCH_CALLS ? MATCH_CALLS : o->ops, calls = (o->burst > ops ? o->burst : ops) + 2;
+    uint32_t ops = match_used(cl) && o->ops < MATCH_CALLS ? MATCH_CALLS : o->ops, burst = o->burst + o->refused;
+    uint32_t calls = (burst > ops ? burst : ops) + 2;
     n->config = (struct session_config){
         .group = n->group % CLUSTER_LABELS,
         .lanes = (uint16_t)(1 + (o->lanes > 1 ? rng_below(&cl->rng, o->lanes) : 0)),
@@ -54,7 +55,7 @@ static void node_config(struct cluster *cl, struct node *n)
         .max_records = o->small_limits || o->growth ? 12 : 64,
         .max_tags = o->burst != 0 || window_used(cl) ? 4096 : 64,
         .first = o->small_limits || o->growth ? 1 : 0,
-        .max_owed = 64 + o->burst,
+        .max_owed = 64 + o->burst + 4 * o->refused,
         .park_blocks = o->small_limits ? 2 : 32,
         .park_block_bytes = o->eager_bytes + 64,
         .park_per_link = o->small_limits ? 1 : 8,

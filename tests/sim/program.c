@@ -333,12 +333,13 @@ static void program_begin_step(struct cluster *cl, struct node *n)
         p->status[j] = pair_chosen(cl, n, j) && !pair_mine_to_call(cl, n, j) ? OP_DONE_OK : OP_TODO;
         p->order[j] = j;
     }
-    for (uint32_t j = 1; j < p->ops && cl->opt.burst % 4 == 0; j++) { /* launch order: each process its own */
+    for (uint32_t j = 1; j < p->ops && cl->opt.burst % 4 == 0 && cl->opt.refused == 0; j++) { /* launch order: each process its own */
         uint32_t k = (uint32_t)rng_below(&cl->rng, j + 1), t = p->order[j];
         p->order[j] = p->order[k];
         p->order[k] = t;
     }
     program_bulk_begin(cl, n);
+    refused_begin(cl, n);
     p->sync_at = program_sync_at(cl, n, p->ops);
     p->upto = p->sync_at != 0 ? p->sync_at : p->ops;
     bool sync = program_syncs(cl, n) && p->sync_at == 0;

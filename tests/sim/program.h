@@ -166,6 +166,12 @@ void match_launched(struct cluster *cl, const struct node *n, struct call *c);
 void match_unsaid(struct cluster *cl, const struct node *n, const struct call *c);
 bool match_outcome(struct cluster *cl, const struct node *n, const struct call *c, const struct session_outcome *o); /* true: call again */
 
+/* refused.c */
+bool refused_step(const struct cluster *cl, uint64_t step); /* with such calls */
+bool refused_one_by_one(const struct cluster *cl, const struct node *n); /* each call is made when the one before it has returned */
+void refused_begin(struct cluster *cl, struct node *n);                  /* a step */
+void refused_wish(struct cluster *cl, struct node *n, struct call *c, struct session_launch *launch);
+
 /* program_body.c */
 bool program_launch_all(struct cluster *cl, struct node *n);
 

@@ -19,6 +19,9 @@ bool program_launch_all(struct cluster *cl, struct node *n)
         }
         if (p->status[j] != OP_TODO) {
             over = over && p->status[j] != OP_PENDING;
+            if (p->status[j] == OP_PENDING && refused_one_by_one(cl, n)) {
+                return false;
+            }
             continue;
         }
         bool first_of_tag = true, pair = pair_chosen(cl, n, j), ordered = !pair && parts_ordered(cl, n->group, p->step, j);
@@ -45,6 +48,9 @@ bool program_launch_all(struct cluster *cl, struct node *n)
             return false;
         }
         over = over && p->status[j] != OP_PENDING;
+        if (p->status[j] == OP_PENDING && refused_one_by_one(cl, n)) {
+            return false;
+        }
         at_once = at_once || p->status[j] != OP_PENDING;
         if (match_pauses(cl, n)) {
             return false;

@@ -12,7 +12,7 @@ enum { MATCH_TAG = 300 /* that of other messages, in other steps */, MATCH_LIMIT
 
 bool match_used(const struct cluster *cl)
 {
-    return pair_used(cl) && !cl->opt.bulk && cl->opt.burst == 0 && !cl->opt.scripted && mix64(cl->opt.seed, 94) % 3 == 0;
+    return pair_used(cl) && !cl->opt.bulk && cl->opt.burst == 0 && cl->opt.refused == 0 && !cl->opt.scripted && mix64(cl->opt.seed, 94) % 3 == 0;
 }
 
 static uint64_t dice(const struct cluster *cl, const struct node *n)

@@ -16,7 +16,7 @@ uint32_t program_op_count(const struct cluster *cl, uint32_t group, uint64_t ste
     if (cl->opt.burst != 0 && (step == 1 || step == 3)) {
         return cl->opt.burst;
     }
-    return (uint32_t)(h % (cl->opt.ops + 1));
+    return refused_step(cl, step) ? cl->opt.refused : (uint32_t)(h % (cl->opt.ops + 1));
 }
 
 void program_describe_op(const struct cluster *cl, uint32_t group, uint64_t step, uint32_t j, struct op_params *params,
@@ -167,9 +167,10 @@ uint64_t program_name(const struct node *n, uint64_t what)
     return n->program->inside == 0 ? name : mix64(name, n->program->inside);
 }
 
+/* Apart from the names of what is no call, 0xA1 and the like: a step may have as many calls. */
 uint64_t program_key(const struct node *n, uint32_t op, uint32_t attempt)
 {
-    return mix64(program_name(n, op), attempt);
+    return mix64(program_name(n, op + UINT64_C(0x10000)), attempt);
 }
 
 bool program_idle(const struct node *n)
@@ -262,6 +263,7 @@ static void call_wishes(struct cluster *cl, struct node *n, struct call *c, stru
         p->want_deadline--;
         launch->deadline = cl->now + (int64_t)rng_below(&cl->rng, 8 * (uint64_t)cl->opt.latency_ns);
     }
+    refused_wish(cl, n, c, launch);
     if (p->want_no_memory && (c->ordered || c->pair) && n->fail_growth == 0 && rng_below(&cl->rng, 2) == 0) {
         p->want_no_memory = false;
         launch->bad_argument = c->bad_argument = true;

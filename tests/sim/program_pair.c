@@ -36,7 +36,7 @@ bool pair_chosen(const struct cluster *cl, const struct node *n, uint32_t j)
     if (m->calls > 0) {
         return j < m->calls && m->member[j];
     }
-    bool fits = !cl->opt.bulk && cl->opt.burst == 0 && !cl->opt.scripted && j < PROGRAM_OPS && n->program->knows > 1;
+    bool fits = !cl->opt.bulk && cl->opt.burst == 0 && cl->opt.refused == 0 && !cl->opt.scripted && j < PROGRAM_OPS && n->program->knows > 1;
     return fits && pair_used(cl) && mix64(mix64(mix64(cl->opt.seed, n->group), n->program->step), j + 9000) % 3 == 0;
 }
 

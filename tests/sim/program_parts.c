@@ -89,7 +89,7 @@ size_t parts_output(const struct call *c, uint32_t rank)
 bool parts_ordered(const struct cluster *cl, uint32_t group, uint64_t step, uint32_t j)
 {
     bool fits = !cl->opt.bulk && cl->opt.burst == 0 && !cl->opt.scripted && j != PROGRAM_OPS;
-    return fits && mix64(cl->opt.seed, 83) % 2 == 0 && mix64(mix64(mix64(cl->opt.seed, group), step), j + 5000) % 3 != 0;
+    return cl->opt.refused != 0 ? fits : fits && mix64(cl->opt.seed, 83) % 2 == 0 && mix64(mix64(mix64(cl->opt.seed, group), step), j + 5000) % 3 != 0;
 }
 
 void parts_shape(const struct cluster *cl, const struct node *n, struct call *c, struct op_params *p)

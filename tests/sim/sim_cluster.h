@@ -96,12 +96,12 @@ struct options {
     uint32_t rate;           /* bytes a second from one process to another; 0: no limit */
     uint32_t frame_bytes, eager_bytes, mesh_members, room_slots;
     uint8_t algorithm;
-    uint32_t leaf_bytes;
-    uint32_t faults;
+    uint32_t leaf_bytes, faults;
     uint32_t check_every;    /* steps of a machine between two looks at all of its invariants */
     uint32_t burst;          /* calls of the first and third step, launched in a few turns; 0: as many as `ops` */
     uint32_t burst_at;       /* how many of one process are launched when something goes wrong */
-    bool crowd;              /* 33 to 64 peers */
+    uint32_t refused, refused_by; /* calls of some steps, each of which is refused, and why (refused.c); 0: there are none */
+    bool crowd, refused_ahead; /* 33 to 64 peers; one of them makes those calls ahead of the rest */
     bool growth;             /* small tables, many calls at once */
     bool scripted;           /* named scenarios: no drawn faults, programs given by the test */
 };
@@ -466,12 +466,11 @@ void growth_draw(struct cluster *cl);
 void growth_fail(struct node *n, const struct fault *f);
 bool growth_succeeds(struct cluster *cl, struct node *n);
 
-/* crowd.c */
+/* crowd.c, burst.c, refused.c */
 void crowd_draw(struct options *opt);
 void crowd_fault(struct cluster *cl);
-
-/* burst.c */
 void burst_draw(struct options *opt);
+void refused_draw(struct options *opt);
 void burst_launched(struct cluster *cl, uint16_t node); /* one more call of its program */
 
 /* channel.c */

@@ -16,12 +16,11 @@
  *   pcclInternalError                                 stop and report (digest mismatch, failed invariant, no memory); for an
  *                                                     operation that lacks memory, or whose executor failed, at that
  *                                                     peer alone: the others get RankConnectionLost, the cause names it
- *                                                     (class pcclClassRejoin: no memory to remain a member, so this peer has left:
- *                                                     free some, connect again; later calls return MasterConnectionFailed)
+ *                                                     (class pcclClassRejoin: it has left for lack of memory: connect again)
  *
  * Threads: any thread may call any function at any time; calls of one communicator that contradict each other get
  * pcclInvalidUsage.  Buffers are borrowed until the call (for asynchronous operations: the await) returns.  The library
- * never exits, aborts, prints or installs signal handlers.  After fork, the child must call pcclInit again.
+ * never exits, aborts or installs signal handlers, and prints nothing but its log (pcclSetLogCallback).  After fork, the child must call pcclInit again.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_H
 #define PCCL_H
@@ -598,10 +597,10 @@ typedef enum pcclLogLevel_t {
 
 typedef void (*pcclLogCallback_t)(pcclLogLevel_t level, const char *message, void *user);
 
-/* Sends log lines at or above `level` to `callback` (null: nowhere, the default).  Called from any thread, without
- * locks; must not call back into the library.  A call of the callback before that has begun may still be running when this
- * returns: what its `user` points to has to outlive it.  Without a call of this, the variable PCCL_LOG_LEVEL (trace, debug, info, warn,
- * error, none; read by pcclInit) sends the lines to standard error. */
+/* Sends log lines at or above `level` to `callback` (null: nowhere).  Called from any thread, without locks; must not call back into the
+ * library.  A call of the callback before that has begun may still be running when this returns: what its `user` points to has to outlive
+ * it.  Without a call of this, lines go to standard error at the level of the variable PCCL_LOG_LEVEL (trace, debug, info, warn, error,
+ * none; read by pcclInit), or warn: then a call that other programs keep waiting for 5 s writes one line. */
 PCCL_EXPORT pcclResult_t pcclSetLogCallback(pcclLogCallback_t PCCL_NULLABLE callback, pcclLogLevel_t level, void *user);
 
 /* Parses "host:port", "host", "1.2.3.4:5", "[::1]:5"; names are resolved (this may block), and of several addresses the
@@ -703,8 +702,8 @@ PCCL_EXPORT pcclResult_t pcclExplainPlan(const pcclComm_t *communicator, pcclCol
  *
  * A call that cannot be made as it was given (InvalidArgument: null buffer, unknown type or operator, root not below W, buffers that
  * overlap in a way not allowed below) still takes its turn, or the next calls would meet the wrong ones: it fails with
- * InvalidArgument on all members.  With `async_op_out`, or in a group, such a call only launches and returns success: its await, or the
- * end of the group, returns the error.  Not so without a communicator that is a member, while a vote is under way (InvalidUsage), and beyond 1,024
+ * InvalidArgument on all members.  With `async_op_out`, or in a group, such a call only launches: its await, or the end of the group,
+ * returns the error.  Not so without a communicator that is a member, while a vote is under way (InvalidUsage), and beyond 1,024
  * operations not awaited (RankConnectionLost, cause Usage): then the call was not made.
  *
  * Where places are given, parts of an output must not overlap: InvalidArgument on all members.
@@ -897,8 +896,7 @@ PCCL_EXPORT pcclResult_t pcclBarrier(const pcclComm_t *communicator, pcclAsyncOp
  * yet is that of the receive that would have met it.  A receive from PCCL_ANY_RANK that is matched with nothing also fails when any
  * member is lost, or when all others wait in votes (cause pcclCauseConflict).  A call to, or from, a member that has been lost fails
  * at once (RankConnectionLost), and the sizes move.
- * A call that cannot be made as it was given, for its buffer or type, fails with InvalidArgument at both; with `async_op_out`, or in a
- * group, by its await or the group's end.
+ * A call that cannot be made as it was given, for its buffer or type, fails with InvalidArgument at both (with a handle: by its await).
  *
  * Where two have no link in this view, a third member passes their messages on, more slowly; it needs to call nothing.
  * InvalidUsage: while a vote is under way; or too far ahead of a peer that has not come to 64 messages that were given up.  TooFewPeers: a receive from PCCL_ANY_RANK of one who is alone.

@@ -15,13 +15,14 @@
 #include "net/addr.h"
 #include "window/window.h"
 
-/* PCCL_LOG_LEVEL, as the original has it: a log without a line of code.  A word that is none of its levels is told once, since
- * whoever sets the variable wants to see something. */
+/* PCCL_LOG_LEVEL, as the original has it: a log without a line of code.  Without it warnings are seen, such as that of a call that hangs.
+ * A word that is none of its levels is told once, since whoever sets the variable wants to see something. */
 static void log_from_environment(void)
 {
     const char *word = getenv("PCCL_LOG_LEVEL");
     enum log_level level;
     if (word == NULL || *word == 0) {
+        log_set_default(log_stderr, LOG_WARN);
         return;
     }
     if (log_level_read(word, &level)) {

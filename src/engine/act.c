@@ -2,6 +2,8 @@
  *
  * Its one idea: an action is one line here and the work of the file that it names.
  * SPDX-License-Identifier: MIT */
+#include <string.h>
+
 #include "core/clock.h"
 #include "core/id.h"
 #include "core/log.h"
@@ -125,28 +127,57 @@ static void comm_act(struct comm *c, const struct action *a, struct comm_after *
     }
 }
 
-#define COMM_PATIENCE_NS (10 * (int64_t)CLOCK_S)
+#define COMM_PATIENCE_NS (5 * (int64_t)CLOCK_S)
+enum { COMM_WAITS = 64 };
 
-/* Once for each call that another program keeps waiting: such a wait has no limit, and without this no word. */
+/* Whether a call of the program hangs for that wait.  The messages of windows are the library's own, and a receive that no thread waits
+ * for is one that the program keeps open for whatever may come. */
+static bool comm_hangs(const struct comm *c, const struct session_wait *w)
+{
+    const struct comm_op *op = w->slot != SESSION_NO_SLOT ? c->ops.at[w->slot] : NULL;
+    return session_wait_of_program(w) && (op == NULL || (!op->place.own && (!op->given.receives || op_end_awaited(op))));
+}
+
+/* As errors call it. */
+static const char *comm_call_name(const struct comm *c, const struct session_wait *w)
+{
+    const struct comm_op *op = w->slot != SESSION_NO_SLOT ? c->ops.at[w->slot] : NULL;
+    return op == NULL                              ? (strcmp(w->phase, "formation") == 0 ? COMM_CONNECT : w->phase)
+           : op->given.phase != NULL               ? op->given.phase
+           : op->given.space == SPACE_TAG          ? "reduce"
+           : op->given.kind == PLAN_SEND           ? (op->given.receives ? "receive" : "send")
+           : op->given.kind == PLAN_ALL_REDUCE && op->given.out == NULL ? "barrier"
+                                                   : plan_kind_name(op->given.kind);
+}
+
+/* One line for each call that another program keeps waiting: such a wait has no limit, and without this no word.  Calls that have become
+ * due together have one line between them. */
 static void comm_notice(struct comm *c, int64_t now, struct comm_after *after)
 {
-    struct session_wait waits[64];
+    struct session_wait waits[COMM_WAITS];
     if (now < c->patience.look_at || !log_enabled(LOG_WARN)) {
         return;
     }
     c->patience.look_at = now + CLOCK_S;
-    uint32_t count = session_waits(c->machine.session, waits, 64), first = count;
+    uint32_t count = session_waits(c->machine.session, waits, COMM_WAITS), first = count;
+    int64_t told = c->patience.told;
     for (uint32_t i = 0; i < count; i++) {
-        bool due = session_wait_of_program(&waits[i]) && now - waits[i].since >= COMM_PATIENCE_NS && waits[i].since > c->patience.told;
-        if (due && (first == count || waits[i].since < waits[first].since)) {
-            first = i;
+        if (!comm_hangs(c, &waits[i]) || now - waits[i].since < COMM_PATIENCE_NS || waits[i].since <= c->patience.told) {
+            continue;
+        }
+        told = waits[i].since > told ? waits[i].since : told;
+        bool same = first < count && waits[i].slot == waits[first].slot;
+        if (first == count || waits[i].since < waits[first].since || (same && waits[i].told && !waits[first].told)) {
+            first = i; /* the oldest, and of those it waits for one of whom the master knows more */
         }
     }
     if (first < count) {
-        char text[256];
-        c->patience.told = waits[first].since;
+        char text[256], others[192];
+        c->patience.told = told;
         session_wait_text(c->machine.session, &waits[first], text, sizeof text);
-        comm_say(after, LOG_WARN, "a call %s (for %.0f s)", text, (double)(now - waits[first].since) / 1e9);
+        session_wait_others(c->machine.session, &waits[first], waits, count, others, sizeof others);
+        comm_say(after, LOG_WARN, "%s %s%s (for %.0f s; PCCL_LOG_LEVEL=info or pcclGetWaits says more)", comm_call_name(c, &waits[first]), text,
+                 others, (double)(now - waits[first].since) / 1e9);
     }
 }
 

@@ -250,7 +250,7 @@ static void connect_name_master(const struct comm *c, struct session_outcome *o)
     }
     addr_format(&c->params.master, master);
     if (strstr(o->text, master) == NULL) {
-        snprintf(text, sizeof text, "%s: %.130s", master, o->text);
+        snprintf(text, sizeof text, "%s: %.134s", master, o->text);
         memcpy(o->text, text, sizeof text);
     }
     if (unreachable) {

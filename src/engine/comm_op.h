@@ -276,6 +276,8 @@ void op_end_explain(const struct comm_op *op, struct session_outcome *outcome);
 /* One holder more; one less.  True: it was the last. */
 void op_end_hold(struct comm_op *op);
 bool op_end_release(struct comm_op *op);
+/* Whether a thread waits for its end. */
+bool op_end_awaited(const struct comm_op *op);
 /* How far its outcome is read. */
 void op_end_read(struct comm_op *op, enum op_read how);
 /* Its communicator goes before its queue has delivered it. */

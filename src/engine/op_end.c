@@ -107,6 +107,11 @@ bool op_end_release(struct comm_op *op)
     return --op->end.holders == 0;
 }
 
+bool op_end_awaited(const struct comm_op *op)
+{
+    return op->given.awaited || op->end.holders > (op->end.entry.queue != NULL ? 2u : 1u);
+}
+
 void op_end_read(struct comm_op *op, enum op_read how)
 {
     if (op->end.read == OP_READING) {

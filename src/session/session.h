@@ -353,6 +353,7 @@ const struct phase_table *session_phases(uint32_t *count);
 /* Who is waited for: up to capacity entries; returns their number. */
 struct session_wait {
     struct op_name name; /* of the operation; of a vote: none */
+    uint32_t slot;       /* the call that waits; of a vote: SESSION_NO_SLOT */
     uint64_t peer;
     int64_t since;
     const char *phase; /* static: "launch", "data", "hold", "update", ... */
@@ -368,6 +369,9 @@ struct session_wait {
 uint32_t session_missing(const struct session *s, uint32_t *ranks, uint32_t capacity);
 /* One sentence: "waits for peer 1.2 (10.0.0.3:48150) to launch tag 7; its program is in no call". */
 void session_wait_text(const struct session *s, const struct session_wait *w, char *out, size_t size);
+/* Names the others that the same call waits for in `all`, of which `w` is one: ", and for peer 1.3 (10.0.0.4:48150)"; "": there are none. */
+void session_wait_others(const struct session *s, const struct session_wait *w, const struct session_wait *all, uint32_t count, char *out,
+                         size_t size);
 /* It ends when another program does something, not a machine: there is no limit to it. */
 bool session_wait_of_program(const struct session_wait *w);
 uint32_t session_waits(const struct session *s, struct session_wait *out, uint32_t capacity);

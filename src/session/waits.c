@@ -202,19 +202,20 @@ uint32_t session_waits(const struct session *s, struct session_wait *out, uint32
     uint64_t caller = s->cfg.derived.callers > 0 ? s->told.vote_on : 0;
     bool forming = s->connecting && !s->connect_ended && (ranks_missing(&s->told.seats) > 0 || caller != 0);
     if (forming && n < capacity) {
-        out[n++] = (struct session_wait){.peer = caller, .since = s->connect_since, .phase = "formation"};
+        out[n++] = (struct session_wait){.slot = SESSION_NO_SLOT, .peer = caller, .since = s->connect_since, .phase = "formation"};
     } else if (s->connecting && !s->connect_ended && n < capacity) {
-        out[n++] = (struct session_wait){.peer = s->told.vote_on, .since = s->connect_since, .phase = "connect"};
+        out[n++] = (struct session_wait){.slot = SESSION_NO_SLOT, .peer = s->told.vote_on, .since = s->connect_since, .phase = "connect"};
     }
     if (s->vote != VOTE_NONE && !s->vote_ended && n < capacity) {
-        out[n++] = (struct session_wait){.peer = s->told.vote_on, .since = s->vote_since, .phase = vote_name(s->vote)};
+        out[n++] = (struct session_wait){.slot = SESSION_NO_SLOT, .peer = s->told.vote_on, .since = s->vote_since,
+                                         .phase = vote_name(s->vote)};
     }
     for (uint32_t i = 0; s->op_used > 0 && i < s->op_count; i++) {
         const struct op *op = &s->ops[i];
         for (uint32_t r = 0; waiting(op) && r < s->view.world && n < capacity; r++) {
             enum wait_phase phase = wait_of(s, op, r);
             if (phase != WAIT_NONE) {
-                out[n++] = (struct session_wait){.name = op->name, .peer = s->view.ids[r], .since = op->since,
+                out[n++] = (struct session_wait){.name = op->name, .slot = op->slot, .peer = s->view.ids[r], .since = op->since,
                                                  .phase = phase_name((uint8_t)phase)};
             }
         }
@@ -222,8 +223,8 @@ uint32_t session_waits(const struct session *s, struct session_wait *out, uint32
     for (uint32_t i = 0; s->waiting_count > 0 && i < s->slot_count && n < capacity; i++) {
         const struct slot *c = &s->slots[i];
         if (c->waits && c->launch.space != SPACE_WINDOW) { /* without a number yet; peer 0: for any member */
-            out[n++] = (struct session_wait){.name = {.space = c->launch.space, .tag = c->launch.tag}, .peer = c->partner, .since = c->since,
-                                             .phase = phase_name(WAIT_LAUNCH)};
+            out[n++] = (struct session_wait){.name = {.space = c->launch.space, .tag = c->launch.tag}, .slot = i, .peer = c->partner,
+                                             .since = c->since, .phase = phase_name(WAIT_LAUNCH)};
         }
     }
     n += waits_behind(s, out + n, capacity - n);

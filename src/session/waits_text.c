@@ -74,6 +74,28 @@ void session_wait_text(const struct session *s, const struct session_wait *w, ch
     }
 }
 
+void session_wait_others(const struct session *s, const struct session_wait *w, const struct session_wait *all, uint32_t count, char *out,
+                         size_t size)
+{
+    enum { NAMED = 3 };
+    struct sentence t = {.out = out, .size = size};
+    uint32_t others = 0;
+    out[0] = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct session_wait *o = &all[i];
+        if (w->slot == SESSION_NO_SLOT || o->slot != w->slot || o->peer == w->peer || strcmp(o->phase, w->phase) != 0) {
+            continue;
+        }
+        if (others++ < NAMED) {
+            say(&t, others == 1 ? ", and for " : ", ");
+            say_peer(&t, s, o->peer);
+        }
+    }
+    if (others > NAMED) {
+        say(&t, " and %u more", others - NAMED);
+    }
+}
+
 bool session_wait_of_program(const struct session_wait *w)
 {
     return vote_noun(w->phase) != NULL || strcmp(w->phase, "launch") == 0 || strcmp(w->phase, "formation") == 0 ||

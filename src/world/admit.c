@@ -157,9 +157,8 @@ static void admit_close(struct world *w)
             continue;
         }
         uint64_t unlinked = edges_close(w, g);
-        struct member *mb = unlinked != 0 ? member_find(w, unlinked) : NULL;
-        if (mb != NULL) {
-            member_exclude(w, mb, CAUSE_KICK_UNREACHABLE, "no link with the others and nobody to relay");
+        if (unlinked != 0) {
+            edges_exclude(w, g, unlinked);
             return;
         }
     }

@@ -4,8 +4,11 @@
  * follow until both ends have said that they are linked again.
  * Invariant: the edges of a view are sorted, a < b, and both ends are members once the view is decided.
  * SPDX-License-Identifier: MIT */
+#include <stdio.h>
 #include <string.h>
 
+#include "core/id.h"
+#include "wire/address.h"
 #include "world/world_state.h"
 
 /* Where the pair is, or would go. */
@@ -263,6 +266,51 @@ uint64_t edges_close(struct world *w, struct group *g)
     uint64_t alone = name_relays(v);
     drop_soft(v, alone != 0); /* a link that breaks now and then is better than none */
     return alone == 0 ? 0 : name_relays(v);
+}
+
+/* "peer 1.2 (10.0.0.3:48150 or 192.168.1.7:48150)", with as many addresses as fit; one of them always does. */
+static size_t unlinked_text(struct world *w, uint64_t id, char *out, size_t size)
+{
+    const struct member *mb = member_find(w, id);
+    int used = snprintf(out, size, "peer " ID_FORMAT, ID_PARTS(id));
+    for (uint32_t i = 0; mb != NULL && i < mb->info.addresses; i++) {
+        char where[ADDRESS_TEXT];
+        address_text(&mb->info.address[i], where);
+        if ((size_t)used + strlen(where) + sizeof " or )" > size) {
+            break;
+        }
+        used += snprintf(out + used, size - (size_t)used, "%s%s", i == 0 ? " (" : " or ", where);
+    }
+    if (mb != NULL && mb->info.addresses > 0) {
+        used += snprintf(out + used, size - (size_t)used, ")");
+    }
+    return (size_t)used;
+}
+
+void edges_exclude(struct world *w, struct group *g, uint64_t id)
+{
+    enum { LIST = 88 }; /* what becomes of it, with the address of the master, fits BOUNDS_TEXT */
+    const struct view_record *v = view_next(g);
+    char list[LIST] = "", more[32] = "", one[LIST], text[BOUNDS_TEXT];
+    size_t used = 0;
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < v->edges; i++) {
+        const struct missing_edge *e = &v->edge[i];
+        if (e->a != id && e->b != id) {
+            continue;
+        }
+        size_t length = unlinked_text(w, e->a == id ? e->b : e->a, one, sizeof one);
+        if (used + length + sizeof ", " > sizeof list) {
+            left++;
+            continue;
+        }
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used > 0 ? ", " : "", one);
+    }
+    if (left > 0) {
+        snprintf(more, sizeof more, " and %u more", left);
+    }
+    snprintf(text, sizeof text, "no link with %s%s, and nobody to relay", list, more);
+    member_exclude_told(w, member_find(w, id), CAUSE_KICK_UNREACHABLE, "no link and nobody to relay", text);
 }
 
 bool edges_unsure(struct world *w, struct group *g)

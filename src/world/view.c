@@ -365,7 +365,7 @@ static void settle_linked(struct world *w, struct group *g)
 {
     uint64_t unlinked = edges_close(w, g);
     if (unlinked != 0) {
-        member_exclude(w, member_find(w, unlinked), CAUSE_KICK_UNREACHABLE, "no link and nobody to relay");
+        edges_exclude(w, g, unlinked);
         return;
     }
     view_decide(w, g, "links are made");

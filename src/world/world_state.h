@@ -505,6 +505,8 @@ void edges_inherit(struct world *w, struct group *g);
  * cannot be relayed and has to go, 0 if all is well. */
 uint64_t edges_close(struct world *w, struct group *g);
 /* The same where nobody has been asked to make links yet: true if that has to be tried before anybody loses its place. */
+/* The member that edges_close has returned loses its place: it is told whom it has no link with, and at which addresses these were tried. */
+void edges_exclude(struct world *w, struct group *g, uint64_t id);
 bool edges_unsure(struct world *w, struct group *g);
 
 /* view_ring.c */

@@ -240,9 +240,9 @@ bool round_join(struct round *r)
     snprintf(advertise, sizeof advertise, "PCCL_ADVERTISE=%s:%u", ip, p->offered);
     snprintf(name, sizeof name, "process-%d", i);
     const char *args[] = {path, seed, number, master, NULL};
-    char verify[] = "PCCL_VERIFY=1", cpu[32];
+    char verify[] = "PCCL_VERIFY=1", quiet[] = "PCCL_LOG_LEVEL=none", cpu[32];
     snprintf(cpu, sizeof cpu, "%s", cpus[(r->plan.seed + (uint64_t)i) % 4]);
-    char *environment[] = {port, advertise, verify, cpu[0] != 0 ? cpu : NULL, NULL};
+    char *environment[] = {port, advertise, verify, quiet, cpu[0] != 0 ? cpu : NULL, NULL};
     struct actor_start how = {.name = name,
                               .directory = r->directory,
                               .args = args,

@@ -9,13 +9,14 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t heard = PTHREAD_COND_INITIALIZER;
 static int notices;
-static char notice[400];
+static char notice[500];
+static pthread_barrier_t looked; /* both have seen what the first waits for */
 
 static void listen_for_it(pcclLogLevel_t level, const char *message, void *user)
 {
     (void)level;
     (void)user;
-    if (strstr(message, "a call waits for peer") != NULL) {
+    if (strstr(message, "waits for peer") != NULL) {
         pthread_mutex_lock(&lock);
         notices++;
         snprintf(notice, sizeof notice, "%s", message);
@@ -24,13 +25,40 @@ static void listen_for_it(pcclLogLevel_t level, const char *message, void *user)
     }
 }
 
-/* The second launches only when the first has said that it waits. */
+/* Both that the first waits for, as the line names them. */
+static void expect_both(const struct cluster_peer *p)
+{
+    pcclPeerInfo_t members[3];
+    size_t count = 0;
+    EXPECT_EQ(pcclGetMembers(p->comm, members, 3, &count), pcclSuccess);
+    for (size_t i = 0; i < 3 && count == 3; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "peer %u.%u (", (unsigned)(members[i].id >> 32), (unsigned)members[i].id);
+        pcclPeerInfo_t first = {0};
+        EXPECT_EQ(pcclGetSelf(p->cluster->peer[0].comm, &first), pcclSuccess);
+        EXPECT_EQ(strstr(notice, name) != NULL, members[i].id != first.id);
+    }
+}
+
+static uint32_t rank_of(const struct cluster_peer *p)
+{
+    pcclPeerInfo_t self = {0};
+    EXPECT_EQ(pcclGetSelf(p->comm, &self), pcclSuccess);
+    return self.rank;
+}
+
+/* The others launch only when the first has said that it waits.  A receive that it keeps open all the while is no call that hangs. */
 static void late(struct cluster_peer *p, void *context)
 {
     float value[4] = {1, 2, 3, 4};
     pcclReduceDescriptor_t desc = cluster_floats(4, 7);
+    uint32_t got = 0, sent = 5;
+    pcclAsyncOp_t open = {0};
     (void)context;
-    if (p->index == 1) {
+    if (p->index == 0) {
+        EXPECT_EQ(pcclReceive(&got, 1, pcclUint32, rank_of(&p->cluster->peer[1]), 9, NULL, p->comm, &open), pcclSuccess);
+    }
+    if (p->index > 0) {
         struct timespec until;
         clock_gettime(CLOCK_REALTIME, &until);
         until.tv_sec += 30;
@@ -38,25 +66,37 @@ static void late(struct cluster_peer *p, void *context)
         while (notices == 0 && pthread_cond_timedwait(&heard, &lock, &until) == 0) {
         }
         EXPECT_EQ(notices, 1);
-        EXPECT(strstr(notice, " to launch tag 7; its program is in no call") != NULL && strstr(notice, "127.0.0.1:") != NULL);
+        EXPECT(strstr(notice, "reduce waits for peer ") != NULL && strstr(notice, " to launch tag 7; its program is in no call") != NULL);
+        EXPECT(strstr(notice, "127.0.0.1:") != NULL && strstr(notice, "PCCL_LOG_LEVEL=info") != NULL);
+        expect_both(p);
         pthread_mutex_unlock(&lock);
         pcclWaitInfo_t waits[4];
         size_t count = 4;
         EXPECT_EQ(pcclGetWaits(p->cluster->peer[0].comm, waits, 4, &count), pcclSuccess);
-        EXPECT_EQ(count, 1);
-        EXPECT(strstr(waits[0].text, " to launch tag 7; its program is in no call") != NULL);
-        EXPECT_EQ(waits[0].then_peer, 0);
+        bool there = false;
+        for (size_t i = 0; i < count && i < 4; i++) {
+            there = there || (strstr(waits[i].text, " to launch tag 7") != NULL && waits[i].then_peer == 0);
+        }
+        EXPECT(there);
+        pthread_barrier_wait(&looked);
     }
     EXPECT_EQ(pcclAllReduce(value, value, &desc, p->comm, NULL), pcclSuccess);
+    if (p->index == 1) {
+        EXPECT_EQ(pcclSend(&sent, 1, pcclUint32, rank_of(&p->cluster->peer[0]), 9, p->comm, NULL), pcclSuccess);
+    } else if (p->index == 0) {
+        EXPECT(pcclAwaitAsync(&open, NULL) == pcclSuccess && got == 5);
+    }
 }
 
 TEST(a_call_that_waits_for_another_program_says_so_once) /* it hangs in silence, and nobody knows which of all is late */
 {
     static struct cluster c;
     pcclSetLogCallback(listen_for_it, pcclLogWarn, NULL);
-    cluster_start(&c, 2, NULL, 1);
+    EXPECT_EQ(pthread_barrier_init(&looked, NULL, 2), 0);
+    cluster_start(&c, 3, NULL, 1);
     cluster_run(&c, late, NULL);
     cluster_stop(&c);
+    pthread_barrier_destroy(&looked);
     EXPECT_EQ(notices, 1);
     pcclSetLogCallback(NULL, pcclLogNone, NULL);
 }

@@ -187,9 +187,30 @@ TEST(newcomer_that_nobody_can_link_with_is_refused)
     a->unreachable = n->id = a->id + 1;
     peer_vote(c, a, VOTE_UPDATE);
     EXPECT_EQ(n->fence.cause, CAUSE_KICK_UNREACHABLE);
+    EXPECT_STR(n->fence.text, "no link with peer 1.1 (10.0.0.1:48150), and nobody to relay");
     EXPECT(!n->open);
     EXPECT(!a->voting); /* the update goes on without it */
     EXPECT_EQ(a->member_count, 1);
+    cluster_free(c);
+}
+
+TEST(newcomer_without_any_link_is_told_whom_it_could_not_reach_and_where) /* "the others": which of all, and at which port? */
+{
+    struct cluster *c = cluster_new();
+    struct peer *all[5];
+    for (int i = 0; i < 5; i++) {
+        all[i] = peer_join(c, 0);
+    }
+    peer_vote(c, all[0], VOTE_UPDATE);
+    struct peer *n = peer_join(c, 0);
+    for (int i = 0; i < 5; i++) {
+        all[i]->unreachable = all[4]->id + 1;
+        peer_vote(c, all[i], VOTE_UPDATE);
+    }
+    EXPECT_EQ(n->fence.cause, CAUSE_KICK_UNREACHABLE);
+    EXPECT_STR(n->fence.text, "no link with peer 1.1 (10.0.0.1:48150), peer 1.2 (10.0.0.2:48150), peer 1.3 (10.0.0.3:48150) and 2 more, and "
+                              "nobody to relay");
+    EXPECT_EQ(all[0]->member_count, 5);
     cluster_free(c);
 }
 

@@ -223,6 +223,35 @@ static const char *wait_text(struct bench *b, uint32_t peer)
     return text;
 }
 
+/* Whom else the same call waits for; four more of them, and one of another call, may be added. */
+static const char *others_of(struct bench *b, uint32_t peer, uint32_t more)
+{
+    static char text[256];
+    struct session_wait waits[16];
+    uint32_t count = session_waits(b->s, waits, 8), own = 0;
+    while (own < count && waits[own].peer != peer_id(peer)) {
+        own++;
+    }
+    for (uint32_t i = 0; i < more; i++) {
+        waits[count] = waits[own];
+        waits[count].slot += i == 0;
+        waits[count++].peer = peer_id(7 + i);
+    }
+    session_wait_others(b->s, &waits[own], waits, count, text, sizeof text);
+    return text;
+}
+
+TEST(a_wait_names_three_others_and_counts_the_rest) /* a line that does not end, or the peers of another call */
+{
+    struct bench *b = bench_new();
+    float x = 1, y = 0;
+    launch(b, 0, 5, &x, &y);
+    EXPECT_STR(others_of(b, 1, 0), ", and for peer 1.3");
+    EXPECT_STR(others_of(b, 2, 1), ", and for peer 1.2");
+    EXPECT_STR(others_of(b, 1, 5), ", and for peer 1.3, peer 1.9, peer 1.10 and 2 more");
+    bench_free(b);
+}
+
 TEST(a_wait_says_in_words_what_the_other_does_instead) /* nobody finds out which call was forgotten, and where */
 {
     struct bench *b = bench_new();

@@ -140,8 +140,9 @@ typedef enum pcclDistributionHint_t {
  * quantised once, so the error does not grow with the number of peers.  Scales are kept per block of 256 elements.
  * Source types: pcclFloat and pcclDouble.  MinMax: to the unsigned integers (offset and range of each block), all
  * operators.  ZeroPointScale: to the signed integers (symmetric scale) and the unsigned ones (scale and zero point), all
- * operators.  A block that holds a NaN or an infinity decodes to NaN everywhere.  To an integer that is no narrower than the
- * source (pcclFloat to 32 or 64 bits, pcclDouble to 64) values travel as they are, exact, in as many bytes as without. */
+ * operators.  A block of equal values comes back exactly.  A block that holds a NaN or an infinity decodes to NaN
+ * everywhere.  To an integer that is no narrower than the source (pcclFloat to 32 or 64 bits, pcclDouble to 64) values
+ * travel as they are, exact, in as many bytes as without. */
 typedef enum pcclQuantizationAlgorithm_t {
     pcclQuantNone = 0,
     pcclQuantMinMax = 1,

@@ -2,8 +2,8 @@
  *
  * All choices are made here, once, in scalar double arithmetic; the instruction sets only apply the map.  Scales are
  * rounded up, so that no quotient leaves the integer's range; a decoded value is then within half a scale of the
- * original, plus the rounding of the last addition (within a whole one where half a scale more would be infinite).  Invariant: a finite block decodes to finite values, one with a NaN
- * or an infinity to NaN everywhere.
+ * original, plus the rounding of the last addition (within a whole one where half a scale more would be infinite).
+ * Invariant: a finite block decodes to finite values, a block of equal values exactly, one with a NaN or an infinity to NaN everywhere.
  * SPDX-License-Identifier: MIT */
 #include "kernels/quant.h"
 
@@ -156,6 +156,10 @@ static struct quant_map quant_map_zps(const struct numeric *n, double min, doubl
     const int64_t steps = quant_steps(n);
     const double largest = quant_largest(n);
     struct quant_map map = {.pre = 1, .post = 1, .k_min = -steps, .k_max = steps};
+    if (min == max && min != 0) { /* one value: it is the scale, and one step of it leads back exactly */
+        return (struct quant_map){.pre = 1, .post = 1, .scale = min < 0 ? -min : min, .k_min = -1, .k_max = 1,
+                                  .zero = min < 0 && !quant_is_signed(n)};
+    }
     if (quant_is_signed(n)) {
         const double magnitude = max > -min ? max : -min;
         map.scale = quant_scale(n, magnitude, magnitude / (double)steps, steps);

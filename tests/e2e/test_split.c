@@ -189,6 +189,35 @@ TEST(what_differs_is_the_same_error_for_callers_of_all_colors)
     cluster_stop(&c);
 }
 
+static void lose_one_of_a_child(struct cluster_peer *p, void *context)
+{
+    uint32_t rank = rank_in(p->comm);
+    pcclComm_t *child = NULL;
+    pcclErrorInfo_t error;
+    (void)context;
+    EXPECT_EQ(pcclSplitCommunicator(p->comm, 0, 0, NULL, &child), pcclSuccess);
+    if (rank == 1) {
+        EXPECT_EQ(pcclLeave(child), pcclSuccess);
+    } else {
+        for (int again = 0; again < 2; again++) { /* the call that is lost with the world, and one that comes later */
+            EXPECT_EQ(pcclBarrier(child, NULL), pcclRankConnectionLost);
+            EXPECT_EQ(pcclGetLastErrorInfo(&error), pcclSuccess);
+            EXPECT(error.error_class == pcclClassRejoin && error.rank == 1 && strncmp(error.address, "127.0.0.1:", 10) == 0);
+            EXPECT(strstr(error.text, "rank 1 (peer ") != NULL);
+            EXPECT(strstr(error.text, ": call pcclSplitCommunicator (or the call that created this world) again on the parent") != NULL);
+        }
+    }
+    EXPECT_EQ(pcclDestroyCommunicator(child), pcclSuccess);
+}
+
+TEST(the_end_of_a_split_world_names_the_lost_rank_and_the_call_that_makes_it_again) /* "create it again": pcclConnect refuses there */
+{
+    struct cluster c;
+    cluster_start(&c, 3, NULL, 1);
+    cluster_run(&c, lose_one_of_a_child, NULL);
+    cluster_stop(&c);
+}
+
 static void wait_for_one(struct cluster_peer *p, void *context)
 {
     int index[CLUSTER_MOST];

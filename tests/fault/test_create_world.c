@@ -93,7 +93,7 @@ TEST(a_kill_while_a_world_is_created_is_one_error_for_all_and_the_next_one_begin
         EXPECT_EQ(reply[i].value[1], pcclClassRejoin);
         EXPECT_EQ(reply[i].value[2], late.value[2]);
         EXPECT_STR(reply[i].text, late.text);
-        EXPECT(strstr(reply[i].text, "rank 1, peer ") != NULL);
+        EXPECT(strstr(reply[i].text, "rank 1 (peer ") != NULL);
     }
     w = (struct world){.size = 3, .set = 13, .name = "w"};
     processes_do(&all, 13, create_world, &w, sizeof w, reply);

@@ -17,7 +17,7 @@ class PCCLError(RuntimeError):
 
     Attributes: `result`; `function`, the call; `error_class`, what to do about it; `cause`; `peer`, the id of the peer concerned, 0
     if none; `tag`, of the operation concerned, 0 if none; `phase`, "connect", "reduce", ...; `age`, seconds that the condition had
-    lasted, 0.0 if unknown; `text`, all of it in a sentence.
+    lasted, 0.0 if unknown; `text`, all of it in a sentence; `reason`, the same without a phase that is the call's name.
     """
 
     def __init__(self, result: Result, func_name: str, text: str = "") -> None:

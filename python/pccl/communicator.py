@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import contextlib
 import time
-from typing import Any, Optional
+from typing import Any, Iterator, Optional
 
 from pccl._native import ffi
-from pccl.arguments import instance, member, whole
+from pccl.arguments import instance, member, text, whole
 from pccl.engine import Member, Operation, World, awaited
 from pccl.engine.process import Bound
 from pccl.engine.tagged import reduce_many, reduce_tagged, synchronize
@@ -22,6 +23,16 @@ _ATTEMPT_SECONDS = 2.0
 _REST_SECONDS = 1.0
 
 
+@contextlib.contextmanager
+def _called(name: str) -> Iterator[None]:
+    """Around a call of the engine's: its error names the method that the program has called."""
+    try:
+        yield
+    except PCCLError as error:
+        error.function = name
+        raise
+
+
 class Communicator(Bound):
     """A peer of the run at the master at `address`: "host:port", "1.2.3.4:5", "[::1]:5", or a host alone.
 
@@ -33,7 +44,9 @@ class Communicator(Bound):
     """
 
     def __init__(self, address: str, peer_group: int = 0, p2p_connection_pool_size: int = 0) -> None:
-        self.world = World(address, peer_group=peer_group, lanes=p2p_connection_pool_size)
+        text("Communicator", "address", address)
+        with _called("Communicator"):
+            self.world = World(address, peer_group=peer_group, lanes=p2p_connection_pool_size)
         self.world.set_connect_timeout(_ATTEMPT_SECONDS)
         self._newcomer = False
 
@@ -53,26 +66,30 @@ class Communicator(Bound):
                 return
             except PCCLError as error:
                 if attempt == n_attempts or error.error_class in (ErrorClass.FIX, ErrorClass.STOP):
-                    raise Exception(f"pccl: not connected, at attempt {attempt} of {n_attempts}: {error}") from error
+                    raise Exception(f"pccl: not connected, at attempt {attempt} of {n_attempts}: {error.reason}") from error
             time.sleep(max(0.0, began + _REST_SECONDS - time.monotonic()))
         raise Exception(f"pccl: not connected, since {n_attempts} attempts were asked for")
 
     def update_topology(self) -> None:
         """Admits newcomers and drops the departed; all peers of all groups call it, newcomers not in their first iteration."""
         self._newcomer = False
-        self.world.update()
+        with _called("update_topology"):
+            self.world.update()
 
     def are_peers_pending(self) -> bool:
         """Whether newcomers wait to be admitted; all peers of all groups call it, also while all-reduces are in flight."""
-        return self.world.peers_pending()
+        with _called("are_peers_pending"):
+            return self.world.peers_pending()
 
     def optimize_topology(self) -> None:
         """Measures what links can do and puts the ring in the best order; all peers of all groups call it."""
-        self.world.optimize()
+        with _called("optimize_topology"):
+            self.world.optimize()
 
     def get_attribute(self, attribute: Attribute) -> int:
         """A size, as of the last connect, update, optimise, sync or failed all-reduce."""
-        return self.world.attribute(attribute)
+        with _called("get_attribute"):
+            return self.world.attribute(attribute)
 
     @property
     def newcomer(self) -> bool:
@@ -82,7 +99,8 @@ class Communicator(Bound):
     @property
     def peers(self) -> list[Member]:
         """The peers that the sizes count, this one among them, with id, rank, group and address."""
-        return self.world.members()
+        with _called("peers"):
+            return self.world.members()
 
     # -- Shared state --
 

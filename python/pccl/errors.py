@@ -9,15 +9,24 @@ from typing import Any
 
 from pccl._native import ffi, lib
 from pccl.types import Cause, ErrorClass, Result
+from pccl.wording import in_python, without_phase
 
 
 class PCCLError(RuntimeError):
     """A call of the library failed.
 
-    Attributes: `result`; `function`, the call; `error_class`, what to do about it; `cause`; `peer`, the id of the peer concerned, 0
-    if none; `rank`, the rank of that peer among the members before the loss, None if there is no such member or it is not known;
-    `address`, where that peer accepts connections, as "10.0.0.3:48150", "" if not known; `tag`, of the operation concerned, 0 if none; `phase`, "connect", "reduce", ...; `age`, seconds that the condition had
-    lasted, 0.0 if unknown; `text`, all of it in a sentence.
+    Attributes:
+
+    * `result`, and `function`, the call
+    * `error_class`: what to do about it
+    * `cause`
+    * `peer`: the id of the peer concerned, 0 if none
+    * `rank`: the rank of that peer among the members before the loss; None if there is no such member, or it is not known
+    * `address`: where that peer accepts connections, as "10.0.0.3:48150"; "" if not known
+    * `tag`: of the operation concerned, 0 if none
+    * `phase`: "connect", "reduce", ...
+    * `age`: seconds that the condition had lasted, 0.0 if unknown
+    * `text`: all of it in a sentence; `reason`: the same without a phase that is the call's name
     """
 
     def __init__(self, result: Result, func_name: str, text: str = "") -> None:
@@ -35,8 +44,13 @@ class PCCLError(RuntimeError):
         self.age = 0.0
         self._of_library = False  # else the library was not asked
 
+    @property
+    def reason(self) -> str:
+        """`text` without the phase, if that is the call's name."""
+        return without_phase(self.text, self.phase, self.function)
+
     def __str__(self) -> str:
-        return f"{self.function}: {self.result.name}" + (f": {self.text}" if self.text else "")
+        return f"{self.function}: {self.result.name}" + (f": {self.reason}" if self.text else "")
 
     @staticmethod
     def check(result: int, func_name: str) -> None:
@@ -46,7 +60,7 @@ class PCCLError(RuntimeError):
 
 
 class NotInitialized(PCCLError):
-    """pcclInit was not called."""
+    """The library was not initialised in this process."""
 
 
 class InternalError(PCCLError):
@@ -81,7 +95,7 @@ class OperationTimeout(RankConnectionLost):
     """The operation was given up since its deadline passed (`cause` DEADLINE), at all of its members."""
 
     def __str__(self) -> str:
-        return f"{self.function}: Timed out ({self.result.name}): {self.text}"
+        return f"{self.function}: Timed out ({self.result.name}): {self.reason}"
 
 
 class NoSharedStateAvailable(PCCLError):
@@ -130,7 +144,8 @@ def make_error(result: Result, func_name: str, text: str, cause: Cause = Cause.U
 
 def error_of(info: Any, result: int, func_name: str) -> PCCLError:
     """The error that a pcclErrorInfo_t tells of."""
-    error = make_error(Result(result), func_name, ffi.string(info.text).decode("utf-8", "replace"), Cause(info.cause))
+    text = in_python(ffi.string(info.text).decode("utf-8", "replace"))
+    error = make_error(Result(result), func_name, text, Cause(info.cause))
     error.error_class = ErrorClass(info.error_class)
     error.peer = info.peer
     error.rank = None if info.rank == lib.PCCL_NO_RANK else info.rank

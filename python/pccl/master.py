@@ -32,8 +32,8 @@ class MasterNode(Bound):
         self._pid = os.getpid()
         self._ended: Optional[threading.Event] = None  # None: it was never run
         made = ffi.new("pcclMasterInstance_t **")
-        address = parse_address(listen_address, lib.CCOIP_PROTOCOL_PORT_MASTER)
-        check(lib.pcclCreateMaster(address, made), "pcclCreateMaster")
+        address = parse_address(listen_address, lib.CCOIP_PROTOCOL_PORT_MASTER, "MasterNode", "listen_address")
+        check(lib.pcclCreateMaster(address, made), "MasterNode")
         self._handle = made[0]
 
     def run(self) -> None:

@@ -27,7 +27,7 @@ class _Completions:
 
     def __init__(self) -> None:
         queue = ffi.new("pcclCompletionQueue_t **")
-        check(lib.pcclCreateCompletionQueue(queue), "pcclCreateCompletionQueue")
+        check(lib.pcclCreateCompletionQueue(queue), "when_done")
         self.queue = queue[0]
         self.attached: dict[int, "Operation"] = {}
         self.stopped = False
@@ -43,7 +43,7 @@ class _Completions:
 
     def _serve(self) -> None:
         while self._tell() and not self.stopped:
-            check(lib.pcclQueueWait(self.queue, self._ended, _BATCH, -1, self._count), "pcclQueueWait")
+            check(lib.pcclQueueWait(self.queue, self._ended, _BATCH, -1, self._count), "when_done")
             self._next = 0
 
     def _tell(self) -> bool:
@@ -82,7 +82,7 @@ def attach(operation: "Operation", attach_in_c: Any, handle: Any) -> None:
     result = attach_in_c(completions.queue, handle, cookie)
     if result != lib.pcclSuccess:
         completions.attached.pop(cookie, None)
-        check(result, "pcclQueueAttach")
+        check(result, "when_done")
 
 
 def step_aside() -> None:

@@ -22,7 +22,7 @@ def initialise() -> None:
     """Initialises the library in this process, a forked child too."""
     global _initialised_in
     if _initialised_in != os.getpid():
-        check(lib.pcclInit(), "pcclInit")
+        check(lib.pcclInit(), "pccl")
         _initialised_in = os.getpid()
 
 

@@ -39,12 +39,12 @@ _SWEEP_FROM = 64  # operations in flight, from which on a launch looks whether s
 @contextlib.contextmanager
 def group() -> Iterator[None]:
     """``pcclGroupStart``, ``pcclGroupEnd``: messages of this thread to itself may be sent inside."""
-    check(lib.pcclGroupStart(), "pcclGroupStart")
+    check(lib.pcclGroupStart(), "group")
     try:
         yield
     finally:
         result = lib.pcclGroupEnd()
-    check(result, "pcclGroupEnd")
+    check(result, "group")
 
 
 class World(Bound):
@@ -85,13 +85,15 @@ class World(Bound):
         params = ffi.new("pcclCommCreateParamsEx_t *")
         params.size = ffi.sizeof("pcclCommCreateParamsEx_t")
         params.master_address = parse_address(master, lib.CCOIP_PROTOCOL_PORT_MASTER)
+        if params.master_address.port == 0:
+            raise mistake("World", f"the address {master!r} has port 0; pass the port at which ccoip_master listens, as in '10.0.0.1:48148'")
         params.world, params.net = texts
         params.world_size, params.rank, params.peer_group, params.p2p_connection_pool_size = size, rank, peer_group, lanes
         params.loss_rule, params.once, params.join = whole("World", "loss_rule", loss_rule, "int32_t"), bool(once), bool(join)
         params.formation_timeout_ms, params.stall_ms = milliseconds(formation_timeout), milliseconds(stall)
         params.shm_disable = 0 if shared_memory is None else -1 if shared_memory else 1
         handle = ffi.new("pcclComm_t **")
-        check(lib.pcclCreateCommunicatorEx(params, handle), "pcclCreateCommunicatorEx")
+        check(lib.pcclCreateCommunicatorEx(params, handle), "World")
         self._begin(handle[0], name)
 
     def _begin(self, handle: Any, name: str) -> None:
@@ -249,23 +251,23 @@ class World(Bound):
 
     def set_operation_deadline(self, seconds: Optional[float]) -> None:
         """What is launched from now on and not complete by then is refused, at all members; None: never."""
-        self._set_option(lib.PCCL_OPTION_OPERATION_DEADLINE_MS, milliseconds(seconds))
+        self._set_option("set_operation_deadline", lib.PCCL_OPTION_OPERATION_DEADLINE_MS, milliseconds(seconds))
         self._operation_deadline = seconds
 
     def set_vote_deadline(self, seconds: Optional[float]) -> None:
         """A vote that takes longer leaves the world; None: never."""
-        self._set_option(lib.PCCL_OPTION_VOTE_DEADLINE_MS, milliseconds(seconds))
+        self._set_option("set_vote_deadline", lib.PCCL_OPTION_VOTE_DEADLINE_MS, milliseconds(seconds))
 
     def set_connect_timeout(self, seconds: float) -> None:
         """How long `connect` tries to reach the master."""
-        self._set_option(lib.PCCL_OPTION_CONNECT_TIMEOUT_MS, milliseconds(seconds))
+        self._set_option("set_connect_timeout", lib.PCCL_OPTION_CONNECT_TIMEOUT_MS, milliseconds(seconds))
 
     def set_master_loss_timeout(self, seconds: float) -> None:
         """How long calls wait for a master that is lost; before `connect`."""
-        self._set_option(lib.PCCL_OPTION_MASTER_LOSS_TIMEOUT_MS, milliseconds(seconds))
+        self._set_option("set_master_loss_timeout", lib.PCCL_OPTION_MASTER_LOSS_TIMEOUT_MS, milliseconds(seconds))
 
-    def _set_option(self, option: int, value: int) -> None:
-        check(lib.pcclSetOption(self._own("option"), option, value), "pcclSetOption")
+    def _set_option(self, name: str, option: int, value: int) -> None:
+        check(lib.pcclSetOption(self._own(name), option, value), name)
 
     # -- Collectives --
 

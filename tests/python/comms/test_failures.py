@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import time
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Iterator, Optional
 
 import pytest
 import torch
@@ -354,6 +354,17 @@ def reconfigurable(size: int, function: Callable[[TorchComm, Board], Any], **env
         return run(size, body, environment=environment)
 
 
+class Rotated(set[str]):
+    """A set whose order is another one at each rank, as of processes that hash texts differently; those forked of one hash alike."""
+
+    def __init__(self, elements: list[str], by: int) -> None:
+        super().__init__(elements)
+        self.order = elements[by:] + elements[:by]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.order)
+
+
 def test_reconfigure_shapes() -> None:
     def body(comm: TorchComm, board: Board) -> None:
         rank = board.rank
@@ -366,7 +377,10 @@ def test_reconfigure_shapes() -> None:
         assert work.is_completed() and work.wait() is None
         assert comm.get_rank() == (3, 1, 0, 2).index(rank) and comm.get_size() == 4 and total(comm) == 10
         handles = board.all(comm)
-        comm.reconfigure(2, set(handles))  # a set: any, but alike
+        kept = comm.all_gather_p_init(torch.zeros(4))
+        comm.reconfigure(2, Rotated(handles, rank))  # a set: any order, the same on all ranks
+        with pytest.raises(RuntimeError, match="is none of all_gather_p_init"):
+            comm.all_gather_p_exec(kept, torch.ones(1))  # the room that it had is for the ranks that there were
         order = [torch.zeros(1) for _ in range(4)]
         comm.all_gather(order, torch.tensor([float(rank)]))
         assert sorted(int(place.item()) for place in order) == [0, 1, 2, 3] and int(order[comm.get_rank()].item()) == rank

@@ -31,7 +31,7 @@ def test_a_world_cannot_be_made_of_them(master: Master) -> None:
     with pytest.raises(ValueError, match="port is 99999; pass one from 0 to 65535"):
         parse_address("127.0.0.1", 99999)
     texts: list[tuple[str, Callable[[Any], Any]]] = [
-        ("address", World), ("name", lambda name: World(address, name=name)), ("net", lambda net: World(address, net=net)),
+        ("master", World), ("name", lambda name: World(address, name=name)), ("net", lambda net: World(address, net=net)),
     ]
     for what, make in texts:
         with pytest.raises(TypeError, match=f"{what} is None, a NoneType; pass a str"):

@@ -61,6 +61,9 @@ file(GLOB pccl_command CONFIGURE_DEPENDS apps/pccl/*.c)
 pccl_program(pccl_command bin SOURCES ${pccl_command} LIBRARIES pccl_internal)
 set_target_properties(pccl_command PROPERTIES OUTPUT_NAME pccl) # the library has the name already
 target_include_directories(pccl_command PRIVATE apps)
+set(pccl_libfabric $<IF:$<AND:$<BOOL:${PCCL_LIBFABRIC}>,$<BOOL:${PCCL_LIBFABRIC_HEADERS}>>,1,0>)
+set_source_files_properties(apps/pccl/pccl_main.c PROPERTIES COMPILE_DEFINITIONS
+    "PCCL_BUILT_AS=\"${CMAKE_SYSTEM_PROCESSOR} $<CONFIG>${PCCL_SANITIZE}\";PCCL_BUILT_WITH_LIBFABRIC=${pccl_libfabric}")
 add_dependencies(pccl_product pccl_command)
 if(PCCL_DEVELOPER)
     pccl_programs_of(examples/c examples pccl pccl_examples)

@@ -32,10 +32,8 @@ install(TARGETS ccoip_master pccl_command RUNTIME DESTINATION pccl/bin COMPONENT
 # The package as it lies in the sources, beside what is built: PYTHONPATH for those who work on it.
 file(GLOB entries RELATIVE ${PROJECT_SOURCE_DIR}/python/pccl CONFIGURE_DEPENDS python/pccl/*)
 list(REMOVE_ITEM entries __pycache__)
-file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/python/pccl/bin)
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/python/pccl)
 foreach(entry IN LISTS entries)
     file(CREATE_LINK ${PROJECT_SOURCE_DIR}/python/pccl/${entry} ${PROJECT_BINARY_DIR}/python/pccl/${entry} SYMBOLIC)
 endforeach()
-foreach(program ccoip_master pccl)
-    file(CREATE_LINK ${PROJECT_BINARY_DIR}/bin/${program} ${PROJECT_BINARY_DIR}/python/pccl/bin/${program} SYMBOLIC)
-endforeach()
+file(CREATE_LINK ${PROJECT_BINARY_DIR}/bin ${PROJECT_BINARY_DIR}/python/pccl/bin SYMBOLIC)

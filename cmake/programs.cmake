@@ -73,6 +73,8 @@ file(GLOB pccl_command CONFIGURE_DEPENDS apps/pccl/*.c)
 pccl_program(pccl_command bin SOURCES ${pccl_command} LIBRARIES pccl_internal)
 set_target_properties(pccl_command PROPERTIES OUTPUT_NAME pccl) # the library has the name already
 target_include_directories(pccl_command PRIVATE apps)
+set_source_files_properties(apps/pccl/pccl_main.c PROPERTIES COMPILE_DEFINITIONS "PCCL_BUILT_AS=\"${CMAKE_SYSTEM_PROCESSOR} $<CONFIG>${PCCL_SANITIZE}\"\
+;PCCL_BUILT_WITH_LIBFABRIC=$<AND:$<BOOL:${PCCL_LIBFABRIC}>,$<BOOL:${PCCL_LIBFABRIC_HEADERS}>>")
 add_dependencies(pccl_product pccl_command)
 if(PCCL_DEVELOPER)
     pccl_programs_of(examples/c examples pccl pccl_examples)
@@ -89,6 +91,9 @@ if(PCCL_DEVELOPER)
     foreach(kind unit kernel sim fault e2e)
         pccl_tests_of(${kind})
     endforeach()
+    list(FILTER pccl_command EXCLUDE REGEX "/pccl_main\\.c$")
+    target_sources(test_bench_figures PRIVATE ${pccl_command}) # which tries the table on figures that no run can be made to give
+    target_include_directories(test_bench_figures PRIVATE apps)
     target_sources(bench_quant PRIVATE $<TARGET_OBJECTS:helpers_fault>) # namespaces and slow links
     target_link_libraries(bench_quant PRIVATE m)
     target_link_libraries(bench_many PRIVATE m)

@@ -1,5 +1,5 @@
-# The Python package: one extension, pccl._native, that carries the whole library, and beside it the master's program, which
-# pccl.distributed starts as a process of its own.  Built by `pip install .`, or with -DPCCL_PYTHON=ON.
+# The Python package: one extension, pccl._native, that carries the whole library; beside it the programs ccoip_master, which
+# pccl.distributed starts as a process of its own, and pccl.  Built by `pip install .`, or with -DPCCL_PYTHON=ON.
 # SPDX-License-Identifier: MIT
 find_package(Python REQUIRED COMPONENTS Interpreter Development.Module)
 
@@ -27,13 +27,13 @@ set_target_properties(pccl_native PROPERTIES
 add_dependencies(pccl_product pccl_native)
 
 install(TARGETS pccl_native LIBRARY DESTINATION pccl COMPONENT python)
-install(TARGETS ccoip_master RUNTIME DESTINATION pccl/bin COMPONENT python)
+install(TARGETS ccoip_master pccl_command RUNTIME DESTINATION pccl/bin COMPONENT python)
 
 # The package as it lies in the sources, beside what is built: PYTHONPATH for those who work on it.
 file(GLOB entries RELATIVE ${PROJECT_SOURCE_DIR}/python/pccl CONFIGURE_DEPENDS python/pccl/*)
 list(REMOVE_ITEM entries __pycache__)
-file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/python/pccl/bin)
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/python/pccl)
 foreach(entry IN LISTS entries)
     file(CREATE_LINK ${PROJECT_SOURCE_DIR}/python/pccl/${entry} ${PROJECT_BINARY_DIR}/python/pccl/${entry} SYMBOLIC)
 endforeach()
-file(CREATE_LINK ${PROJECT_BINARY_DIR}/bin/ccoip_master ${PROJECT_BINARY_DIR}/python/pccl/bin/ccoip_master SYMBOLIC)
+file(CREATE_LINK ${PROJECT_BINARY_DIR}/bin ${PROJECT_BINARY_DIR}/python/pccl/bin SYMBOLIC)

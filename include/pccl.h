@@ -43,7 +43,7 @@
 
 /* Version of this header; pcclGetVersion tells that of the library that runs.  Comparable: 0.1.0 is 100, 1.2.3 is 10203. */
 #define PCCL_VERSION_MAJOR 0
-#define PCCL_VERSION_MINOR 1
+#define PCCL_VERSION_MINOR 2
 #define PCCL_VERSION_PATCH 0
 #define PCCL_VERSION (PCCL_VERSION_MAJOR * 10000 + PCCL_VERSION_MINOR * 100 + PCCL_VERSION_PATCH)
 

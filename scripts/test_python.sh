@@ -42,7 +42,7 @@ wheel() { # of a clean clone; its name goes to $built
         tail -n 40 "$build/wheel.err"
         return 1
     }
-    built=$(echo "$build"/dist/pccl-*.whl)
+    built=$(echo "$build"/dist/libpccl-*.whl)
     [ -f "$built" ]
 }
 the_wheel_is_one_abi3_extension_and_small() { # a second library, or one for this interpreter alone
@@ -57,7 +57,7 @@ it_works_without_torch_and_numpy() {
     environment bare "$built" && "$build/bare/bin/python" -m pip install -q --no-deps --force-reinstall "$built" && (cd "$work" && "$build/bare/bin/python" "$tests/smoke.py" | tee -a "$work/figures"; exit "${PIPESTATUS[0]}")
 }
 it_is_installed() {
-    "$build/full/bin/python" -m pip uninstall -q -y pccl && environment full "$built"
+    "$build/full/bin/python" -m pip uninstall -q -y libpccl pccl && environment full "$built"
 }
 cannot() { # why: it is skipped, a release that was asked for fails
     echo "SKIPPED python: $1"

@@ -16,7 +16,7 @@ figures=$work/figures
 : >"$figures"
 compilers="cc gcc clang c++ cmake ninja make"
 
-wheel_for() { echo "$dist"/pccl-*-cp310-abi3-manylinux_2_28_"$1".whl; } # MACHINE
+wheel_for() { echo "$dist"/libpccl-*-cp310-abi3-manylinux_2_28_"$1".whl; } # MACHINE
 options_for() { # VERSION MACHINE: pip's, for a Python that is not the one it runs in
     local tag
     printf -- '--only-binary=:all: --implementation cp --python-version %s' "$1"
@@ -44,7 +44,7 @@ try_in() { # VENV WHEELS: installs and tries it there, with nothing else on PATH
     for program in $compilers; do
         ! PATH=$1/bin command -v "$program" || return 1
     done
-    PATH=$1/bin "$1/bin/python" -m pip install -q --no-index --find-links "$2" pccl && PATH=$1/bin "$1/bin/python" -m pip check || return 1
+    PATH=$1/bin "$1/bin/python" -m pip install -q --no-index --find-links "$2" libpccl && PATH=$1/bin "$1/bin/python" -m pip check || return 1
     (cd "$work" && PATH=$1/bin "$1/bin/ccoip_master" --version && PATH=$1/bin "$1/bin/pccl_master" --help >/dev/null &&
         PATH=$1/bin "$1/bin/python" "$smoke" >>"$figures")
 }
@@ -77,7 +77,7 @@ debian_13_has_it_in_a_chroot() {
     rm -rf "$root/opt/try"
     mkdir -p "$root/opt/try"
     cp "$smoke" "$root/opt/try" && what_it_needs 3.13 x86_64 "$root/opt/try/wheels" || return 1
-    inside /usr/bin/python3 -m venv /opt/try/venv && inside python -m pip install -q --no-index --find-links /opt/try/wheels pccl &&
+    inside /usr/bin/python3 -m venv /opt/try/venv && inside python -m pip install -q --no-index --find-links /opt/try/wheels libpccl &&
         inside ccoip_master --version && inside python /opt/try/smoke.py >"$work/said" &&
         sed 's/^/Debian 13, /' "$work/said" >>"$figures"
 }
@@ -98,14 +98,14 @@ arm_has_it_under_qemu() { # the master, too, is the wheel's; an emulated Python 
 
 there_are_a_source_distribution_and_a_wheel_for_each_machine() {
     [ -f "$(wheel_for x86_64)" ] && [ -f "$(wheel_for aarch64)" ] &&
-        [ "$(find "$dist" -name '*.whl' | wc -l)" = 2 ] && [ "$(find "$dist" -name 'pccl-*.tar.gz' | wc -l)" = 1 ]
+        [ "$(find "$dist" -name '*.whl' | wc -l)" = 2 ] && [ "$(find "$dist" -name 'libpccl-*.tar.gz' | wc -l)" = 1 ]
 }
 figures_of() { # MACHINE
     local folder=$work/$1.wheel
     mkdir "$folder"
     python3 -m zipfile -e "$(wheel_for "$1")" "$folder"
     printf '%s: %s bytes; requires %s\n    and %s, of glibc at most %s\n' "$1" "$(stat -c %s "$(wheel_for "$1")")" \
-        "$(sed -n '/extra ==/d; s/^Requires-Dist: //p' "$folder"/pccl-*.dist-info/METADATA | paste -sd ' ')" \
+        "$(sed -n '/extra ==/d; s/^Requires-Dist: //p' "$folder"/libpccl-*.dist-info/METADATA | paste -sd ' ')" \
         "$(readelf -d "$folder"/pccl/*.so "$folder"/pccl/bin/* | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' | sort -u | paste -sd ' ')" \
         "$(readelf -V "$folder"/pccl/*.so "$folder"/pccl/bin/* | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1)"
 }

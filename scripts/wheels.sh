@@ -20,9 +20,9 @@ python=$tools/bin/python
 }
 export PATH=$tools/bin:$PATH
 
-rm -f "$dist"/pccl-*
+rm -f "$dist"/libpccl-*
 "$python" -m build --sdist --no-isolation -o "$dist" . >build/wheels/sdist.log 2>&1 || { tail -n 40 build/wheels/sdist.log; exit 1; }
-sdist=$(echo "$dist"/pccl-*.tar.gz)
+sdist=$(echo "$dist"/libpccl-*.tar.gz)
 
 for machine in x86_64 aarch64; do
     rm -rf "build/wheels/$machine"
@@ -46,4 +46,4 @@ for machine in x86_64 aarch64; do
     "$python" -m wheel tags --remove --platform-tag "manylinux_2_28_$machine" "$made" >/dev/null
     mv build/wheels/"$machine"/dist/*.whl "$dist"
 done
-(cd "$dist" && stat -c '%s bytes  %n' pccl-*)
+(cd "$dist" && stat -c '%s bytes  %n' libpccl-*)

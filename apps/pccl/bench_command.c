@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "pccl/bench_explain.h"
+#include "pccl/bench_limit.h"
 #include "pccl/bench_rank.h"
 
 enum status { STATUS_FINE = 0, STATUS_WRONG = 1, STATUS_WORDS = 2 };
@@ -96,7 +97,8 @@ static void complete(const struct run *run, const struct bench_line *line, struc
         f->algbw = size / 1e3 / f->us;
         f->busbw = bench_call_busbw(line->job.call, f->algbw, run->options->world);
         f->cpu_s_per_gb = size > 0 ? f->cpu_s_per_gb / (size * f->iterations / 1e9) : 0;
-        f->share = line->plain_us / f->us;
+        f->limit_failed = bench_limit_failed(line->plain_us, f->us);
+        f->share = f->limit_failed ? 0 : line->plain_us / f->us;
     }
 }
 

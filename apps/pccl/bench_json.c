@@ -42,6 +42,7 @@ static void print_result(FILE *out, const struct bench_options *o, const struct 
     fprintf(out, ", \"algbw\": %.6g, \"busbw\": %.6g, \"cpu_s_per_gb\": %.6g", f->algbw, f->busbw, f->cpu_s_per_gb);
     print_known(out, "limit_us", line->plain_us > 0, line->plain_us);
     print_known(out, "limit_share", f->share > 0, f->share);
+    fprintf(out, ", \"limit_failed\": %s", f->limit_failed ? "true" : "false");
     if (f->algorithm[0] != 0) {
         fprintf(out, ", \"algorithm\": \"%s\"", f->algorithm);
     } else {

@@ -15,5 +15,10 @@ struct bench_limit *bench_limit_new(const struct bench_call *call, const struct 
 /* Does it once, all ranks together; false: a link broke. */
 bool bench_limit_run(struct bench_limit *m);
 void bench_limit_free(struct bench_limit *m);
+/* Whether a time of plain links, 0 where there is none, is no limit: the library was faster by more than a table rounds. */
+static inline bool bench_limit_failed(double plain_us, double us)
+{
+    return plain_us > us * 1.005;
+}
 
 #endif

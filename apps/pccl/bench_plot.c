@@ -1,13 +1,14 @@
 /* bench_plot.c - bus bandwidth over size as a picture: SVG, both axes logarithmic, a curve for each collective.
  *
  * One idea: a curve is the lines of the table that have collective, type, operator and placement in common; in place is
- * dashed, plain links are thin.  The numbers stand in the file as they are in the table, only scaled.
+ * dashed, plain links are dotted.  The legend shows each curve's line beside its name.  The numbers stand in the file as they
+ * are in the table, only scaled.
  * SPDX-License-Identifier: MIT */
 #include "pccl/bench_report.h"
 
 #include <math.h>
 
-enum { WIDTH = 860, HEIGHT = 520, LEFT = 70, RIGHT = 210, TOP = 40, BOTTOM = 60, COLOURS = 8 };
+enum { WIDTH = 960, HEIGHT = 520, LEFT = 76, RIGHT = 300, TOP = 44, BOTTOM = 64, COLOURS = 8, SAMPLE = 34 };
 
 struct range {
     double least, most; /* logarithms, base 2 of sizes, base 10 of GB/s */
@@ -18,6 +19,9 @@ struct scale {
 };
 
 enum curve { OUT_OF_PLACE, IN_PLACE, PLAIN, CURVES };
+
+static const char *const style[CURVES] = {"stroke-width=\"2.5\"", "stroke-width=\"2\" stroke-dasharray=\"8 4\"",
+                                          "stroke-width=\"1.5\" stroke-dasharray=\"2 3\""};
 
 static const char *const colours[COLOURS] = {"#1f77b4", "#d62728", "#2ca02c", "#9467bd",
                                              "#ff7f0e", "#17becf", "#8c564b", "#7f7f7f"};
@@ -97,13 +101,19 @@ static void draw_grid(FILE *out, const struct scale *s)
         print_size(out, p);
         fprintf(out, "</text>\n");
     }
+    static const double between[] = {1, 2, 5}; /* a factor of two or so from line to line */
+    bool all = s->y.most - s->y.least <= 3;    /* of more decades each has one label */
     for (int p = (int)s->y.least; p <= (int)s->y.most; p++) {
-        double y = y_of(s, p);
-        fprintf(out, "<path class=\"grid\" d=\"M%d %.1f H%d\"/><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n", LEFT,
-                y, WIDTH - RIGHT, LEFT - 8, y + 4, pow(10, p));
+        for (int k = 0; k < (all && p < (int)s->y.most ? 3 : 1); k++) {
+            double y = y_of(s, p + log10(between[k]));
+            fprintf(out, "<path class=\"grid\" d=\"M%d %.1f H%d\"/><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n", LEFT,
+                    y, WIDTH - RIGHT, LEFT - 8, y + 4, between[k] * pow(10, p));
+        }
     }
-    fprintf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">size</text>\n", (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 16);
-    fprintf(out, "<text transform=\"translate(20 %d) rotate(-90)\" text-anchor=\"middle\">bus bandwidth, GB/s</text>\n",
+    fprintf(out, "<path class=\"axis\" d=\"M%d %d V%d H%d\"/>\n", LEFT, TOP, HEIGHT - BOTTOM, WIDTH - RIGHT);
+    fprintf(out, "<text x=\"%d\" y=\"%d\" font-size=\"14\" text-anchor=\"middle\">size of the buffer (1 KB is 1024 bytes)</text>\n",
+            (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 16);
+    fprintf(out, "<text transform=\"translate(22 %d) rotate(-90)\" font-size=\"14\" text-anchor=\"middle\">bus bandwidth (GB/s)</text>\n",
             (TOP + HEIGHT - BOTTOM) / 2);
 }
 
@@ -116,8 +126,6 @@ static bool same_curve(const struct bench_job *a, const struct bench_job *b)
 static bool draw_curve(FILE *out, const struct bench_results *all, size_t first, const struct scale *s, enum curve curve,
                        const char *colour)
 {
-    static const char *const style[CURVES] = {
-        "stroke-width=\"2.5\"", "stroke-width=\"2\" stroke-dasharray=\"7 4\"", "stroke-width=\"1\" stroke-opacity=\"0.6\""};
     bool begun = false;
     for (size_t i = first; i < all->line_count && same_curve(&all->lines[first].job, &all->lines[i].job); i++) {
         double value = value_of(all, &all->lines[i], curve);
@@ -145,8 +153,10 @@ static void draw_curves(FILE *out, const struct bench_results *all, const struct
         }
         for (enum curve c = OUT_OF_PLACE; c < CURVES; c++) {
             if (draw_curve(out, all, i, s, c, colours[colour % COLOURS])) {
-                fprintf(out, "<text x=\"%d\" y=\"%d\" fill=\"%s\">%s %s%s%s%s</text>\n", WIDTH - RIGHT + 12, TOP + 10 + 16 * legend++,
-                        colours[colour % COLOURS], job->call->name, job->call->reduces ? bench_op_name(job) : "",
+                int y = TOP + 10 + 18 * legend++, x = WIDTH - RIGHT + 16;
+                fprintf(out, "<line x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\" stroke=\"%s\" %s/>", x, y - 4, x + SAMPLE, y - 4,
+                        colours[colour % COLOURS], style[c]);
+                fprintf(out, "<text x=\"%d\" y=\"%d\">%s %s%s%s%s</text>\n", x + SAMPLE + 8, y, job->call->name, job->call->reduces ? bench_op_name(job) : "",
                         job->call->reduces ? " " : "", bench_type_name(job->type), names[c]);
             }
         }
@@ -159,7 +169,7 @@ void bench_plot_write(FILE *out, const struct bench_results *all)
     struct scale s = scale_of(all);
     fprintf(out,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" "
-            "font-family=\"sans-serif\" font-size=\"12\">\n<style>.grid{stroke:#ddd;fill:none}</style>\n"
+            "font-family=\"sans-serif\" font-size=\"12\">\n<style>.grid{stroke:#ddd;fill:none}.axis{stroke:#444;fill:none}</style>\n"
             "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
             WIDTH, HEIGHT, WIDTH, HEIGHT);
     fprintf(out, "<text x=\"%d\" y=\"22\" font-size=\"15\">pccl bench: %u ranks of one host, data over %s</text>\n", LEFT,

@@ -14,7 +14,8 @@ struct bench_figures {
     int iterations;
     double us, least_us, p90_us, most_us; /* us: median of the iterations, over the ranks as -a says */
     double algbw, busbw;                  /* GB/s */
-    double share;                         /* of what plain links do; 0: not measured */
+    double share;                         /* of what plain links do; 0: not known */
+    bool limit_failed;                    /* plain links were measured, and were slower: that is no limit */
     double cpu_s_per_gb;                  /* of all ranks together */
     uint64_t wrong;
     char algorithm[16];                   /* by the word of rank 0, all choose alike; "": messages have none */

@@ -6,8 +6,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kernels/kernels.h"
 #include "pccl.h"
 #include "pccl/bench_command.h"
+#include "wire/frame.h"
+
+#ifdef __clang__
+#define COMPILER "" /* its version begins with its name */
+#else
+#define COMPILER "gcc "
+#endif
 
 static const struct command {
     const char *name, *summary;
@@ -30,9 +38,20 @@ static int print_help(void)
     }
     printf("\n"
            "  -h, --help     print this and exit; pccl COMMAND --help tells of one command\n"
-           "  -V, --version  print the version and exit\n"
+           "  -V, --version  print the version and how it was built, and exit\n"
            "\n"
            "The master of a run is a program of its own: ccoip_master --help.\n");
+    return 0;
+}
+
+/* The version, then what a report of a fault has to say of this build, a fact to a line; PCCL_BUILT_* are CMake's. */
+static int print_version(void)
+{
+    printf("pccl %d.%d.%d\n", PCCL_VERSION_MAJOR, PCCL_VERSION_MINOR, PCCL_VERSION_PATCH);
+    printf("compiler:  %s%s, %s\n", COMPILER, __VERSION__, PCCL_BUILT_AS);
+    printf("kernels:   %s on this processor\n", kernels_get()->name);
+    printf("protocol:  version %d\n", FRAME_VERSION);
+    printf("libfabric: %s\n", PCCL_BUILT_WITH_LIBFABRIC ? "can be loaded" : "not built in");
     return 0;
 }
 
@@ -43,8 +62,7 @@ int main(int argc, char **argv)
         return print_help();
     }
     if (strcmp(word, "-V") == 0 || strcmp(word, "--version") == 0) {
-        printf("pccl %d.%d.%d\n", PCCL_VERSION_MAJOR, PCCL_VERSION_MINOR, PCCL_VERSION_PATCH);
-        return 0;
+        return print_version();
     }
     for (int i = 0; i < COMMANDS; i++) {
         if (strcmp(word, commands[i].name) == 0) {

@@ -1,5 +1,6 @@
 """The smallest DistributedDataParallel program: what runs over "nccl" runs over "pccl", on the CPU.
 
+    pip install ".[examples]"        in the folder of the clone: what it needs
     python ddp_toy.py [--ranks 2]
 """
 # SPDX-License-Identifier: MIT

@@ -1,5 +1,6 @@
 """DistributedDataParallel that goes on: a rank is killed in the middle of a backward pass, the others repeat the step, a new rank joins.
 
+    pip install ".[examples]"        in the folder of the clone: what it needs
     python elastic_ddp.py [--ranks 3] [--steps 60]
 
 Starts a master and the ranks as processes.  One kills itself inside of a step; the others lose none.  Then a new

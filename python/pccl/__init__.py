@@ -4,7 +4,7 @@ The interface of the original library: `Communicator`, `MasterNode`, `SharedStat
 them, for programs that want to write their step only.
 """
 # SPDX-License-Identifier: MIT
-from pccl import cuda
+from pccl import cuda, namesake as _namesake
 from pccl._native import ffi as _ffi, lib as _lib
 from pccl.buffers import OperandError
 from pccl.communicator import Communicator
@@ -40,3 +40,4 @@ def _version() -> str:
 
 
 __version__ = _version()
+_namesake.warn(__version__, __path__[0])

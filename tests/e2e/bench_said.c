@@ -117,12 +117,13 @@ double bench_number(const char *text, const char *name)
     return at == NULL ? -1 : strtod(at + strlen(name), NULL);
 }
 
-int bench_words(const char *text, const char *collective, char line[512], char *words[32])
+int bench_words(const char *text, const char *word_of_it, char line[512], char *words[32])
 {
     int count = 0;
     for (const char *at = text, *end; (end = strchr(at, '\n')) != NULL; at = end + 1) {
-        size_t length = (size_t)(end - at), tail = strlen(collective);
-        if (*at != '#' && length > tail && length < 512 && end[-(long)tail - 1] == ' ' && strncmp(end - tail, collective, tail) == 0) {
+        size_t length = (size_t)(end - at);
+        const char *there = *at != '#' && length < 512 ? strstr(at, word_of_it) : NULL;
+        if (there != NULL && there > at && there[-1] == ' ' && there < end) {
             memcpy(line, at, length);
             line[length] = 0;
             for (char *word = strtok(line, " "); word != NULL && count < 32; word = strtok(NULL, " ")) {

@@ -17,8 +17,8 @@ int bench_count(const char *text, const char *word);
 bool bench_is_json(const char *text);
 /* The number behind the first place of that name; -1: there is none. */
 double bench_number(const char *text, const char *name);
-/* The first line of the table that measures that collective, in words; how many words. */
-int bench_words(const char *text, const char *collective, char line[512], char *words[32]);
+/* The first line of the table, no comment, that holds this word; its words, and how many they are. */
+int bench_words(const char *text, const char *word_of_it, char line[512], char *words[32]);
 /* Runs it with --json -: how many results; -1: another status than 0, no sound JSON, words beside it, or a wrong element. */
 int bench_right(struct program *p, const char *words);
 

@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "pccl.h"
+#include "pccl/bench_limit.h"
+#include "pccl/bench_report.h"
 #include "tests/e2e/bench_said.h"
 
 static void expect_near(double value, double want)
@@ -43,7 +45,31 @@ TEST(share_of_the_limit_is_of_plain_links_in_the_same_run)
     EXPECT_EQ(bench_right(&p, "-n 2 -b 1M -e 1M --iters 3"), 2);
     double us = bench_number(p.out_text, "\"time_us\": "), limit = bench_number(p.out_text, "\"limit_us\": ");
     EXPECT(limit > 0);
-    expect_near(bench_number(p.out_text, "\"limit_share\": "), limit / us);
+    if (limit > us * 1.005) { /* plain links that are slower are no limit */
+        EXPECT(strstr(p.out_text, "\"limit_share\": null, \"limit_failed\": true") != NULL);
+    } else {
+        expect_near(bench_number(p.out_text, "\"limit_share\": "), limit / us);
+    }
+}
+
+TEST(slower_plain_links_are_a_failed_measurement) /* "limit 436%" */
+{
+    EXPECT(!bench_limit_failed(0, 10) && !bench_limit_failed(9, 10) && !bench_limit_failed(10.04, 10));
+    EXPECT(bench_limit_failed(10.06, 10) && bench_limit_failed(43.6, 10));
+    struct bench_options o = {.check = 1, .rounds = 1};
+    struct bench_job job = {.call = bench_call_find("all_reduce"), .size = 4, .count = 1};
+    struct bench_line line = {.job = job, .out_of_place = {.there = true, .us = 10, .limit_failed = true},
+                              .in_place = {.there = true, .us = 10, .share = 0.9}};
+    struct bench_results all = {.options = &o, .lines = &line, .line_count = 1};
+    char text[2048] = "";
+    FILE *out = fmemopen(text, sizeof text - 1, "w");
+    EXPECT(out != NULL);
+    if (out != NULL) {
+        bench_table_line(out, &all, &line);
+        bench_table_end(out, &all);
+        fclose(out);
+        EXPECT(strstr(text, "  fail   90% -\n") != NULL && strstr(text, "# limit \"fail\"         : 1; plain links were slower") != NULL);
+    }
 }
 
 TEST(table_has_the_columns_of_nccl_tests_in_their_places) /* what others' scripts read; ours come behind */
@@ -53,26 +79,28 @@ TEST(table_has_the_columns_of_nccl_tests_in_their_places) /* what others' script
     EXPECT_EQ(bench_run(&p, "bench all_reduce reduce_scatter -b 4 -e 1K -f 16 --iters 2 -C 1"), 0);
     const char *titles = strstr(p.out_text, "size");
     static const char *const columns[] = {"count", "type", "redop", "root", "time", "algbw", "busbw", "#wrong", "time", "algbw", "busbw",
-                                          "#wrong", "limit", "limit", "cpu", "cpu", "algorithm", "predicted", "collective"};
+                                          "#wrong", "limit", "limit", "cpu", "cpu", "by"};
     for (size_t i = 0; titles != NULL && i < sizeof columns / sizeof columns[0]; i++) {
         titles = strstr(titles + 1, columns[i]);
     }
     EXPECT(titles != NULL);
-    EXPECT_EQ(bench_count(p.out_text, "  all_reduce\n"), 3); /* 4, 64, 1024 */
-    EXPECT_EQ(bench_count(p.out_text, "  reduce_scatter\n"), 3);
+    const char *other = strstr(p.out_text, "# reduce_scatter\n");
+    EXPECT(strstr(p.out_text, "# all_reduce\n") != NULL && other != NULL);
+    EXPECT_EQ(bench_count(p.out_text, " float "), 3 + 3); /* 4, 64, 1024 */
+    EXPECT_EQ(bench_count(other != NULL ? other : "", " float "), 3);
     EXPECT_EQ(bench_count(p.out_text, "N/A"), 3 * 4); /* not in place */
     EXPECT(strstr(p.out_text, "# Out of bounds values : 0 OK") != NULL);
     EXPECT_STR(p.err_text, "");
-    EXPECT_EQ(bench_words(p.out_text, "all_reduce", line, words), 20);
+    EXPECT_EQ(bench_words(p.out_text, "float", line, words), 18);
     static const struct {
         int at;
         const char *word;
-    } fixed[] = {{0, "4"}, {1, "1"}, {2, "float"}, {3, "sum"}, {4, "-1"}, {8, "0"}, {12, "0"}, {19, "all_reduce"}};
-    for (size_t i = 0; words[19] != NULL && i < sizeof fixed / sizeof fixed[0]; i++) {
+    } fixed[] = {{0, "4"}, {1, "1"}, {2, "float"}, {3, "sum"}, {4, "-1"}, {8, "0"}, {12, "0"}};
+    for (size_t i = 0; words[17] != NULL && i < sizeof fixed / sizeof fixed[0]; i++) {
         EXPECT_STR(words[fixed[i].at], fixed[i].word);
     }
     EXPECT_EQ(bench_run(&p, "bench -b 4 -e 12 -i 4 --iters 2 -c 0"), 0);
-    EXPECT_EQ(bench_count(p.out_text, "  all_reduce\n"), 3); /* 4, 8, 12 */
+    EXPECT_EQ(bench_count(p.out_text, " float "), 3); /* 4, 8, 12 */
     EXPECT(strstr(p.out_text, "N/A") != NULL && strstr(p.out_text, "Out of bounds") == NULL);
 }
 
@@ -82,7 +110,7 @@ TEST(lines_are_stamped_with_their_time) /* where nccl-tests has it: behind its o
     char line[512], *words[32] = {NULL};
     int year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0;
     EXPECT_EQ(bench_run(&p, "bench -b 4 -e 4 --iters 2 -S 1 --limit 0"), 0);
-    EXPECT_EQ(bench_words(p.out_text, "all_reduce", line, words), 20);
+    EXPECT_EQ(bench_words(p.out_text, "float", line, words), 18);
     if (words[14] != NULL) {
         EXPECT_EQ(sscanf(words[13], "%d-%d-%d", &year, &month, &day), 3);
         EXPECT_EQ(sscanf(words[14], "%d:%d:%d", &hour, &minute, &second), 3);
@@ -142,8 +170,8 @@ TEST(algorithm_and_prediction_are_the_librarys) /* a time without what it was me
     EXPECT(bench_number(p.out_text, "\"predicted_us\": ") > 0);
     setenv("PCCL_ALGO", "allreduce:direct", 1);
     EXPECT_EQ(bench_run(&p, "bench all_reduce sendrecv -n 3 -b 1M -e 1M --iters 2 -w 1 --limit 0"), 0);
-    EXPECT_EQ(bench_count(p.out_text, " direct "), 1);
-    EXPECT_EQ(bench_count(p.out_text, "         -          -  sendrecv\n"), 1);
+    EXPECT_EQ(bench_count(p.out_text, " direct\n"), 1);
+    EXPECT_EQ(bench_count(p.out_text, " -\n"), 1); /* messages */
     unsetenv("PCCL_ALGO");
 }
 
@@ -177,12 +205,15 @@ TEST(files_hold_the_figures_beside_the_table)
     snprintf(plot, sizeof plot, "%s/x.svg", folder);
     snprintf(words, sizeof words, "bench all_reduce all_to_all -b 64 -e 64K -f 32 --iters 2 --json %s --plot=%s", json, plot);
     EXPECT_EQ(bench_run(&p, words), 0);
-    EXPECT_EQ(bench_count(p.out_text, "  all_reduce\n"), 3); /* 64, 2K, 64K */
+    EXPECT_EQ(bench_count(p.out_text, " float "), 6); /* 64, 2K, 64K, of both */
     EXPECT(read_file(json, text, sizeof text) && bench_is_json(text));
     EXPECT_EQ(bench_count(text, "\"in_place\": "), 9);
     EXPECT(read_file(plot, text, sizeof text));
     EXPECT(strncmp(text, "<svg ", 5) == 0 && strstr(text, "</svg>\n") != NULL && strstr(text, "nan") == NULL);
-    EXPECT_EQ(bench_count(text, "stroke=\"#"), 5); /* both, in place, and plain links of both */
+    EXPECT_EQ(bench_count(text, "<path fill=\"none\" stroke=\"#"), 5); /* both, in place, and plain links of both */
+    EXPECT_EQ(bench_count(text, "<line "), 5);                          /* the legend shows the line of each */
+    EXPECT_EQ(bench_count(text, "stroke-dasharray=\"8 4\""), 2);        /* in place: the curve and its sample */
+    EXPECT(strstr(text, ">bus bandwidth (GB/s)</text>") != NULL && strstr(text, "bytes)</text>") != NULL);
     EXPECT(strstr(text, ">all_reduce sum float, in place</text>") != NULL);
     unlink(json);
     unlink(plot);

@@ -1,5 +1,6 @@
 """Work beside an all-reduce.  Start it with
 
+    pip install ".[examples]"        in the folder of the clone: what it needs
     torchrun --standalone --nproc_per_node 4 examples/python/comms/AllReduceAsync.py
 """
 # SPDX-License-Identifier: MIT

@@ -1,5 +1,6 @@
 """An all-reduce that is waited for.  Start it with
 
+    pip install ".[examples]"        in the folder of the clone: what it needs
     torchrun --standalone --nproc_per_node 4 examples/python/comms/AllReduceSync.py
 """
 # SPDX-License-Identifier: MIT

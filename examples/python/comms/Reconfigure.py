@@ -1,5 +1,6 @@
 """A communicator that goes on without a lost rank.  Start it with
 
+    pip install ".[examples]"        in the folder of the clone: what it needs
     torchrun --standalone --nproc_per_node 4 examples/python/comms/Reconfigure.py
 """
 # SPDX-License-Identifier: MIT

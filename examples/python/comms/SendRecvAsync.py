@@ -1,5 +1,6 @@
 """Messages around a ring: all send and receive at once.  Start it with
 
+    pip install ".[examples]"        in the folder of the clone: what it needs
     torchrun --standalone --nproc_per_node 4 examples/python/comms/SendRecvAsync.py
 """
 # SPDX-License-Identifier: MIT

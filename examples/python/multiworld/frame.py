@@ -1,5 +1,7 @@
 """What the examples of collectives have in common: their options, the worlds of a process, and one task that steps in each of them.
 
+    pip install ".[examples]"        in the folder of the clone: what it needs
+
 `--worldinfo W,R` makes this process rank R of world W; a leader gives it twice.  A world that is over ends its task, and no other.
 """
 # SPDX-License-Identifier: MIT

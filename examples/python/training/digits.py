@@ -1,5 +1,6 @@
 """Data-parallel training on real data: scikit-learn's handwritten digits, shared out among peers that may be killed and may join.
 
+    pip install ".[examples]"        in the folder of the clone: what it needs
     python digits.py [--peers 3] [--steps 300] [--kill-at N] [--join-at N]
 
 Each step every peer takes its part of the next images, and the gradients are averaged over all who are there.  Weights and moments are

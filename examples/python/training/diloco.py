@@ -1,5 +1,6 @@
 """DiLoCo: peers train a character GPT by themselves, and agree on one model after each round of inner steps.
 
+    pip install ".[examples]"        in the folder of the clone: what it needs
     python diloco.py [--peers 3] [--rounds 18] [--inner 20] [--quantize] [--kill-at N] [--join-at N]
 
 A round is a step of `pccl.run`.  What all agree on, the outer weights and their momentum, is its shared state: a newcomer gets it with

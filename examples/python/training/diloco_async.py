@@ -1,5 +1,6 @@
 """DiLoCo that never waits for the network: the all-reduce of a round goes on during the inner steps of the next one.
 
+    pip install ".[examples]"        in the folder of the clone: what it needs
     python diloco_async.py [--peers 3] [--rounds 18] [--inner 20] [--quantize] [--kill-at N] [--join-at N]
 
 So the outer step by a round's pseudo-gradients comes one round late, at all peers in the same place; until then each peer goes on from the

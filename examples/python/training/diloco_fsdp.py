@@ -1,5 +1,6 @@
 """DiLoCo between sites, FSDP2 inside of each: a site's processes shard one model, and reduce their shards with their twins at other sites.
 
+    pip install ".[examples]"        in the folder of the clone: what it needs
     python diloco_fsdp.py [--sites 3] [--shards 2] [--rounds 12] [--inner 10] [--kill-at N] [--join-at N]
     torchrun --nproc-per-node 2 --master-port 29501 diloco_fsdp.py --at HOST:48148         one site; each on a host, or port, of its own
 

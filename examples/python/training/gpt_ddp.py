@@ -1,5 +1,6 @@
 """A character GPT under torch's DistributedDataParallel: a rank is killed inside of a step, and another process takes its place.
 
+    pip install ".[examples]"        in the folder of the clone: what it needs
     python gpt_ddp.py [--peers 3] [--steps 150] [--kill-at N] [--join-at N]
     python gpt_ddp.py --at HOST:48148 --peers 3 --rank 0         one rank, in a terminal of its own; --join: in place of a lost one
 

@@ -20,7 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 @pytest.fixture
 def distribution() -> importlib.metadata.Distribution:
     try:
-        return importlib.metadata.distribution("pccl")
+        return importlib.metadata.distribution("libpccl")
     except importlib.metadata.PackageNotFoundError:
         pytest.skip("the package is not installed: it is imported where it was built")
 
@@ -41,10 +41,12 @@ def test_pip_knows_the_version_and_what_is_required(distribution: importlib.meta
 
 def test_the_programs_are_on_path(distribution: importlib.metadata.Distribution) -> None:
     named = {entry.name: entry.value for entry in distribution.entry_points if entry.group == "console_scripts"}
-    assert named == {"ccoip_master": "pccl.master:ccoip_master", "pccl_master": "pccl.master:main"}
+    assert named == {"ccoip_master": "pccl.master:ccoip_master", "pccl_master": "pccl.master:main", "pccl": "pccl.command:main"}
     scripts = pathlib.Path(sysconfig.get_path("scripts"))
     said = subprocess.run([scripts / "ccoip_master", "--version"], capture_output=True, text=True, check=True).stdout
     assert said == f"ccoip_master {version_of_the_headers()}\n"
+    said = subprocess.run([scripts / "pccl", "--version"], capture_output=True, text=True, check=True).stdout
+    assert said.startswith(f"pccl {version_of_the_headers()}\ncompiler: ")
     for name, option in (("ccoip_master", "--listen"), ("pccl_master", "--listen-address")):
         with Program(scripts / name, option, "127.0.0.1:0") as program:
             address = program.until(f"{name}: listening at").rpartition(" ")[2]

@@ -1,4 +1,7 @@
-"""All-gather in two worlds: everybody gets the three numbers of all."""
+"""All-gather in two worlds: everybody gets the three numbers of all.
+
+    pip install ".[examples]"        in the folder of the clone: what it needs
+"""
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""All-reduce in two worlds: everybody gets the sum of a number of all."""
+"""All-reduce in two worlds: everybody gets the sum of a number of all.
+
+    pip install ".[examples]"        in the folder of the clone: what it needs
+"""
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 

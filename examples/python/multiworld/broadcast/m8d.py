@@ -1,4 +1,7 @@
-"""Broadcast in two worlds: rank 0 of each sends three numbers to the others."""
+"""Broadcast in two worlds: rank 0 of each sends three numbers to the others.
+
+    pip install ".[examples]"        in the folder of the clone: what it needs
+"""
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Gather in two worlds: rank 0 of each gets the three numbers of all."""
+"""Gather in two worlds: rank 0 of each gets the three numbers of all.
+
+    pip install ".[examples]"        in the folder of the clone: what it needs
+"""
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Reduce in two worlds: rank 0 of each gets the sum of three numbers of all."""
+"""Reduce in two worlds: rank 0 of each gets the sum of three numbers of all.
+
+    pip install ".[examples]"        in the folder of the clone: what it needs
+"""
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 

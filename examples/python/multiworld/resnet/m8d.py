@@ -1,5 +1,7 @@
 """Replicated inference with failover: a leader shares pictures of digits out among workers, each in a world of its own with it.
 
+    pip install ".[examples]"        in the folder of the clone: what it needs
+
 A picture that a worker takes with it when it dies goes to the next one; dead workers are left out, and one that comes back is taken in
 again.  On one host the leader starts the workers; on several, or to bring a worker back: `m8d.py --multihost --rank 1`.
 """

@@ -1,4 +1,7 @@
-"""Scatter in two worlds: each rank gets one of three tensors of rank 0."""
+"""Scatter in two worlds: each rank gets one of three tensors of rank 0.
+
+    pip install ".[examples]"        in the folder of the clone: what it needs
+"""
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 

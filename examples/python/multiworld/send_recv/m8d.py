@@ -1,5 +1,7 @@
 """Two senders, each in a world with one leader, which receives whatever comes first; one sender's end leaves the other's stream alone.
 
+    pip install ".[examples]"        in the folder of the clone: what it needs
+
 By hand, in three shells: `m8d.py --worldinfo 1,0 --worldinfo 2,0`, `m8d.py --worldinfo 1,1`, `m8d.py --worldinfo 2,1`; interrupt a sender.
 """
 # SPDX-License-Identifier: MIT

@@ -1,5 +1,7 @@
 """The counter-example: three processes in one world of plain torch.distributed, where a sender's death concerns all.
 
+    pip install ".[examples]"        in the folder of the clone: what it needs
+
 Rank 0 receives from the others in turn.  Kill one: with gloo each receive from it fails from then on, and nothing says which ranks are
 usable; with nccl the communicator is aborted, and both sources are lost.  Run it beside m8d.py: `single_world.py --worldsize 3`.
 """

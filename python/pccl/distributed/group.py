@@ -54,12 +54,15 @@ class Group(dist.ProcessGroup):
         self._rank, self._size = rank, size
         self._timeout = timeout
         self._extra = timedelta()
-        self._deadlines = Deadlines(lambda: (operation for backlog in self._backlogs.values() for operation in backlog.flying()), self._give_up)
+        self._deadlines = Deadlines(
+            lambda: (operation for backlog in self._backlogs.values() for operation in backlog.flying()), self._give_up, self._timed_out
+        )
         self._backlogs = self._new_backlogs()
         self._name = self._desc = ""
         self.known: dict[int, int] = {}  # the members' ranks at the beginning by their ids, when the program last looked
         self._default = not background
         self._error_type = _ErrorType.SUCCESS
+        self._ending = threading.Lock()
         self._ended_by = ""  # why a timeout has ended it
         self._issued = 0
         self._barriers = 0
@@ -177,8 +180,19 @@ class Group(dist.ProcessGroup):
                 self._error_type = _ErrorType.TIMEOUT
             self._end(f"{operation.name} was {self._deadlines.text(operation)}")
 
+    def _timed_out(self, operation: Operation) -> None:
+        """An operation has failed at its deadline, and nobody may be waiting for it."""
+        if self._error_type == _ErrorType.SUCCESS:
+            self._error_type = _ErrorType.TIMEOUT
+        if self.options.reconfigurable:
+            self._end(f"{operation.name} was {self._deadlines.text(operation)}")
+
     def _end(self, why: str) -> None:
-        self._ended_by = f"this group is over, since {why}"
+        """Ends the group because of a timeout; once, whichever thread sees it first."""
+        with self._ending:
+            if self._ended_by:
+                return
+            self._ended_by = f"this group is over, since {why}"
         self._abort(make_error(Result.RANK_CONNECTION_LOST, "process group", f"{self._ended_by}; make a new one", Cause.REVOKED))
 
     def _waits(self, work: Work) -> str:

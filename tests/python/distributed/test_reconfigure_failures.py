@@ -193,6 +193,36 @@ def test_an_operation_beyond_its_timeout_runs_the_hook_and_ends_the_group_until_
     job(3, too_slow, backend=backend, reconfigurable=True)
 
 
+def not_waited_for(me: int, size: int) -> None:
+    meeting = Meeting()
+    group: Any = dist.group.WORLD
+    change(1, meeting.handles(me, 0, 1))
+    works(2)
+    calls: list[int] = []
+    called = threading.Event()
+    group.register_abort_hook(1, lambda: (calls.append(1), called.set()))
+    group.set_timeout(datetime.timedelta(seconds=1))
+    work = None if me else dist.all_reduce(torch.ones(2), async_op=True)  # rank 1 does not come to it
+    if me == 0:
+        assert called.wait(30)
+        assert group.get_error() == ErrorType.TIMEOUT
+        with pytest.raises(RankConnectionLost, match="all_reduce was not complete within its timeout of 1 s"):
+            dist.barrier()
+        with pytest.raises(RuntimeError, match="[Tt]imed out"):
+            work.wait()
+        assert calls == [1]
+    meeting.point(me, 0, 1)
+    group.set_timeout(datetime.timedelta(seconds=60))
+    change(2, meeting.handles(me, 0, 1))
+    assert group.get_error() == ErrorType.SUCCESS
+    works(2)
+
+
+def test_an_operation_beyond_its_timeout_ends_the_group_where_nobody_waits_for_it() -> None:
+    """The hook ran, and the error was told, when somebody waited."""
+    job(2, not_waited_for, reconfigurable=True)
+
+
 def loses(me: int, size: int, number: int) -> None:
     meeting = Meeting()
     change(1, meeting.handles(me, 0, 1, 2))

@@ -133,7 +133,7 @@ class Deadlines:
 
     def text(self, operation: Operation) -> str:
         """Why that has failed, which was beyond its timeout."""
-        return f"not complete within its timeout of {operation.timeout:g} s{self._late}"
+        return f"timed out after {operation.timeout:g} s{self._late}"
 
 
 def _ahead(operation: Operation) -> float:

@@ -79,7 +79,7 @@ class Formation:
             return math.inf
         if now < self._until:
             return self._until
-        text = f"the group has not come to be within its timeout of {self._seconds:g} s; look whether all of its ranks, and the master, run"
+        text = f"timed out after {self._seconds:g} s: the group has not come to be; look whether all of its ranks, and the master, run"
         error = make_error(Result.RANK_CONNECTION_LOST, "process group", text, Cause.DEADLINE)
         threading.Thread(target=self.close, args=(error,), name="pccl-formation-over", daemon=True).start()  # it may call back
         return math.inf

@@ -35,6 +35,8 @@ from pccl.types import Cause, ErrorClass, LossRule, Result
 _HOOK_SECONDS = 0.5
 _BARRIER_TAG = 2**63  # and above, one for each monitored barrier: a late message of one is not taken for the next
 _ErrorType = torch._C._distributed_c10d.ErrorType
+#: Losses of a rank, in whose texts programs look for the words that other back-ends have.
+_CLOSED = (Cause.PEER_LOST, Cause.PEER_LEFT, Cause.PEER_SILENT, Cause.LINK_LOST, Cause.NO_PROGRESS)
 _ERROR_TYPES = {Cause.DEADLINE: _ErrorType.TIMEOUT, Cause.REVOKED: _ErrorType.REMOTE_ERROR}
 
 
@@ -163,6 +165,8 @@ class Group(dist.ProcessGroup):
             error = _retold(error, self._ended_by, Cause.REVOKED)
         elif self.options.loss_rule is LossRule.END and error.peer in self.known and error.result is Result.RANK_CONNECTION_LOST:
             error = _retold(error, f"rank {self.known[error.peer]}: {error.text}", error.cause)
+        if error.cause in _CLOSED and error.result is Result.RANK_CONNECTION_LOST:
+            error = _retold(error, f"Connection closed by peer: {error.text}", error.cause)
         self.failure = error
         gone = error.result is Result.MASTER_CONNECTION_FAILED and error.cause is not Cause.LEFT
         if error.result is not Result.RANK_CONNECTION_LOST and not gone:
@@ -170,7 +174,7 @@ class Group(dist.ProcessGroup):
         if self._error_type == _ErrorType.SUCCESS:
             self._error_type = _ERROR_TYPES.get(error.cause, _ErrorType.COMM_ERROR)
         if error.cause is Cause.DEADLINE and self.options.reconfigurable:
-            self._end(f"{error.function} was {error.text if late is None else self._deadlines.text(late)}")
+            self._end(f"{error.function} {error.text if late is None else self._deadlines.text(late)}")
         return error
 
     def _give_up(self, operation: Operation) -> None:
@@ -178,14 +182,14 @@ class Group(dist.ProcessGroup):
         if self.options.loss_rule is LossRule.END and self.world is not None:
             if self._error_type == _ErrorType.SUCCESS:
                 self._error_type = _ErrorType.TIMEOUT
-            self._end(f"{operation.name} was {self._deadlines.text(operation)}")
+            self._end(f"{operation.name} {self._deadlines.text(operation)}")
 
     def _timed_out(self, operation: Operation) -> None:
         """An operation has failed at its deadline, and nobody may be waiting for it."""
         if self._error_type == _ErrorType.SUCCESS:
             self._error_type = _ErrorType.TIMEOUT
         if self.options.reconfigurable:
-            self._end(f"{operation.name} was {self._deadlines.text(operation)}")
+            self._end(f"{operation.name} {self._deadlines.text(operation)}")
 
     def _end(self, why: str) -> None:
         """Ends the group because of a timeout; once, whichever thread sees it first."""

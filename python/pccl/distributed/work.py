@@ -204,7 +204,7 @@ class Work(dist.Work):
         """Waits, `timeout` at most (0, and below: without limit).  Raises how it failed; TimeoutError: it goes on."""
         seconds = timeout.total_seconds() if timeout is not None else 0.0
         if not self._over and not self.drive(seconds if seconds > 0 else None):
-            raise TimeoutError(f"pccl: timed out waiting {seconds:g} s{self._waits(self)}; the operation goes on, wait again")
+            raise TimeoutError(f"pccl: timed out after {seconds:g} s{self._waits(self)}; the operation goes on, wait again")
         if self._error is not None:
             raise self._error
         return True

@@ -174,7 +174,7 @@ def too_slow(me: int, size: int) -> None:
             assert called.is_set()
             assert group.get_error() == ErrorType.TIMEOUT
             assert t.tolist() == [5.0, 5.0]
-            with pytest.raises(RankConnectionLost, match="is over, since all_reduce was .* timeout of 1 s, waiting for rank 1; make a new one"):
+            with pytest.raises(RankConnectionLost, match="is over, since all_reduce timed out after 1 s, waiting for rank 1; make a new one"):
                 dist.all_reduce(t)
             assert t.tolist() == [5.0, 5.0]
     meeting.point(me, 0, 1, 2)
@@ -206,7 +206,7 @@ def not_waited_for(me: int, size: int) -> None:
     if me == 0:
         assert called.wait(30)
         assert group.get_error() == ErrorType.TIMEOUT
-        with pytest.raises(RankConnectionLost, match="all_reduce was not complete within its timeout of 1 s"):
+        with pytest.raises(RankConnectionLost, match="all_reduce timed out after 1 s"):
             dist.barrier()
         with pytest.raises(RuntimeError, match="[Tt]imed out"):
             work.wait()

@@ -16,9 +16,11 @@ from typing import Callable, Iterable, Optional, Protocol
 
 from pccl.engine import Operation, World, completion
 from pccl.errors import PCCLError
+from pccl.types import Cause
 
 #: Seconds after its deadline in which an operation ends by the library, if all of its members answer.
 GRACE = 1.0
+_ANSWER = 0.1  # seconds after its deadline in which an operation mostly ends
 _MOST_AHEAD = 1.0  # seconds before a deadline that one looks for whom it waits
 _LONGEST_SLEEP = 3600.0
 
@@ -89,10 +91,14 @@ os.register_at_fork(after_in_child=_begin_anew_in_child)
 class Deadlines:
     """Those of a group's operations."""
 
-    def __init__(self, flying: Callable[[], Iterable[Operation]], give_up: Callable[[Operation], None]) -> None:
-        """`flying` returns what is under way; `give_up` is told of an operation that nothing has ended."""
+    def __init__(
+        self, flying: Callable[[], Iterable[Operation]], give_up: Callable[[Operation], None], timed_out: Callable[[Operation], None],
+    ) -> None:
+        """`flying` returns what is under way.  `give_up` is told of an operation that nothing has ended, `timed_out` of one that has failed at
+        its deadline; nobody may be waiting for it."""
         self._flying = flying
         self._give_up = give_up
+        self._timed_out = timed_out
         self._watch: Optional[_Watch] = None  # that has been told of this
         self._late = ""  # who was waited for when a deadline was near
 
@@ -111,10 +117,13 @@ class Deadlines:
             elif last < math.inf and not operation.done():
                 if now < operation.until:
                     self._late = waited_for(operation.world)
+                answered = operation.until + _ANSWER
                 if now < last:
-                    nearest = min(nearest, last)
+                    nearest = min(nearest, answered if now < answered else last)
                 else:
                     self._give_up(operation)
+            elif operation.error is not None and operation.error.cause is Cause.DEADLINE:
+                self._timed_out(operation)
         return nearest
 
     def late(self, operations: Iterable[Operation], given_up: bool) -> Optional[Operation]:
@@ -124,7 +133,7 @@ class Deadlines:
 
     def text(self, operation: Operation) -> str:
         """Why that has failed, which was beyond its timeout."""
-        return f"not complete within its timeout of {operation.timeout:g} s{self._late}"
+        return f"timed out after {operation.timeout:g} s{self._late}"
 
 
 def _ahead(operation: Operation) -> float:

@@ -28,11 +28,10 @@ class Formation:
         """`make` returns the world, connected, or raises within so many `seconds`; in a thread of its own with `background`, where it is no
         longer waited for than that, else here, where it may raise."""
         self._prepare(launch)
-        self._make = make
         self._seconds = seconds
         if background:
             self._until = time.monotonic() + seconds + GRACE
-            threading.Thread(target=self._form, name="pccl-formation", daemon=True).start()
+            threading.Thread(target=self._form, args=(make,), name="pccl-formation", daemon=True).start()
             look_by(self, self._until)
         else:
             self._begin(make())
@@ -79,7 +78,7 @@ class Formation:
             return math.inf
         if now < self._until:
             return self._until
-        text = f"the group has not come to be within its timeout of {self._seconds:g} s; look whether all of its ranks, and the master, run"
+        text = f"timed out after {self._seconds:g} s: the group has not come to be; look whether all of its ranks, and the master, run"
         error = make_error(Result.RANK_CONNECTION_LOST, "process group", text, Cause.DEADLINE)
         threading.Thread(target=self.close, args=(error,), name="pccl-formation-over", daemon=True).start()  # it may call back
         return math.inf
@@ -98,9 +97,9 @@ class Formation:
         self._give_up(error)
         return world
 
-    def _form(self) -> None:
+    def _form(self, make: Callable[[], World]) -> None:
         try:
-            world = self._make()
+            world = make()
         except Exception as error:  # noqa: B902 - it is that of all that is called
             self._give_up(error)
             return

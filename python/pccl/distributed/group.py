@@ -8,11 +8,13 @@ torch's wrappers broken.
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 import sys
 import threading
+import weakref
 from datetime import timedelta
-from typing import Any, Callable, Optional, Sequence, get_args
+from typing import Any, Callable, Iterable, Optional, Sequence, get_args
 
 import torch
 import torch.distributed as dist
@@ -23,6 +25,7 @@ from pccl.distributed.formation import Formation
 from pccl.distributed.options import Options
 from pccl.distributed.reconfiguration import Place, first_handle, not_begun, one_backend, place_of, world_at
 from pccl.distributed.rendezvous import given_master
+from pccl.distributed.weak import weakly
 from pccl.distributed.work import Call, Share, Work
 from pccl.engine import Operation, World, at_once, awaited
 from pccl.engine.backlog import MOST, Backlog
@@ -35,6 +38,8 @@ from pccl.types import Cause, ErrorClass, LossRule, Result
 _HOOK_SECONDS = 0.5
 _BARRIER_TAG = 2**63  # and above, one for each monitored barrier: a late message of one is not taken for the next
 _ErrorType = torch._C._distributed_c10d.ErrorType
+#: Losses of a rank, in whose texts programs look for the words that other back-ends have.
+_CLOSED = (Cause.PEER_LOST, Cause.PEER_LEFT, Cause.PEER_SILENT, Cause.LINK_LOST, Cause.NO_PROGRESS)
 _ERROR_TYPES = {Cause.DEADLINE: _ErrorType.TIMEOUT, Cause.REVOKED: _ErrorType.REMOTE_ERROR}
 
 
@@ -54,12 +59,16 @@ class Group(dist.ProcessGroup):
         self._rank, self._size = rank, size
         self._timeout = timeout
         self._extra = timedelta()
-        self._deadlines = Deadlines(lambda: (operation for backlog in self._backlogs.values() for operation in backlog.flying()), self._give_up)
+        weak = weakref.ref(self)
+        self._deadlines = Deadlines(
+            lambda: _flying(weak()), weakly(self._give_up), weakly(self._timed_out)
+        )
         self._backlogs = self._new_backlogs()
         self._name = self._desc = ""
         self.known: dict[int, int] = {}  # the members' ranks at the beginning by their ids, when the program last looked
         self._default = not background
         self._error_type = _ErrorType.SUCCESS
+        self._ending = threading.Lock()
         self._ended_by = ""  # why a timeout has ended it
         self._issued = 0
         self._barriers = 0
@@ -73,9 +82,16 @@ class Group(dist.ProcessGroup):
         self._changes: set[Formation] = set()  # reconfigurations under way
         self._abort_hooks: dict[int, Callable[[], None]] = {}
         if options.reconfigurable:
-            self._formation = Formation.none(not_begun(), self._launch)
+            self._formation = Formation.none(not_begun(), weakly(self._launch))
         else:
-            self._formation = Formation(lambda: self._made(make), self._launch, background, timeout.total_seconds())
+            self._formation = Formation(lambda: self._made(make), weakly(self._launch), background, timeout.total_seconds())
+
+    def __del__(self) -> None:
+        """A group that is dropped leaves, so that the others need not find out."""
+        if hasattr(self, "_formation"):
+            with contextlib.suppress(Exception):
+                if self.own():
+                    self.leave(None)
 
     def _made(self, make: Callable[["Group"], World]) -> World:
         world = make(self)
@@ -160,14 +176,16 @@ class Group(dist.ProcessGroup):
             error = _retold(error, self._ended_by, Cause.REVOKED)
         elif self.options.loss_rule is LossRule.END and error.peer in self.known and error.result is Result.RANK_CONNECTION_LOST:
             error = _retold(error, f"rank {self.known[error.peer]}: {error.text}", error.cause)
-        self.failure = error
+        if error.cause in _CLOSED and error.result is Result.RANK_CONNECTION_LOST:
+            error = _retold(error, f"Connection closed by peer: {error.text}", error.cause)
+        self.failure = copy.copy(error)  # without a traceback, whose variables have this group
         gone = error.result is Result.MASTER_CONNECTION_FAILED and error.cause is not Cause.LEFT
         if error.result is not Result.RANK_CONNECTION_LOST and not gone:
             return error
         if self._error_type == _ErrorType.SUCCESS:
             self._error_type = _ERROR_TYPES.get(error.cause, _ErrorType.COMM_ERROR)
         if error.cause is Cause.DEADLINE and self.options.reconfigurable:
-            self._end(f"{error.function} was {error.text if late is None else self._deadlines.text(late)}")
+            self._end(f"{error.function} {error.text if late is None else self._deadlines.text(late)}")
         return error
 
     def _give_up(self, operation: Operation) -> None:
@@ -175,10 +193,21 @@ class Group(dist.ProcessGroup):
         if self.options.loss_rule is LossRule.END and self.world is not None:
             if self._error_type == _ErrorType.SUCCESS:
                 self._error_type = _ErrorType.TIMEOUT
-            self._end(f"{operation.name} was {self._deadlines.text(operation)}")
+            self._end(f"{operation.name} {self._deadlines.text(operation)}")
+
+    def _timed_out(self, operation: Operation) -> None:
+        """An operation has failed at its deadline, and nobody may be waiting for it."""
+        if self._error_type == _ErrorType.SUCCESS:
+            self._error_type = _ErrorType.TIMEOUT
+        if self.options.reconfigurable:
+            self._end(f"{operation.name} {self._deadlines.text(operation)}")
 
     def _end(self, why: str) -> None:
-        self._ended_by = f"this group is over, since {why}"
+        """Ends the group because of a timeout; once, whichever thread sees it first."""
+        with self._ending:
+            if self._ended_by:
+                return
+            self._ended_by = f"this group is over, since {why}"
         self._abort(make_error(Result.RANK_CONNECTION_LOST, "process group", f"{self._ended_by}; make a new one", Cause.REVOKED))
 
     def _waits(self, work: Work) -> str:
@@ -345,7 +374,7 @@ class Group(dist.ProcessGroup):
         work = Work(lambda _, error: error)  # its failure is none of the group's
         work.prepare(Call(lambda world, _: self._begin_anew(formation, place, opts.uuid), [], share="reconfigurations"))
         self._changes = {change for change in self._changes if not change.over}
-        formation = Formation(lambda: self._made(make), self._launch, True, timeout.total_seconds())
+        formation = Formation(lambda: self._made(make), weakly(self._launch), True, timeout.total_seconds())
         self._changes.add(formation)
         formation.submit(work)
         return work
@@ -448,6 +477,11 @@ class Group(dist.ProcessGroup):
             return build(place, [tensor], peer, _BARRIER_TAG + self._barriers)._replace(opts=forms.CallOptions(None, timeout=timeout))
 
         return self.issue(timed, (), {})
+
+
+def _flying(group: Optional[Group]) -> Iterable[Operation]:
+    """What is under way in a group; nothing, once that is gone."""
+    return () if group is None else (operation for backlog in group._backlogs.values() for operation in backlog.flying())
 
 
 def _closed(text: str) -> PCCLError:

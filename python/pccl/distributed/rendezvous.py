@@ -76,6 +76,15 @@ def _key(incarnation: int) -> str:
 
 def meet(store: Any, rank: int, size: int, timeout: float, options: Options) -> tuple[World, Record]:
     """The world of a group, connected, within `timeout` seconds.  PCCLError: why not, naming ranks that are missing."""
+    try:
+        return _met(store, rank, size, timeout, options)
+    except PCCLError as error:
+        if error.cause is Cause.DEADLINE and "timed out after" not in error.text:
+            error.text = f"timed out after {timeout:g} s: {error.text}"
+        raise
+
+
+def _met(store: Any, rank: int, size: int, timeout: float, options: Options) -> tuple[World, Record]:
     until = time.monotonic() + timeout
 
     def enter(record: Record) -> World:
@@ -123,5 +132,5 @@ def _host_of(store: Any) -> Optional[str]:
 
 
 def _nobody(timeout: float) -> PCCLError:
-    text = f"timed out: rank 0 has not said in the store, for {timeout:g} s, where the master is; look whether it runs"
+    text = f"timed out after {timeout:g} s: rank 0 has not said in the store where the master is; look whether it runs"
     return make_error(Result.RANK_CONNECTION_LOST, "init_process_group", text, Cause.DEADLINE)

@@ -16,6 +16,7 @@ import torch
 import torch.distributed as dist
 
 from pccl.distributed.tensors import Finish
+from pccl.distributed.weak import twin
 from pccl.engine import Operation, World
 from pccl.engine.backlog import Gate
 from pccl.engine.completion import step_aside
@@ -56,11 +57,20 @@ def keep_place(world: World, error: Exception) -> Sequence[Operation]:
     return () if operation is None else (operation,)
 
 
+def _told(_: "Work", error: Exception) -> Exception:
+    """Of a work that has ended, which refers to its group no longer."""
+    return error
+
+
+def _nobody(_: "Work") -> str:
+    return ""
+
+
 @untraced
 class Work(dist.Work):
     """`wait` raises the error; `get_future` delivers it.  Success is success of all its operations, an error that of the first that has one."""
 
-    def __init__(self, failed: Callable[["Work", Exception], Exception], waits: Callable[["Work"], str] = lambda _: "") -> None:
+    def __init__(self, failed: Callable[["Work", Exception], Exception], waits: Callable[["Work"], str] = _nobody) -> None:
         """`failed` is told how it fails, and returns what to raise; `waits` tells for whom it waits, as a part of a sentence."""
         super().__init__()
         self._failed = failed
@@ -165,9 +175,11 @@ class Work(dist.Work):
                     self._call.finish()
                 except Exception as mistake:  # noqa: B902
                     error = self._failed(self, mistake)
-            self._error = error
+            self._error = None if error is None else error.with_traceback(None)
             self._over = True
             self._call = None
+            self._failed = _told
+            self._waits = _nobody
             raw = self._raw
         if raw is not None:
             self._resolve(raw)
@@ -204,9 +216,9 @@ class Work(dist.Work):
         """Waits, `timeout` at most (0, and below: without limit).  Raises how it failed; TimeoutError: it goes on."""
         seconds = timeout.total_seconds() if timeout is not None else 0.0
         if not self._over and not self.drive(seconds if seconds > 0 else None):
-            raise TimeoutError(f"pccl: timed out waiting {seconds:g} s{self._waits(self)}; the operation goes on, wait again")
+            raise TimeoutError(f"pccl: timed out after {seconds:g} s{self._waits(self)}; the operation goes on, wait again")
         if self._error is not None:
-            raise self._error
+            raise twin(self._error)
         return True
 
     def synchronize(self) -> None:

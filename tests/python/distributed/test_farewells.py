@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime
+import gc
 import os
 import pathlib
 import signal
 import sys
-from typing import Any
+import weakref
+from typing import Any, Optional
 
 import pytest
 import torch
@@ -15,7 +17,7 @@ import torch.distributed as dist
 from support.torch_ranks import job
 
 import pccl.distributed
-from pccl.distributed import Options, farewell, registration
+from pccl.distributed import Group, Options, farewell, registration, rendezvous
 from pccl.errors import InvalidUsage, RankConnectionLost
 from pccl.types import Cause, ErrorClass
 
@@ -256,3 +258,48 @@ def ends(rank: int, size: int, failed: bool) -> None:
 @pytest.mark.parametrize("failed", [False, True])
 def test_who_ends_well_waits_for_others_and_who_ends_by_an_exception_leaves_at_once(failed: bool) -> None:
     job(3, ends, failed)
+
+
+def dropped(rank: int, size: int) -> Optional[str]:
+    """Rank 0 drops its group after all kinds of calls, while rank 1 waits in one; nothing is collected."""
+    gc.collect()
+    gc.disable()
+    store, seconds = dist.distributed_c10d._get_default_store(), datetime.timedelta(seconds=60)
+
+    def made() -> Any:
+        def make(group: Any) -> Any:
+            world, group.where = rendezvous.meet(dist.PrefixStore("dropped", store), rank, size, 60.0, Options())
+            return world
+
+        return Group(rank, size, seconds, Options(), make, False, lambda: "")
+
+    def used(group: Any) -> None:
+        for call in (lambda: group.allreduce([torch.ones(2)], dist.ReduceOp.BAND), lambda: group.recv([torch.ones(1)], 7, 0)):
+            try:
+                call().wait()
+            except (RuntimeError, ValueError, TypeError):
+                pass
+        work = group.allreduce([torch.ones(1)])
+        assert work.get_future().wait()[0].item() == size
+
+    group = made()
+    used(group)
+    if rank == 0:
+        reference = weakref.ref(group)
+        unawaited = group.recv([torch.ones(1)], 1, 3)  # goes on, and ends with the group
+        del unawaited
+        del group
+        assert reference() is None
+        store.set("dropped", "")
+        return None
+    store.wait(["dropped"])
+    try:
+        group.barrier().wait()
+    except RankConnectionLost as error:
+        return f"{error.cause.name}: {'Connection closed by peer' in str(error)}"
+    return "no error"
+
+
+def test_a_group_that_is_dropped_leaves_at_once() -> None:
+    """The others waited for the whole timeout, as it lay in a reference cycle."""
+    assert job(2, dropped) == [None, "PEER_LEFT: True"]

@@ -49,6 +49,7 @@ def killed_in_a_loop(rank: int, size: int, victim: int) -> tuple[Any, ...]:
             dist.all_reduce(torch.ones(1000))
     error = caught.value
     assert error.peer == peers[victim] and error.cause is Cause.PEER_LOST and f": rank {victim}: " in str(error)
+    assert "Connection closed by peer: " in str(error)  # clients look for these words
     for call in (dist.barrier, lambda: dist.all_reduce(torch.ones(1)), lambda: dist.send(torch.ones(1), (rank + 1) % size)):
         with pytest.raises(RankConnectionLost) as again:
             call()

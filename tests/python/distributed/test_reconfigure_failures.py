@@ -174,7 +174,7 @@ def too_slow(me: int, size: int) -> None:
             assert called.is_set()
             assert group.get_error() == ErrorType.TIMEOUT
             assert t.tolist() == [5.0, 5.0]
-            with pytest.raises(RankConnectionLost, match="is over, since all_reduce was .* timeout of 1 s, waiting for rank 1; make a new one"):
+            with pytest.raises(RankConnectionLost, match="is over, since all_reduce timed out after 1 s, waiting for rank 1; make a new one"):
                 dist.all_reduce(t)
             assert t.tolist() == [5.0, 5.0]
     meeting.point(me, 0, 1, 2)
@@ -191,6 +191,36 @@ def too_slow(me: int, size: int) -> None:
 @with_gloo
 def test_an_operation_beyond_its_timeout_runs_the_hook_and_ends_the_group_until_the_next_reconfiguration(backend: str) -> None:
     job(3, too_slow, backend=backend, reconfigurable=True)
+
+
+def not_waited_for(me: int, size: int) -> None:
+    meeting = Meeting()
+    group: Any = dist.group.WORLD
+    change(1, meeting.handles(me, 0, 1))
+    works(2)
+    calls: list[int] = []
+    called = threading.Event()
+    group.register_abort_hook(1, lambda: (calls.append(1), called.set()))
+    group.set_timeout(datetime.timedelta(seconds=1))
+    work = None if me else dist.all_reduce(torch.ones(2), async_op=True)  # rank 1 does not come to it
+    if me == 0:
+        assert called.wait(30)
+        assert group.get_error() == ErrorType.TIMEOUT
+        with pytest.raises(RankConnectionLost, match="all_reduce timed out after 1 s"):
+            dist.barrier()
+        with pytest.raises(RuntimeError, match="[Tt]imed out"):
+            work.wait()
+        assert calls == [1]
+    meeting.point(me, 0, 1)
+    group.set_timeout(datetime.timedelta(seconds=60))
+    change(2, meeting.handles(me, 0, 1))
+    assert group.get_error() == ErrorType.SUCCESS
+    works(2)
+
+
+def test_an_operation_beyond_its_timeout_ends_the_group_where_nobody_waits_for_it() -> None:
+    """The hook ran, and the error was told, when somebody waited."""
+    job(2, not_waited_for, reconfigurable=True)
 
 
 def loses(me: int, size: int, number: int) -> None:

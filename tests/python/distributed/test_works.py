@@ -124,7 +124,7 @@ def deadlines(rank: int, size: int) -> None:
     store = dist.distributed_c10d._get_default_store()
     dist.barrier()
     if rank == 0:
-        with pytest.raises(OperationTimeout, match="barrier: Timed out .*: not complete within its timeout of 1 s, waiting for rank 1:"):
+        with pytest.raises(OperationTimeout, match="barrier: Timed out .*: timed out after 1 s, waiting for rank 1:"):
             dist.barrier()
         with pytest.raises(OperationTimeout, match="Timed out"):
             dist.recv(torch.empty(1), 1)

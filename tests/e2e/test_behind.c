@@ -170,3 +170,32 @@ TEST(a_call_too_far_ahead_of_the_others_is_listed_and_ends_with_a_cancel)
 {
     run(the_next_one_is_cancelled);
 }
+
+/* The others vote, which they do without the calls that rank 0 has made. */
+static void the_others_vote(struct cluster_peer *p, void *context)
+{
+    uint32_t self = rank_of(p);
+    pcclErrorInfo_t why = {0};
+    float x = 1, y = 0;
+    pcclAsyncOp_t op;
+    (void)context;
+    EXPECT_EQ(pcclUpdateTopology(p->comm), pcclSuccess); /* a newcomer's first one is answered alone */
+    for (int i = 0; self == 0 && i < BOUNDS_BEHIND; i++) {
+        EXPECT_EQ(pcclAllReduceOrdered(&x, &y, 1, pcclFloat, pcclSum, p->comm, &op), pcclSuccess);
+        EXPECT_EQ(pcclCancelAsync(&op), pcclSuccess);
+        await_refused(&op, pcclRankConnectionLost, pcclCauseCancelled);
+    }
+    pthread_barrier_wait(&here);
+    if (self == 0) {
+        EXPECT_EQ(pcclAllReduceOrdered(&x, &y, 1, pcclFloat, pcclSum, p->comm, NULL), pcclRankConnectionLost);
+        EXPECT_EQ(pcclGetLastErrorInfo(&why), pcclSuccess);
+        EXPECT_EQ(why.cause, pcclCauseConflict);
+    }
+    EXPECT_EQ(pcclUpdateTopology(p->comm), pcclSuccess);
+    expect_success(p);
+}
+
+TEST(a_call_too_far_ahead_of_members_that_vote_ends_as_one_that_is_launched) /* the master heard of no wait, so that all waited for ever */
+{
+    run(the_others_vote);
+}

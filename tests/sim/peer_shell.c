@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/bitset.h"
 #include "sim_window.h"
 #include "tests/whole_frame.h"
 
@@ -105,7 +106,9 @@ struct node *node_new(struct cluster *cl, uint32_t group, int64_t delay)
     node_config(cl, n);
     node_rooms(cl, n);
     n->run = calloc(n->config.max_ops, sizeof *n->run);
-    if (n->run == NULL) {
+    uint32_t words = bitset_words(n->config.max_ops);
+    n->at_work = calloc(3 * words, sizeof *n->at_work);
+    if (n->run == NULL || n->at_work == NULL) {
         abort();
     }
     n->arena_bytes = session_arena_bytes(&n->config);
@@ -113,6 +116,8 @@ struct node *node_new(struct cluster *cl, uint32_t group, int64_t delay)
     n->session = session_init(&n->config, n->arena);
     struct outbox_bounds most = session_out_bounds(&n->config, n->config.max_members);
     n->out_memory = memory_aligned(outbox_memory(&most));
+    n->stepped = n->at_work + words;
+    n->starving = n->stepped + words;
     outbox_use(&n->out, n->out_memory, &most);
     n->tick_at = n->links_at = CLOCK_NEVER;
     n->poison_after = POISON_NEVER;
@@ -163,6 +168,7 @@ static void node_free_session(struct node *n)
 
 void node_fini(struct node *n)
 {
+    free(n->at_work);
     if (n->used) {
         node_free_session(n);
         program_free(n);

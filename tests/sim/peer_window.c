@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "peer_room.h"
 #include "sim_window.h"
 
 enum { SERVICE_NS = 5000 };

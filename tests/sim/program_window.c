@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "peer_room.h"
 #include "sim_window.h"
 
 enum { WINDOW_LIFE = 3, WINDOW_EVERY = 4, WINDOW_AT_ONCE = 6 };

@@ -270,7 +270,8 @@ struct node {
     void **buffers;               /* owned: all that the pool has ever got, linked through their first word */
     uint32_t *room_list;
     struct run *run;              /* owned, of config.max_ops entries */
-    uint32_t run_top;             /* above are no slots that lanes work at */
+    uint64_t *at_work;            /* owned, a set: the slots that lanes work at, started and not idle */
+    uint64_t *stepped, *starving; /* ... whose executors were stepped since the last turn; whose senders wait for room */
     struct program *program;
     void *staging;
     bool fail_memory, fail_staging, lie, no_data; /* the last: it has descriptors for control links alone */
@@ -547,8 +548,6 @@ void lanes_stop_later(struct cluster *cl, struct node *n, uint32_t slot);
 void lanes_stop(struct cluster *cl, struct node *n, uint32_t slot);
 void lanes_readable(struct cluster *cl, struct node *n, uint32_t channel, int end);
 void lanes_pump(struct cluster *cl, struct node *n);
-uint32_t lanes_reserve(struct node *n, uint32_t senders, uint32_t want);
-void lanes_unreserve(struct node *n, uint32_t grants);
 void lanes_bytes(const struct run *r, struct session_event *idle); /* payload that it has moved */
 void lanes_forget_connection(struct node *n, struct data_connection *d);
 void lanes_offer(struct link *l);                        /* its bundle is up */

@@ -18,6 +18,7 @@ void oracle_frozen(struct node *n, const unsigned char *frame, uint32_t bytes)
     if (copy != NULL) {
         n->report = copy;
         n->report_view = h.view;
+        n->report_id = n->id;
         n->report_bytes = bytes - FRAME_HEADER_BYTES;
         memcpy(copy, frame + FRAME_HEADER_BYTES, n->report_bytes);
     }
@@ -89,7 +90,7 @@ void oracle_decisions(struct cluster *cl, const struct node *at, const struct fr
             bool survivor = n->report != NULL && n->group == at->group && n->report_view == m.parent &&
                             n->program->inside == at->program->inside;
             for (uint32_t x = 0; x < m.removed && x < CLUSTER_NODES; x++) {
-                survivor = survivor && removed[x] != n->id;
+                survivor = survivor && removed[x] != n->report_id; /* it may be a newcomer by now */
             }
             if (survivor) {
                 check(cl, n, &d);

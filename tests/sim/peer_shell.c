@@ -41,6 +41,11 @@ static void config_stall(const struct options *o, struct node *n)
     }
 }
 
+uint32_t node_tags(const struct cluster *cl)
+{
+    return cl->opt.burst != 0 || window_used(cl) ? 4096 : 64;
+}
+
 static void node_config(struct cluster *cl, struct node *n)
 {
     const struct options *o = &cl->opt;
@@ -52,7 +57,7 @@ static void node_config(struct cluster *cl, struct node *n)
         .max_members = o->max_members,
         .max_ops = calls + peer_window_slots(cl),
         .max_records = o->small_limits || o->growth ? 12 : 64,
-        .max_tags = o->burst != 0 || window_used(cl) ? 4096 : 64,
+        .max_tags = node_tags(cl),
         .first = o->small_limits || o->growth ? 1 : 0,
         .max_owed = 64 + o->burst,
         .park_blocks = o->small_limits ? 2 : 32,
@@ -111,13 +116,13 @@ struct node *node_new(struct cluster *cl, uint32_t group, int64_t delay)
     if (n->run == NULL || n->at_work == NULL) {
         abort();
     }
+    n->stepped = n->at_work + words;
+    n->starving = n->stepped + words;
     n->arena_bytes = session_arena_bytes(&n->config);
     n->arena = memory_aligned(n->arena_bytes);
     n->session = session_init(&n->config, n->arena);
     struct outbox_bounds most = session_out_bounds(&n->config, n->config.max_members);
     n->out_memory = memory_aligned(outbox_memory(&most));
-    n->stepped = n->at_work + words;
-    n->starving = n->stepped + words;
     outbox_use(&n->out, n->out_memory, &most);
     n->tick_at = n->links_at = CLOCK_NEVER;
     n->poison_after = POISON_NEVER;
@@ -163,12 +168,12 @@ static void node_free_session(struct node *n)
         }
     }
     free(n->run);
+    free(n->at_work);
     free(n->staging);
 }
 
 void node_fini(struct node *n)
 {
-    free(n->at_work);
     if (n->used) {
         node_free_session(n);
         program_free(n);

@@ -243,6 +243,7 @@ static void act(struct cluster *cl, struct node *n)
     }
     todo_free(todo);
     if (todo->leaves) {
+        cl->touched[n->group / CLUSTER_LABELS] = true; /* it has no memory for its windows: others lose calls that they have with it */
         node_step(cl, n, &(struct session_event){.kind = SESSION_LEAVE});
     }
     if (todo->wakes) {

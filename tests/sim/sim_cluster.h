@@ -283,7 +283,7 @@ struct node {
     bool elected;                 /* it was told of an election, and its sync is not answered yet */
     unsigned char *report;        /* owned: its last FROZEN */
     uint32_t report_bytes;
-    uint64_t report_view;
+    uint64_t report_view, report_id;
     uint32_t fail_dials;
     bool fail_executor;           /* no memory for its next plan, or a failed invariant in its executor */
     bool wrong_result;            /* its next result has other bits than the others' */
@@ -547,6 +547,7 @@ void lanes_ready(struct cluster *cl, struct node *n, const struct action *a);
 void lanes_stop_later(struct cluster *cl, struct node *n, uint32_t slot);
 void lanes_stop(struct cluster *cl, struct node *n, uint32_t slot);
 void lanes_readable(struct cluster *cl, struct node *n, uint32_t channel, int end);
+uint32_t node_tags(const struct cluster *cl); /* so many a process has room for */
 void lanes_pump(struct cluster *cl, struct node *n);
 void lanes_bytes(const struct run *r, struct session_event *idle); /* payload that it has moved */
 void lanes_forget_connection(struct node *n, struct data_connection *d);

@@ -11,6 +11,8 @@
 void oracle_frozen(struct node *n, const unsigned char *frame, uint32_t bytes)
 {
     struct frame_header h;
+    struct session_info info;
+    session_info(n->session, &info); /* n->id is of the event before */
     if (!frame_get(frame, &h) || h.type != FRAME_FROZEN) {
         return;
     }
@@ -18,7 +20,7 @@ void oracle_frozen(struct node *n, const unsigned char *frame, uint32_t bytes)
     if (copy != NULL) {
         n->report = copy;
         n->report_view = h.view;
-        n->report_id = n->id;
+        n->report_id = info.id;
         n->report_bytes = bytes - FRAME_HEADER_BYTES;
         memcpy(copy, frame + FRAME_HEADER_BYTES, n->report_bytes);
     }

@@ -85,8 +85,11 @@ part_binary() {
 part_unit() {
     scripts/run_tests.sh -j "$cores" "$build/gcc" tests/unit tests/kernel && scripts/diagrams.sh "$build/gcc" --check
 }
-part_sim() {
-    scripts/run_tests.sh -j "$cores" "$build/gcc" tests/sim && "$build/gcc/tests/sim/sim_run" --seeds 20000
+part_sim() { # seeds that are the same each time, then some that nobody has seen
+    local run=$build/gcc/tests/sim/sim_run first
+    first=$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+    echo "drawn: $run --first $first --seeds 10000"
+    scripts/run_tests.sh -j "$cores" "$build/gcc" tests/sim && "$run" --seeds 10000 --cells 8 && "$run" --first "$first" --seeds 10000
 }
 part_mutants() {
     scripts/build.sh "$build/mutants" mutant_programs -DCMAKE_C_COMPILER=gcc -DPCCL_MUTANTS=ON &&
@@ -206,6 +209,7 @@ run_part() {
     row=$(printf '%-10s %7.1f s %5.2f cores %8d passed %5d failed' "$name" "${took}e-3" \
         "$((100 * (children_ms - busy) / took))e-2" "$passed" "$failed")
     echo "$row"
+    grep -a '^drawn: ' "$log" # to repeat it
     table+="$row"$'\n'
     keep_time "$name" $((took / 1000))
     total_passed=$((total_passed + passed))

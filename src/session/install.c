@@ -113,7 +113,11 @@ static void decide(struct session *s, const struct msg_view *m, const struct dec
         if (d->cause == CAUSE_MISMATCH) {
             mismatch_learn(s, op, &decided->clash);
         }
+        uint32_t slot = op->slot;
         decide_own(s, op, m, d, out);
+        if (s->slots[slot].outcome.result == RESULT_MISMATCH && s->slots[slot].outcome.differs == 0) {
+            mismatch_tell(s, &s->slots[slot], &decided->clash); /* there was no memory to learn it */
+        }
         return;
     }
     if ((op != NULL && op->phase == OP_DONE) || op_past(s, &d->name)) {

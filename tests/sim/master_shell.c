@@ -16,17 +16,18 @@ enum { MASTER_CONNECTIONS = 256 };
 static void master_config_fill(const struct cluster *cl, struct master_config *c)
 {
     const struct options *o = &cl->opt;
+    uint32_t tags = node_tags(cl);
     *c = (struct master_config){
         .run = mix64(o->seed, 76 + cl->master.life) | 1,
         .epoch = cl->master.life,
         .max_connections = MASTER_CONNECTIONS,
         .max_registered = MASTER_CONNECTIONS,
-        .max_worlds = split_world(o, SPLIT_WORLD) ? 4 * CLUSTER_WORLDS : CLUSTER_WORLDS,
+        .max_worlds = split_world(o, SPLIT_WORLD) ? 64 * CLUSTER_WORLDS : CLUSTER_WORLDS, /* W5: all that are given up are remembered */
         .max_used_names = 65536,
         .max_members = o->max_members,
         .max_groups = CLUSTER_LABELS,
         .max_edges = o->max_edges,
-        .idle_tags = o->idle_tags,
+        .idle_tags = o->idle_tags < tags / 2 ? o->idle_tags : tags / 2, /* the rest is for the tags of one step */
         .max_operations = 2048, /* a burst of calls that a freeze meets */
         .heartbeat_ns = o->heartbeat_ns,
         .dead_ns = o->dead_ns,

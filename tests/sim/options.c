@@ -27,7 +27,7 @@ void options_draw(struct options *o, uint64_t seed)
     o->ops = pick(&r, 1, large ? 3 : 6);
     o->small_limits = rng_below(&r, 3) == 0;
     o->max_members = o->small_limits ? o->peers + pick(&r, 0, 2) : CLUSTER_NODES;
-    o->idle_tags = o->small_limits ? (uint32_t)(mix64(seed, 78) % 6) : 16384;
+    o->idle_tags = o->small_limits ? (uint32_t)(mix64(seed, 78) % 6) : UINT32_MAX;
     o->part_bytes = mix64(seed, 79) % 4 != 0 ? 0 : 64 + (uint32_t)(mix64(seed, 80) % 400);
     o->max_edges = o->small_limits ? pick(&r, 1, 4) : BOUNDS_EDGES;
     o->verify = rng_below(&r, 2) == 0;

@@ -11,6 +11,8 @@
 void oracle_frozen(struct node *n, const unsigned char *frame, uint32_t bytes)
 {
     struct frame_header h;
+    struct session_info info;
+    session_info(n->session, &info); /* n->id is of the event before */
     if (!frame_get(frame, &h) || h.type != FRAME_FROZEN) {
         return;
     }
@@ -18,6 +20,7 @@ void oracle_frozen(struct node *n, const unsigned char *frame, uint32_t bytes)
     if (copy != NULL) {
         n->report = copy;
         n->report_view = h.view;
+        n->report_id = info.id;
         n->report_bytes = bytes - FRAME_HEADER_BYTES;
         memcpy(copy, frame + FRAME_HEADER_BYTES, n->report_bytes);
     }
@@ -89,7 +92,7 @@ void oracle_decisions(struct cluster *cl, const struct node *at, const struct fr
             bool survivor = n->report != NULL && n->group == at->group && n->report_view == m.parent &&
                             n->program->inside == at->program->inside;
             for (uint32_t x = 0; x < m.removed && x < CLUSTER_NODES; x++) {
-                survivor = survivor && removed[x] != n->id;
+                survivor = survivor && removed[x] != n->report_id; /* it may be a newcomer by now */
             }
             if (survivor) {
                 check(cl, n, &d);

@@ -18,7 +18,7 @@ enum { NOT_COME = 0xFFFFFFFF };
 /* What is owed, and what was refused, ends with the answer to a sync: each side of it is a record. */
 static uint64_t record_key(const struct node *n, const struct call *c)
 {
-    return mix64(mix64(program_name(n, 0x11AE), c->to), c->op < n->program->sync_at);
+    return mix64(mix64(program_name(n, NAME_LINE), c->to), c->op < n->program->sync_at);
 }
 
 static struct match_record *record_of(struct cluster *cl, uint64_t key)

@@ -116,7 +116,7 @@ void line_hello(struct cluster *cl, struct node *n, uint32_t channel)
     struct session_event e = {.kind = SESSION_HELLO, .peer = hello.from, .hello = &hello, .header = &header};
     node_step(cl, n, &e);
     struct link *l = line_find(n, hello.from);
-    if (e.verdict == HELLO_STALE && info.connected && hello.view > info.newest) {
+    if (e.verdict == HELLO_STALE && info.connected && !session_poisoned(n->session) && hello.view > info.newest) {
         cluster_fail(cl, "P8: peer %u refused a hello that speaks of a later view", n->index);
     }
     if (e.verdict == HELLO_NOT_YET) {

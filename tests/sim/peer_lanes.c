@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/bitset.h"
+#include "peer_room.h"
 #include "program.h"
 #include "sim_cluster.h"
 
@@ -27,29 +29,18 @@ static void *lanes_memory(void *old, size_t *have, size_t need)
     return memory;
 }
 
-uint32_t lanes_reserve(struct node *n, uint32_t senders, uint32_t want)
+/* A burst has a thousand slots, and most turns have few at work. */
+static void lanes_let_go(struct node *n, uint32_t slot)
 {
-    uint32_t window = want;
-    for (uint32_t lane = 0; senders != 0 && lane < CLUSTER_LANES; lane++) {
-        uint32_t got = room_reserve(&n->room[lane], senders * want);
-        window = got / senders < window ? got / senders : window;
-        room_unreserve(&n->room[lane], got);
-    }
-    if (senders == 0) {
-        window = 0;
-    }
-    for (uint32_t lane = 0; lane < CLUSTER_LANES; lane++) {
-        room_reserve(&n->room[lane], senders * window);
-    }
-    return window;
+    n->run[slot].idle = true;
+    bitset_remove(n->at_work, slot);
+    bitset_remove(n->starving, slot);
 }
 
-/* From every lane. */
-void lanes_unreserve(struct node *n, uint32_t grants)
+static void lanes_step(struct node *n, uint32_t slot, uint32_t lane, const struct exec_event *e, struct exec_out *out)
 {
-    for (uint32_t lane = 0; lane < CLUSTER_LANES; lane++) {
-        room_unreserve(&n->room[lane], grants);
-    }
+    exec_step(&n->run[slot].exec[lane], e, out);
+    bitset_add(n->stepped, slot);
 }
 
 static void lanes_look(struct cluster *cl, struct node *n, uint32_t slot)
@@ -58,7 +49,7 @@ static void lanes_look(struct cluster *cl, struct node *n, uint32_t slot)
     bool done = true, idle = true;
     for (uint32_t i = 0; i < r->op.lanes; i++) {
         while (r->exec[i].work) {
-            exec_step(&r->exec[i], &(struct exec_event){.kind = EXEC_WORK}, &(struct exec_out){0});
+            lanes_step(n, slot, i, &(struct exec_event){.kind = EXEC_WORK}, &(struct exec_out){0});
         }
         if (r->exec[i].failed) {
             cluster_fail(cl, "peer %u: an executor failed %s", n->index, r->exec[i].failed_what);
@@ -71,9 +62,9 @@ static void lanes_look(struct cluster *cl, struct node *n, uint32_t slot)
         cluster_post(cl, 0, EVENT_STEP, n->index, SESSION_DONE, slot, r->use);
     }
     if (idle && r->done && !r->idle && !r->stopping) {
-        r->idle = true;
+        lanes_let_go(n, slot);
         for (uint32_t i = 0; i < r->op.lanes; i++) {
-            exec_step(&r->exec[i], &(struct exec_event){.kind = EXEC_STOP}, &(struct exec_out){0});
+            lanes_step(n, slot, i, &(struct exec_event){.kind = EXEC_STOP}, &(struct exec_out){0});
         }
         cluster_post(cl, 0, EVENT_STEP, n->index, SESSION_IDLE, slot, r->use);
     }
@@ -95,16 +86,34 @@ static void lanes_touched(struct node *n, struct run *r, uint32_t lane)
     }
 }
 
-/* Somebody gave grants back: executors whose senders starve may have them; and what has changed since. */
-static void lanes_changes(struct node *n, uint32_t lane)
+/* Grants that were given back go to executors whose senders starve; then all partners that something has changed for are offered it. */
+static void lanes_change(struct node *n, uint32_t slot)
 {
-    for (uint32_t i = 0; i < n->run_top; i++) {
-        struct run *r = &n->run[i];
-        if (r->taken && r->started && !r->idle && lane < r->op.lanes && r->exec[lane].starved) {
+    struct run *r = &n->run[slot];
+    bool starving = false;
+    for (uint32_t lane = 0; lane < r->op.lanes; lane++) {
+        if (room_may_grant(n, &r->exec[lane], lane)) {
             exec_step(&r->exec[lane], &(struct exec_event){.kind = EXEC_ROOM}, &(struct exec_out){0});
         }
-        if (r->taken && r->started && !r->idle && lane < r->op.lanes) {
-            lanes_touched(n, r, lane);
+        lanes_touched(n, r, lane);
+        starving = starving || r->exec[lane].starved;
+    }
+    (starving ? bitset_add : bitset_remove)(n->starving, slot);
+}
+
+/* Of the others nothing has changed. */
+static void lanes_changes(struct node *n)
+{
+    uint32_t slots = n->config.max_ops;
+    bool room = room_any(n);
+    for (uint32_t at = 0, next; at < slots; at = next + 1) {
+        uint32_t stepped = bitset_next(n->stepped, slots, at), starves = room ? bitset_next(n->starving, slots, at) : slots;
+        next = stepped < starves ? stepped : starves;
+        if (next < slots) {
+            bitset_remove(n->stepped, next);
+        }
+        if (next < slots && bitset_has(n->at_work, next)) {
+            lanes_change(n, next);
         }
     }
 }
@@ -151,7 +160,8 @@ void lanes_start(struct cluster *cl, struct node *n, uint32_t slot, uint32_t win
     r->pieces = cluster_grow(r->pieces, &r->piece_capacity, plan_max_pieces(&op->plan), sizeof *r->pieces);
     plan_make(&r->plan, &op->plan, r->segments, r->steps, r->pieces, r->partners);
     r->started = true;
-    n->run_top = slot < n->run_top ? n->run_top : slot + 1;
+    bitset_add(n->at_work, slot);
+    bitset_add(n->stepped, slot);
     if (r->window_reserved > window) { /* the session told less than was reserved */
         lanes_unreserve(n, r->senders * (r->window_reserved - window));
     }
@@ -172,20 +182,6 @@ void lanes_start(struct cluster *cl, struct node *n, uint32_t slot, uint32_t win
     watch_start(cl, n);
     lanes_look(cl, n, slot);
     lanes_pump(cl, n);
-}
-
-/* For the next frame, if its type travels encoded. */
-static void lanes_buffer(const struct cluster *cl, struct node *n)
-{
-    if (n->pool.first == NULL) {
-        void **b = malloc(2 * sizeof *b + cl->opt.frame_bytes + 64);
-        if (b == NULL) {
-            abort();
-        }
-        b[0] = n->buffers;
-        n->buffers = b;
-        frame_pool_give(&n->pool, b + 1);
-    }
 }
 
 static uint32_t lanes_rank(const struct run *r, uint64_t peer)
@@ -218,7 +214,7 @@ void lanes_ready(struct cluster *cl, struct node *n, const struct action *a)
     }
     for (uint32_t lane = 0; partner != PLAN_NOBODY && !r->idle && lane < r->op.lanes; lane++) {
         exec_watch_start(&r->watch[lane], cl->now);
-        exec_step(&r->exec[lane], &(struct exec_event){.kind = EXEC_READY, .partner = partner, .credit = (uint32_t)a->value},
+        lanes_step(n, a->slot, lane, &(struct exec_event){.kind = EXEC_READY, .partner = partner, .credit = (uint32_t)a->value},
                   &(struct exec_out){0});
     }
     if (!r->idle) {
@@ -261,14 +257,14 @@ void lanes_stop(struct cluster *cl, struct node *n, uint32_t slot)
         return;
     }
     for (uint32_t lane = 0; lane < r->op.lanes; lane++) {
-        exec_step(&r->exec[lane], &(struct exec_event){.kind = EXEC_STOP}, &(struct exec_out){0});
+        lanes_step(n, slot, lane, &(struct exec_event){.kind = EXEC_STOP}, &(struct exec_out){0});
     }
     for (uint32_t i = 0; i < n->link_count; i++) {
         for (uint32_t lane = 0; lane < CLUSTER_LANES; lane++) {
             lanes_unhand(&n->links[i]->data_connection[lane], slot);
         }
     }
-    r->idle = true;
+    lanes_let_go(n, slot);
     struct session_event idle = {.kind = SESSION_IDLE, .slot = slot};
     lanes_bytes(r, &idle);
     node_step(cl, n, &idle);
@@ -324,9 +320,9 @@ static void lanes_head(struct data_connection *d, const struct run *r, uint8_t t
 
 static bool lanes_next_credit(struct node *n, struct data_connection *d, uint32_t lane, struct link *l)
 {
-    for (uint32_t i = 0; i < n->run_top; i++) {
+    for (uint32_t i = 0; (i = bitset_next(n->at_work, n->config.max_ops, i)) < n->config.max_ops; i++) {
         struct run *r = &n->run[i];
-        if (!r->taken || !r->started || r->idle || lane >= r->op.lanes) {
+        if (lane >= r->op.lanes) {
             continue;
         }
         uint32_t partner = lanes_partner(r, l);
@@ -350,9 +346,9 @@ static bool lanes_next_credit(struct node *n, struct data_connection *d, uint32_
 static struct run *lanes_first(struct node *n, uint32_t lane, struct link *l)
 {
     struct run *first = NULL;
-    for (uint32_t i = 0; i < n->run_top; i++) {
+    for (uint32_t i = 0; (i = bitset_next(n->at_work, n->config.max_ops, i)) < n->config.max_ops; i++) {
         struct run *r = &n->run[i];
-        if (!r->taken || !r->started || r->idle || lane >= r->op.lanes || (first != NULL && first->op.launch < r->op.launch)) {
+        if (lane >= r->op.lanes || (first != NULL && first->op.launch < r->op.launch)) {
             continue;
         }
         uint32_t partner = lanes_partner(r, l);
@@ -371,8 +367,9 @@ static bool lanes_next_data(const struct cluster *cl, struct node *n, struct dat
         return false;
     }
     uint32_t partner = lanes_partner(r, l);
-    lanes_buffer(cl, n);
-    exec_step(&r->exec[lane], &(struct exec_event){.kind = EXEC_PULL, .partner = partner}, &out);
+    room_buffer(cl, n);
+    uint32_t slot = (uint32_t)(r - n->run);
+    lanes_step(n, slot, lane, &(struct exec_event){.kind = EXEC_PULL, .partner = partner}, &out);
     lanes_touched(n, r, lane);
     if (out.data == NULL) {
         return false;
@@ -385,7 +382,7 @@ static bool lanes_next_data(const struct cluster *cl, struct node *n, struct dat
     d->head_bytes = LANES_HEAD;
     d->body = out.data;
     d->body_bytes = out.bytes;
-    d->tx_slot = (uint32_t)(r - n->run);
+    d->tx_slot = slot;
     d->tx_partner = partner;
     return true;
 }
@@ -416,7 +413,7 @@ static bool lanes_write(struct cluster *cl, struct node *n, struct data_connecti
             d->busy = false;
             if (d->tx_slot != LANES_NO_SLOT) {
                 uint32_t slot = d->tx_slot;
-                exec_step(&n->run[slot].exec[lane], &(struct exec_event){.kind = EXEC_SENT, .partner = d->tx_partner},
+                lanes_step(n, slot, lane, &(struct exec_event){.kind = EXEC_SENT, .partner = d->tx_partner},
                           &(struct exec_out){0});
                 lanes_touched(n, &n->run[slot], lane);
                 lanes_look(cl, n, slot);
@@ -428,14 +425,9 @@ static bool lanes_write(struct cluster *cl, struct node *n, struct data_connecti
 
 void lanes_pump(struct cluster *cl, struct node *n)
 {
-    while (n->run_top > 0 && (!n->run[n->run_top - 1].started || n->run[n->run_top - 1].idle)) {
-        n->run_top--; /* a burst has a thousand slots, and most turns have none at work */
-    }
     for (bool moved = true; moved && !cl->failed;) {
         moved = false;
-        for (uint32_t lane = 0; lane < CLUSTER_LANES; lane++) {
-            lanes_changes(n, lane);
-        }
+        lanes_changes(n);
         for (uint32_t i = 0; i < n->link_count; i++) {
             struct link *l = n->links[i];
             for (uint32_t lane = 0; l->offers != 0 && l->bundle_state == LINK_UP && lane < l->bundle_lanes; lane++) {
@@ -458,9 +450,9 @@ void lanes_pump(struct cluster *cl, struct node *n)
 static struct run *lanes_find(struct node *n, uint64_t view, struct op_name name, uint64_t from, uint64_t to, uint32_t lane, uint32_t *slot)
 {
     name.from = space_pairs(name.space) ? from : 0, name.to = space_pairs(name.space) ? to : 0;
-    for (uint32_t i = 0; i < n->run_top; i++) {
+    for (uint32_t i = 0; (i = bitset_next(n->at_work, n->config.max_ops, i)) < n->config.max_ops; i++) {
         struct run *r = &n->run[i];
-        if (r->taken && r->started && !r->idle && lane < r->op.lanes && r->op.view == view && op_name_equal(&r->op.name, &name)) {
+        if (lane < r->op.lanes && r->op.view == view && op_name_equal(&r->op.name, &name)) {
             *slot = i;
             return r;
         }
@@ -493,9 +485,9 @@ static bool lanes_begin(struct cluster *cl, struct node *n, struct link *l, stru
         d->rx_slot = LANES_NO_SLOT;
         return true; /* frames before this one were lost: its view is about to end */
     }
-    lanes_buffer(cl, n);
+    room_buffer(cl, n);
     struct exec_event event = {.kind = EXEC_HEADER, .partner = partner, .frame = data.frame, .phase = data.phase, .bytes = d->rx_left};
-    exec_step(&r->exec[lane], &event, &out);
+    lanes_step(n, d->rx_slot, lane, &event, &out);
     if (out.refused) {
         cluster_fail(cl, "peer %u: frame %u phase %u of %u bytes of tag %llu from peer %u breaks the plan", n->index, data.frame,
                      data.phase, d->rx_left, (unsigned long long)data.name.tag, cluster_node_of(cl, l->peer));
@@ -522,7 +514,7 @@ static void lanes_credit(struct node *n, struct link *l, struct data_connection 
     if (partner != PLAN_NOBODY && lanes_bind(r, partner, l)) {
         exec_edge_note(&d->edge.granted, r->launch[partner]);
         struct exec_event event = {.kind = EXEC_CREDIT, .partner = partner, .credit = credit.frames, .sums = credit.ready};
-        exec_step(&r->exec[lane], &event, &(struct exec_out){0});
+        lanes_step(n, slot, lane, &event, &(struct exec_out){0});
     }
 }
 
@@ -535,7 +527,7 @@ static void lanes_payload(struct cluster *cl, struct node *n, struct data_connec
     if (d->rx_at != NULL && d->rx_lend > 0) {
         part -= part % d->rx_lend;
         struct exec_event event = {.kind = EXEC_LENT, .partner = d->rx_partner, .data = bytes, .bytes = part};
-        exec_step(&r->exec[lane], &event, &(struct exec_out){0});
+        lanes_step(n, slot, lane, &event, &(struct exec_out){0});
     } else if (d->rx_at != NULL) {
         memcpy(d->rx_at, bytes, part);
         d->rx_at += part;
@@ -549,7 +541,7 @@ static void lanes_payload(struct cluster *cl, struct node *n, struct data_connec
     channel_take(cl, channel, end, part);
     d->rx_frame = d->rx_left != 0;
     if (!d->rx_frame && r != NULL) {
-        exec_step(&r->exec[lane], &(struct exec_event){.kind = EXEC_ARRIVED, .partner = d->rx_partner}, &(struct exec_out){0});
+        lanes_step(n, slot, lane, &(struct exec_event){.kind = EXEC_ARRIVED, .partner = d->rx_partner}, &(struct exec_out){0});
         lanes_look(cl, n, slot);
     }
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/bitset.h"
 #include "reset_fault.h"
 #include "sim_window.h"
 #include "tests/whole_frame.h"
@@ -41,6 +42,11 @@ static void config_stall(const struct options *o, struct node *n)
     }
 }
 
+uint32_t node_tags(const struct cluster *cl)
+{
+    return cl->opt.burst != 0 || window_used(cl) ? 4096 : 64;
+}
+
 static void node_config(struct cluster *cl, struct node *n)
 {
     const struct options *o = &cl->opt;
@@ -53,7 +59,7 @@ static void node_config(struct cluster *cl, struct node *n)
         .max_members = o->max_members,
         .max_ops = calls + peer_window_slots(cl),
         .max_records = o->small_limits || o->growth ? 12 : 64,
-        .max_tags = o->burst != 0 || window_used(cl) ? 4096 : 64,
+        .max_tags = node_tags(cl),
         .first = o->small_limits || o->growth ? 1 : 0,
         .max_owed = 64 + o->burst + 4 * o->refused,
         .park_blocks = o->small_limits ? 2 : 32,
@@ -107,9 +113,13 @@ struct node *node_new(struct cluster *cl, uint32_t group, int64_t delay)
     node_config(cl, n);
     node_rooms(cl, n);
     n->run = calloc(n->config.max_ops, sizeof *n->run);
-    if (n->run == NULL) {
+    uint32_t words = bitset_words(n->config.max_ops);
+    n->at_work = calloc(3 * words, sizeof *n->at_work);
+    if (n->run == NULL || n->at_work == NULL) {
         abort();
     }
+    n->stepped = n->at_work + words;
+    n->starving = n->stepped + words;
     n->arena_bytes = session_arena_bytes(&n->config);
     n->arena = memory_aligned(n->arena_bytes);
     n->session = session_init(&n->config, n->arena);
@@ -160,6 +170,7 @@ static void node_free_session(struct node *n)
         }
     }
     free(n->run);
+    free(n->at_work);
     free(n->staging);
 }
 

@@ -2,14 +2,10 @@
  *
  * Invariant: what connections have moved is forgotten only when every operation has been looked at.
  * SPDX-License-Identifier: MIT */
+#include "core/bitset.h"
 #include "sim_cluster.h"
 
 enum { WATCH_LOOKS = 4 };
-
-static bool watch_runs(const struct run *r)
-{
-    return r->taken && r->started && !r->idle;
-}
 
 void watch_start(struct cluster *cl, struct node *n)
 {
@@ -35,6 +31,7 @@ static void watch_lane(struct cluster *cl, struct node *n, uint32_t slot, uint32
     bool stalled = exec_watch_stalled(&r->watch[lane], &wait, &look);
     if (x->starved && lane_moves) {
         exec_step(x, &(struct exec_event){.kind = EXEC_TELL}, &(struct exec_out){0});
+        bitset_add(n->stepped, slot);
     }
     if (stalled && other && !x->done && !r->stopping) {
         cluster_trace(cl, n->index, "lanes stalled", slot, r->ranks[r->partners[wait.partner]]);
@@ -45,8 +42,8 @@ static void watch_lane(struct cluster *cl, struct node *n, uint32_t slot, uint32
 void watch_look(struct cluster *cl, struct node *n)
 {
     bool any = false;
-    for (uint32_t slot = 0; slot < n->config.max_ops; slot++) {
-        for (uint32_t lane = 0; watch_runs(&n->run[slot]) && lane < n->run[slot].op.lanes; lane++) {
+    for (uint32_t slot = 0; (slot = bitset_next(n->at_work, n->config.max_ops, slot)) < n->config.max_ops; slot++) {
+        for (uint32_t lane = 0; bitset_has(n->at_work, slot) && lane < n->run[slot].op.lanes; lane++) {
             any = true;
             watch_lane(cl, n, slot, lane);
         }

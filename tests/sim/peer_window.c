@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "peer_room.h"
 #include "sim_window.h"
 
 enum { SERVICE_NS = 5000 };
@@ -242,6 +243,7 @@ static void act(struct cluster *cl, struct node *n)
     }
     todo_free(todo);
     if (todo->leaves) {
+        cl->touched[n->group / CLUSTER_LABELS] = true; /* it has no memory for its windows: others lose calls that they have with it */
         node_step(cl, n, &(struct session_event){.kind = SESSION_LEAVE});
     }
     if (todo->wakes) {

@@ -362,9 +362,9 @@ static bool turn_align(struct cluster *cl, struct node *n)
         p->lonely = 0;
         p->step = p->seen_step + 1;
         program_note_step(cl, n);
-        oracle_agree(cl, n, "align attempts", program_name(n, 0xA1), p->align_attempt);
+        oracle_agree(cl, n, "align attempts", program_name(n, NAME_ALIGNED), p->align_attempt);
         if (p->align_attempt == 0) {
-            oracle_agree(cl, n, "sizes after update", program_name(n, 0xA2), p->sizes_hash);
+            oracle_agree(cl, n, "sizes after update", program_name(n, NAME_SIZES_BEFORE), p->sizes_hash);
         }
         program_begin_step(cl, n);
         return true;
@@ -408,7 +408,7 @@ static bool turn_sync(struct cluster *cl, struct node *n)
     case RESULT_OK:
     case RESULT_NO_CANDIDATE:
     case RESULT_REVISION:
-        oracle_agree(cl, n, "sync outcome", program_name(n, 0xA3), (uint64_t)o.result);
+        oracle_agree(cl, n, "sync outcome", program_name(n, NAME_SYNC), (uint64_t)o.result);
         program_go(n, PROGRAM_BODY);
         return true;
     case RESULT_ALONE:
@@ -448,7 +448,7 @@ static bool turn_body(struct cluster *cl, struct node *n)
         bool first = p->vote == 0;
         p->query_over = program_vote(cl, n, VOTE_QUERY, &o);
         if (p->query_over && o.result == RESULT_OK) {
-            oracle_agree(cl, n, "query", program_name(n, 0xA4), o.value);
+            oracle_agree(cl, n, "query", program_name(n, NAME_QUERY), o.value);
         }
         if (first && p->vote != 0 && cluster_chance(cl, 30)) { /* the first thread takes its time */
             p->not_before = cl->now + (int64_t)rng_below(&cl->rng, 20 * (uint64_t)cl->opt.latency_ns);
@@ -473,7 +473,7 @@ static bool turn_body(struct cluster *cl, struct node *n)
         return program_end_step(cl, n);
     }
     if (!pair_used(cl)) { /* a message that failed has moved the sizes of its two alone */
-        oracle_agree(cl, n, "sizes after calls", program_name(n, mix64(mix64(p->attempt, 0xA5), p->upto)), p->sizes_hash);
+        oracle_agree(cl, n, "sizes after calls", mix64(mix64(program_name(n, NAME_SIZES_AFTER), p->attempt), p->upto), p->sizes_hash);
     }
     bool again = false;
     for (uint32_t j = 0; j < p->ops; j++) {

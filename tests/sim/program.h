@@ -49,6 +49,12 @@ enum op_status { OP_TODO, OP_PENDING, OP_DONE_OK, OP_DONE_BAD, OP_AGAIN };
 
 enum { MATCH_SOURCES = 3, MATCH_CALLS = 7, MATCH_ANY = MATCH_SOURCES };
 
+/* What is compared of a step beside its calls, whose names are their numbers. */
+enum program_names {
+    NAME_ALIGNED = PROGRAM_OPS + 1, NAME_SIZES_BEFORE, NAME_SIZES_AFTER, NAME_SYNC, NAME_STATE, NAME_REVISION, NAME_QUERY,
+    NAME_WINDOW, NAME_WINDOW_MADE, NAME_LINE
+};
+
 struct match { /* the messages of a step that one process receives from several: program_match.c */
     uint32_t calls, sources;   /* calls of the step; 0: it has no such messages */
     bool sure;                 /* each receive gets one, whatever comes first */
@@ -120,7 +126,7 @@ bool program_launch(struct cluster *cl, struct node *n, uint32_t op);  /* false:
 void program_collect(struct cluster *cl, struct node *n);
 void program_backup(struct run *r); /* its executors are about to begin: where an in-place call keeps what they write over, and what they sum up or hand on goes */
 bool program_idle(const struct node *n);
-uint64_t program_name(const struct node *n, uint64_t what);
+uint64_t program_name(const struct node *n, uint64_t what); /* a call, or one of enum program_names */
 uint64_t program_key(const struct node *n, uint32_t op, uint32_t attempt);
 
 /* program_parts.c */

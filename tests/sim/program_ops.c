@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/dtype.h"
+#include "peer_room.h"
 #include "sim_window.h"
 
 uint32_t program_op_count(const struct cluster *cl, uint32_t group, uint64_t step)

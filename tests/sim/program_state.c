@@ -133,9 +133,8 @@ void program_state_result(struct cluster *cl, struct node *n, const struct sessi
         p->synced = p->synced && o->result != RESULT_GONE;
         return;
     }
-    uint64_t key = program_name(n, 0xB1);
-    oracle_agree(cl, n, "shared state after sync", key, state_hash(p));
-    oracle_agree(cl, n, "revision after sync", mix64(key, 1), o->value);
+    oracle_agree(cl, n, "shared state after sync", program_name(n, NAME_STATE), state_hash(p));
+    oracle_agree(cl, n, "revision after sync", program_name(n, NAME_REVISION), o->value);
     if (p->state.strategy == 2 && memcmp(p->state_before, p->state_data, p->state_bytes) != 0) {
         cluster_fail(cl, "peer %u only sends, but its shared state changed", n->index);
     }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "peer_room.h"
 #include "sim_window.h"
 
 enum { WINDOW_LIFE = 3, WINDOW_EVERY = 4, WINDOW_AT_ONCE = 6 };
@@ -156,7 +157,7 @@ static void join(struct cluster *cl, struct node *n, uint32_t world)
         cluster_fail(cl, "peer %u: it is no member of the window that it has made", n->index);
         return;
     }
-    pw->record = window_record_of(cl, program_name(n, 0xA8), world, n->program->step);
+    pw->record = window_record_of(cl, program_name(n, NAME_WINDOW), world, n->program->step);
     pw->window = window_of(n, world);
     pw->made = n->program->step;
     pw->phase = WINDOW_OPENED;
@@ -174,7 +175,7 @@ void window_exchanged(struct cluster *cl, struct node *n, const struct session_o
     cluster_trace(cl, n->index, "window made", (uint64_t)o->result, o->world);
     bool alone = o->result == RESULT_GONE || o->result == RESULT_OVER || o->result == RESULT_POISONED || o->result == RESULT_NO_MEMORY;
     if (!alone) {
-        oracle_agree(cl, n, "window", program_name(n, 0xA7), o->result == RESULT_OK);
+        oracle_agree(cl, n, "window", program_name(n, NAME_WINDOW_MADE), o->result == RESULT_OK);
     }
     if (o->result == RESULT_OK) {
         join(cl, n, o->world);

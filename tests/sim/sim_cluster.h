@@ -270,7 +270,8 @@ struct node {
     void **buffers;               /* owned: all that the pool has ever got, linked through their first word */
     uint32_t *room_list;
     struct run *run;              /* owned, of config.max_ops entries */
-    uint32_t run_top;             /* above are no slots that lanes work at */
+    uint64_t *at_work;            /* owned, a set: the slots that lanes work at, started and not idle */
+    uint64_t *stepped, *starving; /* ... whose executors were stepped since the last turn; whose senders wait for room */
     struct program *program;
     void *staging;
     bool fail_memory, fail_staging, lie, no_data; /* the last: it has descriptors for control links alone */
@@ -282,7 +283,7 @@ struct node {
     bool elected;                 /* it was told of an election, and its sync is not answered yet */
     unsigned char *report;        /* owned: its last FROZEN */
     uint32_t report_bytes;
-    uint64_t report_view;
+    uint64_t report_view, report_id;
     uint32_t fail_dials;
     bool fail_executor;           /* no memory for its next plan, or a failed invariant in its executor */
     bool wrong_result;            /* its next result has other bits than the others' */
@@ -545,9 +546,8 @@ void lanes_ready(struct cluster *cl, struct node *n, const struct action *a);
 void lanes_stop_later(struct cluster *cl, struct node *n, uint32_t slot);
 void lanes_stop(struct cluster *cl, struct node *n, uint32_t slot);
 void lanes_readable(struct cluster *cl, struct node *n, uint32_t channel, int end);
+uint32_t node_tags(const struct cluster *cl); /* so many a process has room for */
 void lanes_pump(struct cluster *cl, struct node *n);
-uint32_t lanes_reserve(struct node *n, uint32_t senders, uint32_t want);
-void lanes_unreserve(struct node *n, uint32_t grants);
 void lanes_bytes(const struct run *r, struct session_event *idle); /* payload that it has moved */
 void lanes_forget_connection(struct node *n, struct data_connection *d);
 void lanes_offer(struct link *l);                        /* its bundle is up */

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "core/bitset.h"
 #include "sim_cluster.h"
 
 enum { ENDS_OK, ENDS_LOST, ENDS_OTHER };
@@ -63,9 +64,9 @@ uint8_t algorithms_kind(const struct options *o, uint64_t draw)
 
 void algorithms_fault(struct cluster *cl, const struct node *n)
 {
-    for (uint32_t i = 0; i < n->run_top; i++) {
+    for (uint32_t i = 0; (i = bitset_next(n->at_work, n->config.max_ops, i)) < n->config.max_ops; i++) {
         const struct run *r = &n->run[i];
-        if (r->taken && r->started && !r->done && !r->returned && r->failing == 0) {
+        if (!r->done && !r->returned && r->failing == 0) {
             cl->stats.algorithms.fault[r->op.plan.algorithm][run_phase(r) - PHASE_ANNOUNCED]++;
         }
     }

@@ -1,0 +1,14 @@
+/* peer_room.h - the staging room of one process, on all of its lanes.
+ * SPDX-License-Identifier: MIT */
+#ifndef PCCL_TESTS_SIM_PEER_ROOM_H
+#define PCCL_TESTS_SIM_PEER_ROOM_H
+
+#include "sim_cluster.h"
+
+uint32_t lanes_reserve(struct node *n, uint32_t senders, uint32_t want);
+void lanes_unreserve(struct node *n, uint32_t grants); /* on every lane */
+bool room_may_grant(const struct node *n, const struct exec *x, uint32_t lane); /* a sender that starves would get room now */
+bool room_any(const struct node *n); /* there is some on a lane */
+void room_buffer(const struct cluster *cl, struct node *n); /* one at least for the next frame, if its type travels encoded */
+
+#endif

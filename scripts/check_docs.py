@@ -555,7 +555,7 @@ PLAIN = ("README.md", "docs/internals/INDEX.md",
          "apps/ccoip_master.1", "apps/ccoip_master.c", "apps/pccl.1",
          *(f"docs/guide/{name}.md" for name in "INDEX GETTING_STARTED COLLECTIVES COMPARISON DEPLOY PERFORMANCE PORTING PYTHON SECURITY "
            "TUNING VERSIONS python/EXAMPLES python/MIGRATION python/TORCH "
-           "python/COMMS".split()))
+           "python/COMMS python/MULTIWORLD python/PCCL".split()))
 
 
 def public_text_is_plain(tree):

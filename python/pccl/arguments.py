@@ -16,7 +16,7 @@ from pccl.types import Result
 
 
 def mistake(function: str, said: str) -> Exception:
-    """What an argument of that function is not."""
+    """The error for a wrong argument of `function`."""
     return make_error(Result.INVALID_ARGUMENT, function, said)
 
 
@@ -86,7 +86,7 @@ def text(function: str, what: str, value: Any) -> bytes:
 
 
 def length_of_time(seconds: Any) -> float:
-    """That many seconds, endless ones too.  ValueError: below 0, or not a number.  TypeError: something else."""
+    """`seconds` as a float; infinity is allowed.  ValueError: below 0, or not a number.  TypeError: something else."""
     try:
         value = float(seconds)
     except (TypeError, ValueError):
@@ -107,7 +107,7 @@ def seconds(function: str, what: str, value: Any) -> float:
 
 
 def call(name: str, function: Any, arguments: tuple[Any, ...], numbers: Optional[Mapping[str, Any]] = None) -> Any:
-    """What that function of C returns.  `numbers` names those of the arguments that came from outside; errors as of `whole`."""
+    """Calls a function of C and returns its result.  `numbers` names the arguments that came from outside; errors as of `whole`."""
     try:
         return function(*arguments)
     except (OverflowError, TypeError):  # rare, so that all others pay nothing for it

@@ -44,9 +44,9 @@ class Buffer:
 
 
 def as_buffer(memory: Any, name: str = "buffer", writable: bool = False, any_device: bool = False) -> Buffer:
-    """What `memory` is, which has to be contiguous, in host memory unless `any_device`, and writable where results go.
+    """Describes `memory`.  It has to be contiguous, in host memory unless `any_device`, and writable if results are written to it.
 
-    TypeError: not memory.  OperandError: not contiguous, on another device, read-only, sharded.  ValueError: of a type that PCCL has not.
+    TypeError: not memory.  OperandError: not contiguous, on another device, read-only, sharded.  ValueError: a type that PCCL lacks.
     """
     if isinstance(memory, Buffer):
         return memory

@@ -107,7 +107,7 @@ class Communicator(Bound):
     def sync_shared_state(
         self, shared_state: SharedState, strategy: SharedStateSyncStrategy = SharedStateSyncStrategy.ENFORCE_POPULAR
     ) -> SharedStateSyncInfo:
-        """Brings the tensors of all peers of the group to one content; all of them call it.  They are fully written, or not at all."""
+        """Gives the tensors of all peers of the group the same content.  All peers call it.  Tensors are fully written, or unchanged."""
         instance("shared_state", shared_state, SharedState)
         how = member("strategy", strategy, SharedStateSyncStrategy)
         return SharedStateSyncInfo(*synchronize(self.world, shared_state.to_c(), how, shared_state))

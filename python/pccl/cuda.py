@@ -7,7 +7,7 @@ from pccl.errors import check
 
 
 def is_available() -> bool:
-    """What ``pcclGetBuildInfo`` says of CUDA."""
+    """Whether ``pcclGetBuildInfo`` reports CUDA support."""
     info = ffi.new("pcclBuildInfo_t *")
     check(lib.pcclGetBuildInfo(info), "pcclGetBuildInfo")
     return bool(info.has_cuda_support)

@@ -1,6 +1,6 @@
-"""What goes wrong, as exceptions that carry the fields of ``pcclErrorInfo_t``.
+"""Errors as exceptions that carry the fields of ``pcclErrorInfo_t``.
 
-Each result has a class below `PCCLError`, so that a program may catch the one that it can do something about.
+Each result has a class below `PCCLError`, so that a program may catch the errors that it can handle.
 """
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
@@ -88,11 +88,11 @@ class RankConnectionFailed(PCCLError):
 
 
 class RankConnectionLost(PCCLError):
-    """A peer or a link was lost, or the operation given up; `cause` and `peer` say which."""
+    """A peer or a link was lost, or the operation was aborted; `cause` and `peer` say which."""
 
 
 class OperationTimeout(RankConnectionLost):
-    """The operation was given up since its deadline passed (`cause` DEADLINE), at all of its members."""
+    """The operation was aborted on all of its members, because its deadline passed (`cause` DEADLINE)."""
 
     def __str__(self) -> str:
         return f"{self.function}: Timed out ({self.result.name}): {self.reason}"

@@ -22,8 +22,8 @@ _SILENT_SECONDS = 1.0  # that a program waits for its master without a word
 class MasterNode(Bound):
     """A master that listens at `listen_address`: "host:port", "1.2.3.4:5", "[::]:5"; port 0: any that is free, see `address`.
 
-    As in the original, dropping the last reference to a running master, or the end of the program, waits until the master is
-    interrupted: a program that only runs a master goes on serving until Ctrl-C.  After a second of waiting, a line on standard error
+    As in the original, the program waits for a running master when it drops the last reference to the master, and when it ends.  A
+    program that only runs a master therefore serves until Ctrl-C.  After a second of waiting, a line on standard error
     names the remedy.  `destroy`, or leaving the ``with`` block, interrupts the master first, and so does a program's end by an exception.
     """
 

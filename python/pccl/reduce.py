@@ -33,8 +33,8 @@ class ReduceOperandDescriptor:
 class QuantizationOptions:
     """How values of float32 and float64 are compressed on the wire: to which type, and how.
 
-    MIN_MAX, by a range for each block of 256 elements, to unsigned integers; ZERO_POINT_SCALE to integers of both kinds; NONE: as they are,
-    and so to integers that are no narrower than the values.  Another pair is refused when the all-reduce is launched.
+    MIN_MAX compresses to unsigned integers, by a range for each block of 256 elements.  ZERO_POINT_SCALE compresses to signed and unsigned
+    integers.  NONE sends values unchanged; so do integers that are no narrower than the values.  Another pair is refused at the launch.
     """
 
     def __init__(
@@ -193,7 +193,7 @@ def _fits(buffer: Buffer, count: int, operand: ReduceOperandDescriptor) -> None:
 
 
 class ReduceInfo:
-    """What an all-reduce moved: members of the peer group that it succeeded with, payload bytes sent and received by this one."""
+    """The traffic of an all-reduce: members of the peer group that it succeeded with, payload bytes sent and received by this one."""
 
     def __init__(self, local_world_size: int, tx_bytes: int, rx_bytes: int) -> None:
         self.local_world_size = local_world_size
@@ -202,7 +202,7 @@ class ReduceInfo:
 
     @classmethod
     def of(cls, info: OperationInfo) -> "ReduceInfo":
-        """What the engine says of an operation."""
+        """The engine's facts of an operation."""
         return cls(info.world_size, info.tx_bytes, info.rx_bytes)
 
     def __repr__(self) -> str:

@@ -1,8 +1,8 @@
 """The recommended loop: update, optimise, wait for peers, synchronise, step, and again what a loss has undone.
 
-All peers of a run go through the same votes in the same order, and branch only on what a vote has told all of them.  What belongs to
-the run, the number of the step among it, is shared state: a newcomer, or a peer that was excluded and has come back, gets it from
-the others and goes on with the step that they are at.
+All peers of a run go through the same votes in the same order, and branch only on the results of a vote, which are the same for all.
+The state of the run, including the number of the step, is shared state.  A newcomer, or a peer that was excluded and has come back,
+gets it from the others and continues with their current step.
 """
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
@@ -25,10 +25,10 @@ _POLL_SECONDS = 0.1  # between two updates, while there are too few peers
 
 
 class Step:
-    """What a step knows and can do.
+    """The argument of the step function: facts of the step, and its operations.
 
-    Attributes: `index`, how many steps the state has seen, 0 at first, the same at all peers; `synced`, what the synchronisation
-    before it has moved here; `communicator`.
+    Attributes: `index`, how many steps the state has seen, 0 at first, the same on all peers; `synced`, the traffic of the
+    synchronisation before it; `communicator`.
     """
 
     def __init__(self, communicator: Communicator, index: int, synced: SharedStateSyncInfo, may_be_alone: bool) -> None:
@@ -124,13 +124,14 @@ def run(
     patience: Optional[float] = None,
     n_attempts: int = 5,
 ) -> int:
-    """Calls `step` again and again, together with all peers of the run at `master`, until the state has seen `steps` of them (None:
-    until `Step.end`); returns how many it has seen.
+    """Calls `step` repeatedly, together with all peers of the run at `master`, until the state has seen `steps` steps.
+
+    With None it runs until `Step.end`.  Returns how many steps the state has seen.
 
     `master` is an address, or a communicator, connected or not.  `state` is all that a newcomer needs: tensors, arrays or buffers by
-    name (a ``state_dict`` of tensors), or `TensorInfo` entries; they are written where they lie.  `step` computes from the state
+    name (a ``state_dict`` of tensors), or `TensorInfo` entries; they are written in place.  `step` computes from the state
     and from its own data, reduces by `Step.all_reduce`, and then changes the state: deterministically, so that all peers have the
-    same.  Where a loss has left this peer alone, or it was excluded and has to come back, `step` is left by a `PCCLError` and
+    same.  A `PCCLError` leaves `step` if a loss has left this peer alone, or if it was excluded and has to come back.  `step` is
     called again later; so it should change the state only when its last all-reduce has succeeded.
 
     `start`: the step that `state` is at, if it comes from a checkpoint; where all peers come from checkpoints, the newest wins.
@@ -141,9 +142,9 @@ def run(
     `patience`: seconds that it waits for peers, then TooFewPeers; None: until they come, or Ctrl-C.
     `n_attempts`: to connect, and to connect again after an exclusion, as `Communicator.connect` has it.
 
-    Other exceptions of `step` are the caller's, and so are mistakes (`ErrorClass.FIX`), what the master has removed this peer for,
-    and what cannot go on (`ErrorClass.STOP`).  Where `step` uses another communicator, such as a torch group, and that is over, its
-    error is the caller's at once or after `step` was called once more.
+    The caller gets other exceptions of `step`, mistakes (`ErrorClass.FIX`), the reason if the master has removed this peer, and errors
+    that end the run (`ErrorClass.STOP`).  `step` may use another communicator, such as a torch group.  If this communicator has ended,
+    the caller gets its error, at once or after `step` was called once more.
 
     TypeError, ValueError: an argument is none of these; nobody was connected to.
     """

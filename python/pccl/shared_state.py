@@ -1,4 +1,4 @@
-"""Shared state: the tensors that all peers of a group hold alike, and a newcomer gets from the others."""
+"""Shared state: tensors that are the same on all peers of a group, and that a newcomer gets from the others."""
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class SharedState:
 
 
 class SharedStateSyncInfo:
-    """What a synchronisation moved: payload bytes; `rx_bytes` 0 says that nothing here has changed."""
+    """The traffic of a synchronisation in payload bytes; `rx_bytes` 0 says that nothing here has changed."""
 
     def __init__(self, tx_bytes: int, rx_bytes: int) -> None:
         self.tx_bytes = tx_bytes

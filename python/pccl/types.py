@@ -15,7 +15,7 @@ __all__ = [
 
 
 class Result(Enum):
-    """What a call returns."""
+    """The result of a call."""
 
     SUCCESS = lib.pcclSuccess
     NOT_INITIALIZED = lib.pcclNotInitialized
@@ -33,7 +33,7 @@ class Result(Enum):
 
 
 class ErrorClass(Enum):
-    """What to do about an error."""
+    """The action to take after an error."""
 
     NONE = lib.pcclClassNone
     FIX = lib.pcclClassFix        #: the call is wrong: mend it; nothing has happened
@@ -99,7 +99,7 @@ class Attribute(Enum):
 
 
 class SharedStateSyncStrategy(Enum):
-    """What a peer offers and takes in a synchronisation.
+    """The data that a peer offers and takes in a synchronisation.
 
     ENFORCE_POPULAR: the most frequent content wins, it sends or receives; RECEIVE_ONLY: its content is never elected; SEND_ONLY: its
     content has to win.
@@ -127,14 +127,14 @@ class QuantizationAlgorithm(Enum):
 
 
 class LossRule(IntEnum):
-    """What becomes of a world of a given size when it loses a member."""
+    """The effect of a lost member on a world of a given size."""
 
     END = lib.PCCL_LOSS_END        #: it is over
     SHRINK = lib.PCCL_LOSS_SHRINK  #: it goes on with those who are left
 
 
 class TransportKind(Enum):
-    """What carries the bytes of a connection."""
+    """The transport that carries the bytes of a connection."""
 
     TCP = lib.pcclTransportTcp
     SHARED_MEMORY = lib.pcclTransportSharedMemory
@@ -142,7 +142,7 @@ class TransportKind(Enum):
 
 
 class WindowRights(IntFlag):
-    """What others may do with a window."""
+    """The rights of other members on a window."""
 
     READ = lib.pcclWindowRead    #: get
     WRITE = lib.pcclWindowWrite  #: put

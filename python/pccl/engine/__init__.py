@@ -1,7 +1,7 @@
-"""One engine under all faces: worlds with all their calls, operations in flight, and the thread that tells of their ends.
+"""One engine under all APIs: worlds with all their calls, operations in flight, and the thread that reports when they end.
 
-`World` is a communicator of the library, `Operation` one of its calls in flight, `Window` memory that others reach.  Faces give these
-the names and habits of other libraries, and have no logic of their own that belongs here or in C.
+`World` is a communicator of the library.  `Operation` is one of its calls in flight.  `Window` is memory that other members access.
+The APIs give these the names and conventions of other libraries.  Logic that belongs here or in C is not repeated in them.
 """
 # SPDX-License-Identifier: MIT
 from pccl.engine.facts import Member, Transport, Wait

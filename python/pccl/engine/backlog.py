@@ -21,27 +21,27 @@ _LOOK_FROM = 32  # operations from which on a launch looks whether some have end
 
 
 class Gate(Protocol):
-    """What a work waits at before it is launched."""
+    """A condition that a work waits for before it is launched."""
 
     def wait(self, timeout: Optional[float] = None) -> bool:
         """Whether it was opened before `timeout` seconds passed."""
 
 
 class Work(Protocol):
-    """What a face makes of a call."""
+    """The object that an API makes of a call."""
 
     @property
     def launched(self) -> bool:
         """Whether all of its operations are, or will not be."""
 
     def launch(self, room: int) -> Sequence[Operation]:
-        """Launches the next ones, as many as there is `room` for, and returns them.  Raises nothing: whoever waits for the work is told."""
+        """Launches the next operations, at most `room`, and returns them.  Raises nothing: a wait for the work reports errors."""
 
     def postpone(self, gate: Gate) -> None:
         """It is launched when that opens."""
 
     def tell(self) -> None:
-        """After a launch: what comes of it for those who have asked to be told.  Called without a lock."""
+        """After a launch: notifies the registered callbacks of the outcome.  Called without a lock."""
 
 
 class _Waiting(NamedTuple):
@@ -109,7 +109,7 @@ class Backlog:
                     self._entered(operation)
 
     def flying(self) -> list[Operation]:
-        """What is under way, and some that may have ended."""
+        """The operations in progress, and some that may have ended."""
         with self._lock:
             return [*self._flying, *self._watched]
 
@@ -144,8 +144,8 @@ class Backlog:
 
 
 class Queued:
-    """An operation that is launched in its turn, in the form of one.  Cancelled before that it is launched all the same, for its end to be
-    told to the other members."""
+    """An operation that is launched in its turn, with the interface of `Operation`.  If it is cancelled before, it is launched anyway,
+    so that its end is reported to the other members."""
 
     def __init__(self, launch: Callable[[], Operation]) -> None:
         self.launched = False

@@ -29,7 +29,7 @@ def master_program() -> str:
 
 
 def named_master() -> str:
-    """The address that PCCL_MASTER names, as it stands there; "" where it is not set.  InvalidArgument: it is none."""
+    """The address in PCCL_MASTER, unchanged; "" if the variable is not set.  InvalidArgument: it is not an address."""
     named = os.environ.get("PCCL_MASTER", "").strip()
     if named:
         try:

@@ -1,7 +1,7 @@
-"""The completion thread: one for a process, from the first operation that wants to be told of on.
+"""The completion thread: one for a process, started by the first operation that has a callback.
 
-It waits in C, without the interpreter's lock, for whatever ends in any world, and calls back in that order.  A callback that waits
-itself is left to it: another thread takes its place.  It ends with the interpreter; a forked child begins anew.
+It waits in C, without the interpreter's lock, for operations that end in any world, and calls back in that order.  A callback that
+waits keeps its thread, and another thread takes over.  The thread ends with the interpreter; a forked child starts its own.
 """
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
@@ -86,7 +86,7 @@ def attach(operation: "Operation", attach_in_c: Any, handle: Any) -> None:
 
 
 def step_aside() -> None:
-    """Before a callback waits, or may: another thread serves from here on, so that what it waits for can be told of."""
+    """Called before a callback waits, or may wait.  Another thread serves from here on, so that the awaited operation can be reported."""
     completions = _completions
     if completions is not None and completions.thread is threading.current_thread():
         completions.hand_over()

@@ -1,4 +1,4 @@
-"""What a world tells of its members, of what its calls wait for, and of its connections."""
+"""Facts of a world: its members, its waiting calls and its connections."""
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Member(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """What a call waits for."""
+    """The event that a call waits for."""
 
     phase: str          #: "launch", "data", "update", "sync", "connect", ...
     tag: int            #: of the operation
@@ -46,7 +46,7 @@ class Wait(NamedTuple):
 
 
 class Transport(NamedTuple):
-    """What carries the bytes of a connection, and why."""
+    """The transport that carries the bytes of a connection, and the reason for it."""
 
     peer: int            #: id
     lane: Optional[int]  #: from 0 on; None: the control link

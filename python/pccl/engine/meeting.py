@@ -1,8 +1,8 @@
-"""How the ranks of a world find each other: rank 0 posts on a board where the master is and how the world is named, the others look there.
+"""How the ranks of a world find each other: rank 0 posts the master's address and the world's name on a board; the others read it.
 
-A record stands under a number that each attempt counts up, and each attempt's world has a name of its own.  A board may outlive a job:
-what stood there before a rank came may be of the past, which leads to nobody.  So the rank tries it, and looks meanwhile for a newer
-number: a job that was started again never meets its own past.  What was posted later is not of the past; how that fails is the answer.
+A record has a number that each attempt increments, and each attempt's world has a name of its own.  A board may outlive a job: a record
+from before a rank came may belong to an earlier job, whose world nobody enters.  So the rank tries it, and polls for a newer number
+meanwhile: a restarted job never meets its own past.  A record posted later is of this job, and its failure is the result.
 """
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
@@ -25,7 +25,7 @@ _tried: set[tuple[str, int]] = set()
 
 
 class Record(NamedTuple):
-    """What rank 0 tells."""
+    """The record that rank 0 posts."""
 
     master: str  #: "host:port"
     world: str   #: its name there
@@ -33,7 +33,7 @@ class Record(NamedTuple):
 
 
 class Board(Protocol):
-    """What all ranks see: a store of any kind."""
+    """A store of any kind that all ranks can read."""
 
     def post(self, record: Record) -> None:
         """Under a number that nobody had before, and is greater than all."""
@@ -42,7 +42,7 @@ class Board(Protocol):
         """The highest number that something stands under, or will at once, by a glance; `known` if there is none above."""
 
     def read(self, number: int) -> Record:
-        """What stands there; may wait for it."""
+        """The record of this number; may wait for it."""
 
 
 #: Makes the world of a record, which is not connected yet.

@@ -1,4 +1,4 @@
-"""An operation in flight: waited for by any threads, or told of by the completion thread, and what it borrows kept until it ends."""
+"""An operation in flight: any thread may wait for it, or the completion thread reports its end.  Its buffers are kept until then."""
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LONGEST_SECONDS = 1e6  # of one call of C, as none is left for ever to a number
 
 
 class OperationInfo(NamedTuple):
-    """What an operation that succeeded moved here: members of the view that committed it, payload bytes sent and received."""
+    """The traffic of a successful operation: members of the view that committed it, payload bytes sent and received here."""
 
     world_size: int  #: members of the view that committed it
     tx_bytes: int    #: payload that was sent
@@ -31,9 +31,9 @@ class OperationInfo(NamedTuple):
 class Operation:
     """A call that was launched; its buffers are borrowed until it has ended.
 
-    `info` is what it moved, after success; `error` how it failed; `source` the rank that a message came from.  It stays alive without
-    being referred to, and what it borrows with it, until it has ended and somebody has looked: a wait, `done`, a callback, the
-    world's next votes or its end.
+    `info` is its traffic, after success; `error` is its failure; `source` is the rank that sent the message.  The object and its buffers
+    stay alive without a reference until the operation has ended and its end was read.  A wait, `done`, a callback, the world's next
+    votes and the world's end read it.
     """
 
     __slots__ = ("name", "world", "info", "error", "timeout", "until", "_handle", "_keep", "_source", "_lock", "_ended", "_callbacks", "__weakref__")

@@ -1,4 +1,4 @@
-"""What there is once in a process, or a thread: whether the library is initialised here, and how launches and waits share time with signals."""
+"""State of a process or a thread: whether the library is initialised, and how launches and waits share time with signals."""
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def own_process(pid: int, function: str) -> None:
 
 
 class Bound:
-    """What belongs to this process: a copy would end with it what the other one has."""
+    """An object of this process alone: ending a copy would end the original in the other process."""
 
     __slots__ = ()
 
@@ -79,8 +79,8 @@ at_once = _Patience(0)
 
 
 def interruptible(name: str, function: Any, *arguments: Any, keep: Any = None) -> None:
-    """A call of C that blocks and has no asynchronous form, so that Ctrl-C ends it all the same: from the main thread it is another
-    one's, which goes on in C until the call has ended, and keeps alive until then what the call borrows: `keep`."""
+    """A call of C that blocks and has no asynchronous form, made so that Ctrl-C ends the wait.  For the main thread, another thread makes
+    the call.  This thread continues in C until the call has ended, and keeps the borrowed memory (`keep`) alive until then."""
     if threading.current_thread() is not threading.main_thread():
         check(function(*arguments), name)
         return

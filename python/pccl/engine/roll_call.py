@@ -1,4 +1,4 @@
-"""A barrier that names who is missing, as rank 0 holds it, over whatever messages a face has."""
+"""A barrier that names the missing ranks, as rank 0 holds it, over the messages of any API."""
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ class Waitable(Protocol):
     """A message in flight."""
 
     def wait(self) -> Any:
-        """RuntimeError: it has failed, or its time is over."""
+        """RuntimeError: it has failed, or its time has passed."""
 
 
 def roll_call(size: int, hear: Callable[[int], Waitable], answer: Callable[[int], Waitable], all_of_them: bool, milliseconds: int) -> str:
-    """Hears from each other rank, then answers.  Returns the first who did not come in time, or `all_of_them`, in torch's words; "": none.
-    PCCLError: no rank was late, but the group is over."""
+    """Hears from each other rank, then answers.  Returns the first rank that was late, or `all_of_them`, in torch's words; "": none.
+    PCCLError: no rank was late, but the group has ended."""
     others = range(1, size)
     late: list[int] = []
     for peer, heard in [(peer, hear(peer)) for peer in others]:

@@ -1,6 +1,6 @@
-"""What programs of the original interface do in a world: all-reduces that a tag names, many of them with retry, and shared state.
+"""Calls of the original interface in a world: all-reduces that a tag names, many of them with retry, and shared state.
 
-They hand over structures of C that they have filled, and `keep`, whatever has to live as long as the call needs the memory.
+Callers pass filled structures of C, and `keep`: all objects that have to live as long as the call needs their memory.
 """
 # SPDX-License-Identifier: MIT
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What each member of a world tells all others, so that all come to the same end, though one alone knows why."""
+"""A value that each member of a world sends to all others: all reach the same outcome, even if one member alone knows the reason."""
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Views of memory that keep it: whoever has one, or an array made of it, never finds the memory gone."""
+"""Views of memory that keep it alive: the memory lives as long as a view of it, or an array made of the view."""
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 

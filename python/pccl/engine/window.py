@@ -69,9 +69,9 @@ class Window:
         return WindowPart(info.peer, rank, info.bytes, WindowRights(info.rights), info.lost, address)
 
     def view(self, rank: int) -> Optional[memoryview]:
-        """That member's memory where this process reaches it by itself; else None.
+        """The member's memory if this process can access it directly; otherwise None.
 
-        The memory stays as long as the view, or what was made of it, as an array; after `destroy` others may not see what is written.
+        The memory lives as long as the view, or an array made of it.  After `destroy`, other members may not see writes to it.
         """
         with self._lock:  # it stays until it is held
             part = self.part(rank)

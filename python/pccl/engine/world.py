@@ -1,8 +1,8 @@
 """A world: this process's membership in it, and all that members do together.
 
-Every operation is launched and returns an `Operation`; the blocking form is ``world.barrier().wait()``.  Buffers are whatever
-`pccl.buffers.as_buffer` takes, and are used where they lie.  Counts and places are in elements.  What each call means, which overlaps
-are allowed, and what an error leaves, says ``pccl.h`` under the name that each begins with.
+Every operation is launched and returns an `Operation`; the blocking form is ``world.barrier().wait()``.  A buffer is anything that
+`pccl.buffers.as_buffer` takes, and is used in place.  Counts and places are in elements.  ``pccl.h`` documents each call under the name
+that its docstring begins with: its meaning, the overlaps that are allowed, and the state after an error.
 """
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
@@ -50,14 +50,14 @@ def group() -> Iterator[None]:
 class World(Bound):
     """``pcclCreateCommunicatorEx``: a communicator of a world at a master; `connect` enters it.
 
-    `master` is "host:port", "[::1]:port" or a host alone.  `size` ranks create a world of a `name` together, each with its `rank`; with
-    size 0 it is one without a size, which peers join with the others' next update, of the name "" the default one.  There are `lanes`
-    connections to each peer (0: what the library takes).  `loss_rule` says whether a world of a size goes on after a loss, `join` enters
-    one that does in place of a lost rank, `once` keeps its name from being used again.  `formation_timeout` is how long `connect` waits for
-    the other ranks, `stall` after how much silence a peer counts as lost, both in seconds (None: what the library takes).  `net` is
-    "Socket" or "OFI", `shared_memory` whether members on one host use it ("" and None: as the environment says).
+    `master` is "host:port", "[::1]:port" or a host alone.  `size` ranks create a world of a `name` together, each with its `rank`.  With
+    size 0 the world has no fixed size: peers join it with the others' next update.  The name "" is the default world.  There are `lanes`
+    connections to each peer (0: the library's default).  `loss_rule` says whether a fixed-size world continues after a loss.  `join` enters
+    such a world in place of a lost rank.  `once` keeps its name from being used again.  `formation_timeout` is how long `connect` waits for
+    the other ranks.  `stall` is the silence after which a peer counts as lost.  Both are in seconds (None: the default).  `net` is "Socket"
+    or "OFI".  `shared_memory` says whether members on one host use it ("" and None: the environment decides).
 
-    Operations that it launches keep their buffers alive; these may be used again, or freed, when the operation has ended.  Any thread
+    Operations keep their buffers alive; the program may use or free the buffers when the operation has ended.  Any thread
     may call anything.  Every call raises `pccl.errors.PCCLError`.
     """
 
@@ -150,10 +150,10 @@ class World(Bound):
         self._sweep()
 
     def leave_together(self, own_seconds: float, seconds: float) -> None:
-        """Waits until what is in flight here has ended, and all other members have come to this, too; then the same as `destroy`.
+        """Waits until the operations in flight here have ended, and all other members have made this call, too; then as `destroy`.
 
-        For the former not longer than `own_seconds`, then it is given up; for all not longer than `seconds`, and not for members of a world
-        that has ended.  Until then others may go on with messages among themselves; one that waits for this member fails, with the cause CONFLICT.
+        Waits at most `own_seconds` for the operations, then aborts them.  Waits at most `seconds` for all, and not for members of a world that
+        has ended.  Until then others may exchange messages among themselves; a message that waits for this member fails, with the cause CONFLICT.
         """
         now = time.monotonic()
         try:
@@ -230,7 +230,7 @@ class World(Bound):
         return self._listed("waits", lib.pcclGetWaits, "pcclWaitInfo_t", Wait.of)
 
     def missing_ranks(self) -> list[int]:
-        """``pcclGetMissingRanks``: who has not come, while a world of a size is created."""
+        """``pcclGetMissingRanks``: the ranks that have not come, while a fixed-size world is created."""
         return self._listed("missing_ranks", lib.pcclGetMissingRanks, "uint32_t", int)
 
     def transports(self) -> list[Transport]:
@@ -250,7 +250,7 @@ class World(Bound):
     # -- Limits of time --
 
     def set_operation_deadline(self, seconds: Optional[float]) -> None:
-        """What is launched from now on and not complete by then is refused, at all members; None: never."""
+        """Operations launched from now on that are not complete by then are refused, on all members; None: no deadline."""
         self._set_option("set_operation_deadline", lib.PCCL_OPTION_OPERATION_DEADLINE_MS, milliseconds(seconds))
         self._operation_deadline = seconds
 
@@ -366,7 +366,7 @@ class World(Bound):
     ) -> Operation:
         """``pcclAllToAllV``: to rank r ``send_counts[r]`` elements, from ``send_places[r]`` of `send` on; the same for what comes from it.
 
-        Places of None: one part behind the other.  What one sends and the other receives has to be as much.  Not in place.
+        Places of None: one part behind the other.  The counts of sender and receiver have to be equal.  Not in place.
         """
         s, r = as_buffer(send, "send"), as_buffer(receive, "receive", True)
         alike("all_to_all_v", s, r, None)

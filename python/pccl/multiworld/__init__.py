@@ -1,6 +1,6 @@
 """Many named worlds in one process, each its own fault domain: MultiWorld's interface on PCCL's engine, or on torch's groups.
 
-A world that loses a member is over, for its members alone; all other worlds of a process go on as if nothing had happened.
+A world that loses a member ends, for its members alone.  All other worlds of a process continue undisturbed.
 """
 # SPDX-License-Identifier: MIT
 from pccl.multiworld.communicator import DEFAULT_WORLD_NAME, WorldCommunicator

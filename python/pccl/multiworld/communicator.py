@@ -1,7 +1,7 @@
-"""Operations in named worlds, each a coroutine: in place, with ranks of the world, and with an exception if the world is over.
+"""Operations in named worlds, each a coroutine: in place, with ranks of the world, and with an exception if the world has ended.
 
-Every coroutine looks at the outcome: it returns after success only.  A world that is over is removed by whoever meets it first, its
-name is free then, and nothing of it is left.
+Every coroutine checks the outcome: it returns after success only.  The first call that finds a world ended removes it.  Its name is
+free then, and nothing of it is left.
 """
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
@@ -37,9 +37,9 @@ Sources = Union[int, Mapping[str, int]]
 class WorldCommunicator:
     """The operations of all worlds of a `WorldManager`; from any thread, and any number of event loops.
 
-    Tensors are torch's, numpy arrays, or anything with a buffer; what is not contiguous goes by way of a copy.  All of these calls
-    raise BrokenWorldException if the world is over or there is none of that name, ValueError for a wrong argument, and
-    `pccl.errors.PCCLError` for an operation that failed while its world goes on: somebody cancelled it, or members disagree in it.
+    Tensors are torch's, numpy arrays, or anything with a buffer; a tensor that is not contiguous is copied.  All of these calls raise
+    BrokenWorldException if the world has ended or no world has this name, and ValueError for a wrong argument.  They raise
+    `pccl.errors.PCCLError` for an operation that failed while its world continues: a member cancelled it, or members disagree in it.
     Cancelling a task cancels its operation on all of its members; a receive alone is withdrawn (`recv`).  The forms that end in
     ``_blocking`` wait in the calling thread.
     """
@@ -70,7 +70,7 @@ class WorldCommunicator:
         self._manager._close(domain)
 
     def is_broken(self, world_name: str) -> bool:
-        """Whether the world is over; True also if there is none of that name.  Asks, and does not wait."""
+        """Whether the world has ended; True also if no world has this name.  Does not wait."""
         with self._lock:
             domain = self._domains.get(world_name)
         if domain is None:
@@ -81,7 +81,7 @@ class WorldCommunicator:
         return loss is not None
 
     def worlds(self) -> list[str]:
-        """The names of all worlds, those included that are over and nobody has noticed."""
+        """The names of all worlds, including ended worlds whose end was not noticed yet."""
         with self._lock:
             return list(self._domains)
 
@@ -104,11 +104,11 @@ class WorldCommunicator:
         self._concluded(domain, flight)
 
     async def recv_any(self, tensors: Mapping[str, Any], src: Sources) -> str:
-        """Receives in whichever of several worlds a message comes first, and returns the name of that world.
+        """Receives from the world in which a message arrives first, and returns the name of this world.
 
-        `tensors` has a tensor for each world, `src` the rank there, one for all or one for each.  A receive that another world has
-        outrun stays posted with its tensor, which is borrowed until a later call returns that world; so no message is lost, also
-        when the task is cancelled.  BrokenWorldException names the first world found broken: call again without it.
+        `tensors` has a tensor for each world.  `src` is the sender's rank, one for all worlds or one for each.  The receives of the other
+        worlds stay posted, and borrow their tensors until a later call returns their world.  No message is lost, even if the task
+        is cancelled.  BrokenWorldException names the first world found broken: call again without it.
         """
         loop = asyncio.get_running_loop()
         while True:

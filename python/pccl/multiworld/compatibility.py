@@ -53,7 +53,7 @@ def for_children(backend: Optional[str]) -> None:
 
 
 def in_child() -> None:
-    """What the program's own process has, in one that it has started, whose first import of ``multiworld`` calls this."""
+    """Gives a child process the setup of the program's own process.  The child's first import of ``multiworld`` calls this."""
     log_to_stdout()
     install(os.environ.get(_BACKEND_OF_CHILDREN))
 

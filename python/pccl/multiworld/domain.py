@@ -1,4 +1,4 @@
-"""What a back-end has to offer: a world as a fault domain of its own, whose operations fly until they end."""
+"""The interface of a back-end: a world as a fault domain of its own, whose operations fly until they end."""
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pccl.multiworld.withdrawn import Taken, Withdrawn
 
 
 class Domain(abc.ABC):
-    """A world that stands.  Launches raise what is wrong with their arguments; every failure else is told by the flight, or raised."""
+    """A world that exists.  Launches raise errors of their arguments; the flight reports every other failure, or it is raised."""
 
     def __init__(self, name: str, backend: str, rank: int, size: int) -> None:
         self.name = name
@@ -62,7 +62,7 @@ class Domain(abc.ABC):
 
     @abc.abstractmethod
     def loss(self, error: Optional[BaseException] = None) -> Optional[Loss]:
-        """Why the world is over, given the error of an operation if there is one; None: it is not.  Never blocks."""
+        """Why the world has ended, given the error of an operation if there is one; None: it has not.  Never blocks."""
 
     @abc.abstractmethod
     def close(self) -> None:
@@ -86,7 +86,7 @@ class Formation(abc.ABC):
 
     @abc.abstractmethod
     def conclude(self, flight: Flight) -> Optional[Domain]:
-        """What came of it; None: try again.  Raises why there is no world."""
+        """The resulting world; None: try again.  Raises the reason why there is no world."""
 
     @abc.abstractmethod
     def abandon(self) -> None:

@@ -1,4 +1,4 @@
-"""What a program is told when a world is over: a plain exception of two arguments, with the reason as attributes."""
+"""The error that reports the end of a world: a plain exception of two arguments, with the reason as attributes."""
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pccl.types import Cause
 
 
 class Loss(NamedTuple):
-    """Why a world is over."""
+    """Why a world has ended."""
 
     text: str
     cause: Cause
@@ -18,11 +18,11 @@ class Loss(NamedTuple):
 
 
 class BrokenWorldException(Exception):
-    """A world lost a member, or was left; what waited in it has ended, and its name is free.
+    """A world lost a member, or was left.  Its waiting operations have ended, and its name is free.
 
-    Attributes: `world_name`, `msg`; `cause`, a `pccl.types.Cause`; `peer`, the rank of the member that was lost, None if unknown;
-    `phase`, what was under way; `detected_ms`, for how long the condition had lasted when it was noticed, None if unknown.  The
-    engine's error, with the peer's id, is `__cause__`.
+    The attributes are `world_name` and `msg`, and `cause`, a `pccl.types.Cause`.  `peer` is the rank of the lost member, None if
+    unknown.  `phase` is the phase of the operation.  `detected_ms` is how long the condition had lasted when it was noticed, None
+    if unknown.  The engine's error, with the peer's id, is `__cause__`.
     """
 
     def __init__(self, world_name: str, msg: str) -> None:

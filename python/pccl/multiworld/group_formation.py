@@ -1,7 +1,8 @@
-"""How a world of a torch group begins: a store, what members say of themselves in it, then the group.
+"""How a world of a torch group begins: a store, the members' entries in it, then the group.
 
-All of it blocks in torch, so a thread does it; as often as it fails before its time, since then somebody of an older world was met, or
-has gone meanwhile.  Whose try has failed says so in the store: the others leave theirs, which nothing could come of, and begin anew, too.
+All of it blocks in torch, so a thread does it.  The thread repeats an attempt that fails before the timeout: it met a member of an older
+world, or a member has gone meanwhile.  A member whose attempt failed says so in the store: the others leave their attempts, which could
+not succeed, and begin again, too.
 """
 # SPDX-License-Identifier: MIT
 from __future__ import annotations

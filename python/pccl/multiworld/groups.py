@@ -1,7 +1,7 @@
 """Worlds of torch's own process groups: each a store and a group as objects, beside all global tables of torch.
 
-Collectives of gloo tell of their ends themselves; its messages, and all of nccl, are waited for by one thread for each direction of
-each pair, which is made with the first such message and ends with its world.  Every outcome is looked at.  Any failure at run time
+Collectives of gloo report their ends themselves.  One thread for each direction of each pair waits for gloo's messages, and for all
+operations of nccl.  It starts with the first such message and ends with its world.  Every outcome is checked.  Any failure at run time
 ends the world, since a torch group is not usable after one.
 """
 # SPDX-License-Identifier: MIT

@@ -1,8 +1,8 @@
 """Signs of life beside a torch group, which has none: small datagrams between all members of a world, five in each stall time.
 
-A member that is silent for the stall time is lost, and at once one whose host says that nobody is there any more: its process is gone.
-Who has lost one says so to the others before it goes, those too whose sockets are well while a third one's are not; who leaves in order
-says that.
+A member that is silent for the stall time is lost.  A member whose host reports a closed port is lost at once: its process is gone.
+A member that has lost another one reports it to the others before it leaves, even if their own sockets still work.  A member that
+leaves in order reports that.
 """
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Post(NamedTuple):
 
 
 def announce(store: Any, rank: int, towards: str, watched: bool) -> Optional[Post]:
-    """Says in the store where this member is to be told, before there is a group; None: it has no monitor."""
+    """Writes to the store where this member receives signs of life, before there is a group; None: it has no monitor."""
     post = None
     said = _UNWATCHED
     if watched:
@@ -51,7 +51,7 @@ def announced(rank: int) -> str:
 
 
 class Liveness(threading.Thread):
-    """The signs of life of one world: a thread; `broke` is called in it, once, if the world is over."""
+    """The signs of life of one world: a thread; `broke` is called in it, once, if the world has ended."""
 
     def __init__(self, name: str, store: Any, post: Post, rank: int, size: int, stall: float, broke: Callable[[Loss], None]) -> None:
         super().__init__(name=f"pccl-multiworld: signs of life of {name}", daemon=True)
@@ -86,7 +86,7 @@ class Liveness(threading.Thread):
             pass  # it has ended by itself
 
     def run(self) -> None:
-        """Until the world is over, or this member leaves it."""
+        """Runs until the world has ended, or this member leaves it."""
         loss = self._watch()
         if loss is not None:
             self._broke(loss)

@@ -1,7 +1,7 @@
-"""Tensors, arrays and plain buffers alike: what a back-end can use where it lies is used there, the rest by way of a copy.
+"""Tensors, arrays and plain buffers: memory that a back-end can use in place is used there, and other memory is copied.
 
-A copy is made of what is not contiguous or, for the native back-end, on another device than the CPU; and a list of tensors is one
-piece of memory for as long as an operation has it.
+Memory that is not contiguous is copied, and for the native back-end memory on another device than the CPU.  A list of tensors is one
+piece of memory while an operation has it.
 """
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
@@ -62,7 +62,7 @@ def extent(memory: Any) -> tuple[int, str]:
 
 
 def check_list(name: str, memories: Optional[Sequence[Any]], like: Any, size: int) -> Sequence[Any]:
-    """The list.  ValueError: not one for each rank, all alike."""
+    """The list.  ValueError: not one for each rank, or not all of one type and size."""
     if memories is None or len(memories) != size:
         given = "None" if memories is None else f"a list of {len(memories)}"
         raise ValueError(f"pccl: {name} is {given}; pass {size} tensors, one for each rank")

@@ -1,7 +1,7 @@
-"""Worlds of PCCL's own: each a world of a given size at a master, which is over with its first loss.
+"""Worlds of PCCL's own: each a world of a given size at a master, which ends with its first loss.
 
-Ranks are static.  A world that is over may be created again under its name at once, by those who are left and by who comes in the
-place of the lost.  Where the master is to be and nobody listens there, rank 0 starts one, a process of its own.
+Ranks are static.  A world that has ended may be created again under its name at once, by the remaining members and the replacements of
+the lost ones.  If no master listens at the given address, rank 0 starts one, as a separate process.
 """
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
@@ -189,7 +189,7 @@ atexit.register(_leave_all)
 
 
 class NativeFormation(Formation):
-    """The creation of a world of a given size, as often as it is given up before its time: then somebody was lost meanwhile."""
+    """The creation of a world of a given size.  It is repeated if it fails before its timeout, since a member was lost meanwhile."""
 
     def __init__(self, name: str, rank: int, size: int, addr: str, port: int, timeout: float, stall: Optional[float]) -> None:
         self._name, self._rank, self._size = name, rank, size

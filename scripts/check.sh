@@ -56,6 +56,7 @@ part_builds() { # what users build, in every other way that they may build it; p
 part_source() { python3 scripts/check_source.py .; }
 part_docs() {
     python3 scripts/check_docs.py .
+    python3 scripts/pictures.py --check
     scripts/test_check_docs.sh
 }
 part_models() { # make verify runs all of them

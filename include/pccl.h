@@ -899,8 +899,7 @@ PCCL_EXPORT pcclResult_t pcclReceive(void *recvbuf, size_t count, pcclDataType_t
  * each member: two members that send to and receive from each other do not lock each other out.  Buffers are borrowed until
  * pcclGroupEnd returns.  Inside of a group a peer may also send to itself, with one receive of that rank and tag for each send
  * (not by PCCL_ANY_RANK, and without an async_op_out): that is a copy.  What has an async_op_out is awaited by its handle, not by the group.
- * A result of one call must not overlap a buffer of another call of the group.  The later call fails with InvalidArgument on all members,
- * or at both ends of a message.
+ * A result must not overlap a buffer of another call of the group: the later call is InvalidArgument on all members, or at both ends.
  *
  * Groups are a thread's own, may hold calls of any communicators, and may be nested: the outermost end counts.
  * pcclGroupEnd returns the first error among the calls, those that returned one themselves included; the others have ended

@@ -81,7 +81,7 @@ static void lose_one_each(struct crowd *b)
         dead->open = false;
         crowd_run(b, &(struct master_event){.kind = MASTER_CLOSED, .connection = dead->conn});
         for (uint32_t i = 1; i < b->members; i++) {
-            say_lost(b, dead + i, dead->id);
+            say_lost(b, dead + i, dead->id, CAUSE_PEER_LOST);
         }
         crowd_deliver(b);
     }

@@ -132,9 +132,9 @@ static void say_staged(struct crowd *b, struct peer *p, const struct msg_elected
     said(b, p->conn, FRAME_STAGED, p->run, p->view);
 }
 
-static void say_lost(struct crowd *b, const struct peer *p, uint64_t lost)
+static void say_lost(struct crowd *b, const struct peer *p, uint64_t lost, enum cause cause)
 {
-    struct msg_suspect s = {.view = p->view, .target = SUSPECT_LINK, .cause = CAUSE_LINK_LOST, .peer = lost};
+    struct msg_suspect s = {.view = p->view, .target = SUSPECT_LINK, .cause = (uint8_t)cause, .peer = lost};
     put_suspect(say(), &s);
     said(b, p->conn, FRAME_SUSPECT, p->run, p->view);
 }
@@ -415,7 +415,7 @@ static struct master_config config_of(uint32_t worlds, uint32_t members)
         .run = 77, .epoch = 1, .max_connections = peers + 64, .max_registered = peers + 32, .max_worlds = worlds + 1, .max_used_names = 100,
         .max_members = members, .max_groups = members < 64 ? members : 64, .max_edges = BOUNDS_EDGES,
         .idle_tags = 16384, .max_operations = 2 * BOUNDS_DECISIONS,
-        .heartbeat_ns = CLOCK_S, .dead_ns = 10 * CLOCK_S, .reconnect_ns = 2 * CLOCK_S, .register_ns = 5 * CLOCK_S,
+        .heartbeat_ns = CLOCK_S, .dead_ns = 10 * CLOCK_S, .reconnect_ns = 2 * CLOCK_S, .redial_ns = CLOCK_S, .register_ns = 5 * CLOCK_S,
         .admit_ns = 5 * CLOCK_S, .collect_ns = 200 * CLOCK_MS, .probe_ns = 200 * CLOCK_MS,
         .plan = {.lanes = 4, .frame_bytes = BOUNDS_FRAME_BYTES, .eager_bytes = BOUNDS_EAGER_BYTES, .algorithm = 1},
         .tour_moves = 20000, .seed = 1};

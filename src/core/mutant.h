@@ -32,6 +32,7 @@
     X(WINDOW_DROPPED) X(WINDOW_KEPT) X(WINDOW_NOVOID) X(WINDOW_UNBOUND) X(WINDOW_SIZES) X(WINDOW_CUT_LOST) \
     X(WINDOW_STAYS) X(WINDOW_HEARD_ON)                                                                      \
     X(PATH_UNTOLD) X(PART_MISPLACED) X(PARTS_ALL) X(PARTS_UNSEEN) X(TURN_KEPT) /* between two without a link */ \
+    X(REDIAL_NOT) X(REDIAL_COUNTED) X(REFUSED_KEPT) /* of members whose connections were all reset */         \
     /* of the shells: process tests and tests of the master find them, see scripts/mutants.sh */              \
     X(RESTORE_NOT) X(NO_USER_TIMEOUT) X(FRAME_TIMER_NOT) X(ROOM_LEAK) X(BLAME_KEPT) X(REST_NOT)               \
     X(FABRIC_UNORDERED) /* messages are taken as they come */                                               \

@@ -47,6 +47,7 @@ static void control_missing(struct link *l)
     l->control.missing_since = clock_now_ns();
     l->control.retry_ns = l->want.spare ? CONTROL_SPARE_NS : CONTROL_RETRY_NS;
     l->control.retry_at = l->want.spare ? l->control.missing_since + l->control.retry_ns : 0;
+    knock_lost(l);
     engine_arm(l->comm->engine, 0);
 }
 
@@ -79,6 +80,9 @@ void control_end(struct link *l, bool finish)
     control_forget(l);
     l->control.dial = finish ? l->control.dial : NULL;
     l->control.share_dial = finish ? l->control.share_dial : NULL;
+    if (!finish) {
+        knock_forget(l);
+    }
 }
 
 void control_unlink(struct comm *c, uint64_t peer)
@@ -279,6 +283,7 @@ static void control_dialled(struct dial *d, struct conn *conn, uint64_t stale_vi
     if (conn != NULL) {
         memcpy(l->control.host_name, d->told_name, sizeof l->control.host_name);
         control_told(l, d->told_share == SHARE_OTHER_HOST || d->hello.share == SHARE_CAN ? link_share_told(d->told_share) : d->hello.share);
+        knock_reached(l, &d->address[d->next - 1]);
         control_up(l, conn, d->hello.number, after);
         return;
     }
@@ -295,6 +300,21 @@ static void control_dialled(struct dial *d, struct conn *conn, uint64_t stale_vi
         struct session_event e = {.kind = SESSION_LINK_STALE, .peer = l->peer, .view = stale_view};
         comm_step(l->comm, &e, after);
     }
+    knock_dialled(l, d, after);
+}
+
+static void control_dial(struct link *l, int64_t now)
+{
+    struct net_address address[BOUNDS_ADDRESSES];
+    bool known = false;
+    uint8_t count = knock_addresses(l, address, &known);
+    struct msg_hello m = link_hello(l, LINK_CONTROL, dial_number(l->comm));
+    m.share = link_share_own(l->comm);
+    l->control.dial = dial_start(l->comm, &m, NULL, address, count, control_dialled, l);
+    if (l->control.dial != NULL) {
+        l->control.dial->known = known;
+    }
+    l->control.retry_at = now + CONTROL_RETRY_MOST_NS;
 }
 
 int64_t control_tick(struct link *l, int64_t now, struct comm_after *after)
@@ -312,15 +332,14 @@ int64_t control_tick(struct link *l, int64_t now, struct comm_after *after)
     }
     if (l->control.conn == NULL && l->want.dial && l->control.dial == NULL) {
         if (l->control.retry_at <= now) {
-            struct msg_hello m = link_hello(l, LINK_CONTROL, dial_number(c));
-            m.share = link_share_own(c);
-            l->control.dial = dial_start(c, &m, NULL, l->want.info.address, l->want.info.addresses, control_dialled, l);
-            l->control.retry_at = now + CONTROL_RETRY_MOST_NS;
+            control_dial(l, now);
         } else {
             next = l->control.retry_at < next ? l->control.retry_at : next;
         }
     }
     control_share_dial(l, now);
+    int64_t knock_at = knock_tick(l, now);
+    next = knock_at < next ? knock_at : next;
     bool later = l->control.sent == CONTROL_SHARE_AFTER && l->control.share_at > now && l->control.share_at < next;
     return later ? l->control.share_at : next;
 }

@@ -161,7 +161,11 @@ static void dial_connected(struct dial *d, struct comm_after *after)
     if (st != PCCL_OK) {
         d->met = st == PCCL_ERR_CLOSED ? DIAL_MET_NOBODY : DIAL_MET_OTHER;
         dial_why(d, &err);
-        dial_failed(d, after);
+        if (d->known && d->next == 1 && st == PCCL_ERR_CLOSED) {
+            dial_end(d, NULL, 0, after);
+        } else {
+            dial_failed(d, after);
+        }
         return;
     }
     if (!host) {

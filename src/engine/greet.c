@@ -158,6 +158,7 @@ static void greet_hand_over(struct comm *c, struct greeting *g, struct comm_afte
     }
     if (m->kind == LINK_CONTROL) {
         greet_name(c, conn, &ack);
+        knock_reached(l, &g->from);
         control_told(l, ack.share != SHARE_CAN ? ack.share : link_share_told(m->share));
     }
     if (m->kind == LINK_SHARE) { /* the dialler moves as soon as it is told so */

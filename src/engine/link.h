@@ -43,6 +43,14 @@ struct link_control {
     uint8_t met;              /* enum share_why: what a try to share has met */
 };
 
+/* Whether the peer still listens, once the control link has closed.  Written by knock.c, with comm.lock. */
+struct link_knock {
+    struct net_address reached; /* where the peer listened when the link was made; family 0: none of its addresses is known to be it */
+    int64_t lost_at;          /* when a link that was there closed; 0: never */
+    int64_t at, wait_ns;      /* the next try; how long after it the one behind it comes */
+    struct dial *dial;
+};
+
 /* The data connections.  Written by bundle.c, with comm.lock. */
 struct link_bundle {
     uint64_t number;          /* of the current one, 0 none */
@@ -77,6 +85,7 @@ struct link {
     atomic_uint refs;         /* link.c, link_table.c: the table, and each connection on a lane */
     struct link_want want;
     struct link_control control;
+    struct link_knock knock;
     struct link_bundle bundle;
     bool sync_lost;           /* state_link.c: no memory for a request for its shared state: told with the next tick */
 };
@@ -147,6 +156,18 @@ int64_t control_tick(struct link *l, int64_t now, struct comm_after *after);
 void control_detach_all(struct comm *c);
 void control_rest_all(struct comm *c);
 
+/* ---- Whether a peer still listens (knock.c): with comm.lock, on the service thread but for knock_lost ------------------ */
+
+/* The control link was made with the peer at this address; its port is left out. */
+void knock_reached(struct link *l, const struct net_address *at);
+void knock_lost(struct link *l);
+void knock_forget(struct link *l); /* the caller cancels its dial */
+/* Where to dial the control link, in order; `known`: a refusal at the first one is the answer. */
+uint8_t knock_addresses(const struct link *l, struct net_address out[BOUNDS_ADDRESSES], bool *known);
+/* A dial of the control link has failed. */
+void knock_dialled(struct link *l, const struct dial *d, struct comm_after *after);
+int64_t knock_tick(struct link *l, int64_t now);
+
 /* ---- Bundles of data connections (bundle.c): with comm.lock ------------------------------------------------------ */
 
 /* A connection has been accepted or dialled and both ends have agreed.  Takes `conn`. */
@@ -169,6 +190,7 @@ struct dial {
     struct msg_hello hello;   /* kind 0: the master, no hello */
     struct net_address address[BOUNDS_ADDRESSES];
     uint8_t addresses, next;
+    bool known;               /* the peer listened at the first one: a refusal there is the answer */
     uint64_t host_name[2];    /* tried first: the other end's Unix socket; zeros: none, or tried */
     uint64_t told_name[2];    /* what its acknowledgement says of that */
     uint8_t told_share, told_net;  /* ... why there is none, and no fabric */

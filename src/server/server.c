@@ -52,6 +52,7 @@ static void config_fill(struct master_config *c, const struct server_options *o)
         .heartbeat_ns = stall_heartbeat_ns(dead, CLOCK_S),
         .dead_ns = dead,
         .reconnect_ns = at_most(2 * CLOCK_S, dead / 5),
+        .redial_ns = at_most(CLOCK_S, dead / 5),
         .register_ns = 5 * CLOCK_S,
         .admit_ns = 5 * CLOCK_S,
         .collect_ns = at_most(200 * CLOCK_MS, dead / 10),

@@ -22,12 +22,14 @@ static void tell(struct session *s, const struct msg_suspect *complaint, const c
     outbox_send(out, ACT_MASTER, 0);
 }
 
-/* LINK_LOST: it may well be made again; PEER_SILENT: nothing comes over it; KICK_UNREACHABLE: it cannot be made. */
+/* LINK_LOST: it may well be made again; PEER_LOST: nobody listens at the other end any more; PEER_SILENT: nothing comes over
+ * it; KICK_UNREACHABLE: it cannot be made. */
 static void tell_link(struct session *s, const struct peer *p, struct outbox *out)
 {
     tell(s, &(struct msg_suspect){.target = SUSPECT_LINK, .cause = p->suspected, .peer = p->id},
          p->suspected == CAUSE_PEER_SILENT ? "no sign of life on the link"
          : p->suspected == CAUSE_LINK_LOST ? "the link closed"
+         : p->suspected == CAUSE_PEER_LOST ? "the link closed and a new one is refused"
                                            : "the link cannot be made",
          out);
 }
@@ -89,7 +91,8 @@ void complaint_pass(struct session *s)
 /* What this peer has to do with that one may have bytes missing. */
 static void lose(struct session *s, struct peer *p, enum cause cause)
 {
-    bool anew = p->suspected == CAUSE_NONE || cause != CAUSE_KICK_UNREACHABLE; /* what cannot be made again was lost before */
+    bool tried = cause == CAUSE_KICK_UNREACHABLE || cause == CAUSE_PEER_LOST; /* what cannot be made again was lost before */
+    bool anew = p->suspected == CAUSE_NONE || !tried;
     if (p->suspected == CAUSE_NONE) {
         p->next_suspected = s->suspected;
         s->suspected = (uint32_t)(p - s->peers);

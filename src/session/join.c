@@ -10,6 +10,7 @@
 #include "session/view_parts.h"
 
 enum { BACKOFF_FIRST_MS = 100, BACKOFF_MOST_MS = 2000 };
+#define SETTLED_NS INT64_C(1000000000) /* a connection that has lasted so long is dialled again at once */
 
 static void dial(struct session *s, bool at_once, struct outbox *out)
 {
@@ -123,6 +124,7 @@ void join_master_down(struct session *s, const char *text, struct outbox *out)
             membership_say_master_lost(out, text);
         }
     }
+    bool at_once = s->phase == PHASE_MEMBER && s->welcomed && s->now - s->welcomed_at >= SETTLED_NS;
     s->master_up = false;
     s->welcomed = false;
     if (s->phase == PHASE_JOINING) {
@@ -138,7 +140,7 @@ void join_master_down(struct session *s, const char *text, struct outbox *out)
     if (text != NULL) {
         snprintf(s->left_text, sizeof s->left_text, "%s", text);
     }
-    dial(s, false, out);
+    dial(s, at_once, out);
 }
 
 static void welcome(struct session *s, struct reader *r, struct outbox *out)
@@ -157,6 +159,7 @@ static void welcome(struct session *s, struct reader *r, struct outbox *out)
     s->run = m.run;
     s->id = m.id;
     s->welcomed = true;
+    s->welcomed_at = s->now;
     if (s->phase == PHASE_MEMBER) {
         membership_say_master_back(s, out);
     } else {

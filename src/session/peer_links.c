@@ -166,6 +166,7 @@ void links_up(struct session *s, struct session_event *e, struct outbox *out)
     struct peer *p = &s->peers[i];
     p->link_up = true;
     p->link_failed = false;
+    p->suspected = p->suspected == CAUSE_PEER_LOST && !MUTANT(REFUSED_KEPT) ? CAUSE_LINK_LOST : p->suspected;
     p->their_view = MUTANT(THEIR_VIEW_KEPT) ? p->their_view : 0;
     p->heard = s->now;
     if (p->in_view) {
@@ -215,6 +216,21 @@ void links_failed(struct session *s, uint64_t id, struct outbox *out)
     } else if (!s->peers[i].spare) {
         complaint_link(s, &s->peers[i], CAUSE_KICK_UNREACHABLE, out);
         path_tell(s, s->peers[i].rank, out);
+    }
+}
+
+/* Its process has ended, if the master finds its connection there closed, too. */
+void links_refused(struct session *s, uint64_t id, struct outbox *out)
+{
+    uint32_t i = peer_find(s, id);
+    struct peer *p = i != NONE ? &s->peers[i] : NULL;
+    if (p == NULL || !p->in_view || p->spare || p->link_up || p->suspected == CAUSE_PEER_LOST) {
+        return;
+    }
+    bool first = p->suspected == CAUSE_NONE;
+    complaint_link(s, p, CAUSE_PEER_LOST, out);
+    if (first) {
+        path_tell(s, p->rank, out);
     }
 }
 

@@ -225,6 +225,9 @@ static bool dispatch_link(struct session *s, struct session_event *e, struct out
     case SESSION_LINK_DOWN:
         links_down(s, e->peer, out);
         return true;
+    case SESSION_LINK_REFUSED:
+        links_refused(s, e->peer, out);
+        return true;
     case SESSION_LINK_FAILED:
         links_failed(s, e->peer, out);
         return true;

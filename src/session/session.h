@@ -166,6 +166,7 @@ enum session_event_kind {
     SESSION_LINK_UP,      /* control link to `peer` is usable (both ends) */
     SESSION_LINK_DOWN,    /* it closed or broke */
     SESSION_LINK_FAILED,  /* it could not be made in link_ns (dialler), or is still missing then (listener) */
+    SESSION_LINK_REFUSED, /* where `peer` was reached before, nobody listens: with each try, while the link is down */
     SESSION_LINK_STALE,   /* dialled, answered STALE with `view` */
     SESSION_PEER_FRAME,   /* header, payload from `peer` on its control link */
     SESSION_DATA_UP,      /* all connections of bundle `number` with `peer` are usable */

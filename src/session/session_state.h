@@ -261,7 +261,7 @@ struct session {
     struct msg_welcome claimed; /* the first WELCOME that it has answered; run 0: none yet */
     bool master_up, welcomed;
     uint64_t away_ns;    /* one way to the master */
-    int64_t master_heard, master_lost, next_heartbeat, next_dial, connect_by;
+    int64_t welcomed_at, master_heard, master_lost, next_heartbeat, next_dial, connect_by;
     int64_t backoff;
     uint64_t echo;
     uint64_t probing;        /* whom the master has asked to measure, in which round; 0: nobody */
@@ -512,6 +512,7 @@ void links_up(struct session *s, struct session_event *e, struct outbox *out);
 void links_down(struct session *s, uint64_t id, struct outbox *out);
 void links_bad(struct session *s, uint64_t id, struct outbox *out); /* it sent what it must not: its link is given up */
 void links_failed(struct session *s, uint64_t id, struct outbox *out);
+void links_refused(struct session *s, uint64_t id, struct outbox *out);
 void links_stale(struct session *s, uint64_t view);
 void links_data_up(struct session *s, struct session_event *e, struct outbox *out);
 void links_data_down(struct session *s, struct session_event *e, struct outbox *out);

@@ -105,12 +105,12 @@ static bool is_bad(const struct world *w, struct group *g, const struct edge_bre
     return gave || (k->count >= WORLD_BREAKS && recent(w, k->since));
 }
 
-bool edges_broken(struct world *w, struct group *g, uint64_t x, uint64_t y, bool unreachable)
+bool edges_broken(struct world *w, struct group *g, const struct edge_report *e)
 {
-    struct edge_break *k = breaks_get(w, g, x, y);
+    struct edge_break *k = breaks_get(w, g, e->from, e->to);
     uint64_t view = view_current(g)->view;
     bool relayed = relay_of(view_current(g), k->a, k->b) != 0;
-    if (k->count == 0 || k->view != view || k->attempt != w->admit.attempt) {
+    if (e->counts && (k->count == 0 || k->view != view || k->attempt != w->admit.attempt)) {
         if (!recent(w, k->since)) {
             k->count = 0;
             breaks_since(g, k, w->common->now);
@@ -119,10 +119,22 @@ bool edges_broken(struct world *w, struct group *g, uint64_t x, uint64_t y, bool
         k->attempt = w->admit.attempt;
         k->count++;
     }
-    if (unreachable && relayed) {
-        edges_give_up(w, g, x, y);
+    if (e->unreachable && relayed) {
+        edges_give_up(w, g, e->from, e->to);
     }
     return is_bad(w, g, k, true);
+}
+
+void edges_pardon(const struct world *w, struct group *g, uint64_t id)
+{
+    uint64_t view = view_current(g)->view;
+    for (uint32_t i = 0; i < g->break_count; i++) {
+        struct edge_break *k = &g->breaks[i];
+        if ((k->a == id || k->b == id) && k->view == view && k->attempt == w->admit.attempt && k->count > 0) {
+            k->count--;
+            k->view = 0;
+        }
+    }
 }
 
 void edges_give_up(struct world *w, struct group *g, uint64_t x, uint64_t y)

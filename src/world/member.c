@@ -19,9 +19,8 @@ void member_closed(struct world *w, struct member *mb)
     mb->view_sent_at = mb->known_view == view_current(member_group(w, mb))->view ? mb->view_sent_at : NEVER;
     if (mb->phase == MEMBER_PENDING) { /* M10: not accepted yet, dropped */
         member_exclude(w, mb, CAUSE_PEER_LOST, "connection closed before it was accepted");
-    } else if (mb->link_lost_at != 0 && w->common->now - mb->link_lost_at <= w->common->config.reconnect_ns) {
-        /* Control connection and a link, both closed: that is how an ended process looks. */
-        member_exclude(w, mb, CAUSE_PEER_LOST, "its connections closed");
+    } else if (mb->phase == MEMBER_ACCEPTED) {
+        redial_begin(w, mb);
     }
 }
 
@@ -269,8 +268,10 @@ void member_tick(struct world *w)
         if (!member_registered(mb)) {
             continue;
         }
-        if (mb->conn == SLOT_NONE && w->common->now - mb->lost_at >= w->common->config.reconnect_ns) {
-            member_exclude(w, mb, CAUSE_PEER_LOST, "its connection to the master closed");
+        if (mb->conn == SLOT_NONE && w->common->now >= roll_resume_by(w, mb)) {
+            bool links = roll_resume_by(w, mb) < mb->lost_at + w->common->config.reconnect_ns;
+            member_exclude(w, mb, CAUSE_PEER_LOST,
+                           links ? "its connections closed and it did not connect again" : "its connection to the master closed");
         } else if (member_silent(w, mb)) {
             exclude_silent(w, mb);
         } else if (mb->conn != SLOT_NONE && w->common->now >= mb->beat_at) {

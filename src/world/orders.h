@@ -28,7 +28,8 @@ struct master_config {
     uint32_t max_operations;   /* operations on record in one freeze, all members' lists merged */
     int64_t heartbeat_ns;      /* default 1 s */
     int64_t dead_ns;           /* silence after which a member is excluded; default 10 s */
-    int64_t reconnect_ns;      /* a lost control connection may be resumed for so long (unless a link of the peer broke too); 2 s */
+    int64_t reconnect_ns;      /* a member may resume a lost control connection for this long; 2 s */
+    int64_t redial_ns;         /* ... and for this long if a link of the member broke, too; 1 s, at most reconnect_ns */
     int64_t register_ns;       /* REGISTER must arrive within; 5 s */
     int64_t admit_ns;          /* LINKED must arrive within; 5 s */
     int64_t collect_ns;        /* silence reports are collected for so long before one is blamed; 200 ms */

@@ -119,12 +119,22 @@ static void forget_id(struct world *w, uint64_t id)
 
 /* ---- by time ------------------------------------------------------------------------------------------------------- */
 
+int64_t roll_resume_by(const struct world *w, const struct member *mb)
+{
+    const struct master_config *cfg = &w->common->config;
+    int64_t by = mb->lost_at + cfg->reconnect_ns;
+    if (mb->link_lost_at == 0 || mb->lost_at - mb->link_lost_at > cfg->reconnect_ns) {
+        return by;
+    }
+    int64_t redial = (mb->link_lost_at > mb->lost_at ? mb->link_lost_at : mb->lost_at) + cfg->redial_ns;
+    return redial < by ? redial : by;
+}
+
 /* When it is to be excluded, or told that the master lives. */
 static int64_t due_of(const struct world *w, const struct member *mb)
 {
-    const struct master_config *cfg = &w->common->config;
     int64_t dead = mb->heard_at + member_dead_ns(w, mb);
-    int64_t next = mb->conn == SLOT_NONE ? mb->lost_at + cfg->reconnect_ns : mb->beat_at;
+    int64_t next = mb->conn == SLOT_NONE ? roll_resume_by(w, mb) : mb->beat_at;
     return !member_registered(mb) ? NEVER : next < dead ? next : dead;
 }
 

@@ -36,17 +36,14 @@ static void suspect_link(struct world *w, struct group *g, struct member *from, 
         edges_unlinked(g, from->id, to->id); /* nothing of this view goes over that link */
         return;
     }
-    to->link_lost_at = w->common->now;
-    if (to->conn == SLOT_NONE) {
-        /* Control connection and a link, both closed: that is how an ended process looks. */
-        member_exclude(w, to, CAUSE_PEER_LOST, "its connections closed");
+    redial_link_lost(w, to, s->cause == CAUSE_PEER_LOST);
+    if (to->phase == MEMBER_GONE || MUTANT(NOCUTREPORT)) {
         return;
     }
-    if (MUTANT(NOCUTREPORT)) {
-        return;
-    }
+    uint64_t view = view_current(g)->view;
+    bool counts = from->reset_view != view && to->reset_view != view;
     bool unreachable = s->cause == CAUSE_KICK_UNREACHABLE && w->common->now - to->heard_at < 3 * member_heartbeat_ns(w, to);
-    bool bad = edges_broken(w, g, from->id, to->id, unreachable);
+    bool bad = edges_broken(w, g, &(struct edge_report){from->id, to->id, .counts = counts, .unreachable = unreachable});
     if (w->admit.phase == ADMIT_LINKING) {
         w->admit.again = w->admit.again || !bad; /* the proposal counted on this link; a bad one becomes a missing edge */
         w->changed = true;

@@ -468,7 +468,8 @@ static void view_install(struct world *w, struct group *g)
             stall_begins(w, mb);
         }
         if (mb != NULL) {
-            mb->link_lost_at = 0;
+            mb->link_lost_at = mb->refused_at = 0;
+            roll_due(w, mb);
             mb->failures = v->members < g->views[1 - g->current].members ? 0 : mb->failures; /* a source may have gone */
             mb->waits_for = MUTANT(COMPLAINT_KEPT) ? mb->waits_for : 0;
             mb->unheard_by = 0;

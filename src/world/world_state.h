@@ -61,6 +61,9 @@ struct member {
     int64_t heard_at, beat_at; /* last frame in; next heartbeat out */
     uint64_t echo_ns;   /* the peer's clock in its last heartbeat */
     int64_t link_lost_at; /* somebody reported a broken link to it in this view; 0 never */
+    int64_t refused_at;   /* ... that a new connection was refused at its address; 0 never */
+    int64_t reset_at;     /* its control connection and a link closed together last; 0 never */
+    uint64_t reset_view;  /* broken links of this member do not count in this view (redial.c); 0 none */
     uint64_t known_view; /* a view that it surely has */
     int64_t view_sent_at; /* the published one, on this connection; NEVER: not yet */
     char gone_text[BOUNDS_TEXT]; /* why it went, for the log */
@@ -296,6 +299,8 @@ void roll_in(struct world *w, const struct member *mb);
 void roll_move(struct world *w, struct member *mb, enum member_phase to, uint64_t view, const char *why);
 struct member *roll_free(struct world *w); /* the first free slot; null */
 void roll_due(struct world *w, const struct member *mb); /* its times have changed */
+/* When a member without a control connection is excluded. */
+int64_t roll_resume_by(const struct world *w, const struct member *mb);
 void roll_mark_due(struct world *w);       /* into due_set, until the next roll_due of each */
 /* Who has still to come to this vote: of all groups, or of this one to its sync; 0 nobody. */
 uint64_t roll_missing(struct world *w, struct group *g, enum vote_kind kind);
@@ -414,6 +419,11 @@ void together_leave(struct world *w);   /* it has begun, or is forgotten */
 void parent_look(struct world *w); /* at what its own members create, when some have gone */
 void parent_ends(struct world *w);
 
+/* redial.c */
+void redial_begin(struct world *w, struct member *mb); /* an accepted member has no control connection any more */
+/* A member reports a broken link to this one; `refused`: the address of this one refuses new connections. */
+void redial_link_lost(struct world *w, struct member *mb, bool refused);
+
 /* suspect.c */
 void suspect_report(struct world *w, struct member *from, const struct msg_suspect *s);
 void suspect_blocked(struct world *w, struct member *from, const struct peer_wait *wait);
@@ -474,7 +484,13 @@ bool edges_missing(const struct view_record *v, uint64_t x, uint64_t y);
 bool edges_note(struct view_record *v, uint64_t a, uint64_t b, uint32_t capacity);
 /* Counts a break of the edge; true if it has become a missing one of the views to come.  Unreachable: it could not be made
  * at all, which once is enough, provided that somebody can stand in. */
-bool edges_broken(struct world *w, struct group *g, uint64_t a, uint64_t b, bool unreachable);
+struct edge_report {
+    uint64_t from, to;
+    bool counts, unreachable;
+};
+bool edges_broken(struct world *w, struct group *g, const struct edge_report *e);
+/* The breaks of this member's edges that this view has counted so far do not count. */
+void edges_pardon(const struct world *w, struct group *g, uint64_t id);
 void edges_give_up(struct world *w, struct group *g, uint64_t a, uint64_t b); /* without counting */
 /* LINKED that nobody asked for: a member has a link again where its view misses one. */
 void edges_linked(struct world *w, struct member *mb, const struct msg_linked *l, uint64_t view, struct reader *r);

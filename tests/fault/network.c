@@ -72,6 +72,11 @@ bool network_kill_connections(const struct network *net, int host, int to)
     return shell_run("ip netns exec %s ss -K dst 10.77.0.%d", net->name[host], to + 1);
 }
 
+bool network_reset(const struct network *net, int host)
+{
+    return shell_run("ip netns exec %s ss -t -K state established", net->name[host]);
+}
+
 bool network_shape(const struct network *net, int host)
 {
     const char *name = net->name[host];

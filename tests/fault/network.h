@@ -26,6 +26,8 @@ bool network_drop(const struct network *net, int from, int to, bool on);
 bool network_isolate(const struct network *net, int host, bool on);
 /* Kills the connections of `host` to `to` as they are. */
 bool network_kill_connections(const struct network *net, int host, int to);
+/* Resets all established connections of `host`, those with the master included. */
+bool network_reset(const struct network *net, int host);
 /* Everything that `from` sends to `to` at most at `rate` ("100mbit"); call network_shape once before. */
 bool network_shape(const struct network *net, int host);
 bool network_limit(const struct network *net, int from, int to, const char *rate);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "program.h"
-#include "sim_cluster.h"
+#include "reset_fault.h"
 
 #define FAULT_TEXT_(name, text) text,
 static const char *const fault_names[FAULT_COUNT] = {FAULT_LIST(FAULT_TEXT_)};
@@ -434,6 +434,9 @@ void faults_fire(struct cluster *cl, uint32_t index)
         n->no_data = true;
         fault_on_link(cl, f);
         cluster_post(cl, f->for_ns, EVENT_FAULT_END, CLUSTER_NOBODY, index, 0, 0);
+        break;
+    case FAULT_RESET:
+        reset_fire(cl, f->node);
         break;
     case FAULT_DIAL:
         cl->still_at = cl->now;

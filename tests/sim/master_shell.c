@@ -31,6 +31,7 @@ static void master_config_fill(const struct cluster *cl, struct master_config *c
         .heartbeat_ns = o->heartbeat_ns,
         .dead_ns = o->dead_ns,
         .reconnect_ns = o->dead_ns / 5,
+        .redial_ns = o->dead_ns / 5 < CLOCK_S ? o->dead_ns / 5 : CLOCK_S,
         .register_ns = 5 * CLOCK_S,
         .admit_ns = 5 * CLOCK_S,
         .collect_ns = 200 * CLOCK_MS,

@@ -5,6 +5,7 @@
  * Invariant: asked of each call that has ended.
  * SPDX-License-Identifier: MIT */
 #include "program.h"
+#include "reset_fault.h"
 
 void oracle_calm(struct cluster *cl, const struct node *n, const struct call *c, const struct session_outcome *o)
 {
@@ -25,11 +26,11 @@ void oracle_kept(struct cluster *cl, uint64_t id)
 {
     uint16_t node = oracle_node_of(cl, id);
     struct session_info info;
-    if (node >= CLUSTER_NODES || !process_calm(cl, &cl->nodes[node]) || cl->opt.scripted) {
+    if (node >= CLUSTER_NODES || !reset_keeps(cl, &cl->nodes[node]) || cl->opt.scripted) {
         return;
     }
     session_info(cl->nodes[node].session, &info);
     if (info.connected && info.id == id) {
-        cluster_fail(cl, "peer %u has lost its place, but nothing has gone wrong in its world", node);
+        cluster_fail(cl, "peer %u has lost its place, but nothing worse than resets has gone wrong in its world", node);
     }
 }

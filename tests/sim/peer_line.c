@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim_cluster.h"
+#include "reset_fault.h"
 
 enum { LINE_RETRY_NS = 50000000, LINE_ROGUE = 0x80 };
 #define LINE_SPARE_NS (CLOCK_S / 2) /* a link that the view does without is tried less and less often */
@@ -110,6 +110,7 @@ static void line_missing(struct cluster *cl, struct node *n, struct link *l)
     l->retry_ns = l->spare ? LINE_SPARE_NS : LINE_RETRY_NS;
     l->retry_at = cl->now + l->retry_ns;
     line_wake(cl, n, l->retry_at);
+    reset_lost(cl, n, l);
 }
 
 /* The wanted set changed: notes it; connections are made by the timers. */
@@ -298,6 +299,9 @@ void line_dialled(struct cluster *cl, struct node *n, const struct event *e, boo
     uint16_t to = process_at(cl, n, &l->info.address[0]);
     if (!ok || to >= cl->node_count || !cl->nodes[to].alive || cl->cut[n->index][to] || cl->cut[to][n->index]) {
         line_dial_failed(cl, n, kind, e->b, e->c);
+        if (kind == LINK_CONTROL) {
+            reset_failed(cl, n, l);
+        }
         return;
     }
     bool current = (kind == LINK_CONTROL && l->state == LINK_DIALLING && l->number == e->c) ||

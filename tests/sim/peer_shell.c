@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "reset_fault.h"
 #include "sim_window.h"
 #include "tests/whole_frame.h"
 
@@ -564,6 +565,9 @@ void node_event(struct cluster *cl, struct node *n, const struct event *e)
         break;
     case EVENT_WINDOW:
         window_event(cl, n, e);
+        break;
+    case EVENT_KNOCK:
+        reset_event(cl, n, e);
         break;
     case EVENT_MEASURED: {
         n->probes--;

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "sim_cluster.h"
+#include "reset_fault.h"
 
 /* In most clusters of several worlds; without a draw of its own. */
 void process_options(struct options *o)
@@ -84,6 +84,7 @@ static enum scope scope_of(enum fault_kind kind)
     case FAULT_SLOW:
     case FAULT_MASTER_CUT:
     case FAULT_RELAY:
+    case FAULT_RESET:
         return OF_PROCESSES;
     default:
         return OF_SESSION;
@@ -92,6 +93,10 @@ static enum scope scope_of(enum fault_kind kind)
 
 void process_touch(struct cluster *cl, const struct fault *f, uint16_t relay)
 {
+    if (f->kind == FAULT_RESET) {
+        reset_touch(cl, f->node);
+        return;
+    }
     switch (scope_of(f->kind)) {
     case OF_ALL:
         memset(cl->touched, true, sizeof cl->touched);
@@ -122,5 +127,5 @@ void process_confine(struct cluster *cl)
 
 bool process_calm(const struct cluster *cl, const struct node *n)
 {
-    return !cl->touched[n->group / CLUSTER_LABELS];
+    return !cl->touched[n->group / CLUSTER_LABELS] && !cl->shaken[n->group / CLUSTER_LABELS];
 }

@@ -4,6 +4,7 @@
  * stopped process wait in a list of their own and come back in their order when it goes on.
  * Invariant: time never goes back; two events of one time come in the order in which they were posted.
  * SPDX-License-Identifier: MIT */
+#include "reset_fault.h"
 #include "sim_window.h"
 
 #include <stdarg.h>
@@ -240,6 +241,7 @@ static void cluster_dispatch(struct cluster *cl, const struct event *e)
     case EVENT_PROGRAM:
     case EVENT_WINDOW:
     case EVENT_MEASURED:
+    case EVENT_KNOCK:
         node_event(cl, &cl->nodes[e->node], e);
         break;
     }
@@ -332,6 +334,7 @@ void cluster_init(struct cluster *cl, const struct options *opt, bool trace)
     cl->cuts = 0;
     cl->fault_count = cl->armed = 0;
     memset(cl->touched, 0, sizeof cl->touched);
+    memset(cl->shaken, 0, sizeof cl->shaken);
     cl->apart_any = false;
     cl->still_at = 0;
     cl->healed = false;
@@ -356,6 +359,7 @@ void cluster_init(struct cluster *cl, const struct options *opt, bool trace)
         crowd_fault(cl);
         poison_draw(cl);
         growth_draw(cl);
+        reset_draw(cl);
         process_confine(cl);
         cluster_post(cl, cl->opt.fault_ns, EVENT_HEAL, CLUSTER_NOBODY, 0, 0, 0);
     }

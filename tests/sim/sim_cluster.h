@@ -50,7 +50,7 @@ enum {
     X(POISON, "failed invariant") X(RESULT, "wrong result") X(EXECUTOR, "failed executor") \
     X(PAIR, "pair cut") X(SPARSE, "many pairs cut") X(RELAY, "relay lost")                                               \
     X(LIE_READY, "wrong READY") X(LIE_HOLD, "wrong HOLD") X(LIE_FINISHED, "wrong FINISHED")                            \
-    X(LIE_STAGED, "wrong STAGED") X(GROWTH, "no memory to grow") X(REVOKE, "revoke") X(NO_DATA, "no descriptors for data")
+    X(LIE_STAGED, "wrong STAGED") X(GROWTH, "no memory to grow") X(REVOKE, "revoke") X(NO_DATA, "no descriptors for data") X(RESET, "all reset")
 #define FAULT_NAME_(name, text) FAULT_##name,
 enum fault_kind { FAULT_LIST(FAULT_NAME_) FAULT_COUNT, FAULT_DRAWN = FAULT_NO_DATA /* the rest has draws of its own */ };
 #undef FAULT_NAME_
@@ -125,7 +125,7 @@ enum event_kind {
     EVENT_FAULT,       /* a: index */
     EVENT_FAULT_END,   /* a: index */
     EVENT_HEAL,
-    EVENT_PERSISTED, EVENT_SOLVED, EVENT_MEASURED,
+    EVENT_PERSISTED, EVENT_SOLVED, EVENT_MEASURED, EVENT_KNOCK, /* reset_fault.c */
 };
 
 struct event {
@@ -194,7 +194,7 @@ struct link {
     enum link_state state;
     uint32_t channel, generation;
     uint64_t number;              /* of the control link */
-    int64_t missing_since, retry_at, retry_ns;
+    int64_t missing_since, lost_at, retry_at, retry_ns;
     enum link_state bundle_state;
     uint64_t bundle;
     uint16_t bundle_lanes, bundle_ready;
@@ -404,7 +404,7 @@ struct cluster {
     uint64_t bandwidth_seed;
     struct fault faults[FAULTS_MAX];
     uint32_t fault_count, armed;
-    bool healed, touched[CLUSTER_WORLDS]; /* something has gone wrong there */
+    bool healed, touched[CLUSTER_WORLDS], shaken[CLUSTER_WORLDS]; /* something has gone wrong there; connections were reset at least */
     int64_t heal_at, end_at;
     struct oracle oracle;
     struct stats stats;

@@ -118,7 +118,7 @@ void peer_first_update(struct cluster *c, struct peer *p, bool passed);
 void peer_vote(struct cluster *c, struct peer *p, enum vote_kind kind);
 void peer_sync(struct cluster *c, struct peer *p, uint8_t strategy, uint64_t revision, uint64_t keys, uint64_t content,
                bool inequality);
-void peer_crash(struct cluster *c, struct peer *p);  /* its connection closes, and links to it */
+void peer_crash(struct cluster *c, struct peer *p);  /* its connections close, and its address refuses new ones */
 void peer_cut(struct cluster *c, struct peer *p);    /* its control connection closes */
 void peer_resume(struct cluster *c, struct peer *p); /* on a new connection */
 void peer_suspect(struct cluster *c, struct peer *p, enum suspect_target target, enum cause cause, const struct peer *at);

@@ -184,22 +184,6 @@ TEST(lost_control_connection_may_be_resumed) /* broken connection is not death *
     cluster_free(c);
 }
 
-TEST(connection_and_link_closed_is_death_at_once) /* in either order; nobody waits two seconds */
-{
-    struct cluster *c = cluster_new();
-    cluster_members(c, 4, 0);
-    struct peer *p = c->peers;
-    peer_cut(c, &p[3]);
-    EXPECT_EQ(p[0].member_count, 4);
-    peer_suspect(c, &p[0], SUSPECT_LINK, CAUSE_LINK_LOST, &p[3]);
-    EXPECT_EQ(p[0].member_count, 3);
-    p[0].no_frozen = true; /* the view does not end meanwhile */
-    peer_suspect(c, &p[0], SUSPECT_LINK, CAUSE_LINK_LOST, &p[2]);
-    peer_cut(c, &p[2]);
-    EXPECT_EQ(p[0].freeze.survivors, 2);
-    cluster_free(c);
-}
-
 TEST(leave_is_a_death_that_needs_no_detection)
 {
     struct cluster *c = cluster_new();

@@ -44,7 +44,7 @@ TEST(world_takes_as_many_members_as_a_view_may_have_and_refuses_one_more) /* a l
     uint64_t before = b->peers[0].view;
     b->peers[7].open = false; /* dies */
     crowd_run(b, &(struct master_event){.kind = MASTER_CLOSED, .connection = b->peers[7].conn});
-    say_lost(b, &b->peers[8], b->peers[7].id);
+    say_lost(b, &b->peers[8], b->peers[7].id, CAUSE_PEER_LOST);
     crowd_deliver(b);
     EXPECT(b->peers[0].view > before && all_in(b, b->peers[0].view));
     crowd_free(b);
@@ -176,8 +176,8 @@ TEST(pairs_that_break_are_counted_apart_however_many_they_are) /* the count of o
         uint64_t view = b->peers[0].view;
         for (uint32_t i = 2; i < MEMBERS; i++) {
             uint32_t other = i == 2 ? 10 + times : i - 1; /* of one member another link each time: none of them counts thrice */
-            say_lost(b, &b->peers[i], b->peers[other].id);
-            say_lost(b, &b->peers[other], b->peers[i].id); /* both ends tell, and it counts once */
+            say_lost(b, &b->peers[i], b->peers[other].id, CAUSE_LINK_LOST);
+            say_lost(b, &b->peers[other], b->peers[i].id, CAUSE_LINK_LOST); /* both ends tell, and it counts once */
         }
         crowd_deliver(b);
         EXPECT(b->peers[0].view > view && all_in(b, b->peers[0].view));

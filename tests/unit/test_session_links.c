@@ -335,3 +335,75 @@ TEST(log_tells_a_freeze_once_whatever_its_attempts) /* a line for each attempt *
     EXPECT(logged(b) == NULL);
     bench_free(b);
 }
+
+/* What the last step told the master of the link with peer 1; CAUSE_NONE: nothing. */
+static uint8_t told_of_link(const struct bench *b)
+{
+    struct reader r;
+    struct msg_suspect m;
+    for (uint32_t at = 0; sent_next(b, ACT_MASTER, FRAME_SUSPECT, &at, &r) != NULL;) {
+        if (get_suspect(&r, &m) && m.target == SUSPECT_LINK && m.peer == peer_id(1)) {
+            return m.cause;
+        }
+    }
+    return CAUSE_NONE;
+}
+
+static uint8_t link_event(struct bench *b, enum session_event_kind kind)
+{
+    step(b, &(struct session_event){.kind = kind, .peer = peer_id(1)});
+    return told_of_link(b);
+}
+
+TEST(refused_link_is_told_once_and_not_of_one_that_is_up) /* the master waits a second for the dead, or excludes the living */
+{
+    struct bench *b = bench_new();
+    EXPECT_EQ(link_event(b, SESSION_LINK_REFUSED), CAUSE_NONE); /* an old dial's word */
+    EXPECT_EQ(link_event(b, SESSION_LINK_DOWN), CAUSE_LINK_LOST);
+    EXPECT_EQ(link_event(b, SESSION_LINK_REFUSED), CAUSE_PEER_LOST);
+    EXPECT_EQ(link_event(b, SESSION_LINK_REFUSED), CAUSE_NONE); /* each further dial is refused, too */
+    decided(b, 2, CAUSE_LINK_LOST, NULL, NULL);
+    EXPECT_EQ(link_event(b, SESSION_LINK_REFUSED), CAUSE_PEER_LOST); /* the word about the old view came too late */
+    bench_free(b);
+}
+
+TEST(refusal_is_not_told_again_of_a_link_that_came_back) /* a master that was away would exclude a member that lives */
+{
+    struct bench *b = bench_new();
+    link_event(b, SESSION_LINK_DOWN);
+    link_event(b, SESSION_LINK_REFUSED);
+    link_event(b, SESSION_LINK_UP);
+    step(b, &(struct session_event){.kind = SESSION_MASTER_DOWN, .text = "the connection to the master closed"});
+    step(b, &(struct session_event){.kind = SESSION_MASTER_UP});
+    unsigned char raw[256];
+    struct writer w;
+    writer_init(&w, raw, sizeof raw);
+    put_welcome(&w, &(struct msg_welcome){.run = run, .id = self, .epoch = 1, .heartbeat_ms = 1000, .dead_ms = 10000});
+    from_master(b, FRAME_WELCOME, 0, &w);
+    EXPECT_EQ(told_of_link(b), CAUSE_LINK_LOST);
+    bench_free(b);
+}
+
+/* How long after it is lost the master's connection is dialled again. */
+static int64_t redialled_after(struct bench *b, int64_t lasted)
+{
+    b->now += lasted;
+    step(b, &(struct session_event){.kind = SESSION_MASTER_DOWN, .text = "the connection to the master closed"});
+    for (uint32_t i = 0; i < b->out.count; i++) {
+        if (b->out.actions[i].kind == ACT_DIAL_MASTER) {
+            return (int64_t)b->out.actions[i].value - b->now;
+        }
+    }
+    return INT64_MAX;
+}
+
+TEST(master_is_dialled_again_at_once_if_its_connection_lasted) /* half of the second passed; one that closes at once is not hammered */
+{
+    struct bench *b = bench_new();
+    EXPECT_EQ(redialled_after(b, INT64_C(2000000000)), 0);
+    EXPECT(redialled_after(b, 0) > 0);
+    bench_free(b);
+    b = bench_new();
+    EXPECT(redialled_after(b, INT64_C(100000000)) > 0);
+    bench_free(b);
+}

@@ -16,8 +16,8 @@ FOLDER = Path(__file__).resolve().parent.parent / "docs/internals"
 HEAD = """# Rules, tests and mutants
 
 Every rule of [RULES](RULES.md) and every guarantee of [TESTING](TESTING.md#guarantees), with the files that
-keep it, the tests that show it, and the planted mistakes (mutants of the code, mutations of a model) that these
-tests find. `scripts/rules_table.py` writes this page from those two.
+keep it, the tests that show it, and the planted mistakes (mutants of the code, mutations of a model) that
+these tests find. `scripts/rules_table.py` writes this page from those two.
 
 | Rule | Title | Kept in | Shown by | Mutants and mutations |
 |---|---|---|---|---|

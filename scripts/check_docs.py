@@ -554,7 +554,8 @@ def kept_rules_are_cited(tree):
 PLAIN = ("README.md", "docs/internals/INDEX.md", "include/pccl.h",
          "apps/ccoip_master.1", "apps/ccoip_master.c", "apps/pccl.1",
          *(f"docs/guide/{name}.md" for name in "INDEX GETTING_STARTED COLLECTIVES COMPARISON DEPLOY PERFORMANCE PORTING PYTHON SECURITY "
-           "TUNING VERSIONS python/EXAMPLES python/MIGRATION".split()))
+           "TUNING VERSIONS python/EXAMPLES python/MIGRATION python/TORCH "
+           "python/COMMS python/MULTIWORLD python/PCCL".split()))
 
 
 def public_text_is_plain(tree):

@@ -1,26 +1,44 @@
 /* pccl.h - fault-tolerant collective communication between processes that may join, crash and leave at any time.
  *
- * One small master keeps the membership; peers move the data among themselves.  Every call ends: with success, or with
- * a code below and a text (pcclGetLastError) that names cause, peer, phase and remedy.  For every collective either all
- * surviving peers of the group get success with the same bits, or all get an error and their inputs are as before.
+ * A small master keeps the membership. Peers move the data among themselves. A collective succeeds on all surviving
+ * peers of the group with identical bits, or fails on all of them and leaves their inputs unchanged.
  *
- * What to do for which code (see also pcclErrorClass_t):
- *   pcclRankConnectionLost                            a peer or a link was lost, or an operation given up: read the sizes, call again
- *                                                     (class pcclClassRejoin: the world has ended, or never began: connect again)
- *   pcclMasterConnectionFailed                        no longer a member: pcclConnect again, synchronise shared state
- *   pcclTooFewPeers                                   alone: pcclUpdateTopology until somebody joins
- *   pcclPendingAsyncOps                               await the operations first
- *   pcclInvalidArgument, pcclInvalidUsage, pcclNotInitialized   fix the call; nothing happened
- *   pcclNoSharedStateAvailable                        nobody holds the state any more: restart from a checkpoint; or, cause
- *                                                     pcclCauseRevision, all offer an old one: raise the revision, call again
- *   pcclInternalError                                 stop and report (digest mismatch, failed invariant, no memory); for an
- *                                                     operation that lacks memory, or whose executor failed, at that
- *                                                     peer alone: the others get RankConnectionLost, the cause names it
- *                                                     (class pcclClassRejoin: it has left for lack of memory: connect again)
+ * Where to start:
+ * - Elastic training: pcclInit, pcclCreateCommunicator, pcclConnect; then a loop of pcclUpdateTopology,
+ *   pcclSynchronizeSharedState and pcclAllReduce.
+ * - A fixed set of ranks: pcclCreateCommunicatorEx with world_size and rank, pcclConnect, and the ordered
+ *   collectives.
+ * - The tag family matches operations by tag: pcclAllReduce, pcclAllReduceAsync, pcclAllReduceMultipleWithRetry. The
+ *   calls that end in AsyncReduce take their handles.
+ * - The ordered family matches the k-th call of each member: pcclAllReduceOrdered, pcclBroadcast, pcclAllGather,
+ *   pcclReduceScatter, pcclAllToAll, pcclScatter, pcclGather, pcclReduce, pcclBarrier, windows and splits. Messages
+ *   (pcclSend, pcclReceive) match by sender, receiver and tag. pcclAwaitAsync and the calls that end in Async take
+ *   their handles.
+ * - Per thread: pcclGroupStart, pcclGroupEnd, pcclSetCallDeadline, pcclSetCallPatience, pcclGetLastError,
+ *   pcclGetLastErrorInfo. All other calls may use any thread.
  *
- * Threads: any thread may call any function at any time; calls of one communicator that contradict each other get
- * pcclInvalidUsage.  Buffers are borrowed until the call (for asynchronous operations: the await) returns.  The library
- * never exits, aborts or installs signal handlers, and prints nothing but its log (pcclSetLogCallback).  After fork, the child must call pcclInit again.
+ * Every call returns one of the codes below. After an error pcclGetLastError names the cause, the peer, the phase and
+ * the remedy, and pcclGetLastErrorInfo has the same as fields. The remedies are (see also pcclErrorClass_t):
+ * - pcclRankConnectionLost: a peer or a link was lost, or an operation failed on all peers. Read the world size again
+ *   (pcclGetAttribute), then retry. With class pcclClassRejoin the world has ended or never started: connect again.
+ * - pcclMasterConnectionFailed: this peer is no longer a member. Call pcclConnect again, then synchronise the shared
+ *   state.
+ * - pcclTooFewPeers: this peer is alone. Call pcclUpdateTopology until another peer joins.
+ * - pcclPendingAsyncOps: await the operations first.
+ * - pcclInvalidArgument, pcclInvalidUsage, pcclNotInitialized: fix the call; nothing happened.
+ * - pcclNoSharedStateAvailable: no peer holds the state any more; restart from a checkpoint. With cause
+ *   pcclCauseRevision all peers offer an old state: raise the revision, then call again.
+ * - pcclInternalError: stop and report. The reason is a digest mismatch, a failed invariant, or no memory. If one
+ *   peer lacks memory for an operation, or its executor fails, only that peer gets this code. The others get
+ *   pcclRankConnectionLost, and the cause names the peer. With class pcclClassRejoin this peer had no memory to
+ *   remain a member and has left: free some, then connect again. Later calls return pcclMasterConnectionFailed.
+ *
+ * In the comments below, error codes are written without their prefix "pccl".
+ *
+ * Threads: any thread may call any function at any time. Contradicting calls of one communicator return InvalidUsage.
+ * Buffers are borrowed until the call returns, or for asynchronous operations until the await returns. The library
+ * never exits, aborts or installs signal handlers, and prints nothing but its log (pcclSetLogCallback). After fork,
+ * the child must call pcclInit again.
  * SPDX-License-Identifier: MIT */
 #ifndef PCCL_H
 #define PCCL_H
@@ -41,14 +59,15 @@
 /* Marks a pointer argument that may be null. */
 #define PCCL_NULLABLE
 
-/* Version of this header; pcclGetVersion tells that of the library that runs.  Comparable: 0.1.0 is 100, 1.2.3 is 10203. */
+/* Version of this header. pcclGetVersion returns that of the running library. Comparable numbers: 0.1.0 is 100, 1.2.3
+ * is 10203. */
 #define PCCL_VERSION_MAJOR 0
 #define PCCL_VERSION_MINOR 2
 #define PCCL_VERSION_PATCH 0
 #define PCCL_VERSION (PCCL_VERSION_MAJOR * 10000 + PCCL_VERSION_MINOR * 100 + PCCL_VERSION_PATCH)
 
-/* The initial value of a structure whose first member is its `size`: all other members are zero, which is their default.
- * pcclWindowParams_t params = PCCL_INITIALIZER(pcclWindowParams_t); */
+/* The initial value of a structure whose first member is its `size`. All other members are zero, which is their
+ * default. Example: pcclWindowParams_t params = PCCL_INITIALIZER(pcclWindowParams_t); */
 #ifdef __cplusplus
 template <typename Type> inline Type pcclInitializer()
 {
@@ -106,10 +125,11 @@ typedef enum pcclDataType_t {
 
 typedef enum pcclDeviceType_t { pcclDeviceCpu = 0, pcclDeviceCuda = 1 } pcclDeviceType_t;
 
-/* Integers wrap; pcclAvg is the sum divided by the world size (integers truncate towards zero).  float16 and bfloat16
- * are accumulated in float and rounded once.  pcclMax and pcclMin propagate NaN.  The operators of bits are for integer
- * types.  pcclBool has pcclSum, pcclMax and pcclBitOr, which are true where any is, and pcclMin and pcclBitAnd, where all are; among
- * several members results are 0 or 1.  What a type has not is InvalidArgument. */
+/* Integers wrap. pcclAvg is the sum divided by the world size; integers truncate towards zero. float16 and bfloat16
+ * are accumulated in float and rounded once. pcclMax and pcclMin propagate NaN. The bitwise operators are for integer
+ * types. For pcclBool, pcclSum, pcclMax and pcclBitOr are true where any input is, and pcclMin and pcclBitAnd where
+ * all are; among several members the results are 0 or 1. An operator that a type does not support returns
+ * InvalidArgument. */
 typedef enum pcclRedOp_t {
     pcclSum,
     pcclAvg,
@@ -136,13 +156,17 @@ typedef enum pcclDistributionHint_t {
     PCCL_UNIFORM_DISTRIBUTION_HINT = pcclDistributionUniform
 } pcclDistributionHint_t;
 
-/* How values are compressed on the wire; each input is quantised once, summed in full precision, and the result is
- * quantised once, so the error does not grow with the number of peers.  Scales are kept per block of 256 elements.
- * Source types: pcclFloat and pcclDouble.  MinMax: to the unsigned integers (offset and range of each block), all
- * operators.  ZeroPointScale: to the signed integers (symmetric scale) and the unsigned ones (scale and zero point), all
- * operators.  A block of equal values comes back exactly.  A block that holds a NaN or an infinity decodes to NaN
- * everywhere.  To an integer that is no narrower than the source (pcclFloat to 32 or 64 bits, pcclDouble to 64) values
- * travel as they are, exact, in as many bytes as without. */
+/* How values are compressed for transfer. Each input is quantised once and summed in full precision, and the result
+ * is quantised once. The error therefore does not grow with the number of peers. Scales are kept per block of 256
+ * elements.
+ *
+ * Source types are pcclFloat and pcclDouble. All operators are supported.
+ * - MinMax: to unsigned integers, with offset and range of each block.
+ * - ZeroPointScale: to signed integers (symmetric scale) and unsigned ones (scale and zero point).
+ *
+ * A block of equal values is exact. A block that contains a NaN or an infinity decodes to NaN on all peers. If the
+ * integer type is no narrower than the source (pcclFloat to 32 or 64 bits, pcclDouble to 64), values travel unchanged
+ * and exact, with no saving. */
 typedef enum pcclQuantizationAlgorithm_t {
     pcclQuantNone = 0,
     pcclQuantMinMax = 1,
@@ -151,9 +175,9 @@ typedef enum pcclQuantizationAlgorithm_t {
 
 /* ---- Attributes and strategies ---------------------------------------------------------------------------------- */
 
-/* Sizes count accepted peers only and are a snapshot: they change with the answer to connect, update, optimise or sync,
- * with an aborted operation (pcclRankConnectionLost), and with pcclTooFewPeers; never in between.  Branch on them
- * after pcclUpdateTopology: across groups they agree after connect, update and optimise only. */
+/* Sizes count accepted peers only. They are a snapshot, which changes only with the answer to connect, update,
+ * optimise or sync, with an aborted operation (RankConnectionLost), and with TooFewPeers. Branch on them after
+ * pcclUpdateTopology: across peer groups they agree after connect, update and optimise only. */
 typedef enum pcclAttribute_t {
     PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE = 1,
     PCCL_ATTRIBUTE_PEER_GROUP_WORLD_SIZE = 2,
@@ -187,42 +211,43 @@ typedef struct pcclCommCreateParams_t {
     uint32_t p2p_connection_pool_size; /* parallel connections (lanes) to each peer; 0 means 1, more than 64 mean 64 */
 } pcclCommCreateParams_t;
 
-/* How a world that was created with a size goes on after the loss of a member: with an operation that was under way it ends as
- * usual in either case, then */
+/* How a world of fixed size continues after the loss of a member. In both cases an operation in progress first ends
+ * as usual. */
 typedef enum pcclLossRule_t {
-    PCCL_LOSS_END = 0,   /* the world is over, at all of its members: their calls return RankConnectionLost, class pcclClassRejoin */
-    PCCL_LOSS_SHRINK = 1 /* it goes on with those who are left; ranks close up */
+    PCCL_LOSS_END = 0,   /* the world ends on all members: their calls return RankConnectionLost, class pcclClassRejoin */
+    PCCL_LOSS_SHRINK = 1 /* the survivors continue; their ranks close up */
 } pcclLossRule_t;
 
 #define PCCL_ANY_RANK UINT32_MAX
 
-/* The same, and more, for pcclCreateCommunicatorEx.  Members are only ever added at the end; zero is a valid default of each. */
+/* Parameters of pcclCreateCommunicatorEx. New members are added at the end only, and zero is a valid default of each. */
 typedef struct pcclCommCreateParamsEx_t {
     size_t size; /* sizeof(pcclCommCreateParamsEx_t), as this program was compiled: see PCCL_INITIALIZER */
     ccoip_socket_address_t master_address;
     uint32_t peer_group;
     uint32_t p2p_connection_pool_size;
-    const char *PCCL_NULLABLE world; /* name of the world at that master; null or "": the default one, as pcclCreateCommunicator */
-    uint32_t world_size; /* creates a world of so many ranks, 1 to 16384, which needs a name; 0: joins one that has no size */
-    uint32_t rank;       /* this peer's in it, below world_size; with `join` also PCCL_ANY_RANK: the lowest that is free */
+    const char *PCCL_NULLABLE world; /* name of the world at that master; null or "": the default world, as with pcclCreateCommunicator */
+    uint32_t world_size; /* creates a world of this many ranks, 1 to 16384, and needs a name; 0: joins a world without a size */
+    uint32_t rank;       /* this peer's rank, below world_size; with `join` also PCCL_ANY_RANK: the lowest free rank */
     pcclLossRule_t loss_rule;
-    uint32_t formation_timeout_ms; /* from this rank's arrival at the master on; of all ranks' the earliest counts; 0: for ever */
-    bool once; /* with world_size: once this world has begun, no other one is created under its name at this master */
-    bool join; /* with world_size, and no other of these: joins the newest world of that name that has begun, in place of a lost rank */
-    const char *PCCL_NULLABLE socket_ifname; /* interfaces whose addresses others may dial, in the grammar of PCCL_SOCKET_IFNAME and in its
-                                              * place; at most 127 bytes, copied; null or "": that of the environment */
-    int32_t socket_send_bytes;    /* SO_SNDBUF and SO_RCVBUF of data connections over TCP: 4096 to 2^30; -1: as the kernel tunes them; */
-    int32_t socket_receive_bytes; /* 0: as the environment or an earlier communicator says.  From its connect on, for all of the process */
-    int32_t shm_disable; /* 1: no memory shared with processes of this host; -1: shared, whatever PCCL_SHM_DISABLE says; 0: as that says */
-    const char *PCCL_NULLABLE net; /* "Socket" or "OFI", in place of PCCL_NET; null or "": as that says.  -1 and "OFI" need that the
-                                    * first communicator of the process that connects had it, too: pcclConnect says so if not */
-    uint32_t stall_ms;   /* stall time of the world, at least 50: the smallest that a member of a view gives counts for all of them, and
-                          * at the master, which excludes who is silent for so long.  0: PCCL_OPTION_STALL_TIMEOUT_MS at this peer, the
-                          * master's --dead-ms there.  Neither of these is exceeded.  Worlds made of this one by a split have it, too */
+    uint32_t formation_timeout_ms; /* counts from this rank's arrival at the master; the earliest deadline of all ranks counts; 0: none */
+    bool once; /* with world_size: once this world has started, its name cannot be used again at this master */
+    bool join; /* with world_size: joins the newest started world of that name in place of a lost rank; excludes the three members above */
+    const char *PCCL_NULLABLE socket_ifname; /* interfaces whose addresses other peers may dial; overrides PCCL_SOCKET_IFNAME and has its
+                                              * grammar; at most 127 bytes, copied; null or "": as in the environment */
+    int32_t socket_send_bytes;    /* SO_SNDBUF and SO_RCVBUF of TCP data connections: 4096 to 2^30; -1: tuned by the kernel; 0: as */
+    int32_t socket_receive_bytes; /* the environment or an earlier communicator says.  From connect on, for the whole process */
+    int32_t shm_disable; /* 1: no shared memory with processes of this host; -1: shared memory, despite PCCL_SHM_DISABLE; 0: as that says */
+    const char *PCCL_NULLABLE net; /* "Socket" or "OFI"; overrides PCCL_NET; null or "": as that says.  Values -1 and "OFI"
+                                    * must be set for the first communicator of the process that connects; pcclConnect checks it */
+    uint32_t stall_ms;   /* stall time of the world, at least 50.  The smallest value of the members of a view counts for all of them, and
+                          * for the master, which excludes a peer that is silent for so long.  It never exceeds
+                          * PCCL_OPTION_STALL_TIMEOUT_MS at a peer or --dead-ms at the master; 0: these.  Splits inherit it */
 } pcclCommCreateParamsEx_t;
 
-/* tx_bytes, rx_bytes: payload really moved by this peer: 2(W-1)/W of the buffer for an evenly shared operation.  Each payload
- * counts once, at the one who sends it and at the one who receives it; headers, and what a link's loss makes say again, do not. */
+/* tx_bytes and rx_bytes: payload moved by this peer, 2(W-1)/W of the buffer for an evenly shared operation. Each
+ * payload counts once at its sender and once at its receiver. Headers, and data sent again after the loss of a link,
+ * do not count. */
 typedef struct pcclReduceInfo_t {
     uint32_t local_world_size; /* members of the view that committed the operation */
     uint64_t tx_bytes;
@@ -242,8 +267,8 @@ typedef struct pcclQuantizationOptions_t {
 typedef struct pcclReduceDescriptor_t {
     size_t count; /* elements, not bytes */
     pcclRedOp_t op;
-    uint64_t tag; /* names the operation: equal on all peers, unique among those not yet awaited; at most 2^20 different ones
-                   * between two updates that see more than 16,384 */
+    uint64_t tag; /* names the operation: equal on all peers, unique among operations not yet awaited; at most 2^20 different tags
+                   * between two updates that find more than 16,384 */
     pcclReduceOperandDescriptor_t src_descriptor;
     pcclQuantizationOptions_t quantization_options;
 } pcclReduceDescriptor_t;
@@ -260,8 +285,7 @@ typedef struct pcclAsyncReduceOp_t {
 } pcclAsyncReduceOp_t;
 
 typedef struct pcclTensorInfo_t {
-    const char *name; /* key: no two entries of a state may share one; entries must agree in order, name, type, count and flag
-                         on all peers */
+    const char *name; /* key, unique within a state; order, name, type, count and flag of the entries must agree on all peers */
     void *data;       /* any alignment */
     size_t count;     /* elements */
     pcclDataType_t datatype;
@@ -270,8 +294,8 @@ typedef struct pcclTensorInfo_t {
 } pcclTensorInfo_t;
 
 typedef struct pcclSharedState_t {
-    uint64_t revision; /* raise by exactly one per successful sync; set to the elected revision on success.  A newcomer
-                          says any lower one, such as 0, and gets the others' */
+    uint64_t revision; /* raise it by exactly one per successful sync; success sets it to the elected revision.  A newcomer
+                          passes any lower revision, such as 0, and gets the others' */
     size_t count;
     pcclTensorInfo_t *infos;
 } pcclSharedState_t;
@@ -283,111 +307,138 @@ typedef struct pcclSharedStateSyncInfo_t {
 
 /* ---- Library ---------------------------------------------------------------------------------------------------- */
 
-/* Prepares the library; starts nothing.  Repeatable.  Must be called again in a forked child. */
+/* Prepares the library and starts nothing. May be called again. A forked child must call it again. */
 PCCL_EXPORT pcclResult_t pcclInit(void);
 
-/* Fills `info`; needs no pcclInit.  InvalidArgument: `info` is null. */
+/* Fills `info`. Needs no pcclInit. InvalidArgument: `info` is null. */
 PCCL_EXPORT pcclResult_t pcclGetBuildInfo(pcclBuildInfo_t *info);
 
-/* Stores the version of the library that runs, in the form of PCCL_VERSION; needs no pcclInit.  InvalidArgument: null. */
+/* Stores the version of the running library, in the form of PCCL_VERSION. Needs no pcclInit. InvalidArgument: null. */
 PCCL_EXPORT pcclResult_t pcclGetVersion(int *version_out);
 
 /* ---- Communicators ---------------------------------------------------------------------------------------------- */
 
-/* Makes a communicator; no network traffic.  `params` is copied; the caller owns *comm_out until
- * pcclDestroyCommunicator.  InvalidArgument: null pointer, unknown protocol, port 0, a PCCL_ALGO that cannot be read (see pcclGetPlan). */
+/* Makes a communicator, without network traffic. `params` is copied. The caller owns *comm_out until
+ * pcclDestroyCommunicator. InvalidArgument: null pointer, unknown protocol, port 0, or an invalid PCCL_ALGO (see
+ * pcclGetPlan). */
 PCCL_EXPORT pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params, pcclComm_t **comm_out);
 
-/* The same for a world with a name.  A world is a membership of its own: its peer groups, votes, sizes and newcomers are
- * not those of other worlds at the same master, and whatever fails in one is not noticed in another.  The first that
- * connects under a name begins the world; it ends with its last member, and the name is free again.  One process may have
- * communicators in any number of worlds.  `params` and the name are copied.
+/* Like pcclCreateCommunicator, for a world with a name. `params` and the name are copied.
  *
- * With world_size the call of all those ranks together creates the world: pcclConnect returns with all of them in it, or
- * fails at all of them; a rank that the master refuses (taken, or no room) is missing for the others.
- * A name may be used again as soon as its world has begun: the next calls create another one, that knows nothing of the
- * first.  A world with a size and one without do not share a name.  With `once` it is the only one: all who create one, or
- * join one without a size, after it has begun get MasterConnectionFailed, cause pcclCauseNameUsed, class pcclClassFix, as long as
- * the master runs and 65,536 other such names have not come since.
- * With `join`, and the world_size that it was created with, pcclConnect enters the newest world of that name that has begun and
- * has members, with the next pcclUpdateTopology of those, under a rank whose holder is not in it any more.
- * MasterConnectionFailed: there is none (cause pcclCauseNoWorld, also if its last members go meanwhile), it has another size or
- * PCCL_LOSS_END, or the rank is held, or none is free, when the update is answered.
- * InvalidArgument, beyond what pcclCreateCommunicator says: a name of more than 63 bytes or with control characters; a
- * `size` below that of the first version; members that this library does not know and that are not zero; with world_size no
- * name, a rank that is not below it, a peer group; without it a rank, a loss rule, a timeout, once or join; with join
- * a loss rule, a timeout or once. */
+ * A world is an independent membership with its own peer groups, votes, sizes and newcomers. A failure in one world
+ * does not affect another world at the same master. The first peer that connects under a name starts the world. The
+ * world ends with its last member, and the name is free again. One process may have communicators in any number of
+ * worlds.
+ *
+ * With world_size, all ranks create the world together: pcclConnect succeeds on all of them, or fails on all of them.
+ * A rank that the master refuses (taken, or no room) is missing for the others. A name may be used again as soon as
+ * its world has started; the next calls create an independent world. A world with a size and one without cannot share
+ * a name.
+ *
+ * With `once`, the world stays the only one of its name. Peers that create or join it under that name after its start
+ * get MasterConnectionFailed, cause pcclCauseNameUsed, class pcclClassFix. This holds while the master runs, for the
+ * last 65,536 such names.
+ *
+ * With `join` and the original world_size, pcclConnect enters the newest started world of that name that has members.
+ * It does so at the members' next pcclUpdateTopology, under a rank whose holder is gone. MasterConnectionFailed means
+ * one of:
+ * - there is no such world, or its last members leave meanwhile (cause pcclCauseNoWorld);
+ * - it has another size, or PCCL_LOSS_END;
+ * - the rank is held, or none is free, when the update is answered.
+ *
+ * InvalidArgument, in addition to that of pcclCreateCommunicator:
+ * - a name of more than 63 bytes, or with control characters;
+ * - a `size` below that of the first version, or unknown members that are not zero;
+ * - with world_size: no name, a rank that is not below it, or a peer group;
+ * - without world_size: a rank, a loss rule, a timeout, once or join;
+ * - with join: a loss rule, a timeout or once. */
 PCCL_EXPORT pcclResult_t pcclCreateCommunicatorEx(const pcclCommCreateParamsEx_t *params, pcclComm_t **comm_out);
 
-/* Joins the run at the master.  What the environment asks of this peer (PCCL_PORT, PCCL_ADVERTISE, PCCL_SOCKET_IFNAME, PCCL_CPU,
- * PCCL_VERIFY, PCCL_SHM_DISABLE, PCCL_NET, PCCL_SPIN_US) is looked at first: a mistake there is MasterConnectionFailed as well, with the class
- * pcclClassFix.  Blocks until the accepted peers admit this one with their next pcclUpdateTopology; the first peer of a run is admitted at once.  With a world_size
- * blocks until all ranks have called it, without a vote.  Given up before that, because a rank died, left, cannot be linked
- * with the others or did not come in time: RankConnectionLost, class pcclClassRejoin, at all ranks, with the same cause and
- * text; a rank that comes later is told the same.  InvalidArgument at all ranks: their sizes, loss rules or `once` differ.
- * MasterConnectionFailed at a rank that somebody else has claimed: the others go on.
- * MasterConnectionFailed: master not reachable, or it refused (see the text); may be called again.  InvalidUsage: already
- * connected. */
+/* Joins the run at the master. Blocks until the accepted peers admit this one with their next pcclUpdateTopology. The
+ * first peer of a run is admitted at once.
+ *
+ * With a world_size it blocks until all ranks have called it; no vote is needed. If a rank dies, leaves, cannot be
+ * linked with the others or is late, the call fails on all ranks with RankConnectionLost, class pcclClassRejoin, and
+ * the same cause and text. A rank that arrives later gets the same error. If sizes, loss rules or `once` differ, all
+ * ranks get InvalidArgument. If a rank is already claimed, only the second claimant fails, with
+ * MasterConnectionFailed.
+ *
+ * The environment is read first: PCCL_PORT, PCCL_ADVERTISE, PCCL_SOCKET_IFNAME, PCCL_CPU, PCCL_VERIFY,
+ * PCCL_SHM_DISABLE, PCCL_NET, PCCL_SPIN_US. A mistake there returns MasterConnectionFailed, class pcclClassFix.
+ *
+ * MasterConnectionFailed: the master cannot be reached, or it refused (see the text); the call may be repeated.
+ * InvalidUsage: already connected. */
 PCCL_EXPORT pcclResult_t pcclConnect(pcclComm_t *communicator);
 
 /* Reads one size from the snapshot (see pcclAttribute_t). */
 PCCL_EXPORT pcclResult_t pcclGetAttribute(const pcclComm_t *communicator, pcclAttribute_t attribute,
                                           int *p_attribute_out);
 
-/* Votes to admit waiting newcomers and drop the departed.  Blocks until every accepted peer of every group has called it.
- * A peer that has just been accepted may call it first thing or not: the others' update was its admission, and if they go
- * on without another its call returns at once, with nothing changed.
- * PendingAsyncOps: an operation has not been awaited.  InvalidUsage: another vote is under way, here or among peers that
- * wait for each other in different votes.  UpdateTopologyFailed: nothing changed, call again. */
+/* Votes to admit waiting newcomers and to remove departed peers. Blocks until every accepted peer of every group has
+ * called it. A peer that was just accepted may call it or skip it, because the others' update was its admission. If
+ * they continue without another update, its call returns at once and changes nothing.
+ *
+ * PendingAsyncOps: an operation has not been awaited. InvalidUsage: another vote is in progress on this communicator,
+ * or peers wait for each other in different votes. UpdateTopologyFailed: nothing changed; call again. */
 PCCL_EXPORT pcclResult_t pcclUpdateTopology(pcclComm_t *communicator);
 
-/* Asks whether newcomers wait for admission; a vote of all accepted peers that may run beside operations. */
+/* Asks whether newcomers wait for admission. This is a vote of all accepted peers, and may run beside operations. */
 PCCL_EXPORT pcclResult_t pcclArePeersPending(const pcclComm_t *communicator, bool *pending_out);
 
-/* Votes to measure unknown edges and to apply the best ring order; admits nobody.  InvalidUsage: the last snapshot said
- * this peer is alone.  PendingAsyncOps as above.  TopologyOptimizationFailed: call again. */
+/* Votes to measure unknown edges and to apply the best ring order. Admits no peer. InvalidUsage: this peer is alone,
+ * according to the last snapshot. PendingAsyncOps: as for pcclUpdateTopology. TopologyOptimizationFailed: call again. */
 PCCL_EXPORT pcclResult_t pcclOptimizeTopology(const pcclComm_t *communicator);
 
-/* Leaves the run, ends all pending calls with MasterConnectionFailed, frees everything.  Waits at most 1 s for peers to
- * take what was sent.  Legal before connect, after any error and beside any other call; a second one is InvalidUsage, as is
- * any other call afterwards (a handle's memory is used again only after more than 1000 others have been destroyed). */
+/* Leaves the run, ends all pending calls with MasterConnectionFailed, and frees everything. Waits at most 1 s for
+ * peers to take what was sent. Allowed before connect, after any error, and beside any other call. Every later call
+ * returns InvalidUsage, a second destroy too. (The memory of a handle is used again only after more than 1000 others
+ * have been destroyed.) */
 PCCL_EXPORT pcclResult_t pcclDestroyCommunicator(pcclComm_t *communicator);
 
 /* ---- All-reduce ------------------------------------------------------------------------------------------------- */
 
-/* Reduces `count` elements of `sendbuff` over the peer group into `recvbuff`, which may be the same buffer (a hidden copy
- * of the input is then kept until the end).
+/* Reduces `count` elements of `sendbuff` over the peer group into `recvbuff`, which may be the same buffer. In place,
+ * a hidden copy of the input is kept until the end.
  *
- * Blocks until every peer has the result or the operation failed on every peer.  RankConnectionLost: a peer or a link was
- * lost, the operation's deadline passed or somebody cancelled it at any peer (pcclGetLastErrorInfo tells which); it is
- * also what the first call of this tag gets whose operation the others started, and gave up, before this peer came to it.
- * The input is unchanged (an in-place buffer is restored), the rest of `recvbuff` is unspecified: read the sizes and call
- * again.  InvalidArgument: bad enum, null buffer with count > 0, `recvbuff` over a part of `sendbuff`, unsupported
- * quantisation, tag in flight; or peers disagree in count, type, operator or quantisation, the same on all of them.
- * TooFewPeers: alone.  `reduce_info_out` is written on success only. */
+ * Blocks until every peer has the result, or the operation has failed on every peer. `reduce_info_out` is written on
+ * success only.
+ *
+ * RankConnectionLost: a peer or a link was lost, the operation's deadline passed, or a peer cancelled it;
+ * pcclGetLastErrorInfo says which. A late peer gets it too, from its first call of a tag whose operation has already
+ * failed on the others. The input is unchanged (an in-place buffer is restored), and the rest of `recvbuff` is
+ * unspecified. Read the world size again (pcclGetAttribute), then retry.
+ *
+ * InvalidArgument: an unknown enumerator, a null buffer with count > 0, a `recvbuff` that overlaps a part of
+ * `sendbuff`, unsupported quantisation, or a tag in flight. All peers get it if they disagree in count, type,
+ * operator or quantisation. TooFewPeers: alone. */
 PCCL_EXPORT pcclResult_t pcclAllReduce(const void *sendbuff, void *recvbuff, const pcclReduceDescriptor_t *descriptor,
                                        const pcclComm_t *communicator,
                                        pcclReduceInfo_t *PCCL_NULLABLE reduce_info_out);
 
-/* Launches the same and returns; end it with one of the awaits below.  Launch order may differ between peers. */
+/* Launches the same operation and returns. End it with one of the awaits below. Peers may launch operations in
+ * different orders. */
 PCCL_EXPORT pcclResult_t pcclAllReduceAsync(const void *sendbuff, void *recvbuff,
                                             const pcclReduceDescriptor_t *descriptor, const pcclComm_t *communicator,
                                             pcclAsyncReduceOp_t *reduce_handle_out);
 
-/* Blocks until the operation ends and spends the handle.  InvalidUsage: unknown or spent handle. */
+/* Blocks until the operation ends, then frees the handle. InvalidUsage: unknown or freed handle. */
 PCCL_EXPORT pcclResult_t pcclAwaitAsyncReduce(const pcclAsyncReduceOp_t *reduce_handle,
                                               pcclReduceInfo_t *PCCL_NULLABLE reduce_info_out);
 
-/* Runs `count` all-reduces, at most `max_in_flight` at once, and retries those that fail with RankConnectionLost until
- * all are done: success means that every one is complete.  What was lost is launched again, lowest index first, while
- * the rest is in flight; peers may pass different values of max_in_flight.  One that was given up by itself (its
- * deadline, a cancel, no memory at one peer) is not retried, nor one that another peer called a vote against, since that
- * peer waits for all: it ends with RankConnectionLost, cause Blocked.  Ends with TooFewPeers when alone, else with the error of
- * the lowest index that has one, as it is and the same on all peers; what is in flight behind that one is given up,
- * nothing is left in flight.  Peers with different values of max_in_flight have then made different calls of the tags
- * behind it: call pcclUpdateTopology before using them again. InvalidArgument: null list, count 0, max_in_flight below
- * 1, a bad element (the text names its index), or a result that overlaps a buffer of another element.  The info sums
- * the bytes of all completed operations. */
+/* Runs `count` all-reduces, at most `max_in_flight` at once, and retries those that fail with RankConnectionLost
+ * until all are complete. Failed ones are launched again, lowest index first, while the rest is in flight. Peers may
+ * pass different values of max_in_flight. `reduce_info_out` sums the bytes of all completed operations.
+ *
+ * An operation is not retried if it failed by its deadline, by a cancel or by lack of memory at one peer. It is also
+ * not retried if another peer called a vote instead, because that peer waits for all; the result is then
+ * RankConnectionLost, cause pcclCauseConflict.
+ *
+ * Returns TooFewPeers when alone, otherwise the error of the lowest index that has one, the same on all peers.
+ * Operations behind that index are aborted, and nothing is left in flight. Peers with different values of
+ * max_in_flight have then made different calls of those tags: call pcclUpdateTopology before using them again.
+ *
+ * InvalidArgument: null list, count 0, max_in_flight below 1, an invalid element (the text names its index), or a
+ * result that overlaps a buffer of another element. */
 PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(const pcclReduceOpDescriptor_t *descriptors, size_t count,
                                                         const pcclComm_t *communicator,
                                                         pcclReduceInfo_t *PCCL_NULLABLE reduce_info_out,
@@ -395,42 +446,48 @@ PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(const pcclReduceOpDescri
 
 /* ---- Shared state ----------------------------------------------------------------------------------------------- */
 
-/* Brings the tensors of all peers of the group to the same content, elected by vote.
+/* Brings the tensors of all peers of the group to the same content, elected by vote. Blocks until every accepted peer
+ * of the group has called it. Alone it succeeds. `sync_info_out` counts payload bytes.
  *
- * Blocks until every accepted peer of the group has called it.  A peer that must receive gets the differing 1 MiB leaves
- * from all holders at once, keeps them beside the user's memory (up to the size of what differs), verifies each, and
- * copies them only when all receivers have everything: tensors are either fully updated or as they were.  Peers whose
- * keys differ from the elected ones, whose revision is too high, or that must receive against their strategy are removed
- * with a reason (MasterConnectionFailed).  Alone it succeeds.  PendingAsyncOps, InvalidUsage as for update;
- * InvalidArgument: null pointer, bad enum, memory that is not the host's, two entries of one name, more than 2^30 entries or
- * 2^47 bytes in all; nothing was sent or changed.
- * NoSharedStateAvailable: no candidate is left (class stop); or, cause pcclCauseRevision (class fix), none of those who may send is
- * at the expected revision, one above the last sync's, though somebody who took part in that is left: all peers get it,
- * nothing has changed, and the same revision is expected of the next call.  A group that has never synchronised, or
- * whose last sync nobody has survived, takes the highest there is.  InternalError, class pcclClassRejoin: this peer has no memory to
- * keep what differs, and has left; its tensors are as they were, and the others go on.  `sync_info_out` counts payload bytes. */
+ * A receiving peer fetches the differing leaves of 1 MiB from all holders at once, stores them beside the user's
+ * memory, and verifies each. It copies them when all receivers have everything, so tensors are either fully updated
+ * or unchanged. The extra memory is at most the size of what differs.
+ *
+ * MasterConnectionFailed: this peer was removed, because its keys differ from the elected ones, its revision is too
+ * high, or it would have to receive against its strategy. PendingAsyncOps, InvalidUsage: as for pcclUpdateTopology.
+ * InvalidArgument: null pointer, unknown enumerator, memory that is not the host's, two entries of one name, more
+ * than 2^30 entries or 2^47 bytes in all; nothing was sent or changed.
+ *
+ * NoSharedStateAvailable, class pcclClassStop: no candidate is left. NoSharedStateAvailable, cause pcclCauseRevision,
+ * class pcclClassFix: no peer that may send is at the expected revision, one above that of the last sync, although a
+ * participant of that sync is left. All peers get it, nothing has changed, and the next call expects the same
+ * revision. A group that has never synchronised, or that no participant of the last sync has survived, takes the
+ * highest revision offered.
+ *
+ * InternalError, class pcclClassRejoin: this peer has no memory to store what differs, and has left. Its tensors are
+ * unchanged, and the others continue. */
 PCCL_EXPORT pcclResult_t pcclSynchronizeSharedState(const pcclComm_t *communicator, pcclSharedState_t *shared_state,
                                                     pcclSharedStateSyncStrategy_t strategy,
                                                     pcclSharedStateSyncInfo_t *PCCL_NULLABLE sync_info_out);
 
 /* ---- Master ----------------------------------------------------------------------------------------------------- */
 
-/* Allocates a master; port 0 asks for any free port (see pcclGetMasterAddress). */
+/* Allocates a master. Port 0 asks for any free port (see pcclGetMasterAddress). */
 PCCL_EXPORT pcclResult_t pcclCreateMaster(ccoip_socket_address_t listen_address,
                                           pcclMasterInstance_t **p_master_handle_out);
 
-/* Binds, starts the master's thread, returns.  InvalidUsage: already running, or the address cannot be bound (the text
- * says which). */
+/* Binds the address, starts the master's thread, and returns. InvalidUsage: already running, or the address cannot be
+ * bound; the text says which. */
 PCCL_EXPORT pcclResult_t pcclRunMaster(pcclMasterInstance_t *master_instance);
 
-/* Asks the master to stop; async-signal-safe, repeatable, from any thread.  InvalidUsage: never run. */
+/* Asks the master to stop. Async-signal-safe, repeatable, allowed from any thread. InvalidUsage: never run. */
 PCCL_EXPORT pcclResult_t pcclInterruptMaster(pcclMasterInstance_t *master_instance);
 
-/* Blocks until the master has stopped; repeatable.  InvalidUsage: never run. */
+/* Blocks until the master has stopped. Repeatable. InvalidUsage: never run. */
 PCCL_EXPORT pcclResult_t pcclMasterAwaitTermination(pcclMasterInstance_t *master_instance);
 
-/* Frees a master that was never run, has stopped, or is the parent's of this forked process.  InvalidUsage: it still runs, or
- * was destroyed before, which every other call says as well. */
+/* Frees a master that never ran, has stopped, or belongs to the parent of this forked process. InvalidUsage: it still
+ * runs, or was destroyed before. All other calls on a destroyed master return InvalidUsage too. */
 PCCL_EXPORT pcclResult_t pcclDestroyMaster(pcclMasterInstance_t *master_instance);
 
 /* ---- Beyond the original interface ------------------------------------------------------------------------------ */
@@ -438,7 +495,7 @@ PCCL_EXPORT pcclResult_t pcclDestroyMaster(pcclMasterInstance_t *master_instance
 /* Name of a result code ("pcclRankConnectionLost"); never null. */
 PCCL_EXPORT const char *pcclGetResultString(pcclResult_t result);
 
-/* What the caller should do about an error. */
+/* The remedy of an error. */
 typedef enum pcclErrorClass_t {
     pcclClassNone = 0,   /* no error */
     pcclClassFix = 1,    /* the call is wrong: fix it */
@@ -450,7 +507,7 @@ typedef enum pcclErrorClass_t {
 typedef enum pcclCause_t {
     pcclCauseNone = 0,
     pcclCauseUsage = 1,            /* wrong argument, phase or order */
-    pcclCausePeerLost = 2,         /* a peer died; or one is gone that the call still counted on, in whichever way */
+    pcclCausePeerLost = 2,         /* a peer died, or a peer that the call needs is gone */
     pcclCausePeerSilent = 3,       /* a peer stopped answering */
     pcclCauseLinkLost = 4,         /* a link between two living peers broke */
     pcclCauseNoProgress = 5,       /* no bytes moved for the stall time */
@@ -468,11 +525,11 @@ typedef enum pcclCause_t {
     pcclCauseNoCandidate = 17,     /* no peer can provide the shared state */
     pcclCauseInternal = 18,
     pcclCauseLeft = 19,            /* the communicator was destroyed or left meanwhile */
-    pcclCauseRevision = 20,        /* nobody offers the expected revision of the shared state */
-    pcclCauseRevoked = 21,         /* a member ended the world for all: pcclRevoke */
-    pcclCauseNameUsed = 22,        /* the name was for one world only, which has been created */
-    pcclCauseNoWorld = 23,         /* no world of that name has begun, or nobody is left in it */
-    pcclCausePeerLeft = 24         /* a peer left by itself: pcclLeave, pcclDestroyCommunicator */
+    pcclCauseRevision = 20,        /* no peer offers the expected revision of the shared state */
+    pcclCauseRevoked = 21,         /* a member ended the world on all members: pcclRevoke */
+    pcclCauseNameUsed = 22,        /* the name was reserved for one world, which has been created */
+    pcclCauseNoWorld = 23,         /* no world of that name has started, or it has no members left */
+    pcclCausePeerLeft = 24         /* a peer left on its own: pcclLeave, pcclDestroyCommunicator */
 } pcclCause_t;
 
 #define PCCL_NO_RANK (-1)
@@ -486,105 +543,111 @@ typedef struct pcclErrorInfo_t {
     int64_t age_ns;     /* how long the condition had lasted when the call returned, 0 if unknown */
     char phase[32];     /* "connect", "launch", "reduce", "update", "sync", ... */
     char text[512];     /* what pcclGetLastError returns */
-    int32_t rank;       /* of `peer`, among the members before the loss; PCCL_NO_RANK: there is no peer, it is no member, or not known */
-    char address[56];   /* where `peer` accepts connections, "10.0.0.3:48150" or "[fd00:0:0:0:0:0:0:1]:48150"; "" if not known */
+    int32_t rank;       /* of `peer`, before the loss; PCCL_NO_RANK: no peer is concerned, it is not a member, or its rank is unknown */
+    char address[56];   /* where `peer` accepts connections, "10.0.0.3:48150" or "[fd00:0:0:0:0:0:0:1]:48150"; "" if unknown */
 } pcclErrorInfo_t;
 
-/* Text of the last error that a call returned to this thread: cause, peer, phase, since when, remedy.  Valid until the
+/* Text of the last error that a call returned to this thread: cause, peer, phase, duration, remedy. Valid until the
  * thread's next call; empty if there was none. */
 PCCL_EXPORT const char *pcclGetLastError(void);
 
-/* The same with its fields.  InvalidArgument: null. */
+/* The last error of this thread as fields. InvalidArgument: null. */
 PCCL_EXPORT pcclResult_t pcclGetLastErrorInfo(pcclErrorInfo_t *info_out);
 
 typedef struct pcclPeerInfo_t {
     uint64_t id;         /* epoch << 32 | counter, never reused within a run; texts write it as "epoch.counter" */
-    uint32_t rank;       /* position among the members: in a world with a size by the ranks given, else by id */
-    uint32_t ring_position; /* in the ring of the installed view; UINT32_MAX: it is no member of that */
+    uint32_t rank;       /* position among the members: by the given ranks in a world of fixed size, else by id */
+    uint32_t ring_position; /* in the ring of the installed view; UINT32_MAX: not a member of that view */
     uint32_t peer_group;
     bool is_self;
     ccoip_socket_address_t address; /* where the peer accepts connections */
-    uint32_t key;        /* the rank with which it created a world with a size: ranks close up, keys stay; else 0 */
+    uint32_t key;        /* the rank with which it created a world of fixed size: ranks close up, keys stay; else 0 */
     bool lost;           /* since the snapshot: a call that names it returns RankConnectionLost */
 } pcclPeerInfo_t;
 
-/* This peer among the members that the program knows: those of the four sizes, a snapshot that changes with the answer to connect, update,
- * optimise or sync, with an abort and with TooFewPeers, never with a query.  Ranks and roots of calls mean it.  InvalidUsage before
- * connect. */
+/* Describes this peer. The known members are a snapshot, like the four sizes. It changes with the answer to connect,
+ * update, optimise or sync, with an abort, and with TooFewPeers. Ranks and roots of calls refer to it. InvalidUsage:
+ * before connect. */
 PCCL_EXPORT pcclResult_t pcclGetSelf(const pcclComm_t *communicator, pcclPeerInfo_t *self_out);
 
-/* Copies up to `capacity` members of that snapshot, in rank order, and stores their number, which may be larger. */
+/* Copies up to `capacity` members of that snapshot, in rank order, and stores their total number, which may be
+ * larger. */
 PCCL_EXPORT pcclResult_t pcclGetMembers(const pcclComm_t *communicator, pcclPeerInfo_t *members_out, size_t capacity,
                                         size_t *count_out);
 
 typedef struct pcclWaitInfo_t {
     uint64_t tag;     /* operation that waits; 0 with `phase` "update", "sync", ... for votes */
-    uint64_t peer;    /* who is waited for; of a vote or an admission one of those who have not called, by the master's word of at
-                         most a heartbeat ago; 0 for the master */
+    uint64_t peer;    /* the peer that is waited for; for a vote or an admission one of the peers that have not called, as the master
+                         reported at most a heartbeat ago; 0 for the master */
     int64_t age_ns;   /* since when */
     char phase[32];   /* "launch", "data", "hold", "update", "optimise", "sync", "query", "connect", "formation" */
-    /* What that peer waits for itself, by the master's word of at most two heartbeats ago; 0 and "" if it waits for nothing, or nothing
-     * is known.  In a ring: the end of the chain. */
+    /* The wait of that peer itself, as the master reported at most two heartbeats ago; 0 and "" if it waits for nothing or nothing is
+     * known.  In a chain of waits: its end. */
     uint64_t then_peer;
     uint64_t then_tag;
     char then_phase[32];
-    char then_vote[32]; /* the vote that the end of that chain waits in: "update", ...; "" none */
-    char text[256];     /* all of it in one sentence, with the address */
+    char then_vote[32]; /* the vote in which the end of that chain waits: "update", ...; "": none */
+    char text[256];     /* the whole as one sentence, with the address */
 } pcclWaitInfo_t;
 
-/* Who is being waited for at this moment, by all calls of this communicator. */
+/* Lists the current waits of all calls of this communicator. Copies up to `capacity` of them and stores their total
+ * number. */
 PCCL_EXPORT pcclResult_t pcclGetWaits(const pcclComm_t *communicator, pcclWaitInfo_t *waits_out, size_t capacity,
                                       size_t *count_out);
 
-/* While pcclConnect creates a world of a given size: copies up to `capacity` of the ranks that have not come, by the master's word
- * of at most a heartbeat ago, and stores their number, which may be larger; 0 when nothing is being created, or all have come. */
+/* Lists the ranks that have not arrived while pcclConnect creates a world of fixed size, as the master reported at
+ * most a heartbeat ago. Copies up to `capacity` ranks and stores their total number, which is 0 if nothing is being
+ * created or all ranks have arrived. */
 PCCL_EXPORT pcclResult_t pcclGetMissingRanks(const pcclComm_t *communicator, uint32_t *ranks_out, size_t capacity,
                                              size_t *count_out);
 
 typedef enum pcclOption_t {
-    PCCL_OPTION_OPERATION_DEADLINE_MS = 1,  /* operations not complete by then are refused on all peers; 0 = none */
-    PCCL_OPTION_STALL_TIMEOUT_MS = 2,       /* silence after which a peer or link counts as lost here; default 10000, or stall_ms of the
-                                             * communicator; a shorter one that a member of the world asks for counts instead */
+    PCCL_OPTION_OPERATION_DEADLINE_MS = 1,  /* operations that take longer fail on all peers; 0: none */
+    PCCL_OPTION_STALL_TIMEOUT_MS = 2,       /* silence after which a peer or link counts as lost; default 10000, or stall_ms of the
+                                             * communicator; the shortest value of the members of the world counts */
     PCCL_OPTION_MASTER_LOSS_TIMEOUT_MS = 3, /* how long calls wait for a lost master; default 10000 */
     PCCL_OPTION_CONNECT_TIMEOUT_MS = 4,     /* how long pcclConnect tries to reach the master; default 10000 */
-    PCCL_OPTION_VOTE_DEADLINE_MS = 5        /* update, optimise, sync, query; passing it leaves the run; 0 = none */
+    PCCL_OPTION_VOTE_DEADLINE_MS = 5        /* a vote that takes longer makes this peer leave the run; 0: none */
 } pcclOption_t;
 
-/* Sets an option; takes effect for calls made after it.  STALL and LOSS timeouts must be set while this peer is neither a
+/* Sets an option for the calls that follow. Set the stall and master-loss timeouts while this peer is neither a
  * member nor connecting. */
 PCCL_EXPORT pcclResult_t pcclSetOption(pcclComm_t *communicator, pcclOption_t option, uint64_t value);
 PCCL_EXPORT pcclResult_t pcclGetOption(const pcclComm_t *communicator, pcclOption_t option, uint64_t *value_out);
-/* The deadline of what this thread calls from now on, at whichever communicator: reduces, collectives, messages, operations on windows but
- * signals; in place of PCCL_OPTION_OPERATION_DEADLINE_MS and with the same effect.  0: none; -1: the option holds again.  So an operation has a
- * deadline of its own: set it, call, set it back.  InvalidArgument: below -1. */
+/* Sets the deadline of the following calls of this thread, on any communicator: reduces, collectives, messages, and
+ * operations on windows except signals. It overrides PCCL_OPTION_OPERATION_DEADLINE_MS and has the same effect. 0:
+ * none; -1: the option counts again. To give one operation its own deadline, set it, call, and set it back.
+ * InvalidArgument: below -1. */
 PCCL_EXPORT pcclResult_t pcclSetCallDeadline(int64_t timeout_ms);
-/* How long reduces, collectives and messages that give a handle may take to return, of what this thread calls from now on: they wait, and do
- * the waiting thread's share of the work, until the operation has ended or the time is over.  The handle is valid and to be awaited as ever.
- * For bindings whose blocking calls are a launch and waits in slices: nobody has to be woken for such an operation.  0, as at first: they
- * return at once, as calls in a group always do; -1: without limit.  InvalidArgument: below -1. */
+/* Lets asynchronous reduces, collectives and messages of this thread wait for this time before they return, and do
+ * the waiting thread's share of the work meanwhile. The handle is valid and must be awaited as usual. It is for
+ * bindings whose blocking calls consist of a launch and several waits: such an operation wakes no other thread. 0,
+ * the default: they return at once, as calls in a group always do; -1: no limit. InvalidArgument: below -1. */
 PCCL_EXPORT pcclResult_t pcclSetCallPatience(int64_t timeout_ms);
 
-/* Leaves the run but keeps the communicator: pending calls end with MasterConnectionFailed, pcclConnect may follow. */
+/* Leaves the run but keeps the communicator. Pending calls end with MasterConnectionFailed; pcclConnect may follow. */
 PCCL_EXPORT pcclResult_t pcclLeave(pcclComm_t *communicator);
 
-/* Ends the world for all of its members, whatever they wait for: never blocks, from any thread, repeatable.  This peer leaves: its
- * pending calls, a pcclConnect too, return at once, as with pcclLeave.  Of the others' operations each ends the same at all of
- * them, as with a loss; what they call after that returns RankConnectionLost, class pcclClassRejoin, cause pcclCauseRevoked, and
- * names this peer, until they connect again.  A world without a given size then begins anew with those who do, or wait for their
- * admission; while one with a size is created, it is given up.  If the master is out of reach this peer only leaves.
+/* Ends the world on all of its members, whatever they wait for. Never blocks; allowed from any thread, and
+ * repeatable. This peer leaves: its pending calls, pcclConnect included, return at once, as with pcclLeave.
+ *
+ * Each operation of the others ends identically on all of them, as after a loss. Their later calls return
+ * RankConnectionLost, class pcclClassRejoin, cause pcclCauseRevoked, and name this peer, until they connect again. A
+ * world without a fixed size then starts anew with the peers that connect or wait for admission. A world of fixed
+ * size that is still being created fails on all ranks. If the master is out of reach, this peer only leaves.
  * InvalidUsage: never connected. */
 PCCL_EXPORT pcclResult_t pcclRevoke(pcclComm_t *communicator);
 
-/* Stores whether the operation has ended; does not spend the handle. */
+/* Stores whether the operation has ended.  Does not free the handle. */
 PCCL_EXPORT pcclResult_t pcclTestAsyncReduce(const pcclAsyncReduceOp_t *reduce_handle, bool *done_out);
 
-/* Blocks until one of `count` handles has ended or `timeout_ms` (-1: none) passed; stores its index, or `count` on
- * timeout; spends nothing.  InvalidArgument: null pointer or handle, count 0, timeout below -1.  InvalidUsage: a handle is
- * unknown or spent. */
+/* Blocks until one of `count` handles has ended, or `timeout_ms` (-1: none) has passed. Stores its index, or `count`
+ * on timeout. Frees nothing. InvalidArgument: null pointer or handle, count 0, timeout below -1. InvalidUsage: a
+ * handle is unknown or freed. */
 PCCL_EXPORT pcclResult_t pcclWaitAnyAsyncReduce(const pcclAsyncReduceOp_t *reduce_handles, size_t count,
                                                 int64_t timeout_ms, size_t *index_out);
 
-/* Asks all peers to give the operation up; its await returns RankConnectionLost, or success if it was complete. */
+/* Asks all peers to abort the operation. Its await returns RankConnectionLost, or success if it was already complete. */
 PCCL_EXPORT pcclResult_t pcclCancelAsyncReduce(const pcclAsyncReduceOp_t *reduce_handle);
 
 typedef enum pcclLogLevel_t {
@@ -598,18 +661,20 @@ typedef enum pcclLogLevel_t {
 
 typedef void (*pcclLogCallback_t)(pcclLogLevel_t level, const char *message, void *user);
 
-/* Sends log lines at or above `level` to `callback` (null: nowhere).  Called from any thread, without locks; must not call back into the
- * library.  A call of the callback before that has begun may still be running when this returns: what its `user` points to has to outlive
- * it.  Without a call of this, lines go to standard error at the level of the variable PCCL_LOG_LEVEL (trace, debug, info, warn, error,
- * none; read by pcclInit), or warn: then a call that other programs keep waiting for 5 s writes one line. */
+/* Sends log lines at or above `level` to `callback` (null: nowhere). The callback may run on any thread, without
+ * locks, and must not call the library. A call of the previous callback may still be running when this function
+ * returns, so its `user` must outlive it. Without a call of this function, lines go to standard error. Their level is
+ * PCCL_LOG_LEVEL (trace, debug, info, warn, error, none; read by pcclInit), by default warn. At level warn a call
+ * that other programs keep waiting for 5 s writes one line. */
 PCCL_EXPORT pcclResult_t pcclSetLogCallback(pcclLogCallback_t PCCL_NULLABLE callback, pcclLogLevel_t level, void *user);
 
-/* Parses "host:port", "host", "1.2.3.4:5", "[::1]:5"; names are resolved (this may block), and of several addresses the
- * first is taken, but of "localhost" that of IPv4.  Brackets are needed where an IPv6 address may end in a port ("::1:2110").  A scope
- * ("fe80::1%eth0") is refused: the structure has no room for it.  InvalidArgument: the text says what is wrong. */
+/* Parses "host:port", "host", "1.2.3.4:5" or "[::1]:5". Names are resolved, which may block. The first address
+ * counts, but for "localhost" the IPv4 one. Brackets are needed where an IPv6 address may end in a port ("::1:2110").
+ * A scope ("fe80::1%eth0") is refused, because the structure has no room for it. InvalidArgument: the text says what
+ * is wrong. */
 PCCL_EXPORT pcclResult_t pcclParseAddress(const char *text, uint16_t default_port, ccoip_socket_address_t *address_out);
 
-/* Address a running master is bound to, with its real port.  InvalidUsage: not running. */
+/* Stores the address to which a running master is bound, with its real port. InvalidUsage: not running. */
 PCCL_EXPORT pcclResult_t pcclGetMasterAddress(const pcclMasterInstance_t *master_instance,
                                               ccoip_socket_address_t *address_out);
 
@@ -620,7 +685,7 @@ typedef struct pcclConnectionStats_t {
     uint64_t rx_bytes;
 } pcclConnectionStats_t;
 
-/* Counters of every connection to other peers. */
+/* Counters of every connection to other peers. Copies up to `capacity` of them and stores their total number. */
 PCCL_EXPORT pcclResult_t pcclGetConnectionStats(const pcclComm_t *communicator, pcclConnectionStats_t *stats_out,
                                                 size_t capacity, size_t *count_out);
 
@@ -638,14 +703,14 @@ typedef struct pcclTransport_t {
     char reason[128];  /* why this kind and no faster one, as "another host; no fabric", "shared memory is off there (...)" */
 } pcclTransport_t;
 
-/* What carries the bytes of every connection to other peers, and why: processes of one user on one host share memory where they can,
- * unless PCCL_SHM_DISABLE or shm_disable keeps one of them from it; processes that both have a fabric, by PCCL_NET or net, use it.
- * Both ends of a connection give the same reason, each from where it stands ("here" and "there").  The first `capacity` of
- * `*count_out` connections are written. */
+/* Lists the transport of every connection to other peers, and the reason for it. Processes of one user on one host
+ * use shared memory, unless PCCL_SHM_DISABLE or shm_disable forbids it at one of them. Processes that both have a
+ * fabric, by PCCL_NET or net, use it. Both ends of a connection report the same reason, each from its own side
+ * ("here" and "there"). Copies up to `capacity` connections and stores their total number. */
 PCCL_EXPORT pcclResult_t pcclGetTransports(const pcclComm_t *communicator, pcclTransport_t *transports_out, size_t capacity,
                                            size_t *count_out);
 
-/* The collectives, for those who ask about them. */
+/* The collectives, as arguments of pcclGetPlan. */
 typedef enum pcclCollective_t {
     pcclCollectiveAllReduce = 0,
     pcclCollectiveReduceScatter = 1,
@@ -659,201 +724,217 @@ typedef enum pcclCollective_t {
 
 typedef struct pcclPlan_t {
     const char *algorithm; /* "tiny", "direct", "ring", "halving", "tree", "chain", "bruck", "pairwise"; static */
-    double predicted_us;   /* from the last member's launch to the end; 0: no member has measured what messages cost */
+    double predicted_us;   /* from the last member's launch to the end; 0: no member has measured the cost of messages */
 } pcclPlan_t;
 
-/* Stores by which algorithm an operation of these parameters would go now, and how long that should take: the least of what a
- * cost model gives for each algorithm that the kind has, with the costs of a message, a byte and a sum that the members have measured at
- * their start (the greatest of each; they travel with the membership, so that all choose alike).  `count` as the function of that
- * collective has it, equal parts; `op` only of those that reduce.
+/* Stores the algorithm that an operation with these parameters would use now, and its predicted time. The cost model
+ * takes the fastest algorithm that the collective has. Each member measures its costs of a message, a byte and a sum
+ * at its start. The greatest ones count, and travel with the membership, so all members choose identically. `count`
+ * is that of the collective's function, with equal parts. `op` matters only for collectives that reduce.
  *
- * The variable PCCL_ALGO, read when a communicator is created, says which algorithms may be chosen, as NCCL_ALGO does: "ring,direct"
- * (one of these), "^ring" (all others), "allreduce:ring,tiny;broadcast:tree" (by function: allreduce, reducescatter, allgather,
- * broadcast, scatter, alltoall, reduce, gather).  A list without a function leaves a function alone that has none of its names; where
- * none of those named can do what is asked (a sum of float16 or a quantised one by ring, halving, tree or chain; a reduce of more than
- * 16 MiB by tree or chain; an all-to-all with counts, or that would need as much memory, by bruck; anything but direct where two
- * members have no link), the others are taken.  Above 32 members all-reduces go by tree and halving, and reduces by tree and chain,
- * only where nothing else is allowed.
- * All members must have it alike: where they choose differently the call is InvalidArgument at all, with both algorithms in the text.
- * InvalidArgument: null, unknown collective, type or operator, a count that no memory holds. */
+ * PCCL_ALGO limits the choice; it is read when a communicator is created, and has the grammar of NCCL_ALGO. Examples
+ * are "ring,direct" (one of these), "^ring" (all others) and "allreduce:ring,tiny;broadcast:tree" (by function). The
+ * functions are allreduce, reducescatter, allgather, broadcast, scatter, alltoall, reduce and gather. A list without
+ * a function does not restrict a function that has none of its names. If none of the named algorithms can do the
+ * operation, the others are used:
+ * - ring, halving, tree and chain cannot sum float16, or quantised values;
+ * - tree and chain cannot reduce more than 16 MiB;
+ * - bruck cannot do an all-to-all with counts, or of more than 16 MiB;
+ * - only direct works where two members have no link.
+ *
+ * Above 32 members all-reduces use tree and halving, and reduces tree and chain, only if nothing else is allowed. All
+ * members must have the same PCCL_ALGO. Where they choose differently the call returns InvalidArgument on all
+ * members, with both algorithms in the text.
+ *
+ * InvalidArgument: null, unknown collective, type or operator, or a count that no memory holds. */
 PCCL_EXPORT pcclResult_t pcclGetPlan(const pcclComm_t *communicator, pcclCollective_t collective, size_t count,
                                      pcclDataType_t datatype, pcclRedOp_t op, pcclPlan_t *plan_out);
 
-/* The cost model's whole answer: the plan that pcclGetPlan tells first, then every other algorithm that could do it, whatever PCCL_ALGO
- * says.  The first `capacity` of `*count_out` plans are written; there are at most 8.  InvalidArgument: as of pcclGetPlan. */
+/* Stores all predictions of the cost model: first the plan that pcclGetPlan returns, then every other possible
+ * algorithm, whatever PCCL_ALGO says. Copies up to `capacity` plans and stores their total number, at most 8.
+ * InvalidArgument: as for pcclGetPlan. */
 PCCL_EXPORT pcclResult_t pcclExplainPlan(const pcclComm_t *communicator, pcclCollective_t collective, size_t count,
                                          pcclDataType_t datatype, pcclRedOp_t op, pcclPlan_t *plans_out, size_t capacity,
                                          size_t *count_out);
 
 /* ---- Collectives, in the order of issue ------------------------------------------------------------------------- */
 
-/* These have no tags: the k-th of these calls at one member meets the k-th at every other, whatever threads make them.  All must agree
- * in kind, count, type, operator, root, and in counts where everybody passes all of them; if not, InvalidArgument, naming both,
- * at all.
+/* These calls have no tags: the k-th call of one member matches the k-th call of every other member, whatever threads
+ * make them. All members must agree in kind, count, type, operator and root, and in counts where every member passes
+ * all of them. If they do not, all members get InvalidArgument, which names both calls.
  *
- * Ranks are 0 .. W-1 as pcclGetMembers lists them; W, ranks, roots and counts mean the members that the program knows: its sizes.
- * When a member has been lost since, the next call of each survivor fails with RankConnectionLost, though nothing may have been
- * under way: read the sizes and the members, lay the buffers out anew, call again.
+ * Ranks are 0 .. W-1 as pcclGetMembers lists them. W, ranks, roots and counts refer to the members that the program
+ * knows. If a member was lost since, the next call of each survivor fails with RankConnectionLost, even if nothing
+ * was in progress. Read the size and the members again, lay out the buffers anew, and call again.
  *
- * Success means that EVERY member has its whole output (of a broadcast or scatter: its data; of a reduce or gather: the
- * root), at all of them with the same bits;
- * an error is an error at all, with the classes and causes of pcclAllReduce.  Then outputs are unspecified, and inputs as they
- * were: an in-place all-reduce or reduce is restored, the own part of an in-place all-gather, gather or scatter and the root's buffer of a broadcast
- * are never written.  Alone (W = 1) they succeed as copies.
+ * Success means that EVERY member has its whole output, with identical bits: after a broadcast or scatter its data,
+ * after a reduce or gather the root's result. An error is an error on all members, with the classes and causes of
+ * pcclAllReduce. Outputs are then unspecified, and inputs are unchanged. An in-place all-reduce or reduce is
+ * restored. The own part of an in-place all-gather, gather or scatter and the root's buffer of a broadcast are never
+ * written. Alone (W = 1) the calls succeed as copies.
  *
- * A call that cannot be made as it was given (InvalidArgument: null buffer, unknown type or operator, root not below W, buffers that
- * overlap in a way not allowed below) still takes its turn, or the next calls would meet the wrong ones: it fails with
- * InvalidArgument on all members.  With `async_op_out`, or in a group, such a call only launches: its await, or the end of the group,
- * returns the error.  Not so without a communicator that is a member, while a vote is under way (InvalidUsage), and beyond 1,024
- * operations not awaited (RankConnectionLost, cause Usage): then the call was not made.
+ * A call with a wrong argument still takes its turn, because the next calls would otherwise match the wrong ones; it
+ * fails with InvalidArgument on all members. Such arguments are a null buffer, an unknown type or operator, a root
+ * not below W, and buffers that overlap in a way not allowed below. With `async_op_out`, or in a group, such a call
+ * launches and returns success; its await, or the end of the group, returns the error. The call is not made, and
+ * takes no turn, without a connected communicator, during a vote (InvalidUsage), and beyond 1,024 operations not
+ * awaited (RankConnectionLost, cause pcclCauseUsage).
  *
- * Where places are given, parts of an output must not overlap: InvalidArgument on all members.
+ * Where places are given, parts of an output must not overlap: InvalidArgument on all members. Where two members have
+ * no link, other members forward their data.
  *
- * Where two members have no link, others hand on what goes between them.
- *
- * `async_op_out`: null: blocks until the operation has ended.  Else it is launched only, and the handle stored; the buffers are
- * borrowed, the lists of counts and places copied.  Counts are elements, above 2^31 too; those that move and do not reduce take
- * every type. */
+ * `async_op_out`: null: the call blocks until the operation has ended. Otherwise the operation is launched, and the
+ * handle stored. Buffers are borrowed until the await returns; lists of counts and places are copied. Counts are
+ * elements and may exceed 2^31. Collectives that do not reduce accept every type. */
 typedef struct pcclAsyncOp_t {
     pcclComm_t *comm;
-    uint64_t id; /* never used again by this communicator */
+    uint64_t id; /* never reused by this communicator */
 } pcclAsyncOp_t;
 
-/* Blocks until the operation has ended and spends the handle; errors are those of the blocking form.  InvalidUsage: unknown or
- * spent handle, or awaited by another thread.  `info_out` is written on success only. */
+/* Blocks until the operation has ended, then frees the handle. Errors are those of the blocking form. InvalidUsage:
+ * unknown or freed handle, or awaited by another thread. `info_out` is written on success only. */
 PCCL_EXPORT pcclResult_t pcclAwaitAsync(const pcclAsyncOp_t *async_op, pcclReduceInfo_t *PCCL_NULLABLE info_out);
-/* Stores whether the operation has ended; does not spend the handle. */
+/* Stores whether the operation has ended.  Does not free the handle. */
 PCCL_EXPORT pcclResult_t pcclTestAsync(const pcclAsyncOp_t *async_op, bool *done_out);
-/* As pcclWaitAnyAsyncReduce, for handles of any communicators. */
+/* Like pcclWaitAnyAsyncReduce, for handles of any communicators. */
 PCCL_EXPORT pcclResult_t pcclWaitAnyAsync(const pcclAsyncOp_t *async_ops, size_t count, int64_t timeout_ms, size_t *index_out);
-/* Asks all members to give the operation up; its await returns RankConnectionLost, or success if it was complete. */
+/* Asks all members to abort the operation. Its await returns RankConnectionLost, or success if it was already
+ * complete. */
 PCCL_EXPORT pcclResult_t pcclCancelAsync(const pcclAsyncOp_t *async_op);
 
-/* How an operation has ended. */
+/* The end of an operation. */
 typedef struct pcclCompletion_t {
-    uint64_t cookie;       /* as it was attached to a queue with; else 0 */
-    pcclResult_t result;   /* what the blocking form would have returned */
+    uint64_t cookie;       /* the value given to pcclQueueAttach; else 0 */
+    pcclResult_t result;   /* the result that the blocking form would have returned */
     pcclReduceInfo_t info; /* zeros after an error */
-    pcclErrorInfo_t error; /* after a success zeros, and PCCL_NO_RANK */
+    pcclErrorInfo_t error; /* after a success: zeros, and rank PCCL_NO_RANK */
 } pcclCompletion_t;
 
-/* Blocks until the operation has ended or `timeout_ms` (-1: none) passed.  If it has, stores true, and how it ended; any number of
- * threads may do so with one handle, one after the other or at once, beside a pcclAwaitAsync too.  The buffers are the program's
- * again, and pcclUpdateTopology and its kin do not wait for it any more, but the handle is not spent: do that with pcclAwaitAsync, or
- * what it keeps stays until the communicator's end, and a tag in flight.
- * InvalidArgument: null, timeout below -1.  InvalidUsage: unknown or spent handle.  Nothing is stored then. */
+/* Blocks until the operation has ended, or `timeout_ms` (-1: none) has passed. In the first case it stores true, and
+ * the end of the operation. Any number of threads may call it with one handle, also beside pcclAwaitAsync. Afterwards
+ * the buffers belong to the program again, and votes no longer wait for the operation. The handle is not freed: call
+ * pcclAwaitAsync, or its memory, and a tag in flight, stay until the communicator's end. InvalidArgument: null,
+ * timeout below -1. InvalidUsage: unknown or freed handle. Nothing is stored in these cases. */
 PCCL_EXPORT pcclResult_t pcclWaitAsync(const pcclAsyncOp_t *async_op, int64_t timeout_ms, pcclCompletion_t *completion_out,
                                        bool *done_out);
 PCCL_EXPORT pcclResult_t pcclWaitAsyncReduce(const pcclAsyncReduceOp_t *reduce_handle, int64_t timeout_ms,
                                              pcclCompletion_t *completion_out, bool *done_out);
 
-/* Waits until no operation of this communicator is in flight, launched by whichever thread, or `timeout_ms` (-1: none) passed; stores
- * how many still are.  Spends no handle.  InvalidArgument: null, timeout below -1. */
+/* Waits until no operation of this communicator is in flight, from any thread, or `timeout_ms` (-1: none) has passed.
+ * Stores how many still are. Frees no handle. InvalidArgument: null, timeout below -1. */
 PCCL_EXPORT pcclResult_t pcclDrain(const pcclComm_t *communicator, int64_t timeout_ms, size_t *left_out);
 
-/* pcclConnect that does not wait, so that one thread brings many worlds up at once: the handle ends as that would return, and is awaited,
- * waited for, tested and attached to a queue like any other; until then the communicator is not connected.  pcclCancelAsync gives the
- * attempt up: MasterConnectionFailed, cause pcclCauseCancelled; a world of a size is then given up at all of its ranks.  Names and the
- * environment are looked at in this call, which may take some milliseconds where the engine starts with it.
- * InvalidArgument: null.  MasterConnectionFailed, InvalidUsage, InternalError: it has not begun, as of pcclConnect; no handle is stored. */
+/* Starts pcclConnect and returns, so that one thread can connect to many worlds at once. The handle ends with the
+ * result of pcclConnect. It can be awaited, waited for, tested and attached to a queue like any other; until then the
+ * communicator is not connected. pcclCancelAsync aborts the attempt: MasterConnectionFailed, cause
+ * pcclCauseCancelled. A world of fixed size then fails on all of its ranks. The call itself resolves names and reads
+ * the environment, which may take some milliseconds if it starts the engine. InvalidArgument: null.
+ * MasterConnectionFailed, InvalidUsage, InternalError: the attempt has not started, as for pcclConnect, and no handle
+ * is stored. */
 PCCL_EXPORT pcclResult_t pcclConnectAsync(pcclComm_t *communicator, pcclAsyncOp_t *async_op_out);
 
 /* ---- Completion queues ------------------------------------------------------------------------------------------ */
 
-/* A queue hands out what has ended, of any communicators and both kinds of handles, in the order in which it did: each once, to one of
- * any number of threads that wait.  Its memory does not depend on how many are attached.
+/* A queue delivers the ends of operations, of any communicators and both kinds of handles, in their order in time.
+ * Each end is delivered once, to one of any number of waiting threads. The queue's memory does not depend on the
+ * number of attached operations.
  *
- * A delivery is a pcclWaitAsync, and spends no handle; await the handle when no thread wants it any more, before or after its
- * delivery: it is delivered all the same.  When a communicator is destroyed or left, what it has attached ends with
- * MasterConnectionFailed, and is delivered.  When a queue is destroyed, attached operations go on, their handles stay as they are.
- * A forked child can only destroy what it has of the parent's queue. */
+ * A delivery frees no handle. Await the handle when no thread needs it any more, before or after its delivery; it is
+ * delivered in both cases. When a communicator is destroyed or leaves, its attached operations end with
+ * MasterConnectionFailed, and are delivered. When a queue is destroyed, attached operations continue, and their
+ * handles stay valid. A forked child can only destroy its copy of the parent's queue. */
 typedef struct pcclCompletionQueue_t pcclCompletionQueue_t;
 
-/* The caller owns it until pcclDestroyCompletionQueue.  InvalidArgument: null. */
+/* Makes a queue, which the caller owns until pcclDestroyCompletionQueue. InvalidArgument: null. */
 PCCL_EXPORT pcclResult_t pcclCreateCompletionQueue(pcclCompletionQueue_t **queue_out);
 
-/* Has the queue deliver the operation, with `cookie`, when it has ended; at once if it has.  InvalidUsage: unknown or spent handle, it
- * is attached and not yet delivered, the queue was destroyed. */
+/* Makes the queue deliver the end of the operation with `cookie`, at once if it has ended already. InvalidUsage:
+ * unknown or freed handle, an attached one not yet delivered, or a destroyed queue. */
 PCCL_EXPORT pcclResult_t pcclQueueAttach(pcclCompletionQueue_t *queue, const pcclAsyncOp_t *async_op, uint64_t cookie);
 PCCL_EXPORT pcclResult_t pcclQueueAttachReduce(pcclCompletionQueue_t *queue, const pcclAsyncReduceOp_t *reduce_handle,
                                                uint64_t cookie);
 
-/* Blocks until something has ended, `timeout_ms` (-1: none; 0: only looks) passed, or somebody wakes it; stores up to `capacity` of
- * what has ended, and their number, which is 0 in the last two cases if nothing is there.  InvalidArgument: null, capacity 0, timeout
- * below -1.  InvalidUsage: the queue was destroyed, meanwhile too. */
+/* Blocks until an attached operation has ended, `timeout_ms` (-1: none; 0: do not block) has passed, or pcclQueueWake
+ * is called. Stores up to `capacity` ends and their number, which may be 0 in the last two cases. InvalidArgument:
+ * null, capacity 0, timeout below -1. InvalidUsage: the queue was destroyed, also while waiting. */
 PCCL_EXPORT pcclResult_t pcclQueueWait(pcclCompletionQueue_t *queue, pcclCompletion_t *completions_out, size_t capacity,
                                        int64_t timeout_ms, size_t *count_out);
 
-/* Has one pcclQueueWait return with what is there, the next one if none is under way; several before it does are one. */
+/* Makes one pcclQueueWait return with what is there, or the next call if none waits. Several wakes before that count
+ * as one. */
 PCCL_EXPORT pcclResult_t pcclQueueWake(pcclCompletionQueue_t *queue);
 
-/* Stores a descriptor for poll and its kin, which is readable while pcclQueueWait would not block.  It is the queue's: do not read,
- * write or close it.  InternalError: none could be opened. */
+/* Stores a descriptor for poll and epoll, which is readable while pcclQueueWait would not block. It belongs to the
+ * queue: do not read, write or close it. InternalError: no descriptor could be opened. */
 PCCL_EXPORT pcclResult_t pcclQueueDescriptor(pcclCompletionQueue_t *queue, int *descriptor_out);
 
-/* Ends the waits under way, closes the descriptor, frees the queue; what has ended and nobody has fetched is dropped.  A second
- * one is InvalidUsage, as is any other call afterwards. */
+/* Ends the current waits, closes the descriptor, and frees the queue. Ends that were not fetched are dropped. Every
+ * later call returns InvalidUsage, a second destroy too. */
 PCCL_EXPORT pcclResult_t pcclDestroyCompletionQueue(pcclCompletionQueue_t *queue);
 
 /* ---- Operators with a factor -------------------------------------------------------------------------------------- */
 
-/* Makes an operator of this communicator that sums up every member's input times that member's own factor, one number of
- * `datatype`: pcclFloat16, pcclBFloat16, pcclFloat or pcclDouble, of which the operations must be.  Each product is rounded to that
- * type, then summed as by pcclSum; quantised ones are multiplied first.  Factors may differ between members, and so may the values that
- * the operators have.  Inputs are never written: after an error an in-place buffer is as it was, not multiplied.  All calls with an
- * operator take it.  One repeated by pcclAllReduceMultipleWithRetry reads a factor by pointer each time.
- * It lives until pcclRedOpDestroy or the communicator's end; operations that were launched with it go on, but no call may be reading a
- * factor by pointer while its memory goes.
- * InvalidArgument: null, another type or residence.  InternalError: no memory, or 65,536 of them exist. */
+/* Makes an operator of this communicator that sums every member's input times that member's own factor, a number of
+ * `datatype`: pcclFloat16, pcclBFloat16, pcclFloat or pcclDouble. Operations must use the same type. Each product is
+ * rounded to that type, then summed as by pcclSum; quantisation comes after the multiplication. Factors, and the
+ * values of the operators, may differ between members. Inputs are never written: after an error an in-place buffer
+ * holds its input, not the product. All calls with an operator accept it. pcclAllReduceMultipleWithRetry reads a
+ * factor by pointer at each retry.
+ *
+ * The operator lives until pcclRedOpDestroy or the communicator's end. Operations already launched continue. The
+ * memory of a factor by pointer must stay valid while a call may read it. InvalidArgument: null, another type or
+ * residence. InternalError: no memory, or 65,536 operators exist. */
 PCCL_EXPORT pcclResult_t pcclRedOpCreatePreMulSum(pcclRedOp_t *op_out, const void *factor, pcclDataType_t datatype,
                                                   pcclFactorResidence_t residence, const pcclComm_t *communicator);
-/* InvalidArgument: not made by pcclRedOpCreatePreMulSum, or destroyed before. */
+/* Destroys such an operator. InvalidArgument: not made by pcclRedOpCreatePreMulSum, or already destroyed. */
 PCCL_EXPORT pcclResult_t pcclRedOpDestroy(pcclRedOp_t op, const pcclComm_t *communicator);
 
 /* ---- The collectives -------------------------------------------------------------------------------------------- */
 
-/* Reduces `count` elements of all members into everybody's recvbuf, which may be sendbuf. */
+/* Reduces `count` elements of all members into every member's recvbuf, which may be sendbuf. */
 PCCL_EXPORT pcclResult_t pcclAllReduceOrdered(const void *sendbuf, void *recvbuf, size_t count, pcclDataType_t datatype,
                                               pcclRedOp_t op, const pcclComm_t *communicator,
                                               pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
 
-/* Copies `count` elements of the root's sendbuf into everybody's recvbuf; at the root these may be the same.  Others may pass a
- * null sendbuf, which is not looked at. */
+/* Copies `count` elements of the root's sendbuf into every member's recvbuf; at the root these may be the same
+ * buffer. Others may pass a null sendbuf, which is not read. */
 PCCL_EXPORT pcclResult_t pcclBroadcast(const void *PCCL_NULLABLE sendbuf, void *recvbuf, size_t count, pcclDataType_t datatype,
                                        uint32_t root, const pcclComm_t *communicator,
                                        pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
 
-/* Puts `count` elements of each member into everybody's recvbuf of W * count, by rank.  In place: sendbuf is the own part of
- * recvbuf. */
+/* Gathers `count` elements of each member into every member's recvbuf of W * count elements, by rank. In place:
+ * sendbuf is the own part of recvbuf. */
 PCCL_EXPORT pcclResult_t pcclAllGather(const void *sendbuf, void *recvbuf, size_t count, pcclDataType_t datatype,
                                        const pcclComm_t *communicator, pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
-/* The same with counts[r] elements of rank r, which go to the element places[r] of recvbuf (null: one behind the other); all
- * members pass all counts. */
+/* Like pcclAllGather, with counts[r] elements of rank r, which go to element places[r] of recvbuf (null:
+ * consecutive). All members pass all counts. */
 PCCL_EXPORT pcclResult_t pcclAllGatherV(const void *sendbuf, void *recvbuf, const size_t *counts,
                                         const size_t *PCCL_NULLABLE places, pcclDataType_t datatype,
                                         const pcclComm_t *communicator, pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
 
-/* Reduces everybody's sendbuf of W * count elements; each rank gets its part of `count` elements.  Not in place. */
+/* Reduces the sendbufs of W * count elements; each rank gets its part of `count` elements. Not in place. */
 PCCL_EXPORT pcclResult_t pcclReduceScatter(const void *sendbuf, void *recvbuf, size_t count, pcclDataType_t datatype,
                                            pcclRedOp_t op, const pcclComm_t *communicator,
                                            pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
-/* The same with counts[r] elements for rank r, from the element places[r] of sendbuf on (null: one behind the other). */
+/* Like pcclReduceScatter, with counts[r] elements for rank r, from element places[r] of sendbuf on (null:
+ * consecutive). */
 PCCL_EXPORT pcclResult_t pcclReduceScatterV(const void *sendbuf, void *recvbuf, const size_t *counts,
                                             const size_t *PCCL_NULLABLE places, pcclDataType_t datatype, pcclRedOp_t op,
                                             const pcclComm_t *communicator, pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
 
-/* Sends part r of `count` elements of sendbuf to rank r, and gets as much of each into recvbuf, by rank.  Not in place. */
+/* Sends part r of `count` elements of sendbuf to rank r, and receives as many from each rank into recvbuf, by rank.
+ * Not in place. */
 PCCL_EXPORT pcclResult_t pcclAllToAll(const void *sendbuf, void *recvbuf, size_t count, pcclDataType_t datatype,
                                       const pcclComm_t *communicator, pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
-/* The same with send_counts[r] elements to rank r and recv_counts[r] from it, which only these two need to agree in, as this rank does
- * with itself: else InvalidArgument. */
+/* Like pcclAllToAll, with send_counts[r] elements to rank r and recv_counts[r] elements from it. Only these two need
+ * to agree in each count, and a rank with itself; otherwise InvalidArgument. */
 PCCL_EXPORT pcclResult_t pcclAllToAllV(const void *sendbuf, const size_t *send_counts, const size_t *PCCL_NULLABLE send_places,
                                        void *recvbuf, const size_t *recv_counts, const size_t *PCCL_NULLABLE recv_places,
                                        pcclDataType_t datatype, const pcclComm_t *communicator,
                                        pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
 
-/* Copies part r of `count` elements of the root's sendbuf into rank r's recvbuf.  In place at the root: recvbuf is its own part of
- * sendbuf.  Others may pass a null sendbuf. */
+/* Copies part r of `count` elements of the root's sendbuf into rank r's recvbuf. In place at the root: recvbuf is its
+ * own part of sendbuf. Others may pass a null sendbuf. */
 PCCL_EXPORT pcclResult_t pcclScatter(const void *PCCL_NULLABLE sendbuf, void *recvbuf, size_t count, pcclDataType_t datatype,
                                      uint32_t root, const pcclComm_t *communicator, pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
 /* The same with counts[r] elements for rank r; counts and places are the root's, others may pass null; `count` is the own part, at
@@ -863,14 +944,16 @@ PCCL_EXPORT pcclResult_t pcclScatterV(const void *PCCL_NULLABLE sendbuf, const s
                                       uint32_t root, const pcclComm_t *communicator,
                                       pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
 
-/* Reduces `count` elements of all members into the root's recvbuf; at the root it may be sendbuf (restored after an error).  Others may
- * pass a null recvbuf, which is not touched.  Success, at whichever member, means that the root has the whole result. */
+/* Reduces `count` elements of all members into the root's recvbuf; at the root it may be sendbuf, which is restored
+ * after an error. Others may pass a null recvbuf, which is not written. Success, on any member, means that the root
+ * has the whole result. */
 PCCL_EXPORT pcclResult_t pcclReduce(const void *sendbuf, void *PCCL_NULLABLE recvbuf, size_t count, pcclDataType_t datatype,
                                     pcclRedOp_t op, uint32_t root, const pcclComm_t *communicator,
                                     pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
 
-/* Puts `count` elements of each member into the root's recvbuf of W * count, by rank.  In place at the root: sendbuf is its own part
- * of recvbuf.  Others may pass a null recvbuf.  Success means that the root has all of it. */
+/* Gathers `count` elements of each member into the root's recvbuf of W * count elements, by rank. In place at the
+ * root: sendbuf is its own part of recvbuf. Others may pass a null recvbuf. Success means that the root has
+ * everything. */
 PCCL_EXPORT pcclResult_t pcclGather(const void *sendbuf, void *PCCL_NULLABLE recvbuf, size_t count, pcclDataType_t datatype,
                                     uint32_t root, const pcclComm_t *communicator, pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
 /* The same with counts[r] elements of rank r; counts and places are the root's, others may pass null; `count` is the own part, at
@@ -880,165 +963,185 @@ PCCL_EXPORT pcclResult_t pcclGatherV(const void *sendbuf, size_t count, void *PC
                                      pcclDataType_t datatype, uint32_t root, const pcclComm_t *communicator,
                                      pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
 
-/* Succeeds at all members when all have called it. */
+/* Succeeds on all members when all have called it. */
 PCCL_EXPORT pcclResult_t pcclBarrier(const pcclComm_t *communicator, pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
 
 /* ---- Messages from one member to another ------------------------------------------------------------------------ */
 
-/* Only the two take part, ranks as above.  Messages of one sender, one receiver and one tag meet the receives of these three in the order
- * of the calls, whatever threads make them; different tags may be received in any order.  Receives of one tag, from whomever, are matched in the
- * order of their calls: one from PCCL_ANY_RANK takes what was announced first, and those called after it wait until it has.  Count
- * and type must be equal at both, or both get InvalidArgument, naming both.
+/* Only the two ends take part; ranks are as above. Messages of one sender, one receiver and one tag match the
+ * receives of these three in the order of the calls, whatever threads make them. Different tags may be received in
+ * any order. Receives of one tag are matched in the order of their calls: one from PCCL_ANY_RANK takes the message
+ * announced first, and later receives wait until it has. Count and type must be equal at both ends; otherwise both
+ * get InvalidArgument, which names both calls.
  *
- * Success, at either, means that the RECEIVER has the message: a blocking send returns when it has been received.  An error is an error at
- * both, with the classes and causes of pcclAllReduce; then the receive buffer is unspecified.  When both are alive they are told the same.
- * When one of the two is lost, the other gets RankConnectionLost; a sender also where the receiver had the message when it was lost.  When a
- * third member is lost, what had not ended may fail at both (RankConnectionLost): call again.  An error of a send that nobody has received
- * yet is that of the receive that would have met it.  A receive from PCCL_ANY_RANK that is matched with nothing also fails when any
- * member is lost, or when all others wait in votes (cause pcclCauseConflict).  A call to, or from, a member that has been lost fails
- * at once (RankConnectionLost), and the sizes move.
- * A call that cannot be made as it was given, for its buffer or type, fails with InvalidArgument at both (with a handle: by its await).
+ * Success, at either end, means that the RECEIVER has the message: a blocking send returns when it has been received.
+ * An error is an error at both ends, with the classes and causes of pcclAllReduce, and the same at both if both are
+ * alive. The receive buffer is then unspecified.
+ * - When one end is lost, the other gets RankConnectionLost. A sender may get it although the receiver had the
+ *   message.
+ * - When a third member is lost, messages in progress may fail at both ends (RankConnectionLost): call again.
+ * - The error of a send that has not been received is that of the receive that would have matched it.
+ * - An unmatched receive from PCCL_ANY_RANK also fails when any member is lost, or when all others wait in votes
+ *   (cause pcclCauseConflict).
+ * - A call to or from a lost member fails at once (RankConnectionLost), and the sizes change.
+ * - A call with a wrong buffer or type fails with InvalidArgument at both ends. With `async_op_out`, or in a group,
+ *   its await or the group's end returns the error.
  *
- * Where two have no link in this view, a third member passes their messages on, more slowly; it needs to call nothing.
- * InvalidUsage: while a vote is under way; or too far ahead of a peer that has not come to 64 messages that were given up.  TooFewPeers: a receive from PCCL_ANY_RANK of one who is alone.
+ * Where two members have no link, a third one forwards their messages, more slowly, without a call of its program.
+ * InvalidUsage: a vote is in progress, or this peer is too far ahead of one that has not reached 64 failed messages.
+ * TooFewPeers: a receive from PCCL_ANY_RANK when alone.
  *
- * `async_op_out`: as for collectives.  A deadline or a cancel ends both calls; a receive that is matched with nothing yet is given up alone.
+ * `async_op_out`: as for collectives. A deadline or a cancel ends both calls; an unmatched receive fails alone.
  * pcclUpdateTopology forgets messages that have failed and were not received. */
 
-/* Sends `count` elements to rank `peer`; `sendbuf` is never written. */
+/* Sends `count` elements to rank `peer`. `sendbuf` is never written. */
 PCCL_EXPORT pcclResult_t pcclSend(const void *sendbuf, size_t count, pcclDataType_t datatype, uint32_t peer, uint64_t tag,
                                   const pcclComm_t *communicator, pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
-/* Receives them from rank `peer` or from PCCL_ANY_RANK.  `source_out`: the rank it came from, as ranks counted when the receive was
- * called; stored with success, by the call or by the await of its handle. */
+/* Receives `count` elements from rank `peer` or from PCCL_ANY_RANK. `source_out` gets the sender's rank, as ranks
+ * were when the receive was called. It is stored on success, by the call or by the await of its handle. */
 PCCL_EXPORT pcclResult_t pcclReceive(void *recvbuf, size_t count, pcclDataType_t datatype, uint32_t peer, uint64_t tag,
                                      uint32_t *PCCL_NULLABLE source_out, const pcclComm_t *communicator,
                                      pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
 
 /* ---- Groups ----------------------------------------------------------------------------------------------------- */
 
-/* Between these two, this thread's calls of collectives in the order of issue, pcclSend and pcclReceive start and return at once, also
- * without an async_op_out; pcclGroupEnd waits for those.  So calls of one group never wait for each other, in whatever order they stand at
- * each member: two members that send to and receive from each other do not lock each other out.  Buffers are borrowed until
- * pcclGroupEnd returns.  Inside of a group a peer may also send to itself, with one receive of that rank and tag for each send
- * (not by PCCL_ANY_RANK, and without an async_op_out): that is a copy.  What has an async_op_out is awaited by its handle, not by the group.
- * A result of one call must not overlap a buffer of another call of the group.  The later call fails with InvalidArgument on all members,
- * or at both ends of a message.
+/* Between these two calls, this thread's ordered collectives, pcclSend and pcclReceive start and return at once, also
+ * without an async_op_out. pcclGroupEnd waits for them. Calls of one group therefore never wait for each other, in
+ * whatever order each member makes them; two members that exchange messages cannot deadlock. Buffers are borrowed
+ * until pcclGroupEnd returns. Inside a group a peer may send to itself, with one receive of that rank and tag per
+ * send; the data is copied. Such a receive cannot use PCCL_ANY_RANK or an async_op_out. A call with an async_op_out
+ * is awaited by its handle, not by the group.
  *
- * Groups are a thread's own, may hold calls of any communicators, and may be nested: the outermost end counts.
- * pcclGroupEnd returns the first error among the calls, those that returned one themselves included; the others have ended
- * all the same.  InvalidUsage: this thread has no group open.  InvalidArgument: a message to itself that nobody receives. */
+ * A result of one call must not overlap a buffer of another call of the group. The later call fails with
+ * InvalidArgument on all members, or at both ends of a message.
+ *
+ * A group belongs to a thread. It may contain calls of any communicators, and groups may be nested; the outermost end
+ * counts. pcclGroupEnd returns the first error among the calls, including errors that they returned themselves. The
+ * other calls have ended too. InvalidUsage: this thread has no open group. InvalidArgument: a message to itself that
+ * is not received. */
 PCCL_EXPORT pcclResult_t pcclGroupStart(void);
 PCCL_EXPORT pcclResult_t pcclGroupEnd(void);
 
 /* ---- Groups until they have succeeded --------------------------------------------------------------------------- */
 
-/* Launches operation `index` of the group on this communicator: by one call of a collective in the order of issue, pcclSend or pcclReceive
- * with `async_op_out`, whose result it returns.  Who takes no part in the operation launches nothing and returns success.  `attempt`
- * counts from 0.  Ranks, sizes and members may move from call to call, within one attempt too: read them in each, lay out by them.
- * Called by the thread that called pcclRepeatGroup, without locks; it may be called again for the same attempt where 1,024 operations
- * were not awaited.  A message to oneself: a group of its own inside, whose end's result it returns. */
+/* Launches operation `index` of the group on this communicator, with one call of an ordered collective, pcclSend or
+ * pcclReceive with `async_op_out`, and returns its result. If this member takes no part in the operation, the
+ * callback launches nothing and returns success. `attempt` counts from 0. Ranks, sizes and members may change from
+ * call to call, even within one attempt, so read them in each call. The callback runs on the thread of
+ * pcclRepeatGroup, without locks. It may be called twice in one attempt if 1,024 operations were not awaited. For a
+ * message to itself, open a group inside the callback and return the result of its end. */
 typedef pcclResult_t (*pcclLaunchCallback_t)(const pcclComm_t *communicator, size_t index, uint32_t attempt, pcclAsyncOp_t *async_op_out,
                                              void *PCCL_NULLABLE user);
 
-/* When it stops; null in its place, or zeros behind `size`: what was lost is repeated as long as there is anybody. */
+/* When pcclRepeatGroup stops. Null, or zeros after `size`: it repeats as long as any member is left. */
 typedef struct pcclRepeatParams_t {
     size_t size;             /* sizeof(pcclRepeatParams_t), as this program was compiled: see PCCL_INITIALIZER */
-    bool all_again;          /* after a loss everything is repeated, so that all results are of the same members; alike at all */
-    uint32_t fewest_members; /* with fewer left in the peer group nothing is repeated: TooFewPeers; of all members' the most counts */
-    uint32_t timeout_ms;     /* after that nothing is repeated: RankConnectionLost, cause Deadline; of all members' the earliest counts.
-                                An attempt under way is not ended by it; PCCL_OPTION_OPERATION_DEADLINE_MS does that.  0: none */
+    bool all_again;          /* repeat everything after a loss, so that all results are of the same members; the same on all members */
+    uint32_t fewest_members; /* stop with TooFewPeers if fewer are left in the peer group; the largest value of all members counts */
+    uint32_t timeout_ms;     /* stop after this time: RankConnectionLost, cause pcclCauseDeadline; the earliest of all members counts.  It does not
+                                end an attempt in progress; PCCL_OPTION_OPERATION_DEADLINE_MS does that.  0: none */
 } pcclRepeatParams_t;
 
-/* Starts `count` operations together, as a group, and repeats after a loss those that did not succeed, until all of them have: success is one
- * at all members.  All members of the peer group call it, in the order of issue, with the same count, and index means the same operation at
- * each: a collective that all launch, or a message that one sends and one receives (an exchange is two).  Their buffers are apart from each
- * other, as in a group.  After each attempt the members agree on what was
- * lost anywhere, by one all-reduce of 2 bytes an operation, and all repeat that.
+/* Starts `count` operations together, as a group, and after a loss repeats those that failed, until all have
+ * succeeded on all members. All members of the peer group call it, in the order of issue, with the same count. An
+ * index names the same operation on each member: a collective that all launch, or a message that one sends and one
+ * receives. An exchange is two messages. Buffers must not overlap, as in a group. After each attempt the members
+ * agree on the failed operations, by one all-reduce of 2 bytes per operation, and all repeat the same ones.
  *
- * Between the attempts buffers are as after an error of each operation: sent ones, and inputs in place, as they were, so that the same
- * call with the same buffers may follow; what was to be received is unspecified until its operation has succeeded: off the root that is
- * the buffer of a broadcast, too.  What has succeeded is not repeated, and is of the members there were then; with all_again it is
- * repeated too: then let no input be an output, since an all-reduce or reduce in place would be summed up twice.
+ * Between attempts, buffers are as after an error of each operation: send buffers and in-place inputs are unchanged,
+ * so the same call may follow. Receive buffers are unspecified until their operation has succeeded; this includes the
+ * buffer of a broadcast, except at the root. Completed operations are not repeated, and are of the members present
+ * then. With all_again they are repeated too: no input may then be an output, because an in-place reduce would be
+ * summed twice.
  *
- * Stops, for all members after the same attempt, with the error of the lowest index that failed otherwise than by a loss at anybody (one that was
- * given up by a deadline or cancel, or that a vote stood against, is such); the text is more exact where it failed.  Nothing is in flight
- * then, and each output unspecified but for those that had succeeded.  A callback that fails and has launched nothing counts so, too; if that
- * was a message, its other end waits for it as for any that is never sent.  TooFewPeers, RankConnectionLost: as `params` say, or the world has
- * ended (class pcclClassRejoin).  MasterConnectionFailed: this peer is no member any more; the others go on.
- * InvalidArgument, at this peer alone, which the others then wait for: null launch, count 0, wrong params->size; at all: all_again differs.
- * Counts that differ are calls that differ: they get InvalidArgument, and who has made more of them waits for the next of the others.
- * InvalidUsage, at this peer alone: this thread has a group open.  InternalError, at this peer alone: no memory for the list.
- * The info sums up all operations that have succeeded; its size is that of the peer group at the end. */
+ * All members stop after the same attempt. They stop with the error of the lowest index that failed on any member for
+ * another reason than a loss, for example a deadline, a cancel or a conflicting vote. The text is most exact on the
+ * member where it failed. Nothing is in flight then, and outputs are unspecified except those of completed
+ * operations. A callback that fails without a launch counts as such an error; the other end of its message waits as
+ * for any message that is never sent.
+ *
+ * TooFewPeers, RankConnectionLost: as `params` say, or the world has ended (class pcclClassRejoin).
+ * MasterConnectionFailed: this peer is no longer a member; the others continue. InvalidArgument, on this peer alone,
+ * while the others wait: null launch, count 0, wrong params->size. InvalidArgument, on all members: all_again
+ * differs. Different counts are different calls: they get InvalidArgument, and the member with more calls waits for
+ * the next calls of the others. InvalidUsage, on this peer alone: this thread has an open group. InternalError, on
+ * this peer alone: no memory for the list. `info_out` sums all completed operations; its size is that of the peer
+ * group at the end. */
 PCCL_EXPORT pcclResult_t pcclRepeatGroup(const pcclComm_t *communicator, size_t count, pcclLaunchCallback_t launch,
                                          void *PCCL_NULLABLE user, const pcclRepeatParams_t *PCCL_NULLABLE params,
                                          pcclReduceInfo_t *PCCL_NULLABLE info_out);
 
 /* ---- Windows ---------------------------------------------------------------------------------------------------- */
 
-/* A window is memory of each member that the others write, read and count in without its program: the library answers for it, also
- * while the program computes or waits in a vote.  Made and destroyed by all members of the peer group; from then on each call is one
- * member's own, by any of its threads, beside all other calls.
+/* A window exposes memory of each member. The other members read it, write it and count in it, and the library
+ * answers, also while the owner's program computes or waits in a vote. All members of the peer group make and destroy
+ * it together. In between, each call is one member's own, from any thread, beside all other calls.
  *
- * Members of a window are those who made it, with their ranks at that time, for as long as it lives: who joins later is none, and a loss
- * moves no rank.  Losses and updates do not interrupt operations between members that are left: they begin again by themselves, and
- * counting operations are done once all the same.  What concerns a lost member fails (RankConnectionLost); the sizes stay what they are,
- * pcclGetWindowInfo says who is lost.
+ * The members of a window are its makers, with their ranks at that time, for its whole life. Peers that join later
+ * are not members, and a loss changes no rank. Losses and updates do not interrupt operations between surviving
+ * members: these continue, and each counting operation happens exactly once. Operations with a lost member fail
+ * (RankConnectionLost). The sizes do not change; pcclGetWindowInfo says which members are lost.
  *
- * A put, a counting operation or a signal that has ended with success is in the target's memory, or counted.  Those of one member to
- * another under way at once: bytes of several puts land in no order; a counting operation, a get and a signal come after everything
- * that was called before them.  After an error a put may have written any part of its bytes, a counting operation may have been done.
- * Where memory is reached directly (pcclGetWindowInfo), nothing but signals travels, and operations end at once.  Between two that have
- * no link a third member passes everything on.
+ * After success, a put, a counting operation or a signal has reached the target's memory. The bytes of several puts
+ * of one member to another arrive in no particular order. A counting operation, a get and a signal take effect after
+ * everything that the member called before them. After an error a put may have written any part of its bytes, and a
+ * counting operation may have been done. Where memory is mapped (pcclGetWindowInfo), only signals travel, and
+ * operations end at once. Where two members have no link, a third one forwards everything.
  *
- * `async_op_out`: as for collectives; pcclUpdateTopology and its kin do not wait for operations of windows.  At most 64 of one
- * communicator travel at a time, further ones wait.  InvalidArgument, alone and with nothing sent: null, a rank that is none, bytes beyond the
- * window, not its rights.  InvalidUsage: the window or its communicator was destroyed. */
+ * `async_op_out`: as for collectives; votes do not wait for operations of windows. At most 64 of one communicator
+ * travel at a time, and further ones wait. InvalidArgument, on this member alone and with nothing sent: null, an
+ * unknown rank, bytes beyond the window, or missing rights. InvalidUsage: the window or its communicator was
+ * destroyed. */
 typedef struct pcclWindow_t pcclWindow_t;
 
-/* What others may do; each member says so for its own. */
+/* The rights of the other members; each member gives them for its own memory. */
 typedef enum pcclWindowRights_t {
     pcclWindowRead = 1,  /* pcclGet */
     pcclWindowWrite = 2, /* pcclPut */
-    pcclWindowCount = 4, /* pcclFetchAdd, pcclCompareSwap: the memory has to begin at a multiple of 8 */
+    pcclWindowCount = 4, /* pcclFetchAdd, pcclCompareSwap; the memory must begin at a multiple of 8 */
     pcclWindowAll = 7,
 } pcclWindowRights_t;
 
 typedef struct pcclWindowParams_t {
     size_t size;     /* sizeof(pcclWindowParams_t), as this program was compiled: see PCCL_INITIALIZER */
-    void *memory;    /* the program's, borrowed until pcclDestroyWindow has returned; null: `bytes` of zeros of the library's own, which
-                        members on the same host map */
-    size_t bytes;    /* may differ from member to member; 0 too */
+    void *memory;    /* the program's, borrowed until pcclDestroyWindow has returned; null: the library allocates `bytes` zeros, which
+                        members of the same host map */
+    size_t bytes;    /* may differ between members, and may be 0 */
     unsigned rights; /* of pcclWindowRights_t */
 } pcclWindowParams_t;
 
-/* Called by all members, in the order of issue of the collectives; succeeds at all or at none, with the errors of an all-gather.
- * InternalError, at all: a member has no memory for it, or no room (64 windows of a communicator; with one, 768 operations not awaited).
- * InvalidArgument, alone, and before the others are told: null, params that cannot be; they wait for this member's next call. */
+/* Makes a window. All members call it, in the order of the ordered collectives; it succeeds on all members or fails
+ * on all, with the errors of an all-gather. InternalError, on all members: a member has no memory or no room for it
+ * (64 windows per communicator; with a window, 768 operations not awaited). InvalidArgument, on this member alone,
+ * before the others learn of the call: null, or impossible params; the others wait for this member's next call. */
 PCCL_EXPORT pcclResult_t pcclCreateWindow(const pcclWindowParams_t *params, const pcclComm_t *communicator, pcclWindow_t **window_out);
-/* Called by all members that are left: waits until this member's operations have ended, then until all others have called it, too; so
- * that afterwards nobody touches the memory.  Memory of the library's own is freed, also what others have mapped of it.  No other thread of this member may be in a vote meanwhile.  Waits for signals of a member
- * that has called it end, as do, in this process, those for its own.  A window whose communicator was destroyed, or is no member any more,
- * goes at once. */
+/* Destroys a window. All remaining members call it. It waits until this member's operations have ended, then until
+ * all others have called it too, so that the memory is not used afterwards. Memory of the library is freed, including
+ * the mappings of other members. No other thread of this member may be in a vote meanwhile. Waits for signals of a
+ * member that has called it end, and so do this process's waits for its own. A window whose communicator was
+ * destroyed, or is no longer a member, is freed at once. */
 PCCL_EXPORT pcclResult_t pcclDestroyWindow(pcclWindow_t *window);
 
-/* Writes `bytes` of `source`, which is never written, at byte `offset` of the window of that rank. */
+/* Writes `bytes` of `source`, which is never written, to byte `offset` of that rank's window. */
 PCCL_EXPORT pcclResult_t pcclPut(const void *source, size_t bytes, uint32_t rank, size_t offset, pcclWindow_t *window,
                                  pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
-/* Reads them into `target`, which is unspecified after an error. */
+/* Reads `bytes` at byte `offset` of that rank's window into `target`, which is unspecified after an error. */
 PCCL_EXPORT pcclResult_t pcclGet(void *target, size_t bytes, uint32_t rank, size_t offset, pcclWindow_t *window,
                                  pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
-/* On the number at byte `offset`, a multiple of its size: adds `*addend`, or stores `*desired` if it equals `*expected`; what was there
- * before goes to `previous_out`, with success only.  Types: pcclInt32, pcclUint32, pcclInt64, pcclUint64; sums wrap.  Each is atomic, also
- * beside atomic instructions of programs that have the memory mapped.  Operands are read during the call. */
+/* Atomic operations on the number at byte `offset`, a multiple of its size. pcclFetchAdd adds `*addend`.
+ * pcclCompareSwap stores `*desired` if the number equals `*expected`. On success `previous_out` gets the old number.
+ * Types: pcclInt32, pcclUint32, pcclInt64, pcclUint64; sums wrap. They are also atomic with respect to atomic
+ * instructions of programs that map the memory. Operands are read during the call. */
 PCCL_EXPORT pcclResult_t pcclFetchAdd(void *PCCL_NULLABLE previous_out, const void *addend, pcclDataType_t datatype, uint32_t rank,
                                       size_t offset, pcclWindow_t *window, pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
 PCCL_EXPORT pcclResult_t pcclCompareSwap(void *PCCL_NULLABLE previous_out, const void *expected, const void *desired,
                                          pcclDataType_t datatype, uint32_t rank, size_t offset, pcclWindow_t *window,
                                          pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
-/* Tells that rank that everything called before for it is done there; has no deadline. */
+/* Signals to that rank that everything called before for it is complete there. It has no deadline. */
 PCCL_EXPORT pcclResult_t pcclSignal(uint32_t rank, pcclWindow_t *window, pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
-/* Waits for a signal of that rank, or `timeout_ms` (-1: none; RankConnectionLost, cause pcclCauseDeadline): n signals are enough for n
- * waits.  Signals of a member that was lost meanwhile count.  InvalidUsage: that rank destroys its window, and signals no more. */
+/* Waits for a signal of that rank, or until `timeout_ms` (-1: none) has passed: RankConnectionLost, cause
+ * pcclCauseDeadline. n signals satisfy n waits. Signals of a member that was lost meanwhile count. InvalidUsage: that
+ * rank destroys its window and will not signal. */
 PCCL_EXPORT pcclResult_t pcclWaitSignal(uint32_t rank, pcclWindow_t *window, int64_t timeout_ms, pcclAsyncOp_t *PCCL_NULLABLE async_op_out);
 
 typedef struct pcclWindowInfo_t {
@@ -1047,8 +1150,8 @@ typedef struct pcclWindowInfo_t {
     size_t bytes;
     unsigned rights;
     bool lost;
-    void *address;   /* where this process reaches that member's memory by itself, until pcclDestroyWindow: its own, and memory of the library's
-                        own on the same host (without pcclWindowWrite and pcclWindowCount: only to read); else null */
+    void *address;   /* where this process can access that member's memory directly, until pcclDestroyWindow: its own memory, and the library's
+                        memory on the same host (read-only without pcclWindowWrite and pcclWindowCount); else null */
 } pcclWindowInfo_t;
 PCCL_EXPORT pcclResult_t pcclGetWindowInfo(pcclWindow_t *window, uint32_t rank, pcclWindowInfo_t *info_out);
 
@@ -1056,42 +1159,47 @@ PCCL_EXPORT pcclResult_t pcclGetWindowInfo(pcclWindow_t *window, uint32_t rank, 
 
 #define PCCL_NO_COLOR (-1)
 
-/* What the new world is; null in its place, or zeros behind `size`: ends with its first loss, no timeout, as many lanes as the parent.
- * Loss rule and timeout mean what they do in pcclCommCreateParamsEx_t. */
+/* Parameters of a new world. Null, or zeros after `size`: it ends with its first loss, has no timeout, and has as
+ * many lanes as the parent. Loss rule and timeout have the meaning of pcclCommCreateParamsEx_t. */
 typedef struct pcclDeriveParams_t {
     size_t size; /* sizeof(pcclDeriveParams_t), as this program was compiled: see PCCL_INITIALIZER */
-    pcclLossRule_t loss_rule;          /* alike at all members of one new world */
-    uint32_t formation_timeout_ms;     /* of all callers' the earliest counts, whatever their colours; nor is the master looked for longer */
+    pcclLossRule_t loss_rule;          /* the same on all members of one new world */
+    uint32_t formation_timeout_ms;     /* the earliest of all callers counts, whatever their colours; it also limits the search for the master */
     uint32_t p2p_connection_pool_size; /* 0: the parent's */
 } pcclDeriveParams_t;
 
-/* All members of the group call it, in the order of issue of the collectives: those that give the same color (0 or more) are a new
- * world, with ranks by (key, rank here), and each stores its communicator there, connected; the caller owns it.  With PCCL_NO_COLOR a
- * member is in none of them, and null is stored.  Blocks, inside of a group too, until all of the new worlds have begun, or none
- * will: then all callers get the same error, those without a color, too.
+/* Splits a world. All members of the group call it, in the order of the ordered collectives. The members with the
+ * same color (0 or more) form a new world, with ranks by (key, rank here). Each stores its communicator, which is
+ * connected; the caller owns it. A member with PCCL_NO_COLOR is in no new world, and gets null. The call blocks,
+ * inside a group too, until all of the new worlds have started, or all have failed. All callers then get the same
+ * error, those without a color too.
  *
- * The new worlds are worlds of their own at the same master: sizes, votes, losses, ends of this one and those are not each other's,
- * and each lives until its last member has left it, also longer than this one.  They have one peer group, 0, and no name that could
- * be joined; options are as this communicator's are now.  When one is over or was left, pcclConnect there is InvalidUsage: split again.
+ * The new worlds are independent worlds at the same master: sizes, votes, losses and ends do not affect the parent or
+ * each other. Each lives until its last member has left it, even beyond the parent. They have one peer group, 0, and
+ * no name under which peers could join. Their options are those of this communicator now. When a new world has ended
+ * or was left, pcclConnect on it returns InvalidUsage: split again.
  *
- * RankConnectionLost: somebody was lost before all of them had begun, cannot be linked with the others, has left this world before it
- * had called, or did not come in time; class pcclClassRejoin where the new worlds were given up, with one cause and text at all;
- * else as of an all-gather, that comes first: read the sizes, call again.  InvalidArgument: null comm_out, a color below PCCL_NO_COLOR,
- * params that cannot be; then at all members, as of any call in the order of issue; or loss rules differ.  MasterConnectionFailed:
- * this peer is no member any more; or, class pcclClassRetry, it is still, and the master cannot be reached or has no place: call again;
- * the others then get RankConnectionLost.  InternalError: no memory at this peer; the others get RankConnectionLost, cause NoMemory. */
+ * RankConnectionLost: a member was lost before all new worlds had started, cannot be linked with the others, left
+ * this world before its call, or was late. With class pcclClassRejoin the new worlds failed, with one cause and text
+ * on all members. Otherwise it is the error of the all-gather that comes first: read the world size again, then
+ * retry. InvalidArgument: null comm_out, a color below PCCL_NO_COLOR, or impossible params, on all members like any
+ * ordered call; or loss rules differ. MasterConnectionFailed: this peer is no longer a member. With class
+ * pcclClassRetry it still is, and the master cannot be reached or has no place: call again; the others get
+ * RankConnectionLost. InternalError: no memory on this peer; the others get RankConnectionLost, cause
+ * pcclCauseNoMemory. */
 PCCL_EXPORT pcclResult_t pcclSplitCommunicator(const pcclComm_t *communicator, int32_t color, int32_t key,
                                                const pcclDeriveParams_t *PCCL_NULLABLE params, pcclComm_t **comm_out);
 
-/* A new world of all members of the group, with the same ranks: a split into one color. */
+/* Makes a new world of all members of the group, with the same ranks: a split into one color. */
 PCCL_EXPORT pcclResult_t pcclDuplicateCommunicator(const pcclComm_t *communicator,
                                                    const pcclDeriveParams_t *PCCL_NULLABLE params, pcclComm_t **comm_out);
 
-/* A new world of those members of the group whose ids (pcclPeerInfo_t) stand in `peers`, with ranks as they stand there.  Called by
- * these alone, and not in the order of issue; `tag` tells lists that several threads use at a time from each other: calls with one list
- * and tag meet in their order at each member.  Blocks, and fails, as pcclSplitCommunicator; a listed member that never calls is waited
- * for until it leaves this world, or formation_timeout_ms.  InvalidArgument, at this peer alone, which the others then wait for: null,
- * no peers or more than 16,384, one of them twice, or not this one. */
+/* Makes a new world of the members whose ids (pcclPeerInfo_t) `peers` lists, with ranks in the order of the list.
+ * Only these members call it, in any order with respect to other calls. `tag` distinguishes lists that several
+ * threads use at once: calls with the same list and tag match in their order on each member. Blocks, and fails, like
+ * pcclSplitCommunicator. A listed member that never calls is waited for until it leaves this world, or until
+ * formation_timeout_ms. InvalidArgument, on this peer alone, while the others wait: null, no peers, more than 16,384
+ * peers, a peer listed twice, or this peer missing. */
 PCCL_EXPORT pcclResult_t pcclCreateFromList(const pcclComm_t *communicator, const uint64_t *peers, size_t count, uint64_t tag,
                                             const pcclDeriveParams_t *PCCL_NULLABLE params, pcclComm_t **comm_out);
 

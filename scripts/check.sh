@@ -69,6 +69,8 @@ part_source() { python3 scripts/check_source.py .; }
 part_docs() {
     python3 scripts/check_docs.py .
     python3 scripts/draw_charts.py --check
+    python3 scripts/rules_table.py --check
+    python3 scripts/pictures.py --check
     scripts/test_check_docs.sh
 }
 part_models() { # make verify runs all of them

@@ -33,8 +33,8 @@ FACES = {  # of these the API sees this much
 }
 C_DIRS = ("src", "include", "apps", "bench", "examples", "tests", "fuzz")
 SCRIPT_SUFFIXES = {".py", ".sh", ".cmake"}
-FILE_LINES, FUNCTION_LINES, CMAKE_LINES = 600, 70, 360
-FILE_LINES_OF = {"pccl.h": 1150}  # the public interface is one file
+FILE_LINES, FUNCTION_LINES, CMAKE_LINES = 600, 70, 370
+FILE_LINES_OF = {"pccl.h": 1250}  # the public interface is one file
 FORBIDDEN = re.compile(
     r"(?<![\w.>])(exit|_exit|_Exit|quick_exit|abort|printf|vprintf|fprintf|puts|fputs|putchar|perror|strcpy|stpcpy|"
     r"strcat|sprintf|vsprintf|gets|alloca|__builtin_alloca|signal|sigaction|system|setlocale|rand|srand|strtok)\s*\(")

@@ -48,7 +48,7 @@ step_documents() { # begun beside the build: one core is enough
     cat "$logs/documents.out"
     return $status
 }
-python3 scripts/check_docs.py . >"$logs/documents.out" 2>&1 &
+(python3 scripts/check_docs.py . && python3 scripts/pictures.py --check) >"$logs/documents.out" 2>&1 &
 documents=$!
 trap 'kill $documents 2>/dev/null' EXIT
 

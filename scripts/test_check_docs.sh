@@ -89,4 +89,16 @@ breach kept_rules_are_cited "a file that does not cite the rule that it keeps" s
 breach kept_rules_are_cited "a model that does not cite the rule that it keeps" sed -i 's/W7//g' verify/formation.pml
 breach kept_rules_are_cited "a rule that another file keeps" sed -i '/^### P2/,/^### P3/s/hold\.c/launch.c/' docs/internals/RULES.md
 count_asides
+a_picture_that_is_not_what_its_data_gives_is_found() { # an include that is new, a measurement that is another
+    local tree=$work/pictures
+    cp -r "$work/tree" "$tree"
+    python3 "$tree/scripts/pictures.py" --check | tail -n 1 | grep -qx "3 passed, 0 failed" || return 1
+    echo '#include "kernels/kernels.h"' >>"$tree/src/topology/tour.c"
+    fails_saying 'FAIL docs/pictures/layers.svg' python3 "$tree/scripts/pictures.py" --check || return 1
+    sed -i 's/"error_ms": [0-9.]*/"error_ms": 1.5/' "$tree/docs/pictures/kill.json"
+    fails_saying 'FAIL docs/pictures/kill.svg' python3 "$tree/scripts/pictures.py" --check || return 1
+    sed -i 's/"wrong": 0}/"wrong": 3}/' "$tree/docs/pictures/kill.json"
+    fails_saying 'a round gave wrong values' python3 "$tree/scripts/pictures.py" --check
+}
+check_each a_picture_that_is_not_what_its_data_gives_is_found
 sum_up

@@ -13,6 +13,7 @@
 #include "engine/link.h"
 
 #define CONTROL_RETRY_NS INT64_C(10000000)
+#define CONTROL_AGAIN_NS INT64_C(125000) /* of a link that was there */
 #define CONTROL_RETRY_MOST_NS INT64_C(1000000000)
 #define CONTROL_SPARE_NS INT64_C(500000000) /* of a link that the view does without */
 #define CONTROL_SPARE_MOST_NS INT64_C(30000000000)
@@ -45,7 +46,7 @@ static void control_forget(struct link *l)
 static void control_missing(struct link *l)
 {
     l->control.missing_since = clock_now_ns();
-    l->control.retry_ns = l->want.spare ? CONTROL_SPARE_NS : CONTROL_RETRY_NS;
+    l->control.retry_ns = l->want.spare ? CONTROL_SPARE_NS : CONTROL_AGAIN_NS;
     l->control.retry_at = l->want.spare ? l->control.missing_since + l->control.retry_ns : 0;
     knock_lost(l);
     engine_arm(l->comm->engine, 0);
@@ -157,7 +158,7 @@ static void control_ready(struct source *source, uint32_t events)
             }
             control_forget(l);
             control_missing(l);
-            comm_step(c, &(struct session_event){.kind = SESSION_LINK_DOWN, .peer = l->peer}, &after);
+            comm_step(c, &(struct session_event){.kind = SESSION_LINK_DOWN, .peer = l->peer, .number = knock_at_once(l, k->near)}, &after);
         }
         control_gone(k);
     }

@@ -9,8 +9,10 @@
 #include "core/clock.h"
 #include "engine/link.h"
 #include "net/addr.h"
+#include "net/fds.h"
+#include "net/sock.h"
 
-#define KNOCK_FIRST_NS INT64_C(10000000)
+#define KNOCK_FIRST_NS INT64_C(250000) /* a process that ends may close its listener last */
 #define KNOCK_FOR_NS INT64_C(1000000000) /* the master waits no longer for a member whose connections have closed */
 
 void knock_reached(struct link *l, const struct net_address *at)
@@ -46,6 +48,19 @@ static void tell(struct link *l, struct comm_after *after)
     comm_step(l->comm, &(struct session_event){.kind = SESSION_LINK_REFUSED, .peer = l->peer}, after);
 }
 
+/* Within a host the answer comes with the call: nobody has to wake the service thread. */
+bool knock_at_once(const struct link *l, bool near)
+{
+    int fd = -1;
+    struct err err;
+    if (!near || l->want.spare || l->knock.reached.family == 0 || sock_dial(&l->knock.reached, &fd, &err) != PCCL_OK) {
+        return false;
+    }
+    bool refused = sock_refused(fd);
+    fds_close(fd);
+    return refused;
+}
+
 /* Where the peer was reached before comes first; the others follow. */
 uint8_t knock_addresses(const struct link *l, struct net_address out[BOUNDS_ADDRESSES], bool *known)
 {
@@ -78,7 +93,7 @@ static void answered(struct dial *d, struct conn *conn, uint64_t stale_view, str
     l->knock.wait_ns *= 2;
     engine_arm(l->comm->engine, l->knock.at);
     if (conn != NULL) {
-        conn_unref(conn); /* it listens, so it dials; a process that ends may close its listener last, so this asks again */
+        conn_unref(conn); /* it still listens: asked again */
     } else if (d->met == DIAL_MET_NOBODY && asks(l, clock_now_ns())) {
         tell(l, after);
     }

@@ -161,6 +161,8 @@ void control_rest_all(struct comm *c);
 /* The control link was made with the peer at this address; its port is left out. */
 void knock_reached(struct link *l, const struct net_address *at);
 void knock_lost(struct link *l);
+/* Whether it is known already that nobody listens any more; `near`: both ends were on one host. */
+bool knock_at_once(const struct link *l, bool near);
 void knock_forget(struct link *l); /* the caller cancels its dial */
 /* Where to dial the control link, in order; `known`: a refusal at the first one is the answer. */
 uint8_t knock_addresses(const struct link *l, struct net_address out[BOUNDS_ADDRESSES], bool *known);

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -203,6 +204,14 @@ pccl_status sock_dial(const struct net_address *to, int *fd_out, struct err *err
     }
     *fd_out = fd;
     return PCCL_OK;
+}
+
+bool sock_refused(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLOUT};
+    int error = 0;
+    socklen_t size = sizeof error;
+    return poll(&p, 1, 0) == 1 && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == ECONNREFUSED;
 }
 
 pccl_status sock_connected(int fd, const struct net_address *to, struct err *err)

@@ -32,6 +32,8 @@ pccl_status sock_moved(ssize_t n, size_t *moved) PCCL_MUST_CHECK;
 /* Begins to connect; the descriptor becomes writable when it is decided: ask sock_connected (PCCL_ERR_CLOSED: nobody listens). */
 pccl_status sock_dial(const struct net_address *to, int *fd_out, struct err *err) PCCL_MUST_CHECK;
 pccl_status sock_connected(int fd, const struct net_address *to, struct err *err) PCCL_MUST_CHECK;
+/* Whether it is decided already that nobody listens, as it is within a host. */
+bool sock_refused(int fd);
 
 pccl_status sock_local(int fd, struct net_address *out) PCCL_MUST_CHECK;
 pccl_status sock_remote(int fd, struct net_address *out) PCCL_MUST_CHECK;

@@ -176,7 +176,7 @@ void links_up(struct session *s, struct session_event *e, struct outbox *out)
     links_check(s, out);
 }
 
-void links_down(struct session *s, uint64_t id, struct outbox *out)
+void links_down(struct session *s, uint64_t id, bool refused, struct outbox *out)
 {
     uint32_t i = peer_find(s, id);
     if (i == NONE) {
@@ -190,7 +190,7 @@ void links_down(struct session *s, uint64_t id, struct outbox *out)
     if (healed) {
         complaint_spare(s, p, out);
     } else if (p->in_view && !p->spare) {
-        complaint_link(s, p, CAUSE_LINK_LOST, out);
+        complaint_link(s, p, refused ? CAUSE_PEER_LOST : CAUSE_LINK_LOST, out);
         path_tell(s, p->rank, out);
     }
 }
@@ -200,7 +200,7 @@ void links_bad(struct session *s, uint64_t id, struct outbox *out)
     uint32_t i = peer_find(s, id);
     if (i != NONE) {
         outbox_add(out, ACT_UNLINK)->id = id;
-        links_down(s, id, out);
+        links_down(s, id, false, out);
     }
 }
 

@@ -226,7 +226,7 @@ static bool dispatch_link(struct session *s, struct session_event *e, struct out
         links_up(s, e, out);
         return true;
     case SESSION_LINK_DOWN:
-        links_down(s, e->peer, out);
+        links_down(s, e->peer, e->number != 0, out);
         return true;
     case SESSION_LINK_REFUSED:
         links_refused(s, e->peer, out);

@@ -175,7 +175,7 @@ enum session_event_kind {
     /* links to peers: the shell keeps a control link and a data bundle to every wanted peer (session_wanted) */
     SESSION_HELLO,        /* a peer dialled in: peer, hello; verdict comes back in event.verdict */
     SESSION_LINK_UP,      /* control link to `peer` is usable (both ends) */
-    SESSION_LINK_DOWN,    /* it closed or broke */
+    SESSION_LINK_DOWN,    /* it closed or broke; number 1: and nobody listens there any more */
     SESSION_LINK_FAILED,  /* it could not be made in link_ns (dialler), or is still missing then (listener) */
     SESSION_LINK_REFUSED, /* where `peer` was reached before, nobody listens: with each try, while the link is down */
     SESSION_LINK_STALE,   /* dialled, answered STALE with `view` */

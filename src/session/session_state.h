@@ -516,7 +516,7 @@ void links_admit(struct session *s, struct reader *r, struct outbox *out);
 void links_check(struct session *s, struct outbox *out);
 void links_hello(struct session *s, struct session_event *e);
 void links_up(struct session *s, struct session_event *e, struct outbox *out);
-void links_down(struct session *s, uint64_t id, struct outbox *out);
+void links_down(struct session *s, uint64_t id, bool refused, struct outbox *out);
 void links_bad(struct session *s, uint64_t id, struct outbox *out); /* it sent what it must not: its link is given up */
 void links_failed(struct session *s, uint64_t id, struct outbox *out);
 void links_refused(struct session *s, uint64_t id, struct outbox *out);

@@ -21,6 +21,7 @@ void oracle_frozen(struct node *n, const unsigned char *frame, uint32_t bytes)
         n->report = copy;
         n->report_view = h.view;
         n->report_id = info.id;
+        n->report_run = h.run;
         n->report_bytes = bytes - FRAME_HEADER_BYTES;
         memcpy(copy, frame + FRAME_HEADER_BYTES, n->report_bytes);
     }
@@ -89,7 +90,7 @@ void oracle_decisions(struct cluster *cl, const struct node *at, const struct fr
         }
         for (uint32_t k = 0; k < cl->node_count; k++) {
             const struct node *n = &cl->nodes[k];
-            bool survivor = n->report != NULL && n->group == at->group && n->report_view == m.parent &&
+            bool survivor = n->report != NULL && n->group == at->group && n->report_view == m.parent && n->report_run == h->run &&
                             n->program->inside == at->program->inside;
             for (uint32_t x = 0; x < m.removed && x < CLUSTER_NODES; x++) {
                 survivor = survivor && removed[x] != n->report_id; /* it may be a newcomer by now */

@@ -283,7 +283,7 @@ struct node {
     bool elected;                 /* it was told of an election, and its sync is not answered yet */
     unsigned char *report;        /* owned: its last FROZEN */
     uint32_t report_bytes;
-    uint64_t report_view, report_id;
+    uint64_t report_view, report_id, report_run;
     uint32_t fail_dials;
     bool fail_executor;           /* no memory for its next plan, or a failed invariant in its executor */
     bool wrong_result;            /* its next result has other bits than the others' */

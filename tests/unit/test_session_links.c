@@ -416,6 +416,15 @@ TEST(refused_link_is_told_once_and_not_of_one_that_is_up) /* the master waits a 
     bench_free(b);
 }
 
+TEST(refusal_that_is_known_with_the_end_of_the_link_is_told_with_it) /* within a host: one message, and one attempt of the freeze */
+{
+    struct bench *b = bench_new();
+    step(b, &(struct session_event){.kind = SESSION_LINK_DOWN, .peer = peer_id(1), .number = 1});
+    EXPECT_EQ(told_of_link(b), CAUSE_PEER_LOST);
+    EXPECT_EQ(link_event(b, SESSION_LINK_REFUSED), CAUSE_NONE);
+    bench_free(b);
+}
+
 TEST(refusal_is_not_told_again_of_a_link_that_came_back) /* a master that was away would exclude a member that lives */
 {
     struct bench *b = bench_new();

@@ -105,6 +105,7 @@ def _warning(name: str, target: str) -> Any:
             warnings.warn(f"back-end {name} is mapped to {target}, on CPU, by install_as_torchcomms", RuntimeWarning, stacklevel=3)
         return factory._load_backend(target)()
 
+    make.target = factory._built_in.get(target)  # type: ignore[attr-defined]
     return make
 
 
@@ -152,6 +153,8 @@ def _of_torch(name: str) -> Any:
 def _later(name: str, source: str) -> types.ModuleType:
     """A module, loaded when something of it is asked for."""
     module = types.ModuleType(name)
+    if any(other.startswith(f"{name.partition('.')[2]}.") for other in _LATER):
+        module.__path__ = []
 
     def of_source(own: str) -> Any:
         if own.startswith("__") and own != "__all__":

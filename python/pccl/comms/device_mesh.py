@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 from typing import Any, Optional, Sequence
 
 import torch
@@ -21,6 +22,7 @@ def init_device_mesh(
 ) -> DeviceMesh:
     """A mesh whose shape are the communicators' sizes, and this process's place their ranks.
 
+    Each dimension's group has its name, with a number behind it where a group of that name is registered already.
     Several dimensions need the communicator of all processes, which becomes torch's default group; the one of a single dimension does.
     RuntimeError: it is missing.  ValueError: as many names as communicators are needed.
     """
@@ -35,10 +37,11 @@ def init_device_mesh(
         raise RuntimeError("there is no global comm: a mesh of several dimensions needs that of all processes; pass _global_comm")
     whole = _global_comm or comms[0]
     ranks = {rank: rank for rank in range(whole.get_size())}
-    everybody = _create_torchcomm_process_group(whole, "torchcomms_world", global_ranks_mapping=ranks)
+    names = tuple(mesh_dim_names)
+    own_name = _free_name(names[0] if len(comms) == 1 else "torchcomms_world")
+    everybody = _create_torchcomm_process_group(whole, own_name, global_ranks_mapping=ranks)
     c10d: Any = dist.distributed_c10d
     c10d.GroupMember.WORLD = everybody
-    names = tuple(mesh_dim_names)
     if len(comms) == 1:
         return DeviceMesh.from_group(everybody, "cpu", mesh_dim_names=names)
     mesh = _places(comms, whole)
@@ -47,7 +50,7 @@ def init_device_mesh(
     for dimension, (comm, name) in enumerate(zip(comms, names)):
         line = mesh[tuple(slice(None) if other == dimension else place[other] for other in range(len(comms)))]
         mapping = {int(rank): own for own, rank in enumerate(line)}
-        groups.append(_create_torchcomm_process_group(comm, f"mesh_{name}", global_ranks_mapping=mapping))
+        groups.append(_create_torchcomm_process_group(comm, _free_name(name), global_ranks_mapping=mapping))
     return DeviceMesh.from_group(groups, "cpu", mesh, mesh_dim_names=names)
 
 
@@ -69,7 +72,7 @@ def _flatten_with_comm(mesh: DeviceMesh, mesh_dim_name: str, comm: TorchComm, gl
     layouts: Any = importlib.import_module("torch.distributed._mesh_layout")._MeshLayout
     flat = mesh._layout.collapse() if layout is None else layout.collapse()
     mapping = {rank: own for own, rank in enumerate(ranks)}
-    group = _create_torchcomm_process_group(comm, f"mesh_{mesh_dim_name}", global_ranks_mapping=mapping)
+    group = _create_torchcomm_process_group(comm, _free_name(mesh_dim_name), global_ranks_mapping=mapping)
     made: Any = DeviceMesh(
         root._device_type, _layout=layouts([flat]), _rank_map=root._rank_map, mesh_dim_names=(mesh_dim_name,), _root_mesh=root,
         _init_backend=False,
@@ -77,6 +80,13 @@ def _flatten_with_comm(mesh: DeviceMesh, mesh_dim_name: str, comm: TorchComm, gl
     made._dim_group_names = [group.getGroupName()]
     root._flatten_mapping[mesh_dim_name] = made
     return made  # type: ignore[no-any-return]
+
+
+def _free_name(name: str) -> str:
+    """The name for a group that is registered now: this one, or the first of its kind that no group has."""
+    taken = set(dist.distributed_c10d._world.pg_names.values())
+    numbered = (f"{name}_{number}" for number in itertools.count(1))
+    return next(free for free in itertools.chain([name], numbered) if free not in taken)
 
 
 def _places(comms: Sequence[TorchComm], whole: TorchComm) -> torch.Tensor:

@@ -189,7 +189,9 @@ def _device(backend: str, device: Any, needed: str) -> Any:
 
 def get_mem_allocator(backend: str) -> Any:
     """What makes tensors whose windows are shared on a host.  RuntimeError: that back-end has none."""
-    if _built_in.get(backend) is not NativeBackend:
+    entry: Any = _built_in.get(backend)
+    target = getattr(entry, "target", entry)  # of a name that is mapped to another one
+    if not (isinstance(target, type) and issubclass(target, NativeBackend)):
         raise RuntimeError(f"No allocator factory registered for backend {backend}")
     from pccl.comms.shared_memory import SharedMemoryAllocator
 

@@ -195,3 +195,20 @@ def test_masks() -> None:
             comm.finalize()
 
     run(1, rank)
+
+
+NAMES = """
+from pccl.comms.alias import install_as_torchcomms
+torchcomms = install_as_torchcomms({"xyz": "pccl"})
+import torchcomms.distwrap, torchcomms.functional
+from torchcomms.functional import registry
+print(torchcomms.OpName.barrier, f"{torchcomms.OpName.barrier}", int(torchcomms.OpName.barrier))
+print(hasattr(torchcomms.distwrap, "__path__"), hasattr(torchcomms.functional, "__path__"))
+for name in ("pccl", "gloo", "xyz"):
+    print(type(torchcomms.get_mem_allocator(name)).__name__)
+"""
+
+
+def test_names_print_as_words_packages_have_paths_and_mapped_names_have_allocators() -> None:
+    done = subprocess.run([sys.executable, "-c", NAMES], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["OpName.barrier OpName.barrier 14", "True True", *["SharedMemoryAllocator"] * 3]

@@ -307,3 +307,27 @@ def test_windows() -> None:
             window.signal(right, False)
 
     with_comm(3, body)
+
+
+def test_meshes_one_after_the_other() -> None:
+    """The second one failed, as the first one's name was registered."""
+    from pccl.comms.device_mesh import init_device_mesh
+
+    def body(comm: TorchComm) -> list[str]:
+        rank, found = comm.get_rank(), []
+        for round in range(2):
+            mesh = init_device_mesh((comm,), ("dp",))
+            tensor = torch.tensor([rank + 1.0])
+            dist.all_reduce(tensor, group=mesh.get_group("dp"))
+            assert tensor.item() == 3
+            found.append(mesh.get_group("dp").group_name)
+        other = comm.split([0, 1], "other")
+        alone = comm.split([rank], "alone")
+        assert other is not None and alone is not None
+        mesh = init_device_mesh((other, alone), ("dp", "tp"), _global_comm=comm)
+        found += [mesh.get_group(name).group_name for name in ("dp", "tp")]
+        dist.all_reduce(tensor, group=mesh.get_group("dp"))
+        assert tensor.item() == 6
+        return found
+
+    assert with_comm(2, body) == [["dp", "dp_1", "dp_2", "tp"]] * 2

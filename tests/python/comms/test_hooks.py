@@ -110,6 +110,7 @@ def test_ids_rise_through_all_communicators_and_hooks_prevent() -> None:
 def test_flight_recorder_json() -> None:
     comm = fake("recorded")
     recorder = FlightRecorderHook(max_entries=3, isolated=True)
+    assert not recorder.is_enabled()  # it is registered with nothing
     recorder.register_with_comm(comm)
     assert recorder.is_enabled() and len(recorder) == 0 and "entries" not in json.loads(recorder.dump_json())
     comm.all_reduce(torch.zeros(2, 3), ReduceOp.SUM, False)
@@ -138,7 +139,11 @@ def test_flight_recorder_json() -> None:
     recorder.unregister()
     comm.barrier()
     assert recorder.size() == 0
-    assert FlightRecorderHook(max_entries=0).is_enabled()  # the process's own
+    assert not recorder.is_enabled()
+    shared = FlightRecorderHook(max_entries=0)  # the process's own ring, which has room
+    shared.register_with_comm(comm)
+    assert shared.is_enabled()
+    shared.unregister()
     child.finalize(), comm.finalize()
 
 
@@ -278,9 +283,11 @@ def test_leaked_work_is_told_of(tmp_path: pathlib.Path) -> None:
 def test_nan_check() -> None:
     def body(comm: TorchComm) -> None:
         rank = comm.get_rank()
-        hook = NanCheckHook()
+        hook, idle = NanCheckHook(), NanCheckHook(False, False)
+        assert not hook.is_enabled()
+        idle.register_with_comm(comm)
         hook.register_with_comm(comm)
-        assert hook.is_enabled() and not NanCheckHook(False, False).is_enabled()
+        assert hook.is_enabled() and not idle.is_enabled()
         bad, good = torch.tensor([1.0, float("nan")]), torch.zeros(2)
         with pytest.raises(RuntimeError, match="NaN detected in input tensor for 'all_reduce' on comm 'test'"):
             comm.all_reduce(bad, ReduceOp.SUM)

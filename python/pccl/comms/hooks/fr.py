@@ -128,8 +128,8 @@ class FlightRecorderHook:
     # -- What is there --
 
     def is_enabled(self) -> bool:
-        """Whether there is room for entries."""
-        return bool(self._ring.entries.maxlen)
+        """Whether it is registered with a communicator and has room for entries."""
+        return bool(self._handles and self._ring.entries.maxlen)
 
     def size(self) -> int:
         """How many entries there are."""

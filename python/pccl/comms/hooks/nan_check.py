@@ -25,8 +25,8 @@ class NanCheckHook:
         self._outputs = threading.local()
 
     def is_enabled(self) -> bool:
-        """Whether it looks at anything."""
-        return self.check_inputs or self.check_outputs
+        """Whether it is registered with a communicator and looks at anything."""
+        return bool(self._handles) and (self.check_inputs or self.check_outputs)
 
     def register_with_comm(self, comm: TorchComm) -> None:
         """Looks at that communicator's operations from now on."""

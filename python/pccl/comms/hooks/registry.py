@@ -40,6 +40,12 @@ class OpName(IntEnum):
     finalize = 20
     batch_op_issue = 21
 
+    def __str__(self) -> str:
+        return f"OpName.{self.name}"
+
+    def __format__(self, form: str) -> str:
+        return format(str(self), form)
+
 
 class _Args:
     """Fields of one call; also `op_name` and `op_id`, and `name` where no field is called so, for hooks of one argument."""

@@ -1,4 +1,4 @@
-"""What arguments of operations have to be; each mistake is a RuntimeError, or TypeError, that names argument, value and remedy."""
+"""Checks of the arguments of operations; each mistake is a RuntimeError, or TypeError, that names argument, value and remedy."""
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a back-end is: the operations of one communicator, by position, as a Python program may write them too.
+"""The interface of a back-end: the operations of one communicator, by position, as a Python program may write them too.
 
 `TorchComm` checks arguments, counts, calls hooks and makes works; a back-end moves the data.  Each operation gets its tensors, ranks and
 operator by position, then `async_op`, and by keyword `hints` and `timeout` (seconds) where it takes them.  It returns None when it is done,
@@ -20,7 +20,7 @@ OPERATIONS = (
 
 
 class Mask(NamedTuple):
-    """What works under a back-end's name."""
+    """The features that work under a back-end's name."""
 
     wait_blocking: bool = True       #: on works of asynchronous operations
     reconfigure: bool = False
@@ -160,10 +160,10 @@ class TorchCommBackend:
     get_hosts: Operation = _optional("get_hosts", "Nothing: returns where each member is, by rank; equal texts are one host")
 
     def set_timeout(self, timeout: Any) -> None:
-        """The communicator's default has changed; each operation is told its timeout anyway."""
+        """The communicator's default has changed; each operation gets its timeout anyway."""
 
     def set_hints(self, hints: Any) -> None:
-        """The communicator's hints have changed; each operation is told its own anyway."""
+        """The communicator's hints have changed; each operation gets its own anyway."""
 
     def is_abort_supported(self) -> bool:
         """Whether `abort` does something."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class P2POpType(str, Enum):
-    """What one of a batch's operations does."""
+    """The kind of an operation of a batch."""
 
     SEND = "SEND"
     RECV = "RECV"

@@ -14,7 +14,7 @@ _in_cpp: Any = torch._C._distributed_c10d
 
 
 class BridgedWindow:
-    """What `torch.distributed`'s functions for windows use, from 2.15 on.  `window` is the communicator's, for what torch has no name for."""
+    """The window that `torch.distributed` uses from 2.15 on.  `window` is the communicator's, for operations that torch does not name."""
 
     def __init__(self, window: TorchCommWindow, wrapped: Callable[[TorchWork], Any]) -> None:
         """`wrapped` makes a work of torch's."""
@@ -42,7 +42,7 @@ class BridgedWindow:
         return self._wrapped(self.window.wait_signal(peer_rank, async_op, _hints(opts), _timeout(opts)))
 
     def map_remote_tensor(self, rank: int) -> Any:
-        """That rank's tensor, in its own memory: this rank's always, others' where the access is unified; until deregistration."""
+        """The tensor of `rank`, in its own memory: this rank's always, others' where the access is unified; until deregistration."""
         return self.window.map_remote_tensor(rank)
 
     def get_attr(self, peer_rank: int) -> Any:

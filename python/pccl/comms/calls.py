@@ -20,7 +20,7 @@ def keywords_of(function: Any) -> frozenset[str]:
 
 
 class Caller:
-    """Calls by name; what each method takes is looked at once."""
+    """Calls by name; the parameters of each method are read once."""
 
     def __init__(self, backend: Any) -> None:
         self._backend = backend

@@ -82,7 +82,7 @@ class TorchComm(Operations, Memory):
     def get_nodes(self) -> list[int]:
         """On which host each rank is: hosts are numbered from 0 on, in the order in which ranks first name them.
 
-        RuntimeError: the back-end does not know, or the communicator is over.
+        RuntimeError: the back-end does not know, or the communicator has ended.
         """
         self._ready("get_nodes")
         hosts: list[str] = self._backend.get_hosts()
@@ -99,7 +99,7 @@ class TorchComm(Operations, Memory):
         return self._name
 
     def get_options(self) -> CommOptions:
-        """What it was made with."""
+        """The options that it was made with."""
         return self._options
 
     def get_device(self) -> Any:
@@ -136,7 +136,7 @@ class TorchComm(Operations, Memory):
     # -- Defaults --
 
     def set_timeout(self, timeout: TimeoutLike) -> None:
-        """What operations may take that are issued from now on."""
+        """Sets the timeout of operations that are issued from now on."""
         seconds = as_seconds(timeout)
         if seconds is not None:
             self._options.timeout = datetime.timedelta(seconds=seconds)
@@ -178,10 +178,10 @@ class TorchComm(Operations, Memory):
     # -- The end --
 
     def finalize(self) -> None:
-        """Collective: waits for what was issued, and for the others to be here too; then the communicator is over.
+        """Collective: waits for the issued operations, and until the other ranks have made this call; then the communicator has ended.
 
-        RuntimeError: it is over already, which is all right where torch destroys the group that has it; or "Work timed out during
-        finalize", and it is over.
+        RuntimeError: it has ended already, which is harmless where torch destroys the group that has it; or "Work timed out during
+        finalize", and it has ended.
         """
         with self._lock:
             if self._finalized and torch_switch.destroys_groups(sys._getframe(1)):

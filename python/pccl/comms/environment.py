@@ -1,4 +1,4 @@
-"""What the environment says: this process's rank and size, defaults of timeouts and flags."""
+"""The settings of the environment: this process's rank and size, defaults of timeouts and flags."""
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 

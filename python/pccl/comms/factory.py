@@ -66,7 +66,7 @@ def name_as(name: str, backend_class: BackendClass, mask: Mask) -> None:
 
 
 def mask_of(name: str) -> Mask:
-    """What works under a name."""
+    """The features that work under a name."""
     mask = _masks.get(name)
     return mask if mask is not None else _load_backend(name)().mask
 
@@ -125,7 +125,7 @@ def new_comm(
 
     `backend` is a name: "pccl", "fake", "gloo", "mpi", "nccl", "rccl", or one of a program's own.  `device` is "cpu" or None.  Without a
     `name` the n-th communicator of a process meets the n-th of the others.  `store` is where ranks find each other: a c10d store, a path,
-    "host:port", or callbacks (set, get, wait); without it rank 0 serves one at MASTER_ADDR:MASTER_PORT until all have found each other.
+    "host:port", or callbacks (set, get, wait).  The default is one that rank 0 serves at MASTER_ADDR:MASTER_PORT until all have met.
     RuntimeError: rank and size are unknown, it was not made in time, the device is no CPU.  ModuleNotFoundError: no such back-end.
     """
     given = CommOptions() if options is None else options
@@ -188,7 +188,7 @@ def _device(backend: str, device: Any, needed: str) -> Any:
 
 
 def get_mem_allocator(backend: str) -> Any:
-    """What makes tensors whose windows are shared on a host.  RuntimeError: that back-end has none."""
+    """The allocator of tensors whose windows are shared on a host.  RuntimeError: that back-end has none."""
     entry: Any = _built_in.get(backend)
     target = getattr(entry, "target", entry)  # of a name that is mapped to another one
     if not (isinstance(target, type) and issubclass(target, NativeBackend)):

@@ -1,4 +1,4 @@
-"""What a failed operation means: for its error's text, for the communicator, and for the process where it is to be aborted."""
+"""The effects of a failed operation: for its error's text, for the communicator, and for the process where it is to be aborted."""
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Failures:
         return translated
 
     def work_failed(self, comm: "TorchComm", name: str, error: BaseException) -> None:
-        """Called once for each failed operation, by whoever sees its end first."""
+        """Called once for each failed operation, by the first thread that sees its end."""
         if not isinstance(error, OperationError):
             return
         fatal = _is_fatal(error) or (error.reason == "timed_out" and comm._options.enable_reconfigure)

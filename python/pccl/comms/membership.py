@@ -1,7 +1,7 @@
-"""Reconfiguration: who of all processes that have a handle are the next members, and the world that these form.
+"""Reconfiguration: the processes that become the next members, of all that have a handle, and the world that they form.
 
-The world's name is a hash of the attempt's uuid and the sorted handles; the master lets it be formed once.  In it each first tells all
-others whether it has had that uuid before, so all come to the same end.  What was before is left only after that.
+The world's name is a hash of the attempt's uuid and the sorted handles; the master lets it be formed once.  In it each member
+first tells all others whether it has used the uuid before, so all reach the same outcome.  The old world is left only after that.
 """
 # SPDX-License-Identifier: MIT
 from __future__ import annotations

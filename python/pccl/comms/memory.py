@@ -91,7 +91,7 @@ class Memory:
 
     @property
     def mem_allocator(self) -> SharedMemoryAllocator:
-        """What `get_mem_allocator` returns: memory for `TorchCommWindow.map_remote_tensor`."""
+        """The result of `get_mem_allocator`: memory for `TorchCommWindow.map_remote_tensor`."""
         return self.get_mem_allocator()
 
     def tensor_register(self, tensor: Any) -> None:

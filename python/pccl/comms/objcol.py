@@ -1,7 +1,7 @@
 """Collectives of Python objects: each is written as bytes, sizes go first, and objects of different sizes work.
 
-Objects are written by torch where the program has it, else by pickle; with TORCHCOMMS_SERIALIZATION=pickle always so.  What is read tells
-which it is.  With `weights_only` (the default) only plain values, containers, arrays and tensors are read; without it what others
+Objects are written by torch where the program has it, else by pickle; with TORCHCOMMS_SERIALIZATION=pickle always so.  The bytes
+identify the format.  With `weights_only` (the default) only plain values, containers, arrays and tensors are read; without it what others
 send can run code here.
 """
 # SPDX-License-Identifier: MIT

@@ -52,7 +52,7 @@ def as_hints(hints: Optional[Hints]) -> dict[str, str]:
 
 
 class CommOptions:
-    """What a communicator is made with; None: as the environment says."""
+    """The options of a communicator; None: the environment decides."""
 
     __module__ = "pccl.comms"
 
@@ -96,7 +96,7 @@ class CommOptions:
 
 
 class ReconfigureOptions:
-    """What `reconfigure` takes, as one object."""
+    """The arguments of `reconfigure`, as one object."""
 
     __module__ = "pccl.comms"
 
@@ -247,7 +247,7 @@ class WaitSignalOptions(OperationOptions):
 
 
 class Limits(NamedTuple):
-    """What holds for one operation after all."""
+    """The limits that apply to one operation."""
 
     seconds: float
     hints: dict[str, str]

@@ -1,7 +1,8 @@
-"""The order of a communicator's collectives: they end, for whoever looks, as they were issued, and later ones find what earlier ones write.
+"""The order of a communicator's collectives: they end in the order of their issue, and later ones read the results of earlier ones.
 
-The engine has many under way at once.  Who waits for one waits for those before it, and one that touches memory which an earlier one
-still writes, or writes what that still reads, is issued when that has ended.  Messages have an order of their own, by pairs.
+The engine has many in progress at once.  A wait for one includes the collectives before it.  A collective may touch memory that an
+earlier one still writes, or write memory that it still reads: it is issued when the earlier one has ended.  Messages have an order of
+their own, by pairs.
 """
 # SPDX-License-Identifier: MIT
 from __future__ import annotations

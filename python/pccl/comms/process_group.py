@@ -1,10 +1,10 @@
 """The c10d bridge: a communicator as a process group of torch, for DDP, FSDP2, tensor parallel and all of `torch.distributed`.
 
-Each call is one operation of the communicator, so that its hooks are told of it once.  No method that issues something raises: what
-cannot be done is a work that has failed, since a raise inside of a backward pass would leave torch's wrappers broken.
+Each call is one operation of the communicator, so that its hooks run once for it.  No method that issues an operation raises.  An
+operation that cannot be done is a work that has failed: a raise inside a backward pass would leave torch's wrappers broken.
 
-Between `_start_coalescing` and `_end_coalescing` sends and receives, whose tags do not count then, become one batch.  torch imports this
-module while it imports `torch.distributed`: only what is in C++ can be asked for before a call.
+Between `_start_coalescing` and `_end_coalescing`, sends and receives become one batch, and their tags do not count.  PyTorch imports this
+module while it imports `torch.distributed`: only names of C++ can be used before a call.
 """
 # SPDX-License-Identifier: MIT
 from __future__ import annotations

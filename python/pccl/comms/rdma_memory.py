@@ -51,7 +51,7 @@ class RdmaMemoryView:
 
 
 class RdmaMemoryMutableView(RdmaMemoryView):
-    """What `read` puts bytes into."""
+    """The memory that `read` writes bytes to."""
 
 
 class RdmaMemory:
@@ -97,7 +97,7 @@ class RdmaMemory:
         return RdmaMemoryMutableView(self, *self._part(offset, length))
 
     def to_remote_buffer(self) -> RdmaRemoteBuffer:
-        """What another process names this memory by."""
+        """The name by which another process refers to this memory."""
         assert self._registration is not None
         return RdmaRemoteBuffer(self._buffer.address, self._buffer.nbytes, self._registration.key)
 
@@ -122,7 +122,7 @@ class Found(NamedTuple):
 
 
 def found(key: str, address: int, length: int) -> Optional[Found]:
-    """What a key and a place name; None: no such memory is registered."""
+    """The memory of a key and a place; None: no such memory is registered."""
     with _lock:
         registration = _registered.get(key)
     if registration is None:

@@ -45,8 +45,8 @@ class _Late(Exception):
 
 
 class RdmaTransport:
-    """One connection to one peer.  `write`, `read` and `wait_for_write` return 0 for success, 3 after an error, for good; 8 where
-    `timeout` was over, after which a connection that was in the middle of something is broken; 9 where it was closed meanwhile.
+    """One connection to one peer.  `write`, `read` and `wait_for_write` return 0 for success, 3 after an error, which is permanent, and 9 if
+    it was closed meanwhile.  They return 8 after `timeout`; a connection that was in the middle of a transfer is broken then.
 
     `device` is "cpu" or None.  Any thread may call; calls are put in one order.  RuntimeError: the device is no CPU.
     """
@@ -78,7 +78,7 @@ class RdmaTransport:
     # -- Setting up --
 
     def bind(self) -> bytes:
-        """Begins to serve, and returns the url for the peer's `connect`; the same each time.  Who has it can connect: keep it secret."""
+        """Begins to serve, and returns the url for the peer's `connect`; the same each time.  A process that has it can connect: keep it secret."""
         if self._closed:
             raise RuntimeError("bind: the transport was closed; make a new one")
         if self._listener is None:
@@ -136,7 +136,7 @@ class RdmaTransport:
 
     def write(self, view: RdmaMemoryView, remote_buffer: RdmaRemoteBuffer, notify: bool = False, timeout: TimeoutLike = None) -> int:
         """Writes the view's bytes to the beginning of the peer's buffer; they are there when it returns 0.  With `notify` the peer's
-        `wait_for_write` is told.  RuntimeError: it does not fit, or the transport is not connected."""
+        `wait_for_write` returns.  RuntimeError: it does not fit, or the transport is not connected."""
         remote = self._checked("write", view, RdmaMemoryView, remote_buffer)
         with self._calling(timeout) as call:
             there = call.mapped(remote, view.size())

@@ -1,7 +1,7 @@
-"""What a tensor is here: a torch tensor, a numpy array or an object with a buffer; its shape, its memory, and lists of them as one.
+"""A tensor is a torch tensor, a numpy array or an object with a buffer; here are its shape, its memory, and lists of tensors as one.
 
-A list of tensors is one buffer with parts at places, wherever these lie, so that nothing is copied; only where input and output would
-then lie across each other is a copy made.
+A list of tensors is one buffer with parts at places, wherever these are, so that nothing is copied.  A copy is made only where input
+and output would overlap.
 """
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
@@ -206,7 +206,7 @@ def _lie_over_each_other(pieces: Sequence[Buffer]) -> bool:
 
 
 def packed_copy(parts: Parts) -> Parts:
-    """What is read, in memory of its own."""
+    """The data to read, in memory of its own."""
     packed = parts.packed()
     packed.copy_from(parts)
     return packed
@@ -241,8 +241,8 @@ def kept(buffer: Buffer) -> Buffer:
 def batch_apart(pieces: list[Buffer], received: Sequence[bool]) -> tuple[list[Buffer], Optional[Callable[[], None]]]:
     """The memory of a batch's messages, and the copies to make after success, if any.
 
-    All messages of a batch travel at the same time.  Where one is `received` into the memory of another one, all of them get
-    memory of their own: each send has the contents of now, and the last receive in the list is the one that stays.
+    All messages of a batch travel at the same time.  If one is `received` into the memory of another one, all get memory of
+    their own.  Each send has the contents at the time of the call, and the last receive in the list remains.
     """
     extents = sorted((*extent_of(piece), received[index]) for index, piece in enumerate(pieces) if piece.count)
     reach = reach_of_received = 0

@@ -227,7 +227,7 @@ class TorchCommWindow:
         )
 
     def map_remote_tensor(self, rank: int) -> Any:
-        """That rank's tensor, in its own memory: this rank's always, others' where the access is unified; until deregistration."""
+        """The tensor of `rank`, in its own memory: this rank's always, others' where the access is unified; until deregistration."""
         part = self._of("map_remote_tensor", "rank", rank)
         if rank == self._comm._rank:
             return self._tensor

@@ -1,4 +1,4 @@
-"""Work: an operation that was issued, whoever carries it out."""
+"""Work: an operation that was issued, by any back-end."""
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class OperationError(RuntimeError):
 
 
 class TorchWork:
-    """What every operation returns.  It goes on when nobody refers to it, and keeps its tensors until it has ended.
+    """The result of every operation.  It continues without a reference to it, and keeps its tensors until it has ended.
 
     Works made by Python back-ends are of this class, or of their own with a `wait`.
     """

@@ -1,4 +1,4 @@
-"""What the back-ends of this package have in common: they know their place, and say it."""
+"""The base of this package's back-ends: they know their rank and size, and return them."""
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 

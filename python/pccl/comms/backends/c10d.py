@@ -1,6 +1,6 @@
 """Thin adapters over the process groups that torch has: `gloo`, `mpi`, `nccl`, `rccl`.
 
-What a group does, it does as torch does; what it lacks of the operations is put together of what it has.
+The operations of a group behave as in torch.  An operation that the group lacks is composed of operations that it has.
 """
 # SPDX-License-Identifier: MIT
 from __future__ import annotations

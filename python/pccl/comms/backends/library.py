@@ -28,7 +28,7 @@ _OPERATORS = {
 
 
 def library_backend(name: str, path: str) -> Callable[[], TorchCommBackend]:
-    """What makes back-ends of that library.  RuntimeError: it cannot be used, and why."""
+    """The function that makes back-ends of the library.  RuntimeError: the library cannot be used, and why."""
     library, table = table_of(name, path)
     return lambda: LibraryBackend(name, library, table)
 

@@ -297,7 +297,7 @@ class NativeBackend(BuiltIn):
         return NativeWindow(self._open(), self.options.seconds)
 
     def tensor_register(self, tensor: Any) -> None:
-        """Memory of the host needs no announcement; that it is one is looked at."""
+        """Checks that the memory is the host's, which needs no registration."""
         buffer_of(tensor, "tensor")
 
     def tensor_deregister(self, tensor: Any) -> None:

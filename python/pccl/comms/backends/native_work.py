@@ -10,7 +10,7 @@ from pccl.engine.backlog import Pending
 
 
 class NativeWork:
-    """`after` is done once after success, `undo` once after an error, before anybody is told."""
+    """`after` runs once after success, `undo` once after an error, before the end is reported."""
 
     def __init__(
         self, operation: Pending, after: Optional[Callable[[], None]], undo: Optional[Callable[[], None]], async_op: bool
@@ -68,7 +68,7 @@ class NativeWork:
 class CombinedWork:
     """Several works as one, which ends when all of them have ended.  Its error is the first one's in their order.
 
-    `after` is done once, after the success of all of them, before anybody is told.
+    `after` runs once, after the success of all of them, before the end is reported.
     """
 
     def __init__(self, works: Sequence[Any], after: Optional[Callable[[], None]] = None) -> None:

@@ -1,4 +1,4 @@
-"""The lists of a split: what is wrong with one, and whether a group's members have passed the same; a mistake is told to all ranks."""
+"""The lists of a split: checks of one list, and whether a group's members have passed the same; all ranks get the error of a mistake."""
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MISTAKES = ("", "Invalid rank", "Duplicate ranks", "is not included in the prov
 
 
 def said(ranks: Sequence[int], rank: int, size: int, hints: Mapping[str, str]) -> tuple[bytes, list[int]]:
-    """What this rank tells the others of its list, and its group, [] if it is in none."""
+    """The message of this rank about its list to the others, and its group, [] if it is in none."""
     mistake, mine = _mistake(ranks, rank, size, hints)
     digest = hashlib.sha256(struct.pack(f"={len(mine)}q", *mine)).digest()[:8] if mine else bytes(8)
     return struct.pack(_FORM, mistake, len(mine), min(mine, default=-1), digest), mine
@@ -30,7 +30,7 @@ def _mistake(ranks: Sequence[int], rank: int, size: int, hints: Mapping[str, str
 
 
 def check(heard: bytes, ranks: Sequence[int], rank: int) -> None:
-    """RuntimeError, at all ranks alike: a rank has passed a wrong list, or members of one group different ones."""
+    """RuntimeError, on all ranks: a rank has passed a wrong list, or members of one group different ones."""
     told = list(struct.iter_unpack(_FORM, heard))
     for other, (mistake, *_) in enumerate(told):
         own = f" {list(ranks)}" if other == rank else ""

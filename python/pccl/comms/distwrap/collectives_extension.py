@@ -1,4 +1,4 @@
-"""What groups with communicators have, and torch's have not: windows, memory for them, and a reduce-scatter of fewer bytes."""
+"""Features that groups with communicators have, and torch's groups lack: windows, memory for them, and a reduce-scatter of fewer bytes."""
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 

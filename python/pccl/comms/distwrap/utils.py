@@ -1,4 +1,4 @@
-"""What a back-end's text means: names by kind of device."""
+"""The meaning of a back-end's text: names by kind of device."""
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 

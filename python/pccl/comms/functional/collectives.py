@@ -76,7 +76,7 @@ def all_to_all_single(
     tensor: torch.Tensor, comm: TorchComm, output_split_sizes: Optional[Sequence[int]] = None,
     input_split_sizes: Optional[Sequence[int]] = None,
 ) -> torch.Tensor:
-    """What each rank has for this one, by rank: equal parts of dimension 0, or rows as listed.  ValueError: one list alone was given."""
+    """The data that each rank has for this one, by rank: equal parts of dimension 0, or rows as listed.  ValueError: one list alone was given."""
     limits = _limits(comm, tensor)
     if output_split_sizes is None and input_split_sizes is None:
         return _result(torch.ops.torchcomms.torchcomm_all_to_all_single(torch.empty_like(tensor), tensor, *limits), limits)
@@ -88,7 +88,7 @@ def all_to_all_single(
 
 
 def all_to_all(tensors: Sequence[torch.Tensor], shapes: Sequence[Sequence[int]], comm: TorchComm) -> list[torch.Tensor]:
-    """What each rank has in its list for this one; `shapes[r]` is the shape of what comes from rank r."""
+    """The tensors that the ranks have in their lists for this one; `shapes[r]` is the shape of the tensor from rank r."""
     many("tensors", tensors, "tensors")
     many("shapes", shapes, "shapes")
     limits = _limits(comm, *tensors)

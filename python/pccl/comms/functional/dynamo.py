@@ -20,7 +20,7 @@ _COMMON = ("async_op", "hints", "timeout")
 
 
 class TracedWork:
-    """What a traced call returns: `wait` has the values in their place.  A call that is not waited for has them nowhere."""
+    """The result of a traced call: `wait` has the values in their place.  A call that is not waited for has them nowhere."""
 
     def __init__(self, targets: Any, results: Any, over: bool) -> None:
         self._targets, self._results, self._over = targets, results, over

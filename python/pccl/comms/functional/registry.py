@@ -1,8 +1,8 @@
 """The operators of the library `torchcomms`: ``torchcomm_<method>`` returns what the method would write, ``torchcomm_<method>_`` writes it.
 
-Arguments are the method's, with an operator as its number and factor; then the communicator's handle, `async_op` (the result has to go
-through ``torchcomm_wait_tensors`` then), the timeout in seconds, 0 for the communicator's, and hints as keys and values in turn.
-Operators with a result are effects: none is left out or put in another order, which ranks could not agree on.
+Arguments are the method's, with an operator as its number and factor.  The communicator's handle and `async_op` follow; with `async_op`
+the result has to pass through ``torchcomm_wait_tensors``.  Then come the timeout in seconds, 0 for the communicator's, and hints as keys
+and values in turn.  Operators with a result are effects: none is removed or reordered, since ranks could not agree on that.
 """
 # SPDX-License-Identifier: MIT
 from __future__ import annotations

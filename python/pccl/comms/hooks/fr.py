@@ -165,7 +165,7 @@ class FlightRecorderHook:
         return path
 
     def dump_for_analyser(self, include_completed: bool = True) -> dict[str, Any]:
-        """What `dump_file` writes."""
+        """The content that `dump_file` writes."""
         dump = self._dump(include_completed)
         known = [entry for entry in dump.get("entries", []) if not entry["profiling_name"].endswith(":batch_op_issue")]
         dump["entries"] = [_for_analyser(entry) for entry in known]

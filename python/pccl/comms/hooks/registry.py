@@ -15,7 +15,7 @@ FINALIZE_ID = 2**64 - 1
 
 
 class OpName(IntEnum):
-    """What is called."""
+    """The operation that is called."""
 
     send = 0
     recv = 1

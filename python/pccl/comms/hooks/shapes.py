@@ -1,4 +1,4 @@
-"""What the tensors of a hook's arguments are, for those who write them down."""
+"""Descriptions of the tensors of a hook's arguments, for hooks that record them."""
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The other face of a group: a back-end of a process group that is torch's own, which stands beside others in a map of devices, and splits.
+"""The other form of a group: a back-end of torch's own process group, which works with others in a map of devices, and splits.
 
-torch makes such a group of "cpu:pccl,cuda:gloo" and the like, and where a program asks for it by `Options.as_backend`.  Its calls go to
-the same `Group` as those of the usual face, by the same table.  It costs what torch's own groups do not pass on: the rank that a message
-of any source came from, whether a Work is completed without a wait, and ranks that change.
+PyTorch makes such a group of "cpu:pccl,cuda:gloo" and the like, and where a program asks for it by `Options.as_backend`.  Its calls use
+the same `Group` as those of the usual form, by the same table.  Torch's own groups do not pass on three features:
+the source of a message from any rank, whether a Work is completed without a wait, and ranks that change.
 """
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
@@ -29,7 +29,7 @@ _kept: dict[str, "Backend"] = {}  # by the group's name: torch's wrapper of its 
 
 
 class Backend(_c10d.Backend):  # type: ignore[misc]  # a class of C++ without stubs in some releases
-    """What torch's own process group calls for a device.  `group` is who does it."""
+    """The back-end that torch's own process group calls for a device.  `group` does the work."""
 
     supports_splitting = True
     supports_coalescing = False
@@ -53,7 +53,7 @@ class Backend(_c10d.Backend):  # type: ignore[misc]  # a class of C++ without st
 
     @property
     def options(self) -> Any:
-        """What torch copies for the parts of a split, and puts their name and timeout in."""
+        """The options that torch copies for the parts of a split; it sets the name and timeout of each part."""
         options = _c10d.Backend.Options("pccl", self.group.timeout)
         options.group_name = self._name
         return options
@@ -112,7 +112,7 @@ untraced(Backend)
 
 
 def group_of(group: Any) -> Optional[Group]:
-    """Who does the work of a process group of torch's own.  None: no back-end of ours is in it."""
+    """The group that does the work of torch's own process group.  None: it contains no back-end of this package."""
     found = _kept.get(dist.distributed_c10d._world.pg_names.get(group, ""))
     return None if found is None else found.group
 
@@ -123,11 +123,13 @@ def leads(group: Any) -> bool:
 
 
 def wanted(opts: Any, options: Options) -> bool:
-    """Whether the group that torch makes with these `opts` is to have a back-end: it has another one beside it, or the program asks for
-    it, or it has a device of its own and ranks that do not change.
+    """Whether the group that torch makes with these `opts` needs a back-end.
 
-    That there is another one is seen by what torch has put into the group before: the other's device, or, since torch prefers what is not
-    the CPU's, the other's name as that of the whole group.  InvalidUsage: this torch lets none be made in Python; ranks are to change.
+    It does if it has another back-end, if the program asks for one, or if it has a device of its own and ranks that do not change.
+
+    Another back-end shows in the group's contents: its device, or its name as the name of the whole group.  The latter holds because
+    torch prefers a back-end of another device than the CPU.  InvalidUsage: this torch does not permit a back-end in Python, or the
+    ranks are to change.
     """
     if not _can_be_made():
         if options.as_backend:

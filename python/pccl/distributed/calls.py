@@ -1,7 +1,7 @@
 """torch's collectives and messages as calls of the engine: one function for each, from torch's arguments to a `Call`.
 
-Lists that may be uneven on some rank always go by the engine's forms with counts, so that all ranks call
-alike whatever each one's sizes are.
+Lists that may be uneven on some rank always use the engine's forms with counts, so that all ranks make the
+same call for any sizes.
 """
 # SPDX-License-Identifier: MIT
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Timeouts where the library alone does not keep them: at its deadline an operation is given up by all of its members, and one that is frozen
-gives no answer until it counts as lost, after the stall time.
+"""Timeouts where the library alone does not keep them: all members abort an operation at its deadline.  A frozen member
+does not answer until it counts as lost, after the stall time.
 
-So a thread of the process looks a little before each deadline who is waited for, for the error's text, and a little after it whether the
-operation has ended.  It sleeps until the nearest of these times, and is woken only for one that is nearer.
+So a thread of the process reads, shortly before each deadline, the ranks that are waited for: the error's text names them.  Shortly after
+the deadline it checks whether the operation has ended.  It sleeps until the nearest of these times, and is woken only for a nearer one.
 """
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
@@ -89,7 +89,7 @@ os.register_at_fork(after_in_child=_begin_anew_in_child)
 
 
 class Deadlines:
-    """Those of a group's operations."""
+    """The deadlines of a group's operations."""
 
     def __init__(
         self, flying: Callable[[], Iterable[Operation]], give_up: Callable[[Operation], None], timed_out: Callable[[Operation], None],
@@ -103,7 +103,7 @@ class Deadlines:
         self._late = ""  # who was waited for when a deadline was near
 
     def entered(self, operation: Operation) -> None:
-        """That is under way now."""
+        """Called when `operation` is in progress."""
         if operation.until - _MOST_AHEAD < _watch.next or self._watch is not _watch:
             self._watch = _watch
             look_by(self, operation.until - _ahead(operation))
@@ -142,9 +142,9 @@ def _ahead(operation: Operation) -> float:
 
 
 def waited_for(world: World) -> str:
-    """For which ranks the world's calls wait now, or for what else, as a part of a sentence; "": for nobody.
+    """The ranks, or other events, that the world's calls wait for now, as a part of a sentence; "": none.
 
-    Those alone that have not called what others have, if there are such: the others wait for them, too.
+    If some ranks have not made a call that others have made, these ranks alone are named: the others wait for them, too.
     """
     try:
         ranks = {member.id: member.rank for member in world.members() if not member.is_self}

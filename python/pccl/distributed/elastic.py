@@ -28,7 +28,7 @@ from pccl.types import ErrorClass, LossRule, Result
 
 
 class Membership(NamedTuple):
-    """Who is in a group: this rank, how many there are, and the ranks among them that have come with this update."""
+    """The members of a group: this rank, the number of ranks, and the ranks that have come with this update."""
 
     rank: int                #: this process's
     size: int                #: how many ranks there are
@@ -36,10 +36,10 @@ class Membership(NamedTuple):
 
 
 def update(group: Optional[Any] = None) -> Membership:
-    """Lets newcomers in that wait, and drops who has left; all ranks call it between two steps, with nothing in flight.
+    """Admits waiting newcomers, and removes ranks that have left; all ranks call it between two steps, with nothing in flight.
 
-    A newcomer is one whose group was made with ``Options(join=True)``: that it returned was this call of the others, so it goes on with what
-    they do when somebody has joined.
+    The group of a newcomer was made with ``Options(join=True)``.  This call of the others let it return.  The newcomer continues
+    with the same actions as the others after a join.
     PendingAsyncOps: a Work has not been waited for.
     """
     ours = _ours(group)
@@ -71,7 +71,7 @@ def recover(error: BaseException, *wrappers: Any, group: Optional[Any] = None) -
 def reconfigure(
     uuid: int, handles: Collection[str], group: Optional[Any] = None, timeout: Optional[timedelta] = None, hints: Optional[dict[str, str]] = None
 ) -> Work:
-    """Gives a group made with ``Options(reconfigurable=True)`` new members, called by all of them alike; returns a Work to wait for.
+    """Gives a group made with ``Options(reconfigurable=True)`` new members; all of them make the same call.  Returns a Work to wait for.
 
     In a list of handles positions are ranks.  Nobody else has to do anything.  After a failure the group is as it was, and a fresh `uuid`
     may succeed.  The same as torch's own of 2.15.
@@ -80,7 +80,7 @@ def reconfigure(
 
 
 def reconfigure_handle(group: Optional[Any] = None) -> str:
-    """What names this process's group in `reconfigure`; it tells the others as they like, and holds until that has succeeded."""
+    """The handle of this process's group for `reconfigure`; the program sends it to the others.  It is valid until that has succeeded."""
     return _ours(group).get_reconfigure_handle()
 
 

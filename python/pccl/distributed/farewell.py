@@ -1,8 +1,9 @@
 """How a process leaves its groups: together with the others.
 
-A rank that leaves ends a group whose loss rule is END, also for messages between others.  So who is done waits for those who are not, as
-long as an operation of the group may take: what all have called for completes, others go on among themselves, and nobody is told of an end
-that nobody is hurt by.  It has no more calls of its own then: what it had in flight is waited for a little, and given up.
+A rank that leaves ends a group whose loss rule is END, also for messages between others.  So a rank that is done waits for the
+others, as long as an operation of the group may take.  Meanwhile calls of all ranks complete, the others continue among themselves, and
+no rank gets an error for an end that affects no call.  The rank has no more calls of its own then: it waits a little for its operations
+in flight, and aborts them.
 """
 # SPDX-License-Identifier: MIT
 from __future__ import annotations

@@ -47,7 +47,7 @@ class Formation:
 
     @classmethod
     def none(cls, error: Exception, launch: Launch) -> "Formation":
-        """That of a group without a world: what is called fails with `error`."""
+        """The formation of a group without a world: all calls fail with `error`."""
         formation = cls.__new__(cls)
         formation._prepare(launch)
         formation._give_up(error)
@@ -73,7 +73,7 @@ class Formation:
         return self._over.wait(timeout)
 
     def look(self, now: float) -> float:
-        """Whether its time is over: what makes the world should have said so itself, but waits for a machine that is silent."""
+        """Closes it when its time has passed: the call that makes the world may still wait for a silent machine."""
         if self.over:
             return math.inf
         if now < self._until:
@@ -89,7 +89,7 @@ class Formation:
         return self._over.is_set()
 
     def close(self, error: Exception) -> Optional[World]:
-        """What is called from now on fails with `error`; the world, if it has begun: it is the caller's now."""
+        """Later calls fail with `error`.  Returns the world, if it has begun: the caller owns it now."""
         with self._lock:
             self._closed = True
             world, self.world = self.world, None

@@ -20,7 +20,7 @@ _UNSET = timedelta(milliseconds=-1)  # as torch's options have it
 
 
 class CallOptions(NamedTuple):
-    """What torch's options objects tell, of a call without one."""
+    """The fields of torch's options objects, for a call without one."""
 
     reduceOp: Any  # noqa: N815 - torch's names
     rootRank: int = 0  # noqa: N815
@@ -78,7 +78,7 @@ _FORMS: dict[_Build, Form] = {
 
 
 def arguments_of(build: _Build, positional: Sequence[Any], named: dict[str, Any]) -> tuple[Any, ...]:
-    """What to pass to that function behind the place; one that is none of `calls` has one form.  TypeError: there is no such form."""
+    """The arguments for `build`, after the place.  A function outside of `calls` has one form.  TypeError: there is no such form."""
     form = _FORMS.get(build)
     if form is None:
         return tuple(positional)

@@ -117,7 +117,7 @@ class Group(dist.ProcessGroup):
 
     @property
     def timeout(self) -> timedelta:
-        """That an operation may take, unless it has its own."""
+        """The timeout of an operation without its own."""
         return self._timeout
 
     # -- Issuing --
@@ -265,13 +265,13 @@ class Group(dist.ProcessGroup):
     # -- Its life --
 
     def count_of(self, ranks: Sequence[int]) -> int:
-        """How many groups of these ranks have been made out of this one, with one that is made now: its name at all of them, whatever else
-        each has made before.  (torch's own name counts all groups of a process.)"""
+        """How many groups of these ranks have been made from this one, including the group that is made now.  The number names the group
+        on all of its ranks, whatever other groups each has made before.  (The name of torch counts all groups of a process.)"""
         count = self._derived[tuple(ranks)] = self._derived.get(tuple(ranks), 0) + 1
         return count
 
     def ended_without(self, ranks: Sequence[int]) -> bool:
-        """Whether its world is over since a rank has left it that is none of these."""
+        """Whether its world has ended because a rank outside of `ranks` has left it."""
         try:
             if self.world is not None:
                 self.world.members()

@@ -1,8 +1,8 @@
 """Communication hooks of DistributedDataParallel whose callbacks call collectives themselves.
 
-Collectives meet in the order in which each rank calls them.  Callbacks run when what they wait for has ended, between the program's own
-calls, at a moment that each rank has for itself: delivering them in order would not help, as the next bucket's first call comes before or
-after them.  Nor can such calls be told from the program's: torch runs a callback that is added late in the thread that adds it.
+Collectives meet in the order in which each rank calls them.  Callbacks run when their operations have ended, between the program's own
+calls, at times that differ between ranks.  Delivering them in order would not help, as the next bucket's first call comes before or
+after them.  Such calls look the same as the program's: torch runs a callback that is added late in the thread that adds it.
 """
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
@@ -17,8 +17,8 @@ Hook = Callable[[Any, Any], Any]
 def in_turn(hook: Hook) -> Hook:
     """The same hook, which returns when all of its callbacks have run, so that the calls of the next bucket come after them at all ranks.
 
-    For hooks like PowerSGD's, with any number of buckets: ``ddp.register_comm_hook(state, in_turn(powerSGD_hook))``.  What a bucket's hook does
-    overlaps neither other buckets' nor the backward pass then.  How one fails is told by the backward pass.
+    For hooks like PowerSGD's, with any number of buckets: ``ddp.register_comm_hook(state, in_turn(powerSGD_hook))``.  The work of a bucket's
+    hook then overlaps neither other buckets' nor the backward pass.  The backward pass reports a failure.
     """
 
     @functools.wraps(hook)

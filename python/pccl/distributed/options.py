@@ -1,4 +1,4 @@
-"""What a program may ask of a group beyond torch's own arguments: ``init_process_group("pccl", pg_options=pccl.distributed.Options(...))``."""
+"""Options of a group beyond torch's own arguments: ``init_process_group("pccl", pg_options=pccl.distributed.Options(...))``."""
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pccl.types import LossRule
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Zero, "" and None are what the library takes by itself.
+    """Zero, "" and None are the library's defaults.
 
-    `loss_rule`: END, the group is over with its first loss; SHRINK, it goes on with those who are left, and ranks close up. `master`,
+    `loss_rule`: END, the group ends with its first loss; SHRINK, it continues with the remaining ranks, renumbered without gaps. `master`,
     `world`: the master's "host:port" and the name of the group's world there, in place of a rendezvous over the store; all ranks say the
     same. `join`: enters that world, which goes on by SHRINK, in place of a rank that it has lost. `lanes`: connections to each peer.
-    `stall`: seconds of silence after which a peer counts as lost, no more than the master's (``--dead-ms``, 10 s unless it was told so).
+    `stall`: seconds of silence after which a peer counts as lost, no more than the master's (``--dead-ms``, 10 s by default).
     `reconfigurable`: it begins with the first `pccl.distributed.reconfigure`; of the default group, and as 2.15's ``enable_reconfigure``.
-    `as_backend`: the group is torch's own, with this as its back-end, as in a map of devices ("cpu:pccl,cuda:gloo") it always is: for
-    `split_group`, `monitored_barrier` and what else torch keeps to these, from 2.15 on; its ranks do not change.
+    `as_backend`: the group is torch's own, with this as its back-end, from 2.15 on. A map of devices ("cpu:pccl,cuda:gloo") implies it.
+    It adds `split_group`, `monitored_barrier` and all else that torch reserves for its own groups; its ranks do not change.
     """
 
     loss_rule: LossRule = LossRule.END

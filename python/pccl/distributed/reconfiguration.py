@@ -40,7 +40,7 @@ class Handle(NamedTuple):
 
 
 class Wish(NamedTuple):
-    """What torch's ReconfigureOptions tells."""
+    """The fields of torch's ReconfigureOptions."""
 
     uuid: int
     handles: Collection[str]
@@ -57,7 +57,7 @@ class Place(NamedTuple):
 
 
 def first_handle(given_master: str) -> Handle:
-    """That of a process's group before its first reconfiguration; the master is asked for when it is needed, if none is given."""
+    """The handle of a process's group before its first reconfiguration.  If no master is given, it is found when it is needed."""
     return Handle(given_master, secrets.token_hex(16), "", "" if given_master else _OWN)
 
 

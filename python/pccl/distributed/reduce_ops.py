@@ -46,7 +46,7 @@ _COMPUTED = {datatype.to_torch_dtype() for datatype in DataType}
 
 
 def reduction(op: Any, dtype: torch.dtype) -> Reduction:
-    """What `op`, of torch's options or an operator itself, means for elements of `dtype`.  ValueError: nothing."""
+    """The meaning of `op`, of torch's options or an operator itself, for elements of `dtype`.  ValueError: it has none."""
     name = getattr(getattr(op, "op", op), "name", "")
     if dtype not in _COMPUTED and not (dtype.is_complex and name in _OF_PAIRS):
         raise ValueError(f"pccl: ReduceOp.{name} is not for {dtype}; convert the tensor")

@@ -117,7 +117,7 @@ def given_master(options: Options) -> str:
 
 
 def own_master(store: Any) -> str:
-    """A master of this process's own, at an address at which whoever can reach the store can reach it."""
+    """A master of this process's own, at an address that is reachable from every process that can reach the store."""
     towards = os.environ.get("MASTER_ADDR") or _host_of(store)
     port = os.environ.get("PCCL_MASTER_PORT", "0")
     if not (port.isdecimal() and int(port) < 65536):

@@ -1,7 +1,7 @@
-"""Who keeps the ranks that a group had when it was made, and so cannot go on in one that shrinks: device meshes and FSDP.
+"""Users of a group that keep its first ranks, and so cannot continue in a group that shrinks: device meshes and FSDP.
 
-Both ask the group for something that they keep: a mesh for its name, by which it finds it later, FSDP for the rank whose parts it has.  So
-who asks is seen from the module whose function it is.
+Both read a value from the group and keep it.  A mesh reads the name, by which it finds the group later.  FSDP reads the rank whose parts
+it has.  The module of the calling function therefore identifies them.
 """
 # SPDX-License-Identifier: MIT
 from __future__ import annotations

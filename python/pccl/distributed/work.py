@@ -1,6 +1,6 @@
-"""A Work: torch's handle of what was called, over one or several operations of the engine.
+"""A Work: torch's handle of a call, over one or several operations of the engine.
 
-Whoever waits drives the operations in C; a future, or results that have to be copied, are seen to by the engine's completion thread.
+A thread that waits drives the operations in C.  The engine's completion thread handles futures, and results that have to be copied.
 """
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
@@ -132,7 +132,7 @@ class Work(dist.Work):
         return new
 
     def tell(self) -> None:
-        """After a launch: it has ended, if nothing could be launched; else the completion thread sees to its end, if somebody is to be told."""
+        """After a launch: ends it if nothing could be launched.  Otherwise the completion thread handles its end, if a callback needs it."""
         if self.launched and self._mistake is not None and not self._operations:
             self.end(self._mistake)
         elif self.launched and (self._raw is not None or self._is_told):
@@ -151,7 +151,7 @@ class Work(dist.Work):
 
     @property
     def operations(self) -> Sequence[Operation]:
-        """What it has launched."""
+        """The operations that it has launched."""
         return self._operations
 
     @property

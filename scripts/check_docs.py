@@ -552,7 +552,7 @@ def kept_rules_are_cited(tree):
 
 # Public text that has been revised, so that plain_english.py finds nothing in it: files, or folders.
 PLAIN = ("README.md", "docs/internals/INDEX.md", "include/pccl.h",
-         "apps/ccoip_master.1", "apps/ccoip_master.c", "apps/pccl.1",
+         "apps/ccoip_master.1", "apps/ccoip_master.c", "apps/pccl.1", "python/pccl/",
          *(f"docs/guide/{name}.md" for name in "INDEX GETTING_STARTED COLLECTIVES COMPARISON DEPLOY PERFORMANCE PORTING PYTHON SECURITY "
            "TUNING VERSIONS python/EXAMPLES python/MIGRATION python/TORCH "
            "python/COMMS python/MULTIWORLD python/PCCL".split()))
